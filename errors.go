@@ -1,0 +1,31 @@
+package latchkey
+
+import "github.com/latchkey-go/latchkey/internal/core"
+
+// The errors of this module, for errors.Is. They come wrapped with the name of the lock, and often joined with a cause.
+var (
+	// ErrNotAcquired is returned by TryLock when somebody else holds the lock or is next, and by TryLockFor when its time
+	// is over.
+	ErrNotAcquired = core.ErrNotAcquired
+	// ErrNotHeld is returned by the second Unlock of a hold.
+	ErrNotHeld = core.ErrNotHeld
+	// ErrLost says that a hold ended without being released: its lease could not be renewed in time, or Redis says that
+	// somebody else, or nobody, has the lock. It is the cause of the hold's context.
+	ErrLost = core.ErrLost
+	// ErrReleased is the cause of a hold's context after Unlock.
+	ErrReleased = core.ErrReleased
+	// ErrReentered is returned by Lock with a context that holds the lock already, with WithoutReentry.
+	ErrReentered = core.ErrReentered
+	// ErrClosed is returned after Close or Shutdown, and by whatever they end.
+	ErrClosed = core.ErrClosed
+	// ErrTooManyWaiters is returned instead of waiting with more than WithMaxWaiters others.
+	ErrTooManyWaiters = core.ErrTooManyWaiters
+	// ErrWrongType says that the key holds data that is not a lock. The data is left as it is.
+	ErrWrongType = core.ErrWrongType
+	// ErrUnavailable says that Redis did not answer, or refused to serve for now.
+	ErrUnavailable = core.ErrUnavailable
+	// ErrUnknownOutcome is returned by Unlock when the release may or may not have happened.
+	ErrUnknownOutcome = core.ErrUnknownOutcome
+	// ErrInvalid says that an argument or option is out of range. Nothing was done.
+	ErrInvalid = core.ErrInvalid
+)

@@ -1,0 +1,57 @@
+package latchkey
+
+import (
+	"context"
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/core"
+)
+
+// Hold is a lock that is held. Its methods are safe for concurrent use. There is no usable zero value: holds come from
+// the Lock methods.
+type Hold core.Hold
+
+func (h *Hold) core() *core.Hold { return (*core.Hold)(h) }
+
+// Context is derived from the context that was given to Lock, and ends with the hold: its cause is ErrLost when the lease
+// can no longer be trusted, ErrReleased after Unlock, ErrClosed when the client was closed, and the parent's when that
+// ends. Its Err compares the clock, so that it is right at the first instruction after the process was stopped; Done
+// closes within 10 ms of the end. A context derived from it re-enters the lock: see the Lock method.
+//
+// When only the parent ends, the lock is still held and renewed until Unlock: guarded code may still run.
+func (h *Hold) Context() context.Context { return h.core().Context() }
+
+// Token is the fencing token: greater than that of every hold of this lock before. Holds that re-entered share it. It is
+// in the order of the server's clock in microseconds since 1970, and less than 2^53.
+func (h *Hold) Token() int64 { return h.core().Token() }
+
+// Unlock ends the hold. Its context ends first, with ErrReleased; the release is sent even when ctx has ended. Unlock
+// waits for the reply until ctx ends, or for the release timeout if it has; then it returns ErrUnknownOutcome, and the
+// release goes on in the background until the lease can no longer be trusted. The last of those that re-entered
+// releases in Redis.
+//
+// A second Unlock returns ErrNotHeld; after the lock was lost it returns ErrLost, and after Close ErrClosed.
+func (h *Hold) Unlock(ctx context.Context) error { return h.core().Unlock(ctx) }
+
+// Held reports whether the lock is held at this instant, by the clock.
+func (h *Hold) Held() bool { return h.core().Held() }
+
+// Err returns nil while the lock is held, else why it is not: ErrReleased, ErrLost or ErrClosed.
+func (h *Hold) Err() error { return h.core().Err() }
+
+// Trusted returns how long the lease can be trusted from now on without another renewal; 0 when it is over.
+func (h *Hold) Trusted() time.Duration { return h.core().Trusted() }
+
+// Sequence is the place that the server gave in the queue: greater than that of every waiter of this lock that was queued
+// before, and 0 for a lock that was had without queueing.
+func (h *Hold) Sequence() int64 { return h.core().Sequence() }
+
+// State is what Inspect returns: a snapshot that may be history when it arrives.
+type State struct {
+	Holder    string        // owner id of the holder: <client id>:<number>, or Redisson's; empty when the lock is free
+	Mine      bool          // the holder belongs to the client that asks
+	Token     int64         // its fencing token; 0 for a holder that has none (Redisson's RLock)
+	Remaining time.Duration // until its lease ends unless it is renewed; negative: never
+	Waiting   int           // entries in the queue
+	Queue     []string      // owner ids of the first 1000, the next one first
+}

@@ -1,0 +1,68 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/latchkey-go/latchkey/internal/lua"
+	"github.com/latchkey-go/latchkey/internal/wait"
+)
+
+// The sentinels of the root package, which documents them.
+var (
+	ErrNotAcquired    = errors.New("not acquired")
+	ErrNotHeld        = errors.New("not held")
+	ErrLost           = errors.New("lock lost")
+	ErrReleased       = errors.New("released")
+	ErrReentered      = errors.New("held by this context already")
+	ErrClosed         = errors.New("client closed")
+	ErrTooManyWaiters = errors.New("too many waiters")
+	ErrWrongType      = errors.New("key holds data that is not a lock")
+	ErrUnavailable    = errors.New("redis unavailable")
+	ErrUnknownOutcome = errors.New("unknown outcome")
+	ErrInvalid        = errors.New("invalid argument")
+
+	errForced = errors.New("taken away by ForceUnlock")
+)
+
+func invalid(format string, args ...any) error {
+	return fmt.Errorf("latchkey: %w: %w", ErrInvalid, fmt.Errorf(format, args...))
+}
+
+// named puts the lock's name before an error.
+func named(name string, err error) error { return fmt.Errorf("latchkey: %q: %w", name, err) }
+
+// ended is what a context that is done says: its error, and its cause where that says more.
+func ended(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if errors.Is(cause, err) {
+		return cause
+	}
+	return fmt.Errorf("%w: %w", err, cause)
+}
+
+// public puts the sentinel before an error of the inner packages or of rueidis.
+func public(err error) error {
+	switch {
+	case errors.Is(err, wait.ErrBusy):
+		return ErrNotAcquired
+	case errors.Is(err, wait.ErrFull):
+		return ErrTooManyWaiters
+	}
+	return outcome(err)
+}
+
+// outcome puts the sentinel before an error of a command.
+func outcome(err error) error {
+	switch lua.Classify(err) {
+	case lua.WrongType:
+		return fmt.Errorf("%w: %w", ErrWrongType, err)
+	case lua.Closing:
+		return fmt.Errorf("%w: %w", ErrClosed, err)
+	case lua.Refused, lua.NoAnswer:
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	default:
+		return err
+	}
+}

@@ -1,0 +1,623 @@
+package core_test
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey/internal/core"
+	"github.com/latchkey-go/latchkey/internal/lua"
+	"github.com/latchkey-go/latchkey/internal/redistest"
+)
+
+// eachThrough runs a test on a real server, for both locks, with a client behind a proxy.
+func eachThrough(t *testing.T, test func(t *testing.T, s *redistest.Server, p *redistest.Proxy, delegate bool)) {
+	for kind, delegate := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			s := redistest.New(t)
+			test(t, s, redistest.NewProxy(t, s), delegate)
+		})
+	}
+}
+
+func TestAcquireReplyLost(t *testing.T) {
+	eachThrough(t, func(t *testing.T, s *redistest.Server, p *redistest.Proxy, delegate bool) {
+		l := newLock(t, open(t, p.Option()), "a", delegate)
+		judge, lost := redistest.Once(redistest.LoseReply, isAcquire)
+		p.Judge(judge)
+		began := time.Now()
+		h := mustLock(t, l)
+		require.EqualValues(t, 1, lost.Load())
+		require.Less(t, time.Since(began), core.DefaultLease/2, "the repeated acquire finds that it has the lock")
+		state, err := l.Inspect(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, h.Token(), state.Token)
+		require.NoError(t, h.Unlock(t.Context()))
+		clean(t, s.Client(t)) // one Unlock frees it
+	})
+}
+
+func TestEnqueueReplyLost(t *testing.T) {
+	eachThrough(t, func(t *testing.T, s *redistest.Server, p *redistest.Proxy, delegate bool) {
+		holder := newLock(t, open(t, s.Option()), "a", delegate)
+		waiter := newLock(t, open(t, p.Option()), "a", delegate)
+		h := mustLock(t, holder)
+		judge, lost := redistest.Once(redistest.LoseReply, isAcquire)
+		p.Judge(judge)
+		next := lockLater(t, waiter)
+		require.Eventually(t, func() bool { return lost.Load() == 1 }, long, time.Millisecond)
+		queued(t, holder, 1) // the repetition does not queue twice
+		require.NoError(t, h.Unlock(t.Context()))
+		require.NoError(t, next.wait(t).Unlock(t.Context()))
+		clean(t, s.Client(t))
+	})
+}
+
+// Rule 9.
+func TestReleaseReplyLost(t *testing.T) {
+	eachThrough(t, func(t *testing.T, s *redistest.Server, p *redistest.Proxy, delegate bool) {
+		l := newLock(t, open(t, p.Option()), "a", delegate)
+		other := newLock(t, open(t, s.Option()), "a", delegate)
+		h := mustLock(t, l)
+		next := lockLater(t, other)
+		queued(t, other, 1)
+		judge, lost := redistest.Once(redistest.LoseReply, isRelease)
+		p.Judge(judge)
+		require.NoError(t, h.Unlock(t.Context()), "the repetition finds another owner: the first send released it")
+		require.EqualValues(t, 1, lost.Load())
+		owner := next.wait(t)
+		require.True(t, owner.Held())
+		state, err := other.Inspect(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, owner.Token(), state.Token, "the new owner is untouched")
+		require.NoError(t, owner.Unlock(t.Context()))
+		clean(t, s.Client(t))
+	})
+}
+
+func TestReleaseRequestLost(t *testing.T) {
+	eachThrough(t, func(t *testing.T, s *redistest.Server, p *redistest.Proxy, delegate bool) {
+		l := newLock(t, open(t, p.Option()), "a", delegate)
+		h := mustLock(t, l)
+		judge, lost := redistest.Once(redistest.LoseRequest, isRelease)
+		p.Judge(judge)
+		require.NoError(t, h.Unlock(t.Context()))
+		require.EqualValues(t, 1, lost.Load())
+		clean(t, s.Client(t))
+	})
+}
+
+// A copy of an acquire that arrives after the release must not keep the lock for nobody.
+func TestLateCopyOfAcquire(t *testing.T) {
+	eachThrough(t, func(t *testing.T, s *redistest.Server, p *redistest.Proxy, delegate bool) {
+		t.Run("takes a free lock", func(t *testing.T) {
+			l := newLock(t, open(t, p.Option()), "a", delegate)
+			judge, kept := redistest.Once(redistest.Keep, isAcquire)
+			p.Judge(judge)
+			h := mustLock(t, l)
+			require.EqualValues(t, 1, kept.Load())
+			require.NoError(t, h.Unlock(t.Context()))
+			late := time.Now()
+			p.Deliver()
+			other := newLock(t, open(t, s.Option()), "a", delegate)
+			h = mustLock(t, other)
+			require.Less(t, time.Since(late), core.DefaultLease/4, "far less than its lease")
+			require.NoError(t, h.Unlock(t.Context()))
+			clean(t, s.Client(t))
+		})
+		t.Run("queues behind a holder", func(t *testing.T) { // rule 3
+			l := newLock(t, open(t, p.Option()), "b", delegate)
+			other := newLock(t, open(t, s.Option()), "b", delegate)
+			judge, kept := redistest.Once(redistest.Keep, isAcquire)
+			p.Judge(judge)
+			h := mustLock(t, l)
+			require.EqualValues(t, 1, kept.Load())
+			require.NoError(t, h.Unlock(t.Context()))
+			h = mustLock(t, other)
+			p.Deliver()
+			require.NoError(t, h.Unlock(t.Context())) // perhaps to the copy
+			began := time.Now()
+			h = mustLock(t, other)
+			require.Less(t, time.Since(began), core.DefaultLease/4)
+			require.NoError(t, h.Unlock(t.Context()))
+			clean(t, s.Client(t))
+		})
+	})
+}
+
+// Rule 3: a grant for a tenure that is over is released at once, whoever queued it.
+func TestGrantForNobodyIsReleased(t *testing.T) {
+	each(t, func(t *testing.T, s *redistest.Server, delegate bool) {
+		a, b := open(t, s.Option()), open(t, s.Option())
+		la, lb := newLock(t, a, "a", delegate), newLock(t, b, "a", delegate)
+		past := mustLock(t, la)
+		state, err := la.Inspect(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, past.Unlock(t.Context()))
+		h := mustLock(t, lb)
+		do(t, s.Client(t), "RPUSH", "latchkey_queue:{a}", lua.Entry(state.Holder, 10_000))
+		require.NoError(t, h.Unlock(t.Context())) // grants it to the tenure that is over
+		began := time.Now()
+		h = mustLock(t, lb)
+		require.Less(t, time.Since(began), time.Second, "released by its client, not by the end of a lease")
+		require.NoError(t, h.Unlock(t.Context()))
+		clean(t, s.Client(t))
+	})
+}
+
+// Whatever a Lock waits for when its context ends, it returns at once and leaves nothing.
+func TestCancellationAtEveryAwait(t *testing.T) {
+	for await, arrange := range map[string]func(t *testing.T, p *redistest.Proxy, l *core.Lock) (arrived func() bool){
+		"the reply of the acquire": func(_ *testing.T, p *redistest.Proxy, _ *core.Lock) func() bool {
+			judge, n := redistest.Once(redistest.Delay, isAcquire)
+			p.Judge(judge)
+			return func() bool { return n.Load() == 1 }
+		},
+		"the grant": func(t *testing.T, _ *redistest.Proxy, l *core.Lock) func() bool {
+			return func() bool { s, err := l.Inspect(t.Context()); return err == nil && s.Waiting == 1 }
+		},
+		"the reply of a re-check": func(_ *testing.T, p *redistest.Proxy, _ *core.Lock) func() bool {
+			judge, n := redistest.Once(redistest.Delay, isAgain)
+			p.Judge(judge)
+			return func() bool { return n.Load() == 1 }
+		},
+		"redis to come back": func(_ *testing.T, p *redistest.Proxy, _ *core.Lock) func() bool {
+			var n atomic.Int64
+			p.Judge(func(string) redistest.Verdict { n.Add(1); return redistest.LoseRequest })
+			return func() bool { return n.Load() > 3 }
+		},
+		"the inbox": func(_ *testing.T, p *redistest.Proxy, _ *core.Lock) func() bool {
+			var n atomic.Int64
+			p.Judge(func(request string) redistest.Verdict {
+				if strings.Contains(request, "SUBSCRIBE") {
+					n.Add(1)
+					return redistest.LoseRequest
+				}
+				return redistest.Pass
+			})
+			p.KillAll()
+			return func() bool { return n.Load() > 1 }
+		},
+	} {
+		t.Run(await, func(t *testing.T) {
+			eachThrough(t, func(t *testing.T, s *redistest.Server, p *redistest.Proxy, delegate bool) {
+				other := newLock(t, open(t, s.Option()), "a", delegate)
+				l := newLock(t, open(t, p.Option()), "a", delegate)
+				held := mustLock(t, other)
+				arrived := arrange(t, p, other)
+				a := lockLater(t, l)
+				require.Eventually(t, arrived, long, time.Millisecond)
+				began := time.Now()
+				a.cancel()
+				<-a.ended
+				require.Less(t, time.Since(began), 500*time.Millisecond)
+				require.ErrorIs(t, a.err, context.Canceled)
+				p.Judge(nil)
+				p.Deliver()
+				queued(t, other, 0)
+				require.NoError(t, held.Unlock(t.Context()))
+				clean(t, s.Client(t))
+			})
+		})
+	}
+	t.Run("its turn in the process", func(t *testing.T) {
+		s := redistest.New(t)
+		l := newLock(t, open(t, s.Option()), "a", true)
+		held := mustLock(t, l)
+		delegate := lockLater(t, l)
+		queued(t, l, 1)
+		a := lockLater(t, l)
+		a.cancel()
+		<-a.ended
+		require.ErrorIs(t, a.err, context.Canceled)
+		require.NoError(t, held.Unlock(t.Context()))
+		require.NoError(t, delegate.wait(t).Unlock(t.Context()))
+		clean(t, s.Client(t))
+	})
+	t.Run("the reply of the release", func(t *testing.T) {
+		eachThrough(t, func(t *testing.T, s *redistest.Server, p *redistest.Proxy, delegate bool) {
+			h := mustLock(t, newLock(t, open(t, p.Option()), "a", delegate))
+			judge, n := redistest.Once(redistest.Delay, isRelease)
+			p.Judge(judge)
+			ctx, cancel := context.WithCancel(t.Context())
+			result := make(chan error)
+			go func() { result <- h.Unlock(ctx) }()
+			require.Eventually(t, func() bool { return n.Load() == 1 }, long, time.Millisecond)
+			cancel()
+			require.ErrorIs(t, <-result, core.ErrUnknownOutcome)
+			p.Deliver()
+			clean(t, s.Client(t)) // it goes on in the background
+		})
+	})
+}
+
+// A grant that races the cancellation is passed on.
+func TestGrantRacesCancellation(t *testing.T) {
+	each(t, func(t *testing.T, s *redistest.Server, delegate bool) {
+		a, b := newLock(t, open(t, s.Option()), "a", delegate), newLock(t, open(t, s.Option()), "a", delegate)
+		for range longer(t, 50, 2000) {
+			h := mustLock(t, a)
+			racing := lockLater(t, b)
+			queued(t, a, 1)
+			go racing.cancel()
+			require.NoError(t, h.Unlock(t.Context()))
+			<-racing.ended
+			if racing.err == nil {
+				require.NoError(t, racing.hold.Unlock(t.Context()))
+			}
+			began := time.Now()
+			h = mustLock(t, a)
+			require.Less(t, time.Since(began), time.Second)
+			require.NoError(t, h.Unlock(t.Context()))
+		}
+		clean(t, s.Client(t))
+	})
+}
+
+// killSubscriptions closes the subscription connections, as an operator or a load balancer would.
+func killSubscriptions(t testing.TB, c rueidis.Client) {
+	t.Helper()
+	do(t, c, "CLIENT", "KILL", "TYPE", "pubsub")
+}
+
+// The subscription is killed between every pair of steps of a hand-off. The waiter asks again once it is subscribed
+// again (rule 4), and is served long before its poll cap or the end of a lease.
+func TestSubscriptionKilled(t *testing.T) {
+	for kind, delegate := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			s := redistest.NewProcess(t)
+			plain := s.Client(t)
+			p := redistest.NewProxy(t, s)
+			a, b := newLock(t, open(t, s.Option()), "a", delegate), newLock(t, open(t, p.Option()), "a", delegate)
+			kill := func() { killSubscriptions(t, plain) }
+			for moment := range 4 {
+				h := mustLock(t, a)
+				if moment == 0 { // before the waiter asks
+					kill()
+				}
+				if moment == 1 { // between its request and the reply
+					judge, n := redistest.Once(redistest.Delay, isAcquire)
+					p.Judge(judge)
+					go func() {
+						for n.Load() == 0 {
+							time.Sleep(time.Millisecond)
+						}
+						kill()
+						p.Deliver()
+					}()
+				}
+				next := lockLater(t, b)
+				queued(t, a, 1)
+				if moment == 2 { // while it waits
+					kill()
+				}
+				if moment == 3 { // between the kill and the re-subscription the grant is published to nobody
+					p.Judge(func(request string) redistest.Verdict {
+						if strings.Contains(request, "SUBSCRIBE") {
+							return redistest.LoseRequest
+						}
+						return redistest.Pass
+					})
+					kill()
+				}
+				require.NoError(t, h.Unlock(t.Context()))
+				p.Judge(nil)
+				began := time.Now()
+				require.NoError(t, next.wait(t).Unlock(t.Context()))
+				require.Less(t, time.Since(began), 1500*time.Millisecond, "moment %d", moment)
+			}
+			clean(t, plain)
+		})
+	}
+}
+
+// The message is lost although the subscription stands: the waiter asks within its poll cap.
+func TestMessageLost(t *testing.T) {
+	for kind, delegate := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			s := redistest.New(t)
+			p := redistest.NewProxy(t, s)
+			subscriptions, err := rueidis.NewClient(p.Option())
+			require.NoError(t, err)
+			defer subscriptions.Close()
+			wrapped, err := core.Wrap(s.Client(t), subscriptions, core.DefaultClientOptions())
+			require.NoError(t, err)
+			defer func() { _ = wrapped.Shutdown(t.Context()) }()
+			require.NoError(t, wrapped.Check(t.Context()))
+			a, b := newLock(t, open(t, s.Option()), "a", delegate), newLock(t, wrapped, "a", delegate)
+			h := mustLock(t, a)
+			next := lockLater(t, b)
+			queued(t, a, 1)
+			p.Silence(true)
+			require.NoError(t, h.Unlock(t.Context()))
+			began := time.Now()
+			got := next.wait(t)
+			require.Less(t, time.Since(began), 2500*time.Millisecond)
+			p.Silence(false)
+			require.NoError(t, got.Unlock(t.Context()))
+			clean(t, s.Client(t))
+		})
+	}
+}
+
+// A client whose inbox is on a replica hears what the primary publishes, but is not counted there: it is never made an
+// owner by message, beside or instead of the one whom the primary granted.
+func TestSubscriberOnAReplica(t *testing.T) {
+	for kind, delegate := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			primary := redistest.NewProcess(t)
+			replica := redistest.NewProcess(t, "--replicaof", "127.0.0.1 "+port(primary))
+			require.Eventually(t, func() bool {
+				info, err := replica.Client(t).Do(t.Context(), primary.Client(t).B().Info().Section("replication").Build()).ToString()
+				return err == nil && strings.Contains(info, "master_link_status:up")
+			}, long, 20*time.Millisecond)
+			astray, err := core.Wrap(primary.Client(t), replica.Client(t), core.DefaultClientOptions())
+			require.NoError(t, err)
+			defer func() { _ = astray.Shutdown(context.Background()) }()
+			good := open(t, primary.Option())
+			la, lb := newLock(t, good, "a", delegate), newLock(t, astray, "a", delegate)
+			lc := newLock(t, open(t, primary.Option()), "a", delegate)
+			h := mustLock(t, la)
+			first := lockLater(t, lb)
+			queued(t, la, 1)
+			second := lockLater(t, lc)
+			queued(t, la, 2)
+			require.NoError(t, h.Unlock(t.Context()))
+			owner := second.wait(t)
+			select {
+			case <-first.ended:
+				require.Fail(t, "two owners")
+			case <-time.After(300 * time.Millisecond): // nothing to await: the message must do nothing
+			}
+			require.NoError(t, owner.Unlock(t.Context()))
+			require.NoError(t, first.wait(t).Unlock(t.Context()), "it gets the lock by asking")
+		})
+	}
+}
+
+func port(s *redistest.Server) string { return s.Addr[strings.LastIndex(s.Addr, ":")+1:] }
+
+func TestRedisRestartsEmpty(t *testing.T) {
+	for kind, delegate := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			s := redistest.NewProcess(t)
+			var up atomic.Int64
+			a := open(t, s.Option(), func(o *core.ClientOptions) {
+				o.Lease = 30 * time.Second
+				o.Observer.Subscribed = func() { up.Store(time.Now().UnixNano()) }
+			})
+			b := open(t, s.Option())
+			la, lb := newLock(t, a, "a", delegate), newLock(t, b, "a", delegate)
+			h := mustLock(t, la)
+			next := lockLater(t, lb)
+			queued(t, la, 1)
+			s.Restart(t)
+			<-h.Context().Done()
+			require.ErrorIs(t, context.Cause(h.Context()), core.ErrLost)
+			require.Less(t, time.Since(time.Unix(0, up.Load())), 500*time.Millisecond, "within a round trip of the reconnection")
+			got := next.wait(t)
+			require.Greater(t, got.Token(), h.Token(), "tokens grow although nothing was kept")
+			require.ErrorIs(t, h.Unlock(t.Context()), core.ErrLost)
+			require.NoError(t, got.Unlock(t.Context()))
+			clean(t, s.Client(t))
+		})
+	}
+}
+
+// With Redis away, the hold's context ends no later than its lease after the last renewal was sent; a Lock waits, and is
+// served when Redis is back.
+func TestRedisStopped(t *testing.T) {
+	for kind, delegate := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			s := redistest.NewProcess(t)
+			p := redistest.NewProxy(t, s)
+			const length = 1500 * time.Millisecond
+			c := open(t, p.Option(), lease(length))
+			var renewed atomic.Int64
+			p.Judge(func(request string) redistest.Verdict {
+				if isRenew(request) {
+					renewed.Store(time.Now().UnixNano())
+				}
+				return redistest.Pass
+			})
+			h := mustLock(t, newLock(t, c, "a", delegate))
+			require.Eventually(t, func() bool { return renewed.Load() != 0 }, long, time.Millisecond)
+			require.Eventually(t, func() bool { return h.Trusted() > length-50*time.Millisecond }, long, 100*time.Microsecond)
+			last := time.Unix(0, renewed.Load())
+			s.Stop(t)
+			next := lockLater(t, newLock(t, c, "a", delegate))
+			<-h.Context().Done()
+			require.InDelta(t, length, time.Since(last), float64(60*time.Millisecond))
+			require.ErrorIs(t, context.Cause(h.Context()), core.ErrLost)
+			limited, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			defer cancel()
+			_, err := newLock(t, c, "b", delegate).Lock(limited)
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.ErrorIs(t, err, core.ErrUnavailable)
+			began := time.Now()
+			_, err = newLock(t, c, "b", delegate).TryLock(t.Context())
+			require.ErrorIs(t, err, core.ErrUnavailable)
+			require.InDelta(t, core.DefaultCommandTimeout, time.Since(began), float64(300*time.Millisecond))
+			s.Continue(t)
+			got := next.wait(t)
+			require.NoError(t, got.Unlock(t.Context()))
+			clean(t, s.Client(t))
+		})
+	}
+}
+
+func TestServerStall(t *testing.T) {
+	for kind, delegate := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			s := redistest.NewProcess(t)
+			a, b := newLock(t, open(t, s.Option()), "a", delegate), newLock(t, open(t, s.Option()), "a", delegate)
+			for range 5 {
+				h := mustLock(t, a)
+				next := lockLater(t, b)
+				queued(t, a, 1)
+				s.Stop(t)
+				time.AfterFunc(100*time.Millisecond, func() { s.Continue(t) })
+				require.NoError(t, h.Unlock(t.Context()))
+				began := time.Now()
+				require.NoError(t, next.wait(t).Unlock(t.Context()))
+				require.Less(t, time.Since(began), 500*time.Millisecond)
+			}
+			clean(t, s.Client(t))
+		})
+	}
+}
+
+// refusals are states of a server in which it refuses writes.
+var refusals = map[string]struct {
+	begin, end func(t *testing.T, c rueidis.Client)
+	permanent  bool // Lock fails at once
+	releases   bool // a release still works
+}{
+	"READONLY": {
+		begin: func(t *testing.T, c rueidis.Client) { do(t, c, "REPLICAOF", "127.0.0.1", "1") },
+		end:   func(t *testing.T, c rueidis.Client) { do(t, c, "REPLICAOF", "NO", "ONE") },
+	},
+	"OOM": {
+		begin:     func(t *testing.T, c rueidis.Client) { do(t, c, "CONFIG", "SET", "maxmemory", "1") },
+		end:       func(t *testing.T, c rueidis.Client) { do(t, c, "CONFIG", "SET", "maxmemory", "0") },
+		permanent: true, releases: true,
+	},
+	"BUSY": {
+		begin: func(t *testing.T, c rueidis.Client) {
+			do(t, c, "CONFIG", "SET", "busy-reply-threshold", "1")
+			go c.Do(context.Background(), c.B().Eval().Script("while true do end").Numkeys(0).Build())
+			require.Eventually(t, func() bool {
+				other, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: nodes(c), DisableCache: true, ForceSingleClient: true})
+				if err != nil {
+					return strings.Contains(err.Error(), "BUSY")
+				}
+				defer other.Close()
+				err = other.Do(context.Background(), other.B().Get().Key("x").Build()).Error()
+				return err != nil && strings.Contains(err.Error(), "BUSY")
+			}, long, 5*time.Millisecond)
+		},
+		end: func(t *testing.T, c rueidis.Client) {
+			other, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: nodes(c), DisableCache: true, ForceSingleClient: true, AlwaysRESP2: true, ClientSetInfo: rueidis.DisableClientSetInfo})
+			require.NoError(t, err)
+			defer other.Close()
+			do(t, other, "SCRIPT", "KILL")
+		},
+	},
+}
+
+func nodes(c rueidis.Client) (addrs []string) {
+	for addr := range c.Nodes() {
+		addrs = append(addrs, addr)
+	}
+	return addrs
+}
+
+func TestServerRefuses(t *testing.T) {
+	for name, state := range refusals {
+		for kind, delegate := range kinds {
+			t.Run(name+"/"+kind, func(t *testing.T) {
+				s := redistest.NewProcess(t)
+				plain := s.Client(t)
+				c := open(t, s.Option())
+				warm := mustLock(t, newLock(t, c, "warm", delegate)) // the scripts are known to the server
+				require.NoError(t, warm.Unlock(t.Context()))
+				h := mustLock(t, newLock(t, c, "held", delegate))
+				state.begin(t, plain)
+				a := lockLater(t, newLock(t, c, "a", delegate))
+				if state.permanent {
+					<-a.ended
+					require.ErrorContains(t, a.err, name)
+				}
+				if state.releases {
+					require.NoError(t, h.Unlock(t.Context()))
+				}
+				_, err := newLock(t, c, "b", delegate).TryLock(t.Context())
+				require.Error(t, err)
+				require.NotErrorIs(t, err, core.ErrNotAcquired)
+				if !state.permanent {
+					require.ErrorIs(t, err, core.ErrUnavailable)
+				}
+				state.end(t, plain)
+				if !state.permanent {
+					require.NoError(t, a.wait(t).Unlock(t.Context()))
+				}
+				if !state.releases {
+					require.NoError(t, h.Unlock(t.Context()))
+				}
+				clean(t, plain)
+			})
+		}
+	}
+}
+
+func TestScriptFlush(t *testing.T) {
+	for kind, delegate := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			s := redistest.NewProcess(t)
+			plain := s.Client(t)
+			a, b := newLock(t, open(t, s.Option(), lease(300*time.Millisecond)), "a", delegate), newLock(t, open(t, s.Option()), "a", delegate)
+			for range 3 {
+				do(t, plain, "SCRIPT", "FLUSH")
+				h := mustLock(t, a)
+				next := lockLater(t, b)
+				queued(t, a, 1)
+				do(t, plain, "SCRIPT", "FLUSH")
+				require.Never(t, func() bool { return !h.Held() }, 400*time.Millisecond, 20*time.Millisecond)
+				require.NoError(t, h.Unlock(t.Context()))
+				require.NoError(t, next.wait(t).Unlock(t.Context()))
+			}
+			clean(t, plain)
+		})
+	}
+}
+
+// The key disappears, or becomes something else, under the holder.
+func TestKeyChangesUnderTheHolder(t *testing.T) {
+	each(t, func(t *testing.T, s *redistest.Server, delegate bool) {
+		plain := s.Client(t)
+		c := open(t, s.Option(), lease(300*time.Millisecond))
+		l := newLock(t, c, "a", delegate)
+		t.Run("deleted", func(t *testing.T) {
+			h := mustLock(t, l)
+			do(t, plain, "DEL", "a")
+			<-h.Context().Done() // the next renewal says so
+			require.ErrorIs(t, h.Unlock(t.Context()), core.ErrLost)
+			h = mustLock(t, l)
+			do(t, plain, "DEL", "a")
+			require.ErrorIs(t, h.Unlock(t.Context()), core.ErrLost, "or the release")
+			clean(t, plain)
+		})
+		t.Run("replaced", func(t *testing.T) {
+			h := mustLock(t, l)
+			do(t, plain, "SET", "a", "foreign")
+			err := h.Unlock(t.Context())
+			require.ErrorIs(t, err, core.ErrLost)
+			require.ErrorIs(t, err, core.ErrWrongType)
+			value, err := do(t, plain, "GET", "a").ToString()
+			require.NoError(t, err)
+			require.Equal(t, "foreign", value)
+		})
+	})
+}
+
+// A waiter that queues while the holder's lease is long is served at the end of that lease when the holder is gone: the
+// reply says when (rule 7), and nobody needs to tell.
+func TestLeaseEndIsKnown(t *testing.T) {
+	each(t, func(t *testing.T, s *redistest.Server, delegate bool) {
+		c := open(t, s.Option())
+		holder := "GONE:1"
+		keys, err := lua.NewLock("a", false)
+		require.NoError(t, err)
+		_, err = lua.Conn{Client: s.Client(t)}.Acquire(t.Context(), keys, holder, 0, 700, lua.First, 10)
+		require.NoError(t, err)
+		began := time.Now()
+		h := mustLock(t, newLock(t, c, "a", delegate))
+		require.InDelta(t, 700, time.Since(began).Milliseconds(), 100)
+		require.NoError(t, h.Unlock(t.Context()))
+	})
+}

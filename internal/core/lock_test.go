@@ -1,0 +1,432 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey/internal/core"
+	"github.com/latchkey-go/latchkey/internal/redistest"
+)
+
+func each(t *testing.T, test func(t *testing.T, s *redistest.Server, delegate bool)) {
+	for kind, delegate := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			redistest.Each(t, func(t *testing.T, s *redistest.Server) { test(t, s, delegate) })
+		})
+	}
+}
+
+func TestLockUnlock(t *testing.T) {
+	each(t, func(t *testing.T, s *redistest.Server, delegate bool) {
+		c := open(t, s.Option())
+		l := newLock(t, c, "a", delegate)
+		h := mustLock(t, l)
+		require.True(t, h.Held())
+		require.NoError(t, h.Err())
+		require.NoError(t, h.Context().Err())
+		require.InDelta(t, core.DefaultLease, h.Trusted(), float64(time.Second))
+		state, err := l.Inspect(t.Context())
+		require.NoError(t, err)
+		require.True(t, state.Mine)
+		require.Equal(t, h.Token(), state.Token)
+
+		require.NoError(t, h.Unlock(t.Context()))
+		require.False(t, h.Held())
+		require.Zero(t, h.Trusted())
+		require.ErrorIs(t, h.Err(), core.ErrReleased)
+		require.ErrorIs(t, context.Cause(h.Context()), core.ErrReleased)
+		require.ErrorIs(t, h.Unlock(t.Context()), core.ErrNotHeld)
+		clean(t, s.Client(t))
+	})
+}
+
+func TestGoroutinesExclude(t *testing.T) {
+	each(t, func(t *testing.T, s *redistest.Server, delegate bool) {
+		clients := []*core.Client{open(t, s.Option()), open(t, s.Option())}
+		counter, last := 0, int64(0)
+		var wg sync.WaitGroup
+		for i := range 16 {
+			l := newLock(t, clients[i%2], "a", delegate)
+			wg.Go(func() {
+				for range 20 {
+					h, err := l.Lock(t.Context())
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					counter++
+					if h.Token() <= last {
+						t.Errorf("token %d after %d", h.Token(), last)
+					}
+					last = h.Token()
+					if err := h.Unlock(t.Context()); err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+		wg.Wait()
+		require.Equal(t, 320, counter)
+		clean(t, s.Client(t))
+	})
+}
+
+func TestTryLock(t *testing.T) {
+	each(t, func(t *testing.T, s *redistest.Server, delegate bool) {
+		a, b := open(t, s.Option()), open(t, s.Option())
+		la, lb := newLock(t, a, "a", delegate), newLock(t, b, "a", delegate)
+		h, err := la.TryLock(t.Context())
+		require.NoError(t, err)
+		_, err = lb.TryLock(t.Context())
+		require.ErrorIs(t, err, core.ErrNotAcquired)
+		require.ErrorContains(t, err, `"a"`)
+		_, err = la.TryLock(t.Context())
+		require.ErrorIs(t, err, core.ErrNotAcquired, "goroutines of one process exclude each other, too")
+		began := time.Now()
+		_, err = lb.TryLockFor(t.Context(), 50*time.Millisecond)
+		require.ErrorIs(t, err, core.ErrNotAcquired)
+		require.NotErrorIs(t, err, context.DeadlineExceeded)
+		require.GreaterOrEqual(t, time.Since(began), 50*time.Millisecond)
+		queued(t, la, 0)
+		_, err = lb.TryLockFor(t.Context(), 0)
+		require.ErrorIs(t, err, core.ErrInvalid)
+
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			got, err := lb.TryLockFor(context.Background(), long)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if _, ok := got.Context().Deadline(); ok {
+				t.Error("the wait's deadline is on the hold")
+			}
+			if err := got.Unlock(context.Background()); err != nil {
+				t.Error(err)
+			}
+		}()
+		queued(t, la, 1)
+		require.NoError(t, h.Unlock(t.Context()))
+		<-done
+		clean(t, s.Client(t))
+	})
+}
+
+func TestDo(t *testing.T) {
+	each(t, func(t *testing.T, s *redistest.Server, delegate bool) {
+		c := open(t, s.Option())
+		l := newLock(t, c, "a", delegate)
+		boom := errors.New("boom")
+		require.ErrorIs(t, l.Do(t.Context(), func(ctx context.Context, h *core.Hold) error {
+			require.True(t, h.Held())
+			require.ErrorIs(t, l.TryDo(context.Background(), nil), core.ErrNotAcquired)
+			return boom
+		}), boom)
+		require.PanicsWithValue(t, "oh", func() {
+			_ = l.Do(t.Context(), func(context.Context, *core.Hold) error { panic("oh") })
+		})
+		clean(t, s.Client(t)) // unlocked even on panic
+		err := l.Do(t.Context(), func(ctx context.Context, _ *core.Hold) error {
+			_, err := l.Force(context.Background())
+			require.NoError(t, err)
+			<-ctx.Done()
+			return nil
+		})
+		require.ErrorIs(t, err, core.ErrLost, "although f returned nil")
+	})
+}
+
+func TestReentry(t *testing.T) {
+	each(t, func(t *testing.T, s *redistest.Server, delegate bool) {
+		c := open(t, s.Option())
+		l := newLock(t, c, "a", delegate)
+		outer := mustLock(t, l)
+		inner, err := newLock(t, c, "a", !delegate).Lock(outer.Context())
+		require.NoError(t, err)
+		require.Equal(t, outer.Token(), inner.Token())
+		_, err = newLock(t, c, "a", delegate, core.WithoutReentry()).Lock(outer.Context())
+		require.ErrorIs(t, err, core.ErrReentered)
+		_, err = l.TryLock(t.Context())
+		require.ErrorIs(t, err, core.ErrNotAcquired, "another context does not re-enter")
+
+		require.NoError(t, outer.Unlock(t.Context()))
+		require.True(t, inner.Held(), "the last unlock releases")
+		_, err = l.TryLock(t.Context())
+		require.ErrorIs(t, err, core.ErrNotAcquired)
+		require.NoError(t, inner.Unlock(t.Context()))
+		require.ErrorIs(t, inner.Unlock(t.Context()), core.ErrNotHeld)
+		clean(t, s.Client(t))
+
+		again := mustLock(t, l)
+		_, err = l.TryLockFor(context.WithoutCancel(outer.Context()), 20*time.Millisecond)
+		require.ErrorIs(t, err, core.ErrNotAcquired, "the context of a hold that ended does not re-enter")
+		require.NoError(t, again.Unlock(t.Context()))
+	})
+}
+
+func TestHoldContext(t *testing.T) {
+	each(t, func(t *testing.T, s *redistest.Server, delegate bool) {
+		c := open(t, s.Option())
+		l := newLock(t, c, "a", delegate, core.WithLease(300*time.Millisecond))
+		parent, cancel := context.WithCancelCause(context.WithValue(t.Context(), "k", "v")) //nolint:revive,staticcheck // any key will do
+		h, err := l.Lock(parent)
+		require.NoError(t, err)
+		require.Equal(t, "v", h.Context().Value("k"))
+		stop := errors.New("stop")
+		cancel(stop)
+		<-h.Context().Done()
+		require.ErrorIs(t, context.Cause(h.Context()), stop)
+		require.Never(t, func() bool { return !h.Held() }, 600*time.Millisecond, 10*time.Millisecond,
+			"it is renewed until Unlock: guarded code may still run")
+		require.NoError(t, h.Unlock(parent), "an ended context still sends")
+		clean(t, s.Client(t))
+	})
+}
+
+func TestLeases(t *testing.T) {
+	each(t, func(t *testing.T, s *redistest.Server, delegate bool) {
+		plain := s.Client(t)
+		c := open(t, s.Option())
+		t.Run("fixed", func(t *testing.T) {
+			l := newLock(t, c, "fixed", delegate, core.WithFixedLease(200*time.Millisecond))
+			began := time.Now()
+			h := mustLock(t, l)
+			<-h.Context().Done()
+			require.InDelta(t, 200, time.Since(began).Milliseconds(), 100)
+			require.ErrorIs(t, context.Cause(h.Context()), core.ErrLost)
+			require.False(t, h.Held())
+			require.ErrorIs(t, h.Unlock(t.Context()), core.ErrLost)
+			clean(t, plain)
+		})
+		t.Run("fixed, granted by message", func(t *testing.T) {
+			l := newLock(t, c, "granted", delegate)
+			first := mustLock(t, l)
+			later := lockLater(t, newLock(t, c, "granted", delegate, core.WithFixedLease(3*time.Second)))
+			queued(t, l, 1)
+			require.NoError(t, first.Unlock(t.Context()))
+			began := time.Now()
+			h := later.wait(t)
+			<-h.Context().Done()
+			require.InDelta(t, 3000, time.Since(began).Milliseconds(), 300, "its whole lease, and no more")
+			clean(t, plain)
+		})
+		t.Run("max", func(t *testing.T) {
+			l := newLock(t, c, "max", delegate, core.WithLease(100*time.Millisecond), core.WithMaxHold(300*time.Millisecond))
+			began := time.Now()
+			h := mustLock(t, l)
+			<-h.Context().Done()
+			require.InDelta(t, 300, time.Since(began).Milliseconds(), 100)
+			require.ErrorIs(t, h.Unlock(t.Context()), core.ErrLost)
+			clean(t, plain)
+		})
+		t.Run("min", func(t *testing.T) {
+			l := newLock(t, c, "min", delegate, core.WithMinHold(300*time.Millisecond))
+			began := time.Now()
+			h := mustLock(t, l)
+			next := lockLater(t, l)
+			queued(t, l, 1)
+			require.NoError(t, h.Unlock(t.Context()))
+			second := next.wait(t)
+			require.InDelta(t, 300, time.Since(began).Milliseconds(), 100)
+			require.NoError(t, second.Unlock(t.Context()))
+			clean(t, plain)
+		})
+	})
+}
+
+func TestForceUnlock(t *testing.T) {
+	each(t, func(t *testing.T, s *redistest.Server, delegate bool) {
+		holder, other := open(t, s.Option()), open(t, s.Option())
+		l := newLock(t, other, "a", delegate)
+		held, err := l.Force(t.Context())
+		require.NoError(t, err)
+		require.False(t, held)
+
+		h := mustLock(t, newLock(t, holder, "a", delegate))
+		next := lockLater(t, l)
+		queued(t, l, 1)
+		began := time.Now()
+		held, err = l.Force(t.Context())
+		require.NoError(t, err)
+		require.True(t, held)
+		<-h.Context().Done() // rule 8
+		require.Less(t, time.Since(began), core.DefaultLease/4, "told, not found out by a renewal")
+		require.ErrorIs(t, context.Cause(h.Context()), core.ErrLost)
+		second := next.wait(t)
+		require.Greater(t, second.Token(), h.Token())
+		require.ErrorIs(t, h.Unlock(t.Context()), core.ErrLost)
+		require.True(t, second.Held())
+		require.NoError(t, second.Unlock(t.Context()))
+	})
+}
+
+func TestTooManyWaiters(t *testing.T) {
+	each(t, func(t *testing.T, s *redistest.Server, delegate bool) {
+		c := open(t, s.Option(), func(o *core.ClientOptions) { o.MaxWaiters = 1 })
+		l := newLock(t, c, "a", delegate)
+		h := mustLock(t, l)
+		one := lockLater(t, l)
+		queued(t, l, 1)
+		_, err := l.Lock(t.Context())
+		require.ErrorIs(t, err, core.ErrTooManyWaiters)
+		other := newLock(t, open(t, s.Option(), func(o *core.ClientOptions) { o.MaxWaiters = 1 }), "a", delegate)
+		_, err = other.Lock(t.Context())
+		require.ErrorIs(t, err, core.ErrTooManyWaiters, "the queue is counted in Redis, too")
+		queued(t, l, 1)
+		require.NoError(t, h.Unlock(t.Context()))
+		require.NoError(t, one.wait(t).Unlock(t.Context()))
+		clean(t, s.Client(t))
+	})
+}
+
+func TestShutdown(t *testing.T) {
+	each(t, func(t *testing.T, s *redistest.Server, delegate bool) {
+		c, other := open(t, s.Option()), open(t, s.Option())
+		watch := newLock(t, other, "b", delegate)
+		held := mustLock(t, newLock(t, c, "a", delegate))
+		elsewhere := mustLock(t, watch)
+		waiting := lockLater(t, newLock(t, c, "b", delegate))
+		queued(t, watch, 1)
+
+		stopped := make(chan error)
+		go func() { stopped <- c.Shutdown(context.Background()) }()
+		<-waiting.ended
+		require.ErrorIs(t, waiting.err, core.ErrClosed)
+		queued(t, watch, 0)
+		_, err := newLock(t, c, "c", delegate).Lock(t.Context())
+		require.ErrorIs(t, err, core.ErrClosed)
+		select {
+		case <-stopped:
+			require.Fail(t, "Shutdown did not wait for the Unlock")
+		default:
+		}
+		require.True(t, held.Held())
+		require.NoError(t, held.Unlock(t.Context()))
+		require.NoError(t, <-stopped)
+		require.NoError(t, elsewhere.Unlock(t.Context()))
+		clean(t, s.Client(t))
+	})
+}
+
+func TestCloseEndsHolds(t *testing.T) {
+	each(t, func(t *testing.T, s *redistest.Server, delegate bool) {
+		c := open(t, s.Option())
+		h := mustLock(t, newLock(t, c, "a", delegate))
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		require.ErrorIs(t, c.Shutdown(ctx), context.Canceled)
+		require.ErrorIs(t, context.Cause(h.Context()), core.ErrClosed)
+		require.False(t, h.Held())
+		require.ErrorIs(t, h.Unlock(t.Context()), core.ErrClosed)
+		state, err := newLock(t, open(t, s.Option()), "a", delegate).Inspect(t.Context())
+		require.NoError(t, err)
+		require.NotEmpty(t, state.Holder, "its lease runs out: guarded code may still run")
+	})
+}
+
+func TestBadInput(t *testing.T) {
+	each(t, func(t *testing.T, s *redistest.Server, delegate bool) {
+		plain := s.Client(t)
+		c := open(t, s.Option())
+		for _, name := range []string{"", "a{b", "a}b", "{}", strings.Repeat("x", 1025)} {
+			_, err := core.NewLock(c, name, delegate, nil)
+			require.ErrorIs(t, err, core.ErrInvalid, name)
+		}
+		for _, option := range []core.LockOption{
+			core.WithLease(0), core.WithLease(-time.Second), core.WithLease(9 * time.Millisecond), core.WithLease(25 * time.Hour),
+			core.WithFixedLease(0), core.WithFixedLease(-1), core.WithMinHold(0), core.WithMinHold(-1), core.WithMaxHold(0), core.WithMaxHold(-1),
+		} {
+			_, err := core.NewLock(c, "a", delegate, []core.LockOption{option})
+			require.ErrorIs(t, err, core.ErrInvalid)
+		}
+		_, err := core.NewLock(c, "a", delegate, []core.LockOption{core.WithLease(time.Second), core.WithFixedLease(time.Second)})
+		require.ErrorIs(t, err, core.ErrInvalid)
+		_, err = core.NewLock(nil, "a", delegate, nil)
+		require.ErrorIs(t, err, core.ErrInvalid)
+		for _, set := range []func(*core.ClientOptions){
+			func(o *core.ClientOptions) { o.Lease = 0 },
+			func(o *core.ClientOptions) { o.CommandTimeout = 0 },
+			func(o *core.ClientOptions) { o.ReleaseTimeout = -1 },
+			func(o *core.ClientOptions) { o.MaxWaiters = 0 },
+		} {
+			o := core.DefaultClientOptions()
+			set(&o)
+			_, err := core.Open(s.Option(), o)
+			require.ErrorIs(t, err, core.ErrInvalid)
+		}
+		_, err = core.Wrap(nil, nil, core.DefaultClientOptions())
+		require.ErrorIs(t, err, core.ErrInvalid)
+
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		l := newLock(t, c, "a", delegate)
+		_, err = l.Lock(ended)
+		require.ErrorIs(t, err, context.Canceled)
+		_, err = l.TryLock(ended)
+		require.ErrorIs(t, err, context.Canceled)
+		clean(t, plain) // nothing of all this reached Redis
+
+		for name, write := range map[string][]string{"string": {"SET", "string", "x"}, "hash": {"HSET", "hash", "f", "v"}} {
+			do(t, plain, write...)
+			foreign := newLock(t, c, name, delegate)
+			_, err = foreign.Lock(t.Context())
+			require.ErrorIs(t, err, core.ErrWrongType)
+			_, err = foreign.TryLock(t.Context())
+			require.ErrorIs(t, err, core.ErrWrongType)
+			_, err = foreign.Force(t.Context())
+			require.ErrorIs(t, err, core.ErrWrongType)
+			_, err = foreign.Inspect(t.Context())
+			require.ErrorIs(t, err, core.ErrWrongType)
+			kind, err := do(t, plain, "TYPE", name).ToString()
+			require.NoError(t, err)
+			require.Equal(t, name, kind)
+			do(t, plain, "DEL", name)
+		}
+		clean(t, plain)
+
+		h := mustLock(t, l)
+		require.NoError(t, h.Unlock(ended), "Unlock still sends")
+		clean(t, plain)
+	})
+}
+
+// Two goroutines of one process with short holds: nobody is forgotten, however long it goes on (rueidislock forgets one
+// of them in four runs of five).
+func TestTwoGoroutinesTakeTurns(t *testing.T) {
+	each(t, func(t *testing.T, s *redistest.Server, delegate bool) {
+		c := open(t, s.Option())
+		l := newLock(t, c, "a", delegate)
+		turns := int(longer(t, 200, 25_000))
+		var wg sync.WaitGroup
+		for range 2 {
+			wg.Go(func() {
+				for range turns {
+					ctx, cancel := context.WithTimeout(context.Background(), long)
+					h, err := l.Lock(ctx)
+					cancel()
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					held, stop := context.WithTimeout(context.Background(), time.Millisecond)
+					<-held.Done()
+					stop()
+					if err := h.Unlock(context.Background()); err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+		wg.Wait()
+		clean(t, s.Client(t))
+	})
+}

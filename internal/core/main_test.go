@@ -1,0 +1,150 @@
+package core_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey/internal/core"
+	"github.com/latchkey-go/latchkey/internal/redistest"
+)
+
+func TestMain(m *testing.M) {
+	if mode := os.Getenv("LATCHKEY_TEST_WORKER"); mode != "" {
+		worker(mode)
+		return
+	}
+	redistest.Main(m)
+}
+
+// long is how long a test waits for what must happen before it gives up.
+const long = 20 * time.Second
+
+func open(t testing.TB, option rueidis.ClientOption, set ...func(*core.ClientOptions)) *core.Client {
+	t.Helper()
+	o := core.DefaultClientOptions()
+	for _, f := range set {
+		f(&o)
+	}
+	c, err := core.Open(option, o)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		_ = c.Shutdown(ctx) // a test may leave holds behind
+	})
+	require.NoError(t, c.Check(t.Context()))
+	return c
+}
+
+func lease(d time.Duration) func(*core.ClientOptions) {
+	return func(o *core.ClientOptions) { o.Lease = d }
+}
+
+// kinds are the two locks. What the core guarantees holds for both.
+var kinds = map[string]bool{"rlock": true, "fairlock": false}
+
+func newLock(t testing.TB, c *core.Client, name string, delegate bool, set ...core.LockOption) *core.Lock {
+	t.Helper()
+	l, err := core.NewLock(c, name, delegate, set)
+	require.NoError(t, err)
+	return l
+}
+
+func mustLock(t testing.TB, l *core.Lock) *core.Hold {
+	t.Helper()
+	h, err := l.Lock(t.Context())
+	require.NoError(t, err)
+	return h
+}
+
+// attempt is a Lock that runs.
+type attempt struct {
+	hold   *core.Hold
+	err    error
+	ended  chan struct{}
+	cancel context.CancelFunc
+}
+
+func lockLater(t testing.TB, l *core.Lock) *attempt {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	a := &attempt{ended: make(chan struct{}), cancel: cancel}
+	go func() {
+		defer close(a.ended)
+		a.hold, a.err = l.Lock(ctx)
+	}()
+	t.Cleanup(func() { cancel(); <-a.ended })
+	return a
+}
+
+func (a *attempt) wait(t testing.TB) *core.Hold {
+	t.Helper()
+	select {
+	case <-a.ended:
+		require.NoError(t, a.err)
+		return a.hold
+	case <-time.After(long):
+		require.FailNow(t, "the waiter was forgotten")
+		return nil
+	}
+}
+
+// queued waits until n entries are in the queue.
+func queued(t testing.TB, l *core.Lock, n int) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		s, err := l.Inspect(context.Background())
+		return err == nil && s.Waiting == n
+	}, long, time.Millisecond, "%d entries in the queue", n)
+}
+
+// clean checks that nothing is left in Redis but what has a time to live, and no lock and no queue at all.
+func clean(t testing.TB, c rueidis.Client) {
+	t.Helper()
+	var left []string
+	require.Eventually(t, func() bool {
+		keys, err := c.Do(context.Background(), c.B().Keys().Pattern("*").Build()).AsStrSlice()
+		if err != nil {
+			return false
+		}
+		left = nil
+		for _, key := range keys {
+			ttl, err := c.Do(context.Background(), c.B().Pttl().Key(key).Build()).AsInt64()
+			if err != nil || ttl == -1 || !strings.HasPrefix(key, "redisson_lock_token:") {
+				left = append(left, fmt.Sprintf("%s (ttl %d)", key, ttl))
+			}
+		}
+		return len(left) == 0
+	}, long, 5*time.Millisecond, "left behind: %v", &left)
+}
+
+func do(t testing.TB, c rueidis.Client, args ...string) rueidis.RedisResult {
+	t.Helper()
+	r := c.Do(context.Background(), c.B().Arbitrary(args...).Build())
+	require.NoError(t, r.Error())
+	return r
+}
+
+// Requests of the scripts, as a proxy sees them.
+func isAcquire(request string) bool {
+	return strings.Contains(request, "EVAL") && (strings.Contains(request, "\r\nfirst\r\n") || isAgain(request) || strings.Contains(request, "\r\ntry\r\n"))
+}
+
+func isAgain(request string) bool {
+	return strings.Contains(request, "EVAL") && strings.Contains(request, "\r\nagain\r\n")
+}
+
+func isRelease(request string) bool {
+	return strings.Contains(request, "EVAL") && strings.Contains(request, "PUBLISH") && !isAcquire(request)
+}
+
+func isRenew(request string) bool {
+	return strings.Contains(request, "EVAL") && !strings.Contains(request, "PUBLISH")
+}

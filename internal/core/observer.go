@@ -1,0 +1,56 @@
+package core
+
+import "time"
+
+// Observer is documented by the root package.
+type Observer struct {
+	Queued     func(name string)
+	Acquired   func(name string, token int64, waited time.Duration)
+	Released   func(name string, token int64, held time.Duration)
+	Lost       func(name string, token int64, reason error)
+	Subscribed func()
+	Down       func(err error)
+	Up         func(away time.Duration)
+}
+
+func (o *Observer) queued(name string) {
+	if o.Queued != nil {
+		o.Queued(name)
+	}
+}
+
+func (o *Observer) acquired(name string, token int64, waited time.Duration) {
+	if o.Acquired != nil {
+		o.Acquired(name, token, waited)
+	}
+}
+
+func (o *Observer) released(name string, token int64, held time.Duration) {
+	if o.Released != nil {
+		o.Released(name, token, held)
+	}
+}
+
+func (o *Observer) lost(name string, token int64, reason error) {
+	if o.Lost != nil {
+		o.Lost(name, token, reason)
+	}
+}
+
+func (o *Observer) subscribed() {
+	if o.Subscribed != nil {
+		o.Subscribed()
+	}
+}
+
+func (o *Observer) down(err error) {
+	if o.Down != nil {
+		o.Down(err)
+	}
+}
+
+func (o *Observer) up(away time.Duration) {
+	if o.Up != nil {
+		o.Up(away)
+	}
+}

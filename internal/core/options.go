@@ -1,0 +1,120 @@
+package core
+
+import (
+	"log/slog"
+	"time"
+)
+
+// ClientOptions are what the options of the root package set.
+type ClientOptions struct {
+	Prefix         string
+	Lease          time.Duration
+	CommandTimeout time.Duration
+	ReleaseTimeout time.Duration
+	MaxWaiters     int
+	Logger         *slog.Logger
+	Observer       Observer
+}
+
+// The defaults of [ClientOptions] and the bounds of a lease.
+const (
+	DefaultLease          = 10 * time.Second
+	DefaultCommandTimeout = time.Second
+	DefaultReleaseTimeout = time.Second
+	DefaultMaxWaiters     = 100_000
+	MinLease              = 10 * time.Millisecond
+	MaxLease              = 24 * time.Hour
+)
+
+// DefaultClientOptions returns the options of a client that was given none.
+func DefaultClientOptions() ClientOptions {
+	return ClientOptions{
+		Lease:          DefaultLease,
+		CommandTimeout: DefaultCommandTimeout,
+		ReleaseTimeout: DefaultReleaseTimeout,
+		MaxWaiters:     DefaultMaxWaiters,
+		Logger:         slog.New(slog.DiscardHandler),
+	}
+}
+
+func (o *ClientOptions) validate() error {
+	switch {
+	case o.CommandTimeout <= 0:
+		return invalid("the command timeout must be more than 0, not %v", o.CommandTimeout)
+	case o.ReleaseTimeout <= 0:
+		return invalid("the release timeout must be more than 0, not %v", o.ReleaseTimeout)
+	case o.MaxWaiters < 1:
+		return invalid("the maximum of waiters must be at least 1, not %d", o.MaxWaiters)
+	}
+	return validLease(o.Lease)
+}
+
+func validLease(d time.Duration) error {
+	if d < MinLease || d > MaxLease {
+		return invalid("a lease must be from %v to %v, not %v", MinLease, MaxLease, d)
+	}
+	return nil
+}
+
+// LockOptions are what the options of the lock packages set. Zero values mean that the option was not given.
+type LockOptions struct {
+	lease, fixed, minHold, maxHold *time.Duration
+	withoutReentry                 bool
+}
+
+// LockOption sets one.
+type LockOption func(*LockOptions)
+
+// WithLease is documented by the lock packages.
+func WithLease(d time.Duration) LockOption { return func(o *LockOptions) { o.lease = &d } }
+
+// WithFixedLease is documented by the lock packages.
+func WithFixedLease(d time.Duration) LockOption { return func(o *LockOptions) { o.fixed = &d } }
+
+// WithMinHold is documented by the lock packages.
+func WithMinHold(d time.Duration) LockOption { return func(o *LockOptions) { o.minHold = &d } }
+
+// WithMaxHold is documented by the lock packages.
+func WithMaxHold(d time.Duration) LockOption { return func(o *LockOptions) { o.maxHold = &d } }
+
+// WithoutReentry is documented by the lock packages.
+func WithoutReentry() LockOption { return func(o *LockOptions) { o.withoutReentry = true } }
+
+// terms are the validated options of a lock.
+type terms struct {
+	lease          time.Duration
+	minHold        time.Duration // 0: none
+	maxHold        time.Duration // 0: unlimited; a fixed lease is a hold of that length at most
+	withoutReentry bool
+}
+
+func (o *LockOptions) terms(standard time.Duration) (terms, error) {
+	t := terms{lease: standard, withoutReentry: o.withoutReentry}
+	if o.lease != nil && o.fixed != nil {
+		return t, invalid("a lease is either renewed or fixed")
+	}
+	if o.lease != nil {
+		t.lease = *o.lease
+	}
+	if o.fixed != nil {
+		t.lease, t.maxHold = *o.fixed, *o.fixed
+	}
+	if err := validLease(t.lease); err != nil {
+		return t, err
+	}
+	if o.maxHold != nil {
+		if *o.maxHold < MinLease {
+			return t, invalid("the longest hold must be at least %v, not %v", MinLease, *o.maxHold)
+		}
+		if t.maxHold == 0 || *o.maxHold < t.maxHold {
+			t.maxHold = *o.maxHold
+		}
+	}
+	if o.minHold != nil {
+		if *o.minHold <= 0 || *o.minHold > MaxLease {
+			return t, invalid("the shortest hold must be more than 0 and at most %v, not %v", MaxLease, *o.minHold)
+		}
+		t.minHold = *o.minHold
+	}
+	return t, nil
+}

@@ -1,0 +1,3 @@
+package core_test
+
+func worker(string) {}

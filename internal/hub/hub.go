@@ -1,0 +1,268 @@
+// Package hub keeps a client's subscriptions: it subscribes again for as long as a channel is open, says when a
+// subscription is confirmed, and hands on messages. What a lost connection dropped is gone: the owner of a channel must
+// ask Redis again after each confirmation.
+package hub
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/latchkey-go/latchkey/internal/lua"
+	"github.com/latchkey-go/latchkey/internal/wait"
+)
+
+// Hub is the subscriptions of one client. It is safe for concurrent use.
+type Hub struct {
+	client  rueidis.Client
+	sharded bool
+	deliver func(lua.Message)
+	log     *slog.Logger
+
+	ctx     context.Context
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+
+	mu        sync.Mutex
+	channels  map[string]*Channel
+	suspended chan struct{} // closed by Resume; nil while not suspended
+}
+
+// New returns a hub. deliver is called on the connection's own goroutine: it must not block and must not call the client.
+func New(client rueidis.Client, sharded bool, deliver func(lua.Message), log *slog.Logger) *Hub {
+	ctx, cancel := context.WithCancel(context.Background())
+	return &Hub{
+		client: client, sharded: sharded, deliver: deliver, log: log,
+		ctx: ctx, cancel: cancel, channels: map[string]*Channel{},
+	}
+}
+
+// Close ends all subscriptions and waits for that.
+func (h *Hub) Close() {
+	h.mu.Lock()
+	h.cancel()
+	h.mu.Unlock()
+	h.running.Wait()
+}
+
+// Suspend unsubscribes from everything until Resume: a client that cannot send commands must not be granted anything.
+func (h *Hub) Suspend() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.suspended != nil {
+		return
+	}
+	h.suspended = make(chan struct{})
+	for _, c := range h.channels {
+		c.interrupt()
+	}
+}
+
+// Resume ends Suspend.
+func (h *Hub) Resume() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.suspended != nil {
+		close(h.suspended)
+		h.suspended = nil
+	}
+}
+
+// warm is how long a channel that nobody uses stays subscribed: the next waiter often comes soon.
+const warm = 30 * time.Second
+
+// Open returns the channel, subscribed or about to be. confirmed is called after each confirmation of its subscription,
+// on a goroutine of its own, never two at a time. Each Open needs a Close.
+func (h *Hub) Open(name string, confirmed func()) *Channel {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	c := h.channels[name]
+	if c == nil {
+		ctx, cancel := context.WithCancel(h.ctx)
+		c = &Channel{hub: h, name: name, ctx: ctx, cancel: cancel, up: make(chan struct{}), news: make(chan struct{}, 1)}
+		c.confirmed = confirmed
+		h.channels[name] = c
+		if h.ctx.Err() == nil {
+			h.running.Add(2)
+			go c.receive()
+			go c.announce()
+		}
+	}
+	if c.idle != nil {
+		c.idle.Stop()
+		c.idle = nil
+	}
+	c.users++
+	return c
+}
+
+// Channel is one subscription.
+type Channel struct {
+	hub       *Hub
+	name      string
+	confirmed func()
+	ctx       context.Context
+	cancel    context.CancelFunc
+	news      chan struct{} // capacity 1: a confirmation that announce has not seen
+
+	// guarded by hub.mu
+	users   int
+	idle    *time.Timer
+	up      chan struct{} // closed while the subscription is confirmed
+	isUp    bool
+	abandon context.CancelFunc // ends the running Receive
+}
+
+// Close gives the channel back. When nobody uses it for half a minute it is unsubscribed.
+func (c *Channel) Close() {
+	h := c.hub
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	c.users--
+	if c.users > 0 || c.idle != nil {
+		return
+	}
+	var idle *time.Timer
+	idle = time.AfterFunc(warm, func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if c.idle == idle {
+			c.cancel()
+			delete(h.channels, c.name)
+		}
+	})
+	c.idle = idle
+}
+
+// Name is the channel.
+func (c *Channel) Name() string { return c.name }
+
+// Up reports whether the subscription is confirmed.
+func (c *Channel) Up() bool {
+	c.hub.mu.Lock()
+	defer c.hub.mu.Unlock()
+	return c.isUp
+}
+
+// Wait returns when the subscription is confirmed, or with the cause when ctx ends.
+func (c *Channel) Wait(ctx context.Context) error {
+	c.hub.mu.Lock()
+	up := c.up
+	c.hub.mu.Unlock()
+	select {
+	case <-up:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (c *Channel) set(up bool) {
+	c.hub.mu.Lock()
+	defer c.hub.mu.Unlock()
+	if up == c.isUp {
+		return
+	}
+	c.isUp = up
+	if up {
+		close(c.up)
+	} else {
+		c.up = make(chan struct{})
+	}
+}
+
+func (c *Channel) interrupt() {
+	if c.abandon != nil {
+		c.abandon()
+	}
+}
+
+// receive keeps the channel subscribed. rueidis subscribes again by itself when it may retry, and tells only the hook;
+// otherwise, and when the server ends the subscription, Receive returns.
+func (c *Channel) receive() {
+	defer c.hub.running.Done()
+	var backoff wait.Backoff
+	for c.ctx.Err() == nil {
+		ctx, cancel := context.WithCancel(c.ctx)
+		if resumed := c.begin(cancel); resumed != nil {
+			cancel()
+			select {
+			case <-resumed:
+			case <-c.ctx.Done():
+			}
+			continue
+		}
+		hooked := rueidis.WithOnSubscriptionHook(ctx, func(s rueidis.PubSubSubscription) {
+			// Runs on the connection's reader: nothing here may block.
+			up := s.Kind == "subscribe" || s.Kind == "ssubscribe"
+			c.set(up)
+			if up {
+				select {
+				case c.news <- struct{}{}:
+				default:
+				}
+			}
+		})
+		hooked = rueidis.WithOnReceiveReturnHook(hooked, func(err error, connection rueidis.CommandClient) error {
+			if ctx.Err() != nil { // given up, not lost: a cancelled Receive stays subscribed otherwise
+				c.unsubscribe(connection)
+			}
+			return err
+		})
+		began := time.Now()
+		err := c.hub.client.Receive(hooked, c.command(), func(m rueidis.PubSubMessage) {
+			c.hub.deliver(lua.ParseMessage(m.Message))
+		})
+		c.set(false)
+		cancel()
+		if time.Since(began) > wait.LastPause {
+			backoff.Reset()
+		}
+		if c.ctx.Err() == nil {
+			c.hub.log.Debug("latchkey: subscription ended", "channel", c.name, "error", err)
+			_ = wait.Sleep(c.ctx, backoff.Next())
+		}
+	}
+}
+
+// begin makes the coming Receive interruptible, or returns the channel that ends the suspension.
+func (c *Channel) begin(cancel context.CancelFunc) (resumed chan struct{}) {
+	c.hub.mu.Lock()
+	defer c.hub.mu.Unlock()
+	c.abandon = cancel
+	return c.hub.suspended
+}
+
+func (c *Channel) command() rueidis.Completed {
+	if c.hub.sharded {
+		return c.hub.client.B().Ssubscribe().Channel(c.name).Build()
+	}
+	return c.hub.client.B().Subscribe().Channel(c.name).Build()
+}
+
+func (c *Channel) unsubscribe(connection rueidis.CommandClient) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	command := connection.B().Unsubscribe().Channel(c.name).Build()
+	if c.hub.sharded {
+		command = connection.B().Sunsubscribe().Channel(c.name).Build()
+	}
+	if err := connection.Do(ctx, command).Error(); err != nil {
+		c.hub.log.Debug("latchkey: unsubscribe failed", "channel", c.name, "error", err)
+	}
+}
+
+func (c *Channel) announce() {
+	defer c.hub.running.Done()
+	for {
+		select {
+		case <-c.news:
+			c.confirmed()
+		case <-c.ctx.Done():
+			return
+		}
+	}
+}

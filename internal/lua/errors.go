@@ -1,0 +1,51 @@
+package lua
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/redis/rueidis"
+)
+
+// Class says what can be done about the error of a command.
+type Class int
+
+// The classes of errors.
+const (
+	Permanent Class = iota // the same command will fail again
+	Refused                // the server did not run it, and will later
+	NoAnswer               // no answer: it may have run, or may still run
+	WrongType              // foreign data under the name
+	Closing                // the rueidis client was closed
+)
+
+// Classify tells what an error of a script means. Redis 6 hides the code of a command's error inside the script's, so the
+// code is looked for anywhere in the text.
+func Classify(err error) Class {
+	var reply *rueidis.RedisError
+	switch {
+	case errors.As(err, &reply):
+		text := reply.Error()
+		if strings.Contains(text, "WRONGTYPE") {
+			return WrongType
+		}
+		for _, code := range []string{"READONLY", "LOADING", "CLUSTERDOWN", "TRYAGAIN", "MASTERDOWN", "BUSY ", "MISCONF", "NOREPLICAS", "MOVED ", "ASK "} {
+			if strings.Contains(text, code) {
+				return Refused
+			}
+		}
+		return Permanent
+	case errors.Is(err, ErrReply):
+		return Permanent
+	case errors.Is(err, rueidis.ErrClosing):
+		return Closing
+	default:
+		return NoAnswer
+	}
+}
+
+// Passing reports whether the error is one that passes by itself, so that the command is worth repeating.
+func Passing(err error) bool {
+	class := Classify(err)
+	return class == Refused || class == NoAnswer
+}

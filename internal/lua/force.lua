@@ -1,0 +1,20 @@
+-- force: take the lock away from whoever holds it and give it to the next waiter. The holder's inbox is told.
+--
+-- KEYS  1 lock, 2 queue, 3 token: as in acquire.lua
+-- ARGV  1 unused, 2 inbox prefix, 3 publish verb, 4 floor: as in acquire.lua
+-- Reply 1 somebody held it, 0 nobody did
+-- include token.lua
+-- include grant.lua
+-- include foreign.lua
+
+local fields = redis.call('HKEYS', KEYS[1])
+if #fields > 0 and not string.find(redis.call('HGET', KEYS[1], 'token') or '', '^t%d+$') and not is_lock() then
+  return not_a_lock()
+end
+redis.call('DEL', KEYS[1])
+grant(nil)
+for _, field in ipairs(fields) do
+  local client, number = string.match(field, '^([^:]+):(%d+)$')
+  if client then redis.call(ARGV[3], ARGV[2] .. client, '1 f ' .. number .. ' ' .. KEYS[1]) end
+end
+return #fields > 0 and 1 or 0

@@ -1,0 +1,66 @@
+package lua
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Kind is what an inbox message says.
+type Kind byte
+
+// The kinds of messages. Each is written by one script, except Ping, which [Conn.Ping] sends.
+const (
+	Unknown Kind = 0   // a later version's: ask again
+	Grant   Kind = 'g' // the waiter owns the lock
+	Forced  Kind = 'f' // the hold was taken away
+	Ends    Kind = 'l' // the holder's lease ends sooner than the waiter was told
+	Ping    Kind = 'p' // a health check
+)
+
+// Message is one message of an inbox.
+type Message struct {
+	Kind   Kind
+	Number uint64 // of the tenure it is for, or of the ping
+	Token  int64  // Grant
+	Now    int64  // Grant: the server's clock in microseconds when it was written
+	Lease  int64  // Grant: the lease until the first renewal; Ends: the time left, both in ms
+	Name   string // the lock's key
+}
+
+// ParseMessage reads what grant.lua and force.lua publish. What it cannot read is Unknown.
+func ParseMessage(text string) (m Message) {
+	fields := strings.SplitN(text, " ", 3)
+	if len(fields) != 3 || fields[0] != Version || len(fields[1]) != 1 {
+		return Message{}
+	}
+	kind := Kind(fields[1][0])
+	var count int
+	switch kind {
+	case Grant:
+		count = 4
+	case Ends:
+		count = 2
+	case Forced, Ping:
+		count = 1
+	default:
+		return Message{}
+	}
+	var numbers [4]int64
+	rest := fields[2]
+	for i := range count {
+		text, after, found := strings.Cut(rest, " ")
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || (!found && kind != Ping) {
+			return Message{}
+		}
+		numbers[i], rest = n, after
+	}
+	m = Message{Kind: kind, Number: uint64(numbers[0]), Name: rest}
+	switch kind {
+	case Grant:
+		m.Token, m.Now, m.Lease = numbers[1], numbers[2], numbers[3]
+	case Ends:
+		m.Lease = numbers[1]
+	}
+	return m
+}

@@ -1,0 +1,218 @@
+package redistest
+
+import (
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+)
+
+// Verdict is what a proxy does with a request.
+type Verdict int
+
+// The verdicts.
+const (
+	Pass        Verdict = iota
+	LoseReply           // the server runs it; its reply is dropped and the connection closed
+	LoseRequest         // the connection is closed before the server sees it
+	Keep                // the server sees it at Deliver, and not before; the client's connection is closed meanwhile
+	Delay               // the server sees it at Deliver; what follows on the connection waits behind it
+)
+
+// Proxy stands between clients and a server and loses, keeps or delays what a test names.
+type Proxy struct {
+	Addr string
+
+	target   string
+	listener net.Listener
+	running  sync.WaitGroup
+	judge    atomic.Pointer[func(request string) Verdict]
+	silent   atomic.Bool
+
+	mu      sync.Mutex
+	links   map[*link]struct{}
+	deliver []func()
+	gates   []chan struct{}
+}
+
+type link struct {
+	client, server net.Conn
+	lose, kept     atomic.Bool
+	ended          chan struct{} // closed when the server's end was read to its end
+}
+
+func (l *link) close() {
+	_ = l.client.Close() // closed twice when both ends go
+	if !l.kept.Load() {
+		_ = l.server.Close()
+	}
+}
+
+// NewProxy returns a proxy of the server, closed with the test.
+func NewProxy(t testing.TB, s *Server) *Proxy {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	p := &Proxy{Addr: listener.Addr().String(), target: s.Addr, listener: listener, links: map[*link]struct{}{}}
+	p.running.Go(p.accept)
+	t.Cleanup(func() {
+		_ = listener.Close() // ends accept
+		p.Deliver()
+		p.KillAll()
+		p.running.Wait()
+	})
+	return p
+}
+
+// Option is the proxy's address as rueidis wants it.
+func (p *Proxy) Option() rueidis.ClientOption {
+	return rueidis.ClientOption{InitAddress: []string{p.Addr}, ForceSingleClient: true}
+}
+
+// Judge sets what happens to each chunk that a client sends from now on; nil: everything passes.
+func (p *Proxy) Judge(f func(request string) Verdict) {
+	if f == nil {
+		p.judge.Store(nil)
+		return
+	}
+	p.judge.Store(&f)
+}
+
+// Once returns a judge that gives the verdict to the first request that matches, and how often it did.
+func Once(verdict Verdict, match func(request string) bool) (func(string) Verdict, *atomic.Int64) {
+	var count atomic.Int64
+	return func(request string) Verdict {
+		if match(request) && count.CompareAndSwap(0, 1) {
+			return verdict
+		}
+		return Pass
+	}, &count
+}
+
+// Silence makes the proxy swallow everything in both directions, without closing anything, until it is called with false.
+func (p *Proxy) Silence(on bool) { p.silent.Store(on) }
+
+// KillAll closes all connections.
+func (p *Proxy) KillAll() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for l := range p.links {
+		l.close()
+	}
+}
+
+// Deliver lets the server see what was kept or delayed.
+func (p *Proxy) Deliver() {
+	p.mu.Lock()
+	kept, gates := p.deliver, p.gates
+	p.deliver, p.gates = nil, nil
+	p.mu.Unlock()
+	for _, f := range kept {
+		f()
+	}
+	for _, gate := range gates {
+		close(gate)
+	}
+}
+
+func (p *Proxy) accept() {
+	for {
+		client, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		server, err := net.Dial("tcp", p.target)
+		if err != nil {
+			_ = client.Close() // the server is down, and so are we
+			continue
+		}
+		l := &link{client: client, server: server, ended: make(chan struct{})}
+		p.mu.Lock()
+		p.links[l] = struct{}{}
+		p.mu.Unlock()
+		p.running.Go(func() { p.requests(l) })
+		p.running.Go(func() { p.replies(l) })
+	}
+}
+
+func (p *Proxy) requests(l *link) {
+	defer p.forget(l)
+	buffer := make([]byte, 1<<16)
+	for {
+		n, err := l.client.Read(buffer)
+		if err != nil {
+			return
+		}
+		if p.silent.Load() {
+			continue
+		}
+		switch p.verdict(string(buffer[:n])) {
+		case Pass:
+		case LoseReply:
+			l.lose.Store(true)
+		case LoseRequest:
+			return
+		case Keep:
+			p.keep(l, append([]byte(nil), buffer[:n]...))
+			return
+		case Delay:
+			gate := make(chan struct{})
+			p.mu.Lock()
+			p.gates = append(p.gates, gate)
+			p.mu.Unlock()
+			<-gate
+		}
+		if _, err := l.server.Write(buffer[:n]); err != nil {
+			return
+		}
+	}
+}
+
+func (p *Proxy) verdict(request string) Verdict {
+	if judge := p.judge.Load(); judge != nil {
+		return (*judge)(request)
+	}
+	return Pass
+}
+
+// keep holds the server's end open, with a request that it has not seen: a copy that travels slowly.
+func (p *Proxy) keep(l *link, request []byte) {
+	l.kept.Store(true)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.deliver = append(p.deliver, func() {
+		if _, err := l.server.Write(request); err == nil {
+			<-l.ended // it has run
+		}
+		_ = l.server.Close()
+	})
+}
+
+func (p *Proxy) replies(l *link) {
+	defer close(l.ended)
+	buffer := make([]byte, 1<<16)
+	for {
+		n, err := l.server.Read(buffer)
+		if err != nil || l.lose.Load() {
+			l.close()
+			return
+		}
+		if p.silent.Load() {
+			continue
+		}
+		if _, err := l.client.Write(buffer[:n]); err != nil {
+			l.close()
+			return
+		}
+	}
+}
+
+func (p *Proxy) forget(l *link) {
+	l.close()
+	p.mu.Lock()
+	delete(p.links, l)
+	p.mu.Unlock()
+}

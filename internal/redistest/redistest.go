@@ -1,0 +1,231 @@
+// Package redistest gives tests a Redis: the one that LATCHKEY_TEST_REDIS names (it is flushed), else a process of the
+// redis-server on the PATH, else the embedded server. What only a process of our own can show (SIGSTOP, a restart, a
+// replica) is skipped without one; [Main] says how often, and LATCHKEY_REQUIRE=redis makes each such skip a failure.
+package redistest
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+var skipped atomic.Int64
+
+// Main runs the tests of a package, then says which server they ran on and how many were skipped for the lack of one,
+// and fails when they leave a goroutine behind.
+func Main(m *testing.M) {
+	code := m.Run()
+	fmt.Fprintf(os.Stderr, "latchkey: tests ran on %s; %d skipped for the lack of a redis-server\n", describe(), skipped.Load())
+	if code == 0 {
+		if err := goleak.Find(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+func describe() string {
+	if url := os.Getenv("LATCHKEY_TEST_REDIS"); url != "" {
+		return url
+	}
+	if path := binary(); path != "" {
+		version, err := exec.Command(path, "--version").Output()
+		if err == nil {
+			return fmt.Sprintf("%s (%.60s)", path, version[:len(version)-1])
+		}
+	}
+	return "the embedded server"
+}
+
+func binary() string {
+	path, err := exec.LookPath("redis-server")
+	if err != nil {
+		return ""
+	}
+	return path
+}
+
+// Server is one Redis.
+type Server struct {
+	Addr string
+
+	args    []string
+	dir     string
+	process *exec.Cmd
+	stopped bool
+}
+
+// New returns a server: any that is to be had.
+func New(t testing.TB) *Server {
+	t.Helper()
+	if url := os.Getenv("LATCHKEY_TEST_REDIS"); url != "" {
+		option, err := rueidis.ParseURL(url)
+		require.NoError(t, err)
+		s := &Server{Addr: option.InitAddress[0]}
+		client := s.Client(t)
+		require.NoError(t, client.Do(t.Context(), client.B().Flushall().Build()).Error())
+		return s
+	}
+	if binary() != "" {
+		return NewProcess(t)
+	}
+	return NewEmbedded(t)
+}
+
+// NewEmbedded returns the embedded server, whose keys expire by the clock.
+func NewEmbedded(t testing.TB) *Server {
+	t.Helper()
+	m := miniredis.NewMiniRedis()
+	m.ClockTTL(true)
+	require.NoError(t, m.Start())
+	t.Cleanup(m.Close)
+	return &Server{Addr: m.Addr()}
+}
+
+// Each runs a test on a real server and on the embedded one.
+func Each(t *testing.T, test func(t *testing.T, s *Server)) {
+	t.Run("redis", func(t *testing.T) {
+		if os.Getenv("LATCHKEY_TEST_REDIS") != "" {
+			test(t, New(t))
+			return
+		}
+		test(t, NewProcess(t))
+	})
+	t.Run("embedded", func(t *testing.T) { test(t, NewEmbedded(t)) })
+}
+
+// NewProcess returns a redis-server of the test's own, with more arguments if wanted.
+func NewProcess(t testing.TB, args ...string) *Server {
+	t.Helper()
+	Require(t)
+	s := &Server{Addr: freeAddr(t), dir: t.TempDir(), args: args}
+	t.Cleanup(s.kill)
+	s.start(t)
+	return s
+}
+
+// Require skips the test, or fails it with LATCHKEY_REQUIRE=redis, when there is no redis-server on the PATH.
+func Require(t testing.TB) {
+	t.Helper()
+	if binary() != "" {
+		return
+	}
+	if os.Getenv("LATCHKEY_REQUIRE") == "redis" {
+		t.Fatal("LATCHKEY_REQUIRE=redis, and there is no redis-server on the PATH")
+	}
+	skipped.Add(1)
+	t.Skip("needs a redis-server on the PATH")
+}
+
+func freeAddr(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func (s *Server) start(t testing.TB) {
+	t.Helper()
+	host, port, err := net.SplitHostPort(s.Addr)
+	require.NoError(t, err)
+	args := append([]string{
+		"--bind", host, "--port", port, "--dir", s.dir, "--save", "", "--appendonly", "no",
+		"--logfile", filepath.Join(s.dir, "log"), "--enable-debug-command", "yes", "--repl-diskless-sync-delay", "0",
+	}, s.args...)
+	s.process = exec.Command(binary(), args...)
+	require.NoError(t, s.process.Start())
+	require.Eventually(t, func() bool {
+		conn, err := net.Dial("tcp", s.Addr)
+		if err != nil {
+			return false
+		}
+		defer conn.Close()
+		_, err = conn.Write([]byte("PING\r\n"))
+		answer := make([]byte, 5)
+		if err == nil {
+			_, err = conn.Read(answer)
+		}
+		return err == nil && answer[0] == '+'
+	}, 10*time.Second, 5*time.Millisecond, "redis-server on %s does not answer", s.Addr)
+}
+
+func (s *Server) kill() {
+	if s.process == nil {
+		return
+	}
+	_ = s.process.Process.Kill() // it may have ended already
+	_ = s.process.Wait()
+	s.process = nil
+}
+
+// Restart kills the server and starts it again, with nothing in it.
+func (s *Server) Restart(t testing.TB) {
+	t.Helper()
+	s.kill()
+	s.start(t)
+}
+
+// Kill ends the server until [Server.Start].
+func (s *Server) Kill() { s.kill() }
+
+// Start starts it again.
+func (s *Server) Start(t testing.TB) { t.Helper(); s.start(t) }
+
+// Stop freezes the server with SIGSTOP, until Continue.
+func (s *Server) Stop(t testing.TB) {
+	t.Helper()
+	require.NoError(t, s.process.Process.Signal(syscall.SIGSTOP))
+	if !s.stopped {
+		s.stopped = true
+		t.Cleanup(func() { s.Continue(t) })
+	}
+}
+
+// Continue ends Stop.
+func (s *Server) Continue(t testing.TB) {
+	t.Helper()
+	if s.process != nil {
+		_ = s.process.Process.Signal(syscall.SIGCONT) // nothing to continue when it has ended
+	}
+}
+
+// URL is the server's address as Open wants it.
+func (s *Server) URL() string { return "redis://" + s.Addr }
+
+// Option is the server's address as rueidis wants it.
+func (s *Server) Option() rueidis.ClientOption {
+	return rueidis.ClientOption{InitAddress: []string{s.Addr}, DisableCache: true, ForceSingleClient: true}
+}
+
+// Client returns a plain client, closed with the test.
+func (s *Server) Client(t testing.TB) rueidis.Client {
+	t.Helper()
+	client, err := rueidis.NewClient(s.Option())
+	require.NoError(t, err)
+	t.Cleanup(client.Close)
+	return client
+}
+
+// Port is the server's TCP port.
+func (s *Server) Port(t testing.TB) int {
+	t.Helper()
+	_, port, err := net.SplitHostPort(s.Addr)
+	require.NoError(t, err)
+	n, err := strconv.Atoi(port)
+	require.NoError(t, err)
+	return n
+}

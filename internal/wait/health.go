@@ -1,0 +1,101 @@
+package wait
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Health keeps a client from storming a Redis that is away: while it is down one probe is sent at a time, whatever the
+// number of waiters, and when it is back the renewals go first and the rest follows spread out.
+type Health struct {
+	Context context.Context                            // ends with the client
+	Go      func(func())                               // runs a function in a goroutine that the client waits for
+	Down    func(error)                                // called when it goes down
+	Lasting func()                                     // called once it has been down for Patience
+	Up      func(ctx context.Context, d time.Duration) // called when it is back, before anybody else is let through
+
+	Patience time.Duration
+
+	mu      sync.Mutex
+	up      chan struct{} // closed when it is back; nil while it is up
+	why     error         // it is down
+	backoff Backoff
+	failed  atomic.Bool // a command failed since the last success
+	waiting atomic.Int64
+}
+
+// Failed is told of every command that got no answer or was refused for now. probe asks again.
+func (h *Health) Failed(err error, probe func(context.Context) error) {
+	h.failed.Store(true)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.up != nil || h.Context.Err() != nil {
+		return
+	}
+	h.up, h.why = make(chan struct{}), err
+	h.Go(func() { h.watch(err, probe) })
+}
+
+// Succeeded is told of every command that was answered.
+func (h *Health) Succeeded() {
+	if h.failed.Load() {
+		h.failed.Store(false)
+		h.mu.Lock()
+		h.backoff.Reset()
+		h.mu.Unlock()
+	}
+}
+
+func (h *Health) watch(err error, probe func(context.Context) error) {
+	began := time.Now()
+	lasting := time.AfterFunc(h.Patience, h.Lasting)
+	defer lasting.Stop()
+	h.Down(err)
+	for {
+		h.mu.Lock()
+		pause := h.backoff.Next() // goes on growing while probes succeed and commands fail
+		h.mu.Unlock()
+		if Sleep(h.Context, pause) != nil {
+			break
+		}
+		if probe(h.Context) == nil {
+			h.Up(h.Context, time.Since(began))
+			break
+		}
+	}
+	h.mu.Lock()
+	close(h.up)
+	h.up, h.why = nil, nil
+	h.mu.Unlock()
+}
+
+// Away returns why Redis is away, nil while it is not.
+func (h *Health) Away() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.why
+}
+
+// Wait returns when Redis is up, at once when it was never down, or with the cause when ctx ends. Those who waited are
+// let through spread over 100 µs each, a second at most.
+func (h *Health) Wait(ctx context.Context) error {
+	h.mu.Lock()
+	up := h.up
+	h.mu.Unlock()
+	if up == nil {
+		return nil
+	}
+	spread := time.Duration(h.waiting.Add(1)) * 100 * time.Microsecond
+	defer h.waiting.Add(-1)
+	select {
+	case <-up:
+		return Sleep(ctx, rand.N(min(spread, LastPause)))
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-h.Context.Done():
+		return context.Cause(h.Context)
+	}
+}

@@ -1,0 +1,498 @@
+// Package wait is the one blocking loop of all primitives that grant: a waiter asks Redis once, is queued there, and
+// sleeps until its grant arrives. It holds the rules that keep a grant from being lost and a lock from being taken for
+// nobody (the package doc of internal/core lists them, each with its test). Redis is behind [Server], so that the loop
+// runs in virtual time as well.
+package wait
+
+import (
+	"container/list"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/latchkey-go/latchkey/internal/lua"
+)
+
+// ShortLease is SHORT of grant.lua: what a grant by message is good for until its first renewal.
+const ShortLease = 2 * time.Second
+
+// silent is how long an acquire goes unanswered before the end of its wait is blamed on Redis.
+const silent = 50 * time.Millisecond
+
+// queueTTL is how long a queue outlives the last question of its waiters (acquire.lua).
+const queueTTL = time.Minute
+
+var (
+	// ErrBusy is the outcome of an attempt that may not wait.
+	ErrBusy = errors.New("held by somebody else")
+	// ErrFull is the outcome when too many wait already.
+	ErrFull = errors.New("too many waiters")
+)
+
+// AwayError is the outcome when Redis was away until the wait ended.
+type AwayError struct {
+	Cause error // of the wait's end
+	Last  error // of the last command
+}
+
+func (e *AwayError) Error() string   { return e.Cause.Error() + ": " + e.Last.Error() }
+func (e *AwayError) Unwrap() []error { return []error{e.Cause, e.Last} }
+
+// Server is what the loop needs of Redis.
+type Server interface {
+	// Acquire sends one acquire. When ctx ends before the answer, it returns at once; a Leave that is sent after that
+	// runs after it in Redis, unless the connection is lost in between.
+	Acquire(ctx context.Context, w *Waiter, mode lua.Mode) (lua.Acquired, error)
+	// Leave sends one release of the waiter's id with its queue entry.
+	Leave(w *Waiter) error
+	// Forget is told that nothing of the waiter is left in Redis.
+	Forget(w *Waiter)
+	// Inbox returns when grants for this client's waiters would arrive; Listening reports whether that is now.
+	Inbox(ctx context.Context) error
+	Listening() bool
+	// Failed is told of an error that passes by itself; Up waits until Redis answers again.
+	Failed(err error)
+	Up(ctx context.Context) error
+	// Go runs a function in a goroutine that the client waits for before it closes.
+	Go(func())
+}
+
+// Room is the waiters of one client for one lock. Methods are safe for concurrent use.
+type Room struct {
+	server  Server
+	poll    time.Duration
+	closing context.Context
+
+	// Turn admits one goroutine at a time, first come first served: for primitives of which one delegate a process queues.
+	Turn *semaphore.Weighted
+	// Inside counts the goroutines in Acquire and before Turn.
+	Inside atomic.Int64
+
+	mu      sync.Mutex
+	waiters list.List // of *Waiter, those that are queued, oldest first
+	rounds  uint64    // calls of RecheckAll
+	timer   *time.Timer
+	due     time.Time // of the timer; zero when it is not set
+}
+
+// NewRoom returns an empty room. Its waiters ask again at least every poll, which is at most [ShortLease]: a process that
+// asked before a grant by message then asks again before it ends, hears when it ends, and asks at that moment. closing
+// ends with the client; its cause is what waiters get.
+func NewRoom(closing context.Context, server Server, poll time.Duration) *Room {
+	return &Room{server: server, poll: min(poll, ShortLease), closing: closing, Turn: semaphore.NewWeighted(1)}
+}
+
+type state uint8
+
+const (
+	waiting state = iota
+	granted
+	ended
+)
+
+// Grant is ownership, as it was learnt.
+type Grant struct {
+	Token  int64
+	Moment time.Time // not later than the moment Redis wrote it
+	Short  bool      // the lease is [ShortLease] at most until it is renewed
+}
+
+type outcome struct {
+	grant   Grant
+	err     error
+	passing bool // the error passes by itself
+}
+
+// Waiter is one tenure: an owner id that is never used again. Its exported fields are set before Acquire.
+type Waiter struct {
+	Number uint64
+	Owner  string
+	Lease  time.Duration
+
+	// guarded by the room's mutex
+	state    state
+	place    *list.Element // in the room's list, from when it is queued
+	asking   int           // acquires that are unanswered
+	again    bool          // a re-check fell due meanwhile
+	leave    bool          // to be cancelled once it is answered
+	stray    bool          // an acquire got no answer: it may still arrive
+	aborted  bool          // an acquire's answer was not waited for
+	unheard  error         // and had been waited for long
+	settled  chan struct{} // closed when no acquire is unanswered; nil when nobody waits for that
+	told     bool          // the outcome is there, and Acquire has not taken it
+	outcome  outcome
+	ready    chan struct{} // capacity 1: says so, if Acquire sleeps
+	token    int64
+	sequence int64
+	asked    time.Time // when the acquire was sent whose reply said
+	clock    int64     // that the server's clock was this, in µs; 0: not known
+	early    message   // a grant that arrived before the reply which dates it
+}
+
+// message is a grant as it was published.
+type message struct {
+	token, now int64
+	lease      time.Duration
+}
+
+// Sequence is the place in the queue that the server gave this waiter: greater than that of all before it, 0 when it
+// never queued.
+func (w *Waiter) Sequence() int64 { return w.sequence }
+
+// Acquire returns when w owns the lock, or with an error after which nothing of it stays in Redis. With try it makes one
+// attempt and never queues.
+func (r *Room) Acquire(ctx context.Context, w *Waiter, try bool) (Grant, error) {
+	mode := lua.First
+	for {
+		if try || !r.server.Listening() {
+			mode = lua.Try // nobody may queue whom no grant would reach
+		}
+		o, err := r.exchange(ctx, w, mode)
+		switch {
+		case err != nil:
+		case o.err == nil:
+			return o.grant, nil
+		case o.passing:
+			if err = r.server.Up(ctx); err != nil {
+				err = &AwayError{Cause: err, Last: o.err}
+			}
+		case errors.Is(o.err, ErrBusy) && !try:
+			err = r.listen(ctx)
+		default:
+			err = o.err
+		}
+		if err != nil {
+			r.abandon(w)
+			return Grant{}, err
+		}
+		mode = lua.Again
+	}
+}
+
+// exchange asks and waits for the outcome, which comes with the answer or later by message.
+func (r *Room) exchange(ctx context.Context, w *Waiter, mode lua.Mode) (outcome, error) {
+	r.mu.Lock()
+	w.asking++
+	r.mu.Unlock()
+	r.ask(ctx, w, mode)
+
+	r.mu.Lock()
+	if w.told {
+		defer r.mu.Unlock()
+		return w.take(), nil
+	}
+	if w.ready == nil {
+		w.ready = make(chan struct{}, 1)
+	}
+	r.mu.Unlock()
+	select {
+	case <-w.ready:
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return w.take(), nil
+	case <-ctx.Done():
+		if w.unheard != nil { // written by ask, above
+			return outcome{}, &AwayError{Cause: context.Cause(ctx), Last: w.unheard}
+		}
+		return outcome{}, context.Cause(ctx)
+	case <-r.closing.Done():
+		return outcome{}, context.Cause(r.closing)
+	}
+}
+
+func (w *Waiter) take() outcome {
+	w.told = false
+	select {
+	case <-w.ready:
+	default:
+	}
+	return w.outcome
+}
+
+// tell leaves the outcome for Acquire. A grant replaces an error that it has not taken.
+func (w *Waiter) tell(o outcome) {
+	w.outcome, w.told = o, true
+	select {
+	case w.ready <- struct{}{}:
+	default:
+	}
+}
+
+// listen waits for the inbox, but not past the poll cap: the lock may become free meanwhile and nobody would say so.
+func (r *Room) listen(ctx context.Context) error {
+	limited, cancel := context.WithTimeout(ctx, r.poll)
+	defer cancel()
+	if err := r.server.Inbox(limited); err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if r.closing.Err() != nil {
+			return context.Cause(r.closing)
+		}
+	}
+	return nil
+}
+
+// ask sends an acquire for w, and another while its answer asks for one.
+func (r *Room) ask(ctx context.Context, w *Waiter, mode lua.Mode) {
+	for {
+		r.mu.Lock()
+		round := r.rounds
+		r.mu.Unlock()
+		sent := time.Now()
+		reply, err := r.server.Acquire(ctx, w, mode)
+		if !r.answered(ctx, w, question{sent, round}, reply, err) {
+			return
+		}
+		mode = lua.Again
+	}
+}
+
+// question is what must be known of an acquire when its answer arrives.
+type question struct {
+	sent  time.Time
+	round uint64 // of RecheckAll
+}
+
+// answered takes the reply to an acquire and reports whether another must be sent.
+func (r *Room) answered(ctx context.Context, w *Waiter, q question, reply lua.Acquired, err error) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		w.aborted = true // Acquire sees the same and abandons w
+		if silence := time.Since(q.sent); silence > silent {
+			w.unheard = fmt.Errorf("no reply for %v", silence.Round(time.Millisecond))
+		}
+	case lua.Classify(err) == lua.NoAnswer:
+		w.stray = true
+	}
+	if w.state == waiting && (err == nil || ctx.Err() == nil) && r.waits(w, q, reply, err) {
+		return true
+	}
+	if w.asking--; w.asking > 0 {
+		return false
+	}
+	if w.settled != nil {
+		close(w.settled)
+		w.settled = nil
+	}
+	if w.leave {
+		// Rule 2: whatever the acquire took or queued, nobody wants it. Only now is it certain that the cancel does not
+		// overtake it.
+		w.leave = false
+		r.cancel(w)
+	}
+	return false
+}
+
+// waits handles the reply for a waiter that still waits.
+func (r *Room) waits(w *Waiter, q question, reply lua.Acquired, err error) (again bool) {
+	switch {
+	case err != nil && w.place != nil:
+		// It stays in the queue; RecheckAll comes when Redis is back.
+		if lua.Passing(err) {
+			r.server.Failed(err)
+		} else {
+			r.finish(w, outcome{err: err})
+		}
+	case err != nil:
+		passing := lua.Passing(err)
+		if passing {
+			r.server.Failed(err)
+		}
+		w.tell(outcome{err: err, passing: passing})
+	case reply.Token > 0:
+		if !time.Now().Before(q.sent.Add(w.Lease)) {
+			return true // the answer took longer than the lease: ask whether it is still true
+		}
+		r.grant(w, Grant{Token: reply.Token, Moment: q.sent})
+	case reply.Full:
+		r.finish(w, outcome{err: ErrFull})
+	case !reply.Queued:
+		w.tell(outcome{err: ErrBusy})
+	default:
+		lost := reply.Sequence > 0 && w.place != nil
+		if w.place == nil {
+			w.place = r.waiters.PushBack(w)
+		}
+		if reply.Sequence > 0 {
+			w.sequence = reply.Sequence
+		}
+		w.asked, w.clock = q.sent, reply.Now
+		r.arm(reply.Ends)
+		if lost { // and so are, very likely, the entries of the others here
+			r.server.Go(func() { r.recheck(func(other *Waiter) bool { return other != w }) })
+		}
+		if w.again || q.round != r.rounds { // rule 4: a re-check fell due while this was unanswered
+			w.again = false
+			return true
+		}
+		if w.early.token > 0 {
+			r.learn(w, w.early)
+			return false
+		}
+	}
+	return false
+}
+
+func (r *Room) grant(w *Waiter, g Grant) {
+	w.token = g.Token
+	w.again = false
+	r.settle(w, granted)
+	w.tell(outcome{grant: g})
+}
+
+func (r *Room) finish(w *Waiter, o outcome) {
+	w.again = false
+	r.settle(w, ended)
+	w.tell(o)
+}
+
+func (r *Room) settle(w *Waiter, s state) {
+	w.state = s
+	if w.place != nil {
+		r.waiters.Remove(w.place)
+		w.place = nil
+	}
+}
+
+// Granted takes a grant message: the waiter owned the lock from when the server's clock was now (in µs), for lease. It
+// reports false when the grant is for nobody, and must be released: the tenure is over.
+func (r *Room) Granted(w *Waiter, token, now int64, lease time.Duration) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch w.state {
+	case granted:
+		return token == w.token // the same grant again, or one for an entry that a stray copy left behind
+	case ended:
+		return w.leave || w.asking > 0 // the cancel that follows gives it back
+	}
+	r.learn(w, message{token, now, lease})
+	return true
+}
+
+// learn makes a grant message a grant, or sees to its confirmation. Trust counts from the moment the grant was written.
+// The reply that queued the waiter carries the same clock, so that moment is known without trusting the client's clock
+// or the time the message took.
+func (r *Room) learn(w *Waiter, m message) {
+	if w.clock == 0 && w.asking > 0 && !w.again {
+		w.early = m // published after, read before
+		return
+	}
+	w.early = message{}
+	arrival := time.Now()
+	moment := w.asked.Add(time.Duration(m.now-w.clock) * time.Microsecond)
+	if moment.After(arrival) {
+		moment = arrival
+	}
+	if w.clock == 0 || m.now < w.clock || arrival.Sub(w.asked) > time.Minute || arrival.Sub(moment) > m.lease/2 {
+		r.recheckNow(w) // it may have expired already, or soon will: confirm first
+		return
+	}
+	r.grant(w, Grant{Token: m.token, Moment: moment, Short: true})
+}
+
+// abandon ends the wait of w from the caller's side. A grant that raced it is given back.
+func (r *Room) abandon(w *Waiter) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	nothing := w.state != granted && w.place == nil && !w.stray && !w.aborted // every acquire was answered, with a no
+	w.again = false
+	r.settle(w, ended)
+	switch {
+	case w.asking > 0:
+		w.leave = true
+	case nothing:
+		r.server.Forget(w)
+	default:
+		r.cancel(w)
+	}
+}
+
+// cancel removes in one step what w may own and where it may be queued. It is called once, when no acquire is unanswered.
+func (r *Room) cancel(w *Waiter) {
+	r.server.Go(func() { r.Leave(w) })
+}
+
+// Leave cancels w until that was answered, for as long as an entry of it could matter. While an acquire of the id got no
+// answer, a late copy can still arrive after the cancel and take the lock for nobody; so the cancel is repeated at
+// growing intervals, and such a copy costs at most about as much time as it was late. An acquire whose answer was only not
+// waited for is ahead of the cancel on their connection; that the connection broke just then is covered for a second.
+func (r *Room) Leave(w *Waiter) {
+	r.mu.Lock()
+	repeat := time.Duration(0)
+	if w.aborted {
+		repeat = time.Second
+	}
+	if w.stray {
+		repeat = min(2*w.Lease, queueTTL)
+	}
+	r.mu.Unlock()
+	began := time.Now()
+	for pause := 50 * time.Millisecond; ; pause *= 2 {
+		err := r.server.Leave(w)
+		if err != nil && !lua.Passing(err) {
+			break // it will not be different next time
+		}
+		if err != nil {
+			repeat = queueTTL
+			r.server.Failed(err)
+			if r.server.Up(r.closing) != nil {
+				break
+			}
+		}
+		if time.Since(began)+pause > repeat || Sleep(r.closing, pause) != nil {
+			break
+		}
+	}
+	r.server.Forget(w)
+}
+
+// Settled reports whether no acquire of w is unanswered: only then may its release be sent (rule 2).
+func (r *Room) Settled(w *Waiter) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return w.asking == 0
+}
+
+// Settle returns when that is so, or with the cause when ctx ends.
+func (r *Room) Settle(ctx context.Context, w *Waiter) error {
+	r.mu.Lock()
+	if w.asking == 0 {
+		r.mu.Unlock()
+		return nil
+	}
+	if w.settled == nil {
+		w.settled = make(chan struct{})
+	}
+	settled := w.settled
+	r.mu.Unlock()
+	select {
+	case <-settled:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Released is told that the tenure of a grant is over. It reports whether a copy of its acquire may still arrive.
+func (r *Room) Released(w *Waiter) (stray bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	w.state = ended
+	return w.stray
+}
+
+// Stray reports whether an acquire of w got no answer, so that it may be queued more than once.
+func (r *Room) Stray(w *Waiter) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return w.stray
+}

@@ -1,0 +1,99 @@
+// Package latchkey is the client that the locks and synchronizers of this module share: Redisson's, for Go, on Redis or
+// Valkey. Waiters block without polling; a release grants the lock to the next waiter in the same step; a hold is a
+// context that ends the moment the lock is lost; and every hold carries a fencing token.
+//
+//	c, err := latchkey.Open("redis://localhost:6379")
+//	...
+//	lock, err := rlock.New(c, "orders:42")
+//	hold, err := lock.Lock(ctx)
+//	...
+//	defer hold.Unlock(ctx)
+//	charge(hold.Context(), hold.Token())
+//
+// The locks are in packages of their own: rlock, whose processes queue through one delegate each, and fairlock, in which
+// all waiters of all processes queue first in, first out.
+//
+// # Guarantees
+//
+// At most one hold of a lock is trusted at a time, as long as Redis keeps its data and clocks run at about the same
+// speed: a hold is trusted until the moment its last successful request was sent, plus the lease, and the lease in Redis
+// is not shorter. Redis replicates asynchronously, so a failover can lose the lock; then the holder's context ends as soon
+// as its client has reached the new primary, and for that while only the fencing token separates the two holders.
+//
+// A fencing token is greater than every token that was given out for the lock before. Store it with what the lock
+// guards, and refuse writes with a smaller one (Martin Kleppmann, "How to do distributed locking").
+//
+// A waiter is woken by its grant. Should the message or the connection be lost, it asks again when the subscription is
+// back, when the holder's lease ends, and every two seconds at least.
+//
+// When a context ends, or a process dies, nothing of it stays: entries in a queue are removed or skipped, and every key
+// has a time to live.
+//
+// # Servers
+//
+// Redis 6.2 or later, Valkey, Sentinel, and Cluster from Redis 7.0. The keys of a lock named N (after the key prefix) are
+// N, latchkey_queue:{N} and redisson_lock_token:{N}, without the braces if N has some; channels are latchkey_inbox:*; a
+// probe touches latchkey_probe:{N}, which never exists. A Redis user needs those patterns (the probe and the two companions
+// as prefixes), and the commands EVALSHA, EVAL, PUBLISH, SUBSCRIBE, UNSUBSCRIBE, PUBSUB, PERSIST, PING and those in
+// internal/lua; with a cluster SPUBLISH, SSUBSCRIBE and SUNSUBSCRIBE.
+package latchkey
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/redis/rueidis"
+
+	"github.com/latchkey-go/latchkey/internal/core"
+)
+
+// Client is a connection to Redis with an identity: its id is part of every owner it writes. One client serves any
+// number of locks and goroutines. It has one connection for commands and one for its subscription (a cluster client: one
+// of each to every primary it uses).
+//
+// Its methods are safe for concurrent use. The zero value is not usable: see [Open], [New] and [Wrap].
+type Client core.Client
+
+// Open returns a client for a URL as redis://user:password@host:6379/0, rediss:// or unix://, in the form that
+// rueidis.ParseURL documents. It dials, and fails with ErrUnavailable while Redis cannot be reached.
+func Open(url string, opts ...Option) (*Client, error) {
+	option, err := rueidis.ParseURL(url)
+	if err != nil {
+		return nil, fmt.Errorf("latchkey: %w: %w", ErrInvalid, err)
+	}
+	return New(option, opts...)
+}
+
+// New returns a client for a rueidis configuration: TLS, authentication, Sentinel, Cluster. It owns the two rueidis
+// clients that it makes of it, and sets DisableCache, and where they are zero ConnWriteTimeout (one second, or the command
+// timeout if that is longer), the buffer sizes and Sentinel.TopologyRefreshInterval. It dials, and fails with
+// ErrUnavailable while Redis cannot be reached.
+func New(option rueidis.ClientOption, opts ...Option) (*Client, error) {
+	c, err := core.Open(option, options(opts))
+	return (*Client)(c), err
+}
+
+// Wrap returns a client on rueidis clients that stay the caller's: Close leaves them open. Both may be the same, at the
+// price of some throughput; subscriptions should have DisableRetry, so that a lost subscription is noticed at once.
+// ConnWriteTimeout of commands bounds how long a silent server is waited for.
+func Wrap(commands, subscriptions rueidis.Client, opts ...Option) (*Client, error) {
+	c, err := core.Wrap(commands, subscriptions, options(opts))
+	return (*Client)(c), err
+}
+
+// Check publishes to the client's own inbox and returns once it has received that: the whole way that a grant takes. Use
+// it as a health check. It returns an error with ErrUnavailable when ctx ends before, and ErrClosed after Close.
+func (c *Client) Check(ctx context.Context) error { return (*core.Client)(c).Check(ctx) }
+
+// Shutdown refuses new acquires, ends all waiters with ErrClosed, takes them out of the queues, and waits until
+// everything that is held was unlocked, or ctx ends. Then it ends the contexts of what is still held with ErrClosed, and
+// lets those leases run out in Redis, because the code they guard may still run. It returns an error when that was
+// necessary. Further calls do nothing.
+func (c *Client) Shutdown(ctx context.Context) error { return (*core.Client)(c).Shutdown(ctx) }
+
+// Close is Shutdown without waiting for what is held.
+func (c *Client) Close() {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_ = c.Shutdown(ctx) // its only error says that something was held
+}

@@ -1,0 +1,72 @@
+package latchkey
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/core"
+)
+
+// Option configures a client.
+type Option func(*core.ClientOptions)
+
+func options(opts []Option) core.ClientOptions {
+	o := core.DefaultClientOptions()
+	for _, opt := range opts {
+		if opt != nil {
+			opt(&o)
+		}
+	}
+	return o
+}
+
+// WithKeyPrefix puts a prefix before the name of every lock, to keep applications apart. Default: none. A prefix may
+// have braces, to keep all its locks in one slot of a cluster; they must be balanced.
+func WithKeyPrefix(prefix string) Option { return func(o *core.ClientOptions) { o.Prefix = prefix } }
+
+// WithLease sets the lease of locks that are not given one: how long a lock stays taken after its holder was killed, and
+// how long a hold survives a Redis that is away. It is renewed every third of it. From 10 ms to 24 h; default: 10 s.
+func WithLease(d time.Duration) Option { return func(o *core.ClientOptions) { o.Lease = d } }
+
+// WithCommandTimeout sets how long TryLock tries, and how long [New] lets a connection be silent while a command waits
+// for its reply (a second at least). More than 0; default: 1 s.
+func WithCommandTimeout(d time.Duration) Option {
+	return func(o *core.ClientOptions) { o.CommandTimeout = d }
+}
+
+// WithReleaseTimeout sets how long Unlock waits for its reply when its context has ended. More than 0; default: 1 s.
+func WithReleaseTimeout(d time.Duration) Option {
+	return func(o *core.ClientOptions) { o.ReleaseTimeout = d }
+}
+
+// WithMaxWaiters sets how many may wait for one lock: entries in its queue in Redis, and goroutines of this client. At
+// least 1; default: 100,000.
+func WithMaxWaiters(n int) Option { return func(o *core.ClientOptions) { o.MaxWaiters = n } }
+
+// WithLogger sets where lost locks, failed renewals and outages are logged. Default, and nil: nowhere.
+func WithLogger(l *slog.Logger) Option {
+	return func(o *core.ClientOptions) {
+		if l == nil {
+			l = slog.New(slog.DiscardHandler)
+		}
+		o.Logger = l
+	}
+}
+
+// WithObserver sets hooks for metrics and traces.
+func WithObserver(hooks Observer) Option {
+	return func(o *core.ClientOptions) { o.Observer = core.Observer(hooks) }
+}
+
+// Observer is a set of hooks; nil ones are not called. They are called from many goroutines at once, on the path of the
+// operation they tell of: they must be quick and must not call the client. Names are those of the lock, without the key
+// prefix except for Queued. Fields may be added in later versions.
+type Observer struct {
+	Queued     func(name string)                                    // a waiter was queued in Redis, under this key
+	Acquired   func(name string, token int64, waited time.Duration) // a hold begins
+	Released   func(name string, token int64, held time.Duration)   // it was released in Redis
+	Lost       func(name string, token int64, reason error)         // it ended without that
+	Subscribed func()                                               // the inbox was confirmed, for the first time or again
+	Down       func(err error)                                      // Redis is away
+	Up         func(away time.Duration)                             // it is back, and holds were renewed
+}

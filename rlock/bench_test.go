@@ -1,0 +1,182 @@
+package rlock_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/fairlock"
+	"github.com/latchkey-go/latchkey/internal/lua"
+	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/rlock"
+)
+
+func open(tb testing.TB, s *redistest.Server, opts ...latchkey.Option) *latchkey.Client {
+	tb.Helper()
+	c, err := latchkey.New(s.Option(), opts...)
+	require.NoError(tb, err)
+	tb.Cleanup(c.Close)
+	require.NoError(tb, c.Check(context.Background()))
+	return c
+}
+
+// pair is one way of locking and unlocking once.
+type pair struct {
+	name string
+	run  func(ctx context.Context) error
+}
+
+// floors are the least that a pair can cost: two scripts that do nothing, and our two scripts sent as they are.
+func floors(tb testing.TB, s *redistest.Server) []pair {
+	nothing := rueidis.NewLuaScript("return 1")
+	plain, raw := s.Client(tb), s.Client(tb)
+	key, err := lua.NewLock("raw", false)
+	require.NoError(tb, err)
+	conn, n := lua.Conn{Client: raw}, uint64(0)
+	return []pair{
+		{"floor", func(ctx context.Context) error {
+			if err := nothing.Exec(ctx, plain, []string{"k"}, nil).Error(); err != nil {
+				return err
+			}
+			return nothing.Exec(ctx, plain, []string{"k"}, nil).Error()
+		}},
+		{"raw scripts", func(ctx context.Context) error {
+			n++
+			owner := lua.Owner("RAW", n)
+			if _, err := conn.Acquire(ctx, key, owner, 0, 10_000, lua.First, 1000); err != nil {
+				return err
+			}
+			_, err := conn.Release(ctx, key, owner, "", 0, 0)
+			return err
+		}},
+	}
+}
+
+// BenchmarkPair is one goroutine and one key: a Lock and an Unlock, interleaved with its floors, which must be read in
+// the same run. The ratios are medians over the rounds.
+func BenchmarkPair(b *testing.B) {
+	for _, kind := range []string{"background", "cancellable"} {
+		b.Run(kind, func(b *testing.B) {
+			s := redistest.New(b)
+			l, err := rlock.New(open(b, s), "pair")
+			require.NoError(b, err)
+			ctx := context.Background()
+			if kind == "cancellable" {
+				ctx = b.Context()
+			}
+			pairs := append(floors(b, s), pair{"latchkey", func(ctx context.Context) error {
+				h, err := l.Lock(ctx)
+				if err != nil {
+					return err
+				}
+				return h.Unlock(ctx)
+			}})
+			const round = 500
+			times := make([][]float64, len(pairs))
+			var before, after runtime.MemStats
+			var allocs uint64
+			rounds := 0
+			for b.Loop() {
+				rounds++
+				for i, p := range pairs {
+					runtime.ReadMemStats(&before)
+					start := time.Now()
+					for range round {
+						require.NoError(b, p.run(ctx))
+					}
+					times[i] = append(times[i], float64(time.Since(start).Nanoseconds())/round)
+					runtime.ReadMemStats(&after)
+					if i == len(pairs)-1 {
+						allocs += after.Mallocs - before.Mallocs
+					}
+				}
+			}
+			median := func(i int) float64 { slices.Sort(times[i]); return times[i][len(times[i])/2] }
+			b.ReportMetric(0, "ns/op") // of a round; the metrics below are of pairs
+			b.ReportMetric(median(2), "ns/pair")
+			b.ReportMetric(median(0)/median(2), "of-floor")
+			b.ReportMetric(median(1)/median(2), "of-raw")
+			b.ReportMetric(float64(allocs)/float64(rounds*round), "allocs/pair")
+		})
+	}
+}
+
+// commands returns how many scripts the server has run.
+func commands(tb testing.TB, c rueidis.Client) int64 {
+	tb.Helper()
+	info, err := c.Do(context.Background(), c.B().Info().Section("commandstats").Build()).ToString()
+	require.NoError(tb, err)
+	var total int64
+	for _, name := range []string{"evalsha", "eval"} {
+		if i := strings.Index(info, "cmdstat_"+name+":calls="); i >= 0 {
+			var n int64
+			_, err := fmt.Sscanf(info[i:], "cmdstat_"+name+":calls=%d", &n)
+			require.NoError(tb, err)
+			total += n
+		}
+	}
+	return total
+}
+
+// BenchmarkContended hands one lock around among many waiters and reports the commands for each acquisition.
+func BenchmarkContended(b *testing.B) {
+	type locker interface {
+		Lock(context.Context) (*latchkey.Hold, error)
+	}
+	for _, clients := range []int{1, 8} {
+		for _, waiters := range []int{1, 10, 100, 1000} {
+			for _, kind := range []string{"rlock", "fairlock"} {
+				b.Run(fmt.Sprintf("%s/clients=%d/waiters=%d", kind, clients, waiters), func(b *testing.B) {
+					redistest.Require(b)
+					s := redistest.NewProcess(b)
+					locks := make([]locker, clients)
+					for i := range locks {
+						c := open(b, s)
+						var err error
+						if kind == "rlock" {
+							locks[i], err = rlock.New(c, "one")
+						} else {
+							locks[i], err = fairlock.New(c, "one")
+						}
+						require.NoError(b, err)
+					}
+					plain := s.Client(b)
+					before := commands(b, plain)
+					var left, done atomic.Int64
+					left.Store(int64(b.N))
+					b.ResetTimer()
+					var wg sync.WaitGroup
+					for i := range max(waiters, clients) {
+						wg.Go(func() {
+							for left.Add(-1) >= 0 {
+								h, err := locks[i%clients].Lock(context.Background())
+								if err != nil {
+									b.Error(err)
+									return
+								}
+								done.Add(1)
+								if err := h.Unlock(context.Background()); err != nil {
+									b.Error(err)
+									return
+								}
+							}
+						})
+					}
+					wg.Wait()
+					b.StopTimer()
+					b.ReportMetric(float64(commands(b, plain)-before)/float64(done.Load()), "commands/acquisition")
+				})
+			}
+		}
+	}
+}
