@@ -42,8 +42,9 @@ func (h *Hold) Err() error { return h.core().Err() }
 // Trusted returns how long the lease can be trusted from now on without another renewal; 0 when it is over.
 func (h *Hold) Trusted() time.Duration { return h.core().Trusted() }
 
-// Sequence is the place that the server gave in the queue: greater than that of every waiter of this lock that was queued
-// before, and 0 for a lock that was had without queueing.
+// Sequence is the place in the queue from which the lock was granted: greater than that of every waiter of this lock that
+// was queued before. It is 0 for a lock that was had by asking, as a free one is, or after the waiter's connection was
+// interrupted.
 func (h *Hold) Sequence() int64 { return h.core().Sequence() }
 
 // State is what Inspect returns: a snapshot that may be history when it arrives.

@@ -1,8 +1,22 @@
 package core_test
 
 import (
+	"context"
+	"fmt"
+	"math/rand/v2"
 	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey/internal/core"
+	"github.com/latchkey-go/latchkey/internal/redistest"
 )
 
 // longer returns the long form of a number with LATCHKEY_SOAK set, else the short one.
@@ -12,4 +26,173 @@ func longer(t testing.TB, short, long int64) int64 {
 		return long
 	}
 	return short
+}
+
+// witness is memory that all workers of a run share, outside Redis. A worker writes to it only while it trusts its hold.
+type witness struct {
+	inside     *atomic.Int64 // who is: process id << 24 | number of the visit; 0: nobody
+	visits     *atomic.Int64
+	last       *atomic.Int64 // highest token that went inside
+	lastPID    *atomic.Int64
+	grants     *atomic.Int64 // times somebody went inside
+	handoffs   *atomic.Int64 // times it was another process than before
+	overlaps   *atomic.Int64 // violations of exclusion
+	disorder   *atomic.Int64 // tokens that did not grow
+	inversions *atomic.Int64 // acknowledged sequences that were overtaken
+	queuedLast *atomic.Int64 // highest sequence that went inside
+	lost       *atomic.Int64 // holds that ended by loss
+	longest    *atomic.Int64 // longest wait, ns
+}
+
+func openWitness(path string) (*witness, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if err := f.Truncate(4096); err != nil {
+		return nil, err
+	}
+	memory, err := syscall.Mmap(int(f.Fd()), 0, 4096, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
+	if err != nil {
+		return nil, err
+	}
+	n := 0
+	word := func() *atomic.Int64 {
+		n++
+		return (*atomic.Int64)(unsafe.Pointer(&memory[(n-1)*64])) //nolint:gosec // shared memory is the point; 64: one cache line each
+	}
+	return &witness{
+		word(), word(), word(), word(), word(), word(), word(), word(), word(), word(), word(), word(),
+	}, nil
+}
+
+// visit goes inside with a hold and comes out again. What it writes is judged by the next visitor and by the test.
+func (w *witness) visit(h *core.Hold, fifo bool) {
+	token, pid := h.Token(), int64(os.Getpid())
+	me := pid<<24 | w.visits.Add(1)&(1<<24-1)
+	if other := w.inside.Swap(me); other != 0 {
+		// Somebody is inside. If his process was killed there, his lease has ended; otherwise two are.
+		if syscall.Kill(int(other>>24), 0) == nil && h.Held() {
+			w.overlaps.Add(1)
+		}
+	}
+	if last := w.last.Load(); token <= last && h.Held() {
+		w.disorder.Add(1)
+	}
+	w.last.Store(token)
+	if s := h.Sequence(); fifo && s > 0 {
+		if s < w.queuedLast.Load() {
+			w.inversions.Add(1)
+		}
+		w.queuedLast.Store(s)
+	}
+	w.grants.Add(1)
+	if w.lastPID.Swap(pid) != pid {
+		w.handoffs.Add(1)
+	}
+	if h.Held() && w.inside.Load() != me { // still trusted, so nobody can have come in
+		w.overlaps.Add(1)
+	}
+	w.inside.CompareAndSwap(me, 0)
+}
+
+// handoff is the worker of the soak: goroutines that lock, go inside, and unlock, until they are killed.
+func handoff(c *core.Client, delegate bool, args []string) {
+	w, err := openWitness(args[0])
+	check(err)
+	l, err := core.NewLock(c, "a", delegate, nil)
+	check(err)
+	var wg sync.WaitGroup
+	stop, err := time.Parse(time.RFC3339Nano, args[1])
+	check(err)
+	for range 4 {
+		wg.Go(func() {
+			for time.Now().Before(stop) {
+				began := time.Now()
+				ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+				if rand.N(50) == 0 { // some give up
+					ctx, cancel = context.WithTimeout(context.Background(), rand.N(10*time.Millisecond))
+				}
+				h, err := l.Lock(ctx)
+				cancel()
+				if err != nil {
+					if time.Since(began) > 20*time.Second {
+						fmt.Println("error forgotten:", err)
+					}
+					continue
+				}
+				for waited := int64(time.Since(began)); ; {
+					longest := w.longest.Load()
+					if waited <= longest || w.longest.CompareAndSwap(longest, waited) {
+						break
+					}
+				}
+				w.visit(h, !delegate)
+				if err := h.Unlock(context.Background()); err != nil {
+					w.lost.Add(1)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	check(c.Shutdown(ctx))
+	fmt.Println("finished")
+}
+
+// 8 processes hand one lock around while connections are killed every second and a process every five. The short form
+// runs with the tests, the long one with `make soak`.
+func TestSoak(t *testing.T) {
+	for kind := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			duration := time.Duration(longer(t, 6, 75)) * time.Second
+			s := redistest.NewProcess(t, "--maxclients", "1000")
+			plain := s.Client(t)
+			path := filepath.Join(t.TempDir(), "witness")
+			w, err := openWitness(path)
+			require.NoError(t, err)
+			began := time.Now()
+			stop := began.Add(duration)
+			mode := fmt.Sprintf("handoff %s %s %s %s", s.Addr, kind, path, stop.Format(time.RFC3339Nano))
+			workers := make([]*process, 8)
+			for i := range workers {
+				workers[i] = start(t, mode, "LATCHKEY_TEST_LEASE=1s")
+			}
+			kills := 0
+			ticker := time.NewTicker(time.Second)
+			defer ticker.Stop()
+			for n := 1; time.Until(stop) > time.Second; n++ {
+				<-ticker.C
+				kind := []string{"pubsub", "normal"}[n%2]
+				killed, err := do(t, plain, "CLIENT", "KILL", "TYPE", kind, "SKIPME", "yes").AsInt64()
+				require.NoError(t, err)
+				if killed > 0 {
+					kills++
+				}
+				if n%5 == 0 {
+					i := rand.N(len(workers))
+					workers[i].kill()
+					workers[i] = start(t, mode, "LATCHKEY_TEST_LEASE=1s")
+					kills++
+				}
+			}
+			for _, p := range workers {
+				p.next(t, "finished") // no waiter is left behind
+			}
+			t.Logf("%s in %v: %d grants, %d between processes, %d kills, %d holds lost, longest wait %v",
+				kind, time.Since(began).Round(time.Second), w.grants.Load(), w.handoffs.Load(), kills, w.lost.Load(),
+				time.Duration(w.longest.Load()).Round(time.Millisecond))
+			require.Zero(t, w.overlaps.Load(), "exclusion")
+			require.Zero(t, w.disorder.Load(), "token order")
+			require.Zero(t, w.inversions.Load(), "acknowledged enqueues are granted in order")
+			require.Greater(t, w.handoffs.Load(), int64(100)*int64(duration/time.Second))
+			if os.Getenv("LATCHKEY_SOAK") != "" {
+				require.GreaterOrEqual(t, kills, 50)
+				require.GreaterOrEqual(t, w.handoffs.Load(), int64(50_000))
+			}
+			clean(t, plain)
+		})
+	}
 }

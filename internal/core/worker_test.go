@@ -1,3 +1,266 @@
 package core_test
 
-func worker(string) {}
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey/internal/core"
+	"github.com/latchkey-go/latchkey/internal/redistest"
+)
+
+// A worker is this test binary in a process of its own, so that it can be killed and stopped. It is told what to do by
+// LATCHKEY_TEST_WORKER: a mode and its arguments, divided by spaces. It ends when its standard input does.
+func worker(mode string) {
+	go func() {
+		_, _ = bufio.NewReader(os.Stdin).ReadString(0) // returns when the test that started us is gone
+		os.Exit(0)
+	}()
+	args := strings.Fields(mode)
+	o := core.DefaultClientOptions()
+	if d, err := time.ParseDuration(os.Getenv("LATCHKEY_TEST_LEASE")); err == nil {
+		o.Lease = d
+	}
+	c, err := core.Open(rueidis.ClientOption{InitAddress: []string{args[1]}, ForceSingleClient: true}, o)
+	check(err)
+	check(c.Check(context.Background()))
+	delegate := args[2] == "rlock"
+	switch args[0] {
+	case "hold": // hold one lock; report when the hold ends
+		l, err := core.NewLock(c, "a", delegate, nil)
+		check(err)
+		h, err := l.Lock(context.Background())
+		check(err)
+		fmt.Println("held", h.Token())
+		reported := false
+		for {
+			// The first look at the clock after a SIGCONT must be right; Done follows within 10 ms.
+			select {
+			case <-h.Context().Done():
+				fmt.Println("done", time.Now().UnixNano())
+				select {}
+			default:
+				if trusted := h.Trusted(); !reported && (trusted <= 0 || h.Context().Err() != nil || !h.Held()) {
+					reported = true
+					fmt.Println("ended", time.Now().UnixNano(), h.Held(), h.Context().Err() == nil, h.Err() == nil)
+				}
+			}
+		}
+	case "wait": // wait with a number of goroutines
+		n, err := strconv.Atoi(args[3])
+		check(err)
+		l, err := core.NewLock(c, "a", delegate, nil)
+		check(err)
+		for range n {
+			go func() {
+				h, err := l.Lock(context.Background())
+				check(err)
+				fmt.Println("held", h.Token())
+				check(h.Unlock(context.Background()))
+			}()
+		}
+		select {}
+	case "handoff":
+		handoff(c, delegate, args[3:])
+	}
+}
+
+func check(err error) {
+	if err != nil {
+		fmt.Println("error", err)
+		os.Exit(1)
+	}
+}
+
+// process is a running worker.
+type process struct {
+	cmd   *exec.Cmd
+	stdin interface{ Close() error }
+	lines chan string
+	once  sync.Once
+}
+
+func start(t testing.TB, mode string, env ...string) *process {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(append(os.Environ(), "LATCHKEY_TEST_WORKER="+mode), env...)
+	stdin, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	stdout, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	cmd.Stderr = os.Stderr
+	require.NoError(t, cmd.Start())
+	p := &process{cmd: cmd, stdin: stdin, lines: make(chan string, 100_000)}
+	go func() {
+		defer close(p.lines)
+		for scanner := bufio.NewScanner(stdout); scanner.Scan(); {
+			p.lines <- scanner.Text()
+		}
+	}()
+	t.Cleanup(p.kill)
+	return p
+}
+
+func (p *process) kill() {
+	p.once.Do(func() {
+		_ = p.cmd.Process.Kill() // it may have ended
+		for range p.lines {      //nolint:revive // until the pipe is closed, which Wait must not be called before
+		}
+		_ = p.cmd.Wait()
+	})
+}
+
+func (p *process) signal(t testing.TB, s syscall.Signal) {
+	t.Helper()
+	require.NoError(t, p.cmd.Process.Signal(s))
+}
+
+// next returns the next line, which must begin with word.
+func (p *process) next(t testing.TB, word string) []string {
+	t.Helper()
+	select {
+	case line, ok := <-p.lines:
+		require.True(t, ok, "the worker ended")
+		fields := strings.Fields(line)
+		require.Equal(t, word, fields[0], line)
+		return fields[1:]
+	case <-time.After(long):
+		require.FailNow(t, "the worker says nothing")
+		return nil
+	}
+}
+
+func number(t testing.TB, text string) int64 {
+	t.Helper()
+	n, err := strconv.ParseInt(text, 10, 64)
+	require.NoError(t, err)
+	return n
+}
+
+func eachProcess(t *testing.T, test func(t *testing.T, s *redistest.Server, kind string, l *core.Lock)) {
+	for kind, delegate := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			s := redistest.NewProcess(t)
+			test(t, s, kind, newLock(t, open(t, s.Option()), "a", delegate))
+		})
+	}
+}
+
+func TestHolderKilled(t *testing.T) {
+	eachProcess(t, func(t *testing.T, s *redistest.Server, kind string, l *core.Lock) {
+		const length = 1200 * time.Millisecond
+		holder := start(t, "hold "+s.Addr+" "+kind, "LATCHKEY_TEST_LEASE="+length.String())
+		token := number(t, holder.next(t, "held")[0])
+		next := lockLater(t, l)
+		queued(t, l, 1)
+		holder.kill()
+		began := time.Now()
+		h := next.wait(t)
+		require.Less(t, time.Since(began), length+100*time.Millisecond, "its lease and 100 ms")
+		require.Greater(t, h.Token(), token)
+		require.NoError(t, h.Unlock(t.Context()))
+		clean(t, s.Client(t))
+	})
+}
+
+func TestKilledWaitersAreSkipped(t *testing.T) {
+	eachProcess(t, func(t *testing.T, s *redistest.Server, kind string, l *core.Lock) {
+		h := mustLock(t, l)
+		var dead []*process
+		for n := range 5 {
+			dead = append(dead, start(t, "wait "+s.Addr+" "+kind+" 1"))
+			queued(t, l, n+1)
+		}
+		next := lockLater(t, l)
+		queued(t, l, 6)
+		for _, p := range dead {
+			p.kill()
+		}
+		plain := s.Client(t)
+		require.Eventually(t, func() bool {
+			channels, err := plain.Do(t.Context(), plain.B().PubsubChannels().Pattern("latchkey_inbox:*").Build()).AsStrSlice()
+			return err == nil && len(channels) == 1
+		}, long, time.Millisecond, "Redis has seen the connections close")
+		began := time.Now()
+		require.NoError(t, h.Unlock(t.Context()))
+		h = next.wait(t)
+		took := time.Since(began)
+		t.Logf("5 killed processes ahead delayed the next waiter by %v", took)
+		require.Less(t, took, 100*time.Millisecond)
+		require.NoError(t, h.Unlock(t.Context()))
+		clean(t, plain)
+	})
+}
+
+// A process that stopped while it waits still counts as a subscriber. All its entries together cost one short lease
+// (rule 5).
+func TestStoppedWaitersCostOneShortLease(t *testing.T) {
+	eachProcess(t, func(t *testing.T, s *redistest.Server, kind string, l *core.Lock) {
+		h := mustLock(t, l)
+		stopped := start(t, "wait "+s.Addr+" "+kind+" 100")
+		entries := 100
+		if kind == "rlock" {
+			entries = 1 // its delegate
+		}
+		queued(t, l, entries)
+		next := lockLater(t, l)
+		queued(t, l, entries+1)
+		stopped.signal(t, syscall.SIGSTOP)
+		began := time.Now()
+		require.NoError(t, h.Unlock(t.Context()))
+		h = next.wait(t)
+		took := time.Since(began)
+		t.Logf("a stopped process with %d entries ahead delayed the next waiter by %v", entries, took)
+		require.Less(t, took, 2100*time.Millisecond)
+		require.NoError(t, h.Unlock(t.Context()))
+		stopped.signal(t, syscall.SIGCONT)
+		for range 100 { // the grant it wakes up with is stale: it asks, and everybody gets a turn
+			stopped.next(t, "held")
+		}
+		clean(t, s.Client(t))
+	})
+}
+
+// store is what a lock guards: it refuses tokens that are smaller than one it has seen.
+const store = `local last = tonumber(redis.call('GET', KEYS[1]) or '0')
+if tonumber(ARGV[1]) < last then return 0 end
+redis.call('SET', KEYS[1], ARGV[1], 'PX', 60000) return 1`
+
+func TestHolderStoppedPastItsLease(t *testing.T) {
+	eachProcess(t, func(t *testing.T, s *redistest.Server, kind string, l *core.Lock) {
+		holder := start(t, "hold "+s.Addr+" "+kind, "LATCHKEY_TEST_LEASE=400ms")
+		stale := holder.next(t, "held")[0]
+		next := lockLater(t, l)
+		queued(t, l, 1)
+		holder.signal(t, syscall.SIGSTOP)
+		h := next.wait(t)
+		plain := s.Client(t)
+		write := func(token string) int64 {
+			n, err := plain.Do(t.Context(), plain.B().Eval().Script(store).Numkeys(1).Key("redisson_lock_token:store").Arg(token).Build()).AsInt64()
+			require.NoError(t, err)
+			return n
+		}
+		require.EqualValues(t, 1, write(fmt.Sprint(h.Token())))
+		continued := time.Now()
+		holder.signal(t, syscall.SIGCONT)
+		ended := holder.next(t, "ended")
+		require.Equal(t, []string{"false", "false", "false"}, ended[1:], "Held, Context().Err() == nil, Err() == nil")
+		at := time.Unix(0, number(t, ended[0]))
+		done := time.Unix(0, number(t, holder.next(t, "done")[0]))
+		t.Logf("after SIGCONT: seen after %v, Done %v later", at.Sub(continued), done.Sub(at))
+		require.Less(t, done.Sub(at), 10*time.Millisecond)
+		require.Zero(t, write(stale), "a store that fences refuses its token")
+		require.NoError(t, h.Unlock(t.Context()))
+	})
+}

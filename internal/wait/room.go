@@ -140,8 +140,8 @@ type message struct {
 	lease      time.Duration
 }
 
-// Sequence is the place in the queue that the server gave this waiter: greater than that of all before it, 0 when it
-// never queued.
+// Sequence is the place in the queue from which this waiter was granted: greater than that of all before it, and 0 when
+// it was not granted from there, but had the lock by asking.
 func (w *Waiter) Sequence() int64 { return w.sequence }
 
 // Acquire returns when w owns the lock, or with an error after which nothing of it stays in Redis. With try it makes one
@@ -312,6 +312,12 @@ func (r *Room) waits(w *Waiter, q question, reply lua.Acquired, err error) (agai
 		if !time.Now().Before(q.sent.Add(w.Lease)) {
 			return true // the answer took longer than the lease: ask whether it is still true
 		}
+		if w.place != nil && r.waiters.Len() > 1 {
+			// It was queued and had to ask. If that is because its entry was gone, so are those of the others here; the next
+			// one's question will tell.
+			r.arm(0)
+		}
+		w.sequence = 0 // it may have lost its place in between
 		r.grant(w, Grant{Token: reply.Token, Moment: q.sent})
 	case reply.Full:
 		r.finish(w, outcome{err: ErrFull})
