@@ -1,0 +1,246 @@
+package lease_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/latchkey-go/latchkey/internal/lease"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// server is a Redis that renews what it is asked to, after a time, unless it is told otherwise.
+type server struct {
+	mu      sync.Mutex
+	latency time.Duration
+	err     error
+	passing bool
+	gone    map[*lease.Item]bool
+	sent    []int // sizes of batches
+	times   []time.Duration
+	leases  []time.Duration
+	began   time.Time
+}
+
+func (s *server) Go(f func()) { go f() }
+
+func (s *server) Slot(i *lease.Item) uint16 { return uint16(i.Owner.(*hold).slot) }
+
+func (s *server) Renew(_ context.Context, items []*lease.Item, leases []time.Duration) ([]bool, bool, error) {
+	s.mu.Lock()
+	s.sent = append(s.sent, len(items))
+	s.times = append(s.times, time.Since(s.began))
+	s.leases = append(s.leases, leases...)
+	s.mu.Unlock()
+	time.Sleep(s.latency)
+	held := make([]bool, len(items))
+	for n, i := range items {
+		held[n] = !s.gone[i]
+	}
+	return held, s.passing, s.err
+}
+
+type hold struct {
+	item lease.Item
+	slot int
+	lost error
+	at   time.Time
+}
+
+func (h *hold) Lost(reason error) { h.lost, h.at = reason, time.Now() }
+
+func keep(k *lease.Keeper, d time.Duration, end time.Duration) *hold {
+	h := &hold{}
+	h.item.Owner, h.item.Lease = h, d
+	if end > 0 {
+		h.item.End = time.Now().Add(end)
+	}
+	k.Keep(&h.item, time.Now(), d)
+	return h
+}
+
+func run(t *testing.T, s *server, test func(k *lease.Keeper)) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		s.began = time.Now()
+		test(lease.NewKeeper(ctx, s))
+		cancel()
+		synctest.Wait()
+	})
+}
+
+// pass lets virtual time pass, and what falls due in it.
+func pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+func TestRenewsEveryThird(t *testing.T) {
+	s := &server{latency: 5 * time.Millisecond}
+	run(t, s, func(k *lease.Keeper) {
+		h := keep(k, 9*time.Second, 0)
+		pass(time.Hour)
+		require.NoError(t, h.lost)
+		require.InDelta(t, 3600/3, len(s.sent), 130)
+		require.Greater(t, h.item.Left(), 5*time.Second)
+		require.True(t, k.Remove(&h.item))
+		sent := len(s.sent)
+		pass(time.Hour)
+		require.Len(t, s.sent, sent, "what is not kept is not renewed")
+	})
+}
+
+// Trust ends at the moment the last successful request was sent, plus the lease, whether or not Redis answers.
+func TestTrustEndsWithoutAnAnswer(t *testing.T) {
+	s := &server{latency: time.Hour}
+	run(t, s, func(k *lease.Keeper) {
+		h := keep(k, 3*time.Second, 0)
+		began := time.Now()
+		pass(2999 * time.Millisecond)
+		require.NoError(t, h.lost)
+		require.Positive(t, h.item.Left())
+		pass(2 * time.Millisecond)
+		require.ErrorIs(t, h.lost, lease.ErrExpired)
+		require.WithinDuration(t, began.Add(3*time.Second), h.at, 2*time.Millisecond)
+		pass(2 * time.Hour)
+		require.LessOrEqual(t, h.item.Left(), time.Duration(0), "an answer that comes later does not bring it back")
+	})
+}
+
+// The trust of a renewal counts from when it was sent, not from when it was answered.
+func TestTrustCountsFromTheSend(t *testing.T) {
+	s := &server{latency: 800 * time.Millisecond}
+	run(t, s, func(k *lease.Keeper) {
+		h := keep(k, 3*time.Second, 0)
+		for h.item.Left() > 0 && time.Since(s.began) < 10*time.Second {
+			pass(time.Millisecond)
+			last := s.began
+			for _, at := range s.times {
+				if answered := s.began.Add(at + s.latency); !answered.After(time.Now()) {
+					last = s.began.Add(at)
+				}
+			}
+			require.LessOrEqual(t, h.item.Left(), time.Until(last.Add(3*time.Second)))
+		}
+		require.NoError(t, h.lost)
+		k.Remove(&h.item)
+		pass(time.Second)
+	})
+}
+
+func TestGoneIsLostAtOnce(t *testing.T) {
+	s := &server{gone: map[*lease.Item]bool{}}
+	run(t, s, func(k *lease.Keeper) {
+		a, b := keep(k, 9*time.Second, 0), keep(k, 9*time.Second, 0)
+		s.gone[&a.item] = true
+		k.RenewAll()
+		require.ErrorIs(t, a.lost, lease.ErrGone)
+		require.LessOrEqual(t, a.item.Left(), time.Duration(0))
+		require.NoError(t, b.lost, "and only what is gone")
+		require.False(t, k.Remove(&a.item))
+		require.True(t, k.Remove(&b.item))
+	})
+}
+
+func TestErrors(t *testing.T) {
+	t.Run("that pass wait for RenewAll", func(t *testing.T) {
+		s := &server{err: errors.New("away"), passing: true}
+		run(t, s, func(k *lease.Keeper) {
+			h := keep(k, 9*time.Second, 0)
+			pass(8 * time.Second)
+			require.Len(t, s.sent, 1, "one probe is enough, and that is not this one")
+			s.err = nil
+			k.RenewAll()
+			pass(8 * time.Second)
+			require.NoError(t, h.lost)
+			k.Remove(&h.item)
+		})
+	})
+	t.Run("that do not are tried again a period later", func(t *testing.T) {
+		s := &server{err: errors.New("NOPERM")}
+		run(t, s, func(k *lease.Keeper) {
+			h := keep(k, 9*time.Second, 0)
+			pass(10 * time.Second)
+			require.GreaterOrEqual(t, len(s.sent), 2)
+			require.ErrorIs(t, h.lost, lease.ErrExpired)
+		})
+	})
+}
+
+func TestEnd(t *testing.T) {
+	t.Run("a fixed lease is never renewed", func(t *testing.T) {
+		s := &server{}
+		run(t, s, func(k *lease.Keeper) {
+			h := keep(k, 5*time.Second, 5*time.Second)
+			pass(6 * time.Second)
+			require.Empty(t, s.sent)
+			require.ErrorIs(t, h.lost, lease.ErrExpired)
+			require.Equal(t, 5*time.Second, h.at.Sub(s.began).Truncate(time.Millisecond))
+		})
+	})
+	t.Run("unless it was granted short, and then once", func(t *testing.T) {
+		s := &server{}
+		run(t, s, func(k *lease.Keeper) {
+			h := &hold{}
+			h.item.Owner, h.item.Lease, h.item.End = h, 5*time.Second, time.Now().Add(5*time.Second)
+			k.Keep(&h.item, time.Now(), 2*time.Second)
+			pass(6 * time.Second)
+			require.Len(t, s.sent, 1)
+			require.InDelta(t, 5*time.Second-s.times[0], s.leases[0], float64(time.Millisecond), "for the rest of it, not again for all")
+			require.Equal(t, 5*time.Second, h.at.Sub(s.began).Truncate(time.Millisecond))
+		})
+	})
+	t.Run("no renewal reaches beyond it", func(t *testing.T) {
+		s := &server{}
+		run(t, s, func(k *lease.Keeper) {
+			h := keep(k, 3*time.Second, 10*time.Second)
+			pass(11 * time.Second)
+			require.ErrorIs(t, h.lost, lease.ErrExpired)
+			require.Equal(t, 10*time.Second, h.at.Sub(s.began).Truncate(time.Millisecond))
+			for n, at := range s.times {
+				require.LessOrEqual(t, at+s.leases[n], 10*time.Second+time.Millisecond)
+			}
+		})
+	})
+}
+
+func TestBatches(t *testing.T) {
+	s := &server{}
+	run(t, s, func(k *lease.Keeper) {
+		var holds []*hold
+		for n := range 250 {
+			h := &hold{slot: n % 2}
+			h.item.Owner, h.item.Lease = h, 9*time.Second
+			k.Keep(&h.item, time.Now(), 9*time.Second)
+			holds = append(holds, h)
+		}
+		k.RenewAll()
+		require.ElementsMatch(t, []int{100, 25, 100, 25}, s.sent, "at most a hundred of one slot in a script")
+		require.Len(t, k.All(), 250)
+		for _, h := range holds {
+			require.True(t, k.Remove(&h.item))
+		}
+		require.Empty(t, k.All())
+	})
+}
+
+func TestLose(t *testing.T) {
+	s := &server{}
+	run(t, s, func(k *lease.Keeper) {
+		h := keep(k, 9*time.Second, 0)
+		reason := errors.New("forced")
+		k.Lose(&h.item, reason)
+		require.Equal(t, reason, h.lost)
+		h.lost = nil
+		k.Lose(&h.item, reason)
+		require.NoError(t, h.lost, "once")
+		require.LessOrEqual(t, h.item.Left(), time.Duration(0))
+	})
+}

@@ -1,0 +1,470 @@
+package wait_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/latchkey-go/latchkey/internal/lua"
+	"github.com/latchkey-go/latchkey/internal/wait"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// redis is the lock as the scripts keep it, in virtual time, behind a network that loses and delays what it is told to.
+type redis struct {
+	t      testing.TB
+	random *rand.Rand
+	loss   float64 // of requests and of replies, each
+
+	mu      sync.Mutex
+	owner   *entry
+	token   int64
+	until   time.Time // the owner's lease
+	queue   []*entry
+	expired int // leases that ran out
+	pending map[string]int
+	inside  int
+	asks    int
+}
+
+type entry struct {
+	client *client
+	waiter *wait.Waiter
+}
+
+// client is a process: its room, and its subscription.
+type client struct {
+	redis *redis
+	room  *wait.Room
+
+	mu    sync.Mutex
+	epoch int
+	up    bool
+	wake  chan struct{}
+}
+
+// tick is the grain of time, coarse so that things happen at the same instant.
+const tick = 100 * time.Microsecond
+
+var errNet = errors.New("connection lost")
+
+func newClient(r *redis) *client {
+	c := &client{redis: r, up: true, wake: make(chan struct{})}
+	c.room = wait.NewRoom(r.t.Context(), c, 2*time.Second)
+	return c
+}
+
+func (r *redis) chance(p float64) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.random.Float64() < p
+}
+func (r *redis) trip() {
+	r.mu.Lock()
+	d := 50 + r.random.IntN(400)
+	r.mu.Unlock()
+	time.Sleep(time.Duration(d) * time.Microsecond)
+}
+
+func (c *client) Go(f func())                  { go f() }
+func (c *client) Failed(error)                 {}
+func (c *client) Forget(*wait.Waiter)          {}
+func (c *client) Listening() bool              { c.mu.Lock(); defer c.mu.Unlock(); return c.up }
+func (c *client) Up(ctx context.Context) error { return wait.Sleep(ctx, 20*time.Millisecond) }
+
+func (c *client) Inbox(ctx context.Context) error {
+	c.mu.Lock()
+	wake, up := c.wake, c.up
+	c.mu.Unlock()
+	if up {
+		return nil
+	}
+	select {
+	case <-wake:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Acquire is what rueidis does with a command: it returns when ctx ends, and the command goes on.
+func (c *client) Acquire(ctx context.Context, w *wait.Waiter, mode lua.Mode) (lua.Acquired, error) {
+	type result struct {
+		reply lua.Acquired
+		err   error
+	}
+	if ctx.Err() != nil {
+		return lua.Acquired{}, ctx.Err()
+	}
+	done := make(chan result, 1)
+	r := c.redis
+	r.mu.Lock()
+	r.pending[w.Owner]++
+	r.asks++
+	r.mu.Unlock()
+	go func() {
+		r.trip()
+		if ctx.Done() == nil { // a re-check, which may travel on another connection
+			time.Sleep(20 * tick)
+		}
+		lost := r.chance(r.loss)
+		r.mu.Lock()
+		r.pending[w.Owner]--
+		var reply lua.Acquired
+		if !lost {
+			reply = r.acquire(&entry{c, w}, mode)
+		}
+		r.mu.Unlock()
+		if lost || r.chance(r.loss) {
+			time.Sleep(5 * time.Millisecond)
+			done <- result{err: errNet}
+			return
+		}
+		r.trip()
+		done <- result{reply: reply}
+	}()
+	select {
+	case d := <-done:
+		return d.reply, d.err
+	case <-ctx.Done():
+		return lua.Acquired{}, ctx.Err()
+	}
+}
+
+func (c *client) Leave(w *wait.Waiter) error { return c.release(w) }
+
+// release sends a release once. It may be lost on either way.
+func (c *client) release(w *wait.Waiter) error {
+	r := c.redis
+	r.trip()
+	time.Sleep(5 * tick) // one connection: what a caller sent before runs before
+	if r.chance(r.loss) {
+		return errNet
+	}
+	r.mu.Lock()
+	if r.pending[w.Owner] > 0 {
+		r.t.Errorf("rule 2: the release of %s runs before an acquire of it", w.Owner)
+	}
+	r.expire()
+	r.queue = slices.DeleteFunc(r.queue, func(e *entry) bool { return e.waiter == w })
+	if r.owner == nil || r.owner.waiter == w {
+		r.grant(nil)
+	}
+	r.mu.Unlock()
+	if r.chance(r.loss) {
+		return errNet
+	}
+	r.trip()
+	return nil
+}
+
+func (r *redis) expire() {
+	if r.owner != nil && !time.Now().Before(r.until) {
+		r.owner = nil
+		r.expired++
+	}
+}
+
+func (r *redis) acquire(e *entry, mode lua.Mode) lua.Acquired {
+	r.expire()
+	now := time.Now().UnixMicro()
+	own := func() lua.Acquired {
+		r.until = time.Now().Add(e.waiter.Lease)
+		return lua.Acquired{Token: r.token}
+	}
+	if r.owner != nil && r.owner.waiter == e.waiter {
+		return own()
+	}
+	queued := slices.IndexFunc(r.queue, func(q *entry) bool { return q.waiter == e.waiter })
+	if r.owner == nil {
+		if r.grant(e.waiter); r.owner == nil {
+			r.owner = e
+			r.token++
+		}
+		if r.owner.waiter == e.waiter {
+			return own()
+		}
+		queued = slices.IndexFunc(r.queue, func(q *entry) bool { return q.waiter == e.waiter })
+	}
+	ends := time.Until(r.until).Milliseconds()
+	if mode == lua.Try {
+		return lua.Acquired{Ends: ends, Now: now}
+	}
+	sequence := int64(0)
+	if queued < 0 {
+		r.token++
+		sequence = r.token
+		r.queue = append(r.queue, e)
+	}
+	return lua.Acquired{Queued: true, Sequence: sequence, Ends: ends, Now: now}
+}
+
+func (r *redis) grant(self *wait.Waiter) {
+	r.owner = nil
+	for len(r.queue) > 0 {
+		e := r.queue[0]
+		r.queue = r.queue[1:]
+		if e.waiter == self {
+			r.owner = e
+			r.token++
+			return
+		}
+		e.client.mu.Lock()
+		up, epoch := e.client.up, e.client.epoch
+		e.client.mu.Unlock()
+		if !up {
+			continue
+		}
+		r.owner = e
+		r.token++
+		lease := min(e.waiter.Lease, wait.ShortLease)
+		r.until = time.Now().Add(lease)
+		token, now := r.token, time.Now().UnixMicro()
+		go func() {
+			r.trip()
+			e.client.mu.Lock()
+			same := e.client.epoch == epoch
+			e.client.mu.Unlock()
+			if same && !e.client.room.Granted(e.waiter, token, now, lease) {
+				_ = e.client.release(e.waiter) // a loss costs the lease
+			}
+		}()
+		return
+	}
+}
+
+// disconnect loses the subscription and everything under way to it, for a while.
+func (c *client) disconnect(d time.Duration) {
+	c.mu.Lock()
+	if !c.up {
+		c.mu.Unlock()
+		return
+	}
+	c.up = false
+	c.epoch++
+	c.mu.Unlock()
+	time.Sleep(d)
+	c.mu.Lock()
+	c.up = true
+	close(c.wake)
+	c.wake = make(chan struct{})
+	c.mu.Unlock()
+	c.room.RecheckAll()
+}
+
+// cycle locks once, checks that nobody else is inside, and unlocks as a hold does.
+func (c *client) cycle(ctx context.Context, owner string, lease time.Duration) (waited time.Duration, err error) {
+	r := c.redis
+	w := &wait.Waiter{Owner: owner, Lease: lease}
+	began := time.Now()
+	g, err := c.room.Acquire(ctx, w, false)
+	if err != nil {
+		return 0, err
+	}
+	waited = time.Since(began)
+	trusted := g.Moment.Add(lease)
+	if g.Short {
+		trusted = g.Moment.Add(min(lease, wait.ShortLease))
+	}
+	if !time.Now().Before(trusted) {
+		c.room.Released(w)
+		c.room.Leave(w)
+		return waited, nil
+	}
+	r.mu.Lock()
+	r.inside++
+	if r.inside != 1 || r.owner == nil || r.owner.waiter != w || r.until.Before(trusted) {
+		r.t.Errorf("%s is inside with %d others; redis has it until %v, it trusts itself until %v", owner, r.inside-1, r.until, trusted)
+	}
+	stay := time.Duration(r.random.IntN(2000)) * time.Microsecond
+	r.mu.Unlock()
+	time.Sleep(min(stay, time.Until(trusted)))
+	r.mu.Lock()
+	r.inside--
+	r.mu.Unlock()
+	if err := c.room.Settle(context.Background(), w); err != nil {
+		return waited, err
+	}
+	c.room.Released(w)
+	c.room.Leave(w) // repeats until it was answered
+	return waited, nil
+}
+
+// Everything at random: losses, interrupted subscriptions, cancellations. Nobody is inside together with somebody else,
+// and nobody waits much longer than a lease that a loss can cost.
+func TestRoomsAtRandom(t *testing.T) {
+	for seed := range uint64(60) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				random := rand.New(rand.NewPCG(seed, 1))
+				r := &redis{t: t, random: random, pending: map[string]int{}, loss: []float64{0, 0.02, 0.1}[seed%3]}
+				clients := []*client{newClient(r), newClient(r), newClient(r)}
+				var wg sync.WaitGroup
+				ctx, cancel := context.WithCancel(t.Context())
+				if seed%2 == 0 {
+					for _, c := range clients {
+						wg.Go(func() {
+							for ctx.Err() == nil {
+								c.disconnect(time.Duration(rand.IntN(5000)) * time.Microsecond)
+								_ = wait.Sleep(ctx, time.Duration(rand.IntN(200))*time.Millisecond)
+							}
+						})
+					}
+				}
+				var longest time.Duration
+				var mu sync.Mutex
+				var workers sync.WaitGroup
+				for i := range 9 {
+					workers.Go(func() {
+						for n := range 15 {
+							ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+							if n%5 == 4 { // gives up soon
+								ctx, cancel = context.WithTimeout(t.Context(), time.Duration(rand.IntN(80))*tick)
+							}
+							waited, err := clients[i%3].cycle(ctx, fmt.Sprintf("%d:%d", i, n), 3*time.Second)
+							cancel()
+							if err != nil && n%5 != 4 {
+								t.Errorf("%d:%d: %v", i, n, err)
+							}
+							mu.Lock()
+							longest = max(longest, waited)
+							mu.Unlock()
+						}
+					})
+				}
+				workers.Wait()
+				cancel()
+				wg.Wait()
+				time.Sleep(time.Minute) // the cancels of those who gave up
+				r.mu.Lock()
+				defer r.mu.Unlock()
+				r.expire()
+				require.Empty(t, r.queue, "nothing is left behind")
+				require.Nil(t, r.owner)
+				if r.loss == 0 {
+					require.Zero(t, r.expired, "no lease ran out: every grant found its way")
+					require.Less(t, longest, 500*time.Millisecond)
+				}
+			})
+		})
+	}
+}
+
+// Idle waiters cost one question for each room and poll, however many there are.
+func TestIdleWaitersAskOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &redis{t: t, random: rand.New(rand.NewPCG(1, 1)), pending: map[string]int{}}
+		c := newClient(r)
+		r.owner, r.until = &entry{waiter: &wait.Waiter{}}, time.Now().Add(time.Hour)
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		for n := range 1000 {
+			wg.Go(func() { _, _ = c.cycle(ctx, fmt.Sprint(n), time.Second) })
+		}
+		asks := func() int { r.mu.Lock(); defer r.mu.Unlock(); return r.asks }
+		time.Sleep(time.Second)
+		before := asks()
+		time.Sleep(100 * time.Second)
+		require.InDelta(t, 50, asks()-before, 2)
+		cancel()
+		wg.Wait()
+		time.Sleep(10 * time.Second)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		require.Empty(t, r.queue)
+	})
+}
+
+// A confirmation that comes while an acquire is unanswered is followed by a question that is sent after it (rule 4).
+func TestRecheckIsNotForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &redis{t: t, random: rand.New(rand.NewPCG(1, 1)), pending: map[string]int{}}
+		c := newClient(r)
+		holder := &entry{client: c, waiter: &wait.Waiter{Owner: "x", Lease: time.Hour}}
+		r.owner, r.until = holder, time.Now().Add(time.Hour)
+		waited := make(chan time.Duration, 1)
+		go func() {
+			d, err := c.cycle(t.Context(), "w", 3*time.Second)
+			if err != nil {
+				t.Error(err)
+			}
+			waited <- d
+		}()
+		// The acquire has run and its reply is under way; the subscription breaks, the grant is lost, and the subscription is
+		// confirmed before the reply arrives.
+		for {
+			time.Sleep(time.Microsecond)
+			r.mu.Lock()
+			n := len(r.queue)
+			r.mu.Unlock()
+			if n == 1 {
+				break
+			}
+		}
+		r.mu.Lock()
+		r.grant(nil)
+		r.mu.Unlock()
+		c.disconnect(0)
+		require.Less(t, <-waited, 100*time.Millisecond, "not at the poll cap")
+		time.Sleep(time.Minute)
+	})
+}
+
+func TestBackoffAndHealth(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var down, up, lasting, probes atomic.Int64
+		var working atomic.Bool
+		h := &wait.Health{
+			Context: ctx, Go: func(f func()) { go f() },
+			Down: func(error) { down.Add(1) }, Lasting: func() { lasting.Add(1) }, Patience: time.Second,
+			Up: func(context.Context, time.Duration) { up.Add(1) },
+		}
+		require.NoError(t, h.Wait(ctx))
+		away := errors.New("away")
+		for range 1000 {
+			h.Failed(away, func(context.Context) error {
+				probes.Add(1)
+				if working.Load() {
+					return nil
+				}
+				return away
+			})
+		}
+		var passed sync.WaitGroup
+		for range 1000 {
+			passed.Go(func() {
+				if err := h.Wait(ctx); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		time.Sleep(10 * time.Second)
+		require.EqualValues(t, 1, down.Load())
+		require.EqualValues(t, 1, lasting.Load())
+		require.Less(t, probes.Load(), int64(60), "one probe at a time, at growing intervals")
+		require.Greater(t, probes.Load(), int64(10))
+		require.Equal(t, away, h.Away())
+		limited, stop := context.WithTimeout(ctx, time.Second)
+		require.ErrorIs(t, h.Wait(limited), context.DeadlineExceeded)
+		stop()
+		working.Store(true)
+		passed.Wait()
+		require.EqualValues(t, 1, up.Load())
+		require.NoError(t, h.Away())
+		require.NoError(t, h.Wait(ctx))
+		h.Succeeded()
+	})
+}
