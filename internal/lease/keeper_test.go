@@ -3,6 +3,7 @@ package lease_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -50,11 +51,24 @@ func (s *server) Renew(_ context.Context, items []*lease.Item, leases []time.Dur
 type hold struct {
 	item lease.Item
 	slot int
-	lost error
-	at   time.Time
+
+	mu     sync.Mutex
+	reason error
+	when   time.Time
 }
 
-func (h *hold) Lost(reason error) { h.lost, h.at = reason, time.Now() }
+func (h *hold) Lost(reason error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.reason != nil {
+		panic("lost twice")
+	}
+	h.reason, h.when = reason, time.Now()
+}
+
+func (h *hold) lost() error { h.mu.Lock(); defer h.mu.Unlock(); return h.reason }
+
+func (h *hold) at() time.Time { h.mu.Lock(); defer h.mu.Unlock(); return h.when }
 
 func keep(k *lease.Keeper, d time.Duration, end time.Duration) *hold {
 	h := &hold{}
@@ -87,7 +101,7 @@ func TestRenewsEveryThird(t *testing.T) {
 	run(t, s, func(k *lease.Keeper) {
 		h := keep(k, 9*time.Second, 0)
 		pass(time.Hour)
-		require.NoError(t, h.lost)
+		require.NoError(t, h.lost())
 		require.InDelta(t, 3600/3, len(s.sent), 130)
 		require.Greater(t, h.item.Left(), 5*time.Second)
 		require.True(t, k.Remove(&h.item))
@@ -104,11 +118,11 @@ func TestTrustEndsWithoutAnAnswer(t *testing.T) {
 		h := keep(k, 3*time.Second, 0)
 		began := time.Now()
 		pass(2999 * time.Millisecond)
-		require.NoError(t, h.lost)
+		require.NoError(t, h.lost())
 		require.Positive(t, h.item.Left())
 		pass(2 * time.Millisecond)
-		require.ErrorIs(t, h.lost, lease.ErrExpired)
-		require.WithinDuration(t, began.Add(3*time.Second), h.at, 2*time.Millisecond)
+		require.ErrorIs(t, h.lost(), lease.ErrExpired)
+		require.WithinDuration(t, began.Add(3*time.Second), h.at(), 2*time.Millisecond)
 		pass(2 * time.Hour)
 		require.LessOrEqual(t, h.item.Left(), time.Duration(0), "an answer that comes later does not bring it back")
 	})
@@ -122,14 +136,17 @@ func TestTrustCountsFromTheSend(t *testing.T) {
 		for h.item.Left() > 0 && time.Since(s.began) < 10*time.Second {
 			pass(time.Millisecond)
 			last := s.began
-			for _, at := range s.times {
+			s.mu.Lock()
+			times := slices.Clone(s.times)
+			s.mu.Unlock()
+			for _, at := range times {
 				if answered := s.began.Add(at + s.latency); !answered.After(time.Now()) {
 					last = s.began.Add(at)
 				}
 			}
 			require.LessOrEqual(t, h.item.Left(), time.Until(last.Add(3*time.Second)))
 		}
-		require.NoError(t, h.lost)
+		require.NoError(t, h.lost())
 		k.Remove(&h.item)
 		pass(time.Second)
 	})
@@ -141,9 +158,9 @@ func TestGoneIsLostAtOnce(t *testing.T) {
 		a, b := keep(k, 9*time.Second, 0), keep(k, 9*time.Second, 0)
 		s.gone[&a.item] = true
 		k.RenewAll()
-		require.ErrorIs(t, a.lost, lease.ErrGone)
+		require.ErrorIs(t, a.lost(), lease.ErrGone)
 		require.LessOrEqual(t, a.item.Left(), time.Duration(0))
-		require.NoError(t, b.lost, "and only what is gone")
+		require.NoError(t, b.lost(), "and only what is gone")
 		require.False(t, k.Remove(&a.item))
 		require.True(t, k.Remove(&b.item))
 	})
@@ -159,7 +176,7 @@ func TestErrors(t *testing.T) {
 			s.err = nil
 			k.RenewAll()
 			pass(8 * time.Second)
-			require.NoError(t, h.lost)
+			require.NoError(t, h.lost())
 			k.Remove(&h.item)
 		})
 	})
@@ -169,7 +186,7 @@ func TestErrors(t *testing.T) {
 			h := keep(k, 9*time.Second, 0)
 			pass(10 * time.Second)
 			require.GreaterOrEqual(t, len(s.sent), 2)
-			require.ErrorIs(t, h.lost, lease.ErrExpired)
+			require.ErrorIs(t, h.lost(), lease.ErrExpired)
 		})
 	})
 }
@@ -181,8 +198,8 @@ func TestEnd(t *testing.T) {
 			h := keep(k, 5*time.Second, 5*time.Second)
 			pass(6 * time.Second)
 			require.Empty(t, s.sent)
-			require.ErrorIs(t, h.lost, lease.ErrExpired)
-			require.Equal(t, 5*time.Second, h.at.Sub(s.began).Truncate(time.Millisecond))
+			require.ErrorIs(t, h.lost(), lease.ErrExpired)
+			require.Equal(t, 5*time.Second, h.at().Sub(s.began).Truncate(time.Millisecond))
 		})
 	})
 	t.Run("unless it was granted short, and then once", func(t *testing.T) {
@@ -194,7 +211,7 @@ func TestEnd(t *testing.T) {
 			pass(6 * time.Second)
 			require.Len(t, s.sent, 1)
 			require.InDelta(t, 5*time.Second-s.times[0], s.leases[0], float64(time.Millisecond), "for the rest of it, not again for all")
-			require.Equal(t, 5*time.Second, h.at.Sub(s.began).Truncate(time.Millisecond))
+			require.Equal(t, 5*time.Second, h.at().Sub(s.began).Truncate(time.Millisecond))
 		})
 	})
 	t.Run("no renewal reaches beyond it", func(t *testing.T) {
@@ -202,8 +219,8 @@ func TestEnd(t *testing.T) {
 		run(t, s, func(k *lease.Keeper) {
 			h := keep(k, 3*time.Second, 10*time.Second)
 			pass(11 * time.Second)
-			require.ErrorIs(t, h.lost, lease.ErrExpired)
-			require.Equal(t, 10*time.Second, h.at.Sub(s.began).Truncate(time.Millisecond))
+			require.ErrorIs(t, h.lost(), lease.ErrExpired)
+			require.Equal(t, 10*time.Second, h.at().Sub(s.began).Truncate(time.Millisecond))
 			for n, at := range s.times {
 				require.LessOrEqual(t, at+s.leases[n], 10*time.Second+time.Millisecond)
 			}
@@ -237,10 +254,8 @@ func TestLose(t *testing.T) {
 		h := keep(k, 9*time.Second, 0)
 		reason := errors.New("forced")
 		k.Lose(&h.item, reason)
-		require.Equal(t, reason, h.lost)
-		h.lost = nil
-		k.Lose(&h.item, reason)
-		require.NoError(t, h.lost, "once")
+		require.Equal(t, reason, h.lost())
+		k.Lose(&h.item, reason) // once: it would panic
 		require.LessOrEqual(t, h.item.Left(), time.Duration(0))
 	})
 }

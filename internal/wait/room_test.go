@@ -421,6 +421,43 @@ func TestRecheckIsNotForgotten(t *testing.T) {
 	})
 }
 
+// A grant that arrives in the instant in which the context ends is taken or given back, never lost.
+func TestGrantRacesCancellation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &redis{t: t, random: rand.New(rand.NewPCG(1, 1)), pending: map[string]int{}}
+		c := newClient(r)
+		outcomes := map[bool]int{}
+		for n := range 200 {
+			r.owner, r.until = &entry{client: c, waiter: &wait.Waiter{Lease: time.Hour}}, time.Now().Add(time.Hour)
+			ctx, cancel := context.WithCancel(t.Context())
+			result := make(chan error, 1)
+			go func() {
+				_, err := c.cycle(ctx, fmt.Sprint(n), 3*time.Second)
+				result <- err
+			}()
+			time.Sleep(10 * tick)
+			r.mu.Lock()
+			r.owner, r.queue = r.queue[0], nil
+			r.token++
+			r.until = time.Now().Add(wait.ShortLease)
+			w, token, now := r.owner.waiter, r.token, time.Now().UnixMicro()
+			r.mu.Unlock()
+			if n%2 == 0 {
+				cancel()
+			}
+			require.True(t, c.room.Granted(w, token, now, wait.ShortLease))
+			cancel()
+			outcomes[<-result == nil]++
+			time.Sleep(time.Second)
+			synctest.Wait()
+			r.mu.Lock()
+			require.Nil(t, r.owner, "released or given back, long before its lease ends")
+			r.mu.Unlock()
+		}
+		require.Len(t, outcomes, 2, "both happen: %v", outcomes)
+	})
+}
+
 func TestBackoffAndHealth(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
