@@ -1,0 +1,44 @@
+GO       ?= go
+PACKAGES := ./... ./cmd/latchkey/...
+# -p 1: many tests measure times on two cores, and must not compete with those of another package.
+FLAGS    := -p 1 -timeout 10m
+GOTESTSUM := $(GO) run gotest.tools/gotestsum@v1.13.0 --format pkgname --format-hide-empty-pkg
+LINT     := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## show this help
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: test
+test: which ## run all tests: on LATCHKEY_TEST_REDIS, else a redis-server on the PATH, else an embedded server
+	$(GOTESTSUM) -- $(FLAGS) $(PACKAGES)
+
+.PHONY: race
+race: which ## the same with the race detector (needs a C compiler)
+	$(GOTESTSUM) -- -race $(FLAGS) $(PACKAGES)
+
+.PHONY: which
+which:
+	@if [ -n "$$LATCHKEY_TEST_REDIS" ]; then echo "tests run on $$LATCHKEY_TEST_REDIS"; \
+	elif command -v redis-server >/dev/null; then echo "tests run on $$(redis-server --version)"; \
+	else echo "tests run on the embedded server; what needs a redis-server of its own is skipped, and listed as such"; fi
+
+.PHONY: soak
+soak: ## the long forms: 75 s of hand-offs among 8 processes while connections and processes are killed, for each lock
+	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'Soak|TakeTurns|GrantRaces' ./internal/core
+
+.PHONY: bench
+bench: ## the benchmarks of the packages, each beside its floor
+	$(GO) test -run xxx -bench 'Pair' -benchtime 100x ./rlock
+	$(GO) test -run xxx -bench 'Contended|Idle' -benchtime 5000x ./rlock
+
+.PHONY: demo
+demo: ## sell a stock from several processes, and break it on purpose
+	$(GO) run ./cmd/latchkey demo
+
+.PHONY: lint
+lint: ## vet and golangci-lint
+	$(GO) vet $(PACKAGES)
+	$(LINT) run $(PACKAGES)

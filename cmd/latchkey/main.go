@@ -1,0 +1,70 @@
+// Command latchkey shows what the locks of this module do on real processes.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/urfave/cli/v3"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := command().Run(ctx, os.Args); err != nil {
+		if !errors.Is(err, errBroken) { // which the summary has said
+			fmt.Fprintln(os.Stderr, "latchkey:", err)
+		}
+		stop()
+		os.Exit(1) //nolint:gocritic // stop was called
+	}
+}
+
+func command() *cli.Command {
+	return &cli.Command{
+		Name:  "latchkey",
+		Usage: "locks across processes, on Redis or Valkey",
+		Commands: []*cli.Command{
+			{
+				Name:  "demo",
+				Usage: "sell a stock from several processes, without a lock and with one, and break it on purpose",
+				Flags: []cli.Flag{
+					&cli.StringFlag{
+						Name: "redis", Usage: "`URL` of a Redis; an embedded server otherwise",
+						Sources: cli.EnvVars("LATCHKEY_REDIS"),
+					},
+					&cli.BoolFlag{Name: "json", Usage: "print the summary as JSON, and progress to standard error"},
+					&cli.IntFlag{Name: "processes", Usage: "how many sell, from 2 to 16", Value: 4, Validator: between(2, 16)},
+					&cli.IntFlag{Name: "stock", Usage: "how many items there are, from 10 to 10000", Value: 300, Validator: between(10, 10_000)},
+				},
+				Action: func(ctx context.Context, c *cli.Command) error {
+					return demo(ctx, settings{
+						redis: c.String("redis"), json: c.Bool("json"), processes: c.Int("processes"), stock: c.Int("stock"), out: c.Root().Writer,
+					})
+				},
+			},
+			{
+				Name: "demo-worker", Hidden: true,
+				Flags: []cli.Flag{
+					&cli.StringFlag{Name: "redis"}, &cli.StringFlag{Name: "prefix"}, &cli.StringFlag{Name: "mode"},
+				},
+				Action: func(ctx context.Context, c *cli.Command) error {
+					return work(ctx, c.String("redis"), c.String("prefix"), mode(c.String("mode")))
+				},
+			},
+		},
+	}
+}
+
+func between(low, high int) func(int) error {
+	return func(n int) error {
+		if n < low || n > high {
+			return fmt.Errorf("must be from %d to %d, not %d", low, high, n)
+		}
+		return nil
+	}
+}
