@@ -180,3 +180,80 @@ func BenchmarkContended(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkIdle is what waiters cost that only wait: memory of each, and commands a second of all.
+func BenchmarkIdle(b *testing.B) {
+	redistest.Require(b)
+	const waiters = 1000
+	for kind, lock := range map[string]func(c *latchkey.Client) func(context.Context) (*latchkey.Hold, error){
+		"rlock": func(c *latchkey.Client) func(context.Context) (*latchkey.Hold, error) {
+			l, err := rlock.New(c, "idle")
+			require.NoError(b, err)
+			return l.Lock
+		},
+		"fairlock": func(c *latchkey.Client) func(context.Context) (*latchkey.Hold, error) {
+			l, err := fairlock.New(c, "idle")
+			require.NoError(b, err)
+			return l.Lock
+		},
+	} {
+		b.Run(kind, func(b *testing.B) {
+			s := redistest.NewProcess(b)
+			plain := s.Client(b)
+			wait := lock(open(b, s))
+			h, err := lock(open(b, s))(context.Background())
+			require.NoError(b, err)
+			ctx, cancel := context.WithCancel(context.Background())
+			inUse := func() runtime.MemStats {
+				runtime.GC()
+				runtime.GC()
+				var m runtime.MemStats
+				runtime.ReadMemStats(&m)
+				return m
+			}
+			var wg sync.WaitGroup
+			var waiting int64
+			var started atomic.Int64
+			join := func(n int64) { // n more waiters, all of them asleep
+				waiting += n
+				for range n {
+					wg.Go(func() {
+						started.Add(1)
+						if _, err := wait(ctx); err == nil {
+							b.Error("a waiter got the lock")
+						}
+					})
+				}
+				depth := int64(1)
+				if kind == "fairlock" {
+					depth = waiting
+				}
+				require.Eventually(b, func() bool {
+					n, err := plain.Do(ctx, plain.B().Llen().Key("latchkey_queue:{idle}").Build()).AsInt64()
+					return err == nil && n == depth && started.Load() == waiting
+				}, 20*time.Second, 5*time.Millisecond)
+			}
+			// The first waiters make the buffers and goroutines of the connections, which are not theirs.
+			join(100)
+			before := inUse()
+			join(waiters)
+			after := inUse()
+			stack := float64(after.StackInuse-before.StackInuse) / waiters
+			heap := float64(int64(after.HeapInuse)-int64(before.HeapInuse)) / waiters
+			sent := commands(b, plain)
+			began := time.Now()
+			<-time.After(10 * time.Second) // the measured span
+			rate := float64(commands(b, plain)-sent) / time.Since(began).Seconds()
+			for b.Loop() { // what is measured is above
+			}
+			b.ReportMetric(0, "ns/op")
+			b.ReportMetric(stack+heap, "B/waiter")
+			b.ReportMetric(stack, "stack-B/waiter")
+			b.ReportMetric(heap, "heap-B/waiter")
+			b.ReportMetric(rate, "commands/s")
+			cancel()
+			wg.Wait()
+			require.NoError(b, h.Unlock(context.Background()))
+		})
+	}
+}

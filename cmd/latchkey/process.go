@@ -91,7 +91,7 @@ func (p *process) kill() error {
 	if err := p.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
 	}
-	for range p.events { //nolint:revive // until it has ended
+	for range p.events { // until it has ended
 	}
 	return nil
 }

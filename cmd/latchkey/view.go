@@ -36,10 +36,12 @@ func newView(s settings) view {
 
 type plain struct{ out io.Writer }
 
-func (p *plain) scene(title string, _ int) { fmt.Fprintln(p.out, title, "...") }
-func (p *plain) progress(int)              {}
-func (p *plain) done(result string)        { fmt.Fprintln(p.out, "   "+result) }
-func (p *plain) close()                    {}
+func (p *plain) scene(title string, _ int) { p.line(title + " ...") }
+func (p *plain) line(text string)          { _, _ = fmt.Fprintln(p.out, text) } // the summary reports a writer that fails
+
+func (p *plain) progress(int)       {}
+func (p *plain) done(result string) { p.line("   " + result) }
+func (p *plain) close()             {}
 
 // live is a progress bar for each scene.
 type live struct {

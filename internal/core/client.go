@@ -252,7 +252,12 @@ func (c *Client) deliver(m lua.Message) {
 	case lua.Grant:
 		c.saw(m.Token)
 		if t == nil || !t.room.Granted(&t.waiter, m.Token, m.Now, time.Duration(m.Lease)*time.Millisecond) {
-			c.Go(func() { c.refuseGrant(m) })
+			c.Go(func() {
+				if t != nil { // it holds with another token: whatever it was granted before is gone
+					c.keeper.Lose(&t.item, lease.ErrGone)
+				}
+				c.refuseGrant(m)
+			})
 		}
 	case lua.Forced:
 		if t != nil {
@@ -322,6 +327,9 @@ func (c *Client) Shutdown(ctx context.Context) error {
 	var err error
 	c.shutdown.Do(func() {
 		c.refuse(ErrClosed)
+		for _, t := range c.all() {
+			t.room.Interrupt(&t.waiter)
+		}
 		leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.options.ReleaseTimeout)
 		defer cancel()
 		_ = c.none(leaving, &c.waiters) // entries that stay are dropped by the next grant: the inbox goes with us
@@ -335,10 +343,7 @@ func (c *Client) Shutdown(ctx context.Context) error {
 
 // finish ends everything. What is still held is told so, and keeps its lease in Redis: its code may still run.
 func (c *Client) finish() {
-	c.mu.Lock()
-	rest := slices.Collect(maps.Values(c.tenures))
-	c.mu.Unlock()
-	for _, t := range rest {
+	for _, t := range c.all() {
 		c.keeper.Lose(&t.item, ErrClosed)
 	}
 	c.hub.Close() // the inbox goes first, so that nothing is granted to a client that leaves
@@ -348,6 +353,12 @@ func (c *Client) finish() {
 	c.mu.Unlock()
 	c.running.Wait()
 	c.close()
+}
+
+func (c *Client) all() []*tenure {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Collect(maps.Values(c.tenures))
 }
 
 // tally counts tenures, guarded by the client's mutex.

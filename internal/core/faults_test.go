@@ -621,3 +621,31 @@ func TestLeaseEndIsKnown(t *testing.T) {
 		require.NoError(t, h.Unlock(t.Context()))
 	})
 }
+
+// Rule 5: who cannot send must not be granted anything. The commands of a client fail while its subscription stands.
+func TestClientThatCannotSendClosesItsInbox(t *testing.T) {
+	s := redistest.New(t)
+	p := redistest.NewProxy(t, s)
+	commands, err := rueidis.NewClient(p.Option())
+	require.NoError(t, err)
+	defer commands.Close()
+	o := core.DefaultClientOptions()
+	o.Lease = 600 * time.Millisecond
+	c, err := core.Wrap(commands, s.Client(t), o)
+	require.NoError(t, err)
+	defer func() { _ = c.Shutdown(context.Background()) }()
+	require.NoError(t, c.Check(t.Context()))
+	plain := s.Client(t)
+	inboxes := func() int {
+		channels, err := plain.Do(t.Context(), plain.B().PubsubChannels().Pattern("latchkey_inbox:*").Build()).AsStrSlice()
+		require.NoError(t, err)
+		return len(channels)
+	}
+	require.Equal(t, 1, inboxes())
+	p.Judge(func(string) redistest.Verdict { return redistest.LoseRequest })
+	a := lockLater(t, newLock(t, c, "a", true))
+	require.Eventually(t, func() bool { return inboxes() == 0 }, long, 5*time.Millisecond)
+	p.Judge(nil)
+	require.NoError(t, a.wait(t).Unlock(t.Context()))
+	require.Eventually(t, func() bool { return inboxes() == 1 }, long, 5*time.Millisecond, "and opens it again")
+}

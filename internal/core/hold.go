@@ -47,8 +47,8 @@ func (c *Client) newTenure(l *Lock) *tenure {
 
 // hold turns a granted tenure into its first hold. It returns nil when the lease was over before that, or the client
 // closed: then the tenure has been given back.
-func (t *tenure) hold(parent context.Context, grant wait.Grant, terms terms, began time.Time) *Hold {
-	c := t.client
+func (t *tenure) hold(parent context.Context, terms terms, began time.Time) *Hold {
+	c, grant := t.client, t.waiter.Grant
 	t.token, t.moment = grant.Token, grant.Moment
 	t.item.Owner, t.item.Lease = t, terms.lease
 	if terms.maxHold > 0 {
@@ -68,7 +68,7 @@ func (t *tenure) hold(parent context.Context, grant wait.Grant, terms terms, beg
 	c.holds.add(1)
 	c.mu.Unlock()
 	c.keeper.Keep(&t.item, grant.Moment, granted)
-	if t.item.Left() <= 0 {
+	if t.item.Left() <= 0 || c.closing.Err() != nil {
 		c.keeper.Remove(&t.item)
 		t.end()
 		t.forget(true)

@@ -50,7 +50,7 @@ func (l *Lock) Name() string { return l.name }
 
 // Lock is documented by the lock packages, as are the methods that follow.
 func (l *Lock) Lock(ctx context.Context) (*Hold, error) {
-	return l.acquire(ctx, ctx, false)
+	return l.acquire(ctx, ctx, false) // inlined: what an idle waiter has on its stack is most of its cost
 }
 
 // TryLock makes one attempt.
@@ -92,6 +92,45 @@ func guard(ctx context.Context, hold *Hold, err error, f func(context.Context, *
 
 // acquire waits until waits ends. The hold's context is derived from parent.
 func (l *Lock) acquire(parent, waits context.Context, try bool) (*Hold, error) {
+	hold, err := l.begin(parent, try)
+	if hold != nil || err != nil {
+		return hold, err
+	}
+	switch {
+	case !l.delegate || try:
+		hold, err = l.compete(parent, waits, try)
+	case l.resource.room.Turn.Acquire(waits, 1) != nil:
+		err = l.failed(parent, waits, context.Cause(waits))
+	default:
+		hold, err = l.compete(parent, waits, try)
+		l.resource.room.Turn.Release(1) // when the client closes, this ends the turns of those who wait, one after the other
+	}
+	l.resource.exit()
+	l.resource.room.Inside.Add(-1)
+	return hold, err
+}
+
+// compete acquires in Redis.
+//
+//go:noinline
+func (l *Lock) compete(parent, waits context.Context, try bool) (*Hold, error) {
+	began := time.Now()
+	for {
+		t := l.resource.client.newTenure(l)
+		if t == nil {
+			return nil, named(l.name, ErrClosed)
+		}
+		if err := l.resource.room.Acquire(waits, &t.waiter, try); err != nil {
+			return nil, l.failed(parent, waits, err)
+		}
+		if hold := t.hold(parent, l.terms, began); hold != nil {
+			return hold, nil
+		}
+	}
+}
+
+// begin checks what can be known at once, re-enters, and counts who goes on.
+func (l *Lock) begin(parent context.Context, try bool) (*Hold, error) {
 	r, c := l.resource, l.resource.client
 	if c.closing.Err() != nil {
 		return nil, named(l.name, ErrClosed)
@@ -107,48 +146,12 @@ func (l *Lock) acquire(parent, waits context.Context, try bool) (*Hold, error) {
 			return again, nil
 		}
 	}
-	began := time.Now()
 	if r.room.Inside.Add(1) > int64(c.options.MaxWaiters) && !try {
 		r.room.Inside.Add(-1)
 		return nil, named(l.name, ErrTooManyWaiters)
 	}
-	defer r.room.Inside.Add(-1)
 	r.enter()
-	defer r.exit()
-	if l.delegate && !try {
-		if err := l.turn(waits); err != nil {
-			return nil, l.failed(parent, waits, err)
-		}
-		defer r.room.Turn.Release(1)
-	}
-	for {
-		t := c.newTenure(l)
-		if t == nil {
-			return nil, named(l.name, ErrClosed)
-		}
-		grant, err := r.room.Acquire(waits, &t.waiter, try)
-		if err != nil {
-			return nil, l.failed(parent, waits, err)
-		}
-		if hold := t.hold(parent, grant, l.terms, began); hold != nil {
-			return hold, nil
-		}
-	}
-}
-
-// turn waits for the goroutines of this process that came before.
-func (l *Lock) turn(ctx context.Context) error {
-	room, closing := l.resource.room, l.resource.client.closing
-	if room.Turn.TryAcquire(1) {
-		return nil
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(closing, func() { cancel(ErrClosed) })()
-	if room.Turn.Acquire(ctx, 1) != nil {
-		return context.Cause(ctx)
-	}
-	return nil
+	return nil, nil //nolint:nilnil // go on
 }
 
 // failed is the error of an attempt that ended: the server's answer if there was one, else what ended it, with the reason

@@ -125,7 +125,7 @@ func TestDo(t *testing.T) {
 		c := open(t, s.Option())
 		l := newLock(t, c, "a", delegate)
 		boom := errors.New("boom")
-		require.ErrorIs(t, l.Do(t.Context(), func(ctx context.Context, h *core.Hold) error {
+		require.ErrorIs(t, l.Do(t.Context(), func(_ context.Context, h *core.Hold) error {
 			require.True(t, h.Held())
 			require.ErrorIs(t, l.TryDo(context.Background(), nil), core.ErrNotAcquired)
 			return boom
@@ -176,7 +176,7 @@ func TestHoldContext(t *testing.T) {
 	each(t, func(t *testing.T, s *redistest.Server, delegate bool) {
 		c := open(t, s.Option())
 		l := newLock(t, c, "a", delegate, core.WithLease(300*time.Millisecond))
-		parent, cancel := context.WithCancelCause(context.WithValue(t.Context(), "k", "v")) //nolint:revive,staticcheck // any key will do
+		parent, cancel := context.WithCancelCause(context.WithValue(t.Context(), "k", "v")) //nolint:staticcheck // any key will do
 		h, err := l.Lock(parent)
 		require.NoError(t, err)
 		require.Equal(t, "v", h.Context().Value("k"))

@@ -162,15 +162,15 @@ type renewer struct{ client *Client }
 
 func (r renewer) Go(f func()) { r.client.Go(f) }
 
-func (r renewer) Slot(i *lease.Item) uint16 { return i.Owner.(*tenure).resource.slot }
+func (r renewer) Slot(i *lease.Item) uint16 { return i.Owner.(*tenure).slot }
 
 func (r renewer) Renew(ctx context.Context, items []*lease.Item, leases []time.Duration) ([]bool, bool, error) {
 	batch := make([]lua.Renewal, len(items))
 	for n, i := range items {
 		t := i.Owner.(*tenure)
-		batch[n] = lua.Renewal{Lock: t.resource.keys, Owner: t.waiter.Owner, Lease: milliseconds(leases[n])}
+		batch[n] = lua.Renewal{Lock: t.keys, Owner: t.waiter.Owner, Lease: milliseconds(leases[n])}
 	}
-	first := items[0].Owner.(*tenure).resource
+	first := items[0].Owner.(*tenure)
 	held, err := r.client.conn.Renew(context.WithoutCancel(ctx), batch)
 	if err == nil {
 		first.health().Succeeded()

@@ -115,7 +115,7 @@ func start(t testing.TB, mode string, env ...string) *process {
 func (p *process) kill() {
 	p.once.Do(func() {
 		_ = p.cmd.Process.Kill() // it may have ended
-		for range p.lines {      //nolint:revive // until the pipe is closed, which Wait must not be called before
+		for range p.lines {      // until the pipe is closed, which Wait must not be called before
 		}
 		_ = p.cmd.Wait()
 	})

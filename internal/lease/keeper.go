@@ -133,7 +133,7 @@ func (k *Keeper) remove(i *Item) {
 // Lose ends an item's trust now, if it is kept.
 func (k *Keeper) Lose(i *Item, reason error) {
 	k.mu.Lock()
-	if i.removed {
+	if i.removed || i.place == 0 {
 		k.mu.Unlock()
 		return
 	}

@@ -492,10 +492,10 @@ func TestQueueAgainstModel(t *testing.T) {
 				"acquire": func(r *rapid.T) {
 					who := id.Draw(r, "id")
 					a := b.acquire(who, 60_000, lua.Again)
-					switch {
-					case owner == who:
+					switch owner {
+					case who:
 						require.Positive(r, a.Token)
-					case owner == "":
+					case "":
 						require.Greater(r, a.Token, last)
 						owner = who
 					default:

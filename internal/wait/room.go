@@ -103,9 +103,8 @@ type Grant struct {
 }
 
 type outcome struct {
-	grant   Grant
-	err     error
-	passing bool // the error passes by itself
+	err     error // nil: granted
+	passing bool  // the error passes by itself
 }
 
 // Waiter is one tenure: an owner id that is never used again. Its exported fields are set before Acquire.
@@ -113,6 +112,7 @@ type Waiter struct {
 	Number uint64
 	Owner  string
 	Lease  time.Duration
+	Grant  Grant // set by Acquire
 
 	// guarded by the room's mutex
 	state    state
@@ -126,7 +126,7 @@ type Waiter struct {
 	settled  chan struct{} // closed when no acquire is unanswered; nil when nobody waits for that
 	told     bool          // the outcome is there, and Acquire has not taken it
 	outcome  outcome
-	ready    chan struct{} // capacity 1: says so, if Acquire sleeps
+	ready    chan struct{} // capacity 1: wakes Acquire, if it sleeps
 	token    int64
 	sequence int64
 	asked    time.Time // when the acquire was sent whose reply said
@@ -144,79 +144,94 @@ type message struct {
 // it was not granted from there, but had the lock by asking.
 func (w *Waiter) Sequence() int64 { return w.sequence }
 
-// Acquire returns when w owns the lock, or with an error after which nothing of it stays in Redis. With try it makes one
-// attempt and never queues.
-func (r *Room) Acquire(ctx context.Context, w *Waiter, try bool) (Grant, error) {
+// Acquire returns nil when w owns the lock, as w.Grant says, or an error after which nothing of it stays in Redis. With
+// try it makes one attempt and never queues. It keeps little on the stack, which is most of what an idle waiter costs.
+func (r *Room) Acquire(ctx context.Context, w *Waiter, try bool) error {
 	mode := lua.First
 	for {
 		if try || !r.server.Listening() {
 			mode = lua.Try // nobody may queue whom no grant would reach
 		}
-		o, err := r.exchange(ctx, w, mode)
-		switch {
-		case err != nil:
-		case o.err == nil:
-			return o.grant, nil
-		case o.passing:
-			if err = r.server.Up(ctx); err != nil {
-				err = &AwayError{Cause: err, Last: o.err}
-			}
-		case errors.Is(o.err, ErrBusy) && !try:
-			err = r.listen(ctx)
-		default:
-			err = o.err
-		}
-		if err != nil {
-			r.abandon(w)
-			return Grant{}, err
+		r.mu.Lock()
+		w.asking++
+		r.mu.Unlock()
+		r.ask(ctx, w, mode)
+		r.sleep(ctx, w)
+		if done, err := r.awake(ctx, w, try); done {
+			return err
 		}
 		mode = lua.Again
 	}
 }
 
-// exchange asks and waits for the outcome, which comes with the answer or later by message.
-func (r *Room) exchange(ctx context.Context, w *Waiter, mode lua.Mode) (outcome, error) {
+// sleep returns when there is an outcome, which may be here already, or when ctx or the client ends.
+func (r *Room) sleep(ctx context.Context, w *Waiter) {
 	r.mu.Lock()
-	w.asking++
+	if w.told || ctx.Err() != nil {
+		r.mu.Unlock()
+		return
+	}
+	ready := make(chan struct{}, 1)
+	w.ready = ready
 	r.mu.Unlock()
-	r.ask(ctx, w, mode)
-
-	r.mu.Lock()
-	if w.told {
-		defer r.mu.Unlock()
-		return w.take(), nil
+	if r.closing.Err() != nil { // Close does not see w if it came before
+		return
 	}
-	if w.ready == nil {
-		w.ready = make(chan struct{}, 1)
+	stop := func() bool { return true }
+	if ctx.Done() != nil {
+		stop = context.AfterFunc(ctx, func() { r.interrupt(w) })
 	}
-	r.mu.Unlock()
-	select {
-	case <-w.ready:
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		return w.take(), nil
-	case <-ctx.Done():
-		if w.unheard != nil { // written by ask, above
-			return outcome{}, &AwayError{Cause: context.Cause(ctx), Last: w.unheard}
-		}
-		return outcome{}, context.Cause(ctx)
-	case <-r.closing.Done():
-		return outcome{}, context.Cause(r.closing)
-	}
+	<-ready
+	stop()
 }
 
-func (w *Waiter) take() outcome {
-	w.told = false
-	select {
-	case <-w.ready:
+// interrupt wakes w, if it sleeps, without an outcome.
+func (r *Room) interrupt(w *Waiter) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	w.wake()
+}
+
+// Interrupt wakes w because the client is closing.
+func (r *Room) Interrupt(w *Waiter) { r.interrupt(w) }
+
+// awake makes of the outcome what Acquire returns, or reports that it must ask again.
+func (r *Room) awake(ctx context.Context, w *Waiter, try bool) (done bool, err error) {
+	r.mu.Lock()
+	o, told := w.outcome, w.told
+	w.told, w.ready = false, nil
+	r.mu.Unlock()
+	switch {
+	case told && o.err == nil && ctx.Err() == nil: // or it is given back: who asked has gone
+		return true, nil
+	case told && o.passing:
+		if err = r.server.Up(ctx); err != nil {
+			err = &AwayError{Cause: err, Last: o.err}
+		}
+	case told && errors.Is(o.err, ErrBusy) && !try:
+		err = r.listen(ctx)
+	case told && o.err != nil:
+		err = o.err
+	case ctx.Err() == nil:
+		err = context.Cause(r.closing)
+	case w.unheard != nil: // written by ask, before
+		err = &AwayError{Cause: context.Cause(ctx), Last: w.unheard}
 	default:
+		err = context.Cause(ctx)
 	}
-	return w.outcome
+	if err != nil {
+		r.abandon(w)
+	}
+	return err != nil, err
 }
 
 // tell leaves the outcome for Acquire. A grant replaces an error that it has not taken.
 func (w *Waiter) tell(o outcome) {
 	w.outcome, w.told = o, true
+	w.wake()
+}
+
+func (w *Waiter) wake() {
 	select {
 	case w.ready <- struct{}{}:
 	default:
@@ -352,7 +367,8 @@ func (r *Room) grant(w *Waiter, g Grant) {
 	w.token = g.Token
 	w.again = false
 	r.settle(w, granted)
-	w.tell(outcome{grant: g})
+	w.Grant = g
+	w.tell(outcome{})
 }
 
 func (r *Room) finish(w *Waiter, o outcome) {

@@ -1,0 +1,84 @@
+package fairlock_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/fairlock"
+	"github.com/latchkey-go/latchkey/internal/redistest"
+)
+
+func Example() {
+	url, stop := redistest.Embedded() // yours: redis://localhost:6379
+	defer stop()
+	c, err := latchkey.Open(url)
+	if err != nil {
+		log.Panic(err)
+	}
+	defer c.Close()
+	lock, err := fairlock.New(c, "printer")
+	if err != nil {
+		log.Panic(err)
+	}
+	err = lock.Do(context.Background(), func(ctx context.Context, hold *latchkey.Hold) error {
+		again, err := lock.Lock(ctx) // re-enters: ctx is the hold's
+		if err != nil {
+			return err
+		}
+		fmt.Println("the same tenure:", again.Token() == hold.Token())
+		return again.Unlock(ctx)
+	})
+	fmt.Println(err)
+	// Output:
+	// the same tenure: true
+	// <nil>
+}
+
+// All waiters of all processes are granted in the order in which Redis received them.
+func TestFIFOAcrossClients(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		locks := make([]*fairlock.Lock, 3)
+		for i := range locks {
+			c, err := latchkey.New(s.Option())
+			require.NoError(t, err)
+			t.Cleanup(c.Close)
+			require.NoError(t, c.Check(t.Context()))
+			locks[i], err = fairlock.New(c, "a")
+			require.NoError(t, err)
+		}
+		held, err := locks[0].Lock(t.Context())
+		require.NoError(t, err)
+		require.Zero(t, held.Sequence(), "it did not queue")
+		var order []int
+		var last int64
+		var wg sync.WaitGroup
+		for n := range 30 {
+			wg.Go(func() {
+				if err := locks[n%3].Do(t.Context(), func(_ context.Context, h *latchkey.Hold) error {
+					order = append(order, n)
+					if h.Sequence() <= last {
+						t.Errorf("sequence %d after %d", h.Sequence(), last)
+					}
+					last = h.Sequence()
+					return nil
+				}); err != nil {
+					t.Error(err)
+				}
+			})
+			require.Eventually(t, func() bool {
+				state, err := locks[0].Inspect(t.Context())
+				return err == nil && state.Waiting == n+1 && len(state.Queue) == n+1
+			}, 10*time.Second, time.Millisecond)
+		}
+		require.NoError(t, held.Unlock(t.Context()))
+		wg.Wait()
+		require.IsIncreasing(t, order)
+	})
+}

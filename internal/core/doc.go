@@ -1,0 +1,42 @@
+// Package core is the inside of the client and of the primitives that grant: what the root package and the lock packages
+// are thin faces of. It puts together internal/lua (what is atomic in Redis), internal/hub (the subscription),
+// internal/wait (the blocking loop) and internal/lease (renewal and loss).
+//
+// # The protocol
+//
+// A lock is a hash: owner id, and token. Beside it is a list of waiters. An acquire takes a lock that is free and that
+// nobody queues for, and otherwise appends to the list; a release takes the first waiter from the list whose inbox the
+// server counts a subscriber of, makes it the owner, and publishes that to this inbox alone. So a hand-off costs two
+// commands and one trip, however many wait.
+//
+// # The rules
+//
+// They were found by breaking a model of the protocol. Each has a test that fails without it.
+//
+//  1. Whoever finds the lock free while somebody is queued grants it to the head: acquire, TryLock, re-check, cancel, a
+//     release that comes too late, ForceUnlock. Nobody else would. (lua: TestFreeButQueued)
+//  2. An owner id is for one tenure, and its release or cancel is sent only after every acquire of it was answered, or is
+//     ahead of it on the same connection, or cannot be answered any more. For the last case the cancel is repeated, so
+//     that a copy which arrives late takes the lock for nobody only about as long as it was late. (wait:
+//     TestRoomsAtRandom; TestLateCopyOfAcquire)
+//  3. A grant for a tenure that is over is released at once; a repeated grant is ignored; a grant that races the end of a
+//     wait is given back; a grant may arrive before the reply that says "queued". (TestGrantForNobodyIsReleased; wait:
+//     TestGrantRacesCancellation, TestRoomsAtRandom)
+//  4. Every confirmation of the inbox is followed by a question sent after it for each waiter, also if its acquire is
+//     unanswered at that time. The poll asks for the process's oldest waiter only. (wait: TestRecheckIsNotForgotten,
+//     TestIdleWaitersAskOnce; TestSubscriptionKilled)
+//  5. A grant by message is good for a short lease, two seconds at most, until its first renewal. When it ends without
+//     one, that client's other entries are dropped. A client whose commands have failed for a third of its lease closes
+//     its inbox. (lua: TestUnresponsiveClientIsDropped, TestShortGrantEndsBeforeTheKey;
+//     TestStoppedWaitersCostOneShortLease, TestClientThatCannotSendClosesItsInbox)
+//  6. (Waiters that do not fit, as a writer behind readers, come with the primitives that have them.)
+//  7. The reply to a waiter says when the holder's lease ends, and no client sleeps longer than the short lease without
+//     asking. So a new lease has to be announced to the next head only when it ends sooner than that. (TestLeaseEndIsKnown,
+//     TestLeases; lua: TestMinHoldLeavesTheRest)
+//  8. ForceUnlock tells the holder. (TestForceUnlock)
+//  9. A release that got no answer, and whose repetition finds the lock in other hands, has succeeded, if its first send
+//     was within the trust of the lease. (TestReleaseReplyLost)
+//
+// Rule 7 is stricter about polling than it would have to be, so that no hand-off pays for an announcement: idle waiters
+// cost one question every two seconds for each process and lock, not one every ten.
+package core
