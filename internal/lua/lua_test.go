@@ -29,6 +29,18 @@ type inbox struct {
 	messages chan lua.Message
 }
 
+// next returns the next message.
+func (i *inbox) next(t testing.TB) lua.Message {
+	t.Helper()
+	select {
+	case m := <-i.messages:
+		return m
+	case <-time.After(10 * time.Second):
+		require.FailNow(t, "no message")
+		return lua.Message{}
+	}
+}
+
 func newBench(t testing.TB, s *redistest.Server) *bench {
 	l, err := lua.NewLock("orders:{42} x", false)
 	require.NoError(t, err)
@@ -183,7 +195,7 @@ func TestReleaseGrantsTheHead(t *testing.T) {
 		require.Len(t, b.inspect().Queue, 2)
 
 		require.True(t, b.release("A:1", ""))
-		m := <-box.messages
+		m := box.next(t)
 		require.Equal(t, lua.Grant, m.Kind)
 		require.Equal(t, uint64(7), m.Number)
 		require.Equal(t, b.lock.Name(), m.Name)
@@ -218,7 +230,7 @@ func TestReleaseSkipsTheDead(t *testing.T) {
 		b.acquire("L:1", 10_000, lua.First)
 		dead.close()
 		require.True(t, b.release("A:1", ""))
-		require.Equal(t, uint64(1), (<-live.messages).Number)
+		require.Equal(t, uint64(1), (live.next(t)).Number)
 		require.Equal(t, "L:1", b.inspect().Owner)
 	})
 }
@@ -257,7 +269,7 @@ func TestFreeButQueued(t *testing.T) {
 				b.acquire("B:1", 1000, lua.First)
 				require.NoError(t, b.do("DEL", b.lock.Name()).Error())
 				step(b)
-				require.Equal(t, uint64(1), (<-box.messages).Number)
+				require.Equal(t, uint64(1), (box.next(t)).Number)
 				require.Equal(t, "B:1", b.inspect().Owner)
 			})
 		})
@@ -287,7 +299,7 @@ func TestCancel(t *testing.T) {
 		require.Len(t, b.inspect().Queue, 1)
 
 		require.True(t, b.release("A:1", ""))
-		require.Equal(t, uint64(2), (<-box.messages).Number)
+		require.Equal(t, uint64(2), (box.next(t)).Number)
 		require.True(t, b.release("B:2", lua.Entry("B:2", 10_000)), "a grant that raced the cancellation is passed on")
 		require.Empty(t, b.inspect().Owner)
 	})
@@ -304,7 +316,7 @@ func TestUnresponsiveClientIsDropped(t *testing.T) {
 		}
 		b.acquire("L:1", 10_000, lua.First)
 		require.True(t, b.release("A:1", ""))
-		hint, granted := <-frozen.messages, <-frozen.messages
+		hint, granted := frozen.next(t), frozen.next(t)
 		require.Equal(t, lua.Ends, hint.Kind, "a lease that ends before the next question is announced to the next head")
 		require.Equal(t, uint64(2), hint.Number)
 		require.Equal(t, int64(100), hint.Lease)
@@ -353,7 +365,7 @@ func TestMinHoldLeavesTheRest(t *testing.T) {
 		owned, err := b.conn.Release(t.Context(), b.lock, "A:1", "", 0, 50)
 		require.NoError(t, err)
 		require.True(t, owned)
-		hint := <-box.messages
+		hint := box.next(t)
 		require.Equal(t, lua.Ends, hint.Kind)
 		require.Equal(t, int64(50), hint.Lease)
 		require.Equal(t, "A:1", b.inspect().Owner)
@@ -370,8 +382,8 @@ func TestForceTellsTheHolder(t *testing.T) {
 		held, err := b.conn.Force(t.Context(), b.lock, 0)
 		require.NoError(t, err)
 		require.True(t, held)
-		require.Equal(t, lua.Grant, (<-waiter.messages).Kind)
-		forced := <-holder.messages
+		require.Equal(t, lua.Grant, (waiter.next(t)).Kind)
+		forced := holder.next(t)
 		require.Equal(t, lua.Message{Kind: lua.Forced, Number: 1, Name: b.lock.Name()}, forced)
 	})
 }
