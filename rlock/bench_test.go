@@ -151,6 +151,11 @@ func BenchmarkContended(b *testing.B) {
 						require.NoError(b, err)
 					}
 					plain := s.Client(b)
+					for _, l := range locks { // the server learns the scripts
+						h, err := l.Lock(context.Background())
+						require.NoError(b, err)
+						require.NoError(b, h.Unlock(context.Background()))
+					}
 					before := commands(b, plain)
 					var left, done atomic.Int64
 					left.Store(int64(b.N))

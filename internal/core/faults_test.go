@@ -331,7 +331,7 @@ func TestMessageLost(t *testing.T) {
 			defer subscriptions.Close()
 			wrapped, err := core.Wrap(s.Client(t), subscriptions, core.DefaultClientOptions())
 			require.NoError(t, err)
-			defer func() { _ = wrapped.Shutdown(t.Context()) }()
+			defer closeNow(wrapped)
 			require.NoError(t, wrapped.Check(t.Context()))
 			a, b := newLock(t, open(t, s.Option()), "a", delegate), newLock(t, wrapped, "a", delegate)
 			h := mustLock(t, a)
@@ -362,7 +362,7 @@ func TestSubscriberOnAReplica(t *testing.T) {
 			}, long, 20*time.Millisecond)
 			astray, err := core.Wrap(primary.Client(t), replica.Client(t), core.DefaultClientOptions())
 			require.NoError(t, err)
-			defer func() { _ = astray.Shutdown(context.Background()) }()
+			defer closeNow(astray)
 			good := open(t, primary.Option())
 			la, lb := newLock(t, good, "a", delegate), newLock(t, astray, "a", delegate)
 			lc := newLock(t, open(t, primary.Option()), "a", delegate)
@@ -637,7 +637,7 @@ func TestClientThatCannotSendClosesItsInbox(t *testing.T) {
 	o.Lease = 600 * time.Millisecond
 	c, err := core.Wrap(commands, s.Client(t), o)
 	require.NoError(t, err)
-	defer func() { _ = c.Shutdown(context.Background()) }()
+	defer closeNow(c)
 	require.NoError(t, c.Check(t.Context()))
 	plain := s.Client(t)
 	inboxes := func() int {
