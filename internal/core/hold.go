@@ -213,12 +213,14 @@ func (h *Hold) Err() error {
 	return named(h.tenure.name, h.cause)
 }
 
-// Trusted is the time left.
+// Trusted is the time left. It is 0 only for a hold that has ended: a renewal may just be extending one whose time is up.
 func (h *Hold) Trusted() time.Duration {
-	if h.Err() != nil {
-		return 0
+	for h.Err() == nil {
+		if left := h.tenure.item.Left(); left > 0 {
+			return left
+		}
 	}
-	return max(h.tenure.item.Left(), 0)
+	return 0
 }
 
 // Unlock ends the hold; the last one of a tenure releases it in Redis.

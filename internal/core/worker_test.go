@@ -239,7 +239,7 @@ redis.call('SET', KEYS[1], ARGV[1], 'PX', 60000) return 1`
 
 func TestHolderStoppedPastItsLease(t *testing.T) {
 	eachProcess(t, func(t *testing.T, s *redistest.Server, kind string, l *core.Lock) {
-		holder := start(t, "hold "+s.Addr+" "+kind, "LATCHKEY_TEST_LEASE=400ms")
+		holder := start(t, "hold "+s.Addr+" "+kind, "LATCHKEY_TEST_LEASE=1s")
 		stale := holder.next(t, "held")[0]
 		next := lockLater(t, l)
 		queued(t, l, 1)
