@@ -46,15 +46,17 @@ func worker(mode string) {
 		reported := false
 		for {
 			// The first look at the clock after a SIGCONT must be right; Done follows within 10 ms.
+			if !reported && (h.Trusted() <= 0 || h.Context().Err() != nil || !h.Held()) {
+				reported = true
+				fmt.Println("ended", time.Now().UnixNano(), h.Held(), h.Context().Err() == nil, h.Err() == nil)
+			}
 			select {
 			case <-h.Context().Done():
-				fmt.Println("done", time.Now().UnixNano())
-				select {}
-			default:
-				if trusted := h.Trusted(); !reported && (trusted <= 0 || h.Context().Err() != nil || !h.Held()) {
-					reported = true
-					fmt.Println("ended", time.Now().UnixNano(), h.Held(), h.Context().Err() == nil, h.Err() == nil)
+				if reported {
+					fmt.Println("done", time.Now().UnixNano())
+					select {}
 				}
+			default:
 			}
 		}
 	case "wait": // wait with a number of goroutines
