@@ -65,7 +65,7 @@ func Open(url string, opts ...Option) (*Client, error) {
 }
 
 // New returns a client for a rueidis configuration: TLS, authentication, Sentinel, Cluster. It owns the two rueidis
-// clients that it makes of it, and sets DisableCache, and where they are zero ConnWriteTimeout (one second, or the command
+// clients that it makes of it, and sets DisableCache and PipelineMultiplex (one connection for all commands), and where they are zero ConnWriteTimeout (one second, or the command
 // timeout if that is longer), the buffer sizes and Sentinel.TopologyRefreshInterval. It dials, and fails with
 // ErrUnavailable while Redis cannot be reached.
 func New(option rueidis.ClientOption, opts ...Option) (*Client, error) {
@@ -74,7 +74,9 @@ func New(option rueidis.ClientOption, opts ...Option) (*Client, error) {
 }
 
 // Wrap returns a client on rueidis clients that stay the caller's: Close leaves them open. Both may be the same, at the
-// price of some throughput; subscriptions should have DisableRetry, so that a lost subscription is noticed at once.
+// price of some throughput. commands must have PipelineMultiplex -1, so that what is sent later runs later: otherwise a
+// Lock that is cancelled in the very moment of its acquire can leave the lock taken until its lease ends. subscriptions
+// should have DisableRetry, so that a lost subscription is noticed at once.
 // ConnWriteTimeout of commands bounds how long a silent server is waited for.
 func Wrap(commands, subscriptions rueidis.Client, opts ...Option) (*Client, error) {
 	c, err := core.Wrap(commands, subscriptions, options(opts))
@@ -88,7 +90,7 @@ func (c *Client) Check(ctx context.Context) error { return (*core.Client)(c).Che
 // Shutdown refuses new acquires, ends all waiters with ErrClosed, takes them out of the queues, and waits until
 // everything that is held was unlocked, or ctx ends. Then it ends the contexts of what is still held with ErrClosed, and
 // lets those leases run out in Redis, because the code they guard may still run. It returns an error when that was
-// necessary. Further calls do nothing.
+// necessary. Further calls wait for the first, and cut it short when their context ends.
 func (c *Client) Shutdown(ctx context.Context) error { return (*core.Client)(c).Shutdown(ctx) }
 
 // Close is Shutdown without waiting for what is held.

@@ -40,6 +40,8 @@ type Client struct {
 	stopped  context.Context // ends when nothing is sent any more
 	stop     context.CancelFunc
 	shutdown sync.Once
+	patient  context.Context // ends when Shutdown waits no longer
+	hurry    context.CancelFunc
 
 	mu        sync.Mutex
 	running   sync.WaitGroup // of Go; added to under mu, not after isStopped
@@ -77,7 +79,6 @@ func Open(option rueidis.ClientOption, o ClientOptions) (*Client, error) {
 		}
 	}
 	listening := tuned(option, o)
-	listening.PipelineMultiplex = -1
 	listening.DisableRetry = true // so that a lost subscription is known at once, not when it is back
 	subscriptions, err := dial(listening)
 	if err != nil {
@@ -111,6 +112,8 @@ func dial(option rueidis.ClientOption) (rueidis.Client, error) {
 
 // tuned sets what the client needs of rueidis and leaves what the caller set.
 func tuned(option rueidis.ClientOption, o ClientOptions) rueidis.ClientOption {
+	// One connection for all commands: what is sent later runs later, so that a cancel cannot overtake its acquire.
+	option.PipelineMultiplex = -1
 	option.DisableCache = true // nothing is cached, and tracking would cost a round trip at each connection
 	if option.ConnWriteTimeout == 0 {
 		option.ConnWriteTimeout = max(o.CommandTimeout, time.Second) // a silent server is given up, and its commands with it
@@ -163,6 +166,7 @@ func Wrap(commands, subscriptions rueidis.Client, o ClientOptions) (*Client, err
 		pings:     map[uint64]chan struct{}{},
 	}
 	c.closing, c.refuse = context.WithCancelCause(context.Background())
+	c.patient, c.hurry = context.WithCancel(context.Background())
 	c.stopped, c.stop = context.WithCancel(context.Background())
 	c.keeper = lease.NewKeeper(c.stopped, renewer{c})
 	c.hub = hub.New(subscriptions, c.sharded, c.deliver, o.Logger)
@@ -185,9 +189,13 @@ func (c *Client) newHealth() *wait.Health {
 			c.options.Logger.Warn("latchkey: redis is away", "error", err)
 			c.options.Observer.down(err)
 		},
-		Lasting:  c.hub.Suspend,
+		Lasting: func() {
+			if !c.sharded { // there, other nodes may be well; a grant that reaches nobody costs the short lease
+				c.hub.Suspend()
+			}
+		},
 		Patience: c.options.Lease / 3,
-		Up: func(_ context.Context, away time.Duration) {
+		Up: func(away time.Duration) {
 			c.options.Logger.Info("latchkey: redis is back", "away", away)
 			c.hub.Resume()
 			c.keeper.RenewAll()
@@ -241,6 +249,9 @@ func (c *Client) deliver(m lua.Message) {
 	c.mu.Lock()
 	t, ping := c.tenures[m.Number], c.pings[m.Number]
 	c.mu.Unlock()
+	if t != nil && t.keys.Name() != m.Name {
+		t = nil
+	}
 	switch m.Kind {
 	case lua.Ping:
 		if ping != nil {
@@ -261,7 +272,7 @@ func (c *Client) deliver(m lua.Message) {
 		}
 	case lua.Forced:
 		if t != nil {
-			c.Go(func() { c.keeper.Lose(&t.item, errForced) })
+			c.Go(t.force)
 		}
 	case lua.Ends:
 		if t != nil {
@@ -306,24 +317,30 @@ func (c *Client) Check(ctx context.Context) error {
 		delete(c.pings, n)
 		c.mu.Unlock()
 	}()
+	ctx, stop := wait.Until(ctx, c.closing)
+	defer stop()
 	if err := c.inbox.Wait(ctx); err != nil {
+		if c.closing.Err() != nil {
+			return fmt.Errorf("latchkey: %w", ErrClosed)
+		}
 		return fmt.Errorf("latchkey: the inbox is not subscribed: %w: %w", ErrUnavailable, err)
 	}
-	if err := c.conn.Ping(ctx, c.inbox.Name(), n, c.sharded); err != nil {
+	if err := c.conn.Ping(undated{ctx}, c.inbox.Name(), n, c.sharded); err != nil {
 		return fmt.Errorf("latchkey: %w", outcome(err))
 	}
 	select {
 	case <-heard:
 		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("latchkey: the inbox does not hear: %w: %w", ErrUnavailable, context.Cause(ctx))
 	case <-c.closing.Done():
 		return fmt.Errorf("latchkey: %w", ErrClosed)
+	case <-ctx.Done():
+		return fmt.Errorf("latchkey: the inbox does not hear: %w: %w", ErrUnavailable, context.Cause(ctx))
 	}
 }
 
 // Shutdown is documented by the root package.
 func (c *Client) Shutdown(ctx context.Context) error {
+	defer context.AfterFunc(ctx, c.hurry)()
 	var err error
 	c.shutdown.Do(func() {
 		c.refuse(ErrClosed)
@@ -333,8 +350,11 @@ func (c *Client) Shutdown(ctx context.Context) error {
 		leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.options.ReleaseTimeout)
 		defer cancel()
 		_ = c.none(leaving, &c.waiters) // entries that stay are dropped by the next grant: the inbox goes with us
-		if c.none(ctx, &c.holds) != nil {
-			err = fmt.Errorf("latchkey: locks are still held: %w", ended(ctx))
+		if c.none(c.patient, &c.holds) != nil {
+			err = fmt.Errorf("latchkey: locks are still held: %w", context.Canceled)
+			if ctx.Err() != nil {
+				err = fmt.Errorf("latchkey: locks are still held: %w", ended(ctx))
+			}
 		}
 		c.finish()
 	})

@@ -104,7 +104,7 @@ func TestCluster(t *testing.T) {
 				require.NoError(t, h.Unlock(t.Context()))
 				began := time.Now()
 				require.NoError(t, next.wait(t).Unlock(t.Context()))
-				require.Less(t, time.Since(began), 2*time.Second)
+				require.Less(t, time.Since(began), 1500*time.Millisecond)
 			})
 			t.Run("renewed across slots", func(t *testing.T) {
 				c := open(t, cluster.Option(), lease(400*time.Millisecond))

@@ -58,8 +58,6 @@ func outcome(err error) error {
 	switch lua.Classify(err) {
 	case lua.WrongType:
 		return fmt.Errorf("%w: %w", ErrWrongType, err)
-	case lua.Closing:
-		return fmt.Errorf("%w: %w", ErrClosed, err)
 	case lua.Refused, lua.NoAnswer:
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	default:

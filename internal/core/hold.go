@@ -27,7 +27,9 @@ type tenure struct {
 	mu     sync.Mutex
 	last   *Hold // of those that are not unlocked; they are chained
 	loss   error // why it was lost; nil while it is not
-	ending bool  // the last hold was unlocked, or it was lost
+	ending bool  // it was released, or lost
+	gone   bool  // forget was called
+	forced bool  // taken away by ForceUnlock
 }
 
 // newTenure registers a fresh id, so that whatever Redis says of it finds it. It returns nil once the client is closing.
@@ -70,19 +72,33 @@ func (t *tenure) hold(parent context.Context, terms terms, began time.Time) *Hol
 	c.keeper.Keep(&t.item, grant.Moment, granted)
 	if t.item.Left() <= 0 || c.closing.Err() != nil {
 		c.keeper.Remove(&t.item)
-		t.end()
 		t.forget(true)
+		t.end()
 		return nil
 	}
 	c.options.Observer.acquired(t.name, t.token, time.Since(began))
+	t.mu.Lock()
+	forced := t.forced
+	t.mu.Unlock()
+	if forced { // while it became a hold
+		c.keeper.Lose(&t.item, errForced)
+	}
 	return &t.first
+}
+
+// force is told that somebody else took the lock away.
+func (t *tenure) force() {
+	t.mu.Lock()
+	t.forced = true
+	t.mu.Unlock()
+	t.client.keeper.Lose(&t.item, errForced)
 }
 
 // reenter returns a further hold, or nil when the tenure has ended meanwhile.
 func (t *tenure) reenter(parent context.Context) *Hold {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.ending || t.loss != nil {
+	if t.last == nil || t.loss != nil { // being released, or lost
 		return nil
 	}
 	t.last = &Hold{tenure: t, parent: parent, before: t.last}
@@ -98,9 +114,12 @@ func (t *tenure) Lost(reason error) {
 	}
 	t.mu.Unlock()
 	if t.end() {
-		t.client.options.Logger.Warn("latchkey: lock lost", "name", t.name, "token", t.token, "reason", reason)
-		t.client.options.Observer.lost(t.name, t.token, reason)
+		t.client.Go(func() { // others may have been lost at the same time, and must not wait for hooks
+			t.client.options.Logger.Warn("latchkey: lock lost", "name", t.name, "token", t.token, "reason", reason)
+			t.client.options.Observer.lost(t.name, t.token, reason)
+		})
 	}
+	t.forget(false) // Unlock may never be called
 }
 
 func lossOf(reason error) error {
@@ -124,30 +143,31 @@ func (t *tenure) end() bool {
 	return first
 }
 
-// forget is called when nothing more will be sent for the hold. With cancel, or while a copy of its acquire may still
-// arrive, what it left in Redis is removed first.
+// forget is called when nothing more will be sent for the hold, once or more. With cancel, or while an acquire of it is
+// unanswered or may still arrive, what it left in Redis is removed first.
 func (t *tenure) forget(cancel bool) {
-	c := t.client
-	cancel = t.room.Released(&t.waiter) || cancel
-	c.mu.Lock()
-	if cancel {
-		c.waiters.add(1)
-	} else {
-		delete(c.tenures, t.waiter.Number)
+	t.mu.Lock()
+	gone := t.gone
+	t.gone = true
+	t.mu.Unlock()
+	if gone {
+		return
 	}
+	c := t.client
+	c.mu.Lock()
+	c.waiters.add(1) // until Forget
 	c.mu.Unlock()
-	if cancel {
-		c.Go(func() { t.room.Leave(&t.waiter) })
+	if !t.room.Retire(&t.waiter, cancel) {
+		t.Forget(&t.waiter)
 	}
 }
 
-// alive reports whether the tenure can be trusted at this instant, and ends it if its time is over.
-func (t *tenure) alive() bool {
-	if t.item.Left() > 0 {
-		return true
+// look ends the hold if its time is over at this instant. It does not wait for its turn among holds that ended together.
+func (h *Hold) look() {
+	if h.tenure.item.Left() <= 0 {
+		h.tenure.client.keeper.Expire(&h.tenure.item)
+		h.end(lossOf(lease.ErrExpired))
 	}
-	t.client.keeper.Expire(&t.item)
-	return false
 }
 
 // Hold is the inside of the root package's Hold.
@@ -166,13 +186,23 @@ type Hold struct {
 // Context is documented by the root package, as are the methods that follow.
 func (h *Hold) Context() context.Context {
 	h.mu.Lock()
+	ctx := h.ctx
+	h.mu.Unlock()
+	if ctx != nil {
+		return ctx
+	}
+	// Without the mutex: the parent may be the context of another hold of this tenure, which may just find out that it is
+	// lost, and end this one.
+	inner, cancel := context.WithCancelCause(h.parent)
+	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.ctx == nil {
-		inner, cancel := context.WithCancelCause(h.parent)
-		h.ctx, h.cancel = &holdContext{Context: inner, hold: h}, cancel
-		if h.cause != nil {
-			cancel(named(h.tenure.name, h.cause))
-		}
+	if h.ctx != nil {
+		cancel(nil) // somebody else was first
+		return h.ctx
+	}
+	h.ctx, h.cancel = &holdContext{Context: inner, hold: h}, cancel
+	if h.cause != nil {
+		cancel(named(h.tenure.name, h.cause))
 	}
 	return h.ctx
 }
@@ -204,7 +234,7 @@ func (h *Hold) Held() bool { return h.Err() == nil }
 
 // Err looks at the clock.
 func (h *Hold) Err() error {
-	h.tenure.alive()
+	h.look()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.cause == nil {
@@ -233,7 +263,7 @@ func (h *Hold) Unlock(ctx context.Context) error {
 	if again {
 		return named(t.name, ErrNotHeld)
 	}
-	t.alive()
+	h.look()
 	h.end(ErrReleased)
 	last, loss := t.leave(h)
 	if !last {
@@ -277,7 +307,7 @@ type holdContext struct {
 }
 
 func (c *holdContext) Err() error {
-	c.hold.tenure.alive()
+	c.hold.look()
 	return c.Context.Err()
 }
 

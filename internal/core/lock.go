@@ -163,7 +163,7 @@ func (l *Lock) failed(parent, waits context.Context, err error) error {
 		last = away.Last
 	}
 	switch {
-	case errors.Is(err, ErrClosed):
+	case errors.Is(err, ErrClosed) && l.resource.client.closing.Err() != nil:
 		return named(l.name, ErrClosed)
 	case away == nil && !errors.Is(err, context.Cause(waits)):
 		return named(l.name, public(err))
@@ -186,7 +186,7 @@ func (l *Lock) Force(ctx context.Context) (bool, error) {
 	if c.closing.Err() != nil {
 		return false, named(l.name, ErrClosed)
 	}
-	held, err := c.conn.Force(ctx, r.keys, c.seen.Load())
+	held, err := c.conn.Force(undated{ctx}, r.keys, c.seen.Load())
 	if err != nil {
 		return false, named(l.name, outcome(err))
 	}
@@ -212,7 +212,7 @@ func (l *Lock) Inspect(ctx context.Context) (State, error) {
 	if c.closing.Err() != nil {
 		return State{}, named(l.name, ErrClosed)
 	}
-	s, err := c.conn.Inspect(ctx, r.keys, InspectLimit)
+	s, err := c.conn.Inspect(undated{ctx}, r.keys, InspectLimit)
 	if err != nil {
 		return State{}, named(l.name, outcome(err))
 	}

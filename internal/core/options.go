@@ -110,6 +110,9 @@ func (o *LockOptions) terms(standard time.Duration) (terms, error) {
 			t.maxHold = *o.maxHold
 		}
 	}
+	if t.maxHold > 0 {
+		t.lease = min(t.lease, t.maxHold) // in Redis, too, it must be free by then
+	}
 	if o.minHold != nil {
 		if *o.minHold <= 0 || *o.minHold > MaxLease {
 			return t, invalid("the shortest hold must be more than 0 and at most %v, not %v", MaxLease, *o.minHold)

@@ -43,8 +43,8 @@ func (t *tenure) release(ctx context.Context, r *release) error {
 		return err
 	}
 	r.done = true
-	t.end()
 	t.forget(false)
+	t.end()
 	return err
 }
 
@@ -111,7 +111,7 @@ func (t *tenure) undone(ctx context.Context, r *release, err error) error {
 	case r.unanswered:
 		return fmt.Errorf("%w: the lease ran out: %w", ErrUnknownOutcome, err)
 	default:
-		return err
+		return fmt.Errorf("%w: the lease ran out before a release was sent: %w", ErrLost, err)
 	}
 }
 

@@ -57,7 +57,7 @@ local function lease_left(now)
   if left == -2 then return nil end
   local token, short = unpack(redis.call('HMGET', KEYS[1], 'token', 'short'))
   if not short then return left end
-  return math.min(left, math.max(0, math.floor(string.sub(short, 2) - now / 1000)))
+  return math.min(left, math.max(0, math.ceil(string.sub(short, 2) - now / 1000)))
 end
 
 local now = micros()

@@ -16,7 +16,6 @@ const (
 	Refused                // the server did not run it, and will later
 	NoAnswer               // no answer: it may have run, or may still run
 	WrongType              // foreign data under the name
-	Closing                // the rueidis client was closed
 )
 
 // Classify tells what an error of a script means. Redis 6 hides the code of a command's error inside the script's, so the
@@ -37,9 +36,7 @@ func Classify(err error) Class {
 		return Permanent
 	case errors.Is(err, ErrReply):
 		return Permanent
-	case errors.Is(err, rueidis.ErrClosing):
-		return Closing
-	default:
+	default: // also rueidis.ErrClosing: that is what commands get when a Sentinel or cluster client drops a node
 		return NoAnswer
 	}
 }

@@ -57,7 +57,7 @@ local function grant(self, head)
       local now = micros()
       local _, text = next_token(now)
       local short = math.min(tonumber(lease), SHORT)
-      own(client .. ':' .. number, lease, text, string.format('%.0f', now / 1000 + short))
+      own(client .. ':' .. number, lease, text, string.format('%.0f', math.ceil(now / 1000) + short))
       if short < SHORT then tell_next(short) end
       redis.call(ARGV[3], ARGV[2] .. client, string.format('1 g %s %s %.0f %d %s', number, text, now, short, KEYS[1]))
       return 0

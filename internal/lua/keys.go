@@ -88,5 +88,8 @@ func validate(name string) error {
 	if open := strings.Index(name, "{"); open >= 0 && strings.HasPrefix(name[open:], "{}") {
 		return fmt.Errorf("%w: the first pair of braces in %q is empty", ErrName, name)
 	}
+	if name[0] == '{' && strings.Index(name, "}") == len(name)-1 {
+		return fmt.Errorf("%w: %q would share its queue with the name between the braces", ErrName, name)
+	}
 	return nil
 }

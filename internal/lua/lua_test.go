@@ -368,7 +368,11 @@ func TestMinHoldLeavesTheRest(t *testing.T) {
 		hint := box.next(t)
 		require.Equal(t, lua.Ends, hint.Kind)
 		require.Equal(t, int64(50), hint.Lease)
-		require.Equal(t, "A:1", b.inspect().Owner)
+		require.Equal(t, "A:1:rest", b.inspect().Owner)
+		require.False(t, b.release("A:1", lua.Entry("A:1", 10_000)), "a late cancel does not end it")
+		renewed, err := b.conn.Renew(t.Context(), []lua.Renewal{{Lock: b.lock, Owner: "A:1", Lease: 60_000}})
+		require.NoError(t, err)
+		require.Equal(t, []bool{false}, renewed, "a late renewal does not extend it")
 		require.Eventually(t, func() bool { return b.acquire("B:1", 10_000, lua.Again).Token > 0 }, 5*time.Second, time.Millisecond)
 	})
 }
@@ -562,7 +566,7 @@ func TestQueueAgainstModel(t *testing.T) {
 }
 
 func TestNames(t *testing.T) {
-	for _, name := range []string{"", "a{b", "a}b", "}{", "{}", "x{}y{z}", "{{a}", strings.Repeat("x", lua.MaxName+1)} {
+	for _, name := range []string{"", "a{b", "a}b", "}{", "{}", "x{}y{z}", "{{a}", "{a}", strings.Repeat("x", lua.MaxName+1)} {
 		_, err := lua.NewLock(name, false)
 		require.ErrorIs(t, err, lua.ErrName, "%q", name)
 	}

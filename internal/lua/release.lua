@@ -26,10 +26,14 @@ end
 -- include grant.lua
 
 if owned == 1 and not head then
+  -- Under another field than the owner's, so that neither a renewal nor a cancel that comes late finds it.
+  redis.call('HDEL', KEYS[1], ARGV[1], 'short')
+  redis.call('HSET', KEYS[1], ARGV[1] .. ':rest', 1)
   redis.call('PEXPIRE', KEYS[1], ARGV[6])
-  redis.call('HDEL', KEYS[1], 'short')
   tell_next(ARGV[6])
   return 1
 end
-grant(nil, head)
+if not pcall(grant, nil, head) then -- no token is to be had: the lock is free, and who waits will ask
+  redis.call('DEL', KEYS[1])
+end
 return owned

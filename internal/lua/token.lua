@@ -15,7 +15,7 @@ local function next_token(now)
   if last then
     local number = tonumber(last)
     if not number or number >= 9007199254740991 then -- doubles end here, and so do we: it is not a token of ours
-      redis.call('SET', KEYS[3], last)
+      redis.call('SET', KEYS[3], last, 'KEEPTTL')
       error('WRONGTYPE ' .. KEYS[3] .. ' holds no fencing token')
     end
     if number > floor then floor = number end

@@ -25,6 +25,13 @@ func (b *Backoff) Next() time.Duration {
 // Reset starts over.
 func (b *Backoff) Reset() { b.span = 0 }
 
+// Until returns a context that ends with either, for the reason of the one that was first. stop must be called.
+func Until(ctx, closing context.Context) (merged context.Context, stop func()) {
+	merged, cancel := context.WithCancelCause(ctx)
+	unhook := context.AfterFunc(closing, func() { cancel(context.Cause(closing)) })
+	return merged, func() { unhook(); cancel(nil) }
+}
+
 // Sleep pauses for d and returns the cause when ctx ends before.
 func Sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)

@@ -11,17 +11,18 @@ import (
 // Health keeps a client from storming a Redis that is away: while it is down one probe is sent at a time, whatever the
 // number of waiters, and when it is back the renewals go first and the rest follows spread out.
 type Health struct {
-	Context context.Context                            // ends with the client
-	Go      func(func())                               // runs a function in a goroutine that the client waits for
-	Down    func(error)                                // called when it goes down
-	Lasting func()                                     // called once it has been down for Patience
-	Up      func(ctx context.Context, d time.Duration) // called when it is back, before anybody else is let through
+	Context context.Context          // ends with the client
+	Go      func(func())             // runs a function in a goroutine that the client waits for
+	Down    func(error)              // called when it goes down
+	Lasting func()                   // called once it has been down for Patience
+	Up      func(away time.Duration) // called when it is back, before anybody else is let through
 
 	Patience time.Duration
 
 	mu      sync.Mutex
 	up      chan struct{} // closed when it is back; nil while it is up
 	why     error         // it is down
+	again   bool          // a command failed since the last Up began
 	backoff Backoff
 	failed  atomic.Bool // a command failed since the last success
 	waiting atomic.Int64
@@ -32,6 +33,7 @@ func (h *Health) Failed(err error, probe func(context.Context) error) {
 	h.failed.Store(true)
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.again = true
 	if h.up != nil || h.Context.Err() != nil {
 		return
 	}
@@ -50,9 +52,7 @@ func (h *Health) Succeeded() {
 }
 
 func (h *Health) watch(err error, probe func(context.Context) error) {
-	began := time.Now()
-	lasting := time.AfterFunc(h.Patience, h.Lasting)
-	defer lasting.Stop()
+	began, told := time.Now(), false
 	h.Down(err)
 	for {
 		h.mu.Lock()
@@ -61,8 +61,21 @@ func (h *Health) watch(err error, probe func(context.Context) error) {
 		if Sleep(h.Context, pause) != nil {
 			break
 		}
-		if probe(h.Context) == nil {
-			h.Up(h.Context, time.Since(began))
+		if probe(h.Context) != nil {
+			if !told && time.Since(began) >= h.Patience {
+				told = true
+				h.Lasting()
+			}
+			continue
+		}
+		h.mu.Lock()
+		h.again = false
+		h.mu.Unlock()
+		h.Up(time.Since(began))
+		h.mu.Lock()
+		again := h.again // what failed meanwhile waits for another Up
+		h.mu.Unlock()
+		if !again {
 			break
 		}
 	}

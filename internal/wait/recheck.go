@@ -66,6 +66,7 @@ func (r *Room) recheckNow(w *Waiter) {
 func (r *Room) RecheckAll() {
 	r.mu.Lock()
 	r.rounds++
+	r.rounding++
 	for e := r.waiters.Front(); e != nil; e = e.Next() {
 		e.Value.(*Waiter).clock = 0
 	}
@@ -74,6 +75,11 @@ func (r *Room) RecheckAll() {
 }
 
 func (r *Room) recheck(include func(*Waiter) bool) {
+	defer func() {
+		r.mu.Lock()
+		r.rounding--
+		r.mu.Unlock()
+	}()
 	r.mu.Lock()
 	all := make([]*Waiter, 0, r.waiters.Len())
 	for e := r.waiters.Front(); e != nil; e = e.Next() {

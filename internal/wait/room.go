@@ -73,11 +73,12 @@ type Room struct {
 	// Inside counts the goroutines in Acquire and before Turn.
 	Inside atomic.Int64
 
-	mu      sync.Mutex
-	waiters list.List // of *Waiter, those that are queued, oldest first
-	rounds  uint64    // calls of RecheckAll
-	timer   *time.Timer
-	due     time.Time // of the timer; zero when it is not set
+	mu       sync.Mutex
+	waiters  list.List // of *Waiter, those that are queued, oldest first
+	rounds   uint64    // calls of RecheckAll
+	rounding int       // rounds of re-checks that run
+	timer    *time.Timer
+	due      time.Time // of the timer; zero when it is not set
 }
 
 // NewRoom returns an empty room. Its waiters ask again at least every poll, which is at most [ShortLease]: a process that
@@ -116,7 +117,8 @@ type Waiter struct {
 
 	// guarded by the room's mutex
 	state    state
-	place    *list.Element // in the room's list, from when it is queued
+	place    *list.Element // in the room's list, while it is queued
+	entered  bool          // it has been queued
 	asking   int           // acquires that are unanswered
 	again    bool          // a re-check fell due meanwhile
 	leave    bool          // to be cancelled once it is answered
@@ -149,6 +151,10 @@ func (w *Waiter) Sequence() int64 { return w.sequence }
 func (r *Room) Acquire(ctx context.Context, w *Waiter, try bool) error {
 	mode := lua.First
 	for {
+		if ctx.Err() != nil { // rather than send what would have to be cancelled
+			r.abandon(w)
+			return context.Cause(ctx)
+		}
 		if try || !r.server.Listening() {
 			mode = lua.Try // nobody may queue whom no grant would reach
 		}
@@ -205,7 +211,12 @@ func (r *Room) awake(ctx context.Context, w *Waiter, try bool) (done bool, err e
 	case told && o.err == nil && ctx.Err() == nil: // or it is given back: who asked has gone
 		return true, nil
 	case told && o.passing:
-		if err = r.server.Up(ctx); err != nil {
+		open, stop := Until(ctx, r.closing)
+		defer stop()
+		if err = r.server.Up(open); err == nil {
+			err = context.Cause(r.closing)
+		}
+		if err != nil {
 			err = &AwayError{Cause: err, Last: o.err}
 		}
 	case told && errors.Is(o.err, ErrBusy) && !try:
@@ -240,7 +251,9 @@ func (w *Waiter) wake() {
 
 // listen waits for the inbox, but not past the poll cap: the lock may become free meanwhile and nobody would say so.
 func (r *Room) listen(ctx context.Context) error {
-	limited, cancel := context.WithTimeout(ctx, r.poll)
+	open, stop := Until(ctx, r.closing)
+	defer stop()
+	limited, cancel := context.WithTimeout(open, r.poll)
 	defer cancel()
 	if err := r.server.Inbox(limited); err != nil {
 		if ctx.Err() != nil {
@@ -341,14 +354,15 @@ func (r *Room) waits(w *Waiter, q question, reply lua.Acquired, err error) (agai
 	default:
 		lost := reply.Sequence > 0 && w.place != nil
 		if w.place == nil {
-			w.place = r.waiters.PushBack(w)
+			w.place, w.entered = r.waiters.PushBack(w), true
 		}
 		if reply.Sequence > 0 {
 			w.sequence = reply.Sequence
 		}
 		w.asked, w.clock = q.sent, reply.Now
 		r.arm(reply.Ends)
-		if lost { // and so are, very likely, the entries of the others here
+		if lost && r.rounding == 0 { // and so are, very likely, the entries of the others here
+			r.rounding++
 			r.server.Go(func() { r.recheck(func(other *Waiter) bool { return other != w }) })
 		}
 		if w.again || q.round != r.rounds { // rule 4: a re-check fell due while this was unanswered
@@ -392,7 +406,7 @@ func (r *Room) Granted(w *Waiter, token, now int64, lease time.Duration) bool {
 	defer r.mu.Unlock()
 	switch w.state {
 	case granted:
-		return token == w.token // the same grant again, or one for an entry that a stray copy left behind
+		return token <= w.token // the same grant again or one before it; else one for an entry that a stray copy left behind
 	case ended:
 		return w.leave || w.asking > 0 // the cancel that follows gives it back
 	}
@@ -411,10 +425,11 @@ func (r *Room) learn(w *Waiter, m message) {
 	w.early = message{}
 	arrival := time.Now()
 	moment := w.asked.Add(time.Duration(m.now-w.clock) * time.Microsecond)
-	if moment.After(arrival) {
+	ahead := moment.Sub(arrival) // the clocks disagree: this machine may have been suspended, or the server is another one
+	if ahead > 0 {
 		moment = arrival
 	}
-	if w.clock == 0 || m.now < w.clock || arrival.Sub(w.asked) > time.Minute || arrival.Sub(moment) > m.lease/2 {
+	if w.clock == 0 || ahead > 10*time.Millisecond || m.now < w.clock || arrival.Sub(w.asked) > time.Minute || arrival.Sub(moment) > m.lease/2 {
 		r.recheckNow(w) // it may have expired already, or soon will: confirm first
 		return
 	}
@@ -425,7 +440,7 @@ func (r *Room) learn(w *Waiter, m message) {
 func (r *Room) abandon(w *Waiter) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	nothing := w.state != granted && w.place == nil && !w.stray && !w.aborted // every acquire was answered, with a no
+	nothing := w.state != granted && !w.entered && !w.stray && !w.aborted // every acquire was answered, with a no
 	w.again = false
 	r.settle(w, ended)
 	switch {
@@ -449,7 +464,7 @@ func (r *Room) cancel(w *Waiter) {
 // waited for is ahead of the cancel on their connection; that the connection broke just then is covered for a second.
 func (r *Room) Leave(w *Waiter) {
 	r.mu.Lock()
-	repeat := time.Duration(0)
+	var repeat time.Duration // for how long after the first answer
 	if w.aborted {
 		repeat = time.Second
 	}
@@ -457,22 +472,27 @@ func (r *Room) Leave(w *Waiter) {
 		repeat = min(2*w.Lease, queueTTL)
 	}
 	r.mu.Unlock()
-	began := time.Now()
-	for pause := 50 * time.Millisecond; ; pause *= 2 {
+	useless := time.Now().Add(max(queueTTL, w.Lease)) // by then Redis has forgotten it
+	var answered time.Time
+	for pause := 50 * time.Millisecond; time.Now().Before(useless); {
 		err := r.server.Leave(w)
 		if err != nil && !lua.Passing(err) {
 			break // it will not be different next time
 		}
 		if err != nil {
-			repeat = queueTTL
 			r.server.Failed(err)
 			if r.server.Up(r.closing) != nil {
 				break
 			}
+			continue
 		}
-		if time.Since(began)+pause > repeat || Sleep(r.closing, pause) != nil {
+		if answered.IsZero() {
+			answered = time.Now()
+		}
+		if time.Since(answered)+pause > repeat || Sleep(r.closing, pause) != nil {
 			break
 		}
+		pause *= 2
 	}
 	r.server.Forget(w)
 }
@@ -504,12 +524,21 @@ func (r *Room) Settle(ctx context.Context, w *Waiter) error {
 	}
 }
 
-// Released is told that the tenure of a grant is over. It reports whether a copy of its acquire may still arrive.
-func (r *Room) Released(w *Waiter) (stray bool) {
+// Retire is told that a grant is over and nothing more will be sent for it. With cancel, or when an acquire of it is
+// unanswered or may still arrive, it is cancelled, and forgotten after that; Retire reports whether that is so.
+func (r *Room) Retire(w *Waiter, cancel bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	w.state = ended
-	return w.stray
+	switch {
+	case w.asking > 0:
+		w.leave = true
+	case cancel || w.stray:
+		r.cancel(w)
+	default:
+		return false
+	}
+	return true
 }
 
 // Stray reports whether an acquire of w got no answer, so that it may be queued more than once.

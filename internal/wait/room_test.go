@@ -283,8 +283,7 @@ func (c *client) cycle(ctx context.Context, owner string, lease time.Duration) (
 		trusted = g.Moment.Add(min(lease, wait.ShortLease))
 	}
 	if !time.Now().Before(trusted) {
-		c.room.Released(w)
-		c.room.Leave(w)
+		c.room.Retire(w, true)
 		return waited, nil
 	}
 	r.mu.Lock()
@@ -301,8 +300,7 @@ func (c *client) cycle(ctx context.Context, owner string, lease time.Duration) (
 	if err := c.room.Settle(context.Background(), w); err != nil {
 		return waited, err
 	}
-	c.room.Released(w)
-	c.room.Leave(w) // repeats until it was answered
+	c.room.Retire(w, true) // as a release does, until it was answered
 	return waited, nil
 }
 
@@ -464,6 +462,26 @@ func TestGrantRacesCancellation(t *testing.T) {
 	})
 }
 
+// What fails while Redis is welcomed back is welcomed again.
+func TestFailureDuringUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var ups atomic.Int64
+		var h *wait.Health
+		probe := func(context.Context) error { return nil }
+		h = &wait.Health{
+			Context: t.Context(), Go: func(f func()) { go f() }, Down: func(error) {}, Lasting: func() {}, Patience: time.Second,
+			Up: func(time.Duration) {
+				if ups.Add(1) == 1 {
+					h.Failed(errNet, probe) // a renewal
+				}
+			},
+		}
+		h.Failed(errNet, probe)
+		require.NoError(t, h.Wait(t.Context()))
+		require.EqualValues(t, 2, ups.Load())
+	})
+}
+
 func TestBackoffAndHealth(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -473,7 +491,7 @@ func TestBackoffAndHealth(t *testing.T) {
 		h := &wait.Health{
 			Context: ctx, Go: func(f func()) { go f() },
 			Down: func(error) { down.Add(1) }, Lasting: func() { lasting.Add(1) }, Patience: time.Second,
-			Up: func(context.Context, time.Duration) { up.Add(1) },
+			Up: func(time.Duration) { up.Add(1) },
 		}
 		require.NoError(t, h.Wait(ctx))
 		away := errors.New("away")

@@ -1,0 +1,137 @@
+package core_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey/internal/core"
+	"github.com/latchkey-go/latchkey/internal/redistest"
+)
+
+// A hold whose release is under way is not re-entered: the lock may be somebody else's already.
+func TestReentryDuringUnlock(t *testing.T) {
+	eachThrough(t, func(t *testing.T, s *redistest.Server, p *redistest.Proxy, delegate bool) {
+		l := newLock(t, open(t, p.Option()), "a", delegate)
+		h := mustLock(t, l)
+		judge, n := redistest.Once(redistest.Delay, isRelease)
+		p.Judge(judge)
+		unlocked := make(chan error)
+		go func() { unlocked <- h.Unlock(context.Background()) }()
+		require.Eventually(t, func() bool { return n.Load() == 1 }, long, time.Millisecond)
+		result := make(chan error)
+		go func() {
+			again, err := l.Lock(context.WithoutCancel(h.Context()))
+			if err == nil && again.Token() == h.Token() {
+				t.Error("re-entered")
+			}
+			if err == nil {
+				err = again.Unlock(context.Background())
+			}
+			result <- err
+		}()
+		p.Deliver()
+		require.NoError(t, <-unlocked)
+		require.NoError(t, <-result)
+		clean(t, s.Client(t))
+	})
+}
+
+// The first call of Context may be what finds out that the lease is over, through the context of another hold.
+func TestContextOfAnInnerHoldAfterTheEnd(t *testing.T) {
+	c := open(t, redistest.New(t).Option())
+	for range 20 {
+		l := newLock(t, c, "a", true, core.WithFixedLease(20*time.Millisecond))
+		outer := mustLock(t, l)
+		inner, err := l.Lock(outer.Context())
+		require.NoError(t, err)
+		require.NoError(t, outer.Unlock(t.Context()))
+		end := time.Now().Add(inner.Trusted())
+		for time.Now().Before(end) { //nolint:revive // a timer would wake the keeper, too
+		}
+		done := make(chan context.Context, 1)
+		go func() { done <- inner.Context() }()
+		select {
+		case ctx := <-done:
+			require.Error(t, ctx.Err())
+		case <-time.After(long):
+			require.FailNow(t, "deadlock")
+		}
+		require.ErrorIs(t, inner.Unlock(t.Context()), core.ErrLost)
+	}
+}
+
+// However many holds end together, each says so at the instant.
+func TestManyHoldsEndTogether(t *testing.T) {
+	c := open(t, redistest.New(t).Option(), func(o *core.ClientOptions) {
+		o.Observer.Lost = func(string, int64, error) { time.Sleep(time.Millisecond) } // a slow hook delays nobody
+	})
+	var holds []*core.Hold
+	for n := range 300 {
+		holds = append(holds, mustLock(t, newLock(t, c, string(rune('a'+n%26))+time.Duration(n).String(), true, core.WithFixedLease(time.Second))))
+	}
+	for _, h := range holds {
+		left := h.Trusted()
+		end := time.Now().Add(left)
+		for time.Now().Before(end) { //nolint:revive // the instant is what matters
+		}
+		require.False(t, h.Held())
+		require.Error(t, h.Context().Err())
+		require.Zero(t, h.Trusted())
+	}
+	began := time.Now()
+	for _, h := range holds {
+		<-h.Context().Done()
+	}
+	require.Less(t, time.Since(began), 10*time.Millisecond)
+	for _, h := range holds {
+		require.ErrorIs(t, h.Unlock(t.Context()), core.ErrLost)
+	}
+}
+
+// A waiter whose re-check meets foreign data leaves the queue with its error.
+func TestForeignDataWhileWaiting(t *testing.T) {
+	each(t, func(t *testing.T, s *redistest.Server, delegate bool) {
+		plain := s.Client(t)
+		l := newLock(t, open(t, s.Option()), "a", delegate)
+		held := mustLock(t, l)
+		next := lockLater(t, l)
+		queued(t, l, 1)
+		do(t, plain, "SET", "a", "foreign")
+		<-next.ended
+		require.ErrorIs(t, next.err, core.ErrWrongType)
+		require.Eventually(t, func() bool {
+			n, err := do(t, plain, "EXISTS", "latchkey_queue:{a}").AsInt64()
+			return err == nil && n == 0
+		}, long, time.Millisecond)
+		require.ErrorIs(t, held.Unlock(t.Context()), core.ErrLost)
+	})
+}
+
+// While Redis is down, Close ends those who wait for it.
+func TestCloseWhileRedisIsDown(t *testing.T) {
+	for kind, delegate := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			s := redistest.NewProcess(t)
+			c := open(t, s.Option())
+			s.Kill()
+			var waiting []*attempt
+			for range 20 {
+				waiting = append(waiting, lockLater(t, newLock(t, c, "a", delegate)))
+			}
+			background := make(chan error, 1)
+			go func() { background <- c.Check(context.Background()) }()
+			time.Sleep(100 * time.Millisecond) // some are asking, some wait for Redis
+			began := time.Now()
+			closeNow(c)
+			for _, a := range waiting {
+				<-a.ended
+				require.ErrorIs(t, a.err, core.ErrClosed)
+			}
+			require.Error(t, <-background)
+			require.Less(t, time.Since(began), 3*time.Second)
+		})
+	}
+}
