@@ -49,7 +49,7 @@ func TestContextOfAnInnerHoldAfterTheEnd(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, outer.Unlock(t.Context()))
 		end := time.Now().Add(inner.Trusted())
-		for time.Now().Before(end) { //nolint:revive // a timer would wake the keeper, too
+		for time.Now().Before(end) { // a timer would wake the keeper, too
 		}
 		done := make(chan context.Context, 1)
 		go func() { done <- inner.Context() }()
@@ -75,7 +75,7 @@ func TestManyHoldsEndTogether(t *testing.T) {
 	for _, h := range holds {
 		left := h.Trusted()
 		end := time.Now().Add(left)
-		for time.Now().Before(end) { //nolint:revive // the instant is what matters
+		for time.Now().Before(end) { // the instant is what matters
 		}
 		require.False(t, h.Held())
 		require.Error(t, h.Context().Err())
