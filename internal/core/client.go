@@ -240,7 +240,7 @@ func (c *Client) recheckAll() {
 	_ = g.Wait() // the rooms report to their waiters
 }
 
-// deliver takes an inbox message. It runs on the connection's goroutine: it neither blocks nor calls the client.
+// deliver takes an inbox message. It runs where the subscription is read: it neither blocks nor calls the client.
 func (c *Client) deliver(m lua.Message) {
 	if m.Kind == lua.Unknown {
 		c.Go(c.recheckAll)

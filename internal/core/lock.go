@@ -106,7 +106,9 @@ func (l *Lock) acquire(parent, waits context.Context, try bool) (*Hold, error) {
 		l.resource.room.Turn.Release(1) // when the client closes, this ends the turns of those who wait, one after the other
 	}
 	l.resource.exit()
-	l.resource.room.Inside.Add(-1)
+	if !try {
+		l.resource.room.Inside.Add(-1)
+	}
 	return hold, err
 }
 
@@ -146,7 +148,7 @@ func (l *Lock) begin(parent context.Context, try bool) (*Hold, error) {
 			return again, nil
 		}
 	}
-	if r.room.Inside.Add(1) > int64(c.options.MaxWaiters) && !try {
+	if !try && r.room.Inside.Add(1) > int64(c.options.MaxWaiters) {
 		r.room.Inside.Add(-1)
 		return nil, named(l.name, ErrTooManyWaiters)
 	}

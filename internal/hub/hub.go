@@ -31,7 +31,8 @@ type Hub struct {
 	suspended chan struct{} // closed by Resume; nil while not suspended
 }
 
-// New returns a hub. deliver is called on the connection's own goroutine: it must not block and must not call the client.
+// New returns a hub. deliver is called on the goroutine that reads the subscription, one message after the other: it must
+// not block and must not call the client.
 func New(client rueidis.Client, sharded bool, deliver func(lua.Message), log *slog.Logger) *Hub {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Hub{

@@ -37,7 +37,8 @@ type Renewer interface {
 	Go(func())
 }
 
-// Owner is told once when its lease is lost, before anybody can see it untrusted through the keeper. It must not block.
+// Owner is told once when its lease is lost. Many are told one after the other: it must not block, and whoever looks at
+// Left in between sees that the lease is over.
 type Owner interface{ Lost(reason error) }
 
 // Item is one lease. The exported fields are set before it is kept.
@@ -148,13 +149,6 @@ func (k *Keeper) Expire(i *Item) {
 	if i.Left() <= 0 {
 		k.Lose(i, ErrExpired)
 	}
-}
-
-// All returns what is kept.
-func (k *Keeper) All() []*Item {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return slices.Clone(k.items)
 }
 
 // arm sets the timer to the first item, unless it will fire by then anyway.

@@ -70,7 +70,7 @@ type Room struct {
 
 	// Turn admits one goroutine at a time, first come first served: for primitives of which one delegate a process queues.
 	Turn *semaphore.Weighted
-	// Inside counts the goroutines in Acquire and before Turn.
+	// Inside counts the goroutines that wait or may: in Acquire and before Turn.
 	Inside atomic.Int64
 
 	mu       sync.Mutex
