@@ -51,7 +51,8 @@ local function drop_unresponsive()
   end
 end
 
--- ms until the holder's lease ends, nil when there is no holder
+-- ms until the holder's lease ends, nil when there is no holder (a server whose clock moves while a script runs may say so
+-- after all: then it ends now)
 local function lease_left(now)
   local left = redis.call('PTTL', KEYS[1])
   if left == -2 then return nil end
@@ -77,7 +78,7 @@ if redis.call('EXISTS', KEYS[1]) == 0 then
   if token > 0 then return token end
 end
 
-if ARGV[6] == 'try' then return {-1, lease_left(now), now} end
+if ARGV[6] == 'try' then return {-1, lease_left(now) or 0, now} end
 
 local sequence = 0
 if ARGV[6] == 'first' or not redis.call('LPOS', KEYS[2], entry) then
@@ -87,4 +88,4 @@ if ARGV[6] == 'first' or not redis.call('LPOS', KEYS[2], entry) then
   redis.call('RPUSH', KEYS[2], entry)
 end
 redis.call('PEXPIRE', KEYS[2], 60000) -- waiters ask far more often: only a queue that nobody waits in expires
-return {sequence, lease_left(now), now}
+return {sequence, lease_left(now) or 0, now}
