@@ -317,14 +317,16 @@ func (c *Client) Check(ctx context.Context) error {
 		delete(c.pings, n)
 		c.mu.Unlock()
 	}()
-	ctx, stop := wait.Until(ctx, c.closing)
+	open, stop := wait.Until(ctx, c.closing)
 	defer stop()
-	if err := c.inbox.Wait(ctx); err != nil {
+	if err := c.inbox.Wait(open); err != nil {
 		if c.closing.Err() != nil {
 			return fmt.Errorf("latchkey: %w", ErrClosed)
 		}
 		return fmt.Errorf("latchkey: the inbox is not subscribed: %w: %w", ErrUnavailable, err)
 	}
+	// With the caller's context: one that can be cancelled makes rueidis run its connection in the background from then on,
+	// which costs a single goroutine a fifth of its speed.
 	if err := c.conn.Ping(undated{ctx}, c.inbox.Name(), n, c.sharded); err != nil {
 		return fmt.Errorf("latchkey: %w", outcome(err))
 	}

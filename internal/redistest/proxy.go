@@ -69,7 +69,7 @@ func NewProxy(t testing.TB, s *Server) *Proxy {
 
 // Option is the proxy's address as rueidis wants it.
 func (p *Proxy) Option() rueidis.ClientOption {
-	return rueidis.ClientOption{InitAddress: []string{p.Addr}, DisableCache: true, ForceSingleClient: true}
+	return rueidis.ClientOption{InitAddress: []string{p.Addr}, DisableCache: true, ForceSingleClient: true, PipelineMultiplex: -1}
 }
 
 // Judge sets what happens to each chunk that a client sends from now on; nil: everything passes.

@@ -210,7 +210,7 @@ func (s *Server) URL() string { return "redis://" + s.Addr }
 
 // Option is the server's address as rueidis wants it.
 func (s *Server) Option() rueidis.ClientOption {
-	return rueidis.ClientOption{InitAddress: []string{s.Addr}, DisableCache: true, ForceSingleClient: true}
+	return rueidis.ClientOption{InitAddress: []string{s.Addr}, DisableCache: true, ForceSingleClient: true, PipelineMultiplex: -1}
 }
 
 // Client returns a plain client, closed with the test.
