@@ -2,6 +2,8 @@ package rlock_test
 
 import (
 	"context"
+	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -13,6 +15,12 @@ import (
 	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/rlock"
 )
+
+// turns counts the goroutines that wait for their turn, which only their stacks show.
+func turns() int {
+	stacks := make([]byte, 1<<20)
+	return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), "semaphore.(*Weighted).Acquire(")
+}
 
 // However many goroutines wait, one delegate of each process queues in Redis, and they are served in the order in which
 // they came.
@@ -28,9 +36,7 @@ func TestOneDelegate(t *testing.T) {
 		var order []int
 		var wg sync.WaitGroup
 		for n := range 10 {
-			begun := make(chan struct{})
 			wg.Go(func() {
-				close(begun)
 				if err := l.Do(t.Context(), func(context.Context, *latchkey.Hold) error {
 					order = append(order, n)
 					return nil
@@ -38,8 +44,10 @@ func TestOneDelegate(t *testing.T) {
 					t.Error(err)
 				}
 			})
-			<-begun
-			time.Sleep(5 * time.Millisecond) // until it waits, which nothing outside can see
+			require.Eventually(t, func() bool { // the first waits in Redis, the others for their turn
+				state, err := other.Inspect(t.Context())
+				return err == nil && state.Waiting == 1 && turns() == n
+			}, 10*time.Second, time.Millisecond)
 		}
 		state, err := other.Inspect(t.Context())
 		require.NoError(t, err)

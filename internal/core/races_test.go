@@ -115,7 +115,8 @@ func TestCloseWhileRedisIsDown(t *testing.T) {
 	for kind, delegate := range kinds {
 		t.Run(kind, func(t *testing.T) {
 			s := redistest.NewProcess(t)
-			c := open(t, s.Option())
+			down := make(chan struct{})
+			c := open(t, s.Option(), func(o *core.ClientOptions) { o.Observer.Down = func(error) { close(down) } })
 			s.Kill()
 			var waiting []*attempt
 			for range 20 {
@@ -123,7 +124,7 @@ func TestCloseWhileRedisIsDown(t *testing.T) {
 			}
 			background := make(chan error, 1)
 			go func() { background <- c.Check(context.Background()) }()
-			time.Sleep(100 * time.Millisecond) // some are asking, some wait for Redis
+			<-down // from now on they wait for Redis
 			began := time.Now()
 			closeNow(c)
 			for _, a := range waiting {

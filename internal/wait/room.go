@@ -185,21 +185,18 @@ func (r *Room) sleep(ctx context.Context, w *Waiter) {
 	}
 	stop := func() bool { return true }
 	if ctx.Done() != nil {
-		stop = context.AfterFunc(ctx, func() { r.interrupt(w) })
+		stop = context.AfterFunc(ctx, func() { r.Interrupt(w) })
 	}
 	<-ready
 	stop()
 }
 
-// interrupt wakes w, if it sleeps, without an outcome.
-func (r *Room) interrupt(w *Waiter) {
+// Interrupt wakes w, if it sleeps, without an outcome: its context has ended, or the client is closing.
+func (r *Room) Interrupt(w *Waiter) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	w.wake()
 }
-
-// Interrupt wakes w because the client is closing.
-func (r *Room) Interrupt(w *Waiter) { r.interrupt(w) }
 
 // awake makes of the outcome what Acquire returns, or reports that it must ask again.
 func (r *Room) awake(ctx context.Context, w *Waiter, try bool) (done bool, err error) {
