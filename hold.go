@@ -28,7 +28,7 @@ func (h *Hold) Token() int64 { return h.core().Token() }
 // Unlock ends the hold. Its context ends first, with ErrReleased; the release is sent even when ctx has ended. Unlock
 // waits for the reply until ctx ends, or for the release timeout if it has; then it returns ErrUnknownOutcome, and the
 // release goes on in the background until the lease can no longer be trusted. The last of those that re-entered
-// releases in Redis.
+// releases in Redis; that of package rlock passes the lock on without Redis when a goroutine of the same process waits.
 //
 // A second Unlock returns ErrNotHeld; after the lock was lost it returns ErrLost, and after Close ErrClosed.
 func (h *Hold) Unlock(ctx context.Context) error { return h.core().Unlock(ctx) }
@@ -43,15 +43,15 @@ func (h *Hold) Err() error { return h.core().Err() }
 func (h *Hold) Trusted() time.Duration { return h.core().Trusted() }
 
 // Sequence is the place in the queue from which the lock was granted: greater than that of every waiter of this lock that
-// was queued before. It is 0 for a lock that was had by asking, as a free one is, or after the waiter's connection was
-// interrupted.
+// was queued before. It is 0 for a lock that was had by asking, as a free one is, or from another goroutine of the process,
+// or after the waiter's connection was interrupted.
 func (h *Hold) Sequence() int64 { return h.core().Sequence() }
 
 // State is what Inspect returns: a snapshot that may be history when it arrives.
 type State struct {
 	Holder    string        // owner id of the holder: <client id>:<number>, or Redisson's; empty when the lock is free
 	Mine      bool          // the holder belongs to the client that asks
-	Token     int64         // its fencing token; 0 for a holder that has none (Redisson's RLock)
+	Token     int64         // its fencing token, or the first of those its goroutines share; 0 for none (Redisson's RLock)
 	Remaining time.Duration // until its lease ends unless it is renewed; negative: never
 	Waiting   int           // entries in the queue
 	Queue     []string      // owner ids of the first 1000, the next one first

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/fairlock"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/rlock"
 )
@@ -150,9 +151,11 @@ func TestObserver(t *testing.T) {
 	require.NoError(t, err)
 	h, err := l.Lock(t.Context())
 	require.NoError(t, err)
+	other, err := fairlock.New(c, "a") // which queues in Redis also while its own process holds
+	require.NoError(t, err)
 	waited := make(chan error, 1)
 	go func() {
-		waited <- l.Do(context.Background(), func(context.Context, *latchkey.Hold) error { return nil })
+		waited <- other.Do(context.Background(), func(context.Context, *latchkey.Hold) error { return nil })
 	}()
 	has := func(what string, n int) {
 		t.Helper()

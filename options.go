@@ -64,7 +64,7 @@ func WithObserver(hooks Observer) Option {
 type Observer struct {
 	Queued     func(name string)                                    // a waiter was queued in Redis, under this key
 	Acquired   func(name string, token int64, waited time.Duration) // a hold begins
-	Released   func(name string, token int64, held time.Duration)   // it was released in Redis
+	Released   func(name string, token int64, held time.Duration)   // it was released, or passed on inside the process
 	Lost       func(name string, token int64, reason error)         // it ended without that
 	Subscribed func()                                               // the inbox was confirmed, for the first time or again
 	Down       func(err error)                                      // Redis is away

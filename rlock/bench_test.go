@@ -2,6 +2,7 @@ package rlock_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -53,7 +54,7 @@ func floors(tb testing.TB, s *redistest.Server) []pair {
 		{"raw scripts", func(ctx context.Context) error {
 			n++
 			owner := lua.Owner("RAW", n)
-			if _, err := conn.Acquire(ctx, key, owner, 0, 10_000, lua.First, 1000); err != nil {
+			if _, err := conn.Acquire(ctx, key, lua.Claim{Owner: owner, Lease: 10_000, Longest: 1000}, 0, lua.First); err != nil {
 				return err
 			}
 			_, err := conn.Release(ctx, key, owner, "", 0, 0)
@@ -111,6 +112,18 @@ func BenchmarkPair(b *testing.B) {
 	}
 }
 
+// field returns a number of INFO.
+func field(tb testing.TB, info, name string) (value float64) {
+	tb.Helper()
+	for line := range strings.Lines(info) {
+		if text, ok := strings.CutPrefix(strings.TrimSpace(line), name+":"); ok {
+			_, err := fmt.Sscan(text, &value)
+			require.NoError(tb, err)
+		}
+	}
+	return value
+}
+
 // commands returns how many scripts the server has run.
 func commands(tb testing.TB, c rueidis.Client) int64 {
 	tb.Helper()
@@ -130,24 +143,16 @@ func commands(tb testing.TB, c rueidis.Client) int64 {
 
 // BenchmarkContended hands one lock around among many waiters and reports the commands for each acquisition.
 func BenchmarkContended(b *testing.B) {
-	type locker interface {
-		Lock(context.Context) (*latchkey.Hold, error)
-	}
 	for _, clients := range []int{1, 8} {
-		for _, waiters := range []int{1, 10, 100, 1000} {
+		for _, waiters := range []int{1, 10, 100, 1000, 10_000} {
 			for _, kind := range []string{"rlock", "fairlock"} {
 				b.Run(fmt.Sprintf("%s/clients=%d/waiters=%d", kind, clients, waiters), func(b *testing.B) {
 					redistest.Require(b)
 					s := redistest.NewProcess(b)
 					locks := make([]locker, clients)
 					for i := range locks {
-						c := open(b, s)
 						var err error
-						if kind == "rlock" {
-							locks[i], err = rlock.New(c, "one")
-						} else {
-							locks[i], err = fairlock.New(c, "one")
-						}
+						locks[i], err = newLocker(open(b, s), kind, "one")
 						require.NoError(b, err)
 					}
 					plain := s.Client(b)
@@ -184,6 +189,71 @@ func BenchmarkContended(b *testing.B) {
 			}
 		}
 	}
+}
+
+// BenchmarkKeys is 64 goroutines on a key each, beside its floors, interleaved as in BenchmarkPair.
+func BenchmarkKeys(b *testing.B) {
+	redistest.Require(b)
+	s := redistest.NewProcess(b)
+	c := open(b, s)
+	const goroutines, round = 64, 200
+	raw := lua.Conn{Client: s.Client(b)}
+	nothing, plain := rueidis.NewLuaScript("return 1"), s.Client(b)
+	ctx := context.Background()
+	var n atomic.Uint64
+	ways := []func(i int) error{
+		func(int) error {
+			return errors.Join(nothing.Exec(ctx, plain, []string{"k"}, nil).Error(), nothing.Exec(ctx, plain, []string{"k"}, nil).Error())
+		},
+		nil, nil,
+	}
+	keys, locks := make([]*lua.Lock, goroutines), make([]*rlock.Lock, goroutines)
+	for i := range goroutines {
+		var err error
+		keys[i], err = lua.NewLock(fmt.Sprint("raw", i), false)
+		require.NoError(b, err)
+		locks[i], err = rlock.New(c, fmt.Sprint("key", i))
+		require.NoError(b, err)
+	}
+	ways[1] = func(i int) error {
+		owner := lua.Owner("RAW", n.Add(1))
+		_, err := raw.Acquire(ctx, keys[i], lua.Claim{Owner: owner, Lease: 10_000, Longest: 1000}, 0, lua.First)
+		if err != nil {
+			return err
+		}
+		_, err = raw.Release(ctx, keys[i], owner, "", 0, 0)
+		return err
+	}
+	ways[2] = func(i int) error {
+		h, err := locks[i].Lock(ctx)
+		if err != nil {
+			return err
+		}
+		return h.Unlock(ctx)
+	}
+	times := make([][]float64, len(ways))
+	for b.Loop() {
+		for w, way := range ways {
+			start := time.Now()
+			var wg sync.WaitGroup
+			for i := range goroutines {
+				wg.Go(func() {
+					for range round {
+						if err := way(i); err != nil {
+							b.Error(err)
+						}
+					}
+				})
+			}
+			wg.Wait()
+			times[w] = append(times[w], time.Since(start).Seconds()/(goroutines*round))
+		}
+	}
+	median := func(w int) float64 { slices.Sort(times[w]); return times[w][len(times[w])/2] }
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(1/median(2), "pairs/s")
+	b.ReportMetric(median(0)/median(2), "of-floor")
+	b.ReportMetric(median(1)/median(2), "of-raw")
 }
 
 // BenchmarkIdle is what waiters cost that only wait: memory of each, and commands a second of all.

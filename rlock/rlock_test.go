@@ -19,7 +19,7 @@ import (
 // turns counts the goroutines that wait for their turn, which only their stacks show.
 func turns() int {
 	stacks := make([]byte, 1<<20)
-	return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), "semaphore.(*Weighted).Acquire(")
+	return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), ".Enter(")
 }
 
 // However many goroutines wait, one delegate of each process queues in Redis, and they are served in the order in which

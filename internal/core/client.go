@@ -246,23 +246,16 @@ func (c *Client) deliver(m lua.Message) {
 		c.Go(c.recheckAll)
 		return
 	}
-	c.mu.Lock()
-	t, ping := c.tenures[m.Number], c.pings[m.Number]
-	c.mu.Unlock()
+	t := c.tenure(m.Number)
 	if t != nil && t.keys.Name() != m.Name {
 		t = nil
 	}
 	switch m.Kind {
 	case lua.Ping:
-		if ping != nil {
-			select {
-			case ping <- struct{}{}:
-			default:
-			}
-		}
+		c.ponged(m.Number)
 	case lua.Grant:
 		c.saw(m.Token)
-		if t == nil || !t.room.Granted(&t.waiter, m.Token, m.Now, time.Duration(m.Lease)*time.Millisecond) {
+		if t == nil || !t.room.Granted(&t.waiter, m) {
 			c.Go(func() {
 				if t != nil { // it holds with another token: whatever it was granted before is gone
 					c.keeper.Lose(&t.item, lease.ErrGone)
@@ -274,10 +267,31 @@ func (c *Client) deliver(m lua.Message) {
 		if t != nil {
 			c.Go(t.force)
 		}
+	case lua.Want:
+		if t != nil {
+			t.want()
+		}
 	case lua.Ends:
 		if t != nil {
 			t.room.Ends(time.Duration(m.Lease) * time.Millisecond)
 		}
+	}
+}
+
+// tenure finds one by its number.
+func (c *Client) tenure(n uint64) *tenure {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.tenures[n]
+}
+
+func (c *Client) ponged(n uint64) {
+	c.mu.Lock()
+	ping := c.pings[n]
+	c.mu.Unlock()
+	select {
+	case ping <- struct{}{}:
+	default: // nobody waits for it any more
 	}
 }
 

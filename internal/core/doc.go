@@ -33,9 +33,23 @@
 //  7. The reply to a waiter says when the holder's lease ends, and no client sleeps longer than the short lease without
 //     asking. So a new lease has to be announced to the next head only when it ends sooner than that. (TestLeaseEndIsKnown,
 //     TestLeases; lua: TestMinHoldLeavesTheRest)
-//  8. ForceUnlock tells the holder. (TestForceUnlock)
+//  8. ForceUnlock tells the holder, and ends the handing on inside its process. (TestForceUnlock,
+//     TestLossEndsTheHandingOn)
 //  9. A release that got no answer, and whose repetition finds the lock in other hands, has succeeded, if its first send
 //     was within the trust of the lease. (TestReleaseReplyLost)
+//
+// Handing on inside a process (see handon.go) adds these; package internal/model searches all its interleavings:
+//
+//  10. An offer is sent only while nobody of the process holds, and under a fresh id, which either owns the lock or is
+//     queued after it. So a copy that comes late finds the old id gone and does nothing. Until it is answered it is
+//     repeated, and nobody holds. (TestOfferGoesAstray, TestLateCopyOfOfferWhileHeld; lua: TestOfferPasses, TestOfferKeeps)
+//  11. Whoever leaves the line passes on what it was left: the tenure that holds, or its place in the queue. When nobody
+//     stands behind, that is released, or cancelled together with what was offered for it. (TestOfferCancelled,
+//     TestPlaceIsInherited, TestShutdownWithALine; wait: TestLineLosesNothing)
+//  12. The first that queues behind a process which hands on inside tells it; as the message can be lost, that process
+//     offers the lock also unasked. (TestOthersGetTheirTurn; lua: TestWantIsTold)
+//  13. Tokens are reserved in Redis before they are used, and never further than 5 ms ahead of its clock.
+//     (TestTokensAtFullSpeed; lua: TestReservedTokensStayNearTheClock)
 //
 // Rule 7 is stricter about polling than it would have to be, so that no hand-off pays for an announcement: idle waiters
 // cost one question every two seconds for each process and lock, not one every ten.

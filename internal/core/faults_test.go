@@ -144,7 +144,7 @@ func TestGrantForNobodyIsReleased(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, past.Unlock(t.Context()))
 		h := mustLock(t, lb)
-		do(t, s.Client(t), "RPUSH", "latchkey_queue:{a}", lua.Entry(state.Holder, 10_000))
+		do(t, s.Client(t), "RPUSH", "latchkey_queue:{a}", lua.Claim{Owner: state.Holder, Lease: 10_000}.Entry())
 		require.NoError(t, h.Unlock(t.Context())) // grants it to the tenure that is over
 		began := time.Now()
 		h = mustLock(t, lb)
@@ -213,12 +213,11 @@ func TestCancellationAtEveryAwait(t *testing.T) {
 		s := redistest.New(t)
 		l := newLock(t, open(t, s.Option()), "a", true)
 		held := mustLock(t, l)
-		delegate := lockLater(t, l)
-		queued(t, l, 1)
+		next := lockLater(t, l)
 		_, err := l.TryLockFor(t.Context(), 50*time.Millisecond)
 		require.ErrorIs(t, err, core.ErrNotAcquired)
 		require.NoError(t, held.Unlock(t.Context()))
-		require.NoError(t, delegate.wait(t).Unlock(t.Context()))
+		require.NoError(t, next.wait(t).Unlock(t.Context()))
 		clean(t, s.Client(t))
 	})
 	t.Run("the reply of the release", func(t *testing.T) {
@@ -615,7 +614,8 @@ func TestLeaseEndIsKnown(t *testing.T) {
 		holder := "GONE:1"
 		keys, err := lua.NewLock("a", false)
 		require.NoError(t, err)
-		_, err = lua.Conn{Client: s.Client(t)}.Acquire(t.Context(), keys, holder, 0, 700, lua.First, 10)
+		claim := lua.Claim{Owner: holder, Lease: 700, Longest: 10}
+		_, err = lua.Conn{Client: s.Client(t)}.Acquire(t.Context(), keys, claim, 0, lua.First)
 		require.NoError(t, err)
 		began := time.Now()
 		h := mustLock(t, newLock(t, c, "a", delegate))

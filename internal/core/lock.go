@@ -96,14 +96,10 @@ func (l *Lock) acquire(parent, waits context.Context, try bool) (*Hold, error) {
 	if hold != nil || err != nil {
 		return hold, err
 	}
-	switch {
-	case !l.delegate || try:
-		hold, err = l.compete(parent, waits, try)
-	case l.resource.room.Turn.Acquire(waits, 1) != nil:
-		err = l.failed(parent, waits, context.Cause(waits))
-	default:
-		hold, err = l.compete(parent, waits, try)
-		l.resource.room.Turn.Release(1) // when the client closes, this ends the turns of those who wait, one after the other
+	if l.delegate && !try {
+		hold, err = l.inLine(parent, waits)
+	} else {
+		hold, err = l.compete(parent, waits, try, time.Now(), l.resource.client.newTenure(l, false))
 	}
 	l.resource.exit()
 	if !try {
@@ -112,23 +108,40 @@ func (l *Lock) acquire(parent, waits context.Context, try bool) (*Hold, error) {
 	return hold, err
 }
 
-// compete acquires in Redis.
+// inLine waits for its turn in the process, and goes on with what was left to it.
+func (l *Lock) inLine(parent, waits context.Context) (*Hold, error) {
+	began := time.Now()
+	left, err := l.resource.line.Enter(waits, l.resource.client.closing)
+	if err != nil {
+		left.dispose()
+		return nil, l.failed(parent, waits, err)
+	}
+	if left != nil {
+		if hold := left.next(parent, l.terms, began); hold != nil {
+			return hold, nil
+		}
+	}
+	return l.compete(parent, waits, false, began, l.follow(left))
+}
+
+// compete acquires in Redis, with t first.
 //
 //go:noinline
-func (l *Lock) compete(parent, waits context.Context, try bool) (*Hold, error) {
-	began := time.Now()
-	for {
-		t := l.resource.client.newTenure(l)
-		if t == nil {
-			return nil, named(l.name, ErrClosed)
-		}
+func (l *Lock) compete(parent, waits context.Context, try bool, began time.Time, t *tenure) (*Hold, error) {
+	delegate := l.delegate && !try
+	for t != nil {
 		if err := l.resource.room.Acquire(waits, &t.waiter, try); err != nil {
 			return nil, l.failed(parent, waits, err)
 		}
 		if hold := t.hold(parent, l.terms, began); hold != nil {
 			return hold, nil
 		}
+		t = l.resource.client.newTenure(l, delegate)
 	}
+	if delegate {
+		l.resource.line.Pass(nil)
+	}
+	return nil, named(l.name, ErrClosed)
 }
 
 // begin checks what can be known at once, re-enters, and counts who goes on.
@@ -144,7 +157,7 @@ func (l *Lock) begin(parent context.Context, try bool) (*Hold, error) {
 		if l.terms.withoutReentry {
 			return nil, named(l.name, ErrReentered)
 		}
-		if again := outer.tenure.reenter(parent); again != nil {
+		if again := outer.turn.reenter(parent); again != nil {
 			return again, nil
 		}
 	}

@@ -209,7 +209,7 @@ func TestLeases(t *testing.T) {
 		t.Run("fixed, granted by message", func(t *testing.T) {
 			l := newLock(t, c, "granted", delegate)
 			first := mustLock(t, l)
-			later := lockLater(t, newLock(t, c, "granted", delegate, core.WithFixedLease(3*time.Second)))
+			later := lockLater(t, newLock(t, open(t, s.Option()), "granted", delegate, core.WithFixedLease(3*time.Second)))
 			queued(t, l, 1)
 			require.NoError(t, first.Unlock(t.Context()))
 			began := time.Now()
@@ -273,9 +273,10 @@ func TestTooManyWaiters(t *testing.T) {
 		c := open(t, s.Option(), func(o *core.ClientOptions) { o.MaxWaiters = 1 })
 		l := newLock(t, c, "a", delegate)
 		h := mustLock(t, l)
-		one := lockLater(t, l)
+		waiter := newLock(t, open(t, s.Option(), func(o *core.ClientOptions) { o.MaxWaiters = 1 }), "a", delegate)
+		one := lockLater(t, waiter)
 		queued(t, l, 1)
-		_, err := l.Lock(t.Context())
+		_, err := waiter.Lock(t.Context())
 		require.ErrorIs(t, err, core.ErrTooManyWaiters)
 		other := newLock(t, open(t, s.Option(), func(o *core.ClientOptions) { o.MaxWaiters = 1 }), "a", delegate)
 		_, err = other.Lock(t.Context())
@@ -343,6 +344,7 @@ func TestBadInput(t *testing.T) {
 		for _, option := range []core.LockOption{
 			core.WithLease(0), core.WithLease(-time.Second), core.WithLease(9 * time.Millisecond), core.WithLease(25 * time.Hour),
 			core.WithFixedLease(0), core.WithFixedLease(-1), core.WithMinHold(0), core.WithMinHold(-1), core.WithMaxHold(0), core.WithMaxHold(-1),
+			core.WithBudget(-1, time.Second), core.WithBudget(core.MaxBudgetHolds+1, time.Second), core.WithBudget(1, 0), core.WithBudget(1, core.MaxBudgetTime+1),
 		} {
 			_, err := core.NewLock(c, "a", delegate, []core.LockOption{option})
 			require.ErrorIs(t, err, core.ErrInvalid)

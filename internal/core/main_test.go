@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -150,4 +151,13 @@ func isRelease(request string) bool {
 
 func isRenew(request string) bool {
 	return strings.Contains(request, "EVAL") && !strings.Contains(request, "PUBLISH")
+}
+
+// inLine waits until n goroutines stand in the line of their process, which only their stacks show.
+func inLine(t testing.TB, n int) {
+	t.Helper()
+	stacks := make([]byte, 1<<20)
+	require.Eventually(t, func() bool {
+		return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), ".Enter(") == n
+	}, long, time.Millisecond, "%d in line", n)
 }

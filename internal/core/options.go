@@ -60,7 +60,22 @@ func validLease(d time.Duration) error {
 type LockOptions struct {
 	lease, fixed, minHold, maxHold *time.Duration
 	withoutReentry                 bool
+	budget                         *budget
 }
+
+// budget is how long a process that hands on inside keeps others waiting.
+type budget struct {
+	holds int
+	span  time.Duration
+}
+
+// The defaults and bounds of a budget.
+const (
+	DefaultBudgetHolds = 32
+	DefaultBudgetTime  = 5 * time.Millisecond
+	MaxBudgetHolds     = 5000 // as many tokens as are reserved ahead of the clock
+	MaxBudgetTime      = time.Second
+)
 
 // LockOption sets one.
 type LockOption func(*LockOptions)
@@ -80,16 +95,32 @@ func WithMaxHold(d time.Duration) LockOption { return func(o *LockOptions) { o.m
 // WithoutReentry is documented by the lock packages.
 func WithoutReentry() LockOption { return func(o *LockOptions) { o.withoutReentry = true } }
 
+// WithBudget is documented by package rlock.
+func WithBudget(holds int, span time.Duration) LockOption {
+	return func(o *LockOptions) { o.budget = &budget{holds, span} }
+}
+
 // terms are the validated options of a lock.
 type terms struct {
 	lease          time.Duration
 	minHold        time.Duration // 0: none
 	maxHold        time.Duration // 0: unlimited; a fixed lease is a hold of that length at most
 	withoutReentry bool
+	budget         // within which it is handed on inside the process
 }
 
+// passable reports whether a hold may go on to another goroutine without Redis. One that ends at a time of its own may not.
+func (t *terms) passable() bool { return t.holds > 0 && t.minHold == 0 && t.maxHold == 0 }
+
 func (o *LockOptions) terms(standard time.Duration) (terms, error) {
-	t := terms{lease: standard, withoutReentry: o.withoutReentry}
+	t := terms{lease: standard, withoutReentry: o.withoutReentry, budget: budget{DefaultBudgetHolds, DefaultBudgetTime}}
+	if o.budget != nil {
+		t.budget = *o.budget
+	}
+	if t.holds < 0 || t.holds > MaxBudgetHolds || t.span <= 0 || t.span > MaxBudgetTime {
+		return t, invalid("a budget must be from 0 to %d holds and more than 0 and at most %v, not %d and %v",
+			MaxBudgetHolds, MaxBudgetTime, t.holds, t.span)
+	}
 	if o.lease != nil && o.fixed != nil {
 		return t, invalid("a lease is either renewed or fixed")
 	}

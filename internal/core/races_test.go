@@ -97,7 +97,7 @@ func TestForeignDataWhileWaiting(t *testing.T) {
 		plain := s.Client(t)
 		l := newLock(t, open(t, s.Option()), "a", delegate)
 		held := mustLock(t, l)
-		next := lockLater(t, l)
+		next := lockLater(t, newLock(t, open(t, s.Option()), "a", delegate))
 		queued(t, l, 1)
 		do(t, plain, "SET", "a", "foreign")
 		<-next.ended

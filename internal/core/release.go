@@ -6,14 +6,19 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/lease"
 	"github.com/latchkey-go/latchkey/internal/lua"
 )
 
 // unlock releases the tenure in Redis and waits for that until ctx ends, or for the release timeout if it has. The
-// release itself goes on until the trust ends: a lock that is not needed any more must not stay taken.
-func (t *tenure) unlock(ctx context.Context) error {
+// release itself goes on until the trust ends: a lock that is not needed any more must not stay taken. done is the turn
+// that ends with it; nil when all had ended before.
+func (t *tenure) unlock(ctx context.Context, done *turn) error {
 	c := t.client
-	var r release
+	if !c.keeper.Remove(&t.item) {
+		return t.late()
+	}
+	r := release{turn: done}
 	if ctx.Done() == nil {
 		return t.release(ctx, &r)
 	}
@@ -30,8 +35,22 @@ func (t *tenure) unlock(ctx context.Context) error {
 	return fmt.Errorf("%w: the release goes on: %w", ErrUnknownOutcome, ended(ctx))
 }
 
+// late ends a tenure whose lease is over before its release.
+func (t *tenure) late() error {
+	t.mu.Lock()
+	loss := t.loss
+	t.mu.Unlock()
+	if loss == nil {
+		loss = lossOf(lease.ErrExpired)
+	}
+	t.end()
+	t.forget(false)
+	return loss
+}
+
 // release is what the sends of one release know of those before.
 type release struct {
+	turn       *turn
 	unanswered bool // one was sent and not answered
 	done       bool
 }
@@ -57,20 +76,19 @@ func (t *tenure) send(ctx context.Context, r *release) error {
 			return t.undone(ctx, r, ErrUnavailable)
 		}
 	}
-	entry := ""
-	if t.room.Stray(&t.waiter) {
-		entry = lua.Entry(t.waiter.Owner, milliseconds(t.waiter.Lease))
-	}
+	entry := t.strayEntry()
 	for {
 		sent := ctx
 		if _, ok := ctx.Deadline(); ok {
 			sent = undated{ctx}
 		}
-		owned, err := c.conn.Release(sent, t.keys, t.waiter.Owner, entry, c.seen.Load(), t.rest())
+		owned, err := c.conn.Release(sent, t.keys, t.waiter.Owner, entry, c.seen.Load(), t.rest(r.turn))
 		if err == nil {
 			t.health().Succeeded()
 			if owned || r.unanswered { // rule 9: a send before this one released it
-				c.options.Observer.released(t.name, t.token, time.Since(t.moment))
+				if r.turn != nil {
+					c.options.Observer.released(t.name, r.turn.token, time.Since(r.turn.moment))
+				}
 				return nil
 			}
 			return fmt.Errorf("%w: %w", ErrLost, errNotOurs)
@@ -118,9 +136,17 @@ func (t *tenure) undone(ctx context.Context, r *release, err error) error {
 var errNotOurs = errors.New("another owner has it in Redis, or nobody")
 
 // rest is how long the lock must stay taken after its release, in ms.
-func (t *tenure) rest() int64 {
-	if t.earliest.IsZero() {
+func (t *tenure) rest(done *turn) int64 {
+	if t.terms.minHold == 0 || done == nil {
 		return 0
 	}
-	return max(milliseconds(time.Until(t.earliest)), 0)
+	return max(milliseconds(time.Until(done.moment.Add(t.terms.minHold))), 0)
+}
+
+// strayEntry is the tenure's queue entry if a copy of its acquire may have restored that, else empty.
+func (t *tenure) strayEntry() string {
+	if !t.room.Stray(&t.waiter) {
+		return ""
+	}
+	return t.claim(&t.waiter).Entry()
 }

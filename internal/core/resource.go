@@ -20,6 +20,7 @@ type resource struct {
 	keys   *lua.Lock
 	slot   uint16
 	room   *wait.Room
+	line   wait.Line[*tenure] // of rlock: who has the turn competes, or holds
 
 	// Of a cluster client: its inbox for this name, open while somebody waits.
 	mu      sync.Mutex
@@ -58,14 +59,34 @@ func (r *resource) health() *wait.Health { return r.client.health[r.slot%slots] 
 
 func (r *resource) name() string { return r.keys.Name() }
 
-// Acquire, Leave, Forget, Inbox, Listening, Failed, Up and Go are wait.Server.
+// Acquire, Leave, Forget, Parted, Inbox, Listening, Failed, Up and Go are wait.Server.
 
-func (r *resource) Acquire(ctx context.Context, w *wait.Waiter, mode lua.Mode) (lua.Acquired, error) {
+func (r *resource) Acquire(ctx context.Context, w *wait.Waiter, mode lua.Mode) (reply lua.Acquired, err error) {
 	c := r.client
 	if _, ok := ctx.Deadline(); ok {
 		ctx = undated{ctx} // at a deadline rueidis closes the connection, which everybody uses; at a cancellation it does not
 	}
-	reply, err := c.conn.Acquire(ctx, r.keys, w.Owner, c.seen.Load(), milliseconds(w.Lease), mode, c.options.MaxWaiters)
+	claim := r.claim(w)
+	gone := false
+	if t, old := r.offering(w); old != nil {
+		if c.sharded {
+			r.listen() // from now on others may have to say that they wait
+		}
+		reply, err = c.conn.Offer(ctx, r.keys, old.waiter.Owner, old.strayEntry(), claim, c.seen.Load(), mode)
+		if err == nil {
+			t.answered()
+			gone = reply.Gone
+		}
+	} else {
+		reply, err = c.conn.Acquire(ctx, r.keys, claim, c.seen.Load(), mode)
+	}
+	if gone {
+		c.options.Logger.Warn("latchkey: lock lost between two holds of this process", "name", r.name())
+		if mode == lua.First {
+			mode = lua.Again // a copy of the offer may have queued it
+		}
+		reply, err = c.conn.Acquire(ctx, r.keys, claim, c.seen.Load(), mode)
+	}
 	if err == nil {
 		r.health().Succeeded()
 		c.saw(reply.Token)
@@ -81,33 +102,82 @@ type undated struct{ context.Context }
 
 func (undated) Deadline() (time.Time, bool) { return time.Time{}, false }
 
-func (r *resource) Leave(w *wait.Waiter) error {
-	entry := lua.Entry(w.Owner, milliseconds(w.Lease))
-	_, err := r.client.conn.Release(context.Background(), r.keys, w.Owner, entry, r.client.seen.Load(), 0)
-	return err
+func (r *resource) Leave(ws []*wait.Waiter) (int, error) {
+	batch := make([]lua.Departure, 0, len(ws))
+	ends := make([]int, len(ws)) // of each waiter's part of the batch
+	for i, w := range ws {
+		if _, old := r.offering(w); old != nil { // the offer may not have run, or may run only later: neither id may stay
+			batch = append(batch, lua.Departure{Owner: old.waiter.Owner, Entry: r.claim(&old.waiter).Entry(), Everywhere: true})
+		}
+		claim := r.claim(w)
+		batch = append(batch, lua.Departure{Owner: w.Owner, Entry: claim.Entry(), Everywhere: r.room.Stray(w)})
+		ends[i] = len(batch)
+	}
+	n, err := r.client.conn.Leave(context.Background(), r.keys, batch, r.client.seen.Load())
+	done := 0
+	for done < len(ends) && ends[done] <= n {
+		done++
+	}
+	return done, err
 }
 
 func (r *resource) Forget(w *wait.Waiter) {
 	c := r.client
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if t := c.tenures[w.Number]; t != nil {
+	t := c.tenures[w.Number]
+	if t != nil {
 		delete(c.tenures, w.Number)
 		c.waiters.add(-1)
 	}
+	c.mu.Unlock()
+	if t != nil && t.offered.Load() != nil {
+		c.Go(t.answered) // it has been ended with w
+	}
+}
+
+func (r *resource) Parted(w *wait.Waiter, inheritable bool) bool {
+	t := r.client.tenure(w.Number)
+	if t == nil || !t.delegate {
+		return false
+	}
+	if inheritable {
+		return r.line.Pass(t)
+	}
+	r.line.Pass(nil)
+	return false
+}
+
+// claim is what the commands of w ask for.
+func (r *resource) claim(w *wait.Waiter) lua.Claim {
+	return lua.Claim{Owner: w.Owner, Lease: milliseconds(w.Lease), Block: w.Block, Longest: r.client.options.MaxWaiters}
+}
+
+// offering returns the tenure of w and the one that it was offered for, as long as Redis has not answered that.
+func (r *resource) offering(w *wait.Waiter) (t, old *tenure) {
+	if !w.Offers {
+		return nil, nil
+	}
+	if t = r.client.tenure(w.Number); t != nil {
+		old = t.offered.Load()
+	}
+	return t, old
 }
 
 func (r *resource) Inbox(ctx context.Context) error {
 	if !r.client.sharded {
 		return r.client.inbox.Wait(ctx)
 	}
+	return r.listen().Wait(ctx)
+}
+
+// listen opens the resource's own inbox.
+func (r *resource) listen() *hub.Channel {
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	if r.channel == nil {
 		r.channel = r.client.hub.Open(r.keys.Inbox(r.client.id), r.room.RecheckAll)
 	}
-	channel := r.channel
-	r.mu.Unlock()
-	return channel.Wait(ctx)
+	return r.channel
 }
 
 func (r *resource) Listening() bool {

@@ -1,9 +1,10 @@
 -- acquire: take the lock, or join its queue. Safe to repeat: the owner id is for one tenure, and an owner that asks again
 -- gets the token it has, with its whole lease. It is also how a waiter asks again ("re-check") and how it confirms a grant.
 --
--- KEYS  1 lock     HASH   <owner id> -> 1, token -> t<number>, short -> s<ms since the epoch> (a grant not renewed yet)
---       2 queue    LIST   of 1:<client id>:<number>:<lease in ms>, the head is next
---       3 token    STRING last number handed out
+-- KEYS  1 lock     HASH   <owner id> -> 1, token -> t<number> or t<number>+<numbers reserved>,
+--                         short -> s<ms since the epoch> (a grant not renewed yet)
+--       2 queue    LIST   of 1:<client id>:<number>:<lease in ms>:<block>, the head is next
+--       3 token    STRING last number handed out or reserved
 -- ARGV  1 owner id         <client id>:<number unique within the client>
 --       2 inbox prefix     a client's inbox is this followed by its id
 --       3 publish verb     PUBLISH or SPUBLISH
@@ -11,7 +12,10 @@
 --       5 lease            ms
 --       6 mode             try: never queue; first: this id has not been sent before; again: it may be queued already
 --       7 longest queue    entries
+--       8 block            how many tokens to reserve when the lock is granted from the queue, for holds of the same
+--                          process; 0: none
 -- Reply token                         (integer) the caller owns the lock
+--       {0, token, reserved, others}  so it does, with further tokens; others: 1 when somebody waits, else 0
 --       {sequence, ends, now}         queued; sequence is 0 when it was queued before; ends: ms until the holder's
 --                                     lease ends, -1 when it never does; now: server time in microseconds
 --       {-1, ends, now}               held by somebody else (mode try)
@@ -25,16 +29,17 @@ if redis.call('EXISTS', KEYS[1], KEYS[2]) == 0 then
   return token
 end
 
+-- include lease.lua
+-- include grant.lua
+-- include foreign.lua
+
 local held = redis.call('HMGET', KEYS[1], ARGV[1], 'token', 'short')
-local owned = held[2] and string.match(held[2], '^t(%d+)$')
+local owned, reserved = parse_token(held[2])
 if held[1] and owned then
   if held[3] then redis.call('HDEL', KEYS[1], 'short') end
   redis.call('PEXPIRE', KEYS[1], ARGV[5])
-  return tonumber(owned)
+  return owner_reply(owned, reserved)
 end
-
--- include grant.lua
--- include foreign.lua
 
 -- A grant by message that ran out without one renewal: that client does not react, so its other entries would cost as
 -- much again, each. They are dropped; should it live after all, it finds out when it asks, and queues again.
@@ -51,31 +56,22 @@ local function drop_unresponsive()
   end
 end
 
--- ms until the holder's lease ends, nil when there is no holder (a server whose clock moves while a script runs may say so
--- after all: then it ends now)
-local function lease_left(now)
-  local left = redis.call('PTTL', KEYS[1])
-  if left == -2 then return nil end
-  local token, short = unpack(redis.call('HMGET', KEYS[1], 'token', 'short'))
-  if not short then return left end
-  return math.min(left, math.max(0, math.ceil(string.sub(short, 2) - now / 1000)))
-end
-
 local now = micros()
 if redis.call('EXISTS', KEYS[1]) == 1 then
   if not owned and not is_lock() then return not_a_lock() end
   if held[3] and lease_left(now) == 0 then drop_unresponsive() end
 end
 
-local entry = '1:' .. ARGV[1] .. ':' .. ARGV[5]
+local entry = '1:' .. ARGV[1] .. ':' .. ARGV[5] .. ':' .. ARGV[8]
 if redis.call('EXISTS', KEYS[1]) == 0 then
-  local token = grant(entry)
+  local token, more = grant(entry)
   if not token then -- nobody who lives was queued
     local text
-    token, text = next_token(now)
-    own(ARGV[1], ARGV[5], text)
+    token, text, more = next_token(now)
+    own(ARGV[1], ARGV[5], text, more)
   end
-  if token > 0 then return token end
+  if token > 0 then return owner_reply(token, more) end
+  reserved = select(2, parse_token(redis.call('HGET', KEYS[1], 'token')))
 end
 
 if ARGV[6] == 'try' then return {-1, lease_left(now) or 0, now} end
@@ -86,6 +82,7 @@ if ARGV[6] == 'first' or not redis.call('LPOS', KEYS[2], entry) then
   if length >= tonumber(ARGV[7]) then return {-2, length, now} end
   sequence = next_token(now)
   redis.call('RPUSH', KEYS[2], entry)
+  if length == 0 and reserved > 0 then tell_owner('w') end -- want: it hands on inside, and was not told that others wait
 end
 redis.call('PEXPIRE', KEYS[2], 60000) -- waiters ask far more often: only a queue that nobody waits in expires
 return {sequence, lease_left(now) or 0, now}

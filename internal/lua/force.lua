@@ -8,13 +8,10 @@
 -- include foreign.lua
 
 local fields = redis.call('HKEYS', KEYS[1])
-if #fields > 0 and not string.find(redis.call('HGET', KEYS[1], 'token') or '', '^t%d+$') and not is_lock() then
+if #fields > 0 and not parse_token(redis.call('HGET', KEYS[1], 'token')) and not is_lock() then
   return not_a_lock()
 end
 redis.call('DEL', KEYS[1])
 grant(nil)
-for _, field in ipairs(fields) do
-  local client, number = string.match(field, '^([^:]+):(%d+)$')
-  if client then redis.call(ARGV[3], ARGV[2] .. client, '1 f ' .. number .. ' ' .. KEYS[1]) end
-end
+tell_owner('f', fields)
 return #fields > 0 and 1 or 0

@@ -17,6 +17,14 @@ local function alive(client)
   return counted[client]
 end
 
+-- Sends a message of this kind to the client that owns the lock, about its owner id.
+local function tell_owner(kind, fields)
+  for _, field in ipairs(fields or redis.call('HKEYS', KEYS[1])) do
+    local client, number = string.match(field, '^([^:]+):(%d+)$')
+    if client then redis.call(ARGV[3], ARGV[2] .. client, '1 ' .. kind .. ' ' .. number .. ' ' .. KEYS[1]) end
+  end
+end
+
 -- Tells the first waiter whose inbox hears it that the lease now ends in ms. A hint: whoever misses it asks in time anyway.
 local function tell_next(ms)
   for i = 0, 7 do
@@ -29,37 +37,48 @@ local function tell_next(ms)
   end
 end
 
-local function own(id, lease, text, short)
+local function own(id, lease, text, reserved, short)
+  local token = 't' .. text
+  if reserved > 0 then token = token .. '+' .. reserved end -- also says that its process hands on inside: see want
   redis.call('DEL', KEYS[1])
   if short then
-    redis.call('HSET', KEYS[1], id, 1, 'token', 't' .. text, 'short', 's' .. short)
+    redis.call('HSET', KEYS[1], id, 1, 'token', token, 'short', 's' .. short)
   else
-    redis.call('HSET', KEYS[1], id, 1, 'token', 't' .. text)
+    redis.call('HSET', KEYS[1], id, 1, 'token', token)
   end
   redis.call('PEXPIRE', KEYS[1], lease)
 end
 
+-- The reply to an owner: the token alone, or {0, token, reserved, others}.
+local function owner_reply(token, reserved)
+  if reserved == 0 then return token end
+  return {0, token, reserved, math.min(redis.call('LLEN', KEYS[2]), 1)}
+end
+
 -- Gives the lock to the first waiter that lives. The head may be passed in as already taken from the queue; self is the
--- caller's own entry, which needs no message. Returns the token when that is the caller, 0 when it is somebody else, and
--- nil when nobody waits: then the lock's key is gone.
+-- caller's own entry, which needs no message. Returns the token when that is the caller, with what is reserved behind it,
+-- 0 when it is somebody else, and nil when nobody waits: then the lock's key is gone.
 -- The order matters: the writes come first and PUBLISH comes last, because a script that is refused its first write
 -- (READONLY, OOM) must not have told anybody that he owns the lock.
 local function grant(self, head)
   local entry = head or redis.call('LPOP', KEYS[2])
   while entry do
-    local client, number, lease = string.match(entry, '^1:([^:]+):(%d+):(%d+)$')
+    local client, number, lease, block = string.match(entry, '^1:([^:]+):(%d+):(%d+):(%d+)$')
     if entry == self then
-      local token, text = next_token(micros())
-      own(client .. ':' .. number, lease, text)
-      return token
+      local token, text, reserved = next_token(micros(), tonumber(block))
+      own(client .. ':' .. number, lease, text, reserved)
+      return token, reserved
     end
     if client and alive(client) then
       local now = micros()
-      local _, text = next_token(now)
+      local _, text, reserved = next_token(now, tonumber(block))
       local short = math.min(tonumber(lease), SHORT)
-      own(client .. ':' .. number, lease, text, string.format('%.0f', math.ceil(now / 1000) + short))
+      own(client .. ':' .. number, lease, text, reserved, decimal(math.ceil(now / 1000) + short))
       if short < SHORT then tell_next(short) end
-      redis.call(ARGV[3], ARGV[2] .. client, string.format('1 g %s %s %.0f %d %s', number, text, now, short, KEYS[1]))
+      -- Only a process that hands on inside needs to know whether others wait.
+      local others = reserved > 0 and redis.call('EXISTS', KEYS[2]) or 0
+      redis.call(ARGV[3], ARGV[2] .. client,
+        string.format('1 g %s %s %d %d %.0f %d %s', number, text, reserved, others, now, short, KEYS[1]))
       return 0
     end
     entry = redis.call('LPOP', KEYS[2])

@@ -4,26 +4,19 @@
 -- ARGV  1 how many entries of the queue are listed
 -- Reply {owner ("" when free), token ("0" when none of ours), ms until its lease ends (-1: never), length of the queue,
 --        entries...}
+-- include token.lua
+-- include lease.lua
 -- include foreign.lua
 
-local owner, token, left = '', '0', 0
-local held = redis.call('HGETALL', KEYS[1])
-if #held > 0 then
-  left = redis.call('PTTL', KEYS[1])
-  for i = 1, #held, 2 do
-    local field, value = held[i], held[i + 1]
-    if field == 'token' then
-      token = string.match(value, '^t(%d+)$') or '0'
-    elseif field == 'short' then
-      local t = redis.call('TIME')
-      left = math.min(left, math.max(0, math.floor(string.sub(value, 2) - t[1] * 1000 - t[2] / 1000)))
-    elseif field ~= 'mode' then
-      owner = field
-    end
+local owner, left = '', lease_left(micros())
+local token = parse_token(redis.call('HGET', KEYS[1], 'token'))
+if left then
+  if not token and not is_lock() then return not_a_lock() end
+  for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do
+    if field ~= 'token' and field ~= 'short' and field ~= 'mode' then owner = field end
   end
-  if token == '0' and not is_lock() then return not_a_lock() end
 end
-local reply = {owner, token, left, redis.call('LLEN', KEYS[2])}
+local reply = {owner, decimal(token or 0), left or 0, redis.call('LLEN', KEYS[2])}
 if tonumber(ARGV[1]) > 0 then
   for _, entry in ipairs(redis.call('LRANGE', KEYS[2], 0, ARGV[1] - 1)) do reply[#reply + 1] = entry end
 end

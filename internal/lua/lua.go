@@ -29,7 +29,9 @@ var files embed.FS
 
 var (
 	acquireScript = load("acquire")
+	offerScript   = load("offer")
 	releaseScript = load("release")
+	leaveScript   = load("leave")
 	renewScript   = load("renew")
 	forceScript   = load("force")
 	inspectScript = load("inspect")
@@ -64,11 +66,12 @@ const (
 	Again Mode = "again" // queue unless it is queued already
 )
 
-// Acquired is the reply of [Conn.Acquire].
+// Acquired is the reply of [Conn.Acquire] and [Conn.Offer].
 type Acquired struct {
-	Token    int64 // more than 0: the id owns the lock
+	Owned          // Token more than 0: the id owns the lock
 	Queued   bool  // it waits in the queue
 	Full     bool  // it does not, because the queue has its greatest length
+	Gone     bool  // neither id of an offer owns the lock
 	Sequence int64 // of a new entry; 0 when the id was queued before
 	Ends     int64 // ms until the holder's lease ends; negative: never
 	Now      int64 // the server's clock in microseconds
@@ -80,21 +83,50 @@ var ErrReply = errors.New("unexpected reply of a script")
 // Conn runs the scripts on a client. It is safe for concurrent use.
 type Conn struct{ Client rueidis.Client }
 
-// Acquire runs acquire.lua for the owner id. seen is the highest token the client has seen, lease is in milliseconds.
-func (c Conn) Acquire(ctx context.Context, l *Lock, owner string, seen, lease int64, mode Mode, longest int) (Acquired, error) {
-	reply := acquireScript.Exec(ctx, c.Client, l.keys[:], []string{
-		owner, l.inbox, l.verb, number(seen), number(lease), string(mode), strconv.Itoa(longest),
-	})
+// Claim is what an acquire asks for.
+type Claim struct {
+	Owner   string
+	Lease   int64 // ms
+	Block   int   // tokens to reserve when it is granted from the queue
+	Longest int   // of the queue
+}
+
+// Entry is its place in the queue.
+func (c Claim) Entry() string {
+	return Version + ":" + c.Owner + ":" + number(c.Lease) + ":" + strconv.Itoa(c.Block)
+}
+
+// Acquire runs acquire.lua. seen is the highest token the client has seen.
+func (c Conn) Acquire(ctx context.Context, l *Lock, claim Claim, seen int64, mode Mode) (Acquired, error) {
+	return acquired(acquireScript.Exec(ctx, c.Client, l.keys[:], []string{
+		claim.Owner, l.inbox, l.verb, number(seen), number(claim.Lease), string(mode),
+		strconv.Itoa(claim.Longest), strconv.Itoa(claim.Block),
+	}))
+}
+
+// Offer runs offer.lua: it gives the lock that old owns to the next waiter, behind which the claim queues, or to the claim.
+// entry is old's queue entry if it may be queued, else empty.
+func (c Conn) Offer(ctx context.Context, l *Lock, old, entry string, claim Claim, seen int64, mode Mode) (Acquired, error) {
+	return acquired(offerScript.Exec(ctx, c.Client, l.keys[:], []string{
+		claim.Owner, l.inbox, l.verb, number(seen), number(claim.Lease), string(mode),
+		strconv.Itoa(claim.Longest), strconv.Itoa(claim.Block), old, entry,
+	}))
+}
+
+func acquired(reply rueidis.RedisResult) (Acquired, error) {
 	message, err := reply.ToMessage()
 	if err != nil {
 		return Acquired{}, err
 	}
 	if message.IsInt64() {
 		token, err := message.AsInt64()
-		return Acquired{Token: token}, err
+		return Acquired{Owned: Owned{Token: token}}, err
 	}
 	numbers, err := message.AsIntSlice()
-	if err != nil || len(numbers) != 3 {
+	switch {
+	case err == nil && len(numbers) == 4 && numbers[0] == 0:
+		return Acquired{Owned: Owned{Token: numbers[1], Reserved: numbers[2], Others: numbers[3] != 0}}, nil
+	case err != nil || len(numbers) != 3:
 		return Acquired{}, errors.Join(ErrReply, err)
 	}
 	a := Acquired{Ends: numbers[1], Now: numbers[2]}
@@ -102,6 +134,8 @@ func (c Conn) Acquire(ctx context.Context, l *Lock, owner string, seen, lease in
 	case -1:
 	case -2:
 		a.Full = true
+	case -3:
+		a.Gone = true
 	default:
 		a.Queued, a.Sequence = true, numbers[0]
 	}
@@ -115,6 +149,29 @@ func (c Conn) Release(ctx context.Context, l *Lock, owner, entry string, seen, r
 		owner, l.inbox, l.verb, number(seen), entry, number(rest),
 	}).AsInt64()
 	return owned == 1, err
+}
+
+// Departure is one wait that [Conn.Leave] ends.
+type Departure struct {
+	Owner, Entry string
+	Everywhere   bool // the entry may stand in the queue more than once
+}
+
+// LeaveBatch is how many waits one script ends at most.
+const LeaveBatch = 100
+
+// Leave runs leave.lua for waits on one lock, the oldest first, and returns how many of them were ended.
+func (c Conn) Leave(ctx context.Context, l *Lock, batch []Departure, seen int64) (int, error) {
+	args := append(make([]string, 0, 4+3*len(batch)), "", l.inbox, l.verb, number(seen))
+	for _, d := range batch {
+		times := "1"
+		if d.Everywhere {
+			times = "0"
+		}
+		args = append(args, d.Owner, d.Entry, times)
+	}
+	n, err := leaveScript.Exec(ctx, c.Client, l.keys[:], args).AsInt64()
+	return int(n), err
 }
 
 // Renewal is one lock of [Conn.Renew].
@@ -220,13 +277,10 @@ func Owner(client string, n uint64) string {
 	return string(strconv.AppendUint(append(append(buffer[:0], client...), ':'), n, 10))
 }
 
-// Entry returns the queue entry of an owner whose lease is in milliseconds.
-func Entry(owner string, lease int64) string { return Version + ":" + owner + ":" + number(lease) }
-
 // ParseEntry returns the owner of a queue entry.
 func ParseEntry(entry string) (owner string, err error) {
 	fields := strings.Split(entry, ":")
-	if len(fields) != 4 || fields[0] != Version {
+	if len(fields) != 5 || fields[0] != Version {
 		return "", fmt.Errorf("%w: queue entry %q", ErrReply, entry)
 	}
 	return fields[1] + ":" + fields[2], nil

@@ -76,10 +76,33 @@ func (b *bench) open(client string) *inbox {
 
 func (b *bench) acquire(owner string, lease int64, mode lua.Mode) lua.Acquired {
 	b.t.Helper()
-	a, err := b.conn.Acquire(b.t.Context(), b.lock, owner, 0, lease, mode, 1000)
+	a, err := b.conn.Acquire(b.t.Context(), b.lock, lua.Claim{Owner: owner, Lease: lease, Longest: 1000}, 0, mode)
 	require.NoError(b.t, err)
 	return a
 }
+
+// share is acquire for a process that hands on inside.
+func (b *bench) share(owner string, mode lua.Mode) lua.Acquired {
+	b.t.Helper()
+	a, err := b.conn.Acquire(b.t.Context(), b.lock, shared(owner), 0, mode)
+	require.NoError(b.t, err)
+	return a
+}
+
+func (b *bench) offer(old, fresh string, mode lua.Mode) lua.Acquired {
+	b.t.Helper()
+	a, err := b.conn.Offer(b.t.Context(), b.lock, old, "", shared(fresh), 0, mode)
+	require.NoError(b.t, err)
+	return a
+}
+
+const block = 32
+
+func shared(owner string) lua.Claim {
+	return lua.Claim{Owner: owner, Lease: 60_000, Block: block, Longest: 1000}
+}
+
+func entry(owner string, lease int64) string { return lua.Claim{Owner: owner, Lease: lease}.Entry() }
 
 func (b *bench) release(owner, entry string) bool {
 	b.t.Helper()
@@ -150,7 +173,7 @@ func TestTokensGrow(t *testing.T) {
 		_, _, key := b.lock.Keys()
 		last := int64(0)
 		next := func(seen int64) int64 {
-			a, err := b.conn.Acquire(t.Context(), b.lock, "A:1", seen, 1000, lua.Try, 1)
+			a, err := b.conn.Acquire(t.Context(), b.lock, lua.Claim{Owner: "A:1", Lease: 1000, Longest: 1}, seen, lua.Try)
 			require.NoError(t, err)
 			require.True(t, b.release("A:1", ""))
 			require.Greater(t, a.Token, last)
@@ -169,7 +192,7 @@ func TestTokensGrow(t *testing.T) {
 		require.Equal(t, fmt.Sprint(last), stored)
 
 		require.NoError(t, b.do("SET", key, "not a token").Error())
-		_, err = b.conn.Acquire(t.Context(), b.lock, "A:1", 0, 1000, lua.Try, 1)
+		_, err = b.conn.Acquire(t.Context(), b.lock, lua.Claim{Owner: "A:1", Lease: 1000, Longest: 1}, 0, lua.Try)
 		require.ErrorContains(t, err, "WRONGTYPE")
 		stored, err = b.do("GET", key).ToString()
 		require.NoError(t, err)
@@ -206,7 +229,7 @@ func TestReleaseGrantsTheHead(t *testing.T) {
 		state := b.inspect()
 		require.Equal(t, "B:7", state.Owner)
 		require.Equal(t, m.Token, state.Token)
-		require.LessOrEqual(t, state.Ends, int64(2000))
+		require.LessOrEqual(t, state.Ends, int64(2001), "rounded up")
 
 		renewed, err := b.conn.Renew(t.Context(), []lua.Renewal{{Lock: b.lock, Owner: "B:7", Lease: 9000}})
 		require.NoError(t, err)
@@ -253,7 +276,7 @@ func TestFreeButQueued(t *testing.T) {
 		"try":            func(b *bench) { require.Zero(b.t, b.acquire("A:2", 1000, lua.Try).Token) },
 		"acquire":        func(b *bench) { require.True(b.t, b.acquire("A:2", 1000, lua.First).Queued) },
 		"failed release": func(b *bench) { require.False(b.t, b.release("A:1", "")) },
-		"cancel":         func(b *bench) { require.False(b.t, b.release("A:9", lua.Entry("A:9", 1000))) },
+		"cancel":         func(b *bench) { require.False(b.t, b.release("A:9", entry("A:9", 1000))) },
 		"force": func(b *bench) {
 			held, err := b.conn.Force(b.t.Context(), b.lock, 0)
 			require.NoError(b.t, err)
@@ -295,12 +318,12 @@ func TestCancel(t *testing.T) {
 		b.acquire("A:1", 10_000, lua.First)
 		b.acquire("B:1", 10_000, lua.First)
 		b.acquire("B:2", 10_000, lua.First)
-		require.False(t, b.release("B:1", lua.Entry("B:1", 10_000)), "a waiter leaves the queue")
+		require.False(t, b.release("B:1", entry("B:1", 10_000)), "a waiter leaves the queue")
 		require.Len(t, b.inspect().Queue, 1)
 
 		require.True(t, b.release("A:1", ""))
 		require.Equal(t, uint64(2), (box.next(t)).Number)
-		require.True(t, b.release("B:2", lua.Entry("B:2", 10_000)), "a grant that raced the cancellation is passed on")
+		require.True(t, b.release("B:2", entry("B:2", 10_000)), "a grant that raced the cancellation is passed on")
 		require.Empty(t, b.inspect().Owner)
 	})
 }
@@ -369,11 +392,169 @@ func TestMinHoldLeavesTheRest(t *testing.T) {
 		require.Equal(t, lua.Ends, hint.Kind)
 		require.Equal(t, int64(50), hint.Lease)
 		require.Equal(t, "A:1:rest", b.inspect().Owner)
-		require.False(t, b.release("A:1", lua.Entry("A:1", 10_000)), "a late cancel does not end it")
+		require.False(t, b.release("A:1", entry("A:1", 10_000)), "a late cancel does not end it")
 		renewed, err := b.conn.Renew(t.Context(), []lua.Renewal{{Lock: b.lock, Owner: "A:1", Lease: 60_000}})
 		require.NoError(t, err)
 		require.Equal(t, []bool{false}, renewed, "a late renewal does not extend it")
 		require.Eventually(t, func() bool { return b.acquire("B:1", 10_000, lua.Again).Token > 0 }, 5*time.Second, time.Millisecond)
+	})
+}
+
+// An offer gives the lock to the head and queues behind it, in one step.
+func TestOfferPasses(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		b := newBench(t, s)
+		box := b.open("B")
+		first := b.share("A:1", lua.First)
+		b.share("D:1", lua.First) // its inbox was never opened
+		waiter := b.share("B:1", lua.First)
+		a := b.offer("A:1", "A:2", lua.First)
+		require.True(t, a.Queued)
+		require.Greater(t, a.Sequence, waiter.Sequence)
+		m := box.next(t)
+		require.Equal(t, lua.Grant, m.Kind)
+		require.Greater(t, m.Token, first.Token)
+		require.Equal(t, int64(block), m.Reserved)
+		require.Greater(t, a.Sequence, m.Token+m.Reserved, "what is reserved is nobody else's")
+		require.False(t, m.Others, "the queue was empty when it was granted")
+		state := b.inspect()
+		require.Equal(t, "B:1", state.Owner)
+		require.Equal(t, m.Token, state.Token)
+		require.Equal(t, []string{shared("A:2").Entry()}, state.Queue)
+
+		again := b.offer("A:1", "A:2", lua.First)
+		require.True(t, again.Gone, "a copy that comes late does nothing")
+		require.Equal(t, state.Queue, b.inspect().Queue)
+		require.Zero(t, b.share("A:2", lua.Again).Sequence, "who asks finds that it is queued")
+
+		b.share("C:1", lua.First)
+		abandoned := b.offer("B:1", "B:2", lua.Try)
+		require.False(t, abandoned.Queued, "who cannot hear does not queue")
+		require.Empty(t, b.inspect().Queue, "neither A nor C were alive")
+		require.Positive(t, abandoned.Token, "so it keeps the lock")
+	})
+}
+
+// With nobody there to take it, the offer makes the fresh id the owner, with further tokens.
+func TestOfferKeeps(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		b := newBench(t, s)
+		_, _, key := b.lock.Keys()
+		b.open("B")
+		first := b.share("A:1", lua.First)
+		require.Zero(t, first.Reserved, "an acquire of a free lock reserves nothing")
+		stray := b.acquire("A:1", 60_000, lua.Again)
+		require.Equal(t, first.Token, stray.Token)
+		kept := b.offer("A:1", "A:2", lua.First)
+		require.Greater(t, kept.Token, first.Token)
+		require.EqualValues(t, 5000, kept.Reserved)
+		require.Equal(t, kept.Owned, b.offer("A:1", "A:2", lua.First).Owned, "a repeated offer returns the same")
+		require.Equal(t, kept.Owned, b.share("A:2", lua.Again).Owned, "and so does a question")
+		stored, err := b.do("GET", key).AsInt64()
+		require.NoError(t, err)
+		require.Equal(t, kept.Token+kept.Reserved, stored)
+		state := b.inspect()
+		require.Equal(t, "A:2", state.Owner)
+		require.Equal(t, kept.Token, state.Token)
+		require.InDelta(t, 60_000, state.Ends, 1000)
+		require.False(t, b.release("A:1", ""), "the old id is over")
+
+		b.share("B:1", lua.First)
+		require.Equal(t, kept.Token, b.offer("A:1", "A:2", lua.First).Token, "a copy that comes late does not pass it on")
+		require.Equal(t, "A:2", b.inspect().Owner)
+		require.True(t, b.offer("A:8", "A:9", lua.First).Gone, "nor does one of an id that owns nothing")
+		require.Len(t, b.inspect().Queue, 1)
+	})
+}
+
+// Reserved tokens stay near the clock, however often they are reserved.
+func TestReservedTokensStayNearTheClock(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		b := newBench(t, s)
+		b.share("A:0", lua.First)
+		last := lua.Owned{}
+		for n := range 100 {
+			a := b.offer(fmt.Sprint("A:", n), fmt.Sprint("A:", n+1), lua.First)
+			require.Greater(t, a.Token, last.Token+last.Reserved)
+			last = a.Owned
+			now, err := b.do("TIME").AsIntSlice()
+			require.NoError(t, err)
+			require.Less(t, last.Token+last.Reserved, now[0]*1_000_000+now[1]+5000+101, "and one for each offer")
+		}
+	})
+}
+
+// Who queues first behind an owner that hands on inside its process tells it; the next ones need not, nor does anybody
+// tell an owner that does not hand on.
+func TestWantIsTold(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		b := newBench(t, s)
+		holder := b.open("A")
+		b.open("B")
+		b.share("A:1", lua.First)
+		b.share("B:1", lua.First)
+		b.expectNone("A")
+		require.False(t, b.release("B:1", shared("B:1").Entry()))
+		require.Positive(t, b.offer("A:1", "A:2", lua.First).Reserved)
+		b.share("B:2", lua.First)
+		require.Equal(t, lua.Message{Kind: lua.Want, Number: 2, Name: b.lock.Name()}, holder.next(t))
+		b.share("B:3", lua.First)
+		repeated := b.share("A:2", lua.Again)
+		require.True(t, repeated.Others)
+		require.True(t, b.release("A:2", ""))
+		m := b.inbox["B"].next(t)
+		require.Equal(t, uint64(2), m.Number)
+		require.True(t, m.Others)
+		b.expectNone("A")
+	})
+}
+
+// Many waits end in one script; what it has to look at is bounded.
+func TestLeave(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		b := newBench(t, s)
+		box := b.open("B")
+		_, queue, _ := b.lock.Keys()
+		leave := func(ids ...string) int {
+			batch := make([]lua.Departure, len(ids))
+			for i, id := range ids {
+				batch[i] = lua.Departure{Owner: id, Entry: shared(id).Entry(), Everywhere: id == "A:3"}
+			}
+			n, err := b.conn.Leave(t.Context(), b.lock, batch, 0)
+			require.NoError(t, err)
+			return n
+		}
+		b.share("A:1", lua.First)
+		for _, id := range []string{"A:2", "A:3", "B:1", "A:4"} {
+			b.share(id, lua.First)
+		}
+		require.NoError(t, b.do("RPUSH", queue, shared("A:3").Entry()).Error())
+		require.Equal(t, 3, leave("A:2", "A:3", "A:9"))
+		require.Equal(t, []string{shared("B:1").Entry(), shared("A:4").Entry()}, b.inspect().Queue)
+		require.Equal(t, 2, leave("A:1", "A:4"), "an owner, too")
+		require.Equal(t, uint64(1), box.next(t).Number)
+		require.Equal(t, "B:1", b.inspect().Owner)
+		require.Zero(t, b.inspect().Length)
+		require.Equal(t, 1, leave("A:1"), "the second time finds nothing")
+		require.Equal(t, "B:1", b.inspect().Owner)
+
+		for range 100 {
+			long := []string{"RPUSH", queue}
+			for range 1000 {
+				long = append(long, "x")
+			}
+			require.NoError(t, b.do(long...).Error())
+		}
+		many := make([]string, lua.LeaveBatch)
+		for i := range many {
+			many[i] = fmt.Sprint("A:", i)
+		}
+		require.Less(t, leave(many...), 10)
+		require.NoError(t, b.do("SET", queue, "foreign").Error())
+		require.Equal(t, 1, leave("B:1"))
+		n, err := b.do("EXISTS", b.lock.Name()).AsInt64()
+		require.NoError(t, err)
+		require.Zero(t, n, "the lock is given back although its queue cannot be read")
 	})
 }
 
@@ -398,7 +579,7 @@ func TestQueueIsBounded(t *testing.T) {
 		b.open("B")
 		b.acquire("A:1", 10_000, lua.First)
 		b.acquire("B:1", 10_000, lua.First)
-		a, err := b.conn.Acquire(t.Context(), b.lock, "B:2", 0, 1000, lua.First, 1)
+		a, err := b.conn.Acquire(t.Context(), b.lock, lua.Claim{Owner: "B:2", Lease: 1000, Longest: 1}, 0, lua.First)
 		require.NoError(t, err)
 		require.True(t, a.Full)
 		require.False(t, a.Queued)
@@ -424,14 +605,14 @@ func TestForeignDataIsUntouched(t *testing.T) {
 				kind, err := b.do("TYPE", b.lock.Name()).ToString()
 				require.NoError(t, err)
 				for _, mode := range []lua.Mode{lua.Try, lua.First, lua.Again} {
-					_, err = b.conn.Acquire(t.Context(), b.lock, "A:1", 0, 1000, mode, 10)
+					_, err = b.conn.Acquire(t.Context(), b.lock, lua.Claim{Owner: "A:1", Lease: 1000, Longest: 10}, 0, mode)
 					require.ErrorContains(t, err, "WRONGTYPE")
 				}
 				_, err = b.conn.Force(t.Context(), b.lock, 0)
 				require.ErrorContains(t, err, "WRONGTYPE")
 				_, err = b.conn.Inspect(t.Context(), b.lock, 10)
 				require.ErrorContains(t, err, "WRONGTYPE")
-				owned, err := b.conn.Release(t.Context(), b.lock, "A:1", lua.Entry("A:1", 1), 0, 0)
+				owned, err := b.conn.Release(t.Context(), b.lock, "A:1", entry("A:1", 1), 0, 0)
 				require.False(t, owned)
 				if err != nil {
 					require.ErrorContains(t, err, "WRONGTYPE")
@@ -458,9 +639,9 @@ func TestForeignDataIsUntouched(t *testing.T) {
 			_, queue, _ := b.lock.Keys()
 			b.acquire("A:1", 1000, lua.First)
 			require.NoError(t, b.do("SET", queue, "x").Error())
-			_, err := b.conn.Acquire(t.Context(), b.lock, "A:2", 0, 1000, lua.First, 10)
+			_, err := b.conn.Acquire(t.Context(), b.lock, lua.Claim{Owner: "A:2", Lease: 1000, Longest: 10}, 0, lua.First)
 			require.ErrorContains(t, err, "WRONGTYPE")
-			require.True(t, b.release("A:1", lua.Entry("A:1", 1000)), "release still works")
+			require.True(t, b.release("A:1", entry("A:1", 1000)), "release still works")
 		})
 	})
 }
@@ -477,7 +658,7 @@ func TestRedissonHolderExcludes(t *testing.T) {
 		require.True(t, a.Queued)
 		require.InDelta(t, 30_000, a.Ends, 1000)
 		require.Equal(t, java, b.inspect().Owner)
-		require.False(t, b.release("A:1", lua.Entry("A:1", 1000)))
+		require.False(t, b.release("A:1", entry("A:1", 1000)))
 		require.Equal(t, map[string]string{java: "2"}, asMap(t, b.do("HGETALL", b.lock.Name())))
 	})
 }
@@ -487,6 +668,7 @@ func TestQueueAgainstModel(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
 		clients := []string{"A", "B", "C"}
+		_, _, token := b.lock.Keys()
 		for _, c := range clients {
 			b.open(c)
 		}
@@ -507,7 +689,7 @@ func TestQueueAgainstModel(t *testing.T) {
 			r.Repeat(map[string]func(*rapid.T){
 				"acquire": func(r *rapid.T) {
 					who := id.Draw(r, "id")
-					a := b.acquire(who, 60_000, lua.Again)
+					a := b.share(who, lua.Again)
 					switch owner {
 					case who:
 						require.Positive(r, a.Token)
@@ -519,16 +701,49 @@ func TestQueueAgainstModel(t *testing.T) {
 						require.Equal(r, slices.Contains(queue, who), a.Sequence == 0)
 						if a.Sequence != 0 {
 							require.Greater(r, a.Sequence, last)
-							last = a.Sequence
 							queue = append(queue, who)
 						}
 					}
 				},
 				"release": func(r *rapid.T) {
 					who := id.Draw(r, "id")
-					require.Equal(r, owner == who, b.release(who, lua.Entry(who, 60_000)))
+					require.Equal(r, owner == who, b.release(who, shared(who).Entry()))
 					queue = slices.DeleteFunc(queue, func(q string) bool { return q == who })
 					if owner == who {
+						grant()
+					}
+				},
+				"offer": func(r *rapid.T) {
+					old, fresh := id.Draw(r, "id"), id.Draw(r, "fresh")
+					if old == fresh || slices.Contains(queue, fresh) {
+						r.Skip("a fresh id is not queued")
+					}
+					a := b.offer(old, fresh, lua.First)
+					switch {
+					case owner == fresh:
+						require.Positive(r, a.Token, "a repeat")
+					case owner != old:
+						require.True(r, a.Gone)
+					case len(queue) == 0:
+						owner = fresh
+						require.Greater(r, a.Token, last)
+					default:
+						grant()
+						require.Greater(r, a.Sequence, last)
+						queue = append(queue, fresh)
+					}
+				},
+				"leave": func(r *rapid.T) {
+					ids := rapid.SliceOfNDistinct(id, 1, 5, rapid.ID[string]).Draw(r, "ids")
+					batch := make([]lua.Departure, len(ids))
+					for i, who := range ids {
+						batch[i] = lua.Departure{Owner: who, Entry: shared(who).Entry(), Everywhere: i%2 == 0}
+					}
+					n, err := b.conn.Leave(t.Context(), b.lock, batch, 0)
+					require.NoError(r, err)
+					require.Len(r, ids, n)
+					queue = slices.DeleteFunc(queue, func(q string) bool { return slices.Contains(ids, q) })
+					if slices.Contains(ids, owner) {
 						grant()
 					}
 				},
@@ -551,9 +766,9 @@ func TestQueueAgainstModel(t *testing.T) {
 					require.Equal(r, append([]string{}, queue...), entries)
 					if owner != "" && owner != before {
 						require.Greater(r, state.Token, last)
-						last = state.Token
 					}
 					before = owner
+					last, _ = b.do("GET", token).AsInt64() // with what is reserved; 0 before the first
 				},
 			})
 			for _, c := range clients { // grants pile up; nobody reads them here
@@ -585,7 +800,11 @@ func TestNames(t *testing.T) {
 
 func TestMessages(t *testing.T) {
 	for text, want := range map[string]lua.Message{
-		"1 g 7 1700000000000001 1700000000000000 2000 a b": {Kind: lua.Grant, Number: 7, Token: 1700000000000001, Now: 1700000000000000, Lease: 2000, Name: "a b"},
+		"1 g 7 1700000000000001 32 1 1700000000000000 2000 a b": {
+			Kind: lua.Grant, Number: 7, Owned: lua.Owned{Token: 1700000000000001, Reserved: 32, Others: true},
+			Now: 1700000000000000, Lease: 2000, Name: "a b",
+		},
+		"1 w 7 a b":     {Kind: lua.Want, Number: 7, Name: "a b"},
 		"1 f 7 a b":     {Kind: lua.Forced, Number: 7, Name: "a b"},
 		"1 l 7 50 a":    {Kind: lua.Ends, Number: 7, Lease: 50, Name: "a"},
 		"1 p 9":         {Kind: lua.Ping, Number: 9},

@@ -13,6 +13,7 @@ const (
 	Unknown Kind = 0   // a later version's: ask again
 	Grant   Kind = 'g' // the waiter owns the lock
 	Forced  Kind = 'f' // the hold was taken away
+	Want    Kind = 'w' // others wait: said to an owner that hands on inside its process, when the queue was empty before
 	Ends    Kind = 'l' // the holder's lease ends sooner than the waiter was told
 	Ping    Kind = 'p' // a health check
 )
@@ -21,13 +22,20 @@ const (
 type Message struct {
 	Kind   Kind
 	Number uint64 // of the tenure it is for, or of the ping
-	Token  int64  // Grant
+	Owned         // Grant
 	Now    int64  // Grant: the server's clock in microseconds when it was written
 	Lease  int64  // Grant: the lease until the first renewal; Ends: the time left, both in ms
 	Name   string // the lock's key
 }
 
-// ParseMessage reads what grant.lua and force.lua publish. What it cannot read is Unknown.
+// Owned is what an owner is told, in a reply or in a grant.
+type Owned struct {
+	Token    int64 // the fencing token
+	Reserved int64 // so many tokens after it are the owner's, too
+	Others   bool  // somebody waits; said only with Reserved
+}
+
+// ParseMessage reads what the scripts publish. What it cannot read is Unknown.
 func ParseMessage(text string) (m Message) {
 	fields := strings.SplitN(text, " ", 3)
 	if len(fields) != 3 || fields[0] != Version || len(fields[1]) != 1 {
@@ -37,15 +45,15 @@ func ParseMessage(text string) (m Message) {
 	var count int
 	switch kind {
 	case Grant:
-		count = 4
+		count = 6
 	case Ends:
 		count = 2
-	case Forced, Ping:
+	case Forced, Want, Ping:
 		count = 1
 	default:
 		return Message{}
 	}
-	var numbers [4]int64
+	var numbers [6]int64
 	rest := fields[2]
 	for i := range count {
 		text, after, found := strings.Cut(rest, " ")
@@ -58,7 +66,8 @@ func ParseMessage(text string) (m Message) {
 	m = Message{Kind: kind, Number: uint64(numbers[0]), Name: rest}
 	switch kind {
 	case Grant:
-		m.Token, m.Now, m.Lease = numbers[1], numbers[2], numbers[3]
+		m.Owned = Owned{Token: numbers[1], Reserved: numbers[2], Others: numbers[3] != 0}
+		m.Now, m.Lease = numbers[4], numbers[5]
 	case Ends:
 		m.Lease = numbers[1]
 	}

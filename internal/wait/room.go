@@ -13,8 +13,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/semaphore"
-
 	"github.com/latchkey-go/latchkey/internal/lua"
 )
 
@@ -48,10 +46,14 @@ type Server interface {
 	// Acquire sends one acquire. When ctx ends before the answer, it returns at once; a Leave that is sent after that
 	// runs after it in Redis, unless the connection is lost in between.
 	Acquire(ctx context.Context, w *Waiter, mode lua.Mode) (lua.Acquired, error)
-	// Leave sends one release of the waiter's id with its queue entry.
-	Leave(w *Waiter) error
-	// Forget is told that nothing of the waiter is left in Redis.
+	// Leave ends waits in Redis in one step, with what they own and where they are queued, and returns how many from the
+	// first were ended.
+	Leave(ws []*Waiter) (int, error)
+	// Forget is told that nothing of the waiter is left in Redis. It must not block.
 	Forget(w *Waiter)
+	// Parted is told that whoever called Acquire for w has given up. It reports whether somebody else goes on with w, by
+	// calling Acquire for it, which happens only when w is inheritable.
+	Parted(w *Waiter, inheritable bool) bool
 	// Inbox returns when grants for this client's waiters would arrive; Listening reports whether that is now.
 	Inbox(ctx context.Context) error
 	Listening() bool
@@ -68,9 +70,7 @@ type Room struct {
 	poll    time.Duration
 	closing context.Context
 
-	// Turn admits one goroutine at a time, first come first served: for primitives of which one delegate a process queues.
-	Turn *semaphore.Weighted
-	// Inside counts the goroutines that wait or may: in Acquire and before Turn.
+	// Inside counts the goroutines that wait or may.
 	Inside atomic.Int64
 
 	mu       sync.Mutex
@@ -79,13 +79,17 @@ type Room struct {
 	rounding int       // rounds of re-checks that run
 	timer    *time.Timer
 	due      time.Time // of the timer; zero when it is not set
+
+	departures []*departure
+	departing  bool          // depart runs
+	departed   chan struct{} // capacity 1: another departure
 }
 
 // NewRoom returns an empty room. Its waiters ask again at least every poll, which is at most [ShortLease]: a process that
 // asked before a grant by message then asks again before it ends, hears when it ends, and asks at that moment. closing
 // ends with the client; its cause is what waiters get.
 func NewRoom(closing context.Context, server Server, poll time.Duration) *Room {
-	return &Room{server: server, poll: min(poll, ShortLease), closing: closing, Turn: semaphore.NewWeighted(1)}
+	return &Room{server: server, poll: min(poll, ShortLease), closing: closing, departed: make(chan struct{}, 1)}
 }
 
 type state uint8
@@ -98,7 +102,7 @@ const (
 
 // Grant is ownership, as it was learnt.
 type Grant struct {
-	Token  int64
+	lua.Owned
 	Moment time.Time // not later than the moment Redis wrote it
 	Short  bool      // the lease is [ShortLease] at most until it is renewed
 }
@@ -113,11 +117,14 @@ type Waiter struct {
 	Number uint64
 	Owner  string
 	Lease  time.Duration
+	Block  int   // tokens to reserve with a grant
+	Offers bool  // its first command is not an acquire but an offer, which may take what an acquire would not
 	Grant  Grant // set by Acquire
 
 	// guarded by the room's mutex
 	state    state
 	place    *list.Element // in the room's list, while it is queued
+	begun    bool          // an acquire of it has been sent
 	entered  bool          // it has been queued
 	asking   int           // acquires that are unanswered
 	again    bool          // a re-check fell due meanwhile
@@ -129,17 +136,10 @@ type Waiter struct {
 	told     bool          // the outcome is there, and Acquire has not taken it
 	outcome  outcome
 	ready    chan struct{} // capacity 1: wakes Acquire, if it sleeps
-	token    int64
 	sequence int64
-	asked    time.Time // when the acquire was sent whose reply said
-	clock    int64     // that the server's clock was this, in µs; 0: not known
-	early    message   // a grant that arrived before the reply which dates it
-}
-
-// message is a grant as it was published.
-type message struct {
-	token, now int64
-	lease      time.Duration
+	asked    time.Time   // when the acquire was sent whose reply said
+	clock    int64       // that the server's clock was this, in µs; 0: not known
+	early    lua.Message // a grant that arrived before the reply which dates it
 }
 
 // Sequence is the place in the queue from which this waiter was granted: greater than that of all before it, and 0 when
@@ -147,26 +147,45 @@ type message struct {
 func (w *Waiter) Sequence() int64 { return w.sequence }
 
 // Acquire returns nil when w owns the lock, as w.Grant says, or an error after which nothing of it stays in Redis. With
-// try it makes one attempt and never queues. It keeps little on the stack, which is most of what an idle waiter costs.
+// try it makes one attempt and never queues. It is called again for a w that was inherited. It keeps little on the stack,
+// which is most of what an idle waiter costs.
 func (r *Room) Acquire(ctx context.Context, w *Waiter, try bool) error {
-	mode := lua.First
 	for {
 		if ctx.Err() != nil { // rather than send what would have to be cancelled
-			r.abandon(w)
+			r.part(ctx, w)
 			return context.Cause(ctx)
 		}
+		r.mu.Lock()
+		if w.state != waiting { // it was settled before it was inherited
+			err := w.outcome.err
+			r.mu.Unlock()
+			if err != nil {
+				r.part(ctx, w)
+			}
+			return err
+		}
+		mode := lua.First
+		if w.begun {
+			mode = lua.Again
+		}
+		w.begun, w.unheard = true, nil
+		w.asking++
+		r.mu.Unlock()
 		if try || !r.server.Listening() {
 			mode = lua.Try // nobody may queue whom no grant would reach
 		}
-		r.mu.Lock()
-		w.asking++
-		r.mu.Unlock()
 		r.ask(ctx, w, mode)
 		r.sleep(ctx, w)
 		if done, err := r.awake(ctx, w, try); done {
 			return err
 		}
-		mode = lua.Again
+	}
+}
+
+// part ends the wait from the caller's side: somebody else takes w over, or it is abandoned.
+func (r *Room) part(ctx context.Context, w *Waiter) {
+	if !r.server.Parted(w, ctx.Err() != nil && r.closing.Err() == nil) {
+		r.Abandon(w)
 	}
 }
 
@@ -228,7 +247,7 @@ func (r *Room) awake(ctx context.Context, w *Waiter, try bool) (done bool, err e
 		err = context.Cause(ctx)
 	}
 	if err != nil {
-		r.abandon(w)
+		r.part(ctx, w)
 	}
 	return err != nil, err
 }
@@ -343,7 +362,7 @@ func (r *Room) waits(w *Waiter, q question, reply lua.Acquired, err error) (agai
 			r.arm(0)
 		}
 		w.sequence = 0 // it may have lost its place in between
-		r.grant(w, Grant{Token: reply.Token, Moment: q.sent})
+		r.grant(w, Grant{Owned: reply.Owned, Moment: q.sent})
 	case reply.Full:
 		r.finish(w, outcome{err: ErrFull})
 	case !reply.Queued:
@@ -366,7 +385,7 @@ func (r *Room) waits(w *Waiter, q question, reply lua.Acquired, err error) (agai
 			w.again = false
 			return true
 		}
-		if w.early.token > 0 {
+		if w.early.Token > 0 {
 			r.learn(w, w.early)
 			return false
 		}
@@ -375,7 +394,6 @@ func (r *Room) waits(w *Waiter, q question, reply lua.Acquired, err error) (agai
 }
 
 func (r *Room) grant(w *Waiter, g Grant) {
-	w.token = g.Token
 	w.again = false
 	r.settle(w, granted)
 	w.Grant = g
@@ -396,151 +414,38 @@ func (r *Room) settle(w *Waiter, s state) {
 	}
 }
 
-// Granted takes a grant message: the waiter owned the lock from when the server's clock was now (in µs), for lease. It
-// reports false when the grant is for nobody, and must be released: the tenure is over.
-func (r *Room) Granted(w *Waiter, token, now int64, lease time.Duration) bool {
+// Granted takes a grant message. It reports false when the grant is for nobody, and must be released: the tenure is over.
+func (r *Room) Granted(w *Waiter, m lua.Message) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch w.state {
 	case granted:
-		return token <= w.token // the same grant again or one before it; else one for an entry that a stray copy left behind
+		return m.Token <= w.Grant.Token // the same grant again or one before it; else one for an entry that a stray copy left behind
 	case ended:
 		return w.leave || w.asking > 0 // the cancel that follows gives it back
 	}
-	r.learn(w, message{token, now, lease})
+	r.learn(w, m)
 	return true
 }
 
 // learn makes a grant message a grant, or sees to its confirmation. Trust counts from the moment the grant was written.
 // The reply that queued the waiter carries the same clock, so that moment is known without trusting the client's clock
 // or the time the message took.
-func (r *Room) learn(w *Waiter, m message) {
+func (r *Room) learn(w *Waiter, m lua.Message) {
 	if w.clock == 0 && w.asking > 0 && !w.again {
 		w.early = m // published after, read before
 		return
 	}
-	w.early = message{}
+	w.early = lua.Message{}
 	arrival := time.Now()
-	moment := w.asked.Add(time.Duration(m.now-w.clock) * time.Microsecond)
+	moment := w.asked.Add(time.Duration(m.Now-w.clock) * time.Microsecond)
 	ahead := moment.Sub(arrival) // the clocks disagree: this machine may have been suspended, or the server is another one
 	if ahead > 0 {
 		moment = arrival
 	}
-	if w.clock == 0 || ahead > 10*time.Millisecond || m.now < w.clock || arrival.Sub(w.asked) > time.Minute || arrival.Sub(moment) > m.lease/2 {
+	if w.clock == 0 || ahead > 10*time.Millisecond || m.Now < w.clock || arrival.Sub(w.asked) > time.Minute || 2*arrival.Sub(moment) > time.Duration(m.Lease)*time.Millisecond {
 		r.recheckNow(w) // it may have expired already, or soon will: confirm first
 		return
 	}
-	r.grant(w, Grant{Token: m.token, Moment: moment, Short: true})
-}
-
-// abandon ends the wait of w from the caller's side. A grant that raced it is given back.
-func (r *Room) abandon(w *Waiter) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	nothing := w.state != granted && !w.entered && !w.stray && !w.aborted // every acquire was answered, with a no
-	w.again = false
-	r.settle(w, ended)
-	switch {
-	case w.asking > 0:
-		w.leave = true
-	case nothing:
-		r.server.Forget(w)
-	default:
-		r.cancel(w)
-	}
-}
-
-// cancel removes in one step what w may own and where it may be queued. It is called once, when no acquire is unanswered.
-func (r *Room) cancel(w *Waiter) {
-	r.server.Go(func() { r.Leave(w) })
-}
-
-// Leave cancels w until that was answered, for as long as an entry of it could matter. While an acquire of the id got no
-// answer, a late copy can still arrive after the cancel and take the lock for nobody; so the cancel is repeated at
-// growing intervals, and such a copy costs at most about as much time as it was late. An acquire whose answer was only not
-// waited for is ahead of the cancel on their connection; that the connection broke just then is covered for a second.
-func (r *Room) Leave(w *Waiter) {
-	r.mu.Lock()
-	var repeat time.Duration // for how long after the first answer
-	if w.aborted {
-		repeat = time.Second
-	}
-	if w.stray {
-		repeat = min(2*w.Lease, queueTTL)
-	}
-	r.mu.Unlock()
-	useless := time.Now().Add(max(queueTTL, w.Lease)) // by then Redis has forgotten it
-	var answered time.Time
-	for pause := 50 * time.Millisecond; time.Now().Before(useless); {
-		err := r.server.Leave(w)
-		if err != nil && !lua.Passing(err) {
-			break // it will not be different next time
-		}
-		if err != nil {
-			r.server.Failed(err)
-			if r.server.Up(r.closing) != nil {
-				break
-			}
-			continue
-		}
-		if answered.IsZero() {
-			answered = time.Now()
-		}
-		if time.Since(answered)+pause > repeat || Sleep(r.closing, pause) != nil {
-			break
-		}
-		pause *= 2
-	}
-	r.server.Forget(w)
-}
-
-// Settled reports whether no acquire of w is unanswered: only then may its release be sent (rule 2).
-func (r *Room) Settled(w *Waiter) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return w.asking == 0
-}
-
-// Settle returns when that is so, or with the cause when ctx ends.
-func (r *Room) Settle(ctx context.Context, w *Waiter) error {
-	r.mu.Lock()
-	if w.asking == 0 {
-		r.mu.Unlock()
-		return nil
-	}
-	if w.settled == nil {
-		w.settled = make(chan struct{})
-	}
-	settled := w.settled
-	r.mu.Unlock()
-	select {
-	case <-settled:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-// Retire is told that a grant is over and nothing more will be sent for it. With cancel, or when an acquire of it is
-// unanswered or may still arrive, it is cancelled, and forgotten after that; Retire reports whether that is so.
-func (r *Room) Retire(w *Waiter, cancel bool) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	w.state = ended
-	switch {
-	case w.asking > 0:
-		w.leave = true
-	case cancel || w.stray:
-		r.cancel(w)
-	default:
-		return false
-	}
-	return true
-}
-
-// Stray reports whether an acquire of w got no answer, so that it may be queued more than once.
-func (r *Room) Stray(w *Waiter) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return w.stray
+	r.grant(w, Grant{Owned: m.Owned, Moment: moment, Short: true})
 }

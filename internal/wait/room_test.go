@@ -143,7 +143,16 @@ func (c *client) Acquire(ctx context.Context, w *wait.Waiter, mode lua.Mode) (lu
 	}
 }
 
-func (c *client) Leave(w *wait.Waiter) error { return c.release(w) }
+func (c *client) Parted(*wait.Waiter, bool) bool { return false }
+
+func (c *client) Leave(ws []*wait.Waiter) (int, error) {
+	for i, w := range ws {
+		if err := c.release(w); err != nil {
+			return i, err
+		}
+	}
+	return len(ws), nil
+}
 
 // release sends a release once. It may be lost on either way.
 func (c *client) release(w *wait.Waiter) error {
@@ -182,7 +191,7 @@ func (r *redis) acquire(e *entry, mode lua.Mode) lua.Acquired {
 	now := time.Now().UnixMicro()
 	own := func() lua.Acquired {
 		r.until = time.Now().Add(e.waiter.Lease)
-		return lua.Acquired{Token: r.owned}
+		return lua.Acquired{Owned: lua.Owned{Token: r.owned}}
 	}
 	if r.owner != nil && r.owner.waiter == e.waiter {
 		return own()
@@ -234,18 +243,23 @@ func (r *redis) grant(self *wait.Waiter) {
 		r.owned = r.token
 		lease := min(e.waiter.Lease, wait.ShortLease)
 		r.until = time.Now().Add(lease)
-		token, now := r.token, time.Now().UnixMicro()
+		message := granted(r.token, lease)
 		go func() {
 			r.trip()
 			e.client.mu.Lock()
 			same := e.client.epoch == epoch
 			e.client.mu.Unlock()
-			if same && !e.client.room.Granted(e.waiter, token, now, lease) {
+			if same && !e.client.room.Granted(e.waiter, message) {
 				_ = e.client.release(e.waiter) // a loss costs the lease
 			}
 		}()
 		return
 	}
+}
+
+// granted is the message of a grant that is written now.
+func granted(token int64, lease time.Duration) lua.Message {
+	return lua.Message{Kind: lua.Grant, Owned: lua.Owned{Token: token}, Now: time.Now().UnixMicro(), Lease: lease.Milliseconds()}
 }
 
 // disconnect loses the subscription and everything under way to it, for a while.
@@ -443,12 +457,12 @@ func TestGrantRacesCancellation(t *testing.T) {
 			r.token++
 			r.owned = r.token
 			r.until = time.Now().Add(wait.ShortLease)
-			w, token, now := r.owner.waiter, r.token, time.Now().UnixMicro()
+			w, message := r.owner.waiter, granted(r.token, wait.ShortLease)
 			r.mu.Unlock()
 			if n%2 == 0 {
 				cancel()
 			}
-			if !c.room.Granted(w, token, now, wait.ShortLease) { // it had gone already
+			if !c.room.Granted(w, message) { // it had gone already
 				require.NoError(t, c.release(w))
 			}
 			cancel()

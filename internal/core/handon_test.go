@@ -1,0 +1,446 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey/internal/core"
+	"github.com/latchkey-go/latchkey/internal/redistest"
+)
+
+// crowd is goroutines of one client that lock and unlock one after the other, and check that they are alone.
+type crowd struct {
+	inside atomic.Int64
+	last   atomic.Int64 // token
+	turns  atomic.Int64
+	lost   atomic.Int64
+	stop   context.CancelFunc
+	wg     sync.WaitGroup
+}
+
+// enter is a visit while the lock is held; it reports whether the lock was lost meanwhile.
+func (c *crowd) enter(t testing.TB, h *core.Hold) {
+	inside := c.inside.Add(1)
+	if h.Held() && inside != 1 {
+		t.Errorf("%d inside", inside)
+	}
+	if last := c.last.Swap(h.Token()); h.Token() <= last {
+		t.Errorf("token %d after %d", h.Token(), last)
+	}
+	c.turns.Add(1)
+	c.inside.Add(-1)
+}
+
+func (c *crowd) run(t testing.TB, l *core.Lock, goroutines int) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	before := c.stop
+	c.stop = func() {
+		cancel()
+		if before != nil {
+			before()
+		}
+	}
+	for range goroutines {
+		c.wg.Go(func() {
+			for {
+				h, err := l.Lock(ctx)
+				if err != nil {
+					if !errors.Is(err, context.Canceled) {
+						t.Error(err)
+					}
+					return
+				}
+				c.enter(t, h)
+				if err := h.Unlock(context.Background()); errors.Is(err, core.ErrLost) {
+					c.lost.Add(1)
+				} else if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	t.Cleanup(c.end)
+}
+
+func (c *crowd) end() {
+	c.stop()
+	c.wg.Wait()
+}
+
+// more waits until a number of further turns were taken.
+func (c *crowd) more(t testing.TB, n int64) {
+	t.Helper()
+	until := c.turns.Load() + n
+	require.Eventually(t, func() bool { return c.turns.Load() >= until }, long, 100*time.Microsecond)
+}
+
+func isOffer(request string) bool {
+	return strings.HasPrefix(request, "*16\r\n") && strings.Contains(request, "EVAL") // three keys and ten arguments
+}
+
+func evals(t testing.TB, c rueidis.Client) (n int64) {
+	t.Helper()
+	info, err := do(t, c, "INFO", "commandstats").ToString()
+	require.NoError(t, err)
+	for line := range strings.Lines(info) {
+		for _, command := range []string{"cmdstat_eval:calls=", "cmdstat_evalsha:calls="} {
+			if calls, ok := strings.CutPrefix(line, command); ok {
+				calls, _, _ = strings.Cut(calls, ",")
+				n += number(t, calls)
+			}
+		}
+	}
+	return n
+}
+
+// Goroutines of one process pass the lock on without commands, apart from an offer for every 5000 tokens or 20 ms.
+func TestHandOnInside(t *testing.T) {
+	s := redistest.NewProcess(t)
+	plain := s.Client(t)
+	l := newLock(t, open(t, s.Option()), "a", true)
+	var c crowd
+	c.run(t, l, 64)
+	c.more(t, 1000)
+	turns, sent, began := c.turns.Load(), evals(t, plain), time.Now()
+	c.more(t, 20_000)
+	turns, sent = c.turns.Load()-turns, evals(t, plain)-sent
+	offers := turns/core.MaxBudgetHolds + time.Since(began).Milliseconds()/20
+	t.Logf("%d turns, %d commands", turns, sent)
+	require.LessOrEqual(t, sent, 2*offers+2)
+	c.end()
+	clean(t, plain)
+}
+
+// Another process that waits gets its turn: it says so, and should that be lost, it is offered the lock after a while.
+func TestOthersGetTheirTurn(t *testing.T) {
+	for name, deaf := range map[string]bool{"want is heard": false, "want is lost": true} {
+		t.Run(name, func(t *testing.T) {
+			s := redistest.New(t)
+			p := redistest.NewProxy(t, s)
+			subscriptions, err := rueidis.NewClient(p.Option())
+			require.NoError(t, err)
+			defer subscriptions.Close()
+			sharing, err := core.Wrap(s.Client(t), subscriptions, core.DefaultClientOptions())
+			require.NoError(t, err)
+			defer closeNow(sharing)
+			require.NoError(t, sharing.Check(t.Context()))
+			other := newLock(t, open(t, s.Option()), "a", true)
+			const span = 20 * time.Millisecond
+			var c crowd
+			c.run(t, newLock(t, sharing, "a", true, core.WithBudget(core.MaxBudgetHolds, span)), 4)
+			c.more(t, 100)
+			p.Silence(deaf)
+			longest := time.Duration(0)
+			for range 10 {
+				began := time.Now()
+				h := mustLock(t, other)
+				longest = max(longest, time.Since(began))
+				c.enter(t, h)
+				require.NoError(t, h.Unlock(t.Context()))
+				if deaf {
+					break // granted by a message that it does not hear, it has to ask
+				}
+				c.more(t, 10)
+			}
+			t.Logf("longest wait of the other process: %v", longest)
+			require.Less(t, longest, 4*span+50*time.Millisecond)
+			p.Silence(false)
+			c.end()
+			clean(t, s.Client(t))
+		})
+	}
+}
+
+// However a message, a reply or a copy of an offer goes astray, nobody is inside together with somebody else, and everybody
+// gets further turns.
+func TestOfferGoesAstray(t *testing.T) {
+	for name, verdict := range map[string]redistest.Verdict{
+		"reply lost": redistest.LoseReply, "request lost": redistest.LoseRequest, "copy arrives late": redistest.Keep, "slow": redistest.Delay,
+	} {
+		for kind, elsewhere := range map[string]int{"kept": 0, "passed": 2} {
+			t.Run(name+"/"+kind, func(t *testing.T) {
+				s := redistest.New(t)
+				p := redistest.NewProxy(t, s)
+				var c crowd
+				c.run(t, newLock(t, open(t, p.Option()), "a", true), 4)
+				if elsewhere > 0 {
+					c.run(t, newLock(t, open(t, s.Option()), "a", true), elsewhere)
+				}
+				for range 5 {
+					c.more(t, 100)
+					judge, n := redistest.Once(verdict, isOffer)
+					p.Judge(judge)
+					require.Eventually(t, func() bool { return n.Load() == 1 }, long, time.Millisecond)
+					if verdict == redistest.Keep {
+						c.more(t, 1000) // long after its repetition was answered
+					}
+					p.Deliver()
+					c.more(t, 100)
+				}
+				c.end()
+				require.Zero(t, c.lost.Load())
+				clean(t, s.Client(t))
+			})
+		}
+	}
+}
+
+// A copy of an offer that arrives while a goroutine holds, and another process waits, must not give the lock away.
+func TestLateCopyOfOfferWhileHeld(t *testing.T) {
+	s := redistest.New(t)
+	p := redistest.NewProxy(t, s)
+	l := newLock(t, open(t, p.Option()), "a", true)
+	judge, kept := redistest.Once(redistest.Keep, isOffer)
+	p.Judge(judge)
+	first := mustLock(t, l)
+	second := lockLater(t, l)
+	inLine(t, 1)
+	third := lockLater(t, l)
+	inLine(t, 2)
+	require.NoError(t, first.Unlock(t.Context()))
+	h := second.wait(t)
+	require.EqualValues(t, 1, kept.Load())
+	other := newLock(t, open(t, s.Option()), "a", true)
+	next := lockLater(t, other)
+	queued(t, other, 1)
+	p.Deliver()
+	state, err := other.Inspect(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 1, state.Waiting, "it still waits")
+	require.LessOrEqual(t, state.Token, h.Token())
+	require.True(t, h.Held())
+	require.NoError(t, h.Unlock(t.Context()))
+	require.NoError(t, third.wait(t).Unlock(t.Context()))
+	require.NoError(t, next.wait(t).Unlock(t.Context()))
+	clean(t, s.Client(t))
+}
+
+// A goroutine that gives up while its offer is unanswered returns at once, and the next one goes on with the offer. With
+// nobody there, both ids are ended.
+func TestOfferCancelled(t *testing.T) {
+	for name, verdict := range map[string]redistest.Verdict{"delayed": redistest.Delay, "lost": redistest.LoseRequest} {
+		for kind, heirs := range map[string]int{"inherited": 1, "alone": 0} {
+			t.Run(name+"/"+kind, func(t *testing.T) {
+				s := redistest.New(t)
+				p := redistest.NewProxy(t, s)
+				l := newLock(t, open(t, p.Option()), "a", true)
+				judge, n := redistest.Once(verdict, isOffer)
+				p.Judge(judge)
+				first := mustLock(t, l)
+				offering := lockLater(t, l)
+				inLine(t, 1)
+				var heir *attempt
+				for range heirs {
+					heir = lockLater(t, l)
+					inLine(t, 2)
+				}
+				require.NoError(t, first.Unlock(t.Context()))
+				require.Eventually(t, func() bool { return n.Load() == 1 }, long, 100*time.Microsecond)
+				began := time.Now()
+				offering.cancel()
+				<-offering.ended
+				require.Less(t, time.Since(began), 500*time.Millisecond)
+				p.Deliver()
+				if offering.err == nil { // the repetition was faster
+					require.NoError(t, offering.hold.Unlock(t.Context()))
+				}
+				if heir != nil {
+					h := heir.wait(t)
+					require.Greater(t, h.Token(), first.Token())
+					require.NoError(t, h.Unlock(t.Context()))
+				}
+				began = time.Now()
+				h := mustLock(t, newLock(t, open(t, s.Option()), "a", true))
+				require.Less(t, time.Since(began), core.DefaultLease/4, "nothing stays taken for nobody")
+				require.NoError(t, h.Unlock(t.Context()))
+				clean(t, s.Client(t))
+			})
+		}
+	}
+}
+
+// A delegate that gives up leaves its place in the queue to the next goroutine of its process.
+func TestPlaceIsInherited(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		a, b := newLock(t, open(t, s.Option()), "a", true), newLock(t, open(t, s.Option()), "a", true)
+		watch := newLock(t, open(t, s.Option()), "a", true)
+		held := mustLock(t, watch)
+		delegate := lockLater(t, a)
+		queued(t, watch, 1)
+		heir := lockLater(t, a)
+		inLine(t, 1)
+		later := lockLater(t, b)
+		queued(t, watch, 2)
+		delegate.cancel()
+		<-delegate.ended
+		require.ErrorIs(t, delegate.err, context.Canceled)
+		queued(t, watch, 2)
+		require.NoError(t, held.Unlock(t.Context()))
+		h := heir.wait(t)
+		require.NoError(t, h.Unlock(t.Context()))
+		last := later.wait(t)
+		require.Greater(t, last.Token(), h.Token())
+		require.NoError(t, last.Unlock(t.Context()))
+		clean(t, s.Client(t))
+	})
+}
+
+// ForceUnlock, or a loss that is found out, ends the hold and the handing on at once: the next goroutine competes again.
+func TestLossEndsTheHandingOn(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		plain := s.Client(t)
+		c := open(t, s.Option(), lease(500*time.Millisecond))
+		l := newLock(t, c, "a", true)
+		other := newLock(t, open(t, s.Option()), "a", true)
+		for name, lose := range map[string]func(){
+			"forced":  func() { _, err := other.Force(t.Context()); require.NoError(t, err) },
+			"deleted": func() { do(t, plain, "DEL", "a") },
+		} {
+			t.Run(name, func(t *testing.T) {
+				first := mustLock(t, l)
+				second := lockLater(t, l)
+				inLine(t, 1)
+				third := lockLater(t, l)
+				inLine(t, 2)
+				require.NoError(t, first.Unlock(t.Context()))
+				h := second.wait(t)
+				lose()
+				<-h.Context().Done()
+				require.ErrorIs(t, context.Cause(h.Context()), core.ErrLost)
+				next := third.wait(t) // although h is never unlocked
+				require.Greater(t, next.Token(), h.Token())
+				require.True(t, next.Held())
+				require.ErrorIs(t, h.Unlock(t.Context()), core.ErrLost)
+				require.True(t, next.Held())
+				require.NoError(t, next.Unlock(t.Context()))
+				clean(t, plain)
+			})
+		}
+	})
+}
+
+// What is lost between two holds is found out by the next offer, and costs nobody his turn.
+func TestLostBetweenHolds(t *testing.T) {
+	s := redistest.New(t)
+	plain := s.Client(t)
+	var c crowd
+	c.run(t, newLock(t, open(t, s.Option()), "a", true), 4)
+	for range 20 {
+		c.more(t, 100)
+		do(t, plain, "DEL", "a")
+		found := evals(t, plain) + 2
+		require.Eventually(t, func() bool { return evals(t, plain) >= found }, long, time.Millisecond)
+	}
+	c.more(t, 100)
+	c.end()
+	clean(t, plain)
+}
+
+// A hold with a lease of its own goes through Redis, and so does one whose lease differs.
+func TestLeaseOfItsOwnGoesThroughRedis(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		c := open(t, s.Option())
+		for name, option := range map[string]core.LockOption{
+			"fixed": core.WithFixedLease(3 * time.Second), "max": core.WithMaxHold(3 * time.Second), "other": core.WithLease(3 * time.Second),
+			"min": core.WithMinHold(time.Millisecond), "no budget": core.WithBudget(0, time.Second),
+		} {
+			t.Run(name, func(t *testing.T) {
+				plain, special := newLock(t, c, "a", true), newLock(t, c, "a", true, option)
+				holder := func() string {
+					state, err := plain.Inspect(t.Context())
+					require.NoError(t, err)
+					return state.Holder
+				}
+				h := mustLock(t, plain)
+				warm := lockLater(t, plain)
+				inLine(t, 1)
+				require.NoError(t, h.Unlock(t.Context())) // an offer follows, which reserves tokens
+				h = warm.wait(t)
+				one := lockLater(t, special)
+				inLine(t, 1)
+				before := holder()
+				require.NoError(t, h.Unlock(t.Context()))
+				own := one.wait(t)
+				require.NotEqual(t, before, holder())
+				require.Greater(t, own.Token(), h.Token())
+				if name != "min" && name != "no budget" {
+					require.LessOrEqual(t, own.Trusted(), 3*time.Second)
+				}
+				next := lockLater(t, plain)
+				before = holder()
+				require.NoError(t, own.Unlock(t.Context()))
+				last := next.wait(t)
+				require.NotEqual(t, before, holder())
+				require.Greater(t, last.Trusted(), 1500*time.Millisecond)
+				require.NoError(t, last.Unlock(t.Context()))
+				clean(t, s.Client(t))
+			})
+		}
+	})
+}
+
+// Shutdown ends those in line at once, while one of the process holds; what is left when nobody takes it is released.
+func TestShutdownWithALine(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		for range 20 {
+			c := open(t, s.Option())
+			l := newLock(t, c, "a", true)
+			h := mustLock(t, l)
+			var waiting []*attempt
+			for n := range 8 {
+				waiting = append(waiting, lockLater(t, l))
+				inLine(t, n+1)
+			}
+			stopped, unlocked := make(chan error), make(chan error)
+			go func() { stopped <- c.Shutdown(context.Background()) }()
+			go func() { unlocked <- h.Unlock(context.Background()) }() // they race for who is passed the lock
+			for _, a := range waiting {
+				<-a.ended
+				if a.err == nil {
+					require.NoError(t, a.hold.Unlock(t.Context()))
+				} else {
+					require.ErrorIs(t, a.err, core.ErrClosed)
+				}
+			}
+			require.NoError(t, <-unlocked)
+			require.NoError(t, <-stopped)
+			clean(t, s.Client(t))
+		}
+	})
+}
+
+// Tokens of a lock at full speed grow through an empty restart, and stay near the server's clock.
+func TestTokensAtFullSpeed(t *testing.T) {
+	s := redistest.NewProcess(t)
+	plain := s.Client(t)
+	var c crowd
+	c.run(t, newLock(t, open(t, s.Option()), "a", true), 8)
+	for restart := range 2 {
+		end := time.Now().Add(time.Duration(longer(t, 1, 30)) * time.Second)
+		furthest := int64(0)
+		for time.Now().Before(end) {
+			c.more(t, 100)
+			token := c.last.Load()
+			now, err := do(t, plain, "TIME").AsIntSlice()
+			require.NoError(t, err)
+			furthest = max(furthest, token-now[0]*1_000_000-now[1])
+		}
+		t.Logf("%d turns; the token was at most %d µs ahead of the server's clock", c.turns.Load(), furthest)
+		require.LessOrEqual(t, furthest, int64(10_000))
+		if restart == 0 {
+			s.Restart(t)
+			plain = s.Client(t)
+		}
+	}
+	c.end()
+	clean(t, plain)
+}

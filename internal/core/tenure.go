@@ -1,0 +1,220 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/lease"
+	"github.com/latchkey-go/latchkey/internal/lua"
+	"github.com/latchkey-go/latchkey/internal/wait"
+)
+
+// tenure is one owner id: from the first command that is sent with it until nothing of it is left in Redis. The lease, its
+// renewal and its loss are the tenure's; goroutines of the process that pass the lock on among themselves have their turns
+// in it, one after the other.
+type tenure struct {
+	*resource
+	name     string
+	terms    terms
+	delegate bool // it competes for those in the line, as whose head
+	waiter   wait.Waiter
+	item     lease.Item
+	offered  atomic.Pointer[tenure] // the one that is given up for this one, until Redis has answered that
+	first    turn
+
+	mu       sync.Mutex
+	turn     *turn     // who holds; nil between two turns
+	kept     bool      // it has been held
+	lined    bool      // it has the turn of the line, and must pass it on
+	token    int64     // of the last turn
+	reserved int64     // tokens for further turns
+	wanted   time.Time // since when it is known that others wait; zero: not known
+	handed   int       // turns that began after that
+	loss     error     // why it was lost; nil while it is not
+	ending   bool      // it was released, or lost
+	gone     bool      // forget was called
+	forced   bool      // taken away by ForceUnlock
+}
+
+// turn is one goroutine's time in a tenure, and that of those who re-enter.
+type turn struct {
+	tenure   *tenure
+	token    int64
+	sequence int64
+	moment   time.Time // since when it holds
+	last     *Hold     // of those that are not unlocked; they are chained. Guarded by the tenure's mutex
+	first    Hold
+}
+
+// newTenure registers a fresh id, so that whatever Redis says of it finds it. It returns nil once the client is closing.
+func (c *Client) newTenure(l *Lock, delegate bool) *tenure {
+	n := c.sequence.Add(1)
+	t := &tenure{resource: l.resource, name: l.name, terms: l.terms, delegate: delegate}
+	t.waiter = wait.Waiter{Number: n, Owner: lua.Owner(c.id, n), Lease: l.terms.lease}
+	if delegate && l.terms.passable() && l.resource.line.Waited() { // else the first that comes may offer
+		t.waiter.Block = l.terms.holds
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closing.Err() != nil {
+		return nil
+	}
+	c.tenures[n] = t
+	c.waiters.add(1)
+	return t
+}
+
+// hold turns a granted tenure into its first hold. It returns nil when the lease was over before that, or the client
+// closed: then the tenure has been given back, and a delegate still has the turn of the line.
+func (t *tenure) hold(parent context.Context, terms terms, began time.Time) *Hold {
+	c, grant := t.client, t.waiter.Grant
+	t.item.Owner, t.item.Lease = t, terms.lease
+	if terms.maxHold > 0 {
+		t.item.End = grant.Moment.Add(terms.maxHold)
+	}
+	granted := terms.lease
+	if grant.Short {
+		granted = min(granted, wait.ShortLease)
+	}
+	t.first = turn{tenure: t, token: grant.Token, sequence: t.waiter.Sequence(), moment: grant.Moment}
+	t.first.begin(parent)
+	t.mu.Lock()
+	t.terms, t.turn, t.kept = terms, &t.first, true
+	t.token, t.reserved = grant.Token, grant.Reserved
+	if grant.Others {
+		t.wanted = time.Now()
+	}
+	t.mu.Unlock()
+	c.mu.Lock()
+	c.waiters.add(-1)
+	c.holds.add(1)
+	c.mu.Unlock()
+	c.keeper.Keep(&t.item, grant.Moment, granted)
+	if t.item.Left() <= 0 || c.closing.Err() != nil {
+		c.keeper.Remove(&t.item)
+		t.forget(true)
+		t.end()
+		return nil
+	}
+	t.mu.Lock()
+	t.lined = t.delegate && terms.passable() && t.loss == nil
+	leave := t.delegate && !t.lined // the next one queues in Redis while this one holds
+	forced := t.forced
+	t.mu.Unlock()
+	if leave {
+		t.line.Pass(nil)
+	}
+	c.options.Observer.acquired(t.name, grant.Token, time.Since(began))
+	if forced { // while it became a hold
+		c.keeper.Lose(&t.item, errForced)
+	}
+	return &t.first.first
+}
+
+func (u *turn) begin(parent context.Context) {
+	u.first = Hold{turn: u, parent: parent}
+	u.last = &u.first
+}
+
+// reenter returns a further hold, or nil when the turn has ended meanwhile.
+func (u *turn) reenter(parent context.Context) *Hold {
+	t := u.tenure
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if u.last == nil || t.loss != nil { // being released, or lost
+		return nil
+	}
+	u.last = &Hold{turn: u, parent: parent, before: u.last}
+	return u.last
+}
+
+// leave removes h, and reports whether it was the last hold and whether the tenure was lost.
+func (u *turn) leave(h *Hold) (last bool, loss error) {
+	t := u.tenure
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for p := &u.last; *p != nil; p = &(*p).before {
+		if *p == h {
+			*p = h.before
+			break
+		}
+	}
+	return u.last == nil, t.loss
+}
+
+// force is told that somebody else took the lock away.
+func (t *tenure) force() {
+	t.mu.Lock()
+	t.forced = true
+	t.mu.Unlock()
+	t.client.keeper.Lose(&t.item, errForced)
+}
+
+// Lost is lease.Owner: it ends the contexts of all holds. Nothing is sent, because their code may still run; but others of
+// this process may compete from now on.
+func (t *tenure) Lost(reason error) {
+	t.mu.Lock()
+	t.loss = lossOf(reason)
+	if t.turn != nil {
+		for h := t.turn.last; h != nil; h = h.before {
+			h.end(t.loss)
+		}
+	}
+	lined, token := t.lined, t.token
+	t.lined = false
+	t.mu.Unlock()
+	if lined {
+		t.line.Pass(nil)
+	}
+	if t.end() {
+		t.client.Go(func() { // others may have been lost at the same time, and must not wait for hooks
+			t.client.options.Logger.Warn("latchkey: lock lost", "name", t.name, "token", token, "reason", reason)
+			t.client.options.Observer.lost(t.name, token, reason)
+		})
+	}
+	t.forget(false) // Unlock may never be called
+}
+
+func lossOf(reason error) error {
+	if errors.Is(reason, ErrClosed) {
+		return ErrClosed
+	}
+	return fmt.Errorf("%w: %w", ErrLost, reason)
+}
+
+// end takes the tenure out of the client's tally of holds, and reports whether this was the first call.
+func (t *tenure) end() bool {
+	t.mu.Lock()
+	first := !t.ending
+	t.ending = true
+	t.mu.Unlock()
+	if first {
+		t.client.mu.Lock()
+		t.client.holds.add(-1)
+		t.client.mu.Unlock()
+	}
+	return first
+}
+
+// forget is called when nothing more will be sent for the hold, once or more. With cancel, or while an acquire of it is
+// unanswered or may still arrive, what it left in Redis is removed first.
+func (t *tenure) forget(cancel bool) {
+	t.mu.Lock()
+	gone := t.gone
+	t.gone = true
+	t.mu.Unlock()
+	if gone {
+		return
+	}
+	c := t.client
+	c.mu.Lock()
+	c.waiters.add(1) // until Forget
+	c.mu.Unlock()
+	if !t.room.Retire(&t.waiter, cancel) {
+		t.Forget(&t.waiter)
+	}
+}

@@ -1,0 +1,71 @@
+package wait
+
+import (
+	"container/list"
+	"context"
+	"sync"
+)
+
+// Line is the goroutines of one process that want the same thing: first come, first served, one at a time. Whoever has the
+// turn passes it on together with what it leaves to the next. The zero value is an empty line; methods are safe for
+// concurrent use.
+type Line[T any] struct {
+	mu      sync.Mutex
+	taken   bool      // somebody has the turn
+	waiting list.List // of chan T, capacity 1
+}
+
+// Enter returns when it is the caller's turn, with what the one before left, which is the zero value when the line was
+// empty. When ctx or closing ends before, it returns the cause, and the caller has no turn. Should the turn have come at
+// that very moment, it is passed on; what is returned beside the error is then what nobody was there to take.
+func (l *Line[T]) Enter(ctx, closing context.Context) (left T, err error) {
+	l.mu.Lock()
+	if !l.taken {
+		l.taken = true
+		l.mu.Unlock()
+		return left, nil
+	}
+	turn := make(chan T, 1)
+	place := l.waiting.PushBack(turn)
+	l.mu.Unlock()
+	select {
+	case left = <-turn:
+		return left, nil
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	case <-closing.Done():
+		err = context.Cause(closing)
+	}
+	l.mu.Lock()
+	l.waiting.Remove(place) // does nothing when Pass has removed it
+	l.mu.Unlock()
+	select {
+	case passed := <-turn:
+		if !l.Pass(passed) {
+			left = passed
+		}
+	default:
+	}
+	return left, err
+}
+
+// Pass ends the caller's turn. It reports whether somebody was waiting, who now has the turn and what is left; otherwise
+// the line is empty, and that stays the caller's.
+func (l *Line[T]) Pass(left T) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	next := l.waiting.Front()
+	if next == nil {
+		l.taken = false
+		return false
+	}
+	l.waiting.Remove(next).(chan T) <- left // has room: it is sent to once
+	return true
+}
+
+// Waited reports whether somebody waits for a turn.
+func (l *Line[T]) Waited() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.waiting.Len() > 0
+}

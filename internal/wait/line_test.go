@@ -1,0 +1,103 @@
+package wait_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey/internal/wait"
+)
+
+// The line is first come, first served, and hands over what is left.
+func TestLineInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var line wait.Line[*int]
+		left, err := line.Enter(t.Context(), t.Context())
+		require.NoError(t, err)
+		require.Nil(t, left)
+		var order []int
+		for n := range 10 {
+			go func() {
+				left, err := line.Enter(t.Context(), t.Context())
+				if err != nil || *left != n {
+					t.Errorf("%v after %v, left %v", n, err, left)
+				}
+				order = append(order, n)
+				next := n + 1
+				if line.Pass(&next) != (n < 9) {
+					t.Errorf("%d passed to nobody, or the last one to somebody", n)
+				}
+			}()
+			synctest.Wait()
+		}
+		zero := 0
+		require.True(t, line.Pass(&zero))
+		synctest.Wait()
+		require.Equal(t, []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, order)
+	})
+}
+
+// What is passed on is never lost, although contexts end in the same instant: whatever is left is taken by exactly one, or
+// comes back to whoever found that nobody was there.
+func TestLineLosesNothing(t *testing.T) {
+	for seed := range uint64(200) {
+		synctest.Test(t, func(t *testing.T) {
+			random := rand.New(rand.NewPCG(seed, 1))
+			closing, stop := context.WithCancelCause(t.Context())
+			var line wait.Line[*int]
+			var inside, turns, left atomic.Int64
+			var wg sync.WaitGroup
+			for range 8 {
+				var patience, pause, stay time.Duration
+				for _, d := range []*time.Duration{&patience, &pause, &stay} {
+					*d = time.Duration(random.IntN(5)) * time.Millisecond
+				}
+				wg.Go(func() {
+					for range 20 {
+						ctx, cancel := context.WithTimeout(t.Context(), patience)
+						baton, err := line.Enter(ctx, closing)
+						cancel()
+						if err != nil {
+							if baton != nil {
+								left.Add(-1)
+							}
+							time.Sleep(pause)
+							continue
+						}
+						if inside.Add(1) != 1 {
+							t.Error("two have the turn")
+						}
+						turns.Add(1)
+						if baton == nil {
+							baton = new(int)
+							left.Add(1)
+						}
+						if *baton++; *baton > 1 && *baton%5 == 0 { // sometimes nothing is left
+							baton = nil
+							left.Add(-1)
+						}
+						time.Sleep(stay)
+						inside.Add(-1)
+						if !line.Pass(baton) && baton != nil {
+							left.Add(-1)
+						}
+					}
+				})
+			}
+			time.Sleep(50 * time.Millisecond)
+			stop(errors.New("closed"))
+			wg.Wait()
+			require.Positive(t, turns.Load())
+			require.Zero(t, left.Load())
+			_, err := line.Enter(t.Context(), t.Context()) // nobody has the turn
+			require.NoError(t, err)
+		})
+	}
+}

@@ -1,0 +1,369 @@
+package rlock_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/fairlock"
+	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/rlock"
+)
+
+// The benchmarks of this file need processes: this binary again, told what to do by LATCHKEY_BENCH_WORKER.
+
+type locker interface {
+	Lock(context.Context) (*latchkey.Hold, error)
+}
+
+// task is what one process does.
+type task struct {
+	Addr       string
+	Kind       string // rlock, redis (rlock that never hands on inside), fairlock; or ping, bystander
+	Goroutines int
+	Section    time.Duration
+	Busy       bool // the section spins instead of sleeping
+	Duration   time.Duration
+	Shared     string // a file that the processes of a pair share
+	Me         int    // in the pair
+}
+
+// outcome is what it reports. Times are in ns.
+type outcome struct {
+	Acquired int64
+	Waits    histogram
+	Handoffs histogram // from an Unlock in the other process of the pair
+	Section  int64     // sum of what the sections really took
+	CPU      int64     // of the process
+}
+
+// histogram counts times in buckets of 2 %.
+type histogram map[int]int64
+
+func (h histogram) add(d time.Duration) { h[int(math.Log(float64(max(d, 1)))/math.Log(1.02))]++ }
+
+func (h histogram) merge(other histogram) {
+	for bucket, n := range other {
+		h[bucket] += n
+	}
+}
+
+// at returns the time below which a share of all is; 1: the greatest.
+func (h histogram) at(share float64) time.Duration {
+	buckets, total := make([]int, 0, len(h)), int64(0)
+	for bucket, n := range h {
+		buckets = append(buckets, bucket)
+		total += n
+	}
+	slices.Sort(buckets)
+	seen := int64(0)
+	for _, bucket := range buckets {
+		if seen += h[bucket]; float64(seen) >= share*float64(total) {
+			return time.Duration(math.Pow(1.02, float64(bucket+1)))
+		}
+	}
+	return 0
+}
+
+func benchWorker(text string) {
+	var t task
+	must(json.Unmarshal([]byte(text), &t))
+	var o outcome
+	switch t.Kind {
+	case "ping":
+		o = t.ping()
+	case "bystander":
+		o = t.bystand()
+	default:
+		o = t.lock()
+	}
+	var usage syscall.Rusage
+	must(syscall.Getrusage(syscall.RUSAGE_SELF, &usage))
+	o.CPU = usage.Utime.Nano() + usage.Stime.Nano()
+	must(json.NewEncoder(os.Stdout).Encode(o))
+}
+
+// start says that the process is ready and waits for the others.
+func start() {
+	fmt.Println("ready")
+	_, err := bufio.NewReader(os.Stdin).ReadString('\n')
+	must(err)
+}
+
+func must(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func newLocker(c *latchkey.Client, kind, name string) (l locker, err error) {
+	switch kind {
+	case "fairlock":
+		return fairlock.New(c, name)
+	case "redis":
+		return rlock.New(c, name, rlock.WithBudget(0, time.Second))
+	default:
+		return rlock.New(c, name)
+	}
+}
+
+func (t *task) lock() outcome {
+	c, err := latchkey.Open("redis://" + t.Addr)
+	must(err)
+	ctx := context.Background()
+	must(c.Check(ctx))
+	l, err := newLocker(c, t.Kind, "fleet")
+	must(err)
+	var unlocked *[2]atomic.Int64 // when, and by whom
+	if t.Shared != "" {
+		unlocked = share(t.Shared)
+	}
+	start()
+	end := time.Now().Add(t.Duration)
+	outcomes := make([]outcome, t.Goroutines)
+	var wg sync.WaitGroup
+	for i := range outcomes {
+		o := &outcomes[i]
+		o.Waits, o.Handoffs = histogram{}, histogram{}
+		wg.Go(func() {
+			for began := time.Now(); began.Before(end); began = time.Now() {
+				h, err := l.Lock(ctx)
+				must(err)
+				held := time.Now()
+				o.Waits.add(held.Sub(began))
+				o.Acquired++
+				if unlocked != nil && h.Sequence() > 0 && unlocked[1].Load() != int64(t.Me) {
+					o.Handoffs.add(time.Duration(held.UnixNano() - unlocked[0].Load()))
+				}
+				switch {
+				case t.Busy:
+					for time.Since(held) < t.Section {
+					}
+				case t.Section > 0:
+					time.Sleep(t.Section)
+				}
+				now := time.Now()
+				o.Section += int64(now.Sub(held))
+				if unlocked != nil {
+					unlocked[1].Store(int64(t.Me))
+					unlocked[0].Store(now.UnixNano())
+				}
+				must(h.Unlock(ctx))
+			}
+		})
+	}
+	wg.Wait()
+	c.Close()
+	sum := outcome{Waits: histogram{}, Handoffs: histogram{}}
+	for _, o := range outcomes {
+		sum.Acquired += o.Acquired
+		sum.Section += o.Section
+		sum.Waits.merge(o.Waits)
+		sum.Handoffs.merge(o.Handoffs)
+	}
+	return sum
+}
+
+func share(path string) *[2]atomic.Int64 {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	must(err)
+	must(f.Truncate(4096))
+	memory, err := syscall.Mmap(int(f.Fd()), 0, 4096, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
+	must(err)
+	must(f.Close())
+	return (*[2]atomic.Int64)(unsafe.Pointer(&memory[0])) //nolint:gosec // shared memory is the point
+}
+
+// ping is the least that a hand-off can cost: a message that the other process answers, over the same connections.
+func (t *task) ping() outcome {
+	option := rueidis.ClientOption{
+		InitAddress: []string{t.Addr}, ForceSingleClient: true, DisableCache: true, PipelineMultiplex: -1,
+		ReadBufferEachConn: 1 << 16, WriteBufferEachConn: 1 << 16,
+	}
+	commands, err := rueidis.NewClient(option)
+	must(err)
+	subscriptions, err := rueidis.NewClient(option)
+	must(err)
+	ctx := context.Background()
+	heard, up := make(chan struct{}, 1), make(chan struct{})
+	hooked := rueidis.WithOnSubscriptionHook(ctx, func(rueidis.PubSubSubscription) { close(up) })
+	go func() {
+		_ = subscriptions.Receive(hooked, subscriptions.B().Subscribe().Channel(fmt.Sprint("ping", t.Me)).Build(), func(rueidis.PubSubMessage) {
+			heard <- struct{}{}
+		})
+	}()
+	<-up
+	start()
+	o := outcome{Waits: histogram{}, Handoffs: histogram{}}
+	end := time.Now().Add(t.Duration)
+	publish := func() {
+		must(commands.Do(ctx, commands.B().Publish().Channel(fmt.Sprint("ping", 1-t.Me)).Message("ping").Build()).Error())
+	}
+	for began := time.Now(); began.Before(end); began = time.Now() {
+		if t.Me == 0 {
+			publish()
+		}
+		select {
+		case <-heard:
+		case <-time.After(t.Duration):
+			return o
+		}
+		if t.Me == 0 {
+			o.Handoffs.add(time.Since(began) / 2)
+		} else {
+			publish()
+		}
+	}
+	if t.Me == 1 {
+		publish()
+	}
+	return o
+}
+
+// bystand does something else on the same server, once every millisecond.
+func (t *task) bystand() outcome {
+	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{t.Addr}, ForceSingleClient: true, DisableCache: true})
+	must(err)
+	start()
+	o := outcome{Waits: histogram{}}
+	ticker := time.NewTicker(time.Millisecond)
+	for end := time.Now().Add(t.Duration); time.Now().Before(end); <-ticker.C {
+		began := time.Now()
+		if err := client.Do(context.Background(), client.B().Get().Key("bystander").Build()).Error(); !rueidis.IsRedisNil(err) {
+			must(err)
+		}
+		o.Waits.add(time.Since(began))
+	}
+	return o
+}
+
+// fleet runs the tasks in a process each, at the same time, and returns what they reported.
+func fleet(b testing.TB, tasks []task) []outcome {
+	b.Helper()
+	return launch(b, tasks)()
+}
+
+// launch starts them; what it returns waits for their end.
+func launch(b testing.TB, tasks []task) (wait func() []outcome) {
+	b.Helper()
+	type process struct {
+		cmd   *exec.Cmd
+		stdin io.Writer
+		lines *bufio.Reader
+	}
+	processes := make([]process, len(tasks))
+	for i, t := range tasks {
+		text, err := json.Marshal(t)
+		require.NoError(b, err)
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), "LATCHKEY_BENCH_WORKER="+string(text))
+		cmd.Stderr = os.Stderr
+		stdin, err := cmd.StdinPipe()
+		require.NoError(b, err)
+		stdout, err := cmd.StdoutPipe()
+		require.NoError(b, err)
+		require.NoError(b, cmd.Start())
+		b.Cleanup(func() { _ = cmd.Process.Kill() }) // it has ended, unless something failed
+		processes[i] = process{cmd, stdin, bufio.NewReader(stdout)}
+		line, err := processes[i].lines.ReadString('\n')
+		require.NoError(b, err)
+		require.Equal(b, "ready", strings.TrimSpace(line))
+	}
+	for _, p := range processes {
+		_, err := p.stdin.Write([]byte("go\n"))
+		require.NoError(b, err)
+	}
+	return func() []outcome {
+		outcomes := make([]outcome, len(tasks))
+		for i, p := range processes {
+			require.NoError(b, json.NewDecoder(p.lines).Decode(&outcomes[i]))
+			require.NoError(b, p.cmd.Wait())
+		}
+		return outcomes
+	}
+}
+
+// BenchmarkFleet is 8 processes of 8 goroutines each on one key: rlock, rlock with every hold through Redis, and fairlock.
+func BenchmarkFleet(b *testing.B) {
+	for _, section := range []time.Duration{0, time.Millisecond} {
+		for _, kind := range []string{"rlock", "redis", "fairlock"} {
+			b.Run(fmt.Sprintf("section=%v/%s", section, kind), func(b *testing.B) {
+				redistest.Require(b)
+				s := redistest.NewProcess(b)
+				plain := s.Client(b)
+				for b.Loop() {
+					before := commands(b, plain)
+					tasks := make([]task, 8)
+					for i := range tasks {
+						tasks[i] = task{Addr: s.Addr, Kind: kind, Goroutines: 8, Section: section, Duration: 5 * time.Second}
+					}
+					outcomes := fleet(b, tasks)
+					sum, least, most := outcome{Waits: histogram{}}, int64(math.MaxInt64), int64(0)
+					for _, o := range outcomes {
+						sum.Acquired += o.Acquired
+						sum.Section += o.Section
+						sum.Waits.merge(o.Waits)
+						least, most = min(least, o.Acquired), max(most, o.Acquired)
+					}
+					b.ReportMetric(0, "ns/op")
+					b.ReportMetric(float64(sum.Acquired)/5, "acquisitions/s")
+					b.ReportMetric(float64(commands(b, plain)-before)/float64(sum.Acquired), "commands/acquisition")
+					b.ReportMetric(float64(most)/float64(least), "luck")
+					b.ReportMetric(float64(sum.Section)/float64(sum.Acquired)/1e3, "section-µs")
+					b.ReportMetric(sum.Waits.at(0.5).Seconds()*1e3, "p50-wait-ms")
+					b.ReportMetric(sum.Waits.at(0.99).Seconds()*1e3, "p99-wait-ms")
+					b.ReportMetric(sum.Waits.at(1).Seconds()*1e3, "longest-wait-ms")
+				}
+			})
+		}
+	}
+}
+
+// BenchmarkHandoff is the way from an Unlock to the return of the Lock that waits in another process, beside a PUBLISH
+// that another process answers over the same kinds of connection. Both are one way.
+func BenchmarkHandoff(b *testing.B) {
+	redistest.Require(b)
+	s := redistest.NewProcess(b)
+	for b.Loop() {
+		pair := func(t task) outcome {
+			t.Addr, t.Duration = s.Addr, 2*time.Second
+			other := t
+			other.Me = 1
+			outcomes := fleet(b, []task{t, other})
+			outcomes[0].Handoffs.merge(outcomes[1].Handoffs)
+			return outcomes[0]
+		}
+		ping := pair(task{Kind: "ping"}).Handoffs
+		results := map[string]histogram{}
+		for _, kind := range []string{"rlock", "fairlock"} {
+			path := filepath.Join(b.TempDir(), kind)
+			results[kind] = pair(task{Kind: kind, Goroutines: 1, Section: 200 * time.Microsecond, Busy: true, Shared: path}).Handoffs
+		}
+		ping.merge(pair(task{Kind: "ping"}).Handoffs) // before and after
+		b.ReportMetric(0, "ns/op")
+		b.ReportMetric(float64(ping.at(0.5).Microseconds()), "ping-µs")
+		for kind, h := range results {
+			b.ReportMetric(float64(h.at(0.5).Microseconds()), kind+"-µs")
+			b.ReportMetric(float64(h.at(0.5))/float64(ping.at(0.5)), kind+"/ping")
+		}
+	}
+}
