@@ -154,13 +154,7 @@ func (t *task) lock() outcome {
 				if unlocked != nil && h.Sequence() > 0 && unlocked[1].Load() != int64(t.Me) {
 					o.Handoffs.add(time.Duration(held.UnixNano() - unlocked[0].Load()))
 				}
-				switch {
-				case t.Busy:
-					for time.Since(held) < t.Section {
-					}
-				case t.Section > 0:
-					time.Sleep(t.Section)
-				}
+				t.stay(held)
 				now := time.Now()
 				o.Section += int64(now.Sub(held))
 				if unlocked != nil {
@@ -212,31 +206,37 @@ func (t *task) ping() outcome {
 		})
 	}()
 	<-up
+	sent := share(t.Shared)
 	start()
-	o := outcome{Waits: histogram{}, Handoffs: histogram{}}
-	end := time.Now().Add(t.Duration)
-	publish := func() {
-		must(commands.Do(ctx, commands.B().Publish().Channel(fmt.Sprint("ping", 1-t.Me)).Message("ping").Build()).Error())
+	o := outcome{Handoffs: histogram{}}
+	if t.Me == 0 {
+		sent[0].Store(time.Now().UnixNano())
+		heard <- struct{}{}
 	}
-	for began := time.Now(); began.Before(end); began = time.Now() {
-		if t.Me == 0 {
-			publish()
-		}
+	for end := time.Now().Add(t.Duration); time.Now().Before(end); {
 		select {
 		case <-heard:
 		case <-time.After(t.Duration):
 			return o
 		}
-		if t.Me == 0 {
-			o.Handoffs.add(time.Since(began) / 2)
-		} else {
-			publish()
-		}
-	}
-	if t.Me == 1 {
-		publish()
+		began := time.Now()
+		o.Handoffs.add(time.Duration(began.UnixNano() - sent[0].Load()))
+		t.stay(began)
+		sent[0].Store(time.Now().UnixNano())
+		must(commands.Do(ctx, commands.B().Publish().Channel(fmt.Sprint("ping", 1-t.Me)).Message("ping").Build()).Error())
 	}
 	return o
+}
+
+// stay is the section that began then.
+func (t *task) stay(began time.Time) {
+	switch {
+	case t.Busy:
+		for time.Since(began) < t.Section {
+		}
+	case t.Section > 0:
+		time.Sleep(t.Section)
+	}
 }
 
 // bystand does something else on the same server, once every millisecond.
@@ -338,27 +338,26 @@ func BenchmarkFleet(b *testing.B) {
 	}
 }
 
-// BenchmarkHandoff is the way from an Unlock to the return of the Lock that waits in another process, beside a PUBLISH
-// that another process answers over the same kinds of connection. Both are one way.
+// BenchmarkHandoff is the way from an Unlock to the return of the Lock that waits in another process, beside that of a
+// message from a PUBLISH to the goroutine that waits for it, over the same kinds of connection and at the same pace.
 func BenchmarkHandoff(b *testing.B) {
 	redistest.Require(b)
 	s := redistest.NewProcess(b)
 	for b.Loop() {
-		pair := func(t task) outcome {
-			t.Addr, t.Duration = s.Addr, 2*time.Second
+		pair := func(kind string) histogram {
+			path := filepath.Join(b.TempDir(), kind)
+			t := task{
+				Addr: s.Addr, Kind: kind, Goroutines: 1, Section: 200 * time.Microsecond, Busy: true, Duration: 2 * time.Second, Shared: path,
+			}
 			other := t
 			other.Me = 1
 			outcomes := fleet(b, []task{t, other})
 			outcomes[0].Handoffs.merge(outcomes[1].Handoffs)
-			return outcomes[0]
+			return outcomes[0].Handoffs
 		}
-		ping := pair(task{Kind: "ping"}).Handoffs
-		results := map[string]histogram{}
-		for _, kind := range []string{"rlock", "fairlock"} {
-			path := filepath.Join(b.TempDir(), kind)
-			results[kind] = pair(task{Kind: kind, Goroutines: 1, Section: 200 * time.Microsecond, Busy: true, Shared: path}).Handoffs
-		}
-		ping.merge(pair(task{Kind: "ping"}).Handoffs) // before and after
+		ping := pair("ping")
+		results := map[string]histogram{"rlock": pair("rlock"), "fairlock": pair("fairlock")}
+		ping.merge(pair("ping")) // before and after
 		b.ReportMetric(0, "ns/op")
 		b.ReportMetric(float64(ping.at(0.5).Microseconds()), "ping-µs")
 		for kind, h := range results {
