@@ -256,16 +256,11 @@ func (c *Client) deliver(m lua.Message) {
 	case lua.Grant:
 		c.saw(m.Token)
 		if t == nil || !t.room.Granted(&t.waiter, m) {
-			c.Go(func() {
-				if t != nil { // it holds with another token: whatever it was granted before is gone
-					c.keeper.Lose(&t.item, lease.ErrGone)
-				}
-				c.refuseGrant(m)
-			})
+			c.Go(func() { c.refuseGrant(t, m.Number, m.Name) })
 		}
 	case lua.Forced:
 		if t != nil {
-			c.Go(t.force)
+			c.Go(func() { t.force(m.Token) })
 		}
 	case lua.Want:
 		if t != nil {
@@ -295,14 +290,18 @@ func (c *Client) ponged(n uint64) {
 	}
 }
 
-// refuseGrant releases what was granted to a tenure that is over (rule 3): a late copy of its acquire had queued again.
-func (c *Client) refuseGrant(m lua.Message) {
-	keys, err := lua.NewLock(m.Name, c.sharded)
+// refuseGrant releases what was granted to a tenure that is over (rule 3): a late copy of its acquire had queued again. When
+// t is not nil it holds, and has just learnt that what it holds by is gone.
+func (c *Client) refuseGrant(t *tenure, number uint64, name string) {
+	if t != nil {
+		c.keeper.Lose(&t.item, lease.ErrGone)
+	}
+	keys, err := lua.NewLock(name, c.sharded)
 	if err == nil {
-		_, err = c.conn.Release(context.Background(), keys, lua.Owner(c.id, m.Number), "", c.seen.Load(), 0)
+		_, err = c.conn.Release(context.Background(), keys, lua.Owner(c.id, number), "", c.seen.Load(), 0)
 	}
 	if err != nil {
-		c.options.Logger.Warn("latchkey: a grant for nobody was not released; its lease runs out", "name", m.Name, "error", err)
+		c.options.Logger.Warn("latchkey: a grant for nobody was not released; its lease runs out", "name", name, "error", err)
 	}
 }
 

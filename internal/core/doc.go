@@ -20,8 +20,9 @@
 //     that a copy which arrives late takes the lock for nobody only about as long as it was late. (wait:
 //     TestRoomsAtRandom; TestLateCopyOfAcquire)
 //  3. A grant for a tenure that is over is released at once; a repeated grant is ignored; a grant that races the end of a
-//     wait is given back; a grant may arrive before the reply that says "queued". (TestGrantForNobodyIsReleased; wait:
-//     TestGrantRacesCancellation, TestRoomsAtRandom)
+//     wait is given back; a grant may arrive before the reply that says "queued"; an answer that came to be after a grant
+//     and says otherwise ends the hold. (TestGrantForNobodyIsReleased; wait: TestGrantRacesCancellation,
+//     TestAnswerContradictsGrant, TestRoomsAtRandom)
 //  4. Every confirmation of the inbox is followed by a question sent after it for each waiter, also if its acquire is
 //     unanswered at that time. The poll asks for the process's oldest waiter only. (wait: TestRecheckIsNotForgotten,
 //     TestIdleWaitersAskOnce; TestSubscriptionKilled)
@@ -33,8 +34,8 @@
 //  7. The reply to a waiter says when the holder's lease ends, and no client sleeps longer than the short lease without
 //     asking. So a new lease has to be announced to the next head only when it ends sooner than that. (TestLeaseEndIsKnown,
 //     TestLeases; lua: TestMinHoldLeavesTheRest)
-//  8. ForceUnlock tells the holder, and ends the handing on inside its process. (TestForceUnlock,
-//     TestLossEndsTheHandingOn)
+//  8. ForceUnlock tells the holder up to which token it was taken away, and ends the handing on inside its process. A waiter
+//     remembers it: the answer that granted it may be under way. (TestForceUnlock, TestLossEndsTheHandingOn)
 //  9. A release that got no answer, and whose repetition finds the lock in other hands, has succeeded, if its first send
 //     was within the trust of the lease. (TestReleaseReplyLost)
 //

@@ -59,7 +59,7 @@ func (r *resource) health() *wait.Health { return r.client.health[r.slot%slots] 
 
 func (r *resource) name() string { return r.keys.Name() }
 
-// Acquire, Leave, Forget, Parted, Inbox, Listening, Failed, Up and Go are wait.Server.
+// Acquire, Leave, Forget, Parted, Refuse, Inbox, Listening, Failed, Up and Go are wait.Server.
 
 func (r *resource) Acquire(ctx context.Context, w *wait.Waiter, mode lua.Mode) (reply lua.Acquired, err error) {
 	c := r.client
@@ -145,6 +145,12 @@ func (r *resource) Parted(w *wait.Waiter, inheritable bool) bool {
 	}
 	r.line.Pass(nil)
 	return false
+}
+
+func (r *resource) Refuse(w *wait.Waiter) {
+	c := r.client
+	t := c.tenure(w.Number)
+	c.Go(func() { c.refuseGrant(t, w.Number, r.name()) })
 }
 
 // claim is what the commands of w ask for.

@@ -37,7 +37,7 @@ type tenure struct {
 	loss     error     // why it was lost; nil while it is not
 	ending   bool      // it was released, or lost
 	gone     bool      // forget was called
-	forced   bool      // taken away by ForceUnlock
+	forced   int64     // what was granted up to this token was taken away by ForceUnlock
 }
 
 // turn is one goroutine's time in a tenure, and that of those who re-enter.
@@ -103,7 +103,7 @@ func (t *tenure) hold(parent context.Context, terms terms, began time.Time) *Hol
 	t.mu.Lock()
 	t.lined = t.delegate && terms.passable() && t.loss == nil
 	leave := t.delegate && !t.lined // the next one queues in Redis while this one holds
-	forced := t.forced
+	forced := t.forced >= grant.Token
 	t.mu.Unlock()
 	if leave {
 		t.line.Pass(nil)
@@ -146,12 +146,16 @@ func (u *turn) leave(h *Hold) (last bool, loss error) {
 	return u.last == nil, t.loss
 }
 
-// force is told that somebody else took the lock away.
-func (t *tenure) force() {
+// force is told that somebody else took away what was granted up to this token. A grant after that is another matter, and
+// one before it may still be on its way.
+func (t *tenure) force(token int64) {
 	t.mu.Lock()
-	t.forced = true
+	t.forced = max(t.forced, token)
+	held := t.kept && token >= t.first.token
 	t.mu.Unlock()
-	t.client.keeper.Lose(&t.item, errForced)
+	if held {
+		t.client.keeper.Lose(&t.item, errForced)
+	}
 }
 
 // Lost is lease.Owner: it ends the contexts of all holds. Nothing is sent, because their code may still run; but others of

@@ -1,4 +1,5 @@
--- force: take the lock away from whoever holds it and give it to the next waiter. The holder's inbox is told.
+-- force: take the lock away from whoever holds it and give it to the next waiter. The holder's inbox is told, with the token
+-- that was taken away: the same id may be granted the lock again before it hears that.
 --
 -- KEYS  1 lock, 2 queue, 3 token: as in acquire.lua
 -- ARGV  1 unused, 2 inbox prefix, 3 publish verb, 4 floor: as in acquire.lua
@@ -8,10 +9,9 @@
 -- include foreign.lua
 
 local fields = redis.call('HKEYS', KEYS[1])
-if #fields > 0 and not parse_token(redis.call('HGET', KEYS[1], 'token')) and not is_lock() then
-  return not_a_lock()
-end
+local token = parse_token(redis.call('HGET', KEYS[1], 'token'))
+if #fields > 0 and not token and not is_lock() then return not_a_lock() end
 redis.call('DEL', KEYS[1])
 grant(nil)
-tell_owner('f', fields)
+if token then tell_owner('f', fields, token) end
 return #fields > 0 and 1 or 0

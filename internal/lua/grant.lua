@@ -17,11 +17,14 @@ local function alive(client)
   return counted[client]
 end
 
--- Sends a message of this kind to the client that owns the lock, about its owner id.
-local function tell_owner(kind, fields)
+-- Sends a message of this kind to the client that owns the lock, about its owner id, and the token if there is one.
+local function tell_owner(kind, fields, token)
   for _, field in ipairs(fields or redis.call('HKEYS', KEYS[1])) do
     local client, number = string.match(field, '^([^:]+):(%d+)$')
-    if client then redis.call(ARGV[3], ARGV[2] .. client, '1 ' .. kind .. ' ' .. number .. ' ' .. KEYS[1]) end
+    if client then
+      if token then number = number .. ' ' .. decimal(token) end
+      redis.call(ARGV[3], ARGV[2] .. client, '1 ' .. kind .. ' ' .. number .. ' ' .. KEYS[1])
+    end
   end
 end
 

@@ -562,14 +562,14 @@ func TestForceTellsTheHolder(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
 		holder, waiter := b.open("A"), b.open("B")
-		b.acquire("A:1", 10_000, lua.First)
+		token := b.acquire("A:1", 10_000, lua.First).Token
 		b.acquire("B:1", 10_000, lua.First)
 		held, err := b.conn.Force(t.Context(), b.lock, 0)
 		require.NoError(t, err)
 		require.True(t, held)
 		require.Equal(t, lua.Grant, (waiter.next(t)).Kind)
 		forced := holder.next(t)
-		require.Equal(t, lua.Message{Kind: lua.Forced, Number: 1, Name: b.lock.Name()}, forced)
+		require.Equal(t, lua.Message{Kind: lua.Forced, Number: 1, Owned: lua.Owned{Token: token}, Name: b.lock.Name()}, forced)
 	})
 }
 
@@ -805,7 +805,7 @@ func TestMessages(t *testing.T) {
 			Now: 1700000000000000, Lease: 2000, Name: "a b",
 		},
 		"1 w 7 a b":     {Kind: lua.Want, Number: 7, Name: "a b"},
-		"1 f 7 a b":     {Kind: lua.Forced, Number: 7, Name: "a b"},
+		"1 f 7 8 a b":   {Kind: lua.Forced, Number: 7, Owned: lua.Owned{Token: 8}, Name: "a b"},
 		"1 l 7 50 a":    {Kind: lua.Ends, Number: 7, Lease: 50, Name: "a"},
 		"1 p 9":         {Kind: lua.Ping, Number: 9},
 		"2 g 7 1 1 1 a": {},

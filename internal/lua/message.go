@@ -12,7 +12,7 @@ type Kind byte
 const (
 	Unknown Kind = 0   // a later version's: ask again
 	Grant   Kind = 'g' // the waiter owns the lock
-	Forced  Kind = 'f' // the hold was taken away
+	Forced  Kind = 'f' // what was granted up to this token was taken away
 	Want    Kind = 'w' // others wait: said to an owner that hands on inside its process, when the queue was empty before
 	Ends    Kind = 'l' // the holder's lease ends sooner than the waiter was told
 	Ping    Kind = 'p' // a health check
@@ -22,7 +22,7 @@ const (
 type Message struct {
 	Kind   Kind
 	Number uint64 // of the tenure it is for, or of the ping
-	Owned         // Grant
+	Owned         // Grant; Forced: the token alone
 	Now    int64  // Grant: the server's clock in microseconds when it was written
 	Lease  int64  // Grant: the lease until the first renewal; Ends: the time left, both in ms
 	Name   string // the lock's key
@@ -46,9 +46,9 @@ func ParseMessage(text string) (m Message) {
 	switch kind {
 	case Grant:
 		count = 6
-	case Ends:
+	case Ends, Forced:
 		count = 2
-	case Forced, Want, Ping:
+	case Want, Ping:
 		count = 1
 	default:
 		return Message{}
@@ -68,6 +68,8 @@ func ParseMessage(text string) (m Message) {
 	case Grant:
 		m.Owned = Owned{Token: numbers[1], Reserved: numbers[2], Others: numbers[3] != 0}
 		m.Now, m.Lease = numbers[4], numbers[5]
+	case Forced:
+		m.Token = numbers[1]
 	case Ends:
 		m.Lease = numbers[1]
 	}

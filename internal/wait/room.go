@@ -54,6 +54,8 @@ type Server interface {
 	// Parted is told that whoever called Acquire for w has given up. It reports whether somebody else goes on with w, by
 	// calling Acquire for it, which happens only when w is inheritable.
 	Parted(w *Waiter, inheritable bool) bool
+	// Refuse is told that Redis has taken away what w was granted, and may have granted it the lock again. It must not block.
+	Refuse(w *Waiter)
 	// Inbox returns when grants for this client's waiters would arrive; Listening reports whether that is now.
 	Inbox(ctx context.Context) error
 	Listening() bool
@@ -138,7 +140,7 @@ type Waiter struct {
 	ready    chan struct{} // capacity 1: wakes Acquire, if it sleeps
 	sequence int64
 	asked    time.Time   // when the acquire was sent whose reply said
-	clock    int64       // that the server's clock was this, in µs; 0: not known
+	clock    int64       // that the server's clock was this, or when it wrote the grant, in µs; 0: not known
 	early    lua.Message // a grant that arrived before the reply which dates it
 }
 
@@ -317,8 +319,12 @@ func (r *Room) answered(ctx context.Context, w *Waiter, q question, reply lua.Ac
 	case lua.Classify(err) == lua.NoAnswer:
 		w.stray = true
 	}
-	if w.state == waiting && (err == nil || ctx.Err() == nil) && r.waits(w, q, reply, err) {
+	switch {
+	case w.state == waiting && (err == nil || ctx.Err() == nil) && r.waits(w, q, reply, err):
 		return true
+	case w.state == granted && err == nil && w.contradicted(reply):
+		w.stray = true // the reply may say that it is queued
+		r.server.Refuse(w)
 	}
 	if w.asking--; w.asking > 0 {
 		return false
@@ -361,7 +367,7 @@ func (r *Room) waits(w *Waiter, q question, reply lua.Acquired, err error) (agai
 			// one's question will tell.
 			r.arm(0)
 		}
-		w.sequence = 0 // it may have lost its place in between
+		w.sequence, w.clock = 0, 0 // it may have lost its place in between
 		r.grant(w, Grant{Owned: reply.Owned, Moment: q.sent})
 	case reply.Full:
 		r.finish(w, outcome{err: ErrFull})
@@ -414,6 +420,11 @@ func (r *Room) settle(w *Waiter, s state) {
 	}
 }
 
+// contradicted reports whether a reply came to be after the grant of w and says otherwise: then that was taken away.
+func (w *Waiter) contradicted(reply lua.Acquired) bool {
+	return reply.Token > w.Grant.Token || reply.Queued && w.clock > 0 && reply.Now > w.clock
+}
+
 // Granted takes a grant message. It reports false when the grant is for nobody, and must be released: the tenure is over.
 func (r *Room) Granted(w *Waiter, m lua.Message) bool {
 	r.mu.Lock()
@@ -447,5 +458,6 @@ func (r *Room) learn(w *Waiter, m lua.Message) {
 		r.recheckNow(w) // it may have expired already, or soon will: confirm first
 		return
 	}
+	w.clock = m.Now
 	r.grant(w, Grant{Owned: m.Owned, Moment: moment, Short: true})
 }

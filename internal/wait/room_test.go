@@ -46,8 +46,9 @@ type entry struct {
 
 // client is a process: its room, and its subscription.
 type client struct {
-	redis *redis
-	room  *wait.Room
+	redis   *redis
+	room    *wait.Room
+	refused atomic.Int64
 
 	mu    sync.Mutex
 	epoch int
@@ -144,6 +145,11 @@ func (c *client) Acquire(ctx context.Context, w *wait.Waiter, mode lua.Mode) (lu
 }
 
 func (c *client) Parted(*wait.Waiter, bool) bool { return false }
+
+func (c *client) Refuse(w *wait.Waiter) {
+	c.refused.Add(1)
+	go func() { _ = c.release(w) }()
+}
 
 func (c *client) Leave(ws []*wait.Waiter) (int, error) {
 	for i, w := range ws {
@@ -474,6 +480,37 @@ func TestGrantRacesCancellation(t *testing.T) {
 			r.mu.Unlock()
 		}
 	})
+}
+
+// What was granted is taken away while a question of the same waiter is under way. Its answer tells, and is not ignored
+// because the waiter has what it waited for.
+func TestAnswerContradictsGrant(t *testing.T) {
+	for name, next := range map[string]*entry{"granted again": nil, "queued": {waiter: &wait.Waiter{}}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := &redis{t: t, random: rand.New(rand.NewPCG(1, 1)), pending: map[string]int{}}
+				c := newClient(r)
+				r.owner, r.until = &entry{waiter: &wait.Waiter{}}, time.Now().Add(time.Hour)
+				w := &wait.Waiter{Owner: "w", Lease: time.Minute}
+				result := make(chan error, 1)
+				go func() { result <- c.room.Acquire(t.Context(), w, false) }()
+				time.Sleep(10 * tick)
+				c.room.Ends(0)
+				time.Sleep(25 * tick) // the question is sent after 20, and runs in Redis 20 later
+				change := func(f func()) { r.mu.Lock(); defer r.mu.Unlock(); f() }
+				change(func() { r.grant(nil) })
+				require.NoError(t, <-result)
+				require.Zero(t, c.refused.Load())
+				change(func() { r.owner, r.until = next, time.Now().Add(time.Hour) })
+				time.Sleep(time.Second)
+				require.EqualValues(t, 1, c.refused.Load())
+				change(func() {
+					require.Empty(t, r.queue)
+					require.Same(t, next, r.owner)
+				})
+			})
+		})
+	}
 }
 
 // What fails while Redis is welcomed back is welcomed again.
