@@ -32,7 +32,7 @@ func (t *tenure) passOn(done *turn) bool {
 	if !lined || !t.line.Pass(t) {
 		return false
 	}
-	t.client.options.Observer.released(t.name, done.token, time.Since(done.moment))
+	t.client.options.Observer.released(done)
 	return true
 }
 
@@ -54,7 +54,7 @@ func (t *tenure) next(parent context.Context, terms terms, began time.Time) *Hol
 	t.turn, t.lined = u, true
 	t.mu.Unlock()
 	t.client.saw(u.token)
-	t.client.options.Observer.acquired(t.name, u.token, now.Sub(began))
+	t.client.options.Observer.acquired(t.name, u.token, began)
 	return &u.first
 }
 

@@ -19,15 +19,15 @@ func (o *Observer) queued(name string) {
 	}
 }
 
-func (o *Observer) acquired(name string, token int64, waited time.Duration) {
+func (o *Observer) acquired(name string, token int64, began time.Time) {
 	if o.Acquired != nil {
-		o.Acquired(name, token, waited)
+		o.Acquired(name, token, time.Since(began))
 	}
 }
 
-func (o *Observer) released(name string, token int64, held time.Duration) {
+func (o *Observer) released(t *turn) {
 	if o.Released != nil {
-		o.Released(name, token, held)
+		o.Released(t.tenure.name, t.token, time.Since(t.moment))
 	}
 }
 

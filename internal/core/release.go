@@ -18,20 +18,20 @@ func (t *tenure) unlock(ctx context.Context, done *turn) error {
 	if !c.keeper.Remove(&t.item) {
 		return t.late()
 	}
-	r := release{turn: done}
 	if ctx.Done() == nil {
-		return t.release(ctx, &r)
+		return t.release(ctx, &release{turn: done})
 	}
+	r := &release{turn: done}
 	if ctx.Err() != nil {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), c.options.ReleaseTimeout)
 		defer cancel()
 	}
-	err := t.release(ctx, &r)
+	err := t.release(ctx, r)
 	if r.done {
 		return err
 	}
-	c.Go(func() { _ = t.release(context.Background(), &r) }) // the observer hears of its success
+	c.Go(func() { _ = t.release(context.Background(), r) }) // the observer hears of its success
 	return fmt.Errorf("%w: the release goes on: %w", ErrUnknownOutcome, ended(ctx))
 }
 
@@ -87,7 +87,7 @@ func (t *tenure) send(ctx context.Context, r *release) error {
 			t.health().Succeeded()
 			if owned || r.unanswered { // rule 9: a send before this one released it
 				if r.turn != nil {
-					c.options.Observer.released(t.name, r.turn.token, time.Since(r.turn.moment))
+					c.options.Observer.released(r.turn)
 				}
 				return nil
 			}

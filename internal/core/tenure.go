@@ -108,7 +108,7 @@ func (t *tenure) hold(parent context.Context, terms terms, began time.Time) *Hol
 	if leave {
 		t.line.Pass(nil)
 	}
-	c.options.Observer.acquired(t.name, grant.Token, time.Since(began))
+	c.options.Observer.acquired(t.name, grant.Token, began)
 	if forced { // while it became a hold
 		c.keeper.Lose(&t.item, errForced)
 	}

@@ -24,7 +24,7 @@
 
 if redis.call('EXISTS', KEYS[1], KEYS[2]) == 0 then
   local token, text = next_token(micros())
-  redis.call('HSET', KEYS[1], ARGV[1], 1, 'token', 't' .. text)
+  redis.call('HSET', KEYS[1], ARGV[1], '1', 'token', 't' .. text)
   redis.call('PEXPIRE', KEYS[1], ARGV[5])
   return token
 end
@@ -84,5 +84,5 @@ if ARGV[6] == 'first' or not redis.call('LPOS', KEYS[2], entry) then
   redis.call('RPUSH', KEYS[2], entry)
   if length == 0 and reserved > 0 then tell_owner('w') end -- want: it hands on inside, and was not told that others wait
 end
-redis.call('PEXPIRE', KEYS[2], 60000) -- waiters ask far more often: only a queue that nobody waits in expires
+redis.call('PEXPIRE', KEYS[2], '60000') -- waiters ask far more often: only a queue that nobody waits in expires
 return {sequence, lease_left(now) or 0, now}

@@ -45,9 +45,9 @@ local function own(id, lease, text, reserved, short)
   if reserved > 0 then token = token .. '+' .. reserved end -- also says that its process hands on inside: see want
   redis.call('DEL', KEYS[1])
   if short then
-    redis.call('HSET', KEYS[1], id, 1, 'token', token, 'short', 's' .. short)
+    redis.call('HSET', KEYS[1], id, '1', 'token', token, 'short', 's' .. short)
   else
-    redis.call('HSET', KEYS[1], id, 1, 'token', token)
+    redis.call('HSET', KEYS[1], id, '1', 'token', token)
   end
   redis.call('PEXPIRE', KEYS[1], lease)
 end

@@ -4,6 +4,8 @@
 -- How far reserved tokens may be ahead of the server's clock, in microseconds. A restart that loses the key takes longer.
 local AHEAD = 5000
 
+local DAY = '86400000' -- ms. Constants are text in the calls of every hand-off: numbers would be formatted each time
+
 local function micros()
   local t = redis.call('TIME')
   return t[1] * 1000000 + t[2]
@@ -23,7 +25,7 @@ local function decimal(number) return string.format('%.0f', number) end
 local function next_token(now, block)
   local number, reserved = now, math.min(block or 0, AHEAD)
   local text = decimal(now)
-  local last = redis.call('SET', KEYS[3], reserved > 0 and decimal(now + reserved) or text, 'PX', 86400000, 'GET')
+  local last = redis.call('SET', KEYS[3], reserved > 0 and decimal(now + reserved) or text, 'PX', DAY, 'GET')
   local floor = tonumber(ARGV[4])
   if last then
     local before = tonumber(last)
@@ -37,7 +39,7 @@ local function next_token(now, block)
     number = floor + 1
     reserved = math.max(0, math.min(reserved, now + AHEAD - number))
     text = decimal(number)
-    redis.call('SET', KEYS[3], decimal(number + reserved), 'PX', 86400000)
+    redis.call('SET', KEYS[3], decimal(number + reserved), 'PX', DAY)
   end
   return number, text, reserved
 end
