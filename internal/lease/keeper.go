@@ -101,7 +101,8 @@ func (k *Keeper) Keep(i *Item, moment time.Time, d time.Duration) {
 }
 
 // schedule sets the trust that a lease of d from moment gives, and what comes next. Renewals come after a third of it,
-// early by up to a tenth of that, so that holds taken together do not stay together.
+// early by up to a tenth of that, so that holds taken together do not stay together, and by up to as much again to fill a
+// batch.
 func (k *Keeper) schedule(i *Item, moment time.Time, d time.Duration) {
 	until := moment.Add(d)
 	if !i.End.IsZero() && !until.Before(i.End) {
@@ -169,14 +170,17 @@ func (k *Keeper) arm() {
 }
 
 // tick renews what is due and loses what is over. It never waits for Redis: the end of trust must not be late because a
-// renewal is.
+// renewal is. What falls due soon fills the batch: many holds would else be renewed a few at a time.
 func (k *Keeper) tick() {
 	k.mu.Lock()
 	k.due = time.Time{}
 	now := time.Now()
 	var renew, lost []*Item
-	for len(k.items) > 0 && !k.items[0].next.After(now) {
+	for len(k.items) > 0 {
 		i := k.items[0]
+		if early := i.next.Sub(now); early > 0 && (len(renew) >= Batch || early > i.Lease/30 || i.renewing || i.final(now)) {
+			break
+		}
 		if i.Left() <= 0 {
 			k.remove(i)
 			lost = append(lost, i)

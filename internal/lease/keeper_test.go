@@ -246,6 +246,33 @@ func TestBatches(t *testing.T) {
 	})
 }
 
+// Holds that were taken one after the other fall due one after the other, and are renewed many at a time.
+func TestBatchesAreFilled(t *testing.T) {
+	s := &server{latency: time.Millisecond}
+	run(t, s, func(k *lease.Keeper) {
+		const holds, period = 5000, 3 * time.Second
+		var all []*hold
+		for range holds {
+			all = append(all, keep(k, 3*period, 0))
+			time.Sleep(period / holds)
+		}
+		s.mu.Lock()
+		s.sent = nil
+		s.mu.Unlock()
+		pass(100 * period)
+		renewals := 0
+		for _, n := range s.sent {
+			renewals += n
+		}
+		require.InDelta(t, 100*holds, renewals, 25*holds)
+		require.Greater(t, float64(renewals)/float64(len(s.sent)), 90.0, "of a hundred")
+		for _, h := range all {
+			require.NoError(t, h.lost())
+			require.True(t, k.Remove(&h.item))
+		}
+	})
+}
+
 func TestLose(t *testing.T) {
 	s := &server{}
 	run(t, s, func(k *lease.Keeper) {
