@@ -59,7 +59,8 @@ func WithObserver(hooks Observer) Option {
 }
 
 // Observer is a set of hooks; nil ones are not called. They are called from many goroutines at once, on the path of the
-// operation they tell of: they must be quick and must not call the client. Names are those of the lock, without the key
+// operation they tell of: they must be quick and must not call the client. A lock that is passed on inside the process may be
+// acquired before its release is told. Names are those of the lock, without the key
 // prefix except for Queued. Fields may be added in later versions.
 type Observer struct {
 	Queued     func(name string)                                    // a waiter was queued in Redis, under this key

@@ -256,11 +256,11 @@ func (c *Client) deliver(m lua.Message) {
 	case lua.Grant:
 		c.saw(m.Token)
 		if t == nil || !t.room.Granted(&t.waiter, m) {
-			c.Go(func() { c.refuseGrant(t, m.Number, m.Name) })
+			c.Go(func() { c.refuseGrant(t, m.Number, m.Name, m.Token) })
 		}
 	case lua.Forced:
 		if t != nil {
-			c.Go(func() { t.force(m.Token) })
+			c.Go(func() { t.taken(m.Token, errForced) })
 		}
 	case lua.Want:
 		if t != nil {
@@ -291,10 +291,10 @@ func (c *Client) ponged(n uint64) {
 }
 
 // refuseGrant releases what was granted to a tenure that is over (rule 3): a late copy of its acquire had queued again. When
-// t is not nil it holds, and has just learnt that what it holds by is gone.
-func (c *Client) refuseGrant(t *tenure, number uint64, name string) {
+// t is not nil it holds, or is about to, and has just learnt that what it was granted up to token is gone.
+func (c *Client) refuseGrant(t *tenure, number uint64, name string, token int64) {
 	if t != nil {
-		c.keeper.Lose(&t.item, lease.ErrGone)
+		t.taken(token, lease.ErrGone)
 	}
 	keys, err := lua.NewLock(name, c.sharded)
 	if err == nil {
@@ -340,7 +340,7 @@ func (c *Client) Check(ctx context.Context) error {
 	}
 	// With the caller's context: one that can be cancelled makes rueidis run its connection in the background from then on,
 	// which costs a single goroutine a fifth of its speed.
-	if err := c.conn.Ping(undated{ctx}, c.inbox.Name(), n, c.sharded); err != nil {
+	if err := c.conn.Ping(withoutDeadline(ctx), c.inbox.Name(), n, c.sharded); err != nil {
 		return fmt.Errorf("latchkey: %w", outcome(err))
 	}
 	select {

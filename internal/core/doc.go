@@ -49,7 +49,8 @@
 //     TestPlaceIsInherited, TestShutdownWithALine; wait: TestLineLosesNothing)
 //  12. The first that queues behind a process which hands on inside tells it; as the message can be lost, that process
 //     offers the lock also unasked. (TestOthersGetTheirTurn; lua: TestWantIsTold)
-//  13. Tokens are reserved in Redis before they are used, and never further than 5 ms ahead of its clock.
+//  13. Tokens are reserved in Redis before they are used, and never further than 5 ms ahead of its clock. So what is not used
+//     need not be written back, which a killed process could not do.
 //     (TestTokensAtFullSpeed; lua: TestReservedTokensStayNearTheClock)
 //
 // Rule 7 is stricter about polling than it would have to be, so that no hand-off pays for an announcement: idle waiters

@@ -40,7 +40,7 @@ func (t *tenure) passOn(done *turn) bool {
 func (t *tenure) next(parent context.Context, terms terms, began time.Time) *Hold {
 	now := time.Now()
 	t.mu.Lock()
-	if !t.kept || t.loss != nil || t.item.Left() <= 0 || !terms.passable() || terms.lease != t.terms.lease || t.offerDue(now, terms) {
+	if t.client.closing.Err() != nil || !t.kept || t.loss != nil || t.item.Left() <= 0 || !terms.passable() || terms.lease != t.terms.lease || t.offerDue(now, terms) {
 		t.mu.Unlock()
 		return nil
 	}
@@ -93,7 +93,7 @@ func (l *Lock) follow(left *tenure) *tenure {
 	case left == nil:
 	case t == nil || !left.room.Settled(&left.waiter): // an acquire of it must be answered before anything ends it
 		left.dispose()
-	case !left.client.keeper.Remove(&left.item): // lost, or about to be
+	case !left.client.keeper.Remove(&left.item): // lost, while nobody held it who would have to be told
 		left.end()
 		left.forget(false)
 	default:
@@ -113,8 +113,10 @@ func (t *tenure) isKept() bool {
 func (t *tenure) dispose() {
 	switch {
 	case t == nil:
-	case t.isKept():
-		t.client.Go(func() { _ = t.unlock(context.Background(), nil) }) // its turns have ended well
+	case t.isKept(): // its turns have ended well; it is cancelled like a wait, for which Shutdown has patience
+		t.client.keeper.Remove(&t.item)
+		t.forget(true)
+		t.end()
 	default:
 		t.room.Abandon(&t.waiter)
 	}

@@ -3,6 +3,7 @@ package core_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -166,6 +167,47 @@ func TestOthersGetTheirTurn(t *testing.T) {
 			clean(t, s.Client(t))
 		})
 	}
+}
+
+// When all processes hand on inside, each keeps the lock for the span of its budget, and not until it has heard that others
+// wait: whoever is given the lock by an offer is told with the grant.
+func TestSpansAreKept(t *testing.T) {
+	const span = 40 * time.Millisecond
+	s := redistest.New(t)
+	var mu sync.Mutex
+	owner, since, streaks := -1, time.Now(), []time.Duration(nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var wg sync.WaitGroup
+	for me := range 2 {
+		l := newLock(t, open(t, s.Option()), "a", true, core.WithBudget(core.MaxBudgetHolds, span))
+		for range 4 {
+			wg.Go(func() {
+				for {
+					h, err := l.Lock(ctx)
+					if err != nil {
+						return
+					}
+					mu.Lock()
+					if owner != me {
+						streaks = append(streaks, time.Since(since))
+						owner, since = me, time.Now()
+					}
+					if len(streaks) == 20 {
+						cancel()
+					}
+					mu.Unlock()
+					<-time.After(time.Millisecond) // the section
+					if err := h.Unlock(context.Background()); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+	}
+	wg.Wait()
+	slices.Sort(streaks)
+	require.Less(t, streaks[len(streaks)/2], 2*span, "%v", streaks)
 }
 
 // However a message, a reply or a copy of an offer goes astray, nobody is inside together with somebody else, and everybody
@@ -351,6 +393,130 @@ func TestLostBetweenHolds(t *testing.T) {
 	c.more(t, 100)
 	c.end()
 	clean(t, plain)
+}
+
+// slow is a context whose end is looked at only once the gate is open, from when it is told to wait for that.
+type slow struct {
+	context.Context
+	waits, looked, gate chan struct{}
+	once                sync.Once
+}
+
+func newSlow(t testing.TB) *slow {
+	t.Helper()
+	return &slow{Context: t.Context(), waits: make(chan struct{}), looked: make(chan struct{}), gate: make(chan struct{})}
+}
+
+func (c *slow) Err() error {
+	select {
+	case <-c.waits:
+		c.once.Do(func() { close(c.looked) })
+		<-c.gate
+	default:
+	}
+	return c.Context.Err()
+}
+
+// What was granted is taken away, and given back by the client itself, before the goroutine that waited for it has gone on.
+func TestRefusedBeforeItIsHeld(t *testing.T) {
+	s := redistest.New(t)
+	plain := s.Client(t)
+	mine, other := newLock(t, open(t, s.Option()), "a", false), newLock(t, open(t, s.Option()), "a", false)
+	h := mustLock(t, other)
+	ctx, got := newSlow(t), make(chan *core.Hold, 1)
+	go func() {
+		h, err := mine.Lock(ctx)
+		if err != nil {
+			t.Error(err)
+		}
+		got <- h
+	}()
+	queued(t, other, 1)
+	entry, err := do(t, plain, "LINDEX", "latchkey_queue:{a}", "0").ToString()
+	require.NoError(t, err)
+	close(ctx.waits)
+	require.NoError(t, h.Unlock(t.Context()))
+	<-ctx.looked // it is granted
+	do(t, plain, "DEL", "a")
+	do(t, plain, "RPUSH", "latchkey_queue:{a}", entry) // as a late copy of its acquire does
+	second := mustLock(t, other)
+	close(ctx.gate)
+	first := <-got
+	require.Eventually(t, func() bool { return !first.Held() }, core.DefaultLease/20, time.Millisecond)
+	require.True(t, second.Held())
+	require.ErrorIs(t, first.Unlock(t.Context()), core.ErrLost)
+	require.NoError(t, second.Unlock(t.Context()))
+}
+
+// An acquire was not waited for, and its waiter was inherited and has got and released the lock, when it arrives.
+func TestLateCopyOfInheritedAcquire(t *testing.T) {
+	s := redistest.NewProcess(t)
+	p := redistest.NewProxy(t, s)
+	c := open(t, p.Option())
+	l := newLock(t, c, "a", true)
+	require.NoError(t, mustLock(t, l).Unlock(t.Context())) // the scripts are known
+	judge, withheld := redistest.Once(redistest.Withhold, isAcquire)
+	p.Judge(judge)
+	first := lockLater(t, l)
+	require.Eventually(t, func() bool { return withheld.Load() == 1 }, long, time.Millisecond)
+	ctx, got := newSlow(t), make(chan *core.Hold, 1)
+	go func() {
+		h, err := l.Lock(ctx)
+		if err != nil {
+			t.Error(err)
+		}
+		got <- h
+	}()
+	inLine(t, 1)
+	close(ctx.waits)
+	first.cancel()
+	<-first.ended
+	<-ctx.looked // the heir is about to ask
+	p.KillAll()
+	require.Eventually(t, func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		defer cancel()
+		return c.Check(ctx) == nil
+	}, long, time.Millisecond)
+	close(ctx.gate)
+	require.NoError(t, (<-got).Unlock(t.Context()))
+	p.Deliver()
+	delivered := time.Now()
+	clean(t, s.Client(t))
+	require.Less(t, time.Since(delivered), core.DefaultLease/2, "not when its lease ends")
+}
+
+// A context that ends all, then Close: what was passed to a goroutine that gives up is given back before the client goes.
+func TestCloseAfterUnlock(t *testing.T) {
+	s := redistest.New(t)
+	plain := s.Client(t)
+	for range longer(t, 400, 2000) {
+		c, err := core.Open(s.Option(), core.DefaultClientOptions())
+		require.NoError(t, err)
+		l := newLock(t, c, "a", true)
+		ctx, cancel := context.WithCancel(t.Context())
+		h, err := l.Lock(ctx)
+		require.NoError(t, err)
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if h, err := l.Lock(ctx); err == nil {
+				_ = h.Unlock(ctx) // it may be closed
+			}
+		})
+		inLine(t, 1)
+		wg.Go(func() {
+			<-ctx.Done()
+			if err := h.Unlock(context.Background()); err != nil {
+				t.Error(err)
+			}
+		})
+		cancel()
+		wg.Wait()
+		closeNow(c)
+		n, err := do(t, plain, "EXISTS", "a").AsInt64()
+		require.NoError(t, err)
+		require.Zero(t, n)
+	}
 }
 
 // However the loss falls between two holds, the line goes on.

@@ -201,7 +201,7 @@ func (l *Lock) Force(ctx context.Context) (bool, error) {
 	if c.closing.Err() != nil {
 		return false, named(l.name, ErrClosed)
 	}
-	held, err := c.conn.Force(undated{ctx}, r.keys, c.seen.Load())
+	held, err := c.conn.Force(withoutDeadline(ctx), r.keys, c.seen.Load())
 	if err != nil {
 		return false, named(l.name, outcome(err))
 	}
@@ -227,7 +227,7 @@ func (l *Lock) Inspect(ctx context.Context) (State, error) {
 	if c.closing.Err() != nil {
 		return State{}, named(l.name, ErrClosed)
 	}
-	s, err := c.conn.Inspect(undated{ctx}, r.keys, InspectLimit)
+	s, err := c.conn.Inspect(withoutDeadline(ctx), r.keys, InspectLimit)
 	if err != nil {
 		return State{}, named(l.name, outcome(err))
 	}

@@ -12,7 +12,7 @@ import (
 
 // unlock releases the tenure in Redis and waits for that until ctx ends, or for the release timeout if it has. The
 // release itself goes on until the trust ends: a lock that is not needed any more must not stay taken. done is the turn
-// that ends with it; nil when all had ended before.
+// that ends with it.
 func (t *tenure) unlock(ctx context.Context, done *turn) error {
 	c := t.client
 	if !c.keeper.Remove(&t.item) {
@@ -78,17 +78,11 @@ func (t *tenure) send(ctx context.Context, r *release) error {
 	}
 	entry := t.strayEntry()
 	for {
-		sent := ctx
-		if _, ok := ctx.Deadline(); ok {
-			sent = undated{ctx}
-		}
-		owned, err := c.conn.Release(sent, t.keys, t.waiter.Owner, entry, c.seen.Load(), t.rest(r.turn))
+		owned, err := c.conn.Release(withoutDeadline(ctx), t.keys, t.waiter.Owner, entry, c.seen.Load(), t.rest(r.turn))
 		if err == nil {
 			t.health().Succeeded()
 			if owned || r.unanswered { // rule 9: a send before this one released it
-				if r.turn != nil {
-					c.options.Observer.released(r.turn)
-				}
+				c.options.Observer.released(r.turn)
 				return nil
 			}
 			return fmt.Errorf("%w: %w", ErrLost, errNotOurs)
@@ -137,7 +131,7 @@ var errNotOurs = errors.New("another owner has it in Redis, or nobody")
 
 // rest is how long the lock must stay taken after its release, in ms.
 func (t *tenure) rest(done *turn) int64 {
-	if t.terms.minHold == 0 || done == nil {
+	if t.terms.minHold == 0 {
 		return 0
 	}
 	return max(milliseconds(time.Until(done.moment.Add(t.terms.minHold))), 0)

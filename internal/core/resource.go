@@ -63,9 +63,7 @@ func (r *resource) name() string { return r.keys.Name() }
 
 func (r *resource) Acquire(ctx context.Context, w *wait.Waiter, mode lua.Mode) (reply lua.Acquired, err error) {
 	c := r.client
-	if _, ok := ctx.Deadline(); ok {
-		ctx = undated{ctx} // at a deadline rueidis closes the connection, which everybody uses; at a cancellation it does not
-	}
+	ctx = withoutDeadline(ctx)
 	claim := r.claim(w)
 	gone := false
 	if t, old := r.offering(w); old != nil {
@@ -80,9 +78,9 @@ func (r *resource) Acquire(ctx context.Context, w *wait.Waiter, mode lua.Mode) (
 	} else {
 		reply, err = c.conn.Acquire(ctx, r.keys, claim, c.seen.Load(), mode)
 	}
-	if gone {
-		c.options.Logger.Warn("latchkey: lock lost between two holds of this process", "name", r.name())
+	if gone { // lost between two holds, unless an earlier copy of the offer has run
 		if mode == lua.First {
+			c.options.Logger.Warn("latchkey: lock lost between two holds of this process", "name", r.name())
 			mode = lua.Again // a copy of the offer may have queued it
 		}
 		reply, err = c.conn.Acquire(ctx, r.keys, claim, c.seen.Load(), mode)
@@ -97,7 +95,15 @@ func (r *resource) Acquire(ctx context.Context, w *wait.Waiter, mode lua.Mode) (
 	return reply, err
 }
 
-// undated hides the deadline of a context. It is done at that time all the same.
+// withoutDeadline hides the deadline of a context, which is done at that time all the same. When a deadline passes, rueidis
+// closes the connection, which everybody uses; at a cancellation it does not.
+func withoutDeadline(ctx context.Context) context.Context {
+	if _, ok := ctx.Deadline(); ok {
+		return undated{ctx}
+	}
+	return ctx
+}
+
 type undated struct{ context.Context }
 
 func (undated) Deadline() (time.Time, bool) { return time.Time{}, false }
@@ -147,10 +153,10 @@ func (r *resource) Parted(w *wait.Waiter, inheritable bool) bool {
 	return false
 }
 
-func (r *resource) Refuse(w *wait.Waiter) {
+func (r *resource) Refuse(w *wait.Waiter, token int64) {
 	c := r.client
 	t := c.tenure(w.Number)
-	c.Go(func() { c.refuseGrant(t, w.Number, r.name()) })
+	c.Go(func() { c.refuseGrant(t, w.Number, r.name(), token) })
 }
 
 // claim is what the commands of w ask for.

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -172,7 +173,8 @@ func TestSoak(t *testing.T) {
 					kills++
 				}
 				if n%5 == 0 {
-					i := rand.N(len(workers))
+					i := slices.IndexFunc(workers, func(p *process) bool { return int64(p.cmd.Process.Pid) == w.lastPID.Load() })
+					i = max(i, 0) // most likely the holder, or who has just been it
 					workers[i].kill()
 					workers[i] = start(t, mode, "LATCHKEY_TEST_LEASE=1s")
 					kills++

@@ -37,7 +37,8 @@ type tenure struct {
 	loss     error     // why it was lost; nil while it is not
 	ending   bool      // it was released, or lost
 	gone     bool      // forget was called
-	forced   int64     // what was granted up to this token was taken away by ForceUnlock
+	void     int64     // what was granted up to this token has been taken away
+	why      error     // it was
 }
 
 // turn is one goroutine's time in a tenure, and that of those who re-enter.
@@ -103,14 +104,14 @@ func (t *tenure) hold(parent context.Context, terms terms, began time.Time) *Hol
 	t.mu.Lock()
 	t.lined = t.delegate && terms.passable() && t.loss == nil
 	leave := t.delegate && !t.lined // the next one queues in Redis while this one holds
-	forced := t.forced >= grant.Token
+	void, why := t.void >= grant.Token, t.why
 	t.mu.Unlock()
 	if leave {
 		t.line.Pass(nil)
 	}
 	c.options.Observer.acquired(t.name, grant.Token, began)
-	if forced { // while it became a hold
-		c.keeper.Lose(&t.item, errForced)
+	if void { // while it became a hold
+		c.keeper.Lose(&t.item, why)
 	}
 	return &t.first.first
 }
@@ -146,15 +147,17 @@ func (u *turn) leave(h *Hold) (last bool, loss error) {
 	return u.last == nil, t.loss
 }
 
-// force is told that somebody else took away what was granted up to this token. A grant after that is another matter, and
-// one before it may still be on its way.
-func (t *tenure) force(token int64) {
+// taken is told that what was granted up to this token has been taken away. A grant after that is another matter, and one
+// before it may still be on its way.
+func (t *tenure) taken(token int64, why error) {
 	t.mu.Lock()
-	t.forced = max(t.forced, token)
+	if token > t.void {
+		t.void, t.why = token, why
+	}
 	held := t.kept && token >= t.first.token
 	t.mu.Unlock()
 	if held {
-		t.client.keeper.Lose(&t.item, errForced)
+		t.client.keeper.Lose(&t.item, why)
 	}
 }
 

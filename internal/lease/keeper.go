@@ -50,8 +50,9 @@ type Item struct {
 	trust Trust
 
 	// guarded by the keeper's mutex
-	next     time.Time // what happens next: a renewal, or the end of trust
-	place    int       // in the heap, plus one; 0: not kept
+	next     time.Time     // what happens next: a renewal, or the end of trust
+	slack    time.Duration // how much earlier a renewal may come
+	place    int           // in the heap, plus one; 0: not kept
 	renewing bool
 	removed  bool
 }
@@ -107,11 +108,12 @@ func (k *Keeper) schedule(i *Item, moment time.Time, d time.Duration) {
 	until := moment.Add(d)
 	if !i.End.IsZero() && !until.Before(i.End) {
 		i.trust.set(i.End)
-		i.next = i.End
+		i.next, i.slack = i.End, 0
 		return
 	}
 	i.trust.set(until)
-	i.next = moment.Add(d/3 - rand.N(d/30+1))
+	i.slack = d / 30
+	i.next = moment.Add(d/3 - rand.N(i.slack+1))
 }
 
 // Remove stops keeping an item. It reports whether the lease could still be trusted. Lost is not called after it.
@@ -178,7 +180,7 @@ func (k *Keeper) tick() {
 	var renew, lost []*Item
 	for len(k.items) > 0 {
 		i := k.items[0]
-		if early := i.next.Sub(now); early > 0 && (len(renew) >= Batch || early > i.Lease/30 || i.renewing || i.final(now)) {
+		if early := i.next.Sub(now); early > 0 && (len(renew) >= Batch || early > i.slack || i.renewing || i.final(now)) {
 			break
 		}
 		if i.Left() <= 0 {

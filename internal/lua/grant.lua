@@ -60,10 +60,10 @@ end
 
 -- Gives the lock to the first waiter that lives. The head may be passed in as already taken from the queue; self is the
 -- caller's own entry, which needs no message. Returns the token when that is the caller, with what is reserved behind it,
--- 0 when it is somebody else, and nil when nobody waits: then the lock's key is gone.
+-- 0 when it is somebody else, and nil when nobody waits: then the lock's key is gone. queues: the caller will queue after this.
 -- The order matters: the writes come first and PUBLISH comes last, because a script that is refused its first write
 -- (READONLY, OOM) must not have told anybody that he owns the lock.
-local function grant(self, head)
+local function grant(self, head, queues)
   local entry = head or redis.call('LPOP', KEYS[2])
   while entry do
     local client, number, lease, block = string.match(entry, '^1:([^:]+):(%d+):(%d+):(%d+)$')
@@ -79,7 +79,7 @@ local function grant(self, head)
       own(client .. ':' .. number, lease, text, reserved, decimal(math.ceil(now / 1000) + short))
       if short < SHORT then tell_next(short) end
       -- Only a process that hands on inside needs to know whether others wait.
-      local others = reserved > 0 and redis.call('EXISTS', KEYS[2]) or 0
+      local others = queues and 1 or reserved > 0 and redis.call('EXISTS', KEYS[2]) or 0
       redis.call(ARGV[3], ARGV[2] .. client,
         string.format('1 g %s %s %d %d %.0f %d %s', number, text, reserved, others, now, short, KEYS[1]))
       return 0

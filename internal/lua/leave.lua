@@ -4,7 +4,8 @@
 -- KEYS  1 lock, 2 queue, 3 token: as in acquire.lua
 -- ARGV  1 unused, 2 inbox prefix, 3 publish verb, 4 floor: as in acquire.lua
 --       then for each id, the oldest first: owner id, its queue entry, how often that is removed (0: wherever it stands)
--- Reply how many ids were handled: at least the first, not all of them when the queue is long
+-- Reply how many ids were handled: at least the first two (a wait and what was offered for it), not all of them when the queue
+--       is long
 -- include token.lua
 -- include grant.lua
 
@@ -15,7 +16,7 @@ local LOOKS = 500000
 local n = (#ARGV - 4) / 3
 local length = redis.pcall('LLEN', KEYS[2])
 if type(length) == 'number' then -- another type under a companion's name is left alone
-  n = math.min(n, math.max(1, math.floor(LOOKS / (length + 1))))
+  n = math.min(n, math.max(2, math.floor(LOOKS / (length + 1))))
   for i = 1, n do redis.call('LREM', KEYS[2], ARGV[3 * i + 4], ARGV[3 * i + 3]) end
 end
 local ids = {}

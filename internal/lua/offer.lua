@@ -3,7 +3,7 @@
 -- the lock is used. Safe to repeat, and a late copy does nothing: whatever the first one did has ended the old id.
 --
 -- KEYS  1 lock, 2 queue, 3 token: as in acquire.lua
--- ARGV  1 to 8 as in acquire.lua, for the fresh id; in mode try it does not queue
+-- ARGV  1 to 8 as in acquire.lua, for the fresh id; in mode try it does not queue; 7 is not looked at: a place is swapped
 --       9 old id           which owns the lock
 --       10 old entry       its queue entry when it may be queued, else the empty string
 -- Reply as in acquire.lua, and
@@ -21,7 +21,7 @@ end
 if not held[3] then return {-3, 0, micros()} end
 if ARGV[10] ~= '' then redis.call('LREM', KEYS[2], 0, ARGV[10]) end
 
-if not grant(nil) then
+if not grant(nil, nil, ARGV[6] ~= 'try') then
   local text
   token, text, reserved = next_token(micros(), AHEAD)
   own(ARGV[1], ARGV[5], text, reserved)

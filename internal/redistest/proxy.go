@@ -1,6 +1,7 @@
 package redistest
 
 import (
+	"io"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -19,6 +20,7 @@ const (
 	LoseReply           // the server runs it; its reply is dropped and the connection closed
 	LoseRequest         // the connection is closed before the server sees it
 	Keep                // the server sees it at Deliver, and not before; the client's connection is closed meanwhile
+	Withhold            // as Keep, but the client's connection stays open, and silent
 	Delay               // the server sees it at Deliver; what follows on the connection waits behind it
 )
 
@@ -157,6 +159,10 @@ func (p *Proxy) requests(l *link) {
 			return
 		case Keep:
 			p.keep(l, append([]byte(nil), buffer[:n]...))
+			return
+		case Withhold:
+			p.keep(l, append([]byte(nil), buffer[:n]...))
+			_, _ = io.Copy(io.Discard, l.client) // until that end is closed
 			return
 		case Delay:
 			gate := make(chan struct{})

@@ -181,7 +181,7 @@ func (r *Room) Retire(w *Waiter, cancel bool) bool {
 	switch {
 	case w.asking > 0:
 		w.leave = true
-	case cancel || w.stray:
+	case cancel || w.stray || w.aborted: // aborted: the one who asked has left, and w to somebody else
 		r.cancel(w)
 	default:
 		return false

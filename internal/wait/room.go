@@ -54,8 +54,9 @@ type Server interface {
 	// Parted is told that whoever called Acquire for w has given up. It reports whether somebody else goes on with w, by
 	// calling Acquire for it, which happens only when w is inheritable.
 	Parted(w *Waiter, inheritable bool) bool
-	// Refuse is told that Redis has taken away what w was granted, and may have granted it the lock again. It must not block.
-	Refuse(w *Waiter)
+	// Refuse is told that Redis has taken away what w was granted up to a token, and may have granted it the lock again. It
+	// must not block.
+	Refuse(w *Waiter, token int64)
 	// Inbox returns when grants for this client's waiters would arrive; Listening reports whether that is now.
 	Inbox(ctx context.Context) error
 	Listening() bool
@@ -186,7 +187,10 @@ func (r *Room) Acquire(ctx context.Context, w *Waiter, try bool) error {
 
 // part ends the wait from the caller's side: somebody else takes w over, or it is abandoned.
 func (r *Room) part(ctx context.Context, w *Waiter) {
-	if !r.server.Parted(w, ctx.Err() != nil && r.closing.Err() == nil) {
+	r.mu.Lock()
+	over := w.state == ended // and its error is the caller's
+	r.mu.Unlock()
+	if !r.server.Parted(w, !over && ctx.Err() != nil && r.closing.Err() == nil) {
 		r.Abandon(w)
 	}
 }
@@ -324,7 +328,7 @@ func (r *Room) answered(ctx context.Context, w *Waiter, q question, reply lua.Ac
 		return true
 	case w.state == granted && err == nil && w.contradicted(reply):
 		w.stray = true // the reply may say that it is queued
-		r.server.Refuse(w)
+		r.server.Refuse(w, max(reply.Token, w.Grant.Token))
 	}
 	if w.asking--; w.asking > 0 {
 		return false

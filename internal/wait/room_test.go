@@ -146,7 +146,7 @@ func (c *client) Acquire(ctx context.Context, w *wait.Waiter, mode lua.Mode) (lu
 
 func (c *client) Parted(*wait.Waiter, bool) bool { return false }
 
-func (c *client) Refuse(w *wait.Waiter) {
+func (c *client) Refuse(w *wait.Waiter, _ int64) {
 	c.refused.Add(1)
 	go func() { _ = c.release(w) }()
 }
