@@ -26,13 +26,15 @@ which:
 	else echo "tests run on the embedded server; what needs a redis-server of its own is skipped, and listed as such"; fi
 
 .PHONY: soak
-soak: ## the long forms: 75 s of hand-offs among 8 processes while connections and processes are killed, for each lock
-	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'Soak|TakeTurns|GrantRaces' ./internal/core
+soak: ## the long forms: hand-offs among 8 processes while connections and processes are killed, and all pairs of faults in the model
+	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'Soak|TakeTurns|Races|FullSpeed|ForcedWhile' ./internal/core
+	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'Protocol' ./internal/model
 
 .PHONY: bench
 bench: ## the benchmarks of the packages, each beside its floor
-	$(GO) test -run xxx -bench 'Pair' -benchtime 100x ./rlock
+	$(GO) test -run xxx -bench 'Pair|Keys|Inside' -benchtime 100x ./rlock
 	$(GO) test -run xxx -bench 'Contended|Idle' -benchtime 5000x ./rlock
+	$(GO) test -run xxx -bench 'Fleet|Handoff|CancelTogether|ManyHolds' -benchtime 1x ./rlock
 
 .PHONY: demo
 demo: ## sell a stock from several processes, and break it on purpose

@@ -22,13 +22,20 @@ func (h *Hold) core() *core.Hold { return (*core.Hold)(h) }
 func (h *Hold) Context() context.Context { return h.core().Context() }
 
 // Token is the fencing token: greater than that of every hold of this lock before. Holds that re-entered share it. It is
-// in the order of the server's clock in microseconds since 1970, and less than 2^53.
+// in the order of the server's clock in microseconds since 1970, never more than 5 ms ahead of it, and less than 2^53. So it
+// also grows when Redis loses its data, unless that takes less than 5 ms (FLUSHALL in use), or the clock of the server that
+// takes over is behind.
 func (h *Hold) Token() int64 { return h.core().Token() }
 
 // Unlock ends the hold. Its context ends first, with ErrReleased; the release is sent even when ctx has ended. Unlock
 // waits for the reply until ctx ends, or for the release timeout if it has; then it returns ErrUnknownOutcome, and the
-// release goes on in the background until the lease can no longer be trusted. The last of those that re-entered
-// releases in Redis; that of package rlock passes the lock on without Redis when a goroutine of the same process waits.
+// release goes on in the background until the lease can no longer be trusted. So with context.Background() it waits as long
+// as that while Redis is away. The last of those that re-entered releases.
+//
+// That of package rlock passes the lock on without asking Redis, and without waiting for it, when a goroutine of the same
+// process waits. Then nil says that the lease was still trusted, and not that Redis still had the lock: had it been
+// deleted there, or lost in a failover, the next renewal or offer finds out. Where that matters, let the store that the lock
+// guards look at the token, or use package fairlock.
 //
 // A second Unlock returns ErrNotHeld; after the lock was lost it returns ErrLost, and after Close ErrClosed.
 func (h *Hold) Unlock(ctx context.Context) error { return h.core().Unlock(ctx) }

@@ -65,9 +65,9 @@ func Open(url string, opts ...Option) (*Client, error) {
 }
 
 // New returns a client for a rueidis configuration: TLS, authentication, Sentinel, Cluster. It owns the two rueidis
-// clients that it makes of it, and sets DisableCache and PipelineMultiplex (one connection for all commands), and where they are zero ConnWriteTimeout (one second, or the command
-// timeout if that is longer), the buffer sizes and Sentinel.TopologyRefreshInterval. It dials, and fails with
-// ErrUnavailable while Redis cannot be reached.
+// clients that it makes of it, and sets DisableCache and PipelineMultiplex (one connection for all commands), and where they
+// are zero ConnWriteTimeout (one second, or the command timeout if that is longer), the buffer sizes and
+// Sentinel.TopologyRefreshInterval. It dials, and fails with ErrUnavailable while Redis cannot be reached.
 func New(option rueidis.ClientOption, opts ...Option) (*Client, error) {
 	c, err := core.Open(option, options(opts))
 	return (*Client)(c), err
@@ -87,8 +87,8 @@ func Wrap(commands, subscriptions rueidis.Client, opts ...Option) (*Client, erro
 // it as a health check. It returns an error with ErrUnavailable when ctx ends before, and ErrClosed after Close.
 func (c *Client) Check(ctx context.Context) error { return (*core.Client)(c).Check(ctx) }
 
-// Shutdown refuses new acquires, ends all waiters with ErrClosed, takes them out of the queues, and waits until
-// everything that is held was unlocked, or ctx ends. Then it ends the contexts of what is still held with ErrClosed, and
+// Shutdown refuses new acquires (also re-entry: a nested Lock returns ErrClosed), ends all waiters with ErrClosed, takes
+// them out of the queues, and waits until everything that is held was unlocked, or ctx ends. Then it ends the contexts of what is still held with ErrClosed, and
 // lets those leases run out in Redis, because the code they guard may still run. It returns an error when that was
 // necessary. Further calls wait for the first, and cut it short when their context ends.
 func (c *Client) Shutdown(ctx context.Context) error { return (*core.Client)(c).Shutdown(ctx) }

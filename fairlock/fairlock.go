@@ -34,14 +34,14 @@ func WithLease(d time.Duration) Option { return Option(core.WithLease(d)) }
 func WithFixedLease(d time.Duration) Option { return Option(core.WithFixedLease(d)) }
 
 // WithMinHold keeps the lock taken for d from when it was acquired: an Unlock before leaves the rest as a lease that
-// nobody renews. For a job that must not run twice although the clocks of its processes differ. More than 0, up to 24 h;
-// default: none.
+// nobody renews. For a job that must not run twice although the clocks of its processes differ. More than 0, up to 24 h,
+// and not longer than a fixed lease or longest hold; default: none.
 func WithMinHold(d time.Duration) Option { return Option(core.WithMinHold(d)) }
 
 // WithMaxHold ends renewal so that a hold is lost d after it was acquired at the latest. At least 10 ms; default: none.
 func WithMaxHold(d time.Duration) Option { return Option(core.WithMaxHold(d)) }
 
-// WithoutReentry makes Lock with a context that holds the lock already return ErrReentered at once.
+// WithoutReentry makes attempts with a context that holds the lock already return ErrReentered at once.
 func WithoutReentry() Option { return Option(core.WithoutReentry()) }
 
 // New returns the lock of a name. It does no I/O. The name, with the client's key prefix, is a key in Redis: 1 to 1024
@@ -67,7 +67,8 @@ func (l *Lock) Name() string { return l.core().Name() }
 //
 // A context derived from [latchkey.Hold.Context] of this lock re-enters it: the result is a further hold, at once and
 // without a trip to Redis, with an Unlock of its own; the lock is released by the last. Goroutines that share such a
-// context all re-enter and do not exclude each other. The context of a hold that has ended does not re-enter.
+// context all re-enter and do not exclude each other. The context of a hold that has ended does not re-enter. What counts is
+// the client and the name: any lock of that name re-enters, on the terms of the hold that is there.
 func (l *Lock) Lock(ctx context.Context) (*latchkey.Hold, error) {
 	h, err := l.core().Lock(ctx)
 	return (*latchkey.Hold)(h), err

@@ -332,10 +332,28 @@ func BenchmarkFleet(b *testing.B) {
 					b.ReportMetric(sum.Waits.at(0.5).Seconds()*1e3, "p50-wait-ms")
 					b.ReportMetric(sum.Waits.at(0.99).Seconds()*1e3, "p99-wait-ms")
 					b.ReportMetric(sum.Waits.at(1).Seconds()*1e3, "longest-wait-ms")
+					// The least that the last of the line can wait: a section and a trip for each before it.
+					trip := trips(b, s, "ping").at(0.5)
+					line := 63 * (time.Duration(sum.Section/sum.Acquired) + trip)
+					b.ReportMetric(float64(sum.Waits.at(0.99))/float64(line), "p99/line")
 				}
 			})
 		}
 	}
+}
+
+// trips are the ways from one process to another and back, at the pace of a section that keeps its process busy.
+func trips(b *testing.B, s *redistest.Server, kind string) histogram {
+	b.Helper()
+	t := task{
+		Addr: s.Addr, Kind: kind, Goroutines: 1, Section: 200 * time.Microsecond, Busy: true, Duration: 2 * time.Second,
+		Shared: filepath.Join(b.TempDir(), kind),
+	}
+	other := t
+	other.Me = 1
+	outcomes := fleet(b, []task{t, other})
+	outcomes[0].Handoffs.merge(outcomes[1].Handoffs)
+	return outcomes[0].Handoffs
 }
 
 // BenchmarkHandoff is the way from an Unlock to the return of the Lock that waits in another process, beside that of a
@@ -344,20 +362,9 @@ func BenchmarkHandoff(b *testing.B) {
 	redistest.Require(b)
 	s := redistest.NewProcess(b)
 	for b.Loop() {
-		pair := func(kind string) histogram {
-			path := filepath.Join(b.TempDir(), kind)
-			t := task{
-				Addr: s.Addr, Kind: kind, Goroutines: 1, Section: 200 * time.Microsecond, Busy: true, Duration: 2 * time.Second, Shared: path,
-			}
-			other := t
-			other.Me = 1
-			outcomes := fleet(b, []task{t, other})
-			outcomes[0].Handoffs.merge(outcomes[1].Handoffs)
-			return outcomes[0].Handoffs
-		}
-		ping := pair("ping")
-		results := map[string]histogram{"rlock": pair("rlock"), "fairlock": pair("fairlock")}
-		ping.merge(pair("ping")) // before and after
+		ping := trips(b, s, "ping")
+		results := map[string]histogram{"rlock": trips(b, s, "rlock"), "fairlock": trips(b, s, "fairlock")}
+		ping.merge(trips(b, s, "ping")) // before and after
 		b.ReportMetric(0, "ns/op")
 		b.ReportMetric(float64(ping.at(0.5).Microseconds()), "ping-µs")
 		for kind, h := range results {

@@ -266,6 +266,26 @@ func killSubscriptions(t testing.TB, c rueidis.Client) {
 	do(t, c, "CLIENT", "KILL", "TYPE", "pubsub")
 }
 
+// A subscription that stood for a while is back at once, however often it was lost before.
+func TestSubscriptionIsBackSoon(t *testing.T) {
+	s := redistest.NewProcess(t)
+	plain := s.Client(t)
+	confirmed := make(chan struct{}, 1)
+	open(t, s.Option(), func(o *core.ClientOptions) {
+		o.Observer.Subscribed = func() { confirmed <- struct{}{} }
+	})
+	<-confirmed
+	away := time.Duration(0)
+	for range 10 {
+		<-time.After(150 * time.Millisecond) // it stands
+		began := time.Now()
+		killSubscriptions(t, plain)
+		<-confirmed
+		away += time.Since(began)
+	}
+	require.Less(t, away, 500*time.Millisecond)
+}
+
 // The subscription is killed between every pair of steps of a hand-off. The waiter asks again once it is subscribed
 // again (rule 4), and is served long before its poll cap or the end of a lease.
 func TestSubscriptionKilled(t *testing.T) {
@@ -591,6 +611,16 @@ func TestKeyChangesUnderTheHolder(t *testing.T) {
 			h = mustLock(t, l)
 			do(t, plain, "DEL", "a")
 			require.ErrorIs(t, h.Unlock(t.Context()), core.ErrLost, "or the release")
+			clean(t, plain)
+		})
+		t.Run("taken by a lock of the same client", func(t *testing.T) {
+			patient := open(t, s.Option()) // no renewal tells it
+			h := mustLock(t, newLock(t, patient, "a", delegate))
+			do(t, plain, "DEL", "a")
+			second := mustLock(t, newLock(t, patient, "a", !delegate))
+			require.False(t, h.Held())
+			require.ErrorIs(t, h.Unlock(t.Context()), core.ErrLost)
+			require.NoError(t, second.Unlock(t.Context()))
 			clean(t, plain)
 		})
 		t.Run("replaced", func(t *testing.T) {

@@ -371,6 +371,12 @@ func TestBadInput(t *testing.T) {
 		}
 		_, err := core.NewLock(c, "a", delegate, []core.LockOption{core.WithLease(time.Second), core.WithFixedLease(time.Second)})
 		require.ErrorIs(t, err, core.ErrInvalid)
+		for _, longest := range []core.LockOption{core.WithFixedLease(time.Second), core.WithMaxHold(time.Second)} {
+			_, err = core.NewLock(c, "a", delegate, []core.LockOption{core.WithMinHold(2 * time.Second), longest})
+			require.ErrorIs(t, err, core.ErrInvalid)
+		}
+		_, err = core.NewLock(c, "a", delegate, []core.LockOption{core.WithBudget(0, 0)})
+		require.NoError(t, err)
 		_, err = core.NewLock(nil, "a", delegate, nil)
 		require.ErrorIs(t, err, core.ErrInvalid)
 		for _, set := range []func(*core.ClientOptions){

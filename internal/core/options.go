@@ -117,7 +117,7 @@ func (o *LockOptions) terms(standard time.Duration) (terms, error) {
 	if o.budget != nil {
 		t.budget = *o.budget
 	}
-	if t.holds < 0 || t.holds > MaxBudgetHolds || t.span <= 0 || t.span > MaxBudgetTime {
+	if t.holds < 0 || t.holds > MaxBudgetHolds || t.span < 0 || t.span > MaxBudgetTime || t.span == 0 && t.holds > 0 {
 		return t, invalid("a budget must be from 0 to %d holds and more than 0 and at most %v, not %d and %v",
 			MaxBudgetHolds, MaxBudgetTime, t.holds, t.span)
 	}
@@ -147,6 +147,9 @@ func (o *LockOptions) terms(standard time.Duration) (terms, error) {
 	if o.minHold != nil {
 		if *o.minHold <= 0 || *o.minHold > MaxLease {
 			return t, invalid("the shortest hold must be more than 0 and at most %v, not %v", MaxLease, *o.minHold)
+		}
+		if t.maxHold > 0 && *o.minHold > t.maxHold { // it would end before its time when it is not unlocked early
+			return t, invalid("the shortest hold is longer than the longest: %v and %v", *o.minHold, t.maxHold)
 		}
 		t.minHold = *o.minHold
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 	"weak"
 
@@ -21,6 +22,7 @@ type resource struct {
 	slot   uint16
 	room   *wait.Room
 	line   wait.Line[*tenure] // of rlock: who has the turn competes, or holds
+	holder atomic.Pointer[tenure]
 
 	// Of a cluster client: its inbox for this name, open while somebody waits.
 	mu      sync.Mutex
@@ -52,6 +54,24 @@ func (c *Client) forgetResource(key string) {
 	defer c.mu.Unlock()
 	if p, ok := c.resources[key]; ok && p.Value() == nil {
 		delete(c.resources, key)
+	}
+}
+
+// holds is told that a tenure holds the lock. If another one of this client is still kept, the one with the smaller token was
+// lost: a release is sent only for what is not kept any more.
+func (r *resource) holds(t *tenure) {
+	for {
+		before := r.holder.Load()
+		if before != nil && before.first.token > t.first.token {
+			r.client.keeper.Lose(&t.item, lease.ErrGone)
+			return
+		}
+		if r.holder.CompareAndSwap(before, t) {
+			if before != nil {
+				r.client.keeper.Lose(&before.item, lease.ErrGone)
+			}
+			return
+		}
 	}
 }
 

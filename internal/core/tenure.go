@@ -110,6 +110,7 @@ func (t *tenure) hold(parent context.Context, terms terms, began time.Time) *Hol
 		t.line.Pass(nil)
 	}
 	c.options.Observer.acquired(t.name, grant.Token, began)
+	t.resource.holds(t)
 	if void { // while it became a hold
 		c.keeper.Lose(&t.item, why)
 	}
@@ -200,6 +201,7 @@ func (t *tenure) end() bool {
 	t.ending = true
 	t.mu.Unlock()
 	if first {
+		t.resource.holder.CompareAndSwap(t, nil)
 		t.client.mu.Lock()
 		t.client.holds.add(-1)
 		t.client.mu.Unlock()

@@ -75,6 +75,9 @@ func (h *Hub) Resume() {
 // warm is how long a channel that nobody uses stays subscribed: the next waiter often comes soon.
 const warm = 30 * time.Second
 
+// steady is how long a subscription stands until its next loss is the first one.
+const steady = 100 * time.Millisecond
+
 // Open returns the channel, subscribed or about to be. confirmed is called after each confirmation of its subscription,
 // on a goroutine of its own, never two at a time. Each Open needs a Close.
 func (h *Hub) Open(name string, confirmed func()) *Channel {
@@ -114,6 +117,7 @@ type Channel struct {
 	idle    *time.Timer
 	up      chan struct{} // closed while the subscription is confirmed
 	isUp    bool
+	since   time.Time          // when it was confirmed last
 	abandon context.CancelFunc // ends the running Receive
 }
 
@@ -169,6 +173,7 @@ func (c *Channel) set(up bool) {
 	}
 	c.isUp = up
 	if up {
+		c.since = time.Now()
 		close(c.up)
 	} else {
 		c.up = make(chan struct{})
@@ -213,20 +218,29 @@ func (c *Channel) receive() {
 			}
 			return err
 		})
-		began := time.Now()
 		err := c.hub.client.Receive(hooked, c.command(), func(m rueidis.PubSubMessage) {
 			c.hub.deliver(lua.ParseMessage(m.Message))
 		})
-		c.set(false)
-		cancel()
-		if time.Since(began) > wait.LastPause {
+		if c.stood() > steady {
 			backoff.Reset()
 		}
+		c.set(false)
+		cancel()
 		if c.ctx.Err() == nil {
 			c.hub.log.Debug("latchkey: subscription ended", "channel", c.name, "error", err)
 			_ = wait.Sleep(c.ctx, backoff.Next())
 		}
 	}
+}
+
+// stood returns for how long the subscription has been confirmed.
+func (c *Channel) stood() time.Duration {
+	c.hub.mu.Lock()
+	defer c.hub.mu.Unlock()
+	if !c.isUp {
+		return 0
+	}
+	return time.Since(c.since)
 }
 
 // begin makes the coming Receive interruptible, or returns the channel that ends the suspension.

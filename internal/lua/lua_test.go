@@ -191,13 +191,15 @@ func TestTokensGrow(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, fmt.Sprint(last), stored)
 
-		require.NoError(t, b.do("SET", key, "not a token").Error())
-		_, err = b.conn.Acquire(t.Context(), b.lock, lua.Claim{Owner: "A:1", Lease: 1000, Longest: 1}, 0, lua.Try)
-		require.ErrorContains(t, err, "WRONGTYPE")
-		stored, err = b.do("GET", key).ToString()
-		require.NoError(t, err)
-		require.Equal(t, "not a token", stored, "foreign data is untouched")
-		require.Empty(t, b.inspect().Owner)
+		for _, foreign := range []string{"not a token", "", "-5", "nan", "1e300"} {
+			require.NoError(t, b.do("SET", key, foreign).Error())
+			_, err = b.conn.Acquire(t.Context(), b.lock, lua.Claim{Owner: "A:1", Lease: 1000, Longest: 1}, 0, lua.Try)
+			require.ErrorContains(t, err, "WRONGTYPE", foreign)
+			stored, err = b.do("GET", key).ToString()
+			require.NoError(t, err)
+			require.Equal(t, foreign, stored, "foreign data is untouched")
+			require.Empty(t, b.inspect().Owner)
+		}
 	})
 }
 

@@ -29,7 +29,7 @@ local function next_token(now, block)
   local floor = tonumber(ARGV[4])
   if last then
     local before = tonumber(last)
-    if not before or before >= 9007199254740991 then -- doubles end here, and so do we: it is not a token of ours
+    if not (before and before > 0 and before < 9007199254740991) then -- doubles end there, and so do we
       redis.call('SET', KEYS[3], last, 'KEEPTTL')
       error('WRONGTYPE ' .. KEYS[3] .. ' holds no fencing token')
     end
