@@ -1,7 +1,7 @@
 GO       ?= go
-PACKAGES := ./... ./cmd/latchkey/...
+PACKAGES ?= ./... ./cmd/latchkey/... ./integration/...
 # -p 1: many tests measure times on two cores, and must not compete with those of another package.
-FLAGS    := -p 1 -timeout 10m
+FLAGS    := -p 1 -timeout 20m
 GOTESTSUM := $(GO) run gotest.tools/gotestsum@v1.13.0 --format pkgname --format-hide-empty-pkg
 LINT     := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
@@ -12,7 +12,7 @@ help: ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: test
-test: which ## run all tests: on LATCHKEY_TEST_REDIS, else a redis-server on the PATH, else an embedded server
+test: which ## run all tests: on LATCHKEY_TEST_REDIS, else a redis-server on the PATH, else an embedded server; topologies in containers
 	$(GOTESTSUM) -- $(FLAGS) $(PACKAGES)
 
 .PHONY: race
@@ -24,6 +24,10 @@ which:
 	@if [ -n "$$LATCHKEY_TEST_REDIS" ]; then echo "tests run on $$LATCHKEY_TEST_REDIS"; \
 	elif command -v redis-server >/dev/null; then echo "tests run on $$(redis-server --version)"; \
 	else echo "tests run on the embedded server; what needs a redis-server of its own is skipped, and listed as such"; fi
+	@if [ "$$LATCHKEY_ENGINE" = processes ]; then echo "topologies run on processes"; \
+	elif docker info >/dev/null 2>&1; then echo "topologies run in containers of $${LATCHKEY_IMAGE:-redis:7-alpine}"; \
+	elif command -v redis-server >/dev/null; then echo "topologies run on processes: no Docker engine answers"; \
+	else echo "topologies are skipped: install redis-server, or start a Docker engine"; fi
 
 .PHONY: soak
 soak: ## the long forms: hand-offs among 8 processes while connections and processes are killed, and all pairs of faults in the model

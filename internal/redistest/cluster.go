@@ -2,6 +2,8 @@ package redistest
 
 import (
 	"context"
+	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -21,38 +23,76 @@ type Cluster struct{ Nodes []*Server }
 func NewCluster(t testing.TB) *Cluster {
 	t.Helper()
 	c := &Cluster{}
-	for n := range 3 {
+	var members []Member
+	for range 3 {
 		s := NewProcess(t, "--cluster-enabled", "yes", "--cluster-node-timeout", "2000", "--cluster-config-file", "nodes.conf")
-		first, last := n*slots/3, (n+1)*slots/3-1
-		s.must(t, "CLUSTER", "ADDSLOTSRANGE", strconv.Itoa(first), strconv.Itoa(last))
-		s.must(t, "CLUSTER", "SET-CONFIG-EPOCH", strconv.Itoa(n+1))
 		c.Nodes = append(c.Nodes, s)
+		members = append(members, Member{Addr: s.Addr, Ask: s.ask})
 	}
-	for _, s := range c.Nodes[1:] {
-		s.must(t, "CLUSTER", "MEET", "127.0.0.1", strconv.Itoa(c.Nodes[0].Port(t)))
-	}
-	for _, s := range c.Nodes {
-		require.Eventually(t, func() bool {
-			client, err := rueidis.NewClient(s.Option())
-			if err != nil {
-				return false
-			}
-			defer client.Close()
-			ctx := context.Background()
-			info, err := client.Do(ctx, client.B().ClusterInfo().Build()).ToString()
-			known, err2 := client.Do(ctx, client.B().ClusterNodes().Build()).ToString()
-			return err == nil && err2 == nil && strings.Contains(info, "cluster_state:ok") && strings.Count(known, "connected") == 3
-		}, 20*time.Second, 20*time.Millisecond, "the cluster does not form")
-	}
+	Form(t, members, 3)
 	return c
 }
 
-func (s *Server) must(t testing.TB, args ...string) {
+// Member is a server that joins a cluster.
+type Member struct {
+	Addr string // as the others know it
+	Ask  func(command ...string) (rueidis.RedisMessage, error)
+}
+
+// Form makes a cluster of servers in cluster mode, of which the first are primaries and the rest their replicas in turn.
+func Form(t testing.TB, members []Member, primaries int) {
 	t.Helper()
+	must := func(m Member, command ...string) string {
+		reply, err := m.Ask(command...)
+		require.NoError(t, err, "%v", command)
+		text, _ := reply.ToString() // OK, or an id
+		return text
+	}
+	ids := make([]string, primaries)
+	for n, m := range members {
+		must(m, "CLUSTER", "SET-CONFIG-EPOCH", strconv.Itoa(n+1))
+		if n > 0 {
+			host, port, err := net.SplitHostPort(members[0].Addr)
+			require.NoError(t, err)
+			must(m, "CLUSTER", "MEET", host, port)
+		}
+		if n < primaries {
+			first, last := n*slots/primaries, (n+1)*slots/primaries-1
+			must(m, "CLUSTER", "ADDSLOTSRANGE", strconv.Itoa(first), strconv.Itoa(last))
+			ids[n] = must(m, "CLUSTER", "MYID")
+		}
+	}
+	settled := func(m Member) bool {
+		info, err := m.Ask("CLUSTER", "INFO")
+		nodes, err2 := m.Ask("CLUSTER", "NODES")
+		if err != nil || err2 != nil {
+			return false
+		}
+		state, _ := info.ToString()
+		known, _ := nodes.ToString()
+		return strings.Contains(state, "cluster_state:ok") && strings.Count(known, " connected") == len(members) && !strings.Contains(known, "handshake")
+	}
+	all := func() bool {
+		return !slices.ContainsFunc(members, func(m Member) bool { return !settled(m) })
+	}
+	require.Eventually(t, all, 30*time.Second, 20*time.Millisecond, "the cluster does not form")
+	for n, m := range members[primaries:] {
+		must(m, "CLUSTER", "REPLICATE", ids[n%primaries])
+	}
+	require.Eventually(t, all, 30*time.Second, 20*time.Millisecond, "the cluster does not form")
+}
+
+// ask sends one command over a connection of its own.
+func (s *Server) ask(command ...string) (rueidis.RedisMessage, error) {
 	client, err := rueidis.NewClient(s.Option())
-	require.NoError(t, err)
+	if err != nil {
+		if client != nil {
+			client.Close()
+		}
+		return rueidis.RedisMessage{}, err
+	}
 	defer client.Close()
-	require.NoError(t, client.Do(context.Background(), client.B().Arbitrary(args...).Build()).Error())
+	return client.Do(context.Background(), client.B().Arbitrary(command...).Build()).ToMessage()
 }
 
 // Option is the cluster as rueidis wants it.

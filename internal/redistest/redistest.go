@@ -1,6 +1,6 @@
 // Package redistest gives tests a Redis: the one that LATCHKEY_TEST_REDIS names (it is flushed), else a process of the
 // redis-server on the PATH, else the embedded server. What only a process of our own can show (SIGSTOP, a restart, a
-// replica) is skipped without one; [Main] says how often, and LATCHKEY_REQUIRE=redis makes each such skip a failure.
+// replica) is skipped without one; [Main] says how often, and LATCHKEY_REQUIRE=redis, or docker, makes each such skip a failure.
 package redistest
 
 import (
@@ -23,14 +23,20 @@ import (
 
 var skipped atomic.Int64
 
+// Lingering are goroutines of rueidis that nothing ends: a cluster client closes what it no longer needs five seconds
+// later, and looks at the cluster again after a while.
+var Lingering = []goleak.Option{
+	goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2"),
+	goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"),
+}
+
 // Main runs the tests of a package, then says which server they ran on and how many were skipped for the lack of one,
 // and fails when they leave a goroutine behind.
 func Main(m *testing.M) {
 	code := m.Run()
 	fmt.Fprintf(os.Stderr, "latchkey: tests ran on %s; %d skipped for the lack of a redis-server\n", describe(), skipped.Load())
 	if code == 0 {
-		// rueidis closes what a cluster client no longer needs five seconds later, in goroutines that nothing ends.
-		if err := goleak.Find(goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2")); err != nil {
+		if err := goleak.Find(Lingering...); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			code = 1
 		}
@@ -64,6 +70,7 @@ type Server struct {
 	Addr string
 
 	args    []string
+	config  string // file; empty: none
 	dir     string
 	process *exec.Cmd
 	stopped bool
@@ -111,21 +118,31 @@ func Each(t *testing.T, test func(t *testing.T, s *Server)) {
 // NewProcess returns a redis-server of the test's own, with more arguments if wanted.
 func NewProcess(t testing.TB, args ...string) *Server {
 	t.Helper()
+	return NewConfigured(t, "", args...)
+}
+
+// NewConfigured is NewProcess with a configuration file, which the server may rewrite, unless that is empty.
+func NewConfigured(t testing.TB, config string, args ...string) *Server {
+	t.Helper()
 	Require(t)
 	s := &Server{Addr: freeAddr(t), dir: t.TempDir(), args: args}
+	if config != "" {
+		s.config = filepath.Join(s.dir, "server.conf")
+		require.NoError(t, os.WriteFile(s.config, []byte(config), 0o600))
+	}
 	t.Cleanup(s.kill)
 	s.start(t)
 	return s
 }
 
-// Require skips the test, or fails it with LATCHKEY_REQUIRE=redis, when there is no redis-server on the PATH.
+// Require skips the test, or fails it with LATCHKEY_REQUIRE, when there is no redis-server on the PATH.
 func Require(t testing.TB) {
 	t.Helper()
 	if binary() != "" {
 		return
 	}
-	if os.Getenv("LATCHKEY_REQUIRE") == "redis" {
-		t.Fatal("LATCHKEY_REQUIRE=redis, and there is no redis-server on the PATH")
+	if os.Getenv("LATCHKEY_REQUIRE") != "" {
+		t.Fatal("LATCHKEY_REQUIRE is set, and there is no redis-server on the PATH")
 	}
 	skipped.Add(1)
 	t.Skip("needs a redis-server on the PATH")
@@ -148,6 +165,9 @@ func (s *Server) start(t testing.TB) {
 		"--bind", host, "--port", port, "--dir", s.dir, "--save", "", "--appendonly", "no",
 		"--logfile", filepath.Join(s.dir, "log"), "--enable-debug-command", "yes", "--repl-diskless-sync-delay", "0",
 	}, s.args...)
+	if s.config != "" {
+		args = append([]string{s.config}, args...)
+	}
 	s.process = exec.Command(binary(), args...)
 	require.NoError(t, s.process.Start())
 	require.Eventually(t, func() bool {

@@ -1,0 +1,128 @@
+package integration
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey/internal/redistest"
+)
+
+// engine runs servers.
+type engine interface {
+	// launch starts one with these arguments, and the file as its configuration, if there is one.
+	launch(t testing.TB, config string, args ...string) *node
+	// dial connects to a server by the address that the other servers know.
+	dial(ctx context.Context, addr string, d *net.Dialer) (net.Conn, error)
+}
+
+// node is one server.
+type node struct {
+	engine engine
+	addr   string // as the other servers know it
+	kill   func() // kill -9
+	start  func() // after kill, with what was on its disk
+	stop   func() // SIGSTOP
+	resume func() // SIGCONT
+}
+
+var skipped atomic.Int64
+
+// newEngine returns what servers run on here.
+func newEngine(t testing.TB) engine {
+	t.Helper()
+	forced := os.Getenv("LATCHKEY_ENGINE") == "processes"
+	if !forced {
+		if e := newContainers(t); e != nil {
+			return e
+		}
+		if os.Getenv("LATCHKEY_REQUIRE") == "docker" {
+			t.Fatal("LATCHKEY_REQUIRE=docker, and no Docker engine answers")
+		}
+	}
+	if _, err := exec.LookPath("redis-server"); err != nil {
+		if os.Getenv("LATCHKEY_REQUIRE") != "" {
+			t.Fatal("LATCHKEY_REQUIRE is set, and there is neither a Docker engine nor a redis-server on the PATH")
+		}
+		skipped.Add(1)
+		t.Skip("needs a Docker engine, or a redis-server on the PATH")
+	}
+	return processes{}
+}
+
+// processes are servers on this machine.
+type processes struct{}
+
+func (e processes) launch(t testing.TB, config string, args ...string) *node {
+	t.Helper()
+	s := redistest.NewConfigured(t, config, args...)
+	return &node{
+		engine: e, addr: s.Addr,
+		kill: s.Kill, start: func() { s.Start(t) }, stop: func() { s.Stop(t) }, resume: func() { s.Continue(t) },
+	}
+}
+
+func (processes) dial(ctx context.Context, addr string, d *net.Dialer) (net.Conn, error) {
+	return d.DialContext(ctx, "tcp", addr)
+}
+
+// option is how clients reach the servers of an engine.
+func option(e engine, addrs ...string) rueidis.ClientOption {
+	return rueidis.ClientOption{
+		InitAddress: addrs,
+		DialCtxFn: func(ctx context.Context, addr string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
+			return e.dial(ctx, addr, d)
+		},
+		Dialer: net.Dialer{Timeout: time.Second, KeepAlive: time.Second},
+	}
+}
+
+// client is a plain client of this node alone.
+func (n *node) client(t testing.TB) rueidis.Client {
+	t.Helper()
+	o := option(n.engine, n.addr)
+	o.DisableCache, o.ForceSingleClient = true, true
+	c, err := rueidis.NewClient(o)
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	return c
+}
+
+// ask sends one command and returns an error rather than failing: the node may be down.
+func (n *node) ask(args ...string) (rueidis.RedisMessage, error) {
+	o := option(n.engine, n.addr)
+	o.DisableCache, o.ForceSingleClient, o.DisableRetry = true, true, true
+	o.ConnWriteTimeout = 500 * time.Millisecond
+	c, err := rueidis.NewClient(o)
+	if err != nil {
+		if c != nil {
+			c.Close()
+		}
+		return rueidis.RedisMessage{}, err
+	}
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
+	defer cancel()
+	return c.Do(ctx, c.B().Arbitrary(args...).Build()).ToMessage()
+}
+
+// must sends one command that has to succeed.
+func (n *node) must(t testing.TB, args ...string) string {
+	t.Helper()
+	m, err := n.ask(args...)
+	require.NoError(t, err, "%v", args)
+	text, err := m.ToString()
+	if err != nil {
+		return fmt.Sprint(m.ToAny())
+	}
+	return text
+}

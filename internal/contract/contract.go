@@ -1,0 +1,124 @@
+// Package contract is what the primitives promise, as tests that are written once and run on every kind of servers: here on
+// processes and the embedded server, and by the module integration on standalone servers, Sentinel and Cluster in
+// containers. Each primitive has a function of its own.
+package contract
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+)
+
+// Servers are what a contract is run on.
+type Servers struct {
+	Option func() rueidis.ClientOption // how clients reach them
+	Plain  func() []rueidis.Client     // a plain client of each node that can be written to; the same at each call
+}
+
+// long is how long a test waits for what must happen before it gives up.
+const long = 20 * time.Second
+
+// prompt is less than any client waits before it asks again by itself.
+const prompt = 1500 * time.Millisecond
+
+// open returns a client that is closed with the test.
+func (s Servers) open(t testing.TB, opts ...latchkey.Option) *latchkey.Client {
+	t.Helper()
+	c, err := latchkey.New(s.named(), opts...)
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	require.NoError(t, c.Check(t.Context()))
+	return c
+}
+
+// ours is the name of the connections of the clients under test. Sentinels have connections of their own.
+const ours = "contract"
+
+func (s Servers) named() rueidis.ClientOption {
+	o := s.Option()
+	o.ClientName = ours
+	return o
+}
+
+// do sends a command to every node.
+func (s Servers) do(t testing.TB, args ...string) (replies []rueidis.RedisMessage) {
+	t.Helper()
+	for _, c := range s.Plain() {
+		m, err := c.Do(context.Background(), c.B().Arbitrary(args...).Build()).ToMessage()
+		if !rueidis.IsRedisNil(err) {
+			require.NoError(t, err, "%v", args)
+		}
+		replies = append(replies, m)
+	}
+	return replies
+}
+
+// keys returns those of all nodes, with the time to live of each in ms, negative without one.
+func (s Servers) keys(t testing.TB) map[string]int64 {
+	t.Helper()
+	all := map[string]int64{}
+	for _, c := range s.Plain() {
+		names, err := c.Do(context.Background(), c.B().Keys().Pattern("*").Build()).AsStrSlice()
+		require.NoError(t, err)
+		for _, name := range names {
+			ttl, err := c.Do(context.Background(), c.B().Pttl().Key(name).Build()).AsInt64()
+			require.NoError(t, err)
+			all[name] = ttl
+		}
+	}
+	return all
+}
+
+// channels returns the inboxes that somebody is subscribed to.
+func (s Servers) channels(t testing.TB) (all []string) {
+	t.Helper()
+	for _, kind := range []string{"CHANNELS", "SHARDCHANNELS"} {
+		for _, c := range s.Plain() {
+			names, err := c.Do(context.Background(), c.B().Arbitrary("PUBSUB", kind, "latchkey_*").Build()).AsStrSlice()
+			if _, refused := rueidis.IsRedisErr(err); refused && kind == "SHARDCHANNELS" {
+				continue // before Redis 7, and embedded
+			}
+			require.NoError(t, err)
+			all = append(all, names...)
+		}
+	}
+	return all
+}
+
+// Clean checks that nothing is left but token counters, which expire: no lock, no queue, and no inbox once the clients are
+// closed.
+func (s Servers) Clean(t testing.TB, closed bool) {
+	t.Helper()
+	var left []string
+	require.Eventually(t, func() bool {
+		left = nil
+		for name, ttl := range s.keys(t) {
+			if ttl == -2 || ttl > 0 && strings.HasPrefix(name, "redisson_lock_token:") {
+				continue
+			}
+			left = append(left, fmt.Sprintf("%s (ttl %d)", name, ttl))
+		}
+		if closed {
+			left = append(left, s.channels(t)...)
+		}
+		return len(left) == 0
+	}, long, 10*time.Millisecond, "left behind: %v", &left)
+}
+
+// connections counts those of the clients under test, to all nodes.
+func (s Servers) connections(t testing.TB) (n int) {
+	t.Helper()
+	for _, m := range s.do(t, "CLIENT", "LIST") {
+		text, err := m.ToString()
+		require.NoError(t, err)
+		n += strings.Count(text, " name="+ours+" ")
+	}
+	return n
+}

@@ -1,0 +1,30 @@
+package contract_test
+
+import (
+	"testing"
+
+	"github.com/redis/rueidis"
+
+	"github.com/latchkey-go/latchkey/internal/contract"
+	"github.com/latchkey-go/latchkey/internal/redistest"
+)
+
+func TestMain(m *testing.M) { redistest.Main(m) }
+
+func on(t *testing.T, servers ...*redistest.Server) contract.Servers {
+	t.Helper()
+	var plain []rueidis.Client
+	for _, s := range servers {
+		plain = append(plain, s.Client(t))
+	}
+	return contract.Servers{Option: servers[0].Option, Plain: func() []rueidis.Client { return plain }}
+}
+
+func TestStandalone(t *testing.T) { contract.Locks(t, on(t, redistest.NewProcess(t))) }
+
+func TestCluster(t *testing.T) {
+	cluster := redistest.NewCluster(t)
+	s := on(t, cluster.Nodes...)
+	s.Option = cluster.Option
+	contract.Locks(t, s)
+}

@@ -1,0 +1,340 @@
+package contract
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/fairlock"
+	"github.com/latchkey-go/latchkey/rlock"
+)
+
+// Lock is what both locks offer.
+type Lock interface {
+	Lock(ctx context.Context) (*latchkey.Hold, error)
+	TryLock(ctx context.Context) (*latchkey.Hold, error)
+	ForceUnlock(ctx context.Context) (bool, error)
+	Inspect(ctx context.Context) (latchkey.State, error)
+}
+
+// Kinds are the locks by name. A lease that is not 0 is a fixed one.
+var Kinds = map[string]func(c *latchkey.Client, name string, fixed time.Duration) (Lock, error){
+	"rlock": func(c *latchkey.Client, name string, fixed time.Duration) (Lock, error) {
+		if fixed > 0 {
+			return rlock.New(c, name, rlock.WithFixedLease(fixed))
+		}
+		return rlock.New(c, name)
+	},
+	"fairlock": func(c *latchkey.Client, name string, fixed time.Duration) (Lock, error) {
+		if fixed > 0 {
+			return fairlock.New(c, name, fairlock.WithFixedLease(fixed))
+		}
+		return fairlock.New(c, name)
+	},
+}
+
+// locks is the contract of one kind of lock.
+type locks struct {
+	Servers
+	kind string
+}
+
+// Locks runs the contract of the locks.
+func Locks(t *testing.T, s Servers) {
+	for kind := range Kinds {
+		t.Run(kind, func(t *testing.T) {
+			l := locks{s, kind}
+			t.Run("free", l.free)
+			t.Run("exclusion", l.exclusion)
+			t.Run("hand-off", l.handOff)
+			t.Run("cancelled", l.cancelled)
+			t.Run("renewed", l.renewed)
+			t.Run("lease ends", l.leaseEnds)
+			t.Run("deleted", l.deleted)
+			t.Run("forced", l.forced)
+			t.Run("scripts flushed", l.scriptsFlushed)
+			t.Run("connections killed", l.connectionsKilled)
+			t.Run("shutdown", l.shutdown)
+			s.Clean(t, true)
+		})
+	}
+}
+
+func (l locks) lock(t testing.TB, c *latchkey.Client, name string) Lock {
+	t.Helper()
+	k, err := Kinds[l.kind](c, l.kind+":"+name, 0)
+	require.NoError(t, err)
+	return k
+}
+
+func must(t testing.TB, l Lock) *latchkey.Hold {
+	t.Helper()
+	h, err := l.Lock(t.Context())
+	require.NoError(t, err)
+	return h
+}
+
+// Waiter is a Lock that runs.
+type Waiter struct {
+	Hold   *latchkey.Hold
+	Err    error
+	Cancel context.CancelFunc
+	Ended  chan struct{}
+	At     time.Time // of its end
+}
+
+// Wait begins to wait for a lock, and returns once that is queued behind so many others.
+func Wait(t testing.TB, l Lock, before int) *Waiter {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	w := &Waiter{Cancel: cancel, Ended: make(chan struct{})}
+	go func() {
+		defer close(w.Ended)
+		w.Hold, w.Err = l.Lock(ctx)
+		w.At = time.Now()
+	}()
+	t.Cleanup(func() { cancel(); <-w.Ended })
+	waiting(t, l, before+1)
+	return w
+}
+
+func waiting(t testing.TB, l Lock, n int) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		s, err := l.Inspect(context.Background())
+		return err == nil && s.Waiting == n
+	}, long, time.Millisecond, "%d entries in the queue", n)
+}
+
+// Granted returns the hold that a waiter gets.
+func (w *Waiter) Granted(t testing.TB) *latchkey.Hold {
+	t.Helper()
+	select {
+	case <-w.Ended:
+		require.NoError(t, w.Err)
+	case <-time.After(long):
+		require.FailNow(t, "the waiter was forgotten")
+	}
+	return w.Hold
+}
+
+// A lock that nobody wants is taken and released, in all slots; whoever does not wait is told that it is taken.
+func (l locks) free(t *testing.T) {
+	a, b := l.open(t), l.open(t)
+	for n := range 30 {
+		mine, other := l.lock(t, a, fmt.Sprint("free", n)), l.lock(t, b, fmt.Sprint("free", n))
+		last := int64(0)
+		for range 3 {
+			h := must(t, mine)
+			require.True(t, h.Held())
+			require.Greater(t, h.Token(), last)
+			last = h.Token()
+			_, err := other.TryLock(t.Context())
+			require.ErrorIs(t, err, latchkey.ErrNotAcquired)
+			again, err := mine.Lock(h.Context())
+			require.NoError(t, err)
+			require.Equal(t, h.Token(), again.Token(), "re-entered")
+			require.NoError(t, again.Unlock(t.Context()))
+			require.NoError(t, h.Unlock(t.Context()))
+			require.ErrorIs(t, h.Unlock(t.Context()), latchkey.ErrNotHeld)
+		}
+	}
+	require.Empty(t, l.inboxesOfLocks(t, "free"), "who does not wait needs no channel")
+}
+
+// inboxesOfLocks are those that belong to one lock, of cluster clients.
+func (l locks) inboxesOfLocks(t testing.TB, name string) (found []string) {
+	t.Helper()
+	for _, channel := range l.channels(t) {
+		if strings.Contains(channel, l.kind+":"+name) {
+			found = append(found, channel)
+		}
+	}
+	return found
+}
+
+// However many want it, one has it, with tokens that grow.
+func (l locks) exclusion(t *testing.T) {
+	clients := []*latchkey.Client{l.open(t), l.open(t), l.open(t)}
+	var wg sync.WaitGroup
+	counters := make([]int, 6)
+	for n := range counters {
+		last := int64(0)
+		for g := range 6 {
+			lock := l.lock(t, clients[g%3], fmt.Sprint("exclusion", n))
+			wg.Go(func() {
+				for range 20 {
+					h, err := lock.Lock(t.Context())
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					if counters[n]++; h.Token() <= last {
+						t.Errorf("token %d after %d", h.Token(), last)
+					}
+					last = h.Token()
+					if err := h.Unlock(t.Context()); err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+	}
+	wg.Wait()
+	for _, n := range counters {
+		require.Equal(t, 120, n)
+	}
+}
+
+// A release wakes the next waiter, wherever the lock's slot is.
+func (l locks) handOff(t *testing.T) {
+	a, b := l.open(t), l.open(t)
+	for n := range 5 {
+		mine, other := l.lock(t, a, fmt.Sprint("hand-off", n)), l.lock(t, b, fmt.Sprint("hand-off", n))
+		h := must(t, mine)
+		next := Wait(t, other, 0)
+		released := time.Now()
+		require.NoError(t, h.Unlock(t.Context()))
+		got := next.Granted(t)
+		require.Less(t, next.At.Sub(released), prompt/3)
+		require.Greater(t, got.Token(), h.Token())
+		require.Positive(t, got.Sequence())
+		require.NoError(t, got.Unlock(t.Context()))
+	}
+}
+
+func (l locks) cancelled(t *testing.T) {
+	mine, other := l.lock(t, l.open(t), "cancelled"), l.lock(t, l.open(t), "cancelled")
+	h := must(t, mine)
+	next := Wait(t, other, 0)
+	next.Cancel()
+	<-next.Ended
+	require.ErrorIs(t, next.Err, context.Canceled)
+	waiting(t, mine, 0)
+	require.NoError(t, h.Unlock(t.Context()))
+}
+
+// Holds are renewed, in all slots, for as long as they are held.
+func (l locks) renewed(t *testing.T) {
+	c := l.open(t, latchkey.WithLease(800*time.Millisecond))
+	var holds []*latchkey.Hold
+	for n := range 30 {
+		holds = append(holds, must(t, l.lock(t, c, fmt.Sprint("renewed", n))))
+	}
+	require.Never(t, func() bool {
+		for _, h := range holds {
+			if !h.Held() {
+				return true
+			}
+		}
+		return false
+	}, 1500*time.Millisecond, 20*time.Millisecond)
+	for _, h := range holds {
+		require.NoError(t, h.Unlock(t.Context()))
+	}
+}
+
+// A lease that is not renewed ends: its holder knows at that moment, and the next waiter has the lock at most 100 ms later.
+func (l locks) leaseEnds(t *testing.T) {
+	const fixed = 600 * time.Millisecond
+	holder, err := Kinds[l.kind](l.open(t), l.kind+":lease", fixed)
+	require.NoError(t, err)
+	began := time.Now()
+	h := must(t, holder)
+	acquired := time.Now()
+	next := Wait(t, l.lock(t, l.open(t), "lease"), 0)
+	<-h.Context().Done()
+	require.ErrorIs(t, context.Cause(h.Context()), latchkey.ErrLost)
+	require.InDelta(t, fixed.Seconds(), time.Since(began).Seconds(), 0.1)
+	got := next.Granted(t)
+	require.Less(t, next.At.Sub(acquired), fixed+100*time.Millisecond)
+	require.ErrorIs(t, h.Unlock(t.Context()), latchkey.ErrLost)
+	require.NoError(t, got.Unlock(t.Context()))
+}
+
+// Whoever's lock is taken away in Redis knows after the next renewal.
+func (l locks) deleted(t *testing.T) {
+	c := l.open(t, latchkey.WithLease(600*time.Millisecond))
+	h := must(t, l.lock(t, c, "deleted"))
+	for _, plain := range l.Plain() {
+		_ = plain.Do(t.Context(), plain.B().Del().Key(l.kind+":deleted").Build()).Error() // only one of them serves the key
+	}
+	select {
+	case <-h.Context().Done():
+		require.ErrorIs(t, context.Cause(h.Context()), latchkey.ErrLost)
+	case <-time.After(prompt):
+		require.FailNow(t, "the loss was not noticed")
+	}
+}
+
+func (l locks) forced(t *testing.T) {
+	mine, other := l.lock(t, l.open(t), "forced"), l.lock(t, l.open(t), "forced")
+	h := must(t, mine)
+	next := Wait(t, other, 0)
+	forced, err := other.ForceUnlock(t.Context())
+	require.NoError(t, err)
+	require.True(t, forced)
+	got := next.Granted(t)
+	require.Greater(t, got.Token(), h.Token())
+	require.Eventually(t, func() bool { return !h.Held() }, long, time.Millisecond)
+	require.ErrorIs(t, h.Unlock(t.Context()), latchkey.ErrLost)
+	require.NoError(t, got.Unlock(t.Context()))
+}
+
+func (l locks) scriptsFlushed(t *testing.T) {
+	lock := l.lock(t, l.open(t), "scripts")
+	for range 3 {
+		l.do(t, "SCRIPT", "FLUSH")
+		h := must(t, lock)
+		l.do(t, "SCRIPT", "FLUSH")
+		require.NoError(t, h.Unlock(t.Context()))
+	}
+}
+
+// Whichever connection is killed, the waiter gets the lock, and long before it would have asked by itself.
+func (l locks) connectionsKilled(t *testing.T) {
+	for _, kind := range []string{"pubsub", "normal"} {
+		a, b := l.open(t), l.open(t)
+		mine, other := l.lock(t, a, "killed-"+kind), l.lock(t, b, "killed-"+kind)
+		h := must(t, mine)
+		next := Wait(t, other, 0)
+		for _, plain := range l.Plain() {
+			require.NoError(t, plain.Do(t.Context(), plain.B().Arbitrary("CLIENT", "KILL", "TYPE", kind, "SKIPME", "yes").Build()).Error())
+		}
+		released := time.Now()
+		require.NoError(t, h.Unlock(t.Context()))
+		got := next.Granted(t)
+		require.Less(t, next.At.Sub(released), prompt, kind)
+		require.True(t, got.Held())
+		require.NoError(t, got.Unlock(t.Context()))
+	}
+}
+
+// Shutdown waits for what is held and leaves no waiter, entry, channel or connection behind.
+func (l locks) shutdown(t *testing.T) {
+	other := must(t, l.lock(t, l.open(t), "shutdown"))
+	before := l.connections(t)
+	c, err := latchkey.New(l.named())
+	require.NoError(t, err)
+	lock := l.lock(t, c, "shutdown")
+	h := must(t, l.lock(t, c, "shutdown-held"))
+	next := Wait(t, lock, 0)
+	ended := make(chan error, 1)
+	go func() { ended <- c.Shutdown(t.Context()) }()
+	<-next.Ended
+	require.ErrorIs(t, next.Err, latchkey.ErrClosed)
+	require.True(t, h.Held())
+	require.NoError(t, h.Unlock(t.Context()))
+	require.NoError(t, <-ended)
+	_, err = lock.Lock(t.Context())
+	require.ErrorIs(t, err, latchkey.ErrClosed)
+	require.NoError(t, other.Unlock(t.Context()))
+	require.Eventually(t, func() bool { return l.connections(t) == before }, long, 20*time.Millisecond, "connections are left")
+}
