@@ -26,6 +26,8 @@ var (
 	ErrUnavailable = core.ErrUnavailable
 	// ErrUnknownOutcome is returned by Unlock when the release may or may not have happened.
 	ErrUnknownOutcome = core.ErrUnknownOutcome
+	// ErrNotReplicated is returned instead of a hold that fewer replicas have than WithReplicas asks for.
+	ErrNotReplicated = core.ErrNotReplicated
 	// ErrInvalid says that an argument or option is out of range. Nothing was done.
 	ErrInvalid = core.ErrInvalid
 )

@@ -18,7 +18,8 @@
 // At most one hold of a lock is trusted at a time, as long as Redis keeps its data and clocks run at about the same
 // speed: a hold is trusted until the moment its last successful request was sent, plus the lease, and the lease in Redis
 // is not shorter. Redis replicates asynchronously, so a failover can lose the lock; then the holder's context ends as soon
-// as its client has reached the new primary, and for that while only the fencing token separates the two holders.
+// as its client has reached the new primary, and for that while only the fencing token separates the two holders. See
+// [WithReplicas] for locks that survive it.
 //
 // A fencing token is greater than every token that was given out for the lock before. Store it with what the lock
 // guards, and refuse writes with a smaller one (Martin Kleppmann, "How to do distributed locking").
@@ -49,7 +50,7 @@ import (
 
 // Client is a connection to Redis with an identity: its id is part of every owner it writes. One client serves any
 // number of locks and goroutines. It has one connection for commands and one for its subscription (a cluster client: one
-// of each to every primary it uses).
+// of each to every primary it uses); with [WithReplicas] further ones, as many as acquire at the same time.
 //
 // Its methods are safe for concurrent use. The zero value is not usable: see [Open], [New] and [Wrap].
 type Client core.Client

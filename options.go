@@ -43,6 +43,21 @@ func WithReleaseTimeout(d time.Duration) Option {
 // least 1; default: 100,000.
 func WithMaxWaiters(n int) Option { return func(o *core.ClientOptions) { o.MaxWaiters = n } }
 
+// WithReplicas makes an acquire succeed only when n replicas have it, within timeout: otherwise it is undone, and fails with
+// ErrNotReplicated. It costs a further trip to Redis and one from there to the replicas, over a pool of connections of its
+// own. A lock that package rlock passes on inside the process was replicated when the process got it; releases and renewals do
+// not wait. n at least 0, which is the default: no waiting; a timeout of more than 0.
+//
+// Redis replicates asynchronously. Without this, a primary that fails takes with it what it granted last, and its successor
+// can grant the lock again while the first holder still trusts it, until that has heard of the failover. With it, the
+// successor knows of every hold, provided that it is one of the n: Sentinel and Cluster promote the replica that has
+// received most. It is no consensus: a primary that is cut off from everybody but the holder is not told that it was
+// replaced, and what was granted before the cut stays trusted for its lease. Such a hold is known to the successor, which
+// keeps it until that lease ends.
+func WithReplicas(n int, timeout time.Duration) Option {
+	return func(o *core.ClientOptions) { o.Replicas, o.ReplicaTimeout = n, timeout }
+}
+
 // WithLogger sets where lost locks, failed renewals and outages are logged. Default, and nil: nowhere.
 func WithLogger(l *slog.Logger) Option {
 	return func(o *core.ClientOptions) {

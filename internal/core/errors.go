@@ -21,6 +21,7 @@ var (
 	ErrWrongType      = errors.New("key holds data that is not a lock")
 	ErrUnavailable    = errors.New("redis unavailable")
 	ErrUnknownOutcome = errors.New("unknown outcome")
+	ErrNotReplicated  = errors.New("not replicated")
 	ErrInvalid        = errors.New("invalid argument")
 
 	errForced = errors.New("taken away by ForceUnlock")

@@ -133,8 +133,19 @@ func (l *Lock) compete(parent, waits context.Context, try bool, began time.Time,
 		if err := l.resource.room.Acquire(waits, &t.waiter, try); err != nil {
 			return nil, l.failed(parent, waits, err)
 		}
-		if hold := t.hold(parent, l.terms, began); hold != nil {
-			return hold, nil
+		err := t.replicate(waits)
+		if err == nil {
+			if hold := t.hold(parent, l.terms, began); hold != nil {
+				return hold, nil
+			}
+		} else {
+			l.resource.room.Abandon(&t.waiter)
+			if !errors.Is(err, errGone) {
+				if delegate {
+					l.resource.line.Pass(nil)
+				}
+				return nil, named(l.name, err)
+			}
 		}
 		t = l.resource.client.newTenure(l, delegate)
 	}

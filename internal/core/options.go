@@ -12,6 +12,8 @@ type ClientOptions struct {
 	CommandTimeout time.Duration
 	ReleaseTimeout time.Duration
 	MaxWaiters     int
+	Replicas       int // 0: an acquire does not wait for replicas
+	ReplicaTimeout time.Duration
 	Logger         *slog.Logger
 	Observer       Observer
 }
@@ -45,6 +47,10 @@ func (o *ClientOptions) validate() error {
 		return invalid("the release timeout must be more than 0, not %v", o.ReleaseTimeout)
 	case o.MaxWaiters < 1:
 		return invalid("the maximum of waiters must be at least 1, not %d", o.MaxWaiters)
+	case o.Replicas < 0:
+		return invalid("the number of replicas must be at least 0, not %d", o.Replicas)
+	case o.Replicas > 0 && o.ReplicaTimeout <= 0:
+		return invalid("the time to wait for replicas must be more than 0, not %v", o.ReplicaTimeout)
 	}
 	return validLease(o.Lease)
 }

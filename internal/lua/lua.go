@@ -33,6 +33,7 @@ var (
 	releaseScript = load("release")
 	leaveScript   = load("leave")
 	renewScript   = load("renew")
+	renewSource   = source("renew")
 	forceScript   = load("force")
 	inspectScript = load("inspect")
 )
@@ -201,6 +202,26 @@ func (c Conn) Renew(ctx context.Context, batch []Renewal) ([]bool, error) {
 		renewed[i] = n == 1
 	}
 	return renewed, nil
+}
+
+// Replicate renews one lock as [Conn.Renew] does and then waits, for so many ms, until as many replicas have that: what WAIT
+// counts is what was written on its own connection. It returns whether the owner still had the lock, and how many replicas.
+func (c Conn) Replicate(ctx context.Context, r Renewal, replicas int, ms int64) (held bool, n int64, err error) {
+	err = c.Client.Dedicated(func(d rueidis.DedicatedClient) error {
+		// EVAL and not EVALSHA: nothing may come between the two, not even a script that has to be loaded.
+		results := d.DoMulti(ctx,
+			d.B().Eval().Script(renewSource).Numkeys(1).Key(r.Lock.keys[0]).Arg(r.Owner, number(r.Lease)).Build(),
+			d.B().Wait().Numreplicas(int64(replicas)).Timeout(ms).Build(),
+		)
+		renewed, err := results[0].AsIntSlice()
+		if err != nil { // then the other counts for something else
+			return err
+		}
+		held = len(renewed) == 1 && renewed[0] == 1
+		n, err = results[1].AsInt64()
+		return err
+	})
+	return held, n, err
 }
 
 // Force runs force.lua and reports whether somebody held the lock.

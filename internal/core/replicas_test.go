@@ -1,0 +1,81 @@
+package core_test
+
+import (
+	"fmt"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey/internal/core"
+	"github.com/latchkey-go/latchkey/internal/redistest"
+)
+
+func replicas(n int) func(*core.ClientOptions) {
+	return func(o *core.ClientOptions) { o.Replicas, o.ReplicaTimeout = n, 200*time.Millisecond }
+}
+
+// A hold that waited for replicas is known to them; one that could not is undone, and whoever waits next is served.
+func TestReplicas(t *testing.T) {
+	s := redistest.NewProcess(t)
+	host, port, err := net.SplitHostPort(s.Addr)
+	require.NoError(t, err)
+	follower := redistest.NewProcess(t, "--replicaof", host+" "+port)
+	plain, copied := s.Client(t), follower.Client(t)
+	require.Eventually(t, func() bool {
+		n, err := do(t, plain, "WAIT", "1", "100").AsInt64()
+		return err == nil && n == 1
+	}, long, time.Millisecond)
+	has := func(name string) int64 {
+		n, err := do(t, copied, "EXISTS", name).AsInt64()
+		require.NoError(t, err)
+		return n
+	}
+	for kind, delegate := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			careful, quick := open(t, s.Option(), replicas(1)), open(t, s.Option())
+			l, other := newLock(t, careful, "a", delegate), newLock(t, quick, "a", delegate)
+			for n := range 50 {
+				name := fmt.Sprint(kind, n)
+				h := mustLock(t, newLock(t, careful, name, delegate))
+				require.EqualValues(t, 1, has(name), "the replica has it when Lock returns")
+				require.NoError(t, h.Unlock(t.Context()))
+				h = mustLock(t, other)
+				next := lockLater(t, l)
+				queued(t, other, 1)
+				require.NoError(t, h.Unlock(t.Context()))
+				h = next.wait(t)
+				require.EqualValues(t, 1, has("a"), "also when it was granted by message")
+				require.Greater(t, h.Trusted(), core.DefaultLease/2, "its whole lease")
+				require.NoError(t, h.Unlock(t.Context()))
+			}
+			_, err := newLock(t, open(t, s.Option(), replicas(2)), "b", delegate).Lock(t.Context())
+			require.ErrorIs(t, err, core.ErrNotReplicated)
+
+			follower.Stop(t)
+			_, err = l.TryLock(t.Context())
+			require.ErrorIs(t, err, core.ErrNotReplicated)
+			h := mustLock(t, other)
+			next := lockLater(t, l)
+			queued(t, other, 1)
+			last := lockLater(t, newLock(t, open(t, s.Option()), "a", delegate))
+			queued(t, other, 2)
+			require.NoError(t, h.Unlock(t.Context()))
+			<-next.ended
+			require.ErrorIs(t, next.err, core.ErrNotReplicated)
+			require.NoError(t, last.wait(t).Unlock(t.Context()))
+			follower.Continue(t)
+			require.NoError(t, mustLock(t, l).Unlock(t.Context()))
+			clean(t, plain)
+		})
+	}
+	for _, bad := range []func(*core.ClientOptions){
+		replicas(-1), func(o *core.ClientOptions) { o.Replicas = 1 },
+	} {
+		o := core.DefaultClientOptions()
+		bad(&o)
+		_, err := core.Open(s.Option(), o)
+		require.ErrorIs(t, err, core.ErrInvalid)
+	}
+}
