@@ -75,14 +75,16 @@ func (processes) dial(ctx context.Context, addr string, d *net.Dialer) (net.Conn
 	return d.DialContext(ctx, "tcp", addr)
 }
 
-// option is how clients reach the servers of an engine.
+// option is how clients reach the servers of an engine. A server that is silent is given up after half a second: it must not
+// take longer than a failover.
 func option(e engine, addrs ...string) rueidis.ClientOption {
 	return rueidis.ClientOption{
 		InitAddress: addrs,
 		DialCtxFn: func(ctx context.Context, addr string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
 			return e.dial(ctx, addr, d)
 		},
-		Dialer: net.Dialer{Timeout: time.Second, KeepAlive: time.Second},
+		Dialer:           net.Dialer{Timeout: 300 * time.Millisecond, KeepAlive: 200 * time.Millisecond},
+		ConnWriteTimeout: 300 * time.Millisecond,
 	}
 }
 
@@ -98,7 +100,15 @@ func (n *node) client(t testing.TB) rueidis.Client {
 }
 
 // ask sends one command and returns an error rather than failing: the node may be down.
-func (n *node) ask(args ...string) (rueidis.RedisMessage, error) {
+func (n *node) ask(args ...string) (rueidis.RedisMessage, error) { return n.last(args) }
+
+// read is ask, of a replica.
+func (n *node) read(args ...string) (rueidis.RedisMessage, error) {
+	return n.last([]string{"READONLY"}, args) // which is refused outside of a cluster, and not necessary there
+}
+
+// last sends commands over a connection of their own and returns the reply to the last.
+func (n *node) last(commands ...[]string) (rueidis.RedisMessage, error) {
 	o := option(n.engine, n.addr)
 	o.DisableCache, o.ForceSingleClient, o.DisableRetry = true, true, true
 	o.ConnWriteTimeout = 500 * time.Millisecond
@@ -112,7 +122,11 @@ func (n *node) ask(args ...string) (rueidis.RedisMessage, error) {
 	defer c.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
 	defer cancel()
-	return c.Do(ctx, c.B().Arbitrary(args...).Build()).ToMessage()
+	var built []rueidis.Completed
+	for _, args := range commands {
+		built = append(built, c.B().Arbitrary(args...).Build())
+	}
+	return c.DoMulti(ctx, built...)[len(built)-1].ToMessage()
 }
 
 // must sends one command that has to succeed.

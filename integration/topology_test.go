@@ -104,31 +104,6 @@ func (top *topology) replicated() bool {
 	return primaries == 1 && !top.cluster || primaries == 3 && top.cluster
 }
 
-// primary is the node that is one, of a standalone server or by the word of most sentinels, or of a slot.
-func (top *topology) primary(t testing.TB) *node {
-	t.Helper()
-	if len(top.sentinels) == 0 {
-		return top.nodes[0]
-	}
-	var found *node
-	require.Eventually(t, func() bool {
-		m, err := top.sentinels[0].ask("SENTINEL", "GET-MASTER-ADDR-BY-NAME", master)
-		if err != nil {
-			return false
-		}
-		at, err := m.AsStrSlice()
-		if err != nil || len(at) != 2 {
-			return false
-		}
-		i := slices.IndexFunc(top.nodes, func(n *node) bool { return n.addr == net.JoinHostPort(at[0], at[1]) })
-		if i >= 0 {
-			found = top.nodes[i]
-		}
-		return i >= 0
-	}, 20*time.Second, 20*time.Millisecond)
-	return found
-}
-
 // cluster is three primaries with a replica each.
 func cluster(t testing.TB, e engine, args ...string) *topology {
 	t.Helper()
@@ -147,25 +122,57 @@ func cluster(t testing.TB, e engine, args ...string) *topology {
 	return top
 }
 
-// owner is the primary of a key's slot, as the nodes other than the excluded one see it.
-func (top *topology) owner(t testing.TB, key string, except ...*node) *node {
+// elected is the primary by the word of all sentinels.
+func (top *topology) elected(t testing.TB) (primary *node) {
 	t.Helper()
-	var found *node
 	require.Eventually(t, func() bool {
+		named := top.named()
 		for _, n := range top.nodes {
-			if slices.Contains(except, n) {
-				continue
-			}
-			m, err := n.ask("SET", key, "", "XX") // changes nothing: the key does not exist
-			if _, moved := rueidis.IsRedisErr(err); err == nil || rueidis.IsRedisNil(err) || moved && !strings.HasPrefix(err.Error(), "MOVED") && !strings.HasPrefix(err.Error(), "READONLY") {
-				_ = m
-				found = n
-				return err == nil || rueidis.IsRedisNil(err)
+			if named[n.addr] == len(top.sentinels) {
+				primary = n
+				return true
 			}
 		}
 		return false
-	}, 30*time.Second, 10*time.Millisecond, "nobody serves %s", key)
-	return found
+	}, 30*time.Second, 20*time.Millisecond, "the sentinels do not agree on a primary")
+	return primary
+}
+
+// named counts the sentinels that name an address as the primary's.
+func (top *topology) named() map[string]int {
+	named := map[string]int{}
+	for _, s := range top.sentinels {
+		if m, err := s.ask("SENTINEL", "GET-MASTER-ADDR-BY-NAME", master); err == nil {
+			if at, err := m.AsStrSlice(); err == nil && len(at) == 2 {
+				named[net.JoinHostPort(at[0], at[1])]++
+			}
+		}
+	}
+	return named
+}
+
+// serving returns the node that takes writes to a key, and since when it is known to, as soon as one does. Nodes may be left
+// out: one that was stopped would only cost time.
+func (top *topology) serving(t testing.TB, key string, except ...*node) (found *node, since time.Time) {
+	t.Helper()
+	if len(top.sentinels) > 0 && len(except) == 0 {
+		return top.elected(t), time.Now()
+	}
+	require.Eventually(t, func() bool {
+		named := top.named()
+		for _, n := range top.nodes {
+			if slices.Contains(except, n) || len(top.sentinels) > 0 && named[n.addr] == 0 {
+				continue // nobody who asks a sentinel can know of it
+			}
+			// With a short time to live, and in the slot of the key.
+			if _, err := n.ask("SET", "{"+key+"}probe", "", "PX", "1"); err == nil {
+				found, since = n, time.Now()
+				return true
+			}
+		}
+		return false
+	}, 30*time.Second, 5*time.Millisecond, "nobody serves %s", key)
+	return found, since
 }
 
 // option is how a client reaches the topology.

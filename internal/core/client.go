@@ -118,6 +118,9 @@ func tuned(option rueidis.ClientOption, o ClientOptions) rueidis.ClientOption {
 	if option.ConnWriteTimeout == 0 {
 		option.ConnWriteTimeout = max(o.CommandTimeout, time.Second) // a silent server is given up, and its commands with it
 	}
+	if option.Dialer.Timeout == 0 {
+		option.Dialer.Timeout = max(o.CommandTimeout, time.Second) // while Sentinel is asked, rueidis waits for a dial
+	}
 	if option.ReadBufferEachConn == 0 {
 		option.ReadBufferEachConn = 1 << 16
 	}
@@ -125,7 +128,7 @@ func tuned(option rueidis.ClientOption, o ClientOptions) rueidis.ClientOption {
 		option.WriteBufferEachConn = 1 << 16
 	}
 	if option.Sentinel.MasterSet != "" && option.Sentinel.TopologyRefreshInterval == 0 {
-		option.Sentinel.TopologyRefreshInterval = 5 * time.Second
+		option.Sentinel.TopologyRefreshInterval = 500 * time.Millisecond // a missed event must not cost more
 	}
 	return option
 }

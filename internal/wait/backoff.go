@@ -9,7 +9,7 @@ import (
 // The bounds of the pause before a failed command is repeated.
 const (
 	FirstPause = 10 * time.Millisecond
-	LastPause  = time.Second
+	LastPause  = 400 * time.Millisecond
 )
 
 // Backoff makes the pauses between repetitions: full jitter over a span that doubles from [FirstPause] to [LastPause]

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Health keeps a client from storming a Redis that is away: while it is down one probe is sent at a time, whatever the
-// number of waiters, and when it is back the renewals go first and the rest follows spread out.
+// Health keeps a client from storming a Redis that is away: while it is down one probe is sent at a time (another while that
+// hangs), whatever the number of waiters, and when it is back the renewals go first and the rest follows spread out.
 type Health struct {
 	Context context.Context          // ends with the client
 	Go      func(func())             // runs a function in a goroutine that the client waits for
@@ -61,7 +61,7 @@ func (h *Health) watch(err error, probe func(context.Context) error) {
 		if Sleep(h.Context, pause) != nil {
 			break
 		}
-		if probe(h.Context) != nil {
+		if h.ask(probe) != nil {
 			if !told && time.Since(began) >= h.Patience {
 				told = true
 				h.Lasting()
@@ -83,6 +83,33 @@ func (h *Health) watch(err error, probe func(context.Context) error) {
 	close(h.up)
 	h.up, h.why = nil, nil
 	h.mu.Unlock()
+}
+
+// hedges is how many probes are under way at most.
+const hedges = 3
+
+// ask probes. A probe that hangs, on the connection to a server that has been replaced, does not delay the next.
+func (h *Health) ask(probe func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(h.Context)
+	defer cancel()
+	answers := make(chan error, hedges)
+	for range hedges {
+		h.Go(func() { answers <- probe(ctx) })
+		limited, stop := context.WithTimeout(ctx, LastPause)
+		select {
+		case err := <-answers:
+			stop()
+			return err
+		case <-limited.Done():
+			stop()
+		}
+	}
+	select {
+	case err := <-answers:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // Away returns why Redis is away, nil while it is not.

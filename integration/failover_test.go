@@ -1,0 +1,149 @@
+package integration
+
+import (
+	"context"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/contract"
+)
+
+// open returns a client that is closed with the test.
+func (top *topology) open(t testing.TB, opts ...latchkey.Option) *latchkey.Client {
+	t.Helper()
+	c, err := latchkey.New(top.option(), opts...)
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	require.NoError(t, c.Check(t.Context()))
+	return c
+}
+
+func lock(t testing.TB, kind string, c *latchkey.Client, name string) contract.Lock {
+	t.Helper()
+	l, err := contract.Kinds[kind](c, name, 0)
+	require.NoError(t, err)
+	return l
+}
+
+func must(t testing.TB, l contract.Lock) *latchkey.Hold {
+	t.Helper()
+	h, err := l.Lock(t.Context())
+	require.NoError(t, err)
+	return h
+}
+
+// takeTurns locks and unlocks by turns, and checks that tokens grow from the last one.
+func takeTurns(t testing.TB, last int64, locks ...contract.Lock) {
+	t.Helper()
+	for range 10 {
+		for _, l := range locks {
+			h := must(t, l)
+			require.Greater(t, h.Token(), last)
+			last = h.Token()
+			require.NoError(t, h.Unlock(t.Context()))
+		}
+	}
+}
+
+// unlockLater unlocks while nobody may answer, and returns what came of it.
+func unlockLater(h *latchkey.Hold) <-chan error {
+	result := make(chan error, 1)
+	go func() { result <- h.Unlock(context.Background()) }()
+	return result
+}
+
+// soon is how long after Redis can be written to again the first waiter has its lock. A cluster client looks at the cluster
+// again up to a second after a command has failed (rueidis spreads that), and a stopped node may keep a probe for another.
+var soon = map[bool]time.Duration{false: time.Second, true: 2500 * time.Millisecond}
+
+// outages are what makes a primary go away, and come back.
+var outages = map[string]struct{ begin, end func(*node) }{
+	"killed":  {func(n *node) { n.kill() }, func(n *node) { n.start() }},
+	"stopped": {func(n *node) { n.stop() }, func(n *node) { n.resume() }},
+}
+
+// A primary goes away with a holder and a waiter in place, and a replica takes over. The lock and its queue were
+// replicated: the holder keeps it, and hands it on at the new primary. Then the old one comes back.
+func TestFailover(t *testing.T) {
+	for _, name := range []string{"sentinel", "cluster"} {
+		for outage, fault := range outages {
+			t.Run(name+"/"+outage, func(t *testing.T) {
+				top := topologies[name](t, newEngine(t))
+				servers := top.servers(t)
+				for kind := range contract.Kinds {
+					t.Run(kind, func(t *testing.T) {
+						top.settled(t)
+						a, b := lock(t, kind, top.open(t), "a"), lock(t, kind, top.open(t), "a")
+						primary, _ := top.serving(t, "a")
+						h := must(t, a)
+						next := contract.Wait(t, b, 0)
+						top.copied(t, primary, "a", "latchkey_queue:{a}")
+						fault.begin(primary)
+						began := time.Now()
+						unlocked := unlockLater(h)
+						_, writable := top.serving(t, "a", primary)
+						got := next.Granted(t)
+						t.Logf("writable again after %v; granted %v after that", writable.Sub(began).Round(time.Millisecond),
+							next.At.Sub(writable).Round(time.Millisecond))
+						require.Less(t, next.At.Sub(writable), soon[top.cluster])
+						require.Greater(t, got.Token(), h.Token())
+						require.NoError(t, <-unlocked)
+						require.True(t, got.Held())
+						require.NoError(t, got.Unlock(t.Context()))
+						takeTurns(t, got.Token(), a, b)
+						fault.end(primary)
+						takeTurns(t, got.Token(), a, b)
+					})
+				}
+				top.settled(t)
+				servers.Clean(t, true)
+			})
+		}
+	}
+}
+
+// copied waits until a replica has what the primary has of a key.
+func (top *topology) copied(t testing.TB, primary *node, keys ...string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		for _, n := range top.nodes {
+			if n == primary {
+				continue
+			}
+			found := true
+			for _, key := range keys {
+				m, err := n.read("EXISTS", key)
+				exists, _ := m.AsInt64()
+				found = found && err == nil && exists == 1
+			}
+			if found {
+				return true
+			}
+		}
+		return false
+	}, 10*time.Second, 5*time.Millisecond, "no replica has %v", keys)
+}
+
+// settled waits until all nodes are what they should be. A former primary of Sentinel's is made a replica at once: the
+// sentinels would take ten seconds.
+func (top *topology) settled(t testing.TB) {
+	t.Helper()
+	if len(top.sentinels) == 0 {
+		require.Eventually(t, top.replicated, 60*time.Second, 20*time.Millisecond, "the nodes do not settle")
+		return
+	}
+	primary := top.elected(t)
+	host, port, err := net.SplitHostPort(primary.addr)
+	require.NoError(t, err)
+	for _, n := range top.nodes {
+		if info := n.must(t, "INFO", "replication"); n != primary && strings.Contains(info, "role:master") {
+			n.must(t, "REPLICAOF", host, port)
+		}
+	}
+	top.healthy(t)
+}
