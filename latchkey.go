@@ -67,8 +67,8 @@ func Open(url string, opts ...Option) (*Client, error) {
 
 // New returns a client for a rueidis configuration: TLS, authentication, Sentinel, Cluster. It owns the two rueidis
 // clients that it makes of it, and sets DisableCache and PipelineMultiplex (one connection for all commands), and where they
-// are zero ConnWriteTimeout and Dialer.Timeout (one second, or the command timeout if that is longer), the buffer sizes and
-// Sentinel.TopologyRefreshInterval (half a second). It dials, and fails with ErrUnavailable while Redis cannot be reached.
+// are zero ConnWriteTimeout and Dialer.Timeout (one second, or the command timeout if that is longer), the buffer sizes,
+// Sentinel.TopologyRefreshInterval and ClusterOption.ShardsRefreshInterval (about twice a second). It dials, and fails with ErrUnavailable while Redis cannot be reached.
 //
 // A server that is silent is given up after about three seconds. Where a failover is faster than that, set
 // ConnWriteTimeout, Dialer.Timeout and Dialer.KeepAlive to less.

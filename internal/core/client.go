@@ -127,6 +127,10 @@ func tuned(option rueidis.ClientOption, o ClientOptions) rueidis.ClientOption {
 	if option.WriteBufferEachConn == 0 {
 		option.WriteBufferEachConn = 1 << 16
 	}
+	if option.ClusterOption.ShardsRefreshInterval == 0 {
+		// rueidis spreads what this begins over up to a second more, and over half a minute in a large cluster.
+		option.ClusterOption.ShardsRefreshInterval = 100 * time.Millisecond
+	}
 	if option.Sentinel.MasterSet != "" && option.Sentinel.TopologyRefreshInterval == 0 {
 		option.Sentinel.TopologyRefreshInterval = 500 * time.Millisecond // a missed event must not cost more
 	}
