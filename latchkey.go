@@ -49,8 +49,9 @@ import (
 )
 
 // Client is a connection to Redis with an identity: its id is part of every owner it writes. One client serves any
-// number of locks and goroutines. It has one connection for commands and one for its subscription (a cluster client: one
-// of each to every primary it uses); with [WithReplicas] further ones, as many as acquire at the same time.
+// number of locks and goroutines. It has one connection for commands and one for its subscription, with Sentinel also one
+// for each of these to a sentinel; a cluster client has up to two to every node. With [WithReplicas] there are further ones,
+// as many as acquire at the same time.
 //
 // Its methods are safe for concurrent use. The zero value is not usable: see [Open], [New] and [Wrap].
 type Client core.Client

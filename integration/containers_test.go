@@ -146,17 +146,13 @@ func (n *node) answers(t testing.TB) {
 		"%s does not answer", n.addr)
 }
 
-// dial asks where the port is mapped to each time: it is another one after a restart.
-func (e *containers) dial(ctx context.Context, addr string, d *net.Dialer) (net.Conn, error) {
+// reach asks where the port is mapped to each time: it is another one after a restart.
+func (e *containers) reach(ctx context.Context, addr string) (string, error) {
 	e.mu.Lock()
 	c := e.nodes[addr]
 	e.mu.Unlock()
 	if c == nil {
-		return nil, fmt.Errorf("%s is no container of this test", addr)
+		return "", fmt.Errorf("%s is no container of this test", addr)
 	}
-	endpoint, err := c.PortEndpoint(ctx, port, "")
-	if err != nil {
-		return nil, err
-	}
-	return d.DialContext(ctx, "tcp", endpoint)
+	return c.PortEndpoint(ctx, port, "")
 }

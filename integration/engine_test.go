@@ -21,8 +21,8 @@ import (
 type engine interface {
 	// launch starts one with these arguments, and the file as its configuration, if there is one.
 	launch(t testing.TB, config string, args ...string) *node
-	// dial connects to a server by the address that the other servers know.
-	dial(ctx context.Context, addr string, d *net.Dialer) (net.Conn, error)
+	// reach returns where clients find a server that the other servers know by this address.
+	reach(ctx context.Context, addr string) (string, error)
 }
 
 // node is one server.
@@ -71,9 +71,7 @@ func (e processes) launch(t testing.TB, config string, args ...string) *node {
 	}
 }
 
-func (processes) dial(ctx context.Context, addr string, d *net.Dialer) (net.Conn, error) {
-	return d.DialContext(ctx, "tcp", addr)
-}
+func (processes) reach(_ context.Context, addr string) (string, error) { return addr, nil }
 
 // option is how clients reach the servers of an engine. A server that is silent is given up after half a second: it must not
 // take longer than a failover.
@@ -81,7 +79,11 @@ func option(e engine, addrs ...string) rueidis.ClientOption {
 	return rueidis.ClientOption{
 		InitAddress: addrs,
 		DialCtxFn: func(ctx context.Context, addr string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
-			return e.dial(ctx, addr, d)
+			addr, err := e.reach(ctx, addr)
+			if err != nil {
+				return nil, err
+			}
+			return d.DialContext(ctx, "tcp", addr)
 		},
 		Dialer:           net.Dialer{Timeout: 300 * time.Millisecond, KeepAlive: 200 * time.Millisecond},
 		ConnWriteTimeout: 300 * time.Millisecond,
@@ -129,14 +131,19 @@ func (n *node) last(commands ...[]string) (rueidis.RedisMessage, error) {
 	return c.DoMulti(ctx, built...)[len(built)-1].ToMessage()
 }
 
+func (n *node) hostPort(t testing.TB) (host, port string) {
+	t.Helper()
+	host, port, err := net.SplitHostPort(n.addr)
+	require.NoError(t, err)
+	return host, port
+}
+
 // must sends one command that has to succeed.
 func (n *node) must(t testing.TB, args ...string) string {
 	t.Helper()
 	m, err := n.ask(args...)
 	require.NoError(t, err, "%v", args)
-	text, err := m.ToString()
-	if err != nil {
-		return fmt.Sprint(m.ToAny())
-	}
-	return text
+	reply, err := m.ToAny()
+	require.NoError(t, err, "%v", args)
+	return fmt.Sprint(reply)
 }

@@ -2,7 +2,6 @@ package integration
 
 import (
 	"context"
-	"net"
 	"strings"
 	"testing"
 	"time"
@@ -138,8 +137,7 @@ func (top *topology) settled(t testing.TB) {
 		return
 	}
 	primary := top.elected(t)
-	host, port, err := net.SplitHostPort(primary.addr)
-	require.NoError(t, err)
+	host, port := primary.hostPort(t)
 	for _, n := range top.nodes {
 		if info := n.must(t, "INFO", "replication"); n != primary && strings.Contains(info, "role:master") {
 			n.must(t, "REPLICAOF", host, port)

@@ -50,8 +50,7 @@ const master = "main"
 func sentinel(t testing.TB, e engine, args ...string) *topology {
 	t.Helper()
 	top := &topology{engine: e, nodes: []*node{e.launch(t, "", args...)}}
-	host, p, err := net.SplitHostPort(top.nodes[0].addr)
-	require.NoError(t, err)
+	host, p := top.nodes[0].hostPort(t)
 	for range 2 {
 		top.nodes = append(top.nodes, e.launch(t, "", append([]string{"--replicaof", host + " " + p}, args...)...))
 	}

@@ -1,0 +1,90 @@
+package integration
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/contract"
+)
+
+// A hand-off in a cluster is told to the shard of the lock alone: nothing is broadcast to all nodes, as PUBLISH would be.
+func TestClusterBus(t *testing.T) {
+	top := cluster(t, newEngine(t))
+	for kind := range contract.Kinds {
+		t.Run(kind, func(t *testing.T) {
+			a, b := lock(t, kind, top.open(t), "a"), lock(t, kind, top.open(t), "a")
+			h := must(t, a)
+			contract.Wait(t, b, 0).Cancel() // both have been connected to whatever they need
+			require.NoError(t, h.Unlock(t.Context()))
+			h = must(t, b)
+			contract.Wait(t, a, 0).Cancel()
+			require.NoError(t, h.Unlock(t.Context()))
+
+			const handOffs = 100
+			sent := func(kind string) int { return top.info(t, "cluster_stats_messages_"+kind+"_sent", "CLUSTER", "INFO") }
+			broadcast, inShard := sent("publish"), sent("publishshard")
+			h = must(t, a)
+			locks := []contract.Lock{a, b}
+			for n := range handOffs {
+				next := contract.Wait(t, locks[(n+1)%2], 0)
+				require.NoError(t, h.Unlock(t.Context()))
+				h = next.Granted(t)
+			}
+			require.NoError(t, h.Unlock(t.Context()))
+			broadcast, inShard = sent("publish")-broadcast, sent("publishshard")-inShard
+			t.Logf("%d hand-offs: %d broadcasts, %d messages to the replica of the lock's shard", handOffs, broadcast, inShard)
+			require.Zero(t, broadcast)
+			require.LessOrEqual(t, inShard, handOffs+10, "one to each replica of the shard")
+		})
+	}
+}
+
+// What one client opens: the client of the docs, and nothing that grows with its locks or waiters.
+func TestConnections(t *testing.T) {
+	for name, expected := range map[string]struct{ nodes, sentinels int }{
+		"standalone": {2, 0},  // commands, subscription
+		"sentinel":   {2, 2},  // the same, to the primary; and one each to a sentinel
+		"cluster":    {12, 0}, // the same, to each node: rueidis asks all of them for the slots
+	} {
+		t.Run(name, func(t *testing.T) {
+			top := topologies[name](t, newEngine(t))
+			asked := func() (n int) { // these connections have no name
+				for _, s := range top.sentinels {
+					n += strings.Count(s.must(t, "CLIENT", "LIST"), "\n")
+				}
+				return n
+			}
+			before := asked()
+			o := top.option()
+			o.ClientName = "counted"
+			c, err := latchkey.New(o)
+			require.NoError(t, err)
+			require.Eventually(t, func() bool { return asked() == before+expected.sentinels }, 10*time.Second, 10*time.Millisecond)
+			other := top.open(t)
+			for kind := range contract.Kinds {
+				for n := range 20 {
+					key := fmt.Sprint(kind, n)
+					h := must(t, lock(t, kind, other, key))
+					w := contract.Wait(t, lock(t, kind, c, key), 0)
+					require.NoError(t, h.Unlock(t.Context()))
+					require.NoError(t, w.Granted(t).Unlock(t.Context()))
+				}
+			}
+			named := func() (n int) {
+				for _, node := range top.nodes {
+					n += strings.Count(node.must(t, "CLIENT", "LIST"), " name=counted ")
+				}
+				return n
+			}
+			t.Logf("%d connections", named())
+			require.LessOrEqual(t, named(), expected.nodes)
+			c.Close()
+			require.Eventually(t, func() bool { return named() == 0 }, 10*time.Second, 10*time.Millisecond)
+		})
+	}
+}
