@@ -55,7 +55,7 @@ func sentinel(t testing.TB, e engine, args ...string) *topology {
 		top.nodes = append(top.nodes, e.launch(t, "", append([]string{"--replicaof", host + " " + p}, args...)...))
 	}
 	config := fmt.Sprintf(`sentinel monitor %[1]s %[2]s %[3]s 2
-sentinel down-after-milliseconds %[1]s 500
+sentinel down-after-milliseconds %[1]s 1000
 sentinel failover-timeout %[1]s 2000
 sentinel parallel-syncs %[1]s 2
 `, master, host, p)

@@ -112,6 +112,25 @@ func (s Servers) Clean(t testing.TB, closed bool) {
 	}, long, 10*time.Millisecond, "left behind: %v", &left)
 }
 
+// kill closes the connections of a kind that the clients under test have, and returns how many there were. Those of
+// Sentinel stay: it would take the server for dead.
+func (s Servers) kill(t testing.TB, kind string) (killed int) {
+	t.Helper()
+	for _, c := range s.Plain() {
+		list, err := c.Do(t.Context(), c.B().Arbitrary("CLIENT", "LIST", "TYPE", kind).Build()).ToString()
+		require.NoError(t, err)
+		for line := range strings.Lines(list) {
+			if strings.Contains(line, " name="+ours+" ") {
+				_, id, _ := strings.Cut(line, "id=")
+				n, err := c.Do(t.Context(), c.B().Arbitrary("CLIENT", "KILL", "ID", strings.Fields(id)[0]).Build()).AsInt64()
+				require.NoError(t, err)
+				killed += int(n)
+			}
+		}
+	}
+	return killed
+}
+
 // connections counts those of the clients under test, to all nodes.
 func (s Servers) connections(t testing.TB) (n int) {
 	t.Helper()
