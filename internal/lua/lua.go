@@ -12,7 +12,6 @@ package lua
 
 import (
 	"context"
-	"embed"
 	"errors"
 	"fmt"
 	"strconv"
@@ -23,39 +22,6 @@ import (
 
 // Version is the first field of every queue entry and message.
 const Version = "1"
-
-//go:embed *.lua
-var files embed.FS
-
-var (
-	acquireScript = load("acquire")
-	offerScript   = load("offer")
-	releaseScript = load("release")
-	leaveScript   = load("leave")
-	renewScript   = load("renew")
-	renewSource   = source("renew")
-	forceScript   = load("force")
-	inspectScript = load("inspect")
-)
-
-func load(name string) *rueidis.Lua { return rueidis.NewLuaScript(source(name)) }
-
-// source returns a script with its includes and without its comments, which the server would only have to parse.
-func source(name string) string {
-	text, err := files.ReadFile(name + ".lua")
-	if err != nil {
-		panic(err) // the files are part of the binary
-	}
-	var b strings.Builder
-	for line := range strings.Lines(string(text)) {
-		if file, ok := strings.CutPrefix(line, "-- include "); ok {
-			b.WriteString(source(strings.TrimSuffix(strings.TrimSpace(file), ".lua")))
-		} else if trimmed := strings.TrimSpace(line); trimmed != "" && !strings.HasPrefix(trimmed, "--") {
-			b.WriteString(line)
-		}
-	}
-	return b.String()
-}
 
 // Mode says what an acquire may do when the lock is not free.
 type Mode string
@@ -82,7 +48,18 @@ type Acquired struct {
 var ErrReply = errors.New("unexpected reply of a script")
 
 // Conn runs the scripts on a client. It is safe for concurrent use.
-type Conn struct{ Client rueidis.Client }
+type Conn struct {
+	Client rueidis.Client
+
+	scripts *scripts // nil: the current ones
+}
+
+func (c Conn) script() *scripts {
+	if c.scripts == nil {
+		return current
+	}
+	return c.scripts
+}
 
 // Claim is what an acquire asks for.
 type Claim struct {
@@ -99,7 +76,7 @@ func (c Claim) Entry() string {
 
 // Acquire runs acquire.lua. seen is the highest token the client has seen.
 func (c Conn) Acquire(ctx context.Context, l *Lock, claim Claim, seen int64, mode Mode) (Acquired, error) {
-	return acquired(acquireScript.Exec(ctx, c.Client, l.keys[:], []string{
+	return acquired(c.script().acquire.Exec(ctx, c.Client, l.keys[:], []string{
 		claim.Owner, l.inbox, l.verb, number(seen), number(claim.Lease), string(mode),
 		strconv.Itoa(claim.Longest), strconv.Itoa(claim.Block),
 	}))
@@ -108,7 +85,7 @@ func (c Conn) Acquire(ctx context.Context, l *Lock, claim Claim, seen int64, mod
 // Offer runs offer.lua: it gives the lock that old owns to the next waiter, behind which the claim queues, or to the claim.
 // entry is old's queue entry if it may be queued, else empty.
 func (c Conn) Offer(ctx context.Context, l *Lock, old, entry string, claim Claim, seen int64, mode Mode) (Acquired, error) {
-	return acquired(offerScript.Exec(ctx, c.Client, l.keys[:], []string{
+	return acquired(c.script().offer.Exec(ctx, c.Client, l.keys[:], []string{
 		claim.Owner, l.inbox, l.verb, number(seen), number(claim.Lease), string(mode),
 		strconv.Itoa(claim.Longest), strconv.Itoa(claim.Block), old, entry,
 	}))
@@ -146,7 +123,7 @@ func acquired(reply rueidis.RedisResult) (Acquired, error) {
 // Release runs release.lua: it ends the tenure of owner and reports whether it owned the lock. entry is its queue entry
 // if it may be queued, else empty. With rest more than 0 the lock stays taken for that many milliseconds.
 func (c Conn) Release(ctx context.Context, l *Lock, owner, entry string, seen, rest int64) (bool, error) {
-	owned, err := releaseScript.Exec(ctx, c.Client, l.keys[:], []string{
+	owned, err := c.script().release.Exec(ctx, c.Client, l.keys[:], []string{
 		owner, l.inbox, l.verb, number(seen), entry, number(rest),
 	}).AsInt64()
 	return owned == 1, err
@@ -171,7 +148,7 @@ func (c Conn) Leave(ctx context.Context, l *Lock, batch []Departure, seen int64)
 		}
 		args = append(args, d.Owner, d.Entry, times)
 	}
-	n, err := leaveScript.Exec(ctx, c.Client, l.keys[:], args).AsInt64()
+	n, err := c.script().leave.Exec(ctx, c.Client, l.keys[:], args).AsInt64()
 	return int(n), err
 }
 
@@ -190,7 +167,7 @@ func (c Conn) Renew(ctx context.Context, batch []Renewal) ([]bool, error) {
 		keys[i] = r.Lock.keys[0]
 		args = append(args, r.Owner, number(r.Lease))
 	}
-	numbers, err := renewScript.Exec(ctx, c.Client, keys, args).AsIntSlice()
+	numbers, err := c.script().renew.Exec(ctx, c.Client, keys, args).AsIntSlice()
 	if err != nil {
 		return nil, err
 	}
@@ -210,7 +187,7 @@ func (c Conn) Replicate(ctx context.Context, r Renewal, replicas int, ms int64) 
 	err = c.Client.Dedicated(func(d rueidis.DedicatedClient) error {
 		// EVAL and not EVALSHA: nothing may come between the two, not even a script that has to be loaded.
 		results := d.DoMulti(ctx,
-			d.B().Eval().Script(renewSource).Numkeys(1).Key(r.Lock.keys[0]).Arg(r.Owner, number(r.Lease)).Build(),
+			d.B().Eval().Script(c.script().renewal).Numkeys(1).Key(r.Lock.keys[0]).Arg(r.Owner, number(r.Lease)).Build(),
 			d.B().Wait().Numreplicas(int64(replicas)).Timeout(ms).Build(),
 		)
 		renewed, err := results[0].AsIntSlice()
@@ -226,7 +203,7 @@ func (c Conn) Replicate(ctx context.Context, r Renewal, replicas int, ms int64) 
 
 // Force runs force.lua and reports whether somebody held the lock.
 func (c Conn) Force(ctx context.Context, l *Lock, seen int64) (bool, error) {
-	held, err := forceScript.Exec(ctx, c.Client, l.keys[:], []string{"", l.inbox, l.verb, number(seen)}).AsInt64()
+	held, err := c.script().force.Exec(ctx, c.Client, l.keys[:], []string{"", l.inbox, l.verb, number(seen)}).AsInt64()
 	return held == 1, err
 }
 
@@ -241,7 +218,7 @@ type State struct {
 
 // Inspect runs inspect.lua. At most limit entries of the queue are listed.
 func (c Conn) Inspect(ctx context.Context, l *Lock, limit int) (State, error) {
-	reply, err := inspectScript.Exec(ctx, c.Client, l.keys[:], []string{strconv.Itoa(limit)}).ToArray()
+	reply, err := c.script().inspect.Exec(ctx, c.Client, l.keys[:], []string{strconv.Itoa(limit)}).ToArray()
 	if err != nil {
 		return State{}, err
 	}

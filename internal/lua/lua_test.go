@@ -2,6 +2,8 @@ package lua_test
 
 import (
 	"fmt"
+	"io/fs"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -666,9 +668,20 @@ func TestRedissonHolderExcludes(t *testing.T) {
 }
 
 // The queue against a model: whatever the order of commands and deaths, the owner is the one a plain list would choose.
-func TestQueueAgainstModel(t *testing.T) {
+func TestQueueAgainstModel(t *testing.T) { againstModel(t) }
+
+// Processes of the wire version before the current one exclude those of the current one, queue with them, and are granted the
+// lock by them; and the other way round.
+func TestMixedFleet(t *testing.T) { againstModel(t, os.DirFS("testdata/wire/v1")) }
+
+// againstModel runs each command by the current scripts or by those of one of the other versions.
+func againstModel(t *testing.T, others ...fs.FS) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
+		conns := []lua.Conn{b.conn}
+		for _, files := range others {
+			conns = append(conns, b.conn.Of(files))
+		}
 		clients := []string{"A", "B", "C"}
 		_, _, token := b.lock.Keys()
 		for _, c := range clients {
@@ -688,8 +701,10 @@ func TestQueueAgainstModel(t *testing.T) {
 			id := rapid.Custom(func(r *rapid.T) string {
 				return rapid.SampledFrom(clients).Draw(r, "client") + ":" + fmt.Sprint(rapid.IntRange(1, 3).Draw(r, "n"))
 			})
+			version := func(r *rapid.T) { b.conn = rapid.SampledFrom(conns).Draw(r, "version") }
 			r.Repeat(map[string]func(*rapid.T){
 				"acquire": func(r *rapid.T) {
+					version(r)
 					who := id.Draw(r, "id")
 					a := b.share(who, lua.Again)
 					switch owner {
@@ -708,6 +723,7 @@ func TestQueueAgainstModel(t *testing.T) {
 					}
 				},
 				"release": func(r *rapid.T) {
+					version(r)
 					who := id.Draw(r, "id")
 					require.Equal(r, owner == who, b.release(who, shared(who).Entry()))
 					queue = slices.DeleteFunc(queue, func(q string) bool { return q == who })
@@ -716,6 +732,7 @@ func TestQueueAgainstModel(t *testing.T) {
 					}
 				},
 				"offer": func(r *rapid.T) {
+					version(r)
 					old, fresh := id.Draw(r, "id"), id.Draw(r, "fresh")
 					if old == fresh || slices.Contains(queue, fresh) {
 						r.Skip("a fresh id is not queued")
@@ -736,6 +753,7 @@ func TestQueueAgainstModel(t *testing.T) {
 					}
 				},
 				"leave": func(r *rapid.T) {
+					version(r)
 					ids := rapid.SliceOfNDistinct(id, 1, 5, rapid.ID[string]).Draw(r, "ids")
 					batch := make([]lua.Departure, len(ids))
 					for i, who := range ids {
@@ -775,7 +793,7 @@ func TestQueueAgainstModel(t *testing.T) {
 			})
 			for _, c := range clients { // grants pile up; nobody reads them here
 				for len(b.inbox[c].messages) > 0 {
-					<-b.inbox[c].messages
+					require.NotEqual(r, lua.Unknown, (<-b.inbox[c].messages).Kind)
 				}
 			}
 		})
@@ -817,5 +835,10 @@ func TestMessages(t *testing.T) {
 		"0":             {},
 	} {
 		require.Equal(t, want, lua.ParseMessage(text), text)
+	}
+	released, err := os.ReadFile("testdata/wire/v1/messages.txt")
+	require.NoError(t, err)
+	for line := range strings.Lines(string(released)) {
+		require.NotEqual(t, lua.Unknown, lua.ParseMessage(strings.TrimSuffix(line, "\n")).Kind, line)
 	}
 }

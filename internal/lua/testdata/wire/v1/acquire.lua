@@ -1,0 +1,88 @@
+-- acquire: take the lock, or join its queue. Safe to repeat: the owner id is for one tenure, and an owner that asks again
+-- gets the token it has, with its whole lease. It is also how a waiter asks again ("re-check") and how it confirms a grant.
+--
+-- KEYS  1 lock     HASH   <owner id> -> 1, token -> t<number> or t<number>+<numbers reserved>,
+--                         short -> s<ms since the epoch> (a grant not renewed yet)
+--       2 queue    LIST   of 1:<client id>:<number>:<lease in ms>:<block>, the head is next
+--       3 token    STRING last number handed out or reserved
+-- ARGV  1 owner id         <client id>:<number unique within the client>
+--       2 inbox prefix     a client's inbox is this followed by its id
+--       3 publish verb     PUBLISH or SPUBLISH
+--       4 floor            highest token this client has seen
+--       5 lease            ms
+--       6 mode             try: never queue; first: this id has not been sent before; again: it may be queued already
+--       7 longest queue    entries
+--       8 block            how many tokens to reserve when the lock is granted from the queue, for holds of the same
+--                          process; 0: none
+-- Reply token                         (integer) the caller owns the lock
+--       {0, token, reserved, others}  so it does, with further tokens; others: 1 when somebody waits, else 0
+--       {sequence, ends, now}         queued; sequence is 0 when it was queued before; ends: ms until the holder's
+--                                     lease ends, -1 when it never does; now: server time in microseconds
+--       {-1, ends, now}               held by somebody else (mode try)
+--       {-2, length, now}             the queue is full
+-- include token.lua
+
+if redis.call('EXISTS', KEYS[1], KEYS[2]) == 0 then
+  local token, text = next_token(micros())
+  redis.call('HSET', KEYS[1], ARGV[1], '1', 'token', 't' .. text)
+  redis.call('PEXPIRE', KEYS[1], ARGV[5])
+  return token
+end
+
+-- include lease.lua
+-- include grant.lua
+-- include foreign.lua
+
+local held = redis.call('HMGET', KEYS[1], ARGV[1], 'token', 'short')
+local owned, reserved = parse_token(held[2])
+if held[1] and owned then
+  if held[3] then redis.call('HDEL', KEYS[1], 'short') end
+  redis.call('PEXPIRE', KEYS[1], ARGV[5])
+  return owner_reply(owned, reserved)
+end
+
+-- A grant by message that ran out without one renewal: that client does not react, so its other entries would cost as
+-- much again, each. They are dropped; should it live after all, it finds out when it asks, and queues again.
+local function drop_unresponsive()
+  local client
+  for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do
+    client = string.match(field, '^([^:]+):%d+$') or client
+  end
+  redis.call('DEL', KEYS[1])
+  if not client or client == string.match(ARGV[1], '^[^:]+') then return end
+  local prefix = '1:' .. client .. ':'
+  for _, entry in ipairs(redis.call('LRANGE', KEYS[2], 0, -1)) do
+    if string.sub(entry, 1, #prefix) == prefix then redis.call('LREM', KEYS[2], 1, entry) end
+  end
+end
+
+local now = micros()
+if redis.call('EXISTS', KEYS[1]) == 1 then
+  if not owned and not is_lock() then return not_a_lock() end
+  if held[3] and lease_left(now) == 0 then drop_unresponsive() end
+end
+
+local entry = '1:' .. ARGV[1] .. ':' .. ARGV[5] .. ':' .. ARGV[8]
+if redis.call('EXISTS', KEYS[1]) == 0 then
+  local token, more = grant(entry)
+  if not token then -- nobody who lives was queued
+    local text
+    token, text, more = next_token(now)
+    own(ARGV[1], ARGV[5], text, more)
+  end
+  if token > 0 then return owner_reply(token, more) end
+  reserved = select(2, parse_token(redis.call('HGET', KEYS[1], 'token')))
+end
+
+if ARGV[6] == 'try' then return {-1, lease_left(now) or 0, now} end
+
+local sequence = 0
+if ARGV[6] == 'first' or not redis.call('LPOS', KEYS[2], entry) then
+  local length = redis.call('LLEN', KEYS[2])
+  if length >= tonumber(ARGV[7]) then return {-2, length, now} end
+  sequence = next_token(now)
+  redis.call('RPUSH', KEYS[2], entry)
+  if length == 0 and reserved > 0 then tell_owner('w') end -- want: it hands on inside, and was not told that others wait
+end
+redis.call('PEXPIRE', KEYS[2], '60000') -- waiters ask far more often: only a queue that nobody waits in expires
+return {sequence, lease_left(now) or 0, now}

@@ -1,0 +1,23 @@
+-- inspect: who holds the lock and who waits for it. Reads only.
+--
+-- KEYS  1 lock, 2 queue, 3 token: as in acquire.lua
+-- ARGV  1 how many entries of the queue are listed
+-- Reply {owner ("" when free), token ("0" when none of ours), ms until its lease ends (-1: never), length of the queue,
+--        entries...}
+-- include token.lua
+-- include lease.lua
+-- include foreign.lua
+
+local owner, left = '', lease_left(micros())
+local token = parse_token(redis.call('HGET', KEYS[1], 'token'))
+if left then
+  if not token and not is_lock() then return not_a_lock() end
+  for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do
+    if field ~= 'token' and field ~= 'short' and field ~= 'mode' then owner = field end
+  end
+end
+local reply = {owner, decimal(token or 0), left or 0, redis.call('LLEN', KEYS[2])}
+if tonumber(ARGV[1]) > 0 then
+  for _, entry in ipairs(redis.call('LRANGE', KEYS[2], 0, ARGV[1] - 1)) do reply[#reply + 1] = entry end
+end
+return reply

@@ -1,0 +1,11 @@
+-- lease: included by the scripts that say when the holder's lease ends. Uses KEYS[1].
+
+-- ms until then, nil when there is no holder (a server whose clock moves while a script runs may say so after all: then it
+-- ends now), negative when it never ends.
+local function lease_left(now)
+  local left = redis.call('PTTL', KEYS[1])
+  if left == -2 then return nil end
+  local short = redis.call('HGET', KEYS[1], 'short')
+  if not short then return left end
+  return math.min(left, math.max(0, math.ceil(string.sub(short, 2) - now / 1000)))
+end

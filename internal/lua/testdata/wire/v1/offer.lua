@@ -1,0 +1,35 @@
+-- offer: give the lock to the next waiter and queue behind it, or keep it under a fresh id when nobody waits. How a process
+-- that hands on inside lets the others have their turn, and how it reserves its next tokens. It must not be sent while
+-- the lock is used. Safe to repeat, and a late copy does nothing: whatever the first one did has ended the old id.
+--
+-- KEYS  1 lock, 2 queue, 3 token: as in acquire.lua
+-- ARGV  1 to 8 as in acquire.lua, for the fresh id; in mode try it does not queue; 7 is not looked at: a place is swapped
+--       9 old id           which owns the lock
+--       10 old entry       its queue entry when it may be queued, else the empty string
+-- Reply as in acquire.lua, and
+--       {-3, 0, now}       neither id owns the lock: the fresh one may be queued by an earlier copy
+-- include token.lua
+-- include lease.lua
+-- include grant.lua
+
+local held = redis.call('HMGET', KEYS[1], ARGV[1], 'token', ARGV[9])
+local token, reserved = parse_token(held[2])
+if held[1] and token then
+  redis.call('PEXPIRE', KEYS[1], ARGV[5])
+  return owner_reply(token, reserved)
+end
+if not held[3] then return {-3, 0, micros()} end
+if ARGV[10] ~= '' then redis.call('LREM', KEYS[2], 0, ARGV[10]) end
+
+if not grant(nil, nil, ARGV[6] ~= 'try') then
+  local text
+  token, text, reserved = next_token(micros(), AHEAD)
+  own(ARGV[1], ARGV[5], text, reserved)
+  return owner_reply(token, reserved)
+end
+local now = micros()
+if ARGV[6] == 'try' then return {-1, lease_left(now) or 0, now} end
+local sequence = next_token(now)
+redis.call('RPUSH', KEYS[2], '1:' .. ARGV[1] .. ':' .. ARGV[5] .. ':' .. ARGV[8])
+redis.call('PEXPIRE', KEYS[2], '60000')
+return {sequence, lease_left(now) or 0, now}

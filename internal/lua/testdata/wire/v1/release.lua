@@ -1,0 +1,39 @@
+-- release: end a tenure, as the unlock of a hold or the cancellation of a wait: remove what this id owns and, when asked
+-- to, where it queues, in one step, and give the lock to the next waiter. Safe to repeat: the second time finds nothing.
+--
+-- KEYS  1 lock, 2 queue, 3 token: as in acquire.lua
+-- ARGV  1 owner id, 2 inbox prefix, 3 publish verb, 4 floor: as in acquire.lua
+--       5 entry            the id's queue entry when it may be queued, else the empty string
+--       6 rest             ms the lock shall stay taken, as a lease that nobody renews; 0: release now
+-- Reply 1 the id owned the lock, 0 it did not
+
+-- Another type under a companion's name is left alone, and must not keep the lock from being released.
+if ARGV[5] ~= '' then redis.pcall('LREM', KEYS[2], 0, ARGV[5]) end
+
+local head
+local owned = redis.call('HEXISTS', KEYS[1], ARGV[1])
+if owned == 1 and ARGV[6] == '0' then
+  head = redis.pcall('LPOP', KEYS[2])
+  if not head or head.err then
+    redis.call('DEL', KEYS[1])
+    return 1
+  end
+elseif owned == 0 and redis.call('EXISTS', KEYS[1]) == 1 then
+  return 0
+end
+
+-- include token.lua
+-- include grant.lua
+
+if owned == 1 and not head then
+  -- Under another field than the owner's, so that neither a renewal nor a cancel that comes late finds it.
+  redis.call('HDEL', KEYS[1], ARGV[1], 'short')
+  redis.call('HSET', KEYS[1], ARGV[1] .. ':rest', 1)
+  redis.call('PEXPIRE', KEYS[1], ARGV[6])
+  tell_next(ARGV[6])
+  return 1
+end
+if not pcall(grant, nil, head) then -- no token is to be had: the lock is free, and who waits will ask
+  redis.call('DEL', KEYS[1])
+end
+return owned

@@ -1,0 +1,18 @@
+-- renew: extend the leases of many holds in one step. Safe to repeat.
+--
+-- KEYS  lock hashes
+-- ARGV  for each key: owner id, lease in ms
+-- Reply for each key: 1 renewed, 0 the id no longer owns it
+
+local reply = {}
+for i, key in ipairs(KEYS) do
+  local owner, lease = ARGV[2 * i - 1], ARGV[2 * i]
+  if redis.pcall('HEXISTS', key, owner) == 1 then -- another type under the name means lost, for this hold alone
+    redis.call('HDEL', key, 'short') -- the owner has reacted: from now on its whole lease counts
+    redis.call('PEXPIRE', key, lease)
+    reply[i] = 1
+  else
+    reply[i] = 0
+  end
+end
+return reply

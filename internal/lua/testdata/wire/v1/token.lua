@@ -1,0 +1,45 @@
+-- token: included by the scripts that hand out fencing tokens and sequence numbers.
+-- Uses KEYS[3] (token string) and ARGV[4] (the highest token the caller's client has seen).
+
+-- How far reserved tokens may be ahead of the server's clock, in microseconds. A restart that loses the key takes longer.
+local AHEAD = 5000
+
+local DAY = '86400000' -- ms. Constants are text in the calls of every hand-off: numbers would be formatted each time
+
+local function micros()
+  local t = redis.call('TIME')
+  return t[1] * 1000000 + t[2]
+end
+
+-- The number of a token field and how many are reserved behind it; nil and 0 for another field.
+local function parse_token(field)
+  local number, reserved = string.match(field or '', '^t(%d+)%+?(%d*)$')
+  return tonumber(number), tonumber(reserved) or 0
+end
+
+local function decimal(number) return string.format('%.0f', number) end
+
+-- The greatest of the server's clock in microseconds, the last number plus one, and the highest seen plus one. So it
+-- grows when the key has expired, and after a restart or a failover that lost it, while one call is the usual cost.
+-- With a block, that many further numbers are reserved, or as many as stay near the clock: the third result.
+local function next_token(now, block)
+  local number, reserved = now, math.min(block or 0, AHEAD)
+  local text = decimal(now)
+  local last = redis.call('SET', KEYS[3], reserved > 0 and decimal(now + reserved) or text, 'PX', DAY, 'GET')
+  local floor = tonumber(ARGV[4])
+  if last then
+    local before = tonumber(last)
+    if not (before and before > 0 and before < 9007199254740991) then -- doubles end there, and so do we
+      redis.call('SET', KEYS[3], last, 'KEEPTTL')
+      error('WRONGTYPE ' .. KEYS[3] .. ' holds no fencing token')
+    end
+    if before > floor then floor = before end
+  end
+  if floor >= now then
+    number = floor + 1
+    reserved = math.max(0, math.min(reserved, now + AHEAD - number))
+    text = decimal(number)
+    redis.call('SET', KEYS[3], decimal(number + reserved), 'PX', DAY)
+  end
+  return number, text, reserved
+end
