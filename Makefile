@@ -33,6 +33,7 @@ which:
 soak: ## the long forms: hand-offs among 8 processes while connections and processes are killed, and all pairs of faults in the model
 	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'Soak|TakeTurns|Races|FullSpeed|ForcedWhile' ./internal/core
 	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'Protocol' ./internal/model
+	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'LosesTheWrite' ./integration
 
 .PHONY: bench
 bench: ## the benchmarks of the packages, each beside its floor
