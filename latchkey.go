@@ -19,7 +19,7 @@
 // speed: a hold is trusted until the moment its last successful request was sent, plus the lease, and the lease in Redis
 // is not shorter. Redis replicates asynchronously, so a failover can lose the lock; then the holder's context ends as soon
 // as its client has reached the new primary, and for that while only the fencing token separates the two holders. See
-// [WithReplicas] for locks that survive it.
+// [WithReplicas] for grants that survive it.
 //
 // A fencing token is greater than every token that was given out for the lock before. Store it with what the lock
 // guards, and refuse writes with a smaller one (Martin Kleppmann, "How to do distributed locking").
@@ -68,8 +68,9 @@ func Open(url string, opts ...Option) (*Client, error) {
 
 // New returns a client for a rueidis configuration: TLS, authentication, Sentinel, Cluster. It owns the two rueidis
 // clients that it makes of it, and sets DisableCache and PipelineMultiplex (one connection for all commands), and where they
-// are zero ConnWriteTimeout and Dialer.Timeout (one second, or the command timeout if that is longer), the buffer sizes,
-// Sentinel.TopologyRefreshInterval and ClusterOption.ShardsRefreshInterval (about twice a second). It dials, and fails with ErrUnavailable while Redis cannot be reached.
+// are zero ConnWriteTimeout, Dialer.Timeout and Sentinel.Dialer.Timeout (one second, or the command timeout if that is
+// longer), the buffer sizes, Sentinel.TopologyRefreshInterval (0.5 s) and ClusterOption.ShardsRefreshInterval (0.1 s, which
+// rueidis spreads over a second). It dials, and fails with ErrUnavailable while Redis cannot be reached.
 //
 // A server that is silent is given up after about three seconds. Where a failover is faster than that, set
 // ConnWriteTimeout, Dialer.Timeout and Dialer.KeepAlive to less.

@@ -46,14 +46,16 @@ func WithMaxWaiters(n int) Option { return func(o *core.ClientOptions) { o.MaxWa
 // WithReplicas makes an acquire succeed only when n replicas have it, within timeout: otherwise it is undone, and fails with
 // ErrNotReplicated. It costs a further trip to Redis and one from there to the replicas, over a pool of connections of its
 // own. A lock that package rlock passes on inside the process was replicated when the process got it; releases and renewals do
-// not wait. n at least 0, which is the default: no waiting; a timeout of more than 0.
+// not wait. n at least 0, which is the default: no waiting; a timeout of more than 0 and less than the lease. An outage
+// between the grant and the answer of the replicas fails the acquire, too, when it lasts longer than the timeout and the
+// command timeout.
 //
 // Redis replicates asynchronously. Without this, a primary that fails takes with it what it granted last, and its successor
-// can grant the lock again while the first holder still trusts it, until that has heard of the failover. With it, the
-// successor knows of every hold, provided that it is one of the n: Sentinel and Cluster promote the replica that has
-// received most. It is no consensus: a primary that is cut off from everybody but the holder is not told that it was
-// replaced, and what was granted before the cut stays trusted for its lease. Such a hold is known to the successor, which
-// keeps it until that lease ends.
+// can grant the lock again while the first holder still trusts it, until that has heard of the failover. With it, a
+// successor that is one of the n knows of every hold that is not older than its lease; as a rule the replica is promoted that
+// has received most. It is no consensus: renewals do not wait, so that a primary which is cut off from everybody but the
+// holder goes on renewing a lock that its successor lets go after the lease. Redis' own min-replicas-to-write, with a
+// min-replicas-max-lag below the lease, makes such a primary refuse.
 func WithReplicas(n int, timeout time.Duration) Option {
 	return func(o *core.ClientOptions) { o.Replicas, o.ReplicaTimeout = n, timeout }
 }

@@ -3,9 +3,11 @@ package integration
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/rueidis"
 
+	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/internal/contract"
 )
 
@@ -34,4 +36,15 @@ func (top *topology) servers(t testing.TB) contract.Servers {
 // What the locks promise holds on every topology.
 func TestLocks(t *testing.T) {
 	each(t, func(t *testing.T, top *topology) { contract.Locks(t, top.servers(t)) })
+}
+
+// It does so, too, when acquires wait for a replica.
+func TestLocksWithReplicas(t *testing.T) {
+	for _, name := range []string{"sentinel", "cluster"} {
+		t.Run(name, func(t *testing.T) {
+			s := topologies[name](t, newEngine(t)).servers(t)
+			s.Options = []latchkey.Option{latchkey.WithReplicas(1, 500*time.Millisecond)}
+			contract.Locks(t, s)
+		})
+	}
 }

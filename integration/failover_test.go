@@ -106,26 +106,24 @@ func TestFailover(t *testing.T) {
 	}
 }
 
-// copied waits until a replica has what the primary has of a key.
+// copied waits until the replicas have what the primary has of a key: all of Sentinel's, and one of a cluster, where the others
+// belong to other primaries.
 func (top *topology) copied(t testing.TB, primary *node, keys ...string) {
 	t.Helper()
+	replicas := len(top.nodes) - 1
+	if top.cluster {
+		replicas = 1
+	}
 	require.Eventually(t, func() bool {
+		found := 0
 		for _, n := range top.nodes {
-			if n == primary {
-				continue
-			}
-			found := true
-			for _, key := range keys {
-				m, err := n.read("EXISTS", key)
-				exists, _ := m.AsInt64()
-				found = found && err == nil && exists == 1
-			}
-			if found {
-				return true
+			m, err := n.read(append([]string{"EXISTS"}, keys...)...)
+			if exists, _ := m.AsInt64(); n != primary && err == nil && int(exists) == len(keys) {
+				found++
 			}
 		}
-		return false
-	}, 10*time.Second, 5*time.Millisecond, "no replica has %v", keys)
+		return found >= replicas
+	}, 10*time.Second, 5*time.Millisecond, "the replicas do not have %v", keys)
 }
 
 // settled waits until all nodes are what they should be. A former primary of Sentinel's is made a replica at once: the

@@ -20,7 +20,6 @@ type topology struct {
 	nodes     []*node // those that hold data
 	sentinels []*node
 	cluster   bool
-	wired     []string // the arguments with which a server is launched
 }
 
 // topologies are those that every contract is run on.
@@ -182,7 +181,7 @@ func (top *topology) option() rueidis.ClientOption {
 			addrs = append(addrs, s.addr)
 		}
 		o := option(top.engine, addrs...)
-		o.Sentinel = rueidis.SentinelOption{MasterSet: master, Dialer: o.Dialer}
+		o.Sentinel = rueidis.SentinelOption{MasterSet: master}
 		return o
 	}
 	var addrs []string

@@ -6,6 +6,7 @@ package contract
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,6 +21,8 @@ import (
 type Servers struct {
 	Option func() rueidis.ClientOption // how clients reach them
 	Plain  func() []rueidis.Client     // a plain client of each node that can be written to; the same at each call
+
+	Options []latchkey.Option // of all clients
 }
 
 // long is how long a test waits for what must happen before it gives up.
@@ -31,20 +34,21 @@ const prompt = 1500 * time.Millisecond
 // open returns a client that is closed with the test.
 func (s Servers) open(t testing.TB, opts ...latchkey.Option) *latchkey.Client {
 	t.Helper()
-	c, err := latchkey.New(s.named(), opts...)
-	require.NoError(t, err)
-	t.Cleanup(c.Close)
-	require.NoError(t, c.Check(t.Context()))
-	return c
+	return s.openAs(t, ours, opts...)
 }
 
 // ours is the name of the connections of the clients under test. Sentinels have connections of their own.
 const ours = "contract"
 
-func (s Servers) named() rueidis.ClientOption {
+func (s Servers) openAs(t testing.TB, name string, opts ...latchkey.Option) *latchkey.Client {
+	t.Helper()
 	o := s.Option()
-	o.ClientName = ours
-	return o
+	o.ClientName = name
+	c, err := latchkey.New(o, append(slices.Clone(s.Options), opts...)...)
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	require.NoError(t, c.Check(t.Context()))
+	return c
 }
 
 // do sends a command to every node.
@@ -131,13 +135,13 @@ func (s Servers) kill(t testing.TB, kind string) (killed int) {
 	return killed
 }
 
-// connections counts those of the clients under test, to all nodes.
-func (s Servers) connections(t testing.TB) (n int) {
+// connections counts those of a name, to all nodes.
+func (s Servers) connections(t testing.TB, name string) (n int) {
 	t.Helper()
 	for _, m := range s.do(t, "CLIENT", "LIST") {
 		text, err := m.ToString()
 		require.NoError(t, err)
-		n += strings.Count(text, " name="+ours+" ")
+		n += strings.Count(text, " name="+name+" ")
 	}
 	return n
 }

@@ -298,26 +298,27 @@ func (l locks) scriptsFlushed(t *testing.T) {
 // Whichever connection is killed, the waiter gets the lock, and long before it would have asked by itself.
 func (l locks) connectionsKilled(t *testing.T) {
 	for _, kind := range []string{"pubsub", "normal"} {
-		a, b := l.open(t), l.open(t)
-		mine, other := l.lock(t, a, "killed-"+kind), l.lock(t, b, "killed-"+kind)
-		h := must(t, mine)
-		next := Wait(t, other, 0)
-		require.GreaterOrEqual(t, l.kill(t, kind), 2, "those of both clients")
-		released := time.Now()
-		require.NoError(t, h.Unlock(t.Context()))
-		got := next.Granted(t)
-		require.Less(t, next.At.Sub(released), prompt, kind)
-		require.True(t, got.Held())
-		require.NoError(t, got.Unlock(t.Context()))
+		t.Run(kind, func(t *testing.T) {
+			mine, other := l.lock(t, l.open(t), "killed-"+kind), l.lock(t, l.open(t), "killed-"+kind)
+			h := must(t, mine)
+			next := Wait(t, other, 0)
+			require.GreaterOrEqual(t, l.kill(t, kind), 2, "those of both clients")
+			released := time.Now()
+			require.NoError(t, h.Unlock(t.Context()))
+			got := next.Granted(t)
+			require.Less(t, next.At.Sub(released), prompt)
+			require.True(t, got.Held())
+			require.NoError(t, got.Unlock(t.Context()))
+		})
 	}
 }
 
 // Shutdown waits for what is held and leaves no waiter, entry, channel or connection behind.
 func (l locks) shutdown(t *testing.T) {
 	other := must(t, l.lock(t, l.open(t), "shutdown"))
-	before := l.connections(t)
-	c, err := latchkey.New(l.named())
-	require.NoError(t, err)
+	const leaves = "contract-leaves"
+	c := l.openAs(t, leaves)
+	require.Positive(t, l.connections(t, leaves))
 	lock := l.lock(t, c, "shutdown")
 	h := must(t, l.lock(t, c, "shutdown-held"))
 	next := Wait(t, lock, 0)
@@ -328,8 +329,8 @@ func (l locks) shutdown(t *testing.T) {
 	require.True(t, h.Held())
 	require.NoError(t, h.Unlock(t.Context()))
 	require.NoError(t, <-ended)
-	_, err = lock.Lock(t.Context())
+	_, err := lock.Lock(t.Context())
 	require.ErrorIs(t, err, latchkey.ErrClosed)
 	require.NoError(t, other.Unlock(t.Context()))
-	require.Eventually(t, func() bool { return l.connections(t) == before }, long, 20*time.Millisecond, "connections are left")
+	require.Eventually(t, func() bool { return l.connections(t, leaves) == 0 }, long, 20*time.Millisecond, "connections are left")
 }

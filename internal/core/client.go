@@ -131,8 +131,13 @@ func tuned(option rueidis.ClientOption, o ClientOptions) rueidis.ClientOption {
 		// rueidis spreads what this begins over up to a second more, and over half a minute in a large cluster.
 		option.ClusterOption.ShardsRefreshInterval = 100 * time.Millisecond
 	}
-	if option.Sentinel.MasterSet != "" && option.Sentinel.TopologyRefreshInterval == 0 {
-		option.Sentinel.TopologyRefreshInterval = 500 * time.Millisecond // a missed event must not cost more
+	if option.Sentinel.MasterSet != "" {
+		if option.Sentinel.TopologyRefreshInterval == 0 {
+			option.Sentinel.TopologyRefreshInterval = 500 * time.Millisecond // a missed event must not cost more
+		}
+		if option.Sentinel.Dialer.Timeout == 0 {
+			option.Sentinel.Dialer.Timeout = option.Dialer.Timeout
+		}
 	}
 	return option
 }

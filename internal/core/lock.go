@@ -38,6 +38,9 @@ func NewLock(c *Client, name string, delegate bool, set []LockOption) (*Lock, er
 	if err != nil {
 		return nil, err
 	}
+	if c.options.Replicas > 0 && c.options.ReplicaTimeout >= terms.lease {
+		return nil, invalid("the lease must be longer than what replicas may take, not %v and %v", terms.lease, c.options.ReplicaTimeout)
+	}
 	r, err := c.resource(name)
 	if err != nil {
 		return nil, err
@@ -143,6 +146,9 @@ func (l *Lock) compete(parent, waits context.Context, try bool, began time.Time,
 			if !errors.Is(err, errGone) {
 				if delegate {
 					l.resource.line.Pass(nil)
+				}
+				if errors.Is(err, errEnded) {
+					return nil, l.failed(parent, waits, context.Cause(waits))
 				}
 				return nil, named(l.name, err)
 			}

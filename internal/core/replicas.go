@@ -10,24 +10,27 @@ import (
 	"github.com/latchkey-go/latchkey/internal/wait"
 )
 
-// errGone says that a grant was over before it became a hold.
-var errGone = errors.New("the grant is over")
+var (
+	errGone  = errors.New("the grant is over") // before it became a hold
+	errEnded = errors.New("the wait is over")
+)
 
 // replicate returns once as many replicas as the client asks for have the grant, or with an error after which it must be
 // undone. WAIT counts the replicas that have what was written on its own connection, and a grant was written on some other
 // process's; so the lease is renewed first, on the connection on which WAIT follows. What a replica has is all before it.
-func (t *tenure) replicate(ctx context.Context) error {
-	o := &t.client.options
+func (t *tenure) replicate(waits context.Context) error {
+	c, o := t.client, &t.client.options
 	if o.Replicas == 0 {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, o.ReplicaTimeout+o.CommandTimeout)
+	limited, cancel := context.WithTimeout(waits, o.ReplicaTimeout+o.CommandTimeout)
 	defer cancel()
-	var backoff wait.Backoff
+	ctx, stop := wait.Until(limited, c.closing)
+	defer stop()
 	for {
 		sent := time.Now()
 		renewal := lua.Renewal{Lock: t.keys, Owner: t.waiter.Owner, Lease: milliseconds(t.terms.lease)}
-		held, replicas, err := t.client.conn.Replicate(ctx, renewal, o.Replicas, milliseconds(o.ReplicaTimeout))
+		held, replicas, err := c.conn.Replicate(withoutDeadline(ctx), renewal, o.Replicas, milliseconds(o.ReplicaTimeout))
 		switch {
 		case err == nil && !held:
 			return errGone
@@ -36,12 +39,20 @@ func (t *tenure) replicate(ctx context.Context) error {
 		case err == nil:
 			t.waiter.Grant.Moment, t.waiter.Grant.Short = sent, false // it has its whole lease
 			return nil
-		case ctx.Err() != nil:
-			return fmt.Errorf("%w: %w", ErrNotReplicated, ended(ctx))
-		case lua.Classify(err) != lua.NoAnswer && lua.Classify(err) != lua.Refused:
+		case ctx.Err() == nil && lua.Passing(err):
+			t.Failed(err)
+			if t.Up(ctx) == nil {
+				continue
+			}
+		case ctx.Err() == nil:
 			return outcome(err)
 		}
-		if wait.Sleep(ctx, backoff.Next()) != nil {
+		switch {
+		case c.closing.Err() != nil:
+			return ErrClosed
+		case waits.Err() != nil:
+			return errEnded
+		default:
 			return fmt.Errorf("%w: %w", ErrNotReplicated, outcome(err))
 		}
 	}

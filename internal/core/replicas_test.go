@@ -1,11 +1,14 @@
 package core_test
 
 import (
+	"context"
 	"fmt"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/core"
@@ -14,6 +17,13 @@ import (
 
 func replicas(n int) func(*core.ClientOptions) {
 	return func(o *core.ClientOptions) { o.Replicas, o.ReplicaTimeout = n, 200*time.Millisecond }
+}
+
+func list(t testing.TB, c rueidis.Client) string {
+	t.Helper()
+	text, err := do(t, c, "CLIENT", "LIST").ToString()
+	require.NoError(t, err)
+	return text
 }
 
 // A hold that waited for replicas is known to them; one that could not is undone, and whoever waits next is served.
@@ -65,9 +75,38 @@ func TestReplicas(t *testing.T) {
 			<-next.ended
 			require.ErrorIs(t, next.err, core.ErrNotReplicated)
 			require.NoError(t, last.wait(t).Unlock(t.Context()))
+
+			// Whatever ends the wait for the replicas ends it at once, and the grant is undone.
+			patient := func() *core.Client {
+				return open(t, s.Option(), func(o *core.ClientOptions) { o.Replicas, o.ReplicaTimeout = 1, 9*time.Second })
+			}
+			began := time.Now()
+			cancelled := lockLater(t, newLock(t, patient(), "a", delegate))
+			waited := func() {
+				require.Eventually(t, func() bool { return strings.Contains(list(t, plain), "cmd=wait") }, long, time.Millisecond)
+			}
+			waited()
+			cancelled.cancel()
+			<-cancelled.ended
+			require.ErrorIs(t, cancelled.err, context.Canceled)
+			clean(t, plain)
+			_, err = newLock(t, patient(), "a", delegate).TryLockFor(t.Context(), 100*time.Millisecond)
+			require.ErrorIs(t, err, core.ErrNotAcquired)
+			clean(t, plain)
+			leaves := patient()
+			closed := lockLater(t, newLock(t, leaves, "a", delegate))
+			waited()
+			closeNow(leaves)
+			<-closed.ended
+			require.ErrorIs(t, closed.err, core.ErrClosed)
+			clean(t, plain)
+			require.Less(t, time.Since(began), 5*time.Second)
+
 			follower.Continue(t)
 			require.NoError(t, mustLock(t, l).Unlock(t.Context()))
 			clean(t, plain)
+			_, err = core.NewLock(careful, "a", delegate, []core.LockOption{core.WithLease(100 * time.Millisecond)})
+			require.ErrorIs(t, err, core.ErrInvalid)
 		})
 	}
 	for _, bad := range []func(*core.ClientOptions){

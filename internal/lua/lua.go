@@ -190,6 +190,10 @@ func (c Conn) Replicate(ctx context.Context, r Renewal, replicas int, ms int64) 
 			d.B().Eval().Script(c.script().renewal).Numkeys(1).Key(r.Lock.keys[0]).Arg(r.Owner, number(r.Lease)).Build(),
 			d.B().Wait().Numreplicas(int64(replicas)).Timeout(ms).Build(),
 		)
+		if ctx.Err() != nil {
+			d.Close() // WAIT may go on, and whoever gets the connection next would wait behind it
+			return ctx.Err()
+		}
 		renewed, err := results[0].AsIntSlice()
 		if err != nil { // then the other counts for something else
 			return err

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Health keeps a client from storming a Redis that is away: while it is down one probe is sent at a time (another while that
+// Health keeps a client from storming a Redis that is away: while it is down one probe is sent at a time (up to two more while that
 // hangs), whatever the number of waiters, and when it is back the renewals go first and the rest follows spread out.
 type Health struct {
 	Context context.Context          // ends with the client
@@ -94,6 +94,9 @@ func (h *Health) ask(probe func(context.Context) error) error {
 	defer cancel()
 	answers := make(chan error, hedges)
 	for range hedges {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 		h.Go(func() { answers <- probe(ctx) })
 		limited, stop := context.WithTimeout(ctx, LastPause)
 		select {
@@ -120,7 +123,7 @@ func (h *Health) Away() error {
 }
 
 // Wait returns when Redis is up, at once when it was never down, or with the cause when ctx ends. Those who waited are
-// let through spread over 100 µs each, a second at most.
+// let through spread over 100 µs each, LastPause at most.
 func (h *Health) Wait(ctx context.Context) error {
 	h.mu.Lock()
 	up := h.up
