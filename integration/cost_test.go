@@ -15,6 +15,12 @@ import (
 // A hand-off in a cluster is told to the shard of the lock alone: nothing is broadcast to all nodes, as PUBLISH would be.
 func TestClusterBus(t *testing.T) {
 	top := cluster(t, newEngine(t))
+	sent := func(kind string) int { return top.info(t, "cluster_stats_messages_"+kind+"_sent", "CLUSTER", "INFO") }
+	primary, _ := top.serving(t, "a")
+	require.Eventually(t, func() bool { // the primary knows of its replica, and reaches it
+		primary.must(t, "SPUBLISH", "{a}probe", "")
+		return sent("publishshard") > 0
+	}, 20*time.Second, 50*time.Millisecond)
 	for kind := range contract.Kinds {
 		t.Run(kind, func(t *testing.T) {
 			a, b := lock(t, kind, top.open(t), "a"), lock(t, kind, top.open(t), "a")
@@ -26,7 +32,6 @@ func TestClusterBus(t *testing.T) {
 			require.NoError(t, h.Unlock(t.Context()))
 
 			const handOffs = 100
-			sent := func(kind string) int { return top.info(t, "cluster_stats_messages_"+kind+"_sent", "CLUSTER", "INFO") }
 			broadcast, inShard := sent("publish"), sent("publishshard")
 			h = must(t, a)
 			locks := []contract.Lock{a, b}
