@@ -42,7 +42,9 @@ func TestLocks(t *testing.T) {
 func TestLocksWithReplicas(t *testing.T) {
 	for _, name := range []string{"sentinel", "cluster"} {
 		t.Run(name, func(t *testing.T) {
-			s := topologies[name](t, newEngine(t)).servers(t)
+			top := topologies[name](t, newEngine(t))
+			top.acknowledged(t)
+			s := top.servers(t)
 			s.Options = []latchkey.Option{latchkey.WithReplicas(1, 500*time.Millisecond)}
 			contract.Locks(t, s)
 		})

@@ -54,6 +54,7 @@ func TestFailoverLosesTheWrite(t *testing.T) {
 	for round := range rounds {
 		kind := []string{"rlock", "fairlock"}[round%2]
 		primary, _ := top.serving(t, "a")
+		top.acknowledged(t)
 		known := must(t, lock(t, kind, careful, "known")) // before the cut: the successor has it
 		top.cut(t, primary)
 		h := must(t, lock(t, kind, holders, "quick"))

@@ -83,9 +83,10 @@ func (top *topology) healthy(t testing.TB) {
 	}, 60*time.Second, 50*time.Millisecond, "the sentinels do not agree")
 }
 
-// replicated reports whether there is one primary for each group of nodes and all others follow one.
+// replicated reports whether there is one primary for each group of nodes and all others follow one, as both sides see it:
+// a primary counts no replica that has not answered it yet.
 func (top *topology) replicated() bool {
-	primaries := 0
+	primaries, online := 0, 0
 	for _, n := range top.nodes {
 		m, err := n.ask("INFO", "replication")
 		if err != nil {
@@ -95,11 +96,16 @@ func (top *topology) replicated() bool {
 		switch {
 		case strings.Contains(info, "role:master"):
 			primaries++
+			online += strings.Count(info, "state=online")
 		case !strings.Contains(info, "master_link_status:up"):
 			return false
 		}
 	}
-	return primaries == 1 && !top.cluster || primaries == 3 && top.cluster
+	expected := 1
+	if top.cluster {
+		expected = 3
+	}
+	return primaries == expected && online == len(top.nodes)-expected
 }
 
 // cluster is three primaries with a replica each.
@@ -171,6 +177,20 @@ func (top *topology) serving(t testing.TB, key string, except ...*node) (found *
 		return false
 	}, 30*time.Second, 5*time.Millisecond, "nobody serves %s", key)
 	return found, since
+}
+
+// acknowledged waits until a replica of each primary confirms what is written: a new one does so up to a second after it is
+// online.
+func (top *topology) acknowledged(t testing.TB) {
+	t.Helper()
+	for _, key := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} { // in all nodes' slots
+		n, _ := top.serving(t, key)
+		require.Eventually(t, func() bool {
+			m, err := n.last([]string{"SET", "{" + key + "}probe", "", "PX", "1"}, []string{"WAIT", "1", "300"})
+			replicas, _ := m.AsInt64()
+			return err == nil && replicas > 0
+		}, 20*time.Second, 10*time.Millisecond, "no replica of %s answers", n.addr)
+	}
 }
 
 // option is how a client reaches the topology.
