@@ -552,16 +552,7 @@ func TestTurnRacesCancellation(t *testing.T) {
 			go racing[0].cancel()
 		}
 		require.NoError(t, h.Unlock(t.Context()))
-		for _, a := range racing {
-			<-a.ended
-			if a.err == nil {
-				require.NoError(t, a.hold.Unlock(t.Context()))
-			}
-		}
-		began := time.Now()
-		h = mustLock(t, l)
-		require.Less(t, time.Since(began), time.Second)
-		require.NoError(t, h.Unlock(t.Context()))
+		serves(t, l, racing...)
 	}
 	clean(t, s.Client(t))
 }

@@ -100,6 +100,21 @@ func (a *attempt) wait(t testing.TB) *core.Hold {
 	}
 }
 
+// serves checks that a lock is to be had at once when these attempts, which may have got it, are over.
+func serves(t testing.TB, l *core.Lock, attempts ...*attempt) {
+	t.Helper()
+	for _, a := range attempts {
+		<-a.ended
+		if a.err == nil {
+			require.NoError(t, a.hold.Unlock(t.Context()))
+		}
+	}
+	began := time.Now()
+	h := mustLock(t, l)
+	require.Less(t, time.Since(began), time.Second)
+	require.NoError(t, h.Unlock(t.Context()))
+}
+
 // queued waits until n entries are in the queue.
 func queued(t testing.TB, l *core.Lock, n int) {
 	t.Helper()
