@@ -33,10 +33,15 @@ func TestReplicas(t *testing.T) {
 	require.NoError(t, err)
 	follower := redistest.NewProcess(t, "--replicaof", host+" "+port)
 	plain, copied := s.Client(t), follower.Client(t)
-	require.Eventually(t, func() bool {
-		n, err := do(t, plain, "WAIT", "1", "100").AsInt64()
-		return err == nil && n == 1
-	}, long, time.Millisecond)
+	// WAIT counts what was written on its own connection: without a write it would count a replica that never answered yet.
+	answers := func() {
+		require.Eventually(t, func() bool {
+			probe := plain.B().Set().Key("probe").Value("").PxMilliseconds(1).Build()
+			n, err := plain.DoMulti(context.Background(), probe, plain.B().Wait().Numreplicas(1).Timeout(100).Build())[1].AsInt64()
+			return err == nil && n == 1
+		}, long, time.Millisecond)
+	}
+	answers()
 	has := func(name string) int64 {
 		n, err := do(t, copied, "EXISTS", name).AsInt64()
 		require.NoError(t, err)
@@ -103,6 +108,7 @@ func TestReplicas(t *testing.T) {
 			require.Less(t, time.Since(began), 5*time.Second)
 
 			follower.Continue(t)
+			answers()
 			require.NoError(t, mustLock(t, l).Unlock(t.Context()))
 			clean(t, plain)
 			_, err = core.NewLock(careful, "a", delegate, []core.LockOption{core.WithLease(100 * time.Millisecond)})
