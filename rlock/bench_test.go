@@ -41,7 +41,7 @@ type pair struct {
 func floors(tb testing.TB, s *redistest.Server) []pair {
 	nothing := rueidis.NewLuaScript("return 1")
 	plain, raw := s.Client(tb), s.Client(tb)
-	key, err := lua.NewLock("raw", false)
+	key, err := lua.NewKeys(lua.Locks, "raw", false)
 	require.NoError(tb, err)
 	conn, n := lua.Conn{Client: raw}, uint64(0)
 	return []pair{
@@ -57,7 +57,7 @@ func floors(tb testing.TB, s *redistest.Server) []pair {
 			if _, err := conn.Acquire(ctx, key, lua.Claim{Owner: owner, Lease: 10_000, Longest: 1000}, 0, lua.First); err != nil {
 				return err
 			}
-			_, err := conn.Release(ctx, key, owner, "", 0, 0)
+			_, err := conn.Release(ctx, key, lua.Ending{Owner: owner}, 0)
 			return err
 		}},
 	}
@@ -207,10 +207,10 @@ func BenchmarkKeys(b *testing.B) {
 		},
 		nil, nil,
 	}
-	keys, locks := make([]*lua.Lock, goroutines), make([]*rlock.Lock, goroutines)
+	keys, locks := make([]*lua.Keys, goroutines), make([]*rlock.Lock, goroutines)
 	for i := range goroutines {
 		var err error
-		keys[i], err = lua.NewLock(fmt.Sprint("raw", i), false)
+		keys[i], err = lua.NewKeys(lua.Locks, fmt.Sprint("raw", i), false)
 		require.NoError(b, err)
 		locks[i], err = rlock.New(c, fmt.Sprint("key", i))
 		require.NoError(b, err)
@@ -221,7 +221,7 @@ func BenchmarkKeys(b *testing.B) {
 		if err != nil {
 			return err
 		}
-		_, err = raw.Release(ctx, keys[i], owner, "", 0, 0)
+		_, err = raw.Release(ctx, keys[i], lua.Ending{Owner: owner}, 0)
 		return err
 	}
 	ways[2] = func(i int) error {

@@ -34,6 +34,7 @@ type Client struct {
 	health   [slots]*wait.Health
 	seen     atomic.Int64 // highest token
 	sequence atomic.Uint64
+	began    time.Time
 
 	closing  context.Context // ends when nothing may be acquired any more; its cause is ErrClosed
 	refuse   context.CancelCauseFunc
@@ -49,7 +50,7 @@ type Client struct {
 	tenures   map[uint64]*tenure // whatever Redis may know of: waiters, holds, and those that are leaving
 	waiters   tally              // of tenures that are not held
 	holds     tally              // of those that are
-	resources map[string]weak.Pointer[resource]
+	resources map[place]weak.Pointer[resource]
 	pings     map[uint64]chan struct{}
 }
 
@@ -169,12 +170,13 @@ func Wrap(commands, subscriptions rueidis.Client, o ClientOptions) (*Client, err
 	}
 	c := &Client{
 		id:        rand.Text(),
+		began:     time.Now(),
 		conn:      lua.Conn{Client: commands},
 		close:     func() {},
 		sharded:   commands.Mode() == rueidis.ClientModeCluster,
 		options:   o,
 		tenures:   map[uint64]*tenure{},
-		resources: map[string]weak.Pointer[resource]{},
+		resources: map[place]weak.Pointer[resource]{},
 		pings:     map[uint64]chan struct{}{},
 	}
 	c.closing, c.refuse = context.WithCancelCause(context.Background())
@@ -268,7 +270,11 @@ func (c *Client) deliver(m lua.Message) {
 	case lua.Grant:
 		c.saw(m.Token)
 		if t == nil || !t.room.Granted(&t.waiter, m) {
-			c.Go(func() { c.refuseGrant(t, m.Number, m.Name, m.Token) })
+			c.Go(func() { c.refuseGrant(t, m) })
+		}
+	case lua.Ask:
+		if t != nil {
+			c.Go(t.room.RecheckAll)
 		}
 	case lua.Forced:
 		if t != nil {
@@ -303,17 +309,17 @@ func (c *Client) ponged(n uint64) {
 }
 
 // refuseGrant releases what was granted to a tenure that is over (rule 3): a late copy of its acquire had queued again. When
-// t is not nil it holds, or is about to, and has just learnt that what it was granted up to token is gone.
-func (c *Client) refuseGrant(t *tenure, number uint64, name string, token int64) {
+// t is not nil it holds, or is about to, and has just learnt that what it was granted up to the message's token is gone.
+func (c *Client) refuseGrant(t *tenure, m lua.Message) {
 	if t != nil {
-		t.taken(token, lease.ErrGone)
+		t.taken(m.Token, lease.ErrGone)
 	}
-	keys, err := lua.NewLock(name, c.sharded)
+	keys, err := lua.NewKeys(m.Family, m.Name, c.sharded)
 	if err == nil {
-		_, err = c.conn.Release(context.Background(), keys, lua.Owner(c.id, number), "", c.seen.Load(), 0)
+		_, err = c.conn.Release(context.Background(), keys, lua.Ending{Owner: lua.Owner(c.id, m.Number)}, c.seen.Load())
 	}
 	if err != nil {
-		c.options.Logger.Warn("latchkey: a grant for nobody was not released; its lease runs out", "name", name, "error", err)
+		c.options.Logger.Warn("latchkey: a grant for nobody was not released; its lease runs out", "name", m.Name, "error", err)
 	}
 }
 

@@ -13,16 +13,18 @@ import (
 var (
 	ErrNotAcquired    = errors.New("not acquired")
 	ErrNotHeld        = errors.New("not held")
-	ErrLost           = errors.New("lock lost")
+	ErrLost           = errors.New("lost")
 	ErrReleased       = errors.New("released")
 	ErrReentered      = errors.New("held by this context already")
 	ErrClosed         = errors.New("client closed")
 	ErrTooManyWaiters = errors.New("too many waiters")
-	ErrWrongType      = errors.New("key holds data that is not a lock")
+	ErrWrongType      = errors.New("key holds foreign data")
 	ErrUnavailable    = errors.New("redis unavailable")
 	ErrUnknownOutcome = errors.New("unknown outcome")
 	ErrNotReplicated  = errors.New("not replicated")
 	ErrInvalid        = errors.New("invalid argument")
+	ErrNotInitialized = lua.ErrNotInitialized
+	ErrCapacity       = lua.ErrCapacity
 
 	errForced = errors.New("taken away by ForceUnlock")
 )
@@ -48,8 +50,10 @@ func public(err error) error {
 	switch {
 	case errors.Is(err, wait.ErrBusy):
 		return ErrNotAcquired
-	case errors.Is(err, wait.ErrFull):
+	case errors.Is(err, lua.ErrFull):
 		return ErrTooManyWaiters
+	case errors.Is(err, ErrNotInitialized), errors.Is(err, ErrCapacity):
+		return err
 	}
 	return outcome(err)
 }

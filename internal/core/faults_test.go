@@ -635,7 +635,7 @@ func TestLeaseEndIsKnown(t *testing.T) {
 	each(t, func(t *testing.T, s *redistest.Server, delegate bool) {
 		c := open(t, s.Option())
 		holder := "GONE:1"
-		keys, err := lua.NewLock("a", false)
+		keys, err := lua.NewKeys(lua.Locks, "a", false)
 		require.NoError(t, err)
 		claim := lua.Claim{Owner: holder, Lease: 700, Longest: 10}
 		_, err = lua.Conn{Client: s.Client(t)}.Acquire(t.Context(), keys, claim, 0, lua.First)

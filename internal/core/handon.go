@@ -80,15 +80,15 @@ func (t *tenure) want() {
 
 // follow returns the tenure with which the new head of the line competes: what was left to it if that waits in the queue,
 // else a fresh one, which begins with an offer if what was left holds the lock. It returns nil once the client is closing.
-func (l *Lock) follow(left *tenure) *tenure {
+func (p *primitive) follow(left *tenure) *tenure {
 	if left != nil && !left.isKept() {
-		if left.terms.lease == l.terms.lease {
+		if left.terms.lease == p.terms.lease {
 			return left
 		}
 		left.dispose()
 		left = nil
 	}
-	t := l.resource.client.newTenure(l, true)
+	t := p.newTenure(0, true)
 	switch {
 	case left == nil:
 	case t == nil || !left.room.Settled(&left.waiter): // an acquire of it must be answered before anything ends it

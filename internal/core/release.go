@@ -14,14 +14,18 @@ import (
 // release itself goes on until the trust ends: a lock that is not needed any more must not stay taken. done is the turn
 // that ends with it.
 func (t *tenure) unlock(ctx context.Context, done *turn) error {
-	c := t.client
-	if !c.keeper.Remove(&t.item) {
+	if !t.client.keeper.Remove(&t.item) {
 		return t.late()
 	}
+	return t.see(ctx, &release{turn: done})
+}
+
+// see sends a release and waits for it as unlock says.
+func (t *tenure) see(ctx context.Context, r *release) error {
+	c := t.client
 	if ctx.Done() == nil {
-		return t.release(ctx, &release{turn: done})
+		return t.release(ctx, r)
 	}
-	r := &release{turn: done}
 	if ctx.Err() != nil {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), c.options.ReleaseTimeout)
@@ -51,6 +55,7 @@ func (t *tenure) late() error {
 // release is what the sends of one release know of those before.
 type release struct {
 	turn       *turn
+	keep       int  // permits that stay held: then the tenure goes on
 	unanswered bool // one was sent and not answered
 	done       bool
 }
@@ -62,8 +67,10 @@ func (t *tenure) release(ctx context.Context, r *release) error {
 		return err
 	}
 	r.done = true
-	t.forget(false)
-	t.end()
+	if r.keep == 0 {
+		t.forget(false)
+		t.end()
+	}
 	return err
 }
 
@@ -76,32 +83,52 @@ func (t *tenure) send(ctx context.Context, r *release) error {
 			return t.undone(ctx, r, ErrUnavailable)
 		}
 	}
-	entry := t.strayEntry()
+	e := lua.Ending{Owner: t.waiter.Owner, Entry: t.strayEntry()}
+	owned := false
+	answered, err := t.insist(ctx, func(ctx context.Context) error { return t.patiently(ctx, t.Up) }, &r.unanswered, func(ctx context.Context) (err error) {
+		e.Rest = t.rest(r)
+		owned, err = c.conn.Release(ctx, t.keys, e, c.seen.Load())
+		return err
+	})
+	switch {
+	case !answered && ctx.Err() != nil:
+		return errInterrupted
+	case !answered:
+		return t.undone(ctx, r, outcome(err))
+	case err != nil && lua.Classify(err) == lua.WrongType:
+		return fmt.Errorf("%w: %w", ErrLost, outcome(err))
+	case err != nil:
+		return outcome(err)
+	case !owned && !r.unanswered: // rule 9: or a send before this one released it
+		return fmt.Errorf("%w: %w", ErrLost, errNotOurs)
+	}
+	if r.keep == 0 {
+		c.options.Observer.released(r.turn)
+	}
+	return nil
+}
+
+// insist sends a command until Redis answers, with success or for good. answered is false when it did not before ctx, or what up
+// waits for, ended. unanswered is set when the command may have run although it was not answered.
+func (r *resource) insist(ctx context.Context, up func(context.Context) error, unanswered *bool, send func(context.Context) error) (answered bool, err error) {
 	for {
-		owned, err := c.conn.Release(withoutDeadline(ctx), t.keys, t.waiter.Owner, entry, c.seen.Load(), t.rest(r.turn))
-		if err == nil {
-			t.health().Succeeded()
-			if owned || r.unanswered { // rule 9: a send before this one released it
-				c.options.Observer.released(r.turn)
-				return nil
-			}
-			return fmt.Errorf("%w: %w", ErrLost, errNotOurs)
+		if err = send(withoutDeadline(ctx)); err == nil {
+			r.health().Succeeded()
+			return true, nil
 		}
 		switch lua.Classify(err) {
-		case lua.WrongType:
-			return fmt.Errorf("%w: %w", ErrLost, outcome(err))
 		case lua.NoAnswer:
-			r.unanswered = true
+			*unanswered = true
 		case lua.Refused:
 		default:
-			return outcome(err)
+			return true, err
 		}
 		if ctx.Err() != nil {
-			return errInterrupted
+			return false, err
 		}
-		t.Failed(err)
-		if t.patiently(ctx, t.Up) != nil {
-			return t.undone(ctx, r, outcome(err))
+		r.Failed(err)
+		if up(ctx) != nil {
+			return false, err
 		}
 	}
 }
@@ -129,12 +156,12 @@ func (t *tenure) undone(ctx context.Context, r *release, err error) error {
 
 var errNotOurs = errors.New("another owner has it in Redis, or nobody")
 
-// rest is how long the lock must stay taken after its release, in ms.
-func (t *tenure) rest(done *turn) int64 {
+// rest is what stays after a release: for how many ms the lock, or how many permits.
+func (t *tenure) rest(r *release) int64 {
 	if t.terms.minHold == 0 {
-		return 0
+		return int64(r.keep)
 	}
-	return max(milliseconds(time.Until(done.moment.Add(t.terms.minHold))), 0)
+	return max(milliseconds(time.Until(r.turn.moment.Add(t.terms.minHold))), 0)
 }
 
 // strayEntry is the tenure's queue entry if a copy of its acquire may have restored that, else empty.

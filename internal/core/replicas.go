@@ -29,7 +29,7 @@ func (t *tenure) replicate(waits context.Context) error {
 	defer stop()
 	for {
 		sent := time.Now()
-		renewal := lua.Renewal{Lock: t.keys, Owner: t.waiter.Owner, Lease: milliseconds(t.terms.lease)}
+		renewal := lua.Renewal{Keys: t.keys, Owner: t.waiter.Owner, Lease: milliseconds(t.terms.lease)}
 		held, replicas, err := c.conn.Replicate(withoutDeadline(ctx), renewal, o.Replicas, milliseconds(o.ReplicaTimeout))
 		switch {
 		case err == nil && !held:

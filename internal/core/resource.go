@@ -18,11 +18,15 @@ import (
 // what the waiting loop sees as the server. It is also the key under which a hold is found in a context.
 type resource struct {
 	client *Client
-	keys   *lua.Lock
+	keys   *lua.Keys
 	slot   uint16
+	batch  uint16 // which renewals go together
 	room   *wait.Room
 	line   wait.Line[*tenure] // of rlock: who has the turn competes, or holds
 	holder atomic.Pointer[tenure]
+
+	declared declaration // of a semaphore
+	receipts receipts    // of a plain semaphore
 
 	// Of a cluster client: its inbox for this name, open while somebody waits.
 	mu      sync.Mutex
@@ -30,32 +34,41 @@ type resource struct {
 	channel *hub.Channel
 }
 
+// place is where a resource is found. The families of one name exclude each other in Redis, not here.
+type place struct {
+	family lua.Family
+	key    string
+}
+
 // resource returns the one of a name. It lives for as long as a lock, a waiter or a hold refers to it.
-func (c *Client) resource(name string) (*resource, error) {
-	keys, err := lua.NewLock(c.options.Prefix+name, c.sharded)
+func (c *Client) resource(family lua.Family, name string) (*resource, error) {
+	keys, err := lua.NewKeys(family, c.options.Prefix+name, c.sharded)
 	if err != nil {
 		return nil, invalid("%w", err)
 	}
-	key := keys.Name()
+	key := place{family, keys.Name()}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if r := c.resources[key].Value(); r != nil {
 		return r, nil
 	}
-	r := &resource{client: c, keys: keys, slot: c.conn.Slot(keys)}
+	r := &resource{client: c, keys: keys, slot: c.conn.Slot(keys), batch: c.conn.Batch(keys)}
 	r.room = wait.NewRoom(c.closing, r, c.options.Lease)
 	c.resources[key] = weak.Make(r)
 	runtime.AddCleanup(r, c.forgetResource, key)
 	return r, nil
 }
 
-func (c *Client) forgetResource(key string) {
+func (c *Client) forgetResource(key place) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if p, ok := c.resources[key]; ok && p.Value() == nil {
 		delete(c.resources, key)
 	}
 }
+
+// exclusive reports whether one tenure holds at a time.
+func (r *resource) exclusive() bool { return r.keys.Family() == lua.Locks }
 
 // holds is told that a tenure holds the lock. If another one of this client is still kept, the one with the smaller token was
 // lost: a release is sent only for what is not kept any more.
@@ -96,7 +109,7 @@ func (r *resource) Acquire(ctx context.Context, w *wait.Waiter, mode lua.Mode) (
 			gone = reply.Gone
 		}
 	} else {
-		reply, err = c.conn.Acquire(ctx, r.keys, claim, c.seen.Load(), mode)
+		reply, err = r.take(ctx, claim, mode)
 	}
 	if gone { // lost between two holds, unless an earlier copy of the offer has run
 		if mode == lua.First {
@@ -176,12 +189,13 @@ func (r *resource) Parted(w *wait.Waiter, inheritable bool) bool {
 func (r *resource) Refuse(w *wait.Waiter, token int64) {
 	c := r.client
 	t := c.tenure(w.Number)
-	c.Go(func() { c.refuseGrant(t, w.Number, r.name(), token) })
+	m := lua.Message{Family: r.keys.Family(), Number: w.Number, Name: r.name(), Owned: lua.Owned{Token: token}}
+	c.Go(func() { c.refuseGrant(t, m) })
 }
 
 // claim is what the commands of w ask for.
 func (r *resource) claim(w *wait.Waiter) lua.Claim {
-	return lua.Claim{Owner: w.Owner, Lease: milliseconds(w.Lease), Block: w.Block, Longest: r.client.options.MaxWaiters}
+	return lua.Claim{Owner: w.Owner, Lease: milliseconds(w.Lease), Demand: w.Demand, Longest: r.client.options.MaxWaiters}
 }
 
 // offering returns the tenure of w and the one that it was offered for, as long as Redis has not answered that.
@@ -264,13 +278,13 @@ type renewer struct{ client *Client }
 
 func (r renewer) Go(f func()) { r.client.Go(f) }
 
-func (r renewer) Slot(i *lease.Item) uint16 { return i.Owner.(*tenure).slot }
+func (r renewer) Slot(i *lease.Item) uint16 { return i.Owner.(*tenure).batch }
 
 func (r renewer) Renew(ctx context.Context, items []*lease.Item, leases []time.Duration) ([]bool, bool, error) {
 	batch := make([]lua.Renewal, len(items))
 	for n, i := range items {
 		t := i.Owner.(*tenure)
-		batch[n] = lua.Renewal{Lock: t.keys, Owner: t.waiter.Owner, Lease: milliseconds(leases[n])}
+		batch[n] = lua.Renewal{Keys: t.keys, Owner: t.waiter.Owner, Lease: milliseconds(leases[n])}
 	}
 	first := items[0].Owner.(*tenure)
 	held, err := r.client.conn.Renew(context.WithoutCancel(ctx), batch)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,6 +28,7 @@ type tenure struct {
 	first    turn
 
 	mu       sync.Mutex
+	permits  int       // held, of a semaphore
 	turn     *turn     // who holds; nil between two turns
 	kept     bool      // it has been held
 	lined    bool      // it has the turn of the line, and must pass it on
@@ -52,12 +54,18 @@ type turn struct {
 }
 
 // newTenure registers a fresh id, so that whatever Redis says of it finds it. It returns nil once the client is closing.
-func (c *Client) newTenure(l *Lock, delegate bool) *tenure {
+func (p *primitive) newTenure(permits int, delegate bool) *tenure {
+	c := p.resource.client
 	n := c.sequence.Add(1)
-	t := &tenure{resource: l.resource, name: l.name, terms: l.terms, delegate: delegate}
-	t.waiter = wait.Waiter{Number: n, Owner: lua.Owner(c.id, n), Lease: l.terms.lease}
-	if delegate && l.terms.passable() && l.resource.line.Waited() { // else the first that comes may offer
-		t.waiter.Block = l.terms.holds
+	t := &tenure{resource: p.resource, name: p.name, terms: p.terms, delegate: delegate, permits: permits}
+	t.waiter = wait.Waiter{Number: n, Owner: lua.Owner(c.id, n), Lease: p.terms.lease}
+	switch {
+	case permits == all:
+		t.waiter.Demand = lua.Demand(1, "d")
+	case permits > 0:
+		t.waiter.Demand = lua.Demand(permits, p.flags)
+	case delegate && p.terms.passable() && p.resource.line.Waited(): // else the first that comes may offer
+		t.waiter.Demand = strconv.Itoa(p.terms.holds)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -86,6 +94,9 @@ func (t *tenure) hold(parent context.Context, terms terms, began time.Time) *Hol
 	t.mu.Lock()
 	t.terms, t.turn, t.kept = terms, &t.first, true
 	t.token, t.reserved = grant.Token, grant.Reserved
+	if t.permits == all {
+		t.permits = int(grant.Reserved)
+	}
 	if grant.Others {
 		t.wanted = time.Now()
 	}
@@ -110,7 +121,9 @@ func (t *tenure) hold(parent context.Context, terms terms, began time.Time) *Hol
 		t.line.Pass(nil)
 	}
 	c.options.Observer.acquired(t.name, grant.Token, began)
-	t.resource.holds(t)
+	if t.exclusive() {
+		t.resource.holds(t)
+	}
 	if void { // while it became a hold
 		c.keeper.Lose(&t.item, why)
 	}

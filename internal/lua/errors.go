@@ -34,7 +34,7 @@ func Classify(err error) Class {
 			}
 		}
 		return Permanent
-	case errors.Is(err, ErrReply):
+	case errors.Is(err, ErrReply), errors.Is(err, ErrNotInitialized), errors.Is(err, ErrRange): // it answered
 		return Permanent
 	default: // also rueidis.ErrClosing: that is what commands get when a Sentinel or cluster client drops a node
 		return NoAnswer

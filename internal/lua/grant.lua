@@ -1,21 +1,6 @@
--- grant: included by every script that can find the lock free while somebody waits.
+-- grant: how a lock is owned and granted. Included by every script that can find it free while somebody waits.
 -- Uses KEYS[1..3] and ARGV[1..4] of acquire.lua, and token.lua.
-
--- How long a grant by message lasts until its first renewal, in ms: what a process that stopped while it waited can cost.
--- No client asks later than this after its last question, so only a lease that ends sooner has to be announced.
-local SHORT = 2000
-
-local numsub = ARGV[3] == 'SPUBLISH' and 'SHARDNUMSUB' or 'NUMSUB'
-local counted = {}
-
--- Whether the server sees a subscriber of this client's inbox. PUBLISH cannot be the test: on a primary it answers 0
--- although a subscriber of a replica hears the message, and a message that is out cannot be called back.
-local function alive(client)
-  if counted[client] == nil then
-    counted[client] = redis.call('PUBSUB', numsub, ARGV[2] .. client)[2] > 0
-  end
-  return counted[client]
-end
+-- include queue.lua
 
 -- Sends a message of this kind to the client that owns the lock, about its owner id, and the token if there is one.
 local function tell_owner(kind, fields, token)
@@ -23,19 +8,7 @@ local function tell_owner(kind, fields, token)
     local client, number = string.match(field, '^([^:]+):(%d+)$')
     if client then
       if token then number = number .. ' ' .. decimal(token) end
-      redis.call(ARGV[3], ARGV[2] .. client, '1 ' .. kind .. ' ' .. number .. ' ' .. KEYS[1])
-    end
-  end
-end
-
--- Tells the first waiter whose inbox hears it that the lease now ends in ms. A hint: whoever misses it asks in time anyway.
-local function tell_next(ms)
-  for i = 0, 7 do
-    local entry = redis.call('LINDEX', KEYS[2], i)
-    if not entry then return end
-    local client, number = string.match(entry, '^1:([^:]+):(%d+):')
-    if client and redis.call(ARGV[3], ARGV[2] .. client, '1 l ' .. number .. ' ' .. ms .. ' ' .. KEYS[1]) > 0 then
-      return
+      tell(client, kind, number)
     end
   end
 end
@@ -80,12 +53,23 @@ local function grant(self, head, queues)
       if short < SHORT then tell_next(short) end
       -- Only a process that hands on inside needs to know whether others wait.
       local others = queues and 1 or reserved > 0 and redis.call('EXISTS', KEYS[2]) or 0
-      redis.call(ARGV[3], ARGV[2] .. client,
-        string.format('1 g %s %s %d %d %.0f %d %s', number, text, reserved, others, now, short, KEYS[1]))
+      tell_grant(client, 'g', number, text, reserved, others, now, short)
       return 0
     end
     entry = redis.call('LPOP', KEYS[2])
   end
   redis.call('DEL', KEYS[1])
   return nil
+end
+
+-- Ends what these ids own, and gives a lock that this makes free to the next waiter.
+local function give_back(ids)
+  local free = redis.call('EXISTS', KEYS[1]) == 0
+  if not free then
+    local held = redis.pcall('HMGET', KEYS[1], unpack(ids))
+    for i = 1, #ids do free = free or held[i] end
+  end
+  if free and not pcall(grant, nil) then -- no token is to be had: the lock is free, and who waits will ask
+    redis.call('DEL', KEYS[1])
+  end
 end

@@ -3,55 +3,79 @@ package lua
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
-// MaxName is the greatest length of a lock's name in bytes, with the client's key prefix.
+// MaxName is the greatest length of a name in bytes, with the client's key prefix.
 const MaxName = 1024
 
 // ErrName is returned for a name that cannot be a key.
 var ErrName = errors.New("invalid name")
 
-// Lock is where one lock lives in Redis. All its keys and channels share one hash slot.
-type Lock struct {
-	keys  [3]string // lock, queue, token
-	probe string
-	inbox string // prefix of inbox channels
-	verb  string
+// Family is what the scripts under a name make of it. All that grants has an acquire, a release and a leave, with one contract.
+type Family uint8
+
+// The families.
+const (
+	Locks    Family = iota // one owner at a time
+	Leased                 // a semaphore whose permits have holders
+	Plain                  // a semaphore that only counts
+	families               // how many there are
+)
+
+// Keys is where one lock or semaphore lives in Redis. All its keys and channels share one hash slot.
+type Keys struct {
+	family Family
+	keys   []string // the lock or the free permits, queue, token, and what else the scripts of the family name
+	leases []string // those that its renewal names
+	probe  string
+	inbox  string // prefix of inbox channels
+	verb   string
 }
 
-// NewLock validates the name and returns its keys. Clients of a cluster use sharded pub/sub, where a message must share
+// NewKeys validates the name and returns its keys. Clients of a cluster use sharded pub/sub, where a message must share
 // the slot of the lock, so that they have an inbox for each lock instead of one for all.
-func NewLock(name string, sharded bool) (*Lock, error) {
+func NewKeys(family Family, name string, sharded bool) (*Keys, error) {
 	if err := validate(name); err != nil {
 		return nil, err
 	}
-	l := &Lock{
-		keys:  [3]string{name, companion("latchkey_queue", name), companion("redisson_lock_token", name)},
-		probe: companion("latchkey_probe", name),
-		inbox: Inbox(""),
-		verb:  "PUBLISH",
+	k := &Keys{family: family, probe: companion("latchkey_probe", name), inbox: Inbox(""), verb: "PUBLISH"}
+	queue, inbox := companion("latchkey_queue", name), "latchkey_inbox"
+	if family == Locks {
+		k.keys = []string{name, queue, companion("redisson_lock_token", name)}
+		k.leases = k.keys[:1]
+	} else {
+		k.keys = []string{name, queue, companion("latchkey_token", name), companion("redisson_sc", name), companion("latchkey_done", name)}
+		inbox = "latchkey_inbox:permits" // the other's goes by its own confirmations
+	}
+	if family == Leased {
+		k.leases = []string{suffixed(name, "timeout"), companion("latchkey_holders", name)}
+		k.keys = append(k.keys, k.leases...)
 	}
 	if sharded {
-		l.inbox = companion("latchkey_inbox", name) + ":"
-		l.verb = "SPUBLISH"
+		k.inbox = companion(inbox, name) + ":"
+		k.verb = "SPUBLISH"
 	}
-	return l, nil
+	return k, nil
 }
 
-// Name is the lock's own key.
-func (l *Lock) Name() string { return l.keys[0] }
+// Name is the key that has the name itself.
+func (k *Keys) Name() string { return k.keys[0] }
 
-// Keys returns the keys of the lock, its queue and its token.
-func (l *Lock) Keys() (lock, queue, token string) { return l.keys[0], l.keys[1], l.keys[2] }
+// Family is that of its scripts.
+func (k *Keys) Family() Family { return k.family }
 
-// Inbox is the channel on which the client hears what concerns it and this lock.
-func (l *Lock) Inbox(client string) string { return l.inbox + client }
+// All returns the keys that the scripts name: first the name itself, the queue and the token.
+func (k *Keys) All() []string { return slices.Clone(k.keys) }
+
+// Inbox is the channel on which the client hears what concerns it and this name.
+func (k *Keys) Inbox(client string) string { return k.inbox + client }
 
 // Inbox is the one channel of a client that is not a cluster's.
 func Inbox(client string) string { return "latchkey_inbox:" + client }
 
-func (l *Lock) sharded() bool { return l.verb == "SPUBLISH" }
+func (k *Keys) sharded() bool { return k.verb == "SPUBLISH" }
 
 // companion follows Redisson's rule, so that a lock and its companions share a slot.
 func companion(prefix, name string) string {
@@ -59,6 +83,14 @@ func companion(prefix, name string) string {
 		return prefix + ":" + name
 	}
 	return prefix + ":{" + name + "}"
+}
+
+// suffixed is Redisson's other rule for companions.
+func suffixed(name, suffix string) string {
+	if strings.Contains(name, "{") {
+		return name + ":" + suffix
+	}
+	return "{" + name + "}:" + suffix
 }
 
 // validate refuses names whose companions would not share their slot: Redis hashes what stands between the first { and

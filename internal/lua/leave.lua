@@ -1,13 +1,13 @@
--- leave: end many waits in one step: remove where these ids queue and what they own, and give a lock that this makes free to
--- the next waiter. Safe to repeat: the second time finds nothing.
+-- leave: end many waits in one step: remove where these ids queue and what they own, and give what this makes free to the next
+-- waiters. Safe to repeat: the second time finds nothing. For all that grants.
 --
--- KEYS  1 lock, 2 queue, 3 token: as in acquire.lua
+-- KEYS  as in acquire.lua or take.lua
 -- ARGV  1 unused, 2 inbox prefix, 3 publish verb, 4 floor: as in acquire.lua
 --       then for each id, the oldest first: owner id, its queue entry, how often that is removed (0: wherever it stands)
 -- Reply how many ids were handled: at least the first two (a wait and what was offered for it), not all of them when the queue
 --       is long
 -- include token.lua
--- include grant.lua
+-- include grants.lua
 
 -- Each removal may have to look at the whole queue, so what one script looks at is bounded: other clients wait for it. The
 -- oldest ids stand near the head, and take far less.
@@ -21,12 +21,5 @@ if type(length) == 'number' then -- another type under a companion's name is lef
 end
 local ids = {}
 for i = 1, n do ids[i] = ARGV[3 * i + 2] end
-local free = redis.call('EXISTS', KEYS[1]) == 0
-if not free then
-  local held = redis.pcall('HMGET', KEYS[1], unpack(ids))
-  for i = 1, n do free = free or held[i] end
-end
-if free and not pcall(grant, nil) then -- no token is to be had: the lock is free, and who waits will ask
-  redis.call('DEL', KEYS[1])
-end
+give_back(ids)
 return n

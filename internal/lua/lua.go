@@ -11,6 +11,7 @@
 package lua
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,7 +38,7 @@ const (
 type Acquired struct {
 	Owned          // Token more than 0: the id owns the lock
 	Queued   bool  // it waits in the queue
-	Full     bool  // it does not, because the queue has its greatest length
+	Refused  error // it does not, and why: [ErrFull], [ErrNotInitialized], [ErrCapacity]
 	Gone     bool  // neither id of an offer owns the lock
 	Sequence int64 // of a new entry; 0 when the id was queued before
 	Ends     int64 // ms until the holder's lease ends; negative: never
@@ -46,6 +47,13 @@ type Acquired struct {
 
 // ErrReply is returned when a script answers something that it never does: foreign code answers under its name.
 var ErrReply = errors.New("unexpected reply of a script")
+
+// What Redis can say instead of granting or queueing.
+var (
+	ErrFull           = errors.New("too many waiters")
+	ErrNotInitialized = errors.New("nobody has set how many permits there are")
+	ErrCapacity       = errors.New("more permits than there are")
+)
 
 // Conn runs the scripts on a client. It is safe for concurrent use.
 type Conn struct {
@@ -61,33 +69,41 @@ func (c Conn) script() *scripts {
 	return c.scripts
 }
 
+func (c Conn) of(k *Keys) *granting { return &c.script().granting[k.family] }
+
 // Claim is what an acquire asks for.
 type Claim struct {
-	Owner   string
-	Lease   int64 // ms
-	Block   int   // tokens to reserve when it is granted from the queue
-	Longest int   // of the queue
+	Owner    string
+	Lease    int64  // ms
+	Demand   string // of a lock: how many tokens to reserve when it is granted from the queue, empty: none; else [Demand]
+	Longest  int    // of the queue
+	Answered string // numbers of this client's commands that are not sent again, for a plain semaphore
 }
+
+func (c Claim) demand() string { return cmp.Or(c.Demand, "0") }
+
+// Demand is what is asked of a semaphore: so many permits, and what may be done about it, as flags of take.lua.
+func Demand(permits int, flags string) string { return strconv.Itoa(permits) + flags }
 
 // Entry is its place in the queue.
 func (c Claim) Entry() string {
-	return Version + ":" + c.Owner + ":" + number(c.Lease) + ":" + strconv.Itoa(c.Block)
+	return Version + ":" + c.Owner + ":" + number(c.Lease) + ":" + c.demand()
 }
 
-// Acquire runs acquire.lua. seen is the highest token the client has seen.
-func (c Conn) Acquire(ctx context.Context, l *Lock, claim Claim, seen int64, mode Mode) (Acquired, error) {
-	return acquired(c.script().acquire.Exec(ctx, c.Client, l.keys[:], []string{
-		claim.Owner, l.inbox, l.verb, number(seen), number(claim.Lease), string(mode),
-		strconv.Itoa(claim.Longest), strconv.Itoa(claim.Block),
+// Acquire runs acquire.lua or take.lua. seen is the highest token the client has seen.
+func (c Conn) Acquire(ctx context.Context, k *Keys, claim Claim, seen int64, mode Mode) (Acquired, error) {
+	return acquired(c.of(k).acquire.Exec(ctx, c.Client, k.keys, []string{
+		claim.Owner, k.inbox, k.verb, number(seen), number(claim.Lease), string(mode),
+		strconv.Itoa(claim.Longest), claim.demand(), claim.Answered,
 	}))
 }
 
 // Offer runs offer.lua: it gives the lock that old owns to the next waiter, behind which the claim queues, or to the claim.
 // entry is old's queue entry if it may be queued, else empty.
-func (c Conn) Offer(ctx context.Context, l *Lock, old, entry string, claim Claim, seen int64, mode Mode) (Acquired, error) {
-	return acquired(c.script().offer.Exec(ctx, c.Client, l.keys[:], []string{
-		claim.Owner, l.inbox, l.verb, number(seen), number(claim.Lease), string(mode),
-		strconv.Itoa(claim.Longest), strconv.Itoa(claim.Block), old, entry,
+func (c Conn) Offer(ctx context.Context, k *Keys, old, entry string, claim Claim, seen int64, mode Mode) (Acquired, error) {
+	return acquired(c.script().offer.Exec(ctx, c.Client, k.keys, []string{
+		claim.Owner, k.inbox, k.verb, number(seen), number(claim.Lease), string(mode),
+		strconv.Itoa(claim.Longest), claim.demand(), old, entry,
 	}))
 }
 
@@ -111,20 +127,31 @@ func acquired(reply rueidis.RedisResult) (Acquired, error) {
 	switch numbers[0] {
 	case -1:
 	case -2:
-		a.Full = true
+		a.Refused = ErrFull
 	case -3:
 		a.Gone = true
+	case -4:
+		a.Refused = ErrNotInitialized
+	case -5:
+		a.Refused = fmt.Errorf("%w: %d", ErrCapacity, numbers[1])
 	default:
 		a.Queued, a.Sequence = true, numbers[0]
 	}
 	return a, nil
 }
 
-// Release runs release.lua: it ends the tenure of owner and reports whether it owned the lock. entry is its queue entry
-// if it may be queued, else empty. With rest more than 0 the lock stays taken for that many milliseconds.
-func (c Conn) Release(ctx context.Context, l *Lock, owner, entry string, seen, rest int64) (bool, error) {
-	owned, err := c.script().release.Exec(ctx, c.Client, l.keys[:], []string{
-		owner, l.inbox, l.verb, number(seen), entry, number(rest),
+// Ending is what a release asks for.
+type Ending struct {
+	Owner string
+	Entry string // its queue entry if it may be queued, else empty
+	Rest  int64  // for so many ms a lock stays taken; so many permits stay held
+}
+
+// Release runs release.lua or give.lua: it ends the tenure of an owner, or a part of it, and reports whether that owned the
+// lock, or held permits. seen is the highest token the client has seen.
+func (c Conn) Release(ctx context.Context, k *Keys, e Ending, seen int64) (bool, error) {
+	owned, err := c.of(k).release.Exec(ctx, c.Client, k.keys, []string{
+		e.Owner, k.inbox, k.verb, number(seen), e.Entry, number(e.Rest),
 	}).AsInt64()
 	return owned == 1, err
 }
@@ -138,9 +165,9 @@ type Departure struct {
 // LeaveBatch is how many waits one script ends at most.
 const LeaveBatch = 100
 
-// Leave runs leave.lua for waits on one lock, the oldest first, and returns how many of them were ended.
-func (c Conn) Leave(ctx context.Context, l *Lock, batch []Departure, seen int64) (int, error) {
-	args := append(make([]string, 0, 4+3*len(batch)), "", l.inbox, l.verb, number(seen))
+// Leave runs leave.lua for waits on one name, the oldest first, and returns how many of them were ended.
+func (c Conn) Leave(ctx context.Context, k *Keys, batch []Departure, seen int64) (int, error) {
+	args := append(make([]string, 0, 4+3*len(batch)), "", k.inbox, k.verb, number(seen))
 	for _, d := range batch {
 		times := "1"
 		if d.Everywhere {
@@ -148,26 +175,26 @@ func (c Conn) Leave(ctx context.Context, l *Lock, batch []Departure, seen int64)
 		}
 		args = append(args, d.Owner, d.Entry, times)
 	}
-	n, err := c.script().leave.Exec(ctx, c.Client, l.keys[:], args).AsInt64()
+	n, err := c.of(k).leave.Exec(ctx, c.Client, k.keys, args).AsInt64()
 	return int(n), err
 }
 
-// Renewal is one lock of [Conn.Renew].
+// Renewal is one lease of [Conn.Renew].
 type Renewal struct {
-	Lock  *Lock
+	Keys  *Keys
 	Owner string
 	Lease int64 // ms
 }
 
-// Renew runs renew.lua for locks of one slot and reports for each whether the owner still had it.
+// Renew runs renew.lua or prolong.lua, for names of one slot and one family, and reports for each whether the owner still had it.
 func (c Conn) Renew(ctx context.Context, batch []Renewal) ([]bool, error) {
-	keys := make([]string, len(batch))
+	keys := make([]string, 0, 2*len(batch))
 	args := make([]string, 0, 2*len(batch))
-	for i, r := range batch {
-		keys[i] = r.Lock.keys[0]
+	for _, r := range batch {
+		keys = append(keys, r.Keys.leases...)
 		args = append(args, r.Owner, number(r.Lease))
 	}
-	numbers, err := c.script().renew.Exec(ctx, c.Client, keys, args).AsIntSlice()
+	numbers, err := c.of(batch[0].Keys).renew.Exec(ctx, c.Client, keys, args).AsIntSlice()
 	if err != nil {
 		return nil, err
 	}
@@ -181,13 +208,13 @@ func (c Conn) Renew(ctx context.Context, batch []Renewal) ([]bool, error) {
 	return renewed, nil
 }
 
-// Replicate renews one lock as [Conn.Renew] does and then waits, for so many ms, until as many replicas have that: what WAIT
+// Replicate renews one lease as [Conn.Renew] does and then waits, for so many ms, until as many replicas have that: what WAIT
 // counts is what was written on its own connection. It returns whether the owner still had the lock, and how many replicas.
 func (c Conn) Replicate(ctx context.Context, r Renewal, replicas int, ms int64) (held bool, n int64, err error) {
 	err = c.Client.Dedicated(func(d rueidis.DedicatedClient) error {
 		// EVAL and not EVALSHA: nothing may come between the two, not even a script that has to be loaded.
 		results := d.DoMulti(ctx,
-			d.B().Eval().Script(c.script().renewal).Numkeys(1).Key(r.Lock.keys[0]).Arg(r.Owner, number(r.Lease)).Build(),
+			d.B().Eval().Script(c.of(r.Keys).renewal).Numkeys(int64(len(r.Keys.leases))).Key(r.Keys.leases...).Arg(r.Owner, number(r.Lease)).Build(),
 			d.B().Wait().Numreplicas(int64(replicas)).Timeout(ms).Build(),
 		)
 		if ctx.Err() != nil {
@@ -206,8 +233,8 @@ func (c Conn) Replicate(ctx context.Context, r Renewal, replicas int, ms int64) 
 }
 
 // Force runs force.lua and reports whether somebody held the lock.
-func (c Conn) Force(ctx context.Context, l *Lock, seen int64) (bool, error) {
-	held, err := c.script().force.Exec(ctx, c.Client, l.keys[:], []string{"", l.inbox, l.verb, number(seen)}).AsInt64()
+func (c Conn) Force(ctx context.Context, k *Keys, seen int64) (bool, error) {
+	held, err := c.script().force.Exec(ctx, c.Client, k.keys, []string{"", k.inbox, k.verb, number(seen)}).AsInt64()
 	return held == 1, err
 }
 
@@ -221,8 +248,8 @@ type State struct {
 }
 
 // Inspect runs inspect.lua. At most limit entries of the queue are listed.
-func (c Conn) Inspect(ctx context.Context, l *Lock, limit int) (State, error) {
-	reply, err := c.script().inspect.Exec(ctx, c.Client, l.keys[:], []string{strconv.Itoa(limit)}).ToArray()
+func (c Conn) Inspect(ctx context.Context, k *Keys, limit int) (State, error) {
+	reply, err := c.script().inspect.Exec(ctx, c.Client, k.keys, []string{strconv.Itoa(limit)}).ToArray()
 	if err != nil {
 		return State{}, err
 	}
@@ -258,20 +285,29 @@ func (c Conn) Ping(ctx context.Context, inbox string, n uint64, sharded bool) er
 }
 
 // Probe sends the cheapest command that a server which cannot serve the lock would refuse: a write that changes nothing.
-func (c Conn) Probe(ctx context.Context, l *Lock) error {
-	return c.Client.Do(ctx, c.Client.B().Persist().Key(l.probe).Build()).Error()
+func (c Conn) Probe(ctx context.Context, k *Keys) error {
+	return c.Client.Do(ctx, c.Client.B().Persist().Key(k.probe).Build()).Error()
 }
 
-// Slot is the hash slot that all keys of the lock share; 0 unless the client is a cluster client.
-func (c Conn) Slot(l *Lock) uint16 {
-	if !l.sharded() {
+// Batch groups what one renewal may name: by family, and by the hash slot if the client is a cluster client.
+func (c Conn) Batch(k *Keys) uint16 { return c.Slot(k) | uint16(k.family)<<14 }
+
+// Slot is the hash slot that all keys share; 0 unless the client is a cluster client.
+func (c Conn) Slot(k *Keys) uint16 {
+	if !k.sharded() {
 		return 0
 	}
-	command := c.Client.B().Get().Key(l.keys[0]).Build()
+	command := c.Client.B().Get().Key(k.keys[0]).Build()
 	return command.Slot()
 }
 
 func number(n int64) string { return strconv.FormatInt(n, 10) }
+
+// integer is 0 for what is none.
+func integer(text string) int64 {
+	n, _ := strconv.ParseInt(text, 10, 64)
+	return n
+}
 
 // Owner returns the owner id of a tenure.
 func Owner(client string, n uint64) string {
@@ -281,11 +317,22 @@ func Owner(client string, n uint64) string {
 
 // ParseEntry returns the owner of a queue entry.
 func ParseEntry(entry string) (owner string, err error) {
+	owner, _, err = parseEntry(entry)
+	return owner, err
+}
+
+// ParseRequest returns the owner of an entry in the queue of a semaphore, and how many permits it asks for.
+func ParseRequest(entry string) (owner string, permits int, err error) {
+	owner, demand, err := parseEntry(entry)
+	return owner, int(integer(strings.TrimRight(demand, "dgpu"))), err
+}
+
+func parseEntry(entry string) (owner, demand string, err error) {
 	fields := strings.Split(entry, ":")
 	if len(fields) != 5 || fields[0] != Version {
-		return "", fmt.Errorf("%w: queue entry %q", ErrReply, entry)
+		return "", "", fmt.Errorf("%w: queue entry %q", ErrReply, entry)
 	}
-	return fields[1] + ":" + fields[2], nil
+	return fields[1] + ":" + fields[2], fields[4], nil
 }
 
 // ClientOf returns the client of an owner id of ours; of others whatever stands before their first colon.

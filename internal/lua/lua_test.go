@@ -21,7 +21,7 @@ import (
 type bench struct {
 	t      testing.TB
 	conn   lua.Conn
-	lock   *lua.Lock
+	lock   *lua.Keys
 	server *redistest.Server
 	inbox  map[string]*inbox
 }
@@ -44,7 +44,7 @@ func (i *inbox) next(t testing.TB) lua.Message {
 }
 
 func newBench(t testing.TB, s *redistest.Server) *bench {
-	l, err := lua.NewLock("orders:{42} x", false)
+	l, err := lua.NewKeys(lua.Locks, "orders:{42} x", false)
 	require.NoError(t, err)
 	return &bench{t: t, conn: lua.Conn{Client: s.Client(t)}, lock: l, server: s, inbox: map[string]*inbox{}}
 }
@@ -101,14 +101,14 @@ func (b *bench) offer(old, fresh string, mode lua.Mode) lua.Acquired {
 const block = 32
 
 func shared(owner string) lua.Claim {
-	return lua.Claim{Owner: owner, Lease: 60_000, Block: block, Longest: 1000}
+	return lua.Claim{Owner: owner, Lease: 60_000, Demand: lua.Demand(block, ""), Longest: 1000}
 }
 
 func entry(owner string, lease int64) string { return lua.Claim{Owner: owner, Lease: lease}.Entry() }
 
 func (b *bench) release(owner, entry string) bool {
 	b.t.Helper()
-	owned, err := b.conn.Release(b.t.Context(), b.lock, owner, entry, 0, 0)
+	owned, err := b.conn.Release(b.t.Context(), b.lock, lua.Ending{Owner: owner, Entry: entry}, 0)
 	require.NoError(b.t, err)
 	return owned
 }
@@ -144,7 +144,8 @@ func TestAcquireFree(t *testing.T) {
 		again := b.acquire("A:1", 10_000, lua.Again)
 		require.Equal(t, a.Token, again.Token, "a repeated acquire returns the same token")
 
-		name, queue, token := b.lock.Keys()
+		keys := b.lock.All()
+		name, queue, token := keys[0], keys[1], keys[2]
 		require.Equal(t, "orders:{42} x", name)
 		require.Equal(t, map[string]string{"A:1": "1", "token": fmt.Sprintf("t%d", a.Token)}, asMap(t, b.do("HGETALL", name)))
 		for _, key := range []string{name, token} {
@@ -172,7 +173,7 @@ func asMap(t testing.TB, r rueidis.RedisResult) map[string]string {
 func TestTokensGrow(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
-		_, _, key := b.lock.Keys()
+		key := b.lock.All()[2]
 		last := int64(0)
 		next := func(seen int64) int64 {
 			a, err := b.conn.Acquire(t.Context(), b.lock, lua.Claim{Owner: "A:1", Lease: 1000, Longest: 1}, seen, lua.Try)
@@ -235,7 +236,7 @@ func TestReleaseGrantsTheHead(t *testing.T) {
 		require.Equal(t, m.Token, state.Token)
 		require.LessOrEqual(t, state.Ends, int64(2001), "rounded up")
 
-		renewed, err := b.conn.Renew(t.Context(), []lua.Renewal{{Lock: b.lock, Owner: "B:7", Lease: 9000}})
+		renewed, err := b.conn.Renew(t.Context(), []lua.Renewal{{Keys: b.lock, Owner: "B:7", Lease: 9000}})
 		require.NoError(t, err)
 		require.Equal(t, []bool{true}, renewed)
 		require.InDelta(t, 9000, b.inspect().Ends, 500, "the first renewal makes it full")
@@ -389,7 +390,7 @@ func TestMinHoldLeavesTheRest(t *testing.T) {
 		box := b.open("B")
 		b.acquire("A:1", 10_000, lua.First)
 		b.acquire("B:1", 10_000, lua.First)
-		owned, err := b.conn.Release(t.Context(), b.lock, "A:1", "", 0, 50)
+		owned, err := b.conn.Release(t.Context(), b.lock, lua.Ending{Owner: "A:1", Rest: 50}, 0)
 		require.NoError(t, err)
 		require.True(t, owned)
 		hint := box.next(t)
@@ -397,7 +398,7 @@ func TestMinHoldLeavesTheRest(t *testing.T) {
 		require.Equal(t, int64(50), hint.Lease)
 		require.Equal(t, "A:1:rest", b.inspect().Owner)
 		require.False(t, b.release("A:1", entry("A:1", 10_000)), "a late cancel does not end it")
-		renewed, err := b.conn.Renew(t.Context(), []lua.Renewal{{Lock: b.lock, Owner: "A:1", Lease: 60_000}})
+		renewed, err := b.conn.Renew(t.Context(), []lua.Renewal{{Keys: b.lock, Owner: "A:1", Lease: 60_000}})
 		require.NoError(t, err)
 		require.Equal(t, []bool{false}, renewed, "a late renewal does not extend it")
 		require.Eventually(t, func() bool { return b.acquire("B:1", 10_000, lua.Again).Token > 0 }, 5*time.Second, time.Millisecond)
@@ -443,7 +444,7 @@ func TestOfferPasses(t *testing.T) {
 func TestOfferKeeps(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
-		_, _, key := b.lock.Keys()
+		key := b.lock.All()[2]
 		b.open("B")
 		first := b.share("A:1", lua.First)
 		require.Zero(t, first.Reserved, "an acquire of a free lock reserves nothing")
@@ -518,7 +519,7 @@ func TestLeave(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
 		box := b.open("B")
-		_, queue, _ := b.lock.Keys()
+		queue := b.lock.All()[1]
 		leave := func(ids ...string) int {
 			batch := make([]lua.Departure, len(ids))
 			for i, id := range ids {
@@ -585,7 +586,7 @@ func TestQueueIsBounded(t *testing.T) {
 		b.acquire("B:1", 10_000, lua.First)
 		a, err := b.conn.Acquire(t.Context(), b.lock, lua.Claim{Owner: "B:2", Lease: 1000, Longest: 1}, 0, lua.First)
 		require.NoError(t, err)
-		require.True(t, a.Full)
+		require.ErrorIs(t, a.Refused, lua.ErrFull)
 		require.False(t, a.Queued)
 		require.Len(t, b.inspect().Queue, 1)
 	})
@@ -616,12 +617,12 @@ func TestForeignDataIsUntouched(t *testing.T) {
 				require.ErrorContains(t, err, "WRONGTYPE")
 				_, err = b.conn.Inspect(t.Context(), b.lock, 10)
 				require.ErrorContains(t, err, "WRONGTYPE")
-				owned, err := b.conn.Release(t.Context(), b.lock, "A:1", entry("A:1", 1), 0, 0)
+				owned, err := b.conn.Release(t.Context(), b.lock, lua.Ending{Owner: "A:1", Entry: entry("A:1", 1)}, 0)
 				require.False(t, owned)
 				if err != nil {
 					require.ErrorContains(t, err, "WRONGTYPE")
 				}
-				renewed, err := b.conn.Renew(t.Context(), []lua.Renewal{{Lock: b.lock, Owner: "A:1", Lease: 1000}})
+				renewed, err := b.conn.Renew(t.Context(), []lua.Renewal{{Keys: b.lock, Owner: "A:1", Lease: 1000}})
 				require.NoError(t, err)
 				require.Equal(t, []bool{false}, renewed)
 
@@ -640,7 +641,7 @@ func TestForeignDataIsUntouched(t *testing.T) {
 	t.Run("queue", func(t *testing.T) {
 		redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 			b := newBench(t, s)
-			_, queue, _ := b.lock.Keys()
+			queue := b.lock.All()[1]
 			b.acquire("A:1", 1000, lua.First)
 			require.NoError(t, b.do("SET", queue, "x").Error())
 			_, err := b.conn.Acquire(t.Context(), b.lock, lua.Claim{Owner: "A:2", Lease: 1000, Longest: 10}, 0, lua.First)
@@ -683,7 +684,7 @@ func againstModel(t *testing.T, others ...fs.FS) {
 			conns = append(conns, b.conn.Of(files))
 		}
 		clients := []string{"A", "B", "C"}
-		_, _, token := b.lock.Keys()
+		token := b.lock.All()[2]
 		for _, c := range clients {
 			b.open(c)
 		}
@@ -802,7 +803,7 @@ func againstModel(t *testing.T, others ...fs.FS) {
 
 func TestNames(t *testing.T) {
 	for _, name := range []string{"", "a{b", "a}b", "}{", "{}", "x{}y{z}", "{{a}", "{a}", strings.Repeat("x", lua.MaxName+1)} {
-		_, err := lua.NewLock(name, false)
+		_, err := lua.NewKeys(lua.Locks, name, false)
 		require.ErrorIs(t, err, lua.ErrName, "%q", name)
 	}
 	for name, queue := range map[string]string{
@@ -811,9 +812,9 @@ func TestNames(t *testing.T) {
 		"{a}{b}":     "latchkey_queue:{a}{b}",
 		"with space": "latchkey_queue:{with space}",
 	} {
-		l, err := lua.NewLock(name, true)
+		l, err := lua.NewKeys(lua.Locks, name, true)
 		require.NoError(t, err)
-		_, got, _ := l.Keys()
+		got := l.All()[1]
 		require.Equal(t, queue, got)
 	}
 }

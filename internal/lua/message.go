@@ -11,7 +11,8 @@ type Kind byte
 // The kinds of messages. Each is written by one script, except Ping, which [Conn.Ping] sends.
 const (
 	Unknown Kind = 0   // a later version's: ask again
-	Grant   Kind = 'g' // the waiter owns the lock
+	Grant   Kind = 'g' // the waiter owns the lock; the wire has another letter for each family
+	Ask     Kind = 'a' // ask again, all waiters of this name: something happened to what is waited for
 	Forced  Kind = 'f' // what was granted up to this token was taken away
 	Want    Kind = 'w' // others wait: said to an owner that hands on inside its process, when the queue was empty before
 	Ends    Kind = 'l' // the holder's lease ends sooner than the waiter was told
@@ -21,6 +22,7 @@ const (
 // Message is one message of an inbox.
 type Message struct {
 	Kind   Kind
+	Family Family // Grant
 	Number uint64 // of the tenure it is for, or of the ping
 	Owned         // Grant; Forced: the token alone
 	Now    int64  // Grant: the server's clock in microseconds when it was written
@@ -41,14 +43,20 @@ func ParseMessage(text string) (m Message) {
 	if len(fields) != 3 || fields[0] != Version || len(fields[1]) != 1 {
 		return Message{}
 	}
-	kind := Kind(fields[1][0])
+	kind, family := Kind(fields[1][0]), Locks
+	switch kind {
+	case 's':
+		kind, family = Grant, Leased
+	case 'c':
+		kind, family = Grant, Plain
+	}
 	var count int
 	switch kind {
 	case Grant:
 		count = 6
 	case Ends, Forced:
 		count = 2
-	case Want, Ping:
+	case Want, Ask, Ping:
 		count = 1
 	default:
 		return Message{}
@@ -63,7 +71,7 @@ func ParseMessage(text string) (m Message) {
 		}
 		numbers[i], rest = n, after
 	}
-	m = Message{Kind: kind, Number: uint64(numbers[0]), Name: rest}
+	m = Message{Kind: kind, Family: family, Number: uint64(numbers[0]), Name: rest}
 	switch kind {
 	case Grant:
 		m.Owned = Owned{Token: numbers[1], Reserved: numbers[2], Others: numbers[3] != 0}

@@ -195,3 +195,11 @@ func (r *Room) Stray(w *Waiter) bool {
 	defer r.mu.Unlock()
 	return w.stray
 }
+
+// Echoes reports whether something about w may still arrive although it was granted: an answer, a copy of its acquire, or the
+// message of a grant that it learnt by asking.
+func (r *Room) Echoes(w *Waiter) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return w.asking > 0 || w.stray || w.aborted || w.entered && !w.Grant.Short
+}

@@ -25,12 +25,8 @@ const silent = 50 * time.Millisecond
 // queueTTL is how long a queue outlives the last question of its waiters (acquire.lua).
 const queueTTL = time.Minute
 
-var (
-	// ErrBusy is the outcome of an attempt that may not wait.
-	ErrBusy = errors.New("held by somebody else")
-	// ErrFull is the outcome when too many wait already.
-	ErrFull = errors.New("too many waiters")
-)
+// ErrBusy is the outcome of an attempt that may not wait.
+var ErrBusy = errors.New("held by somebody else")
 
 // AwayError is the outcome when Redis was away until the wait ended.
 type AwayError struct {
@@ -120,9 +116,9 @@ type Waiter struct {
 	Number uint64
 	Owner  string
 	Lease  time.Duration
-	Block  int   // tokens to reserve with a grant
-	Offers bool  // its first command is not an acquire but an offer, which may take what an acquire would not
-	Grant  Grant // set by Acquire
+	Demand string // what it asks for beside the lease
+	Offers bool   // its first command is not an acquire but an offer, which may take what an acquire would not
+	Grant  Grant  // set by Acquire
 
 	// guarded by the room's mutex
 	state    state
@@ -373,8 +369,8 @@ func (r *Room) waits(w *Waiter, q question, reply lua.Acquired, err error) (agai
 		}
 		w.sequence, w.clock = 0, 0 // it may have lost its place in between
 		r.grant(w, Grant{Owned: reply.Owned, Moment: q.sent})
-	case reply.Full:
-		r.finish(w, outcome{err: ErrFull})
+	case reply.Refused != nil:
+		r.finish(w, outcome{err: reply.Refused})
 	case !reply.Queued:
 		w.tell(outcome{err: ErrBusy})
 	default:

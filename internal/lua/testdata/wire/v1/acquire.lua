@@ -41,25 +41,17 @@ if held[1] and owned then
   return owner_reply(owned, reserved)
 end
 
--- A grant by message that ran out without one renewal: that client does not react, so its other entries would cost as
--- much again, each. They are dropped; should it live after all, it finds out when it asks, and queues again.
-local function drop_unresponsive()
-  local client
-  for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do
-    client = string.match(field, '^([^:]+):%d+$') or client
-  end
-  redis.call('DEL', KEYS[1])
-  if not client or client == string.match(ARGV[1], '^[^:]+') then return end
-  local prefix = '1:' .. client .. ':'
-  for _, entry in ipairs(redis.call('LRANGE', KEYS[2], 0, -1)) do
-    if string.sub(entry, 1, #prefix) == prefix then redis.call('LREM', KEYS[2], 1, entry) end
-  end
-end
-
 local now = micros()
 if redis.call('EXISTS', KEYS[1]) == 1 then
   if not owned and not is_lock() then return not_a_lock() end
-  if held[3] and lease_left(now) == 0 then drop_unresponsive() end
+  if held[3] and lease_left(now) == 0 then
+    local client
+    for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do
+      client = string.match(field, '^([^:]+):%d+$') or client
+    end
+    redis.call('DEL', KEYS[1])
+    drop_unresponsive(client)
+  end
 end
 
 local entry = '1:' .. ARGV[1] .. ':' .. ARGV[5] .. ':' .. ARGV[8]
@@ -76,13 +68,7 @@ end
 
 if ARGV[6] == 'try' then return {-1, lease_left(now) or 0, now} end
 
-local sequence = 0
-if ARGV[6] == 'first' or not redis.call('LPOS', KEYS[2], entry) then
-  local length = redis.call('LLEN', KEYS[2])
-  if length >= tonumber(ARGV[7]) then return {-2, length, now} end
-  sequence = next_token(now)
-  redis.call('RPUSH', KEYS[2], entry)
-  if length == 0 and reserved > 0 then tell_owner('w') end -- want: it hands on inside, and was not told that others wait
-end
-redis.call('PEXPIRE', KEYS[2], '60000') -- waiters ask far more often: only a queue that nobody waits in expires
+local sequence, before = join(entry, now)
+if not sequence then return {-2, before, now} end
+if sequence > 0 and before == 0 and reserved > 0 then tell_owner('w') end -- want: it hands on inside, and was not told that others wait
 return {sequence, lease_left(now) or 0, now}

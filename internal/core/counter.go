@@ -1,0 +1,182 @@
+package core
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/lua"
+)
+
+// Counter is the inside of semaphore.Counting: permits that nobody owns.
+//
+// What was taken or given back is remembered in Redis under the id of the command, so that a copy of it changes nothing. A
+// command says which others were answered and will not be sent again; those are forgotten. The rest is after a while.
+type Counter struct{ primitive }
+
+// remembered is how long (plain.lua).
+const remembered = 10 * time.Minute
+
+// NewCounter returns the plain semaphore of a name.
+func NewCounter(c *Client, name string, set []SemaphoreOption) (*Counter, error) {
+	var o SemaphoreOptions
+	for _, option := range set {
+		if option != nil {
+			option(&o)
+		}
+	}
+	switch {
+	case len(o.leases) > 0:
+		return nil, invalid("the permits of a counting semaphore have no lease")
+	case c != nil && c.options.Replicas > 0:
+		return nil, invalid("a counting semaphore does not wait for replicas")
+	}
+	// The lease of its waiters ends nothing: it only must not be over while a reply is on its way.
+	set = append(set[:len(set):len(set)], WithPermitLease(WithLease(MaxLease)))
+	p, err := newSemaphore(c, lua.Plain, name, set)
+	if err != nil {
+		return nil, err
+	}
+	return &Counter{p}, nil
+}
+
+// Acquire is documented by package semaphore, as are the methods that follow.
+func (s *Counter) Acquire(ctx context.Context, n int) error { return s.draw(ctx, ctx, n, false) }
+
+// TryAcquire makes one attempt.
+func (s *Counter) TryAcquire(ctx context.Context, n int) error {
+	limited, cancel := context.WithTimeout(ctx, s.resource.client.options.CommandTimeout)
+	defer cancel()
+	return s.draw(ctx, limited, n, true)
+}
+
+// TryAcquireFor waits for d at most.
+func (s *Counter) TryAcquireFor(ctx context.Context, n int, d time.Duration) error {
+	if d <= 0 {
+		return named(s.name, invalid("the wait must be more than 0, not %v", d))
+	}
+	limited, cancel := context.WithTimeoutCause(ctx, d, ErrNotAcquired)
+	defer cancel()
+	return s.draw(ctx, limited, n, false)
+}
+
+func (s *Counter) draw(parent, waits context.Context, n int, try bool) error {
+	if err := s.validPermits(n, MaxCapacity); err != nil {
+		return err
+	}
+	if _, err := s.begin(parent, try); err != nil {
+		return err
+	}
+	defer s.leave(try)
+	t := s.newTenure(n, false)
+	if t == nil {
+		return named(s.name, ErrClosed)
+	}
+	began := time.Now()
+	if err := s.resource.room.Acquire(waits, &t.waiter, try); err != nil {
+		return s.failed(parent, waits, err)
+	}
+	t.drawn()
+	s.resource.client.options.Observer.acquired(s.name, 0, began)
+	return nil
+}
+
+// drawn is told that the permits are the caller's: no tenure goes on. But while a copy of its acquire, or a message about it,
+// may still arrive, it stays known here and in Redis, so that these are not taken for something else.
+func (t *tenure) drawn() {
+	c, n := t.client, t.waiter.Number
+	if !t.room.Echoes(&t.waiter) {
+		t.receipts.add(n)
+		t.Forget(&t.waiter)
+		return
+	}
+	c.mu.Lock()
+	c.waiters.add(-1)
+	c.mu.Unlock()
+	time.AfterFunc(remembered, func() {
+		c.mu.Lock()
+		delete(c.tenures, n)
+		c.mu.Unlock()
+	})
+}
+
+// Release adds n permits.
+func (s *Counter) Release(ctx context.Context, n int) error {
+	if err := s.validPermits(n, MaxCapacity); err != nil {
+		return err
+	}
+	r, c := s.resource, s.resource.client
+	number := c.sequence.Add(1)
+	id := lua.Owner(c.id, number)
+	stray, err := s.command(ctx, func(ctx context.Context) error {
+		if err := r.declare(ctx); err != nil {
+			return err
+		}
+		_, err := r.receipts.send(func(answered string) (lua.Acquired, error) {
+			return lua.Acquired{}, c.conn.Put(ctx, r.keys, id, c.seen.Load(), int64(n), answered)
+		})
+		return err
+	})
+	if err == nil && !stray {
+		r.receipts.add(number)
+	}
+	return err
+}
+
+// TrySetPermits sets the free permits unless they are set.
+func (s *Counter) TrySetPermits(ctx context.Context, n int) (bool, error) {
+	done, _, _, err := s.change(ctx, lua.Initialize, int64(n))
+	return done, err
+}
+
+// AddPermits changes the free permits by n, and returns how many there are.
+func (s *Counter) AddPermits(ctx context.Context, n int) (int, error) {
+	_, total, _, err := s.change(ctx, lua.Add, int64(n))
+	return int(total), err
+}
+
+// Drain takes all free permits and returns how many there were.
+func (s *Counter) Drain(ctx context.Context) (int, error) {
+	_, _, taken, err := s.change(ctx, lua.Drain, 0)
+	return int(taken), err
+}
+
+// Available returns the free permits, and how many wait.
+func (s *Counter) Available(ctx context.Context) (available, waiting int, err error) {
+	state, err := s.inspect(ctx, 0)
+	return state.Available, state.Waiting, err
+}
+
+// receipts are the numbers of commands that will not be sent again, which Redis has not been told yet.
+type receipts struct {
+	mu      sync.Mutex
+	numbers []uint64
+}
+
+// told is how many of them one command says at most.
+const told = 100
+
+func (a *receipts) add(numbers ...uint64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.numbers = append(a.numbers, numbers...)
+}
+
+// send calls f with some of the numbers, and keeps them if Redis may not have heard them.
+func (a *receipts) send(f func(string) (lua.Acquired, error)) (lua.Acquired, error) {
+	a.mu.Lock()
+	n := max(0, len(a.numbers)-told)
+	some := append([]uint64(nil), a.numbers[n:]...)
+	a.numbers = a.numbers[:n]
+	a.mu.Unlock()
+	var text []byte
+	for _, number := range some {
+		text = append(strconv.AppendUint(text, number, 10), ' ')
+	}
+	reply, err := f(string(text))
+	if err != nil && len(some) > 0 {
+		a.add(some...)
+	}
+	return reply, err
+}

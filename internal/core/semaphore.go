@@ -1,0 +1,360 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync/atomic"
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/lease"
+	"github.com/latchkey-go/latchkey/internal/lua"
+)
+
+// The bounds of numbers of permits.
+const (
+	MaxPermits  = 1000          // of one request: each is an entry of its own in Redis
+	MaxCapacity = math.MaxInt32 // Redisson's are Java's int
+)
+
+// SemaphoreOptions are what the options of package semaphore set.
+type SemaphoreOptions struct {
+	leases   []LockOption
+	capacity *int
+	flags    string
+}
+
+// SemaphoreOption sets one.
+type SemaphoreOption func(*SemaphoreOptions)
+
+// WithPermitLease is documented by package semaphore, as are the options that follow.
+func WithPermitLease(o LockOption) SemaphoreOption {
+	return func(all *SemaphoreOptions) { all.leases = append(all.leases, o) }
+}
+
+// WithCapacity says how many permits there are.
+func WithCapacity(n int) SemaphoreOption { return func(o *SemaphoreOptions) { o.capacity = &n } }
+
+// WithOvertaking lets requests pass a head that does not fit.
+func WithOvertaking() SemaphoreOption { return func(o *SemaphoreOptions) { o.flags += "p" } }
+
+// WithWaitForCapacity waits although there are fewer permits.
+func WithWaitForCapacity() SemaphoreOption { return func(o *SemaphoreOptions) { o.flags += "g" } }
+
+// WithWaitForInit waits although the semaphore is not initialised.
+func WithWaitForInit() SemaphoreOption { return func(o *SemaphoreOptions) { o.flags += "u" } }
+
+// Semaphore is the inside of semaphore.Semaphore.
+type Semaphore struct{ primitive }
+
+// NewSemaphore returns the semaphore of a name whose permits are leased.
+func NewSemaphore(c *Client, name string, set []SemaphoreOption) (*Semaphore, error) {
+	p, err := newSemaphore(c, lua.Leased, name, set)
+	if err != nil {
+		return nil, err
+	}
+	return &Semaphore{p}, nil
+}
+
+func newSemaphore(c *Client, family lua.Family, name string, set []SemaphoreOption) (p primitive, err error) {
+	var o SemaphoreOptions
+	for _, option := range set {
+		if option != nil {
+			option(&o)
+		}
+	}
+	if o.capacity != nil && (*o.capacity < 1 || *o.capacity > MaxCapacity) {
+		return p, invalid("the capacity must be from 1 to %d, not %d", MaxCapacity, *o.capacity)
+	}
+	if p, err = newPrimitive(c, family, name, o.leases); err != nil {
+		return p, err
+	}
+	p.flags = o.flags
+	if o.capacity != nil {
+		p.resource.declared.permits.Store(int64(*o.capacity))
+	}
+	return p, nil
+}
+
+// validPermits checks the number of a request.
+func (p *primitive) validPermits(n, most int) error {
+	if n < 1 || n > most {
+		return named(p.name, invalid("the number of permits must be from 1 to %d, not %d", most, n))
+	}
+	return nil
+}
+
+// Acquire is documented by package semaphore, as are the methods that follow.
+func (s *Semaphore) Acquire(ctx context.Context, n int) (*Hold, error) {
+	if err := s.validPermits(n, MaxPermits); err != nil {
+		return nil, err
+	}
+	return s.acquire(ctx, ctx, n, false)
+}
+
+// TryAcquire makes one attempt.
+func (s *Semaphore) TryAcquire(ctx context.Context, n int) (*Hold, error) {
+	if err := s.validPermits(n, MaxPermits); err != nil {
+		return nil, err
+	}
+	return s.try(ctx, n)
+}
+
+// TryAcquireFor waits for d at most.
+func (s *Semaphore) TryAcquireFor(ctx context.Context, n int, d time.Duration) (*Hold, error) {
+	if err := s.validPermits(n, MaxPermits); err != nil {
+		return nil, err
+	}
+	return s.tryFor(ctx, n, d)
+}
+
+// Do acquires, runs f and releases.
+func (s *Semaphore) Do(ctx context.Context, n int, f func(context.Context, *Hold) error) error {
+	hold, err := s.Acquire(ctx, n)
+	return guard(ctx, hold, err, f)
+}
+
+// all is the number of permits of a tenure that takes whatever is free, until it has that.
+const all = -1
+
+// Drain takes all free permits.
+func (s *Semaphore) Drain(ctx context.Context) (*Hold, error) { return s.try(ctx, all) }
+
+// TrySetPermits sets the capacity unless it is set.
+func (s *Semaphore) TrySetPermits(ctx context.Context, n int) (bool, error) {
+	done, _, _, err := s.change(ctx, lua.Initialize, int64(n))
+	return done, err
+}
+
+// SetPermits sets the capacity.
+func (s *Semaphore) SetPermits(ctx context.Context, n int) error {
+	_, _, _, err := s.change(ctx, lua.Set, int64(n))
+	return err
+}
+
+// AddPermits changes the capacity by n and returns it.
+func (s *Semaphore) AddPermits(ctx context.Context, n int) (int, error) {
+	_, total, _, err := s.change(ctx, lua.Add, int64(n))
+	return int(total), err
+}
+
+// change runs capacity.lua. It is sent until it is answered: each is done once.
+func (p *primitive) change(ctx context.Context, change lua.Change, n int64) (done bool, total, free int64, err error) {
+	least := int64(0)
+	if change == lua.Add {
+		least = -MaxCapacity
+	}
+	if n < least || n > MaxCapacity {
+		return false, 0, 0, named(p.name, invalid("the number of permits must be from %d to %d, not %d", least, MaxCapacity, n))
+	}
+	r, c := p.resource, p.resource.client
+	id := lua.Owner(c.id, c.sequence.Add(1))
+	_, err = p.command(ctx, func(ctx context.Context) (err error) {
+		if change == lua.Add { // to what is declared
+			if err := r.declare(ctx); err != nil {
+				return err
+			}
+		}
+		done, total, free, err = c.conn.Capacity(ctx, r.keys, id, c.seen.Load(), change, n, MaxCapacity, 0)
+		return err
+	})
+	if errors.Is(err, lua.ErrRange) {
+		err = named(p.name, invalid("%d and %d permits: %w", total, n, err))
+	}
+	return done, total, free, err
+}
+
+// command sends a command until it is answered, or ctx ends. It reports whether copies of it may still be under way.
+func (p *primitive) command(ctx context.Context, send func(context.Context) error) (stray bool, err error) {
+	r := p.resource
+	if r.client.closing.Err() != nil {
+		return false, named(p.name, ErrClosed)
+	}
+	if ctx.Err() != nil {
+		return false, named(p.name, ended(ctx))
+	}
+	answered, err := r.insist(ctx, r.Up, &stray, send)
+	switch {
+	case err == nil:
+		return stray, nil
+	case answered:
+		return stray, named(p.name, public(err))
+	case ctx.Err() == nil:
+		return stray, named(p.name, ErrClosed)
+	case stray:
+		return stray, named(p.name, fmt.Errorf("%w: %w: %w", ErrUnknownOutcome, ended(ctx), outcome(err)))
+	default:
+		return stray, named(p.name, fmt.Errorf("%w: %w", ended(ctx), outcome(err)))
+	}
+}
+
+// declaration is how many permits the client says that there are.
+type declaration struct {
+	permits atomic.Int64 // 0: it does not say
+	made    atomic.Int64 // what Redis was told
+}
+
+// declare tells Redis once. Of clients that say different things the one that began last is right, so that a process of a
+// version before does not undo what a new one has said.
+func (r *resource) declare(ctx context.Context) error {
+	n := r.declared.permits.Load()
+	if n == r.declared.made.Load() {
+		return nil
+	}
+	change, c := lua.Declare, r.client
+	if r.keys.Family() == lua.Plain {
+		change = lua.Initialize // nobody knows how many permits are out
+	}
+	_, _, _, err := c.conn.Capacity(ctx, r.keys, "", c.seen.Load(), change, n, MaxCapacity, c.began.UnixMicro())
+	if err == nil {
+		r.declared.made.Store(n)
+	}
+	return err
+}
+
+// take sends one acquire, of permits that have been declared.
+func (r *resource) take(ctx context.Context, claim lua.Claim, mode lua.Mode) (reply lua.Acquired, err error) {
+	c := r.client
+	if r.exclusive() {
+		return c.conn.Acquire(ctx, r.keys, claim, c.seen.Load(), mode)
+	}
+	for {
+		if err := r.declare(ctx); err != nil {
+			return reply, err
+		}
+		reply, err = r.receipts.send(func(answered string) (lua.Acquired, error) {
+			claim.Answered = answered
+			return c.conn.Acquire(ctx, r.keys, claim, c.seen.Load(), mode)
+		})
+		if !errors.Is(reply.Refused, lua.ErrNotInitialized) || r.declared.permits.Load() == 0 || ctx.Err() != nil {
+			return reply, err
+		}
+		r.declared.made.Store(0) // it was deleted, or Redis has lost it
+	}
+}
+
+// SemaphoreState is the inside of semaphore.State.
+type SemaphoreState struct {
+	Available, InUse, Waiting int
+	Holders                   []Holder
+	Queue                     []Request
+}
+
+// Holder is the inside of semaphore.Holder.
+type Holder struct {
+	Owner     string
+	Mine      bool
+	Permits   int
+	Token     int64
+	Remaining time.Duration
+}
+
+// Request is the inside of semaphore.Request.
+type Request struct {
+	Owner   string
+	Permits int
+}
+
+// Inspect returns at most limit holders and entries of the queue.
+func (p *primitive) inspect(ctx context.Context, limit int) (SemaphoreState, error) {
+	r, c := p.resource, p.resource.client
+	if c.closing.Err() != nil {
+		return SemaphoreState{}, named(p.name, ErrClosed)
+	}
+	if err := r.declare(withoutDeadline(ctx)); err != nil {
+		return SemaphoreState{}, named(p.name, outcome(err))
+	}
+	census, err := c.conn.Census(withoutDeadline(ctx), r.keys, limit)
+	if err != nil {
+		return SemaphoreState{}, named(p.name, outcome(err))
+	}
+	s := SemaphoreState{Available: int(census.Free), InUse: int(census.Held), Waiting: int(census.Length)}
+	for _, h := range census.Holders {
+		s.Holders = append(s.Holders, Holder{
+			Owner: h.Owner, Mine: lua.ClientOf(h.Owner) == c.id, Permits: int(h.Permits), Token: h.Token,
+			Remaining: time.Duration(h.Ends) * time.Millisecond,
+		})
+	}
+	for _, entry := range census.Queue {
+		if owner, permits, err := lua.ParseRequest(entry); err == nil {
+			s.Queue = append(s.Queue, Request{owner, permits})
+		}
+	}
+	if !census.Initialized {
+		err = named(p.name, ErrNotInitialized)
+	}
+	return s, err
+}
+
+// Inspect is documented by package semaphore, as are the methods that follow.
+func (s *Semaphore) Inspect(ctx context.Context) (SemaphoreState, error) {
+	return s.inspect(ctx, InspectLimit)
+}
+
+// Numbers returns the free permits and those in use.
+func (s *Semaphore) Numbers(ctx context.Context) (available, inUse int, err error) {
+	state, err := s.inspect(ctx, 0)
+	return state.Available, state.InUse, err
+}
+
+// Delete removes the semaphore and takes away what is held.
+func (p *primitive) Delete(ctx context.Context) (existed bool, err error) {
+	r, c := p.resource, p.resource.client
+	_, err = p.command(ctx, func(ctx context.Context) error {
+		removed, err := c.conn.Destroy(ctx, r.keys, c.seen.Load())
+		existed = existed || removed
+		return err
+	})
+	return existed, err
+}
+
+// Permits is how many are held.
+func (h *Hold) Permits() int {
+	t := h.turn.tenure
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.permits
+}
+
+// ReleaseN gives back n of the permits; all of them is Unlock.
+func (h *Hold) ReleaseN(ctx context.Context, n int) error {
+	t := h.turn.tenure
+	h.look()
+	t.mu.Lock()
+	h.mu.Lock()
+	over := h.unlocked
+	h.mu.Unlock()
+	var err error
+	switch {
+	case n < 1 || !over && n > t.permits:
+		err = invalid("the number of permits must be from 1 to the %d that are held, not %d", t.permits, n)
+	case over:
+		err = ErrNotHeld
+	case t.loss != nil:
+		err = t.loss
+	case n == t.permits:
+		t.mu.Unlock()
+		return h.Unlock(ctx)
+	default:
+		t.permits -= n
+	}
+	keep := t.permits
+	t.mu.Unlock()
+	if err != nil {
+		return named(t.name, err)
+	}
+	if err = t.see(ctx, &release{turn: h.turn, keep: keep}); err == nil {
+		return nil
+	}
+	h.mu.Lock()
+	over = h.unlocked
+	h.mu.Unlock()
+	if errors.Is(err, errNotOurs) {
+		if over {
+			return nil // a release of all of them was faster
+		}
+		t.client.keeper.Lose(&t.item, lease.ErrGone)
+	}
+	return named(t.name, err)
+}

@@ -1,0 +1,121 @@
+package lua
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/redis/rueidis"
+)
+
+// Change is what [Conn.Capacity] does with the number of permits.
+type Change string
+
+// The modes of capacity.lua.
+const (
+	Initialize Change = "try"   // set it unless it is set
+	Set        Change = "set"   // to the number
+	Add        Change = "add"   // the number, which may be negative
+	Declare    Change = "state" // set it, unless a client that began later has stated another
+	Drain      Change = "drain" // take all free permits, of a plain semaphore
+)
+
+// ErrRange is returned for a number of permits that is out of range. Nothing was changed.
+var ErrRange = errors.New("out of range")
+
+// Capacity runs capacity.lua for a command with an id of its own, and returns whether it changed anything, the number of
+// permits (of a plain semaphore: the free ones), and how many are free (of a drain: were taken). began is when the client
+// began, in microseconds since the epoch.
+func (c Conn) Capacity(ctx context.Context, k *Keys, id string, seen int64, change Change, n, most, began int64) (done bool, total, free int64, err error) {
+	reply, err := c.script().capacity[k.family].Exec(ctx, c.Client, k.keys, []string{
+		id, k.inbox, k.verb, number(seen), string(change), number(n), number(most), number(began),
+	}).AsIntSlice()
+	switch {
+	case err != nil:
+		return false, 0, 0, err
+	case len(reply) != 3:
+		return false, 0, 0, ErrReply
+	case reply[0] == -4:
+		return false, 0, 0, ErrNotInitialized
+	case reply[0] == -6:
+		return false, reply[1], 0, ErrRange
+	}
+	return reply[0] == 1, reply[1], reply[2], nil
+}
+
+// Put runs put.lua: it adds plain permits, once for each id.
+func (c Conn) Put(ctx context.Context, k *Keys, id string, seen, n int64, answered string) error {
+	reply, err := c.script().put.Exec(ctx, c.Client, k.keys, []string{id, k.inbox, k.verb, number(seen), number(n), answered}).AsInt64()
+	if err == nil && reply == -4 {
+		return ErrNotInitialized
+	}
+	return err
+}
+
+// Destroy runs destroy.lua and reports whether there was a semaphore.
+func (c Conn) Destroy(ctx context.Context, k *Keys, seen int64) (bool, error) {
+	existed, err := c.script().destroy[k.family].Exec(ctx, c.Client, k.keys, []string{"", k.inbox, k.verb, number(seen)}).AsInt64()
+	return existed == 1, err
+}
+
+// Census is the reply of [Conn.Census].
+type Census struct {
+	Initialized bool
+	Free, Held  int64 // permits; Held is 0 for a plain semaphore, which does not know
+	Length      int64 // of the queue
+	Holders     []Holder
+	Queue       []string
+}
+
+// Holder is who holds permits.
+type Holder struct {
+	Owner   string // or the hex digits of a permit of Redisson's
+	Permits int64
+	Token   int64 // 0: Redisson's
+	Ends    int64 // ms until the lease ends; negative: never
+}
+
+// Census runs census.lua. At most limit holders and entries of the queue are listed.
+func (c Conn) Census(ctx context.Context, k *Keys, limit int) (Census, error) {
+	reply, err := c.script().look[k.family].Exec(ctx, c.Client, k.keys, []string{number(int64(limit)), k.inbox, k.verb}).ToArray()
+	if err != nil {
+		return Census{}, err
+	}
+	if len(reply) != 6 {
+		return Census{}, ErrReply
+	}
+	var numbers [4]int64
+	var errs [6]error
+	for i := range numbers {
+		numbers[i], errs[i] = reply[i].AsInt64()
+	}
+	s := Census{Initialized: numbers[0] == 1, Free: numbers[1], Held: numbers[2], Length: numbers[3]}
+	var holders []rueidis.RedisMessage
+	holders, errs[4] = reply[4].ToArray()
+	s.Queue, errs[5] = reply[5].AsStrSlice()
+	for i := 0; i+1 < len(holders); i += 2 {
+		text, err := holders[i].ToString()
+		ends, endsErr := holders[i+1].AsInt64()
+		if err != nil || endsErr != nil {
+			return Census{}, errors.Join(ErrReply, err, endsErr)
+		}
+		h := parseHolder(text)
+		h.Ends = ends
+		s.Holders = append(s.Holders, h)
+	}
+	if err := errors.Join(errs[:]...); err != nil {
+		return Census{}, errors.Join(ErrReply, err)
+	}
+	return s, nil
+}
+
+// parseHolder reads what leased.lua keeps of a holder. Of others only a permit is known.
+func parseHolder(text string) Holder {
+	fields := strings.SplitN(text, ":", 4)
+	if len(fields) != 4 {
+		return Holder{Owner: text, Permits: 1}
+	}
+	h := Holder{Owner: fields[3]}
+	h.Permits, h.Token = integer(fields[0]), integer(fields[1])
+	return h
+}

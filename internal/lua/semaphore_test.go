@@ -1,0 +1,431 @@
+package lua_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/latchkey-go/latchkey/internal/lua"
+	"github.com/latchkey-go/latchkey/internal/redistest"
+)
+
+const most = 1000 // permits, in these tests
+
+// sem is a bench whose name is a semaphore.
+type sem struct {
+	*bench
+	ids int
+}
+
+func newSem(t testing.TB, s *redistest.Server, family lua.Family) *sem {
+	k, err := lua.NewKeys(family, "sem", false)
+	require.NoError(t, err)
+	return &sem{bench: &bench{t: t, conn: lua.Conn{Client: s.Client(t)}, lock: k, server: s, inbox: map[string]*inbox{}}}
+}
+
+func request(owner, demand string) lua.Claim {
+	return lua.Claim{Owner: owner, Lease: 60_000, Longest: 1000, Demand: demand}
+}
+
+func (b *sem) take(owner, demand string, mode lua.Mode) lua.Acquired {
+	b.t.Helper()
+	a, err := b.conn.Acquire(b.t.Context(), b.lock, request(owner, demand), 0, mode)
+	require.NoError(b.t, err)
+	return a
+}
+
+func (b *sem) give(owner string, keep int64) bool {
+	b.t.Helper()
+	held, err := b.conn.Release(b.t.Context(), b.lock, lua.Ending{Owner: owner, Rest: keep}, 0)
+	require.NoError(b.t, err)
+	return held
+}
+
+func (b *sem) change(change lua.Change, n int64) (bool, int64, int64, error) {
+	b.t.Helper()
+	b.ids++
+	return b.conn.Capacity(b.t.Context(), b.lock, fmt.Sprintf("T:%d", b.ids), 0, change, n, most, 0)
+}
+
+func (b *sem) set(n int64) {
+	b.t.Helper()
+	_, _, _, err := b.change(lua.Set, n)
+	require.NoError(b.t, err)
+}
+
+func (b *sem) census() lua.Census {
+	b.t.Helper()
+	c, err := b.conn.Census(b.t.Context(), b.lock, 1000)
+	require.NoError(b.t, err)
+	return c
+}
+
+// expire ends the lease of an owner's permits, as time does.
+func (b *sem) expire(owner string) {
+	b.t.Helper()
+	timeouts := b.lock.All()[5]
+	for _, permit := range b.permits(owner) {
+		require.NoError(b.t, b.do("ZADD", timeouts, "XX", "1", permit).Error())
+	}
+}
+
+// permits are the members of the ordered set that belong to an owner.
+func (b *sem) permits(owner string) (found []string) {
+	b.t.Helper()
+	client, number, _ := strings.Cut(owner, ":")
+	all, err := b.do("ZRANGE", b.lock.All()[5], "0", "-1").AsStrSlice()
+	require.NoError(b.t, err)
+	for _, p := range all {
+		require.Len(b.t, p, 16, "raw bytes, as Redisson's")
+		if strings.HasPrefix(p, client) && fmt.Sprint(p[13]) == number {
+			found = append(found, p)
+		}
+	}
+	return found
+}
+
+// semaphore is the model: what a plain list and a few numbers would do.
+type semaphore struct {
+	leased  bool
+	is      bool // initialised
+	free    int
+	holders map[string]*holding
+	queue   []string
+	dead    map[string]bool // clients
+	granted []string        // by message, in order
+	asked   map[string]bool // clients that were told to ask
+}
+
+type holding struct {
+	n              int
+	short, expired bool
+}
+
+// Each number of an owner has a demand of its own, so that a repeated command asks for the same.
+var demands = []string{"", "1", "2", "3", "5", "1p", "2p", "4g", "2u", "1gpu"}
+
+func demandText(owner string) string { return demands[owner[len(owner)-1]-'0'] }
+
+func demandOf(owner string) (n int, flags string) {
+	_, _ = fmt.Sscanf(demandText(owner), "%d%s", &n, &flags) // flags may be missing
+	return n, flags
+}
+
+func clientOf(owner string) string { return owner[:1] }
+
+func (m *semaphore) capacity() int {
+	total := m.free
+	for _, h := range m.holders {
+		total += h.n
+	}
+	return total
+}
+
+// never reports whether a request can only wait for ever. Of plain permits nobody knows how many there are.
+func (m *semaphore) never(owner string) bool {
+	n, flags := demandOf(owner)
+	return m.leased && !strings.Contains(flags, "g") && n > m.capacity()
+}
+
+func (m *semaphore) give(owner string, n int, short bool) {
+	m.free -= n
+	m.holders[owner] = &holding{n: n, short: short}
+}
+
+// grant is what permits.lua says of its function of that name.
+func (m *semaphore) grant(self string) (mine bool) {
+	for at := 0; m.is && m.free > 0 && at < len(m.queue); {
+		owner := m.queue[at]
+		n, flags := demandOf(owner)
+		if at > 0 && !strings.Contains(flags, "p") {
+			break
+		}
+		lives := owner == self || !m.dead[clientOf(owner)]
+		switch {
+		case lives && n <= m.free:
+			m.give(owner, n, owner != self)
+			if mine = mine || owner == self; owner != self {
+				m.granted = append(m.granted, owner)
+			}
+		case lives && !m.never(owner):
+			at++
+			continue
+		case lives:
+			m.asked[clientOf(owner)] = true
+		}
+		m.queue = slices.Delete(m.queue, at, at+1)
+	}
+	return mine
+}
+
+func (m *semaphore) reclaim(by string) {
+	for owner, h := range m.holders {
+		if h.expired {
+			delete(m.holders, owner)
+			if m.is {
+				m.free += h.n
+			}
+			if h.short && clientOf(owner) != by {
+				m.queue = slices.DeleteFunc(m.queue, func(q string) bool { return clientOf(q) == clientOf(owner) })
+			}
+		}
+	}
+}
+
+func (m *semaphore) leave(owner string) bool {
+	m.queue = slices.DeleteFunc(m.queue, func(q string) bool { return q == owner })
+	h := m.holders[owner]
+	if h == nil {
+		return false
+	}
+	delete(m.holders, owner)
+	if m.is {
+		m.free += h.n
+	}
+	return true
+}
+
+// Whatever the order of requests, releases, deaths, ends of leases and changes of the capacity: permits, holders and queue are
+// those of the model.
+func TestPermitsAgainstModel(t *testing.T) {
+	for name, family := range map[string]lua.Family{"leased": lua.Leased, "plain": lua.Plain} {
+		t.Run(name, func(t *testing.T) {
+			redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+				b := newSem(t, s, family)
+				clients := []string{"A", "B", "D"}
+				b.open("A")
+				b.open("B") // and D has died
+				rapid.Check(t, func(r *rapid.T) { permitsAgainstModel(r, b, clients) })
+			})
+		})
+	}
+}
+
+func permitsAgainstModel(r *rapid.T, b *sem, clients []string) {
+	require.NoError(r, b.do("FLUSHALL").Error())
+	leased := b.lock.Family() == lua.Leased
+	m := &semaphore{leased: leased, holders: map[string]*holding{}, dead: map[string]bool{"D": true}, asked: map[string]bool{}}
+	last := int64(0)
+	id := rapid.Custom(func(r *rapid.T) string {
+		return fmt.Sprintf("%s:%d", rapid.SampledFrom(clients).Draw(r, "client"), rapid.IntRange(1, len(demands)-1).Draw(r, "n"))
+	})
+	actions := map[string]func(*rapid.T){
+		"take": func(r *rapid.T) {
+			who := id.Draw(r, "id")
+			mode := rapid.SampledFrom([]lua.Mode{lua.Again, lua.Try, lua.Again}).Draw(r, "mode")
+			if mode == lua.Again && !slices.Contains(m.queue, who) && m.holders[who] == nil && rapid.Bool().Draw(r, "first") {
+				mode = lua.First
+			}
+			n, flags := demandOf(who)
+			a := b.take(who, demandText(who), mode)
+			h := m.holders[who]
+			if h == nil && mode == lua.First && len(m.queue) == 0 && m.is && m.free >= n { // nothing else is looked at
+				m.give(who, n, false)
+				require.Positive(r, a.Token)
+				return
+			}
+			if h != nil && !h.expired {
+				require.Positive(r, a.Token)
+				h.short = false
+				return
+			}
+			m.reclaim(clientOf(who))
+			mine := m.grant(who)
+			passes := strings.Contains(flags, "p")
+			if !mine && m.is && m.free >= n && (len(m.queue) == 0 || passes) {
+				if mode == lua.Again {
+					m.queue = slices.DeleteFunc(m.queue, func(q string) bool { return q == who })
+				}
+				m.give(who, n, false)
+				mine = true
+			}
+			switch {
+			case mine:
+				require.Positive(r, a.Token)
+				if leased {
+					require.Greater(r, a.Token, last)
+				}
+			case !m.is && !strings.Contains(flags, "u"):
+				require.ErrorIs(r, a.Refused, lua.ErrNotInitialized)
+			case m.is && m.never(who):
+				require.ErrorIs(r, a.Refused, lua.ErrCapacity)
+			case mode == lua.Try:
+				require.Zero(r, a.Token)
+				require.False(r, a.Queued)
+				require.NoError(r, a.Refused)
+			default:
+				require.True(r, a.Queued)
+				require.Equal(r, slices.Contains(m.queue, who), a.Sequence == 0)
+				if a.Sequence != 0 {
+					m.queue = append(m.queue, who)
+				}
+			}
+			if a.Refused != nil && mode == lua.Again {
+				m.queue = slices.DeleteFunc(m.queue, func(q string) bool { return q == who })
+			}
+		},
+		"give": func(r *rapid.T) {
+			who := id.Draw(r, "id")
+			held, err := b.conn.Release(b.t.Context(), b.lock, lua.Ending{Owner: who, Entry: request(who, demandText(who)).Entry()}, 0)
+			require.NoError(r, err)
+			require.Equal(r, m.leave(who), held)
+			m.grant("")
+		},
+		"leave": func(r *rapid.T) {
+			ids := rapid.SliceOfNDistinct(id, 1, 4, rapid.ID[string]).Draw(r, "ids")
+			batch := make([]lua.Departure, len(ids))
+			for i, who := range ids {
+				batch[i] = lua.Departure{Owner: who, Entry: request(who, demandText(who)).Entry(), Everywhere: i%2 == 0}
+				m.leave(who)
+			}
+			_, err := b.conn.Leave(b.t.Context(), b.lock, batch, 0)
+			require.NoError(r, err)
+			m.grant("")
+		},
+		"capacity": func(r *rapid.T) {
+			change := rapid.SampledFrom([]lua.Change{lua.Initialize, lua.Set, lua.Add}).Draw(r, "change")
+			n := rapid.IntRange(-4, 8).Draw(r, "n")
+			if change != lua.Add {
+				n = max(n, 0)
+			}
+			done, total, free, err := b.change(change, int64(n))
+			if change == lua.Initialize && m.is {
+				require.False(r, done)
+				return
+			}
+			if change == lua.Add && !m.is {
+				require.ErrorIs(r, err, lua.ErrNotInitialized)
+				return
+			}
+			m.reclaim("T")
+			has := m.free
+			if leased {
+				has = m.capacity()
+			}
+			goal := n
+			if change == lua.Add {
+				goal += has
+			}
+			if goal < 0 && leased {
+				require.ErrorIs(r, err, lua.ErrRange)
+				return
+			}
+			require.NoError(r, err)
+			require.True(r, done)
+			m.free += goal - has
+			m.is = true
+			if leased {
+				require.EqualValues(r, goal, total)
+			}
+			m.grant("")
+			require.EqualValues(r, m.free, free)
+		},
+		"delete": func(*rapid.T) {
+			existed, err := b.conn.Destroy(b.t.Context(), b.lock, 0)
+			require.NoError(r, err)
+			require.Equal(r, m.is, existed)
+			m.is, m.free, m.queue = false, 0, nil
+			if leased {
+				clear(m.holders)
+			}
+		},
+		"": func(r *rapid.T) {
+			c := b.census()
+			require.Equal(r, m.is, c.Initialized)
+			free, held := m.free, 0
+			want := map[string]int64{}
+			for owner, h := range m.holders {
+				switch {
+				case !h.expired:
+					held += h.n
+					want[owner] = int64(h.n)
+				case m.is:
+					free += h.n
+				}
+			}
+			require.Equal(r, free, int(c.Free))
+			var queue []string
+			for _, e := range c.Queue {
+				owner, n, err := lua.ParseRequest(e)
+				require.NoError(r, err)
+				asked, _ := demandOf(owner)
+				require.Equal(r, asked, n)
+				queue = append(queue, owner)
+			}
+			require.Equal(r, append([]string(nil), m.queue...), queue)
+			if !leased {
+				return
+			}
+			require.Equal(r, held, int(c.Held))
+			got := map[string]int64{}
+			for _, h := range c.Holders {
+				got[h.Owner] = h.Permits
+				require.Len(r, b.permits(h.Owner), int(h.Permits))
+			}
+			require.Equal(r, want, got)
+			last, _ = b.do("GET", b.lock.All()[2]).AsInt64() // 0 before the first
+		},
+	}
+	if leased {
+		actions["expire"] = func(r *rapid.T) {
+			if len(m.holders) == 0 {
+				r.Skip("nobody holds")
+			}
+			who := rapid.SampledFrom(slices.Sorted(maps.Keys(m.holders))).Draw(r, "id")
+			b.expire(who)
+			m.holders[who].expired = true
+		}
+		actions["part"] = func(r *rapid.T) {
+			who := id.Draw(r, "id")
+			keep := rapid.IntRange(1, 4).Draw(r, "keep")
+			h := m.holders[who]
+			require.Equal(r, h != nil, b.give(who, int64(keep)))
+			if h != nil && keep < h.n {
+				if m.is {
+					m.free += h.n - keep
+				}
+				h.n = keep
+			}
+			m.grant("")
+		}
+		actions["renew"] = func(r *rapid.T) {
+			ids := rapid.SliceOfNDistinct(id, 1, 4, rapid.ID[string]).Draw(r, "ids")
+			batch := make([]lua.Renewal, len(ids))
+			for i, who := range ids {
+				batch[i] = lua.Renewal{Keys: b.lock, Owner: who, Lease: 30_000}
+			}
+			renewed, err := b.conn.Renew(b.t.Context(), batch)
+			require.NoError(r, err)
+			for i, who := range ids {
+				h := m.holders[who]
+				require.Equal(r, h != nil && !h.expired, renewed[i], who)
+				if renewed[i] {
+					h.short = false
+				}
+			}
+		}
+	}
+	r.Repeat(actions)
+	// Everybody who was granted by message was told, in that order, and nobody else.
+	for _, owner := range m.granted {
+		message := b.inbox[clientOf(owner)].next(b.t)
+		for message.Kind != lua.Grant {
+			require.Contains(r, []lua.Kind{lua.Ask, lua.Forced, lua.Ends}, message.Kind)
+			message = b.inbox[clientOf(owner)].next(b.t)
+		}
+		require.Equal(r, owner, fmt.Sprintf("%s:%d", clientOf(owner), message.Number))
+		require.Equal(r, b.lock.Family(), message.Family)
+	}
+	require.NoError(r, b.do("PUBLISH", b.lock.Inbox("A"), "1 p 1").Error())
+	require.NoError(r, b.do("PUBLISH", b.lock.Inbox("B"), "1 p 1").Error())
+	for _, client := range []string{"A", "B"} {
+		for message := b.inbox[client].next(b.t); message.Kind != lua.Ping; message = b.inbox[client].next(b.t) {
+			require.NotEqual(r, lua.Grant, message.Kind)
+		}
+	}
+}

@@ -1,0 +1,243 @@
+// Package semaphore is a semaphore across processes: a number of permits, of which each request takes some and gives them
+// back. Permits have a holder and a lease, as Redisson's RPermitExpirableSemaphore, so that those of a process that died come
+// back. [NewCounting] is the plain counter without holders, Redisson's RSemaphore.
+//
+//	s, err := semaphore.New(c, "uploads", semaphore.WithCapacity(16))
+//	...
+//	permits, err := s.Acquire(ctx, 1)
+//	...
+//	defer permits.Release(ctx)
+//	upload(permits.Context())
+//
+// # Guarantees
+//
+// Never are more permits trusted than there are, as long as Redis keeps its data and clocks run at about the same speed: a
+// lease is trusted from the moment its last successful request was sent, and in Redis it is not shorter. (After the capacity
+// was lowered, holders keep what they have, and nobody gets any until enough came back.) The permits of a process that was
+// killed are free no later than its lease, and are granted within 100 ms of that to whoever waits.
+//
+// Requests are granted in the order of arrival among all processes, also when they ask for different numbers: the first in the
+// queue is granted as soon as enough permits are free, and nobody passes it, so a large request is never starved (see
+// [WithOvertaking]). One release may grant to several. A waiter whose process died is skipped; where it is the first and
+// does not fit, those behind it may wait up to two seconds more.
+//
+// Each step is done once, also when its reply was lost and it was sent again: no permit is taken or given back twice.
+//
+// A fencing token ([Permits.Token]) is greater than every token that was given out for the semaphore before.
+//
+// When a context ends, or a process dies, nothing of it stays: entries in the queue are removed or skipped. What stays is the
+// semaphore itself, until [Semaphore.Delete]: its number of permits has no time to live.
+//
+// # In Redis
+//
+// The keys of a semaphore named N (after the key prefix) are N, {N}:timeout, latchkey_queue:{N}, latchkey_token:{N},
+// latchkey_holders:{N} and latchkey_done:{N}:*, the channel that Redisson listens on is redisson_sc:{N}; all without the
+// braces if N has some. A Redis user needs them all as key patterns, also the channel.
+//
+// Java processes that use Redisson's semaphore of that kind take part in the same permits, and are woken when some are free.
+// They do not stand in our queue; and waiters of ours notice permits that Java gave back within two seconds. Redisson judges
+// leases by the clock of its own machine.
+package semaphore
+
+import (
+	"context"
+	"time"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/core"
+)
+
+// The bounds of numbers of permits.
+const (
+	// MaxPermits is how many one request of a [Semaphore] can ask for: each permit is an entry of its own in Redis.
+	MaxPermits = core.MaxPermits
+	// MaxCapacity is how many permits a semaphore can have, and how many one request of a [Counting] can ask for.
+	MaxCapacity = core.MaxCapacity
+)
+
+// The errors that only semaphores have, for errors.Is.
+var (
+	// ErrNotInitialized says that nobody has set how many permits there are.
+	ErrNotInitialized = core.ErrNotInitialized
+	// ErrCapacity is returned for more permits than there are, which could only wait for ever: see [WithWaitForCapacity].
+	ErrCapacity = core.ErrCapacity
+)
+
+// Semaphore is a semaphore of one name. Any number of goroutines share it; two of one name on one client are the same. There
+// is no usable zero value: see [New].
+type Semaphore core.Semaphore
+
+// Option configures a semaphore.
+type Option core.SemaphoreOption
+
+// WithCapacity says how many permits there are, from 1 to [MaxCapacity], so that changing the number is a redeploy. It is set in
+// Redis with the first request of the client. Where clients say different things, the one that was opened last is right,
+// whoever uses the semaphore: processes of a version before do not undo what those of a new one have said. (A process of the
+// old version that is started after them does.) When the semaphore was deleted, or Redis has lost it, it is set again.
+//
+// Of [NewCounting] it is the number that is set if there is none: nobody knows how many of its permits are out.
+func WithCapacity(n int) Option { return Option(core.WithCapacity(n)) }
+
+// WithLease sets the lease, which is renewed every third of it for as long as permits are held: those of a process that was
+// killed come back no later than this. From 10 ms to 24 h; default: the client's. Excludes [WithFixedLease].
+func WithLease(d time.Duration) Option {
+	return Option(core.WithPermitLease(core.WithLease(d)))
+}
+
+// WithFixedLease makes holds last d at most: they are not renewed, and are lost then. From 10 ms to 24 h.
+func WithFixedLease(d time.Duration) Option {
+	return Option(core.WithPermitLease(core.WithFixedLease(d)))
+}
+
+// WithOvertaking lets requests of this semaphore pass a first in the queue that does not fit, if they do. It makes better use of
+// the permits, and a large request may wait for as long as small ones keep coming. All processes should say the same: requests
+// that say it do not pass waiters in the queue behind the first that do not say it.
+func WithOvertaking() Option { return Option(core.WithOvertaking()) }
+
+// WithWaitForCapacity lets a request for more permits than there are wait for the capacity to grow, instead of returning
+// [ErrCapacity].
+func WithWaitForCapacity() Option { return Option(core.WithWaitForCapacity()) }
+
+// WithWaitForInit lets a request wait until somebody sets the number of permits, instead of returning [ErrNotInitialized].
+func WithWaitForInit() Option { return Option(core.WithWaitForInit()) }
+
+func options(opts []Option) []core.SemaphoreOption {
+	set := make([]core.SemaphoreOption, len(opts))
+	for i, o := range opts {
+		set[i] = core.SemaphoreOption(o)
+	}
+	return set
+}
+
+// New returns the semaphore of a name. It does no I/O. The name is as for package rlock. It returns ErrInvalid for other
+// names, a nil client and options out of range.
+func New(c *latchkey.Client, name string, opts ...Option) (*Semaphore, error) {
+	s, err := core.NewSemaphore((*core.Client)(c), name, options(opts))
+	return (*Semaphore)(s), err
+}
+
+func (s *Semaphore) core() *core.Semaphore { return (*core.Semaphore)(s) }
+
+// Name returns the name that was given to New.
+func (s *Semaphore) Name() string { return s.core().Name() }
+
+// Acquire waits until n permits are held or ctx ends; n is from 1 to [MaxPermits]. It survives any outage of Redis that ends
+// before ctx does; if none of its commands was answered by then, the error joins the context's with ErrUnavailable. Other
+// errors come at once: [ErrNotInitialized], [ErrCapacity], ErrInvalid, ErrWrongType, ErrTooManyWaiters, ErrClosed, and those
+// of Redis that will not pass by themselves.
+//
+// There is no re-entry: an Acquire with the context of permits that are held takes further ones, and waits for itself when
+// there are not enough.
+func (s *Semaphore) Acquire(ctx context.Context, n int) (*Permits, error) {
+	h, err := s.core().Acquire(ctx, n)
+	return (*Permits)(h), err
+}
+
+// TryAcquire makes one attempt. It returns ErrNotAcquired when there are not enough free permits or somebody waits for them,
+// and ErrUnavailable when Redis does not answer within the client's command timeout.
+func (s *Semaphore) TryAcquire(ctx context.Context, n int) (*Permits, error) {
+	h, err := s.core().TryAcquire(ctx, n)
+	return (*Permits)(h), err
+}
+
+// TryAcquireFor is Acquire for a time of wait at most, which must be more than 0; then it returns ErrNotAcquired.
+func (s *Semaphore) TryAcquireFor(ctx context.Context, n int, wait time.Duration) (*Permits, error) {
+	h, err := s.core().TryAcquireFor(ctx, n, wait)
+	return (*Permits)(h), err
+}
+
+// Do acquires n permits, calls f with their context, and releases them, also when f panics. It returns the errors of f and of
+// Release, joined: ErrLost although f returned nil says that others may have had its permits.
+func (s *Semaphore) Do(ctx context.Context, n int, f func(context.Context, *Permits) error) error {
+	return s.core().Do(ctx, n, func(ctx context.Context, h *core.Hold) error { return f(ctx, (*Permits)(h)) })
+}
+
+// Drain takes all permits that are free now, also those that somebody waits for, but [MaxPermits] at most. It returns
+// ErrNotAcquired when none is.
+func (s *Semaphore) Drain(ctx context.Context) (*Permits, error) {
+	h, err := s.core().Drain(ctx)
+	return (*Permits)(h), err
+}
+
+// TrySetPermits sets how many permits there are, from 0 to [MaxCapacity], unless somebody has set it. It reports whether it did.
+// Permits that are held since before the semaphore was deleted count.
+//
+// It is sent until it is answered, or ctx ends, as are the others that change the number; then the error has
+// ErrUnknownOutcome if it may have been done.
+func (s *Semaphore) TrySetPermits(ctx context.Context, n int) (bool, error) {
+	return s.core().TrySetPermits(ctx, n)
+}
+
+// SetPermits sets how many permits there are, from 0 to [MaxCapacity]. More are granted to those who wait at once. With fewer
+// than are held, the holders keep them, [Semaphore.Available] is negative, and nobody gets any until enough came back.
+// Whoever waits for more than there are now gets [ErrCapacity] within two seconds of being the first.
+func (s *Semaphore) SetPermits(ctx context.Context, n int) error { return s.core().SetPermits(ctx, n) }
+
+// AddPermits changes how many permits there are by n, which may be negative, and returns the new number. It returns
+// ErrInvalid, and changes nothing, when that would be less than 0 or more than [MaxCapacity]. It counts once for each call,
+// also when its reply was lost; that is remembered for ten minutes.
+func (s *Semaphore) AddPermits(ctx context.Context, n int) (capacity int, err error) {
+	return s.core().AddPermits(ctx, n)
+}
+
+// Available returns how many permits are free: negative while more are held than there are.
+func (s *Semaphore) Available(ctx context.Context) (int, error) {
+	available, _, err := s.core().Numbers(ctx)
+	return available, err
+}
+
+// Capacity returns how many permits there are, free or held.
+func (s *Semaphore) Capacity(ctx context.Context) (int, error) {
+	available, inUse, err := s.core().Numbers(ctx)
+	return available + inUse, err
+}
+
+// InUse returns how many permits are held.
+func (s *Semaphore) InUse(ctx context.Context) (int, error) {
+	_, inUse, err := s.core().Numbers(ctx)
+	return inUse, err
+}
+
+// Delete removes the semaphore. Whoever holds permits loses them as soon as its client hears of it, and who waits gets
+// [ErrNotInitialized], or waits on as its options say. It reports whether there was a semaphore.
+func (s *Semaphore) Delete(ctx context.Context) (bool, error) { return s.core().Delete(ctx) }
+
+// State is what Inspect returns: a snapshot that may be history when it arrives.
+type State struct {
+	Capacity  int // permits there are
+	Available int // of them free; negative while more are held than there are
+	InUse     int // held
+	Holders   []Holder
+	Waiting   int       // entries in the queue
+	Queue     []Request // the first 1000, the next one first
+}
+
+// Holder is who holds permits. Of at most 1000 permits the holders are listed, of those whose leases end first.
+type Holder struct {
+	Owner     string        // <client id>:<number>, or the permit's id for one of Redisson's
+	Mine      bool          // it belongs to the client that asks
+	Permits   int           // how many it holds; 1 for one of Redisson's
+	Token     int64         // its fencing token; 0 for one of Redisson's
+	Remaining time.Duration // until its lease ends unless it is renewed; negative: never
+}
+
+// Request is who waits for permits.
+type Request struct {
+	Owner   string // <client id>:<number>
+	Permits int
+}
+
+// Inspect returns who holds permits and who waits for some.
+func (s *Semaphore) Inspect(ctx context.Context) (State, error) {
+	all, err := s.core().Inspect(ctx)
+	state := State{
+		Capacity: all.Available + all.InUse, Available: all.Available, InUse: all.InUse, Waiting: all.Waiting,
+	}
+	for _, h := range all.Holders {
+		state.Holders = append(state.Holders, Holder(h))
+	}
+	for _, r := range all.Queue {
+		state.Queue = append(state.Queue, Request(r))
+	}
+	return state, err
+}
