@@ -43,9 +43,10 @@ func (s *Counting) TryAcquireFor(ctx context.Context, n int, wait time.Duration)
 	return s.core().TryAcquireFor(ctx, n, wait)
 }
 
-// Release adds n permits, from 1 to [MaxCapacity], and grants them to those who wait. It is sent until it is answered, or ctx
-// ends; then the error has ErrUnknownOutcome if it may have been done. It returns [ErrNotInitialized], and adds nothing, when
-// nobody has set a number.
+// Release adds n permits, from 1 to [MaxCapacity], and grants them to those who wait. It is sent even when ctx has ended, and
+// again until it is answered. Release waits for that until ctx ends, or for the client's release timeout if it has; then it
+// returns ErrUnknownOutcome, and the release goes on in the background until the client is closed. It returns
+// [ErrNotInitialized], and adds nothing, when nobody has set a number.
 func (s *Counting) Release(ctx context.Context, n int) error { return s.core().Release(ctx, n) }
 
 // TrySetPermits sets how many permits are free, from 0 to [MaxCapacity], unless somebody has set it. It reports whether it did.

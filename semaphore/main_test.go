@@ -1,9 +1,65 @@
 package semaphore_test
 
 import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
 	"testing"
+	"time"
 
+	"github.com/redis/rueidis"
+
+	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/semaphore"
 )
 
-func TestMain(m *testing.M) { redistest.Main(m) }
+func TestMain(m *testing.M) {
+	if mode := redistest.Mode(); mode != nil {
+		worker(mode)
+		return
+	}
+	redistest.Main(m)
+}
+
+// worker is what a process of its own does: a mode, the server's address, a lease, and more.
+func worker(args []string) {
+	lease, err := time.ParseDuration(args[2])
+	check(err)
+	c, err := latchkey.New(rueidis.ClientOption{InitAddress: []string{args[1]}, ForceSingleClient: true}, latchkey.WithLease(lease))
+	check(err)
+	check(c.Check(context.Background()))
+	s, err := semaphore.New(c, "a")
+	check(err)
+	switch args[0] {
+	case "hold": // so many permits, until it is killed
+		n, err := strconv.Atoi(args[3])
+		check(err)
+		p, err := s.Acquire(context.Background(), n)
+		check(err)
+		fmt.Println("held", p.Token())
+		select {}
+	case "wait": // with goroutines that take one permit each, for a moment
+		n, err := strconv.Atoi(args[3])
+		check(err)
+		for range n {
+			go func() {
+				p, err := s.Acquire(context.Background(), 1)
+				check(err)
+				fmt.Println("held", p.Token())
+				_ = p.Release(context.Background()) // it may have been stopped past its lease
+			}()
+		}
+		select {}
+	case "history":
+		record(c, s, args[3:])
+	}
+}
+
+func check(err error) {
+	if err != nil {
+		fmt.Println("error", err)
+		os.Exit(1)
+	}
+}

@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"sync"
 	"time"
@@ -107,21 +108,35 @@ func (s *Counter) Release(ctx context.Context, n int) error {
 		return err
 	}
 	r, c := s.resource, s.resource.client
-	number := c.sequence.Add(1)
-	id := lua.Owner(c.id, number)
-	stray, err := s.command(ctx, func(ctx context.Context) error {
-		if err := r.declare(ctx); err != nil {
-			return err
-		}
-		_, err := r.receipts.send(func(answered string) (lua.Acquired, error) {
-			return lua.Acquired{}, c.conn.Put(ctx, r.keys, id, c.seen.Load(), int64(n), answered)
-		})
-		return err
-	})
-	if err == nil && !stray {
-		r.receipts.add(number)
+	if c.closing.Err() != nil {
+		return named(s.name, ErrClosed)
 	}
-	return err
+	number, stray := c.sequence.Add(1), false
+	id := lua.Owner(c.id, number)
+	err := c.outlast(ctx, func(ctx context.Context) (bool, error) {
+		answered, err := r.insist(ctx, r.Up, &stray, func(ctx context.Context) error {
+			if err := r.declare(ctx); err != nil {
+				return err
+			}
+			_, err := r.receipts.send(func(answered string) (lua.Acquired, error) {
+				return lua.Acquired{}, c.conn.Put(ctx, r.keys, id, c.seen.Load(), int64(n), answered)
+			})
+			return err
+		})
+		switch {
+		case answered && err == nil && !stray:
+			r.receipts.add(number)
+		case !answered && c.stopped.Err() != nil:
+			return true, fmt.Errorf("%w: %w", ErrUnknownOutcome, ErrClosed)
+		case err != nil:
+			err = public(err)
+		}
+		return answered, err
+	})
+	if err != nil {
+		return named(s.name, err)
+	}
+	return nil
 }
 
 // TrySetPermits sets the free permits unless they are set.

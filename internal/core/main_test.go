@@ -3,7 +3,6 @@ package core_test
 import (
 	"context"
 	"fmt"
-	"os"
 	"runtime"
 	"strings"
 	"testing"
@@ -17,7 +16,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if mode := os.Getenv("LATCHKEY_TEST_WORKER"); mode != "" {
+	if mode := redistest.Mode(); mode != nil {
 		worker(mode)
 		return
 	}

@@ -22,21 +22,27 @@ func (t *tenure) unlock(ctx context.Context, done *turn) error {
 
 // see sends a release and waits for it as unlock says.
 func (t *tenure) see(ctx context.Context, r *release) error {
-	c := t.client
-	if ctx.Done() == nil {
-		return t.release(ctx, r)
-	}
+	return t.client.outlast(ctx, func(ctx context.Context) (bool, error) {
+		err := t.release(ctx, r)
+		return r.done, err
+	})
+}
+
+// outlast waits for something that must be sent until ctx ends, or for the release timeout if it has; then it goes on in the
+// background. send reports whether it is over.
+func (c *Client) outlast(ctx context.Context, send func(context.Context) (bool, error)) error {
+	waits := ctx
 	if ctx.Err() != nil {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), c.options.ReleaseTimeout)
+		waits, cancel = context.WithTimeout(context.WithoutCancel(ctx), c.options.ReleaseTimeout)
 		defer cancel()
 	}
-	err := t.release(ctx, r)
-	if r.done {
+	done, err := send(waits)
+	if done || ctx.Done() == nil {
 		return err
 	}
-	c.Go(func() { _ = t.release(context.Background(), r) }) // the observer hears of its success
-	return fmt.Errorf("%w: the release goes on: %w", ErrUnknownOutcome, ended(ctx))
+	c.Go(func() { _, _ = send(context.Background()) }) // the observer hears of its success
+	return fmt.Errorf("%w: the release goes on: %w", ErrUnknownOutcome, ended(waits))
 }
 
 // late ends a tenure whose lease is over before its release.
@@ -123,7 +129,7 @@ func (r *resource) insist(ctx context.Context, up func(context.Context) error, u
 		default:
 			return true, err
 		}
-		if ctx.Err() != nil {
+		if ctx.Err() != nil || r.client.stopped.Err() != nil {
 			return false, err
 		}
 		r.Failed(err)

@@ -157,9 +157,9 @@ func TestSoak(t *testing.T) {
 			began := time.Now()
 			stop := began.Add(duration)
 			mode := fmt.Sprintf("handoff %s %s %s %s", s.Addr, kind, path, stop.Format(time.RFC3339Nano))
-			workers := make([]*process, 8)
+			workers := make([]*redistest.Worker, 8)
 			for i := range workers {
-				workers[i] = start(t, mode, "LATCHKEY_TEST_LEASE=1s")
+				workers[i] = redistest.StartWorker(t, mode, "LATCHKEY_TEST_LEASE=1s")
 			}
 			kills := 0
 			ticker := time.NewTicker(time.Second)
@@ -173,15 +173,15 @@ func TestSoak(t *testing.T) {
 					kills++
 				}
 				if n%5 == 0 {
-					i := slices.IndexFunc(workers, func(p *process) bool { return int64(p.cmd.Process.Pid) == w.lastPID.Load() })
+					i := slices.IndexFunc(workers, func(p *redistest.Worker) bool { return int64(p.PID()) == w.lastPID.Load() })
 					i = max(i, 0) // most likely the holder, or who has just been it
-					workers[i].kill()
-					workers[i] = start(t, mode, "LATCHKEY_TEST_LEASE=1s")
+					workers[i].Kill()
+					workers[i] = redistest.StartWorker(t, mode, "LATCHKEY_TEST_LEASE=1s")
 					kills++
 				}
 			}
 			for _, p := range workers {
-				p.next(t, "finished") // no waiter is left behind
+				p.Next(t, "finished") // no waiter is left behind
 			}
 			t.Logf("%s in %v: %d grants, %d between processes, %d kills, %d holds lost, longest wait %v",
 				kind, time.Since(began).Round(time.Second), w.grants.Load(), w.handoffs.Load(), kills, w.lost.Load(),

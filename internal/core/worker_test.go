@@ -1,14 +1,10 @@
 package core_test
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"strconv"
-	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -20,14 +16,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/redistest"
 )
 
-// A worker is this test binary in a process of its own, so that it can be killed and stopped. It is told what to do by
-// LATCHKEY_TEST_WORKER: a mode and its arguments, divided by spaces. It ends when its standard input does.
-func worker(mode string) {
-	go func() {
-		_, _ = bufio.NewReader(os.Stdin).ReadString(0) // returns when the test that started us is gone
-		os.Exit(0)
-	}()
-	args := strings.Fields(mode)
+// worker is what a process of its own does: a mode and its arguments.
+func worker(args []string) {
 	o := core.DefaultClientOptions()
 	if d, err := time.ParseDuration(os.Getenv("LATCHKEY_TEST_LEASE")); err == nil {
 		o.Lease = d
@@ -85,64 +75,6 @@ func check(err error) {
 	}
 }
 
-// process is a running worker.
-type process struct {
-	cmd   *exec.Cmd
-	stdin interface{ Close() error }
-	lines chan string
-	once  sync.Once
-}
-
-func start(t testing.TB, mode string, env ...string) *process {
-	t.Helper()
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(append(os.Environ(), "LATCHKEY_TEST_WORKER="+mode), env...)
-	stdin, err := cmd.StdinPipe()
-	require.NoError(t, err)
-	stdout, err := cmd.StdoutPipe()
-	require.NoError(t, err)
-	cmd.Stderr = os.Stderr
-	require.NoError(t, cmd.Start())
-	p := &process{cmd: cmd, stdin: stdin, lines: make(chan string, 100_000)}
-	go func() {
-		defer close(p.lines)
-		for scanner := bufio.NewScanner(stdout); scanner.Scan(); {
-			p.lines <- scanner.Text()
-		}
-	}()
-	t.Cleanup(p.kill)
-	return p
-}
-
-func (p *process) kill() {
-	p.once.Do(func() {
-		_ = p.cmd.Process.Kill() // it may have ended
-		for range p.lines {      // until the pipe is closed, which Wait must not be called before
-		}
-		_ = p.cmd.Wait()
-	})
-}
-
-func (p *process) signal(t testing.TB, s syscall.Signal) {
-	t.Helper()
-	require.NoError(t, p.cmd.Process.Signal(s))
-}
-
-// next returns the next line, which must begin with word.
-func (p *process) next(t testing.TB, word string) []string {
-	t.Helper()
-	select {
-	case line, ok := <-p.lines:
-		require.True(t, ok, "the worker ended")
-		fields := strings.Fields(line)
-		require.Equal(t, word, fields[0], line)
-		return fields[1:]
-	case <-time.After(long):
-		require.FailNow(t, "the worker says nothing")
-		return nil
-	}
-}
-
 func number(t testing.TB, text string) int64 {
 	t.Helper()
 	n, err := strconv.ParseInt(text, 10, 64)
@@ -162,11 +94,11 @@ func eachProcess(t *testing.T, test func(t *testing.T, s *redistest.Server, kind
 func TestHolderKilled(t *testing.T) {
 	eachProcess(t, func(t *testing.T, s *redistest.Server, kind string, l, other *core.Lock) {
 		const length = 1200 * time.Millisecond
-		holder := start(t, "hold "+s.Addr+" "+kind, "LATCHKEY_TEST_LEASE="+length.String())
-		token := number(t, holder.next(t, "held")[0])
+		holder := redistest.StartWorker(t, "hold "+s.Addr+" "+kind, "LATCHKEY_TEST_LEASE="+length.String())
+		token := number(t, holder.Next(t, "held")[0])
 		next := lockLater(t, other)
 		queued(t, l, 1)
-		holder.kill()
+		holder.Kill()
 		began := time.Now()
 		h := next.wait(t)
 		require.Less(t, time.Since(began), length+100*time.Millisecond, "its lease and 100 ms")
@@ -179,15 +111,15 @@ func TestHolderKilled(t *testing.T) {
 func TestKilledWaitersAreSkipped(t *testing.T) {
 	eachProcess(t, func(t *testing.T, s *redistest.Server, kind string, l, other *core.Lock) {
 		h := mustLock(t, l)
-		var dead []*process
+		var dead []*redistest.Worker
 		for n := range 5 {
-			dead = append(dead, start(t, "wait "+s.Addr+" "+kind+" 1"))
+			dead = append(dead, redistest.StartWorker(t, "wait "+s.Addr+" "+kind+" 1"))
 			queued(t, l, n+1)
 		}
 		next := lockLater(t, other)
 		queued(t, l, 6)
 		for _, p := range dead {
-			p.kill()
+			p.Kill()
 		}
 		plain := s.Client(t)
 		require.Eventually(t, func() bool {
@@ -210,7 +142,7 @@ func TestKilledWaitersAreSkipped(t *testing.T) {
 func TestStoppedWaitersCostOneShortLease(t *testing.T) {
 	eachProcess(t, func(t *testing.T, s *redistest.Server, kind string, l, other *core.Lock) {
 		h := mustLock(t, l)
-		stopped := start(t, "wait "+s.Addr+" "+kind+" 100")
+		stopped := redistest.StartWorker(t, "wait "+s.Addr+" "+kind+" 100")
 		entries := 100
 		if kind == "rlock" {
 			entries = 1 // its delegate
@@ -218,7 +150,7 @@ func TestStoppedWaitersCostOneShortLease(t *testing.T) {
 		queued(t, l, entries)
 		next := lockLater(t, other)
 		queued(t, l, entries+1)
-		stopped.signal(t, syscall.SIGSTOP)
+		stopped.Signal(t, syscall.SIGSTOP)
 		began := time.Now()
 		require.NoError(t, h.Unlock(t.Context()))
 		h = next.wait(t)
@@ -226,9 +158,9 @@ func TestStoppedWaitersCostOneShortLease(t *testing.T) {
 		t.Logf("a stopped process with %d entries ahead delayed the next waiter by %v", entries, took)
 		require.Less(t, took, 2100*time.Millisecond)
 		require.NoError(t, h.Unlock(t.Context()))
-		stopped.signal(t, syscall.SIGCONT)
+		stopped.Signal(t, syscall.SIGCONT)
 		for range 100 { // the grant it wakes up with is stale: it asks, and everybody gets a turn
-			stopped.next(t, "held")
+			stopped.Next(t, "held")
 		}
 		clean(t, s.Client(t))
 	})
@@ -241,11 +173,11 @@ redis.call('SET', KEYS[1], ARGV[1], 'PX', 60000) return 1`
 
 func TestHolderStoppedPastItsLease(t *testing.T) {
 	eachProcess(t, func(t *testing.T, s *redistest.Server, kind string, l, other *core.Lock) {
-		holder := start(t, "hold "+s.Addr+" "+kind, "LATCHKEY_TEST_LEASE=1s")
-		stale := holder.next(t, "held")[0]
+		holder := redistest.StartWorker(t, "hold "+s.Addr+" "+kind, "LATCHKEY_TEST_LEASE=1s")
+		stale := holder.Next(t, "held")[0]
 		next := lockLater(t, other)
 		queued(t, l, 1)
-		holder.signal(t, syscall.SIGSTOP)
+		holder.Signal(t, syscall.SIGSTOP)
 		h := next.wait(t)
 		plain := s.Client(t)
 		write := func(token string) int64 {
@@ -255,11 +187,11 @@ func TestHolderStoppedPastItsLease(t *testing.T) {
 		}
 		require.EqualValues(t, 1, write(fmt.Sprint(h.Token())))
 		continued := time.Now()
-		holder.signal(t, syscall.SIGCONT)
-		ended := holder.next(t, "ended")
+		holder.Signal(t, syscall.SIGCONT)
+		ended := holder.Next(t, "ended")
 		require.Equal(t, []string{"false", "false", "false"}, ended[1:], "Held, Context().Err() == nil, Err() == nil")
 		at := time.Unix(0, number(t, ended[0]))
-		done := time.Unix(0, number(t, holder.next(t, "done")[0]))
+		done := time.Unix(0, number(t, holder.Next(t, "done")[0]))
 		t.Logf("after SIGCONT: seen after %v, Done %v later", at.Sub(continued), done.Sub(at))
 		require.Less(t, done.Sub(at), 10*time.Millisecond)
 		require.Zero(t, write(stale), "a store that fences refuses its token")

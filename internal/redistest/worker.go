@@ -1,0 +1,94 @@
+package redistest
+
+import (
+	"bufio"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// mode names the variable that tells a worker what to do.
+const mode = "LATCHKEY_TEST_WORKER"
+
+// Mode returns what a worker is to do, in words; nil in the test itself. A worker ends when the test that started it does.
+func Mode() []string {
+	text := os.Getenv(mode)
+	if text == "" {
+		return nil
+	}
+	go func() {
+		_, _ = bufio.NewReader(os.Stdin).ReadString(0) // returns when the test that started us is gone
+		os.Exit(0)
+	}()
+	return strings.Fields(text)
+}
+
+// Worker is the test binary in a process of its own, so that it can be killed and stopped.
+type Worker struct {
+	cmd   *exec.Cmd
+	stdin interface{ Close() error } // closed with this process
+	lines chan string
+	once  sync.Once
+}
+
+// StartWorker runs the test binary again, whose TestMain asks for its [Mode].
+func StartWorker(t testing.TB, words string, env ...string) *Worker {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(append(os.Environ(), mode+"="+words), env...)
+	stdin, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	stdout, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	cmd.Stderr = os.Stderr
+	require.NoError(t, cmd.Start())
+	w := &Worker{cmd: cmd, stdin: stdin, lines: make(chan string, 100_000)}
+	go func() {
+		defer close(w.lines)
+		for scanner := bufio.NewScanner(stdout); scanner.Scan(); {
+			w.lines <- scanner.Text()
+		}
+	}()
+	t.Cleanup(w.Kill)
+	return w
+}
+
+// PID is that of its process.
+func (w *Worker) PID() int { return w.cmd.Process.Pid }
+
+// Kill ends it as kill -9 does, and returns once it is gone.
+func (w *Worker) Kill() {
+	w.once.Do(func() {
+		_ = w.cmd.Process.Kill() // it may have ended
+		for range w.lines {      // until the pipe is closed, which Wait must not be called before
+		}
+		_ = w.cmd.Wait()
+	})
+}
+
+// Signal sends it a signal.
+func (w *Worker) Signal(t testing.TB, s syscall.Signal) {
+	t.Helper()
+	require.NoError(t, w.cmd.Process.Signal(s))
+}
+
+// Next returns the words of the next line that it prints, after the first one, which is given.
+func (w *Worker) Next(t testing.TB, word string) []string {
+	t.Helper()
+	select {
+	case line, ok := <-w.lines:
+		require.True(t, ok, "the worker ended")
+		fields := strings.Fields(line)
+		require.Equal(t, word, fields[0], line)
+		return fields[1:]
+	case <-time.After(time.Minute):
+		require.FailNow(t, "the worker says nothing")
+		return nil
+	}
+}
