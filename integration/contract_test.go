@@ -38,8 +38,13 @@ func TestLocks(t *testing.T) {
 	each(t, func(t *testing.T, top *topology) { contract.Locks(t, top.servers(t)) })
 }
 
-// It does so, too, when acquires wait for a replica.
-func TestLocksWithReplicas(t *testing.T) {
+// What the semaphores promise does.
+func TestSemaphores(t *testing.T) {
+	each(t, func(t *testing.T, top *topology) { contract.Semaphores(t, top.servers(t)) })
+}
+
+// Both hold, too, when acquires wait for a replica.
+func TestWithReplicas(t *testing.T) {
 	for _, name := range []string{"sentinel", "cluster"} {
 		t.Run(name, func(t *testing.T) {
 			top := topologies[name](t, newEngine(t))
@@ -47,6 +52,7 @@ func TestLocksWithReplicas(t *testing.T) {
 			s := top.servers(t)
 			s.Options = []latchkey.Option{latchkey.WithReplicas(1, 500*time.Millisecond)}
 			contract.Locks(t, s)
+			contract.Semaphores(t, s)
 		})
 	}
 }

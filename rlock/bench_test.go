@@ -2,17 +2,14 @@ package rlock_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey"
@@ -31,36 +28,33 @@ func open(tb testing.TB, s *redistest.Server, opts ...latchkey.Option) *latchkey
 	return c
 }
 
-// pair is one way of locking and unlocking once.
-type pair struct {
-	name string
-	run  func(ctx context.Context) error
+// raw returns our two scripts sent as they are, by each goroutine for a key of its own.
+func raw(tb testing.TB, s *redistest.Server, goroutines int) redistest.Way {
+	tb.Helper()
+	keys := make([]*lua.Keys, goroutines)
+	for i := range keys {
+		var err error
+		keys[i], err = lua.NewKeys(lua.Locks, fmt.Sprint("raw", i), false)
+		require.NoError(tb, err)
+	}
+	conn, ctx := lua.Conn{Client: s.Client(tb)}, context.Background()
+	var n atomic.Uint64
+	return func(i int) error {
+		owner := lua.Owner("RAW", n.Add(1))
+		if _, err := conn.Acquire(ctx, keys[i], lua.Claim{Owner: owner, Lease: 10_000, Longest: 1000}, 0, lua.First); err != nil {
+			return err
+		}
+		_, err := conn.Release(ctx, keys[i], lua.Ending{Owner: owner}, 0)
+		return err
+	}
 }
 
-// floors are the least that a pair can cost: two scripts that do nothing, and our two scripts sent as they are.
-func floors(tb testing.TB, s *redistest.Server) []pair {
-	nothing := rueidis.NewLuaScript("return 1")
-	plain, raw := s.Client(tb), s.Client(tb)
-	key, err := lua.NewKeys(lua.Locks, "raw", false)
-	require.NoError(tb, err)
-	conn, n := lua.Conn{Client: raw}, uint64(0)
-	return []pair{
-		{"floor", func(ctx context.Context) error {
-			if err := nothing.Exec(ctx, plain, []string{"k"}, nil).Error(); err != nil {
-				return err
-			}
-			return nothing.Exec(ctx, plain, []string{"k"}, nil).Error()
-		}},
-		{"raw scripts", func(ctx context.Context) error {
-			n++
-			owner := lua.Owner("RAW", n)
-			if _, err := conn.Acquire(ctx, key, lua.Claim{Owner: owner, Lease: 10_000, Longest: 1000}, 0, lua.First); err != nil {
-				return err
-			}
-			_, err := conn.Release(ctx, key, lua.Ending{Owner: owner}, 0)
-			return err
-		}},
+func lockUnlock(ctx context.Context, l locker) error {
+	h, err := l.Lock(ctx)
+	if err != nil {
+		return err
 	}
+	return h.Unlock(ctx)
 }
 
 // BenchmarkPair is one goroutine and one key: a Lock and an Unlock, interleaved with its floors, which must be read in
@@ -75,39 +69,11 @@ func BenchmarkPair(b *testing.B) {
 			if kind == "cancellable" {
 				ctx = b.Context()
 			}
-			pairs := append(floors(b, s), pair{"latchkey", func(ctx context.Context) error {
-				h, err := l.Lock(ctx)
-				if err != nil {
-					return err
-				}
-				return h.Unlock(ctx)
-			}})
-			const round = 500
-			times := make([][]float64, len(pairs))
-			var before, after runtime.MemStats
-			var allocs uint64
-			rounds := 0
-			for b.Loop() {
-				rounds++
-				for i, p := range pairs {
-					runtime.ReadMemStats(&before)
-					start := time.Now()
-					for range round {
-						require.NoError(b, p.run(ctx))
-					}
-					times[i] = append(times[i], float64(time.Since(start).Nanoseconds())/round)
-					runtime.ReadMemStats(&after)
-					if i == len(pairs)-1 {
-						allocs += after.Mallocs - before.Mallocs
-					}
-				}
-			}
-			median := func(i int) float64 { slices.Sort(times[i]); return times[i][len(times[i])/2] }
-			b.ReportMetric(0, "ns/op") // of a round; the metrics below are of pairs
-			b.ReportMetric(median(2), "ns/pair")
-			b.ReportMetric(median(0)/median(2), "of-floor")
-			b.ReportMetric(median(1)/median(2), "of-raw")
-			b.ReportMetric(float64(allocs)/float64(rounds*round), "allocs/pair")
+			m := redistest.Compare(b, 1, 500, redistest.Floor(s.Client(b)), raw(b, s, 1), func(int) error { return lockUnlock(ctx, l) })
+			b.ReportMetric(m[2].Nanoseconds, "ns/pair")
+			b.ReportMetric(m[0].Nanoseconds/m[2].Nanoseconds, "of-floor")
+			b.ReportMetric(m[1].Nanoseconds/m[2].Nanoseconds, "of-raw")
+			b.ReportMetric(m[2].Allocations, "allocs/pair")
 		})
 	}
 }
@@ -122,23 +88,6 @@ func field(tb testing.TB, info, name string) (value float64) {
 		}
 	}
 	return value
-}
-
-// commands returns how many scripts the server has run.
-func commands(tb testing.TB, c rueidis.Client) int64 {
-	tb.Helper()
-	info, err := c.Do(context.Background(), c.B().Info().Section("commandstats").Build()).ToString()
-	require.NoError(tb, err)
-	var total int64
-	for _, name := range []string{"evalsha", "eval"} {
-		if i := strings.Index(info, "cmdstat_"+name+":calls="); i >= 0 {
-			var n int64
-			_, err := fmt.Sscanf(info[i:], "cmdstat_"+name+":calls=%d", &n)
-			require.NoError(tb, err)
-			total += n
-		}
-	}
-	return total
 }
 
 // BenchmarkContended hands one lock around among many waiters and reports the commands for each acquisition.
@@ -161,7 +110,7 @@ func BenchmarkContended(b *testing.B) {
 						require.NoError(b, err)
 						require.NoError(b, h.Unlock(context.Background()))
 					}
-					before := commands(b, plain)
+					before := redistest.Scripts(b, plain)
 					var left, done atomic.Int64
 					left.Store(int64(b.N))
 					b.ResetTimer()
@@ -184,7 +133,7 @@ func BenchmarkContended(b *testing.B) {
 					}
 					wg.Wait()
 					b.StopTimer()
-					b.ReportMetric(float64(commands(b, plain)-before)/float64(done.Load()), "commands/acquisition")
+					b.ReportMetric(float64(redistest.Scripts(b, plain)-before)/float64(done.Load()), "commands/acquisition")
 				})
 			}
 		}
@@ -196,64 +145,18 @@ func BenchmarkKeys(b *testing.B) {
 	redistest.Require(b)
 	s := redistest.NewProcess(b)
 	c := open(b, s)
-	const goroutines, round = 64, 200
-	raw := lua.Conn{Client: s.Client(b)}
-	nothing, plain := rueidis.NewLuaScript("return 1"), s.Client(b)
-	ctx := context.Background()
-	var n atomic.Uint64
-	ways := []func(i int) error{
-		func(int) error {
-			return errors.Join(nothing.Exec(ctx, plain, []string{"k"}, nil).Error(), nothing.Exec(ctx, plain, []string{"k"}, nil).Error())
-		},
-		nil, nil,
-	}
-	keys, locks := make([]*lua.Keys, goroutines), make([]*rlock.Lock, goroutines)
-	for i := range goroutines {
+	const goroutines = 64
+	locks := make([]*rlock.Lock, goroutines)
+	for i := range locks {
 		var err error
-		keys[i], err = lua.NewKeys(lua.Locks, fmt.Sprint("raw", i), false)
-		require.NoError(b, err)
 		locks[i], err = rlock.New(c, fmt.Sprint("key", i))
 		require.NoError(b, err)
 	}
-	ways[1] = func(i int) error {
-		owner := lua.Owner("RAW", n.Add(1))
-		_, err := raw.Acquire(ctx, keys[i], lua.Claim{Owner: owner, Lease: 10_000, Longest: 1000}, 0, lua.First)
-		if err != nil {
-			return err
-		}
-		_, err = raw.Release(ctx, keys[i], lua.Ending{Owner: owner}, 0)
-		return err
-	}
-	ways[2] = func(i int) error {
-		h, err := locks[i].Lock(ctx)
-		if err != nil {
-			return err
-		}
-		return h.Unlock(ctx)
-	}
-	times := make([][]float64, len(ways))
-	for b.Loop() {
-		for w, way := range ways {
-			start := time.Now()
-			var wg sync.WaitGroup
-			for i := range goroutines {
-				wg.Go(func() {
-					for range round {
-						if err := way(i); err != nil {
-							b.Error(err)
-						}
-					}
-				})
-			}
-			wg.Wait()
-			times[w] = append(times[w], time.Since(start).Seconds()/(goroutines*round))
-		}
-	}
-	median := func(w int) float64 { slices.Sort(times[w]); return times[w][len(times[w])/2] }
-	b.ReportMetric(0, "ns/op")
-	b.ReportMetric(1/median(2), "pairs/s")
-	b.ReportMetric(median(0)/median(2), "of-floor")
-	b.ReportMetric(median(1)/median(2), "of-raw")
+	ctx := context.Background()
+	m := redistest.Compare(b, goroutines, 200, redistest.Floor(s.Client(b)), raw(b, s, goroutines), func(i int) error { return lockUnlock(ctx, locks[i]) })
+	b.ReportMetric(1e9/m[2].Nanoseconds, "pairs/s")
+	b.ReportMetric(m[0].Nanoseconds/m[2].Nanoseconds, "of-floor")
+	b.ReportMetric(m[1].Nanoseconds/m[2].Nanoseconds, "of-raw")
 }
 
 // BenchmarkIdle is what waiters cost that only wait: memory of each, and commands a second of all.
@@ -315,10 +218,10 @@ func BenchmarkIdle(b *testing.B) {
 			after := inUse()
 			stack := float64(after.StackInuse-before.StackInuse) / waiters
 			heap := float64(int64(after.HeapInuse)-int64(before.HeapInuse)) / waiters
-			sent := commands(b, plain)
+			sent := redistest.Scripts(b, plain)
 			began := time.Now()
 			<-time.After(10 * time.Second) // the measured span
-			rate := float64(commands(b, plain)-sent) / time.Since(began).Seconds()
+			rate := float64(redistest.Scripts(b, plain)-sent) / time.Since(began).Seconds()
 			for b.Loop() { // what is measured is above
 			}
 			b.ReportMetric(0, "ns/op")

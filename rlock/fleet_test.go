@@ -311,7 +311,7 @@ func BenchmarkFleet(b *testing.B) {
 				s := redistest.NewProcess(b)
 				plain := s.Client(b)
 				for b.Loop() {
-					before := commands(b, plain)
+					before := redistest.Scripts(b, plain)
 					tasks := make([]task, 8)
 					for i := range tasks {
 						tasks[i] = task{Addr: s.Addr, Kind: kind, Goroutines: 8, Section: section, Duration: 5 * time.Second}
@@ -326,7 +326,7 @@ func BenchmarkFleet(b *testing.B) {
 					}
 					b.ReportMetric(0, "ns/op")
 					b.ReportMetric(float64(sum.Acquired)/5, "acquisitions/s")
-					b.ReportMetric(float64(commands(b, plain)-before)/float64(sum.Acquired), "commands/acquisition")
+					b.ReportMetric(float64(redistest.Scripts(b, plain)-before)/float64(sum.Acquired), "commands/acquisition")
 					b.ReportMetric(float64(most)/float64(least), "luck")
 					b.ReportMetric(float64(sum.Section)/float64(sum.Acquired)/1e3, "section-µs")
 					b.ReportMetric(sum.Waits.at(0.5).Seconds()*1e3, "p50-wait-ms")

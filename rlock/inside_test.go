@@ -20,7 +20,7 @@ func BenchmarkInside(b *testing.B) {
 	l, err := rlock.New(open(b, s), "inside")
 	require.NoError(b, err)
 	plain := s.Client(b)
-	floor := floors(b, s)[0]
+	floor := redistest.Floor(s.Client(b))
 	const round, goroutines = 500, 64
 	ctx := context.Background()
 	var nothing, ours time.Duration
@@ -29,10 +29,10 @@ func BenchmarkInside(b *testing.B) {
 	for b.Loop() {
 		start := time.Now()
 		for range round {
-			require.NoError(b, floor.run(ctx))
+			require.NoError(b, floor(0))
 		}
 		nothing += time.Since(start)
-		before := commands(b, plain)
+		before := redistest.Scripts(b, plain)
 		start = time.Now()
 		var wg sync.WaitGroup
 		for range goroutines {
@@ -59,7 +59,7 @@ func BenchmarkInside(b *testing.B) {
 		}
 		wg.Wait()
 		ours += time.Since(start)
-		sent += commands(b, plain) - before
+		sent += redistest.Scripts(b, plain) - before
 		pairs += round * goroutines
 	}
 	perPair := float64(ours.Nanoseconds()) / float64(pairs)

@@ -53,13 +53,13 @@ func BenchmarkCancelTogether(b *testing.B) {
 		require.NoError(b, err)
 		quiet := fleet(b, []task{{Addr: s.Addr, Kind: "bystander", Duration: time.Second}})[0].Waits
 		wait := launch(b, []task{{Addr: s.Addr, Kind: "bystander", Duration: time.Second}})
-		sent, began := commands(b, plain), time.Now()
+		sent, began := redistest.Scripts(b, plain), time.Now()
 		cancel()
 		wg.Wait()
 		returned := time.Since(began)
 		require.Eventually(b, func() bool { return length() == 0 }, time.Minute, time.Millisecond)
 		gone := time.Since(began)
-		sent = commands(b, plain) - sent
+		sent = redistest.Scripts(b, plain) - sent
 		noticed := wait()[0].Waits
 		b.ReportMetric(0, "ns/op")
 		b.ReportMetric(float64(memory)/waiters, "queue-B/waiter")
@@ -111,7 +111,7 @@ func BenchmarkManyHolds(b *testing.B) {
 			require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
 			return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
 		}
-		sent, inServer, inClient := commands(b, plain), server(), client()
+		sent, inServer, inClient := redistest.Scripts(b, plain), server(), client()
 		began = time.Now()
 		least := time.Hour
 		for time.Since(began) < time.Minute {
@@ -122,7 +122,7 @@ func BenchmarkManyHolds(b *testing.B) {
 		b.ReportMetric(0, "ns/op")
 		b.ReportMetric((server()-inServer)/span, "cores-server")
 		b.ReportMetric((client()-inClient)/span, "cores-client")
-		b.ReportMetric(float64(commands(b, plain)-sent)/span, "commands/s")
+		b.ReportMetric(float64(redistest.Scripts(b, plain)-sent)/span, "commands/s")
 		for _, h := range all {
 			least = min(least, h.Trusted())
 		}

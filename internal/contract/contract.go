@@ -96,7 +96,10 @@ func (s Servers) channels(t testing.TB) (all []string) {
 	return all
 }
 
-// Clean checks that nothing is left but token counters, which expire: no lock, no queue, and no inbox once the clients are
+// kept is what stays for a while: token counters, and what was said of a capacity.
+var kept = []string{"redisson_lock_token:", "latchkey_token:", "latchkey_done:"}
+
+// Clean checks that nothing is left but what expires: no lock, no queue, and no inbox once the clients are
 // closed.
 func (s Servers) Clean(t testing.TB, closed bool) {
 	t.Helper()
@@ -104,7 +107,7 @@ func (s Servers) Clean(t testing.TB, closed bool) {
 	require.Eventually(t, func() bool {
 		left = nil
 		for name, ttl := range s.keys(t) {
-			if ttl == -2 || ttl > 0 && strings.HasPrefix(name, "redisson_lock_token:") {
+			if ttl == -2 || ttl > 0 && slices.ContainsFunc(kept, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
 				continue
 			}
 			left = append(left, fmt.Sprintf("%s (ttl %d)", name, ttl))
@@ -144,4 +147,37 @@ func (s Servers) connections(t testing.TB, name string) (n int) {
 		n += strings.Count(text, " name="+name+" ")
 	}
 	return n
+}
+
+// Attempt is a Lock or an Acquire that runs.
+type Attempt[T any] struct {
+	Hold   T
+	Err    error
+	Cancel context.CancelFunc
+	Ended  chan struct{}
+	At     time.Time // of its end
+}
+
+func begin[T any](t testing.TB, acquire func(context.Context) (T, error)) *Attempt[T] {
+	ctx, cancel := context.WithCancel(context.Background())
+	a := &Attempt[T]{Cancel: cancel, Ended: make(chan struct{})}
+	go func() {
+		defer close(a.Ended)
+		a.Hold, a.Err = acquire(ctx)
+		a.At = time.Now()
+	}()
+	t.Cleanup(func() { cancel(); <-a.Ended })
+	return a
+}
+
+// Granted returns what a waiter gets.
+func (a *Attempt[T]) Granted(t testing.TB) T {
+	t.Helper()
+	select {
+	case <-a.Ended:
+		require.NoError(t, a.Err)
+	case <-time.After(long):
+		require.FailNow(t, "the waiter was forgotten")
+	}
+	return a.Hold
 }

@@ -20,11 +20,15 @@ func on(t *testing.T, servers ...*redistest.Server) contract.Servers {
 	return contract.Servers{Option: servers[0].Option, Plain: func() []rueidis.Client { return plain }}
 }
 
-func TestStandalone(t *testing.T) { contract.Locks(t, on(t, redistest.NewProcess(t))) }
+func TestStandalone(t *testing.T) {
+	contract.Locks(t, on(t, redistest.NewProcess(t)))
+	contract.Semaphores(t, on(t, redistest.NewProcess(t)))
+}
 
 func TestCluster(t *testing.T) {
 	cluster := redistest.NewCluster(t)
 	s := on(t, cluster.Nodes...)
 	s.Option = cluster.Option
 	contract.Locks(t, s)
+	contract.Semaphores(t, s)
 }

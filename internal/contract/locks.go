@@ -81,25 +81,12 @@ func must(t testing.TB, l Lock) *latchkey.Hold {
 }
 
 // Waiter is a Lock that runs.
-type Waiter struct {
-	Hold   *latchkey.Hold
-	Err    error
-	Cancel context.CancelFunc
-	Ended  chan struct{}
-	At     time.Time // of its end
-}
+type Waiter = Attempt[*latchkey.Hold]
 
 // Wait begins to wait for a lock, and returns once that is queued behind so many others.
 func Wait(t testing.TB, l Lock, before int) *Waiter {
 	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	w := &Waiter{Cancel: cancel, Ended: make(chan struct{})}
-	go func() {
-		defer close(w.Ended)
-		w.Hold, w.Err = l.Lock(ctx)
-		w.At = time.Now()
-	}()
-	t.Cleanup(func() { cancel(); <-w.Ended })
+	w := begin(t, l.Lock)
 	waiting(t, l, before+1)
 	return w
 }
@@ -110,18 +97,6 @@ func waiting(t testing.TB, l Lock, n int) {
 		s, err := l.Inspect(context.Background())
 		return err == nil && s.Waiting == n
 	}, long, time.Millisecond, "%d entries in the queue", n)
-}
-
-// Granted returns the hold that a waiter gets.
-func (w *Waiter) Granted(t testing.TB) *latchkey.Hold {
-	t.Helper()
-	select {
-	case <-w.Ended:
-		require.NoError(t, w.Err)
-	case <-time.After(long):
-		require.FailNow(t, "the waiter was forgotten")
-	}
-	return w.Hold
 }
 
 // A lock that nobody wants is taken and released, in all slots; whoever does not wait is told that it is taken.

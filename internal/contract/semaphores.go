@@ -1,0 +1,343 @@
+package contract
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/semaphore"
+)
+
+// semaphores is the contract of the semaphores.
+type semaphores struct{ Servers }
+
+// Semaphores runs the contract of the semaphores.
+func Semaphores(t *testing.T, s Servers) {
+	all := semaphores{s}
+	t.Run("free", all.free)
+	t.Run("capacity", all.capacity)
+	t.Run("limit", all.limit)
+	t.Run("fifo", all.fifo)
+	t.Run("cancelled", all.cancelled)
+	t.Run("renewed", all.renewed)
+	t.Run("lease ends", all.leaseEnds)
+	t.Run("deleted", all.deleted)
+	t.Run("scripts flushed", all.scriptsFlushed)
+	t.Run("connections killed", all.connectionsKilled)
+	t.Run("shutdown", all.shutdown)
+	if len(s.Options) == 0 { // a counting one does not wait for replicas
+		t.Run("counting", all.counting)
+	}
+	s.Clean(t, true)
+}
+
+// new returns a semaphore on a client. What it leaves is deleted with the test.
+func (s semaphores) new(t testing.TB, c *latchkey.Client, name string, opts ...semaphore.Option) *semaphore.Semaphore {
+	t.Helper()
+	sem, err := semaphore.New(c, "semaphore:"+name, opts...)
+	require.NoError(t, err)
+	return sem
+}
+
+// delete removes a semaphore that nobody uses, whose permits are all free.
+func (s semaphores) delete(t testing.TB, sem *semaphore.Semaphore, permits int) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		n, err := sem.Available(t.Context())
+		return err == nil && n == permits
+	}, long, 10*time.Millisecond, "%d are free", permits)
+	existed, err := sem.Delete(t.Context())
+	require.NoError(t, err)
+	require.True(t, existed)
+}
+
+func take(t testing.TB, sem *semaphore.Semaphore, n int) *semaphore.Permits {
+	t.Helper()
+	p, err := sem.Acquire(t.Context(), n)
+	require.NoError(t, err)
+	return p
+}
+
+// want begins to wait for permits, and returns once that is queued behind so many others.
+func want(t testing.TB, sem *semaphore.Semaphore, n, before int) *Attempt[*semaphore.Permits] {
+	t.Helper()
+	w := begin(t, func(ctx context.Context) (*semaphore.Permits, error) { return sem.Acquire(ctx, n) })
+	wanted(t, sem, before+1)
+	return w
+}
+
+func wanted(t testing.TB, sem *semaphore.Semaphore, n int) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		state, err := sem.Inspect(context.Background())
+		return err == nil && state.Waiting == n
+	}, long, time.Millisecond, "%d entries in the queue", n)
+}
+
+// Permits that are free are taken and released, in all slots; whoever does not wait is told when there are not enough.
+func (s semaphores) free(t *testing.T) {
+	a, b := s.open(t), s.open(t)
+	for n := range 20 {
+		name := fmt.Sprint("free", n)
+		mine, other := s.new(t, a, name, semaphore.WithCapacity(3)), s.new(t, b, name)
+		last := int64(0)
+		for range 3 {
+			p := take(t, mine, 2)
+			require.True(t, p.Held())
+			require.Greater(t, p.Token(), last)
+			_, err := other.TryAcquire(t.Context(), 2)
+			require.ErrorIs(t, err, latchkey.ErrNotAcquired)
+			q, err := other.TryAcquire(t.Context(), 1)
+			require.NoError(t, err)
+			require.Greater(t, q.Token(), p.Token())
+			last = q.Token()
+			require.NoError(t, p.ReleaseN(t.Context(), 1))
+			require.Equal(t, 1, p.N())
+			require.NoError(t, p.Release(t.Context()))
+			require.ErrorIs(t, p.Release(t.Context()), latchkey.ErrNotHeld)
+			require.NoError(t, q.Release(t.Context()))
+		}
+		s.delete(t, mine, 3)
+	}
+}
+
+// What is said of the capacity holds for all, and growing serves those who wait.
+func (s semaphores) capacity(t *testing.T) {
+	mine, other := s.new(t, s.open(t), "capacity"), s.new(t, s.open(t), "capacity", semaphore.WithWaitForCapacity())
+	_, err := mine.Acquire(t.Context(), 1)
+	require.ErrorIs(t, err, semaphore.ErrNotInitialized)
+	set, err := mine.TrySetPermits(t.Context(), 2)
+	require.NoError(t, err)
+	require.True(t, set)
+	_, err = mine.Acquire(t.Context(), 3)
+	require.ErrorIs(t, err, semaphore.ErrCapacity)
+	waits := want(t, other, 3, 0)
+	n, err := mine.AddPermits(t.Context(), 1)
+	require.NoError(t, err)
+	require.Equal(t, 3, n)
+	p := waits.Granted(t)
+	require.NoError(t, mine.SetPermits(t.Context(), 1))
+	n, err = mine.Available(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, -2, n)
+	require.NoError(t, p.Release(t.Context()))
+	s.delete(t, mine, 1)
+}
+
+// However many want some, there are never more out.
+func (s semaphores) limit(t *testing.T) {
+	const capacity = 5
+	clients := []*latchkey.Client{s.open(t), s.open(t), s.open(t)}
+	var wg sync.WaitGroup
+	var held [3]atomic.Int64
+	for n := range held {
+		for g := range 9 {
+			sem := s.new(t, clients[g%3], fmt.Sprint("limit", n), semaphore.WithCapacity(capacity))
+			wg.Go(func() {
+				for i := range 15 {
+					weight := 1 + (g+i)%capacity
+					err := sem.Do(t.Context(), weight, func(context.Context, *semaphore.Permits) error {
+						defer held[n].Add(int64(-weight))
+						if now := held[n].Add(int64(weight)); now > capacity {
+							return fmt.Errorf("%d are held", now)
+						}
+						return nil
+					})
+					if err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+	}
+	wg.Wait()
+	for n := range held {
+		s.delete(t, s.new(t, clients[0], fmt.Sprint("limit", n)), capacity)
+	}
+}
+
+// A large request is served before the small ones that came later, and one release serves several.
+func (s semaphores) fifo(t *testing.T) {
+	mine, other := s.new(t, s.open(t), "fifo", semaphore.WithCapacity(4)), s.new(t, s.open(t), "fifo")
+	p := take(t, mine, 3)
+	large := want(t, other, 4, 0)
+	one, two := want(t, mine, 1, 1), want(t, other, 2, 2)
+	_, err := mine.TryAcquire(t.Context(), 1)
+	require.ErrorIs(t, err, latchkey.ErrNotAcquired, "nobody passes")
+	released := time.Now()
+	require.NoError(t, p.Release(t.Context()))
+	got := large.Granted(t)
+	require.Less(t, large.At.Sub(released), prompt/3)
+	require.Positive(t, got.Sequence())
+	require.NoError(t, got.Release(t.Context()))
+	for _, w := range []*Attempt[*semaphore.Permits]{one, two} {
+		p := w.Granted(t)
+		require.Greater(t, p.Token(), got.Token())
+		require.NoError(t, p.Release(t.Context()))
+	}
+	s.delete(t, mine, 4)
+}
+
+func (s semaphores) cancelled(t *testing.T) {
+	mine, other := s.new(t, s.open(t), "cancelled", semaphore.WithCapacity(2)), s.new(t, s.open(t), "cancelled")
+	p := take(t, mine, 1)
+	large, small := want(t, other, 2, 0), want(t, other, 1, 1)
+	large.Cancel()
+	<-large.Ended
+	require.ErrorIs(t, large.Err, context.Canceled)
+	require.NoError(t, small.Granted(t).Release(t.Context()))
+	require.NoError(t, p.Release(t.Context()))
+	s.delete(t, mine, 2)
+}
+
+// Permits are renewed, in all slots, for as long as they are held.
+func (s semaphores) renewed(t *testing.T) {
+	c := s.open(t, latchkey.WithLease(800*time.Millisecond))
+	var held []*semaphore.Permits
+	for n := range 20 {
+		held = append(held, take(t, s.new(t, c, fmt.Sprint("renewed", n), semaphore.WithCapacity(3)), 3))
+	}
+	for end := time.Now().Add(1500 * time.Millisecond); time.Now().Before(end); <-time.After(20 * time.Millisecond) {
+		for _, p := range held {
+			require.NoError(t, p.Err())
+		}
+	}
+	for n, p := range held {
+		require.NoError(t, p.Release(t.Context()))
+		s.delete(t, s.new(t, c, fmt.Sprint("renewed", n)), 3)
+	}
+}
+
+// A lease that is not renewed ends: its holder knows at that moment, and the permits are the next waiter's at most 100 ms later.
+func (s semaphores) leaseEnds(t *testing.T) {
+	const fixed = 600 * time.Millisecond
+	mine := s.new(t, s.open(t), "lease", semaphore.WithCapacity(2), semaphore.WithFixedLease(fixed))
+	other := s.new(t, s.open(t), "lease")
+	began := time.Now()
+	p := take(t, mine, 2)
+	acquired := time.Now()
+	next := want(t, other, 2, 0)
+	<-p.Context().Done()
+	require.ErrorIs(t, context.Cause(p.Context()), latchkey.ErrLost)
+	require.InDelta(t, fixed.Seconds(), time.Since(began).Seconds(), 0.1)
+	got := next.Granted(t)
+	require.Less(t, next.At.Sub(acquired), fixed+100*time.Millisecond)
+	require.ErrorIs(t, p.Release(t.Context()), latchkey.ErrLost)
+	require.NoError(t, got.Release(t.Context()))
+	s.delete(t, other, 2)
+}
+
+// When a semaphore is deleted its holders lose their permits, and those who wait are told.
+func (s semaphores) deleted(t *testing.T) {
+	mine, other := s.new(t, s.open(t), "deleted"), s.new(t, s.open(t), "deleted")
+	require.NoError(t, mine.SetPermits(t.Context(), 1))
+	p := take(t, mine, 1)
+	next := want(t, other, 1, 0)
+	existed, err := other.Delete(t.Context())
+	require.NoError(t, err)
+	require.True(t, existed)
+	<-next.Ended
+	require.ErrorIs(t, next.Err, semaphore.ErrNotInitialized)
+	<-p.Context().Done()
+	require.ErrorIs(t, p.Release(t.Context()), latchkey.ErrLost)
+}
+
+func (s semaphores) scriptsFlushed(t *testing.T) {
+	sem := s.new(t, s.open(t), "scripts", semaphore.WithCapacity(2))
+	for range 3 {
+		s.do(t, "SCRIPT", "FLUSH")
+		p := take(t, sem, 2)
+		s.do(t, "SCRIPT", "FLUSH")
+		require.NoError(t, p.Release(t.Context()))
+	}
+	s.delete(t, sem, 2)
+}
+
+// Whichever connection is killed, the waiter gets the permits, and long before it would have asked by itself.
+func (s semaphores) connectionsKilled(t *testing.T) {
+	for _, kind := range []string{"pubsub", "normal"} {
+		t.Run(kind, func(t *testing.T) {
+			mine := s.new(t, s.open(t), "killed-"+kind, semaphore.WithCapacity(2))
+			other := s.new(t, s.open(t), "killed-"+kind)
+			p := take(t, mine, 2)
+			next := want(t, other, 1, 0)
+			require.GreaterOrEqual(t, s.kill(t, kind), 2, "those of both clients")
+			released := time.Now()
+			require.NoError(t, p.Release(t.Context()))
+			got := next.Granted(t)
+			require.Less(t, next.At.Sub(released), prompt)
+			require.True(t, got.Held())
+			require.NoError(t, got.Release(t.Context()))
+			s.delete(t, mine, 2)
+		})
+	}
+}
+
+// Shutdown waits for what is held and leaves no waiter behind.
+func (s semaphores) shutdown(t *testing.T) {
+	mine := s.new(t, s.open(t), "shutdown", semaphore.WithCapacity(2))
+	other := take(t, mine, 1)
+	c := s.open(t)
+	sem := s.new(t, c, "shutdown")
+	p := take(t, sem, 1)
+	next := want(t, sem, 1, 0)
+	ended := make(chan error, 1)
+	go func() { ended <- c.Shutdown(t.Context()) }()
+	<-next.Ended
+	require.ErrorIs(t, next.Err, latchkey.ErrClosed)
+	require.True(t, p.Held())
+	require.NoError(t, p.Release(t.Context()))
+	require.NoError(t, <-ended)
+	require.NoError(t, other.Release(t.Context()))
+	s.delete(t, mine, 2)
+}
+
+// Permits without holders: what is taken and given back is exact, whoever does it and whatever breaks.
+func (s semaphores) counting(t *testing.T) {
+	const capacity = 3
+	var wg sync.WaitGroup
+	var sem *semaphore.Counting
+	stop := make(chan struct{})
+	for range 3 {
+		c := s.open(t)
+		var err error
+		sem, err = semaphore.NewCounting(c, "counting", semaphore.WithCapacity(capacity))
+		require.NoError(t, err)
+		for g := range 4 {
+			wg.Go(func() {
+				for {
+					select {
+					case <-stop:
+						return
+					default:
+					}
+					err := sem.Acquire(t.Context(), 1+g%capacity)
+					if err = errors.Join(err, sem.Release(t.Context(), 1+g%capacity)); err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+	}
+	for _, kind := range []string{"pubsub", "normal", "pubsub", "normal"} {
+		<-time.After(50 * time.Millisecond)
+		s.kill(t, kind)
+	}
+	close(stop)
+	wg.Wait()
+	require.Eventually(t, func() bool {
+		n, err := sem.Available(t.Context())
+		return err == nil && n == capacity
+	}, long, 10*time.Millisecond)
+	_, err := sem.Delete(t.Context())
+	require.NoError(t, err)
+}

@@ -1,0 +1,100 @@
+package redistest
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+)
+
+// Way is one way of doing what a benchmark compares. It is told which goroutine it is.
+type Way func(goroutine int) error
+
+// Measure is the cost of one operation: medians over the rounds.
+type Measure struct {
+	Nanoseconds float64 // from one to the next, of all goroutines together
+	Allocations float64
+}
+
+// Compare runs the ways in turn, round by round, so that what disturbs the machine disturbs all. In each round so many
+// goroutines run a way so many times each.
+func Compare(b *testing.B, goroutines, times int, ways ...Way) []Measure {
+	b.Helper()
+	spent, allocated := make([][]float64, len(ways)), make([][]float64, len(ways))
+	var before, after runtime.MemStats
+	for b.Loop() {
+		for w, way := range ways {
+			runtime.ReadMemStats(&before)
+			start := time.Now()
+			if goroutines == 1 {
+				repeat(b, way, 0, times)
+			} else {
+				var wg sync.WaitGroup
+				for i := range goroutines {
+					wg.Go(func() { repeat(b, way, i, times) })
+				}
+				wg.Wait()
+			}
+			n := float64(goroutines * times)
+			spent[w] = append(spent[w], float64(time.Since(start).Nanoseconds())/n)
+			runtime.ReadMemStats(&after)
+			allocated[w] = append(allocated[w], float64(after.Mallocs-before.Mallocs)/n)
+		}
+	}
+	b.ReportMetric(0, "ns/op") // of a round
+	measures := make([]Measure, len(ways))
+	for w := range ways {
+		measures[w] = Measure{median(spent[w]), median(allocated[w])}
+	}
+	return measures
+}
+
+func repeat(b *testing.B, way Way, i, times int) {
+	for range times {
+		if err := way(i); err != nil {
+			b.Error(err)
+			return
+		}
+	}
+}
+
+func median(values []float64) float64 {
+	slices.Sort(values)
+	return values[len(values)/2]
+}
+
+// Floor is the least that a pair of commands can cost: two scripts that do nothing.
+func Floor(c rueidis.Client) Way {
+	nothing := rueidis.NewLuaScript("return 1")
+	return func(int) error {
+		for range 2 {
+			if err := nothing.Exec(context.Background(), c, []string{"k"}, nil).Error(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// Scripts returns how many scripts the server has run.
+func Scripts(t testing.TB, c rueidis.Client) (total int64) {
+	t.Helper()
+	info, err := c.Do(context.Background(), c.B().Info().Section("commandstats").Build()).ToString()
+	require.NoError(t, err)
+	for _, name := range []string{"evalsha", "eval"} {
+		if i := strings.Index(info, "cmdstat_"+name+":calls="); i >= 0 {
+			var n int64
+			_, err := fmt.Sscanf(info[i:], "cmdstat_"+name+":calls=%d", &n)
+			require.NoError(t, err)
+			total += n
+		}
+	}
+	return total
+}

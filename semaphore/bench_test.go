@@ -1,0 +1,211 @@
+package semaphore_test
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey/internal/lua"
+	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/semaphore"
+)
+
+// raw returns the two scripts of a kind of semaphore sent as they are.
+func raw(b testing.TB, s *redistest.Server, family lua.Family) redistest.Way {
+	k, err := lua.NewKeys(family, "raw"+strconv.Itoa(int(family)), false)
+	require.NoError(b, err)
+	conn, ctx := lua.Conn{Client: s.Client(b)}, context.Background()
+	_, _, _, err = conn.Capacity(ctx, k, "RAW:0", 0, lua.Set, 16, 1000, 0)
+	require.NoError(b, err)
+	n := uint64(0)
+	return func(int) error {
+		n++
+		answered := ""
+		if family == lua.Plain && n > 2 {
+			answered = strconv.FormatUint(n-1, 10) + " " + strconv.FormatUint(n-2, 10)
+		}
+		owner := lua.Owner("RAW", n)
+		claim := lua.Claim{Owner: owner, Lease: 10_000, Longest: 1000, Demand: lua.Demand(1, ""), Answered: answered}
+		if _, err := conn.Acquire(ctx, k, claim, 0, lua.First); err != nil {
+			return err
+		}
+		if family == lua.Plain {
+			n++
+			return conn.Put(ctx, k, lua.Owner("RAW", n), 0, 1, "")
+		}
+		_, err := conn.Release(ctx, k, lua.Ending{Owner: owner}, 0)
+		return err
+	}
+}
+
+// BenchmarkPair is one goroutine that acquires a permit and releases it, beside its floors in the same run.
+func BenchmarkPair(b *testing.B) {
+	for name, family := range map[string]lua.Family{"leased": lua.Leased, "counting": lua.Plain} {
+		b.Run(name, func(b *testing.B) {
+			s := redistest.New(b)
+			c, ctx := open(b, s.Option()), context.Background()
+			leased, err := semaphore.New(c, "pair", semaphore.WithCapacity(16))
+			require.NoError(b, err)
+			counting, err := semaphore.NewCounting(c, "counting", semaphore.WithCapacity(16))
+			require.NoError(b, err)
+			ours := func(int) error { return acquireRelease(ctx, leased, 1) }
+			if family == lua.Plain {
+				ours = func(int) error {
+					if err := counting.Acquire(ctx, 1); err != nil {
+						return err
+					}
+					return counting.Release(ctx, 1)
+				}
+			}
+			m := redistest.Compare(b, 1, 500, redistest.Floor(s.Client(b)), raw(b, s, family), ours)
+			b.ReportMetric(m[2].Nanoseconds, "ns/pair")
+			b.ReportMetric(m[0].Nanoseconds/m[2].Nanoseconds, "of-floor")
+			b.ReportMetric(m[1].Nanoseconds/m[2].Nanoseconds, "of-raw")
+			b.ReportMetric(m[2].Allocations, "allocs/pair")
+		})
+	}
+}
+
+func acquireRelease(ctx context.Context, s *semaphore.Semaphore, n int) error {
+	p, err := s.Acquire(ctx, n)
+	if err != nil {
+		return err
+	}
+	return p.Release(ctx)
+}
+
+// redisson is the protocol of Redisson's RSemaphore, written plainly: whoever does not find enough permits waits for a message,
+// and every message makes all who wait try again.
+type redisson struct {
+	client       rueidis.Client
+	take, give   *rueidis.Lua
+	mu           sync.Mutex
+	news         chan struct{} // closed at a message
+	unsubscribed chan struct{}
+}
+
+func newRedisson(b testing.TB, s *redistest.Server, permits int) *redisson {
+	b.Helper()
+	r := &redisson{
+		client: s.Client(b),
+		take: rueidis.NewLuaScript(`local value = redis.call('get', KEYS[1])
+if value ~= false and tonumber(value) >= tonumber(ARGV[1]) then redis.call('decrby', KEYS[1], ARGV[1]) return 1 end
+return 0`),
+		give: rueidis.NewLuaScript(`local value = redis.call('incrby', KEYS[1], ARGV[1])
+redis.call('publish', KEYS[2], value)`),
+		news: make(chan struct{}), unsubscribed: make(chan struct{}),
+	}
+	require.NoError(b, r.client.Do(context.Background(), r.client.B().Set().Key("theirs").Value(strconv.Itoa(permits)).Build()).Error())
+	confirmed := make(chan struct{})
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		defer close(r.unsubscribed)
+		hooked := rueidis.WithOnSubscriptionHook(ctx, func(rueidis.PubSubSubscription) { close(confirmed) })
+		sub := s.Client(b)
+		_ = sub.Receive(hooked, sub.B().Subscribe().Channel("redisson_sc:{theirs}").Build(), func(rueidis.PubSubMessage) {
+			r.mu.Lock()
+			close(r.news)
+			r.news = make(chan struct{})
+			r.mu.Unlock()
+		})
+	}()
+	<-confirmed
+	b.Cleanup(func() { cancel(); <-r.unsubscribed })
+	return r
+}
+
+func (r *redisson) acquire(ctx context.Context) error {
+	for {
+		r.mu.Lock()
+		news := r.news
+		r.mu.Unlock()
+		taken, err := r.take.Exec(ctx, r.client, []string{"theirs"}, []string{"1"}).AsInt64()
+		if err != nil || taken == 1 {
+			return err
+		}
+		<-news
+	}
+}
+
+func (r *redisson) release(ctx context.Context) error {
+	err := r.give.Exec(ctx, r.client, []string{"theirs", "redisson_sc:{theirs}"}, []string{"1"}).Error()
+	if rueidis.IsRedisNil(err) {
+		return nil
+	}
+	return err
+}
+
+// BenchmarkPermits is 64 goroutines of one process over 16 permits, beside Redisson's protocol in the same run.
+func BenchmarkPermits(b *testing.B) {
+	redistest.Require(b)
+	s := redistest.NewProcess(b)
+	const permits = 16
+	ctx := context.Background()
+	c := open(b, s.Option())
+	leased, err := semaphore.New(c, "permits", semaphore.WithCapacity(permits))
+	require.NoError(b, err)
+	counting, err := semaphore.NewCounting(c, "counting", semaphore.WithCapacity(permits))
+	require.NoError(b, err)
+	theirs := newRedisson(b, s, permits)
+	m := redistest.Compare(b, 64, 200,
+		func(int) error {
+			if err := theirs.acquire(ctx); err != nil {
+				return err
+			}
+			return theirs.release(ctx)
+		},
+		func(int) error { return acquireRelease(ctx, leased, 1) },
+		func(int) error {
+			if err := counting.Acquire(ctx, 1); err != nil {
+				return err
+			}
+			return counting.Release(ctx, 1)
+		})
+	b.ReportMetric(1e9/m[0].Nanoseconds, "redisson-pairs/s")
+	b.ReportMetric(1e9/m[1].Nanoseconds, "pairs/s")
+	b.ReportMetric(m[0].Nanoseconds/m[1].Nanoseconds, "of-redisson")
+	b.ReportMetric(m[0].Nanoseconds/m[2].Nanoseconds, "counting-of-redisson")
+}
+
+// BenchmarkContended hands permits around among many waiters and reports the commands for each acquisition.
+func BenchmarkContended(b *testing.B) {
+	for _, clients := range []int{1, 8} {
+		for _, waiters := range []int{1, 10, 100, 1000, 10_000} {
+			b.Run(fmt.Sprintf("clients=%d/waiters=%d", clients, waiters), func(b *testing.B) {
+				redistest.Require(b)
+				s := redistest.NewProcess(b)
+				semaphores := make([]*semaphore.Semaphore, clients)
+				for i := range semaphores {
+					semaphores[i] = newSemaphore(b, open(b, s.Option()), semaphore.WithCapacity(4))
+					require.NoError(b, acquireRelease(context.Background(), semaphores[i], 1)) // the server learns the scripts
+				}
+				plain := s.Client(b)
+				before := redistest.Scripts(b, plain)
+				var left, done atomic.Int64
+				left.Store(int64(b.N))
+				b.ResetTimer()
+				var wg sync.WaitGroup
+				for i := range max(waiters, clients) {
+					wg.Go(func() {
+						for n := left.Add(-1); n >= 0; n = left.Add(-1) {
+							if err := acquireRelease(context.Background(), semaphores[i%clients], 1+int(n)%4); err != nil {
+								b.Error(err)
+								return
+							}
+							done.Add(1)
+						}
+					})
+				}
+				wg.Wait()
+				b.StopTimer()
+				b.ReportMetric(float64(redistest.Scripts(b, plain)-before)/float64(done.Load()), "commands/acquisition")
+			})
+		}
+	}
+}
