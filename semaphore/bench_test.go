@@ -26,20 +26,18 @@ func raw(b testing.TB, s *redistest.Server, family lua.Family) redistest.Way {
 	n := uint64(0)
 	return func(int) error {
 		n++
-		answered := ""
-		if family == lua.Plain && n > 2 {
-			answered = strconv.FormatUint(n-1, 10) + " " + strconv.FormatUint(n-2, 10)
-		}
-		owner := lua.Owner("RAW", n)
-		claim := lua.Claim{Owner: owner, Lease: 10_000, Longest: 1000, Demand: lua.Demand(1, ""), Answered: answered}
-		if _, err := conn.Acquire(ctx, k, claim, 0, lua.First); err != nil {
-			return err
-		}
+		owner, answered := lua.Owner("RAW", n), ""
+		claim := lua.Claim{Owner: owner, Lease: 10_000, Demand: lua.Demand(1, "")}
+		give := lua.Give(lua.Ending{Owner: owner})
 		if family == lua.Plain {
 			n++
-			return conn.Put(ctx, k, lua.Owner("RAW", n), 0, 1, "")
+			give = lua.Put(lua.Owner("RAW", n), 1)
+			answered = strconv.FormatUint(n-2, 10) + " " + strconv.FormatUint(n-3, 10)
 		}
-		_, err := conn.Release(ctx, k, lua.Ending{Owner: owner}, 0)
+		if _, err := conn.Trade(ctx, k, 0, 1000, answered, lua.Take(claim, lua.First)); err != nil {
+			return err
+		}
+		_, err := conn.Trade(ctx, k, 0, 1000, "", give)
 		return err
 	}
 }

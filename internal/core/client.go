@@ -316,7 +316,8 @@ func (c *Client) refuseGrant(t *tenure, m lua.Message) {
 	}
 	keys, err := lua.NewKeys(m.Family, m.Name, c.sharded)
 	if err == nil {
-		_, err = c.conn.Release(context.Background(), keys, lua.Ending{Owner: lua.Owner(c.id, m.Number)}, c.seen.Load())
+		d := lua.Departure{Owner: lua.Owner(c.id, m.Number)}
+		_, err = c.conn.Leave(context.Background(), keys, []lua.Departure{d}, c.seen.Load())
 	}
 	if err != nil {
 		c.options.Logger.Warn("latchkey: a grant for nobody was not released; its lease runs out", "name", m.Name, "error", err)

@@ -3,8 +3,6 @@ package core
 import (
 	"context"
 	"fmt"
-	"strconv"
-	"sync"
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/lua"
@@ -88,7 +86,7 @@ func (s *Counter) draw(parent, waits context.Context, n int, try bool) error {
 func (t *tenure) drawn() {
 	c, n := t.client, t.waiter.Number
 	if !t.room.Echoes(&t.waiter) {
-		t.receipts.add(n)
+		t.trades.settle(n)
 		t.Forget(&t.waiter)
 		return
 	}
@@ -108,26 +106,28 @@ func (s *Counter) Release(ctx context.Context, n int) error {
 		return err
 	}
 	r, c := s.resource, s.resource.client
-	if c.closing.Err() != nil {
+	if c.stopped.Err() != nil { // and not while Shutdown waits: who has permits must be able to give them back
 		return named(s.name, ErrClosed)
 	}
 	number, stray := c.sequence.Add(1), false
-	id := lua.Owner(c.id, number)
+	put := lua.Put(lua.Owner(c.id, number), int64(n))
+	up := r.whileRemembered()
 	err := c.outlast(ctx, func(ctx context.Context) (bool, error) {
-		answered, err := r.insist(ctx, r.Up, &stray, func(ctx context.Context) error {
+		answered, err := r.insist(ctx, up, &stray, func(ctx context.Context) error {
 			if err := r.declare(ctx); err != nil {
 				return err
 			}
-			_, err := r.receipts.send(func(answered string) (lua.Acquired, error) {
-				return lua.Acquired{}, c.conn.Put(ctx, r.keys, id, c.seen.Load(), int64(n), answered)
-			})
+			reply, err := r.trade(ctx, put)
+			if err == nil {
+				_, err = lua.ParseGiven(reply)
+			}
 			return err
 		})
 		switch {
 		case answered && err == nil && !stray:
-			r.receipts.add(number)
-		case !answered && c.stopped.Err() != nil:
-			return true, fmt.Errorf("%w: %w", ErrUnknownOutcome, ErrClosed)
+			r.trades.settle(number)
+		case err != nil && !answered && ctx.Err() == nil: // Redis would have forgotten it, or the client is closed
+			return true, fmt.Errorf("%w: %w", ErrUnknownOutcome, outcome(err))
 		case err != nil:
 			err = public(err)
 		}
@@ -161,37 +161,4 @@ func (s *Counter) Drain(ctx context.Context) (int, error) {
 func (s *Counter) Available(ctx context.Context) (available, waiting int, err error) {
 	state, err := s.inspect(ctx, 0)
 	return state.Available, state.Waiting, err
-}
-
-// receipts are the numbers of commands that will not be sent again, which Redis has not been told yet.
-type receipts struct {
-	mu      sync.Mutex
-	numbers []uint64
-}
-
-// told is how many of them one command says at most.
-const told = 100
-
-func (a *receipts) add(numbers ...uint64) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.numbers = append(a.numbers, numbers...)
-}
-
-// send calls f with some of the numbers, and keeps them if Redis may not have heard them.
-func (a *receipts) send(f func(string) (lua.Acquired, error)) (lua.Acquired, error) {
-	a.mu.Lock()
-	n := max(0, len(a.numbers)-told)
-	some := append([]uint64(nil), a.numbers[n:]...)
-	a.numbers = a.numbers[:n]
-	a.mu.Unlock()
-	var text []byte
-	for _, number := range some {
-		text = append(strconv.AppendUint(text, number, 10), ' ')
-	}
-	reply, err := f(string(text))
-	if err != nil && len(some) > 0 {
-		a.add(some...)
-	}
-	return reply, err
 }

@@ -83,7 +83,6 @@ func (t *tenure) release(ctx context.Context, r *release) error {
 var errInterrupted = errors.New("interrupted")
 
 func (t *tenure) send(ctx context.Context, r *release) error {
-	c := t.client
 	if !t.room.Settled(&t.waiter) {
 		if err := t.patiently(ctx, func(ctx context.Context) error { return t.room.Settle(ctx, &t.waiter) }); err != nil {
 			return t.undone(ctx, r, ErrUnavailable)
@@ -93,7 +92,7 @@ func (t *tenure) send(ctx context.Context, r *release) error {
 	owned := false
 	answered, err := t.insist(ctx, func(ctx context.Context) error { return t.patiently(ctx, t.Up) }, &r.unanswered, func(ctx context.Context) (err error) {
 		e.Rest = t.rest(r)
-		owned, err = c.conn.Release(ctx, t.keys, e, c.seen.Load())
+		owned, err = t.giveBack(ctx, e)
 		return err
 	})
 	switch {
@@ -109,9 +108,21 @@ func (t *tenure) send(ctx context.Context, r *release) error {
 		return fmt.Errorf("%w: %w", ErrLost, errNotOurs)
 	}
 	if r.keep == 0 {
-		c.options.Observer.released(r.turn)
+		t.client.options.Observer.released(r.turn)
 	}
 	return nil
+}
+
+// giveBack sends one release.
+func (r *resource) giveBack(ctx context.Context, e lua.Ending) (owned bool, err error) {
+	if r.exclusive() {
+		return r.client.conn.Release(ctx, r.keys, e, r.client.seen.Load())
+	}
+	reply, err := r.trade(ctx, lua.Give(e))
+	if err != nil {
+		return false, err
+	}
+	return lua.ParseGiven(reply)
 }
 
 // insist sends a command until Redis answers, with success or for good. answered is false when it did not before ctx, or what up

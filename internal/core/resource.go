@@ -26,7 +26,7 @@ type resource struct {
 	holder atomic.Pointer[tenure]
 
 	declared declaration // of a semaphore
-	receipts receipts    // of a plain semaphore
+	trades   trades      // of a semaphore
 
 	// Of a cluster client: its inbox for this name, open while somebody waits.
 	mu      sync.Mutex

@@ -149,8 +149,8 @@ func (p *primitive) change(ctx context.Context, change lua.Change, n int64) (don
 		return false, 0, 0, named(p.name, invalid("the number of permits must be from %d to %d, not %d", least, MaxCapacity, n))
 	}
 	r, c := p.resource, p.resource.client
-	id := lua.Owner(c.id, c.sequence.Add(1))
-	_, err = p.command(ctx, func(ctx context.Context) (err error) {
+	id := c.newID()
+	err = p.command(ctx, func(ctx context.Context) (err error) {
 		if change == lua.Add { // to what is declared
 			if err := r.declare(ctx); err != nil {
 				return err
@@ -165,27 +165,45 @@ func (p *primitive) change(ctx context.Context, change lua.Change, n int64) (don
 	return done, total, free, err
 }
 
-// command sends a command until it is answered, or ctx ends. It reports whether copies of it may still be under way.
-func (p *primitive) command(ctx context.Context, send func(context.Context) error) (stray bool, err error) {
+// newID is that of a command that must be done once.
+func (c *Client) newID() string { return lua.Owner(c.id, c.sequence.Add(1)) }
+
+// command sends a command until it is answered, or ctx ends.
+func (p *primitive) command(ctx context.Context, send func(context.Context) error) error {
 	r := p.resource
 	if r.client.closing.Err() != nil {
-		return false, named(p.name, ErrClosed)
+		return named(p.name, ErrClosed)
 	}
 	if ctx.Err() != nil {
-		return false, named(p.name, ended(ctx))
+		return named(p.name, ended(ctx))
 	}
-	answered, err := r.insist(ctx, r.Up, &stray, send)
+	stray := false
+	answered, err := r.insist(ctx, r.whileRemembered(), &stray, send)
 	switch {
 	case err == nil:
-		return stray, nil
+		return nil
 	case answered:
-		return stray, named(p.name, public(err))
-	case ctx.Err() == nil:
-		return stray, named(p.name, ErrClosed)
-	case stray:
-		return stray, named(p.name, fmt.Errorf("%w: %w: %w", ErrUnknownOutcome, ended(ctx), outcome(err)))
-	default:
-		return stray, named(p.name, fmt.Errorf("%w: %w", ended(ctx), outcome(err)))
+		return named(p.name, public(err))
+	}
+	if stray {
+		err = fmt.Errorf("%w: %w", ErrUnknownOutcome, outcome(err))
+	}
+	if r.client.stopped.Err() != nil {
+		err = fmt.Errorf("%w: %w", ErrClosed, err)
+	}
+	if ctx.Err() != nil {
+		err = fmt.Errorf("%w: %w", ended(ctx), err)
+	}
+	return named(p.name, err)
+}
+
+// whileRemembered waits until Redis is back, but not for so long that it may have forgotten what was done.
+func (r *resource) whileRemembered() func(context.Context) error {
+	until := time.Now().Add(remembered - time.Minute)
+	return func(ctx context.Context) error {
+		ctx, cancel := context.WithDeadline(ctx, until)
+		defer cancel()
+		return r.Up(ctx)
 	}
 }
 
@@ -206,7 +224,7 @@ func (r *resource) declare(ctx context.Context) error {
 	if r.keys.Family() == lua.Plain {
 		change = lua.Initialize // nobody knows how many permits are out
 	}
-	_, _, _, err := c.conn.Capacity(ctx, r.keys, "", c.seen.Load(), change, n, MaxCapacity, c.began.UnixMicro())
+	_, _, _, err := c.conn.Capacity(ctx, r.keys, c.newID(), c.seen.Load(), change, n, MaxCapacity, c.began.UnixMicro())
 	if err == nil {
 		r.declared.made.Store(n)
 	}
@@ -223,10 +241,10 @@ func (r *resource) take(ctx context.Context, claim lua.Claim, mode lua.Mode) (re
 		if err := r.declare(ctx); err != nil {
 			return reply, err
 		}
-		reply, err = r.receipts.send(func(answered string) (lua.Acquired, error) {
-			claim.Answered = answered
-			return c.conn.Acquire(ctx, r.keys, claim, c.seen.Load(), mode)
-		})
+		message, err := r.trade(ctx, lua.Take(claim, mode))
+		if err == nil {
+			reply, err = lua.ParseTaken(message)
+		}
 		if !errors.Is(reply.Refused, lua.ErrNotInitialized) || r.declared.permits.Load() == 0 || ctx.Err() != nil {
 			return reply, err
 		}
@@ -301,9 +319,9 @@ func (s *Semaphore) Numbers(ctx context.Context) (available, inUse int, err erro
 // Delete removes the semaphore and takes away what is held.
 func (p *primitive) Delete(ctx context.Context) (existed bool, err error) {
 	r, c := p.resource, p.resource.client
-	_, err = p.command(ctx, func(ctx context.Context) error {
-		removed, err := c.conn.Destroy(ctx, r.keys, c.seen.Load())
-		existed = existed || removed
+	id := c.newID()
+	err = p.command(ctx, func(ctx context.Context) (err error) {
+		existed, err = c.conn.Destroy(ctx, r.keys, id, c.seen.Load())
 		return err
 	})
 	return existed, err
@@ -321,40 +339,42 @@ func (h *Hold) Permits() int {
 func (h *Hold) ReleaseN(ctx context.Context, n int) error {
 	t := h.turn.tenure
 	h.look()
+	t.parting.Lock() // how many stay is told to Redis, so that a copy changes nothing: one after the other
 	t.mu.Lock()
 	h.mu.Lock()
 	over := h.unlocked
 	h.mu.Unlock()
-	var err error
-	switch {
-	case n < 1 || !over && n > t.permits:
-		err = invalid("the number of permits must be from 1 to the %d that are held, not %d", t.permits, n)
-	case over:
-		err = ErrNotHeld
-	case t.loss != nil:
-		err = t.loss
-	case n == t.permits:
-		t.mu.Unlock()
-		return h.Unlock(ctx)
-	default:
-		t.permits -= n
-	}
-	keep := t.permits
+	keep, loss := t.permits-n, t.loss
 	t.mu.Unlock()
-	if err != nil {
-		return named(t.name, err)
+	if keep == 0 && !over {
+		t.parting.Unlock()
+		return h.Unlock(ctx)
 	}
-	if err = t.see(ctx, &release{turn: h.turn, keep: keep}); err == nil {
-		return nil
+	defer t.parting.Unlock()
+	switch {
+	case n < 1 || keep < 0 && !over:
+		return named(t.name, invalid("the number of permits must be from 1 to the %d that are held, not %d", keep+n, n))
+	case over:
+		return named(t.name, ErrNotHeld)
+	case loss != nil:
+		return named(t.name, loss)
 	}
+	err := t.see(ctx, &release{turn: h.turn, keep: keep})
 	h.mu.Lock()
 	over = h.unlocked
 	h.mu.Unlock()
-	if errors.Is(err, errNotOurs) {
-		if over {
-			return nil // a release of all of them was faster
-		}
+	switch {
+	case errors.Is(err, errNotOurs) && over:
+		return nil // a release of all of them was faster
+	case errors.Is(err, errNotOurs):
 		t.client.keeper.Lose(&t.item, lease.ErrGone)
+	case err == nil, errors.Is(err, ErrUnknownOutcome): // it goes on
+		t.mu.Lock()
+		t.permits = keep
+		t.mu.Unlock()
 	}
-	return named(t.name, err)
+	if err != nil {
+		return named(t.name, err)
+	}
+	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,6 +27,8 @@ type tenure struct {
 	item     lease.Item
 	offered  atomic.Pointer[tenure] // the one that is given up for this one, until Redis has answered that
 	first    turn
+
+	parting sync.Mutex // held while a part of the permits is given back
 
 	mu       sync.Mutex
 	permits  int       // held, of a semaphore
@@ -63,7 +66,14 @@ func (p *primitive) newTenure(permits int, delegate bool) *tenure {
 	case permits == all:
 		t.waiter.Demand = lua.Demand(1, "d")
 	case permits > 0:
-		t.waiter.Demand = lua.Demand(permits, p.flags)
+		flags := p.flags
+		if p.terms.maxHold > 0 {
+			flags += "f" // a short lease that ends unrenewed says nothing
+		}
+		if p.resource.declared.permits.Load() > 0 {
+			flags = strings.ReplaceAll(flags, "u", "") // nobody else has to initialise it
+		}
+		t.waiter.Demand = lua.Demand(permits, flags)
 	case delegate && p.terms.passable() && p.resource.line.Waited(): // else the first that comes may offer
 		t.waiter.Demand = strconv.Itoa(p.terms.holds)
 	}

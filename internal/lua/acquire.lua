@@ -50,7 +50,7 @@ if redis.call('EXISTS', KEYS[1]) == 1 then
       client = string.match(field, '^([^:]+):%d+$') or client
     end
     redis.call('DEL', KEYS[1])
-    drop_unresponsive(client)
+    for _, entry in ipairs(of_unresponsive(client)) do redis.call('LREM', KEYS[2], 1, entry) end
   end
 end
 
@@ -68,7 +68,13 @@ end
 
 if ARGV[6] == 'try' then return {-1, lease_left(now) or 0, now} end
 
-local sequence, before = join(entry, now)
-if not sequence then return {-2, before, now} end
-if sequence > 0 and before == 0 and reserved > 0 then tell_owner('w') end -- want: it hands on inside, and was not told that others wait
+local sequence = 0
+if ARGV[6] == 'first' or not redis.call('LPOS', KEYS[2], entry) then
+  local length = redis.call('LLEN', KEYS[2])
+  if length >= tonumber(ARGV[7]) then return {-2, length, now} end
+  sequence = next_token(now)
+  redis.call('RPUSH', KEYS[2], entry)
+  if length == 0 and reserved > 0 then tell_owner('w') end -- want: it hands on inside, and was not told that others wait
+end
+redis.call('PEXPIRE', KEYS[2], QUEUE_KEPT)
 return {sequence, lease_left(now) or 0, now}

@@ -1,13 +1,11 @@
 -- census: what a semaphore has, who holds it and who waits. Reads only: a lease that is over counts as free.
 --
--- KEYS  as in take.lua
+-- KEYS  as in trade.lua
 -- ARGV  1 how many holders and how many entries of the queue are listed, 2 inbox prefix, 3 publish verb
 -- Reply {initialised (1, 0), free, held, length of the queue, {holder, ms until its lease ends (-1: never), ...}, {entry, ...}}
 --       a holder is as in leased.lua, or the hex digits of a permit that is not ours
--- include token.lua
 -- include permits.lua
 
-local now, free = micros(), available()
 local reply = {free and 1 or 0, free or 0, 0, redis.call('LLEN', KEYS[2]), {}, {}}
 local most = tonumber(ARGV[1])
 if KEYS[6] then

@@ -18,11 +18,16 @@ const (
 	WrongType              // foreign data under the name
 )
 
+// ErrUnsent is the error of a request that was given up before it was sent.
+var ErrUnsent = errors.New("not sent")
+
 // Classify tells what an error of a script means. Redis 6 hides the code of a command's error inside the script's, so the
 // code is looked for anywhere in the text.
 func Classify(err error) Class {
 	var reply *rueidis.RedisError
 	switch {
+	case errors.Is(err, ErrUnsent):
+		return Refused
 	case errors.As(err, &reply):
 		text := reply.Error()
 		if strings.Contains(text, "WRONGTYPE") {

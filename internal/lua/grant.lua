@@ -1,5 +1,6 @@
 -- grant: how a lock is owned and granted. Included by every script that can find it free while somebody waits.
 -- Uses KEYS[1..3] and ARGV[1..4] of acquire.lua, and token.lua.
+-- include token.lua
 -- include queue.lua
 
 -- Sends a message of this kind to the client that owns the lock, about its owner id, and the token if there is one.

@@ -69,15 +69,12 @@ func (c Conn) script() *scripts {
 	return c.scripts
 }
 
-func (c Conn) of(k *Keys) *granting { return &c.script().granting[k.family] }
-
 // Claim is what an acquire asks for.
 type Claim struct {
-	Owner    string
-	Lease    int64  // ms
-	Demand   string // of a lock: how many tokens to reserve when it is granted from the queue, empty: none; else [Demand]
-	Longest  int    // of the queue
-	Answered string // numbers of this client's commands that are not sent again, for a plain semaphore
+	Owner   string
+	Lease   int64  // ms
+	Demand  string // of a lock: how many tokens to reserve when it is granted from the queue, empty: none; else [Demand]
+	Longest int    // of the queue
 }
 
 func (c Claim) demand() string { return cmp.Or(c.Demand, "0") }
@@ -90,12 +87,12 @@ func (c Claim) Entry() string {
 	return Version + ":" + c.Owner + ":" + number(c.Lease) + ":" + c.demand()
 }
 
-// Acquire runs acquire.lua or take.lua. seen is the highest token the client has seen.
+// Acquire runs acquire.lua. seen is the highest token the client has seen.
 func (c Conn) Acquire(ctx context.Context, k *Keys, claim Claim, seen int64, mode Mode) (Acquired, error) {
-	return acquired(c.of(k).acquire.Exec(ctx, c.Client, k.keys, []string{
+	return acquired(c.script().acquire.Exec(ctx, c.Client, k.keys, []string{
 		claim.Owner, k.inbox, k.verb, number(seen), number(claim.Lease), string(mode),
-		strconv.Itoa(claim.Longest), claim.demand(), claim.Answered,
-	}))
+		strconv.Itoa(claim.Longest), claim.demand(),
+	}).ToMessage())
 }
 
 // Offer runs offer.lua: it gives the lock that old owns to the next waiter, behind which the claim queues, or to the claim.
@@ -104,11 +101,10 @@ func (c Conn) Offer(ctx context.Context, k *Keys, old, entry string, claim Claim
 	return acquired(c.script().offer.Exec(ctx, c.Client, k.keys, []string{
 		claim.Owner, k.inbox, k.verb, number(seen), number(claim.Lease), string(mode),
 		strconv.Itoa(claim.Longest), claim.demand(), old, entry,
-	}))
+	}).ToMessage())
 }
 
-func acquired(reply rueidis.RedisResult) (Acquired, error) {
-	message, err := reply.ToMessage()
+func acquired(message rueidis.RedisMessage, err error) (Acquired, error) {
 	if err != nil {
 		return Acquired{}, err
 	}
@@ -147,10 +143,10 @@ type Ending struct {
 	Rest  int64  // for so many ms a lock stays taken; so many permits stay held
 }
 
-// Release runs release.lua or give.lua: it ends the tenure of an owner, or a part of it, and reports whether that owned the
-// lock, or held permits. seen is the highest token the client has seen.
+// Release runs release.lua: it ends the tenure of an owner, and reports whether that owned the lock. seen is the highest token
+// the client has seen.
 func (c Conn) Release(ctx context.Context, k *Keys, e Ending, seen int64) (bool, error) {
-	owned, err := c.of(k).release.Exec(ctx, c.Client, k.keys, []string{
+	owned, err := c.script().release.Exec(ctx, c.Client, k.keys, []string{
 		e.Owner, k.inbox, k.verb, number(seen), e.Entry, number(e.Rest),
 	}).AsInt64()
 	return owned == 1, err
@@ -175,7 +171,7 @@ func (c Conn) Leave(ctx context.Context, k *Keys, batch []Departure, seen int64)
 		}
 		args = append(args, d.Owner, d.Entry, times)
 	}
-	n, err := c.of(k).leave.Exec(ctx, c.Client, k.keys, args).AsInt64()
+	n, err := c.script().leave[k.family].Exec(ctx, c.Client, k.keys, args).AsInt64()
 	return int(n), err
 }
 
@@ -194,7 +190,7 @@ func (c Conn) Renew(ctx context.Context, batch []Renewal) ([]bool, error) {
 		keys = append(keys, r.Keys.leases...)
 		args = append(args, r.Owner, number(r.Lease))
 	}
-	numbers, err := c.of(batch[0].Keys).renew.Exec(ctx, c.Client, keys, args).AsIntSlice()
+	numbers, err := c.script().renew[batch[0].Keys.family].Exec(ctx, c.Client, keys, args).AsIntSlice()
 	if err != nil {
 		return nil, err
 	}
@@ -214,7 +210,7 @@ func (c Conn) Replicate(ctx context.Context, r Renewal, replicas int, ms int64) 
 	err = c.Client.Dedicated(func(d rueidis.DedicatedClient) error {
 		// EVAL and not EVALSHA: nothing may come between the two, not even a script that has to be loaded.
 		results := d.DoMulti(ctx,
-			d.B().Eval().Script(c.of(r.Keys).renewal).Numkeys(int64(len(r.Keys.leases))).Key(r.Keys.leases...).Arg(r.Owner, number(r.Lease)).Build(),
+			d.B().Eval().Script(c.script().renewal[r.Keys.family]).Numkeys(int64(len(r.Keys.leases))).Key(r.Keys.leases...).Arg(r.Owner, number(r.Lease)).Build(),
 			d.B().Wait().Numreplicas(int64(replicas)).Timeout(ms).Build(),
 		)
 		if ctx.Err() != nil {
@@ -324,7 +320,7 @@ func ParseEntry(entry string) (owner string, err error) {
 // ParseRequest returns the owner of an entry in the queue of a semaphore, and how many permits it asks for.
 func ParseRequest(entry string) (owner string, permits int, err error) {
 	owner, demand, err := parseEntry(entry)
-	return owner, int(integer(strings.TrimRight(demand, "dgpu"))), err
+	return owner, int(integer(strings.TrimRight(demand, "dfgpu"))), err
 }
 
 func parseEntry(entry string) (owner, demand string, err error) {

@@ -1,9 +1,11 @@
 -- queue: the list of those who wait, and the inboxes through which their clients hear. Included by every script that grants.
--- Uses KEYS[1..3] and ARGV[1..7] of acquire.lua, and token.lua.
+-- Uses KEYS[1..3] and ARGV[1..3] of acquire.lua.
 
 -- How long a grant by message lasts until its first renewal, in ms: what a process that stopped while it waited can cost.
 -- No client asks later than this after its last question, so only a lease that ends sooner has to be announced.
 local SHORT = 2000
+
+local QUEUE_KEPT = '60000' -- ms. Waiters ask far more often: only a queue that nobody waits in expires
 
 local numsub = ARGV[3] == 'SPUBLISH' and 'SHARDNUMSUB' or 'NUMSUB'
 local counted = {}
@@ -37,26 +39,15 @@ local function tell_next(ms)
   end
 end
 
--- Drops the entries of a client that was granted something by message and let it run out without one renewal: it does not
--- react, so each of them would cost as much again. Should it live after all, it finds out when it asks, and queues again.
-local function drop_unresponsive(client)
-  if not client or client == string.match(ARGV[1], '^[^:]+') then return end
+-- The entries of a client that was granted something by message and let it run out without one renewal: it does not react, so
+-- each of them would cost as much again. They are to be dropped. Should it live after all, it finds out when it asks, and
+-- queues again.
+local function of_unresponsive(client)
+  local found = {}
+  if not client or client == string.match(ARGV[1], '^[^:]+') then return found end
   local prefix = '1:' .. client .. ':'
   for _, entry in ipairs(redis.call('LRANGE', KEYS[2], 0, -1)) do
-    if string.sub(entry, 1, #prefix) == prefix then redis.call('LREM', KEYS[2], 1, entry) end
+    if string.sub(entry, 1, #prefix) == prefix then found[#found + 1] = entry end
   end
-end
-
--- Queues an entry, unless it is queued. Returns its sequence, 0 when it was queued before, and how many were before it; nil
--- and the length when that is too great.
-local function join(entry, now)
-  local sequence, length = 0, 0
-  if ARGV[6] == 'first' or not redis.call('LPOS', KEYS[2], entry) then
-    length = redis.call('LLEN', KEYS[2])
-    if length >= tonumber(ARGV[7]) then return nil, length end
-    sequence = next_token(now)
-    redis.call('RPUSH', KEYS[2], entry)
-  end
-  redis.call('PEXPIRE', KEYS[2], '60000') -- waiters ask far more often: only a queue that nobody waits in expires
-  return sequence, length
+  return found
 end

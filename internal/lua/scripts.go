@@ -13,17 +13,12 @@ var files embed.FS
 
 // scripts are those of one wire version.
 type scripts struct {
-	granting                [families]granting
-	offer, force, inspect   *rueidis.Lua           // locks
-	capacity, destroy, look [families]*rueidis.Lua // semaphores
-	put                     *rueidis.Lua           // plain ones
-}
+	acquire, offer, release, force, inspect *rueidis.Lua           // locks
+	trade, capacity, destroy, census        [families]*rueidis.Lua // semaphores
+	leave                                   [families]*rueidis.Lua // all
+	renew                                   [families]*rueidis.Lua // what is leased
 
-// granting are the scripts that all families have, with one contract.
-type granting struct {
-	acquire, release, leave, renew *rueidis.Lua
-
-	renewal string // the text of renew
+	renewal [families]string // the text of renew
 }
 
 var current = loadScripts(files)
@@ -38,17 +33,19 @@ var shared = [families]map[string]string{
 func loadScripts(files fs.FS) *scripts {
 	load := func(f Family, name string) *rueidis.Lua { return rueidis.NewLuaScript(source(files, f, name)) }
 	s := &scripts{
+		acquire: load(Locks, "acquire"),
 		offer:   load(Locks, "offer"),
+		release: load(Locks, "release"),
 		force:   load(Locks, "force"),
 		inspect: load(Locks, "inspect"),
-		put:     load(Plain, "put"),
 	}
-	for f, names := range map[Family][4]string{
-		Locks: {"acquire", "release", "leave", "renew"}, Leased: {"take", "give", "leave", "prolong"}, Plain: {"take", "give", "leave", "prolong"},
-	} {
-		s.granting[f] = granting{load(f, names[0]), load(f, names[1]), load(f, names[2]), load(f, names[3]), source(files, f, names[3])}
+	for f, name := range map[Family]string{Locks: "renew", Leased: "prolong"} {
+		s.renew[f], s.renewal[f] = load(f, name), source(files, f, name)
+	}
+	for f := range families {
+		s.leave[f] = load(f, "leave")
 		if f != Locks {
-			s.capacity[f], s.destroy[f], s.look[f] = load(f, "capacity"), load(f, "destroy"), load(f, "census")
+			s.trade[f], s.capacity[f], s.destroy[f], s.census[f] = load(f, "trade"), load(f, "capacity"), load(f, "destroy"), load(f, "census")
 		}
 	}
 	return s

@@ -3,6 +3,7 @@ package lua
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 
 	"github.com/redis/rueidis"
@@ -43,18 +44,53 @@ func (c Conn) Capacity(ctx context.Context, k *Keys, id string, seen int64, chan
 	return reply[0] == 1, reply[1], reply[2], nil
 }
 
-// Put runs put.lua: it adds plain permits, once for each id.
-func (c Conn) Put(ctx context.Context, k *Keys, id string, seen, n int64, answered string) error {
-	reply, err := c.script().put.Exec(ctx, c.Client, k.keys, []string{id, k.inbox, k.verb, number(seen), number(n), answered}).AsInt64()
-	if err == nil && reply == -4 {
-		return ErrNotInitialized
-	}
-	return err
+// Request is one of those that [Conn.Trade] carries out together: made by [Take], [Give] or [Put].
+type Request [5]string
+
+// Take asks for permits.
+func Take(claim Claim, mode Mode) Request {
+	return Request{"take", claim.Owner, number(claim.Lease), string(mode), claim.demand()}
 }
 
-// Destroy runs destroy.lua and reports whether there was a semaphore.
-func (c Conn) Destroy(ctx context.Context, k *Keys, seen int64) (bool, error) {
-	existed, err := c.script().destroy[k.family].Exec(ctx, c.Client, k.keys, []string{"", k.inbox, k.verb, number(seen)}).AsInt64()
+// Give gives permits back.
+func Give(e Ending) Request { return Request{"give", e.Owner, e.Entry, number(e.Rest), ""} }
+
+// Put adds plain permits, once for each id.
+func Put(id string, n int64) Request { return Request{"put", id, number(n), "", ""} }
+
+// TradeBatch is how many requests one script carries out at most.
+const TradeBatch = 64
+
+// Trade runs trade.lua for requests of one client. longest is that of the queue; answered are the numbers of commands of the
+// client that are not sent again. The reply to a request is for [ParseTaken] or [ParseGiven].
+func (c Conn) Trade(ctx context.Context, k *Keys, seen int64, longest int, answered string, requests ...Request) ([]rueidis.RedisMessage, error) {
+	args := make([]string, 0, 6+5*len(requests))
+	args = append(args, requests[0][1], k.inbox, k.verb, number(seen), strconv.Itoa(longest), answered)
+	for _, r := range requests {
+		args = append(args, r[:]...)
+	}
+	replies, err := c.script().trade[k.family].Exec(ctx, c.Client, k.keys, args).ToArray()
+	if err == nil && len(replies) != len(requests) {
+		err = ErrReply
+	}
+	return replies, err
+}
+
+// ParseTaken reads the reply to [Take].
+func ParseTaken(reply rueidis.RedisMessage) (Acquired, error) { return acquired(reply, nil) }
+
+// ParseGiven reads the reply to [Give], whether the owner held permits, and to [Put].
+func ParseGiven(reply rueidis.RedisMessage) (held bool, err error) {
+	n, err := reply.AsInt64()
+	if err == nil && n == -4 {
+		err = ErrNotInitialized
+	}
+	return n == 1, err
+}
+
+// Destroy runs destroy.lua for a command with an id of its own, and reports whether there was a semaphore.
+func (c Conn) Destroy(ctx context.Context, k *Keys, id string, seen int64) (bool, error) {
+	existed, err := c.script().destroy[k.family].Exec(ctx, c.Client, k.keys, []string{id, k.inbox, k.verb, number(seen)}).AsInt64()
 	return existed == 1, err
 }
 
@@ -77,7 +113,7 @@ type Holder struct {
 
 // Census runs census.lua. At most limit holders and entries of the queue are listed.
 func (c Conn) Census(ctx context.Context, k *Keys, limit int) (Census, error) {
-	reply, err := c.script().look[k.family].Exec(ctx, c.Client, k.keys, []string{number(int64(limit)), k.inbox, k.verb}).ToArray()
+	reply, err := c.script().census[k.family].Exec(ctx, c.Client, k.keys, []string{number(int64(limit)), k.inbox, k.verb}).ToArray()
 	if err != nil {
 		return Census{}, err
 	}

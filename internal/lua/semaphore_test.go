@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
@@ -32,18 +33,36 @@ func request(owner, demand string) lua.Claim {
 	return lua.Claim{Owner: owner, Lease: 60_000, Longest: 1000, Demand: demand}
 }
 
+// trade runs requests in one script.
+func (b *sem) trade(requests ...lua.Request) []rueidis.RedisMessage {
+	b.t.Helper()
+	replies, err := b.conn.Trade(b.t.Context(), b.lock, 0, 1000, "", requests...)
+	require.NoError(b.t, err)
+	return replies
+}
+
+func taken(t testing.TB, reply rueidis.RedisMessage) lua.Acquired {
+	t.Helper()
+	a, err := lua.ParseTaken(reply)
+	require.NoError(t, err)
+	return a
+}
+
+func given(t testing.TB, reply rueidis.RedisMessage) bool {
+	t.Helper()
+	held, err := lua.ParseGiven(reply)
+	require.NoError(t, err)
+	return held
+}
+
 func (b *sem) take(owner, demand string, mode lua.Mode) lua.Acquired {
 	b.t.Helper()
-	a, err := b.conn.Acquire(b.t.Context(), b.lock, request(owner, demand), 0, mode)
-	require.NoError(b.t, err)
-	return a
+	return taken(b.t, b.trade(lua.Take(request(owner, demand), mode))[0])
 }
 
 func (b *sem) give(owner string, keep int64) bool {
 	b.t.Helper()
-	held, err := b.conn.Release(b.t.Context(), b.lock, lua.Ending{Owner: owner, Rest: keep}, 0)
-	require.NoError(b.t, err)
-	return held
+	return given(b.t, b.trade(lua.Give(lua.Ending{Owner: owner, Rest: keep}))[0])
 }
 
 func (b *sem) change(change lua.Change, n int64) (bool, int64, int64, error) {
@@ -99,6 +118,7 @@ type semaphore struct {
 	dead    map[string]bool // clients
 	granted []string        // by message, in order
 	asked   map[string]bool // clients that were told to ask
+	door    string          // who may take although somebody waits: all, passing, or nobody
 }
 
 type holding struct {
@@ -137,25 +157,39 @@ func (m *semaphore) give(owner string, n int, short bool) {
 	m.holders[owner] = &holding{n: n, short: short}
 }
 
-// grant is what permits.lua says of its function of that name.
+// grant is what permits.lua says of its function of that name. It leaves who may take free permits now.
 func (m *semaphore) grant(self string) (mine bool) {
-	for at := 0; m.is && m.free > 0 && at < len(m.queue); {
-		owner := m.queue[at]
-		n, flags := demandOf(owner)
-		if at > 0 && !strings.Contains(flags, "p") {
+	m.door = ""
+	heldUp := false
+	for at := 0; m.is && m.free > 0; {
+		if at == len(m.queue) {
+			m.door = "all"
+			if heldUp {
+				m.door = "passing"
+			}
 			break
 		}
-		lives := owner == self || !m.dead[clientOf(owner)]
+		owner := m.queue[at]
+		n, flags := demandOf(owner)
+		aside := m.leased && strings.Contains(flags, "g") && n > m.capacity()
+		if heldUp && !aside && !strings.Contains(flags, "p") {
+			break
+		}
 		switch {
-		case lives && n <= m.free:
+		case owner != self && m.dead[clientOf(owner)] || m.holders[owner] != nil:
+		case n <= m.free:
 			m.give(owner, n, owner != self)
 			if mine = mine || owner == self; owner != self {
 				m.granted = append(m.granted, owner)
 			}
-		case lives && !m.never(owner):
+		case aside:
 			at++
 			continue
-		case lives:
+		case !m.leased || n <= m.capacity():
+			heldUp = true
+			at++
+			continue
+		default:
 			m.asked[clientOf(owner)] = true
 		}
 		m.queue = slices.Delete(m.queue, at, at+1)
@@ -190,6 +224,65 @@ func (m *semaphore) leave(owner string) bool {
 	return true
 }
 
+// take is what trade.lua says of its requests, and returns a check of the reply. last is the highest token before.
+func (m *semaphore) take(who string, mode lua.Mode) func(r *rapid.T, a lua.Acquired, last int64) {
+	n, flags := demandOf(who)
+	h := m.holders[who]
+	if h == nil && mode == lua.First && len(m.queue) == 0 && m.is && m.free >= n { // nothing else is looked at
+		m.give(who, n, false)
+		return func(r *rapid.T, a lua.Acquired, _ int64) { require.Positive(r, a.Token) }
+	}
+	if h != nil && !h.expired {
+		h.short = false
+		return func(r *rapid.T, a lua.Acquired, _ int64) { require.Positive(r, a.Token) }
+	}
+	m.reclaim(clientOf(who))
+	mine := m.grant(who)
+	if !mine && m.is && m.free >= n && (m.door == "all" || m.door == "passing" && strings.Contains(flags, "p")) {
+		if mode != lua.First {
+			m.forget(who)
+		}
+		m.give(who, n, false)
+		mine = true
+	}
+	refused := func(why error) func(r *rapid.T, a lua.Acquired, _ int64) {
+		if mode != lua.First {
+			m.forget(who)
+		}
+		return func(r *rapid.T, a lua.Acquired, _ int64) { require.ErrorIs(r, a.Refused, why) }
+	}
+	switch {
+	case mine:
+		return func(r *rapid.T, a lua.Acquired, last int64) {
+			if require.Positive(r, a.Token); m.leased {
+				require.Greater(r, a.Token, last)
+			}
+		}
+	case !m.is && !strings.Contains(flags, "u"):
+		return refused(lua.ErrNotInitialized)
+	case m.is && m.never(who):
+		return refused(lua.ErrCapacity)
+	case mode == lua.Try:
+		return func(r *rapid.T, a lua.Acquired, _ int64) {
+			require.Zero(r, a.Token)
+			require.False(r, a.Queued)
+			require.NoError(r, a.Refused)
+		}
+	}
+	queued := mode != lua.First && slices.Contains(m.queue, who)
+	if !queued {
+		m.queue = append(m.queue, who)
+	}
+	return func(r *rapid.T, a lua.Acquired, _ int64) {
+		require.True(r, a.Queued)
+		require.Equal(r, queued, a.Sequence == 0)
+	}
+}
+
+func (m *semaphore) forget(who string) {
+	m.queue = slices.DeleteFunc(m.queue, func(q string) bool { return q == who })
+}
+
 // Whatever the order of requests, releases, deaths, ends of leases and changes of the capacity: permits, holders and queue are
 // those of the model.
 func TestPermitsAgainstModel(t *testing.T) {
@@ -215,66 +308,45 @@ func permitsAgainstModel(r *rapid.T, b *sem, clients []string) {
 		return fmt.Sprintf("%s:%d", rapid.SampledFrom(clients).Draw(r, "client"), rapid.IntRange(1, len(demands)-1).Draw(r, "n"))
 	})
 	actions := map[string]func(*rapid.T){
-		"take": func(r *rapid.T) {
-			who := id.Draw(r, "id")
-			mode := rapid.SampledFrom([]lua.Mode{lua.Again, lua.Try, lua.Again}).Draw(r, "mode")
-			if mode == lua.Again && !slices.Contains(m.queue, who) && m.holders[who] == nil && rapid.Bool().Draw(r, "first") {
-				mode = lua.First
+		"trade": func(r *rapid.T) {
+			ids := rapid.SliceOfNDistinct(id, 1, 6, rapid.ID[string]).Draw(r, "ids")
+			client := clientOf(ids[0]) // they are one client's
+			if m.dead[client] {
+				ids = ids[:1] // whether its new entry is dropped by its next request or by somebody else's is all the same
 			}
-			n, flags := demandOf(who)
-			a := b.take(who, demandText(who), mode)
-			h := m.holders[who]
-			if h == nil && mode == lua.First && len(m.queue) == 0 && m.is && m.free >= n { // nothing else is looked at
-				m.give(who, n, false)
-				require.Positive(r, a.Token)
-				return
+			var requests []lua.Request
+			var checks []func(rueidis.RedisMessage)
+			for i, who := range ids {
+				ids[i] = client + who[1:]
 			}
-			if h != nil && !h.expired {
-				require.Positive(r, a.Token)
-				h.short = false
-				return
-			}
-			m.reclaim(clientOf(who))
-			mine := m.grant(who)
-			passes := strings.Contains(flags, "p")
-			if !mine && m.is && m.free >= n && (len(m.queue) == 0 || passes) {
-				if mode == lua.Again {
-					m.queue = slices.DeleteFunc(m.queue, func(q string) bool { return q == who })
-				}
-				m.give(who, n, false)
-				mine = true
-			}
-			switch {
-			case mine:
-				require.Positive(r, a.Token)
-				if leased {
-					require.Greater(r, a.Token, last)
-				}
-			case !m.is && !strings.Contains(flags, "u"):
-				require.ErrorIs(r, a.Refused, lua.ErrNotInitialized)
-			case m.is && m.never(who):
-				require.ErrorIs(r, a.Refused, lua.ErrCapacity)
-			case mode == lua.Try:
-				require.Zero(r, a.Token)
-				require.False(r, a.Queued)
-				require.NoError(r, a.Refused)
-			default:
-				require.True(r, a.Queued)
-				require.Equal(r, slices.Contains(m.queue, who), a.Sequence == 0)
-				if a.Sequence != 0 {
-					m.queue = append(m.queue, who)
+			slices.Sort(ids)
+			ids = slices.Compact(ids)
+			gives := map[string]bool{}
+			for _, who := range ids {
+				if gives[who] = rapid.IntRange(0, 2).Draw(r, "kind") == 0; gives[who] {
+					m.forget(who) // all entries go first
 				}
 			}
-			if a.Refused != nil && mode == lua.Again {
-				m.queue = slices.DeleteFunc(m.queue, func(q string) bool { return q == who })
+			for _, who := range ids {
+				claim := request(who, demandText(who))
+				if gives[who] {
+					requests = append(requests, lua.Give(lua.Ending{Owner: who, Entry: claim.Entry()}))
+					held := m.leave(who)
+					m.grant("")
+					checks = append(checks, func(reply rueidis.RedisMessage) { require.Equal(r, held, given(b.t, reply), who) })
+					continue
+				}
+				mode := rapid.SampledFrom([]lua.Mode{lua.Again, lua.Try, lua.Again}).Draw(r, "mode")
+				if mode == lua.Again && rapid.IntRange(0, 3).Draw(r, "first") == 0 {
+					mode = lua.First // when it is known already this is a late copy
+				}
+				requests = append(requests, lua.Take(claim, mode))
+				check := m.take(who, mode)
+				checks = append(checks, func(reply rueidis.RedisMessage) { check(r, taken(b.t, reply), last) })
 			}
-		},
-		"give": func(r *rapid.T) {
-			who := id.Draw(r, "id")
-			held, err := b.conn.Release(b.t.Context(), b.lock, lua.Ending{Owner: who, Entry: request(who, demandText(who)).Entry()}, 0)
-			require.NoError(r, err)
-			require.Equal(r, m.leave(who), held)
-			m.grant("")
+			for i, reply := range b.trade(requests...) {
+				checks[i](reply)
+			}
 		},
 		"leave": func(r *rapid.T) {
 			ids := rapid.SliceOfNDistinct(id, 1, 4, rapid.ID[string]).Draw(r, "ids")
@@ -302,7 +374,6 @@ func permitsAgainstModel(r *rapid.T, b *sem, clients []string) {
 				require.ErrorIs(r, err, lua.ErrNotInitialized)
 				return
 			}
-			m.reclaim("T")
 			has := m.free
 			if leased {
 				has = m.capacity()
@@ -317,6 +388,7 @@ func permitsAgainstModel(r *rapid.T, b *sem, clients []string) {
 			}
 			require.NoError(r, err)
 			require.True(r, done)
+			m.reclaim("T")
 			m.free += goal - has
 			m.is = true
 			if leased {
@@ -326,7 +398,8 @@ func permitsAgainstModel(r *rapid.T, b *sem, clients []string) {
 			require.EqualValues(r, m.free, free)
 		},
 		"delete": func(*rapid.T) {
-			existed, err := b.conn.Destroy(b.t.Context(), b.lock, 0)
+			b.ids++
+			existed, err := b.conn.Destroy(b.t.Context(), b.lock, fmt.Sprintf("T:%d", b.ids), 0)
 			require.NoError(r, err)
 			require.Equal(r, m.is, existed)
 			m.is, m.free, m.queue = false, 0, nil

@@ -315,6 +315,7 @@ func (r *Room) answered(ctx context.Context, w *Waiter, q question, reply lua.Ac
 		w.aborted = true // Acquire sees the same and abandons w
 		if silence := time.Since(q.sent); silence > silent {
 			w.unheard = fmt.Errorf("no reply for %v", silence.Round(time.Millisecond))
+			w.stray = true // the connection may be broken, and a copy of it under way
 		}
 	case lua.Classify(err) == lua.NoAnswer:
 		w.stray = true
@@ -370,6 +371,9 @@ func (r *Room) waits(w *Waiter, q question, reply lua.Acquired, err error) (agai
 		w.sequence, w.clock = 0, 0 // it may have lost its place in between
 		r.grant(w, Grant{Owned: reply.Owned, Moment: q.sent})
 	case reply.Refused != nil:
+		if w.place != nil {
+			r.arm(0) // the next one may be no better off
+		}
 		r.finish(w, outcome{err: reply.Refused})
 	case !reply.Queued:
 		w.tell(outcome{err: ErrBusy})

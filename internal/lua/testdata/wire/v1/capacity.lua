@@ -1,8 +1,8 @@
 -- capacity: initialise a semaphore, or change how many permits it has. Growing grants to those who wait. Of leased permits the
 -- number is that of all, held or free; of plain ones that of the free. Safe to repeat.
 --
--- KEYS  as in take.lua
--- ARGV  1 owner id of this command, 2 inbox prefix, 3 publish verb, 4 floor: as in take.lua
+-- KEYS  as in trade.lua
+-- ARGV  1 id of this command, like an owner's, 2 inbox prefix, 3 publish verb, 4 floor: as in trade.lua
 --       5 mode     try: unless it is initialised; set; add: to what it has; state: as set, unless a client that began later
 --                  has stated something; drain: take all that are free (plain permits)
 --       6 number
@@ -12,56 +12,39 @@
 --       {0, number, free} nothing changed: it was initialised, or stated by somebody who began later
 --       {-4, 0, 0}        not initialised (add, drain)
 --       {-6, number, 0}   the number would be out of range; nothing changed
--- include token.lua
 -- include permits.lua
 
-local DAY_AND_MORE = '172800000' -- ms
+local STATED_KEPT, ONCE_KEPT = '2592000000', '600000' -- ms: thirty days, ten minutes
 local mode, n = ARGV[5], tonumber(ARGV[6])
-local once = KEYS[5] .. ':' .. ARGV[1]
-local now, free = micros(), available()
-local known = capacity(0) < math.huge -- of plain permits nobody knows how many are out
+local once, stated = KEYS[5] .. ':' .. ARGV[1], KEYS[5] .. ':stated'
+local function total() return COUNTS_HELD and capacity() or free or 0 end
 
-local function total() return known and capacity(free) or free end
-
-if mode == 'add' or mode == 'drain' then
-  local before = redis.call('GET', once)
-  if not free then return {-4, 0, 0} end
-  if before then return {1, total(), tonumber(before)} end
-elseif mode == 'state' then
-  local stated = KEYS[5] .. ':stated'
-  local began = tonumber(redis.call('GET', stated) or '0')
-  if free and began and began > tonumber(ARGV[8]) then return {0, total(), free} end
-  redis.call('SET', stated, ARGV[8], 'PX', DAY_AND_MORE)
+local before = mode ~= 'state' and redis.call('GET', once)
+if before then return {1, total(), tonumber(before)} end -- by an earlier copy
+local statement = ARGV[8] .. ':' .. ARGV[6]
+if (mode == 'add' or mode == 'drain') and not free then
+  return {-4, 0, 0}
 elseif mode == 'try' and free then
   return {0, total(), free}
+elseif mode == 'state' and free then
+  local last = redis.call('GET', stated) or ''
+  if last == statement or (tonumber(string.match(last, '^%d+')) or 0) > tonumber(ARGV[8]) then return {0, total(), free} end
 end
 
-free = add(free, reclaim(now, drop_unresponsive))
-local goal
-if mode == 'add' then
-  goal = total() + n
-elseif mode == 'drain' then
-  goal = 0
+reclaim_once()
+local goal = n
+if mode == 'add' then goal = total() + n end
+if mode == 'drain' then goal = math.min(free, 0) end
+if goal < 0 and COUNTS_HELD or goal > tonumber(ARGV[7]) then return {-6, total(), 0} end
+bonus = goal - total() -- permits may be out that were taken before the semaphore was deleted
+free = (free or 0) + bonus
+given = given or bonus > 0
+if mode == 'state' then
+  redis.call('SET', stated, statement, 'PX', STATED_KEPT)
 else
-  goal = n
+  redis.call('SET', once, decimal(mode == 'drain' and math.abs(bonus) or free), 'PX', ONCE_KEPT)
 end
-if goal < 0 and known or goal > tonumber(ARGV[7]) then return {-6, total(), 0} end
-local change
-if not free then
-  change = known and goal - capacity(0) or goal -- permits may be out that were taken before the semaphore was deleted
-  redis.call('SET', KEYS[1], decimal(change))
-  free = change
-else
-  change = goal - total()
-  if mode == 'drain' then change = -math.max(free, 0) end
-  free = add(free, change)
-end
-if mode == 'add' then redis.call('SET', once, free, 'PX', '600000') end
-if mode == 'drain' then
-  redis.call('SET', once, decimal(-change), 'PX', '600000')
-  return {1, 0, -change}
-end
+grant()
 local number = total()
-free = grant(free, nil, now)
-if change > 0 then announce(free) end
-return {1, number, free}
+commit()
+return {1, number, mode == 'drain' and math.abs(bonus) or free}

@@ -3,15 +3,28 @@
 -- KEYS  for each: timeouts, holders: as in leased.lua
 -- ARGV  for each: owner id, lease in ms
 -- Reply for each: 1 extended, 0 the id holds no permits any more
--- include extend.lua
+-- include holder.lua
 
 local t = redis.call('TIME')
-local now = t[1] * 1000000 + t[2]
+local now = t[1] * 1000 + math.floor(t[2] / 1000)
 local reply = {}
 for i = 1, #ARGV / 2 do
+  local timeouts, holders = KEYS[2 * i - 1], KEYS[2 * i]
   local client, number = string.match(ARGV[2 * i - 1], '^([^:]+):(%d+)$')
+  local prefix = base(client, number)
   -- Another type under the name means lost, for this holder alone.
-  local ok, token = pcall(extend, KEYS[2 * i - 1], KEYS[2 * i], client, number, ARGV[2 * i], now)
-  reply[i] = ok and token and 1 or 0
+  local held, ends = redis.pcall('HGET', holders, prefix), redis.pcall('ZSCORE', timeouts, prefix .. '\0\0')
+  reply[i] = 0
+  if type(held) == 'string' and type(ends) == 'string' and tonumber(ends) > now then
+    local n, token, short = parse_holder(held)
+    local permits = {}
+    append_permits(permits, prefix, 0, n, string.format('%.0f', now + 1 + ARGV[2 * i]))
+    redis.call('PEXPIRE', holders, HOLDERS_KEPT) -- first, because it is not refused when memory is short, nor is what follows
+    redis.call('ZADD', timeouts, 'XX', unpack(permits))
+    if short == '1' then -- the owner has reacted: from now on its whole lease counts
+      redis.call('HSET', holders, prefix, n .. ':' .. token .. ':0:' .. client .. ':' .. number)
+    end
+    reply[i] = 1
+  end
 end
 return reply
