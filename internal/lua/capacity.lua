@@ -31,7 +31,7 @@ elseif mode == 'state' and free then
   if last == statement or (tonumber(string.match(last, '^%d+')) or 0) > tonumber(ARGV[8]) then return {0, total(), free} end
 end
 
-reclaim_once()
+open_queue().reclaim()
 local goal = n
 if mode == 'add' then goal = total() + n end
 if mode == 'drain' then goal = math.min(free, 0) end
@@ -44,7 +44,7 @@ if mode == 'state' then
 else
   redis.call('SET', once, decimal(mode == 'drain' and math.abs(bonus) or free), 'PX', ONCE_KEPT)
 end
-grant()
+queue.grant()
 local number = total()
 commit()
 return {1, number, mode == 'drain' and math.abs(bonus) or free}

@@ -10,17 +10,18 @@ local before = redis.call('GET', once)
 if before then return tonumber(before) end -- a late copy does not delete what was made since
 local existed = found and 1 or 0
 redis.call('SET', once, existed, 'PX', '600000')
+local line = open_queue()
 local holders = KEYS[7] and redis.call('HVALS', KEYS[7]) or {}
 local entries = redis.call('LRANGE', KEYS[2], 0, -1)
 redis.call('DEL', KEYS[1], KEYS[2], KEYS[5] .. ':stated')
 if KEYS[6] then redis.call('DEL', KEYS[6], KEYS[7]) end
 for _, holder in ipairs(holders) do
   local token, client, number = string.match(holder, '^%d+:(%d+):[01]:([^:]+):(%d+)$')
-  if token then tell(client, 'f', number .. ' ' .. token) end
+  if token then line.tell(client, 'f', number .. ' ' .. token) end
 end
 for _, entry in ipairs(entries) do
   local client, number = string.match(entry, '^1:([^:]+):(%d+):')
-  if client then ask(client, number) end
+  if client then line.ask(client, number) end
 end
-for _, m in ipairs(messages) do tell(m[1], m[2], m[3]) end
+for _, m in ipairs(line.messages) do line.tell(m[1], m[2], m[3]) end
 return existed

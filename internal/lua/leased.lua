@@ -12,53 +12,54 @@ local KIND = 's' -- of grant messages
 local COUNTS_HELD = true
 local NEVER = 922337203685477
 local ms = math.floor(now / 1000)
-local records, changed = {}, {} -- by the first 14 bytes
+
+-- What owners hold, by owner id: how many permits it was and is now, token, short as in parse_holder, and when the lease ends if
+-- it was changed; false for who holds nothing.
+local records, changed, moved = {}, {}, 0
+local bases = {}
+local others, orphans = {}, {} -- permits that are not ours, and holders without permits: to be removed
 
 local function acknowledge() end -- owners are remembered for as long as they hold
 
-local function parse_record(prefix, text)
-  local n, token, short, client = parse_holder(text)
-  records[prefix] = n and {
-    prefix = prefix, was = n, n = n, token = token, short = short, client = client, rest = string.match(text, '[^:]+:%d+$'),
-  } or false
-  return records[prefix]
-end
-
 -- Reads what many owners hold at once.
 local function prefetch(owners)
-  local prefixes = {}
-  for _, owner in ipairs(owners) do
-    local client, number = string.match(owner, '^([^:]+):(%d+)')
-    local prefix = client and base(client, number)
-    if prefix and records[prefix] == nil then prefixes[#prefixes + 1] = prefix end
+  local names, prefixes = {}, {}
+  for i = 1, #owners do
+    local owner = owners[i]
+    if records[owner] == nil then
+      local prefix = bases[owner] or base(owner)
+      bases[owner] = prefix
+      names[#names + 1], prefixes[#prefixes + 1] = owner, prefix
+    end
   end
-  if #prefixes == 0 then return end
+  if #names == 0 then return end
   local held = redis.call('HMGET', KEYS[7], unpack(prefixes))
-  for i, prefix in ipairs(prefixes) do parse_record(prefix, held[i]) end
+  for i = 1, #names do
+    local n, token, short = parse_holder(held[i])
+    records[names[i]] = n and {owner = names[i], was = n, n = n, token = token, short = short} or false
+  end
 end
 
 -- What an owner holds, also when its lease is over and nobody has taken it back; nil when it holds nothing.
-local function holding(client, number)
-  local prefix = base(client, number)
-  if records[prefix] == nil then prefetch({client .. ':' .. number}) end
-  local record = records[prefix]
+local function holding(owner)
+  if records[owner] == nil then prefetch({owner}) end
+  local record = records[owner]
   return record and record.n > 0 and record or nil
 end
 
 local function change(record, n)
+  moved = moved + n - record.n
   record.n = n
-  changed[record.prefix] = record
+  changed[record.owner] = record
 end
 
 -- Gives permits to an owner that has none.
-local function take(client, number, n, lease, short)
-  local prefix = base(client, number)
-  local was = records[prefix] and records[prefix].was or 0
-  local record = {
-    prefix = prefix, was = was, n = 0, token = decimal(next_number()), short = short and '1' or '0', client = client,
-    rest = client .. ':' .. number, ends = ms + 1 + lease,
-  }
-  records[prefix] = record
+local function take(owner, n, lease, short)
+  local token = decimal(next_number())
+  local before = records[owner]
+  local record = {owner = owner, was = before and before.was or 0, n = 0, token = token, short = short and '1' or '0', ends = ms + 1 + lease}
+  bases[owner] = bases[owner] or base(owner)
+  records[owner] = record
   change(record, n)
   return record
 end
@@ -66,7 +67,7 @@ end
 -- Gives an owner its whole lease from now on, and returns false when it is over already.
 local function extend(record, lease)
   if not record.ends then
-    local ends = redis.call('ZSCORE', KEYS[6], record.prefix .. '\0\0')
+    local ends = redis.call('ZSCORE', KEYS[6], bases[record.owner] .. '\0\0')
     if not ends or tonumber(ends) <= ms then return false end
   end
   record.ends, record.short = ms + 1 + lease, '0'
@@ -74,35 +75,46 @@ local function extend(record, lease)
   return true
 end
 
-local others = {} -- permits that are not ours, to be removed
-local orphans = {} -- holders whose permits Redisson has taken back
-
-local function find_orphans()
-  if redis.call('HLEN', KEYS[7]) <= redis.call('ZCARD', KEYS[6]) + 100 then return end
-  for _, prefix in ipairs(redis.call('HKEYS', KEYS[7])) do
-    if not redis.call('ZSCORE', KEYS[6], prefix .. '\0\0') then orphans[#orphans + 1] = prefix end
-  end
+-- How many permits are held.
+local card
+local function out()
+  card = card or redis.call('ZCARD', KEYS[6])
+  return card - #others + moved
 end
 
--- Takes back permits whose lease is over, a thousand at most, and returns how many. unresponsive is called for each client that
--- never renewed what it was granted by message.
-local function reclaim(unresponsive)
-  local dead = redis.call('ZRANGEBYSCORE', KEYS[6], 0, decimal(ms), 'LIMIT', 0, 1000)
-  local freed = 0
-  for _, permit in ipairs(dead) do
-    local prefix = string.sub(permit, 1, 14)
-    local record = records[prefix]
-    if record == nil then record = parse_record(prefix, redis.call('HGET', KEYS[7], prefix)) end
-    if not record then
-      others[#others + 1] = permit
-      freed = freed + 1
-    elseif record.n > 0 and not record.ends then
-      freed = freed + record.n
-      change(record, 0)
-      if record.short == '1' then unresponsive(record.client) end
+-- Writes the changes, and returns by how much more permits are free then.
+local function write()
+  local set, names, del, add, rem = {}, {}, {}, {}, {}
+  for owner, record in pairs(changed) do
+    local prefix = bases[owner]
+    if record.n > 0 then
+      names[#names + 1] = prefix
+      set[#set + 1] = prefix
+      set[#set + 1] = record.n .. ':' .. record.token .. ':' .. record.short .. ':' .. owner
+      if record.ends then append_permits(add, prefix, 0, record.n, decimal(record.ends)) end
+    elseif record.was > 0 then
+      del[#del + 1] = prefix
     end
+    append_permits(rem, prefix, record.n, record.was)
   end
-  if now % 64 == 0 then find_orphans() end -- now and then
+  for _, prefix in ipairs(orphans) do del[#del + 1] = prefix end
+  for _, permit in ipairs(others) do rem[#rem + 1] = permit end
+  many('HDEL', KEYS[7], del)
+  many('HSET', KEYS[7], set)
+  local freed = many('ZREM', KEYS[6], rem)
+  if #add > 0 then
+    local added = #add <= 1000 and redis.pcall('ZADD', KEYS[6], unpack(add)) or many('ZADD', KEYS[6], add)
+    if type(added) ~= 'number' then -- foreign data under that name
+      many('HDEL', KEYS[7], names)
+      error(added.err)
+    end
+    freed = freed - added
+  end
+  if #set > 0 then
+    redis.call('PEXPIRE', KEYS[7], HOLDERS_KEPT)
+    local ttl = redis.call('PTTL', KEYS[1])
+    if ttl > 0 then redis.call('PEXPIRE', KEYS[6], ttl) end -- it is Redisson that gave it one
+  end
   return freed
 end
 
@@ -113,44 +125,37 @@ local function first_end()
   return math.max(0, score - ms)
 end
 
--- How many permits are held.
-local card
-local function out()
-  card = card or redis.call('ZCARD', KEYS[6])
-  local n = card - #others
-  for _, record in pairs(changed) do n = n + record.n - record.was end
-  return n
-end
-
--- Writes the changes, and returns by how much more permits are free then.
-local function write()
-  local set, names, del, add, rem = {}, {}, {}, {}, {}
-  for prefix, record in pairs(changed) do
-    if record.n > 0 then
-      names[#names + 1] = prefix
-      set[#set + 1] = prefix
-      set[#set + 1] = record.n .. ':' .. record.token .. ':' .. record.short .. ':' .. record.rest
-      if record.ends then append_permits(add, prefix, 0, record.n, decimal(record.ends)) end
-    elseif record.was > 0 then
-      del[#del + 1] = prefix
+-- Takes back permits whose lease is over, a thousand at most, and returns how many. unresponsive is called for each client that
+-- never renewed what it was granted by message.
+local function reclaim(unresponsive)
+  local dead = redis.call('ZRANGEBYSCORE', KEYS[6], 0, decimal(ms), 'LIMIT', 0, 1000)
+  local freed, seen = 0, {}
+  for _, permit in ipairs(dead) do
+    local prefix = string.sub(permit, 1, 14)
+    if seen[prefix] == nil then
+      local n, token, short, owner = parse_holder(redis.call('HGET', KEYS[7], prefix))
+      seen[prefix] = n ~= nil
+      if n then
+        bases[owner] = prefix
+        records[owner] = records[owner] or {owner = owner, was = n, n = n, token = token, short = short}
+        local record = records[owner]
+        if record.n > 0 and not record.ends then
+          freed = freed + record.n
+          change(record, 0)
+          if record.short == '1' then unresponsive(string.match(owner, '^[^:]+')) end
+        end
+      end
     end
-    append_permits(rem, prefix, record.n, record.was)
+    if not seen[prefix] then
+      others[#others + 1] = permit
+      freed = freed + 1
+    end
   end
-  for _, permit in ipairs(others) do rem[#rem + 1] = permit end
-  for _, prefix in ipairs(orphans) do
-    if not changed[prefix] then del[#del + 1] = prefix end
-  end
-  many('HDEL', KEYS[7], del)
-  many('HSET', KEYS[7], set)
-  local ok, freed = pcall(function() return many('ZREM', KEYS[6], rem) - many('ZADD', KEYS[6], add) end)
-  if not ok then -- foreign data under that name
-    many('HDEL', KEYS[7], names)
-    error(freed)
-  end
-  if #set > 0 then
-    redis.call('PEXPIRE', KEYS[7], HOLDERS_KEPT)
-    local ttl = redis.call('PTTL', KEYS[1])
-    if ttl > 0 then redis.call('PEXPIRE', KEYS[6], ttl) end -- it is Redisson that gave it one
+  -- Now and then, those whose permits Redisson has taken back.
+  if now % 64 == 0 and redis.call('HLEN', KEYS[7]) > redis.call('ZCARD', KEYS[6]) + 100 then
+    for _, prefix in ipairs(redis.call('HKEYS', KEYS[7])) do
+      if not redis.call('ZSCORE', KEYS[6], prefix .. '\0\0') then orphans[#orphans + 1] = prefix end
+    end
   end
   return freed
 end

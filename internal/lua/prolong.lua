@@ -10,8 +10,7 @@ local now = t[1] * 1000 + math.floor(t[2] / 1000)
 local reply = {}
 for i = 1, #ARGV / 2 do
   local timeouts, holders = KEYS[2 * i - 1], KEYS[2 * i]
-  local client, number = string.match(ARGV[2 * i - 1], '^([^:]+):(%d+)$')
-  local prefix = base(client, number)
+  local prefix = base(ARGV[2 * i - 1])
   -- Another type under the name means lost, for this holder alone.
   local held, ends = redis.pcall('HGET', holders, prefix), redis.pcall('ZSCORE', timeouts, prefix .. '\0\0')
   reply[i] = 0
@@ -22,7 +21,7 @@ for i = 1, #ARGV / 2 do
     redis.call('PEXPIRE', holders, HOLDERS_KEPT) -- first, because it is not refused when memory is short, nor is what follows
     redis.call('ZADD', timeouts, 'XX', unpack(permits))
     if short == '1' then -- the owner has reacted: from now on its whole lease counts
-      redis.call('HSET', holders, prefix, n .. ':' .. token .. ':0:' .. client .. ':' .. number)
+      redis.call('HSET', holders, prefix, n .. ':' .. token .. ':0:' .. ARGV[2 * i - 1])
     end
     reply[i] = 1
   end

@@ -71,9 +71,10 @@ func write(b *strings.Builder, files fs.FS, f Family, name string, included map[
 		panic(err) // the files are part of the binary
 	}
 	for line := range strings.Lines(string(text)) {
-		if file, ok := strings.CutPrefix(line, "-- include "); ok {
-			write(b, files, f, strings.TrimSuffix(strings.TrimSpace(file), ".lua"), included)
-		} else if trimmed := strings.TrimSpace(line); trimmed != "" && !strings.HasPrefix(trimmed, "--") {
+		trimmed := strings.TrimSpace(line)
+		if file, ok := strings.CutPrefix(trimmed, "-- include "); ok {
+			write(b, files, f, strings.TrimSuffix(file, ".lua"), included)
+		} else if trimmed != "" && !strings.HasPrefix(trimmed, "--") {
 			b.WriteString(line)
 		}
 	}

@@ -9,46 +9,41 @@
 local KIND = 'c' -- of grant messages
 local COUNTS_HELD = false -- nobody knows how many permits are out
 local REMEMBERED = '600000' -- ms
-local records, changed = {}, {} -- by the key that remembers
+local records, changed = {}, {} -- by owner id
 local answered = {}
-
-local function done(client, number) return KEYS[5] .. ':' .. client .. ':' .. number end
 
 -- Forgets commands of a client that were answered: they are not sent again.
 local function acknowledge(client, numbers)
-  for number in string.gmatch(numbers, '%d+') do answered[#answered + 1] = done(client, number) end
+  for number in string.gmatch(numbers, '%d+') do answered[#answered + 1] = KEYS[5] .. ':' .. client .. ':' .. number end
 end
 
 local function prefetch(owners)
-  local keys = {}
-  for _, owner in ipairs(owners) do
-    local key = KEYS[5] .. ':' .. (string.match(owner, '^[^:]+:%d+') or '')
-    if records[key] == nil then keys[#keys + 1] = key end
+  local names, keys = {}, {}
+  for i = 1, #owners do
+    if records[owners[i]] == nil then names[#names + 1], keys[#keys + 1] = owners[i], KEYS[5] .. ':' .. owners[i] end
   end
-  if #keys == 0 then return end
-  local found = redis.call('MGET', unpack(keys))
-  for i, key in ipairs(keys) do
-    local n = tonumber(found[i] or '')
-    records[key] = n and {key = key, was = n, n = n, token = '1'} or false
+  if #names == 0 then return end
+  local done = redis.call('MGET', unpack(keys))
+  for i = 1, #names do
+    local n = tonumber(done[i] or '')
+    records[names[i]] = n and {owner = names[i], was = n, n = n, token = '1'} or false
   end
 end
 
-local function holding(client, number)
-  local key = done(client, number)
-  if records[key] == nil then prefetch({client .. ':' .. number}) end
-  local record = records[key]
+local function holding(owner)
+  if records[owner] == nil then prefetch({owner}) end
+  local record = records[owner]
   return record and record.n > 0 and record or nil
 end
 
 local function change(record, n)
   record.n = n
-  changed[record.key] = record
+  changed[record.owner] = record
 end
 
-local function take(client, number, n)
-  local key = done(client, number)
-  local record = {key = key, was = 0, n = 0, token = '1'}
-  records[key] = record
+local function take(owner, n)
+  local record = {owner = owner, was = 0, n = 0, token = '1'}
+  records[owner] = record
   change(record, n)
   return record
 end
@@ -60,11 +55,11 @@ local function out() return math.huge end
 
 local function write()
   local gone = answered
-  for key, record in pairs(changed) do
+  for owner, record in pairs(changed) do
     if record.n > 0 then
-      redis.call('SET', key, record.n, 'PX', REMEMBERED)
+      redis.call('SET', KEYS[5] .. ':' .. owner, record.n, 'PX', REMEMBERED)
     elseif record.was > 0 then
-      gone[#gone + 1] = key
+      gone[#gone + 1] = KEYS[5] .. ':' .. owner
     end
   end
   if #gone > 0 then redis.call('DEL', unpack(gone)) end

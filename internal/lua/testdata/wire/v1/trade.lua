@@ -34,85 +34,99 @@ local replies, ends = {}, {}
 local longest = tonumber(ARGV[5])
 acknowledge(string.match(ARGV[1], '^[^:]+'), ARGV[6])
 
-local read = {}
+local owners, gives = {}, 0
 for i = 7, #ARGV, 5 do
-  if ARGV[i] == 'give' and ARGV[i + 2] ~= '' then redis.pcall('LREM', KEYS[2], 0, ARGV[i + 2]) end
-  read[#read + 1] = ARGV[i + 1]
+  owners[#owners + 1] = ARGV[i + 1]
+  if ARGV[i] == 'give' then
+    gives = gives + 1
+    if ARGV[i + 2] ~= '' then redis.pcall('LREM', KEYS[2], 0, ARGV[i + 2]) end
+  end
 end
-prefetch(read)
-chunk = math.max(chunk, 2 * (#ARGV - 6) / 5)
+prefetch(owners)
+local waited = redis.call('EXISTS', KEYS[2]) == 1
+if waited then open_queue().expect(gives + 1) end
 
-local function take_one(owner, lease, mode, demand)
-  local client, number = string.match(owner, '^([^:]+):(%d+)$')
-  local n, flags = parse_demand(demand)
-  lease = tonumber(lease)
-  local function has(flag) return string.find(flags, flag, 1, true) ~= nil end
-  local function reply(record)
-    if has('d') then return {0, tonumber(record.token), record.n, 0} end
-    return tonumber(record.token)
-  end
-  local record = holding(client, number)
-  if record and extend(record, lease) then return reply(record) end
-  if mode == 'first' and not record and free and free >= n and not head() then
-    free = free - n
-    return reply(take(client, number, n, lease))
-  end
-  reclaim_once()
+local function reply_to(record, flags)
+  if string.find(flags, 'd', 1, true) then return {0, tonumber(record.token), record.n, 0} end
+  return tonumber(record.token)
+end
+
+-- For a take that is not served at once.
+local function contend(owner, lease, mode, demand, n, flags)
+  local line = open_queue()
+  line.reclaim()
   local entry = '1:' .. owner .. ':' .. lease .. ':' .. demand
-  record = grant(entry)
-  if record then return reply(record) end
-  if has('d') then n = math.max(1, math.min(free or 0, 1000)) end
-  if free and free >= n and (door == ALL or has('d') or door == PASSING and has('p')) then
-    if mode ~= 'first' then remove(entry) end
-    briefest = math.min(briefest, lease)
+  local record = line.grant(entry)
+  if record then return reply_to(record, flags) end
+  local drains, passes, patient = false, false, false
+  if flags ~= '' then
+    drains = string.find(flags, 'd', 1, true)
+    passes = string.find(flags, 'p', 1, true)
+    patient = string.find(flags, 'g', 1, true)
+  end
+  if drains then n = math.max(1, math.min(free or 0, 1000)) end
+  if free and free >= n and (drains or line.may_take(passes)) then
+    if mode ~= 'first' then line.remove(entry) end
+    line.began(lease)
     free = free - n
-    return reply(take(client, number, n, lease))
+    return reply_to(take(owner, n, lease), flags)
   end
-  local refused
-  if not free and not has('u') then
-    refused = {-4, 0, now}
-  elseif free and not has('g') and not has('d') and n > capacity() then
-    refused = {-5, capacity(), now}
+  local never, reply = free and n > capacity(), nil
+  if not free and not string.find(flags, 'u', 1, true) then
+    reply = {-4, 0, now}
+  elseif never and not patient and not drains then
+    reply = {-5, capacity(), now}
   elseif mode == 'try' then
-    refused = {-1, 0, now}
-    ends[#ends + 1] = refused
-    return refused
+    reply = {-1, 0, now}
+    ends[#ends + 1] = reply
+    return reply
   end
-  if refused then
-    if mode ~= 'first' then remove(entry) end
-    return refused
+  if reply then
+    if mode ~= 'first' then line.remove(entry) end
+    return reply
   end
-  local sequence, length = join(entry, mode == 'first', longest, free and n > capacity(), has('p'))
+  local sequence, length = line.join(entry, mode == 'first', longest, never, passes)
   if not sequence then return {-2, length, now} end
-  local queued = {sequence, 0, now}
-  ends[#ends + 1] = queued
-  return queued
+  reply = {sequence, 0, now}
+  ends[#ends + 1] = reply
+  return reply
 end
 
 for i = 7, #ARGV, 5 do
   local kind, owner = ARGV[i], ARGV[i + 1]
-  local client, number = string.match(owner, '^([^:]+):(%d+)$')
   local reply
   if kind == 'take' then
-    reply = take_one(owner, ARGV[i + 2], ARGV[i + 3], ARGV[i + 4])
+    local lease, mode, demand = tonumber(ARGV[i + 2]), ARGV[i + 3], ARGV[i + 4]
+    local n, flags = string.match(demand, '^(%d+)(%a*)$')
+    n = tonumber(n)
+    local record = holding(owner)
+    if record and extend(record, lease) then
+      reply = reply_to(record, flags)
+    elseif not record and not queue and flags == '' and free and free >= n then
+      free = free - n
+      reply = tonumber(take(owner, n, lease).token)
+    else
+      reply = contend(owner, lease, mode, demand, n, flags)
+    end
   elseif kind == 'give' then
-    reply = disown(client, number, tonumber(ARGV[i + 3])) and 1 or 0
-    pcall(grant) -- foreign data under the name of a companion does not keep permits from being given back
-  elseif holding(client, number) then
+    reply = disown(owner, tonumber(ARGV[i + 3])) and 1 or 0
+    if queue then pcall(queue.grant) end -- foreign data under a companion's name does not keep permits from being given back
+  elseif holding(owner) then
     reply = 1
   elseif not free then
     reply = -4
   else
-    take(client, number, tonumber(ARGV[i + 2]))
-    add(tonumber(ARGV[i + 2]))
+    local n = tonumber(ARGV[i + 2])
+    take(owner, n)
+    add(n)
     reply = 1
-    pcall(grant)
+    if queue then pcall(queue.grant) end
   end
   replies[#replies + 1] = reply
 end
 commit()
 if #ends > 0 then
-  local first = unfinished and 0 or first_end()
+  local first = queue.first_end()
   for _, reply in ipairs(ends) do reply[2] = first end
 end
 return replies

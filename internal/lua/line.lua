@@ -1,0 +1,184 @@
+-- line: the queue of a semaphore in a transaction, and how it is served. The body of open_queue in permits.lua.
+-- include queue.lua
+
+-- How many waiters one script grants to at most, how many entries it drops or passes, and how many it looks at behind one that
+-- does not fit, for those that may pass that. Whoever asks then is told to ask again at once.
+local MOST, DROPS, LOOKS = 1000, 20000, 100
+
+-- What was read of the queue, and behind all that is in Redis what joined. A place is {entry, gone}: gone when it is not queued
+-- any more.
+local list, more, tail = {}, true, {}
+local removals = {} -- entries that are removed wherever they stand in what was not read
+local first = 1     -- all places before it are gone
+local chunk = 2     -- how many are read at a time
+local joined, length = false, nil
+local briefest = SHORT -- ms: the shortest lease that began while somebody waited
+local messages, told = {}, {}
+
+local function place_at(i)
+  while more and i > #list do
+    local got = redis.call('LRANGE', KEYS[2], #list, #list + chunk - 1)
+    for _, entry in ipairs(got) do
+      list[#list + 1] = {entry, removals[entry]}
+      removals[entry] = nil
+    end
+    more = #got == chunk
+    chunk = math.min(2 * chunk, 500)
+  end
+  return list[i] or tail[i - #list]
+end
+
+local function find(entry)
+  for i = first, #list do
+    if list[i][1] == entry and not list[i][2] then return list[i] end
+  end
+  for _, place in ipairs(tail) do
+    if place[1] == entry and not place[2] then return place end
+  end
+  return nil
+end
+
+local function remove(entry)
+  local place = find(entry)
+  if place then place[2] = true elseif more then removals[entry] = true end
+end
+
+-- Makes all waiters of a client ask again, once the changes are written.
+local function ask(client, number)
+  if not told[client] then
+    told[client] = true
+    messages[#messages + 1] = {client, 'a', number}
+  end
+end
+
+-- Who may take free permits although somebody waits, after grant has looked at the queue as it is.
+local ALL, PASSING, NOBODY = 1, 2, 3
+local door = ALL
+
+-- Grants free permits to those who wait, the first first, for as long as they fit: the first that does not holds up all others,
+-- but for those that say so (flag p): they pass it, up to the next that does not say so. Entries of those who are gone are
+-- dropped, and copies of what was granted before. So are those that ask for more than there are, and their clients told to
+-- ask; but with flag g they wait aside, and hold up nobody. self is the caller's own entry, which needs no message. Returns the
+-- record of self if that was granted.
+local stuck, unfinished = 0, false -- with so many free permits nothing could be granted; it has stopped before the end
+local function serve(self)
+  if not free or free <= stuck then return nil end
+  local at, grants, drops, held_up, mine = first, 0, 0, nil, nil
+  door = NOBODY
+  while true do
+    local place = place_at(at)
+    if not place then
+      door = held_up and PASSING or ALL
+      break
+    end
+    if grants >= MOST or drops >= DROPS then
+      unfinished = true
+      break
+    end
+    if free < 1 or held_up and at - held_up > LOOKS then break end
+    if not place[2] then
+      local entry = place[1]
+      local owner, client, number, lease, n, flags = string.match(entry, '^1:(([^:]+):(%d+)):(%d+):(%d+)(%a*)$')
+      n = tonumber(n)
+      local aside, passes = false, false
+      if n and flags ~= '' then
+        passes = string.find(flags, 'p', 1, true)
+        aside = string.find(flags, 'g', 1, true) and n > capacity()
+      end
+      if held_up and not aside and not passes then break end
+      if not n or entry ~= self and not alive(client) or holding(owner) then
+        place[2] = true
+        drops = drops + 1
+      elseif n <= free then
+        lease = tonumber(lease)
+        if entry == self then
+          mine = take(owner, n, lease)
+        else
+          local short = lease > SHORT and SHORT or lease
+          -- A fixed lease that short is not renewed: that it ends says nothing of its client.
+          local record = take(owner, n, short, lease > SHORT or not string.find(flags, 'f', 1, true))
+          messages[#messages + 1] = {client, 'grant', number, record.token, short}
+        end
+        if lease < briefest then briefest = lease end
+        place[2] = true
+        free = free - n
+        grants = grants + 1
+      elseif aside then
+        drops = drops + 1
+      elseif n <= capacity() then
+        held_up = held_up or at
+      else
+        place[2] = true
+        drops = drops + 1
+        ask(client, number)
+      end
+    end
+    if at == first and place[2] then first = first + 1 end
+    at = at + 1
+  end
+  stuck = free > 0 and free or 0
+  return mine
+end
+
+-- Queues an entry, unless it is queued. Returns its sequence, 0 when it was queued before; nil and the length when that is too
+-- great.
+local function join(entry, fresh, longest, aside, passing)
+  joined = true
+  if not fresh and (find(entry) or more and not removals[entry] and redis.call('LPOS', KEYS[2], entry)) then return 0 end
+  length = length or redis.call('LLEN', KEYS[2])
+  if length + #tail >= longest then return nil, length + #tail end
+  local sequence = next_number()
+  tail[#tail + 1] = {entry}
+  if aside then
+    return sequence
+  elseif door == ALL then
+    door = PASSING
+  elseif not passing then
+    door = NOBODY
+  end
+  return sequence
+end
+
+local reclaimed = false
+local function reclaim_once()
+  if reclaimed then return end
+  reclaimed = true
+  add(reclaim(function(client)
+    for _, entry in ipairs(of_unresponsive(client)) do remove(entry) end
+  end))
+end
+
+-- Writes the changes of the queue, and sends the messages.
+local function commit_queue()
+  local popped = 0
+  while popped < #list and list[popped + 1][2] do popped = popped + 1 end
+  if popped > 0 then redis.call('LTRIM', KEYS[2], popped, -1) end
+  for i = popped + 1, #list do
+    if list[i][2] then redis.call('LREM', KEYS[2], 1, list[i][1]) end
+  end
+  for entry in pairs(removals) do redis.call('LREM', KEYS[2], 1, entry) end
+  local push = {}
+  for _, place in ipairs(tail) do
+    if not place[2] then push[#push + 1] = place[1] end
+  end
+  many('RPUSH', KEYS[2], push)
+  if joined then redis.call('PEXPIRE', KEYS[2], QUEUE_KEPT) end
+  for _, m in ipairs(messages) do
+    if m[2] == 'grant' then
+      tell_grant(m[1], KIND, m[3], m[4], 0, 0, now, m[5])
+    else
+      tell(m[1], m[2], m[3])
+    end
+  end
+  if briefest < SHORT then tell_next(briefest) end
+end
+
+queue = {
+  grant = serve, join = join, remove = remove, reclaim = reclaim_once, commit = commit_queue, ask = ask,
+  -- Whether a request that is not queued, or has just been looked at, may take free permits now.
+  may_take = function(passing) return door == ALL or door == PASSING and passing end,
+  began = function(lease) if lease < briefest then briefest = lease end end,
+  first_end = function() return unfinished and 0 or first_end() end,
+  expect = function(n) chunk = math.max(chunk, n) end,
+  messages = messages, tell = tell,
+}
