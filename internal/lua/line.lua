@@ -18,10 +18,16 @@ local messages, told = {}, {}
 local function place_at(i)
   while more and i > #list do
     local got = redis.call('LRANGE', KEYS[2], #list, #list + chunk - 1)
+    local owners = {}
     for _, entry in ipairs(got) do
-      list[#list + 1] = {entry, removals[entry]}
+      local place = {entry, removals[entry]}
       removals[entry] = nil
+      place.owner, place.client, place.number, place.lease, place.n, place.flags =
+        string.match(entry, '^1:(([^:]+):(%d+)):(%d+):(%d+)(%a*)$')
+      owners[#owners + 1] = place.owner
+      list[#list + 1] = place
     end
+    prefetch(owners)
     more = #got == chunk
     chunk = math.min(2 * chunk, 500)
   end
@@ -77,9 +83,7 @@ local function serve(self)
     end
     if free < 1 or held_up and at - held_up > LOOKS then break end
     if not place[2] then
-      local entry = place[1]
-      local owner, client, number, lease, n, flags = string.match(entry, '^1:(([^:]+):(%d+)):(%d+):(%d+)(%a*)$')
-      n = tonumber(n)
+      local entry, owner, client, flags, n = place[1], place.owner, place.client, place.flags, tonumber(place.n)
       local aside, passes = false, false
       if n and flags ~= '' then
         passes = string.find(flags, 'p', 1, true)
@@ -90,14 +94,14 @@ local function serve(self)
         place[2] = true
         drops = drops + 1
       elseif n <= free then
-        lease = tonumber(lease)
+        local lease = tonumber(place.lease)
         if entry == self then
           mine = take(owner, n, lease)
         else
           local short = lease > SHORT and SHORT or lease
           -- A fixed lease that short is not renewed: that it ends says nothing of its client.
           local record = take(owner, n, short, lease > SHORT or not string.find(flags, 'f', 1, true))
-          messages[#messages + 1] = {client, 'grant', number, record.token, short}
+          messages[#messages + 1] = {client, 'grant', place.number, record.token, short}
         end
         if lease < briefest then briefest = lease end
         place[2] = true
@@ -110,7 +114,7 @@ local function serve(self)
       else
         place[2] = true
         drops = drops + 1
-        ask(client, number)
+        ask(client, place.number)
       end
     end
     if at == first and place[2] then first = first + 1 end
@@ -122,13 +126,14 @@ end
 
 -- Queues an entry, unless it is queued. Returns its sequence, 0 when it was queued before; nil and the length when that is too
 -- great.
-local function join(entry, fresh, longest, aside, passing)
+local function join(place, fresh, longest, aside, passing)
+  local entry = place[1]
   joined = true
   if not fresh and (find(entry) or more and not removals[entry] and redis.call('LPOS', KEYS[2], entry)) then return 0 end
   length = length or redis.call('LLEN', KEYS[2])
   if length + #tail >= longest then return nil, length + #tail end
   local sequence = next_number()
-  tail[#tail + 1] = {entry}
+  tail[#tail + 1] = place
   if aside then
     return sequence
   elseif door == ALL then

@@ -23,11 +23,11 @@ type scripts struct {
 
 var current = loadScripts(files)
 
-// shared are the includes that are another file for each family: store.lua, and grants.lua, which has grant and give_back.
+// shared are the includes that are another file for each family: store.lua, quick.lua, and grants.lua, which has give_back.
 var shared = [families]map[string]string{
 	Locks:  {"grants": "grant"},
-	Leased: {"store": "leased", "grants": "permits"},
-	Plain:  {"store": "plain", "grants": "permits"},
+	Leased: {"store": "leased", "quick": "quick_leased", "grants": "permits"},
+	Plain:  {"store": "plain", "quick": "quick_plain", "grants": "permits"},
 }
 
 func loadScripts(files fs.FS) *scripts {

@@ -28,6 +28,19 @@
 --              {-5, capacity, now}         there are not so many permits
 --       give   1 the id held permits, 0 it did not
 --       put    1 done, by this or an earlier copy; -4 not initialised
+-- include token.lua
+-- include quick.lua
+
+if #ARGV == 11 and ARGV[6] == '' and redis.call('EXISTS', KEYS[2]) == 0 then
+  local reply
+  if ARGV[7] == 'take' then
+    reply = quick_take(ARGV[8], tonumber(ARGV[9]), string.match(ARGV[11], '^%d+$'))
+  elseif ARGV[7] == 'give' and ARGV[9] == '' and ARGV[10] == '0' then
+    reply = quick_give(ARGV[8])
+  end
+  if reply then return {reply} end
+end
+
 -- include permits.lua
 
 local replies, ends = {}, {}
@@ -85,7 +98,9 @@ local function contend(owner, lease, mode, demand, n, flags)
     if mode ~= 'first' then line.remove(entry) end
     return reply
   end
-  local sequence, length = line.join(entry, mode == 'first', longest, never, passes)
+  local client, number = string.match(owner, '^([^:]+):(%d+)$')
+  local place = {entry, owner = owner, client = client, number = number, lease = lease, n = n, flags = flags}
+  local sequence, length = line.join(place, mode == 'first', longest, never, passes)
   if not sequence then return {-2, length, now} end
   reply = {sequence, 0, now}
   ends[#ends + 1] = reply
