@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
@@ -139,8 +140,15 @@ func (r *redisson) release(ctx context.Context) error {
 	return err
 }
 
-// BenchmarkPermits is 64 goroutines of one process over 16 permits, beside Redisson's protocol in the same run.
+// BenchmarkPermits is 64 goroutines of one process over 16 permits, which they hold for no time or for a millisecond, beside
+// Redisson's protocol in the same run.
 func BenchmarkPermits(b *testing.B) {
+	for _, section := range []time.Duration{0, time.Millisecond} {
+		b.Run(fmt.Sprint("section=", section), func(b *testing.B) { benchmarkPermits(b, section) })
+	}
+}
+
+func benchmarkPermits(b *testing.B, section time.Duration) {
 	redistest.Require(b)
 	s := redistest.NewProcess(b)
 	const permits = 16
@@ -151,18 +159,36 @@ func BenchmarkPermits(b *testing.B) {
 	counting, err := semaphore.NewCounting(c, "counting", semaphore.WithCapacity(permits))
 	require.NoError(b, err)
 	theirs := newRedisson(b, s, permits)
-	m := redistest.Compare(b, 64, 200,
+	work := func() {
+		if section > 0 {
+			<-time.After(section)
+		}
+	}
+	times := 200
+	if section > 0 {
+		times = 20
+	}
+	m := redistest.Compare(b, 64, times,
 		func(int) error {
 			if err := theirs.acquire(ctx); err != nil {
 				return err
 			}
+			work()
 			return theirs.release(ctx)
 		},
-		func(int) error { return acquireRelease(ctx, leased, 1) },
+		func(int) error {
+			p, err := leased.Acquire(ctx, 1)
+			if err != nil {
+				return err
+			}
+			work()
+			return p.Release(ctx)
+		},
 		func(int) error {
 			if err := counting.Acquire(ctx, 1); err != nil {
 				return err
 			}
+			work()
 			return counting.Release(ctx, 1)
 		})
 	b.ReportMetric(1e9/m[0].Nanoseconds, "redisson-pairs/s")

@@ -84,14 +84,17 @@ end
 
 -- Writes the changes, and returns by how much more permits are free then.
 local function write()
-  local set, names, del, add, rem = {}, {}, {}, {}, {}
+  local set, names, del, add, rem, scores = {}, {}, {}, {}, {}, {}
   for owner, record in pairs(changed) do
     local prefix = bases[owner]
     if record.n > 0 then
       names[#names + 1] = prefix
       set[#set + 1] = prefix
       set[#set + 1] = record.n .. ':' .. record.token .. ':' .. record.short .. ':' .. owner
-      if record.ends then append_permits(add, prefix, 0, record.n, decimal(record.ends)) end
+      if record.ends then
+        scores[record.ends] = scores[record.ends] or decimal(record.ends)
+        append_permits(add, prefix, 0, record.n, scores[record.ends])
+      end
     elseif record.was > 0 then
       del[#del + 1] = prefix
     end

@@ -24,9 +24,9 @@ local function tell(client, kind, text)
   return redis.call(ARGV[3], ARGV[2] .. client, '1 ' .. kind .. ' ' .. text .. ' ' .. KEYS[1])
 end
 
--- Tells a waiter that it is an owner now, with a lease that is short until its first renewal.
+-- Tells a waiter that it is an owner now, with a lease that is short until its first renewal. now: in decimal digits.
 local function tell_grant(client, kind, number, text, reserved, others, now, short)
-  tell(client, kind, string.format('%s %s %d %d %.0f %d', number, text, reserved, others, now, short))
+  tell(client, kind, number .. ' ' .. text .. ' ' .. reserved .. ' ' .. others .. ' ' .. now .. ' ' .. short)
 end
 
 -- Tells the first waiter whose inbox hears it that a lease now ends in ms. A hint: whoever misses it asks in time anyway.

@@ -54,7 +54,7 @@ local function grant(self, head, queues)
       if short < SHORT then tell_next(short) end
       -- Only a process that hands on inside needs to know whether others wait.
       local others = queues and 1 or reserved > 0 and redis.call('EXISTS', KEYS[2]) or 0
-      tell_grant(client, 'g', number, text, reserved, others, now, short)
+      tell_grant(client, 'g', number, text, reserved, others, decimal(now), short)
       return 0
     end
     entry = redis.call('LPOP', KEYS[2])

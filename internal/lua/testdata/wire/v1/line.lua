@@ -168,9 +168,10 @@ local function commit_queue()
   end
   many('RPUSH', KEYS[2], push)
   if joined then redis.call('PEXPIRE', KEYS[2], QUEUE_KEPT) end
+  local clock = decimal(now)
   for _, m in ipairs(messages) do
     if m[2] == 'grant' then
-      tell_grant(m[1], KIND, m[3], m[4], 0, 0, now, m[5])
+      tell_grant(m[1], KIND, m[3], m[4], 0, 0, clock, m[5])
     else
       tell(m[1], m[2], m[3])
     end
