@@ -30,8 +30,9 @@ which:
 	else echo "topologies are skipped: install redis-server, or start a Docker engine"; fi
 
 .PHONY: soak
-soak: ## the long forms: hand-offs among 8 processes while connections and processes are killed, and all pairs of faults in the model
+soak: ## the long forms: 8 processes share a lock, and permits, while connections and processes are killed; all pairs of faults in the model
 	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'Soak|TakeTurns|Races|FullSpeed|ForcedWhile' ./internal/core
+	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'History' ./semaphore
 	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'Protocol' ./internal/model
 	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'LosesTheWrite' ./integration
 
@@ -40,6 +41,8 @@ bench: ## the benchmarks of the packages, each beside its floor
 	$(GO) test -run xxx -bench 'Pair|Keys|Inside' -benchtime 100x ./rlock
 	$(GO) test -run xxx -bench 'Contended|Idle' -benchtime 5000x ./rlock
 	$(GO) test -run xxx -bench 'Fleet|Handoff|CancelTogether|ManyHolds' -benchtime 1x ./rlock
+	$(GO) test -run xxx -bench 'Pair|Permits' -benchtime 30x ./semaphore
+	$(GO) test -run xxx -bench 'Contended' -benchtime 20000x ./semaphore
 
 .PHONY: demo
 demo: ## sell a stock from several processes, and break it on purpose

@@ -11,7 +11,7 @@
 //	charge(hold.Context(), hold.Token())
 //
 // The locks are in packages of their own: rlock, whose processes queue through one delegate each, and fairlock, in which
-// all waiters of all processes queue first in, first out.
+// all waiters of all processes queue first in, first out. So is the semaphore.
 //
 // # Guarantees
 //

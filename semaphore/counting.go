@@ -13,8 +13,8 @@ import (
 // matters use [Semaphore]. Any number of goroutines share it. There is no usable zero value: see [NewCounting].
 //
 // Its requests are granted in the order of arrival, and each is done once although its reply was lost and it was sent again:
-// for as long as its client may send it again, and at most ten minutes. A process that dies between being granted permits and
-// releasing them keeps them.
+// Redis remembers it until its client says that it was answered, and at most ten minutes. A process that dies between being
+// granted permits and releasing them keeps them, and [latchkey.Client.Shutdown] does not wait for them: release first.
 type Counting core.Counter
 
 // NewCounting returns the plain semaphore of a name. It does no I/O. It takes the options of [New] but for those about leases. It
@@ -45,7 +45,7 @@ func (s *Counting) TryAcquireFor(ctx context.Context, n int, wait time.Duration)
 
 // Release adds n permits, from 1 to [MaxCapacity], and grants them to those who wait. It is sent even when ctx has ended, and
 // again until it is answered. Release waits for that until ctx ends, or for the client's release timeout if it has; then it
-// returns ErrUnknownOutcome, and the release goes on in the background until the client is closed. It returns
+// returns ErrUnknownOutcome, and the release goes on in the background, for nine minutes, or until the client is closed. It returns
 // [ErrNotInitialized], and adds nothing, when nobody has set a number.
 func (s *Counting) Release(ctx context.Context, n int) error { return s.core().Release(ctx, n) }
 
@@ -55,7 +55,7 @@ func (s *Counting) TrySetPermits(ctx context.Context, n int) (bool, error) {
 }
 
 // AddPermits changes how many permits are free by n, and returns the new number. It may become negative, so that nobody gets
-// any until enough were released. It counts once for each call; that is remembered for ten minutes.
+// any until enough were released. It is done once, as [Semaphore.TrySetPermits] says.
 func (s *Counting) AddPermits(ctx context.Context, n int) (available int, err error) {
 	return s.core().AddPermits(ctx, n)
 }

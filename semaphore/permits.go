@@ -36,7 +36,7 @@ func (p *Permits) Token() int64 { return p.core().Token() }
 func (p *Permits) Release(ctx context.Context) error { return p.core().Unlock(ctx) }
 
 // ReleaseN gives back n of the permits, as Release does; the others are held on. With all of them it is Release. It returns
-// ErrInvalid, and changes nothing, when n is less than 1 or more than are held.
+// ErrInvalid, and changes nothing, when n is less than 1 or more than are held. Calls for the same permits wait for each other.
 func (p *Permits) ReleaseN(ctx context.Context, n int) error { return p.core().ReleaseN(ctx, n) }
 
 // Held reports whether the permits are held at this instant, by the clock.

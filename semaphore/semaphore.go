@@ -12,27 +12,33 @@
 // # Guarantees
 //
 // Never are more permits trusted than there are, as long as Redis keeps its data and clocks run at about the same speed: a
-// lease is trusted from the moment its last successful request was sent, and in Redis it is not shorter. (After the capacity
-// was lowered, holders keep what they have, and nobody gets any until enough came back.) The permits of a process that was
-// killed are free no later than its lease, and are granted within 100 ms of that to whoever waits.
+// lease is trusted from the moment its last successful request was sent, and in Redis it is not shorter. After the capacity
+// was lowered, holders keep what they have, and nobody gets any until enough came back. After [Semaphore.Delete], holders
+// have what is deleted until their clients hear of it.
+//
+// The permits of a process that was killed are free no later than its lease, and are granted within 100 ms of that to whoever
+// waits.
 //
 // Requests are granted in the order of arrival among all processes, also when they ask for different numbers: the first in the
 // queue is granted as soon as enough permits are free, and nobody passes it, so a large request is never starved (see
 // [WithOvertaking]). One release may grant to several. A waiter whose process died is skipped; where it is the first and
 // does not fit, those behind it may wait up to two seconds more.
 //
-// Each step is done once, also when its reply was lost and it was sent again: no permit is taken or given back twice.
+// What a request takes and a release gives back is done once, also when its reply was lost and it was sent again: no permit is
+// taken or given back twice.
 //
 // A fencing token ([Permits.Token]) is greater than every token that was given out for the semaphore before.
 //
-// When a context ends, or a process dies, nothing of it stays: entries in the queue are removed or skipped. What stays is the
-// semaphore itself, until [Semaphore.Delete]: its number of permits has no time to live.
+// When a context ends, or a process dies, nothing of it stays: entries in the queue are removed or skipped, and permits come
+// back with their leases. What stays is the semaphore itself, until [Semaphore.Delete]: its number of permits has no time to
+// live, and the leases of a process that died are counted as free by whoever asks, and removed by the next request.
 //
 // # In Redis
 //
 // The keys of a semaphore named N (after the key prefix) are N, {N}:timeout, latchkey_queue:{N}, latchkey_token:{N},
-// latchkey_holders:{N} and latchkey_done:{N}:*, the channel that Redisson listens on is redisson_sc:{N}; all without the
-// braces if N has some. A Redis user needs them all as key patterns, also the channel.
+// latchkey_holders:{N}, and latchkey_done:{N} with what begins so; a probe touches latchkey_probe:{N}, which never exists. The
+// channel that Redisson listens on is redisson_sc:{N}, which a Redis user needs as a key pattern, too; ours are
+// latchkey_inbox:*. All are without the braces if N has some.
 //
 // Java processes that use Redisson's semaphore of that kind take part in the same permits, and are woken when some are free.
 // They do not stand in our queue; and waiters of ours notice permits that Java gave back within two seconds. Redisson judges
@@ -72,8 +78,9 @@ type Option core.SemaphoreOption
 
 // WithCapacity says how many permits there are, from 1 to [MaxCapacity], so that changing the number is a redeploy. It is set in
 // Redis with the first request of the client. Where clients say different things, the one that was opened last is right,
-// whoever uses the semaphore: processes of a version before do not undo what those of a new one have said. (A process of the
-// old version that is started after them does.) When the semaphore was deleted, or Redis has lost it, it is set again.
+// by the clocks of their machines and for thirty days: processes of a version before do not undo what those of a new one have
+// said. (A process of the old version that is started after them does; and any that is started undoes [Semaphore.SetPermits]
+// and [Semaphore.AddPermits], so use one or the other.) When the semaphore was deleted, or Redis has lost it, it is set again.
 //
 // Of [NewCounting] it is the number that is set if there is none: nobody knows how many of its permits are out.
 func WithCapacity(n int) Option { return Option(core.WithCapacity(n)) }
@@ -95,7 +102,7 @@ func WithFixedLease(d time.Duration) Option {
 func WithOvertaking() Option { return Option(core.WithOvertaking()) }
 
 // WithWaitForCapacity lets a request for more permits than there are wait for the capacity to grow, instead of returning
-// [ErrCapacity].
+// [ErrCapacity]. Until then it waits aside, and holds up nobody.
 func WithWaitForCapacity() Option { return Option(core.WithWaitForCapacity()) }
 
 // WithWaitForInit lets a request wait until somebody sets the number of permits, instead of returning [ErrNotInitialized].
@@ -162,8 +169,9 @@ func (s *Semaphore) Drain(ctx context.Context) (*Permits, error) {
 // TrySetPermits sets how many permits there are, from 0 to [MaxCapacity], unless somebody has set it. It reports whether it did.
 // Permits that are held since before the semaphore was deleted count.
 //
-// It is sent until it is answered, or ctx ends, as are the others that change the number; then the error has
-// ErrUnknownOutcome if it may have been done.
+// It is sent until it is answered, or ctx ends, as are the others that change the number, and [Semaphore.Delete]: each is done
+// once, which Redis remembers for ten minutes; after nine without an answer it is given up. If it may have been done then, the
+// error has ErrUnknownOutcome.
 func (s *Semaphore) TrySetPermits(ctx context.Context, n int) (bool, error) {
 	return s.core().TrySetPermits(ctx, n)
 }
@@ -174,8 +182,7 @@ func (s *Semaphore) TrySetPermits(ctx context.Context, n int) (bool, error) {
 func (s *Semaphore) SetPermits(ctx context.Context, n int) error { return s.core().SetPermits(ctx, n) }
 
 // AddPermits changes how many permits there are by n, which may be negative, and returns the new number. It returns
-// ErrInvalid, and changes nothing, when that would be less than 0 or more than [MaxCapacity]. It counts once for each call,
-// also when its reply was lost; that is remembered for ten minutes.
+// ErrInvalid, and changes nothing, when that would be less than 0 or more than [MaxCapacity].
 func (s *Semaphore) AddPermits(ctx context.Context, n int) (capacity int, err error) {
 	return s.core().AddPermits(ctx, n)
 }

@@ -203,6 +203,9 @@ func (r *resource) whileRemembered() func(context.Context) error {
 	return func(ctx context.Context) error {
 		ctx, cancel := context.WithDeadline(ctx, until)
 		defer cancel()
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		return r.Up(ctx)
 	}
 }

@@ -1,11 +1,13 @@
 package lua_test
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
@@ -501,4 +503,133 @@ func permitsAgainstModel(r *rapid.T, b *sem, clients []string) {
 			require.NotEqual(r, lua.Grant, message.Kind)
 		}
 	}
+}
+
+// What gives back or renews is not refused when the server's memory is full; what takes is, and changes nothing.
+func TestPermitsWhenMemoryIsFull(t *testing.T) {
+	for name, family := range map[string]lua.Family{"leased": lua.Leased, "plain": lua.Plain} {
+		t.Run(name, func(t *testing.T) {
+			s := redistest.NewProcess(t)
+			b := newSem(t, s, family)
+			box := b.open("B")
+			b.set(10)
+			require.Positive(t, b.take("A:1", "6", lua.First).Token)
+			require.Positive(t, b.take("A:2", "4", lua.First).Token)
+			require.True(t, b.take("B:1", "6", lua.First).Queued)
+			require.NoError(t, b.do("CONFIG", "SET", "maxmemory", "1").Error())
+			_, err := b.conn.Trade(t.Context(), b.lock, 0, 1000, "", lua.Take(request("B:2", "1"), lua.First))
+			require.ErrorContains(t, err, "OOM")
+			if family == lua.Leased {
+				renewed, err := b.conn.Renew(t.Context(), []lua.Renewal{{Keys: b.lock, Owner: "A:1", Lease: 90_000}})
+				require.NoError(t, err)
+				require.True(t, renewed[0])
+				require.True(t, b.give("A:1", 2))
+			} else {
+				require.EqualValues(t, 1, must(t, b.trade(lua.Put("A:3", 4))[0]))
+			}
+			require.True(t, b.give("A:2", 0))
+			require.EqualValues(t, 1, box.next(t).Number, "and granted")
+			require.EqualValues(t, 2, b.census().Free)
+			_, err = b.conn.Leave(t.Context(), b.lock, []lua.Departure{{Owner: "B:1", Entry: request("B:1", "6").Entry()}}, 0)
+			require.NoError(t, err)
+			require.EqualValues(t, 8, b.census().Free)
+		})
+	}
+}
+
+func must(t testing.TB, m rueidis.RedisMessage) int64 {
+	t.Helper()
+	n, err := m.AsInt64()
+	require.NoError(t, err)
+	return n
+}
+
+// Permits are given back also when the queue or the token key has been replaced by foreign data.
+func TestGiveBackBesideForeignData(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		for _, i := range []int{1, 2} {
+			b := newSem(t, s, lua.Leased)
+			require.NoError(t, b.do("FLUSHALL").Error())
+			b.set(3)
+			require.Positive(t, b.take("A:1", "3", lua.First).Token)
+			if i == 2 {
+				require.True(t, b.take("A:2", "1", lua.First).Queued)
+			}
+			require.NoError(t, b.do("DEL", b.lock.All()[i]).Error())
+			require.NoError(t, b.do("HSET", b.lock.All()[i], "f", "v").Error())
+			require.True(t, b.give("A:1", 1))
+			require.True(t, b.give("A:1", 0))
+			free, err := b.do("GET", b.lock.Name()).AsInt64()
+			require.NoError(t, err)
+			require.EqualValues(t, 3, free)
+			require.Equal(t, map[string]string{"f": "v"}, asMap(t, b.do("HGETALL", b.lock.All()[i])))
+		}
+	})
+}
+
+// Thousands of entries of dead processes are dropped in few steps, and who asks is told to ask again at once until then.
+func TestManyDeadEntries(t *testing.T) {
+	s := redistest.NewProcess(t)
+	b := newSem(t, s, lua.Leased)
+	b.set(1)
+	entries := []string{"RPUSH", b.lock.All()[1]}
+	for n := range 30_000 {
+		entries = append(entries, request(fmt.Sprintf("D:%d", n+1), "1").Entry())
+	}
+	require.NoError(t, b.do(entries...).Error())
+	a, err := b.conn.Trade(t.Context(), b.lock, 0, 100_000, "", lua.Take(request("A:1", "1"), lua.First))
+	require.NoError(t, err)
+	first := taken(t, a[0])
+	require.True(t, first.Queued)
+	require.Zero(t, first.Ends, "it shall ask at once")
+	require.Positive(t, b.take("A:1", "1", lua.Again).Token)
+	require.Zero(t, b.census().Length)
+}
+
+// Redisson's permits are counted, taken back when their lease is over, and never when they have none; and what we write is as it
+// expects.
+func TestRedissonsPermits(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		b := newSem(t, s, lua.Leased)
+		b.set(4)
+		timeouts := b.lock.All()[5]
+		java := func(id string, score int64) { // as tryAcquire does
+			require.NoError(t, b.do("DECRBY", b.lock.Name(), "1").Error())
+			require.NoError(t, b.do("ZADD", timeouts, fmt.Sprint(score), id).Error())
+		}
+		java("0123456789abcdef", 922337203685477)
+		java("\x00\xff\n\x01\x02\x03\x04\x05\x06\x07\x08\x09abcd", time.Now().UnixMilli()+400)
+		require.Positive(t, b.take("A:1", "2", lua.First).Token)
+		require.Len(t, b.permits("A:1"), 2)
+		a := b.take("A:2", "1", lua.First)
+		require.True(t, a.Queued)
+		require.InDelta(t, 400, a.Ends, 150, "when the first of them ends")
+		c := b.census()
+		require.EqualValues(t, 4, c.Held)
+		require.Len(t, c.Holders, 3)
+		require.Equal(t, lua.Holder{Owner: "00ff0a010203040506070809" + "61626364", Permits: 1, Ends: c.Holders[0].Ends}, c.Holders[0])
+		require.Equal(t, lua.Holder{Owner: "30313233343536373839616263646566", Permits: 1, Ends: -1}, c.Holders[2])
+		require.Eventually(t, func() bool { return b.take("A:2", "1", lua.Again).Token > 0 }, 5*time.Second, 10*time.Millisecond)
+
+		// Redisson hears how many permits are free, and gives those with a time to live one, too.
+		heard := make(chan string, 10)
+		sub := s.Client(t)
+		confirmed, ended := make(chan struct{}), make(chan struct{})
+		ctx, cancel := context.WithCancel(rueidis.WithOnSubscriptionHook(t.Context(), func(rueidis.PubSubSubscription) { close(confirmed) }))
+		go func() {
+			defer close(ended)
+			_ = sub.Receive(ctx, sub.B().Subscribe().Channel("redisson_sc:{sem}").Build(), func(m rueidis.PubSubMessage) { heard <- m.Message })
+		}()
+		t.Cleanup(func() { cancel(); <-ended })
+		<-confirmed
+		require.True(t, b.give("A:1", 0))
+		require.Equal(t, "2", <-heard)
+		require.True(t, b.give("A:2", 0))
+		require.Equal(t, "3", <-heard)
+		require.NoError(t, b.do("PEXPIRE", b.lock.Name(), "50000").Error())
+		require.Positive(t, b.take("A:3", "1", lua.First).Token)
+		ttl, err := b.do("PTTL", timeouts).AsInt64()
+		require.NoError(t, err)
+		require.InDelta(t, 50_000, ttl, 1000)
+	})
 }
