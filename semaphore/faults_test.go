@@ -122,6 +122,11 @@ func TestRepliesLost(t *testing.T) {
 		repliesLost(t, func(c *latchkey.Client) func(context.Context, int) error {
 			sem := newSemaphore(t, c)
 			return func(ctx context.Context, n int) error {
+				if rand.N(50) == 0 { // one more, and back
+					_, err := sem.AddPermits(t.Context(), 1)
+					_, err2 := sem.AddPermits(t.Context(), -1)
+					return errors.Join(err, err2)
+				}
 				p, err := sem.Acquire(ctx, n)
 				if err != nil {
 					return err
@@ -137,6 +142,13 @@ func TestRepliesLost(t *testing.T) {
 		repliesLost(t, func(c *latchkey.Client) func(context.Context, int) error {
 			sem := newCounting(t, c)
 			return func(ctx context.Context, n int) error {
+				if rand.N(50) == 0 { // what is drained is put back
+					drained, err := sem.Drain(t.Context())
+					if err == nil && drained > 0 {
+						err = sem.Release(t.Context(), drained)
+					}
+					return err
+				}
 				if err := sem.Acquire(ctx, n); err != nil {
 					return err
 				}

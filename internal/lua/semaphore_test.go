@@ -496,13 +496,8 @@ func permitsAgainstModel(r *rapid.T, b *sem, clients []string) {
 		require.Equal(r, owner, fmt.Sprintf("%s:%d", clientOf(owner), message.Number))
 		require.Equal(r, b.lock.Family(), message.Family)
 	}
-	require.NoError(r, b.do("PUBLISH", b.lock.Inbox("A"), "1 p 1").Error())
-	require.NoError(r, b.do("PUBLISH", b.lock.Inbox("B"), "1 p 1").Error())
-	for _, client := range []string{"A", "B"} {
-		for message := b.inbox[client].next(b.t); message.Kind != lua.Ping; message = b.inbox[client].next(b.t) {
-			require.NotEqual(r, lua.Grant, message.Kind)
-		}
-	}
+	b.quiet("A")
+	b.quiet("B")
 }
 
 // What gives back or renews is not refused when the server's memory is full; what takes is, and changes nothing.
@@ -632,4 +627,53 @@ func TestRedissonsPermits(t *testing.T) {
 		require.NoError(t, err)
 		require.InDelta(t, 50_000, ttl, 1000)
 	})
+}
+
+// A copy of a first request that arrives late takes nothing a second time: neither when its owner holds, nor after it gave some
+// back, nor when it queues the owner twice.
+func TestLateCopiesOfTakes(t *testing.T) {
+	for name, family := range map[string]lua.Family{"leased": lua.Leased, "plain": lua.Plain} {
+		t.Run(name, func(t *testing.T) {
+			redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+				b := newSem(t, s, family)
+				box := b.open("A")
+				b.set(10)
+				a := b.take("A:1", "5", lua.Again)
+				require.Equal(t, a.Token, b.take("A:1", "5", lua.First).Token, "the same")
+				require.EqualValues(t, 5, b.census().Free)
+				free := int64(5)
+				if family == lua.Leased {
+					require.True(t, b.give("A:1", 2))
+					require.Equal(t, a.Token, b.take("A:1", "5", lua.First).Token)
+					free = 8
+					require.EqualValues(t, free, b.census().Free, "what was given back stays free")
+				}
+				// With somebody in the queue, and so not by the quick path.
+				require.True(t, b.take("A:2", "9", lua.First).Queued)
+				require.Equal(t, a.Token, b.take("A:1", "5", lua.First).Token)
+				require.EqualValues(t, free, b.census().Free)
+				// Twice in the queue, granted once.
+				require.True(t, b.take("A:2", "9", lua.First).Queued)
+				require.EqualValues(t, 2, b.census().Length)
+				require.True(t, b.give("A:1", 0))
+				require.EqualValues(t, 2, box.next(t).Number)
+				require.EqualValues(t, 1, b.census().Free)
+				b.set(10 + 10)
+				require.Positive(t, b.take("A:3", "1", lua.Again).Token)
+				b.quiet("A")
+				require.Zero(t, b.census().Length)
+				require.True(t, b.give("A:2", 0))
+				require.False(t, b.give("A:2", 0), "given back once")
+			})
+		})
+	}
+}
+
+// quiet checks that a client was granted nothing more so far.
+func (b *sem) quiet(client string) {
+	b.t.Helper()
+	require.NoError(b.t, b.do("PUBLISH", b.lock.Inbox(client), "1 p 1").Error())
+	for message := b.inbox[client].next(b.t); message.Kind != lua.Ping; message = b.inbox[client].next(b.t) {
+		require.NotEqual(b.t, lua.Grant, message.Kind)
+	}
 }
