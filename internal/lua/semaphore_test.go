@@ -669,6 +669,43 @@ func TestLateCopiesOfTakes(t *testing.T) {
 	}
 }
 
+// A late copy of a partial release does nothing, whatever came after it.
+func TestLateCopyOfPartialRelease(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		b := newSem(t, s, lua.Leased)
+		b.set(5)
+		require.Positive(t, b.take("A:1", "5", lua.First).Token)
+		for i, keep := range []int64{3, 1, 3} {
+			require.True(t, b.give("A:1", keep))
+			require.EqualValues(t, []int64{2, 4, 4}[i], b.census().Free)
+			require.Len(t, b.permits("A:1"), []int{3, 1, 1}[i])
+			require.EqualValues(t, []int{3, 1, 1}[i], b.census().Holders[0].Permits)
+		}
+	})
+}
+
+// Who waits for more than there are since the capacity shrank is told to ask, each client once, when it holds up what is free.
+func TestImpossibleRequestsAreTold(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		b := newSem(t, s, lua.Leased)
+		box := b.open("A")
+		b.set(5)
+		require.Positive(t, b.take("B:1", "5", lua.First).Token)
+		for n := range 3 {
+			require.True(t, b.take(fmt.Sprintf("A:%d", n+1), "4", lua.First).Queued)
+		}
+		require.True(t, b.take("A:4", "1", lua.First).Queued)
+		b.set(3)
+		require.True(t, b.give("B:1", 0))
+		require.Equal(t, lua.Ask, box.next(t).Kind)
+		message := box.next(t)
+		require.Equal(t, lua.Grant, message.Kind)
+		require.EqualValues(t, 4, message.Number)
+		b.quiet("A")
+		require.ErrorIs(t, b.take("A:2", "4", lua.Again).Refused, lua.ErrCapacity)
+	})
+}
+
 // quiet checks that a client was granted nothing more so far.
 func (b *sem) quiet(client string) {
 	b.t.Helper()
