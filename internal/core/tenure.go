@@ -132,7 +132,7 @@ func (t *tenure) hold(parent context.Context, terms terms, began time.Time) *Hol
 	}
 	c.options.Observer.acquired(t.name, grant.Token, began)
 	if t.exclusive() {
-		t.resource.holds(t)
+		t.holds(t)
 	}
 	if void { // while it became a hold
 		c.keeper.Lose(&t.item, why)
@@ -224,7 +224,7 @@ func (t *tenure) end() bool {
 	t.ending = true
 	t.mu.Unlock()
 	if first {
-		t.resource.holder.CompareAndSwap(t, nil)
+		t.holder.CompareAndSwap(t, nil)
 		t.client.mu.Lock()
 		t.client.holds.add(-1)
 		t.client.mu.Unlock()

@@ -646,12 +646,12 @@ func TestLateCopiesOfTakes(t *testing.T) {
 					require.True(t, b.give("A:1", 2))
 					require.Equal(t, a.Token, b.take("A:1", "5", lua.First).Token)
 					free = 8
-					require.EqualValues(t, free, b.census().Free, "what was given back stays free")
+					require.Equal(t, free, b.census().Free, "what was given back stays free")
 				}
 				// With somebody in the queue, and so not by the quick path.
 				require.True(t, b.take("A:2", "9", lua.First).Queued)
 				require.Equal(t, a.Token, b.take("A:1", "5", lua.First).Token)
-				require.EqualValues(t, free, b.census().Free)
+				require.Equal(t, free, b.census().Free)
 				// Twice in the queue, granted once.
 				require.True(t, b.take("A:2", "9", lua.First).Queued)
 				require.EqualValues(t, 2, b.census().Length)
@@ -677,7 +677,7 @@ func TestLateCopyOfPartialRelease(t *testing.T) {
 		require.Positive(t, b.take("A:1", "5", lua.First).Token)
 		for i, keep := range []int64{3, 1, 3} {
 			require.True(t, b.give("A:1", keep))
-			require.EqualValues(t, []int64{2, 4, 4}[i], b.census().Free)
+			require.Equal(t, []int64{2, 4, 4}[i], b.census().Free)
 			require.Len(t, b.permits("A:1"), []int{3, 1, 1}[i])
 			require.EqualValues(t, []int{3, 1, 1}[i], b.census().Holders[0].Permits)
 		}
