@@ -30,7 +30,9 @@
 //     one, that client's other entries are dropped. A client whose commands have failed for a third of its lease closes
 //     its inbox. (lua: TestUnresponsiveClientIsDropped, TestShortGrantEndsBeforeTheKey;
 //     TestStoppedWaitersCostOneShortLease, TestClientThatCannotSendClosesItsInbox)
-//  6. (Waiters that do not fit, as a writer behind readers, come with the primitives that have them.)
+//  6. A first in the queue that does not fit, as a request for more permits than are free, is tested for life all the same,
+//     and dropped when it is gone; and a cancel serves those behind it, which may fit now. (lua: TestPermitsAgainstModel;
+//     semaphore: TestKilledHeadIsDropped, TestReleaseGrantsToSeveral)
 //  7. The reply to a waiter says when the holder's lease ends, and no client sleeps longer than the short lease without
 //     asking. So a new lease has to be announced to the next head only when it ends sooner than that. (TestLeaseEndIsKnown,
 //     TestLeases; lua: TestMinHoldLeavesTheRest)
@@ -52,6 +54,21 @@
 //  13. Tokens are reserved in Redis before they are used, and never further than 5 ms ahead of its clock. So what is not used
 //     need not be written back, which a killed process could not do.
 //     (TestTokensAtFullSpeed; lua: TestReservedTokensStayNearTheClock)
+//
+// # Semaphores
+//
+// A semaphore is the same with other scripts (trade.lua): what is free is a number, every request has a place of its own in the
+// queue, and one script grants to as many as fit. Its rules are those above, and
+//
+//  14. What an id holds is looked up before it takes or is granted anything, so that a late copy, which may also have queued it a
+//     second time, takes nothing twice; and a partial release says how many permits stay. (lua: TestLateCopiesOfTakes,
+//     TestLateCopyOfPartialRelease)
+//  15. Commands that cannot tell by what is there whether they were done (those of plain permits, and changes of the capacity)
+//     leave a record of their id, which is kept until the client says that it was answered and cannot be under way any more, or
+//     for ten minutes; and they are not sent for longer than nine. (semaphore: TestRepliesLost)
+//  16. A script writes all that it changes after it has read all that it needs, so that foreign data under a companion's name or
+//     a lack of memory leave nothing half done; what gives back is not refused for lack of memory. (lua:
+//     TestPermitsWhenMemoryIsFull, TestGiveBackBesideForeignData)
 //
 // Rule 7 is stricter about polling than it would have to be, so that no hand-off pays for an announcement: idle waiters
 // cost one question every two seconds for each process and lock, not one every ten.

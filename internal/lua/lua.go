@@ -7,7 +7,8 @@
 //
 // Queue entries and messages begin with [Version]. A release of this library reads the version before its own and writes
 // a new one only a release later; entries it cannot read are dropped, messages it cannot read mean "ask again". The hash
-// under the lock's own name has the layout of Redisson's RLock, so the two exclude each other.
+// under the lock's own name has the layout of Redisson's RLock, so the two exclude each other; semaphores have that of its
+// RPermitExpirableSemaphore and RSemaphore.
 package lua
 
 import (
