@@ -15,6 +15,12 @@ local joined, length = false, nil
 local briefest = SHORT -- ms: the shortest lease that began while somebody waited
 local messages, told = {}, {}
 
+local function parse(place)
+  place.owner, place.client, place.number, place.lease, place.n, place.flags =
+    string.match(place[1], '^1:(([^:]+):(%d+)):(%d+):(%d+)(%a*)$')
+  return place.owner
+end
+
 local function place_at(i)
   while more and i > #list do
     local got = redis.call('LRANGE', KEYS[2], #list, #list + chunk - 1)
@@ -22,9 +28,7 @@ local function place_at(i)
     for _, entry in ipairs(got) do
       local place = {entry, removals[entry]}
       removals[entry] = nil
-      place.owner, place.client, place.number, place.lease, place.n, place.flags =
-        string.match(entry, '^1:(([^:]+):(%d+)):(%d+):(%d+)(%a*)$')
-      owners[#owners + 1] = place.owner
+      owners[#owners + 1] = parse(place)
       list[#list + 1] = place
     end
     prefetch(owners)
@@ -83,6 +87,7 @@ local function serve(self)
     end
     if free < 1 or held_up and at - held_up > LOOKS then break end
     if not place[2] then
+      if not place.owner then parse(place) end
       local entry, owner, client, flags, n = place[1], place.owner, place.client, place.flags, tonumber(place.n)
       local aside, passes = false, false
       if n and flags ~= '' then
@@ -126,14 +131,13 @@ end
 
 -- Queues an entry, unless it is queued. Returns its sequence, 0 when it was queued before; nil and the length when that is too
 -- great.
-local function join(place, fresh, longest, aside, passing)
-  local entry = place[1]
+local function join(entry, fresh, longest, aside, passing)
   joined = true
   if not fresh and (find(entry) or more and not removals[entry] and redis.call('LPOS', KEYS[2], entry)) then return 0 end
   length = length or redis.call('LLEN', KEYS[2])
   if length + #tail >= longest then return nil, length + #tail end
   local sequence = next_number()
-  tail[#tail + 1] = place
+  tail[#tail + 1] = {entry}
   if aside then
     return sequence
   elseif door == ALL then

@@ -98,9 +98,7 @@ local function contend(owner, lease, mode, demand, n, flags)
     if mode ~= 'first' then line.remove(entry) end
     return reply
   end
-  local client, number = string.match(owner, '^([^:]+):(%d+)$')
-  local place = {entry, owner = owner, client = client, number = number, lease = lease, n = n, flags = flags}
-  local sequence, length = line.join(place, mode == 'first', longest, never, passes)
+  local sequence, length = line.join(entry, mode == 'first', longest, never, passes)
   if not sequence then return {-2, length, now} end
   reply = {sequence, 0, now}
   ends[#ends + 1] = reply
