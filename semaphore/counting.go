@@ -46,7 +46,7 @@ func (s *Counting) TryAcquireFor(ctx context.Context, n int, wait time.Duration)
 // Release adds n permits, from 1 to [MaxCapacity], and grants them to those who wait. It is sent even when ctx has ended, and
 // again until it is answered. Release waits for that until ctx ends, or for the client's release timeout if it has; then it
 // returns ErrUnknownOutcome, and the release goes on in the background, for nine minutes, or until the client is closed. It returns
-// [ErrNotInitialized], and adds nothing, when nobody has set a number.
+// [ErrNotInitialized], and adds nothing, when nobody has set a number, and ErrInvalid when there would be more than [MaxCapacity].
 func (s *Counting) Release(ctx context.Context, n int) error { return s.core().Release(ctx, n) }
 
 // TrySetPermits sets how many permits are free, from 0 to [MaxCapacity], unless somebody has set it. It reports whether it did.
@@ -60,7 +60,8 @@ func (s *Counting) AddPermits(ctx context.Context, n int) (available int, err er
 	return s.core().AddPermits(ctx, n)
 }
 
-// Drain takes all permits that are free now, also those that somebody waits for, and returns how many that were.
+// Drain takes all permits that are free now, also those that somebody waits for, and returns how many that were: 0 when none
+// was, and [ErrNotInitialized] when nobody has set a number.
 func (s *Counting) Drain(ctx context.Context) (int, error) { return s.core().Drain(ctx) }
 
 // Available returns how many permits are free.

@@ -13,6 +13,9 @@ type Permits core.Hold
 
 func (p *Permits) core() *core.Hold { return (*core.Hold)(p) }
 
+// Name is the name of the semaphore.
+func (p *Permits) Name() string { return p.core().Name() }
+
 // N is how many permits are held: what was acquired, less what [Permits.ReleaseN] has given back. It stays when the hold ends.
 func (p *Permits) N() int { return p.core().Permits() }
 

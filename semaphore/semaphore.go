@@ -31,7 +31,11 @@
 //
 // When a context ends, or a process dies, nothing of it stays: entries in the queue are removed or skipped, and permits come
 // back with their leases. What stays is the semaphore itself, until [Semaphore.Delete]: its number of permits has no time to
-// live, and the leases of a process that died are counted as free by whoever asks, and removed by the next request.
+// live, and the leases of a process that died are counted as free by whoever asks, and removed by the next request. Beside it
+// are keys with a time to live, of a day to a month, and for each change of the capacity ten minutes.
+//
+// Errors of a Redis that is away come with the rest of latchkey: methods that only read, as Available, give up when a command
+// gets no answer.
 //
 // # In Redis
 //
@@ -80,7 +84,9 @@ type Option core.SemaphoreOption
 // Redis with the first request of the client. Where clients say different things, the one that was opened last is right,
 // by the clocks of their machines and for thirty days: processes of a version before do not undo what those of a new one have
 // said. (A process of the old version that is started after them does; and any that is started undoes [Semaphore.SetPermits]
-// and [Semaphore.AddPermits], so use one or the other.) When the semaphore was deleted, or Redis has lost it, it is set again.
+// and [Semaphore.AddPermits], so use one or the other.) When the semaphore was deleted, or Redis has lost it, whoever asks next
+// sets it again, and whoever is right within a minute of use. Of two semaphores of one name on one client, the one that was
+// made last says it for both.
 //
 // Of [NewCounting] it is the number that is set if there is none: nobody knows how many of its permits are out.
 func WithCapacity(n int) Option { return Option(core.WithCapacity(n)) }
@@ -98,11 +104,12 @@ func WithFixedLease(d time.Duration) Option {
 
 // WithOvertaking lets requests of this semaphore pass a first in the queue that does not fit, if they do. It makes better use of
 // the permits, and a large request may wait for as long as small ones keep coming. All processes should say the same: requests
-// that say it do not pass waiters in the queue behind the first that do not say it.
+// that say it do not pass waiters in the queue behind the first that do not say it. A hundred waiters can be passed.
 func WithOvertaking() Option { return Option(core.WithOvertaking()) }
 
 // WithWaitForCapacity lets a request for more permits than there are wait for the capacity to grow, instead of returning
-// [ErrCapacity]. Until then it waits aside, and holds up nobody.
+// [ErrCapacity]. Until then it waits aside, and holds up nobody. A hundred requests may wait so; of more, some get
+// ErrTooManyWaiters. With it a capacity of 0 is a pause.
 func WithWaitForCapacity() Option { return Option(core.WithWaitForCapacity()) }
 
 // WithWaitForInit lets a request wait until somebody sets the number of permits, instead of returning [ErrNotInitialized].
@@ -141,20 +148,23 @@ func (s *Semaphore) Acquire(ctx context.Context, n int) (*Permits, error) {
 }
 
 // TryAcquire makes one attempt. It returns ErrNotAcquired when there are not enough free permits or somebody waits for them,
-// and ErrUnavailable when Redis does not answer within the client's command timeout.
+// and ErrUnavailable when Redis does not answer within the client's command timeout. Other errors are those of Acquire that
+// come at once.
 func (s *Semaphore) TryAcquire(ctx context.Context, n int) (*Permits, error) {
 	h, err := s.core().TryAcquire(ctx, n)
 	return (*Permits)(h), err
 }
 
-// TryAcquireFor is Acquire for a time of wait at most, which must be more than 0; then it returns ErrNotAcquired.
+// TryAcquireFor is Acquire for a time of wait at most, which must be more than 0; then it returns ErrNotAcquired. Other errors
+// are those of Acquire.
 func (s *Semaphore) TryAcquireFor(ctx context.Context, n int, wait time.Duration) (*Permits, error) {
 	h, err := s.core().TryAcquireFor(ctx, n, wait)
 	return (*Permits)(h), err
 }
 
 // Do acquires n permits, calls f with their context, and releases them, also when f panics. It returns the errors of f and of
-// Release, joined: ErrLost although f returned nil says that others may have had its permits.
+// Release, joined: ErrLost although f returned nil says that others may have had its permits, ErrNotHeld that f has released
+// them itself.
 func (s *Semaphore) Do(ctx context.Context, n int, f func(context.Context, *Permits) error) error {
 	return s.core().Do(ctx, n, func(ctx context.Context, h *core.Hold) error { return f(ctx, (*Permits)(h)) })
 }

@@ -608,3 +608,88 @@ func TestBadInput(t *testing.T) {
 		require.ErrorIs(t, err, latchkey.ErrClosed)
 	})
 }
+
+// Requests for more than there are wait aside: they hold up nobody, cost others little, and there are not too many of them.
+func TestWaitingAside(t *testing.T) {
+	s := redistest.New(t)
+	sem := newSemaphore(t, open(t, s.Option()), semaphore.WithCapacity(2))
+	patient := newSemaphore(t, open(t, s.Option()), semaphore.WithWaitForCapacity())
+	numbers(t, sem, 2, 0)
+	var aside []*attempt
+	for n := range 100 {
+		aside = append(aside, acquireLater(t, patient, 3, n))
+	}
+	_, err := patient.Acquire(t.Context(), 3)
+	require.ErrorIs(t, err, latchkey.ErrTooManyWaiters)
+	for range 10 {
+		require.NoError(t, acquire(t, sem, 2).Release(t.Context()))
+	}
+	one := acquire(t, sem, 1)
+	next := acquireLater(t, sem, 2, 100)
+	require.NoError(t, one.Release(t.Context()))
+	require.NoError(t, next.wait(t).Release(t.Context()))
+	require.NoError(t, sem.SetPermits(t.Context(), 300))
+	for _, a := range aside {
+		require.NoError(t, a.wait(t).Release(t.Context()))
+	}
+	numbers(t, sem, 300, 0)
+}
+
+// A semaphore whose capacity is said is there for whoever asks, also when it was deleted, and what is set by call stays set.
+func TestSaidAndSet(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		sem := newSemaphore(t, open(t, s.Option()), semaphore.WithCapacity(3))
+		set, err := sem.TrySetPermits(t.Context(), 5)
+		require.NoError(t, err)
+		require.False(t, set, "it is said to be 3")
+		require.NoError(t, sem.SetPermits(t.Context(), 5))
+		require.NoError(t, acquire(t, sem, 5).Release(t.Context()))
+		for range 2 {
+			_, err = sem.Delete(t.Context())
+			require.NoError(t, err)
+			numbers(t, sem, 3, 0)
+			_, err = sem.Delete(t.Context())
+			require.NoError(t, err)
+			n, err := sem.AddPermits(t.Context(), 1)
+			require.NoError(t, err)
+			require.Equal(t, 4, n)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, err = sem.Acquire(ctx, 1)
+		require.ErrorIs(t, err, context.Canceled)
+		counting, err := semaphore.NewCounting(open(t, s.Option()), "counting", semaphore.WithCapacity(semaphore.MaxCapacity))
+		require.NoError(t, err)
+		require.ErrorIs(t, counting.Release(t.Context(), 1), latchkey.ErrInvalid)
+		_, err = counting.AddPermits(t.Context(), 1)
+		require.ErrorIs(t, err, latchkey.ErrInvalid)
+		free(t, counting, semaphore.MaxCapacity)
+	})
+}
+
+// Many permits are held, renewed and released without any of them being forgotten.
+func TestHeavyRequests(t *testing.T) {
+	s := redistest.New(t)
+	const holds, each = 40, semaphore.MaxPermits
+	sem := newSemaphore(t, open(t, s.Option(), latchkey.WithLease(time.Second)), semaphore.WithCapacity(holds*each))
+	var all []*semaphore.Permits
+	for range holds {
+		all = append(all, acquire(t, sem, each))
+	}
+	for end := time.Now().Add(1500 * time.Millisecond); time.Now().Before(end); <-time.After(50 * time.Millisecond) {
+		for _, p := range all {
+			require.NoError(t, p.Err())
+		}
+	}
+	var wg sync.WaitGroup
+	for _, p := range all {
+		wg.Go(func() {
+			if err := p.Release(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	numbers(t, sem, holds*each, 0)
+	clean(t, s.Client(t), "a", fmt.Sprint(holds*each))
+}

@@ -114,14 +114,13 @@ func (s *Counter) Release(ctx context.Context, n int) error {
 	up := r.whileRemembered()
 	err := c.outlast(ctx, func(ctx context.Context) (bool, error) {
 		answered, err := r.insist(ctx, up, &stray, func(ctx context.Context) error {
-			if err := r.declare(ctx); err != nil {
+			return r.declared.first(ctx, r, func() error {
+				reply, err := r.trade(ctx, put, 1)
+				if err == nil {
+					_, err = lua.ParseGiven(reply)
+				}
 				return err
-			}
-			reply, err := r.trade(ctx, put)
-			if err == nil {
-				_, err = lua.ParseGiven(reply)
-			}
-			return err
+			})
 		})
 		switch {
 		case answered && err == nil && !stray:

@@ -26,7 +26,7 @@ var (
 	ErrNotInitialized = lua.ErrNotInitialized
 	ErrCapacity       = lua.ErrCapacity
 
-	errForced = errors.New("taken away by ForceUnlock")
+	errForced = errors.New("taken away by ForceUnlock or Delete")
 )
 
 func invalid(format string, args ...any) error {
@@ -54,6 +54,8 @@ func public(err error) error {
 		return ErrTooManyWaiters
 	case errors.Is(err, ErrNotInitialized), errors.Is(err, ErrCapacity):
 		return err
+	case errors.Is(err, lua.ErrRange):
+		return fmt.Errorf("%w: so many permits are %w", ErrInvalid, err)
 	}
 	return outcome(err)
 }

@@ -114,11 +114,11 @@ func (t *tenure) send(ctx context.Context, r *release) error {
 }
 
 // giveBack sends one release.
-func (r *resource) giveBack(ctx context.Context, e lua.Ending) (owned bool, err error) {
-	if r.exclusive() {
-		return r.client.conn.Release(ctx, r.keys, e, r.client.seen.Load())
+func (t *tenure) giveBack(ctx context.Context, e lua.Ending) (owned bool, err error) {
+	if t.exclusive() {
+		return t.client.conn.Release(ctx, t.keys, e, t.client.seen.Load())
 	}
-	reply, err := r.trade(ctx, lua.Give(e))
+	reply, err := t.trade(ctx, lua.Give(e), t.weight())
 	if err != nil {
 		return false, err
 	}
@@ -171,7 +171,7 @@ func (t *tenure) undone(ctx context.Context, r *release, err error) error {
 	}
 }
 
-var errNotOurs = errors.New("another owner has it in Redis, or nobody")
+var errNotOurs = errors.New("somebody else has it in Redis, or nobody")
 
 // rest is what stays after a release: for how many ms the lock, or how many permits.
 func (t *tenure) rest(r *release) int64 {

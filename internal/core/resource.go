@@ -287,7 +287,16 @@ func (r renewer) Renew(ctx context.Context, items []*lease.Item, leases []time.D
 		batch[n] = lua.Renewal{Keys: t.keys, Owner: t.waiter.Owner, Lease: milliseconds(leases[n])}
 	}
 	first := items[0].Owner.(*tenure)
-	held, err := r.client.conn.Renew(context.WithoutCancel(ctx), batch)
+	held := make([]bool, 0, len(items))
+	var err error
+	for begin, end := 0, 0; begin < len(items) && err == nil; begin = end {
+		for weight := 0; end < len(items) && (end == begin || weight < MaxPermits); end++ { // other clients wait for a script
+			weight += items[end].Owner.(*tenure).weight()
+		}
+		var some []bool
+		some, err = r.client.conn.Renew(context.WithoutCancel(ctx), batch[begin:end])
+		held = append(held, some...)
+	}
 	if err == nil {
 		first.health().Succeeded()
 		return held, false, nil

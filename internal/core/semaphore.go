@@ -150,18 +150,12 @@ func (p *primitive) change(ctx context.Context, change lua.Change, n int64) (don
 	}
 	r, c := p.resource, p.resource.client
 	id := c.newID()
-	err = p.command(ctx, func(ctx context.Context) (err error) {
-		if change == lua.Add { // to what is declared
-			if err := r.declare(ctx); err != nil {
-				return err
-			}
-		}
-		done, total, free, err = c.conn.Capacity(ctx, r.keys, id, c.seen.Load(), change, n, MaxCapacity, 0)
-		return err
+	err = p.command(ctx, func(ctx context.Context) error {
+		return r.declared.first(ctx, r, func() (err error) { // or a declaration that comes later would undo it
+			done, total, free, err = c.conn.Capacity(ctx, r.keys, id, c.seen.Load(), change, n, MaxCapacity, 0)
+			return err
+		})
 	})
-	if errors.Is(err, lua.ErrRange) {
-		err = named(p.name, invalid("%d and %d permits: %w", total, n, err))
-	}
 	return done, total, free, err
 }
 
@@ -214,13 +208,18 @@ func (r *resource) whileRemembered() func(context.Context) error {
 type declaration struct {
 	permits atomic.Int64 // 0: it does not say
 	made    atomic.Int64 // what Redis was told
+	at      atomic.Int64 // when, in ns since the epoch
 }
 
-// declare tells Redis once. Of clients that say different things the one that began last is right, so that a process of a
-// version before does not undo what a new one has said.
-func (r *resource) declare(ctx context.Context) error {
-	n := r.declared.permits.Load()
-	if n == r.declared.made.Load() {
+// redeclare is how long Redis is believed to know: it may have lost that, and an older client may have been faster to say what
+// it thinks.
+var redeclare = time.Minute // shorter in a test
+
+// declare tells Redis, now and then. Of clients that say different things the one that began last is right, so that a process
+// of a version before does not undo what a new one has said.
+func (d *declaration) declare(ctx context.Context, r *resource) error {
+	n, now := d.permits.Load(), time.Now().UnixNano()
+	if n == 0 || n == d.made.Load() && now-d.at.Load() < int64(redeclare) {
 		return nil
 	}
 	change, c := lua.Declare, r.client
@@ -229,30 +228,49 @@ func (r *resource) declare(ctx context.Context) error {
 	}
 	_, _, _, err := c.conn.Capacity(ctx, r.keys, c.newID(), c.seen.Load(), change, n, MaxCapacity, c.began.UnixMicro())
 	if err == nil {
-		r.declared.made.Store(n)
+		d.made.Store(n)
+		d.at.Store(now)
 	}
 	return err
 }
 
+// first declares and then does something, both again when nobody has initialised the semaphore although it was declared: it
+// was deleted, or Redis has lost it.
+func (d *declaration) first(ctx context.Context, r *resource, do func() error) error {
+	for {
+		if err := d.declare(ctx, r); err != nil {
+			return err
+		}
+		err := do()
+		if !errors.Is(err, lua.ErrNotInitialized) || d.permits.Load() == 0 {
+			return err
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		d.made.Store(0)
+	}
+}
+
 // take sends one acquire, of permits that have been declared.
 func (r *resource) take(ctx context.Context, claim lua.Claim, mode lua.Mode) (reply lua.Acquired, err error) {
-	c := r.client
 	if r.exclusive() {
-		return c.conn.Acquire(ctx, r.keys, claim, c.seen.Load(), mode)
+		return r.client.conn.Acquire(ctx, r.keys, claim, r.client.seen.Load(), mode)
 	}
-	for {
-		if err := r.declare(ctx); err != nil {
-			return reply, err
-		}
-		message, err := r.trade(ctx, lua.Take(claim, mode))
+	err = r.declared.first(ctx, r, func() error {
+		message, err := r.trade(ctx, lua.Take(claim, mode), claim.Permits())
 		if err == nil {
 			reply, err = lua.ParseTaken(message)
 		}
-		if !errors.Is(reply.Refused, lua.ErrNotInitialized) || r.declared.permits.Load() == 0 || ctx.Err() != nil {
-			return reply, err
+		if err == nil && errors.Is(reply.Refused, lua.ErrNotInitialized) {
+			return reply.Refused
 		}
-		r.declared.made.Store(0) // it was deleted, or Redis has lost it
+		return err
+	})
+	if errors.Is(err, lua.ErrNotInitialized) { // that is an answer
+		return reply, nil
 	}
+	return reply, err
 }
 
 // SemaphoreState is the inside of semaphore.State.
@@ -283,11 +301,16 @@ func (p *primitive) inspect(ctx context.Context, limit int) (SemaphoreState, err
 	if c.closing.Err() != nil {
 		return SemaphoreState{}, named(p.name, ErrClosed)
 	}
-	if err := r.declare(withoutDeadline(ctx)); err != nil {
-		return SemaphoreState{}, named(p.name, outcome(err))
-	}
-	census, err := c.conn.Census(withoutDeadline(ctx), r.keys, limit)
-	if err != nil {
+	ctx = withoutDeadline(ctx)
+	var census lua.Census
+	err := r.declared.first(ctx, r, func() (err error) {
+		census, err = c.conn.Census(ctx, r.keys, limit)
+		if err == nil && !census.Initialized {
+			err = lua.ErrNotInitialized
+		}
+		return err
+	})
+	if err != nil && !errors.Is(err, lua.ErrNotInitialized) {
 		return SemaphoreState{}, named(p.name, outcome(err))
 	}
 	s := SemaphoreState{Available: int(census.Free), InUse: int(census.Held), Waiting: int(census.Length)}
@@ -302,8 +325,8 @@ func (p *primitive) inspect(ctx context.Context, limit int) (SemaphoreState, err
 			s.Queue = append(s.Queue, Request{owner, permits})
 		}
 	}
-	if !census.Initialized {
-		err = named(p.name, ErrNotInitialized)
+	if err != nil {
+		err = named(p.name, err)
 	}
 	return s, err
 }

@@ -46,6 +46,13 @@ type tenure struct {
 	why      error     // it was
 }
 
+// weight is how many entries in Redis its lease is.
+func (t *tenure) weight() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.permits
+}
+
 // turn is one goroutine's time in a tenure, and that of those who re-enter.
 type turn struct {
 	tenure   *tenure

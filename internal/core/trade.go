@@ -30,13 +30,14 @@ const told = 100
 // request is one that waits for the others.
 type request struct {
 	lua.Request
-	reply rueidis.RedisMessage
-	err   error
-	done  chan struct{} // closed when the others are set
+	weight int // how many permits it moves
+	reply  rueidis.RedisMessage
+	err    error
+	done   chan struct{} // closed when the others are set
 }
 
 // trade has a request carried out. When ctx ends before the answer it returns at once; the request may have been sent.
-func (r *resource) trade(ctx context.Context, what lua.Request) (rueidis.RedisMessage, error) {
+func (r *resource) trade(ctx context.Context, what lua.Request, weight int) (rueidis.RedisMessage, error) {
 	t := &r.trades
 	t.mu.Lock()
 	if t.running == 0 {
@@ -52,7 +53,7 @@ func (r *resource) trade(ctx context.Context, what lua.Request) (rueidis.RedisMe
 		}
 		return replies[0], nil
 	}
-	q := &request{Request: what, done: make(chan struct{})}
+	q := &request{Request: what, weight: weight, done: make(chan struct{})}
 	t.waiting = append(t.waiting, q)
 	r.more()
 	t.mu.Unlock()
@@ -84,7 +85,10 @@ func (r *resource) carryOutAll() {
 	t := &r.trades
 	for {
 		t.mu.Lock()
-		n := min(len(t.waiting), lua.TradeBatch)
+		n := 0
+		for weight := 0; n < min(len(t.waiting), lua.TradeBatch) && weight < MaxPermits; n++ {
+			weight += t.waiting[n].weight // other clients wait for a script
+		}
 		if n == 0 {
 			t.running--
 			t.mu.Unlock()

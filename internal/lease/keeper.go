@@ -19,7 +19,7 @@ import (
 )
 
 // ErrGone is the reason of a loss when Redis says that the hold is no longer its owner's.
-var ErrGone = errors.New("the lock is no longer this hold's in Redis")
+var ErrGone = errors.New("it is no longer this hold's in Redis")
 
 // ErrExpired is the reason of a loss when the lease ran out.
 var ErrExpired = errors.New("the lease ran out before it was renewed")

@@ -128,10 +128,11 @@ local function first_end()
   return math.max(0, score - ms)
 end
 
--- Takes back permits whose lease is over, a thousand at most, and returns how many. unresponsive is called for each client that
--- never renewed what it was granted by message.
+-- Takes back permits whose lease is over, and returns how many, and whether there may be more. unresponsive is called for each
+-- client that never renewed what it was granted by message.
+local RECLAIMS = 5000
 local function reclaim(unresponsive)
-  local dead = redis.call('ZRANGEBYSCORE', KEYS[6], 0, decimal(ms), 'LIMIT', 0, 1000)
+  local dead = redis.call('ZRANGEBYSCORE', KEYS[6], 0, decimal(ms), 'LIMIT', 0, RECLAIMS)
   local freed, seen = 0, {}
   for _, permit in ipairs(dead) do
     local prefix = string.sub(permit, 1, 14)
@@ -160,5 +161,5 @@ local function reclaim(unresponsive)
       if not redis.call('ZSCORE', KEYS[6], prefix .. '\0\0') then orphans[#orphans + 1] = prefix end
     end
   end
-  return freed
+  return freed, #dead == RECLAIMS
 end

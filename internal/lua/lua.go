@@ -80,8 +80,14 @@ type Claim struct {
 
 func (c Claim) demand() string { return cmp.Or(c.Demand, "0") }
 
+// Permits is how many a demand asks for.
+func (c Claim) Permits() int { return int(integer(strings.TrimRight(c.Demand, flags))) }
+
+// flags are those that a demand can have: see trade.lua.
+const flags = "dfgpu"
+
 // Demand is what is asked of a semaphore: so many permits, and what may be done about it, as flags of take.lua.
-func Demand(permits int, flags string) string { return strconv.Itoa(permits) + flags }
+func Demand(permits int, with string) string { return strconv.Itoa(permits) + with }
 
 // Entry is its place in the queue.
 func (c Claim) Entry() string {
@@ -321,7 +327,7 @@ func ParseEntry(entry string) (owner string, err error) {
 // ParseRequest returns the owner of an entry in the queue of a semaphore, and how many permits it asks for.
 func ParseRequest(entry string) (owner string, permits int, err error) {
 	owner, demand, err := parseEntry(entry)
-	return owner, int(integer(strings.TrimRight(demand, "dfgpu"))), err
+	return owner, int(integer(strings.TrimRight(demand, flags))), err
 }
 
 func parseEntry(entry string) (owner, demand string, err error) {

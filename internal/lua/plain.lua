@@ -49,7 +49,7 @@ local function take(owner, n)
 end
 
 local function extend() return true end
-local function reclaim() return 0 end
+local function reclaim() return 0, false end
 local function first_end() return -1 end
 local function out() return math.huge end
 

@@ -82,8 +82,12 @@ func ParseTaken(reply rueidis.RedisMessage) (Acquired, error) { return acquired(
 // ParseGiven reads the reply to [Give], whether the owner held permits, and to [Put].
 func ParseGiven(reply rueidis.RedisMessage) (held bool, err error) {
 	n, err := reply.AsInt64()
-	if err == nil && n == -4 {
+	switch {
+	case err != nil:
+	case n == -4:
 		err = ErrNotInitialized
+	case n == -6:
+		err = ErrRange
 	}
 	return n == 1, err
 }

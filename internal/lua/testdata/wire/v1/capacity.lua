@@ -35,7 +35,7 @@ open_queue().reclaim()
 local goal = n
 if mode == 'add' then goal = total() + n end
 if mode == 'drain' then goal = math.min(free, 0) end
-if goal < 0 and COUNTS_HELD or goal > tonumber(ARGV[7]) then return {-6, total(), 0} end
+if goal < 0 and COUNTS_HELD or math.abs(goal) > tonumber(ARGV[7]) then return {-6, total(), 0} end
 bonus = goal - total() -- permits may be out that were taken before the semaphore was deleted
 free = (free or 0) + bonus
 given = given or bonus > 0

@@ -1,9 +1,9 @@
 -- line: the queue of a semaphore in a transaction, and how it is served. The body of open_queue in permits.lua.
 -- include queue.lua
 
--- How many waiters one script grants to at most, how many entries it drops or passes, and how many it looks at behind one that
--- does not fit, for those that may pass that. Whoever asks then is told to ask again at once.
-local MOST, DROPS, LOOKS = 1000, 20000, 100
+-- How many waiters one script grants to at most, and how many entries it drops: whoever asks then is told to ask again at once.
+-- How many it looks at behind one that does not fit, for those that may pass that; and how many may wait aside.
+local MOST, DROPS, LOOKS, ASIDES = 1000, 20000, 100, 100
 
 -- What was read of the queue, and behind all that is in Redis what joined. A place is {entry, gone}: gone when it is not queued
 -- any more.
@@ -68,12 +68,13 @@ local door = ALL
 -- Grants free permits to those who wait, the first first, for as long as they fit: the first that does not holds up all others,
 -- but for those that say so (flag p): they pass it, up to the next that does not say so. Entries of those who are gone are
 -- dropped, and copies of what was granted before. So are those that ask for more than there are, and their clients told to
--- ask; but with flag g they wait aside, and hold up nobody. self is the caller's own entry, which needs no message. Returns the
+-- ask; but with flag g some wait aside, and hold up nobody. self is the caller's own entry, which needs no message. Returns the
 -- record of self if that was granted.
-local stuck, unfinished = 0, false -- with so many free permits nothing could be granted; it has stopped before the end
+local stuck, unfinished, asides = 0, false, 0 -- with so many free permits nothing could be granted; it has stopped before the end
 local function serve(self)
   if not free or free <= stuck then return nil end
   local at, grants, drops, held_up, mine = first, 0, 0, nil, nil
+  asides = 0
   door = NOBODY
   while true do
     local place = place_at(at)
@@ -112,8 +113,8 @@ local function serve(self)
         place[2] = true
         free = free - n
         grants = grants + 1
-      elseif aside then
-        drops = drops + 1
+      elseif aside and asides < ASIDES then
+        asides = asides + 1
       elseif n <= capacity() then
         held_up = held_up or at
       else
@@ -152,9 +153,11 @@ local reclaimed = false
 local function reclaim_once()
   if reclaimed then return end
   reclaimed = true
-  add(reclaim(function(client)
+  local freed, rest = reclaim(function(client)
     for _, entry in ipairs(of_unresponsive(client)) do remove(entry) end
-  end))
+  end)
+  add(freed)
+  unfinished = rest
 end
 
 -- Writes the changes of the queue, and sends the messages.
@@ -189,6 +192,7 @@ queue = {
   may_take = function(passing) return door == ALL or door == PASSING and passing end,
   began = function(lease) if lease < briefest then briefest = lease end end,
   first_end = function() return unfinished and 0 or first_end() end,
+  may_wait_aside = function() return asides < ASIDES end,
   expect = function(n) chunk = math.max(chunk, n) end,
   messages = messages, tell = tell,
 }

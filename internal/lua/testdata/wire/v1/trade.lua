@@ -27,7 +27,7 @@
 --              {-4, 0, now}                not initialised
 --              {-5, capacity, now}         there are not so many permits
 --       give   1 the id held permits, 0 it did not
---       put    1 done, by this or an earlier copy; -4 not initialised
+--       put    1 done, by this or an earlier copy; -4 not initialised; -6 there would be more than 2^31 - 1, nothing was done
 -- include token.lua
 -- include quick.lua
 
@@ -94,6 +94,7 @@ local function contend(owner, lease, mode, demand, n, flags)
     ends[#ends + 1] = reply
     return reply
   end
+  if not reply and never and not line.may_wait_aside() then reply = {-2, 0, now} end
   if reply then
     if mode ~= 'first' then line.remove(entry) end
     return reply
@@ -128,6 +129,8 @@ for i = 7, #ARGV, 5 do
     reply = 1
   elseif not free then
     reply = -4
+  elseif free + ARGV[i + 2] > 2147483647 then
+    reply = -6
   else
     local n = tonumber(ARGV[i + 2])
     take(owner, n)

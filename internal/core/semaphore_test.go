@@ -1,0 +1,46 @@
+package core_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey/internal/core"
+	"github.com/latchkey-go/latchkey/internal/redistest"
+)
+
+// When Redis has lost a semaphore, an old client may be the first to say how many permits there are. The one that is right says
+// so again after a while, and not the other way round.
+func TestCapacityIsSaidAgain(t *testing.T) {
+	core.RedeclareAfter(t, time.Millisecond)
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		use := func(c *core.Client, n int) *core.Semaphore {
+			sem, err := core.NewSemaphore(c, "a", []core.SemaphoreOption{core.WithCapacity(n)})
+			require.NoError(t, err)
+			h, err := sem.Acquire(t.Context(), 1)
+			require.NoError(t, err)
+			require.NoError(t, h.Unlock(t.Context()))
+			return sem
+		}
+		capacity := func(sem *core.Semaphore) int {
+			available, inUse, err := sem.Numbers(t.Context())
+			require.NoError(t, err)
+			return available + inUse
+		}
+		old, young := use(open(t, s.Option()), 5), use(open(t, s.Option()), 10)
+		plain := s.Client(t)
+		for range 3 {
+			require.Equal(t, 10, capacity(young))
+			require.NoError(t, plain.Do(t.Context(), plain.B().Flushall().Build()).Error())
+			require.Equal(t, 5, capacity(old), "nobody else has asked")
+			<-time.After(2 * time.Millisecond)
+			require.Equal(t, 10, capacity(young))
+			<-time.After(2 * time.Millisecond)
+			require.Equal(t, 10, capacity(old))
+		}
+		require.NoError(t, old.SetPermits(t.Context(), 7))
+		<-time.After(2 * time.Millisecond)
+		require.Equal(t, 7, capacity(young), "what is said again changes nothing that was set since")
+	})
+}
