@@ -304,13 +304,12 @@ func (s semaphores) shutdown(t *testing.T) {
 func (s semaphores) counting(t *testing.T) {
 	const capacity = 3
 	var wg sync.WaitGroup
-	var sem *semaphore.Counting
 	stop := make(chan struct{})
+	var last *semaphore.Counting
 	for range 3 {
-		c := s.open(t)
-		var err error
-		sem, err = semaphore.NewCounting(c, "counting", semaphore.WithCapacity(capacity))
+		sem, err := semaphore.NewCounting(s.open(t), "counting", semaphore.WithCapacity(capacity))
 		require.NoError(t, err)
+		last = sem
 		for g := range 4 {
 			wg.Go(func() {
 				for {
@@ -335,9 +334,9 @@ func (s semaphores) counting(t *testing.T) {
 	close(stop)
 	wg.Wait()
 	require.Eventually(t, func() bool {
-		n, err := sem.Available(t.Context())
+		n, err := last.Available(t.Context())
 		return err == nil && n == capacity
 	}, long, 10*time.Millisecond)
-	_, err := sem.Delete(t.Context())
+	_, err := last.Delete(t.Context())
 	require.NoError(t, err)
 }
