@@ -139,6 +139,7 @@ local function join(entry, fresh, longest, aside, passing)
   if length + #tail >= longest then return nil, length + #tail end
   local sequence = next_number()
   tail[#tail + 1] = {entry}
+  stuck = math.min(stuck, math.max(free or 0, 0)) -- with more than now it may be granted
   if aside then
     return sequence
   elseif door == ALL then

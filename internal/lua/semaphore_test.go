@@ -120,6 +120,7 @@ type semaphore struct {
 	dead    map[string]bool // clients
 	granted []string        // by message, in order
 	asked   map[string]bool // clients that were told to ask
+	opened  bool            // the queue was looked at in this script
 	door    string          // who may take although somebody waits: all, passing, or nobody
 }
 
@@ -230,7 +231,7 @@ func (m *semaphore) leave(owner string) bool {
 func (m *semaphore) take(who string, mode lua.Mode) func(r *rapid.T, a lua.Acquired, last int64) {
 	n, flags := demandOf(who)
 	h := m.holders[who]
-	if h == nil && mode == lua.First && len(m.queue) == 0 && m.is && m.free >= n { // nothing else is looked at
+	if h == nil && !m.opened && flags == "" && m.is && m.free >= n { // nothing else is looked at
 		m.give(who, n, false)
 		return func(r *rapid.T, a lua.Acquired, _ int64) { require.Positive(r, a.Token) }
 	}
@@ -238,6 +239,7 @@ func (m *semaphore) take(who string, mode lua.Mode) func(r *rapid.T, a lua.Acqui
 		h.short = false
 		return func(r *rapid.T, a lua.Acquired, _ int64) { require.Positive(r, a.Token) }
 	}
+	m.opened = true
 	m.reclaim(clientOf(who))
 	mine := m.grant(who)
 	if !mine && m.is && m.free >= n && (m.door == "all" || m.door == "passing" && strings.Contains(flags, "p")) {
@@ -303,6 +305,9 @@ func TestPermitsAgainstModel(t *testing.T) {
 
 func permitsAgainstModel(r *rapid.T, b *sem, clients []string) {
 	require.NoError(r, b.do("FLUSHALL").Error())
+	for _, client := range []string{"A", "B"} {
+		b.drain(client, func(lua.Message) {}) // of a run that failed before this one
+	}
 	leased := b.lock.Family() == lua.Leased
 	m := &semaphore{leased: leased, holders: map[string]*holding{}, dead: map[string]bool{"D": true}, asked: map[string]bool{}}
 	last := int64(0)
@@ -329,6 +334,7 @@ func permitsAgainstModel(r *rapid.T, b *sem, clients []string) {
 					m.forget(who) // all entries go first
 				}
 			}
+			m.opened = len(m.queue) > 0
 			for _, who := range ids {
 				claim := request(who, demandText(who))
 				if gives[who] {
@@ -354,7 +360,13 @@ func permitsAgainstModel(r *rapid.T, b *sem, clients []string) {
 			ids := rapid.SliceOfNDistinct(id, 1, 4, rapid.ID[string]).Draw(r, "ids")
 			batch := make([]lua.Departure, len(ids))
 			for i, who := range ids {
-				batch[i] = lua.Departure{Owner: who, Entry: request(who, demandText(who)).Entry(), Everywhere: i%2 == 0}
+				copies := 0 // a late copy of a first request has queued it again
+				for _, q := range m.queue {
+					if q == who {
+						copies++
+					}
+				}
+				batch[i] = lua.Departure{Owner: who, Entry: request(who, demandText(who)).Entry(), Everywhere: copies > 1 || i%2 == 0}
 				m.leave(who)
 			}
 			_, err := b.conn.Leave(b.t.Context(), b.lock, batch, 0)
@@ -496,8 +508,8 @@ func permitsAgainstModel(r *rapid.T, b *sem, clients []string) {
 		require.Equal(r, owner, fmt.Sprintf("%s:%d", clientOf(owner), message.Number))
 		require.Equal(r, b.lock.Family(), message.Family)
 	}
-	b.quiet("A")
-	b.quiet("B")
+	b.quiet(r, "A")
+	b.quiet(r, "B")
 }
 
 // What gives back or renews is not refused when the server's memory is full; what takes is, and changes nothing.
@@ -660,13 +672,33 @@ func TestLateCopiesOfTakes(t *testing.T) {
 				require.EqualValues(t, 1, b.census().Free)
 				b.set(10 + 10)
 				require.Positive(t, b.take("A:3", "1", lua.Again).Token)
-				b.quiet("A")
+				b.quiet(t, "A")
 				require.Zero(t, b.census().Length)
 				require.True(t, b.give("A:2", 0))
 				require.False(t, b.give("A:2", 0), "given back once")
 			})
 		})
 	}
+}
+
+// Who joined the queue in a script is granted what is given back later in it.
+func TestJoinedAndGrantedInOneScript(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		b := newSem(t, s, lua.Leased)
+		box := b.open("A")
+		b.set(3)
+		require.Positive(t, b.take("A:1", "1", lua.First).Token)
+		replies := b.trade(
+			lua.Take(request("A:2", "1p"), lua.First), // looks at the queue, which is empty, and leaves 1
+			lua.Take(request("A:3", "2"), lua.First),
+			lua.Give(lua.Ending{Owner: "A:1"}),
+		)
+		require.Positive(t, taken(t, replies[0]).Token)
+		require.True(t, taken(t, replies[1]).Queued)
+		require.True(t, given(t, replies[2]))
+		require.EqualValues(t, 3, box.next(t).Number)
+		require.Zero(t, b.census().Free)
+	})
 }
 
 // A late copy of a partial release does nothing, whatever came after it.
@@ -701,16 +733,22 @@ func TestImpossibleRequestsAreTold(t *testing.T) {
 		message := box.next(t)
 		require.Equal(t, lua.Grant, message.Kind)
 		require.EqualValues(t, 4, message.Number)
-		b.quiet("A")
+		b.quiet(t, "A")
 		require.ErrorIs(t, b.take("A:2", "4", lua.Again).Refused, lua.ErrCapacity)
 	})
 }
 
 // quiet checks that a client was granted nothing more so far.
-func (b *sem) quiet(client string) {
+func (b *sem) quiet(t require.TestingT, client string) {
+	b.drain(client, func(m lua.Message) { require.NotEqual(t, lua.Grant, m.Kind) })
+}
+
+// drain takes all messages that were sent to a client so far.
+func (b *sem) drain(client string, each func(lua.Message)) {
 	b.t.Helper()
-	require.NoError(b.t, b.do("PUBLISH", b.lock.Inbox(client), "1 p 1").Error())
-	for message := b.inbox[client].next(b.t); message.Kind != lua.Ping; message = b.inbox[client].next(b.t) {
-		require.NotEqual(b.t, lua.Grant, message.Kind)
+	b.ids++
+	require.NoError(b.t, b.do("PUBLISH", b.lock.Inbox(client), fmt.Sprint("1 p ", b.ids)).Error())
+	for m := b.inbox[client].next(b.t); m.Kind != lua.Ping || m.Number != uint64(b.ids); m = b.inbox[client].next(b.t) {
+		each(m)
 	}
 }
