@@ -159,7 +159,7 @@ func TestRepliesLost(t *testing.T) {
 }
 
 func repliesLost(t *testing.T, user func(*latchkey.Client) func(context.Context, int) error) {
-	s := redistest.New(t)
+	s := redistest.NewProcess(t) // the embedded server takes minutes for so many
 	const clients, goroutines, capacity = 4, 8, 10
 	const pairs = 20_000
 	sem := newSemaphore(t, open(t, s.Option()), semaphore.WithCapacity(capacity))
