@@ -2,6 +2,7 @@ package semaphore_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -692,4 +693,28 @@ func TestHeavyRequests(t *testing.T) {
 	wg.Wait()
 	numbers(t, sem, holds*each, 0)
 	clean(t, s.Client(t), "a", fmt.Sprint(holds*each))
+}
+
+// Releases of parts and of all, at once, give each permit back once.
+func TestPartialReleasesRaceTheFullOne(t *testing.T) {
+	s := redistest.New(t)
+	sem := newSemaphore(t, open(t, s.Option()), semaphore.WithCapacity(5))
+	for range 100 {
+		p := acquire(t, sem, 5)
+		var wg sync.WaitGroup
+		for range 3 {
+			wg.Go(func() {
+				if err := p.ReleaseN(t.Context(), 1); err != nil && !errors.Is(err, latchkey.ErrNotHeld) {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Go(func() {
+			if err := p.Release(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+		wg.Wait()
+		numbers(t, sem, 5, 0)
+	}
 }

@@ -210,7 +210,7 @@ func (t *tenure) Lost(reason error) {
 	}
 	if t.end() {
 		t.client.Go(func() { // others may have been lost at the same time, and must not wait for hooks
-			t.client.options.Logger.Warn("latchkey: lock lost", "name", t.name, "token", token, "reason", reason)
+			t.client.options.Logger.Warn("latchkey: lost", "name", t.name, "token", token, "reason", reason)
 			t.client.options.Observer.lost(t.name, token, reason)
 		})
 	}

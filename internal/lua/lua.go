@@ -86,7 +86,7 @@ func (c Claim) Permits() int { return int(integer(strings.TrimRight(c.Demand, fl
 // flags are those that a demand can have: see trade.lua.
 const flags = "dfgpu"
 
-// Demand is what is asked of a semaphore: so many permits, and what may be done about it, as flags of take.lua.
+// Demand is what is asked of a semaphore: so many permits, and what may be done about it, as flags of trade.lua.
 func Demand(permits int, with string) string { return strconv.Itoa(permits) + with }
 
 // Entry is its place in the queue.
