@@ -2,13 +2,13 @@ package integration
 
 import (
 	"context"
-	"os"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/redistest"
 )
 
 // cut ends replication: the replicas are made to log in with a password that the primary does not have.
@@ -41,10 +41,7 @@ func (top *topology) mend(t testing.TB, dead *node) {
 // Whoever asks for replicas is not granted it the first time. Each round does both, on the same servers; that the first
 // does happen shows that the cut works.
 func TestFailoverLosesTheWrite(t *testing.T) {
-	rounds := 10
-	if os.Getenv("LATCHKEY_SOAK") != "" {
-		rounds = 50
-	}
+	rounds := redistest.Longer(10, 50)
 	top := sentinel(t, newEngine(t))
 	servers := top.servers(t)
 	holders, others := top.open(t), top.open(t)

@@ -24,14 +24,6 @@ import (
 	"github.com/latchkey-go/latchkey/semaphore"
 )
 
-// longer returns the long form of a number with LATCHKEY_SOAK set, else the short one.
-func longer(short, long int64) int64 {
-	if os.Getenv("LATCHKEY_SOAK") != "" {
-		return long
-	}
-	return short
-}
-
 // A history is a file of visits that a process writes through shared memory, so that it is complete to the moment when the process
 // is killed. All times are in ns since the epoch: the processes share a clock.
 //
@@ -158,7 +150,7 @@ func TestHistory(t *testing.T) {
 	const capacity = 12
 	sem := newSemaphore(t, open(t, s.Option()), semaphore.WithCapacity(capacity))
 	numbers(t, sem, capacity, 0)
-	goal := longer(25_000, 200_000)
+	goal := redistest.Longer(25_000, 200_000)
 	dir := t.TempDir()
 	pairs := filepath.Join(dir, "pairs")
 	memory, err := openHistory(pairs, 1)

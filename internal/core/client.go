@@ -10,7 +10,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-	"weak"
 
 	"github.com/redis/rueidis"
 	"golang.org/x/sync/errgroup"
@@ -50,7 +49,8 @@ type Client struct {
 	tenures   map[uint64]*tenure // whatever Redis may know of: waiters, holds, and those that are leaving
 	waiters   tally              // of tenures that are not held
 	holds     tally              // of those that are
-	resources map[place]weak.Pointer[resource]
+	resources registry[resource]
+	circles   registry[circle]
 	pings     map[uint64]chan struct{}
 }
 
@@ -176,7 +176,8 @@ func Wrap(commands, subscriptions rueidis.Client, o ClientOptions) (*Client, err
 		sharded:   commands.Mode() == rueidis.ClientModeCluster,
 		options:   o,
 		tenures:   map[uint64]*tenure{},
-		resources: map[place]weak.Pointer[resource]{},
+		resources: registry[resource]{},
+		circles:   registry[circle]{},
 		pings:     map[uint64]chan struct{}{},
 	}
 	c.closing, c.refuse = context.WithCancelCause(context.Background())

@@ -14,9 +14,6 @@ import (
 // command says which others were answered and will not be sent again; those are forgotten. The rest is after a while.
 type Counter struct{ primitive }
 
-// remembered is how long (plain.lua).
-const remembered = 10 * time.Minute
-
 // NewCounter returns the plain semaphore of a name.
 func NewCounter(c *Client, name string, set []SemaphoreOption) (*Counter, error) {
 	var o SemaphoreOptions
@@ -86,7 +83,7 @@ func (s *Counter) draw(parent, waits context.Context, n int, try bool) error {
 func (t *tenure) drawn() {
 	c, n := t.client, t.waiter.Number
 	if !t.room.Echoes(&t.waiter) {
-		t.trades.settle(n)
+		t.receipts.settle(n)
 		t.Forget(&t.waiter)
 		return
 	}
@@ -124,7 +121,7 @@ func (s *Counter) Release(ctx context.Context, n int) error {
 		})
 		switch {
 		case answered && err == nil && !stray:
-			r.trades.settle(number)
+			r.receipts.settle(number)
 		case err != nil && !answered && ctx.Err() == nil: // Redis would have forgotten it, or the client is closed
 			return true, fmt.Errorf("%w: %w", ErrUnknownOutcome, outcome(err))
 		case err != nil:

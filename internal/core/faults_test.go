@@ -241,7 +241,7 @@ func TestCancellationAtEveryAwait(t *testing.T) {
 func TestGrantRacesCancellation(t *testing.T) {
 	each(t, func(t *testing.T, s *redistest.Server, delegate bool) {
 		a, b := newLock(t, open(t, s.Option()), "a", delegate), newLock(t, open(t, s.Option()), "a", delegate)
-		for range longer(t, 50, 2000) {
+		for range redistest.Longer(50, 2000) {
 			h := mustLock(t, a)
 			racing := lockLater(t, b)
 			queued(t, a, 1)

@@ -490,7 +490,7 @@ func TestLateCopyOfInheritedAcquire(t *testing.T) {
 func TestCloseAfterUnlock(t *testing.T) {
 	s := redistest.New(t)
 	plain := s.Client(t)
-	for range longer(t, 400, 2000) {
+	for range redistest.Longer(400, 2000) {
 		c, err := core.Open(s.Option(), core.DefaultClientOptions())
 		require.NoError(t, err)
 		l := newLock(t, c, "a", true)
@@ -525,7 +525,7 @@ func TestForcedWhileHandedOn(t *testing.T) {
 	l := newLock(t, open(t, s.Option()), "a", true)
 	c := crowd{forced: true}
 	c.run(t, l, 8)
-	for range longer(t, 100, 2000) {
+	for range redistest.Longer(100, 2000) {
 		_, err := l.Force(t.Context())
 		require.NoError(t, err)
 		c.more(t, 50)
@@ -539,7 +539,7 @@ func TestForcedWhileHandedOn(t *testing.T) {
 func TestTurnRacesCancellation(t *testing.T) {
 	s := redistest.New(t)
 	l := newLock(t, open(t, s.Option()), "a", true)
-	for n := range longer(t, 500, 10_000) {
+	for n := range redistest.Longer(500, 10_000) {
 		h := mustLock(t, l)
 		racing := make([]*attempt, 1+n%2)
 		for i := range racing {
@@ -637,7 +637,7 @@ func TestTokensAtFullSpeed(t *testing.T) {
 	var c crowd
 	c.run(t, newLock(t, open(t, s.Option()), "a", true), 8)
 	for restart := range 2 {
-		end := time.Now().Add(time.Duration(longer(t, 1, 30)) * time.Second)
+		end := time.Now().Add(time.Duration(redistest.Longer(1, 30)) * time.Second)
 		furthest := int64(0)
 		for time.Now().Before(end) {
 			c.more(t, 100)

@@ -432,7 +432,7 @@ func TestTwoGoroutinesTakeTurns(t *testing.T) {
 	each(t, func(t *testing.T, s *redistest.Server, delegate bool) {
 		c := open(t, s.Option())
 		l := newLock(t, c, "a", delegate)
-		turns := int(longer(t, 200, 25_000))
+		turns := int(redistest.Longer(200, 25_000))
 		var wg sync.WaitGroup
 		for range 2 {
 			wg.Go(func() {

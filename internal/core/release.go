@@ -42,7 +42,7 @@ func (c *Client) outlast(ctx context.Context, send func(context.Context) (bool, 
 		return err
 	}
 	c.Go(func() { _, _ = send(context.Background()) }) // the observer hears of its success
-	return fmt.Errorf("%w: the release goes on: %w", ErrUnknownOutcome, ended(waits))
+	return fmt.Errorf("%w: it goes on in the background: %w", ErrUnknownOutcome, ended(waits))
 }
 
 // late ends a tenure whose lease is over before its release.
@@ -123,31 +123,6 @@ func (t *tenure) giveBack(ctx context.Context, e lua.Ending) (owned bool, err er
 		return false, err
 	}
 	return lua.ParseGiven(reply)
-}
-
-// insist sends a command until Redis answers, with success or for good. answered is false when it did not before ctx, or what up
-// waits for, ended. unanswered is set when the command may have run although it was not answered.
-func (r *resource) insist(ctx context.Context, up func(context.Context) error, unanswered *bool, send func(context.Context) error) (answered bool, err error) {
-	for {
-		if err = send(withoutDeadline(ctx)); err == nil {
-			r.health().Succeeded()
-			return true, nil
-		}
-		switch lua.Classify(err) {
-		case lua.NoAnswer:
-			*unanswered = true
-		case lua.Refused:
-		default:
-			return true, err
-		}
-		if ctx.Err() != nil || r.client.stopped.Err() != nil {
-			return false, err
-		}
-		r.Failed(err)
-		if up(ctx) != nil {
-			return false, err
-		}
-	}
 }
 
 // patiently waits until ctx or the trust ends.

@@ -2,11 +2,9 @@ package core
 
 import (
 	"context"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
-	"weak"
 
 	"github.com/latchkey-go/latchkey/internal/hub"
 	"github.com/latchkey-go/latchkey/internal/lease"
@@ -17,9 +15,7 @@ import (
 // resource is one name on one client: every lock of that name shares it, and with it the queue inside the process. It is
 // what the waiting loop sees as the server. It is also the key under which a hold is found in a context.
 type resource struct {
-	client *Client
-	keys   *lua.Keys
-	slot   uint16
+	place
 	batch  uint16 // which renewals go together
 	room   *wait.Room
 	line   wait.Line[*tenure] // of rlock: who has the turn competes, or holds
@@ -27,6 +23,7 @@ type resource struct {
 
 	declared declaration // of a semaphore
 	trades   trades      // of a semaphore
+	receipts receipts    // of plain permits
 
 	// Of a cluster client: its inbox for this name, open while somebody waits.
 	mu      sync.Mutex
@@ -34,37 +31,13 @@ type resource struct {
 	channel *hub.Channel
 }
 
-// place is where a resource is found. The families of one name exclude each other in Redis, not here.
-type place struct {
-	family lua.Family
-	key    string
-}
-
 // resource returns the one of a name. It lives for as long as a lock, a waiter or a hold refers to it.
 func (c *Client) resource(family lua.Family, name string) (*resource, error) {
-	keys, err := lua.NewKeys(family, c.options.Prefix+name, c.sharded)
-	if err != nil {
-		return nil, invalid("%w", err)
-	}
-	key := place{family, keys.Name()}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if r := c.resources[key].Value(); r != nil {
-		return r, nil
-	}
-	r := &resource{client: c, keys: keys, slot: c.conn.Slot(keys), batch: c.conn.Batch(keys)}
-	r.room = wait.NewRoom(c.closing, r, c.options.Lease)
-	c.resources[key] = weak.Make(r)
-	runtime.AddCleanup(r, c.forgetResource, key)
-	return r, nil
-}
-
-func (c *Client) forgetResource(key place) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if p, ok := c.resources[key]; ok && p.Value() == nil {
-		delete(c.resources, key)
-	}
+	return found(c, &c.resources, family, name, func(at place) *resource {
+		r := &resource{place: at, batch: c.conn.Batch(at.keys)}
+		r.room = wait.NewRoom(c.closing, r, c.options.Lease)
+		return r
+	})
 }
 
 // exclusive reports whether one tenure holds at a time.
@@ -87,10 +60,6 @@ func (r *resource) holds(t *tenure) {
 		}
 	}
 }
-
-func (r *resource) health() *wait.Health { return r.client.health[r.slot%slots] }
-
-func (r *resource) name() string { return r.keys.Name() }
 
 // Acquire, Leave, Forget, Parted, Refuse, Inbox, Listening, Failed, Up and Go are wait.Server.
 
@@ -255,18 +224,6 @@ func (r *resource) exit() {
 		r.channel = nil
 	}
 }
-
-func (r *resource) Failed(err error) {
-	r.health().Failed(err, func(ctx context.Context) error {
-		ctx, cancel := context.WithTimeout(ctx, r.client.options.CommandTimeout)
-		defer cancel()
-		return r.client.conn.Probe(ctx, r.keys)
-	})
-}
-
-func (r *resource) Up(ctx context.Context) error { return r.health().Wait(ctx) }
-
-func (r *resource) Go(f func()) { r.client.Go(f) }
 
 // milliseconds rounds up: a lease in Redis may be longer than it is trusted, never shorter.
 func milliseconds(d time.Duration) int64 {

@@ -3,7 +3,6 @@ package core
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"sync/atomic"
 	"time"
@@ -150,58 +149,13 @@ func (p *primitive) change(ctx context.Context, change lua.Change, n int64) (don
 	}
 	r, c := p.resource, p.resource.client
 	id := c.newID()
-	err = p.command(ctx, func(ctx context.Context) error {
+	err = r.command(ctx, p.name, func(ctx context.Context) error {
 		return r.declared.first(ctx, r, func() (err error) { // or a declaration that comes later would undo it
 			done, total, free, err = c.conn.Capacity(ctx, r.keys, id, c.seen.Load(), change, n, MaxCapacity, 0)
 			return err
 		})
 	})
 	return done, total, free, err
-}
-
-// newID is that of a command that must be done once.
-func (c *Client) newID() string { return lua.Owner(c.id, c.sequence.Add(1)) }
-
-// command sends a command until it is answered, or ctx ends.
-func (p *primitive) command(ctx context.Context, send func(context.Context) error) error {
-	r := p.resource
-	if r.client.closing.Err() != nil {
-		return named(p.name, ErrClosed)
-	}
-	if ctx.Err() != nil {
-		return named(p.name, ended(ctx))
-	}
-	stray := false
-	answered, err := r.insist(ctx, r.whileRemembered(), &stray, send)
-	switch {
-	case err == nil:
-		return nil
-	case answered:
-		return named(p.name, public(err))
-	}
-	if stray {
-		err = fmt.Errorf("%w: %w", ErrUnknownOutcome, outcome(err))
-	}
-	if r.client.stopped.Err() != nil {
-		err = fmt.Errorf("%w: %w", ErrClosed, err)
-	}
-	if ctx.Err() != nil {
-		err = fmt.Errorf("%w: %w", ended(ctx), err)
-	}
-	return named(p.name, err)
-}
-
-// whileRemembered waits until Redis is back, but not for so long that it may have forgotten what was done.
-func (r *resource) whileRemembered() func(context.Context) error {
-	until := time.Now().Add(remembered - time.Minute)
-	return func(ctx context.Context) error {
-		ctx, cancel := context.WithDeadline(ctx, until)
-		defer cancel()
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		return r.Up(ctx)
-	}
 }
 
 // declaration is how many permits the client says that there are.
@@ -346,7 +300,7 @@ func (s *Semaphore) Numbers(ctx context.Context) (available, inUse int, err erro
 func (p *primitive) Delete(ctx context.Context) (existed bool, err error) {
 	r, c := p.resource, p.resource.client
 	id := c.newID()
-	err = p.command(ctx, func(ctx context.Context) (err error) {
+	err = r.command(ctx, p.name, func(ctx context.Context) (err error) {
 		existed, err = c.conn.Destroy(ctx, r.keys, id, c.seen.Load())
 		return err
 	})

@@ -20,15 +20,6 @@ import (
 	"github.com/latchkey-go/latchkey/internal/redistest"
 )
 
-// longer returns the long form of a number with LATCHKEY_SOAK set, else the short one.
-func longer(t testing.TB, short, long int64) int64 {
-	t.Helper()
-	if os.Getenv("LATCHKEY_SOAK") != "" {
-		return long
-	}
-	return short
-}
-
 // witness is memory that all workers of a run share, outside Redis. A worker writes to it only while it trusts its hold.
 type witness struct {
 	inside     *atomic.Int64 // who is: process id << 24 | number of the visit; 0: nobody
@@ -148,7 +139,7 @@ func handoff(c *core.Client, delegate bool, args []string) {
 func TestSoak(t *testing.T) {
 	for kind := range kinds {
 		t.Run(kind, func(t *testing.T) {
-			duration := time.Duration(longer(t, 6, 75)) * time.Second
+			duration := time.Duration(redistest.Longer(6, 75)) * time.Second
 			s := redistest.NewProcess(t, "--maxclients", "1000")
 			plain := s.Client(t)
 			path := filepath.Join(t.TempDir(), "witness")

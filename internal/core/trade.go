@@ -3,7 +3,6 @@ package core
 import (
 	"context"
 	"slices"
-	"strconv"
 	"sync"
 
 	"github.com/redis/rueidis"
@@ -17,15 +16,10 @@ type trades struct {
 	mu      sync.Mutex
 	running int // scripts under way
 	waiting []*request
-
-	answered []uint64 // numbers of commands that are not sent again, which Redis has not been told yet (plain permits)
 }
 
 // together is how many scripts of one semaphore are under way at once.
 const together = 2
-
-// told is how many answered commands one script says at most.
-const told = 100
 
 // request is one that waits for the others.
 type request struct {
@@ -114,31 +108,10 @@ func (r *resource) carryOutAll() {
 // carryOut sends one script.
 func (r *resource) carryOut(ctx context.Context, requests ...lua.Request) ([]rueidis.RedisMessage, error) {
 	c := r.client
-	some, text := r.trades.lend()
+	some, text := r.receipts.lend()
 	replies, err := c.conn.Trade(ctx, r.keys, c.seen.Load(), c.options.MaxWaiters, text, requests...)
 	if err != nil {
-		r.trades.settle(some...) // it may not have heard
+		r.receipts.settle(some...) // it may not have heard
 	}
 	return replies, err
-}
-
-// settle is told that commands will not be sent again.
-func (t *trades) settle(numbers ...uint64) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.answered = append(t.answered, numbers...)
-}
-
-// lend takes some of the commands that Redis may forget.
-func (t *trades) lend() (some []uint64, text string) {
-	t.mu.Lock()
-	n := max(0, len(t.answered)-told)
-	some = slices.Clone(t.answered[n:])
-	t.answered = t.answered[:n]
-	t.mu.Unlock()
-	var b []byte
-	for _, number := range some {
-		b = append(strconv.AppendUint(b, number, 10), ' ')
-	}
-	return some, string(b)
 }

@@ -78,16 +78,22 @@ const warm = 30 * time.Second
 // steady is how long a subscription stands until its next loss is the first one.
 const steady = 100 * time.Millisecond
 
-// Open returns the channel, subscribed or about to be. confirmed is called after each confirmation of its subscription,
-// on a goroutine of its own, never two at a time. Each Open needs a Close.
+// Open returns the channel of an inbox, subscribed or about to be. confirmed is called after each confirmation of its
+// subscription, on a goroutine of its own, never two at a time. Each Open needs a Close.
 func (h *Hub) Open(name string, confirmed func()) *Channel {
+	return h.Listen(name, confirmed, func(text string) { h.deliver(lua.ParseMessage(text)) })
+}
+
+// Listen is Open for a channel that is no inbox: heard is called with its messages, under the terms of deliver. Whoever opens a
+// channel that is open must bring the same functions.
+func (h *Hub) Listen(name string, confirmed func(), heard func(string)) *Channel {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	c := h.channels[name]
 	if c == nil {
 		ctx, cancel := context.WithCancel(h.ctx)
 		c = &Channel{hub: h, name: name, ctx: ctx, cancel: cancel, up: make(chan struct{}), news: make(chan struct{}, 1)}
-		c.confirmed = confirmed
+		c.confirmed, c.heard = confirmed, heard
 		h.channels[name] = c
 		if h.ctx.Err() == nil {
 			h.running.Add(2)
@@ -108,6 +114,7 @@ type Channel struct {
 	hub       *Hub
 	name      string
 	confirmed func()
+	heard     func(string)
 	ctx       context.Context
 	cancel    context.CancelFunc
 	news      chan struct{} // capacity 1: a confirmation that announce has not seen
@@ -219,7 +226,7 @@ func (c *Channel) receive() {
 			return err
 		})
 		err := c.hub.client.Receive(hooked, c.command(), func(m rueidis.PubSubMessage) {
-			c.hub.deliver(lua.ParseMessage(m.Message))
+			c.heard(m.Message)
 		})
 		if c.stood() > steady {
 			backoff.Reset()

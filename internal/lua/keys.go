@@ -21,16 +21,22 @@ const (
 	Locks    Family = iota // one owner at a time
 	Leased                 // a semaphore whose permits have holders
 	Plain                  // a semaphore that only counts
+	Latch                  // all that wait are released together, when a count is zero
+	Barrier                // or when all have come
 	families               // how many there are
 )
 
-// Keys is where one lock or semaphore lives in Redis. All its keys and channels share one hash slot.
+// granting are the families whose waiters are granted something, one after the other.
+var granting = [...]Family{Locks, Leased, Plain}
+
+// Keys is where one primitive lives in Redis. All its keys and channels share one hash slot.
 type Keys struct {
 	family Family
 	keys   []string // the lock or the free permits, queue, token, and what else the scripts of the family name
 	leases []string // those that its renewal names
 	probe  string
 	inbox  string // prefix of inbox channels
+	news   string // channel for all that wait, of a family that does not grant
 	verb   string
 }
 
@@ -42,10 +48,17 @@ func NewKeys(family Family, name string, sharded bool) (*Keys, error) {
 	}
 	k := &Keys{family: family, probe: companion("latchkey_probe", name), inbox: Inbox(""), verb: "PUBLISH"}
 	queue, inbox := companion("latchkey_queue", name), "latchkey_inbox"
-	if family == Locks {
+	switch family {
+	case Locks:
 		k.keys = []string{name, queue, companion("redisson_lock_token", name)}
 		k.leases = k.keys[:1]
-	} else {
+	case Latch:
+		k.keys = []string{name, companion("latchkey_latch", name), companion("latchkey_done", name)}
+		k.news = latchNews(name, sharded)
+	case Barrier:
+		k.keys = []string{name, companion("latchkey_arrivals", name), companion("latchkey_done", name)}
+		k.news = companion("latchkey_barrier", name)
+	default:
 		k.keys = []string{name, queue, companion("latchkey_token", name), companion("redisson_sc", name), companion("latchkey_done", name)}
 		inbox = "latchkey_inbox:permits" // the other's goes by its own confirmations
 	}
@@ -71,6 +84,19 @@ func (k *Keys) All() []string { return slices.Clone(k.keys) }
 
 // Inbox is the channel on which the client hears what concerns it and this name.
 func (k *Keys) Inbox(client string) string { return k.inbox + client }
+
+// News is the channel on which all that wait hear of changes.
+func (k *Keys) News() string { return k.news }
+
+// latchNews is Redisson's channel, which always has braces around the name; where that would be in another slot than the name
+// no client of Redisson can use such a name, and ours is in the right one.
+func latchNews(name string, sharded bool) string {
+	const prefix = "redisson_countdownlatch__channel__"
+	if sharded && strings.Contains(name, "{") {
+		return companion(prefix, name)
+	}
+	return prefix + "{" + name + "}"
+}
 
 // Inbox is the one channel of a client that is not a cluster's.
 func Inbox(client string) string { return "latchkey_inbox:" + client }

@@ -18,6 +18,9 @@ type scripts struct {
 	leave                                   [families]*rueidis.Lua // all
 	renew                                   [families]*rueidis.Lua // what is leased
 
+	latchSet, latchCount, latchState, latchDelete             *rueidis.Lua
+	barrierArrive, barrierAttend, barrierSettle, barrierReset *rueidis.Lua
+
 	renewal [families]string // the text of renew
 }
 
@@ -42,7 +45,11 @@ func loadScripts(files fs.FS) *scripts {
 	for f, name := range map[Family]string{Locks: "renew", Leased: "prolong"} {
 		s.renew[f], s.renewal[f] = load(f, name), source(files, f, name)
 	}
-	for f := range families {
+	s.latchSet, s.latchCount = load(Latch, "latch_set"), load(Latch, "latch_count")
+	s.latchState, s.latchDelete = load(Latch, "latch_state"), load(Latch, "latch_delete")
+	s.barrierArrive, s.barrierAttend = load(Barrier, "barrier_arrive"), load(Barrier, "barrier_attend")
+	s.barrierSettle, s.barrierReset = load(Barrier, "barrier_settle"), load(Barrier, "barrier_reset")
+	for _, f := range granting {
 		s.leave[f] = load(f, "leave")
 		if f != Locks {
 			s.trade[f], s.capacity[f], s.destroy[f], s.census[f] = load(f, "trade"), load(f, "capacity"), load(f, "destroy"), load(f, "census")

@@ -30,6 +30,14 @@ var Lingering = []goleak.Option{
 	goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"),
 }
 
+// Longer returns the long form of a number with LATCHKEY_SOAK set, else the short one.
+func Longer(short, long int64) int64 {
+	if os.Getenv("LATCHKEY_SOAK") != "" {
+		return long
+	}
+	return short
+}
+
 // Main runs the tests of a package, then says which server they ran on and how many were skipped for the lack of one,
 // and fails when they leave a goroutine behind.
 func Main(m *testing.M) {

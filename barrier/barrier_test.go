@@ -1,0 +1,368 @@
+package barrier_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/barrier"
+	"github.com/latchkey-go/latchkey/internal/redistest"
+)
+
+// All parties go on together, each generation anew, whichever process and goroutine they are in.
+func TestAwait(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		mine, other := newBarrier(t, open(t, s.Option()), 3), newBarrier(t, open(t, s.Option()), 3)
+		require.Equal(t, 3, mine.Parties())
+		last := int64(0)
+		for range 3 {
+			all := []*wait{arrive(t, mine, 1), arrive(t, other, 2)}
+			state, err := mine.Inspect(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, barrier.State{Generation: state.Generation, Parties: 3, Waiting: 2}, state)
+			for _, w := range all {
+				select {
+				case <-w.ended:
+					require.FailNow(t, "released early", "%v", w.err)
+				default:
+				}
+			}
+			all = append(all, await(t, mine))
+			for i, w := range all {
+				a, err := w.result(t)
+				require.NoError(t, err)
+				require.Equal(t, barrier.Arrival{Generation: state.Generation, Index: i}, a)
+			}
+			require.Greater(t, state.Generation, last)
+			last = state.Generation
+			waiting(t, mine, 0)
+		}
+		alone, err := newBarrier(t, open(t, s.Option()), 1).Await(t.Context())
+		require.NoError(t, err)
+		require.Zero(t, alone.Index)
+		clean(t, s.Client(t))
+	})
+}
+
+// A party whose context ends breaks the generation for all the others, at once; and it stays broken until it is reset.
+func TestCancelledPartyBreaks(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		mine, other := newBarrier(t, open(t, s.Option()), 4), newBarrier(t, open(t, s.Option()), 4)
+		quits, stays, far := arrive(t, mine, 1), arrive(t, mine, 2), arrive(t, other, 3)
+		began := time.Now()
+		quits.cancel()
+		_, err := quits.result(t)
+		require.ErrorIs(t, err, context.Canceled)
+		require.NotErrorIs(t, err, barrier.ErrBroken)
+		for _, w := range []*wait{stays, far} {
+			_, err = w.result(t)
+			require.ErrorIs(t, err, barrier.ErrBroken)
+			require.ErrorContains(t, err, "a party gave up")
+		}
+		require.Less(t, time.Since(began), time.Second)
+		broken(t, other, true)
+		_, err = other.Await(t.Context())
+		require.ErrorIs(t, err, barrier.ErrBroken)
+		require.NoError(t, other.Reset(t.Context()))
+		broken(t, mine, false)
+		var all []*wait
+		for i := range 4 {
+			all = append(all, await(t, []*barrier.Barrier{mine, other}[i%2]))
+		}
+		for _, w := range all {
+			_, err := w.result(t)
+			require.NoError(t, err)
+		}
+
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, err = mine.Await(ctx)
+		require.ErrorIs(t, err, context.Canceled)
+		broken(t, mine, false) // it had not arrived
+		limited, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		defer cancel()
+		_, err = mine.Await(limited)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		broken(t, mine, true)
+	})
+}
+
+func TestReset(t *testing.T) {
+	s := redistest.New(t)
+	mine, other := newBarrier(t, open(t, s.Option()), 2), newBarrier(t, open(t, s.Option()), 2)
+	require.NoError(t, mine.Reset(t.Context()), "of one that was never used")
+	w := arrive(t, other, 1)
+	require.NoError(t, mine.Reset(t.Context()))
+	_, err := w.result(t)
+	require.ErrorIs(t, err, barrier.ErrBroken)
+	require.ErrorContains(t, err, "it was reset")
+	broken(t, mine, false)
+	one, two := await(t, mine), await(t, other)
+	_, err = one.result(t)
+	require.NoError(t, err)
+	_, err = two.result(t)
+	require.NoError(t, err)
+}
+
+// A party that is killed, or stopped, breaks the barrier when its lease is over.
+func TestDeadPartyBreaks(t *testing.T) {
+	const lease = 900 * time.Millisecond
+	for name, signal := range map[string]syscall.Signal{"killed": syscall.SIGKILL, "stopped": syscall.SIGSTOP} {
+		t.Run(name, func(t *testing.T) {
+			s := redistest.NewProcess(t)
+			mine, other := newBarrier(t, open(t, s.Option(), latchkey.WithLease(lease)), 4), newBarrier(t, open(t, s.Option()), 4)
+			dies := redistest.StartWorker(t, "await "+s.Addr+" "+lease.String()+" 4")
+			waiting(t, mine, 1)
+			one, two := arrive(t, mine, 2), arrive(t, other, 3)
+			<-time.After(lease) // it renews
+			broken(t, mine, false)
+			dies.Signal(t, signal)
+			began := time.Now()
+			for _, w := range []*wait{one, two} {
+				_, err := w.result(t)
+				require.ErrorIs(t, err, barrier.ErrBroken)
+				require.ErrorContains(t, err, "lease")
+			}
+			took := time.Since(began)
+			t.Logf("known after %v", took)
+			require.Less(t, took, lease+100*time.Millisecond)
+			if signal == syscall.SIGSTOP {
+				dies.Signal(t, syscall.SIGCONT)
+				require.Contains(t, strings.Join(dies.Next(t, "ended"), " "), "barrier broken")
+			}
+			clean(t, s.Client(t))
+		})
+	}
+}
+
+// The last party runs the action, before anybody goes on; one that comes while it runs belongs to the next generation.
+func TestAction(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		var runs, before atomic.Int64
+		proceed := make(chan struct{})
+		action := barrier.WithAction(func(ctx context.Context) error {
+			runs.Add(1)
+			<-proceed
+			before.Store(runs.Load())
+			return ctx.Err()
+		})
+		mine, other := newBarrier(t, open(t, s.Option()), 2, action), newBarrier(t, open(t, s.Option()), 2, action)
+		one := arrive(t, mine, 1)
+		two := arrive(t, other, 2)
+		state, err := mine.Inspect(t.Context())
+		require.NoError(t, err)
+		require.True(t, state.Acting)
+		next := await(t, mine)
+		require.EqualValues(t, 1, runs.Load())
+		select {
+		case <-one.ended:
+			require.FailNow(t, "released while the action runs")
+		default:
+		}
+		close(proceed)
+		a, err := one.result(t)
+		require.NoError(t, err)
+		require.Zero(t, a.Index)
+		b, err := two.result(t)
+		require.NoError(t, err)
+		require.Equal(t, barrier.Arrival{Generation: a.Generation, Index: 1}, b)
+		require.EqualValues(t, 1, before.Load())
+		waiting(t, mine, 1)
+		_, err = other.Await(t.Context())
+		require.NoError(t, err)
+		c, err := next.result(t)
+		require.NoError(t, err)
+		require.Equal(t, barrier.Arrival{Generation: a.Generation + 1, Index: 0}, c)
+		require.EqualValues(t, 2, runs.Load())
+	})
+}
+
+// An action that fails, panics, or runs while somebody else breaks the generation.
+func TestActionFails(t *testing.T) {
+	s := redistest.New(t)
+	failure := errors.New("no disk")
+	c := open(t, s.Option())
+	mine := newBarrier(t, c, 2)
+	acting := func(action func(context.Context) error) *barrier.Barrier {
+		require.NoError(t, mine.Reset(t.Context()))
+		return newBarrier(t, open(t, s.Option()), 2, barrier.WithAction(action))
+	}
+
+	other := acting(func(context.Context) error { return failure })
+	w := arrive(t, mine, 1)
+	_, err := other.Await(t.Context())
+	require.ErrorIs(t, err, failure)
+	require.ErrorIs(t, err, barrier.ErrBroken)
+	_, err = w.result(t)
+	require.ErrorIs(t, err, barrier.ErrBroken)
+	require.ErrorContains(t, err, "the action failed")
+	require.NotErrorIs(t, err, failure)
+
+	other = acting(func(context.Context) error { panic(failure) })
+	w = arrive(t, mine, 1)
+	require.PanicsWithValue(t, failure, func() { _, _ = other.Await(t.Context()) })
+	_, err = w.result(t)
+	require.ErrorIs(t, err, barrier.ErrBroken)
+
+	for _, obeys := range []bool{false, true} {
+		other = acting(func(ctx context.Context) error {
+			<-ctx.Done()
+			require.ErrorIs(t, context.Cause(ctx), barrier.ErrBroken)
+			if obeys {
+				return context.Cause(ctx)
+			}
+			return nil
+		})
+		w = arrive(t, mine, 1)
+		acts := arrive(t, other, 2)
+		w.cancel()
+		_, err = w.result(t)
+		require.ErrorIs(t, err, context.Canceled)
+		_, err = acts.result(t)
+		require.ErrorIs(t, err, barrier.ErrBroken)
+	}
+
+	other = acting(func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
+	w = arrive(t, mine, 1)
+	acts := arrive(t, other, 2)
+	acts.cancel()
+	_, err = acts.result(t)
+	require.ErrorIs(t, err, context.Canceled)
+	_, err = w.result(t)
+	require.ErrorIs(t, err, barrier.ErrBroken)
+}
+
+func TestActingProcessKilled(t *testing.T) {
+	const lease = 600 * time.Millisecond
+	s := redistest.NewProcess(t)
+	mine := newBarrier(t, open(t, s.Option()), 2)
+	w := arrive(t, mine, 1)
+	acts := redistest.StartWorker(t, "act "+s.Addr+" "+lease.String()+" 2")
+	acts.Next(t, "acting")
+	<-time.After(lease) // it renews
+	broken(t, mine, false)
+	acts.Kill()
+	began := time.Now()
+	_, err := w.result(t)
+	require.ErrorIs(t, err, barrier.ErrBroken)
+	require.Less(t, time.Since(began), lease+100*time.Millisecond)
+}
+
+func TestParties(t *testing.T) {
+	s := redistest.New(t)
+	two, three := newBarrier(t, open(t, s.Option()), 2), newBarrier(t, open(t, s.Option()), 3)
+	w := arrive(t, two, 1)
+	_, err := three.Await(t.Context())
+	require.ErrorIs(t, err, barrier.ErrParties)
+	require.ErrorContains(t, err, "2, not 3")
+	_, err = two.Await(t.Context())
+	require.NoError(t, err)
+	_, err = w.result(t)
+	require.NoError(t, err, "it was not disturbed")
+	arrive(t, three, 1) // when nobody waits the number may change
+}
+
+// What Redis has lost breaks the generation: nobody waits for ever.
+func TestLost(t *testing.T) {
+	s := redistest.NewProcess(t)
+	mine, other := newBarrier(t, open(t, s.Option()), 3), newBarrier(t, open(t, s.Option()), 3)
+	one, two := arrive(t, mine, 1), arrive(t, other, 2)
+	began := time.Now()
+	s.Restart(t)
+	for _, w := range []*wait{one, two} {
+		_, err := w.result(t)
+		require.ErrorIs(t, err, barrier.ErrBroken)
+	}
+	require.Less(t, time.Since(began), 3*time.Second)
+	require.NoError(t, mine.Reset(t.Context()))
+
+	one, two = arrive(t, mine, 1), arrive(t, other, 2) // one arrival alone
+	plain := s.Client(t)
+	keys, err := plain.Do(t.Context(), plain.B().Hkeys().Key("a").Build()).AsStrSlice()
+	require.NoError(t, err)
+	for _, key := range keys {
+		if strings.HasPrefix(key, "c:") {
+			require.NoError(t, plain.Do(t.Context(), plain.B().Hdel().Key("a").Field(key).Build()).Error())
+			break
+		}
+	}
+	for _, w := range []*wait{one, two} {
+		_, err := w.result(t)
+		require.ErrorIs(t, err, barrier.ErrBroken)
+		require.ErrorContains(t, err, "lost an arrival")
+	}
+}
+
+// Shutdown ends those who wait, and breaks the generation for the others at once.
+func TestShutdown(t *testing.T) {
+	s := redistest.New(t)
+	c := open(t, s.Option())
+	mine, other := newBarrier(t, c, 3), newBarrier(t, open(t, s.Option()), 3)
+	one, two := arrive(t, mine, 1), arrive(t, other, 2)
+	began := time.Now()
+	require.NoError(t, c.Shutdown(t.Context()))
+	_, err := one.result(t)
+	require.ErrorIs(t, err, latchkey.ErrClosed)
+	_, err = two.result(t)
+	require.ErrorIs(t, err, barrier.ErrBroken)
+	require.Less(t, time.Since(began), time.Second)
+	_, err = mine.Await(t.Context())
+	require.ErrorIs(t, err, latchkey.ErrClosed)
+	_, err = mine.Inspect(t.Context())
+	require.ErrorIs(t, err, latchkey.ErrClosed)
+	require.ErrorIs(t, mine.Reset(t.Context()), latchkey.ErrClosed)
+}
+
+func TestBadInput(t *testing.T) {
+	s := redistest.New(t)
+	c := open(t, s.Option(), latchkey.WithMaxWaiters(1))
+	for _, name := range []string{"", "a{b", strings.Repeat("n", 1025), "{a}"} {
+		_, err := barrier.New(c, name, 2)
+		require.ErrorIs(t, err, latchkey.ErrInvalid, name)
+	}
+	for _, parties := range []int{-1, 0, barrier.MaxParties + 1} {
+		_, err := barrier.New(c, "a", parties)
+		require.ErrorIs(t, err, latchkey.ErrInvalid)
+	}
+	for _, d := range []time.Duration{-1, 0, time.Millisecond, 25 * time.Hour} {
+		_, err := barrier.New(c, "a", 2, barrier.WithLease(d))
+		require.ErrorIs(t, err, latchkey.ErrInvalid, d)
+	}
+	_, err := barrier.New(nil, "a", 2)
+	require.ErrorIs(t, err, latchkey.ErrInvalid)
+	_, err = barrier.New(open(t, s.Option(), latchkey.WithReplicas(1, time.Second)), "a", 2)
+	require.ErrorIs(t, err, latchkey.ErrInvalid)
+	plain := s.Client(t)
+	keys, err := plain.Do(t.Context(), plain.B().Keys().Pattern("*").Build()).AsStrSlice()
+	require.NoError(t, err)
+	require.Empty(t, keys, "nothing is left behind")
+
+	b := newBarrier(t, c, 2, nil)
+	w := arrive(t, b, 1)
+	_, err = b.Await(t.Context())
+	require.ErrorIs(t, err, latchkey.ErrTooManyWaiters)
+	w.cancel()
+	_, err = w.result(t)
+	require.ErrorIs(t, err, context.Canceled)
+
+	require.NoError(t, plain.Do(t.Context(), plain.B().Set().Key("a").Value("somebody's").Build()).Error())
+	for name, f := range map[string]func() error{
+		"Await":   func() error { _, err := b.Await(t.Context()); return err },
+		"Reset":   func() error { return b.Reset(t.Context()) },
+		"Broken":  func() error { _, err := b.Broken(t.Context()); return err },
+		"Waiting": func() error { _, err := b.Waiting(t.Context()); return err },
+	} {
+		require.ErrorIs(t, f(), latchkey.ErrWrongType, name)
+		require.ErrorContains(t, f(), `"a"`, name)
+	}
+	value, err := plain.Do(t.Context(), plain.B().Get().Key("a").Build()).ToString()
+	require.NoError(t, err)
+	require.Equal(t, "somebody's", value)
+}

@@ -1,0 +1,154 @@
+package barrier_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey/barrier"
+	"github.com/latchkey-go/latchkey/internal/redistest"
+)
+
+// visit is one Await that a party has written down.
+type visit struct {
+	arrival    barrier.Arrival
+	began, end time.Time
+}
+
+// Parties of several clients go through generations together while their clients lose replies and subscriptions all the time. In
+// each generation every party was there exactly once, and none went on before the last one came.
+func TestGenerations(t *testing.T) {
+	s := redistest.NewProcess(t)
+	plain := s.Client(t)
+	const barriers, clients, parties = 8, 4, 6
+	generations := redistest.Longer(5_000, 20_000)
+	var lost, killed atomic.Int64
+	var sides [clients][barriers]*barrier.Barrier
+	var actions atomic.Int64
+	for i := range sides {
+		p := redistest.NewProxy(t, s)
+		c := open(t, p.Option())
+		p.Judge(func(request string) redistest.Verdict {
+			if strings.Contains(request, "EVAL") && rand.N(100) == 0 {
+				lost.Add(1)
+				return redistest.LoseReply
+			}
+			return redistest.Pass
+		})
+		for n := range barriers {
+			var opts []barrier.Option
+			if n%2 == 0 {
+				opts = append(opts, barrier.WithAction(func(context.Context) error { actions.Add(1); return nil }))
+			}
+			b, err := barrier.New(c, fmt.Sprint("barrier", n), parties, opts...)
+			require.NoError(t, err)
+			sides[i][n] = b
+		}
+	}
+	var histories [barriers][parties][]visit
+	var wg sync.WaitGroup
+	for n := range barriers {
+		for p := range parties {
+			wg.Go(func() {
+				for range generations / barriers {
+					ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // whoever waits as long was forgotten
+					began := time.Now()
+					a, err := sides[p%clients][n].Await(ctx)
+					cancel()
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					histories[n][p] = append(histories[n][p], visit{a, began, time.Now()})
+				}
+			})
+		}
+	}
+	ended := make(chan struct{})
+	go func() { wg.Wait(); close(ended) }()
+	ticker := time.NewTicker(200 * time.Millisecond)
+	defer ticker.Stop()
+	began := time.Now()
+	for done := false; !done; {
+		select {
+		case <-ended:
+			done = true
+		case <-ticker.C:
+			n, err := plain.Do(t.Context(), plain.B().ClientKill().TypePubsub().Build()).AsInt64()
+			require.NoError(t, err)
+			killed.Add(n)
+		}
+	}
+	t.Logf("%d generations in %v, %d replies lost, %d subscription connections killed", generations, time.Since(began).Round(time.Second), lost.Load(), killed.Load())
+	require.False(t, t.Failed())
+	for n := range barriers {
+		last := int64(0)
+		for g := range generations / barriers {
+			var indexes []int
+			first, latest := time.Time{}, time.Time{}
+			generation := histories[n][0][g].arrival.Generation
+			require.Greater(t, generation, last)
+			last = generation
+			for p := range parties {
+				v := histories[n][p][g]
+				require.Equal(t, generation, v.arrival.Generation, "barrier %d, generation %d, party %d", n, g, p)
+				indexes = append(indexes, v.arrival.Index)
+				if first.IsZero() || v.end.Before(first) {
+					first = v.end
+				}
+				if v.began.After(latest) {
+					latest = v.began
+				}
+			}
+			require.False(t, first.Before(latest), "released before the last one came")
+			slices.Sort(indexes)
+			require.Equal(t, []int{0, 1, 2, 3, 4, 5}, indexes)
+		}
+	}
+	require.EqualValues(t, generations/2, actions.Load(), "each generation's action ran once")
+	require.Greater(t, lost.Load(), generations/200)
+	require.Greater(t, killed.Load(), int64(clients))
+	clean(t, plain)
+}
+
+// What a wait costs in commands does not depend on how many of a process wait, but for the arrivals themselves.
+func TestCommandsForAnyNumberOfParties(t *testing.T) {
+	for _, parties := range []int{10, 1000} {
+		s := redistest.NewProcess(t)
+		plain := s.Client(t)
+		mine, other := newBarrier(t, open(t, s.Option()), parties), newBarrier(t, open(t, s.Option()), parties)
+		load(t, s)
+		before := redistest.Scripts(t, plain)
+		var wg sync.WaitGroup
+		errs := make(chan error, parties)
+		for i := range parties {
+			wg.Go(func() {
+				if _, err := []*barrier.Barrier{mine, other}[i%2].Await(t.Context()); err != nil {
+					errs <- err
+				}
+			})
+		}
+		wg.Wait()
+		require.Empty(t, errs)
+		n := redistest.Scripts(t, plain) - before
+		t.Logf("%d parties: %d scripts", parties, n)
+		require.LessOrEqual(t, n, int64(parties+20), "an arrival each")
+	}
+}
+
+// load has the server learn the scripts, which it is sent in full by each that comes first.
+func load(t testing.TB, s *redistest.Server) {
+	t.Helper()
+	b, err := barrier.New(open(t, s.Option()), "another", 1)
+	require.NoError(t, err)
+	_, err = b.Await(t.Context())
+	require.NoError(t, err)
+}

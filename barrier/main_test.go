@@ -1,0 +1,145 @@
+package barrier_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/barrier"
+	"github.com/latchkey-go/latchkey/internal/redistest"
+)
+
+func TestMain(m *testing.M) {
+	if mode := redistest.Mode(); mode != nil {
+		worker(mode)
+		return
+	}
+	redistest.Main(m)
+}
+
+// worker is what a process of its own does: a mode, the server's address, a lease and the number of parties.
+func worker(args []string) {
+	lease, err := time.ParseDuration(args[2])
+	check(err)
+	parties, err := strconv.Atoi(args[3])
+	check(err)
+	c, err := latchkey.New(rueidis.ClientOption{InitAddress: []string{args[1]}, ForceSingleClient: true}, latchkey.WithLease(lease))
+	check(err)
+	check(c.Check(context.Background()))
+	action := func(context.Context) error {
+		fmt.Println("acting")
+		select {}
+	}
+	switch args[0] {
+	case "await": // until it is killed
+		b, err := barrier.New(c, "a", parties)
+		check(err)
+		_, err = b.Await(context.Background())
+		fmt.Println("ended", err)
+	case "act":
+		b, err := barrier.New(c, "a", parties, barrier.WithAction(action))
+		check(err)
+		_, err = b.Await(context.Background())
+		fmt.Println("ended", err)
+	}
+	select {}
+}
+
+func check(err error) {
+	if err != nil {
+		fmt.Println("error", err)
+		os.Exit(1)
+	}
+}
+
+// long is how long a test waits for what must happen before it gives up.
+const long = 20 * time.Second
+
+func open(t testing.TB, option rueidis.ClientOption, opts ...latchkey.Option) *latchkey.Client {
+	t.Helper()
+	c, err := latchkey.New(option, opts...)
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	require.NoError(t, c.Check(t.Context()))
+	return c
+}
+
+func newBarrier(t testing.TB, c *latchkey.Client, parties int, opts ...barrier.Option) *barrier.Barrier {
+	t.Helper()
+	b, err := barrier.New(c, "a", parties, opts...)
+	require.NoError(t, err)
+	return b
+}
+
+// wait is an Await that runs.
+type wait struct {
+	ended   chan struct{}
+	arrival barrier.Arrival
+	err     error
+	cancel  context.CancelFunc
+}
+
+func await(t testing.TB, b *barrier.Barrier) *wait {
+	ctx, cancel := context.WithCancel(context.Background())
+	w := &wait{ended: make(chan struct{}), cancel: cancel}
+	go func() {
+		defer close(w.ended)
+		w.arrival, w.err = b.Await(ctx)
+	}()
+	t.Cleanup(func() { cancel(); <-w.ended })
+	return w
+}
+
+// arrive begins an Await, and returns when it has arrived as so-manieth.
+func arrive(t testing.TB, b *barrier.Barrier, n int) *wait {
+	t.Helper()
+	w := await(t, b)
+	waiting(t, b, n)
+	return w
+}
+
+func waiting(t testing.TB, b *barrier.Barrier, n int) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		got, err := b.Waiting(context.Background())
+		return err == nil && got == n
+	}, long, time.Millisecond, "%d wait", n)
+}
+
+// result is what the Await returns.
+func (w *wait) result(t testing.TB) (barrier.Arrival, error) {
+	t.Helper()
+	select {
+	case <-w.ended:
+		return w.arrival, w.err
+	case <-time.After(long):
+		require.FailNow(t, "the party was forgotten")
+		return barrier.Arrival{}, nil
+	}
+}
+
+func broken(t testing.TB, b *barrier.Barrier, want bool) {
+	t.Helper()
+	is, err := b.Broken(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, want, is)
+}
+
+// clean checks that nothing is left but what has a time to live.
+func clean(t testing.TB, plain rueidis.Client) {
+	t.Helper()
+	keys, err := plain.Do(t.Context(), plain.B().Keys().Pattern("*").Build()).AsStrSlice()
+	require.NoError(t, err)
+	for _, key := range keys {
+		ttl, err := plain.Do(t.Context(), plain.B().Pttl().Key(key).Build()).AsInt64()
+		require.NoError(t, err)
+		require.NotEqual(t, int64(-1), ttl, key)
+	}
+}

@@ -1,0 +1,149 @@
+package countdown_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/countdown"
+	"github.com/latchkey-go/latchkey/internal/redistest"
+)
+
+func TestMain(m *testing.M) {
+	if mode := redistest.Mode(); mode != nil {
+		worker(mode)
+		return
+	}
+	redistest.Main(m)
+}
+
+// worker is what a process of its own does: a mode, the server's address, and how many goroutines wait.
+func worker(args []string) {
+	c, err := latchkey.New(rueidis.ClientOption{InitAddress: []string{args[1]}, ForceSingleClient: true})
+	check(err)
+	check(c.Check(context.Background()))
+	l, err := countdown.New(c, "a", countdown.WithWaitForSet())
+	check(err)
+	switch args[0] {
+	case "await": // says when each was released, in ns since the epoch
+		n, err := strconv.Atoi(args[2])
+		check(err)
+		released := make([]time.Time, n)
+		var wg sync.WaitGroup
+		for i := range n {
+			wg.Go(func() {
+				check(l.Await(context.Background()))
+				released[i] = time.Now()
+			})
+		}
+		fmt.Println("waiting")
+		wg.Wait()
+		out := bufio.NewWriter(os.Stdout)
+		for _, at := range released {
+			fmt.Fprintln(out, "released", at.UnixNano())
+		}
+		check(out.Flush())
+		select {}
+	}
+}
+
+func check(err error) {
+	if err != nil {
+		fmt.Println("error", err)
+		os.Exit(1)
+	}
+}
+
+// long is how long a test waits for what must happen before it gives up.
+const long = 20 * time.Second
+
+func open(t testing.TB, option rueidis.ClientOption, opts ...latchkey.Option) *latchkey.Client {
+	t.Helper()
+	c, err := latchkey.New(option, opts...)
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	require.NoError(t, c.Check(t.Context()))
+	return c
+}
+
+func newLatch(t testing.TB, c *latchkey.Client, opts ...countdown.Option) *countdown.Latch {
+	t.Helper()
+	l, err := countdown.New(c, "a", opts...)
+	require.NoError(t, err)
+	return l
+}
+
+func set(t testing.TB, l *countdown.Latch, n int64) {
+	t.Helper()
+	done, err := l.TrySetCount(t.Context(), n)
+	require.NoError(t, err)
+	require.True(t, done)
+}
+
+func count(t testing.TB, l *countdown.Latch, want int64) {
+	t.Helper()
+	rest, err := l.CountDown(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, want, rest)
+}
+
+// wait is an Await that runs.
+type wait struct {
+	ended  chan struct{}
+	err    error
+	cancel context.CancelFunc
+}
+
+func await(t testing.TB, l *countdown.Latch) *wait {
+	ctx, cancel := context.WithCancel(context.Background())
+	w := &wait{ended: make(chan struct{}), cancel: cancel}
+	go func() {
+		defer close(w.ended)
+		w.err = l.Await(ctx)
+	}()
+	t.Cleanup(func() { cancel(); <-w.ended })
+	return w
+}
+
+// result is what the Await returns.
+func (w *wait) result(t testing.TB) error {
+	t.Helper()
+	select {
+	case <-w.ended:
+		return w.err
+	case <-time.After(long):
+		require.FailNow(t, "the waiter was forgotten")
+		return nil
+	}
+}
+
+// waits returns once somebody listens on the latch's channel.
+func waits(t testing.TB, plain rueidis.Client, clients int64) {
+	t.Helper()
+	const channel = "redisson_countdownlatch__channel__{a}"
+	require.Eventually(t, func() bool {
+		n, err := plain.Do(context.Background(), plain.B().PubsubNumsub().Channel(channel).Build()).AsIntMap()
+		return err == nil && n[channel] == clients
+	}, long, time.Millisecond, "%d clients listen", clients)
+}
+
+// clean checks that nothing is left but what has a time to live.
+func clean(t testing.TB, plain rueidis.Client) {
+	t.Helper()
+	keys, err := plain.Do(t.Context(), plain.B().Keys().Pattern("*").Build()).AsStrSlice()
+	require.NoError(t, err)
+	for _, key := range keys {
+		ttl, err := plain.Do(t.Context(), plain.B().Pttl().Key(key).Build()).AsInt64()
+		require.NoError(t, err)
+		require.NotEqual(t, int64(-1), ttl, key)
+	}
+}

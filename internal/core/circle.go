@@ -1,0 +1,155 @@
+package core
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/hub"
+	"github.com/latchkey-go/latchkey/internal/lua"
+	"github.com/latchkey-go/latchkey/internal/wait"
+)
+
+// circle is one name whose waiters are released all at once: every latch or barrier of that name on a client shares it, and with it
+// one subscription and one goroutine that reads the state.
+//
+// What is published is a hint for a latch, whose channel is Redisson's and says no generation, and the state itself for a barrier.
+// What was published while the subscription was not confirmed is made up for by a read after the confirmation, and a subscriber
+// whose server does not answer at all reads again after a pause.
+type circle struct {
+	place
+	watch    wait.Watch
+	receipts receipts
+	lease    atomic.Int64 // of this client's arrivals at a barrier
+
+	mu         sync.Mutex
+	listeners  int
+	channel    *hub.Channel // open while there are listeners
+	generation int64        // the last in which this client has arrived
+	arrivals   int64        // how often
+}
+
+// circle returns the one of a name.
+func (c *Client) circle(family lua.Family, name string) (*circle, error) {
+	switch {
+	case c == nil:
+		return nil, invalid("the client is nil")
+	case name == "":
+		return nil, invalid("%w: it is empty", lua.ErrName)
+	case c.options.Replicas > 0:
+		return nil, invalid("latches and barriers do not wait for replicas")
+	}
+	return found(c, &c.circles, family, name, func(at place) *circle {
+		r := &circle{place: at}
+		read := r.readLatch
+		pause := func() time.Duration { return wait.ShortLease }
+		if family == lua.Barrier {
+			read = r.attend
+			pause = func() time.Duration { return min(wait.ShortLease, time.Duration(r.lease.Load())/3) }
+		}
+		r.watch.Go = c.Go
+		r.watch.Pause = pause
+		r.watch.Read = func(ctx context.Context) (round lua.Round, err error) {
+			stray := false
+			_, err = r.insist(ctx, r.Up, &stray, func(ctx context.Context) error {
+				round, err = read(ctx)
+				return err
+			})
+			return round, err
+		}
+		return r
+	})
+}
+
+// heard takes a message. It runs where the subscription is read.
+func (r *circle) heard(text string) {
+	if round, ok := lua.ParseNews(text); ok {
+		r.watch.Told(round)
+		return
+	}
+	r.watch.Signal()
+}
+
+// listen subscribes until hush.
+func (r *circle) listen() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.listeners++; r.listeners == 1 {
+		r.channel = r.client.hub.Listen(r.keys.News(), r.watch.Signal, r.heard)
+	}
+}
+
+func (r *circle) hush() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.listeners--; r.listeners == 0 {
+		r.channel.Close()
+		r.channel = nil
+	}
+}
+
+// enter begins a wait, which ends with exit.
+func (r *circle) enter(ctx context.Context, name string) (*wait.View, error) {
+	switch {
+	case r.client.closing.Err() != nil:
+		return nil, named(name, ErrClosed)
+	case ctx.Err() != nil:
+		return nil, named(name, ended(ctx))
+	case r.watch.Inside() >= r.client.options.MaxWaiters:
+		return nil, named(name, ErrTooManyWaiters)
+	}
+	c := r.client
+	c.mu.Lock()
+	c.waiters.add(1) // Shutdown waits until it has left
+	c.mu.Unlock()
+	return r.watch.Enter(), nil
+}
+
+func (r *circle) exit() {
+	r.watch.Leave()
+	c := r.client
+	c.mu.Lock()
+	c.waiters.add(-1)
+	c.mu.Unlock()
+}
+
+// interrupted is the error of a wait that ended early.
+func (r *circle) interrupted(ctx context.Context) error {
+	if r.client.closing.Err() != nil && ctx.Err() == nil {
+		return ErrClosed
+	}
+	err := ErrUnavailable // for as long as Redis remembers what was done
+	if ctx.Err() != nil {
+		err = ended(ctx)
+	}
+	if away := r.health().Away(); away != nil {
+		err = fmt.Errorf("%w: %w: %w", err, ErrUnavailable, away)
+	}
+	return err
+}
+
+// once sends a command that takes effect once, until it is answered or ctx ends.
+func (r *circle) once(ctx context.Context, name string, send func(context.Context, lua.Once) error) error {
+	number, stray := r.client.sequence.Add(1), false
+	err := r.command(ctx, name, func(ctx context.Context) error {
+		err := r.tell(number, func(o lua.Once) error { return send(ctx, o) })
+		stray = stray || err != nil && lua.Classify(err) == lua.NoAnswer
+		return err
+	})
+	if !stray {
+		r.receipts.settle(number)
+	}
+	return err
+}
+
+// tell sends a command once, with what Redis may forget.
+func (r *circle) tell(number uint64, send func(lua.Once) error) error {
+	some, text := r.receipts.lend()
+	err := send(lua.Once{ID: lua.Owner(r.client.id, number), Answered: text})
+	if err != nil {
+		r.receipts.settle(some...) // it may not have heard
+	}
+	return err
+}

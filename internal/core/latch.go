@@ -1,0 +1,198 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/lua"
+	"github.com/latchkey-go/latchkey/internal/wait"
+)
+
+// The sentinels of package countdown, which documents them.
+var (
+	ErrExpired = errors.New("expired")
+	ErrOpen    = errors.New("open already")
+	ErrDeleted = errors.New("deleted")
+)
+
+// The bounds of a latch.
+const (
+	MaxTTL         = 365 * 24 * time.Hour
+	MaxParticipant = 1024 // bytes
+)
+
+// LatchOptions are what the options of package countdown set.
+type LatchOptions struct {
+	TTL        *time.Duration
+	WaitForSet bool
+}
+
+// Latch is the inside of countdown.Latch.
+type Latch struct {
+	*circle
+	name  string
+	ttl   int64 // ms; 0: none
+	waits bool
+}
+
+// NewLatch returns the latch of a name.
+func NewLatch(c *Client, name string, o LatchOptions) (*Latch, error) {
+	l := &Latch{name: name, waits: o.WaitForSet}
+	if o.TTL != nil {
+		if *o.TTL < MinLease || *o.TTL > MaxTTL {
+			return nil, invalid("the time to live must be from %v to %v, not %v", MinLease, MaxTTL, *o.TTL)
+		}
+		l.ttl = milliseconds(*o.TTL)
+	}
+	var err error
+	l.circle, err = c.circle(lua.Latch, name)
+	return l, err
+}
+
+// Name is documented by package countdown, as are the methods that follow.
+func (l *Latch) Name() string { return l.name }
+
+// Set shuts the latch, also one that is open if again, and reports whether it did.
+func (l *Latch) Set(ctx context.Context, n int64, again bool) (done bool, err error) {
+	if n < 1 {
+		return false, named(l.name, invalid("the count must be at least 1, not %d", n))
+	}
+	err = l.once(ctx, l.name, func(ctx context.Context, o lua.Once) (err error) {
+		done, err = l.client.conn.Arm(ctx, l.keys, o, n, l.ttl, again)
+		return err
+	})
+	return done, err
+}
+
+// CountDown counts down by n.
+func (l *Latch) CountDown(ctx context.Context, n int64) (int64, error) { return l.count(ctx, n, "") }
+
+// CountDownAs counts down by one for a participant, unless that has done so.
+func (l *Latch) CountDownAs(ctx context.Context, participant string) (int64, error) {
+	if participant == "" || len(participant) > MaxParticipant {
+		return 0, named(l.name, invalid("a participant must have from 1 to %d bytes, not %d", MaxParticipant, len(participant)))
+	}
+	return l.count(ctx, 1, participant)
+}
+
+func (l *Latch) count(ctx context.Context, n int64, participant string) (int64, error) {
+	if n < 1 {
+		return 0, named(l.name, invalid("the number must be at least 1, not %d", n))
+	}
+	var r lua.Counted
+	err := l.once(ctx, l.name, func(ctx context.Context, o lua.Once) (err error) {
+		r, err = l.client.conn.Count(ctx, l.keys, o, n, participant)
+		return err
+	})
+	switch {
+	case err != nil:
+		return 0, err
+	case r.Done:
+		return r.Remain, nil
+	}
+	switch r.Phase {
+	case lua.Open:
+		err = ErrOpen
+	case lua.Expired:
+		err = ErrExpired
+	case lua.Unset, lua.Deleted:
+		err = ErrNotInitialized
+	default:
+		err = invalid("%d remain, which is less than %d", r.Remain, n)
+	}
+	return r.Remain, named(l.name, err)
+}
+
+// Delete removes the latch and reports whether there was one.
+func (l *Latch) Delete(ctx context.Context) (existed bool, err error) {
+	err = l.once(ctx, l.name, func(ctx context.Context, o lua.Once) (err error) {
+		existed, err = l.client.conn.DeleteLatch(ctx, l.keys, o)
+		return err
+	})
+	return existed, err
+}
+
+// Inspect returns the state, and at most limit participants.
+func (l *Latch) Inspect(ctx context.Context, limit int) (lua.Round, []string, error) {
+	if l.client.closing.Err() != nil {
+		return lua.Round{}, nil, named(l.name, ErrClosed)
+	}
+	r, participants, err := l.client.conn.Latch(withoutDeadline(ctx), l.keys, limit)
+	if err != nil {
+		return r, nil, named(l.name, outcome(err))
+	}
+	return r, participants, nil
+}
+
+// readLatch reads the state for those who wait.
+func (r *circle) readLatch(ctx context.Context) (lua.Round, error) {
+	round, _, err := r.client.conn.Latch(ctx, r.keys, 0)
+	return round, err
+}
+
+// Await waits until the latch is open.
+func (l *Latch) Await(ctx context.Context) error {
+	if _, err := l.enter(ctx, l.name); err != nil {
+		return err
+	}
+	defer l.exit()
+	waits, stop := wait.Until(ctx, l.client.closing)
+	defer stop()
+	if err := l.await(waits); err != nil {
+		if waits.Err() != nil && errors.Is(err, context.Cause(waits)) {
+			err = l.interrupted(ctx)
+		}
+		return named(l.name, err)
+	}
+	return nil
+}
+
+// await looks first, and subscribes only if it has to wait. No change is missed between the two: a new subscription is followed by a
+// read when it is confirmed, and one that was there has told the watch of what came after the look.
+func (l *Latch) await(ctx context.Context) error {
+	v, err := l.watch.Look(ctx)
+	listening := false
+	generation := int64(0) // the one that it has seen
+	for ; err == nil; v, err = l.watch.Next(ctx, v) {
+		if v.Err != nil {
+			return public(v.Err)
+		}
+		if generation == 0 {
+			switch v.Phase {
+			case lua.Unset, lua.Deleted:
+				if !l.waits {
+					return nil
+				}
+			default:
+				generation = v.Generation
+			}
+		}
+		if generation != 0 {
+			if fate := v.Fate(generation); fate != lua.Pending {
+				return opened(fate)
+			}
+		}
+		if !listening {
+			listening = true
+			l.listen()
+			defer l.hush()
+		}
+	}
+	return err
+}
+
+// opened is what a waiter of a latch is told of its generation.
+func opened(fate lua.Fate) error {
+	switch fate {
+	case lua.Done:
+		return nil
+	case lua.Late:
+		return ErrExpired
+	case lua.Removed:
+		return ErrDeleted
+	default:
+		return fmt.Errorf("%w: redis does not know of it any more", ErrLost)
+	}
+}

@@ -1,0 +1,37 @@
+package core
+
+import (
+	"slices"
+	"strconv"
+	"sync"
+)
+
+// receipts are the numbers of a client's commands that are not sent again, which Redis has not been told yet: it may forget them.
+type receipts struct {
+	mu      sync.Mutex
+	numbers []uint64
+}
+
+// told is how many one script says at most.
+const told = 100
+
+// settle is told that commands will not be sent again.
+func (t *receipts) settle(numbers ...uint64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.numbers = append(t.numbers, numbers...)
+}
+
+// lend takes some of the commands that Redis may forget.
+func (t *receipts) lend() (some []uint64, text string) {
+	t.mu.Lock()
+	n := max(0, len(t.numbers)-told)
+	some = slices.Clone(t.numbers[n:])
+	t.numbers = t.numbers[:n]
+	t.mu.Unlock()
+	var b []byte
+	for _, number := range some {
+		b = append(strconv.AppendUint(b, number, 10), ' ')
+	}
+	return some, string(b)
+}

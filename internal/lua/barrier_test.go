@@ -1,0 +1,302 @@
+package lua_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/latchkey-go/latchkey/internal/lua"
+	"github.com/latchkey-go/latchkey/internal/redistest"
+)
+
+// party is one arrival of the barrier's model.
+type party struct {
+	client     string
+	generation int // counts from 1; 0: it has not arrived
+	index      int64
+	givenUp    bool
+}
+
+// circle is the model of a barrier.
+type circle struct {
+	phase      lua.Phase
+	generation int
+	fates      map[int]lua.Fate
+	parties    int64
+	waiting    []*party
+	leader     *party
+	news       int
+}
+
+func (c *circle) begin() {
+	c.generation++
+	c.phase, c.parties, c.waiting, c.leader = lua.Waiting, 0, nil, nil
+	c.fates[c.generation] = lua.Pending
+}
+
+func (c *circle) end(fate lua.Fate) {
+	c.fates[c.generation] = fate
+	c.news++
+	if fate == lua.Done || fate == lua.Reset {
+		c.begin()
+		return
+	}
+	c.phase, c.parties, c.waiting, c.leader = lua.Broken, 0, nil, nil
+}
+
+func (c *circle) pending(p *party) bool {
+	return p.generation != 0 && p.generation == c.generation && c.fates[p.generation] == lua.Pending
+}
+
+// Arrivals, the end of actions, parties that give up or whose lease ends, resets, and copies of any of them later: the state, each
+// reply, and what each generation that ever was is said to have become, are those of the model.
+func TestBarrierAgainstModel(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		conn := lua.Conn{Client: s.Client(t)}
+		keys, err := lua.NewKeys(lua.Barrier, "barrier", false)
+		require.NoError(t, err)
+		heard := listen(t, s, keys.News())
+		ctx := context.Background()
+		const lease = 60_000
+		rapid.Check(t, func(r *rapid.T) {
+			require.NoError(r, conn.Client.Do(ctx, conn.Client.B().Flushall().Build()).Error())
+			for len(heard) > 0 {
+				<-heard
+			}
+			m := &circle{phase: lua.Unset, fates: map[int]lua.Fate{}}
+			var numbers []int64 // of generations
+			var all []*party
+			ids := map[*party]lua.Once{}
+			next := 0
+			id := func() lua.Once { next++; return lua.Once{ID: fmt.Sprintf("%c:%d", 'A'+next%3, next)} }
+			// check compares the reply about a party with the model.
+			check := func(p *party, a lua.Arrival) {
+				if m.generation > len(numbers) {
+					numbers = append(numbers, a.Round.Generation)
+				}
+				require.Len(r, numbers, m.generation)
+				switch {
+				case p.givenUp:
+					require.EqualValues(r, lua.GivenUp, a.Generation)
+				case p.generation != 0:
+					require.Equal(r, numbers[p.generation-1], a.Generation)
+					require.Equal(r, p.index, a.Index)
+					require.Equal(r, m.fates[p.generation], a.Round.Fate(a.Generation))
+				default:
+					require.LessOrEqual(r, a.Generation, int64(0))
+				}
+			}
+			arrive := func(p *party, parties int64, acts bool) {
+				a, err := conn.Arrive(ctx, keys, ids[p], parties, lease, acts)
+				require.NoError(r, err)
+				want := int64(1)
+				switch {
+				case p.generation != 0 || p.givenUp:
+				case m.phase == lua.Broken:
+					want = 0
+				case len(m.waiting) > 0 && m.parties != parties:
+					want = lua.WrongParties
+				case m.phase == lua.Acting:
+					want = lua.Full
+				default:
+					if m.phase == lua.Unset {
+						m.begin()
+					}
+					p.generation, p.index = m.generation, int64(len(m.waiting))
+					m.parties, m.waiting = parties, append(m.waiting, p)
+					if int64(len(m.waiting)) == parties {
+						if acts {
+							m.phase, m.leader = lua.Acting, p
+						} else {
+							if p.index == 0 && len(numbers) < m.generation { // its number was never seen otherwise
+								numbers = append(numbers, a.Generation)
+							}
+							m.end(lua.Done)
+						}
+					}
+				}
+				check(p, a)
+				require.Equal(r, m.leader == p, a.Leads)
+				if want <= 0 {
+					require.Equal(r, want, a.Generation)
+				}
+			}
+			settle := func(p *party, fate lua.Fate) {
+				a, err := conn.Settle(ctx, keys, ids[p], fate)
+				require.NoError(r, err)
+				switch {
+				case p.generation == 0:
+					p.givenUp = true
+				case !m.pending(p):
+				case fate != lua.Done:
+					m.end(fate)
+				case m.leader == p:
+					m.end(lua.Done)
+				}
+				check(p, a)
+			}
+			some := func() *party { return rapid.SampledFrom(all).Draw(r, "party") }
+			r.Repeat(map[string]func(*rapid.T){
+				"arrive": func(r *rapid.T) {
+					o := id()
+					p := &party{client: o.ID[:1]}
+					ids[p] = o
+					all = append(all, p)
+					arrive(p, rapid.SampledFrom([]int64{1, 2, 2, 3, 3, 3}).Draw(r, "parties"), rapid.Bool().Draw(r, "acts"))
+				},
+				"arrive again": func(r *rapid.T) {
+					if len(all) > 0 {
+						arrive(some(), rapid.SampledFrom([]int64{2, 3}).Draw(r, "parties"), rapid.Bool().Draw(r, "acts"))
+					}
+				},
+				"give up unseen": func(r *rapid.T) { // the arrival comes later
+					o := id()
+					p := &party{client: o.ID[:1]}
+					ids[p] = o
+					all = append(all, p)
+					settle(p, lua.Cancelled)
+				},
+				"settle": func(r *rapid.T) {
+					if len(all) > 0 {
+						settle(some(), rapid.SampledFrom([]lua.Fate{lua.Cancelled, lua.Failed, lua.Done, lua.Done}).Draw(r, "fate"))
+					}
+				},
+				"act": func(*rapid.T) {
+					if m.leader != nil {
+						settle(m.leader, lua.Done)
+					}
+				},
+				"reset": func(r *rapid.T) {
+					o := id()
+					for range rapid.IntRange(1, 2).Draw(r, "times") {
+						require.NoError(r, conn.ResetBarrier(ctx, keys, o))
+					}
+					switch {
+					case m.phase == lua.Unset:
+					case len(m.waiting) > 0:
+						m.end(lua.Reset)
+					default:
+						if m.phase == lua.Waiting {
+							m.fates[m.generation] = lua.Done // nobody was in it
+						}
+						m.begin()
+						m.news++
+					}
+				},
+				"lease ends": func(r *rapid.T) {
+					if len(m.waiting) > 0 {
+						client := rapid.SampledFrom(m.waiting).Draw(r, "party").client
+						require.NoError(r, conn.Client.Do(ctx, conn.Client.B().Zadd().Key(keys.All()[1]).Xx().ScoreMember().ScoreMember(1, client).Build()).Error())
+						m.end(lua.LeaseOver)
+					}
+				},
+				"an arrival is lost": func(r *rapid.T) {
+					if len(m.waiting) > 0 {
+						client, count := rapid.SampledFrom(m.waiting).Draw(r, "party").client, int64(1)
+						for _, p := range m.waiting {
+							if p.client == client {
+								count++
+							}
+						}
+						_, err := conn.Attend(ctx, keys, client, lease, numbers[m.generation-1], count)
+						require.NoError(r, err)
+						m.end(lua.ArrivalLost)
+					}
+				},
+				"all is lost": func(r *rapid.T) {
+					if len(m.waiting) == 0 {
+						return
+					}
+					require.NoError(r, conn.Client.Do(ctx, conn.Client.B().Del().Key(keys.All()[:2]...).Build()).Error())
+					state, err := conn.Attend(ctx, keys, "A", lease, numbers[m.generation-1], 1)
+					require.NoError(r, err)
+					for g := range m.fates {
+						m.fates[g] = lua.Lost
+					}
+					m.begin()
+					m.news++
+					numbers = append(numbers, state.Generation)
+				},
+				"": func(r *rapid.T) {
+					client, expected := "A", int64(0)
+					if len(m.waiting) > 0 {
+						client = m.waiting[0].client
+					}
+					for _, p := range m.waiting {
+						if p.client == client {
+							expected++
+						}
+					}
+					generation := int64(0)
+					if m.generation > 0 && m.generation <= len(numbers) {
+						generation = numbers[m.generation-1]
+					}
+					state, err := conn.Attend(ctx, keys, client, lease, generation, expected)
+					require.NoError(r, err)
+					require.Equal(r, m.phase, state.Phase)
+					require.EqualValues(r, len(m.waiting), state.Number)
+					require.Equal(r, m.parties, state.Parties)
+					if m.generation > len(numbers) {
+						numbers = append(numbers, state.Generation)
+					}
+					require.Len(r, numbers, m.generation)
+					require.True(r, slices.IsSorted(numbers))
+					for i, g := range numbers {
+						require.Equal(r, m.fates[i+1], state.Fate(g), "generation %d of %d: %+v", i+1, len(numbers), state)
+					}
+					if len(m.waiting) > 0 {
+						require.InDelta(r, lease, state.Ends, 10_000)
+					} else {
+						require.EqualValues(r, -1, state.Ends)
+					}
+				},
+			})
+			require.Eventually(r, func() bool { return len(heard) == m.news }, 5*time.Second, time.Millisecond, "%d messages", m.news)
+			for len(heard) > 0 {
+				text := <-heard
+				_, ok := lua.ParseNews(text)
+				require.True(r, ok, text)
+			}
+			names, err := conn.Client.Do(ctx, conn.Client.B().Keys().Pattern("*").Build()).AsStrSlice()
+			require.NoError(r, err)
+			for _, name := range names {
+				ttl, err := conn.Client.Do(ctx, conn.Client.B().Pttl().Key(name).Build()).AsInt64()
+				require.NoError(r, err)
+				require.Positive(r, ttl, name)
+			}
+		})
+	})
+}
+
+// Foreign data is left as it is, and so is everything else.
+func TestBarrierBesideForeignData(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		conn := lua.Conn{Client: s.Client(t)}
+		keys, err := lua.NewKeys(lua.Barrier, "barrier", false)
+		require.NoError(t, err)
+		ctx := t.Context()
+		for _, foreign := range []string{"SET barrier 1", "HSET barrier a b", "HSET barrier token t1 A:1 1", "RPUSH barrier 1", "SET latchkey_arrivals:{barrier} 1"} {
+			require.NoError(t, conn.Client.Do(ctx, conn.Client.B().Flushall().Build()).Error())
+			require.NoError(t, conn.Client.Do(ctx, conn.Client.B().Arbitrary(strings.Fields(foreign)...).Build()).Error())
+			before := dump(t, conn.Client)
+			_, err := conn.Arrive(ctx, keys, lua.Once{ID: "A:1"}, 2, 1000, false)
+			require.Equal(t, lua.WrongType, lua.Classify(err), "%v: %v", foreign, err)
+			if strings.Contains(foreign, "arrivals") {
+				continue // nobody waits: the others do not look there
+			}
+			_, err = conn.Attend(ctx, keys, "A", 1000, 1, 1)
+			require.Equal(t, lua.WrongType, lua.Classify(err), "%v: %v", foreign, err)
+			_, err = conn.Settle(ctx, keys, lua.Once{ID: "A:1"}, lua.Cancelled)
+			require.Equal(t, lua.WrongType, lua.Classify(err), "%v: %v", foreign, err)
+			err = conn.ResetBarrier(ctx, keys, lua.Once{ID: "A:2"})
+			require.Equal(t, lua.WrongType, lua.Classify(err), "%v: %v", foreign, err)
+			require.Equal(t, before, dump(t, conn.Client))
+		}
+	})
+}

@@ -1,0 +1,60 @@
+-- latch: included by the scripts of a latch. Reads its state, and makes up for what Redisson does, which knows nothing of
+-- generations.
+--
+-- KEYS  1 latch    STRING the count that remains (Redisson's); absent unless the latch is shut
+--       2 record   HASH   generation, first, bad: see generation.lua; phase: s shut, o open, d deleted; ttl: ms, 0 for none;
+--                         until: ms since the epoch at which a shut one expires, 0 for never; p:<participant>: has counted
+--       3 done     prefix of the records of once.lua
+-- include generation.lua
+
+local NEW_COUNT, ZERO_COUNT = '1', '0' -- what Redisson publishes
+local MARGIN = 1000 -- ms by which the count outlives its time, so that it is never absent because of that while the record says shut
+
+local count = redis.call('GET', KEYS[1])
+if count and not (string.find(count, '^[1-9]%d*$') and (#count < 19 or #count == 19 and count <= '9223372036854775807')) then
+  error('WRONGTYPE ' .. KEYS[1] .. ' holds data that is not a latch')
+end
+local latch
+do
+  local f = redis.call('HMGET', KEYS[2], 'generation', 'first', 'bad', 'phase', 'ttl', 'until')
+  latch = {
+    generation = tonumber(f[1] or '0'), first = tonumber(f[2] or '0'), bad = f[3] or '', phase = f[4] or 'n',
+    ttl = tonumber(f[5] or '0'), ends = tonumber(f[6] or '0'),
+  }
+  if not (latch.generation and latch.first and latch.ttl and latch.ends) or f[1] == false and redis.call('EXISTS', KEYS[2]) == 1 then
+    error('WRONGTYPE ' .. KEYS[2] .. ' holds data that is not of a latch')
+  end
+end
+
+-- Begins a generation that is shut, with a count that is, or is about to be, in Redis.
+local function shut(ttl)
+  if latch.phase == 'x' then spoil(latch, 'x') end
+  succeed(latch)
+  latch.phase, latch.ttl = 's', ttl
+  latch.ends = ttl > 0 and now + ttl or 0
+  redis.call('DEL', KEYS[2]) -- with the participants of the one before
+  redis.call('HSET', KEYS[2], 'generation', decimal(latch.generation), 'first', decimal(latch.first), 'bad', latch.bad, 'phase', 's',
+    'ttl', decimal(ttl), 'until', decimal(latch.ends))
+  if ttl > 0 then redis.call('PEXPIRE', KEYS[2], decimal(2 * ttl + MARGIN)) end -- so long it is known that it expired
+end
+
+-- Remembers that the generation is open.
+local function open()
+  latch.phase = 'o'
+  redis.call('HSET', KEYS[2], 'phase', 'o')
+  redis.call('PEXPIRE', KEYS[2], latch.ttl > 0 and decimal(latch.ttl) or DAY)
+end
+
+if latch.phase == 's' and latch.ends > 0 and now >= latch.ends then
+  latch.phase = 'x' -- expired
+  if redis.call('PTTL', KEYS[1]) > 0 then count = false end -- what is left of it; else a Java process has set a new one
+elseif latch.phase == 's' and not count then
+  open() -- a Java process has counted it down, or deleted it, which releases those who wait there, too
+end
+if count and latch.phase ~= 's' then shut(0) end -- a Java process has set it
+
+-- What all replies have: {phase, generation, first, bad, ms until it expires (-1: never), count}.
+local function round()
+  local ends = latch.phase == 's' and latch.ends > 0 and latch.ends - now or -1
+  return {latch.phase, latch.generation, latch.first, latch.bad, ends, latch.phase == 's' and count or '0'}
+end

@@ -1,0 +1,35 @@
+-- latch_count: count a latch down, which opens it at zero. Takes effect once, and once for each participant and generation.
+-- Counts are text here: they have 64 bits, and Lua's numbers 53.
+--
+-- KEYS  as in latch.lua
+-- ARGV  1 id of this command, 2 answered commands: see once.lua
+--       3 channel, 4 publish verb
+--       5 by how much
+--       6 participant, or the empty string
+-- Reply {1, what remains}  counted, by this command or an earlier copy, or the participant had counted before
+--       {0, what remains}  nothing changed: more than remains
+--       {phase, '0'}       nothing changed: the latch is not shut
+-- include once.lua
+
+local before = recorded()
+if before then return {1, before} end
+-- include latch.lua
+
+local participant = ARGV[6] ~= '' and 'p:' .. ARGV[6]
+if participant and (latch.phase == 's' or latch.phase == 'o') and redis.call('HEXISTS', KEYS[2], participant) == 1 then
+  return {1, latch.phase == 's' and count or '0'}
+end
+if latch.phase ~= 's' then return {latch.phase, '0'} end
+if #ARGV[5] > #count or #ARGV[5] == #count and ARGV[5] > count then return {0, count} end
+
+redis.call('DECRBY', KEYS[1], ARGV[5]) -- first, because when memory is short it is refused, and then nothing was done
+local rest = redis.call('GET', KEYS[1])
+record(rest)
+if participant then redis.call('HSET', KEYS[2], participant, '1') end
+forget_answered()
+if rest == '0' then
+  redis.call('DEL', KEYS[1])
+  open()
+  redis.call(ARGV[4], ARGV[3], ZERO_COUNT)
+end
+return {1, rest}

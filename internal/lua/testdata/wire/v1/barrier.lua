@@ -1,0 +1,69 @@
+-- barrier: included by the scripts of a barrier. Reads its state, and breaks the generation when a party's lease is over.
+--
+-- KEYS  1 barrier   HASH   barrier: 1; generation, first, bad: see generation.lua; phase: w waiting, a the action runs, b broken;
+--                          parties: of this generation, 0 while nobody has arrived; waiting: how many have arrived; leader: id of
+--                          the last arrival, while the action runs; c:<client id>: how many arrivals are that client's
+--       2 arrivals  ZSET   client id -> ms since the epoch at which the lease of its arrivals ends
+--       3 done      prefix of the records of once.lua: <generation>:<index> of an arrival
+-- ARGV  3 channel, 4 publish verb (PUBLISH or SPUBLISH)
+-- include generation.lua
+
+local KEPT = '172800000' -- ms that an idle barrier is remembered: two days, longer than any lease
+
+local barrier
+do
+  local f = redis.call('HMGET', KEYS[1], 'generation', 'first', 'bad', 'phase', 'parties', 'waiting', 'leader', 'barrier')
+  barrier = {
+    generation = tonumber(f[1] or '0'), first = tonumber(f[2] or '0'), bad = f[3] or '', phase = f[4] or 'n',
+    parties = tonumber(f[5] or '0'), waiting = tonumber(f[6] or '0'), leader = f[7] or '',
+  }
+  if f[8] ~= '1' and (f[8] or redis.call('EXISTS', KEYS[1]) == 1) then
+    error('WRONGTYPE ' .. KEYS[1] .. ' holds data that is not a barrier')
+  end
+end
+
+-- Writes a state in which nobody waits.
+local function clear(phase)
+  if barrier.waiting > 0 then redis.call('DEL', KEYS[1], KEYS[2]) else redis.call('DEL', KEYS[1]) end
+  barrier.phase, barrier.parties, barrier.waiting, barrier.leader = phase, 0, 0, ''
+  redis.call('HSET', KEYS[1], 'barrier', '1', 'generation', decimal(barrier.generation), 'first', decimal(barrier.first),
+    'bad', barrier.bad, 'phase', phase, 'parties', '0', 'waiting', '0', 'leader', '')
+  redis.call('PEXPIRE', KEYS[1], KEPT)
+end
+
+-- Begins the next generation.
+local function advance()
+  succeed(barrier)
+  clear('w')
+end
+
+local function break_generation(why)
+  spoil(barrier, why)
+  clear('b')
+end
+
+local function is_waiting() return barrier.phase == 'w' or barrier.phase == 'a' end
+
+local ends = -1 -- ms until the first lease ends
+local SHORT = 2000 -- ms: nobody waits longer without asking
+
+-- Tells all who wait, after the last write. The message is the state, so that nobody has to ask.
+local function tell()
+  redis.call(ARGV[4], ARGV[3],
+    table.concat({'1 r', barrier.phase, decimal(barrier.generation), decimal(barrier.first), decimal(ends), barrier.bad}, ' '))
+end
+
+local expired = false
+if is_waiting() and barrier.waiting > 0 then
+  local first = redis.call('ZRANGE', KEYS[2], 0, 0, 'WITHSCORES')
+  ends = (tonumber(first[2] or '0')) - now
+  if ends <= 0 then
+    break_generation('l')
+    expired, ends = true, -1
+  end
+end
+
+-- What all replies have: {phase, generation, first, bad, ms until the first lease ends (-1: nobody waits), waiting, parties}.
+local function round()
+  return {barrier.phase, barrier.generation, barrier.first, barrier.bad, ends, tostring(barrier.waiting), barrier.parties}
+end

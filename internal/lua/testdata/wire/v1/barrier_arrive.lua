@@ -1,0 +1,59 @@
+-- barrier_arrive: arrive at a barrier. Takes effect once. The last party begins the next generation, or is told to run the action
+-- before that.
+--
+-- KEYS  as in barrier.lua
+-- ARGV  1 id of this command, 2 answered commands: see once.lua
+--       3 channel, 4 publish verb
+--       5 parties
+--       6 lease in ms: of all arrivals of this client
+--       7 1 if there is an action
+-- Reply {generation, index, 1 to run the action, state as of barrier.lua}  arrived, by this command or an earlier copy
+--       {0, 0, 0, state}   not: the generation is broken
+--       {-1, 0, 0, state}  not: others wait for another number of parties
+--       {-2, 0, 0, state}  not: barrier_settle.lua came before
+--       {-3, 0, 0, state}  not: all parties of this generation are there, and it is not over yet
+-- include once.lua
+
+local before = recorded()
+-- include barrier.lua
+
+local function reply(generation, index, leads)
+  if expired then tell() end
+  return {generation, index, leads, round()}
+end
+
+if before then
+  local generation, index = string.match(before, '^(%d+):(%d+)$')
+  if not generation then return reply(-2, 0, 0) end
+  generation = tonumber(generation)
+  local leads = barrier.generation == generation and barrier.phase == 'a' and barrier.leader == ARGV[1]
+  return reply(generation, tonumber(index), leads and 1 or 0)
+end
+if barrier.phase == 'b' then return reply(0, 0, 0) end
+local parties = tonumber(ARGV[5])
+if barrier.waiting > 0 and barrier.parties ~= parties then return reply(-1, 0, 0) end
+
+if barrier.phase == 'a' then return reply(-3, 0, 0) end
+
+local index, last = barrier.waiting, barrier.waiting + 1 >= parties
+local client, leads = string.match(ARGV[1], '^[^:]+'), 0
+-- First of all what foreign data under that name, or a lack of memory, would refuse.
+if not last or ARGV[7] == '1' then redis.call('ZADD', KEYS[2], decimal(now + ARGV[6] + 1), client) end
+if barrier.phase == 'n' then advance() end
+local generation = barrier.generation
+record(decimal(generation) .. ':' .. index)
+if last and ARGV[7] ~= '1' then
+  advance()
+  ends = -1
+else
+  barrier.parties, barrier.waiting = parties, index + 1
+  if last then barrier.phase, barrier.leader, leads = 'a', ARGV[1], 1 end
+  redis.call('HSET', KEYS[1], 'parties', parties, 'waiting', barrier.waiting, 'phase', barrier.phase, 'leader', barrier.leader)
+  redis.call('HINCRBY', KEYS[1], 'c:' .. client, 1)
+  for i = 1, 2 do redis.call('PEXPIRE', KEYS[i], KEPT) end
+  ends = tonumber(redis.call('ZRANGE', KEYS[2], 0, 0, 'WITHSCORES')[2]) - now
+end
+forget_answered()
+-- Those who wait must know when this lease ends before it does.
+if barrier.generation ~= generation or index > 0 and tonumber(ARGV[6]) < SHORT then tell() end
+return {generation, index, leads, round()}

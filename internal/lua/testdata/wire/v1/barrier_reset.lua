@@ -1,0 +1,18 @@
+-- barrier_reset: begin a generation in which nobody has arrived; whoever waits in the one before finds it broken. Takes effect once.
+--
+-- KEYS  as in barrier.lua
+-- ARGV  1 id of this command, 2 answered commands: see once.lua
+--       3 channel, 4 publish verb
+-- Reply 1
+-- include once.lua
+
+local before = recorded()
+if before then return 1 end
+-- include barrier.lua
+
+record('reset')
+if barrier.waiting > 0 then spoil(barrier, 'r') end
+if barrier.phase ~= 'n' then advance() end
+forget_answered()
+if barrier.phase ~= 'n' then tell() end
+return 1

@@ -1,0 +1,24 @@
+-- latch_delete: delete a latch. Those who wait for it are told; for a while it is known that there was one. Takes effect once.
+--
+-- KEYS  as in latch.lua
+-- ARGV  1 id of this command, 2 answered commands: see once.lua
+--       3 channel, 4 publish verb
+-- Reply 1 there was one, shut or remembered, 0 there was none
+-- include once.lua
+
+local before = recorded()
+if before then return tonumber(before) end
+-- include latch.lua
+
+local existed = latch.phase ~= 'n' and latch.phase ~= 'd'
+record(existed and '1' or '0')
+if existed then
+  if latch.phase == 's' then spoil(latch, 'd') end
+  if latch.phase == 'x' then spoil(latch, 'x') end
+  redis.call('DEL', KEYS[1], KEYS[2])
+  redis.call('HSET', KEYS[2], 'generation', decimal(latch.generation), 'first', decimal(latch.first), 'bad', latch.bad, 'phase', 'd')
+  redis.call('PEXPIRE', KEYS[2], ONCE_KEPT)
+end
+forget_answered()
+if existed then redis.call(ARGV[4], ARGV[3], NEW_COUNT) end
+return existed and 1 or 0

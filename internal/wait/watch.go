@@ -1,0 +1,211 @@
+package wait
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/lua"
+)
+
+// Watch is how the goroutines of one process wait for something of which all are told at once. While somebody is inside, one
+// goroutine reads the state: when it is asked to, when there is news, and after a pause. So it costs the same number of commands
+// however many wait. The others follow the states as a chain of [View], so that nobody misses one. The first three fields must
+// be set; it is safe for concurrent use.
+type Watch struct {
+	Read  func(context.Context) (lua.Round, error) // repeats the command until it is answered, or the context ends
+	Go    func(func())                             // runs a function in a goroutine that the client waits for
+	Pause func() time.Duration                     // between two reads, at most
+
+	mu     sync.Mutex
+	inside int
+	reader *reader // nil while nobody is inside
+	view   *View
+	asked  *inquiry // nil: nobody waits for a read that has not begun
+}
+
+// reader is one run of the goroutine that reads.
+type reader struct {
+	stop   context.CancelFunc
+	news   chan struct{} // capacity 1: something may have changed
+	sooner chan struct{} // capacity 1: due is earlier than it was
+	due    time.Time     // of the next read, guarded by the watch's mutex
+}
+
+// View is a state that was read, or told. An error is one that will not pass by itself.
+type View struct {
+	lua.Round
+	Err error
+
+	over chan struct{} // closed when next is set
+	next *View
+}
+
+// inquiry is answered with the view that a read has found which began after it was asked.
+type inquiry struct {
+	view *View
+	done chan struct{} // closed when that is set
+}
+
+// Enter counts the caller in, until Leave, and returns the last view: an old one, from which a caller can go on to later ones.
+func (w *Watch) Enter() *View {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.view == nil {
+		w.view = &View{over: make(chan struct{})}
+	}
+	w.inside++
+	if w.reader == nil {
+		ctx, stop := context.WithCancel(context.Background())
+		r := &reader{stop: stop, news: make(chan struct{}, 1), sooner: make(chan struct{}, 1), due: time.Now().Add(w.Pause())}
+		w.reader = r
+		w.Go(func() { w.run(ctx, r) })
+	}
+	return w.view
+}
+
+// Leave ends what Enter began.
+func (w *Watch) Leave() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.inside--; w.inside == 0 {
+		w.reader.stop()
+		w.reader, w.asked = nil, nil
+	}
+}
+
+// Inside is how many there are.
+func (w *Watch) Inside() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.inside
+}
+
+// Look returns a state that was read after the call, or the cause when ctx ends. The caller must be inside.
+func (w *Watch) Look(ctx context.Context) (*View, error) {
+	w.mu.Lock()
+	if w.asked == nil {
+		w.asked = &inquiry{done: make(chan struct{})}
+	}
+	q := w.asked
+	w.signal()
+	w.mu.Unlock()
+	select {
+	case <-q.done:
+		return q.view, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// Next returns the view after v, once there is one, or the cause when ctx ends. The caller must be inside.
+func (w *Watch) Next(ctx context.Context, v *View) (*View, error) {
+	select {
+	case <-v.over:
+		return v.next, nil
+	default:
+	}
+	select {
+	case <-v.over:
+		return v.next, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// Signal says that the state may have changed. It does not block.
+func (w *Watch) Signal() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.signal()
+}
+
+func (w *Watch) signal() {
+	if w.reader != nil {
+		poke(w.reader.news)
+	}
+}
+
+func poke(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// Told says what the state is, if it is newer than the last one. It does not block.
+func (w *Watch) Told(r lua.Round) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.view == nil || r.Generation < w.view.Generation {
+		return
+	}
+	w.saw(r, nil)
+	if w.reader == nil || r.Ends < 0 {
+		return
+	}
+	if due := time.Now().Add(after(r)); due.Before(w.reader.due) {
+		w.reader.due = due
+		poke(w.reader.sooner)
+	}
+}
+
+// after is when a state changes by itself.
+func after(r lua.Round) time.Duration { return time.Duration(r.Ends+1) * time.Millisecond }
+
+// saw makes what was seen the last view, if it is another. It is called with the mutex.
+func (w *Watch) saw(r lua.Round, err error) {
+	v := w.view
+	if err == nil && v.Err == nil && r.Phase == v.Phase && r.Generation == v.Generation && r.First == v.First {
+		return
+	}
+	w.view = &View{Round: r, Err: err, over: make(chan struct{})}
+	v.next = w.view
+	close(v.over)
+}
+
+func (w *Watch) run(ctx context.Context, r *reader) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		w.mu.Lock()
+		timer.Reset(time.Until(r.due))
+		w.mu.Unlock()
+		select {
+		case <-r.sooner:
+			continue
+		case <-r.news:
+		case <-timer.C:
+		case <-ctx.Done():
+			return
+		}
+		w.mu.Lock()
+		if w.reader != r { // the inquiry is for the one after it
+			w.mu.Unlock()
+			return
+		}
+		q := w.asked
+		w.asked = nil
+		r.due = time.Now().Add(w.Pause())
+		w.mu.Unlock()
+		round, err := w.Read(ctx)
+		w.mu.Lock()
+		if w.reader != r { // nobody is inside who was when it began
+			w.mu.Unlock()
+			return
+		}
+		w.saw(round, err)
+		if q != nil {
+			q.view = w.view
+			close(q.done)
+		}
+		pause := w.Pause()
+		if err == nil && round.Ends >= 0 {
+			pause = min(pause, after(round))
+		}
+		if due := time.Now().Add(pause); due.Before(r.due) { // which something that was told meanwhile may have changed
+			r.due = due
+		}
+		w.mu.Unlock()
+	}
+}
