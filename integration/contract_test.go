@@ -43,7 +43,15 @@ func TestSemaphores(t *testing.T) {
 	each(t, func(t *testing.T, top *topology) { contract.Semaphores(t, top.servers(t)) })
 }
 
-// Both hold, too, when acquires wait for a replica.
+// What the latches and barriers promise does.
+func TestLatches(t *testing.T) {
+	each(t, func(t *testing.T, top *topology) {
+		contract.Latches(t, top.servers(t))
+		contract.Barriers(t, top.servers(t))
+	})
+}
+
+// That of the locks and semaphores holds, too, when acquires wait for a replica.
 func TestWithReplicas(t *testing.T) {
 	for _, name := range []string{"sentinel", "cluster"} {
 		t.Run(name, func(t *testing.T) {

@@ -80,12 +80,12 @@ func (s Servers) keys(t testing.TB) map[string]int64 {
 	return all
 }
 
-// channels returns the inboxes that somebody is subscribed to.
+// channels returns the channels that somebody is subscribed to, but for those of Sentinel.
 func (s Servers) channels(t testing.TB) (all []string) {
 	t.Helper()
 	for _, kind := range []string{"CHANNELS", "SHARDCHANNELS"} {
 		for _, c := range s.Plain() {
-			names, err := c.Do(context.Background(), c.B().Arbitrary("PUBSUB", kind, "latchkey_*").Build()).AsStrSlice()
+			names, err := c.Do(context.Background(), c.B().Arbitrary("PUBSUB", kind, "[^_]*_*").Build()).AsStrSlice()
 			if _, refused := rueidis.IsRedisErr(err); refused && kind == "SHARDCHANNELS" {
 				continue // before Redis 7, and embedded
 			}
@@ -96,8 +96,8 @@ func (s Servers) channels(t testing.TB) (all []string) {
 	return all
 }
 
-// kept is what stays for a while: token counters, and what was said of a capacity.
-var kept = []string{"redisson_lock_token:", "latchkey_token:", "latchkey_done:"}
+// kept is what stays for a while: token counters, what was said of a capacity, what became of a latch, and barriers.
+var kept = []string{"redisson_lock_token:", "latchkey_token:", "latchkey_done:", "latchkey_latch:", "barrier:"}
 
 // Clean checks that nothing is left but what expires: no lock, no queue, and no inbox once the clients are
 // closed.

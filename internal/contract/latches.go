@@ -1,0 +1,203 @@
+package contract
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/countdown"
+)
+
+// latches is the contract of the latches.
+type latches struct{ Servers }
+
+// Latches runs the contract of the latches.
+func Latches(t *testing.T, s Servers) {
+	all := latches{s}
+	t.Run("open", all.open)
+	t.Run("counted once", all.countedOnce)
+	t.Run("expires", all.expires)
+	t.Run("deleted", all.deleted)
+	t.Run("scripts flushed", all.scriptsFlushed)
+	t.Run("connections killed", all.connectionsKilled)
+	t.Run("shutdown", all.shutdown)
+	s.Clean(t, true)
+}
+
+func (s latches) new(t testing.TB, c *latchkey.Client, name string, opts ...countdown.Option) *countdown.Latch {
+	t.Helper()
+	l, err := countdown.New(c, "latch:"+name, opts...)
+	require.NoError(t, err)
+	return l
+}
+
+func arm(t testing.TB, l *countdown.Latch, n int64) {
+	t.Helper()
+	done, err := l.TrySetCount(t.Context(), n)
+	require.NoError(t, err)
+	require.True(t, done)
+}
+
+func down(t testing.TB, l *countdown.Latch, want int64) {
+	t.Helper()
+	n, err := l.CountDown(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, want, n)
+}
+
+// await begins to wait, and returns when the client has looked and listens on the channel.
+func (s latches) await(t testing.TB, l *countdown.Latch, listeners int) *Attempt[struct{}] {
+	t.Helper()
+	w := begin(t, func(ctx context.Context) (struct{}, error) { return struct{}{}, l.Await(ctx) })
+	s.listen(t, "redisson_countdownlatch__channel__{"+l.Name()+"}", listeners)
+	return w
+}
+
+// listen returns when at least so many connections are subscribed to a channel.
+func (s Servers) listen(t testing.TB, channel string, listeners int) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		total := int64(0)
+		for _, kind := range []string{"NUMSUB", "SHARDNUMSUB"} {
+			for _, c := range s.Plain() {
+				n, err := c.Do(context.Background(), c.B().Arbitrary("PUBSUB", kind, channel).Build()).AsIntMap()
+				if err == nil { // the other kind is refused by those that do not have it
+					total += n[channel]
+				}
+			}
+		}
+		return total >= int64(listeners)
+	}, long, time.Millisecond, "%d listen on %s", listeners, channel)
+}
+
+// In all slots: those who wait go on at zero, in every client, and it stays open until it is shut again.
+func (s latches) open(t *testing.T) {
+	a, b := s.Servers.open(t), s.Servers.open(t)
+	for n := range 20 {
+		name := fmt.Sprint("open", n)
+		mine, other := s.new(t, a, name, countdown.WithTTL(time.Minute)), s.new(t, b, name)
+		for range 2 {
+			done, err := mine.Rearm(t.Context(), 2)
+			require.NoError(t, err)
+			require.True(t, done)
+			one, two := s.await(t, mine, 1), s.await(t, other, 2)
+			down(t, other, 1)
+			select {
+			case <-one.Ended:
+				require.FailNow(t, "early")
+			case <-two.Ended:
+				require.FailNow(t, "early")
+			default:
+			}
+			began := time.Now()
+			down(t, mine, 0)
+			one.Granted(t)
+			two.Granted(t)
+			require.Less(t, time.Since(began), prompt)
+			require.NoError(t, other.Await(t.Context()))
+			done, err = other.TrySetCount(t.Context(), 1)
+			require.NoError(t, err)
+			require.False(t, done)
+		}
+	}
+}
+
+// However many count at the same time, whatever connections are killed, each counts once.
+func (s latches) countedOnce(t *testing.T) {
+	const workers, each = 12, 25
+	clients := []*latchkey.Client{s.Servers.open(t), s.Servers.open(t), s.Servers.open(t)}
+	first := s.new(t, clients[0], "once", countdown.WithTTL(time.Minute))
+	arm(t, first, workers*(each+1))
+	var wg sync.WaitGroup
+	for w := range workers {
+		l := s.new(t, clients[w%3], "once")
+		wg.Go(func() {
+			for range each {
+				if _, err := l.CountDown(t.Context()); err != nil {
+					t.Error(err)
+				}
+				if _, err := l.CountDownAs(t.Context(), fmt.Sprint("worker", w)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	waits := begin(t, func(ctx context.Context) (struct{}, error) { return struct{}{}, first.Await(ctx) })
+	for _, kind := range []string{"pubsub", "normal", "pubsub", "normal"} {
+		<-time.After(20 * time.Millisecond)
+		s.kill(t, kind)
+	}
+	wg.Wait()
+	waits.Granted(t)
+	n, err := first.Count(t.Context())
+	require.NoError(t, err)
+	require.Zero(t, n)
+}
+
+func (s latches) expires(t *testing.T) {
+	const ttl = 500 * time.Millisecond
+	mine, other := s.new(t, s.Servers.open(t), "expires", countdown.WithTTL(ttl)), s.new(t, s.Servers.open(t), "expires")
+	arm(t, mine, 1)
+	set := time.Now()
+	w := begin(t, func(ctx context.Context) (struct{}, error) { return struct{}{}, other.Await(ctx) })
+	<-w.Ended
+	require.ErrorIs(t, w.Err, countdown.ErrExpired)
+	require.Less(t, w.At.Sub(set), ttl+100*time.Millisecond)
+}
+
+func (s latches) deleted(t *testing.T) {
+	mine, other := s.new(t, s.Servers.open(t), "deleted"), s.new(t, s.Servers.open(t), "deleted")
+	arm(t, mine, 1)
+	w := s.await(t, other, 1)
+	existed, err := mine.Delete(t.Context())
+	require.NoError(t, err)
+	require.True(t, existed)
+	<-w.Ended
+	require.ErrorIs(t, w.Err, countdown.ErrDeleted)
+	require.NoError(t, mine.Await(t.Context()))
+}
+
+func (s latches) scriptsFlushed(t *testing.T) {
+	l := s.new(t, s.Servers.open(t), "scripts", countdown.WithTTL(time.Minute))
+	s.do(t, "SCRIPT", "FLUSH")
+	arm(t, l, 1)
+	w := s.await(t, l, 1)
+	s.do(t, "SCRIPT", "FLUSH")
+	down(t, l, 0)
+	w.Granted(t)
+}
+
+// Whichever connection is killed, the waiter goes on, and long before it would have asked by itself.
+func (s latches) connectionsKilled(t *testing.T) {
+	for _, kind := range []string{"pubsub", "normal"} {
+		t.Run(kind, func(t *testing.T) {
+			mine := s.new(t, s.Servers.open(t), "killed-"+kind, countdown.WithTTL(time.Minute))
+			other := s.new(t, s.Servers.open(t), "killed-"+kind)
+			arm(t, mine, 1)
+			w := s.await(t, other, 1)
+			require.GreaterOrEqual(t, s.kill(t, kind), 2, "those of both clients")
+			counted := time.Now()
+			down(t, mine, 0)
+			w.Granted(t)
+			require.Less(t, w.At.Sub(counted), prompt)
+		})
+	}
+}
+
+func (s latches) shutdown(t *testing.T) {
+	c := s.Servers.open(t)
+	l := s.new(t, c, "shutdown", countdown.WithTTL(time.Minute))
+	arm(t, l, 1)
+	w := s.await(t, l, 1)
+	require.NoError(t, c.Shutdown(t.Context()))
+	<-w.Ended
+	require.ErrorIs(t, w.Err, latchkey.ErrClosed)
+	other := s.new(t, s.Servers.open(t), "shutdown")
+	down(t, other, 0)
+	require.NoError(t, other.Await(t.Context()))
+}
