@@ -113,7 +113,7 @@ func TestGenerations(t *testing.T) {
 			require.Equal(t, []int{0, 1, 2, 3, 4, 5}, indexes)
 		}
 	}
-	require.EqualValues(t, generations/2, actions.Load(), "each generation's action ran once")
+	require.Equal(t, generations/2, actions.Load(), "each generation's action ran once")
 	require.Greater(t, lost.Load(), generations/200)
 	require.Greater(t, killed.Load(), int64(clients))
 	clean(t, plain)

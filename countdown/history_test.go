@@ -130,7 +130,7 @@ func TestTenThousandWaiters(t *testing.T) {
 	set(t, l, 1)
 	var workers []*redistest.Worker
 	for range processes {
-		w := redistest.StartWorker(t, fmt.Sprintf("await %s %d", s.Addr, each))
+		w := redistest.StartWorker(t, fmt.Sprintf("%s %d", s.Addr, each))
 		w.Next(t, "waiting")
 		workers = append(workers, w)
 	}

@@ -26,34 +26,32 @@ func TestMain(m *testing.M) {
 	redistest.Main(m)
 }
 
-// worker is what a process of its own does: a mode, the server's address, and how many goroutines wait.
+// worker is what a process of its own does: it has goroutines wait, and says when each was released, in ns since the epoch. It is told
+// the server's address and their number.
 func worker(args []string) {
-	c, err := latchkey.New(rueidis.ClientOption{InitAddress: []string{args[1]}, ForceSingleClient: true})
+	c, err := latchkey.New(rueidis.ClientOption{InitAddress: []string{args[0]}, ForceSingleClient: true})
 	check(err)
 	check(c.Check(context.Background()))
 	l, err := countdown.New(c, "a", countdown.WithWaitForSet())
 	check(err)
-	switch args[0] {
-	case "await": // says when each was released, in ns since the epoch
-		n, err := strconv.Atoi(args[2])
-		check(err)
-		released := make([]time.Time, n)
-		var wg sync.WaitGroup
-		for i := range n {
-			wg.Go(func() {
-				check(l.Await(context.Background()))
-				released[i] = time.Now()
-			})
-		}
-		fmt.Println("waiting")
-		wg.Wait()
-		out := bufio.NewWriter(os.Stdout)
-		for _, at := range released {
-			fmt.Fprintln(out, "released", at.UnixNano())
-		}
-		check(out.Flush())
-		select {}
+	n, err := strconv.Atoi(args[1])
+	check(err)
+	released := make([]time.Time, n)
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() {
+			check(l.Await(context.Background()))
+			released[i] = time.Now()
+		})
 	}
+	fmt.Println("waiting")
+	wg.Wait()
+	out := bufio.NewWriter(os.Stdout)
+	for _, at := range released {
+		fmt.Fprintln(out, "released", at.UnixNano())
+	}
+	check(out.Flush())
+	select {}
 }
 
 func check(err error) {

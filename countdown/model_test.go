@@ -27,8 +27,8 @@ type model struct {
 	seen         []string // of each waiter the possibilities: '.' nothing yet, 'n' it was not set, 'a' the first generation, ...
 }
 
-// pending is the fate of a generation that goes on, and the result of an Await that has not returned.
-var pending = errors.New("pending")
+// errPending is the fate of a generation that goes on, and the result of an Await that has not returned.
+var errPending = errors.New("errPending")
 
 // settle says what became of the last generation.
 func (m model) settle(fate error) model {
@@ -41,7 +41,7 @@ func (m model) settle(fate error) model {
 func (m model) fate(seen rune) error {
 	switch seen {
 	case '.':
-		return pending
+		return errPending
 	case 'n':
 		return nil
 	default:
@@ -70,7 +70,7 @@ func (m model) explains(results []error) (model, bool) {
 	for i, result := range results {
 		m.seen[i] = strings.Map(func(seen rune) rune {
 			fate := m.fate(seen)
-			if result == pending || result == nil && fate == nil || result != nil && fate != nil && errors.Is(result, fate) {
+			if errors.Is(result, errPending) || errors.Is(result, fate) { // also no error
 				return seen
 			}
 			return -1
@@ -85,7 +85,7 @@ func (m model) explains(results []error) (model, bool) {
 // complete reports whether everybody who has not returned can be waiting for something, all having looked.
 func (m model) complete(results []error) bool {
 	for i, result := range results {
-		if result == pending && !strings.ContainsFunc(m.seen[i], func(seen rune) bool { return seen != '.' && m.fate(seen) == pending }) {
+		if errors.Is(result, errPending) && !strings.ContainsFunc(m.seen[i], func(seen rune) bool { return seen != '.' && errors.Is(m.fate(seen), errPending) }) {
 			return false
 		}
 	}
@@ -126,7 +126,7 @@ func setting(n int64, again bool) *operation {
 				return m, "false"
 			}
 			m.status, m.count, m.participants = countdown.Shut, n, ""
-			m.fates = append(slices.Clone(m.fates), pending)
+			m.fates = append(slices.Clone(m.fates), errPending)
 			return m, "true"
 		},
 	}
@@ -238,7 +238,7 @@ func TestRacesAgainstModel(t *testing.T) {
 					possible[n].seen = append(slices.Clone(possible[n].seen), ".")
 				}
 				mu.Lock()
-				results = append(results, pending)
+				results = append(results, errPending)
 				mu.Unlock()
 				waiters.Go(func() {
 					err := l.Await(ctx)

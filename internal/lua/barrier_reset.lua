@@ -10,9 +10,9 @@ local before = recorded()
 if before then return 1 end
 -- include barrier.lua
 
+forget_answered()
 record('reset')
 if barrier.waiting > 0 then spoil(barrier, 'r') end
 if barrier.phase ~= 'n' then advance() end
-forget_answered()
 if barrier.phase ~= 'n' then tell() end
 return 1

@@ -14,6 +14,7 @@ local before = recorded()
 local generation, index = string.match(before or '', '^(%d+):(%d+)$')
 generation, index = tonumber(generation or '-2'), tonumber(index or '0')
 local told = expired
+forget_answered() -- and from here on nothing is refused for lack of memory
 if generation == -2 then
   record('given up')
 elseif generation == barrier.generation and is_waiting() then
@@ -25,6 +26,5 @@ elseif generation == barrier.generation and is_waiting() then
     told, ends = true, -1
   end
 end
-forget_answered()
 if told then tell() end
 return {generation, index, 0, round()}

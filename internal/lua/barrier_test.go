@@ -155,7 +155,7 @@ func TestBarrierAgainstModel(t *testing.T) {
 						arrive(some(), rapid.SampledFrom([]int64{2, 3}).Draw(r, "parties"), rapid.Bool().Draw(r, "acts"))
 					}
 				},
-				"give up unseen": func(r *rapid.T) { // the arrival comes later
+				"give up unseen": func(*rapid.T) { // the arrival comes later
 					o := id()
 					p := &party{client: o.ID[:1]}
 					ids[p] = o

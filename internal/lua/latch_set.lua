@@ -14,7 +14,7 @@ local before = recorded()
 
 if before then return {tonumber(before), round()} end
 local may = latch.phase ~= 's' and (ARGV[7] == 'again' or latch.phase ~= 'o')
-record(may and '1' or '0')
+record(may and '1' or '0') -- refused when memory is short, and then nothing is done
 if may then
   local ttl = tonumber(ARGV[6])
   shut(ttl)

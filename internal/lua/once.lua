@@ -9,10 +9,10 @@ local function recorded() return redis.call('GET', KEYS[3] .. ':' .. ARGV[1]) en
 
 local function record(outcome) redis.call('SET', KEYS[3] .. ':' .. ARGV[1], outcome, 'PX', ONCE_KEPT) end
 
--- After the other writes: deleting is never refused, and so would not keep those from being refused half-way.
+-- Deletes what is not needed any more. Called before the other writes of a script it keeps them from being refused for lack of
+-- memory, because a script that has written is not refused anything; called after them it does not.
 local function forget_answered()
-  if ARGV[2] == '' then return end
-  local client, gone = string.match(ARGV[1], '^[^:]+'), {}
+  local client, gone = string.match(ARGV[1], '^[^:]+'), {KEYS[3]} -- which never exists
   for number in string.gmatch(ARGV[2], '%d+') do gone[#gone + 1] = KEYS[3] .. ':' .. client .. ':' .. number end
   redis.call('DEL', unpack(gone))
 end

@@ -130,7 +130,7 @@ func TestReadsWhenItEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &state{delay: func() time.Duration { return 0 }, round: lua.Round{Phase: lua.Shut, Generation: 1, Ends: -1}}
 		w := newWatch(s)
-		v := w.Enter()
+		w.Enter()
 		v, err := w.Look(t.Context())
 		require.NoError(t, err)
 		<-time.After(time.Minute)

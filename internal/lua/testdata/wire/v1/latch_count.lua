@@ -22,11 +22,11 @@ end
 if latch.phase ~= 's' then return {latch.phase, '0'} end
 if #ARGV[5] > #count or #ARGV[5] == #count and ARGV[5] > count then return {0, count} end
 
-redis.call('DECRBY', KEYS[1], ARGV[5]) -- first, because when memory is short it is refused, and then nothing was done
+forget_answered() -- and from here on nothing is refused: those who wait must not be kept by a lack of memory
+redis.call('DECRBY', KEYS[1], ARGV[5])
 local rest = redis.call('GET', KEYS[1])
 record(rest)
 if participant then redis.call('HSET', KEYS[2], participant, '1') end
-forget_answered()
 if rest == '0' then
   redis.call('DEL', KEYS[1])
   open()

@@ -11,6 +11,7 @@ if before then return tonumber(before) end
 -- include latch.lua
 
 local existed = latch.phase ~= 'n' and latch.phase ~= 'd'
+forget_answered()
 record(existed and '1' or '0')
 if existed then
   if latch.phase == 's' then spoil(latch, 'd') end
@@ -19,6 +20,5 @@ if existed then
   redis.call('HSET', KEYS[2], 'generation', decimal(latch.generation), 'first', decimal(latch.first), 'bad', latch.bad, 'phase', 'd')
   redis.call('PEXPIRE', KEYS[2], ONCE_KEPT)
 end
-forget_answered()
 if existed then redis.call(ARGV[4], ARGV[3], NEW_COUNT) end
 return existed and 1 or 0

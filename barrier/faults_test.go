@@ -1,0 +1,135 @@
+package barrier_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/barrier"
+	"github.com/latchkey-go/latchkey/internal/redistest"
+)
+
+// An outage that is shorter than the lease is survived; a longer one breaks the generation, and all know.
+func TestRedisStopped(t *testing.T) {
+	s := redistest.NewProcess(t)
+	const lease = 4 * time.Second
+	mine := newBarrier(t, open(t, s.Option()), 2, barrier.WithLease(lease))
+	other := newBarrier(t, open(t, s.Option()), 2, barrier.WithLease(lease))
+	w := arrive(t, mine, 1)
+	s.Stop(t)
+	last := await(t, other)
+	<-time.After(1500 * time.Millisecond) // connections are given up
+	s.Continue(t)
+	_, err := last.result(t)
+	require.NoError(t, err)
+	_, err = w.result(t)
+	require.NoError(t, err)
+
+	short := newBarrier(t, open(t, s.Option()), 2, barrier.WithLease(500*time.Millisecond))
+	w = arrive(t, short, 1)
+	s.Stop(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 700*time.Millisecond)
+	defer cancel()
+	began := time.Now()
+	_, err = mine.Await(ctx)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorIs(t, err, latchkey.ErrUnknownOutcome)
+	require.Less(t, time.Since(began), 2*time.Second)
+	s.Continue(t)
+	_, err = w.result(t)
+	require.ErrorIs(t, err, barrier.ErrBroken)
+	require.NoError(t, other.Reset(t.Context()))
+}
+
+// Without memory nobody arrives; who is there is renewed, and can give up.
+func TestMemoryIsFull(t *testing.T) {
+	s := redistest.NewProcess(t)
+	plain := s.Client(t)
+	const lease = 600 * time.Millisecond
+	b := newBarrier(t, open(t, s.Option()), 3, barrier.WithLease(lease))
+	full := func(maxmemory string) {
+		require.NoError(t, plain.Do(t.Context(), plain.B().ConfigSet().ParameterValue().ParameterValue("maxmemory", maxmemory).Build()).Error())
+	}
+	one, two := arrive(t, b, 1), arrive(t, b, 2)
+	full("1")
+	_, err := b.Await(t.Context())
+	require.ErrorContains(t, err, "OOM")
+	waiting(t, b, 2)
+	<-time.After(2 * lease)
+	waiting(t, b, 2)
+	one.cancel()
+	_, err = one.result(t)
+	require.ErrorIs(t, err, context.Canceled)
+	_, err = two.result(t)
+	require.ErrorIs(t, err, barrier.ErrBroken)
+	require.NoError(t, b.Reset(t.Context()))
+	broken(t, b, false)
+	full("0")
+	clean(t, plain)
+}
+
+// Parties give up at any moment, while replies are lost. Of each generation that is over either all were told so, or those who were
+// not told that it is broken: an arrival never counts for somebody who has left.
+func TestGiveUpAtAnyMoment(t *testing.T) {
+	s := redistest.NewProcess(t)
+	const parties, rounds = 4, 150
+	var sides []*barrier.Barrier
+	for range parties {
+		p := redistest.NewProxy(t, s)
+		sides = append(sides, newBarrier(t, open(t, p.Option()), parties))
+		p.Judge(func(request string) redistest.Verdict {
+			if strings.Contains(request, "EVAL") && rand.N(100) == 0 {
+				return redistest.LoseReply
+			}
+			return redistest.Pass
+		})
+	}
+	passed, gaveUp := 0, 0
+	for range rounds {
+		require.NoError(t, sides[0].Reset(t.Context()))
+		var wg sync.WaitGroup
+		arrivals, errs := make([]barrier.Arrival, parties), make([]error, parties)
+		for i, b := range sides {
+			ctx, cancel := context.WithTimeout(t.Context(), long)
+			if i == 0 && rand.N(2) == 0 {
+				ctx, cancel = context.WithTimeout(t.Context(), rand.N(2*time.Millisecond))
+			}
+			wg.Go(func() {
+				defer cancel()
+				<-time.After(rand.N(time.Millisecond))
+				if i > 0 {
+					limited, stop := context.WithTimeout(ctx, 300*time.Millisecond) // the first may not have come at all
+					defer stop()
+					ctx = limited
+				}
+				arrivals[i], errs[i] = b.Await(ctx)
+			})
+		}
+		wg.Wait()
+		if errors.Is(errs[0], latchkey.ErrUnknownOutcome) {
+			continue
+		}
+		if errs[0] != nil {
+			gaveUp++
+			for i := 1; i < parties; i++ {
+				require.Error(t, errs[i], "somebody who has left was counted: %v %v", arrivals, errs)
+			}
+			continue
+		}
+		passed++
+		for i := range parties {
+			require.NoError(t, errs[i])
+			require.Equal(t, arrivals[0].Generation, arrivals[i].Generation)
+		}
+	}
+	t.Logf("%d passed, of %d the first party gave up", passed, gaveUp)
+	require.Greater(t, passed, rounds/10)
+	require.Greater(t, gaveUp, rounds/10)
+}
