@@ -20,7 +20,7 @@ var (
 	ErrClosed = core.ErrClosed
 	// ErrTooManyWaiters is returned instead of waiting with more than WithMaxWaiters others.
 	ErrTooManyWaiters = core.ErrTooManyWaiters
-	// ErrWrongType says that the key holds data that is neither a lock nor a semaphore. The data is left as it is.
+	// ErrWrongType says that the key holds data that is not of this primitive. The data is left as it is.
 	ErrWrongType = core.ErrWrongType
 	// ErrUnavailable says that Redis did not answer, or refused to serve for now.
 	ErrUnavailable = core.ErrUnavailable

@@ -11,7 +11,7 @@
 //	charge(hold.Context(), hold.Token())
 //
 // The locks are in packages of their own: rlock, whose processes queue through one delegate each, and fairlock, in which
-// all waiters of all processes queue first in, first out. So is the semaphore.
+// all waiters of all processes queue first in, first out. So are semaphore, countdown (a latch) and barrier.
 //
 // # Guarantees
 //
@@ -35,8 +35,9 @@
 // Redis 6.2 or later, Valkey, Sentinel, and Cluster from Redis 7.0. The keys of a lock named N (after the key prefix) are
 // N, latchkey_queue:{N} and redisson_lock_token:{N}, without the braces if N has some; channels are latchkey_inbox:*; a
 // probe touches latchkey_probe:{N}, which never exists. A Redis user needs those patterns (the probe and the two companions
-// as prefixes), and the commands EVALSHA, EVAL, PUBLISH, SUBSCRIBE, UNSUBSCRIBE, PUBSUB, PERSIST, PING and those in
-// internal/lua; with a cluster SPUBLISH, SSUBSCRIBE and SUNSUBSCRIBE.
+// as prefixes), those that the other packages list, and the commands EVALSHA, EVAL, PUBLISH, SUBSCRIBE, UNSUBSCRIBE, PUBSUB, PERSIST, PING and those in
+// internal/lua; with a cluster SPUBLISH, SSUBSCRIBE and SUNSUBSCRIBE. Where keys may be evicted nothing is guaranteed: use
+// maxmemory-policy noeviction. Times are the server's, so the clocks of a primary and its replicas must agree.
 package latchkey
 
 import (

@@ -39,8 +39,8 @@ func WithReleaseTimeout(d time.Duration) Option {
 	return func(o *core.ClientOptions) { o.ReleaseTimeout = d }
 }
 
-// WithMaxWaiters sets how many may wait for one lock: entries in its queue in Redis, and goroutines of this client. At
-// least 1; default: 100,000.
+// WithMaxWaiters sets how many may wait for one lock, semaphore or latch: entries in its queue in Redis, and goroutines of this
+// client. At least 1; default: 100,000.
 func WithMaxWaiters(n int) Option { return func(o *core.ClientOptions) { o.MaxWaiters = n } }
 
 // WithReplicas makes an acquire succeed only when n replicas have it, within timeout: otherwise it is undone, and fails with

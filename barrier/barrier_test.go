@@ -296,8 +296,150 @@ func TestLost(t *testing.T) {
 	for _, w := range []*wait{one, two} {
 		_, err := w.result(t)
 		require.ErrorIs(t, err, barrier.ErrBroken)
-		require.ErrorContains(t, err, "lost an arrival")
+		require.ErrorContains(t, err, "an arrival was lost")
 	}
+}
+
+// A failover takes Redis back to before the others came. Whoever comes then is not let go on by what was read before it.
+func TestRolledBack(t *testing.T) {
+	s := redistest.NewProcess(t)
+	plain := s.Client(t)
+	mine, other := newBarrier(t, open(t, s.Option()), 3), newBarrier(t, open(t, s.Option()), 3)
+	one := arrive(t, mine, 1)
+	kept := map[string]string{}
+	for _, key := range []string{"a", "latchkey_arrivals:{a}"} {
+		value, err := plain.Do(t.Context(), plain.B().Dump().Key(key).Build()).ToString()
+		require.NoError(t, err)
+		kept[key] = value
+	}
+	two, three := await(t, other), await(t, other)
+	for _, w := range []*wait{one, two, three} {
+		_, err := w.result(t)
+		require.NoError(t, err)
+	}
+	for key, value := range kept {
+		require.NoError(t, plain.Do(t.Context(), plain.B().Restore().Key(key).Ttl(0).SerializedValue(value).Replace().Build()).Error())
+	}
+	waiting(t, mine, 1)
+	_, err := mine.Await(t.Context())
+	require.ErrorIs(t, err, barrier.ErrBroken)
+	broken(t, other, true)
+	require.NoError(t, other.Reset(t.Context()))
+	require.NoError(t, plain.Do(t.Context(), plain.B().Del().Key("a").Build()).Error())
+	arrive(t, newBarrier(t, open(t, s.Option()), 2), 1)
+}
+
+// What is left of a barrier whose key was deleted does not break the next generation.
+func TestLeftOver(t *testing.T) {
+	s := redistest.New(t)
+	plain := s.Client(t)
+	const lease = 500 * time.Millisecond
+	short := newBarrier(t, open(t, s.Option()), 2, barrier.WithLease(lease))
+	w := arrive(t, short, 1)
+	require.NoError(t, plain.Do(t.Context(), plain.B().Del().Key("a").Build()).Error())
+	began := time.Now()
+	_, err := w.result(t)
+	require.ErrorIs(t, err, barrier.ErrBroken)
+	require.Less(t, time.Since(began), lease, "a third of it, and what the commands take")
+	require.NoError(t, plain.Do(t.Context(), plain.B().Del().Key("a").Build()).Error())
+	require.NoError(t, plain.Do(t.Context(), plain.B().Zadd().Key("latchkey_arrivals:{a}").ScoreMember().ScoreMember(1, "old").Build()).Error())
+	b := newBarrier(t, open(t, s.Option()), 2)
+	w = arrive(t, b, 1)
+	broken(t, b, false)
+	_, err = b.Await(t.Context())
+	require.NoError(t, err)
+	_, err = w.result(t)
+	require.NoError(t, err)
+}
+
+// An arrival, and an action, may take longer than Redis remembers the command.
+func TestLongWait(t *testing.T) {
+	s := redistest.New(t)
+	plain := s.Client(t)
+	forget := func() {
+		keys, err := plain.Do(t.Context(), plain.B().Keys().Pattern("latchkey_done:*").Build()).AsStrSlice()
+		require.NoError(t, err)
+		require.NoError(t, plain.Do(t.Context(), plain.B().Del().Key(keys...).Build()).Error())
+	}
+	c := open(t, s.Option())
+	mine, other := newBarrier(t, c, 3), newBarrier(t, c, 3)
+	one, two := arrive(t, mine, 1), arrive(t, other, 2)
+	forget()
+	one.cancel()
+	_, err := one.result(t)
+	require.ErrorIs(t, err, context.Canceled)
+	_, err = two.result(t)
+	require.ErrorIs(t, err, barrier.ErrBroken)
+
+	require.NoError(t, mine.Reset(t.Context()))
+	acts := newBarrier(t, c, 2, barrier.WithAction(func(context.Context) error { forget(); return nil }))
+	two = arrive(t, newBarrier(t, c, 2), 1)
+	_, err = acts.Await(t.Context())
+	require.NoError(t, err)
+	_, err = two.result(t)
+	require.NoError(t, err)
+}
+
+// A party that is told an error which will not pass has left, and the others do not go on without it; nor does the error outlast
+// its reason.
+func TestErrorWhileWaiting(t *testing.T) {
+	s := redistest.NewProcess(t)
+	plain := s.Client(t)
+	do := func(command string) {
+		t.Helper()
+		require.NoError(t, plain.Do(t.Context(), plain.B().Arbitrary(strings.Fields(command)...).Build()).Error())
+	}
+	do("ACL SETUSER p on nopass ~* &* +@all")
+	option := s.Option()
+	option.Username, option.Password = "p", "any"
+	const lease = 600 * time.Millisecond
+	mine, other := newBarrier(t, open(t, option), 3, barrier.WithLease(lease)), newBarrier(t, open(t, s.Option()), 3)
+	one, two := arrive(t, mine, 1), arrive(t, other, 2)
+	do("ACL SETUSER p -eval -evalsha")
+	_, err := one.result(t)
+	require.ErrorContains(t, err, "NOPERM")
+	began := time.Now()
+	do("ACL SETUSER p +@all")
+	_, err = two.result(t)
+	require.ErrorIs(t, err, barrier.ErrBroken)
+	require.Less(t, time.Since(began), lease+100*time.Millisecond)
+
+	do("DEL a")
+	pair := newBarrier(t, open(t, s.Option()), 2, barrier.WithLease(lease))
+	one = arrive(t, pair, 1)
+	do("SET a x")
+	_, err = one.result(t)
+	require.ErrorIs(t, err, latchkey.ErrWrongType)
+	do("DEL a")
+	one = arrive(t, pair, 1)
+	_, err = pair.Await(t.Context())
+	require.NoError(t, err)
+	_, err = one.result(t)
+	require.NoError(t, err)
+}
+
+// An action that does not end does not keep its client from being closed, nor does one that closes it.
+func TestClosedWhileActing(t *testing.T) {
+	s := redistest.New(t)
+	c := open(t, s.Option())
+	release, acting := make(chan struct{}), make(chan struct{})
+	b := newBarrier(t, c, 1, barrier.WithAction(func(context.Context) error { close(acting); <-release; return nil }))
+	w := await(t, b)
+	<-acting
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	began := time.Now()
+	_ = c.Shutdown(ctx) // nothing is held
+	require.Less(t, time.Since(began), 2*time.Second)
+	close(release)
+	_, err := w.result(t)
+	require.Error(t, err)
+
+	c = open(t, s.Option())
+	b, err = barrier.New(c, "b", 1, barrier.WithAction(func(context.Context) error { c.Close(); return nil }))
+	require.NoError(t, err)
+	_, err = await(t, b).result(t)
+	require.Error(t, err)
 }
 
 // Shutdown ends those who wait, and breaks the generation for the others at once.
@@ -322,7 +464,7 @@ func TestShutdown(t *testing.T) {
 
 func TestBadInput(t *testing.T) {
 	s := redistest.New(t)
-	c := open(t, s.Option(), latchkey.WithMaxWaiters(1))
+	c := open(t, s.Option())
 	for _, name := range []string{"", "a{b", strings.Repeat("n", 1025), "{a}"} {
 		_, err := barrier.New(c, name, 2)
 		require.ErrorIs(t, err, latchkey.ErrInvalid, name)
@@ -346,8 +488,6 @@ func TestBadInput(t *testing.T) {
 
 	b := newBarrier(t, c, 2, nil)
 	w := arrive(t, b, 1)
-	_, err = b.Await(t.Context())
-	require.ErrorIs(t, err, latchkey.ErrTooManyWaiters)
 	w.cancel()
 	_, err = w.result(t)
 	require.ErrorIs(t, err, context.Canceled)

@@ -97,18 +97,17 @@ func TestGiveUpAtAnyMoment(t *testing.T) {
 		var wg sync.WaitGroup
 		arrivals, errs := make([]barrier.Arrival, parties), make([]error, parties)
 		for i, b := range sides {
-			ctx, cancel := context.WithTimeout(t.Context(), long)
-			if i == 0 && rand.N(2) == 0 {
-				ctx, cancel = context.WithTimeout(t.Context(), rand.N(2*time.Millisecond))
+			patience := 300 * time.Millisecond // the first may not come at all
+			switch {
+			case i == 0 && rand.N(2) == 0:
+				patience = rand.N(2 * time.Millisecond)
+			case i == 0:
+				patience = long
 			}
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			wg.Go(func() {
 				defer cancel()
 				<-time.After(rand.N(time.Millisecond))
-				if i > 0 {
-					limited, stop := context.WithTimeout(ctx, 300*time.Millisecond) // the first may not have come at all
-					defer stop()
-					ctx = limited
-				}
 				arrivals[i], errs[i] = b.Await(ctx)
 			})
 		}

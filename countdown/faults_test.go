@@ -2,13 +2,16 @@ package countdown_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/countdown"
 	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/rlock"
 )
 
 // While Redis does not answer, waiters wait and counts are repeated; afterwards everything is as it was counted.
@@ -64,6 +67,12 @@ func TestMemoryIsFull(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, rest)
 	require.NoError(t, w.result(t))
+	full("0")
+	_, err = l.Rearm(t.Context(), 1)
+	require.NoError(t, err)
+	full("1")
+	require.NoError(t, plain.Do(t.Context(), plain.B().Del().Key("a").Build()).Error()) // a Java process opens it
+	require.NoError(t, l.Await(t.Context()))
 	_, err = l.Rearm(t.Context(), 1)
 	require.ErrorContains(t, err, "OOM")
 	require.NoError(t, l.Await(t.Context()), "still open")
@@ -71,4 +80,66 @@ func TestMemoryIsFull(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, existed)
 	clean(t, plain)
+}
+
+// A waiter that was cut off while a latch with a short time to live was open, and forgotten, still learns that it was.
+func TestHearsOfItAfterTheTTL(t *testing.T) {
+	s := redistest.New(t)
+	p := redistest.NewProxy(t, s)
+	const ttl = 400 * time.Millisecond
+	l, far := newLatch(t, open(t, s.Option()), countdown.WithTTL(ttl)), newLatch(t, open(t, p.Option()))
+	for _, opened := range []bool{true, false} {
+		set(t, l, 1)
+		w := await(t, far)
+		waits(t, s.Client(t), 1)
+		hold(t, p, s.Client(t))
+		if opened {
+			count(t, l, 0)
+		}
+		require.Eventually(t, func() bool {
+			state, err := l.Inspect(t.Context())
+			return err == nil && state.Status == countdown.NotSet
+		}, long, time.Millisecond)
+		p.Judge(nil)
+		if opened {
+			require.NoError(t, w.result(t))
+		} else {
+			require.ErrorIs(t, w.result(t), countdown.ErrExpired)
+		}
+	}
+}
+
+// Whoever may not publish changes the latch all the same, and is told what was done; the others find out when they ask.
+func TestMayNotPublish(t *testing.T) {
+	s := redistest.NewProcess(t)
+	plain := s.Client(t)
+	l := newLatch(t, open(t, s.Option()))
+	option := s.Option()
+	require.NoError(t, plain.Do(t.Context(), plain.B().Arbitrary("ACL", "SETUSER", "p", "on", "nopass", "~*", "resetchannels", "&latchkey_inbox:*", "+@all").Build()).Error())
+	option.Username, option.Password = "p", "any"
+	mute := newLatch(t, open(t, option))
+	set(t, mute, 1)
+	w := await(t, l)
+	count(t, mute, 0)
+	require.NoError(t, w.result(t))
+}
+
+// Who has done its work can say so while its client waits for others in Shutdown.
+func TestCountDownDuringShutdown(t *testing.T) {
+	s := redistest.New(t)
+	c := open(t, s.Option())
+	l := newLatch(t, c)
+	set(t, l, 1)
+	lock, err := rlock.New(c, "lock")
+	require.NoError(t, err)
+	hold, err := lock.Lock(t.Context())
+	require.NoError(t, err)
+	ended := make(chan error, 1)
+	go func() { ended <- c.Shutdown(t.Context()) }()
+	require.Eventually(t, func() bool { _, err := lock.TryLock(t.Context()); return errors.Is(err, latchkey.ErrClosed) }, long, time.Millisecond)
+	count(t, l, 0)
+	require.NoError(t, hold.Unlock(t.Context()))
+	require.NoError(t, <-ended)
+	_, err = l.CountDown(t.Context())
+	require.ErrorIs(t, err, latchkey.ErrClosed)
 }

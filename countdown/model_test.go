@@ -101,7 +101,7 @@ type operation struct {
 }
 
 func outcome(v any, err error) string {
-	for _, known := range []error{countdown.ErrOpen, countdown.ErrNotInitialized, countdown.ErrExpired, latchkey.ErrInvalid} {
+	for _, known := range []error{countdown.ErrOpen, countdown.ErrNotSet, countdown.ErrExpired, latchkey.ErrInvalid} {
 		if errors.Is(err, known) {
 			return known.Error()
 		}
@@ -144,7 +144,7 @@ func counting(n int64, participant string) *operation {
 		apply: func(m model) (model, string) {
 			switch {
 			case m.status == countdown.NotSet:
-				return m, countdown.ErrNotInitialized.Error()
+				return m, countdown.ErrNotSet.Error()
 			case participant != "" && strings.Contains(m.participants, participant):
 				return m, fmt.Sprint(m.count)
 			case m.status == countdown.Open:

@@ -63,10 +63,10 @@ func (b *Barrier) Name() string { return b.name }
 func (b *Barrier) Parties() int { return b.parties }
 
 // Await waits for the others, and returns the generation and how many came before.
-func (b *Barrier) Await(ctx context.Context) (lua.Arrival, error) {
-	view, err := b.enter(ctx, b.name)
+func (b *Barrier) Await(ctx context.Context) (generation, index int64, err error) {
+	view, err := b.enter(ctx, b.name, math.MaxInt) // whoever were refused would keep the others waiting
 	if err != nil {
-		return lua.Arrival{}, err
+		return 0, 0, err
 	}
 	defer b.exit()
 	b.listen()
@@ -74,81 +74,87 @@ func (b *Barrier) Await(ctx context.Context) (lua.Arrival, error) {
 	a := &arrival{Barrier: b, number: b.client.sequence.Add(1)}
 	waits, stop := wait.Until(ctx, b.client.closing)
 	defer stop()
-	switch err = a.await(waits, view); {
-	case err == nil:
-		return a.Arrival, nil
-	case errors.Is(err, errInterrupted):
-		if err = a.giveUp(ctx); err == nil {
-			return a.Arrival, nil // the others came just then
-		}
+	if err := a.await(waits, ctx, view); err != nil {
+		return 0, 0, named(b.name, err)
 	}
-	return lua.Arrival{}, named(b.name, err)
+	return a.generation, a.index, nil
 }
 
 // arrival is one Await.
 type arrival struct {
 	*Barrier
-	lua.Arrival
-	number uint64
-	stray  bool // a command of it was not answered, and may still run
+	number     uint64
+	generation int64                       // 0: it has not arrived, as far as is known
+	index      int64                       // how many had before
+	stray      bool                        // a command of it was not answered, and may still run
+	up         func(context.Context) error // waits until Redis is back, while that knows what an arrival did
 }
 
-// await arrives and waits. It returns errInterrupted when ctx ended before it is known what became of the generation. view is from
-// before the arrival.
-func (a *arrival) await(ctx context.Context, view *wait.View) error {
-	up := a.whileRemembered()
+// await arrives and waits until waits ends, which it does with ctx and with the client. view is from before the arrival.
+func (a *arrival) await(waits, ctx context.Context, view *wait.View) error {
 	for {
-		answered, err := a.arrive(ctx, up)
-		if err == nil {
-			a.watch.Told(a.Round) // also when the first lease ends
-		}
+		reply, answered, err := a.arrive(waits)
 		switch {
 		case !answered:
-			return errInterrupted
+			return a.giveUp(ctx, a.interrupted(ctx))
+		case err != nil && a.stray: // a copy may have arrived
+			return a.giveUp(ctx, public(err))
 		case err != nil:
 			a.close()
 			return public(err)
 		}
-		switch a.Generation {
+		a.watch.Told(reply.Round) // also when the first lease ends
+		switch reply.Generation {
 		case 0:
 			a.close()
-			return fmt.Errorf("%w, and not reset since", passed(a.Round.Fate(a.Round.Generation)))
+			return fmt.Errorf("%w, and not reset since", passed(reply.Round.Fate(reply.Round.Generation)))
 		case lua.WrongParties:
 			a.close()
-			return fmt.Errorf("%w: %d, not %d", ErrParties, a.Round.Parties, a.parties)
-		case lua.Full:
-			if view, err = a.watch.Next(ctx, view); err != nil {
-				return errInterrupted
+			return fmt.Errorf("%w: %d, not %d", ErrParties, reply.Round.Parties, a.parties)
+		case lua.Full: // all parties of this generation are there: it is one of the next
+			if view, err = a.watch.Next(waits, view); err != nil {
+				return a.giveUp(ctx, a.interrupted(ctx))
 			}
 			continue
 		}
-		return a.wait(ctx, view)
+		a.generation, a.index = reply.Generation, reply.Index
+		return a.wait(waits, ctx, view, reply)
 	}
 }
 
-// arrive arrives once, however often it is called.
-func (a *arrival) arrive(ctx context.Context, up func(context.Context) error) (answered bool, err error) {
-	return a.insist(ctx, up, &a.stray, func(ctx context.Context) error {
+// arrive sends the arrival, which is done once however often it is called.
+func (a *arrival) arrive(ctx context.Context) (reply lua.Arrival, answered bool, err error) {
+	a.up = a.whileRemembered()
+	answered, err = a.insist(ctx, a.up, &a.stray, func(ctx context.Context) error {
 		return a.tell(a.number, func(o lua.Once) (err error) {
-			a.Arrival, err = a.client.conn.Arrive(ctx, a.keys, o, int64(a.parties), milliseconds(a.lease), a.action != nil)
+			reply, err = a.client.conn.Arrive(ctx, a.keys, o, int64(a.parties), milliseconds(a.lease), a.action != nil)
 			return err
 		})
 	})
+	return reply, answered, err
 }
 
 // wait waits for the others after the arrival.
-func (a *arrival) wait(ctx context.Context, view *wait.View) error {
-	if fate := a.Round.Fate(a.Generation); fate != lua.Pending {
+func (a *arrival) wait(waits, ctx context.Context, view *wait.View, reply lua.Arrival) error {
+	if fate := reply.Round.Fate(a.generation); fate != lua.Pending {
 		a.close()
 		return passed(fate)
 	}
-	a.arrived(a.Generation)
-	if a.Leads {
-		return a.act(ctx, view)
+	if view.Generation > a.generation {
+		// A failover took Redis back to where it was: who came to this generation before may have gone on from it.
+		fate, err := a.settle(ctx, lua.ArrivalLost)
+		return errors.Join(err, passed(fate))
 	}
-	fate, err := a.follow(ctx, view)
-	if err != nil {
-		return err
+	a.arrived(a.generation)
+	if reply.Leads {
+		return a.act(waits, ctx, view)
+	}
+	fate, err := a.follow(waits, view)
+	switch {
+	case errors.Is(err, errInterrupted):
+		return a.giveUp(ctx, a.interrupted(ctx))
+	case err != nil:
+		return a.giveUp(ctx, err)
 	}
 	a.close()
 	return passed(fate)
@@ -181,13 +187,11 @@ func (r *circle) attend(ctx context.Context) (lua.Round, error) {
 	return r.client.conn.Attend(ctx, r.keys, r.client.id, milliseconds(time.Duration(r.lease.Load())), generation, arrivals)
 }
 
-// follow waits until it is known what became of the generation.
+// follow waits until it is known what became of the generation. What was wrong when v was read, before the arrival, may not be
+// any more.
 func (a *arrival) follow(ctx context.Context, v *wait.View) (lua.Fate, error) {
 	for {
-		if v.Err != nil {
-			return lua.Pending, public(v.Err)
-		}
-		switch fate := v.Fate(a.Generation); fate {
+		switch fate := v.Fate(a.generation); fate {
 		case lua.Pending, lua.Later:
 		default:
 			return fate, nil
@@ -196,13 +200,16 @@ func (a *arrival) follow(ctx context.Context, v *wait.View) (lua.Fate, error) {
 		if v, err = a.watch.Next(ctx, v); err != nil {
 			return lua.Pending, errInterrupted
 		}
+		if v.Err != nil {
+			return lua.Pending, public(v.Err)
+		}
 	}
 }
 
-// act runs the action, whose context ends when the generation is broken meanwhile, and then lets the others go on, or breaks the
-// generation when it failed, or panicked.
-func (a *arrival) act(ctx context.Context, view *wait.View) (err error) {
-	within, cancel := context.WithCancelCause(ctx)
+// act runs the action, whose context ends when the generation is broken meanwhile, and then lets the others go on, or breaks
+// the generation when it failed, or panicked.
+func (a *arrival) act(waits, ctx context.Context, view *wait.View) (err error) {
+	within, cancel := context.WithCancelCause(waits)
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
@@ -210,76 +217,90 @@ func (a *arrival) act(ctx context.Context, view *wait.View) (err error) {
 			cancel(passed(fate))
 		}
 	}()
-	fate := lua.Failed
+	wanted := lua.Failed
 	defer func() {
 		cancel(nil)
 		<-watched
-		outcome, unsettled := a.settle(ctx, fate)
+		fate, unsettled := a.settle(ctx, wanted)
 		switch {
+		case unsettled != nil && ctx.Err() != nil:
+			err = errors.Join(err, ended(ctx), unsettled)
 		case unsettled != nil:
 			err = errors.Join(err, unsettled)
-		case fate == lua.Failed && outcome != lua.Done:
+		case wanted == lua.Failed && fate != lua.Done:
 			err = fmt.Errorf("%w: the action failed: %w", ErrBroken, err)
 		case err == nil:
-			err = passed(outcome)
+			err = passed(fate)
 		}
 	}()
 	if err = a.action(within); err == nil {
-		fate = lua.Done
+		wanted = lua.Done
 	}
 	return err
 }
 
-// giveUp ends an arrival whose context has ended: the generation is broken, unless it is over.
-func (a *arrival) giveUp(ctx context.Context) error {
+// giveUp ends a wait early, for a reason: the generation is broken, unless it is over. It returns no error if the others came
+// just then.
+func (a *arrival) giveUp(ctx context.Context, reason error) error {
 	fate, err := a.settle(ctx, lua.Cancelled)
-	if err == nil && fate == lua.Done {
-		return nil
-	}
-	reason := a.interrupted(ctx)
-	if err == nil && fate != lua.Cancelled && fate != lua.Pending {
-		err = passed(fate) // somebody else has broken it
-	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return fmt.Errorf("%w: %w", reason, err)
+	case fate == lua.Done:
+		return nil
+	case fate == lua.Cancelled:
+		return reason
+	default: // somebody else has broken it
+		return fmt.Errorf("%w: %w", reason, passed(fate))
 	}
-	return reason
 }
 
-// settle says what is to become of the generation, and returns what did. It is sent until it is answered, or Redis would have
-// forgotten the arrival; it waits for that as an Unlock does.
-func (a *arrival) settle(ctx context.Context, wanted lua.Fate) (fate lua.Fate, err error) {
-	up := a.whileRemembered()
-	err = a.client.outlast(ctx, func(ctx context.Context) (bool, error) {
+// settle says what is to become of the generation, and returns what did. It is sent until it is answered, or Redis may have
+// forgotten whether the party has arrived; it waits for that as an Unlock does.
+func (a *arrival) settle(ctx context.Context, wanted lua.Fate) (lua.Fate, error) {
+	up, generation := a.up, a.generation
+	if generation != 0 {
+		up = a.whileRemembered()
+	}
+	fate := lua.Pending
+	err := a.client.outlast(ctx, func(ctx context.Context) (bool, error) {
 		var reply lua.Arrival
 		answered, err := a.insist(ctx, up, &a.stray, func(ctx context.Context) error {
 			return a.tell(a.number, func(o lua.Once) (err error) {
-				reply, err = a.client.conn.Settle(ctx, a.keys, o, wanted)
+				reply, err = a.client.conn.Settle(ctx, a.keys, o, wanted, a.generation, a.index)
 				return err
 			})
 		})
-		if !answered {
+		switch {
+		case !answered:
 			return ctx.Err() == nil, fmt.Errorf("%w: %w", ErrUnknownOutcome, outcome(err))
-		}
-		if err != nil {
+		case err != nil:
 			return true, public(err)
 		}
 		a.close()
-		switch {
-		case reply.Generation != lua.GivenUp:
-			a.Generation, a.Index = reply.Generation, reply.Index
-			fate = reply.Round.Fate(reply.Generation)
-		case a.Generation > 0:
-			fate = lua.Lost
-		default:
-			fate = lua.Cancelled // it never arrived, and breaks nothing
+		if reply.Generation == lua.GivenUp { // it breaks nothing
+			fate = lua.Cancelled
+			return true, nil
 		}
+		a.generation, a.index = reply.Generation, reply.Index
+		fate = reply.Round.Fate(reply.Generation)
 		return true, nil
 	})
-	if err != nil { // it may go on
+	if err != nil { // it may go on, and change the fate
+		a.disown(generation)
 		return lua.Pending, err
 	}
 	return fate, nil
+}
+
+// disown has the next reading find an arrival missing, which breaks the generation, when to break it was not possible or has
+// not been answered: otherwise those of the client that wait would keep the lease of one that has left.
+func (r *circle) disown(generation int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if generation > 0 && generation == r.generation {
+		r.arrivals = math.MaxInt32
+	}
 }
 
 // passed is what a party is told of its generation.
@@ -295,7 +316,7 @@ func passed(fate lua.Fate) error {
 	case lua.LeaseOver:
 		why = "the lease of a party that waited is over"
 	case lua.ArrivalLost:
-		why = "redis has lost an arrival"
+		why = "an arrival was lost"
 	case lua.Reset:
 		why = "it was reset"
 	}
@@ -304,7 +325,7 @@ func passed(fate lua.Fate) error {
 
 // Reset begins a new generation.
 func (b *Barrier) Reset(ctx context.Context) error {
-	return b.once(ctx, b.name, func(ctx context.Context, o lua.Once) error {
+	return b.once(ctx, b.client.closing, b.name, func(ctx context.Context, o lua.Once) error {
 		return b.client.conn.ResetBarrier(ctx, b.keys, o)
 	})
 }
@@ -316,7 +337,7 @@ func (b *Barrier) Inspect(ctx context.Context) (lua.Round, error) {
 	}
 	r, err := b.client.conn.Attend(withoutDeadline(ctx), b.keys, b.client.id, 0, 0, 0)
 	if err != nil {
-		return r, named(b.name, outcome(err))
+		return r, b.unread(ctx, b.name, err)
 	}
 	return r, nil
 }

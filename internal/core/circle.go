@@ -12,12 +12,12 @@ import (
 	"github.com/latchkey-go/latchkey/internal/wait"
 )
 
-// circle is one name whose waiters are released all at once: every latch or barrier of that name on a client shares it, and with it
-// one subscription and one goroutine that reads the state.
+// circle is one name whose waiters are released all at once: every latch or barrier of that name on a client shares it, and
+// with it one subscription and one goroutine that reads the state.
 //
-// What is published is a hint for a latch, whose channel is Redisson's and says no generation, and the state itself for a barrier.
-// What was published while the subscription was not confirmed is made up for by a read after the confirmation, and a subscriber
-// whose server does not answer at all reads again after a pause.
+// What is published is a hint for a latch, whose channel is Redisson's and says no generation, and the state itself for a
+// barrier. What was published while the subscription was not confirmed is made up for by a read after the confirmation, and a
+// subscriber whose server does not answer at all reads again after a pause.
 type circle struct {
 	place
 	watch    wait.Watch
@@ -42,14 +42,13 @@ func (c *Client) circle(family lua.Family, name string) (*circle, error) {
 		return nil, invalid("latches and barriers do not wait for replicas")
 	}
 	return found(c, &c.circles, family, name, func(at place) *circle {
-		r := &circle{place: at}
+		r := &circle{place: at, watch: wait.Watch{Context: c.stopped, Go: c.Go}}
 		read := r.readLatch
 		pause := func() time.Duration { return wait.ShortLease }
 		if family == lua.Barrier {
 			read = r.attend
 			pause = func() time.Duration { return min(wait.ShortLease, time.Duration(r.lease.Load())/3) }
 		}
-		r.watch.Go = c.Go
 		r.watch.Pause = pause
 		r.watch.Read = func(ctx context.Context) (round lua.Round, err error) {
 			stray := false
@@ -90,21 +89,23 @@ func (r *circle) hush() {
 	}
 }
 
-// enter begins a wait, which ends with exit.
-func (r *circle) enter(ctx context.Context, name string) (*wait.View, error) {
-	switch {
-	case r.client.closing.Err() != nil:
+// enter begins a wait, of so many at most, which ends with exit.
+func (r *circle) enter(ctx context.Context, name string, most int) (*wait.View, error) {
+	c := r.client
+	if c.closing.Err() != nil {
 		return nil, named(name, ErrClosed)
-	case ctx.Err() != nil:
+	}
+	if ctx.Err() != nil {
 		return nil, named(name, ended(ctx))
-	case r.watch.Inside() >= r.client.options.MaxWaiters:
+	}
+	v := r.watch.Enter(most)
+	if v == nil {
 		return nil, named(name, ErrTooManyWaiters)
 	}
-	c := r.client
 	c.mu.Lock()
 	c.waiters.add(1) // Shutdown waits until it has left
 	c.mu.Unlock()
-	return r.watch.Enter(), nil
+	return v, nil
 }
 
 func (r *circle) exit() {
@@ -130,13 +131,11 @@ func (r *circle) interrupted(ctx context.Context) error {
 	return err
 }
 
-// once sends a command that takes effect once, until it is answered or ctx ends.
-func (r *circle) once(ctx context.Context, name string, send func(context.Context, lua.Once) error) error {
-	number, stray := r.client.sequence.Add(1), false
-	err := r.command(ctx, name, func(ctx context.Context) error {
-		err := r.tell(number, func(o lua.Once) error { return send(ctx, o) })
-		stray = stray || err != nil && lua.Classify(err) == lua.NoAnswer
-		return err
+// once sends a command that takes effect once, until it is answered or ctx ends, unless open has.
+func (r *circle) once(ctx, open context.Context, name string, send func(context.Context, lua.Once) error) error {
+	number := r.client.sequence.Add(1)
+	stray, err := r.command(ctx, open, name, func(ctx context.Context) error {
+		return r.tell(number, func(o lua.Once) error { return send(ctx, o) })
 	})
 	if !stray {
 		r.receipts.settle(number)

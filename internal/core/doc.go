@@ -1,5 +1,6 @@
-// Package core is the inside of the client and of the primitives: what the root package and the others are thin faces of. It puts together internal/lua (what is atomic in Redis), internal/hub (the subscription),
-// internal/wait (the blocking loop) and internal/lease (renewal and loss).
+// Package core is the inside of the client and of the primitives: what the root package and the others are thin faces of. It
+// puts together internal/lua (what is atomic in Redis), internal/hub (the subscription), internal/wait (the blocking loop) and
+// internal/lease (renewal and loss).
 //
 // # The protocol
 //
@@ -74,15 +75,16 @@
 // They grant nothing: a change is published once for all that wait, whose client reads the state once for all of them. A waiter
 // belongs to a generation, and is told what became of that. Their rules are
 //
-//  17. Every command that changes something has an id, under which Redis records what it did, as in rule 15, so that a late copy does
-//     nothing; and whoever gives up an arrival that may still arrive leaves a record that it must not. (lua:
+//  17. Every command that may change something has an id, under which Redis records what came of it, as in rule 15, also when that
+//     was nothing, so that a late copy does nothing; and whoever gives up an arrival that may still arrive leaves a record that it must not. (lua:
 //     TestLatchAgainstModel, TestBarrierAgainstModel; countdown: TestRounds; barrier: TestGenerations)
 //  18. Whoever waits has read the state after the subscription was confirmed, at that time or later; and the states that were read
 //     are a chain, of which nobody misses one. A state names the generations that ended badly, so that also who hears of it late
 //     knows. (wait: TestEverybodyGetsThere; countdown: TestGenerationOfAWaiter, TestRacesAgainstModel)
 //  19. All arrivals of a client at a barrier have one lease, which its regular reading renews, and whose end everybody who
-//     waits knows and looks at. With it the client says how many they are: what Redis has lost breaks the generation. (barrier:
-//     TestDeadPartyBreaks, TestActingProcessKilled, TestLost)
+//     waits knows and looks at. With it the client says how many they are: what Redis has lost breaks the generation, and so does
+//     a party that left and could not say so. (barrier: TestDeadPartyBreaks, TestActingProcessKilled, TestLost, TestRolledBack,
+//     TestErrorWhileWaiting)
 //
 // Rule 7 is stricter about polling than it would have to be, so that no hand-off pays for an announcement: idle waiters
 // cost one question every two seconds for each process and lock, not one every ten.

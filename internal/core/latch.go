@@ -12,6 +12,7 @@ import (
 
 // The sentinels of package countdown, which documents them.
 var (
+	ErrNotSet  = errors.New("not set")
 	ErrExpired = errors.New("expired")
 	ErrOpen    = errors.New("open already")
 	ErrDeleted = errors.New("deleted")
@@ -59,7 +60,7 @@ func (l *Latch) Set(ctx context.Context, n int64, again bool) (done bool, err er
 	if n < 1 {
 		return false, named(l.name, invalid("the count must be at least 1, not %d", n))
 	}
-	err = l.once(ctx, l.name, func(ctx context.Context, o lua.Once) (err error) {
+	err = l.once(ctx, l.client.closing, l.name, func(ctx context.Context, o lua.Once) (err error) {
 		done, err = l.client.conn.Arm(ctx, l.keys, o, n, l.ttl, again)
 		return err
 	})
@@ -82,7 +83,8 @@ func (l *Latch) count(ctx context.Context, n int64, participant string) (int64, 
 		return 0, named(l.name, invalid("the number must be at least 1, not %d", n))
 	}
 	var r lua.Counted
-	err := l.once(ctx, l.name, func(ctx context.Context, o lua.Once) (err error) {
+	// While Shutdown waits, too: who has done its work must be able to say so.
+	err := l.once(ctx, l.client.stopped, l.name, func(ctx context.Context, o lua.Once) (err error) {
 		r, err = l.client.conn.Count(ctx, l.keys, o, n, participant)
 		return err
 	})
@@ -98,7 +100,7 @@ func (l *Latch) count(ctx context.Context, n int64, participant string) (int64, 
 	case lua.Expired:
 		err = ErrExpired
 	case lua.Unset, lua.Deleted:
-		err = ErrNotInitialized
+		err = ErrNotSet
 	default:
 		err = invalid("%d remain, which is less than %d", r.Remain, n)
 	}
@@ -107,7 +109,7 @@ func (l *Latch) count(ctx context.Context, n int64, participant string) (int64, 
 
 // Delete removes the latch and reports whether there was one.
 func (l *Latch) Delete(ctx context.Context) (existed bool, err error) {
-	err = l.once(ctx, l.name, func(ctx context.Context, o lua.Once) (err error) {
+	err = l.once(ctx, l.client.closing, l.name, func(ctx context.Context, o lua.Once) (err error) {
 		existed, err = l.client.conn.DeleteLatch(ctx, l.keys, o)
 		return err
 	})
@@ -121,7 +123,7 @@ func (l *Latch) Inspect(ctx context.Context, limit int) (lua.Round, []string, er
 	}
 	r, participants, err := l.client.conn.Latch(withoutDeadline(ctx), l.keys, limit)
 	if err != nil {
-		return r, nil, named(l.name, outcome(err))
+		return r, nil, l.unread(ctx, l.name, err)
 	}
 	return r, participants, nil
 }
@@ -134,7 +136,7 @@ func (r *circle) readLatch(ctx context.Context) (lua.Round, error) {
 
 // Await waits until the latch is open.
 func (l *Latch) Await(ctx context.Context) error {
-	if _, err := l.enter(ctx, l.name); err != nil {
+	if _, err := l.enter(ctx, l.name, l.client.options.MaxWaiters); err != nil {
 		return err
 	}
 	defer l.exit()
@@ -149,8 +151,8 @@ func (l *Latch) Await(ctx context.Context) error {
 	return nil
 }
 
-// await looks first, and subscribes only if it has to wait. No change is missed between the two: a new subscription is followed by a
-// read when it is confirmed, and one that was there has told the watch of what came after the look.
+// await looks first, and subscribes only if it has to wait. No change is missed between the two: a new subscription is followed
+// by a read when it is confirmed, and one that was there has told the watch of what came after the look.
 func (l *Latch) await(ctx context.Context) error {
 	v, err := l.watch.Look(ctx)
 	listening := false
@@ -192,7 +194,7 @@ func opened(fate lua.Fate) error {
 		return ErrExpired
 	case lua.Removed:
 		return ErrDeleted
-	default:
+	default: // Lost, or Later: what is there is from before it
 		return fmt.Errorf("%w: redis does not know of it any more", ErrLost)
 	}
 }

@@ -82,7 +82,7 @@ func (l *Lock) Inspect(ctx context.Context) (State, error) {
 	}
 	s, err := c.conn.Inspect(withoutDeadline(ctx), r.keys, InspectLimit)
 	if err != nil {
-		return State{}, named(l.name, outcome(err))
+		return State{}, l.resource.unread(ctx, l.name, err)
 	}
 	state := State{Holder: s.Owner, Token: s.Token, Waiting: int(s.Length), Remaining: time.Duration(s.Ends) * time.Millisecond}
 	state.Mine = lua.ClientOf(s.Owner) == c.id

@@ -100,37 +100,41 @@ func (c *Client) newID() string { return lua.Owner(c.id, c.sequence.Add(1)) }
 // remembered is how long Redis knows which commands were done (once.lua, plain.lua).
 const remembered = 10 * time.Minute
 
-// whileRemembered waits until Redis is back, but not for so long that it may have forgotten what was done.
+// whileRemembered waits until Redis is back, but not for so long that it may have forgotten what was done. The monotonic clock
+// stands still while a machine is suspended, and the other one may be set: whichever is later counts.
 func (p *place) whileRemembered() func(context.Context) error {
 	until := time.Now().Add(remembered - time.Minute)
 	return func(ctx context.Context) error {
 		ctx, cancel := context.WithDeadline(ctx, until)
 		defer cancel()
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
+		if err := p.Up(ctx); err != nil {
+			return err
 		}
-		return p.Up(ctx)
+		if time.Now().Round(0).After(until.Round(0)) {
+			return context.DeadlineExceeded
+		}
+		return context.Cause(ctx)
 	}
 }
 
-// command sends a command until it is answered, or ctx ends.
-func (p *place) command(ctx context.Context, name string, send func(context.Context) error) error {
-	if p.client.closing.Err() != nil {
-		return named(name, ErrClosed)
+// command sends a command until it is answered, or ctx ends, unless open has. It reports whether the command may still run.
+func (p *place) command(ctx, open context.Context, name string, send func(context.Context) error) (stray bool, err error) {
+	if open.Err() != nil {
+		return false, named(name, ErrClosed)
 	}
 	if ctx.Err() != nil {
-		return named(name, ended(ctx))
+		return false, named(name, ended(ctx))
 	}
-	stray := false
 	answered, err := p.insist(ctx, p.whileRemembered(), &stray, send)
 	switch {
 	case err == nil:
-		return nil
+		return stray, nil
 	case answered:
-		return named(name, public(err))
+		return stray, named(name, public(err))
 	}
+	err = outcome(err)
 	if stray {
-		err = fmt.Errorf("%w: %w", ErrUnknownOutcome, outcome(err))
+		err = fmt.Errorf("%w: %w", ErrUnknownOutcome, err)
 	}
 	if p.client.stopped.Err() != nil {
 		err = fmt.Errorf("%w: %w", ErrClosed, err)
@@ -138,5 +142,13 @@ func (p *place) command(ctx context.Context, name string, send func(context.Cont
 	if ctx.Err() != nil {
 		err = fmt.Errorf("%w: %w", ended(ctx), err)
 	}
-	return named(name, err)
+	return stray, named(name, err)
+}
+
+// unread is the error of a question that is asked once.
+func (p *place) unread(ctx context.Context, name string, err error) error {
+	if ctx.Err() != nil {
+		return named(name, ended(ctx))
+	}
+	return named(name, outcome(err))
 }

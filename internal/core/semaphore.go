@@ -149,7 +149,7 @@ func (p *primitive) change(ctx context.Context, change lua.Change, n int64) (don
 	}
 	r, c := p.resource, p.resource.client
 	id := c.newID()
-	err = r.command(ctx, p.name, func(ctx context.Context) error {
+	_, err = r.command(ctx, c.closing, p.name, func(ctx context.Context) error {
 		return r.declared.first(ctx, r, func() (err error) { // or a declaration that comes later would undo it
 			done, total, free, err = c.conn.Capacity(ctx, r.keys, id, c.seen.Load(), change, n, MaxCapacity, 0)
 			return err
@@ -255,17 +255,16 @@ func (p *primitive) inspect(ctx context.Context, limit int) (SemaphoreState, err
 	if c.closing.Err() != nil {
 		return SemaphoreState{}, named(p.name, ErrClosed)
 	}
-	ctx = withoutDeadline(ctx)
 	var census lua.Census
-	err := r.declared.first(ctx, r, func() (err error) {
-		census, err = c.conn.Census(ctx, r.keys, limit)
+	err := r.declared.first(withoutDeadline(ctx), r, func() (err error) {
+		census, err = c.conn.Census(withoutDeadline(ctx), r.keys, limit)
 		if err == nil && !census.Initialized {
 			err = lua.ErrNotInitialized
 		}
 		return err
 	})
 	if err != nil && !errors.Is(err, lua.ErrNotInitialized) {
-		return SemaphoreState{}, named(p.name, outcome(err))
+		return SemaphoreState{}, r.unread(ctx, p.name, err)
 	}
 	s := SemaphoreState{Available: int(census.Free), InUse: int(census.Held), Waiting: int(census.Length)}
 	for _, h := range census.Holders {
@@ -300,7 +299,7 @@ func (s *Semaphore) Numbers(ctx context.Context) (available, inUse int, err erro
 func (p *primitive) Delete(ctx context.Context) (existed bool, err error) {
 	r, c := p.resource, p.resource.client
 	id := c.newID()
-	err = r.command(ctx, p.name, func(ctx context.Context) (err error) {
+	_, err = r.command(ctx, c.closing, p.name, func(ctx context.Context) (err error) {
 		existed, err = c.conn.Destroy(ctx, r.keys, id, c.seen.Load())
 		return err
 	})

@@ -4,7 +4,7 @@
 --                          parties: of this generation, 0 while nobody has arrived; waiting: how many have arrived; leader: id of
 --                          the last arrival, while the action runs; c:<client id>: how many arrivals are that client's
 --       2 arrivals  ZSET   client id -> ms since the epoch at which the lease of its arrivals ends
---       3 done      prefix of the records of once.lua: <generation>:<index> of an arrival
+--       3 done      prefix of the records of once.lua: <generation>:<index> of an arrival, or why there is none
 -- ARGV  3 channel, 4 publish verb (PUBLISH or SPUBLISH)
 -- include generation.lua
 
@@ -22,9 +22,14 @@ do
   end
 end
 
+local ends = -1 -- ms until the first lease ends
+
 -- Writes a state in which nobody waits.
 local function clear(phase)
-  if barrier.waiting > 0 then redis.call('DEL', KEYS[1], KEYS[2]) else redis.call('DEL', KEYS[1]) end
+  -- Arrivals may be left of a barrier that was lost; foreign data stays.
+  if barrier.waiting > 0 or redis.call('TYPE', KEYS[2]).ok == 'zset' then redis.call('DEL', KEYS[2]) end
+  redis.call('DEL', KEYS[1])
+  ends = -1
   barrier.phase, barrier.parties, barrier.waiting, barrier.leader = phase, 0, 0, ''
   redis.call('HSET', KEYS[1], 'barrier', '1', 'generation', decimal(barrier.generation), 'first', decimal(barrier.first),
     'bad', barrier.bad, 'phase', phase, 'parties', '0', 'waiting', '0', 'leader', '')
@@ -44,12 +49,11 @@ end
 
 local function is_waiting() return barrier.phase == 'w' or barrier.phase == 'a' end
 
-local ends = -1 -- ms until the first lease ends
 local SHORT = 2000 -- ms: nobody waits longer without asking
 
 -- Tells all who wait, after the last write. The message is the state, so that nobody has to ask.
 local function tell()
-  redis.call(ARGV[4], ARGV[3],
+  redis.pcall(ARGV[4], ARGV[3], -- whether that is allowed does not change what was done
     table.concat({'1 r', barrier.phase, decimal(barrier.generation), decimal(barrier.first), decimal(ends), barrier.bad}, ' '))
 end
 
@@ -59,7 +63,7 @@ if is_waiting() and barrier.waiting > 0 then
   ends = (tonumber(first[2] or '0')) - now
   if ends <= 0 then
     break_generation('l')
-    expired, ends = true, -1
+    expired = true
   end
 end
 

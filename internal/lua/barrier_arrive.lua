@@ -19,41 +19,51 @@ local before = recorded()
 
 local function reply(generation, index, leads)
   if expired then tell() end
-  return {generation, index, leads, round()}
+  return forget_answered({generation, index, leads, round()})
+end
+
+-- Refuses, and remembers that: a late copy must not arrive for a party that has left.
+local function refuse(why)
+  record(why)
+  return reply(why, 0, 0)
 end
 
 if before then
   local generation, index = string.match(before, '^(%d+):(%d+)$')
-  if not generation then return reply(-2, 0, 0) end
+  if not generation then return reply(tonumber(before) or -2, 0, 0) end
   generation = tonumber(generation)
   local leads = barrier.generation == generation and barrier.phase == 'a' and barrier.leader == ARGV[1]
   return reply(generation, tonumber(index), leads and 1 or 0)
 end
-if barrier.phase == 'b' then return reply(0, 0, 0) end
+if barrier.phase == 'b' then return refuse(0) end
 local parties = tonumber(ARGV[5])
-if barrier.waiting > 0 and barrier.parties ~= parties then return reply(-1, 0, 0) end
-
+if barrier.waiting > 0 and barrier.parties ~= parties then return refuse(-1) end
 if barrier.phase == 'a' then return reply(-3, 0, 0) end
 
 local index, last = barrier.waiting, barrier.waiting + 1 >= parties
-local client, leads = string.match(ARGV[1], '^[^:]+'), 0
--- First of all what foreign data under that name, or a lack of memory, would refuse.
-if not last or ARGV[7] == '1' then redis.call('ZADD', KEYS[2], decimal(now + ARGV[6] + 1), client) end
-if barrier.phase == 'n' then advance() end
+local waits = not last or ARGV[7] == '1'
+if waits and index == 0 then
+  local kind = redis.call('TYPE', KEYS[2]).ok
+  if kind ~= 'none' and kind ~= 'zset' then error('WRONGTYPE ' .. KEYS[2] .. ' holds data that is not of a barrier') end
+end
+if barrier.phase == 'n' then succeed(barrier) end
 local generation = barrier.generation
-record(decimal(generation) .. ':' .. index)
-if last and ARGV[7] ~= '1' then
-  advance()
-  ends = -1
-else
+record(decimal(generation) .. ':' .. index) -- refused when memory is short, and then nothing is done
+if barrier.phase == 'n' then clear('w') end
+local leads = 0
+if waits then
+  local client = string.match(ARGV[1], '^[^:]+')
   barrier.parties, barrier.waiting = parties, index + 1
   if last then barrier.phase, barrier.leader, leads = 'a', ARGV[1], 1 end
   redis.call('HSET', KEYS[1], 'parties', parties, 'waiting', barrier.waiting, 'phase', barrier.phase, 'leader', barrier.leader)
   redis.call('HINCRBY', KEYS[1], 'c:' .. client, 1)
+  redis.call('ZADD', KEYS[2], decimal(now + ARGV[6] + 1), client)
   for i = 1, 2 do redis.call('PEXPIRE', KEYS[i], KEPT) end
   ends = tonumber(redis.call('ZRANGE', KEYS[2], 0, 0, 'WITHSCORES')[2]) - now
+  -- Those who wait must know when this lease ends before it does.
+  if index > 0 and tonumber(ARGV[6]) < SHORT then tell() end
+else
+  advance()
+  tell()
 end
-forget_answered()
--- Those who wait must know when this lease ends before it does.
-if barrier.generation ~= generation or index > 0 and tonumber(ARGV[6]) < SHORT then tell() end
-return {generation, index, leads, round()}
+return reply(generation, index, leads)

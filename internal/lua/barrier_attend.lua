@@ -13,11 +13,11 @@ if count > 0 and barrier.generation < generation then
   barrier.bad, barrier.generation = '', math.max(generation, clock())
   barrier.first = barrier.generation + 1
   advance()
-  expired, ends = true, -1
+  expired = true
 elseif count > 0 and barrier.generation == generation and is_waiting() then
   if tonumber(redis.call('HGET', KEYS[1], 'c:' .. ARGV[1]) or '0') < count then
     break_generation('s')
-    expired, ends = true, -1
+    expired = true
   else
     redis.call('PEXPIRE', KEYS[1], KEPT)
     redis.call('ZADD', KEYS[2], 'XX', decimal(now + ARGV[2] + 1), ARGV[1])

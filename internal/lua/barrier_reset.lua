@@ -6,13 +6,15 @@
 -- Reply 1
 -- include once.lua
 
+exempt_from_memory_limit()
 local before = recorded()
-if before then return 1 end
+if before then return forget_answered(1) end
 -- include barrier.lua
 
-forget_answered()
 record('reset')
 if barrier.waiting > 0 then spoil(barrier, 'r') end
-if barrier.phase ~= 'n' then advance() end
-if barrier.phase ~= 'n' then tell() end
-return 1
+if barrier.phase ~= 'n' then
+  advance()
+  tell()
+end
+return forget_answered(1)

@@ -5,7 +5,6 @@
 -- Numbers of generations grow, also after Redis has lost them: the first one is the server's clock in microseconds.
 
 local MOST_BAD = 32
-local DAY = '86400000' -- ms
 
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000) -- ms

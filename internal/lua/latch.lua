@@ -3,11 +3,13 @@
 --
 -- KEYS  1 latch    STRING the count that remains (Redisson's); absent unless the latch is shut
 --       2 record   HASH   generation, first, bad: see generation.lua; phase: s shut, o open, d deleted; ttl: ms, 0 for none;
---                         until: ms since the epoch at which a shut one expires, 0 for never; p:<participant>: has counted
+--                         until: ms since the epoch at which a shut one expires, 0 for never, or an open one is as if it
+--                         had never been set; p:<participant>: has counted. It stays a while longer, for those who hear of it late
 --       3 done     prefix of the records of once.lua
 -- include generation.lua
 
 local NEW_COUNT, ZERO_COUNT = '1', '0' -- what Redisson publishes
+local DAY, KEPT = 86400000, 600000 -- ms: how long an open latch without a time to live is open, and how long all are known after that
 local MARGIN = 1000 -- ms by which the count outlives its time, so that it is never absent because of that while the record says shut
 
 local count = redis.call('GET', KEYS[1])
@@ -35,18 +37,25 @@ local function shut(ttl)
   redis.call('DEL', KEYS[2]) -- with the participants of the one before
   redis.call('HSET', KEYS[2], 'generation', decimal(latch.generation), 'first', decimal(latch.first), 'bad', latch.bad, 'phase', 's',
     'ttl', decimal(ttl), 'until', decimal(latch.ends))
-  if ttl > 0 then redis.call('PEXPIRE', KEYS[2], decimal(2 * ttl + MARGIN)) end -- so long it is known that it expired
+  if ttl > 0 then redis.call('PEXPIRE', KEYS[2], decimal(2 * ttl + KEPT)) end -- so long it is known that it expired
 end
 
 -- Remembers that the generation is open.
 local function open()
-  latch.phase = 'o'
-  redis.call('HSET', KEYS[2], 'phase', 'o')
-  redis.call('PEXPIRE', KEYS[2], latch.ttl > 0 and decimal(latch.ttl) or DAY)
+  local stays = latch.ttl > 0 and latch.ttl or DAY
+  latch.phase, latch.ends = 'o', now + stays
+  redis.call('PEXPIRE', KEYS[2], decimal(stays + KEPT)) -- first, because it is not refused for lack of memory, nor is what follows
+  redis.call('HSET', KEYS[2], 'phase', 'o', 'until', decimal(latch.ends))
 end
 
-if latch.phase == 's' and latch.ends > 0 and now >= latch.ends then
+if latch.phase == 'o' and now >= latch.ends then
+  latch.phase = 'd'
+elseif latch.phase == 's' and latch.ends > 0 and now >= latch.ends then
   latch.phase = 'x' -- expired
+  if now >= latch.ends + latch.ttl then
+    spoil(latch, 'x')
+    latch.phase = 'd'
+  end
   if redis.call('PTTL', KEYS[1]) > 0 then count = false end -- what is left of it; else a Java process has set a new one
 elseif latch.phase == 's' and not count then
   open() -- a Java process has counted it down, or deleted it, which releases those who wait there, too

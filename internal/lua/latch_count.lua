@@ -6,30 +6,33 @@
 --       3 channel, 4 publish verb
 --       5 by how much
 --       6 participant, or the empty string
--- Reply {1, what remains}  counted, by this command or an earlier copy, or the participant had counted before
---       {0, what remains}  nothing changed: more than remains
---       {phase, '0'}       nothing changed: the latch is not shut
+-- Reply {'1', what remains}  counted, by this command or an earlier copy, or the participant had counted before
+--       {'0', what remains}  nothing changed: more than remains
+--       {phase, '0'}         nothing changed: the latch is not shut
 -- include once.lua
 
+exempt_from_memory_limit()
 local before = recorded()
-if before then return {1, before} end
+if before then return forget_answered({string.match(before, '^(%S+) (%d+)$')}) end
 -- include latch.lua
 
 local participant = ARGV[6] ~= '' and 'p:' .. ARGV[6]
+local status, rest = '1', latch.phase == 's' and count or '0'
 if participant and (latch.phase == 's' or latch.phase == 'o') and redis.call('HEXISTS', KEYS[2], participant) == 1 then
-  return {1, latch.phase == 's' and count or '0'}
+  participant = false -- it has counted
+elseif latch.phase ~= 's' then
+  status = latch.phase
+elseif #ARGV[5] > #count or #ARGV[5] == #count and ARGV[5] > count then
+  status = '0'
+else
+  redis.call('DECRBY', KEYS[1], ARGV[5])
+  rest = redis.call('GET', KEYS[1])
+  if participant then redis.call('HSET', KEYS[2], participant, '1') end
+  if rest == '0' then
+    redis.call('DEL', KEYS[1])
+    open()
+    publish(ZERO_COUNT)
+  end
 end
-if latch.phase ~= 's' then return {latch.phase, '0'} end
-if #ARGV[5] > #count or #ARGV[5] == #count and ARGV[5] > count then return {0, count} end
-
-forget_answered() -- and from here on nothing is refused: those who wait must not be kept by a lack of memory
-redis.call('DECRBY', KEYS[1], ARGV[5])
-local rest = redis.call('GET', KEYS[1])
-record(rest)
-if participant then redis.call('HSET', KEYS[2], participant, '1') end
-if rest == '0' then
-  redis.call('DEL', KEYS[1])
-  open()
-  redis.call(ARGV[4], ARGV[3], ZERO_COUNT)
-end
-return {1, rest}
+record(status .. ' ' .. rest)
+return forget_answered({status, rest})

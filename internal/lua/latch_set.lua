@@ -6,25 +6,23 @@
 --       5 count
 --       6 time to live in ms, 0 for none
 --       7 mode: try, unless it is shut, or open; again, unless it is shut
--- Reply {1 done or 0 not, state as of latch.lua}
+-- Reply 1 done, 0 not
 -- include once.lua
 
 local before = recorded()
+if before then return forget_answered(tonumber(before)) end
 -- include latch.lua
 
-if before then return {tonumber(before), round()} end
 local may = latch.phase ~= 's' and (ARGV[7] == 'again' or latch.phase ~= 'o')
 record(may and '1' or '0') -- refused when memory is short, and then nothing is done
 if may then
   local ttl = tonumber(ARGV[6])
   shut(ttl)
-  count = ARGV[5]
   if ttl > 0 then
-    redis.call('SET', KEYS[1], count, 'PX', decimal(ttl + MARGIN))
+    redis.call('SET', KEYS[1], ARGV[5], 'PX', decimal(ttl + MARGIN))
   else
-    redis.call('SET', KEYS[1], count)
+    redis.call('SET', KEYS[1], ARGV[5])
   end
+  publish(NEW_COUNT)
 end
-forget_answered()
-if may then redis.call(ARGV[4], ARGV[3], NEW_COUNT) end
-return {may and 1 or 0, round()}
+return forget_answered(may and 1 or 0)

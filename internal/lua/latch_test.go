@@ -26,7 +26,7 @@ type latch struct {
 	news         int // messages published
 
 	sets    map[string]bool // by id: outcomes of commands that may arrive again
-	counts  map[string]int64
+	counts  map[string]lua.Counted
 	deletes map[string]bool
 }
 
@@ -55,9 +55,15 @@ func (l *latch) set(id string, n int64, again bool) bool {
 }
 
 func (l *latch) countDown(id string, n int64, participant string) lua.Counted {
-	if rest, ok := l.counts[id]; ok {
-		return lua.Counted{Done: true, Remain: rest}
+	if counted, ok := l.counts[id]; ok {
+		return counted
 	}
+	counted := l.counted(n, participant)
+	l.counts[id] = counted
+	return counted
+}
+
+func (l *latch) counted(n int64, participant string) lua.Counted {
 	switch {
 	case participant != "" && l.participants[participant] && (l.phase == lua.Shut || l.phase == lua.Open):
 		return lua.Counted{Done: true, Remain: l.count}
@@ -67,7 +73,6 @@ func (l *latch) countDown(id string, n int64, participant string) lua.Counted {
 		return lua.Counted{Remain: l.count}
 	}
 	l.count -= n
-	l.counts[id] = l.count
 	if participant != "" {
 		l.participants[participant] = true
 	}
@@ -128,7 +133,7 @@ func TestLatchAgainstModel(t *testing.T) {
 			}
 			m := &latch{
 				phase: lua.Unset, fates: map[int]lua.Fate{}, participants: map[string]bool{},
-				sets: map[string]bool{}, counts: map[string]int64{}, deletes: map[string]bool{},
+				sets: map[string]bool{}, counts: map[string]lua.Counted{}, deletes: map[string]bool{},
 			}
 			var numbers []int64 // of generations
 			next, commands := 0, []func(){}
@@ -164,18 +169,24 @@ func TestLatchAgainstModel(t *testing.T) {
 						require.Equal(r, m.remove(o.ID), existed)
 					})
 				},
-				"copy": func(r *rapid.T) { // of a command that was done: one that was refused is not kept, and may be done
+				"copy": func(r *rapid.T) {
 					if len(commands) > 0 {
 						rapid.SampledFrom(commands).Draw(r, "command")()
 					}
 				},
 				"expire": func(r *rapid.T) {
 					if m.phase == lua.Shut {
-						do(r, "HSET", keys.All()[1], "until", "1")
+						do(r, "HSET", keys.All()[1], "until", fmt.Sprint(time.Now().UnixMilli()-1000), "ttl", "60000")
 						do(r, "PEXPIRE", keys.All()[0], "900") // what is left of it
 						do(r, "PEXPIRE", keys.All()[1], "60000")
 						m.phase, m.count = lua.Expired, 0
 						m.fates[m.generation] = lua.Late
+					}
+				},
+				"forget": func(r *rapid.T) {
+					if m.phase == lua.Open || m.phase == lua.Expired {
+						do(r, "HSET", keys.All()[1], "until", "1", "ttl", "1")
+						m.phase = lua.Deleted
 					}
 				},
 				"java sets": func(r *rapid.T) {

@@ -134,16 +134,9 @@ func (c Conn) Arm(ctx context.Context, k *Keys, once Once, count, ttl int64, aga
 	if again {
 		mode = "again"
 	}
-	reply, err := c.script().latchSet.Exec(ctx, c.Client, k.keys, []string{
+	done, err := c.script().latchSet.Exec(ctx, c.Client, k.keys, []string{
 		once.ID, once.Answered, k.news, k.verb, number(count), number(ttl), mode,
-	}).ToArray()
-	if err != nil {
-		return false, err
-	}
-	if len(reply) != 2 {
-		return false, ErrReply
-	}
-	done, err := reply[0].AsInt64()
+	}).AsInt64()
 	return done == 1, err
 }
 
@@ -158,25 +151,22 @@ type Counted struct {
 func (c Conn) Count(ctx context.Context, k *Keys, once Once, n int64, participant string) (r Counted, err error) {
 	reply, err := c.script().latchCount.Exec(ctx, c.Client, k.keys, []string{
 		once.ID, once.Answered, k.news, k.verb, number(n), participant,
-	}).ToArray()
+	}).AsStrSlice()
 	if err != nil {
 		return r, err
 	}
-	if len(reply) != 2 {
+	if len(reply) != 2 || len(reply[0]) != 1 {
 		return r, ErrReply
 	}
-	if r.Remain, err = reply[1].AsInt64(); err != nil {
+	switch status := reply[0][0]; status {
+	case '0', '1':
+		r.Done = status == '1'
+	default:
+		r.Phase = Phase(status)
+	}
+	if r.Remain, err = strconv.ParseInt(reply[1], 10, 64); err != nil {
 		return r, errors.Join(ErrReply, err)
 	}
-	if done, err := reply[0].AsInt64(); err == nil {
-		r.Done = done == 1
-		return r, nil
-	}
-	phase, err := reply[0].ToString()
-	if err != nil || len(phase) != 1 {
-		return r, errors.Join(ErrReply, err)
-	}
-	r.Phase = Phase(phase[0])
 	return r, nil
 }
 
@@ -228,13 +218,16 @@ func (c Conn) Arrive(ctx context.Context, k *Keys, once Once, parties, lease int
 	}).ToArray())
 }
 
-// Settle runs barrier_settle.lua for an arrival: with [Done] its action is done, otherwise its generation is broken.
-func (c Conn) Settle(ctx context.Context, k *Keys, once Once, fate Fate) (Arrival, error) {
+// Settle runs barrier_settle.lua for an arrival, of which generation and index are known, or 0: with [Done] its action is done,
+// otherwise its generation is broken.
+func (c Conn) Settle(ctx context.Context, k *Keys, once Once, fate Fate, generation, index int64) (Arrival, error) {
 	letter := "p"
 	if fate != Done {
 		letter = string(rune(fate))
 	}
-	return arrival(c.script().barrierSettle.Exec(ctx, c.Client, k.keys, []string{once.ID, once.Answered, k.news, k.verb, letter}).ToArray())
+	return arrival(c.script().barrierSettle.Exec(ctx, c.Client, k.keys, []string{
+		once.ID, once.Answered, k.news, k.verb, letter, number(generation), number(index),
+	}).ToArray())
 }
 
 func arrival(reply []rueidis.RedisMessage, err error) (a Arrival, _ error) {

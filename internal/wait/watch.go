@@ -9,13 +9,14 @@ import (
 )
 
 // Watch is how the goroutines of one process wait for something of which all are told at once. While somebody is inside, one
-// goroutine reads the state: when it is asked to, when there is news, and after a pause. So it costs the same number of commands
-// however many wait. The others follow the states as a chain of [View], so that nobody misses one. The first three fields must
-// be set; it is safe for concurrent use.
+// goroutine reads the state: when it is asked to, when there is news, and after a pause. So it costs the same number of
+// commands however many wait. The others follow the states as a chain of [View], so that nobody misses one. The first four
+// fields must be set; it is safe for concurrent use.
 type Watch struct {
-	Read  func(context.Context) (lua.Round, error) // repeats the command until it is answered, or the context ends
-	Go    func(func())                             // runs a function in a goroutine that the client waits for
-	Pause func() time.Duration                     // between two reads, at most
+	Context context.Context                          // ends with the client
+	Read    func(context.Context) (lua.Round, error) // repeats the command until it is answered, or the context ends
+	Go      func(func())                             // runs a function in a goroutine that the client waits for
+	Pause   func() time.Duration                     // between two reads, at most
 
 	mu     sync.Mutex
 	inside int
@@ -48,15 +49,19 @@ type inquiry struct {
 }
 
 // Enter counts the caller in, until Leave, and returns the last view: an old one, from which a caller can go on to later ones.
-func (w *Watch) Enter() *View {
+// It returns nil when there are as many inside as there may be.
+func (w *Watch) Enter(most int) *View {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.view == nil {
 		w.view = &View{over: make(chan struct{})}
 	}
+	if w.inside >= most {
+		return nil
+	}
 	w.inside++
 	if w.reader == nil {
-		ctx, stop := context.WithCancel(context.Background())
+		ctx, stop := context.WithCancel(w.Context)
 		r := &reader{stop: stop, news: make(chan struct{}, 1), sooner: make(chan struct{}, 1), due: time.Now().Add(w.Pause())}
 		w.reader = r
 		w.Go(func() { w.run(ctx, r) })
@@ -72,13 +77,6 @@ func (w *Watch) Leave() {
 		w.reader.stop()
 		w.reader, w.asked = nil, nil
 	}
-}
-
-// Inside is how many there are.
-func (w *Watch) Inside() int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.inside
 }
 
 // Look returns a state that was read after the call, or the cause when ctx ends. The caller must be inside.
@@ -180,7 +178,7 @@ func (w *Watch) run(ctx context.Context, r *reader) {
 			return
 		}
 		w.mu.Lock()
-		if w.reader != r { // the inquiry is for the one after it
+		if w.reader != r || ctx.Err() != nil { // the inquiry is for the one after it
 			w.mu.Unlock()
 			return
 		}

@@ -44,7 +44,7 @@ func (s *state) read(ctx context.Context) (lua.Round, error) {
 }
 
 func newWatch(s *state) *wait.Watch {
-	return &wait.Watch{Read: s.read, Go: func(f func()) { go f() }, Pause: func() time.Duration { return wait.ShortLease }}
+	return &wait.Watch{Context: context.Background(), Read: s.read, Go: func(f func()) { go f() }, Pause: func() time.Duration { return wait.ShortLease }}
 }
 
 // Whoever looks sees what was read after that, and those who look together share the reading.
@@ -55,7 +55,7 @@ func TestLookIsFresh(t *testing.T) {
 		for n := range int64(5) {
 			var wg sync.WaitGroup
 			for i := range 1000 {
-				w.Enter()
+				w.Enter(1 << 20)
 				wg.Go(func() {
 					defer w.Leave()
 					<-time.After(time.Duration(i%10) * tick) // some come while a read is under way
@@ -72,7 +72,7 @@ func TestLookIsFresh(t *testing.T) {
 		}
 		require.LessOrEqual(t, s.reads.Load(), int64(5*3))
 		synctest.Wait()
-		require.Zero(t, w.Inside())
+		require.Nil(t, w.Enter(0))
 	})
 }
 
@@ -92,7 +92,7 @@ func TestEverybodyGetsThere(t *testing.T) {
 		for i := range 200 {
 			wg.Go(func() {
 				<-time.After(time.Duration(i) * tick)
-				v := w.Enter()
+				v := w.Enter(1 << 20)
 				defer w.Leave()
 				for highest := int64(0); highest < last; {
 					next, err := w.Next(t.Context(), v)
@@ -130,7 +130,7 @@ func TestReadsWhenItEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &state{delay: func() time.Duration { return 0 }, round: lua.Round{Phase: lua.Shut, Generation: 1, Ends: -1}}
 		w := newWatch(s)
-		w.Enter()
+		w.Enter(1 << 20)
 		v, err := w.Look(t.Context())
 		require.NoError(t, err)
 		<-time.After(time.Minute)
@@ -160,7 +160,7 @@ func TestWatchFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &state{delay: func() time.Duration { return tick }}
 		w := newWatch(s)
-		w.Enter()
+		w.Enter(1 << 20)
 		v, err := w.Look(t.Context())
 		require.NoError(t, err)
 		ctx, cancel := context.WithTimeout(t.Context(), 10*tick)
@@ -179,7 +179,7 @@ func TestWatchFails(t *testing.T) {
 		w.Leave()
 		w.Signal()
 		w.Told(lua.Round{Generation: 7})
-		require.EqualValues(t, 7, w.Enter().Generation)
+		require.EqualValues(t, 7, w.Enter(1<<20).Generation)
 		w.Leave()
 	})
 }

@@ -6,19 +6,19 @@
 -- Reply 1 there was one, shut or remembered, 0 there was none
 -- include once.lua
 
+exempt_from_memory_limit()
 local before = recorded()
-if before then return tonumber(before) end
+if before then return forget_answered(tonumber(before)) end
 -- include latch.lua
 
 local existed = latch.phase ~= 'n' and latch.phase ~= 'd'
-forget_answered()
 record(existed and '1' or '0')
 if existed then
   if latch.phase == 's' then spoil(latch, 'd') end
   if latch.phase == 'x' then spoil(latch, 'x') end
   redis.call('DEL', KEYS[1], KEYS[2])
   redis.call('HSET', KEYS[2], 'generation', decimal(latch.generation), 'first', decimal(latch.first), 'bad', latch.bad, 'phase', 'd')
-  redis.call('PEXPIRE', KEYS[2], ONCE_KEPT)
+  redis.call('PEXPIRE', KEYS[2], decimal(KEPT))
+  publish(NEW_COUNT)
 end
-if existed then redis.call(ARGV[4], ARGV[3], NEW_COUNT) end
-return existed and 1 or 0
+return forget_answered(existed and 1 or 0)
