@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/barrier"
+	"github.com/latchkey-go/latchkey/countdown"
 	"github.com/latchkey-go/latchkey/internal/contract"
 )
 
@@ -103,11 +105,59 @@ func TestFailover(t *testing.T) {
 						takeTurns(t, got.Token(), a, b)
 					})
 				}
+				t.Run("latch and barrier", func(t *testing.T) { releasedByTheSuccessor(t, top, fault.begin, fault.end) })
 				top.settled(t)
 				servers.Clean(t, true)
 			})
 		}
 	}
+}
+
+// releasedByTheSuccessor has somebody wait for a latch and at a barrier while their primary goes away: they go on when its successor
+// is told what they wait for.
+func releasedByTheSuccessor(t *testing.T, top *topology, begin, end func(*node)) {
+	top.settled(t)
+	const latch, step = "latch{z}", "barrier:{z}step"
+	newLatch := func() *countdown.Latch {
+		l, err := countdown.New(top.open(t), latch, countdown.WithTTL(5*time.Minute))
+		require.NoError(t, err)
+		return l
+	}
+	newBarrier := func() *barrier.Barrier {
+		b, err := barrier.New(top.open(t), step, 2)
+		require.NoError(t, err)
+		return b
+	}
+	mine, other, first, second := newLatch(), newLatch(), newBarrier(), newBarrier()
+	primary, _ := top.serving(t, "z")
+	set, err := mine.TrySetCount(t.Context(), 1)
+	require.NoError(t, err)
+	require.True(t, set)
+	run := func(f func() error) <-chan time.Time {
+		ended := make(chan time.Time, 1)
+		go func() {
+			if err := f(); err != nil {
+				t.Error(err)
+			}
+			ended <- time.Now()
+		}()
+		return ended
+	}
+	ctx := t.Context()
+	opened := run(func() error { return other.Await(ctx) })
+	passed := run(func() error { _, err := first.Await(ctx); return err })
+	top.copied(t, primary, latch, "latchkey_latch:"+latch, step, "latchkey_arrivals:"+step)
+	begin(primary)
+	counted := run(func() error { _, err := mine.CountDown(ctx); return err })
+	arrived := run(func() error { _, err := second.Await(ctx); return err })
+	_, writable := top.serving(t, "z", primary)
+	for what, ended := range map[string]<-chan time.Time{"counted": counted, "open": opened, "arrived": arrived, "passed": passed} {
+		after := (<-ended).Sub(writable)
+		t.Logf("%s %v after Redis was writable again", what, after.Round(time.Millisecond))
+		require.Less(t, after, soon)
+	}
+	end(primary)
+	require.NoError(t, mine.Await(ctx))
 }
 
 // copied waits until the replicas have what the primary has of a key: all of Sentinel's, and one of a cluster, where the others
