@@ -51,7 +51,7 @@ func (h *Hold) Trusted() time.Duration { return h.core().Trusted() }
 
 // Sequence is the place in the queue from which the lock was granted: greater than that of every waiter of this lock that
 // was queued before. It is 0 for a lock that was had by asking, as a free one is, or from another goroutine of the process,
-// or after the waiter's connection was interrupted.
+// or by a waiter that had to ask again meanwhile, as after a new subscription.
 func (h *Hold) Sequence() int64 { return h.core().Sequence() }
 
 // State is what Inspect returns: a snapshot that may be history when it arrives.

@@ -41,7 +41,7 @@ func (top *topology) mend(t testing.TB, dead *node) {
 // Whoever asks for replicas is not granted it the first time. Each round does both, on the same servers; that the first
 // does happen shows that the cut works.
 func TestFailoverLosesTheWrite(t *testing.T) {
-	rounds := redistest.Longer(10, 50)
+	rounds := int(redistest.Longer(10, 50))
 	top := sentinel(t, newEngine(t))
 	servers := top.servers(t)
 	holders, others := top.open(t), top.open(t)
