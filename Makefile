@@ -1,5 +1,5 @@
 GO       ?= go
-PACKAGES ?= ./... ./cmd/latchkey/... ./integration/...
+PACKAGES ?= ./... ./cmd/latchkey/... ./integration/... ./bench/...
 # -p 1: many tests measure times on two cores, and must not compete with those of another package.
 FLAGS    := -p 1 -timeout 20m
 GOTESTSUM := $(GO) run gotest.tools/gotestsum@v1.13.0 --format pkgname --format-hide-empty-pkg
@@ -9,7 +9,7 @@ LINT     := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.
 
 .PHONY: help
 help: ## show this help
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: test
 test: which ## run all tests: on LATCHKEY_TEST_REDIS, else a redis-server on the PATH, else an embedded server; topologies in containers
@@ -37,7 +37,15 @@ soak: ## the long forms: 8 processes share a lock, and permits, while connection
 	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'LosesTheWrite' ./integration
 
 .PHONY: bench
-bench: ## the benchmarks of the packages, each beside its floor
+bench: ## side by side with other libraries, in minutes: tables and charts in docs/bench (needs redis-server)
+	$(GO) run ./bench
+
+.PHONY: bench-full
+bench-full: ## the same with longer rounds, more of them, and etcd: an hour
+	$(GO) run ./bench --full --etcd
+
+.PHONY: bench-packages
+bench-packages: ## the benchmarks of the packages, each beside its floor
 	$(GO) test -run xxx -bench 'Pair|Keys|Inside' -benchtime 100x ./rlock
 	$(GO) test -run xxx -bench 'Contended|Idle' -benchtime 5000x ./rlock
 	$(GO) test -run xxx -bench 'Fleet|Handoff|CancelTogether|ManyHolds' -benchtime 1x ./rlock

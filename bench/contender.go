@@ -1,0 +1,50 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Unlock ends a hold.
+type Unlock func() error
+
+// Contender is a lock of some library, on one client of its own.
+type Contender interface {
+	// Lock waits for the lock of a key, until ctx ends.
+	Lock(ctx context.Context, key string) (Unlock, error)
+	Close()
+}
+
+// lease is that of every contender: as long as rueidislock's default, so that nobody renews more often.
+const lease = 5 * time.Second
+
+// library is one of those that are compared.
+type library struct {
+	name     string
+	open     func(addr string) (Contender, error)
+	commands []string // that it sends as such, beside scripts
+	ours     bool
+	floor    bool // it locks nothing: what the same commands cost at least
+	etcd     bool // addr is etcd's
+}
+
+// libraries are all of them, in the order of the tables.
+var libraries = []library{
+	{name: "floor", open: openFloor, floor: true},
+	{name: "rlock", open: openRlock, ours: true},
+	{name: "fairlock", open: openFairlock, ours: true},
+	{name: "rueidislock", open: openRueidislock},
+	{name: "redislock", open: openRedislock},
+	{name: "redsync", open: openRedsync, commands: []string{"set"}},
+	{name: "etcd", open: openEtcd, etcd: true},
+}
+
+func libraryOf(name string) (library, error) {
+	i := slices.IndexFunc(libraries, func(l library) bool { return l.name == name })
+	if i < 0 {
+		return library{}, fmt.Errorf("there is no contender %q", name)
+	}
+	return libraries[i], nil
+}

@@ -1,0 +1,228 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/progress"
+	"github.com/urfave/cli/v3"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := command().Run(ctx, os.Args)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func command() *cli.Command {
+	return &cli.Command{
+		Name:  "bench",
+		Usage: "latchkey side by side with what a user would pick instead",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "redis", Usage: "`address` of the server that is used, and flushed; default: a redis-server of its own"},
+			&cli.BoolFlag{Name: "full", Usage: "longer rounds, and more of them"},
+			&cli.BoolFlag{Name: "etcd", Usage: "also etcd's locks, on an embedded server"},
+			&cli.StringSliceFlag{Name: "only", Usage: "`scenarios` to run, by name"},
+			&cli.StringSliceFlag{Name: "contenders", Usage: "`names` of those that take part"},
+			&cli.DurationFlag{Name: "round", Usage: "`time` that a round takes"},
+			&cli.IntFlag{Name: "rounds", Usage: "`number` of rounds"},
+			&cli.StringFlag{Name: "out", Value: "docs/bench", Usage: "`directory` for results.json, results.md and the charts"},
+		},
+		Action: bench,
+		Commands: []*cli.Command{
+			{
+				Name: "worker", Hidden: true, Usage: "one process of a round",
+				Action: func(context.Context, *cli.Command) error { return work(os.Stdin, os.Stdout) },
+			},
+			{
+				Name: "render", Usage: "write the tables and charts of results.json again",
+				Action: func(_ context.Context, c *cli.Command) error {
+					out := c.String("out")
+					text, err := os.ReadFile(filepath.Join(out, "results.json"))
+					if err != nil {
+						return err
+					}
+					var r Results
+					if err := json.Unmarshal(text, &r); err != nil {
+						return err
+					}
+					return render(&r, out)
+				},
+			},
+		},
+	}
+}
+
+// plan is how long a run is.
+type plan struct {
+	duration time.Duration
+	rounds   int
+}
+
+func bench(ctx context.Context, c *cli.Command) error {
+	p := plan{time.Second, 3}
+	if c.Bool("full") {
+		p = plan{3 * time.Second, 7}
+	}
+	if d := c.Duration("round"); d > 0 {
+		p.duration = d
+	}
+	if n := c.Int("rounds"); n > 0 {
+		p.rounds = n
+	}
+	redis, err := startServer(c.String("redis"))
+	if err != nil {
+		return err
+	}
+	defer redis.stop()
+	etcd := ""
+	if c.Bool("etcd") {
+		addr, stop, err := startEtcd()
+		if err != nil {
+			return err
+		}
+		defer stop()
+		etcd = addr
+	}
+	var chosen []scenario
+	for _, s := range scenarios() {
+		if only := c.StringSlice("only"); len(only) > 0 && !slices.Contains(only, s.Name) || s.Full && !c.Bool("full") && len(only) == 0 {
+			continue
+		}
+		s.Contenders = slices.DeleteFunc(slices.Clone(s.Contenders), func(name string) bool {
+			wanted := c.StringSlice("contenders")
+			return name == "etcd" && etcd == "" || len(wanted) > 0 && !slices.Contains(wanted, name)
+		})
+		if len(s.Contenders) > 0 {
+			chosen = append(chosen, s)
+		}
+	}
+	if len(chosen) == 0 {
+		return errors.New("there is nothing to run")
+	}
+	results := &Results{
+		When: time.Now().UTC().Format("2006-01-02"), Machine: machine(), Redis: redis.version(), Go: runtime.Version(),
+		Command: "bench " + strings.Join(os.Args[1:], " "), Versions: versions(),
+	}
+	if err := run(ctx, results, chosen, p, redis, etcd); err != nil {
+		return err
+	}
+	out := c.String("out")
+	if err := os.MkdirAll(out, 0o755); err != nil {
+		return err
+	}
+	text, err := json.MarshalIndent(results, "", "\t")
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(out, "results.json"), append(text, '\n'), 0o644); err != nil { //nolint:gosec // to be read by all
+		return err
+	}
+	return render(results, out)
+}
+
+// run has the contenders take turns, round by round.
+func run(ctx context.Context, results *Results, all []scenario, p plan, redis *server, etcd string) error {
+	w := progress.NewWriter()
+	w.SetOutputWriter(os.Stderr)
+	w.SetUpdateFrequency(500 * time.Millisecond)
+	w.SetTrackerLength(30)
+	w.Style().Visibility.Value = false
+	go w.Render()
+	defer w.Stop()
+	for _, s := range all {
+		rounds, duration := p.rounds, max(p.duration, min(s.Least, 3*p.duration))
+		if s.Rounds > 0 {
+			rounds = s.Rounds
+		}
+		title := s.Name
+		if s.Series != "" {
+			title = fmt.Sprint(s.Name, " ", s.X)
+		}
+		tracker := &progress.Tracker{Message: title, Total: int64(rounds * len(s.Contenders))}
+		w.AppendTracker(tracker)
+		rows := make([]Row, len(s.Contenders))
+		for i, name := range s.Contenders {
+			rows[i] = Row{Scenario: s.Name, Title: s.Title, Series: s.Series, X: s.X, Contender: name}
+		}
+		for range rounds {
+			for i, name := range s.Contenders {
+				if ctx.Err() != nil {
+					return ctx.Err()
+				}
+				tracker.Increment(1)
+				if rows[i].Error != "" {
+					continue
+				}
+				if err := redis.do("FLUSHALL"); err != nil {
+					return err
+				}
+				at := redis.addr
+				if l, err := libraryOf(name); err == nil && l.etcd {
+					at = etcd
+				}
+				r, err := round(s, name, at, redis, duration)
+				if err != nil { // which the table shows
+					rows[i].Error = err.Error()
+					continue
+				}
+				rows[i].Rounds = append(rows[i].Rounds, r)
+			}
+		}
+		tracker.MarkAsDone()
+		results.Rows = append(results.Rows, rows...)
+	}
+	return nil
+}
+
+func (s *server) version() string {
+	text, err := s.client.Do(context.Background(), s.client.B().Info().Section("server").Build()).ToString()
+	if err != nil {
+		return "unknown"
+	}
+	_, rest, _ := strings.Cut(text, "redis_version:")
+	version, _, _ := strings.Cut(rest, "\r\n")
+	return version
+}
+
+// machine describes the processor.
+func machine() string {
+	model := runtime.GOARCH
+	if text, err := exec.Command("sh", "-c", `sed -n 's/^model name.*: //p' /proc/cpuinfo | head -1`).Output(); err == nil && len(text) > 1 {
+		model = strings.TrimSpace(string(text))
+	}
+	return fmt.Sprintf("%d cores of %s, %s", runtime.NumCPU(), model, runtime.GOOS)
+}
+
+// versions are those of what takes part.
+func versions() map[string]string {
+	all := map[string]string{}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return all
+	}
+	for _, m := range info.Deps {
+		for _, name := range []string{"redis/rueidis", "bsm/redislock", "go-redsync/redsync/v4", "redis/go-redis/v9", "etcd/server/v3"} {
+			if strings.HasSuffix(m.Path, name) {
+				all[m.Path] = m.Version
+			}
+		}
+	}
+	return all
+}

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"sync"
+
+	"github.com/redis/rueidis"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/fairlock"
+	"github.com/latchkey-go/latchkey/rlock"
+)
+
+// locker is what rlock and fairlock have in common here.
+type locker interface {
+	Lock(ctx context.Context) (*latchkey.Hold, error)
+}
+
+// keyed makes a lock for each key, once.
+type keyed struct {
+	client *latchkey.Client
+	make   func(key string) (locker, error)
+	locks  sync.Map
+}
+
+func (k *keyed) Lock(ctx context.Context, key string) (Unlock, error) {
+	l, ok := k.locks.Load(key)
+	if !ok {
+		made, err := k.make(key)
+		if err != nil {
+			return nil, err
+		}
+		l, _ = k.locks.LoadOrStore(key, made)
+	}
+	hold, err := l.(locker).Lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return func() error { return hold.Unlock(context.Background()) }, nil
+}
+
+func (k *keyed) Close() { k.client.Close() }
+
+func openLatchkey(addr string) (*latchkey.Client, error) {
+	return latchkey.New(rueidis.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true}, latchkey.WithLease(lease))
+}
+
+func openRlock(addr string) (Contender, error) {
+	c, err := openLatchkey(addr)
+	if err != nil {
+		return nil, err
+	}
+	return &keyed{client: c, make: func(key string) (locker, error) { return rlock.New(c, key) }}, nil
+}
+
+func openFairlock(addr string) (Contender, error) {
+	c, err := openLatchkey(addr)
+	if err != nil {
+		return nil, err
+	}
+	return &keyed{client: c, make: func(key string) (locker, error) { return fairlock.New(c, key) }}, nil
+}
+
+// plain returns a rueidis client with one connection for all commands, as latchkey's.
+func plain(addr string) (rueidis.Client, error) {
+	return rueidis.NewClient(rueidis.ClientOption{
+		InitAddress: []string{addr}, ForceSingleClient: true, DisableCache: true, PipelineMultiplex: -1,
+		ReadBufferEachConn: 1 << 16, WriteBufferEachConn: 1 << 16,
+	})
+}
+
+// floor is two scripts that do nothing.
+type floor struct {
+	client  rueidis.Client
+	nothing *rueidis.Lua
+}
+
+func openFloor(addr string) (Contender, error) {
+	c, err := plain(addr)
+	if err != nil {
+		return nil, err
+	}
+	return &floor{c, rueidis.NewLuaScript("return 1")}, nil
+}
+
+func (f *floor) Lock(ctx context.Context, key string) (Unlock, error) {
+	if err := f.nothing.Exec(ctx, f.client, []string{key}, nil).Error(); err != nil {
+		return nil, err
+	}
+	return func() error { return f.nothing.Exec(context.Background(), f.client, []string{key}, nil).Error() }, nil
+}
+
+func (f *floor) Close() { f.client.Close() }

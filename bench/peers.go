@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"math"
+	"time"
+
+	"github.com/bsm/redislock"
+	"github.com/go-redsync/redsync/v4"
+	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/rueidis"
+	"github.com/redis/rueidis/rueidislock"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/concurrency"
+)
+
+// rueidis' own lock: waiters are woken by the invalidations of client-side caching.
+type rueidisLock struct{ rueidislock.Locker }
+
+func openRueidislock(addr string) (Contender, error) {
+	l, err := rueidislock.NewLocker(rueidislock.LockerOption{
+		ClientOption: rueidis.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true},
+		KeyMajority:  1, NoLoopTracking: true, KeyValidity: lease,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return rueidisLock{l}, nil
+}
+
+func (l rueidisLock) Lock(ctx context.Context, key string) (Unlock, error) {
+	_, cancel, err := l.WithContext(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	return func() error { cancel(); return nil }, nil
+}
+
+// bsm/redislock: waiters poll, with pauses that double from 16 ms to half a second. It renews nothing by itself.
+type bsmLock struct {
+	client *redis.Client
+	locks  *redislock.Client
+}
+
+func openRedislock(addr string) (Contender, error) {
+	c := redis.NewClient(&redis.Options{Addr: addr})
+	return bsmLock{c, redislock.New(c)}, nil
+}
+
+func (l bsmLock) Lock(ctx context.Context, key string) (Unlock, error) {
+	for { // without a deadline of its own it would end after the lease
+		held, err := l.locks.Obtain(ctx, key, lease, &redislock.Options{RetryStrategy: redislock.ExponentialBackoff(16*time.Millisecond, 512*time.Millisecond)})
+		switch {
+		case err == nil:
+			return func() error { return held.Release(context.Background()) }, nil
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case !errors.Is(err, redislock.ErrNotObtained) && !errors.Is(err, context.DeadlineExceeded):
+			return nil, err
+		}
+	}
+}
+
+func (l bsmLock) Close() { _ = l.client.Close() }
+
+// redsync: waiters poll, with pauses of 50 to 250 ms, its default. One server, as for the others. It renews nothing by itself.
+type redSync struct {
+	client *redis.Client
+	sync   *redsync.Redsync
+}
+
+func openRedsync(addr string) (Contender, error) {
+	c := redis.NewClient(&redis.Options{Addr: addr})
+	return redSync{c, redsync.New(goredis.NewPool(c))}, nil
+}
+
+func (l redSync) Lock(ctx context.Context, key string) (Unlock, error) {
+	m := l.sync.NewMutex(key, redsync.WithExpiry(lease), redsync.WithTries(math.MaxInt32))
+	if err := m.LockContext(ctx); err != nil {
+		return nil, err
+	}
+	return func() error {
+		_, err := m.UnlockContext(context.Background())
+		return err
+	}, nil
+}
+
+func (l redSync) Close() { _ = l.client.Close() }
+
+// etcd's concurrency package: a queue of keys, each waiting for the one before it to go.
+type etcdLock struct{ client *clientv3.Client }
+
+func openEtcd(addr string) (Contender, error) {
+	c, err := clientv3.New(clientv3.Config{Endpoints: []string{addr}, DialTimeout: 5 * time.Second})
+	if err != nil {
+		return nil, err
+	}
+	return &etcdLock{client: c}, nil
+}
+
+func (l *etcdLock) Lock(ctx context.Context, key string) (Unlock, error) {
+	// A session of its own for each: goroutines that share one all hold.
+	s, err := concurrency.NewSession(l.client, concurrency.WithTTL(int(lease.Seconds())))
+	if err != nil {
+		return nil, err
+	}
+	m := concurrency.NewMutex(s, "/bench/"+key)
+	if err := m.Lock(ctx); err != nil {
+		_ = s.Close() // which also leaves the queue
+		return nil, err
+	}
+	return func() error {
+		err := m.Unlock(context.Background())
+		_ = s.Close() // nothing is held any more
+		return err
+	}, nil
+}
+
+func (l *etcdLock) Close() { _ = l.client.Close() }

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// subscribe calls f with each message of a channel, once it is subscribed. f must not block.
+func subscribe(c rueidis.Client, channel string, f func(string)) (stop func(), err error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	confirmed := make(chan struct{})
+	var once sync.Once
+	ended := make(chan error, 1)
+	go func() {
+		hooked := rueidis.WithOnSubscriptionHook(ctx, func(rueidis.PubSubSubscription) { once.Do(func() { close(confirmed) }) })
+		ended <- c.Receive(hooked, c.B().Subscribe().Channel(channel).Build(), func(m rueidis.PubSubMessage) { f(m.Message) })
+	}()
+	select {
+	case <-confirmed:
+		return func() { cancel(); _ = <-ended }, nil // it was cancelled
+	case err := <-ended:
+		cancel()
+		return nil, fmt.Errorf("subscription: %w", err)
+	}
+}
+
+// pingpong is the floor of a hand-off: two processes send each other a message by turns.
+func pingpong(j job) (func(context.Context, *sample) error, func(), error) {
+	commands, err := plain(j.Addr)
+	if err != nil {
+		return nil, nil, err
+	}
+	subscriptions, err := plain(j.Addr)
+	if err != nil {
+		return nil, nil, err
+	}
+	mine, theirs := fmt.Sprint("bench-ping-", j.Process), fmt.Sprint("bench-ping-", 3-j.Process)
+	heard := make(chan struct{}, 1)
+	stop, err := subscribe(subscriptions, mine, func(string) {
+		select {
+		case heard <- struct{}{}:
+		default:
+		}
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	send := func() error {
+		return commands.Do(context.Background(), commands.B().Publish().Channel(theirs).Message("x").Build()).Error()
+	}
+	run := func(ctx context.Context, s *sample) error {
+		h := histogram()
+		if j.Process == 1 {
+			if err := send(); err != nil {
+				return err
+			}
+		}
+		sent := time.Now()
+		for ctx.Err() == nil {
+			select {
+			case <-heard:
+				if j.measured.Load() {
+					record(h, time.Since(sent)/2)
+					s.Done++
+				}
+				sent = time.Now()
+				if err := send(); err != nil {
+					return err
+				}
+			case <-ctx.Done():
+			}
+		}
+		s.Handoffs, s.Waits = h.Export(), h.Export()
+		return nil
+	}
+	return run, func() { stop(); subscriptions.Close(); commands.Close() }, nil
+}

@@ -1,0 +1,250 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+)
+
+// column is a figure of a table.
+type column struct {
+	title string
+	cell  func(row *Row, base *base) string
+}
+
+// base is what the rows of a scenario are compared with.
+type base struct{ floor, peer *Row }
+
+// baseOf finds the floor of a scenario, and the best of those that are neither ours nor a floor.
+func baseOf(rows []*Row) (b base) {
+	for _, r := range rows {
+		l, err := libraryOf(r.Contender)
+		switch {
+		case len(r.Rounds) == 0:
+		case err != nil && r.Contender == "ping-pong", err == nil && l.floor:
+			b.floor = r
+		case err == nil && !l.ours || r.Contender == "redisson" || r.Contender == "no lock":
+			if b.peer == nil || r.median(rate) > b.peer.median(rate) {
+				b.peer = r
+			}
+		}
+	}
+	return b
+}
+
+func number(x float64) string {
+	switch {
+	case x == 0:
+		return "0"
+	case x >= 10_000:
+		return group(int64(x + 0.5))
+	case x >= 100:
+		return strconv.FormatFloat(x, 'f', 0, 64)
+	case x >= 10:
+		return strconv.FormatFloat(x, 'f', 1, 64)
+	default:
+		return strconv.FormatFloat(x, 'g', 2, 64)
+	}
+}
+
+// group puts commas between thousands.
+func group(n int64) string {
+	text := strconv.FormatInt(n, 10)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}
+
+// micros is a time in µs, in the unit that suits it.
+func micros(us float64) string {
+	switch {
+	case us == 0:
+		return ""
+	case us >= 1e6:
+		return number(us/1e6) + " s"
+	case us >= 1000:
+		return number(us/1000) + " ms"
+	default:
+		return number(us) + " µs"
+	}
+}
+
+func figure(title string, of func(Round) float64, format func(float64) string) column {
+	return column{title, func(row *Row, _ *base) string { return format(row.median(of)) }}
+}
+
+func ratio(title string, to func(*base) *Row) column {
+	return column{title, func(row *Row, b *base) string {
+		other := to(b)
+		if other == nil || other == row || other.median(rate) == 0 {
+			return ""
+		}
+		return number(row.median(rate) / other.median(rate))
+	}}
+}
+
+func percent(x float64) string { return strconv.FormatFloat(100*x, 'f', 0, 64) + " %" }
+
+var (
+	toFloor = ratio("of the floor", func(b *base) *Row { return b.floor })
+	toPeer  = ratio("of the best other", func(b *base) *Row { return b.peer })
+	spread  = column{"spread", func(row *Row, _ *base) string { return percent(row.spread(rate)) }}
+	usual   = []column{
+		figure("by second", rate, number), toFloor, toPeer,
+		figure("wait p50", func(r Round) float64 { return r.P50 }, micros),
+		figure("p99", func(r Round) float64 { return r.P99 }, micros),
+		figure("longest", func(r Round) float64 { return r.Longest }, micros),
+		figure("commands", func(r Round) float64 { return r.Commands }, number),
+		figure("bytes to and from Redis", func(r Round) float64 { return r.NetBytes }, number),
+		figure("cores, clients", func(r Round) float64 { return r.ClientCPU }, number),
+		figure("cores, Redis", func(r Round) float64 { return r.RedisCPU }, number),
+		figure("allocations", func(r Round) float64 { return r.Allocs }, number),
+		figure("bytes allocated", func(r Round) float64 { return r.Bytes }, number),
+	}
+	fairness = figure("luckiest process / unluckiest", func(r Round) float64 { return r.Fairness }, number)
+	overlaps = figure("overlaps", func(r Round) float64 { return float64(r.Overlaps) }, number)
+	handoff  = figure("hand-off p50", func(r Round) float64 { return r.HandoffP50 }, micros)
+)
+
+// columnsOf are those of a scenario's table.
+func columnsOf(name string) []column {
+	switch name {
+	case "idle":
+		return []column{
+			figure("commands by second", func(r Round) float64 { return r.CommandRate }, number),
+			figure("bytes of memory for each", extra("bytes per waiter"), number),
+			figure("cores, clients", func(r Round) float64 { return r.ClientCPU }, number),
+		}
+	case "held":
+		return []column{
+			figure("locked in s", extra("locked in s"), number),
+			figure("commands by second", func(r Round) float64 { return r.CommandRate }, number),
+			figure("cores, client", func(r Round) float64 { return r.ClientCPU }, number),
+			figure("cores, Redis", func(r Round) float64 { return r.RedisCPU }, number),
+		}
+	case "market":
+		return []column{
+			figure("listed and bought by second", rate, number), ratio("of no lock", func(b *base) *Row { return b.peer }),
+			figure("listed", extra("listed"), number), figure("bought", extra("bought"), number),
+			figure("purchase retries", extra("purchase retries"), number), figure("listing retries", extra("listing retries"), number),
+			figure("mean wait per purchase", extra("mean wait µs"), micros),
+			figure("bought what was gone", extra("bought what was gone"), number), spread,
+		}
+	case "hand-off":
+		return append([]column{handoff, fairness, overlaps}, append(usual[:1:1], usual[3:7]...)...)
+	case "fleet", "fleet 1 ms":
+		return append(usual[:len(usual):len(usual)], fairness, overlaps, spread)
+	case "one process", "uncontended":
+		return append(usual[:len(usual):len(usual)], overlaps, spread)
+	default:
+		return append(usual[:len(usual):len(usual)], spread)
+	}
+}
+
+// markdown writes one table.
+func markdown(header table.Row, rows []table.Row) string {
+	w := table.NewWriter()
+	w.AppendHeader(header)
+	w.AppendRows(rows)
+	return w.RenderMarkdown() + "\n"
+}
+
+func tableOf(rows []*Row, columns []column) string {
+	b := baseOf(rows)
+	header := table.Row{""}
+	for _, c := range columns {
+		header = append(header, c.title)
+	}
+	var lines []table.Row
+	for _, r := range rows {
+		line := table.Row{r.Contender}
+		for _, c := range columns {
+			switch {
+			case r.Error != "" && len(line) == 1:
+				line = append(line, "failed: "+strings.ReplaceAll(r.Error, "|", "/"))
+			case r.Error != "":
+				line = append(line, "")
+			default:
+				line = append(line, c.cell(r, &b))
+			}
+		}
+		lines = append(lines, line)
+	}
+	return markdown(header, lines)
+}
+
+// series is the table of scenarios that differ in one number: what Redis was sent for each acquisition.
+func series(rows []*Row) string {
+	var xs []int
+	cells := map[string]map[int]string{}
+	var names []string
+	for _, r := range rows {
+		if !slices.Contains(xs, r.X) {
+			xs = append(xs, r.X)
+		}
+		if cells[r.Contender] == nil {
+			cells[r.Contender] = map[int]string{}
+			names = append(names, r.Contender)
+		}
+		cells[r.Contender][r.X] = "failed"
+		switch {
+		case len(r.Rounds) == 0:
+		case r.median(rate) == 0:
+			cells[r.Contender][r.X] = "nobody got it"
+		default:
+			cells[r.Contender][r.X] = number(r.median(func(r Round) float64 { return r.Commands }))
+		}
+	}
+	header := table.Row{""}
+	for _, x := range xs {
+		header = append(header, group(int64(x)))
+	}
+	var lines []table.Row
+	for _, name := range names {
+		line := table.Row{name}
+		for _, x := range xs {
+			line = append(line, cells[name][x])
+		}
+		lines = append(lines, line)
+	}
+	return markdown(header, lines)
+}
+
+// render writes the tables and charts.
+func render(r *Results, out string) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# Side by side\n\n%s; Redis %s without persistence, on loopback; %s; %s. Repeat it with `%s`.\n\n", r.Machine, r.Redis, r.Go, r.When, r.Command)
+	b.WriteString("Medians of interleaved rounds; the spread is the difference between the best and the worst round, as a share of the median.\n" +
+		"Commands, bytes and allocations are for each acquisition with its release. Overlaps are acquisitions at which somebody else was\n" +
+		"inside, seen in memory that the processes share. Waits that had not ended count as the longest. All leases are 5 s.\n\n")
+	for _, name := range sortedKeys(r.Versions) {
+		fmt.Fprintf(&b, "- `%s` %s\n", name, r.Versions[name])
+	}
+	for _, name := range r.names() {
+		rows := r.rows(name)
+		fmt.Fprintf(&b, "\n## %s\n\n", rows[0].Title)
+		switch rows[0].Series {
+		case "":
+			b.WriteString(tableOf(rows, columnsOf(name)))
+		case "market":
+			for size := range slices.Values([]int{11, 51, 55}) {
+				some := slices.DeleteFunc(slices.Clone(rows), func(r *Row) bool { return r.X != size })
+				if len(some) > 0 {
+					fmt.Fprintf(&b, "%d listers, %d buyers:\n\n%s\n", size/10, size%10, tableOf(some, columnsOf(name)))
+				}
+			}
+		default:
+			b.WriteString(series(rows))
+		}
+	}
+	if err := os.WriteFile(filepath.Join(out, "results.md"), []byte(b.String()), 0o644); err != nil { //nolint:gosec // to be read by all
+		return err
+	}
+	return charts(r, out)
+}

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"slices"
+	"time"
+)
+
+// scenario is one kind of work that contenders do.
+type scenario struct {
+	Name       string
+	Title      string
+	Kind       string
+	Contenders []string // in the order of the table; the first floor of them is what the others are compared with
+	Processes  int
+	Goroutines int // in each
+	Keys       int
+	Section    time.Duration
+	Alternate  bool          // a process asks again only when the other has the lock
+	Ramp       time.Duration // at least, before a round is measured; twice the round at most
+	Least      time.Duration // that a round takes, up to three times the run's; 0: the run's
+	Rounds     int           // 0: the run's
+	Variants   bool          // the contenders are variants of the kind
+	Series     string        // scenarios of one series are shown as one
+	X          int           // and are told apart by this
+	Commands   []string      // that are counted beside scripts
+	Full       bool          // not in a short run
+}
+
+var everybody = []string{"floor", "rlock", "fairlock", "rueidislock", "redislock", "redsync", "etcd"}
+
+var lockers = everybody[1:]
+
+// scenarios are all of them, those of the table in the design first.
+func scenarios() []scenario {
+	all := []scenario{
+		{Name: "uncontended", Title: "one goroutine, one key", Kind: "locks", Contenders: everybody, Processes: 1, Goroutines: 1, Keys: 1},
+		{Name: "keys", Title: "64 goroutines on 64 keys", Kind: "locks", Contenders: everybody, Processes: 1, Goroutines: 64, Keys: 64},
+		{Name: "one process", Title: "64 goroutines of one process on one key", Kind: "locks", Contenders: lockers, Processes: 1, Goroutines: 64, Keys: 1},
+		{Name: "fleet", Title: "8 processes of 8 goroutines on one key, no work inside", Kind: "locks", Contenders: lockers, Processes: 8, Goroutines: 8, Keys: 1},
+		{
+			Name: "fleet 1 ms", Title: "8 processes of 8 goroutines on one key, 1 ms of work inside", Kind: "locks", Contenders: lockers,
+			Processes: 8, Goroutines: 8, Keys: 1, Section: time.Millisecond, Least: 3 * time.Second,
+		},
+		{
+			Name: "hand-off", Title: "from an unlock to the lock in another process", Kind: "locks", Contenders: append([]string{"ping-pong"}, lockers...),
+			Processes: 2, Goroutines: 1, Keys: 1, Section: time.Millisecond, Alternate: true,
+		},
+		{Name: "idle", Title: "1000 goroutines that wait", Kind: "idle", Contenders: lockers, Processes: 1, Goroutines: 1000, Least: 4 * time.Second, Rounds: 1},
+	}
+	for _, waiters := range []int{1, 10, 100, 1000, 10_000} {
+		all = append(all, scenario{
+			Name: "waiters", Series: "waiters", X: waiters, Title: "commands for an acquisition, waiting goroutines of one process", Kind: "locks",
+			Contenders: slices.DeleteFunc(slices.Clone(lockers), func(name string) bool { return name == "etcd" }),
+			Processes:  1, Goroutines: waiters + 1, Keys: 1, Section: 100 * time.Microsecond, Rounds: 1,
+			Ramp: time.Duration(min(waiters, 2000)) * time.Millisecond, Least: 2 * time.Second,
+		})
+	}
+	for _, processes := range []int{1, 4, 16, 64} {
+		all = append(all, scenario{
+			Name: "processes", Series: "processes", X: processes, Title: "commands for an acquisition, waiting processes", Kind: "locks",
+			Contenders: slices.DeleteFunc(slices.Clone(lockers), func(name string) bool { return name == "etcd" }),
+			Processes:  processes + 1, Goroutines: 1, Keys: 1, Section: 100 * time.Microsecond, Rounds: 1, Full: processes > 16,
+		})
+	}
+	all = append(all, scenario{
+		Name: "held", Title: "100,000 locks held by one client", Kind: "held", Contenders: []string{"rlock", "fairlock", "rueidislock"},
+		Processes: 1, Goroutines: 1, Keys: 100_000, Least: 15 * time.Second, Rounds: 1, Full: true,
+	})
+	for _, section := range []time.Duration{0, time.Millisecond} {
+		name, title := "semaphore", "64 goroutines over 16 permits, no work inside"
+		if section > 0 {
+			name, title = "semaphore 1 ms", "64 goroutines over 16 permits, 1 ms of work inside"
+		}
+		all = append(all, scenario{
+			Name: name, Title: title, Kind: "permits", Variants: true,
+			Contenders: []string{"redisson", "leased", "counting"}, Processes: 1, Goroutines: 64, Section: section,
+		})
+	}
+	all = append(all, scenario{
+		Name: "latch", Title: "rounds of a latch with 64 waiters", Kind: "rounds", Variants: true, Contenders: []string{"redisson", "countdown"},
+		Processes: 1, Goroutines: 64, Commands: []string{"get"},
+	})
+	for _, size := range [][2]int{{1, 1}, {5, 1}, {5, 5}} {
+		all = append(all, scenario{
+			Name: "market", Series: "market", X: 10*size[0] + size[1], Title: "the market of Redis in Action: listers and buyers", Kind: "market",
+			Variants: true, Contenders: []string{"no lock", "watch", "market lock", "item lock"},
+			Processes: size[0] + size[1], Goroutines: size[0], Least: 2 * time.Second,
+		})
+	}
+	return all
+}

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// server is the Redis that is measured.
+type server struct {
+	addr    string
+	client  rueidis.Client
+	process *exec.Cmd // nil for one that was there
+	dir     string
+}
+
+// startServer starts a redis-server on a free port, or uses the one that is named.
+func startServer(addr string) (*server, error) {
+	s := &server{addr: addr}
+	if addr == "" {
+		path, err := exec.LookPath("redis-server")
+		if err != nil {
+			return nil, fmt.Errorf("install redis-server, or name one with --redis: %w", err)
+		}
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, err
+		}
+		s.addr = l.Addr().String()
+		_ = l.Close() // for the server
+		if s.dir, err = os.MkdirTemp("", "bench-redis-"); err != nil {
+			return nil, err
+		}
+		_, port, _ := net.SplitHostPort(s.addr)
+		s.process = exec.Command(path, "--bind", "127.0.0.1", "--port", port, "--dir", s.dir, "--save", "", "--appendonly", "no", "--logfile", "log")
+		if err := s.process.Start(); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	for began := time.Now(); time.Since(began) < 10*time.Second; <-time.After(10 * time.Millisecond) {
+		if s.client, err = plain(s.addr); err == nil {
+			if err = s.client.Do(context.Background(), s.client.B().Ping().Build()).Error(); err == nil {
+				return s, nil
+			}
+			s.client.Close()
+		}
+	}
+	s.client = nil
+	s.stop()
+	return nil, fmt.Errorf("redis on %s does not answer: %w", s.addr, err)
+}
+
+func (s *server) stop() {
+	if s.client != nil {
+		s.client.Close()
+	}
+	if s.process != nil {
+		_ = s.process.Process.Kill() // it has nothing to save
+		_ = s.process.Wait()
+		_ = os.RemoveAll(s.dir)
+	}
+}
+
+func (s *server) do(args ...string) error {
+	return s.client.Do(context.Background(), s.client.B().Arbitrary(args...).Build()).Error()
+}
+
+// counters are what the server has done so far.
+type counters struct {
+	calls map[string]int64
+	cpu   time.Duration
+	out   int64 // bytes that it has sent and received
+}
+
+func (s *server) count() (c counters, err error) {
+	text, err := s.client.Do(context.Background(), s.client.B().Info().Section("commandstats", "cpu", "stats").Build()).ToString()
+	if err != nil {
+		return c, err
+	}
+	c.calls = map[string]int64{}
+	for line := range strings.Lines(text) {
+		name, value, found := strings.Cut(strings.TrimSpace(line), ":")
+		if !found {
+			continue
+		}
+		switch {
+		case strings.HasPrefix(name, "cmdstat_"):
+			_, rest, _ := strings.Cut(value, "calls=")
+			calls, _, _ := strings.Cut(rest, ",")
+			c.calls[strings.TrimPrefix(name, "cmdstat_")], err = strconv.ParseInt(calls, 10, 64)
+		case name == "used_cpu_sys", name == "used_cpu_user":
+			var seconds float64
+			seconds, err = strconv.ParseFloat(value, 64)
+			c.cpu += time.Duration(seconds * float64(time.Second))
+		case name == "total_net_input_bytes", name == "total_net_output_bytes":
+			var n int64
+			n, err = strconv.ParseInt(value, 10, 64)
+			c.out += n
+		}
+		if err != nil {
+			return c, err
+		}
+	}
+	return c, nil
+}
+
+// since is what was done after an earlier count: scripts, and the commands that are named. What scripts call counts as theirs.
+func (c counters) since(before counters, commands ...string) (calls int64, cpu time.Duration, bytes int64) {
+	for _, name := range append([]string{"eval", "evalsha"}, commands...) {
+		calls += c.calls[name] - before.calls[name]
+	}
+	return calls, c.cpu - before.cpu, c.out - before.out
+}
