@@ -139,9 +139,9 @@ func round(s scenario, contender, at string, redis *server, duration time.Durati
 	}
 	r = summary(samples)
 	r.Overlaps = w.overlaps.Load()
-	calls, cpu, bytes := after.since(before, commands...)
+	calls, micro, cpu, bytes := after.since(before, commands...)
 	seconds := r.Seconds
 	r.RedisCPU, r.Commands, r.NetBytes = cpu.Seconds()/seconds, perDone(float64(calls), r.Done), perDone(float64(bytes), r.Done)
-	r.CommandRate = float64(calls) / seconds
+	r.CommandRate, r.RedisTime = float64(calls)/seconds, perDone(float64(micro), r.Done)
 	return r, nil
 }

@@ -102,7 +102,7 @@ func bench(ctx context.Context, c *cli.Command) error {
 	}
 	var chosen []scenario
 	for _, s := range scenarios() {
-		if only := c.StringSlice("only"); len(only) > 0 && !slices.Contains(only, s.Name) || s.Full && !c.Bool("full") && len(only) == 0 {
+		if only := c.StringSlice("only"); len(only) > 0 && !slices.Contains(only, s.Name) {
 			continue
 		}
 		s.Contenders = slices.DeleteFunc(slices.Clone(s.Contenders), func(name string) bool {

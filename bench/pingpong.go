@@ -14,17 +14,19 @@ func subscribe(c rueidis.Client, channel string, f func(string)) (stop func(), e
 	ctx, cancel := context.WithCancel(context.Background())
 	confirmed := make(chan struct{})
 	var once sync.Once
-	ended := make(chan error, 1)
+	ended := make(chan struct{})
+	var failed error
 	go func() {
+		defer close(ended)
 		hooked := rueidis.WithOnSubscriptionHook(ctx, func(rueidis.PubSubSubscription) { once.Do(func() { close(confirmed) }) })
-		ended <- c.Receive(hooked, c.B().Subscribe().Channel(channel).Build(), func(m rueidis.PubSubMessage) { f(m.Message) })
+		failed = c.Receive(hooked, c.B().Subscribe().Channel(channel).Build(), func(m rueidis.PubSubMessage) { f(m.Message) })
 	}()
 	select {
 	case <-confirmed:
-		return func() { cancel(); _ = <-ended }, nil // it was cancelled
-	case err := <-ended:
+		return func() { cancel(); <-ended }, nil
+	case <-ended:
 		cancel()
-		return nil, fmt.Errorf("subscription: %w", err)
+		return nil, fmt.Errorf("subscription: %w", failed)
 	}
 }
 

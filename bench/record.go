@@ -18,6 +18,7 @@ type Round struct {
 	HandoffP50  float64 // from an unlock to the lock in another process; 0: there were none
 	Commands    float64 // that Redis was sent for each Done
 	CommandRate float64 // by second
+	RedisTime   float64 // that Redis spent executing them, for each Done
 	NetBytes    float64 // to and from Redis, for each Done
 	ClientCPU   float64 // cores
 	RedisCPU    float64

@@ -18,9 +18,11 @@ type column struct {
 }
 
 // base is what the rows of a scenario are compared with.
-type base struct{ floor, peer *Row }
+type base struct {
+	floor, peer *Row // peer is the best of those that are neither ours nor a floor
+	passes      *Row // the best of those at passing the lock to another process
+}
 
-// baseOf finds the floor of a scenario, and the best of those that are neither ours nor a floor.
 func baseOf(rows []*Row) (b base) {
 	for _, r := range rows {
 		l, err := libraryOf(r.Contender)
@@ -31,6 +33,9 @@ func baseOf(rows []*Row) (b base) {
 		case err == nil && !l.ours || r.Contender == "redisson" || r.Contender == "no lock":
 			if b.peer == nil || r.median(rate) > b.peer.median(rate) {
 				b.peer = r
+			}
+			if d := r.median(handoffTime); d > 0 && (b.passes == nil || d < b.passes.median(handoffTime)) {
+				b.passes = r
 			}
 		}
 	}
@@ -79,21 +84,23 @@ func figure(title string, of func(Round) float64, format func(float64) string) c
 	return column{title, func(row *Row, _ *base) string { return format(row.median(of)) }}
 }
 
-func ratio(title string, to func(*base) *Row) column {
+func ratio(title string, of func(Round) float64, to func(*base) *Row) column {
 	return column{title, func(row *Row, b *base) string {
 		other := to(b)
-		if other == nil || other == row || other.median(rate) == 0 {
+		if other == nil || other == row || other.median(of) == 0 {
 			return ""
 		}
-		return number(row.median(rate) / other.median(rate))
+		return number(row.median(of) / other.median(of))
 	}}
 }
+
+func handoffTime(r Round) float64 { return r.HandoffP50 }
 
 func percent(x float64) string { return strconv.FormatFloat(100*x, 'f', 0, 64) + " %" }
 
 var (
-	toFloor = ratio("of the floor", func(b *base) *Row { return b.floor })
-	toPeer  = ratio("of the best other", func(b *base) *Row { return b.peer })
+	toFloor = ratio("of the floor", rate, func(b *base) *Row { return b.floor })
+	toPeer  = ratio("of the best other", rate, func(b *base) *Row { return b.peer })
 	spread  = column{"spread", func(row *Row, _ *base) string { return percent(row.spread(rate)) }}
 	usual   = []column{
 		figure("by second", rate, number), toFloor, toPeer,
@@ -101,6 +108,7 @@ var (
 		figure("p99", func(r Round) float64 { return r.P99 }, micros),
 		figure("longest", func(r Round) float64 { return r.Longest }, micros),
 		figure("commands", func(r Round) float64 { return r.Commands }, number),
+		figure("Redis' time for them", func(r Round) float64 { return r.RedisTime }, micros),
 		figure("bytes to and from Redis", func(r Round) float64 { return r.NetBytes }, number),
 		figure("cores, clients", func(r Round) float64 { return r.ClientCPU }, number),
 		figure("cores, Redis", func(r Round) float64 { return r.RedisCPU }, number),
@@ -109,7 +117,7 @@ var (
 	}
 	fairness = figure("luckiest process / unluckiest", func(r Round) float64 { return r.Fairness }, number)
 	overlaps = figure("overlaps", func(r Round) float64 { return float64(r.Overlaps) }, number)
-	handoff  = figure("hand-off p50", func(r Round) float64 { return r.HandoffP50 }, micros)
+	handoff  = figure("hand-off p50", handoffTime, micros)
 )
 
 // columnsOf are those of a scenario's table.
@@ -130,14 +138,17 @@ func columnsOf(name string) []column {
 		}
 	case "market":
 		return []column{
-			figure("listed and bought by second", rate, number), ratio("of no lock", func(b *base) *Row { return b.peer }),
+			figure("listed and bought by second", rate, number), ratio("of no lock", rate, func(b *base) *Row { return b.peer }),
 			figure("listed", extra("listed"), number), figure("bought", extra("bought"), number),
 			figure("purchase retries", extra("purchase retries"), number), figure("listing retries", extra("listing retries"), number),
 			figure("mean wait per purchase", extra("mean wait µs"), micros),
 			figure("bought what was gone", extra("bought what was gone"), number), spread,
 		}
 	case "hand-off":
-		return append([]column{handoff, fairness, overlaps}, append(usual[:1:1], usual[3:7]...)...)
+		return append([]column{
+			handoff, ratio("of the floor", handoffTime, func(b *base) *Row { return b.floor }),
+			ratio("of the best other", handoffTime, func(b *base) *Row { return b.passes }), fairness, overlaps,
+		}, append(usual[:1:1], usual[3:7:7]...)...)
 	case "fleet", "fleet 1 ms":
 		return append(usual[:len(usual):len(usual)], fairness, overlaps, spread)
 	case "one process", "uncontended":

@@ -23,7 +23,6 @@ type scenario struct {
 	Series     string        // scenarios of one series are shown as one
 	X          int           // and are told apart by this
 	Commands   []string      // that are counted beside scripts
-	Full       bool          // not in a short run
 }
 
 var everybody = []string{"floor", "rlock", "fairlock", "rueidislock", "redislock", "redsync", "etcd"}
@@ -59,12 +58,12 @@ func scenarios() []scenario {
 		all = append(all, scenario{
 			Name: "processes", Series: "processes", X: processes, Title: "commands for an acquisition, waiting processes", Kind: "locks",
 			Contenders: slices.DeleteFunc(slices.Clone(lockers), func(name string) bool { return name == "etcd" }),
-			Processes:  processes + 1, Goroutines: 1, Keys: 1, Section: 100 * time.Microsecond, Rounds: 1, Full: processes > 16,
+			Processes:  processes + 1, Goroutines: 1, Keys: 1, Section: 100 * time.Microsecond, Rounds: 1,
 		})
 	}
 	all = append(all, scenario{
 		Name: "held", Title: "100,000 locks held by one client", Kind: "held", Contenders: []string{"rlock", "fairlock", "rueidislock"},
-		Processes: 1, Goroutines: 1, Keys: 100_000, Least: 15 * time.Second, Rounds: 1, Full: true,
+		Processes: 1, Goroutines: 1, Keys: 100_000, Least: 15 * time.Second, Rounds: 1,
 	})
 	for _, section := range []time.Duration{0, time.Millisecond} {
 		name, title := "semaphore", "64 goroutines over 16 permits, no work inside"

@@ -76,6 +76,7 @@ func (s *server) do(args ...string) error {
 // counters are what the server has done so far.
 type counters struct {
 	calls map[string]int64
+	micro map[string]int64 // that they took
 	cpu   time.Duration
 	out   int64 // bytes that it has sent and received
 }
@@ -85,7 +86,7 @@ func (s *server) count() (c counters, err error) {
 	if err != nil {
 		return c, err
 	}
-	c.calls = map[string]int64{}
+	c.calls, c.micro = map[string]int64{}, map[string]int64{}
 	for line := range strings.Lines(text) {
 		name, value, found := strings.Cut(strings.TrimSpace(line), ":")
 		if !found {
@@ -93,9 +94,10 @@ func (s *server) count() (c counters, err error) {
 		}
 		switch {
 		case strings.HasPrefix(name, "cmdstat_"):
-			_, rest, _ := strings.Cut(value, "calls=")
-			calls, _, _ := strings.Cut(rest, ",")
-			c.calls[strings.TrimPrefix(name, "cmdstat_")], err = strconv.ParseInt(calls, 10, 64)
+			var calls, micro int64
+			_, err = fmt.Sscanf(value, "calls=%d,usec=%d,", &calls, &micro)
+			name = strings.TrimPrefix(name, "cmdstat_")
+			c.calls[name], c.micro[name] = calls, micro
 		case name == "used_cpu_sys", name == "used_cpu_user":
 			var seconds float64
 			seconds, err = strconv.ParseFloat(value, 64)
@@ -113,9 +115,10 @@ func (s *server) count() (c counters, err error) {
 }
 
 // since is what was done after an earlier count: scripts, and the commands that are named. What scripts call counts as theirs.
-func (c counters) since(before counters, commands ...string) (calls int64, cpu time.Duration, bytes int64) {
+func (c counters) since(before counters, commands ...string) (calls, micro int64, cpu time.Duration, bytes int64) {
 	for _, name := range append([]string{"eval", "evalsha"}, commands...) {
 		calls += c.calls[name] - before.calls[name]
+		micro += c.micro[name] - before.micro[name]
 	}
-	return calls, c.cpu - before.cpu, c.out - before.out
+	return calls, micro, c.cpu - before.cpu, c.out - before.out
 }
