@@ -42,7 +42,7 @@ func TestRun(t *testing.T) {
 		some = append(some, s)
 	}
 	results := &Results{Machine: machine(), Redis: redis.version(), Versions: versions()}
-	require.NoError(t, run(t.Context(), results, some, plan{100 * time.Millisecond, 1}, redis, etcd))
+	require.NoError(t, run(t.Context(), results, some, plan{duration: 100 * time.Millisecond, rounds: 1, profiles: t.TempDir()}, redis, etcd))
 	for _, row := range results.Rows {
 		require.Empty(t, row.Error, "%s %s", row.Scenario, row.Contender)
 		require.Len(t, row.Rounds, 1)

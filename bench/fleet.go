@@ -3,11 +3,12 @@ package main
 import (
 	"bufio"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -50,7 +51,7 @@ const patience = time.Minute
 
 // round has the processes of a scenario do their work, for so long. at is where the contender finds its server; redis is asked for what
 // it did meanwhile.
-func round(s scenario, contender, at string, redis *server, duration time.Duration) (r Round, err error) {
+func round(s scenario, contender, at, profiles string, redis *server, duration time.Duration) (r Round, err error) {
 	memory, err := os.CreateTemp("", "bench-witness-")
 	if err != nil {
 		return r, err
@@ -76,10 +77,14 @@ func round(s scenario, contender, at string, redis *server, duration time.Durati
 		name, variant = "", contender
 	}
 	for i := range s.Processes {
+		profile := ""
+		if profiles != "" {
+			profile = filepath.Join(profiles, strings.ReplaceAll(fmt.Sprint(s.Name, " ", contender, " ", i+1), " ", "-")+".pprof")
+		}
 		p, err := startProcess(job{
 			Kind: kind, Contender: name, Variant: variant, Addr: at, Process: i + 1, Processes: s.Processes,
 			Goroutines: s.Goroutines, Keys: s.Keys, Section: s.Section, Alternate: s.Alternate,
-			Ramp: ramp, Duration: duration, Memory: memory.Name(),
+			Ramp: ramp, Duration: duration, Memory: memory.Name(), Profile: profile,
 		})
 		if p != nil {
 			all = append(all, p)
@@ -96,7 +101,7 @@ func round(s scenario, contender, at string, redis *server, duration time.Durati
 	defer deadline.Stop()
 	for _, p := range all {
 		if line, err := p.out.ReadString('\n'); err != nil || line != "ready\n" {
-			return r, fmt.Errorf("a process of %s did not begin: %q: %w", contender, line, errors.Join(err, io.ErrUnexpectedEOF))
+			return r, fmt.Errorf("a process of %s did not begin within %v: %q: %w", contender, patience, line, err)
 		}
 	}
 	for _, p := range all {

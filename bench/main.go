@@ -42,6 +42,7 @@ func command() *cli.Command {
 			&cli.StringSliceFlag{Name: "contenders", Usage: "`names` of those that take part"},
 			&cli.DurationFlag{Name: "round", Usage: "`time` that a round takes"},
 			&cli.IntFlag{Name: "rounds", Usage: "`number` of rounds"},
+			&cli.StringFlag{Name: "profiles", Usage: "`directory` for a profile of each process, of its last round"},
 			&cli.StringFlag{Name: "out", Value: "docs/bench", Usage: "`directory` for results.json, results.md and the charts"},
 		},
 		Action: bench,
@@ -73,12 +74,13 @@ func command() *cli.Command {
 type plan struct {
 	duration time.Duration
 	rounds   int
+	profiles string // directory
 }
 
 func bench(ctx context.Context, c *cli.Command) error {
-	p := plan{time.Second, 3}
+	p := plan{duration: time.Second, rounds: 3, profiles: c.String("profiles")}
 	if c.Bool("full") {
-		p = plan{3 * time.Second, 7}
+		p.duration, p.rounds = 3*time.Second, 7
 	}
 	if d := c.Duration("round"); d > 0 {
 		p.duration = d
@@ -118,7 +120,7 @@ func bench(ctx context.Context, c *cli.Command) error {
 	}
 	results := &Results{
 		When: time.Now().UTC().Format("2006-01-02"), Machine: machine(), Redis: redis.version(), Go: runtime.Version(),
-		Command: "bench " + strings.Join(os.Args[1:], " "), Versions: versions(),
+		Command: strings.TrimSpace("go run ./bench " + strings.Join(os.Args[1:], " ")), Versions: versions(),
 	}
 	if err := run(ctx, results, chosen, p, redis, etcd); err != nil {
 		return err
@@ -177,7 +179,7 @@ func run(ctx context.Context, results *Results, all []scenario, p plan, redis *s
 				if l, err := libraryOf(name); err == nil && l.etcd {
 					at = etcd
 				}
-				r, err := round(s, name, at, redis, duration)
+				r, err := round(s, name, at, p.profiles, redis, duration)
 				if err != nil { // which the table shows
 					rows[i].Error = err.Error()
 					continue

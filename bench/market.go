@@ -20,7 +20,8 @@ import (
 //	market:           ZSET  <item>.<seller> -> price
 //
 // Variants: "watch" is the optimistic transaction of section 4.4; "market lock" has one lock for all, as in section 6.2.3; "item lock" one
-// for each item; "no lock" sends the same commands without any, and sells what is gone.
+// for each item; "no lock" sends the same commands without any, and sells what is gone. All commands and locks have the same context,
+// which can be cancelled, as in a server: rueidis is faster without.
 const marketKey = "market:"
 
 // market is one lister or buyer: the first listers are Goroutines processes, the others buy.
@@ -69,13 +70,13 @@ func market(j job) (func(context.Context, *sample) error, func(), error) {
 				counts = s
 			}
 			if lists {
-				if err := m.list(ctx, fmt.Sprintf("item%s-%d", m.name, n), counts); err != nil {
+				if err := m.list(ctx, fmt.Sprintf("item%s-%d", m.name, n), counts); untilEnd(ctx, err) != nil {
 					return err
 				}
 				continue
 			}
 			bought, offered, err := m.buy(ctx, counts)
-			if err != nil {
+			if untilEnd(ctx, err) != nil {
 				return err
 			}
 			if bought {
@@ -109,7 +110,7 @@ func (m *trader) transact(ctx context.Context, s *sample, retries string, keys [
 	for {
 		err := m.client.Dedicated(func(d rueidis.DedicatedClient) error {
 			if m.variant == "watch" {
-				if err := d.Do(context.Background(), d.B().Watch().Key(keys...).Build()).Error(); err != nil {
+				if err := d.Do(ctx, d.B().Watch().Key(keys...).Build()).Error(); err != nil {
 					return err
 				}
 			}
@@ -123,10 +124,10 @@ func (m *trader) transact(ctx context.Context, s *sample, retries string, keys [
 }
 
 // transaction sends a transaction, and returns the replies to its commands.
-func transaction(d rueidis.DedicatedClient, commands ...rueidis.Completed) ([]rueidis.RedisMessage, error) {
+func transaction(ctx context.Context, d rueidis.DedicatedClient, commands ...rueidis.Completed) ([]rueidis.RedisMessage, error) {
 	all := append([]rueidis.Completed{d.B().Multi().Build()}, commands...)
 	all = append(all, d.B().Exec().Build())
-	results := d.DoMulti(context.Background(), all...)
+	results := d.DoMulti(ctx, all...)
 	replies, err := results[len(results)-1].ToArray()
 	if rueidis.IsRedisNil(err) {
 		return nil, errRetry
@@ -137,20 +138,20 @@ func transaction(d rueidis.DedicatedClient, commands ...rueidis.Completed) ([]ru
 // list puts an item that the seller has on the market.
 func (m *trader) list(ctx context.Context, item string, s *sample) error {
 	inventory := "inventory:" + m.name
-	if err := m.client.Do(context.Background(), m.client.B().Sadd().Key(inventory).Member(item).Build()).Error(); err != nil {
+	if err := m.client.Do(ctx, m.client.B().Sadd().Key(inventory).Member(item).Build()).Error(); err != nil {
 		return err
 	}
 	listing := item + "." + m.name
 	unlock, err := m.lock(ctx, listing)
 	if err != nil {
-		return untilEnd(ctx, err)
+		return err
 	}
 	err = m.transact(ctx, s, "listing retries", []string{inventory}, func(d rueidis.DedicatedClient) error {
-		has, err := d.Do(context.Background(), d.B().Sismember().Key(inventory).Member(item).Build()).AsBool()
+		has, err := d.Do(ctx, d.B().Sismember().Key(inventory).Member(item).Build()).AsBool()
 		if err != nil || !has {
-			return errors.Join(err, d.Do(context.Background(), d.B().Unwatch().Build()).Error())
+			return errors.Join(err, d.Do(ctx, d.B().Unwatch().Build()).Error())
 		}
-		_, err = transaction(d,
+		_, err = transaction(ctx, d,
 			d.B().Zadd().Key(marketKey).ScoreMember().ScoreMember(float64(1+rand.N(100)), listing).Build(),
 			d.B().Srem().Key(inventory).Member(item).Build())
 		if err == nil {
@@ -158,19 +159,19 @@ func (m *trader) list(ctx context.Context, item string, s *sample) error {
 		}
 		return err
 	})
-	return untilEnd(ctx, errors.Join(err, unlock()))
+	return errors.Join(err, unlock())
 }
 
 // buy buys one of the items that are listed, if any are offered.
 func (m *trader) buy(ctx context.Context, s *sample) (bought, offered bool, err error) {
-	listings, err := m.client.Do(context.Background(), m.client.B().Zrange().Key(marketKey).Min("0").Max("19").Build()).AsStrSlice()
+	listings, err := m.client.Do(ctx, m.client.B().Zrange().Key(marketKey).Min("0").Max("19").Build()).AsStrSlice()
 	if err != nil || len(listings) == 0 {
 		return false, false, err
 	}
 	listing := listings[rand.N(len(listings))]
 	unlock, err := m.lock(ctx, listing)
 	if err != nil {
-		return false, true, untilEnd(ctx, err)
+		return false, true, err
 	}
 	var seller string
 	for i := len(listing) - 1; i >= 0; i-- {
@@ -180,18 +181,18 @@ func (m *trader) buy(ctx context.Context, s *sample) (bought, offered bool, err 
 		}
 	}
 	err = m.transact(ctx, s, "purchase retries", []string{marketKey, "users:" + m.name}, func(d rueidis.DedicatedClient) error {
-		replies := d.DoMulti(context.Background(),
+		replies := d.DoMulti(ctx,
 			d.B().Zscore().Key(marketKey).Member(listing).Build(), d.B().Hget().Key("users:"+m.name).Field("funds").Build())
 		price, err := replies[0].AsFloat64()
 		if rueidis.IsRedisNil(err) { // sold meanwhile
 			s.Extra["gone"]++
-			return d.Do(context.Background(), d.B().Unwatch().Build()).Error()
+			return d.Do(ctx, d.B().Unwatch().Build()).Error()
 		}
 		funds, err2 := replies[1].AsFloat64()
 		if err := errors.Join(err, err2); err != nil || funds < price {
 			return err
 		}
-		done, err := transaction(d,
+		done, err := transaction(ctx, d,
 			d.B().Hincrby().Key("users:"+seller).Field("funds").Increment(int64(price)).Build(),
 			d.B().Hincrby().Key("users:"+m.name).Field("funds").Increment(-int64(price)).Build(),
 			d.B().Sadd().Key("inventory:"+m.name).Member(listing).Build(),
@@ -206,7 +207,7 @@ func (m *trader) buy(ctx context.Context, s *sample) (bought, offered bool, err 
 		bought = err == nil && removed > 0
 		return err
 	})
-	return bought, true, untilEnd(ctx, errors.Join(err, unlock()))
+	return bought, true, errors.Join(err, unlock())
 }
 
 // untilEnd hides the errors of what the end of the round has interrupted.

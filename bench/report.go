@@ -224,7 +224,13 @@ func series(rows []*Row) string {
 		}
 		lines = append(lines, line)
 	}
-	return markdown(header, lines)
+	text := markdown(header, lines)
+	for _, r := range rows {
+		if r.Error != "" {
+			text += fmt.Sprintf("\nFailed: %s at %d: %s\n", r.Contender, r.X, r.Error)
+		}
+	}
+	return text
 }
 
 // render writes the tables and charts.

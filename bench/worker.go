@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"runtime/pprof"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -32,6 +33,7 @@ type job struct {
 	Duration   time.Duration // for which it is
 	Memory     string        // file of the witness
 	Variant    string        // of the market, the semaphore and the latch
+	Profile    string        // file for a profile of the processor's time, empty: none
 
 	measured *atomic.Bool
 }
@@ -105,12 +107,24 @@ func work(in io.Reader, out io.Writer) error {
 	}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
+	stopProfile := func() {}
+	if j.Profile != "" {
+		f, err := os.Create(j.Profile)
+		if err != nil {
+			return err
+		}
+		if err := pprof.StartCPUProfile(f); err != nil {
+			return err
+		}
+		stopProfile = func() { pprof.StopCPUProfile(); _ = f.Close() } // it is written
+	}
 	cpu := processorTime()
 	j.measured.Store(true)
 	began := time.Now()
 	<-time.After(j.Duration)
 	j.measured.Store(false)
 	took := time.Since(began)
+	stopProfile()
 	cpu = processorTime() - cpu
 	runtime.ReadMemStats(&after)
 	cancel()
