@@ -47,7 +47,7 @@ func TestAwait(t *testing.T) {
 		alone, err := newBarrier(t, open(t, s.Option()), 1).Await(t.Context())
 		require.NoError(t, err)
 		require.Zero(t, alone.Index)
-		clean(t, s.Client(t))
+		redistest.OnlyExpiring(t, s.Client(t))
 	})
 }
 
@@ -137,7 +137,7 @@ func TestDeadPartyBreaks(t *testing.T) {
 				dies.Signal(t, syscall.SIGCONT)
 				require.Contains(t, strings.Join(dies.Next(t, "ended"), " "), "barrier broken")
 			}
-			clean(t, s.Client(t))
+			redistest.OnlyExpiring(t, s.Client(t))
 		})
 	}
 }

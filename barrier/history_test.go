@@ -3,9 +3,7 @@ package barrier_test
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -30,19 +28,11 @@ func TestGenerations(t *testing.T) {
 	plain := s.Client(t)
 	const barriers, clients, parties = 8, 4, 6
 	generations := redistest.Longer(5_000, 20_000)
-	var lost, killed atomic.Int64
+	var lost atomic.Int64
 	var sides [clients][barriers]*barrier.Barrier
 	var actions atomic.Int64
 	for i := range sides {
-		p := redistest.NewProxy(t, s)
-		c := open(t, p.Option())
-		p.Judge(func(request string) redistest.Verdict {
-			if strings.Contains(request, "EVAL") && rand.N(100) == 0 {
-				lost.Add(1)
-				return redistest.LoseReply
-			}
-			return redistest.Pass
-		})
+		c := open(t, redistest.NewLossyProxy(t, s, &lost).Option())
 		for n := range barriers {
 			var opts []barrier.Option
 			if n%2 == 0 {
@@ -72,22 +62,9 @@ func TestGenerations(t *testing.T) {
 			})
 		}
 	}
-	ended := make(chan struct{})
-	go func() { wg.Wait(); close(ended) }()
-	ticker := time.NewTicker(200 * time.Millisecond)
-	defer ticker.Stop()
 	began := time.Now()
-	for done := false; !done; {
-		select {
-		case <-ended:
-			done = true
-		case <-ticker.C:
-			n, err := plain.Do(t.Context(), plain.B().ClientKill().TypePubsub().Build()).AsInt64()
-			require.NoError(t, err)
-			killed.Add(n)
-		}
-	}
-	t.Logf("%d generations in %v, %d replies lost, %d subscription connections killed", generations, time.Since(began).Round(time.Second), lost.Load(), killed.Load())
+	killed := redistest.KillSubscriptions(t, plain, wg.Wait)
+	t.Logf("%d generations in %v, %d replies lost, %d subscription connections killed", generations, time.Since(began).Round(time.Second), lost.Load(), killed)
 	require.False(t, t.Failed())
 	for n := range barriers {
 		last := int64(0)
@@ -115,8 +92,8 @@ func TestGenerations(t *testing.T) {
 	}
 	require.Equal(t, generations/2, actions.Load(), "each generation's action ran once")
 	require.Greater(t, lost.Load(), generations/200)
-	require.Greater(t, killed.Load(), int64(clients))
-	clean(t, plain)
+	require.Greater(t, killed, int64(clients))
+	redistest.OnlyExpiring(t, plain)
 }
 
 // What a wait costs in commands does not depend on how many of a process wait, but for the arrivals themselves.

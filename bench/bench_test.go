@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey/internal/redistest"
 )
 
 func TestMain(m *testing.M) {
@@ -19,16 +21,14 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	os.Exit(m.Run())
+	redistest.Main(m)
 }
 
 // A very short run of everything: every contender does something, ours exclude each other, nobody buys what is gone under a lock, and
 // the tables and charts are written.
 func TestRun(t *testing.T) {
-	redis, err := startServer(os.Getenv("LATCHKEY_TEST_REDIS"))
-	if err != nil && os.Getenv("LATCHKEY_REQUIRE") == "" {
-		t.Skip("needs a redis-server on the PATH")
-	}
+	redistest.Require(t)
+	redis, err := startServer("")
 	require.NoError(t, err)
 	defer redis.stop()
 	etcd, stop, err := startEtcd()

@@ -52,7 +52,7 @@ func TestAwait(t *testing.T) {
 		for _, w := range all {
 			require.NoError(t, w.result(t))
 		}
-		clean(t, s.Client(t))
+		redistest.OnlyExpiring(t, s.Client(t))
 
 		// It stays open: for who comes late, or again.
 		require.NoError(t, other.Await(t.Context()))
@@ -143,7 +143,7 @@ func TestExpires(t *testing.T) {
 		state, err := other.Inspect(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, countdown.Expired, state.Status)
-		clean(t, s.Client(t))
+		redistest.OnlyExpiring(t, s.Client(t))
 
 		set(t, l, 1) // and can be set again
 		count(t, other, 0)
@@ -153,7 +153,7 @@ func TestExpires(t *testing.T) {
 			return err == nil && state.Status == countdown.NotSet
 		}, long, time.Millisecond)
 		set(t, l, 1)
-		clean(t, s.Client(t))
+		redistest.OnlyExpiring(t, s.Client(t))
 	})
 }
 

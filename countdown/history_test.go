@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -24,19 +23,11 @@ func TestRounds(t *testing.T) {
 	plain := s.Client(t)
 	const latches, clients, counts, waiters = 8, 4, 4, 4
 	rounds := redistest.Longer(5_000, 20_000)
-	var lost, killed, left atomic.Int64
+	var lost, left atomic.Int64
 	left.Store(rounds)
 	var sides [clients][latches]*countdown.Latch
 	for i := range sides {
-		p := redistest.NewProxy(t, s)
-		c := open(t, p.Option())
-		p.Judge(func(request string) redistest.Verdict {
-			if strings.Contains(request, "EVAL") && rand.N(100) == 0 {
-				lost.Add(1)
-				return redistest.LoseReply
-			}
-			return redistest.Pass
-		})
+		c := open(t, redistest.NewLossyProxy(t, s, &lost).Option())
 		for n := range latches {
 			l, err := countdown.New(c, fmt.Sprint("latch", n), countdown.WithTTL(time.Hour))
 			require.NoError(t, err)
@@ -58,25 +49,12 @@ func TestRounds(t *testing.T) {
 			}
 		})
 	}
-	ended := make(chan struct{})
-	go func() { wg.Wait(); close(ended) }()
-	ticker := time.NewTicker(200 * time.Millisecond)
-	defer ticker.Stop()
 	began := time.Now()
-	for done := false; !done; {
-		select {
-		case <-ended:
-			done = true
-		case <-ticker.C:
-			n, err := plain.Do(t.Context(), plain.B().ClientKill().TypePubsub().Build()).AsInt64()
-			require.NoError(t, err)
-			killed.Add(n)
-		}
-	}
-	t.Logf("%d rounds in %v, %d replies lost, %d subscription connections killed", rounds, time.Since(began).Round(time.Second), lost.Load(), killed.Load())
+	killed := redistest.KillSubscriptions(t, plain, wg.Wait)
+	t.Logf("%d rounds in %v, %d replies lost, %d subscription connections killed", rounds, time.Since(began).Round(time.Second), lost.Load(), killed)
 	require.Greater(t, lost.Load(), rounds/50)
-	require.Greater(t, killed.Load(), int64(clients))
-	clean(t, plain)
+	require.Greater(t, killed, int64(clients))
+	redistest.OnlyExpiring(t, plain)
 }
 
 // round shuts a latch and opens it, from many sides at once.

@@ -133,15 +133,3 @@ func waits(t testing.TB, plain rueidis.Client, clients int64) {
 		return err == nil && n[channel] == clients
 	}, long, time.Millisecond, "%d clients listen", clients)
 }
-
-// clean checks that nothing is left but what has a time to live.
-func clean(t testing.TB, plain rueidis.Client) {
-	t.Helper()
-	keys, err := plain.Do(t.Context(), plain.B().Keys().Pattern("*").Build()).AsStrSlice()
-	require.NoError(t, err)
-	for _, key := range keys {
-		ttl, err := plain.Do(t.Context(), plain.B().Pttl().Key(key).Build()).AsInt64()
-		require.NoError(t, err)
-		require.NotEqual(t, int64(-1), ttl, key)
-	}
-}
