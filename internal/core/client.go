@@ -2,16 +2,11 @@ package core
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/redis/rueidis"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/latchkey-go/latchkey/internal/hub"
@@ -24,7 +19,8 @@ import (
 type Client struct {
 	id       string
 	conn     lua.Conn
-	close    func() // closes what the client owns
+	close    func()         // closes what the client owns
+	owned    []*connections // of what the client owns
 	sharded  bool
 	options  ClientOptions
 	hub      *hub.Hub
@@ -32,6 +28,7 @@ type Client struct {
 	keeper   *lease.Keeper
 	health   [slots]*wait.Health
 	seen     atomic.Int64 // highest token
+	clock    clock        // of the server; a cluster has many
 	sequence atomic.Uint64
 	began    time.Time
 
@@ -42,6 +39,7 @@ type Client struct {
 	shutdown sync.Once
 	patient  context.Context // ends when Shutdown waits no longer
 	hurry    context.CancelFunc
+	late     late
 
 	mu        sync.Mutex
 	running   sync.WaitGroup // of Go; added to under mu, not after isStopped
@@ -56,145 +54,6 @@ type Client struct {
 
 // slots is how finely a cluster client tells which part of the cluster is away. Others use one.
 const slots = 64
-
-// Open dials and returns a client that owns its two rueidis clients.
-func Open(option rueidis.ClientOption, o ClientOptions) (*Client, error) {
-	if err := o.validate(); err != nil {
-		return nil, err
-	}
-	if option.ReplicaOnly || option.SendToReplicas != nil || len(option.Standalone.ReplicaAddress) > 0 {
-		return nil, invalid("locks live on primaries: ReplicaOnly, SendToReplicas and ReplicaAddress cannot be used")
-	}
-	commands, err := dial(tuned(option, o))
-	if err != nil {
-		return nil, fmt.Errorf("latchkey: %w: %w", ErrUnavailable, err)
-	}
-	if commands.Mode() == rueidis.ClientModeCluster {
-		if option.ForceSingleClient, err = onlyLooksLikeACluster(commands, o); err != nil {
-			commands.Close()
-			return nil, err
-		}
-		if option.ForceSingleClient {
-			commands.Close()
-			return Open(option, o)
-		}
-	}
-	listening := tuned(option, o)
-	listening.DisableRetry = true // so that a lost subscription is known at once, not when it is back
-	subscriptions, err := dial(listening)
-	if err != nil {
-		commands.Close()
-		return nil, fmt.Errorf("latchkey: %w: %w", ErrUnavailable, err)
-	}
-	c, err := Wrap(commands, subscriptions, o)
-	if err != nil {
-		commands.Close()
-		subscriptions.Close()
-		return nil, err
-	}
-	c.close = func() {
-		subscriptions.Close()
-		commands.Close()
-	}
-	return c, nil
-}
-
-// dial is rueidis.NewClient, which returns a client also with an error when it was told that there is a single server.
-func dial(option rueidis.ClientOption) (rueidis.Client, error) {
-	client, err := rueidis.NewClient(option)
-	if err != nil {
-		if client != nil {
-			client.Close()
-		}
-		return nil, err
-	}
-	return client, nil
-}
-
-// tuned sets what the client needs of rueidis and leaves what the caller set.
-func tuned(option rueidis.ClientOption, o ClientOptions) rueidis.ClientOption {
-	// One connection for all commands: what is sent later runs later, so that a cancel cannot overtake its acquire.
-	option.PipelineMultiplex = -1
-	option.DisableCache = true // nothing is cached, and tracking would cost a round trip at each connection
-	if option.ConnWriteTimeout == 0 {
-		option.ConnWriteTimeout = max(o.CommandTimeout, time.Second) // a silent server is given up, and its commands with it
-	}
-	if option.Dialer.Timeout == 0 {
-		option.Dialer.Timeout = max(o.CommandTimeout, time.Second) // while Sentinel is asked, rueidis waits for a dial
-	}
-	if option.ReadBufferEachConn == 0 {
-		option.ReadBufferEachConn = 1 << 16
-	}
-	if option.WriteBufferEachConn == 0 {
-		option.WriteBufferEachConn = 1 << 16
-	}
-	if option.ClusterOption.ShardsRefreshInterval == 0 {
-		// rueidis spreads what this begins over up to a second more, and over half a minute in a large cluster.
-		option.ClusterOption.ShardsRefreshInterval = 100 * time.Millisecond
-	}
-	if option.Sentinel.MasterSet != "" {
-		if option.Sentinel.TopologyRefreshInterval == 0 {
-			option.Sentinel.TopologyRefreshInterval = 500 * time.Millisecond // a missed event must not cost more
-		}
-		if option.Sentinel.Dialer.Timeout == 0 {
-			option.Sentinel.Dialer.Timeout = option.Dialer.Timeout
-		}
-	}
-	return option
-}
-
-// onlyLooksLikeACluster tells a server that answers CLUSTER SLOTS without being a cluster (embedded ones for tests do)
-// from a cluster, and refuses a cluster without sharded pub/sub.
-func onlyLooksLikeACluster(client rueidis.Client, o ClientOptions) (bool, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), max(o.CommandTimeout, time.Second))
-	defer cancel()
-	probe := client.B().Arbitrary("PUBSUB", "SHARDNUMSUB").Keys("latchkey_probe").Build()
-	err := client.Do(ctx, probe).Error()
-	if _, refused := rueidis.IsRedisErr(err); !refused {
-		return false, nil
-	}
-	info, infoErr := client.Do(ctx, client.B().Info().Section("cluster").Build()).ToString()
-	if infoErr == nil && strings.Contains(info, "cluster_enabled:1") {
-		return false, fmt.Errorf("latchkey: a cluster must run Redis 7.0 or later, for sharded pub/sub: %w", err)
-	}
-	return true, nil
-}
-
-// Wrap returns a client on rueidis clients that stay the caller's.
-func Wrap(commands, subscriptions rueidis.Client, o ClientOptions) (*Client, error) {
-	if err := o.validate(); err != nil {
-		return nil, err
-	}
-	if commands == nil || subscriptions == nil {
-		return nil, invalid("a rueidis client is nil")
-	}
-	c := &Client{
-		id:        rand.Text(),
-		began:     time.Now(),
-		conn:      lua.Conn{Client: commands},
-		close:     func() {},
-		sharded:   commands.Mode() == rueidis.ClientModeCluster,
-		options:   o,
-		tenures:   map[uint64]*tenure{},
-		resources: registry[resource]{},
-		circles:   registry[circle]{},
-		pings:     map[uint64]chan struct{}{},
-	}
-	c.closing, c.refuse = context.WithCancelCause(context.Background())
-	c.patient, c.hurry = context.WithCancel(context.Background())
-	c.stopped, c.stop = context.WithCancel(context.Background())
-	c.keeper = lease.NewKeeper(c.stopped, renewer{c})
-	c.hub = hub.New(subscriptions, c.sharded, c.deliver, o.Logger)
-	for i := range c.health {
-		c.health[i] = c.newHealth()
-	}
-	inbox := lua.Inbox(c.id)
-	if c.sharded {
-		inbox = lua.Inbox("{" + c.id + "}")
-	}
-	c.inbox = c.hub.Open(inbox, c.confirmed)
-	return c, nil
-}
 
 func (c *Client) newHealth() *wait.Health {
 	return &wait.Health{
@@ -233,9 +92,13 @@ func (c *Client) Go(f func()) {
 func (c *Client) confirmed() {
 	c.options.Observer.subscribed()
 	c.keeper.RenewAll()
-	if !c.sharded {
-		c.recheckAll()
+	if c.sharded {
+		return
 	}
+	if now, err := c.conn.Time(context.Background()); err == nil { // it may be another server; else a reply will tell
+		c.clock.told(now)
+	}
+	c.recheckAll()
 }
 
 func (c *Client) recheckAll() {
@@ -370,82 +233,5 @@ func (c *Client) Check(ctx context.Context) error {
 		return fmt.Errorf("latchkey: %w", ErrClosed)
 	case <-ctx.Done():
 		return fmt.Errorf("latchkey: the inbox does not hear: %w: %w", ErrUnavailable, context.Cause(ctx))
-	}
-}
-
-// Shutdown is documented by the root package.
-func (c *Client) Shutdown(ctx context.Context) error {
-	defer context.AfterFunc(ctx, c.hurry)()
-	var err error
-	c.shutdown.Do(func() {
-		c.refuse(ErrClosed)
-		for _, t := range c.all() {
-			t.room.Interrupt(&t.waiter)
-		}
-		leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.options.ReleaseTimeout)
-		defer cancel()
-		_ = c.none(leaving, &c.waiters) // entries that stay are dropped by the next grant: the inbox goes with us
-		if c.none(c.patient, &c.holds) != nil {
-			err = fmt.Errorf("latchkey: locks are still held: %w", context.Canceled)
-			if ctx.Err() != nil {
-				err = fmt.Errorf("latchkey: locks are still held: %w", ended(ctx))
-			}
-		}
-		c.finish()
-	})
-	return err
-}
-
-// finish ends everything. What is still held is told so, and keeps its lease in Redis: its code may still run.
-func (c *Client) finish() {
-	for _, t := range c.all() {
-		c.keeper.Lose(&t.item, ErrClosed)
-	}
-	c.hub.Close() // the inbox goes first, so that nothing is granted to a client that leaves
-	c.stop()
-	c.mu.Lock()
-	c.isStopped = true
-	c.mu.Unlock()
-	c.running.Wait()
-	c.close()
-}
-
-func (c *Client) all() []*tenure {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Collect(maps.Values(c.tenures))
-}
-
-// tally counts tenures, guarded by the client's mutex.
-type tally struct {
-	n    int
-	zero chan struct{} // closed at 0; nil when nobody waits for that
-}
-
-func (t *tally) add(n int) {
-	t.n += n
-	if t.n == 0 && t.zero != nil {
-		close(t.zero)
-		t.zero = nil
-	}
-}
-
-// none returns when the tally is 0, or with the cause when ctx ends.
-func (c *Client) none(ctx context.Context, t *tally) error {
-	c.mu.Lock()
-	if t.n == 0 {
-		c.mu.Unlock()
-		return nil
-	}
-	if t.zero == nil {
-		t.zero = make(chan struct{})
-	}
-	zero := t.zero
-	c.mu.Unlock()
-	select {
-	case <-zero:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
 	}
 }

@@ -11,3 +11,6 @@ func RedeclareAfter(t *testing.T, d time.Duration) {
 	redeclare = d
 	t.Cleanup(func() { redeclare = before })
 }
+
+// SetClock makes a client believe that the server's clock is off by so much.
+func SetClock(c *Client, off time.Duration) { c.clock.told(time.Now().Add(off).UnixMicro()) }

@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -113,6 +114,11 @@ func (h *Hold) Unlock(ctx context.Context) error {
 	h.end(ErrReleased)
 	last, loss := h.turn.leave(h)
 	switch {
+	case last && errors.Is(loss, ErrClosed):
+		if err := t.unlockLate(ctx, h.turn); err != nil {
+			return named(t.name, err)
+		}
+		return nil
 	case loss != nil:
 		return named(t.name, loss)
 	case !last || t.passOn(h.turn):

@@ -16,6 +16,7 @@ type place struct {
 	client *Client
 	keys   *lua.Keys
 	slot   uint16
+	clock  *clock // of the server that has it
 }
 
 // address is where a place is found. The families of one name exclude each other in Redis, not here.
@@ -39,7 +40,11 @@ func found[T any](c *Client, all *registry[T], family lua.Family, name string, b
 	if x := (*all)[key].Value(); x != nil {
 		return x, nil
 	}
-	x := build(place{client: c, keys: keys, slot: c.conn.Slot(keys)})
+	at := place{client: c, keys: keys, slot: c.conn.Slot(keys), clock: &c.clock}
+	if c.sharded {
+		at.clock = &clock{} // each node has its own
+	}
+	x := build(at)
 	(*all)[key] = weak.Make(x)
 	runtime.AddCleanup(x, func(key address) {
 		c.mu.Lock()

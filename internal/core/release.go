@@ -88,7 +88,7 @@ func (t *tenure) send(ctx context.Context, r *release) error {
 			return t.undone(ctx, r, ErrUnavailable)
 		}
 	}
-	e := lua.Ending{Owner: t.waiter.Owner, Entry: t.strayEntry()}
+	e := t.endingOf(r)
 	owned := false
 	answered, err := t.insist(ctx, func(ctx context.Context) error { return t.patiently(ctx, t.Up) }, &r.unanswered, func(ctx context.Context) (err error) {
 		e.Rest = t.rest(r)
@@ -113,10 +113,15 @@ func (t *tenure) send(ctx context.Context, r *release) error {
 	return nil
 }
 
-// giveBack sends one release.
+// endingOf is what a release asks for now.
+func (t *tenure) endingOf(r *release) lua.Ending {
+	return lua.Ending{Owner: t.waiter.Owner, Entry: t.strayEntry(), Rest: t.rest(r)}
+}
+
+// giveBack sends one release, of permits together with what other goroutines ask for.
 func (t *tenure) giveBack(ctx context.Context, e lua.Ending) (owned bool, err error) {
 	if t.exclusive() {
-		return t.client.conn.Release(ctx, t.keys, e, t.client.seen.Load())
+		return t.giveBackAlone(ctx, e)
 	}
 	reply, err := t.trade(ctx, lua.Give(e), t.weight())
 	if err != nil {

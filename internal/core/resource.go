@@ -61,12 +61,15 @@ func (r *resource) holds(t *tenure) {
 	}
 }
 
-// Acquire, Leave, Forget, Parted, Refuse, Inbox, Listening, Failed, Up and Go are wait.Server.
+// Clock, Acquire, Leave, Forget, Parted, Refuse, Inbox, Listening, Failed, Up and Go are wait.Server.
 
-func (r *resource) Acquire(ctx context.Context, w *wait.Waiter, mode lua.Mode) (reply lua.Acquired, err error) {
+func (r *resource) Clock(at time.Time) int64 { return r.clock.at(at) }
+
+func (r *resource) Acquire(ctx context.Context, w *wait.Waiter, mode lua.Mode, until int64) (reply lua.Acquired, err error) {
 	c := r.client
 	ctx = withoutDeadline(ctx)
 	claim := r.claim(w)
+	claim.Until = until
 	gone := false
 	if t, old := r.offering(w); old != nil {
 		if c.sharded {
@@ -90,6 +93,12 @@ func (r *resource) Acquire(ctx context.Context, w *wait.Waiter, mode lua.Mode) (
 	if err == nil {
 		r.health().Succeeded()
 		c.saw(reply.Token)
+		switch {
+		case reply.Now > 0:
+			r.clock.told(reply.Now)
+		case reply.Token > 0 && reply.Reserved == 0 && r.exclusive(): // a semaphore's come with the requests of others
+			r.clock.token(reply.Token)
+		}
 		if reply.Sequence > 0 {
 			c.options.Observer.queued(r.name())
 		}

@@ -74,9 +74,6 @@ func (p *primitive) newTenure(permits int, delegate bool) *tenure {
 		t.waiter.Demand = lua.Demand(1, "d")
 	case permits > 0:
 		flags := p.flags
-		if p.terms.maxHold > 0 {
-			flags += "f" // a short lease that ends unrenewed says nothing
-		}
 		if p.resource.declared.permits.Load() > 0 {
 			flags = strings.ReplaceAll(flags, "u", "") // nobody else has to initialise it
 		}
@@ -102,10 +99,6 @@ func (t *tenure) hold(parent context.Context, terms terms, began time.Time) *Hol
 	if terms.maxHold > 0 {
 		t.item.End = grant.Moment.Add(terms.maxHold)
 	}
-	granted := terms.lease
-	if grant.Short {
-		granted = min(granted, wait.ShortLease)
-	}
 	t.first = turn{tenure: t, token: grant.Token, sequence: t.waiter.Sequence(), moment: grant.Moment}
 	t.first.begin(parent)
 	t.mu.Lock()
@@ -122,7 +115,11 @@ func (t *tenure) hold(parent context.Context, terms terms, began time.Time) *Hol
 	c.waiters.add(-1)
 	c.holds.add(1)
 	c.mu.Unlock()
-	c.keeper.Keep(&t.item, grant.Moment, granted)
+	if grant.Short {
+		c.keeper.KeepShort(&t.item, grant.Moment, min(terms.lease, wait.ShortLease))
+	} else {
+		c.keeper.Keep(&t.item, grant.Moment, terms.lease)
+	}
 	if t.item.Left() <= 0 || c.closing.Err() != nil {
 		c.keeper.Remove(&t.item)
 		t.forget(true)

@@ -17,8 +17,8 @@ import (
 
 // Hub is the subscriptions of one client. It is safe for concurrent use.
 type Hub struct {
-	client  rueidis.Client
-	sharded bool
+	inboxes Source
+	others  Source
 	deliver func(lua.Message)
 	log     *slog.Logger
 
@@ -31,12 +31,13 @@ type Hub struct {
 	suspended chan struct{} // closed by Resume; nil while not suspended
 }
 
-// New returns a hub. deliver is called on the goroutine that reads the subscription, one message after the other: it must
-// not block and must not call the client.
-func New(client rueidis.Client, sharded bool, deliver func(lua.Message), log *slog.Logger) *Hub {
+// New returns a hub, which subscribes to inboxes at one source and to all other channels at the other, which may be the
+// same. deliver is called on the goroutine that reads the subscription, one message after the other: it must not block
+// and must not call the client.
+func New(inboxes, others Source, deliver func(lua.Message), log *slog.Logger) *Hub {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Hub{
-		client: client, sharded: sharded, deliver: deliver, log: log,
+		inboxes: inboxes, others: others, deliver: deliver, log: log,
 		ctx: ctx, cancel: cancel, channels: map[string]*Channel{},
 	}
 }
@@ -46,19 +47,31 @@ func (h *Hub) Close() {
 	h.mu.Lock()
 	h.cancel()
 	h.mu.Unlock()
+	h.cut()
 	h.running.Wait()
+	h.cut() // what a goroutine was just about to begin
+	h.inboxes.Wait()
+	h.others.Wait()
 }
 
-// Suspend unsubscribes from everything until Resume: a client that cannot send commands must not be granted anything.
+func (h *Hub) cut() {
+	h.inboxes.Cut()
+	h.others.Cut()
+}
+
+// Suspend ends all subscriptions until Resume: a client that cannot send commands must not be granted anything.
 func (h *Hub) Suspend() {
 	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.suspended != nil {
-		return
+	first := h.suspended == nil
+	if first {
+		h.suspended = make(chan struct{})
+		for _, c := range h.channels {
+			c.interrupt()
+		}
 	}
-	h.suspended = make(chan struct{})
-	for _, c := range h.channels {
-		c.interrupt()
+	h.mu.Unlock()
+	if first {
+		h.cut()
 	}
 }
 
@@ -72,7 +85,7 @@ func (h *Hub) Resume() {
 	}
 }
 
-// warm is how long a channel that nobody uses stays subscribed: the next waiter often comes soon.
+// warm is how long a channel that nobody uses is listened to: the next waiter often comes soon.
 const warm = 30 * time.Second
 
 // steady is how long a subscription stands until its next loss is the first one.
@@ -81,18 +94,22 @@ const steady = 100 * time.Millisecond
 // Open returns the channel of an inbox, subscribed or about to be. confirmed is called after each confirmation of its
 // subscription, on a goroutine of its own, never two at a time. Each Open needs a Close.
 func (h *Hub) Open(name string, confirmed func()) *Channel {
-	return h.Listen(name, confirmed, func(text string) { h.deliver(lua.ParseMessage(text)) })
+	return h.open(h.inboxes, name, confirmed, func(text string) { h.deliver(lua.ParseMessage(text)) })
 }
 
 // Listen is Open for a channel that is no inbox: heard is called with its messages, under the terms of deliver. Whoever opens a
 // channel that is open must bring the same functions.
 func (h *Hub) Listen(name string, confirmed func(), heard func(string)) *Channel {
+	return h.open(h.others, name, confirmed, heard)
+}
+
+func (h *Hub) open(source Source, name string, confirmed func(), heard func(string)) *Channel {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	c := h.channels[name]
 	if c == nil {
 		ctx, cancel := context.WithCancel(h.ctx)
-		c = &Channel{hub: h, name: name, ctx: ctx, cancel: cancel, up: make(chan struct{}), news: make(chan struct{}, 1)}
+		c = &Channel{hub: h, source: source, name: name, ctx: ctx, cancel: cancel, up: make(chan struct{}), news: make(chan struct{}, 1)}
 		c.confirmed, c.heard = confirmed, heard
 		h.channels[name] = c
 		if h.ctx.Err() == nil {
@@ -112,6 +129,7 @@ func (h *Hub) Listen(name string, confirmed func(), heard func(string)) *Channel
 // Channel is one subscription.
 type Channel struct {
 	hub       *Hub
+	source    Source
 	name      string
 	confirmed func()
 	heard     func(string)
@@ -128,7 +146,7 @@ type Channel struct {
 	abandon context.CancelFunc // ends the running Receive
 }
 
-// Close gives the channel back. When nobody uses it for half a minute it is unsubscribed.
+// Close gives the channel back. When nobody uses it for half a minute it is not listened to any more.
 func (c *Channel) Close() {
 	h := c.hub
 	h.mu.Lock()
@@ -140,10 +158,15 @@ func (c *Channel) Close() {
 	var idle *time.Timer
 	idle = time.AfterFunc(warm, func() {
 		h.mu.Lock()
-		defer h.mu.Unlock()
-		if c.idle == idle {
+		over := c.idle == idle
+		if over {
 			c.cancel()
 			delete(h.channels, c.name)
+		}
+		others := len(h.channels)
+		h.mu.Unlock()
+		if over {
+			c.source.Left(others)
 		}
 	})
 	c.idle = idle
@@ -193,8 +216,7 @@ func (c *Channel) interrupt() {
 	}
 }
 
-// receive keeps the channel subscribed. rueidis subscribes again by itself when it may retry, and tells only the hook;
-// otherwise, and when the server ends the subscription, Receive returns.
+// receive keeps the channel subscribed.
 func (c *Channel) receive() {
 	defer c.hub.running.Done()
 	var backoff wait.Backoff
@@ -219,15 +241,7 @@ func (c *Channel) receive() {
 				}
 			}
 		})
-		hooked = rueidis.WithOnReceiveReturnHook(hooked, func(err error, connection rueidis.CommandClient) error {
-			if ctx.Err() != nil { // given up, not lost: a cancelled Receive stays subscribed otherwise
-				c.unsubscribe(connection)
-			}
-			return err
-		})
-		err := c.hub.client.Receive(hooked, c.command(), func(m rueidis.PubSubMessage) {
-			c.heard(m.Message)
-		})
+		err := c.source.Receive(hooked, c.name, func(m rueidis.PubSubMessage) { c.heard(m.Message) })
 		if c.stood() > steady {
 			backoff.Reset()
 		}
@@ -256,25 +270,6 @@ func (c *Channel) begin(cancel context.CancelFunc) (resumed chan struct{}) {
 	defer c.hub.mu.Unlock()
 	c.abandon = cancel
 	return c.hub.suspended
-}
-
-func (c *Channel) command() rueidis.Completed {
-	if c.hub.sharded {
-		return c.hub.client.B().Ssubscribe().Channel(c.name).Build()
-	}
-	return c.hub.client.B().Subscribe().Channel(c.name).Build()
-}
-
-func (c *Channel) unsubscribe(connection rueidis.CommandClient) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	command := connection.B().Unsubscribe().Channel(c.name).Build()
-	if c.hub.sharded {
-		command = connection.B().Sunsubscribe().Channel(c.name).Build()
-	}
-	if err := connection.Do(ctx, command).Error(); err != nil {
-		c.hub.log.Debug("latchkey: unsubscribe failed", "channel", c.name, "error", err)
-	}
 }
 
 func (c *Channel) announce() {

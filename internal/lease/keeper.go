@@ -55,6 +55,7 @@ type Item struct {
 	place    int           // in the heap, plus one; 0: not kept
 	renewing bool
 	removed  bool
+	short    bool // its lease is not the whole one before the first renewal
 }
 
 // Trust is a moment on both clocks. It may be read at any time.
@@ -97,6 +98,27 @@ func (k *Keeper) Keep(i *Item, moment time.Time, d time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.schedule(i, moment, d)
+	heap.Push(&k.items, i)
+	k.arm()
+}
+
+// The first renewal of a lease that was granted by message comes this long after the grant. Holds that are released sooner
+// pay nothing for it, and the others share scripts.
+const (
+	confirmFrom = 20 * time.Millisecond
+	confirmBy   = 50 * time.Millisecond
+)
+
+// KeepShort is Keep for a grant by message: Redis gave it a lease of d, which may be less than the item's own, until it is
+// renewed once. That is soon, so that what Redis does after it costs no more than the lease is for; and also when there is
+// nothing to gain, because Redis takes a client that never renewed for one that does not react.
+func (k *Keeper) KeepShort(i *Item, moment time.Time, d time.Duration) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.schedule(i, moment, d)
+	i.short = true
+	by := min(d/3, confirmBy)
+	i.next, i.slack = moment.Add(by), max(by-confirmFrom, 0)
 	heap.Push(&k.items, i)
 	k.arm()
 }
@@ -206,7 +228,7 @@ func (k *Keeper) tick() {
 
 // final reports whether the trust reaches to the item's End, so that a renewal would add nothing.
 func (i *Item) final(now time.Time) bool {
-	return !i.End.IsZero() && !now.Add(i.Left()+time.Millisecond).Before(i.End)
+	return !i.short && !i.End.IsZero() && !now.Add(i.Left()+time.Millisecond).Before(i.End)
 }
 
 // postpone leaves only the end of trust to happen.
@@ -279,6 +301,7 @@ func (k *Keeper) renew(batch []*Item) {
 			i.trust.set(now.Add(-1))
 			lost = append(lost, i)
 		case i.Left() > 0: // past that the end of trust is final, however late the answer
+			i.short = false
 			k.schedule(i, sent, leases[n])
 			heap.Fix(&k.items, i.place-1)
 		}

@@ -284,3 +284,43 @@ func TestLose(t *testing.T) {
 		require.LessOrEqual(t, h.item.Left(), time.Duration(0))
 	})
 }
+
+// A lease that was granted by message is confirmed once, soon, together with others, and not at all when it is over before.
+func TestShortLeasesAreConfirmed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &server{began: time.Now()}
+		k := lease.NewKeeper(t.Context(), r)
+		keepShort := func(end time.Duration) *hold {
+			h := &hold{}
+			h.item.Owner, h.item.Lease = h, 10*time.Second
+			if end > 0 {
+				h.item.End, h.item.Lease = time.Now().Add(end), end
+			}
+			k.KeepShort(&h.item, time.Now(), min(2*time.Second, h.item.Lease))
+			return h
+		}
+		for range 3 {
+			brief := keepShort(0)
+			time.Sleep(10 * time.Millisecond)
+			require.True(t, k.Remove(&brief.item))
+		}
+		time.Sleep(time.Second)
+		require.Empty(t, r.sent, "short sections pay nothing")
+		first := keepShort(0)
+		time.Sleep(25 * time.Millisecond)
+		second, fixed := keepShort(0), keepShort(time.Second)
+		time.Sleep(24 * time.Millisecond)
+		require.Empty(t, r.sent)
+		time.Sleep(2 * time.Millisecond)
+		synctest.Wait()
+		require.Equal(t, []int{3}, r.sent, "together")
+		require.Greater(t, first.item.Left(), 9*time.Second)
+		require.Greater(t, second.item.Left(), 9*time.Second)
+		require.LessOrEqual(t, fixed.item.Left(), 980*time.Millisecond)
+		time.Sleep(2 * time.Second)
+		require.Equal(t, []int{3}, r.sent, "a fixed lease is confirmed, and not renewed")
+		require.ErrorIs(t, fixed.lost(), lease.ErrExpired)
+		k.Remove(&first.item)
+		k.Remove(&second.item)
+	})
+}

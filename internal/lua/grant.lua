@@ -51,7 +51,7 @@ local function grant(self, head, queues)
       local _, text, reserved = next_token(now, tonumber(block))
       local short = math.min(tonumber(lease), SHORT)
       own(client .. ':' .. number, lease, text, reserved, decimal(math.ceil(now / 1000) + short))
-      if short < SHORT then tell_next(short) end
+      if short < SHORT then note_lease(lease) end
       -- Only a process that hands on inside needs to know whether others wait.
       local others = queues and 1 or reserved > 0 and redis.call('EXISTS', KEYS[2]) or 0
       tell_grant(client, 'g', number, text, reserved, others, decimal(now), short)

@@ -41,8 +41,9 @@ type Acquired struct {
 	Queued   bool  // it waits in the queue
 	Refused  error // it does not, and why: [ErrFull], [ErrNotInitialized], [ErrCapacity]
 	Gone     bool  // neither id of an offer owns the lock
+	Late     bool  // its time was over: nothing was done
 	Sequence int64 // of a new entry; 0 when the id was queued before
-	Ends     int64 // ms until the holder's lease ends; negative: never
+	Ends     int64 // ms after which to ask again: the holder's lease ends then, or another one may; negative: never
 	Now      int64 // the server's clock in microseconds
 }
 
@@ -76,6 +77,15 @@ type Claim struct {
 	Lease   int64  // ms
 	Demand  string // of a lock: how many tokens to reserve when it is granted from the queue, empty: none; else [Demand]
 	Longest int    // of the queue
+	Until   int64  // the server's clock in microseconds after which an attempt in mode [Try] does nothing; 0: no such limit
+}
+
+// mode is a mode with the deadline that the claim has in it.
+func (c Claim) mode(m Mode) string {
+	if m == Try && c.Until > 0 {
+		return string(Try) + " " + number(c.Until)
+	}
+	return string(m)
 }
 
 func (c Claim) demand() string { return cmp.Or(c.Demand, "0") }
@@ -84,7 +94,7 @@ func (c Claim) demand() string { return cmp.Or(c.Demand, "0") }
 func (c Claim) Permits() int { return int(integer(strings.TrimRight(c.Demand, flags))) }
 
 // flags are those that a demand can have: see trade.lua.
-const flags = "dfgpu"
+const flags = "dgpu"
 
 // Demand is what is asked of a semaphore: so many permits, and what may be done about it, as flags of trade.lua.
 func Demand(permits int, with string) string { return strconv.Itoa(permits) + with }
@@ -97,7 +107,7 @@ func (c Claim) Entry() string {
 // Acquire runs acquire.lua. seen is the highest token the client has seen.
 func (c Conn) Acquire(ctx context.Context, k *Keys, claim Claim, seen int64, mode Mode) (Acquired, error) {
 	return acquired(c.script().acquire.Exec(ctx, c.Client, k.keys, []string{
-		claim.Owner, k.inbox, k.verb, number(seen), number(claim.Lease), string(mode),
+		claim.Owner, k.inbox, k.verb, number(seen), number(claim.Lease), claim.mode(mode),
 		strconv.Itoa(claim.Longest), claim.demand(),
 	}).ToMessage())
 }
@@ -137,6 +147,8 @@ func acquired(message rueidis.RedisMessage, err error) (Acquired, error) {
 		a.Refused = ErrNotInitialized
 	case -5:
 		a.Refused = fmt.Errorf("%w: %d", ErrCapacity, numbers[1])
+	case -6:
+		a.Late = true
 	default:
 		a.Queued, a.Sequence = true, numbers[0]
 	}
@@ -285,6 +297,15 @@ func (c Conn) Ping(ctx context.Context, inbox string, n uint64, sharded bool) er
 		return c.Client.Do(ctx, c.Client.B().Spublish().Channel(inbox).Message(text).Build()).Error()
 	}
 	return c.Client.Do(ctx, c.Client.B().Publish().Channel(inbox).Message(text).Build()).Error()
+}
+
+// Time returns the server's clock in microseconds.
+func (c Conn) Time(ctx context.Context) (int64, error) {
+	t, err := c.Client.Do(ctx, c.Client.B().Time().Build()).AsIntSlice()
+	if err != nil || len(t) != 2 {
+		return 0, errors.Join(ErrReply, err)
+	}
+	return t[0]*1_000_000 + t[1], nil
 }
 
 // Probe sends the cheapest command that a server which cannot serve the lock would refuse: a write that changes nothing.

@@ -15,7 +15,7 @@ const (
 	Ask     Kind = 'a' // ask again, all waiters of this name: something happened to what is waited for
 	Forced  Kind = 'f' // what was granted up to this token was taken away
 	Want    Kind = 'w' // others wait: said to an owner that hands on inside its process, when the queue was empty before
-	Ends    Kind = 'l' // the holder's lease ends sooner than the waiter was told
+	Ends    Kind = 'l' // ask again in so many ms, and no later: a lease may end sooner than the waiter was told
 	Ping    Kind = 'p' // a health check
 )
 
@@ -26,7 +26,7 @@ type Message struct {
 	Number uint64 // of the tenure it is for, or of the ping
 	Owned         // Grant; Forced: the token alone
 	Now    int64  // Grant: the server's clock in microseconds when it was written
-	Lease  int64  // Grant: the lease until the first renewal; Ends: the time left, both in ms
+	Lease  int64  // Grant: the lease until the first renewal; Ends: when to ask; both in ms
 	Name   string // the lock's key
 }
 

@@ -31,5 +31,6 @@ local now = micros()
 if ARGV[6] == 'try' then return {-1, lease_left(now) or 0, now} end
 local sequence = next_token(now)
 redis.call('RPUSH', KEYS[2], '1:' .. ARGV[1] .. ':' .. ARGV[5] .. ':' .. ARGV[8])
-redis.call('PEXPIRE', KEYS[2], '60000')
-return {sequence, lease_left(now) or 0, now}
+redis.call('PEXPIRE', KEYS[2], QUEUE_KEPT)
+note_lease(ARGV[5], ARGV[1])
+return {sequence, ask_in(lease_left(now) or 0), now}

@@ -30,7 +30,7 @@ if owned == 1 and not head then
   redis.call('HDEL', KEYS[1], ARGV[1], 'short')
   redis.call('HSET', KEYS[1], ARGV[1] .. ':rest', 1)
   redis.call('PEXPIRE', KEYS[1], ARGV[6])
-  tell_next(ARGV[6])
+  tell_waiting(ARGV[6])
   return 1
 end
 if not pcall(grant, nil, head) then -- no token is to be had: the lock is free, and who waits will ask

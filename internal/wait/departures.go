@@ -24,7 +24,7 @@ type departure struct {
 // While an acquire of the id got no answer, a late copy can still arrive after the cancel and take the lock for nobody; so
 // the cancel is repeated at growing intervals, and such a copy costs at most about as much time as it was late. An acquire
 // whose answer was only not waited for is ahead of the cancel on their connection; that the connection broke just then is
-// covered for a second.
+// covered for a second. What was sent with a deadline needs none of that: after the deadline one cancel is enough.
 func (r *Room) cancel(w *Waiter) {
 	d := &departure{waiter: w, pause: 50 * time.Millisecond, useless: time.Now().Add(max(queueTTL, w.Lease))}
 	if w.aborted {
@@ -32,6 +32,9 @@ func (r *Room) cancel(w *Waiter) {
 	}
 	if w.stray {
 		d.repeat = min(2*w.Lease, queueTTL)
+	}
+	if !w.endless {
+		d.repeat = min(d.repeat, max(time.Until(w.latest)+d.pause, 0))
 	}
 	r.departures = append(r.departures, d)
 	if !r.departing {

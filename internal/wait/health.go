@@ -125,6 +125,9 @@ func (h *Health) Away() error {
 // Wait returns when Redis is up, at once when it was never down, or with the cause when ctx ends. Those who waited are
 // let through spread over 100 µs each, LastPause at most.
 func (h *Health) Wait(ctx context.Context) error {
+	if h.Context.Err() != nil { // nobody looks any more whether Redis is back
+		return context.Cause(h.Context)
+	}
 	h.mu.Lock()
 	up := h.up
 	h.mu.Unlock()

@@ -25,6 +25,9 @@ const silent = 50 * time.Millisecond
 // queueTTL is how long a queue outlives the last question of its waiters (acquire.lua).
 const queueTTL = time.Minute
 
+// errLate is the outcome of an attempt that reached Redis when its time was over.
+var errLate = errors.New("too late")
+
 // ErrBusy is the outcome of an attempt that may not wait.
 var ErrBusy = errors.New("held by somebody else")
 
@@ -40,8 +43,11 @@ func (e *AwayError) Unwrap() []error { return []error{e.Cause, e.Last} }
 // Server is what the loop needs of Redis.
 type Server interface {
 	// Acquire sends one acquire. When ctx ends before the answer, it returns at once; a Leave that is sent after that
-	// runs after it in Redis, unless the connection is lost in between.
-	Acquire(ctx context.Context, w *Waiter, mode lua.Mode) (lua.Acquired, error)
+	// runs after it in Redis, unless the connection is lost in between. It does nothing in Redis after a moment of the
+	// server's clock; 0: it may run at any time.
+	Acquire(ctx context.Context, w *Waiter, mode lua.Mode, until int64) (lua.Acquired, error)
+	// Clock returns what the server's clock shows at that moment, or less; 0 when that is not known.
+	Clock(at time.Time) int64
 	// Leave ends waits in Redis in one step, with what they own and where they are queued, and returns how many from the
 	// first were ended.
 	Leave(ws []*Waiter) (int, error)
@@ -131,6 +137,8 @@ type Waiter struct {
 	stray    bool          // an acquire got no answer: it may still arrive
 	aborted  bool          // an acquire's answer was not waited for
 	unheard  error         // and had been waited for long
+	endless  bool          // one that was not answered may run at any time
+	latest   time.Time     // when the others may at the latest
 	settled  chan struct{} // closed when no acquire is unanswered; nil when nobody waits for that
 	told     bool          // the outcome is there, and Acquire has not taken it
 	outcome  outcome
@@ -237,6 +245,8 @@ func (r *Room) awake(ctx context.Context, w *Waiter, try bool) (done bool, err e
 		if err != nil {
 			err = &AwayError{Cause: err, Last: o.err}
 		}
+	case told && errors.Is(o.err, errLate): // by the server's clock, of which more is known now
+		err = context.Cause(ctx)
 	case told && errors.Is(o.err, ErrBusy) && !try:
 		err = r.listen(ctx)
 	case told && o.err != nil:
@@ -290,9 +300,14 @@ func (r *Room) ask(ctx context.Context, w *Waiter, mode lua.Mode) {
 		r.mu.Lock()
 		round := r.rounds
 		r.mu.Unlock()
-		sent := time.Now()
-		reply, err := r.server.Acquire(ctx, w, mode)
-		if !r.answered(ctx, w, question{sent, round}, reply, err) {
+		q := question{sent: time.Now(), round: round}
+		until := int64(0)
+		if deadline, ok := ctx.Deadline(); ok && mode == lua.Try {
+			q.deadline, until = deadline, r.server.Clock(deadline)
+		}
+		q.bounded = until > 0
+		reply, err := r.server.Acquire(ctx, w, mode, until)
+		if !r.answered(ctx, w, q, reply, err) {
 			return
 		}
 		mode = lua.Again
@@ -301,8 +316,10 @@ func (r *Room) ask(ctx context.Context, w *Waiter, mode lua.Mode) {
 
 // question is what must be known of an acquire when its answer arrives.
 type question struct {
-	sent  time.Time
-	round uint64 // of RecheckAll
+	sent     time.Time
+	round    uint64 // of RecheckAll
+	bounded  bool   // it does nothing in Redis after the deadline
+	deadline time.Time
 }
 
 // answered takes the reply to an acquire and reports whether another must be sent.
@@ -319,12 +336,19 @@ func (r *Room) answered(ctx context.Context, w *Waiter, q question, reply lua.Ac
 		}
 	case lua.Classify(err) == lua.NoAnswer:
 		w.stray = true
+		w.sequence = 0 // it may have lost its place, and been queued again
+	}
+	if err != nil {
+		w.endless = w.endless || !q.bounded
+		if q.deadline.After(w.latest) {
+			w.latest = q.deadline
+		}
 	}
 	switch {
 	case w.state == waiting && (err == nil || ctx.Err() == nil) && r.waits(w, q, reply, err):
 		return true
 	case w.state == granted && err == nil && w.contradicted(reply):
-		w.stray = true // the reply may say that it is queued
+		w.stray, w.endless = true, true // the reply may say that it is queued
 		r.server.Refuse(w, max(reply.Token, w.Grant.Token))
 	}
 	if w.asking--; w.asking > 0 {
@@ -370,6 +394,8 @@ func (r *Room) waits(w *Waiter, q question, reply lua.Acquired, err error) (agai
 		}
 		w.sequence, w.clock = 0, 0 // it may have lost its place in between
 		r.grant(w, Grant{Owned: reply.Owned, Moment: q.sent})
+	case reply.Late:
+		w.tell(outcome{err: errLate})
 	case reply.Refused != nil:
 		if w.place != nil {
 			r.arm(0) // the next one may be no better off

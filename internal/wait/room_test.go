@@ -80,6 +80,7 @@ func (r *redis) trip() {
 }
 
 func (c *client) Go(f func())                  { go f() }
+func (c *client) Clock(time.Time) int64        { return 0 }
 func (c *client) Failed(error)                 {}
 func (c *client) Forget(*wait.Waiter)          {}
 func (c *client) Listening() bool              { c.mu.Lock(); defer c.mu.Unlock(); return c.up }
@@ -101,7 +102,7 @@ func (c *client) Inbox(ctx context.Context) error {
 }
 
 // Acquire is what rueidis does with a command: it returns when ctx ends, and the command goes on.
-func (c *client) Acquire(ctx context.Context, w *wait.Waiter, mode lua.Mode) (lua.Acquired, error) {
+func (c *client) Acquire(ctx context.Context, w *wait.Waiter, mode lua.Mode, _ int64) (lua.Acquired, error) {
 	type result struct {
 		reply lua.Acquired
 		err   error

@@ -10,17 +10,23 @@
 --       3 publish verb     PUBLISH or SPUBLISH
 --       4 floor            highest token this client has seen
 --       5 lease            ms
---       6 mode             try: never queue; first: this id has not been sent before; again: it may be queued already
+--       6 mode             try, with a deadline or without; first; again: see attempt.lua
 --       7 longest queue    entries
 --       8 block            how many tokens to reserve when the lock is granted from the queue, for holds of the same
 --                          process; 0: none
 -- Reply token                         (integer) the caller owns the lock
 --       {0, token, reserved, others}  so it does, with further tokens; others: 1 when somebody waits, else 0
---       {sequence, ends, now}         queued; sequence is 0 when it was queued before; ends: ms until the holder's
---                                     lease ends, -1 when it never does; now: server time in microseconds
+--       {sequence, ends, now}         queued; sequence is 0 when it was queued before; ends: ms until it must ask again: the
+--                                     holder's lease ends then, or another one may (queue.lua), -1 when none does; now:
+--                                     server time in microseconds
 --       {-1, ends, now}               held by somebody else (mode try)
 --       {-2, length, now}             the queue is full
+--       {-6, 0, now}                  too late: nothing was done
 -- include token.lua
+-- include attempt.lua
+
+local mode, late = parse_mode(ARGV[6])
+if late then return {-6, 0, micros()} end
 
 if redis.call('EXISTS', KEYS[1], KEYS[2]) == 0 then
   local token, text = next_token(micros())
@@ -66,10 +72,10 @@ if redis.call('EXISTS', KEYS[1]) == 0 then
   reserved = select(2, parse_token(redis.call('HGET', KEYS[1], 'token')))
 end
 
-if ARGV[6] == 'try' then return {-1, lease_left(now) or 0, now} end
+if mode == 'try' then return {-1, lease_left(now) or 0, now} end
 
 local sequence = 0
-if ARGV[6] == 'first' or not redis.call('LPOS', KEYS[2], entry) then
+if mode == 'first' or not redis.call('LPOS', KEYS[2], entry) then
   local length = redis.call('LLEN', KEYS[2])
   if length >= tonumber(ARGV[7]) then return {-2, length, now} end
   sequence = next_token(now)
@@ -77,4 +83,5 @@ if ARGV[6] == 'first' or not redis.call('LPOS', KEYS[2], entry) then
   if length == 0 and reserved > 0 then tell_owner('w') end -- want: it hands on inside, and was not told that others wait
 end
 redis.call('PEXPIRE', KEYS[2], QUEUE_KEPT)
-return {sequence, lease_left(now) or 0, now}
+note_lease(ARGV[5], ARGV[1])
+return {sequence, ask_in(lease_left(now) or 0), now}

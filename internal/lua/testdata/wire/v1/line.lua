@@ -12,7 +12,7 @@ local removals = {} -- entries that are removed wherever they stand in what was 
 local first = 1     -- all places before it are gone
 local chunk = 2     -- how many are read at a time
 local joined, length = false, nil
-local briefest = SHORT -- ms: the shortest lease that began while somebody waited
+local briefest = SHORT -- ms: the shortest lease of those who join, or that began while somebody waited
 local messages, told = {}, {}
 
 local function parse(place)
@@ -105,8 +105,7 @@ local function serve(self)
           mine = take(owner, n, lease)
         else
           local short = lease > SHORT and SHORT or lease
-          -- A fixed lease that short is not renewed: that it ends says nothing of its client.
-          local record = take(owner, n, short, lease > SHORT or not string.find(flags, 'f', 1, true))
+          local record = take(owner, n, short, true)
           messages[#messages + 1] = {client, 'grant', place.number, record.token, short}
         end
         if lease < briefest then briefest = lease end
@@ -132,8 +131,9 @@ end
 
 -- Queues an entry, unless it is queued. Returns its sequence, 0 when it was queued before; nil and the length when that is too
 -- great.
-local function join(entry, fresh, longest, aside, passing)
+local function join(entry, lease, fresh, longest, aside, passing)
   joined = true
+  if lease < briefest then briefest = lease end
   if not fresh and (find(entry) or more and not removals[entry] and redis.call('LPOS', KEYS[2], entry)) then return 0 end
   length = length or redis.call('LLEN', KEYS[2])
   if length + #tail >= longest then return nil, length + #tail end
@@ -184,7 +184,7 @@ local function commit_queue()
       tell(m[1], m[2], m[3])
     end
   end
-  if briefest < SHORT then tell_next(briefest) end
+  note_lease(briefest)
 end
 
 queue = {
@@ -192,7 +192,7 @@ queue = {
   -- Whether a request that is not queued, or has just been looked at, may take free permits now.
   may_take = function(passing) return door == ALL or door == PASSING and passing end,
   began = function(lease) if lease < briefest then briefest = lease end end,
-  first_end = function() return unfinished and 0 or first_end() end,
+  first_end = function() return unfinished and 0 or ask_in(first_end()) end,
   may_wait_aside = function() return asides < ASIDES end,
   expect = function(n) chunk = math.max(chunk, n) end,
   messages = messages, tell = tell,

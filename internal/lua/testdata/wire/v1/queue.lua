@@ -2,7 +2,7 @@
 -- Uses KEYS[1..3] and ARGV[1..3] of acquire.lua.
 
 -- How long a grant by message lasts until its first renewal, in ms: what a process that stopped while it waited can cost.
--- No client asks later than this after its last question, so only a lease that ends sooner has to be announced.
+-- No client asks later than this after its last question.
 local SHORT = 2000
 
 local QUEUE_KEPT = '60000' -- ms. Waiters ask far more often: only a queue that nobody waits in expires
@@ -29,14 +29,49 @@ local function tell_grant(client, kind, number, text, reserved, others, now, sho
   tell(client, kind, number .. ' ' .. text .. ' ' .. reserved .. ' ' .. others .. ' ' .. now .. ' ' .. short)
 end
 
--- Tells the first waiter whose inbox hears it that a lease now ends in ms. A hint: whoever misses it asks in time anyway.
-local function tell_next(ms)
-  for i = 0, 7 do
-    local entry = redis.call('LINDEX', KEYS[2], i)
-    if not entry then return end
-    local client, number = string.match(entry, '^1:([^:]+):(%d+):')
-    if client and tell(client, 'l', number .. ' ' .. ms) > 0 then return end
+-- Tells the clients that wait to ask in ms, and no later, but for that of an owner who hears it by the reply. Of a very long
+-- queue only the first are told: one that asks is enough, since it serves whoever is next.
+local LISTENERS = 10000
+local function tell_waiting(ms, asker)
+  local told = {[asker and string.match(asker, '^[^:]+') or ''] = true}
+  for from = 0, LISTENERS - 1, 1000 do
+    local entries = redis.call('LRANGE', KEYS[2], from, from + 999)
+    for _, entry in ipairs(entries) do
+      local client, number = string.match(entry, '^1:([^:]+):(%d+):')
+      if client and not told[client] then
+        told[client] = true
+        tell(client, 'l', number .. ' ' .. ms)
+      end
+    end
+    if #entries < 1000 then return end
   end
+end
+
+-- The shortest lease that anybody has who waits, or was granted while others waited, in ms, if that is less than SHORT. It
+-- is kept beside the queue as long as that. Nobody who waits sleeps longer than it: so whoever is next finds a lease at its
+-- end, whoever held it, and whoever left in between. Those who come later are told it by the reply, those who wait when it
+-- becomes shorter by a message.
+local function pace_key() return 'latchkey_pace' .. string.sub(KEYS[2], 15) end -- what is behind latchkey_queue
+
+-- Notes a lease. Others may be waiting; asker: as above.
+local function note_lease(lease, asker)
+  if tonumber(lease) >= SHORT then return end
+  local key = pace_key()
+  local before = redis.pcall('GET', key)
+  if type(before) == 'string' and tonumber(before) and tonumber(before) <= tonumber(lease) then
+    redis.call('PEXPIRE', key, QUEUE_KEPT)
+    return
+  end
+  redis.call('SET', key, lease, 'PX', QUEUE_KEPT)
+  tell_waiting(lease, asker)
+end
+
+-- When a waiter must ask again, if the lease it waits for ends in so many ms (-1: never).
+local function ask_in(ms)
+  local pace = redis.pcall('GET', pace_key())
+  pace = type(pace) == 'string' and tonumber(pace)
+  if pace and (ms < 0 or pace < ms) then return pace end
+  return ms
 end
 
 -- The entries of a client that was granted something by message and let it run out without one renewal: it does not react, so

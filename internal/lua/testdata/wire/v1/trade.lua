@@ -13,28 +13,31 @@
 --       5 longest queue, entries
 --       6 numbers of commands of this client that were answered
 --       then for each request: kind, owner id, and
---       take   lease in ms, mode (try, first, again: as in acquire.lua), demand: how many permits, followed by flags: p may pass
+--       take   lease in ms, mode (as in acquire.lua), demand: how many permits, followed by flags: p may pass
 --              a head that does not fit; g waits although there are fewer permits; u waits until the semaphore is initialised;
---              d takes all that are free (mode try); f the lease is fixed
+--              d takes all that are free (mode try)
 --       give   the id's queue entry when it may be queued, else the empty string; how many permits it keeps; unused
 --       put    how many permits are added (plain permits); unused; unused
 -- Reply for each request
 --       take   token                 (integer) the caller holds the permits
 --              {0, token, permits, 0}      the same, of a demand with flag d
---              {sequence, ends, now}       queued, as in acquire.lua; ends: ms until the first lease of a holder ends
+--              {sequence, ends, now}       queued, as in acquire.lua
 --              {-1, ends, now}             not free (mode try)
 --              {-2, length, now}           the queue is full
 --              {-4, 0, now}                not initialised
 --              {-5, capacity, now}         there are not so many permits
+--              {-6, 0, now}                too late: nothing was done
 --       give   1 the id held permits, 0 it did not
 --       put    1 done, by this or an earlier copy; -4 not initialised; -6 there would be more than 2^31 - 1, nothing was done
 -- include token.lua
+-- include attempt.lua
 -- include quick.lua
 
 if #ARGV == 11 and ARGV[6] == '' and redis.call('EXISTS', KEYS[2]) == 0 then
   local reply
   if ARGV[7] == 'take' then
-    reply = quick_take(ARGV[8], tonumber(ARGV[9]), string.match(ARGV[11], '^%d+$'))
+    local _, late = parse_mode(ARGV[10])
+    reply = not late and quick_take(ARGV[8], tonumber(ARGV[9]), string.match(ARGV[11], '^%d+$'))
   elseif ARGV[7] == 'give' and ARGV[9] == '' and ARGV[10] == '0' then
     reply = quick_give(ARGV[8])
   end
@@ -99,7 +102,7 @@ local function contend(owner, lease, mode, demand, n, flags)
     if mode ~= 'first' then line.remove(entry) end
     return reply
   end
-  local sequence, length = line.join(entry, mode == 'first', longest, never, passes)
+  local sequence, length = line.join(entry, lease, mode == 'first', longest, never, passes)
   if not sequence then return {-2, length, now} end
   reply = {sequence, 0, now}
   ends[#ends + 1] = reply
@@ -110,11 +113,14 @@ for i = 7, #ARGV, 5 do
   local kind, owner = ARGV[i], ARGV[i + 1]
   local reply
   if kind == 'take' then
-    local lease, mode, demand = tonumber(ARGV[i + 2]), ARGV[i + 3], ARGV[i + 4]
+    local lease, demand = tonumber(ARGV[i + 2]), ARGV[i + 4]
+    local mode, late = parse_mode(ARGV[i + 3])
     local n, flags = string.match(demand, '^(%d+)(%a*)$')
     n = tonumber(n)
     local record = holding(owner)
-    if record and extend(record, lease) then
+    if late then
+      reply = {-6, 0, now}
+    elseif record and extend(record, lease) then
       reply = reply_to(record, flags)
     elseif not record and not queue and flags == '' and free and free >= n then
       free = free - n

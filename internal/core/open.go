@@ -1,0 +1,187 @@
+package core
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/latchkey-go/latchkey/internal/hub"
+	"github.com/latchkey-go/latchkey/internal/lease"
+	"github.com/latchkey-go/latchkey/internal/lua"
+)
+
+// Open dials and returns a client that owns its two rueidis clients.
+func Open(option rueidis.ClientOption, o ClientOptions) (*Client, error) {
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	if option.ReplicaOnly || option.SendToReplicas != nil || len(option.Standalone.ReplicaAddress) > 0 {
+		return nil, invalid("locks live on primaries: ReplicaOnly, SendToReplicas and ReplicaAddress cannot be used")
+	}
+	option = tuned(option, o)
+	ours := &connections{}
+	commands, err := dial(ours.track(option))
+	if err != nil {
+		return nil, fmt.Errorf("latchkey: %w: %w", ErrUnavailable, err)
+	}
+	if commands.Mode() == rueidis.ClientModeCluster {
+		if option.ForceSingleClient, err = onlyLooksLikeACluster(commands, o); err != nil {
+			commands.Close()
+			return nil, err
+		}
+		if option.ForceSingleClient {
+			commands.Close()
+			return Open(option, o)
+		}
+	}
+	subscriptions, owned := commands, []*connections{ours}
+	if commands.Mode() == rueidis.ClientModeCluster {
+		// Shard channels of one node share a connection, which must not be that of the commands: it is ended with them.
+		listening := &connections{}
+		option.DisableRetry = true // so that a lost subscription is known at once, not when it is back
+		if subscriptions, err = dial(listening.track(option)); err != nil {
+			commands.Close()
+			return nil, fmt.Errorf("latchkey: %w: %w", ErrUnavailable, err)
+		}
+		owned = append(owned, listening)
+	}
+	c := newClient(commands, subscriptions, o, owned)
+	c.close = func() {
+		closed := make(chan struct{})
+		go func() {
+			defer close(closed)
+			if subscriptions != commands {
+				subscriptions.Close()
+			}
+			commands.Close()
+		}()
+		within(closed, farewell) // a silent server is waited for
+		for _, o := range owned {
+			o.end()
+		}
+		<-closed
+	}
+	return c, nil
+}
+
+// Wrap returns a client on rueidis clients that stay the caller's.
+func Wrap(commands, subscriptions rueidis.Client, o ClientOptions) (*Client, error) {
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	if commands == nil || subscriptions == nil {
+		return nil, invalid("a rueidis client is nil")
+	}
+	return newClient(commands, subscriptions, o, nil), nil
+}
+
+// newClient returns a client that subscribes already. owned are the connections of the two, if they are the client's: those
+// of the subscriptions come last.
+func newClient(commands, subscriptions rueidis.Client, o ClientOptions, owned []*connections) *Client {
+	c := &Client{
+		id:        rand.Text(),
+		began:     time.Now(),
+		conn:      lua.Conn{Client: commands},
+		close:     func() {},
+		owned:     owned,
+		sharded:   commands.Mode() == rueidis.ClientModeCluster,
+		options:   o,
+		tenures:   map[uint64]*tenure{},
+		resources: registry[resource]{},
+		circles:   registry[circle]{},
+		pings:     map[uint64]chan struct{}{},
+	}
+	c.closing, c.refuse = context.WithCancelCause(context.Background())
+	c.patient, c.hurry = context.WithCancel(context.Background())
+	c.stopped, c.stop = context.WithCancel(context.Background())
+	c.keeper = lease.NewKeeper(c.stopped, renewer{c})
+	inboxes, others := c.sources(subscriptions)
+	c.hub = hub.New(inboxes, others, c.deliver, o.Logger)
+	for i := range c.health {
+		c.health[i] = c.newHealth()
+	}
+	inbox := lua.Inbox(c.id)
+	if c.sharded {
+		inbox = lua.Inbox("{" + c.id + "}")
+	}
+	c.inbox = c.hub.Open(inbox, c.confirmed)
+	return c
+}
+
+// sources returns where the client subscribes: to its inboxes, and to all else. Without a cluster there is a connection for
+// each of the two, so that giving up what nobody waits for any more does not interrupt the inbox.
+func (c *Client) sources(subscriptions rueidis.Client) (inboxes, others hub.Source) {
+	if !c.sharded {
+		return &hub.Dedicated{Client: subscriptions}, &hub.Dedicated{Client: subscriptions}
+	}
+	s := &hub.Sharded{Client: subscriptions}
+	if n := len(c.owned); n > 0 {
+		s.Close = c.owned[n-1].cut
+	}
+	return s, s
+}
+
+// dial is rueidis.NewClient, which returns a client also with an error when it was told that there is a single server.
+func dial(option rueidis.ClientOption) (rueidis.Client, error) {
+	client, err := rueidis.NewClient(option)
+	if err != nil {
+		if client != nil {
+			client.Close()
+		}
+		return nil, err
+	}
+	return client, nil
+}
+
+// tuned sets what the client needs of rueidis and leaves what the caller set.
+func tuned(option rueidis.ClientOption, o ClientOptions) rueidis.ClientOption {
+	// One connection for all commands: what is sent later runs later, so that a cancel cannot overtake its acquire.
+	option.PipelineMultiplex = -1
+	option.DisableCache = true // nothing is cached, and tracking would cost a round trip at each connection
+	if option.ConnWriteTimeout == 0 {
+		option.ConnWriteTimeout = max(o.CommandTimeout, time.Second) // a silent server is given up, and its commands with it
+	}
+	if option.Dialer.Timeout == 0 {
+		option.Dialer.Timeout = max(o.CommandTimeout, time.Second) // while Sentinel is asked, rueidis waits for a dial
+	}
+	if option.ReadBufferEachConn == 0 {
+		option.ReadBufferEachConn = 1 << 16
+	}
+	if option.WriteBufferEachConn == 0 {
+		option.WriteBufferEachConn = 1 << 16
+	}
+	if option.ClusterOption.ShardsRefreshInterval == 0 {
+		// rueidis spreads what this begins over up to a second more, and over half a minute in a large cluster.
+		option.ClusterOption.ShardsRefreshInterval = 100 * time.Millisecond
+	}
+	if option.Sentinel.MasterSet != "" {
+		if option.Sentinel.TopologyRefreshInterval == 0 {
+			option.Sentinel.TopologyRefreshInterval = 500 * time.Millisecond // a missed event must not cost more
+		}
+		if option.Sentinel.Dialer.Timeout == 0 {
+			option.Sentinel.Dialer.Timeout = option.Dialer.Timeout
+		}
+	}
+	return option
+}
+
+// onlyLooksLikeACluster tells a server that answers CLUSTER SLOTS without being a cluster (embedded ones for tests do)
+// from a cluster, and refuses a cluster without sharded pub/sub.
+func onlyLooksLikeACluster(client rueidis.Client, o ClientOptions) (bool, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), max(o.CommandTimeout, time.Second))
+	defer cancel()
+	probe := client.B().Arbitrary("PUBSUB", "SHARDNUMSUB").Keys("latchkey_probe").Build()
+	err := client.Do(ctx, probe).Error()
+	if _, refused := rueidis.IsRedisErr(err); !refused {
+		return false, nil
+	}
+	info, infoErr := client.Do(ctx, client.B().Info().Section("cluster").Build()).ToString()
+	if infoErr == nil && strings.Contains(info, "cluster_enabled:1") {
+		return false, fmt.Errorf("latchkey: a cluster must run Redis 7.0 or later, for sharded pub/sub: %w", err)
+	}
+	return true, nil
+}

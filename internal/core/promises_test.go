@@ -1,0 +1,160 @@
+package core_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey/internal/core"
+	"github.com/latchkey-go/latchkey/internal/redistest"
+)
+
+// A hold that was granted by message has its whole lease soon, not after a third of the short one.
+func TestGrantIsConfirmedSoon(t *testing.T) {
+	for kind, delegate := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			s := redistest.NewProcess(t)
+			holder := newLock(t, open(t, s.Option()), "a", delegate)
+			h := mustLock(t, holder)
+			next := lockLater(t, newLock(t, open(t, s.Option()), "a", delegate))
+			queued(t, holder, 1)
+			require.NoError(t, h.Unlock(t.Context()))
+			got := next.wait(t)
+			began := time.Now()
+			require.Eventually(t, func() bool { return got.Trusted() > core.DefaultLease/2 }, long, time.Millisecond)
+			require.Less(t, time.Since(began), 500*time.Millisecond, "it takes 50 ms, and the machine may be busy")
+			s.Stop(t)
+			time.Sleep(3 * time.Second) // longer than the short lease, which is what it would be trusted for
+			require.True(t, got.Held())
+			s.Continue(t)
+			require.NoError(t, got.Unlock(t.Context()))
+		})
+	}
+}
+
+// An attempt that was given up does nothing when it reaches Redis after all.
+func TestAttemptThatArrivesLate(t *testing.T) {
+	s := redistest.New(t)
+	plain := s.Client(t)
+	kinds := map[string]func(c *core.Client) func() (bool, error){
+		"lock": func(c *core.Client) func() (bool, error) {
+			l := newLock(t, c, "lock", true)
+			return func() (bool, error) { h, err := l.TryLock(t.Context()); return h != nil, err }
+		},
+		"semaphore": func(c *core.Client) func() (bool, error) {
+			sem, err := core.NewSemaphore(c, "semaphore", []core.SemaphoreOption{core.WithCapacity(1)})
+			require.NoError(t, err)
+			_, _, err = sem.Numbers(t.Context()) // it has been told how many there are
+			require.NoError(t, err)
+			return func() (bool, error) { h, err := sem.TryAcquire(t.Context(), 1); return h != nil, err }
+		},
+		"counting": func(c *core.Client) func() (bool, error) {
+			sem, err := core.NewCounter(c, "counting", nil)
+			require.NoError(t, err)
+			_, err = sem.TrySetPermits(t.Context(), 1)
+			require.NoError(t, err)
+			return func() (bool, error) { err := sem.TryAcquire(t.Context(), 1); return err == nil, err }
+		},
+	}
+	for kind, of := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			p := redistest.NewProxy(t, s)
+			c := open(t, p.Option())
+			try, other := of(c), of(open(t, s.Option()))
+			judge, kept := redistest.Once(redistest.Withhold, isAcquire)
+			p.Judge(judge)
+			_, err := try()
+			require.ErrorIs(t, err, core.ErrUnavailable)
+			require.EqualValues(t, 1, kept.Load())
+			require.Eventually(t, func() bool { return c.Check(t.Context()) == nil }, long, 10*time.Millisecond, "on another connection")
+			keys := func() int64 {
+				r := do(t, plain, "DBSIZE")
+				n, err := r.AsInt64()
+				require.NoError(t, err)
+				return n
+			}
+			before := keys()
+			p.Deliver()
+			require.Equal(t, before, keys())
+			got, err := other()
+			require.NoError(t, err)
+			require.True(t, got, "at once")
+		})
+	}
+}
+
+// After an outage one of those who try gets it: attempts from the outage itself are in nobody's way.
+func TestTryLockAfterAnOutage(t *testing.T) {
+	s := redistest.NewProcess(t)
+	var locks []*core.Lock
+	for range 5 {
+		locks = append(locks, newLock(t, open(t, s.Option()), "cron", true))
+	}
+	try := func() (got []*core.Hold) {
+		var mu sync.Mutex
+		var all sync.WaitGroup
+		for _, l := range locks {
+			all.Go(func() {
+				if h, err := l.TryLock(context.Background()); err == nil {
+					mu.Lock()
+					defer mu.Unlock()
+					got = append(got, h)
+				}
+			})
+		}
+		all.Wait()
+		return got
+	}
+	for range 3 {
+		s.Stop(t)
+		require.Empty(t, try()) // each gives up after a second
+		resume := time.AfterFunc(500*time.Millisecond, func() { s.Continue(t) })
+		got := try() // just before it returns
+		require.Len(t, got, 1)
+		require.False(t, resume.Stop())
+		require.NoError(t, got[0].Unlock(t.Context()))
+	}
+}
+
+// A clock that the client does not know well costs a second attempt, not the lock.
+func TestTryLockAfterTheClockMoved(t *testing.T) {
+	s := redistest.New(t)
+	c := open(t, s.Option())
+	l := newLock(t, c, "a", true)
+	for _, off := range []time.Duration{-time.Hour, time.Hour} {
+		core.SetClock(c, off)
+		h, err := l.TryLock(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, h.Unlock(t.Context()))
+	}
+}
+
+// A place in the queue that may have been lost is not reported.
+func TestSequenceOfALostPlace(t *testing.T) {
+	s := redistest.NewProcess(t)
+	p := redistest.NewProxy(t, s)
+	plain := s.Client(t)
+	holder, later := newLock(t, open(t, s.Option()), "a", false), newLock(t, open(t, s.Option()), "a", false)
+	h := mustLock(t, holder)
+	waiter := lockLater(t, newLock(t, open(t, p.Option()), "a", false))
+	queued(t, holder, 1)
+	behind := lockLater(t, later)
+	queued(t, holder, 2)
+	do(t, plain, "LPOP", "latchkey_queue:{a}") // as a grant does that finds it gone
+	judge, lost := redistest.Once(redistest.LoseReply, isAgain)
+	p.Judge(judge)
+	require.Eventually(t, func() bool { return lost.Load() == 1 }, long, time.Millisecond, "it asks, and is queued behind the other")
+	queued(t, holder, 2)
+	require.NoError(t, h.Unlock(t.Context()))
+	first := behind.wait(t)
+	require.NoError(t, first.Unlock(t.Context()))
+	last := waiter.wait(t)
+	require.Positive(t, first.Sequence())
+	if n := last.Sequence(); n != 0 {
+		require.Greater(t, n, first.Sequence())
+	}
+	require.NoError(t, last.Unlock(t.Context()))
+}

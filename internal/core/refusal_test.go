@@ -1,0 +1,183 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey/internal/core"
+	"github.com/latchkey-go/latchkey/internal/redistest"
+)
+
+// hasty lets a client notice soon that its commands are refused, and close its inbox.
+func hasty(o *core.ClientOptions) { o.Lease = 300 * time.Millisecond }
+
+// A server that answers with errors for a while, also to what belongs to a subscription, costs time and nothing else.
+func TestServerRefusesForAWhile(t *testing.T) {
+	for code, begin := range redistest.Refusals {
+		t.Run(code, func(t *testing.T) {
+			s := redistest.NewProcess(t, redistest.Refusing()...)
+			c := open(t, s.Option(), hasty)
+			holder := newLock(t, open(t, s.Option()), "a", false)
+			h := mustLock(t, holder)
+			waiter := lockLater(t, newLock(t, c, "a", true))
+			queued(t, holder, 1)
+			latch, err := core.NewLatch(c, "latch", core.LatchOptions{})
+			require.NoError(t, err)
+			_, err = latch.Set(t.Context(), 1, false)
+			require.NoError(t, err)
+			opened := make(chan error, 1)
+			go func() { opened <- latch.Await(t.Context()) }()
+			end := begin(t, s)
+			stop := make(chan struct{})
+			done := make(chan struct{})
+			go func() { // many that come and go, so that the client notices, and subscribes again and again
+				defer close(done)
+				l := newLock(t, c, "b", true)
+				for {
+					select {
+					case <-stop:
+						return
+					default:
+					}
+					ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+					if h, err := l.Lock(ctx); err == nil {
+						_ = h.Unlock(ctx) // refused, for now
+					}
+					cancel()
+				}
+			}()
+			time.Sleep(1500 * time.Millisecond) // several leases: the client has given its subscriptions up
+			end()
+			close(stop)
+			<-done
+			require.NoError(t, h.Unlock(t.Context()))
+			require.NoError(t, waiter.wait(t).Unlock(t.Context()))
+			require.NoError(t, c.Check(t.Context()))
+			_, err = latch.CountDown(t.Context(), 1)
+			require.NoError(t, err)
+			select {
+			case err := <-opened:
+				require.NoError(t, err)
+			case <-time.After(long):
+				require.FailNow(t, "the latch's waiter was forgotten")
+			}
+		})
+	}
+}
+
+// A client is closed, and soon, whatever the server answers just then.
+func TestCloseWhileRefused(t *testing.T) {
+	for code, begin := range redistest.Refusals {
+		t.Run(code, func(t *testing.T) {
+			s := redistest.NewProcess(t, redistest.Refusing()...)
+			h := mustLock(t, newLock(t, open(t, s.Option()), "a", true))
+			defer func() { _ = h.Unlock(context.Background()) }()
+			c := open(t, s.Option(), hasty)
+			waiter := lockLater(t, newLock(t, c, "a", false))
+			queued(t, newLock(t, c, "a", false), 1)
+			end := begin(t, s)
+			began := time.Now()
+			closeNow(c)
+			require.Less(t, time.Since(began), 2*time.Second)
+			<-waiter.ended
+			require.ErrorIs(t, waiter.err, core.ErrClosed)
+			end()
+		})
+	}
+}
+
+// Close ends within two seconds, Shutdown with its context, when Redis is silent, whatever waits; and the process does not
+// go round in circles afterwards.
+func TestCloseOnASilentServer(t *testing.T) {
+	for _, wrapped := range []bool{false, true} {
+		for kind, shut := range map[string]func(c *core.Client) time.Duration{
+			"close": func(c *core.Client) time.Duration { closeNow(c); return 2 * time.Second },
+			"shutdown": func(c *core.Client) time.Duration {
+				ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
+				defer cancel()
+				_ = c.Shutdown(ctx) // it may have had to give up
+				return 1500 * time.Millisecond
+			},
+		} {
+			name := kind
+			if wrapped {
+				name += " of a wrapped client"
+			}
+			t.Run(name, func(t *testing.T) {
+				s := redistest.NewProcess(t)
+				o := core.DefaultClientOptions()
+				client := s.Client(t)
+				c, err := core.Wrap(client, client, o)
+				if !wrapped {
+					closeNow(c)
+					c, err = core.Open(s.Option(), o)
+				}
+				require.NoError(t, err)
+				holding := open(t, s.Option())
+				h := mustLock(t, newLock(t, holding, "a", true))
+				var waiters []*attempt
+				for range 5 {
+					waiters = append(waiters, lockLater(t, newLock(t, c, "a", false)))
+				}
+				queued(t, newLock(t, holding, "a", false), 5)
+				plain, err := core.NewCounter(c, "plain", nil)
+				require.NoError(t, err)
+				_, err = plain.TrySetPermits(t.Context(), 0)
+				require.NoError(t, err)
+				drawn := make(chan error, 5)
+				for range 5 {
+					go func() { drawn <- plain.Acquire(context.Background(), 1) }()
+				}
+				require.Eventually(t, func() bool {
+					_, waiting, err := plain.Available(t.Context())
+					return err == nil && waiting == 5
+				}, long, time.Millisecond)
+				s.Stop(t)
+				began := time.Now()
+				limit := shut(c)
+				require.Less(t, time.Since(began), limit)
+				for _, w := range waiters {
+					<-w.ended
+					require.ErrorIs(t, w.err, core.ErrClosed)
+				}
+				for range 5 {
+					require.ErrorIs(t, <-drawn, core.ErrClosed)
+				}
+				s.Continue(t)
+				require.NoError(t, h.Unlock(t.Context()))
+			})
+		}
+	}
+}
+
+// What was held when Shutdown gave up waiting is released by its Unlock all the same.
+func TestUnlockAfterClose(t *testing.T) {
+	each(t, func(t *testing.T, s *redistest.Server, delegate bool) {
+		c := open(t, s.Option())
+		h, other := mustLock(t, newLock(t, c, "a", delegate)), mustLock(t, newLock(t, c, "b", delegate))
+		sem, err := core.NewSemaphore(c, "s", []core.SemaphoreOption{core.WithCapacity(2)})
+		require.NoError(t, err)
+		p, err := sem.Acquire(t.Context(), 2)
+		require.NoError(t, err)
+		closeNow(c)
+		require.ErrorIs(t, h.Err(), core.ErrClosed)
+		later := open(t, s.Option())
+		waiter := lockLater(t, newLock(t, later, "a", delegate))
+		queued(t, newLock(t, later, "a", delegate), 1)
+		require.NoError(t, h.Unlock(t.Context()))
+		require.NoError(t, waiter.wait(t).Unlock(t.Context()), "long before its lease")
+		require.NoError(t, p.Unlock(t.Context()))
+		free, err := core.NewSemaphore(later, "s", nil)
+		require.NoError(t, err)
+		available, _, err := free.Numbers(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, 2, available)
+		require.True(t, errors.Is(h.Unlock(t.Context()), core.ErrNotHeld), "once")
+		require.NoError(t, other.Unlock(t.Context())) // the last one: the connections end with it
+		require.ErrorIs(t, other.Unlock(t.Context()), core.ErrNotHeld)
+	})
+}
