@@ -44,9 +44,6 @@ func newPrimitive(c *Client, family lua.Family, name string, set []LockOption) (
 	return p, err
 }
 
-// Name is the name without the client's prefix.
-func (p *primitive) Name() string { return p.name }
-
 // try makes one attempt.
 func (p *primitive) try(ctx context.Context, permits int) (*Hold, error) {
 	limited, cancel := context.WithTimeout(ctx, p.resource.client.options.CommandTimeout)
