@@ -7,7 +7,7 @@ var (
 	// ErrNotAcquired is returned by TryLock when somebody else holds the lock or is next, and by TryLockFor when its time
 	// is over.
 	ErrNotAcquired = core.ErrNotAcquired
-	// ErrNotHeld is returned by the second Unlock of a hold.
+	// ErrNotHeld is returned by the second Unlock of a hold, and by that of no hold at all.
 	ErrNotHeld = core.ErrNotHeld
 	// ErrLost says that a hold ended without being released: its lease could not be renewed in time, or Redis says that
 	// somebody else, or nobody, has the lock. It is the cause of the hold's context.

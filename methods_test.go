@@ -9,5 +9,5 @@ import (
 
 func TestMethods(t *testing.T) {
 	redistest.Methods(t, &latchkey.Client{}, "Check", "Close", "Shutdown")
-	redistest.Methods(t, &latchkey.Hold{}, "Context", "Err", "Held", "Sequence", "Token", "Trusted", "Unlock")
+	redistest.Methods(t, &latchkey.Hold{}, "Context", "Err", "Held", "Name", "Remaining", "Sequence", "Token", "Unlock")
 }

@@ -3,8 +3,8 @@ package fairlock_test
 import (
 	"testing"
 
-	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/fairlock"
+	"github.com/latchkey-go/latchkey/internal/redistest"
 )
 
 func TestMethods(t *testing.T) {

@@ -12,5 +12,5 @@ func TestMethods(t *testing.T) {
 		"Inspect", "Name", "SetPermits", "TryAcquire", "TryAcquireFor", "TrySetPermits")
 	redistest.Methods(t, &semaphore.Counting{}, "Acquire", "AddPermits", "Available", "Delete", "Drain", "Name", "Release",
 		"TryAcquire", "TryAcquireFor", "TrySetPermits", "Waiting")
-	redistest.Methods(t, &semaphore.Permits{}, "Context", "Err", "Held", "N", "Name", "Release", "ReleaseN", "Sequence", "Trusted", "Token")
+	redistest.Methods(t, &semaphore.Permits{}, "Context", "Err", "Held", "N", "Name", "Release", "ReleaseN", "Sequence", "Remaining", "Token")
 }

@@ -33,8 +33,13 @@ func invalid(format string, args ...any) error {
 	return fmt.Errorf("latchkey: %w: %w", ErrInvalid, fmt.Errorf(format, args...))
 }
 
-// named puts the lock's name before an error.
-func named(name string, err error) error { return fmt.Errorf("latchkey: %q: %w", name, err) }
+// named puts the lock's name before an error, unless there is none.
+func named(name string, err error) error {
+	if name == "" {
+		return fmt.Errorf("latchkey: %w", err)
+	}
+	return fmt.Errorf("latchkey: %q: %w", name, err)
+}
 
 // ended is what a context that is done says: its error, and its cause where that says more.
 func ended(ctx context.Context) error {

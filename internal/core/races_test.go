@@ -48,7 +48,7 @@ func TestContextOfAnInnerHoldAfterTheEnd(t *testing.T) {
 		inner, err := l.Lock(outer.Context())
 		require.NoError(t, err)
 		require.NoError(t, outer.Unlock(t.Context()))
-		end := time.Now().Add(inner.Trusted())
+		end := time.Now().Add(inner.Remaining())
 		for time.Now().Before(end) { // a timer would wake the keeper, too
 		}
 		done := make(chan context.Context, 1)
@@ -73,13 +73,13 @@ func TestManyHoldsEndTogether(t *testing.T) {
 		holds = append(holds, mustLock(t, newLock(t, c, string(rune('a'+n%26))+time.Duration(n).String(), true, core.WithFixedLease(time.Second))))
 	}
 	for _, h := range holds {
-		left := h.Trusted()
+		left := h.Remaining()
 		end := time.Now().Add(left)
 		for time.Now().Before(end) { // the instant is what matters
 		}
 		require.False(t, h.Held())
 		require.Error(t, h.Context().Err())
-		require.Zero(t, h.Trusted())
+		require.Zero(t, h.Remaining())
 	}
 	began := time.Now()
 	for _, h := range holds {

@@ -313,6 +313,9 @@ func (p *primitive) destroy(ctx context.Context) (existed bool, err error) {
 
 // Permits is how many are held.
 func (h *Hold) Permits() int {
+	if h.none() {
+		return 0
+	}
 	t := h.turn.tenure
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -321,6 +324,9 @@ func (h *Hold) Permits() int {
 
 // ReleaseN gives back n of the permits; all of them is Unlock.
 func (h *Hold) ReleaseN(ctx context.Context, n int) error {
+	if h.none() {
+		return h.Err()
+	}
 	t := h.turn.tenure
 	h.look()
 	t.parting.Lock() // how many stay is told to Redis, so that a copy changes nothing: one after the other
