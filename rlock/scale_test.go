@@ -81,7 +81,7 @@ func BenchmarkManyHolds(b *testing.B) {
 		s := redistest.NewProcess(b)
 		plain := s.Client(b)
 		var lost atomic.Int64
-		c := open(b, s, latchkey.WithObserver(latchkey.Observer{Lost: func(string, int64, error) { lost.Add(1) }}))
+		c := open(b, s, latchkey.WithObserver(latchkey.Observer{Lost: func(latchkey.Event) { lost.Add(1) }}))
 		all := make([]*latchkey.Hold, holds)
 		var wg sync.WaitGroup
 		began := time.Now()

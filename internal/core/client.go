@@ -60,14 +60,14 @@ const slots = 64
 // Open dials and returns a client that owns its two rueidis clients.
 func Open(option rueidis.ClientOption, o ClientOptions) (*Client, error) {
 	if err := o.validate(); err != nil {
-		return nil, err
+		return nil, named("", err)
 	}
 	if option.ReplicaOnly || option.SendToReplicas != nil || len(option.Standalone.ReplicaAddress) > 0 {
-		return nil, invalid("locks live on primaries: ReplicaOnly, SendToReplicas and ReplicaAddress cannot be used")
+		return nil, named("", invalid("locks live on primaries: ReplicaOnly, SendToReplicas and ReplicaAddress cannot be used"))
 	}
 	commands, err := dial(tuned(option, o))
 	if err != nil {
-		return nil, fmt.Errorf("latchkey: %w: %w", ErrUnavailable, err)
+		return nil, named("", unavailable(err))
 	}
 	if commands.Mode() == rueidis.ClientModeCluster {
 		if option.ForceSingleClient, err = onlyLooksLikeACluster(commands, o); err != nil {
@@ -84,7 +84,7 @@ func Open(option rueidis.ClientOption, o ClientOptions) (*Client, error) {
 	subscriptions, err := dial(listening)
 	if err != nil {
 		commands.Close()
-		return nil, fmt.Errorf("latchkey: %w: %w", ErrUnavailable, err)
+		return nil, named("", unavailable(err))
 	}
 	c, err := Wrap(commands, subscriptions, o)
 	if err != nil {
@@ -155,7 +155,7 @@ func onlyLooksLikeACluster(client rueidis.Client, o ClientOptions) (bool, error)
 	}
 	info, infoErr := client.Do(ctx, client.B().Info().Section("cluster").Build()).ToString()
 	if infoErr == nil && strings.Contains(info, "cluster_enabled:1") {
-		return false, fmt.Errorf("latchkey: a cluster must run Redis 7.0 or later, for sharded pub/sub: %w", err)
+		return false, named("", fmt.Errorf("a cluster must run Redis 7.0 or later, for sharded pub/sub: %w", err))
 	}
 	return true, nil
 }
@@ -163,10 +163,10 @@ func onlyLooksLikeACluster(client rueidis.Client, o ClientOptions) (bool, error)
 // Wrap returns a client on rueidis clients that stay the caller's.
 func Wrap(commands, subscriptions rueidis.Client, o ClientOptions) (*Client, error) {
 	if err := o.validate(); err != nil {
-		return nil, err
+		return nil, named("", err)
 	}
 	if commands == nil || subscriptions == nil {
-		return nil, invalid("a rueidis client is nil")
+		return nil, named("", invalid("a rueidis client is nil"))
 	}
 	c := &Client{
 		id:        rand.Text(),
@@ -200,23 +200,14 @@ func (c *Client) newHealth() *wait.Health {
 	return &wait.Health{
 		Context: c.stopped,
 		Go:      c.Go,
-		Down: func(err error) {
-			c.options.Logger.Warn("latchkey: redis is away", "error", err)
-			c.options.Observer.down(err)
-		},
+		Down:    c.down,
 		Lasting: func() {
 			if !c.sharded { // there, other nodes may be well; a grant that reaches nobody costs the short lease
 				c.hub.Suspend()
 			}
 		},
 		Patience: c.options.Lease / 3,
-		Up: func(away time.Duration) {
-			c.options.Logger.Info("latchkey: redis is back", "away", away)
-			c.hub.Resume()
-			c.keeper.RenewAll()
-			c.options.Observer.up(away)
-			c.Go(c.recheckAll)
-		},
+		Up:       c.up,
 	}
 }
 
@@ -335,44 +326,6 @@ func (c *Client) saw(token int64) {
 	}
 }
 
-// Check is documented by the root package.
-func (c *Client) Check(ctx context.Context) error {
-	if c.closing.Err() != nil {
-		return fmt.Errorf("latchkey: %w", ErrClosed)
-	}
-	n := c.sequence.Add(1)
-	heard := make(chan struct{}, 1)
-	c.mu.Lock()
-	c.pings[n] = heard
-	c.mu.Unlock()
-	defer func() {
-		c.mu.Lock()
-		delete(c.pings, n)
-		c.mu.Unlock()
-	}()
-	open, stop := wait.Until(ctx, c.closing)
-	defer stop()
-	if err := c.inbox.Wait(open); err != nil {
-		if c.closing.Err() != nil {
-			return fmt.Errorf("latchkey: %w", ErrClosed)
-		}
-		return fmt.Errorf("latchkey: the inbox is not subscribed: %w: %w", ErrUnavailable, err)
-	}
-	// With the caller's context: one that can be cancelled makes rueidis run its connection in the background from then on,
-	// which costs a single goroutine a fifth of its speed.
-	if err := c.conn.Ping(withoutDeadline(ctx), c.inbox.Name(), n, c.sharded); err != nil {
-		return fmt.Errorf("latchkey: %w", outcome(err))
-	}
-	select {
-	case <-heard:
-		return nil
-	case <-c.closing.Done():
-		return fmt.Errorf("latchkey: %w", ErrClosed)
-	case <-ctx.Done():
-		return fmt.Errorf("latchkey: the inbox does not hear: %w: %w", ErrUnavailable, context.Cause(ctx))
-	}
-}
-
 // Shutdown is documented by the root package.
 func (c *Client) Shutdown(ctx context.Context) error {
 	defer context.AfterFunc(ctx, c.hurry)()
@@ -386,10 +339,7 @@ func (c *Client) Shutdown(ctx context.Context) error {
 		defer cancel()
 		_ = c.none(leaving, &c.waiters) // entries that stay are dropped by the next grant: the inbox goes with us
 		if c.none(c.patient, &c.holds) != nil {
-			err = fmt.Errorf("latchkey: locks are still held: %w", context.Canceled)
-			if ctx.Err() != nil {
-				err = fmt.Errorf("latchkey: locks are still held: %w", ended(ctx))
-			}
+			err = c.stillHeld(ctx)
 		}
 		c.finish()
 	})

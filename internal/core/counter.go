@@ -24,9 +24,9 @@ func NewCounter(c *Client, name string, set []SemaphoreOption) (*Counter, error)
 	}
 	switch {
 	case len(o.leases) > 0:
-		return nil, invalid("the permits of a counting semaphore have no lease")
+		return nil, named(name, invalid("the permits of a counting semaphore have no lease"))
 	case c != nil && c.options.Replicas > 0:
-		return nil, invalid("a counting semaphore does not wait for replicas")
+		return nil, named(name, invalid("a counting semaphore does not wait for replicas"))
 	}
 	// The lease of its waiters ends nothing: it only must not be over while a reply is on its way.
 	set = append(set[:len(set):len(set)], WithPermitLease(WithLease(MaxLease)))
@@ -45,17 +45,17 @@ func (s *Counter) Acquire(ctx context.Context, n int) error { return s.draw(ctx,
 
 // TryAcquire makes one attempt.
 func (s *Counter) TryAcquire(ctx context.Context, n int) error {
-	limited, cancel := context.WithTimeout(ctx, s.p.resource.client.options.CommandTimeout)
+	limited, cancel := s.p.resource.client.impatient(ctx)
 	defer cancel()
 	return s.draw(ctx, limited, n, true)
 }
 
 // TryAcquireFor waits for d at most.
 func (s *Counter) TryAcquireFor(ctx context.Context, n int, d time.Duration) error {
-	if d <= 0 {
-		return named(s.p.name, invalid("the wait must be more than 0, not %v", d))
+	limited, cancel, err := s.p.within(ctx, d)
+	if err != nil {
+		return err
 	}
-	limited, cancel := context.WithTimeoutCause(ctx, d, ErrNotAcquired)
 	defer cancel()
 	return s.draw(ctx, limited, n, false)
 }
@@ -64,6 +64,13 @@ func (s *Counter) draw(parent, waits context.Context, n int, try bool) error {
 	if err := s.p.validPermits(n, MaxCapacity); err != nil {
 		return err
 	}
+	began := time.Now()
+	err := s.take(parent, waits, n, try)
+	s.p.attempted(parent, n, began, err)
+	return err
+}
+
+func (s *Counter) take(parent, waits context.Context, n int, try bool) error {
 	if _, err := s.p.begin(parent, try); err != nil {
 		return err
 	}
@@ -72,12 +79,11 @@ func (s *Counter) draw(parent, waits context.Context, n int, try bool) error {
 	if t == nil {
 		return named(s.p.name, ErrClosed)
 	}
-	began := time.Now()
+	t.asks(parent)
 	if err := s.p.resource.room.Acquire(waits, &t.waiter, try); err != nil {
 		return s.p.failed(parent, waits, err)
 	}
 	t.drawn()
-	s.p.resource.client.options.Observer.acquired(s.p.name, 0, began)
 	return nil
 }
 
@@ -135,6 +141,7 @@ func (s *Counter) Release(ctx context.Context, n int) error {
 	if err != nil {
 		return named(s.p.name, err)
 	}
+	s.p.gaveBack(ctx, n)
 	return nil
 }
 

@@ -59,7 +59,11 @@ func (l *Lock) Force(ctx context.Context) (bool, error) {
 	}
 	held, err := c.conn.Force(withoutDeadline(ctx), r.keys, c.seen.Load())
 	if err != nil {
-		return false, named(l.p.name, outcome(err))
+		told := r.unread(ctx, l.p.name, err)
+		if lua.Classify(err) == lua.NoAnswer {
+			told = named(l.p.name, join(told, ErrUnknownOutcome))
+		}
+		return false, told
 	}
 	return held, nil
 }
@@ -85,7 +89,7 @@ func (l *Lock) Inspect(ctx context.Context) (State, error) {
 	}
 	s, err := c.conn.Inspect(withoutDeadline(ctx), r.keys, InspectLimit)
 	if err != nil {
-		return State{}, l.p.resource.unread(ctx, l.p.name, err)
+		return State{}, r.unread(ctx, l.p.name, err)
 	}
 	state := State{Holder: s.Owner, Token: s.Token, Waiting: int(s.Length), Remaining: time.Duration(s.Ends) * time.Millisecond}
 	state.Mine = lua.ClientOf(s.Owner) == c.id

@@ -66,7 +66,7 @@ func TestContextOfAnInnerHoldAfterTheEnd(t *testing.T) {
 // However many holds end together, each says so at the instant.
 func TestManyHoldsEndTogether(t *testing.T) {
 	c := open(t, redistest.New(t).Option(), func(o *core.ClientOptions) {
-		o.Observer.Lost = func(string, int64, error) { time.Sleep(time.Millisecond) } // a slow hook delays nobody
+		o.Observer.Lost = func(core.Event) { time.Sleep(time.Millisecond) } // a slow hook delays nobody
 	})
 	var holds []*core.Hold
 	for n := range 300 {
@@ -116,7 +116,7 @@ func TestCloseWhileRedisIsDown(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			s := redistest.NewProcess(t)
 			down := make(chan struct{})
-			c := open(t, s.Option(), func(o *core.ClientOptions) { o.Observer.Down = func(error) { close(down) } })
+			c := open(t, s.Option(), func(o *core.ClientOptions) { o.Observer.Down = func(core.Outage) { close(down) } })
 			s.Kill()
 			var waiting []*attempt
 			for range 20 {

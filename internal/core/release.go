@@ -42,7 +42,7 @@ func (c *Client) outlast(ctx context.Context, send func(context.Context) (bool, 
 		return err
 	}
 	c.Go(func() { _, _ = send(context.Background()) }) // the observer hears of its success
-	return fmt.Errorf("%w: it goes on in the background: %w", ErrUnknownOutcome, ended(waits))
+	return fmt.Errorf("%w: it goes on in the background: %w", ErrUnknownOutcome, ended(ctx))
 }
 
 // late ends a tenure whose lease is over before its release.

@@ -40,12 +40,12 @@ func (t *tenure) replicate(waits context.Context) error {
 			t.waiter.Grant.Moment, t.waiter.Grant.Short = sent, false // it has its whole lease
 			return nil
 		case ctx.Err() == nil && lua.Passing(err):
-			t.Failed(err)
+			t.Failed(err, sent)
 			if t.Up(ctx) == nil {
 				continue
 			}
 		case ctx.Err() == nil:
-			return outcome(err)
+			return outcome(t.explained(ctx, err))
 		}
 		switch {
 		case c.closing.Err() != nil:

@@ -64,7 +64,7 @@ func newSemaphore(c *Client, family lua.Family, name string, set []SemaphoreOpti
 		}
 	}
 	if o.capacity != nil && (*o.capacity < 1 || *o.capacity > MaxCapacity) {
-		return p, invalid("the capacity must be from 1 to %d, not %d", MaxCapacity, *o.capacity)
+		return p, named(name, invalid("the capacity must be from 1 to %d, not %d", MaxCapacity, *o.capacity))
 	}
 	if p, err = newPrimitive(c, family, name, o.leases); err != nil {
 		return p, err
