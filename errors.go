@@ -7,7 +7,7 @@ var (
 	// ErrNotAcquired is returned by TryLock when somebody else holds the lock or is next, and by TryLockFor when its time
 	// is over.
 	ErrNotAcquired = core.ErrNotAcquired
-	// ErrNotHeld is returned by the second Unlock of a hold.
+	// ErrNotHeld is returned by the second Unlock of a hold, and by that of no hold at all.
 	ErrNotHeld = core.ErrNotHeld
 	// ErrLost says that a hold ended without being released: its lease could not be renewed in time, or Redis says that
 	// somebody else, or nobody, has the lock. It is the cause of the hold's context.
@@ -28,6 +28,10 @@ var (
 	ErrUnknownOutcome = core.ErrUnknownOutcome
 	// ErrNotReplicated is returned instead of a hold that fewer replicas have than WithReplicas asks for.
 	ErrNotReplicated = core.ErrNotReplicated
+	// ErrNotRun is matched by the error of a Do, or TryDo, whose function never ran: the lock was not acquired, for the reason
+	// that the error also says. Nothing was done, so it is safe to do it again. An error of Do that is not ErrNotRun is the
+	// function's own, or ErrLost.
+	ErrNotRun = core.ErrNotRun
 	// ErrInvalid says that an argument or option is out of range. Nothing was done.
 	ErrInvalid = core.ErrInvalid
 )

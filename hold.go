@@ -7,11 +7,14 @@ import (
 	"github.com/latchkey-go/latchkey/internal/core"
 )
 
-// Hold is a lock that is held. Its methods are safe for concurrent use. There is no usable zero value: holds come from
-// the Lock methods.
+// Hold is a lock that is held. Its methods are safe for concurrent use. Holds come from the Lock methods. A nil one, as a Lock
+// that failed returns, and the zero value are not held: Err and Unlock return ErrNotHeld, and Context one that has ended with it.
 type Hold core.Hold
 
 func (h *Hold) core() *core.Hold { return (*core.Hold)(h) }
+
+// Name returns the name of the lock, without the client's key prefix.
+func (h *Hold) Name() string { return h.core().Name() }
 
 // Context is derived from the context that was given to Lock, and ends with the hold: its cause is ErrLost when the lease
 // can no longer be trusted, ErrReleased after Unlock, ErrClosed when the client was closed, and the parent's when that
@@ -46,8 +49,8 @@ func (h *Hold) Held() bool { return h.core().Held() }
 // Err returns nil while the lock is held, else why it is not: ErrReleased, ErrLost or ErrClosed.
 func (h *Hold) Err() error { return h.core().Err() }
 
-// Trusted returns how long the lease can be trusted from now on without another renewal; 0 when it is over.
-func (h *Hold) Trusted() time.Duration { return h.core().Trusted() }
+// Remaining returns for how long the lease can be trusted from now on without another renewal; 0 when it is over.
+func (h *Hold) Remaining() time.Duration { return h.core().Remaining() }
 
 // Sequence is the place in the queue from which the lock was granted: greater than that of every waiter of this lock that
 // was queued before. It is 0 for a lock that was had by asking, as a free one is, or from another goroutine of the process,

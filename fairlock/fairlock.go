@@ -88,8 +88,12 @@ func (l *Lock) TryLockFor(ctx context.Context, wait time.Duration) (*latchkey.Ho
 	return (*latchkey.Hold)(h), err
 }
 
-// Do locks, calls f with the hold's context, and unlocks, also when f panics. It returns the errors of f and of Unlock,
-// joined: ErrLost although f returned nil says that f may not have been alone.
+// Do locks, calls f with the hold's context, and unlocks, also when f panics. The hold's context ends when the lock is lost.
+//
+// An error that matches [latchkey.ErrNotRun] says that f never ran; it also says why, as Lock does. Any other is f's, or
+// ErrLost: the lock was lost before f ended, so that f may not have been alone. If f ended in time, Do returns what f
+// returned, whatever becomes of the release: that is waited for 100 ms at most and then goes on in the background, and if
+// it fails the lease runs out, which is logged.
 func (l *Lock) Do(ctx context.Context, f func(context.Context, *latchkey.Hold) error) error {
 	return l.core().Do(ctx, func(ctx context.Context, h *core.Hold) error { return f(ctx, (*latchkey.Hold)(h)) })
 }

@@ -81,7 +81,7 @@ func BenchmarkManyHolds(b *testing.B) {
 		s := redistest.NewProcess(b)
 		plain := s.Client(b)
 		var lost atomic.Int64
-		c := open(b, s, latchkey.WithObserver(latchkey.Observer{Lost: func(string, int64, error) { lost.Add(1) }}))
+		c := open(b, s, latchkey.WithObserver(latchkey.Observer{Lost: func(latchkey.Event) { lost.Add(1) }}))
 		all := make([]*latchkey.Hold, holds)
 		var wg sync.WaitGroup
 		began := time.Now()
@@ -116,7 +116,7 @@ func BenchmarkManyHolds(b *testing.B) {
 		least := time.Hour
 		for time.Since(began) < time.Minute {
 			<-time.After(time.Second) // the measured span
-			least = min(least, all[int(time.Since(began))%holds].Trusted())
+			least = min(least, all[int(time.Since(began))%holds].Remaining())
 		}
 		span := time.Since(began).Seconds()
 		b.ReportMetric(0, "ns/op")
@@ -124,7 +124,7 @@ func BenchmarkManyHolds(b *testing.B) {
 		b.ReportMetric((client()-inClient)/span, "cores-client")
 		b.ReportMetric(float64(redistest.Scripts(b, plain)-sent)/span, "commands/s")
 		for _, h := range all {
-			least = min(least, h.Trusted())
+			least = min(least, h.Remaining())
 		}
 		b.ReportMetric(least.Seconds(), "least-trust-s")
 		b.ReportMetric(float64(lost.Load()), "lost")

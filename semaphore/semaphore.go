@@ -162,9 +162,13 @@ func (s *Semaphore) TryAcquireFor(ctx context.Context, n int, wait time.Duration
 	return (*Permits)(h), err
 }
 
-// Do acquires n permits, calls f with their context, and releases them, also when f panics. It returns the errors of f and of
-// Release, joined: ErrLost although f returned nil says that others may have had its permits, ErrNotHeld that f has released
-// them itself.
+// Do acquires n permits, calls f with their context, and releases them, also when f panics. Their context ends when they are
+// lost.
+//
+// An error that matches [latchkey.ErrNotRun] says that f never ran; it also says why, as Acquire does. Any other is f's, or
+// ErrLost: the permits were lost before f ended, so that others may have had them. If f ended in time, Do returns what f
+// returned, whatever becomes of the release: that is waited for 100 ms at most and then goes on in the background, and if
+// it fails the lease runs out, which is logged.
 func (s *Semaphore) Do(ctx context.Context, n int, f func(context.Context, *Permits) error) error {
 	return s.core().Do(ctx, n, func(ctx context.Context, h *core.Hold) error { return f(ctx, (*Permits)(h)) })
 }

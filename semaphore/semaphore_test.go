@@ -127,7 +127,7 @@ func TestAcquireRelease(t *testing.T) {
 		require.Equal(t, 3, p.N())
 		require.True(t, p.Held())
 		require.NoError(t, p.Err())
-		require.Greater(t, p.Trusted(), 5*time.Second)
+		require.Greater(t, p.Remaining(), 5*time.Second)
 		require.Zero(t, p.Sequence())
 		numbers(t, sem, 2, 3)
 		q := acquire(t, sem, 2)

@@ -3,7 +3,6 @@ package core
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/lease"
@@ -21,6 +20,11 @@ type primitive struct {
 }
 
 func newPrimitive(c *Client, family lua.Family, name string, set []LockOption) (p primitive, err error) {
+	defer func() {
+		if err != nil {
+			err = named(name, err)
+		}
+	}()
 	if c == nil {
 		return p, invalid("the client is nil")
 	}
@@ -44,46 +48,56 @@ func newPrimitive(c *Client, family lua.Family, name string, set []LockOption) (
 	return p, err
 }
 
-// Name is the name without the client's prefix.
-func (p *primitive) Name() string { return p.name }
-
 // try makes one attempt.
 func (p *primitive) try(ctx context.Context, permits int) (*Hold, error) {
-	limited, cancel := context.WithTimeout(ctx, p.resource.client.options.CommandTimeout)
+	limited, cancel := p.resource.client.impatient(ctx)
 	defer cancel()
 	return p.acquire(ctx, limited, permits, true)
 }
 
 // tryFor waits for d at most.
 func (p *primitive) tryFor(ctx context.Context, permits int, d time.Duration) (*Hold, error) {
-	if d <= 0 {
-		return nil, named(p.name, invalid("the wait must be more than 0, not %v", d))
+	limited, cancel, err := p.within(ctx, d)
+	if err != nil {
+		return nil, err
 	}
-	limited, cancel := context.WithTimeoutCause(ctx, d, ErrNotAcquired)
 	defer cancel()
 	return p.acquire(ctx, limited, permits, false)
 }
 
-func guard(ctx context.Context, hold *Hold, err error, f func(context.Context, *Hold) error) (result error) {
-	if err != nil {
-		return err
+// impatient is the context of an attempt that does not wait.
+func (c *Client) impatient(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, c.options.CommandTimeout, errTimedOut)
+}
+
+// within is the context of a wait of d at most. Where ctx ends by then there is no second deadline: it is the one that ends the wait.
+func (p *primitive) within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc, error) {
+	if d <= 0 {
+		return nil, nil, named(p.name, invalid("the wait must be more than 0, not %v", d))
 	}
-	defer func() { result = errors.Join(result, hold.Unlock(ctx)) }()
-	return f(hold.Context(), hold)
+	end := time.Now().Add(d)
+	if deadline, ok := ctx.Deadline(); ok && !deadline.After(end) {
+		return ctx, func() {}, nil
+	}
+	limited, cancel := context.WithDeadlineCause(ctx, end, errWaited)
+	return limited, cancel, nil
 }
 
 // acquire waits until waits ends. The hold's context is derived from parent.
 func (p *primitive) acquire(parent, waits context.Context, permits int, try bool) (*Hold, error) {
+	began := time.Now()
 	hold, err := p.begin(parent, try)
-	if hold != nil || err != nil {
-		return hold, err
+	if hold == nil && err == nil {
+		if p.delegate && !try {
+			hold, err = p.inLine(parent, waits, began)
+		} else {
+			hold, err = p.compete(parent, waits, try, began, p.newTenure(permits, false))
+		}
+		p.leave(try)
 	}
-	if p.delegate && !try {
-		hold, err = p.inLine(parent, waits)
-	} else {
-		hold, err = p.compete(parent, waits, try, time.Now(), p.newTenure(permits, false))
+	if err != nil {
+		p.attempted(parent, permits, began, err)
 	}
-	p.leave(try)
 	return hold, err
 }
 
@@ -96,8 +110,7 @@ func (p *primitive) leave(try bool) {
 }
 
 // inLine waits for its turn in the process, and goes on with what was left to it.
-func (p *primitive) inLine(parent, waits context.Context) (*Hold, error) {
-	began := time.Now()
+func (p *primitive) inLine(parent, waits context.Context, began time.Time) (*Hold, error) {
 	left, err := p.resource.line.Enter(waits, p.resource.client.closing)
 	if err != nil {
 		left.dispose()
@@ -117,6 +130,7 @@ func (p *primitive) inLine(parent, waits context.Context) (*Hold, error) {
 func (p *primitive) compete(parent, waits context.Context, try bool, began time.Time, t *tenure) (*Hold, error) {
 	delegate := p.delegate && !try
 	for t != nil {
+		t.asks(parent)
 		permits := t.permits
 		if err := p.resource.room.Acquire(waits, &t.waiter, try); err != nil {
 			return nil, p.failed(parent, waits, err)
@@ -171,28 +185,35 @@ func (p *primitive) begin(parent context.Context, try bool) (*Hold, error) {
 	return nil, nil //nolint:nilnil // go on
 }
 
+// The causes of waits that end before the caller's context does.
+var (
+	errWaited   = errors.New("the time to wait is over")
+	errTimedOut = errors.New("no answer within the command timeout")
+)
+
 // failed is the error of an attempt that ended: the server's answer if there was one, else what ended it, with the reason
-// why Redis did not answer.
+// why Redis did not answer. Whose context it was is decided by what ended first, and not by what has ended by now.
 func (p *primitive) failed(parent, waits context.Context, err error) error {
+	r, cause := p.resource, context.Cause(waits)
 	var away *wait.AwayError
-	last := p.resource.health().Away()
+	last := r.health().Away()
 	if errors.As(err, &away) {
 		last = away.Last
 	}
 	switch {
-	case errors.Is(err, ErrClosed) && p.resource.client.closing.Err() != nil:
+	case errors.Is(err, ErrClosed) && r.client.closing.Err() != nil:
 		return named(p.name, ErrClosed)
-	case away == nil && !errors.Is(err, context.Cause(waits)):
-		return named(p.name, public(err))
-	case parent.Err() != nil:
-		err = ended(parent)
-	case errors.Is(context.Cause(waits), ErrNotAcquired):
+	case away == nil && !errors.Is(err, cause):
+		return named(p.name, public(r.explained(parent, err)))
+	case cause == errWaited: //nolint:errorlint // it is nobody else's
 		err = ErrNotAcquired
+	case cause == errTimedOut || parent.Err() == nil: //nolint:errorlint // the same
+		return named(p.name, join(unavailable(errTimedOut), lua.Quiet(last)))
 	default:
-		return named(p.name, errors.Join(fmt.Errorf("%w: no answer within the command timeout", ErrUnavailable), last))
+		err = ended(parent)
 	}
 	if last != nil {
-		err = errors.Join(err, ErrUnavailable, last)
+		err = join(err, unavailable(last))
 	}
 	return named(p.name, err)
 }

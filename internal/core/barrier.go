@@ -38,19 +38,19 @@ type Barrier struct {
 // NewBarrier returns the barrier of a name.
 func NewBarrier(c *Client, name string, parties int, o BarrierOptions) (*Barrier, error) {
 	if parties < 1 || parties > MaxParties {
-		return nil, invalid("the number of parties must be from 1 to %d, not %d", MaxParties, parties)
+		return nil, named(name, invalid("the number of parties must be from 1 to %d, not %d", MaxParties, parties))
 	}
 	b := &Barrier{name: name, parties: parties, action: o.Action}
 	var err error
 	if b.circle, err = c.circle(lua.Barrier, name); err != nil {
-		return nil, err
+		return nil, named(name, err)
 	}
 	b.lease = c.options.Lease
 	if o.Lease != nil {
 		b.lease = *o.Lease
 	}
 	if err := validLease(b.lease); err != nil {
-		return nil, err
+		return nil, named(name, err)
 	}
 	b.circle.lease.Store(int64(b.lease))
 	return b, nil
@@ -62,8 +62,8 @@ func (b *Barrier) Name() string { return b.name }
 // Parties is how many must come.
 func (b *Barrier) Parties() int { return b.parties }
 
-// Await waits for the others, and returns the generation and how many came before.
-func (b *Barrier) Await(ctx context.Context) (generation, index int64, err error) {
+// pass waits for the others, and returns the generation and how many came before.
+func (b *Barrier) pass(ctx context.Context) (generation, index int64, err error) {
 	view, err := b.enter(ctx, b.name, math.MaxInt) // whoever were refused would keep the others waiting
 	if err != nil {
 		return 0, 0, err

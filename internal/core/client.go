@@ -2,7 +2,6 @@ package core
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -59,23 +58,14 @@ func (c *Client) newHealth() *wait.Health {
 	return &wait.Health{
 		Context: c.stopped,
 		Go:      c.Go,
-		Down: func(err error) {
-			c.options.Logger.Warn("latchkey: redis is away", "error", err)
-			c.options.Observer.down(err)
-		},
+		Down:    c.down,
 		Lasting: func() {
 			if !c.sharded { // there, other nodes may be well; a grant that reaches nobody costs the short lease
 				c.hub.Suspend()
 			}
 		},
 		Patience: c.options.Lease / 3,
-		Up: func(away time.Duration) {
-			c.options.Logger.Info("latchkey: redis is back", "away", away)
-			c.hub.Resume()
-			c.keeper.RenewAll()
-			c.options.Observer.up(away)
-			c.Go(c.recheckAll)
-		},
+		Up:       c.up,
 	}
 }
 
@@ -195,43 +185,5 @@ func (c *Client) saw(token int64) {
 		if token <= seen || c.seen.CompareAndSwap(seen, token) {
 			return
 		}
-	}
-}
-
-// Check is documented by the root package.
-func (c *Client) Check(ctx context.Context) error {
-	if c.closing.Err() != nil {
-		return fmt.Errorf("latchkey: %w", ErrClosed)
-	}
-	n := c.sequence.Add(1)
-	heard := make(chan struct{}, 1)
-	c.mu.Lock()
-	c.pings[n] = heard
-	c.mu.Unlock()
-	defer func() {
-		c.mu.Lock()
-		delete(c.pings, n)
-		c.mu.Unlock()
-	}()
-	open, stop := wait.Until(ctx, c.closing)
-	defer stop()
-	if err := c.inbox.Wait(open); err != nil {
-		if c.closing.Err() != nil {
-			return fmt.Errorf("latchkey: %w", ErrClosed)
-		}
-		return fmt.Errorf("latchkey: the inbox is not subscribed: %w: %w", ErrUnavailable, err)
-	}
-	// With the caller's context: one that can be cancelled makes rueidis run its connection in the background from then on,
-	// which costs a single goroutine a fifth of its speed.
-	if err := c.conn.Ping(withoutDeadline(ctx), c.inbox.Name(), n, c.sharded); err != nil {
-		return fmt.Errorf("latchkey: %w", outcome(err))
-	}
-	select {
-	case <-heard:
-		return nil
-	case <-c.closing.Done():
-		return fmt.Errorf("latchkey: %w", ErrClosed)
-	case <-ctx.Done():
-		return fmt.Errorf("latchkey: the inbox does not hear: %w: %w", ErrUnavailable, context.Cause(ctx))
 	}
 }

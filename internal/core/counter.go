@@ -12,7 +12,7 @@ import (
 //
 // What was taken or given back is remembered in Redis under the id of the command, so that a copy of it changes nothing. A
 // command says which others were answered and will not be sent again; those are forgotten. The rest is after a while.
-type Counter struct{ primitive }
+type Counter struct{ p primitive }
 
 // NewCounter returns the plain semaphore of a name.
 func NewCounter(c *Client, name string, set []SemaphoreOption) (*Counter, error) {
@@ -24,9 +24,9 @@ func NewCounter(c *Client, name string, set []SemaphoreOption) (*Counter, error)
 	}
 	switch {
 	case len(o.leases) > 0:
-		return nil, invalid("the permits of a counting semaphore have no lease")
+		return nil, named(name, invalid("the permits of a counting semaphore have no lease"))
 	case c != nil && c.options.Replicas > 0:
-		return nil, invalid("a counting semaphore does not wait for replicas")
+		return nil, named(name, invalid("a counting semaphore does not wait for replicas"))
 	}
 	// The lease of its waiters ends nothing: it only must not be over while a reply is on its way.
 	set = append(set[:len(set):len(set)], WithPermitLease(WithLease(MaxLease)))
@@ -37,44 +37,53 @@ func NewCounter(c *Client, name string, set []SemaphoreOption) (*Counter, error)
 	return &Counter{p}, nil
 }
 
+// Name is the name without the client's prefix.
+func (s *Counter) Name() string { return s.p.name }
+
 // Acquire is documented by package semaphore, as are the methods that follow.
 func (s *Counter) Acquire(ctx context.Context, n int) error { return s.draw(ctx, ctx, n, false) }
 
 // TryAcquire makes one attempt.
 func (s *Counter) TryAcquire(ctx context.Context, n int) error {
-	limited, cancel := context.WithTimeout(ctx, s.resource.client.options.CommandTimeout)
+	limited, cancel := s.p.resource.client.impatient(ctx)
 	defer cancel()
 	return s.draw(ctx, limited, n, true)
 }
 
 // TryAcquireFor waits for d at most.
 func (s *Counter) TryAcquireFor(ctx context.Context, n int, d time.Duration) error {
-	if d <= 0 {
-		return named(s.name, invalid("the wait must be more than 0, not %v", d))
+	limited, cancel, err := s.p.within(ctx, d)
+	if err != nil {
+		return err
 	}
-	limited, cancel := context.WithTimeoutCause(ctx, d, ErrNotAcquired)
 	defer cancel()
 	return s.draw(ctx, limited, n, false)
 }
 
 func (s *Counter) draw(parent, waits context.Context, n int, try bool) error {
-	if err := s.validPermits(n, MaxCapacity); err != nil {
+	if err := s.p.validPermits(n, MaxCapacity); err != nil {
 		return err
-	}
-	if _, err := s.begin(parent, try); err != nil {
-		return err
-	}
-	defer s.leave(try)
-	t := s.newTenure(n, false)
-	if t == nil {
-		return named(s.name, ErrClosed)
 	}
 	began := time.Now()
-	if err := s.resource.room.Acquire(waits, &t.waiter, try); err != nil {
-		return s.failed(parent, waits, err)
+	err := s.take(parent, waits, n, try)
+	s.p.attempted(parent, n, began, err)
+	return err
+}
+
+func (s *Counter) take(parent, waits context.Context, n int, try bool) error {
+	if _, err := s.p.begin(parent, try); err != nil {
+		return err
+	}
+	defer s.p.leave(try)
+	t := s.p.newTenure(n, false)
+	if t == nil {
+		return named(s.p.name, ErrClosed)
+	}
+	t.asks(parent)
+	if err := s.p.resource.room.Acquire(waits, &t.waiter, try); err != nil {
+		return s.p.failed(parent, waits, err)
 	}
 	t.drawn()
-	s.resource.client.options.Observer.acquired(s.name, 0, began)
 	return nil
 }
 
@@ -99,12 +108,12 @@ func (t *tenure) drawn() {
 
 // Release adds n permits.
 func (s *Counter) Release(ctx context.Context, n int) error {
-	if err := s.validPermits(n, MaxCapacity); err != nil {
+	if err := s.p.validPermits(n, MaxCapacity); err != nil {
 		return err
 	}
-	r, c := s.resource, s.resource.client
+	r, c := s.p.resource, s.p.resource.client
 	if c.stopped.Err() != nil { // and not while Shutdown waits: who has permits must be able to give them back
-		return named(s.name, ErrClosed)
+		return named(s.p.name, ErrClosed)
 	}
 	number, stray := c.sequence.Add(1), false
 	put := lua.Put(lua.Owner(c.id, number), int64(n))
@@ -130,31 +139,35 @@ func (s *Counter) Release(ctx context.Context, n int) error {
 		return answered, err
 	})
 	if err != nil {
-		return named(s.name, err)
+		return named(s.p.name, err)
 	}
+	s.p.gaveBack(ctx, n)
 	return nil
 }
 
 // TrySetPermits sets the free permits unless they are set.
 func (s *Counter) TrySetPermits(ctx context.Context, n int) (bool, error) {
-	done, _, _, err := s.change(ctx, lua.Initialize, int64(n))
+	done, _, _, err := s.p.change(ctx, lua.Initialize, int64(n))
 	return done, err
 }
 
 // AddPermits changes the free permits by n, and returns how many there are.
 func (s *Counter) AddPermits(ctx context.Context, n int) (int, error) {
-	_, total, _, err := s.change(ctx, lua.Add, int64(n))
+	_, total, _, err := s.p.change(ctx, lua.Add, int64(n))
 	return int(total), err
 }
 
 // Drain takes all free permits and returns how many there were.
 func (s *Counter) Drain(ctx context.Context) (int, error) {
-	_, _, taken, err := s.change(ctx, lua.Drain, 0)
+	_, _, taken, err := s.p.change(ctx, lua.Drain, 0)
 	return int(taken), err
 }
 
 // Available returns the free permits, and how many wait.
 func (s *Counter) Available(ctx context.Context) (available, waiting int, err error) {
-	state, err := s.inspect(ctx, 0)
+	state, err := s.p.inspect(ctx, 0)
 	return state.Available, state.Waiting, err
 }
+
+// Delete removes the semaphore.
+func (s *Counter) Delete(ctx context.Context) (bool, error) { return s.p.destroy(ctx) }

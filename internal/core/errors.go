@@ -29,12 +29,18 @@ var (
 	errForced = errors.New("taken away by ForceUnlock or Delete")
 )
 
+// invalid says what is wrong with an argument. Whoever returns it to the caller puts the prefix before it.
 func invalid(format string, args ...any) error {
-	return fmt.Errorf("latchkey: %w: %w", ErrInvalid, fmt.Errorf(format, args...))
+	return fmt.Errorf("%w: %w", ErrInvalid, fmt.Errorf(format, args...))
 }
 
-// named puts the lock's name before an error.
-func named(name string, err error) error { return fmt.Errorf("latchkey: %q: %w", name, err) }
+// unavailable is the error of a Redis that is away, or silent. The caller's context has not ended because of that.
+func unavailable(why error) error {
+	if why == nil {
+		return ErrUnavailable
+	}
+	return fmt.Errorf("%w: %w", ErrUnavailable, lua.Quiet(why))
+}
 
 // ended is what a context that is done says: its error, and its cause where that says more.
 func ended(ctx context.Context) error {
@@ -66,7 +72,7 @@ func outcome(err error) error {
 	case lua.WrongType:
 		return fmt.Errorf("%w: %w", ErrWrongType, err)
 	case lua.Refused, lua.NoAnswer:
-		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+		return unavailable(err)
 	default:
 		return err
 	}

@@ -441,7 +441,7 @@ func TestRedisStopped(t *testing.T) {
 			})
 			h := mustLock(t, newLock(t, c, "a", delegate))
 			require.Eventually(t, func() bool { return renewed.Load() != 0 }, long, time.Millisecond)
-			require.Eventually(t, func() bool { return h.Trusted() > length-50*time.Millisecond }, long, 100*time.Microsecond)
+			require.Eventually(t, func() bool { return h.Remaining() > length-50*time.Millisecond }, long, 100*time.Microsecond)
 			last := time.Unix(0, renewed.Load())
 			s.Stop(t)
 			next := lockLater(t, newLock(t, c, "a", delegate))

@@ -54,7 +54,7 @@ func (t *tenure) next(parent context.Context, terms terms, began time.Time) *Hol
 	t.turn, t.lined = u, true
 	t.mu.Unlock()
 	t.client.saw(u.token)
-	t.client.options.Observer.acquired(t.name, u.token, began)
+	t.client.options.Observer.acquired(u, began)
 	return &u.first
 }
 

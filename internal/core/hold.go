@@ -22,6 +22,16 @@ type Hold struct {
 	cancel   context.CancelCauseFunc
 }
 
+// none reports whether it is no hold: nil, or the zero value.
+func (h *Hold) none() bool { return h == nil || h.turn == nil }
+
+// noHold is the context of none: one that has ended.
+var noHold = func() context.Context {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(named("", ErrNotHeld))
+	return ctx
+}()
+
 // look ends the hold if its time is over at this instant. It does not wait for its turn among holds that ended together.
 func (h *Hold) look() {
 	if t := h.turn.tenure; t.item.Left() <= 0 {
@@ -32,6 +42,9 @@ func (h *Hold) look() {
 
 // Context is documented by the root package, as are the methods that follow.
 func (h *Hold) Context() context.Context {
+	if h.none() {
+		return noHold
+	}
 	h.mu.Lock()
 	ctx := h.ctx
 	h.mu.Unlock()
@@ -68,19 +81,37 @@ func (h *Hold) end(cause error) {
 }
 
 // Name is the lock's.
-func (h *Hold) Name() string { return h.turn.tenure.name }
+func (h *Hold) Name() string {
+	if h.none() {
+		return ""
+	}
+	return h.turn.tenure.name
+}
 
 // Token is the fencing token.
-func (h *Hold) Token() int64 { return h.turn.token }
+func (h *Hold) Token() int64 {
+	if h.none() {
+		return 0
+	}
+	return h.turn.token
+}
 
 // Sequence is the place in the queue.
-func (h *Hold) Sequence() int64 { return h.turn.sequence }
+func (h *Hold) Sequence() int64 {
+	if h.none() {
+		return 0
+	}
+	return h.turn.sequence
+}
 
 // Held looks at the clock.
 func (h *Hold) Held() bool { return h.Err() == nil }
 
 // Err looks at the clock.
 func (h *Hold) Err() error {
+	if h.none() {
+		return named("", ErrNotHeld)
+	}
 	h.look()
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -90,8 +121,8 @@ func (h *Hold) Err() error {
 	return named(h.turn.tenure.name, h.cause)
 }
 
-// Trusted is the time left. It is 0 only for a hold that has ended: a renewal may just be extending one whose time is up.
-func (h *Hold) Trusted() time.Duration {
+// Remaining is the time left. It is 0 only for a hold that has ended: a renewal may just be extending one whose time is up.
+func (h *Hold) Remaining() time.Duration {
 	for h.Err() == nil {
 		if left := h.turn.tenure.item.Left(); left > 0 {
 			return left
@@ -102,6 +133,9 @@ func (h *Hold) Trusted() time.Duration {
 
 // Unlock ends the hold; the last one of a turn passes the lock on inside the process, or releases it in Redis.
 func (h *Hold) Unlock(ctx context.Context) error {
+	if h.none() {
+		return h.Err()
+	}
 	t := h.turn.tenure
 	h.mu.Lock()
 	again := h.unlocked

@@ -43,13 +43,15 @@ func NewLatch(c *Client, name string, o LatchOptions) (*Latch, error) {
 	l := &Latch{name: name, waits: o.WaitForSet}
 	if o.TTL != nil {
 		if *o.TTL < MinLease || *o.TTL > MaxTTL {
-			return nil, invalid("the time to live must be from %v to %v, not %v", MinLease, MaxTTL, *o.TTL)
+			return nil, named(name, invalid("the time to live must be from %v to %v, not %v", MinLease, MaxTTL, *o.TTL))
 		}
 		l.ttl = milliseconds(*o.TTL)
 	}
 	var err error
-	l.circle, err = c.circle(lua.Latch, name)
-	return l, err
+	if l.circle, err = c.circle(lua.Latch, name); err != nil {
+		return nil, named(name, err)
+	}
+	return l, nil
 }
 
 // Name is documented by package countdown, as are the methods that follow.
@@ -134,8 +136,8 @@ func (r *circle) readLatch(ctx context.Context) (lua.Round, error) {
 	return round, err
 }
 
-// Await waits until the latch is open.
-func (l *Latch) Await(ctx context.Context) error {
+// pass waits until the latch is open.
+func (l *Latch) pass(ctx context.Context) error {
 	if _, err := l.enter(ctx, l.name, l.client.options.MaxWaiters); err != nil {
 		return err
 	}

@@ -93,7 +93,10 @@ func (t *tenure) unlockLate(ctx context.Context, done *turn) error {
 	if !time.Now().Before(until) || !t.room.Settled(&t.waiter) {
 		return ErrClosed
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(c.options.ReleaseTimeout, time.Until(until)))
+	if ctx.Err() != nil {
+		ctx = context.WithoutCancel(ctx)
+	}
+	ctx, cancel := context.WithTimeout(ctx, min(c.options.ReleaseTimeout, time.Until(until)))
 	defer cancel()
 	owned, err := t.giveBackAlone(withoutDeadline(ctx), t.endingOf(&release{turn: done}))
 	switch {

@@ -8,7 +8,7 @@ import (
 )
 
 // Lock is the inside of rlock.Lock and fairlock.Lock.
-type Lock struct{ primitive }
+type Lock struct{ p primitive }
 
 // NewLock returns the lock of a name. With delegate one goroutine of this client queues in Redis at a time, and the
 // others behind it in the process.
@@ -21,19 +21,22 @@ func NewLock(c *Client, name string, delegate bool, set []LockOption) (*Lock, er
 	return &Lock{p}, nil
 }
 
+// Name is the name without the client's prefix.
+func (l *Lock) Name() string { return l.p.name }
+
 // Lock is documented by the lock packages, as are the methods that follow.
 func (l *Lock) Lock(ctx context.Context) (*Hold, error) {
-	return l.acquire(ctx, ctx, 0, false) // inlined: what an idle waiter has on its stack is most of its cost
+	return l.p.acquire(ctx, ctx, 0, false) // inlined: what an idle waiter has on its stack is most of its cost
 }
 
 // TryLock makes one attempt.
 func (l *Lock) TryLock(ctx context.Context) (*Hold, error) {
-	return l.try(ctx, 0)
+	return l.p.try(ctx, 0)
 }
 
 // TryLockFor waits for d at most.
 func (l *Lock) TryLockFor(ctx context.Context, d time.Duration) (*Hold, error) {
-	return l.tryFor(ctx, 0, d)
+	return l.p.tryFor(ctx, 0, d)
 }
 
 // Do locks, runs f and unlocks.
@@ -50,13 +53,17 @@ func (l *Lock) TryDo(ctx context.Context, f func(context.Context, *Hold) error) 
 
 // Force is documented by the lock packages as ForceUnlock.
 func (l *Lock) Force(ctx context.Context) (bool, error) {
-	r, c := l.resource, l.resource.client
+	r, c := l.p.resource, l.p.resource.client
 	if c.closing.Err() != nil {
-		return false, named(l.name, ErrClosed)
+		return false, named(l.p.name, ErrClosed)
 	}
 	held, err := c.conn.Force(withoutDeadline(ctx), r.keys, c.seen.Load())
 	if err != nil {
-		return false, named(l.name, outcome(err))
+		told := r.unread(ctx, l.p.name, err)
+		if lua.Classify(err) == lua.NoAnswer {
+			told = named(l.p.name, join(told, ErrUnknownOutcome))
+		}
+		return false, told
 	}
 	return held, nil
 }
@@ -76,13 +83,13 @@ const InspectLimit = 1000
 
 // Inspect is documented by the lock packages.
 func (l *Lock) Inspect(ctx context.Context) (State, error) {
-	r, c := l.resource, l.resource.client
+	r, c := l.p.resource, l.p.resource.client
 	if c.closing.Err() != nil {
-		return State{}, named(l.name, ErrClosed)
+		return State{}, named(l.p.name, ErrClosed)
 	}
 	s, err := c.conn.Inspect(withoutDeadline(ctx), r.keys, InspectLimit)
 	if err != nil {
-		return State{}, l.resource.unread(ctx, l.name, err)
+		return State{}, r.unread(ctx, l.p.name, err)
 	}
 	state := State{Holder: s.Owner, Token: s.Token, Waiting: int(s.Length), Remaining: time.Duration(s.Ends) * time.Millisecond}
 	state.Mine = lua.ClientOf(s.Owner) == c.id

@@ -31,7 +31,7 @@ func TestLockUnlock(t *testing.T) {
 		require.True(t, h.Held())
 		require.NoError(t, h.Err())
 		require.NoError(t, h.Context().Err())
-		require.InDelta(t, core.DefaultLease, h.Trusted(), float64(time.Second))
+		require.InDelta(t, core.DefaultLease, h.Remaining(), float64(time.Second))
 		state, err := l.Inspect(t.Context())
 		require.NoError(t, err)
 		require.True(t, state.Mine)
@@ -39,7 +39,7 @@ func TestLockUnlock(t *testing.T) {
 
 		require.NoError(t, h.Unlock(t.Context()))
 		require.False(t, h.Held())
-		require.Zero(t, h.Trusted())
+		require.Zero(t, h.Remaining())
 		require.ErrorIs(t, h.Err(), core.ErrReleased)
 		require.ErrorIs(t, context.Cause(h.Context()), core.ErrReleased)
 		require.ErrorIs(t, h.Unlock(t.Context()), core.ErrNotHeld)

@@ -1,40 +1,138 @@
 package core
 
-import "time"
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
 
-// Observer is documented by the root package.
+	"github.com/latchkey-go/latchkey/internal/lua"
+	"github.com/latchkey-go/latchkey/internal/wait"
+)
+
+// Kind, Event, Outage and Observer are documented by the root package.
+type Kind string
+
+// Event is what a hook is told.
+type Event struct {
+	Kind         Kind
+	Name, Prefix string
+	Context      context.Context
+	Token        int64
+	Permits      int
+	Waited, Held time.Duration
+	Err          error
+}
+
+// Outage is a time without answers of Redis.
+type Outage struct {
+	Addresses []string
+	Began     time.Time
+	Away      time.Duration
+	Err       error
+}
+
+// Observer is a set of hooks.
 type Observer struct {
-	Queued     func(name string)
-	Acquired   func(name string, token int64, waited time.Duration)
-	Released   func(name string, token int64, held time.Duration)
-	Lost       func(name string, token int64, reason error)
-	Subscribed func()
-	Down       func(err error)
-	Up         func(away time.Duration)
+	Queued, Acquired, Failed, Released, Lost, Passed func(Event)
+	Subscribed                                       func()
+	Down, Up                                         func(Outage)
 }
 
-func (o *Observer) queued(name string) {
-	if o.Queued != nil {
-		o.Queued(name)
+// The hooks are called by what follows, which does nothing before it knows that there is one.
+
+var kinds = [...]Kind{lua.Locks: "lock", lua.Leased: "semaphore", lua.Plain: "counting", lua.Latch: "latch", lua.Barrier: "barrier"}
+
+func (p *place) event(ctx context.Context, name string) Event {
+	return Event{Kind: kinds[p.keys.Family()], Name: name, Prefix: p.client.options.Prefix, Context: ctx}
+}
+
+// asks is told for whom the tenure competes from now on.
+func (t *tenure) asks(caller context.Context) {
+	if t.client.options.Observer.Queued != nil {
+		t.mu.Lock()
+		t.caller = caller
+		t.mu.Unlock()
 	}
 }
 
-func (o *Observer) acquired(name string, token int64, began time.Time) {
-	if o.Acquired != nil {
-		o.Acquired(name, token, time.Since(began))
+func (r *resource) queued(w *wait.Waiter) {
+	hook := r.client.options.Observer.Queued
+	if hook == nil {
+		return
+	}
+	t := r.client.tenure(w.Number)
+	if t == nil { // it has been ended meanwhile
+		return
+	}
+	t.mu.Lock()
+	e := t.event(t.caller, t.name)
+	e.Permits = max(t.permits, 0)
+	t.mu.Unlock()
+	hook(e)
+}
+
+func (o *Observer) acquired(u *turn, began time.Time) {
+	if t := u.tenure; o.Acquired != nil {
+		e := t.event(u.first.parent, t.name)
+		e.Token, e.Permits, e.Waited = u.token, t.weight(), time.Since(began)
+		o.Acquired(e)
 	}
 }
 
-func (o *Observer) released(t *turn) {
-	if o.Released != nil {
-		o.Released(t.tenure.name, t.token, time.Since(t.moment))
+func (o *Observer) released(u *turn) {
+	if t := u.tenure; o.Released != nil {
+		e := t.event(u.first.parent, t.name)
+		e.Token, e.Permits, e.Held = u.token, t.weight(), time.Since(u.moment)
+		o.Released(e)
 	}
 }
 
-func (o *Observer) lost(name string, token int64, reason error) {
-	if o.Lost != nil {
-		o.Lost(name, token, reason)
+// lost is told of a tenure whose last turn was u.
+func (o *Observer) lost(u *turn, token int64, reason error) {
+	if t := u.tenure; o.Lost != nil {
+		e := t.event(u.first.parent, t.name)
+		e.Token, e.Permits, e.Held, e.Err = token, t.weight(), time.Since(u.moment), reason
+		o.Lost(e)
 	}
+}
+
+// attempted is told how an attempt ended that leaves no tenure.
+func (p *primitive) attempted(ctx context.Context, permits int, began time.Time, err error) {
+	r := p.resource
+	hook := r.client.options.Observer.Acquired
+	if err != nil {
+		hook = r.client.options.Observer.Failed
+	}
+	if hook == nil {
+		return
+	}
+	e := r.event(ctx, p.name)
+	e.Permits, e.Waited, e.Err = max(permits, 0), time.Since(began), err
+	hook(e)
+}
+
+// gaveBack is told of permits without an owner.
+func (p *primitive) gaveBack(ctx context.Context, permits int) {
+	if hook := p.resource.client.options.Observer.Released; hook != nil {
+		e := p.resource.event(ctx, p.name)
+		e.Permits = permits
+		hook(e)
+	}
+}
+
+// awaited is told how an Await ended.
+func (r *circle) awaited(ctx context.Context, name string, began time.Time, err error) {
+	hook := r.client.options.Observer.Passed
+	if err != nil {
+		hook = r.client.options.Observer.Failed
+	}
+	if hook == nil {
+		return
+	}
+	e := r.event(ctx, name)
+	e.Waited, e.Err = time.Since(began), err
+	hook(e)
 }
 
 func (o *Observer) subscribed() {
@@ -43,14 +141,27 @@ func (o *Observer) subscribed() {
 	}
 }
 
-func (o *Observer) down(err error) {
-	if o.Down != nil {
-		o.Down(err)
+// outage adds to an outage where it is.
+func (c *Client) outage(o wait.Outage) Outage {
+	return Outage{Addresses: slices.Sorted(maps.Keys(c.conn.Client.Nodes())), Began: o.Began, Away: o.Away, Err: o.Err}
+}
+
+// down and up are told of the ends of an outage.
+func (c *Client) down(outage wait.Outage) {
+	o := c.outage(outage)
+	c.options.Logger.Warn("latchkey: redis is away", "addresses", o.Addresses, "error", o.Err)
+	if hook := c.options.Observer.Down; hook != nil {
+		hook(o)
 	}
 }
 
-func (o *Observer) up(away time.Duration) {
-	if o.Up != nil {
-		o.Up(away)
+func (c *Client) up(outage wait.Outage) {
+	o := c.outage(outage)
+	c.options.Logger.Info("latchkey: redis is back", "addresses", o.Addresses, "away", o.Away)
+	c.hub.Resume()
+	c.keeper.RenewAll()
+	if hook := c.options.Observer.Up; hook != nil {
+		hook(o)
 	}
+	c.Go(c.recheckAll)
 }

@@ -17,16 +17,16 @@ import (
 // Open dials and returns a client that owns its two rueidis clients.
 func Open(option rueidis.ClientOption, o ClientOptions) (*Client, error) {
 	if err := o.validate(); err != nil {
-		return nil, err
+		return nil, named("", err)
 	}
 	if option.ReplicaOnly || option.SendToReplicas != nil || len(option.Standalone.ReplicaAddress) > 0 {
-		return nil, invalid("locks live on primaries: ReplicaOnly, SendToReplicas and ReplicaAddress cannot be used")
+		return nil, named("", invalid("locks live on primaries: ReplicaOnly, SendToReplicas and ReplicaAddress cannot be used"))
 	}
 	option = tuned(option, o)
 	ours := &connections{}
 	commands, err := dial(ours.track(option))
 	if err != nil {
-		return nil, fmt.Errorf("latchkey: %w: %w", ErrUnavailable, err)
+		return nil, named("", unavailable(err))
 	}
 	if commands.Mode() == rueidis.ClientModeCluster {
 		if option.ForceSingleClient, err = onlyLooksLikeACluster(commands, o); err != nil {
@@ -45,7 +45,7 @@ func Open(option rueidis.ClientOption, o ClientOptions) (*Client, error) {
 		option.DisableRetry = true // so that a lost subscription is known at once, not when it is back
 		if subscriptions, err = dial(listening.track(option)); err != nil {
 			commands.Close()
-			return nil, fmt.Errorf("latchkey: %w: %w", ErrUnavailable, err)
+			return nil, named("", unavailable(err))
 		}
 		owned = append(owned, listening)
 	}
@@ -71,10 +71,10 @@ func Open(option rueidis.ClientOption, o ClientOptions) (*Client, error) {
 // Wrap returns a client on rueidis clients that stay the caller's.
 func Wrap(commands, subscriptions rueidis.Client, o ClientOptions) (*Client, error) {
 	if err := o.validate(); err != nil {
-		return nil, err
+		return nil, named("", err)
 	}
 	if commands == nil || subscriptions == nil {
-		return nil, invalid("a rueidis client is nil")
+		return nil, named("", invalid("a rueidis client is nil"))
 	}
 	return newClient(commands, subscriptions, o, nil), nil
 }
@@ -181,7 +181,7 @@ func onlyLooksLikeACluster(client rueidis.Client, o ClientOptions) (bool, error)
 	}
 	info, infoErr := client.Do(ctx, client.B().Info().Section("cluster").Build()).ToString()
 	if infoErr == nil && strings.Contains(info, "cluster_enabled:1") {
-		return false, fmt.Errorf("latchkey: a cluster must run Redis 7.0 or later, for sharded pub/sub: %w", err)
+		return false, named("", fmt.Errorf("a cluster must run Redis 7.0 or later, for sharded pub/sub: %w", err))
 	}
 	return true, nil
 }

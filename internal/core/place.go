@@ -2,7 +2,7 @@ package core
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"runtime"
 	"time"
 	"weak"
@@ -62,8 +62,8 @@ func (p *place) name() string { return p.keys.Name() }
 
 // Failed, Up and Go are of wait.Server.
 
-func (p *place) Failed(err error) {
-	p.health().Failed(err, func(ctx context.Context) error {
+func (p *place) Failed(err error, sent time.Time) {
+	p.health().Failed(err, sent, func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, p.client.options.CommandTimeout)
 		defer cancel()
 		return p.client.conn.Probe(ctx, p.keys)
@@ -75,9 +75,11 @@ func (p *place) Up(ctx context.Context) error { return p.health().Wait(ctx) }
 func (p *place) Go(f func()) { p.client.Go(f) }
 
 // insist sends a command until Redis answers, with success or for good. answered is false when it did not before ctx, or what up
-// waits for, ended. unanswered is set when the command may have run although it was not answered.
+// waits for, ended: err is why, and errInterrupted when nothing is wrong with Redis. unanswered is set when the command may have run
+// although it was not answered.
 func (p *place) insist(ctx context.Context, up func(context.Context) error, unanswered *bool, send func(context.Context) error) (answered bool, err error) {
 	for {
+		sent := time.Now()
 		if err = send(withoutDeadline(ctx)); err == nil {
 			p.health().Succeeded()
 			return true, nil
@@ -87,16 +89,29 @@ func (p *place) insist(ctx context.Context, up func(context.Context) error, unan
 			*unanswered = true
 		case lua.Refused:
 		default:
-			return true, err
+			return true, p.explained(ctx, err)
 		}
 		if ctx.Err() != nil || p.client.stopped.Err() != nil {
-			return false, err
+			return false, givenUp(ctx, err, sent)
 		}
-		p.Failed(err)
+		p.Failed(err, sent)
 		if up(ctx) != nil {
 			return false, err
 		}
 	}
+}
+
+// givenUp is the error of a command that ended with ctx, or with the client: Redis is not to blame for that, unless it had been
+// silent for long, or said something else.
+func givenUp(ctx context.Context, err error, sent time.Time) error {
+	ours := errors.Is(err, errInterrupted) || errors.Is(err, lua.ErrUnsent)
+	if !ours && (ctx.Err() == nil || !errors.Is(err, ctx.Err()) && !errors.Is(err, context.Cause(ctx))) {
+		return err
+	}
+	if silence := wait.Silence(sent); silence != nil {
+		return silence
+	}
+	return errInterrupted
 }
 
 // newID is that of a command that must be done once.
@@ -137,23 +152,40 @@ func (p *place) command(ctx, open context.Context, name string, send func(contex
 	case answered:
 		return stray, named(name, public(err))
 	}
-	err = outcome(err)
-	if stray {
-		err = fmt.Errorf("%w: %w", ErrUnknownOutcome, err)
+	var why []error
+	if ctx.Err() != nil {
+		why = append(why, ended(ctx))
 	}
 	if p.client.stopped.Err() != nil {
-		err = fmt.Errorf("%w: %w", ErrClosed, err)
+		why = append(why, ErrClosed)
 	}
-	if ctx.Err() != nil {
-		err = fmt.Errorf("%w: %w", ended(ctx), err)
+	if stray {
+		why = append(why, ErrUnknownOutcome)
 	}
-	return stray, named(name, err)
+	if !errors.Is(err, errInterrupted) && p.client.stopped.Err() == nil {
+		why = append(why, outcome(err))
+	}
+	return stray, named(name, join(why...))
 }
 
 // unread is the error of a question that is asked once.
 func (p *place) unread(ctx context.Context, name string, err error) error {
-	if ctx.Err() != nil {
-		return named(name, ended(ctx))
+	if ctx.Err() == nil {
+		return named(name, outcome(p.explained(ctx, err)))
 	}
-	return named(name, outcome(err))
+	err = ended(ctx)
+	if away := p.health().Away(); away != nil {
+		err = join(err, unavailable(away))
+	}
+	return named(name, err)
+}
+
+// explained adds to the error of foreign data what is there instead of what, for which Redis is asked once more.
+func (p *place) explained(ctx context.Context, err error) error {
+	if lua.Classify(err) != lua.WrongType {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, p.client.options.CommandTimeout)
+	defer cancel()
+	return p.client.conn.Foreign(withoutDeadline(ctx), p.keys, err)
 }

@@ -48,7 +48,7 @@ func TestContextOfAnInnerHoldAfterTheEnd(t *testing.T) {
 		inner, err := l.Lock(outer.Context())
 		require.NoError(t, err)
 		require.NoError(t, outer.Unlock(t.Context()))
-		end := time.Now().Add(inner.Trusted())
+		end := time.Now().Add(inner.Remaining())
 		for time.Now().Before(end) { // a timer would wake the keeper, too
 		}
 		done := make(chan context.Context, 1)
@@ -66,20 +66,20 @@ func TestContextOfAnInnerHoldAfterTheEnd(t *testing.T) {
 // However many holds end together, each says so at the instant.
 func TestManyHoldsEndTogether(t *testing.T) {
 	c := open(t, redistest.New(t).Option(), func(o *core.ClientOptions) {
-		o.Observer.Lost = func(string, int64, error) { time.Sleep(time.Millisecond) } // a slow hook delays nobody
+		o.Observer.Lost = func(core.Event) { time.Sleep(time.Millisecond) } // a slow hook delays nobody
 	})
 	var holds []*core.Hold
 	for n := range 300 {
 		holds = append(holds, mustLock(t, newLock(t, c, string(rune('a'+n%26))+time.Duration(n).String(), true, core.WithFixedLease(time.Second))))
 	}
 	for _, h := range holds {
-		left := h.Trusted()
+		left := h.Remaining()
 		end := time.Now().Add(left)
 		for time.Now().Before(end) { // the instant is what matters
 		}
 		require.False(t, h.Held())
 		require.Error(t, h.Context().Err())
-		require.Zero(t, h.Trusted())
+		require.Zero(t, h.Remaining())
 	}
 	began := time.Now()
 	for _, h := range holds {
@@ -116,7 +116,7 @@ func TestCloseWhileRedisIsDown(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			s := redistest.NewProcess(t)
 			down := make(chan struct{})
-			c := open(t, s.Option(), func(o *core.ClientOptions) { o.Observer.Down = func(error) { close(down) } })
+			c := open(t, s.Option(), func(o *core.ClientOptions) { o.Observer.Down = func(core.Outage) { close(down) } })
 			s.Kill()
 			var waiting []*attempt
 			for range 20 {

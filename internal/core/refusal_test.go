@@ -3,6 +3,8 @@ package core_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -180,4 +182,41 @@ func TestUnlockAfterClose(t *testing.T) {
 		require.NoError(t, other.Unlock(t.Context())) // the last one: the connections end with it
 		require.ErrorIs(t, other.Unlock(t.Context()), core.ErrNotHeld)
 	})
+}
+
+// The connections on which replicas are waited for survive it, too.
+func TestServerRefusesWhoWaitsForReplicas(t *testing.T) {
+	for _, code := range []string{"BUSY", "MISCONF"} {
+		t.Run(code, func(t *testing.T) {
+			s := redistest.NewProcess(t, redistest.Refusing()...)
+			_ = redistest.NewProcess(t, "--replicaof", "127.0.0.1 "+port(s))
+			c := open(t, s.Option(), hasty, replicas(1))
+			var goroutines sync.WaitGroup
+			stop := make(chan struct{})
+			for i := range 8 {
+				goroutines.Go(func() {
+					l := newLock(t, c, fmt.Sprint("a", i), true)
+					for {
+						select {
+						case <-stop:
+							return
+						default:
+						}
+						ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+						if h, err := l.Lock(ctx); err == nil {
+							_ = h.Unlock(ctx) // refused, for now
+						}
+						cancel()
+					}
+				})
+			}
+			for range 5 {
+				end := redistest.Refusals[code](t, s)
+				end()
+			}
+			close(stop)
+			goroutines.Wait()
+			require.NoError(t, c.Check(t.Context()))
+		})
+	}
 }

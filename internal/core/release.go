@@ -41,8 +41,12 @@ func (c *Client) outlast(ctx context.Context, send func(context.Context) (bool, 
 	if done || ctx.Done() == nil {
 		return err
 	}
-	c.Go(func() { _, _ = send(context.Background()) }) // the observer hears of its success
-	return fmt.Errorf("%w: it goes on in the background: %w", ErrUnknownOutcome, ended(waits))
+	c.Go(func() {
+		if _, err := send(context.Background()); err != nil {
+			c.options.Logger.Warn("latchkey: what was to be given back was not; its lease runs out", "error", err)
+		}
+	}) // the observer hears of its success
+	return fmt.Errorf("%w: it goes on in the background: %w", ErrUnknownOutcome, ended(ctx))
 }
 
 // late ends a tenure whose lease is over before its release.

@@ -30,7 +30,7 @@ func (t *tenure) replicate(waits context.Context) error {
 	for {
 		sent := time.Now()
 		renewal := lua.Renewal{Keys: t.keys, Owner: t.waiter.Owner, Lease: milliseconds(t.terms.lease)}
-		held, replicas, err := c.conn.Replicate(withoutDeadline(ctx), renewal, o.Replicas, milliseconds(o.ReplicaTimeout))
+		held, replicas, err := t.ask(ctx, renewal)
 		switch {
 		case err == nil && !held:
 			return errGone
@@ -40,12 +40,12 @@ func (t *tenure) replicate(waits context.Context) error {
 			t.waiter.Grant.Moment, t.waiter.Grant.Short = sent, false // it has its whole lease
 			return nil
 		case ctx.Err() == nil && lua.Passing(err):
-			t.Failed(err)
+			t.Failed(err, sent)
 			if t.Up(ctx) == nil {
 				continue
 			}
 		case ctx.Err() == nil:
-			return outcome(err)
+			return outcome(t.explained(ctx, err))
 		}
 		switch {
 		case c.closing.Err() != nil:
@@ -55,5 +55,27 @@ func (t *tenure) replicate(waits context.Context) error {
 		default:
 			return fmt.Errorf("%w: %w", ErrNotReplicated, outcome(err))
 		}
+	}
+}
+
+// ask sends one renewal and waits for the replicas, until ctx ends. What has been sent then goes on, for as long as it may.
+func (t *tenure) ask(ctx context.Context, renewal lua.Renewal) (held bool, replicas int64, err error) {
+	type reply struct {
+		held     bool
+		replicas int64
+		err      error
+	}
+	o, replies := &t.client.options, make(chan reply, 1)
+	go func() {
+		patient, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.ReplicaTimeout+o.CommandTimeout)
+		defer cancel()
+		held, replicas, err := t.client.conn.Replicate(patient, renewal, o.Replicas, milliseconds(o.ReplicaTimeout))
+		replies <- reply{held, replicas, err}
+	}()
+	select {
+	case r := <-replies:
+		return r.held, r.replicas, r.err
+	case <-ctx.Done():
+		return false, 0, context.Cause(ctx)
 	}
 }

@@ -100,7 +100,7 @@ func (r *resource) Acquire(ctx context.Context, w *wait.Waiter, mode lua.Mode, u
 			r.clock.token(reply.Token)
 		}
 		if reply.Sequence > 0 {
-			c.options.Observer.queued(r.name())
+			r.queued(w)
 		}
 	}
 	return reply, err
@@ -252,7 +252,7 @@ func (r renewer) Renew(ctx context.Context, items []*lease.Item, leases []time.D
 		t := i.Owner.(*tenure)
 		batch[n] = lua.Renewal{Keys: t.keys, Owner: t.waiter.Owner, Lease: milliseconds(leases[n])}
 	}
-	first := items[0].Owner.(*tenure)
+	first, sent := items[0].Owner.(*tenure), time.Time{}
 	held := make([]bool, 0, len(items))
 	var err error
 	for begin, end := 0, 0; begin < len(items) && err == nil; begin = end {
@@ -260,6 +260,7 @@ func (r renewer) Renew(ctx context.Context, items []*lease.Item, leases []time.D
 			weight += items[end].Owner.(*tenure).weight()
 		}
 		var some []bool
+		sent = time.Now()
 		some, err = r.client.conn.Renew(context.WithoutCancel(ctx), batch[begin:end])
 		held = append(held, some...)
 	}
@@ -270,7 +271,7 @@ func (r renewer) Renew(ctx context.Context, items []*lease.Item, leases []time.D
 	r.client.options.Logger.Warn("latchkey: renewal failed", "holds", len(items), "error", err)
 	passing := lua.Passing(err)
 	if passing {
-		first.Failed(err)
+		first.Failed(err, sent)
 	}
 	return nil, passing, err
 }

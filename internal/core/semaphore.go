@@ -45,7 +45,7 @@ func WithWaitForCapacity() SemaphoreOption { return func(o *SemaphoreOptions) { 
 func WithWaitForInit() SemaphoreOption { return func(o *SemaphoreOptions) { o.flags += "u" } }
 
 // Semaphore is the inside of semaphore.Semaphore.
-type Semaphore struct{ primitive }
+type Semaphore struct{ p primitive }
 
 // NewSemaphore returns the semaphore of a name whose permits are leased.
 func NewSemaphore(c *Client, name string, set []SemaphoreOption) (*Semaphore, error) {
@@ -64,7 +64,7 @@ func newSemaphore(c *Client, family lua.Family, name string, set []SemaphoreOpti
 		}
 	}
 	if o.capacity != nil && (*o.capacity < 1 || *o.capacity > MaxCapacity) {
-		return p, invalid("the capacity must be from 1 to %d, not %d", MaxCapacity, *o.capacity)
+		return p, named(name, invalid("the capacity must be from 1 to %d, not %d", MaxCapacity, *o.capacity))
 	}
 	if p, err = newPrimitive(c, family, name, o.leases); err != nil {
 		return p, err
@@ -84,28 +84,31 @@ func (p *primitive) validPermits(n, most int) error {
 	return nil
 }
 
+// Name is the name without the client's prefix.
+func (s *Semaphore) Name() string { return s.p.name }
+
 // Acquire is documented by package semaphore, as are the methods that follow.
 func (s *Semaphore) Acquire(ctx context.Context, n int) (*Hold, error) {
-	if err := s.validPermits(n, MaxPermits); err != nil {
+	if err := s.p.validPermits(n, MaxPermits); err != nil {
 		return nil, err
 	}
-	return s.acquire(ctx, ctx, n, false)
+	return s.p.acquire(ctx, ctx, n, false)
 }
 
 // TryAcquire makes one attempt.
 func (s *Semaphore) TryAcquire(ctx context.Context, n int) (*Hold, error) {
-	if err := s.validPermits(n, MaxPermits); err != nil {
+	if err := s.p.validPermits(n, MaxPermits); err != nil {
 		return nil, err
 	}
-	return s.try(ctx, n)
+	return s.p.try(ctx, n)
 }
 
 // TryAcquireFor waits for d at most.
 func (s *Semaphore) TryAcquireFor(ctx context.Context, n int, d time.Duration) (*Hold, error) {
-	if err := s.validPermits(n, MaxPermits); err != nil {
+	if err := s.p.validPermits(n, MaxPermits); err != nil {
 		return nil, err
 	}
-	return s.tryFor(ctx, n, d)
+	return s.p.tryFor(ctx, n, d)
 }
 
 // Do acquires, runs f and releases.
@@ -118,23 +121,23 @@ func (s *Semaphore) Do(ctx context.Context, n int, f func(context.Context, *Hold
 const all = -1
 
 // Drain takes all free permits.
-func (s *Semaphore) Drain(ctx context.Context) (*Hold, error) { return s.try(ctx, all) }
+func (s *Semaphore) Drain(ctx context.Context) (*Hold, error) { return s.p.try(ctx, all) }
 
 // TrySetPermits sets the capacity unless it is set.
 func (s *Semaphore) TrySetPermits(ctx context.Context, n int) (bool, error) {
-	done, _, _, err := s.change(ctx, lua.Initialize, int64(n))
+	done, _, _, err := s.p.change(ctx, lua.Initialize, int64(n))
 	return done, err
 }
 
 // SetPermits sets the capacity.
 func (s *Semaphore) SetPermits(ctx context.Context, n int) error {
-	_, _, _, err := s.change(ctx, lua.Set, int64(n))
+	_, _, _, err := s.p.change(ctx, lua.Set, int64(n))
 	return err
 }
 
 // AddPermits changes the capacity by n and returns it.
 func (s *Semaphore) AddPermits(ctx context.Context, n int) (int, error) {
-	_, total, _, err := s.change(ctx, lua.Add, int64(n))
+	_, total, _, err := s.p.change(ctx, lua.Add, int64(n))
 	return int(total), err
 }
 
@@ -286,17 +289,19 @@ func (p *primitive) inspect(ctx context.Context, limit int) (SemaphoreState, err
 
 // Inspect is documented by package semaphore, as are the methods that follow.
 func (s *Semaphore) Inspect(ctx context.Context) (SemaphoreState, error) {
-	return s.inspect(ctx, InspectLimit)
+	return s.p.inspect(ctx, InspectLimit)
 }
 
 // Numbers returns the free permits and those in use.
 func (s *Semaphore) Numbers(ctx context.Context) (available, inUse int, err error) {
-	state, err := s.inspect(ctx, 0)
+	state, err := s.p.inspect(ctx, 0)
 	return state.Available, state.InUse, err
 }
 
 // Delete removes the semaphore and takes away what is held.
-func (p *primitive) Delete(ctx context.Context) (existed bool, err error) {
+func (s *Semaphore) Delete(ctx context.Context) (bool, error) { return s.p.destroy(ctx) }
+
+func (p *primitive) destroy(ctx context.Context) (existed bool, err error) {
 	r, c := p.resource, p.resource.client
 	id := c.newID()
 	_, err = r.command(ctx, c.closing, p.name, func(ctx context.Context) (err error) {
@@ -308,6 +313,9 @@ func (p *primitive) Delete(ctx context.Context) (existed bool, err error) {
 
 // Permits is how many are held.
 func (h *Hold) Permits() int {
+	if h.none() {
+		return 0
+	}
 	t := h.turn.tenure
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -316,6 +324,9 @@ func (h *Hold) Permits() int {
 
 // ReleaseN gives back n of the permits; all of them is Unlock.
 func (h *Hold) ReleaseN(ctx context.Context, n int) error {
+	if h.none() {
+		return h.Err()
+	}
 	t := h.turn.tenure
 	h.look()
 	t.parting.Lock() // how many stay is told to Redis, so that a copy changes nothing: one after the other

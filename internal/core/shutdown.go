@@ -2,7 +2,6 @@ package core
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -29,11 +28,7 @@ func (c *Client) end(leaving, patient context.Context) (err error) {
 		defer cancel()
 		_ = c.none(limited, &c.waiters) // entries that stay are dropped by the next grant: the inbox goes with us
 		if c.none(c.patient, &c.holds) != nil {
-			why := context.Canceled
-			if patient.Err() != nil {
-				why = ended(patient)
-			}
-			err = fmt.Errorf("latchkey: locks are still held: %w", why)
+			err = c.stillHeld(patient)
 		}
 		c.finish()
 	})

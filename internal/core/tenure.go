@@ -31,19 +31,20 @@ type tenure struct {
 	parting sync.Mutex // held while a part of the permits is given back
 
 	mu       sync.Mutex
-	permits  int       // held, of a semaphore
-	turn     *turn     // who holds; nil between two turns
-	kept     bool      // it has been held
-	lined    bool      // it has the turn of the line, and must pass it on
-	token    int64     // of the last turn
-	reserved int64     // tokens for further turns
-	wanted   time.Time // since when it is known that others wait; zero: not known
-	handed   int       // turns that began after that
-	loss     error     // why it was lost; nil while it is not
-	ending   bool      // it was released, or lost
-	gone     bool      // forget was called
-	void     int64     // what was granted up to this token has been taken away
-	why      error     // it was
+	permits  int             // held, of a semaphore
+	turn     *turn           // who holds; nil between two turns
+	kept     bool            // it has been held
+	lined    bool            // it has the turn of the line, and must pass it on
+	token    int64           // of the last turn
+	reserved int64           // tokens for further turns
+	wanted   time.Time       // since when it is known that others wait; zero: not known
+	handed   int             // turns that began after that
+	loss     error           // why it was lost; nil while it is not
+	ending   bool            // it was released, or lost
+	gone     bool            // forget was called
+	void     int64           // what was granted up to this token has been taken away
+	why      error           // it was
+	caller   context.Context // of whoever competes with it, for the hook that tells of its place in the queue
 }
 
 // weight is how many entries in Redis its lease is.
@@ -134,7 +135,7 @@ func (t *tenure) hold(parent context.Context, terms terms, began time.Time) *Hol
 	if leave {
 		t.line.Pass(nil)
 	}
-	c.options.Observer.acquired(t.name, grant.Token, began)
+	c.options.Observer.acquired(&t.first, began)
 	if t.exclusive() {
 		t.holds(t)
 	}
@@ -199,7 +200,10 @@ func (t *tenure) Lost(reason error) {
 			h.end(t.loss)
 		}
 	}
-	lined, token := t.lined, t.token
+	lined, token, last := t.lined, t.token, t.turn
+	if last == nil {
+		last = &t.first
+	}
 	t.lined = false
 	t.mu.Unlock()
 	if lined {
@@ -208,7 +212,7 @@ func (t *tenure) Lost(reason error) {
 	if t.end() {
 		t.client.Go(func() { // others may have been lost at the same time, and must not wait for hooks
 			t.client.options.Logger.Warn("latchkey: lost", "name", t.name, "token", token, "reason", reason)
-			t.client.options.Observer.lost(t.name, token, reason)
+			t.client.options.Observer.lost(last, token, reason)
 		})
 	}
 	t.forget(false) // Unlock may never be called

@@ -36,7 +36,7 @@ func worker(args []string) {
 		reported := false
 		for {
 			// The first look at the clock after a SIGCONT must be right; Done follows within 10 ms.
-			if !reported && (h.Trusted() <= 0 || h.Context().Err() != nil || !h.Held()) {
+			if !reported && (h.Remaining() <= 0 || h.Context().Err() != nil || !h.Held()) {
 				reported = true
 				fmt.Println("ended", time.Now().UnixNano(), h.Held(), h.Context().Err() == nil, h.Err() == nil)
 			}

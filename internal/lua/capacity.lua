@@ -1,5 +1,6 @@
 -- capacity: initialise a semaphore, or change how many permits it has. Growing grants to those who wait. Of leased permits the
--- number is that of all, held or free; of plain ones that of the free. Safe to repeat.
+-- number is that of all, held or free; of plain ones that of the free. Safe to repeat: both numbers are recorded under the
+-- command's id, and a copy answers with them as they were.
 --
 -- KEYS  as in trade.lua
 -- ARGV  1 id of this command, like an owner's, 2 inbox prefix, 3 publish verb, 4 floor: as in trade.lua
@@ -20,7 +21,10 @@ local once, stated = KEYS[5] .. ':' .. ARGV[1], KEYS[5] .. ':stated'
 local function total() return COUNTS_HELD and capacity() or free or 0 end
 
 local before = mode ~= 'state' and redis.call('GET', once)
-if before then return {1, total(), tonumber(before)} end -- by an earlier copy
+if before then -- an earlier copy did it, and this is what it answered
+  local number, rest = string.match(before, '^(-?%d+):(-?%d+)$')
+  return {1, tonumber(number), tonumber(rest)}
+end
 local statement = ARGV[8] .. ':' .. ARGV[6]
 if (mode == 'add' or mode == 'drain') and not free then
   return {-4, 0, 0}
@@ -39,12 +43,12 @@ if goal < 0 and COUNTS_HELD or math.abs(goal) > tonumber(ARGV[7]) then return {-
 bonus = goal - total() -- permits may be out that were taken before the semaphore was deleted
 free = (free or 0) + bonus
 given = given or bonus > 0
+queue.grant() -- which writes nothing
+local number, rest = total(), mode == 'drain' and math.abs(bonus) or free
 if mode == 'state' then
   redis.call('SET', stated, statement, 'PX', STATED_KEPT)
 else
-  redis.call('SET', once, decimal(mode == 'drain' and math.abs(bonus) or free), 'PX', ONCE_KEPT)
+  redis.call('SET', once, decimal(number) .. ':' .. decimal(rest), 'PX', ONCE_KEPT)
 end
-queue.grant()
-local number = total()
 commit()
-return {1, number, mode == 'drain' and math.abs(bonus) or free}
+return {1, number, rest}

@@ -1,6 +1,7 @@
 package lua
 
 import (
+	"context"
 	"errors"
 	"strings"
 
@@ -51,3 +52,16 @@ func Passing(err error) bool {
 	class := Classify(err)
 	return class == Refused || class == NoAnswer
 }
+
+// Quiet hides from errors.Is that a command ended as with a context, and keeps its text. It was a timer of rueidis, or a context of
+// ours: whoever asks whether a context has ended means their own.
+func Quiet(err error) error {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return quiet{err}
+	}
+	return err
+}
+
+type quiet struct{ err error }
+
+func (q quiet) Error() string { return q.err.Error() }

@@ -40,6 +40,24 @@ type Keys struct {
 	verb   string
 }
 
+// shape is what a key is: its place in Keys, its type, and what it is to the primitive.
+type shape struct {
+	key        int
+	kind, role string
+}
+
+// shapes are those of the keys that NewKeys makes, but for channels and what other keys begin with.
+var shapes = [families][]shape{
+	Locks: {{0, "hash", "a lock"}, {1, "list", "the queue"}, {2, "string", "the fencing token"}},
+	Leased: {
+		{0, "string", "a semaphore"}, {1, "list", "the queue"}, {2, "string", "the fencing token"},
+		{5, "zset", "the leases"}, {6, "hash", "the holders"},
+	},
+	Plain:   {{0, "string", "a semaphore"}, {1, "list", "the queue"}, {2, "string", "the fencing token"}},
+	Latch:   {{0, "string", "a latch"}, {1, "hash", "the latch's record"}},
+	Barrier: {{0, "hash", "a barrier"}, {1, "zset", "the arrivals"}},
+}
+
 // NewKeys validates the name and returns its keys. Clients of a cluster use sharded pub/sub, where a message must share
 // the slot of the lock, so that they have an inbox for each lock instead of one for all.
 func NewKeys(family Family, name string, sharded bool) (*Keys, error) {

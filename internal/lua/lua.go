@@ -225,6 +225,10 @@ func (c Conn) Renew(ctx context.Context, batch []Renewal) ([]bool, error) {
 
 // Replicate renews one lease as [Conn.Renew] does and then waits, for so many ms, until as many replicas have that: what WAIT
 // counts is what was written on its own connection. It returns whether the owner still had the lock, and how many replicas.
+//
+// It returns no sooner than at the deadline of ctx, which it must have, when Redis is silent: with a context that can be
+// cancelled before, rueidis runs the connection in the background, and then sends an UNSUBSCRIBE when it goes back to the
+// pool. That panics when the server answers it with an error (internal/hub).
 func (c Conn) Replicate(ctx context.Context, r Renewal, replicas int, ms int64) (held bool, n int64, err error) {
 	err = c.Client.Dedicated(func(d rueidis.DedicatedClient) error {
 		// EVAL and not EVALSHA: nothing may come between the two, not even a script that has to be loaded.
@@ -232,10 +236,6 @@ func (c Conn) Replicate(ctx context.Context, r Renewal, replicas int, ms int64) 
 			d.B().Eval().Script(c.script().renewal[r.Keys.family]).Numkeys(int64(len(r.Keys.leases))).Key(r.Keys.leases...).Arg(r.Owner, number(r.Lease)).Build(),
 			d.B().Wait().Numreplicas(int64(replicas)).Timeout(ms).Build(),
 		)
-		if ctx.Err() != nil {
-			d.Close() // WAIT may go on, and whoever gets the connection next would wait behind it
-			return ctx.Err()
-		}
 		renewed, err := results[0].AsIntSlice()
 		if err != nil { // then the other counts for something else
 			return err

@@ -102,10 +102,11 @@ func (r *Room) leave(batch []*departure) {
 	for i, d := range batch {
 		waiters[i] = d.waiter
 	}
+	sent := time.Now()
 	n, err := r.server.Leave(waiters)
 	passing := err != nil && lua.Passing(err)
 	if passing {
-		r.server.Failed(err)
+		r.server.Failed(err, sent)
 		passing = r.server.Up(r.closing) == nil
 	}
 	now := time.Now()

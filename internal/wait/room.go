@@ -8,7 +8,6 @@ import (
 	"container/list"
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,9 +17,6 @@ import (
 
 // ShortLease is SHORT of grant.lua: what a grant by message is good for until its first renewal.
 const ShortLease = 2 * time.Second
-
-// silent is how long an acquire goes unanswered before the end of its wait is blamed on Redis.
-const silent = 50 * time.Millisecond
 
 // queueTTL is how long a queue outlives the last question of its waiters (acquire.lua).
 const queueTTL = time.Minute
@@ -62,8 +58,8 @@ type Server interface {
 	// Inbox returns when grants for this client's waiters would arrive; Listening reports whether that is now.
 	Inbox(ctx context.Context) error
 	Listening() bool
-	// Failed is told of an error that passes by itself; Up waits until Redis answers again.
-	Failed(err error)
+	// Failed is told of an error that passes by itself, and when its command was sent; Up waits until Redis answers again.
+	Failed(err error, sent time.Time)
 	Up(ctx context.Context) error
 	// Go runs a function in a goroutine that the client waits for before it closes.
 	Go(func())
@@ -330,8 +326,8 @@ func (r *Room) answered(ctx context.Context, w *Waiter, q question, reply lua.Ac
 	case err == nil:
 	case ctx.Err() != nil:
 		w.aborted = true // Acquire sees the same and abandons w
-		if silence := time.Since(q.sent); silence > silent {
-			w.unheard = fmt.Errorf("no reply for %v", silence.Round(time.Millisecond))
+		if silence := Silence(q.sent); silence != nil {
+			w.unheard = silence
 			w.stray = true // the connection may be broken, and a copy of it under way
 		}
 	case lua.Classify(err) == lua.NoAnswer:
@@ -373,14 +369,14 @@ func (r *Room) waits(w *Waiter, q question, reply lua.Acquired, err error) (agai
 	case err != nil && w.place != nil:
 		// It stays in the queue; RecheckAll comes when Redis is back.
 		if lua.Passing(err) {
-			r.server.Failed(err)
+			r.server.Failed(err, q.sent)
 		} else {
 			r.finish(w, outcome{err: err})
 		}
 	case err != nil:
 		passing := lua.Passing(err)
 		if passing {
-			r.server.Failed(err)
+			r.server.Failed(err, q.sent)
 		}
 		w.tell(outcome{err: err, passing: passing})
 	case reply.Token > 0:

@@ -81,7 +81,7 @@ func (r *redis) trip() {
 
 func (c *client) Go(f func())                  { go f() }
 func (c *client) Clock(time.Time) int64        { return 0 }
-func (c *client) Failed(error)                 {}
+func (c *client) Failed(error, time.Time)      {}
 func (c *client) Forget(*wait.Waiter)          {}
 func (c *client) Listening() bool              { c.mu.Lock(); defer c.mu.Unlock(); return c.up }
 func (c *client) Up(ctx context.Context) error { return wait.Sleep(ctx, 20*time.Millisecond) }
@@ -521,14 +521,14 @@ func TestFailureDuringUp(t *testing.T) {
 		var h *wait.Health
 		probe := func(context.Context) error { return nil }
 		h = &wait.Health{
-			Context: t.Context(), Go: func(f func()) { go f() }, Down: func(error) {}, Lasting: func() {}, Patience: time.Second,
-			Up: func(time.Duration) {
+			Context: t.Context(), Go: func(f func()) { go f() }, Down: func(wait.Outage) {}, Lasting: func() {}, Patience: time.Second,
+			Up: func(wait.Outage) {
 				if ups.Add(1) == 1 {
-					h.Failed(errNet, probe) // a renewal
+					h.Failed(errNet, time.Now(), probe) // a renewal
 				}
 			},
 		}
-		h.Failed(errNet, probe)
+		h.Failed(errNet, time.Now(), probe)
 		require.NoError(t, h.Wait(t.Context()))
 		require.EqualValues(t, 2, ups.Load())
 	})
@@ -542,13 +542,13 @@ func TestBackoffAndHealth(t *testing.T) {
 		var working atomic.Bool
 		h := &wait.Health{
 			Context: ctx, Go: func(f func()) { go f() },
-			Down: func(error) { down.Add(1) }, Lasting: func() { lasting.Add(1) }, Patience: time.Second,
-			Up: func(time.Duration) { up.Add(1) },
+			Down: func(wait.Outage) { down.Add(1) }, Lasting: func() { lasting.Add(1) }, Patience: time.Second,
+			Up: func(wait.Outage) { up.Add(1) },
 		}
 		require.NoError(t, h.Wait(ctx))
 		away := errors.New("away")
 		for range 1000 {
-			h.Failed(away, func(context.Context) error {
+			h.Failed(away, time.Now(), func(context.Context) error {
 				probes.Add(1)
 				if working.Load() {
 					return nil

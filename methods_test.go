@@ -1,0 +1,13 @@
+package latchkey_test
+
+import (
+	"testing"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/redistest"
+)
+
+func TestMethods(t *testing.T) {
+	redistest.Methods(t, &latchkey.Client{}, "Check", "Close", "Shutdown")
+	redistest.Methods(t, &latchkey.Hold{}, "Context", "Err", "Held", "Name", "Remaining", "Sequence", "Token", "Unlock")
+}

@@ -1,0 +1,16 @@
+package semaphore_test
+
+import (
+	"testing"
+
+	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/semaphore"
+)
+
+func TestMethods(t *testing.T) {
+	redistest.Methods(t, &semaphore.Semaphore{}, "Acquire", "AddPermits", "Available", "Capacity", "Delete", "Do", "Drain", "InUse",
+		"Inspect", "Name", "SetPermits", "TryAcquire", "TryAcquireFor", "TrySetPermits")
+	redistest.Methods(t, &semaphore.Counting{}, "Acquire", "AddPermits", "Available", "Delete", "Drain", "Name", "Release",
+		"TryAcquire", "TryAcquireFor", "TrySetPermits", "Waiting")
+	redistest.Methods(t, &semaphore.Permits{}, "Context", "Err", "Held", "N", "Name", "Release", "ReleaseN", "Sequence", "Remaining", "Token")
+}
