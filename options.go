@@ -28,6 +28,12 @@ func WithKeyPrefix(prefix string) Option { return func(o *core.ClientOptions) { 
 // how long a hold survives a Redis that is away. It is renewed every third of it. From 10 ms to 24 h; default: 10 s.
 func WithLease(d time.Duration) Option { return func(o *core.ClientOptions) { o.Lease = d } }
 
+// WithLazyConnect makes [Open] and [New] return without a connection, for services that may start before Redis: they dial in
+// the background, and until they have, everything behaves as while Redis is away. It is for a single server (one address)
+// and for Sentinel. With several addresses and no Sentinel, and in [Wrap], it is ErrInvalid; a client that turns out to
+// talk to a node of a cluster is closed, which is logged. Default: they dial, and fail with ErrUnavailable.
+func WithLazyConnect() Option { return func(o *core.ClientOptions) { o.Lazy = true } }
+
 // WithCommandTimeout sets how long TryLock tries, and how long [New] lets a connection be silent while a command waits
 // for its reply (a second at least). More than 0; default: 1 s.
 func WithCommandTimeout(d time.Duration) Option {

@@ -22,6 +22,9 @@ func Open(option rueidis.ClientOption, o ClientOptions) (*Client, error) {
 	if option.ReplicaOnly || option.SendToReplicas != nil || len(option.Standalone.ReplicaAddress) > 0 {
 		return nil, named("", invalid("locks live on primaries: ReplicaOnly, SendToReplicas and ReplicaAddress cannot be used"))
 	}
+	if o.Lazy {
+		return openLazily(option, o)
+	}
 	option = tuned(option, o)
 	ours := &connections{}
 	commands, err := dial(ours.track(option))
@@ -49,6 +52,12 @@ func Open(option rueidis.ClientOption, o ClientOptions) (*Client, error) {
 		}
 		owned = append(owned, listening)
 	}
+	return ownClient(commands, subscriptions, o, owned...), nil
+}
+
+// ownClient returns a client that owns the two rueidis clients, which may be one, and their connections: those of the
+// subscriptions come last.
+func ownClient(commands, subscriptions rueidis.Client, o ClientOptions, owned ...*connections) *Client {
 	c := newClient(commands, subscriptions, o, owned)
 	c.close = func() {
 		closed := make(chan struct{})
@@ -65,7 +74,7 @@ func Open(option rueidis.ClientOption, o ClientOptions) (*Client, error) {
 		}
 		<-closed
 	}
-	return c, nil
+	return c
 }
 
 // Wrap returns a client on rueidis clients that stay the caller's.
@@ -76,7 +85,33 @@ func Wrap(commands, subscriptions rueidis.Client, o ClientOptions) (*Client, err
 	if commands == nil || subscriptions == nil {
 		return nil, named("", invalid("a rueidis client is nil"))
 	}
+	if o.Lazy {
+		return nil, named("", invalid("clients that are wrapped have connected already"))
+	}
+	if severalPipes(commands) {
+		return nil, named("", invalid("the client for commands must have PipelineMultiplex -1, so that what is sent later runs later"))
+	}
 	return newClient(commands, subscriptions, o, nil), nil
+}
+
+// severalPipes reports whether a client sends commands to one node on several connections, between which they overtake each
+// other. Only a cluster client does; it chooses among them at random. Where the server does not tell, it is trusted.
+func severalPipes(client rueidis.Client) bool {
+	if client.Mode() != rueidis.ClientModeCluster {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), DefaultCommandTimeout)
+	defer cancel()
+	for _, node := range client.Nodes() {
+		seen := map[int64]bool{}
+		for range 16 {
+			if id, err := node.Do(ctx, node.B().ClientId().Build()).AsInt64(); err == nil {
+				seen[id] = true
+			}
+		}
+		return len(seen) > 1 // all nodes have the same configuration
+	}
+	return false
 }
 
 // newClient returns a client that subscribes already. owned are the connections of the two, if they are the client's: those

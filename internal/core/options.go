@@ -12,7 +12,8 @@ type ClientOptions struct {
 	CommandTimeout time.Duration
 	ReleaseTimeout time.Duration
 	MaxWaiters     int
-	Replicas       int // 0: an acquire does not wait for replicas
+	Lazy           bool // Open does not wait for a connection
+	Replicas       int  // 0: an acquire does not wait for replicas
 	ReplicaTimeout time.Duration
 	Logger         *slog.Logger
 	Observer       Observer

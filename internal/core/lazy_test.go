@@ -1,0 +1,103 @@
+package core_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey/internal/core"
+	"github.com/latchkey-go/latchkey/internal/redistest"
+)
+
+func lazy(o *core.ClientOptions) { o.Lazy = true }
+
+func openLazily(t testing.TB, option rueidis.ClientOption) (*core.Client, error) {
+	o := core.DefaultClientOptions()
+	lazy(&o)
+	option.ForceSingleClient = false
+	began := time.Now()
+	c, err := core.Open(option, o)
+	require.Less(t, time.Since(began), time.Second, "it waits for nobody")
+	if err == nil {
+		t.Cleanup(func() { closeNow(c) })
+	}
+	return c, err
+}
+
+// A service may start before its Redis.
+func TestLazyConnect(t *testing.T) {
+	s := redistest.NewProcess(t)
+	s.Kill()
+	c, err := openLazily(t, s.Option())
+	require.NoError(t, err)
+	l := newLock(t, c, "a", true)
+	_, err = l.TryLock(t.Context())
+	require.ErrorIs(t, err, core.ErrUnavailable)
+	waiter := lockLater(t, l)
+	s.Start(t)
+	require.NoError(t, waiter.wait(t).Unlock(t.Context()))
+	require.NoError(t, c.Check(t.Context()))
+
+	s.Kill()
+	early, err := openLazily(t, s.Option())
+	require.NoError(t, err)
+	waiter = lockLater(t, newLock(t, early, "a", true))
+	closeNow(early) // before it has ever connected
+	<-waiter.ended
+	require.ErrorIs(t, waiter.err, core.ErrClosed)
+}
+
+func TestLazyConnectWithSentinel(t *testing.T) {
+	s := redistest.NewProcess(t)
+	option := s.Option()
+	option.Sentinel.MasterSet = "none" // s is no sentinel: there is nothing to connect to
+	c, err := openLazily(t, option)
+	require.NoError(t, err)
+	_, err = newLock(t, c, "a", true).TryLock(t.Context())
+	require.ErrorIs(t, err, core.ErrUnavailable)
+	closeNow(c)
+	_, err = newLock(t, c, "a", true).TryLock(t.Context())
+	require.ErrorIs(t, err, core.ErrClosed)
+}
+
+func TestLazyConnectIsNotForClusters(t *testing.T) {
+	_, err := openLazily(t, rueidis.ClientOption{InitAddress: []string{"127.0.0.1:1", "127.0.0.1:2"}})
+	require.ErrorIs(t, err, core.ErrInvalid)
+	cluster := redistest.NewCluster(t)
+	option := cluster.Option()
+	option.InitAddress = option.InitAddress[:1]
+	c, err := openLazily(t, option)
+	require.NoError(t, err, "nobody knows yet")
+	require.Eventually(t, func() bool {
+		_, err := newLock(t, c, "a", true).TryLock(context.Background())
+		return err != nil && c.Check(context.Background()) != nil
+	}, long, 10*time.Millisecond)
+	require.ErrorIs(t, c.Check(t.Context()), core.ErrClosed)
+}
+
+// Where commands could overtake each other, a client is refused.
+func TestWrapRefusesSeveralPipes(t *testing.T) {
+	option := redistest.NewCluster(t).Option()
+	for multiplex, valid := range map[int]bool{-1: true, 2: false} {
+		option.PipelineMultiplex, option.DisableCache = multiplex, true
+		client, err := rueidis.NewClient(option)
+		require.NoError(t, err)
+		t.Cleanup(client.Close)
+		c, err := core.Wrap(client, client, core.DefaultClientOptions())
+		if !valid {
+			require.ErrorIs(t, err, core.ErrInvalid)
+			continue
+		}
+		require.NoError(t, err)
+		require.NoError(t, c.Check(t.Context()))
+		closeNow(c)
+	}
+	s := redistest.New(t).Client(t)
+	o := core.DefaultClientOptions()
+	lazy(&o)
+	_, err := core.Wrap(s, s, o)
+	require.ErrorIs(t, err, core.ErrInvalid)
+}
