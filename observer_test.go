@@ -36,7 +36,11 @@ func (w *witness) observer() latchkey.Observer {
 		return func(e latchkey.Event) { w.mu.Lock(); defer w.mu.Unlock(); w.events[hook] = append(w.events[hook], e) }
 	}
 	outage := func(hook string) func(latchkey.Outage) {
-		return func(o latchkey.Outage) { w.mu.Lock(); defer w.mu.Unlock(); w.outages[hook] = append(w.outages[hook], o) }
+		return func(o latchkey.Outage) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.outages[hook] = append(w.outages[hook], o)
+		}
 	}
 	return latchkey.Observer{
 		Queued: event("queued"), Acquired: event("acquired"), Failed: event("failed"), Released: event("released"),

@@ -52,6 +52,8 @@ func said(err error) string {
 	if _, after, ok := strings.Cut(text, "WRONGTYPE "); ok {
 		text = after
 	}
-	text, _, _ = strings.Cut(text, " script: ")
-	return text
+	for _, rest := range []string{" script: ", "stack traceback"} { // of Redis, and of the embedded server
+		text, _, _ = strings.Cut(text, rest)
+	}
+	return strings.TrimSpace(text)
 }
