@@ -27,8 +27,8 @@ var exclusive = []error{
 	latchkey.ErrLost, latchkey.ErrClosed, latchkey.ErrInvalid, latchkey.ErrWrongType,
 }
 
-// says checks an error: one line with one prefix, in which nothing is said twice; and that it is what it should be, and of the
-// exclusive ones nothing else.
+// says checks an error: one line with one prefix, in which nothing is said twice; and that it is what it
+// should be, and of the exclusive ones nothing else.
 func says(t testing.TB, err error, is ...error) {
 	t.Helper()
 	require.Error(t, err)
@@ -297,7 +297,8 @@ func TestErrorsOfContexts(t *testing.T) {
 				says(t, do(ctx), context.DeadlineExceeded)
 			})
 		})
-		// When the caller's deadline is the end of the wait as well, the wait ends with it: it is the context's error, every time.
+		// When the caller's deadline is the end of the wait as well, the wait ends with it: it is the
+		// context's error, every time.
 		t.Run("both ends", func(t *testing.T) {
 			const d = 5 * time.Millisecond
 			for range 20 {

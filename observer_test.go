@@ -49,7 +49,8 @@ func (w *witness) observer() latchkey.Observer {
 	}
 }
 
-// last waits until a hook has been called n times, checks that it was not more often, and returns the last event.
+// last waits until a hook has been called n times, checks that it was not more often, and returns the last
+// event.
 func (w *witness) last(t testing.TB, hook string, n int) (e latchkey.Event) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -164,8 +165,8 @@ func TestObserverSaysWhat(t *testing.T) {
 	})
 }
 
-// The hooks tell of every outage and of every lost lock, and an outage is told as it was: from the first command that was sent into
-// it, which is answered late or never, to the first answer.
+// The hooks tell of every outage and of every lost lock, and an outage is told as it was: from the first
+// command that was sent into it, which is answered late or never, to the first answer.
 func TestObserverOfAnOutage(t *testing.T) {
 	s := redistest.NewProcess(t)
 	var w witness

@@ -8,8 +8,9 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// Foreign returns the error of foreign data with what is there instead of what as its text. For that it asks for the types of the
-// keys; without an answer, and where all types are right, the text is what the script said.
+// Foreign returns the error of foreign data with what is there instead of what as its text. For that it asks
+// for the types of the keys; without an answer, and where all types are right, the text is what the script
+// said.
 func (c Conn) Foreign(ctx context.Context, k *Keys, err error) error {
 	var misfits []string
 	shapes := shapes[k.family]
