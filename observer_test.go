@@ -178,11 +178,16 @@ func TestObserverOfAnOutage(t *testing.T) {
 	require.NoError(t, err)
 	h, err := l.Lock(t.Context())
 	require.NoError(t, err)
-	const away = 3 * time.Second
 	s.Stop(t)
 	stopped := time.Now()
 	<-h.Context().Done()
-	time.Sleep(away - time.Since(stopped)) // what is measured
+	require.Eventually(t, func() bool { // a silent server is given up after about three seconds
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return len(w.outages["down"]) > 0
+	}, long, time.Millisecond)
+	away := time.Since(stopped)
+	require.Greater(t, away, 900*time.Millisecond)
 	s.Continue(t)
 	require.NoError(t, l.Do(t.Context(), func(context.Context, *latchkey.Hold) error { return nil }))
 	w.last(t, "lost", 1)
