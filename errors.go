@@ -2,10 +2,13 @@ package latchkey
 
 import "github.com/latchkey-go/latchkey/internal/core"
 
-// The errors of this module, for errors.Is. They come wrapped with the name of the lock, and often joined with a cause.
+// The errors of this module, for errors.Is. They come wrapped with the name of the lock, and often joined
+// with a cause. Their text is one line that begins with "latchkey: ". errors.Is with context.Canceled or
+// context.DeadlineExceeded says that the caller's context has ended, and nothing else: timers of this module
+// and of rueidis do not match.
 var (
 	// ErrNotAcquired is returned by TryLock when somebody else holds the lock or is next, and by TryLockFor when its time
-	// is over.
+	// is over before the caller's context.
 	ErrNotAcquired = core.ErrNotAcquired
 	// ErrNotHeld is returned by the second Unlock of a hold, and by that of no hold at all.
 	ErrNotHeld = core.ErrNotHeld
@@ -20,11 +23,14 @@ var (
 	ErrClosed = core.ErrClosed
 	// ErrTooManyWaiters is returned instead of waiting with more than WithMaxWaiters others.
 	ErrTooManyWaiters = core.ErrTooManyWaiters
-	// ErrWrongType says that the key holds data that is not of this primitive. The data is left as it is.
+	// ErrWrongType says that a key holds data that is not of this primitive; the text says which key, and
+	// what it holds instead of what. The data is left as it is.
 	ErrWrongType = core.ErrWrongType
-	// ErrUnavailable says that Redis did not answer, or refused to serve for now.
+	// ErrUnavailable says that Redis did not answer, or refused to serve for now. A caller whose context ends
+	// while Redis is well does not get it.
 	ErrUnavailable = core.ErrUnavailable
-	// ErrUnknownOutcome is returned by Unlock when the release may or may not have happened.
+	// ErrUnknownOutcome says that what was to be done may or may not have been: an Unlock, a ForceUnlock, a
+	// change of permits or of a latch that got no answer.
 	ErrUnknownOutcome = core.ErrUnknownOutcome
 	// ErrNotReplicated is returned instead of a hold that fewer replicas have than WithReplicas asks for.
 	ErrNotReplicated = core.ErrNotReplicated

@@ -7,8 +7,9 @@ import (
 	"github.com/latchkey-go/latchkey/internal/core"
 )
 
-// Hold is a lock that is held. Its methods are safe for concurrent use. Holds come from the Lock methods. A nil one, as a Lock
-// that failed returns, and the zero value are not held: Err and Unlock return ErrNotHeld, and Context one that has ended with it.
+// Hold is a lock that is held. Its methods are safe for concurrent use. Holds come from the Lock methods. A
+// nil one, as a Lock that failed returns, and the zero value are not held: Err and Unlock return ErrNotHeld,
+// and Context one that has ended with it.
 type Hold core.Hold
 
 func (h *Hold) core() *core.Hold { return (*core.Hold)(h) }
@@ -49,7 +50,8 @@ func (h *Hold) Held() bool { return h.core().Held() }
 // Err returns nil while the lock is held, else why it is not: ErrReleased, ErrLost or ErrClosed.
 func (h *Hold) Err() error { return h.core().Err() }
 
-// Remaining returns for how long the lease can be trusted from now on without another renewal; 0 when it is over.
+// Remaining returns for how long the lease can be trusted from now on without another renewal; 0 when it is
+// over.
 func (h *Hold) Remaining() time.Duration { return h.core().Remaining() }
 
 // Sequence is the place in the queue from which the lock was granted: greater than that of every waiter of this lock that

@@ -32,12 +32,14 @@
 //
 // # Servers
 //
-// Redis 6.2 or later, Valkey, Sentinel, and Cluster from Redis 7.0. The keys of a lock named N (after the key prefix) are
-// N, latchkey_queue:{N} and redisson_lock_token:{N}, without the braces if N has some; channels are latchkey_inbox:*; a
-// probe touches latchkey_probe:{N}, which never exists. A Redis user needs those patterns (the probe and the two companions
-// as prefixes), those that the other packages list, and the commands EVALSHA, EVAL, PUBLISH, SUBSCRIBE, UNSUBSCRIBE, PUBSUB, PERSIST, PING and those in
-// internal/lua; with a cluster SPUBLISH, SSUBSCRIBE and SUNSUBSCRIBE. Where keys may be evicted nothing is guaranteed: use
-// maxmemory-policy noeviction. Times are the server's, so the clocks of a primary and its replicas must agree.
+// Redis 6.2 or later, Valkey, Sentinel, and Cluster from Redis 7.0. The keys of a lock named N (after the key
+// prefix) are N, latchkey_queue:{N} and redisson_lock_token:{N}, without the braces if N has some; channels
+// are latchkey_inbox:*; a probe touches latchkey_probe:{N}, which never exists. A Redis user needs those
+// patterns (the probe and the two companions as prefixes), those that the other packages list, and the
+// commands EVALSHA, EVAL, PUBLISH, SUBSCRIBE, UNSUBSCRIBE, PUBSUB, PERSIST, PING, TYPE and those in
+// internal/lua; with a cluster SPUBLISH, SSUBSCRIBE and SUNSUBSCRIBE. Where keys may be evicted nothing is
+// guaranteed: use maxmemory-policy noeviction. Times are the server's, so the clocks of a primary and its
+// replicas must agree.
 package latchkey
 
 import (
@@ -90,14 +92,16 @@ func Wrap(commands, subscriptions rueidis.Client, opts ...Option) (*Client, erro
 	return (*Client)(c), err
 }
 
-// Check publishes to the client's own inbox and returns once it has received that: the whole way that a grant takes. Use
-// it as a health check. It returns an error with ErrUnavailable when ctx ends before, and ErrClosed after Close.
+// Check publishes to the client's own inbox and returns once it has received that: the whole way that a grant
+// takes. Use it as a health check. It returns the context's error when ctx ends before, with ErrUnavailable
+// if that took more than 50 ms, and ErrClosed after Close.
 func (c *Client) Check(ctx context.Context) error { return (*core.Client)(c).Check(ctx) }
 
-// Shutdown refuses new acquires (also re-entry: a nested Lock returns ErrClosed), ends all waiters with ErrClosed, takes
-// them out of the queues, and waits until everything that is held was unlocked, or ctx ends. Then it ends the contexts of what is still held with ErrClosed, and
-// lets those leases run out in Redis, because the code they guard may still run. It returns an error when that was
-// necessary. Further calls wait for the first, and cut it short when their context ends.
+// Shutdown refuses new acquires (also re-entry: a nested Lock returns ErrClosed), ends all waiters with
+// ErrClosed, takes them out of the queues, and waits until everything that is held was unlocked, or ctx ends.
+// Then it ends the contexts of what is still held with ErrClosed, and lets those leases run out in Redis,
+// because the code they guard may still run. It returns an error when that was necessary, which names up to
+// ten of what was held. Further calls wait for the first, and cut it short when their context ends.
 func (c *Client) Shutdown(ctx context.Context) error { return (*core.Client)(c).Shutdown(ctx) }
 
 // Close is Shutdown without waiting for what is held.

@@ -18,16 +18,18 @@ func WithObserver(hooks Observer) Option {
 	}
 }
 
-// Observer is a set of hooks; nil ones are not called, and cost nothing. They are called from many goroutines at once, on the path of
-// the operation they tell of: they must be quick and must not call the client. A lock that is passed on inside the process may be
-// acquired before its release is told. Fields may be added in later versions.
+// Observer is a set of hooks; nil ones are not called, and cost nothing. They are called from many goroutines
+// at once, on the path of the operation they tell of: they must be quick and must not call the client. A lock
+// that is passed on inside the process may be acquired before its release is told. Fields may be added in
+// later versions.
 //
-// Of an [Event], Kind, Name, Prefix and Context are always set, and Permits for semaphores; what else is, is said with each hook.
+// Of an [Event], Kind, Name, Prefix and Context are always set, and Permits for semaphores; what else is, is
+// said with each hook.
 type Observer struct {
 	Queued     func(Event)  // a waiter was queued in Redis; again when it had to be queued again
 	Acquired   func(Event)  // a hold begins: Token, Waited. Not one that re-enters. Of plain permits no Token
-	Failed     func(Event)  // an attempt has failed or was given up, also one that was not to wait: Waited, Err as the caller gets it
-	Released   func(Event)  // a hold was released as a whole, or passed on inside the process: Token, Held. Plain permits: neither
+	Failed     func(Event)  // an attempt failed, or was given up: Waited, and in Err what the caller gets
+	Released   func(Event)  // as a whole, or passed on inside the process: Token, Held; plain permits: neither
 	Lost       func(Event)  // a hold ended without that: Token, Held, and in Err why, without ErrLost
 	Passed     func(Event)  // an Await of a latch or barrier went on: Waited. One that did not is told by Failed
 	Subscribed func()       // the inbox was confirmed, for the first time or again
@@ -35,12 +37,13 @@ type Observer struct {
 	Up         func(Outage) // it is back, and holds were renewed; again, for what failed meanwhile
 }
 
-// Event is what a hook is told of one primitive. Fields that the hook does not name are zero. Fields may be added in later versions.
+// Event is what a hook is told of one primitive. Fields that the hook does not name are zero. Fields may be
+// added in later versions.
 type Event struct {
 	Kind    Kind            // of the primitive
 	Name    string          // its name, as it was given to New
 	Prefix  string          // the client's key prefix, which is not part of Name
-	Context context.Context // the one that was given to Lock, Acquire, Release of plain permits, or Await: for traces
+	Context context.Context // the one of the Lock, Acquire or Await, or of the Release of plain permits
 	Token   int64           // fencing token
 	Permits int             // of semaphores: how many were asked for, or are held; 0 for a Drain that has got none
 	Waited  time.Duration   // since the call
@@ -60,8 +63,8 @@ const (
 	KindBarrier   Kind = "barrier"   // package barrier
 )
 
-// Outage is a time in which Redis did not answer, or refused to serve. Of a cluster it is a part of it that is away. Fields may be
-// added in later versions.
+// Outage is a time in which Redis did not answer, or refused to serve. Of a cluster it is a part of it that
+// is away. Fields may be added in later versions.
 type Outage struct {
 	Addresses []string      // of the servers that the client knows, sorted
 	Began     time.Time     // when the first command was sent that was not answered

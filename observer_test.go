@@ -49,7 +49,8 @@ func (w *witness) observer() latchkey.Observer {
 	}
 }
 
-// last waits until a hook has been called n times, checks that it was not more often, and returns the last event.
+// last waits until a hook has been called n times, checks that it was not more often, and returns the last
+// event.
 func (w *witness) last(t testing.TB, hook string, n int) (e latchkey.Event) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -164,8 +165,8 @@ func TestObserverSaysWhat(t *testing.T) {
 	})
 }
 
-// The hooks tell of every outage and of every lost lock, and an outage is told as it was: from the first command that was sent into
-// it, which is answered late or never, to the first answer.
+// The hooks tell of every outage and of every lost lock, and an outage is told as it was: from the first
+// command that was sent into it, which is answered late or never, to the first answer.
 func TestObserverOfAnOutage(t *testing.T) {
 	s := redistest.NewProcess(t)
 	var w witness
@@ -177,11 +178,16 @@ func TestObserverOfAnOutage(t *testing.T) {
 	require.NoError(t, err)
 	h, err := l.Lock(t.Context())
 	require.NoError(t, err)
-	const away = 3 * time.Second
 	s.Stop(t)
 	stopped := time.Now()
 	<-h.Context().Done()
-	time.Sleep(away - time.Since(stopped)) // what is measured
+	require.Eventually(t, func() bool { // a silent server is given up after about three seconds
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return len(w.outages["down"]) > 0
+	}, long, time.Millisecond)
+	away := time.Since(stopped)
+	require.Greater(t, away, 900*time.Millisecond)
 	s.Continue(t)
 	require.NoError(t, l.Do(t.Context(), func(context.Context, *latchkey.Hold) error { return nil }))
 	w.last(t, "lost", 1)

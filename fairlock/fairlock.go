@@ -81,8 +81,9 @@ func (l *Lock) TryLock(ctx context.Context) (*latchkey.Hold, error) {
 	return (*latchkey.Hold)(h), err
 }
 
-// TryLockFor is Lock for a time of wait at most, which must be more than 0; then it returns ErrNotAcquired. The hold's
-// context gets no deadline from it.
+// TryLockFor is Lock for a time of wait at most, which must be more than 0; then it returns ErrNotAcquired.
+// When ctx ends by then, by its own deadline or earlier, the error is the context's, as that of Lock. The
+// hold's context gets no deadline from it.
 func (l *Lock) TryLockFor(ctx context.Context, wait time.Duration) (*latchkey.Hold, error) {
 	h, err := l.core().TryLockFor(ctx, wait)
 	return (*latchkey.Hold)(h), err
@@ -103,8 +104,9 @@ func (l *Lock) TryDo(ctx context.Context, f func(context.Context, *latchkey.Hold
 	return l.core().TryDo(ctx, func(ctx context.Context, h *core.Hold) error { return f(ctx, (*latchkey.Hold)(h)) })
 }
 
-// ForceUnlock takes the lock away from whoever holds it, gives it to the next waiter, and reports whether it was held. The
-// holder's hold is lost as soon as its client hears of it; until then two may believe that they hold the lock.
+// ForceUnlock takes the lock away from whoever holds it, gives it to the next waiter, and reports whether it
+// was held. It is sent once; without an answer the error has ErrUnknownOutcome. The holder's hold is lost as
+// soon as its client hears of it; until then two may believe that they hold the lock.
 func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) { return l.core().Force(ctx) }
 
 // Inspect returns who holds the lock and who waits for it in Redis.

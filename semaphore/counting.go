@@ -38,7 +38,8 @@ func (s *Counting) Acquire(ctx context.Context, n int) error { return s.core().A
 // and ErrUnavailable when Redis does not answer within the client's command timeout.
 func (s *Counting) TryAcquire(ctx context.Context, n int) error { return s.core().TryAcquire(ctx, n) }
 
-// TryAcquireFor is Acquire for a time of wait at most, which must be more than 0; then it returns ErrNotAcquired.
+// TryAcquireFor is Acquire for a time of wait at most, which must be more than 0; then it returns
+// ErrNotAcquired. When ctx ends by then, by its own deadline or earlier, the error is the context's.
 func (s *Counting) TryAcquireFor(ctx context.Context, n int, wait time.Duration) error {
 	return s.core().TryAcquireFor(ctx, n, wait)
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/latchkey-go/latchkey/internal/core"
 )
 
-// Permits is permits that are held. Its methods are safe for concurrent use. They come from the Acquire methods. A nil one, as an
-// Acquire that failed returns, and the zero value are not held: Err and Release return ErrNotHeld, and Context one that has ended
-// with it.
+// Permits is permits that are held. Its methods are safe for concurrent use. They come from the Acquire
+// methods. A nil one, as an Acquire that failed returns, and the zero value are not held: Err and Release
+// return ErrNotHeld, and Context one that has ended with it.
 type Permits core.Hold
 
 func (p *Permits) core() *core.Hold { return (*core.Hold)(p) }
@@ -49,7 +49,8 @@ func (p *Permits) Held() bool { return p.core().Held() }
 // Err returns nil while the permits are held, else why they are not: ErrReleased, ErrLost or ErrClosed.
 func (p *Permits) Err() error { return p.core().Err() }
 
-// Remaining returns for how long the lease can be trusted from now on without another renewal; 0 when it is over.
+// Remaining returns for how long the lease can be trusted from now on without another renewal; 0 when it is
+// over.
 func (p *Permits) Remaining() time.Duration { return p.core().Remaining() }
 
 // Sequence is the place in the queue from which the permits were granted: greater than that of every request that was queued

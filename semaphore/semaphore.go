@@ -155,8 +155,9 @@ func (s *Semaphore) TryAcquire(ctx context.Context, n int) (*Permits, error) {
 	return (*Permits)(h), err
 }
 
-// TryAcquireFor is Acquire for a time of wait at most, which must be more than 0; then it returns ErrNotAcquired. Other errors
-// are those of Acquire.
+// TryAcquireFor is Acquire for a time of wait at most, which must be more than 0; then it returns
+// ErrNotAcquired. When ctx ends by then, by its own deadline or earlier, the error is the context's. Other
+// errors are those of Acquire.
 func (s *Semaphore) TryAcquireFor(ctx context.Context, n int, wait time.Duration) (*Permits, error) {
 	h, err := s.core().TryAcquireFor(ctx, n, wait)
 	return (*Permits)(h), err

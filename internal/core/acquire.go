@@ -70,7 +70,8 @@ func (c *Client) impatient(ctx context.Context) (context.Context, context.Cancel
 	return context.WithTimeoutCause(ctx, c.options.CommandTimeout, errTimedOut)
 }
 
-// within is the context of a wait of d at most. Where ctx ends by then there is no second deadline: it is the one that ends the wait.
+// within is the context of a wait of d at most. Where ctx ends by then there is no second deadline: it is the
+// one that ends the wait.
 func (p *primitive) within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc, error) {
 	if d <= 0 {
 		return nil, nil, named(p.name, invalid("the wait must be more than 0, not %v", d))
@@ -191,8 +192,9 @@ var (
 	errTimedOut = errors.New("no answer within the command timeout")
 )
 
-// failed is the error of an attempt that ended: the server's answer if there was one, else what ended it, with the reason
-// why Redis did not answer. Whose context it was is decided by what ended first, and not by what has ended by now.
+// failed is the error of an attempt that ended: the server's answer if there was one, else what ended it,
+// with the reason why Redis did not answer. Whose context it was is decided by what ended first, and not by
+// what has ended by now.
 func (p *primitive) failed(parent, waits context.Context, err error) error {
 	r, cause := p.resource, context.Cause(waits)
 	var away *wait.AwayError

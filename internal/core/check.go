@@ -37,8 +37,8 @@ func (c *Client) Check(ctx context.Context) error {
 	if c.inbox.Wait(open) != nil {
 		return c.unchecked(ctx, began, errNotSubscribed)
 	}
-	// With the caller's context: one that can be cancelled makes rueidis run its connection in the background from then on,
-	// which costs a single goroutine a fifth of its speed.
+	// With the caller's context: one that can be cancelled makes rueidis run its connection in the background
+	// from then on, which costs a single goroutine a fifth of its speed.
 	if err := c.conn.Ping(withoutDeadline(ctx), c.inbox.Name(), n, c.sharded); err != nil {
 		if ctx.Err() == nil {
 			return named("", outcome(err))
@@ -53,7 +53,8 @@ func (c *Client) Check(ctx context.Context) error {
 	}
 }
 
-// unchecked is the error of a check that ended early, with what was waited for: Redis is not to blame when it had no time.
+// unchecked is the error of a check that ended early, with what was waited for: Redis is not to blame when it
+// had no time.
 func (c *Client) unchecked(ctx context.Context, began time.Time, what error) error {
 	if c.closing.Err() != nil {
 		return named("", ErrClosed)

@@ -34,7 +34,8 @@ func invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrInvalid, fmt.Errorf(format, args...))
 }
 
-// unavailable is the error of a Redis that is away, or silent. The caller's context has not ended because of that.
+// unavailable is the error of a Redis that is away, or silent. The caller's context has not ended because of
+// that.
 func unavailable(why error) error {
 	if why == nil {
 		return ErrUnavailable

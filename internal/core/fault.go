@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// fault is an error as callers see it: the module's prefix once, the name, and one line in which nothing is said twice. errors.Is
-// and errors.As see what is inside.
+// fault is an error as callers see it: the module's prefix once, the name, and one line in which nothing is
+// said twice. errors.Is and errors.As see what is inside.
 type fault struct {
 	name string // empty: it is of no lock
 	err  error
@@ -27,8 +27,9 @@ const prefix = "latchkey: "
 // named puts the prefix and the lock's name before an error, or the prefix alone when there is no name.
 func named(name string, err error) error { return &fault{name, err} }
 
-// line makes one line of a text. What errors.Join puts on a line of its own follows a semicolon. A phrase is left out where it was
-// said before, or is among those that need not be said, as is the prefix: a cause may be an error of this module, or come twice.
+// line makes one line of a text. What errors.Join puts on a line of its own follows a semicolon. A phrase is
+// left out where it was said before, or is among those that need not be said, as is the prefix: a cause may
+// be an error of this module, or come twice.
 func line(text string, said ...string) string {
 	heard := map[string]bool{strings.TrimSuffix(prefix, ": "): true}
 	for _, phrase := range said {

@@ -121,7 +121,8 @@ func (h *Hold) Err() error {
 	return named(h.turn.tenure.name, h.cause)
 }
 
-// Remaining is the time left. It is 0 only for a hold that has ended: a renewal may just be extending one whose time is up.
+// Remaining is the time left. It is 0 only for a hold that has ended: a renewal may just be extending one
+// whose time is up.
 func (h *Hold) Remaining() time.Duration {
 	for h.Err() == nil {
 		if left := h.turn.tenure.item.Left(); left > 0 {

@@ -57,6 +57,9 @@ func (l *Lock) Force(ctx context.Context) (bool, error) {
 	if c.closing.Err() != nil {
 		return false, named(l.p.name, ErrClosed)
 	}
+	if ctx.Err() != nil {
+		return false, named(l.p.name, ended(ctx))
+	}
 	held, err := c.conn.Force(withoutDeadline(ctx), r.keys, c.seen.Load())
 	if err != nil {
 		told := r.unread(ctx, l.p.name, err)

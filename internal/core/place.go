@@ -74,9 +74,9 @@ func (p *place) Up(ctx context.Context) error { return p.health().Wait(ctx) }
 
 func (p *place) Go(f func()) { p.client.Go(f) }
 
-// insist sends a command until Redis answers, with success or for good. answered is false when it did not before ctx, or what up
-// waits for, ended: err is why, and errInterrupted when nothing is wrong with Redis. unanswered is set when the command may have run
-// although it was not answered.
+// insist sends a command until Redis answers, with success or for good. answered is false when it did not
+// before ctx, or what up waits for, ended: err is why, and errInterrupted when nothing is wrong with Redis.
+// unanswered is set when the command may have run although it was not answered.
 func (p *place) insist(ctx context.Context, up func(context.Context) error, unanswered *bool, send func(context.Context) error) (answered bool, err error) {
 	for {
 		sent := time.Now()
@@ -101,8 +101,8 @@ func (p *place) insist(ctx context.Context, up func(context.Context) error, unan
 	}
 }
 
-// givenUp is the error of a command that ended with ctx, or with the client: Redis is not to blame for that, unless it had been
-// silent for long, or said something else.
+// givenUp is the error of a command that ended with ctx, or with the client: Redis is not to blame for that,
+// unless it had been silent for long, or said something else.
 func givenUp(ctx context.Context, err error, sent time.Time) error {
 	ours := errors.Is(err, errInterrupted) || errors.Is(err, lua.ErrUnsent)
 	if !ours && (ctx.Err() == nil || !errors.Is(err, ctx.Err()) && !errors.Is(err, context.Cause(ctx))) {
@@ -180,7 +180,8 @@ func (p *place) unread(ctx context.Context, name string, err error) error {
 	return named(name, err)
 }
 
-// explained adds to the error of foreign data what is there instead of what, for which Redis is asked once more.
+// explained adds to the error of foreign data what is there instead of what, for which Redis is asked once
+// more.
 func (p *place) explained(ctx context.Context, err error) error {
 	if lua.Classify(err) != lua.WrongType {
 		return err

@@ -230,63 +230,6 @@ func (r *resource) take(ctx context.Context, claim lua.Claim, mode lua.Mode) (re
 	return reply, err
 }
 
-// SemaphoreState is the inside of semaphore.State.
-type SemaphoreState struct {
-	Available, InUse, Waiting int
-	Holders                   []Holder
-	Queue                     []Request
-}
-
-// Holder is the inside of semaphore.Holder.
-type Holder struct {
-	Owner     string
-	Mine      bool
-	Permits   int
-	Token     int64
-	Remaining time.Duration
-}
-
-// Request is the inside of semaphore.Request.
-type Request struct {
-	Owner   string
-	Permits int
-}
-
-// Inspect returns at most limit holders and entries of the queue.
-func (p *primitive) inspect(ctx context.Context, limit int) (SemaphoreState, error) {
-	r, c := p.resource, p.resource.client
-	if c.closing.Err() != nil {
-		return SemaphoreState{}, named(p.name, ErrClosed)
-	}
-	var census lua.Census
-	err := r.declared.first(withoutDeadline(ctx), r, func() (err error) {
-		census, err = c.conn.Census(withoutDeadline(ctx), r.keys, limit)
-		if err == nil && !census.Initialized {
-			err = lua.ErrNotInitialized
-		}
-		return err
-	})
-	if err != nil && !errors.Is(err, lua.ErrNotInitialized) {
-		return SemaphoreState{}, r.unread(ctx, p.name, err)
-	}
-	s := SemaphoreState{Available: int(census.Free), InUse: int(census.Held), Waiting: int(census.Length)}
-	for _, h := range census.Holders {
-		s.Holders = append(s.Holders, Holder{
-			Owner: h.Owner, Mine: lua.ClientOf(h.Owner) == c.id, Permits: int(h.Permits), Token: h.Token,
-			Remaining: time.Duration(h.Ends) * time.Millisecond,
-		})
-	}
-	for _, entry := range census.Queue {
-		if owner, permits, err := lua.ParseRequest(entry); err == nil {
-			s.Queue = append(s.Queue, Request{owner, permits})
-		}
-	}
-	if err != nil {
-		err = named(p.name, err)
-	}
-	return s, err
-}
-
 // Inspect is documented by package semaphore, as are the methods that follow.
 func (s *Semaphore) Inspect(ctx context.Context) (SemaphoreState, error) {
 	return s.p.inspect(ctx, InspectLimit)

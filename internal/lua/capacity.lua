@@ -32,7 +32,7 @@ elseif mode == 'try' and free then
   return {0, total(), free}
 elseif mode == 'state' and free then
   local last = redis.call('GET', stated) or ''
-  if last == statement or (tonumber(string.match(last, '^%d+')) or 0) > tonumber(ARGV[8]) then return {0, total(), free} end
+  if last == statement or (tonumber(string.match(last, '^%d+') or '') or 0) > tonumber(ARGV[8]) then return {0, total(), free} end
 end
 
 open_queue().reclaim()

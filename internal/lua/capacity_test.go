@@ -9,7 +9,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/redistest"
 )
 
-// A copy of a command that changed the number answers with what there was when it ran, whatever has happened since.
+// A copy of a command that changed the number answers with what there was when it ran, whatever has happened
+// since.
 func TestCapacityRepeatedAnswersAsThen(t *testing.T) {
 	type command struct {
 		id     string

@@ -53,8 +53,8 @@ func Passing(err error) bool {
 	return class == Refused || class == NoAnswer
 }
 
-// Quiet hides from errors.Is that a command ended as with a context, and keeps its text. It was a timer of rueidis, or a context of
-// ours: whoever asks whether a context has ended means their own.
+// Quiet hides from errors.Is that a command ended as with a context, and keeps its text. It was a timer of
+// rueidis, or a context of ours: whoever asks whether a context has ended means their own.
 func Quiet(err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return quiet{err}

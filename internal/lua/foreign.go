@@ -8,8 +8,9 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// Foreign returns the error of foreign data with what is there instead of what as its text. For that it asks for the types of the
-// keys; without an answer, and where all types are right, the text is what the script said.
+// Foreign returns the error of foreign data with what is there instead of what as its text. For that it asks
+// for the types of the keys; without an answer, and where all types are right, the text is what the script
+// said.
 func (c Conn) Foreign(ctx context.Context, k *Keys, err error) error {
 	var misfits []string
 	shapes := shapes[k.family]
@@ -52,6 +53,8 @@ func said(err error) string {
 	if _, after, ok := strings.Cut(text, "WRONGTYPE "); ok {
 		text = after
 	}
-	text, _, _ = strings.Cut(text, " script: ")
-	return text
+	for _, rest := range []string{" script: ", "stack traceback"} { // of Redis, and of the embedded server
+		text, _, _ = strings.Cut(text, rest)
+	}
+	return strings.TrimSpace(text)
 }

@@ -43,7 +43,8 @@ type Outage struct {
 // silent is how long a command goes unanswered before the end of its wait is blamed on Redis.
 const silent = 50 * time.Millisecond
 
-// Silence is the error of a command whose wait has ended before its answer, or nil when that was too early to blame Redis.
+// Silence is the error of a command whose wait has ended before its answer, or nil when that was too early to
+// blame Redis.
 func Silence(sent time.Time) error {
 	if silence := time.Since(sent); silence > silent {
 		return fmt.Errorf("no reply for %v", silence.Round(time.Millisecond))
@@ -51,7 +52,8 @@ func Silence(sent time.Time) error {
 	return nil
 }
 
-// Failed is told of every command that got no answer or was refused for now, and when it was sent. probe asks again.
+// Failed is told of every command that got no answer or was refused for now, and when it was sent. probe asks
+// again.
 func (h *Health) Failed(err error, sent time.Time, probe func(context.Context) error) {
 	h.failed.Store(true)
 	h.mu.Lock()

@@ -12,8 +12,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/wait"
 )
 
-// An outage began when the first command was sent that was not answered, whichever fails first, and is over when a probe is
-// answered. The next one begins after that, although what it fails by was sent before.
+// An outage began when the first command was sent that was not answered, whichever fails first, and is over
+// when a probe is answered. The next one begins after that, although what it fails by was sent before.
 func TestOutageIsToldAsItWas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()

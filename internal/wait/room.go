@@ -58,7 +58,8 @@ type Server interface {
 	// Inbox returns when grants for this client's waiters would arrive; Listening reports whether that is now.
 	Inbox(ctx context.Context) error
 	Listening() bool
-	// Failed is told of an error that passes by itself, and when its command was sent; Up waits until Redis answers again.
+	// Failed is told of an error that passes by itself, and when its command was sent; Up waits until Redis
+	// answers again.
 	Failed(err error, sent time.Time)
 	Up(ctx context.Context) error
 	// Go runs a function in a goroutine that the client waits for before it closes.

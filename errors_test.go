@@ -1,0 +1,477 @@
+package latchkey_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/barrier"
+	"github.com/latchkey-go/latchkey/countdown"
+	"github.com/latchkey-go/latchkey/fairlock"
+	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/rlock"
+	"github.com/latchkey-go/latchkey/semaphore"
+)
+
+// exclusive are the errors that are there only when they are meant: whoever retries, or not, does it by them.
+var exclusive = []error{
+	context.Canceled, context.DeadlineExceeded, latchkey.ErrUnavailable, latchkey.ErrUnknownOutcome, latchkey.ErrNotAcquired,
+	latchkey.ErrLost, latchkey.ErrClosed, latchkey.ErrInvalid, latchkey.ErrWrongType,
+}
+
+// says checks an error: one line with one prefix, in which nothing is said twice; and that it is what it
+// should be, and of the exclusive ones nothing else.
+func says(t testing.TB, err error, is ...error) {
+	t.Helper()
+	require.Error(t, err)
+	text := err.Error()
+	require.True(t, strings.HasPrefix(text, "latchkey: "), text)
+	require.Equal(t, 1, strings.Count(text, "latchkey: "), text)
+	require.NotContains(t, text, "\n")
+	seen := map[string]bool{}
+	for phrase := range strings.SplitSeq(strings.ReplaceAll(text, "; ", ": "), ": ") {
+		require.False(t, seen[phrase], "%q twice in %s", phrase, text)
+		seen[phrase] = true
+	}
+	for _, one := range is {
+		require.ErrorIs(t, err, one)
+	}
+	for _, one := range exclusive {
+		if !slices.Contains(is, one) {
+			require.NotErrorIs(t, err, one)
+		}
+	}
+}
+
+// kit is one of each primitive on one client.
+type kit struct {
+	client   *latchkey.Client
+	lock     *rlock.Lock
+	fair     *fairlock.Lock
+	permits  *semaphore.Semaphore
+	counting *semaphore.Counting
+	latch    *countdown.Latch
+	step     *barrier.Barrier
+}
+
+func newKit(t testing.TB, option rueidis.ClientOption, opts ...latchkey.Option) *kit {
+	t.Helper()
+	var errs [7]error
+	k := &kit{}
+	k.client, errs[0] = latchkey.New(option, opts...)
+	require.NoError(t, errs[0])
+	t.Cleanup(k.client.Close)
+	k.lock, errs[1] = rlock.New(k.client, "lock")
+	k.fair, errs[2] = fairlock.New(k.client, "fair")
+	k.permits, errs[3] = semaphore.New(k.client, "permits", semaphore.WithCapacity(3))
+	k.counting, errs[4] = semaphore.NewCounting(k.client, "counting", semaphore.WithCapacity(3))
+	k.latch, errs[5] = countdown.New(k.client, "latch", countdown.WithWaitForSet())
+	k.step, errs[6] = barrier.New(k.client, "step", 2)
+	require.NoError(t, errors.Join(errs[:]...))
+	require.NoError(t, k.client.Check(t.Context()))
+	return k
+}
+
+// call is one method, by its name.
+type call struct {
+	name string
+	do   func(context.Context) error
+}
+
+func second[T any](_ T, err error) error { return err }
+
+// waiting are the calls that wait.
+func (k *kit) waiting() []call {
+	return []call{
+		{"lock.Lock", func(ctx context.Context) error { return second(k.lock.Lock(ctx)) }},
+		{"fair.Lock", func(ctx context.Context) error { return second(k.fair.Lock(ctx)) }},
+		{"permits.Acquire", func(ctx context.Context) error { return second(k.permits.Acquire(ctx, 2)) }},
+		{"counting.Acquire", func(ctx context.Context) error { return k.counting.Acquire(ctx, 2) }},
+		{"latch.Await", k.latch.Await},
+		{"step.Await", func(ctx context.Context) error { return second(k.step.Await(ctx)) }},
+	}
+}
+
+// trying are those that do not.
+func (k *kit) trying() []call {
+	return []call{
+		{"lock.TryLock", func(ctx context.Context) error { return second(k.lock.TryLock(ctx)) }},
+		{"fair.TryLock", func(ctx context.Context) error { return second(k.fair.TryLock(ctx)) }},
+		{"permits.TryAcquire", func(ctx context.Context) error { return second(k.permits.TryAcquire(ctx, 2)) }},
+		{"counting.TryAcquire", func(ctx context.Context) error { return k.counting.TryAcquire(ctx, 2) }},
+	}
+}
+
+// limited are those that wait for a time of their own.
+func (k *kit) limited(d time.Duration) []call {
+	return []call{
+		{"lock.TryLockFor", func(ctx context.Context) error { return second(k.lock.TryLockFor(ctx, d)) }},
+		{"fair.TryLockFor", func(ctx context.Context) error { return second(k.fair.TryLockFor(ctx, d)) }},
+		{"permits.TryAcquireFor", func(ctx context.Context) error { return second(k.permits.TryAcquireFor(ctx, 2, d)) }},
+		{"counting.TryAcquireFor", func(ctx context.Context) error { return k.counting.TryAcquireFor(ctx, 2, d) }},
+	}
+}
+
+// changing are those that are sent until they are answered.
+func (k *kit) changing() []call {
+	return []call{
+		{"permits.TrySetPermits", func(ctx context.Context) error { return second(k.permits.TrySetPermits(ctx, 4)) }},
+		{"permits.SetPermits", func(ctx context.Context) error { return k.permits.SetPermits(ctx, 4) }},
+		{"permits.AddPermits", func(ctx context.Context) error { return second(k.permits.AddPermits(ctx, 1)) }},
+		{"permits.Delete", func(ctx context.Context) error { return second(k.permits.Delete(ctx)) }},
+		{"counting.TrySetPermits", func(ctx context.Context) error { return second(k.counting.TrySetPermits(ctx, 4)) }},
+		{"counting.AddPermits", func(ctx context.Context) error { return second(k.counting.AddPermits(ctx, 1)) }},
+		{"counting.Drain", func(ctx context.Context) error { return second(k.counting.Drain(ctx)) }},
+		{"latch.TrySetCount", func(ctx context.Context) error { return second(k.latch.TrySetCount(ctx, 2)) }},
+		{"latch.CountDown", func(ctx context.Context) error { return second(k.latch.CountDown(ctx)) }},
+		{"latch.Delete", func(ctx context.Context) error { return second(k.latch.Delete(ctx)) }},
+		{"step.Reset", k.step.Reset},
+	}
+}
+
+// reading are those that are sent once, and change nothing.
+func (k *kit) reading() []call {
+	return []call{
+		{"lock.Inspect", func(ctx context.Context) error { return second(k.lock.Inspect(ctx)) }},
+		{"fair.Inspect", func(ctx context.Context) error { return second(k.fair.Inspect(ctx)) }},
+		{"permits.Available", func(ctx context.Context) error { return second(k.permits.Available(ctx)) }},
+		{"counting.Available", func(ctx context.Context) error { return second(k.counting.Available(ctx)) }},
+		{"latch.Inspect", func(ctx context.Context) error { return second(k.latch.Inspect(ctx)) }},
+		{"step.Inspect", func(ctx context.Context) error { return second(k.step.Inspect(ctx)) }},
+	}
+}
+
+func (k *kit) all() []call {
+	return slices.Concat(k.waiting(), k.trying(), k.limited(time.Second), k.changing(), k.reading(), []call{
+		{"lock.ForceUnlock", func(ctx context.Context) error { return second(k.lock.ForceUnlock(ctx)) }},
+		{"permits.Drain", func(ctx context.Context) error { return second(k.permits.Drain(ctx)) }},
+	})
+}
+
+func each(t *testing.T, calls []call, test func(t *testing.T, do func(context.Context) error)) {
+	t.Helper()
+	for _, c := range calls {
+		t.Run(c.name, func(t *testing.T) { test(t, c.do) })
+	}
+}
+
+func TestErrorsOfArguments(t *testing.T) {
+	k := newKit(t, redistest.New(t).Option())
+	c := k.client
+	tooLong := strings.Repeat("n", 1025)
+	for name, err := range map[string]error{
+		"url":             second(latchkey.Open("nonsense")),
+		"replicas":        second(latchkey.New(rueidis.ClientOption{InitAddress: []string{"127.0.0.1:1"}, ReplicaOnly: true})),
+		"no clients":      second(latchkey.Wrap(nil, nil)),
+		"client lease":    second(latchkey.Open("redis://127.0.0.1:1", latchkey.WithLease(1))),
+		"command timeout": second(latchkey.Open("redis://127.0.0.1:1", latchkey.WithCommandTimeout(0))),
+		"release timeout": second(latchkey.Open("redis://127.0.0.1:1", latchkey.WithReleaseTimeout(0))),
+		"max waiters":     second(latchkey.Open("redis://127.0.0.1:1", latchkey.WithMaxWaiters(0))),
+		"replica timeout": second(latchkey.Open("redis://127.0.0.1:1", latchkey.WithReplicas(1, 0))),
+		"rlock nil":       second(rlock.New(nil, "a")),
+		"rlock empty":     second(rlock.New(c, "")),
+		"rlock braces":    second(rlock.New(c, "a: {")),
+		"rlock long":      second(rlock.New(c, tooLong)),
+		"rlock lease":     second(rlock.New(c, "a", rlock.WithLease(1))),
+		"rlock budget":    second(rlock.New(c, "a", rlock.WithBudget(-1, 0))),
+		"fairlock nil":    second(fairlock.New(nil, "a")),
+		"fairlock hold":   second(fairlock.New(c, "a", fairlock.WithMaxHold(1))),
+		"semaphore empty": second(semaphore.New(c, "")),
+		"capacity":        second(semaphore.New(c, "a", semaphore.WithCapacity(0))),
+		"counting nil":    second(semaphore.NewCounting(nil, "a")),
+		"counting lease":  second(semaphore.NewCounting(c, "a", semaphore.WithLease(time.Second))),
+		"latch nil":       second(countdown.New(nil, "a")),
+		"latch ttl":       second(countdown.New(c, "a", countdown.WithTTL(1))),
+		"barrier nil":     second(barrier.New(nil, "a", 1)),
+		"parties":         second(barrier.New(c, "a", 0)),
+		"barrier lease":   second(barrier.New(c, "a", 1, barrier.WithLease(1))),
+		"wait":            second(k.lock.TryLockFor(t.Context(), 0)),
+		"no permits":      second(k.permits.Acquire(t.Context(), 0)),
+		"many permits":    second(k.permits.TryAcquire(t.Context(), semaphore.MaxPermits+1)),
+		"counting":        k.counting.Acquire(t.Context(), 0),
+		"counting wait":   k.counting.TryAcquireFor(t.Context(), 1, 0),
+		"release":         k.counting.Release(t.Context(), 0),
+		"range":           second(k.counting.AddPermits(t.Context(), semaphore.MaxCapacity)),
+		"set":             k.permits.SetPermits(t.Context(), -1),
+		"count":           second(k.latch.TrySetCount(t.Context(), 0)),
+		"participant":     second(k.latch.CountDownAs(t.Context(), "")),
+	} {
+		t.Run(name, func(t *testing.T) { says(t, err, latchkey.ErrInvalid) })
+	}
+	require.EqualError(t, second(rlock.New(c, "")), "latchkey: invalid argument: invalid name: it is empty")
+	require.EqualError(t, k.permits.SetPermits(t.Context(), -1),
+		`latchkey: "permits": invalid argument: the number of permits must be from 0 to 2147483647, not -1`)
+}
+
+func TestErrorsOfHolds(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		k := newKit(t, s.Option(), latchkey.WithMaxWaiters(1))
+		plain := s.Client(t)
+		hold, err := k.lock.Lock(t.Context())
+		require.NoError(t, err)
+		for name, err := range map[string]error{
+			"taken":      second(k.lock.TryLock(t.Context())),
+			"waited for": second(k.lock.TryLockFor(t.Context(), time.Millisecond)),
+		} {
+			t.Run(name, func(t *testing.T) { says(t, err, latchkey.ErrNotAcquired) })
+		}
+		once, err := rlock.New(k.client, "lock", rlock.WithoutReentry())
+		require.NoError(t, err)
+		says(t, second(once.Lock(hold.Context())), latchkey.ErrReentered)
+		require.NoError(t, hold.Unlock(t.Context()))
+		says(t, hold.Unlock(t.Context()), latchkey.ErrNotHeld)
+		says(t, hold.Err(), latchkey.ErrReleased)
+		says(t, context.Cause(hold.Context()), latchkey.ErrReleased)
+		says(t, second(k.fair.Lock(hold.Context())), context.Canceled, latchkey.ErrReleased)
+
+		hold, err = k.lock.Lock(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, plain.Do(t.Context(), plain.B().Del().Key("lock").Build()).Error())
+		says(t, hold.Unlock(t.Context()), latchkey.ErrLost)
+		brief, err := fairlock.New(k.client, "brief", fairlock.WithFixedLease(10*time.Millisecond))
+		require.NoError(t, err)
+		hold, err = brief.Lock(t.Context())
+		require.NoError(t, err)
+		<-hold.Context().Done()
+		says(t, hold.Err(), latchkey.ErrLost)
+		says(t, hold.Unlock(t.Context()), latchkey.ErrLost)
+		says(t, second(k.fair.Lock(hold.Context())), context.Canceled, latchkey.ErrLost)
+		err = k.lock.Do(t.Context(), func(ctx context.Context, hold *latchkey.Hold) error { return hold.Unlock(ctx) })
+		says(t, err, latchkey.ErrNotHeld)
+
+		held, err := k.permits.Acquire(t.Context(), 3)
+		require.NoError(t, err)
+		says(t, second(k.permits.TryAcquire(t.Context(), 1)), latchkey.ErrNotAcquired)
+		says(t, second(k.permits.TryAcquire(t.Context(), 4)), semaphore.ErrCapacity)
+		says(t, held.ReleaseN(t.Context(), 4), latchkey.ErrInvalid)
+		require.NoError(t, held.Release(t.Context()))
+		says(t, held.Release(t.Context()), latchkey.ErrNotHeld)
+		unset, err := semaphore.New(k.client, "unset")
+		require.NoError(t, err)
+		says(t, second(unset.Acquire(t.Context(), 1)), semaphore.ErrNotInitialized)
+		says(t, second(k.latch.CountDown(t.Context())), countdown.ErrNotSet)
+	})
+}
+
+func TestErrorsOfContexts(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		k := newKit(t, s.Option())
+		hold, err := k.lock.Lock(t.Context())
+		require.NoError(t, err)
+		defer func() { require.NoError(t, hold.Unlock(context.Background())) }()
+		_, err = k.fair.Lock(t.Context())
+		require.NoError(t, err)
+		_, err = k.permits.Acquire(t.Context(), 3)
+		require.NoError(t, err)
+		require.NoError(t, k.counting.Acquire(t.Context(), 3))
+		why := errors.New("on two\nlines")
+		t.Run("ended", func(t *testing.T) {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			cancel(why)
+			each(t, append(k.all(), call{"Check", k.client.Check}), func(t *testing.T, do func(context.Context) error) {
+				err := do(ctx)
+				says(t, err, context.Canceled, why)
+				require.ErrorContains(t, err, "on two; lines")
+			})
+		})
+		t.Run("cancelled", func(t *testing.T) {
+			each(t, k.waiting(), func(t *testing.T, do func(context.Context) error) {
+				ctx, cancel := context.WithCancelCause(t.Context())
+				defer time.AfterFunc(5*time.Millisecond, func() { cancel(why) }).Stop()
+				says(t, do(ctx), context.Canceled, why)
+			})
+		})
+		require.NoError(t, k.step.Reset(t.Context())) // which who gave up has broken
+		t.Run("deadline", func(t *testing.T) {
+			each(t, k.waiting(), func(t *testing.T, do func(context.Context) error) {
+				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
+				defer cancel()
+				says(t, do(ctx), context.DeadlineExceeded)
+			})
+		})
+		// When the caller's deadline is the end of the wait as well, the wait ends with it: it is the
+		// context's error, every time.
+		t.Run("both ends", func(t *testing.T) {
+			const d = 5 * time.Millisecond
+			for range 20 {
+				for _, c := range k.limited(d) {
+					ctx, cancel := context.WithTimeout(t.Context(), d) // a little earlier
+					says(t, c.do(ctx), context.DeadlineExceeded)
+					cancel()
+					ctx, cancel = context.WithTimeout(t.Context(), d+50*time.Millisecond) // later
+					says(t, c.do(ctx), latchkey.ErrNotAcquired)
+					cancel()
+				}
+			}
+		})
+	})
+}
+
+func TestErrorsOfTheClient(t *testing.T) {
+	s := redistest.New(t)
+	k := newKit(t, s.Option())
+	for n := range 12 {
+		l, err := fairlock.New(k.client, fmt.Sprintf("held:%02d", 11-n))
+		require.NoError(t, err)
+		_, err = l.Lock(t.Context())
+		require.NoError(t, err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
+	defer cancel()
+	err := k.client.Shutdown(ctx)
+	says(t, err, context.DeadlineExceeded)
+	require.EqualError(t, err, `latchkey: locks are still held: "held:00", "held:01", "held:02", "held:03", "held:04", "held:05", `+
+		`"held:06", "held:07", "held:08", "held:09" and 2 more: context deadline exceeded`)
+	each(t, append(k.all(), call{"Check", k.client.Check}), func(t *testing.T, do func(context.Context) error) {
+		says(t, do(t.Context()), latchkey.ErrClosed)
+	})
+	says(t, second(latchkey.Open("redis://127.0.0.1:1")), latchkey.ErrUnavailable)
+}
+
+// A Redis that is away, or silent, is unavailable, and whoever did not set a deadline is told of none.
+func TestErrorsWhileRedisIsAway(t *testing.T) {
+	for name, silent := range map[string]bool{"silent": true, "down": false} {
+		t.Run(name, func(t *testing.T) {
+			p := redistest.NewProxy(t, redistest.New(t))
+			k := newKit(t, p.Option(), latchkey.WithCommandTimeout(150*time.Millisecond), latchkey.WithReleaseTimeout(100*time.Millisecond))
+			other, err := rlock.New(k.client, "other")
+			require.NoError(t, err)
+			hold, err := other.Lock(t.Context())
+			require.NoError(t, err)
+			held, err := k.permits.Acquire(t.Context(), 2)
+			require.NoError(t, err)
+			if silent {
+				p.Silence(true)
+				defer p.Silence(false)
+			} else {
+				p.Judge(func(string) redistest.Verdict { return redistest.LoseRequest })
+				defer p.Judge(nil)
+				p.KillAll()
+			}
+			for _, c := range k.trying() {
+				says(t, c.do(t.Context()), latchkey.ErrUnavailable)
+			}
+			for _, c := range k.limited(150 * time.Millisecond) {
+				says(t, c.do(t.Context()), latchkey.ErrNotAcquired, latchkey.ErrUnavailable)
+			}
+			for _, c := range k.changing() {
+				ctx, cancel := context.WithTimeout(t.Context(), 150*time.Millisecond)
+				err := c.do(ctx)
+				cancel()
+				says(t, err, context.DeadlineExceeded, latchkey.ErrUnavailable, latchkey.ErrUnknownOutcome)
+			}
+			for _, c := range k.waiting()[:4] { // those of latches and barriers are a matter of their packages
+				ctx, cancel := context.WithTimeout(t.Context(), 150*time.Millisecond)
+				err := c.do(ctx)
+				cancel()
+				says(t, err, context.DeadlineExceeded, latchkey.ErrUnavailable)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			says(t, hold.Unlock(ctx), latchkey.ErrUnknownOutcome, context.Canceled)
+			says(t, held.Release(ctx), latchkey.ErrUnknownOutcome, context.Canceled)
+			says(t, k.counting.Release(ctx, 1), latchkey.ErrUnknownOutcome, context.Canceled)
+		})
+	}
+}
+
+// A change that its caller cancels may have been done, and Redis is well.
+func TestErrorsOfChangesThatAreCancelled(t *testing.T) {
+	p := redistest.NewProxy(t, redistest.New(t))
+	k := newKit(t, p.Option())
+	p.Silence(true) // for less than anybody would call an outage
+	defer p.Silence(false)
+	each(t, k.changing(), func(t *testing.T, do func(context.Context) error) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer time.AfterFunc(2*time.Millisecond, cancel).Stop()
+		says(t, do(ctx), context.Canceled, latchkey.ErrUnknownOutcome)
+	})
+}
+
+func TestErrorsOfServers(t *testing.T) {
+	s := redistest.NewProcess(t)
+	plain := s.Client(t)
+	admin := func(args ...string) {
+		t.Helper()
+		require.NoError(t, plain.Do(t.Context(), plain.B().Arbitrary(args...).Build()).Error())
+	}
+	admin("ACL", "SETUSER", "weak", "on", ">secret", "~*", "&*", "+@all", "-eval", "-evalsha")
+	option := s.Option()
+	option.Username, option.Password = "weak", "secret"
+	weak := newKit(t, option)
+	k := newKit(t, s.Option())
+	require.NoError(t, k.counting.Acquire(t.Context(), 1))
+	t.Run("NOPERM", func(t *testing.T) {
+		each(t, weak.all(), func(t *testing.T, do func(context.Context) error) {
+			err := do(t.Context())
+			says(t, err)
+			require.ErrorContains(t, err, "NOPERM")
+		})
+	})
+	t.Run("OOM", func(t *testing.T) {
+		admin("CONFIG", "SET", "maxmemory", "1")
+		defer admin("CONFIG", "SET", "maxmemory", "0")
+		for _, c := range k.trying() {
+			err := c.do(t.Context())
+			says(t, err)
+			require.ErrorContains(t, err, "OOM")
+		}
+	})
+}
+
+// Foreign data is said to be what it is, and what it is not.
+func TestErrorsOfForeignData(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		k := newKit(t, s.Option())
+		plain := s.Client(t)
+		do := func(args ...string) {
+			t.Helper()
+			require.NoError(t, plain.Do(t.Context(), plain.B().Arbitrary(args...).Build()).Error())
+		}
+		calls := map[string]func(context.Context) error{}
+		for _, c := range k.all() {
+			calls[c.name] = c.do
+		}
+		for _, c := range []struct {
+			call  string
+			setup []string
+			text  string
+		}{
+			{"lock.Lock", []string{"SET", "lock", "x"}, `"lock": key holds foreign data: lock is a string, not a lock (a hash)`},
+			{"lock.Inspect", []string{"SADD", "lock", "x"}, `"lock": key holds foreign data: lock is a set, not a lock (a hash)`},
+			{"lock.ForceUnlock", []string{"RPUSH", "lock", "x"}, `"lock": key holds foreign data: lock is a list, not a lock (a hash)`},
+			{"fair.Lock", []string{"SET", "latchkey_queue:{fair}", "x"}, `"fair": key holds foreign data: latchkey_queue:{fair} is a string, not the queue (a list)`},
+			{"fair.TryLock", []string{"HSET", "redisson_lock_token:{fair}", "x", "y"}, `"fair": key holds foreign data: redisson_lock_token:{fair} is a hash, not the fencing token (a string)`},
+			{"fair.TryLock", []string{"SET", "redisson_lock_token:{fair}", "x"}, `"fair": key holds foreign data: redisson_lock_token:{fair} holds no fencing token`},
+			{"lock.TryLock", []string{"HSET", "lock", "x", "y"}, `"lock": key holds foreign data: lock holds data that is not a lock`},
+			{"permits.Acquire", []string{"RPUSH", "permits", "x"}, `"permits": key holds foreign data: permits is a list, not a semaphore (a string)`},
+			{"permits.TryAcquire", []string{"SET", "{permits}:timeout", "x"}, `"permits": key holds foreign data: {permits}:timeout is a string, not the leases (a sorted set)`},
+			{"permits.SetPermits", []string{"SET", "latchkey_queue:{permits}", "x"}, `"permits": key holds foreign data: latchkey_queue:{permits} is a string, not the queue (a list)`},
+			{"counting.Acquire", []string{"SET", "counting", "x"}, `"counting": key holds foreign data: counting holds data that is not a semaphore`},
+			{"counting.AddPermits", []string{"HSET", "counting", "x", "y"}, `"counting": key holds foreign data: counting is a hash, not a semaphore (a string)`},
+			{"latch.Await", []string{"HSET", "latch", "x", "y"}, `"latch": key holds foreign data: latch is a hash, not a latch (a string)`},
+			{"latch.TrySetCount", []string{"SET", "latchkey_latch:{latch}", "x"}, `"latch": key holds foreign data: latchkey_latch:{latch} is a string, not the latch's record (a hash)`},
+			{"step.Await", []string{"SET", "step", "x"}, `"step": key holds foreign data: step is a string, not a barrier (a hash)`},
+			{"step.Await", []string{"SET", "latchkey_arrivals:{step}", "x"}, `"step": key holds foreign data: latchkey_arrivals:{step} is a string, not the arrivals (a sorted set)`},
+		} {
+			do("FLUSHALL")
+			if strings.HasPrefix(c.call, "permits") {
+				if c.setup[1] != "permits" {
+					do("SET", "permits", "3")
+				}
+			}
+			do(c.setup...)
+			err := calls[c.call](t.Context())
+			says(t, err, latchkey.ErrWrongType)
+			require.EqualError(t, err, "latchkey: "+c.text)
+		}
+	})
+}
