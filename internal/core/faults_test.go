@@ -606,6 +606,20 @@ func TestKeyChangesUnderTheHolder(t *testing.T) {
 			require.ErrorIs(t, h.Unlock(t.Context()), core.ErrLost, "or the release")
 			clean(t, plain)
 		})
+		t.Run("flushed, while somebody waits", func(t *testing.T) {
+			h := mustLock(t, l)
+			next := lockLater(t, newLock(t, open(t, s.Option()), "a", delegate))
+			queued(t, l, 1)
+			do(t, plain, "FLUSHALL")
+			<-h.Context().Done()
+			require.ErrorIs(t, h.Err(), core.ErrLost)
+			began := time.Now()
+			got := next.wait(t)
+			require.Less(t, time.Since(began), 3*time.Second, "it asks every two")
+			require.Greater(t, got.Token(), h.Token())
+			require.NoError(t, got.Unlock(t.Context()))
+			clean(t, plain)
+		})
 		t.Run("taken by a lock of the same client", func(t *testing.T) {
 			patient := open(t, s.Option()) // no renewal tells it
 			h := mustLock(t, newLock(t, patient, "a", delegate))
