@@ -41,7 +41,12 @@ func (h *Hold) Token() int64 { return h.core().Token() }
 // deleted there, or lost in a failover, the next renewal or offer finds out. Where that matters, let the store that the lock
 // guards look at the token, or use package fairlock.
 //
-// A second Unlock returns ErrNotHeld; after the lock was lost it returns ErrLost, and after Close ErrClosed.
+// An error other than ErrLost says nothing about the work that was guarded: that was alone if the hold was trusted when it
+// ended, which Held and Err say before Unlock. Whoever returns such an error to callers who then do the work again should
+// use Do, which makes the difference.
+//
+// A second Unlock returns ErrNotHeld; after the lock was lost it returns ErrLost. After Close or Shutdown it releases what was held until then, if
+// the lease is not over, and returns ErrClosed when it did not.
 func (h *Hold) Unlock(ctx context.Context) error { return h.core().Unlock(ctx) }
 
 // Held reports whether the lock is held at this instant, by the clock.

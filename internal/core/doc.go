@@ -17,8 +17,9 @@
 //     release that comes too late, ForceUnlock. Nobody else would. (lua: TestFreeButQueued)
 //  2. An owner id is for one tenure, and its release or cancel is sent only after every acquire of it was answered, or is
 //     ahead of it on the same connection, or cannot be answered any more. For the last case the cancel is repeated, so
-//     that a copy which arrives late takes the lock for nobody only about as long as it was late. (wait:
-//     TestRoomsAtRandom; TestLateCopyOfAcquire)
+//     that a copy which arrives late takes the lock for nobody only about as long as it was late. An attempt that may not
+//     wait says until when it may run, by the server's clock: a copy that arrives later does nothing. (wait:
+//     TestRoomsAtRandom; TestLateCopyOfAcquire, TestAttemptThatArrivesLate, TestTryLockAfterAnOutage; lua: TestLateAttempt)
 //  3. A grant for a tenure that is over is released at once; a repeated grant is ignored; a grant that races the end of a
 //     wait is given back; a grant may arrive before the reply that says "queued"; an answer that came to be after a grant
 //     and says otherwise ends the hold. (TestGrantForNobodyIsReleased; wait: TestGrantRacesCancellation,
@@ -26,16 +27,19 @@
 //  4. Every confirmation of the inbox is followed by a question sent after it for each waiter, also if its acquire is
 //     unanswered at that time. The poll asks for the process's oldest waiter only. (wait: TestRecheckIsNotForgotten,
 //     TestIdleWaitersAskOnce; TestSubscriptionKilled)
-//  5. A grant by message is good for a short lease, two seconds at most, until its first renewal. When it ends without
-//     one, that client's other entries are dropped. A client whose commands have failed for a third of its lease closes
-//     its inbox. (lua: TestUnresponsiveClientIsDropped, TestShortGrantEndsBeforeTheKey;
+//  5. A grant by message is good for a short lease, two seconds at most, until its first renewal, which is sent 20 to 50
+//     ms after it, also when it has nothing to add. When it ends without one, that client's other entries are dropped. A
+//     client whose commands have failed for a third of its lease closes its inbox. (lua: TestUnresponsiveClientIsDropped,
+//     TestShortGrantEndsBeforeTheKey; lease: TestShortLeasesAreConfirmed; TestGrantIsConfirmedSoon,
 //     TestStoppedWaitersCostOneShortLease, TestClientThatCannotSendClosesItsInbox)
 //  6. A first in the queue that does not fit, as a request for more permits than are free, is tested for life all the same,
 //     and dropped when it is gone; and a cancel serves those behind it, which may fit now. (lua: TestPermitsAgainstModel;
 //     semaphore: TestKilledHeadIsDropped, TestReleaseGrantsToSeveral)
-//  7. The reply to a waiter says when the holder's lease ends, and no client sleeps longer than the short lease without
-//     asking. So a new lease has to be announced to the next head only when it ends sooner than that. (TestLeaseEndIsKnown,
-//     TestLeases; lua: TestMinHoldLeavesTheRest)
+//  7. Nobody who waits sleeps longer than the lease of whoever may hold before it, nor longer than the short lease. The
+//     shortest lease below that of those who wait, or were granted while others waited, is kept beside the queue. Whoever
+//     asks is told it by the reply; whoever makes it shorter tells all who wait. So whoever is next finds a lease at its
+//     end, however short it is, whoever held it, and whoever left in between. (TestLeasesEndForWhoeverIsNext,
+//     TestLeaseEndIsKnown, TestLeases; lua: TestShortestLeaseIsKnown, TestMinHoldLeavesTheRest)
 //  8. ForceUnlock tells the holder up to which token it was taken away, and ends the handing on inside its process. A waiter
 //     remembers it: the answer that granted it may be under way. (TestForceUnlock, TestLossEndsTheHandingOn)
 //  9. A release that got no answer, and whose repetition finds the lock in other hands, has succeeded, if its first send
@@ -85,6 +89,16 @@
 //     waits knows and looks at. With it the client says how many they are: what Redis has lost breaks the generation, and so does
 //     a party that left and could not say so. (barrier: TestDeadPartyBreaks, TestActingProcessKilled, TestLost, TestRolledBack,
 //     TestErrorWhileWaiting)
+//
+// # The ends of things
+//
+//  20. No UNSUBSCRIBE is sent: a server that answers it with an error, as one that is busy or loading does, would end the
+//     process (package hub). A subscription ends with its connection. (TestServerRefusesForAWhile, TestCloseWhileRefused,
+//     TestServerRefusesWhoWaitsForReplicas)
+//  21. A client that is closed waits for the queues for the release timeout at most, and then for less than a second,
+//     whether Redis answers or not. What was held then can be released until its lease is over. (TestCloseOnASilentServer,
+//     TestUnlockAfterClose)
+//  22. What Do returns is about the work, not about the release: whether it ran, and whether it was alone. (TestDo…)
 //
 // Rule 7 is stricter about polling than it would have to be, so that no hand-off pays for an announcement: idle waiters
 // cost one question every two seconds for each process and lock, not one every ten.

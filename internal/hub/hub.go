@@ -86,7 +86,7 @@ func (h *Hub) Resume() {
 }
 
 // warm is how long a channel that nobody uses is listened to: the next waiter often comes soon.
-const warm = 30 * time.Second
+var warm = 30 * time.Second // shorter in a test
 
 // steady is how long a subscription stands until its next loss is the first one.
 const steady = 100 * time.Millisecond

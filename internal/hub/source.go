@@ -26,7 +26,7 @@ type Source interface {
 }
 
 // abandoned is how many channels nobody listens to may stay subscribed beside few others.
-const abandoned = 1000
+var abandoned = 1000 // fewer in a test
 
 // tooMany reports whether it is worth a connection to be rid of what was left. It is not more than one new subscription
 // for each channel that was given up.

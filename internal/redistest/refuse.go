@@ -68,8 +68,12 @@ func misconf(t testing.TB, s *Server) func() {
 		return strings.Contains(fmt.Sprint(c.Do(context.Background(), c.B().Ping().Build()).Error()), "MISCONF")
 	}, 10*time.Second, 5*time.Millisecond)
 	return func() {
-		require.NoError(t, os.RemoveAll(snapshot))
 		command(t, c, "CONFIG", "SET", "save", "")
+		require.Eventually(t, func() bool { // its child would still write to the folder
+			info, err := c.Do(context.Background(), c.B().Info().Section("persistence").Build()).ToString()
+			return err == nil && strings.Contains(info, "rdb_bgsave_in_progress:0")
+		}, 10*time.Second, 5*time.Millisecond)
+		require.NoError(t, os.RemoveAll(snapshot))
 	}
 }
 

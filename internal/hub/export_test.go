@@ -1,0 +1,13 @@
+package hub
+
+import (
+	"testing"
+	"time"
+)
+
+// Hasty makes hubs give up channels after d, and connections after so many of them, until the test ends.
+func Hasty(t *testing.T, d time.Duration, n int) {
+	beforeWarm, beforeAbandoned := warm, abandoned
+	warm, abandoned = d, n
+	t.Cleanup(func() { warm, abandoned = beforeWarm, beforeAbandoned })
+}
