@@ -462,6 +462,11 @@ func TestShutdown(t *testing.T) {
 	require.ErrorIs(t, mine.Reset(t.Context()), latchkey.ErrClosed)
 }
 
+// A barrier has the methods that are documented, and none of what it is made of.
+func TestMethods(t *testing.T) {
+	redistest.Methods(t, new(barrier.Barrier), "Await", "Broken", "Inspect", "Name", "Parties", "Reset", "Waiting")
+}
+
 func TestBadInput(t *testing.T) {
 	s := redistest.New(t)
 	c := open(t, s.Option())

@@ -245,6 +245,12 @@ func TestCancelled(t *testing.T) {
 	waits(t, s.Client(t), 0)
 }
 
+// A latch has the methods that are documented, and none of what it is made of.
+func TestMethods(t *testing.T) {
+	redistest.Methods(t, new(countdown.Latch), "Await", "Count", "CountDown", "CountDownAs", "CountDownN", "Delete", "Inspect", "Name",
+		"Rearm", "TrySetCount")
+}
+
 func TestBadInput(t *testing.T) {
 	s := redistest.New(t)
 	c := open(t, s.Option(), latchkey.WithMaxWaiters(1))

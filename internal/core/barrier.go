@@ -28,7 +28,7 @@ type BarrierOptions struct {
 
 // Barrier is the inside of barrier.Barrier.
 type Barrier struct {
-	*circle
+	circle  *circle // named, so that what it can do is no method of a barrier
 	name    string
 	parties int
 	lease   time.Duration
@@ -64,15 +64,15 @@ func (b *Barrier) Parties() int { return b.parties }
 
 // Await waits for the others, and returns the generation and how many came before.
 func (b *Barrier) Await(ctx context.Context) (generation, index int64, err error) {
-	view, err := b.enter(ctx, b.name, math.MaxInt) // whoever were refused would keep the others waiting
+	view, err := b.circle.enter(ctx, b.name, math.MaxInt) // whoever were refused would keep the others waiting
 	if err != nil {
 		return 0, 0, err
 	}
-	defer b.exit()
-	b.listen()
-	defer b.hush()
-	a := &arrival{Barrier: b, number: b.client.sequence.Add(1)}
-	waits, stop := wait.Until(ctx, b.client.closing)
+	defer b.circle.exit()
+	b.circle.listen()
+	defer b.circle.hush()
+	a := &arrival{circle: b.circle, barrier: b, number: b.circle.client.sequence.Add(1)}
+	waits, stop := wait.Until(ctx, b.circle.client.closing)
 	defer stop()
 	if err := a.await(waits, ctx, view); err != nil {
 		return 0, 0, named(b.name, err)
@@ -82,7 +82,8 @@ func (b *Barrier) Await(ctx context.Context) (generation, index int64, err error
 
 // arrival is one Await.
 type arrival struct {
-	*Barrier
+	*circle
+	barrier    *Barrier
 	number     uint64
 	generation int64                       // 0: it has not arrived, as far as is known
 	index      int64                       // how many had before
@@ -110,7 +111,7 @@ func (a *arrival) await(waits, ctx context.Context, view *wait.View) error {
 			return fmt.Errorf("%w, and not reset since", passed(reply.Round.Fate(reply.Round.Generation)))
 		case lua.WrongParties:
 			a.close()
-			return fmt.Errorf("%w: %d, not %d", ErrParties, reply.Round.Parties, a.parties)
+			return fmt.Errorf("%w: %d, not %d", ErrParties, reply.Round.Parties, a.barrier.parties)
 		case lua.Full: // all parties of this generation are there: it is one of the next
 			if view, err = a.watch.Next(waits, view); err != nil {
 				return a.giveUp(ctx, a.interrupted(ctx))
@@ -127,7 +128,7 @@ func (a *arrival) arrive(ctx context.Context) (reply lua.Arrival, answered bool,
 	a.up = a.whileRemembered()
 	answered, err = a.insist(ctx, a.up, &a.stray, func(ctx context.Context) error {
 		return a.tell(a.number, func(o lua.Once) (err error) {
-			reply, err = a.client.conn.Arrive(ctx, a.keys, o, int64(a.parties), milliseconds(a.lease), a.action != nil)
+			reply, err = a.client.conn.Arrive(ctx, a.keys, o, int64(a.barrier.parties), milliseconds(a.barrier.lease), a.barrier.action != nil)
 			return err
 		})
 	})
@@ -233,7 +234,7 @@ func (a *arrival) act(waits, ctx context.Context, view *wait.View) (err error) {
 			err = passed(fate)
 		}
 	}()
-	if err = a.action(within); err == nil {
+	if err = a.barrier.action(within); err == nil {
 		wanted = lua.Done
 	}
 	return err
@@ -325,19 +326,19 @@ func passed(fate lua.Fate) error {
 
 // Reset begins a new generation.
 func (b *Barrier) Reset(ctx context.Context) error {
-	return b.once(ctx, b.client.closing, b.name, func(ctx context.Context, o lua.Once) error {
-		return b.client.conn.ResetBarrier(ctx, b.keys, o)
+	return b.circle.once(ctx, b.circle.client.closing, b.name, func(ctx context.Context, o lua.Once) error {
+		return b.circle.client.conn.ResetBarrier(ctx, b.circle.keys, o)
 	})
 }
 
 // Inspect returns the state.
 func (b *Barrier) Inspect(ctx context.Context) (lua.Round, error) {
-	if b.client.closing.Err() != nil {
+	if b.circle.client.closing.Err() != nil {
 		return lua.Round{}, named(b.name, ErrClosed)
 	}
-	r, err := b.client.conn.Attend(withoutDeadline(ctx), b.keys, b.client.id, 0, 0, 0)
+	r, err := b.circle.client.conn.Attend(withoutDeadline(ctx), b.circle.keys, b.circle.client.id, 0, 0, 0)
 	if err != nil {
-		return r, b.unread(ctx, b.name, err)
+		return r, b.circle.unread(ctx, b.name, err)
 	}
 	return r, nil
 }

@@ -32,10 +32,10 @@ type LatchOptions struct {
 
 // Latch is the inside of countdown.Latch.
 type Latch struct {
-	*circle
-	name  string
-	ttl   int64 // ms; 0: none
-	waits bool
+	circle *circle // named, so that what it can do is no method of a latch
+	name   string
+	ttl    int64 // ms; 0: none
+	waits  bool
 }
 
 // NewLatch returns the latch of a name.
@@ -60,8 +60,8 @@ func (l *Latch) Set(ctx context.Context, n int64, again bool) (done bool, err er
 	if n < 1 {
 		return false, named(l.name, invalid("the count must be at least 1, not %d", n))
 	}
-	err = l.once(ctx, l.client.closing, l.name, func(ctx context.Context, o lua.Once) (err error) {
-		done, err = l.client.conn.Arm(ctx, l.keys, o, n, l.ttl, again)
+	err = l.circle.once(ctx, l.circle.client.closing, l.name, func(ctx context.Context, o lua.Once) (err error) {
+		done, err = l.circle.client.conn.Arm(ctx, l.circle.keys, o, n, l.ttl, again)
 		return err
 	})
 	return done, err
@@ -84,8 +84,8 @@ func (l *Latch) count(ctx context.Context, n int64, participant string) (int64, 
 	}
 	var r lua.Counted
 	// While Shutdown waits, too: who has done its work must be able to say so.
-	err := l.once(ctx, l.client.stopped, l.name, func(ctx context.Context, o lua.Once) (err error) {
-		r, err = l.client.conn.Count(ctx, l.keys, o, n, participant)
+	err := l.circle.once(ctx, l.circle.client.stopped, l.name, func(ctx context.Context, o lua.Once) (err error) {
+		r, err = l.circle.client.conn.Count(ctx, l.circle.keys, o, n, participant)
 		return err
 	})
 	switch {
@@ -109,8 +109,8 @@ func (l *Latch) count(ctx context.Context, n int64, participant string) (int64, 
 
 // Delete removes the latch and reports whether there was one.
 func (l *Latch) Delete(ctx context.Context) (existed bool, err error) {
-	err = l.once(ctx, l.client.closing, l.name, func(ctx context.Context, o lua.Once) (err error) {
-		existed, err = l.client.conn.DeleteLatch(ctx, l.keys, o)
+	err = l.circle.once(ctx, l.circle.client.closing, l.name, func(ctx context.Context, o lua.Once) (err error) {
+		existed, err = l.circle.client.conn.DeleteLatch(ctx, l.circle.keys, o)
 		return err
 	})
 	return existed, err
@@ -118,12 +118,12 @@ func (l *Latch) Delete(ctx context.Context) (existed bool, err error) {
 
 // Inspect returns the state, and at most limit participants.
 func (l *Latch) Inspect(ctx context.Context, limit int) (lua.Round, []string, error) {
-	if l.client.closing.Err() != nil {
+	if l.circle.client.closing.Err() != nil {
 		return lua.Round{}, nil, named(l.name, ErrClosed)
 	}
-	r, participants, err := l.client.conn.Latch(withoutDeadline(ctx), l.keys, limit)
+	r, participants, err := l.circle.client.conn.Latch(withoutDeadline(ctx), l.circle.keys, limit)
 	if err != nil {
-		return r, nil, l.unread(ctx, l.name, err)
+		return r, nil, l.circle.unread(ctx, l.name, err)
 	}
 	return r, participants, nil
 }
@@ -136,15 +136,15 @@ func (r *circle) readLatch(ctx context.Context) (lua.Round, error) {
 
 // Await waits until the latch is open.
 func (l *Latch) Await(ctx context.Context) error {
-	if _, err := l.enter(ctx, l.name, l.client.options.MaxWaiters); err != nil {
+	if _, err := l.circle.enter(ctx, l.name, l.circle.client.options.MaxWaiters); err != nil {
 		return err
 	}
-	defer l.exit()
-	waits, stop := wait.Until(ctx, l.client.closing)
+	defer l.circle.exit()
+	waits, stop := wait.Until(ctx, l.circle.client.closing)
 	defer stop()
 	if err := l.await(waits); err != nil {
 		if waits.Err() != nil && errors.Is(err, context.Cause(waits)) {
-			err = l.interrupted(ctx)
+			err = l.circle.interrupted(ctx)
 		}
 		return named(l.name, err)
 	}
@@ -154,10 +154,10 @@ func (l *Latch) Await(ctx context.Context) error {
 // await looks first, and subscribes only if it has to wait. No change is missed between the two: a new subscription is followed
 // by a read when it is confirmed, and one that was there has told the watch of what came after the look.
 func (l *Latch) await(ctx context.Context) error {
-	v, err := l.watch.Look(ctx)
+	v, err := l.circle.watch.Look(ctx)
 	listening := false
 	generation := int64(0) // the one that it has seen
-	for ; err == nil; v, err = l.watch.Next(ctx, v) {
+	for ; err == nil; v, err = l.circle.watch.Next(ctx, v) {
 		if v.Err != nil {
 			return public(v.Err)
 		}
@@ -178,8 +178,8 @@ func (l *Latch) await(ctx context.Context) error {
 		}
 		if !listening {
 			listening = true
-			l.listen()
-			defer l.hush()
+			l.circle.listen()
+			defer l.circle.hush()
 		}
 	}
 	return err
