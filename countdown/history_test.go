@@ -2,6 +2,7 @@ package countdown_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -77,7 +78,12 @@ func round(ctx context.Context, sides []*countdown.Latch, counts, waiters int) e
 	for i := range counts {
 		wg.Go(func() {
 			began[i] = time.Now()
-			rest[i], errs[i] = sides[rand.N(len(sides))].CountDown(ctx)
+			var tally countdown.Tally
+			tally, errs[i] = sides[rand.N(len(sides))].CountDown(ctx)
+			rest[i] = tally.Remaining
+			if errs[i] == nil && !tally.Counted {
+				errs[i] = errors.New("it was open before all had counted")
+			}
 		})
 	}
 	wg.Wait()

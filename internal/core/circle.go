@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -121,15 +122,28 @@ func (r *circle) interrupted(ctx context.Context) error {
 	if r.client.closing.Err() != nil && ctx.Err() == nil {
 		return ErrClosed
 	}
-	err := ErrUnavailable // for as long as Redis remembers what was done
-	if ctx.Err() != nil {
-		err = ended(ctx)
+	away := r.health().Away()
+	switch {
+	case ctx.Err() != nil && away == nil:
+		return ended(ctx)
+	case ctx.Err() != nil:
+		return fmt.Errorf("%w: %w: %w", ended(ctx), ErrUnavailable, apart{away})
+	case away == nil: // for as long as Redis remembers what was done
+		return ErrUnavailable
+	default:
+		return fmt.Errorf("%w: %w", ErrUnavailable, apart{away})
 	}
-	if away := r.health().Away(); away != nil {
-		err = fmt.Errorf("%w: %w: %w", err, ErrUnavailable, away)
-	}
-	return err
 }
+
+// apart is an error of what was done inside. It is no error of a context, whatever it wraps: whoever looks for one of these asks
+// whether the caller's context has ended, and not whether a dial took too long.
+type apart struct{ error }
+
+func (e apart) Is(target error) bool {
+	return target != context.Canceled && target != context.DeadlineExceeded && errors.Is(e.error, target)
+}
+
+func (e apart) As(target any) bool { return errors.As(e.error, target) }
 
 // once sends a command that takes effect once, until it is answered or ctx ends, unless open has.
 func (r *circle) once(ctx, open context.Context, name string, send func(context.Context, lua.Once) error) error {

@@ -14,7 +14,6 @@ import (
 var (
 	ErrNotSet  = errors.New("not set")
 	ErrExpired = errors.New("expired")
-	ErrOpen    = errors.New("open already")
 	ErrDeleted = errors.New("deleted")
 )
 
@@ -26,8 +25,10 @@ const (
 
 // LatchOptions are what the options of package countdown set.
 type LatchOptions struct {
-	TTL        *time.Duration
-	WaitForSet bool
+	TTL           *time.Duration
+	Count         *int64
+	WaitForSet    bool
+	OpenWhenUnset bool
 }
 
 // Latch is the inside of countdown.Latch.
@@ -35,12 +36,22 @@ type Latch struct {
 	circle *circle // named, so that what it can do is no method of a latch
 	name   string
 	ttl    int64 // ms; 0: none
-	waits  bool
+	stated int64 // the count with which it is set by whoever finds it not set; 0: that is an error
+
+	waits, passes bool // what an Await does instead
 }
 
 // NewLatch returns the latch of a name.
 func NewLatch(c *Client, name string, o LatchOptions) (*Latch, error) {
-	l := &Latch{name: name, waits: o.WaitForSet}
+	l := &Latch{name: name, waits: o.WaitForSet, passes: o.OpenWhenUnset}
+	if o.Count != nil {
+		if l.stated = *o.Count; l.stated < 1 {
+			return nil, invalid("the count must be at least 1, not %d", l.stated)
+		}
+	}
+	if l.stated > 0 && (l.waits || l.passes) || l.waits && l.passes {
+		return nil, invalid("a latch that is not set is either made, or waited for, or taken for open")
+	}
 	if o.TTL != nil {
 		if *o.TTL < MinLease || *o.TTL > MaxTTL {
 			return nil, invalid("the time to live must be from %v to %v, not %v", MinLease, MaxTTL, *o.TTL)
@@ -60,51 +71,65 @@ func (l *Latch) Set(ctx context.Context, n int64, again bool) (done bool, err er
 	if n < 1 {
 		return false, named(l.name, invalid("the count must be at least 1, not %d", n))
 	}
-	err = l.circle.once(ctx, l.circle.client.closing, l.name, func(ctx context.Context, o lua.Once) (err error) {
+	return l.set(ctx, l.circle.client.closing, n, again)
+}
+
+func (l *Latch) set(ctx, open context.Context, n int64, again bool) (done bool, err error) {
+	err = l.circle.once(ctx, open, l.name, func(ctx context.Context, o lua.Once) (err error) {
 		done, err = l.circle.client.conn.Arm(ctx, l.circle.keys, o, n, l.ttl, again)
 		return err
 	})
 	return done, err
 }
 
-// CountDown counts down by n.
-func (l *Latch) CountDown(ctx context.Context, n int64) (int64, error) { return l.count(ctx, n, "") }
-
-// CountDownAs counts down by one for a participant, unless that has done so.
-func (l *Latch) CountDownAs(ctx context.Context, participant string) (int64, error) {
-	if participant == "" || len(participant) > MaxParticipant {
-		return 0, named(l.name, invalid("a participant must have from 1 to %d bytes, not %d", MaxParticipant, len(participant)))
+// state sets a latch that was found not set, if its count was stated. That somebody else was faster is as good.
+func (l *Latch) state(ctx, open context.Context) error {
+	if l.stated == 0 {
+		return named(l.name, ErrNotSet)
 	}
-	return l.count(ctx, 1, participant)
+	_, err := l.set(ctx, open, l.stated, false)
+	return err
 }
 
-func (l *Latch) count(ctx context.Context, n int64, participant string) (int64, error) {
+// CountDownAs counts down by one for a participant, unless that has done so.
+func (l *Latch) CountDownAs(ctx context.Context, participant string) (remaining int64, counted bool, err error) {
+	if participant == "" || len(participant) > MaxParticipant {
+		return 0, false, named(l.name, invalid("a participant must have from 1 to %d bytes, not %d", MaxParticipant, len(participant)))
+	}
+	return l.countDown(ctx, 1, participant)
+}
+
+// CountDown counts down by n.
+func (l *Latch) CountDown(ctx context.Context, n int64) (remaining int64, counted bool, err error) {
 	if n < 1 {
-		return 0, named(l.name, invalid("the number must be at least 1, not %d", n))
+		return 0, false, named(l.name, invalid("the number must be at least 1, not %d", n))
 	}
-	var r lua.Counted
-	// While Shutdown waits, too: who has done its work must be able to say so.
-	err := l.circle.once(ctx, l.circle.client.stopped, l.name, func(ctx context.Context, o lua.Once) (err error) {
-		r, err = l.circle.client.conn.Count(ctx, l.circle.keys, o, n, participant)
-		return err
-	})
-	switch {
-	case err != nil:
-		return 0, err
-	case r.Done:
-		return r.Remain, nil
+	return l.countDown(ctx, n, "")
+}
+
+// countDown counts again, as another command, after it has set the latch: the first one is recorded as one that did nothing.
+func (l *Latch) countDown(ctx context.Context, n int64, participant string) (remaining int64, counted bool, err error) {
+	open := l.circle.client.stopped // also while Shutdown waits: who has done its work must be able to say so
+	for {
+		var r lua.Counted
+		err := l.circle.once(ctx, open, l.name, func(ctx context.Context, o lua.Once) (err error) {
+			r, err = l.circle.client.conn.Count(ctx, l.circle.keys, o, n, participant)
+			return err
+		})
+		switch {
+		case err != nil:
+			return 0, false, err
+		case r.Done, r.Before, r.Phase == lua.Open:
+			return r.Remain, r.Done, nil
+		case r.Phase == lua.Expired:
+			return 0, false, named(l.name, ErrExpired)
+		case r.Phase == 0:
+			return 0, false, named(l.name, invalid("%d remain, which is less than %d", r.Remain, n))
+		}
+		if err := l.state(ctx, open); err != nil {
+			return 0, false, err
+		}
 	}
-	switch r.Phase {
-	case lua.Open:
-		err = ErrOpen
-	case lua.Expired:
-		err = ErrExpired
-	case lua.Unset, lua.Deleted:
-		err = ErrNotSet
-	default:
-		err = invalid("%d remain, which is less than %d", r.Remain, n)
-	}
-	return r.Remain, named(l.name, err)
 }
 
 // Delete removes the latch and reports whether there was one.
@@ -136,19 +161,27 @@ func (r *circle) readLatch(ctx context.Context) (lua.Round, error) {
 
 // Await waits until the latch is open.
 func (l *Latch) Await(ctx context.Context) error {
+	closing := l.circle.client.closing
 	if _, err := l.circle.enter(ctx, l.name, l.circle.client.options.MaxWaiters); err != nil {
 		return err
 	}
 	defer l.circle.exit()
-	waits, stop := wait.Until(ctx, l.circle.client.closing)
+	waits, stop := wait.Until(ctx, closing)
 	defer stop()
-	if err := l.await(waits); err != nil {
-		if waits.Err() != nil && errors.Is(err, context.Cause(waits)) {
-			err = l.circle.interrupted(ctx)
+	for {
+		err := l.await(waits)
+		switch {
+		case err == nil:
+			return nil
+		case waits.Err() != nil && errors.Is(err, context.Cause(waits)):
+			return named(l.name, l.circle.interrupted(ctx))
+		case !errors.Is(err, ErrNotSet):
+			return named(l.name, err)
 		}
-		return named(l.name, err)
+		if err := l.state(ctx, closing); err != nil {
+			return err
+		}
 	}
-	return nil
 }
 
 // await looks first, and subscribes only if it has to wait. No change is missed between the two: a new subscription is followed
@@ -159,17 +192,17 @@ func (l *Latch) await(ctx context.Context) error {
 	generation := int64(0) // the one that it has seen
 	for ; err == nil; v, err = l.circle.watch.Next(ctx, v) {
 		if v.Err != nil {
-			return public(v.Err)
+			return public(apart{v.Err})
 		}
-		if generation == 0 {
-			switch v.Phase {
-			case lua.Unset, lua.Deleted:
-				if !l.waits {
-					return nil
-				}
-			default:
-				generation = v.Generation
-			}
+		unset := v.Phase == lua.Unset || v.Phase == lua.Deleted
+		switch {
+		case generation != 0 || unset && l.waits:
+		case unset && l.passes:
+			return nil
+		case unset:
+			return ErrNotSet
+		default:
+			generation = v.Generation
 		}
 		if generation != 0 {
 			if fate := v.Fate(generation); fate != lua.Pending {

@@ -66,7 +66,7 @@ func (l *latch) countDown(id string, n int64, participant string) lua.Counted {
 func (l *latch) counted(n int64, participant string) lua.Counted {
 	switch {
 	case participant != "" && l.participants[participant] && (l.phase == lua.Shut || l.phase == lua.Open):
-		return lua.Counted{Done: true, Remain: l.count}
+		return lua.Counted{Before: true, Remain: l.count}
 	case l.phase != lua.Shut:
 		return lua.Counted{Phase: l.phase}
 	case n > l.count:

@@ -142,9 +142,10 @@ func (c Conn) Arm(ctx context.Context, k *Keys, once Once, count, ttl int64, aga
 
 // Counted is the reply of [Conn.Count].
 type Counted struct {
-	Done   bool
-	Remain int64 // when it is not done: the count, which is less than n
-	Phase  Phase // when it is not done because the latch is not shut, else 0
+	Done   bool  // it counted
+	Before bool  // it did not, as its participant had
+	Remain int64 // when it is neither: the count, which is less than n
+	Phase  Phase // when it is neither because the latch is not shut, else 0
 }
 
 // Count runs latch_count.lua: it counts a latch down by n, for a participant unless that is empty.
@@ -159,8 +160,8 @@ func (c Conn) Count(ctx context.Context, k *Keys, once Once, n int64, participan
 		return r, ErrReply
 	}
 	switch status := reply[0][0]; status {
-	case '0', '1':
-		r.Done = status == '1'
+	case '0', '1', '2':
+		r.Done, r.Before = status == '1', status == '2'
 	default:
 		r.Phase = Phase(status)
 	}
