@@ -53,6 +53,9 @@ const MaxParties = core.MaxParties
 var (
 	// ErrBroken says that the generation is broken: not all of its parties can go on. Its text says why.
 	ErrBroken = core.ErrBroken
+	// ErrForgotten is returned to a party that arrived, when Redis does not know any more whether its generation went on: Redis has
+	// lost it, or the party was cut off so long that 32 later generations have broken meanwhile. The others may have gone on, or not.
+	ErrForgotten = core.ErrForgotten
 	// ErrParties is returned to who says another number of parties than those that wait. They are not disturbed.
 	ErrParties = core.ErrParties
 )

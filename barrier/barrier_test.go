@@ -278,7 +278,7 @@ func TestLost(t *testing.T) {
 	s.Restart(t)
 	for _, w := range []*wait{one, two} {
 		_, err := w.result(t)
-		require.ErrorIs(t, err, barrier.ErrBroken)
+		require.ErrorIs(t, err, barrier.ErrForgotten)
 	}
 	require.Less(t, time.Since(began), 3*time.Second)
 	require.NoError(t, mine.Reset(t.Context()))
@@ -339,7 +339,7 @@ func TestLeftOver(t *testing.T) {
 	require.NoError(t, plain.Do(t.Context(), plain.B().Del().Key("a").Build()).Error())
 	began := time.Now()
 	_, err := w.result(t)
-	require.ErrorIs(t, err, barrier.ErrBroken)
+	require.ErrorIs(t, err, barrier.ErrForgotten)
 	require.Less(t, time.Since(began), lease, "a third of it, and what the commands take")
 	require.NoError(t, plain.Do(t.Context(), plain.B().Del().Key("a").Build()).Error())
 	require.NoError(t, plain.Do(t.Context(), plain.B().Zadd().Key("latchkey_arrivals:{a}").ScoreMember().ScoreMember(1, "old").Build()).Error())
@@ -350,6 +350,35 @@ func TestLeftOver(t *testing.T) {
 	require.NoError(t, err)
 	_, err = w.result(t)
 	require.NoError(t, err)
+}
+
+// A party that was cut off while its generation went on is told so, or, when too many have broken since, that this is not known any
+// more; and not that it broke.
+func TestHearsOfItLate(t *testing.T) {
+	s := redistest.New(t)
+	p := redistest.NewProxy(t, s)
+	for broken, want := range map[int]error{0: nil, 30: nil, 40: barrier.ErrForgotten} {
+		far, c := newBarrier(t, open(t, p.Option()), 2, barrier.WithLease(time.Minute)), open(t, s.Option())
+		near, other := newBarrier(t, c, 2), newBarrier(t, c, 2)
+		w := arrive(t, far, 1)
+		p.Judge(func(string) redistest.Verdict { return redistest.LoseRequest })
+		p.KillAll()
+		last, err := near.Await(t.Context())
+		require.NoError(t, err)
+		for range broken {
+			quits := arrive(t, other, 1)
+			require.NoError(t, near.Reset(t.Context()))
+			_, err = quits.result(t)
+			require.ErrorIs(t, err, barrier.ErrBroken)
+		}
+		p.Judge(nil)
+		first, err := w.result(t)
+		require.NotErrorIs(t, err, barrier.ErrBroken)
+		require.ErrorIs(t, err, want)
+		if want == nil {
+			require.Equal(t, last.Generation, first.Generation)
+		}
+	}
 }
 
 // An arrival, and an action, may take longer than Redis remembers the command.

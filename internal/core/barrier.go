@@ -13,8 +13,9 @@ import (
 
 // The sentinels of package barrier, which documents them.
 var (
-	ErrBroken  = errors.New("barrier broken")
-	ErrParties = errors.New("others wait for another number of parties")
+	ErrBroken    = errors.New("barrier broken")
+	ErrForgotten = errors.New("redis does not know any more whether this generation went on")
+	ErrParties   = errors.New("others wait for another number of parties")
 )
 
 // MaxParties is the greatest number of parties.
@@ -304,9 +305,9 @@ func (r *circle) disown(generation int64) {
 	}
 }
 
-// passed is what a party is told of its generation.
+// passed is what a party is told of its generation. One that nothing is known of is not called broken: others may have gone on.
 func passed(fate lua.Fate) error {
-	why := "redis does not know of it any more"
+	why := ""
 	switch fate {
 	case lua.Done:
 		return nil
@@ -315,11 +316,13 @@ func passed(fate lua.Fate) error {
 	case lua.Failed:
 		why = "the action failed"
 	case lua.LeaseOver:
-		why = "the lease of a party that waited is over"
+		why = "the lease of a party is over"
 	case lua.ArrivalLost:
 		why = "an arrival was lost"
 	case lua.Reset:
 		why = "it was reset"
+	default: // Lost, or Later: what is there is from before it
+		return ErrForgotten
 	}
 	return fmt.Errorf("%w: %s", ErrBroken, why)
 }
