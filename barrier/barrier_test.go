@@ -3,6 +3,7 @@ package barrier_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -300,33 +301,54 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// A failover takes Redis back to before the others came. Whoever comes then is not let go on by what was read before it.
+// A failover takes Redis back to before the others came. What is there then lets nobody go on: whoever comes breaks it, and a
+// member that has seen more does away with it, before anybody comes.
 func TestRolledBack(t *testing.T) {
-	s := redistest.NewProcess(t)
-	plain := s.Client(t)
-	mine, other := newBarrier(t, open(t, s.Option()), 3), newBarrier(t, open(t, s.Option()), 3)
-	one := arrive(t, mine, 1)
-	kept := map[string]string{}
-	for _, key := range []string{"a", "latchkey_arrivals:{a}"} {
-		value, err := plain.Do(t.Context(), plain.B().Dump().Key(key).Build()).ToString()
-		require.NoError(t, err)
-		kept[key] = value
+	for _, member := range []bool{false, true} {
+		t.Run(fmt.Sprint("members ", member), func(t *testing.T) {
+			s := redistest.NewProcess(t)
+			plain := s.Client(t)
+			opts := []barrier.Option{barrier.WithoutMembership()}
+			if member {
+				opts = nil
+			}
+			mine, other := newBarrier(t, open(t, s.Option()), 3, opts...), newBarrier(t, open(t, s.Option()), 3, opts...)
+			one := arrive(t, mine, 1)
+			kept := map[string]string{}
+			for _, key := range []string{"a", "latchkey_arrivals:{a}"} {
+				value, err := plain.Do(t.Context(), plain.B().Dump().Key(key).Build()).ToString()
+				require.NoError(t, err)
+				kept[key] = value
+			}
+			two, three := await(t, other), await(t, other)
+			last := int64(0)
+			for _, w := range []*wait{one, two, three} {
+				a, err := w.result(t)
+				require.NoError(t, err)
+				last = a.Generation
+			}
+			for key, value := range kept {
+				require.NoError(t, plain.Do(t.Context(), plain.B().Restore().Key(key).Ttl(0).SerializedValue(value).Replace().Build()).Error())
+			}
+			if member {
+				waiting(t, mine, 0)
+				all := []*wait{arrive(t, other, 1), arrive(t, mine, 2), await(t, other)}
+				for _, w := range all {
+					a, err := w.result(t)
+					require.NoError(t, err)
+					require.Greater(t, a.Generation, last)
+				}
+				return
+			}
+			waiting(t, mine, 1)
+			_, err := mine.Await(t.Context())
+			require.ErrorIs(t, err, barrier.ErrBroken)
+			broken(t, other, true)
+			require.NoError(t, other.Reset(t.Context()))
+			require.NoError(t, plain.Do(t.Context(), plain.B().Del().Key("a").Build()).Error())
+			arrive(t, newBarrier(t, open(t, s.Option()), 2), 1)
+		})
 	}
-	two, three := await(t, other), await(t, other)
-	for _, w := range []*wait{one, two, three} {
-		_, err := w.result(t)
-		require.NoError(t, err)
-	}
-	for key, value := range kept {
-		require.NoError(t, plain.Do(t.Context(), plain.B().Restore().Key(key).Ttl(0).SerializedValue(value).Replace().Build()).Error())
-	}
-	waiting(t, mine, 1)
-	_, err := mine.Await(t.Context())
-	require.ErrorIs(t, err, barrier.ErrBroken)
-	broken(t, other, true)
-	require.NoError(t, other.Reset(t.Context()))
-	require.NoError(t, plain.Do(t.Context(), plain.B().Del().Key("a").Build()).Error())
-	arrive(t, newBarrier(t, open(t, s.Option()), 2), 1)
 }
 
 // What is left of a barrier whose key was deleted does not break the next generation.
@@ -493,7 +515,7 @@ func TestShutdown(t *testing.T) {
 
 // A barrier has the methods that are documented, and none of what it is made of.
 func TestMethods(t *testing.T) {
-	redistest.Methods(t, new(barrier.Barrier), "Await", "Broken", "Inspect", "Name", "Parties", "Reset", "Waiting")
+	redistest.Methods(t, new(barrier.Barrier), "Await", "Broken", "Inspect", "Join", "Leave", "Name", "Parties", "Reset", "Waiting")
 }
 
 func TestBadInput(t *testing.T) {

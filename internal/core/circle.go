@@ -23,13 +23,13 @@ type circle struct {
 	place
 	watch    wait.Watch
 	receipts receipts
-	lease    atomic.Int64 // of this client's arrivals at a barrier
+	lease    atomic.Int64 // of what this client has at a barrier
+	seen     atomic.Int64 // highest generation of the barrier: Redis is behind that only when it has lost something
 
 	mu         sync.Mutex
 	listeners  int
 	channel    *hub.Channel // open while there are listeners
-	generation int64        // the last in which this client has arrived
-	arrivals   int64        // how often
+	attendance attendance
 }
 
 // circle returns the one of a name.
@@ -66,10 +66,16 @@ func (c *Client) circle(family lua.Family, name string) (*circle, error) {
 // heard takes a message. It runs where the subscription is read.
 func (r *circle) heard(text string) {
 	if round, ok := lua.ParseNews(text); ok {
-		r.watch.Told(round)
+		r.told(round)
 		return
 	}
 	r.watch.Signal()
+}
+
+// told takes a state of the barrier that was not read by the watch.
+func (r *circle) told(round lua.Round) {
+	raise(&r.seen, round.Generation)
+	r.watch.Told(round)
 }
 
 // listen subscribes until hush.
@@ -87,6 +93,7 @@ func (r *circle) hush() {
 	if r.listeners--; r.listeners == 0 {
 		r.channel.Close()
 		r.channel = nil
+		r.attendance.none()
 	}
 }
 

@@ -384,7 +384,10 @@ func (c *Client) Shutdown(ctx context.Context) error {
 		}
 		leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.options.ReleaseTimeout)
 		defer cancel()
+		var resigned sync.WaitGroup
+		resigned.Go(func() { c.resign(leaving) })
 		_ = c.none(leaving, &c.waiters) // entries that stay are dropped by the next grant: the inbox goes with us
+		resigned.Wait()
 		if c.none(c.patient, &c.holds) != nil {
 			err = fmt.Errorf("latchkey: locks are still held: %w", context.Canceled)
 			if ctx.Err() != nil {

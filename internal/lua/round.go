@@ -30,7 +30,7 @@ type Round struct {
 	Generation int64 // 0: there is none
 	First      int64 // of generations before this one nothing is known
 	Bad        string
-	Ends       int64 // ms until the latch expires, or the first lease of an arrival ends; negative: never
+	Ends       int64 // ms until the latch expires, or the first lease of a party ends; negative: never
 	Number     int64 // the latch's count; how many wait at the barrier
 	Parties    int64 // of the barrier; 0 while nobody waits
 }
@@ -208,14 +208,15 @@ const (
 	Full         = -3 // all others are there, and it must wait until they go on
 )
 
-// Arrive runs barrier_arrive.lua. The lease, in ms, is that of all arrivals of the client.
-func (c Conn) Arrive(ctx context.Context, k *Keys, once Once, parties, lease int64, acts bool) (Arrival, error) {
+// Arrive runs barrier_arrive.lua. The lease, in ms, is that of all arrivals of the client, and of the membership that it has from
+// now on, unless the id of that is empty.
+func (c Conn) Arrive(ctx context.Context, k *Keys, once Once, parties, lease int64, acts bool, member string) (Arrival, error) {
 	action := "0"
 	if acts {
 		action = "1"
 	}
 	return arrival(c.script().barrierArrive.Exec(ctx, c.Client, k.keys, []string{
-		once.ID, once.Answered, k.news, k.verb, number(parties), number(lease), action,
+		once.ID, once.Answered, k.news, k.verb, number(parties), number(lease), action, member,
 	}).ToArray())
 }
 
@@ -251,16 +252,54 @@ func arrival(reply []rueidis.RedisMessage, err error) (a Arrival, _ error) {
 	return a, nil
 }
 
-// Attend runs barrier_attend.lua: it renews the lease, in ms, of a client's arrivals, of which there are so many in a generation,
-// and reads the state.
-func (c Conn) Attend(ctx context.Context, k *Keys, client string, lease, generation, arrivals int64) (Round, error) {
+// Attendance is what a client says of itself when it reads the state of a barrier. The zero value but for the client only reads.
+type Attendance struct {
+	Client     string
+	Lease      int64  // ms, of what follows
+	Generation int64  // in which it has arrivals
+	Arrivals   int64  // how many at least
+	Member     string // id of its membership, or empty
+	Seen       int64  // the highest generation that it knows of
+}
+
+// Attend runs barrier_attend.lua: it renews the leases of a client, and reads the state.
+func (c Conn) Attend(ctx context.Context, k *Keys, a Attendance) (Round, error) {
 	reply, err := c.script().barrierAttend.Exec(ctx, c.Client, k.keys, []string{
-		client, number(lease), k.news, k.verb, number(generation), number(arrivals),
+		a.Client, number(a.Lease), k.news, k.verb, number(a.Generation), number(a.Arrivals), a.Member, number(a.Seen),
 	}).ToMessage()
 	if err != nil {
 		return Round{}, err
 	}
 	return parseRound(&reply)
+}
+
+// JoinBarrier runs barrier_join.lua for a membership, whose id is that of the command, with a lease in ms. It reports whether the
+// client is a member: it is not when the barrier is broken.
+func (c Conn) JoinBarrier(ctx context.Context, k *Keys, member Once, lease int64) (bool, Round, error) {
+	reply, err := c.script().barrierJoin.Exec(ctx, c.Client, k.keys, []string{
+		member.ID, member.Answered, k.news, k.verb, number(lease),
+	}).ToArray()
+	if err != nil {
+		return false, Round{}, err
+	}
+	if len(reply) != 2 {
+		return false, Round{}, ErrReply
+	}
+	joined, err := reply[0].AsInt64()
+	if err != nil {
+		return false, Round{}, errors.Join(ErrReply, err)
+	}
+	round, err := parseRound(&reply[1])
+	return joined == 1, round, err
+}
+
+// LeaveBarrier runs barrier_leave.lua for a membership, whose id is that of the command. begun: the client knows that it had begun.
+func (c Conn) LeaveBarrier(ctx context.Context, k *Keys, member Once, begun bool) error {
+	known := "0"
+	if begun {
+		known = "1"
+	}
+	return c.script().barrierLeave.Exec(ctx, c.Client, k.keys, []string{member.ID, member.Answered, k.news, k.verb, known}).Error()
 }
 
 // ResetBarrier runs barrier_reset.lua.

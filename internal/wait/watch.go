@@ -60,7 +60,9 @@ func (w *Watch) Enter(most int) *View {
 		return nil
 	}
 	w.inside++
-	if w.reader == nil {
+	if w.reader != nil {
+		w.sooner(w.Pause()) // which may have become shorter
+	} else {
 		ctx, stop := context.WithCancel(w.Context)
 		r := &reader{stop: stop, news: make(chan struct{}, 1), sooner: make(chan struct{}, 1), due: time.Now().Add(w.Pause())}
 		w.reader = r
@@ -139,10 +141,14 @@ func (w *Watch) Told(r lua.Round) {
 		return
 	}
 	w.saw(r, nil)
-	if w.reader == nil || r.Ends < 0 {
-		return
+	if w.reader != nil && r.Ends >= 0 {
+		w.sooner(after(r))
 	}
-	if due := time.Now().Add(after(r)); due.Before(w.reader.due) {
+}
+
+// sooner has the next read begin in at most d. It is called with the mutex.
+func (w *Watch) sooner(d time.Duration) {
+	if due := time.Now().Add(d); due.Before(w.reader.due) {
 		w.reader.due = due
 		poke(w.reader.sooner)
 	}

@@ -15,18 +15,17 @@ local before = recorded()
 
 local generation, index = string.match(before or '', '^(%d+):(%d+)$')
 generation, index = tonumber(generation or ARGV[6]), tonumber(index or ARGV[7])
-local told = expired
 if generation == 0 then
   generation = -2
   record('given up')
 elseif generation == barrier.generation and is_waiting() then
   if ARGV[5] ~= 'p' then
     break_generation(ARGV[5])
-    told = true
+    over = true
   elseif barrier.phase == 'a' and barrier.leader == ARGV[1] then
     advance()
-    told = true
+    over = true
   end
 end
-if told then tell() end
+tell_what_changed()
 return forget_answered({generation, index, 0, round()})
