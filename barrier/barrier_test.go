@@ -314,12 +314,7 @@ func TestRolledBack(t *testing.T) {
 			}
 			mine, other := newBarrier(t, open(t, s.Option()), 3, opts...), newBarrier(t, open(t, s.Option()), 3, opts...)
 			one := arrive(t, mine, 1)
-			kept := map[string]string{}
-			for _, key := range []string{"a", "latchkey_arrivals:{a}"} {
-				value, err := plain.Do(t.Context(), plain.B().Dump().Key(key).Build()).ToString()
-				require.NoError(t, err)
-				kept[key] = value
-			}
+			kept := dump(t, plain, "a", "latchkey_arrivals:{a}")
 			two, three := await(t, other), await(t, other)
 			last := int64(0)
 			for _, w := range []*wait{one, two, three} {
@@ -327,9 +322,7 @@ func TestRolledBack(t *testing.T) {
 				require.NoError(t, err)
 				last = a.Generation
 			}
-			for key, value := range kept {
-				require.NoError(t, plain.Do(t.Context(), plain.B().Restore().Key(key).Ttl(0).SerializedValue(value).Replace().Build()).Error())
-			}
+			restore(t, plain, kept)
 			if member {
 				waiting(t, mine, 0)
 				all := []*wait{arrive(t, other, 1), arrive(t, mine, 2), await(t, other)}

@@ -27,6 +27,26 @@ func members(t testing.TB, plain rueidis.Client, want int64) {
 	}, long, time.Millisecond, "%d members", want)
 }
 
+// dump returns what is in some keys.
+func dump(t testing.TB, plain rueidis.Client, keys ...string) map[string]string {
+	t.Helper()
+	kept := map[string]string{}
+	for _, key := range keys {
+		value, err := plain.Do(t.Context(), plain.B().Dump().Key(key).Build()).ToString()
+		require.NoError(t, err)
+		kept[key] = value
+	}
+	return kept
+}
+
+// restore takes these keys back to what was in them, as a failover does.
+func restore(t testing.TB, plain rueidis.Client, kept map[string]string) {
+	t.Helper()
+	for key, value := range kept {
+		require.NoError(t, plain.Do(t.Context(), plain.B().Restore().Key(key).Ttl(0).SerializedValue(value).Replace().Build()).Error())
+	}
+}
+
 // A party that dies, or is stopped, while it works breaks the barrier for those who wait, and for those who come later.
 func TestPartyDiesAtWork(t *testing.T) {
 	const lease = 600 * time.Millisecond
@@ -223,6 +243,38 @@ func TestShorterLease(t *testing.T) {
 	_, err := one.result(t)
 	require.ErrorIs(t, err, barrier.ErrBroken)
 	require.Less(t, time.Since(began), lease+100*time.Millisecond)
+}
+
+// Those who wait and would look seldom are told of a lease that is over before they would.
+func TestShortLeaseIsTold(t *testing.T) {
+	const lease = 300 * time.Millisecond
+	s := redistest.NewProcess(t)
+	w := arrive(t, newBarrier(t, open(t, s.Option()), 2), 1)
+	dies := redistest.StartWorker(t, "join "+s.Addr+" "+lease.String()+" 2")
+	dies.Next(t, "works")
+	dies.Kill()
+	began := time.Now()
+	_, err := w.result(t)
+	require.ErrorIs(t, err, barrier.ErrBroken)
+	require.Less(t, time.Since(began), lease+100*time.Millisecond)
+}
+
+// An arrival of a party that gave up is not renewed for the sake of the membership, should a failover bring it back.
+func TestArrivalIsBackAgain(t *testing.T) {
+	const lease = 300 * time.Millisecond
+	s := redistest.NewProcess(t)
+	plain := s.Client(t)
+	b := newBarrier(t, open(t, s.Option()), 2, barrier.WithLease(lease))
+	w := arrive(t, b, 1)
+	kept := dump(t, plain, "a", "latchkey_arrivals:{a}")
+	w.cancel()
+	_, err := w.result(t)
+	require.ErrorIs(t, err, context.Canceled)
+	broken(t, b, true)
+	restore(t, plain, kept)
+	broken(t, b, false)
+	require.Eventually(t, func() bool { is, err := b.Broken(t.Context()); return err == nil && is }, long, time.Millisecond)
+	members(t, plain, 1)
 }
 
 // Redis loses who is a member, and is told again, whether anybody waits or not.
