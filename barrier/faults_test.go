@@ -70,7 +70,13 @@ func TestMemoryIsFull(t *testing.T) {
 	_, err = two.result(t)
 	require.ErrorIs(t, err, barrier.ErrBroken)
 	require.NoError(t, b.Reset(t.Context()))
+	stranger := newBarrier(t, open(t, s.Option()), 3)
+	require.ErrorContains(t, stranger.Join(t.Context()), "OOM")
+	<-time.After(2 * lease) // who is a member is renewed, and can leave
 	broken(t, b, false)
+	members(t, plain, 1)
+	require.NoError(t, b.Leave(t.Context()))
+	members(t, plain, 0)
 	full("0")
 	redistest.OnlyExpiring(t, plain)
 }
