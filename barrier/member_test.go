@@ -47,7 +47,8 @@ func restore(t testing.TB, plain rueidis.Client, kept map[string]string) {
 	}
 }
 
-// A party that dies, or is stopped, while it works breaks the barrier for those who wait, and for those who come later.
+// A party that dies, or is stopped, while it works breaks the barrier for those who wait, and for those who
+// come later.
 func TestPartyDiesAtWork(t *testing.T) {
 	const lease = 600 * time.Millisecond
 	for name, signal := range map[string]syscall.Signal{"killed": syscall.SIGKILL, "stopped": syscall.SIGSTOP} {
@@ -92,7 +93,8 @@ func TestPartyDiesAtWork(t *testing.T) {
 	}
 }
 
-// A process that was stopped past its lease finds the barrier broken when it comes, although nobody else has looked.
+// A process that was stopped past its lease finds the barrier broken when it comes, although nobody else has
+// looked.
 func TestStoppedAtWork(t *testing.T) {
 	const lease = 300 * time.Millisecond
 	s := redistest.NewProcess(t)
@@ -259,7 +261,8 @@ func TestShortLeaseIsTold(t *testing.T) {
 	require.Less(t, time.Since(began), lease+100*time.Millisecond)
 }
 
-// An arrival of a party that gave up is not renewed for the sake of the membership, should a failover bring it back.
+// An arrival of a party that gave up is not renewed for the sake of the membership, should a failover bring
+// it back.
 func TestArrivalIsBackAgain(t *testing.T) {
 	const lease = 300 * time.Millisecond
 	s := redistest.NewProcess(t)
@@ -315,7 +318,8 @@ func TestLateCopyOfMembership(t *testing.T) {
 	broken(t, b, false)
 }
 
-// A client that is closed leaves all its barriers, at the same time, and is not kept from it by those it cannot reach.
+// A client that is closed leaves all its barriers, at the same time, and is not kept from it by those it
+// cannot reach.
 func TestShutdownLeaves(t *testing.T) {
 	s := redistest.NewProcess(t)
 	plain := s.Client(t)

@@ -130,7 +130,8 @@ func TestNeverSet(t *testing.T) {
 	require.NoError(t, w.result(t))
 }
 
-// A latch whose count is stated is set by whoever comes first, to wait or to count, also after it was deleted or lost; and only once.
+// A latch whose count is stated is set by whoever comes first, to wait or to count, also after it was deleted
+// or lost; and only once.
 func TestStated(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		plain := s.Client(t)
@@ -170,7 +171,8 @@ func TestStated(t *testing.T) {
 	})
 }
 
-// However often replies are lost, a latch whose count is stated is set once, each count counts once, and the answer says so.
+// However often replies are lost, a latch whose count is stated is set once, each count counts once, and the
+// answer says so.
 func TestStatedWhileRepliesAreLost(t *testing.T) {
 	s := redistest.New(t)
 	p := redistest.NewProxy(t, s)

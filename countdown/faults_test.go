@@ -14,7 +14,8 @@ import (
 	"github.com/latchkey-go/latchkey/rlock"
 )
 
-// While Redis does not answer, waiters wait and counts are repeated; afterwards everything is as it was counted.
+// While Redis does not answer, waiters wait and counts are repeated; afterwards everything is as it was
+// counted.
 func TestRedisStopped(t *testing.T) {
 	s := redistest.NewProcess(t)
 	l, other := newLatch(t, open(t, s.Option())), newLatch(t, open(t, s.Option()))
@@ -115,7 +116,8 @@ func TestMemoryIsFull(t *testing.T) {
 	redistest.OnlyExpiring(t, plain)
 }
 
-// A waiter that was cut off while a latch with a short time to live was open, and forgotten, still learns that it was.
+// A waiter that was cut off while a latch with a short time to live was open, and forgotten, still learns
+// that it was.
 func TestHearsOfItAfterTheTTL(t *testing.T) {
 	s := redistest.New(t)
 	p := redistest.NewProxy(t, s)
@@ -142,7 +144,8 @@ func TestHearsOfItAfterTheTTL(t *testing.T) {
 	}
 }
 
-// Whoever may not publish changes the latch all the same, and is told what was done; the others find out when they ask.
+// Whoever may not publish changes the latch all the same, and is told what was done; the others find out when
+// they ask.
 func TestMayNotPublish(t *testing.T) {
 	s := redistest.NewProcess(t)
 	plain := s.Client(t)

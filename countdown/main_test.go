@@ -26,8 +26,8 @@ func TestMain(m *testing.M) {
 	redistest.Main(m)
 }
 
-// worker is what a process of its own does: it has goroutines wait, and says when each was released, in ns since the epoch. It is told
-// the server's address and their number.
+// worker is what a process of its own does: it has goroutines wait, and says when each was released, in ns
+// since the epoch. It is told the server's address and their number.
 func worker(args []string) {
 	c, err := latchkey.New(rueidis.ClientOption{InitAddress: []string{args[0]}, ForceSingleClient: true})
 	check(err)

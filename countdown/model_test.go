@@ -18,7 +18,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/redistest"
 )
 
-// model is what a latch may be: how it stands, what became of its generations, and what each waiter may have seen.
+// model is what a latch may be: how it stands, what became of its generations, and what each waiter may have
+// seen.
 type model struct {
 	status       countdown.Status
 	count        int64
@@ -71,7 +72,8 @@ func (m model) looked() model {
 	return m
 }
 
-// explains narrows down what the waiters may have seen to what they were told, and reports whether anything is left of each.
+// explains narrows down what the waiters may have seen to what they were told, and reports whether anything
+// is left of each.
 func (m model) explains(results []error) (model, bool) {
 	m.seen = slices.Clone(m.seen)
 	for i, result := range results {
@@ -189,7 +191,8 @@ func deleting() *operation {
 	}
 }
 
-// orders calls f with what comes of every order of the operations in which each gives the result that it gave.
+// orders calls f with what comes of every order of the operations in which each gives the result that it
+// gave.
 func orders(m model, left []*operation, f func(model)) {
 	m = m.looked()
 	if len(left) == 0 {
@@ -206,8 +209,9 @@ func orders(m model, left []*operation, f func(model)) {
 	}
 }
 
-// Clients set, count down, delete and await one latch at the same time. There is always an order of what they did that explains
-// all that they were told; and whoever waits for a generation that is over is told promptly what became of it.
+// Clients set, count down, delete and await one latch at the same time. There is always an order of what they
+// did that explains all that they were told; and whoever waits for a generation that is over is told promptly
+// what became of it.
 func TestRacesAgainstModel(t *testing.T) {
 	s := redistest.New(t)
 	var clients []*latchkey.Client

@@ -115,7 +115,8 @@ func (s barriers) cancelled(t *testing.T) {
 	two.Granted(t)
 }
 
-// An arrival is renewed for as long as its client lives, and breaks the barrier at most 100 ms after its lease when it does not.
+// An arrival is renewed for as long as its client lives, and breaks the barrier at most 100 ms after its
+// lease when it does not.
 func (s barriers) leaseEnds(t *testing.T) {
 	const lease = 600 * time.Millisecond
 	mine, other := s.new(t, s.open(t), "lease", 3), s.new(t, s.open(t), "lease", 3, barrier.WithLease(lease))
@@ -131,7 +132,8 @@ func (s barriers) leaseEnds(t *testing.T) {
 	<-two.Ended
 }
 
-// A member is renewed also while it works; and a client that is shut down at work gives up, for those who wait by then.
+// A member is renewed also while it works; and a client that is shut down at work gives up, for those who
+// wait by then.
 func (s barriers) members(t *testing.T) {
 	const lease = 600 * time.Millisecond
 	c := s.open(t)

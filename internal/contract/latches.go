@@ -123,7 +123,8 @@ func (s latches) notSet(t *testing.T) {
 	w.Granted(t)
 }
 
-// A latch whose count is stated is set by whoever comes first; and who counts is told what remains, and whether it counted.
+// A latch whose count is stated is set by whoever comes first; and who counts is told what remains, and
+// whether it counted.
 func (s latches) stated(t *testing.T) {
 	of := func() *countdown.Latch {
 		return s.new(t, s.Servers.open(t), "stated", countdown.WithCount(3), countdown.WithTTL(time.Minute))

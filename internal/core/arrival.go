@@ -21,7 +21,8 @@ type arrival struct {
 	up         func(context.Context) error // waits until Redis is back, while that knows what an arrival did
 }
 
-// await arrives and waits until waits ends, which it does with ctx and with the client. view is from before the arrival.
+// await arrives and waits until waits ends, which it does with ctx and with the client. view is from before
+// the arrival.
 func (a *arrival) await(waits, ctx context.Context, view *wait.View) error {
 	for {
 		seen := a.seen.Load()
@@ -103,8 +104,8 @@ func (a *arrival) close() {
 	}
 }
 
-// follow waits until it is known what became of the generation. What was wrong when v was read, before the arrival, may not be
-// any more.
+// follow waits until it is known what became of the generation. What was wrong when v was read, before the
+// arrival, may not be any more.
 func (a *arrival) follow(ctx context.Context, v *wait.View) (lua.Fate, error) {
 	for {
 		switch fate := v.Fate(a.generation); fate {
@@ -122,8 +123,8 @@ func (a *arrival) follow(ctx context.Context, v *wait.View) (lua.Fate, error) {
 	}
 }
 
-// act runs the action, whose context ends when the generation is broken meanwhile, and then lets the others go on, or breaks
-// the generation when it failed, or panicked.
+// act runs the action, whose context ends when the generation is broken meanwhile, and then lets the others
+// go on, or breaks the generation when it failed, or panicked.
 func (a *arrival) act(waits, ctx context.Context, view *wait.View) (err error) {
 	within, cancel := context.WithCancelCause(waits)
 	watched := make(chan struct{})
@@ -155,8 +156,8 @@ func (a *arrival) act(waits, ctx context.Context, view *wait.View) (err error) {
 	return err
 }
 
-// giveUp ends a wait early, for a reason: the generation is broken, unless it is over. It returns no error if the others came
-// just then.
+// giveUp ends a wait early, for a reason: the generation is broken, unless it is over. It returns no error if
+// the others came just then.
 func (a *arrival) giveUp(ctx context.Context, reason error) error {
 	fate, err := a.settle(ctx, lua.Cancelled)
 	switch {
@@ -171,8 +172,8 @@ func (a *arrival) giveUp(ctx context.Context, reason error) error {
 	}
 }
 
-// settle says what is to become of the generation, and returns what did. It is sent until it is answered, or Redis may have
-// forgotten whether the party has arrived; it waits for that as an Unlock does.
+// settle says what is to become of the generation, and returns what did. It is sent until it is answered, or
+// Redis may have forgotten whether the party has arrived; it waits for that as an Unlock does.
 func (a *arrival) settle(ctx context.Context, wanted lua.Fate) (lua.Fate, error) {
 	up, generation := a.up, a.generation
 	if generation != 0 {
@@ -214,7 +215,8 @@ func notReset(r lua.Round) error {
 	return fmt.Errorf("%w, and not reset since", passed(r.Fate(r.Generation)))
 }
 
-// passed is what a party is told of its generation. One that nothing is known of is not called broken: others may have gone on.
+// passed is what a party is told of its generation. One that nothing is known of is not called broken: others
+// may have gone on.
 func passed(fate lua.Fate) error {
 	why := ""
 	switch fate {

@@ -9,7 +9,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/lua"
 )
 
-// attendance is what Redis must know of a client at a barrier: the regular reading of the state says it again.
+// attendance is what Redis must know of a client at a barrier: the regular reading of the state says it
+// again.
 type attendance struct {
 	generation int64  // the last in which the client has arrived
 	arrivals   int64  // how often
@@ -20,8 +21,9 @@ type attendance struct {
 // disowned stands for more arrivals than there can be.
 const disowned = math.MaxInt32
 
-// none is told that nobody of the client waits any more. An arrival that is left, because a failover took Redis back to before its
-// generation was over, is not renewed: its lease ends, and those who wait for the others learn that these do not.
+// none is told that nobody of the client waits any more. An arrival that is left, because a failover took
+// Redis back to before its generation was over, is not renewed: its lease ends, and those who wait for the
+// others learn that these do not.
 func (a *attendance) none() {
 	if a.arrivals < disowned {
 		a.arrivals = 0
@@ -41,8 +43,9 @@ func (r *circle) arrived(generation int64) {
 	}
 }
 
-// disown has the next reading find an arrival missing, which breaks the generation, when to break it was not possible or has
-// not been answered: otherwise those of the client that wait would keep the lease of one that has left.
+// disown has the next reading find an arrival missing, which breaks the generation, when to break it was not
+// possible or has not been answered: otherwise those of the client that wait would keep the lease of one that
+// has left.
 func (r *circle) disown(generation int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -13,12 +13,12 @@ import (
 	"github.com/latchkey-go/latchkey/internal/wait"
 )
 
-// circle is one name whose waiters are released all at once: every latch or barrier of that name on a client shares it, and
-// with it one subscription and one goroutine that reads the state.
+// circle is one name whose waiters are released all at once: every latch or barrier of that name on a client
+// shares it, and with it one subscription and one goroutine that reads the state.
 //
-// What is published is a hint for a latch, whose channel is Redisson's and says no generation, and the state itself for a
-// barrier. What was published while the subscription was not confirmed is made up for by a read after the confirmation, and a
-// subscriber whose server does not answer at all reads again after a pause.
+// What is published is a hint for a latch, whose channel is Redisson's and says no generation, and the state
+// itself for a barrier. What was published while the subscription was not confirmed is made up for by a read
+// after the confirmation, and a subscriber whose server does not answer at all reads again after a pause.
 type circle struct {
 	place
 	watch    wait.Watch
@@ -142,8 +142,8 @@ func (r *circle) interrupted(ctx context.Context) error {
 	}
 }
 
-// apart is an error of what was done inside. It is no error of a context, whatever it wraps: whoever looks for one of these asks
-// whether the caller's context has ended, and not whether a dial took too long.
+// apart is an error of what was done inside. It is no error of a context, whatever it wraps: whoever looks
+// for one of these asks whether the caller's context has ended, and not whether a dial took too long.
 type apart struct{ error }
 
 func (e apart) Is(target error) bool {

@@ -82,7 +82,8 @@ func (l *Latch) set(ctx, open context.Context, n int64, again bool) (done bool, 
 	return done, err
 }
 
-// state sets a latch that was found not set, if its count was stated. That somebody else was faster is as good.
+// state sets a latch that was found not set, if its count was stated. That somebody else was faster is as
+// good.
 func (l *Latch) state(ctx, open context.Context) error {
 	if l.stated == 0 {
 		return named(l.name, ErrNotSet)
@@ -107,7 +108,8 @@ func (l *Latch) CountDown(ctx context.Context, n int64) (remaining int64, counte
 	return l.countDown(ctx, n, "")
 }
 
-// countDown counts again, as another command, after it has set the latch: the first one is recorded as one that did nothing.
+// countDown counts again, as another command, after it has set the latch: the first one is recorded as one
+// that did nothing.
 func (l *Latch) countDown(ctx context.Context, n int64, participant string) (remaining int64, counted bool, err error) {
 	open := l.circle.client.stopped // also while Shutdown waits: who has done its work must be able to say so
 	for {
@@ -184,8 +186,9 @@ func (l *Latch) Await(ctx context.Context) error {
 	}
 }
 
-// await looks first, and subscribes only if it has to wait. No change is missed between the two: a new subscription is followed
-// by a read when it is confirmed, and one that was there has told the watch of what came after the look.
+// await looks first, and subscribes only if it has to wait. No change is missed between the two: a new
+// subscription is followed by a read when it is confirmed, and one that was there has told the watch of what
+// came after the look.
 func (l *Latch) await(ctx context.Context) error {
 	v, err := l.circle.watch.Look(ctx)
 	listening := false

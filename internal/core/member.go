@@ -10,14 +10,16 @@ import (
 	"github.com/latchkey-go/latchkey/internal/lua"
 )
 
-// A membership says that a client takes part in a barrier, also while none of its parties waits there. It has a number, which no
-// other has. What begins it may be sent by several goroutines, and what ends it is sent once: from then on the number is recorded
-// as one that is over, so that no late copy of what was sent before begins it again.
+// A membership says that a client takes part in a barrier, also while none of its parties waits there. It has
+// a number, which no other has. What begins it may be sent by several goroutines, and what ends it is sent
+// once: from then on the number is recorded as one that is over, so that no late copy of what was sent before
+// begins it again.
 //
-// While it lasts, the reader of the watch runs, which renews it; and as that refers to the circle, the circle lives.
+// While it lasts, the reader of the watch runs, which renews it; and as that refers to the circle, the circle
+// lives.
 
-// membership returns the number of the client's membership, for a command that begins it. It is 0 once the client is being closed:
-// Shutdown ends what was numbered before.
+// membership returns the number of the client's membership, for a command that begins it. It is 0 once the
+// client is being closed: Shutdown ends what was numbered before.
 func (r *circle) membership() uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -37,7 +39,8 @@ func (r *circle) memberID(number uint64) string {
 	return lua.Owner(r.client.id, number)
 }
 
-// joined is told that Redis knows, or may know, of a membership, which is renewed from now on unless it was ended meanwhile.
+// joined is told that Redis knows, or may know, of a membership, which is renewed from now on unless it was
+// ended meanwhile.
 func (r *circle) joined(number uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -47,8 +50,8 @@ func (r *circle) joined(number uint64) {
 	}
 }
 
-// retire ends the membership on this side: that of the number, or any for 0, and only one that has not begun if fresh. It returns
-// which it was, 0 for none, and whether it had begun.
+// retire ends the membership on this side: that of the number, or any for 0, and only one that has not begun
+// if fresh. It returns which it was, 0 for none, and whether it had begun.
 func (r *circle) retire(number uint64, fresh bool) (retired uint64, begun bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -93,7 +96,8 @@ func (r *circle) join(ctx context.Context, name string, lease time.Duration) err
 	return err
 }
 
-// leave ends the client's membership, if it has one. As an Unlock it is sent although ctx has ended, and goes on in the background.
+// leave ends the client's membership, if it has one. As an Unlock it is sent although ctx has ended, and goes
+// on in the background.
 func (r *circle) leave(ctx context.Context) error {
 	number, begun := r.retire(0, false)
 	if number == 0 {
@@ -114,8 +118,9 @@ func (r *circle) leave(ctx context.Context) error {
 	}
 }
 
-// dismiss ends a membership in Redis, which is repeated while up waits for Redis, and not once it may have forgotten that. The
-// record is not given up when that is answered: nobody knows when the last copy of what begins the membership is gone.
+// dismiss ends a membership in Redis, which is repeated while up waits for Redis, and not once it may have
+// forgotten that. The record is not given up when that is answered: nobody knows when the last copy of what
+// begins the membership is gone.
 func (r *circle) dismiss(ctx context.Context, up func(context.Context) error, number uint64, begun bool) error {
 	stray := false
 	answered, err := r.insist(ctx, up, &stray, func(ctx context.Context) error {
@@ -131,7 +136,8 @@ func (r *circle) dismiss(ctx context.Context, up func(context.Context) error, nu
 	}
 }
 
-// resign ends all memberships of the client at the same time. What is not answered before ctx ends stays until its lease is over.
+// resign ends all memberships of the client at the same time. What is not answered before ctx ends stays
+// until its lease is over.
 func (c *Client) resign(ctx context.Context) {
 	var all []*circle
 	c.mu.Lock()

@@ -1,5 +1,5 @@
--- barrier_attend: renew the leases of a client's arrivals and of its membership, and read the state. It also finds arrivals that
--- Redis has lost, and begins a membership again that was. Safe to repeat.
+-- barrier_attend: renew the leases of a client's arrivals and of its membership, and read the state. It also
+-- finds arrivals that Redis has lost, and begins a membership again that was. Safe to repeat.
 --
 -- KEYS  as in barrier.lua
 -- ARGV  1 client id, 2 lease in ms, 3 channel, 4 publish verb
@@ -12,8 +12,9 @@
 local generation, count = tonumber(ARGV[5]), tonumber(ARGV[6])
 local seen = tonumber(ARGV[8])
 if barrier.generation < seen then
-  -- A restart or a failover lost it. Of generations up to that one nothing is known any more: who arrived in what is there may
-  -- have gone on from it, and must not count again. One that is broken stays so until it is reset.
+  -- A restart or a failover lost it. Of generations up to that one nothing is known any more: who arrived in
+  -- what is there may have gone on from it, and must not count again. One that is broken stays so until it is
+  -- reset.
   local was_broken = barrier.phase == 'b'
   barrier.bad, barrier.generation = '', math.max(seen, clock())
   barrier.first = barrier.generation + 1

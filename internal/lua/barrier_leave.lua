@@ -1,5 +1,6 @@
--- barrier_leave: end a membership of a barrier, also one that a late copy would begin. Whoever has arrived waits in vain for a party
--- that leaves: then the generation is broken, unless all had arrived. Takes effect once.
+-- barrier_leave: end a membership of a barrier, also one that a late copy would begin. Whoever has arrived
+-- waits in vain for a party that leaves: then the generation is broken, unless all had arrived. Takes effect
+-- once.
 --
 -- KEYS  as in barrier.lua
 -- ARGV  1 id of the membership, 2 answered commands: see once.lua

@@ -66,8 +66,9 @@ func (c *circle) pending(p *party) bool {
 	return p.generation != 0 && p.generation == c.generation && c.fates[p.generation] == lua.Pending
 }
 
-// Arrivals, the end of actions, parties that give up or whose lease ends, resets, and copies of any of them later: the state, each
-// reply, and what each generation that ever was is said to have become, are those of the model.
+// Arrivals, the end of actions, parties that give up or whose lease ends, resets, and copies of any of them
+// later: the state, each reply, and what each generation that ever was is said to have become, are those of
+// the model.
 func TestBarrierAgainstModel(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		conn := lua.Conn{Client: s.Client(t)}

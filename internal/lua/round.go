@@ -128,7 +128,8 @@ type Once struct {
 	Answered string // numbers of commands of the client that are not sent again
 }
 
-// Arm runs latch_set.lua: it shuts a latch for ttl ms, 0 for no end. again: also one that is open. It reports whether it did.
+// Arm runs latch_set.lua: it shuts a latch for ttl ms, 0 for no end. again: also one that is open. It reports
+// whether it did.
 func (c Conn) Arm(ctx context.Context, k *Keys, once Once, count, ttl int64, again bool) (bool, error) {
 	mode := "try"
 	if again {
@@ -208,8 +209,8 @@ const (
 	Full         = -3 // all others are there, and it must wait until they go on
 )
 
-// Arrive runs barrier_arrive.lua. The lease, in ms, is that of all arrivals of the client, and of the membership that it has from
-// now on, unless the id of that is empty.
+// Arrive runs barrier_arrive.lua. The lease, in ms, is that of all arrivals of the client, and of the
+// membership that it has from now on, unless the id of that is empty.
 func (c Conn) Arrive(ctx context.Context, k *Keys, once Once, parties, lease int64, acts bool, member string) (Arrival, error) {
 	action := "0"
 	if acts {
@@ -220,8 +221,8 @@ func (c Conn) Arrive(ctx context.Context, k *Keys, once Once, parties, lease int
 	}).ToArray())
 }
 
-// Settle runs barrier_settle.lua for an arrival, of which generation and index are known, or 0: with [Done] its action is done,
-// otherwise its generation is broken.
+// Settle runs barrier_settle.lua for an arrival, of which generation and index are known, or 0: with [Done]
+// its action is done, otherwise its generation is broken.
 func (c Conn) Settle(ctx context.Context, k *Keys, once Once, fate Fate, generation, index int64) (Arrival, error) {
 	letter := "p"
 	if fate != Done {
@@ -252,7 +253,8 @@ func arrival(reply []rueidis.RedisMessage, err error) (a Arrival, _ error) {
 	return a, nil
 }
 
-// Attendance is what a client says of itself when it reads the state of a barrier. The zero value but for the client only reads.
+// Attendance is what a client says of itself when it reads the state of a barrier. The zero value but for the
+// client only reads.
 type Attendance struct {
 	Client     string
 	Lease      int64  // ms, of what follows
@@ -273,8 +275,8 @@ func (c Conn) Attend(ctx context.Context, k *Keys, a Attendance) (Round, error) 
 	return parseRound(&reply)
 }
 
-// JoinBarrier runs barrier_join.lua for a membership, whose id is that of the command, with a lease in ms. It reports whether the
-// client is a member: it is not when the barrier is broken.
+// JoinBarrier runs barrier_join.lua for a membership, whose id is that of the command, with a lease in ms. It
+// reports whether the client is a member: it is not when the barrier is broken.
 func (c Conn) JoinBarrier(ctx context.Context, k *Keys, member Once, lease int64) (bool, Round, error) {
 	reply, err := c.script().barrierJoin.Exec(ctx, c.Client, k.keys, []string{
 		member.ID, member.Answered, k.news, k.verb, number(lease),
@@ -293,7 +295,8 @@ func (c Conn) JoinBarrier(ctx context.Context, k *Keys, member Once, lease int64
 	return joined == 1, round, err
 }
 
-// LeaveBarrier runs barrier_leave.lua for a membership, whose id is that of the command. begun: the client knows that it had begun.
+// LeaveBarrier runs barrier_leave.lua for a membership, whose id is that of the command. begun: the client
+// knows that it had begun.
 func (c Conn) LeaveBarrier(ctx context.Context, k *Keys, member Once, begun bool) error {
 	known := "0"
 	if begun {

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Methods checks that the exported methods of a value are exactly those that are wanted, in any order: one that is promoted
-// from a field by mistake would be there for callers to use.
+// Methods checks that the exported methods of a value are exactly those that are wanted, in any order: one
+// that is promoted from a field by mistake would be there for callers to use.
 func Methods(t testing.TB, value any, want ...string) {
 	t.Helper()
 	var got []string

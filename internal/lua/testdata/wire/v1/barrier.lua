@@ -1,13 +1,14 @@
--- barrier: included by the scripts of a barrier. Reads its state, and breaks the generation when a lease is over: of a party that
--- waits, or of a member, which may be at work.
+-- barrier: included by the scripts of a barrier. Reads its state, and breaks the generation when a lease is
+-- over: of a party that waits, or of a member, which may be at work.
 --
--- KEYS  1 barrier   HASH   barrier: 1; generation, first, bad: see generation.lua; phase: w waiting, a the action runs, b broken;
---                          parties: of this generation, 0 while nobody has arrived; waiting: how many have arrived; leader: id of
---                          the last arrival, while the action runs; c:<client id>: how many arrivals are that client's
+-- KEYS  1 barrier   HASH   barrier: 1; generation, first, bad: see generation.lua; phase: w waiting, a the
+--                          action runs, b broken; parties: of this generation, 0 while nobody has arrived;
+--                          waiting: how many have arrived; leader: id of the last arrival, while the action
+--                          runs; c:<client id>: how many arrivals are that client's
 --       2 arrivals  ZSET   client id -> ms since the epoch at which the lease of its arrivals ends
---       3 done      prefix of the records of once.lua: <generation>:<index> of an arrival, or why there is none; of a membership
---                   that it has ended
---       4 members   ZSET   id of a membership, which is <client id>:<number> -> ms since the epoch at which its lease ends
+--       3 done      prefix of the records of once.lua: <generation>:<index> of an arrival, or why there is
+--                   none; of a membership that it has ended
+--       4 members   ZSET   <client id>:<number> of a membership -> ms since the epoch at which its lease ends
 -- ARGV  3 channel, 4 publish verb (PUBLISH or SPUBLISH)
 -- include generation.lua
 
@@ -74,7 +75,8 @@ local function extend(set, id, ms)
   if tonumber(ms) < SHORT and not (before and tonumber(before) <= after) then sooner = true end
 end
 
--- Makes a client a member, or prolongs that; not when that membership was ended, as a late copy must not begin it again.
+-- Makes a client a member, or prolongs that; not when that membership was ended, as a late copy must not
+-- begin it again.
 local function belong(id, ms)
   if redis.call('ZSCORE', KEYS[4], id) or redis.call('EXISTS', KEYS[3] .. ':' .. id) == 0 then extend(KEYS[4], id, ms) end
 end
@@ -101,7 +103,8 @@ local function tell_what_changed()
   if over or sooner and barrier.waiting > 0 then tell() end
 end
 
--- What all replies have: {phase, generation, first, bad, ms until the first lease ends (-1: never), waiting, parties}.
+-- What all replies have: {phase, generation, first, bad, ms until the first lease ends (-1: never), waiting,
+-- parties}.
 local function round()
   return {barrier.phase, barrier.generation, barrier.first, barrier.bad, ends(), tostring(barrier.waiting), barrier.parties}
 end

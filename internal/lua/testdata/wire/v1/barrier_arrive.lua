@@ -1,5 +1,5 @@
--- barrier_arrive: arrive at a barrier. Takes effect once. The last party begins the next generation, or is told to run the action
--- before that.
+-- barrier_arrive: arrive at a barrier. Takes effect once. The last party begins the next generation, or is
+-- told to run the action before that.
 --
 -- KEYS  as in barrier.lua
 -- ARGV  1 id of this command, 2 answered commands: see once.lua
@@ -8,7 +8,7 @@
 --       6 lease in ms: of all arrivals of this client
 --       7 1 if there is an action
 --       8 id of the membership that the client has, or has from now on; empty: it need not be a member
--- Reply {generation, index, 1 to run the action, state as of barrier.lua}  arrived, by this command or an earlier copy
+-- Reply {generation, index, 1 to run the action, state as of barrier.lua}  arrived, by this or an earlier copy
 --       {0, 0, 0, state}   not: the generation is broken
 --       {-1, 0, 0, state}  not: others wait for another number of parties
 --       {-2, 0, 0, state}  not: barrier_settle.lua came before

@@ -1,5 +1,5 @@
--- barrier_join: make a client a member of a barrier, whose death breaks it also while it does not wait. Safe to repeat; does nothing
--- once barrier_leave.lua came.
+-- barrier_join: make a client a member of a barrier, whose death breaks it also while it does not wait. Safe
+-- to repeat; does nothing once barrier_leave.lua came.
 --
 -- KEYS  as in barrier.lua
 -- ARGV  1 id of the membership, 2 answered commands: see once.lua

@@ -1,5 +1,5 @@
--- latch_count: count a latch down, which opens it at zero. Takes effect once, and once for each participant and generation.
--- Counts are text here: they have 64 bits, and Lua's numbers 53.
+-- latch_count: count a latch down, which opens it at zero. Takes effect once, and once for each participant
+-- and generation. Counts are text here: they have 64 bits, and Lua's numbers 53.
 --
 -- KEYS  as in latch.lua
 -- ARGV  1 id of this command, 2 answered commands: see once.lua
