@@ -48,6 +48,34 @@ func TestRedisStopped(t *testing.T) {
 	require.NoError(t, other.Reset(t.Context()))
 }
 
+// An error says that a context ended, and that Redis is away, when that is so and not otherwise.
+func TestReasonOfAnEarlyEnd(t *testing.T) {
+	s := redistest.NewProcess(t)
+	healthy, away := newBarrier(t, open(t, s.Option()), 2), newBarrier(t, open(t, s.Option()), 2)
+	w := arrive(t, healthy, 1)
+	w.cancel()
+	_, err := w.result(t)
+	require.ErrorIs(t, err, context.Canceled)
+	require.NotErrorIs(t, err, latchkey.ErrUnavailable)
+	require.NotErrorIs(t, err, context.DeadlineExceeded)
+	require.NoError(t, healthy.Reset(t.Context()))
+	w = arrive(t, away, 1)
+	s.Stop(t)
+	w.cancel()
+	_, err = w.result(t)
+	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, err, latchkey.ErrUnknownOutcome)
+	require.NotErrorIs(t, err, context.DeadlineExceeded, "that is how long it was tried")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	err = away.Leave(ctx)
+	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, err, latchkey.ErrUnknownOutcome)
+	require.NotErrorIs(t, err, context.DeadlineExceeded)
+	s.Continue(t)
+	members(t, s.Client(t), 1) // it goes on in the background
+}
+
 // Without memory nobody arrives; who is there is renewed, and can give up.
 func TestMemoryIsFull(t *testing.T) {
 	s := redistest.NewProcess(t)

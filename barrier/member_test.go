@@ -318,6 +318,42 @@ func TestLateCopyOfMembership(t *testing.T) {
 	broken(t, b, false)
 }
 
+// Who gives up joining is no member, also when that was done, or arrives later.
+func TestJoinIsGivenUp(t *testing.T) {
+	s := redistest.New(t)
+	plain := s.Client(t)
+	for _, verdict := range []redistest.Verdict{redistest.LoseReply, redistest.Keep} {
+		p := redistest.NewProxy(t, s)
+		b := newBarrier(t, open(t, p.Option()), 2)
+		require.NoError(t, b.Join(t.Context())) // by which the server knows the script
+		require.NoError(t, b.Leave(t.Context()))
+		first, sent := redistest.Once(verdict, func(request string) bool { return strings.Contains(request, "latchkey_members") })
+		p.Judge(func(request string) redistest.Verdict {
+			if sent.Load() == 1 {
+				return redistest.LoseRequest
+			}
+			return first(request)
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		joined := make(chan error, 1)
+		go func() { joined <- b.Join(ctx) }()
+		require.Eventually(t, func() bool { return sent.Load() == 1 }, long, time.Millisecond)
+		cancel()
+		err := <-joined
+		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorIs(t, err, latchkey.ErrUnknownOutcome)
+		p.Judge(nil)
+		require.Eventually(t, func() bool { // it is recorded that both memberships are over
+			keys, err := plain.Do(t.Context(), plain.B().Keys().Pattern("latchkey_done:*").Build()).AsStrSlice()
+			return err == nil && len(keys) == 2
+		}, long, time.Millisecond)
+		p.Deliver()
+		members(t, plain, 0)
+		broken(t, b, false)
+		require.NoError(t, plain.Do(t.Context(), plain.B().Flushall().Build()).Error())
+	}
+}
+
 // A client that is closed leaves all its barriers, at the same time, and is not kept from it by those it
 // cannot reach.
 func TestShutdownLeaves(t *testing.T) {

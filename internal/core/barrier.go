@@ -82,6 +82,7 @@ func (b *Barrier) Await(ctx context.Context) (generation, index int64, err error
 	if err := a.await(waits, ctx, view); err != nil {
 		return 0, 0, named(b.name, err)
 	}
+	raise(&b.circle.seen, a.generation+1) // a message may have said so
 	return a.generation, a.index, nil
 }
 

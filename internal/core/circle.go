@@ -24,7 +24,7 @@ type circle struct {
 	watch    wait.Watch
 	receipts receipts
 	lease    atomic.Int64 // of what this client has at a barrier
-	seen     atomic.Int64 // highest generation of the barrier: Redis is behind that only when it has lost something
+	seen     atomic.Int64 // generation that the barrier has reached: with less, Redis has lost something
 
 	mu         sync.Mutex
 	listeners  int
@@ -66,13 +66,13 @@ func (c *Client) circle(family lua.Family, name string) (*circle, error) {
 // heard takes a message. It runs where the subscription is read.
 func (r *circle) heard(text string) {
 	if round, ok := lua.ParseNews(text); ok {
-		r.told(round)
+		r.watch.Told(round)
 		return
 	}
 	r.watch.Signal()
 }
 
-// told takes a state of the barrier that was not read by the watch.
+// told takes a state that a script of the barrier has replied.
 func (r *circle) told(round lua.Round) {
 	raise(&r.seen, round.Generation)
 	r.watch.Told(round)
