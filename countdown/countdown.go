@@ -182,8 +182,9 @@ func (l *Latch) Count(ctx context.Context) (int64, error) {
 // knows nothing of it, the error is [ErrNotSet], unless [WithCount], [WithWaitForSet] or [WithOpenWhenUnset]
 // says what to do then. It survives any outage of Redis that ends before ctx does; if ctx ends while Redis is
 // known to be away, the error joins the context's with ErrUnavailable. Other errors: [ErrExpired];
-// [ErrDeleted] for who waits; ErrLost when Redis has lost the latch; ErrWrongType, ErrTooManyWaiters,
-// ErrClosed, and those of Redis that will not pass by themselves. With WithCount those of TrySetCount, too.
+// [ErrDeleted] for who waits; ErrLost when Redis has lost the latch, or does not know any more what became of
+// the generation that was waited for; ErrWrongType, ErrTooManyWaiters, ErrClosed, and those of Redis that
+// will not pass by themselves. With WithCount those of TrySetCount, too.
 func (l *Latch) Await(ctx context.Context) error { return l.core().Await(ctx) }
 
 // Delete removes the latch. Whoever waits for it gets [ErrDeleted]. It reports whether there was one, be it
