@@ -1,8 +1,9 @@
-// Package barrier is a cyclic barrier across processes, as java.util.concurrent.CyclicBarrier is across threads: a number of
-// parties wait for each other, and go on together, again and again.
+// Package barrier is a cyclic barrier across processes, as java.util.concurrent.CyclicBarrier is across
+// threads: a number of parties wait for each other, and go on together, again and again.
 //
 //	b, err := barrier.New(c, "step", 8)
 //	...
+//	defer b.Leave(ctx)
 //	for {
 //		work()
 //		arrival, err := b.Await(ctx)                          // until all 8 have come
@@ -11,30 +12,56 @@
 //
 // # Guarantees
 //
-// Nobody goes on before all parties of the generation have arrived, and then everybody does, in all processes, by one message,
-// and the next generation begins. Each [Barrier.Await] arrives once, although its reply was lost and it was sent again: Redis
-// remembers it until its client says that it was answered, with its next command on the same barrier, and at most ten minutes;
-// after nine without an answer it is given up.
+// Nobody goes on before all parties of the generation have arrived. Then everybody does, in all processes, by
+// one message, and the next generation begins. Each [Barrier.Await] arrives once, although its reply was lost
+// and it was sent again: Redis remembers it until its client says that it was answered, with its next command
+// on the same barrier, and at most ten minutes. After nine without an answer it is given up.
 //
-// All parties of a generation go on, or none: when one of those that wait will not, the generation is broken, and all the
-// others get [ErrBroken] at once, also those that come later, until [Barrier.Reset]. That is so when its context ends, when it
-// is closed, when its action fails, and when its process dies or cannot reach Redis: its arrival has a lease ([WithLease]), and
-// at most 100 ms after that the others know. (One of them may have gone on already when a failover loses that the last party
-// came: replication is asynchronous.) A party that is killed and comes back before its lease is over arrives a second time, and
-// counts as two: where processes restart so fast, give arrivals a short lease, or [Barrier.Reset] first.
+// All parties of a generation go on, or none. When one of them will not come, the generation is broken: those
+// that wait get [ErrBroken] at once, and so do those that come later, until [Barrier.Reset]. That is so when
+// the context of one that waits ends, when its client is closed, when its action fails, and when a process
+// dies, is stopped, or cannot reach Redis for as long as its lease ([WithLease]): at most 100 ms later that
+// is known. (One of them may have gone on already when a failover loses that the last party came: replication
+// is asynchronous.)
 //
-// When a restart or a failover has lost an arrival, the generation is broken, too, within a third of the lease of its client,
-// or two seconds.
+// A party that is killed and comes back before its lease is over arrives a second time, and counts as two:
+// where processes restart so fast, give arrivals a short lease, or [Barrier.Reset] first.
 //
-// How much a wait costs does not depend on how many goroutines of a process wait: they share a subscription, and one
-// command every third of the lease, two seconds at most, which renews the lease for all of them.
+// When a restart or a failover has lost one arrival, the generation is broken, too, within a third of the
+// lease of its client, or two seconds. When it has lost the generation, nobody knows whether that went on:
+// who waits gets [ErrForgotten], in the same time, and a new generation begins. So does a party that was cut
+// off while its generation ended, and more than 32 later ones have broken before it hears of that.
+//
+// # Members
+//
+// A party that works is waited for as well. So the first Await of a client, or [Barrier.Join], makes the
+// client a member of the barrier, until [Barrier.Leave], or until the client is closed, which leaves all
+// barriers. A member has a lease, which its client renews also while it works. When that is over, the barrier
+// is broken, as above, whether or not the member had arrived, and whether or not anybody waits just then.
+//
+// There is one membership for each name and client, whatever the number of goroutines and Barriers. It does
+// not end with the Barrier values: whoever will not come again has to leave. A party that was never there
+// cannot be missed: who must not be waited for in vain from the beginning calls Join before the others wait.
+//
+// A process that is stopped for longer than its lease, or cut off, is taken for dead. When it goes on it
+// finds the barrier broken at its next Await, unless that has been reset meanwhile: then it takes part again.
+// When Redis has lost who is a member, clients say it again with their next reading. [WithoutMembership] does
+// without all this.
+//
+// # Costs
+//
+// How much a wait costs does not depend on how many goroutines of a process wait: they share a subscription,
+// and one command every third of the lease, two seconds at most, which renews the leases for all of them. A
+// member's client sends that command also while none of them waits; it reads again whenever the lease of
+// another would be over, so that short leases cost more.
 //
 // # In Redis
 //
-// The keys of a barrier named N (after the key prefix) are N, latchkey_arrivals:{N}, and what begins with latchkey_done:{N}; a
-// probe touches latchkey_probe:{N}, which never exists. The channel is latchkey_barrier:{N}. All are without the braces if N
-// has some. Each key has a time to live, of two days from the last use at most. A barrier that has been forgotten is as new,
-// also when it was broken. Redisson has no barrier.
+// The keys of a barrier named N (after the key prefix) are N, latchkey_arrivals:{N}, latchkey_members:{N},
+// and what begins with latchkey_done:{N}; a probe touches latchkey_probe:{N}, which never exists. The channel
+// is latchkey_barrier:{N}. All are without the braces if N has some. Each key has a time to live, of two days
+// from the last use at most. A barrier that has been forgotten is as new, also when it was broken. Redisson
+// has no barrier.
 package barrier
 
 import (
@@ -51,40 +78,53 @@ const MaxParties = core.MaxParties
 
 // The errors that only barriers have, for errors.Is.
 var (
-	// ErrBroken says that the generation is broken: not all of its parties can go on. Its text says why.
+	// ErrBroken says that the generation is broken: none of its parties goes on. Its text says why.
 	ErrBroken = core.ErrBroken
+	// ErrForgotten is returned to a party that arrived, when Redis does not know any more whether its generation
+	// went on: Redis has lost it, or the party was cut off so long that 32 later generations have broken
+	// meanwhile. The others may have gone on, or not.
+	ErrForgotten = core.ErrForgotten
 	// ErrParties is returned to who says another number of parties than those that wait. They are not disturbed.
 	ErrParties = core.ErrParties
 )
 
-// Barrier is a barrier of one name. Any number of goroutines share it, each Await being a party of its own. There is no usable
-// zero value: see [New].
+// Barrier is a barrier of one name. Any number of goroutines share it, each Await being a party of its own.
+// There is no usable zero value: see [New].
 type Barrier core.Barrier
 
 // Option configures a barrier.
 type Option func(*core.BarrierOptions)
 
-// WithLease sets for how long an arrival stands without its process being heard of; it is renewed every third of it. From 10 ms
-// to 24 h; default: the client's. Of two barriers of one name on one client, the lease of the one that was made last is what is
-// renewed.
+// WithLease sets for how long an arrival, and a membership, stand without their process being heard of. They
+// are renewed every third of it, or two seconds. From 10 ms to 24 h; default: the client's. Of two barriers
+// of one name on one client, the lease of the one that was made last is what is renewed.
 func WithLease(d time.Duration) Option { return func(o *core.BarrierOptions) { o.Lease = &d } }
 
-// WithAction sets what the last party that arrives runs before anybody goes on. All processes should set the same: it is the
-// action of the one that happens to come last that runs.
+// WithAction sets what the last party that arrives runs before anybody goes on. All processes should set the
+// same: it is the action of the one that happens to come last that runs.
 //
-// When it returns an error, or panics, the generation is broken: the others get [ErrBroken], and the last party both that and
-// the error, or the panic. When its process dies meanwhile, the generation is broken after the lease, and nobody knows how far
-// it came. Its context is that of the last party's Await, and ends also when the client is closed, and when the generation is
-// broken by somebody else meanwhile, with [ErrBroken] as its cause; if it returns nil all the same, it has run, and the last
-// party gets ErrBroken like the others. It may take as long as it likes: the lease is renewed. Whoever arrives meanwhile waits
-// for it, too; so it must not await its own barrier.
+// When it returns an error, or panics, the generation is broken: the others get [ErrBroken], and the last
+// party both that and the error, or the panic. When its process dies meanwhile, the generation is broken
+// after the lease, and nobody knows how far it came. Its context is that of the last party's Await, and ends
+// also when the client is closed, and when the generation is broken by somebody else meanwhile, with
+// [ErrBroken] as its cause, or lost by Redis, with [ErrForgotten]; if it returns nil all the same, it has
+// run, and the last party gets that error like the others. It may take as long as it likes: the lease is
+// renewed. Whoever arrives meanwhile waits for it, too; so it must not await its own barrier.
 func WithAction(action func(context.Context) error) Option {
 	return func(o *core.BarrierOptions) { o.Action = action }
 }
 
-// New returns the barrier of a name, for a number of parties from 1 to [MaxParties]. It does no I/O. The name is as for package
-// rlock, and of its own: one name is one primitive. It returns ErrInvalid for other names and numbers, a nil client and options
-// out of range, and on a client with [latchkey.WithReplicas]: it would not wait for them.
+// WithoutMembership keeps [Barrier.Await] from making the client a member. A party that dies at work is then
+// not noticed: the others wait for it until their contexts end. Only those that wait have a lease, and
+// nothing is sent between two generations.
+func WithoutMembership() Option {
+	return func(o *core.BarrierOptions) { o.WithoutMembership = true }
+}
+
+// New returns the barrier of a name, for a number of parties from 1 to [MaxParties]. It does no I/O. The name
+// is as for package rlock, and of its own: one name is one primitive. It returns ErrInvalid for other names
+// and numbers, a nil client and options out of range, and on a client with [latchkey.WithReplicas]: it would
+// not wait for them.
 func New(c *latchkey.Client, name string, parties int, opts ...Option) (*Barrier, error) {
 	var o core.BarrierOptions
 	for _, option := range opts {
@@ -110,22 +150,46 @@ type Arrival struct {
 	Index      int   // how many parties had arrived before: from 0, the first one, to parties - 1, which ran the action; Java's counts down
 }
 
-// Await arrives, and waits until all parties have.
+// Await arrives, and waits until all parties have. Unless [WithoutMembership] was given, the client is a
+// member from then on.
 //
-// When ctx ends before, the generation is broken, and the error is the context's: unless the last party came just then, which
-// makes it a success. A party whose ctx ended before it arrived breaks nothing. If it does not become known in time what
-// became of the arrival, the error has ErrUnknownOutcome, and to break the generation goes on in the background.
+// When ctx ends before, the generation is broken, and the error is the context's: unless the last party came
+// just then, which makes it a success. A party whose ctx ended before it arrived breaks nothing. If it does
+// not become known in time what became of the arrival, the error has ErrUnknownOutcome, and to break the
+// generation goes on in the background.
 //
-// Other errors: [ErrBroken], [ErrParties]; ErrWrongType for foreign data, which stays as it is; ErrClosed, and those of Redis
-// that will not pass by themselves, as when it has no memory left. A party that has arrived and gets one of them has left, and
-// the generation is broken. An outage of Redis that ends before ctx and the lease is survived.
+// Other errors: [ErrBroken], [ErrForgotten], [ErrParties]; ErrWrongType for foreign data, which stays as it
+// is; ErrClosed, and those of Redis that will not pass by themselves, as when it has no memory left. A party
+// that has arrived and gets one of them has left the generation, which is broken. It is a member all the
+// same. An outage of Redis that ends before ctx and the lease is survived.
 func (b *Barrier) Await(ctx context.Context) (Arrival, error) {
 	generation, index, err := b.core().Await(ctx)
 	return Arrival{generation, int(index)}, err
 }
 
-// Reset begins a new generation, in which nobody has arrived. If somebody waits, that is broken. It is sent until it is
-// answered, or ctx ends; if it may have been done then, the error has ErrUnknownOutcome.
+// Join makes the client a member of the barrier, which it stays until [Barrier.Leave]: its death breaks the
+// barrier from now on, and not only from its first [Barrier.Await] on. To join twice is to join once. With
+// [WithoutMembership] it works as well.
+//
+// It is sent until it is answered, or ctx ends. With an error the client is no member, unless it was one
+// before. Errors: [ErrBroken] when the barrier is broken; ErrUnknownOutcome if it may have been done, which
+// is undone in the background; ErrWrongType, ErrClosed, and those of Redis that will not pass by themselves.
+func (b *Barrier) Join(ctx context.Context) error { return b.core().Join(ctx) }
+
+// Leave ends the membership of the client: the barrier does without it from now on. If parties of other
+// clients have arrived by then and wait for more, their generation is broken, because a party gives up; if
+// nobody waits, or if all have arrived, nothing is. Parties of this client that wait go on waiting, and its
+// next [Barrier.Await] makes it a member again. It is no error when the client is no member, and nothing is
+// sent then.
+//
+// It is sent although ctx has ended, as in a defer, and then for as long as [latchkey.WithReleaseTimeout]
+// says. If that is not enough, it goes on in the background, and the error has ErrUnknownOutcome. What Redis
+// is not told before the lease is over breaks the barrier like a death.
+func (b *Barrier) Leave(ctx context.Context) error { return b.core().Leave(ctx) }
+
+// Reset begins a new generation, in which nobody has arrived. If somebody waits, that one is broken. Members
+// stay members. It is sent until it is answered, or ctx ends; if it may have been done then, the error has
+// ErrUnknownOutcome.
 func (b *Barrier) Reset(ctx context.Context) error { return b.core().Reset(ctx) }
 
 // State is what Inspect returns: a snapshot that may be history when it arrives.

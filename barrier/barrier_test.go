@@ -3,6 +3,7 @@ package barrier_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -51,7 +52,8 @@ func TestAwait(t *testing.T) {
 	})
 }
 
-// A party whose context ends breaks the generation for all the others, at once; and it stays broken until it is reset.
+// A party whose context ends breaks the generation for all the others, at once; and it stays broken until it
+// is reset.
 func TestCancelledPartyBreaks(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		mine, other := newBarrier(t, open(t, s.Option()), 4), newBarrier(t, open(t, s.Option()), 4)
@@ -142,7 +144,8 @@ func TestDeadPartyBreaks(t *testing.T) {
 	}
 }
 
-// The last party runs the action, before anybody goes on; one that comes while it runs belongs to the next generation.
+// The last party runs the action, before anybody goes on; one that comes while it runs belongs to the next
+// generation.
 func TestAction(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		var runs, before atomic.Int64
@@ -278,7 +281,7 @@ func TestLost(t *testing.T) {
 	s.Restart(t)
 	for _, w := range []*wait{one, two} {
 		_, err := w.result(t)
-		require.ErrorIs(t, err, barrier.ErrBroken)
+		require.ErrorIs(t, err, barrier.ErrForgotten)
 	}
 	require.Less(t, time.Since(began), 3*time.Second)
 	require.NoError(t, mine.Reset(t.Context()))
@@ -300,33 +303,47 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// A failover takes Redis back to before the others came. Whoever comes then is not let go on by what was read before it.
+// A failover takes Redis back to before the others came. What is there then lets nobody go on: whoever comes
+// breaks it, and a member that has seen more does away with it, before anybody comes.
 func TestRolledBack(t *testing.T) {
-	s := redistest.NewProcess(t)
-	plain := s.Client(t)
-	mine, other := newBarrier(t, open(t, s.Option()), 3), newBarrier(t, open(t, s.Option()), 3)
-	one := arrive(t, mine, 1)
-	kept := map[string]string{}
-	for _, key := range []string{"a", "latchkey_arrivals:{a}"} {
-		value, err := plain.Do(t.Context(), plain.B().Dump().Key(key).Build()).ToString()
-		require.NoError(t, err)
-		kept[key] = value
+	for _, member := range []bool{false, true} {
+		t.Run(fmt.Sprint("members ", member), func(t *testing.T) {
+			s := redistest.NewProcess(t)
+			plain := s.Client(t)
+			opts := []barrier.Option{barrier.WithoutMembership()}
+			if member {
+				opts = nil
+			}
+			mine, other := newBarrier(t, open(t, s.Option()), 3, opts...), newBarrier(t, open(t, s.Option()), 3, opts...)
+			one := arrive(t, mine, 1)
+			kept := dump(t, plain, "a", "latchkey_arrivals:{a}")
+			two, three := await(t, other), await(t, other)
+			last := int64(0)
+			for _, w := range []*wait{one, two, three} {
+				a, err := w.result(t)
+				require.NoError(t, err)
+				last = a.Generation
+			}
+			restore(t, plain, kept)
+			if member {
+				waiting(t, mine, 0)
+				all := []*wait{arrive(t, other, 1), arrive(t, mine, 2), await(t, other)}
+				for _, w := range all {
+					a, err := w.result(t)
+					require.NoError(t, err)
+					require.Greater(t, a.Generation, last)
+				}
+				return
+			}
+			waiting(t, mine, 1)
+			_, err := mine.Await(t.Context())
+			require.ErrorIs(t, err, barrier.ErrBroken)
+			broken(t, other, true)
+			require.NoError(t, other.Reset(t.Context()))
+			require.NoError(t, plain.Do(t.Context(), plain.B().Del().Key("a").Build()).Error())
+			arrive(t, newBarrier(t, open(t, s.Option()), 2), 1)
+		})
 	}
-	two, three := await(t, other), await(t, other)
-	for _, w := range []*wait{one, two, three} {
-		_, err := w.result(t)
-		require.NoError(t, err)
-	}
-	for key, value := range kept {
-		require.NoError(t, plain.Do(t.Context(), plain.B().Restore().Key(key).Ttl(0).SerializedValue(value).Replace().Build()).Error())
-	}
-	waiting(t, mine, 1)
-	_, err := mine.Await(t.Context())
-	require.ErrorIs(t, err, barrier.ErrBroken)
-	broken(t, other, true)
-	require.NoError(t, other.Reset(t.Context()))
-	require.NoError(t, plain.Do(t.Context(), plain.B().Del().Key("a").Build()).Error())
-	arrive(t, newBarrier(t, open(t, s.Option()), 2), 1)
 }
 
 // What is left of a barrier whose key was deleted does not break the next generation.
@@ -339,7 +356,7 @@ func TestLeftOver(t *testing.T) {
 	require.NoError(t, plain.Do(t.Context(), plain.B().Del().Key("a").Build()).Error())
 	began := time.Now()
 	_, err := w.result(t)
-	require.ErrorIs(t, err, barrier.ErrBroken)
+	require.ErrorIs(t, err, barrier.ErrForgotten)
 	require.Less(t, time.Since(began), lease, "a third of it, and what the commands take")
 	require.NoError(t, plain.Do(t.Context(), plain.B().Del().Key("a").Build()).Error())
 	require.NoError(t, plain.Do(t.Context(), plain.B().Zadd().Key("latchkey_arrivals:{a}").ScoreMember().ScoreMember(1, "old").Build()).Error())
@@ -350,6 +367,35 @@ func TestLeftOver(t *testing.T) {
 	require.NoError(t, err)
 	_, err = w.result(t)
 	require.NoError(t, err)
+}
+
+// A party that was cut off while its generation went on is told so, or, when too many have broken since, that
+// this is not known any more; and not that it broke.
+func TestHearsOfItLate(t *testing.T) {
+	s := redistest.New(t)
+	p := redistest.NewProxy(t, s)
+	for broken, want := range map[int]error{0: nil, 30: nil, 40: barrier.ErrForgotten} {
+		far, c := newBarrier(t, open(t, p.Option()), 2, barrier.WithLease(time.Minute)), open(t, s.Option())
+		near, other := newBarrier(t, c, 2), newBarrier(t, c, 2)
+		w := arrive(t, far, 1)
+		p.Judge(func(string) redistest.Verdict { return redistest.LoseRequest })
+		p.KillAll()
+		last, err := near.Await(t.Context())
+		require.NoError(t, err)
+		for range broken {
+			quits := arrive(t, other, 1)
+			require.NoError(t, near.Reset(t.Context()))
+			_, err = quits.result(t)
+			require.ErrorIs(t, err, barrier.ErrBroken)
+		}
+		p.Judge(nil)
+		first, err := w.result(t)
+		require.NotErrorIs(t, err, barrier.ErrBroken)
+		require.ErrorIs(t, err, want)
+		if want == nil {
+			require.Equal(t, last.Generation, first.Generation)
+		}
+	}
 }
 
 // An arrival, and an action, may take longer than Redis remembers the command.
@@ -380,8 +426,8 @@ func TestLongWait(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A party that is told an error which will not pass has left, and the others do not go on without it; nor does the error outlast
-// its reason.
+// A party that is told an error which will not pass has left, and the others do not go on without it; nor
+// does the error outlast its reason.
 func TestErrorWhileWaiting(t *testing.T) {
 	s := redistest.NewProcess(t)
 	plain := s.Client(t)
@@ -460,6 +506,11 @@ func TestShutdown(t *testing.T) {
 	_, err = mine.Inspect(t.Context())
 	require.ErrorIs(t, err, latchkey.ErrClosed)
 	require.ErrorIs(t, mine.Reset(t.Context()), latchkey.ErrClosed)
+}
+
+// A barrier has the methods that are documented, and none of what it is made of.
+func TestMethods(t *testing.T) {
+	redistest.Methods(t, new(barrier.Barrier), "Await", "Broken", "Inspect", "Join", "Leave", "Name", "Parties", "Reset", "Waiting")
 }
 
 func TestBadInput(t *testing.T) {

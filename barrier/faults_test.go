@@ -48,6 +48,34 @@ func TestRedisStopped(t *testing.T) {
 	require.NoError(t, other.Reset(t.Context()))
 }
 
+// An error says that a context ended, and that Redis is away, when that is so and not otherwise.
+func TestReasonOfAnEarlyEnd(t *testing.T) {
+	s := redistest.NewProcess(t)
+	healthy, away := newBarrier(t, open(t, s.Option()), 2), newBarrier(t, open(t, s.Option()), 2)
+	w := arrive(t, healthy, 1)
+	w.cancel()
+	_, err := w.result(t)
+	require.ErrorIs(t, err, context.Canceled)
+	require.NotErrorIs(t, err, latchkey.ErrUnavailable)
+	require.NotErrorIs(t, err, context.DeadlineExceeded)
+	require.NoError(t, healthy.Reset(t.Context()))
+	w = arrive(t, away, 1)
+	s.Stop(t)
+	w.cancel()
+	_, err = w.result(t)
+	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, err, latchkey.ErrUnknownOutcome)
+	require.NotErrorIs(t, err, context.DeadlineExceeded, "that is how long it was tried")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	err = away.Leave(ctx)
+	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, err, latchkey.ErrUnknownOutcome)
+	require.NotErrorIs(t, err, context.DeadlineExceeded)
+	s.Continue(t)
+	members(t, s.Client(t), 1) // it goes on in the background
+}
+
 // Without memory nobody arrives; who is there is renewed, and can give up.
 func TestMemoryIsFull(t *testing.T) {
 	s := redistest.NewProcess(t)
@@ -70,13 +98,19 @@ func TestMemoryIsFull(t *testing.T) {
 	_, err = two.result(t)
 	require.ErrorIs(t, err, barrier.ErrBroken)
 	require.NoError(t, b.Reset(t.Context()))
+	stranger := newBarrier(t, open(t, s.Option()), 3)
+	require.ErrorContains(t, stranger.Join(t.Context()), "OOM")
+	<-time.After(2 * lease) // who is a member is renewed, and can leave
 	broken(t, b, false)
+	members(t, plain, 1)
+	require.NoError(t, b.Leave(t.Context()))
+	members(t, plain, 0)
 	full("0")
 	redistest.OnlyExpiring(t, plain)
 }
 
-// Parties give up at any moment, while replies are lost. Of each generation that is over either all were told so, or those who were
-// not told that it is broken: an arrival never counts for somebody who has left.
+// Parties give up at any moment, while replies are lost. Of each generation that is over either all were told
+// so, or those who were not told that it is broken: an arrival never counts for somebody who has left.
 func TestGiveUpAtAnyMoment(t *testing.T) {
 	s := redistest.NewProcess(t)
 	const parties, rounds = 4, 150

@@ -21,8 +21,9 @@ type visit struct {
 	began, end time.Time
 }
 
-// Parties of several clients go through generations together while their clients lose replies and subscriptions all the time. In
-// each generation every party was there exactly once, and none went on before the last one came.
+// Parties of several clients go through generations together while their clients lose replies and
+// subscriptions all the time. In each generation every party was there exactly once, and none went on before
+// the last one came.
 func TestGenerations(t *testing.T) {
 	s := redistest.NewProcess(t)
 	plain := s.Client(t)
@@ -96,7 +97,8 @@ func TestGenerations(t *testing.T) {
 	redistest.OnlyExpiring(t, plain)
 }
 
-// What a wait costs in commands does not depend on how many of a process wait, but for the arrivals themselves.
+// What a wait costs in commands does not depend on how many of a process wait, but for the arrivals
+// themselves.
 func TestCommandsForAnyNumberOfParties(t *testing.T) {
 	for _, parties := range []int{10, 1000} {
 		s := redistest.NewProcess(t)

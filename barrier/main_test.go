@@ -43,6 +43,23 @@ func worker(args []string) {
 		check(err)
 		_, err = b.Await(context.Background())
 		fmt.Println("ended", err)
+	case "work": // after a generation of its own
+		b, err := barrier.New(c, "a", parties)
+		check(err)
+		_, err = b.Await(context.Background())
+		check(err)
+		fmt.Println("works")
+	case "join": // and come when it has been stopped for longer than its lease
+		b, err := barrier.New(c, "a", parties)
+		check(err)
+		check(b.Join(context.Background()))
+		fmt.Println("works")
+		for last := time.Now(); time.Since(last) < lease; {
+			last = time.Now()
+			<-time.After(time.Millisecond)
+		}
+		_, err = b.Await(context.Background())
+		fmt.Println("ended", err)
 	case "act":
 		b, err := barrier.New(c, "a", parties, barrier.WithAction(action))
 		check(err)

@@ -1,47 +1,53 @@
-// Package countdown is a count-down latch across processes: whoever awaits it goes on when a count has come down to zero. It
-// has the layout of Redisson's RCountDownLatch.
+// Package countdown is a count-down latch across processes: whoever awaits it goes on when a count has come
+// down to zero. It has the layout of Redisson's RCountDownLatch.
 //
-//	latch, err := countdown.New(c, "imports:today", countdown.WithTTL(time.Hour))
+//	latch, err := countdown.New(c, "imports:today", countdown.WithCount(3), countdown.WithTTL(time.Hour))
 //	...
-//	_, err = latch.TrySetCount(ctx, 3)                       // one process, or all of them: the first one sets it
-//	...
-//	_, err = latch.CountDownAs(ctx, "shard-2")               // each of the three, when it is done
+//	tally, err := latch.CountDownAs(ctx, "shard-2")          // each of the three, when it is done
 //	...
 //	err = latch.Await(ctx)                                   // anybody
 //
 // # Guarantees
 //
-// Nobody is released before the count is zero, and when it is everybody is, in all processes, by one message. A waiter whose
-// subscription was down at that time asks when it is back; one whose server was silent asks every two seconds.
+// Nobody is released before the count is zero, and when it is everybody is, in all processes, by one message.
+// A waiter whose subscription was down at that time asks when it is back; one whose server was silent asks
+// every two seconds.
 //
-// Each CountDown counts once, although its reply was lost and it was sent again: Redis remembers it until its client says that
-// it was answered, with its next command on the same latch, and at most ten minutes: so the last command of each client leaves
-// a small key for so long. After nine minutes without an answer it is given up. [Latch.CountDownAs] counts once for each
-// participant, however often that restarts. That holds while Redis keeps its data: replication is asynchronous, and a failover
-// can lose counts, which then remain.
+// Each CountDown counts once, although its reply was lost and it was sent again: Redis remembers it until its
+// client says that it was answered, with its next command on the same latch, and at most ten minutes: so the
+// last command of each client leaves a small key for so long. After nine minutes without an answer it is
+// given up. [Latch.CountDownAs] counts once for each participant, however often that restarts. That holds
+// while Redis keeps its data: replication is asynchronous, and a failover can lose counts, which then remain.
 //
-// Every [Latch.TrySetCount] that returns true begins a generation. A latch that was counted down stays open: a process that
-// awaits it later, because it was restarted, does not hang, and a late TrySetCount does not shut it again. To shut it is
-// explicit: [Latch.Rearm]. A waiter belongs to the generation that it saw first, and is told what became of that one, also when
-// it hears of it late.
+// Every [Latch.TrySetCount] that returns true begins a generation. A latch that was counted down stays open:
+// a process that awaits it later, because it was restarted, does not hang, and a late TrySetCount does not
+// shut it again. To shut it is explicit: [Latch.Rearm]. A waiter belongs to the generation that it saw first,
+// and is told what became of that one, also when it hears of it late.
 //
-// An open latch is remembered for its time to live ([WithTTL]), or a day without one; then it is as if it had never been set,
-// but for those who wait and have not heard yet, ten minutes more. Of a shut latch without a time to live the count and its
-// record stay until it is open or deleted. All else has a time to live.
+// Whoever awaits a latch that nobody has set, or whose name is misspelt, or that Redis has lost, is not let
+// through: the error is
+// [ErrNotSet]. Where it should not matter who comes first, [WithCount] states the count in all processes.
 //
-// How much a wait costs does not depend on how many goroutines of a process wait: they share a subscription, one reading of the
-// state for each change, and one every two seconds.
+// An open latch is remembered for its time to live ([WithTTL]), or a day without one; then it is as if it had
+// never been set, but for those who wait and have not heard yet, ten minutes more. Of a shut latch without a
+// time to live the count and its record stay until it is open or deleted. All else has a time to live.
+//
+// How much a wait costs does not depend on how many goroutines of a process wait: they share a subscription,
+// one reading of the state for each change, and one every two seconds.
 //
 // # In Redis
 //
-// The keys of a latch named N (after the key prefix) are N, latchkey_latch:{N}, and what begins with latchkey_done:{N}; a probe
-// touches latchkey_probe:{N}, which never exists. The channel is redisson_countdownlatch__channel__{N}. If N has braces the
-// keys are without these, and in a cluster the channel is redisson_countdownlatch__channel__:N.
+// The keys of a latch named N (after the key prefix) are N, latchkey_latch:{N}, and what begins with
+// latchkey_done:{N}; a probe touches latchkey_probe:{N}, which never exists. The channel is
+// redisson_countdownlatch__channel__{N}. If N has braces the keys are without these, and in a cluster the
+// channel is redisson_countdownlatch__channel__:N.
 //
-// Java processes that use Redisson's latch take part: they can set it, count it down and await it. They know nothing of
-// generations: to them an open latch is one that was never set, and a delete is an opening. A count that a Java process
-// deletes, or that expires without a time to live of ours, opens the latch for those who wait; and when Java processes count it
-// down and set it again before any of ours has looked, it is the same generation.
+// Java processes that use Redisson's latch take part: they can set it, count it down and await it. They know
+// nothing of generations: to them an open latch is one that was never set, and a delete is an opening. A
+// latch that they alone have set and counted down, before any of ours has looked, is one that was never set.
+// A count that a Java process deletes, or that expires without a time to live of ours, opens the latch for
+// those who wait; and when Java processes count it down and set it again before any of ours has looked, it is
+// the same generation.
 package countdown
 
 import (
@@ -55,10 +61,9 @@ import (
 
 // The errors that only latches have, for errors.Is.
 var (
-	// ErrNotSet says that the latch was never set, or was deleted, or was open or expired so long ago that it is forgotten.
+	// ErrNotSet says that Redis knows nothing of the latch: it was never set, or was deleted or lost, or it was
+	// open or expired so long ago that it is forgotten; or its name is misspelt.
 	ErrNotSet = core.ErrNotSet
-	// ErrOpen is returned by the CountDown of a latch that is open already.
-	ErrOpen = core.ErrOpen
 	// ErrExpired says that the time to live of the latch was over before it was open.
 	ErrExpired = core.ErrExpired
 	// ErrDeleted is returned to those who wait for a latch that is deleted.
@@ -71,18 +76,38 @@ type Latch core.Latch
 // Option configures a latch.
 type Option func(*core.LatchOptions)
 
-// WithTTL gives the generations that this latch begins a time to live, from 10 ms to 365 days: one that is still shut then has
-// expired, whoever waits for it gets [ErrExpired], and it can be set again. For as long again it is known that it expired; and
-// one that is open stays open for so long. Default: a shut latch stays, and an open one is remembered for a day.
+// WithTTL gives the generations that this latch begins a time to live, from 10 ms to 365 days: one that is
+// still shut then has expired, whoever waits for it gets [ErrExpired], and it can be set again. For as long
+// again it is known that it expired; and one that is open stays open for so long. Default: a shut latch
+// stays, and an open one is remembered for a day.
 func WithTTL(d time.Duration) Option { return func(o *core.LatchOptions) { o.TTL = &d } }
 
-// WithWaitForSet makes [Latch.Await] wait for a latch that was never set to be set, and then to be open, instead of returning
-// at once as Redisson's does.
+// WithCount states with what count, at least 1, the latch is set by whoever finds that it is not: by the
+// first [Latch.Await] or CountDown of any process, as by [Latch.TrySetCount]. All processes should state the
+// same; that of the first one counts, and its
+// [WithTTL]. Neither excludes TrySetCount and Rearm with other counts.
+//
+// The latch is made again whenever Redis knows nothing of it. After [Latch.Delete], those who waited get
+// [ErrDeleted], and the next call makes it with the whole count. When Redis has lost it, those who waited get
+// ErrLost, and the next call does the same: what was counted before is lost, and has to be counted again. And
+// once an open latch is forgotten, after its time to live or a day, whoever comes that late finds it made
+// anew, and shut: give it a time to live that is longer than anybody is late.
+func WithCount(n int64) Option { return func(o *core.LatchOptions) { o.Count = &n } }
+
+// WithWaitForSet makes [Latch.Await] wait for a latch that is not set to be set, and then to be open, instead
+// of returning [ErrNotSet]. A misspelt name then waits until its context ends. It excludes
+// [WithOpenWhenUnset] and [WithCount].
 func WithWaitForSet() Option { return func(o *core.LatchOptions) { o.WaitForSet = true } }
 
-// New returns the latch of a name. It does no I/O. The name is as for package rlock, and of its own: one name is one primitive.
-// It returns ErrInvalid for other names, a nil client and options out of range, and on a client with [latchkey.WithReplicas]:
-// it would not wait for them.
+// WithOpenWhenUnset makes [Latch.Await] return at once, without an error, for a latch that is not set, as
+// Redisson's does: also when Redis has lost it, or its name is misspelt. It excludes [WithWaitForSet] and
+// [WithCount].
+func WithOpenWhenUnset() Option { return func(o *core.LatchOptions) { o.OpenWhenUnset = true } }
+
+// New returns the latch of a name. It does no I/O. The name is as for package rlock, and of its own: one name
+// is one primitive. It returns ErrInvalid for other names, a nil client, options that are out of range or
+// exclude each other, and on a client with
+// [latchkey.WithReplicas]: it would not wait for them.
 func New(c *latchkey.Client, name string, opts ...Option) (*Latch, error) {
 	var o core.LatchOptions
 	for _, option := range opts {
@@ -99,56 +124,71 @@ func (l *Latch) core() *core.Latch { return (*core.Latch)(l) }
 // Name returns the name that was given to New.
 func (l *Latch) Name() string { return l.core().Name() }
 
-// TrySetCount shuts the latch with a count of n, at least 1, unless it is shut, or open. It reports whether it did. A latch
-// that has expired or was deleted is set.
+// TrySetCount shuts the latch with a count of n, at least 1, unless it is shut, or open. It reports whether
+// it did. A latch that has expired or was deleted is set.
 //
-// It is sent until it is answered, or ctx ends, as are the others that change the latch. If it may have been done then, the
-// error has ErrUnknownOutcome. When Redis has no memory left it is refused, and nothing has changed. Other errors: ErrInvalid,
-// ErrWrongType for foreign data, which stays as it is, and ErrClosed.
+// It is sent until it is answered, or ctx ends, as are the others that change the latch. If it may have been
+// done then, the error has ErrUnknownOutcome. When Redis has no memory left it is refused, and nothing has
+// changed. Other errors: ErrInvalid, ErrWrongType for foreign data, which stays as it is, and ErrClosed.
 func (l *Latch) TrySetCount(ctx context.Context, n int64) (bool, error) {
 	return l.core().Set(ctx, n, false)
 }
 
-// Rearm is TrySetCount also for a latch that is open: it begins another generation. It reports false, and changes nothing, when
-// the latch is shut.
+// Rearm is TrySetCount also for a latch that is open: it begins another generation. It reports false, and
+// changes nothing, when the latch is shut.
 func (l *Latch) Rearm(ctx context.Context, n int64) (bool, error) { return l.core().Set(ctx, n, true) }
 
-// CountDown counts down by one and returns what remains. At zero the latch is open. A second call counts a second time: whoever
-// may have to repeat it, after ErrUnknownOutcome or a restart, uses [Latch.CountDownAs]. It works until the client is closed,
-// also while Shutdown waits for what is held. When the latch is not shut nothing is changed, and the error is [ErrOpen],
-// [ErrExpired] or [ErrNotSet].
-func (l *Latch) CountDown(ctx context.Context) (remaining int64, err error) {
-	return l.core().CountDown(ctx, 1)
+// Tally is what a CountDown returns.
+type Tally struct {
+	Remaining int64 // 0: the latch is open
+	Counted   bool  // false: nothing was counted, as the latch was open already, or the participant had counted before
 }
 
-// CountDownN counts down by n, at least 1. It returns ErrInvalid, and changes nothing, when less remains.
-func (l *Latch) CountDownN(ctx context.Context, n int64) (remaining int64, err error) {
-	return l.core().CountDown(ctx, n)
+func tally(remaining int64, counted bool, err error) (Tally, error) {
+	return Tally{Remaining: remaining, Counted: counted}, err
 }
 
-// CountDownAs counts down by one for a participant, of 1 to 1024 bytes, unless it has done so in this generation, and returns
-// what remains. It is no error when the participant has counted before, also when the latch is open by now. A participant that
-// is late, and counts when the next generation has begun, counts in that: where this can be, give each generation a name of its
-// own.
-func (l *Latch) CountDownAs(ctx context.Context, participant string) (remaining int64, err error) {
-	return l.core().CountDownAs(ctx, participant)
+// CountDown counts down by one. At zero the latch is open, and to count down an open latch is no error, and
+// changes nothing: see [Tally]. A second call counts a second time: whoever may have to repeat it, after
+// ErrUnknownOutcome or a restart, uses [Latch.CountDownAs]. It works until the client is closed, also while
+// Shutdown waits for what is held. When the latch has expired or is not set nothing is changed, and the error
+// is [ErrExpired], or [ErrNotSet] without [WithCount]. With that option it sets the latch first, which Redis
+// may refuse, for lack of memory, as it does TrySetCount.
+func (l *Latch) CountDown(ctx context.Context) (Tally, error) {
+	return tally(l.core().CountDown(ctx, 1))
 }
 
-// Count returns the count: 0 when the latch is not shut. Like [Latch.Inspect] it gives up when Redis does not answer.
+// CountDownN counts down by n, at least 1. It returns ErrInvalid, and changes nothing, when the latch is shut
+// and less remains.
+func (l *Latch) CountDownN(ctx context.Context, n int64) (Tally, error) {
+	return tally(l.core().CountDown(ctx, n))
+}
+
+// CountDownAs counts down by one for a participant, of 1 to 1024 bytes, unless it has done so in this
+// generation. A participant that is late, and counts when the next generation has begun, counts in that:
+// where this can be, give each generation a name of its own.
+func (l *Latch) CountDownAs(ctx context.Context, participant string) (Tally, error) {
+	return tally(l.core().CountDownAs(ctx, participant))
+}
+
+// Count returns the count: 0 when the latch is not shut. Like [Latch.Inspect] it gives up when Redis does not
+// answer.
 func (l *Latch) Count(ctx context.Context) (int64, error) {
 	r, _, err := l.core().Inspect(ctx, 0)
 	return r.Number, err
 }
 
-// Await waits until the latch is open, or ctx ends. It returns at once when the latch is open, and when it was never set, was
-// deleted or is forgotten: see [WithWaitForSet]. It survives any outage of Redis that ends before ctx does; if ctx ends while
-// Redis is known to be away, the error joins the context's with ErrUnavailable. Other errors: [ErrExpired]; [ErrDeleted] for
-// who waits; ErrLost when Redis has lost the latch; ErrWrongType, ErrTooManyWaiters, ErrClosed, and those of Redis that will
-// not pass by themselves.
+// Await waits until the latch is open, or ctx ends. It returns at once when the latch is open. When Redis
+// knows nothing of it, the error is [ErrNotSet], unless [WithCount], [WithWaitForSet] or [WithOpenWhenUnset]
+// says what to do then. It survives any outage of Redis that ends before ctx does; if ctx ends while Redis is
+// known to be away, the error joins the context's with ErrUnavailable. Other errors: [ErrExpired];
+// [ErrDeleted] for who waits; ErrLost when Redis has lost the latch, or does not know any more what became of
+// the generation that was waited for; ErrWrongType, ErrTooManyWaiters, ErrClosed, and those of Redis that
+// will not pass by themselves. With WithCount those of TrySetCount, too.
 func (l *Latch) Await(ctx context.Context) error { return l.core().Await(ctx) }
 
-// Delete removes the latch. Whoever waits for it gets [ErrDeleted]. It reports whether there was one, be it shut, open or
-// expired.
+// Delete removes the latch. Whoever waits for it gets [ErrDeleted]. It reports whether there was one, be it
+// shut, open or expired.
 func (l *Latch) Delete(ctx context.Context) (bool, error) { return l.core().Delete(ctx) }
 
 // Status is where a latch is.

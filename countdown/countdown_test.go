@@ -3,6 +3,7 @@ package countdown_test
 import (
 	"context"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,13 +29,9 @@ func TestAwait(t *testing.T) {
 		}
 		waits(t, s.Client(t), 2)
 		count(t, mine, 2)
-		rest, err := other.CountDownAs(t.Context(), "worker")
-		require.NoError(t, err)
-		require.EqualValues(t, 1, rest)
+		participates(t, other, "worker", countdown.Tally{Remaining: 1, Counted: true})
 		for range 3 {
-			rest, err = mine.CountDownAs(t.Context(), "worker") // after a restart
-			require.NoError(t, err)
-			require.EqualValues(t, 1, rest)
+			participates(t, mine, "worker", countdown.Tally{Remaining: 1}) // after a restart
 		}
 		for _, w := range all {
 			select {
@@ -60,13 +57,13 @@ func TestAwait(t *testing.T) {
 		require.NoError(t, err)
 		require.False(t, done, "late")
 		require.NoError(t, mine.Await(t.Context()))
-		rest, err = mine.CountDownAs(t.Context(), "worker")
-		require.NoError(t, err)
-		require.Zero(t, rest)
-		_, err = mine.CountDown(t.Context())
-		require.ErrorIs(t, err, countdown.ErrOpen)
-		_, err = mine.CountDownAs(t.Context(), "stranger")
-		require.ErrorIs(t, err, countdown.ErrOpen)
+		participates(t, mine, "worker", countdown.Tally{})
+		participates(t, mine, "stranger", countdown.Tally{})
+		for _, n := range []int64{1, 7} {
+			tally, err := mine.CountDownN(t.Context(), n)
+			require.NoError(t, err, "it is open")
+			require.Equal(t, countdown.Tally{}, tally)
+		}
 
 		// It is shut again on purpose only, and not while it is shut.
 		done, err = mine.Rearm(t.Context(), 1)
@@ -80,19 +77,27 @@ func TestAwait(t *testing.T) {
 		require.NoError(t, err)
 		require.Greater(t, state.Generation, generation)
 		require.Empty(t, state.Participants)
-		rest, err = mine.CountDownAs(t.Context(), "worker")
-		require.NoError(t, err)
-		require.Zero(t, rest)
+		participates(t, mine, "worker", countdown.Tally{Counted: true})
 		require.NoError(t, again.result(t))
 	})
 }
 
-// A latch that was never set lets everybody pass, or makes them wait for that.
+func participates(t testing.TB, l *countdown.Latch, name string, want countdown.Tally) {
+	t.Helper()
+	tally, err := l.CountDownAs(t.Context(), name)
+	require.NoError(t, err)
+	require.Equal(t, want, tally)
+}
+
+// A latch that was never set lets nobody pass who does not say so, and may be waited for.
 func TestNeverSet(t *testing.T) {
 	s := redistest.New(t)
 	c := open(t, s.Option())
 	l, patient := newLatch(t, c), newLatch(t, open(t, s.Option()), countdown.WithWaitForSet())
-	require.NoError(t, l.Await(t.Context()))
+	passes := newLatch(t, c, countdown.WithOpenWhenUnset())
+	require.ErrorIs(t, l.Await(t.Context()), countdown.ErrNotSet)
+	require.ErrorContains(t, l.Await(t.Context()), `latchkey: "a": not set`)
+	require.NoError(t, passes.Await(t.Context()))
 	_, err := l.CountDown(t.Context())
 	require.ErrorIs(t, err, countdown.ErrNotSet)
 	_, err = l.CountDownAs(t.Context(), "p")
@@ -111,7 +116,8 @@ func TestNeverSet(t *testing.T) {
 	existed, err = l.Delete(t.Context())
 	require.NoError(t, err)
 	require.False(t, existed)
-	require.NoError(t, l.Await(t.Context()), "as never set")
+	require.ErrorIs(t, l.Await(t.Context()), countdown.ErrNotSet, "as never set")
+	require.NoError(t, passes.Await(t.Context()))
 	_, err = l.CountDown(t.Context())
 	require.ErrorIs(t, err, countdown.ErrNotSet)
 	state, err := l.Inspect(t.Context())
@@ -122,6 +128,68 @@ func TestNeverSet(t *testing.T) {
 	waits(t, s.Client(t), 1)
 	count(t, l, 0)
 	require.NoError(t, w.result(t))
+}
+
+// A latch whose count is stated is set by whoever comes first, to wait or to count, also after it was deleted
+// or lost; and only once.
+func TestStated(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		plain := s.Client(t)
+		var all []*countdown.Latch
+		for range 3 {
+			all = append(all, newLatch(t, open(t, s.Option()), countdown.WithCount(3)))
+		}
+		left(t, plain)
+		w := await(t, all[0])
+		waits(t, plain, 1)
+		count(t, all[1], 2)
+		require.NoError(t, plain.Do(t.Context(), plain.B().Flushall().Build()).Error())
+		require.ErrorIs(t, w.result(t), latchkey.ErrLost)
+		count(t, all[0], 2) // it is made again, and what was counted is lost
+		waiters := []*wait{await(t, all[1]), await(t, all[2])}
+		waits(t, plain, 3)
+		_, err := all[1].Delete(t.Context())
+		require.NoError(t, err)
+		for _, w := range waiters {
+			require.ErrorIs(t, w.result(t), countdown.ErrDeleted)
+		}
+		participates(t, all[2], "p", countdown.Tally{Remaining: 2, Counted: true})
+		participates(t, all[1], "p", countdown.Tally{Remaining: 2})
+		tally, err := all[0].CountDownN(t.Context(), 2)
+		require.NoError(t, err)
+		require.Equal(t, countdown.Tally{Counted: true}, tally)
+		for _, l := range all { // it is open, and stays so
+			require.NoError(t, l.Await(t.Context()))
+			count(t, newLatch(t, open(t, s.Option()), countdown.WithCount(7)), 0, false)
+		}
+		_, err = all[0].Delete(t.Context())
+		require.NoError(t, err)
+		short := newLatch(t, open(t, s.Option()), countdown.WithCount(1), countdown.WithTTL(100*time.Millisecond))
+		require.ErrorIs(t, short.Await(t.Context()), countdown.ErrExpired)
+		_, err = short.CountDown(t.Context())
+		require.ErrorIs(t, err, countdown.ErrExpired, "what has expired is set again by TrySetCount, or when it is forgotten")
+	})
+}
+
+// However often replies are lost, a latch whose count is stated is set once, each count counts once, and the
+// answer says so.
+func TestStatedWhileRepliesAreLost(t *testing.T) {
+	s := redistest.New(t)
+	p := redistest.NewProxy(t, s)
+	l := newLatch(t, open(t, p.Option()), countdown.WithCount(3))
+	var sent atomic.Int64
+	p.Judge(func(request string) redistest.Verdict {
+		if strings.Contains(request, "EVAL") && sent.Add(1)%2 == 1 {
+			return redistest.LoseReply
+		}
+		return redistest.Pass
+	})
+	count(t, l, 2)
+	participates(t, l, "p", countdown.Tally{Remaining: 1, Counted: true})
+	participates(t, l, "p", countdown.Tally{Remaining: 1})
+	count(t, l, 0)
+	count(t, l, 0, false)
+	require.GreaterOrEqual(t, sent.Load(), int64(12))
 }
 
 // A latch with a time to live does not keep its waiters for ever, and they know that it was not open.
@@ -172,7 +240,7 @@ func TestDeletedAndLost(t *testing.T) {
 	waits(t, s.Client(t), 1)
 	s.Restart(t)
 	require.ErrorIs(t, w.result(t), latchkey.ErrLost)
-	require.Eventually(t, func() bool { return l.Await(t.Context()) == nil }, long, time.Millisecond)
+	require.ErrorIs(t, l.Await(t.Context()), countdown.ErrNotSet)
 }
 
 // What Java processes do to a latch is understood, and they understand what we do.
@@ -245,6 +313,12 @@ func TestCancelled(t *testing.T) {
 	waits(t, s.Client(t), 0)
 }
 
+// A latch has the methods that are documented, and none of what it is made of.
+func TestMethods(t *testing.T) {
+	redistest.Methods(t, new(countdown.Latch), "Await", "Count", "CountDown", "CountDownAs", "CountDownN", "Delete", "Inspect", "Name",
+		"Rearm", "TrySetCount")
+}
+
 func TestBadInput(t *testing.T) {
 	s := redistest.New(t)
 	c := open(t, s.Option(), latchkey.WithMaxWaiters(1))
@@ -274,18 +348,25 @@ func TestBadInput(t *testing.T) {
 		_, err = l.CountDownAs(t.Context(), participant)
 		require.ErrorIs(t, err, latchkey.ErrInvalid)
 	}
+	for _, n := range []int64{0, -1, -1 << 63} {
+		_, err = countdown.New(c, "a", countdown.WithCount(n))
+		require.ErrorIs(t, err, latchkey.ErrInvalid)
+	}
+	unset := []countdown.Option{countdown.WithCount(1), countdown.WithWaitForSet(), countdown.WithOpenWhenUnset()}
+	for i := range unset {
+		_, err = countdown.New(c, "a", unset[i], unset[(i+1)%3])
+		require.ErrorIs(t, err, latchkey.ErrInvalid, "they exclude each other")
+	}
 	plain := s.Client(t)
-	keys, err := plain.Do(t.Context(), plain.B().Keys().Pattern("*").Build()).AsStrSlice()
-	require.NoError(t, err)
-	require.Empty(t, keys, "nothing is left behind")
+	left(t, plain)
 
 	set(t, l, 3)
 	_, err = l.CountDownN(t.Context(), 4)
 	require.ErrorIs(t, err, latchkey.ErrInvalid)
 	require.ErrorContains(t, err, "3 remain")
-	rest, err := l.CountDownN(t.Context(), 2)
+	tally, err := l.CountDownN(t.Context(), 2)
 	require.NoError(t, err)
-	require.EqualValues(t, 1, rest)
+	require.Equal(t, countdown.Tally{Remaining: 1, Counted: true}, tally)
 	first := await(t, l)
 	waits(t, plain, 1)
 	require.ErrorIs(t, l.Await(t.Context()), latchkey.ErrTooManyWaiters)

@@ -21,22 +21,20 @@ func Example() {
 		log.Panic(err)
 	}
 	defer c.Close()
-	imports, err := countdown.New(c, "imports:today", countdown.WithTTL(time.Hour))
+	// Whoever is first sets it.
+	imports, err := countdown.New(c, "imports:today", countdown.WithCount(2), countdown.WithTTL(time.Hour))
 	if err != nil {
 		log.Panic(err)
 	}
 
-	if _, err := imports.TrySetCount(ctx, 2); err != nil { // whoever is first sets it
-		log.Panic(err)
-	}
 	for _, shard := range []string{"shard-1", "shard-1", "shard-2"} { // one was restarted, and says so again
-		remaining, err := imports.CountDownAs(ctx, shard)
-		fmt.Println(shard, "is done,", remaining, "to go", err)
+		tally, err := imports.CountDownAs(ctx, shard)
+		fmt.Println(shard, "is done,", tally.Remaining, "to go, counted:", tally.Counted, err)
 	}
 	fmt.Println(imports.Await(ctx))
 	// Output:
-	// shard-1 is done, 1 to go <nil>
-	// shard-1 is done, 1 to go <nil>
-	// shard-2 is done, 0 to go <nil>
+	// shard-1 is done, 1 to go, counted: true <nil>
+	// shard-1 is done, 1 to go, counted: false <nil>
+	// shard-2 is done, 0 to go, counted: true <nil>
 	// <nil>
 }

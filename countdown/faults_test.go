@@ -14,7 +14,8 @@ import (
 	"github.com/latchkey-go/latchkey/rlock"
 )
 
-// While Redis does not answer, waiters wait and counts are repeated; afterwards everything is as it was counted.
+// While Redis does not answer, waiters wait and counts are repeated; afterwards everything is as it was
+// counted.
 func TestRedisStopped(t *testing.T) {
 	s := redistest.NewProcess(t)
 	l, other := newLatch(t, open(t, s.Option())), newLatch(t, open(t, s.Option()))
@@ -35,11 +36,42 @@ func TestRedisStopped(t *testing.T) {
 	<-time.After(1500 * time.Millisecond) // connections are given up, and made again
 	s.Continue(t)
 	require.NoError(t, <-patient)
-	rest, err := l.CountDownAs(t.Context(), "p") // whether it was counted or not
+	tally, err := l.CountDownAs(t.Context(), "p") // whether it was counted or not
 	require.NoError(t, err)
-	require.EqualValues(t, 1, rest)
+	require.EqualValues(t, 1, tally.Remaining)
 	count(t, other, 0)
 	require.NoError(t, w.result(t))
+}
+
+// An error says that a context ended, and that Redis is away, when that is so and not otherwise.
+func TestReasonOfAnEarlyEnd(t *testing.T) {
+	s := redistest.NewProcess(t)
+	c := open(t, s.Option())
+	l := newLatch(t, c)
+	set(t, l, 1)
+	healthy, away, closed := await(t, l), await(t, l), await(t, l)
+	waits(t, s.Client(t), 1)
+	healthy.cancel()
+	err := healthy.result(t)
+	require.ErrorIs(t, err, context.Canceled)
+	require.NotErrorIs(t, err, latchkey.ErrUnavailable)
+	require.NotErrorIs(t, err, context.DeadlineExceeded)
+	s.Stop(t)
+	require.Eventually(t, func() bool { // its commands get no answer, and it is known to be away
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		defer cancel()
+		return errors.Is(l.Await(ctx), latchkey.ErrUnavailable)
+	}, long, time.Millisecond)
+	away.cancel()
+	err = away.result(t)
+	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, err, latchkey.ErrUnavailable)
+	require.NotErrorIs(t, err, context.DeadlineExceeded, "that is rueidis' own")
+	c.Close()
+	err = closed.result(t)
+	require.ErrorIs(t, err, latchkey.ErrClosed)
+	require.NotErrorIs(t, err, context.Canceled)
+	require.NotErrorIs(t, err, context.DeadlineExceeded)
 }
 
 // Without memory a latch cannot be set, and nothing has changed; what is set can be counted down and deleted.
@@ -53,19 +85,21 @@ func TestMemoryIsFull(t *testing.T) {
 	full("1")
 	_, err := l.TrySetCount(t.Context(), 1)
 	require.ErrorContains(t, err, "OOM")
-	require.NoError(t, l.Await(t.Context()))
-	keys, err := plain.Do(t.Context(), plain.B().Keys().Pattern("*").Build()).AsStrSlice()
-	require.NoError(t, err)
-	require.Empty(t, keys)
+	require.ErrorIs(t, l.Await(t.Context()), countdown.ErrNotSet)
+	stated := newLatch(t, open(t, s.Option()), countdown.WithCount(1))
+	require.ErrorContains(t, stated.Await(t.Context()), "OOM")
+	left(t, plain)
+	_, err = stated.CountDown(t.Context())
+	require.ErrorContains(t, err, "OOM")
 	full("0")
 	set(t, l, 2)
 	w := await(t, l)
 	waits(t, plain, 1)
 	full("1")
 	count(t, l, 1)
-	rest, err := l.CountDownAs(t.Context(), "p")
+	tally, err := l.CountDownAs(t.Context(), "p")
 	require.NoError(t, err)
-	require.Zero(t, rest)
+	require.Equal(t, countdown.Tally{Counted: true}, tally)
 	require.NoError(t, w.result(t))
 	full("0")
 	_, err = l.Rearm(t.Context(), 1)
@@ -82,7 +116,8 @@ func TestMemoryIsFull(t *testing.T) {
 	redistest.OnlyExpiring(t, plain)
 }
 
-// A waiter that was cut off while a latch with a short time to live was open, and forgotten, still learns that it was.
+// A waiter that was cut off while a latch with a short time to live was open, and forgotten, still learns
+// that it was.
 func TestHearsOfItAfterTheTTL(t *testing.T) {
 	s := redistest.New(t)
 	p := redistest.NewProxy(t, s)
@@ -109,7 +144,8 @@ func TestHearsOfItAfterTheTTL(t *testing.T) {
 	}
 }
 
-// Whoever may not publish changes the latch all the same, and is told what was done; the others find out when they ask.
+// Whoever may not publish changes the latch all the same, and is told what was done; the others find out when
+// they ask.
 func TestMayNotPublish(t *testing.T) {
 	s := redistest.NewProcess(t)
 	plain := s.Client(t)

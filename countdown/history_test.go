@@ -2,6 +2,7 @@ package countdown_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -16,8 +17,9 @@ import (
 	"github.com/latchkey-go/latchkey/internal/redistest"
 )
 
-// Rounds of latches whose clients lose replies and subscriptions all the time. Of each round it is written down when it was
-// counted down and when waiters went on: none before the last CountDown began, all after it, and each CountDown counted once.
+// Rounds of latches whose clients lose replies and subscriptions all the time. Of each round it is written
+// down when it was counted down and when waiters went on: none before the last CountDown began, all after it,
+// and each CountDown counted once.
 func TestRounds(t *testing.T) {
 	s := redistest.NewProcess(t)
 	plain := s.Client(t)
@@ -77,7 +79,12 @@ func round(ctx context.Context, sides []*countdown.Latch, counts, waiters int) e
 	for i := range counts {
 		wg.Go(func() {
 			began[i] = time.Now()
-			rest[i], errs[i] = sides[rand.N(len(sides))].CountDown(ctx)
+			var tally countdown.Tally
+			tally, errs[i] = sides[rand.N(len(sides))].CountDown(ctx)
+			rest[i] = tally.Remaining
+			if errs[i] == nil && !tally.Counted {
+				errs[i] = errors.New("it was open before all had counted")
+			}
 		})
 	}
 	wg.Wait()
@@ -99,7 +106,8 @@ func round(ctx context.Context, sides []*countdown.Latch, counts, waiters int) e
 	return nil
 }
 
-// One CountDown releases 10,000 goroutines in 8 processes; it costs a command in each process, however many wait there.
+// One CountDown releases 10,000 goroutines in 8 processes; it costs a command in each process, however many
+// wait there.
 func TestTenThousandWaiters(t *testing.T) {
 	const processes, each = 8, 1250
 	s := redistest.NewProcess(t)

@@ -26,8 +26,8 @@ func TestMain(m *testing.M) {
 	redistest.Main(m)
 }
 
-// worker is what a process of its own does: it has goroutines wait, and says when each was released, in ns since the epoch. It is told
-// the server's address and their number.
+// worker is what a process of its own does: it has goroutines wait, and says when each was released, in ns
+// since the epoch. It is told the server's address and their number.
 func worker(args []string) {
 	c, err := latchkey.New(rueidis.ClientOption{InitAddress: []string{args[0]}, ForceSingleClient: true})
 	check(err)
@@ -87,11 +87,20 @@ func set(t testing.TB, l *countdown.Latch, n int64) {
 	require.True(t, done)
 }
 
-func count(t testing.TB, l *countdown.Latch, want int64) {
+// count counts down, which does something unless it is said not to.
+func count(t testing.TB, l *countdown.Latch, want int64, counted ...bool) {
 	t.Helper()
-	rest, err := l.CountDown(t.Context())
+	tally, err := l.CountDown(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, want, rest)
+	require.Equal(t, countdown.Tally{Remaining: want, Counted: len(counted) == 0}, tally)
+}
+
+// left checks that there is no key but what is named.
+func left(t testing.TB, plain rueidis.Client, names ...string) {
+	t.Helper()
+	keys, err := plain.Do(t.Context(), plain.B().Keys().Pattern("*").Build()).AsStrSlice()
+	require.NoError(t, err)
+	require.ElementsMatch(t, names, keys)
 }
 
 // wait is an Await that runs.

@@ -18,7 +18,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/redistest"
 )
 
-// model is what a latch may be: how it stands, what became of its generations, and what each waiter may have seen.
+// model is what a latch may be: how it stands, what became of its generations, and what each waiter may have
+// seen.
 type model struct {
 	status       countdown.Status
 	count        int64
@@ -29,6 +30,13 @@ type model struct {
 
 // errPending is the fate of a generation that goes on, and the result of an Await that has not returned.
 var errPending = errors.New("errPending")
+
+// set begins a generation.
+func (m model) set(n int64) model {
+	m.status, m.count, m.participants = countdown.Shut, n, ""
+	m.fates = append(slices.Clone(m.fates), errPending)
+	return m
+}
 
 // settle says what became of the last generation.
 func (m model) settle(fate error) model {
@@ -43,7 +51,7 @@ func (m model) fate(seen rune) error {
 	case '.':
 		return errPending
 	case 'n':
-		return nil
+		return countdown.ErrNotSet
 	default:
 		return m.fates[seen-'a']
 	}
@@ -64,7 +72,8 @@ func (m model) looked() model {
 	return m
 }
 
-// explains narrows down what the waiters may have seen to what they were told, and reports whether anything is left of each.
+// explains narrows down what the waiters may have seen to what they were told, and reports whether anything
+// is left of each.
 func (m model) explains(results []error) (model, bool) {
 	m.seen = slices.Clone(m.seen)
 	for i, result := range results {
@@ -97,11 +106,12 @@ type operation struct {
 	name   string
 	run    func(*countdown.Latch) string
 	apply  func(model) (model, string) // what would come of it
+	first  func(model) model           // what it does before, and others may come between; nil: nothing
 	result string
 }
 
 func outcome(v any, err error) string {
-	for _, known := range []error{countdown.ErrOpen, countdown.ErrNotSet, countdown.ErrExpired, latchkey.ErrInvalid} {
+	for _, known := range []error{countdown.ErrNotSet, countdown.ErrExpired, latchkey.ErrInvalid} {
 		if errors.Is(err, known) {
 			return known.Error()
 		}
@@ -125,16 +135,15 @@ func setting(n int64, again bool) *operation {
 			if m.status == countdown.Shut || m.status == countdown.Open && !again {
 				return m, "false"
 			}
-			m.status, m.count, m.participants = countdown.Shut, n, ""
-			m.fates = append(slices.Clone(m.fates), errPending)
-			return m, "true"
+			return m.set(n), "true"
 		},
 	}
 }
 
-func counting(n int64, participant string) *operation {
-	return &operation{
-		name: fmt.Sprintf("count %d %s", n, participant),
+// counting counts down. stated: with which count the latch is set first if it is not; 0: that is an error.
+func counting(n int64, participant string, stated int64) *operation {
+	o := &operation{
+		name: fmt.Sprintf("count %d %s, stated %d", n, participant, stated),
 		run: func(l *countdown.Latch) string {
 			if participant != "" {
 				return outcome(l.CountDownAs(context.Background(), participant))
@@ -145,10 +154,8 @@ func counting(n int64, participant string) *operation {
 			switch {
 			case m.status == countdown.NotSet:
 				return m, countdown.ErrNotSet.Error()
-			case participant != "" && strings.Contains(m.participants, participant):
-				return m, fmt.Sprint(m.count)
-			case m.status == countdown.Open:
-				return m, countdown.ErrOpen.Error()
+			case participant != "" && strings.Contains(m.participants, participant), m.status == countdown.Open:
+				return m, outcome(countdown.Tally{Remaining: m.count}, nil)
 			case n > m.count:
 				return m, latchkey.ErrInvalid.Error()
 			}
@@ -158,9 +165,13 @@ func counting(n int64, participant string) *operation {
 				m.status = countdown.Open
 				m = m.settle(nil)
 			}
-			return m, fmt.Sprint(m.count)
+			return m, outcome(countdown.Tally{Remaining: m.count, Counted: true}, nil)
 		},
 	}
+	if stated > 0 {
+		o.first = func(m model) model { return m.set(stated) }
+	}
+	return o
 }
 
 func deleting() *operation {
@@ -180,7 +191,8 @@ func deleting() *operation {
 	}
 }
 
-// orders calls f with what comes of every order of the operations in which each gives the result that it gave.
+// orders calls f with what comes of every order of the operations in which each gives the result that it
+// gave.
 func orders(m model, left []*operation, f func(model)) {
 	m = m.looked()
 	if len(left) == 0 {
@@ -188,14 +200,18 @@ func orders(m model, left []*operation, f func(model)) {
 		return
 	}
 	for i, o := range left {
+		if o.first != nil && m.status == countdown.NotSet {
+			orders(o.first(m), left, f)
+		}
 		if after, result := o.apply(m); result == o.result {
 			orders(after, append(slices.Clone(left[:i]), left[i+1:]...), f)
 		}
 	}
 }
 
-// Clients set, count down, delete and await one latch at the same time. There is always an order of what they did that explains
-// all that they were told; and whoever waits for a generation that is over is told promptly what became of it.
+// Clients set, count down, delete and await one latch at the same time. There is always an order of what they
+// did that explains all that they were told; and whoever waits for a generation that is over is told promptly
+// what became of it.
 func TestRacesAgainstModel(t *testing.T) {
 	s := redistest.New(t)
 	var clients []*latchkey.Client
@@ -205,8 +221,8 @@ func TestRacesAgainstModel(t *testing.T) {
 	names := 0
 	rapid.Check(t, func(r *rapid.T) {
 		names++
-		latch := func() *countdown.Latch {
-			l, err := countdown.New(rapid.SampledFrom(clients).Draw(r, "client"), fmt.Sprint("latch", names))
+		latch := func(opts ...countdown.Option) *countdown.Latch {
+			l, err := countdown.New(rapid.SampledFrom(clients).Draw(r, "client"), fmt.Sprint("latch", names), opts...)
 			require.NoError(r, err)
 			return l
 		}
@@ -250,16 +266,21 @@ func TestRacesAgainstModel(t *testing.T) {
 				})
 			}
 			for range rapid.IntRange(1, 4).Draw(r, "operations") {
-				sides = append(sides, latch())
+				var opts []countdown.Option
+				stated := rapid.Int64Range(0, 3).Draw(r, "stated")
+				if stated > 0 {
+					opts = append(opts, countdown.WithCount(stated))
+				}
+				sides = append(sides, latch(opts...))
 				switch kind := rapid.IntRange(0, 7).Draw(r, "operation"); {
 				case kind < 2:
 					together = append(together, setting(rapid.Int64Range(1, 3).Draw(r, "n"), rapid.Bool().Draw(r, "again")))
 				case kind < 3:
 					together = append(together, deleting())
 				case kind < 5:
-					together = append(together, counting(1, rapid.SampledFrom([]string{"p", "q"}).Draw(r, "participant")))
+					together = append(together, counting(1, rapid.SampledFrom([]string{"p", "q"}).Draw(r, "participant"), stated))
 				default:
-					together = append(together, counting(rapid.Int64Range(1, 2).Draw(r, "n"), ""))
+					together = append(together, counting(rapid.Int64Range(1, 2).Draw(r, "n"), "", stated))
 				}
 			}
 			var wg sync.WaitGroup

@@ -23,6 +23,8 @@ func Barriers(t *testing.T, s Servers) {
 	t.Run("generations", all.generations)
 	t.Run("cancelled", all.cancelled)
 	t.Run("lease ends", all.leaseEnds)
+	t.Run("members", all.members)
+	t.Run("leave", all.leave)
 	t.Run("connections killed", all.connectionsKilled)
 	t.Run("shutdown", all.shutdown)
 	s.Clean(t, true)
@@ -113,7 +115,8 @@ func (s barriers) cancelled(t *testing.T) {
 	two.Granted(t)
 }
 
-// An arrival is renewed for as long as its client lives, and breaks the barrier at most 100 ms after its lease when it does not.
+// An arrival is renewed for as long as its client lives, and breaks the barrier at most 100 ms after its
+// lease when it does not.
 func (s barriers) leaseEnds(t *testing.T) {
 	const lease = 600 * time.Millisecond
 	mine, other := s.new(t, s.open(t), "lease", 3), s.new(t, s.open(t), "lease", 3, barrier.WithLease(lease))
@@ -127,6 +130,44 @@ func (s barriers) leaseEnds(t *testing.T) {
 	<-one.Ended
 	require.ErrorIs(t, one.Err, barrier.ErrBroken)
 	<-two.Ended
+}
+
+// A member is renewed also while it works; and a client that is shut down at work gives up, for those who
+// wait by then.
+func (s barriers) members(t *testing.T) {
+	const lease = 600 * time.Millisecond
+	c := s.open(t)
+	mine, other := s.new(t, c, "members", 2, barrier.WithLease(lease)), s.new(t, s.open(t), "members", 2)
+	require.NoError(t, mine.Join(t.Context()))
+	w := arrive(t, other, 1)
+	for end := time.Now().Add(2 * lease); time.Now().Before(end); <-time.After(20 * time.Millisecond) {
+		broken, err := other.Broken(t.Context())
+		require.NoError(t, err)
+		require.False(t, broken)
+	}
+	began := time.Now()
+	require.NoError(t, c.Shutdown(t.Context()))
+	<-w.Ended
+	require.ErrorIs(t, w.Err, barrier.ErrBroken)
+	require.Less(t, w.At.Sub(began), lease, "it said so")
+}
+
+// Who leaves breaks what others wait for, and nothing else; and whoever comes to what is broken is told so.
+func (s barriers) leave(t *testing.T) {
+	mine, other := s.new(t, s.open(t), "leave", 2), s.new(t, s.open(t), "leave", 2)
+	require.NoError(t, mine.Join(t.Context()))
+	require.NoError(t, mine.Leave(t.Context()))
+	w := arrive(t, other, 1)
+	_, err := mine.Await(t.Context())
+	require.NoError(t, err)
+	w.Granted(t)
+	w = arrive(t, other, 1)
+	require.NoError(t, mine.Leave(t.Context()))
+	<-w.Ended
+	require.ErrorIs(t, w.Err, barrier.ErrBroken)
+	require.ErrorIs(t, mine.Join(t.Context()), barrier.ErrBroken)
+	require.NoError(t, mine.Reset(t.Context()))
+	require.NoError(t, mine.Join(t.Context()))
 }
 
 // Whichever connection is killed, the parties go on, and long before they would have asked by themselves.

@@ -20,6 +20,8 @@ type latches struct{ Servers }
 func Latches(t *testing.T, s Servers) {
 	all := latches{s}
 	t.Run("open", all.open)
+	t.Run("not set", all.notSet)
+	t.Run("stated", all.stated)
 	t.Run("counted once", all.countedOnce)
 	t.Run("expires", all.expires)
 	t.Run("deleted", all.deleted)
@@ -45,9 +47,9 @@ func arm(t testing.TB, l *countdown.Latch, n int64) {
 
 func down(t testing.TB, l *countdown.Latch, want int64) {
 	t.Helper()
-	n, err := l.CountDown(t.Context())
+	tally, err := l.CountDown(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, want, n)
+	require.Equal(t, countdown.Tally{Remaining: want, Counted: true}, tally)
 }
 
 // await begins to wait, and returns when the client has looked and listens on the channel.
@@ -107,6 +109,50 @@ func (s latches) open(t *testing.T) {
 	}
 }
 
+// Nobody passes a latch that Redis knows nothing of, unless that was said.
+func (s latches) notSet(t *testing.T) {
+	c := s.Servers.open(t)
+	require.ErrorIs(t, s.new(t, c, "misspelt").Await(t.Context()), countdown.ErrNotSet)
+	_, err := s.new(t, c, "misspelt").CountDown(t.Context())
+	require.ErrorIs(t, err, countdown.ErrNotSet)
+	require.NoError(t, s.new(t, c, "misspelt", countdown.WithOpenWhenUnset()).Await(t.Context()))
+	patient, l := s.new(t, c, "later", countdown.WithWaitForSet()), s.new(t, s.Servers.open(t), "later")
+	w := s.await(t, patient, 1)
+	arm(t, l, 1)
+	down(t, l, 0)
+	w.Granted(t)
+}
+
+// A latch whose count is stated is set by whoever comes first; and who counts is told what remains, and
+// whether it counted.
+func (s latches) stated(t *testing.T) {
+	of := func() *countdown.Latch {
+		return s.new(t, s.Servers.open(t), "stated", countdown.WithCount(3), countdown.WithTTL(time.Minute))
+	}
+	mine, other := of(), of()
+	as := func(l *countdown.Latch, want countdown.Tally) {
+		t.Helper()
+		tally, err := l.CountDownAs(t.Context(), "p")
+		require.NoError(t, err)
+		require.Equal(t, want, tally)
+	}
+	w := s.await(t, mine, 1)
+	as(other, countdown.Tally{Remaining: 2, Counted: true})
+	as(mine, countdown.Tally{Remaining: 2})
+	down(t, mine, 1)
+	down(t, other, 0)
+	w.Granted(t)
+	as(other, countdown.Tally{})
+	tally, err := mine.CountDown(t.Context())
+	require.NoError(t, err, "it is open")
+	require.Equal(t, countdown.Tally{}, tally)
+	_, err = mine.Delete(t.Context())
+	require.NoError(t, err)
+	down(t, other, 2) // it is made again
+	_, err = mine.Delete(t.Context())
+	require.NoError(t, err)
+}
+
 // However many count at the same time, whatever connections are killed, each counts once.
 func (s latches) countedOnce(t *testing.T) {
 	const workers, each = 12, 25
@@ -160,7 +206,7 @@ func (s latches) deleted(t *testing.T) {
 	require.True(t, existed)
 	<-w.Ended
 	require.ErrorIs(t, w.Err, countdown.ErrDeleted)
-	require.NoError(t, mine.Await(t.Context()))
+	require.ErrorIs(t, mine.Await(t.Context()), countdown.ErrNotSet)
 }
 
 func (s latches) scriptsFlushed(t *testing.T) {

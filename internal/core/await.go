@@ -9,7 +9,7 @@ import (
 func (l *Latch) Await(ctx context.Context) error {
 	began := time.Now()
 	err := l.pass(ctx)
-	l.awaited(ctx, l.name, began, err)
+	l.circle.awaited(ctx, l.name, began, err)
 	return err
 }
 
@@ -17,6 +17,6 @@ func (l *Latch) Await(ctx context.Context) error {
 func (b *Barrier) Await(ctx context.Context) (generation, index int64, err error) {
 	began := time.Now()
 	generation, index, err = b.pass(ctx)
-	b.awaited(ctx, b.name, began, err)
+	b.circle.awaited(ctx, b.name, began, err)
 	return generation, index, err
 }

@@ -12,23 +12,23 @@ import (
 	"github.com/latchkey-go/latchkey/internal/wait"
 )
 
-// circle is one name whose waiters are released all at once: every latch or barrier of that name on a client shares it, and
-// with it one subscription and one goroutine that reads the state.
+// circle is one name whose waiters are released all at once: every latch or barrier of that name on a client
+// shares it, and with it one subscription and one goroutine that reads the state.
 //
-// What is published is a hint for a latch, whose channel is Redisson's and says no generation, and the state itself for a
-// barrier. What was published while the subscription was not confirmed is made up for by a read after the confirmation, and a
-// subscriber whose server does not answer at all reads again after a pause.
+// What is published is a hint for a latch, whose channel is Redisson's and says no generation, and the state
+// itself for a barrier. What was published while the subscription was not confirmed is made up for by a read
+// after the confirmation, and a subscriber whose server does not answer at all reads again after a pause.
 type circle struct {
 	place
 	watch    wait.Watch
 	receipts receipts
-	lease    atomic.Int64 // of this client's arrivals at a barrier
+	lease    atomic.Int64 // of what this client has at a barrier
+	seen     atomic.Int64 // generation that the barrier has reached: with less, Redis has lost something
 
 	mu         sync.Mutex
 	listeners  int
 	channel    *hub.Channel // open while there are listeners
-	generation int64        // the last in which this client has arrived
-	arrivals   int64        // how often
+	attendance attendance
 }
 
 // circle returns the one of a name.
@@ -71,6 +71,12 @@ func (r *circle) heard(text string) {
 	r.watch.Signal()
 }
 
+// told takes a state that a script of the barrier has replied.
+func (r *circle) told(round lua.Round) {
+	raise(&r.seen, round.Generation)
+	r.watch.Told(round)
+}
+
 // listen subscribes until hush.
 func (r *circle) listen() {
 	r.mu.Lock()
@@ -86,6 +92,7 @@ func (r *circle) hush() {
 	if r.listeners--; r.listeners == 0 {
 		r.channel.Close()
 		r.channel = nil
+		r.attendance.none()
 	}
 }
 
@@ -121,14 +128,17 @@ func (r *circle) interrupted(ctx context.Context) error {
 	if r.client.closing.Err() != nil && ctx.Err() == nil {
 		return ErrClosed
 	}
-	err := ErrUnavailable // for as long as Redis remembers what was done
-	if ctx.Err() != nil {
-		err = ended(ctx)
+	away := r.health().Away()
+	switch {
+	case ctx.Err() != nil && away == nil:
+		return ended(ctx)
+	case ctx.Err() != nil:
+		return fmt.Errorf("%w: %w: %w", ended(ctx), ErrUnavailable, lua.Quiet(away))
+	case away == nil: // for as long as Redis remembers what was done
+		return ErrUnavailable
+	default:
+		return fmt.Errorf("%w: %w", ErrUnavailable, lua.Quiet(away))
 	}
-	if away := r.health().Away(); away != nil {
-		err = fmt.Errorf("%w: %w: %w", err, ErrUnavailable, away)
-	}
-	return err
 }
 
 // once sends a command that takes effect once, until it is answered or ctx ends, unless open has.

@@ -14,7 +14,6 @@ import (
 var (
 	ErrNotSet  = errors.New("not set")
 	ErrExpired = errors.New("expired")
-	ErrOpen    = errors.New("open already")
 	ErrDeleted = errors.New("deleted")
 )
 
@@ -26,21 +25,33 @@ const (
 
 // LatchOptions are what the options of package countdown set.
 type LatchOptions struct {
-	TTL        *time.Duration
-	WaitForSet bool
+	TTL           *time.Duration
+	Count         *int64
+	WaitForSet    bool
+	OpenWhenUnset bool
 }
 
 // Latch is the inside of countdown.Latch.
 type Latch struct {
-	*circle
-	name  string
-	ttl   int64 // ms; 0: none
-	waits bool
+	circle *circle // named, so that what it can do is no method of a latch
+	name   string
+	ttl    int64 // ms; 0: none
+	stated int64 // the count with which it is set by whoever finds it not set; 0: that is an error
+
+	waits, passes bool // what an Await does instead
 }
 
 // NewLatch returns the latch of a name.
 func NewLatch(c *Client, name string, o LatchOptions) (*Latch, error) {
-	l := &Latch{name: name, waits: o.WaitForSet}
+	l := &Latch{name: name, waits: o.WaitForSet, passes: o.OpenWhenUnset}
+	if o.Count != nil {
+		if l.stated = *o.Count; l.stated < 1 {
+			return nil, named(name, invalid("the count must be at least 1, not %d", l.stated))
+		}
+	}
+	if l.stated > 0 && (l.waits || l.passes) || l.waits && l.passes {
+		return nil, named(name, invalid("a latch that is not set is either made, or waited for, or taken for open"))
+	}
 	if o.TTL != nil {
 		if *o.TTL < MinLease || *o.TTL > MaxTTL {
 			return nil, named(name, invalid("the time to live must be from %v to %v, not %v", MinLease, MaxTTL, *o.TTL))
@@ -62,57 +73,73 @@ func (l *Latch) Set(ctx context.Context, n int64, again bool) (done bool, err er
 	if n < 1 {
 		return false, named(l.name, invalid("the count must be at least 1, not %d", n))
 	}
-	err = l.once(ctx, l.client.closing, l.name, func(ctx context.Context, o lua.Once) (err error) {
-		done, err = l.client.conn.Arm(ctx, l.keys, o, n, l.ttl, again)
+	return l.set(ctx, l.circle.client.closing, n, again)
+}
+
+func (l *Latch) set(ctx, open context.Context, n int64, again bool) (done bool, err error) {
+	err = l.circle.once(ctx, open, l.name, func(ctx context.Context, o lua.Once) (err error) {
+		done, err = l.circle.client.conn.Arm(ctx, l.circle.keys, o, n, l.ttl, again)
 		return err
 	})
 	return done, err
 }
 
-// CountDown counts down by n.
-func (l *Latch) CountDown(ctx context.Context, n int64) (int64, error) { return l.count(ctx, n, "") }
-
-// CountDownAs counts down by one for a participant, unless that has done so.
-func (l *Latch) CountDownAs(ctx context.Context, participant string) (int64, error) {
-	if participant == "" || len(participant) > MaxParticipant {
-		return 0, named(l.name, invalid("a participant must have from 1 to %d bytes, not %d", MaxParticipant, len(participant)))
+// state sets a latch that was found not set, if its count was stated. That somebody else was faster is as
+// good.
+func (l *Latch) state(ctx, open context.Context) error {
+	if l.stated == 0 {
+		return named(l.name, ErrNotSet)
 	}
-	return l.count(ctx, 1, participant)
+	_, err := l.set(ctx, open, l.stated, false)
+	return err
 }
 
-func (l *Latch) count(ctx context.Context, n int64, participant string) (int64, error) {
+// CountDownAs counts down by one for a participant, unless that has done so.
+func (l *Latch) CountDownAs(ctx context.Context, participant string) (remaining int64, counted bool, err error) {
+	if participant == "" || len(participant) > MaxParticipant {
+		return 0, false, named(l.name, invalid("a participant must have from 1 to %d bytes, not %d", MaxParticipant, len(participant)))
+	}
+	return l.countDown(ctx, 1, participant)
+}
+
+// CountDown counts down by n.
+func (l *Latch) CountDown(ctx context.Context, n int64) (remaining int64, counted bool, err error) {
 	if n < 1 {
-		return 0, named(l.name, invalid("the number must be at least 1, not %d", n))
+		return 0, false, named(l.name, invalid("the number must be at least 1, not %d", n))
 	}
-	var r lua.Counted
-	// While Shutdown waits, too: who has done its work must be able to say so.
-	err := l.once(ctx, l.client.stopped, l.name, func(ctx context.Context, o lua.Once) (err error) {
-		r, err = l.client.conn.Count(ctx, l.keys, o, n, participant)
-		return err
-	})
-	switch {
-	case err != nil:
-		return 0, err
-	case r.Done:
-		return r.Remain, nil
+	return l.countDown(ctx, n, "")
+}
+
+// countDown counts again, as another command, after it has set the latch: the first one is recorded as one
+// that did nothing.
+func (l *Latch) countDown(ctx context.Context, n int64, participant string) (remaining int64, counted bool, err error) {
+	open := l.circle.client.stopped // also while Shutdown waits: who has done its work must be able to say so
+	for {
+		var r lua.Counted
+		err := l.circle.once(ctx, open, l.name, func(ctx context.Context, o lua.Once) (err error) {
+			r, err = l.circle.client.conn.Count(ctx, l.circle.keys, o, n, participant)
+			return err
+		})
+		switch {
+		case err != nil:
+			return 0, false, err
+		case r.Done, r.Before, r.Phase == lua.Open:
+			return r.Remain, r.Done, nil
+		case r.Phase == lua.Expired:
+			return 0, false, named(l.name, ErrExpired)
+		case r.Phase == 0:
+			return 0, false, named(l.name, invalid("%d remain, which is less than %d", r.Remain, n))
+		}
+		if err := l.state(ctx, open); err != nil {
+			return 0, false, err
+		}
 	}
-	switch r.Phase {
-	case lua.Open:
-		err = ErrOpen
-	case lua.Expired:
-		err = ErrExpired
-	case lua.Unset, lua.Deleted:
-		err = ErrNotSet
-	default:
-		err = invalid("%d remain, which is less than %d", r.Remain, n)
-	}
-	return r.Remain, named(l.name, err)
 }
 
 // Delete removes the latch and reports whether there was one.
 func (l *Latch) Delete(ctx context.Context) (existed bool, err error) {
-	err = l.once(ctx, l.client.closing, l.name, func(ctx context.Context, o lua.Once) (err error) {
-		existed, err = l.client.conn.DeleteLatch(ctx, l.keys, o)
+	err = l.circle.once(ctx, l.circle.client.closing, l.name, func(ctx context.Context, o lua.Once) (err error) {
+		existed, err = l.circle.client.conn.DeleteLatch(ctx, l.circle.keys, o)
 		return err
 	})
 	return existed, err
@@ -120,12 +147,12 @@ func (l *Latch) Delete(ctx context.Context) (existed bool, err error) {
 
 // Inspect returns the state, and at most limit participants.
 func (l *Latch) Inspect(ctx context.Context, limit int) (lua.Round, []string, error) {
-	if l.client.closing.Err() != nil {
+	if l.circle.client.closing.Err() != nil {
 		return lua.Round{}, nil, named(l.name, ErrClosed)
 	}
-	r, participants, err := l.client.conn.Latch(withoutDeadline(ctx), l.keys, limit)
+	r, participants, err := l.circle.client.conn.Latch(withoutDeadline(ctx), l.circle.keys, limit)
 	if err != nil {
-		return r, nil, l.unread(ctx, l.name, err)
+		return r, nil, l.circle.unread(ctx, l.name, err)
 	}
 	return r, participants, nil
 }
@@ -138,40 +165,49 @@ func (r *circle) readLatch(ctx context.Context) (lua.Round, error) {
 
 // pass waits until the latch is open.
 func (l *Latch) pass(ctx context.Context) error {
-	if _, err := l.enter(ctx, l.name, l.client.options.MaxWaiters); err != nil {
+	closing := l.circle.client.closing
+	if _, err := l.circle.enter(ctx, l.name, l.circle.client.options.MaxWaiters); err != nil {
 		return err
 	}
-	defer l.exit()
-	waits, stop := wait.Until(ctx, l.client.closing)
+	defer l.circle.exit()
+	waits, stop := wait.Until(ctx, closing)
 	defer stop()
-	if err := l.await(waits); err != nil {
-		if waits.Err() != nil && errors.Is(err, context.Cause(waits)) {
-			err = l.interrupted(ctx)
+	for {
+		err := l.await(waits)
+		switch {
+		case err == nil:
+			return nil
+		case waits.Err() != nil && errors.Is(err, context.Cause(waits)):
+			return named(l.name, l.circle.interrupted(ctx))
+		case !errors.Is(err, ErrNotSet):
+			return named(l.name, err)
 		}
-		return named(l.name, err)
+		if err := l.state(ctx, closing); err != nil {
+			return err
+		}
 	}
-	return nil
 }
 
-// await looks first, and subscribes only if it has to wait. No change is missed between the two: a new subscription is followed
-// by a read when it is confirmed, and one that was there has told the watch of what came after the look.
+// await looks first, and subscribes only if it has to wait. No change is missed between the two: a new
+// subscription is followed by a read when it is confirmed, and one that was there has told the watch of what
+// came after the look.
 func (l *Latch) await(ctx context.Context) error {
-	v, err := l.watch.Look(ctx)
+	v, err := l.circle.watch.Look(ctx)
 	listening := false
 	generation := int64(0) // the one that it has seen
-	for ; err == nil; v, err = l.watch.Next(ctx, v) {
+	for ; err == nil; v, err = l.circle.watch.Next(ctx, v) {
 		if v.Err != nil {
-			return public(v.Err)
+			return public(lua.Quiet(v.Err))
 		}
-		if generation == 0 {
-			switch v.Phase {
-			case lua.Unset, lua.Deleted:
-				if !l.waits {
-					return nil
-				}
-			default:
-				generation = v.Generation
-			}
+		unset := v.Phase == lua.Unset || v.Phase == lua.Deleted
+		switch {
+		case generation != 0 || unset && l.waits:
+		case unset && l.passes:
+			return nil
+		case unset:
+			return ErrNotSet
+		default:
+			generation = v.Generation
 		}
 		if generation != 0 {
 			if fate := v.Fate(generation); fate != lua.Pending {
@@ -180,8 +216,8 @@ func (l *Latch) await(ctx context.Context) error {
 		}
 		if !listening {
 			listening = true
-			l.listen()
-			defer l.hush()
+			l.circle.listen()
+			defer l.circle.hush()
 		}
 	}
 	return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 )
 
@@ -26,7 +27,10 @@ func (c *Client) end(leaving, patient context.Context) (err error) {
 		}
 		limited, cancel := context.WithTimeout(leaving, c.options.ReleaseTimeout)
 		defer cancel()
+		var resigned sync.WaitGroup
+		resigned.Go(func() { c.resign(limited) })
 		_ = c.none(limited, &c.waiters) // entries that stay are dropped by the next grant: the inbox goes with us
+		resigned.Wait()
 		if c.none(c.patient, &c.holds) != nil {
 			err = c.stillHeld(patient)
 		}

@@ -1,10 +1,14 @@
--- barrier: included by the scripts of a barrier. Reads its state, and breaks the generation when a party's lease is over.
+-- barrier: included by the scripts of a barrier. Reads its state, and breaks the generation when a lease is
+-- over: of a party that waits, or of a member, which may be at work.
 --
--- KEYS  1 barrier   HASH   barrier: 1; generation, first, bad: see generation.lua; phase: w waiting, a the action runs, b broken;
---                          parties: of this generation, 0 while nobody has arrived; waiting: how many have arrived; leader: id of
---                          the last arrival, while the action runs; c:<client id>: how many arrivals are that client's
+-- KEYS  1 barrier   HASH   barrier: 1; generation, first, bad: see generation.lua; phase: w waiting, a the
+--                          action runs, b broken; parties: of this generation, 0 while nobody has arrived;
+--                          waiting: how many have arrived; leader: id of the last arrival, while the action
+--                          runs; c:<client id>: how many arrivals are that client's
 --       2 arrivals  ZSET   client id -> ms since the epoch at which the lease of its arrivals ends
---       3 done      prefix of the records of once.lua: <generation>:<index> of an arrival, or why there is none
+--       3 done      prefix of the records of once.lua: <generation>:<index> of an arrival, or why there is
+--                   none; of a membership that it has ended
+--       4 members   ZSET   <client id>:<number> of a membership -> ms since the epoch at which its lease ends
 -- ARGV  3 channel, 4 publish verb (PUBLISH or SPUBLISH)
 -- include generation.lua
 
@@ -22,14 +26,27 @@ do
   end
 end
 
-local ends = -1 -- ms until the first lease ends
+local function is_waiting() return barrier.phase == 'w' or barrier.phase == 'a' end
 
--- Writes a state in which nobody waits.
+-- ms until the first lease of a set ends; nothing if it is empty.
+local function first_end(set)
+  local first = redis.call('ZRANGE', set, 0, 0, 'WITHSCORES')
+  return first[2] and first[2] - now
+end
+
+-- ms until the first lease ends whose end breaks the generation; -1: there is none.
+local function ends()
+  if not is_waiting() then return -1 end
+  local first = first_end(KEYS[4]) or math.huge
+  if barrier.waiting > 0 then first = math.min(first, first_end(KEYS[2]) or 0) end
+  return first < math.huge and first or -1
+end
+
+-- Writes a state in which nobody waits. Members stay members.
 local function clear(phase)
   -- Arrivals may be left of a barrier that was lost; foreign data stays.
   if barrier.waiting > 0 or redis.call('TYPE', KEYS[2]).ok == 'zset' then redis.call('DEL', KEYS[2]) end
   redis.call('DEL', KEYS[1])
-  ends = -1
   barrier.phase, barrier.parties, barrier.waiting, barrier.leader = phase, 0, 0, ''
   redis.call('HSET', KEYS[1], 'barrier', '1', 'generation', decimal(barrier.generation), 'first', decimal(barrier.first),
     'bad', barrier.bad, 'phase', phase, 'parties', '0', 'waiting', '0', 'leader', '')
@@ -47,27 +64,47 @@ local function break_generation(why)
   clear('b')
 end
 
-local function is_waiting() return barrier.phase == 'w' or barrier.phase == 'a' end
-
 local SHORT = 2000 -- ms: nobody waits longer without asking
+local sooner = false -- a lease ends before all who wait would ask and learn of it
+
+-- Sets when a lease ends.
+local function extend(set, id, ms)
+  local before, after = redis.call('ZSCORE', set, id), now + ms + 1
+  redis.call('ZADD', set, decimal(after), id)
+  redis.call('PEXPIRE', set, KEPT)
+  if tonumber(ms) < SHORT and not (before and tonumber(before) <= after) then sooner = true end
+end
+
+-- Makes a client a member, or prolongs that; not when that membership was ended, as a late copy must not
+-- begin it again.
+local function belong(id, ms)
+  if redis.call('ZSCORE', KEYS[4], id) or redis.call('EXISTS', KEYS[3] .. ':' .. id) == 0 then extend(KEYS[4], id, ms) end
+end
 
 -- Tells all who wait, after the last write. The message is the state, so that nobody has to ask.
 local function tell()
   redis.pcall(ARGV[4], ARGV[3], -- whether that is allowed does not change what was done
-    table.concat({'1 r', barrier.phase, decimal(barrier.generation), decimal(barrier.first), decimal(ends), barrier.bad}, ' '))
+    table.concat({'1 r', barrier.phase, decimal(barrier.generation), decimal(barrier.first), decimal(ends()), barrier.bad}, ' '))
 end
 
-local expired = false
-if is_waiting() and barrier.waiting > 0 then
-  local first = redis.call('ZRANGE', KEYS[2], 0, 0, 'WITHSCORES')
-  ends = (tonumber(first[2] or '0')) - now
-  if ends <= 0 then
+local over = false -- a generation, by this script, which has not told so yet
+do
+  local member = first_end(KEYS[4])
+  local dead = member and member <= 0
+  if dead then redis.call('ZREMRANGEBYSCORE', KEYS[4], '-inf', decimal(now)) end
+  if is_waiting() and (dead or barrier.waiting > 0 and (first_end(KEYS[2]) or 0) <= 0) then
     break_generation('l')
-    expired = true
+    over = true
   end
 end
 
--- What all replies have: {phase, generation, first, bad, ms until the first lease ends (-1: nobody waits), waiting, parties}.
+-- Tells those who wait what they would not find out in time.
+local function tell_what_changed()
+  if over or sooner and barrier.waiting > 0 then tell() end
+end
+
+-- What all replies have: {phase, generation, first, bad, ms until the first lease ends (-1: never), waiting,
+-- parties}.
 local function round()
-  return {barrier.phase, barrier.generation, barrier.first, barrier.bad, ends, tostring(barrier.waiting), barrier.parties}
+  return {barrier.phase, barrier.generation, barrier.first, barrier.bad, ends(), tostring(barrier.waiting), barrier.parties}
 end

@@ -1,4 +1,5 @@
--- barrier_reset: begin a generation in which nobody has arrived; whoever waits in the one before finds it broken. Takes effect once.
+-- barrier_reset: begin a generation in which nobody has arrived; whoever waits in the one before finds it
+-- broken. Takes effect once.
 --
 -- KEYS  as in barrier.lua
 -- ARGV  1 id of this command, 2 answered commands: see once.lua

@@ -24,6 +24,7 @@ type party struct {
 	givenUp    bool
 	refused    *int64 // instead of a generation
 	forgotten  bool   // by Redis
+	member     string // id of the membership that its arrival begins, or empty
 }
 
 // circle is the model of a barrier.
@@ -35,6 +36,14 @@ type circle struct {
 	waiting    []*party
 	leader     *party
 	news       int
+	members    map[string]bool // by id of a membership: whether it goes on
+}
+
+// join begins or prolongs a membership, unless it was ended.
+func (c *circle) join(id string) {
+	if _, known := c.members[id]; id != "" && !known {
+		c.members[id] = true
+	}
 }
 
 func (c *circle) begin() {
@@ -57,8 +66,9 @@ func (c *circle) pending(p *party) bool {
 	return p.generation != 0 && p.generation == c.generation && c.fates[p.generation] == lua.Pending
 }
 
-// Arrivals, the end of actions, parties that give up or whose lease ends, resets, and copies of any of them later: the state, each
-// reply, and what each generation that ever was is said to have become, are those of the model.
+// Arrivals, the end of actions, parties that give up or whose lease ends, resets, and copies of any of them
+// later: the state, each reply, and what each generation that ever was is said to have become, are those of
+// the model.
 func TestBarrierAgainstModel(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		conn := lua.Conn{Client: s.Client(t)}
@@ -72,7 +82,7 @@ func TestBarrierAgainstModel(t *testing.T) {
 			for len(heard) > 0 {
 				<-heard
 			}
-			m := &circle{phase: lua.Unset, fates: map[int]lua.Fate{}}
+			m := &circle{phase: lua.Unset, fates: map[int]lua.Fate{}, members: map[string]bool{}}
 			var numbers []int64 // of generations
 			var all []*party
 			ids := map[*party]lua.Once{}
@@ -98,7 +108,7 @@ func TestBarrierAgainstModel(t *testing.T) {
 				}
 			}
 			arrive := func(p *party, parties int64, acts bool) {
-				a, err := conn.Arrive(ctx, keys, ids[p], parties, lease, acts)
+				a, err := conn.Arrive(ctx, keys, ids[p], parties, lease, acts, p.member)
 				require.NoError(r, err)
 				switch {
 				case p.generation != 0 || p.givenUp || p.refused != nil:
@@ -112,6 +122,7 @@ func TestBarrierAgainstModel(t *testing.T) {
 					if m.phase == lua.Unset {
 						m.begin()
 					}
+					m.join(p.member)
 					p.generation, p.index = m.generation, int64(len(m.waiting))
 					m.parties, m.waiting = parties, append(m.waiting, p)
 					if int64(len(m.waiting)) == parties {
@@ -148,6 +159,29 @@ func TestBarrierAgainstModel(t *testing.T) {
 				}
 				check(p, a)
 			}
+			// membership is one of two that a client may have, or none.
+			membership := func(r *rapid.T, client string) string {
+				return rapid.SampledFrom([]string{"", client + ":1000", client + ":1001"}).Draw(r, "member")
+			}
+			// one of those that go on
+			member := func(r *rapid.T) string {
+				var going []string
+				for id, goes := range m.members {
+					if goes {
+						going = append(going, id)
+					}
+				}
+				if len(going) == 0 {
+					return ""
+				}
+				slices.Sort(going)
+				return rapid.SampledFrom(going).Draw(r, "member")
+			}
+			begun := func() { // by somebody who does not arrive
+				if m.phase == lua.Unset {
+					m.begin()
+				}
+			}
 			some := func() *party {
 				if len(all) == 0 {
 					return nil
@@ -157,7 +191,7 @@ func TestBarrierAgainstModel(t *testing.T) {
 			r.Repeat(map[string]func(*rapid.T){
 				"arrive": func(r *rapid.T) {
 					o := id()
-					p := &party{client: o.ID[:1]}
+					p := &party{client: o.ID[:1], member: membership(r, o.ID[:1])}
 					ids[p] = o
 					all = append(all, p)
 					arrive(p, rapid.SampledFrom([]int64{1, 2, 2, 3, 3, 3}).Draw(r, "parties"), rapid.Bool().Draw(r, "acts"))
@@ -201,6 +235,53 @@ func TestBarrierAgainstModel(t *testing.T) {
 						m.news++
 					}
 				},
+				"join": func(r *rapid.T) {
+					id := rapid.SampledFrom([]string{"A:1000", "B:1000", "B:1001"}).Draw(r, "member")
+					joined, _, err := conn.JoinBarrier(ctx, keys, lua.Once{ID: id}, lease)
+					require.NoError(r, err)
+					require.Equal(r, m.phase != lua.Broken, joined)
+					if joined {
+						m.join(id)
+						begun()
+					}
+				},
+				"attend": func(r *rapid.T) { // also of one that Redis does not know, or does not know any more
+					id := rapid.SampledFrom([]string{"A:1000", "B:1000", "B:1001"}).Draw(r, "member")
+					_, err := conn.Attend(ctx, keys, lua.Attendance{Client: id[:1], Lease: lease, Member: id})
+					require.NoError(r, err)
+					if m.phase != lua.Broken {
+						m.join(id)
+						begun()
+					}
+				},
+				"leave": func(r *rapid.T) {
+					id, known := rapid.SampledFrom([]string{"A:1000", "B:1000", "B:1001"}).Draw(r, "member"), rapid.Bool().Draw(r, "known")
+					goes, over := m.members[id]
+					others := 0
+					for _, p := range m.waiting {
+						if p.client != id[:1] {
+							others++
+						}
+					}
+					for range rapid.IntRange(1, 2).Draw(r, "times") {
+						require.NoError(r, conn.LeaveBarrier(ctx, keys, lua.Once{ID: id}, known))
+					}
+					if (goes || known && !over) && m.phase == lua.Waiting && others > 0 {
+						m.end(lua.Cancelled)
+					}
+					m.members[id] = false
+				},
+				"member dies": func(r *rapid.T) {
+					id := member(r)
+					if id == "" {
+						return
+					}
+					require.NoError(r, conn.Client.Do(ctx, conn.Client.B().Zadd().Key(keys.All()[3]).Xx().ScoreMember().ScoreMember(1, id).Build()).Error())
+					delete(m.members, id) // it may come again
+					if m.phase == lua.Waiting || m.phase == lua.Acting {
+						m.end(lua.LeaseOver)
+					}
+				},
 				"lease ends": func(r *rapid.T) {
 					if len(m.waiting) > 0 {
 						client := rapid.SampledFrom(m.waiting).Draw(r, "party").client
@@ -216,7 +297,7 @@ func TestBarrierAgainstModel(t *testing.T) {
 								count++
 							}
 						}
-						_, err := conn.Attend(ctx, keys, client, lease, numbers[m.generation-1], count)
+						_, err := conn.Attend(ctx, keys, lua.Attendance{Client: client, Lease: lease, Generation: numbers[m.generation-1], Arrivals: count})
 						require.NoError(r, err)
 						m.end(lua.ArrivalLost)
 					}
@@ -226,7 +307,7 @@ func TestBarrierAgainstModel(t *testing.T) {
 						return
 					}
 					require.NoError(r, conn.Client.Do(ctx, conn.Client.B().Del().Key(keys.All()[:2]...).Build()).Error())
-					state, err := conn.Attend(ctx, keys, "A", lease, numbers[m.generation-1], 1)
+					state, err := conn.Attend(ctx, keys, lua.Attendance{Client: "A", Lease: lease, Seen: numbers[m.generation-1]})
 					require.NoError(r, err)
 					for g := range m.fates {
 						m.fates[g] = lua.Lost
@@ -249,7 +330,7 @@ func TestBarrierAgainstModel(t *testing.T) {
 					if m.generation > 0 && m.generation <= len(numbers) {
 						generation = numbers[m.generation-1]
 					}
-					state, err := conn.Attend(ctx, keys, client, lease, generation, expected)
+					state, err := conn.Attend(ctx, keys, lua.Attendance{Client: client, Lease: lease, Generation: generation, Arrivals: expected, Seen: generation})
 					require.NoError(r, err)
 					require.Equal(r, m.phase, state.Phase)
 					require.EqualValues(r, len(m.waiting), state.Number)
@@ -262,10 +343,15 @@ func TestBarrierAgainstModel(t *testing.T) {
 					for i, g := range numbers {
 						require.Equal(r, m.fates[i+1], state.Fate(g), "generation %d of %d: %+v", i+1, len(numbers), state)
 					}
-					if len(m.waiting) > 0 {
+					if len(m.waiting) > 0 || m.phase == lua.Waiting && member(r) != "" {
 						require.InDelta(r, lease, state.Ends, 10_000)
 					} else {
 						require.EqualValues(r, -1, state.Ends)
+					}
+					members, err := conn.Client.Do(ctx, conn.Client.B().Zrange().Key(keys.All()[3]).Min("0").Max("-1").Build()).AsStrSlice()
+					require.NoError(r, err)
+					for id, goes := range m.members {
+						require.Equal(r, goes, slices.Contains(members, id), id)
 					}
 				},
 			})
@@ -297,12 +383,12 @@ func TestBarrierBesideForeignData(t *testing.T) {
 			require.NoError(t, conn.Client.Do(ctx, conn.Client.B().Flushall().Build()).Error())
 			require.NoError(t, conn.Client.Do(ctx, conn.Client.B().Arbitrary(strings.Fields(foreign)...).Build()).Error())
 			before := dump(t, conn.Client)
-			_, err := conn.Arrive(ctx, keys, lua.Once{ID: "A:1"}, 2, 1000, false)
+			_, err := conn.Arrive(ctx, keys, lua.Once{ID: "A:1"}, 2, 1000, false, "A:9")
 			require.Equal(t, lua.WrongType, lua.Classify(err), "%v: %v", foreign, err)
 			if strings.Contains(foreign, "arrivals") {
 				continue // nobody waits: the others do not look there
 			}
-			_, err = conn.Attend(ctx, keys, "A", 1000, 1, 1)
+			_, err = conn.Attend(ctx, keys, lua.Attendance{Client: "A", Lease: 1000, Seen: 1})
 			require.Equal(t, lua.WrongType, lua.Classify(err), "%v: %v", foreign, err)
 			_, err = conn.Settle(ctx, keys, lua.Once{ID: "A:1"}, lua.Cancelled, 0, 0)
 			require.Equal(t, lua.WrongType, lua.Classify(err), "%v: %v", foreign, err)

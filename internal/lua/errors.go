@@ -53,7 +53,7 @@ func Passing(err error) bool {
 	return class == Refused || class == NoAnswer
 }
 
-// Quiet hides from errors.Is that a command ended as with a context, and keeps its text. It was a timer of
+// Quiet hides from errors.Is that a command ended as with a context, and nothing else of it. It was a timer of
 // rueidis, or a context of ours: whoever asks whether a context has ended means their own.
 func Quiet(err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
@@ -62,6 +62,10 @@ func Quiet(err error) error {
 	return err
 }
 
-type quiet struct{ err error }
+type quiet struct{ error }
 
-func (q quiet) Error() string { return q.err.Error() }
+func (q quiet) Is(target error) bool {
+	return target != context.Canceled && target != context.DeadlineExceeded && errors.Is(q.error, target)
+}
+
+func (q quiet) As(target any) bool { return errors.As(q.error, target) }

@@ -74,7 +74,7 @@ func NewKeys(family Family, name string, sharded bool) (*Keys, error) {
 		k.keys = []string{name, companion("latchkey_latch", name), companion("latchkey_done", name)}
 		k.news = latchNews(name, sharded)
 	case Barrier:
-		k.keys = []string{name, companion("latchkey_arrivals", name), companion("latchkey_done", name)}
+		k.keys = []string{name, companion("latchkey_arrivals", name), companion("latchkey_done", name), companion("latchkey_members", name)}
 		k.news = companion("latchkey_barrier", name)
 	default:
 		k.keys = []string{name, queue, companion("latchkey_token", name), companion("redisson_sc", name), companion("latchkey_done", name)}

@@ -1,4 +1,5 @@
--- latch_delete: delete a latch. Those who wait for it are told; for a while it is known that there was one. Takes effect once.
+-- latch_delete: delete a latch. Those who wait for it are told; for a while it is known that there was one.
+-- Takes effect once.
 --
 -- KEYS  as in latch.lua
 -- ARGV  1 id of this command, 2 answered commands: see once.lua

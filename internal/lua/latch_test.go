@@ -66,7 +66,7 @@ func (l *latch) countDown(id string, n int64, participant string) lua.Counted {
 func (l *latch) counted(n int64, participant string) lua.Counted {
 	switch {
 	case participant != "" && l.participants[participant] && (l.phase == lua.Shut || l.phase == lua.Open):
-		return lua.Counted{Done: true, Remain: l.count}
+		return lua.Counted{Before: true, Remain: l.count}
 	case l.phase != lua.Shut:
 		return lua.Counted{Phase: l.phase}
 	case n > l.count:
@@ -112,8 +112,8 @@ func listen(t testing.TB, s *redistest.Server, channel string) chan string {
 	return heard
 }
 
-// Set, count down, delete, by us and by Java processes, and copies of any of them later: the state, each reply, and what each
-// generation that ever was is said to have become, are those of the model.
+// Set, count down, delete, by us and by Java processes, and copies of any of them later: the state, each
+// reply, and what each generation that ever was is said to have become, are those of the model.
 func TestLatchAgainstModel(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		conn := lua.Conn{Client: s.Client(t)}

@@ -1,7 +1,7 @@
--- once: included by the scripts that take effect once, however often they arrive. What came of a command is recorded under its id,
--- also when nothing was done, until its client says that it was answered and will not be sent again, or for ten minutes.
--- Uses KEYS[3] (prefix of the records), ARGV[1] (the id: <client id>:<number>) and ARGV[2] (numbers of this client's commands
--- that were answered).
+-- once: included by the scripts that take effect once, however often they arrive. What came of a command is
+-- recorded under its id, also when nothing was done, until its client says that it was answered and will not
+-- be sent again, or for ten minutes. Uses KEYS[3] (prefix of the records), ARGV[1] (the id: <client
+-- id>:<number>) and ARGV[2] (numbers of this client's commands that were answered).
 
 local ONCE_KEPT = '600000' -- ms
 
@@ -19,8 +19,8 @@ local function forget_answered(reply)
   return reply
 end
 
--- What frees those who wait must not be refused for lack of memory. A script that has written, and deleting is never refused, is
--- not; there is no such key.
+-- What frees those who wait must not be refused for lack of memory. A script that has written, and deleting
+-- is never refused, is not; there is no such key.
 local function exempt_from_memory_limit() redis.call('DEL', KEYS[3]) end
 
 -- Messages are hints, and whether they may be published does not change what was done.

@@ -30,7 +30,7 @@ type Round struct {
 	Generation int64 // 0: there is none
 	First      int64 // of generations before this one nothing is known
 	Bad        string
-	Ends       int64 // ms until the latch expires, or the first lease of an arrival ends; negative: never
+	Ends       int64 // ms until the latch expires, or the first lease of a party ends; negative: never
 	Number     int64 // the latch's count; how many wait at the barrier
 	Parties    int64 // of the barrier; 0 while nobody waits
 }
@@ -128,7 +128,8 @@ type Once struct {
 	Answered string // numbers of commands of the client that are not sent again
 }
 
-// Arm runs latch_set.lua: it shuts a latch for ttl ms, 0 for no end. again: also one that is open. It reports whether it did.
+// Arm runs latch_set.lua: it shuts a latch for ttl ms, 0 for no end. again: also one that is open. It reports
+// whether it did.
 func (c Conn) Arm(ctx context.Context, k *Keys, once Once, count, ttl int64, again bool) (bool, error) {
 	mode := "try"
 	if again {
@@ -142,9 +143,10 @@ func (c Conn) Arm(ctx context.Context, k *Keys, once Once, count, ttl int64, aga
 
 // Counted is the reply of [Conn.Count].
 type Counted struct {
-	Done   bool
-	Remain int64 // when it is not done: the count, which is less than n
-	Phase  Phase // when it is not done because the latch is not shut, else 0
+	Done   bool  // it counted
+	Before bool  // it did not, as its participant had
+	Remain int64 // when it is neither: the count, which is less than n
+	Phase  Phase // when it is neither because the latch is not shut, else 0
 }
 
 // Count runs latch_count.lua: it counts a latch down by n, for a participant unless that is empty.
@@ -159,8 +161,8 @@ func (c Conn) Count(ctx context.Context, k *Keys, once Once, n int64, participan
 		return r, ErrReply
 	}
 	switch status := reply[0][0]; status {
-	case '0', '1':
-		r.Done = status == '1'
+	case '0', '1', '2':
+		r.Done, r.Before = status == '1', status == '2'
 	default:
 		r.Phase = Phase(status)
 	}
@@ -207,19 +209,20 @@ const (
 	Full         = -3 // all others are there, and it must wait until they go on
 )
 
-// Arrive runs barrier_arrive.lua. The lease, in ms, is that of all arrivals of the client.
-func (c Conn) Arrive(ctx context.Context, k *Keys, once Once, parties, lease int64, acts bool) (Arrival, error) {
+// Arrive runs barrier_arrive.lua. The lease, in ms, is that of all arrivals of the client, and of the
+// membership that it has from now on, unless the id of that is empty.
+func (c Conn) Arrive(ctx context.Context, k *Keys, once Once, parties, lease int64, acts bool, member string) (Arrival, error) {
 	action := "0"
 	if acts {
 		action = "1"
 	}
 	return arrival(c.script().barrierArrive.Exec(ctx, c.Client, k.keys, []string{
-		once.ID, once.Answered, k.news, k.verb, number(parties), number(lease), action,
+		once.ID, once.Answered, k.news, k.verb, number(parties), number(lease), action, member,
 	}).ToArray())
 }
 
-// Settle runs barrier_settle.lua for an arrival, of which generation and index are known, or 0: with [Done] its action is done,
-// otherwise its generation is broken.
+// Settle runs barrier_settle.lua for an arrival, of which generation and index are known, or 0: with [Done]
+// its action is done, otherwise its generation is broken.
 func (c Conn) Settle(ctx context.Context, k *Keys, once Once, fate Fate, generation, index int64) (Arrival, error) {
 	letter := "p"
 	if fate != Done {
@@ -250,16 +253,56 @@ func arrival(reply []rueidis.RedisMessage, err error) (a Arrival, _ error) {
 	return a, nil
 }
 
-// Attend runs barrier_attend.lua: it renews the lease, in ms, of a client's arrivals, of which there are so many in a generation,
-// and reads the state.
-func (c Conn) Attend(ctx context.Context, k *Keys, client string, lease, generation, arrivals int64) (Round, error) {
+// Attendance is what a client says of itself when it reads the state of a barrier. The zero value but for the
+// client only reads.
+type Attendance struct {
+	Client     string
+	Lease      int64  // ms, of what follows
+	Generation int64  // in which it has arrivals
+	Arrivals   int64  // how many at least
+	Member     string // id of its membership, or empty
+	Seen       int64  // the highest generation that it knows of
+}
+
+// Attend runs barrier_attend.lua: it renews the leases of a client, and reads the state.
+func (c Conn) Attend(ctx context.Context, k *Keys, a Attendance) (Round, error) {
 	reply, err := c.script().barrierAttend.Exec(ctx, c.Client, k.keys, []string{
-		client, number(lease), k.news, k.verb, number(generation), number(arrivals),
+		a.Client, number(a.Lease), k.news, k.verb, number(a.Generation), number(a.Arrivals), a.Member, number(a.Seen),
 	}).ToMessage()
 	if err != nil {
 		return Round{}, err
 	}
 	return parseRound(&reply)
+}
+
+// JoinBarrier runs barrier_join.lua for a membership, whose id is that of the command, with a lease in ms. It
+// reports whether the client is a member: it is not when the barrier is broken.
+func (c Conn) JoinBarrier(ctx context.Context, k *Keys, member Once, lease int64) (bool, Round, error) {
+	reply, err := c.script().barrierJoin.Exec(ctx, c.Client, k.keys, []string{
+		member.ID, member.Answered, k.news, k.verb, number(lease),
+	}).ToArray()
+	if err != nil {
+		return false, Round{}, err
+	}
+	if len(reply) != 2 {
+		return false, Round{}, ErrReply
+	}
+	joined, err := reply[0].AsInt64()
+	if err != nil {
+		return false, Round{}, errors.Join(ErrReply, err)
+	}
+	round, err := parseRound(&reply[1])
+	return joined == 1, round, err
+}
+
+// LeaveBarrier runs barrier_leave.lua for a membership, whose id is that of the command. begun: the client
+// knows that it had begun.
+func (c Conn) LeaveBarrier(ctx context.Context, k *Keys, member Once, begun bool) error {
+	known := "0"
+	if begun {
+		known = "1"
+	}
+	return c.script().barrierLeave.Exec(ctx, c.Client, k.keys, []string{member.ID, member.Answered, k.news, k.verb, known}).Error()
 }
 
 // ResetBarrier runs barrier_reset.lua.

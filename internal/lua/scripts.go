@@ -20,6 +20,7 @@ type scripts struct {
 
 	latchSet, latchCount, latchState, latchDelete             *rueidis.Lua
 	barrierArrive, barrierAttend, barrierSettle, barrierReset *rueidis.Lua
+	barrierJoin, barrierLeave                                 *rueidis.Lua
 
 	renewal [families]string // the text of renew
 }
@@ -49,6 +50,7 @@ func loadScripts(files fs.FS) *scripts {
 	s.latchState, s.latchDelete = load(Latch, "latch_state"), load(Latch, "latch_delete")
 	s.barrierArrive, s.barrierAttend = load(Barrier, "barrier_arrive"), load(Barrier, "barrier_attend")
 	s.barrierSettle, s.barrierReset = load(Barrier, "barrier_settle"), load(Barrier, "barrier_reset")
+	s.barrierJoin, s.barrierLeave = load(Barrier, "barrier_join"), load(Barrier, "barrier_leave")
 	for _, f := range granting {
 		s.leave[f] = load(f, "leave")
 		if f != Locks {

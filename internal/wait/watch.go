@@ -8,10 +8,10 @@ import (
 	"github.com/latchkey-go/latchkey/internal/lua"
 )
 
-// Watch is how the goroutines of one process wait for something of which all are told at once. While somebody is inside, one
-// goroutine reads the state: when it is asked to, when there is news, and after a pause. So it costs the same number of
-// commands however many wait. The others follow the states as a chain of [View], so that nobody misses one. The first four
-// fields must be set; it is safe for concurrent use.
+// Watch is how the goroutines of one process wait for something of which all are told at once. While somebody
+// is inside, one goroutine reads the state: when it is asked to, when there is news, and after a pause. So it
+// costs the same number of commands however many wait. The others follow the states as a chain of [View], so
+// that nobody misses one. The first four fields must be set; it is safe for concurrent use.
 type Watch struct {
 	Context context.Context                          // ends with the client
 	Read    func(context.Context) (lua.Round, error) // repeats the command until it is answered, or the context ends
@@ -48,8 +48,8 @@ type inquiry struct {
 	done chan struct{} // closed when that is set
 }
 
-// Enter counts the caller in, until Leave, and returns the last view: an old one, from which a caller can go on to later ones.
-// It returns nil when there are as many inside as there may be.
+// Enter counts the caller in, until Leave, and returns the last view: an old one, from which a caller can go
+// on to later ones. It returns nil when there are as many inside as there may be.
 func (w *Watch) Enter(most int) *View {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -60,7 +60,9 @@ func (w *Watch) Enter(most int) *View {
 		return nil
 	}
 	w.inside++
-	if w.reader == nil {
+	if w.reader != nil {
+		w.sooner(w.Pause()) // which may have become shorter
+	} else {
 		ctx, stop := context.WithCancel(w.Context)
 		r := &reader{stop: stop, news: make(chan struct{}, 1), sooner: make(chan struct{}, 1), due: time.Now().Add(w.Pause())}
 		w.reader = r
@@ -139,10 +141,14 @@ func (w *Watch) Told(r lua.Round) {
 		return
 	}
 	w.saw(r, nil)
-	if w.reader == nil || r.Ends < 0 {
-		return
+	if w.reader != nil && r.Ends >= 0 {
+		w.sooner(after(r))
 	}
-	if due := time.Now().Add(after(r)); due.Before(w.reader.due) {
+}
+
+// sooner has the next read begin in at most d. It is called with the mutex.
+func (w *Watch) sooner(d time.Duration) {
+	if due := time.Now().Add(d); due.Before(w.reader.due) {
 		w.reader.due = due
 		poke(w.reader.sooner)
 	}

@@ -155,6 +155,26 @@ func TestReadsWhenItEnds(t *testing.T) {
 	})
 }
 
+// A pause that has become shorter holds from when somebody enters, also while others are inside.
+func TestPauseBecomesShorter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &state{delay: func() time.Duration { return 0 }}
+		w := newWatch(s)
+		pause := wait.ShortLease
+		w.Pause = func() time.Duration { return pause }
+		w.Enter(1)
+		synctest.Wait()
+		pause = 10 * tick
+		w.Enter(2)
+		<-time.After(11 * tick)
+		require.EqualValues(t, 1, s.reads.Load())
+		w.Leave()
+		<-time.After(10 * tick)
+		require.EqualValues(t, 2, s.reads.Load(), "it goes on for who is left")
+		w.Leave()
+	})
+}
+
 // Errors that will not pass reach everybody; a context that ends, only its owner.
 func TestWatchFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

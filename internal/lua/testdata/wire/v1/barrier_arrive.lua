@@ -1,5 +1,5 @@
--- barrier_arrive: arrive at a barrier. Takes effect once. The last party begins the next generation, or is told to run the action
--- before that.
+-- barrier_arrive: arrive at a barrier. Takes effect once. The last party begins the next generation, or is
+-- told to run the action before that.
 --
 -- KEYS  as in barrier.lua
 -- ARGV  1 id of this command, 2 answered commands: see once.lua
@@ -7,7 +7,8 @@
 --       5 parties
 --       6 lease in ms: of all arrivals of this client
 --       7 1 if there is an action
--- Reply {generation, index, 1 to run the action, state as of barrier.lua}  arrived, by this command or an earlier copy
+--       8 id of the membership that the client has, or has from now on; empty: it need not be a member
+-- Reply {generation, index, 1 to run the action, state as of barrier.lua}  arrived, by this or an earlier copy
 --       {0, 0, 0, state}   not: the generation is broken
 --       {-1, 0, 0, state}  not: others wait for another number of parties
 --       {-2, 0, 0, state}  not: barrier_settle.lua came before
@@ -18,7 +19,7 @@ local before = recorded()
 -- include barrier.lua
 
 local function reply(generation, index, leads)
-  if expired then tell() end
+  tell_what_changed()
   return forget_answered({generation, index, leads, round()})
 end
 
@@ -50,6 +51,7 @@ if barrier.phase == 'n' then succeed(barrier) end
 local generation = barrier.generation
 record(decimal(generation) .. ':' .. index) -- refused when memory is short, and then nothing is done
 if barrier.phase == 'n' then clear('w') end
+if ARGV[8] ~= '' then belong(ARGV[8], ARGV[6]) end
 local leads = 0
 if waits then
   local client = string.match(ARGV[1], '^[^:]+')
@@ -57,13 +59,11 @@ if waits then
   if last then barrier.phase, barrier.leader, leads = 'a', ARGV[1], 1 end
   redis.call('HSET', KEYS[1], 'parties', parties, 'waiting', barrier.waiting, 'phase', barrier.phase, 'leader', barrier.leader)
   redis.call('HINCRBY', KEYS[1], 'c:' .. client, 1)
-  redis.call('ZADD', KEYS[2], decimal(now + ARGV[6] + 1), client)
-  for i = 1, 2 do redis.call('PEXPIRE', KEYS[i], KEPT) end
-  ends = tonumber(redis.call('ZRANGE', KEYS[2], 0, 0, 'WITHSCORES')[2]) - now
-  -- Those who wait must know when this lease ends before it does.
-  if index > 0 and tonumber(ARGV[6]) < SHORT then tell() end
+  redis.call('PEXPIRE', KEYS[1], KEPT)
+  extend(KEYS[2], client, ARGV[6])
+  if index == 0 then sooner = false end -- nobody else waits
 else
   advance()
-  tell()
+  over = true
 end
 return reply(generation, index, leads)

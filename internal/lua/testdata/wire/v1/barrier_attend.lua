@@ -1,29 +1,40 @@
--- barrier_attend: renew the lease of a client's arrivals, and read the state. It also finds arrivals that Redis has lost. Safe to
--- repeat.
+-- barrier_attend: renew the leases of a client's arrivals and of its membership, and read the state. It also
+-- finds arrivals that Redis has lost, and begins a membership again that was. Safe to repeat.
 --
 -- KEYS  as in barrier.lua
 -- ARGV  1 client id, 2 lease in ms, 3 channel, 4 publish verb
---       5 generation in which the client has arrivals, 6 how many at least: 0 to read only
+--       5 generation in which the client has arrivals, 6 how many at least: 0 for none
+--       7 id of its membership, or empty
+--       8 the highest generation that the client has seen, or 0
 -- Reply state as of barrier.lua
 -- include barrier.lua
 
 local generation, count = tonumber(ARGV[5]), tonumber(ARGV[6])
-if count > 0 and barrier.generation < generation then
-  -- A restart or a failover lost it. Of generations up to that one nothing is known any more.
-  barrier.bad, barrier.generation = '', math.max(generation, clock())
+local seen = tonumber(ARGV[8])
+if barrier.generation < seen then
+  -- A restart or a failover lost it. Of generations up to that one nothing is known any more: who arrived in
+  -- what is there may have gone on from it, and must not count again. One that is broken stays so until it is
+  -- reset.
+  local was_broken = barrier.phase == 'b'
+  barrier.bad, barrier.generation = '', math.max(seen, clock())
   barrier.first = barrier.generation + 1
   advance()
-  expired = true
+  if was_broken then break_generation('s') end
+  over = true
 elseif count > 0 and barrier.generation == generation and is_waiting() then
   if tonumber(redis.call('HGET', KEYS[1], 'c:' .. ARGV[1]) or '0') < count then
     break_generation('s')
-    expired = true
+    over = true
   else
-    redis.call('PEXPIRE', KEYS[1], KEPT)
-    redis.call('ZADD', KEYS[2], 'XX', decimal(now + ARGV[2] + 1), ARGV[1])
-    redis.call('PEXPIRE', KEYS[2], KEPT)
-    ends = tonumber(redis.call('ZRANGE', KEYS[2], 0, 0, 'WITHSCORES')[2]) - now
+    redis.call('PEXPIRE', KEYS[1], KEPT) -- first, because it is not refused for lack of memory, nor is what follows
+    extend(KEYS[2], ARGV[1], ARGV[2])
   end
 end
-if expired then tell() end
+if ARGV[7] ~= '' then
+  redis.call('PEXPIRE', KEYS[1], KEPT)
+  -- Of a barrier that is broken nobody becomes a member: who was taken for dead finds it broken.
+  if barrier.phase ~= 'b' or redis.call('ZSCORE', KEYS[4], ARGV[7]) then belong(ARGV[7], ARGV[2]) end
+  if barrier.phase == 'n' then advance() end
+end
+tell_what_changed()
 return round()

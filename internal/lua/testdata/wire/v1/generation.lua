@@ -1,8 +1,10 @@
--- generation: included by the scripts of what is used again and again, and releases all its waiters at once each time. A waiter
--- belongs to a generation, and learns from any later state what became of it: a generation that is over and not listed as bad
--- did what was waited for. Of generations before `first` nothing is known: Redis has lost them, or the list has.
+-- generation: included by the scripts of what is used again and again, and releases all its waiters at once
+-- each time. A waiter belongs to a generation, and learns from any later state what became of it: a
+-- generation that is over and not listed as bad did what was waited for. Of generations before `first`
+-- nothing is known: Redis has lost them, or the list has.
 --
--- Numbers of generations grow, also after Redis has lost them: the first one is the server's clock in microseconds.
+-- Numbers of generations grow, also after Redis has lost them: the first one is the server's clock in
+-- microseconds.
 
 local MOST_BAD = 32
 

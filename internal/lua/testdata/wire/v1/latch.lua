@@ -1,10 +1,11 @@
--- latch: included by the scripts of a latch. Reads its state, and makes up for what Redisson does, which knows nothing of
--- generations.
+-- latch: included by the scripts of a latch. Reads its state, and makes up for what Redisson does, which
+-- knows nothing of generations.
 --
 -- KEYS  1 latch    STRING the count that remains (Redisson's); absent unless the latch is shut
---       2 record   HASH   generation, first, bad: see generation.lua; phase: s shut, o open, d deleted; ttl: ms, 0 for none;
---                         until: ms since the epoch at which a shut one expires, 0 for never, or an open one is as if it
---                         had never been set; p:<participant>: has counted. It stays a while longer, for those who hear of it late
+--       2 record   HASH   generation, first, bad: see generation.lua; phase: s shut, o open, d deleted;
+--                         ttl: ms, 0 for none; until: ms since the epoch at which a shut one expires, 0 for
+--                         never, or an open one is as if it had never been set; p:<participant>: has counted.
+--                         It stays a while longer, for those who hear of it late
 --       3 done     prefix of the records of once.lua
 -- include generation.lua
 

@@ -1,14 +1,16 @@
--- latch_count: count a latch down, which opens it at zero. Takes effect once, and once for each participant and generation.
--- Counts are text here: they have 64 bits, and Lua's numbers 53.
+-- latch_count: count a latch down, which opens it at zero. Takes effect once, and once for each participant
+-- and generation. Counts are text here: they have 64 bits, and Lua's numbers 53.
 --
 -- KEYS  as in latch.lua
 -- ARGV  1 id of this command, 2 answered commands: see once.lua
 --       3 channel, 4 publish verb
 --       5 by how much
 --       6 participant, or the empty string
--- Reply {'1', what remains}  counted, by this command or an earlier copy, or the participant had counted before
+-- Reply {'1', what remains}  counted, by this command or an earlier copy
+--       {'2', what remains}  nothing changed: the participant had counted before
 --       {'0', what remains}  nothing changed: more than remains
 --       {phase, '0'}         nothing changed: the latch is not shut
+-- A copy is told what the first one was told: what is recorded is the reply.
 -- include once.lua
 
 exempt_from_memory_limit()
@@ -19,7 +21,7 @@ if before then return forget_answered({string.match(before, '^(%S+) (%d+)$')}) e
 local participant = ARGV[6] ~= '' and 'p:' .. ARGV[6]
 local status, rest = '1', latch.phase == 's' and count or '0'
 if participant and (latch.phase == 's' or latch.phase == 'o') and redis.call('HEXISTS', KEYS[2], participant) == 1 then
-  participant = false -- it has counted
+  status = '2'
 elseif latch.phase ~= 's' then
   status = latch.phase
 elseif #ARGV[5] > #count or #ARGV[5] == #count and ARGV[5] > count then

@@ -1,0 +1,82 @@
+package core
+
+import (
+	"context"
+	"math"
+	"sync/atomic"
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/lua"
+)
+
+// attendance is what Redis must know of a client at a barrier: the regular reading of the state says it
+// again.
+type attendance struct {
+	generation int64  // the last in which the client has arrived
+	arrivals   int64  // how often
+	member     uint64 // number of its membership, also of one that is about to begin; 0: none
+	isMember   bool   // it has begun, as far as is known
+}
+
+// disowned stands for more arrivals than there can be.
+const disowned = math.MaxInt32
+
+// none is told that nobody of the client waits any more. An arrival that is left, because a failover took
+// Redis back to before its generation was over, is not renewed: its lease ends, and those who wait for the
+// others learn that these do not.
+func (a *attendance) none() {
+	if a.arrivals < disowned {
+		a.arrivals = 0
+	}
+}
+
+// arrived counts the arrivals that Redis must know of.
+func (r *circle) arrived(generation int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	a := &r.attendance
+	if generation > a.generation {
+		a.generation, a.arrivals = generation, 0
+	}
+	if generation == a.generation {
+		a.arrivals++
+	}
+}
+
+// disown has the next reading find an arrival missing, which breaks the generation, when to break it was not
+// possible or has not been answered: otherwise those of the client that wait would keep the lease of one that
+// has left.
+func (r *circle) disown(generation int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if generation > 0 && generation == r.attendance.generation {
+		r.attendance.arrivals = disowned
+	}
+}
+
+// attend reads the state for those who wait, and renews their lease and that of the membership.
+func (r *circle) attend(ctx context.Context) (lua.Round, error) {
+	r.mu.Lock()
+	a := r.attendance
+	r.mu.Unlock()
+	says := lua.Attendance{
+		Client: r.client.id, Lease: milliseconds(time.Duration(r.lease.Load())), Generation: a.generation, Arrivals: a.arrivals,
+		Seen: r.seen.Load(),
+	}
+	if a.isMember {
+		says.Member = r.memberID(a.member)
+	}
+	round, err := r.client.conn.Attend(ctx, r.keys, says)
+	raise(&r.seen, round.Generation)
+	return round, err
+}
+
+// raise makes a number the highest, unless it is less.
+func raise(highest *atomic.Int64, n int64) {
+	for {
+		before := highest.Load()
+		if n <= before || highest.CompareAndSwap(before, n) {
+			return
+		}
+	}
+}

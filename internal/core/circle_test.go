@@ -1,0 +1,34 @@
+package core
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey/internal/wait"
+)
+
+// Context errors of what was done inside, as of a dial that took too long, say nothing of the caller's context.
+func TestInterruptedByTheCallerAlone(t *testing.T) {
+	closing, shut := context.WithCancelCause(t.Context())
+	c := &Client{closing: closing}
+	c.health[0] = &wait.Health{Context: t.Context(), Go: func(func()) {}, Down: func(wait.Outage) {}}
+	r := &circle{place: place{client: c}}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.NotErrorIs(t, r.interrupted(ended), ErrUnavailable)
+	c.health[0].Failed(fmt.Errorf("dial: %w", context.DeadlineExceeded), time.Now(), nil)
+	err := r.interrupted(ended)
+	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, err, ErrUnavailable)
+	require.ErrorContains(t, err, "dial")
+	require.NotErrorIs(t, err, context.DeadlineExceeded)
+	err = r.interrupted(t.Context())
+	require.ErrorIs(t, err, ErrUnavailable)
+	require.NotErrorIs(t, err, context.DeadlineExceeded)
+	shut(ErrClosed)
+	require.Equal(t, ErrClosed, r.interrupted(t.Context()))
+}

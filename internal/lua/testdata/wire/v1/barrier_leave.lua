@@ -1,0 +1,24 @@
+-- barrier_leave: end a membership of a barrier, also one that a late copy would begin. Whoever has arrived
+-- waits in vain for a party that leaves: then the generation is broken, unless all had arrived. Takes effect
+-- once.
+--
+-- KEYS  as in barrier.lua
+-- ARGV  1 id of the membership, 2 answered commands: see once.lua
+--       3 channel, 4 publish verb
+--       5 1 if its client knows that it had begun; else that is so if Redis knows of it
+-- Reply 1
+-- include once.lua
+
+exempt_from_memory_limit()
+if recorded() then return forget_answered(1) end
+-- include barrier.lua
+
+record('left')
+local begun = redis.call('ZREM', KEYS[4], ARGV[1]) == 1 or ARGV[5] == '1'
+local own = redis.call('HGET', KEYS[1], 'c:' .. string.match(ARGV[1], '^[^:]+')) or '0'
+if begun and barrier.phase == 'w' and barrier.waiting > tonumber(own) then
+  break_generation('c')
+  over = true
+end
+tell_what_changed()
+return forget_answered(1)
