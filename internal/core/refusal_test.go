@@ -59,7 +59,7 @@ func TestServerRefusesForAWhile(t *testing.T) {
 			require.NoError(t, h.Unlock(t.Context()))
 			require.NoError(t, waiter.wait(t).Unlock(t.Context()))
 			require.NoError(t, c.Check(t.Context()))
-			_, err = latch.CountDown(t.Context(), 1)
+			_, _, err = latch.CountDown(t.Context(), 1)
 			require.NoError(t, err)
 			select {
 			case err := <-opened:
