@@ -23,6 +23,8 @@ func WithObserver(hooks Observer) Option {
 // that is passed on inside the process may be acquired before its release is told. Fields may be added in
 // later versions.
 //
+// Failed is also told of a release that went on in the background, and failed: Err alone.
+//
 // Of an [Event], Kind, Name, Prefix and Context are always set, and Permits for semaphores; what else is, is
 // said with each hook.
 type Observer struct {

@@ -180,7 +180,7 @@ func (a *arrival) settle(ctx context.Context, wanted lua.Fate) (lua.Fate, error)
 		up = a.whileRemembered()
 	}
 	fate := lua.Pending
-	err := a.client.outlast(ctx, func(ctx context.Context) (bool, error) {
+	err := a.outlast(ctx, func(ctx context.Context) (bool, error) {
 		var reply lua.Arrival
 		answered, err := a.insist(ctx, up, &a.stray, func(ctx context.Context) error {
 			return a.tell(a.number, func(o lua.Once) (err error) {

@@ -118,7 +118,7 @@ func (s *Counter) Release(ctx context.Context, n int) error {
 	number, stray := c.sequence.Add(1), false
 	put := lua.Put(lua.Owner(c.id, number), int64(n))
 	up := r.whileRemembered()
-	err := c.outlast(ctx, func(ctx context.Context) (bool, error) {
+	err := r.outlast(ctx, func(ctx context.Context) (bool, error) {
 		answered, err := r.insist(ctx, up, &stray, func(ctx context.Context) error {
 			return r.declared.first(ctx, r, func() error {
 				reply, err := r.trade(ctx, put, 1)

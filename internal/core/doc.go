@@ -84,21 +84,26 @@
 //     TestLatchAgainstModel, TestBarrierAgainstModel; countdown: TestRounds; barrier: TestGenerations)
 //  18. Whoever waits has read the state after the subscription was confirmed, at that time or later; and the states that were read
 //     are a chain, of which nobody misses one. A state names the generations that ended badly, so that also who hears of it late
-//     knows. (wait: TestEverybodyGetsThere; countdown: TestGenerationOfAWaiter, TestRacesAgainstModel)
+//     knows. What is not known any more is said as such, and not called broken. (wait: TestEverybodyGetsThere; countdown:
+//     TestGenerationOfAWaiter, TestRacesAgainstModel; barrier: TestHearsOfItLate)
 //  19. All arrivals of a client at a barrier have one lease, which its regular reading renews, and whose end everybody who
 //     waits knows and looks at. With it the client says how many they are: what Redis has lost breaks the generation, and so does
 //     a party that left and could not say so. (barrier: TestDeadPartyBreaks, TestActingProcessKilled, TestLost, TestRolledBack,
 //     TestErrorWhileWaiting)
+//  20. Who takes part in a barrier is a member, with a lease that is renewed also between generations, and whose end breaks
+//     it whether anybody waits or not. A membership has a number and ends once, so that no late copy begins it again. A
+//     client says how far it has seen the barrier come: a Redis that is behind has lost something, and nobody goes on from
+//     what is there. (barrier: TestPartyDiesAtWork, TestLateCopyOfMembership, TestRolledBack)
 //
 // # The ends of things
 //
-//  20. No UNSUBSCRIBE is sent: a server that answers it with an error, as one that is busy or loading does, would end the
+//  21. No UNSUBSCRIBE is sent: a server that answers it with an error, as one that is busy or loading does, would end the
 //     process (package hub). A subscription ends with its connection. (TestServerRefusesForAWhile, TestCloseWhileRefused,
 //     TestServerRefusesWhoWaitsForReplicas)
-//  21. A client that is closed waits for the queues for the release timeout at most, and then for less than a second,
+//  22. A client that is closed waits for the queues for the release timeout at most, and then for less than a second,
 //     whether Redis answers or not. What was held then can be released until its lease is over. (TestCloseOnASilentServer,
 //     TestUnlockAfterClose)
-//  22. What Do returns is about the work, not about the release: whether it ran, and whether it was alone. (TestDo…)
+//  23. What Do returns is about the work, not about the release: whether it ran, and whether it was alone. (TestDo…)
 //
 // Rule 7 is stricter about polling than it would have to be, so that no hand-off pays for an announcement: idle waiters
 // cost one question every two seconds for each process and lock, not one every ten.

@@ -97,3 +97,23 @@ func TestDoSaysThatItMayNotHaveBeenAlone(t *testing.T) {
 	})
 	require.ErrorIs(t, err, core.ErrLost, "the client could not know, but Redis does")
 }
+
+// A release that fails when nobody waits for it any more is told to the observer.
+func TestReleaseInTheBackgroundFails(t *testing.T) {
+	s := redistest.NewProcess(t)
+	failed := make(chan core.Event, 1)
+	c := open(t, s.Option(), lease(500*time.Millisecond), func(o *core.ClientOptions) {
+		o.Observer.Failed = func(e core.Event) { failed <- e }
+	})
+	require.NoError(t, newLock(t, c, "a", true).Do(t.Context(), func(context.Context, *core.Hold) error {
+		s.Kill()
+		return nil
+	}))
+	select {
+	case e := <-failed:
+		require.Equal(t, "a", e.Name)
+		require.Error(t, e.Err)
+	case <-time.After(long):
+		require.FailNow(t, "nobody was told")
+	}
+}

@@ -104,7 +104,7 @@ func (r *circle) leave(ctx context.Context) error {
 		return nil
 	}
 	up := r.whileRemembered()
-	err := r.client.outlast(ctx, func(ctx context.Context) (bool, error) {
+	err := r.outlast(ctx, func(ctx context.Context) (bool, error) {
 		err := r.dismiss(ctx, up, number, begun)
 		return err == nil || ctx.Err() == nil, err
 	})

@@ -2,8 +2,10 @@ package core
 
 import (
 	"context"
+	"fmt"
 	"errors"
 	"runtime"
+	"strings"
 	"time"
 	"weak"
 
@@ -166,6 +168,38 @@ func (p *place) command(ctx, open context.Context, name string, send func(contex
 		why = append(why, outcome(err))
 	}
 	return stray, named(name, join(why...))
+}
+
+// outlast waits for something that must be sent until ctx ends, or for the release timeout if it has; then it goes on in the
+// background. send reports whether it is over.
+func (p *place) outlast(ctx context.Context, send func(context.Context) (bool, error)) error {
+	waits := ctx
+	if ctx.Err() != nil {
+		var cancel context.CancelFunc
+		waits, cancel = context.WithTimeout(context.WithoutCancel(ctx), p.client.options.ReleaseTimeout)
+		defer cancel()
+	}
+	done, err := send(waits)
+	if done || ctx.Done() == nil {
+		return err
+	}
+	p.client.Go(func() { // the observer hears of its success
+		if _, err := send(context.Background()); err != nil {
+			p.unsent(ctx, err)
+		}
+	})
+	return fmt.Errorf("%w: it goes on in the background: %w", ErrUnknownOutcome, ended(ctx))
+}
+
+// unsent tells of what could not be given back in the background: nobody waits for the error any more.
+func (p *place) unsent(ctx context.Context, err error) {
+	name := strings.TrimPrefix(p.name(), p.client.options.Prefix)
+	p.client.options.Logger.Warn("latchkey: what was to be given back was not; a lease runs out", "name", name, "error", err)
+	if hook := p.client.options.Observer.Failed; hook != nil {
+		e := p.event(ctx, name)
+		e.Err = named(name, err)
+		hook(e)
+	}
 }
 
 // unread is the error of a question that is asked once.

@@ -22,31 +22,10 @@ func (t *tenure) unlock(ctx context.Context, done *turn) error {
 
 // see sends a release and waits for it as unlock says.
 func (t *tenure) see(ctx context.Context, r *release) error {
-	return t.client.outlast(ctx, func(ctx context.Context) (bool, error) {
+	return t.outlast(ctx, func(ctx context.Context) (bool, error) {
 		err := t.release(ctx, r)
 		return r.done, err
 	})
-}
-
-// outlast waits for something that must be sent until ctx ends, or for the release timeout if it has; then it goes on in the
-// background. send reports whether it is over.
-func (c *Client) outlast(ctx context.Context, send func(context.Context) (bool, error)) error {
-	waits := ctx
-	if ctx.Err() != nil {
-		var cancel context.CancelFunc
-		waits, cancel = context.WithTimeout(context.WithoutCancel(ctx), c.options.ReleaseTimeout)
-		defer cancel()
-	}
-	done, err := send(waits)
-	if done || ctx.Done() == nil {
-		return err
-	}
-	c.Go(func() {
-		if _, err := send(context.Background()); err != nil {
-			c.options.Logger.Warn("latchkey: what was to be given back was not; its lease runs out", "error", err)
-		}
-	}) // the observer hears of its success
-	return fmt.Errorf("%w: it goes on in the background: %w", ErrUnknownOutcome, ended(ctx))
 }
 
 // late ends a tenure whose lease is over before its release.
