@@ -2,8 +2,8 @@ package core
 
 import (
 	"context"
-	"fmt"
 	"errors"
+	"fmt"
 	"runtime"
 	"strings"
 	"time"

@@ -1,0 +1,60 @@
+package lua
+
+import (
+	"context"
+
+	"github.com/redis/rueidis"
+)
+
+// Renewal is one lease of [Conn.Renew].
+type Renewal struct {
+	Keys  *Keys
+	Owner string
+	Lease int64 // ms
+}
+
+// Renew runs renew.lua or prolong.lua, for names of one slot and one family, and reports for each whether the owner still had it.
+func (c Conn) Renew(ctx context.Context, batch []Renewal) ([]bool, error) {
+	keys := make([]string, 0, 2*len(batch))
+	args := make([]string, 0, 2*len(batch))
+	for _, r := range batch {
+		keys = append(keys, r.Keys.leases...)
+		args = append(args, r.Owner, number(r.Lease))
+	}
+	numbers, err := c.script().renew[batch[0].Keys.family].Exec(ctx, c.Client, keys, args).AsIntSlice()
+	if err != nil {
+		return nil, err
+	}
+	if len(numbers) != len(batch) {
+		return nil, ErrReply
+	}
+	renewed := make([]bool, len(batch))
+	for i, n := range numbers {
+		renewed[i] = n == 1
+	}
+	return renewed, nil
+}
+
+// Replicate renews one lease as [Conn.Renew] does and then waits, for so many ms, until as many replicas have that: what WAIT
+// counts is what was written on its own connection. It returns whether the owner still had the lock, and how many replicas.
+//
+// It returns no sooner than at the deadline of ctx, which it must have, when Redis is silent: with a context that can be
+// cancelled before, rueidis runs the connection in the background, and then sends an UNSUBSCRIBE when it goes back to the
+// pool. That panics when the server answers it with an error (internal/hub).
+func (c Conn) Replicate(ctx context.Context, r Renewal, replicas int, ms int64) (held bool, n int64, err error) {
+	err = c.Client.Dedicated(func(d rueidis.DedicatedClient) error {
+		// EVAL and not EVALSHA: nothing may come between the two, not even a script that has to be loaded.
+		results := d.DoMulti(ctx,
+			d.B().Eval().Script(c.script().renewal[r.Keys.family]).Numkeys(int64(len(r.Keys.leases))).Key(r.Keys.leases...).Arg(r.Owner, number(r.Lease)).Build(),
+			d.B().Wait().Numreplicas(int64(replicas)).Timeout(ms).Build(),
+		)
+		renewed, err := results[0].AsIntSlice()
+		if err != nil { // then the other counts for something else
+			return err
+		}
+		held = len(renewed) == 1 && renewed[0] == 1
+		n, err = results[1].AsInt64()
+		return err
+	})
+	return held, n, err
+}
