@@ -218,7 +218,7 @@ func notReset(r lua.Round) error {
 // passed is what a party is told of its generation. One that nothing is known of is not called broken: others
 // may have gone on.
 func passed(fate lua.Fate) error {
-	why := ""
+	var why string
 	switch fate {
 	case lua.Done:
 		return nil

@@ -14,12 +14,12 @@ type notRun struct{ error }
 
 func (e notRun) Unwrap() error { return e.error }
 
-func (e notRun) Is(target error) bool { return target == ErrNotRun } //nolint:errorlint // as the method is defined
+func (e notRun) Is(target error) bool { return target == ErrNotRun }
 
 // ran is an error of a function that ran. It hides the ErrNotRun of a Do inside the function, which is not about this one.
 type ran struct{ error }
 
-func (e ran) Is(target error) bool { return target != ErrNotRun && errors.Is(e.error, target) } //nolint:errorlint // as above
+func (e ran) Is(target error) bool { return target != ErrNotRun && errors.Is(e.error, target) }
 
 func (e ran) As(target any) bool { return errors.As(e.error, target) }
 

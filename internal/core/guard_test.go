@@ -59,7 +59,7 @@ func TestDoSaysWhetherItRan(t *testing.T) {
 	eachDoer(t, func(t *testing.T, s *redistest.Server, of func(*core.Client) doer) {
 		do, other := of(open(t, s.Option())), of(open(t, s.Option()))
 		never := func(context.Context, *core.Hold) error { panic("it ran") }
-		err := do(t.Context(), func(ctx context.Context, _ *core.Hold) error {
+		err := do(t.Context(), func(context.Context, *core.Hold) error {
 			short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 			defer cancel()
 			inner := other(short, never)

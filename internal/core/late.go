@@ -32,10 +32,10 @@ func (l *late) expect(t *tenure) {
 	l.held[t] = time.Now().Add(left)
 }
 
-// begin calls close once nothing is held any more.
-func (l *late) begin(close func()) {
+// begin calls end once nothing is held any more.
+func (l *late) begin(end func()) {
 	l.mu.Lock()
-	l.close = close
+	l.close = end
 	var last time.Time
 	for _, until := range l.held {
 		if until.After(last) {

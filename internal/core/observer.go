@@ -10,7 +10,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/wait"
 )
 
-// Kind, Event, Outage and Observer are documented by the root package.
+// Kind is documented by the root package, as are Event, Outage and Observer.
 type Kind string
 
 // Event is what a hook is told.

@@ -2,7 +2,6 @@ package core_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -16,6 +15,27 @@ import (
 
 // hasty lets a client notice soon that its commands are refused, and close its inbox.
 func hasty(o *core.ClientOptions) { o.Lease = 300 * time.Millisecond }
+
+// comeAndGo locks and unlocks each of these again and again, with little patience, until stop is called.
+func comeAndGo(t *testing.T, locks ...*core.Lock) (stop func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var goroutines sync.WaitGroup
+	for _, l := range locks {
+		goroutines.Go(func() {
+			for ctx.Err() == nil {
+				short, end := context.WithTimeout(ctx, 50*time.Millisecond)
+				if h, err := l.Lock(short); err == nil {
+					_ = h.Unlock(short) // refused, for now
+				}
+				end()
+			}
+		})
+	}
+	return func() {
+		cancel()
+		goroutines.Wait()
+	}
+}
 
 // A server that answers with errors for a while, also to what belongs to a subscription, costs time and nothing else.
 func TestServerRefusesForAWhile(t *testing.T) {
@@ -34,28 +54,10 @@ func TestServerRefusesForAWhile(t *testing.T) {
 			opened := make(chan error, 1)
 			go func() { opened <- latch.Await(t.Context()) }()
 			end := begin(t, s)
-			stop := make(chan struct{})
-			done := make(chan struct{})
-			go func() { // many that come and go, so that the client notices, and subscribes again and again
-				defer close(done)
-				l := newLock(t, c, "b", true)
-				for {
-					select {
-					case <-stop:
-						return
-					default:
-					}
-					ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-					if h, err := l.Lock(ctx); err == nil {
-						_ = h.Unlock(ctx) // refused, for now
-					}
-					cancel()
-				}
-			}()
+			stop := comeAndGo(t, newLock(t, c, "b", true))
 			time.Sleep(1500 * time.Millisecond) // several leases: the client has given its subscriptions up
 			end()
-			close(stop)
-			<-done
+			stop()
 			require.NoError(t, h.Unlock(t.Context()))
 			require.NoError(t, waiter.wait(t).Unlock(t.Context()))
 			require.NoError(t, c.Check(t.Context()))
@@ -178,7 +180,7 @@ func TestUnlockAfterClose(t *testing.T) {
 		available, _, err := free.Numbers(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, 2, available)
-		require.True(t, errors.Is(h.Unlock(t.Context()), core.ErrNotHeld), "once")
+		require.ErrorIs(t, h.Unlock(t.Context()), core.ErrNotHeld, "once")
 		require.NoError(t, other.Unlock(t.Context())) // the last one: the connections end with it
 		require.ErrorIs(t, other.Unlock(t.Context()), core.ErrNotHeld)
 	})
@@ -191,31 +193,16 @@ func TestServerRefusesWhoWaitsForReplicas(t *testing.T) {
 			s := redistest.NewProcess(t, redistest.Refusing()...)
 			_ = redistest.NewProcess(t, "--replicaof", "127.0.0.1 "+port(s))
 			c := open(t, s.Option(), hasty, replicas(1))
-			var goroutines sync.WaitGroup
-			stop := make(chan struct{})
+			var locks []*core.Lock
 			for i := range 8 {
-				goroutines.Go(func() {
-					l := newLock(t, c, fmt.Sprint("a", i), true)
-					for {
-						select {
-						case <-stop:
-							return
-						default:
-						}
-						ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-						if h, err := l.Lock(ctx); err == nil {
-							_ = h.Unlock(ctx) // refused, for now
-						}
-						cancel()
-					}
-				})
+				locks = append(locks, newLock(t, c, fmt.Sprint("a", i), true))
 			}
+			stop := comeAndGo(t, locks...)
 			for range 5 {
 				end := redistest.Refusals[code](t, s)
 				end()
 			}
-			close(stop)
-			goroutines.Wait()
+			stop()
 			require.NoError(t, c.Check(t.Context()))
 		})
 	}
