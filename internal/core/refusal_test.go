@@ -23,7 +23,7 @@ func comeAndGo(t *testing.T, locks ...*core.Lock) (stop func()) {
 	for _, l := range locks {
 		goroutines.Go(func() {
 			for ctx.Err() == nil {
-				short, end := context.WithTimeout(ctx, 50*time.Millisecond)
+				short, end := context.WithTimeout(ctx, 200*time.Millisecond)
 				if h, err := l.Lock(short); err == nil {
 					_ = h.Unlock(short) // refused, for now
 				}
