@@ -244,7 +244,11 @@ func TestErrorsOfHolds(t *testing.T) {
 		says(t, hold.Err(), latchkey.ErrLost)
 		says(t, hold.Unlock(t.Context()), latchkey.ErrLost)
 		says(t, second(k.fair.Lock(hold.Context())), context.Canceled, latchkey.ErrLost)
-		err = k.lock.Do(t.Context(), func(ctx context.Context, hold *latchkey.Hold) error { return hold.Unlock(ctx) })
+		err = k.lock.Do(t.Context(), func(ctx context.Context, _ *latchkey.Hold) error {
+			err := k.fair.TryDo(context.Background(), nil)
+			says(t, err, latchkey.ErrNotRun, latchkey.ErrNotAcquired)
+			return hold.Unlock(ctx)
+		})
 		says(t, err, latchkey.ErrNotHeld)
 
 		held, err := k.permits.Acquire(t.Context(), 3)

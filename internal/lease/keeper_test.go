@@ -48,6 +48,13 @@ func (s *server) Renew(_ context.Context, items []*lease.Item, leases []time.Dur
 	return held, s.passing, s.err
 }
 
+// batches are the sizes of those that were sent.
+func (s *server) batches() []int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.sent)
+}
+
 type hold struct {
 	item lease.Item
 	slot int
@@ -305,20 +312,20 @@ func TestShortLeasesAreConfirmed(t *testing.T) {
 			require.True(t, k.Remove(&brief.item))
 		}
 		time.Sleep(time.Second)
-		require.Empty(t, r.sent, "short sections pay nothing")
+		require.Empty(t, r.batches(), "short sections pay nothing")
 		first := keepShort(0)
 		time.Sleep(25 * time.Millisecond)
 		second, fixed := keepShort(0), keepShort(time.Second)
 		time.Sleep(24 * time.Millisecond)
-		require.Empty(t, r.sent)
+		require.Empty(t, r.batches())
 		time.Sleep(2 * time.Millisecond)
 		synctest.Wait()
-		require.Equal(t, []int{3}, r.sent, "together")
+		require.Equal(t, []int{3}, r.batches(), "together")
 		require.Greater(t, first.item.Left(), 9*time.Second)
 		require.Greater(t, second.item.Left(), 9*time.Second)
 		require.LessOrEqual(t, fixed.item.Left(), 980*time.Millisecond)
 		time.Sleep(2 * time.Second)
-		require.Equal(t, []int{3}, r.sent, "a fixed lease is confirmed, and not renewed")
+		require.Equal(t, []int{3}, r.batches(), "a fixed lease is confirmed, and not renewed")
 		require.ErrorIs(t, fixed.lost(), lease.ErrExpired)
 		k.Remove(&first.item)
 		k.Remove(&second.item)
