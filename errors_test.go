@@ -245,7 +245,7 @@ func TestErrorsOfHolds(t *testing.T) {
 		says(t, hold.Unlock(t.Context()), latchkey.ErrLost)
 		says(t, second(k.fair.Lock(hold.Context())), context.Canceled, latchkey.ErrLost)
 		err = k.lock.Do(t.Context(), func(ctx context.Context, _ *latchkey.Hold) error {
-			err := k.fair.TryDo(context.Background(), nil)
+			err := k.lock.TryDo(context.Background(), nil)
 			says(t, err, latchkey.ErrNotRun, latchkey.ErrNotAcquired)
 			return hold.Unlock(ctx)
 		})

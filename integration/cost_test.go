@@ -54,7 +54,7 @@ func TestClusterBus(t *testing.T) {
 func TestConnections(t *testing.T) {
 	for name, expected := range map[string]struct{ nodes, sentinels int }{
 		"standalone": {2, 0},  // commands, subscription
-		"sentinel":   {2, 2},  // the same, to the primary; and one each to a sentinel
+		"sentinel":   {2, 1},  // the same, to the primary; and one to a sentinel
 		"cluster":    {12, 0}, // the same, to each node: rueidis asks all of them for the slots
 	} {
 		t.Run(name, func(t *testing.T) {
