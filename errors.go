@@ -7,13 +7,13 @@ import "github.com/latchkey-go/latchkey/internal/core"
 // context.DeadlineExceeded says that the caller's context has ended, and nothing else: timers of this module
 // and of rueidis do not match.
 var (
-	// ErrNotAcquired is returned by TryLock when somebody else holds the lock or is next, and by TryLockFor when its time
-	// is over before the caller's context.
+	// ErrNotAcquired is returned by TryLock when somebody else holds the lock or is next, and by TryLockFor when
+	// its time is over before the caller's context.
 	ErrNotAcquired = core.ErrNotAcquired
 	// ErrNotHeld is returned by the second Unlock of a hold, and by that of no hold at all.
 	ErrNotHeld = core.ErrNotHeld
-	// ErrLost says that a hold ended without being released: its lease could not be renewed in time, or Redis says that
-	// somebody else, or nobody, has the lock. It is the cause of the hold's context.
+	// ErrLost says that a hold ended without being released: its lease could not be renewed in time, or Redis
+	// says that somebody else, or nobody, has the lock. It is the cause of the hold's context.
 	ErrLost = core.ErrLost
 	// ErrReleased is the cause of a hold's context after Unlock.
 	ErrReleased = core.ErrReleased
@@ -34,9 +34,9 @@ var (
 	ErrUnknownOutcome = core.ErrUnknownOutcome
 	// ErrNotReplicated is returned instead of a hold that fewer replicas have than WithReplicas asks for.
 	ErrNotReplicated = core.ErrNotReplicated
-	// ErrNotRun is matched by the error of a Do, or TryDo, whose function never ran: the lock was not acquired, for the reason
-	// that the error also says. Nothing was done, so it is safe to do it again. An error of Do that is not ErrNotRun is the
-	// function's own, or ErrLost.
+	// ErrNotRun is matched by the error of a Do, or TryDo, whose function never ran: the lock was not acquired,
+	// for the reason that the error also says. Nothing was done, so it is safe to do it again. An error of Do
+	// that is not ErrNotRun is the function's own, or ErrLost.
 	ErrNotRun = core.ErrNotRun
 	// ErrInvalid says that an argument or option is out of range. Nothing was done.
 	ErrInvalid = core.ErrInvalid

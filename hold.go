@@ -17,36 +17,38 @@ func (h *Hold) core() *core.Hold { return (*core.Hold)(h) }
 // Name returns the name of the lock, without the client's key prefix.
 func (h *Hold) Name() string { return h.core().Name() }
 
-// Context is derived from the context that was given to Lock, and ends with the hold: its cause is ErrLost when the lease
-// can no longer be trusted, ErrReleased after Unlock, ErrClosed when the client was closed, and the parent's when that
-// ends. Its Err compares the clock, so that it is right at the first instruction after the process was stopped; Done
-// closes within 10 ms of the end. A context derived from it re-enters the lock: see the Lock method.
+// Context is derived from the context that was given to Lock, and ends with the hold: its cause is ErrLost
+// when the lease can no longer be trusted, ErrReleased after Unlock, ErrClosed when the client was closed,
+// and the parent's when that ends. Its Err compares the clock, so that it is right at the first instruction
+// after the process was stopped; Done closes within 10 ms of the end. A context derived from it re-enters the
+// lock: see the Lock method.
 //
 // When only the parent ends, the lock is still held and renewed until Unlock: guarded code may still run.
 func (h *Hold) Context() context.Context { return h.core().Context() }
 
-// Token is the fencing token: greater than that of every hold of this lock before. Holds that re-entered share it. It is
-// in the order of the server's clock in microseconds since 1970, never more than 5 ms ahead of it, and less than 2^53. So it
-// also grows when Redis loses its data, unless that takes less than 5 ms (FLUSHALL in use), or the clock of the server that
-// takes over is behind.
+// Token is the fencing token: greater than that of every hold of this lock before. Holds that re-entered
+// share it. It is in the order of the server's clock in microseconds since 1970, never more than 5 ms ahead
+// of it, and less than 2^53. So it also grows when Redis loses its data, unless that takes less than 5 ms
+// (FLUSHALL in use), or the clock of the server that takes over is behind.
 func (h *Hold) Token() int64 { return h.core().Token() }
 
-// Unlock ends the hold. Its context ends first, with ErrReleased; the release is sent even when ctx has ended. Unlock
-// waits for the reply until ctx ends, or for the release timeout if it has; then it returns ErrUnknownOutcome, and the
-// release goes on in the background until the lease can no longer be trusted. So with context.Background() it waits as long
-// as that while Redis is away. The last of those that re-entered releases.
+// Unlock ends the hold. Its context ends first, with ErrReleased; the release is sent even when ctx has
+// ended. Unlock waits for the reply until ctx ends, or for the release timeout if it has; then it returns
+// ErrUnknownOutcome, and the release goes on in the background until the lease can no longer be trusted. So
+// with context.Background() it waits as long as that while Redis is away. The last of those that re-entered
+// releases.
 //
-// That of package rlock passes the lock on without asking Redis, and without waiting for it, when a goroutine of the same
-// process waits. Then nil says that the lease was still trusted, and not that Redis still had the lock: had it been
-// deleted there, or lost in a failover, the next renewal or offer finds out. Where that matters, let the store that the lock
-// guards look at the token, or use package fairlock.
+// That of package rlock passes the lock on without asking Redis, and without waiting for it, when a goroutine
+// of the same process waits. Then nil says that the lease was still trusted, and not that Redis still had the
+// lock: had it been deleted there, or lost in a failover, the next renewal or offer finds out. Where that
+// matters, let the store that the lock guards look at the token, or use package fairlock.
 //
-// An error other than ErrLost says nothing about the work that was guarded: that was alone if the hold was trusted when it
-// ended, which Held and Err say before Unlock. Whoever returns such an error to callers who then do the work again should
-// use Do, which makes the difference.
+// An error other than ErrLost says nothing about the work that was guarded: that was alone if the hold was
+// trusted when it ended, which Held and Err say before Unlock. Whoever returns such an error to callers who
+// then do the work again should use Do, which makes the difference.
 //
-// A second Unlock returns ErrNotHeld; after the lock was lost it returns ErrLost. After Close or Shutdown it releases what was held until then, if
-// the lease is not over, and returns ErrClosed when it did not.
+// A second Unlock returns ErrNotHeld; after the lock was lost it returns ErrLost. After Close or Shutdown it
+// releases what was held until then, if the lease is not over, and returns ErrClosed when it did not.
 func (h *Hold) Unlock(ctx context.Context) error { return h.core().Unlock(ctx) }
 
 // Held reports whether the lock is held at this instant, by the clock.
@@ -59,9 +61,10 @@ func (h *Hold) Err() error { return h.core().Err() }
 // over.
 func (h *Hold) Remaining() time.Duration { return h.core().Remaining() }
 
-// Sequence is the place in the queue from which the lock was granted: greater than that of every waiter of this lock that
-// was queued before. It is 0 for a lock that was had by asking, as a free one is, or from another goroutine of the process,
-// or by a waiter that had to ask again meanwhile, as after a new subscription.
+// Sequence is the place in the queue from which the lock was granted: greater than that of every waiter of
+// this lock that was queued before. It is 0 for a lock that was had by asking, as a free one is, or from
+// another goroutine of the process, or by a waiter that had to ask again meanwhile, as after a new
+// subscription.
 func (h *Hold) Sequence() int64 { return h.core().Sequence() }
 
 // State is what Inspect returns: a snapshot that may be history when it arrives.

@@ -1,18 +1,22 @@
-// Package rlock is a lock across processes, as Redisson's RLock: blocking, re-entrant by context, leased and fenced.
+// Package rlock is a lock across processes, as Redisson's RLock: blocking, re-entrant by context, leased and
+// fenced.
 //
-// The goroutines of one process stand in line inside it, first come first served, and the one at the head queues in Redis,
-// where processes take turns in the order in which they came. Waiting therefore costs Redis one queue entry for each
-// process, however many goroutines wait. For strict order among all waiters of all processes see package fairlock.
+// The goroutines of one process stand in line inside it, first come first served, and the one at the head
+// queues in Redis, where processes take turns in the order in which they came. Waiting therefore costs Redis
+// one queue entry for each process, however many goroutines wait. For strict order among all waiters of all
+// processes see package fairlock.
 //
-// When its process holds the lock, Unlock passes it to the next goroutine in line without a command: that takes about a
-// microsecond. Once another process waits, only a small budget is left before it is given its turn: see [WithBudget]. Such
-// an Unlock does not ask Redis whether the lock was still held: it relies on the lease, and on being told of a
-// ForceUnlock. Holds with a shortest or longest time of their own always go through Redis.
+// When its process holds the lock, Unlock passes it to the next goroutine in line without a command: that
+// takes about a microsecond. Once another process waits, only a small budget is left before it is given its
+// turn: see [WithBudget]. Such an Unlock does not ask Redis whether the lock was still held: it relies on the
+// lease, and on being told of a ForceUnlock. Holds with a shortest or longest time of their own always go
+// through Redis.
 //
 // # Guarantees
 //
-// Those of package latchkey: at most one trusted hold, tokens that grow, no forgotten waiter, nothing left behind. One
-// name is one lock, also between package rlock and package fairlock, and with Java processes that use Redisson's RLock.
+// Those of package latchkey: at most one trusted hold, tokens that grow, no forgotten waiter, nothing left
+// behind. One name is one lock, also between package rlock and package fairlock, and with Java processes that
+// use Redisson's RLock.
 package rlock
 
 import (
@@ -23,41 +27,45 @@ import (
 	"github.com/latchkey-go/latchkey/internal/core"
 )
 
-// Lock is a lock of one name. Any number of goroutines share it and exclude each other; two locks of one name on one
-// client are the same lock. There is no usable zero value: see [New].
+// Lock is a lock of one name. Any number of goroutines share it and exclude each other; two locks of one name
+// on one client are the same lock. There is no usable zero value: see [New].
 type Lock core.Lock
 
 // Option configures a lock.
 type Option core.LockOption
 
-// WithLease sets the lease, which is renewed every third of it for as long as the lock is held: after its holder was
-// killed the lock is free no later than this. From 10 ms to 24 h; default: the client's. Excludes [WithFixedLease].
+// WithLease sets the lease, which is renewed every third of it for as long as the lock is held: after its
+// holder was killed the lock is free no later than this. From 10 ms to 24 h; default: the client's. Excludes
+// [WithFixedLease].
 func WithLease(d time.Duration) Option { return Option(core.WithLease(d)) }
 
-// WithFixedLease makes holds last d at most: they are not renewed beyond that, and are lost then. From 10 ms to 24 h.
+// WithFixedLease makes holds last d at most: they are not renewed beyond that, and are lost then. From 10 ms
+// to 24 h.
 func WithFixedLease(d time.Duration) Option { return Option(core.WithFixedLease(d)) }
 
-// WithMinHold keeps the lock taken for d from when it was acquired: an Unlock before leaves the rest as a lease that
-// nobody renews. For a job that must not run twice although the clocks of its processes differ. More than 0, up to 24 h,
-// and not longer than a fixed lease or longest hold; default: none.
+// WithMinHold keeps the lock taken for d from when it was acquired: an Unlock before leaves the rest as a
+// lease that nobody renews. For a job that must not run twice although the clocks of its processes differ.
+// More than 0, up to 24 h, and not longer than a fixed lease or longest hold; default: none.
 func WithMinHold(d time.Duration) Option { return Option(core.WithMinHold(d)) }
 
-// WithMaxHold ends renewal so that a hold is lost d after it was acquired at the latest. At least 10 ms; default: none.
+// WithMaxHold ends renewal so that a hold is lost d after it was acquired at the latest. At least 10 ms;
+// default: none.
 func WithMaxHold(d time.Duration) Option { return Option(core.WithMaxHold(d)) }
 
 // WithoutReentry makes attempts with a context that holds the lock already return ErrReentered at once.
 func WithoutReentry() Option { return Option(core.WithoutReentry()) }
 
-// WithBudget bounds how long the lock stays among the goroutines of this process while other processes wait: after it is
-// known that they do, at most holds further holds begin here, and none later than span, before they are given their turn.
-// Should the message that says so be lost, they get it four spans after this process got the lock. A longer budget means
-// fewer commands, a shorter one less waiting for the others. From 0 to 5000 holds and up to a second; default: 32 holds
-// and 5 ms. With 0 holds every hold goes through Redis. Among locks of one name, that of whoever is next in line counts.
+// WithBudget bounds how long the lock stays among the goroutines of this process while other processes wait:
+// after it is known that they do, at most holds further holds begin here, and none later than span, before
+// they are given their turn. Should the message that says so be lost, they get it four spans after this
+// process got the lock. A longer budget means fewer commands, a shorter one less waiting for the others. From
+// 0 to 5000 holds and up to a second; default: 32 holds and 5 ms. With 0 holds every hold goes through Redis.
+// Among locks of one name, that of whoever is next in line counts.
 func WithBudget(holds int, span time.Duration) Option { return Option(core.WithBudget(holds, span)) }
 
-// New returns the lock of a name. It does no I/O. The name, with the client's key prefix, is a key in Redis: 1 to 1024
-// bytes, with balanced braces, of which the first pair is not empty. It returns ErrInvalid for other names, a nil client
-// and options out of range.
+// New returns the lock of a name. It does no I/O. The name, with the client's key prefix, is a key in Redis:
+// 1 to 1024 bytes, with balanced braces, of which the first pair is not empty. It returns ErrInvalid for
+// other names, a nil client and options out of range.
 func New(c *latchkey.Client, name string, opts ...Option) (*Lock, error) {
 	set := make([]core.LockOption, len(opts))
 	for i, o := range opts {
@@ -72,21 +80,23 @@ func (l *Lock) core() *core.Lock { return (*core.Lock)(l) }
 // Name returns the name that was given to New.
 func (l *Lock) Name() string { return l.core().Name() }
 
-// Lock waits until the lock is held or ctx ends. It survives any outage of Redis that ends before ctx does; if none of
-// its commands was answered by then, the error joins the context's with ErrUnavailable. Other errors come at once:
-// ErrWrongType, ErrTooManyWaiters, ErrClosed, and those of Redis that will not pass by themselves.
+// Lock waits until the lock is held or ctx ends. It survives any outage of Redis that ends before ctx does;
+// if none of its commands was answered by then, the error joins the context's with ErrUnavailable. Other
+// errors come at once: ErrWrongType, ErrTooManyWaiters, ErrClosed, and those of Redis that will not pass by
+// themselves.
 //
-// A context derived from [latchkey.Hold.Context] of this lock re-enters it: the result is a further hold, at once and
-// without a trip to Redis, with an Unlock of its own; the lock is released by the last. Goroutines that share such a
-// context all re-enter and do not exclude each other. The context of a hold that has ended does not re-enter. What counts is
-// the client and the name: any lock of that name re-enters, on the terms of the hold that is there.
+// A context derived from [latchkey.Hold.Context] of this lock re-enters it: the result is a further hold, at
+// once and without a trip to Redis, with an Unlock of its own; the lock is released by the last. Goroutines
+// that share such a context all re-enter and do not exclude each other. The context of a hold that has ended
+// does not re-enter. What counts is the client and the name: any lock of that name re-enters, on the terms of
+// the hold that is there.
 func (l *Lock) Lock(ctx context.Context) (*latchkey.Hold, error) {
 	h, err := l.core().Lock(ctx)
 	return (*latchkey.Hold)(h), err
 }
 
-// TryLock makes one attempt. It returns ErrNotAcquired when somebody else holds the lock or is next, and ErrUnavailable
-// when Redis does not answer within the client's command timeout.
+// TryLock makes one attempt. It returns ErrNotAcquired when somebody else holds the lock or is next, and
+// ErrUnavailable when Redis does not answer within the client's command timeout.
 func (l *Lock) TryLock(ctx context.Context) (*latchkey.Hold, error) {
 	h, err := l.core().TryLock(ctx)
 	return (*latchkey.Hold)(h), err
@@ -100,12 +110,13 @@ func (l *Lock) TryLockFor(ctx context.Context, wait time.Duration) (*latchkey.Ho
 	return (*latchkey.Hold)(h), err
 }
 
-// Do locks, calls f with the hold's context, and unlocks, also when f panics. The hold's context ends when the lock is lost.
+// Do locks, calls f with the hold's context, and unlocks, also when f panics. The hold's context ends when
+// the lock is lost.
 //
-// An error that matches [latchkey.ErrNotRun] says that f never ran; it also says why, as Lock does. Any other is f's, or
-// ErrLost: the lock was lost before f ended, so that f may not have been alone. If f ended in time, Do returns what f
-// returned, whatever becomes of the release: that is waited for 100 ms at most and then goes on in the background, and if
-// it fails the lease runs out, which is logged.
+// An error that matches [latchkey.ErrNotRun] says that f never ran; it also says why, as Lock does. Any other
+// is f's, or ErrLost: the lock was lost before f ended, so that f may not have been alone. If f ended in
+// time, Do returns what f returned, whatever becomes of the release: that is waited for 100 ms at most and
+// then goes on in the background, and if it fails the lease runs out, which is logged.
 func (l *Lock) Do(ctx context.Context, f func(context.Context, *latchkey.Hold) error) error {
 	return l.core().Do(ctx, func(ctx context.Context, h *core.Hold) error { return f(ctx, (*latchkey.Hold)(h)) })
 }

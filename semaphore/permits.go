@@ -17,32 +17,36 @@ func (p *Permits) core() *core.Hold { return (*core.Hold)(p) }
 // Name returns the name of the semaphore, without the client's key prefix.
 func (p *Permits) Name() string { return p.core().Name() }
 
-// N is how many permits are held: what was acquired, less what [Permits.ReleaseN] has given back. It stays when the hold ends.
+// N is how many permits are held: what was acquired, less what [Permits.ReleaseN] has given back. It stays
+// when the hold ends.
 func (p *Permits) N() int { return p.core().Permits() }
 
-// Context is derived from the context that was given to Acquire, and ends with the hold: its cause is ErrLost when the lease
-// can no longer be trusted, ErrReleased after Release, ErrClosed when the client was closed, and the parent's when that
-// ends. Its Err compares the clock, so that it is right at the first instruction after the process was stopped; Done
-// closes within 10 ms of the end.
+// Context is derived from the context that was given to Acquire, and ends with the hold: its cause is ErrLost
+// when the lease can no longer be trusted, ErrReleased after Release, ErrClosed when the client was closed,
+// and the parent's when that ends. Its Err compares the clock, so that it is right at the first instruction
+// after the process was stopped; Done closes within 10 ms of the end.
 //
-// When only the parent ends, the permits are still held and renewed until Release: guarded code may still run.
+// When only the parent ends, the permits are still held and renewed until Release: guarded code may still
+// run.
 func (p *Permits) Context() context.Context { return p.core().Context() }
 
-// Token is the fencing token: greater than that of every hold of this semaphore before, in the order of the server's clock in
-// microseconds since 1970, and less than 2^53.
+// Token is the fencing token: greater than that of every hold of this semaphore before, in the order of the
+// server's clock in microseconds since 1970, and less than 2^53.
 func (p *Permits) Token() int64 { return p.core().Token() }
 
-// Release gives back all permits. Their context ends first, with ErrReleased; the release is sent even when ctx has ended.
-// Release waits for the reply until ctx ends, or for the client's release timeout if it has; then it returns
-// ErrUnknownOutcome, and the release goes on in the background until the lease can no longer be trusted.
+// Release gives back all permits. Their context ends first, with ErrReleased; the release is sent even when
+// ctx has ended. Release waits for the reply until ctx ends, or for the client's release timeout if it has;
+// then it returns ErrUnknownOutcome, and the release goes on in the background until the lease can no longer
+// be trusted.
 //
-// A second Release returns ErrNotHeld; after the permits were lost it returns ErrLost. After Close or Shutdown it releases
-// what was held until then, if the lease is not over, and returns ErrClosed when it did not. An error other than ErrLost
-// says nothing about the work that was guarded: see [Semaphore.Do].
+// A second Release returns ErrNotHeld; after the permits were lost it returns ErrLost. After Close or
+// Shutdown it releases what was held until then, if the lease is not over, and returns ErrClosed when it did
+// not. An error other than ErrLost says nothing about the work that was guarded: see [Semaphore.Do].
 func (p *Permits) Release(ctx context.Context) error { return p.core().Unlock(ctx) }
 
-// ReleaseN gives back n of the permits, as Release does; the others are held on. With all of them it is Release. It returns
-// ErrInvalid, and changes nothing, when n is less than 1 or more than are held. Calls for the same permits wait for each other.
+// ReleaseN gives back n of the permits, as Release does; the others are held on. With all of them it is
+// Release. It returns ErrInvalid, and changes nothing, when n is less than 1 or more than are held. Calls for
+// the same permits wait for each other.
 func (p *Permits) ReleaseN(ctx context.Context, n int) error { return p.core().ReleaseN(ctx, n) }
 
 // Held reports whether the permits are held at this instant, by the clock.
@@ -55,6 +59,7 @@ func (p *Permits) Err() error { return p.core().Err() }
 // over.
 func (p *Permits) Remaining() time.Duration { return p.core().Remaining() }
 
-// Sequence is the place in the queue from which the permits were granted: greater than that of every request that was queued
-// before. It is 0 for permits that were had by asking, as free ones are, or after the waiter's connection was interrupted.
+// Sequence is the place in the queue from which the permits were granted: greater than that of every request
+// that was queued before. It is 0 for permits that were had by asking, as free ones are, or after the
+// waiter's connection was interrupted.
 func (p *Permits) Sequence() int64 { return p.core().Sequence() }

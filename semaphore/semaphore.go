@@ -1,6 +1,7 @@
-// Package semaphore is a semaphore across processes: a number of permits, of which each request takes some and gives them
-// back. Permits have a holder and a lease, as Redisson's RPermitExpirableSemaphore, so that those of a process that died come
-// back. [NewCounting] is the plain counter without holders, Redisson's RSemaphore.
+// Package semaphore is a semaphore across processes: a number of permits, of which each request takes some
+// and gives them back. Permits have a holder and a lease, as Redisson's RPermitExpirableSemaphore, so that
+// those of a process that died come back. [NewCounting] is the plain counter without holders, Redisson's
+// RSemaphore.
 //
 //	s, err := semaphore.New(c, "uploads", semaphore.WithCapacity(16))
 //	...
@@ -11,42 +12,44 @@
 //
 // # Guarantees
 //
-// Never are more permits trusted than there are, as long as Redis keeps its data and clocks run at about the same speed: a
-// lease is trusted from the moment its last successful request was sent, and in Redis it is not shorter. After the capacity
-// was lowered, holders keep what they have, and nobody gets any until enough came back. After [Semaphore.Delete], holders
-// have what is deleted until their clients hear of it.
+// Never are more permits trusted than there are, as long as Redis keeps its data and clocks run at about the
+// same speed: a lease is trusted from the moment its last successful request was sent, and in Redis it is not
+// shorter. After the capacity was lowered, holders keep what they have, and nobody gets any until enough came
+// back. After [Semaphore.Delete], holders have what is deleted until their clients hear of it.
 //
-// The permits of a process that was killed are free no later than its lease, and are granted within 100 ms of that to whoever
-// waits.
+// The permits of a process that was killed are free no later than its lease, and are granted within 100 ms of
+// that to whoever waits.
 //
-// Requests are granted in the order of arrival among all processes, also when they ask for different numbers: the first in the
-// queue is granted as soon as enough permits are free, and nobody passes it, so a large request is never starved (see
-// [WithOvertaking]). One release may grant to several. A waiter whose process died is skipped; where it is the first and
-// does not fit, those behind it may wait up to two seconds more.
+// Requests are granted in the order of arrival among all processes, also when they ask for different numbers:
+// the first in the queue is granted as soon as enough permits are free, and nobody passes it, so a large
+// request is never starved (see [WithOvertaking]). One release may grant to several. A waiter whose process
+// died is skipped; where it is the first and does not fit, those behind it may wait up to two seconds more.
 //
-// What a request takes and a release gives back is done once, also when its reply was lost and it was sent again: no permit is
-// taken or given back twice.
+// What a request takes and a release gives back is done once, also when its reply was lost and it was sent
+// again: no permit is taken or given back twice.
 //
 // A fencing token ([Permits.Token]) is greater than every token that was given out for the semaphore before.
 //
-// When a context ends, or a process dies, nothing of it stays: entries in the queue are removed or skipped, and permits come
-// back with their leases. What stays is the semaphore itself, until [Semaphore.Delete]: its number of permits has no time to
-// live, and the leases of a process that died are counted as free by whoever asks, and removed by the next request. Beside it
-// are keys with a time to live, of a day to a month, and for each change of the capacity ten minutes.
+// When a context ends, or a process dies, nothing of it stays: entries in the queue are removed or skipped,
+// and permits come back with their leases. What stays is the semaphore itself, until [Semaphore.Delete]: its
+// number of permits has no time to live, and the leases of a process that died are counted as free by whoever
+// asks, and removed by the next request. Beside it are keys with a time to live, of a day to a month, and for
+// each change of the capacity ten minutes.
 //
-// Errors of a Redis that is away come with the rest of latchkey: methods that only read, as Available, give up when a command
-// gets no answer.
+// Errors of a Redis that is away come with the rest of latchkey: methods that only read, as Available, give
+// up when a command gets no answer.
 //
 // # In Redis
 //
-// The keys of a semaphore named N (after the key prefix) are N, {N}:timeout, latchkey_queue:{N}, latchkey_pace:{N},
-// latchkey_token:{N}, latchkey_holders:{N}, and latchkey_done:{N} with what begins so; a probe touches latchkey_probe:{N}, which never exists. The
-// channel that Redisson listens on is redisson_sc:{N}, which a Redis user needs as a key pattern, too; ours are
-// latchkey_inbox:*. All are without the braces if N has some.
+// The keys of a semaphore named N (after the key prefix) are N, {N}:timeout, latchkey_queue:{N},
+// latchkey_pace:{N}, latchkey_token:{N}, latchkey_holders:{N}, and latchkey_done:{N} with what begins so; a
+// probe touches latchkey_probe:{N}, which never exists. The channel that Redisson listens on is
+// redisson_sc:{N}, which a Redis user needs as a key pattern, too; ours are latchkey_inbox:*. All are without
+// the braces if N has some.
 //
-// Java processes that use Redisson's semaphore of that kind take part in the same permits, and are woken when some are free.
-// They do not stand in our queue; and waiters of ours notice permits that Java gave back within two seconds. Redisson judges
-// leases by the clock of its own machine.
+// Java processes that use Redisson's semaphore of that kind take part in the same permits, and are woken when
+// some are free. They do not stand in our queue; and waiters of ours notice permits that Java gave back
+// within two seconds. Redisson judges leases by the clock of its own machine.
 package semaphore
 
 import (
@@ -59,9 +62,11 @@ import (
 
 // The bounds of numbers of permits.
 const (
-	// MaxPermits is how many one request of a [Semaphore] can ask for: each permit is an entry of its own in Redis.
+	// MaxPermits is how many one request of a [Semaphore] can ask for: each permit is an entry of its own in
+	// Redis.
 	MaxPermits = core.MaxPermits
-	// MaxCapacity is how many permits a semaphore can have, and how many one request of a [Counting] can ask for.
+	// MaxCapacity is how many permits a semaphore can have, and how many one request of a [Counting] can ask
+	// for.
 	MaxCapacity = core.MaxCapacity
 )
 
@@ -69,30 +74,34 @@ const (
 var (
 	// ErrNotInitialized says that nobody has set how many permits there are.
 	ErrNotInitialized = core.ErrNotInitialized
-	// ErrCapacity is returned for more permits than there are, which could only wait for ever: see [WithWaitForCapacity].
+	// ErrCapacity is returned for more permits than there are, which could only wait for ever: see
+	// [WithWaitForCapacity].
 	ErrCapacity = core.ErrCapacity
 )
 
-// Semaphore is a semaphore of one name. Any number of goroutines share it; two of one name on one client are the same. There
-// is no usable zero value: see [New].
+// Semaphore is a semaphore of one name. Any number of goroutines share it; two of one name on one client are
+// the same. There is no usable zero value: see [New].
 type Semaphore core.Semaphore
 
 // Option configures a semaphore.
 type Option core.SemaphoreOption
 
-// WithCapacity says how many permits there are, from 1 to [MaxCapacity], so that changing the number is a redeploy. It is set in
-// Redis with the first request of the client. Where clients say different things, the one that was opened last is right,
-// by the clocks of their machines and for thirty days: processes of a version before do not undo what those of a new one have
-// said. (A process of the old version that is started after them does; and any that is started undoes [Semaphore.SetPermits]
-// and [Semaphore.AddPermits], so use one or the other.) When the semaphore was deleted, or Redis has lost it, whoever asks next
-// sets it again, and whoever is right within a minute of use. Of two semaphores of one name on one client, the one that was
+// WithCapacity says how many permits there are, from 1 to [MaxCapacity], so that changing the number is a
+// redeploy. It is set in Redis with the first request of the client. Where clients say different things, the
+// one that was opened last is right, by the clocks of their machines and for thirty days: processes of a
+// version before do not undo what those of a new one have said. (A process of the old version that is started
+// after them does; and any that is started undoes [Semaphore.SetPermits] and [Semaphore.AddPermits], so use
+// one or the other.) When the semaphore was deleted, or Redis has lost it, whoever asks next sets it again,
+// and whoever is right within a minute of use. Of two semaphores of one name on one client, the one that was
 // made last says it for both.
 //
-// Of [NewCounting] it is the number that is set if there is none: nobody knows how many of its permits are out.
+// Of [NewCounting] it is the number that is set if there is none: nobody knows how many of its permits are
+// out.
 func WithCapacity(n int) Option { return Option(core.WithCapacity(n)) }
 
-// WithLease sets the lease, which is renewed every third of it for as long as permits are held: those of a process that was
-// killed come back no later than this. From 10 ms to 24 h; default: the client's. Excludes [WithFixedLease].
+// WithLease sets the lease, which is renewed every third of it for as long as permits are held: those of a
+// process that was killed come back no later than this. From 10 ms to 24 h; default: the client's. Excludes
+// [WithFixedLease].
 func WithLease(d time.Duration) Option {
 	return Option(core.WithPermitLease(core.WithLease(d)))
 }
@@ -102,17 +111,19 @@ func WithFixedLease(d time.Duration) Option {
 	return Option(core.WithPermitLease(core.WithFixedLease(d)))
 }
 
-// WithOvertaking lets requests of this semaphore pass a first in the queue that does not fit, if they do. It makes better use of
-// the permits, and a large request may wait for as long as small ones keep coming. All processes should say the same: requests
-// that say it do not pass waiters in the queue behind the first that do not say it. A hundred waiters can be passed.
+// WithOvertaking lets requests of this semaphore pass a first in the queue that does not fit, if they do. It
+// makes better use of the permits, and a large request may wait for as long as small ones keep coming. All
+// processes should say the same: requests that say it do not pass waiters in the queue behind the first that
+// do not say it. A hundred waiters can be passed.
 func WithOvertaking() Option { return Option(core.WithOvertaking()) }
 
-// WithWaitForCapacity lets a request for more permits than there are wait for the capacity to grow, instead of returning
-// [ErrCapacity]. Until then it waits aside, and holds up nobody. A hundred requests may wait so; of more, some get
-// ErrTooManyWaiters. With it a capacity of 0 is a pause.
+// WithWaitForCapacity lets a request for more permits than there are wait for the capacity to grow, instead
+// of returning [ErrCapacity]. Until then it waits aside, and holds up nobody. A hundred requests may wait so;
+// of more, some get ErrTooManyWaiters. With it a capacity of 0 is a pause.
 func WithWaitForCapacity() Option { return Option(core.WithWaitForCapacity()) }
 
-// WithWaitForInit lets a request wait until somebody sets the number of permits, instead of returning [ErrNotInitialized].
+// WithWaitForInit lets a request wait until somebody sets the number of permits, instead of returning
+// [ErrNotInitialized].
 func WithWaitForInit() Option { return Option(core.WithWaitForInit()) }
 
 func options(opts []Option) []core.SemaphoreOption {
@@ -123,8 +134,8 @@ func options(opts []Option) []core.SemaphoreOption {
 	return set
 }
 
-// New returns the semaphore of a name. It does no I/O. The name is as for package rlock. It returns ErrInvalid for other
-// names, a nil client and options out of range.
+// New returns the semaphore of a name. It does no I/O. The name is as for package rlock. It returns
+// ErrInvalid for other names, a nil client and options out of range.
 func New(c *latchkey.Client, name string, opts ...Option) (*Semaphore, error) {
 	s, err := core.NewSemaphore((*core.Client)(c), name, options(opts))
 	return (*Semaphore)(s), err
@@ -135,21 +146,21 @@ func (s *Semaphore) core() *core.Semaphore { return (*core.Semaphore)(s) }
 // Name returns the name that was given to New.
 func (s *Semaphore) Name() string { return s.core().Name() }
 
-// Acquire waits until n permits are held or ctx ends; n is from 1 to [MaxPermits]. It survives any outage of Redis that ends
-// before ctx does; if none of its commands was answered by then, the error joins the context's with ErrUnavailable. Other
-// errors come at once: [ErrNotInitialized], [ErrCapacity], ErrInvalid, ErrWrongType, ErrTooManyWaiters, ErrClosed, and those
-// of Redis that will not pass by themselves.
+// Acquire waits until n permits are held or ctx ends; n is from 1 to [MaxPermits]. It survives any outage of
+// Redis that ends before ctx does; if none of its commands was answered by then, the error joins the
+// context's with ErrUnavailable. Other errors come at once: [ErrNotInitialized], [ErrCapacity], ErrInvalid,
+// ErrWrongType, ErrTooManyWaiters, ErrClosed, and those of Redis that will not pass by themselves.
 //
-// There is no re-entry: an Acquire with the context of permits that are held takes further ones, and waits for itself when
-// there are not enough.
+// There is no re-entry: an Acquire with the context of permits that are held takes further ones, and waits
+// for itself when there are not enough.
 func (s *Semaphore) Acquire(ctx context.Context, n int) (*Permits, error) {
 	h, err := s.core().Acquire(ctx, n)
 	return (*Permits)(h), err
 }
 
-// TryAcquire makes one attempt. It returns ErrNotAcquired when there are not enough free permits or somebody waits for them,
-// and ErrUnavailable when Redis does not answer within the client's command timeout. Other errors are those of Acquire that
-// come at once.
+// TryAcquire makes one attempt. It returns ErrNotAcquired when there are not enough free permits or somebody
+// waits for them, and ErrUnavailable when Redis does not answer within the client's command timeout. Other
+// errors are those of Acquire that come at once.
 func (s *Semaphore) TryAcquire(ctx context.Context, n int) (*Permits, error) {
 	h, err := s.core().TryAcquire(ctx, n)
 	return (*Permits)(h), err
@@ -163,41 +174,42 @@ func (s *Semaphore) TryAcquireFor(ctx context.Context, n int, wait time.Duration
 	return (*Permits)(h), err
 }
 
-// Do acquires n permits, calls f with their context, and releases them, also when f panics. Their context ends when they are
-// lost.
+// Do acquires n permits, calls f with their context, and releases them, also when f panics. Their context
+// ends when they are lost.
 //
-// An error that matches [latchkey.ErrNotRun] says that f never ran; it also says why, as Acquire does. Any other is f's, or
-// ErrLost: the permits were lost before f ended, so that others may have had them. If f ended in time, Do returns what f
-// returned, whatever becomes of the release: that is waited for 100 ms at most and then goes on in the background, and if
-// it fails the lease runs out, which is logged.
+// An error that matches [latchkey.ErrNotRun] says that f never ran; it also says why, as Acquire does. Any
+// other is f's, or ErrLost: the permits were lost before f ended, so that others may have had them. If f
+// ended in time, Do returns what f returned, whatever becomes of the release: that is waited for 100 ms at
+// most and then goes on in the background, and if it fails the lease runs out, which is logged.
 func (s *Semaphore) Do(ctx context.Context, n int, f func(context.Context, *Permits) error) error {
 	return s.core().Do(ctx, n, func(ctx context.Context, h *core.Hold) error { return f(ctx, (*Permits)(h)) })
 }
 
-// Drain takes all permits that are free now, also those that somebody waits for, but [MaxPermits] at most. It returns
-// ErrNotAcquired when none is.
+// Drain takes all permits that are free now, also those that somebody waits for, but [MaxPermits] at most. It
+// returns ErrNotAcquired when none is.
 func (s *Semaphore) Drain(ctx context.Context) (*Permits, error) {
 	h, err := s.core().Drain(ctx)
 	return (*Permits)(h), err
 }
 
-// TrySetPermits sets how many permits there are, from 0 to [MaxCapacity], unless somebody has set it. It reports whether it did.
-// Permits that are held since before the semaphore was deleted count.
+// TrySetPermits sets how many permits there are, from 0 to [MaxCapacity], unless somebody has set it. It
+// reports whether it did. Permits that are held since before the semaphore was deleted count.
 //
-// It is sent until it is answered, or ctx ends, as are the others that change the number, and [Semaphore.Delete]: each is done
-// once, which Redis remembers for ten minutes; after nine without an answer it is given up. If it may have been done then, the
-// error has ErrUnknownOutcome.
+// It is sent until it is answered, or ctx ends, as are the others that change the number, and
+// [Semaphore.Delete]: each is done once, which Redis remembers for ten minutes; after nine without an answer
+// it is given up. If it may have been done then, the error has ErrUnknownOutcome.
 func (s *Semaphore) TrySetPermits(ctx context.Context, n int) (bool, error) {
 	return s.core().TrySetPermits(ctx, n)
 }
 
-// SetPermits sets how many permits there are, from 0 to [MaxCapacity]. More are granted to those who wait at once. With fewer
-// than are held, the holders keep them, [Semaphore.Available] is negative, and nobody gets any until enough came back.
-// Whoever waits for more than there are now gets [ErrCapacity] within two seconds of being the first.
+// SetPermits sets how many permits there are, from 0 to [MaxCapacity]. More are granted to those who wait at
+// once. With fewer than are held, the holders keep them, [Semaphore.Available] is negative, and nobody gets
+// any until enough came back. Whoever waits for more than there are now gets [ErrCapacity] within two seconds
+// of being the first.
 func (s *Semaphore) SetPermits(ctx context.Context, n int) error { return s.core().SetPermits(ctx, n) }
 
-// AddPermits changes how many permits there are by n, which may be negative, and returns the new number. It returns
-// ErrInvalid, and changes nothing, when that would be less than 0 or more than [MaxCapacity].
+// AddPermits changes how many permits there are by n, which may be negative, and returns the new number. It
+// returns ErrInvalid, and changes nothing, when that would be less than 0 or more than [MaxCapacity].
 func (s *Semaphore) AddPermits(ctx context.Context, n int) (capacity int, err error) {
 	return s.core().AddPermits(ctx, n)
 }
@@ -220,8 +232,8 @@ func (s *Semaphore) InUse(ctx context.Context) (int, error) {
 	return inUse, err
 }
 
-// Delete removes the semaphore. Whoever holds permits loses them as soon as its client hears of it, and who waits gets
-// [ErrNotInitialized], or waits on as its options say. It reports whether there was a semaphore.
+// Delete removes the semaphore. Whoever holds permits loses them as soon as its client hears of it, and who
+// waits gets [ErrNotInitialized], or waits on as its options say. It reports whether there was a semaphore.
 func (s *Semaphore) Delete(ctx context.Context) (bool, error) { return s.core().Delete(ctx) }
 
 // State is what Inspect returns: a snapshot that may be history when it arrives.
@@ -234,7 +246,8 @@ type State struct {
 	Queue     []Request // the first 1000, the next one first
 }
 
-// Holder is who holds permits. Of at most 1000 permits the holders are listed, of those whose leases end first.
+// Holder is who holds permits. Of at most 1000 permits the holders are listed, of those whose leases end
+// first.
 type Holder struct {
 	Owner     string        // <client id>:<number>, or the permit's id for one of Redisson's
 	Mine      bool          // it belongs to the client that asks

@@ -1,6 +1,6 @@
-// Package contract is what the primitives promise, as tests that are written once and run on every kind of servers: here on
-// processes and the embedded server, and by the module integration on standalone servers, Sentinel and Cluster in
-// containers. Each primitive has a function of its own.
+// Package contract is what the primitives promise, as tests that are written once and run on every kind of
+// servers: here on processes and the embedded server, and by the module integration on standalone servers,
+// Sentinel and Cluster in containers. Each primitive has a function of its own.
 package contract
 
 import (
@@ -96,8 +96,9 @@ func (s Servers) channels(t testing.TB) (all []string) {
 	return all
 }
 
-// kept is what stays for a while: token counters, the shortest lease of those who waited, what was said of a capacity, what
-// became of a latch, and barriers with their members, when a client could not say that it leaves.
+// kept is what stays for a while: token counters, the shortest lease of those who waited, what was said of a
+// capacity, what became of a latch, and barriers with their members, when a client could not say that it
+// leaves.
 var kept = []string{
 	"redisson_lock_token:", "latchkey_pace:", "latchkey_token:", "latchkey_done:", "latchkey_latch:", "barrier:", "latchkey_members:",
 }
@@ -122,8 +123,8 @@ func (s Servers) Clean(t testing.TB, closed bool) {
 	}, long, 10*time.Millisecond, "left behind: %v", &left)
 }
 
-// kill closes the connections of a kind that the clients under test have, and returns how many there were. Those of
-// Sentinel stay: it would take the server for dead.
+// kill closes the connections of a kind that the clients under test have, and returns how many there were.
+// Those of Sentinel stay: it would take the server for dead.
 func (s Servers) kill(t testing.TB, kind string) (killed int) {
 	t.Helper()
 	for _, c := range s.Plain() {

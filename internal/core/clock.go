@@ -5,17 +5,18 @@ import (
 	"time"
 )
 
-// clock is what is known of a server's clock: what it shows at a moment of ours, or a little less. A reply that tells it
-// arrives after it was read, so at that moment the server's clock shows at least as much. Nothing needs the clocks to agree;
-// where the server's was set back, or a machine slept, the next reply puts it right. The zero value knows nothing.
+// clock is what is known of a server's clock: what it shows at a moment of ours, or a little less. A reply
+// that tells it arrives after it was read, so at that moment the server's clock shows at least as much.
+// Nothing needs the clocks to agree; where the server's was set back, or a machine slept, the next reply puts
+// it right. The zero value knows nothing.
 type clock struct {
 	ahead atomic.Int64 // of our monotonic clock since epoch, in microseconds; 0: not known
 }
 
 var epoch = time.Now()
 
-// plausible is how far from what is known of the clock a token may be and still count as a reading of it: tokens are that
-// reading as a rule, but can be ahead.
+// plausible is how far from what is known of the clock a token may be and still count as a reading of it:
+// tokens are that reading as a rule, but can be ahead.
 const plausible = 100 * time.Millisecond
 
 // told is called with a reading, in microseconds, when it has arrived.

@@ -9,8 +9,9 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// connections are those of a rueidis client that is ours, so that they can be ended without a word to the server, which may
-// be silent: rueidis waits for its answer otherwise. The zero value is ready; methods are safe for concurrent use.
+// connections are those of a rueidis client that is ours, so that they can be ended without a word to the
+// server, which may be silent: rueidis waits for its answer otherwise. The zero value is ready; methods are
+// safe for concurrent use.
 type connections struct {
 	mu    sync.Mutex
 	all   map[*connection]struct{}

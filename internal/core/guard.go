@@ -16,22 +16,23 @@ func (e notRun) Unwrap() error { return e.error }
 
 func (e notRun) Is(target error) bool { return target == ErrNotRun }
 
-// ran is an error of a function that ran. It hides the ErrNotRun of a Do inside the function, which is not about this one.
+// ran is an error of a function that ran. It hides the ErrNotRun of a Do inside the function, which is not
+// about this one.
 type ran struct{ error }
 
 func (e ran) Is(target error) bool { return target != ErrNotRun && errors.Is(e.error, target) }
 
 func (e ran) As(target any) bool { return errors.As(e.error, target) }
 
-// handover is how long Do waits for the reply to its release. With a Redis that answers, whoever is called after it finds the
-// lock free; one that does not must not hold up the caller, whose work is done.
+// handover is how long Do waits for the reply to its release. With a Redis that answers, whoever is called
+// after it finds the lock free; one that does not must not hold up the caller, whose work is done.
 const handover = 100 * time.Millisecond
 
 // guard runs f with what was acquired, and releases that, also when f panics.
 //
-// f was alone if its hold could still be trusted when it ended. Then the result is that of f, whatever becomes of the release:
-// a caller that took its error for one of f would do the work again. Only an answer of Redis that somebody else has the lock,
-// or nobody, says otherwise.
+// f was alone if its hold could still be trusted when it ended. Then the result is that of f, whatever
+// becomes of the release: a caller that took its error for one of f would do the work again. Only an answer
+// of Redis that somebody else has the lock, or nobody, says otherwise.
 func guard(ctx context.Context, hold *Hold, err error, f func(context.Context, *Hold) error) (result error) {
 	if err != nil {
 		return notRun{err}

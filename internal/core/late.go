@@ -9,8 +9,9 @@ import (
 	"github.com/latchkey-go/latchkey/internal/lua"
 )
 
-// late is what was held when the client was closed. Its code may still run, and its Unlock still releases, so the
-// connections stay open for it: until the last one was unlocked, or its lease is over. The zero value is ready.
+// late is what was held when the client was closed. Its code may still run, and its Unlock still releases, so
+// the connections stay open for it: until the last one was unlocked, or its lease is over. The zero value is
+// ready.
 type late struct {
 	mu    sync.Mutex
 	held  map[*tenure]time.Time // until when the lease can be trusted
@@ -84,8 +85,9 @@ func (l *late) over(t *tenure) {
 	l.rest()
 }
 
-// unlockLate releases what was held when the client was closed. Nobody renews it any more, but until its trust ends
-// nobody else has it either. It is sent once, and not for long: whoever is closing waits for nothing.
+// unlockLate releases what was held when the client was closed. Nobody renews it any more, but until its
+// trust ends nobody else has it either. It is sent once, and not for long: whoever is closing waits for
+// nothing.
 func (t *tenure) unlockLate(ctx context.Context, done *turn) error {
 	c := t.client
 	until := c.late.until(t)

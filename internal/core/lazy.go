@@ -15,8 +15,9 @@ import (
 	"github.com/latchkey-go/latchkey/internal/wait"
 )
 
-// openLazily returns a client that dials in the background. What kind of servers these are must be known without asking
-// them, which it is for a single one and for Sentinel: a cluster has keys, channels and scripts of its own.
+// openLazily returns a client that dials in the background. What kind of servers these are must be known
+// without asking them, which it is for a single one and for Sentinel: a cluster has keys, channels and
+// scripts of its own.
 func openLazily(option rueidis.ClientOption, o ClientOptions) (*Client, error) {
 	owned := &connections{}
 	option = owned.track(tuned(option, o))
@@ -40,7 +41,8 @@ func openLazily(option rueidis.ClientOption, o ClientOptions) (*Client, error) {
 	return ownClient(client, client, o, owned), nil
 }
 
-// refuseCluster closes the client when the server turns out to be of a cluster: most of its names are not there.
+// refuseCluster closes the client when the server turns out to be of a cluster: most of its names are not
+// there.
 func (c *Client) refuseCluster() {
 	if c.inbox.Wait(c.closing) != nil {
 		return
@@ -53,7 +55,8 @@ func (c *Client) refuseCluster() {
 	go func() { _ = c.Shutdown(context.Background()) }() // Shutdown waits for this goroutine; nothing is held that it could wait for
 }
 
-// deferred is a Sentinel client that is still to come. Until then whatever is asked of it fails at once, unsent.
+// deferred is a Sentinel client that is still to come. Until then whatever is asked of it fails at once,
+// unsent.
 type deferred struct {
 	rueidis.Client // a stand-in, which cannot dial
 	real           atomic.Pointer[rueidis.Client]

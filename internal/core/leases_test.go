@@ -35,8 +35,9 @@ type actor struct {
 	done   bool // it has held
 }
 
-// scene is one random scenario: some clients whose goroutines want the same thing, of whom each that gets it vanishes, or
-// lets its lease run out, and some vanish while they wait. The next must have it when that lease is over.
+// scene is one random scenario: some clients whose goroutines want the same thing, of whom each that gets it
+// vanishes, or lets its lease run out, and some vanish while they wait. The next must have it when that lease
+// is over.
 type scene struct {
 	t       *testing.T
 	random  *rand.Rand
@@ -192,8 +193,8 @@ func (c *scene) run() error {
 	}
 }
 
-// Rule 7, in random scenarios: whoever is next has it at most 100 ms after the lease is over, however short that is, and
-// whoever left in between.
+// Rule 7, in random scenarios: whoever is next has it at most 100 ms after the lease is over, however short
+// that is, and whoever left in between.
 func TestLeasesEndForWhoeverIsNext(t *testing.T) {
 	s := redistest.NewProcess(t)
 	seed := uint64(time.Now().UnixNano())

@@ -43,7 +43,8 @@ func Open(option rueidis.ClientOption, o ClientOptions) (*Client, error) {
 	}
 	subscriptions, owned := commands, []*connections{ours}
 	if commands.Mode() == rueidis.ClientModeCluster {
-		// Shard channels of one node share a connection, which must not be that of the commands: it is ended with them.
+		// Shard channels of one node share a connection, which must not be that of the commands: it is ended with
+		// them.
 		listening := &connections{}
 		option.DisableRetry = true // so that a lost subscription is known at once, not when it is back
 		if subscriptions, err = dial(listening.track(option)); err != nil {
@@ -55,8 +56,8 @@ func Open(option rueidis.ClientOption, o ClientOptions) (*Client, error) {
 	return ownClient(commands, subscriptions, o, owned...), nil
 }
 
-// ownClient returns a client that owns the two rueidis clients, which may be one, and their connections: those of the
-// subscriptions come last.
+// ownClient returns a client that owns the two rueidis clients, which may be one, and their connections:
+// those of the subscriptions come last.
 func ownClient(commands, subscriptions rueidis.Client, o ClientOptions, owned ...*connections) *Client {
 	c := newClient(commands, subscriptions, o, owned)
 	c.close = func() {
@@ -94,8 +95,9 @@ func Wrap(commands, subscriptions rueidis.Client, o ClientOptions) (*Client, err
 	return newClient(commands, subscriptions, o, nil), nil
 }
 
-// severalPipes reports whether a client sends commands to one node on several connections, between which they overtake each
-// other. Only a cluster client does; it chooses among them at random. Where the server does not tell, it is trusted.
+// severalPipes reports whether a client sends commands to one node on several connections, between which they
+// overtake each other. Only a cluster client does; it chooses among them at random. Where the server does not
+// tell, it is trusted.
 func severalPipes(client rueidis.Client) bool {
 	if client.Mode() != rueidis.ClientModeCluster {
 		return false
@@ -114,8 +116,8 @@ func severalPipes(client rueidis.Client) bool {
 	return false
 }
 
-// newClient returns a client that subscribes already. owned are the connections of the two, if they are the client's: those
-// of the subscriptions come last.
+// newClient returns a client that subscribes already. owned are the connections of the two, if they are the
+// client's: those of the subscriptions come last.
 func newClient(commands, subscriptions rueidis.Client, o ClientOptions, owned []*connections) *Client {
 	c := &Client{
 		id:        rand.Text(),
@@ -147,8 +149,9 @@ func newClient(commands, subscriptions rueidis.Client, o ClientOptions, owned []
 	return c
 }
 
-// sources returns where the client subscribes: to its inboxes, and to all else. Without a cluster there is a connection for
-// each of the two, so that giving up what nobody waits for any more does not interrupt the inbox.
+// sources returns where the client subscribes: to its inboxes, and to all else. Without a cluster there is a
+// connection for each of the two, so that giving up what nobody waits for any more does not interrupt the
+// inbox.
 func (c *Client) sources(subscriptions rueidis.Client) (inboxes, others hub.Source) {
 	if !c.sharded {
 		return &hub.Dedicated{Client: subscriptions}, &hub.Dedicated{Client: subscriptions}
@@ -160,7 +163,8 @@ func (c *Client) sources(subscriptions rueidis.Client) (inboxes, others hub.Sour
 	return s, s
 }
 
-// dial is rueidis.NewClient, which returns a client also with an error when it was told that there is a single server.
+// dial is rueidis.NewClient, which returns a client also with an error when it was told that there is a
+// single server.
 func dial(option rueidis.ClientOption) (rueidis.Client, error) {
 	client, err := rueidis.NewClient(option)
 	if err != nil {
@@ -174,7 +178,8 @@ func dial(option rueidis.ClientOption) (rueidis.Client, error) {
 
 // tuned sets what the client needs of rueidis and leaves what the caller set.
 func tuned(option rueidis.ClientOption, o ClientOptions) rueidis.ClientOption {
-	// One connection for all commands: what is sent later runs later, so that a cancel cannot overtake its acquire.
+	// One connection for all commands: what is sent later runs later, so that a cancel cannot overtake its
+	// acquire.
 	option.PipelineMultiplex = -1
 	option.DisableCache = true // nothing is cached, and tracking would cost a round trip at each connection
 	if option.ConnWriteTimeout == 0 {
@@ -204,8 +209,8 @@ func tuned(option rueidis.ClientOption, o ClientOptions) rueidis.ClientOption {
 	return option
 }
 
-// onlyLooksLikeACluster tells a server that answers CLUSTER SLOTS without being a cluster (embedded ones for tests do)
-// from a cluster, and refuses a cluster without sharded pub/sub.
+// onlyLooksLikeACluster tells a server that answers CLUSTER SLOTS without being a cluster (embedded ones for
+// tests do) from a cluster, and refuses a cluster without sharded pub/sub.
 func onlyLooksLikeACluster(client rueidis.Client, o ClientOptions) (bool, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), max(o.CommandTimeout, time.Second))
 	defer cancel()

@@ -13,7 +13,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/wait"
 )
 
-// place is one name of one family on one client: what resources and circles share, which is to send commands to it.
+// place is one name of one family on one client: what resources and circles share, which is to send commands
+// to it.
 type place struct {
 	client *Client
 	keys   *lua.Keys
@@ -30,7 +31,8 @@ type address struct {
 // registry has what is in use of a client's places, guarded by its mutex.
 type registry[T any] map[address]weak.Pointer[T]
 
-// found returns what is at the place of a name. It lives for as long as a primitive, a waiter or a hold refers to it.
+// found returns what is at the place of a name. It lives for as long as a primitive, a waiter or a hold
+// refers to it.
 func found[T any](c *Client, all *registry[T], family lua.Family, name string, build func(place) *T) (*T, error) {
 	keys, err := lua.NewKeys(family, c.options.Prefix+name, c.sharded)
 	if err != nil {
@@ -122,8 +124,9 @@ func (c *Client) newID() string { return lua.Owner(c.id, c.sequence.Add(1)) }
 // remembered is how long Redis knows which commands were done (once.lua, plain.lua).
 const remembered = 10 * time.Minute
 
-// whileRemembered waits until Redis is back, but not for so long that it may have forgotten what was done. The monotonic clock
-// stands still while a machine is suspended, and the other one may be set: whichever is later counts.
+// whileRemembered waits until Redis is back, but not for so long that it may have forgotten what was done.
+// The monotonic clock stands still while a machine is suspended, and the other one may be set: whichever is
+// later counts.
 func (p *place) whileRemembered() func(context.Context) error {
 	until := time.Now().Add(remembered - time.Minute)
 	return func(ctx context.Context) error {
@@ -139,7 +142,8 @@ func (p *place) whileRemembered() func(context.Context) error {
 	}
 }
 
-// command sends a command until it is answered, or ctx ends, unless open has. It reports whether the command may still run.
+// command sends a command until it is answered, or ctx ends, unless open has. It reports whether the command
+// may still run.
 func (p *place) command(ctx, open context.Context, name string, send func(context.Context) error) (stray bool, err error) {
 	if open.Err() != nil {
 		return false, named(name, ErrClosed)
@@ -170,8 +174,8 @@ func (p *place) command(ctx, open context.Context, name string, send func(contex
 	return stray, named(name, join(why...))
 }
 
-// outlast waits for something that must be sent until ctx ends, or for the release timeout if it has; then it goes on in the
-// background. send reports whether it is over.
+// outlast waits for something that must be sent until ctx ends, or for the release timeout if it has; then it
+// goes on in the background. send reports whether it is over.
 func (p *place) outlast(ctx context.Context, send func(context.Context) (bool, error)) error {
 	waits := ctx
 	if ctx.Err() != nil {

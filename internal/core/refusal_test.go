@@ -37,7 +37,8 @@ func comeAndGo(t *testing.T, locks ...*core.Lock) (stop func()) {
 	}
 }
 
-// A server that answers with errors for a while, also to what belongs to a subscription, costs time and nothing else.
+// A server that answers with errors for a while, also to what belongs to a subscription, costs time and
+// nothing else.
 func TestServerRefusesForAWhile(t *testing.T) {
 	for code, begin := range redistest.Refusals {
 		t.Run(code, func(t *testing.T) {
@@ -94,8 +95,8 @@ func TestCloseWhileRefused(t *testing.T) {
 	}
 }
 
-// Close ends within two seconds, Shutdown with its context, when Redis is silent, whatever waits; and the process does not
-// go round in circles afterwards.
+// Close ends within two seconds, Shutdown with its context, when Redis is silent, whatever waits; and the
+// process does not go round in circles afterwards.
 func TestCloseOnASilentServer(t *testing.T) {
 	for _, wrapped := range []bool{false, true} {
 		for kind, shut := range map[string]func(c *core.Client) time.Duration{

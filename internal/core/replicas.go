@@ -15,9 +15,10 @@ var (
 	errEnded = errors.New("the wait is over")
 )
 
-// replicate returns once as many replicas as the client asks for have the grant, or with an error after which it must be
-// undone. WAIT counts the replicas that have what was written on its own connection, and a grant was written on some other
-// process's; so the lease is renewed first, on the connection on which WAIT follows. What a replica has is all before it.
+// replicate returns once as many replicas as the client asks for have the grant, or with an error after which
+// it must be undone. WAIT counts the replicas that have what was written on its own connection, and a grant
+// was written on some other process's; so the lease is renewed first, on the connection on which WAIT
+// follows. What a replica has is all before it.
 func (t *tenure) replicate(waits context.Context) error {
 	c, o := t.client, &t.client.options
 	if o.Replicas == 0 {
@@ -58,7 +59,8 @@ func (t *tenure) replicate(waits context.Context) error {
 	}
 }
 
-// ask sends one renewal and waits for the replicas, until ctx ends. What has been sent then goes on, for as long as it may.
+// ask sends one renewal and waits for the replicas, until ctx ends. What has been sent then goes on, for as
+// long as it may.
 func (t *tenure) ask(ctx context.Context, renewal lua.Renewal) (held bool, replicas int64, err error) {
 	type reply struct {
 		held     bool

@@ -16,8 +16,9 @@ func (c *Client) Shutdown(ctx context.Context) error {
 	return c.end(ctx, ctx)
 }
 
-// end ends the client. It waits for the queues to be left until leaving ends, or for the release timeout, and for what is
-// held until patient ends. The first call does it; each later one waits for that, and cuts it short.
+// end ends the client. It waits for the queues to be left until leaving ends, or for the release timeout, and
+// for what is held until patient ends. The first call does it; each later one waits for that, and cuts it
+// short.
 func (c *Client) end(leaving, patient context.Context) (err error) {
 	defer context.AfterFunc(patient, c.hurry)()
 	c.shutdown.Do(func() {
@@ -39,11 +40,12 @@ func (c *Client) end(leaving, patient context.Context) (err error) {
 	return err
 }
 
-// farewell is how long the last goroutines of a client are waited for, and once more after their connections were ended.
+// farewell is how long the last goroutines of a client are waited for, and once more after their connections
+// were ended.
 const farewell = 250 * time.Millisecond
 
-// finish ends everything, within a second also when Redis is silent. What is still held is told so, and keeps its lease in
-// Redis until it is unlocked: its code may still run.
+// finish ends everything, within a second also when Redis is silent. What is still held is told so, and keeps
+// its lease in Redis until it is unlocked: its code may still run.
 func (c *Client) finish() {
 	for _, t := range c.all() {
 		c.late.expect(t)

@@ -1,6 +1,6 @@
-// Package hub keeps a client's subscriptions: it subscribes again for as long as a channel is open, says when a
-// subscription is confirmed, and hands on messages. What a lost connection dropped is gone: the owner of a channel must
-// ask Redis again after each confirmation.
+// Package hub keeps a client's subscriptions: it subscribes again for as long as a channel is open, says when
+// a subscription is confirmed, and hands on messages. What a lost connection dropped is gone: the owner of a
+// channel must ask Redis again after each confirmation.
 package hub
 
 import (
@@ -31,9 +31,9 @@ type Hub struct {
 	suspended chan struct{} // closed by Resume; nil while not suspended
 }
 
-// New returns a hub, which subscribes to inboxes at one source and to all other channels at the other, which may be the
-// same. deliver is called on the goroutine that reads the subscription, one message after the other: it must not block
-// and must not call the client.
+// New returns a hub, which subscribes to inboxes at one source and to all other channels at the other, which
+// may be the same. deliver is called on the goroutine that reads the subscription, one message after the
+// other: it must not block and must not call the client.
 func New(inboxes, others Source, deliver func(lua.Message), log *slog.Logger) *Hub {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Hub{
@@ -59,7 +59,8 @@ func (h *Hub) cut() {
 	h.others.Cut()
 }
 
-// Suspend ends all subscriptions until Resume: a client that cannot send commands must not be granted anything.
+// Suspend ends all subscriptions until Resume: a client that cannot send commands must not be granted
+// anything.
 func (h *Hub) Suspend() {
 	h.mu.Lock()
 	first := h.suspended == nil
@@ -91,14 +92,14 @@ var warm = 30 * time.Second // shorter in a test
 // steady is how long a subscription stands until its next loss is the first one.
 const steady = 100 * time.Millisecond
 
-// Open returns the channel of an inbox, subscribed or about to be. confirmed is called after each confirmation of its
-// subscription, on a goroutine of its own, never two at a time. Each Open needs a Close.
+// Open returns the channel of an inbox, subscribed or about to be. confirmed is called after each
+// confirmation of its subscription, on a goroutine of its own, never two at a time. Each Open needs a Close.
 func (h *Hub) Open(name string, confirmed func()) *Channel {
 	return h.open(h.inboxes, name, confirmed, func(text string) { h.deliver(lua.ParseMessage(text)) })
 }
 
-// Listen is Open for a channel that is no inbox: heard is called with its messages, under the terms of deliver. Whoever opens a
-// channel that is open must bring the same functions.
+// Listen is Open for a channel that is no inbox: heard is called with its messages, under the terms of
+// deliver. Whoever opens a channel that is open must bring the same functions.
 func (h *Hub) Listen(name string, confirmed func(), heard func(string)) *Channel {
 	return h.open(h.others, name, confirmed, heard)
 }

@@ -33,8 +33,8 @@ func eventually(t testing.TB, what string, f func() bool) {
 	require.Eventually(t, f, long, time.Millisecond, what)
 }
 
-// Channels that nobody listens to any more do not grow without bound, although nothing is unsubscribed; those that
-// somebody does listen to are subscribed again, and told so.
+// Channels that nobody listens to any more do not grow without bound, although nothing is unsubscribed; those
+// that somebody does listen to are subscribed again, and told so.
 func TestWhatIsLeftIsBounded(t *testing.T) {
 	hub.Hasty(t, time.Millisecond, 20)
 	s := redistest.New(t)

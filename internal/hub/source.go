@@ -9,15 +9,15 @@ import (
 
 // Source is where a hub subscribes.
 //
-// Nothing here ever sends UNSUBSCRIBE. rueidis v1.0.79 sends a PING behind each, counts what comes back, and panics when
-// the server answers one of the two with an error, as a server does that is BUSY, LOADING, out of disk, or cut off from
-// its primary. A subscription ends with its connection instead.
+// Nothing here ever sends UNSUBSCRIBE. rueidis v1.0.79 sends a PING behind each, counts what comes back, and
+// panics when the server answers one of the two with an error, as a server does that is BUSY, LOADING, out of
+// disk, or cut off from its primary. A subscription ends with its connection instead.
 type Source interface {
-	// Receive subscribes to a channel and hands on its messages until the subscription, or ctx, ends. After ctx has ended
-	// the server still counts the subscription, until Cut.
+	// Receive subscribes to a channel and hands on its messages until the subscription, or ctx, ends. After ctx
+	// has ended the server still counts the subscription, until Cut.
 	Receive(ctx context.Context, channel string, heard func(rueidis.PubSubMessage)) error
-	// Left is told that a channel was given up, while so many others stay. It may end the connection, so that the channels
-	// that nobody listens to any more do not grow without bound.
+	// Left is told that a channel was given up, while so many others stay. It may end the connection, so that
+	// the channels that nobody listens to any more do not grow without bound.
 	Left(others int)
 	// Cut ends the connections, and with them all subscriptions. It does not wait for that.
 	Cut()
@@ -28,11 +28,12 @@ type Source interface {
 // abandoned is how many channels nobody listens to may stay subscribed beside few others.
 var abandoned = 1000 // fewer in a test
 
-// tooMany reports whether it is worth a connection to be rid of what was left. It is not more than one new subscription
-// for each channel that was given up.
+// tooMany reports whether it is worth a connection to be rid of what was left. It is not more than one new
+// subscription for each channel that was given up.
 func tooMany(left, others int) bool { return left > max(abandoned, others) }
 
-// Dedicated subscribes on a connection of its own, which it takes from the pool of a client that is not a cluster's.
+// Dedicated subscribes on a connection of its own, which it takes from the pool of a client that is not a
+// cluster's.
 type Dedicated struct {
 	Client rueidis.Client
 
@@ -64,7 +65,8 @@ func (d *Dedicated) Receive(ctx context.Context, channel string, heard func(ruei
 	return err
 }
 
-// connect returns the connection there is, or a new one. It dials without the mutex, so that Cut does not wait for that.
+// connect returns the connection there is, or a new one. It dials without the mutex, so that Cut does not
+// wait for that.
 func (d *Dedicated) connect() *line {
 	d.mu.Lock()
 	l := d.line

@@ -1,8 +1,9 @@
-// Package lease keeps holds: until when each can be trusted, when it must be renewed, and what happens when it is lost.
-// One timer serves all holds of a client, and renewals are sent in batches.
+// Package lease keeps holds: until when each can be trusted, when it must be renewed, and what happens when
+// it is lost. One timer serves all holds of a client, and renewals are sent in batches.
 //
-// A hold is trusted until the moment its last successful request was sent, plus the lease. Past that it is lost, whether
-// or not Redis answers. Both of Go's clocks count: the monotonic one stands still while a machine is suspended.
+// A hold is trusted until the moment its last successful request was sent, plus the lease. Past that it is
+// lost, whether or not Redis answers. Both of Go's clocks count: the monotonic one stands still while a
+// machine is suspended.
 package lease
 
 import (
@@ -27,8 +28,9 @@ var ErrExpired = errors.New("the lease ran out before it was renewed")
 // Batch is how many holds are renewed by one script.
 const Batch = 100
 
-// Renewer extends leases in Redis. It returns for each item whether it still had its lock, and how an error that made it
-// impossible to tell passes: by itself (the keeper then waits for RenewAll) or not (it tries again a period later).
+// Renewer extends leases in Redis. It returns for each item whether it still had its lock, and how an error
+// that made it impossible to tell passes: by itself (the keeper then waits for RenewAll) or not (it tries
+// again a period later).
 type Renewer interface {
 	Renew(ctx context.Context, items []*Item, leases []time.Duration) (held []bool, passing bool, err error)
 	// Slot groups the items that one script may name.
@@ -37,8 +39,8 @@ type Renewer interface {
 	Go(func())
 }
 
-// Owner is told once when its lease is lost. Many are told one after the other: it must not block, and whoever looks at
-// Left in between sees that the lease is over.
+// Owner is told once when its lease is lost. Many are told one after the other: it must not block, and
+// whoever looks at Left in between sees that the lease is over.
 type Owner interface{ Lost(reason error) }
 
 // Item is one lease. The exported fields are set before it is kept.
@@ -102,16 +104,17 @@ func (k *Keeper) Keep(i *Item, moment time.Time, d time.Duration) {
 	k.arm()
 }
 
-// The first renewal of a lease that was granted by message comes this long after the grant. Holds that are released sooner
-// pay nothing for it, and the others share scripts.
+// The first renewal of a lease that was granted by message comes this long after the grant. Holds that are
+// released sooner pay nothing for it, and the others share scripts.
 const (
 	confirmFrom = 20 * time.Millisecond
 	confirmBy   = 50 * time.Millisecond
 )
 
-// KeepShort is Keep for a grant by message: Redis gave it a lease of d, which may be less than the item's own, until it is
-// renewed once. That is soon, so that what Redis does after it costs no more than the lease is for; and also when there is
-// nothing to gain, because Redis takes a client that never renewed for one that does not react.
+// KeepShort is Keep for a grant by message: Redis gave it a lease of d, which may be less than the item's
+// own, until it is renewed once. That is soon, so that what Redis does after it costs no more than the lease
+// is for; and also when there is nothing to gain, because Redis takes a client that never renewed for one
+// that does not react.
 func (k *Keeper) KeepShort(i *Item, moment time.Time, d time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -123,9 +126,9 @@ func (k *Keeper) KeepShort(i *Item, moment time.Time, d time.Duration) {
 	k.arm()
 }
 
-// schedule sets the trust that a lease of d from moment gives, and what comes next. Renewals come after a third of it,
-// early by up to a tenth of that, so that holds taken together do not stay together, and by up to as much again to fill a
-// batch.
+// schedule sets the trust that a lease of d from moment gives, and what comes next. Renewals come after a
+// third of it, early by up to a tenth of that, so that holds taken together do not stay together, and by up
+// to as much again to fill a batch.
 func (k *Keeper) schedule(i *Item, moment time.Time, d time.Duration) {
 	until := moment.Add(d)
 	if !i.End.IsZero() && !until.Before(i.End) {
@@ -138,7 +141,8 @@ func (k *Keeper) schedule(i *Item, moment time.Time, d time.Duration) {
 	i.next = moment.Add(d/3 - rand.N(i.slack+1))
 }
 
-// Remove stops keeping an item. It reports whether the lease could still be trusted. Lost is not called after it.
+// Remove stops keeping an item. It reports whether the lease could still be trusted. Lost is not called after
+// it.
 func (k *Keeper) Remove(i *Item) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -169,7 +173,8 @@ func (k *Keeper) Lose(i *Item, reason error) {
 	i.Owner.Lost(reason)
 }
 
-// Expire loses the item if its time is over. It is called by whoever looks at the clock before the timer does.
+// Expire loses the item if its time is over. It is called by whoever looks at the clock before the timer
+// does.
 func (k *Keeper) Expire(i *Item) {
 	if i.Left() <= 0 {
 		k.Lose(i, ErrExpired)
@@ -193,8 +198,9 @@ func (k *Keeper) arm() {
 	}
 }
 
-// tick renews what is due and loses what is over. It never waits for Redis: the end of trust must not be late because a
-// renewal is. What falls due soon fills the batch: many holds would else be renewed a few at a time.
+// tick renews what is due and loses what is over. It never waits for Redis: the end of trust must not be late
+// because a renewal is. What falls due soon fills the batch: many holds would else be renewed a few at a
+// time.
 func (k *Keeper) tick() {
 	k.mu.Lock()
 	k.due = time.Time{}
@@ -250,7 +256,8 @@ func (k *Keeper) batches(due []*Item) (batches [][]*Item) {
 	return batches
 }
 
-// RenewAll renews every hold now and returns when that was tried. A lock that was lost meanwhile is found out by it.
+// RenewAll renews every hold now and returns when that was tried. A lock that was lost meanwhile is found out
+// by it.
 func (k *Keeper) RenewAll() {
 	k.mu.Lock()
 	var due []*Item

@@ -118,7 +118,8 @@ func TestRenewsEveryThird(t *testing.T) {
 	})
 }
 
-// Trust ends at the moment the last successful request was sent, plus the lease, whether or not Redis answers.
+// Trust ends at the moment the last successful request was sent, plus the lease, whether or not Redis
+// answers.
 func TestTrustEndsWithoutAnAnswer(t *testing.T) {
 	s := &server{latency: time.Hour}
 	run(t, s, func(k *lease.Keeper) {
@@ -292,7 +293,8 @@ func TestLose(t *testing.T) {
 	})
 }
 
-// A lease that was granted by message is confirmed once, soon, together with others, and not at all when it is over before.
+// A lease that was granted by message is confirmed once, soon, together with others, and not at all when it
+// is over before.
 func TestShortLeasesAreConfirmed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &server{began: time.Now()}

@@ -53,16 +53,17 @@ end
 -- becomes shorter by a message.
 local function pace_key() return 'latchkey_pace' .. string.sub(KEYS[2], 15) end -- what is behind latchkey_queue
 
--- Notes a lease. Others may be waiting; asker: as above.
+-- Notes a lease. Others may be waiting; asker: as above. Where that is not allowed, they wait for SHORT at most: what was done
+-- before must not be left half done because of it.
 local function note_lease(lease, asker)
   if tonumber(lease) >= SHORT then return end
   local key = pace_key()
   local before = redis.pcall('GET', key)
   if type(before) == 'string' and tonumber(before) and tonumber(before) <= tonumber(lease) then
-    redis.call('PEXPIRE', key, QUEUE_KEPT)
+    redis.pcall('PEXPIRE', key, QUEUE_KEPT)
     return
   end
-  redis.call('SET', key, lease, 'PX', QUEUE_KEPT)
+  redis.pcall('SET', key, lease, 'PX', QUEUE_KEPT)
   tell_waiting(lease, asker)
 end
 
@@ -70,7 +71,7 @@ end
 local function ask_in(ms)
   local pace = redis.pcall('GET', pace_key())
   pace = type(pace) == 'string' and tonumber(pace)
-  if pace and (ms < 0 or pace < ms) then return pace end
+  if pace and (ms < 0 or pace < ms) then return math.max(pace, 10) end -- no lease is shorter
   return ms
 end
 

@@ -13,7 +13,8 @@ type Renewal struct {
 	Lease int64 // ms
 }
 
-// Renew runs renew.lua or prolong.lua, for names of one slot and one family, and reports for each whether the owner still had it.
+// Renew runs renew.lua or prolong.lua, for names of one slot and one family, and reports for each whether the
+// owner still had it.
 func (c Conn) Renew(ctx context.Context, batch []Renewal) ([]bool, error) {
 	keys := make([]string, 0, 2*len(batch))
 	args := make([]string, 0, 2*len(batch))
@@ -35,12 +36,13 @@ func (c Conn) Renew(ctx context.Context, batch []Renewal) ([]bool, error) {
 	return renewed, nil
 }
 
-// Replicate renews one lease as [Conn.Renew] does and then waits, for so many ms, until as many replicas have that: what WAIT
-// counts is what was written on its own connection. It returns whether the owner still had the lock, and how many replicas.
+// Replicate renews one lease as [Conn.Renew] does and then waits, for so many ms, until as many replicas have
+// that: what WAIT counts is what was written on its own connection. It returns whether the owner still had
+// the lock, and how many replicas.
 //
-// It returns no sooner than at the deadline of ctx, which it must have, when Redis is silent: with a context that can be
-// cancelled before, rueidis runs the connection in the background, and then sends an UNSUBSCRIBE when it goes back to the
-// pool. That panics when the server answers it with an error (internal/hub).
+// It returns no sooner than at the deadline of ctx, which it must have, when Redis is silent: with a context
+// that can be cancelled before, rueidis runs the connection in the background, and then sends an UNSUBSCRIBE
+// when it goes back to the pool. That panics when the server answers it with an error (internal/hub).
 func (c Conn) Replicate(ctx context.Context, r Renewal, replicas int, ms int64) (held bool, n int64, err error) {
 	err = c.Client.Dedicated(func(d rueidis.DedicatedClient) error {
 		// EVAL and not EVALSHA: nothing may come between the two, not even a script that has to be loaded.

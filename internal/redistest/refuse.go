@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Refusals are the ways in which a server that is there answers with errors for a while, by the code of that error. Each
-// begins one, and returns what ends it.
+// Refusals are the ways in which a server that is there answers with errors for a while, by the code of that
+// error. Each begins one, and returns what ends it.
 var Refusals = map[string]func(t testing.TB, s *Server) (end func()){
 	"BUSY":       busy,
 	"MISCONF":    misconf,

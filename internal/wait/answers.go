@@ -72,8 +72,8 @@ func (r *Room) answered(ctx context.Context, w *Waiter, q question, reply lua.Ac
 		w.settled = nil
 	}
 	if w.leave {
-		// Rule 2: whatever the acquire took or queued, nobody wants it. Only now is it certain that the cancel does not
-		// overtake it.
+		// Rule 2: whatever the acquire took or queued, nobody wants it. Only now is it certain that the cancel does
+		// not overtake it.
 		w.leave = false
 		r.cancel(w)
 	}
@@ -101,8 +101,8 @@ func (r *Room) waits(w *Waiter, q question, reply lua.Acquired, err error) (agai
 			return true // the answer took longer than the lease: ask whether it is still true
 		}
 		if w.place != nil && r.waiters.Len() > 1 {
-			// It was queued and had to ask. If that is because its entry was gone, so are those of the others here; the next
-			// one's question will tell.
+			// It was queued and had to ask. If that is because its entry was gone, so are those of the others here;
+			// the next one's question will tell.
 			r.arm(0)
 		}
 		w.sequence, w.clock = 0, 0 // it may have lost its place in between
@@ -163,7 +163,8 @@ func (r *Room) settle(w *Waiter, s state) {
 	}
 }
 
-// Granted takes a grant message. It reports false when the grant is for nobody, and must be released: the tenure is over.
+// Granted takes a grant message. It reports false when the grant is for nobody, and must be released: the
+// tenure is over.
 func (r *Room) Granted(w *Waiter, m lua.Message) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -177,9 +178,9 @@ func (r *Room) Granted(w *Waiter, m lua.Message) bool {
 	return true
 }
 
-// learn makes a grant message a grant, or sees to its confirmation. Trust counts from the moment the grant was written.
-// The reply that queued the waiter carries the same clock, so that moment is known without trusting the client's clock
-// or the time the message took.
+// learn makes a grant message a grant, or sees to its confirmation. Trust counts from the moment the grant
+// was written. The reply that queued the waiter carries the same clock, so that moment is known without
+// trusting the client's clock or the time the message took.
 func (r *Room) learn(w *Waiter, m lua.Message) {
 	if w.clock == 0 && w.asking > 0 && !w.again {
 		w.early = m // published after, read before

@@ -19,12 +19,14 @@ type departure struct {
 	useless  time.Time     // by then Redis has forgotten it
 }
 
-// cancel removes in one step what w may own and where it may be queued. It is called once, when no acquire is unanswered.
+// cancel removes in one step what w may own and where it may be queued. It is called once, when no acquire is
+// unanswered.
 //
-// While an acquire of the id got no answer, a late copy can still arrive after the cancel and take the lock for nobody; so
-// the cancel is repeated at growing intervals, and such a copy costs at most about as much time as it was late. An acquire
-// whose answer was only not waited for is ahead of the cancel on their connection; that the connection broke just then is
-// covered for a second. What was sent with a deadline needs none of that: after the deadline one cancel is enough.
+// While an acquire of the id got no answer, a late copy can still arrive after the cancel and take the lock
+// for nobody; so the cancel is repeated at growing intervals, and such a copy costs at most about as much
+// time as it was late. An acquire whose answer was only not waited for is ahead of the cancel on their
+// connection; that the connection broke just then is covered for a second. What was sent with a deadline
+// needs none of that: after the deadline one cancel is enough.
 func (r *Room) cancel(w *Waiter) {
 	d := &departure{waiter: w, pause: 50 * time.Millisecond, useless: time.Now().Add(max(queueTTL, w.Lease))}
 	if w.aborted {
@@ -69,8 +71,9 @@ func (r *Room) depart() {
 	}
 }
 
-// leavers takes the cancels that are due, of the oldest waiters first: those stand near the head of the queue, where Redis
-// finds them soon. Without any it returns when the next one will be, or a zero time when none will.
+// leavers takes the cancels that are due, of the oldest waiters first: those stand near the head of the
+// queue, where Redis finds them soon. Without any it returns when the next one will be, or a zero time when
+// none will.
 func (r *Room) leavers() (batch []*departure, next time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -176,8 +179,9 @@ func (r *Room) Settle(ctx context.Context, w *Waiter) error {
 	}
 }
 
-// Retire is told that a grant is over and nothing more will be sent for it. With cancel, or when an acquire of it is
-// unanswered or may still arrive, it is cancelled, and forgotten after that; Retire reports whether that is so.
+// Retire is told that a grant is over and nothing more will be sent for it. With cancel, or when an acquire
+// of it is unanswered or may still arrive, it is cancelled, and forgotten after that; Retire reports whether
+// that is so.
 func (r *Room) Retire(w *Waiter, cancel bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -200,8 +204,8 @@ func (r *Room) Stray(w *Waiter) bool {
 	return w.stray
 }
 
-// Echoes reports whether something about w may still arrive although it was granted: an answer, a copy of its acquire, or the
-// message of a grant that it learnt by asking.
+// Echoes reports whether something about w may still arrive although it was granted: an answer, a copy of its
+// acquire, or the message of a grant that it learnt by asking.
 func (r *Room) Echoes(w *Waiter) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -1,7 +1,7 @@
-// Package wait is the one blocking loop of all primitives that grant: a waiter asks Redis once, is queued there, and
-// sleeps until its grant arrives. It holds the rules that keep a grant from being lost and a lock from being taken for
-// nobody (the package doc of internal/core lists them, each with its test). Redis is behind [Server], so that the loop
-// runs in virtual time as well.
+// Package wait is the one blocking loop of all primitives that grant: a waiter asks Redis once, is queued
+// there, and sleeps until its grant arrives. It holds the rules that keep a grant from being lost and a lock
+// from being taken for nobody (the package doc of internal/core lists them, each with its test). Redis is
+// behind [Server], so that the loop runs in virtual time as well.
 package wait
 
 import (
@@ -38,22 +38,22 @@ func (e *AwayError) Unwrap() []error { return []error{e.Cause, e.Last} }
 
 // Server is what the loop needs of Redis.
 type Server interface {
-	// Acquire sends one acquire. When ctx ends before the answer, it returns at once; a Leave that is sent after that
-	// runs after it in Redis, unless the connection is lost in between. It does nothing in Redis after a moment of the
-	// server's clock; 0: it may run at any time.
+	// Acquire sends one acquire. When ctx ends before the answer, it returns at once; a Leave that is sent after
+	// that runs after it in Redis, unless the connection is lost in between. It does nothing in Redis after a
+	// moment of the server's clock; 0: it may run at any time.
 	Acquire(ctx context.Context, w *Waiter, mode lua.Mode, until int64) (lua.Acquired, error)
 	// Clock returns what the server's clock shows at that moment, or less; 0 when that is not known.
 	Clock(at time.Time) int64
-	// Leave ends waits in Redis in one step, with what they own and where they are queued, and returns how many from the
-	// first were ended.
+	// Leave ends waits in Redis in one step, with what they own and where they are queued, and returns how many
+	// from the first were ended.
 	Leave(ws []*Waiter) (int, error)
 	// Forget is told that nothing of the waiter is left in Redis. It must not block.
 	Forget(w *Waiter)
-	// Parted is told that whoever called Acquire for w has given up. It reports whether somebody else goes on with w, by
-	// calling Acquire for it, which happens only when w is inheritable.
+	// Parted is told that whoever called Acquire for w has given up. It reports whether somebody else goes on
+	// with w, by calling Acquire for it, which happens only when w is inheritable.
 	Parted(w *Waiter, inheritable bool) bool
-	// Refuse is told that Redis has taken away what w was granted up to a token, and may have granted it the lock again. It
-	// must not block.
+	// Refuse is told that Redis has taken away what w was granted up to a token, and may have granted it the
+	// lock again. It must not block.
 	Refuse(w *Waiter, token int64)
 	// Inbox returns when grants for this client's waiters would arrive; Listening reports whether that is now.
 	Inbox(ctx context.Context) error
@@ -87,16 +87,16 @@ type Room struct {
 	departed   chan struct{} // capacity 1: another departure
 }
 
-// NewRoom returns an empty room. Its waiters ask again at least every poll, which is at most [ShortLease]: a process that
-// asked before a grant by message then asks again before it ends, hears when it ends, and asks at that moment. closing
-// ends with the client; its cause is what waiters get.
+// NewRoom returns an empty room. Its waiters ask again at least every poll, which is at most [ShortLease]: a
+// process that asked before a grant by message then asks again before it ends, hears when it ends, and asks
+// at that moment. closing ends with the client; its cause is what waiters get.
 func NewRoom(closing context.Context, server Server, poll time.Duration) *Room {
 	return &Room{server: server, poll: min(poll, ShortLease), closing: closing, departed: make(chan struct{}, 1)}
 }
 
-// Acquire returns nil when w owns the lock, as w.Grant says, or an error after which nothing of it stays in Redis. With
-// try it makes one attempt and never queues. It is called again for a w that was inherited. It keeps little on the stack,
-// which is most of what an idle waiter costs.
+// Acquire returns nil when w owns the lock, as w.Grant says, or an error after which nothing of it stays in
+// Redis. With try it makes one attempt and never queues. It is called again for a w that was inherited. It
+// keeps little on the stack, which is most of what an idle waiter costs.
 func (r *Room) Acquire(ctx context.Context, w *Waiter, try bool) error {
 	for {
 		if ctx.Err() != nil { // rather than send what would have to be cancelled
@@ -205,7 +205,8 @@ func (r *Room) awake(ctx context.Context, w *Waiter, try bool) (done bool, err e
 	return err != nil, err
 }
 
-// listen waits for the inbox, but not past the poll cap: the lock may become free meanwhile and nobody would say so.
+// listen waits for the inbox, but not past the poll cap: the lock may become free meanwhile and nobody would
+// say so.
 func (r *Room) listen(ctx context.Context) error {
 	open, stop := Until(ctx, r.closing)
 	defer stop()

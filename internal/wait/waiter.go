@@ -59,8 +59,8 @@ type Waiter struct {
 	early    lua.Message // a grant that arrived before the reply which dates it
 }
 
-// Sequence is the place in the queue from which this waiter was granted: greater than that of all before it, and 0 when
-// it was not granted from there, but had the lock by asking.
+// Sequence is the place in the queue from which this waiter was granted: greater than that of all before it,
+// and 0 when it was not granted from there, but had the lock by asking.
 func (w *Waiter) Sequence() int64 { return w.sequence }
 
 // tell leaves the outcome for Acquire. A grant replaces an error that it has not taken.
@@ -76,7 +76,8 @@ func (w *Waiter) wake() {
 	}
 }
 
-// contradicted reports whether a reply came to be after the grant of w and says otherwise: then that was taken away.
+// contradicted reports whether a reply came to be after the grant of w and says otherwise: then that was
+// taken away.
 func (w *Waiter) contradicted(reply lua.Acquired) bool {
 	return reply.Token > w.Grant.Token || reply.Queued && w.clock > 0 && reply.Now > w.clock
 }
