@@ -53,21 +53,17 @@
 // interleavings:
 //
 //  10. An offer is sent only while nobody of the process holds, and under a fresh id, which either owns the
-//     lock or is
-//     queued after it. So a copy that comes late finds the old id gone and does nothing. Until it is answered
-//     it is repeated, and nobody holds. (TestOfferGoesAstray, TestLateCopyOfOfferWhileHeld; lua:
+//     lock or is queued after it. So a copy that comes late finds the old id gone and does nothing. Until it
+//     is answered it is repeated, and nobody holds. (TestOfferGoesAstray, TestLateCopyOfOfferWhileHeld; lua:
 //     TestOfferPasses, TestOfferKeeps)
 //  11. Whoever leaves the line passes on what it was left: the tenure that holds, or its place in the queue.
-//     When nobody
-//     stands behind, that is released, or cancelled together with what was offered for it.
+//     When nobody stands behind, that is released, or cancelled together with what was offered for it.
 //     (TestOfferCancelled, TestPlaceIsInherited, TestShutdownWithALine; wait: TestLineLosesNothing)
-//  12. The first that queues behind a process which hands on inside tells it; as the message can be lost,
-//     that process
-//     offers the lock also unasked. (TestOthersGetTheirTurn; lua: TestWantIsTold)
+//  12. The first that queues behind a process which hands on inside tells it; as the message can be lost, that
+//     process offers the lock also unasked. (TestOthersGetTheirTurn; lua: TestWantIsTold)
 //  13. Tokens are reserved in Redis before they are used, and never further than 5 ms ahead of its clock. So
-//     what is not used
-//     need not be written back, which a killed process could not do.
-//     (TestTokensAtFullSpeed; lua: TestReservedTokensStayNearTheClock)
+//     what is not used need not be written back, which a killed process could not do. (TestTokensAtFullSpeed;
+//     lua: TestReservedTokensStayNearTheClock)
 //
 // # Semaphores
 //
@@ -75,18 +71,15 @@
 // of its own in the queue, and one script grants to as many as fit. Its rules are those above, and
 //
 //  14. What an id holds is looked up before it takes or is granted anything, so that a late copy, which may
-//     also have queued it a
-//     second time, takes nothing twice; and a partial release says how many permits stay. (lua:
-//     TestLateCopiesOfTakes, TestLateCopyOfPartialRelease)
+//     also have queued it a second time, takes nothing twice; and a partial release says how many permits
+//     stay. (lua: TestLateCopiesOfTakes, TestLateCopyOfPartialRelease)
 //  15. Commands that cannot tell by what is there whether they were done (those of plain permits, and changes
-//     of the capacity)
-//     leave a record of their id, which is kept until the client says that it was answered and cannot be
-//     under way any more, or for ten minutes; and they are not sent for longer than nine. (semaphore:
-//     TestRepliesLost)
+//     of the capacity) leave a record of their id, which is kept until the client says that it was answered
+//     and cannot be under way any more, or for ten minutes; and they are not sent for longer than nine.
+//     (semaphore: TestRepliesLost)
 //  16. A script writes all that it changes after it has read all that it needs, so that foreign data under a
-//     companion's name or
-//     a lack of memory leave nothing half done; what gives back is not refused for lack of memory. (lua:
-//     TestPermitsWhenMemoryIsFull, TestGiveBackBesideForeignData)
+//     companion's name or a lack of memory leave nothing half done; what gives back is not refused for lack
+//     of memory. (lua: TestPermitsWhenMemoryIsFull, TestGiveBackBesideForeignData)
 //
 // # Latches and barriers
 //
@@ -94,37 +87,31 @@
 // of them. A waiter belongs to a generation, and is told what became of that. Their rules are
 //
 //  17. Every command that may change something has an id, under which Redis records what came of it, as in
-//     rule 15, also when that
-//     was nothing, so that a late copy does nothing; and whoever gives up an arrival that may still arrive
-//     leaves a record that it must not. (lua: TestLatchAgainstModel, TestBarrierAgainstModel; countdown:
-//     TestRounds; barrier: TestGenerations)
+//     rule 15, also when that was nothing, so that a late copy does nothing; and whoever gives up an arrival
+//     that may still arrive leaves a record that it must not. (lua: TestLatchAgainstModel,
+//     TestBarrierAgainstModel; countdown: TestRounds; barrier: TestGenerations)
 //  18. Whoever waits has read the state after the subscription was confirmed, at that time or later; and the
-//     states that were read
-//     are a chain, of which nobody misses one. A state names the generations that ended badly, so that also
-//     who hears of it late knows. What is not known any more is said as such, and not called broken. (wait:
-//     TestEverybodyGetsThere; countdown: TestGenerationOfAWaiter, TestRacesAgainstModel; barrier:
-//     TestHearsOfItLate)
+//     states that were read are a chain, of which nobody misses one. A state names the generations that ended
+//     badly, so that also who hears of it late knows. What is not known any more is said as such, and not
+//     called broken. (wait: TestEverybodyGetsThere; countdown: TestGenerationOfAWaiter,
+//     TestRacesAgainstModel; barrier: TestHearsOfItLate)
 //  19. All arrivals of a client at a barrier have one lease, which its regular reading renews, and whose end
-//     everybody who
-//     waits knows and looks at. With it the client says how many they are: what Redis has lost breaks the
-//     generation, and so does a party that left and could not say so. (barrier: TestDeadPartyBreaks,
-//     TestActingProcessKilled, TestLost, TestRolledBack, TestErrorWhileWaiting)
+//     everybody who waits knows and looks at. With it the client says how many they are: what Redis has lost
+//     breaks the generation, and so does a party that left and could not say so. (barrier:
+//     TestDeadPartyBreaks, TestActingProcessKilled, TestLost, TestRolledBack, TestErrorWhileWaiting)
 //  20. Who takes part in a barrier is a member, with a lease that is renewed also between generations, and
-//     whose end breaks
-//     it whether anybody waits or not. A membership has a number and ends once, so that no late copy begins
-//     it again. A client says how far it has seen the barrier come: a Redis that is behind has lost
-//     something, and nobody goes on from what is there. (barrier: TestPartyDiesAtWork,
+//     whose end breaks it whether anybody waits or not. A membership has a number and ends once, so that no
+//     late copy begins it again. A client says how far it has seen the barrier come: a Redis that is behind
+//     has lost something, and nobody goes on from what is there. (barrier: TestPartyDiesAtWork,
 //     TestLateCopyOfMembership, TestRolledBack)
 //
 // # The ends of things
 //
 //  21. No UNSUBSCRIBE is sent: a server that answers it with an error, as one that is busy or loading does,
-//     would end the
-//     process (package hub). A subscription ends with its connection. (TestServerRefusesForAWhile,
-//     TestCloseWhileRefused, TestServerRefusesWhoWaitsForReplicas)
+//     would end the process (package hub). A subscription ends with its connection.
+//     (TestServerRefusesForAWhile, TestCloseWhileRefused, TestServerRefusesWhoWaitsForReplicas)
 //  22. A client that is closed waits for the queues for the release timeout at most, and then for less than a
-//     second,
-//     whether Redis answers or not. What was held then can be released until its lease is over.
+//     second, whether Redis answers or not. What was held then can be released until its lease is over.
 //     (TestCloseOnASilentServer, TestUnlockAfterClose)
 //  23. What Do returns is about the work, not about the release: whether it ran, and whether it was alone.
 //     (TestDo…)
