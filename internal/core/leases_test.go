@@ -109,7 +109,10 @@ func (c *scene) alive() (waiting []*actor) {
 	return waiting
 }
 
-// patience is what clients that were stopped while they wait may cost: a short lease each.
+// slack is how much later than the end of a lease the next waiter may have it.
+const slack = 100 * time.Millisecond
+
+// patience is what clients that were stopped while they wait may cost: a short lease each, which ends as any other.
 func (c *scene) patience() (cost time.Duration) {
 	for _, p := range c.parties {
 		if p.gone != "stopped" {
@@ -121,7 +124,9 @@ func (c *scene) patience() (cost time.Duration) {
 				worst = max(worst, min(a.lease, 2*time.Second))
 			}
 		}
-		cost += worst
+		if worst > 0 {
+			cost += worst + slack
+		}
 	}
 	return cost
 }
@@ -189,7 +194,7 @@ func (c *scene) run() error {
 			c.vanish(holder.party)
 			c.tell("%d is %s", slices.Index(c.parties, holder.party), holder.party.gone)
 		}
-		bound = at.Add(holder.lease + c.patience() + 100*time.Millisecond)
+		bound = at.Add(holder.lease + c.patience() + slack)
 	}
 }
 

@@ -64,6 +64,9 @@ func (r *Room) answered(ctx context.Context, w *Waiter, q question, reply lua.Ac
 		w.stray, w.endless = true, true // the reply may say that it is queued
 		r.server.Refuse(w, max(reply.Token, w.Grant.Token))
 	}
+	if w.state != waiting && r.waiters.Len() > 0 {
+		r.arm(0) // it has left, or holds: what it was told is nobody's now, so the next one asks
+	}
 	if w.asking--; w.asking > 0 {
 		return false
 	}

@@ -581,3 +581,49 @@ func TestBackoffAndHealth(t *testing.T) {
 		h.Succeeded()
 	})
 }
+
+// asked is a server on which everybody is queued behind a lease that ends soon, and which takes a while to say so.
+type asked struct {
+	*client
+	mu    sync.Mutex
+	times map[*wait.Waiter][]time.Duration
+	began time.Time
+}
+
+func (a *asked) Acquire(ctx context.Context, w *wait.Waiter, mode lua.Mode, _ int64) (lua.Acquired, error) {
+	a.mu.Lock()
+	a.times[w] = append(a.times[w], time.Since(a.began))
+	a.mu.Unlock()
+	if mode == lua.Again {
+		time.Sleep(50 * time.Millisecond)
+	}
+	return lua.Acquired{Queued: true, Sequence: 1, Ends: 100, Now: time.Now().UnixMicro()}, ctx.Err()
+}
+
+func (a *asked) Leave(ws []*wait.Waiter) (int, error) { return len(ws), nil }
+
+// The one who asks for all may leave while it does: then the next one asks, and at once.
+func TestWhoeverAsksMayLeave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &asked{client: &client{up: true, wake: make(chan struct{})}, times: map[*wait.Waiter][]time.Duration{}, began: time.Now()}
+		room := wait.NewRoom(t.Context(), a, 2*time.Second)
+		var waiters [2]*wait.Waiter
+		var cancels [2]context.CancelFunc
+		for i := range waiters {
+			ctx, cancel := context.WithCancel(t.Context())
+			w := &wait.Waiter{Number: uint64(i + 1), Owner: fmt.Sprint("A:", i+1), Lease: time.Minute}
+			waiters[i], cancels[i] = w, cancel
+			go func() { _ = room.Acquire(ctx, w, false) }()
+			synctest.Wait()
+		}
+		time.Sleep(120 * time.Millisecond) // the first one has begun to ask
+		cancels[0]()
+		time.Sleep(80 * time.Millisecond)
+		a.mu.Lock()
+		require.Len(t, a.times[waiters[0]], 2)
+		require.Len(t, a.times[waiters[1]], 2)
+		a.mu.Unlock()
+		cancels[1]()
+		time.Sleep(time.Minute) // all is over
+	})
+}
