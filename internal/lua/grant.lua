@@ -14,6 +14,9 @@ local function tell_owner(kind, fields, token)
   end
 end
 
+-- What is granted by message is marked with the end of its short lease. The key outlives that, so that whoever asks after it
+-- finds that there was no renewal.
+local OUTLIVES = 1000 -- ms
 local function own(id, lease, text, reserved, short)
   local token = 't' .. text
   if reserved > 0 then token = token .. '+' .. reserved end -- also says that its process hands on inside: see want
@@ -50,7 +53,7 @@ local function grant(self, head, queues)
       local now = micros()
       local _, text, reserved = next_token(now, tonumber(block))
       local short = math.min(tonumber(lease), SHORT)
-      own(client .. ':' .. number, lease, text, reserved, decimal(math.ceil(now / 1000) + short))
+      own(client .. ':' .. number, math.max(tonumber(lease), short + OUTLIVES), text, reserved, decimal(math.ceil(now / 1000) + short))
       if short < SHORT then note_lease(lease) end
       -- Only a process that hands on inside needs to know whether others wait.
       local others = queues and 1 or reserved > 0 and redis.call('EXISTS', KEYS[2]) or 0

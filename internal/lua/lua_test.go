@@ -354,6 +354,7 @@ func TestUnresponsiveClientIsDropped(t *testing.T) {
 			return a.Token > 0
 		}, 5*time.Second, 5*time.Millisecond)
 		b.expectNone("L")
+		b.expectNone("F")
 		require.Zero(t, b.inspect().Length, "all entries of the client that did not react are gone")
 		_ = live
 	})
