@@ -17,7 +17,7 @@ var epoch = time.Now()
 
 // plausible is how far from what is known of the clock a token may be and still count as a reading of it:
 // tokens are that reading as a rule, but can be ahead.
-const plausible = 100 * time.Millisecond
+const plausible = 20 * time.Millisecond
 
 // told is called with a reading, in microseconds, when it has arrived.
 func (c *clock) told(reading int64) { c.ahead.Store(reading - time.Since(epoch).Microseconds()) }

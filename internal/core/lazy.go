@@ -21,24 +21,20 @@ import (
 func openLazily(option rueidis.ClientOption, o ClientOptions) (*Client, error) {
 	owned := &connections{}
 	option = owned.track(tuned(option, o))
-	if option.Sentinel.MasterSet == "" {
-		if len(option.InitAddress) != 1 {
-			return nil, named("", invalid("a cluster cannot be connected to lazily: give one address, or a Sentinel"))
-		}
-		option.ForceSingleClient = true
-		client, err := rueidis.NewClient(option)
-		if client == nil {
-			return nil, named("", invalid("%w", err))
-		}
-		c := ownClient(client, client, o, owned) // it dials again with the next command
-		c.Go(c.refuseCluster)
-		return c, nil
+	single := option.Sentinel.MasterSet == ""
+	if single && len(option.InitAddress) != 1 {
+		return nil, named("", invalid("a cluster cannot be connected to lazily: give one address, or a Sentinel"))
 	}
+	option.ForceSingleClient = single
 	client, err := deferClient(option)
 	if err != nil {
 		return nil, named("", invalid("%w", err))
 	}
-	return ownClient(client, client, o, owned), nil
+	c := ownClient(client, client, o, owned)
+	if single {
+		c.Go(c.refuseCluster)
+	}
+	return c, nil
 }
 
 // refuseCluster closes the client when the server turns out to be of a cluster: most of its names are not
@@ -55,10 +51,11 @@ func (c *Client) refuseCluster() {
 	go func() { _ = c.Shutdown(context.Background()) }() // Shutdown waits for this goroutine; nothing is held that it could wait for
 }
 
-// deferred is a Sentinel client that is still to come. Until then whatever is asked of it fails at once,
+// deferred is a client that is still to come. Until then whatever is asked of it fails at once,
 // unsent.
 type deferred struct {
 	rueidis.Client // a stand-in, which cannot dial
+	mode           rueidis.ClientMode
 	real           atomic.Pointer[rueidis.Client]
 	stop           context.CancelFunc
 	over           chan struct{} // closed when nothing is dialled any more
@@ -75,7 +72,18 @@ func deferClient(option rueidis.ClientOption) (*deferred, error) {
 		return nil, errors.Join(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	d := &deferred{Client: standIn, stop: stop, over: make(chan struct{})}
+	d := &deferred{Client: standIn, mode: rueidis.ClientModeStandalone, stop: stop, over: make(chan struct{})}
+	if option.Sentinel.MasterSet != "" {
+		d.mode = rueidis.ClientModeSentinel
+	}
+	dials := option.DialCtxFn
+	option.DialCtxFn = func(
+		inner context.Context, address string, dialer *net.Dialer, config *tls.Config,
+	) (net.Conn, error) {
+		merged, end := wait.Until(inner, ctx) // Close does not wait for a dial
+		defer end()
+		return dials(merged, address, dialer, config)
+	}
 	go d.connect(ctx, option)
 	return d, nil
 }
@@ -121,7 +129,7 @@ func (d *deferred) Dedicate() (rueidis.DedicatedClient, func()) { return d.now()
 func (d *deferred) Nodes() map[string]rueidis.Client { return d.now().Nodes() }
 
 // Mode is what is to come.
-func (d *deferred) Mode() rueidis.ClientMode { return rueidis.ClientModeSentinel }
+func (d *deferred) Mode() rueidis.ClientMode { return d.mode }
 
 // Close ends what there is, and what is being dialled.
 func (d *deferred) Close() {

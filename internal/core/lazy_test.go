@@ -20,7 +20,7 @@ func openLazily(t testing.TB, option rueidis.ClientOption) (*core.Client, error)
 	option.ForceSingleClient = false
 	began := time.Now()
 	c, err := core.Open(option, o)
-	require.Less(t, time.Since(began), time.Second, "it waits for nobody")
+	require.Less(t, time.Since(began), 500*time.Millisecond, "it waits for nobody")
 	if err == nil {
 		t.Cleanup(func() { closeNow(c) })
 	}
@@ -61,6 +61,21 @@ func TestLazyConnectWithSentinel(t *testing.T) {
 	closeNow(c)
 	_, err = newLock(t, c, "a", true).TryLock(t.Context())
 	require.ErrorIs(t, err, core.ErrClosed)
+}
+
+// Neither the caller nor Close waits for a server that does not answer.
+func TestLazyConnectToASilentServer(t *testing.T) {
+	s := redistest.NewProcess(t)
+	s.Stop(t)
+	for _, sentinel := range []string{"", "none"} {
+		option := s.Option()
+		option.Sentinel.MasterSet = sentinel
+		c, err := openLazily(t, option)
+		require.NoError(t, err)
+		began := time.Now()
+		closeNow(c)
+		require.Less(t, time.Since(began), 2*time.Second)
+	}
 }
 
 func TestLazyConnectIsNotForClusters(t *testing.T) {

@@ -89,6 +89,38 @@ func undo(h *core.Hold, err error) (func(context.Context) error, error) {
 	return h.Unlock, nil
 }
 
+// An attempt whose caller gave up long before its time was over is taken back when it arrives after all, also at the
+// end of its time.
+func TestAttemptThatArrivesBeforeItsEnd(t *testing.T) {
+	s := redistest.New(t)
+	p := redistest.NewProxy(t, s)
+	c := open(t, p.Option())
+	l, other := newLock(t, c, "a", true), newLock(t, open(t, s.Option()), "a", true)
+	for range 2 { // the server must know the scripts
+		require.NoError(t, mustLock(t, l).Unlock(t.Context()))
+	}
+	judge, kept := redistest.Once(redistest.Keep, isAcquire)
+	p.Judge(judge)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		for kept.Load() == 0 {
+			time.Sleep(time.Millisecond) // nothing tells
+		}
+		p.Judge(func(string) redistest.Verdict { return redistest.LoseRequest }) // or it is repeated, with success
+		cancel()
+	}()
+	began := time.Now()
+	_, err := l.TryLock(ctx)
+	require.Error(t, err)
+	p.Judge(nil)
+	time.Sleep(time.Until(began.Add(950 * time.Millisecond))) // so late is the copy
+	p.Deliver()
+	require.Eventually(t, func() bool {
+		h, err := other.TryLock(t.Context())
+		return err == nil && h.Unlock(t.Context()) == nil
+	}, core.DefaultLease/2, 10*time.Millisecond)
+}
+
 // After an outage one of those who try gets it: attempts from the outage itself are in nobody's way.
 func TestTryLockAfterAnOutage(t *testing.T) {
 	s := redistest.NewProcess(t)

@@ -15,6 +15,9 @@ import (
 // that ends with it.
 func (t *tenure) unlock(ctx context.Context, done *turn) error {
 	if !t.client.keeper.Remove(&t.item) {
+		if !t.client.late.until(t).IsZero() { // the client was closed just now
+			return t.unlockLate(ctx, done)
+		}
 		return t.late()
 	}
 	return t.see(ctx, &release{turn: done})
@@ -84,7 +87,7 @@ func (t *tenure) send(ctx context.Context, r *release) error {
 	case !answered:
 		return t.undone(ctx, r, outcome(err))
 	case err != nil && lua.Classify(err) == lua.WrongType:
-		return fmt.Errorf("%w: %w", ErrLost, outcome(err))
+		return fmt.Errorf("%w: %w: %w", ErrLost, errNotOurs, outcome(err))
 	case err != nil:
 		return outcome(err)
 	case !owned && !r.unanswered: // rule 9: or a send before this one released it

@@ -49,7 +49,9 @@ const farewell = 250 * time.Millisecond
 func (c *Client) finish() {
 	for _, t := range c.all() {
 		c.late.expect(t)
-		c.keeper.Lose(&t.item, ErrClosed)
+		if !c.keeper.Lose(&t.item, ErrClosed) { // it is being released, or was lost
+			c.late.over(t)
+		}
 	}
 	deaf := make(chan struct{}) // closed once nothing can be granted to us any more
 	go func() {

@@ -160,17 +160,18 @@ func (k *Keeper) remove(i *Item) {
 	}
 }
 
-// Lose ends an item's trust now, if it is kept.
-func (k *Keeper) Lose(i *Item, reason error) {
+// Lose ends an item's trust now, if it is kept, and reports whether it was.
+func (k *Keeper) Lose(i *Item, reason error) bool {
 	k.mu.Lock()
 	if i.removed || i.place == 0 {
 		k.mu.Unlock()
-		return
+		return false
 	}
 	k.remove(i)
 	i.trust.set(time.Now().Add(-1))
 	k.mu.Unlock()
 	i.Owner.Lost(reason)
+	return true
 }
 
 // Expire loses the item if its time is over. It is called by whoever looks at the clock before the timer

@@ -15,6 +15,8 @@
 local held = redis.call('HMGET', KEYS[1], ARGV[1], 'token', ARGV[9])
 local token, reserved = parse_token(held[2])
 if held[1] and token then
+  -- It may have been queued by an earlier copy, and granted by message since: from now on its whole lease counts.
+  redis.call('HDEL', KEYS[1], 'short')
   redis.call('PEXPIRE', KEYS[1], ARGV[5])
   return owner_reply(token, reserved)
 end

@@ -85,3 +85,43 @@ func TestLateAttemptAtPermits(t *testing.T) {
 		})
 	}
 }
+
+// Only whoever has the shortest lease keeps it: when it has gone, the others may sleep longer again.
+func TestShortestLeaseIsForgotten(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		b := newBench(t, s)
+		key := "latchkey_pace" + strings.TrimPrefix(b.lock.All()[1], "latchkey_queue")
+		b.acquire("A:1", 10_000, lua.First)
+		b.acquire("B:1", 1500, lua.First)
+		b.acquire("C:1", 100, lua.First)
+		require.NoError(t, b.do("PEXPIRE", key, "5000").Error())
+		b.acquire("B:1", 1500, lua.Again)
+		ttl, err := b.do("PTTL", key).AsInt64()
+		require.NoError(t, err)
+		require.LessOrEqual(t, ttl, int64(5000))
+		b.acquire("C:1", 100, lua.Again)
+		ttl, err = b.do("PTTL", key).AsInt64()
+		require.NoError(t, err)
+		require.Greater(t, ttl, int64(5000))
+	})
+}
+
+// An offer that is repeated after its first copy was queued, and granted by message: the lease is whole, in Redis too.
+func TestOfferRepeatedAfterTheGrant(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		b := newBench(t, s)
+		b.open("A")
+		b.open("B")
+		b.share("A:1", lua.First)
+		b.share("B:1", lua.First)
+		require.True(t, b.offer("A:1", "A:2", lua.First).Queued)
+		require.True(t, b.release("B:1", ""))
+		short, err := b.do("HEXISTS", b.lock.Name(), "short").AsInt64()
+		require.NoError(t, err)
+		require.EqualValues(t, 1, short)
+		require.Positive(t, b.offer("A:1", "A:2", lua.Again).Token)
+		short, err = b.do("HEXISTS", b.lock.Name(), "short").AsInt64()
+		require.NoError(t, err)
+		require.Zero(t, short)
+	})
+}

@@ -17,7 +17,12 @@ type departure struct {
 	repeat   time.Duration // for how long after the first answer it is repeated
 	answered time.Time     // the first answer; zero: none yet
 	useless  time.Time     // by then Redis has forgotten it
+	last     time.Time     // a cancel must be sent after that; zero: any will do
 }
+
+// certain is how long after the deadline of an attempt no copy of it can run, although the server's clock is not known
+// exactly.
+const certain = 100 * time.Millisecond
 
 // cancel removes in one step what w may own and where it may be queued. It is called once, when no acquire is
 // unanswered.
@@ -26,7 +31,7 @@ type departure struct {
 // for nobody; so the cancel is repeated at growing intervals, and such a copy costs at most about as much
 // time as it was late. An acquire whose answer was only not waited for is ahead of the cancel on their
 // connection; that the connection broke just then is covered for a second. What was sent with a deadline
-// needs none of that: after the deadline one cancel is enough.
+// cannot run after it: the last cancel is sent then.
 func (r *Room) cancel(w *Waiter) {
 	d := &departure{waiter: w, pause: 50 * time.Millisecond, useless: time.Now().Add(max(queueTTL, w.Lease))}
 	if w.aborted {
@@ -35,8 +40,9 @@ func (r *Room) cancel(w *Waiter) {
 	if w.stray {
 		d.repeat = min(2*w.Lease, queueTTL)
 	}
-	if !w.endless {
-		d.repeat = min(d.repeat, max(time.Until(w.latest)+d.pause, 0))
+	if !w.endless && d.repeat > 0 {
+		d.repeat = min(d.repeat, max(time.Until(w.latest), 0))
+		d.last = w.latest.Add(certain)
 	}
 	r.departures = append(r.departures, d)
 	if !r.departing {
@@ -125,8 +131,11 @@ func (r *Room) leave(batch []*departure) {
 				d.answered = now
 			}
 			if now.Sub(d.answered)+d.pause > d.repeat {
-				r.server.Forget(d.waiter)
-				continue
+				if !sent.Before(d.last) {
+					r.server.Forget(d.waiter)
+					continue
+				}
+				d.pause = d.last.Sub(now)
 			}
 			d.due = now.Add(d.pause)
 			d.pause *= 2

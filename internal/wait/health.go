@@ -112,17 +112,27 @@ func (h *Health) watch(probe func(context.Context) error) {
 		h.again, h.back = false, o.Began.Add(o.Away)
 		h.mu.Unlock()
 		h.Up(o)
-		h.mu.Lock()
-		again := h.again // what failed meanwhile waits for another Up
-		h.mu.Unlock()
-		if !again {
-			break
+		if h.over() {
+			return
 		}
+		down, told = time.Now(), false // what failed meanwhile waits for another Up
 	}
 	h.mu.Lock()
+	h.again = false
+	h.mu.Unlock()
+	h.over()
+}
+
+// over ends the outage and lets through who waits, unless a command has failed since Up began.
+func (h *Health) over() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.again {
+		return false
+	}
 	close(h.up)
 	h.up, h.why = nil, nil
-	h.mu.Unlock()
+	return true
 }
 
 // hedges is how many probes are under way at most.

@@ -49,3 +49,31 @@ func TestOutageIsToldAsItWas(t *testing.T) {
 		require.Equal(t, told[1].Began.Add(told[1].Away), told[3].Began)
 	})
 }
+
+// An outage that follows the one before without anybody having been let through in between is lasting again.
+func TestEachOutageLasts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		lasting, ups := 0, 0
+		probe := func(context.Context) error {
+			if at := time.Since(began); at < 5*time.Second || at > 6*time.Second && at < 12*time.Second {
+				return errNet
+			}
+			return nil
+		}
+		h := &wait.Health{
+			Context: t.Context(), Go: func(f func()) { go f() }, Patience: time.Second,
+			Lasting: func() { lasting++ }, Down: func(wait.Outage) {},
+		}
+		h.Up = func(wait.Outage) {
+			if ups++; ups == 1 {
+				time.Sleep(time.Until(began.Add(7 * time.Second)))
+				h.Failed(errNet, time.Now(), probe) // a renewal, while it is being let through
+			}
+		}
+		h.Failed(errNet, began, probe)
+		require.NoError(t, h.Wait(t.Context()))
+		require.Equal(t, 2, ups)
+		require.Equal(t, 2, lasting)
+	})
+}

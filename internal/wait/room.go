@@ -180,8 +180,8 @@ func (r *Room) awake(ctx context.Context, w *Waiter, try bool) (done bool, err e
 	case told && o.passing:
 		open, stop := Until(ctx, r.closing)
 		defer stop()
-		if err = r.server.Up(open); err == nil {
-			err = context.Cause(r.closing)
+		if err = r.server.Up(open); err == nil || ctx.Err() == nil {
+			err = context.Cause(r.closing) // also when it is the end of the client that ended the wait for Redis
 		}
 		if err != nil {
 			err = &AwayError{Cause: err, Last: o.err}

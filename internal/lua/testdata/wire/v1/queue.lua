@@ -31,19 +31,15 @@ end
 
 -- Tells the clients that wait to ask in ms, and no later, but for that of an owner who hears it by the reply. Of a very long
 -- queue only the first are told: one that asks is enough, since it serves whoever is next.
-local LISTENERS = 10000
+local LISTENERS = 1000
 local function tell_waiting(ms, asker)
   local told = {[asker and string.match(asker, '^[^:]+') or ''] = true}
-  for from = 0, LISTENERS - 1, 1000 do
-    local entries = redis.call('LRANGE', KEYS[2], from, from + 999)
-    for _, entry in ipairs(entries) do
-      local client, number = string.match(entry, '^1:([^:]+):(%d+):')
-      if client and not told[client] then
-        told[client] = true
-        tell(client, 'l', number .. ' ' .. ms)
-      end
+  for _, entry in ipairs(redis.call('LRANGE', KEYS[2], 0, LISTENERS - 1)) do
+    local client, number = string.match(entry, '^1:([^:]+):(%d+):')
+    if client and not told[client] then
+      told[client] = true
+      tell(client, 'l', number .. ' ' .. ms)
     end
-    if #entries < 1000 then return end
   end
 end
 
@@ -59,8 +55,10 @@ local function note_lease(lease, asker)
   if tonumber(lease) >= SHORT then return end
   local key = pace_key()
   local before = redis.pcall('GET', key)
-  if type(before) == 'string' and tonumber(before) and tonumber(before) <= tonumber(lease) then
-    redis.pcall('PEXPIRE', key, QUEUE_KEPT)
+  before = type(before) == 'string' and tonumber(before)
+  if before and before <= tonumber(lease) then
+    -- Only whoever has that lease keeps it: it asks as often as that.
+    if before == tonumber(lease) then redis.pcall('PEXPIRE', key, QUEUE_KEPT) end
     return
   end
   redis.pcall('SET', key, lease, 'PX', QUEUE_KEPT)
