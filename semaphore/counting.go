@@ -19,7 +19,8 @@ type Counting core.Counter
 
 // NewCounting returns the plain semaphore of a name. It does no I/O. It takes the options of [New] but for those about leases. It
 // returns ErrInvalid for those, for names that are not as for package rlock, a nil client, options out of range, and on a
-// client with [latchkey.WithReplicas]: it would not wait for them. One name should be used as one kind of semaphore only.
+// client with [latchkey.WithReplicas]: it would not wait for them. Use one name as one kind of thing only: a
+// latch is a plain number in Redis, too, as Redisson's are, and nobody can tell the two apart.
 func NewCounting(c *latchkey.Client, name string, opts ...Option) (*Counting, error) {
 	s, err := core.NewCounter((*core.Client)(c), name, options(opts))
 	return (*Counting)(s), err
