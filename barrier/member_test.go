@@ -188,7 +188,7 @@ func TestLeave(t *testing.T) {
 
 // Goroutines and barriers of one name on one client have one membership, which outlives them, and is renewed.
 func TestOneMembership(t *testing.T) {
-	s := redistest.New(t)
+	s := redistest.NewProcess(t) // the embedded server does not count its commands
 	plain := s.Client(t)
 	const lease, parties = 900 * time.Millisecond, 8
 	c := open(t, s.Option())

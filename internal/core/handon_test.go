@@ -380,7 +380,7 @@ func TestLossEndsTheHandingOn(t *testing.T) {
 
 // What is lost between two holds is found out by the next offer, and costs nobody his turn.
 func TestLostBetweenHolds(t *testing.T) {
-	s := redistest.New(t)
+	s := redistest.NewProcess(t) // the embedded server does not count its commands
 	plain := s.Client(t)
 	var c crowd
 	c.run(t, newLock(t, open(t, s.Option()), "a", true), 4)
