@@ -24,6 +24,11 @@ type arrival struct {
 // await arrives and waits until waits ends, which it does with ctx and with the client. view is from before
 // the arrival.
 func (a *arrival) await(waits, ctx context.Context, view *wait.View) error {
+	// Who has left and comes again must not complete a generation with what it has left there. Whoever settles
+	// later than this is another party: its Await has not returned yet.
+	if a.unsettled.wait(waits) != nil {
+		return a.interrupted(ctx)
+	}
 	for {
 		seen := a.seen.Load()
 		reply, answered, err := a.arrive(waits)
@@ -179,8 +184,17 @@ func (a *arrival) settle(ctx context.Context, wanted lua.Fate) (lua.Fate, error)
 	if generation != 0 {
 		up = a.whileRemembered()
 	}
-	fate := lua.Pending
-	err := a.outlast(ctx, func(ctx context.Context) (bool, error) {
+	fate, behind := lua.Pending, false
+	err := a.outlast(ctx, func(ctx context.Context) (over bool, err error) {
+		defer func() { // before the Await returns, after which its party may come again
+			switch {
+			case !over && !behind:
+				behind = true
+				a.unsettled.add()
+			case over && behind:
+				a.unsettled.done()
+			}
+		}()
 		var reply lua.Arrival
 		answered, err := a.insist(ctx, up, &a.stray, func(ctx context.Context) error {
 			return a.tell(a.number, func(o lua.Once) (err error) {
