@@ -96,8 +96,9 @@ type Barrier core.Barrier
 type Option func(*core.BarrierOptions)
 
 // WithLease sets for how long an arrival, and a membership, stand without their process being heard of. They
-// are renewed every third of it, or two seconds. From 10 ms to 24 h; default: the client's. Of two barriers
-// of one name on one client, the lease of the one that was made last is what is renewed.
+// are renewed every third of it, or two seconds. From 10 ms to 24 h; default: the client's. Barriers of one
+// name on one client have one lease, that of the one that was made last: also a New without WithLease sets
+// it, and who is there already has it from the next renewal on, which is at once.
 func WithLease(d time.Duration) Option { return func(o *core.BarrierOptions) { o.Lease = &d } }
 
 // WithAction sets what the last party that arrives runs before anybody goes on. All processes should set the

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/wait"
@@ -63,9 +64,11 @@ func (a *arrival) await(waits, ctx context.Context, view *wait.View) error {
 // arrive sends the arrival, which is done once however often it is called.
 func (a *arrival) arrive(ctx context.Context) (reply lua.Arrival, answered bool, err error) {
 	a.up = a.whileRemembered()
+	lease := a.lease.Load()
+	defer func() { a.promised(lease) }()
 	answered, err = a.insist(ctx, a.up, &a.stray, func(ctx context.Context) error {
 		return a.tell(a.number, func(o lua.Once) (err error) {
-			reply, err = a.client.conn.Arrive(ctx, a.keys, o, int64(a.barrier.parties), milliseconds(a.barrier.lease),
+			reply, err = a.client.conn.Arrive(ctx, a.keys, o, int64(a.barrier.parties), milliseconds(time.Duration(lease)),
 				a.barrier.action != nil, a.memberID(a.member))
 			return err
 		})

@@ -54,6 +54,23 @@ func (r *circle) disown(generation int64) {
 	}
 }
 
+// setLease sets the lease of all that the client has at the barrier, for all Barriers of the name: what is
+// promised to Redis is what the reader renews. One that reads already does so now, with the new lease, and
+// paces itself by that from then on.
+func (r *circle) setLease(lease time.Duration) {
+	if r.lease.Swap(int64(lease)) != int64(lease) {
+		r.watch.Signal()
+	}
+}
+
+// promised is told that a command has said a lease. If it is another by now, that command may have run after
+// the read that the change had asked for: it is asked for again.
+func (r *circle) promised(lease int64) {
+	if r.lease.Load() != lease {
+		r.watch.Signal()
+	}
+}
+
 // attend reads the state for those who wait, and renews their lease and that of the membership.
 func (r *circle) attend(ctx context.Context) (lua.Round, error) {
 	r.mu.Lock()

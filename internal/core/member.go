@@ -67,16 +67,18 @@ func (r *circle) retire(number uint64, fresh bool) (retired uint64, begun bool) 
 	return retired, begun
 }
 
-// join makes the client a member, with a lease.
-func (r *circle) join(ctx context.Context, name string, lease time.Duration) error {
+// join makes the client a member.
+func (r *circle) join(ctx context.Context, name string) error {
 	number := r.membership() // 0 if the client is closed, and then nothing is sent
 	r.watch.Enter(math.MaxInt)
 	defer r.watch.Leave()
+	lease := r.lease.Load()
+	defer func() { r.promised(lease) }()
 	var whole bool
 	var round lua.Round
 	stray, err := r.command(ctx, r.client.closing, name, func(ctx context.Context) error {
 		return r.tell(number, func(o lua.Once) (err error) {
-			whole, round, err = r.client.conn.JoinBarrier(ctx, r.keys, o, milliseconds(lease))
+			whole, round, err = r.client.conn.JoinBarrier(ctx, r.keys, o, milliseconds(time.Duration(lease)))
 			return err
 		})
 	})
