@@ -2,6 +2,8 @@ package barrier_test
 
 import (
 	"context"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -36,4 +38,106 @@ func TestComesAgainUnsettled(t *testing.T) {
 		require.ErrorIs(t, err, barrier.ErrBroken)
 		require.NoError(t, near.Reset(t.Context()))
 	}
+}
+
+// away is a judge that lets nothing of a barrier through, and how many of its scripts it has kept out.
+func away() (judge func(string) redistest.Verdict, sent *atomic.Int64) {
+	sent = new(atomic.Int64)
+	return func(request string) redistest.Verdict {
+		switch {
+		case strings.Contains(request, "latchkey_members"):
+			sent.Add(1)
+			return redistest.LoseRequest
+		case strings.Contains(request, "latchkey_probe"):
+			return redistest.LoseRequest
+		}
+		return redistest.Pass
+	}, sent
+}
+
+// Of two goroutines that begin the membership of their client at the same time one gives up: the other one's
+// client is a member.
+func TestOneOfTwoGivesUpJoining(t *testing.T) {
+	const lease = 600 * time.Millisecond
+	s := redistest.New(t)
+	plain := s.Client(t)
+	for name, begin := range map[string]func(context.Context, *barrier.Barrier) error{
+		"join":  func(ctx context.Context, b *barrier.Barrier) error { return b.Join(ctx) },
+		"await": func(ctx context.Context, b *barrier.Barrier) error { _, err := b.Await(ctx); return err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := redistest.NewProxy(t, s)
+			b := newBarrier(t, open(t, p.Option()), 1, barrier.WithLease(lease))
+			judge, sent := away()
+			p.Judge(judge)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			one, two := make(chan error, 1), make(chan error, 1)
+			go func() { one <- b.Join(ctx) }()
+			require.Eventually(t, func() bool { return sent.Load() == 1 }, long, time.Millisecond)
+			go func() { two <- begin(t.Context(), b) }()
+			require.Eventually(t, func() bool { return sent.Load() == 2 }, long, time.Millisecond)
+			cancel()
+			require.ErrorIs(t, <-one, latchkey.ErrUnknownOutcome)
+			p.Judge(nil)
+			require.NoError(t, <-two)
+			<-time.After(2 * lease)
+			members(t, plain, 1)
+			broken(t, b, false)
+			require.NoError(t, b.Leave(t.Context()))
+			members(t, plain, 0)
+		})
+	}
+}
+
+// A Join that is told that the barrier is broken leaves no membership, although a copy of it had begun one.
+func TestJoinOfWhatWasWhole(t *testing.T) {
+	s := redistest.New(t)
+	p := redistest.NewProxy(t, s)
+	near := newBarrier(t, open(t, s.Option()), 2, barrier.WithoutMembership())
+	far := newBarrier(t, open(t, p.Option()), 2, barrier.WithLease(time.Minute))
+	require.NoError(t, far.Join(t.Context())) // by which the server knows the script
+	require.NoError(t, far.Leave(t.Context()))
+	judge, _ := away()
+	var sent atomic.Int64
+	p.Judge(func(request string) redistest.Verdict {
+		if strings.Contains(request, "latchkey_members") && sent.Add(1) == 1 {
+			return redistest.LoseReply
+		}
+		return judge(request)
+	})
+	joined := make(chan error, 1)
+	go func() { joined <- far.Join(t.Context()) }()
+	members(t, s.Client(t), 1)
+	w := arrive(t, near, 1)
+	w.cancel()
+	_, err := w.result(t)
+	require.ErrorIs(t, err, context.Canceled)
+	p.Judge(nil)
+	require.ErrorIs(t, <-joined, barrier.ErrBroken)
+	members(t, s.Client(t), 0)
+}
+
+// Who never arrived is no member.
+func TestNeverArrived(t *testing.T) {
+	const lease = 300 * time.Millisecond
+	s := redistest.New(t)
+	plain := s.Client(t)
+	p := redistest.NewProxy(t, s)
+	b := newBarrier(t, open(t, p.Option(), latchkey.WithReleaseTimeout(50*time.Millisecond)), 2, barrier.WithLease(lease))
+	judge, sent := away()
+	p.Judge(judge)
+	w := await(t, b)
+	require.Eventually(t, func() bool { return sent.Load() > 0 }, long, time.Millisecond)
+	w.cancel()
+	_, err := w.result(t)
+	require.ErrorIs(t, err, latchkey.ErrUnknownOutcome)
+	p.Judge(nil)
+	require.Eventually(t, func() bool { // it is recorded
+		keys, err := plain.Do(t.Context(), plain.B().Keys().Pattern("latchkey_done:*").Build()).AsStrSlice()
+		return err == nil && len(keys) == 1
+	}, long, time.Millisecond)
+	<-time.After(2 * lease)
+	members(t, plain, 0)
+	broken(t, b, false)
 }

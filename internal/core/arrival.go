@@ -15,7 +15,7 @@ type arrival struct {
 	*circle
 	barrier    *Barrier
 	number     uint64
-	member     uint64                      // of the client's membership, which it begins; 0: none
+	member     uint64                      // of the client's membership, which it begins; 0: none, or it is known whether it has
 	generation int64                       // 0: it has not arrived, as far as is known
 	index      int64                       // how many had before
 	stray      bool                        // a command of it was not answered, and may still run
@@ -28,6 +28,7 @@ func (a *arrival) await(waits, ctx context.Context, view *wait.View) error {
 	// Who has left and comes again must not complete a generation with what it has left there. Whoever settles
 	// later than this is another party: its Await has not returned yet.
 	if a.unsettled.wait(waits) != nil {
+		a.close()
 		return a.interrupted(ctx)
 	}
 	for {
@@ -73,10 +74,22 @@ func (a *arrival) arrive(ctx context.Context) (reply lua.Arrival, answered bool,
 			return err
 		})
 	})
-	if err == nil && reply.Generation > 0 || err != nil && a.stray { // or it may be there
-		a.joined(a.member)
+	if err == nil && reply.Generation > 0 {
+		a.begun()
 	}
 	return reply, answered, err
+}
+
+// begun is told that it has arrived, and with it begun the membership.
+func (a *arrival) begun() {
+	a.joined(a.member)
+	a.member = 0
+}
+
+// notBegun is told that it has not, or, if it is stray, that this will not become known.
+func (a *arrival) notBegun(stray bool) {
+	a.unjoined(a.member, stray)
+	a.member = 0
 }
 
 // wait waits for the others after the arrival. Generations up to seen had begun before it.
@@ -105,8 +118,10 @@ func (a *arrival) wait(waits, ctx context.Context, view *wait.View, reply lua.Ar
 	return passed(fate)
 }
 
-// close is told that no command of the arrival will be sent again.
+// close is told that no command of the arrival will be sent again. Without a membership by now it has begun
+// none: Redis remembers that it has not arrived, also for late copies.
 func (a *arrival) close() {
+	a.notBegun(false)
 	if !a.stray {
 		a.receipts.settle(a.number)
 	}
@@ -206,10 +221,17 @@ func (a *arrival) settle(ctx context.Context, wanted lua.Fate) (lua.Fate, error)
 			})
 		})
 		switch {
+		case !answered && ctx.Err() != nil: // it goes on
+			return false, fmt.Errorf("%w: %w", ErrUnknownOutcome, outcome(err))
 		case !answered:
-			return ctx.Err() == nil, fmt.Errorf("%w: %w", ErrUnknownOutcome, outcome(err))
+			a.notBegun(a.stray)
+			return true, fmt.Errorf("%w: %w", ErrUnknownOutcome, outcome(err))
 		case err != nil:
+			a.notBegun(a.stray)
 			return true, public(err)
+		}
+		if reply.Generation != lua.GivenUp {
+			a.begun()
 		}
 		a.close()
 		if reply.Generation == lua.GivenUp { // it breaks nothing

@@ -16,6 +16,8 @@ type attendance struct {
 	arrivals   int64  // how often
 	member     uint64 // number of its membership, also of one that is about to begin; 0: none
 	isMember   bool   // it has begun, as far as is known
+	users      int    // how many send, or have sent, what begins it, and do not know yet what came of that
+	stray      bool   // one of them never learned it: it may have begun, or begin later
 }
 
 // disowned stands for more arrivals than there can be.
