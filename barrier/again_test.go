@@ -141,3 +141,25 @@ func TestNeverArrived(t *testing.T) {
 	members(t, plain, 0)
 	broken(t, b, false)
 }
+
+// Leave does not wait for Redis longer than the lease, after which Redis goes by itself.
+func TestLeaveIsBoundByTheLease(t *testing.T) {
+	const lease = 500 * time.Millisecond
+	s := redistest.NewProcess(t)
+	b := newBarrier(t, open(t, s.Option()), 2, barrier.WithLease(lease))
+	require.NoError(t, b.Join(t.Context()))
+	s.Kill()
+	left := make(chan error, 1)
+	began := time.Now()
+	go func() { left <- b.Leave(context.Background()) }()
+	select {
+	case err := <-left:
+		require.ErrorIs(t, err, latchkey.ErrUnknownOutcome)
+		require.ErrorIs(t, err, latchkey.ErrUnavailable)
+		require.NotErrorIs(t, err, context.DeadlineExceeded)
+		require.Less(t, time.Since(began), lease+time.Second)
+	case <-time.After(long):
+		require.FailNow(t, "it waits for Redis")
+	}
+	require.NoError(t, b.Leave(t.Context()), "it is no member any more")
+}

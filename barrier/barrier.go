@@ -184,8 +184,9 @@ func (b *Barrier) Join(ctx context.Context) error { return b.core().Join(ctx) }
 // sent then.
 //
 // It is sent although ctx has ended, as in a defer, and then for as long as [latchkey.WithReleaseTimeout]
-// says. If that is not enough, it goes on in the background, and the error has ErrUnknownOutcome. What Redis
-// is not told before the lease is over breaks the barrier like a death.
+// says. If that is not enough, it goes on in the background, and the error has ErrUnknownOutcome. It never
+// takes longer than the lease: what Redis is not told before that is over breaks the barrier like a death, and
+// the error has ErrUnknownOutcome and ErrUnavailable.
 func (b *Barrier) Leave(ctx context.Context) error { return b.core().Leave(ctx) }
 
 // Reset begins a new generation, in which nobody has arrived. If somebody waits, that one is broken. Members

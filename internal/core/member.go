@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"sync"
@@ -123,15 +124,21 @@ func (r *circle) join(ctx context.Context, name string) error {
 }
 
 // leave ends the client's membership, if it has one. As an Unlock it is sent although ctx has ended, and goes
-// on in the background.
+// on in the background; but not for longer than the lease: nobody renews it any more, so Redis has dropped the
+// membership by then.
 func (r *circle) leave(ctx context.Context) error {
 	number, begun := r.retire()
 	if number == 0 {
 		return nil
 	}
-	up := r.whileRemembered()
+	up, until := r.whileRemembered(), time.Now().Add(time.Duration(r.lease.Load()))
 	err := r.outlast(ctx, func(ctx context.Context) (bool, error) {
-		err := r.dismiss(ctx, up, number, begun)
+		within, cancel := context.WithDeadline(ctx, until)
+		defer cancel()
+		err := r.dismiss(within, up, number, begun)
+		if errors.Is(err, errInterrupted) && ctx.Err() == nil {
+			err = fmt.Errorf("%w: the lease ran out: %w", ErrUnknownOutcome, r.interrupted(ctx))
+		}
 		return err == nil || ctx.Err() == nil, err
 	})
 	switch {
