@@ -163,3 +163,76 @@ func TestLeaveIsBoundByTheLease(t *testing.T) {
 	}
 	require.NoError(t, b.Leave(t.Context()), "it is no member any more")
 }
+
+// A party that was taken for dead is no member when it is back, unless it comes again: not to come, and to
+// leave, breaks nothing of those who have reset the barrier and go on without it.
+func TestTakenForDeadIsBack(t *testing.T) {
+	const lease = 400 * time.Millisecond
+	for _, reset := range []bool{true, false} { // before it is back
+		s := redistest.New(t)
+		plain := s.Client(t)
+		require.NoError(t, plain.Do(t.Context(), plain.B().Flushall().Build()).Error())
+		p := redistest.NewProxy(t, s)
+		far := newBarrier(t, open(t, p.Option()), 2, barrier.WithLease(lease))
+		near := newBarrier(t, open(t, s.Option()), 2)
+		require.NoError(t, near.Join(t.Context()))
+		require.NoError(t, far.Join(t.Context()))
+		judge, _ := away()
+		p.Judge(judge)
+		require.Eventually(t, func() bool { is, err := near.Broken(t.Context()); return err == nil && is }, long, time.Millisecond)
+		back := func() {
+			var seen atomic.Int64
+			p.Judge(func(request string) redistest.Verdict {
+				if strings.Contains(request, "latchkey_members") {
+					seen.Add(1)
+				}
+				return redistest.Pass
+			})
+			require.Eventually(t, func() bool { return seen.Load() > 0 }, long, time.Millisecond, "it reads")
+		}
+		if !reset {
+			back()
+		}
+		require.NoError(t, near.Reset(t.Context()))
+		w := arrive(t, near, 1)
+		if reset {
+			back()
+		}
+		<-time.After(lease)
+		members(t, plain, 1)
+		require.NoError(t, far.Leave(t.Context()))
+		waiting(t, near, 1)
+		_, err := far.Await(t.Context())
+		require.NoError(t, err)
+		_, err = w.result(t)
+		require.NoError(t, err)
+		members(t, plain, 2)
+		<-time.After(2 * lease)
+		members(t, plain, 2)
+		broken(t, near, false)
+	}
+}
+
+// A party that was taken for dead, and comes again before its client has heard of that, is a member.
+func TestTakenForDeadComesAgain(t *testing.T) {
+	const lease = 400 * time.Millisecond
+	s := redistest.New(t)
+	plain := s.Client(t)
+	p := redistest.NewProxy(t, s)
+	far := newBarrier(t, open(t, p.Option()), 1, barrier.WithLease(lease))
+	near := newBarrier(t, open(t, s.Option()), 1)
+	for range 5 {
+		require.NoError(t, far.Join(t.Context()))
+		judge, _ := away()
+		p.Judge(judge)
+		require.Eventually(t, func() bool { is, err := near.Broken(t.Context()); return err == nil && is }, long, time.Millisecond)
+		require.NoError(t, near.Reset(t.Context()))
+		w := await(t, far)
+		p.Judge(nil)
+		_, err := w.result(t)
+		require.NoError(t, err)
+		<-time.After(2 * lease)
+		members(t, plain, 1)
+		broken(t, near, false)
+	}
+}

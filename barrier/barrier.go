@@ -43,9 +43,9 @@
 // not end with the Barrier values: whoever will not come again has to leave. A party that was never there
 // cannot be missed: who must not be waited for in vain from the beginning calls Join before the others wait.
 //
-// A process that is stopped for longer than its lease, or cut off, is taken for dead. When it goes on it
-// finds the barrier broken at its next Await, unless that has been reset meanwhile: then it takes part again.
-// When Redis has lost who is a member, clients say it again with their next reading. [WithoutMembership] does
+// A process that is stopped for longer than its lease, or cut off, is taken for dead. When it goes on it is no
+// member any more, and its Leave does nothing. It finds the barrier broken at its next Await, unless that has
+// been reset meanwhile: then it takes part again, from that Await on. When Redis has lost who is a member, clients say it again with their next reading. [WithoutMembership] does
 // without all this.
 //
 // # Costs

@@ -17,6 +17,7 @@ type attendance struct {
 	member     uint64 // number of its membership, also of one that is about to begin; 0: none
 	isMember   bool   // it has begun, as far as is known
 	users      int    // how many send, or have sent, what begins it, and do not know yet what came of that
+	uses       int    // how many ever did
 	stray      bool   // one of them never learned it: it may have begun, or begin later
 }
 
@@ -87,7 +88,25 @@ func (r *circle) attend(ctx context.Context) (lua.Round, error) {
 	}
 	round, err := r.client.conn.Attend(ctx, r.keys, says)
 	raise(&r.seen, round.Generation)
+	if round.Gone {
+		r.gone(a)
+	}
 	return round, err
+}
+
+// gone is told that a reading, which said what is in before, has found the membership over: its lease was,
+// while Redis could not be reached. Whoever has been declared dead is not a member again before somebody asks
+// for it, under another number. If somebody has asked since before the reading, that may be done already, and
+// the next reading knows.
+func (r *circle) gone(before attendance) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	a := &r.attendance
+	if a.member != before.member || !a.isMember || a.users > 0 || a.uses != before.uses {
+		return
+	}
+	a.retire()
+	r.watch.Leave()
 }
 
 // raise makes a number the highest, unless it is less.

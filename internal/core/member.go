@@ -32,7 +32,7 @@ func (r *circle) membership() uint64 {
 	if a.member == 0 {
 		a.member = r.client.sequence.Add(1)
 	}
-	a.users++
+	a.users, a.uses = a.users+1, a.uses+1
 	return a.member
 }
 
