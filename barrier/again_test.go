@@ -236,3 +236,13 @@ func TestTakenForDeadComesAgain(t *testing.T) {
 		broken(t, near, false)
 	}
 }
+
+// Who finds something else under the key of the members is told which key, and what is there.
+func TestMembersAreForeign(t *testing.T) {
+	s := redistest.New(t)
+	plain := s.Client(t)
+	require.NoError(t, plain.Do(t.Context(), plain.B().Set().Key("latchkey_members:{a}").Value("x").Build()).Error())
+	err := newBarrier(t, open(t, s.Option()), 2).Join(t.Context())
+	require.ErrorIs(t, err, latchkey.ErrWrongType)
+	require.ErrorContains(t, err, "latchkey_members:{a} is a string, not the members (a sorted set)")
+}

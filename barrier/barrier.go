@@ -42,6 +42,8 @@
 // There is one membership for each name and client, whatever the number of goroutines and Barriers. It does
 // not end with the Barrier values: whoever will not come again has to leave. A party that was never there
 // cannot be missed: who must not be waited for in vain from the beginning calls Join before the others wait.
+// A process that ends by os.Exit or log.Fatal runs no defer, and so does not leave: it counts as dead, and the
+// end of its lease breaks the barrier, until Reset.
 //
 // A process that is stopped for longer than its lease, or cut off, is taken for dead. When it goes on it is no
 // member any more, and its Leave does nothing. It finds the barrier broken at its next Await, unless that has
@@ -173,8 +175,10 @@ func (b *Barrier) Await(ctx context.Context) (Arrival, error) {
 // [WithoutMembership] it works as well.
 //
 // It is sent until it is answered, or ctx ends. With an error the client is no member, unless it was one
-// before. Errors: [ErrBroken] when the barrier is broken; ErrUnknownOutcome if it may have been done, which
-// is undone in the background; ErrWrongType, ErrClosed, and those of Redis that will not pass by themselves.
+// before, or another goroutine has made it one. Errors: [ErrBroken] when the barrier is broken;
+// ErrUnknownOutcome if it may have been done, which is undone in the background; ErrWrongType, ErrClosed, and
+// those of Redis that will not pass by themselves. To undo it is a [Barrier.Leave]: if it had been done, that
+// breaks a generation in which others have arrived.
 func (b *Barrier) Join(ctx context.Context) error { return b.core().Join(ctx) }
 
 // Leave ends the membership of the client: the barrier does without it from now on. If parties of other
