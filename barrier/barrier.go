@@ -42,13 +42,13 @@
 // There is one membership for each name and client, whatever the number of goroutines and Barriers. It does
 // not end with the Barrier values: whoever will not come again has to leave. A party that was never there
 // cannot be missed: who must not be waited for in vain from the beginning calls Join before the others wait.
-// A process that ends by os.Exit or log.Fatal runs no defer, and so does not leave: it counts as dead, and the
-// end of its lease breaks the barrier, until Reset.
+// A process that ends by os.Exit or log.Fatal runs no defer, and so does not leave: it counts as dead, and
+// the end of its lease breaks the barrier, until Reset.
 //
-// A process that is stopped for longer than its lease, or cut off, is taken for dead. When it goes on it is no
-// member any more, and its Leave does nothing. It finds the barrier broken at its next Await, unless that has
-// been reset meanwhile: then it takes part again, from that Await on. When Redis has lost who is a member, clients say it again with their next reading. [WithoutMembership] does
-// without all this.
+// A process that is stopped for longer than its lease, or cut off, is taken for dead. When it goes on it is
+// no member any more, and its Leave does nothing. It finds the barrier broken at its next Await, unless that
+// has been reset meanwhile: then it takes part again, from that Await on. When Redis has lost who is a
+// member, clients say it again with their next reading. [WithoutMembership] does without all this.
 //
 // # Costs
 //
@@ -189,8 +189,8 @@ func (b *Barrier) Join(ctx context.Context) error { return b.core().Join(ctx) }
 //
 // It is sent although ctx has ended, as in a defer, and then for as long as [latchkey.WithReleaseTimeout]
 // says. If that is not enough, it goes on in the background, and the error has ErrUnknownOutcome. It never
-// takes longer than the lease: what Redis is not told before that is over breaks the barrier like a death, and
-// the error has ErrUnknownOutcome and ErrUnavailable.
+// takes longer than the lease: what Redis is not told before that is over breaks the barrier like a death,
+// and the error has ErrUnknownOutcome and ErrUnavailable.
 func (b *Barrier) Leave(ctx context.Context) error { return b.core().Leave(ctx) }
 
 // Reset begins a new generation, in which nobody has arrived. If somebody waits, that one is broken. Members

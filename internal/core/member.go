@@ -21,7 +21,8 @@ import (
 // lives.
 
 // membership returns the number of the client's membership, for a command that begins it, after which joined
-// or unjoined must be called. It is 0 once the client is being closed: Shutdown ends what was numbered before.
+// or unjoined must be called. It is 0 once the client is being closed: Shutdown ends what was numbered
+// before.
 func (r *circle) membership() uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -124,8 +125,8 @@ func (r *circle) join(ctx context.Context, name string) error {
 }
 
 // leave ends the client's membership, if it has one. As an Unlock it is sent although ctx has ended, and goes
-// on in the background; but not for longer than the lease: nobody renews it any more, so Redis has dropped the
-// membership by then.
+// on in the background; but not for longer than the lease: nobody renews it any more, so Redis has dropped
+// the membership by then.
 func (r *circle) leave(ctx context.Context) error {
 	number, begun := r.retire()
 	if number == 0 {

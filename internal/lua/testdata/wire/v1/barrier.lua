@@ -78,8 +78,8 @@ end
 local DEAD = 'dead' -- the record of a membership whose lease was over
 
 -- Makes a client a member, or prolongs that; not when that membership was ended, as a late copy must not
--- begin it again. One that is dead begins again only when somebody asks for it: its client, back from where it
--- could not reach Redis, would otherwise be waited for although nobody of it takes part any more.
+-- begin it again. One that is dead begins again only when somebody asks for it: its client, back from where
+-- it could not reach Redis, would otherwise be waited for although nobody of it takes part any more.
 local function belong(id, ms, asked)
   if not redis.call('ZSCORE', KEYS[4], id) then
     local record = redis.call('GET', KEYS[3] .. ':' .. id)
