@@ -42,11 +42,13 @@
 // There is one membership for each name and client, whatever the number of goroutines and Barriers. It does
 // not end with the Barrier values: whoever will not come again has to leave. A party that was never there
 // cannot be missed: who must not be waited for in vain from the beginning calls Join before the others wait.
+// A process that ends by os.Exit or log.Fatal runs no defer, and so does not leave: it counts as dead, and
+// the end of its lease breaks the barrier, until Reset.
 //
-// A process that is stopped for longer than its lease, or cut off, is taken for dead. When it goes on it
-// finds the barrier broken at its next Await, unless that has been reset meanwhile: then it takes part again.
-// When Redis has lost who is a member, clients say it again with their next reading. [WithoutMembership] does
-// without all this.
+// A process that is stopped for longer than its lease, or cut off, is taken for dead. When it goes on it is
+// no member any more, and its Leave does nothing. It finds the barrier broken at its next Await, unless that
+// has been reset meanwhile: then it takes part again, from that Await on. When Redis has lost who is a
+// member, clients say it again with their next reading. [WithoutMembership] does without all this.
 //
 // # Costs
 //
@@ -96,8 +98,9 @@ type Barrier core.Barrier
 type Option func(*core.BarrierOptions)
 
 // WithLease sets for how long an arrival, and a membership, stand without their process being heard of. They
-// are renewed every third of it, or two seconds. From 10 ms to 24 h; default: the client's. Of two barriers
-// of one name on one client, the lease of the one that was made last is what is renewed.
+// are renewed every third of it, or two seconds. From 10 ms to 24 h; default: the client's. Barriers of one
+// name on one client have one lease, that of the one that was made last: also a New without WithLease sets
+// it, and who is there already has it from the next renewal on, which is at once.
 func WithLease(d time.Duration) Option { return func(o *core.BarrierOptions) { o.Lease = &d } }
 
 // WithAction sets what the last party that arrives runs before anybody goes on. All processes should set the
@@ -172,8 +175,10 @@ func (b *Barrier) Await(ctx context.Context) (Arrival, error) {
 // [WithoutMembership] it works as well.
 //
 // It is sent until it is answered, or ctx ends. With an error the client is no member, unless it was one
-// before. Errors: [ErrBroken] when the barrier is broken; ErrUnknownOutcome if it may have been done, which
-// is undone in the background; ErrWrongType, ErrClosed, and those of Redis that will not pass by themselves.
+// before, or another goroutine has made it one. Errors: [ErrBroken] when the barrier is broken;
+// ErrUnknownOutcome if it may have been done, which is undone in the background; ErrWrongType, ErrClosed, and
+// those of Redis that will not pass by themselves. To undo it is a [Barrier.Leave]: if it had been done, that
+// breaks a generation in which others have arrived.
 func (b *Barrier) Join(ctx context.Context) error { return b.core().Join(ctx) }
 
 // Leave ends the membership of the client: the barrier does without it from now on. If parties of other
@@ -183,8 +188,9 @@ func (b *Barrier) Join(ctx context.Context) error { return b.core().Join(ctx) }
 // sent then.
 //
 // It is sent although ctx has ended, as in a defer, and then for as long as [latchkey.WithReleaseTimeout]
-// says. If that is not enough, it goes on in the background, and the error has ErrUnknownOutcome. What Redis
-// is not told before the lease is over breaks the barrier like a death.
+// says. If that is not enough, it goes on in the background, and the error has ErrUnknownOutcome. It never
+// takes longer than the lease: what Redis is not told before that is over breaks the barrier like a death,
+// and the error has ErrUnknownOutcome and ErrUnavailable.
 func (b *Barrier) Leave(ctx context.Context) error { return b.core().Leave(ctx) }
 
 // Reset begins a new generation, in which nobody has arrived. If somebody waits, that one is broken. Members

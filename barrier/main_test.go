@@ -53,10 +53,13 @@ func worker(args []string) {
 		b, err := barrier.New(c, "a", parties)
 		check(err)
 		check(b.Join(context.Background()))
+		last := time.Now() // before it is stopped
 		fmt.Println("works")
-		for last := time.Now(); time.Since(last) < lease; {
-			last = time.Now()
+		for stopped := false; !stopped; { // one reading each time: it misses no gap
 			<-time.After(time.Millisecond)
+			now := time.Now()
+			stopped = now.Sub(last) >= lease
+			last = now
 		}
 		_, err = b.Await(context.Background())
 		fmt.Println("ended", err)

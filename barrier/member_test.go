@@ -248,6 +248,34 @@ func TestShorterLease(t *testing.T) {
 	require.Less(t, time.Since(began), lease+100*time.Millisecond)
 }
 
+// Barriers of one name on a client have the lease of the last one: nothing is promised that is not renewed.
+func TestLeasesDiffer(t *testing.T) {
+	const lease = 300 * time.Millisecond
+	s := redistest.New(t)
+	c := open(t, s.Option())
+	short := newBarrier(t, c, 2, barrier.WithLease(lease))
+	newBarrier(t, c, 2)
+	other := newBarrier(t, open(t, s.Option()), 2)
+	require.NoError(t, short.Join(t.Context()))
+	<-time.After(2 * lease)
+	broken(t, other, false)
+	w := arrive(t, short, 1)
+	<-time.After(2 * lease)
+	broken(t, other, false)
+	plain := s.Client(t)
+	newBarrier(t, c, 2, barrier.WithLease(lease)) // while the other one is promised
+	require.Eventually(t, func() bool {
+		end, err := plain.Do(t.Context(), plain.B().Zrange().Key("latchkey_members:{a}").Min("0").Max("0").Withscores().Build()).AsZScores()
+		return err == nil && len(end) == 1 && end[0].Score < float64(time.Now().Add(2*lease).UnixMilli())
+	}, long, 20*time.Millisecond)
+	<-time.After(2 * lease)
+	broken(t, other, false)
+	_, err := other.Await(t.Context())
+	require.NoError(t, err)
+	_, err = w.result(t)
+	require.NoError(t, err)
+}
+
 // Those who wait and would look seldom are told of a lease that is over before they would.
 func TestShortLeaseIsTold(t *testing.T) {
 	const lease = 300 * time.Millisecond

@@ -100,8 +100,8 @@ func WithCount(n int64) Option { return func(o *core.LatchOptions) { o.Count = &
 func WithWaitForSet() Option { return func(o *core.LatchOptions) { o.WaitForSet = true } }
 
 // WithOpenWhenUnset makes [Latch.Await] return at once, without an error, for a latch that is not set, as
-// Redisson's does: also when Redis has lost it, or its name is misspelt. It excludes [WithWaitForSet] and
-// [WithCount].
+// Redisson's does: also when Redis has lost it, or its name is misspelt. To count such a latch down is still
+// [ErrNotSet]. It excludes [WithWaitForSet] and [WithCount].
 func WithOpenWhenUnset() Option { return func(o *core.LatchOptions) { o.OpenWhenUnset = true } }
 
 // New returns the latch of a name. It does no I/O. The name is as for package rlock, and of its own: one name

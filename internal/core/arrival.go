@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/wait"
@@ -14,7 +15,7 @@ type arrival struct {
 	*circle
 	barrier    *Barrier
 	number     uint64
-	member     uint64                      // of the client's membership, which it begins; 0: none
+	member     uint64                      // of the client's membership, which it begins; 0: none, or it is known whether it has
 	generation int64                       // 0: it has not arrived, as far as is known
 	index      int64                       // how many had before
 	stray      bool                        // a command of it was not answered, and may still run
@@ -24,6 +25,12 @@ type arrival struct {
 // await arrives and waits until waits ends, which it does with ctx and with the client. view is from before
 // the arrival.
 func (a *arrival) await(waits, ctx context.Context, view *wait.View) error {
+	// Who has left and comes again must not complete a generation with what it has left there. Whoever settles
+	// later than this is another party: its Await has not returned yet.
+	if a.unsettled.wait(waits) != nil {
+		a.close()
+		return a.interrupted(ctx)
+	}
 	for {
 		seen := a.seen.Load()
 		reply, answered, err := a.arrive(waits)
@@ -58,17 +65,31 @@ func (a *arrival) await(waits, ctx context.Context, view *wait.View) error {
 // arrive sends the arrival, which is done once however often it is called.
 func (a *arrival) arrive(ctx context.Context) (reply lua.Arrival, answered bool, err error) {
 	a.up = a.whileRemembered()
+	lease := a.lease.Load()
+	defer func() { a.promised(lease) }()
 	answered, err = a.insist(ctx, a.up, &a.stray, func(ctx context.Context) error {
 		return a.tell(a.number, func(o lua.Once) (err error) {
-			reply, err = a.client.conn.Arrive(ctx, a.keys, o, int64(a.barrier.parties), milliseconds(a.barrier.lease),
+			reply, err = a.client.conn.Arrive(ctx, a.keys, o, int64(a.barrier.parties), milliseconds(time.Duration(lease)),
 				a.barrier.action != nil, a.memberID(a.member))
 			return err
 		})
 	})
-	if err == nil && reply.Generation > 0 || err != nil && a.stray { // or it may be there
-		a.joined(a.member)
+	if err == nil && reply.Generation > 0 {
+		a.begun()
 	}
 	return reply, answered, err
+}
+
+// begun is told that it has arrived, and with it begun the membership.
+func (a *arrival) begun() {
+	a.joined(a.member)
+	a.member = 0
+}
+
+// notBegun is told that it has not, or, if it is stray, that this will not become known.
+func (a *arrival) notBegun(stray bool) {
+	a.unjoined(a.member, stray)
+	a.member = 0
 }
 
 // wait waits for the others after the arrival. Generations up to seen had begun before it.
@@ -97,8 +118,10 @@ func (a *arrival) wait(waits, ctx context.Context, view *wait.View, reply lua.Ar
 	return passed(fate)
 }
 
-// close is told that no command of the arrival will be sent again.
+// close is told that no command of the arrival will be sent again. Without a membership by now it has begun
+// none: Redis remembers that it has not arrived, also for late copies.
 func (a *arrival) close() {
+	a.notBegun(false)
 	if !a.stray {
 		a.receipts.settle(a.number)
 	}
@@ -179,8 +202,17 @@ func (a *arrival) settle(ctx context.Context, wanted lua.Fate) (lua.Fate, error)
 	if generation != 0 {
 		up = a.whileRemembered()
 	}
-	fate := lua.Pending
-	err := a.outlast(ctx, func(ctx context.Context) (bool, error) {
+	fate, behind := lua.Pending, false
+	err := a.outlast(ctx, func(ctx context.Context) (over bool, err error) {
+		defer func() { // before the Await returns, after which its party may come again
+			switch {
+			case !over && !behind:
+				behind = true
+				a.unsettled.add()
+			case over && behind:
+				a.unsettled.done()
+			}
+		}()
 		var reply lua.Arrival
 		answered, err := a.insist(ctx, up, &a.stray, func(ctx context.Context) error {
 			return a.tell(a.number, func(o lua.Once) (err error) {
@@ -189,10 +221,17 @@ func (a *arrival) settle(ctx context.Context, wanted lua.Fate) (lua.Fate, error)
 			})
 		})
 		switch {
+		case !answered && ctx.Err() != nil: // it goes on
+			return false, fmt.Errorf("%w: %w", ErrUnknownOutcome, outcome(err))
 		case !answered:
-			return ctx.Err() == nil, fmt.Errorf("%w: %w", ErrUnknownOutcome, outcome(err))
+			a.notBegun(a.stray)
+			return true, fmt.Errorf("%w: %w", ErrUnknownOutcome, outcome(err))
 		case err != nil:
+			a.notBegun(a.stray)
 			return true, public(err)
+		}
+		if reply.Generation != lua.GivenUp {
+			a.begun()
 		}
 		a.close()
 		if reply.Generation == lua.GivenUp { // it breaks nothing

@@ -16,6 +16,9 @@ type attendance struct {
 	arrivals   int64  // how often
 	member     uint64 // number of its membership, also of one that is about to begin; 0: none
 	isMember   bool   // it has begun, as far as is known
+	users      int    // how many send, or have sent, what begins it, and do not know yet what came of that
+	uses       int    // how many ever did
+	stray      bool   // one of them never learned it: it may have begun, or begin later
 }
 
 // disowned stands for more arrivals than there can be.
@@ -54,6 +57,23 @@ func (r *circle) disown(generation int64) {
 	}
 }
 
+// setLease sets the lease of all that the client has at the barrier, for all Barriers of the name: what is
+// promised to Redis is what the reader renews. One that reads already does so now, with the new lease, and
+// paces itself by that from then on.
+func (r *circle) setLease(lease time.Duration) {
+	if r.lease.Swap(int64(lease)) != int64(lease) {
+		r.watch.Signal()
+	}
+}
+
+// promised is told that a command has said a lease. If it is another by now, that command may have run after
+// the read that the change had asked for: it is asked for again.
+func (r *circle) promised(lease int64) {
+	if r.lease.Load() != lease {
+		r.watch.Signal()
+	}
+}
+
 // attend reads the state for those who wait, and renews their lease and that of the membership.
 func (r *circle) attend(ctx context.Context) (lua.Round, error) {
 	r.mu.Lock()
@@ -68,7 +88,25 @@ func (r *circle) attend(ctx context.Context) (lua.Round, error) {
 	}
 	round, err := r.client.conn.Attend(ctx, r.keys, says)
 	raise(&r.seen, round.Generation)
+	if round.Gone {
+		r.gone(a)
+	}
 	return round, err
+}
+
+// gone is told that a reading, which said what is in before, has found the membership over: its lease was,
+// while Redis could not be reached. Whoever has been declared dead is not a member again before somebody asks
+// for it, under another number. If somebody has asked since before the reading, that may be done already, and
+// the next reading knows.
+func (r *circle) gone(before attendance) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	a := &r.attendance
+	if a.member != before.member || !a.isMember || a.users > 0 || a.uses != before.uses {
+		return
+	}
+	a.retire()
+	r.watch.Leave()
 }
 
 // raise makes a number the highest, unless it is less.

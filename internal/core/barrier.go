@@ -32,7 +32,6 @@ type Barrier struct {
 	circle  *circle // named, so that what it can do is no method of a barrier
 	name    string
 	parties int
-	lease   time.Duration
 	action  func(context.Context) error
 	joins   bool // who awaits it is a member from then on
 }
@@ -47,14 +46,14 @@ func NewBarrier(c *Client, name string, parties int, o BarrierOptions) (*Barrier
 	if b.circle, err = c.circle(lua.Barrier, name); err != nil {
 		return nil, named(name, err)
 	}
-	b.lease = c.options.Lease
+	lease := c.options.Lease
 	if o.Lease != nil {
-		b.lease = *o.Lease
+		lease = *o.Lease
 	}
-	if err := validLease(b.lease); err != nil {
+	if err := validLease(lease); err != nil {
 		return nil, named(name, err)
 	}
-	b.circle.lease.Store(int64(b.lease))
+	b.circle.setLease(lease)
 	return b, nil
 }
 
@@ -87,7 +86,7 @@ func (b *Barrier) pass(ctx context.Context) (generation, index int64, err error)
 }
 
 // Join makes the client a member.
-func (b *Barrier) Join(ctx context.Context) error { return b.circle.join(ctx, b.name, b.lease) }
+func (b *Barrier) Join(ctx context.Context) error { return b.circle.join(ctx, b.name) }
 
 // Leave ends that.
 func (b *Barrier) Leave(ctx context.Context) error {

@@ -20,10 +20,11 @@ import (
 // after the confirmation, and a subscriber whose server does not answer at all reads again after a pause.
 type circle struct {
 	place
-	watch    wait.Watch
-	receipts receipts
-	lease    atomic.Int64 // of what this client has at a barrier
-	seen     atomic.Int64 // generation that the barrier has reached: with less, Redis has lost something
+	watch     wait.Watch
+	receipts  receipts
+	unsettled unsettled
+	lease     atomic.Int64 // of what this client has at a barrier
+	seen      atomic.Int64 // generation that the barrier has reached: with less, Redis has lost something
 
 	mu         sync.Mutex
 	listeners  int

@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"sync"
@@ -11,25 +12,29 @@ import (
 )
 
 // A membership says that a client takes part in a barrier, also while none of its parties waits there. It has
-// a number, which no other has. What begins it may be sent by several goroutines, and what ends it is sent
-// once: from then on the number is recorded as one that is over, so that no late copy of what was sent before
-// begins it again.
+// a number, which no other has. What begins it may be sent by several goroutines, which are counted: one that
+// does not learn what came of it must not end the membership of the others. What ends it is sent once: from
+// then on the number is recorded as one that is over, so that no late copy of what was sent before begins it
+// again.
 //
 // While it lasts, the reader of the watch runs, which renews it; and as that refers to the circle, the circle
 // lives.
 
-// membership returns the number of the client's membership, for a command that begins it. It is 0 once the
-// client is being closed: Shutdown ends what was numbered before.
+// membership returns the number of the client's membership, for a command that begins it, after which joined
+// or unjoined must be called. It is 0 once the client is being closed: Shutdown ends what was numbered
+// before.
 func (r *circle) membership() uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.client.closing.Err() != nil {
 		return 0
 	}
-	if r.attendance.member == 0 {
-		r.attendance.member = r.client.sequence.Add(1)
+	a := &r.attendance
+	if a.member == 0 {
+		a.member = r.client.sequence.Add(1)
 	}
-	return r.attendance.member
+	a.users, a.uses = a.users+1, a.uses+1
+	return a.member
 }
 
 func (r *circle) memberID(number uint64) string {
@@ -39,44 +44,71 @@ func (r *circle) memberID(number uint64) string {
 	return lua.Owner(r.client.id, number)
 }
 
-// joined is told that Redis knows, or may know, of a membership, which is renewed from now on unless it was
-// ended meanwhile.
+// joined is told that a command has begun the membership, which is renewed from now on unless it was ended
+// meanwhile.
 func (r *circle) joined(number uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if a := &r.attendance; number != 0 && number == a.member && !a.isMember {
+	a := &r.attendance
+	if number == 0 || number != a.member {
+		return
+	}
+	a.users--
+	if !a.isMember {
 		a.isMember = true
 		r.watch.Enter(math.MaxInt)
 	}
 }
 
-// retire ends the membership on this side: that of the number, or any for 0, and only one that has not begun
-// if fresh. It returns which it was, 0 for none, and whether it had begun.
-func (r *circle) retire(number uint64, fresh bool) (retired uint64, begun bool) {
+// unjoined is told that a command has not begun the membership, or, if it is stray, that nobody knows. Then
+// the last one that might have begun it ends it, unless another one has: nobody would renew it.
+func (r *circle) unjoined(number uint64, stray bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	a := &r.attendance
-	if number != 0 && number != a.member || fresh && a.isMember {
-		return 0, false
+	if number == 0 || number != a.member {
+		return
 	}
-	retired, begun = a.member, a.isMember
+	a.users--
+	a.stray = a.stray || stray
+	if a.users > 0 || a.isMember || !a.stray {
+		return
+	}
+	a.retire()
+	up := r.whileRemembered()
+	r.client.Go(func() { _ = r.dismiss(context.Background(), up, number, false) }) // or its lease ends
+}
+
+// retire ends the membership on this side, whoever uses it. It returns which it was, 0 for none, and whether
+// it had begun.
+func (r *circle) retire() (number uint64, begun bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	number, begun = r.attendance.retire()
 	if begun {
 		r.watch.Leave()
 	}
-	a.member, a.isMember = 0, false
-	return retired, begun
+	return number, begun
 }
 
-// join makes the client a member, with a lease.
-func (r *circle) join(ctx context.Context, name string, lease time.Duration) error {
+func (a *attendance) retire() (number uint64, begun bool) {
+	number, begun = a.member, a.isMember
+	a.member, a.isMember, a.users, a.stray = 0, false, 0, false
+	return number, begun
+}
+
+// join makes the client a member.
+func (r *circle) join(ctx context.Context, name string) error {
 	number := r.membership() // 0 if the client is closed, and then nothing is sent
 	r.watch.Enter(math.MaxInt)
 	defer r.watch.Leave()
+	lease := r.lease.Load()
+	defer func() { r.promised(lease) }()
 	var whole bool
 	var round lua.Round
 	stray, err := r.command(ctx, r.client.closing, name, func(ctx context.Context) error {
 		return r.tell(number, func(o lua.Once) (err error) {
-			whole, round, err = r.client.conn.JoinBarrier(ctx, r.keys, o, milliseconds(lease))
+			whole, round, err = r.client.conn.JoinBarrier(ctx, r.keys, o, milliseconds(time.Duration(lease)))
 			return err
 		})
 	})
@@ -85,27 +117,29 @@ func (r *circle) join(ctx context.Context, name string, lease time.Duration) err
 		r.joined(number)
 		r.told(round)
 		return nil
-	case err == nil:
-		return named(name, notReset(round))
-	case stray: // it may have begun
-		if retired, _ := r.retire(number, true); retired != 0 {
-			up := r.whileRemembered()
-			r.client.Go(func() { _ = r.dismiss(context.Background(), up, retired, false) }) // or its lease ends
-		}
+	case err == nil: // a copy before this one may have found it whole, and begun the membership
+		err = named(name, notReset(round))
 	}
+	r.unjoined(number, stray)
 	return err
 }
 
 // leave ends the client's membership, if it has one. As an Unlock it is sent although ctx has ended, and goes
-// on in the background.
+// on in the background; but not for longer than the lease: nobody renews it any more, so Redis has dropped
+// the membership by then.
 func (r *circle) leave(ctx context.Context) error {
-	number, begun := r.retire(0, false)
+	number, begun := r.retire()
 	if number == 0 {
 		return nil
 	}
-	up := r.whileRemembered()
+	up, until := r.whileRemembered(), time.Now().Add(time.Duration(r.lease.Load()))
 	err := r.outlast(ctx, func(ctx context.Context) (bool, error) {
-		err := r.dismiss(ctx, up, number, begun)
+		within, cancel := context.WithDeadline(ctx, until)
+		defer cancel()
+		err := r.dismiss(within, up, number, begun)
+		if errors.Is(err, errInterrupted) && ctx.Err() == nil {
+			err = fmt.Errorf("%w: the lease ran out: %w", ErrUnknownOutcome, r.interrupted(ctx))
+		}
 		return err == nil || ctx.Err() == nil, err
 	})
 	switch {
@@ -150,7 +184,7 @@ func (c *Client) resign(ctx context.Context) {
 	var left sync.WaitGroup
 	for _, r := range all {
 		left.Go(func() {
-			if number, begun := r.retire(0, false); number != 0 {
+			if number, begun := r.retire(); number != 0 {
 				_ = r.dismiss(ctx, r.whileRemembered(), number, begun)
 			}
 		})

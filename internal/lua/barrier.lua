@@ -75,10 +75,18 @@ local function extend(set, id, ms)
   if tonumber(ms) < SHORT and not (before and tonumber(before) <= after) then sooner = true end
 end
 
+local DEAD = 'dead' -- the record of a membership whose lease was over
+
 -- Makes a client a member, or prolongs that; not when that membership was ended, as a late copy must not
--- begin it again.
-local function belong(id, ms)
-  if redis.call('ZSCORE', KEYS[4], id) or redis.call('EXISTS', KEYS[3] .. ':' .. id) == 0 then extend(KEYS[4], id, ms) end
+-- begin it again. One that is dead begins again only when somebody asks for it: its client, back from where
+-- it could not reach Redis, would otherwise be waited for although nobody of it takes part any more.
+local function belong(id, ms, asked)
+  if not redis.call('ZSCORE', KEYS[4], id) then
+    local record = redis.call('GET', KEYS[3] .. ':' .. id)
+    if record and not (asked and record == DEAD) then return end
+    if record then redis.call('DEL', KEYS[3] .. ':' .. id) end
+  end
+  extend(KEYS[4], id, ms)
 end
 
 -- Tells all who wait, after the last write. The message is the state, so that nobody has to ask.
@@ -91,7 +99,11 @@ local over = false -- a generation, by this script, which has not told so yet
 do
   local member = first_end(KEYS[4])
   local dead = member and member <= 0
-  if dead then redis.call('ZREMRANGEBYSCORE', KEYS[4], '-inf', decimal(now)) end
+  if dead then
+    local gone = redis.call('ZRANGEBYSCORE', KEYS[4], '-inf', decimal(now))
+    redis.call('ZREMRANGEBYSCORE', KEYS[4], '-inf', decimal(now)) -- first: what follows is then not refused for lack of memory
+    for _, id in ipairs(gone) do redis.call('SET', KEYS[3] .. ':' .. id, DEAD, 'PX', KEPT) end
+  end
   if is_waiting() and (dead or barrier.waiting > 0 and (first_end(KEYS[2]) or 0) <= 0) then
     break_generation('l')
     over = true

@@ -10,7 +10,7 @@
 -- include barrier.lua
 
 local whole = barrier.phase ~= 'b'
-if whole then belong(ARGV[1], ARGV[5]) end -- refused when memory is short, and then nothing is done
+if whole then belong(ARGV[1], ARGV[5], true) end -- refused when memory is short, and then nothing is done
 if barrier.phase == 'n' then advance() end
 tell_what_changed()
 return forget_answered({whole and 1 or 0, round()})

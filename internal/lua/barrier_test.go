@@ -37,12 +37,14 @@ type circle struct {
 	leader     *party
 	news       int
 	members    map[string]bool // by id of a membership: whether it goes on
+	dead       map[string]bool // those whose lease was over
 }
 
 // join begins or prolongs a membership, unless it was ended.
 func (c *circle) join(id string) {
-	if _, known := c.members[id]; id != "" && !known {
+	if _, known := c.members[id]; id != "" && (!known || c.dead[id]) {
 		c.members[id] = true
+		delete(c.dead, id)
 	}
 }
 
@@ -82,7 +84,7 @@ func TestBarrierAgainstModel(t *testing.T) {
 			for len(heard) > 0 {
 				<-heard
 			}
-			m := &circle{phase: lua.Unset, fates: map[int]lua.Fate{}, members: map[string]bool{}}
+			m := &circle{phase: lua.Unset, fates: map[int]lua.Fate{}, members: map[string]bool{}, dead: map[string]bool{}}
 			var numbers []int64 // of generations
 			var all []*party
 			ids := map[*party]lua.Once{}
@@ -247,12 +249,15 @@ func TestBarrierAgainstModel(t *testing.T) {
 				},
 				"attend": func(r *rapid.T) { // also of one that Redis does not know, or does not know any more
 					id := rapid.SampledFrom([]string{"A:1000", "B:1000", "B:1001"}).Draw(r, "member")
-					_, err := conn.Attend(ctx, keys, lua.Attendance{Client: id[:1], Lease: lease, Member: id})
+					state, err := conn.Attend(ctx, keys, lua.Attendance{Client: id[:1], Lease: lease, Member: id})
 					require.NoError(r, err)
 					if m.phase != lua.Broken {
-						m.join(id)
+						if !m.dead[id] { // who is dead has to ask
+							m.join(id)
+						}
 						begun()
 					}
+					require.Equal(r, !m.members[id], state.Gone)
 				},
 				"leave": func(r *rapid.T) {
 					id, known := rapid.SampledFrom([]string{"A:1000", "B:1000", "B:1001"}).Draw(r, "member"), rapid.Bool().Draw(r, "known")
@@ -270,6 +275,7 @@ func TestBarrierAgainstModel(t *testing.T) {
 						m.end(lua.Cancelled)
 					}
 					m.members[id] = false
+					delete(m.dead, id)
 				},
 				"member dies": func(r *rapid.T) {
 					id := member(r)
@@ -277,7 +283,7 @@ func TestBarrierAgainstModel(t *testing.T) {
 						return
 					}
 					require.NoError(r, conn.Client.Do(ctx, conn.Client.B().Zadd().Key(keys.All()[3]).Xx().ScoreMember().ScoreMember(1, id).Build()).Error())
-					delete(m.members, id) // it may come again
+					m.members[id], m.dead[id] = false, true
 					if m.phase == lua.Waiting || m.phase == lua.Acting {
 						m.end(lua.LeaseOver)
 					}

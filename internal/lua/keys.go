@@ -55,7 +55,7 @@ var shapes = [families][]shape{
 	},
 	Plain:   {{0, "string", "a semaphore"}, {1, "list", "the queue"}, {2, "string", "the fencing token"}},
 	Latch:   {{0, "string", "a latch"}, {1, "hash", "the latch's record"}},
-	Barrier: {{0, "hash", "a barrier"}, {1, "zset", "the arrivals"}},
+	Barrier: {{0, "hash", "a barrier"}, {1, "zset", "the arrivals"}, {3, "zset", "the members"}},
 }
 
 // NewKeys validates the name and returns its keys. Clients of a cluster use sharded pub/sub, where a message must share

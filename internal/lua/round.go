@@ -33,6 +33,7 @@ type Round struct {
 	Ends       int64 // ms until the latch expires, or the first lease of a party ends; negative: never
 	Number     int64 // the latch's count; how many wait at the barrier
 	Parties    int64 // of the barrier; 0 while nobody waits
+	Gone       bool  // the membership that an attendance named is over
 }
 
 // Fate is what became of a generation: one of these, or the letter with which a script lists it as bad.
@@ -115,6 +116,11 @@ func parseRound(m *rueidis.RedisMessage) (r Round, err error) {
 	r.Number, errs[4] = fields[5].AsInt64()
 	if len(fields) > 6 {
 		r.Parties, errs[5] = fields[6].AsInt64()
+	}
+	if len(fields) > 7 {
+		var gone int64
+		gone, errs[6] = fields[7].AsInt64()
+		r.Gone = gone == 1
 	}
 	if err := errors.Join(errs[:]...); err != nil {
 		return r, errors.Join(ErrReply, err)

@@ -51,7 +51,7 @@ if barrier.phase == 'n' then succeed(barrier) end
 local generation = barrier.generation
 record(decimal(generation) .. ':' .. index) -- refused when memory is short, and then nothing is done
 if barrier.phase == 'n' then clear('w') end
-if ARGV[8] ~= '' then belong(ARGV[8], ARGV[6]) end
+if ARGV[8] ~= '' then belong(ARGV[8], ARGV[6], true) end
 local leads = 0
 if waits then
   local client = string.match(ARGV[1], '^[^:]+')

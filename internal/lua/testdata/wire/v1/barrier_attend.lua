@@ -6,7 +6,7 @@
 --       5 generation in which the client has arrivals, 6 how many at least: 0 for none
 --       7 id of its membership, or empty
 --       8 the highest generation that the client has seen, or 0
--- Reply state as of barrier.lua
+-- Reply state as of barrier.lua, and 1 if that membership is over, or dead; else 0
 -- include barrier.lua
 
 local generation, count = tonumber(ARGV[5]), tonumber(ARGV[6])
@@ -37,4 +37,6 @@ if ARGV[7] ~= '' then
   if barrier.phase == 'n' then advance() end
 end
 tell_what_changed()
-return round()
+local reply = round()
+reply[8] = ARGV[7] ~= '' and not redis.call('ZSCORE', KEYS[4], ARGV[7]) and 1 or 0
+return reply

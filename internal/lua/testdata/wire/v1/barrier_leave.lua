@@ -5,16 +5,18 @@
 -- KEYS  as in barrier.lua
 -- ARGV  1 id of the membership, 2 answered commands: see once.lua
 --       3 channel, 4 publish verb
---       5 1 if its client knows that it had begun; else that is so if Redis knows of it
+--       5 1 if its client knows that it had begun; else that is so if Redis knows of it. One that is dead has
+--         broken the barrier by that: those who wait now do not wait for it
 -- Reply 1
 -- include once.lua
 
 exempt_from_memory_limit()
-if recorded() then return forget_answered(1) end
+local before = recorded()
+if before and before ~= 'dead' then return forget_answered(1) end
 -- include barrier.lua
 
 record('left')
-local begun = redis.call('ZREM', KEYS[4], ARGV[1]) == 1 or ARGV[5] == '1'
+local begun = redis.call('ZREM', KEYS[4], ARGV[1]) == 1 or ARGV[5] == '1' and before ~= DEAD
 local own = redis.call('HGET', KEYS[1], 'c:' .. string.match(ARGV[1], '^[^:]+')) or '0'
 if begun and barrier.phase == 'w' and barrier.waiting > tonumber(own) then
   break_generation('c')
