@@ -46,7 +46,9 @@ package latchkey
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/url"
 
 	"github.com/redis/rueidis"
 
@@ -64,9 +66,12 @@ type Client core.Client
 // Open returns a client for a URL as redis://user:password@host:6379/0, rediss:// or unix://, in the form
 // that rueidis.ParseURL documents. It dials, and fails with ErrUnavailable while Redis cannot be reached: see
 // [WithLazyConnect].
-func Open(url string, opts ...Option) (*Client, error) {
-	option, err := rueidis.ParseURL(url)
+func Open(address string, opts ...Option) (*Client, error) {
+	option, err := rueidis.ParseURL(address)
 	if err != nil {
+		if malformed := new(url.Error); errors.As(err, &malformed) {
+			err = malformed.Err // without the URL, which may have a password
+		}
 		return nil, fmt.Errorf("latchkey: %w: %w", ErrInvalid, err)
 	}
 	return New(option, opts...)

@@ -59,6 +59,11 @@ func ExampleObserver() {
 }
 
 func TestOpenFails(t *testing.T) {
+	for _, malformed := range []string{"redis://user:secret@host:port/0", "redis://user:sec ret@host/0", "foo://user:secret@host"} {
+		_, err := latchkey.Open(malformed)
+		require.ErrorIs(t, err, latchkey.ErrInvalid)
+		require.NotContains(t, err.Error(), "ret", "the password is nobody's business")
+	}
 	_, err := latchkey.Open("nonsense")
 	require.ErrorIs(t, err, latchkey.ErrInvalid)
 	_, err = latchkey.Open("redis://127.0.0.1:1")
