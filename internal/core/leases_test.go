@@ -112,7 +112,8 @@ func (c *scene) alive() (waiting []*actor) {
 // slack is how much later than the end of a lease the next waiter may have it.
 const slack = 100 * time.Millisecond
 
-// patience is what clients that were stopped while they wait may cost: a short lease each, which ends as any other.
+// patience is what clients that were stopped while they wait may cost: a short lease each, which ends as any
+// other.
 func (c *scene) patience() (cost time.Duration) {
 	for _, p := range c.parties {
 		if p.gone != "stopped" {

@@ -89,8 +89,8 @@ func undo(h *core.Hold, err error) (func(context.Context) error, error) {
 	return h.Unlock, nil
 }
 
-// An attempt whose caller gave up long before its time was over is taken back when it arrives after all, also at the
-// end of its time.
+// An attempt whose caller gave up long before its time was over is taken back when it arrives after all, also
+// at the end of its time.
 func TestAttemptThatArrivesBeforeItsEnd(t *testing.T) {
 	s := redistest.New(t)
 	p := redistest.NewProxy(t, s)
@@ -102,16 +102,16 @@ func TestAttemptThatArrivesBeforeItsEnd(t *testing.T) {
 	judge, kept := redistest.Once(redistest.Keep, isAcquire)
 	p.Judge(judge)
 	ctx, cancel := context.WithCancel(t.Context())
-	go func() {
-		for kept.Load() == 0 {
-			time.Sleep(time.Millisecond) // nothing tells
-		}
-		p.Judge(func(string) redistest.Verdict { return redistest.LoseRequest }) // or it is repeated, with success
-		cancel()
-	}()
+	ended := make(chan error, 1)
 	began := time.Now()
-	_, err := l.TryLock(ctx)
-	require.Error(t, err)
+	go func() {
+		_, err := l.TryLock(ctx)
+		ended <- err
+	}()
+	require.Eventually(t, func() bool { return kept.Load() == 1 }, long, time.Millisecond)
+	p.Judge(func(string) redistest.Verdict { return redistest.LoseRequest }) // or it is repeated, with success
+	cancel()
+	require.Error(t, <-ended)
 	p.Judge(nil)
 	time.Sleep(time.Until(began.Add(950 * time.Millisecond))) // so late is the copy
 	p.Deliver()

@@ -13,8 +13,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/redistest"
 )
 
-// stranger is a server that answers whatever it is sent with the same text, and closes the connection after that if
-// asked to.
+// stranger is a server that answers whatever it is sent with the same text, and closes the connection after
+// that if asked to.
 func stranger(t *testing.T, answer string, closes bool) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

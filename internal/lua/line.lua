@@ -130,13 +130,13 @@ local function serve(self)
 end
 
 -- Queues an entry, unless it is queued. Returns its sequence, 0 when it was queued before; nil and the length when that is too
--- great.
+-- great, or too many wait aside already.
 local function join(entry, lease, fresh, longest, aside, passing)
   joined = true
   if lease < briefest then briefest = lease end
   if not fresh and (find(entry) or more and not removals[entry] and redis.call('LPOS', KEYS[2], entry)) then return 0 end
   length = length or redis.call('LLEN', KEYS[2])
-  if length + #tail >= longest then return nil, length + #tail end
+  if length + #tail >= longest or aside and asides >= ASIDES then return nil, length + #tail end
   local sequence = next_number()
   tail[#tail + 1] = {entry}
   stuck = math.min(stuck, math.max(free or 0, 0)) -- with more than now it may be granted
@@ -193,7 +193,6 @@ queue = {
   may_take = function(passing) return door == ALL or door == PASSING and passing end,
   began = function(lease) if lease < briefest then briefest = lease end end,
   first_end = function() return unfinished and 0 or ask_in(first_end()) end,
-  may_wait_aside = function() return asides < ASIDES end,
   expect = function(n) chunk = math.max(chunk, n) end,
   messages = messages, tell = tell,
 }

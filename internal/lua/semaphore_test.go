@@ -752,3 +752,19 @@ func (b *sem) drain(client string, each func(lua.Message)) {
 		each(m)
 	}
 }
+
+// Who waits aside may ask again, also when nobody else may join: it is queued already.
+func TestAsideAtTheLimit(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		b := newSem(t, s, lua.Leased)
+		b.open("A")
+		b.set(2)
+		for n := range 100 {
+			require.True(t, b.take(fmt.Sprint("A:", n+1), "3g", lua.First).Queued)
+		}
+		require.ErrorIs(t, b.take("A:101", "3g", lua.First).Refused, lua.ErrFull)
+		require.True(t, b.take("A:1", "3g", lua.Again).Queued)
+		require.True(t, b.take("A:100", "3g", lua.Again).Queued)
+		require.EqualValues(t, 100, b.census().Length)
+	})
+}

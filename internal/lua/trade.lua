@@ -97,7 +97,6 @@ local function contend(owner, lease, mode, demand, n, flags)
     ends[#ends + 1] = reply
     return reply
   end
-  if not reply and never and not line.may_wait_aside() then reply = {-2, 0, now} end
   if reply then
     if mode ~= 'first' then line.remove(entry) end
     return reply
