@@ -27,7 +27,6 @@ local function place_at(i)
     local owners = {}
     for _, entry in ipairs(got) do
       local place = {entry, removals[entry]}
-      removals[entry] = nil
       owners[#owners + 1] = parse(place)
       list[#list + 1] = place
     end
@@ -48,9 +47,15 @@ local function find(entry)
   return nil
 end
 
+-- Wherever it stands: a late copy of a first request may have queued it again.
 local function remove(entry)
-  local place = find(entry)
-  if place then place[2] = true elseif more then removals[entry] = true end
+  for i = first, #list do
+    if list[i][1] == entry then list[i][2] = true end
+  end
+  for _, place in ipairs(tail) do
+    if place[1] == entry then place[2] = true end
+  end
+  if more then removals[entry] = true end
 end
 
 -- Makes all waiters of a client ask again, once the changes are written.
@@ -169,7 +174,7 @@ local function commit_queue()
   for i = popped + 1, #list do
     if list[i][2] then redis.call('LREM', KEYS[2], 1, list[i][1]) end
   end
-  for entry in pairs(removals) do redis.call('LREM', KEYS[2], 1, entry) end
+  for entry in pairs(removals) do redis.call('LREM', KEYS[2], 0, entry) end
   local push = {}
   for _, place in ipairs(tail) do
     if not place[2] then push[#push + 1] = place[1] end
