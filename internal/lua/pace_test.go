@@ -106,7 +106,8 @@ func TestShortestLeaseIsForgotten(t *testing.T) {
 	})
 }
 
-// An offer that is repeated after its first copy was queued, and granted by message: the lease is whole, in Redis too.
+// An offer that is repeated after its first copy was queued, and granted by message: the lease is whole, in
+// Redis too.
 func TestOfferRepeatedAfterTheGrant(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)

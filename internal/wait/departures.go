@@ -20,8 +20,8 @@ type departure struct {
 	last     time.Time     // a cancel must be sent after that; zero: any will do
 }
 
-// certain is how long after the deadline of an attempt no copy of it can run, although the server's clock is not known
-// exactly.
+// certain is how long after the deadline of an attempt no copy of it can run, although the server's clock is
+// not known exactly.
 const certain = 100 * time.Millisecond
 
 // cancel removes in one step what w may own and where it may be queued. It is called once, when no acquire is

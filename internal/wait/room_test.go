@@ -21,7 +21,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// redis is the lock as the scripts keep it, in virtual time, behind a network that loses and delays what it is told to.
+// redis is the lock as the scripts keep it, in virtual time, behind a network that loses and delays what it
+// is told to.
 type redis struct {
 	t      testing.TB
 	random *rand.Rand
@@ -325,8 +326,8 @@ func (c *client) cycle(ctx context.Context, owner string, lease time.Duration) (
 	return waited, nil
 }
 
-// Everything at random: losses, interrupted subscriptions, cancellations. Nobody is inside together with somebody else,
-// and nobody waits much longer than a lease that a loss can cost.
+// Everything at random: losses, interrupted subscriptions, cancellations. Nobody is inside together with
+// somebody else, and nobody waits much longer than a lease that a loss can cost.
 func TestRoomsAtRandom(t *testing.T) {
 	for seed := range uint64(60) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -410,7 +411,8 @@ func TestIdleWaitersAskOnce(t *testing.T) {
 	})
 }
 
-// A confirmation that comes while an acquire is unanswered is followed by a question that is sent after it (rule 4).
+// A confirmation that comes while an acquire is unanswered is followed by a question that is sent after it
+// (rule 4).
 func TestRecheckIsNotForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &redis{t: t, random: rand.New(rand.NewPCG(1, 1)), pending: map[string]int{}}
@@ -425,8 +427,8 @@ func TestRecheckIsNotForgotten(t *testing.T) {
 			}
 			waited <- d
 		}()
-		// The acquire has run and its reply is under way; the subscription breaks, the grant is lost, and the subscription is
-		// confirmed before the reply arrives.
+		// The acquire has run and its reply is under way; the subscription breaks, the grant is lost, and the
+		// subscription is confirmed before the reply arrives.
 		for {
 			time.Sleep(time.Microsecond)
 			r.mu.Lock()
@@ -483,8 +485,8 @@ func TestGrantRacesCancellation(t *testing.T) {
 	})
 }
 
-// What was granted is taken away while a question of the same waiter is under way. Its answer tells, and is not ignored
-// because the waiter has what it waited for.
+// What was granted is taken away while a question of the same waiter is under way. Its answer tells, and is
+// not ignored because the waiter has what it waited for.
 func TestAnswerContradictsGrant(t *testing.T) {
 	for name, next := range map[string]*entry{"granted again": nil, "queued": {waiter: &wait.Waiter{}}} {
 		t.Run(name, func(t *testing.T) {
@@ -582,7 +584,8 @@ func TestBackoffAndHealth(t *testing.T) {
 	})
 }
 
-// asked is a server on which everybody is queued behind a lease that ends soon, and which takes a while to say so.
+// asked is a server on which everybody is queued behind a lease that ends soon, and which takes a while to
+// say so.
 type asked struct {
 	*client
 	mu    sync.Mutex
