@@ -2,6 +2,7 @@ package countdown_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -392,33 +393,34 @@ func TestBadInput(t *testing.T) {
 // Waiters who hear of it late learn what became of the generation that they saw, whatever was done since.
 func TestGenerationOfAWaiter(t *testing.T) {
 	s := redistest.New(t)
-	p := redistest.NewProxy(t, s)
 	l := newLatch(t, open(t, s.Option()))
-	far := newLatch(t, open(t, p.Option()))
 	for _, deleted := range []bool{false, true} {
-		_, err := l.Rearm(t.Context(), 1)
-		require.NoError(t, err)
-		w := await(t, far)
-		waits(t, s.Client(t), 1)
-		hold(t, p, s.Client(t))
-		if deleted {
-			_, err = l.Delete(t.Context())
+		t.Run(fmt.Sprint("deleted ", deleted), func(t *testing.T) {
+			_, err := l.Rearm(t.Context(), 1)
 			require.NoError(t, err)
-			set(t, l, 1)
-		} else {
+			p := redistest.NewProxy(t, s)
+			w := await(t, newLatch(t, open(t, p.Option())))
+			waits(t, s.Client(t), 1) // it has looked before: the client is new
+			hold(t, p, s.Client(t))
+			if deleted {
+				_, err = l.Delete(t.Context())
+				require.NoError(t, err)
+				set(t, l, 1)
+			} else {
+				count(t, l, 0)
+				_, err = l.Rearm(t.Context(), 1)
+				require.NoError(t, err)
+			}
+			p.Judge(nil)
+			if deleted {
+				require.ErrorIs(t, w.result(t), countdown.ErrDeleted)
+			} else {
+				require.NoError(t, w.result(t))
+			}
 			count(t, l, 0)
-			_, err = l.Rearm(t.Context(), 1)
-			require.NoError(t, err)
-		}
-		p.Judge(nil)
-		if deleted {
-			require.ErrorIs(t, w.result(t), countdown.ErrDeleted)
-		} else {
-			require.NoError(t, w.result(t))
-			count(t, l, 0)
-		}
+		})
+		waits(t, s.Client(t), 0)
 	}
-	count(t, l, 0)
 }
 
 // hold cuts the clients behind a proxy off until the proxy is told otherwise.
