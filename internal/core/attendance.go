@@ -3,7 +3,6 @@ package core
 import (
 	"context"
 	"math"
-	"sync/atomic"
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/lua"
@@ -80,14 +79,14 @@ func (r *circle) attend(ctx context.Context) (lua.Round, error) {
 	a := r.attendance
 	r.mu.Unlock()
 	says := lua.Attendance{
-		Client: r.client.id, Lease: milliseconds(time.Duration(r.lease.Load())), Generation: a.generation, Arrivals: a.arrivals,
+		Client: r.client.ids.client, Lease: milliseconds(time.Duration(r.lease.Load())), Generation: a.generation, Arrivals: a.arrivals,
 		Seen: r.seen.Load(),
 	}
 	if a.isMember {
 		says.Member = r.memberID(a.member)
 	}
 	round, err := r.client.conn.Attend(ctx, r.keys, says)
-	raise(&r.seen, round.Generation)
+	raise(r.seen, round.Generation)
 	if round.Gone {
 		r.gone(a)
 	}
@@ -107,14 +106,4 @@ func (r *circle) gone(before attendance) {
 	}
 	a.retire()
 	r.watch.Leave()
-}
-
-// raise makes a number the highest, unless it is less.
-func raise(highest *atomic.Int64, n int64) {
-	for {
-		before := highest.Load()
-		if n <= before || highest.CompareAndSwap(before, n) {
-			return
-		}
-	}
 }

@@ -72,7 +72,7 @@ func (b *Barrier) pass(ctx context.Context) (generation, index int64, err error)
 	defer b.circle.exit()
 	b.circle.listen()
 	defer b.circle.hush()
-	a := &arrival{circle: b.circle, barrier: b, number: b.circle.client.sequence.Add(1)}
+	a := &arrival{circle: b.circle, barrier: b, number: b.circle.client.ids.next()}
 	if b.joins {
 		a.member = b.circle.membership()
 	}
@@ -81,7 +81,7 @@ func (b *Barrier) pass(ctx context.Context) (generation, index int64, err error)
 	if err := a.await(waits, ctx, view); err != nil {
 		return 0, 0, named(b.name, err)
 	}
-	raise(&b.circle.seen, a.generation+1) // a message may have said so
+	raise(b.circle.seen, a.generation+1) // a message may have said so
 	return a.generation, a.index, nil
 }
 
@@ -108,7 +108,7 @@ func (b *Barrier) Inspect(ctx context.Context) (lua.Round, error) {
 	if b.circle.client.closing.Err() != nil {
 		return lua.Round{}, named(b.name, ErrClosed)
 	}
-	r, err := b.circle.client.conn.Attend(withoutDeadline(ctx), b.circle.keys, lua.Attendance{Client: b.circle.client.id})
+	r, err := b.circle.client.conn.Attend(withoutDeadline(ctx), b.circle.keys, lua.Attendance{Client: b.circle.client.ids.client})
 	if err != nil {
 		return r, b.circle.unread(ctx, b.name, err)
 	}

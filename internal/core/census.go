@@ -50,7 +50,7 @@ func (p *primitive) inspect(ctx context.Context, limit int) (SemaphoreState, err
 	s := SemaphoreState{Available: int(census.Free), InUse: int(census.Held), Waiting: int(census.Length)}
 	for _, h := range census.Holders {
 		s.Holders = append(s.Holders, Holder{
-			Owner: h.Owner, Mine: lua.ClientOf(h.Owner) == c.id, Permits: int(h.Permits), Token: h.Token,
+			Owner: h.Owner, Mine: lua.ClientOf(h.Owner) == c.ids.client, Permits: int(h.Permits), Token: h.Token,
 			Remaining: time.Duration(h.Ends) * time.Millisecond,
 		})
 	}

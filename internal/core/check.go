@@ -21,7 +21,7 @@ func (c *Client) Check(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return named("", ended(ctx))
 	}
-	n := c.sequence.Add(1)
+	n := c.ids.next()
 	heard := make(chan struct{}, 1)
 	c.mu.Lock()
 	c.pings[n] = heard
@@ -39,7 +39,7 @@ func (c *Client) Check(ctx context.Context) error {
 	}
 	// With the caller's context: one that can be cancelled makes rueidis run its connection in the background
 	// from then on, which costs a single goroutine a fifth of its speed.
-	if err := c.conn.Ping(withoutDeadline(ctx), c.inbox.Name(), n, c.sharded); err != nil {
+	if err := c.conn.Ping(withoutDeadline(ctx), c.inbox.Name(), c.ids.number(n), c.sharded); err != nil {
 		if ctx.Err() == nil {
 			return named("", outcome(err))
 		}

@@ -24,7 +24,6 @@ type circle struct {
 	receipts  receipts
 	unsettled unsettled
 	lease     atomic.Int64 // of what this client has at a barrier
-	seen      atomic.Int64 // generation that the barrier has reached: with less, Redis has lost something
 
 	mu         sync.Mutex
 	listeners  int
@@ -65,16 +64,15 @@ func (c *Client) circle(family lua.Family, name string) (*circle, error) {
 
 // heard takes a message. It runs where the subscription is read.
 func (r *circle) heard(text string) {
-	if round, ok := lua.ParseNews(text); ok {
-		r.watch.Told(round)
-		return
+	round, ok := lua.ParseNews(text)
+	if !ok || r.keys.Family() != lua.Barrier || !r.watch.Heard(round) {
+		r.watch.Signal()
 	}
-	r.watch.Signal()
 }
 
 // told takes a state that a script of the barrier has replied.
 func (r *circle) told(round lua.Round) {
-	raise(&r.seen, round.Generation)
+	raise(r.seen, round.Generation)
 	r.watch.Told(round)
 }
 
@@ -144,7 +142,7 @@ func (r *circle) interrupted(ctx context.Context) error {
 
 // once sends a command that takes effect once, until it is answered or ctx ends, unless open has.
 func (r *circle) once(ctx, open context.Context, name string, send func(context.Context, lua.Once) error) error {
-	number := r.client.sequence.Add(1)
+	number := r.client.ids.next()
 	stray, err := r.command(ctx, open, name, func(ctx context.Context) error {
 		return r.tell(number, func(o lua.Once) error { return send(ctx, o) })
 	})
@@ -156,8 +154,8 @@ func (r *circle) once(ctx, open context.Context, name string, send func(context.
 
 // tell sends a command once, with what Redis may forget.
 func (r *circle) tell(number uint64, send func(lua.Once) error) error {
-	some, text := r.receipts.lend()
-	err := send(lua.Once{ID: lua.Owner(r.client.id, number), Answered: text})
+	some, text := r.receipts.lend(r.client.ids)
+	err := send(lua.Once{ID: r.client.ids.id(number), Answered: text})
 	if err != nil {
 		r.receipts.settle(some...) // it may not have heard
 	}

@@ -3,7 +3,6 @@ package core
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -16,20 +15,18 @@ import (
 
 // Client is the inside of the root package's Client.
 type Client struct {
-	id       string
-	conn     lua.Conn
-	close    func()         // closes what the client owns
-	owned    []*connections // of what the client owns
-	sharded  bool
-	options  ClientOptions
-	hub      *hub.Hub
-	inbox    *hub.Channel // the one standing inbox; with sharded pub/sub, that of health checks
-	keeper   *lease.Keeper
-	health   [slots]*wait.Health
-	seen     atomic.Int64 // highest token
-	clock    clock        // of the server; a cluster has many
-	sequence atomic.Uint64
-	began    time.Time
+	ids     *ids
+	conn    lua.Conn
+	close   func()         // closes what the client owns
+	owned   []*connections // of what the client owns
+	sharded bool
+	options ClientOptions
+	hub     *hub.Hub
+	inbox   *hub.Channel // the one standing inbox; with sharded pub/sub, that of health checks
+	keeper  *lease.Keeper
+	health  [slots]*wait.Health
+	clock   clock // of the server; a cluster has many
+	began   time.Time
 
 	closing  context.Context // ends when nothing may be acquired any more; its cause is ErrClosed
 	refuse   context.CancelCauseFunc
@@ -48,7 +45,9 @@ type Client struct {
 	holds     tally              // of those that are
 	resources registry[resource]
 	circles   registry[circle]
+	floors    floors
 	pings     map[uint64]chan struct{}
+	hints     hints
 }
 
 // slots is how finely a cluster client tells which part of the cluster is away. Others use one.
@@ -91,18 +90,23 @@ func (c *Client) confirmed() {
 	c.recheckAll()
 }
 
-func (c *Client) recheckAll() {
+// rooms are all that anybody may wait in.
+func (c *Client) rooms() []*resource {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	rooms := make([]*resource, 0, len(c.resources))
 	for _, p := range c.resources {
 		if r := p.Value(); r != nil {
 			rooms = append(rooms, r)
 		}
 	}
-	c.mu.Unlock()
+	return rooms
+}
+
+func (c *Client) recheckAll() {
 	var g errgroup.Group
 	g.SetLimit(64)
-	for _, r := range rooms {
+	for _, r := range c.rooms() {
 		g.Go(func() error { r.room.RecheckAll(); return nil })
 	}
 	_ = g.Wait() // the rooms report to their waiters
@@ -111,8 +115,11 @@ func (c *Client) recheckAll() {
 // deliver takes an inbox message. It runs where the subscription is read: it neither blocks nor calls the client.
 func (c *Client) deliver(m lua.Message) {
 	if m.Kind == lua.Unknown {
-		c.Go(c.recheckAll)
+		c.hinted()
 		return
+	}
+	if !c.ids.made(m) {
+		return // it was not written by whoever reads what we write
 	}
 	t := c.tenure(m.Number)
 	if t != nil && t.keys.Name() != m.Name {
@@ -122,7 +129,6 @@ func (c *Client) deliver(m lua.Message) {
 	case lua.Ping:
 		c.ponged(m.Number)
 	case lua.Grant:
-		c.saw(m.Token)
 		if t == nil || !t.room.Granted(&t.waiter, m) {
 			c.Go(func() { c.refuseGrant(t, m) })
 		}
@@ -170,20 +176,10 @@ func (c *Client) refuseGrant(t *tenure, m lua.Message) {
 	}
 	keys, err := lua.NewKeys(m.Family, m.Name, c.sharded)
 	if err == nil {
-		d := lua.Departure{Owner: lua.Owner(c.id, m.Number)}
-		_, err = c.conn.Leave(context.Background(), keys, []lua.Departure{d}, c.seen.Load())
+		d := lua.Departure{Owner: c.ids.id(m.Number)}
+		_, err = c.conn.Leave(context.Background(), keys, []lua.Departure{d}, c.floor(m.Family, m.Name))
 	}
 	if err != nil {
 		c.options.Logger.Warn("latchkey: a grant for nobody was not released; its lease runs out", "name", m.Name, "error", err)
-	}
-}
-
-// saw remembers the highest token.
-func (c *Client) saw(token int64) {
-	for {
-		seen := c.seen.Load()
-		if token <= seen || c.seen.CompareAndSwap(seen, token) {
-			return
-		}
 	}
 }

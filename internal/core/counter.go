@@ -115,8 +115,8 @@ func (s *Counter) Release(ctx context.Context, n int) error {
 	if c.stopped.Err() != nil { // and not while Shutdown waits: who has permits must be able to give them back
 		return named(s.p.name, ErrClosed)
 	}
-	number, stray := c.sequence.Add(1), false
-	put := lua.Put(lua.Owner(c.id, number), int64(n))
+	number, stray := c.ids.next(), false
+	put := lua.Put(c.ids.id(number), int64(n))
 	up := r.whileRemembered()
 	err := r.outlast(ctx, func(ctx context.Context) (bool, error) {
 		answered, err := r.insist(ctx, up, &stray, func(ctx context.Context) error {

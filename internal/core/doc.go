@@ -62,8 +62,10 @@
 //  12. The first that queues behind a process which hands on inside tells it; as the message can be lost, that
 //     process offers the lock also unasked. (TestOthersGetTheirTurn; lua: TestWantIsTold)
 //  13. Tokens are reserved in Redis before they are used, and never further than 5 ms ahead of its clock. So
-//     what is not used need not be written back, which a killed process could not do. (TestTokensAtFullSpeed;
-//     lua: TestReservedTokensStayNearTheClock)
+//     what is not used need not be written back, which a killed process could not do. Of a name that is ahead
+//     of the clock already, hardly more are reserved than are used. The highest token that a client has seen of
+//     a name goes with its commands, and concerns no other name. (TestTokensAtFullSpeed,
+//     TestNameAheadOfTheClock, TestFloorIsKept; lua: TestReservedTokensStayNearTheClock)
 //
 // # Semaphores
 //
@@ -115,6 +117,15 @@
 //     (TestCloseOnASilentServer, TestUnlockAfterClose)
 //  23. What Do returns is about the work, not about the release: whether it ran, and whether it was alone.
 //     (TestDo…)
+//
+// # Others at the same Redis
+//
+//  25. A message is a hint until it concerns somebody. One to a waiter names it with a secret that only its
+//     client can compute, and those who can read what is in Redis. A token that is too far from what the waiter
+//     knows is asked for, as are permits that nobody would ask for later. The news of a barrier is believed when
+//     it says what comes next after the generation that is known. What nobody can read makes all waiters ask, one
+//     after the other and slowly. (TestForgedMessages, TestForgedByWhoeverReads, TestForgedPermits,
+//     TestUnknownMessages; countdown, barrier: TestForgedNews)
 //
 // Rule 7 is stricter about polling than it would have to be, so that no hand-off pays for an announcement:
 // idle waiters cost one question every two seconds for each process and lock, not one every ten.

@@ -14,3 +14,13 @@ func RedeclareAfter(t *testing.T, d time.Duration) {
 
 // SetClock makes a client believe that the server's clock is off by so much.
 func SetClock(c *Client, off time.Duration) { c.clock.told(time.Now().Add(off).UnixMicro()) }
+
+// Places is how many names of what grants are in use.
+func Places(c *Client) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.resources)
+}
+
+// InboxOf is the channel on which a client hears.
+func InboxOf(c *Client) string { return c.inbox.Name() }

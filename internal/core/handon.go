@@ -53,9 +53,16 @@ func (t *tenure) next(parent context.Context, terms terms, began time.Time) *Hol
 	u.begin(parent)
 	t.turn, t.lined = u, true
 	t.mu.Unlock()
-	t.client.saw(u.token)
+	raise(t.seen, u.token)
 	t.client.options.Observer.acquired(u, began)
 	return &u.first
+}
+
+// used is how many tokens its turns have had.
+func (t *tenure) used() int64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.token - t.first.token + 1
 }
 
 func (t *tenure) offerDue(now time.Time, terms terms) bool {

@@ -90,7 +90,7 @@ func (c *crowd) more(t testing.TB, n int64) {
 }
 
 func isOffer(request string) bool {
-	return strings.HasPrefix(request, "*16\r\n") && strings.Contains(request, "EVAL") // three keys and ten arguments
+	return strings.HasPrefix(request, "*17\r\n") && strings.Contains(request, "EVAL") // three keys and eleven arguments
 }
 
 func evals(t testing.TB, c rueidis.Client) (n int64) {

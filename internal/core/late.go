@@ -114,7 +114,7 @@ func (t *tenure) unlockLate(ctx context.Context, done *turn) error {
 // giveBackAlone sends one release that shares its script with no other: nobody gathers requests any more.
 func (t *tenure) giveBackAlone(ctx context.Context, e lua.Ending) (owned bool, err error) {
 	if t.exclusive() {
-		return t.client.conn.Release(ctx, t.keys, e, t.client.seen.Load())
+		return t.client.conn.Release(ctx, t.keys, e, t.seen.Load())
 	}
 	replies, err := t.carryOut(ctx, lua.Give(e))
 	if err != nil {

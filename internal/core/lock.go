@@ -60,7 +60,7 @@ func (l *Lock) Force(ctx context.Context) (bool, error) {
 	if ctx.Err() != nil {
 		return false, named(l.p.name, ended(ctx))
 	}
-	held, err := c.conn.Force(withoutDeadline(ctx), r.keys, c.seen.Load())
+	held, err := c.conn.Force(withoutDeadline(ctx), r.keys, r.seen.Load())
 	if err != nil {
 		told := r.unread(ctx, l.p.name, err)
 		if lua.Classify(err) == lua.NoAnswer {
@@ -95,7 +95,7 @@ func (l *Lock) Inspect(ctx context.Context) (State, error) {
 		return State{}, r.unread(ctx, l.p.name, err)
 	}
 	state := State{Holder: s.Owner, Token: s.Token, Waiting: int(s.Length), Remaining: time.Duration(s.Ends) * time.Millisecond}
-	state.Mine = lua.ClientOf(s.Owner) == c.id
+	state.Mine = lua.ClientOf(s.Owner) == c.ids.client
 	for _, entry := range s.Queue {
 		if owner, err := lua.ParseEntry(entry); err == nil {
 			state.Queue = append(state.Queue, owner)

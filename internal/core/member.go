@@ -31,7 +31,7 @@ func (r *circle) membership() uint64 {
 	}
 	a := &r.attendance
 	if a.member == 0 {
-		a.member = r.client.sequence.Add(1)
+		a.member = r.client.ids.next()
 	}
 	a.users, a.uses = a.users+1, a.uses+1
 	return a.member
@@ -41,7 +41,7 @@ func (r *circle) memberID(number uint64) string {
 	if number == 0 {
 		return ""
 	}
-	return lua.Owner(r.client.id, number)
+	return r.client.ids.id(number)
 }
 
 // joined is told that a command has begun the membership, which is renewed from now on unless it was ended

@@ -2,7 +2,6 @@ package core
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"strings"
 	"time"
@@ -120,7 +119,7 @@ func severalPipes(client rueidis.Client) bool {
 // client's: those of the subscriptions come last.
 func newClient(commands, subscriptions rueidis.Client, o ClientOptions, owned []*connections) *Client {
 	c := &Client{
-		id:        rand.Text(),
+		ids:       newIDs(o.Prefix),
 		began:     time.Now(),
 		conn:      lua.Conn{Client: commands},
 		close:     func() {},
@@ -141,9 +140,9 @@ func newClient(commands, subscriptions rueidis.Client, o ClientOptions, owned []
 	for i := range c.health {
 		c.health[i] = c.newHealth()
 	}
-	inbox := lua.Inbox(c.id)
+	inbox := lua.Inbox(c.ids.client)
 	if c.sharded {
-		inbox = lua.Inbox("{" + c.id + "}")
+		inbox = lua.Inbox("{" + c.ids.client + "}")
 	}
 	c.inbox = c.hub.Open(inbox, c.confirmed)
 	return c

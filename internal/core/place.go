@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"time"
 	"weak"
 
@@ -19,7 +20,8 @@ type place struct {
 	client *Client
 	keys   *lua.Keys
 	slot   uint16
-	clock  *clock // of the server that has it
+	clock  *clock        // of the server that has it
+	seen   *atomic.Int64 // its floor
 }
 
 // address is where a place is found. The families of one name exclude each other in Redis, not here.
@@ -29,7 +31,12 @@ type address struct {
 }
 
 // registry has what is in use of a client's places, guarded by its mutex.
-type registry[T any] map[address]weak.Pointer[T]
+type registry[T any] map[address]entry[T]
+
+type entry[T any] struct {
+	weak.Pointer[T]
+	seen *atomic.Int64 // the place's
+}
 
 // found returns what is at the place of a name. It lives for as long as a primitive, a waiter or a hold
 // refers to it.
@@ -44,16 +51,21 @@ func found[T any](c *Client, all *registry[T], family lua.Family, name string, b
 	if x := (*all)[key].Value(); x != nil {
 		return x, nil
 	}
-	at := place{client: c, keys: keys, slot: c.conn.Slot(keys), clock: &c.clock}
+	at := place{client: c, keys: keys, slot: c.conn.Slot(keys), clock: &c.clock, seen: (*all)[key].seen}
 	if c.sharded {
 		at.clock = &clock{} // each node has its own
 	}
+	if at.seen == nil { // else what was there before is gone, but not cleaned up yet
+		at.seen = new(atomic.Int64)
+		at.seen.Store(c.floors.of(key))
+	}
 	x := build(at)
-	(*all)[key] = weak.Make(x)
+	(*all)[key] = entry[T]{weak.Make(x), at.seen}
 	runtime.AddCleanup(x, func(key address) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if p, ok := (*all)[key]; ok && p.Value() == nil {
+			c.floors.keep(key, p.seen.Load())
 			delete(*all, key)
 		}
 	}, key)
@@ -119,7 +131,7 @@ func givenUp(ctx context.Context, err error, sent time.Time) error {
 }
 
 // newID is that of a command that must be done once.
-func (c *Client) newID() string { return lua.Owner(c.id, c.sequence.Add(1)) }
+func (c *Client) newID() string { return c.ids.id(c.ids.next()) }
 
 // remembered is how long Redis knows which commands were done (once.lua, plain.lua).
 const remembered = 10 * time.Minute

@@ -2,7 +2,7 @@ package core
 
 import (
 	"slices"
-	"strconv"
+	"strings"
 	"sync"
 )
 
@@ -23,15 +23,16 @@ func (t *receipts) settle(numbers ...uint64) {
 }
 
 // lend takes some of the commands that Redis may forget.
-func (t *receipts) lend() (some []uint64, text string) {
+func (t *receipts) lend(by *ids) (some []uint64, text string) {
 	t.mu.Lock()
 	n := max(0, len(t.numbers)-told)
 	some = slices.Clone(t.numbers[n:])
 	t.numbers = t.numbers[:n]
 	t.mu.Unlock()
-	var b []byte
-	for _, number := range some {
-		b = append(strconv.AppendUint(b, number, 10), ' ')
+	var b strings.Builder
+	for _, n := range some {
+		b.WriteString(by.number(n))
+		b.WriteByte(' ')
 	}
-	return some, string(b)
+	return some, b.String()
 }

@@ -75,7 +75,7 @@ func (r *resource) Acquire(ctx context.Context, w *wait.Waiter, mode lua.Mode, u
 		if c.sharded {
 			r.listen() // from now on others may have to say that they wait
 		}
-		reply, err = c.conn.Offer(ctx, r.keys, old.waiter.Owner, old.strayEntry(), claim, c.seen.Load(), mode)
+		reply, err = c.conn.Offer(ctx, r.keys, old.waiter.Owner, old.strayEntry(), old.used(), claim, r.seen.Load(), mode)
 		if err == nil {
 			t.answered()
 			gone = reply.Gone
@@ -88,11 +88,11 @@ func (r *resource) Acquire(ctx context.Context, w *wait.Waiter, mode lua.Mode, u
 			c.options.Logger.Warn("latchkey: lock lost between two holds of this process", "name", r.name())
 			mode = lua.Again // a copy of the offer may have queued it
 		}
-		reply, err = c.conn.Acquire(ctx, r.keys, claim, c.seen.Load(), mode)
+		reply, err = c.conn.Acquire(ctx, r.keys, claim, r.seen.Load(), mode)
 	}
 	if err == nil {
 		r.health().Succeeded()
-		c.saw(reply.Token)
+		raise(r.seen, reply.Token)
 		switch {
 		case reply.Now > 0:
 			r.clock.told(reply.Now)
@@ -130,7 +130,7 @@ func (r *resource) Leave(ws []*wait.Waiter) (int, error) {
 		batch = append(batch, lua.Departure{Owner: w.Owner, Entry: claim.Entry(), Everywhere: r.room.Stray(w)})
 		ends[i] = len(batch)
 	}
-	n, err := r.client.conn.Leave(context.Background(), r.keys, batch, r.client.seen.Load())
+	n, err := r.client.conn.Leave(context.Background(), r.keys, batch, r.seen.Load())
 	done := 0
 	for done < len(ends) && ends[done] <= n {
 		done++
@@ -199,7 +199,7 @@ func (r *resource) listen() *hub.Channel {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.channel == nil {
-		r.channel = r.client.hub.Open(r.keys.Inbox(r.client.id), r.room.RecheckAll)
+		r.channel = r.client.hub.Open(r.keys.Inbox(r.client.ids.client), r.room.RecheckAll)
 	}
 	return r.channel
 }

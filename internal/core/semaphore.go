@@ -154,7 +154,7 @@ func (p *primitive) change(ctx context.Context, change lua.Change, n int64) (don
 	id := c.newID()
 	_, err = r.command(ctx, c.closing, p.name, func(ctx context.Context) error {
 		return r.declared.first(ctx, r, func() (err error) { // or a declaration that comes later would undo it
-			done, total, free, err = c.conn.Capacity(ctx, r.keys, id, c.seen.Load(), change, n, MaxCapacity, 0)
+			done, total, free, err = c.conn.Capacity(ctx, r.keys, id, r.seen.Load(), change, n, MaxCapacity, 0)
 			return err
 		})
 	})
@@ -183,7 +183,7 @@ func (d *declaration) declare(ctx context.Context, r *resource) error {
 	if r.keys.Family() == lua.Plain {
 		change = lua.Initialize // nobody knows how many permits are out
 	}
-	_, _, _, err := c.conn.Capacity(ctx, r.keys, c.newID(), c.seen.Load(), change, n, MaxCapacity, c.began.UnixMicro())
+	_, _, _, err := c.conn.Capacity(ctx, r.keys, c.newID(), r.seen.Load(), change, n, MaxCapacity, c.began.UnixMicro())
 	if err == nil {
 		d.made.Store(n)
 		d.at.Store(now)
@@ -212,7 +212,7 @@ func (d *declaration) first(ctx context.Context, r *resource, do func() error) e
 // take sends one acquire, of permits that have been declared.
 func (r *resource) take(ctx context.Context, claim lua.Claim, mode lua.Mode) (reply lua.Acquired, err error) {
 	if r.exclusive() {
-		return r.client.conn.Acquire(ctx, r.keys, claim, r.client.seen.Load(), mode)
+		return r.client.conn.Acquire(ctx, r.keys, claim, r.seen.Load(), mode)
 	}
 	err = r.declared.first(ctx, r, func() error {
 		message, err := r.trade(ctx, lua.Take(claim, mode), claim.Permits())
@@ -248,7 +248,7 @@ func (p *primitive) destroy(ctx context.Context) (existed bool, err error) {
 	r, c := p.resource, p.resource.client
 	id := c.newID()
 	_, err = r.command(ctx, c.closing, p.name, func(ctx context.Context) (err error) {
-		existed, err = c.conn.Destroy(ctx, r.keys, id, c.seen.Load())
+		existed, err = c.conn.Destroy(ctx, r.keys, id, r.seen.Load())
 		return err
 	})
 	return existed, err

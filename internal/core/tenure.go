@@ -67,9 +67,9 @@ type turn struct {
 // newTenure registers a fresh id, so that whatever Redis says of it finds it. It returns nil once the client is closing.
 func (p *primitive) newTenure(permits int, delegate bool) *tenure {
 	c := p.resource.client
-	n := c.sequence.Add(1)
+	n := c.ids.next()
 	t := &tenure{resource: p.resource, name: p.name, terms: p.terms, delegate: delegate, permits: permits}
-	t.waiter = wait.Waiter{Number: n, Owner: lua.Owner(c.id, n), Lease: p.terms.lease}
+	t.waiter = wait.Waiter{Number: n, Owner: c.ids.id(n), Lease: p.terms.lease}
 	switch {
 	case permits == all:
 		t.waiter.Demand = lua.Demand(1, "d")
@@ -96,6 +96,7 @@ func (p *primitive) newTenure(permits int, delegate bool) *tenure {
 // closed: then the tenure has been given back, and a delegate still has the turn of the line.
 func (t *tenure) hold(parent context.Context, terms terms, began time.Time) *Hold {
 	c, grant := t.client, t.waiter.Grant
+	raise(t.seen, grant.Token)
 	t.item.Owner, t.item.Lease = t, terms.lease
 	if terms.maxHold > 0 {
 		t.item.End = grant.Moment.Add(terms.maxHold)

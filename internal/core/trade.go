@@ -108,8 +108,8 @@ func (r *resource) carryOutAll() {
 // carryOut sends one script.
 func (r *resource) carryOut(ctx context.Context, requests ...lua.Request) ([]rueidis.RedisMessage, error) {
 	c := r.client
-	some, text := r.receipts.lend()
-	replies, err := c.conn.Trade(ctx, r.keys, c.seen.Load(), c.options.MaxWaiters, text, requests...)
+	some, text := r.receipts.lend(c.ids)
+	replies, err := c.conn.Trade(ctx, r.keys, r.seen.Load(), c.options.MaxWaiters, text, requests...)
 	if err != nil {
 		r.receipts.settle(some...) // it may not have heard
 	}

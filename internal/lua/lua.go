@@ -104,7 +104,7 @@ func (c Claim) Entry() string {
 	return Version + ":" + c.Owner + ":" + number(c.Lease) + ":" + c.demand()
 }
 
-// Acquire runs acquire.lua. seen is the highest token the client has seen.
+// Acquire runs acquire.lua. seen is the highest token of the name that the client has seen.
 func (c Conn) Acquire(ctx context.Context, k *Keys, claim Claim, seen int64, mode Mode) (Acquired, error) {
 	return acquired(c.script().acquire.Exec(ctx, c.Client, k.keys, []string{
 		claim.Owner, k.inbox, k.verb, number(seen), number(claim.Lease), claim.mode(mode),
@@ -112,12 +112,16 @@ func (c Conn) Acquire(ctx context.Context, k *Keys, claim Claim, seen int64, mod
 	}).ToMessage())
 }
 
+// leanest is how many tokens an offer reserves at least of a name that is ahead of the clock. It is twice what was used, if that
+// is more: so nearly all that is reserved is used, and those of a busy process suffice for long.
+const leanest = 100
+
 // Offer runs offer.lua: it gives the lock that old owns to the next waiter, behind which the claim queues, or to the claim.
-// entry is old's queue entry if it may be queued, else empty.
-func (c Conn) Offer(ctx context.Context, k *Keys, old, entry string, claim Claim, seen int64, mode Mode) (Acquired, error) {
+// entry is old's queue entry if it may be queued, else empty. used is how many tokens the tenure of old has used.
+func (c Conn) Offer(ctx context.Context, k *Keys, old, entry string, used int64, claim Claim, seen int64, mode Mode) (Acquired, error) {
 	return acquired(c.script().offer.Exec(ctx, c.Client, k.keys, []string{
 		claim.Owner, k.inbox, k.verb, number(seen), number(claim.Lease), string(mode),
-		strconv.Itoa(claim.Longest), claim.demand(), old, entry,
+		strconv.Itoa(claim.Longest), claim.demand(), old, entry, number(2 * max(used, leanest/2)),
 	}).ToMessage())
 }
 
@@ -163,7 +167,7 @@ type Ending struct {
 }
 
 // Release runs release.lua: it ends the tenure of an owner, and reports whether that owned the lock. seen is the highest token
-// the client has seen.
+// of the name that the client has seen.
 func (c Conn) Release(ctx context.Context, k *Keys, e Ending, seen int64) (bool, error) {
 	owned, err := c.script().release.Exec(ctx, c.Client, k.keys, []string{
 		e.Owner, k.inbox, k.verb, number(seen), e.Entry, number(e.Rest),
@@ -237,9 +241,9 @@ func (c Conn) Inspect(ctx context.Context, k *Keys, limit int) (State, error) {
 	return s, nil
 }
 
-// Ping publishes a health check to an inbox.
-func (c Conn) Ping(ctx context.Context, inbox string, n uint64, sharded bool) error {
-	text := Version + " " + string(rune(Ping)) + " " + strconv.FormatUint(n, 10)
+// Ping publishes a health check to an inbox. number: as in an id.
+func (c Conn) Ping(ctx context.Context, inbox, number string, sharded bool) error {
+	text := Version + " " + string(rune(Ping)) + " " + number
 	if sharded {
 		return c.Client.Do(ctx, c.Client.B().Spublish().Channel(inbox).Message(text).Build()).Error()
 	}
@@ -280,10 +284,47 @@ func integer(text string) int64 {
 	return n
 }
 
-// Owner returns the owner id of a tenure.
+// Owner returns the owner id of a tenure, without a secret.
 func Owner(client string, n uint64) string {
 	var buffer [64]byte
 	return string(strconv.AppendUint(append(append(buffer[:0], client...), ':'), n, 10))
+}
+
+// Secrets is how many secrets there are: a number with one has nine more digits at its end.
+const Secrets = 1_000_000_000
+
+const secretDigits = 9
+
+// OwnerWith is Owner with a secret in the number, less than [Secrets].
+func OwnerWith(client string, n uint64, secret uint32) string {
+	var buffer [64]byte
+	return string(appendNumber(append(append(buffer[:0], client...), ':'), n, secret))
+}
+
+// Number is an id with a secret, without its client.
+func Number(n uint64, secret uint32) string {
+	var buffer [32]byte
+	return string(appendNumber(buffer[:0], n, secret))
+}
+
+func appendNumber(b []byte, n uint64, secret uint32) []byte {
+	b = strconv.AppendUint(b, n, 10)
+	end := len(b)
+	b = strconv.AppendUint(b, uint64(secret)+Secrets, 10) // one digit more than a secret has
+	return append(b[:end], b[end+1:]...)
+}
+
+// parseNumber undoes Number; a number without a secret has 0.
+func parseNumber(text string) (n uint64, secret uint32, ok bool) {
+	if len(text) > secretDigits {
+		s, err := strconv.ParseUint(text[len(text)-secretDigits:], 10, 32)
+		if err != nil {
+			return 0, 0, false
+		}
+		text, secret = text[:len(text)-secretDigits], uint32(s)
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	return n, secret, err == nil
 }
 
 // ParseEntry returns the owner of a queue entry.

@@ -93,7 +93,7 @@ func (b *bench) share(owner string, mode lua.Mode) lua.Acquired {
 
 func (b *bench) offer(old, fresh string, mode lua.Mode) lua.Acquired {
 	b.t.Helper()
-	a, err := b.conn.Offer(b.t.Context(), b.lock, old, "", shared(fresh), 0, mode)
+	a, err := b.conn.Offer(b.t.Context(), b.lock, old, "", 1, shared(fresh), 0, mode)
 	require.NoError(b.t, err)
 	return a
 }

@@ -24,6 +24,7 @@ type Message struct {
 	Kind   Kind
 	Family Family // Grant
 	Number uint64 // of the tenure it is for, or of the ping
+	Secret uint32 // which only its client knows, and who can read what is in Redis
 	Owned         // Grant; Forced: the token alone
 	Now    int64  // Grant: the server's clock in microseconds when it was written
 	Lease  int64  // Grant: the lease until the first renewal; Ends: when to ask; both in ms
@@ -36,6 +37,9 @@ type Owned struct {
 	Reserved int64 // so many tokens after it are the owner's, too
 	Others   bool  // somebody waits; said only with Reserved
 }
+
+// maxToken is the greatest that a script hands out: one more, and Lua could not count on.
+const maxToken = 1<<53 - 2
 
 // ParseMessage reads what the scripts publish. What it cannot read is Unknown.
 func ParseMessage(text string) (m Message) {
@@ -53,33 +57,36 @@ func ParseMessage(text string) (m Message) {
 	var count int
 	switch kind {
 	case Grant:
-		count = 6
+		count = 5
 	case Ends, Forced:
-		count = 2
-	case Want, Ask, Ping:
 		count = 1
+	case Want, Ask, Ping:
 	default:
 		return Message{}
 	}
-	var numbers [6]int64
-	rest := fields[2]
+	id, rest, found := strings.Cut(fields[2], " ")
+	n, secret, ok := parseNumber(id)
+	if !ok || !found && kind != Ping {
+		return Message{}
+	}
+	var numbers [5]int64
 	for i := range count {
 		text, after, found := strings.Cut(rest, " ")
 		n, err := strconv.ParseInt(text, 10, 64)
-		if err != nil || (!found && kind != Ping) {
+		if err != nil || !found || n < 0 || n > maxToken {
 			return Message{}
 		}
 		numbers[i], rest = n, after
 	}
-	m = Message{Kind: kind, Family: family, Number: uint64(numbers[0]), Name: rest}
+	m = Message{Kind: kind, Family: family, Number: n, Secret: secret, Name: rest}
 	switch kind {
 	case Grant:
-		m.Owned = Owned{Token: numbers[1], Reserved: numbers[2], Others: numbers[3] != 0}
-		m.Now, m.Lease = numbers[4], numbers[5]
+		m.Owned = Owned{Token: numbers[0], Reserved: numbers[1], Others: numbers[2] != 0}
+		m.Now, m.Lease = numbers[3], numbers[4]
 	case Forced:
-		m.Token = numbers[1]
+		m.Token = numbers[0]
 	case Ends:
-		m.Lease = numbers[1]
+		m.Lease = numbers[0]
 	}
 	return m
 }

@@ -6,6 +6,7 @@
 -- ARGV  1 to 8 as in acquire.lua, for the fresh id; in mode try it does not queue; 7 is not looked at: a place is swapped
 --       9 old id           which owns the lock
 --       10 old entry       its queue entry when it may be queued, else the empty string
+--       11 lean            how many tokens to reserve of a name that is ahead of the clock: see token.lua
 -- Reply as in acquire.lua, and
 --       {-3, 0, now}       neither id owns the lock: the fresh one may be queued by an earlier copy
 -- include token.lua
@@ -25,7 +26,7 @@ if ARGV[10] ~= '' then redis.call('LREM', KEYS[2], 0, ARGV[10]) end
 
 if not grant(nil, nil, ARGV[6] ~= 'try') then
   local text
-  token, text, reserved = next_token(micros(), AHEAD)
+  token, text, reserved = next_token(micros(), AHEAD, tonumber(ARGV[11]))
   own(ARGV[1], ARGV[5], text, reserved)
   return owner_reply(token, reserved)
 end

@@ -103,7 +103,7 @@ func (b *sem) permits(owner string) (found []string) {
 	require.NoError(b.t, err)
 	for _, p := range all {
 		require.Len(b.t, p, 16, "raw bytes, as Redisson's")
-		if strings.HasPrefix(p, client) && fmt.Sprint(p[13]) == number {
+		if strings.HasSuffix(p[:10], client) && fmt.Sprint(p[13]) == number {
 			found = append(found, p)
 		}
 	}

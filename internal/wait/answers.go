@@ -103,12 +103,15 @@ func (r *Room) waits(w *Waiter, q question, reply lua.Acquired, err error) (agai
 		if !time.Now().Before(q.sent.Add(w.Lease)) {
 			return true // the answer took longer than the lease: ask whether it is still true
 		}
-		if w.place != nil && r.waiters.Len() > 1 {
+		if w.place != nil && !w.heard && r.waiters.Len() > 1 {
 			// It was queued and had to ask. If that is because its entry was gone, so are those of the others here;
 			// the next one's question will tell.
 			r.arm(0)
 		}
-		w.sequence, w.clock = 0, 0 // it may have lost its place in between
+		if !w.heard {
+			w.sequence = 0 // it may have lost its place in between
+		}
+		w.clock = 0
 		r.grant(w, Grant{Owned: reply.Owned, Moment: q.sent})
 	case reply.Late:
 		w.tell(outcome{err: errLate})
@@ -120,6 +123,7 @@ func (r *Room) waits(w *Waiter, q question, reply lua.Acquired, err error) (agai
 	case !reply.Queued:
 		w.tell(outcome{err: ErrBusy})
 	default:
+		w.heard = false // what it was told by message is not so
 		lost := reply.Sequence > 0 && w.place != nil
 		if w.place == nil {
 			w.place, w.entered = r.waiters.PushBack(w), true
@@ -181,7 +185,12 @@ func (r *Room) Granted(w *Waiter, m lua.Message) bool {
 	return true
 }
 
-// learn makes a grant message a grant, or sees to its confirmation. Trust counts from the moment the grant
+// strange is how far a token in a message may be ahead of what its waiter knows of its server: a minute of tokens
+// at full speed.
+const strange = int64(time.Minute / time.Microsecond)
+
+// learn makes a grant message a grant, or sees to its confirmation. Redis itself is asked when the message cannot
+// be dated, when its token is strange, and when nothing would ever ask again: permits without a lease. Trust counts from the moment the grant
 // was written. The reply that queued the waiter carries the same clock, so that moment is known without
 // trusting the client's clock or the time the message took.
 func (r *Room) learn(w *Waiter, m lua.Message) {
@@ -189,7 +198,11 @@ func (r *Room) learn(w *Waiter, m lua.Message) {
 		w.early = m // published after, read before
 		return
 	}
-	w.early = lua.Message{}
+	w.early, w.heard = lua.Message{}, true
+	if m.Family == lua.Plain || m.Token > max(m.Now, w.sequence)+strange {
+		r.recheckNow(w)
+		return
+	}
 	arrival := time.Now()
 	moment := w.asked.Add(time.Duration(m.Now-w.clock) * time.Microsecond)
 	ahead := moment.Sub(arrival) // the clocks disagree: this machine may have been suspended, or the server is another one

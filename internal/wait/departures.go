@@ -218,5 +218,5 @@ func (r *Room) Stray(w *Waiter) bool {
 func (r *Room) Echoes(w *Waiter) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return w.asking > 0 || w.stray || w.aborted || w.entered && !w.Grant.Short
+	return w.asking > 0 || w.stray || w.aborted || w.entered && !w.heard
 }

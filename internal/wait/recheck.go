@@ -74,12 +74,24 @@ func (r *Room) RecheckAll() {
 	r.recheck(func(*Waiter) bool { return true })
 }
 
+// AskAround asks for every waiter that is not asking already, oldest first, and calls pause after each. It ends when that
+// returns false.
+func (r *Room) AskAround(pause func() bool) {
+	goOn := true
+	r.each(func(*Waiter) bool { return goOn }, func() { goOn = pause() })
+}
+
 func (r *Room) recheck(include func(*Waiter) bool) {
 	defer func() {
 		r.mu.Lock()
 		r.rounding--
 		r.mu.Unlock()
 	}()
+	r.each(include, func() {})
+}
+
+// each asks for some waiters, oldest first and one after the other.
+func (r *Room) each(include func(*Waiter) bool, after func()) {
 	r.mu.Lock()
 	all := make([]*Waiter, 0, r.waiters.Len())
 	for e := r.waiters.Front(); e != nil; e = e.Next() {
@@ -89,6 +101,7 @@ func (r *Room) recheck(include func(*Waiter) bool) {
 	for _, w := range all {
 		if include(w) && r.begin(w) {
 			r.ask(context.Background(), w, lua.Again)
+			after()
 		}
 	}
 }

@@ -50,6 +50,7 @@ type Waiter struct {
 	endless  bool          // one that was not answered may run at any time
 	latest   time.Time     // when the others may at the latest
 	settled  chan struct{} // closed when no acquire is unanswered; nil when nobody waits for that
+	heard    bool          // the message of a grant has come
 	told     bool          // the outcome is there, and Acquire has not taken it
 	outcome  outcome
 	ready    chan struct{} // capacity 1: wakes Acquire, if it sleeps

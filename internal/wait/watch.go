@@ -146,6 +146,20 @@ func (w *Watch) Told(r lua.Round) {
 	}
 }
 
+// Heard is Told for what was published by whoever may publish there: it is believed only when it says what comes
+// next after what is known, the number of which nobody else knows. It reports whether that is so.
+func (w *Watch) Heard(r lua.Round) bool {
+	w.mu.Lock()
+	v := w.view
+	next := v != nil && v.Err == nil && v.Generation > 0 && (r.Generation == v.Generation || r.Generation == v.Generation+1) &&
+		r.First >= v.First && r.First <= r.Generation
+	w.mu.Unlock()
+	if next {
+		w.Told(r)
+	}
+	return next
+}
+
 // sooner has the next read begin in at most d. It is called with the mutex.
 func (w *Watch) sooner(d time.Duration) {
 	if due := time.Now().Add(d); due.Before(w.reader.due) {

@@ -8,7 +8,7 @@
 -- ARGV  1 owner id         <client id>:<number unique within the client>
 --       2 inbox prefix     a client's inbox is this followed by its id
 --       3 publish verb     PUBLISH or SPUBLISH
---       4 floor            highest token this client has seen
+--       4 floor            highest token of this name that this client has seen
 --       5 lease            ms
 --       6 mode             try, with a deadline or without; first; again: see attempt.lua
 --       7 longest queue    entries

@@ -1,15 +1,16 @@
 -- holder: how a holder's permits are named and described. Included by what reads or writes them.
 
--- The permits of one owner are 16 raw bytes each, as Redisson's: ten characters of the client id, the owner's number, and the
--- permit's. So they need not be stored, and whose they are can be told. Two owners that are alive at once share these only if
+-- The permits of one owner are 16 raw bytes each, as Redisson's: the last ten characters of the client id, the owner's number
+-- without its secret, and the permit's. So they need not be stored, and whose they are can be told. Two owners that are alive at once share these only if
 -- fifty random bits of two clients are the same. Returns what they begin with.
 local function base(owner)
   local client, number = string.match(owner, '^([^:]+):(%d+)$')
+  if #number > 9 then number = string.sub(number, 1, -10) end
   local high = math.floor(number / 65536)
   local low = number - high * 65536
   local second = math.floor(high / 256)
   local fourth = math.floor(low / 256)
-  return string.sub(client .. '..........', 1, 10) .. string.char(second % 256, high - second * 256, fourth, low - fourth * 256)
+  return string.sub('..........' .. client, -10) .. string.char(second % 256, high - second * 256, fourth, low - fourth * 256)
 end
 
 -- Appends the permits from..to-1 of an owner to a list, each after its score if there is one.

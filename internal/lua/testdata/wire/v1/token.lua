@@ -1,8 +1,13 @@
 -- token: included by the scripts that hand out fencing tokens and sequence numbers.
--- Uses KEYS[3] (token string) and ARGV[4] (the highest token the caller's client has seen).
+-- Uses KEYS[3] (token string) and ARGV[4] (the highest token of the name that the caller's client has seen).
 
 -- How far reserved tokens may be ahead of the server's clock, in microseconds. A restart that loses the key takes longer.
 local AHEAD = 5000
+
+-- A name can be further ahead than tokens ever bring it: the clock was set back, or is that of a server which took over. There
+-- so many are reserved at once, unless the caller says how many; what is not used is lost, and takes it no further ahead as long
+-- as that is not much.
+local LEAN = 100
 
 local DAY = '86400000' -- ms. Constants are text in the calls of every hand-off: numbers would be formatted each time
 
@@ -21,8 +26,9 @@ local function decimal(number) return string.format('%.0f', number) end
 
 -- The greatest of the server's clock in microseconds, the last number plus one, and the highest seen plus one. So it
 -- grows when the key has expired, and after a restart or a failover that lost it, while one call is the usual cost.
--- With a block, that many further numbers are reserved, or as many as stay near the clock: the third result.
-local function next_token(now, block)
+-- With a block, that many further numbers are reserved, or as many as stay near the clock: the third result. lean: how many where
+-- none are near it.
+local function next_token(now, block, lean)
   local number, reserved = now, math.min(block or 0, AHEAD)
   local text = decimal(now)
   local last = redis.call('SET', KEYS[3], reserved > 0 and decimal(now + reserved) or text, 'PX', DAY, 'GET')
@@ -37,7 +43,11 @@ local function next_token(now, block)
   end
   if floor >= now then
     number = floor + 1
-    reserved = math.max(0, math.min(reserved, now + AHEAD - number))
+    if floor > now + 2 * AHEAD then
+      reserved = math.min(reserved, lean or LEAN)
+    else
+      reserved = math.max(0, math.min(reserved, now + AHEAD - number))
+    end
     text = decimal(number)
     redis.call('SET', KEYS[3], decimal(number + reserved), 'PX', DAY)
   end

@@ -1,0 +1,181 @@
+package core_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey/internal/core"
+	"github.com/latchkey-go/latchkey/internal/redistest"
+)
+
+// forger may publish to the inbox of a client.
+type forger struct {
+	plain rueidis.Client
+	c     *core.Client
+}
+
+// says publishes to the inbox, and returns when the client has read that.
+func (f forger) says(t testing.TB, texts ...string) {
+	t.Helper()
+	for _, text := range texts {
+		do(t, f.plain, "PUBLISH", core.InboxOf(f.c), text)
+	}
+	require.NoError(t, f.c.Check(t.Context()), "it hears in the order in which that was published")
+}
+
+// grants are messages to a waiter that nothing was granted to: they differ in the token.
+func grants(kind, number string, now int64) (texts []string) {
+	for _, token := range []string{fmt.Sprint(now), fmt.Sprint(now + 1e15), "9007199254740990", "9007199254740991", "9223372036854775808", "-1", "x"} {
+		texts = append(texts, fmt.Sprintf("1 %s %s %s 0 0 %d 2000 a", kind, number, token, now))
+	}
+	return texts
+}
+
+func clockOf(t testing.TB, c rueidis.Client) int64 {
+	t.Helper()
+	now, err := do(t, c, "TIME").AsIntSlice()
+	require.NoError(t, err)
+	return now[0]*1_000_000 + now[1]
+}
+
+// still fails if an attempt has ended.
+func (a *attempt) still(t testing.TB) {
+	t.Helper()
+	select {
+	case <-a.ended:
+		require.Fail(t, "it has the lock")
+	default:
+	}
+}
+
+// Whoever may publish, but not read what is in Redis, cannot write a message to a waiter, and costs nothing.
+func TestForgedMessages(t *testing.T) {
+	s := redistest.NewProcess(t)
+	plain := s.Client(t)
+	c := open(t, s.Option())
+	h := mustLock(t, newLock(t, open(t, s.Option()), "a", false))
+	l := newLock(t, c, "a", false)
+	next := lockLater(t, l)
+	queued(t, l, 1)
+	f := forger{plain, c}
+	token := func() string {
+		text, err := do(t, plain, "GET", "redisson_lock_token:{a}").ToString()
+		require.NoError(t, err)
+		return text
+	}
+	before, scripts := token(), evals(t, plain)
+	began := time.Now()
+	for number := range 20 { // the waiter's is one of them, without its secret
+		for _, tail := range []string{"", "000000000"} {
+			f.says(t, grants("g", fmt.Sprint(number, tail), clockOf(t, plain))[:3]...)
+			f.says(t, fmt.Sprintf("1 a %d%s a", number, tail), fmt.Sprintf("1 f %d%s %d a", number, tail, clockOf(t, plain)), fmt.Sprintf("1 l %d%s 0 a", number, tail))
+		}
+	}
+	next.still(t)
+	require.Equal(t, before, token())
+	require.LessOrEqual(t, evals(t, plain)-scripts, 1+int64(time.Since(began)/time.Second), "no more than it asks in any case")
+	require.NoError(t, h.Unlock(t.Context()))
+	require.NoError(t, next.wait(t).Unlock(t.Context()))
+	clean(t, plain)
+}
+
+// Whoever may read as well can tell a waiter that it was granted the lock. A token that cannot be is not believed,
+// nor goes into any command; one that can be is believed until the hold is confirmed, soon after.
+func TestForgedByWhoeverReads(t *testing.T) {
+	s := redistest.NewProcess(t)
+	plain := s.Client(t)
+	c := open(t, s.Option())
+	h := mustLock(t, newLock(t, open(t, s.Option()), "a", false))
+	l := newLock(t, c, "a", false)
+	next := lockLater(t, l)
+	queued(t, l, 1)
+	entry, err := do(t, plain, "LINDEX", "latchkey_queue:{a}", "0").ToString()
+	require.NoError(t, err)
+	number := strings.Split(entry, ":")[2]
+	f := forger{plain, c}
+	f.says(t, grants("g", number, clockOf(t, plain))[1:]...)
+	next.still(t)
+	began := time.Now()
+	f.says(t, grants("g", number, clockOf(t, plain))[0])
+	forged := next.wait(t)
+	<-forged.Context().Done()
+	require.ErrorIs(t, forged.Err(), core.ErrLost)
+	require.Less(t, time.Since(began), 2*time.Second)
+	require.ErrorIs(t, forged.Unlock(t.Context()), core.ErrLost)
+	require.True(t, h.Held())
+	require.NoError(t, h.Unlock(t.Context()))
+	last := mustLock(t, l)
+	require.LessOrEqual(t, last.Token(), clockOf(t, plain)+10_000, "of the tokens that were forged none is left")
+	require.NoError(t, last.Unlock(t.Context()))
+	clean(t, plain)
+}
+
+// Permits that nobody owns are never asked for again once they are taken: so Redis is asked before.
+func TestForgedPermits(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		plain := s.Client(t)
+		c := open(t, s.Option())
+		sem, err := core.NewCounter(c, "a", []core.SemaphoreOption{core.WithCapacity(1)})
+		require.NoError(t, err)
+		require.NoError(t, sem.Acquire(t.Context(), 1))
+		ended := make(chan error, 1)
+		go func() { ended <- sem.Acquire(context.Background(), 1) }()
+		var entry string
+		require.Eventually(t, func() bool {
+			entry, err = plain.Do(context.Background(), plain.B().Lindex().Key("latchkey_queue:{a}").Index(0).Build()).ToString()
+			return err == nil
+		}, long, time.Millisecond)
+		texts := grants("c", strings.Split(entry, ":")[2], clockOf(t, plain))
+		forger{plain, c}.says(t, append(texts, strings.Replace(texts[0], fmt.Sprint(clockOf(t, plain)), "1", 1))...)
+		select {
+		case <-ended:
+			require.Fail(t, "it has the permit")
+		default:
+		}
+		require.NoError(t, sem.Release(t.Context(), 1))
+		require.NoError(t, <-ended)
+		require.NoError(t, sem.Release(t.Context(), 1))
+	})
+}
+
+// Messages that nobody can read cost what little they are worth, however many waiters there are.
+func TestUnknownMessages(t *testing.T) {
+	const crowd = 1000
+	s := redistest.NewProcess(t)
+	plain := s.Client(t)
+	c := open(t, s.Option())
+	h := mustLock(t, newLock(t, open(t, s.Option()), "a", false))
+	l := newLock(t, c, "a", false)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, crowd)
+	for range crowd {
+		go func() {
+			_, err := l.Lock(ctx)
+			done <- err
+		}()
+	}
+	queued(t, l, crowd)
+	f := forger{plain, c}
+	before, began := evals(t, plain), time.Now()
+	for range 200 {
+		f.says(t, "2 z whatever")
+		<-time.After(10 * time.Millisecond) // between two messages
+	}
+	asked := evals(t, plain) - before
+	rate := float64(asked) / time.Since(began).Seconds()
+	t.Logf("%.0f scripts a second", rate)
+	require.LessOrEqual(t, rate, 200.0)
+	require.GreaterOrEqual(t, asked, int64(20), "each may mean that there is something to ask for")
+	cancel()
+	for range crowd {
+		require.ErrorIs(t, <-done, context.Canceled)
+	}
+	require.NoError(t, h.Unlock(t.Context()))
+	clean(t, plain)
+}
