@@ -259,11 +259,13 @@ func TestRedisson(t *testing.T) {
 	require.EqualValues(t, 2, n, "its getCount")
 	w := await(t, l)
 	waits(t, plain, 1)
-	do("DECR", "a") // its countDown
-	do("DECR", "a")
-	do("DEL", "a")
+	const countDown = `local v = redis.call('decr', KEYS[1])
+		if v <= 0 then redis.call('del', KEYS[1]) end
+		if v == 0 then redis.call('publish', KEYS[2], '0') end
+		return v` // its own: in one step, or a reader finds a 0
+	do("EVAL", countDown, "2", "a", "redisson_countdownlatch__channel__{a}")
 	began := time.Now()
-	do("PUBLISH", "redisson_countdownlatch__channel__{a}", "0")
+	do("EVAL", countDown, "2", "a", "redisson_countdownlatch__channel__{a}")
 	require.NoError(t, w.result(t))
 	require.Less(t, time.Since(began), time.Second, "before it would have asked by itself")
 	done, err := l.TrySetCount(t.Context(), 1)

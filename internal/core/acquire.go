@@ -88,18 +88,23 @@ func (p *primitive) within(ctx context.Context, d time.Duration) (context.Contex
 func (p *primitive) acquire(parent, waits context.Context, permits int, try bool) (*Hold, error) {
 	began := time.Now()
 	hold, err := p.begin(parent, try)
-	if hold == nil && err == nil {
+	if hold != nil {
+		return hold, nil // it re-enters, and nobody is told
+	}
+	if err == nil {
 		if p.delegate && !try {
-			hold, err = p.inLine(parent, waits, began)
+			hold, err = p.inLine(parent, waits)
 		} else {
-			hold, err = p.compete(parent, waits, try, began, p.newTenure(permits, false))
+			hold, err = p.compete(parent, waits, try, p.newTenure(permits, false))
 		}
 		p.leave(try)
 	}
 	if err != nil {
 		p.attempted(parent, permits, began, err)
+		return nil, err
 	}
-	return hold, err
+	hold.acquired(began)
+	return hold, nil
 }
 
 // leave ends what begin began.
@@ -111,24 +116,24 @@ func (p *primitive) leave(try bool) {
 }
 
 // inLine waits for its turn in the process, and goes on with what was left to it.
-func (p *primitive) inLine(parent, waits context.Context, began time.Time) (*Hold, error) {
+func (p *primitive) inLine(parent, waits context.Context) (*Hold, error) {
 	left, err := p.resource.line.Enter(waits, p.resource.client.closing)
 	if err != nil {
 		left.dispose()
 		return nil, p.failed(parent, waits, err)
 	}
 	if left != nil {
-		if hold := left.next(parent, p.terms, began); hold != nil {
+		if hold := left.next(parent, p.terms); hold != nil {
 			return hold, nil
 		}
 	}
-	return p.compete(parent, waits, false, began, p.follow(left))
+	return p.compete(parent, waits, false, p.follow(left))
 }
 
 // compete acquires in Redis, with t first.
 //
 //go:noinline
-func (p *primitive) compete(parent, waits context.Context, try bool, began time.Time, t *tenure) (*Hold, error) {
+func (p *primitive) compete(parent, waits context.Context, try bool, t *tenure) (*Hold, error) {
 	delegate := p.delegate && !try
 	for t != nil {
 		t.asks(parent)
@@ -138,7 +143,7 @@ func (p *primitive) compete(parent, waits context.Context, try bool, began time.
 		}
 		err := t.replicate(waits)
 		if err == nil {
-			if hold := t.hold(parent, p.terms, began); hold != nil {
+			if hold := t.hold(parent, p.terms); hold != nil {
 				return hold, nil
 			}
 		} else {

@@ -48,6 +48,7 @@ type Client struct {
 	floors    floors
 	pings     map[uint64]chan struct{}
 	hints     hints
+	teller    teller
 }
 
 // slots is how finely a cluster client tells which part of the cluster is away. Others use one.
@@ -79,7 +80,9 @@ func (c *Client) Go(f func()) {
 
 // confirmed runs after each confirmation of the standing inbox: what was published before it may be lost.
 func (c *Client) confirmed() {
-	c.options.Observer.subscribed()
+	if hook := c.options.Observer.Subscribed; hook != nil {
+		c.teller.tell(hook)
+	}
 	c.keeper.RenewAll()
 	if c.sharded {
 		return

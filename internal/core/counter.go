@@ -66,7 +66,11 @@ func (s *Counter) draw(parent, waits context.Context, n int, try bool) error {
 	}
 	began := time.Now()
 	err := s.take(parent, waits, n, try)
-	s.p.attempted(parent, n, began, err)
+	whole(func() { s.p.attempted(parent, n, began, err) }, func() {
+		if err == nil {
+			s.p.resource.Go(func() { _ = s.Release(context.Background(), n) })
+		}
+	})
 	return err
 }
 

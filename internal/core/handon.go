@@ -37,7 +37,7 @@ func (t *tenure) passOn(done *turn) bool {
 }
 
 // next begins a further turn. It returns nil when the lock has to be offered, or was lost.
-func (t *tenure) next(parent context.Context, terms terms, began time.Time) *Hold {
+func (t *tenure) next(parent context.Context, terms terms) *Hold {
 	now := time.Now()
 	t.mu.Lock()
 	if t.client.closing.Err() != nil || !t.kept || t.loss != nil || t.item.Left() <= 0 || !terms.passable() || terms.lease != t.terms.lease || t.offerDue(now, terms) {
@@ -54,7 +54,6 @@ func (t *tenure) next(parent context.Context, terms terms, began time.Time) *Hol
 	t.turn, t.lined = u, true
 	t.mu.Unlock()
 	raise(t.seen, u.token)
-	t.client.options.Observer.acquired(u, began)
 	return &u.first
 }
 

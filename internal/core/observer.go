@@ -69,15 +69,19 @@ func (r *resource) queued(w *wait.Waiter) {
 	e := t.event(t.caller, t.name)
 	e.Permits = max(t.permits, 0)
 	t.mu.Unlock()
-	hook(e)
+	contained(func() { hook(e) })
 }
 
-func (o *Observer) acquired(u *turn, began time.Time) {
-	if t := u.tenure; o.Acquired != nil {
-		e := t.event(u.first.parent, t.name)
-		e.Token, e.Permits, e.Waited = u.token, t.weight(), time.Since(began)
-		o.Acquired(e)
+// acquired tells that the hold begins. If the hook panics, it is released: nobody has it.
+func (h *Hold) acquired(began time.Time) {
+	t := h.turn.tenure
+	hook := t.client.options.Observer.Acquired
+	if hook == nil {
+		return
 	}
+	e := t.event(h.parent, t.name)
+	e.Token, e.Permits, e.Waited = h.turn.token, t.weight(), time.Since(began)
+	whole(func() { hook(e) }, func() { t.Go(func() { _ = h.Unlock(context.Background()) }) })
 }
 
 func (o *Observer) released(u *turn) {
@@ -135,12 +139,6 @@ func (r *circle) awaited(ctx context.Context, name string, began time.Time, err 
 	hook(e)
 }
 
-func (o *Observer) subscribed() {
-	if o.Subscribed != nil {
-		o.Subscribed()
-	}
-}
-
 // outage adds to an outage where it is.
 func (c *Client) outage(o wait.Outage) Outage {
 	return Outage{Addresses: slices.Sorted(maps.Keys(c.conn.Client.Nodes())), Began: o.Began, Away: o.Away, Err: o.Err}
@@ -151,17 +149,17 @@ func (c *Client) down(outage wait.Outage) {
 	o := c.outage(outage)
 	c.options.Logger.Warn("latchkey: redis is away", "addresses", o.Addresses, "error", o.Err)
 	if hook := c.options.Observer.Down; hook != nil {
-		hook(o)
+		c.teller.tell(func() { hook(o) })
 	}
 }
 
 func (c *Client) up(outage wait.Outage) {
 	o := c.outage(outage)
-	c.options.Logger.Info("latchkey: redis is back", "addresses", o.Addresses, "away", o.Away)
 	c.hub.Resume()
 	c.keeper.RenewAll()
-	if hook := c.options.Observer.Up; hook != nil {
-		hook(o)
-	}
 	c.Go(c.recheckAll)
+	c.options.Logger.Info("latchkey: redis is back", "addresses", o.Addresses, "away", o.Away)
+	if hook := c.options.Observer.Up; hook != nil {
+		c.teller.tell(func() { hook(o) })
+	}
 }

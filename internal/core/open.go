@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -125,12 +126,14 @@ func newClient(commands, subscriptions rueidis.Client, o ClientOptions, owned []
 		close:     func() {},
 		owned:     owned,
 		sharded:   commands.Mode() == rueidis.ClientModeCluster,
-		options:   o,
 		tenures:   map[uint64]*tenure{},
 		resources: registry[resource]{},
 		circles:   registry[circle]{},
 		pings:     map[uint64]chan struct{}{},
 	}
+	c.teller.start = c.Go
+	o.Logger = slog.New(deferring{o.Logger.Handler(), &c.teller})
+	c.options = o
 	c.closing, c.refuse = context.WithCancelCause(context.Background())
 	c.patient, c.hurry = context.WithCancel(context.Background())
 	c.stopped, c.stop = context.WithCancel(context.Background())

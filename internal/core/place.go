@@ -214,7 +214,7 @@ func (p *place) unsent(ctx context.Context, err error) {
 	if hook := p.client.options.Observer.Failed; hook != nil {
 		e := p.event(ctx, name)
 		e.Err = named(name, err)
-		hook(e)
+		p.client.teller.tell(func() { hook(e) })
 	}
 }
 

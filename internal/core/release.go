@@ -62,6 +62,9 @@ func (t *tenure) release(ctx context.Context, r *release) error {
 	if r.keep == 0 {
 		t.forget(false)
 		t.end()
+		if err == nil {
+			t.client.options.Observer.released(r.turn)
+		}
 	}
 	return err
 }
@@ -92,9 +95,6 @@ func (t *tenure) send(ctx context.Context, r *release) error {
 		return outcome(err)
 	case !owned && !r.unanswered: // rule 9: or a send before this one released it
 		return fmt.Errorf("%w: %w", ErrLost, errNotOurs)
-	}
-	if r.keep == 0 {
-		t.client.options.Observer.released(r.turn)
 	}
 	return nil
 }

@@ -94,7 +94,7 @@ func (p *primitive) newTenure(permits int, delegate bool) *tenure {
 
 // hold turns a granted tenure into its first hold. It returns nil when the lease was over before that, or the client
 // closed: then the tenure has been given back, and a delegate still has the turn of the line.
-func (t *tenure) hold(parent context.Context, terms terms, began time.Time) *Hold {
+func (t *tenure) hold(parent context.Context, terms terms) *Hold {
 	c, grant := t.client, t.waiter.Grant
 	raise(t.seen, grant.Token)
 	t.item.Owner, t.item.Lease = t, terms.lease
@@ -136,7 +136,6 @@ func (t *tenure) hold(parent context.Context, terms terms, began time.Time) *Hol
 	if leave {
 		t.line.Pass(nil)
 	}
-	c.options.Observer.acquired(&t.first, began)
 	if t.exclusive() {
 		t.holds(t)
 	}
@@ -211,10 +210,8 @@ func (t *tenure) Lost(reason error) {
 		t.line.Pass(nil)
 	}
 	if t.end() {
-		t.client.Go(func() { // others may have been lost at the same time, and must not wait for hooks
-			t.client.options.Logger.Warn("latchkey: lost", "name", t.name, "token", token, "reason", reason)
-			t.client.options.Observer.lost(last, token, reason)
-		})
+		t.client.options.Logger.Warn("latchkey: lost", "name", t.name, "token", token, "reason", reason)
+		t.client.teller.tell(func() { t.client.options.Observer.lost(last, token, reason) })
 	}
 	t.forget(false) // Unlock may never be called
 }
