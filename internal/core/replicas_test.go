@@ -124,3 +124,45 @@ func TestReplicas(t *testing.T) {
 		require.ErrorIs(t, err, core.ErrInvalid)
 	}
 }
+
+// waitsForReplica returns a lock of a client that waits long for one replica, which is stopped, and its Lock,
+// which has come so far that it waits.
+func waitsForReplica(t *testing.T, timeout time.Duration) (s, follower *redistest.Server, next *attempt) {
+	t.Helper()
+	s = redistest.NewProcess(t)
+	host, port, err := net.SplitHostPort(s.Addr)
+	require.NoError(t, err)
+	follower = redistest.NewProcess(t, "--replicaof", host+" "+port)
+	plain := s.Client(t)
+	require.Eventually(t, func() bool {
+		info, err := plain.Do(context.Background(), plain.B().Info().Section("replication").Build()).ToString()
+		return err == nil && strings.Contains(info, "state=online")
+	}, long, time.Millisecond)
+	follower.Stop(t)
+	c := open(t, s.Option(), func(o *core.ClientOptions) { o.Replicas, o.ReplicaTimeout = 1, timeout })
+	next = lockLater(t, newLock(t, c, "a", false))
+	require.Eventually(t, func() bool { return strings.Contains(list(t, plain), "cmd=wait") }, long, time.Millisecond)
+	return s, follower, next
+}
+
+// A primary that is demoted ends the wait for its replicas with an error, which passes: the Lock goes on.
+func TestPrimaryIsDemoted(t *testing.T) {
+	s, follower, next := waitsForReplica(t, 9*time.Second)
+	plain := s.Client(t)
+	do(t, plain, "REPLICAOF", "127.0.0.1", "1")
+	require.Eventually(t, func() bool { return !strings.Contains(list(t, plain), "cmd=wait") }, long, time.Millisecond)
+	next.still(t)
+	follower.Continue(t)
+	do(t, plain, "REPLICAOF", "NO", "ONE")
+	require.NoError(t, next.wait(t).Unlock(t.Context()))
+}
+
+// That too few replicas have it says nothing of the caller's context.
+func TestNotReplicatedInTime(t *testing.T) {
+	s, _, next := waitsForReplica(t, time.Second)
+	s.Stop(t)
+	defer s.Continue(t)
+	<-next.ended
+	require.ErrorIs(t, next.err, core.ErrNotReplicated)
+	require.NotErrorIs(t, next.err, context.DeadlineExceeded)
+}

@@ -34,7 +34,9 @@ func Classify(err error) Class {
 		if strings.Contains(text, "WRONGTYPE") {
 			return WrongType
 		}
-		for _, code := range []string{"READONLY", "LOADING", "CLUSTERDOWN", "TRYAGAIN", "MASTERDOWN", "BUSY ", "MISCONF", "NOREPLICAS", "MOVED ", "ASK "} {
+		for _, code := range []string{"READONLY", "LOADING", "CLUSTERDOWN", "TRYAGAIN", "MASTERDOWN", "BUSY ", "MISCONF", "NOREPLICAS", "MOVED ", "ASK ",
+			"UNBLOCKED", // WAIT, of a primary that is demoted
+		} {
 			if strings.Contains(text, code) {
 				return Refused
 			}
