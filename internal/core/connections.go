@@ -7,15 +7,24 @@ import (
 	"sync"
 
 	"github.com/redis/rueidis"
+
+	"github.com/latchkey-go/latchkey/internal/wait"
 )
 
 // connections are those of a rueidis client that is ours, so that they can be ended without a word to the
-// server, which may be silent: rueidis waits for its answer otherwise. The zero value is ready; methods are
-// safe for concurrent use.
+// server, which may be silent: rueidis waits for its answer otherwise. Methods are safe for concurrent use.
 type connections struct {
-	mu    sync.Mutex
-	all   map[*connection]struct{}
-	ended bool
+	mu  sync.Mutex
+	all map[*connection]struct{}
+
+	over   context.Context // ended by finish
+	finish context.CancelFunc
+}
+
+func newConnections() *connections {
+	s := &connections{}
+	s.over, s.finish = context.WithCancel(context.Background())
+	return s
 }
 
 type connection struct {
@@ -47,6 +56,8 @@ func (s *connections) track(option rueidis.ClientOption) rueidis.ClientOption {
 		}
 	}
 	option.DialCtxFn = func(ctx context.Context, address string, dialer *net.Dialer, config *tls.Config) (net.Conn, error) {
+		ctx, stop := wait.Until(ctx, s.over) // rueidis' Close would wait for the dial
+		defer stop()
 		inner, err := dial(ctx, address, dialer, config)
 		if err != nil {
 			return nil, err
@@ -54,7 +65,7 @@ func (s *connections) track(option rueidis.ClientOption) rueidis.ClientOption {
 		c := &connection{inner, s}
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if s.ended { // rueidis would keep what it began to dial before its Close
+		if s.over.Err() != nil { // rueidis would keep what it began to dial before its Close
 			_ = inner.Close() // nothing was sent on it
 			return nil, net.ErrClosed
 		}
@@ -67,10 +78,10 @@ func (s *connections) track(option rueidis.ClientOption) rueidis.ClientOption {
 	return option
 }
 
-// end is cut for good: what is being dialled is closed as soon as it is there.
+// end is cut for good: what is being dialled is given up, or closed as soon as it is there.
 func (s *connections) end() {
 	s.mu.Lock()
-	s.ended = true
+	s.finish()
 	s.mu.Unlock()
 	s.cut()
 }

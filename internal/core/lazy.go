@@ -19,7 +19,7 @@ import (
 // without asking them, which it is for a single one and for Sentinel: a cluster has keys, channels and
 // scripts of its own.
 func openLazily(option rueidis.ClientOption, o ClientOptions) (*Client, error) {
-	owned := &connections{}
+	owned := newConnections()
 	option = owned.track(tuned(option, o))
 	single := option.Sentinel.MasterSet == ""
 	if single && len(option.InitAddress) != 1 {

@@ -26,7 +26,7 @@ func Open(option rueidis.ClientOption, o ClientOptions) (*Client, error) {
 		return openLazily(option, o)
 	}
 	option = tuned(option, o)
-	ours := &connections{}
+	ours := newConnections()
 	commands, err := dial(ours.track(option))
 	if err != nil {
 		return nil, named("", unavailable(err))
@@ -45,7 +45,7 @@ func Open(option rueidis.ClientOption, o ClientOptions) (*Client, error) {
 	if commands.Mode() == rueidis.ClientModeCluster {
 		// Shard channels of one node share a connection, which must not be that of the commands: it is ended with
 		// them.
-		listening := &connections{}
+		listening := newConnections()
 		option.DisableRetry = true // so that a lost subscription is known at once, not when it is back
 		if subscriptions, err = dial(listening.track(option)); err != nil {
 			commands.Close()
@@ -73,7 +73,7 @@ func ownClient(commands, subscriptions rueidis.Client, o ClientOptions, owned ..
 		for _, o := range owned {
 			o.end()
 		}
-		<-closed
+		within(closed, farewell) // a dialer of the caller's may not heed that it is given up
 	}
 	return c
 }
