@@ -186,7 +186,8 @@ func (s *Semaphore) Do(ctx context.Context, n int, f func(context.Context, *Perm
 }
 
 // Drain takes all permits that are free now, also those that somebody waits for, but [MaxPermits] at most. It
-// returns ErrNotAcquired when none is.
+// returns ErrNotAcquired when none is, and [ErrNotInitialized] when nobody has set how many there are, also
+// with [WithWaitForInit]: it never waits.
 func (s *Semaphore) Drain(ctx context.Context) (*Permits, error) {
 	h, err := s.core().Drain(ctx)
 	return (*Permits)(h), err
