@@ -99,8 +99,8 @@ func (m *barriers) text() bool   { return false }
 func (m *barriers) queued() int  { return len(m.waiters) }
 
 // wrong compares what Redis says with the model.
-func (m *barriers) wrong() string {
-	b, ctx := m.all[m.client()][m.random.IntN(len(meetings))], context.Background()
+func (m *barriers) wrong(reader int) string {
+	b, ctx := m.all[reader][0], context.Background()
 	s, err := b.Inspect(ctx)
 	broken, err1 := b.Broken(ctx)
 	waiting, err2 := b.Waiting(ctx)
@@ -132,7 +132,8 @@ func (m *barriers) wrong() string {
 
 func (m *barriers) check() {
 	m.t.Helper()
-	m.soon(m.wrong)
+	reader := m.client()
+	m.soon(func() string { return m.wrong(reader) })
 	for _, w := range m.waiters {
 		m.still(w.call)
 	}

@@ -3,6 +3,7 @@ package property_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -72,6 +73,7 @@ func (p *place) begin(client int, what string, f func(context.Context) (any, err
 		defer close(c.ended)
 		c.result, c.err = f(ctx)
 	}()
+	p.calls = append(p.calls, c)
 	p.t.Cleanup(cancel) // what it gets may be used until then
 	p.tell("%s waits", what)
 	return c
@@ -104,7 +106,10 @@ func (p *place) first(calls []*call) *call {
 		names = append(names, c.what)
 	}
 	i, _, _ := reflect.Select(cases)
-	require.Positive(p.t, i, "none of %q returns\n%s", names, p.told())
+	if i == 0 {
+		require.FailNow(p.t, fmt.Sprintf("none of %q returns", names), p.told())
+	}
+	p.calls = without(p.calls, calls[i-1])
 	return calls[i-1]
 }
 

@@ -111,8 +111,8 @@ func (m *counting) step() {
 	m.check()
 }
 
-// ask asks in a way that does not wait for long.
-func (m *counting) ask(s counter, n int, ctx context.Context, over string, f func(context.Context) error) {
+// demands asks in a way that does not wait for long.
+func (m *counting) demands(s counter, n int, ctx context.Context, over string, f func(context.Context) error) {
 	m.t.Helper()
 	want := over
 	if over == "" {
@@ -141,7 +141,7 @@ func (m *counting) acquire(n int) {
 	f := func(ctx context.Context) error { return s.Acquire(ctx, n) }
 	switch {
 	case over != "" || m.demand(n, s.terms) != "waits":
-		m.ask(s, n, ctx, over, f)
+		m.demands(s, n, ctx, over, f)
 	case len(m.queue) < mostWaiting:
 		m.wait(s.client, n, s.terms, s.what, func(ctx context.Context) (any, error) { return nil, f(ctx) })
 	default:
@@ -153,7 +153,7 @@ func (m *counting) try(n int) {
 	s := m.source("TryAcquire %d", n)
 	ctx, over := m.opening(s.client)
 	if m.one(2) {
-		m.ask(s, n, ctx, over, func(ctx context.Context) error { return s.TryAcquire(ctx, n) })
+		m.demands(s, n, ctx, over, func(ctx context.Context) error { return s.TryAcquire(ctx, n) })
 		return
 	}
 	wait := long
@@ -161,7 +161,7 @@ func (m *counting) try(n int) {
 		wait = short
 	}
 	s.what += " for a while"
-	m.ask(s, n, ctx, over, func(ctx context.Context) error { return s.TryAcquireFor(ctx, n, wait) })
+	m.demands(s, n, ctx, over, func(ctx context.Context) error { return s.TryAcquireFor(ctx, n, wait) })
 }
 
 func (m *counting) release(n int) {
@@ -189,6 +189,9 @@ func (m *counting) release(n int) {
 func (m *counting) change() {
 	n := m.random.IntN(5)
 	s := m.source("change %d", n)
+	if m.said[s.client] > 0 && !m.set { // else a deleted one gets what is set here
+		m.ask(s.client)
+	}
 	m.declare(s.client)
 	ctx := context.Background()
 	if m.one(2) {

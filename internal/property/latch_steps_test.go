@@ -135,7 +135,7 @@ func (m *latches) await() {
 func (m *latches) making(v view) {
 	c := m.begin(v.client, v.what, func(ctx context.Context) (any, error) { return nil, v.Await(ctx) })
 	m.set(stated, false)
-	m.soon(m.wrong)
+	m.soon(func() string { return m.wrong(v.client) })
 	m.still(c)
 	got, err := m.all[m.client()][plainLatch].CountDownN(context.Background(), stated)
 	m.same("{Remaining:0 Counted:true} ok", fmt.Sprintf("%+v %s", got, kinds(err)), "CountDownN %d of what %s made", stated, v.what)

@@ -173,8 +173,8 @@ func (m *latches) served() {
 }
 
 // wrong compares what Inspect says with the model.
-func (m *latches) wrong() string {
-	l, ctx := m.all[m.client()][m.random.IntN(latchKinds)], context.Background()
+func (m *latches) wrong(reader int) string {
+	l, ctx := m.all[reader][plainLatch], context.Background()
 	s, err := l.Inspect(ctx)
 	count, err1 := l.Count(ctx)
 	slices.Sort(s.Participants)
@@ -196,7 +196,8 @@ func (m *latches) wrong() string {
 
 func (m *latches) check() {
 	m.t.Helper()
-	m.now(m.wrong)
+	reader := m.client()
+	m.now(func() string { return m.wrong(reader) })
 	m.served()
 }
 

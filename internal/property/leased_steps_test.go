@@ -51,8 +51,8 @@ func (m *leased) step() {
 	m.check()
 }
 
-// ask asks in a way that does not wait for long.
-func (m *leased) ask(s source, n int, ctx context.Context, over string, f func(context.Context) (*semaphore.Permits, error)) {
+// demands asks in a way that does not wait for long.
+func (m *leased) demands(s source, n int, ctx context.Context, over string, f func(context.Context) (*semaphore.Permits, error)) {
 	m.t.Helper()
 	want := over
 	if over == "" {
@@ -82,7 +82,7 @@ func (m *leased) nothing(h *semaphore.Permits) {
 func (m *leased) tryAcquire(n int) {
 	s := m.source("TryAcquire %d", n)
 	ctx, over := m.opening(s.client)
-	m.ask(s, n, ctx, over, func(ctx context.Context) (*semaphore.Permits, error) { return s.TryAcquire(ctx, n) })
+	m.demands(s, n, ctx, over, func(ctx context.Context) (*semaphore.Permits, error) { return s.TryAcquire(ctx, n) })
 }
 
 func (m *leased) tryAcquireFor(n int) {
@@ -92,7 +92,7 @@ func (m *leased) tryAcquireFor(n int) {
 	if m.demand(n, s.terms) == "waits" {
 		wait = short
 	}
-	m.ask(s, n, ctx, over, func(ctx context.Context) (*semaphore.Permits, error) { return s.TryAcquireFor(ctx, n, wait) })
+	m.demands(s, n, ctx, over, func(ctx context.Context) (*semaphore.Permits, error) { return s.TryAcquireFor(ctx, n, wait) })
 }
 
 // acquire waits in the background if it has to.
@@ -102,7 +102,7 @@ func (m *leased) acquire(n int) {
 	f := func(ctx context.Context) (*semaphore.Permits, error) { return s.Acquire(ctx, n) }
 	switch {
 	case over != "" || m.demand(n, s.terms) != "waits":
-		m.ask(s, n, ctx, over, f)
+		m.demands(s, n, ctx, over, f)
 	case len(m.queue) < mostWaiting:
 		m.wait(s.client, n, s.terms, s.what, func(ctx context.Context) (any, error) { return f(ctx) })
 	default:
@@ -117,6 +117,9 @@ func (m *leased) do(n int) {
 		want = m.demand(n, s.terms)
 	}
 	if want == "waits" {
+		if m.said[s.client] > 0 {
+			m.ask(s.client)
+		}
 		ctx, want = m.ended()
 	}
 	result, runs := pick(m.place, nil, errOurs), want == "ok"
@@ -165,6 +168,9 @@ func (m *leased) change() {
 	n := m.random.IntN(5)
 	add := n - 2
 	s := m.source("change %d", n)
+	if m.said[s.client] > 0 && !m.set { // else a deleted one gets what is set here
+		m.ask(s.client)
+	}
 	m.declare(s.client)
 	ctx := context.Background()
 	switch {

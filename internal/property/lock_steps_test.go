@@ -283,7 +283,7 @@ func (m *locks) lose() {
 	<-h.Context().Done()
 	m.same("ErrLost", kinds(context.Cause(h.Context())), "which ends")
 	m.same("ErrLost", kinds(h.Unlock(context.Background())), "Unlock of it")
-	m.soon(m.wrong)
+	m.soon(func() string { return m.wrong(client) })
 }
 
 // abandon ends the context with which somebody has waited for the lock that he has now.

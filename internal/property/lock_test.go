@@ -185,9 +185,8 @@ func (m *locks) adopt(ids []string) string {
 }
 
 // wrong compares what Inspect says with the model.
-func (m *locks) wrong() string {
-	reader := m.client()
-	s, err := m.all[reader][m.random.IntN(lockers)].Inspect(context.Background())
+func (m *locks) wrong(reader int) string {
+	s, err := m.all[reader][rLock].Inspect(context.Background())
 	switch {
 	case err != nil:
 		return fmt.Sprintf("Inspect: %v", err)
@@ -208,10 +207,12 @@ func (m *locks) wrong() string {
 
 func (m *locks) check() {
 	m.t.Helper()
+	reader := m.client()
+	wrong := func() string { return m.wrong(reader) }
 	if m.holder == nil {
-		m.now(m.wrong) // what was unlocked is free, at once
+		m.now(wrong) // what was unlocked is free, at once
 	} else {
-		m.soon(m.wrong)
+		m.soon(wrong)
 	}
 	for _, w := range m.waiters {
 		m.still(w.call)

@@ -104,7 +104,7 @@ func (m *pool) leave(r *request, how string) {
 // waiting until he is the first. Only for that one it is known.
 func (m *pool) shrinks(capacity int) bool {
 	for i, r := range m.queue {
-		if m.leased && i > 0 && !r.waitsForCapacity && r.n > capacity {
+		if m.leased && (i > 0 || !m.one(20)) && !r.waitsForCapacity && r.n > capacity { // it takes him two seconds
 			return true
 		}
 	}
@@ -137,9 +137,15 @@ func (m *pool) declare(client int) {
 	}
 	m.stated = client
 	if len(m.queue) > 0 { // who waits may go on by it: so not only with what is done next
-		require.NoError(m.t, m.asks(client), m.told())
+		m.ask(client)
 	}
 	m.resize(n)
+}
+
+// ask has a client say it at once.
+func (m *pool) ask(client int) {
+	m.t.Helper()
+	require.NoError(m.t, m.asks(client), m.told())
 }
 
 // opening returns the context of a request, and what comes of one that has ended, which says nothing to Redis.

@@ -55,6 +55,7 @@ type place struct {
 	families []family
 	favour   int // the family that is used most, for now
 	story    []string
+	calls    []*call // that have not been seen to return
 }
 
 // family is the model of one kind of primitive under a name.
@@ -171,7 +172,16 @@ func (p *place) tell(format string, args ...any) {
 }
 
 // told is what was done under the name, for a failure.
-func (p *place) told() string {
+func (p *place) told() fmt.Stringer { return history{p} }
+
+type history struct{ *place }
+
+func (p history) String() string {
+	for _, c := range p.calls {
+		if c.over() {
+			p.tell("(%s has returned %v)", c.what, c.err)
+		}
+	}
 	return fmt.Sprintf("%s, name %q:\n%s", p.about, p.name, strings.Join(p.story, "\n"))
 }
 
