@@ -47,7 +47,7 @@ func (m *latches) step() {
 }
 
 func (m *latches) setting() {
-	n, again := 1+m.random.Int64N(3), m.one(2)
+	n, again := 1+m.random.Int64N(5), m.one(2)
 	v := m.view("TrySetCount %d", n)
 	set := v.TrySetCount
 	if again {
@@ -65,12 +65,12 @@ func (m *latches) counting() {
 	n, participant, ctx := int64(1), "", context.Background()
 	v := m.view("CountDown")
 	count := v.CountDown
-	switch m.random.IntN(3) {
+	switch m.random.IntN(4) {
 	case 0:
 		n = 1 + m.random.Int64N(3)
 		v.what, count = fmt.Sprint(v.what, n), func(ctx context.Context) (countdown.Tally, error) { return v.CountDownN(ctx, n) }
-	case 1:
-		participant = pick(m.place, "p", "q", "r")
+	case 1, 2:
+		participant = pick(m.place, "p", "q")
 		v.what, count = v.what+" as "+participant, func(ctx context.Context) (countdown.Tally, error) { return v.CountDownAs(ctx, participant) }
 	}
 	if m.status == countdown.NotSet && v.which == stating {

@@ -178,6 +178,7 @@ func (m *latches) wrong(reader int) string {
 	s, err := l.Inspect(ctx)
 	count, err1 := l.Count(ctx)
 	slices.Sort(s.Participants)
+	mortal := m.there() && m.expires
 	switch {
 	case err != nil || err1 != nil:
 		return fmt.Sprintf("Inspect: %v, Count: %v", err, err1)
@@ -185,7 +186,7 @@ func (m *latches) wrong(reader int) string {
 		return fmt.Sprintf("the latch is %v with %d, and Inspect says %+v, Count %d", m.status, m.count, s, count)
 	case strings.Join(s.Participants, " ") != strings.Join(m.participants, " "):
 		return fmt.Sprintf("%v have counted, and Inspect says %+v", m.participants, s)
-	case m.there() && m.expires && (s.Expires <= 0 || s.Expires > ttl) || !(m.there() && m.expires) && s.Expires >= 0:
+	case mortal && (s.Expires <= 0 || s.Expires > ttl), !mortal && s.Expires >= 0:
 		return fmt.Sprintf("Inspect says %+v", s)
 	case m.status != countdown.NotSet && s.Generation <= 0 || s.Generation != 0 && s.Generation < m.number:
 		return fmt.Sprintf("the generation was %d, and Inspect says %+v", m.number, s)

@@ -213,7 +213,7 @@ func (m *leased) remove() {
 	existed, err := m.all[client][0].Delete(context.Background())
 	m.same(fmt.Sprint(m.set, " ok"), fmt.Sprint(existed, " ", kinds(err)), "%d semaphore.Delete", client)
 	for _, h := range m.held {
-		m.soon(func() string {
+		m.within(prompt, func() string {
 			if h.Held() {
 				return "that is lost, and not known: " + h.what
 			}

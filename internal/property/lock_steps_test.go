@@ -8,8 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey"
-	"github.com/latchkey-go/latchkey/fairlock"
-	"github.com/latchkey-go/latchkey/rlock"
 )
 
 // short is how long an attempt waits that must be in vain.
@@ -48,6 +46,8 @@ func (m *locks) step() {
 		m.lose()
 	case n < 17 && m.one(4):
 		m.abandon()
+	case n < 18 && m.one(4):
+		m.relay()
 	default:
 		m.unlock()
 	}
@@ -199,6 +199,7 @@ func (m *locks) do() {
 	})
 	m.same(want, kinds(err), "%s%s", a.what, from.what)
 	require.Equal(m.t, runs, ran, m.told())
+	m.parting = true // it is waited for no longer than 100 ms
 }
 
 // unlock ends a hold, or tries that with one that has ended.
@@ -233,79 +234,6 @@ func (m *locks) release(h *held) {
 	if m.holder.holds = without(m.holder.holds, h); len(m.holder.holds) == 0 {
 		m.goOn(false)
 	}
-}
-
-func (m *locks) force() {
-	a := m.attempt("ForceUnlock")
-	done, err := a.ForceUnlock(context.Background())
-	m.same(fmt.Sprint(m.holder != nil, " ok"), fmt.Sprint(done, " ", kinds(err)), "%s", a.what)
-	if m.holder != nil {
-		m.lost(true)
-	}
-}
-
-// lost says that the tenure is over, and its holds were not unlocked.
-func (m *locks) lost(forced bool) {
-	m.t.Helper()
-	holds := m.holder.holds
-	for _, h := range holds {
-		m.soon(func() string {
-			if h.Held() {
-				return "that is lost, and not known: " + h.what
-			}
-			return ""
-		})
-		h.end("ErrLost")
-	}
-	for _, h := range holds {
-		m.dead(h)
-	}
-	m.over = append(m.over, holds...)
-	m.goOn(forced)
-}
-
-// lose holds for so short that it is lost.
-func (m *locks) lose() {
-	if m.holder != nil {
-		return
-	}
-	const fixed = 20 * time.Millisecond
-	client := m.client()
-	r, err := rlock.New(m.clients[client], m.name, rlock.WithFixedLease(fixed))
-	require.NoError(m.t, err)
-	f, err := fairlock.New(m.clients[client], m.name, fairlock.WithFixedLease(fixed))
-	require.NoError(m.t, err)
-	l := pick[locker](m.place, r, f)
-	h, err := l.Lock(context.Background())
-	m.same("ok", kinds(err), "%d Lock with a fixed lease", client)
-	require.Greater(m.t, h.Token(), m.token, m.told())
-	m.token = h.Token()
-	<-h.Context().Done()
-	m.same("ErrLost", kinds(context.Cause(h.Context())), "which ends")
-	m.same("ErrLost", kinds(h.Unlock(context.Background())), "Unlock of it")
-	m.soon(func() string { return m.wrong(client) })
-}
-
-// abandon ends the context with which somebody has waited for the lock that he has now.
-func (m *locks) abandon() {
-	if m.holder == nil || m.holder.holds[0].by == nil || m.holder.holds[0].cause != "" {
-		return
-	}
-	h := m.holder.holds[0]
-	m.tell("the context of %s ends", h.what)
-	h.by.cancel()
-	h.spoil("Canceled")
-}
-
-// giveUp cancels one that waits.
-func (m *locks) giveUp() {
-	if len(m.waiters) == 0 {
-		return
-	}
-	w := pick(m.place, m.waiters...)
-	w.cancel()
-	w.ends("Canceled")
-	m.waiters = without(m.waiters, w)
 }
 
 // refused asks for what cannot be.
@@ -343,18 +271,4 @@ func (m *locks) stray() {
 	}
 	m.same(want, kinds(err), "%s%s of another kind", a.what, what)
 	m.nothing(h)
-}
-
-func (m *locks) end() {
-	for len(m.waiters) > 0 {
-		m.giveUp()
-		m.check()
-	}
-	for m.holder != nil {
-		m.release(m.holder.holds[0])
-		m.check()
-	}
-	for _, h := range m.over {
-		m.dead(h)
-	}
 }

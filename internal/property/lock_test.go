@@ -38,6 +38,7 @@ type locks struct {
 	*place
 	all      [2][lockers]locker
 	holder   *tenure
+	parting  bool    // a release may go on in the background
 	over     []*held // that ended without an Unlock, or were unlocked
 	waiters  []*lockWaiter
 	queue    []entry // in Redis
@@ -209,11 +210,12 @@ func (m *locks) check() {
 	m.t.Helper()
 	reader := m.client()
 	wrong := func() string { return m.wrong(reader) }
-	if m.holder == nil {
+	if m.holder == nil && !m.parting {
 		m.now(wrong) // what was unlocked is free, at once
 	} else {
 		m.soon(wrong)
 	}
+	m.parting = false
 	for _, w := range m.waiters {
 		m.still(w.call)
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,10 +16,11 @@ import (
 
 func TestMain(m *testing.M) { redistest.Main(m) }
 
-// scenarios is how many there are on each server, and steps how many operations each has: half a minute
-// together, with the race detector.
+// How many scenarios there are on each server, and how many operations each has: about a minute together,
+// with the race detector, under which the embedded server is slow.
 const (
-	scenarios, manyScenarios = 25, 1000
+	scenarios, manyScenarios = 35, 1000
+	embedded, manyEmbedded   = 10, 200
 	steps                    = 400
 )
 
@@ -36,7 +38,11 @@ func TestRandomOperations(t *testing.T) {
 		require.NoError(t, plain.Do(t.Context(), plain.B().Ping().Build()).Error())
 		others := goleak.IgnoreCurrent() // of the server, and of the plain client
 		total := tally{}
-		for n := range redistest.Longer(scenarios, manyScenarios) {
+		runs := redistest.Longer(scenarios, manyScenarios)
+		if strings.HasSuffix(t.Name(), "embedded") {
+			runs = redistest.Longer(embedded, manyEmbedded)
+		}
+		for n := range runs {
 			s := &scene{
 				t: t, server: server, plain: plain, random: rand.New(rand.NewPCG(seed, uint64(n))),
 				about: fmt.Sprintf("LATCHKEY_SEED=%d, scenario %d", seed, n), done: total,

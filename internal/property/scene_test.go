@@ -21,6 +21,9 @@ import (
 // long is how long the test waits for what must happen before it gives up.
 const long = 10 * time.Second
 
+// prompt is less than any client waits before it asks again by itself.
+const prompt = 1500 * time.Millisecond
+
 // lease is that of all that is held. No scenario comes near it without a renewal.
 const lease = 10 * time.Second
 
@@ -72,7 +75,7 @@ type family interface {
 
 func (s *scene) play(steps int) {
 	for n := range s.clients {
-		c, err := latchkey.New(s.server.Option(), latchkey.WithLease(lease))
+		c, err := latchkey.New(s.server.Option(), latchkey.WithLease(lease), latchkey.WithCommandTimeout(long), latchkey.WithReleaseTimeout(long))
 		require.NoError(s.t, err)
 		s.t.Cleanup(c.Close)
 		s.clients[n] = c
@@ -215,8 +218,14 @@ func (p *place) generic(what string) string {
 // soon waits until f says nothing any more.
 func (p *place) soon(f func() string) {
 	p.t.Helper()
+	p.within(long, f)
+}
+
+// within is soon, for so long.
+func (p *place) within(d time.Duration, f func() string) {
+	p.t.Helper()
 	wrong := f()
-	for end := time.Now().Add(long); wrong != ""; wrong = f() {
+	for end := time.Now().Add(d); wrong != ""; wrong = f() {
 		if time.Now().After(end) {
 			require.FailNow(p.t, wrong, p.told())
 		}
