@@ -87,11 +87,11 @@ type Semaphore core.Semaphore
 type Option core.SemaphoreOption
 
 // WithCapacity says how many permits there are, from 1 to [MaxCapacity], so that changing the number is a
-// redeploy. It is set in Redis with the first request of the client. Where clients say different things, the
-// one that was opened last is right, by the clocks of their machines and for thirty days: processes of a
-// version before do not undo what those of a new one have said. (A process of the old version that is started
-// after them does; and any that is started undoes [Semaphore.SetPermits] and [Semaphore.AddPermits], so use
-// one or the other.) When the semaphore was deleted, or Redis has lost it, whoever asks next sets it again,
+// redeploy. It is set in Redis with the first request of the client, also one that only reads. Where clients
+// say different things, the one that was opened last is right, by the clocks of their machines and for thirty
+// days: processes of a version before do not undo what those of a new one have said. (A process of the old
+// version that is started after them does; and any that is started undoes [Semaphore.SetPermits] and
+// [Semaphore.AddPermits], so use one or the other.) When the semaphore was deleted, or Redis has lost it, whoever asks next sets it again,
 // and whoever is right within a minute of use. Of two semaphores of one name on one client, the one that was
 // made last says it for both.
 //

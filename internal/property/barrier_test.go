@@ -17,7 +17,7 @@ type barriers struct {
 	all        [2][len(meetings)]*barrier.Barrier
 	used       bool // Redis knows of it
 	broken     bool
-	members    [2]membership
+	members    [2]bool // of the clients
 	waiters    []*party
 	generation int64 // the last one that was seen
 	acted      int   // how many actions have run
@@ -38,15 +38,6 @@ var meetings = [...]struct {
 	{"barrier of 3 with an action", 3, false, true, false},
 	{"barrier of 3 whose action fails", 3, false, true, true},
 }
-
-// membership is whether a client is a member. The documentation does not say what a refused Await leaves.
-type membership int
-
-const (
-	outside membership = iota
-	maybe
-	member
-)
 
 // party is one that has arrived.
 type party struct {
@@ -193,15 +184,10 @@ func (m *barriers) await() {
 		}
 		_, err := b.Await(context.Background())
 		m.same(want, kinds(err), "%s", what)
-		if m.members[client] == outside && !kind.outside {
-			m.members[client] = maybe
-		}
 		return
 	}
 	m.used = true
-	if !kind.outside {
-		m.members[client] = member
-	}
+	m.members[client] = m.members[client] || !kind.outside
 	if len(m.waiters)+1 < kind.parties {
 		c := m.begin(client, what, func(ctx context.Context) (any, error) { return b.Await(ctx) })
 		m.waiters = append(m.waiters, &party{call: c, parties: kind.parties, index: len(m.waiters)})
@@ -248,7 +234,7 @@ func (m *barriers) join() {
 	}
 	m.same(want, kinds(m.all[client][which].Join(context.Background())), "%d barrier.Join", client)
 	if !m.broken {
-		m.used, m.members[client] = true, member
+		m.used, m.members[client] = true, true
 	}
 }
 
@@ -260,16 +246,9 @@ func (m *barriers) leave() {
 	b := m.all[client][which]
 	m.same("ok", kinds(b.Leave(ctx)), "%d barrier.Leave", client)
 	was := m.members[client]
-	m.members[client] = outside
-	if was == outside || !slices.ContainsFunc(m.waiters, func(w *party) bool { return w.client != client }) {
+	m.members[client] = false
+	if !was || !slices.ContainsFunc(m.waiters, func(w *party) bool { return w.client != client }) {
 		return
-	}
-	if was == maybe {
-		broken, err := b.Broken(context.Background())
-		require.NoError(m.t, err, m.told())
-		if m.tell("broken by it: %v", broken); !broken {
-			return
-		}
 	}
 	m.fail()
 }

@@ -54,6 +54,17 @@ func kinds(err error) string {
 	return strings.Join(all, " ")
 }
 
+// slowness is how long Redis may be silent before an error says so.
+const slowness = 50 * time.Millisecond
+
+// inTime is kinds for what has begun at that time, without what it says of a server that was slow.
+func inTime(began time.Time, err error) string {
+	if got := kinds(err); got != "ErrNotAcquired ErrUnavailable" || time.Since(began) < slowness {
+		return got
+	}
+	return "ErrNotAcquired"
+}
+
 // call is one that waits in the background.
 type call struct {
 	place  *place

@@ -121,8 +121,9 @@ func (m *counting) demands(s counter, n int, ctx context.Context, over string, f
 	if want == "waits" {
 		want = "ErrNotAcquired"
 	}
+	began := time.Now()
 	err := f(ctx)
-	m.same(want, kinds(err), "%s", s.what)
+	m.same(want, inTime(began, err), "%s", s.what)
 	if err == nil {
 		m.resize(m.free - n)
 	}

@@ -61,8 +61,9 @@ func (m *leased) demands(s source, n int, ctx context.Context, over string, f fu
 	if want == "waits" {
 		want = "ErrNotAcquired"
 	}
+	began := time.Now()
 	h, err := f(ctx)
-	m.same(want, kinds(err), "%s", s.what)
+	m.same(want, inTime(began, err), "%s", s.what)
 	if err != nil {
 		m.nothing(h)
 		return

@@ -101,8 +101,9 @@ func (m *locks) ask(a attempt, from origin, line bool, f func(context.Context) (
 	default:
 		want = "ErrNotAcquired"
 	}
+	began := time.Now()
 	h, err := f(from.ctx)
-	m.same(want, kinds(err), "%s%s", a.what, from.what)
+	m.same(want, inTime(began, err), "%s%s", a.what, from.what)
 	if err != nil {
 		m.nothing(h)
 		return

@@ -265,7 +265,7 @@ func (m *locks) got(h *latchkey.Hold, what string, client int, line bool, outer 
 	return m.again(h, what, client, outer)
 }
 
-// again notes a further hold of the tenure. outer: with whose context it was asked for; nil: with that of none.
+// again notes a further hold of the tenure. outer: with whose context it was asked for; nil: of none.
 func (m *locks) again(h *latchkey.Hold, what string, client int, outer *held) *held {
 	m.t.Helper()
 	require.Equal(m.t, m.token, h.Token(), "the token of %s\n%s", what, m.told())

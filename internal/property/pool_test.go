@@ -136,7 +136,7 @@ func (m *pool) declare(client int) {
 		return
 	}
 	m.stated = client
-	if len(m.queue) > 0 { // who waits may go on by it: so not only with what is done next
+	if len(m.queue) > 0 { // who waits may go on by it
 		m.ask(client)
 	}
 	m.resize(n)
@@ -148,7 +148,7 @@ func (m *pool) ask(client int) {
 	require.NoError(m.t, m.asks(client), m.told())
 }
 
-// opening returns the context of a request, and what comes of one that has ended, which says nothing to Redis.
+// opening returns the context of a request, and what comes of one that has ended: that says nothing to Redis.
 func (m *pool) opening(client int) (ctx context.Context, over string) {
 	m.t.Helper()
 	if m.one(8) {
@@ -200,6 +200,10 @@ func (m *pool) deletable() bool {
 
 // wait begins to wait.
 func (m *pool) wait(client, n int, o terms, what string, f func(context.Context) (any, error)) {
+	m.t.Helper()
+	if m.said[client] > 0 { // it must not say it only when another client has said something else
+		m.ask(client)
+	}
 	m.queue = append(m.queue, &request{call: m.begin(client, what, f), n: n, terms: o})
 }
 

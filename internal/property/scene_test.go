@@ -100,7 +100,7 @@ func (s *scene) play(steps int) {
 		c.Close()
 	}
 	redistest.OnlyExpiring(s.t, s.plain)
-	require.NoError(s.t, s.plain.Do(s.t.Context(), s.plain.B().Flushall().Build()).Error()) // barriers stay for two days
+	require.NoError(s.t, s.plain.Do(s.t.Context(), s.plain.B().Flushall().Build()).Error()) // barriers stay
 }
 
 // identity returns how the owner ids of a client begin.
