@@ -160,6 +160,23 @@ func (m *latches) giveUp() {
 	m.waiters = without(m.waiters, w)
 }
 
+// displaced awaits that those who wait learn that the name is of another kind, unless they were told what
+// became of the latch.
+func (m *latches) displaced() {
+	m.t.Helper()
+	for len(m.waiters) > 0 {
+		w := m.waiters[0]
+		m.first([]*call{w.call})
+		may := []string{"ErrWrongType"}
+		for _, s := range w.seen {
+			may = append(may, m.fate(w, s))
+		}
+		require.Contains(m.t, may, kinds(w.err), "%s\n%s", w.what, m.told())
+		m.same(kinds(w.err), kinds(w.err), "%s, which waited for a latch", w.what)
+		m.waiters = without(m.waiters, w)
+	}
+}
+
 // expire sets a latch that is not counted down in time.
 func (m *latches) expire() {
 	if m.status != countdown.NotSet {

@@ -90,6 +90,18 @@ func (m *locks) relay() {
 	}
 }
 
+// displace takes a name that others wait for to become something else: they learn that it is a lock.
+func (m *locks) displace(others interface{ displaced() }) {
+	client := m.client()
+	h, err := m.all[client][fairLock].TryLock(context.Background())
+	m.same("ok", kinds(err), "%d fairlock.TryLock of what others wait for", client)
+	m.got(h, "it", client, false, nil)
+	others.displaced()
+	m.check()
+	m.release(m.holder.holds[0])
+	m.check()
+}
+
 // abandon ends the context with which somebody has waited for the lock that he has now.
 func (m *locks) abandon() {
 	if m.holder == nil || m.holder.holds[0].by == nil || m.holder.holds[0].cause != "" {

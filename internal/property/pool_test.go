@@ -192,6 +192,14 @@ func (m *pool) deleted() {
 	}
 }
 
+// displaced awaits that those who wait learn that the name is of another kind.
+func (m *pool) displaced() {
+	m.t.Helper()
+	for len(m.queue) > 0 {
+		m.leave(m.queue[0], "ErrWrongType")
+	}
+}
+
 // deletable reports whether it is known what those who wait do then: they queue again in any order, and make
 // the semaphore again if they say how many permits there are.
 func (m *pool) deletable() bool {

@@ -20,7 +20,7 @@ func TestMain(m *testing.M) { redistest.Main(m) }
 // with the race detector, under which the embedded server is slow.
 const (
 	scenarios, manyScenarios = 35, 1000
-	embedded, manyEmbedded   = 10, 200
+	embedded, manyEmbedded   = 6, 100
 	steps                    = 400
 )
 

@@ -147,8 +147,11 @@ func (p *place) step() {
 	case is == nil && f.kind() == "barrier" && !p.one(4):
 	case is == nil:
 		for _, other := range p.families {
-			if other != f && other.queued() > 0 {
-				return // it would wait for something of another kind
+			if other != f && other.queued() > 0 { // they wait for the name to be of their kind
+				if locks, ok := f.(*locks); ok && other.queued() < 3 && p.one(20) { // it takes them two seconds
+					locks.displace(other.(interface{ displaced() }))
+				}
+				return
 			}
 		}
 		f.step()
