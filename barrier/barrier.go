@@ -154,7 +154,8 @@ type Arrival struct {
 }
 
 // Await arrives, and waits until all parties have. Unless [WithoutMembership] was given, the client is a
-// member from then on.
+// member from then on; but one that is refused before it has arrived, as by a barrier that is broken already,
+// makes it none.
 //
 // When ctx ends before, the generation is broken, and the error is the context's: unless the last party came
 // just then, which makes it a success. A party whose ctx ended before it arrived breaks nothing. If it does

@@ -87,11 +87,11 @@ type Semaphore core.Semaphore
 type Option core.SemaphoreOption
 
 // WithCapacity says how many permits there are, from 1 to [MaxCapacity], so that changing the number is a
-// redeploy. It is set in Redis with the first request of the client. Where clients say different things, the
-// one that was opened last is right, by the clocks of their machines and for thirty days: processes of a
-// version before do not undo what those of a new one have said. (A process of the old version that is started
-// after them does; and any that is started undoes [Semaphore.SetPermits] and [Semaphore.AddPermits], so use
-// one or the other.) When the semaphore was deleted, or Redis has lost it, whoever asks next sets it again,
+// redeploy. It is set in Redis with the first request of the client, also one that only reads. Where clients
+// say different things, the one that was opened last is right, by the clocks of their machines and for thirty
+// days: processes of a version before do not undo what those of a new one have said. (A process of the old
+// version that is started after them does; and any that is started undoes [Semaphore.SetPermits] and
+// [Semaphore.AddPermits], so use one or the other.) When the semaphore was deleted, or Redis has lost it, whoever asks next sets it again,
 // and whoever is right within a minute of use. Of two semaphores of one name on one client, the one that was
 // made last says it for both.
 //
@@ -186,7 +186,8 @@ func (s *Semaphore) Do(ctx context.Context, n int, f func(context.Context, *Perm
 }
 
 // Drain takes all permits that are free now, also those that somebody waits for, but [MaxPermits] at most. It
-// returns ErrNotAcquired when none is.
+// returns ErrNotAcquired when none is, and [ErrNotInitialized] when nobody has set how many there are, also
+// with [WithWaitForInit]: it never waits.
 func (s *Semaphore) Drain(ctx context.Context) (*Permits, error) {
 	h, err := s.core().Drain(ctx)
 	return (*Permits)(h), err

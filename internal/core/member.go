@@ -60,8 +60,9 @@ func (r *circle) joined(number uint64) {
 	}
 }
 
-// unjoined is told that a command has not begun the membership, or, if it is stray, that nobody knows. Then
-// the last one that might have begun it ends it, unless another one has: nobody would renew it.
+// unjoined is told that a command has not begun the membership, or, if it is stray, that nobody knows. The
+// last one that might have begun it gives up the number, so that a leave has nothing to send, unless another
+// one has begun it. If one is stray it also ends it in Redis: nobody would renew it.
 func (r *circle) unjoined(number uint64, stray bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -71,10 +72,13 @@ func (r *circle) unjoined(number uint64, stray bool) {
 	}
 	a.users--
 	a.stray = a.stray || stray
-	if a.users > 0 || a.isMember || !a.stray {
+	if a.users > 0 || a.isMember {
 		return
 	}
-	a.retire()
+	stray = a.stray
+	if a.retire(); !stray {
+		return
+	}
 	up := r.whileRemembered()
 	r.client.Go(func() { _ = r.dismiss(context.Background(), up, number, false) }) // or its lease ends
 }

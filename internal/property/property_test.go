@@ -1,0 +1,55 @@
+package property_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/latchkey-go/latchkey/internal/redistest"
+)
+
+func TestMain(m *testing.M) { redistest.Main(m) }
+
+// How many scenarios there are on each server, and how many operations each has: about a minute together,
+// with the race detector, under which the embedded server is slow.
+const (
+	scenarios, manyScenarios = 35, 1000
+	embedded, manyEmbedded   = 6, 100
+	steps                    = 400
+)
+
+// Whatever two clients do with all primitives under three names, one after the other, each call returns what
+// the documentation says, and nothing is left behind.
+func TestRandomOperations(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	if text := os.Getenv("LATCHKEY_SEED"); text != "" {
+		_, err := fmt.Sscan(text, &seed)
+		require.NoError(t, err)
+	}
+	t.Logf("LATCHKEY_SEED=%d", seed)
+	redistest.Each(t, func(t *testing.T, server *redistest.Server) {
+		plain := server.Client(t)
+		require.NoError(t, plain.Do(t.Context(), plain.B().Ping().Build()).Error())
+		others := goleak.IgnoreCurrent() // of the server, and of the plain client
+		total := tally{}
+		runs := redistest.Longer(scenarios, manyScenarios)
+		if strings.HasSuffix(t.Name(), "embedded") {
+			runs = redistest.Longer(embedded, manyEmbedded)
+		}
+		for n := range runs {
+			s := &scene{
+				t: t, server: server, plain: plain, random: rand.New(rand.NewPCG(seed, uint64(n))),
+				about: fmt.Sprintf("LATCHKEY_SEED=%d, scenario %d", seed, n), done: total,
+			}
+			s.play(steps)
+			require.NoError(t, goleak.Find(append([]goleak.Option{others}, redistest.Lingering...)...), "%s", s.about)
+		}
+		t.Logf("%s", total)
+	})
+}
