@@ -29,8 +29,8 @@ func (h *Hold) Context() context.Context { return h.core().Context() }
 // Token is the fencing token: greater than that of every hold of this lock before. Holds that re-entered
 // share it. It is in the order of the server's clock in microseconds since 1970, never more than 5 ms ahead
 // of it unless that was set back, and less than 2^53. So it also grows when Redis loses its data, unless that
-// takes less than 5 ms (FLUSHALL in use), or the clock of the server that takes over is behind; then only for the
-// clients that have seen the lock's tokens before.
+// takes less than 5 ms (FLUSHALL in use), or the clock of the server that takes over is behind; then only for
+// the clients that have seen the lock's tokens before.
 func (h *Hold) Token() int64 { return h.core().Token() }
 
 // Unlock ends the hold. Its context ends first, with ErrReleased; the release is sent even when ctx has

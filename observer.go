@@ -21,15 +21,15 @@ func WithObserver(hooks Observer) Option {
 // Observer is a set of hooks; nil ones are not called, and cost nothing. A lock that is passed on inside the
 // process may be acquired before its release is told. Fields may be added in later versions.
 //
-// Queued, Acquired, Failed, Released and Passed are called on the goroutine of whoever called the primitive, from
-// many at once, and hold it up: they should be quick. All but Queued are called when the operation is over, and
-// may call the client. When one of them panics, so does the call: what it had acquired is released again, what it
-// released is released. Failed and Released are called as those below when an operation goes on in the
-// background; so is Queued when a waiter had to be queued again.
+// Queued, Acquired, Failed, Released and Passed are called on the goroutine of whoever called the primitive,
+// from many at once, and hold it up: they should be quick. All but Queued are called when the operation is
+// over, and may call the client. When one of them panics, so does the call: what it had acquired is released
+// again, what it released is released. Failed and Released are called as those below when an operation goes
+// on in the background; so is Queued when a waiter had to be queued again.
 //
-// Lost, Subscribed, Down and Up are called one after the other in a goroutine of the client, as is its logger: the
-// client goes on meanwhile. One that does not return holds up the others; of what comes when ten thousand events
-// wait nothing is told. A panic in one of them, or in Queued, ends the process.
+// Lost, Subscribed, Down and Up are called one after the other in a goroutine of the client, as is its
+// logger: the client goes on meanwhile. One that does not return holds up the others; of what comes when ten
+// thousand events wait nothing is told. A panic in one of them, or in Queued, ends the process.
 //
 // Failed is also told of a release that went on in the background, and failed: Err alone.
 //

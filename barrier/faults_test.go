@@ -161,8 +161,8 @@ func TestGiveUpAtAnyMoment(t *testing.T) {
 	require.Greater(t, gaveUp, rounds/10)
 }
 
-// Redis' channels know no databases: what a barrier of the same name in another one publishes is heard, and is no
-// news of ours. Nor is what somebody else publishes, who does not know which generation it is.
+// Redis' channels know no databases: what a barrier of the same name in another one publishes is heard, and
+// is no news of ours. Nor is what somebody else publishes, who does not know which generation it is.
 func TestForgedNews(t *testing.T) {
 	s := redistest.NewProcess(t)
 	plain := s.Client(t)

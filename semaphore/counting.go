@@ -56,8 +56,9 @@ func (s *Counting) TrySetPermits(ctx context.Context, n int) (bool, error) {
 	return s.core().TrySetPermits(ctx, n)
 }
 
-// AddPermits changes how many permits are free by n, and returns how many are free then, after those who wait got theirs. It may
-// become negative, so that nobody gets any until enough were released. It is done once, as [Semaphore.TrySetPermits] says.
+// AddPermits changes how many permits are free by n, and returns how many are free then, after those who wait
+// got theirs. It may become negative, so that nobody gets any until enough were released. It is done once, as
+// [Semaphore.TrySetPermits] says.
 func (s *Counting) AddPermits(ctx context.Context, n int) (available int, err error) {
 	return s.core().AddPermits(ctx, n)
 }

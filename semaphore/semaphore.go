@@ -91,9 +91,9 @@ type Option core.SemaphoreOption
 // say different things, the one that was opened last is right, by the clocks of their machines and for thirty
 // days: processes of a version before do not undo what those of a new one have said. (A process of the old
 // version that is started after them does; and any that is started undoes [Semaphore.SetPermits] and
-// [Semaphore.AddPermits], so use one or the other.) When the semaphore was deleted, or Redis has lost it, whoever asks next sets it again,
-// and whoever is right within a minute of use. Of two semaphores of one name on one client, the one that was
-// made last says it for both.
+// [Semaphore.AddPermits], so use one or the other.) When the semaphore was deleted, or Redis has lost it,
+// whoever asks next sets it again, and whoever is right within a minute of use. Of two semaphores of one name
+// on one client, the one that was made last says it for both.
 //
 // Of [NewCounting] it is the number that is set if there is none: nobody knows how many of its permits are
 // out.

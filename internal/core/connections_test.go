@@ -28,8 +28,8 @@ func (w *watched) Close() error {
 	return w.Conn.Close()
 }
 
-// What was being dialled while the client was closed is closed as soon as it is there: rueidis would keep it for
-// ever, with its goroutines (docs/operations.md).
+// What was being dialled while the client was closed is closed as soon as it is there: rueidis would keep it
+// for ever, with its goroutines (docs/operations.md).
 func TestDialEndsAfterClose(t *testing.T) {
 	s := redistest.New(t)
 	p := redistest.NewProxy(t, s)

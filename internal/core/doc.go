@@ -121,11 +121,11 @@
 // # Others at the same Redis
 //
 //  25. A message is a hint until it concerns somebody. One to a waiter names it with a secret that only its
-//     client can compute, and those who can read what is in Redis. A token that is too far from what the waiter
-//     knows is asked for, as are permits that nobody would ask for later. The news of a barrier is believed when
-//     it says what comes next after the generation that is known. What nobody can read makes all waiters ask, one
-//     after the other and slowly. (TestForgedMessages, TestForgedByWhoeverReads, TestForgedPermits,
-//     TestUnknownMessages; countdown, barrier: TestForgedNews)
+//     client can compute, and those who can read what is in Redis. A token that is too far from what the
+//     waiter knows is asked for, as are permits that nobody would ask for later. The news of a barrier is
+//     believed when it says what comes next after the generation that is known. What nobody can read makes
+//     all waiters ask, one after the other and slowly. (TestForgedMessages, TestForgedByWhoeverReads,
+//     TestForgedPermits, TestUnknownMessages; countdown, barrier: TestForgedNews)
 //
 // Rule 7 is stricter about polling than it would have to be, so that no hand-off pays for an announcement:
 // idle waiters cost one question every two seconds for each process and lock, not one every ten.

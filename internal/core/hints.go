@@ -7,9 +7,9 @@ import (
 	"github.com/latchkey-go/latchkey/internal/wait"
 )
 
-// hints are messages that nobody here can read. A later version may have written them, and they may be anybody's:
-// they say no more than that something may have changed. So all waiters ask again, one after the other and at
-// a pace that costs Redis little, however many such messages come. The zero value is ready.
+// hints are messages that nobody here can read. A later version may have written them, and they may be
+// anybody's: they say no more than that something may have changed. So all waiters ask again, one after the
+// other and at a pace that costs Redis little, however many such messages come. The zero value is ready.
 type hints struct {
 	mu    sync.Mutex
 	runs  bool // a round of questions

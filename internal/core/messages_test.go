@@ -85,8 +85,8 @@ func TestForgedMessages(t *testing.T) {
 	clean(t, plain)
 }
 
-// Whoever may read as well can tell a waiter that it was granted the lock. A token that cannot be is not believed,
-// nor goes into any command; one that can be is believed until the hold is confirmed, soon after.
+// Whoever may read as well can tell a waiter that it was granted the lock. A token that cannot be is not
+// believed, nor goes into any command; one that can be is believed until the hold is confirmed, soon after.
 func TestForgedByWhoeverReads(t *testing.T) {
 	s := redistest.NewProcess(t)
 	plain := s.Client(t)

@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// teller calls the user's hooks and logger where no caller of ours waits: one after the other, in a goroutine that
-// is there only as long as there is something to tell. So nothing of ours waits for them, and they are told in
-// order. A hook that panics there ends the process, as it does in any goroutine.
+// teller calls the user's hooks and logger where no caller of ours waits: one after the other, in a goroutine
+// that is there only as long as there is something to tell. So nothing of ours waits for them, and they are
+// told in order. A hook that panics there ends the process, as it does in any goroutine.
 type teller struct {
 	start func(func()) // runs a function in a goroutine
 
@@ -60,8 +60,8 @@ func (d deferring) Handle(ctx context.Context, r slog.Record) error {
 	return nil
 }
 
-// whole calls a hook on the goroutine of a caller for whom something was just taken, and undoes that if the hook
-// panics: whoever recovers does not have it.
+// whole calls a hook on the goroutine of a caller for whom something was just taken, and undoes that if the
+// hook panics: whoever recovers does not have it.
 func whole(hook, undo func()) {
 	done := false
 	defer func() {

@@ -28,8 +28,8 @@ func panics(t testing.TB, f func()) {
 	require.PanicsWithError(t, errHook.Error(), f)
 }
 
-// A hook that panics on the goroutine of a caller, who recovers, leaves nothing behind: what was just acquired is
-// given back, and what was released is.
+// A hook that panics on the goroutine of a caller, who recovers, leaves nothing behind: what was just
+// acquired is given back, and what was released is.
 func TestHookPanics(t *testing.T) {
 	s := redistest.New(t)
 	plain := s.Client(t)
@@ -96,7 +96,8 @@ type blocked struct {
 func (b blocked) Handle(context.Context, slog.Record) error { <-b.until; return nil }
 func (b blocked) Enabled(context.Context, slog.Level) bool  { return true }
 
-// Hooks and a logger that do not return hold up nobody but whom they are called for, and not the end of the client.
+// Hooks and a logger that do not return hold up nobody but whom they are called for, and not the end of the
+// client.
 func TestHooksBlock(t *testing.T) {
 	s := redistest.New(t)
 	const patience = 300 * time.Millisecond

@@ -1,8 +1,8 @@
 -- holder: how a holder's permits are named and described. Included by what reads or writes them.
 
 -- The permits of one owner are 16 raw bytes each, as Redisson's: the last ten characters of the client id, the owner's number
--- without its secret, and the permit's. So they need not be stored, and whose they are can be told. Two owners that are alive at once share these only if
--- fifty random bits of two clients are the same. Returns what they begin with.
+-- without its secret, and the permit's. So they need not be stored, and whose they are can be told. Two owners that are alive
+-- at once share these only if fifty random bits of two clients are the same. Returns what they begin with.
 local function base(owner)
   local client, number = string.match(owner, '^([^:]+):(%d+)$')
   if #number > 9 then number = string.sub(number, 1, -10) end

@@ -112,12 +112,14 @@ func (c Conn) Acquire(ctx context.Context, k *Keys, claim Claim, seen int64, mod
 	}).ToMessage())
 }
 
-// leanest is how many tokens an offer reserves at least of a name that is ahead of the clock. It is twice what was used, if that
-// is more: so nearly all that is reserved is used, and those of a busy process suffice for long.
+// leanest is how many tokens an offer reserves at least of a name that is ahead of the clock. It is twice
+// what was used, if that is more: so nearly all that is reserved is used, and those of a busy process suffice
+// for long.
 const leanest = 100
 
-// Offer runs offer.lua: it gives the lock that old owns to the next waiter, behind which the claim queues, or to the claim.
-// entry is old's queue entry if it may be queued, else empty. used is how many tokens the tenure of old has used.
+// Offer runs offer.lua: it gives the lock that old owns to the next waiter, behind which the claim queues, or
+// to the claim. entry is old's queue entry if it may be queued, else empty. used is how many tokens the
+// tenure of old has used.
 func (c Conn) Offer(ctx context.Context, k *Keys, old, entry string, used int64, claim Claim, seen int64, mode Mode) (Acquired, error) {
 	return acquired(c.script().offer.Exec(ctx, c.Client, k.keys, []string{
 		claim.Owner, k.inbox, k.verb, number(seen), number(claim.Lease), string(mode),

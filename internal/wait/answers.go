@@ -185,14 +185,14 @@ func (r *Room) Granted(w *Waiter, m lua.Message) bool {
 	return true
 }
 
-// strange is how far a token in a message may be ahead of what its waiter knows of its server: a minute of tokens
-// at full speed.
+// strange is how far a token in a message may be ahead of what its waiter knows of its server: a minute of
+// tokens at full speed.
 const strange = int64(time.Minute / time.Microsecond)
 
-// learn makes a grant message a grant, or sees to its confirmation. Redis itself is asked when the message cannot
-// be dated, when its token is strange, and when nothing would ever ask again: permits without a lease. Trust counts from the moment the grant
-// was written. The reply that queued the waiter carries the same clock, so that moment is known without
-// trusting the client's clock or the time the message took.
+// learn makes a grant message a grant, or sees to its confirmation. Redis itself is asked when the message
+// cannot be dated, when its token is strange, and when nothing would ever ask again: permits without a lease.
+// Trust counts from the moment the grant was written. The reply that queued the waiter carries the same
+// clock, so that moment is known without trusting the client's clock or the time the message took.
 func (r *Room) learn(w *Waiter, m lua.Message) {
 	if w.clock == 0 && w.asking > 0 && !w.again {
 		w.early = m // published after, read before

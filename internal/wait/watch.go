@@ -146,8 +146,8 @@ func (w *Watch) Told(r lua.Round) {
 	}
 }
 
-// Heard is Told for what was published by whoever may publish there: it is believed only when it says what comes
-// next after what is known, the number of which nobody else knows. It reports whether that is so.
+// Heard is Told for what was published by whoever may publish there: it is believed only when it says what
+// comes next after what is known, the number of which nobody else knows. It reports whether that is so.
 func (w *Watch) Heard(r lua.Round) bool {
 	w.mu.Lock()
 	v := w.view
