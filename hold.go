@@ -48,8 +48,9 @@ func (h *Hold) Token() int64 { return h.core().Token() }
 // trusted when it ended, which Held and Err say before Unlock. Whoever returns such an error to callers who
 // then do the work again should use Do, which makes the difference.
 //
-// A second Unlock returns ErrNotHeld; after the lock was lost it returns ErrLost. After Close or Shutdown it
-// releases what was held until then, if the lease is not over, and returns ErrClosed when it did not.
+// The first Unlock after the lock was lost returns ErrLost, and each but the first ErrNotHeld. After Close or
+// Shutdown it releases what was held until then, if the lease is not over, and returns ErrClosed when it did
+// not.
 func (h *Hold) Unlock(ctx context.Context) error { return h.core().Unlock(ctx) }
 
 // Held reports whether the lock is held at this instant, by the clock.

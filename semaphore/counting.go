@@ -58,7 +58,7 @@ func (s *Counting) TrySetPermits(ctx context.Context, n int) (bool, error) {
 
 // AddPermits changes how many permits are free by n, and returns how many are free then, after those who wait
 // got theirs. It may become negative, so that nobody gets any until enough were released. It is done once, as
-// [Semaphore.TrySetPermits] says.
+// [Semaphore.TrySetPermits] says; [ErrNotInitialized] when nobody has set a number.
 func (s *Counting) AddPermits(ctx context.Context, n int) (available int, err error) {
 	return s.core().AddPermits(ctx, n)
 }
@@ -67,7 +67,7 @@ func (s *Counting) AddPermits(ctx context.Context, n int) (available int, err er
 // was, and [ErrNotInitialized] when nobody has set a number.
 func (s *Counting) Drain(ctx context.Context) (int, error) { return s.core().Drain(ctx) }
 
-// Available returns how many permits are free.
+// Available returns how many permits are free, or [ErrNotInitialized] when nobody has set a number.
 func (s *Counting) Available(ctx context.Context) (int, error) {
 	available, _, err := s.core().Available(ctx)
 	return available, err

@@ -39,9 +39,10 @@ func (p *Permits) Token() int64 { return p.core().Token() }
 // then it returns ErrUnknownOutcome, and the release goes on in the background until the lease can no longer
 // be trusted.
 //
-// A second Release returns ErrNotHeld; after the permits were lost it returns ErrLost. After Close or
-// Shutdown it releases what was held until then, if the lease is not over, and returns ErrClosed when it did
-// not. An error other than ErrLost says nothing about the work that was guarded: see [Semaphore.Do].
+// The first Release after the permits were lost returns ErrLost, and each but the first ErrNotHeld. After
+// Close or Shutdown it releases what was held until then, if the lease is not over, and returns ErrClosed
+// when it did not. An error other than ErrLost says nothing about the work that was guarded: see
+// [Semaphore.Do].
 func (p *Permits) Release(ctx context.Context) error { return p.core().Unlock(ctx) }
 
 // ReleaseN gives back n of the permits, as Release does; the others are held on. With all of them it is

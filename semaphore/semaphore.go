@@ -194,7 +194,8 @@ func (s *Semaphore) Drain(ctx context.Context) (*Permits, error) {
 }
 
 // TrySetPermits sets how many permits there are, from 0 to [MaxCapacity], unless somebody has set it. It
-// reports whether it did. Permits that are held since before the semaphore was deleted count.
+// reports whether it did. Permits that are held since before the number was deleted by somebody else, as by a
+// DEL of its key, count.
 //
 // It is sent until it is answered, or ctx ends, as are the others that change the number, and
 // [Semaphore.Delete]: each is done once, which Redis remembers for ten minutes; after nine without an answer
@@ -205,17 +206,19 @@ func (s *Semaphore) TrySetPermits(ctx context.Context, n int) (bool, error) {
 
 // SetPermits sets how many permits there are, from 0 to [MaxCapacity]. More are granted to those who wait at
 // once. With fewer than are held, the holders keep them, [Semaphore.Available] is negative, and nobody gets
-// any until enough came back. Whoever waits for more than there are now gets [ErrCapacity] within two seconds
-// of being the first.
+// any until enough came back. Whoever waits for more than there are now gets [ErrCapacity] at the latest two
+// seconds after it became the first.
 func (s *Semaphore) SetPermits(ctx context.Context, n int) error { return s.core().SetPermits(ctx, n) }
 
 // AddPermits changes how many permits there are by n, which may be negative, and returns the new number. It
-// returns ErrInvalid, and changes nothing, when that would be less than 0 or more than [MaxCapacity].
+// returns ErrInvalid, and changes nothing, when that would be less than 0 or more than [MaxCapacity], and
+// [ErrNotInitialized] when nobody has set a number.
 func (s *Semaphore) AddPermits(ctx context.Context, n int) (capacity int, err error) {
 	return s.core().AddPermits(ctx, n)
 }
 
-// Available returns how many permits are free: negative while more are held than there are.
+// Available returns how many permits are free: negative while more are held than there are. It returns
+// [ErrNotInitialized] when nobody has set how many there are, as do Capacity, InUse and Inspect.
 func (s *Semaphore) Available(ctx context.Context) (int, error) {
 	available, _, err := s.core().Numbers(ctx)
 	return available, err
@@ -263,7 +266,7 @@ type Request struct {
 	Permits int
 }
 
-// Inspect returns who holds permits and who waits for some.
+// Inspect returns who holds permits and who waits for some, also beside [ErrNotInitialized].
 func (s *Semaphore) Inspect(ctx context.Context) (State, error) {
 	all, err := s.core().Inspect(ctx)
 	state := State{
