@@ -13,7 +13,7 @@ import (
 )
 
 // circle is one name whose waiters are released all at once: every latch or barrier of that name on a client
-// shares it, and with it one subscription and one goroutine that reads the state.
+// shares it, and with it one subscription and one reader of the state, which are no goroutines.
 //
 // What is published is a hint for a latch, whose channel is Redisson's and says no generation, and the state
 // itself for a barrier. What was published while the subscription was not confirmed is made up for by a read

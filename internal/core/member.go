@@ -17,8 +17,7 @@ import (
 // then on the number is recorded as one that is over, so that no late copy of what was sent before begins it
 // again.
 //
-// While it lasts, the reader of the watch runs, which renews it; and as that refers to the circle, the circle
-// lives.
+// While it lasts, the watch reads, which renews it; and as its timer refers to the circle, the circle lives.
 
 // membership returns the number of the client's membership, for a command that begins it, after which joined
 // or unjoined must be called. It is 0 once the client is being closed: Shutdown ends what was numbered

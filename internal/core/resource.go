@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -119,7 +120,7 @@ type undated struct{ context.Context }
 
 func (undated) Deadline() (time.Time, bool) { return time.Time{}, false }
 
-func (r *resource) Leave(ws []*wait.Waiter) (int, error) {
+func (r *resource) Leave(ws []*wait.Waiter) ([]bool, error) {
 	batch := make([]lua.Departure, 0, len(ws))
 	ends := make([]int, len(ws)) // of each waiter's part of the batch
 	for i, w := range ws {
@@ -130,12 +131,16 @@ func (r *resource) Leave(ws []*wait.Waiter) (int, error) {
 		batch = append(batch, lua.Departure{Owner: w.Owner, Entry: claim.Entry(), Everywhere: r.room.Stray(w)})
 		ends[i] = len(batch)
 	}
-	n, err := r.client.conn.Leave(context.Background(), r.keys, batch, r.seen.Load())
-	done := 0
-	for done < len(ends) && ends[done] <= n {
-		done++
+	parts, err := r.client.conn.Leave(context.Background(), r.keys, batch, r.seen.Load())
+	if err != nil {
+		return nil, err
 	}
-	return done, err
+	ended, begin := make([]bool, len(ws)), 0
+	for i, end := range ends {
+		ended[i] = !slices.Contains(parts[begin:end], false) // in one step, or both again
+		begin = end
+	}
+	return ended, nil
 }
 
 func (r *resource) Forget(w *wait.Waiter) {

@@ -184,20 +184,31 @@ type Departure struct {
 }
 
 // LeaveBatch is how many waits one script ends at most.
-const LeaveBatch = 100
+const LeaveBatch = 500
 
-// Leave runs leave.lua for waits on one name, the oldest first, and returns how many of them were ended.
-func (c Conn) Leave(ctx context.Context, k *Keys, batch []Departure, seen int64) (int, error) {
+// Leave runs leave.lua for waits on one name, the oldest first, and returns which of them were ended.
+func (c Conn) Leave(ctx context.Context, k *Keys, batch []Departure, seen int64) ([]bool, error) {
 	args := append(make([]string, 0, 4+3*len(batch)), "", k.inbox, k.verb, number(seen))
-	for _, d := range batch {
+	ended := make([]bool, len(batch))
+	for i, d := range batch {
 		times := "1"
 		if d.Everywhere {
 			times = "0"
 		}
 		args = append(args, d.Owner, d.Entry, times)
+		ended[i] = true
 	}
-	n, err := c.script().leave[k.family].Exec(ctx, c.Client, k.keys, args).AsInt64()
-	return int(n), err
+	left, err := c.script().leave[k.family].Exec(ctx, c.Client, k.keys, args).AsIntSlice()
+	if err != nil {
+		return nil, err
+	}
+	for _, i := range left {
+		if i < 1 || i > int64(len(batch)) {
+			return nil, ErrReply
+		}
+		ended[i-1] = false
+	}
+	return ended, nil
 }
 
 // Force runs force.lua and reports whether somebody held the lock.

@@ -1,9 +1,7 @@
 package wait
 
 import (
-	"cmp"
 	"context"
-	"slices"
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/lua"
@@ -12,12 +10,14 @@ import (
 // departure is a wait whose cancel has to reach Redis.
 type departure struct {
 	waiter   *Waiter
+	place    int64         // in the queue: greater than that of all before it
 	due      time.Time     // of the next cancel
 	pause    time.Duration // until the one after that
 	repeat   time.Duration // for how long after the first answer it is repeated
 	answered time.Time     // the first answer; zero: none yet
 	useless  time.Time     // by then Redis has forgotten it
 	last     time.Time     // a cancel must be sent after that; zero: any will do
+	round    int           // how many scripts have left it for the next
 }
 
 // certain is how long after the deadline of an attempt no copy of it can run, although the server's clock is
@@ -33,7 +33,7 @@ const certain = 100 * time.Millisecond
 // connection; that the connection broke just then is covered for a second. What was sent with a deadline
 // cannot run after it: the last cancel is sent then.
 func (r *Room) cancel(w *Waiter) {
-	d := &departure{waiter: w, pause: 50 * time.Millisecond, useless: time.Now().Add(max(queueTTL, w.Lease))}
+	d := &departure{waiter: w, place: w.sequence, pause: 50 * time.Millisecond, useless: time.Now().Add(max(queueTTL, w.Lease))}
 	if w.aborted {
 		d.repeat = time.Second
 	}
@@ -44,7 +44,7 @@ func (r *Room) cancel(w *Waiter) {
 		d.repeat = min(d.repeat, max(time.Until(w.latest), 0))
 		d.last = w.latest.Add(certain)
 	}
-	r.departures = append(r.departures, d)
+	r.departures.add(d)
 	if !r.departing {
 		r.departing = true
 		r.server.Go(r.depart)
@@ -77,31 +77,31 @@ func (r *Room) depart() {
 	}
 }
 
-// leavers takes the cancels that are due, of the oldest waiters first: those stand near the head of the
-// queue, where Redis finds them soon. Without any it returns when the next one will be, or a zero time when
-// none will.
+// leavers takes the cancels that are due, in the order of the queue: so those of a batch stand near each
+// other, and Redis finds them soon. Without any it returns when the next one will be, or a zero time when none
+// will.
 func (r *Room) leavers() (batch []*departure, next time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	slices.SortFunc(r.departures, func(a, b *departure) int { return cmp.Compare(a.waiter.Number, b.waiter.Number) })
-	now, closing := time.Now(), r.closing.Err() != nil
-	kept := r.departures[:0]
-	for _, d := range r.departures {
-		switch {
-		case now.After(d.useless), closing && !d.answered.IsZero():
+	if r.closing.Err() != nil {
+		for _, d := range r.departures.drop() { // those were answered
 			r.server.Forget(d.waiter)
-		case len(batch) < lua.LeaveBatch && !d.due.After(now):
-			batch = append(batch, d)
-		default:
-			kept = append(kept, d)
-			if next.IsZero() || d.due.Before(next) {
-				next = d.due
-			}
 		}
 	}
-	clear(r.departures[len(kept):])
-	r.departures = kept
-	r.departing = len(batch)+len(kept) > 0
+	now := time.Now()
+	for len(batch) < lua.LeaveBatch {
+		d := r.departures.next(now)
+		if d == nil {
+			break
+		}
+		if now.After(d.useless) {
+			r.server.Forget(d.waiter)
+			continue
+		}
+		batch = append(batch, d)
+	}
+	next = r.departures.at()
+	r.departing = len(batch) > 0 || !next.IsZero()
 	return batch, next
 }
 
@@ -112,7 +112,7 @@ func (r *Room) leave(batch []*departure) {
 		waiters[i] = d.waiter
 	}
 	sent := time.Now()
-	n, err := r.server.Leave(waiters)
+	ended, err := r.server.Leave(waiters)
 	passing := err != nil && lua.Passing(err)
 	if passing {
 		r.server.Failed(err, sent)
@@ -125,23 +125,33 @@ func (r *Room) leave(batch []*departure) {
 		switch {
 		case err != nil && !passing: // it will not be different next time, or nobody is here to send it
 			r.server.Forget(d.waiter)
-			continue
-		case err == nil && i < n:
-			if d.answered.IsZero() {
-				d.answered = now
-			}
-			if now.Sub(d.answered)+d.pause > d.repeat {
-				if !sent.Before(d.last) {
-					r.server.Forget(d.waiter)
-					continue
-				}
-				d.pause = d.last.Sub(now)
-			}
-			d.due = now.Add(d.pause)
-			d.pause *= 2
+		case err != nil:
+			r.departures.add(d)
+		case !ended[i]: // after all that no script has tried: the queue is shorter then
+			d.round++
+			r.departures.add(d)
+		case d.repeats(sent, now):
+			r.departures.postpone(d)
+		default:
+			r.server.Forget(d.waiter)
 		}
-		r.departures = append(r.departures, d)
 	}
+}
+
+// repeats is told of an answer, and reports whether the cancel must be sent again, when it is due.
+func (d *departure) repeats(sent, now time.Time) bool {
+	if d.answered.IsZero() {
+		d.answered = now
+	}
+	if now.Sub(d.answered)+d.pause > d.repeat {
+		if !sent.Before(d.last) {
+			return false
+		}
+		d.pause = d.last.Sub(now)
+	}
+	d.due = now.Add(d.pause)
+	d.pause *= 2
+	return true
 }
 
 // Abandon ends the wait of w, which nobody waits for any more. A grant that raced it is given back.

@@ -44,9 +44,9 @@ type Server interface {
 	Acquire(ctx context.Context, w *Waiter, mode lua.Mode, until int64) (lua.Acquired, error)
 	// Clock returns what the server's clock shows at that moment, or less; 0 when that is not known.
 	Clock(at time.Time) int64
-	// Leave ends waits in Redis in one step, with what they own and where they are queued, and returns how many
-	// from the first were ended.
-	Leave(ws []*Waiter) (int, error)
+	// Leave ends waits in Redis in one step, with what they own and where they are queued, and returns which of
+	// them were ended: one at least.
+	Leave(ws []*Waiter) ([]bool, error)
 	// Forget is told that nothing of the waiter is left in Redis. It must not block.
 	Forget(w *Waiter)
 	// Parted is told that whoever called Acquire for w has given up. It reports whether somebody else goes on
@@ -82,7 +82,7 @@ type Room struct {
 	timer    *time.Timer
 	due      time.Time // of the timer; zero when it is not set
 
-	departures []*departure
+	departures crowd
 	departing  bool          // depart runs
 	departed   chan struct{} // capacity 1: another departure
 }
@@ -91,7 +91,7 @@ type Room struct {
 // process that asked before a grant by message then asks again before it ends, hears when it ends, and asks
 // at that moment. closing ends with the client; its cause is what waiters get.
 func NewRoom(closing context.Context, server Server, poll time.Duration) *Room {
-	return &Room{server: server, poll: min(poll, ShortLease), closing: closing, departed: make(chan struct{}, 1)}
+	return &Room{server: server, poll: min(poll, ShortLease), closing: closing, departures: newCrowd(), departed: make(chan struct{}, 1)}
 }
 
 // Acquire returns nil when w owns the lock, as w.Grant says, or an error after which nothing of it stays in

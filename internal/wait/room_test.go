@@ -153,13 +153,18 @@ func (c *client) Refuse(w *wait.Waiter, _ int64) {
 	go func() { _ = c.release(w) }()
 }
 
-func (c *client) Leave(ws []*wait.Waiter) (int, error) {
+func (c *client) Leave(ws []*wait.Waiter) ([]bool, error) {
+	ended := make([]bool, len(ws))
 	for i, w := range ws {
-		if err := c.release(w); err != nil {
-			return i, err
+		if i > 0 && c.redis.chance(0.2) {
+			continue // the script leaves it for the next
 		}
+		if err := c.release(w); err != nil {
+			return nil, err
+		}
+		ended[i] = true
 	}
-	return len(ws), nil
+	return ended, nil
 }
 
 // release sends a release once. It may be lost on either way.
@@ -603,7 +608,9 @@ func (a *asked) Acquire(ctx context.Context, w *wait.Waiter, mode lua.Mode, _ in
 	return lua.Acquired{Queued: true, Sequence: 1, Ends: 100, Now: time.Now().UnixMicro()}, ctx.Err()
 }
 
-func (a *asked) Leave(ws []*wait.Waiter) (int, error) { return len(ws), nil }
+func (a *asked) Leave(ws []*wait.Waiter) ([]bool, error) {
+	return slices.Repeat([]bool{true}, len(ws)), nil
+}
 
 // The one who asks for all may leave while it does: then the next one asks, and at once.
 func TestWhoeverAsksMayLeave(t *testing.T) {

@@ -9,9 +9,10 @@ import (
 )
 
 // Watch is how the goroutines of one process wait for something of which all are told at once. While somebody
-// is inside, one goroutine reads the state: when it is asked to, when there is news, and after a pause. So it
-// costs the same number of commands however many wait. The others follow the states as a chain of [View], so
-// that nobody misses one. The first four fields must be set; it is safe for concurrent use.
+// is inside, the state is read for all of them: when it is asked for, when there is news, and after a pause. So
+// it costs the same number of commands however many wait, and between two reads no goroutine. The others follow
+// the states as a chain of [View], so that nobody misses one. The first four fields must be set; it is safe for
+// concurrent use.
 type Watch struct {
 	Context context.Context                          // ends with the client
 	Read    func(context.Context) (lua.Round, error) // repeats the command until it is answered, or the context ends
@@ -25,12 +26,13 @@ type Watch struct {
 	asked  *inquiry // nil: nobody waits for a read that has not begun
 }
 
-// reader is one run of the goroutine that reads.
+// reader reads while somebody is inside. Its timer also keeps the watch from being collected, and what that
+// belongs to. Its fields are guarded by the watch's mutex.
 type reader struct {
-	stop   context.CancelFunc
-	news   chan struct{} // capacity 1: something may have changed
-	sooner chan struct{} // capacity 1: due is earlier than it was
-	due    time.Time     // of the next read, guarded by the watch's mutex
+	timer *time.Timer
+	due   time.Time          // when the next read begins at the latest
+	stop  context.CancelFunc // ends the read that is under way; nil: none
+	again bool               // another is asked for meanwhile
 }
 
 // View is a state that was read, or told. An error is one that will not pass by itself.
@@ -63,10 +65,10 @@ func (w *Watch) Enter(most int) *View {
 	if w.reader != nil {
 		w.sooner(w.Pause()) // which may have become shorter
 	} else {
-		ctx, stop := context.WithCancel(w.Context)
-		r := &reader{stop: stop, news: make(chan struct{}, 1), sooner: make(chan struct{}, 1), due: time.Now().Add(w.Pause())}
+		pause := w.Pause()
+		r := &reader{due: time.Now().Add(pause)}
 		w.reader = r
-		w.Go(func() { w.run(ctx, r) })
+		r.timer = time.AfterFunc(pause, func() { w.expired(r) })
 	}
 	return w.view
 }
@@ -76,7 +78,10 @@ func (w *Watch) Leave() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.inside--; w.inside == 0 {
-		w.reader.stop()
+		w.reader.timer.Stop()
+		if w.reader.stop != nil {
+			w.reader.stop()
+		}
 		w.reader, w.asked = nil, nil
 	}
 }
@@ -121,15 +126,12 @@ func (w *Watch) Signal() {
 }
 
 func (w *Watch) signal() {
-	if w.reader != nil {
-		poke(w.reader.news)
-	}
-}
-
-func poke(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
+	switch r := w.reader; {
+	case r == nil:
+	case r.stop != nil:
+		r.again = true
 	default:
+		w.begin(r)
 	}
 }
 
@@ -164,7 +166,7 @@ func (w *Watch) Heard(r lua.Round) bool {
 func (w *Watch) sooner(d time.Duration) {
 	if due := time.Now().Add(d); due.Before(w.reader.due) {
 		w.reader.due = due
-		poke(w.reader.sooner)
+		w.reader.timer.Reset(d) // should a read be under way, this waits for its end
 	}
 }
 
@@ -182,35 +184,36 @@ func (w *Watch) saw(r lua.Round, err error) {
 	close(v.over)
 }
 
+// expired has a read begin that is due.
+func (w *Watch) expired(r *reader) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.reader == r && r.stop == nil {
+		w.begin(r)
+	}
+}
+
+// begin starts to read. It is called with the mutex.
+func (w *Watch) begin(r *reader) {
+	ctx, stop := context.WithCancel(w.Context)
+	r.stop = stop
+	r.timer.Stop()
+	w.Go(func() { w.run(ctx, r) })
+}
+
+// run reads once, and again if that was asked for meanwhile, or is due.
 func (w *Watch) run(ctx context.Context, r *reader) {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		w.mu.Lock()
-		timer.Reset(time.Until(r.due))
-		w.mu.Unlock()
-		select {
-		case <-r.sooner:
-			continue
-		case <-r.news:
-		case <-timer.C:
-		case <-ctx.Done():
-			return
-		}
-		w.mu.Lock()
-		if w.reader != r || ctx.Err() != nil { // the inquiry is for the one after it
-			w.mu.Unlock()
-			return
-		}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for w.reader == r && ctx.Err() == nil { // else the inquiry is for the reader after it
 		q := w.asked
-		w.asked = nil
+		w.asked, r.again = nil, false
 		r.due = time.Now().Add(w.Pause())
 		w.mu.Unlock()
 		round, err := w.Read(ctx)
 		w.mu.Lock()
 		if w.reader != r { // nobody is inside who was when it began
-			w.mu.Unlock()
-			return
+			break
 		}
 		w.saw(round, err)
 		if q != nil {
@@ -224,6 +227,11 @@ func (w *Watch) run(ctx context.Context, r *reader) {
 		if due := time.Now().Add(pause); due.Before(r.due) { // which something that was told meanwhile may have changed
 			r.due = due
 		}
-		w.mu.Unlock()
+		if left := time.Until(r.due); !r.again && left > 0 {
+			r.stop()
+			r.stop = nil
+			r.timer.Reset(left)
+			return
+		}
 	}
 }
