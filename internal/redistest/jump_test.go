@@ -11,7 +11,8 @@ import (
 
 func TestMain(m *testing.M) { redistest.Main(m) }
 
-// What the server says of the time, and the ends of its keys, go by the clock that the test sets; what it measures does not.
+// What the server says of the time, and the ends of its keys, go by the clock that the test sets; what it
+// measures does not.
 func TestClockJumps(t *testing.T) {
 	s := redistest.NewJumping(t)
 	client := s.Client(t)

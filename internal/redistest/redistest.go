@@ -1,7 +1,7 @@
-// Package redistest gives tests a Redis: the one that LATCHKEY_TEST_REDIS names (it is flushed), else a process of the
-// redis-server on the PATH, else the embedded server. What only a process of our own can show (SIGSTOP, a restart, a
-// replica) is skipped without one, and what sets the clock of one without a C compiler; [Main] says how often, and
-// LATCHKEY_REQUIRE=redis, or docker, makes each such skip a failure.
+// Package redistest gives tests a Redis: the one that LATCHKEY_TEST_REDIS names (it is flushed), else a
+// process of the redis-server on the PATH, else the embedded server. What only a process of our own can show
+// (SIGSTOP, a restart, a replica) is skipped without one, and what sets the clock of one without a C
+// compiler; [Main] says how often, and LATCHKEY_REQUIRE=redis, or docker, makes each such skip a failure.
 package redistest
 
 import (
