@@ -28,6 +28,9 @@ type Client struct {
 	health   [slots]*wait.Health
 	seen     atomic.Int64 // highest token
 	clock    clock        // of the server; a cluster has many
+	nodes    sync.Map     // of a cluster: address -> *clock
+	watching atomic.Bool  // the clock is asked for now and then
+	setting  atomic.Int32 // how often holds are to be renewed because a clock was set: 2 is once more
 	sequence atomic.Uint64
 	began    time.Time
 
@@ -83,26 +86,33 @@ func (c *Client) confirmed() {
 	c.options.Observer.subscribed()
 	c.keeper.RenewAll()
 	if c.sharded {
+		c.Go(c.askNodes)
 		return
 	}
-	if now, err := c.conn.Time(context.Background()); err == nil { // it may be another server; else a reply will tell
-		c.clock.told(now)
+	sent := time.Now()
+	if now, err := c.conn.Time(context.Background(), nil); err == nil { // it may be another server; else a reply will tell
+		c.told(&c.clock, now, sent)
 	}
 	c.recheckAll()
 }
 
-func (c *Client) recheckAll() {
+// inUse returns the resources that are.
+func (c *Client) inUse() []*resource {
 	c.mu.Lock()
-	rooms := make([]*resource, 0, len(c.resources))
+	defer c.mu.Unlock()
+	all := make([]*resource, 0, len(c.resources))
 	for _, p := range c.resources {
 		if r := p.Value(); r != nil {
-			rooms = append(rooms, r)
+			all = append(all, r)
 		}
 	}
-	c.mu.Unlock()
+	return all
+}
+
+func (c *Client) recheckAll() {
 	var g errgroup.Group
 	g.SetLimit(64)
-	for _, r := range rooms {
+	for _, r := range c.inUse() {
 		g.Go(func() error { r.room.RecheckAll(); return nil })
 	}
 	_ = g.Wait() // the rooms report to their waiters
@@ -123,6 +133,9 @@ func (c *Client) deliver(m lua.Message) {
 		c.ponged(m.Number)
 	case lua.Grant:
 		c.saw(m.Token)
+		if t != nil && !t.clock.message(m.Now) {
+			t.look()
+		}
 		if t == nil || !t.room.Granted(&t.waiter, m) {
 			c.Go(func() { c.refuseGrant(t, m) })
 		}

@@ -121,6 +121,7 @@ func (t *tenure) hold(parent context.Context, terms terms, began time.Time) *Hol
 	} else {
 		c.keeper.Keep(&t.item, grant.Moment, terms.lease)
 	}
+	c.watchClock()
 	if t.item.Left() <= 0 || c.closing.Err() != nil {
 		c.keeper.Remove(&t.item)
 		t.forget(true)
