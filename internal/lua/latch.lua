@@ -68,7 +68,7 @@ elseif latch.phase == 's' and latch.ends > 0 and now >= latch.ends then
     spoil(latch, 'x')
     latch.phase = 'd'
   end
-  if redis.call('PTTL', KEYS[1]) > 0 then count = false end -- what is left of it; else a Java process has set a new one
+  if redis.call('PTTL', KEYS[1]) ~= -1 then count = false end -- what is left of it; else a Java process has set a new one
 elseif latch.phase == 's' and not count then
   open() -- a Java process has counted it down, or deleted it, which releases those who wait there, too
 end
