@@ -23,7 +23,7 @@ type clock struct {
 
 	mu      sync.Mutex    // of who writes what the last reading says
 	looking chan struct{} // closed when a look has ended; nil while nobody looks
-	looked  time.Time     // when the last look began
+	looked  time.Time     // when the last look for a hint began
 }
 
 var epoch = time.Now()
@@ -95,7 +95,7 @@ func (c *clock) token(token int64, sent time.Time) (fits bool) {
 	return c.verdict(ahead, token-sinceEpoch(sent), sinceEpoch(sent)) == 0
 }
 
-// message reports whether what a message says of the clock, which nobody asked for, fits what is known.
+// message reports whether what a message says of the clock, or a token, fits what is known: it may be old.
 func (c *clock) message(reading int64) (fits bool) {
 	now := sinceEpoch(time.Now())
 	return c.verdict(reading-now, math.MaxInt64, now) == 0
@@ -119,17 +119,23 @@ func (c *clock) age() time.Duration {
 // do so at each grant.
 const looks = time.Second
 
-// look has ask read the clock, in a goroutine that begin starts, unless somebody has done so just now. It
-// returns what is closed when that has ended, nil when there is nothing to wait for: those who come while
-// somebody looks wait for the same answer.
-func (c *clock) look(begin func(func()), ask func()) <-chan struct{} {
+// look has ask read the clock, in a goroutine that begin starts. It returns what is closed when that has ended:
+// those who come while somebody looks wait for the same answer. A hint is not followed, and the result is nil,
+// when one just before it was.
+func (c *clock) look(hint bool, begin func(func()), ask func()) <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.looking != nil || time.Since(c.looked) < looks {
+	if c.looking != nil {
 		return c.looking
 	}
+	if hint {
+		if time.Since(c.looked) < looks {
+			return nil
+		}
+		c.looked = time.Now()
+	}
 	done := make(chan struct{})
-	c.looking, c.looked = done, time.Now()
+	c.looking = done
 	begin(func() {
 		ask()
 		c.mu.Lock()

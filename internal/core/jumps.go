@@ -58,10 +58,11 @@ func (c *Client) makeUp() {
 	}
 }
 
-// fresh is told of the token of a grant that was just made, as far as is known. Where it does not fit the
-// clock it returns once that was asked for, or ctx has ended.
-func (p *place) fresh(ctx context.Context, token int64, sent time.Time) {
-	if p.clock.token(token, sent) {
+// granted is told of the token of a grant, which was just made, or some time ago if it was asked about again.
+// Where it does not fit the clock it returns once that was asked for, or ctx has ended: what is noticed now is
+// not mistaken for a jump after the grant.
+func (p *place) granted(ctx context.Context, token int64, sent time.Time, again bool) {
+	if again && p.clock.message(token) || !again && p.clock.token(token, sent) {
 		return
 	}
 	select {
@@ -73,7 +74,7 @@ func (p *place) fresh(ctx context.Context, token int64, sent time.Time) {
 
 // look asks the server of the place for its clock.
 func (p *place) look() <-chan struct{} {
-	done := p.clock.look(p.client.Go, func() { p.client.ask(p.clock, p.client.conn, p.keys) })
+	done := p.clock.look(true, p.client.Go, func() { p.client.ask(p.clock, p.client.conn, p.keys) })
 	if done == nil {
 		return settled
 	}
@@ -125,7 +126,7 @@ func (c *Client) lookAround() {
 	case c.sharded:
 		c.Go(c.askNodes)
 	case c.clock.age() >= vigil:
-		c.clock.look(c.Go, func() { c.ask(&c.clock, c.conn, nil) })
+		c.clock.look(false, c.Go, func() { c.ask(&c.clock, c.conn, nil) })
 	}
 	c.lookLater()
 }

@@ -97,8 +97,8 @@ func (r *resource) Acquire(ctx context.Context, w *wait.Waiter, mode lua.Mode, u
 		switch {
 		case reply.Now > 0:
 			c.told(r.clock, reply.Now, sent)
-		case reply.Token > 0 && mode != lua.Again: // else it may have been granted long ago
-			r.fresh(ctx, reply.Token, sent)
+		case reply.Token > 0:
+			r.granted(ctx, reply.Token, sent, mode == lua.Again)
 		}
 		if reply.Sequence > 0 {
 			r.queued(w)
