@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -15,18 +16,21 @@ import (
 
 // Client is the inside of the root package's Client.
 type Client struct {
-	ids     *ids
-	conn    lua.Conn
-	close   func()         // closes what the client owns
-	owned   []*connections // of what the client owns
-	sharded bool
-	options ClientOptions
-	hub     *hub.Hub
-	inbox   *hub.Channel // the one standing inbox; with sharded pub/sub, that of health checks
-	keeper  *lease.Keeper
-	health  [slots]*wait.Health
-	clock   clock // of the server; a cluster has many
-	began   time.Time
+	ids      *ids
+	conn     lua.Conn
+	close    func()         // closes what the client owns
+	owned    []*connections // of what the client owns
+	sharded  bool
+	options  ClientOptions
+	hub      *hub.Hub
+	inbox    *hub.Channel // the one standing inbox; with sharded pub/sub, that of health checks
+	keeper   *lease.Keeper
+	health   [slots]*wait.Health
+	clock    clock        // of the server; a cluster has many
+	nodes    sync.Map     // of a cluster: address -> *clock
+	watching atomic.Bool  // the clock is asked for now and then
+	setting  atomic.Int32 // how often holds are to be renewed because a clock was set: 2 is once more
+	began    time.Time
 
 	closing  context.Context // ends when nothing may be acquired any more; its cause is ErrClosed
 	refuse   context.CancelCauseFunc
@@ -85,31 +89,33 @@ func (c *Client) confirmed() {
 	}
 	c.keeper.RenewAll()
 	if c.sharded {
+		c.Go(c.askNodes)
 		return
 	}
-	if now, err := c.conn.Time(context.Background()); err == nil { // it may be another server; else a reply will tell
-		c.clock.told(now)
+	sent := time.Now()
+	if now, err := c.conn.Time(context.Background(), nil); err == nil { // it may be another server; else a reply will tell
+		c.told(&c.clock, now, sent)
 	}
 	c.recheckAll()
 }
 
-// rooms are all that anybody may wait in.
-func (c *Client) rooms() []*resource {
+// inUse returns the resources that are: all that anybody may wait in.
+func (c *Client) inUse() []*resource {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	rooms := make([]*resource, 0, len(c.resources))
+	all := make([]*resource, 0, len(c.resources))
 	for _, p := range c.resources {
 		if r := p.Value(); r != nil {
-			rooms = append(rooms, r)
+			all = append(all, r)
 		}
 	}
-	return rooms
+	return all
 }
 
 func (c *Client) recheckAll() {
 	var g errgroup.Group
 	g.SetLimit(64)
-	for _, r := range c.rooms() {
+	for _, r := range c.inUse() {
 		g.Go(func() error { r.room.RecheckAll(); return nil })
 	}
 	_ = g.Wait() // the rooms report to their waiters
@@ -132,6 +138,9 @@ func (c *Client) deliver(m lua.Message) {
 	case lua.Ping:
 		c.ponged(m.Number)
 	case lua.Grant:
+		if t != nil && !t.clock.message(m.Now) {
+			t.look()
+		}
 		if t == nil || !t.room.Granted(&t.waiter, m) {
 			c.Go(func() { c.refuseGrant(t, m) })
 		}

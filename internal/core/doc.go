@@ -118,6 +118,18 @@
 //  23. What Do returns is about the work, not about the release: whether it ran, and whether it was alone.
 //     (TestDo…)
 //
+// # The server's clock
+//
+//  24. Redis ends leases by its wall clock, which may be set. Each answer that tells it is compared with the one
+//     before; who holds something asks for it every two seconds, and who is granted something whose token does
+//     not fit asks before going on. Where no more was left of a lease than the clock has gone forward its trust
+//     ends with that answer, unless it was granted by a later one; all other holds are renewed at once, and no
+//     grant is dated by what was known before. A lease says beside itself how long it is: whoever finds that
+//     more is left cuts it, which takes no time from a holder who lives. (TestForwardJump…, TestBackwardJump…,
+//     TestGrantAfterAJump, TestJumpsAreSeen; lease: TestJumpEndsWhatMayBeOver,
+//     TestLeaseFromBeforeAJumpIsConfirmed; lua: TestLeaseIsCut, TestPermitLeaseIsCut, TestTimeOfLatchIsCut,
+//     TestLeaseAtBarrierIsCut)
+//
 // # Others at the same Redis
 //
 //  25. A message is a hint until it concerns somebody. One to a waiter names it with a secret that only its

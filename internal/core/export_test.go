@@ -13,7 +13,20 @@ func RedeclareAfter(t *testing.T, d time.Duration) {
 }
 
 // SetClock makes a client believe that the server's clock is off by so much.
-func SetClock(c *Client, off time.Duration) { c.clock.told(time.Now().Add(off).UnixMicro()) }
+func SetClock(c *Client, off time.Duration) {
+	c.clock.told(time.Now().Add(off).UnixMicro(), time.Now())
+}
+
+// NodesTold returns of how many nodes of a cluster a client knows the clock.
+func NodesTold(c *Client) (n int) {
+	c.nodes.Range(func(_, k any) bool {
+		if k.(*clock).most.Load() != 0 {
+			n++
+		}
+		return true
+	})
+	return n
+}
 
 // Places is how many names of what grants are in use.
 func Places(c *Client) int {

@@ -36,7 +36,7 @@ func (c *Client) hinted() {
 func (c *Client) askAround() {
 	h := &c.hints
 	for more := true; more; {
-		for _, r := range c.rooms() {
+		for _, r := range c.inUse() {
 			r.room.AskAround(func() bool { return wait.Sleep(c.stopped, hintPause) == nil })
 		}
 		h.mu.Lock()

@@ -71,7 +71,7 @@ func (r *resource) Acquire(ctx context.Context, w *wait.Waiter, mode lua.Mode, u
 	ctx = withoutDeadline(ctx)
 	claim := r.claim(w)
 	claim.Until = until
-	gone := false
+	gone, sent := false, time.Now()
 	if t, old := r.offering(w); old != nil {
 		if c.sharded {
 			r.listen() // from now on others may have to say that they wait
@@ -89,6 +89,7 @@ func (r *resource) Acquire(ctx context.Context, w *wait.Waiter, mode lua.Mode, u
 			c.options.Logger.Warn("latchkey: lock lost between two holds of this process", "name", r.name())
 			mode = lua.Again // a copy of the offer may have queued it
 		}
+		sent = time.Now()
 		reply, err = c.conn.Acquire(ctx, r.keys, claim, r.seen.Load(), mode)
 	}
 	if err == nil {
@@ -96,9 +97,9 @@ func (r *resource) Acquire(ctx context.Context, w *wait.Waiter, mode lua.Mode, u
 		raise(r.seen, reply.Token)
 		switch {
 		case reply.Now > 0:
-			r.clock.told(reply.Now)
-		case reply.Token > 0 && reply.Reserved == 0 && r.exclusive(): // a semaphore's come with the requests of others
-			r.clock.token(reply.Token)
+			c.told(r.clock, reply.Now, sent)
+		case reply.Token > 0:
+			r.granted(ctx, reply.Token, sent, mode == lua.Again)
 		}
 		if reply.Sequence > 0 {
 			r.queued(w)
@@ -266,8 +267,12 @@ func (r renewer) Renew(ctx context.Context, items []*lease.Item, leases []time.D
 		}
 		var some []bool
 		sent = time.Now()
-		some, err = r.client.conn.Renew(context.WithoutCancel(ctx), batch[begin:end])
+		var now int64
+		some, now, err = r.client.conn.Renew(context.WithoutCancel(ctx), batch[begin:end])
 		held = append(held, some...)
+		if err == nil {
+			r.client.told(first.clock, now, sent)
+		}
 	}
 	if err == nil {
 		first.health().Succeeded()

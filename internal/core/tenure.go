@@ -122,6 +122,7 @@ func (t *tenure) hold(parent context.Context, terms terms) *Hold {
 	} else {
 		c.keeper.Keep(&t.item, grant.Moment, terms.lease)
 	}
+	c.watchClock()
 	if t.item.Left() <= 0 || c.closing.Err() != nil {
 		c.keeper.Remove(&t.item)
 		t.forget(true)

@@ -13,7 +13,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -49,9 +48,8 @@ type Item struct {
 	Lease time.Duration // what each renewal asks for
 	End   time.Time     // never trusted nor renewed past this; zero: no such limit
 
-	trust Trust
-
-	// guarded by the keeper's mutex
+	trust    Trust
+	since    time.Time     // the moment from which it counts; guarded by the keeper's mutex, as what follows
 	next     time.Time     // what happens next: a renewal, or the end of trust
 	slack    time.Duration // how much earlier a renewal may come
 	place    int           // in the heap, plus one; 0: not kept
@@ -59,25 +57,6 @@ type Item struct {
 	removed  bool
 	short    bool // its lease is not the whole one before the first renewal
 }
-
-// Trust is a moment on both clocks. It may be read at any time.
-type Trust struct{ monotonic, wall atomic.Int64 }
-
-var epoch = time.Now()
-
-func (t *Trust) set(at time.Time) {
-	t.monotonic.Store(int64(at.Sub(epoch)))
-	t.wall.Store(at.UnixNano())
-}
-
-// left is the time until the earlier of both.
-func (t *Trust) left() time.Duration {
-	now := time.Now()
-	return min(time.Duration(t.monotonic.Load())-now.Sub(epoch), time.Duration(t.wall.Load()-now.UnixNano()))
-}
-
-// Left is how long the lease can still be trusted; 0 or less: no longer.
-func (i *Item) Left() time.Duration { return i.trust.left() }
 
 // Keeper keeps the leases of one client. Methods are safe for concurrent use.
 type Keeper struct {
@@ -88,6 +67,7 @@ type Keeper struct {
 	items items
 	timer *time.Timer
 	due   time.Time // of the timer; zero: not set
+	jump  time.Time // when the question was sent whose answer showed that the server's clock was set forward
 }
 
 // NewKeeper returns a keeper that stops when ctx ends.
@@ -131,14 +111,18 @@ func (k *Keeper) KeepShort(i *Item, moment time.Time, d time.Duration) {
 // to as much again to fill a batch.
 func (k *Keeper) schedule(i *Item, moment time.Time, d time.Duration) {
 	until := moment.Add(d)
+	i.since = moment
 	if !i.End.IsZero() && !until.Before(i.End) {
 		i.trust.set(i.End)
 		i.next, i.slack = i.End, 0
-		return
+	} else {
+		i.trust.set(until)
+		i.slack = d / 30
+		i.next = moment.Add(d/3 - rand.N(i.slack+1))
 	}
-	i.trust.set(until)
-	i.slack = d / 30
-	i.next = moment.Add(d/3 - rand.N(i.slack+1))
+	if moment.Before(k.jump) { // it may be over in Redis: that is asked at once
+		i.next, i.slack, i.short = time.Now(), 0, true
+	}
 }
 
 // Remove stops keeping an item. It reports whether the lease could still be trusted. Lost is not called after
@@ -180,6 +164,13 @@ func (k *Keeper) Expire(i *Item) {
 	if i.Left() <= 0 {
 		k.Lose(i, ErrExpired)
 	}
+}
+
+// Empty reports whether nothing is kept.
+func (k *Keeper) Empty() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return len(k.items) == 0
 }
 
 // arm sets the timer to the first item, unless it will fire by then anyway.

@@ -1,8 +1,8 @@
 -- acquire: take the lock, or join its queue. Safe to repeat: the owner id is for one tenure, and an owner that asks again
 -- gets the token it has, with its whole lease. It is also how a waiter asks again ("re-check") and how it confirms a grant.
 --
--- KEYS  1 lock     HASH   <owner id> -> 1, token -> t<number> or t<number>+<numbers reserved>,
---                         short -> s<ms since the epoch> (a grant not renewed yet)
+-- KEYS  1 lock     HASH   <owner id> -> 1, token -> t<number>/<longest lease in ms> or
+--                         t<number>+<numbers reserved>/<longest lease>, short -> s<ms since the epoch> (a grant not renewed yet)
 --       2 queue    LIST   of 1:<client id>:<number>:<lease in ms>:<block>, the head is next
 --       3 token    STRING last number handed out or reserved
 -- ARGV  1 owner id         <client id>:<number unique within the client>
@@ -30,7 +30,7 @@ if late then return {-6, 0, micros()} end
 
 if redis.call('EXISTS', KEYS[1], KEYS[2]) == 0 then
   local token, text = next_token(micros())
-  redis.call('HSET', KEYS[1], ARGV[1], '1', 'token', 't' .. text)
+  redis.call('HSET', KEYS[1], ARGV[1], '1', 'token', 't' .. text .. '/' .. ARGV[5])
   redis.call('PEXPIRE', KEYS[1], ARGV[5])
   return token
 end
@@ -40,17 +40,18 @@ end
 -- include foreign.lua
 
 local held = redis.call('HMGET', KEYS[1], ARGV[1], 'token', 'short')
-local owned, reserved = parse_token(held[2])
+local owned, reserved, longest = parse_token(held[2])
 if held[1] and owned then
   if held[3] then redis.call('HDEL', KEYS[1], 'short') end
   redis.call('PEXPIRE', KEYS[1], ARGV[5])
   return owner_reply(owned, reserved)
 end
 
-local now = micros()
+local now, left = micros(), nil
 if redis.call('EXISTS', KEYS[1]) == 1 then
   if not owned and not is_lock() then return not_a_lock() end
-  if held[3] and lease_left(now) == 0 then
+  left = lease_left(now, longest)
+  if held[3] and left == 0 then
     local client
     for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do
       client = string.match(field, '^([^:]+):%d+$') or client
@@ -70,9 +71,10 @@ if redis.call('EXISTS', KEYS[1]) == 0 then
   end
   if token > 0 then return owner_reply(token, more) end
   reserved = select(2, parse_token(redis.call('HGET', KEYS[1], 'token')))
+  left = lease_left(now)
 end
 
-if mode == 'try' then return {-1, lease_left(now) or 0, now} end
+if mode == 'try' then return {-1, left or 0, now} end
 
 local sequence = 0
 if mode == 'first' or not redis.call('LPOS', KEYS[2], entry) then
@@ -84,4 +86,4 @@ if mode == 'first' or not redis.call('LPOS', KEYS[2], entry) then
 end
 redis.call('PEXPIRE', KEYS[2], QUEUE_KEPT)
 note_lease(ARGV[5], ARGV[1])
-return {sequence, ask_in(lease_left(now) or 0), now}
+return {sequence, ask_in(left or 0), now}

@@ -9,6 +9,20 @@
 -- Reply state as of barrier.lua, and 1 if that membership is over, or dead; else 0
 -- include barrier.lua
 
+-- Cuts leases that have more left than anybody has said: the server's clock was set back since. Nobody might
+-- be left to renew them. It takes no time from those who live.
+local function cut(set)
+  local most = decimal(now + 1 + barrier.lease)
+  local last = redis.call('ZRANGE', set, -1, -1, 'WITHSCORES')[2]
+  if not last or tonumber(last) <= tonumber(most) then return end
+  redis.call('PEXPIRE', set, KEPT) -- first, because it is not refused for lack of memory, nor is what follows
+  for _, id in ipairs(redis.call('ZRANGEBYSCORE', set, '(' .. most, '+inf')) do redis.call('ZADD', set, 'XX', most, id) end
+end
+if barrier.lease > 0 then
+  if barrier.waiting > 0 then cut(KEYS[2]) end
+  cut(KEYS[4])
+end
+
 local generation, count = tonumber(ARGV[5]), tonumber(ARGV[6])
 local seen = tonumber(ARGV[8])
 if barrier.generation < seen then

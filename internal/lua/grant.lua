@@ -20,6 +20,7 @@ local OUTLIVES = 1000 -- ms
 local function own(id, lease, text, reserved, short)
   local token = 't' .. text
   if reserved > 0 then token = token .. '+' .. reserved end -- also says that its process hands on inside: see want
+  token = token .. '/' .. lease
   redis.call('DEL', KEYS[1])
   if short then
     redis.call('HSET', KEYS[1], id, '1', 'token', token, 'short', 's' .. short)

@@ -26,10 +26,11 @@ local function append_permits(list, prefix, from, to, score)
   end
 end
 
--- A holder is <permits>:<token>:<1 until its first renewal after a grant by message, else 0>:<owner id>.
+-- A holder is <permits>:<token>:<1 until its first renewal after a grant by message, else 0>:<lease in
+-- ms>:<owner id>.
 local function parse_holder(text)
-  local n, token, short, owner = string.match(text or '', '^(%d+):(%d+):([01]):([^:]+:%d+)$')
-  return tonumber(n), token, short, owner
+  local n, token, short, lease, owner = string.match(text or '', '^(%d+):(%d+):([01]):(%d+):([^:]+:%d+)$')
+  return tonumber(n), token, short, owner, lease
 end
 
 local HOLDERS_KEPT = '172800000' -- two days, in ms: longer than any lease

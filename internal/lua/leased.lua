@@ -35,8 +35,8 @@ local function prefetch(owners)
   if #names == 0 then return end
   local held = redis.call('HMGET', KEYS[7], unpack(prefixes))
   for i = 1, #names do
-    local n, token, short = parse_holder(held[i])
-    records[names[i]] = n and {owner = names[i], was = n, n = n, token = token, short = short} or false
+    local n, token, short, _, lease = parse_holder(held[i])
+    records[names[i]] = n and {owner = names[i], was = n, n = n, token = token, short = short, lease = lease} or false
   end
 end
 
@@ -57,7 +57,9 @@ end
 local function take(owner, n, lease, short)
   local token = decimal(next_number())
   local before = records[owner]
-  local record = {owner = owner, was = before and before.was or 0, n = 0, token = token, short = short and '1' or '0', ends = ms + 1 + lease}
+  local record = {
+    owner = owner, was = before and before.was or 0, n = 0, token = token, short = short and '1' or '0', lease = lease, ends = ms + 1 + lease,
+  }
   bases[owner] = bases[owner] or base(owner)
   records[owner] = record
   change(record, n)
@@ -70,7 +72,7 @@ local function extend(record, lease)
     local ends = redis.call('ZSCORE', KEYS[6], bases[record.owner] .. '\0\0')
     if not ends or tonumber(ends) <= ms then return false end
   end
-  record.ends, record.short = ms + 1 + lease, '0'
+  record.ends, record.short, record.lease = ms + 1 + lease, '0', lease
   change(record, record.n)
   return true
 end
@@ -90,7 +92,7 @@ local function write()
     if record.n > 0 then
       names[#names + 1] = prefix
       set[#set + 1] = prefix
-      set[#set + 1] = record.n .. ':' .. record.token .. ':' .. record.short .. ':' .. owner
+      set[#set + 1] = record.n .. ':' .. record.token .. ':' .. record.short .. ':' .. record.lease .. ':' .. owner
       if record.ends then
         scores[record.ends] = scores[record.ends] or decimal(record.ends)
         append_permits(add, prefix, 0, record.n, scores[record.ends])
@@ -128,20 +130,45 @@ local function first_end()
   return math.max(0, score - ms)
 end
 
+-- What a holder ought to have left at most, when it has more: then the server's clock was set back since its
+-- lease began. Nobody might be left to renew that, so it begins again. This takes no time from a holder who
+-- lives. Those of Redisson say no lease.
+local RECLAIMS = 5000
+local function cut()
+  local last = redis.call('ZREVRANGE', KEYS[6], 0, 0, 'WITHSCORES')
+  local function excess(permit, score)
+    local prefix = string.sub(permit, 1, 14)
+    local n, token, short, owner, lease = parse_holder(redis.call('HGET', KEYS[7], prefix))
+    if not n or score - ms - 1 <= tonumber(lease) then return false end
+    bases[owner] = prefix
+    records[owner] = records[owner] or {owner = owner, was = n, n = n, token = token, short = short, lease = lease}
+    return records[owner]
+  end
+  if not last[1] or not excess(last[1], tonumber(last[2])) then return end
+  local all = redis.call('ZRANGEBYSCORE', KEYS[6], '(' .. decimal(ms), '(' .. decimal(NEVER), 'WITHSCORES', 'LIMIT', 0, RECLAIMS)
+  for i = 1, #all, 2 do
+    local record = string.sub(all[i], 15) == '\0\0' and excess(all[i], tonumber(all[i + 1]))
+    if record and record.n > 0 and not record.ends then
+      record.ends = ms + 1 + record.lease
+      change(record, record.n)
+    end
+  end
+end
+
 -- Takes back permits whose lease is over, and returns how many, and whether there may be more. unresponsive is called for each
 -- client that never renewed what it was granted by message.
-local RECLAIMS = 5000
 local function reclaim(unresponsive)
+  cut()
   local dead = redis.call('ZRANGEBYSCORE', KEYS[6], 0, decimal(ms), 'LIMIT', 0, RECLAIMS)
   local freed, seen = 0, {}
   for _, permit in ipairs(dead) do
     local prefix = string.sub(permit, 1, 14)
     if seen[prefix] == nil then
-      local n, token, short, owner = parse_holder(redis.call('HGET', KEYS[7], prefix))
+      local n, token, short, owner, lease = parse_holder(redis.call('HGET', KEYS[7], prefix))
       seen[prefix] = n ~= nil
       if n then
         bases[owner] = prefix
-        records[owner] = records[owner] or {owner = owner, was = n, n = n, token = token, short = short}
+        records[owner] = records[owner] or {owner = owner, was = n, n = n, token = token, short = short, lease = lease}
         local record = records[owner]
         if record.n > 0 and not record.ends then
           freed = freed + record.n

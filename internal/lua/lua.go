@@ -263,9 +263,15 @@ func (c Conn) Ping(ctx context.Context, inbox, number string, sharded bool) erro
 	return c.Client.Do(ctx, c.Client.B().Publish().Channel(inbox).Message(text).Build()).Error()
 }
 
-// Time returns the server's clock in microseconds.
-func (c Conn) Time(ctx context.Context) (int64, error) {
-	t, err := c.Client.Do(ctx, c.Client.B().Time().Build()).AsIntSlice()
+// Time returns the clock in microseconds: that of the server which has a name, if k is not nil.
+func (c Conn) Time(ctx context.Context, k *Keys) (int64, error) {
+	var reply rueidis.RedisResult
+	if k != nil && k.sharded() {
+		reply = c.script().clock.Exec(ctx, c.Client, k.keys[:1], nil)
+	} else {
+		reply = c.Client.Do(ctx, c.Client.B().Time().Build())
+	}
+	t, err := reply.AsIntSlice()
 	if err != nil || len(t) != 2 {
 		return 0, errors.Join(ErrReply, err)
 	}

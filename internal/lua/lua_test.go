@@ -147,7 +147,7 @@ func TestAcquireFree(t *testing.T) {
 		keys := b.lock.All()
 		name, queue, token := keys[0], keys[1], keys[2]
 		require.Equal(t, "orders:{42} x", name)
-		require.Equal(t, map[string]string{"A:1": "1", "token": fmt.Sprintf("t%d", a.Token)}, asMap(t, b.do("HGETALL", name)))
+		require.Equal(t, map[string]string{"A:1": "1", "token": fmt.Sprintf("t%d/10000", a.Token)}, asMap(t, b.do("HGETALL", name)))
 		for _, key := range []string{name, token} {
 			ttl, err := b.do("PTTL", key).AsInt64()
 			require.NoError(t, err)
@@ -236,7 +236,7 @@ func TestReleaseGrantsTheHead(t *testing.T) {
 		require.Equal(t, m.Token, state.Token)
 		require.LessOrEqual(t, state.Ends, int64(2001), "rounded up")
 
-		renewed, err := b.conn.Renew(t.Context(), []lua.Renewal{{Keys: b.lock, Owner: "B:7", Lease: 9000}})
+		renewed, _, err := b.conn.Renew(t.Context(), []lua.Renewal{{Keys: b.lock, Owner: "B:7", Lease: 9000}})
 		require.NoError(t, err)
 		require.Equal(t, []bool{true}, renewed)
 		require.InDelta(t, 9000, b.inspect().Ends, 500, "the first renewal makes it full")
@@ -396,7 +396,7 @@ func TestMinHoldLeavesTheRest(t *testing.T) {
 		require.Equal(t, int64(50), hint.Lease)
 		require.Equal(t, "A:1:rest", b.inspect().Owner)
 		require.False(t, b.release("A:1", entry("A:1", 10_000)), "a late cancel does not end it")
-		renewed, err := b.conn.Renew(t.Context(), []lua.Renewal{{Keys: b.lock, Owner: "A:1", Lease: 60_000}})
+		renewed, _, err := b.conn.Renew(t.Context(), []lua.Renewal{{Keys: b.lock, Owner: "A:1", Lease: 60_000}})
 		require.NoError(t, err)
 		require.Equal(t, []bool{false}, renewed, "a late renewal does not extend it")
 		require.Eventually(t, func() bool { return b.acquire("B:1", 10_000, lua.Again).Token > 0 }, 5*time.Second, time.Millisecond)
@@ -571,7 +571,7 @@ func TestForeignDataIsUntouched(t *testing.T) {
 				if err != nil {
 					require.ErrorContains(t, err, "WRONGTYPE")
 				}
-				renewed, err := b.conn.Renew(t.Context(), []lua.Renewal{{Keys: b.lock, Owner: "A:1", Lease: 1000}})
+				renewed, _, err := b.conn.Renew(t.Context(), []lua.Renewal{{Keys: b.lock, Owner: "A:1", Lease: 1000}})
 				require.NoError(t, err)
 				require.Equal(t, []bool{false}, renewed)
 

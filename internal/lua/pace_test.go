@@ -53,7 +53,7 @@ func TestShortestLeaseIsForeign(t *testing.T) {
 func TestLateAttempt(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
-		now, err := b.conn.Time(t.Context())
+		now, err := b.conn.Time(t.Context(), nil)
 		require.NoError(t, err)
 		claim := lua.Claim{Owner: "A:1", Lease: 1000, Longest: 10, Until: now - 1}
 		a, err := b.conn.Acquire(t.Context(), b.lock, claim, 0, lua.Try)
@@ -73,7 +73,7 @@ func TestLateAttemptAtPermits(t *testing.T) {
 		redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 			b := newSem(t, s, family)
 			b.set(3)
-			now, err := b.conn.Time(t.Context())
+			now, err := b.conn.Time(t.Context(), nil)
 			require.NoError(t, err)
 			late, soon := request("A:1", lua.Demand(1, "")), request("A:2", lua.Demand(1, ""))
 			late.Until, soon.Until = now-1, now+time.Minute.Microseconds()

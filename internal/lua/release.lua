@@ -28,7 +28,8 @@ end
 if owned == 1 and not head then
   -- Under another field than the owner's, so that neither a renewal nor a cancel that comes late finds it.
   redis.call('HDEL', KEYS[1], ARGV[1], 'short')
-  redis.call('HSET', KEYS[1], ARGV[1] .. ':rest', 1)
+  local token = string.match(redis.call('HGET', KEYS[1], 'token') or '', '^t%d+') or 't0'
+  redis.call('HSET', KEYS[1], ARGV[1] .. ':rest', 1, 'token', token .. '/' .. ARGV[6])
   redis.call('PEXPIRE', KEYS[1], ARGV[6])
   tell_waiting(ARGV[6])
   return 1

@@ -14,8 +14,8 @@ type Renewal struct {
 }
 
 // Renew runs renew.lua or prolong.lua, for names of one slot and one family, and reports for each whether the
-// owner still had it.
-func (c Conn) Renew(ctx context.Context, batch []Renewal) ([]bool, error) {
+// owner still had it, and the server's clock in microseconds.
+func (c Conn) Renew(ctx context.Context, batch []Renewal) (renewed []bool, now int64, err error) {
 	keys := make([]string, 0, 2*len(batch))
 	args := make([]string, 0, 2*len(batch))
 	for _, r := range batch {
@@ -24,16 +24,16 @@ func (c Conn) Renew(ctx context.Context, batch []Renewal) ([]bool, error) {
 	}
 	numbers, err := c.script().renew[batch[0].Keys.family].Exec(ctx, c.Client, keys, args).AsIntSlice()
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	if len(numbers) != len(batch) {
-		return nil, ErrReply
+	if len(numbers) != len(batch)+1 {
+		return nil, 0, ErrReply
 	}
-	renewed := make([]bool, len(batch))
-	for i, n := range numbers {
-		renewed[i] = n == 1
+	renewed = make([]bool, len(batch))
+	for i := range batch {
+		renewed[i] = numbers[i] == 1
 	}
-	return renewed, nil
+	return renewed, numbers[len(batch)], nil
 }
 
 // Replicate renews one lease as [Conn.Renew] does and then waits, for so many ms, until as many replicas have
@@ -54,7 +54,7 @@ func (c Conn) Replicate(ctx context.Context, r Renewal, replicas int, ms int64) 
 		if err != nil { // then the other counts for something else
 			return err
 		}
-		held = len(renewed) == 1 && renewed[0] == 1
+		held = len(renewed) == 2 && renewed[0] == 1
 		n, err = results[1].AsInt64()
 		return err
 	})

@@ -13,6 +13,7 @@ var files embed.FS
 
 // scripts are those of one wire version.
 type scripts struct {
+	clock                                   *rueidis.Lua           // of what has the name
 	acquire, offer, release, force, inspect *rueidis.Lua           // locks
 	trade, capacity, destroy, census        [families]*rueidis.Lua // semaphores
 	leave                                   [families]*rueidis.Lua // all
@@ -42,6 +43,7 @@ func loadScripts(files fs.FS) *scripts {
 		release: load(Locks, "release"),
 		force:   load(Locks, "force"),
 		inspect: load(Locks, "inspect"),
+		clock:   load(Locks, "clock"),
 	}
 	for f, name := range map[Family]string{Locks: "renew", Leased: "prolong"} {
 		s.renew[f], s.renewal[f] = load(f, name), source(files, f, name)

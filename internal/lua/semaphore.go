@@ -151,11 +151,11 @@ func (c Conn) Census(ctx context.Context, k *Keys, limit int) (Census, error) {
 
 // parseHolder reads what leased.lua keeps of a holder. Of others only a permit is known.
 func parseHolder(text string) Holder {
-	fields := strings.SplitN(text, ":", 4)
-	if len(fields) != 4 {
+	fields := strings.SplitN(text, ":", 5)
+	if len(fields) != 5 {
 		return Holder{Owner: text, Permits: 1}
 	}
-	h := Holder{Owner: fields[3]}
+	h := Holder{Owner: fields[4]}
 	h.Permits, h.Token = integer(fields[0]), integer(fields[1])
 	return h
 }

@@ -486,7 +486,7 @@ func permitsAgainstModel(r *rapid.T, b *sem, clients []string) {
 			for i, who := range ids {
 				batch[i] = lua.Renewal{Keys: b.lock, Owner: who, Lease: 30_000}
 			}
-			renewed, err := b.conn.Renew(b.t.Context(), batch)
+			renewed, _, err := b.conn.Renew(b.t.Context(), batch)
 			require.NoError(r, err)
 			for i, who := range ids {
 				h := m.holders[who]
@@ -527,7 +527,7 @@ func TestPermitsWhenMemoryIsFull(t *testing.T) {
 			_, err := b.conn.Trade(t.Context(), b.lock, 0, 1000, "", lua.Take(request("B:2", "1"), lua.First))
 			require.ErrorContains(t, err, "OOM")
 			if family == lua.Leased {
-				renewed, err := b.conn.Renew(t.Context(), []lua.Renewal{{Keys: b.lock, Owner: "A:1", Lease: 90_000}})
+				renewed, _, err := b.conn.Renew(t.Context(), []lua.Renewal{{Keys: b.lock, Owner: "A:1", Lease: 90_000}})
 				require.NoError(t, err)
 				require.True(t, renewed[0])
 				require.True(t, b.give("A:1", 2))

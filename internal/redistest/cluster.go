@@ -27,7 +27,7 @@ func NewCluster(t testing.TB) *Cluster {
 	for range 3 {
 		s := NewProcess(t, "--cluster-enabled", "yes", "--cluster-node-timeout", "2000", "--cluster-config-file", "nodes.conf")
 		c.Nodes = append(c.Nodes, s)
-		members = append(members, Member{Addr: s.Addr, Ask: s.ask})
+		members = append(members, s.Member())
 	}
 	Form(t, members, 3)
 	return c
@@ -38,6 +38,9 @@ type Member struct {
 	Addr string // as the others know it
 	Ask  func(command ...string) (rueidis.RedisMessage, error)
 }
+
+// Member is the server as one of a cluster.
+func (s *Server) Member() Member { return Member{Addr: s.Addr, Ask: s.ask} }
 
 // Form makes a cluster of servers in cluster mode, of which the first are primaries and the rest their replicas in turn.
 func Form(t testing.TB, members []Member, primaries int) {

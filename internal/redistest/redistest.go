@@ -1,6 +1,7 @@
-// Package redistest gives tests a Redis: the one that LATCHKEY_TEST_REDIS names (it is flushed), else a process of the
-// redis-server on the PATH, else the embedded server. What only a process of our own can show (SIGSTOP, a restart, a
-// replica) is skipped without one; [Main] says how often, and LATCHKEY_REQUIRE=redis, or docker, makes each such skip a failure.
+// Package redistest gives tests a Redis: the one that LATCHKEY_TEST_REDIS names (it is flushed), else a
+// process of the redis-server on the PATH, else the embedded server. What only a process of our own can show
+// (SIGSTOP, a restart, a replica) is skipped without one, and what sets the clock of one without a C
+// compiler; [Main] says how often, and LATCHKEY_REQUIRE=redis, or docker, makes each such skip a failure.
 package redistest
 
 import (
@@ -42,7 +43,7 @@ func Longer(short, long int64) int64 {
 // and fails when they leave a goroutine behind.
 func Main(m *testing.M) {
 	code := m.Run()
-	fmt.Fprintf(os.Stderr, "latchkey: tests ran on %s; %d skipped for the lack of a redis-server\n", describe(), skipped.Load())
+	fmt.Fprintf(os.Stderr, "latchkey: tests ran on %s; %d skipped for the lack of a redis-server or a C compiler\n", describe(), skipped.Load())
 	if code == 0 {
 		if err := goleak.Find(Lingering...); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -78,7 +79,10 @@ type Server struct {
 	Addr string
 
 	args    []string
-	config  string // file; empty: none
+	env     []string      // nil: that of the test
+	offset  string        // file that says by how many microseconds its clock is wrong; empty: it cannot be set
+	ahead   time.Duration // what that says
+	config  string        // file; empty: none
 	dir     string
 	process *exec.Cmd
 	stopped bool
@@ -133,11 +137,18 @@ func NewProcess(t testing.TB, args ...string) *Server {
 func NewConfigured(t testing.TB, config string, args ...string) *Server {
 	t.Helper()
 	Require(t)
-	s := &Server{Addr: freeAddr(t), dir: t.TempDir(), args: args}
+	s := &Server{args: args}
 	if config != "" {
-		s.config = filepath.Join(s.dir, "server.conf")
+		s.config = filepath.Join(t.TempDir(), "server.conf")
 		require.NoError(t, os.WriteFile(s.config, []byte(config), 0o600))
 	}
+	return newServer(t, s)
+}
+
+// newServer starts a process of which all is set but where it is.
+func newServer(t testing.TB, s *Server) *Server {
+	t.Helper()
+	s.Addr, s.dir = freeAddr(t), t.TempDir()
 	t.Cleanup(s.kill)
 	s.start(t)
 	return s
@@ -146,14 +157,18 @@ func NewConfigured(t testing.TB, config string, args ...string) *Server {
 // Require skips the test, or fails it with LATCHKEY_REQUIRE, when there is no redis-server on the PATH.
 func Require(t testing.TB) {
 	t.Helper()
-	if binary() != "" {
-		return
+	if binary() == "" {
+		lacks(t, "a redis-server")
 	}
+}
+
+func lacks(t testing.TB, what string) {
+	t.Helper()
 	if os.Getenv("LATCHKEY_REQUIRE") != "" {
-		t.Fatal("LATCHKEY_REQUIRE is set, and there is no redis-server on the PATH")
+		t.Fatalf("LATCHKEY_REQUIRE is set, and there is not %s on the PATH", what)
 	}
 	skipped.Add(1)
-	t.Skip("needs a redis-server on the PATH")
+	t.Skipf("needs %s on the PATH", what)
 }
 
 func freeAddr(t testing.TB) string {
@@ -177,6 +192,7 @@ func (s *Server) start(t testing.TB) {
 		args = append([]string{s.config}, args...)
 	}
 	s.process = exec.Command(binary(), args...)
+	s.process.Env = s.env
 	require.NoError(t, s.process.Start())
 	require.Eventually(t, func() bool {
 		conn, err := net.Dial("tcp", s.Addr)

@@ -81,6 +81,19 @@ func (r *Room) AskAround(pause func() bool) {
 	r.each(func(*Waiter) bool { return goOn }, func() { goOn = pause() })
 }
 
+// ClockSet is told that the server's clock was set: no grant is dated by what was known of it before, and a
+// lease may be over sooner than it was said to be.
+func (r *Room) ClockSet() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for e := r.waiters.Front(); e != nil; e = e.Next() {
+		e.Value.(*Waiter).clock = 0
+	}
+	if r.waiters.Len() > 0 {
+		r.arm(0)
+	}
+}
+
 func (r *Room) recheck(include func(*Waiter) bool) {
 	defer func() {
 		r.mu.Lock()

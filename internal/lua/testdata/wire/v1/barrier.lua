@@ -4,7 +4,8 @@
 -- KEYS  1 barrier   HASH   barrier: 1; generation, first, bad: see generation.lua; phase: w waiting, a the
 --                          action runs, b broken; parties: of this generation, 0 while nobody has arrived;
 --                          waiting: how many have arrived; leader: id of the last arrival, while the action
---                          runs; c:<client id>: how many arrivals are that client's
+--                          runs; lease: the longest that anybody has said, in ms; c:<client id>: how many
+--                          arrivals are that client's
 --       2 arrivals  ZSET   client id -> ms since the epoch at which the lease of its arrivals ends
 --       3 done      prefix of the records of once.lua: <generation>:<index> of an arrival, or why there is
 --                   none; of a membership that it has ended
@@ -16,10 +17,10 @@ local KEPT = '172800000' -- ms that an idle barrier is remembered: two days, lon
 
 local barrier
 do
-  local f = redis.call('HMGET', KEYS[1], 'generation', 'first', 'bad', 'phase', 'parties', 'waiting', 'leader', 'barrier')
+  local f = redis.call('HMGET', KEYS[1], 'generation', 'first', 'bad', 'phase', 'parties', 'waiting', 'leader', 'barrier', 'lease')
   barrier = {
     generation = tonumber(f[1] or '0'), first = tonumber(f[2] or '0'), bad = f[3] or '', phase = f[4] or 'n',
-    parties = tonumber(f[5] or '0'), waiting = tonumber(f[6] or '0'), leader = f[7] or '',
+    parties = tonumber(f[5] or '0'), waiting = tonumber(f[6] or '0'), leader = f[7] or '', lease = tonumber(f[9] or '0'),
   }
   if f[8] ~= '1' and (f[8] or redis.call('EXISTS', KEYS[1]) == 1) then
     error('WRONGTYPE ' .. KEYS[1] .. ' holds data that is not a barrier')
@@ -49,7 +50,7 @@ local function clear(phase)
   redis.call('DEL', KEYS[1])
   barrier.phase, barrier.parties, barrier.waiting, barrier.leader = phase, 0, 0, ''
   redis.call('HSET', KEYS[1], 'barrier', '1', 'generation', decimal(barrier.generation), 'first', decimal(barrier.first),
-    'bad', barrier.bad, 'phase', phase, 'parties', '0', 'waiting', '0', 'leader', '')
+    'bad', barrier.bad, 'phase', phase, 'parties', '0', 'waiting', '0', 'leader', '', 'lease', decimal(barrier.lease))
   redis.call('PEXPIRE', KEYS[1], KEPT)
 end
 
@@ -72,6 +73,10 @@ local function extend(set, id, ms)
   local before, after = redis.call('ZSCORE', set, id), now + ms + 1
   redis.call('ZADD', set, decimal(after), id)
   redis.call('PEXPIRE', set, KEPT)
+  if tonumber(ms) > barrier.lease then
+    barrier.lease = tonumber(ms)
+    if barrier.phase ~= 'n' then redis.call('HSET', KEYS[1], 'lease', ms) end -- else clear writes it
+  end
   if tonumber(ms) < SHORT and not (before and tonumber(before) <= after) then sooner = true end
 end
 

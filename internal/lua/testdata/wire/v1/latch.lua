@@ -49,6 +49,17 @@ local function open()
   redis.call('HSET', KEYS[2], 'phase', 'o', 'until', decimal(latch.ends))
 end
 
+-- What lasts longer than it did at the beginning was given its time before the server's clock was set back.
+do
+  local lasts = latch.ttl > 0 and latch.ttl or DAY
+  if (latch.phase == 's' or latch.phase == 'o') and latch.ends > now + lasts then
+    latch.ends = now + lasts
+    redis.call('PEXPIRE', KEYS[2], decimal(2 * lasts + KEPT)) -- first, because it is not refused for lack of memory, nor is what follows
+    redis.call('HSET', KEYS[2], 'until', decimal(latch.ends))
+    if redis.call('PTTL', KEYS[1]) > lasts + MARGIN then redis.call('PEXPIRE', KEYS[1], decimal(lasts + MARGIN)) end
+  end
+end
+
 if latch.phase == 'o' and now >= latch.ends then
   latch.phase = 'd'
 elseif latch.phase == 's' and latch.ends > 0 and now >= latch.ends then
@@ -57,7 +68,7 @@ elseif latch.phase == 's' and latch.ends > 0 and now >= latch.ends then
     spoil(latch, 'x')
     latch.phase = 'd'
   end
-  if redis.call('PTTL', KEYS[1]) > 0 then count = false end -- what is left of it; else a Java process has set a new one
+  if redis.call('PTTL', KEYS[1]) ~= -1 then count = false end -- what is left of it; else a Java process has set a new one
 elseif latch.phase == 's' and not count then
   open() -- a Java process has counted it down, or deleted it, which releases those who wait there, too
 end

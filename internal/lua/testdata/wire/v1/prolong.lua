@@ -2,7 +2,7 @@
 --
 -- KEYS  for each: timeouts, holders: as in leased.lua
 -- ARGV  for each: owner id, lease in ms
--- Reply for each: 1 extended, 0 the id holds no permits any more
+-- Reply for each: 1 extended, 0 the id holds no permits any more; then the server's clock in microseconds
 -- include holder.lua
 
 local t = redis.call('TIME')
@@ -15,15 +15,16 @@ for i = 1, #ARGV / 2 do
   local held, ends = redis.pcall('HGET', holders, prefix), redis.pcall('ZSCORE', timeouts, prefix .. '\0\0')
   reply[i] = 0
   if type(held) == 'string' and type(ends) == 'string' and tonumber(ends) > now then
-    local n, token, short = parse_holder(held)
+    local n, token, short, owner = parse_holder(held)
     local permits = {}
     append_permits(permits, prefix, 0, n, string.format('%.0f', now + 1 + ARGV[2 * i]))
     redis.call('PEXPIRE', holders, HOLDERS_KEPT) -- first, because it is not refused when memory is short, nor is what follows
     redis.call('ZADD', timeouts, 'XX', unpack(permits))
     if short == '1' then -- the owner has reacted: from now on its whole lease counts
-      redis.call('HSET', holders, prefix, n .. ':' .. token .. ':0:' .. ARGV[2 * i - 1])
+      redis.call('HSET', holders, prefix, n .. ':' .. token .. ':0:' .. ARGV[2 * i] .. ':' .. owner)
     end
     reply[i] = 1
   end
 end
+reply[#reply + 1] = t[1] * 1000000 + t[2]
 return reply

@@ -8,7 +8,7 @@ local function quick_take(owner, lease, n)
   local now, prefix = micros(), base(owner)
   local token, text = next_token(now)
   -- Only for an owner that has none: a late copy must not take a second time.
-  if redis.call('HSETNX', KEYS[7], prefix, n .. ':' .. text .. ':0:' .. owner) == 0 then return nil end
+  if redis.call('HSETNX', KEYS[7], prefix, n .. ':' .. text .. ':0:' .. lease .. ':' .. owner) == 0 then return nil end
   local permits = {}
   append_permits(permits, prefix, 0, tonumber(n), decimal(math.floor(now / 1000) + 1 + lease))
   local added = redis.pcall('ZADD', KEYS[6], unpack(permits))

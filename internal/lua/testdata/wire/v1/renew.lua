@@ -2,7 +2,7 @@
 --
 -- KEYS  lock hashes
 -- ARGV  for each key: owner id, lease in ms
--- Reply for each key: 1 renewed, 0 the id no longer owns it
+-- Reply for each key: 1 renewed, 0 the id no longer owns it; then the server's clock in microseconds
 
 local reply = {}
 for i, key in ipairs(KEYS) do
@@ -15,4 +15,6 @@ for i, key in ipairs(KEYS) do
     reply[i] = 0
   end
 end
+local t = redis.call('TIME')
+reply[#reply + 1] = t[1] * 1000000 + t[2]
 return reply

@@ -16,10 +16,11 @@ local function micros()
   return t[1] * 1000000 + t[2]
 end
 
--- The number of a token field and how many are reserved behind it; nil and 0 for another field.
+-- The number of a token field, how many are reserved behind it, and the longest lease in ms; nil, 0 and nil
+-- for another field.
 local function parse_token(field)
-  local number, reserved = string.match(field or '', '^t(%d+)%+?(%d*)$')
-  return tonumber(number), tonumber(reserved) or 0
+  local number, reserved, longest = string.match(field or '', '^t(%d+)%+?(%d*)/?(%d*)$')
+  return tonumber(number), tonumber(reserved) or 0, tonumber(longest)
 end
 
 local function decimal(number) return string.format('%.0f', number) end

@@ -1,0 +1,98 @@
+package core
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// reader reads a clock that is set, over a network with trips of some length.
+type reader struct {
+	clock
+	off time.Duration
+}
+
+// read returns what a question shows that takes so long until the server reads its clock, and so long after
+// that.
+func (r *reader) read(there, back time.Duration) jump {
+	sent := time.Now()
+	time.Sleep(there)
+	shown := time.Now().Add(r.off).UnixMicro()
+	time.Sleep(back)
+	return r.told(shown, sent)
+}
+
+// A jump is what no length of the trips explains, and its size is bounded by them.
+func TestJumpsAreSeen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &reader{}
+		require.Zero(t, r.read(0, time.Second), "the first reading says nothing")
+		require.Zero(t, r.read(time.Second, 0))
+		require.Zero(t, r.read(0, time.Second))
+		require.Zero(t, r.read(time.Millisecond, time.Millisecond))
+		r.off += 10 * time.Second
+		j := r.read(time.Millisecond, 3*time.Millisecond)
+		require.LessOrEqual(t, j.least, int64(10e6))
+		require.GreaterOrEqual(t, j.most, int64(10e6))
+		require.InDelta(t, 10e6, j.least, 10e3)
+		require.InDelta(t, 10e6, j.most, 10e3)
+		require.Zero(t, r.read(0, 0), "it is told once")
+		r.off -= time.Hour
+		j = r.read(0, 5*time.Millisecond)
+		require.InDelta(t, -3600e6, j.least, 10e3)
+		require.LessOrEqual(t, j.most, j.least)
+		r.off += 15 * time.Millisecond
+		require.Zero(t, r.read(0, 0), "what is as small does not count")
+	})
+}
+
+// Two clocks never run alike: what adds up while nobody reads is no jump.
+func TestDriftIsNoJump(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &reader{}
+		r.read(0, 0)
+		time.Sleep(time.Hour)
+		r.off += 3 * time.Second
+		require.Zero(t, r.read(0, 0))
+		time.Sleep(time.Second)
+		r.off += 3 * time.Second
+		require.NotZero(t, r.read(0, 0))
+	})
+}
+
+// Answers are compared in the order of the questions, in whatever order they are looked at.
+func TestReadingsAreInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &reader{}
+		r.read(0, 0)
+		time.Sleep(time.Second)
+		asked, before := time.Now(), time.Now().UnixMicro()
+		time.Sleep(time.Millisecond)
+		r.off += time.Hour
+		require.NotZero(t, r.read(0, 0))
+		require.Zero(t, r.told(before, asked), "it was overtaken")
+		time.Sleep(time.Second)
+		require.Zero(t, r.read(0, 0))
+	})
+}
+
+// What tokens and messages say is a reason to ask, and no more.
+func TestHintsOfAJump(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &reader{}
+		require.True(t, r.message(1), "nothing is known")
+		r.read(0, 0)
+		time.Sleep(time.Second)
+		now := time.Now()
+		require.True(t, r.token(now.UnixMicro(), now))
+		require.True(t, r.token(now.Add(5*time.Millisecond).UnixMicro(), now), "reserved ahead of the clock")
+		require.False(t, r.token(now.Add(time.Minute).UnixMicro(), now))
+		require.False(t, r.token(now.Add(-time.Minute).UnixMicro(), now))
+		require.True(t, r.token(now.Add(-time.Minute).UnixMicro(), now.Add(-2*time.Minute)), "an answer that took long")
+		require.True(t, r.message(now.Add(-time.Minute).UnixMicro()), "as a message may")
+		require.False(t, r.message(now.Add(time.Minute).UnixMicro()))
+		require.InDelta(t, now.UnixMicro(), r.at(now), 20e3)
+	})
+}

@@ -1,0 +1,237 @@
+package core_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey/internal/core"
+	"github.com/latchkey-go/latchkey/internal/redistest"
+)
+
+// Rule 24, with a server whose clock is set. A hold is trusted beside another one for as long as it takes to
+// notice: two seconds at most, and a round trip when anything is asked of the server.
+
+// soon is more than the two seconds after which the clock is asked for, and less than a third of the leases
+// that such a test has: on a machine that is busy with something else.
+const soon = 10 * time.Second
+
+// beyond is further than what is left of a lease of the default options.
+const beyond = core.DefaultLease + time.Second
+
+// rival is a hold that another client has now. It is unlocked with the test, as a client that is closed would
+// wait for it.
+func rival(t *testing.T, try func(context.Context) (*core.Hold, error)) *core.Hold {
+	t.Helper()
+	h, err := try(t.Context())
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = h.Unlock(context.Background()) }) // it may be lost, or unlocked
+	return h
+}
+
+// ends returns how long it takes until a hold is not trusted any more, because of the jump.
+func ends(t *testing.T, h *core.Hold) time.Duration {
+	t.Helper()
+	began := time.Now()
+	select {
+	case <-h.Context().Done():
+	case <-time.After(long):
+		require.FailNow(t, "still trusted")
+	}
+	require.ErrorIs(t, h.Err(), core.ErrLost)
+	return time.Since(began)
+}
+
+func TestForwardJumpOfAnIdleHolder(t *testing.T) {
+	t.Run("lock", func(t *testing.T) {
+		s := redistest.NewJumping(t)
+		h := mustLock(t, newLock(t, open(t, s.Option(), lease(time.Minute)), "a", true))
+		s.Jump(t, time.Minute+time.Second)
+		other := rival(t, newLock(t, open(t, s.Option()), "a", true).TryLock)
+		require.Less(t, ends(t, h), soon, "and not a third of a minute")
+		require.True(t, other.Held())
+	})
+	t.Run("permits", func(t *testing.T) {
+		s := redistest.NewJumping(t)
+		sem := func() *core.Semaphore {
+			sem, err := core.NewSemaphore(open(t, s.Option(), lease(time.Minute)), "a", []core.SemaphoreOption{core.WithCapacity(1)})
+			require.NoError(t, err)
+			return sem
+		}
+		h, err := sem().Acquire(t.Context(), 1)
+		require.NoError(t, err)
+		s.Jump(t, time.Minute+time.Second)
+		other := rival(t, func(ctx context.Context) (*core.Hold, error) { return sem().TryAcquire(ctx, 1) })
+		require.Less(t, ends(t, h), soon)
+		require.True(t, other.Held())
+	})
+}
+
+// Whatever the client asks tells of the jump: it is noticed before the answer is used.
+func TestForwardJumpOfABusyHolder(t *testing.T) {
+	asks := map[string]func(t *testing.T, c *core.Client, s *redistest.Server){
+		"a free lock": func(t *testing.T, c *core.Client, _ *redistest.Server) {
+			require.True(t, rival(t, newLock(t, c, "b", true).Lock).Held(), "what was granted after the jump is kept")
+		},
+		"a lock that is held": func(t *testing.T, c *core.Client, s *redistest.Server) {
+			rival(t, newLock(t, open(t, s.Option()), "b", true).Lock)
+			_, err := newLock(t, c, "b", true).TryLock(t.Context())
+			require.ErrorIs(t, err, core.ErrNotAcquired)
+		},
+		"a permit": func(t *testing.T, c *core.Client, _ *redistest.Server) {
+			sem, err := core.NewSemaphore(c, "b", []core.SemaphoreOption{core.WithCapacity(1)})
+			require.NoError(t, err)
+			require.True(t, rival(t, func(ctx context.Context) (*core.Hold, error) { return sem.Acquire(ctx, 1) }).Held())
+		},
+	}
+	for name, ask := range asks {
+		t.Run(name, func(t *testing.T) {
+			s := redistest.NewJumping(t)
+			c := open(t, s.Option())
+			short := mustLock(t, newLock(t, c, "a", true))
+			whole := rival(t, newLock(t, c, "long", true, core.WithLease(time.Hour)).Lock)
+			s.Jump(t, beyond)
+			ask(t, c, s)
+			require.False(t, short.Held())
+			require.True(t, whole.Held(), "of which enough was left")
+			require.Eventually(t, func() bool {
+				ttl, err := s.Client(t).Do(t.Context(), s.Client(t).B().Pttl().Key("long").Build()).AsInt64()
+				return err == nil && ttl > (time.Hour-5*time.Second).Milliseconds()
+			}, long, 10*time.Millisecond, "and which has its whole lease again")
+		})
+	}
+}
+
+// In a cluster the nodes are asked. The tests of the others are those of a single server: nothing else
+// depends on it.
+func TestForwardJumpInACluster(t *testing.T) {
+	s := redistest.NewJumping(t, "--cluster-enabled", "yes", "--cluster-node-timeout", "2000", "--cluster-config-file", "nodes.conf")
+	redistest.Form(t, []redistest.Member{s.Member()}, 1)
+	option := rueidis.ClientOption{InitAddress: []string{s.Addr}}
+	c := open(t, option, lease(time.Minute))
+	h := mustLock(t, newLock(t, c, "a", true))
+	require.Eventually(t, func() bool { return core.NodesTold(c) == 1 }, long, time.Millisecond)
+	s.Jump(t, time.Minute+time.Second)
+	other := rival(t, newLock(t, open(t, option), "a", true).TryLock)
+	require.Less(t, ends(t, h), soon)
+	require.True(t, other.Held())
+}
+
+// The clock goes back just after a holder has died: the next has what it held two seconds (until somebody
+// asks) and a lease later.
+func TestBackwardJumpAfterADeath(t *testing.T) {
+	const left = 2 * time.Second
+	bound := left + soon
+	t.Run("lock", func(t *testing.T) {
+		s := redistest.NewJumping(t)
+		dead := redistest.StartWorker(t, "hold "+s.Addr+" rlock", "LATCHKEY_TEST_LEASE="+left.String())
+		dead.Next(t, "held")
+		waiter := lockLater(t, newLock(t, open(t, s.Option()), "a", true))
+		queued(t, newLock(t, open(t, s.Option()), "a", true), 1)
+		dead.Kill()
+		s.Jump(t, -time.Hour)
+		began := time.Now()
+		next := waiter.wait(t)
+		require.True(t, next.Held())
+		require.NoError(t, next.Unlock(t.Context()))
+		require.Less(t, time.Since(began), bound, "and not an hour")
+	})
+	t.Run("permits", func(t *testing.T) {
+		s := redistest.NewJumping(t)
+		p := redistest.NewProxy(t, s)
+		sem := func(option rueidis.ClientOption) *core.Semaphore {
+			sem, err := core.NewSemaphore(open(t, option, lease(left)), "a", []core.SemaphoreOption{core.WithCapacity(1)})
+			require.NoError(t, err)
+			return sem
+		}
+		next := sem(s.Option())
+		_, err := sem(p.Option()).Acquire(t.Context(), 1)
+		require.NoError(t, err)
+		p.Silence(true) // it is as good as dead
+		s.Jump(t, -time.Hour)
+		began := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), long)
+		defer cancel()
+		h := rival(t, func(context.Context) (*core.Hold, error) { return next.Acquire(ctx, 1) })
+		require.Less(t, time.Since(began), bound)
+		require.True(t, h.Held())
+	})
+	t.Run("party", func(t *testing.T) {
+		s := redistest.NewJumping(t)
+		p := redistest.NewProxy(t, s)
+		short := left
+		barrier := func(option rueidis.ClientOption) *core.Barrier {
+			b, err := core.NewBarrier(open(t, option), "a", 3, core.BarrierOptions{Lease: &short})
+			require.NoError(t, err)
+			return b
+		}
+		require.NoError(t, barrier(p.Option()).Join(t.Context()))
+		p.Silence(true)
+		s.Jump(t, -time.Hour)
+		began := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), long)
+		defer cancel()
+		_, _, err := barrier(s.Option()).Await(ctx)
+		require.ErrorIs(t, err, core.ErrBroken)
+		require.Less(t, time.Since(began), bound)
+	})
+	t.Run("participant of a latch", func(t *testing.T) {
+		s := redistest.NewJumping(t)
+		ttl := left
+		l, err := core.NewLatch(open(t, s.Option()), "a", core.LatchOptions{TTL: &ttl})
+		require.NoError(t, err)
+		_, err = l.Set(t.Context(), 1, false)
+		require.NoError(t, err)
+		s.Jump(t, -time.Hour)
+		began := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), long)
+		defer cancel()
+		require.ErrorIs(t, l.Await(ctx), core.ErrExpired)
+		require.Less(t, time.Since(began), bound)
+	})
+}
+
+// The parties that wait are told, and each of them the same: their leases are over for Redis. Nobody goes on
+// alone.
+func TestForwardJumpAtABarrier(t *testing.T) {
+	s := redistest.NewJumping(t)
+	errs := make(chan error, 2)
+	for range 2 {
+		b, err := core.NewBarrier(open(t, s.Option()), "a", 3, core.BarrierOptions{})
+		require.NoError(t, err)
+		go func() {
+			_, _, err := b.Await(t.Context())
+			errs <- err
+		}()
+	}
+	b, err := core.NewBarrier(open(t, s.Option()), "a", 3, core.BarrierOptions{})
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		round, err := b.Inspect(t.Context())
+		return err == nil && round.Number == 2
+	}, long, time.Millisecond)
+	s.Jump(t, beyond)
+	began := time.Now()
+	for range 2 {
+		require.ErrorIs(t, <-errs, core.ErrBroken)
+	}
+	require.Less(t, time.Since(began), soon)
+}
+
+// An attempt is answered at once although its deadline is over by the new clock before it begins.
+func TestTryLockAfterAJump(t *testing.T) {
+	for _, by := range []time.Duration{beyond, -time.Hour} {
+		s := redistest.NewJumping(t)
+		l := newLock(t, open(t, s.Option()), "a", true)
+		require.NoError(t, mustLock(t, l).Unlock(t.Context()))
+		s.Jump(t, by)
+		began := time.Now()
+		h := rival(t, l.TryLock)
+		require.Less(t, time.Since(began), soon)
+		require.True(t, h.Held())
+		require.NoError(t, h.Unlock(t.Context()))
+	}
+}
