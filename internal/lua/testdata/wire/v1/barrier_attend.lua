@@ -9,6 +9,7 @@
 -- Reply state as of barrier.lua, and 1 if that membership is over, or dead; else 0
 -- include barrier.lua
 
+if moving and ARGV[7] ~= '' then moving.need(KEYS[4]) end
 local generation, count = tonumber(ARGV[5]), tonumber(ARGV[6])
 local seen = tonumber(ARGV[8])
 if barrier.generation < seen then
@@ -22,7 +23,7 @@ if barrier.generation < seen then
   if was_broken then break_generation('s') end
   over = true
 elseif count > 0 and barrier.generation == generation and is_waiting() then
-  if tonumber(redis.call('HGET', KEYS[1], 'c:' .. ARGV[1]) or '0') < count then
+  if arrived(ARGV[1]) < count then
     break_generation('s')
     over = true
   else

@@ -28,6 +28,7 @@ end
 -- A holder is <permits>:<token>:<1 until its first renewal after a grant by message, else 0>:<owner id>.
 local function parse_holder(text)
   local n, token, short, owner = string.match(text or '', '^(%d+):(%d+):([01]):([^:]+:%d+)$')
+  if not n or #n > 4 or #token > 16 or tonumber(n) == 0 then return nil end -- each permit is handled by itself: not as many as somebody says
   return tonumber(n), token, short, owner
 end
 

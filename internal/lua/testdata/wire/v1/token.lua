@@ -14,6 +14,7 @@ end
 -- The number of a token field and how many are reserved behind it; nil and 0 for another field.
 local function parse_token(field)
   local number, reserved = string.match(field or '', '^t(%d+)%+?(%d*)$')
+  if not number or #number > 16 or #reserved > 4 then return nil, 0 end
   return tonumber(number), tonumber(reserved) or 0
 end
 
