@@ -81,7 +81,10 @@
 //     (semaphore: TestRepliesLost)
 //  16. A script writes all that it changes after it has read all that it needs, so that foreign data under a
 //     companion's name or a lack of memory leave nothing half done; what gives back is not refused for lack
-//     of memory. (lua: TestPermitsWhenMemoryIsFull, TestGiveBackBesideForeignData)
+//     of memory. Numbers that others may have written are looked at before they are counted with: what is
+//     no number, or greater than there can be, is foreign data as another type is, and an entry that nobody
+//     of ours writes is dropped. (lua: TestPermitsWhenMemoryIsFull, TestGiveBackBesideForeignData,
+//     TestAbsurdLocks, TestAbsurdSemaphores, TestAbsurdLatches, TestAbsurdBarriers)
 //
 // # Latches and barriers
 //
@@ -138,6 +141,17 @@
 //     believed when it says what comes next after the generation that is known. What nobody can read makes
 //     all waiters ask, one after the other and slowly. (TestForgedMessages, TestForgedByWhoeverReads,
 //     TestForgedPermits, TestUnknownMessages; countdown, barrier: TestForgedNews)
+//
+// # Slots that move
+//
+//  26. A slot of a cluster may stay open between two primaries for any time, with some keys on each. The old
+//     one can make no key, and what it lacks may be absent or moved; a call goes to the new one when its
+//     first key is not at the old one. So a call names only the key with the name itself; a script looks at
+//     what it must have before it writes, makes no companion that may be on the other side, writes what is
+//     new before it deletes what was, and never needs a key again that it let go. What it cannot do passes
+//     like TRYAGAIN, and did nothing. Which companions exist nowhere the client finds out, asking for each by
+//     itself. (contract: TestSlotMovesInTheMiddleOfEverything,
+//     TestQueueOfAMovingSlotIsMadeOnce; lua: TestMovingSlotsPass)
 //
 // Rule 7 is stricter about polling than it would have to be, so that no hand-off pays for an announcement:
 // idle waiters cost one question every two seconds for each process and lock, not one every ten.

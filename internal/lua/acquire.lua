@@ -28,7 +28,7 @@
 local mode, late = parse_mode(ARGV[6])
 if late then return {-6, 0, micros()} end
 
-if redis.call('EXISTS', KEYS[1], KEYS[2]) == 0 then
+if not moving and redis.call('EXISTS', KEYS[1], KEYS[2]) == 0 then
   local token, text = next_token(micros())
   redis.call('HSET', KEYS[1], ARGV[1], '1', 'token', 't' .. text .. '/' .. ARGV[5])
   redis.call('PEXPIRE', KEYS[1], ARGV[5])
@@ -48,21 +48,20 @@ if held[1] and owned then
 end
 
 local now, left = micros(), nil
-if redis.call('EXISTS', KEYS[1]) == 1 then
+local free = redis.call('EXISTS', KEYS[1]) == 0
+if not free then
   if not owned and not is_lock() then return not_a_lock() end
   left = lease_left(now, longest)
   if held[3] and left == 0 then
     local client
-    for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do
-      client = string.match(field, '^([^:]+):%d+$') or client
-    end
-    redis.call('DEL', KEYS[1])
+    free, former = true, redis.call('HKEYS', KEYS[1])
+    for _, field in ipairs(former) do client = string.match(field, '^([^:]+):%d+$') or client end
     for _, entry in ipairs(of_unresponsive(client)) do redis.call('LREM', KEYS[2], 1, entry) end
   end
 end
 
 local entry = '1:' .. ARGV[1] .. ':' .. ARGV[5] .. ':' .. ARGV[8]
-if redis.call('EXISTS', KEYS[1]) == 0 then
+if free then
   local token, more = grant(entry)
   if not token then -- nobody who lives was queued
     local text
@@ -76,10 +75,12 @@ end
 
 if mode == 'try' then return {-1, left or 0, now} end
 
+if moving then moving.need(KEYS[2]) end
 local sequence = 0
 if mode == 'first' or not redis.call('LPOS', KEYS[2], entry) then
   local length = redis.call('LLEN', KEYS[2])
   if length >= tonumber(ARGV[7]) then return {-2, length, now} end
+  if moving then moving.need(KEYS[3]) end
   sequence = next_token(now)
   redis.call('RPUSH', KEYS[2], entry)
   if length == 0 and reserved > 0 then tell_owner('w') end -- want: it hands on inside, and was not told that others wait

@@ -19,20 +19,31 @@ local barrier
 do
   local f = redis.call('HMGET', KEYS[1], 'generation', 'first', 'bad', 'phase', 'parties', 'waiting', 'leader', 'barrier', 'lease')
   barrier = {
-    generation = tonumber(f[1] or '0'), first = tonumber(f[2] or '0'), bad = f[3] or '', phase = f[4] or 'n',
-    parties = tonumber(f[5] or '0'), waiting = tonumber(f[6] or '0'), leader = f[7] or '', lease = tonumber(f[9] or '0'),
+    generation = number_of(f[1]), first = number_of(f[2]), bad = f[3] or '', phase = f[4] or 'n',
+    parties = number_of(f[5], 9), waiting = number_of(f[6], 9), leader = f[7] or '', lease = number_of(f[9], 10),
   }
-  if f[8] ~= '1' and (f[8] or redis.call('EXISTS', KEYS[1]) == 1) then
+  local numbers = barrier.generation and barrier.first and barrier.parties and barrier.waiting and barrier.lease
+  if not (numbers and is_list(barrier.bad) and string.find(barrier.phase, '^[nwab]$')) or f[8] ~= '1' and (f[8] or redis.call('EXISTS', KEYS[1]) == 1) then
     error('WRONGTYPE ' .. KEYS[1] .. ' holds data that is not a barrier')
   end
 end
 
+-- Without the arrivals it would be taken for broken.
+if moving and barrier.waiting > 0 then moving.need(KEYS[2]) end
+
 local function is_waiting() return barrier.phase == 'w' or barrier.phase == 'a' end
+
+-- How many arrivals are a client's.
+local function arrived(client)
+  local n = number_of(redis.call('HGET', KEYS[1], 'c:' .. client), 9)
+  return n or error('WRONGTYPE ' .. KEYS[1] .. ' holds data that is not a barrier')
+end
 
 -- ms until the first lease of a set ends; nothing if it is empty.
 local function first_end(set)
+  if moving and moving.lacks(set) then return nil end
   local first = redis.call('ZRANGE', set, 0, 0, 'WITHSCORES')
-  return first[2] and first[2] - now
+  return first[2] and (tonumber(first[2]) or math.huge) - now
 end
 
 -- ms until the first lease ends whose end breaks the generation; -1: there is none.
@@ -46,12 +57,19 @@ end
 -- Writes a state in which nobody waits. Members stay members.
 local function clear(phase)
   -- Arrivals may be left of a barrier that was lost; foreign data stays.
-  if barrier.waiting > 0 or redis.call('TYPE', KEYS[2]).ok == 'zset' then redis.call('DEL', KEYS[2]) end
-  redis.call('DEL', KEYS[1])
+  local here = not (moving and moving.lacks(KEYS[2]))
+  if here and (barrier.waiting > 0 or redis.call('TYPE', KEYS[2]).ok == 'zset') then redis.call('DEL', KEYS[2]) end
+  redis.call('PERSIST', KEYS[1]) -- not refused for lack of memory, nor is what follows
   barrier.phase, barrier.parties, barrier.waiting, barrier.leader = phase, 0, 0, ''
   redis.call('HSET', KEYS[1], 'barrier', '1', 'generation', decimal(barrier.generation), 'first', decimal(barrier.first),
     'bad', barrier.bad, 'phase', phase, 'parties', '0', 'waiting', '0', 'leader', '', 'lease', decimal(barrier.lease))
   redis.call('PEXPIRE', KEYS[1], KEPT)
+  -- Whose arrivals they were. The key itself stays: in a slot that is moving, one that is gone cannot be made again.
+  local gone = {}
+  for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do
+    if string.sub(field, 1, 2) == 'c:' then gone[#gone + 1] = field end
+  end
+  for i = 1, #gone, 1000 do redis.call('HDEL', KEYS[1], unpack(gone, i, math.min(i + 999, #gone))) end
 end
 
 -- Begins the next generation.
@@ -70,6 +88,7 @@ local sooner = false -- a lease ends before all who wait would ask and learn of 
 
 -- Sets when a lease ends.
 local function extend(set, id, ms)
+  if moving then moving.need(set) end
   local before, after = redis.call('ZSCORE', set, id), now + ms + 1
   redis.call('ZADD', set, decimal(after), id)
   redis.call('PEXPIRE', set, KEPT)
@@ -86,7 +105,9 @@ local DEAD = 'dead' -- the record of a membership whose lease was over
 -- begin it again. One that is dead begins again only when somebody asks for it: its client, back from where
 -- it could not reach Redis, would otherwise be waited for although nobody of it takes part any more.
 local function belong(id, ms, asked)
+  if moving then moving.need(KEYS[4]) end
   if not redis.call('ZSCORE', KEYS[4], id) then
+    if moving then moving.need(KEYS[3] .. ':' .. id) end
     local record = redis.call('GET', KEYS[3] .. ':' .. id)
     if record and not (asked and record == DEAD) then return end
     if record then redis.call('DEL', KEYS[3] .. ':' .. id) end
@@ -103,7 +124,8 @@ end
 local over = false -- a generation, by this script, which has not told so yet
 do
   local member = first_end(KEYS[4])
-  local dead = member and member <= 0
+  -- While the slot is moving, nobody is declared dead: what remembers that could not be made.
+  local dead = member and member <= 0 and not moving
   if dead then
     local gone = redis.call('ZRANGEBYSCORE', KEYS[4], '-inf', decimal(now))
     redis.call('ZREMRANGEBYSCORE', KEYS[4], '-inf', decimal(now)) -- first: what follows is then not refused for lack of memory

@@ -9,12 +9,14 @@
 -- Reply state as of barrier.lua, and 1 if that membership is over, or dead; else 0
 -- include barrier.lua
 
+if moving and ARGV[7] ~= '' then moving.need(KEYS[4]) end
 -- Cuts leases that have more left than anybody has said: the server's clock was set back since. Nobody might
 -- be left to renew them. It takes no time from those who live.
 local function cut(set)
+  if moving and moving.lacks(set) then return end
   local most = decimal(now + 1 + barrier.lease)
   local last = redis.call('ZRANGE', set, -1, -1, 'WITHSCORES')[2]
-  if not last or tonumber(last) <= tonumber(most) then return end
+  if not last or (tonumber(last) or math.huge) <= tonumber(most) then return end
   redis.call('PEXPIRE', set, KEPT) -- first, because it is not refused for lack of memory, nor is what follows
   for _, id in ipairs(redis.call('ZRANGEBYSCORE', set, '(' .. most, '+inf')) do redis.call('ZADD', set, 'XX', most, id) end
 end
@@ -36,7 +38,7 @@ if barrier.generation < seen then
   if was_broken then break_generation('s') end
   over = true
 elseif count > 0 and barrier.generation == generation and is_waiting() then
-  if tonumber(redis.call('HGET', KEYS[1], 'c:' .. ARGV[1]) or '0') < count then
+  if arrived(ARGV[1]) < count then
     break_generation('s')
     over = true
   else

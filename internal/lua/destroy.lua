@@ -6,15 +6,18 @@
 -- include permits.lua
 
 local once = KEYS[5] .. ':' .. ARGV[1]
+ready()
+if moving then moving.need(once) end
 local before = redis.call('GET', once)
+if before and before ~= '0' and before ~= '1' then error('WRONGTYPE ' .. once .. ' does not say what was deleted') end
 if before then return tonumber(before) end -- a late copy does not delete what was made since
 local existed = found and 1 or 0
 redis.call('SET', once, existed, 'PX', '600000')
 local line = open_queue()
 local holders = KEYS[7] and redis.call('HVALS', KEYS[7]) or {}
-local entries = redis.call('LRANGE', KEYS[2], 0, -1)
-redis.call('DEL', KEYS[1], KEYS[2], KEYS[5] .. ':stated')
-if KEYS[6] then redis.call('DEL', KEYS[6], KEYS[7]) end
+local entries = queued() and redis.call('LRANGE', KEYS[2], 0, -1) or {}
+-- One by one: in a slot that is moving, not all may be here. Statements of a capacity that are not expire.
+for _, key in ipairs({KEYS[5] .. ':stated', KEYS[2], KEYS[6] or KEYS[2], KEYS[7] or KEYS[2], KEYS[1]}) do redis.pcall('DEL', key) end
 for _, holder in ipairs(holders) do
   local token, client, number = string.match(holder, '^%d+:(%d+):[01]:([^:]+):(%d+)$')
   if token then line.tell(client, 'f', number .. ' ' .. token) end

@@ -22,12 +22,15 @@ const (
 // ErrUnsent is the error of a request that was given up before it was sent.
 var ErrUnsent = errors.New("not sent")
 
+// nonLocal is what a command in a script is told whose key is not at this node, any more or yet, as a slot is moving.
+const nonLocal = "non local key"
+
 // Classify tells what an error of a script means. Redis 6 hides the code of a command's error inside the script's, so the
 // code is looked for anywhere in the text.
 func Classify(err error) Class {
 	var reply *rueidis.RedisError
 	switch {
-	case errors.Is(err, ErrUnsent):
+	case errors.Is(err, ErrUnsent), errors.Is(err, ErrMoving):
 		return Refused
 	case errors.As(err, &reply):
 		text := reply.Error()
@@ -35,6 +38,7 @@ func Classify(err error) Class {
 			return WrongType
 		}
 		for _, code := range []string{"READONLY", "LOADING", "CLUSTERDOWN", "TRYAGAIN", "MASTERDOWN", "BUSY ", "MISCONF", "NOREPLICAS", "MOVED ", "ASK ",
+			nonLocal,
 			"UNBLOCKED", // WAIT, of a primary that is demoted
 		} {
 			if strings.Contains(text, code) {

@@ -34,6 +34,7 @@ type Keys struct {
 	family Family
 	keys   []string // the lock or the free permits, queue, token, and what else the scripts of the family name
 	leases []string // those that its renewal names
+	done   int      // which of keys is what those of records begin with; 0: none
 	probe  string
 	inbox  string // prefix of inbox channels
 	news   string // channel for all that wait, of a family that does not grant
@@ -71,13 +72,14 @@ func NewKeys(family Family, name string, sharded bool) (*Keys, error) {
 		k.keys = []string{name, queue, companion("redisson_lock_token", name)}
 		k.leases = k.keys[:1]
 	case Latch:
-		k.keys = []string{name, companion("latchkey_latch", name), companion("latchkey_done", name)}
+		k.keys, k.done = []string{name, companion("latchkey_latch", name), companion("latchkey_done", name)}, 2
 		k.news = latchNews(name, sharded)
 	case Barrier:
-		k.keys = []string{name, companion("latchkey_arrivals", name), companion("latchkey_done", name), companion("latchkey_members", name)}
+		k.keys, k.done = []string{name, companion("latchkey_arrivals", name), companion("latchkey_done", name), companion("latchkey_members", name)}, 2
 		k.news = companion("latchkey_barrier", name)
 	default:
 		k.keys = []string{name, queue, companion("latchkey_token", name), companion("redisson_sc", name), companion("latchkey_done", name)}
+		k.done = 4
 		inbox = "latchkey_inbox:permits" // the other's goes by its own confirmations
 	}
 	if family == Leased {

@@ -13,6 +13,7 @@ local NEW_COUNT, ZERO_COUNT = '1', '0' -- what Redisson publishes
 local DAY, KEPT = 86400000, 600000 -- ms: how long an open latch without a time to live is open, and how long all are known after that
 local MARGIN = 1000 -- ms by which the count outlives its time, so that it is never absent because of that while the record says shut
 
+if moving then moving.need(KEYS[2]) end
 local count = redis.call('GET', KEYS[1])
 if count and not (string.find(count, '^[1-9]%d*$') and (#count < 19 or #count == 19 and count <= '9223372036854775807')) then
   error('WRONGTYPE ' .. KEYS[1] .. ' holds data that is not a latch')
@@ -21,11 +22,24 @@ local latch
 do
   local f = redis.call('HMGET', KEYS[2], 'generation', 'first', 'bad', 'phase', 'ttl', 'until')
   latch = {
-    generation = tonumber(f[1] or '0'), first = tonumber(f[2] or '0'), bad = f[3] or '', phase = f[4] or 'n',
-    ttl = tonumber(f[5] or '0'), ends = tonumber(f[6] or '0'),
+    generation = number_of(f[1]), first = number_of(f[2]), bad = f[3] or '', phase = f[4] or 'n',
+    ttl = number_of(f[5]), ends = number_of(f[6]),
   }
-  if not (latch.generation and latch.first and latch.ttl and latch.ends) or f[1] == false and redis.call('EXISTS', KEYS[2]) == 1 then
+  if not (latch.generation and latch.first and latch.ttl and latch.ends and is_list(latch.bad) and string.find(latch.phase, '^[nsod]$'))
+    or latch.ttl > 4e12 or f[1] == false and redis.call('EXISTS', KEYS[2]) == 1 then
     error('WRONGTYPE ' .. KEYS[2] .. ' holds data that is not of a latch')
+  end
+end
+
+-- Forgets who has counted. The record itself stays: in a slot that is moving, a key that is gone cannot be made again.
+local function forget_participants()
+  local all = redis.call('HKEYS', KEYS[2])
+  for i = 1, #all, 1000 do
+    local gone = {}
+    for j = i, math.min(i + 999, #all) do
+      if string.sub(all[j], 1, 2) == 'p:' then gone[#gone + 1] = all[j] end
+    end
+    if #gone > 0 then redis.call('HDEL', KEYS[2], unpack(gone)) end
   end
 end
 
@@ -35,7 +49,8 @@ local function shut(ttl)
   succeed(latch)
   latch.phase, latch.ttl = 's', ttl
   latch.ends = ttl > 0 and now + ttl or 0
-  redis.call('DEL', KEYS[2]) -- with the participants of the one before
+  redis.call('PERSIST', KEYS[2]) -- first, because it is not refused for lack of memory, nor is what follows
+  forget_participants()
   redis.call('HSET', KEYS[2], 'generation', decimal(latch.generation), 'first', decimal(latch.first), 'bad', latch.bad, 'phase', 's',
     'ttl', decimal(ttl), 'until', decimal(latch.ends))
   if ttl > 0 then redis.call('PEXPIRE', KEYS[2], decimal(2 * ttl + KEPT)) end -- so long it is known that it expired

@@ -13,5 +13,5 @@ local function lease_left(now, longest)
   end
   local short = redis.call('HGET', KEYS[1], 'short')
   if not short then return left end
-  return math.min(left, math.max(0, math.ceil(string.sub(short, 2) - now / 1000)))
+  return math.min(left, math.max(0, math.ceil((tonumber(string.sub(short, 2)) or 0) - now / 1000)))
 end

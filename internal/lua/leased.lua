@@ -18,6 +18,7 @@ local ms = math.floor(now / 1000)
 local records, changed, moved = {}, {}, 0
 local bases = {}
 local others, orphans = {}, {} -- permits that are not ours, and holders without permits: to be removed
+local junk = {}                -- what is no permit of anybody's, and counts for none: the same
 
 local function acknowledge() end -- owners are remembered for as long as they hold
 
@@ -70,7 +71,7 @@ end
 local function extend(record, lease)
   if not record.ends then
     local ends = redis.call('ZSCORE', KEYS[6], bases[record.owner] .. '\0\0')
-    if not ends or tonumber(ends) <= ms then return false end
+    if not ends or (tonumber(ends) or math.huge) <= ms then return false end
   end
   record.ends, record.short, record.lease = ms + 1 + lease, '0', lease
   change(record, record.n)
@@ -81,7 +82,7 @@ end
 local card
 local function out()
   card = card or redis.call('ZCARD', KEYS[6])
-  return card - #others + moved
+  return card - #others - #junk + moved
 end
 
 -- Writes the changes, and returns by how much more permits are free then.
@@ -102,19 +103,23 @@ local function write()
     end
     append_permits(rem, prefix, record.n, record.was)
   end
-  for _, prefix in ipairs(orphans) do del[#del + 1] = prefix end
-  for _, permit in ipairs(others) do rem[#rem + 1] = permit end
-  many('HDEL', KEYS[7], del)
-  many('HSET', KEYS[7], set)
-  local freed = many('ZREM', KEYS[6], rem)
-  if #add > 0 then
-    local added = #add <= 1000 and redis.pcall('ZADD', KEYS[6], unpack(add)) or many('ZADD', KEYS[6], add)
-    if type(added) ~= 'number' then -- foreign data under that name
-      many('HDEL', KEYS[7], names)
-      error(added.err)
-    end
-    freed = freed - added
+  -- What an owner takes now may be what nobody was known to have.
+  local new = {}
+  for _, name in ipairs(#orphans > 0 and names or {}) do new[name] = true end
+  for i = 2, #others > 0 and #add or 0, 2 do new[add[i]] = true end
+  for _, prefix in ipairs(orphans) do
+    if not new[prefix] then del[#del + 1] = prefix end
   end
+  for _, permit in ipairs(others) do
+    if not new[permit] then rem[#rem + 1] = permit end
+  end
+  -- What is new is written first: in a slot that is moving, a key that is gone cannot be made again. And first what may be
+  -- refused, because there is foreign data under the name: nothing has read it yet.
+  local freed = -many('ZADD', KEYS[6], add)
+  many('HSET', KEYS[7], set)
+  many('HDEL', KEYS[7], del)
+  freed = freed + many('ZREM', KEYS[6], rem)
+  many('ZREM', KEYS[6], junk)
   if #set > 0 then
     redis.call('PEXPIRE', KEYS[7], HOLDERS_KEPT)
     local ttl = redis.call('PTTL', KEYS[1])
@@ -125,6 +130,7 @@ end
 
 -- ms until the first lease ends; -1: never.
 local function first_end()
+  if moving and moving.lacks(KEYS[6]) then return -1 end
   local score = tonumber(redis.call('ZRANGE', KEYS[6], 0, 0, 'WITHSCORES')[2])
   if not score or score >= NEVER then return -1 end
   return math.max(0, score - ms)
@@ -144,10 +150,10 @@ local function cut()
     records[owner] = records[owner] or {owner = owner, was = n, n = n, token = token, short = short, lease = lease}
     return records[owner]
   end
-  if not last[1] or not excess(last[1], tonumber(last[2])) then return end
+  if not last[1] or not excess(last[1], tonumber(last[2]) or math.huge) then return end
   local all = redis.call('ZRANGEBYSCORE', KEYS[6], '(' .. decimal(ms), '(' .. decimal(NEVER), 'WITHSCORES', 'LIMIT', 0, RECLAIMS)
   for i = 1, #all, 2 do
-    local record = string.sub(all[i], 15) == '\0\0' and excess(all[i], tonumber(all[i + 1]))
+    local record = string.sub(all[i], 15) == '\0\0' and excess(all[i], tonumber(all[i + 1]) or math.huge)
     if record and record.n > 0 and not record.ends then
       record.ends = ms + 1 + record.lease
       change(record, record.n)
@@ -159,11 +165,14 @@ end
 -- client that never renewed what it was granted by message.
 local function reclaim(unresponsive)
   cut()
-  local dead = redis.call('ZRANGEBYSCORE', KEYS[6], 0, decimal(ms), 'LIMIT', 0, RECLAIMS)
+  local dead = redis.call('ZRANGEBYSCORE', KEYS[6], '-inf', decimal(ms), 'LIMIT', 0, RECLAIMS)
   local freed, seen = 0, {}
   for _, permit in ipairs(dead) do
     local prefix = string.sub(permit, 1, 14)
-    if seen[prefix] == nil then
+    if #permit ~= 16 then
+      junk[#junk + 1] = permit
+      seen[prefix] = true
+    elseif seen[prefix] == nil then
       local n, token, short, owner, lease = parse_holder(redis.call('HGET', KEYS[7], prefix))
       seen[prefix] = n ~= nil
       if n then

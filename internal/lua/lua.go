@@ -106,7 +106,7 @@ func (c Claim) Entry() string {
 
 // Acquire runs acquire.lua. seen is the highest token of the name that the client has seen.
 func (c Conn) Acquire(ctx context.Context, k *Keys, claim Claim, seen int64, mode Mode) (Acquired, error) {
-	return acquired(c.script().acquire.Exec(ctx, c.Client, k.keys, []string{
+	return acquired(c.run(ctx, c.script().acquire, k, []string{
 		claim.Owner, k.inbox, k.verb, number(seen), number(claim.Lease), claim.mode(mode),
 		strconv.Itoa(claim.Longest), claim.demand(),
 	}).ToMessage())
@@ -121,7 +121,7 @@ const leanest = 100
 // to the claim. entry is old's queue entry if it may be queued, else empty. used is how many tokens the
 // tenure of old has used.
 func (c Conn) Offer(ctx context.Context, k *Keys, old, entry string, used int64, claim Claim, seen int64, mode Mode) (Acquired, error) {
-	return acquired(c.script().offer.Exec(ctx, c.Client, k.keys, []string{
+	return acquired(c.run(ctx, c.script().offer, k, []string{
 		claim.Owner, k.inbox, k.verb, number(seen), number(claim.Lease), string(mode),
 		strconv.Itoa(claim.Longest), claim.demand(), old, entry, number(2 * max(used, leanest/2)),
 	}).ToMessage())
@@ -155,6 +155,8 @@ func acquired(message rueidis.RedisMessage, err error) (Acquired, error) {
 		a.Refused = fmt.Errorf("%w: %d", ErrCapacity, numbers[1])
 	case -6:
 		a.Late = true
+	case -7:
+		return Acquired{}, ErrMoving
 	default:
 		a.Queued, a.Sequence = true, numbers[0]
 	}
@@ -171,7 +173,7 @@ type Ending struct {
 // Release runs release.lua: it ends the tenure of an owner, and reports whether that owned the lock. seen is the highest token
 // of the name that the client has seen.
 func (c Conn) Release(ctx context.Context, k *Keys, e Ending, seen int64) (bool, error) {
-	owned, err := c.script().release.Exec(ctx, c.Client, k.keys, []string{
+	owned, err := c.run(ctx, c.script().release, k, []string{
 		e.Owner, k.inbox, k.verb, number(seen), e.Entry, number(e.Rest),
 	}).AsInt64()
 	return owned == 1, err
@@ -189,8 +191,10 @@ const LeaveBatch = 500
 // Leave runs leave.lua for waits on one name, the oldest first, and returns which of them were ended.
 func (c Conn) Leave(ctx context.Context, k *Keys, batch []Departure, seen int64) ([]bool, error) {
 	args := append(make([]string, 0, 4+3*len(batch)), "", k.inbox, k.verb, number(seen))
+	owners := make([]string, 0, len(batch))
 	ended := make([]bool, len(batch))
 	for i, d := range batch {
+		owners = append(owners, d.Owner)
 		times := "1"
 		if d.Everywhere {
 			times = "0"
@@ -198,7 +202,7 @@ func (c Conn) Leave(ctx context.Context, k *Keys, batch []Departure, seen int64)
 		args = append(args, d.Owner, d.Entry, times)
 		ended[i] = true
 	}
-	left, err := c.script().leave[k.family].Exec(ctx, c.Client, k.keys, args).AsIntSlice()
+	left, err := c.run(ctx, c.script().leave[k.family], k, args, owners...).AsIntSlice()
 	if err != nil {
 		return nil, err
 	}
@@ -213,7 +217,7 @@ func (c Conn) Leave(ctx context.Context, k *Keys, batch []Departure, seen int64)
 
 // Force runs force.lua and reports whether somebody held the lock.
 func (c Conn) Force(ctx context.Context, k *Keys, seen int64) (bool, error) {
-	held, err := c.script().force.Exec(ctx, c.Client, k.keys, []string{"", k.inbox, k.verb, number(seen)}).AsInt64()
+	held, err := c.run(ctx, c.script().force, k, []string{"", k.inbox, k.verb, number(seen)}).AsInt64()
 	return held == 1, err
 }
 
@@ -228,7 +232,7 @@ type State struct {
 
 // Inspect runs inspect.lua. At most limit entries of the queue are listed.
 func (c Conn) Inspect(ctx context.Context, k *Keys, limit int) (State, error) {
-	reply, err := c.script().inspect.Exec(ctx, c.Client, k.keys, []string{strconv.Itoa(limit)}).ToArray()
+	reply, err := c.run(ctx, c.script().inspect, k, []string{strconv.Itoa(limit)}).ToArray()
 	if err != nil {
 		return State{}, err
 	}

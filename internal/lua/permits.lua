@@ -19,11 +19,11 @@ end
 local last
 local function next_number()
   if not last then
-    last = tonumber(redis.call('GET', KEYS[3]) or '0')
-    if not last or last < 0 or last >= 9007199254740991 then
+    local before = tonumber(redis.call('GET', KEYS[3]) or '0')
+    if not (before and before >= 0 and before < 9007199254740991) then
       error('WRONGTYPE ' .. KEYS[3] .. ' holds no fencing token')
     end
-    last = math.max(last, tonumber(ARGV[4]))
+    last = math.max(before, tonumber(ARGV[4]))
   end
   last = math.max(last + 1, now)
   return last
@@ -31,9 +31,22 @@ end
 
 -- include store.lua
 
+-- In a slot that is moving: ends the script unless it can do all that it may have to, but for the queue.
+local function ready()
+  if not moving then return end
+  moving.need(KEYS[3])
+  for i = 6, #KEYS do moving.need(KEYS[i]) end
+end
+
+-- Whether anybody waits, as far as can be seen.
+local function queued()
+  if moving then return not moving.lacks(KEYS[2]) end
+  return redis.call('EXISTS', KEYS[2]) == 1
+end
+
 -- The free permits, or nil when nobody has initialised the semaphore.
 local free = redis.call('GET', KEYS[1])
-if free and not string.find(free, '^-?%d+$') then
+if free and not (#free <= 11 and string.find(free, '^-?%d+$')) then
   error('WRONGTYPE ' .. KEYS[1] .. ' holds data that is not a semaphore')
 end
 free = free and tonumber(free) or nil
@@ -64,7 +77,7 @@ end
 -- Writes all that was changed, then tells whom it concerns.
 local function commit()
   -- Giving back is not refused when memory is short: this command is not, nor is what follows.
-  if given then redis.call('PEXPIRE', KEYS[2], '60000') end
+  if given then redis.pcall('PEXPIRE', KEYS[2], '60000') end
   if last then redis.call('SET', KEYS[3], decimal(last), 'PX', DAY) end
   local freed = write()
   if found then
@@ -86,11 +99,12 @@ end
 
 -- Grants what is free to those who wait, if there are any.
 local function grant()
-  if queue or redis.call('EXISTS', KEYS[2]) == 1 then open_queue().grant() end
+  if queue or queued() then open_queue().grant() end
 end
 
 -- For leave.lua: ends what these ids hold, and grants what that makes free.
 local function give_back(ids)
+  ready()
   prefetch(ids)
   for _, id in ipairs(ids) do disown(id, 0) end
   pcall(grant) -- foreign data under the name of a companion does not keep permits from being given back

@@ -33,6 +33,7 @@ end
 -- queue only the first are told: one that asks is enough, since it serves whoever is next.
 local LISTENERS = 1000
 local function tell_waiting(ms, asker)
+  if moving and moving.lacks(KEYS[2]) then return end
   local told = {[asker and string.match(asker, '^[^:]+') or ''] = true}
   for _, entry in ipairs(redis.call('LRANGE', KEYS[2], 0, LISTENERS - 1)) do
     local client, number = string.match(entry, '^1:([^:]+):(%d+):')
@@ -61,6 +62,7 @@ local function note_lease(lease, asker)
     if before == tonumber(lease) then redis.pcall('PEXPIRE', key, QUEUE_KEPT) end
     return
   end
+  if moving and moving.lacks(key) then return end
   redis.pcall('SET', key, lease, 'PX', QUEUE_KEPT)
   tell_waiting(lease, asker)
 end
@@ -78,7 +80,7 @@ end
 -- queues again.
 local function of_unresponsive(client)
   local found = {}
-  if not client or client == string.match(ARGV[1], '^[^:]+') then return found end
+  if not client or client == string.match(ARGV[1], '^[^:]+') or moving and moving.lacks(KEYS[2]) then return found end
   local prefix = '1:' .. client .. ':'
   for _, entry in ipairs(redis.call('LRANGE', KEYS[2], 0, -1)) do
     if string.sub(entry, 1, #prefix) == prefix then found[#found + 1] = entry end

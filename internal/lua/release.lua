@@ -13,7 +13,8 @@ if ARGV[5] ~= '' then redis.pcall('LREM', KEYS[2], 0, ARGV[5]) end
 local head
 local owned = redis.call('HEXISTS', KEYS[1], ARGV[1])
 if owned == 1 and ARGV[6] == '0' then
-  head = redis.pcall('LPOP', KEYS[2])
+  -- No token is to be had without its key: then the lock is free, and who waits will ask.
+  head = not (moving and moving.lacks(KEYS[3])) and redis.pcall('LPOP', KEYS[2])
   if not head or head.err then
     redis.call('DEL', KEYS[1])
     return 1
@@ -27,14 +28,13 @@ end
 
 if owned == 1 and not head then
   -- Under another field than the owner's, so that neither a renewal nor a cancel that comes late finds it.
-  redis.call('HDEL', KEYS[1], ARGV[1], 'short')
-  local token = string.match(redis.call('HGET', KEYS[1], 'token') or '', '^t%d+') or 't0'
+  local token = 't' .. decimal(parse_token(redis.call('HGET', KEYS[1], 'token')) or 0)
   redis.call('HSET', KEYS[1], ARGV[1] .. ':rest', 1, 'token', token .. '/' .. ARGV[6])
+  redis.call('HDEL', KEYS[1], ARGV[1], 'short')
   redis.call('PEXPIRE', KEYS[1], ARGV[6])
   tell_waiting(ARGV[6])
   return 1
 end
-if not pcall(grant, nil, head) then -- no token is to be had: the lock is free, and who waits will ask
-  redis.call('DEL', KEYS[1])
-end
+if owned == 1 then former = {ARGV[1]} end
+hand_over(head)
 return owned

@@ -2,6 +2,8 @@ package lua
 
 import (
 	"context"
+	"errors"
+	"strings"
 
 	"github.com/redis/rueidis"
 )
@@ -14,13 +16,34 @@ type Renewal struct {
 }
 
 // Renew runs renew.lua or prolong.lua, for names of one slot and one family, and reports for each whether the
-// owner still had it, and the server's clock in microseconds.
+// owner still had it, and the server's clock in microseconds. Keys of which some are gone, or on the other side of a
+// slot that is moving, are refused together: then the others are renewed without them.
 func (c Conn) Renew(ctx context.Context, batch []Renewal) (renewed []bool, now int64, err error) {
+	renewed, now, err = c.renew(ctx, batch, false)
+	if err == nil || !strings.Contains(err.Error(), "TRYAGAIN") {
+		return renewed, now, err
+	}
+	if len(batch) == 1 {
+		return c.renew(ctx, batch, true)
+	}
+	first, _, err := c.Renew(ctx, batch[:len(batch)/2])
+	second, now, err2 := c.Renew(ctx, batch[len(batch)/2:])
+	if err := errors.Join(err, err2); err != nil {
+		return nil, 0, err
+	}
+	return append(first, second...), now, nil
+}
+
+// renew names all keys, or of a single renewal the first alone: then the other is an argument.
+func (c Conn) renew(ctx context.Context, batch []Renewal, first bool) (renewed []bool, now int64, err error) {
 	keys := make([]string, 0, 2*len(batch))
 	args := make([]string, 0, 2*len(batch))
 	for _, r := range batch {
 		keys = append(keys, r.Keys.leases...)
 		args = append(args, r.Owner, number(r.Lease))
+	}
+	if first {
+		keys, args = keys[:1], append(args, keys[1:]...)
 	}
 	numbers, err := c.script().renew[batch[0].Keys.family].Exec(ctx, c.Client, keys, args).AsIntSlice()
 	if err != nil {

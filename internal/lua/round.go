@@ -141,7 +141,7 @@ func (c Conn) Arm(ctx context.Context, k *Keys, once Once, count, ttl int64, aga
 	if again {
 		mode = "again"
 	}
-	done, err := c.script().latchSet.Exec(ctx, c.Client, k.keys, []string{
+	done, err := c.run(ctx, c.script().latchSet, k, []string{
 		once.ID, once.Answered, k.news, k.verb, number(count), number(ttl), mode,
 	}).AsInt64()
 	return done == 1, err
@@ -157,7 +157,7 @@ type Counted struct {
 
 // Count runs latch_count.lua: it counts a latch down by n, for a participant unless that is empty.
 func (c Conn) Count(ctx context.Context, k *Keys, once Once, n int64, participant string) (r Counted, err error) {
-	reply, err := c.script().latchCount.Exec(ctx, c.Client, k.keys, []string{
+	reply, err := c.run(ctx, c.script().latchCount, k, []string{
 		once.ID, once.Answered, k.news, k.verb, number(n), participant,
 	}).AsStrSlice()
 	if err != nil {
@@ -180,7 +180,7 @@ func (c Conn) Count(ctx context.Context, k *Keys, once Once, n int64, participan
 
 // Latch runs latch_state.lua. At most limit participants are listed.
 func (c Conn) Latch(ctx context.Context, k *Keys, limit int) (r Round, participants []string, err error) {
-	reply, err := c.script().latchState.Exec(ctx, c.Client, k.keys, []string{strconv.Itoa(limit)}).ToArray()
+	reply, err := c.run(ctx, c.script().latchState, k, []string{strconv.Itoa(limit)}).ToArray()
 	if err != nil {
 		return r, nil, err
 	}
@@ -196,7 +196,7 @@ func (c Conn) Latch(ctx context.Context, k *Keys, limit int) (r Round, participa
 
 // DeleteLatch runs latch_delete.lua, and reports whether there was one.
 func (c Conn) DeleteLatch(ctx context.Context, k *Keys, once Once) (bool, error) {
-	existed, err := c.script().latchDelete.Exec(ctx, c.Client, k.keys, []string{once.ID, once.Answered, k.news, k.verb}).AsInt64()
+	existed, err := c.run(ctx, c.script().latchDelete, k, []string{once.ID, once.Answered, k.news, k.verb}).AsInt64()
 	return existed == 1, err
 }
 
@@ -222,9 +222,9 @@ func (c Conn) Arrive(ctx context.Context, k *Keys, once Once, parties, lease int
 	if acts {
 		action = "1"
 	}
-	return arrival(c.script().barrierArrive.Exec(ctx, c.Client, k.keys, []string{
+	return arrival(c.run(ctx, c.script().barrierArrive, k, []string{
 		once.ID, once.Answered, k.news, k.verb, number(parties), number(lease), action, member,
-	}).ToArray())
+	}, member).ToArray())
 }
 
 // Settle runs barrier_settle.lua for an arrival, of which generation and index are known, or 0: with [Done]
@@ -234,7 +234,7 @@ func (c Conn) Settle(ctx context.Context, k *Keys, once Once, fate Fate, generat
 	if fate != Done {
 		letter = string(rune(fate))
 	}
-	return arrival(c.script().barrierSettle.Exec(ctx, c.Client, k.keys, []string{
+	return arrival(c.run(ctx, c.script().barrierSettle, k, []string{
 		once.ID, once.Answered, k.news, k.verb, letter, number(generation), number(index),
 	}).ToArray())
 }
@@ -272,9 +272,9 @@ type Attendance struct {
 
 // Attend runs barrier_attend.lua: it renews the leases of a client, and reads the state.
 func (c Conn) Attend(ctx context.Context, k *Keys, a Attendance) (Round, error) {
-	reply, err := c.script().barrierAttend.Exec(ctx, c.Client, k.keys, []string{
+	reply, err := c.run(ctx, c.script().barrierAttend, k, []string{
 		a.Client, number(a.Lease), k.news, k.verb, number(a.Generation), number(a.Arrivals), a.Member, number(a.Seen),
-	}).ToMessage()
+	}, a.Member).ToMessage()
 	if err != nil {
 		return Round{}, err
 	}
@@ -284,7 +284,7 @@ func (c Conn) Attend(ctx context.Context, k *Keys, a Attendance) (Round, error) 
 // JoinBarrier runs barrier_join.lua for a membership, whose id is that of the command, with a lease in ms. It
 // reports whether the client is a member: it is not when the barrier is broken.
 func (c Conn) JoinBarrier(ctx context.Context, k *Keys, member Once, lease int64) (bool, Round, error) {
-	reply, err := c.script().barrierJoin.Exec(ctx, c.Client, k.keys, []string{
+	reply, err := c.run(ctx, c.script().barrierJoin, k, []string{
 		member.ID, member.Answered, k.news, k.verb, number(lease),
 	}).ToArray()
 	if err != nil {
@@ -308,10 +308,10 @@ func (c Conn) LeaveBarrier(ctx context.Context, k *Keys, member Once, begun bool
 	if begun {
 		known = "1"
 	}
-	return c.script().barrierLeave.Exec(ctx, c.Client, k.keys, []string{member.ID, member.Answered, k.news, k.verb, known}).Error()
+	return c.run(ctx, c.script().barrierLeave, k, []string{member.ID, member.Answered, k.news, k.verb, known}).Error()
 }
 
 // ResetBarrier runs barrier_reset.lua.
 func (c Conn) ResetBarrier(ctx context.Context, k *Keys, once Once) error {
-	return c.script().barrierReset.Exec(ctx, c.Client, k.keys, []string{once.ID, once.Answered, k.news, k.verb}).Error()
+	return c.run(ctx, c.script().barrierReset, k, []string{once.ID, once.Answered, k.news, k.verb}).Error()
 }

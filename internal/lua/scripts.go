@@ -65,7 +65,11 @@ func loadScripts(files fs.FS) *scripts {
 // source returns a script with its includes, each once, and without its comments, which the server would only have to parse.
 func source(files fs.FS, f Family, name string) string {
 	var b strings.Builder
-	write(&b, files, f, name, map[string]bool{})
+	included := map[string]bool{}
+	if name != "renew" && name != "prolong" && name != "clock" { // those are for many names, or for none
+		write(&b, files, f, "keys", included)
+	}
+	write(&b, files, f, name, included)
 	return b.String()
 }
 

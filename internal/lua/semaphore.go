@@ -28,7 +28,7 @@ var ErrRange = errors.New("out of range")
 // permits (of a plain semaphore: the free ones), and how many are free (of a drain: were taken). began is when the client
 // began, in microseconds since the epoch.
 func (c Conn) Capacity(ctx context.Context, k *Keys, id string, seen int64, change Change, n, most, began int64) (done bool, total, free int64, err error) {
-	reply, err := c.script().capacity[k.family].Exec(ctx, c.Client, k.keys, []string{
+	reply, err := c.run(ctx, c.script().capacity[k.family], k, []string{
 		id, k.inbox, k.verb, number(seen), string(change), number(n), number(most), number(began),
 	}).AsIntSlice()
 	switch {
@@ -64,16 +64,32 @@ const TradeBatch = 64
 // Trade runs trade.lua for requests of one client. longest is that of the queue; answered are the numbers of commands of the
 // client that are not sent again. The reply to a request is for [ParseTaken] or [ParseGiven].
 func (c Conn) Trade(ctx context.Context, k *Keys, seen int64, longest int, answered string, requests ...Request) ([]rueidis.RedisMessage, error) {
-	args := make([]string, 0, 6+5*len(requests))
-	args = append(args, requests[0][1], k.inbox, k.verb, number(seen), strconv.Itoa(longest), answered)
-	for _, r := range requests {
-		args = append(args, r[:]...)
+	send := func(nowhere []string, requests ...Request) ([]rueidis.RedisMessage, error) {
+		args := make([]string, 0, 6+5*len(requests))
+		args = append(args, requests[0][1], k.inbox, k.verb, number(seen), strconv.Itoa(longest), answered)
+		ids := make([]string, len(requests))
+		for i, r := range requests {
+			args = append(args, r[:]...)
+			ids[i] = r[1]
+		}
+		replies, err := c.runKnowing(ctx, c.script().trade[k.family], k, nowhere, args, ids...).ToArray()
+		if err == nil && len(replies) != len(requests) {
+			err = ErrReply
+		}
+		return replies, err
 	}
-	replies, err := c.script().trade[k.family].Exec(ctx, c.Client, k.keys, args).ToArray()
-	if err == nil && len(replies) != len(requests) {
-		err = ErrReply
+	replies, err := send(nil, requests...)
+	if err != nil || !k.sharded() {
+		return replies, err
 	}
-	return replies, err
+	for i := range replies { // what could not be queued, although it may be that nobody waits
+		if _, err := ParseTaken(replies[i]); errors.Is(err, ErrMoving) {
+			if again, err := send(c.nowhere(ctx, k, requests[i][1:2]), requests[i]); err == nil {
+				replies[i] = again[0]
+			}
+		}
+	}
+	return replies, nil
 }
 
 // ParseTaken reads the reply to [Take].
@@ -94,7 +110,7 @@ func ParseGiven(reply rueidis.RedisMessage) (held bool, err error) {
 
 // Destroy runs destroy.lua for a command with an id of its own, and reports whether there was a semaphore.
 func (c Conn) Destroy(ctx context.Context, k *Keys, id string, seen int64) (bool, error) {
-	existed, err := c.script().destroy[k.family].Exec(ctx, c.Client, k.keys, []string{id, k.inbox, k.verb, number(seen)}).AsInt64()
+	existed, err := c.run(ctx, c.script().destroy[k.family], k, []string{id, k.inbox, k.verb, number(seen)}).AsInt64()
 	return existed == 1, err
 }
 
@@ -117,7 +133,7 @@ type Holder struct {
 
 // Census runs census.lua. At most limit holders and entries of the queue are listed.
 func (c Conn) Census(ctx context.Context, k *Keys, limit int) (Census, error) {
-	reply, err := c.script().census[k.family].Exec(ctx, c.Client, k.keys, []string{number(int64(limit)), k.inbox, k.verb}).ToArray()
+	reply, err := c.run(ctx, c.script().census[k.family], k, []string{number(int64(limit)), k.inbox, k.verb}).ToArray()
 	if err != nil {
 		return Census{}, err
 	}

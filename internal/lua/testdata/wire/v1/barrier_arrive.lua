@@ -15,7 +15,8 @@
 --       {-3, 0, 0, state}  not: all parties of this generation are there, and it is not over yet
 -- include once.lua
 
-local before = recorded()
+if moving and ARGV[8] ~= '' then moving.need(KEYS[3] .. ':' .. ARGV[8]) end
+local before = recorded('^%d+:%d+$', '^%-?[01]$', '^given up$')
 -- include barrier.lua
 
 local function reply(generation, index, leads)
@@ -47,6 +48,7 @@ if waits and index == 0 then
   local kind = redis.call('TYPE', KEYS[2]).ok
   if kind ~= 'none' and kind ~= 'zset' then error('WRONGTYPE ' .. KEYS[2] .. ' holds data that is not of a barrier') end
 end
+arrived(string.match(ARGV[1], '^[^:]+')) -- is a number
 if barrier.phase == 'n' then succeed(barrier) end
 local generation = barrier.generation
 record(decimal(generation) .. ':' .. index) -- refused when memory is short, and then nothing is done

@@ -11,14 +11,14 @@
 -- include once.lua
 
 exempt_from_memory_limit()
-local before = recorded()
+local before = recorded('^left$', '^dead$')
 if before and before ~= 'dead' then return forget_answered(1) end
 -- include barrier.lua
 
+local own = arrived(string.match(ARGV[1], '^[^:]+'))
 record('left')
 local begun = redis.call('ZREM', KEYS[4], ARGV[1]) == 1 or ARGV[5] == '1' and before ~= DEAD
-local own = redis.call('HGET', KEYS[1], 'c:' .. string.match(ARGV[1], '^[^:]+')) or '0'
-if begun and barrier.phase == 'w' and barrier.waiting > tonumber(own) then
+if begun and barrier.phase == 'w' and barrier.waiting > own then
   break_generation('c')
   over = true
 end

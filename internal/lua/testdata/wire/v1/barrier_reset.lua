@@ -8,7 +8,7 @@
 -- include once.lua
 
 exempt_from_memory_limit()
-local before = recorded()
+local before = recorded('^reset$')
 if before then return forget_answered(1) end
 -- include barrier.lua
 

@@ -13,7 +13,7 @@
 -- include once.lua
 
 exempt_from_memory_limit()
-local before = recorded()
+local before = recorded('^%d+:%d+$', '^%-?[01]$', '^given up$')
 -- include barrier.lua
 
 local generation, index = string.match(before or '', '^(%d+):(%d+)$')

@@ -18,11 +18,14 @@
 local STATED_KEPT, ONCE_KEPT = '2592000000', '600000' -- ms: thirty days, ten minutes
 local mode, n = ARGV[5], tonumber(ARGV[6])
 local once, stated = KEYS[5] .. ':' .. ARGV[1], KEYS[5] .. ':stated'
+ready()
+if moving then moving.need(mode == 'state' and stated or once) end
 local function total() return COUNTS_HELD and capacity() or free or 0 end
 
 local before = mode ~= 'state' and redis.call('GET', once)
 if before then -- an earlier copy did it, and this is what it answered
   local number, rest = string.match(before, '^(-?%d+):(-?%d+)$')
+  if not number or #before > 24 then error('WRONGTYPE ' .. once .. ' does not say what was changed') end
   return {1, tonumber(number), tonumber(rest)}
 end
 local statement = ARGV[8] .. ':' .. ARGV[6]
@@ -32,7 +35,7 @@ elseif mode == 'try' and free then
   return {0, total(), free}
 elseif mode == 'state' and free then
   local last = redis.call('GET', stated) or ''
-  if last == statement or (tonumber(string.match(last, '^%d+') or '') or 0) > tonumber(ARGV[8]) then return {0, total(), free} end
+  if last == statement or #last <= 32 and (tonumber(string.match(last, '^%d+:') and string.match(last, '^%d+')) or 0) > tonumber(ARGV[8]) then return {0, total(), free} end
 end
 
 open_queue().reclaim()

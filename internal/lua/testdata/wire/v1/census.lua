@@ -6,16 +6,16 @@
 --       a holder is as in leased.lua, or the hex digits of a permit that is not ours
 -- include permits.lua
 
-local reply = {free and 1 or 0, free or 0, 0, redis.call('LLEN', KEYS[2]), {}, {}}
+local reply = {free and 1 or 0, free or 0, 0, queued() and redis.call('LLEN', KEYS[2]) or 0, {}, {}}
 local most = tonumber(ARGV[1])
-if KEYS[6] then
-  local over = redis.call('ZCOUNT', KEYS[6], 0, decimal(math.floor(now / 1000)))
+if KEYS[6] and not (moving and (moving.lacks(KEYS[6]) or moving.lacks(KEYS[7]))) then
+  local over = redis.call('ZCOUNT', KEYS[6], '-inf', decimal(math.floor(now / 1000)))
   reply[3] = redis.call('ZCARD', KEYS[6]) - over
   if free then reply[2] = free + over end
   local seen = {}
   local list = most > 0 and redis.call('ZRANGE', KEYS[6], over, over + most - 1, 'WITHSCORES') or {}
   for i = 1, #list, 2 do
-    local permit, ends = list[i], tonumber(list[i + 1])
+    local permit, ends = list[i], tonumber(list[i + 1]) or math.huge
     local prefix = string.sub(permit, 1, 14)
     if not seen[prefix] then
       local held = redis.call('HGET', KEYS[7], prefix)
@@ -26,5 +26,5 @@ if KEYS[6] then
     end
   end
 end
-if most > 0 then reply[6] = redis.call('LRANGE', KEYS[2], 0, most - 1) end
+if most > 0 and queued() then reply[6] = redis.call('LRANGE', KEYS[2], 0, most - 1) end
 return reply

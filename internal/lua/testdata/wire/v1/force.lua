@@ -10,8 +10,8 @@
 
 local fields = redis.call('HKEYS', KEYS[1])
 local token = parse_token(redis.call('HGET', KEYS[1], 'token'))
-if #fields > 0 and not token and not is_lock() then return not_a_lock() end
-redis.call('DEL', KEYS[1])
-grant(nil)
+if #fields > 0 and (not token or #fields > 1000) and not is_lock() then return not_a_lock() end
+former = {unpack(fields)}
+hand_over()
 if token then tell_owner('f', fields, token) end
 return #fields > 0 and 1 or 0

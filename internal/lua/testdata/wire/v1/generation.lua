@@ -11,6 +11,14 @@ local MOST_BAD = 32
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000) -- ms
 
+-- The state that a hash has in fields of ours, which is nobody else's: whole numbers, letters, and what spoil lists.
+local function number_of(text, digits)
+  if not text then return 0 end
+  return #text <= (digits or 16) and string.find(text, '^%d+$') and tonumber(text) or nil
+end
+
+local function is_list(bad) return bad == '' or string.gsub(bad, '%d+%a ', '') == '' and #bad < 1000 end
+
 local function decimal(number) return string.format('%.0f', number) end
 
 local function clock() return time[1] * 1000000 + time[2] end

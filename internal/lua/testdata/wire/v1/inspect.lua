@@ -16,8 +16,9 @@ if left then
     if field ~= 'token' and field ~= 'short' and field ~= 'mode' then owner = field end
   end
 end
-local reply = {owner, decimal(token or 0), left or 0, redis.call('LLEN', KEYS[2])}
-if tonumber(ARGV[1]) > 0 then
+local queued = not (moving and moving.lacks(KEYS[2]))
+local reply = {owner, decimal(token or 0), left or 0, queued and redis.call('LLEN', KEYS[2]) or 0}
+if queued and tonumber(ARGV[1]) > 0 then
   for _, entry in ipairs(redis.call('LRANGE', KEYS[2], 0, ARGV[1] - 1)) do reply[#reply + 1] = entry end
 end
 return reply

@@ -14,7 +14,7 @@
 -- include once.lua
 
 exempt_from_memory_limit()
-local before = recorded()
+local before = recorded('^%w %d+$')
 if before then return forget_answered({string.match(before, '^(%S+) (%d+)$')}) end
 -- include latch.lua
 

@@ -8,7 +8,7 @@
 -- include once.lua
 
 exempt_from_memory_limit()
-local before = recorded()
+local before = recorded('^[01]$')
 if before then return forget_answered(tonumber(before)) end
 -- include latch.lua
 
@@ -17,8 +17,10 @@ record(existed and '1' or '0')
 if existed then
   if latch.phase == 's' then spoil(latch, 'd') end
   if latch.phase == 'x' then spoil(latch, 'x') end
-  redis.call('DEL', KEYS[1], KEYS[2])
-  redis.call('HSET', KEYS[2], 'generation', decimal(latch.generation), 'first', decimal(latch.first), 'bad', latch.bad, 'phase', 'd')
+  redis.call('DEL', KEYS[1])
+  redis.call('HSET', KEYS[2], 'generation', decimal(latch.generation), 'first', decimal(latch.first), 'bad', latch.bad, 'phase', 'd',
+    'ttl', '0', 'until', '0')
+  forget_participants()
   redis.call('PEXPIRE', KEYS[2], decimal(KEPT))
   publish(NEW_COUNT)
 end

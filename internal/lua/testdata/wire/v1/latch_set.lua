@@ -9,7 +9,7 @@
 -- Reply 1 done, 0 not
 -- include once.lua
 
-local before = recorded()
+local before = recorded('^[01]$')
 if before then return forget_answered(tonumber(before)) end
 -- include latch.lua
 

@@ -15,13 +15,17 @@ local joined, length = false, nil
 local briefest = SHORT -- ms: the shortest lease of those who join, or that began while somebody waited
 local messages, told = {}, {}
 
+-- What no version of ours writes is dropped, as numbers that are too great are.
 local function parse(place)
-  place.owner, place.client, place.number, place.lease, place.n, place.flags =
-    string.match(place[1], '^1:(([^:]+):(%d+)):(%d+):(%d+)(%a*)$')
+  local owner, client, number, lease, n, flags = string.match(place[1], '^1:(([^:]+):(%d+)):(%d+):(%d+)(%a*)$')
+  if owner and #number <= 20 and #lease <= 10 and #n <= 10 and tonumber(n) > 0 then
+    place.owner, place.client, place.number, place.lease, place.n, place.flags = owner, client, number, lease, n, flags
+  end
   return place.owner
 end
 
 local function place_at(i)
+  if more and moving and moving.lacks(KEYS[2]) then more = false end
   while more and i > #list do
     local got = redis.call('LRANGE', KEYS[2], #list, #list + chunk - 1)
     local owners = {}
@@ -30,7 +34,7 @@ local function place_at(i)
       owners[#owners + 1] = parse(place)
       list[#list + 1] = place
     end
-    prefetch(owners)
+    if not moving then prefetch(owners) end -- else those of others are looked at when it comes to that
     more = #got == chunk
     chunk = math.min(2 * chunk, 500)
   end
@@ -140,7 +144,7 @@ local function join(entry, lease, fresh, longest, aside, passing)
   joined = true
   if lease < briefest then briefest = lease end
   if not fresh and (find(entry) or more and not removals[entry] and redis.call('LPOS', KEYS[2], entry)) then return 0 end
-  length = length or redis.call('LLEN', KEYS[2])
+  length = length or moving and moving.lacks(KEYS[2]) and 0 or redis.call('LLEN', KEYS[2])
   if length + #tail >= longest or aside and asides >= ASIDES then return nil, length + #tail end
   local sequence = next_number()
   tail[#tail + 1] = {entry}
@@ -168,19 +172,23 @@ end
 
 -- Writes the changes of the queue, and sends the messages.
 local function commit_queue()
+  local function push()
+    local new = {}
+    for _, place in ipairs(tail) do
+      if not place[2] then new[#new + 1] = place[1] end
+    end
+    many('RPUSH', KEYS[2], new)
+    if joined then redis.call('PEXPIRE', KEYS[2], QUEUE_KEPT) end
+  end
+  if moving then push() end -- before what else is in it goes, and the key with that
   local popped = 0
   while popped < #list and list[popped + 1][2] do popped = popped + 1 end
   if popped > 0 then redis.call('LTRIM', KEYS[2], popped, -1) end
   for i = popped + 1, #list do
     if list[i][2] then redis.call('LREM', KEYS[2], 1, list[i][1]) end
   end
-  for entry in pairs(removals) do redis.call('LREM', KEYS[2], 0, entry) end
-  local push = {}
-  for _, place in ipairs(tail) do
-    if not place[2] then push[#push + 1] = place[1] end
-  end
-  many('RPUSH', KEYS[2], push)
-  if joined then redis.call('PEXPIRE', KEYS[2], QUEUE_KEPT) end
+  for entry in pairs(removals) do redis.pcall('LREM', KEYS[2], 0, entry) end
+  if not moving then push() end
   local clock = decimal(now)
   for _, m in ipairs(messages) do
     if m[2] == 'grant' then

@@ -22,18 +22,26 @@ if held[1] and token then
   return owner_reply(token, reserved)
 end
 if not held[3] then return {-3, 0, micros()} end
-if ARGV[10] ~= '' then redis.call('LREM', KEYS[2], 0, ARGV[10]) end
+if ARGV[10] ~= '' and not (moving and moving.lacks(KEYS[2])) then redis.call('LREM', KEYS[2], 0, ARGV[10]) end
 
-if not grant(nil, nil, ARGV[6] ~= 'try') then
+former = {ARGV[9]}
+local entry, queues = '1:' .. ARGV[1] .. ':' .. ARGV[5] .. ':' .. ARGV[8], ARGV[6] ~= 'try'
+-- Before the last one is taken from the queue, whose key would be gone.
+local early = moving and queues and not moving.lacks(KEYS[2])
+if early then redis.call('RPUSH', KEYS[2], entry) end
+local more
+token, more = grant(early and entry, nil, queues)
+if token and token > 0 then return owner_reply(token, more) end
+if not token then
   local text
   token, text, reserved = next_token(micros(), AHEAD, tonumber(ARGV[11]))
   own(ARGV[1], ARGV[5], text, reserved)
   return owner_reply(token, reserved)
 end
 local now = micros()
-if ARGV[6] == 'try' then return {-1, lease_left(now) or 0, now} end
+if not queues then return {-1, lease_left(now) or 0, now} end
 local sequence = next_token(now)
-redis.call('RPUSH', KEYS[2], '1:' .. ARGV[1] .. ':' .. ARGV[5] .. ':' .. ARGV[8])
+if not early then redis.call('RPUSH', KEYS[2], entry) end
 redis.call('PEXPIRE', KEYS[2], QUEUE_KEPT)
 note_lease(ARGV[5], ARGV[1])
 return {sequence, ask_in(lease_left(now) or 0), now}

@@ -23,9 +23,20 @@ local function prefetch(owners)
     if records[owners[i]] == nil then names[#names + 1], keys[#keys + 1] = owners[i], KEYS[5] .. ':' .. owners[i] end
   end
   if #names == 0 then return end
-  local done = redis.call('MGET', unpack(keys))
+  local done
+  if moving then
+    done = {}
+    for i = 1, #keys do
+      moving.need(keys[i])
+      done[i] = redis.call('GET', keys[i])
+    end
+  else
+    done = redis.call('MGET', unpack(keys))
+  end
   for i = 1, #names do
-    local n = tonumber(done[i] or '')
+    local text = done[i] or '0'
+    if #text > 10 or not string.find(text, '^%d+$') then error('WRONGTYPE ' .. keys[i] .. ' does not say what was taken or given') end
+    local n = done[i] and tonumber(text)
     records[names[i]] = n and {owner = names[i], was = n, n = n, token = '1'} or false
   end
 end
@@ -62,6 +73,7 @@ local function write()
       gone[#gone + 1] = KEYS[5] .. ':' .. owner
     end
   end
-  if #gone > 0 then redis.call('DEL', unpack(gone)) end
+  for i = 1, moving and #gone or 0 do redis.pcall('DEL', gone[i]) end -- those on the other side expire
+  if #gone > 0 and not moving then redis.call('DEL', unpack(gone)) end
   return nil
 end

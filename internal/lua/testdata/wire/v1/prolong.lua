@@ -2,11 +2,14 @@
 --
 -- KEYS  for each: timeouts, holders: as in leased.lua
 -- ARGV  for each: owner id, lease in ms
+-- For one holder in a slot that is moving, the second key follows the arguments: see keys.lua.
 -- Reply for each: 1 extended, 0 the id holds no permits any more; then the server's clock in microseconds
 -- include holder.lua
 
 local t = redis.call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
+local alone = #KEYS == 1
+if alone then KEYS[2] = table.remove(ARGV) end
 local reply = {}
 for i = 1, #ARGV / 2 do
   local timeouts, holders = KEYS[2 * i - 1], KEYS[2 * i]
@@ -14,8 +17,11 @@ for i = 1, #ARGV / 2 do
   -- Another type under the name means lost, for this holder alone.
   local held, ends = redis.pcall('HGET', holders, prefix), redis.pcall('ZSCORE', timeouts, prefix .. '\0\0')
   reply[i] = 0
-  if type(held) == 'string' and type(ends) == 'string' and tonumber(ends) > now then
-    local n, token, short, owner = parse_holder(held)
+  if alone and type(ends) == 'string' and type(held) ~= 'string' and type(redis.pcall('EXISTS', timeouts, holders)) ~= 'number' then
+    error('TRYAGAIN the slot is moving, and ' .. holders .. ' may be on the other side')
+  end
+  local n, token, short, owner = parse_holder(type(held) == 'string' and held or nil)
+  if n and type(ends) == 'string' and (tonumber(ends) or math.huge) > now then
     local permits = {}
     append_permits(permits, prefix, 0, n, string.format('%.0f', now + 1 + ARGV[2 * i]))
     redis.call('PEXPIRE', holders, HOLDERS_KEPT) -- first, because it is not refused when memory is short, nor is what follows

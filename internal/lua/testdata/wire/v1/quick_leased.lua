@@ -4,7 +4,7 @@
 
 local function quick_take(owner, lease, n)
   local free = n and redis.call('GET', KEYS[1])
-  if not free or not string.find(free, '^%d+$') or tonumber(free) < tonumber(n) then return nil end
+  if not free or #free > 11 or not string.find(free, '^%d+$') or tonumber(free) < tonumber(n) then return nil end
   local now, prefix = micros(), base(owner)
   local token, text = next_token(now)
   -- Only for an owner that has none: a late copy must not take a second time.
@@ -26,11 +26,12 @@ end
 local function quick_give(owner)
   local prefix = base(owner)
   local n = parse_holder(redis.call('HGET', KEYS[7], prefix))
-  if not n or redis.call('EXISTS', KEYS[1]) == 0 then return nil end
+  local free = n and redis.call('GET', KEYS[1])
+  if not free or #free > 11 or not string.find(free, '^-?%d+$') then return nil end
   local permits = {}
   append_permits(permits, prefix, 0, n)
   redis.call('HDEL', KEYS[7], prefix) -- not refused when memory is short, nor is what follows
-  local free = redis.call('INCRBY', KEYS[1], redis.call('ZREM', KEYS[6], unpack(permits)))
+  free = redis.call('INCRBY', KEYS[1], redis.call('ZREM', KEYS[6], unpack(permits)))
   if free > 0 then redis.call(ARGV[3], KEYS[4], free) end
   return 1
 end

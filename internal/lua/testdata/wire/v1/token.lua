@@ -20,6 +20,7 @@ end
 -- for another field.
 local function parse_token(field)
   local number, reserved, longest = string.match(field or '', '^t(%d+)%+?(%d*)/?(%d*)$')
+  if not number or #number > 16 or #reserved > 4 or #longest > 10 then return nil, 0 end
   return tonumber(number), tonumber(reserved) or 0, tonumber(longest)
 end
 

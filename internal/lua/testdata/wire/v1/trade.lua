@@ -27,13 +27,14 @@
 --              {-4, 0, now}                not initialised
 --              {-5, capacity, now}         there are not so many permits
 --              {-6, 0, now}                too late: nothing was done
+--              {-7, 0, now}                would have to queue, but the slot is moving, and the queue may be on the other side
 --       give   1 the id held permits, 0 it did not
 --       put    1 done, by this or an earlier copy; -4 not initialised; -6 there would be more than 2^31 - 1, nothing was done
 -- include token.lua
 -- include attempt.lua
 -- include quick.lua
 
-if #ARGV == 11 and ARGV[6] == '' and redis.call('EXISTS', KEYS[2]) == 0 then
+if not moving and #ARGV == 11 and ARGV[6] == '' and redis.call('EXISTS', KEYS[2]) == 0 then
   local reply
   if ARGV[7] == 'take' then
     local _, late = parse_mode(ARGV[10])
@@ -46,6 +47,7 @@ end
 
 -- include permits.lua
 
+ready()
 local replies, ends = {}, {}
 local longest = tonumber(ARGV[5])
 acknowledge(string.match(ARGV[1], '^[^:]+'), ARGV[6])
@@ -59,8 +61,7 @@ for i = 7, #ARGV, 5 do
   end
 end
 prefetch(owners)
-local waited = redis.call('EXISTS', KEYS[2]) == 1
-if waited then open_queue().expect(gives + 1) end
+if queued() then open_queue().expect(gives + 1) end
 
 local function reply_to(record, flags)
   if string.find(flags, 'd', 1, true) then return {0, tonumber(record.token), record.n, 0} end
@@ -100,6 +101,9 @@ local function contend(owner, lease, mode, demand, n, flags)
   if reply then
     if mode ~= 'first' then line.remove(entry) end
     return reply
+  end
+  if moving and not moving.has(KEYS[2]) then
+    return {-7, 0, now}
   end
   local sequence, length = line.join(entry, lease, mode == 'first', longest, never, passes)
   if not sequence then return {-2, length, now} end

@@ -1,0 +1,76 @@
+package lua
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/redis/rueidis"
+)
+
+// ErrMoving is returned for a request that has to wait because the slot of its name is moving to another node. Nothing was
+// done. It passes, like TRYAGAIN.
+var ErrMoving = errors.New("the slot is moving to another node")
+
+// run runs a script for one name. ids are those, beside the first argument, whose records it may look at.
+//
+// A call to a cluster names only the key with the primitive's own name, as keys.lua says. While the slot moves, a script that
+// would have to make a key says so before it has written anything. Then it is asked which keys exist on neither side: what
+// is not at the old node, which cannot make any, and not at the new one, exists nowhere, and may be made at the new one.
+func (c Conn) run(ctx context.Context, script *rueidis.Lua, k *Keys, args []string, ids ...string) rueidis.RedisResult {
+	return c.runKnowing(ctx, script, k, nil, args, ids...)
+}
+
+// runKnowing is run when it is known which keys exist on neither side; nil: it is not.
+func (c Conn) runKnowing(ctx context.Context, script *rueidis.Lua, k *Keys, nowhere, args []string, ids ...string) rueidis.RedisResult {
+	if !k.sharded() {
+		return script.Exec(ctx, c.Client, k.keys, args)
+	}
+	result := script.Exec(ctx, c.Client, k.keys[:1], k.arguments(args, nowhere))
+	if err := result.Error(); err != nil && nowhere == nil && isMoving(err) {
+		if nowhere = c.nowhere(ctx, k, append(ids, args[0])); nowhere != nil {
+			return script.Exec(ctx, c.Client, k.keys[:1], k.arguments(args, nowhere))
+		}
+	}
+	return result
+}
+
+// isMoving reports whether a script says that it could not do its work because the slot is moving.
+func isMoving(err error) bool {
+	return strings.Contains(err.Error(), ErrMoving.Error()[:len("the slot is moving")])
+}
+
+// arguments are followed by what keys.lua takes from their end.
+func (k *Keys) arguments(args, nowhere []string) []string {
+	all := make([]string, 0, len(args)+len(k.keys)+len(nowhere)+1)
+	all = append(append(all, args...), k.keys[1:]...)
+	all = append(append(all, strconv.Itoa(len(k.keys)-1)), nowhere...)
+	return append(all, strconv.Itoa(len(nowhere)))
+}
+
+// nowhere returns which of the companions of a name, and of the records of these ids, exist on neither side of a move. Each
+// is asked for by itself: the old node knows what it has, and sends to the new one for what it has not.
+func (c Conn) nowhere(ctx context.Context, k *Keys, ids []string) (absent []string) {
+	var keys []string
+	for _, s := range shapes[k.family] {
+		if s.key > 0 {
+			keys = append(keys, k.keys[s.key])
+		}
+	}
+	if k.done > 0 {
+		for _, id := range append(ids, "stated") {
+			keys = append(keys, k.keys[k.done]+":"+id)
+		}
+	}
+	commands := make(rueidis.Commands, len(keys))
+	for i, key := range keys {
+		commands[i] = c.Client.B().Exists().Key(key).Build()
+	}
+	for i, reply := range c.Client.DoMulti(ctx, commands...) {
+		if n, err := reply.AsInt64(); err == nil && n == 0 {
+			absent = append(absent, keys[i])
+		}
+	}
+	return absent
+}
