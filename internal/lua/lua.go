@@ -186,7 +186,7 @@ type Departure struct {
 }
 
 // LeaveBatch is how many waits one script ends at most.
-const LeaveBatch = 500
+const LeaveBatch = 250
 
 // Leave runs leave.lua for waits on one name, the oldest first, and returns which of them were ended.
 func (c Conn) Leave(ctx context.Context, k *Keys, batch []Departure, seen int64) ([]bool, error) {
