@@ -2,7 +2,9 @@ package core
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"sync"
 )
 
@@ -79,8 +81,7 @@ func contained(hook func()) {
 	done := false
 	defer func() {
 		if !done {
-			p := recover()
-			go panic(p)
+			go panic(fmt.Sprintf("%v\n\n%s", recover(), debug.Stack()))
 			select {} // nothing goes on from here
 		}
 	}()

@@ -87,6 +87,16 @@ func TestHookPanics(t *testing.T) {
 	}
 }
 
+// A hook that panics in the middle of an operation ends the process, although the caller recovers.
+func TestHookPanicsInTheMiddle(t *testing.T) {
+	s := redistest.NewProcess(t)
+	output, err := redistest.RunWorker(t, "panics "+s.Addr+" fairlock")
+	require.Error(t, err)
+	require.Contains(t, output, errHook.Error())
+	require.Contains(t, output, "worker_test.go", "where")
+	require.NotContains(t, output, "survived")
+}
+
 // blocked is a handler that never returns.
 type blocked struct {
 	slog.Handler

@@ -22,6 +22,9 @@ func worker(args []string) {
 	if d, err := time.ParseDuration(os.Getenv("LATCHKEY_TEST_LEASE")); err == nil {
 		o.Lease = d
 	}
+	if args[0] == "panics" {
+		o.Observer.Queued = func(core.Event) { panic(errHook) }
+	}
 	c, err := core.Open(rueidis.ClientOption{InitAddress: []string{args[1]}, ForceSingleClient: true}, o)
 	check(err)
 	check(c.Check(context.Background()))
@@ -63,6 +66,16 @@ func worker(args []string) {
 			}()
 		}
 		select {}
+	case "panics": // in the hook of a waiter
+		l, err := core.NewLock(c, "a", delegate, nil)
+		check(err)
+		_, err = l.Lock(context.Background())
+		check(err)
+		func() {
+			defer func() { _ = recover() }()
+			_, _ = l.Lock(context.Background())
+		}()
+		fmt.Println("survived")
 	case "handoff":
 		handoff(c, delegate, args[3:])
 	}

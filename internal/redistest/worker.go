@@ -2,6 +2,7 @@ package redistest
 
 import (
 	"bufio"
+	"context"
 	"os"
 	"os/exec"
 	"strings"
@@ -57,6 +58,22 @@ func StartWorker(t testing.TB, words string, env ...string) *Worker {
 	}()
 	t.Cleanup(w.Kill)
 	return w
+}
+
+// RunWorker is StartWorker for one that ends by itself, within a minute. It returns all that it wrote, and how it
+// ended.
+func RunWorker(t testing.TB, words string) (output string, err error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, os.Args[0])
+	cmd.Env = append(os.Environ(), mode+"="+words)
+	stdin, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	defer func() { _ = stdin.Close() }()
+	text, err := cmd.CombinedOutput()
+	require.NoError(t, ctx.Err())
+	return string(text), err
 }
 
 // PID is that of its process.
