@@ -19,9 +19,10 @@ import (
 	"github.com/latchkey-go/latchkey/semaphore"
 )
 
-// A slot moves in the middle of everything: two clients use every primitive while it is open with all keys at its old
-// primary, while one key after the other moves, while all have moved and it is not assigned, and after that. What cannot be
-// done for a while waits; no error comes out, nothing is forgotten, and no key is made on one side that is on the other.
+// A slot moves in the middle of everything: two clients use every primitive while it is open with all keys at
+// its old primary, while one key after the other moves, while all have moved and it is not assigned, and
+// after that. What cannot be done for a while waits; no error comes out, nothing is forgotten, and no key is
+// made on one side that is on the other.
 func TestSlotMovesInTheMiddleOfEverything(t *testing.T) {
 	cluster := redistest.NewCluster(t)
 	s := on(t, cluster.Nodes...)

@@ -123,15 +123,15 @@
 //
 // # The server's clock
 //
-//  24. Redis ends leases by its wall clock, which may be set. Each answer that tells it is compared with the one
-//     before; who holds something asks for it every two seconds, and who is granted something whose token does
-//     not fit asks before going on. Where no more was left of a lease than the clock has gone forward its trust
-//     ends with that answer, unless it was granted by a later one; all other holds are renewed at once, and no
-//     grant is dated by what was known before. A lease says beside itself how long it is: whoever finds that
-//     more is left cuts it, which takes no time from a holder who lives. (TestForwardJump…, TestBackwardJump…,
-//     TestGrantAfterAJump, TestJumpsAreSeen; lease: TestJumpEndsWhatMayBeOver,
-//     TestLeaseFromBeforeAJumpIsConfirmed; lua: TestLeaseIsCut, TestPermitLeaseIsCut, TestTimeOfLatchIsCut,
-//     TestLeaseAtBarrierIsCut)
+//  24. Redis ends leases by its wall clock, which may be set. Each answer that tells it is compared with the
+//     one before; who holds something asks for it every two seconds, and who is granted something whose token
+//     does not fit asks before going on. Where no more was left of a lease than the clock has gone forward
+//     its trust ends with that answer, unless it was granted by a later one; all other holds are renewed at
+//     once, and no grant is dated by what was known before. A lease says beside itself how long it is:
+//     whoever finds that more is left cuts it, which takes no time from a holder who lives.
+//     (TestForwardJump…, TestBackwardJump…, TestGrantAfterAJump, TestJumpsAreSeen; lease:
+//     TestJumpEndsWhatMayBeOver, TestLeaseFromBeforeAJumpIsConfirmed; lua: TestLeaseIsCut,
+//     TestPermitLeaseIsCut, TestTimeOfLatchIsCut, TestLeaseAtBarrierIsCut)
 //
 // # Others at the same Redis
 //
@@ -152,6 +152,12 @@
 //     like TRYAGAIN, and did nothing. Which companions exist nowhere the client finds out, asking for each by
 //     itself. (contract: TestSlotMovesInTheMiddleOfEverything,
 //     TestQueueOfAMovingSlotIsMadeOnce; lua: TestMovingSlotsPass)
+//
+// # Hooks
+//
+//  27. The user's hooks and logger are told when all is done that must be. Those of a call hold up that call,
+//     and what it had acquired is released when they panic; nothing waits for the others. (TestHookPanics,
+//     TestHookPanicsInTheMiddle, TestHooksBlock)
 //
 // Rule 7 is stricter about polling than it would have to be, so that no hand-off pays for an announcement:
 // idle waiters cost one question every two seconds for each process and lock, not one every ten.

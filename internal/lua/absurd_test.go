@@ -21,7 +21,8 @@ var absurd = []string{
 	"-9223372036854775809", "nan", "inf", "-inf", "0x10", " 7", "\x00\xff\r\n:", strings.Repeat("9", 400),
 }
 
-// place is where it is put: a string, a field of a hash, an entry at the head of a list, a score or a member of a sorted set.
+// place is where it is put: a string, a field of a hash, an entry at the head of a list, a score or a member
+// of a sorted set.
 type place struct {
 	kind, key, field string
 	wrap             string // the value stands for the %
@@ -134,8 +135,8 @@ func (s *spoiled) dump() map[string]string {
 	return all
 }
 
-// run uses the primitive with everything absurd in every place. What cannot be done says so by type, and has then done nothing;
-// once the place is repaired, all is as it would have been.
+// run uses the primitive with everything absurd in every place. What cannot be done says so by type, and has
+// then done nothing; once the place is repaired, all is as it would have been.
 func (s *spoiled) run() {
 	values := absurd
 	if strings.Contains(s.t.Name(), "/embedded") { // which is slow, and reads numbers a little differently

@@ -22,7 +22,8 @@ const (
 // ErrUnsent is the error of a request that was given up before it was sent.
 var ErrUnsent = errors.New("not sent")
 
-// nonLocal is what a command in a script is told whose key is not at this node, any more or yet, as a slot is moving.
+// nonLocal is what a command in a script is told whose key is not at this node, any more or yet, as a slot is
+// moving.
 const nonLocal = "non local key"
 
 // Classify tells what an error of a script means. Redis 6 hides the code of a command's error inside the script's, so the

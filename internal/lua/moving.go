@@ -9,15 +9,16 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// ErrMoving is returned for a request that has to wait because the slot of its name is moving to another node. Nothing was
-// done. It passes, like TRYAGAIN.
+// ErrMoving is returned for a request that has to wait because the slot of its name is moving to another
+// node. Nothing was done. It passes, like TRYAGAIN.
 var ErrMoving = errors.New("the slot is moving to another node")
 
 // run runs a script for one name. ids are those, beside the first argument, whose records it may look at.
 //
-// A call to a cluster names only the key with the primitive's own name, as keys.lua says. While the slot moves, a script that
-// would have to make a key says so before it has written anything. Then it is asked which keys exist on neither side: what
-// is not at the old node, which cannot make any, and not at the new one, exists nowhere, and may be made at the new one.
+// A call to a cluster names only the key with the primitive's own name, as keys.lua says. While the slot
+// moves, a script that would have to make a key says so before it has written anything. Then it is asked
+// which keys exist on neither side: what is not at the old node, which cannot make any, and not at the new
+// one, exists nowhere, and may be made at the new one.
 func (c Conn) run(ctx context.Context, script *rueidis.Lua, k *Keys, args []string, ids ...string) rueidis.RedisResult {
 	return c.runKnowing(ctx, script, k, nil, args, ids...)
 }
@@ -49,8 +50,9 @@ func (k *Keys) arguments(args, nowhere []string) []string {
 	return append(all, strconv.Itoa(len(nowhere)))
 }
 
-// nowhere returns which of the companions of a name, and of the records of these ids, exist on neither side of a move. Each
-// is asked for by itself: the old node knows what it has, and sends to the new one for what it has not.
+// nowhere returns which of the companions of a name, and of the records of these ids, exist on neither side
+// of a move. Each is asked for by itself: the old node knows what it has, and sends to the new one for what
+// it has not.
 func (c Conn) nowhere(ctx context.Context, k *Keys, ids []string) (absent []string) {
 	var keys []string
 	for _, s := range shapes[k.family] {

@@ -16,8 +16,8 @@ type Renewal struct {
 }
 
 // Renew runs renew.lua or prolong.lua, for names of one slot and one family, and reports for each whether the
-// owner still had it, and the server's clock in microseconds. Keys of which some are gone, or on the other side of a
-// slot that is moving, are refused together: then the others are renewed without them.
+// owner still had it, and the server's clock in microseconds. Keys of which some are gone, or on the other
+// side of a slot that is moving, are refused together: then the others are renewed without them.
 func (c Conn) Renew(ctx context.Context, batch []Renewal) (renewed []bool, now int64, err error) {
 	renewed, now, err = c.renew(ctx, batch, false)
 	if err == nil || !strings.Contains(err.Error(), "TRYAGAIN") {

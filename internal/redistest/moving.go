@@ -17,7 +17,8 @@ type Moving struct {
 	all      []rueidis.Client
 }
 
-// Move opens the slot of a key on both sides: from now on it is MIGRATING and IMPORTING, with all keys where they were.
+// Move opens the slot of a key on both sides: from now on it is MIGRATING and IMPORTING, with all keys where
+// they were.
 func (c *Cluster) Move(t testing.TB, key string) *Moving {
 	t.Helper()
 	m := &Moving{}
@@ -69,8 +70,8 @@ func (m *Moving) Left(t testing.TB) []string {
 	return keys
 }
 
-// Key moves one key, which may be gone by now. It must not be on the other side already: then the move would fail there
-// for whoever does it by redis-cli.
+// Key moves one key, which may be gone by now. It must not be on the other side already: then the move would
+// fail there for whoever does it by redis-cli.
 func (m *Moving) Key(t testing.TB, key string) {
 	t.Helper()
 	host, port, err := net.SplitHostPort(m.to.Addr)

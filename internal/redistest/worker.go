@@ -60,8 +60,8 @@ func StartWorker(t testing.TB, words string, env ...string) *Worker {
 	return w
 }
 
-// RunWorker is StartWorker for one that ends by itself, within a minute. It returns all that it wrote, and how it
-// ended.
+// RunWorker is StartWorker for one that ends by itself, within a minute. It returns all that it wrote, and
+// how it ended.
 func RunWorker(t testing.TB, words string) (output string, err error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
