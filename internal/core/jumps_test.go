@@ -121,6 +121,26 @@ func TestForwardJumpInACluster(t *testing.T) {
 	require.True(t, other.Held())
 }
 
+// A name that is ahead of the clock has it asked for again and again, which does not keep others from asking:
+// what is granted after a jump is not lost because of it.
+func TestForwardJumpBesideANameAhead(t *testing.T) {
+	s := redistest.NewJumping(t)
+	c := open(t, s.Option())
+	ahead, b := newLock(t, c, "ahead", true), newLock(t, c, "b", true)
+	s.Jump(t, time.Hour)
+	require.NoError(t, mustLock(t, ahead).Unlock(t.Context()))
+	s.Jump(t, -time.Hour)
+	require.NoError(t, mustLock(t, newLock(t, c, "c", true)).Unlock(t.Context()))
+	time.Sleep(1100 * time.Millisecond) // a second look of the same name would come too soon
+	require.NoError(t, mustLock(t, ahead).Unlock(t.Context()))
+	s.Jump(t, beyond)
+	h := mustLock(t, b)
+	_, err := b.TryLock(t.Context()) // which is told the clock
+	require.ErrorIs(t, err, core.ErrNotAcquired)
+	require.True(t, h.Held())
+	require.NoError(t, h.Unlock(t.Context()))
+}
+
 // Names of one slot are renewed together, and have a clock each: all of them hear of the jump. One that did not
 // would end a hold that was renewed after it, as soon as anything else told it.
 func TestForwardJumpInASlot(t *testing.T) {
