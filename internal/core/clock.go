@@ -91,7 +91,8 @@ func (c *clock) token(token int64, sent time.Time) (fits bool) {
 		c.ahead.Store(ahead)
 		return true
 	}
-	return c.verdict(ahead, token-sinceEpoch(sent), sinceEpoch(sent)) == 0
+	// With no reading to judge it by it is worth asking: one that only tokens have told would stay wrong for ever.
+	return c.most.Load() != 0 && c.verdict(ahead, token-sinceEpoch(sent), sinceEpoch(sent)) == 0
 }
 
 // message reports whether what a message says of the clock, or a token, fits what is known: it may be old.
@@ -118,9 +119,10 @@ func (c *clock) age() time.Duration {
 // clock each grant does so.
 const looks = time.Second
 
-// look has ask read the clock, in a goroutine that begin starts. It returns what is closed when that has ended:
-// those who come while somebody looks wait for the same answer. A hint of a name is not followed, and the result
-// is nil, when one of that name just before it was: hinted says when. It is nil for what is no hint.
+// look has ask read the clock, in a goroutine that begin starts. It returns what is closed when that has
+// ended: those who come while somebody looks wait for the same answer. A hint of a name is not followed, and
+// the result is nil, when one of that name just before it was: hinted says when. It is nil for what is no
+// hint.
 func (c *clock) look(hinted *time.Time, begin func(func()), ask func()) <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
