@@ -23,7 +23,6 @@ type clock struct {
 
 	mu      sync.Mutex    // of who writes what the last reading says
 	looking chan struct{} // closed when a look has ended; nil while nobody looks
-	looked  time.Time     // when the last look for a hint began
 }
 
 var epoch = time.Now()
@@ -92,7 +91,8 @@ func (c *clock) token(token int64, sent time.Time) (fits bool) {
 		c.ahead.Store(ahead)
 		return true
 	}
-	return c.verdict(ahead, token-sinceEpoch(sent), sinceEpoch(sent)) == 0
+	// With no reading to judge it by it is worth asking: one that only tokens have told would stay wrong for ever.
+	return c.most.Load() != 0 && c.verdict(ahead, token-sinceEpoch(sent), sinceEpoch(sent)) == 0
 }
 
 // message reports whether what a message says of the clock, or a token, fits what is known: it may be old.
@@ -115,24 +115,25 @@ func (c *clock) age() time.Duration {
 	return time.Duration(sinceEpoch(time.Now())-c.read.Load()) * time.Microsecond
 }
 
-// looks is the least time between two looks that tokens ask for: those of a name that are ahead of the clock
-// do so at each grant.
+// looks is the least time between two looks that the tokens of one name ask for: where they are ahead of the
+// clock each grant does so.
 const looks = time.Second
 
-// look has ask read the clock, in a goroutine that begin starts. It returns what is closed when that has ended:
-// those who come while somebody looks wait for the same answer. A hint is not followed, and the result is nil,
-// when one just before it was.
-func (c *clock) look(hint bool, begin func(func()), ask func()) <-chan struct{} {
+// look has ask read the clock, in a goroutine that begin starts. It returns what is closed when that has
+// ended: those who come while somebody looks wait for the same answer. A hint of a name is not followed, and
+// the result is nil, when one of that name just before it was: hinted says when. It is nil for what is no
+// hint.
+func (c *clock) look(hinted *time.Time, begin func(func()), ask func()) <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.looking != nil {
 		return c.looking
 	}
-	if hint {
-		if time.Since(c.looked) < looks {
+	if hinted != nil {
+		if time.Since(*hinted) < looks {
 			return nil
 		}
-		c.looked = time.Now()
+		*hinted = time.Now()
 	}
 	done := make(chan struct{})
 	c.looking = done

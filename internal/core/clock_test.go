@@ -83,6 +83,8 @@ func TestHintsOfAJump(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &reader{}
 		require.True(t, r.message(1), "nothing is known")
+		require.True(t, r.token(time.Now().UnixMicro(), time.Now()), "it is all that is known")
+		require.False(t, r.token(time.Now().Add(-time.Minute).UnixMicro(), time.Now()), "one of the two is no reading")
 		r.read(0, 0)
 		time.Sleep(time.Second)
 		now := time.Now()

@@ -28,6 +28,11 @@ func NodesTold(c *Client) (n int) {
 	return n
 }
 
+// Reading is by how much the clock of a lock's server is ahead of our monotonic one, as its last reading says.
+func Reading(l *Lock) time.Duration {
+	return time.Duration(l.p.resource.clock.least.Load()) * time.Microsecond
+}
+
 // Places is how many names of what grants are in use.
 func Places(c *Client) int {
 	c.mu.Lock()

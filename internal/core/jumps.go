@@ -74,7 +74,7 @@ func (p *place) granted(ctx context.Context, token int64, sent time.Time, again 
 
 // look asks the server of the place for its clock.
 func (p *place) look() <-chan struct{} {
-	done := p.clock.look(true, p.client.Go, func() { p.client.ask(p.clock, p.client.conn, p.keys) })
+	done := p.clock.look(p.hinted, p.client.Go, func() { p.client.ask(p.clock, p.client.conn, p.keys) })
 	if done == nil {
 		return settled
 	}
@@ -126,7 +126,7 @@ func (c *Client) lookAround() {
 	case c.sharded:
 		c.Go(c.askNodes)
 	case c.clock.age() >= vigil:
-		c.clock.look(false, c.Go, func() { c.ask(&c.clock, c.conn, nil) })
+		c.clock.look(nil, c.Go, func() { c.ask(&c.clock, c.conn, nil) })
 	}
 	c.lookLater()
 }

@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -118,6 +119,54 @@ func TestForwardJumpInACluster(t *testing.T) {
 	other := rival(t, newLock(t, open(t, option), "a", true).TryLock)
 	require.Less(t, ends(t, h), soon)
 	require.True(t, other.Held())
+}
+
+// A name that is ahead of the clock has it asked for again and again, which does not keep others from asking:
+// what is granted after a jump is not lost because of it.
+func TestForwardJumpBesideANameAhead(t *testing.T) {
+	s := redistest.NewJumping(t)
+	c := open(t, s.Option())
+	ahead, b := newLock(t, c, "ahead", true), newLock(t, c, "b", true)
+	s.Jump(t, time.Hour)
+	require.NoError(t, mustLock(t, ahead).Unlock(t.Context()))
+	s.Jump(t, -time.Hour)
+	require.NoError(t, mustLock(t, newLock(t, c, "c", true)).Unlock(t.Context()))
+	time.Sleep(1100 * time.Millisecond) // a second look of the same name would come too soon
+	require.NoError(t, mustLock(t, ahead).Unlock(t.Context()))
+	s.Jump(t, beyond)
+	h := mustLock(t, b)
+	_, err := b.TryLock(t.Context()) // which is told the clock
+	require.ErrorIs(t, err, core.ErrNotAcquired)
+	require.True(t, h.Held())
+	require.NoError(t, h.Unlock(t.Context()))
+}
+
+// Names of one slot are renewed together, and have a clock each: all of them hear of the jump. One that did not
+// would end a hold that was renewed after it, as soon as anything else told it.
+func TestForwardJumpInASlot(t *testing.T) {
+	s := redistest.NewJumping(t, "--cluster-enabled", "yes", "--cluster-node-timeout", "2000", "--cluster-config-file", "nodes.conf")
+	redistest.Form(t, []redistest.Member{s.Member()}, 1)
+	c := open(t, rueidis.ClientOption{InitAddress: []string{s.Addr}}, lease(time.Minute))
+	var holds []*core.Hold
+	var before []time.Duration
+	var locks []*core.Lock
+	for i := range 20 {
+		l := newLock(t, c, fmt.Sprint("{x}", i), true)
+		locks = append(locks, l)
+		holds = append(holds, mustLock(t, l))
+		_, err := l.TryLock(t.Context()) // which is told the clock
+		require.ErrorIs(t, err, core.ErrNotAcquired)
+		before = append(before, core.Reading(l))
+	}
+	require.Eventually(t, func() bool { return core.NodesTold(c) == 1 }, long, time.Millisecond)
+	const by = 40 * time.Second
+	s.Jump(t, by)
+	for i, l := range locks {
+		require.Eventually(t, func() bool { return core.Reading(l)-before[i] > by-time.Second }, soon, time.Millisecond)
+	}
+	for _, h := range holds {
+		require.NoError(t, h.Unlock(t.Context()))
+	}
 }
 
 // The clock goes back just after a holder has died: the next has what it held two seconds (until somebody

@@ -22,6 +22,7 @@ type place struct {
 	slot   uint16
 	clock  *clock        // of the server that has it
 	seen   *atomic.Int64 // its floor
+	hinted *time.Time    // when its tokens had the clock asked for; guarded by the clock's mutex
 }
 
 // address is where a place is found. The families of one name exclude each other in Redis, not here.
@@ -51,7 +52,7 @@ func found[T any](c *Client, all *registry[T], family lua.Family, name string, b
 	if x := (*all)[key].Value(); x != nil {
 		return x, nil
 	}
-	at := place{client: c, keys: keys, slot: c.conn.Slot(keys), clock: &c.clock, seen: (*all)[key].seen}
+	at := place{client: c, keys: keys, slot: c.conn.Slot(keys), clock: &c.clock, seen: (*all)[key].seen, hinted: new(time.Time)}
 	if c.sharded {
 		at.clock = &clock{} // each node has its own
 	}

@@ -271,7 +271,7 @@ func (r renewer) Renew(ctx context.Context, items []*lease.Item, leases []time.D
 		some, now, err = r.client.conn.Renew(context.WithoutCancel(ctx), batch[begin:end])
 		held = append(held, some...)
 		if err == nil {
-			r.client.told(first.clock, now, sent)
+			r.told(items[begin:end], now, sent)
 		}
 	}
 	if err == nil {
@@ -284,4 +284,16 @@ func (r renewer) Renew(ctx context.Context, items []*lease.Item, leases []time.D
 		first.Failed(err, sent)
 	}
 	return nil, passing, err
+}
+
+// told takes a reading of the clock for each of these: in a cluster each name has one of its own. One that heard
+// nothing of a jump would take it later for one after this renewal.
+func (r renewer) told(items []*lease.Item, reading int64, sent time.Time) {
+	var last *clock
+	for _, i := range items {
+		if k := i.Owner.(*tenure).clock; k != last {
+			r.client.told(k, reading, sent)
+			last = k
+		}
+	}
 }
