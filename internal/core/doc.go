@@ -151,7 +151,9 @@
 //     new before it deletes what was, and never needs a key again that it let go. What it cannot do passes
 //     like TRYAGAIN, and did nothing. Which companions exist nowhere the client finds out, asking for each by
 //     itself. (contract: TestSlotMovesInTheMiddleOfEverything,
-//     TestQueueOfAMovingSlotIsMadeOnce; lua: TestMovingSlotsPass)
+//     TestQueueOfAMovingSlotIsMadeOnce, TestStuckHolderIsLostAlone; lua: TestMovingSlotsPass,
+//     TestOfferThatWaitsForAMovingSlotQueuesNothing, TestRenewalsOfAMovingSlotAreApart; lease:
+//     TestStuckIsLostAlone)
 //
 // Rule 7 is stricter about polling than it would have to be, so that no hand-off pays for an announcement:
 // idle waiters cost one question every two seconds for each process and lock, not one every ten.

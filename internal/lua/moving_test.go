@@ -59,3 +59,27 @@ func TestOfferThatWaitsForAMovingSlotQueuesNothing(t *testing.T) {
 	require.Equal(t, "a:1", s.Owner)
 	require.Equal(t, []string{shared("b:1").Entry()}, s.Queue)
 }
+
+// Of holders whose slot is moving, each is renewed as soon as its own keys are on one side.
+func TestRenewalsOfAMovingSlotAreApart(t *testing.T) {
+	c := redistest.NewCluster(t)
+	conn, stuck := sharded(t, c, lua.Leased, "stuck:{x}")
+	_, whole := sharded(t, c, lua.Leased, "whole:{x}")
+	batch := []lua.Renewal{}
+	for _, k := range []*lua.Keys{stuck, whole} {
+		_, _, _, err := conn.Capacity(t.Context(), k, "z:1", 0, lua.Set, 1, 100, 0)
+		require.NoError(t, err)
+		_, err = conn.Trade(t.Context(), k, 0, 10, "", lua.Take(lua.Claim{Owner: "a:1", Lease: 60_000, Demand: "1"}, lua.First))
+		require.NoError(t, err)
+		batch = append(batch, lua.Renewal{Keys: k, Owner: "a:1", Lease: 60_000})
+	}
+	m := c.Move(t, "x:{x}")
+	m.Key(t, stuck.All()[6])
+	_, _, err := conn.Renew(t.Context(), batch)
+	require.ErrorIs(t, err, lua.ErrApart)
+	_, _, err = conn.Renew(t.Context(), batch[:1])
+	require.ErrorIs(t, err, lua.ErrMoving)
+	renewed, _, err := conn.Renew(t.Context(), batch[1:])
+	require.NoError(t, err)
+	require.Equal(t, []bool{true}, renewed)
+}
