@@ -24,8 +24,8 @@ func WithObserver(hooks Observer) Option {
 // Queued, Acquired, Failed, Released and Passed are called on the goroutine of whoever called the primitive,
 // from many at once, and hold it up: they should be quick. All but Queued are called when the operation is
 // over, and may call the client. When one of them panics, so does the call: what it had acquired is released
-// again, what it released is released. Failed and Released are called as those below when an operation goes
-// on in the background; so is Queued when a waiter had to be queued again.
+// again, what it released is released. When an operation goes on in the background, Failed and Released are
+// called in some goroutine of the client; so is Queued when a waiter had to be queued again.
 //
 // Lost, Subscribed, Down and Up are called one after the other in a goroutine of the client, as is its
 // logger: the client goes on meanwhile. One that does not return holds up the others; of what comes when ten

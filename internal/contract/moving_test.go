@@ -244,3 +244,25 @@ func TestQueueOfAMovingSlotIsMadeOnce(t *testing.T) {
 		require.FailNow(t, "the waiter was forgotten")
 	}
 }
+
+// Holders whose keys are on both sides of a move cannot be renewed, and are lost. That takes nothing from others in the slot.
+func TestStuckHolderIsLostAlone(t *testing.T) {
+	cluster := redistest.NewCluster(t)
+	c, err := latchkey.New(cluster.Option())
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	var held []*semaphore.Permits
+	for _, name := range []string{"whole:{x}", "stuck:{x}"} {
+		s, err := semaphore.New(c, name, semaphore.WithCapacity(1), semaphore.WithLease(brief))
+		require.NoError(t, err)
+		p, err := s.Acquire(t.Context(), 1)
+		require.NoError(t, err)
+		held = append(held, p)
+	}
+	m := cluster.Move(t, "x:{x}")
+	m.Key(t, "latchkey_holders:stuck:{x}")
+	require.Eventually(t, func() bool { return held[1].Err() != nil }, 10*time.Second, 10*time.Millisecond)
+	time.Sleep(brief)
+	require.NoError(t, held[0].Err())
+	require.NoError(t, held[0].Release(t.Context()))
+}

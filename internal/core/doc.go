@@ -151,7 +151,9 @@
 //     new before it deletes what was, and never needs a key again that it let go. What it cannot do passes
 //     like TRYAGAIN, and did nothing. Which companions exist nowhere the client finds out, asking for each by
 //     itself. (contract: TestSlotMovesInTheMiddleOfEverything,
-//     TestQueueOfAMovingSlotIsMadeOnce; lua: TestMovingSlotsPass)
+//     TestQueueOfAMovingSlotIsMadeOnce, TestStuckHolderIsLostAlone; lua: TestMovingSlotsPass,
+//     TestOfferThatWaitsForAMovingSlotQueuesNothing, TestRenewalsOfAMovingSlotAreApart; lease:
+//     TestStuckIsLostAlone)
 //
 // # Hooks
 //

@@ -32,12 +32,12 @@ func (c *Client) told(k *clock, reading int64, sent time.Time) {
 		return
 	}
 	by := time.Duration(j.least) * time.Microsecond
-	c.options.Logger.Warn("latchkey: the server's clock was set", "by", by)
 	if by > 0 {
 		most := time.Duration(j.most) * time.Microsecond
 		c.keeper.Jumped(most, sent, func(i *lease.Item) bool { return i.Owner.(*tenure).clock == k })
 	}
-	if c.setting.Swap(2) == 0 {
+	if c.setting.Swap(2) == 0 { // else it is told already: names of a cluster notice it one after the other
+		c.options.Logger.Warn("latchkey: the server's clock was set", "by", by)
 		c.Go(c.makeUp)
 	}
 }

@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -277,6 +278,9 @@ func (r renewer) Renew(ctx context.Context, items []*lease.Item, leases []time.D
 	if err == nil {
 		first.health().Succeeded()
 		return held, false, nil
+	}
+	if len(items) > 1 && (errors.Is(err, lua.ErrApart) || errors.Is(err, lua.ErrMoving)) {
+		return nil, true, lease.ErrApart
 	}
 	r.client.options.Logger.Warn("latchkey: renewal failed", "holds", len(items), "error", err)
 	passing := lua.Passing(err)

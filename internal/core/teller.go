@@ -39,11 +39,12 @@ func (t *teller) run() {
 	for {
 		t.mu.Lock()
 		if len(t.untold) == 0 {
-			t.running = false
+			t.running, t.untold = false, nil // with what was told: it refers to much
 			t.mu.Unlock()
 			return
 		}
 		f := t.untold[0]
+		t.untold[0] = nil
 		t.untold = t.untold[1:]
 		t.mu.Unlock()
 		f()
@@ -56,9 +57,16 @@ type deferring struct {
 	by *teller
 }
 
-// Handle is of [slog.Handler].
+// Enabled and Handle are of [slog.Handler]. The other one is asked where it is told.
+func (d deferring) Enabled(context.Context, slog.Level) bool { return true }
+
+// Handle has the record told, if that is wanted.
 func (d deferring) Handle(ctx context.Context, r slog.Record) error {
-	d.by.tell(func() { _ = d.Handler.Handle(ctx, r) }) // there is nobody whom its error would help
+	d.by.tell(func() {
+		if d.Handler.Enabled(ctx, r.Level) {
+			_ = d.Handler.Handle(ctx, r) // there is nobody whom its error would help
+		}
+	})
 	return nil
 }
 
@@ -81,7 +89,11 @@ func contained(hook func()) {
 	done := false
 	defer func() {
 		if !done {
-			go panic(fmt.Sprintf("%v\n\n%s", recover(), debug.Stack()))
+			p := recover()
+			if p == nil {
+				p = "latchkey: a Queued hook ended its goroutine"
+			}
+			go panic(fmt.Sprintf("%v\n\n%s", p, debug.Stack()))
 			select {} // nothing goes on from here
 		}
 	}()

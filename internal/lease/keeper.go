@@ -27,6 +27,9 @@ var ErrExpired = errors.New("the lease ran out before it was renewed")
 // Batch is how many holds are renewed by one script.
 const Batch = 100
 
+// ErrApart is what a Renewer returns for items that cannot be renewed together, but may be in smaller batches.
+var ErrApart = errors.New("not all in one step")
+
 // Renewer extends leases in Redis. It returns for each item whether it still had its lock, and how an error
 // that made it impossible to tell passes: by itself (the keeper then waits for RenewAll) or not (it tries
 // again a period later).
@@ -282,6 +285,11 @@ func (k *Keeper) renew(batch []*Item) {
 		}
 	}
 	held, passing, err := k.renewer.Renew(k.ctx, batch, leases)
+	if n := len(batch); n > 1 && errors.Is(err, ErrApart) { // what cannot be renewed at all keeps no other from it
+		k.renew(batch[:n/2])
+		k.renew(batch[n/2:])
+		return
+	}
 	var lost []*Item
 	k.mu.Lock()
 	now := time.Now()

@@ -24,7 +24,8 @@ type server struct {
 	err     error
 	passing bool
 	gone    map[*lease.Item]bool
-	sent    []int // sizes of batches
+	stuck   *lease.Item // cannot be renewed, nor what is in a batch with it
+	sent    []int       // sizes of batches
 	times   []time.Duration
 	leases  []time.Duration
 	began   time.Time
@@ -41,6 +42,12 @@ func (s *server) Renew(_ context.Context, items []*lease.Item, leases []time.Dur
 	s.leases = append(s.leases, leases...)
 	s.mu.Unlock()
 	time.Sleep(s.latency)
+	if slices.Contains(items, s.stuck) {
+		if len(items) > 1 {
+			return nil, true, lease.ErrApart
+		}
+		return nil, true, errors.New("stuck")
+	}
 	held := make([]bool, len(items))
 	for n, i := range items {
 		held[n] = !s.gone[i]
@@ -171,6 +178,27 @@ func TestGoneIsLostAtOnce(t *testing.T) {
 		require.NoError(t, b.lost(), "and only what is gone")
 		require.False(t, k.Remove(&a.item))
 		require.True(t, k.Remove(&b.item))
+	})
+}
+
+// What cannot be renewed for a while, because its slot is moving, keeps nothing else from it.
+func TestStuckIsLostAlone(t *testing.T) {
+	s := &server{}
+	run(t, s, func(k *lease.Keeper) {
+		var holds []*hold
+		for range 10 {
+			holds = append(holds, keep(k, 9*time.Second, 0))
+		}
+		s.stuck = &holds[3].item
+		pass(20 * time.Second)
+		for n, h := range holds {
+			if n == 3 {
+				require.ErrorIs(t, h.lost(), lease.ErrExpired)
+				continue
+			}
+			require.NoError(t, h.lost())
+			require.True(t, k.Remove(&h.item))
+		}
 	})
 }
 

@@ -3,6 +3,7 @@ package lua_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -129,4 +130,36 @@ func (b *sem) everyPermit() []string {
 	all, err := b.do("ZRANGE", b.lock.All()[5], "0", "-1").AsStrSlice()
 	require.NoError(b.t, err)
 	return all
+}
+
+// A holder of more permits than one command can name is nobody's: nothing is left half done, and no other renewal fails.
+func TestHolderOfTooManyPermits(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		b := newBench(t, s)
+		k, err := lua.NewKeys(lua.Leased, "s", false)
+		require.NoError(t, err)
+		_, _, _, err = b.conn.Capacity(t.Context(), k, "Z:1", 0, lua.Set, 2, 100, 0)
+		require.NoError(t, err)
+		var batch []lua.Renewal
+		for _, owner := range []string{"A:1", "A:2"} {
+			_, err = b.conn.Trade(t.Context(), k, 0, 100, "", lua.Take(lua.Claim{Owner: owner, Lease: 60_000, Demand: "1"}, lua.Try))
+			require.NoError(t, err)
+			batch = append(batch, lua.Renewal{Keys: k, Owner: owner, Lease: 60_000})
+		}
+		holders, err := b.do("HGETALL", k.All()[6]).AsStrMap()
+		require.NoError(t, err)
+		for field, value := range holders {
+			if strings.HasSuffix(value, "A:1") {
+				require.NoError(t, b.do("HSET", k.All()[6], field, "9999"+value[1:]).Error())
+			}
+		}
+		renewed, _, err := b.conn.Renew(t.Context(), batch)
+		require.NoError(t, err)
+		require.Equal(t, []bool{false, true}, renewed)
+		replies, err := b.conn.Trade(t.Context(), k, 0, 100, "", lua.Give(lua.Ending{Owner: "A:1"}))
+		require.NoError(t, err)
+		held, err := lua.ParseGiven(replies[0])
+		require.NoError(t, err)
+		require.False(t, held)
+	})
 }

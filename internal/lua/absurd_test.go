@@ -256,3 +256,23 @@ func message(t testing.TB, r rueidis.RedisResult) rueidis.RedisMessage {
 	require.NoError(t, err)
 	return m
 }
+
+// A lock with more fields than one command deletes is left alone, and whoever is next keeps its place.
+func TestLockWithTooManyFields(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		b := newBench(t, s)
+		b.open("b")
+		command := []string{"HSET", b.lock.Name(), "a:1", "1", "token", "t5/3000", "short", "s5"}
+		for n := range 9000 {
+			command = append(command, fmt.Sprint(n), "1")
+		}
+		require.NoError(t, b.do(command...).Error())
+		require.NoError(t, b.do("PEXPIRE", b.lock.Name(), "60000").Error())
+		require.NoError(t, b.do("RPUSH", b.lock.All()[1], entry("b:1", 60_000)).Error())
+		_, err := b.conn.Acquire(t.Context(), b.lock, lua.Claim{Owner: "c:1", Lease: 60_000, Longest: 100}, 0, lua.Try)
+		require.Equal(t, lua.WrongType, lua.Classify(err), err)
+		length, err := b.do("LLEN", b.lock.All()[1]).AsInt64()
+		require.NoError(t, err)
+		require.EqualValues(t, 1, length)
+	})
+}

@@ -55,6 +55,7 @@ if not free then
   if held[3] and left == 0 then
     local client
     free, former = true, redis.call('HKEYS', KEYS[1])
+    if #former > 1000 then return not_a_lock() end -- too many to be deleted in one step
     for _, field in ipairs(former) do client = string.match(field, '^([^:]+):%d+$') or client end
     for _, entry in ipairs(of_unresponsive(client)) do redis.call('LREM', KEYS[2], 1, entry) end
   end

@@ -18,9 +18,12 @@ local holders = KEYS[7] and redis.call('HVALS', KEYS[7]) or {}
 local entries = queued() and redis.call('LRANGE', KEYS[2], 0, -1) or {}
 -- One by one: in a slot that is moving, not all may be here. Statements of a capacity that are not expire.
 for _, key in ipairs({KEYS[5] .. ':stated', KEYS[2], KEYS[6] or KEYS[2], KEYS[7] or KEYS[2], KEYS[1]}) do redis.pcall('DEL', key) end
-for _, holder in ipairs(holders) do
-  local token, client, number = string.match(holder, '^%d+:(%d+):[01]:([^:]+):(%d+)$')
-  if token then line.tell(client, 'f', number .. ' ' .. token) end
+for _, holder in ipairs(holders) do -- none of plain permits
+  local _, token, _, owner = parse_holder(holder)
+  if owner then
+    local client, number = string.match(owner, '^([^:]+):(%d+)$')
+    line.tell(client, 'f', number .. ' ' .. token)
+  end
 end
 for _, entry in ipairs(entries) do
   local client, number = string.match(entry, '^1:([^:]+):(%d+):')

@@ -30,8 +30,9 @@ end
 -- ms>:<owner id>.
 local function parse_holder(text)
   local n, token, short, lease, owner = string.match(text or '', '^(%d+):(%d+):([01]):(%d+):([^:]+:%d+)$')
-  -- Each permit is handled by itself: not as many as somebody says.
-  if not n or #n > 4 or #token > 16 or #lease > 10 or tonumber(n) == 0 then return nil end
+  -- Each permit is handled by itself: not as many as somebody says, but as one request takes, and one
+  -- command can name.
+  if not n or #n > 4 or #token > 16 or #lease > 10 or tonumber(n) == 0 or tonumber(n) > 1000 then return nil end
   return tonumber(n), token, short, owner, lease
 end
 

@@ -180,3 +180,15 @@ func TestLeaveWhenMemoryIsFull(t *testing.T) {
 		require.Equal(t, slices.Repeat([]string{"x"}, many+1), b.entries(t))
 	}
 }
+
+// A lock stays taken for its rest also when memory is short: giving back is not refused.
+func TestRestWhenMemoryIsShort(t *testing.T) {
+	b := newBench(t, redistest.New(t))
+	b.acquire("a:1", 60_000, lua.Try)
+	require.NoError(t, b.do("CONFIG", "SET", "maxmemory", "1").Error())
+	owned, err := b.conn.Release(t.Context(), b.lock, lua.Ending{Owner: "a:1", Rest: 5000}, 0)
+	require.NoError(t, b.do("CONFIG", "SET", "maxmemory", "0").Error())
+	require.NoError(t, err)
+	require.True(t, owned)
+	require.Equal(t, "a:1:rest", b.inspect().Owner)
+}

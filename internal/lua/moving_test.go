@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/lua"
@@ -26,4 +27,59 @@ func TestMovingSlotsPass(t *testing.T) {
 		require.True(t, lua.Passing(fmt.Errorf("it says: %w", err)))
 	}
 	require.True(t, lua.Passing(lua.ErrMoving))
+}
+
+func sharded(t *testing.T, c *redistest.Cluster, family lua.Family, name string) (lua.Conn, *lua.Keys) {
+	t.Helper()
+	client, err := rueidis.NewClient(c.Option())
+	require.NoError(t, err)
+	t.Cleanup(client.Close)
+	k, err := lua.NewKeys(family, name, true)
+	require.NoError(t, err)
+	return lua.Conn{Client: client}, k
+}
+
+// An offer that has to wait, because the token is on the other side, has queued nothing: else each copy of it would queue the
+// fresh id once more.
+func TestOfferThatWaitsForAMovingSlotQueuesNothing(t *testing.T) {
+	c := redistest.NewCluster(t)
+	conn, k := sharded(t, c, lua.Locks, "one")
+	for _, owner := range []string{"a:1", "b:1"} {
+		_, err := conn.Acquire(t.Context(), k, shared(owner), 0, lua.First)
+		require.NoError(t, err)
+	}
+	m := c.Move(t, "one")
+	m.Key(t, k.All()[2])
+	for range 3 {
+		_, err := conn.Offer(t.Context(), k, "a:1", "", 1, shared("a:2"), 0, lua.First)
+		require.Equal(t, lua.Refused, lua.Classify(err), err)
+	}
+	s, err := conn.Inspect(t.Context(), k, 10)
+	require.NoError(t, err)
+	require.Equal(t, "a:1", s.Owner)
+	require.Equal(t, []string{shared("b:1").Entry()}, s.Queue)
+}
+
+// Of holders whose slot is moving, each is renewed as soon as its own keys are on one side.
+func TestRenewalsOfAMovingSlotAreApart(t *testing.T) {
+	c := redistest.NewCluster(t)
+	conn, stuck := sharded(t, c, lua.Leased, "stuck:{x}")
+	_, whole := sharded(t, c, lua.Leased, "whole:{x}")
+	batch := []lua.Renewal{}
+	for _, k := range []*lua.Keys{stuck, whole} {
+		_, _, _, err := conn.Capacity(t.Context(), k, "z:1", 0, lua.Set, 1, 100, 0)
+		require.NoError(t, err)
+		_, err = conn.Trade(t.Context(), k, 0, 10, "", lua.Take(lua.Claim{Owner: "a:1", Lease: 60_000, Demand: "1"}, lua.First))
+		require.NoError(t, err)
+		batch = append(batch, lua.Renewal{Keys: k, Owner: "a:1", Lease: 60_000})
+	}
+	m := c.Move(t, "x:{x}")
+	m.Key(t, stuck.All()[6])
+	_, _, err := conn.Renew(t.Context(), batch)
+	require.ErrorIs(t, err, lua.ErrApart)
+	_, _, err = conn.Renew(t.Context(), batch[:1])
+	require.ErrorIs(t, err, lua.ErrMoving)
+	renewed, _, err := conn.Renew(t.Context(), batch[1:])
+	require.NoError(t, err)
+	require.Equal(t, []bool{true}, renewed)
 }

@@ -22,6 +22,7 @@ if held[1] and token then
   return owner_reply(token, reserved)
 end
 if not held[3] then return {-3, 0, micros()} end
+if moving then moving.need(KEYS[3]) end -- before anything is queued: a copy would queue it again
 if ARGV[10] ~= '' and not (moving and moving.lacks(KEYS[2])) then redis.call('LREM', KEYS[2], 0, ARGV[10]) end
 
 former = {ARGV[9]}

@@ -3,6 +3,7 @@ package lua
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/redis/rueidis"
@@ -15,23 +16,26 @@ type Renewal struct {
 	Lease int64 // ms
 }
 
+// ErrApart is returned for renewals that are refused together, because the slot of their names is moving and some keys are
+// gone, or on its other side. One by one they may succeed.
+var ErrApart = errors.New("not all in one step")
+
 // Renew runs renew.lua or prolong.lua, for names of one slot and one family, and reports for each whether the
 // owner still had it, and the server's clock in microseconds. Keys of which some are gone, or on the other
-// side of a slot that is moving, are refused together: then the others are renewed without them.
+// side of a slot that is moving, are refused together.
 func (c Conn) Renew(ctx context.Context, batch []Renewal) (renewed []bool, now int64, err error) {
 	renewed, now, err = c.renew(ctx, batch, false)
-	if err == nil || !strings.Contains(err.Error(), "TRYAGAIN") {
+	switch {
+	case err == nil || !strings.Contains(err.Error(), "TRYAGAIN"):
 		return renewed, now, err
+	case len(batch) > 1:
+		return nil, 0, fmt.Errorf("%w: %w", ErrApart, err)
 	}
-	if len(batch) == 1 {
-		return c.renew(ctx, batch, true)
+	renewed, now, err = c.renew(ctx, batch, true)
+	if err != nil && isMoving(err) {
+		err = fmt.Errorf("%w: %w", ErrMoving, err)
 	}
-	first, _, err := c.Renew(ctx, batch[:len(batch)/2])
-	second, now, err2 := c.Renew(ctx, batch[len(batch)/2:])
-	if err := errors.Join(err, err2); err != nil {
-		return nil, 0, err
-	}
-	return append(first, second...), now, nil
+	return renewed, now, err
 }
 
 // renew names all keys, or of a single renewal the first alone: then the other is an argument.

@@ -9,7 +9,7 @@ import (
 // crowd is the departures of a room. Each change takes time that grows with the logarithm of how many there
 // are.
 type crowd struct {
-	due   departures // to be sent now: those that were sent less often first, and of those the first in the queue
+	due   departures // to be sent now: those that fewer scripts have left first, and of those the first in the queue
 	later departures // to be repeated, the next one first
 }
 

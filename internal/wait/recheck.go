@@ -74,8 +74,8 @@ func (r *Room) RecheckAll() {
 	r.recheck(func(*Waiter) bool { return true })
 }
 
-// AskAround asks for every waiter that is not asking already, oldest first, and calls pause after each. It
-// ends when that returns false.
+// AskAround asks for every waiter, oldest first, and calls pause after each; one that is asking asks again at
+// once. It ends when that returns false.
 func (r *Room) AskAround(pause func() bool) {
 	goOn := true
 	r.each(func(*Waiter) bool { return goOn }, func() { goOn = pause() })

@@ -29,8 +29,9 @@ end
 if owned == 1 and not head then
   -- Under another field than the owner's, so that neither a renewal nor a cancel that comes late finds it.
   local token = 't' .. decimal(parse_token(redis.call('HGET', KEYS[1], 'token')) or 0)
+  redis.call('HDEL', KEYS[1], 'short') -- first, because it is not refused when memory is short, nor is what follows
   redis.call('HSET', KEYS[1], ARGV[1] .. ':rest', 1, 'token', token .. '/' .. ARGV[6])
-  redis.call('HDEL', KEYS[1], ARGV[1], 'short')
+  redis.call('HDEL', KEYS[1], ARGV[1])
   redis.call('PEXPIRE', KEYS[1], ARGV[6])
   tell_waiting(ARGV[6])
   return 1
