@@ -28,6 +28,13 @@ do
   end
 end
 
+-- Of a barrier whose hash was lost, what its members said is not known any more: no less than they have left.
+if barrier.phase == 'n' and not (moving and moving.lacks(KEYS[4])) then
+  local last = redis.call('ZRANGE', KEYS[4], -1, -1, 'WITHSCORES')[2]
+  barrier.lease = math.max(0, (tonumber(last or '0') or 0) - now)
+  if barrier.lease > 1e10 then barrier.lease = 0 end
+end
+
 -- Without the arrivals it would be taken for broken.
 if moving and barrier.waiting > 0 then moving.need(KEYS[2]) end
 

@@ -1,6 +1,7 @@
 package lua_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -71,6 +72,47 @@ func TestPermitLeaseIsCut(t *testing.T) {
 	require.InDelta(t, 60_000, ends["A:3"], 1000)
 	s.Jump(t, 6*time.Second)
 	require.Positive(t, b.take("B:1", "3", lua.Try).Token, "all permits of an owner are cut")
+}
+
+// A lease that rightly ends later hides it for a few questions, and not for good.
+func TestPermitLeaseBehindALongerOneIsCut(t *testing.T) {
+	s := redistest.NewJumping(t)
+	b := newSem(t, s, lua.Leased)
+	b.set(2)
+	b.take("A:1", "1", lua.First) // for a minute
+	s.Jump(t, -time.Hour)
+	longer := request("A:2", "1")
+	longer.Lease = 3 * time.Hour.Milliseconds()
+	b.trade(lua.Take(longer, lua.First))
+	asked := 0
+	require.Eventually(t, func() bool {
+		asked++
+		return b.take(fmt.Sprint("B:", asked), "1", lua.Try).Ends <= 60_001
+	}, 10*time.Second, time.Millisecond)
+	s.Jump(t, 61*time.Second)
+	require.Positive(t, b.take("C:1", "1", lua.Try).Token)
+}
+
+// A barrier whose hash was lost takes no time from a member that lives, whatever lease others say.
+func TestMemberOfALostBarrierIsNotCut(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		conn := lua.Conn{Client: s.Client(t)}
+		keys, err := lua.NewKeys(lua.Barrier, "barrier", false)
+		require.NoError(t, err)
+		_, _, err = conn.JoinBarrier(t.Context(), keys, lua.Once{ID: "A:1"}, 60_000)
+		require.NoError(t, err)
+		require.NoError(t, conn.Client.Do(t.Context(), conn.Client.B().Del().Key("barrier").Build()).Error())
+		_, _, err = conn.JoinBarrier(t.Context(), keys, lua.Once{ID: "B:1"}, 5000)
+		require.NoError(t, err)
+		for range 2 {
+			_, err = conn.Attend(t.Context(), keys, lua.Attendance{Client: "B", Lease: 5000, Member: "B:1"})
+			require.NoError(t, err)
+		}
+		scores, err := conn.Client.Do(t.Context(), conn.Client.B().Zrange().Key(keys.All()[3]).Min("0").Max("-1").Withscores().Build()).AsZScores()
+		require.NoError(t, err)
+		require.Len(t, scores, 2)
+		require.Greater(t, scores[1].Score-scores[0].Score, 30_000.0)
+	})
 }
 
 // The same of a latch, shut or open.
