@@ -1,0 +1,76 @@
+package lua
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Owner returns the owner id of a tenure, without a secret.
+func Owner(client string, n uint64) string {
+	var buffer [64]byte
+	return string(strconv.AppendUint(append(append(buffer[:0], client...), ':'), n, 10))
+}
+
+// Secrets is how many secrets there are: a number with one has nine more digits at its end.
+const Secrets = 1_000_000_000
+
+const secretDigits = 9
+
+// OwnerWith is Owner with a secret in the number, less than [Secrets].
+func OwnerWith(client string, n uint64, secret uint32) string {
+	var buffer [64]byte
+	return string(appendNumber(append(append(buffer[:0], client...), ':'), n, secret))
+}
+
+// Number is an id with a secret, without its client.
+func Number(n uint64, secret uint32) string {
+	var buffer [32]byte
+	return string(appendNumber(buffer[:0], n, secret))
+}
+
+func appendNumber(b []byte, n uint64, secret uint32) []byte {
+	b = strconv.AppendUint(b, n, 10)
+	end := len(b)
+	b = strconv.AppendUint(b, uint64(secret)+Secrets, 10) // one digit more than a secret has
+	return append(b[:end], b[end+1:]...)
+}
+
+// parseNumber undoes Number; a number without a secret has 0.
+func parseNumber(text string) (n uint64, secret uint32, ok bool) {
+	if len(text) > secretDigits {
+		s, err := strconv.ParseUint(text[len(text)-secretDigits:], 10, 32)
+		if err != nil {
+			return 0, 0, false
+		}
+		text, secret = text[:len(text)-secretDigits], uint32(s)
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	return n, secret, err == nil
+}
+
+// ParseEntry returns the owner of a queue entry.
+func ParseEntry(entry string) (owner string, err error) {
+	owner, _, err = parseEntry(entry)
+	return owner, err
+}
+
+// ParseRequest returns the owner of an entry in the queue of a semaphore, and how many permits it asks for.
+func ParseRequest(entry string) (owner string, permits int, err error) {
+	owner, demand, err := parseEntry(entry)
+	return owner, int(integer(strings.TrimRight(demand, flags))), err
+}
+
+func parseEntry(entry string) (owner, demand string, err error) {
+	fields := strings.Split(entry, ":")
+	if len(fields) != 5 || fields[0] != Version {
+		return "", "", fmt.Errorf("%w: queue entry %q", ErrReply, entry)
+	}
+	return fields[1] + ":" + fields[2], fields[4], nil
+}
+
+// ClientOf returns the client of an owner id of ours; of others whatever stands before their first colon.
+func ClientOf(owner string) string {
+	client, _, _ := strings.Cut(owner, ":")
+	return client
+}
