@@ -245,7 +245,8 @@ func TestQueueOfAMovingSlotIsMadeOnce(t *testing.T) {
 	}
 }
 
-// Holders whose keys are on both sides of a move cannot be renewed, and are lost. That takes nothing from others in the slot.
+// Holders whose keys are on both sides of a move cannot be renewed, and are lost. That takes nothing from
+// others in the slot.
 func TestStuckHolderIsLostAlone(t *testing.T) {
 	cluster := redistest.NewCluster(t)
 	c, err := latchkey.New(cluster.Option())

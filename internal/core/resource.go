@@ -290,8 +290,8 @@ func (r renewer) Renew(ctx context.Context, items []*lease.Item, leases []time.D
 	return nil, passing, err
 }
 
-// told takes a reading of the clock for each of these: in a cluster each name has one of its own. One that heard
-// nothing of a jump would take it later for one after this renewal.
+// told takes a reading of the clock for each of these: in a cluster each name has one of its own. One that
+// heard nothing of a jump would take it later for one after this renewal.
 func (r renewer) told(items []*lease.Item, reading int64, sent time.Time) {
 	var last *clock
 	for _, i := range items {

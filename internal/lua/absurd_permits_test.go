@@ -132,7 +132,8 @@ func (b *sem) everyPermit() []string {
 	return all
 }
 
-// A holder of more permits than one command can name is nobody's: nothing is left half done, and no other renewal fails.
+// A holder of more permits than one command can name is nobody's: nothing is left half done, and no other
+// renewal fails.
 func TestHolderOfTooManyPermits(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)

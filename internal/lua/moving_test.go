@@ -39,8 +39,8 @@ func sharded(t *testing.T, c *redistest.Cluster, family lua.Family, name string)
 	return lua.Conn{Client: client}, k
 }
 
-// An offer that has to wait, because the token is on the other side, has queued nothing: else each copy of it would queue the
-// fresh id once more.
+// An offer that has to wait, because the token is on the other side, has queued nothing: else each copy of it
+// would queue the fresh id once more.
 func TestOfferThatWaitsForAMovingSlotQueuesNothing(t *testing.T) {
 	c := redistest.NewCluster(t)
 	conn, k := sharded(t, c, lua.Locks, "one")

@@ -16,8 +16,8 @@ type Renewal struct {
 	Lease int64 // ms
 }
 
-// ErrApart is returned for renewals that are refused together, because the slot of their names is moving and some keys are
-// gone, or on its other side. One by one they may succeed.
+// ErrApart is returned for renewals that are refused together, because the slot of their names is moving and
+// some keys are gone, or on its other side. One by one they may succeed.
 var ErrApart = errors.New("not all in one step")
 
 // Renew runs renew.lua or prolong.lua, for names of one slot and one family, and reports for each whether the
