@@ -99,7 +99,7 @@ func (r *resource) Acquire(ctx context.Context, w *wait.Waiter, mode lua.Mode, u
 		switch {
 		case reply.Now > 0:
 			c.told(r.clock, reply.Now, sent)
-		case reply.Token > 0:
+		case reply.Token > 0 && r.keys.Family() != lua.Plain: // whose tokens are no readings
 			r.granted(ctx, reply.Token, sent, mode == lua.Again)
 		}
 		if reply.Sequence > 0 {

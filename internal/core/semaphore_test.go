@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/core"
@@ -43,4 +44,19 @@ func TestCapacityIsSaidAgain(t *testing.T) {
 		<-time.After(2 * time.Millisecond)
 		require.Equal(t, 7, capacity(young), "what is said again changes nothing that was set since")
 	})
+}
+
+// The token of plain permits is no reading of the server's clock: in a cluster, where each name has a clock, it
+// would be the first one, and the attempt after it too late, so that it is made again.
+func TestPlainPermitsTellNoClock(t *testing.T) {
+	s := redistest.NewProcess(t, "--cluster-enabled", "yes", "--cluster-node-timeout", "2000", "--cluster-config-file", "nodes.conf")
+	redistest.Form(t, []redistest.Member{s.Member()}, 1)
+	c := open(t, rueidis.ClientOption{InitAddress: []string{s.Addr}})
+	sem, err := core.NewCounter(c, "a", []core.SemaphoreOption{core.WithCapacity(3)})
+	require.NoError(t, err)
+	require.NoError(t, sem.Acquire(t.Context(), 1))
+	before := redistest.Scripts(t, s.Client(t))
+	require.NoError(t, sem.TryAcquire(t.Context(), 1))
+	require.EqualValues(t, 1, redistest.Scripts(t, s.Client(t))-before)
+	require.NoError(t, sem.Release(t.Context(), 2))
 }
