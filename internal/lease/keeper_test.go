@@ -40,9 +40,10 @@ func (s *server) Renew(_ context.Context, items []*lease.Item, leases []time.Dur
 	s.sent = append(s.sent, len(items))
 	s.times = append(s.times, time.Since(s.began))
 	s.leases = append(s.leases, leases...)
+	stuck := s.stuck
 	s.mu.Unlock()
 	time.Sleep(s.latency)
-	if slices.Contains(items, s.stuck) {
+	if slices.Contains(items, stuck) {
 		if len(items) > 1 {
 			return nil, true, lease.ErrApart
 		}
@@ -189,7 +190,9 @@ func TestStuckIsLostAlone(t *testing.T) {
 		for range 10 {
 			holds = append(holds, keep(k, 9*time.Second, 0))
 		}
+		s.mu.Lock()
 		s.stuck = &holds[3].item
+		s.mu.Unlock()
 		pass(20 * time.Second)
 		for n, h := range holds {
 			if n == 3 {
