@@ -35,6 +35,7 @@ soak: ## the long forms: 8 processes share a lock, and permits, while connection
 	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'History' ./semaphore
 	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'Protocol' ./internal/model
 	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'RandomOperations' ./internal/property
+	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'Absurd' ./internal/lua
 	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'LosesTheWrite' ./integration
 
 .PHONY: bench
@@ -48,6 +49,7 @@ bench-full: ## the same with longer rounds, more of them, and etcd: an hour
 .PHONY: bench-packages
 bench-packages: ## the benchmarks of the packages, each beside its floor
 	$(GO) test -run xxx -bench 'Pair|Keys|Inside' -benchtime 100x ./rlock
+	$(GO) test -run xxx -bench 'Skewed|Ahead' -benchtime 15x ./rlock
 	$(GO) test -run xxx -bench 'Contended|Idle' -benchtime 5000x ./rlock
 	$(GO) test -run xxx -bench 'Fleet|Handoff|CancelTogether|ManyHolds' -benchtime 1x ./rlock
 	$(GO) test -run xxx -bench 'Pair|Permits' -benchtime 30x ./semaphore
