@@ -183,7 +183,7 @@ func TestLeaveWhenMemoryIsFull(t *testing.T) {
 
 // A lock stays taken for its rest also when memory is short: giving back is not refused.
 func TestRestWhenMemoryIsShort(t *testing.T) {
-	b := newBench(t, redistest.New(t))
+	b := newBench(t, redistest.NewProcess(t))
 	b.acquire("a:1", 60_000, lua.Try)
 	require.NoError(t, b.do("CONFIG", "SET", "maxmemory", "1").Error())
 	owned, err := b.conn.Release(t.Context(), b.lock, lua.Ending{Owner: "a:1", Rest: 5000}, 0)
