@@ -143,7 +143,10 @@ func (r *Room) waits(w *Waiter, q question, reply lua.Acquired, err error) (agai
 		}
 		if w.early.Token > 0 {
 			r.learn(w, w.early)
-			return false
+			if w.again { // it has to be confirmed, by a question after this one
+				w.again = false
+				return true
+			}
 		}
 	}
 	return false
