@@ -22,6 +22,7 @@ const (
 	Keep                // the server sees it at Deliver, and not before; the client's connection is closed meanwhile
 	Withhold            // as Keep, but the client's connection stays open, and silent
 	Delay               // the server sees it at Deliver; what follows on the connection waits behind it
+	Hang                // the server never sees it, nor what follows on the connection, which stays open and silent
 )
 
 // Proxy stands between clients and a server and loses, keeps or delays what a test names.
@@ -143,6 +144,7 @@ func (p *Proxy) accept() {
 func (p *Proxy) requests(l *link) {
 	defer p.forget(l)
 	buffer := make([]byte, 1<<16)
+	hangs := false
 	for {
 		n, err := l.client.Read(buffer)
 		if err != nil {
@@ -157,6 +159,8 @@ func (p *Proxy) requests(l *link) {
 			l.lose.Store(true)
 		case LoseRequest:
 			return
+		case Hang:
+			hangs = true
 		case Keep:
 			p.keep(l, append([]byte(nil), buffer[:n]...))
 			return
@@ -170,6 +174,9 @@ func (p *Proxy) requests(l *link) {
 			p.gates = append(p.gates, gate)
 			p.mu.Unlock()
 			<-gate
+		}
+		if hangs {
+			continue
 		}
 		if _, err := l.server.Write(buffer[:n]); err != nil {
 			return
