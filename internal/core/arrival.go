@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/broadcast"
 	"github.com/latchkey-go/latchkey/internal/lua"
-	"github.com/latchkey-go/latchkey/internal/wait"
 )
 
 // arrival is one Await.
@@ -24,7 +24,7 @@ type arrival struct {
 
 // await arrives and waits until waits ends, which it does with ctx and with the client. view is from before
 // the arrival.
-func (a *arrival) await(waits, ctx context.Context, view *wait.View) error {
+func (a *arrival) await(waits, ctx context.Context, view *broadcast.View) error {
 	// Who has left and comes again must not complete a generation with what it has left there. Whoever settles
 	// later than this is another party: its Await has not returned yet.
 	if a.unsettled.wait(waits) != nil {
@@ -93,7 +93,7 @@ func (a *arrival) notBegun(stray bool) {
 }
 
 // wait waits for the others after the arrival. Generations up to seen had begun before it.
-func (a *arrival) wait(waits, ctx context.Context, view *wait.View, reply lua.Arrival, seen int64) error {
+func (a *arrival) wait(waits, ctx context.Context, view *broadcast.View, reply lua.Arrival, seen int64) error {
 	if fate := reply.Round.Fate(a.generation); fate != lua.Pending {
 		a.close()
 		return passed(fate)
@@ -129,7 +129,7 @@ func (a *arrival) close() {
 
 // follow waits until it is known what became of the generation. What was wrong when v was read, before the
 // arrival, may not be any more.
-func (a *arrival) follow(ctx context.Context, v *wait.View) (lua.Fate, error) {
+func (a *arrival) follow(ctx context.Context, v *broadcast.View) (lua.Fate, error) {
 	for {
 		switch fate := v.Fate(a.generation); fate {
 		case lua.Pending, lua.Later:
@@ -148,7 +148,7 @@ func (a *arrival) follow(ctx context.Context, v *wait.View) (lua.Fate, error) {
 
 // act runs the action, whose context ends when the generation is broken meanwhile, and then lets the others
 // go on, or breaks the generation when it failed, or panicked.
-func (a *arrival) act(waits, ctx context.Context, view *wait.View) (err error) {
+func (a *arrival) act(waits, ctx context.Context, view *broadcast.View) (err error) {
 	within, cancel := context.WithCancelCause(waits)
 	watched := make(chan struct{})
 	go func() {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/lua"
-	"github.com/latchkey-go/latchkey/internal/wait"
+	"github.com/latchkey-go/latchkey/internal/retry"
 )
 
 // The sentinels of package barrier, which documents them.
@@ -76,7 +76,7 @@ func (b *Barrier) pass(ctx context.Context) (generation, index int64, err error)
 	if b.joins {
 		a.member = b.circle.membership()
 	}
-	waits, stop := wait.Until(ctx, b.circle.client.closing)
+	waits, stop := retry.Until(ctx, b.circle.client.closing)
 	defer stop()
 	if err := a.await(waits, ctx, view); err != nil {
 		return 0, 0, named(b.name, err)

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/latchkey-go/latchkey/internal/wait"
+	"github.com/latchkey-go/latchkey/internal/retry"
 )
 
 var (
@@ -31,7 +31,7 @@ func (c *Client) Check(ctx context.Context) error {
 		delete(c.pings, n)
 		c.mu.Unlock()
 	}()
-	open, stop := wait.Until(ctx, c.closing)
+	open, stop := retry.Until(ctx, c.closing)
 	defer stop()
 	began := time.Now()
 	if c.inbox.Wait(open) != nil {
@@ -60,7 +60,7 @@ func (c *Client) unchecked(ctx context.Context, began time.Time, what error) err
 		return named("", ErrClosed)
 	}
 	err := ended(ctx)
-	if silence := wait.Silence(began); silence != nil {
+	if silence := retry.Silence(began); silence != nil {
 		err = join(err, unavailable(join(what, silence)))
 	}
 	return named("", err)

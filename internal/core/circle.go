@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/broadcast"
 	"github.com/latchkey-go/latchkey/internal/hub"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/wait"
@@ -20,7 +21,7 @@ import (
 // after the confirmation, and a subscriber whose server does not answer at all reads again after a pause.
 type circle struct {
 	place
-	watch     wait.Watch
+	watch     broadcast.Watch
 	receipts  receipts
 	unsettled unsettled
 	lease     atomic.Int64 // of what this client has at a barrier
@@ -42,7 +43,7 @@ func (c *Client) circle(family lua.Family, name string) (*circle, error) {
 		return nil, invalid("latches and barriers do not wait for replicas")
 	}
 	return found(c, &c.circles, family, name, func(at place) *circle {
-		r := &circle{place: at, watch: wait.Watch{Context: c.stopped, Go: c.Go}}
+		r := &circle{place: at, watch: broadcast.Watch{Context: c.stopped, Go: c.Go}}
 		read := r.readLatch
 		pause := func() time.Duration { return wait.ShortLease }
 		if family == lua.Barrier {
@@ -96,7 +97,7 @@ func (r *circle) hush() {
 }
 
 // enter begins a wait, of so many at most, which ends with exit.
-func (r *circle) enter(ctx context.Context, name string, most int) (*wait.View, error) {
+func (r *circle) enter(ctx context.Context, name string, most int) (*broadcast.View, error) {
 	c := r.client
 	if c.closing.Err() != nil {
 		return nil, named(name, ErrClosed)

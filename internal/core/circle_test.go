@@ -6,16 +6,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/retry"
 	"github.com/stretchr/testify/require"
-
-	"github.com/latchkey-go/latchkey/internal/wait"
 )
 
 // Context errors of what was done inside, as of a dial that took too long, say nothing of the caller's context.
 func TestInterruptedByTheCallerAlone(t *testing.T) {
 	closing, shut := context.WithCancelCause(t.Context())
 	c := &Client{closing: closing}
-	c.health[0] = &wait.Health{Context: t.Context(), Go: func(func()) {}, Down: func(wait.Outage) {}}
+	c.health[0] = &retry.Health{Context: t.Context(), Go: func(func()) {}, Down: func(retry.Outage) {}}
 	r := &circle{place: place{client: c}}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()

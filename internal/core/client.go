@@ -11,7 +11,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/hub"
 	"github.com/latchkey-go/latchkey/internal/lease"
 	"github.com/latchkey-go/latchkey/internal/lua"
-	"github.com/latchkey-go/latchkey/internal/wait"
+	"github.com/latchkey-go/latchkey/internal/retry"
 )
 
 // Client is the inside of the root package's Client.
@@ -25,7 +25,7 @@ type Client struct {
 	hub      *hub.Hub
 	inbox    *hub.Channel // the one standing inbox; with sharded pub/sub, that of health checks
 	keeper   *lease.Keeper
-	health   [slots]*wait.Health
+	health   [slots]*retry.Health
 	clock    clock        // of the server; a cluster has many
 	nodes    sync.Map     // of a cluster: address -> *clock
 	watching atomic.Bool  // the clock is asked for now and then
@@ -58,8 +58,8 @@ type Client struct {
 // slots is how finely a cluster client tells which part of the cluster is away. Others use one.
 const slots = 64
 
-func (c *Client) newHealth() *wait.Health {
-	return &wait.Health{
+func (c *Client) newHealth() *retry.Health {
+	return &retry.Health{
 		Context: c.stopped,
 		Go:      c.Go,
 		Down:    c.down,

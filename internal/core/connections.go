@@ -6,9 +6,8 @@ import (
 	"net"
 	"sync"
 
+	"github.com/latchkey-go/latchkey/internal/retry"
 	"github.com/redis/rueidis"
-
-	"github.com/latchkey-go/latchkey/internal/wait"
 )
 
 // connections are those of a rueidis client that is ours, so that they can be ended without a word to the
@@ -56,7 +55,7 @@ func (s *connections) track(option rueidis.ClientOption) rueidis.ClientOption {
 		}
 	}
 	option.DialCtxFn = func(ctx context.Context, address string, dialer *net.Dialer, config *tls.Config) (net.Conn, error) {
-		ctx, stop := wait.Until(ctx, s.over) // rueidis' Close would wait for the dial
+		ctx, stop := retry.Until(ctx, s.over) // rueidis' Close would wait for the dial
 		defer stop()
 		inner, err := dial(ctx, address, dialer, config)
 		if err != nil {

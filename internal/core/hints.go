@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/latchkey-go/latchkey/internal/wait"
+	"github.com/latchkey-go/latchkey/internal/retry"
 )
 
 // hints are messages that nobody here can read. A later version may have written them, and they may be
@@ -37,13 +37,13 @@ func (c *Client) askAround() {
 	h := &c.hints
 	for more := true; more; {
 		for _, r := range c.inUse() {
-			r.room.AskAround(func() bool { return wait.Sleep(c.stopped, hintPause) == nil })
+			r.room.AskAround(func() bool { return retry.Sleep(c.stopped, hintPause) == nil })
 		}
 		h.mu.Lock()
 		more = h.again && c.closing.Err() == nil
 		h.again, h.runs = false, more
 		h.mu.Unlock()
-		if more && wait.Sleep(c.stopped, hintPause) != nil {
+		if more && retry.Sleep(c.stopped, hintPause) != nil {
 			return
 		}
 	}

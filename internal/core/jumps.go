@@ -7,7 +7,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/lease"
 	"github.com/latchkey-go/latchkey/internal/lua"
-	"github.com/latchkey-go/latchkey/internal/wait"
+	"github.com/latchkey-go/latchkey/internal/retry"
 )
 
 // How a jump of a server's clock is noticed, and what follows (rule 24).
@@ -52,7 +52,7 @@ func (c *Client) makeUp() {
 		for _, r := range c.inUse() {
 			r.room.ClockSet()
 		}
-		if c.setting.CompareAndSwap(1, 0) || wait.Sleep(c.stopped, looks) != nil {
+		if c.setting.CompareAndSwap(1, 0) || retry.Sleep(c.stopped, looks) != nil {
 			return
 		}
 	}
@@ -121,7 +121,7 @@ func (c *Client) lookAround() {
 			c.watchClock()
 		}
 		return
-	case slices.ContainsFunc(c.health[:], func(h *wait.Health) bool { return h.Away() != nil }):
+	case slices.ContainsFunc(c.health[:], func(h *retry.Health) bool { return h.Away() != nil }):
 		// One probe is enough for all, and what follows it tells the clock.
 	case c.sharded:
 		c.Go(c.askNodes)

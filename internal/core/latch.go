@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/lua"
-	"github.com/latchkey-go/latchkey/internal/wait"
+	"github.com/latchkey-go/latchkey/internal/retry"
 )
 
 // The sentinels of package countdown, which documents them.
@@ -170,7 +170,7 @@ func (l *Latch) pass(ctx context.Context) error {
 		return err
 	}
 	defer l.circle.exit()
-	waits, stop := wait.Until(ctx, closing)
+	waits, stop := retry.Until(ctx, closing)
 	defer stop()
 	for {
 		err := l.await(waits)

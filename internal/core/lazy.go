@@ -12,7 +12,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/latchkey-go/latchkey/internal/lua"
-	"github.com/latchkey-go/latchkey/internal/wait"
+	"github.com/latchkey-go/latchkey/internal/retry"
 )
 
 // openLazily returns a client that dials in the background. What kind of servers these are must be known
@@ -80,7 +80,7 @@ func deferClient(option rueidis.ClientOption) (*deferred, error) {
 	option.DialCtxFn = func(
 		inner context.Context, address string, dialer *net.Dialer, config *tls.Config,
 	) (net.Conn, error) {
-		merged, end := wait.Until(inner, ctx) // Close does not wait for a dial
+		merged, end := retry.Until(inner, ctx) // Close does not wait for a dial
 		defer end()
 		return dials(merged, address, dialer, config)
 	}
@@ -90,13 +90,13 @@ func deferClient(option rueidis.ClientOption) (*deferred, error) {
 
 func (d *deferred) connect(ctx context.Context, option rueidis.ClientOption) {
 	defer close(d.over)
-	var backoff wait.Backoff
+	var backoff retry.Backoff
 	for ctx.Err() == nil {
 		if client, err := dial(option); err == nil {
 			d.real.Store(&client)
 			return
 		}
-		_ = wait.Sleep(ctx, backoff.Next()) // the loop looks at ctx
+		_ = retry.Sleep(ctx, backoff.Next()) // the loop looks at ctx
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/lua"
+	"github.com/latchkey-go/latchkey/internal/retry"
 	"github.com/latchkey-go/latchkey/internal/wait"
 )
 
@@ -140,12 +141,12 @@ func (r *circle) awaited(ctx context.Context, name string, began time.Time, err 
 }
 
 // outage adds to an outage where it is.
-func (c *Client) outage(o wait.Outage) Outage {
+func (c *Client) outage(o retry.Outage) Outage {
 	return Outage{Addresses: slices.Sorted(maps.Keys(c.conn.Client.Nodes())), Began: o.Began, Away: o.Away, Err: o.Err}
 }
 
 // down and up are told of the ends of an outage.
-func (c *Client) down(outage wait.Outage) {
+func (c *Client) down(outage retry.Outage) {
 	o := c.outage(outage)
 	c.options.Logger.Warn("latchkey: redis is away", "addresses", o.Addresses, "error", o.Err)
 	if hook := c.options.Observer.Down; hook != nil {
@@ -153,7 +154,7 @@ func (c *Client) down(outage wait.Outage) {
 	}
 }
 
-func (c *Client) up(outage wait.Outage) {
+func (c *Client) up(outage retry.Outage) {
 	o := c.outage(outage)
 	c.hub.Resume()
 	c.keeper.RenewAll()

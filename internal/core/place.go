@@ -11,7 +11,7 @@ import (
 	"weak"
 
 	"github.com/latchkey-go/latchkey/internal/lua"
-	"github.com/latchkey-go/latchkey/internal/wait"
+	"github.com/latchkey-go/latchkey/internal/retry"
 )
 
 // place is one name of one family on one client: what resources and circles share, which is to send commands
@@ -73,7 +73,7 @@ func found[T any](c *Client, all *registry[T], family lua.Family, name string, b
 	return x, nil
 }
 
-func (p *place) health() *wait.Health { return p.client.health[p.slot%slots] }
+func (p *place) health() *retry.Health { return p.client.health[p.slot%slots] }
 
 func (p *place) name() string { return p.keys.Name() }
 
@@ -125,7 +125,7 @@ func givenUp(ctx context.Context, err error, sent time.Time) error {
 	if !ours && (ctx.Err() == nil || !errors.Is(err, ctx.Err()) && !errors.Is(err, context.Cause(ctx))) {
 		return err
 	}
-	if silence := wait.Silence(sent); silence != nil {
+	if silence := retry.Silence(sent); silence != nil {
 		return silence
 	}
 	return errInterrupted

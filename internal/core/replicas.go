@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/lua"
-	"github.com/latchkey-go/latchkey/internal/wait"
+	"github.com/latchkey-go/latchkey/internal/retry"
 )
 
 var (
@@ -26,7 +26,7 @@ func (t *tenure) replicate(waits context.Context) error {
 	}
 	limited, cancel := context.WithTimeout(waits, o.ReplicaTimeout+o.CommandTimeout)
 	defer cancel()
-	ctx, stop := wait.Until(limited, c.closing)
+	ctx, stop := retry.Until(limited, c.closing)
 	defer stop()
 	for {
 		sent := time.Now()

@@ -5,7 +5,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/latchkey-go/latchkey/internal/wait"
+	"github.com/latchkey-go/latchkey/internal/retry"
 )
 
 // steady is how long a subscription stands until its next loss is the first one.
@@ -25,7 +25,7 @@ type Channel struct {
 	left       time.Time     // since when nobody does
 	now        *Subscription // nil: none; there will be one after retry, or Resume
 	retry      *time.Timer
-	backoff    wait.Backoff
+	backoff    retry.Backoff
 	isUp       bool
 	up         chan struct{} // closed once the subscription is confirmed; nil while nobody waits for that
 	since      time.Time     // when it was confirmed last

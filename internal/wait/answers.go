@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/lua"
+	"github.com/latchkey-go/latchkey/internal/retry"
 )
 
 // ask sends an acquire for w, and another while its answer asks for one.
@@ -43,7 +44,7 @@ func (r *Room) answered(ctx context.Context, w *Waiter, q question, reply lua.Ac
 	case err == nil:
 	case ctx.Err() != nil:
 		w.aborted = true // Acquire sees the same and abandons w
-		if silence := Silence(q.sent); silence != nil {
+		if silence := retry.Silence(q.sent); silence != nil {
 			w.unheard = silence
 			w.stray = true // the connection may be broken, and a copy of it under way
 		}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/lua"
+	"github.com/latchkey-go/latchkey/internal/retry"
 )
 
 // ShortLease is SHORT of grant.lua: what a grant by message is good for until its first renewal.
@@ -178,7 +179,7 @@ func (r *Room) awake(ctx context.Context, w *Waiter, try bool) (done bool, err e
 	case told && o.err == nil && ctx.Err() == nil: // or it is given back: who asked has gone
 		return true, nil
 	case told && o.passing:
-		open, stop := Until(ctx, r.closing)
+		open, stop := retry.Until(ctx, r.closing)
 		defer stop()
 		if err = r.server.Up(open); err == nil || ctx.Err() == nil {
 			err = context.Cause(r.closing) // also when it is the end of the client that ended the wait for Redis
@@ -208,7 +209,7 @@ func (r *Room) awake(ctx context.Context, w *Waiter, try bool) (done bool, err e
 // listen waits for the inbox, but not past the poll cap: the lock may become free meanwhile and nobody would
 // say so.
 func (r *Room) listen(ctx context.Context) error {
-	open, stop := Until(ctx, r.closing)
+	open, stop := retry.Until(ctx, r.closing)
 	defer stop()
 	limited, cancel := context.WithTimeout(open, r.poll)
 	defer cancel()

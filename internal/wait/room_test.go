@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/latchkey-go/latchkey/internal/lua"
+	"github.com/latchkey-go/latchkey/internal/retry"
 	"github.com/latchkey-go/latchkey/internal/wait"
 )
 
@@ -85,7 +86,7 @@ func (c *client) Clock(time.Time) int64        { return 0 }
 func (c *client) Failed(error, time.Time)      {}
 func (c *client) Forget(*wait.Waiter)          {}
 func (c *client) Listening() bool              { c.mu.Lock(); defer c.mu.Unlock(); return c.up }
-func (c *client) Up(ctx context.Context) error { return wait.Sleep(ctx, 20*time.Millisecond) }
+func (c *client) Up(ctx context.Context) error { return retry.Sleep(ctx, 20*time.Millisecond) }
 
 func (c *client) Inbox(ctx context.Context) error {
 	c.mu.Lock()
@@ -347,7 +348,7 @@ func TestRoomsAtRandom(t *testing.T) {
 						wg.Go(func() {
 							for ctx.Err() == nil {
 								c.disconnect(time.Duration(rand.IntN(5000)) * time.Microsecond)
-								_ = wait.Sleep(ctx, time.Duration(rand.IntN(200))*time.Millisecond)
+								_ = retry.Sleep(ctx, time.Duration(rand.IntN(200))*time.Millisecond)
 							}
 						})
 					}
@@ -519,74 +520,6 @@ func TestAnswerContradictsGrant(t *testing.T) {
 			})
 		})
 	}
-}
-
-// What fails while Redis is welcomed back is welcomed again.
-func TestFailureDuringUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var ups atomic.Int64
-		var h *wait.Health
-		probe := func(context.Context) error { return nil }
-		h = &wait.Health{
-			Context: t.Context(), Go: func(f func()) { go f() }, Down: func(wait.Outage) {}, Lasting: func() {}, Patience: time.Second,
-			Up: func(wait.Outage) {
-				if ups.Add(1) == 1 {
-					h.Failed(errNet, time.Now(), probe) // a renewal
-				}
-			},
-		}
-		h.Failed(errNet, time.Now(), probe)
-		require.NoError(t, h.Wait(t.Context()))
-		require.EqualValues(t, 2, ups.Load())
-	})
-}
-
-func TestBackoffAndHealth(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		var down, up, lasting, probes atomic.Int64
-		var working atomic.Bool
-		h := &wait.Health{
-			Context: ctx, Go: func(f func()) { go f() },
-			Down: func(wait.Outage) { down.Add(1) }, Lasting: func() { lasting.Add(1) }, Patience: time.Second,
-			Up: func(wait.Outage) { up.Add(1) },
-		}
-		require.NoError(t, h.Wait(ctx))
-		away := errors.New("away")
-		for range 1000 {
-			h.Failed(away, time.Now(), func(context.Context) error {
-				probes.Add(1)
-				if working.Load() {
-					return nil
-				}
-				return away
-			})
-		}
-		var passed sync.WaitGroup
-		for range 1000 {
-			passed.Go(func() {
-				if err := h.Wait(ctx); err != nil {
-					t.Error(err)
-				}
-			})
-		}
-		time.Sleep(10 * time.Second)
-		require.EqualValues(t, 1, down.Load())
-		require.EqualValues(t, 1, lasting.Load())
-		require.Less(t, probes.Load(), int64(100), "one probe at a time, at growing intervals: 54, with a deviation of 4")
-		require.Greater(t, probes.Load(), int64(10))
-		require.Equal(t, away, h.Away())
-		limited, stop := context.WithTimeout(ctx, time.Second)
-		require.ErrorIs(t, h.Wait(limited), context.DeadlineExceeded)
-		stop()
-		working.Store(true)
-		passed.Wait()
-		require.EqualValues(t, 1, up.Load())
-		require.NoError(t, h.Away())
-		require.NoError(t, h.Wait(ctx))
-		h.Succeeded()
-	})
 }
 
 // asked is a server on which everybody is queued behind a lease that ends soon, and which takes a while to

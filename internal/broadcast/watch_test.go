@@ -1,4 +1,4 @@
-package wait_test
+package broadcast_test
 
 import (
 	"context"
@@ -12,9 +12,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/latchkey-go/latchkey/internal/broadcast"
 	"github.com/latchkey-go/latchkey/internal/lua"
-	"github.com/latchkey-go/latchkey/internal/wait"
+	"github.com/latchkey-go/latchkey/internal/retry"
 )
+
+// tick is the grain of time, coarse so that things happen at the same instant.
+const tick = 100 * time.Microsecond
+
+var errNet = errors.New("connection lost")
 
 // state is what a watch reads, a while after it was asked to.
 type state struct {
@@ -34,17 +40,17 @@ func (s *state) set(f func(*lua.Round)) lua.Round {
 
 func (s *state) read(ctx context.Context) (lua.Round, error) {
 	s.reads.Add(1)
-	if err := wait.Sleep(ctx, s.delay()); err != nil { // on its way there
+	if err := retry.Sleep(ctx, s.delay()); err != nil { // on its way there
 		return lua.Round{}, err
 	}
 	s.mu.Lock()
 	round, err := s.round, s.err
 	s.mu.Unlock()
-	return round, errors.Join(err, wait.Sleep(ctx, s.delay())) // on its way back
+	return round, errors.Join(err, retry.Sleep(ctx, s.delay())) // on its way back
 }
 
-func newWatch(s *state) *wait.Watch {
-	return &wait.Watch{Context: context.Background(), Read: s.read, Go: func(f func()) { go f() }, Pause: func() time.Duration { return wait.ShortLease }}
+func newWatch(s *state) *broadcast.Watch {
+	return &broadcast.Watch{Context: context.Background(), Read: s.read, Go: func(f func()) { go f() }, Pause: func() time.Duration { return 2 * time.Second }}
 }
 
 // Whoever looks sees what was read after that, and those who look together share the reading.
@@ -117,7 +123,7 @@ func TestEverybodyGetsThere(t *testing.T) {
 		}
 		began := time.Now()
 		wg.Wait()
-		require.LessOrEqual(t, time.Since(began), wait.ShortLease+10*tick, "it reads after a pause")
+		require.LessOrEqual(t, time.Since(began), 2*time.Second+10*tick, "it reads after a pause")
 		synctest.Wait()
 		reads := s.reads.Load()
 		<-time.After(time.Minute)
@@ -160,7 +166,7 @@ func TestPauseBecomesShorter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &state{delay: func() time.Duration { return 0 }}
 		w := newWatch(s)
-		pause := wait.ShortLease
+		pause := 2 * time.Second
 		w.Pause = func() time.Duration { return pause }
 		w.Enter(1)
 		synctest.Wait()
