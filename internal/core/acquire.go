@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/latchkey-go/latchkey/internal/lease"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/wait"
 )
@@ -15,11 +14,11 @@ type primitive struct {
 	resource *resource
 	name     string
 	terms    terms
-	delegate bool   // one goroutine of the client queues in Redis at a time, and the others behind it in the process
-	flags    string // of a semaphore's demands
+	delegate bool                     // one goroutine of the client queues in Redis at a time, and the others behind it in the process
+	demand   func(permits int) string // what Redis is asked for; nil: the whole
 }
 
-func newPrimitive(c *Client, family lua.Family, name string, set []LockOption) (p primitive, err error) {
+func newPrimitive(c *Client, kind *Kind, name string, set []LockOption) (p primitive, err error) {
 	defer func() {
 		if err != nil {
 			err = named(name, err)
@@ -44,7 +43,7 @@ func newPrimitive(c *Client, family lua.Family, name string, set []LockOption) (
 	if c.options.Replicas > 0 && c.options.ReplicaTimeout >= p.terms.lease {
 		return p, invalid("the lease must be longer than what replicas may take, not %v and %v", p.terms.lease, c.options.ReplicaTimeout)
 	}
-	p.resource, err = c.resource(family, name)
+	p.resource, err = c.resource(kind, name)
 	return p, err
 }
 
@@ -175,7 +174,7 @@ func (p *primitive) begin(parent context.Context, try bool) (*Hold, error) {
 	if parent.Err() != nil {
 		return nil, named(p.name, ended(parent))
 	}
-	if outer, ok := parent.Value(r).(*Hold); ok && r.exclusive() && outer.Held() {
+	if outer, ok := parent.Value(r).(*Hold); ok && r.kind.Exclusive && outer.Held() {
 		if p.terms.withoutReentry {
 			return nil, named(p.name, ErrReentered)
 		}
@@ -210,6 +209,8 @@ func (p *primitive) failed(parent, waits context.Context, err error) error {
 	switch {
 	case errors.Is(err, ErrClosed) && r.client.closing.Err() != nil:
 		return named(p.name, ErrClosed)
+	case errors.Is(err, wait.ErrBusy):
+		return named(p.name, ErrNotAcquired)
 	case away == nil && !errors.Is(err, cause):
 		return named(p.name, public(r.explained(parent, err)))
 	case cause == errWaited: //nolint:errorlint // it is nobody else's
@@ -226,4 +227,3 @@ func (p *primitive) failed(parent, waits context.Context, err error) error {
 }
 
 var _ wait.Server = (*resource)(nil)
-var _ lease.Renewer = renewer{}

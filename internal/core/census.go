@@ -37,7 +37,7 @@ func (p *primitive) inspect(ctx context.Context, limit int) (SemaphoreState, err
 		return SemaphoreState{}, named(p.name, ErrClosed)
 	}
 	var census lua.Census
-	err := r.declared.first(withoutDeadline(ctx), r, func() (err error) {
+	err := poolOf(r).declared.first(withoutDeadline(ctx), r, func() (err error) {
 		census, err = c.conn.Census(withoutDeadline(ctx), r.keys, limit)
 		if err == nil && !census.Initialized {
 			err = lua.ErrNotInitialized

@@ -42,7 +42,7 @@ func (c *Client) circle(family lua.Family, name string) (*circle, error) {
 	case c.options.Replicas > 0:
 		return nil, invalid("latches and barriers do not wait for replicas")
 	}
-	return found(c, &c.circles, family, name, func(at place) *circle {
+	return found(c, family, name, func(at place) *circle {
 		r := &circle{place: at, watch: broadcast.Watch{Context: c.stopped, Go: c.Go}}
 		read := r.readLatch
 		pause := func() time.Duration { return wait.ShortLease }

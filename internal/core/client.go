@@ -44,11 +44,10 @@ type Client struct {
 	mu        sync.Mutex
 	running   sync.WaitGroup // of Go; added to under mu, not after isStopped
 	isStopped bool
-	tenures   map[uint64]*tenure // whatever Redis may know of: waiters, holds, and those that are leaving
-	waiters   tally              // of tenures that are not held
-	holds     tally              // of those that are
-	resources registry[resource]
-	circles   registry[circle]
+	tenures   map[uint64]Tenure // whatever Redis may know of: waiters, holds, and those that are leaving
+	waiters   tally             // of tenures that are not held
+	holds     tally             // of those that are
+	places    map[address]entry
 	floors    floors
 	pings     map[uint64]chan struct{}
 	hints     hints
@@ -99,24 +98,16 @@ func (c *Client) confirmed() {
 	c.recheckAll()
 }
 
-// inUse returns the resources that are: all that anybody may wait in.
-func (c *Client) inUse() []*resource {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	all := make([]*resource, 0, len(c.resources))
-	for _, p := range c.resources {
-		if r := p.Value(); r != nil {
-			all = append(all, r)
-		}
-	}
-	return all
+// inUse returns those queues: all that anybody may wait in.
+func (c *Client) inUse() []Queue {
+	return placesOf[Queue](c)
 }
 
 func (c *Client) recheckAll() {
 	var g errgroup.Group
 	g.SetLimit(64)
 	for _, r := range c.inUse() {
-		g.Go(func() error { r.room.RecheckAll(); return nil })
+		g.Go(func() error { r.RecheckAll(); return nil })
 	}
 	_ = g.Wait() // the rooms report to their waiters
 }
@@ -130,41 +121,21 @@ func (c *Client) deliver(m lua.Message) {
 	if !c.ids.made(m) {
 		return // it was not written by whoever reads what we write
 	}
-	t := c.tenure(m.Number)
-	if t != nil && t.keys.Name() != m.Name {
-		t = nil
-	}
-	switch m.Kind {
-	case lua.Ping:
+	if m.Kind == lua.Ping {
 		c.ponged(m.Number)
-	case lua.Grant:
-		if t != nil && !t.clock.message(m.Now) {
-			t.look()
-		}
-		if t == nil || !t.room.Granted(&t.waiter, m) {
-			c.Go(func() { c.refuseGrant(t, m) })
-		}
-	case lua.Ask:
-		if t != nil {
-			c.Go(t.room.RecheckAll)
-		}
-	case lua.Forced:
-		if t != nil {
-			c.Go(func() { t.taken(m.Token, errForced) })
-		}
-	case lua.Want:
-		if t != nil {
-			t.want()
-		}
-	case lua.Ends:
-		if t != nil {
-			t.room.Ends(time.Duration(m.Lease) * time.Millisecond)
-		}
+		return
+	}
+	t := c.tenure(m.Number)
+	switch {
+	case t != nil && t.Target().keys.Name() == m.Name:
+		t.Hear(m)
+	case m.Kind == lua.Grant:
+		c.Go(func() { c.refuseGrant(m) })
 	}
 }
 
 // tenure finds one by its number.
-func (c *Client) tenure(n uint64) *tenure {
+func (c *Client) tenure(n uint64) Tenure {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.tenures[n]
@@ -180,12 +151,9 @@ func (c *Client) ponged(n uint64) {
 	}
 }
 
-// refuseGrant releases what was granted to a tenure that is over (rule 3): a late copy of its acquire had queued again. When
-// t is not nil it holds, or is about to, and has just learnt that what it was granted up to the message's token is gone.
-func (c *Client) refuseGrant(t *tenure, m lua.Message) {
-	if t != nil {
-		t.taken(m.Token, lease.ErrGone)
-	}
+// refuseGrant releases what was granted to a tenure that is over (rule 3): a late copy of its acquire had
+// queued again.
+func (c *Client) refuseGrant(m lua.Message) {
 	keys, err := lua.NewKeys(m.Family, m.Name, c.sharded)
 	if err == nil {
 		d := lua.Departure{Owner: c.ids.id(m.Number)}

@@ -30,7 +30,7 @@ func NewCounter(c *Client, name string, set []SemaphoreOption) (*Counter, error)
 	}
 	// The lease of its waiters ends nothing: it only must not be over while a reply is on its way.
 	set = append(set[:len(set):len(set)], WithPermitLease(WithLease(MaxLease)))
-	p, err := newSemaphore(c, lua.Plain, name, set)
+	p, err := newSemaphore(c, plain, name, set)
 	if err != nil {
 		return nil, err
 	}
@@ -75,39 +75,11 @@ func (s *Counter) draw(parent, waits context.Context, n int, try bool) error {
 }
 
 func (s *Counter) take(parent, waits context.Context, n int, try bool) error {
-	if _, err := s.p.begin(parent, try); err != nil {
-		return err
+	number, settled, err := s.p.draw(parent, waits, n, try)
+	if settled {
+		poolOf(s.p.resource).receipts.settle(number)
 	}
-	defer s.p.leave(try)
-	t := s.p.newTenure(n, false)
-	if t == nil {
-		return named(s.p.name, ErrClosed)
-	}
-	t.asks(parent)
-	if err := s.p.resource.room.Acquire(waits, &t.waiter, try); err != nil {
-		return s.p.failed(parent, waits, err)
-	}
-	t.drawn()
-	return nil
-}
-
-// drawn is told that the permits are the caller's: no tenure goes on. But while a copy of its acquire, or a message about it,
-// may still arrive, it stays known here and in Redis, so that these are not taken for something else.
-func (t *tenure) drawn() {
-	c, n := t.client, t.waiter.Number
-	if !t.room.Echoes(&t.waiter) {
-		t.receipts.settle(n)
-		t.Forget(&t.waiter)
-		return
-	}
-	c.mu.Lock()
-	c.waiters.add(-1)
-	c.mu.Unlock()
-	time.AfterFunc(remembered, func() {
-		c.mu.Lock()
-		delete(c.tenures, n)
-		c.mu.Unlock()
-	})
+	return err
 }
 
 // Release adds n permits.
@@ -121,11 +93,11 @@ func (s *Counter) Release(ctx context.Context, n int) error {
 	}
 	number, stray := c.ids.next(), false
 	put := lua.Put(c.ids.id(number), int64(n))
-	up := r.whileRemembered()
+	of, up := poolOf(r), r.whileRemembered()
 	err := r.outlast(ctx, func(ctx context.Context) (bool, error) {
 		answered, err := r.insist(ctx, up, &stray, func(ctx context.Context) error {
-			return r.declared.first(ctx, r, func() error {
-				reply, err := r.trade(ctx, put, 1)
+			return of.declared.first(ctx, r, func() error {
+				reply, err := of.trade(ctx, put, 1)
 				if err == nil {
 					_, err = lua.ParseGiven(reply)
 				}
@@ -134,7 +106,7 @@ func (s *Counter) Release(ctx context.Context, n int) error {
 		})
 		switch {
 		case answered && err == nil && !stray:
-			r.receipts.settle(number)
+			of.receipts.settle(number)
 		case err != nil && !answered && ctx.Err() == nil: // Redis would have forgotten it, or the client is closed
 			return true, fmt.Errorf("%w: %w", ErrUnknownOutcome, outcome(err))
 		case err != nil:

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/latchkey-go/latchkey/internal/lua"
-	"github.com/latchkey-go/latchkey/internal/wait"
 )
 
 // The sentinels of the root package, which documents them.
@@ -55,8 +54,6 @@ func ended(ctx context.Context) error {
 // public puts the sentinel before an error of the inner packages or of rueidis.
 func public(err error) error {
 	switch {
-	case errors.Is(err, wait.ErrBusy):
-		return ErrNotAcquired
 	case errors.Is(err, lua.ErrFull):
 		return ErrTooManyWaiters
 	case errors.Is(err, ErrNotInitialized), errors.Is(err, ErrCapacity):

@@ -37,7 +37,13 @@ func Reading(l *Lock) time.Duration {
 func Places(c *Client) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.resources)
+	n := 0
+	for _, p := range c.places {
+		if p.value() != nil {
+			n++
+		}
+	}
+	return n
 }
 
 // InboxOf is the channel on which a client hears.

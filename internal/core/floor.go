@@ -42,8 +42,8 @@ func (c *Client) floor(family lua.Family, name string) int64 {
 	at := address{family, name}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if r, ok := c.resources[at]; ok {
-		return r.seen.Load()
+	if p, ok := c.places[at]; ok {
+		return p.seen.Load()
 	}
 	return c.floors.of(at)
 }

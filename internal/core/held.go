@@ -31,11 +31,9 @@ func (c *Client) stillHeld(ctx context.Context) error {
 func (c *Client) heldNames() []string {
 	var names []string
 	for _, t := range c.all() {
-		t.mu.Lock()
-		if t.kept && !t.ending {
-			names = append(names, t.name)
+		if name := t.HeldName(); name != "" {
+			names = append(names, name)
 		}
-		t.mu.Unlock()
 	}
 	slices.Sort(names)
 	return slices.Compact(names)

@@ -34,7 +34,7 @@ func (c *Client) told(k *clock, reading int64, sent time.Time) {
 	by := time.Duration(j.least) * time.Microsecond
 	if by > 0 {
 		most := time.Duration(j.most) * time.Microsecond
-		c.keeper.Jumped(most, sent, func(i *lease.Item) bool { return i.Owner.(*tenure).clock == k })
+		c.keeper.Jumped(most, sent, func(i *lease.Item) bool { return i.Owner.(Tenure).Target().clock == k })
 	}
 	if c.setting.Swap(2) == 0 { // else it is told already: names of a cluster notice it one after the other
 		c.options.Logger.Warn("latchkey: the server's clock was set", "by", by)
@@ -50,7 +50,7 @@ func (c *Client) makeUp() {
 		c.setting.Store(1)
 		c.keeper.RenewAll()
 		for _, r := range c.inUse() {
-			r.room.ClockSet()
+			r.ClockSet()
 		}
 		if c.setting.CompareAndSwap(1, 0) || retry.Sleep(c.stopped, looks) != nil {
 			return

@@ -7,13 +7,26 @@ import (
 	"github.com/latchkey-go/latchkey/internal/lua"
 )
 
+// locks are the kind of all locks.
+var locks = &Kind{Family: lua.Locks, Exclusive: true, Commands: func(r *resource) Commands { return lockCommands{r} }}
+
+type lockCommands struct{ *resource }
+
+func (l lockCommands) Acquire(ctx context.Context, claim lua.Claim, mode lua.Mode) (lua.Acquired, error) {
+	return l.client.conn.Acquire(ctx, l.keys, claim, l.seen.Load(), mode)
+}
+
+func (l lockCommands) Release(ctx context.Context, e lua.Ending, _ int, _ bool) (owned bool, err error) {
+	return l.client.conn.Release(ctx, l.keys, e, l.seen.Load())
+}
+
 // Lock is the inside of rlock.Lock and fairlock.Lock.
 type Lock struct{ p primitive }
 
 // NewLock returns the lock of a name. With delegate one goroutine of this client queues in Redis at a time, and the
 // others behind it in the process.
 func NewLock(c *Client, name string, delegate bool, set []LockOption) (*Lock, error) {
-	p, err := newPrimitive(c, lua.Locks, name, set)
+	p, err := newPrimitive(c, locks, name, set)
 	p.delegate = delegate
 	if err != nil {
 		return nil, err

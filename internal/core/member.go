@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"sync"
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/lua"
@@ -173,24 +172,10 @@ func (r *circle) dismiss(ctx context.Context, up func(context.Context) error, nu
 	}
 }
 
-// resign ends all memberships of the client at the same time. What is not answered before ctx ends stays
-// until its lease is over.
-func (c *Client) resign(ctx context.Context) {
-	var all []*circle
-	c.mu.Lock()
-	for _, p := range c.circles {
-		if r := p.Value(); r != nil {
-			all = append(all, r)
-		}
+// Resign ends the membership while its client closes. What is not answered before ctx ends stays until its
+// lease is over.
+func (r *circle) Resign(ctx context.Context) {
+	if number, begun := r.retire(); number != 0 {
+		_ = r.dismiss(ctx, r.whileRemembered(), number, begun)
 	}
-	c.mu.Unlock()
-	var left sync.WaitGroup
-	for _, r := range all {
-		left.Go(func() {
-			if number, begun := r.retire(); number != 0 {
-				_ = r.dismiss(ctx, r.whileRemembered(), number, begun)
-			}
-		})
-	}
-	left.Wait()
 }

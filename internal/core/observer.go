@@ -6,17 +6,16 @@ import (
 	"slices"
 	"time"
 
-	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/retry"
 	"github.com/latchkey-go/latchkey/internal/wait"
 )
 
-// Kind is documented by the root package, as are Event, Outage and Observer.
-type Kind string
+// Primitive is documented by the root package as Kind, as are Event, Outage and Observer.
+type Primitive string
 
 // Event is what a hook is told.
 type Event struct {
-	Kind         Kind
+	Kind         Primitive
 	Name, Prefix string
 	Context      context.Context
 	Token        int64
@@ -42,10 +41,8 @@ type Observer struct {
 
 // The hooks are called by what follows, which does nothing before it knows that there is one.
 
-var kinds = [...]Kind{lua.Locks: "lock", lua.Leased: "semaphore", lua.Plain: "counting", lua.Latch: "latch", lua.Barrier: "barrier"}
-
 func (p *place) event(ctx context.Context, name string) Event {
-	return Event{Kind: kinds[p.keys.Family()], Name: name, Prefix: p.client.options.Prefix, Context: ctx}
+	return Event{Kind: Primitive(p.keys.Family().String()), Name: name, Prefix: p.client.options.Prefix, Context: ctx}
 }
 
 // asks is told for whom the tenure competes from now on.
@@ -62,7 +59,7 @@ func (r *resource) queued(w *wait.Waiter) {
 	if hook == nil {
 		return
 	}
-	t := r.client.tenure(w.Number)
+	t := r.tenure(w.Number)
 	if t == nil { // it has been ended meanwhile
 		return
 	}
@@ -81,14 +78,14 @@ func (h *Hold) acquired(began time.Time) {
 		return
 	}
 	e := t.event(h.parent, t.name)
-	e.Token, e.Permits, e.Waited = h.turn.token, t.weight(), time.Since(began)
+	e.Token, e.Permits, e.Waited = h.turn.token, t.Weight(), time.Since(began)
 	whole(func() { hook(e) }, func() { t.Go(func() { _ = h.Unlock(context.Background()) }) })
 }
 
 func (o *Observer) released(u *turn) {
 	if t := u.tenure; o.Released != nil {
 		e := t.event(u.first.parent, t.name)
-		e.Token, e.Permits, e.Held = u.token, t.weight(), time.Since(u.moment)
+		e.Token, e.Permits, e.Held = u.token, t.Weight(), time.Since(u.moment)
 		o.Released(e)
 	}
 }
@@ -97,7 +94,7 @@ func (o *Observer) released(u *turn) {
 func (o *Observer) lost(u *turn, token int64, reason error) {
 	if t := u.tenure; o.Lost != nil {
 		e := t.event(u.first.parent, t.name)
-		e.Token, e.Permits, e.Held, e.Err = token, t.weight(), time.Since(u.moment), reason
+		e.Token, e.Permits, e.Held, e.Err = token, t.Weight(), time.Since(u.moment), reason
 		o.Lost(e)
 	}
 }

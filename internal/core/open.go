@@ -120,16 +120,15 @@ func severalPipes(client rueidis.Client) bool {
 // client's: those of the subscriptions come last.
 func newClient(commands, subscriptions rueidis.Client, o ClientOptions, owned []*connections) *Client {
 	c := &Client{
-		ids:       newIDs(o.Prefix),
-		began:     time.Now(),
-		conn:      lua.Conn{Client: commands},
-		close:     func() {},
-		owned:     owned,
-		sharded:   commands.Mode() == rueidis.ClientModeCluster,
-		tenures:   map[uint64]*tenure{},
-		resources: registry[resource]{},
-		circles:   registry[circle]{},
-		pings:     map[uint64]chan struct{}{},
+		ids:     newIDs(o.Prefix),
+		began:   time.Now(),
+		conn:    lua.Conn{Client: commands},
+		close:   func() {},
+		owned:   owned,
+		sharded: commands.Mode() == rueidis.ClientModeCluster,
+		tenures: map[uint64]Tenure{},
+		places:  map[address]entry{},
+		pings:   map[uint64]chan struct{}{},
 	}
 	c.teller.start = c.Go
 	o.Logger = slog.New(deferring{o.Logger.Handler(), &c.teller})

@@ -31,17 +31,15 @@ type address struct {
 	key    string
 }
 
-// registry has what is in use of a client's places, guarded by its mutex.
-type registry[T any] map[address]entry[T]
-
-type entry[T any] struct {
-	weak.Pointer[T]
-	seen *atomic.Int64 // the place's
+// entry is what is in use of a place.
+type entry struct {
+	value func() any    // nil once it is collected
+	seen  *atomic.Int64 // the place's
 }
 
 // found returns what is at the place of a name. It lives for as long as a primitive, a waiter or a hold
 // refers to it.
-func found[T any](c *Client, all *registry[T], family lua.Family, name string, build func(place) *T) (*T, error) {
+func found[T any](c *Client, family lua.Family, name string, build func(place) *T) (*T, error) {
 	keys, err := lua.NewKeys(family, c.options.Prefix+name, c.sharded)
 	if err != nil {
 		return nil, invalid("%w", err)
@@ -49,10 +47,13 @@ func found[T any](c *Client, all *registry[T], family lua.Family, name string, b
 	key := address{family, keys.Name()}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if x := (*all)[key].Value(); x != nil {
-		return x, nil
+	before := c.places[key]
+	if before.value != nil {
+		if x, ok := before.value().(*T); ok {
+			return x, nil
+		}
 	}
-	at := place{client: c, keys: keys, slot: c.conn.Slot(keys), clock: &c.clock, seen: (*all)[key].seen, hinted: new(time.Time)}
+	at := place{client: c, keys: keys, slot: c.conn.Slot(keys), clock: &c.clock, seen: before.seen, hinted: new(time.Time)}
 	if c.sharded {
 		at.clock = &clock{} // each node has its own
 	}
@@ -61,16 +62,38 @@ func found[T any](c *Client, all *registry[T], family lua.Family, name string, b
 		at.seen.Store(c.floors.of(key))
 	}
 	x := build(at)
-	(*all)[key] = entry[T]{weak.Make(x), at.seen}
-	runtime.AddCleanup(x, func(key address) {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if p, ok := (*all)[key]; ok && p.Value() == nil {
-			c.floors.keep(key, p.seen.Load())
-			delete(*all, key)
+	pointer := weak.Make(x)
+	c.places[key] = entry{func() any {
+		if x := pointer.Value(); x != nil {
+			return x
 		}
-	}, key)
+		return nil
+	}, at.seen}
+	runtime.AddCleanup(x, c.collected, key)
 	return x, nil
+}
+
+// collected is told that nothing refers to a place any more, unless another one is there by now.
+func (c *Client) collected(key address) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if p, ok := c.places[key]; ok && p.value() == nil {
+		c.floors.keep(key, p.seen.Load())
+		delete(c.places, key)
+	}
+}
+
+// placesOf returns what is in use and is a T.
+func placesOf[T any](c *Client) []T {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var all []T
+	for _, p := range c.places {
+		if x, ok := p.value().(T); ok {
+			all = append(all, x)
+		}
+	}
+	return all
 }
 
 func (p *place) health() *retry.Health { return p.client.health[p.slot%slots] }

@@ -81,7 +81,7 @@ func (t *tenure) send(ctx context.Context, r *release) error {
 	owned := false
 	answered, err := t.insist(ctx, func(ctx context.Context) error { return t.patiently(ctx, t.Up) }, &r.unanswered, func(ctx context.Context) (err error) {
 		e.Rest = t.rest(r)
-		owned, err = t.giveBack(ctx, e)
+		owned, err = t.commands.Release(ctx, e, t.Weight(), false)
 		return err
 	})
 	switch {
@@ -102,18 +102,6 @@ func (t *tenure) send(ctx context.Context, r *release) error {
 // endingOf is what a release asks for now.
 func (t *tenure) endingOf(r *release) lua.Ending {
 	return lua.Ending{Owner: t.waiter.Owner, Entry: t.strayEntry(), Rest: t.rest(r)}
-}
-
-// giveBack sends one release, of permits together with what other goroutines ask for.
-func (t *tenure) giveBack(ctx context.Context, e lua.Ending) (owned bool, err error) {
-	if t.exclusive() {
-		return t.giveBackAlone(ctx, e)
-	}
-	reply, err := t.trade(ctx, lua.Give(e), t.weight())
-	if err != nil {
-		return false, err
-	}
-	return lua.ParseGiven(reply)
 }
 
 // patiently waits until ctx or the trust ends.

@@ -2,7 +2,6 @@ package core
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -18,14 +17,12 @@ import (
 // what the waiting loop sees as the server. It is also the key under which a hold is found in a context.
 type resource struct {
 	place
-	batch  uint16 // which renewals go together
-	room   *wait.Room
-	line   wait.Line[*tenure] // of rlock: who has the turn competes, or holds
-	holder atomic.Pointer[tenure]
-
-	declared declaration // of a semaphore
-	trades   trades      // of a semaphore
-	receipts receipts    // of plain permits
+	kind     *Kind
+	commands Commands
+	batch    uint16 // which renewals go together
+	room     *wait.Room
+	line     wait.Line[*tenure] // of rlock: who has the turn competes, or holds
+	holder   atomic.Pointer[tenure]
 
 	// Of a cluster client: its inbox for this name, open while somebody waits.
 	mu      sync.Mutex
@@ -34,16 +31,14 @@ type resource struct {
 }
 
 // resource returns the one of a name. It lives for as long as a lock, a waiter or a hold refers to it.
-func (c *Client) resource(family lua.Family, name string) (*resource, error) {
-	return found(c, &c.resources, family, name, func(at place) *resource {
-		r := &resource{place: at, batch: c.conn.Batch(at.keys)}
+func (c *Client) resource(kind *Kind, name string) (*resource, error) {
+	return found(c, kind.Family, name, func(at place) *resource {
+		r := &resource{place: at, kind: kind, batch: c.conn.Batch(at.keys)}
 		r.room = wait.NewRoom(c.closing, r, c.options.Lease)
+		r.commands = kind.Commands(r)
 		return r
 	})
 }
-
-// exclusive reports whether one tenure holds at a time.
-func (r *resource) exclusive() bool { return r.keys.Family() == lua.Locks }
 
 // holds is told that a tenure holds the lock. If another one of this client is still kept, the one with the smaller token was
 // lost: a release is sent only for what is not kept any more.
@@ -83,7 +78,7 @@ func (r *resource) Acquire(ctx context.Context, w *wait.Waiter, mode lua.Mode, u
 			gone = reply.Gone
 		}
 	} else {
-		reply, err = r.take(ctx, claim, mode)
+		reply, err = r.commands.Acquire(ctx, claim, mode)
 	}
 	if gone { // lost between two holds, unless an earlier copy of the offer has run
 		if mode == lua.First {
@@ -99,7 +94,7 @@ func (r *resource) Acquire(ctx context.Context, w *wait.Waiter, mode lua.Mode, u
 		switch {
 		case reply.Now > 0:
 			c.told(r.clock, reply.Now, sent)
-		case reply.Token > 0 && r.keys.Family() != lua.Plain: // whose tokens are no readings
+		case reply.Token > 0 && !r.kind.Undated:
 			r.granted(ctx, reply.Token, sent, mode == lua.Again)
 		}
 		if reply.Sequence > 0 {
@@ -148,7 +143,7 @@ func (r *resource) Leave(ws []*wait.Waiter) ([]bool, error) {
 func (r *resource) Forget(w *wait.Waiter) {
 	c := r.client
 	c.mu.Lock()
-	t := c.tenures[w.Number]
+	t, _ := c.tenures[w.Number].(*tenure)
 	if t != nil {
 		delete(c.tenures, w.Number)
 		c.waiters.add(-1)
@@ -160,7 +155,7 @@ func (r *resource) Forget(w *wait.Waiter) {
 }
 
 func (r *resource) Parted(w *wait.Waiter, inheritable bool) bool {
-	t := r.client.tenure(w.Number)
+	t := r.tenure(w.Number)
 	if t == nil || !t.delegate {
 		return false
 	}
@@ -172,10 +167,21 @@ func (r *resource) Parted(w *wait.Waiter, inheritable bool) bool {
 }
 
 func (r *resource) Refuse(w *wait.Waiter, token int64) {
-	c := r.client
-	t := c.tenure(w.Number)
+	t := r.tenure(w.Number)
 	m := lua.Message{Family: r.keys.Family(), Number: w.Number, Name: r.name(), Owned: lua.Owned{Token: token}}
-	c.Go(func() { c.refuseGrant(t, m) })
+	r.client.Go(func() {
+		if t == nil {
+			r.client.refuseGrant(m)
+		} else {
+			t.refuse(m)
+		}
+	})
+}
+
+// tenure finds one by its number.
+func (r *resource) tenure(n uint64) *tenure {
+	t, _ := r.client.tenure(n).(*tenure)
+	return t
 }
 
 // claim is what the commands of w ask for.
@@ -188,7 +194,7 @@ func (r *resource) offering(w *wait.Waiter) (t, old *tenure) {
 	if !w.Offers {
 		return nil, nil
 	}
-	if t = r.client.tenure(w.Number); t != nil {
+	if t = r.tenure(w.Number); t != nil {
 		old = t.offered.Load()
 	}
 	return t, old
@@ -246,58 +252,10 @@ func milliseconds(d time.Duration) int64 {
 	return int64((d + time.Millisecond - 1) / time.Millisecond)
 }
 
-// renewer is what the lease keeper sees.
-type renewer struct{ client *Client }
+// RecheckAll, AskAround and ClockSet are of [Queue].
 
-func (r renewer) Go(f func()) { r.client.Go(f) }
+func (r *resource) RecheckAll() { r.room.RecheckAll() }
 
-func (r renewer) Slot(i *lease.Item) uint16 { return i.Owner.(*tenure).batch }
+func (r *resource) AskAround(pause func() bool) { r.room.AskAround(pause) }
 
-func (r renewer) Renew(ctx context.Context, items []*lease.Item, leases []time.Duration) ([]bool, bool, error) {
-	batch := make([]lua.Renewal, len(items))
-	for n, i := range items {
-		t := i.Owner.(*tenure)
-		batch[n] = lua.Renewal{Keys: t.keys, Owner: t.waiter.Owner, Lease: milliseconds(leases[n])}
-	}
-	first, sent := items[0].Owner.(*tenure), time.Time{}
-	held := make([]bool, 0, len(items))
-	var err error
-	for begin, end := 0, 0; begin < len(items) && err == nil; begin = end {
-		for weight := 0; end < len(items) && (end == begin || weight < MaxPermits); end++ { // other clients wait for a script
-			weight += items[end].Owner.(*tenure).weight()
-		}
-		var some []bool
-		sent = time.Now()
-		var now int64
-		some, now, err = r.client.conn.Renew(context.WithoutCancel(ctx), batch[begin:end])
-		held = append(held, some...)
-		if err == nil {
-			r.told(items[begin:end], now, sent)
-		}
-	}
-	if err == nil {
-		first.health().Succeeded()
-		return held, false, nil
-	}
-	if len(items) > 1 && (errors.Is(err, lua.ErrApart) || errors.Is(err, lua.ErrMoving)) {
-		return nil, true, lease.ErrApart
-	}
-	r.client.options.Logger.Warn("latchkey: renewal failed", "holds", len(items), "error", err)
-	passing := lua.Passing(err)
-	if passing {
-		first.Failed(err, sent)
-	}
-	return nil, passing, err
-}
-
-// told takes a reading of the clock for each of these: in a cluster each name has one of its own. One that
-// heard nothing of a jump would take it later for one after this renewal.
-func (r renewer) told(items []*lease.Item, reading int64, sent time.Time) {
-	var last *clock
-	for _, i := range items {
-		if k := i.Owner.(*tenure).clock; k != last {
-			r.client.told(k, reading, sent)
-			last = k
-		}
-	}
-}
+func (r *resource) ClockSet() { r.room.ClockSet() }

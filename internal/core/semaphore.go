@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -49,14 +50,14 @@ type Semaphore struct{ p primitive }
 
 // NewSemaphore returns the semaphore of a name whose permits are leased.
 func NewSemaphore(c *Client, name string, set []SemaphoreOption) (*Semaphore, error) {
-	p, err := newSemaphore(c, lua.Leased, name, set)
+	p, err := newSemaphore(c, leased, name, set)
 	if err != nil {
 		return nil, err
 	}
 	return &Semaphore{p}, nil
 }
 
-func newSemaphore(c *Client, family lua.Family, name string, set []SemaphoreOption) (p primitive, err error) {
+func newSemaphore(c *Client, kind *Kind, name string, set []SemaphoreOption) (p primitive, err error) {
 	var o SemaphoreOptions
 	for _, option := range set {
 		if option != nil {
@@ -66,12 +67,22 @@ func newSemaphore(c *Client, family lua.Family, name string, set []SemaphoreOpti
 	if o.capacity != nil && (*o.capacity < 1 || *o.capacity > MaxCapacity) {
 		return p, named(name, invalid("the capacity must be from 1 to %d, not %d", MaxCapacity, *o.capacity))
 	}
-	if p, err = newPrimitive(c, family, name, o.leases); err != nil {
+	if p, err = newPrimitive(c, kind, name, o.leases); err != nil {
 		return p, err
 	}
-	p.flags = o.flags
+	declared := &poolOf(p.resource).declared
 	if o.capacity != nil {
-		p.resource.declared.permits.Store(int64(*o.capacity))
+		declared.permits.Store(int64(*o.capacity))
+	}
+	p.demand = func(permits int) string {
+		switch {
+		case permits == all:
+			return lua.Demand(1, "d")
+		case declared.permits.Load() > 0: // nobody else has to initialise it
+			return lua.Demand(permits, strings.ReplaceAll(o.flags, "u", ""))
+		default:
+			return lua.Demand(permits, o.flags)
+		}
 	}
 	return p, nil
 }
@@ -117,9 +128,6 @@ func (s *Semaphore) Do(ctx context.Context, n int, f func(context.Context, *Hold
 	return guard(ctx, hold, err, f)
 }
 
-// all is the number of permits of a tenure that takes whatever is free, until it has that.
-const all = -1
-
 // Drain takes all free permits.
 func (s *Semaphore) Drain(ctx context.Context) (*Hold, error) { return s.p.try(ctx, all) }
 
@@ -153,7 +161,7 @@ func (p *primitive) change(ctx context.Context, change lua.Change, n int64) (don
 	r, c := p.resource, p.resource.client
 	id := c.newID()
 	_, err = r.command(ctx, c.closing, p.name, func(ctx context.Context) error {
-		return r.declared.first(ctx, r, func() (err error) { // or a declaration that comes later would undo it
+		return poolOf(r).declared.first(ctx, r, func() (err error) { // or a declaration that comes later would undo it
 			done, total, free, err = c.conn.Capacity(ctx, r.keys, id, r.seen.Load(), change, n, MaxCapacity, 0)
 			return err
 		})
@@ -207,27 +215,6 @@ func (d *declaration) first(ctx context.Context, r *resource, do func() error) e
 		}
 		d.made.Store(0)
 	}
-}
-
-// take sends one acquire, of permits that have been declared.
-func (r *resource) take(ctx context.Context, claim lua.Claim, mode lua.Mode) (reply lua.Acquired, err error) {
-	if r.exclusive() {
-		return r.client.conn.Acquire(ctx, r.keys, claim, r.seen.Load(), mode)
-	}
-	err = r.declared.first(ctx, r, func() error {
-		message, err := r.trade(ctx, lua.Take(claim, mode), claim.Permits())
-		if err == nil {
-			reply, err = lua.ParseTaken(message)
-		}
-		if err == nil && errors.Is(reply.Refused, lua.ErrNotInitialized) {
-			return reply.Refused
-		}
-		return err
-	})
-	if errors.Is(err, lua.ErrNotInitialized) { // that is an answer
-		return reply, nil
-	}
-	return reply, err
 }
 
 // Inspect is documented by package semaphore, as are the methods that follow.

@@ -24,7 +24,7 @@ func (c *Client) end(leaving, patient context.Context) (err error) {
 	c.shutdown.Do(func() {
 		c.refuse(ErrClosed)
 		for _, t := range c.all() {
-			t.room.Interrupt(&t.waiter)
+			t.Interrupt()
 		}
 		limited, cancel := context.WithTimeout(leaving, c.options.ReleaseTimeout)
 		defer cancel()
@@ -40,6 +40,15 @@ func (c *Client) end(leaving, patient context.Context) (err error) {
 	return err
 }
 
+// resign leaves all that a closing client must leave, at the same time.
+func (c *Client) resign(ctx context.Context) {
+	var left sync.WaitGroup
+	for _, m := range placesOf[Member](c) {
+		left.Go(func() { m.Resign(ctx) })
+	}
+	left.Wait()
+}
+
 // farewell is how long the last goroutines of a client are waited for, and once more after their connections
 // were ended.
 const farewell = 250 * time.Millisecond
@@ -49,7 +58,7 @@ const farewell = 250 * time.Millisecond
 func (c *Client) finish() {
 	for _, t := range c.all() {
 		c.late.expect(t)
-		if !c.keeper.Lose(&t.item, ErrClosed) { // it is being released, or was lost
+		if !c.keeper.Lose(t.Item(), ErrClosed) { // it is being released, or was lost
 			c.late.over(t)
 		}
 	}
@@ -89,7 +98,7 @@ func within(done <-chan struct{}, d time.Duration) bool {
 	}
 }
 
-func (c *Client) all() []*tenure {
+func (c *Client) all() []Tenure {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Collect(maps.Values(c.tenures))

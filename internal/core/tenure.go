@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -47,12 +46,64 @@ type tenure struct {
 	caller   context.Context // of whoever competes with it, for the hook that tells of its place in the queue
 }
 
-// weight is how many entries in Redis its lease is.
-func (t *tenure) weight() int {
+// Target, Item, Renewal, Batch, Weight, Hear, Interrupt and HeldName are of [Tenure].
+
+func (t *tenure) Target() *place { return &t.place }
+
+func (t *tenure) Item() *lease.Item { return &t.item }
+
+func (t *tenure) Renewal(d time.Duration) lua.Renewal {
+	return lua.Renewal{Keys: t.keys, Owner: t.waiter.Owner, Lease: milliseconds(d)}
+}
+
+func (t *tenure) Batch() uint16 { return t.batch }
+
+func (t *tenure) Weight() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.permits
 }
+
+func (t *tenure) Interrupt() { t.room.Interrupt(&t.waiter) }
+
+func (t *tenure) HeldName() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.kept || t.ending {
+		return ""
+	}
+	return t.name
+}
+
+func (t *tenure) Hear(m lua.Message) {
+	switch m.Kind {
+	case lua.Grant:
+		if !t.clock.message(m.Now) {
+			t.look()
+		}
+		if !t.room.Granted(&t.waiter, m) {
+			t.client.Go(func() { t.refuse(m) })
+		}
+	case lua.Ask:
+		t.client.Go(t.room.RecheckAll)
+	case lua.Forced:
+		t.client.Go(func() { t.taken(m.Token, errForced) })
+	case lua.Want:
+		t.want()
+	case lua.Ends:
+		t.room.Ends(time.Duration(m.Lease) * time.Millisecond)
+	}
+}
+
+// refuse releases a grant for a tenure that is over, or that holds, or is about to: that has just learnt that
+// what it was granted up to the message's token is gone.
+func (t *tenure) refuse(m lua.Message) {
+	t.taken(m.Token, lease.ErrGone)
+	t.client.refuseGrant(m)
+}
+
+// all is the number of permits of a tenure that takes whatever is free, until it has that.
+const all = -1
 
 // turn is one goroutine's time in a tenure, and that of those who re-enter.
 type turn struct {
@@ -71,14 +122,8 @@ func (p *primitive) newTenure(permits int, delegate bool) *tenure {
 	t := &tenure{resource: p.resource, name: p.name, terms: p.terms, delegate: delegate, permits: permits}
 	t.waiter = wait.Waiter{Number: n, Owner: c.ids.id(n), Lease: p.terms.lease}
 	switch {
-	case permits == all:
-		t.waiter.Demand = lua.Demand(1, "d")
-	case permits > 0:
-		flags := p.flags
-		if p.resource.declared.permits.Load() > 0 {
-			flags = strings.ReplaceAll(flags, "u", "") // nobody else has to initialise it
-		}
-		t.waiter.Demand = lua.Demand(permits, flags)
+	case p.demand != nil:
+		t.waiter.Demand = p.demand(permits)
 	case delegate && p.terms.passable() && p.resource.line.Waited(): // else the first that comes may offer
 		t.waiter.Demand = strconv.Itoa(p.terms.holds)
 	}
@@ -137,7 +182,7 @@ func (t *tenure) hold(parent context.Context, terms terms) *Hold {
 	if leave {
 		t.line.Pass(nil)
 	}
-	if t.exclusive() {
+	if t.kind.Exclusive {
 		t.holds(t)
 	}
 	if void { // while it became a hold

@@ -31,7 +31,7 @@ type request struct {
 }
 
 // trade has a request carried out. When ctx ends before the answer it returns at once; the request may have been sent.
-func (r *resource) trade(ctx context.Context, what lua.Request, weight int) (rueidis.RedisMessage, error) {
+func (r *pool) trade(ctx context.Context, what lua.Request, weight int) (rueidis.RedisMessage, error) {
 	t := &r.trades
 	t.mu.Lock()
 	if t.running == 0 {
@@ -67,7 +67,7 @@ func (r *resource) trade(ctx context.Context, what lua.Request, weight int) (rue
 }
 
 // more begins a further script if there is something for it. It is called with the mutex.
-func (r *resource) more() {
+func (r *pool) more() {
 	if t := &r.trades; len(t.waiting) > 0 && t.running < together {
 		t.running++
 		r.client.Go(r.carryOutAll) // not once the client is closed, which those who wait see
@@ -75,7 +75,7 @@ func (r *resource) more() {
 }
 
 // carryOutAll sends what has gathered, until there is nothing.
-func (r *resource) carryOutAll() {
+func (r *pool) carryOutAll() {
 	t := &r.trades
 	for {
 		t.mu.Lock()
@@ -106,7 +106,7 @@ func (r *resource) carryOutAll() {
 }
 
 // carryOut sends one script.
-func (r *resource) carryOut(ctx context.Context, requests ...lua.Request) ([]rueidis.RedisMessage, error) {
+func (r *pool) carryOut(ctx context.Context, requests ...lua.Request) ([]rueidis.RedisMessage, error) {
 	c := r.client
 	some, text := r.receipts.lend(c.ids)
 	replies, err := c.conn.Trade(ctx, r.keys, r.seen.Load(), c.options.MaxWaiters, text, requests...)

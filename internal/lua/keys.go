@@ -26,6 +26,11 @@ const (
 	families               // how many there are
 )
 
+// String is the name of the primitive.
+func (f Family) String() string {
+	return [families]string{Locks: "lock", Leased: "semaphore", Plain: "counting", Latch: "latch", Barrier: "barrier"}[f]
+}
+
 // granting are the families whose waiters are granted something, one after the other.
 var granting = [...]Family{Locks, Leased, Plain}
 

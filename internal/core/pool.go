@@ -1,0 +1,61 @@
+package core
+
+import (
+	"context"
+	"errors"
+
+	"github.com/latchkey-go/latchkey/internal/lua"
+)
+
+// The kinds of semaphores: whose permits have a lease, and whose have none.
+var (
+	leased = &Kind{Family: lua.Leased, Commands: newPool}
+	plain  = &Kind{Family: lua.Plain, Undated: true, Commands: newPool}
+)
+
+// pool is what the semaphores of one name share on one client.
+type pool struct {
+	*resource
+	declared declaration
+	trades   trades
+	receipts receipts // of plain permits
+}
+
+func newPool(r *resource) Commands { return &pool{resource: r} }
+
+// poolOf returns that of a queue.
+func poolOf(r *resource) *pool { return r.commands.(*pool) }
+
+// Acquire sends one acquire, of permits that have been declared.
+func (r *pool) Acquire(ctx context.Context, claim lua.Claim, mode lua.Mode) (reply lua.Acquired, err error) {
+	err = r.declared.first(ctx, r.resource, func() error {
+		message, err := r.trade(ctx, lua.Take(claim, mode), claim.Permits())
+		if err == nil {
+			reply, err = lua.ParseTaken(message)
+		}
+		if err == nil && errors.Is(reply.Refused, lua.ErrNotInitialized) {
+			return reply.Refused
+		}
+		return err
+	})
+	if errors.Is(err, lua.ErrNotInitialized) { // that is an answer
+		return reply, nil
+	}
+	return reply, err
+}
+
+// Release sends one release, together with what other goroutines ask for unless it is to be alone.
+func (r *pool) Release(ctx context.Context, e lua.Ending, weight int, alone bool) (owned bool, err error) {
+	if alone {
+		replies, err := r.carryOut(ctx, lua.Give(e))
+		if err != nil {
+			return false, err
+		}
+		return lua.ParseGiven(replies[0])
+	}
+	reply, err := r.trade(ctx, lua.Give(e), weight)
+	if err != nil {
+		return false, err
+	}
+	return lua.ParseGiven(reply)
+}
