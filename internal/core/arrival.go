@@ -12,7 +12,7 @@ import (
 
 // arrival is one Await.
 type arrival struct {
-	*circle
+	*gathering
 	barrier    *Barrier
 	number     uint64
 	member     uint64                      // of the client's membership, which it begins; 0: none, or it is known whether it has

@@ -23,6 +23,13 @@ type attendance struct {
 // disowned stands for more arrivals than there can be.
 const disowned = math.MaxInt32
 
+// quiet is told that nobody of the client waits any more.
+func (r *gathering) quiet() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.attendance.none()
+}
+
 // none is told that nobody of the client waits any more. An arrival that is left, because a failover took
 // Redis back to before its generation was over, is not renewed: its lease ends, and those who wait for the
 // others learn that these do not.
@@ -33,7 +40,7 @@ func (a *attendance) none() {
 }
 
 // arrived counts the arrivals that Redis must know of.
-func (r *circle) arrived(generation int64) {
+func (r *gathering) arrived(generation int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	a := &r.attendance
@@ -48,7 +55,7 @@ func (r *circle) arrived(generation int64) {
 // disown has the next reading find an arrival missing, which breaks the generation, when to break it was not
 // possible or has not been answered: otherwise those of the client that wait would keep the lease of one that
 // has left.
-func (r *circle) disown(generation int64) {
+func (r *gathering) disown(generation int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if generation > 0 && generation == r.attendance.generation {
@@ -56,25 +63,8 @@ func (r *circle) disown(generation int64) {
 	}
 }
 
-// setLease sets the lease of all that the client has at the barrier, for all Barriers of the name: what is
-// promised to Redis is what the reader renews. One that reads already does so now, with the new lease, and
-// paces itself by that from then on.
-func (r *circle) setLease(lease time.Duration) {
-	if r.lease.Swap(int64(lease)) != int64(lease) {
-		r.watch.Signal()
-	}
-}
-
-// promised is told that a command has said a lease. If it is another by now, that command may have run after
-// the read that the change had asked for: it is asked for again.
-func (r *circle) promised(lease int64) {
-	if r.lease.Load() != lease {
-		r.watch.Signal()
-	}
-}
-
 // attend reads the state for those who wait, and renews their lease and that of the membership.
-func (r *circle) attend(ctx context.Context) (lua.Round, error) {
+func (r *gathering) attend(ctx context.Context) (lua.Round, error) {
 	r.mu.Lock()
 	a := r.attendance
 	r.mu.Unlock()
@@ -97,7 +87,7 @@ func (r *circle) attend(ctx context.Context) (lua.Round, error) {
 // while Redis could not be reached. Whoever has been declared dead is not a member again before somebody asks
 // for it, under another number. If somebody has asked since before the reading, that may be done already, and
 // the next reading knows.
-func (r *circle) gone(before attendance) {
+func (r *gathering) gone(before attendance) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	a := &r.attendance

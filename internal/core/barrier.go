@@ -29,7 +29,7 @@ type BarrierOptions struct {
 
 // Barrier is the inside of barrier.Barrier.
 type Barrier struct {
-	circle  *circle // named, so that what it can do is no method of a barrier
+	circle  *gathering // named, so that what it can do is no method of a barrier
 	name    string
 	parties int
 	action  func(context.Context) error
@@ -43,7 +43,7 @@ func NewBarrier(c *Client, name string, parties int, o BarrierOptions) (*Barrier
 	}
 	b := &Barrier{name: name, parties: parties, action: o.Action, joins: !o.WithoutMembership}
 	var err error
-	if b.circle, err = c.circle(lua.Barrier, name); err != nil {
+	if b.circle, err = c.gathering(name); err != nil {
 		return nil, named(name, err)
 	}
 	lease := c.options.Lease
@@ -72,7 +72,7 @@ func (b *Barrier) pass(ctx context.Context) (generation, index int64, err error)
 	defer b.circle.exit()
 	b.circle.listen()
 	defer b.circle.hush()
-	a := &arrival{circle: b.circle, barrier: b, number: b.circle.client.ids.next()}
+	a := &arrival{gathering: b.circle, barrier: b, number: b.circle.client.ids.next()}
 	if b.joins {
 		a.member = b.circle.membership()
 	}

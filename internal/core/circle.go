@@ -4,36 +4,40 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/broadcast"
 	"github.com/latchkey-go/latchkey/internal/hub"
 	"github.com/latchkey-go/latchkey/internal/lua"
-	"github.com/latchkey-go/latchkey/internal/wait"
 )
 
-// circle is one name whose waiters are released all at once: every latch or barrier of that name on a client
-// shares it, and with it one subscription and one reader of the state, which are no goroutines.
+// group is one name whose waiters are released all at once: every primitive of that name on a client shares
+// it, and with it one subscription and one reader of the state, which are no goroutines.
 //
-// What is published is a hint for a latch, whose channel is Redisson's and says no generation, and the state
-// itself for a barrier. What was published while the subscription was not confirmed is made up for by a read
-// after the confirmation, and a subscriber whose server does not answer at all reads again after a pause.
-type circle struct {
+// What is published is a hint, or the state itself where the primitive says so. What was published while the
+// subscription was not confirmed is made up for by a read after the confirmation, and a subscriber whose
+// server does not answer at all reads again after a pause.
+type group struct {
 	place
-	watch     broadcast.Watch
-	receipts  receipts
-	unsettled unsettled
-	lease     atomic.Int64 // of what this client has at a barrier
+	watch    broadcast.Watch
+	receipts receipts
+	reading  reading
 
-	mu         sync.Mutex
-	listeners  int
-	channel    *hub.Channel // open while there are listeners
-	attendance attendance
+	mu        sync.Mutex
+	listeners int
+	channel   *hub.Channel // open while there are listeners
 }
 
-// circle returns the one of a name.
-func (c *Client) circle(family lua.Family, name string) (*circle, error) {
+// reading is what differs between the primitives that release everybody.
+type reading struct {
+	read  func(context.Context) (lua.Round, error) // asks Redis for the state once
+	pause func() time.Duration                     // between two reads, at most
+	hear  func(news string) (believed bool)        // takes what was published as the state; nil: all of it is a hint
+	quiet func()                                   // is called when nobody listens any more; nil: nothing is
+}
+
+// newGroup returns what build makes of the place of a name, or what it has made.
+func newGroup[T any](c *Client, family lua.Family, name string, build func(place) *T) (*T, error) {
 	switch {
 	case c == nil:
 		return nil, invalid("the client is nil")
@@ -42,43 +46,32 @@ func (c *Client) circle(family lua.Family, name string) (*circle, error) {
 	case c.options.Replicas > 0:
 		return nil, invalid("latches and barriers do not wait for replicas")
 	}
-	return found(c, family, name, func(at place) *circle {
-		r := &circle{place: at, watch: broadcast.Watch{Context: c.stopped, Go: c.Go}}
-		read := r.readLatch
-		pause := func() time.Duration { return wait.ShortLease }
-		if family == lua.Barrier {
-			read = r.attend
-			pause = func() time.Duration { return min(wait.ShortLease, time.Duration(r.lease.Load())/3) }
-		}
-		r.watch.Pause = pause
-		r.watch.Read = func(ctx context.Context) (round lua.Round, err error) {
-			stray := false
-			_, err = r.insist(ctx, r.Up, &stray, func(ctx context.Context) error {
-				round, err = read(ctx)
-				return err
-			})
-			return round, err
-		}
-		return r
-	})
+	return found(c, family, name, build)
+}
+
+// begin makes the zero value a group. It is called once, before all else.
+func (r *group) begin(at place, how reading) {
+	r.place, r.reading = at, how
+	r.watch.Context, r.watch.Go, r.watch.Pause = at.client.stopped, at.client.Go, how.pause
+	r.watch.Read = func(ctx context.Context) (round lua.Round, err error) {
+		stray := false
+		_, err = r.insist(ctx, r.Up, &stray, func(ctx context.Context) error {
+			round, err = how.read(ctx)
+			return err
+		})
+		return round, err
+	}
 }
 
 // heard takes a message. It runs where the subscription is read.
-func (r *circle) heard(text string) {
-	round, ok := lua.ParseNews(text)
-	if !ok || r.keys.Family() != lua.Barrier || !r.watch.Heard(round) {
+func (r *group) heard(text string) {
+	if hear := r.reading.hear; hear == nil || !hear(text) {
 		r.watch.Signal()
 	}
 }
 
-// told takes a state that a script of the barrier has replied.
-func (r *circle) told(round lua.Round) {
-	raise(r.seen, round.Generation)
-	r.watch.Told(round)
-}
-
 // listen subscribes until hush.
-func (r *circle) listen() {
+func (r *group) listen() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.listeners++; r.listeners == 1 {
@@ -86,18 +79,20 @@ func (r *circle) listen() {
 	}
 }
 
-func (r *circle) hush() {
+func (r *group) hush() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.listeners--; r.listeners == 0 {
 		r.channel.Close()
 		r.channel = nil
-		r.attendance.none()
+		if quiet := r.reading.quiet; quiet != nil {
+			quiet()
+		}
 	}
 }
 
 // enter begins a wait, of so many at most, which ends with exit.
-func (r *circle) enter(ctx context.Context, name string, most int) (*broadcast.View, error) {
+func (r *group) enter(ctx context.Context, name string, most int) (*broadcast.View, error) {
 	c := r.client
 	if c.closing.Err() != nil {
 		return nil, named(name, ErrClosed)
@@ -115,7 +110,7 @@ func (r *circle) enter(ctx context.Context, name string, most int) (*broadcast.V
 	return v, nil
 }
 
-func (r *circle) exit() {
+func (r *group) exit() {
 	r.watch.Leave()
 	c := r.client
 	c.mu.Lock()
@@ -124,7 +119,7 @@ func (r *circle) exit() {
 }
 
 // interrupted is the error of a wait that ended early.
-func (r *circle) interrupted(ctx context.Context) error {
+func (r *group) interrupted(ctx context.Context) error {
 	if r.client.closing.Err() != nil && ctx.Err() == nil {
 		return ErrClosed
 	}
@@ -142,7 +137,7 @@ func (r *circle) interrupted(ctx context.Context) error {
 }
 
 // once sends a command that takes effect once, until it is answered or ctx ends, unless open has.
-func (r *circle) once(ctx, open context.Context, name string, send func(context.Context, lua.Once) error) error {
+func (r *group) once(ctx, open context.Context, name string, send func(context.Context, lua.Once) error) error {
 	number := r.client.ids.next()
 	stray, err := r.command(ctx, open, name, func(ctx context.Context) error {
 		return r.tell(number, func(o lua.Once) error { return send(ctx, o) })
@@ -154,7 +149,7 @@ func (r *circle) once(ctx, open context.Context, name string, send func(context.
 }
 
 // tell sends a command once, with what Redis may forget.
-func (r *circle) tell(number uint64, send func(lua.Once) error) error {
+func (r *group) tell(number uint64, send func(lua.Once) error) error {
 	some, text := r.receipts.lend(r.client.ids)
 	err := send(lua.Once{ID: r.client.ids.id(number), Answered: text})
 	if err != nil {

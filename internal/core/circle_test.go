@@ -15,7 +15,7 @@ func TestInterruptedByTheCallerAlone(t *testing.T) {
 	closing, shut := context.WithCancelCause(t.Context())
 	c := &Client{closing: closing}
 	c.health[0] = &retry.Health{Context: t.Context(), Go: func(func()) {}, Down: func(retry.Outage) {}}
-	r := &circle{place: place{client: c}}
+	r := &group{place: place{client: c}}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.NotErrorIs(t, r.interrupted(ended), ErrUnavailable)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/retry"
+	"github.com/latchkey-go/latchkey/internal/wait"
 )
 
 // The sentinels of package countdown, which documents them.
@@ -33,7 +34,7 @@ type LatchOptions struct {
 
 // Latch is the inside of countdown.Latch.
 type Latch struct {
-	circle *circle // named, so that what it can do is no method of a latch
+	circle *group // named, so that what it can do is no method of a latch
 	name   string
 	ttl    int64 // ms; 0: none
 	stated int64 // the count with which it is set by whoever finds it not set; 0: that is an error
@@ -59,7 +60,7 @@ func NewLatch(c *Client, name string, o LatchOptions) (*Latch, error) {
 		l.ttl = milliseconds(*o.TTL)
 	}
 	var err error
-	if l.circle, err = c.circle(lua.Latch, name); err != nil {
+	if l.circle, err = newGroup(c, lua.Latch, name, newLatchGroup); err != nil {
 		return nil, named(name, err)
 	}
 	return l, nil
@@ -157,10 +158,18 @@ func (l *Latch) Inspect(ctx context.Context, limit int) (lua.Round, []string, er
 	return r, participants, nil
 }
 
-// readLatch reads the state for those who wait.
-func (r *circle) readLatch(ctx context.Context) (lua.Round, error) {
-	round, _, err := r.client.conn.Latch(ctx, r.keys, 0)
-	return round, err
+// newLatchGroup returns the group of a name. Its channel is Redisson's, whose messages say no generation: they
+// are hints.
+func newLatchGroup(at place) *group {
+	r := &group{}
+	r.begin(at, reading{
+		read: func(ctx context.Context) (lua.Round, error) {
+			round, _, err := r.client.conn.Latch(ctx, r.keys, 0)
+			return round, err
+		},
+		pause: func() time.Duration { return wait.ShortLease },
+	})
+	return r
 }
 
 // pass waits until the latch is open.

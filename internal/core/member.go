@@ -21,7 +21,7 @@ import (
 // membership returns the number of the client's membership, for a command that begins it, after which joined
 // or unjoined must be called. It is 0 once the client is being closed: Shutdown ends what was numbered
 // before.
-func (r *circle) membership() uint64 {
+func (r *gathering) membership() uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.client.closing.Err() != nil {
@@ -35,7 +35,7 @@ func (r *circle) membership() uint64 {
 	return a.member
 }
 
-func (r *circle) memberID(number uint64) string {
+func (r *gathering) memberID(number uint64) string {
 	if number == 0 {
 		return ""
 	}
@@ -44,7 +44,7 @@ func (r *circle) memberID(number uint64) string {
 
 // joined is told that a command has begun the membership, which is renewed from now on unless it was ended
 // meanwhile.
-func (r *circle) joined(number uint64) {
+func (r *gathering) joined(number uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	a := &r.attendance
@@ -61,7 +61,7 @@ func (r *circle) joined(number uint64) {
 // unjoined is told that a command has not begun the membership, or, if it is stray, that nobody knows. The
 // last one that might have begun it gives up the number, so that a leave has nothing to send, unless another
 // one has begun it. If one is stray it also ends it in Redis: nobody would renew it.
-func (r *circle) unjoined(number uint64, stray bool) {
+func (r *gathering) unjoined(number uint64, stray bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	a := &r.attendance
@@ -83,7 +83,7 @@ func (r *circle) unjoined(number uint64, stray bool) {
 
 // retire ends the membership on this side, whoever uses it. It returns which it was, 0 for none, and whether
 // it had begun.
-func (r *circle) retire() (number uint64, begun bool) {
+func (r *gathering) retire() (number uint64, begun bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	number, begun = r.attendance.retire()
@@ -100,7 +100,7 @@ func (a *attendance) retire() (number uint64, begun bool) {
 }
 
 // join makes the client a member.
-func (r *circle) join(ctx context.Context, name string) error {
+func (r *gathering) join(ctx context.Context, name string) error {
 	number := r.membership() // 0 if the client is closed, and then nothing is sent
 	r.watch.Enter(math.MaxInt)
 	defer r.watch.Leave()
@@ -129,7 +129,7 @@ func (r *circle) join(ctx context.Context, name string) error {
 // leave ends the client's membership, if it has one. As an Unlock it is sent although ctx has ended, and goes
 // on in the background; but not for longer than the lease: nobody renews it any more, so Redis has dropped
 // the membership by then.
-func (r *circle) leave(ctx context.Context) error {
+func (r *gathering) leave(ctx context.Context) error {
 	number, begun := r.retire()
 	if number == 0 {
 		return nil
@@ -157,7 +157,7 @@ func (r *circle) leave(ctx context.Context) error {
 // dismiss ends a membership in Redis, which is repeated while up waits for Redis, and not once it may have
 // forgotten that. The record is not given up when that is answered: nobody knows when the last copy of what
 // begins the membership is gone.
-func (r *circle) dismiss(ctx context.Context, up func(context.Context) error, number uint64, begun bool) error {
+func (r *gathering) dismiss(ctx context.Context, up func(context.Context) error, number uint64, begun bool) error {
 	stray := false
 	answered, err := r.insist(ctx, up, &stray, func(ctx context.Context) error {
 		return r.tell(number, func(o lua.Once) error { return r.client.conn.LeaveBarrier(ctx, r.keys, o, begun) })
@@ -174,7 +174,7 @@ func (r *circle) dismiss(ctx context.Context, up func(context.Context) error, nu
 
 // Resign ends the membership while its client closes. What is not answered before ctx ends stays until its
 // lease is over.
-func (r *circle) Resign(ctx context.Context) {
+func (r *gathering) Resign(ctx context.Context) {
 	if number, begun := r.retire(); number != 0 {
 		_ = r.dismiss(ctx, r.whileRemembered(), number, begun)
 	}

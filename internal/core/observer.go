@@ -124,7 +124,7 @@ func (p *primitive) gaveBack(ctx context.Context, permits int) {
 }
 
 // awaited is told how an Await ended.
-func (r *circle) awaited(ctx context.Context, name string, began time.Time, err error) {
+func (r *group) awaited(ctx context.Context, name string, began time.Time, err error) {
 	hook := r.client.options.Observer.Passed
 	if err != nil {
 		hook = r.client.options.Observer.Failed
