@@ -43,13 +43,13 @@ func newPrimitive(c *Client, kind *Kind, name string, set []LockOption) (p primi
 	if c.options.Replicas > 0 && c.options.ReplicaTimeout >= p.terms.lease {
 		return p, invalid("the lease must be longer than what replicas may take, not %v and %v", p.terms.lease, c.options.ReplicaTimeout)
 	}
-	p.resource, err = c.resource(kind, name)
+	p.resource, err = queueOf(c, kind, name)
 	return p, err
 }
 
 // try makes one attempt.
 func (p *primitive) try(ctx context.Context, permits int) (*Hold, error) {
-	limited, cancel := p.resource.client.impatient(ctx)
+	limited, cancel := p.impatient(ctx)
 	defer cancel()
 	return p.acquire(ctx, limited, permits, true)
 }
@@ -65,8 +65,8 @@ func (p *primitive) tryFor(ctx context.Context, permits int, d time.Duration) (*
 }
 
 // impatient is the context of an attempt that does not wait.
-func (c *Client) impatient(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, c.options.CommandTimeout, errTimedOut)
+func (p *primitive) impatient(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, p.resource.client.options.CommandTimeout, errTimedOut)
 }
 
 // within is the context of a wait of d at most. Where ctx ends by then there is no second deadline: it is the

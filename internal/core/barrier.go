@@ -43,7 +43,7 @@ func NewBarrier(c *Client, name string, parties int, o BarrierOptions) (*Barrier
 	}
 	b := &Barrier{name: name, parties: parties, action: o.Action, joins: !o.WithoutMembership}
 	var err error
-	if b.circle, err = c.gathering(name); err != nil {
+	if b.circle, err = gatheringOf(c, name); err != nil {
 		return nil, named(name, err)
 	}
 	lease := c.options.Lease
@@ -113,4 +113,12 @@ func (b *Barrier) Inspect(ctx context.Context) (lua.Round, error) {
 		return r, b.circle.unread(ctx, b.name, err)
 	}
 	return r, nil
+}
+
+// Await waits for the others, and returns the generation and how many came before.
+func (b *Barrier) Await(ctx context.Context) (generation, index int64, err error) {
+	began := time.Now()
+	generation, index, err = b.pass(ctx)
+	b.circle.awaited(ctx, b.name, began, err)
+	return generation, index, err
 }

@@ -31,13 +31,13 @@ type Request struct {
 }
 
 // Inspect returns at most limit holders and entries of the queue.
-func (p *primitive) inspect(ctx context.Context, limit int) (SemaphoreState, error) {
-	r, c := p.resource, p.resource.client
+func (b *base) inspect(ctx context.Context, limit int) (SemaphoreState, error) {
+	r, c := b.p.resource, b.p.resource.client
 	if c.closing.Err() != nil {
-		return SemaphoreState{}, named(p.name, ErrClosed)
+		return SemaphoreState{}, named(b.p.name, ErrClosed)
 	}
 	var census lua.Census
-	err := poolOf(r).declared.first(withoutDeadline(ctx), r, func() (err error) {
+	err := b.pool.declared.first(withoutDeadline(ctx), r, func() (err error) {
 		census, err = c.conn.Census(withoutDeadline(ctx), r.keys, limit)
 		if err == nil && !census.Initialized {
 			err = lua.ErrNotInitialized
@@ -45,7 +45,7 @@ func (p *primitive) inspect(ctx context.Context, limit int) (SemaphoreState, err
 		return err
 	})
 	if err != nil && !errors.Is(err, lua.ErrNotInitialized) {
-		return SemaphoreState{}, r.unread(ctx, p.name, err)
+		return SemaphoreState{}, r.unread(ctx, b.p.name, err)
 	}
 	s := SemaphoreState{Available: int(census.Free), InUse: int(census.Held), Waiting: int(census.Length)}
 	for _, h := range census.Holders {
@@ -60,7 +60,7 @@ func (p *primitive) inspect(ctx context.Context, limit int) (SemaphoreState, err
 		}
 	}
 	if err != nil {
-		err = named(p.name, err)
+		err = named(b.p.name, err)
 	}
 	return s, err
 }

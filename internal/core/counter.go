@@ -12,7 +12,7 @@ import (
 //
 // What was taken or given back is remembered in Redis under the id of the command, so that a copy of it changes nothing. A
 // command says which others were answered and will not be sent again; those are forgotten. The rest is after a while.
-type Counter struct{ p primitive }
+type Counter struct{ base }
 
 // NewCounter returns the plain semaphore of a name.
 func NewCounter(c *Client, name string, set []SemaphoreOption) (*Counter, error) {
@@ -45,7 +45,7 @@ func (s *Counter) Acquire(ctx context.Context, n int) error { return s.draw(ctx,
 
 // TryAcquire makes one attempt.
 func (s *Counter) TryAcquire(ctx context.Context, n int) error {
-	limited, cancel := s.p.resource.client.impatient(ctx)
+	limited, cancel := s.p.impatient(ctx)
 	defer cancel()
 	return s.draw(ctx, limited, n, true)
 }
@@ -61,7 +61,7 @@ func (s *Counter) TryAcquireFor(ctx context.Context, n int, d time.Duration) err
 }
 
 func (s *Counter) draw(parent, waits context.Context, n int, try bool) error {
-	if err := s.p.validPermits(n, MaxCapacity); err != nil {
+	if err := s.validPermits(n, MaxCapacity); err != nil {
 		return err
 	}
 	began := time.Now()
@@ -77,14 +77,14 @@ func (s *Counter) draw(parent, waits context.Context, n int, try bool) error {
 func (s *Counter) take(parent, waits context.Context, n int, try bool) error {
 	number, settled, err := s.p.draw(parent, waits, n, try)
 	if settled {
-		poolOf(s.p.resource).receipts.settle(number)
+		s.pool.receipts.settle(number)
 	}
 	return err
 }
 
 // Release adds n permits.
 func (s *Counter) Release(ctx context.Context, n int) error {
-	if err := s.p.validPermits(n, MaxCapacity); err != nil {
+	if err := s.validPermits(n, MaxCapacity); err != nil {
 		return err
 	}
 	r, c := s.p.resource, s.p.resource.client
@@ -93,7 +93,7 @@ func (s *Counter) Release(ctx context.Context, n int) error {
 	}
 	number, stray := c.ids.next(), false
 	put := lua.Put(c.ids.id(number), int64(n))
-	of, up := poolOf(r), r.whileRemembered()
+	of, up := s.pool, r.whileRemembered()
 	err := r.outlast(ctx, func(ctx context.Context) (bool, error) {
 		answered, err := r.insist(ctx, up, &stray, func(ctx context.Context) error {
 			return of.declared.first(ctx, r, func() error {
@@ -123,27 +123,27 @@ func (s *Counter) Release(ctx context.Context, n int) error {
 
 // TrySetPermits sets the free permits unless they are set.
 func (s *Counter) TrySetPermits(ctx context.Context, n int) (bool, error) {
-	done, _, _, err := s.p.change(ctx, lua.Initialize, int64(n))
+	done, _, _, err := s.change(ctx, lua.Initialize, int64(n))
 	return done, err
 }
 
 // AddPermits changes the free permits by n, and returns how many there are.
 func (s *Counter) AddPermits(ctx context.Context, n int) (int, error) {
-	_, total, _, err := s.p.change(ctx, lua.Add, int64(n))
+	_, total, _, err := s.change(ctx, lua.Add, int64(n))
 	return int(total), err
 }
 
 // Drain takes all free permits and returns how many there were.
 func (s *Counter) Drain(ctx context.Context) (int, error) {
-	_, _, taken, err := s.p.change(ctx, lua.Drain, 0)
+	_, _, taken, err := s.change(ctx, lua.Drain, 0)
 	return int(taken), err
 }
 
 // Available returns the free permits, and how many wait.
 func (s *Counter) Available(ctx context.Context) (available, waiting int, err error) {
-	state, err := s.p.inspect(ctx, 0)
+	state, err := s.inspect(ctx, 0)
 	return state.Available, state.Waiting, err
 }
 
 // Delete removes the semaphore.
-func (s *Counter) Delete(ctx context.Context) (bool, error) { return s.p.destroy(ctx) }
+func (s *Counter) Delete(ctx context.Context) (bool, error) { return s.destroy(ctx) }

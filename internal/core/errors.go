@@ -22,10 +22,6 @@ var (
 	ErrUnknownOutcome = errors.New("unknown outcome")
 	ErrNotReplicated  = errors.New("not replicated")
 	ErrInvalid        = errors.New("invalid argument")
-	ErrNotInitialized = lua.ErrNotInitialized
-	ErrCapacity       = lua.ErrCapacity
-
-	errForced = errors.New("taken away by ForceUnlock or Delete")
 )
 
 // invalid says what is wrong with an argument. Whoever returns it to the caller puts the prefix before it.
@@ -56,7 +52,7 @@ func public(err error) error {
 	switch {
 	case errors.Is(err, lua.ErrFull):
 		return ErrTooManyWaiters
-	case errors.Is(err, ErrNotInitialized), errors.Is(err, ErrCapacity):
+	case errors.Is(err, lua.ErrNotInitialized), errors.Is(err, lua.ErrCapacity):
 		return err
 	case errors.Is(err, lua.ErrRange):
 		return fmt.Errorf("%w: so many permits are %w", ErrInvalid, err)

@@ -245,3 +245,11 @@ func opened(fate lua.Fate) error {
 		return fmt.Errorf("%w: redis does not know of it any more", ErrLost)
 	}
 }
+
+// Await waits until the latch is open.
+func (l *Latch) Await(ctx context.Context) error {
+	began := time.Now()
+	err := l.pass(ctx)
+	l.circle.awaited(ctx, l.name, began, err)
+	return err
+}

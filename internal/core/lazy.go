@@ -32,14 +32,14 @@ func openLazily(option rueidis.ClientOption, o ClientOptions) (*Client, error) {
 	}
 	c := ownClient(client, client, o, owned)
 	if single {
-		c.Go(c.refuseCluster)
+		c.Go(func() { refuseCluster(c) })
 	}
 	return c, nil
 }
 
 // refuseCluster closes the client when the server turns out to be of a cluster: most of its names are not
 // there.
-func (c *Client) refuseCluster() {
+func refuseCluster(c *Client) {
 	if c.inbox.Wait(c.closing) != nil {
 		return
 	}

@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/latchkey-go/latchkey/internal/lua"
 )
@@ -23,8 +24,17 @@ type pool struct {
 
 func newPool(r *resource) Commands { return &pool{resource: r} }
 
-// poolOf returns that of a queue.
-func poolOf(r *resource) *pool { return r.commands.(*pool) }
+// demand is what Redis is asked for.
+func (r *pool) demand(permits int, flags string) string {
+	switch {
+	case permits == all:
+		return lua.Demand(1, "d")
+	case r.declared.permits.Load() > 0: // nobody else has to initialise it
+		return lua.Demand(permits, strings.ReplaceAll(flags, "u", ""))
+	default:
+		return lua.Demand(permits, flags)
+	}
+}
 
 // Acquire sends one acquire, of permits that have been declared.
 func (r *pool) Acquire(ctx context.Context, claim lua.Claim, mode lua.Mode) (reply lua.Acquired, err error) {

@@ -31,7 +31,7 @@ type resource struct {
 }
 
 // resource returns the one of a name. It lives for as long as a lock, a waiter or a hold refers to it.
-func (c *Client) resource(kind *Kind, name string) (*resource, error) {
+func queueOf(c *Client, kind *Kind, name string) (*resource, error) {
 	return found(c, kind.Family, name, func(at place) *resource {
 		r := &resource{place: at, kind: kind, batch: c.conn.Batch(at.keys)}
 		r.room = wait.NewRoom(c.closing, r, c.options.Lease)
@@ -103,19 +103,6 @@ func (r *resource) Acquire(ctx context.Context, w *wait.Waiter, mode lua.Mode, u
 	}
 	return reply, err
 }
-
-// withoutDeadline hides the deadline of a context, which is done at that time all the same. When a deadline passes, rueidis
-// closes the connection, which everybody uses; at a cancellation it does not.
-func withoutDeadline(ctx context.Context) context.Context {
-	if _, ok := ctx.Deadline(); ok {
-		return undated{ctx}
-	}
-	return ctx
-}
-
-type undated struct{ context.Context }
-
-func (undated) Deadline() (time.Time, bool) { return time.Time{}, false }
 
 func (r *resource) Leave(ws []*wait.Waiter) ([]bool, error) {
 	batch := make([]lua.Departure, 0, len(ws))
@@ -245,11 +232,6 @@ func (r *resource) exit() {
 		r.channel.Close()
 		r.channel = nil
 	}
-}
-
-// milliseconds rounds up: a lease in Redis may be longer than it is trusted, never shorter.
-func milliseconds(d time.Duration) int64 {
-	return int64((d + time.Millisecond - 1) / time.Millisecond)
 }
 
 // RecheckAll, AskAround and ClockSet are of [Queue].

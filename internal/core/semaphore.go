@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"math"
-	"strings"
 	"sync/atomic"
 	"time"
 
-	"github.com/latchkey-go/latchkey/internal/lease"
 	"github.com/latchkey-go/latchkey/internal/lua"
 )
 
@@ -16,6 +14,12 @@ import (
 const (
 	MaxPermits  = 1000          // of one request: each is an entry of its own in Redis
 	MaxCapacity = math.MaxInt32 // Redisson's are Java's int
+)
+
+// The sentinels of package semaphore, which documents them.
+var (
+	ErrNotInitialized = lua.ErrNotInitialized
+	ErrCapacity       = lua.ErrCapacity
 )
 
 // SemaphoreOptions are what the options of package semaphore set.
@@ -46,7 +50,7 @@ func WithWaitForCapacity() SemaphoreOption { return func(o *SemaphoreOptions) { 
 func WithWaitForInit() SemaphoreOption { return func(o *SemaphoreOptions) { o.flags += "u" } }
 
 // Semaphore is the inside of semaphore.Semaphore.
-type Semaphore struct{ p primitive }
+type Semaphore struct{ base }
 
 // NewSemaphore returns the semaphore of a name whose permits are leased.
 func NewSemaphore(c *Client, name string, set []SemaphoreOption) (*Semaphore, error) {
@@ -57,7 +61,13 @@ func NewSemaphore(c *Client, name string, set []SemaphoreOption) (*Semaphore, er
 	return &Semaphore{p}, nil
 }
 
-func newSemaphore(c *Client, kind *Kind, name string, set []SemaphoreOption) (p primitive, err error) {
+// base is what both semaphores are made of.
+type base struct {
+	p    primitive
+	pool *pool
+}
+
+func newSemaphore(c *Client, kind *Kind, name string, set []SemaphoreOption) (b base, err error) {
 	var o SemaphoreOptions
 	for _, option := range set {
 		if option != nil {
@@ -65,32 +75,23 @@ func newSemaphore(c *Client, kind *Kind, name string, set []SemaphoreOption) (p 
 		}
 	}
 	if o.capacity != nil && (*o.capacity < 1 || *o.capacity > MaxCapacity) {
-		return p, named(name, invalid("the capacity must be from 1 to %d, not %d", MaxCapacity, *o.capacity))
+		return b, named(name, invalid("the capacity must be from 1 to %d, not %d", MaxCapacity, *o.capacity))
 	}
-	if p, err = newPrimitive(c, kind, name, o.leases); err != nil {
-		return p, err
+	if b.p, err = newPrimitive(c, kind, name, o.leases); err != nil {
+		return b, err
 	}
-	declared := &poolOf(p.resource).declared
+	b.pool = b.p.resource.commands.(*pool)
 	if o.capacity != nil {
-		declared.permits.Store(int64(*o.capacity))
+		b.pool.declared.permits.Store(int64(*o.capacity))
 	}
-	p.demand = func(permits int) string {
-		switch {
-		case permits == all:
-			return lua.Demand(1, "d")
-		case declared.permits.Load() > 0: // nobody else has to initialise it
-			return lua.Demand(permits, strings.ReplaceAll(o.flags, "u", ""))
-		default:
-			return lua.Demand(permits, o.flags)
-		}
-	}
-	return p, nil
+	b.p.demand = func(permits int) string { return b.pool.demand(permits, o.flags) }
+	return b, nil
 }
 
 // validPermits checks the number of a request.
-func (p *primitive) validPermits(n, most int) error {
+func (b *base) validPermits(n, most int) error {
 	if n < 1 || n > most {
-		return named(p.name, invalid("the number of permits must be from 1 to %d, not %d", most, n))
+		return named(b.p.name, invalid("the number of permits must be from 1 to %d, not %d", most, n))
 	}
 	return nil
 }
@@ -100,7 +101,7 @@ func (s *Semaphore) Name() string { return s.p.name }
 
 // Acquire is documented by package semaphore, as are the methods that follow.
 func (s *Semaphore) Acquire(ctx context.Context, n int) (*Hold, error) {
-	if err := s.p.validPermits(n, MaxPermits); err != nil {
+	if err := s.validPermits(n, MaxPermits); err != nil {
 		return nil, err
 	}
 	return s.p.acquire(ctx, ctx, n, false)
@@ -108,7 +109,7 @@ func (s *Semaphore) Acquire(ctx context.Context, n int) (*Hold, error) {
 
 // TryAcquire makes one attempt.
 func (s *Semaphore) TryAcquire(ctx context.Context, n int) (*Hold, error) {
-	if err := s.p.validPermits(n, MaxPermits); err != nil {
+	if err := s.validPermits(n, MaxPermits); err != nil {
 		return nil, err
 	}
 	return s.p.try(ctx, n)
@@ -116,7 +117,7 @@ func (s *Semaphore) TryAcquire(ctx context.Context, n int) (*Hold, error) {
 
 // TryAcquireFor waits for d at most.
 func (s *Semaphore) TryAcquireFor(ctx context.Context, n int, d time.Duration) (*Hold, error) {
-	if err := s.p.validPermits(n, MaxPermits); err != nil {
+	if err := s.validPermits(n, MaxPermits); err != nil {
 		return nil, err
 	}
 	return s.p.tryFor(ctx, n, d)
@@ -133,35 +134,35 @@ func (s *Semaphore) Drain(ctx context.Context) (*Hold, error) { return s.p.try(c
 
 // TrySetPermits sets the capacity unless it is set.
 func (s *Semaphore) TrySetPermits(ctx context.Context, n int) (bool, error) {
-	done, _, _, err := s.p.change(ctx, lua.Initialize, int64(n))
+	done, _, _, err := s.change(ctx, lua.Initialize, int64(n))
 	return done, err
 }
 
 // SetPermits sets the capacity.
 func (s *Semaphore) SetPermits(ctx context.Context, n int) error {
-	_, _, _, err := s.p.change(ctx, lua.Set, int64(n))
+	_, _, _, err := s.change(ctx, lua.Set, int64(n))
 	return err
 }
 
 // AddPermits changes the capacity by n and returns it.
 func (s *Semaphore) AddPermits(ctx context.Context, n int) (int, error) {
-	_, total, _, err := s.p.change(ctx, lua.Add, int64(n))
+	_, total, _, err := s.change(ctx, lua.Add, int64(n))
 	return int(total), err
 }
 
 // change runs capacity.lua. It is sent until it is answered: each is done once.
-func (p *primitive) change(ctx context.Context, change lua.Change, n int64) (done bool, total, free int64, err error) {
+func (b *base) change(ctx context.Context, change lua.Change, n int64) (done bool, total, free int64, err error) {
 	least := int64(0)
 	if change == lua.Add {
 		least = -MaxCapacity
 	}
 	if n < least || n > MaxCapacity {
-		return false, 0, 0, named(p.name, invalid("the number of permits must be from %d to %d, not %d", least, MaxCapacity, n))
+		return false, 0, 0, named(b.p.name, invalid("the number of permits must be from %d to %d, not %d", least, MaxCapacity, n))
 	}
-	r, c := p.resource, p.resource.client
+	r, c := b.p.resource, b.p.resource.client
 	id := c.newID()
-	_, err = r.command(ctx, c.closing, p.name, func(ctx context.Context) error {
-		return poolOf(r).declared.first(ctx, r, func() (err error) { // or a declaration that comes later would undo it
+	_, err = r.command(ctx, c.closing, b.p.name, func(ctx context.Context) error {
+		return b.pool.declared.first(ctx, r, func() (err error) { // or a declaration that comes later would undo it
 			done, total, free, err = c.conn.Capacity(ctx, r.keys, id, r.seen.Load(), change, n, MaxCapacity, 0)
 			return err
 		})
@@ -219,82 +220,24 @@ func (d *declaration) first(ctx context.Context, r *resource, do func() error) e
 
 // Inspect is documented by package semaphore, as are the methods that follow.
 func (s *Semaphore) Inspect(ctx context.Context) (SemaphoreState, error) {
-	return s.p.inspect(ctx, InspectLimit)
+	return s.inspect(ctx, InspectLimit)
 }
 
 // Numbers returns the free permits and those in use.
 func (s *Semaphore) Numbers(ctx context.Context) (available, inUse int, err error) {
-	state, err := s.p.inspect(ctx, 0)
+	state, err := s.inspect(ctx, 0)
 	return state.Available, state.InUse, err
 }
 
 // Delete removes the semaphore and takes away what is held.
-func (s *Semaphore) Delete(ctx context.Context) (bool, error) { return s.p.destroy(ctx) }
+func (s *Semaphore) Delete(ctx context.Context) (bool, error) { return s.destroy(ctx) }
 
-func (p *primitive) destroy(ctx context.Context) (existed bool, err error) {
-	r, c := p.resource, p.resource.client
+func (b *base) destroy(ctx context.Context) (existed bool, err error) {
+	r, c := b.p.resource, b.p.resource.client
 	id := c.newID()
-	_, err = r.command(ctx, c.closing, p.name, func(ctx context.Context) (err error) {
+	_, err = r.command(ctx, c.closing, b.p.name, func(ctx context.Context) (err error) {
 		existed, err = c.conn.Destroy(ctx, r.keys, id, r.seen.Load())
 		return err
 	})
 	return existed, err
-}
-
-// Permits is how many are held.
-func (h *Hold) Permits() int {
-	if h.none() {
-		return 0
-	}
-	t := h.turn.tenure
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.permits
-}
-
-// ReleaseN gives back n of the permits; all of them is Unlock.
-func (h *Hold) ReleaseN(ctx context.Context, n int) error {
-	if h.none() {
-		return h.Err()
-	}
-	t := h.turn.tenure
-	h.look()
-	t.parting.Lock() // how many stay is told to Redis, so that a copy changes nothing: one after the other
-	t.mu.Lock()
-	h.mu.Lock()
-	over := h.unlocked
-	h.mu.Unlock()
-	keep, loss := t.permits-n, t.loss
-	t.mu.Unlock()
-	if keep == 0 && !over {
-		t.parting.Unlock()
-		return h.Unlock(ctx)
-	}
-	defer t.parting.Unlock()
-	switch {
-	case n < 1 || keep < 0 && !over:
-		return named(t.name, invalid("the number of permits must be from 1 to the %d that are held, not %d", keep+n, n))
-	case over:
-		return named(t.name, ErrNotHeld)
-	case loss != nil:
-		return named(t.name, loss)
-	}
-	err := t.see(ctx, &release{turn: h.turn, keep: keep})
-	h.mu.Lock()
-	over = h.unlocked
-	h.mu.Unlock()
-	switch {
-	case errors.Is(err, errNotOurs) && over:
-		return nil // a release of all of them was faster
-	case errors.Is(err, errNotOurs):
-		t.client.keeper.Lose(&t.item, lease.ErrGone)
-	case err == nil, errors.Is(err, ErrUnknownOutcome): // it goes on
-		t.mu.Lock()
-		t.permits = keep
-		t.mu.Unlock()
-	}
-	if err != nil {
-		return named(t.name, err)
-	}
-	return nil
 }

@@ -14,6 +14,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/wait"
 )
 
+var errForced = errors.New("taken away by ForceUnlock or Delete")
+
 // tenure is one owner id: from the first command that is sent with it until nothing of it is left in Redis. The lease, its
 // renewal and its loss are the tenure's; goroutines of the process that pass the lock on among themselves have their turns
 // in it, one after the other.
