@@ -222,10 +222,10 @@ func (a *arrival) settle(ctx context.Context, wanted lua.Fate) (lua.Fate, error)
 		})
 		switch {
 		case !answered && ctx.Err() != nil: // it goes on
-			return false, fmt.Errorf("%w: %w", ErrUnknownOutcome, outcome(err))
+			return false, fmt.Errorf("%w: %w", ErrUnknownOutcome, public(err))
 		case !answered:
 			a.notBegun(a.stray)
-			return true, fmt.Errorf("%w: %w", ErrUnknownOutcome, outcome(err))
+			return true, fmt.Errorf("%w: %w", ErrUnknownOutcome, public(err))
 		case err != nil:
 			a.notBegun(a.stray)
 			return true, public(err)

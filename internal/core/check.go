@@ -41,7 +41,7 @@ func (c *Client) Check(ctx context.Context) error {
 	// from then on, which costs a single goroutine a fifth of its speed.
 	if err := c.conn.Ping(withoutDeadline(ctx), c.inbox.Name(), c.ids.number(n), c.sharded); err != nil {
 		if ctx.Err() == nil {
-			return named("", outcome(err))
+			return named("", public(err))
 		}
 		return c.unchecked(ctx, began, nil)
 	}

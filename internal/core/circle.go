@@ -104,18 +104,13 @@ func (r *group) enter(ctx context.Context, name string, most int) (*broadcast.Vi
 	if v == nil {
 		return nil, named(name, ErrTooManyWaiters)
 	}
-	c.mu.Lock()
-	c.waiters.add(1) // Shutdown waits until it has left
-	c.mu.Unlock()
+	c.Count(1, 0) // Shutdown waits until it has left
 	return v, nil
 }
 
 func (r *group) exit() {
 	r.watch.Leave()
-	c := r.client
-	c.mu.Lock()
-	c.waiters.add(-1)
-	c.mu.Unlock()
+	r.client.Count(-1, 0)
 }
 
 // interrupted is the error of a wait that ended early.

@@ -41,12 +41,11 @@ type Client struct {
 	hurry    context.CancelFunc
 	late     late
 
+	registry registry
+
 	mu        sync.Mutex
 	running   sync.WaitGroup // of Go; added to under mu, not after isStopped
 	isStopped bool
-	tenures   map[uint64]Tenure // whatever Redis may know of: waiters, holds, and those that are leaving
-	waiters   tally             // of tenures that are not held
-	holds     tally             // of those that are
 	places    map[address]entry
 	floors    floors
 	pings     map[uint64]chan struct{}
@@ -125,20 +124,13 @@ func (c *Client) deliver(m lua.Message) {
 		c.ponged(m.Number)
 		return
 	}
-	t := c.tenure(m.Number)
+	t := c.Tenure(m.Number)
 	switch {
 	case t != nil && t.Target().keys.Name() == m.Name:
 		t.Hear(m)
 	case m.Kind == lua.Grant:
 		c.Go(func() { c.refuseGrant(m) })
 	}
-}
-
-// tenure finds one by its number.
-func (c *Client) tenure(n uint64) Tenure {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.tenures[n]
 }
 
 func (c *Client) ponged(n uint64) {

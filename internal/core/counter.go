@@ -108,7 +108,7 @@ func (s *Counter) Release(ctx context.Context, n int) error {
 		case answered && err == nil && !stray:
 			of.receipts.settle(number)
 		case err != nil && !answered && ctx.Err() == nil: // Redis would have forgotten it, or the client is closed
-			return true, fmt.Errorf("%w: %w", ErrUnknownOutcome, outcome(err))
+			return true, fmt.Errorf("%w: %w", ErrUnknownOutcome, public(err))
 		case err != nil:
 			err = public(err)
 		}

@@ -32,13 +32,7 @@ func (t *tenure) drawn() (settled bool) {
 		t.Forget(&t.waiter)
 		return true
 	}
-	c.mu.Lock()
-	c.waiters.add(-1)
-	c.mu.Unlock()
-	time.AfterFunc(remembered, func() {
-		c.mu.Lock()
-		delete(c.tenures, n)
-		c.mu.Unlock()
-	})
+	c.Count(-1, 0)
+	time.AfterFunc(remembered, func() { c.Drop(n) })
 	return false
 }

@@ -24,6 +24,9 @@ var (
 	ErrInvalid        = errors.New("invalid argument")
 )
 
+// errInterrupted says that nothing is wrong with Redis: whoever waited has gone.
+var errInterrupted = errors.New("interrupted")
+
 // invalid says what is wrong with an argument. Whoever returns it to the caller puts the prefix before it.
 func invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrInvalid, fmt.Errorf(format, args...))
@@ -57,11 +60,6 @@ func public(err error) error {
 	case errors.Is(err, lua.ErrRange):
 		return fmt.Errorf("%w: so many permits are %w", ErrInvalid, err)
 	}
-	return outcome(err)
-}
-
-// outcome puts the sentinel before an error of a command.
-func outcome(err error) error {
 	switch lua.Classify(err) {
 	case lua.WrongType:
 		return fmt.Errorf("%w: %w", ErrWrongType, err)

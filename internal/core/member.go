@@ -168,7 +168,7 @@ func (r *gathering) dismiss(ctx context.Context, up func(context.Context) error,
 	case answered:
 		return public(err)
 	default:
-		return fmt.Errorf("%w: %w", ErrUnknownOutcome, outcome(err))
+		return fmt.Errorf("%w: %w", ErrUnknownOutcome, public(err))
 	}
 }
 

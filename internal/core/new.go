@@ -12,8 +12,8 @@ import (
 )
 
 // newClient returns a client that subscribes already. owned are the connections of the two, if they are the
-// client's: those of the subscriptions come last.
-func newClient(commands, subscriptions rueidis.Client, o ClientOptions, owned []*connections) *Client {
+// client's: those of the subscriptions come last; end closes them and the clients.
+func newClient(commands, subscriptions rueidis.Client, o ClientOptions, owned []*connections, end func()) *Client {
 	c := &Client{
 		ids:     newIDs(o.Prefix),
 		began:   time.Now(),
@@ -21,7 +21,6 @@ func newClient(commands, subscriptions rueidis.Client, o ClientOptions, owned []
 		close:   func() {},
 		owned:   owned,
 		sharded: commands.Mode() == rueidis.ClientModeCluster,
-		tenures: map[uint64]Tenure{},
 		places:  map[address]entry{},
 		pings:   map[uint64]chan struct{}{},
 	}

@@ -54,8 +54,7 @@ func Open(option rueidis.ClientOption, o ClientOptions) (*Client, error) {
 // ownClient returns a client that owns the two rueidis clients, which may be one, and their connections:
 // those of the subscriptions come last.
 func ownClient(commands, subscriptions rueidis.Client, o ClientOptions, owned ...*connections) *Client {
-	c := newClient(commands, subscriptions, o, owned)
-	c.close = func() {
+	return newClient(commands, subscriptions, o, owned, func() {
 		closed := make(chan struct{})
 		go func() {
 			defer close(closed)
@@ -69,8 +68,7 @@ func ownClient(commands, subscriptions rueidis.Client, o ClientOptions, owned ..
 			o.end()
 		}
 		within(closed, farewell) // a dialer of the caller's may not heed that it is given up
-	}
-	return c
+	})
 }
 
 // Wrap returns a client on rueidis clients that stay the caller's.
@@ -87,7 +85,7 @@ func Wrap(commands, subscriptions rueidis.Client, o ClientOptions) (*Client, err
 	if severalPipes(commands) {
 		return nil, named("", invalid("the client for commands must have PipelineMultiplex -1, so that what is sent later runs later"))
 	}
-	return newClient(commands, subscriptions, o, nil), nil
+	return newClient(commands, subscriptions, o, nil, func() {}), nil
 }
 
 // severalPipes reports whether a client sends commands to one node on several connections, between which they

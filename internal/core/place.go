@@ -205,7 +205,7 @@ func (p *place) command(ctx, open context.Context, name string, send func(contex
 		why = append(why, ErrUnknownOutcome)
 	}
 	if !errors.Is(err, errInterrupted) && p.client.stopped.Err() == nil {
-		why = append(why, outcome(err))
+		why = append(why, public(err))
 	}
 	return stray, named(name, join(why...))
 }
@@ -245,7 +245,7 @@ func (p *place) unsent(ctx context.Context, err error) {
 // unread is the error of a question that is asked once.
 func (p *place) unread(ctx context.Context, name string, err error) error {
 	if ctx.Err() == nil {
-		return named(name, outcome(p.explained(ctx, err)))
+		return named(name, public(p.explained(ctx, err)))
 	}
 	err = ended(ctx)
 	if away := p.health().Away(); away != nil {

@@ -69,8 +69,6 @@ func (t *tenure) release(ctx context.Context, r *release) error {
 	return err
 }
 
-var errInterrupted = errors.New("interrupted")
-
 func (t *tenure) send(ctx context.Context, r *release) error {
 	if !t.room.Settled(&t.waiter) {
 		if err := t.patiently(ctx, func(ctx context.Context) error { return t.room.Settle(ctx, &t.waiter) }); err != nil {
@@ -88,11 +86,11 @@ func (t *tenure) send(ctx context.Context, r *release) error {
 	case !answered && ctx.Err() != nil:
 		return errInterrupted
 	case !answered:
-		return t.undone(ctx, r, outcome(err))
+		return t.undone(ctx, r, public(err))
 	case err != nil && lua.Classify(err) == lua.WrongType:
-		return fmt.Errorf("%w: %w: %w", ErrLost, errNotOurs, outcome(err))
+		return fmt.Errorf("%w: %w: %w", ErrLost, errNotOurs, public(err))
 	case err != nil:
-		return outcome(err)
+		return public(err)
 	case !owned && !r.unanswered: // rule 9: or a send before this one released it
 		return fmt.Errorf("%w: %w", ErrLost, errNotOurs)
 	}

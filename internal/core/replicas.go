@@ -46,7 +46,7 @@ func (t *tenure) replicate(waits context.Context) error {
 				continue
 			}
 		case ctx.Err() == nil:
-			return outcome(t.explained(ctx, err))
+			return public(t.explained(ctx, err))
 		}
 		switch {
 		case c.closing.Err() != nil:
@@ -54,7 +54,7 @@ func (t *tenure) replicate(waits context.Context) error {
 		case waits.Err() != nil:
 			return errEnded
 		default:
-			return fmt.Errorf("%w: %w", ErrNotReplicated, outcome(err))
+			return fmt.Errorf("%w: %w", ErrNotReplicated, public(err))
 		}
 	}
 }

@@ -128,16 +128,9 @@ func (r *resource) Leave(ws []*wait.Waiter) ([]bool, error) {
 }
 
 func (r *resource) Forget(w *wait.Waiter) {
-	c := r.client
-	c.mu.Lock()
-	t, _ := c.tenures[w.Number].(*tenure)
-	if t != nil {
-		delete(c.tenures, w.Number)
-		c.waiters.add(-1)
-	}
-	c.mu.Unlock()
+	t, _ := r.client.Forget(w.Number).(*tenure)
 	if t != nil && t.offered.Load() != nil {
-		c.Go(t.answered) // it has been ended with w
+		r.client.Go(t.answered) // it has been ended with w
 	}
 }
 
@@ -167,7 +160,7 @@ func (r *resource) Refuse(w *wait.Waiter, token int64) {
 
 // tenure finds one by its number.
 func (r *resource) tenure(n uint64) *tenure {
-	t, _ := r.client.tenure(n).(*tenure)
+	t, _ := r.client.Tenure(n).(*tenure)
 	return t
 }
 

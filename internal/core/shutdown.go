@@ -2,8 +2,6 @@ package core
 
 import (
 	"context"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 )
@@ -30,9 +28,9 @@ func (c *Client) end(leaving, patient context.Context) (err error) {
 		defer cancel()
 		var resigned sync.WaitGroup
 		resigned.Go(func() { c.resign(limited) })
-		_ = c.none(limited, &c.waiters) // entries that stay are dropped by the next grant: the inbox goes with us
+		_ = c.none(limited, &c.registry.waiters) // entries that stay are dropped by the next grant: the inbox goes with us
 		resigned.Wait()
-		if c.none(c.patient, &c.holds) != nil {
+		if c.none(c.patient, &c.registry.holds) != nil {
 			err = c.stillHeld(patient)
 		}
 		c.finish()
@@ -95,45 +93,5 @@ func within(done <-chan struct{}, d time.Duration) bool {
 		return true
 	case <-t.C:
 		return false
-	}
-}
-
-func (c *Client) all() []Tenure {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Collect(maps.Values(c.tenures))
-}
-
-// tally counts tenures, guarded by the client's mutex.
-type tally struct {
-	n    int
-	zero chan struct{} // closed at 0; nil when nobody waits for that
-}
-
-func (t *tally) add(n int) {
-	t.n += n
-	if t.n == 0 && t.zero != nil {
-		close(t.zero)
-		t.zero = nil
-	}
-}
-
-// none returns when the tally is 0, or with the cause when ctx ends.
-func (c *Client) none(ctx context.Context, t *tally) error {
-	c.mu.Lock()
-	if t.n == 0 {
-		c.mu.Unlock()
-		return nil
-	}
-	if t.zero == nil {
-		t.zero = make(chan struct{})
-	}
-	zero := t.zero
-	c.mu.Unlock()
-	select {
-	case <-zero:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
 	}
 }

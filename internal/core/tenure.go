@@ -129,13 +129,9 @@ func (p *primitive) newTenure(permits int, delegate bool) *tenure {
 	case delegate && p.terms.passable() && p.resource.line.Waited(): // else the first that comes may offer
 		t.waiter.Demand = strconv.Itoa(p.terms.holds)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closing.Err() != nil {
+	if !c.Register(n, t) {
 		return nil
 	}
-	c.tenures[n] = t
-	c.waiters.add(1)
 	return t
 }
 
@@ -160,10 +156,7 @@ func (t *tenure) hold(parent context.Context, terms terms) *Hold {
 		t.wanted = time.Now()
 	}
 	t.mu.Unlock()
-	c.mu.Lock()
-	c.waiters.add(-1)
-	c.holds.add(1)
-	c.mu.Unlock()
+	c.Count(-1, 1)
 	if grant.Short {
 		c.keeper.KeepShort(&t.item, grant.Moment, min(terms.lease, wait.ShortLease))
 	} else {
@@ -279,9 +272,7 @@ func (t *tenure) end() bool {
 	t.mu.Unlock()
 	if first {
 		t.holder.CompareAndSwap(t, nil)
-		t.client.mu.Lock()
-		t.client.holds.add(-1)
-		t.client.mu.Unlock()
+		t.client.Count(0, -1)
 	}
 	return first
 }
@@ -296,10 +287,7 @@ func (t *tenure) forget(cancel bool) {
 	if gone {
 		return
 	}
-	c := t.client
-	c.mu.Lock()
-	c.waiters.add(1) // until Forget
-	c.mu.Unlock()
+	t.client.Count(1, 0) // until Forget
 	if !t.room.Retire(&t.waiter, cancel) {
 		t.Forget(&t.waiter)
 	}

@@ -24,7 +24,7 @@ func (t *tenure) unlockLate(ctx context.Context, done *turn) error {
 	owned, err := t.commands.Release(withoutDeadline(ctx), t.endingOf(&release{turn: done}), 0, true)
 	switch {
 	case err != nil:
-		return fmt.Errorf("%w: it was not released, and its lease runs out: %w", ErrClosed, outcome(err))
+		return fmt.Errorf("%w: it was not released, and its lease runs out: %w", ErrClosed, public(err))
 	case !owned:
 		return fmt.Errorf("%w: %w", ErrLost, errNotOurs)
 	}
