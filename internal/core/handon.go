@@ -32,7 +32,7 @@ func (t *tenure) passOn(done *turn) bool {
 	if !lined || !t.line.Pass(t) {
 		return false
 	}
-	t.client.options.Observer.released(done)
+	done.released()
 	return true
 }
 

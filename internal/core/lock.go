@@ -94,9 +94,6 @@ type State struct {
 	Queue     []string
 }
 
-// InspectLimit is how many entries of a queue Inspect lists.
-const InspectLimit = 1000
-
 // Inspect is documented by the lock packages.
 func (l *Lock) Inspect(ctx context.Context) (State, error) {
 	r, c := l.p.resource, l.p.resource.client

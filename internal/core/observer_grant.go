@@ -44,8 +44,8 @@ func (h *Hold) acquired(began time.Time) {
 	whole(func() { hook(e) }, func() { t.Go(func() { _ = h.Unlock(context.Background()) }) })
 }
 
-func (o *Observer) released(u *turn) {
-	if t := u.tenure; o.Released != nil {
+func (u *turn) released() {
+	if t, o := u.tenure, &u.tenure.client.options.Observer; o.Released != nil {
 		e := t.event(u.first.parent, t.name)
 		e.Token, e.Permits, e.Held = u.token, t.Weight(), time.Since(u.moment)
 		o.Released(e)
@@ -53,8 +53,8 @@ func (o *Observer) released(u *turn) {
 }
 
 // lost is told of a tenure whose last turn was u.
-func (o *Observer) lost(u *turn, token int64, reason error) {
-	if t := u.tenure; o.Lost != nil {
+func (u *turn) lost(token int64, reason error) {
+	if t, o := u.tenure, &u.tenure.client.options.Observer; o.Lost != nil {
 		e := t.event(u.first.parent, t.name)
 		e.Token, e.Permits, e.Held, e.Err = token, t.Weight(), time.Since(u.moment), reason
 		o.Lost(e)

@@ -63,7 +63,7 @@ func (t *tenure) release(ctx context.Context, r *release) error {
 		t.forget(false)
 		t.end()
 		if err == nil {
-			t.client.options.Observer.released(r.turn)
+			r.turn.released()
 		}
 	}
 	return err

@@ -13,6 +13,9 @@ import (
 	"github.com/latchkey-go/latchkey/internal/wait"
 )
 
+// InspectLimit is how many entries of a queue Inspect lists.
+const InspectLimit = 1000
+
 // resource is one name on one client: every lock of that name shares it, and with it the queue inside the process. It is
 // what the waiting loop sees as the server. It is also the key under which a hold is found in a context.
 type resource struct {

@@ -252,7 +252,7 @@ func (t *tenure) Lost(reason error) {
 	}
 	if t.end() {
 		t.client.options.Logger.Warn("latchkey: lost", "name", t.name, "token", token, "reason", reason)
-		t.client.teller.tell(func() { t.client.options.Observer.lost(last, token, reason) })
+		t.client.teller.tell(func() { last.lost(token, reason) })
 	}
 	t.forget(false) // Unlock may never be called
 }

@@ -28,6 +28,6 @@ func (t *tenure) unlockLate(ctx context.Context, done *turn) error {
 	case !owned:
 		return fmt.Errorf("%w: %w", ErrLost, errNotOurs)
 	}
-	c.options.Observer.released(done)
+	done.released()
 	return nil
 }
