@@ -4,18 +4,18 @@ import (
 	"context"
 	"time"
 
-	"github.com/latchkey-go/latchkey/internal/core"
+	"github.com/latchkey-go/latchkey/internal/grant"
 )
 
 // Hold is a lock that is held. Its methods are safe for concurrent use. Holds come from the Lock methods. A
 // nil one, as a Lock that failed returns, and the zero value are not held: Err and Unlock return ErrNotHeld,
 // and Context one that has ended with it.
-type Hold core.Hold
+type Hold grant.Hold
 
-func (h *Hold) core() *core.Hold { return (*core.Hold)(h) }
+func (h *Hold) inside() *grant.Hold { return (*grant.Hold)(h) }
 
 // Name returns the name of the lock, without the client's key prefix.
-func (h *Hold) Name() string { return h.core().Name() }
+func (h *Hold) Name() string { return h.inside().Name() }
 
 // Context is derived from the context that was given to Lock, and ends with the hold: its cause is ErrLost
 // when the lease can no longer be trusted, ErrReleased after Unlock, ErrClosed when the client was closed,
@@ -24,14 +24,14 @@ func (h *Hold) Name() string { return h.core().Name() }
 // lock: see the Lock method.
 //
 // When only the parent ends, the lock is still held and renewed until Unlock: guarded code may still run.
-func (h *Hold) Context() context.Context { return h.core().Context() }
+func (h *Hold) Context() context.Context { return h.inside().Context() }
 
 // Token is the fencing token: greater than that of every hold of this lock before. Holds that re-entered
 // share it. It is in the order of the server's clock in microseconds since 1970, never more than 5 ms ahead
 // of it unless that was set back, and less than 2^53. So it also grows when Redis loses its data, unless that
 // takes less than 5 ms (FLUSHALL in use), or the clock of the server that takes over is behind; then only for
 // the clients that have seen the lock's tokens before.
-func (h *Hold) Token() int64 { return h.core().Token() }
+func (h *Hold) Token() int64 { return h.inside().Token() }
 
 // Unlock ends the hold. Its context ends first, with ErrReleased; the release is sent even when ctx has
 // ended. Unlock waits for the reply until ctx ends, or for the release timeout if it has; then it returns
@@ -51,30 +51,20 @@ func (h *Hold) Token() int64 { return h.core().Token() }
 // The first Unlock after the lock was lost returns ErrLost, and each but the first ErrNotHeld. After Close or
 // Shutdown it releases what was held until then, if the lease is not over, and returns ErrClosed when it did
 // not.
-func (h *Hold) Unlock(ctx context.Context) error { return h.core().Unlock(ctx) }
+func (h *Hold) Unlock(ctx context.Context) error { return h.inside().Unlock(ctx) }
 
 // Held reports whether the lock is held at this instant, by the clock.
-func (h *Hold) Held() bool { return h.core().Held() }
+func (h *Hold) Held() bool { return h.inside().Held() }
 
 // Err returns nil while the lock is held, else why it is not: ErrReleased, ErrLost or ErrClosed.
-func (h *Hold) Err() error { return h.core().Err() }
+func (h *Hold) Err() error { return h.inside().Err() }
 
 // Remaining returns for how long the lease can be trusted from now on without another renewal; 0 when it is
 // over.
-func (h *Hold) Remaining() time.Duration { return h.core().Remaining() }
+func (h *Hold) Remaining() time.Duration { return h.inside().Remaining() }
 
 // Sequence is the place in the queue from which the lock was granted: greater than that of every waiter of
 // this lock that was queued before. It is 0 for a lock that was had by asking, as a free one is, or from
 // another goroutine of the process, or by a waiter that had to ask again meanwhile, as after a new
 // subscription.
-func (h *Hold) Sequence() int64 { return h.core().Sequence() }
-
-// State is what Inspect returns: a snapshot that may be history when it arrives.
-type State struct {
-	Holder    string        // owner id of the holder: <client id>:<number>, or Redisson's; empty when the lock is free
-	Mine      bool          // the holder belongs to the client that asks
-	Token     int64         // its fencing token, or the first of those its goroutines share; 0 for none (Redisson's RLock)
-	Remaining time.Duration // until its lease ends unless it is renewed; negative: never
-	Waiting   int           // entries in the queue
-	Queue     []string      // owner ids of the first 1000, the next one first
-}
+func (h *Hold) Sequence() int64 { return h.inside().Sequence() }

@@ -4,13 +4,13 @@ import (
 	"context"
 	"time"
 
-	"github.com/latchkey-go/latchkey/internal/core"
+	"github.com/latchkey-go/latchkey/internal/session"
 )
 
 // WithObserver sets hooks for metrics and traces. Default: none.
 func WithObserver(hooks Observer) Option {
-	return func(o *core.ClientOptions) {
-		o.Observer = core.Observer{
+	return func(o *session.Options) {
+		o.Observer = session.Observer{
 			Queued: told(hooks.Queued), Acquired: told(hooks.Acquired), Failed: told(hooks.Failed), Released: told(hooks.Released),
 			Lost: told(hooks.Lost), Passed: told(hooks.Passed), Subscribed: hooks.Subscribed,
 			Down: toldOutage(hooks.Down), Up: toldOutage(hooks.Up),
@@ -82,11 +82,11 @@ type Outage struct {
 	Err       error         // of the command that failed first
 }
 
-func told(hook func(Event)) func(core.Event) {
+func told(hook func(Event)) func(session.Event) {
 	if hook == nil {
 		return nil
 	}
-	return func(e core.Event) {
+	return func(e session.Event) {
 		hook(Event{
 			Kind: Kind(e.Kind), Name: e.Name, Prefix: e.Prefix, Context: e.Context, Token: e.Token, Permits: e.Permits,
 			Waited: e.Waited, Held: e.Held, Err: e.Err,
@@ -94,9 +94,9 @@ func told(hook func(Event)) func(core.Event) {
 	}
 }
 
-func toldOutage(hook func(Outage)) func(core.Outage) {
+func toldOutage(hook func(Outage)) func(session.Outage) {
 	if hook == nil {
 		return nil
 	}
-	return func(o core.Outage) { hook(Outage(o)) }
+	return func(o session.Outage) { hook(Outage(o)) }
 }

@@ -68,60 +68,38 @@ package barrier
 
 import (
 	"context"
+	"errors"
+	"math"
 	"time"
 
 	"github.com/latchkey-go/latchkey"
-	"github.com/latchkey-go/latchkey/internal/core"
 	"github.com/latchkey-go/latchkey/internal/lua"
+	"github.com/latchkey-go/latchkey/internal/session"
 )
 
 // MaxParties is the greatest number of parties.
-const MaxParties = core.MaxParties
+const MaxParties = math.MaxInt32
 
 // The errors that only barriers have, for errors.Is.
 var (
 	// ErrBroken says that the generation is broken: none of its parties goes on. Its text says why.
-	ErrBroken = core.ErrBroken
+	ErrBroken = errors.New("barrier broken")
 	// ErrForgotten is returned to a party that arrived, when Redis does not know any more whether its generation
 	// went on: Redis has lost it, or the party was cut off so long that 32 later generations have broken
 	// meanwhile. The others may have gone on, or not.
-	ErrForgotten = core.ErrForgotten
+	ErrForgotten = errors.New("redis does not know any more whether this generation went on")
 	// ErrParties is returned to who says another number of parties than those that wait. They are not disturbed.
-	ErrParties = core.ErrParties
+	ErrParties = errors.New("others wait for another number of parties")
 )
 
 // Barrier is a barrier of one name. Any number of goroutines share it, each Await being a party of its own.
 // There is no usable zero value: see [New].
-type Barrier core.Barrier
-
-// Option configures a barrier.
-type Option func(*core.BarrierOptions)
-
-// WithLease sets for how long an arrival, and a membership, stand without their process being heard of. They
-// are renewed every third of it, or two seconds. From 10 ms to 24 h; default: the client's. Barriers of one
-// name on one client have one lease, that of the one that was made last: also a New without WithLease sets
-// it, and who is there already has it from the next renewal on, which is at once.
-func WithLease(d time.Duration) Option { return func(o *core.BarrierOptions) { o.Lease = &d } }
-
-// WithAction sets what the last party that arrives runs before anybody goes on. All processes should set the
-// same: it is the action of the one that happens to come last that runs.
-//
-// When it returns an error, or panics, the generation is broken: the others get [ErrBroken], and the last
-// party both that and the error, or the panic. When its process dies meanwhile, the generation is broken
-// after the lease, and nobody knows how far it came. Its context is that of the last party's Await, and ends
-// also when the client is closed, and when the generation is broken by somebody else meanwhile, with
-// [ErrBroken] as its cause, or lost by Redis, with [ErrForgotten]; if it returns nil all the same, it has
-// run, and the last party gets that error like the others. It may take as long as it likes: the lease is
-// renewed. Whoever arrives meanwhile waits for it, too; so it must not await its own barrier.
-func WithAction(action func(context.Context) error) Option {
-	return func(o *core.BarrierOptions) { o.Action = action }
-}
-
-// WithoutMembership keeps [Barrier.Await] from making the client a member. A party that dies at work is then
-// not noticed: the others wait for it until their contexts end. Only those that wait have a lease, and
-// nothing is sent between two generations.
-func WithoutMembership() Option {
-	return func(o *core.BarrierOptions) { o.WithoutMembership = true }
+type Barrier struct {
+	gathering *gathering
+	name      string
+	parties   int
+	action    func(context.Context) error
+	joins     bool // who awaits it is a member from then on
 }
 
 // New returns the barrier of a name, for a number of parties from 1 to [MaxParties]. It does no I/O. The name
@@ -129,23 +107,36 @@ func WithoutMembership() Option {
 // and numbers, a nil client and options out of range, and on a client with [latchkey.WithReplicas]: it would
 // not wait for them.
 func New(c *latchkey.Client, name string, parties int, opts ...Option) (*Barrier, error) {
-	var o core.BarrierOptions
+	var o settings
 	for _, option := range opts {
 		if option != nil {
 			option(&o)
 		}
 	}
-	b, err := core.NewBarrier((*core.Client)(c), name, parties, o)
-	return (*Barrier)(b), err
+	if parties < 1 || parties > MaxParties {
+		return nil, session.Wrap(name, session.Invalid("the number of parties must be from 1 to %d, not %d", MaxParties, parties))
+	}
+	b := &Barrier{name: name, parties: parties, action: o.action, joins: !o.withoutMembership}
+	var err error
+	if b.gathering, err = gatheringOf((*session.Client)(c), name); err != nil {
+		return nil, session.Wrap(name, err)
+	}
+	lease := (*session.Client)(c).Options.Lease
+	if o.lease != nil {
+		lease = *o.lease
+	}
+	if err := session.ValidLease(lease); err != nil {
+		return nil, session.Wrap(name, err)
+	}
+	b.gathering.setLease(lease)
+	return b, nil
 }
 
-func (b *Barrier) core() *core.Barrier { return (*core.Barrier)(b) }
-
 // Name returns the name that was given to New.
-func (b *Barrier) Name() string { return b.core().Name() }
+func (b *Barrier) Name() string { return b.name }
 
 // Parties returns the number that was given to New.
-func (b *Barrier) Parties() int { return b.core().Parties() }
+func (b *Barrier) Parties() int { return b.parties }
 
 // Arrival is what a party that goes on knows.
 type Arrival struct {
@@ -167,7 +158,9 @@ type Arrival struct {
 // that has arrived and gets one of them has left the generation, which is broken. It is a member all the
 // same. An outage of Redis that ends before ctx and the lease is survived.
 func (b *Barrier) Await(ctx context.Context) (Arrival, error) {
-	generation, index, err := b.core().Await(ctx)
+	began := time.Now()
+	generation, index, err := b.pass(ctx)
+	b.gathering.Awaited(ctx, b.name, began, err)
 	return Arrival{generation, int(index)}, err
 }
 
@@ -180,7 +173,7 @@ func (b *Barrier) Await(ctx context.Context) (Arrival, error) {
 // ErrUnknownOutcome if it may have been done, which is undone in the background; ErrWrongType, ErrClosed, and
 // those of Redis that will not pass by themselves. To undo it is a [Barrier.Leave]: if it had been done, that
 // breaks a generation in which others have arrived.
-func (b *Barrier) Join(ctx context.Context) error { return b.core().Join(ctx) }
+func (b *Barrier) Join(ctx context.Context) error { return b.gathering.join(ctx, b.name) }
 
 // Leave ends the membership of the client: the barrier does without it from now on. If parties of other
 // clients have arrived by then and wait for more, their generation is broken, because a party gives up; if
@@ -192,39 +185,18 @@ func (b *Barrier) Join(ctx context.Context) error { return b.core().Join(ctx) }
 // says. If that is not enough, it goes on in the background, and the error has ErrUnknownOutcome. It never
 // takes longer than the lease: what Redis is not told before that is over breaks the barrier like a death,
 // and the error has ErrUnknownOutcome and ErrUnavailable.
-func (b *Barrier) Leave(ctx context.Context) error { return b.core().Leave(ctx) }
+func (b *Barrier) Leave(ctx context.Context) error {
+	if err := b.gathering.leave(ctx); err != nil {
+		return session.Wrap(b.name, err)
+	}
+	return nil
+}
 
 // Reset begins a new generation, in which nobody has arrived. If somebody waits, that one is broken. Members
 // stay members. It is sent until it is answered, or ctx ends; if it may have been done then, the error has
 // ErrUnknownOutcome.
-func (b *Barrier) Reset(ctx context.Context) error { return b.core().Reset(ctx) }
-
-// State is what Inspect returns: a snapshot that may be history when it arrives.
-type State struct {
-	Generation int64 // of those who wait, or come next; 0 for a barrier that nobody has used
-	Parties    int   // for which those wait; 0 while nobody does
-	Waiting    int   // how many have arrived
-	Acting     bool  // all have, and the action runs
-	Broken     bool
-}
-
-// Inspect returns the state. It gives up when Redis does not answer, as do Broken and Waiting.
-func (b *Barrier) Inspect(ctx context.Context) (State, error) {
-	r, err := b.core().Inspect(ctx)
-	return State{
-		Generation: r.Generation, Parties: int(r.Parties), Waiting: int(r.Number),
-		Acting: r.Phase == lua.Acting, Broken: r.Phase == lua.Broken,
-	}, err
-}
-
-// Broken reports whether the barrier is broken, until Reset.
-func (b *Barrier) Broken(ctx context.Context) (bool, error) {
-	s, err := b.Inspect(ctx)
-	return s.Broken, err
-}
-
-// Waiting returns how many parties have arrived and wait.
-func (b *Barrier) Waiting(ctx context.Context) (int, error) {
-	s, err := b.Inspect(ctx)
-	return s.Waiting, err
+func (b *Barrier) Reset(ctx context.Context) error {
+	return b.gathering.Once(ctx, b.gathering.Client.Closing, b.name, func(ctx context.Context, o lua.Once) error {
+		return b.gathering.Client.Conn.ResetBarrier(ctx, b.gathering.Keys, o)
+	})
 }

@@ -52,77 +52,77 @@ package countdown
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/latchkey-go/latchkey"
-	"github.com/latchkey-go/latchkey/internal/core"
+	"github.com/latchkey-go/latchkey/internal/broadcast"
 	"github.com/latchkey-go/latchkey/internal/lua"
+	"github.com/latchkey-go/latchkey/internal/session"
 )
 
 // The errors that only latches have, for errors.Is.
 var (
 	// ErrNotSet says that Redis knows nothing of the latch: it was never set, or was deleted or lost, or it was
 	// open or expired so long ago that it is forgotten; or its name is misspelt.
-	ErrNotSet = core.ErrNotSet
+	ErrNotSet = errors.New("not set")
 	// ErrExpired says that the time to live of the latch was over before it was open.
-	ErrExpired = core.ErrExpired
+	ErrExpired = errors.New("expired")
 	// ErrDeleted is returned to those who wait for a latch that is deleted.
-	ErrDeleted = core.ErrDeleted
+	ErrDeleted = errors.New("deleted")
+)
+
+// The bounds of a latch.
+const (
+	maxTTL         = 365 * 24 * time.Hour
+	maxParticipant = 1024 // bytes
 )
 
 // Latch is a latch of one name. Any number of goroutines share it. There is no usable zero value: see [New].
-type Latch core.Latch
+type Latch struct {
+	group  *broadcast.Group
+	name   string
+	ttl    int64 // ms; 0: none
+	stated int64 // the count with which it is set by whoever finds it not set; 0: that is an error
 
-// Option configures a latch.
-type Option func(*core.LatchOptions)
-
-// WithTTL gives the generations that this latch begins a time to live, from 10 ms to 365 days: one that is
-// still shut then has expired, whoever waits for it gets [ErrExpired], and it can be set again. For as long
-// again it is known that it expired; and one that is open stays open for so long. Default: a shut latch
-// stays, and an open one is remembered for a day.
-func WithTTL(d time.Duration) Option { return func(o *core.LatchOptions) { o.TTL = &d } }
-
-// WithCount states with what count, at least 1, the latch is set by whoever finds that it is not: by the
-// first [Latch.Await] or CountDown of any process, as by [Latch.TrySetCount]. All processes should state the
-// same; that of the first one counts, and its
-// [WithTTL]. Neither excludes TrySetCount and Rearm with other counts.
-//
-// The latch is made again whenever Redis knows nothing of it. After [Latch.Delete], those who waited get
-// [ErrDeleted], and the next call makes it with the whole count. When Redis has lost it, those who waited get
-// ErrLost, and the next call does the same: what was counted before is lost, and has to be counted again. And
-// once an open latch is forgotten, after its time to live or a day, whoever comes that late finds it made
-// anew, and shut: give it a time to live that is longer than anybody is late.
-func WithCount(n int64) Option { return func(o *core.LatchOptions) { o.Count = &n } }
-
-// WithWaitForSet makes [Latch.Await] wait for a latch that is not set to be set, and then to be open, instead
-// of returning [ErrNotSet]. A misspelt name then waits until its context ends. It excludes
-// [WithOpenWhenUnset] and [WithCount].
-func WithWaitForSet() Option { return func(o *core.LatchOptions) { o.WaitForSet = true } }
-
-// WithOpenWhenUnset makes [Latch.Await] return at once, without an error, for a latch that is not set, as
-// Redisson's does: also when Redis has lost it, or its name is misspelt. To count such a latch down is still
-// [ErrNotSet]. It excludes [WithWaitForSet] and [WithCount].
-func WithOpenWhenUnset() Option { return func(o *core.LatchOptions) { o.OpenWhenUnset = true } }
+	waits, passes bool // what an Await does instead
+}
 
 // New returns the latch of a name. It does no I/O. The name is as for package rlock, and of its own: one name
 // is one primitive. It returns ErrInvalid for other names, a nil client, options that are out of range or
 // exclude each other, and on a client with
 // [latchkey.WithReplicas]: it would not wait for them.
 func New(c *latchkey.Client, name string, opts ...Option) (*Latch, error) {
-	var o core.LatchOptions
+	var o settings
 	for _, option := range opts {
 		if option != nil {
 			option(&o)
 		}
 	}
-	l, err := core.NewLatch((*core.Client)(c), name, o)
-	return (*Latch)(l), err
+	l := &Latch{name: name, waits: o.waitForSet, passes: o.openWhenUnset}
+	if o.count != nil {
+		if l.stated = *o.count; l.stated < 1 {
+			return nil, session.Wrap(name, session.Invalid("the count must be at least 1, not %d", l.stated))
+		}
+	}
+	if l.stated > 0 && (l.waits || l.passes) || l.waits && l.passes {
+		return nil, session.Wrap(name, session.Invalid("a latch that is not set is either made, or waited for, or taken for open"))
+	}
+	if o.ttl != nil {
+		if *o.ttl < session.MinLease || *o.ttl > maxTTL {
+			return nil, session.Wrap(name, session.Invalid("the time to live must be from %v to %v, not %v", session.MinLease, maxTTL, *o.ttl))
+		}
+		l.ttl = session.Milliseconds(*o.ttl)
+	}
+	var err error
+	if l.group, err = broadcast.New((*session.Client)(c), lua.Latch, name, newLatchGroup); err != nil {
+		return nil, session.Wrap(name, err)
+	}
+	return l, nil
 }
 
-func (l *Latch) core() *core.Latch { return (*core.Latch)(l) }
-
 // Name returns the name that was given to New.
-func (l *Latch) Name() string { return l.core().Name() }
+func (l *Latch) Name() string { return l.name }
 
 // TrySetCount shuts the latch with a count of n, at least 1, unless it is shut, or open. It reports whether
 // it did. A latch that has expired or was deleted is set.
@@ -131,21 +131,17 @@ func (l *Latch) Name() string { return l.core().Name() }
 // done then, the error has ErrUnknownOutcome. When Redis has no memory left it is refused, and nothing has
 // changed. Other errors: ErrInvalid, ErrWrongType for foreign data, which stays as it is, and ErrClosed.
 func (l *Latch) TrySetCount(ctx context.Context, n int64) (bool, error) {
-	return l.core().Set(ctx, n, false)
+	return l.shut(ctx, n, false)
 }
 
 // Rearm is TrySetCount also for a latch that is open: it begins another generation. It reports false, and
 // changes nothing, when the latch is shut.
-func (l *Latch) Rearm(ctx context.Context, n int64) (bool, error) { return l.core().Set(ctx, n, true) }
+func (l *Latch) Rearm(ctx context.Context, n int64) (bool, error) { return l.shut(ctx, n, true) }
 
 // Tally is what a CountDown returns.
 type Tally struct {
 	Remaining int64 // 0: the latch is open
 	Counted   bool  // false: nothing was counted, as the latch was open already, or the participant had counted before
-}
-
-func tally(remaining int64, counted bool, err error) (Tally, error) {
-	return Tally{Remaining: remaining, Counted: counted}, err
 }
 
 // CountDown counts down by one. At zero the latch is open, and to count down an open latch is no error, and
@@ -155,26 +151,32 @@ func tally(remaining int64, counted bool, err error) (Tally, error) {
 // is [ErrExpired], or [ErrNotSet] without [WithCount]. With that option it sets the latch first, which Redis
 // may refuse, for lack of memory, as it does TrySetCount.
 func (l *Latch) CountDown(ctx context.Context) (Tally, error) {
-	return tally(l.core().CountDown(ctx, 1))
+	return l.countDown(ctx, 1, "")
 }
 
 // CountDownN counts down by n, at least 1. It returns ErrInvalid, and changes nothing, when the latch is shut
 // and less remains.
 func (l *Latch) CountDownN(ctx context.Context, n int64) (Tally, error) {
-	return tally(l.core().CountDown(ctx, n))
+	if n < 1 {
+		return Tally{}, session.Wrap(l.name, session.Invalid("the number must be at least 1, not %d", n))
+	}
+	return l.countDown(ctx, n, "")
 }
 
 // CountDownAs counts down by one for a participant, of 1 to 1024 bytes, unless it has done so in this
 // generation. A participant that is late, and counts when the next generation has begun, counts in that:
 // where this can be, give each generation a name of its own.
 func (l *Latch) CountDownAs(ctx context.Context, participant string) (Tally, error) {
-	return tally(l.core().CountDownAs(ctx, participant))
+	if participant == "" || len(participant) > maxParticipant {
+		return Tally{}, session.Wrap(l.name, session.Invalid("a participant must have from 1 to %d bytes, not %d", maxParticipant, len(participant)))
+	}
+	return l.countDown(ctx, 1, participant)
 }
 
 // Count returns the count: 0 when the latch is not shut. Like [Latch.Inspect] it gives up when Redis does not
 // answer.
 func (l *Latch) Count(ctx context.Context) (int64, error) {
-	r, _, err := l.core().Inspect(ctx, 0)
+	r, _, err := l.read(ctx, 0)
 	return r.Number, err
 }
 
@@ -185,57 +187,19 @@ func (l *Latch) Count(ctx context.Context) (int64, error) {
 // [ErrDeleted] for who waits; ErrLost when Redis has lost the latch, or does not know any more what became of
 // the generation that was waited for; ErrWrongType, ErrTooManyWaiters, ErrClosed, and those of Redis that
 // will not pass by themselves. With WithCount those of TrySetCount, too.
-func (l *Latch) Await(ctx context.Context) error { return l.core().Await(ctx) }
+func (l *Latch) Await(ctx context.Context) error {
+	began := time.Now()
+	err := l.pass(ctx)
+	l.group.Awaited(ctx, l.name, began, err)
+	return err
+}
 
 // Delete removes the latch. Whoever waits for it gets [ErrDeleted]. It reports whether there was one, be it
 // shut, open or expired.
-func (l *Latch) Delete(ctx context.Context) (bool, error) { return l.core().Delete(ctx) }
-
-// Status is where a latch is.
-type Status int
-
-// The states of a latch.
-const (
-	NotSet  Status = iota // never set, deleted, or forgotten
-	Shut                  // set, and the count is more than zero
-	Open                  // the count has come to zero
-	Expired               // the time to live was over before that
-)
-
-// String returns it in words.
-func (s Status) String() string {
-	if s < NotSet || s > Expired {
-		return "unknown"
-	}
-	return [...]string{"not set", "shut", "open", "expired"}[s]
-}
-
-// State is what Inspect returns: a snapshot that may be history when it arrives.
-type State struct {
-	Status       Status
-	Generation   int64         // grows with each; 0 when nothing is known
-	Count        int64         // what remains
-	Expires      time.Duration // until a shut latch expires; negative: never
-	Participants []string      // at most 1000 of those that [Latch.CountDownAs] has counted, in no order
-}
-
-// Inspect returns the state.
-func (l *Latch) Inspect(ctx context.Context) (State, error) {
-	r, participants, err := l.core().Inspect(ctx, core.InspectLimit)
-	if err != nil {
-		return State{}, err
-	}
-	s := State{Generation: r.Generation, Count: r.Number, Expires: -1, Participants: participants}
-	switch r.Phase {
-	case lua.Shut:
-		s.Status = Shut
-		if r.Ends >= 0 {
-			s.Expires = time.Duration(r.Ends) * time.Millisecond
-		}
-	case lua.Open:
-		s.Status = Open
-	case lua.Expired:
-		s.Status = Expired
-	}
-	return s, nil
+func (l *Latch) Delete(ctx context.Context) (existed bool, err error) {
+	err = l.group.Once(ctx, l.group.Client.Closing, l.name, func(ctx context.Context, o lua.Once) (err error) {
+		existed, err = l.group.Client.Conn.DeleteLatch(ctx, l.group.Keys, o)
+		return err
+	})
+	return existed, err
 }

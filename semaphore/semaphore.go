@@ -54,97 +54,49 @@ package semaphore
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"github.com/latchkey-go/latchkey"
-	"github.com/latchkey-go/latchkey/internal/core"
+	"github.com/latchkey-go/latchkey/internal/grant"
+	"github.com/latchkey-go/latchkey/internal/lua"
 )
 
 // The bounds of numbers of permits.
 const (
 	// MaxPermits is how many one request of a [Semaphore] can ask for: each permit is an entry of its own in
 	// Redis.
-	MaxPermits = core.MaxPermits
+	MaxPermits = 1000
 	// MaxCapacity is how many permits a semaphore can have, and how many one request of a [Counting] can ask
-	// for.
-	MaxCapacity = core.MaxCapacity
+	// for: that of a Java int, which Redisson counts with.
+	MaxCapacity = math.MaxInt32
 )
 
 // The errors that only semaphores have, for errors.Is.
 var (
 	// ErrNotInitialized says that nobody has set how many permits there are.
-	ErrNotInitialized = core.ErrNotInitialized
+	ErrNotInitialized = lua.ErrNotInitialized
 	// ErrCapacity is returned for more permits than there are, which could only wait for ever: see
 	// [WithWaitForCapacity].
-	ErrCapacity = core.ErrCapacity
+	ErrCapacity = lua.ErrCapacity
 )
 
 // Semaphore is a semaphore of one name. Any number of goroutines share it; two of one name on one client are
 // the same. There is no usable zero value: see [New].
-type Semaphore core.Semaphore
-
-// Option configures a semaphore.
-type Option core.SemaphoreOption
-
-// WithCapacity says how many permits there are, from 1 to [MaxCapacity], so that changing the number is a
-// redeploy. It is set in Redis with the first request of the client, also one that only reads. Where clients
-// say different things, the one that was opened last is right, by the clocks of their machines and for thirty
-// days: processes of a version before do not undo what those of a new one have said. (A process of the old
-// version that is started after them does; and any that is started undoes [Semaphore.SetPermits] and
-// [Semaphore.AddPermits], so use one or the other.) When the semaphore was deleted, or Redis has lost it,
-// whoever asks next sets it again, and whoever is right within a minute of use. Of two semaphores of one name
-// on one client, the one that was made last says it for both.
-//
-// Of [NewCounting] it is the number that is set if there is none: nobody knows how many of its permits are
-// out.
-func WithCapacity(n int) Option { return Option(core.WithCapacity(n)) }
-
-// WithLease sets the lease, which is renewed every third of it for as long as permits are held: those of a
-// process that was killed come back no later than this. From 10 ms to 24 h; default: the client's. Excludes
-// [WithFixedLease].
-func WithLease(d time.Duration) Option {
-	return Option(core.WithPermitLease(core.WithLease(d)))
-}
-
-// WithFixedLease makes holds last d at most: they are not renewed, and are lost then. From 10 ms to 24 h.
-func WithFixedLease(d time.Duration) Option {
-	return Option(core.WithPermitLease(core.WithFixedLease(d)))
-}
-
-// WithOvertaking lets requests of this semaphore pass a first in the queue that does not fit, if they do. It
-// makes better use of the permits, and a large request may wait for as long as small ones keep coming. All
-// processes should say the same: requests that say it do not pass waiters in the queue behind the first that
-// do not say it. A hundred waiters can be passed.
-func WithOvertaking() Option { return Option(core.WithOvertaking()) }
-
-// WithWaitForCapacity lets a request for more permits than there are wait for the capacity to grow, instead
-// of returning [ErrCapacity]. Until then it waits aside, and holds up nobody. A hundred requests may wait so;
-// of more, some get ErrTooManyWaiters. With it a capacity of 0 is a pause.
-func WithWaitForCapacity() Option { return Option(core.WithWaitForCapacity()) }
-
-// WithWaitForInit lets a request wait until somebody sets the number of permits, instead of returning
-// [ErrNotInitialized].
-func WithWaitForInit() Option { return Option(core.WithWaitForInit()) }
-
-func options(opts []Option) []core.SemaphoreOption {
-	set := make([]core.SemaphoreOption, len(opts))
-	for i, o := range opts {
-		set[i] = core.SemaphoreOption(o)
-	}
-	return set
-}
+type Semaphore struct{ base base }
 
 // New returns the semaphore of a name. It does no I/O. The name is as for package rlock. It returns
 // ErrInvalid for other names, a nil client and options out of range.
 func New(c *latchkey.Client, name string, opts ...Option) (*Semaphore, error) {
-	s, err := core.NewSemaphore((*core.Client)(c), name, options(opts))
-	return (*Semaphore)(s), err
+	b, err := newBase(c, leased, name, set(opts))
+	if err != nil {
+		return nil, err
+	}
+	return &Semaphore{b}, nil
 }
 
-func (s *Semaphore) core() *core.Semaphore { return (*core.Semaphore)(s) }
-
 // Name returns the name that was given to New.
-func (s *Semaphore) Name() string { return s.core().Name() }
+func (s *Semaphore) Name() string { return s.base.p.Name }
 
 // Acquire waits until n permits are held or ctx ends; n is from 1 to [MaxPermits]. It survives any outage of
 // Redis that ends before ctx does; if none of its commands was answered by then, the error joins the
@@ -154,7 +106,10 @@ func (s *Semaphore) Name() string { return s.core().Name() }
 // There is no re-entry: an Acquire with the context of permits that are held takes further ones, and waits
 // for itself when there are not enough.
 func (s *Semaphore) Acquire(ctx context.Context, n int) (*Permits, error) {
-	h, err := s.core().Acquire(ctx, n)
+	if err := s.base.validPermits(n, MaxPermits); err != nil {
+		return nil, err
+	}
+	h, err := s.base.p.Acquire(ctx, ctx, n, false)
 	return (*Permits)(h), err
 }
 
@@ -162,7 +117,10 @@ func (s *Semaphore) Acquire(ctx context.Context, n int) (*Permits, error) {
 // waits for them, and ErrUnavailable when Redis does not answer within the client's command timeout. Other
 // errors are those of Acquire that come at once.
 func (s *Semaphore) TryAcquire(ctx context.Context, n int) (*Permits, error) {
-	h, err := s.core().TryAcquire(ctx, n)
+	if err := s.base.validPermits(n, MaxPermits); err != nil {
+		return nil, err
+	}
+	h, err := s.base.p.Try(ctx, n)
 	return (*Permits)(h), err
 }
 
@@ -170,7 +128,10 @@ func (s *Semaphore) TryAcquire(ctx context.Context, n int) (*Permits, error) {
 // ErrNotAcquired. When ctx ends by then, by its own deadline or earlier, the error is the context's. Other
 // errors are those of Acquire.
 func (s *Semaphore) TryAcquireFor(ctx context.Context, n int, wait time.Duration) (*Permits, error) {
-	h, err := s.core().TryAcquireFor(ctx, n, wait)
+	if err := s.base.validPermits(n, MaxPermits); err != nil {
+		return nil, err
+	}
+	h, err := s.base.p.TryFor(ctx, n, wait)
 	return (*Permits)(h), err
 }
 
@@ -182,14 +143,15 @@ func (s *Semaphore) TryAcquireFor(ctx context.Context, n int, wait time.Duration
 // ended in time, Do returns what f returned, whatever becomes of the release: that is waited for 100 ms at
 // most and then goes on in the background, and if it fails the lease runs out, which is logged.
 func (s *Semaphore) Do(ctx context.Context, n int, f func(context.Context, *Permits) error) error {
-	return s.core().Do(ctx, n, func(ctx context.Context, h *core.Hold) error { return f(ctx, (*Permits)(h)) })
+	p, err := s.Acquire(ctx, n)
+	return grant.Guard(ctx, p.inside(), err, func(ctx context.Context, h *grant.Hold) error { return f(ctx, (*Permits)(h)) })
 }
 
 // Drain takes all permits that are free now, also those that somebody waits for, but [MaxPermits] at most. It
 // returns ErrNotAcquired when none is, and [ErrNotInitialized] when nobody has set how many there are, also
 // with [WithWaitForInit]: it never waits.
 func (s *Semaphore) Drain(ctx context.Context) (*Permits, error) {
-	h, err := s.core().Drain(ctx)
+	h, err := s.base.p.Try(ctx, grant.All)
 	return (*Permits)(h), err
 }
 
@@ -201,82 +163,51 @@ func (s *Semaphore) Drain(ctx context.Context) (*Permits, error) {
 // [Semaphore.Delete]: each is done once, which Redis remembers for ten minutes; after nine without an answer
 // it is given up. If it may have been done then, the error has ErrUnknownOutcome.
 func (s *Semaphore) TrySetPermits(ctx context.Context, n int) (bool, error) {
-	return s.core().TrySetPermits(ctx, n)
+	done, _, _, err := s.base.change(ctx, lua.Initialize, int64(n))
+	return done, err
 }
 
 // SetPermits sets how many permits there are, from 0 to [MaxCapacity]. More are granted to those who wait at
 // once. With fewer than are held, the holders keep them, [Semaphore.Available] is negative, and nobody gets
 // any until enough came back. Whoever waits for more than there are now gets [ErrCapacity] at the latest two
 // seconds after it became the first.
-func (s *Semaphore) SetPermits(ctx context.Context, n int) error { return s.core().SetPermits(ctx, n) }
+func (s *Semaphore) SetPermits(ctx context.Context, n int) error {
+	_, _, _, err := s.base.change(ctx, lua.Set, int64(n))
+	return err
+}
 
 // AddPermits changes how many permits there are by n, which may be negative, and returns the new number. It
 // returns ErrInvalid, and changes nothing, when that would be less than 0 or more than [MaxCapacity], and
 // [ErrNotInitialized] when nobody has set a number.
 func (s *Semaphore) AddPermits(ctx context.Context, n int) (capacity int, err error) {
-	return s.core().AddPermits(ctx, n)
+	_, total, _, err := s.base.change(ctx, lua.Add, int64(n))
+	return int(total), err
 }
 
 // Available returns how many permits are free: negative while more are held than there are. It returns
 // [ErrNotInitialized] when nobody has set how many there are, as do Capacity, InUse and Inspect.
 func (s *Semaphore) Available(ctx context.Context) (int, error) {
-	available, _, err := s.core().Numbers(ctx)
-	return available, err
+	state, err := s.base.inspect(ctx, 0)
+	return state.Available, err
 }
 
 // Capacity returns how many permits there are, free or held.
 func (s *Semaphore) Capacity(ctx context.Context) (int, error) {
-	available, inUse, err := s.core().Numbers(ctx)
-	return available + inUse, err
+	state, err := s.base.inspect(ctx, 0)
+	return state.Capacity, err
 }
 
 // InUse returns how many permits are held.
 func (s *Semaphore) InUse(ctx context.Context) (int, error) {
-	_, inUse, err := s.core().Numbers(ctx)
-	return inUse, err
+	state, err := s.base.inspect(ctx, 0)
+	return state.InUse, err
 }
 
 // Delete removes the semaphore. Whoever holds permits loses them as soon as its client hears of it, and who
 // waits gets [ErrNotInitialized], or waits on as its options say. It reports whether there was a semaphore.
-func (s *Semaphore) Delete(ctx context.Context) (bool, error) { return s.core().Delete(ctx) }
-
-// State is what Inspect returns: a snapshot that may be history when it arrives.
-type State struct {
-	Capacity  int // permits there are
-	Available int // of them free; negative while more are held than there are
-	InUse     int // held
-	Holders   []Holder
-	Waiting   int       // entries in the queue
-	Queue     []Request // the first 1000, the next one first
-}
-
-// Holder is who holds permits. Of at most 1000 permits the holders are listed, of those whose leases end
-// first.
-type Holder struct {
-	Owner     string        // <client id>:<number>, or the permit's id for one of Redisson's
-	Mine      bool          // it belongs to the client that asks
-	Permits   int           // how many it holds; 1 for one of Redisson's
-	Token     int64         // its fencing token; 0 for one of Redisson's
-	Remaining time.Duration // until its lease ends unless it is renewed; negative: never
-}
-
-// Request is who waits for permits.
-type Request struct {
-	Owner   string // <client id>:<number>
-	Permits int
-}
+func (s *Semaphore) Delete(ctx context.Context) (bool, error) { return s.base.destroy(ctx) }
 
 // Inspect returns who holds permits and who waits for some, also beside [ErrNotInitialized].
 func (s *Semaphore) Inspect(ctx context.Context) (State, error) {
-	all, err := s.core().Inspect(ctx)
-	state := State{
-		Capacity: all.Available + all.InUse, Available: all.Available, InUse: all.InUse, Waiting: all.Waiting,
-	}
-	for _, h := range all.Holders {
-		state.Holders = append(state.Holders, Holder(h))
-	}
-	for _, r := range all.Queue {
-		state.Queue = append(state.Queue, Request(r))
-	}
-	return state, err
+	return s.base.inspect(ctx, grant.InspectLimit)
 }

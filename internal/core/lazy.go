@@ -9,26 +9,26 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"github.com/redis/rueidis"
-
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/retry"
+	"github.com/latchkey-go/latchkey/internal/session"
+	"github.com/redis/rueidis"
 )
 
 // openLazily returns a client that dials in the background. What kind of servers these are must be known
 // without asking them, which it is for a single one and for Sentinel: a cluster has keys, channels and
 // scripts of its own.
-func openLazily(option rueidis.ClientOption, o ClientOptions) (*Client, error) {
-	owned := newConnections()
-	option = owned.track(tuned(option, o))
+func openLazily(option rueidis.ClientOption, o session.Options) (*session.Client, error) {
+	owned := session.NewConnections()
+	option = owned.Track(tuned(option, o))
 	single := option.Sentinel.MasterSet == ""
 	if single && len(option.InitAddress) != 1 {
-		return nil, named("", invalid("a cluster cannot be connected to lazily: give one address, or a Sentinel"))
+		return nil, session.Wrap("", session.Invalid("a cluster cannot be connected to lazily: give one address, or a Sentinel"))
 	}
 	option.ForceSingleClient = single
 	client, err := deferClient(option)
 	if err != nil {
-		return nil, named("", invalid("%w", err))
+		return nil, session.Wrap("", session.Invalid("%w", err))
 	}
 	c := ownClient(client, client, o, owned)
 	if single {
@@ -39,15 +39,15 @@ func openLazily(option rueidis.ClientOption, o ClientOptions) (*Client, error) {
 
 // refuseCluster closes the client when the server turns out to be of a cluster: most of its names are not
 // there.
-func refuseCluster(c *Client) {
-	if c.inbox.Wait(c.closing) != nil {
+func refuseCluster(c *session.Client) {
+	if c.Inbox.Wait(c.Closing) != nil {
 		return
 	}
-	info, err := c.conn.Client.Do(context.Background(), c.conn.Client.B().Info().Section("cluster").Build()).ToString()
+	info, err := c.Conn.Client.Do(context.Background(), c.Conn.Client.B().Info().Section("cluster").Build()).ToString()
 	if err != nil || !strings.Contains(info, "cluster_enabled:1") {
 		return
 	}
-	c.options.Logger.Error("latchkey: WithLazyConnect was given a node of a cluster: the client is closed")
+	c.Options.Logger.Error("latchkey: WithLazyConnect was given a node of a cluster: the client is closed")
 	go func() { _ = c.Shutdown(context.Background()) }() // Shutdown waits for this goroutine; nothing is held that it could wait for
 }
 

@@ -6,25 +6,26 @@ import (
 	"strings"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/session"
 	"github.com/redis/rueidis"
 )
 
 // Open dials and returns a client that owns its two rueidis clients.
-func Open(option rueidis.ClientOption, o ClientOptions) (*Client, error) {
-	if err := o.validate(); err != nil {
-		return nil, named("", err)
+func Open(option rueidis.ClientOption, o session.Options) (*session.Client, error) {
+	if err := o.Validate(); err != nil {
+		return nil, session.Wrap("", err)
 	}
 	if option.ReplicaOnly || option.SendToReplicas != nil || len(option.Standalone.ReplicaAddress) > 0 {
-		return nil, named("", invalid("locks live on primaries: ReplicaOnly, SendToReplicas and ReplicaAddress cannot be used"))
+		return nil, session.Wrap("", session.Invalid("locks live on primaries: ReplicaOnly, SendToReplicas and ReplicaAddress cannot be used"))
 	}
 	if o.Lazy {
 		return openLazily(option, o)
 	}
 	option = tuned(option, o)
-	ours := newConnections()
-	commands, err := dial(ours.track(option))
+	ours := session.NewConnections()
+	commands, err := dial(ours.Track(option))
 	if err != nil {
-		return nil, named("", unavailable(err))
+		return nil, session.Wrap("", session.Unavailable(err))
 	}
 	if commands.Mode() == rueidis.ClientModeCluster {
 		if option.ForceSingleClient, err = onlyLooksLikeACluster(commands, o); err != nil {
@@ -36,15 +37,15 @@ func Open(option rueidis.ClientOption, o ClientOptions) (*Client, error) {
 			return Open(option, o)
 		}
 	}
-	subscriptions, owned := commands, []*connections{ours}
+	subscriptions, owned := commands, []*session.Connections{ours}
 	if commands.Mode() == rueidis.ClientModeCluster {
 		// Shard channels of one node share a connection, which must not be that of the commands: it is ended with
 		// them.
-		listening := newConnections()
+		listening := session.NewConnections()
 		option.DisableRetry = true // so that a lost subscription is known at once, not when it is back
-		if subscriptions, err = dial(listening.track(option)); err != nil {
+		if subscriptions, err = dial(listening.Track(option)); err != nil {
 			commands.Close()
-			return nil, named("", unavailable(err))
+			return nil, session.Wrap("", session.Unavailable(err))
 		}
 		owned = append(owned, listening)
 	}
@@ -53,8 +54,8 @@ func Open(option rueidis.ClientOption, o ClientOptions) (*Client, error) {
 
 // ownClient returns a client that owns the two rueidis clients, which may be one, and their connections:
 // those of the subscriptions come last.
-func ownClient(commands, subscriptions rueidis.Client, o ClientOptions, owned ...*connections) *Client {
-	return newClient(commands, subscriptions, o, owned, func() {
+func ownClient(commands, subscriptions rueidis.Client, o session.Options, owned ...*session.Connections) *session.Client {
+	return session.New(commands, subscriptions, o, owned, func() {
 		closed := make(chan struct{})
 		go func() {
 			defer close(closed)
@@ -63,29 +64,29 @@ func ownClient(commands, subscriptions rueidis.Client, o ClientOptions, owned ..
 			}
 			commands.Close()
 		}()
-		within(closed, farewell) // a silent server is waited for
+		session.Within(closed, session.Farewell) // a silent server is waited for
 		for _, o := range owned {
-			o.end()
+			o.End()
 		}
-		within(closed, farewell) // a dialer of the caller's may not heed that it is given up
+		session.Within(closed, session.Farewell) // a dialer of the caller's may not heed that it is given up
 	})
 }
 
 // Wrap returns a client on rueidis clients that stay the caller's.
-func Wrap(commands, subscriptions rueidis.Client, o ClientOptions) (*Client, error) {
-	if err := o.validate(); err != nil {
-		return nil, named("", err)
+func Wrap(commands, subscriptions rueidis.Client, o session.Options) (*session.Client, error) {
+	if err := o.Validate(); err != nil {
+		return nil, session.Wrap("", err)
 	}
 	if commands == nil || subscriptions == nil {
-		return nil, named("", invalid("a rueidis client is nil"))
+		return nil, session.Wrap("", session.Invalid("a rueidis client is nil"))
 	}
 	if o.Lazy {
-		return nil, named("", invalid("clients that are wrapped have connected already"))
+		return nil, session.Wrap("", session.Invalid("clients that are wrapped have connected already"))
 	}
 	if severalPipes(commands) {
-		return nil, named("", invalid("the client for commands must have PipelineMultiplex -1, so that what is sent later runs later"))
+		return nil, session.Wrap("", session.Invalid("the client for commands must have PipelineMultiplex -1, so that what is sent later runs later"))
 	}
-	return newClient(commands, subscriptions, o, nil, func() {}), nil
+	return session.New(commands, subscriptions, o, nil, func() {}), nil
 }
 
 // severalPipes reports whether a client sends commands to one node on several connections, between which they
@@ -95,7 +96,7 @@ func severalPipes(client rueidis.Client) bool {
 	if client.Mode() != rueidis.ClientModeCluster {
 		return false
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), DefaultCommandTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), session.DefaultCommandTimeout)
 	defer cancel()
 	for _, node := range client.Nodes() {
 		seen := map[int64]bool{}
@@ -123,7 +124,7 @@ func dial(option rueidis.ClientOption) (rueidis.Client, error) {
 }
 
 // tuned sets what the client needs of rueidis and leaves what the caller set.
-func tuned(option rueidis.ClientOption, o ClientOptions) rueidis.ClientOption {
+func tuned(option rueidis.ClientOption, o session.Options) rueidis.ClientOption {
 	// One connection for all commands: what is sent later runs later, so that a cancel cannot overtake its
 	// acquire.
 	option.PipelineMultiplex = -1
@@ -157,7 +158,7 @@ func tuned(option rueidis.ClientOption, o ClientOptions) rueidis.ClientOption {
 
 // onlyLooksLikeACluster tells a server that answers CLUSTER SLOTS without being a cluster (embedded ones for
 // tests do) from a cluster, and refuses a cluster without sharded pub/sub.
-func onlyLooksLikeACluster(client rueidis.Client, o ClientOptions) (bool, error) {
+func onlyLooksLikeACluster(client rueidis.Client, o session.Options) (bool, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), max(o.CommandTimeout, time.Second))
 	defer cancel()
 	probe := client.B().Arbitrary("PUBSUB", "SHARDNUMSUB").Keys("latchkey_probe").Build()
@@ -167,7 +168,7 @@ func onlyLooksLikeACluster(client rueidis.Client, o ClientOptions) (bool, error)
 	}
 	info, infoErr := client.Do(ctx, client.B().Info().Section("cluster").Build()).ToString()
 	if infoErr == nil && strings.Contains(info, "cluster_enabled:1") {
-		return false, named("", fmt.Errorf("a cluster must run Redis 7.0 or later, for sharded pub/sub: %w", err))
+		return false, session.Wrap("", fmt.Errorf("a cluster must run Redis 7.0 or later, for sharded pub/sub: %w", err))
 	}
 	return true, nil
 }

@@ -1,0 +1,49 @@
+package barrier
+
+import (
+	"context"
+
+	"github.com/latchkey-go/latchkey/internal/lua"
+	"github.com/latchkey-go/latchkey/internal/session"
+)
+
+// State is what Inspect returns: a snapshot that may be history when it arrives.
+type State struct {
+	Generation int64 // of those who wait, or come next; 0 for a barrier that nobody has used
+	Parties    int   // for which those wait; 0 while nobody does
+	Waiting    int   // how many have arrived
+	Acting     bool  // all have, and the action runs
+	Broken     bool
+}
+
+// Inspect returns the state. It gives up when Redis does not answer, as do Broken and Waiting.
+func (b *Barrier) Inspect(ctx context.Context) (State, error) {
+	r, err := b.read(ctx)
+	return State{
+		Generation: r.Generation, Parties: int(r.Parties), Waiting: int(r.Number),
+		Acting: r.Phase == lua.Acting, Broken: r.Phase == lua.Broken,
+	}, err
+}
+
+// Broken reports whether the barrier is broken, until Reset.
+func (b *Barrier) Broken(ctx context.Context) (bool, error) {
+	s, err := b.Inspect(ctx)
+	return s.Broken, err
+}
+
+// Waiting returns how many parties have arrived and wait.
+func (b *Barrier) Waiting(ctx context.Context) (int, error) {
+	s, err := b.Inspect(ctx)
+	return s.Waiting, err
+}
+
+func (b *Barrier) read(ctx context.Context) (lua.Round, error) {
+	if b.gathering.Client.Closing.Err() != nil {
+		return lua.Round{}, session.Wrap(b.name, session.ErrClosed)
+	}
+	r, err := b.gathering.Client.Conn.Attend(session.WithoutDeadline(ctx), b.gathering.Keys, lua.Attendance{Client: b.gathering.Client.IDs.Client})
+	if err != nil {
+		return r, b.gathering.ReadError(ctx, b.name, err)
+	}
+	return r, nil
+}

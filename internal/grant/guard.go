@@ -1,0 +1,65 @@
+package grant
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/session"
+)
+
+// ErrNotRun is documented by the root package.
+var ErrNotRun = errors.New("not run")
+
+// notRun is the error of a Do whose function never ran. It is the acquire's, and ErrNotRun beside it.
+type notRun struct{ error }
+
+func (e notRun) Unwrap() error { return e.error }
+
+func (e notRun) Is(target error) bool { return target == ErrNotRun }
+
+// ran is an error of a function that ran. It hides the ErrNotRun of a Do inside the function, which is not
+// about this one.
+type ran struct{ error }
+
+func (e ran) Is(target error) bool { return target != ErrNotRun && errors.Is(e.error, target) }
+
+func (e ran) As(target any) bool { return errors.As(e.error, target) }
+
+// handover is how long Do waits for the reply to its release. With a Redis that answers, whoever is called
+// after it finds the lock free; one that does not must not hold up the caller, whose work is done.
+const handover = 100 * time.Millisecond
+
+// guard runs f with what was acquired, and releases that, also when f panics.
+//
+// f was alone if its hold could still be trusted when it ended. Then the result is that of f, whatever
+// becomes of the release: a caller that took its error for one of f would do the work again. Only an answer
+// of Redis that somebody else has the lock, or nobody, says otherwise.
+func Guard(ctx context.Context, hold *Hold, err error, f func(context.Context, *Hold) error) (result error) {
+	if err != nil {
+		return notRun{err}
+	}
+	defer func() {
+		if errors.Is(result, ErrNotRun) {
+			result = ran{result}
+		}
+		result = session.Join(result, hold.finish(ctx))
+	}()
+	return f(hold.Context(), hold)
+}
+
+// finish releases after Do, and returns an error only when others may have held what was guarded.
+func (h *Hold) finish(ctx context.Context) error {
+	loss := h.Err()
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), handover)
+	defer cancel()
+	err := h.Unlock(limited)
+	switch {
+	case errors.Is(loss, session.ErrLost):
+		return loss
+	case errors.Is(err, errNotOurs):
+		return err
+	default:
+		return nil // of what is not answered yet, the tenure tells the logger when it is
+	}
+}

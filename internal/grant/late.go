@@ -1,0 +1,35 @@
+package grant
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/session"
+)
+
+// unlockLate releases what was held when the client was closed. Nobody renews it any more, but until its
+// trust ends nobody else has it either. It is sent once, and not for long: whoever is closing waits for
+// nothing.
+func (t *tenure) unlockLate(ctx context.Context, done *turn) error {
+	c := t.Client
+	until := c.Late.Until(t)
+	defer c.Late.Over(t)
+	if !time.Now().Before(until) || !t.room.Settled(&t.waiter) {
+		return session.ErrClosed
+	}
+	if ctx.Err() != nil {
+		ctx = context.WithoutCancel(ctx)
+	}
+	ctx, cancel := context.WithTimeout(ctx, min(c.Options.ReleaseTimeout, time.Until(until)))
+	defer cancel()
+	owned, err := t.Commands.Release(session.WithoutDeadline(ctx), t.endingOf(&release{turn: done}), 0, true)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w: it was not released, and its lease runs out: %w", session.ErrClosed, session.WithSentinel(err))
+	case !owned:
+		return fmt.Errorf("%w: %w", session.ErrLost, errNotOurs)
+	}
+	done.released()
+	return nil
+}

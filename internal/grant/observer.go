@@ -1,0 +1,87 @@
+package grant
+
+import (
+	"context"
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/session"
+	"github.com/latchkey-go/latchkey/internal/wait"
+)
+
+// asks is told for whom the tenure competes from now on.
+func (t *tenure) asks(caller context.Context) {
+	if t.Client.Options.Observer.Queued != nil {
+		t.mu.Lock()
+		t.caller = caller
+		t.mu.Unlock()
+	}
+}
+
+func (r *Queue) queued(w *wait.Waiter) {
+	hook := r.Client.Options.Observer.Queued
+	if hook == nil {
+		return
+	}
+	t := r.tenure(w.Number)
+	if t == nil { // it has been ended meanwhile
+		return
+	}
+	t.mu.Lock()
+	e := t.NewEvent(t.caller, t.name)
+	e.Permits = max(t.permits, 0)
+	t.mu.Unlock()
+	session.Contained(func() { hook(e) })
+}
+
+// acquired tells that the hold begins. If the hook panics, it is released: nobody has it.
+func (h *Hold) acquired(began time.Time) {
+	t := h.turn.tenure
+	hook := t.Client.Options.Observer.Acquired
+	if hook == nil {
+		return
+	}
+	e := t.NewEvent(h.parent, t.name)
+	e.Token, e.Permits, e.Waited = h.turn.token, t.Weight(), time.Since(began)
+	session.Whole(func() { hook(e) }, func() { t.Go(func() { _ = h.Unlock(context.Background()) }) })
+}
+
+func (u *turn) released() {
+	if t, o := u.tenure, &u.tenure.Client.Options.Observer; o.Released != nil {
+		e := t.NewEvent(u.first.parent, t.name)
+		e.Token, e.Permits, e.Held = u.token, t.Weight(), time.Since(u.moment)
+		o.Released(e)
+	}
+}
+
+// lost is told of a tenure whose last turn was u.
+func (u *turn) lost(token int64, reason error) {
+	if t, o := u.tenure, &u.tenure.Client.Options.Observer; o.Lost != nil {
+		e := t.NewEvent(u.first.parent, t.name)
+		e.Token, e.Permits, e.Held, e.Err = token, t.Weight(), time.Since(u.moment), reason
+		o.Lost(e)
+	}
+}
+
+// attempted is told how an attempt ended that leaves no tenure.
+func (p *Primitive) Attempted(ctx context.Context, permits int, began time.Time, err error) {
+	r := p.Queue
+	hook := r.Client.Options.Observer.Acquired
+	if err != nil {
+		hook = r.Client.Options.Observer.Failed
+	}
+	if hook == nil {
+		return
+	}
+	e := r.NewEvent(ctx, p.Name)
+	e.Permits, e.Waited, e.Err = max(permits, 0), time.Since(began), err
+	hook(e)
+}
+
+// gaveBack is told of permits without an owner.
+func (p *Primitive) GaveBack(ctx context.Context, permits int) {
+	if hook := p.Queue.Client.Options.Observer.Released; hook != nil {
+		e := p.Queue.NewEvent(ctx, p.Name)
+		e.Permits = permits
+		hook(e)
+	}
+}

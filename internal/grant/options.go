@@ -1,0 +1,107 @@
+package grant
+
+import (
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/session"
+)
+
+// LockOptions are what the options of the lock packages set. Zero values mean that the option was not given.
+type Options struct {
+	lease, fixed, minHold, maxHold *time.Duration
+	withoutReentry                 bool
+	budget                         *budget
+}
+
+// budget is how long a process that hands on inside keeps others waiting.
+type budget struct {
+	holds int
+	span  time.Duration
+}
+
+// The defaults and bounds of a budget.
+const (
+	DefaultBudgetHolds = 32
+	DefaultBudgetTime  = 5 * time.Millisecond
+	MaxBudgetHolds     = 5000 // as many tokens as are reserved ahead of the clock
+	MaxBudgetTime      = time.Second
+)
+
+// LockOption sets one.
+type Option func(*Options)
+
+// WithLease is documented by the lock packages.
+func WithLease(d time.Duration) Option { return func(o *Options) { o.lease = &d } }
+
+// WithFixedLease is documented by the lock packages.
+func WithFixedLease(d time.Duration) Option { return func(o *Options) { o.fixed = &d } }
+
+// WithMinHold is documented by the lock packages.
+func WithMinHold(d time.Duration) Option { return func(o *Options) { o.minHold = &d } }
+
+// WithMaxHold is documented by the lock packages.
+func WithMaxHold(d time.Duration) Option { return func(o *Options) { o.maxHold = &d } }
+
+// WithoutReentry is documented by the lock packages.
+func WithoutReentry() Option { return func(o *Options) { o.withoutReentry = true } }
+
+// WithBudget is documented by package rlock.
+func WithBudget(holds int, span time.Duration) Option {
+	return func(o *Options) { o.budget = &budget{holds, span} }
+}
+
+// terms are the validated options of a lock.
+type terms struct {
+	lease          time.Duration
+	minHold        time.Duration // 0: none
+	maxHold        time.Duration // 0: unlimited; a fixed lease is a hold of that length at most
+	withoutReentry bool
+	budget         // within which it is handed on inside the process
+}
+
+// passable reports whether a hold may go on to another goroutine without Redis. One that ends at a time of its own may not.
+func (t *terms) passable() bool { return t.holds > 0 && t.minHold == 0 && t.maxHold == 0 }
+
+func (o *Options) terms(standard time.Duration) (terms, error) {
+	t := terms{lease: standard, withoutReentry: o.withoutReentry, budget: budget{DefaultBudgetHolds, DefaultBudgetTime}}
+	if o.budget != nil {
+		t.budget = *o.budget
+	}
+	if t.holds < 0 || t.holds > MaxBudgetHolds || t.span < 0 || t.span > MaxBudgetTime || t.span == 0 && t.holds > 0 {
+		return t, session.Invalid("a budget must be from 0 to %d holds and more than 0 and at most %v, not %d and %v",
+			MaxBudgetHolds, MaxBudgetTime, t.holds, t.span)
+	}
+	if o.lease != nil && o.fixed != nil {
+		return t, session.Invalid("a lease is either renewed or fixed")
+	}
+	if o.lease != nil {
+		t.lease = *o.lease
+	}
+	if o.fixed != nil {
+		t.lease, t.maxHold = *o.fixed, *o.fixed
+	}
+	if err := session.ValidLease(t.lease); err != nil {
+		return t, err
+	}
+	if o.maxHold != nil {
+		if *o.maxHold < session.MinLease {
+			return t, session.Invalid("the longest hold must be at least %v, not %v", session.MinLease, *o.maxHold)
+		}
+		if t.maxHold == 0 || *o.maxHold < t.maxHold {
+			t.maxHold = *o.maxHold
+		}
+	}
+	if t.maxHold > 0 {
+		t.lease = min(t.lease, t.maxHold) // in Redis, too, it must be free by then
+	}
+	if o.minHold != nil {
+		if *o.minHold <= 0 || *o.minHold > session.MaxLease {
+			return t, session.Invalid("the shortest hold must be more than 0 and at most %v, not %v", session.MaxLease, *o.minHold)
+		}
+		if t.maxHold > 0 && *o.minHold > t.maxHold { // it would end before its time when it is not unlocked early
+			return t, session.Invalid("the shortest hold is longer than the longest: %v and %v", *o.minHold, t.maxHold)
+		}
+		t.minHold = *o.minHold
+	}
+	return t, nil
+}

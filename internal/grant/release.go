@@ -1,0 +1,143 @@
+package grant
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/lease"
+	"github.com/latchkey-go/latchkey/internal/lua"
+	"github.com/latchkey-go/latchkey/internal/session"
+)
+
+// unlock releases the tenure in Redis and waits for that until ctx ends, or for the release timeout if it has. The
+// release itself goes on until the trust ends: a lock that is not needed any more must not stay taken. done is the turn
+// that ends with it.
+func (t *tenure) unlock(ctx context.Context, done *turn) error {
+	if !t.Client.Keeper.Remove(&t.item) {
+		if !t.Client.Late.Until(t).IsZero() { // the client was closed just now
+			return t.unlockLate(ctx, done)
+		}
+		return t.late()
+	}
+	return t.see(ctx, &release{turn: done})
+}
+
+// see sends a release and waits for it as unlock says.
+func (t *tenure) see(ctx context.Context, r *release) error {
+	return t.FinishInBackground(ctx, func(ctx context.Context) (bool, error) {
+		err := t.release(ctx, r)
+		return r.done, err
+	})
+}
+
+// late ends a tenure whose lease is over before its release.
+func (t *tenure) late() error {
+	t.mu.Lock()
+	loss := t.loss
+	t.mu.Unlock()
+	if loss == nil {
+		loss = lossOf(lease.ErrExpired)
+	}
+	t.end()
+	t.forget(false)
+	return loss
+}
+
+// release is what the sends of one release know of those before.
+type release struct {
+	turn       *turn
+	keep       int  // permits that stay held: then the tenure goes on
+	unanswered bool // one was sent and not answered
+	done       bool
+}
+
+// release sends the release until it is answered, ctx ends, or the trust has ended.
+func (t *tenure) release(ctx context.Context, r *release) error {
+	err := t.send(ctx, r)
+	if ctx.Err() != nil && errors.Is(err, session.ErrInterrupted) {
+		return err
+	}
+	r.done = true
+	if r.keep == 0 {
+		t.forget(false)
+		t.end()
+		if err == nil {
+			r.turn.released()
+		}
+	}
+	return err
+}
+
+func (t *tenure) send(ctx context.Context, r *release) error {
+	if !t.room.Settled(&t.waiter) {
+		if err := t.patiently(ctx, func(ctx context.Context) error { return t.room.Settle(ctx, &t.waiter) }); err != nil {
+			return t.undone(ctx, r, session.ErrUnavailable)
+		}
+	}
+	e := t.endingOf(r)
+	owned := false
+	answered, err := t.RetryUntilAnswered(ctx, func(ctx context.Context) error { return t.patiently(ctx, t.Up) }, &r.unanswered, func(ctx context.Context) (err error) {
+		e.Rest = t.rest(r)
+		owned, err = t.Commands.Release(ctx, e, t.Weight(), false)
+		return err
+	})
+	switch {
+	case !answered && ctx.Err() != nil:
+		return session.ErrInterrupted
+	case !answered:
+		return t.undone(ctx, r, session.WithSentinel(err))
+	case err != nil && lua.Classify(err) == lua.WrongType:
+		return fmt.Errorf("%w: %w: %w", session.ErrLost, errNotOurs, session.WithSentinel(err))
+	case err != nil:
+		return session.WithSentinel(err)
+	case !owned && !r.unanswered: // rule 9: or a send before this one released it
+		return fmt.Errorf("%w: %w", session.ErrLost, errNotOurs)
+	}
+	return nil
+}
+
+// endingOf is what a release asks for now.
+func (t *tenure) endingOf(r *release) lua.Ending {
+	return lua.Ending{Owner: t.waiter.Owner, Entry: t.strayEntry(), Rest: t.rest(r)}
+}
+
+// patiently waits until ctx or the trust ends.
+func (t *tenure) patiently(ctx context.Context, f func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, t.item.Left())
+	defer cancel()
+	return f(ctx)
+}
+
+// undone is the error of a release that was not answered while it mattered.
+func (t *tenure) undone(ctx context.Context, r *release, err error) error {
+	switch {
+	case t.Client.Stopped.Err() != nil:
+		return session.ErrClosed
+	case ctx.Err() != nil:
+		return session.ErrInterrupted
+	case r.unanswered:
+		return fmt.Errorf("%w: the lease ran out: %w", session.ErrUnknownOutcome, err)
+	default:
+		return fmt.Errorf("%w: the lease ran out before a release was sent: %w", session.ErrLost, err)
+	}
+}
+
+var errNotOurs = errors.New("somebody else has it in Redis, or nobody")
+
+// rest is what stays after a release: for how many ms the lock, or how many permits.
+func (t *tenure) rest(r *release) int64 {
+	if t.terms.minHold == 0 {
+		return int64(r.keep)
+	}
+	return max(session.Milliseconds(time.Until(r.turn.moment.Add(t.terms.minHold))), 0)
+}
+
+// strayEntry is the tenure's queue entry if a copy of its acquire may have restored that, else empty.
+func (t *tenure) strayEntry() string {
+	if !t.room.Stray(&t.waiter) {
+		return ""
+	}
+	return t.claim(&t.waiter).Entry()
+}

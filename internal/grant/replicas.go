@@ -1,0 +1,84 @@
+package grant
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/lua"
+	"github.com/latchkey-go/latchkey/internal/retry"
+	"github.com/latchkey-go/latchkey/internal/session"
+)
+
+var (
+	errGone  = errors.New("the grant is over") // before it became a hold
+	errEnded = errors.New("the wait is over")
+)
+
+// replicate returns once as many replicas as the client asks for have the grant, or with an error after which
+// it must be undone. WAIT counts the replicas that have what was written on its own connection, and a grant
+// was written on some other process's; so the lease is renewed first, on the connection on which WAIT
+// follows. What a replica has is all before it.
+func (t *tenure) replicate(waits context.Context) error {
+	c, o := t.Client, &t.Client.Options
+	if o.Replicas == 0 {
+		return nil
+	}
+	limited, cancel := context.WithTimeout(waits, o.ReplicaTimeout+o.CommandTimeout)
+	defer cancel()
+	ctx, stop := retry.Until(limited, c.Closing)
+	defer stop()
+	for {
+		sent := time.Now()
+		renewal := lua.Renewal{Keys: t.Keys, Owner: t.waiter.Owner, Lease: session.Milliseconds(t.terms.lease)}
+		held, replicas, err := t.ask(ctx, renewal)
+		switch {
+		case err == nil && !held:
+			return errGone
+		case err == nil && replicas < int64(o.Replicas):
+			return fmt.Errorf("%w: %d of %d after %v", session.ErrNotReplicated, replicas, o.Replicas, o.ReplicaTimeout)
+		case err == nil:
+			t.waiter.Grant.Moment, t.waiter.Grant.Short = sent, false // it has its whole lease
+			return nil
+		case ctx.Err() == nil && lua.Passing(err):
+			t.Failed(err, sent)
+			if t.Up(ctx) == nil {
+				continue
+			}
+		case ctx.Err() == nil:
+			return session.WithSentinel(t.Explain(ctx, err))
+		}
+		switch {
+		case c.Closing.Err() != nil:
+			return session.ErrClosed
+		case waits.Err() != nil:
+			return errEnded
+		default:
+			return fmt.Errorf("%w: %w", session.ErrNotReplicated, session.WithSentinel(err))
+		}
+	}
+}
+
+// ask sends one renewal and waits for the replicas, until ctx ends. What has been sent then goes on, for as
+// long as it may.
+func (t *tenure) ask(ctx context.Context, renewal lua.Renewal) (held bool, replicas int64, err error) {
+	type reply struct {
+		held     bool
+		replicas int64
+		err      error
+	}
+	o, replies := &t.Client.Options, make(chan reply, 1)
+	go func() {
+		patient, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.ReplicaTimeout+o.CommandTimeout)
+		defer cancel()
+		held, replicas, err := t.Client.Conn.Replicate(patient, renewal, o.Replicas, session.Milliseconds(o.ReplicaTimeout))
+		replies <- reply{held, replicas, err}
+	}()
+	select {
+	case r := <-replies:
+		return r.held, r.replicas, r.err
+	case <-ctx.Done():
+		return false, 0, context.Cause(ctx)
+	}
+}

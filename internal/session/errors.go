@@ -1,0 +1,71 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/latchkey-go/latchkey/internal/lua"
+)
+
+// The sentinels of the root package, which documents them.
+var (
+	ErrNotAcquired    = errors.New("not acquired")
+	ErrNotHeld        = errors.New("not held")
+	ErrLost           = errors.New("lost")
+	ErrReleased       = errors.New("released")
+	ErrReentered      = errors.New("held by this context already")
+	ErrClosed         = errors.New("client closed")
+	ErrTooManyWaiters = errors.New("too many waiters")
+	ErrWrongType      = errors.New("key holds foreign data")
+	ErrUnavailable    = errors.New("redis unavailable")
+	ErrUnknownOutcome = errors.New("unknown outcome")
+	ErrNotReplicated  = errors.New("not replicated")
+	ErrInvalid        = errors.New("invalid argument")
+)
+
+// errInterrupted says that nothing is wrong with Redis: whoever waited has gone.
+var ErrInterrupted = errors.New("interrupted")
+
+// invalid says what is wrong with an argument. Whoever returns it to the caller puts the prefix before it.
+func Invalid(format string, args ...any) error {
+	return fmt.Errorf("%w: %w", ErrInvalid, fmt.Errorf(format, args...))
+}
+
+// unavailable is the error of a Redis that is away, or silent. The caller's context has not ended because of
+// that.
+func Unavailable(why error) error {
+	if why == nil {
+		return ErrUnavailable
+	}
+	return fmt.Errorf("%w: %w", ErrUnavailable, lua.Quiet(why))
+}
+
+// ended is what a context that is done says: its error, and its cause where that says more.
+func ContextError(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if errors.Is(cause, err) {
+		return cause
+	}
+	return fmt.Errorf("%w: %w", err, cause)
+}
+
+// public puts the sentinel before an error of the inner packages or of rueidis.
+func WithSentinel(err error) error {
+	switch {
+	case errors.Is(err, lua.ErrFull):
+		return ErrTooManyWaiters
+	case errors.Is(err, lua.ErrNotInitialized), errors.Is(err, lua.ErrCapacity):
+		return err
+	case errors.Is(err, lua.ErrRange):
+		return fmt.Errorf("%w: so many permits are %w", ErrInvalid, err)
+	}
+	switch lua.Classify(err) {
+	case lua.WrongType:
+		return fmt.Errorf("%w: %w", ErrWrongType, err)
+	case lua.Refused, lua.NoAnswer:
+		return Unavailable(err)
+	default:
+		return err
+	}
+}

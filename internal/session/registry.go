@@ -1,0 +1,109 @@
+package session
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+)
+
+// registry is what the client knows of its tenures. The zero value is ready.
+type registry struct {
+	mu      sync.Mutex
+	tenures map[uint64]Tenure // whatever Redis may know of: waiters, holds, and those that are leaving
+	waiters tally             // of tenures that are not held, and of others that wait
+	holds   tally             // of those that are
+}
+
+// Register has a tenure found by its number, and counts it as one that waits. It does nothing and reports false
+// once the client is closing.
+func (c *Client) Register(n uint64, t Tenure) bool {
+	r := &c.registry
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if c.Closing.Err() != nil {
+		return false
+	}
+	if r.tenures == nil {
+		r.tenures = map[uint64]Tenure{}
+	}
+	r.tenures[n] = t
+	r.waiters.add(1)
+	return true
+}
+
+// Forget ends what Register began, and returns the tenure, if it was not forgotten before.
+func (c *Client) Forget(n uint64) Tenure {
+	r := &c.registry
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	t := r.tenures[n]
+	if t != nil {
+		delete(r.tenures, n)
+		r.waiters.add(-1)
+	}
+	return t
+}
+
+// Drop is Forget for a tenure that is not counted any more.
+func (c *Client) Drop(n uint64) {
+	c.registry.mu.Lock()
+	defer c.registry.mu.Unlock()
+	delete(c.registry.tenures, n)
+}
+
+// Count adds to the numbers of those that wait and of those that hold, for which Shutdown waits.
+func (c *Client) Count(waiters, holds int) {
+	r := &c.registry
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.waiters.add(waiters)
+	r.holds.add(holds)
+}
+
+// Tenure finds one by its number.
+func (c *Client) Tenure(n uint64) Tenure {
+	c.registry.mu.Lock()
+	defer c.registry.mu.Unlock()
+	return c.registry.tenures[n]
+}
+
+func (c *Client) all() []Tenure {
+	c.registry.mu.Lock()
+	defer c.registry.mu.Unlock()
+	return slices.Collect(maps.Values(c.registry.tenures))
+}
+
+// tally counts tenures, guarded by the registry's mutex.
+type tally struct {
+	n    int
+	zero chan struct{} // closed at 0; nil when nobody waits for that
+}
+
+func (t *tally) add(n int) {
+	t.n += n
+	if t.n == 0 && t.zero != nil {
+		close(t.zero)
+		t.zero = nil
+	}
+}
+
+// none returns when the tally is 0, or with the cause when ctx ends.
+func (c *Client) none(ctx context.Context, t *tally) error {
+	c.registry.mu.Lock()
+	if t.n == 0 {
+		c.registry.mu.Unlock()
+		return nil
+	}
+	if t.zero == nil {
+		t.zero = make(chan struct{})
+	}
+	zero := t.zero
+	c.registry.mu.Unlock()
+	select {
+	case <-zero:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
