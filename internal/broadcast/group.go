@@ -2,7 +2,6 @@ package broadcast
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
@@ -111,24 +110,6 @@ func (r *Group) Enter(ctx context.Context, name string, most int) (*View, error)
 func (r *Group) Exit() {
 	r.Watch.Leave()
 	r.Client.Count(-1, 0)
-}
-
-// interrupted is the error of a wait that ended early.
-func (r *Group) Interrupted(ctx context.Context) error {
-	if r.Client.Closing.Err() != nil && ctx.Err() == nil {
-		return session.ErrClosed
-	}
-	away := r.Health().Away()
-	switch {
-	case ctx.Err() != nil && away == nil:
-		return session.ContextError(ctx)
-	case ctx.Err() != nil:
-		return fmt.Errorf("%w: %w: %w", session.ContextError(ctx), session.ErrUnavailable, lua.Quiet(away))
-	case away == nil: // for as long as Redis remembers what was done
-		return session.ErrUnavailable
-	default:
-		return fmt.Errorf("%w: %w", session.ErrUnavailable, lua.Quiet(away))
-	}
 }
 
 // once sends a command that takes effect once, until it is answered or ctx ends, unless open has.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/core"
 	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/internal/session"
 )
 
 // watched is a connection that says when it is closed.
@@ -49,7 +50,7 @@ func TestDialEndsAfterClose(t *testing.T) {
 		open.Add(1)
 		return &watched{Conn: conn, open: &open}, nil
 	}
-	c, err := core.Open(option, core.DefaultClientOptions())
+	c, err := core.Open(option, session.DefaultOptions())
 	require.NoError(t, err)
 	require.NoError(t, c.Check(t.Context()))
 	late.Store(true)

@@ -8,9 +8,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/latchkey-go/latchkey/internal/core"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/internal/session"
+	"github.com/latchkey-go/latchkey/semaphore"
 )
 
 // A crowd that gives up at once leaves the queue in full batches: scripts grow with the crowd, and not with
@@ -20,16 +21,16 @@ func TestCrowdGivesUp(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			s := redistest.NewProcess(t)
 			plain := s.Client(t)
-			take := func(c *core.Client) func(context.Context) error {
+			take := func(c *session.Client) func(context.Context) error {
 				if what == "semaphore" {
-					sem, err := core.NewSemaphore(c, "a", []core.SemaphoreOption{core.WithCapacity(1)})
+					sem, err := newSemaphore(c, "a", semaphore.WithCapacity(1))
 					require.NoError(t, err)
 					return func(ctx context.Context) error { _, err := sem.Acquire(ctx, 1); return err }
 				}
 				l := newLock(t, c, "a", false)
 				return func(ctx context.Context) error { _, err := l.Lock(ctx); return err }
 			}
-			patient := func(o *core.ClientOptions) { o.ReleaseTimeout = long }
+			patient := func(o *session.Options) { o.ReleaseTimeout = long }
 			holder, client := open(t, s.Option()), open(t, s.Option(), lease(time.Minute), patient)
 			require.NoError(t, take(holder)(t.Context()))
 			length := func() int {

@@ -11,8 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/core"
+	"github.com/latchkey-go/latchkey/internal/lock"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/internal/session"
 )
 
 // eachThrough runs a test on a real server, for both locks, with a client behind a proxy.
@@ -36,7 +38,7 @@ func TestAcquireReplyLost(t *testing.T) {
 		began := time.Now()
 		h := mustLock(t, l)
 		require.EqualValues(t, 1, lost.Load())
-		require.Less(t, time.Since(began), core.DefaultLease/2, "the repeated acquire finds that it has the lock")
+		require.Less(t, time.Since(began), session.DefaultLease/2, "the repeated acquire finds that it has the lock")
 		state, err := l.Inspect(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, h.Token(), state.Token)
@@ -110,7 +112,7 @@ func TestLateCopyOfAcquire(t *testing.T) {
 			late := time.Now()
 			p.Deliver()
 			h = mustLock(t, other)
-			require.Less(t, time.Since(late), core.DefaultLease/4, "far less than its lease")
+			require.Less(t, time.Since(late), session.DefaultLease/4, "far less than its lease")
 			require.NoError(t, h.Unlock(t.Context()))
 			clean(t, s.Client(t))
 		})
@@ -127,7 +129,7 @@ func TestLateCopyOfAcquire(t *testing.T) {
 			require.NoError(t, h.Unlock(t.Context())) // perhaps to the copy
 			began := time.Now()
 			h = mustLock(t, other)
-			require.Less(t, time.Since(began), core.DefaultLease/4)
+			require.Less(t, time.Since(began), session.DefaultLease/4)
 			require.NoError(t, h.Unlock(t.Context()))
 			clean(t, s.Client(t))
 		})
@@ -156,26 +158,26 @@ func TestGrantForNobodyIsReleased(t *testing.T) {
 
 // Whatever a Lock waits for when its context ends, it returns at once and leaves nothing.
 func TestCancellationAtEveryAwait(t *testing.T) {
-	for await, arrange := range map[string]func(t *testing.T, p *redistest.Proxy, l *core.Lock) (arrived func() bool){
-		"the reply of the acquire": func(_ *testing.T, p *redistest.Proxy, _ *core.Lock) func() bool {
+	for await, arrange := range map[string]func(t *testing.T, p *redistest.Proxy, l *lock.Lock) (arrived func() bool){
+		"the reply of the acquire": func(_ *testing.T, p *redistest.Proxy, _ *lock.Lock) func() bool {
 			judge, n := redistest.Once(redistest.Delay, isAcquire)
 			p.Judge(judge)
 			return func() bool { return n.Load() == 1 }
 		},
-		"the grant": func(t *testing.T, _ *redistest.Proxy, l *core.Lock) func() bool {
+		"the grant": func(t *testing.T, _ *redistest.Proxy, l *lock.Lock) func() bool {
 			return func() bool { s, err := l.Inspect(t.Context()); return err == nil && s.Waiting == 1 }
 		},
-		"the reply of a re-check": func(_ *testing.T, p *redistest.Proxy, _ *core.Lock) func() bool {
+		"the reply of a re-check": func(_ *testing.T, p *redistest.Proxy, _ *lock.Lock) func() bool {
 			judge, n := redistest.Once(redistest.Delay, isAgain)
 			p.Judge(judge)
 			return func() bool { return n.Load() == 1 }
 		},
-		"redis to come back": func(_ *testing.T, p *redistest.Proxy, _ *core.Lock) func() bool {
+		"redis to come back": func(_ *testing.T, p *redistest.Proxy, _ *lock.Lock) func() bool {
 			var n atomic.Int64
 			p.Judge(func(string) redistest.Verdict { n.Add(1); return redistest.LoseRequest })
 			return func() bool { return n.Load() > 3 }
 		},
-		"the inbox": func(_ *testing.T, p *redistest.Proxy, _ *core.Lock) func() bool {
+		"the inbox": func(_ *testing.T, p *redistest.Proxy, _ *lock.Lock) func() bool {
 			var n atomic.Int64
 			p.Judge(func(request string) redistest.Verdict {
 				if strings.Contains(request, "SUBSCRIBE") {
@@ -215,7 +217,7 @@ func TestCancellationAtEveryAwait(t *testing.T) {
 		held := mustLock(t, l)
 		next := lockLater(t, l)
 		_, err := l.TryLockFor(t.Context(), 50*time.Millisecond)
-		require.ErrorIs(t, err, core.ErrNotAcquired)
+		require.ErrorIs(t, err, session.ErrNotAcquired)
 		require.NoError(t, held.Unlock(t.Context()))
 		require.NoError(t, next.wait(t).Unlock(t.Context()))
 		clean(t, s.Client(t))
@@ -230,7 +232,7 @@ func TestCancellationAtEveryAwait(t *testing.T) {
 			go func() { result <- h.Unlock(ctx) }()
 			require.Eventually(t, func() bool { return n.Load() == 1 }, long, time.Millisecond)
 			cancel()
-			require.ErrorIs(t, <-result, core.ErrUnknownOutcome)
+			require.ErrorIs(t, <-result, session.ErrUnknownOutcome)
 			p.Deliver()
 			clean(t, s.Client(t)) // it goes on in the background
 		})
@@ -264,7 +266,7 @@ func TestSubscriptionIsBackSoon(t *testing.T) {
 	s := redistest.NewProcess(t)
 	plain := s.Client(t)
 	confirmed := make(chan struct{}, 1)
-	open(t, s.Option(), func(o *core.ClientOptions) {
+	open(t, s.Option(), func(o *session.Options) {
 		o.Observer.Subscribed = func() { confirmed <- struct{}{} }
 	})
 	<-confirmed
@@ -339,7 +341,7 @@ func TestMessageLost(t *testing.T) {
 			subscriptions, err := rueidis.NewClient(p.Option())
 			require.NoError(t, err)
 			defer subscriptions.Close()
-			wrapped, err := core.Wrap(s.Client(t), subscriptions, core.DefaultClientOptions())
+			wrapped, err := core.Wrap(s.Client(t), subscriptions, session.DefaultOptions())
 			require.NoError(t, err)
 			defer closeNow(wrapped)
 			require.NoError(t, wrapped.Check(t.Context()))
@@ -370,7 +372,7 @@ func TestSubscriberOnAReplica(t *testing.T) {
 				info, err := replica.Client(t).Do(t.Context(), primary.Client(t).B().Info().Section("replication").Build()).ToString()
 				return err == nil && strings.Contains(info, "master_link_status:up")
 			}, long, 20*time.Millisecond)
-			astray, err := core.Wrap(primary.Client(t), replica.Client(t), core.DefaultClientOptions())
+			astray, err := core.Wrap(primary.Client(t), replica.Client(t), session.DefaultOptions())
 			require.NoError(t, err)
 			defer closeNow(astray)
 			good := open(t, primary.Option())
@@ -401,7 +403,7 @@ func TestRedisRestartsEmpty(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			s := redistest.NewProcess(t)
 			var up atomic.Int64
-			a := open(t, s.Option(), func(o *core.ClientOptions) {
+			a := open(t, s.Option(), func(o *session.Options) {
 				o.Lease = 30 * time.Second
 				o.Observer.Subscribed = func() { up.Store(time.Now().UnixNano()) }
 			})
@@ -412,11 +414,11 @@ func TestRedisRestartsEmpty(t *testing.T) {
 			queued(t, la, 1)
 			s.Restart(t)
 			<-h.Context().Done()
-			require.ErrorIs(t, context.Cause(h.Context()), core.ErrLost)
+			require.ErrorIs(t, context.Cause(h.Context()), session.ErrLost)
 			require.Less(t, time.Since(time.Unix(0, up.Load())), 500*time.Millisecond, "within a round trip of the reconnection")
 			got := next.wait(t)
 			require.Greater(t, got.Token(), h.Token(), "tokens grow although nothing was kept")
-			require.ErrorIs(t, h.Unlock(t.Context()), core.ErrLost)
+			require.ErrorIs(t, h.Unlock(t.Context()), session.ErrLost)
 			require.NoError(t, got.Unlock(t.Context()))
 			clean(t, s.Client(t))
 		})
@@ -447,16 +449,16 @@ func TestRedisStopped(t *testing.T) {
 			next := lockLater(t, newLock(t, c, "a", delegate))
 			<-h.Context().Done()
 			require.InDelta(t, length, time.Since(last), float64(60*time.Millisecond))
-			require.ErrorIs(t, context.Cause(h.Context()), core.ErrLost)
+			require.ErrorIs(t, context.Cause(h.Context()), session.ErrLost)
 			limited, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 			defer cancel()
 			_, err := newLock(t, c, "b", delegate).Lock(limited)
 			require.ErrorIs(t, err, context.DeadlineExceeded)
-			require.ErrorIs(t, err, core.ErrUnavailable)
+			require.ErrorIs(t, err, session.ErrUnavailable)
 			began := time.Now()
 			_, err = newLock(t, c, "b", delegate).TryLock(t.Context())
-			require.ErrorIs(t, err, core.ErrUnavailable)
-			require.InDelta(t, core.DefaultCommandTimeout, time.Since(began), float64(300*time.Millisecond))
+			require.ErrorIs(t, err, session.ErrUnavailable)
+			require.InDelta(t, session.DefaultCommandTimeout, time.Since(began), float64(300*time.Millisecond))
 			s.Continue(t)
 			got := next.wait(t)
 			require.NoError(t, got.Unlock(t.Context()))
@@ -552,9 +554,9 @@ func TestServerRefuses(t *testing.T) {
 				}
 				_, err := newLock(t, c, "b", delegate).TryLock(t.Context())
 				require.Error(t, err)
-				require.NotErrorIs(t, err, core.ErrNotAcquired)
+				require.NotErrorIs(t, err, session.ErrNotAcquired)
 				if !state.permanent {
-					require.ErrorIs(t, err, core.ErrUnavailable)
+					require.ErrorIs(t, err, session.ErrUnavailable)
 				}
 				state.end(t, plain)
 				if !state.permanent {
@@ -600,10 +602,10 @@ func TestKeyChangesUnderTheHolder(t *testing.T) {
 			h := mustLock(t, l)
 			do(t, plain, "DEL", "a")
 			<-h.Context().Done() // the next renewal says so
-			require.ErrorIs(t, h.Unlock(t.Context()), core.ErrLost)
+			require.ErrorIs(t, h.Unlock(t.Context()), session.ErrLost)
 			h = mustLock(t, l)
 			do(t, plain, "DEL", "a")
-			require.ErrorIs(t, h.Unlock(t.Context()), core.ErrLost, "or the release")
+			require.ErrorIs(t, h.Unlock(t.Context()), session.ErrLost, "or the release")
 			clean(t, plain)
 		})
 		t.Run("flushed, while somebody waits", func(t *testing.T) {
@@ -612,7 +614,7 @@ func TestKeyChangesUnderTheHolder(t *testing.T) {
 			queued(t, l, 1)
 			do(t, plain, "FLUSHALL")
 			<-h.Context().Done()
-			require.ErrorIs(t, h.Err(), core.ErrLost)
+			require.ErrorIs(t, h.Err(), session.ErrLost)
 			began := time.Now()
 			got := next.wait(t)
 			require.Less(t, time.Since(began), 3*time.Second, "it asks every two")
@@ -626,7 +628,7 @@ func TestKeyChangesUnderTheHolder(t *testing.T) {
 			do(t, plain, "DEL", "a")
 			second := mustLock(t, newLock(t, patient, "a", !delegate))
 			require.False(t, h.Held())
-			require.ErrorIs(t, h.Unlock(t.Context()), core.ErrLost)
+			require.ErrorIs(t, h.Unlock(t.Context()), session.ErrLost)
 			require.NoError(t, second.Unlock(t.Context()))
 			clean(t, plain)
 		})
@@ -634,8 +636,8 @@ func TestKeyChangesUnderTheHolder(t *testing.T) {
 			h := mustLock(t, l)
 			do(t, plain, "SET", "a", "foreign")
 			err := h.Unlock(t.Context())
-			require.ErrorIs(t, err, core.ErrLost)
-			require.ErrorIs(t, err, core.ErrWrongType)
+			require.ErrorIs(t, err, session.ErrLost)
+			require.ErrorIs(t, err, session.ErrWrongType)
 			value, err := do(t, plain, "GET", "a").ToString()
 			require.NoError(t, err)
 			require.Equal(t, "foreign", value)
@@ -668,7 +670,7 @@ func TestClientThatCannotSendClosesItsInbox(t *testing.T) {
 	commands, err := rueidis.NewClient(p.Option())
 	require.NoError(t, err)
 	defer commands.Close()
-	o := core.DefaultClientOptions()
+	o := session.DefaultOptions()
 	o.Lease = 600 * time.Millisecond
 	c, err := core.Wrap(commands, s.Client(t), o)
 	require.NoError(t, err)

@@ -1,14 +1,12 @@
 package core_test
 
 import (
-	"runtime"
 	"strconv"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/latchkey-go/latchkey/internal/core"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 )
 
@@ -43,21 +41,4 @@ func TestNameAheadOfTheClock(t *testing.T) {
 		}
 	}
 	clean(t, plain)
-}
-
-// What a client has seen of a name it knows also after nothing of it was in use for a while.
-func TestFloorIsKept(t *testing.T) {
-	s := redistest.New(t)
-	plain := s.Client(t)
-	c := open(t, s.Option())
-	do(t, plain, "SET", "redisson_lock_token:{a}", strconv.FormatInt(time.Now().Add(time.Hour).UnixMicro(), 10))
-	use := func() int64 {
-		h := mustLock(t, newLock(t, c, "a", true))
-		require.NoError(t, h.Unlock(t.Context()))
-		return h.Token()
-	}
-	first := use()
-	require.Eventually(t, func() bool { runtime.GC(); return core.Places(c) == 0 }, long, time.Millisecond)
-	do(t, plain, "DEL", "redisson_lock_token:{a}")
-	require.Greater(t, use(), first)
 }

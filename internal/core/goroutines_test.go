@@ -11,9 +11,11 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/latchkey-go/latchkey/internal/core"
-	"github.com/latchkey-go/latchkey/internal/lua"
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/barrier"
+	"github.com/latchkey-go/latchkey/countdown"
 	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/internal/session"
 )
 
 // What nobody waits for costs no goroutine, whatever the primitive: barriers that have been passed, or that
@@ -27,32 +29,31 @@ func TestNamesCostNoGoroutine(t *testing.T) {
 	for topology, begin := range topologies {
 		option, most := begin()
 		other := open(t, option)
-		for what, use := range map[string]func(t *testing.T, c *core.Client, name string) error{
-			"awaited": func(t *testing.T, c *core.Client, name string) error {
-				b, err := core.NewBarrier(c, name, 2, core.BarrierOptions{WithoutMembership: true})
+		for what, use := range map[string]func(t *testing.T, c *session.Client, name string) error{
+			"awaited": func(t *testing.T, c *session.Client, name string) error {
+				b, err := barrier.New((*latchkey.Client)(c), name, 2, barrier.WithoutMembership())
 				require.NoError(t, err)
 				var g errgroup.Group
 				for range 2 {
-					g.Go(func() error { _, _, err := b.Await(t.Context()); return err })
+					g.Go(func() error { _, err := b.Await(t.Context()); return err })
 				}
 				return g.Wait()
 			},
-			"joined": func(t *testing.T, c *core.Client, name string) error {
-				b, err := core.NewBarrier(c, name, 2, core.BarrierOptions{})
+			"joined": func(t *testing.T, c *session.Client, name string) error {
+				b, err := barrier.New((*latchkey.Client)(c), name, 2)
 				require.NoError(t, err)
 				return b.Join(t.Context())
 			},
-			"latch": func(t *testing.T, c *core.Client, name string) error {
-				one := int64(1)
-				l, err := core.NewLatch(c, name, core.LatchOptions{Count: &one})
+			"latch": func(t *testing.T, c *session.Client, name string) error {
+				l, err := countdown.New((*latchkey.Client)(c), name, countdown.WithCount(1))
 				require.NoError(t, err)
 				var g errgroup.Group
 				g.Go(func() error { return l.Await(t.Context()) })
-				_, _, err = l.CountDown(t.Context(), 1)
+				_, err = l.CountDown(t.Context())
 				require.NoError(t, err)
 				return g.Wait()
 			},
-			"lock": func(t *testing.T, c *core.Client, name string) error {
+			"lock": func(t *testing.T, c *session.Client, name string) error {
 				h := mustLock(t, newLock(t, other, name, true))
 				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 				defer cancel()
@@ -81,8 +82,8 @@ func TestNamesCostNoGoroutine(t *testing.T) {
 func TestMemberStaysWhatNobodyHolds(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		lease := 300 * time.Millisecond
-		joined := func(c *core.Client) *core.Barrier {
-			b, err := core.NewBarrier(c, "a", 2, core.BarrierOptions{Lease: &lease})
+		joined := func(c *session.Client) *barrier.Barrier {
+			b, err := barrier.New((*latchkey.Client)(c), "a", 2, barrier.WithLease(lease))
 			require.NoError(t, err)
 			require.NoError(t, b.Join(t.Context()))
 			return b
@@ -92,9 +93,9 @@ func TestMemberStaysWhatNobodyHolds(t *testing.T) {
 		joined(c)
 		for end := time.Now().Add(4 * lease); time.Now().Before(end); {
 			runtime.GC()
-			round, err := other.Inspect(t.Context())
+			is, err := other.Broken(t.Context())
 			require.NoError(t, err)
-			require.NotEqual(t, lua.Broken, round.Phase)
+			require.False(t, is)
 			time.Sleep(lease / 10)
 		}
 		require.NoError(t, other.Leave(t.Context()))

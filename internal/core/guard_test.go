@@ -8,38 +8,40 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/latchkey-go/latchkey/internal/core"
+	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/internal/session"
+	"github.com/latchkey-go/latchkey/semaphore"
 )
 
 // doer is Do of a lock or of a semaphore.
-type doer func(context.Context, func(context.Context, *core.Hold) error) error
+type doer func(context.Context, func(context.Context, *grant.Hold) error) error
 
-func eachDoer(t *testing.T, test func(t *testing.T, s *redistest.Server, of func(*core.Client) doer)) {
+func eachDoer(t *testing.T, test func(t *testing.T, s *redistest.Server, of func(*session.Client) doer)) {
 	for kind, delegate := range kinds {
 		t.Run(kind, func(t *testing.T) {
-			test(t, redistest.NewProcess(t), func(c *core.Client) doer { return newLock(t, c, "a", delegate).Do })
+			test(t, redistest.NewProcess(t), func(c *session.Client) doer { return newLock(t, c, "a", delegate).Do })
 		})
 	}
 	t.Run("semaphore", func(t *testing.T) {
-		test(t, redistest.NewProcess(t), func(c *core.Client) doer {
-			sem, err := core.NewSemaphore(c, "s", []core.SemaphoreOption{core.WithCapacity(1)})
+		test(t, redistest.NewProcess(t), func(c *session.Client) doer {
+			sem, err := newSemaphore(c, "s", semaphore.WithCapacity(1))
 			require.NoError(t, err)
-			return func(ctx context.Context, f func(context.Context, *core.Hold) error) error { return sem.Do(ctx, 1, f) }
+			return func(ctx context.Context, f func(context.Context, *grant.Hold) error) error { return sem.Do(ctx, 1, f) }
 		})
 	})
 }
 
 // Work that is done is not reported as if it was not, and its caller does not wait for a Redis that is silent.
 func TestDoWhenTheReleaseIsNotAnswered(t *testing.T) {
-	eachDoer(t, func(t *testing.T, s *redistest.Server, of func(*core.Client) doer) {
+	eachDoer(t, func(t *testing.T, s *redistest.Server, of func(*session.Client) doer) {
 		do, other := of(open(t, s.Option())), of(open(t, s.Option()))
-		nothing := func(context.Context, *core.Hold) error { return nil }
+		nothing := func(context.Context, *grant.Hold) error { return nil }
 		require.NoError(t, do(t.Context(), nothing))
 		for _, result := range []error{nil, errors.New("f's own")} {
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 			var ended time.Time
-			err := do(ctx, func(context.Context, *core.Hold) error {
+			err := do(ctx, func(context.Context, *grant.Hold) error {
 				s.Stop(t)
 				ended = time.Now()
 				return result
@@ -50,33 +52,33 @@ func TestDoWhenTheReleaseIsNotAnswered(t *testing.T) {
 			s.Continue(t)
 			began := time.Now()
 			require.NoError(t, other(t.Context(), nothing))
-			require.Less(t, time.Since(began), core.DefaultLease/2, "the release went on in the background")
+			require.Less(t, time.Since(began), session.DefaultLease/2, "the release went on in the background")
 		}
 	})
 }
 
 func TestDoSaysWhetherItRan(t *testing.T) {
-	eachDoer(t, func(t *testing.T, s *redistest.Server, of func(*core.Client) doer) {
+	eachDoer(t, func(t *testing.T, s *redistest.Server, of func(*session.Client) doer) {
 		do, other := of(open(t, s.Option())), of(open(t, s.Option()))
-		never := func(context.Context, *core.Hold) error { panic("it ran") }
-		err := do(t.Context(), func(context.Context, *core.Hold) error {
+		never := func(context.Context, *grant.Hold) error { panic("it ran") }
+		err := do(t.Context(), func(context.Context, *grant.Hold) error {
 			short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 			defer cancel()
 			inner := other(short, never)
-			require.ErrorIs(t, inner, core.ErrNotRun)
+			require.ErrorIs(t, inner, grant.ErrNotRun)
 			require.ErrorIs(t, inner, context.DeadlineExceeded)
-			require.NotErrorIs(t, inner, core.ErrLost)
+			require.NotErrorIs(t, inner, session.ErrLost)
 			return inner
 		})
 		require.ErrorIs(t, err, context.DeadlineExceeded, "it is what f returned")
-		require.NotErrorIs(t, err, core.ErrNotRun, "but that is about another Do: f ran")
-		require.NoError(t, do(t.Context(), func(ctx context.Context, h *core.Hold) error { return h.Unlock(ctx) }), "early is no error")
+		require.NotErrorIs(t, err, grant.ErrNotRun, "but that is about another Do: f ran")
+		require.NoError(t, do(t.Context(), func(ctx context.Context, h *grant.Hold) error { return h.Unlock(ctx) }), "early is no error")
 
 		s.Stop(t)
 		short, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 		defer cancel()
 		err = do(short, never)
-		require.ErrorIs(t, err, core.ErrNotRun)
+		require.ErrorIs(t, err, grant.ErrNotRun)
 		s.Continue(t)
 	})
 }
@@ -84,28 +86,28 @@ func TestDoSaysWhetherItRan(t *testing.T) {
 func TestDoSaysThatItMayNotHaveBeenAlone(t *testing.T) {
 	s := redistest.NewProcess(t)
 	c := open(t, s.Option())
-	l := newLock(t, c, "a", true, core.WithFixedLease(100*time.Millisecond))
-	err := l.Do(t.Context(), func(ctx context.Context, _ *core.Hold) error {
+	l := newLock(t, c, "a", true, grant.WithFixedLease(100*time.Millisecond))
+	err := l.Do(t.Context(), func(ctx context.Context, _ *grant.Hold) error {
 		<-ctx.Done()
 		return ctx.Err()
 	})
-	require.ErrorIs(t, err, core.ErrLost)
+	require.ErrorIs(t, err, session.ErrLost)
 	require.ErrorIs(t, err, context.Canceled, "and what f returned")
-	err = newLock(t, c, "a", true).Do(t.Context(), func(context.Context, *core.Hold) error {
+	err = newLock(t, c, "a", true).Do(t.Context(), func(context.Context, *grant.Hold) error {
 		do(t, s.Client(t), "FLUSHALL")
 		return nil
 	})
-	require.ErrorIs(t, err, core.ErrLost, "the client could not know, but Redis does")
+	require.ErrorIs(t, err, session.ErrLost, "the client could not know, but Redis does")
 }
 
 // A release that fails when nobody waits for it any more is told to the observer.
 func TestReleaseInTheBackgroundFails(t *testing.T) {
 	s := redistest.NewProcess(t)
-	failed := make(chan core.Event, 1)
-	c := open(t, s.Option(), lease(500*time.Millisecond), func(o *core.ClientOptions) {
-		o.Observer.Failed = func(e core.Event) { failed <- e }
+	failed := make(chan session.Event, 1)
+	c := open(t, s.Option(), lease(500*time.Millisecond), func(o *session.Options) {
+		o.Observer.Failed = func(e session.Event) { failed <- e }
 	})
-	require.NoError(t, newLock(t, c, "a", true).Do(t.Context(), func(context.Context, *core.Hold) error {
+	require.NoError(t, newLock(t, c, "a", true).Do(t.Context(), func(context.Context, *grant.Hold) error {
 		s.Kill()
 		return nil
 	}))

@@ -14,7 +14,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/core"
+	"github.com/latchkey-go/latchkey/internal/grant"
+	"github.com/latchkey-go/latchkey/internal/lock"
 	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/internal/session"
 )
 
 // crowd is goroutines of one client that lock and unlock one after the other, and check that they are alone.
@@ -30,7 +33,7 @@ type crowd struct {
 }
 
 // enter is a visit while the lock is held.
-func (c *crowd) enter(t testing.TB, h *core.Hold) {
+func (c *crowd) enter(t testing.TB, h *grant.Hold) {
 	inside := c.inside.Add(1)
 	if h.Held() && inside != 1 && !c.forced {
 		t.Errorf("%d inside", inside)
@@ -45,7 +48,7 @@ func (c *crowd) enter(t testing.TB, h *core.Hold) {
 	c.inside.Add(-1)
 }
 
-func (c *crowd) run(t testing.TB, l *core.Lock, goroutines int) {
+func (c *crowd) run(t testing.TB, l *lock.Lock, goroutines int) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	before := c.stop
@@ -66,7 +69,7 @@ func (c *crowd) run(t testing.TB, l *core.Lock, goroutines int) {
 					return
 				}
 				c.enter(t, h)
-				if err := h.Unlock(context.Background()); errors.Is(err, core.ErrLost) {
+				if err := h.Unlock(context.Background()); errors.Is(err, session.ErrLost) {
 					c.lost.Add(1)
 				} else if err != nil {
 					t.Error(err)
@@ -119,7 +122,7 @@ func TestHandOnInside(t *testing.T) {
 	turns, sent, began := c.turns.Load(), evals(t, plain), time.Now()
 	c.more(t, 20_000)
 	turns, sent = c.turns.Load()-turns, evals(t, plain)-sent
-	offers := turns/core.MaxBudgetHolds + time.Since(began).Milliseconds()/20
+	offers := turns/grant.MaxBudgetHolds + time.Since(began).Milliseconds()/20
 	t.Logf("%d turns, %d commands", turns, sent)
 	require.LessOrEqual(t, sent, 2*offers+2)
 	c.end()
@@ -139,13 +142,13 @@ func TestOthersGetTheirTurn(t *testing.T) {
 			subscriptions, err := rueidis.NewClient(p.Option())
 			require.NoError(t, err)
 			defer subscriptions.Close()
-			sharing, err := core.Wrap(s.Client(t), subscriptions, core.DefaultClientOptions())
+			sharing, err := core.Wrap(s.Client(t), subscriptions, session.DefaultOptions())
 			require.NoError(t, err)
 			defer closeNow(sharing)
 			require.NoError(t, sharing.Check(t.Context()))
 			other := newLock(t, open(t, s.Option()), "a", true)
 			c := crowd{stay: time.Millisecond} // so that neither the holds of the budget are used up nor the tokens
-			c.run(t, newLock(t, sharing, "a", true, core.WithBudget(core.MaxBudgetHolds, span)), 4)
+			c.run(t, newLock(t, sharing, "a", true, grant.WithBudget(grant.MaxBudgetHolds, span)), 4)
 			c.more(t, 20)
 			p.Silence(test.deaf)
 			longest := time.Duration(0)
@@ -180,7 +183,7 @@ func TestSpansAreKept(t *testing.T) {
 	defer cancel()
 	var wg sync.WaitGroup
 	for me := range 2 {
-		l := newLock(t, open(t, s.Option()), "a", true, core.WithBudget(core.MaxBudgetHolds, span))
+		l := newLock(t, open(t, s.Option()), "a", true, grant.WithBudget(grant.MaxBudgetHolds, span))
 		for range 4 {
 			wg.Go(func() {
 				for {
@@ -310,7 +313,7 @@ func TestOfferCancelled(t *testing.T) {
 				}
 				began = time.Now()
 				h := mustLock(t, newLock(t, open(t, s.Option()), "a", true))
-				require.Less(t, time.Since(began), core.DefaultLease/4, "nothing stays taken for nobody")
+				require.Less(t, time.Since(began), session.DefaultLease/4, "nothing stays taken for nobody")
 				require.NoError(t, h.Unlock(t.Context()))
 				clean(t, s.Client(t))
 			})
@@ -365,11 +368,11 @@ func TestLossEndsTheHandingOn(t *testing.T) {
 				h := second.wait(t)
 				lose()
 				<-h.Context().Done()
-				require.ErrorIs(t, context.Cause(h.Context()), core.ErrLost)
+				require.ErrorIs(t, context.Cause(h.Context()), session.ErrLost)
 				next := third.wait(t) // although h is never unlocked
 				require.Greater(t, next.Token(), h.Token())
 				require.True(t, next.Held())
-				require.ErrorIs(t, h.Unlock(t.Context()), core.ErrLost)
+				require.ErrorIs(t, h.Unlock(t.Context()), session.ErrLost)
 				require.True(t, next.Held())
 				require.NoError(t, next.Unlock(t.Context()))
 				clean(t, plain)
@@ -423,7 +426,7 @@ func TestRefusedBeforeItIsHeld(t *testing.T) {
 	plain := s.Client(t)
 	mine, other := newLock(t, open(t, s.Option()), "a", false), newLock(t, open(t, s.Option()), "a", false)
 	h := mustLock(t, other)
-	ctx, got := newSlow(t), make(chan *core.Hold, 1)
+	ctx, got := newSlow(t), make(chan *grant.Hold, 1)
 	go func() {
 		h, err := mine.Lock(ctx)
 		if err != nil {
@@ -442,9 +445,9 @@ func TestRefusedBeforeItIsHeld(t *testing.T) {
 	second := mustLock(t, other)
 	close(ctx.gate)
 	first := <-got
-	require.Eventually(t, func() bool { return !first.Held() }, core.DefaultLease/20, time.Millisecond)
+	require.Eventually(t, func() bool { return !first.Held() }, session.DefaultLease/20, time.Millisecond)
 	require.True(t, second.Held())
-	require.ErrorIs(t, first.Unlock(t.Context()), core.ErrLost)
+	require.ErrorIs(t, first.Unlock(t.Context()), session.ErrLost)
 	require.NoError(t, second.Unlock(t.Context()))
 }
 
@@ -459,7 +462,7 @@ func TestLateCopyOfInheritedAcquire(t *testing.T) {
 	p.Judge(judge)
 	first := lockLater(t, l)
 	require.Eventually(t, func() bool { return withheld.Load() == 1 }, long, time.Millisecond)
-	ctx, got := newSlow(t), make(chan *core.Hold, 1)
+	ctx, got := newSlow(t), make(chan *grant.Hold, 1)
 	go func() {
 		h, err := l.Lock(ctx)
 		if err != nil {
@@ -483,7 +486,7 @@ func TestLateCopyOfInheritedAcquire(t *testing.T) {
 	p.Deliver()
 	delivered := time.Now()
 	clean(t, s.Client(t))
-	require.Less(t, time.Since(delivered), core.DefaultLease/2, "not when its lease ends")
+	require.Less(t, time.Since(delivered), session.DefaultLease/2, "not when its lease ends")
 }
 
 // A context that ends all, then Close: what was passed to a goroutine that gives up is given back before the client goes.
@@ -491,7 +494,7 @@ func TestCloseAfterUnlock(t *testing.T) {
 	s := redistest.New(t)
 	plain := s.Client(t)
 	for range redistest.Longer(400, 2000) {
-		c, err := core.Open(s.Option(), core.DefaultClientOptions())
+		c, err := core.Open(s.Option(), session.DefaultOptions())
 		require.NoError(t, err)
 		l := newLock(t, c, "a", true)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -561,9 +564,9 @@ func TestTurnRacesCancellation(t *testing.T) {
 func TestLeaseOfItsOwnGoesThroughRedis(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		c := open(t, s.Option())
-		for name, option := range map[string]core.LockOption{
-			"fixed": core.WithFixedLease(3 * time.Second), "max": core.WithMaxHold(3 * time.Second), "other": core.WithLease(3 * time.Second),
-			"min": core.WithMinHold(time.Millisecond), "no budget": core.WithBudget(0, time.Second),
+		for name, option := range map[string]grant.Option{
+			"fixed": grant.WithFixedLease(3 * time.Second), "max": grant.WithMaxHold(3 * time.Second), "other": grant.WithLease(3 * time.Second),
+			"min": grant.WithMinHold(time.Millisecond), "no budget": grant.WithBudget(0, time.Second),
 		} {
 			t.Run(name, func(t *testing.T) {
 				plain, special := newLock(t, c, "a", true), newLock(t, c, "a", true, option)
@@ -620,7 +623,7 @@ func TestShutdownWithALine(t *testing.T) {
 				if a.err == nil {
 					require.NoError(t, a.hold.Unlock(t.Context()))
 				} else {
-					require.ErrorIs(t, a.err, core.ErrClosed)
+					require.ErrorIs(t, a.err, session.ErrClosed)
 				}
 			}
 			require.NoError(t, <-unlocked)

@@ -2,15 +2,19 @@ package core_test
 
 import (
 	"context"
-	"fmt"
 	"testing"
 	"time"
 
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
-	"github.com/latchkey-go/latchkey/internal/core"
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/barrier"
+	"github.com/latchkey-go/latchkey/countdown"
+	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/internal/session"
+	"github.com/latchkey-go/latchkey/semaphore"
 )
 
 // Rule 24, with a server whose clock is set. A hold is trusted beside another one for as long as it takes to
@@ -21,11 +25,11 @@ import (
 const soon = 10 * time.Second
 
 // beyond is further than what is left of a lease of the default options.
-const beyond = core.DefaultLease + time.Second
+const beyond = session.DefaultLease + time.Second
 
 // rival is a hold that another client has now. It is unlocked with the test, as a client that is closed would
 // wait for it.
-func rival(t *testing.T, try func(context.Context) (*core.Hold, error)) *core.Hold {
+func rival(t *testing.T, try func(context.Context) (*grant.Hold, error)) *grant.Hold {
 	t.Helper()
 	h, err := try(t.Context())
 	require.NoError(t, err)
@@ -34,7 +38,7 @@ func rival(t *testing.T, try func(context.Context) (*core.Hold, error)) *core.Ho
 }
 
 // ends returns how long it takes until a hold is not trusted any more, because of the jump.
-func ends(t *testing.T, h *core.Hold) time.Duration {
+func ends(t *testing.T, h *grant.Hold) time.Duration {
 	t.Helper()
 	began := time.Now()
 	select {
@@ -42,7 +46,7 @@ func ends(t *testing.T, h *core.Hold) time.Duration {
 	case <-time.After(long):
 		require.FailNow(t, "still trusted")
 	}
-	require.ErrorIs(t, h.Err(), core.ErrLost)
+	require.ErrorIs(t, h.Err(), session.ErrLost)
 	return time.Since(began)
 }
 
@@ -57,15 +61,15 @@ func TestForwardJumpOfAnIdleHolder(t *testing.T) {
 	})
 	t.Run("permits", func(t *testing.T) {
 		s := redistest.NewJumping(t)
-		sem := func() *core.Semaphore {
-			sem, err := core.NewSemaphore(open(t, s.Option(), lease(time.Minute)), "a", []core.SemaphoreOption{core.WithCapacity(1)})
+		sem := func() sem {
+			sem, err := newSemaphore(open(t, s.Option(), lease(time.Minute)), "a", semaphore.WithCapacity(1))
 			require.NoError(t, err)
 			return sem
 		}
 		h, err := sem().Acquire(t.Context(), 1)
 		require.NoError(t, err)
 		s.Jump(t, time.Minute+time.Second)
-		other := rival(t, func(ctx context.Context) (*core.Hold, error) { return sem().TryAcquire(ctx, 1) })
+		other := rival(t, func(ctx context.Context) (*grant.Hold, error) { return sem().TryAcquire(ctx, 1) })
 		require.Less(t, ends(t, h), soon)
 		require.True(t, other.Held())
 	})
@@ -73,19 +77,19 @@ func TestForwardJumpOfAnIdleHolder(t *testing.T) {
 
 // Whatever the client asks tells of the jump: it is noticed before the answer is used.
 func TestForwardJumpOfABusyHolder(t *testing.T) {
-	asks := map[string]func(t *testing.T, c *core.Client, s *redistest.Server){
-		"a free lock": func(t *testing.T, c *core.Client, _ *redistest.Server) {
+	asks := map[string]func(t *testing.T, c *session.Client, s *redistest.Server){
+		"a free lock": func(t *testing.T, c *session.Client, _ *redistest.Server) {
 			require.True(t, rival(t, newLock(t, c, "b", true).Lock).Held(), "what was granted after the jump is kept")
 		},
-		"a lock that is held": func(t *testing.T, c *core.Client, s *redistest.Server) {
+		"a lock that is held": func(t *testing.T, c *session.Client, s *redistest.Server) {
 			rival(t, newLock(t, open(t, s.Option()), "b", true).Lock)
 			_, err := newLock(t, c, "b", true).TryLock(t.Context())
-			require.ErrorIs(t, err, core.ErrNotAcquired)
+			require.ErrorIs(t, err, session.ErrNotAcquired)
 		},
-		"a permit": func(t *testing.T, c *core.Client, _ *redistest.Server) {
-			sem, err := core.NewSemaphore(c, "b", []core.SemaphoreOption{core.WithCapacity(1)})
+		"a permit": func(t *testing.T, c *session.Client, _ *redistest.Server) {
+			sem, err := newSemaphore(c, "b", semaphore.WithCapacity(1))
 			require.NoError(t, err)
-			require.True(t, rival(t, func(ctx context.Context) (*core.Hold, error) { return sem.Acquire(ctx, 1) }).Held())
+			require.True(t, rival(t, func(ctx context.Context) (*grant.Hold, error) { return sem.Acquire(ctx, 1) }).Held())
 		},
 	}
 	for name, ask := range asks {
@@ -93,7 +97,7 @@ func TestForwardJumpOfABusyHolder(t *testing.T) {
 			s := redistest.NewJumping(t)
 			c := open(t, s.Option())
 			short := mustLock(t, newLock(t, c, "a", true))
-			whole := rival(t, newLock(t, c, "long", true, core.WithLease(time.Hour)).Lock)
+			whole := rival(t, newLock(t, c, "long", true, grant.WithLease(time.Hour)).Lock)
 			s.Jump(t, beyond)
 			ask(t, c, s)
 			require.False(t, short.Held())
@@ -104,21 +108,6 @@ func TestForwardJumpOfABusyHolder(t *testing.T) {
 			}, long, 10*time.Millisecond, "and which has its whole lease again")
 		})
 	}
-}
-
-// In a cluster the nodes are asked. The tests of the others are those of a single server: nothing else
-// depends on it.
-func TestForwardJumpInACluster(t *testing.T) {
-	s := redistest.NewJumping(t, "--cluster-enabled", "yes", "--cluster-node-timeout", "2000", "--cluster-config-file", "nodes.conf")
-	redistest.Form(t, []redistest.Member{s.Member()}, 1)
-	option := rueidis.ClientOption{InitAddress: []string{s.Addr}}
-	c := open(t, option, lease(time.Minute))
-	h := mustLock(t, newLock(t, c, "a", true))
-	require.Eventually(t, func() bool { return core.NodesTold(c) == 1 }, long, time.Millisecond)
-	s.Jump(t, time.Minute+time.Second)
-	other := rival(t, newLock(t, open(t, option), "a", true).TryLock)
-	require.Less(t, ends(t, h), soon)
-	require.True(t, other.Held())
 }
 
 // A name that is ahead of the clock has it asked for again and again, which does not keep others from asking:
@@ -136,37 +125,9 @@ func TestForwardJumpBesideANameAhead(t *testing.T) {
 	s.Jump(t, beyond)
 	h := mustLock(t, b)
 	_, err := b.TryLock(t.Context()) // which is told the clock
-	require.ErrorIs(t, err, core.ErrNotAcquired)
+	require.ErrorIs(t, err, session.ErrNotAcquired)
 	require.True(t, h.Held())
 	require.NoError(t, h.Unlock(t.Context()))
-}
-
-// Names of one slot are renewed together, and have a clock each: all of them hear of the jump. One that did not
-// would end a hold that was renewed after it, as soon as anything else told it.
-func TestForwardJumpInASlot(t *testing.T) {
-	s := redistest.NewJumping(t, "--cluster-enabled", "yes", "--cluster-node-timeout", "2000", "--cluster-config-file", "nodes.conf")
-	redistest.Form(t, []redistest.Member{s.Member()}, 1)
-	c := open(t, rueidis.ClientOption{InitAddress: []string{s.Addr}}, lease(time.Minute))
-	var holds []*core.Hold
-	var before []time.Duration
-	var locks []*core.Lock
-	for i := range 20 {
-		l := newLock(t, c, fmt.Sprint("{x}", i), true)
-		locks = append(locks, l)
-		holds = append(holds, mustLock(t, l))
-		_, err := l.TryLock(t.Context()) // which is told the clock
-		require.ErrorIs(t, err, core.ErrNotAcquired)
-		before = append(before, core.Reading(l))
-	}
-	require.Eventually(t, func() bool { return core.NodesTold(c) == 1 }, long, time.Millisecond)
-	const by = 40 * time.Second
-	s.Jump(t, by)
-	for i, l := range locks {
-		require.Eventually(t, func() bool { return core.Reading(l)-before[i] > by-time.Second }, soon, time.Millisecond)
-	}
-	for _, h := range holds {
-		require.NoError(t, h.Unlock(t.Context()))
-	}
 }
 
 // The clock goes back just after a holder has died: the next has what it held two seconds (until somebody
@@ -191,8 +152,8 @@ func TestBackwardJumpAfterADeath(t *testing.T) {
 	t.Run("permits", func(t *testing.T) {
 		s := redistest.NewJumping(t)
 		p := redistest.NewProxy(t, s)
-		sem := func(option rueidis.ClientOption) *core.Semaphore {
-			sem, err := core.NewSemaphore(open(t, option, lease(left)), "a", []core.SemaphoreOption{core.WithCapacity(1)})
+		sem := func(option rueidis.ClientOption) sem {
+			sem, err := newSemaphore(open(t, option, lease(left)), "a", semaphore.WithCapacity(1))
 			require.NoError(t, err)
 			return sem
 		}
@@ -204,7 +165,7 @@ func TestBackwardJumpAfterADeath(t *testing.T) {
 		began := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), long)
 		defer cancel()
-		h := rival(t, func(context.Context) (*core.Hold, error) { return next.Acquire(ctx, 1) })
+		h := rival(t, func(context.Context) (*grant.Hold, error) { return next.Acquire(ctx, 1) })
 		require.Less(t, time.Since(began), bound)
 		require.True(t, h.Held())
 	})
@@ -212,33 +173,33 @@ func TestBackwardJumpAfterADeath(t *testing.T) {
 		s := redistest.NewJumping(t)
 		p := redistest.NewProxy(t, s)
 		short := left
-		barrier := func(option rueidis.ClientOption) *core.Barrier {
-			b, err := core.NewBarrier(open(t, option), "a", 3, core.BarrierOptions{Lease: &short})
+		party := func(option rueidis.ClientOption) *barrier.Barrier {
+			b, err := barrier.New((*latchkey.Client)(open(t, option)), "a", 3, barrier.WithLease(short))
 			require.NoError(t, err)
 			return b
 		}
-		require.NoError(t, barrier(p.Option()).Join(t.Context()))
+		require.NoError(t, party(p.Option()).Join(t.Context()))
 		p.Silence(true)
 		s.Jump(t, -time.Hour)
 		began := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), long)
 		defer cancel()
-		_, _, err := barrier(s.Option()).Await(ctx)
-		require.ErrorIs(t, err, core.ErrBroken)
+		_, err := party(s.Option()).Await(ctx)
+		require.ErrorIs(t, err, barrier.ErrBroken)
 		require.Less(t, time.Since(began), bound)
 	})
 	t.Run("participant of a latch", func(t *testing.T) {
 		s := redistest.NewJumping(t)
 		ttl := left
-		l, err := core.NewLatch(open(t, s.Option()), "a", core.LatchOptions{TTL: &ttl})
+		l, err := countdown.New((*latchkey.Client)(open(t, s.Option())), "a", countdown.WithTTL(ttl))
 		require.NoError(t, err)
-		_, err = l.Set(t.Context(), 1, false)
+		_, err = l.TrySetCount(t.Context(), 1)
 		require.NoError(t, err)
 		s.Jump(t, -time.Hour)
 		began := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), long)
 		defer cancel()
-		require.ErrorIs(t, l.Await(ctx), core.ErrExpired)
+		require.ErrorIs(t, l.Await(ctx), countdown.ErrExpired)
 		require.Less(t, time.Since(began), bound)
 	})
 }
@@ -249,23 +210,23 @@ func TestForwardJumpAtABarrier(t *testing.T) {
 	s := redistest.NewJumping(t)
 	errs := make(chan error, 2)
 	for range 2 {
-		b, err := core.NewBarrier(open(t, s.Option()), "a", 3, core.BarrierOptions{})
+		b, err := barrier.New((*latchkey.Client)(open(t, s.Option())), "a", 3)
 		require.NoError(t, err)
 		go func() {
-			_, _, err := b.Await(t.Context())
+			_, err := b.Await(t.Context())
 			errs <- err
 		}()
 	}
-	b, err := core.NewBarrier(open(t, s.Option()), "a", 3, core.BarrierOptions{})
+	b, err := barrier.New((*latchkey.Client)(open(t, s.Option())), "a", 3)
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
 		round, err := b.Inspect(t.Context())
-		return err == nil && round.Number == 2
+		return err == nil && round.Waiting == 2
 	}, long, time.Millisecond)
 	s.Jump(t, beyond)
 	began := time.Now()
 	for range 2 {
-		require.ErrorIs(t, <-errs, core.ErrBroken)
+		require.ErrorIs(t, <-errs, barrier.ErrBroken)
 	}
 	require.Less(t, time.Since(began), soon)
 }

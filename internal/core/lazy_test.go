@@ -10,12 +10,13 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/core"
 	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/internal/session"
 )
 
-func lazy(o *core.ClientOptions) { o.Lazy = true }
+func lazy(o *session.Options) { o.Lazy = true }
 
-func openLazily(t testing.TB, option rueidis.ClientOption) (*core.Client, error) {
-	o := core.DefaultClientOptions()
+func openLazily(t testing.TB, option rueidis.ClientOption) (*session.Client, error) {
+	o := session.DefaultOptions()
 	lazy(&o)
 	option.ForceSingleClient = false
 	began := time.Now()
@@ -35,7 +36,7 @@ func TestLazyConnect(t *testing.T) {
 	require.NoError(t, err)
 	l := newLock(t, c, "a", true)
 	_, err = l.TryLock(t.Context())
-	require.ErrorIs(t, err, core.ErrUnavailable)
+	require.ErrorIs(t, err, session.ErrUnavailable)
 	waiter := lockLater(t, l)
 	s.Start(t)
 	require.NoError(t, waiter.wait(t).Unlock(t.Context()))
@@ -47,7 +48,7 @@ func TestLazyConnect(t *testing.T) {
 	waiter = lockLater(t, newLock(t, early, "a", true))
 	closeNow(early) // before it has ever connected
 	<-waiter.ended
-	require.ErrorIs(t, waiter.err, core.ErrClosed)
+	require.ErrorIs(t, waiter.err, session.ErrClosed)
 }
 
 func TestLazyConnectWithSentinel(t *testing.T) {
@@ -57,10 +58,10 @@ func TestLazyConnectWithSentinel(t *testing.T) {
 	c, err := openLazily(t, option)
 	require.NoError(t, err)
 	_, err = newLock(t, c, "a", true).TryLock(t.Context())
-	require.ErrorIs(t, err, core.ErrUnavailable)
+	require.ErrorIs(t, err, session.ErrUnavailable)
 	closeNow(c)
 	_, err = newLock(t, c, "a", true).TryLock(t.Context())
-	require.ErrorIs(t, err, core.ErrClosed)
+	require.ErrorIs(t, err, session.ErrClosed)
 }
 
 // Neither the caller nor Close waits for a server that does not answer.
@@ -80,7 +81,7 @@ func TestLazyConnectToASilentServer(t *testing.T) {
 
 func TestLazyConnectIsNotForClusters(t *testing.T) {
 	_, err := openLazily(t, rueidis.ClientOption{InitAddress: []string{"127.0.0.1:1", "127.0.0.1:2"}})
-	require.ErrorIs(t, err, core.ErrInvalid)
+	require.ErrorIs(t, err, session.ErrInvalid)
 	cluster := redistest.NewCluster(t)
 	option := cluster.Option()
 	option.InitAddress = option.InitAddress[:1]
@@ -90,7 +91,7 @@ func TestLazyConnectIsNotForClusters(t *testing.T) {
 		_, err := newLock(t, c, "a", true).TryLock(context.Background())
 		return err != nil && c.Check(context.Background()) != nil
 	}, long, 10*time.Millisecond)
-	require.ErrorIs(t, c.Check(t.Context()), core.ErrClosed)
+	require.ErrorIs(t, c.Check(t.Context()), session.ErrClosed)
 }
 
 // Where commands could overtake each other, a client is refused.
@@ -101,9 +102,9 @@ func TestWrapRefusesSeveralPipes(t *testing.T) {
 		client, err := rueidis.NewClient(option)
 		require.NoError(t, err)
 		t.Cleanup(client.Close)
-		c, err := core.Wrap(client, client, core.DefaultClientOptions())
+		c, err := core.Wrap(client, client, session.DefaultOptions())
 		if !valid {
-			require.ErrorIs(t, err, core.ErrInvalid)
+			require.ErrorIs(t, err, session.ErrInvalid)
 			continue
 		}
 		require.NoError(t, err)
@@ -111,8 +112,8 @@ func TestWrapRefusesSeveralPipes(t *testing.T) {
 		closeNow(c)
 	}
 	s := redistest.New(t).Client(t)
-	o := core.DefaultClientOptions()
+	o := session.DefaultOptions()
 	lazy(&o)
 	_, err := core.Wrap(s, s, o)
-	require.ErrorIs(t, err, core.ErrInvalid)
+	require.ErrorIs(t, err, session.ErrInvalid)
 }

@@ -15,12 +15,16 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/latchkey-go/latchkey/internal/core"
+	"github.com/latchkey-go/latchkey/internal/grant"
+	"github.com/latchkey-go/latchkey/internal/lock"
 	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/internal/session"
+	"github.com/latchkey-go/latchkey/semaphore"
 )
 
 // party is a client of a scenario, behind a proxy of its own, and what it wants.
 type party struct {
-	client *core.Client
+	client *session.Client
 	proxy  *redistest.Proxy
 	gone   string // how; empty while it is there
 }
@@ -56,19 +60,19 @@ func (c *scene) tell(format string, args ...any) {
 }
 
 // acquire is Lock or Acquire of one permit.
-func (c *scene) acquire(ctx context.Context, a *actor) (*core.Hold, error) {
-	option := core.WithLease(a.lease)
+func (c *scene) acquire(ctx context.Context, a *actor) (*grant.Hold, error) {
+	option, permits := grant.WithLease(a.lease), semaphore.WithLease(a.lease)
 	if a.fixed {
-		option = core.WithFixedLease(a.lease)
+		option, permits = grant.WithFixedLease(a.lease), semaphore.WithFixedLease(a.lease)
 	}
 	if c.kind == "semaphore" {
-		sem, err := core.NewSemaphore(a.party.client, c.name, []core.SemaphoreOption{core.WithCapacity(1), core.WithPermitLease(option)})
+		sem, err := newSemaphore(a.party.client, c.name, semaphore.WithCapacity(1), permits)
 		if err != nil {
 			return nil, err
 		}
 		return sem.Acquire(ctx, 1)
 	}
-	l, err := core.NewLock(a.party.client, c.name, c.kind == "rlock", []core.LockOption{option})
+	l, err := lock.New(a.party.client, c.name, c.kind == "rlock", []grant.Option{option})
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +141,7 @@ func (c *scene) run() error {
 	for range 1 + c.random.IntN(3) {
 		p := &party{proxy: redistest.NewProxy(c.t, c.s)}
 		var err error
-		if p.client, err = core.Open(p.proxy.Option(), core.DefaultClientOptions()); err != nil {
+		if p.client, err = core.Open(p.proxy.Option(), session.DefaultOptions()); err != nil {
 			return err
 		}
 		c.parties = append(c.parties, p)

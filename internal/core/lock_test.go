@@ -12,7 +12,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/core"
+	"github.com/latchkey-go/latchkey/internal/grant"
+	"github.com/latchkey-go/latchkey/internal/lock"
 	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/internal/session"
 )
 
 func each(t *testing.T, test func(t *testing.T, s *redistest.Server, delegate bool)) {
@@ -31,7 +34,7 @@ func TestLockUnlock(t *testing.T) {
 		require.True(t, h.Held())
 		require.NoError(t, h.Err())
 		require.NoError(t, h.Context().Err())
-		require.InDelta(t, core.DefaultLease, h.Remaining(), float64(time.Second))
+		require.InDelta(t, session.DefaultLease, h.Remaining(), float64(time.Second))
 		state, err := l.Inspect(t.Context())
 		require.NoError(t, err)
 		require.True(t, state.Mine)
@@ -40,16 +43,16 @@ func TestLockUnlock(t *testing.T) {
 		require.NoError(t, h.Unlock(t.Context()))
 		require.False(t, h.Held())
 		require.Zero(t, h.Remaining())
-		require.ErrorIs(t, h.Err(), core.ErrReleased)
-		require.ErrorIs(t, context.Cause(h.Context()), core.ErrReleased)
-		require.ErrorIs(t, h.Unlock(t.Context()), core.ErrNotHeld)
+		require.ErrorIs(t, h.Err(), session.ErrReleased)
+		require.ErrorIs(t, context.Cause(h.Context()), session.ErrReleased)
+		require.ErrorIs(t, h.Unlock(t.Context()), session.ErrNotHeld)
 		clean(t, s.Client(t))
 	})
 }
 
 func TestGoroutinesExclude(t *testing.T) {
 	each(t, func(t *testing.T, s *redistest.Server, delegate bool) {
-		clients := []*core.Client{open(t, s.Option()), open(t, s.Option())}
+		clients := []*session.Client{open(t, s.Option()), open(t, s.Option())}
 		counter, last := 0, int64(0)
 		var wg sync.WaitGroup
 		for i := range 16 {
@@ -86,18 +89,18 @@ func TestTryLock(t *testing.T) {
 		h, err := la.TryLock(t.Context())
 		require.NoError(t, err)
 		_, err = lb.TryLock(t.Context())
-		require.ErrorIs(t, err, core.ErrNotAcquired)
+		require.ErrorIs(t, err, session.ErrNotAcquired)
 		require.ErrorContains(t, err, `"a"`)
 		_, err = la.TryLock(t.Context())
-		require.ErrorIs(t, err, core.ErrNotAcquired, "goroutines of one process exclude each other, too")
+		require.ErrorIs(t, err, session.ErrNotAcquired, "goroutines of one process exclude each other, too")
 		began := time.Now()
 		_, err = lb.TryLockFor(t.Context(), 50*time.Millisecond)
-		require.ErrorIs(t, err, core.ErrNotAcquired)
+		require.ErrorIs(t, err, session.ErrNotAcquired)
 		require.NotErrorIs(t, err, context.DeadlineExceeded)
 		require.GreaterOrEqual(t, time.Since(began), 50*time.Millisecond)
 		queued(t, la, 0)
 		_, err = lb.TryLockFor(t.Context(), 0)
-		require.ErrorIs(t, err, core.ErrInvalid)
+		require.ErrorIs(t, err, session.ErrInvalid)
 
 		done := make(chan struct{})
 		go func() {
@@ -126,22 +129,22 @@ func TestDo(t *testing.T) {
 		c := open(t, s.Option())
 		l := newLock(t, c, "a", delegate)
 		boom := errors.New("boom")
-		require.ErrorIs(t, l.Do(t.Context(), func(_ context.Context, h *core.Hold) error {
+		require.ErrorIs(t, l.Do(t.Context(), func(_ context.Context, h *grant.Hold) error {
 			require.True(t, h.Held())
-			require.ErrorIs(t, l.TryDo(context.Background(), nil), core.ErrNotAcquired)
+			require.ErrorIs(t, l.TryDo(context.Background(), nil), session.ErrNotAcquired)
 			return boom
 		}), boom)
 		require.PanicsWithValue(t, "oh", func() {
-			_ = l.Do(t.Context(), func(context.Context, *core.Hold) error { panic("oh") })
+			_ = l.Do(t.Context(), func(context.Context, *grant.Hold) error { panic("oh") })
 		})
 		clean(t, s.Client(t)) // unlocked even on panic
-		err := l.Do(t.Context(), func(ctx context.Context, _ *core.Hold) error {
+		err := l.Do(t.Context(), func(ctx context.Context, _ *grant.Hold) error {
 			_, err := l.Force(context.Background())
 			require.NoError(t, err)
 			<-ctx.Done()
 			return nil
 		})
-		require.ErrorIs(t, err, core.ErrLost, "although f returned nil")
+		require.ErrorIs(t, err, session.ErrLost, "although f returned nil")
 	})
 }
 
@@ -153,22 +156,22 @@ func TestReentry(t *testing.T) {
 		inner, err := newLock(t, c, "a", !delegate).Lock(outer.Context())
 		require.NoError(t, err)
 		require.Equal(t, outer.Token(), inner.Token())
-		_, err = newLock(t, c, "a", delegate, core.WithoutReentry()).Lock(outer.Context())
-		require.ErrorIs(t, err, core.ErrReentered)
+		_, err = newLock(t, c, "a", delegate, grant.WithoutReentry()).Lock(outer.Context())
+		require.ErrorIs(t, err, session.ErrReentered)
 		_, err = l.TryLock(t.Context())
-		require.ErrorIs(t, err, core.ErrNotAcquired, "another context does not re-enter")
+		require.ErrorIs(t, err, session.ErrNotAcquired, "another context does not re-enter")
 
 		require.NoError(t, outer.Unlock(t.Context()))
 		require.True(t, inner.Held(), "the last unlock releases")
 		_, err = l.TryLock(t.Context())
-		require.ErrorIs(t, err, core.ErrNotAcquired)
+		require.ErrorIs(t, err, session.ErrNotAcquired)
 		require.NoError(t, inner.Unlock(t.Context()))
-		require.ErrorIs(t, inner.Unlock(t.Context()), core.ErrNotHeld)
+		require.ErrorIs(t, inner.Unlock(t.Context()), session.ErrNotHeld)
 		clean(t, s.Client(t))
 
 		again := mustLock(t, l)
 		_, err = l.TryLockFor(context.WithoutCancel(outer.Context()), 20*time.Millisecond)
-		require.ErrorIs(t, err, core.ErrNotAcquired, "the context of a hold that ended does not re-enter")
+		require.ErrorIs(t, err, session.ErrNotAcquired, "the context of a hold that ended does not re-enter")
 		require.NoError(t, again.Unlock(t.Context()))
 	})
 }
@@ -176,7 +179,7 @@ func TestReentry(t *testing.T) {
 func TestHoldContext(t *testing.T) {
 	each(t, func(t *testing.T, s *redistest.Server, delegate bool) {
 		c := open(t, s.Option())
-		l := newLock(t, c, "a", delegate, core.WithLease(300*time.Millisecond))
+		l := newLock(t, c, "a", delegate, grant.WithLease(300*time.Millisecond))
 		parent, cancel := context.WithCancelCause(context.WithValue(t.Context(), "k", "v")) //nolint:staticcheck // any key will do
 		h, err := l.Lock(parent)
 		require.NoError(t, err)
@@ -197,20 +200,20 @@ func TestLeases(t *testing.T) {
 		plain := s.Client(t)
 		c := open(t, s.Option())
 		t.Run("fixed", func(t *testing.T) {
-			l := newLock(t, c, "fixed", delegate, core.WithFixedLease(200*time.Millisecond))
+			l := newLock(t, c, "fixed", delegate, grant.WithFixedLease(200*time.Millisecond))
 			began := time.Now()
 			h := mustLock(t, l)
 			<-h.Context().Done()
 			require.InDelta(t, 200, time.Since(began).Milliseconds(), 100)
-			require.ErrorIs(t, context.Cause(h.Context()), core.ErrLost)
+			require.ErrorIs(t, context.Cause(h.Context()), session.ErrLost)
 			require.False(t, h.Held())
-			require.ErrorIs(t, h.Unlock(t.Context()), core.ErrLost)
+			require.ErrorIs(t, h.Unlock(t.Context()), session.ErrLost)
 			clean(t, plain)
 		})
 		t.Run("fixed, granted by message", func(t *testing.T) {
 			l := newLock(t, c, "granted", delegate)
 			first := mustLock(t, l)
-			later := lockLater(t, newLock(t, open(t, s.Option()), "granted", delegate, core.WithFixedLease(3*time.Second)))
+			later := lockLater(t, newLock(t, open(t, s.Option()), "granted", delegate, grant.WithFixedLease(3*time.Second)))
 			queued(t, l, 1)
 			require.NoError(t, first.Unlock(t.Context()))
 			began := time.Now()
@@ -220,16 +223,16 @@ func TestLeases(t *testing.T) {
 			clean(t, plain)
 		})
 		t.Run("max", func(t *testing.T) {
-			l := newLock(t, c, "max", delegate, core.WithLease(100*time.Millisecond), core.WithMaxHold(300*time.Millisecond))
+			l := newLock(t, c, "max", delegate, grant.WithLease(100*time.Millisecond), grant.WithMaxHold(300*time.Millisecond))
 			began := time.Now()
 			h := mustLock(t, l)
 			<-h.Context().Done()
 			require.InDelta(t, 300, time.Since(began).Milliseconds(), 100)
-			require.ErrorIs(t, h.Unlock(t.Context()), core.ErrLost)
+			require.ErrorIs(t, h.Unlock(t.Context()), session.ErrLost)
 			clean(t, plain)
 		})
 		t.Run("min", func(t *testing.T) {
-			l := newLock(t, c, "min", delegate, core.WithMinHold(300*time.Millisecond))
+			l := newLock(t, c, "min", delegate, grant.WithMinHold(300*time.Millisecond))
 			began := time.Now()
 			h := mustLock(t, l)
 			next := lockLater(t, l)
@@ -259,11 +262,11 @@ func TestForceUnlock(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, held)
 		<-h.Context().Done() // rule 8
-		require.Less(t, time.Since(began), core.DefaultLease/4, "told, not found out by a renewal")
-		require.ErrorIs(t, context.Cause(h.Context()), core.ErrLost)
+		require.Less(t, time.Since(began), session.DefaultLease/4, "told, not found out by a renewal")
+		require.ErrorIs(t, context.Cause(h.Context()), session.ErrLost)
 		second := next.wait(t)
 		require.Greater(t, second.Token(), h.Token())
-		require.ErrorIs(t, h.Unlock(t.Context()), core.ErrLost)
+		require.ErrorIs(t, h.Unlock(t.Context()), session.ErrLost)
 
 		// A waiter may be granted the lock, lose it and be granted it again before it hears of the first.
 		plain := s.Client(t)
@@ -290,17 +293,17 @@ func TestForceUnlock(t *testing.T) {
 
 func TestTooManyWaiters(t *testing.T) {
 	each(t, func(t *testing.T, s *redistest.Server, delegate bool) {
-		c := open(t, s.Option(), func(o *core.ClientOptions) { o.MaxWaiters = 1 })
+		c := open(t, s.Option(), func(o *session.Options) { o.MaxWaiters = 1 })
 		l := newLock(t, c, "a", delegate)
 		h := mustLock(t, l)
-		waiter := newLock(t, open(t, s.Option(), func(o *core.ClientOptions) { o.MaxWaiters = 1 }), "a", delegate)
+		waiter := newLock(t, open(t, s.Option(), func(o *session.Options) { o.MaxWaiters = 1 }), "a", delegate)
 		one := lockLater(t, waiter)
 		queued(t, l, 1)
 		_, err := waiter.Lock(t.Context())
-		require.ErrorIs(t, err, core.ErrTooManyWaiters)
-		other := newLock(t, open(t, s.Option(), func(o *core.ClientOptions) { o.MaxWaiters = 1 }), "a", delegate)
+		require.ErrorIs(t, err, session.ErrTooManyWaiters)
+		other := newLock(t, open(t, s.Option(), func(o *session.Options) { o.MaxWaiters = 1 }), "a", delegate)
 		_, err = other.Lock(t.Context())
-		require.ErrorIs(t, err, core.ErrTooManyWaiters, "the queue is counted in Redis, too")
+		require.ErrorIs(t, err, session.ErrTooManyWaiters, "the queue is counted in Redis, too")
 		queued(t, l, 1)
 		require.NoError(t, h.Unlock(t.Context()))
 		require.NoError(t, one.wait(t).Unlock(t.Context()))
@@ -320,10 +323,10 @@ func TestShutdown(t *testing.T) {
 		stopped := make(chan error)
 		go func() { stopped <- c.Shutdown(context.Background()) }()
 		<-waiting.ended
-		require.ErrorIs(t, waiting.err, core.ErrClosed)
+		require.ErrorIs(t, waiting.err, session.ErrClosed)
 		queued(t, watch, 0)
 		_, err := newLock(t, c, "c", delegate).Lock(t.Context())
-		require.ErrorIs(t, err, core.ErrClosed)
+		require.ErrorIs(t, err, session.ErrClosed)
 		select {
 		case <-stopped:
 			require.Fail(t, "Shutdown did not wait for the Unlock")
@@ -344,7 +347,7 @@ func TestCloseEndsHolds(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		require.ErrorIs(t, c.Shutdown(ctx), context.Canceled)
-		require.ErrorIs(t, context.Cause(h.Context()), core.ErrClosed)
+		require.ErrorIs(t, context.Cause(h.Context()), session.ErrClosed)
 		require.False(t, h.Held())
 		later := newLock(t, open(t, s.Option()), "a", delegate)
 		state, err := later.Inspect(t.Context())
@@ -362,40 +365,40 @@ func TestBadInput(t *testing.T) {
 		plain := s.Client(t)
 		c := open(t, s.Option())
 		for _, name := range []string{"", "a{b", "a}b", "{}", strings.Repeat("x", 1025)} {
-			_, err := core.NewLock(c, name, delegate, nil)
-			require.ErrorIs(t, err, core.ErrInvalid, name)
+			_, err := lock.New(c, name, delegate, nil)
+			require.ErrorIs(t, err, session.ErrInvalid, name)
 		}
-		for _, option := range []core.LockOption{
-			core.WithLease(0), core.WithLease(-time.Second), core.WithLease(9 * time.Millisecond), core.WithLease(25 * time.Hour),
-			core.WithFixedLease(0), core.WithFixedLease(-1), core.WithMinHold(0), core.WithMinHold(-1), core.WithMaxHold(0), core.WithMaxHold(-1),
-			core.WithBudget(-1, time.Second), core.WithBudget(core.MaxBudgetHolds+1, time.Second), core.WithBudget(1, 0), core.WithBudget(1, core.MaxBudgetTime+1),
+		for _, option := range []grant.Option{
+			grant.WithLease(0), grant.WithLease(-time.Second), grant.WithLease(9 * time.Millisecond), grant.WithLease(25 * time.Hour),
+			grant.WithFixedLease(0), grant.WithFixedLease(-1), grant.WithMinHold(0), grant.WithMinHold(-1), grant.WithMaxHold(0), grant.WithMaxHold(-1),
+			grant.WithBudget(-1, time.Second), grant.WithBudget(grant.MaxBudgetHolds+1, time.Second), grant.WithBudget(1, 0), grant.WithBudget(1, grant.MaxBudgetTime+1),
 		} {
-			_, err := core.NewLock(c, "a", delegate, []core.LockOption{option})
-			require.ErrorIs(t, err, core.ErrInvalid)
+			_, err := lock.New(c, "a", delegate, []grant.Option{option})
+			require.ErrorIs(t, err, session.ErrInvalid)
 		}
-		_, err := core.NewLock(c, "a", delegate, []core.LockOption{core.WithLease(time.Second), core.WithFixedLease(time.Second)})
-		require.ErrorIs(t, err, core.ErrInvalid)
-		for _, longest := range []core.LockOption{core.WithFixedLease(time.Second), core.WithMaxHold(time.Second)} {
-			_, err = core.NewLock(c, "a", delegate, []core.LockOption{core.WithMinHold(2 * time.Second), longest})
-			require.ErrorIs(t, err, core.ErrInvalid)
+		_, err := lock.New(c, "a", delegate, []grant.Option{grant.WithLease(time.Second), grant.WithFixedLease(time.Second)})
+		require.ErrorIs(t, err, session.ErrInvalid)
+		for _, longest := range []grant.Option{grant.WithFixedLease(time.Second), grant.WithMaxHold(time.Second)} {
+			_, err = lock.New(c, "a", delegate, []grant.Option{grant.WithMinHold(2 * time.Second), longest})
+			require.ErrorIs(t, err, session.ErrInvalid)
 		}
-		_, err = core.NewLock(c, "a", delegate, []core.LockOption{core.WithBudget(0, 0)})
+		_, err = lock.New(c, "a", delegate, []grant.Option{grant.WithBudget(0, 0)})
 		require.NoError(t, err)
-		_, err = core.NewLock(nil, "a", delegate, nil)
-		require.ErrorIs(t, err, core.ErrInvalid)
-		for _, set := range []func(*core.ClientOptions){
-			func(o *core.ClientOptions) { o.Lease = 0 },
-			func(o *core.ClientOptions) { o.CommandTimeout = 0 },
-			func(o *core.ClientOptions) { o.ReleaseTimeout = -1 },
-			func(o *core.ClientOptions) { o.MaxWaiters = 0 },
+		_, err = lock.New(nil, "a", delegate, nil)
+		require.ErrorIs(t, err, session.ErrInvalid)
+		for _, set := range []func(*session.Options){
+			func(o *session.Options) { o.Lease = 0 },
+			func(o *session.Options) { o.CommandTimeout = 0 },
+			func(o *session.Options) { o.ReleaseTimeout = -1 },
+			func(o *session.Options) { o.MaxWaiters = 0 },
 		} {
-			o := core.DefaultClientOptions()
+			o := session.DefaultOptions()
 			set(&o)
 			_, err := core.Open(s.Option(), o)
-			require.ErrorIs(t, err, core.ErrInvalid)
+			require.ErrorIs(t, err, session.ErrInvalid)
 		}
-		_, err = core.Wrap(nil, nil, core.DefaultClientOptions())
-		require.ErrorIs(t, err, core.ErrInvalid)
+		_, err = core.Wrap(nil, nil, session.DefaultOptions())
+		require.ErrorIs(t, err, session.ErrInvalid)
 
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -410,13 +413,13 @@ func TestBadInput(t *testing.T) {
 			do(t, plain, write...)
 			foreign := newLock(t, c, name, delegate)
 			_, err = foreign.Lock(t.Context())
-			require.ErrorIs(t, err, core.ErrWrongType)
+			require.ErrorIs(t, err, session.ErrWrongType)
 			_, err = foreign.TryLock(t.Context())
-			require.ErrorIs(t, err, core.ErrWrongType)
+			require.ErrorIs(t, err, session.ErrWrongType)
 			_, err = foreign.Force(t.Context())
-			require.ErrorIs(t, err, core.ErrWrongType)
+			require.ErrorIs(t, err, session.ErrWrongType)
 			_, err = foreign.Inspect(t.Context())
-			require.ErrorIs(t, err, core.ErrWrongType)
+			require.ErrorIs(t, err, session.ErrWrongType)
 			kind, err := do(t, plain, "TYPE", name).ToString()
 			require.NoError(t, err)
 			require.Equal(t, name, kind)

@@ -11,8 +11,13 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
+	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/internal/core"
+	"github.com/latchkey-go/latchkey/internal/grant"
+	"github.com/latchkey-go/latchkey/internal/lock"
 	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/internal/session"
+	"github.com/latchkey-go/latchkey/semaphore"
 )
 
 func TestMain(m *testing.M) {
@@ -26,9 +31,9 @@ func TestMain(m *testing.M) {
 // long is how long a test waits for what must happen before it gives up.
 const long = 20 * time.Second
 
-func open(t testing.TB, option rueidis.ClientOption, set ...func(*core.ClientOptions)) *core.Client {
+func open(t testing.TB, option rueidis.ClientOption, set ...func(*session.Options)) *session.Client {
 	t.Helper()
-	o := core.DefaultClientOptions()
+	o := session.DefaultOptions()
 	for _, f := range set {
 		f(&o)
 	}
@@ -40,42 +45,64 @@ func open(t testing.TB, option rueidis.ClientOption, set ...func(*core.ClientOpt
 }
 
 // closeNow is Close: it does not wait for holds that a test leaves behind.
-func closeNow(c *core.Client) {
+func closeNow(c *session.Client) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	_ = c.Shutdown(ctx) // its error says that there were some
 }
 
-func lease(d time.Duration) func(*core.ClientOptions) {
-	return func(o *core.ClientOptions) { o.Lease = d }
+func lease(d time.Duration) func(*session.Options) {
+	return func(o *session.Options) { o.Lease = d }
 }
 
 // kinds are the two locks. What the core guarantees holds for both.
 var kinds = map[string]bool{"rlock": true, "fairlock": false}
 
-func newLock(t testing.TB, c *core.Client, name string, delegate bool, set ...core.LockOption) *core.Lock {
+func newLock(t testing.TB, c *session.Client, name string, delegate bool, set ...grant.Option) *lock.Lock {
 	t.Helper()
-	l, err := core.NewLock(c, name, delegate, set)
+	l, err := lock.New(c, name, delegate, set)
 	require.NoError(t, err)
 	return l
 }
 
-func mustLock(t testing.TB, l *core.Lock) *core.Hold {
+func mustLock(t testing.TB, l *lock.Lock) *grant.Hold {
 	t.Helper()
 	h, err := l.Lock(t.Context())
 	require.NoError(t, err)
 	return h
 }
 
+// sem is a semaphore whose permits are holds, as those of the locks are.
+type sem struct{ *semaphore.Semaphore }
+
+func newSemaphore(c *session.Client, name string, set ...semaphore.Option) (sem, error) {
+	s, err := semaphore.New((*latchkey.Client)(c), name, set...)
+	return sem{s}, err
+}
+
+func (s sem) Acquire(ctx context.Context, n int) (*grant.Hold, error) {
+	p, err := s.Semaphore.Acquire(ctx, n)
+	return (*grant.Hold)(p), err
+}
+
+func (s sem) TryAcquire(ctx context.Context, n int) (*grant.Hold, error) {
+	p, err := s.Semaphore.TryAcquire(ctx, n)
+	return (*grant.Hold)(p), err
+}
+
+func (s sem) Do(ctx context.Context, n int, f func(context.Context, *grant.Hold) error) error {
+	return s.Semaphore.Do(ctx, n, func(ctx context.Context, p *semaphore.Permits) error { return f(ctx, (*grant.Hold)(p)) })
+}
+
 // attempt is a Lock that runs.
 type attempt struct {
-	hold   *core.Hold
+	hold   *grant.Hold
 	err    error
 	ended  chan struct{}
 	cancel context.CancelFunc
 }
 
-func lockLater(t testing.TB, l *core.Lock) *attempt {
+func lockLater(t testing.TB, l *lock.Lock) *attempt {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	a := &attempt{ended: make(chan struct{}), cancel: cancel}
@@ -87,7 +114,7 @@ func lockLater(t testing.TB, l *core.Lock) *attempt {
 	return a
 }
 
-func (a *attempt) wait(t testing.TB) *core.Hold {
+func (a *attempt) wait(t testing.TB) *grant.Hold {
 	t.Helper()
 	select {
 	case <-a.ended:
@@ -100,7 +127,7 @@ func (a *attempt) wait(t testing.TB) *core.Hold {
 }
 
 // serves checks that a lock is to be had at once when these attempts, which may have got it, are over.
-func serves(t testing.TB, l *core.Lock, attempts ...*attempt) {
+func serves(t testing.TB, l *lock.Lock, attempts ...*attempt) {
 	t.Helper()
 	for _, a := range attempts {
 		<-a.ended
@@ -115,7 +142,7 @@ func serves(t testing.TB, l *core.Lock, attempts ...*attempt) {
 }
 
 // queued waits until n entries are in the queue.
-func queued(t testing.TB, l *core.Lock, n int) {
+func queued(t testing.TB, l *lock.Lock, n int) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		s, err := l.Inspect(context.Background())

@@ -10,21 +10,23 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
-	"github.com/latchkey-go/latchkey/internal/core"
+	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/internal/session"
+	"github.com/latchkey-go/latchkey/semaphore"
 )
 
 // forger may publish to the inbox of a client.
 type forger struct {
 	plain rueidis.Client
-	c     *core.Client
+	c     *session.Client
 }
 
 // says publishes to the inbox, and returns when the client has read that.
 func (f forger) says(t testing.TB, texts ...string) {
 	t.Helper()
 	for _, text := range texts {
-		do(t, f.plain, "PUBLISH", core.InboxOf(f.c), text)
+		do(t, f.plain, "PUBLISH", f.c.Inbox.Name(), text)
 	}
 	require.NoError(t, f.c.Check(t.Context()), "it hears in the order in which that was published")
 }
@@ -105,9 +107,9 @@ func TestForgedByWhoeverReads(t *testing.T) {
 	f.says(t, grants("g", number, clockOf(t, plain))[0])
 	forged := next.wait(t)
 	<-forged.Context().Done()
-	require.ErrorIs(t, forged.Err(), core.ErrLost)
+	require.ErrorIs(t, forged.Err(), session.ErrLost)
 	require.Less(t, time.Since(began), 2*time.Second)
-	require.ErrorIs(t, forged.Unlock(t.Context()), core.ErrLost)
+	require.ErrorIs(t, forged.Unlock(t.Context()), session.ErrLost)
 	require.True(t, h.Held())
 	require.NoError(t, h.Unlock(t.Context()))
 	last := mustLock(t, l)
@@ -121,7 +123,7 @@ func TestForgedPermits(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		plain := s.Client(t)
 		c := open(t, s.Option())
-		sem, err := core.NewCounter(c, "a", []core.SemaphoreOption{core.WithCapacity(1)})
+		sem, err := semaphore.NewCounting((*latchkey.Client)(c), "a", semaphore.WithCapacity(1))
 		require.NoError(t, err)
 		require.NoError(t, sem.Acquire(t.Context(), 1))
 		ended := make(chan error, 1)

@@ -8,8 +8,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/latchkey-go/latchkey/internal/core"
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/grant"
+	"github.com/latchkey-go/latchkey/internal/lock"
 	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/internal/session"
+	"github.com/latchkey-go/latchkey/semaphore"
 )
 
 // A hold that was granted by message has its whole lease soon, not after a third of the short one.
@@ -24,7 +28,7 @@ func TestGrantIsConfirmedSoon(t *testing.T) {
 			require.NoError(t, h.Unlock(t.Context()))
 			got := next.wait(t)
 			began := time.Now()
-			require.Eventually(t, func() bool { return got.Remaining() > core.DefaultLease/2 }, long, time.Millisecond)
+			require.Eventually(t, func() bool { return got.Remaining() > session.DefaultLease/2 }, long, time.Millisecond)
 			require.Less(t, time.Since(began), 500*time.Millisecond, "it takes 50 ms, and the machine may be busy")
 			s.Stop(t)
 			time.Sleep(3 * time.Second) // longer than the short lease, which is what it would be trusted for
@@ -38,18 +42,18 @@ func TestGrantIsConfirmedSoon(t *testing.T) {
 // An attempt that was given up does nothing when it reaches Redis after all.
 func TestAttemptThatArrivesLate(t *testing.T) {
 	s := redistest.New(t)
-	kinds := map[string]func(c *core.Client) func() (undo func(context.Context) error, err error){
-		"lock": func(c *core.Client) func() (func(context.Context) error, error) {
+	kinds := map[string]func(c *session.Client) func() (undo func(context.Context) error, err error){
+		"lock": func(c *session.Client) func() (func(context.Context) error, error) {
 			l := newLock(t, c, "lock", true)
 			return func() (func(context.Context) error, error) { return undo(l.TryLock(t.Context())) }
 		},
-		"semaphore": func(c *core.Client) func() (func(context.Context) error, error) {
-			sem, err := core.NewSemaphore(c, "semaphore", []core.SemaphoreOption{core.WithCapacity(1)})
+		"semaphore": func(c *session.Client) func() (func(context.Context) error, error) {
+			sem, err := newSemaphore(c, "semaphore", semaphore.WithCapacity(1))
 			require.NoError(t, err)
 			return func() (func(context.Context) error, error) { return undo(sem.TryAcquire(t.Context(), 1)) }
 		},
-		"counting": func(c *core.Client) func() (func(context.Context) error, error) {
-			sem, err := core.NewCounter(c, "counting", nil)
+		"counting": func(c *session.Client) func() (func(context.Context) error, error) {
+			sem, err := semaphore.NewCounting((*latchkey.Client)(c), "counting")
 			require.NoError(t, err)
 			_, err = sem.TrySetPermits(t.Context(), 1)
 			require.NoError(t, err)
@@ -70,7 +74,7 @@ func TestAttemptThatArrivesLate(t *testing.T) {
 			judge, kept := redistest.Once(redistest.Withhold, isAcquire)
 			p.Judge(judge)
 			_, err := try()
-			require.ErrorIs(t, err, core.ErrUnavailable)
+			require.ErrorIs(t, err, session.ErrUnavailable)
 			require.EqualValues(t, 1, kept.Load())
 			require.Eventually(t, func() bool { return c.Check(t.Context()) == nil }, long, 10*time.Millisecond, "on another connection")
 			p.Deliver()
@@ -82,7 +86,7 @@ func TestAttemptThatArrivesLate(t *testing.T) {
 }
 
 // undo is what releases a hold.
-func undo(h *core.Hold, err error) (func(context.Context) error, error) {
+func undo(h *grant.Hold, err error) (func(context.Context) error, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -118,17 +122,17 @@ func TestAttemptThatArrivesBeforeItsEnd(t *testing.T) {
 	require.Eventually(t, func() bool {
 		h, err := other.TryLock(t.Context())
 		return err == nil && h.Unlock(t.Context()) == nil
-	}, core.DefaultLease/2, 10*time.Millisecond)
+	}, session.DefaultLease/2, 10*time.Millisecond)
 }
 
 // After an outage one of those who try gets it: attempts from the outage itself are in nobody's way.
 func TestTryLockAfterAnOutage(t *testing.T) {
 	s := redistest.NewProcess(t)
-	var locks []*core.Lock
+	var locks []*lock.Lock
 	for range 5 {
 		locks = append(locks, newLock(t, open(t, s.Option()), "cron", true))
 	}
-	try := func() (got []*core.Hold) {
+	try := func() (got []*grant.Hold) {
 		var mu sync.Mutex
 		var all sync.WaitGroup
 		for _, l := range locks {
@@ -151,19 +155,6 @@ func TestTryLockAfterAnOutage(t *testing.T) {
 		require.Len(t, got, 1)
 		require.False(t, resume.Stop())
 		require.NoError(t, got[0].Unlock(t.Context()))
-	}
-}
-
-// A clock that the client does not know well costs a second attempt, not the lock.
-func TestTryLockAfterTheClockMoved(t *testing.T) {
-	s := redistest.New(t)
-	c := open(t, s.Option())
-	l := newLock(t, c, "a", true)
-	for _, off := range []time.Duration{-time.Hour, time.Hour} {
-		core.SetClock(c, off)
-		h, err := l.TryLock(t.Context())
-		require.NoError(t, err)
-		require.NoError(t, h.Unlock(t.Context()))
 	}
 }
 

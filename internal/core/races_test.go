@@ -7,8 +7,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/latchkey-go/latchkey/internal/core"
+	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/internal/session"
 )
 
 // A hold whose release is under way is not re-entered: the lock may be somebody else's already.
@@ -43,7 +44,7 @@ func TestReentryDuringUnlock(t *testing.T) {
 func TestContextOfAnInnerHoldAfterTheEnd(t *testing.T) {
 	c := open(t, redistest.New(t).Option())
 	for range 20 {
-		l := newLock(t, c, "a", true, core.WithFixedLease(20*time.Millisecond))
+		l := newLock(t, c, "a", true, grant.WithFixedLease(20*time.Millisecond))
 		outer := mustLock(t, l)
 		inner, err := l.Lock(outer.Context())
 		require.NoError(t, err)
@@ -59,18 +60,18 @@ func TestContextOfAnInnerHoldAfterTheEnd(t *testing.T) {
 		case <-time.After(long):
 			require.FailNow(t, "deadlock")
 		}
-		require.ErrorIs(t, inner.Unlock(t.Context()), core.ErrLost)
+		require.ErrorIs(t, inner.Unlock(t.Context()), session.ErrLost)
 	}
 }
 
 // However many holds end together, each says so at the instant.
 func TestManyHoldsEndTogether(t *testing.T) {
-	c := open(t, redistest.New(t).Option(), func(o *core.ClientOptions) {
-		o.Observer.Lost = func(core.Event) { time.Sleep(time.Millisecond) } // a slow hook delays nobody
+	c := open(t, redistest.New(t).Option(), func(o *session.Options) {
+		o.Observer.Lost = func(session.Event) { time.Sleep(time.Millisecond) } // a slow hook delays nobody
 	})
-	var holds []*core.Hold
+	var holds []*grant.Hold
 	for n := range 300 {
-		holds = append(holds, mustLock(t, newLock(t, c, string(rune('a'+n%26))+time.Duration(n).String(), true, core.WithFixedLease(time.Second))))
+		holds = append(holds, mustLock(t, newLock(t, c, string(rune('a'+n%26))+time.Duration(n).String(), true, grant.WithFixedLease(time.Second))))
 	}
 	for _, h := range holds {
 		left := h.Remaining()
@@ -87,7 +88,7 @@ func TestManyHoldsEndTogether(t *testing.T) {
 	}
 	require.Less(t, time.Since(began), 10*time.Millisecond)
 	for _, h := range holds {
-		require.ErrorIs(t, h.Unlock(t.Context()), core.ErrLost)
+		require.ErrorIs(t, h.Unlock(t.Context()), session.ErrLost)
 	}
 }
 
@@ -101,12 +102,12 @@ func TestForeignDataWhileWaiting(t *testing.T) {
 		queued(t, l, 1)
 		do(t, plain, "SET", "a", "foreign")
 		<-next.ended
-		require.ErrorIs(t, next.err, core.ErrWrongType)
+		require.ErrorIs(t, next.err, session.ErrWrongType)
 		require.Eventually(t, func() bool {
 			n, err := do(t, plain, "EXISTS", "latchkey_queue:{a}").AsInt64()
 			return err == nil && n == 0
 		}, long, time.Millisecond)
-		require.ErrorIs(t, held.Unlock(t.Context()), core.ErrLost)
+		require.ErrorIs(t, held.Unlock(t.Context()), session.ErrLost)
 	})
 }
 
@@ -116,7 +117,7 @@ func TestCloseWhileRedisIsDown(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			s := redistest.NewProcess(t)
 			down := make(chan struct{})
-			c := open(t, s.Option(), func(o *core.ClientOptions) { o.Observer.Down = func(core.Outage) { close(down) } })
+			c := open(t, s.Option(), func(o *session.Options) { o.Observer.Down = func(session.Outage) { close(down) } })
 			s.Kill()
 			var waiting []*attempt
 			for range 20 {
@@ -129,7 +130,7 @@ func TestCloseWhileRedisIsDown(t *testing.T) {
 			closeNow(c)
 			for _, a := range waiting {
 				<-a.ended
-				require.ErrorIs(t, a.err, core.ErrClosed)
+				require.ErrorIs(t, a.err, session.ErrClosed)
 			}
 			require.Error(t, <-background)
 			require.Less(t, time.Since(began), 3*time.Second)

@@ -9,15 +9,20 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/countdown"
 	"github.com/latchkey-go/latchkey/internal/core"
+	"github.com/latchkey-go/latchkey/internal/lock"
 	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/internal/session"
+	"github.com/latchkey-go/latchkey/semaphore"
 )
 
 // hasty lets a client notice soon that its commands are refused, and close its inbox.
-func hasty(o *core.ClientOptions) { o.Lease = 300 * time.Millisecond }
+func hasty(o *session.Options) { o.Lease = 300 * time.Millisecond }
 
 // comeAndGo locks and unlocks each of these again and again, with little patience, until stop is called.
-func comeAndGo(t *testing.T, locks ...*core.Lock) (stop func()) {
+func comeAndGo(t *testing.T, locks ...*lock.Lock) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var goroutines sync.WaitGroup
 	for _, l := range locks {
@@ -48,9 +53,9 @@ func TestServerRefusesForAWhile(t *testing.T) {
 			h := mustLock(t, holder)
 			waiter := lockLater(t, newLock(t, c, "a", true))
 			queued(t, holder, 1)
-			latch, err := core.NewLatch(c, "latch", core.LatchOptions{})
+			latch, err := countdown.New((*latchkey.Client)(c), "latch")
 			require.NoError(t, err)
-			_, err = latch.Set(t.Context(), 1, false)
+			_, err = latch.TrySetCount(t.Context(), 1)
 			require.NoError(t, err)
 			opened := make(chan error, 1)
 			go func() { opened <- latch.Await(t.Context()) }()
@@ -62,7 +67,7 @@ func TestServerRefusesForAWhile(t *testing.T) {
 			require.NoError(t, h.Unlock(t.Context()))
 			require.NoError(t, waiter.wait(t).Unlock(t.Context()))
 			require.NoError(t, c.Check(t.Context()))
-			_, _, err = latch.CountDown(t.Context(), 1)
+			_, err = latch.CountDown(t.Context())
 			require.NoError(t, err)
 			select {
 			case err := <-opened:
@@ -89,7 +94,7 @@ func TestCloseWhileRefused(t *testing.T) {
 			closeNow(c)
 			require.Less(t, time.Since(began), 2*time.Second)
 			<-waiter.ended
-			require.ErrorIs(t, waiter.err, core.ErrClosed)
+			require.ErrorIs(t, waiter.err, session.ErrClosed)
 			end()
 		})
 	}
@@ -99,9 +104,9 @@ func TestCloseWhileRefused(t *testing.T) {
 // process does not go round in circles afterwards.
 func TestCloseOnASilentServer(t *testing.T) {
 	for _, wrapped := range []bool{false, true} {
-		for kind, shut := range map[string]func(c *core.Client) time.Duration{
-			"close": func(c *core.Client) time.Duration { closeNow(c); return 2 * time.Second },
-			"shutdown": func(c *core.Client) time.Duration {
+		for kind, shut := range map[string]func(c *session.Client) time.Duration{
+			"close": func(c *session.Client) time.Duration { closeNow(c); return 2 * time.Second },
+			"shutdown": func(c *session.Client) time.Duration {
 				ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
 				defer cancel()
 				_ = c.Shutdown(ctx) // it may have had to give up
@@ -114,7 +119,7 @@ func TestCloseOnASilentServer(t *testing.T) {
 			}
 			t.Run(name, func(t *testing.T) {
 				s := redistest.NewProcess(t)
-				o := core.DefaultClientOptions()
+				o := session.DefaultOptions()
 				client := s.Client(t)
 				c, err := core.Wrap(client, client, o)
 				if !wrapped {
@@ -129,7 +134,7 @@ func TestCloseOnASilentServer(t *testing.T) {
 					waiters = append(waiters, lockLater(t, newLock(t, c, "a", false)))
 				}
 				queued(t, newLock(t, holding, "a", false), 5)
-				plain, err := core.NewCounter(c, "plain", nil)
+				plain, err := semaphore.NewCounting((*latchkey.Client)(c), "plain")
 				require.NoError(t, err)
 				_, err = plain.TrySetPermits(t.Context(), 0)
 				require.NoError(t, err)
@@ -138,7 +143,7 @@ func TestCloseOnASilentServer(t *testing.T) {
 					go func() { drawn <- plain.Acquire(context.Background(), 1) }()
 				}
 				require.Eventually(t, func() bool {
-					_, waiting, err := plain.Available(t.Context())
+					waiting, err := plain.Waiting(t.Context())
 					return err == nil && waiting == 5
 				}, long, time.Millisecond)
 				s.Stop(t)
@@ -147,10 +152,10 @@ func TestCloseOnASilentServer(t *testing.T) {
 				require.Less(t, time.Since(began), limit)
 				for _, w := range waiters {
 					<-w.ended
-					require.ErrorIs(t, w.err, core.ErrClosed)
+					require.ErrorIs(t, w.err, session.ErrClosed)
 				}
 				for range 5 {
-					require.ErrorIs(t, <-drawn, core.ErrClosed)
+					require.ErrorIs(t, <-drawn, session.ErrClosed)
 				}
 				s.Continue(t)
 				require.NoError(t, h.Unlock(t.Context()))
@@ -164,26 +169,26 @@ func TestUnlockAfterClose(t *testing.T) {
 	each(t, func(t *testing.T, s *redistest.Server, delegate bool) {
 		c := open(t, s.Option())
 		h, other := mustLock(t, newLock(t, c, "a", delegate)), mustLock(t, newLock(t, c, "b", delegate))
-		sem, err := core.NewSemaphore(c, "s", []core.SemaphoreOption{core.WithCapacity(2)})
+		sem, err := newSemaphore(c, "s", semaphore.WithCapacity(2))
 		require.NoError(t, err)
 		p, err := sem.Acquire(t.Context(), 2)
 		require.NoError(t, err)
 		closeNow(c)
-		require.ErrorIs(t, h.Err(), core.ErrClosed)
+		require.ErrorIs(t, h.Err(), session.ErrClosed)
 		later := open(t, s.Option())
 		waiter := lockLater(t, newLock(t, later, "a", delegate))
 		queued(t, newLock(t, later, "a", delegate), 1)
 		require.NoError(t, h.Unlock(t.Context()))
 		require.NoError(t, waiter.wait(t).Unlock(t.Context()), "long before its lease")
 		require.NoError(t, p.Unlock(t.Context()))
-		free, err := core.NewSemaphore(later, "s", nil)
+		free, err := newSemaphore(later, "s")
 		require.NoError(t, err)
-		available, _, err := free.Numbers(t.Context())
+		available, err := free.Available(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, 2, available)
-		require.ErrorIs(t, h.Unlock(t.Context()), core.ErrNotHeld, "once")
+		require.ErrorIs(t, h.Unlock(t.Context()), session.ErrNotHeld, "once")
 		require.NoError(t, other.Unlock(t.Context())) // the last one: the connections end with it
-		require.ErrorIs(t, other.Unlock(t.Context()), core.ErrNotHeld)
+		require.ErrorIs(t, other.Unlock(t.Context()), session.ErrNotHeld)
 	})
 }
 
@@ -194,7 +199,7 @@ func TestServerRefusesWhoWaitsForReplicas(t *testing.T) {
 			s := redistest.NewProcess(t, redistest.Refusing()...)
 			_ = redistest.NewProcess(t, "--replicaof", "127.0.0.1 "+port(s))
 			c := open(t, s.Option(), hasty, replicas(1))
-			var locks []*core.Lock
+			var locks []*lock.Lock
 			for i := range 8 {
 				locks = append(locks, newLock(t, c, fmt.Sprint("a", i), true))
 			}

@@ -12,11 +12,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/core"
+	"github.com/latchkey-go/latchkey/internal/grant"
+	"github.com/latchkey-go/latchkey/internal/lock"
 	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/internal/session"
 )
 
-func replicas(n int) func(*core.ClientOptions) {
-	return func(o *core.ClientOptions) { o.Replicas, o.ReplicaTimeout = n, 200*time.Millisecond }
+func replicas(n int) func(*session.Options) {
+	return func(o *session.Options) { o.Replicas, o.ReplicaTimeout = n, 200*time.Millisecond }
 }
 
 func list(t testing.TB, c rueidis.Client) string {
@@ -62,15 +65,15 @@ func TestReplicas(t *testing.T) {
 				require.NoError(t, h.Unlock(t.Context()))
 				h = next.wait(t)
 				require.EqualValues(t, 1, has("a"), "also when it was granted by message")
-				require.Greater(t, h.Remaining(), core.DefaultLease/2, "its whole lease")
+				require.Greater(t, h.Remaining(), session.DefaultLease/2, "its whole lease")
 				require.NoError(t, h.Unlock(t.Context()))
 			}
 			_, err := newLock(t, open(t, s.Option(), replicas(2)), "b", delegate).Lock(t.Context())
-			require.ErrorIs(t, err, core.ErrNotReplicated)
+			require.ErrorIs(t, err, session.ErrNotReplicated)
 
 			follower.Stop(t)
 			_, err = l.TryLock(t.Context())
-			require.ErrorIs(t, err, core.ErrNotReplicated)
+			require.ErrorIs(t, err, session.ErrNotReplicated)
 			h := mustLock(t, other)
 			next := lockLater(t, l)
 			queued(t, other, 1)
@@ -78,12 +81,12 @@ func TestReplicas(t *testing.T) {
 			queued(t, other, 2)
 			require.NoError(t, h.Unlock(t.Context()))
 			<-next.ended
-			require.ErrorIs(t, next.err, core.ErrNotReplicated)
+			require.ErrorIs(t, next.err, session.ErrNotReplicated)
 			require.NoError(t, last.wait(t).Unlock(t.Context()))
 
 			// Whatever ends the wait for the replicas ends it at once, and the grant is undone.
-			patient := func() *core.Client {
-				return open(t, s.Option(), func(o *core.ClientOptions) { o.Replicas, o.ReplicaTimeout = 1, 9*time.Second })
+			patient := func() *session.Client {
+				return open(t, s.Option(), func(o *session.Options) { o.Replicas, o.ReplicaTimeout = 1, 9*time.Second })
 			}
 			began := time.Now()
 			cancelled := lockLater(t, newLock(t, patient(), "a", delegate))
@@ -96,14 +99,14 @@ func TestReplicas(t *testing.T) {
 			require.ErrorIs(t, cancelled.err, context.Canceled)
 			clean(t, plain)
 			_, err = newLock(t, patient(), "a", delegate).TryLockFor(t.Context(), 100*time.Millisecond)
-			require.ErrorIs(t, err, core.ErrNotAcquired)
+			require.ErrorIs(t, err, session.ErrNotAcquired)
 			clean(t, plain)
 			leaves := patient()
 			closed := lockLater(t, newLock(t, leaves, "a", delegate))
 			waited()
 			closeNow(leaves)
 			<-closed.ended
-			require.ErrorIs(t, closed.err, core.ErrClosed)
+			require.ErrorIs(t, closed.err, session.ErrClosed)
 			clean(t, plain)
 			require.Less(t, time.Since(began), 5*time.Second)
 
@@ -111,17 +114,17 @@ func TestReplicas(t *testing.T) {
 			answers()
 			require.NoError(t, mustLock(t, l).Unlock(t.Context()))
 			clean(t, plain)
-			_, err = core.NewLock(careful, "a", delegate, []core.LockOption{core.WithLease(100 * time.Millisecond)})
-			require.ErrorIs(t, err, core.ErrInvalid)
+			_, err = lock.New(careful, "a", delegate, []grant.Option{grant.WithLease(100 * time.Millisecond)})
+			require.ErrorIs(t, err, session.ErrInvalid)
 		})
 	}
-	for _, bad := range []func(*core.ClientOptions){
-		replicas(-1), func(o *core.ClientOptions) { o.Replicas = 1 },
+	for _, bad := range []func(*session.Options){
+		replicas(-1), func(o *session.Options) { o.Replicas = 1 },
 	} {
-		o := core.DefaultClientOptions()
+		o := session.DefaultOptions()
 		bad(&o)
 		_, err := core.Open(s.Option(), o)
-		require.ErrorIs(t, err, core.ErrInvalid)
+		require.ErrorIs(t, err, session.ErrInvalid)
 	}
 }
 
@@ -139,7 +142,7 @@ func waitsForReplica(t *testing.T, timeout time.Duration) (s, follower *redistes
 		return err == nil && strings.Contains(info, "state=online")
 	}, long, time.Millisecond)
 	follower.Stop(t)
-	c := open(t, s.Option(), func(o *core.ClientOptions) { o.Replicas, o.ReplicaTimeout = 1, timeout })
+	c := open(t, s.Option(), func(o *session.Options) { o.Replicas, o.ReplicaTimeout = 1, timeout })
 	next = lockLater(t, newLock(t, c, "a", false))
 	require.Eventually(t, func() bool { return strings.Contains(list(t, plain), "cmd=wait") }, long, time.Millisecond)
 	return s, follower, next
@@ -163,6 +166,6 @@ func TestNotReplicatedInTime(t *testing.T) {
 	s.Stop(t)
 	defer s.Continue(t)
 	<-next.ended
-	require.ErrorIs(t, next.err, core.ErrNotReplicated)
+	require.ErrorIs(t, next.err, session.ErrNotReplicated)
 	require.NotErrorIs(t, next.err, context.DeadlineExceeded)
 }

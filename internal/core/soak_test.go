@@ -16,8 +16,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/latchkey-go/latchkey/internal/core"
+	"github.com/latchkey-go/latchkey/internal/grant"
+	"github.com/latchkey-go/latchkey/internal/lock"
 	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/internal/session"
 )
 
 // witness is memory that all workers of a run share, outside Redis. A worker writes to it only while it trusts its hold.
@@ -60,7 +62,7 @@ func openWitness(path string) (*witness, error) {
 }
 
 // visit goes inside with a hold and comes out again. What it writes is judged by the next visitor and by the test.
-func (w *witness) visit(h *core.Hold, fifo bool) {
+func (w *witness) visit(h *grant.Hold, fifo bool) {
 	token, pid := h.Token(), int64(os.Getpid())
 	me := pid<<24 | w.visits.Add(1)&(1<<24-1)
 	if other := w.inside.Swap(me); other != 0 {
@@ -90,10 +92,10 @@ func (w *witness) visit(h *core.Hold, fifo bool) {
 }
 
 // handoff is the worker of the soak: goroutines that lock, go inside, and unlock, until they are killed.
-func handoff(c *core.Client, delegate bool, args []string) {
+func handoff(c *session.Client, delegate bool, args []string) {
 	w, err := openWitness(args[0])
 	check(err)
-	l, err := core.NewLock(c, "a", delegate, nil)
+	l, err := lock.New(c, "a", delegate, nil)
 	check(err)
 	var wg sync.WaitGroup
 	stop, err := time.Parse(time.RFC3339Nano, args[1])

@@ -11,6 +11,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/core"
 	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/internal/session"
 )
 
 // stranger is a server that answers whatever it is sent with the same text, and closes the connection after
@@ -77,11 +78,11 @@ func TestOpenOnAStranger(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			began := time.Now()
-			c, err := core.Open(rueidis.ClientOption{InitAddress: []string{addr}}, core.DefaultClientOptions())
+			c, err := core.Open(rueidis.ClientOption{InitAddress: []string{addr}}, session.DefaultOptions())
 			if err == nil {
 				closeNow(c)
 			}
-			require.ErrorIs(t, err, core.ErrUnavailable)
+			require.ErrorIs(t, err, session.ErrUnavailable)
 			require.Less(t, time.Since(began), 5*time.Second)
 		})
 	}

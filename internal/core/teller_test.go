@@ -9,13 +9,18 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/countdown"
 	"github.com/latchkey-go/latchkey/internal/core"
+	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/internal/session"
+	"github.com/latchkey-go/latchkey/semaphore"
 )
 
 // hooks are all hooks of events, each of which does the same.
-func hooks(o *core.Observer) map[string]*func(core.Event) {
-	return map[string]*func(core.Event){
+func hooks(o *session.Observer) map[string]*func(session.Event) {
+	return map[string]*func(session.Event){
 		"queued": &o.Queued, "acquired": &o.Acquired, "failed": &o.Failed, "released": &o.Released, "lost": &o.Lost, "passed": &o.Passed,
 	}
 }
@@ -33,19 +38,19 @@ func panics(t testing.TB, f func()) {
 func TestHookPanics(t *testing.T) {
 	s := redistest.New(t)
 	plain := s.Client(t)
-	for name := range hooks(&core.Observer{}) {
+	for name := range hooks(&session.Observer{}) {
 		if name == "queued" || name == "lost" {
 			continue // these are not called there: they end the process
 		}
 		t.Run(name, func(t *testing.T) {
-			var o core.Observer
-			*hooks(&o)[name] = func(core.Event) { panic(errHook) }
-			c := open(t, s.Option(), func(all *core.ClientOptions) { all.Observer = o })
-			sem, err := core.NewSemaphore(c, "permits", []core.SemaphoreOption{core.WithCapacity(1)})
+			var o session.Observer
+			*hooks(&o)[name] = func(session.Event) { panic(errHook) }
+			c := open(t, s.Option(), func(all *session.Options) { all.Observer = o })
+			sem, err := newSemaphore(c, "permits", semaphore.WithCapacity(1))
 			require.NoError(t, err)
-			counting, err := core.NewCounter(c, "counting", []core.SemaphoreOption{core.WithCapacity(1)})
+			counting, err := semaphore.NewCounting((*latchkey.Client)(c), "counting", semaphore.WithCapacity(1))
 			require.NoError(t, err)
-			latch, err := core.NewLatch(c, "latch", core.LatchOptions{})
+			latch, err := countdown.New((*latchkey.Client)(c), "latch")
 			require.NoError(t, err)
 			ended, cancel := context.WithCancel(t.Context())
 			cancel()
@@ -68,9 +73,9 @@ func TestHookPanics(t *testing.T) {
 					panics(t, func() { _, _ = newLock(t, c, "a", true).Lock(ended) })
 					panics(t, func() { _ = counting.Acquire(ended, 1) })
 				case "passed":
-					_, err := latch.Set(t.Context(), 1, true)
+					_, err := latch.Rearm(t.Context(), 1)
 					require.NoError(t, err)
-					_, _, err = latch.CountDown(t.Context(), 1)
+					_, err = latch.CountDown(t.Context())
 					require.NoError(t, err)
 					panics(t, func() { _ = latch.Await(t.Context()) })
 				}
@@ -116,20 +121,20 @@ func TestHooksBlock(t *testing.T) {
 			p := redistest.NewProxy(t, s)
 			until, called := make(chan struct{}), make(chan struct{}, 100)
 			block := func() { called <- struct{}{}; <-until }
-			var o core.Observer
+			var o session.Observer
 			switch name {
 			case "subscribed":
 				o.Subscribed = block
 			case "down":
-				o.Down = func(core.Outage) { block() }
+				o.Down = func(session.Outage) { block() }
 			case "up":
-				o.Up = func(core.Outage) { block() }
+				o.Up = func(session.Outage) { block() }
 			case "logger":
 			default:
-				*hooks(&o)[name] = func(core.Event) { block() }
+				*hooks(&o)[name] = func(session.Event) { block() }
 			}
-			c, err := core.Open(p.Option(), func() core.ClientOptions {
-				all := core.DefaultClientOptions()
+			c, err := core.Open(p.Option(), func() session.Options {
+				all := session.DefaultOptions()
 				all.Observer, all.Lease = o, time.Second
 				if name == "logger" {
 					all.Logger = slog.New(blocked{slog.DiscardHandler, until})
@@ -150,14 +155,14 @@ func TestHooksBlock(t *testing.T) {
 				if mine, err := free.Lock(context.Background()); err == nil {
 					_ = mine.Unlock(context.Background())
 				}
-				latch, err := core.NewLatch(c, "latch", core.LatchOptions{OpenWhenUnset: true})
+				latch, err := countdown.New((*latchkey.Client)(c), "latch", countdown.WithOpenWhenUnset())
 				if err == nil {
 					_ = latch.Await(context.Background())
 				}
 			}()
 			defer func() { close(until); <-users }()
 			if name == "lost" {
-				mine := make(chan *core.Hold, 1)
+				mine := make(chan *grant.Hold, 1)
 				go func() {
 					if h, err := last.Lock(context.Background()); err == nil {
 						mine <- h
@@ -172,7 +177,7 @@ func TestHooksBlock(t *testing.T) {
 				p.KillAll()
 				waits := lockLater(t, newLock(t, c, "e", false))
 				_, err := newLock(t, c, "e", false).TryLock(t.Context())
-				require.ErrorIs(t, err, core.ErrUnavailable)
+				require.ErrorIs(t, err, session.ErrUnavailable)
 				p.Judge(nil)
 				require.NoError(t, waits.wait(t).Unlock(t.Context()), "it is not in the way of those who wait for Redis")
 			}

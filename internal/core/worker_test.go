@@ -13,17 +13,19 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/core"
+	"github.com/latchkey-go/latchkey/internal/lock"
 	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/internal/session"
 )
 
 // worker is what a process of its own does: a mode and its arguments.
 func worker(args []string) {
-	o := core.DefaultClientOptions()
+	o := session.DefaultOptions()
 	if d, err := time.ParseDuration(os.Getenv("LATCHKEY_TEST_LEASE")); err == nil {
 		o.Lease = d
 	}
 	if args[0] == "panics" {
-		o.Observer.Queued = func(core.Event) { panic(errHook) }
+		o.Observer.Queued = func(session.Event) { panic(errHook) }
 	}
 	c, err := core.Open(rueidis.ClientOption{InitAddress: []string{args[1]}, ForceSingleClient: true}, o)
 	check(err)
@@ -31,7 +33,7 @@ func worker(args []string) {
 	delegate := args[2] == "rlock"
 	switch args[0] {
 	case "hold": // hold one lock; report when the hold ends
-		l, err := core.NewLock(c, "a", delegate, nil)
+		l, err := lock.New(c, "a", delegate, nil)
 		check(err)
 		h, err := l.Lock(context.Background())
 		check(err)
@@ -55,7 +57,7 @@ func worker(args []string) {
 	case "wait": // wait with a number of goroutines
 		n, err := strconv.Atoi(args[3])
 		check(err)
-		l, err := core.NewLock(c, "a", delegate, nil)
+		l, err := lock.New(c, "a", delegate, nil)
 		check(err)
 		for range n {
 			go func() {
@@ -67,7 +69,7 @@ func worker(args []string) {
 		}
 		select {}
 	case "panics": // in the hook of a waiter
-		l, err := core.NewLock(c, "a", delegate, nil)
+		l, err := lock.New(c, "a", delegate, nil)
 		check(err)
 		_, err = l.Lock(context.Background())
 		check(err)
@@ -95,7 +97,7 @@ func number(t testing.TB, text string) int64 {
 	return n
 }
 
-func eachProcess(t *testing.T, test func(t *testing.T, s *redistest.Server, kind string, l, other *core.Lock)) {
+func eachProcess(t *testing.T, test func(t *testing.T, s *redistest.Server, kind string, l, other *lock.Lock)) {
 	for kind, delegate := range kinds {
 		t.Run(kind, func(t *testing.T) {
 			s := redistest.NewProcess(t)
@@ -105,7 +107,7 @@ func eachProcess(t *testing.T, test func(t *testing.T, s *redistest.Server, kind
 }
 
 func TestHolderKilled(t *testing.T) {
-	eachProcess(t, func(t *testing.T, s *redistest.Server, kind string, l, other *core.Lock) {
+	eachProcess(t, func(t *testing.T, s *redistest.Server, kind string, l, other *lock.Lock) {
 		const length = 1200 * time.Millisecond
 		holder := redistest.StartWorker(t, "hold "+s.Addr+" "+kind, "LATCHKEY_TEST_LEASE="+length.String())
 		token := number(t, holder.Next(t, "held")[0])
@@ -122,7 +124,7 @@ func TestHolderKilled(t *testing.T) {
 }
 
 func TestKilledWaitersAreSkipped(t *testing.T) {
-	eachProcess(t, func(t *testing.T, s *redistest.Server, kind string, l, other *core.Lock) {
+	eachProcess(t, func(t *testing.T, s *redistest.Server, kind string, l, other *lock.Lock) {
 		h := mustLock(t, l)
 		var dead []*redistest.Worker
 		for n := range 5 {
@@ -153,7 +155,7 @@ func TestKilledWaitersAreSkipped(t *testing.T) {
 // A process that stopped while it waits still counts as a subscriber. All its entries together cost one short lease
 // (rule 5).
 func TestStoppedWaitersCostOneShortLease(t *testing.T) {
-	eachProcess(t, func(t *testing.T, s *redistest.Server, kind string, l, other *core.Lock) {
+	eachProcess(t, func(t *testing.T, s *redistest.Server, kind string, l, other *lock.Lock) {
 		h := mustLock(t, l)
 		stopped := redistest.StartWorker(t, "wait "+s.Addr+" "+kind+" 100")
 		entries := 100
@@ -185,7 +187,7 @@ if tonumber(ARGV[1]) < last then return 0 end
 redis.call('SET', KEYS[1], ARGV[1], 'PX', 60000) return 1`
 
 func TestHolderStoppedPastItsLease(t *testing.T) {
-	eachProcess(t, func(t *testing.T, s *redistest.Server, kind string, l, other *core.Lock) {
+	eachProcess(t, func(t *testing.T, s *redistest.Server, kind string, l, other *lock.Lock) {
 		holder := redistest.StartWorker(t, "hold "+s.Addr+" "+kind, "LATCHKEY_TEST_LEASE=1s")
 		stale := holder.Next(t, "held")[0]
 		next := lockLater(t, other)

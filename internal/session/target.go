@@ -264,3 +264,21 @@ func (p *Target) Explain(ctx context.Context, err error) error {
 	defer cancel()
 	return p.Client.Conn.Foreign(WithoutDeadline(ctx), p.Keys, err)
 }
+
+// interrupted is the error of a wait that ended early.
+func (p *Target) Interrupted(ctx context.Context) error {
+	if p.Client.Closing.Err() != nil && ctx.Err() == nil {
+		return ErrClosed
+	}
+	away := p.Health().Away()
+	switch {
+	case ctx.Err() != nil && away == nil:
+		return ContextError(ctx)
+	case ctx.Err() != nil:
+		return fmt.Errorf("%w: %w: %w", ContextError(ctx), ErrUnavailable, lua.Quiet(away))
+	case away == nil: // for as long as Redis remembers what was done
+		return ErrUnavailable
+	default:
+		return fmt.Errorf("%w: %w", ErrUnavailable, lua.Quiet(away))
+	}
+}

@@ -1,4 +1,4 @@
-package core
+package session
 
 import (
 	"context"
@@ -13,21 +13,21 @@ import (
 // Context errors of what was done inside, as of a dial that took too long, say nothing of the caller's context.
 func TestInterruptedByTheCallerAlone(t *testing.T) {
 	closing, shut := context.WithCancelCause(t.Context())
-	c := &Client{closing: closing}
+	c := &Client{Closing: closing}
 	c.health[0] = &retry.Health{Context: t.Context(), Go: func(func()) {}, Down: func(retry.Outage) {}}
-	r := &group{place: place{client: c}}
+	r := &Target{Client: c}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.NotErrorIs(t, r.interrupted(ended), ErrUnavailable)
+	require.NotErrorIs(t, r.Interrupted(ended), ErrUnavailable)
 	c.health[0].Failed(fmt.Errorf("dial: %w", context.DeadlineExceeded), time.Now(), nil)
-	err := r.interrupted(ended)
+	err := r.Interrupted(ended)
 	require.ErrorIs(t, err, context.Canceled)
 	require.ErrorIs(t, err, ErrUnavailable)
 	require.ErrorContains(t, err, "dial")
 	require.NotErrorIs(t, err, context.DeadlineExceeded)
-	err = r.interrupted(t.Context())
+	err = r.Interrupted(t.Context())
 	require.ErrorIs(t, err, ErrUnavailable)
 	require.NotErrorIs(t, err, context.DeadlineExceeded)
 	shut(ErrClosed)
-	require.Equal(t, ErrClosed, r.interrupted(t.Context()))
+	require.Equal(t, ErrClosed, r.Interrupted(t.Context()))
 }

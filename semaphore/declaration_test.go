@@ -1,4 +1,4 @@
-package core_test
+package semaphore_test
 
 import (
 	"testing"
@@ -7,27 +7,28 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
-	"github.com/latchkey-go/latchkey/internal/core"
+	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/semaphore"
 )
 
 // When Redis has lost a semaphore, an old client may be the first to say how many permits there are. The one that is right says
 // so again after a while, and not the other way round.
 func TestCapacityIsSaidAgain(t *testing.T) {
-	core.RedeclareAfter(t, time.Millisecond)
+	semaphore.RedeclareAfter(t, time.Millisecond)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
-		use := func(c *core.Client, n int) *core.Semaphore {
-			sem, err := core.NewSemaphore(c, "a", []core.SemaphoreOption{core.WithCapacity(n)})
+		use := func(c *latchkey.Client, n int) *semaphore.Semaphore {
+			sem, err := semaphore.New(c, "a", semaphore.WithCapacity(n))
 			require.NoError(t, err)
 			h, err := sem.Acquire(t.Context(), 1)
 			require.NoError(t, err)
-			require.NoError(t, h.Unlock(t.Context()))
+			require.NoError(t, h.Release(t.Context()))
 			return sem
 		}
-		capacity := func(sem *core.Semaphore) int {
-			available, inUse, err := sem.Numbers(t.Context())
+		capacity := func(sem *semaphore.Semaphore) int {
+			n, err := sem.Capacity(t.Context())
 			require.NoError(t, err)
-			return available + inUse
+			return n
 		}
 		old, young := use(open(t, s.Option()), 5), use(open(t, s.Option()), 10)
 		plain := s.Client(t)
@@ -52,7 +53,7 @@ func TestPlainPermitsTellNoClock(t *testing.T) {
 	s := redistest.NewProcess(t, "--cluster-enabled", "yes", "--cluster-node-timeout", "2000", "--cluster-config-file", "nodes.conf")
 	redistest.Form(t, []redistest.Member{s.Member()}, 1)
 	c := open(t, rueidis.ClientOption{InitAddress: []string{s.Addr}})
-	sem, err := core.NewCounter(c, "a", []core.SemaphoreOption{core.WithCapacity(3)})
+	sem, err := semaphore.NewCounting(c, "a", semaphore.WithCapacity(3))
 	require.NoError(t, err)
 	require.NoError(t, sem.Acquire(t.Context(), 1))
 	before := redistest.Scripts(t, s.Client(t))

@@ -1,4 +1,4 @@
-package core
+package session
 
 import (
 	"testing"
@@ -10,7 +10,7 @@ import (
 
 // reader reads a clock that is set, over a network with trips of some length.
 type reader struct {
-	clock
+	Clock
 	off time.Duration
 }
 
@@ -82,19 +82,19 @@ func TestReadingsAreInOrder(t *testing.T) {
 func TestHintsOfAJump(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &reader{}
-		require.True(t, r.message(1), "nothing is known")
-		require.True(t, r.token(time.Now().UnixMicro(), time.Now()), "it is all that is known")
-		require.False(t, r.token(time.Now().Add(-time.Minute).UnixMicro(), time.Now()), "one of the two is no reading")
+		require.True(t, r.FitsMessage(1), "nothing is known")
+		require.True(t, r.FitsToken(time.Now().UnixMicro(), time.Now()), "it is all that is known")
+		require.False(t, r.FitsToken(time.Now().Add(-time.Minute).UnixMicro(), time.Now()), "one of the two is no reading")
 		r.read(0, 0)
 		time.Sleep(time.Second)
 		now := time.Now()
-		require.True(t, r.token(now.UnixMicro(), now))
-		require.True(t, r.token(now.Add(5*time.Millisecond).UnixMicro(), now), "reserved ahead of the clock")
-		require.False(t, r.token(now.Add(time.Minute).UnixMicro(), now))
-		require.False(t, r.token(now.Add(-time.Minute).UnixMicro(), now))
-		require.True(t, r.token(now.Add(-time.Minute).UnixMicro(), now.Add(-2*time.Minute)), "an answer that took long")
-		require.True(t, r.message(now.Add(-time.Minute).UnixMicro()), "as a message may")
-		require.False(t, r.message(now.Add(time.Minute).UnixMicro()))
-		require.InDelta(t, now.UnixMicro(), r.at(now), 20e3)
+		require.True(t, r.FitsToken(now.UnixMicro(), now))
+		require.True(t, r.FitsToken(now.Add(5*time.Millisecond).UnixMicro(), now), "reserved ahead of the clock")
+		require.False(t, r.FitsToken(now.Add(time.Minute).UnixMicro(), now))
+		require.False(t, r.FitsToken(now.Add(-time.Minute).UnixMicro(), now))
+		require.True(t, r.FitsToken(now.Add(-time.Minute).UnixMicro(), now.Add(-2*time.Minute)), "an answer that took long")
+		require.True(t, r.FitsMessage(now.Add(-time.Minute).UnixMicro()), "as a message may")
+		require.False(t, r.FitsMessage(now.Add(time.Minute).UnixMicro()))
+		require.InDelta(t, now.UnixMicro(), r.At(now), 20e3)
 	})
 }
