@@ -5,9 +5,10 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/redis/rueidis"
+
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/session"
-	"github.com/redis/rueidis"
 )
 
 // batches are the requests of one semaphore. While scripts of it are under way, the requests of other goroutines gather, and the

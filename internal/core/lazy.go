@@ -9,10 +9,11 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/redis/rueidis"
+
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/retry"
 	"github.com/latchkey-go/latchkey/internal/session"
-	"github.com/redis/rueidis"
 )
 
 // openLazily returns a client that dials in the background. What kind of servers these are must be known

@@ -6,8 +6,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/latchkey-go/latchkey/internal/session"
 	"github.com/redis/rueidis"
+
+	"github.com/latchkey-go/latchkey/internal/session"
 )
 
 // Open dials and returns a client that owns its two rueidis clients.

@@ -7,12 +7,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
 	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/lock"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/internal/session"
-	"github.com/redis/rueidis"
-	"github.com/stretchr/testify/require"
 )
 
 // In a cluster the nodes are asked. The tests of the others are those of a single server: nothing else

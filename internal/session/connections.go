@@ -6,8 +6,9 @@ import (
 	"net"
 	"sync"
 
-	"github.com/latchkey-go/latchkey/internal/retry"
 	"github.com/redis/rueidis"
+
+	"github.com/latchkey-go/latchkey/internal/retry"
 )
 
 // connections are those of a rueidis client that is ours, so that they can be ended without a word to the

@@ -6,8 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/latchkey-go/latchkey/internal/retry"
 	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey/internal/retry"
 )
 
 // Context errors of what was done inside, as of a dial that took too long, say nothing of the caller's context.

@@ -5,20 +5,21 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/redis/rueidis"
+
 	"github.com/latchkey-go/latchkey/internal/hub"
 	"github.com/latchkey-go/latchkey/internal/lease"
 	"github.com/latchkey-go/latchkey/internal/lua"
-	"github.com/redis/rueidis"
 )
 
-// newClient returns a client that subscribes already. owned are the connections of the two, if they are the
+// New returns a client that subscribes already. owned are the connections of the two, if they are the
 // client's: those of the subscriptions come last; end closes them and the clients.
 func New(commands, subscriptions rueidis.Client, o Options, owned []*Connections, end func()) *Client {
 	c := &Client{
 		IDs:        newIDs(o.Prefix),
 		Began:      time.Now(),
 		Conn:       lua.Conn{Client: commands},
-		closeOwned: func() {},
+		closeOwned: end,
 		owned:      owned,
 		Sharded:    commands.Mode() == rueidis.ClientModeCluster,
 		places:     map[address]entry{},
