@@ -85,7 +85,8 @@ func TestMemoryOfNames(t *testing.T) {
 			for i, measured := range []int{atFirst, later} {
 				said, err := strconv.Atoi(string(found[i+1]))
 				require.NoError(t, err)
-				require.InDelta(t, said, measured, float64(10+said/10))
+				require.Less(t, measured, said+said/5, "of %s", what)
+				require.Greater(t, measured, said/2, "servers differ, but not by so much")
 			}
 		})
 	}
