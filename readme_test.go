@@ -199,11 +199,11 @@ func runSnippets(t *testing.T, program, url string) map[string][]string {
 	var outputs [readmeProcesses]bytes.Buffer
 	for i := range outputs {
 		group.Go(func() error {
-			var errors bytes.Buffer
+			var complaint bytes.Buffer
 			process := exec.CommandContext(ctx, program, url, fmt.Sprint(i%3+1))
-			process.Stdout, process.Stderr = &outputs[i], &errors
+			process.Stdout, process.Stderr = &outputs[i], &complaint
 			if err := process.Run(); err != nil {
-				return fmt.Errorf("%w: %s", err, &errors)
+				return fmt.Errorf("%w: %s", err, &complaint)
 			}
 			return nil
 		})
@@ -222,20 +222,43 @@ func runSnippets(t *testing.T, program, url string) map[string][]string {
 	return said
 }
 
-// Every link of the documents to a file of the repository leads somewhere, and so does every "make" in them.
+// Every link of the documents to a file of the repository, or to a heading, leads there; every "make" in them
+// is one of Makefile.
 func TestReadmeLinks(t *testing.T) {
 	makefile, err := os.ReadFile("Makefile")
 	require.NoError(t, err)
 	for _, document := range documents(t) {
 		text, err := os.ReadFile(document)
 		require.NoError(t, err)
-		for _, link := range regexp.MustCompile(`\]\(([^)#]+)(#[^)]*)?\)`).FindAllSubmatch(text, -1) {
-			if target := string(link[1]); !strings.Contains(target, "://") {
-				require.FileExists(t, filepath.Join(filepath.Dir(document), target), "a link of %s", document)
+		for _, link := range regexp.MustCompile(`\]\(([^)#]*)#?([^)]*)\)`).FindAllStringSubmatch(string(text), -1) {
+			target, heading := filepath.Join(filepath.Dir(document), link[1]), link[2]
+			if strings.Contains(link[1], "://") {
+				continue
+			}
+			if link[1] == "" {
+				target = document
+			}
+			require.FileExists(t, target, "a link of %s", document)
+			if heading != "" {
+				require.True(t, headings(t, target)[heading], "%s: %s has no #%s", document, target, heading)
 			}
 		}
 		for _, goal := range regexp.MustCompile("(?m)(?:^|`)make ([a-z-]+)").FindAllSubmatch(text, -1) {
-			require.Contains(t, string(makefile), "\n"+string(goal[1])+":", "%s says make %s", document, goal[1])
+			known := bytes.Contains(makefile, []byte("\n"+string(goal[1])+":"))
+			require.True(t, known, "%s says make %s, which does not exist", document, goal[1])
 		}
 	}
+}
+
+// headings are those of a document, as links write them.
+func headings(t *testing.T, document string) map[string]bool {
+	t.Helper()
+	text, err := os.ReadFile(document)
+	require.NoError(t, err)
+	all := map[string]bool{}
+	for _, found := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllSubmatch(text, -1) {
+		plain := regexp.MustCompile(`[^a-z0-9 -]`).ReplaceAll(bytes.ToLower(found[1]), nil)
+		all[strings.ReplaceAll(string(plain), " ", "-")] = true
+	}
+	return all
 }
