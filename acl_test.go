@@ -13,21 +13,22 @@ import (
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/barrier"
 	"github.com/latchkey-go/latchkey/countdown"
+	"github.com/latchkey-go/latchkey/fairlock"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/rlock"
 	"github.com/latchkey-go/latchkey/semaphore"
 )
 
 // The access rule of docs/operations.md is all that a tenant needs, and keeps others out.
-func TestTenantsApart(t *testing.T) {
+func TestACLKeepsTenantsApart(t *testing.T) {
 	text, err := os.ReadFile("docs/operations.md")
 	require.NoError(t, err)
-	found := regexp.MustCompile(`(?s)    (ACL SETUSER shop .*?)\n\n`).FindSubmatch(text)
+	found := regexp.MustCompile(`(?m)^(ACL SETUSER shop .*)$`).FindSubmatch(text)
 	require.NotNil(t, found)
 	s := redistest.NewProcess(t)
 	plain := s.Client(t)
 	tenant := func(name string) rueidis.ClientOption {
-		rule := strings.Fields(strings.ReplaceAll(strings.ReplaceAll(string(found[1]), "shop", name), "\\\n", ""))
+		rule := strings.Fields(strings.ReplaceAll(string(found[1]), "shop", name))
 		require.NoError(t, plain.Do(t.Context(), plain.B().Arbitrary(rule...).Build()).Error())
 		o := s.Option()
 		o.Username, o.Password = name, "secret"
@@ -44,6 +45,13 @@ func TestTenantsApart(t *testing.T) {
 	for _, what := range []func(c *latchkey.Client) func(context.Context) error{
 		func(c *latchkey.Client) func(context.Context) error {
 			l, err := rlock.New(c, "lock")
+			require.NoError(t, err)
+			return func(ctx context.Context) error {
+				return l.Do(ctx, func(context.Context, *latchkey.Hold) error { return nil })
+			}
+		},
+		func(c *latchkey.Client) func(context.Context) error {
+			l, err := fairlock.New(c, "fair")
 			require.NoError(t, err)
 			return func(ctx context.Context) error {
 				return l.Do(ctx, func(context.Context, *latchkey.Hold) error { return nil })

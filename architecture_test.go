@@ -1,0 +1,92 @@
+package latchkey_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The files that docs/architecture.md names exist.
+func TestArchitectureNamesFiles(t *testing.T) {
+	text, err := os.ReadFile("docs/architecture.md")
+	require.NoError(t, err)
+	named := regexp.MustCompile("`([a-z/]+\\.go)`").FindAllStringSubmatch(string(text), -1)
+	require.NotEmpty(t, named)
+	for _, file := range named {
+		require.FileExists(t, filepath.FromSlash(file[1]))
+	}
+}
+
+// Packages import only what the table of docs/architecture.md allows, which has no circle and no arrow from an
+// engine to a primitive.
+func TestArchitectureImports(t *testing.T) {
+	text, err := os.ReadFile("docs/architecture.md")
+	require.NoError(t, err)
+	_, table, found := strings.Cut(string(text), "| package | may import |\n|---|---|\n")
+	require.True(t, found)
+	table, _, _ = strings.Cut(table, "\n\n")
+	names, allowed := regexp.MustCompile("`([a-z/]+)`"), map[string]map[string]bool{}
+	for row := range strings.Lines(table) {
+		columns := strings.Split(row, "|")
+		for _, from := range names.FindAllStringSubmatch(columns[1], -1) {
+			allowed[from[1]] = map[string]bool{}
+			for _, to := range names.FindAllStringSubmatch(columns[2], -1) {
+				allowed[from[1]][to[1]] = true
+			}
+		}
+	}
+	format := `{{.ImportPath}}{{range .Imports}} {{.}}{{end}}`
+	list, err := exec.CommandContext(t.Context(), "go", "list", "-f", format, "./...").Output()
+	require.NoError(t, err)
+	for line := range strings.Lines(string(list)) {
+		packages := strings.Fields(line)
+		from := ours(packages[0])
+		if tests := regexp.MustCompile(`/(contract|model|property|redistest)(/|$)`); tests.MatchString(from) {
+			continue
+		}
+		require.Contains(t, allowed, from, "docs/architecture.md has no row for a package")
+		for _, imported := range packages[1:] {
+			if to := ours(imported); to != "" {
+				require.True(t, allowed[from][to], "%s must not import %s", from, to)
+			}
+		}
+	}
+	requireNoCircle(t, allowed)
+}
+
+// ours is the name of one of our packages as the documents write it; empty for all others.
+func ours(path string) string {
+	const module = "github.com/latchkey-go/latchkey"
+	if path == module {
+		return "latchkey"
+	}
+	inside, _ := strings.CutPrefix(path, module+"/")
+	if inside == path {
+		return ""
+	}
+	return inside
+}
+
+// requireNoCircle takes away packages that may import none of the rest until nothing is left.
+func requireNoCircle(t *testing.T, allowed map[string]map[string]bool) {
+	t.Helper()
+	for len(allowed) > 0 {
+		before := len(allowed)
+		for from, all := range allowed {
+			free := true
+			for to := range all {
+				_, left := allowed[to]
+				free = free && !left
+			}
+			if free {
+				delete(allowed, from)
+			}
+		}
+		require.Less(t, len(allowed), before, "a circle in docs/architecture.md: %v", allowed)
+	}
+}

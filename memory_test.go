@@ -1,0 +1,113 @@
+package latchkey_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/barrier"
+	"github.com/latchkey-go/latchkey/countdown"
+	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/rlock"
+	"github.com/latchkey-go/latchkey/semaphore"
+)
+
+// What a name that has been used leaves in Redis takes as much memory as docs/operations.md says.
+func TestMemoryOfNames(t *testing.T) {
+	text, err := os.ReadFile("docs/operations.md")
+	require.NoError(t, err)
+	for what, use := range map[string]func(ctx context.Context, c *latchkey.Client, name string) error{
+		"lock": func(ctx context.Context, c *latchkey.Client, name string) error {
+			l, err := rlock.New(c, name)
+			require.NoError(t, err)
+			return l.Do(ctx, func(context.Context, *latchkey.Hold) error { return nil })
+		},
+		"semaphore with leases": func(ctx context.Context, c *latchkey.Client, name string) error {
+			s, err := semaphore.New(c, name, semaphore.WithCapacity(8))
+			require.NoError(t, err)
+			return s.Do(ctx, 1, func(context.Context, *semaphore.Permits) error { return nil })
+		},
+		"plain semaphore": func(ctx context.Context, c *latchkey.Client, name string) error {
+			s, err := semaphore.NewCounting(c, name, semaphore.WithCapacity(8))
+			require.NoError(t, err)
+			if err := s.Acquire(ctx, 1); err != nil {
+				return err
+			}
+			return s.Release(ctx, 1)
+		},
+		"latch": func(ctx context.Context, c *latchkey.Client, name string) error {
+			l, err := countdown.New(c, name, countdown.WithCount(1))
+			require.NoError(t, err)
+			_, err = l.CountDown(ctx)
+			return err
+		},
+		"barrier": func(ctx context.Context, c *latchkey.Client, name string) error {
+			b, err := barrier.New(c, name, 1)
+			require.NoError(t, err)
+			if _, err := b.Await(ctx); err != nil {
+				return err
+			}
+			return b.Leave(ctx)
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			s := redistest.NewProcess(t)
+			plain := s.Client(t)
+			c, err := latchkey.Open(s.URL())
+			require.NoError(t, err)
+			defer c.Close()
+			const names = 12_500
+			for i := range 100 { // the scripts, and the buffers of the connections
+				require.NoError(t, use(t.Context(), c, fmt.Sprintf("before:%06d", i)))
+			}
+			before := usedMemory(t, plain)
+			var group errgroup.Group
+			group.SetLimit(64)
+			for i := range names {
+				group.Go(func() error { return use(t.Context(), c, fmt.Sprintf("orders:%06d", i)) })
+			}
+			require.NoError(t, group.Wait())
+			atFirst := (usedMemory(t, plain) - before) / names
+			require.NoError(t, plain.Do(t.Context(), plain.B().Eval().Script(forgetSoon).Numkeys(0).Build()).Error())
+			later := (usedMemory(t, plain) - before) / names
+			t.Logf("%d B for each %s, and %d later", atFirst, what, later)
+			found := regexp.MustCompile(`(?m)^\| a ` + what + ` \| (\d+) B \| (\d+) B`).FindSubmatch(text)
+			require.NotNil(t, found, what)
+			for i, measured := range []int{atFirst, later} {
+				said, err := strconv.Atoi(string(found[i+1]))
+				require.NoError(t, err)
+				require.Less(t, measured, said+said/5, "of %s", what)
+				require.Greater(t, measured, said/2, "servers differ, but not by so much")
+			}
+		})
+	}
+}
+
+// forgetSoon deletes what Redis keeps for ten minutes at most.
+const forgetSoon = `
+for _, key in ipairs(redis.call('KEYS', '*')) do
+  local left = redis.call('PTTL', key)
+  if left >= 0 and left <= 600000 then redis.call('DEL', key) end
+end
+return 1`
+
+func usedMemory(t *testing.T, plain rueidis.Client) int {
+	t.Helper()
+	info, err := plain.Do(t.Context(), plain.B().Info().Section("memory").Build()).ToString()
+	require.NoError(t, err)
+	_, rest, found := strings.Cut(info, "used_memory:")
+	require.True(t, found)
+	number, _, _ := strings.Cut(rest, "\r")
+	used, err := strconv.Atoi(number)
+	require.NoError(t, err)
+	return used
+}

@@ -1,0 +1,264 @@
+package latchkey_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"go/ast"
+	"go/format"
+	"go/parser"
+	"go/token"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/latchkey-go/latchkey/internal/redistest"
+)
+
+// readmeProcesses is how many run what the documents show, at the same time: the barrier of README waits for
+// as many.
+const readmeProcesses = 8
+
+// readmeURL is where the documents say that Redis is.
+const readmeURL = "redis://localhost:6379"
+
+// readmeProgram is what is around the snippets: one function for each, one after the other. What a snippet
+// calls is here, and so is what it takes from the one before.
+const readmeProgram = `package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/barrier"
+	"github.com/latchkey-go/latchkey/countdown"
+	"github.com/latchkey-go/latchkey/fairlock"
+	"github.com/latchkey-go/latchkey/rlock"
+	"github.com/latchkey-go/latchkey/semaphore"
+)
+
+var (
+	_ = []any{errors.Join, time.Hour, barrier.New, countdown.New, fairlock.New, rlock.New, semaphore.New}
+
+	ctx   = context.Background()
+	url   = os.Args[1]
+	shard = "shard-" + os.Args[2]
+)
+
+func say(what ...any) error { _, err := fmt.Println(what...); return err }
+
+func charge(ctx context.Context, token int64) error { return errors.Join(ctx.Err(), say("charged", token)) }
+func upload(ctx context.Context) error              { return errors.Join(ctx.Err(), say("uploaded")) }
+func simulate(context.Context)                      { _ = say("simulated") }
+
+func main() {
+	c, err := latchkey.Open(url)
+	for _, snippet := range snippets {
+		if err == nil {
+			err = snippet(c)
+		}
+	}
+	if err == nil {
+		err = c.Shutdown(ctx)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+var snippets = []func(c *latchkey.Client) error{
+`
+
+// Every Go snippet of the documents compiles as it stands there, checks its errors, and does what the document
+// says when eight processes run it at the same time.
+func TestReadmeSnippets(t *testing.T) {
+	for document, snippets := range snippetsOf(t) {
+		t.Run(document, func(t *testing.T) {
+			for _, snippet := range snippets {
+				checkSnippet(t, snippet)
+			}
+			program := buildSnippets(t, snippets)
+			redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+				said := runSnippets(t, program, s.URL())
+				if document == "README.md" {
+					require.Len(t, slices.Compact(said["charged"]), 2*readmeProcesses, "each charge has a token of its own")
+					require.Len(t, said["uploaded"], readmeProcesses)
+					require.Len(t, said["simulated"], 3*readmeProcesses)
+				}
+			})
+		})
+	}
+}
+
+// documents are README and what it leads to.
+func documents(t *testing.T) []string {
+	t.Helper()
+	all, err := filepath.Glob("*.md")
+	require.NoError(t, err)
+	more, err := filepath.Glob("docs/*.md")
+	require.NoError(t, err)
+	require.Contains(t, all, "README.md")
+	return append(all, more...)
+}
+
+// snippetsOf returns what is Go in each document that has some.
+func snippetsOf(t *testing.T) map[string][]string {
+	t.Helper()
+	all := map[string][]string{}
+	for _, document := range documents(t) {
+		text, err := os.ReadFile(document)
+		require.NoError(t, err)
+		for _, found := range regexp.MustCompile("(?ms)^```go\n(.*?)^```$").FindAllSubmatch(text, -1) {
+			all[document] = append(all[document], string(found[1]))
+		}
+	}
+	require.NotEmpty(t, all["README.md"])
+	return all
+}
+
+// checkSnippet fails when a snippet is not formatted, or does not look at an error. Close alone has none.
+func checkSnippet(t *testing.T, snippet string) {
+	t.Helper()
+	formatted, err := format.Source([]byte(snippet))
+	require.NoError(t, err, snippet)
+	require.Equal(t, string(formatted), snippet)
+	file, err := parser.ParseFile(token.NewFileSet(), "", "package p\nfunc f() {\n"+snippet+"}\n", 0)
+	require.NoError(t, err, snippet)
+	ast.Inspect(file, func(n ast.Node) bool {
+		var call ast.Expr
+		switch n := n.(type) {
+		case *ast.ExprStmt:
+			call = n.X
+		case *ast.DeferStmt:
+			call = n.Call
+		case *ast.AssignStmt: // of what it gets the error is last
+			last, named := n.Lhs[len(n.Lhs)-1].(*ast.Ident)
+			require.False(t, named && last.Name == "_", "an error is not looked at:\n%s", snippet)
+		}
+		if call, ok := call.(*ast.CallExpr); ok {
+			selector, method := call.Fun.(*ast.SelectorExpr) // what is no method is of this file, and has no error
+			require.False(t, method && selector.Sel.Name != "Close", "an error is not looked at:\n%s", snippet)
+		}
+		return true
+	})
+}
+
+// buildSnippets makes one program of the snippets of a document. It is compiled as a package of this module
+// that exists for this call alone.
+func buildSnippets(t *testing.T, snippets []string) string {
+	t.Helper()
+	source := bytes.NewBufferString(readmeProgram)
+	for _, snippet := range snippets {
+		if strings.Contains(snippet, readmeURL) { // it has a client of its own
+			source.WriteString("func(*latchkey.Client) (err error) {\n")
+			snippet = strings.ReplaceAll(snippet, `"`+readmeURL+`"`, "url")
+		} else {
+			source.WriteString("func(c *latchkey.Client) (err error) {\n")
+		}
+		if strings.Contains(snippet, "lock.") && !strings.Contains(snippet, "lock, err :=") {
+			source.WriteString("lock, err := rlock.New(c, \"orders:42\")\nif err != nil { return err }\n")
+		}
+		source.WriteString(snippet + "return err\n},\n")
+	}
+	source.WriteString("}\n")
+	here, err := os.Getwd()
+	require.NoError(t, err)
+	dir := t.TempDir()
+	file, program := filepath.Join(dir, "main.go"), filepath.Join(dir, "snippets")
+	require.NoError(t, os.WriteFile(file, source.Bytes(), 0o600))
+	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(here, "readme_snippets", "main.go"): file}})
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "overlay.json"), overlay, 0o600))
+	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false",
+		"-overlay", filepath.Join(dir, "overlay.json"), "-o", program, "./readme_snippets")
+	output, err := build.CombinedOutput()
+	require.NoError(t, err, "%s\n%s", output, source)
+	return program
+}
+
+// runSnippets runs the program in several processes, and returns what they have said, by its first word.
+func runSnippets(t *testing.T, program, url string) map[string][]string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var group errgroup.Group
+	var outputs [readmeProcesses]bytes.Buffer
+	for i := range outputs {
+		group.Go(func() error {
+			var complaint bytes.Buffer
+			process := exec.CommandContext(ctx, program, url, fmt.Sprint(i%3+1))
+			process.Stdout, process.Stderr = &outputs[i], &complaint
+			if err := process.Run(); err != nil {
+				return fmt.Errorf("%w: %s", err, &complaint)
+			}
+			return nil
+		})
+	}
+	require.NoError(t, group.Wait())
+	said := map[string][]string{}
+	for i := range outputs {
+		for line := range strings.Lines(outputs[i].String()) {
+			what, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+			said[what] = append(said[what], rest)
+		}
+	}
+	for what := range said {
+		slices.Sort(said[what])
+	}
+	return said
+}
+
+// Every link of the documents to a file of the repository, or to a heading, leads there; every "make" in them
+// is one of Makefile.
+func TestReadmeLinks(t *testing.T) {
+	makefile, err := os.ReadFile("Makefile")
+	require.NoError(t, err)
+	for _, document := range documents(t) {
+		text, err := os.ReadFile(document)
+		require.NoError(t, err)
+		for _, link := range regexp.MustCompile(`\]\(([^)#]*)#?([^)]*)\)`).FindAllStringSubmatch(string(text), -1) {
+			target, heading := filepath.Join(filepath.Dir(document), link[1]), link[2]
+			if strings.Contains(link[1], "://") {
+				continue
+			}
+			if link[1] == "" {
+				target = document
+			}
+			require.FileExists(t, target, "a link of %s", document)
+			if heading != "" {
+				require.True(t, headings(t, target)[heading], "%s: %s has no #%s", document, target, heading)
+			}
+		}
+		for _, goal := range regexp.MustCompile("(?m)(?:^|`)make ([a-z-]+)").FindAllSubmatch(text, -1) {
+			known := bytes.Contains(makefile, []byte("\n"+string(goal[1])+":"))
+			require.True(t, known, "%s says make %s, which does not exist", document, goal[1])
+		}
+	}
+}
+
+// headings are those of a document, as links write them.
+func headings(t *testing.T, document string) map[string]bool {
+	t.Helper()
+	text, err := os.ReadFile(document)
+	require.NoError(t, err)
+	all := map[string]bool{}
+	for _, found := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllSubmatch(text, -1) {
+		plain := regexp.MustCompile(`[^a-z0-9 -]`).ReplaceAll(bytes.ToLower(found[1]), nil)
+		all[strings.ReplaceAll(string(plain), " ", "-")] = true
+	}
+	return all
+}
