@@ -38,12 +38,12 @@ func (b *Barrier) Waiting(ctx context.Context) (int, error) {
 }
 
 func (b *Barrier) read(ctx context.Context) (lua.Round, error) {
-	if b.gathering.Client.Closing.Err() != nil {
+	if b.group.Client.Closing.Err() != nil {
 		return lua.Round{}, session.Wrap(b.name, session.ErrClosed)
 	}
-	r, err := b.gathering.Client.Conn.Attend(session.WithoutDeadline(ctx), b.gathering.Keys, lua.Attendance{Client: b.gathering.Client.IDs.Client})
+	r, err := b.group.Client.Conn.Attend(session.WithoutDeadline(ctx), b.group.Keys, lua.Attendance{Client: b.group.Client.IDs.Client})
 	if err != nil {
-		return r, b.gathering.ReadError(ctx, b.name, err)
+		return r, b.group.ReadError(ctx, b.name, err)
 	}
 	return r, nil
 }

@@ -1,7 +1,7 @@
 // Package fairlock is a lock across processes that is granted in the order of arrival: all waiters of all
 // processes queue in Redis, first in, first out. The order is that in which Redis received them
-// ([latchkey.Hold.Sequence]). A waiter whose process died is skipped; one whose subscription was interrupted
-// keeps its place unless its turn came meanwhile.
+// ([latchkey.Hold.Sequence]). A waiter whose process died is skipped; one whose subscription was
+// interrupted keeps its place unless its turn came meanwhile.
 //
 // Unlike Redisson's RFairLock, whose layout it does not share, a dead waiter costs no time. Package rlock
 // needs fewer queue entries and is fair among processes instead.
@@ -9,8 +9,8 @@
 // # Guarantees
 //
 // Those of package latchkey: at most one trusted hold, tokens that grow, no forgotten waiter, nothing left
-// behind. One name is one lock, also between package rlock and package fairlock, and with Java processes that
-// use Redisson's RLock.
+// behind. One name is one lock, also between package rlock and package fairlock, and with Java processes
+// that use Redisson's RLock.
 package fairlock
 
 import (
@@ -29,12 +29,12 @@ type Lock = latchkey.Lock
 type Option grant.Option
 
 // WithLease sets the lease, which is renewed every third of it for as long as the lock is held: after its
-// holder was killed the lock is free no later than this. From 10 ms to 24 h; default: the client's. Excludes
-// [WithFixedLease].
+// holder was killed the lock is free no later than this. From 10 ms to 24 h; default: the client's.
+// Excludes [WithFixedLease].
 func WithLease(d time.Duration) Option { return Option(grant.WithLease(d)) }
 
-// WithFixedLease makes holds last d at most: they are not renewed beyond that, and are lost then. From 10 ms
-// to 24 h.
+// WithFixedLease makes holds last d at most: they are not renewed beyond that, and are lost then. From 10
+// ms to 24 h.
 func WithFixedLease(d time.Duration) Option { return Option(grant.WithFixedLease(d)) }
 
 // WithMinHold keeps the lock taken for d from when it was acquired: an Unlock before leaves the rest as a
@@ -49,9 +49,9 @@ func WithMaxHold(d time.Duration) Option { return Option(grant.WithMaxHold(d)) }
 // WithoutReentry makes attempts with a context that holds the lock already return ErrReentered at once.
 func WithoutReentry() Option { return Option(grant.WithoutReentry()) }
 
-// New returns the lock of a name. It does no I/O. The name, with the client's key prefix, is a key in Redis:
-// 1 to 1024 bytes, with balanced braces, of which the first pair is not empty. It returns ErrInvalid for
-// other names, a nil client and options out of range.
+// New returns the lock of a name. It does no I/O. The name, with the client's key prefix, is a key in
+// Redis: 1 to 1024 bytes, with balanced braces, of which the first pair is not empty. It returns
+// ErrInvalid for other names, a nil client and options out of range.
 func New(c *latchkey.Client, name string, opts ...Option) (*Lock, error) {
 	set := make([]grant.Option, len(opts))
 	for i, o := range opts {

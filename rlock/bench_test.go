@@ -57,8 +57,8 @@ func lockUnlock(ctx context.Context, l locker) error {
 	return h.Unlock(ctx)
 }
 
-// BenchmarkPair is one goroutine and one key: a Lock and an Unlock, interleaved with its floors, which must be read in
-// the same run. The ratios are medians over the rounds.
+// BenchmarkPair is one goroutine and one key: a Lock and an Unlock, interleaved with its floors, which
+// must be read in the same run. The ratios are medians over the rounds.
 func BenchmarkPair(b *testing.B) {
 	for _, kind := range []string{"background", "cancellable"} {
 		b.Run(kind, func(b *testing.B) {
@@ -90,7 +90,8 @@ func field(tb testing.TB, info, name string) (value float64) {
 	return value
 }
 
-// BenchmarkContended hands one lock around among many waiters and reports the commands for each acquisition.
+// BenchmarkContended hands one lock around among many waiters and reports the commands for each
+// acquisition.
 func BenchmarkContended(b *testing.B) {
 	for _, clients := range []int{1, 8} {
 		for _, waiters := range []int{1, 10, 100, 1000, 10_000} {

@@ -187,7 +187,8 @@ func share(path string) *[2]atomic.Int64 {
 	return (*[2]atomic.Int64)(unsafe.Pointer(&memory[0])) //nolint:gosec // shared memory is the point
 }
 
-// ping is the least that a hand-off can cost: a message that the other process answers, over the same connections.
+// ping is the least that a hand-off can cost: a message that the other process answers, over the same
+// connections.
 func (t *task) ping() outcome {
 	option := rueidis.ClientOption{
 		InitAddress: []string{t.Addr}, ForceSingleClient: true, DisableCache: true, PipelineMultiplex: -1,
@@ -302,7 +303,8 @@ func launch(b testing.TB, tasks []task) (wait func() []outcome) {
 	}
 }
 
-// BenchmarkFleet is 8 processes of 8 goroutines each on one key: rlock, rlock with every hold through Redis, and fairlock.
+// BenchmarkFleet is 8 processes of 8 goroutines each on one key: rlock, rlock with every hold through
+// Redis, and fairlock.
 func BenchmarkFleet(b *testing.B) {
 	for _, section := range []time.Duration{0, time.Millisecond} {
 		for _, kind := range []string{"rlock", "redis", "fairlock"} {
@@ -332,7 +334,8 @@ func BenchmarkFleet(b *testing.B) {
 					b.ReportMetric(sum.Waits.at(0.5).Seconds()*1e3, "p50-wait-ms")
 					b.ReportMetric(sum.Waits.at(0.99).Seconds()*1e3, "p99-wait-ms")
 					b.ReportMetric(sum.Waits.at(1).Seconds()*1e3, "longest-wait-ms")
-					// The least that the last of the line can wait: a section and a trip for each before it.
+					// The least that the last of the line can wait: a section and a trip for each before
+					// it.
 					trip := trips(b, s, "ping").at(0.5)
 					line := 63 * (time.Duration(sum.Section/sum.Acquired) + trip)
 					b.ReportMetric(float64(sum.Waits.at(0.99))/float64(line), "p99/line")
@@ -342,7 +345,8 @@ func BenchmarkFleet(b *testing.B) {
 	}
 }
 
-// trips are the ways from one process to another and back, at the pace of a section that keeps its process busy.
+// trips are the ways from one process to another and back, at the pace of a section that keeps its process
+// busy.
 func trips(b *testing.B, s *redistest.Server, kind string) histogram {
 	b.Helper()
 	t := task{
@@ -356,8 +360,9 @@ func trips(b *testing.B, s *redistest.Server, kind string) histogram {
 	return outcomes[0].Handoffs
 }
 
-// BenchmarkHandoff is the way from an Unlock to the return of the Lock that waits in another process, beside that of a
-// message from a PUBLISH to the goroutine that waits for it, over the same kinds of connection and at the same pace.
+// BenchmarkHandoff is the way from an Unlock to the return of the Lock that waits in another process,
+// beside that of a message from a PUBLISH to the goroutine that waits for it, over the same kinds of
+// connection and at the same pace.
 func BenchmarkHandoff(b *testing.B) {
 	redistest.Require(b)
 	s := redistest.NewProcess(b)

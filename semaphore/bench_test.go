@@ -79,8 +79,8 @@ func acquireRelease(ctx context.Context, s *semaphore.Semaphore, n int) error {
 	return p.Release(ctx)
 }
 
-// redisson is the protocol of Redisson's RSemaphore, written plainly: whoever does not find enough permits waits for a message,
-// and every message makes all who wait try again.
+// redisson is the protocol of Redisson's RSemaphore, written plainly: whoever does not find enough permits
+// waits for a message, and every message makes all who wait try again.
 type redisson struct {
 	client       rueidis.Client
 	take, give   *rueidis.Lua
@@ -143,8 +143,8 @@ func (r *redisson) release(ctx context.Context) error {
 	return err
 }
 
-// BenchmarkPermits is 64 goroutines of one process over 16 permits, which they hold for no time or for a millisecond, beside
-// Redisson's protocol in the same run.
+// BenchmarkPermits is 64 goroutines of one process over 16 permits, which they hold for no time or for a
+// millisecond, beside Redisson's protocol in the same run.
 func BenchmarkPermits(b *testing.B) {
 	for _, section := range []time.Duration{0, time.Millisecond} {
 		b.Run(fmt.Sprint("section=", section), func(b *testing.B) { benchmarkPermits(b, section) })
