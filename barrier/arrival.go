@@ -29,7 +29,7 @@ type arrival struct {
 
 // await waits for the other parties.
 func (b *Barrier) await(ctx context.Context) (Arrival, error) {
-	view, err := b.group.BeginWait(ctx, b.name, math.MaxInt) // a party that were refused would keep the others waiting
+	view, err := b.group.BeginWait(ctx, b.name, math.MaxInt) // to refuse a party would keep the others waiting
 	if err != nil {
 		return Arrival{}, err
 	}
