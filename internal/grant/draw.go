@@ -7,10 +7,10 @@ import (
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
-// draw acquires without a hold: what is granted is the caller's, and no tenure goes on. It returns the number
+// Draw acquires without a hold: what is granted is the caller's, and no tenure goes on. It returns the number
 // under which Redis knows that, and whether Redis may forget it: nothing of it can arrive any more.
 func (p *Primitive) Draw(parent, waits context.Context, permits int, try bool) (number uint64, settled bool, err error) {
-	if _, err := p.begin(parent, try); err != nil {
+	if err := p.enter(parent, try); err != nil {
 		return 0, false, err
 	}
 	defer p.leave(try)

@@ -157,7 +157,7 @@ func (h *Hold) Unlock(ctx context.Context) error {
 		return nil
 	case loss != nil:
 		return session.Wrap(t.name, loss)
-	case !last || t.handOn(h.turn):
+	case !last || t.handOff(h.turn):
 		return nil
 	}
 	if err := t.unlock(ctx, h.turn); err != nil {

@@ -105,3 +105,12 @@ func (o *Options) terms(standard time.Duration) (terms, error) {
 	}
 	return t, nil
 }
+
+func optionsOf(set []Option) (o Options) {
+	for _, option := range set {
+		if option != nil {
+			option(&o)
+		}
+	}
+	return o
+}

@@ -78,7 +78,7 @@ func (r *Queue) Acquire(ctx context.Context, w *wait.Waiter, mode lua.Mode, unti
 		}
 		reply, err = c.Conn.Offer(ctx, r.Keys, old.waiter.Owner, old.strayEntry(), old.used(), claim, r.Floor.Load(), mode)
 		if err == nil {
-			t.answered()
+			t.offerAnswered()
 			gone = reply.Gone
 		}
 	} else {
@@ -134,7 +134,7 @@ func (r *Queue) Leave(ws []*wait.Waiter) ([]bool, error) {
 func (r *Queue) Forget(w *wait.Waiter) {
 	t, _ := r.Client.Forget(w.Number).(*tenure)
 	if t != nil && t.offered.Load() != nil {
-		r.Client.Go(t.answered) // it has been ended with w
+		r.Client.Go(t.offerAnswered) // it has been ended with w
 	}
 }
 

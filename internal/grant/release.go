@@ -40,8 +40,7 @@ func (t *tenure) late() error {
 	if loss == nil {
 		loss = lossOf(lease.ErrExpired)
 	}
-	t.end()
-	t.forget(false)
+	t.finish(lost, false)
 	return loss
 }
 
@@ -61,8 +60,7 @@ func (t *tenure) release(ctx context.Context, r *release) error {
 	}
 	r.done = true
 	if r.keep == 0 {
-		t.forget(false)
-		t.end()
+		t.finish(released, false)
 		if err == nil {
 			r.turn.released()
 		}
