@@ -141,7 +141,7 @@ func (s *Semaphore) AddPermits(ctx context.Context, n int) (int, error) {
 	return int(total), err
 }
 
-// change runs capacity.lua. It is sent until it is answered: each is done once.
+// change runs permit/capacity.lua. It is sent until it is answered: each is done once.
 func (p *primitive) change(ctx context.Context, change lua.Change, n int64) (done bool, total, free int64, err error) {
 	least := int64(0)
 	if change == lua.Add {
