@@ -227,7 +227,7 @@ func (m *semaphore) leave(owner string) bool {
 	return true
 }
 
-// take is what permit/trade.lua says of its requests, and returns a check of the reply. last is the highest token
+// take is what permit/trade.lua says of a take, and returns a check of the reply. last is the highest token
 // before.
 func (m *semaphore) take(who string, mode lua.Mode) func(r *rapid.T, a lua.Acquired, last int64) {
 	n, flags := demandOf(who)

@@ -14,8 +14,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/redistest"
 )
 
-// lifo is the acquire of a lock whose next owner is who waits for the shortest time: the whole of what such a
-// primitive needs of its own in Lua.
+// lifo is the acquire of a lock that goes to whoever came last. It is all the Lua that such a primitive needs.
 var lifo = lua.MustCompose(`
 -- KEYS, ARGV and replies: as in lock/acquire.lua
 -- include lock/take.lua
@@ -25,8 +24,8 @@ local function enqueue(entry) redis.call('LPUSH', KEYS[2], entry) end
 -- include lock/contend.lua
 `)
 
-// A primitive outside of this package brings an acquire of its own: one that queues at the other end. All other
-// scripts are those of a lock.
+// A primitive outside of this package brings an acquire of its own: one that queues at the other end. All
+// other scripts are those of a lock.
 func TestComposedScript(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
