@@ -38,7 +38,7 @@ func (b *base) validPermits(n, most int) error {
 	return nil
 }
 
-// change runs capacity.lua. It is sent until it is answered: each is done once.
+// change runs permit/capacity.lua. It is sent until it is answered: each is done once.
 func (b *base) change(ctx context.Context, change lua.Change, n int64) (done bool, total, free int64, err error) {
 	least := int64(0)
 	if change == lua.Add {

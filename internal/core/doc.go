@@ -69,8 +69,8 @@
 //
 // # Semaphores
 //
-// A semaphore is the same with other scripts (trade.lua): what is free is a number, every request has a place
-// of its own in the queue, and one script grants to as many as fit. Its rules are those above, and
+// A semaphore is the same with other scripts (permit/trade.lua): what is free is a number, every request has
+// a place of its own in the queue, and one script grants to as many as fit. Its rules are those above, and
 //
 //  14. What an id holds is looked up before it takes or is granted anything, so that a late copy, which may
 //     also have queued it a second time, takes nothing twice; and a partial release says how many permits

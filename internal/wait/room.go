@@ -16,10 +16,10 @@ import (
 	"github.com/latchkey-go/latchkey/internal/retry"
 )
 
-// ShortLease is SHORT of grant.lua: what a grant by message is good for until its first renewal.
+// ShortLease is SHORT of shared/queue.lua: what a grant by message is good for until its first renewal.
 const ShortLease = 2 * time.Second
 
-// queueTTL is how long a queue outlives the last question of its waiters (acquire.lua).
+// queueTTL is how long a queue outlives the last question of its waiters (shared/queue.lua).
 const queueTTL = time.Minute
 
 // errLate is the outcome of an attempt that reached Redis when its time was over.
