@@ -111,7 +111,7 @@ func (p *primitive) acquire(parent, waits context.Context, permits int, try bool
 func (p *primitive) leave(try bool) {
 	p.resource.exit()
 	if !try {
-		p.resource.room.Inside.Add(-1)
+		p.resource.waiters.Callers.Add(-1)
 	}
 }
 
@@ -138,7 +138,7 @@ func (p *primitive) compete(parent, waits context.Context, try bool, t *tenure) 
 	for t != nil {
 		t.asks(parent)
 		permits := t.permits
-		if err := p.resource.room.Acquire(waits, &t.waiter, try); err != nil {
+		if err := p.resource.waiters.Acquire(waits, &t.waiter, try); err != nil {
 			return nil, p.failed(parent, waits, err)
 		}
 		err := t.replicate(waits)
@@ -147,7 +147,7 @@ func (p *primitive) compete(parent, waits context.Context, try bool, t *tenure) 
 				return hold, nil
 			}
 		} else {
-			p.resource.room.Abandon(&t.waiter)
+			p.resource.waiters.Cancel(&t.waiter)
 			if !errors.Is(err, errGone) {
 				if delegate {
 					p.resource.line.Pass(nil)
@@ -183,8 +183,8 @@ func (p *primitive) begin(parent context.Context, try bool) (*Hold, error) {
 			return again, nil
 		}
 	}
-	if !try && r.room.Inside.Add(1) > int64(c.options.MaxWaiters) {
-		r.room.Inside.Add(-1)
+	if !try && r.waiters.Callers.Add(1) > int64(c.options.MaxWaiters) {
+		r.waiters.Callers.Add(-1)
 		return nil, named(p.name, ErrTooManyWaiters)
 	}
 	r.enter()

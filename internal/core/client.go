@@ -116,9 +116,9 @@ func (c *Client) recheckAll() {
 	var g errgroup.Group
 	g.SetLimit(64)
 	for _, r := range c.inUse() {
-		g.Go(func() error { r.room.RecheckAll(); return nil })
+		g.Go(func() error { r.waiters.RecheckAll(); return nil })
 	}
-	_ = g.Wait() // the rooms report to their waiters
+	_ = g.Wait() // what failed is told to the waiters
 }
 
 // deliver takes an inbox message. It runs where the subscription is read: it neither blocks nor calls the client.
@@ -141,12 +141,12 @@ func (c *Client) deliver(m lua.Message) {
 		if t != nil && !t.clock.message(m.Now) {
 			t.look()
 		}
-		if t == nil || !t.room.Granted(&t.waiter, m) {
+		if t == nil || !t.waiters.Granted(&t.waiter, m) {
 			c.Go(func() { c.refuseGrant(t, m) })
 		}
 	case lua.Ask:
 		if t != nil {
-			c.Go(t.room.RecheckAll)
+			c.Go(t.waiters.RecheckAll)
 		}
 	case lua.Forced:
 		if t != nil {
@@ -158,7 +158,7 @@ func (c *Client) deliver(m lua.Message) {
 		}
 	case lua.Ends:
 		if t != nil {
-			t.room.Ends(time.Duration(m.Lease) * time.Millisecond)
+			t.waiters.LeaseEnds(time.Duration(m.Lease) * time.Millisecond)
 		}
 	}
 }

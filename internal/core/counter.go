@@ -84,7 +84,7 @@ func (s *Counter) take(parent, waits context.Context, n int, try bool) error {
 		return named(s.p.name, ErrClosed)
 	}
 	t.asks(parent)
-	if err := s.p.resource.room.Acquire(waits, &t.waiter, try); err != nil {
+	if err := s.p.resource.waiters.Acquire(waits, &t.waiter, try); err != nil {
 		return s.p.failed(parent, waits, err)
 	}
 	t.drawn()
@@ -95,9 +95,9 @@ func (s *Counter) take(parent, waits context.Context, n int, try bool) error {
 // may still arrive, it stays known here and in Redis, so that these are not taken for something else.
 func (t *tenure) drawn() {
 	c, n := t.client, t.waiter.Number
-	if !t.room.Echoes(&t.waiter) {
+	if !t.waiters.Outstanding(&t.waiter) {
 		t.receipts.settle(n)
-		t.Forget(&t.waiter)
+		t.waiters.End(&t.waiter)
 		return
 	}
 	c.mu.Lock()

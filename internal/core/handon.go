@@ -97,7 +97,7 @@ func (p *primitive) follow(left *tenure) *tenure {
 	t := p.newTenure(0, true)
 	switch {
 	case left == nil:
-	case t == nil || !left.room.Settled(&left.waiter): // an acquire of it must be answered before anything ends it
+	case t == nil || !left.waiters.Answered(&left.waiter): // an acquire of it must be answered before anything ends it
 		left.dispose()
 	case !left.client.keeper.Remove(&left.item): // lost, while nobody held it who would have to be told
 		left.end()
@@ -124,7 +124,7 @@ func (t *tenure) dispose() {
 		t.forget(true)
 		t.end()
 	default:
-		t.room.Abandon(&t.waiter)
+		t.waiters.Cancel(&t.waiter)
 	}
 }
 

@@ -37,7 +37,7 @@ func (c *Client) askAround() {
 	h := &c.hints
 	for more := true; more; {
 		for _, r := range c.inUse() {
-			r.room.AskAround(func() bool { return retry.Sleep(c.stopped, hintPause) == nil })
+			r.waiters.RecheckSlowly(func() bool { return retry.Sleep(c.stopped, hintPause) == nil })
 		}
 		h.mu.Lock()
 		more = h.again && c.closing.Err() == nil

@@ -50,7 +50,7 @@ func (c *Client) makeUp() {
 		c.setting.Store(1)
 		c.keeper.RenewAll()
 		for _, r := range c.inUse() {
-			r.room.ClockSet()
+			r.waiters.ClockSet()
 		}
 		if c.setting.CompareAndSwap(1, 0) || retry.Sleep(c.stopped, looks) != nil {
 			return

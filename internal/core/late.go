@@ -92,7 +92,7 @@ func (t *tenure) unlockLate(ctx context.Context, done *turn) error {
 	c := t.client
 	until := c.late.until(t)
 	defer c.late.over(t)
-	if !time.Now().Before(until) || !t.room.Settled(&t.waiter) {
+	if !time.Now().Before(until) || !t.waiters.Answered(&t.waiter) {
 		return ErrClosed
 	}
 	if ctx.Err() != nil {

@@ -18,10 +18,10 @@ import (
 // what the waiting loop sees as the server. It is also the key under which a hold is found in a context.
 type resource struct {
 	place
-	batch  uint16 // which renewals go together
-	room   *wait.Room
-	line   wait.Line[*tenure] // of rlock: who has the turn competes, or holds
-	holder atomic.Pointer[tenure]
+	batch   uint16 // which renewals go together
+	waiters *wait.Waiters
+	line    wait.Line[*tenure] // of rlock: who has the turn competes, or holds
+	holder  atomic.Pointer[tenure]
 
 	declared declaration // of a semaphore
 	trades   trades      // of a semaphore
@@ -37,7 +37,7 @@ type resource struct {
 func (c *Client) resource(family lua.Family, name string) (*resource, error) {
 	return found(c, &c.resources, family, name, func(at place) *resource {
 		r := &resource{place: at, batch: c.conn.Batch(at.keys)}
-		r.room = wait.NewRoom(c.closing, r, c.options.Lease)
+		r.waiters = wait.New(c.closing, r, c.options.Lease)
 		return r
 	})
 }
@@ -63,7 +63,7 @@ func (r *resource) holds(t *tenure) {
 	}
 }
 
-// Clock, Acquire, Leave, Forget, Parted, Refuse, Inbox, Listening, Failed, Up and Go are wait.Server.
+// Clock, Acquire, Cancel, Gone, GivenUp, Revoked, Inbox, Listening, Failed, Up and Go are wait.Server.
 
 func (r *resource) Clock(at time.Time) int64 { return r.clock.at(at) }
 
@@ -122,7 +122,7 @@ type undated struct{ context.Context }
 
 func (undated) Deadline() (time.Time, bool) { return time.Time{}, false }
 
-func (r *resource) Leave(ws []*wait.Waiter) ([]bool, error) {
+func (r *resource) Cancel(ws []*wait.Waiter) ([]bool, error) {
 	batch := make([]lua.Departure, 0, len(ws))
 	ends := make([]int, len(ws)) // of each waiter's part of the batch
 	for i, w := range ws {
@@ -130,7 +130,7 @@ func (r *resource) Leave(ws []*wait.Waiter) ([]bool, error) {
 			batch = append(batch, lua.Departure{Owner: old.waiter.Owner, Entry: r.claim(&old.waiter).Entry(), Everywhere: true})
 		}
 		claim := r.claim(w)
-		batch = append(batch, lua.Departure{Owner: w.Owner, Entry: claim.Entry(), Everywhere: r.room.Stray(w)})
+		batch = append(batch, lua.Departure{Owner: w.Owner, Entry: claim.Entry(), Everywhere: r.waiters.Stray(w)})
 		ends[i] = len(batch)
 	}
 	parts, err := r.client.conn.Leave(context.Background(), r.keys, batch, r.seen.Load())
@@ -145,7 +145,7 @@ func (r *resource) Leave(ws []*wait.Waiter) ([]bool, error) {
 	return ended, nil
 }
 
-func (r *resource) Forget(w *wait.Waiter) {
+func (r *resource) Gone(w *wait.Waiter) {
 	c := r.client
 	c.mu.Lock()
 	t := c.tenures[w.Number]
@@ -159,7 +159,7 @@ func (r *resource) Forget(w *wait.Waiter) {
 	}
 }
 
-func (r *resource) Parted(w *wait.Waiter, inheritable bool) bool {
+func (r *resource) GivenUp(w *wait.Waiter, inheritable bool) bool {
 	t := r.client.tenure(w.Number)
 	if t == nil || !t.delegate {
 		return false
@@ -171,7 +171,7 @@ func (r *resource) Parted(w *wait.Waiter, inheritable bool) bool {
 	return false
 }
 
-func (r *resource) Refuse(w *wait.Waiter, token int64) {
+func (r *resource) Revoked(w *wait.Waiter, token int64) {
 	c := r.client
 	t := c.tenure(w.Number)
 	m := lua.Message{Family: r.keys.Family(), Number: w.Number, Name: r.name(), Owned: lua.Owned{Token: token}}
@@ -206,7 +206,7 @@ func (r *resource) listen() *hub.Channel {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.channel == nil {
-		r.channel = r.client.hub.Open(r.keys.Inbox(r.client.ids.client), r.room.RecheckAll)
+		r.channel = r.client.hub.Open(r.keys.Inbox(r.client.ids.client), r.waiters.RecheckAll)
 	}
 	return r.channel
 }

@@ -24,7 +24,7 @@ func (c *Client) end(leaving, patient context.Context) (err error) {
 	c.shutdown.Do(func() {
 		c.refuse(ErrClosed)
 		for _, t := range c.all() {
-			t.room.Interrupt(&t.waiter)
+			t.waiters.Interrupt(&t.waiter)
 		}
 		limited, cancel := context.WithTimeout(leaving, c.options.ReleaseTimeout)
 		defer cancel()

@@ -79,7 +79,7 @@ func (p *primitive) newTenure(permits int, delegate bool) *tenure {
 			flags = strings.ReplaceAll(flags, "u", "") // nobody else has to initialise it
 		}
 		t.waiter.Demand = lua.Demand(permits, flags)
-	case delegate && p.terms.passable() && p.resource.line.Waited(): // else the first that comes may offer
+	case delegate && p.terms.passable() && p.resource.line.HasNext(): // else the first that comes may offer
 		t.waiter.Demand = strconv.Itoa(p.terms.holds)
 	}
 	c.mu.Lock()
@@ -251,9 +251,11 @@ func (t *tenure) forget(cancel bool) {
 	}
 	c := t.client
 	c.mu.Lock()
-	c.waiters.add(1) // until Forget
+	c.waiters.add(1) // until Gone
 	c.mu.Unlock()
-	if !t.room.Retire(&t.waiter, cancel) {
-		t.Forget(&t.waiter)
+	if cancel {
+		t.waiters.Cancel(&t.waiter)
+	} else {
+		t.waiters.End(&t.waiter)
 	}
 }
