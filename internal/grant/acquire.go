@@ -79,7 +79,7 @@ func (p *Primitive) await(parent, waits context.Context, permits int, try bool) 
 func (p *Primitive) leave(try bool) {
 	p.Queue.exit()
 	if !try {
-		p.Queue.room.Inside.Add(-1)
+		p.Queue.waiters.Callers.Add(-1)
 	}
 }
 
@@ -105,7 +105,7 @@ func (p *Primitive) compete(parent, waits context.Context, try bool, t *tenure) 
 	for t != nil {
 		t.asks(parent)
 		permits, delegate := t.permits, t.delegate
-		if err := p.Queue.room.Acquire(waits, &t.waiter, try); err != nil {
+		if err := p.Queue.waiters.Acquire(waits, &t.waiter, try); err != nil {
 			return nil, p.failed(parent, waits, err)
 		}
 		switch err := t.replicate(waits); {
@@ -114,9 +114,9 @@ func (p *Primitive) compete(parent, waits context.Context, try bool, t *tenure) 
 				return hold, nil
 			}
 		case errors.Is(err, errGone):
-			p.Queue.room.Abandon(&t.waiter)
+			p.Queue.waiters.Cancel(&t.waiter)
 		default:
-			p.Queue.room.Abandon(&t.waiter)
+			p.Queue.waiters.Cancel(&t.waiter)
 			if delegate {
 				p.Queue.line.Pass(nil)
 			}
@@ -141,8 +141,8 @@ func (p *Primitive) enter(parent context.Context, try bool) error {
 		return session.Wrap(p.Name, session.ErrClosed)
 	case parent.Err() != nil:
 		return session.Wrap(p.Name, session.ContextError(parent))
-	case !try && r.room.Inside.Add(1) > int64(c.Options.MaxWaiters):
-		r.room.Inside.Add(-1)
+	case !try && r.waiters.Callers.Add(1) > int64(c.Options.MaxWaiters):
+		r.waiters.Callers.Add(-1)
 		return session.Wrap(p.Name, session.ErrTooManyWaiters)
 	}
 	r.enter()

@@ -19,7 +19,7 @@ func (p *Primitive) Draw(parent, waits context.Context, permits int, try bool) (
 		return 0, false, session.Wrap(p.Name, session.ErrClosed)
 	}
 	t.asks(parent)
-	if err := p.Queue.room.Acquire(waits, &t.waiter, try); err != nil {
+	if err := p.Queue.waiters.Acquire(waits, &t.waiter, try); err != nil {
 		return 0, false, p.failed(parent, waits, err)
 	}
 	return t.waiter.Number, t.drawn(), nil
@@ -30,8 +30,8 @@ func (p *Primitive) Draw(parent, waits context.Context, permits int, try bool) (
 // these are not taken for something else.
 func (t *tenure) drawn() (settled bool) {
 	c, n := t.Client, t.waiter.Number
-	if !t.room.Echoes(&t.waiter) {
-		t.Forget(&t.waiter)
+	if !t.waiters.Outstanding(&t.waiter) {
+		t.waiters.End(&t.waiter)
 		return true
 	}
 	c.Count(-1, 0)

@@ -120,7 +120,7 @@ func (p *Primitive) succeed(left *tenure) *tenure {
 	t := p.newTenure(0, true)
 	switch {
 	case left == nil:
-	case t == nil || !left.room.Settled(&left.waiter): // an acquire of it must be answered before anything ends it
+	case t == nil || !left.waiters.Answered(&left.waiter): // an acquire of it must be answered before anything ends it
 		left.discard()
 	case !left.Client.Keeper.Remove(&left.item): // lost, while nobody held it who would have to be told
 		left.finish(lost, false)
@@ -139,7 +139,7 @@ func (t *tenure) discard() {
 		t.Client.Keeper.Remove(&t.item)
 		t.finish(released, true)
 	default:
-		t.room.Abandon(&t.waiter)
+		t.waiters.Cancel(&t.waiter)
 	}
 }
 

@@ -24,7 +24,7 @@ type Queue struct {
 	kind     *Kind
 	Commands Commands
 	batch    uint16 // which renewals go together
-	room     *wait.Room
+	waiters *wait.Waiters
 	line     wait.Line[*tenure] // of rlock: who has the turn competes, or holds
 	holder   atomic.Pointer[tenure]
 
@@ -38,7 +38,7 @@ type Queue struct {
 func QueueOf(c *session.Client, kind *Kind, name string) (*Queue, error) {
 	return session.GetOrCreate(c, kind.Family, name, func(at session.Target) *Queue {
 		r := &Queue{Target: at, kind: kind, batch: c.Conn.Batch(at.Keys)}
-		r.room = wait.NewRoom(c.Closing, r, c.Options.Lease)
+		r.waiters = wait.New(c.Closing, r, c.Options.Lease)
 		r.Commands = kind.Commands(r)
 		return r
 	})
@@ -62,7 +62,7 @@ func (r *Queue) supersede(t *tenure) {
 	}
 }
 
-// Clock, Acquire, Leave, Forget, Parted, Refuse, Inbox, Listening, Failed, Up and Go are wait.Server.
+// Clock, Acquire, Cancel, Gone, GivenUp, Revoked, Inbox, Listening, Failed, Up and Go are wait.Server.
 
 func (r *Queue) Clock(at time.Time) int64 { return r.ServerClock.At(at) }
 
@@ -108,7 +108,7 @@ func (r *Queue) Acquire(ctx context.Context, w *wait.Waiter, mode lua.Mode, unti
 	return reply, err
 }
 
-func (r *Queue) Leave(ws []*wait.Waiter) ([]bool, error) {
+func (r *Queue) Cancel(ws []*wait.Waiter) ([]bool, error) {
 	batch := make([]lua.Departure, 0, len(ws))
 	ends := make([]int, len(ws)) // of each waiter's part of the batch
 	for i, w := range ws {
@@ -116,7 +116,7 @@ func (r *Queue) Leave(ws []*wait.Waiter) ([]bool, error) {
 			batch = append(batch, lua.Departure{Owner: old.waiter.Owner, Entry: r.claim(&old.waiter).Entry(), Everywhere: true})
 		}
 		claim := r.claim(w)
-		batch = append(batch, lua.Departure{Owner: w.Owner, Entry: claim.Entry(), Everywhere: r.room.Stray(w)})
+		batch = append(batch, lua.Departure{Owner: w.Owner, Entry: claim.Entry(), Everywhere: r.waiters.Stray(w)})
 		ends[i] = len(batch)
 	}
 	parts, err := r.Client.Conn.Leave(context.Background(), r.Keys, batch, r.Floor.Load())
@@ -131,14 +131,14 @@ func (r *Queue) Leave(ws []*wait.Waiter) ([]bool, error) {
 	return ended, nil
 }
 
-func (r *Queue) Forget(w *wait.Waiter) {
+func (r *Queue) Gone(w *wait.Waiter) {
 	t, _ := r.Client.Forget(w.Number).(*tenure)
 	if t != nil && t.offered.Load() != nil {
 		r.Client.Go(t.offerAnswered) // it has been ended with w
 	}
 }
 
-func (r *Queue) Parted(w *wait.Waiter, inheritable bool) bool {
+func (r *Queue) GivenUp(w *wait.Waiter, inheritable bool) bool {
 	t := r.tenure(w.Number)
 	if t == nil || !t.delegate {
 		return false
@@ -150,7 +150,7 @@ func (r *Queue) Parted(w *wait.Waiter, inheritable bool) bool {
 	return false
 }
 
-func (r *Queue) Refuse(w *wait.Waiter, token int64) {
+func (r *Queue) Revoked(w *wait.Waiter, token int64) {
 	t := r.tenure(w.Number)
 	m := lua.Message{Family: r.Keys.Family(), Number: w.Number, Name: r.Name(), Owned: lua.Owned{Token: token}}
 	r.Client.Go(func() {
@@ -196,7 +196,7 @@ func (r *Queue) listen() *hub.Channel {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.channel == nil {
-		r.channel = r.Client.Hub.Open(r.Keys.Inbox(r.Client.IDs.Client), r.room.RecheckAll)
+		r.channel = r.Client.Hub.Open(r.Keys.Inbox(r.Client.IDs.Client), r.waiters.RecheckAll)
 	}
 	return r.channel
 }
@@ -233,8 +233,8 @@ func (r *Queue) exit() {
 
 // RecheckAll, AskAround and ClockSet are of [Queue].
 
-func (r *Queue) RecheckAll() { r.room.RecheckAll() }
+func (r *Queue) RecheckAll() { r.waiters.RecheckAll() }
 
-func (r *Queue) AskAround(pause func() bool) { r.room.AskAround(pause) }
+func (r *Queue) AskAround(pause func() bool) { r.waiters.RecheckSlowly(pause) }
 
-func (r *Queue) ClockSet() { r.room.ClockSet() }
+func (r *Queue) ClockSet() { r.waiters.ClockSet() }

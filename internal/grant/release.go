@@ -69,8 +69,8 @@ func (t *tenure) release(ctx context.Context, r *release) error {
 }
 
 func (t *tenure) send(ctx context.Context, r *release) error {
-	if !t.room.Settled(&t.waiter) {
-		if err := t.patiently(ctx, func(ctx context.Context) error { return t.room.Settle(ctx, &t.waiter) }); err != nil {
+	if !t.waiters.Answered(&t.waiter) {
+		if err := t.patiently(ctx, func(ctx context.Context) error { return t.waiters.AwaitAnswers(ctx, &t.waiter) }); err != nil {
 			return t.undone(ctx, r, session.ErrUnavailable)
 		}
 	}
@@ -134,7 +134,7 @@ func (t *tenure) rest(r *release) int64 {
 
 // strayEntry is the tenure's queue entry if a copy of its acquire may have restored that, else empty.
 func (t *tenure) strayEntry() string {
-	if !t.room.Stray(&t.waiter) {
+	if !t.waiters.Stray(&t.waiter) {
 		return ""
 	}
 	return t.claim(&t.waiter).Entry()

@@ -63,7 +63,7 @@ func (t *tenure) Weight() int {
 	return t.permits
 }
 
-func (t *tenure) Interrupt() { t.room.Interrupt(&t.waiter) }
+func (t *tenure) Interrupt() { t.waiters.Interrupt(&t.waiter) }
 
 func (t *tenure) HeldName() string {
 	t.mu.Lock()
@@ -80,17 +80,17 @@ func (t *tenure) Hear(m lua.Message) {
 		if !t.ServerClock.FitsMessage(m.Now) {
 			t.ReadClock()
 		}
-		if !t.room.Granted(&t.waiter, m) {
+		if !t.waiters.Granted(&t.waiter, m) {
 			t.Client.Go(func() { t.refuse(m) })
 		}
 	case lua.Ask:
-		t.Client.Go(t.room.RecheckAll)
+		t.Client.Go(t.waiters.RecheckAll)
 	case lua.Forced:
 		t.Client.Go(func() { t.revoke(m.Token, errForced) })
 	case lua.Want:
 		t.contend()
 	case lua.Ends:
-		t.room.Ends(time.Duration(m.Lease) * time.Millisecond)
+		t.waiters.LeaseEnds(time.Duration(m.Lease) * time.Millisecond)
 	}
 }
 
@@ -113,7 +113,7 @@ func (p *Primitive) newTenure(permits int, delegate bool) *tenure {
 	switch {
 	case p.Demand != nil:
 		t.waiter.Demand = p.Demand(permits)
-	case delegate && p.terms.passable() && p.Queue.line.Waited(): // else the first that comes may offer
+	case delegate && p.terms.passable() && p.Queue.line.HasNext(): // else the first that comes may offer
 		t.waiter.Demand = strconv.Itoa(p.terms.holds)
 	}
 	if !c.Register(n, t) {

@@ -15,12 +15,16 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/latchkey-go/latchkey/internal/invariant"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/retry"
 	"github.com/latchkey-go/latchkey/internal/wait"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	invariant.Checked = true
+	goleak.VerifyTestMain(m)
+}
 
 // redis is the lock as the scripts keep it, in virtual time, behind a network that loses and delays what it
 // is told to.
@@ -46,10 +50,10 @@ type entry struct {
 	waiter *wait.Waiter
 }
 
-// client is a process: its room, and its subscription.
+// client is a process: its waiters, and its subscription.
 type client struct {
 	redis   *redis
-	room    *wait.Room
+	waiters *wait.Waiters
 	refused atomic.Int64
 
 	mu    sync.Mutex
@@ -65,7 +69,7 @@ var errNet = errors.New("connection lost")
 
 func newClient(r *redis) *client {
 	c := &client{redis: r, up: true, wake: make(chan struct{})}
-	c.room = wait.NewRoom(r.t.Context(), c, 2*time.Second)
+	c.waiters = wait.New(r.t.Context(), c, 2*time.Second)
 	return c
 }
 
@@ -84,7 +88,7 @@ func (r *redis) trip() {
 func (c *client) Go(f func())                  { go f() }
 func (c *client) Clock(time.Time) int64        { return 0 }
 func (c *client) Failed(error, time.Time)      {}
-func (c *client) Forget(*wait.Waiter)          {}
+func (c *client) Gone(*wait.Waiter)            {}
 func (c *client) Listening() bool              { c.mu.Lock(); defer c.mu.Unlock(); return c.up }
 func (c *client) Up(ctx context.Context) error { return retry.Sleep(ctx, 20*time.Millisecond) }
 
@@ -147,14 +151,14 @@ func (c *client) Acquire(ctx context.Context, w *wait.Waiter, mode lua.Mode, _ i
 	}
 }
 
-func (c *client) Parted(*wait.Waiter, bool) bool { return false }
+func (c *client) GivenUp(*wait.Waiter, bool) bool { return false }
 
-func (c *client) Refuse(w *wait.Waiter, _ int64) {
+func (c *client) Revoked(w *wait.Waiter, _ int64) {
 	c.refused.Add(1)
 	go func() { _ = c.release(w) }()
 }
 
-func (c *client) Leave(ws []*wait.Waiter) ([]bool, error) {
+func (c *client) Cancel(ws []*wait.Waiter) ([]bool, error) {
 	ended := make([]bool, len(ws))
 	for i, w := range ws {
 		if i > 0 && c.redis.chance(0.2) {
@@ -263,7 +267,7 @@ func (r *redis) grant(self *wait.Waiter) {
 			e.client.mu.Lock()
 			same := e.client.epoch == epoch
 			e.client.mu.Unlock()
-			if same && !e.client.room.Granted(e.waiter, message) {
+			if same && !e.client.waiters.Granted(e.waiter, message) {
 				_ = e.client.release(e.waiter) // a loss costs the lease
 			}
 		}()
@@ -292,7 +296,7 @@ func (c *client) disconnect(d time.Duration) {
 	close(c.wake)
 	c.wake = make(chan struct{})
 	c.mu.Unlock()
-	c.room.RecheckAll()
+	c.waiters.RecheckAll()
 }
 
 // cycle locks once, checks that nobody else is inside, and unlocks as a hold does.
@@ -300,7 +304,7 @@ func (c *client) cycle(ctx context.Context, owner string, lease time.Duration) (
 	r := c.redis
 	w := &wait.Waiter{Owner: owner, Lease: lease}
 	began := time.Now()
-	err = c.room.Acquire(ctx, w, false)
+	err = c.waiters.Acquire(ctx, w, false)
 	g := w.Grant
 	if err != nil {
 		return 0, err
@@ -311,7 +315,7 @@ func (c *client) cycle(ctx context.Context, owner string, lease time.Duration) (
 		trusted = g.Moment.Add(min(lease, wait.ShortLease))
 	}
 	if !time.Now().Before(trusted) {
-		c.room.Retire(w, true)
+		c.waiters.Cancel(w)
 		return waited, nil
 	}
 	r.mu.Lock()
@@ -325,16 +329,16 @@ func (c *client) cycle(ctx context.Context, owner string, lease time.Duration) (
 	r.mu.Lock()
 	r.inside--
 	r.mu.Unlock()
-	if err := c.room.Settle(context.Background(), w); err != nil {
+	if err := c.waiters.AwaitAnswers(context.Background(), w); err != nil {
 		return waited, err
 	}
-	c.room.Retire(w, true) // as a release does, until it was answered
+	c.waiters.Cancel(w) // as a release does, until it was answered
 	return waited, nil
 }
 
 // Everything at random: losses, interrupted subscriptions, cancellations. Nobody is inside together with
 // somebody else, and nobody waits much longer than a lease that a loss can cost.
-func TestRoomsAtRandom(t *testing.T) {
+func TestWaitersAtRandom(t *testing.T) {
 	for seed := range uint64(60) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -392,7 +396,7 @@ func TestRoomsAtRandom(t *testing.T) {
 	}
 }
 
-// Idle waiters cost one question for each room and poll, however many there are.
+// Idle waiters cost one question for each queue and poll, however many there are.
 func TestIdleWaitersAskOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &redis{t: t, random: rand.New(rand.NewPCG(1, 1)), pending: map[string]int{}}
@@ -477,7 +481,7 @@ func TestGrantRacesCancellation(t *testing.T) {
 			if n%2 == 0 {
 				cancel()
 			}
-			if !c.room.Granted(w, message) { // it had gone already
+			if !c.waiters.Granted(w, message) { // it had gone already
 				require.NoError(t, c.release(w))
 			}
 			cancel()
@@ -502,9 +506,9 @@ func TestAnswerContradictsGrant(t *testing.T) {
 				r.owner, r.until = &entry{waiter: &wait.Waiter{}}, time.Now().Add(time.Hour)
 				w := &wait.Waiter{Owner: "w", Lease: time.Minute}
 				result := make(chan error, 1)
-				go func() { result <- c.room.Acquire(t.Context(), w, false) }()
+				go func() { result <- c.waiters.Acquire(t.Context(), w, false) }()
 				time.Sleep(10 * tick)
-				c.room.Ends(0)
+				c.waiters.LeaseEnds(0)
 				time.Sleep(25 * tick) // the question is sent after 20, and runs in Redis 20 later
 				change := func(f func()) { r.mu.Lock(); defer r.mu.Unlock(); f() }
 				change(func() { r.grant(nil) })
@@ -541,30 +545,30 @@ func (a *asked) Acquire(ctx context.Context, w *wait.Waiter, mode lua.Mode, _ in
 	return lua.Acquired{Queued: true, Sequence: 1, Ends: 100, Now: time.Now().UnixMicro()}, ctx.Err()
 }
 
-func (a *asked) Leave(ws []*wait.Waiter) ([]bool, error) {
+func (a *asked) Cancel(ws []*wait.Waiter) ([]bool, error) {
 	return slices.Repeat([]bool{true}, len(ws)), nil
 }
 
-// The one who asks for all may leave while it does: then the next one asks, and at once.
-func TestWhoeverAsksMayLeave(t *testing.T) {
+// The one who asks for all may give up while it does: then the next one asks, and at once.
+func TestWhoeverAsksMayGiveUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &asked{client: &client{up: true, wake: make(chan struct{})}, times: map[*wait.Waiter][]time.Duration{}, began: time.Now()}
-		room := wait.NewRoom(t.Context(), a, 2*time.Second)
-		var waiters [2]*wait.Waiter
+		waiters := wait.New(t.Context(), a, 2*time.Second)
+		var both [2]*wait.Waiter
 		var cancels [2]context.CancelFunc
-		for i := range waiters {
+		for i := range both {
 			ctx, cancel := context.WithCancel(t.Context())
 			w := &wait.Waiter{Number: uint64(i + 1), Owner: fmt.Sprint("A:", i+1), Lease: time.Minute}
-			waiters[i], cancels[i] = w, cancel
-			go func() { _ = room.Acquire(ctx, w, false) }()
+			both[i], cancels[i] = w, cancel
+			go func() { _ = waiters.Acquire(ctx, w, false) }()
 			synctest.Wait()
 		}
 		time.Sleep(120 * time.Millisecond) // the first one has begun to ask
 		cancels[0]()
 		time.Sleep(80 * time.Millisecond)
 		a.mu.Lock()
-		require.Len(t, a.times[waiters[0]], 2)
-		require.Len(t, a.times[waiters[1]], 2)
+		require.Len(t, a.times[both[0]], 2)
+		require.Len(t, a.times[both[1]], 2)
 		a.mu.Unlock()
 		cancels[1]()
 		time.Sleep(time.Minute) // all is over
