@@ -136,6 +136,7 @@ func TestAcquireRelease(t *testing.T) {
 		require.ErrorIs(t, err, latchkey.ErrNotAcquired)
 		_, err = sem.TryAcquireFor(t.Context(), 1, 20*time.Millisecond)
 		require.ErrorIs(t, err, latchkey.ErrNotAcquired)
+		queued(t, sem, 0) // until it has left a release grants to it, which it gives back
 
 		state, err := sem.Inspect(t.Context())
 		require.NoError(t, err)
