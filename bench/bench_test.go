@@ -48,7 +48,8 @@ func TestRun(t *testing.T) {
 		require.Empty(t, row.Error, "%s %s", row.Scenario, row.Contender)
 		require.Len(t, row.Rounds, 1)
 		r := row.Rounds[0]
-		require.InDelta(t, 0.1, r.Seconds, 0.5)
+		require.GreaterOrEqual(t, r.Seconds, 0.1, "%s %s", row.Scenario, row.Contender)
+		require.Less(t, r.Seconds, 10.0, "%s %s", row.Scenario, row.Contender) // a busy machine wakes a process late
 		l, err := libraryOf(row.Contender)
 		if err == nil && l.ours {
 			require.Positive(t, r.Done, "%s %s", row.Scenario, row.Contender)
