@@ -26,7 +26,7 @@ func newBase(c *latchkey.Client, kind *grant.Kind, name string, o settings) (b b
 	if o.capacity != nil {
 		b.pool.declared.permits.Store(int64(*o.capacity))
 	}
-	b.p.Demand = func(permits int) string { return b.pool.demand(permits, o.flags) }
+	b.p.Demand = func(permits int) lua.Demand { return b.pool.demand(permits, o.demand) }
 	return b, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/grant"
+	"github.com/latchkey-go/latchkey/internal/lua"
 )
 
 // Option configures a semaphore.
@@ -38,22 +39,22 @@ func WithFixedLease(d time.Duration) Option {
 // makes better use of the permits, and a large request may wait for as long as small ones keep coming. All
 // processes should say the same: requests that say it do not pass waiters in the queue behind the first that
 // do not say it. A hundred waiters can be passed.
-func WithOvertaking() Option { return func(o *settings) { o.flags += "p" } }
+func WithOvertaking() Option { return func(o *settings) { o.demand.Pass = true } }
 
 // WithWaitForCapacity lets a request for more permits than there are wait for the capacity to grow, instead
 // of returning [ErrCapacity]. Until then it waits aside, and holds up nobody. A hundred requests may wait so;
 // of more, some get ErrTooManyWaiters. With it a capacity of 0 is a pause.
-func WithWaitForCapacity() Option { return func(o *settings) { o.flags += "g" } }
+func WithWaitForCapacity() Option { return func(o *settings) { o.demand.Grow = true } }
 
 // WithWaitForInit lets a request wait until somebody sets the number of permits, instead of returning
 // [ErrNotInitialized].
-func WithWaitForInit() Option { return func(o *settings) { o.flags += "u" } }
+func WithWaitForInit() Option { return func(o *settings) { o.demand.Unset = true } }
 
 // settings are what the options set. Zero values mean that the option was not given.
 type settings struct {
 	leases   []grant.Option
 	capacity *int
-	flags    string // of what Redis is asked for
+	demand   lua.Demand // but for the number
 }
 
 func set(opts []Option) (s settings) {

@@ -3,7 +3,6 @@ package semaphore
 import (
 	"context"
 	"errors"
-	"strings"
 
 	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/lua"
@@ -26,22 +25,22 @@ type pool struct {
 
 func newPool(r *grant.Queue) grant.Commands { return &pool{Queue: r} }
 
-// demand is what Redis is asked for.
-func (r *pool) demand(permits int, flags string) string {
-	switch {
-	case permits == grant.All:
-		return lua.Demand(1, "d")
-	case r.declared.permits.Load() > 0: // nobody else has to initialise it
-		return lua.Demand(permits, strings.ReplaceAll(flags, "u", ""))
-	default:
-		return lua.Demand(permits, flags)
+// demand is what Redis is asked for, as the options say.
+func (r *pool) demand(permits int, options lua.Demand) lua.Demand {
+	if permits == grant.All {
+		return lua.Demand{Permits: 1, Drain: true}
 	}
+	options.Permits = permits
+	if r.declared.permits.Load() > 0 {
+		options.Unset = false // nobody else has to initialise it
+	}
+	return options
 }
 
 // Acquire sends one acquire, of permits that have been declared.
 func (r *pool) Acquire(ctx context.Context, claim lua.Claim, mode lua.Mode) (reply lua.Acquired, err error) {
 	err = r.declared.first(ctx, r.Queue, func() error {
-		message, err := r.batch(ctx, lua.Take(claim, mode), claim.Permits())
+		message, err := r.batch(ctx, lua.Take(claim, mode), claim.Permits)
 		if err == nil {
 			reply, err = lua.ParseTaken(message)
 		}

@@ -13,7 +13,7 @@ type Primitive struct {
 	// Delegate has one goroutine of the client queue in Redis at a time, and the others in a line behind it.
 	Delegate bool
 	// Demand is what Redis is asked for; nil: the whole.
-	Demand func(permits int) string
+	Demand func(permits int) lua.Demand
 
 	terms terms
 }

@@ -24,7 +24,7 @@ type Queue struct {
 	kind     *Kind
 	Commands Commands
 	batch    uint16 // which renewals go together
-	waiters *wait.Waiters
+	waiters  *wait.Waiters
 	line     wait.Line[*tenure] // of rlock: who has the turn competes, or holds
 	holder   atomic.Pointer[tenure]
 

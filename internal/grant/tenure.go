@@ -2,7 +2,6 @@ package grant
 
 import (
 	"context"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -114,7 +113,7 @@ func (p *Primitive) newTenure(permits int, delegate bool) *tenure {
 	case p.Demand != nil:
 		t.waiter.Demand = p.Demand(permits)
 	case delegate && p.terms.passable() && p.Queue.line.HasNext(): // else the first that comes may offer
-		t.waiter.Demand = strconv.Itoa(p.terms.holds)
+		t.waiter.Demand.Permits = p.terms.holds // tokens for the holds that follow in this process
 	}
 	if !c.Register(n, t) {
 		return nil

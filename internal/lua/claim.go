@@ -1,11 +1,9 @@
 package lua
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 
 	"github.com/redis/rueidis"
 )
@@ -25,9 +23,7 @@ type Claim struct {
 	Owner string
 	Lease int64 // ms
 
-	// Demand is how many permits, and what may be done about it: see [Demand]. Of a lock it is how many
-	// tokens to reserve when the lock is granted from the queue; empty: none.
-	Demand string
+	Demand
 
 	Longest int // how many entries the queue may have
 
@@ -44,21 +40,35 @@ func (c Claim) mode(m Mode) string {
 	return string(m)
 }
 
-func (c Claim) demand() string { return cmp.Or(c.Demand, "0") }
-
-// Permits is how many permits the claim asks for.
-func (c Claim) Permits() int { return int(integer(strings.TrimRight(c.Demand, flags))) }
-
 // Entry is the claim's place in the queue.
 func (c Claim) Entry() string {
-	return Version + ":" + c.Owner + ":" + number(c.Lease) + ":" + c.demand()
+	return Version + ":" + c.Owner + ":" + number(c.Lease) + ":" + c.Demand.text()
 }
 
-// flags are those that a demand can have: see permit/trade.lua.
-const flags = "dgpu"
+// Demand is what an acquire asks for beside the lease. The zero value asks a lock for nothing else.
+type Demand struct {
+	// Permits is how many permits a semaphore is asked for. Of a lock it is how many tokens to reserve when it is
+	// granted from the queue.
+	Permits int
+	Drain   bool // take all permits that are free, at once, whatever their number
+	Pass    bool // pass a first in the queue that does not fit
+	Grow    bool // wait although there are fewer permits: their number may grow
+	Unset   bool // wait although nobody has set how many permits there are
+}
 
-// Demand asks a semaphore for so many permits. with are flags of permit/trade.lua.
-func Demand(permits int, with string) string { return strconv.Itoa(permits) + with }
+// text is the demand as permit/trade.lua and the entries of the queue have it.
+func (d Demand) text() string {
+	text := strconv.Itoa(d.Permits)
+	for _, flag := range [...]struct {
+		set    bool
+		letter string
+	}{{d.Drain, "d"}, {d.Grow, "g"}, {d.Pass, "p"}, {d.Unset, "u"}} {
+		if flag.set {
+			text += flag.letter
+		}
+	}
+	return text
+}
 
 // Ending is what a release asks for.
 type Ending struct {

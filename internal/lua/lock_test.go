@@ -99,7 +99,7 @@ func (b *bench) offer(old, fresh string, mode lua.Mode) lua.Acquired {
 const block = 32
 
 func shared(owner string) lua.Claim {
-	return lua.Claim{Owner: owner, Lease: 60_000, Demand: lua.Demand(block, ""), Longest: 1000}
+	return lua.Claim{Owner: owner, Lease: 60_000, Demand: lua.Demand{Permits: block}, Longest: 1000}
 }
 
 func entry(owner string, lease int64) string { return lua.Claim{Owner: owner, Lease: lease}.Entry() }
@@ -788,14 +788,14 @@ func TestMessages(t *testing.T) {
 func TestEntries(t *testing.T) {
 	for text, want := range map[string]lua.Claim{
 		"1:a:7:60000:0":       {Owner: "a:7", Lease: 60_000},
-		"1:a:7:60000:32":      {Owner: "a:7", Lease: 60_000, Demand: "32"},
-		"1:a:712345:1000:3pg": {Owner: "a:712345", Lease: 1000, Demand: lua.Demand(3, "pg")},
+		"1:a:7:60000:32":      {Owner: "a:7", Lease: 60_000, Demand: lua.Demand{Permits: 32}},
+		"1:a:712345:1000:3gp": {Owner: "a:712345", Lease: 1000, Demand: lua.Demand{Permits: 3, Pass: true, Grow: true}},
 	} {
 		require.Equal(t, text, want.Entry())
 		owner, permits, err := lua.ParseRequest(text)
 		require.NoError(t, err)
 		require.Equal(t, want.Owner, owner)
-		require.Equal(t, want.Permits(), permits)
+		require.Equal(t, want.Permits, permits)
 	}
 	for _, text := range []string{"", "x", "1:a:7:60000", "2:a:7:60000:0", "1:a:7:60000:0:0"} {
 		_, err := lua.ParseEntry(text)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -31,8 +32,16 @@ func newSem(t testing.TB, s *redistest.Server, family lua.Family) *sem {
 	return &sem{bench: &bench{t: t, conn: lua.Conn{Client: s.Client(t)}, lock: k, server: s, inbox: map[string]*inbox{}}}
 }
 
+// request is a claim of permits, written as an entry of the queue writes it: a number, and letters.
 func request(owner, demand string) lua.Claim {
-	return lua.Claim{Owner: owner, Lease: 60_000, Longest: 1000, Demand: demand}
+	n, err := strconv.Atoi(strings.TrimRight(demand, "dgpu"))
+	if err != nil {
+		panic(err)
+	}
+	has := func(letter string) bool { return strings.Contains(demand, letter) }
+	return lua.Claim{Owner: owner, Lease: 60_000, Longest: 1000, Demand: lua.Demand{
+		Permits: n, Drain: has("d"), Grow: has("g"), Pass: has("p"), Unset: has("u"),
+	}}
 }
 
 // trade runs requests in one script.

@@ -12,7 +12,7 @@ type Waiter struct {
 	Number uint64        // unique within the client
 	Owner  string        // the owner id in Redis
 	Lease  time.Duration // what it is granted by a reply; more than 0
-	Demand string        // what it asks for beside the lease
+	Demand lua.Demand    // what it asks for beside the lease
 	Offers bool          // its first command is an offer, which may take what an acquire would not
 	Grant  Grant         // set by Acquire
 
