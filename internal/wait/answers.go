@@ -202,6 +202,9 @@ func (q *Waiters) Granted(w *Waiter, m lua.Message) bool {
 	switch {
 	case w.waits():
 		q.learn(w, m)
+		if w.phase == granted && w.unanswered > 0 {
+			w.sequence = 0 // the answer might say that it had lost its place, and was queued again
+		}
 		return true
 	case w.phase == granted: // the same grant, or one before it; else one for an entry that a stray copy left
 		return m.Token <= w.Grant.Token
