@@ -25,9 +25,9 @@ func (p *Primitive) Draw(parent, waits context.Context, permits int, try bool) (
 	return t.waiter.Number, t.drawn(), nil
 }
 
-// drawn ends a tenure whose grant is the caller's, and reports whether nothing of it can arrive any more. While
-// a copy of its acquire, or a message about it, may still arrive, it stays known here and in Redis, so that
-// these are not taken for something else.
+// drawn ends a tenure whose grant is the caller's, and reports whether nothing of it can arrive any more.
+// While a copy of its acquire, or a message about it, may still arrive, it stays known here and in Redis, so
+// that these are not taken for something else.
 func (t *tenure) drawn() (settled bool) {
 	c, n := t.Client, t.waiter.Number
 	if !t.waiters.Outstanding(&t.waiter) {

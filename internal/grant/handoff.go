@@ -7,22 +7,23 @@ import (
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
-// How rlock hands off locally, inside the process.
+// The local hand-off: how rlock passes the lock on inside the process.
 //
-// The goroutines that want the lock stand in the line of the queue. Its head is the delegate, the only one that queues in
-// Redis; from then on the turn of the line goes with the lock. Unlock passes both to the next in line, who finds the tenure
-// as what was left, and holds under the same owner id with the next of its reserved tokens: no command is sent.
+// The goroutines that want the lock stand in the line of the queue. The one at its head is the delegate: it
+// alone queues in Redis. From then on the turn of the line goes with the lock. Unlock passes both to the next
+// in line, who gets the tenure, and holds under the same owner id with the next of its reserved tokens. No
+// command is sent.
 //
-// That must not go on for ever while other processes wait. When the budget is used up, when the tokens are, and from time
-// to time in case that a message was lost, the next in line does not take the lock but offers it, under a fresh id: one
-// script gives it to the head of the queue and appends the fresh id, or makes the fresh id the owner, with new tokens. While
-// that is unanswered nobody here holds, and it can be repeated until it is, because the old id is over with the first copy
-// that arrives.
+// That must not go on for ever while other processes wait. It ends when the budget is used up, or the tokens
+// are, and from time to time, as the message that others wait may be lost. Then the next in line offers the
+// lock, under a fresh id. One script gives it to the head of the queue and appends the fresh id, or makes the
+// fresh id the owner, with new tokens. Until that is answered nobody here holds. It can be repeated until
+// then, because the old id is over with the first copy that arrives.
 //
-// The same way a delegate that gives up leaves its place in the queue to the next in line, who goes on with it.
+// A delegate that gives up leaves its place in the queue to the next in line, who goes on with it.
 
-// unasked is how many times the budget's time a process hands on inside without offering, when it does not know of others
-// that wait.
+// unasked is how many times the span of the budget a process hands off locally without an offer, when it does
+// not know of others that wait.
 const unasked = 4
 
 // handOffs are what a tenure must know to hand off locally. They are guarded by its mutex.
@@ -106,9 +107,9 @@ func (t *tenure) used() int64 {
 	return t.handOffs.token - t.first.token + 1
 }
 
-// succeed returns the tenure with which the new delegate of the line competes: what was left to it if that waits
-// in the queue, else a fresh one. If what was left holds the lock, the fresh one begins with an offer. It
-// returns nil once the client is closing.
+// succeed returns the tenure with which the new delegate of the line competes: what was left to it if that
+// waits in the queue, else a fresh one. If what was left holds the lock, the fresh one begins with an offer.
+// It returns nil once the client is closing.
 func (p *Primitive) succeed(left *tenure) *tenure {
 	if left != nil && !left.wasHeld() {
 		if left.terms.lease == p.terms.lease {
@@ -120,7 +121,7 @@ func (p *Primitive) succeed(left *tenure) *tenure {
 	t := p.newTenure(0, true)
 	switch {
 	case left == nil:
-	case t == nil || !left.waiters.Answered(&left.waiter): // an acquire of it must be answered before anything ends it
+	case t == nil || !left.waiters.Answered(&left.waiter): // nothing may end it before its acquires are answered
 		left.discard()
 	case !left.Client.Keeper.Remove(&left.item): // lost, while nobody held it who would have to be told
 		left.finish(lost, false)

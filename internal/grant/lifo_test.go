@@ -46,7 +46,9 @@ func newStack(c *session.Client, name string, set ...grant.Option) (*stack, erro
 	return &stack{p}, err
 }
 
-func (s *stack) Lock(ctx context.Context) (*grant.Hold, error) { return s.p.Acquire(ctx, ctx, 0, false) }
+func (s *stack) Lock(ctx context.Context) (*grant.Hold, error) {
+	return s.p.Acquire(ctx, ctx, 0, false)
+}
 
 func (s *stack) TryLock(ctx context.Context) (*grant.Hold, error) { return s.p.Try(ctx, 0) }
 

@@ -23,8 +23,8 @@ func (t *tenure) revoke(token int64, why error) {
 	}
 }
 
-// Lost ends the contexts of all holds: the keeper calls it when the lease can no longer be trusted. Nothing is
-// sent, because their code may still run. Others of this process may compete from now on.
+// Lost ends the contexts of all holds: the keeper calls it when the lease can no longer be trusted. Nothing
+// is sent, because their code may still run. Others of this process may compete from now on.
 func (t *tenure) Lost(reason error) {
 	t.mu.Lock()
 	first := t.phase == held // else a release found out before

@@ -6,16 +6,16 @@ import (
 	"github.com/latchkey-go/latchkey/internal/invariant"
 )
 
-// phase is how far a tenure has come. Only [tenure.become] changes it. These are the legal transitions, and no
-// other:
+// phase is how far a tenure has come. Only [tenure.become] changes it. These are the legal transitions, and
+// no other:
 //
 //	from      to        when
 //	waiting   held      its grant becomes a hold
 //	held      released  a release was answered, or matters no more; or what nobody in the line took is given back
 //	held      lost      its lease can no longer be trusted, or Redis says that somebody else has the lock
 //
-// A tenure that waits and gives up stays in that phase: its waiter has phases of its own (package wait), and so
-// has what a release or a loss leaves behind in Redis.
+// A tenure that waits and gives up stays in that phase: its waiter has phases of its own (package wait), and
+// so has what a release or a loss leaves behind in Redis.
 type phase uint8
 
 const (

@@ -5,8 +5,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
-// Primitive is what all that grants is made of: a name on a client, and the terms on which it is acquired. It is
-// safe for concurrent use. The zero value is not usable: see [NewPrimitive].
+// Primitive is what all that grants is made of: a name on a client, and the terms on which it is acquired. It
+// is safe for concurrent use. The zero value is not usable: see [NewPrimitive].
 type Primitive struct {
 	Queue *Queue
 	Name  string // without the client's prefix
@@ -18,8 +18,8 @@ type Primitive struct {
 	terms terms
 }
 
-// NewPrimitive returns that of a name. It returns ErrInvalid for a name or options that are not valid, and for a
-// nil client.
+// NewPrimitive returns that of a name. It returns ErrInvalid for a name or options that are not valid, and
+// for a nil client.
 func NewPrimitive(c *session.Client, kind *Kind, name string, set []Option) (p Primitive, err error) {
 	defer func() {
 		if err != nil {

@@ -11,9 +11,9 @@ import (
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
-// unlock releases the tenure in Redis and waits for that until ctx ends, or for the release timeout if it has. The
-// release itself goes on until the trust ends: a lock that is not needed any more must not stay taken. done is the turn
-// that ends with it.
+// unlock releases the tenure in Redis. It waits for that until ctx ends, or for the release timeout if it
+// has. The release goes on until the trust ends: a lock that nobody needs must not stay taken. done is the
+// turn that ends with it.
 func (t *tenure) unlock(ctx context.Context, done *turn) error {
 	if !t.Client.Keeper.Remove(&t.item) {
 		if !t.Client.Late.Until(t).IsZero() { // the client was closed just now

@@ -12,8 +12,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/wait"
 )
 
-// tenure is one owner id: from the first command that is sent with it until nothing of it is left in Redis. The
-// lease, its renewal and its loss are the tenure's. Goroutines of the process that pass the lock on among
+// tenure is one owner id: from the first command that is sent with it until nothing of it is left in Redis.
+// The lease, its renewal and its loss are the tenure's. Goroutines of the process that pass the lock on among
 // themselves have their turns in it, one after the other.
 type tenure struct {
 	*Queue
@@ -103,7 +103,8 @@ func (t *tenure) refuse(m lua.Message) {
 // All is the number of permits of a tenure that takes whatever is free, until it is granted that.
 const All = -1
 
-// newTenure registers a fresh id, so that whatever Redis says of it finds it. It returns nil once the client is closing.
+// newTenure registers a fresh id, so that whatever Redis says of it finds it. It returns nil once the client
+// is closing.
 func (p *Primitive) newTenure(permits int, delegate bool) *tenure {
 	c := p.Queue.Client
 	n := c.IDs.Next()

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// turn is one goroutine's time in a tenure, and that of those who re-enter.
+// turn is one goroutine's time in a tenure, with the holds that re-enter it.
 type turn struct {
 	tenure   *tenure
 	token    int64

@@ -18,6 +18,12 @@ func (l lockCommands) Acquire(ctx context.Context, claim lua.Claim, mode lua.Mod
 	return l.Client.Conn.Acquire(ctx, l.Keys, claim, l.Floor.Load(), mode)
 }
 
+func (l lockCommands) Offer(
+	ctx context.Context, owner, entry string, used int64, claim lua.Claim, mode lua.Mode,
+) (lua.Acquired, error) {
+	return l.Client.Conn.Offer(ctx, l.Keys, owner, entry, used, claim, l.Floor.Load(), mode)
+}
+
 func (l lockCommands) Release(ctx context.Context, e lua.Ending, _ int, _ bool) (owned bool, err error) {
 	return l.Client.Conn.Release(ctx, l.Keys, e, l.Floor.Load())
 }
