@@ -11,7 +11,7 @@ import (
 //
 //	from      to        when
 //	waiting   held      its grant becomes a hold
-//	held      released  a release was answered, or matters no more; or what nobody in the line took is given back
+//	held      released  a release was answered, or matters no more; or nobody in the line took it
 //	held      lost      its lease can no longer be trusted, or Redis says that somebody else has the lock
 //
 // A tenure that waits and gives up stays in that phase: its waiter has phases of its own (package wait), and
