@@ -239,7 +239,9 @@ func render(r *Results, out string) error {
 	fmt.Fprintf(&b, "# Side by side\n\n%s; Redis %s without persistence, on loopback; %s; %s. Repeat it with `%s`.\n\n", r.Machine, r.Redis, r.Go, r.When, r.Command)
 	b.WriteString("Medians of interleaved rounds; the spread is the difference between the best and the worst round, as a share of the median.\n" +
 		"Commands, bytes and allocations are for each acquisition with its release. Overlaps are acquisitions at which somebody else was\n" +
-		"inside, seen in memory that the processes share. Waits that had not ended count as the longest. All leases are 5 s.\n\n")
+		"inside, seen in memory that the processes share. Waits that had not ended count as the longest. All leases are 5 s.\n" +
+		"So is rueidislock's TryNextAfter. By default it is 20 ms, and a caller whose command takes longer waits for ever if nobody else\n" +
+		"has the lock.\n\n")
 	for _, name := range sortedKeys(r.Versions) {
 		fmt.Fprintf(&b, "- `%s` %s\n", name, r.Versions[name])
 	}

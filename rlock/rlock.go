@@ -9,8 +9,8 @@
 // When its process holds the lock, Unlock passes it to the next goroutine in line without a command: that
 // takes about a microsecond. Once another process waits, only a small budget of such hand-offs is left
 // before that process gets its turn: see [WithBudget]. Such an Unlock does not ask Redis whether the lock
-// was still held: it relies on the lease, and on the message of a ForceUnlock. Holds with [WithMinHold] or
-// [WithMaxHold] always go through Redis.
+// was still held: it relies on the lease, and on the message of a ForceUnlock. Holds with [WithMinHold],
+// [WithMaxHold] or [WithFixedLease] always go through Redis.
 //
 // # Guarantees
 //

@@ -3,6 +3,7 @@ package semaphore
 import (
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/internal/grant"
+	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
@@ -24,7 +25,7 @@ func newBase(c *latchkey.Client, kind *grant.Kind, name string, o settings) (b b
 	if o.capacity != nil {
 		b.pool.declared.capacity.Store(int64(*o.capacity))
 	}
-	b.p.Demand = func(permits int) string { return b.pool.demand(permits, o.flags) }
+	b.p.Demand = func(permits int) lua.Demand { return b.pool.demand(permits, o.demand) }
 	return b, nil
 }
 

@@ -7,8 +7,9 @@ import (
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
-// changeCapacity changes how many permits there are. It is sent until Redis answers, and takes effect
-// once. It declares the capacity first: a declaration that came later would undo the change.
+// changeCapacity changes how many permits there are (permit/capacity.lua). It is sent until Redis answers,
+// and takes effect once. It declares the capacity first: a declaration that came later would undo the
+// change.
 func (b *base) changeCapacity(ctx context.Context, change lua.Change, n int64) (done bool, total, free int64, err error) {
 	least := int64(0)
 	if change == lua.Add {

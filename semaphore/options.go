@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/grant"
+	"github.com/latchkey-go/latchkey/internal/lua"
 )
 
 // Option configures a semaphore.
@@ -41,22 +42,22 @@ func WithFixedLease(d time.Duration) Option {
 // better use of the permits, but a large request may wait for as long as small ones keep coming. All
 // processes should use it or none: requests with it do not pass waiters without it that stand behind the
 // first. A request can pass a hundred waiters.
-func WithOvertaking() Option { return func(o *settings) { o.flags += "p" } }
+func WithOvertaking() Option { return func(o *settings) { o.demand.Pass = true } }
 
 // WithWaitForCapacity makes a request for more permits than there are wait for the capacity to grow,
 // instead of returning [ErrCapacity]. Until then it waits aside, and holds up nobody. A hundred requests
 // can wait so. When there are more, some get ErrTooManyWaiters. With it a capacity of 0 is a pause.
-func WithWaitForCapacity() Option { return func(o *settings) { o.flags += "g" } }
+func WithWaitForCapacity() Option { return func(o *settings) { o.demand.Grow = true } }
 
 // WithWaitForInit makes a request wait until somebody sets the number of permits, instead of returning
 // [ErrNotInitialized].
-func WithWaitForInit() Option { return func(o *settings) { o.flags += "u" } }
+func WithWaitForInit() Option { return func(o *settings) { o.demand.Unset = true } }
 
 // settings are what the options set. Zero values mean that the option was not given.
 type settings struct {
 	leases   []grant.Option
 	capacity *int
-	flags    string // of the demand
+	demand   lua.Demand // but for the number
 }
 
 func set(opts []Option) (s settings) {

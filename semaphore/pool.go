@@ -3,7 +3,6 @@ package semaphore
 import (
 	"context"
 	"errors"
-	"strings"
 
 	"github.com/redis/rueidis"
 
@@ -33,16 +32,17 @@ func newPool(q *grant.Queue) grant.Commands {
 	return p
 }
 
-// demand is what a request asks for. Where the capacity is declared, nobody has to wait until it is set.
-func (p *pool) demand(permits int, flags string) string {
-	switch {
-	case permits == grant.All:
-		return lua.Demand(1, "d")
-	case p.declared.capacity.Load() > 0:
-		return lua.Demand(permits, strings.ReplaceAll(flags, "u", ""))
-	default:
-		return lua.Demand(permits, flags)
+// demand is what a request asks for, as the options say. Where the capacity is declared, nobody has to
+// wait until somebody sets it.
+func (p *pool) demand(permits int, options lua.Demand) lua.Demand {
+	if permits == grant.All {
+		return lua.Demand{Permits: 1, Drain: true}
 	}
+	options.Permits = permits
+	if p.declared.capacity.Load() > 0 {
+		options.Unset = false
+	}
+	return options
 }
 
 // Acquire sends one acquire, after the capacity was declared.
@@ -59,7 +59,7 @@ func (p *pool) Acquire(ctx context.Context, claim lua.Claim, mode lua.Mode) (rep
 
 // take sends one acquire. It returns ErrNotInitialized, as the reply does, when nobody has set a capacity.
 func (p *pool) take(ctx context.Context, claim lua.Claim, mode lua.Mode) (reply lua.Acquired, err error) {
-	message, err := p.batches.do(ctx, lua.Take(claim, mode), claim.Permits())
+	message, err := p.batches.do(ctx, lua.Take(claim, mode), claim.Permits)
 	if err != nil {
 		return reply, err
 	}

@@ -21,6 +21,12 @@ func (c commands) Acquire(ctx context.Context, claim lua.Claim, mode lua.Mode) (
 	return c.Client.Conn.Acquire(ctx, c.Keys, claim, c.Floor.Load(), mode)
 }
 
+func (c commands) Offer(
+	ctx context.Context, owner, entry string, used int64, claim lua.Claim, mode lua.Mode,
+) (lua.Acquired, error) {
+	return c.Client.Conn.Offer(ctx, c.Keys, owner, entry, used, claim, c.Floor.Load(), mode)
+}
+
 func (c commands) Release(ctx context.Context, e lua.Ending, _ int, _ bool) (owned bool, err error) {
 	return c.Client.Conn.Release(ctx, c.Keys, e, c.Floor.Load())
 }
