@@ -62,8 +62,9 @@ func New[T any](c *session.Client, family lua.Family, name string, build func(se
 // Init makes the zero value a group. It must be called once, before all other methods.
 func (g *Group) Init(target session.Target, reading Reading) {
 	g.Target, g.reading = target, reading
-	g.Watch.Context, g.Watch.Go, g.Watch.Pause = target.Client.Stopped, target.Client.Go, reading.Pause
-	g.Watch.Read = func(ctx context.Context) (round lua.Round, err error) {
+	w := &g.Watch
+	w.Context, w.Go, w.Pause = target.Client.Stopped, target.Client.Go, reading.Pause
+	w.Read = func(ctx context.Context) (round lua.Round, err error) {
 		stray := false // a copy that arrives late reads, and changes nothing
 		_, err = g.RetryUntilAnswered(ctx, g.Up, &stray, func(ctx context.Context) error {
 			round, err = reading.Read(ctx)
