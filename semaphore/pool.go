@@ -45,10 +45,10 @@ func (p *pool) demand(permits int, options lua.Demand) lua.Demand {
 	return options
 }
 
-// Acquire sends one acquire, after the capacity was declared.
-func (p *pool) Acquire(ctx context.Context, claim lua.Claim, mode lua.Mode) (reply lua.Acquired, err error) {
+// Take sends one acquire, after the capacity was declared.
+func (p *pool) Take(ctx context.Context, claim lua.Claim, mode lua.Mode) (reply lua.Acquired, err error) {
 	err = p.afterDeclaring(ctx, func() (err error) {
-		reply, err = p.take(ctx, claim, mode)
+		reply, err = p.ask(ctx, claim, mode)
 		return err
 	})
 	if errors.Is(err, lua.ErrNotInitialized) {
@@ -57,8 +57,8 @@ func (p *pool) Acquire(ctx context.Context, claim lua.Claim, mode lua.Mode) (rep
 	return reply, err
 }
 
-// take sends one acquire. It returns ErrNotInitialized, as the reply does, when nobody has set a capacity.
-func (p *pool) take(ctx context.Context, claim lua.Claim, mode lua.Mode) (reply lua.Acquired, err error) {
+// ask sends one acquire. It returns ErrNotInitialized, as the reply does, when nobody has set a capacity.
+func (p *pool) ask(ctx context.Context, claim lua.Claim, mode lua.Mode) (reply lua.Acquired, err error) {
 	message, err := p.batches.do(ctx, lua.Take(claim, mode), claim.Permits)
 	if err != nil {
 		return reply, err

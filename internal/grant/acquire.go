@@ -105,7 +105,7 @@ func (p *Primitive) compete(parent, waits context.Context, try bool, t *tenure) 
 	for t != nil {
 		t.asks(parent)
 		permits, delegate := t.permits, t.delegate
-		if err := p.Queue.waiters.Acquire(waits, &t.waiter, try); err != nil {
+		if err := p.Queue.waiters.Wait(waits, &t.waiter, try); err != nil {
 			return nil, p.failed(parent, waits, err)
 		}
 		switch err := t.replicate(waits); {

@@ -19,7 +19,7 @@ func (p *Primitive) Draw(parent, waits context.Context, permits int, try bool) (
 		return 0, false, session.Wrap(p.Name, session.ErrClosed)
 	}
 	t.asks(parent)
-	if err := p.Queue.waiters.Acquire(waits, &t.waiter, try); err != nil {
+	if err := p.Queue.waiters.Wait(waits, &t.waiter, try); err != nil {
 		return 0, false, p.failed(parent, waits, err)
 	}
 	return t.waiter.Number, t.drawn(), nil

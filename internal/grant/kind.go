@@ -17,8 +17,8 @@ type Kind struct {
 
 // Commands are those to Redis in which the kinds differ. Methods are safe for concurrent use.
 type Commands interface {
-	// Acquire sends one acquire.
-	Acquire(ctx context.Context, claim lua.Claim, mode lua.Mode) (lua.Acquired, error)
+	// Take sends one acquire.
+	Take(ctx context.Context, claim lua.Claim, mode lua.Mode) (lua.Acquired, error)
 	// Release sends one release, and reports whether the owner held anything. weight is how many entries it
 	// changes. With alone it shares its script with nothing that other goroutines ask for.
 	Release(ctx context.Context, e lua.Ending, weight int, alone bool) (owned bool, err error)

@@ -25,7 +25,7 @@ local function enqueue(entry) redis.call('LPUSH', KEYS[2], entry) end
 
 type lifoCommands struct{ *grant.Queue }
 
-func (l lifoCommands) Acquire(ctx context.Context, claim lua.Claim, mode lua.Mode) (lua.Acquired, error) {
+func (l lifoCommands) Take(ctx context.Context, claim lua.Claim, mode lua.Mode) (lua.Acquired, error) {
 	return l.Client.Conn.AcquireBy(ctx, lifoAcquire, l.Keys, claim, l.Floor.Load(), mode)
 }
 

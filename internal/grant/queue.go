@@ -58,11 +58,11 @@ func (q *Queue) supersede(t *tenure) {
 	}
 }
 
-// Clock, Acquire, Cancel, Gone, GivenUp, Revoked, Inbox, Listening, Failed, Up and Go are of [wait.Server].
+// Clock, Ask, Cancel, Gone, GivenUp, Revoked, Inbox, Listening, Failed, Up and Go are of [wait.Server].
 
 func (q *Queue) Clock(at time.Time) int64 { return q.ServerClock.At(at) }
 
-func (q *Queue) Acquire(ctx context.Context, w *wait.Waiter, mode lua.Mode, until int64) (reply lua.Acquired, err error) {
+func (q *Queue) Ask(ctx context.Context, w *wait.Waiter, mode lua.Mode, until int64) (reply lua.Acquired, err error) {
 	ctx = session.WithoutDeadline(ctx)
 	claim := q.claim(w)
 	claim.Until = until
@@ -74,10 +74,10 @@ func (q *Queue) Acquire(ctx context.Context, w *wait.Waiter, mode lua.Mode, unti
 		}
 		if reply.Gone { // or an earlier copy of the offer has run, and may have queued it
 			mode, sent = lua.Again, time.Now()
-			reply, err = q.Commands.Acquire(ctx, claim, mode)
+			reply, err = q.Commands.Take(ctx, claim, mode)
 		}
 	} else {
-		reply, err = q.Commands.Acquire(ctx, claim, mode)
+		reply, err = q.Commands.Take(ctx, claim, mode)
 	}
 	if err == nil {
 		q.heed(ctx, w, reply, sent, mode)

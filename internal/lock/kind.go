@@ -17,7 +17,7 @@ var kind = &grant.Kind{
 // commands send each acquire and each release as a script of its own.
 type commands struct{ *grant.Queue }
 
-func (c commands) Acquire(ctx context.Context, claim lua.Claim, mode lua.Mode) (lua.Acquired, error) {
+func (c commands) Take(ctx context.Context, claim lua.Claim, mode lua.Mode) (lua.Acquired, error) {
 	return c.Client.Conn.Acquire(ctx, c.Keys, claim, c.Floor.Load(), mode)
 }
 

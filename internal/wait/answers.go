@@ -19,7 +19,7 @@ type question struct {
 func (q *Waiters) ask(ctx context.Context, w *Waiter, mode lua.Mode) {
 	for {
 		a := q.question(ctx, mode)
-		reply, err := q.server.Acquire(ctx, w, mode, a.until)
+		reply, err := q.server.Ask(ctx, w, mode, a.until)
 		if !q.answered(ctx, w, a, reply, err) {
 			return
 		}

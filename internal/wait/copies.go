@@ -23,7 +23,7 @@ func (c *copies) possible() bool { return c.stray || c.aborted }
 func (w *Waiter) failed(ctx context.Context, a question, err error) {
 	c := &w.copies
 	switch {
-	case ctx.Err() != nil: // Acquire sees the same, and gives up
+	case ctx.Err() != nil: // Wait sees the same, and gives up
 		c.aborted = true
 		if silence := retry.Silence(a.sent); silence != nil {
 			w.notice.silence = silence

@@ -7,14 +7,14 @@ import (
 	"github.com/latchkey-go/latchkey/internal/lua"
 )
 
-// Waiter is one tenure: an owner id that is never used again. Its exported fields are set before Acquire.
+// Waiter is one tenure: an owner id that is never used again. Its exported fields are set before Wait.
 type Waiter struct {
 	Number uint64        // unique within the client
 	Owner  string        // the owner id in Redis
 	Lease  time.Duration // what it is granted by a reply; more than 0
 	Demand lua.Demand    // what it asks for beside the lease
 	Offers bool          // its first command is an offer, which may take what an acquire would not
-	Grant  Grant         // set by Acquire
+	Grant  Grant         // set by Wait
 
 	// Guarded by the mutex of its Waiters.
 
@@ -59,22 +59,22 @@ func (w *Waiter) contradictedBy(reply lua.Acquired) bool {
 	return reply.Token > w.Grant.Token || reply.Queued && w.reading.known() && reply.Now > w.reading.clock
 }
 
-// notice is what Acquire is told, and how it is woken.
+// notice is what Wait is told, and how it is woken.
 type notice struct {
-	untaken bool          // Acquire has not taken it
+	untaken bool          // Wait has not taken it
 	passing bool          // the error passes by itself
 	err     error         // nil: granted
-	silence error         // Redis had been silent for long when the context of Acquire ended
-	wake    chan struct{} // capacity 1; nil while Acquire does not sleep
+	silence error         // Redis had been silent for long when the context of Wait ended
+	wake    chan struct{} // capacity 1; nil while Wait does not sleep
 }
 
-// tell leaves a notice for Acquire. That of a grant replaces an error that was not taken.
+// tell leaves a notice for Wait. That of a grant replaces an error that was not taken.
 func (w *Waiter) tell(err error, passing bool) {
 	w.notice.err, w.notice.passing, w.notice.untaken = err, passing, true
 	w.wake()
 }
 
-// wake ends the sleep of Acquire, with or without a notice.
+// wake ends the sleep of Wait, with or without a notice.
 func (w *Waiter) wake() {
 	select {
 	case w.notice.wake <- struct{}{}:

@@ -40,7 +40,7 @@ type Waiters struct {
 	poll    time.Duration
 	closing context.Context
 
-	// Callers counts the goroutines that wait, or are about to. It is for the caller of Acquire to keep.
+	// Callers counts the goroutines that wait, or are about to. It is for the caller of Wait to keep.
 	Callers atomic.Int64
 
 	mu      sync.Mutex
@@ -65,11 +65,11 @@ func New(closing context.Context, server Server, poll time.Duration) *Waiters {
 	}
 }
 
-// Acquire returns nil when w owns the lock, as w.Grant says, or an error after which nothing of w stays in
+// Wait returns nil when w owns the lock, as w.Grant says, or an error after which nothing of w stays in
 // Redis. With try it makes one attempt and never queues. It is called again for a w that was inherited.
 //
 // It keeps little on the stack, which is most of what an idle waiter costs.
-func (q *Waiters) Acquire(ctx context.Context, w *Waiter, try bool) error {
+func (q *Waiters) Wait(ctx context.Context, w *Waiter, try bool) error {
 	for {
 		if ctx.Err() != nil { // rather than send what would have to be cancelled
 			q.giveUp(ctx, w)
@@ -139,7 +139,7 @@ func (q *Waiters) Interrupt(w *Waiter) {
 	w.wake()
 }
 
-// awake takes the notice. It returns what Acquire returns, or not done when w must ask again.
+// awake takes the notice. It returns what Wait returns, or not done when w must ask again.
 func (q *Waiters) awake(ctx context.Context, w *Waiter, try bool) (done bool, err error) {
 	q.mu.Lock()
 	n := w.notice

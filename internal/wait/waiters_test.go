@@ -108,7 +108,7 @@ func (c *client) Inbox(ctx context.Context) error {
 }
 
 // Acquire is what rueidis does with a command: it returns when ctx ends, and the command goes on.
-func (c *client) Acquire(ctx context.Context, w *wait.Waiter, mode lua.Mode, _ int64) (lua.Acquired, error) {
+func (c *client) Ask(ctx context.Context, w *wait.Waiter, mode lua.Mode, _ int64) (lua.Acquired, error) {
 	type result struct {
 		reply lua.Acquired
 		err   error
@@ -304,7 +304,7 @@ func (c *client) cycle(ctx context.Context, owner string, lease time.Duration) (
 	r := c.redis
 	w := &wait.Waiter{Owner: owner, Lease: lease}
 	began := time.Now()
-	err = c.waiters.Acquire(ctx, w, false)
+	err = c.waiters.Wait(ctx, w, false)
 	g := w.Grant
 	if err != nil {
 		return 0, err
@@ -506,7 +506,7 @@ func TestAnswerContradictsGrant(t *testing.T) {
 				r.owner, r.until = &entry{waiter: &wait.Waiter{}}, time.Now().Add(time.Hour)
 				w := &wait.Waiter{Owner: "w", Lease: time.Minute}
 				result := make(chan error, 1)
-				go func() { result <- c.waiters.Acquire(t.Context(), w, false) }()
+				go func() { result <- c.waiters.Wait(t.Context(), w, false) }()
 				time.Sleep(10 * tick)
 				c.waiters.LeaseEnds(0)
 				time.Sleep(25 * tick) // the question is sent after 20, and runs in Redis 20 later
@@ -535,7 +535,7 @@ type asked struct {
 	began time.Time
 }
 
-func (a *asked) Acquire(ctx context.Context, w *wait.Waiter, mode lua.Mode, _ int64) (lua.Acquired, error) {
+func (a *asked) Ask(ctx context.Context, w *wait.Waiter, mode lua.Mode, _ int64) (lua.Acquired, error) {
 	a.mu.Lock()
 	a.times[w] = append(a.times[w], time.Since(a.began))
 	a.mu.Unlock()
@@ -560,7 +560,7 @@ func TestSequenceOfAGrantThatOvertakesAnAnswer(t *testing.T) {
 			waiters := wait.New(t.Context(), a, 2*time.Second)
 			w := &wait.Waiter{Number: 1, Owner: "A:1", Lease: time.Minute}
 			acquired := make(chan error, 1)
-			go func() { acquired <- waiters.Acquire(t.Context(), w, false) }()
+			go func() { acquired <- waiters.Wait(t.Context(), w, false) }()
 			synctest.Wait()
 			if asks {
 				time.Sleep(120 * time.Millisecond) // it has begun to ask, and is answered later
@@ -586,7 +586,7 @@ func TestWhoeverAsksMayGiveUp(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			w := &wait.Waiter{Number: uint64(i + 1), Owner: fmt.Sprint("A:", i+1), Lease: time.Minute}
 			both[i], cancels[i] = w, cancel
-			go func() { _ = waiters.Acquire(ctx, w, false) }()
+			go func() { _ = waiters.Wait(ctx, w, false) }()
 			synctest.Wait()
 		}
 		time.Sleep(120 * time.Millisecond) // the first one has begun to ask
