@@ -89,7 +89,7 @@ func (a *arrival) await(waits, ctx context.Context, view *broadcast.View) error 
 
 // arrive sends the arrival, which is done once however often it is called.
 func (a *arrival) arrive(ctx context.Context) (reply lua.Arrival, answered bool, err error) {
-	a.up = a.WhileRemembered()
+	a.up = a.UpWhileRecorded()
 	lease := a.lease.Load()
 	defer func() { a.promised(lease) }()
 	answered, err = a.RetryUntilAnswered(ctx, a.up, &a.stray, func(ctx context.Context) error {
@@ -225,7 +225,7 @@ func (a *arrival) giveUp(ctx context.Context, reason error) error {
 func (a *arrival) settle(ctx context.Context, wanted lua.Fate) (lua.Fate, error) {
 	up, generation := a.up, a.generation
 	if generation != 0 {
-		up = a.WhileRemembered()
+		up = a.UpWhileRecorded()
 	}
 	fate, behind := lua.Pending, false
 	err := a.FinishInBackground(ctx, func(ctx context.Context) (over bool, err error) {

@@ -78,7 +78,7 @@ func (r *gathering) unjoined(number uint64, stray bool) {
 	if a.retire(); !stray {
 		return
 	}
-	up := r.WhileRemembered()
+	up := r.UpWhileRecorded()
 	r.Client.Go(func() { _ = r.dismiss(context.Background(), up, number, false) }) // or its lease ends
 }
 
@@ -135,7 +135,7 @@ func (r *gathering) leave(ctx context.Context) error {
 	if number == 0 {
 		return nil
 	}
-	up, until := r.WhileRemembered(), time.Now().Add(time.Duration(r.lease.Load()))
+	up, until := r.UpWhileRecorded(), time.Now().Add(time.Duration(r.lease.Load()))
 	err := r.FinishInBackground(ctx, func(ctx context.Context) (bool, error) {
 		within, cancel := context.WithDeadline(ctx, until)
 		defer cancel()
@@ -177,6 +177,6 @@ func (r *gathering) dismiss(ctx context.Context, up func(context.Context) error,
 // lease is over.
 func (r *gathering) Resign(ctx context.Context) {
 	if number, begun := r.retire(); number != 0 {
-		_ = r.dismiss(ctx, r.WhileRemembered(), number, begun)
+		_ = r.dismiss(ctx, r.UpWhileRecorded(), number, begun)
 	}
 }

@@ -84,7 +84,7 @@ func (s *Counting) Release(ctx context.Context, n int) error {
 	}
 	number, stray := c.IDs.Next(), false
 	put := lua.Put(c.IDs.ID(number), int64(n))
-	of, up := s.base.pool, r.WhileRemembered()
+	of, up := s.base.pool, r.UpWhileRecorded()
 	err := r.FinishInBackground(ctx, func(ctx context.Context) (bool, error) {
 		answered, err := r.RetryUntilAnswered(ctx, up, &stray, func(ctx context.Context) error {
 			return of.declared.first(ctx, r, func() error {
@@ -155,7 +155,7 @@ func (s *Counting) draw(parent, waits context.Context, n int, try bool) error {
 	}
 	began := time.Now()
 	err := s.take(parent, waits, n, try)
-	session.Whole(func() { s.base.p.Attempted(parent, n, began, err) }, func() {
+	session.HookOrUndo(func() { s.base.p.Attempted(parent, n, began, err) }, func() {
 		if err == nil {
 			s.base.p.Queue.Go(func() { _ = s.Release(context.Background(), n) })
 		}

@@ -65,11 +65,11 @@ func ownClient(commands, subscriptions rueidis.Client, o session.Options, owned 
 			}
 			commands.Close()
 		}()
-		session.Within(closed, session.Farewell) // a silent server is waited for
+		session.ClosedWithin(closed, session.CloseGrace) // a silent server is waited for
 		for _, o := range owned {
 			o.End()
 		}
-		session.Within(closed, session.Farewell) // a dialer of the caller's may not heed that it is given up
+		session.ClosedWithin(closed, session.CloseGrace) // a dialer of the caller's may not heed that it is given up
 	})
 }
 

@@ -30,7 +30,7 @@ func (r *Queue) queued(w *wait.Waiter) {
 	e := t.NewEvent(t.caller, t.name)
 	e.Permits = max(t.permits, 0)
 	t.mu.Unlock()
-	session.Contained(func() { hook(e) })
+	session.HookOrCrash(func() { hook(e) })
 }
 
 // acquired tells that the hold begins. If the hook panics, it is released: nobody has it.
@@ -42,7 +42,7 @@ func (h *Hold) acquired(began time.Time) {
 	}
 	e := t.NewEvent(h.parent, t.name)
 	e.Token, e.Permits, e.Waited = h.turn.token, t.Weight(), time.Since(began)
-	session.Whole(func() { hook(e) }, func() { t.Go(func() { _ = h.Unlock(context.Background()) }) })
+	session.HookOrUndo(func() { hook(e) }, func() { t.Go(func() { _ = h.Unlock(context.Background()) }) })
 }
 
 func (u *turn) released() {

@@ -97,9 +97,9 @@ func (r *Queue) Acquire(ctx context.Context, w *wait.Waiter, mode lua.Mode, unti
 		session.Raise(r.Floor, reply.Token)
 		switch {
 		case reply.Now > 0:
-			c.ClockRead(r.ServerClock, reply.Now, sent)
+			c.RecordClock(r.ServerClock, reply.Now, sent)
 		case reply.Token > 0 && !r.kind.Undated:
-			r.CheckToken(ctx, reply.Token, sent, mode == lua.Again)
+			r.CheckClock(ctx, reply.Token, sent, mode == lua.Again)
 		}
 		if reply.Sequence > 0 {
 			r.queued(w)

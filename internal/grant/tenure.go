@@ -253,7 +253,7 @@ func (t *tenure) Lost(reason error) {
 	}
 	if t.end() {
 		t.Client.Options.Logger.Warn("latchkey: lost", "name", t.name, "token", token, "reason", reason)
-		t.Client.Teller.Tell(func() { last.lost(token, reason) })
+		t.Client.Notifier.Notify(func() { last.lost(token, reason) })
 	}
 	t.forget(false) // Unlock may never be called
 }
