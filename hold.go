@@ -69,6 +69,6 @@ func (h *Hold) Remaining() time.Duration { return h.inside().Remaining() }
 
 // Sequence returns the place in the queue from which the lock was granted: greater than that of every waiter
 // of this lock that was queued before. It is 0 for a lock that was acquired without queueing, or by a local
-// hand-off. It is also 0 for a waiter that had to ask again, as after a new subscription: it may have lost its
-// place.
+// hand-off. It is also 0 for a waiter that had to ask again, as after a new subscription: it may have lost
+// its place.
 func (h *Hold) Sequence() int64 { return h.inside().Sequence() }

@@ -76,12 +76,21 @@ func (l *Lock) Inspect(ctx context.Context) (State, error) {
 	return State(s), err
 }
 
-// State is what Inspect returns: a snapshot that may be history when it arrives.
+// State is what [Lock.Inspect] returns: a snapshot that may be history when it arrives.
 type State struct {
-	Holder    string        // owner id of the holder: <client id>:<number>, or Redisson's; empty when the lock is free
-	Mine      bool          // the holder belongs to the client that asks
-	Token     int64         // its fencing token, or the first of those its goroutines share; 0 for none (Redisson's RLock)
-	Remaining time.Duration // until its lease ends unless it is renewed; negative: never
-	Waiting   int           // entries in the queue
-	Queue     []string      // owner ids of the first 1000, the next one first
+	// Holder is the owner id of the holder: <client id>:<number>, or Redisson's. It is empty when the lock is
+	// free.
+	Holder string
+	// Mine reports whether the holder belongs to the client that asks.
+	Mine bool
+	// Token is the holder's fencing token, or the first of those that its goroutines share. It is 0 when there
+	// is none, as for Redisson's RLock.
+	Token int64
+	// Remaining is the time until the lease ends, unless it is renewed. It is negative for a lease that never
+	// ends.
+	Remaining time.Duration
+	// Waiting is the number of entries in the queue.
+	Waiting int
+	// Queue has the owner ids of the first 1000 entries, the next one first.
+	Queue []string
 }

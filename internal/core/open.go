@@ -80,7 +80,8 @@ func ownClient(
 		for _, owned := range connections {
 			owned.End()
 		}
-		session.ClosedWithin(closed, session.CloseGrace) // a dialer of the caller's may not heed that it is given up
+		// rueidis waits for a dial as well, and a dialer of the caller's may not heed that it is given up.
+		session.ClosedWithin(closed, session.CloseGrace)
 	})
 }
 
@@ -145,7 +146,8 @@ func tuned(option rueidis.ClientOption, o session.Options) rueidis.ClientOption 
 		option.ConnWriteTimeout = max(o.CommandTimeout, time.Second) // then a silent server is given up
 	}
 	if option.Dialer.Timeout == 0 {
-		option.Dialer.Timeout = max(o.CommandTimeout, time.Second) // while Sentinel is asked, rueidis waits for a dial
+		// rueidis waits for a dial while it asks Sentinel.
+		option.Dialer.Timeout = max(o.CommandTimeout, time.Second)
 	}
 	if option.ReadBufferEachConn == 0 {
 		option.ReadBufferEachConn = 1 << 16
