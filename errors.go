@@ -5,41 +5,41 @@ import (
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
-// The errors of this module, for errors.Is. They come wrapped with the name of the lock, and often joined
-// with a cause. Their text is one line that begins with "latchkey: ". errors.Is with context.Canceled or
-// context.DeadlineExceeded says that the caller's context has ended, and nothing else: timers of this module
-// and of rueidis do not match.
+// The errors of this module, for errors.Is. They come wrapped with the name of the primitive, and often
+// joined with a cause. Their text is one line that begins with "latchkey: ". An error matches
+// context.Canceled or context.DeadlineExceeded only when the caller's context has ended: timers of this
+// module and of rueidis do not match.
 var (
 	// ErrNotAcquired is returned by TryLock when somebody else holds the lock or is next, and by TryLockFor when
 	// its time is over before the caller's context.
 	ErrNotAcquired = session.ErrNotAcquired
 	// ErrNotHeld is returned by the second Unlock of a hold, and by that of no hold at all.
 	ErrNotHeld = session.ErrNotHeld
-	// ErrLost says that a hold ended without being released: its lease could not be renewed in time, or Redis
-	// says that somebody else, or nobody, has the lock. It is the cause of the hold's context.
+	// ErrLost says that a hold ended without a release: its lease could not be renewed in time, or Redis says
+	// that somebody else, or nobody, has the lock. It is the cause of the hold's context.
 	ErrLost = session.ErrLost
 	// ErrReleased is the cause of a hold's context after Unlock.
 	ErrReleased = session.ErrReleased
-	// ErrReentered is returned by Lock with a context that holds the lock already, with WithoutReentry.
+	// ErrReentered is returned by Lock, under WithoutReentry, for a context that holds the lock already.
 	ErrReentered = session.ErrReentered
 	// ErrClosed is returned after Close or Shutdown, and by whatever they end.
 	ErrClosed = session.ErrClosed
 	// ErrTooManyWaiters is returned instead of waiting with more than WithMaxWaiters others.
 	ErrTooManyWaiters = session.ErrTooManyWaiters
-	// ErrWrongType says that a key holds data that is not of this primitive; the text says which key, and
-	// what it holds instead of what. The data is left as it is.
+	// ErrWrongType says that a key holds data that is not of this primitive. The text says which key, and what
+	// it holds instead of what. The data is left as it is.
 	ErrWrongType = session.ErrWrongType
 	// ErrUnavailable says that Redis did not answer, or refused to serve for now. A caller whose context ends
 	// while Redis is well does not get it.
 	ErrUnavailable = session.ErrUnavailable
-	// ErrUnknownOutcome says that what was to be done may or may not have been: an Unlock, a ForceUnlock, a
-	// change of permits or of a latch that got no answer.
+	// ErrUnknownOutcome says that a command got no answer, so it may or may not have been done: an Unlock, a
+	// ForceUnlock, a change of permits or of a latch.
 	ErrUnknownOutcome = session.ErrUnknownOutcome
 	// ErrNotReplicated is returned instead of a hold that fewer replicas have than WithReplicas asks for.
 	ErrNotReplicated = session.ErrNotReplicated
-	// ErrNotRun is matched by the error of a Do, or TryDo, whose function never ran: the lock was not acquired,
-	// for the reason that the error also says. Nothing was done, so it is safe to do it again. An error of Do
-	// that is not ErrNotRun is the function's own, or ErrLost.
+	// ErrNotRun is matched by the error of a Do, or TryDo, whose function never ran, because the lock was not
+	// acquired. The error also says why. Nothing was done, so it is safe to do it again. An error of Do that
+	// does not match ErrNotRun is the function's own, or ErrLost.
 	ErrNotRun = grant.ErrNotRun
 	// ErrInvalid says that an argument or option is out of range. Nothing was done.
 	ErrInvalid = session.ErrInvalid

@@ -1,6 +1,8 @@
-// Package latchkey is the client that the locks and synchronizers of this module share: Redisson's, for Go,
-// on Redis or Valkey. Waiters block without polling; a release grants the lock to the next waiter in the same
-// step; a hold is a context that ends the moment the lock is lost; and every hold carries a fencing token.
+// Package latchkey has what the locks and synchronizers of this module share: Redisson's, for Go, on Redis or
+// Valkey. [Client] is the connection, [Lock] any lock, and [Hold] a lock that is held.
+//
+// Waiters block without polling. A release grants the lock to the next waiter in the same step. A hold is a
+// context that ends the moment the lock is lost, and carries a fencing token.
 //
 //	c, err := latchkey.Open("redis://localhost:6379")
 //	...
@@ -10,38 +12,40 @@
 //	defer hold.Unlock(ctx)
 //	charge(hold.Context(), hold.Token())
 //
-// The locks are in packages of their own: rlock, whose processes queue through one delegate each, and
-// fairlock, in which all waiters of all processes queue first in, first out. So are semaphore, countdown (a
-// latch) and barrier.
+// The primitives are in packages of their own. In rlock each process queues through one delegate. In fairlock
+// all waiters of all processes queue first in, first out. The others are semaphore, countdown (a latch) and
+// barrier.
 //
 // # Guarantees
 //
 // At most one hold of a lock is trusted at a time, as long as Redis keeps its data and clocks run at about
-// the same speed: a hold is trusted until the moment its last successful request was sent, plus the lease,
-// and the lease in Redis is not shorter. Redis replicates asynchronously, so a failover can lose the lock;
-// then the holder's context ends as soon as its client has reached the new primary, and for that while only
-// the fencing token separates the two holders. See [WithReplicas] for grants that survive it.
+// the same speed. A hold is trusted until the moment its last successful request was sent, plus the lease.
+// The lease in Redis is not shorter.
+//
+// Redis replicates asynchronously, so a failover can lose the lock. Then the holder's context ends as soon as
+// its client has reached the new primary. For that while only the fencing token separates the two holders.
+// See [WithReplicas] for grants that survive it.
 //
 // A fencing token is greater than every token that was given out for the lock before. Store it with what the
 // lock guards, and refuse writes with a smaller one (Martin Kleppmann, "How to do distributed locking").
 //
-// A waiter is woken by its grant. Should the message or the connection be lost, it asks again when the
+// A waiter is woken by its grant. Should the message or the connection be lost, it asks again: when the
 // subscription is back, when the holder's lease ends, and every two seconds at least; sooner where somebody
 // else's lease is shorter.
 //
-// When a context ends, or a process dies, nothing of it stays: entries in a queue are removed or skipped, and
+// When a context ends, or a process dies, nothing of it stays. Entries in a queue are removed or skipped, and
 // every key has a time to live.
 //
 // # Servers
 //
-// Redis 6.2 or later, Valkey, Sentinel, and Cluster from Redis 7.0. The keys of a lock named N (after the key
-// prefix) are N, latchkey_queue:{N}, latchkey_pace:{N} and redisson_lock_token:{N}, without the braces if N
-// has some; channels are latchkey_inbox:*; a probe touches latchkey_probe:{N}, which never exists. A Redis
-// user needs those patterns (the probe and the companions as prefixes), those that the other packages list,
-// and the commands EVALSHA, EVAL, PUBLISH, SUBSCRIBE, PUBSUB, PERSIST, PING, TIME, TYPE and those in
-// internal/lua; with a cluster SPUBLISH and SSUBSCRIBE. Where keys may be evicted nothing is guaranteed: use
-// maxmemory-policy noeviction. Times are the server's, so the clocks of a primary and its replicas must
-// agree.
+// Redis 6.2 or later, Valkey, Sentinel, and Cluster from Redis 7.0.
+//
+// The keys of a lock named N (after the key prefix) are N, latchkey_queue:{N}, latchkey_pace:{N} and
+// redisson_lock_token:{N}, without the braces if N has some. Channels are latchkey_inbox:*. A probe touches
+// latchkey_probe:{N}, which never exists. docs/operations.md has an access rule for all primitives.
+//
+// Nothing is guaranteed where keys may be evicted: use maxmemory-policy noeviction. Times are the server's,
+// so the clocks of a primary and its replicas must agree.
 package latchkey
 
 import (
@@ -56,17 +60,18 @@ import (
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
-// Client is a connection to Redis with an identity: its id is part of every owner it writes. One client
-// serves any number of locks and goroutines. It has one connection for commands and one for its inbox, and a
-// third once it has used latches or barriers; with Sentinel also one to a sentinel; a cluster client has up
-// to two to every node. With [WithReplicas] there are further ones, as many as acquire at the same time.
+// Client is a connection to Redis with an identity: its id is part of every owner id that it writes. One
+// client serves any number of locks and goroutines. Its methods are safe for concurrent use. The zero value
+// is not usable: see [Open], [New] and [Wrap].
 //
-// Its methods are safe for concurrent use. The zero value is not usable: see [Open], [New] and [Wrap].
+// It has one connection for commands and one for its inbox, and a third once it has used latches or barriers.
+// With Sentinel it has also one to a sentinel. A cluster client has up to two to every node. With
+// [WithReplicas] there are further ones, as many as acquire at the same time.
 type Client session.Client
 
 // Open returns a client for a URL as redis://user:password@host:6379/0, rediss:// or unix://, in the form
-// that rueidis.ParseURL documents. It dials, and fails with ErrUnavailable while Redis cannot be reached: see
-// [WithLazyConnect].
+// that rueidis.ParseURL documents. It dials, and fails with [ErrUnavailable] while Redis cannot be reached:
+// see [WithLazyConnect]. A malformed URL, and options out of range, are [ErrInvalid].
 func Open(address string, opts ...Option) (*Client, error) {
 	option, err := rueidis.ParseURL(address)
 	if err != nil {
@@ -79,12 +84,17 @@ func Open(address string, opts ...Option) (*Client, error) {
 }
 
 // New returns a client for a rueidis configuration: TLS, authentication, Sentinel, Cluster. It owns the
-// rueidis clients that it makes of it (two of a cluster), and sets DisableCache and PipelineMultiplex (one
-// connection for all commands), and where they are zero ConnWriteTimeout, Dialer.Timeout and
-// Sentinel.Dialer.Timeout (one second, or the command timeout if that is longer), the buffer sizes,
-// Sentinel.TopologyRefreshInterval (0.5 s) and ClusterOption.ShardsRefreshInterval (0.1 s, which rueidis
-// spreads over a second). It dials, and fails with ErrUnavailable while Redis cannot be reached: see
-// [WithLazyConnect].
+// rueidis clients that it makes of it (two of a cluster). It dials, and fails with [ErrUnavailable] while
+// Redis cannot be reached: see [WithLazyConnect]. What cannot be used is [ErrInvalid], as reading from
+// replicas is.
+//
+// It sets DisableCache, and PipelineMultiplex to one connection for all commands. Where they are zero it also
+// sets
+//   - ConnWriteTimeout, Dialer.Timeout and Sentinel.Dialer.Timeout: to 1 s, or the command timeout if that is
+//     longer;
+//   - the buffer sizes: to 64 KiB;
+//   - Sentinel.TopologyRefreshInterval: to 0.5 s;
+//   - ClusterOption.ShardsRefreshInterval: to 0.1 s, which rueidis spreads over a second.
 //
 // A server that is silent is given up after about three seconds. Where a failover is faster than that, set
 // ConnWriteTimeout, Dialer.Timeout and Dialer.KeepAlive to less.
@@ -94,42 +104,43 @@ func New(option rueidis.ClientOption, opts ...Option) (*Client, error) {
 }
 
 // Wrap returns a client on rueidis clients that stay the caller's: Close leaves them open. Both may be the
-// same. The client takes connections of its own for its subscriptions from the pool of the second one, and
-// gives them back.
+// same. For its subscriptions the client takes connections from the pool of the second one, and gives them
+// back. A nil client is [ErrInvalid].
 //
-// Where they are cluster clients, commands must have PipelineMultiplex -1, so that what is sent later runs
-// later: otherwise a Lock that is cancelled in the very moment of its acquire could leave the lock taken
-// until its lease ends. Wrap asks one node whether that is so, and returns ErrInvalid when it is not; nil
-// clients are ErrInvalid, too. subscriptions should be another client then, with DisableRetry, so that a lost
-// subscription is noticed at once. It stays subscribed to what the client has waited for, until the caller
-// closes it: rueidis v1.0.79 ends the process when an UNSUBSCRIBE is refused.
+// Of a cluster, commands must have PipelineMultiplex -1, so that what is sent later runs later. Otherwise a
+// Lock that is cancelled in the very moment of its acquire could leave the lock taken until its lease ends.
+// Wrap asks one node whether that is so, and returns [ErrInvalid] when it is not. subscriptions should be
+// another client there, with DisableRetry, so that a lost subscription is noticed at once. It stays
+// subscribed to what the client has waited for, until the caller closes it: rueidis v1.0.79 ends the process
+// when an UNSUBSCRIBE is refused.
 //
-// ConnWriteTimeout of commands bounds how long a silent server is waited for. Close and Shutdown do not wait
-// for that: their last goroutines may.
+// The ConnWriteTimeout of commands bounds how long a silent server is waited for. Close and Shutdown do not
+// wait for that, but their last goroutines may.
 func Wrap(commands, subscriptions rueidis.Client, opts ...Option) (*Client, error) {
 	c, err := core.Wrap(commands, subscriptions, options(opts))
 	return (*Client)(c), err
 }
 
-// Check publishes to the client's own inbox and returns once it has received that: the whole way that a grant
-// takes. Use it as a health check. It returns the context's error when ctx ends before, with ErrUnavailable
-// if that took more than 50 ms, and ErrClosed after Close.
+// Check publishes to the client's own inbox, and returns once it has received that: the whole way that a
+// grant takes. Use it as a health check. When ctx ends before, the error is the context's, joined with
+// [ErrUnavailable] if that took more than 50 ms. After Close it is [ErrClosed].
 func (c *Client) Check(ctx context.Context) error { return (*session.Client)(c).Check(ctx) }
 
-// Shutdown refuses new acquires (also re-entry: a nested Lock returns ErrClosed), ends all waiters with
-// ErrClosed, takes them out of the queues, and waits until everything that is held was unlocked, or ctx ends.
-// Then it ends the contexts of what is still held with ErrClosed, and leaves it taken in Redis, because the
-// code it guards may still run: an Unlock that comes before the lease is over still releases it, once nobody
-// renews it any more, and a connection stays open for that. It returns an error when that was necessary,
-// which names up to ten of what was held. Further calls wait for the first, and cut it short when their
-// context ends.
+// Shutdown refuses new acquires with [ErrClosed], also those that would re-enter. It ends all waiters with
+// ErrClosed, and takes them out of the queues. Then it waits until everything that is held was unlocked, or
+// ctx ends.
+//
+// When ctx ends first, Shutdown ends the contexts of what is still held with ErrClosed, and returns an error
+// that names up to ten of it. It leaves the locks taken in Redis, because the code that they guard may still
+// run. Nobody renews them any more. An Unlock that comes before the lease is over still releases; a
+// connection stays open for that.
 //
 // It takes less than a second longer than ctx, also when Redis is silent. A Shutdown whose context has ended
-// is [Client.Close].
+// is [Client.Close]. Further calls wait for the first, and cut it short when their context ends.
 func (c *Client) Shutdown(ctx context.Context) error { return (*session.Client)(c).Shutdown(ctx) }
 
-// Close is Shutdown without waiting for what is held. It takes two seconds at most when Redis is silent, if
-// the release timeout is not longer than its default.
+// Close is Shutdown without waiting for what is held. When Redis is silent it takes the release timeout and
+// less than a second more: two seconds at most with the default.
 func (c *Client) Close() {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

@@ -8,41 +8,41 @@ import (
 	"github.com/latchkey-go/latchkey/internal/lock"
 )
 
-// Lock is a lock of one name, whichever package made it: it is what code over "some lock" takes. Any number of
-// goroutines share it and exclude each other. Two locks of one name on one client are the same lock. There is
-// no usable zero value: see packages rlock and fairlock.
+// Lock is a lock of one name. Packages rlock and fairlock make it; code that works with any lock takes this
+// type. Any number of goroutines share it and exclude each other. Two locks of one name on one client are the
+// same lock. Its methods are safe for concurrent use. There is no usable zero value.
 type Lock lock.Lock
 
 func (l *Lock) inside() *lock.Lock { return (*lock.Lock)(l) }
 
-// Name returns the name that it was made with.
+// Name returns the name that the lock was made with, without the client's key prefix.
 func (l *Lock) Name() string { return l.inside().Name() }
 
-// Lock waits until the lock is held or ctx ends. It survives any outage of Redis that ends before ctx does;
-// if none of its commands was answered by then, the error joins the context's with ErrUnavailable. Other
-// errors come at once: ErrWrongType, ErrTooManyWaiters, ErrClosed, and those of Redis that will not pass by
-// themselves.
+// Lock waits until the lock is held, or ctx ends. It survives any outage of Redis that ends before ctx does.
+// If none of its commands was answered by then, the error joins the context's with [ErrUnavailable]. Other
+// errors come at once: [ErrWrongType], [ErrTooManyWaiters], [ErrClosed], and those of Redis that do not pass
+// by themselves.
 //
-// A context derived from [Hold.Context] of this lock re-enters it: the result is a further hold, at
-// once and without a trip to Redis, with an Unlock of its own; the lock is released by the last. Goroutines
-// that share such a context all re-enter and do not exclude each other. The context of a hold that has ended
-// does not re-enter. What counts is the client and the name: any lock of that name re-enters, on the terms of
-// the hold that is there.
+// With a context derived from [Hold.Context] of this lock, Lock re-enters. It returns a further hold at once,
+// without a command. Each hold needs an Unlock, and the last one releases. Goroutines that share such a
+// context all re-enter, and do not exclude each other. The context of a hold that has ended does not
+// re-enter. What counts is the client and the name: any lock of that name re-enters, on the terms of the hold
+// that is there.
 func (l *Lock) Lock(ctx context.Context) (*Hold, error) {
 	h, err := l.inside().Lock(ctx)
 	return (*Hold)(h), err
 }
 
-// TryLock makes one attempt. It returns ErrNotAcquired when somebody else holds the lock or is next, and
-// ErrUnavailable when Redis does not answer within the client's command timeout.
+// TryLock makes one attempt. It returns [ErrNotAcquired] when somebody else holds the lock or is next, and
+// [ErrUnavailable] when Redis does not answer within the client's command timeout.
 func (l *Lock) TryLock(ctx context.Context) (*Hold, error) {
 	h, err := l.inside().TryLock(ctx)
 	return (*Hold)(h), err
 }
 
-// TryLockFor is Lock for a time of wait at most, which must be more than 0; then it returns ErrNotAcquired.
+// TryLockFor is Lock for wait at most, which must be more than 0. After that it returns [ErrNotAcquired].
 // When ctx ends by then, by its own deadline or earlier, the error is the context's, as that of Lock. The
-// hold's context gets no deadline from it.
+// hold's context has no deadline from wait.
 func (l *Lock) TryLockFor(ctx context.Context, wait time.Duration) (*Hold, error) {
 	h, err := l.inside().TryLockFor(ctx, wait)
 	return (*Hold)(h), err
@@ -51,36 +51,46 @@ func (l *Lock) TryLockFor(ctx context.Context, wait time.Duration) (*Hold, error
 // Do locks, calls f with the hold's context, and unlocks, also when f panics. The hold's context ends when
 // the lock is lost.
 //
-// An error that matches [ErrNotRun] says that f never ran; it also says why, as Lock does. Any other
-// is f's, or ErrLost: the lock was lost before f ended, so that f may not have been alone. If f ended in
-// time, Do returns what f returned, whatever becomes of the release: that is waited for 100 ms at most and
-// then goes on in the background, and if it fails the lease runs out, which is logged.
+// An error that matches [ErrNotRun] says that f never ran. It also says why, as that of Lock does. Any other
+// error is f's own, or [ErrLost]: the lock was lost before f ended, so f may not have been alone.
+//
+// If f ended in time, Do returns what f returned, whatever becomes of the release. Do waits for that for 100
+// ms at most. Then it goes on in the background. If it fails, the lease runs out, which is logged.
 func (l *Lock) Do(ctx context.Context, f func(context.Context, *Hold) error) error {
 	return l.inside().Do(ctx, func(ctx context.Context, h *grant.Hold) error { return f(ctx, (*Hold)(h)) })
 }
 
-// TryDo is Do with TryLock.
+// TryDo is [Lock.Do] with [Lock.TryLock].
 func (l *Lock) TryDo(ctx context.Context, f func(context.Context, *Hold) error) error {
 	return l.inside().TryDo(ctx, func(ctx context.Context, h *grant.Hold) error { return f(ctx, (*Hold)(h)) })
 }
 
-// ForceUnlock takes the lock away from whoever holds it, gives it to the next waiter, and reports whether it
-// was held. It is sent once; without an answer the error has ErrUnknownOutcome. The holder's hold is lost as
-// soon as its client hears of it; until then two may believe that they hold the lock.
+// ForceUnlock takes the lock away from whoever holds it, grants it to the next waiter, and reports whether it
+// was held. It is sent once. Without an answer the error matches [ErrUnknownOutcome]. The holder's hold is
+// lost as soon as its client hears of it. Until then two may believe that they hold the lock.
 func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) { return l.inside().ForceUnlock(ctx) }
 
-// Inspect returns who holds the lock and who waits for it in Redis.
+// Inspect returns who holds the lock, and who waits for it in Redis. It changes nothing.
 func (l *Lock) Inspect(ctx context.Context) (State, error) {
 	s, err := l.inside().Inspect(ctx)
 	return State(s), err
 }
 
-// State is what Inspect returns: a snapshot that may be history when it arrives.
+// State is what [Lock.Inspect] returns: a snapshot that may be history when it arrives.
 type State struct {
-	Holder    string        // owner id of the holder: <client id>:<number>, or Redisson's; empty when the lock is free
-	Mine      bool          // the holder belongs to the client that asks
-	Token     int64         // its fencing token, or the first of those its goroutines share; 0 for none (Redisson's RLock)
-	Remaining time.Duration // until its lease ends unless it is renewed; negative: never
-	Waiting   int           // entries in the queue
-	Queue     []string      // owner ids of the first 1000, the next one first
+	// Holder is the owner id of the holder: <client id>:<number>, or Redisson's. It is empty when the lock is
+	// free.
+	Holder string
+	// Mine reports whether the holder belongs to the client that asks.
+	Mine bool
+	// Token is the holder's fencing token, or the first of those that its goroutines share. It is 0 when there
+	// is none, as for Redisson's RLock.
+	Token int64
+	// Remaining is the time until the lease ends, unless it is renewed. It is negative for a lease that never
+	// ends.
+	Remaining time.Duration
+	// Waiting is the number of entries in the queue.
+	Waiting int
+	// Queue has the owner ids of the first 1000 entries, the next one first.
+	Queue []string
 }

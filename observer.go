@@ -11,40 +11,52 @@ import (
 func WithObserver(hooks Observer) Option {
 	return func(o *session.Options) {
 		o.Observer = session.Observer{
-			Queued: told(hooks.Queued), Acquired: told(hooks.Acquired), Failed: told(hooks.Failed), Released: told(hooks.Released),
-			Lost: told(hooks.Lost), Passed: told(hooks.Passed), Subscribed: hooks.Subscribed,
-			Down: toldOutage(hooks.Down), Up: toldOutage(hooks.Up),
+			Queued: eventHook(hooks.Queued), Acquired: eventHook(hooks.Acquired), Failed: eventHook(hooks.Failed),
+			Released: eventHook(hooks.Released), Lost: eventHook(hooks.Lost), Passed: eventHook(hooks.Passed),
+			Subscribed: hooks.Subscribed, Down: outageHook(hooks.Down), Up: outageHook(hooks.Up),
 		}
 	}
 }
 
-// Observer is a set of hooks; nil ones are not called, and cost nothing. A lock that is passed on inside the
-// process may be acquired before its release is told. Fields may be added in later versions.
+// Observer is a set of hooks. Nil ones are not called, and cost nothing. Fields may be added in later
+// versions.
 //
 // Queued, Acquired, Failed, Released and Passed are called on the goroutine of whoever called the primitive,
-// from many at once, and hold it up: they should be quick. All but Queued are called when the operation is
-// over, and may call the client. When one of them panics, so does the call: what it had acquired is released
-// again, what it released is released. When an operation goes on in the background, Failed and Released are
-// called in some goroutine of the client; so is Queued when a waiter had to be queued again.
+// from many at once. They hold it up, so they should be quick. All but Queued are called when the operation
+// is over, and may call the client. When one of them panics, so does the call: what it had acquired is
+// released again, and what it had released stays released. When an operation goes on in the background,
+// Failed and Released are called in some goroutine of the client. So is Queued when a waiter had to be queued
+// again.
 //
 // Lost, Subscribed, Down and Up are called one after the other in a goroutine of the client, as is its
-// logger: the client goes on meanwhile. One that does not return holds up the others; of what comes when ten
-// thousand events wait nothing is told. A panic in one of them, or in Queued, ends the process.
+// logger. The client goes on meanwhile. One that does not return holds up the others. What comes when ten
+// thousand calls wait is left out. A panic in one of them, or in Queued, ends the process.
 //
-// Failed is also told of a release that went on in the background, and failed: Err alone.
+// Failed is also called for a release that went on in the background, and failed: with Err alone. At a local
+// hand-off the next hold's Acquired may be called before the Released of the one before.
 //
-// Of an [Event], Kind, Name, Prefix and Context are always set, and Permits for semaphores; what else is, is
-// said with each hook.
+// In an [Event], Kind, Name, Prefix and Context are always set, and Permits for semaphores. What else is set
+// is said with each hook.
 type Observer struct {
-	Queued     func(Event)  // a waiter was queued in Redis; again when it had to be queued again
-	Acquired   func(Event)  // a hold begins: Token, Waited. Not one that re-enters. Of plain permits no Token
-	Failed     func(Event)  // an attempt failed, or was given up: Waited, and in Err what the caller gets
-	Released   func(Event)  // as a whole, or passed on inside the process: Token, Held; plain permits: neither
-	Lost       func(Event)  // a hold ended without that: Token, Held, and in Err why, without ErrLost
-	Passed     func(Event)  // an Await of a latch or barrier went on: Waited. One that did not is told by Failed
-	Subscribed func()       // the inbox was confirmed, for the first time or again
-	Down       func(Outage) // Redis is away: Away is 0
-	Up         func(Outage) // it is back, and holds were renewed; again, for what failed meanwhile
+	// Queued: a waiter was queued in Redis; also when it had to be queued again.
+	Queued func(Event)
+	// Acquired: a hold begins that does not re-enter. Token (not of plain permits) and Waited.
+	Acquired func(Event)
+	// Failed: an attempt failed, or was given up. Waited, and in Err what the caller gets.
+	Failed func(Event)
+	// Released: a hold was released as a whole, also by a local hand-off. Token and Held (of plain permits
+	// neither).
+	Released func(Event)
+	// Lost: a hold ended without a release. Token, Held, and in Err why, without ErrLost.
+	Lost func(Event)
+	// Passed: an Await of a latch or barrier has succeeded. Waited. For one that has not, Failed is called.
+	Passed func(Event)
+	// Subscribed: the inbox was confirmed, for the first time or again.
+	Subscribed func()
+	// Down: an outage has begun. Away is 0.
+	Down func(Outage)
+	// Up: Redis answers again, and holds were renewed. It is called again when commands have failed meanwhile.
+	Up func(Outage)
 }
 
 // Event is what a hook is told of one primitive. Fields that the hook does not name are zero. Fields may be
@@ -55,13 +67,13 @@ type Event struct {
 	Prefix  string          // the client's key prefix, which is not part of Name
 	Context context.Context // the one of the Lock, Acquire or Await, or of the Release of plain permits
 	Token   int64           // fencing token
-	Permits int             // of semaphores: how many were asked for, or are held; 0 for a Drain that has got none
+	Permits int             // of semaphores: how many were asked for, or are held; 0 for a Drain that got none
 	Waited  time.Duration   // since the call
 	Held    time.Duration   // since it was acquired
 	Err     error           // why
 }
 
-// Kind is what kind of primitive an [Event] is of. Kinds may be added in later versions.
+// Kind is the kind of primitive that an [Event] is about. Kinds may be added in later versions.
 type Kind string
 
 // The kinds.
@@ -73,16 +85,17 @@ const (
 	KindBarrier   Kind = "barrier"   // package barrier
 )
 
-// Outage is a time in which Redis did not answer, or refused to serve. Of a cluster it is a part of it that
-// is away. Fields may be added in later versions.
+// Outage is a time in which Redis did not answer, or refused to serve. Of a cluster it may be a part that is
+// away. Fields may be added in later versions.
 type Outage struct {
-	Addresses []string      // of the servers that the client knows, sorted
+	Addresses []string      // those of the servers that the client knows, sorted
 	Began     time.Time     // when the first command was sent that was not answered
 	Away      time.Duration // from then until Redis answered again; 0 for Down
 	Err       error         // of the command that failed first
 }
 
-func told(hook func(Event)) func(session.Event) {
+// eventHook makes a hook of ours of one of the user's.
+func eventHook(hook func(Event)) func(session.Event) {
 	if hook == nil {
 		return nil
 	}
@@ -94,7 +107,7 @@ func told(hook func(Event)) func(session.Event) {
 	}
 }
 
-func toldOutage(hook func(Outage)) func(session.Outage) {
+func outageHook(hook func(Outage)) func(session.Outage) {
 	if hook == nil {
 		return nil
 	}

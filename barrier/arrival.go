@@ -92,7 +92,7 @@ func (a *arrival) await(ctx, waiting context.Context, view *broadcast.View) erro
 // send sends the command until Redis answers. However often it is called, the party arrives once.
 func (a *arrival) send(ctx context.Context) (reply lua.Arrival, answered bool, err error) {
 	a.known = a.Floor.Load()
-	a.up = a.WhileRemembered()
+	a.up = a.UpWhileRecorded()
 	lease := a.lease.Load()
 	defer func() { a.leaseSent(lease) }()
 	answered, err = a.RetryUntilAnswered(ctx, a.up, &a.stray, func(ctx context.Context) error {

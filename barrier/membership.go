@@ -94,7 +94,7 @@ func (g *group) membershipNotBegun(number uint64, stray bool) {
 	stray = m.stray
 	m.end()
 	if stray {
-		up := g.WhileRemembered()
+		up := g.UpWhileRecorded()
 		g.Client.Go(func() { _ = g.sendLeave(context.Background(), up, number, false) }) // or its lease ends
 	}
 }
@@ -164,7 +164,7 @@ func (g *group) leave(ctx context.Context) error {
 	if number == 0 {
 		return nil
 	}
-	up, until := g.WhileRemembered(), time.Now().Add(time.Duration(g.lease.Load()))
+	up, until := g.UpWhileRecorded(), time.Now().Add(time.Duration(g.lease.Load()))
 	err := g.FinishInBackground(ctx, func(ctx context.Context) (bool, error) {
 		leased, cancel := context.WithDeadline(ctx, until)
 		defer cancel()
@@ -188,7 +188,7 @@ func (g *group) leave(ctx context.Context) error {
 // membership stays there until its lease is over.
 func (g *group) Resign(ctx context.Context) {
 	if number, begun := g.endMembership(); number != 0 {
-		_ = g.sendLeave(ctx, g.WhileRemembered(), number, begun)
+		_ = g.sendLeave(ctx, g.UpWhileRecorded(), number, begun)
 	}
 }
 

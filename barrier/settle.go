@@ -33,7 +33,7 @@ func (a *arrival) settle(ctx context.Context, wanted lua.Fate) (lua.Fate, error)
 	s := &settlement{arrival: a, wanted: wanted, up: a.up}
 	generation := a.generation // the background may change it
 	if generation != 0 {
-		s.up = a.WhileRemembered()
+		s.up = a.UpWhileRecorded()
 	}
 	if err := a.FinishInBackground(ctx, s.send); err != nil {
 		a.breakByReading(generation)

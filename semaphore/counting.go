@@ -139,7 +139,7 @@ func (s *Counting) acquire(ctx, waiting context.Context, n int, try bool) error 
 	}
 	began := time.Now()
 	err := s.take(ctx, waiting, n, try)
-	session.Whole(func() { s.base.p.Attempted(ctx, n, began, err) }, func() {
+	session.HookOrUndo(func() { s.base.p.Attempted(ctx, n, began, err) }, func() {
 		if err == nil {
 			s.base.p.Queue.Go(func() { _ = s.Release(context.Background(), n) })
 		}

@@ -19,7 +19,7 @@ type plainRelease struct {
 
 func (p *pool) newPlainRelease(n int) *plainRelease {
 	number := p.Client.IDs.Next()
-	return &plainRelease{pool: p, number: number, request: lua.Put(p.Client.IDs.ID(number), int64(n)), up: p.WhileRemembered()}
+	return &plainRelease{pool: p, number: number, request: lua.Put(p.Client.IDs.ID(number), int64(n)), up: p.UpWhileRecorded()}
 }
 
 // send sends the release until Redis answers or ctx ends. It reports whether it is over; otherwise it is

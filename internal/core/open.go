@@ -11,52 +11,63 @@ import (
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
-// Open dials and returns a client that owns its two rueidis clients.
+// Open dials, and returns a client that owns the rueidis clients that it makes. Errors come wrapped: they
+// match ErrInvalid for options that cannot be used, and ErrUnavailable while Redis cannot be reached.
 func Open(option rueidis.ClientOption, o session.Options) (*session.Client, error) {
 	if err := o.Validate(); err != nil {
 		return nil, session.Wrap("", err)
 	}
 	if option.ReplicaOnly || option.SendToReplicas != nil || len(option.Standalone.ReplicaAddress) > 0 {
-		return nil, session.Wrap("", session.Invalid("locks live on primaries: ReplicaOnly, SendToReplicas and ReplicaAddress cannot be used"))
+		return nil, invalid("locks live on primaries: ReplicaOnly, SendToReplicas and ReplicaAddress cannot be used")
 	}
 	if o.Lazy {
 		return openLazily(option, o)
 	}
-	option = tuned(option, o)
-	ours := session.NewConnections()
-	commands, err := dial(ours.Track(option))
+	return openNow(tuned(option, o), o)
+}
+
+// invalid is the error of an argument, as callers see it.
+func invalid(format string, args ...any) error {
+	return session.Wrap("", session.Invalid(format, args...))
+}
+
+func openNow(option rueidis.ClientOption, o session.Options) (*session.Client, error) {
+	connections := session.NewConnections()
+	commands, err := dial(connections.Track(option))
 	if err != nil {
 		return nil, session.Wrap("", session.Unavailable(err))
 	}
-	if commands.Mode() == rueidis.ClientModeCluster {
-		if option.ForceSingleClient, err = onlyLooksLikeACluster(commands, o); err != nil {
-			commands.Close()
-			return nil, err
-		}
-		if option.ForceSingleClient {
-			commands.Close()
-			return Open(option, o)
-		}
+	if commands.Mode() != rueidis.ClientModeCluster {
+		return ownClient(commands, commands, o, connections), nil
 	}
-	subscriptions, owned := commands, []*session.Connections{ours}
-	if commands.Mode() == rueidis.ClientModeCluster {
-		// Shard channels of one node share a connection, which must not be that of the commands: it is ended with
-		// them.
-		listening := session.NewConnections()
-		option.DisableRetry = true // so that a lost subscription is known at once, not when it is back
-		if subscriptions, err = dial(listening.Track(option)); err != nil {
-			commands.Close()
-			return nil, session.Wrap("", session.Unavailable(err))
-		}
-		owned = append(owned, listening)
+	imitation, err := imitatesCluster(commands, o)
+	if err != nil {
+		commands.Close()
+		return nil, err
 	}
-	return ownClient(commands, subscriptions, o, owned...), nil
+	if imitation {
+		commands.Close()
+		option.ForceSingleClient = true
+		return openNow(option, o)
+	}
+	// Shard channels of one node share a connection. It must not be that of the commands, which would be closed
+	// with it.
+	listening := session.NewConnections()
+	option.DisableRetry = true // so that a lost subscription is known at once, not when it is back
+	subscriptions, err := dial(listening.Track(option))
+	if err != nil {
+		commands.Close()
+		return nil, session.Wrap("", session.Unavailable(err))
+	}
+	return ownClient(commands, subscriptions, o, connections, listening), nil
 }
 
-// ownClient returns a client that owns the two rueidis clients, which may be one, and their connections:
-// those of the subscriptions come last.
-func ownClient(commands, subscriptions rueidis.Client, o session.Options, owned ...*session.Connections) *session.Client {
-	return session.New(commands, subscriptions, o, owned, func() {
+// ownClient returns a client that owns the two rueidis clients, which may be one, and their connections.
+// Those of the subscriptions come last.
+func ownClient(
+	commands, subscriptions rueidis.Client, o session.Options, connections ...*session.Connections,
+) *session.Client {
+	return session.New(commands, subscriptions, o, connections, func() {
 		closed := make(chan struct{})
 		go func() {
 			defer close(closed)
@@ -65,35 +76,36 @@ func ownClient(commands, subscriptions rueidis.Client, o session.Options, owned 
 			}
 			commands.Close()
 		}()
-		session.Within(closed, session.Farewell) // a silent server is waited for
-		for _, o := range owned {
-			o.End()
+		session.ClosedWithin(closed, session.CloseGrace) // rueidis waits for a silent server
+		for _, owned := range connections {
+			owned.End()
 		}
-		session.Within(closed, session.Farewell) // a dialer of the caller's may not heed that it is given up
+		// rueidis waits for a dial as well, and a dialer of the caller's may not heed that it is given up.
+		session.ClosedWithin(closed, session.CloseGrace)
 	})
 }
 
-// Wrap returns a client on rueidis clients that stay the caller's.
+// Wrap returns a client on rueidis clients that stay the caller's. Errors come wrapped, and match ErrInvalid.
 func Wrap(commands, subscriptions rueidis.Client, o session.Options) (*session.Client, error) {
 	if err := o.Validate(); err != nil {
 		return nil, session.Wrap("", err)
 	}
 	if commands == nil || subscriptions == nil {
-		return nil, session.Wrap("", session.Invalid("a rueidis client is nil"))
+		return nil, invalid("a rueidis client is nil")
 	}
 	if o.Lazy {
-		return nil, session.Wrap("", session.Invalid("clients that are wrapped have connected already"))
+		return nil, invalid("clients that are wrapped have connected already")
 	}
-	if severalPipes(commands) {
-		return nil, session.Wrap("", session.Invalid("the client for commands must have PipelineMultiplex -1, so that what is sent later runs later"))
+	if hasSeveralPipes(commands) {
+		return nil, invalid("the client for commands must have PipelineMultiplex -1, so that what is sent later runs later")
 	}
 	return session.New(commands, subscriptions, o, nil, func() {}), nil
 }
 
-// severalPipes reports whether a client sends commands to one node on several connections, between which they
-// overtake each other. Only a cluster client does; it chooses among them at random. Where the server does not
-// tell, it is trusted.
-func severalPipes(client rueidis.Client) bool {
+// hasSeveralPipes reports whether a client sends commands to one node on several connections: then a command
+// can overtake another. Only a cluster client does that. It chooses among them at random. A server that does
+// not tell is trusted.
+func hasSeveralPipes(client rueidis.Client) bool {
 	if client.Mode() != rueidis.ClientModeCluster {
 		return false
 	}
@@ -111,8 +123,8 @@ func severalPipes(client rueidis.Client) bool {
 	return false
 }
 
-// dial is rueidis.NewClient, which returns a client also with an error when it was told that there is a
-// single server.
+// dial is rueidis.NewClient, but returns no client with an error. rueidis does so when it was told that there
+// is a single server.
 func dial(option rueidis.ClientOption) (rueidis.Client, error) {
 	client, err := rueidis.NewClient(option)
 	if err != nil {
@@ -124,17 +136,18 @@ func dial(option rueidis.ClientOption) (rueidis.Client, error) {
 	return client, nil
 }
 
-// tuned sets what the client needs of rueidis and leaves what the caller set.
+// tuned sets what our client needs of rueidis, and leaves what the caller set.
 func tuned(option rueidis.ClientOption, o session.Options) rueidis.ClientOption {
 	// One connection for all commands: what is sent later runs later, so that a cancel cannot overtake its
-	// acquire.
+	// acquire (rule 2).
 	option.PipelineMultiplex = -1
 	option.DisableCache = true // nothing is cached, and tracking would cost a round trip at each connection
 	if option.ConnWriteTimeout == 0 {
-		option.ConnWriteTimeout = max(o.CommandTimeout, time.Second) // a silent server is given up, and its commands with it
+		option.ConnWriteTimeout = max(o.CommandTimeout, time.Second) // then a silent server is given up
 	}
 	if option.Dialer.Timeout == 0 {
-		option.Dialer.Timeout = max(o.CommandTimeout, time.Second) // while Sentinel is asked, rueidis waits for a dial
+		// rueidis waits for a dial while it asks Sentinel.
+		option.Dialer.Timeout = max(o.CommandTimeout, time.Second)
 	}
 	if option.ReadBufferEachConn == 0 {
 		option.ReadBufferEachConn = 1 << 16
@@ -143,7 +156,8 @@ func tuned(option rueidis.ClientOption, o session.Options) rueidis.ClientOption 
 		option.WriteBufferEachConn = 1 << 16
 	}
 	if option.ClusterOption.ShardsRefreshInterval == 0 {
-		// rueidis spreads what this begins over up to a second more, and over half a minute in a large cluster.
+		// rueidis spreads the refreshes that this begins over up to a second more, and over half a minute in a
+		// large cluster.
 		option.ClusterOption.ShardsRefreshInterval = 100 * time.Millisecond
 	}
 	if option.Sentinel.MasterSet != "" {
@@ -157,9 +171,9 @@ func tuned(option rueidis.ClientOption, o session.Options) rueidis.ClientOption 
 	return option
 }
 
-// onlyLooksLikeACluster tells a server that answers CLUSTER SLOTS without being a cluster (embedded ones for
-// tests do) from a cluster, and refuses a cluster without sharded pub/sub.
-func onlyLooksLikeACluster(client rueidis.Client, o session.Options) (bool, error) {
+// imitatesCluster reports whether a server answers CLUSTER SLOTS without being a cluster, as embedded ones
+// for tests do. The error is that of a cluster without sharded pub/sub.
+func imitatesCluster(client rueidis.Client, o session.Options) (bool, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), max(o.CommandTimeout, time.Second))
 	defer cancel()
 	probe := client.B().Arbitrary("PUBSUB", "SHARDNUMSUB").Keys("latchkey_probe").Build()
@@ -167,9 +181,14 @@ func onlyLooksLikeACluster(client rueidis.Client, o session.Options) (bool, erro
 	if _, refused := rueidis.IsRedisErr(err); !refused {
 		return false, nil
 	}
-	info, infoErr := client.Do(ctx, client.B().Info().Section("cluster").Build()).ToString()
-	if infoErr == nil && strings.Contains(info, "cluster_enabled:1") {
+	if cluster, infoErr := isCluster(ctx, client); infoErr == nil && cluster {
 		return false, session.Wrap("", fmt.Errorf("a cluster must run Redis 7.0 or later, for sharded pub/sub: %w", err))
 	}
 	return true, nil
+}
+
+// isCluster asks a server whether it is a node of a cluster.
+func isCluster(ctx context.Context, client rueidis.Client) (bool, error) {
+	info, err := client.Do(ctx, client.B().Info().Section("cluster").Build()).ToString()
+	return strings.Contains(info, "cluster_enabled:1"), err
 }

@@ -35,6 +35,6 @@ func (t *tenure) drawn() (settled bool) {
 		return true
 	}
 	c.Count(-1, 0)
-	time.AfterFunc(session.Remembered, func() { c.Drop(n) })
+	time.AfterFunc(session.RecordTTL, func() { c.Drop(n) })
 	return false
 }

@@ -13,8 +13,8 @@ import (
 // nothing.
 func (t *tenure) unlockLate(ctx context.Context, done *turn) error {
 	c := t.Client
-	until := c.Late.Until(t)
-	defer c.Late.Over(t)
+	until := c.HeldAtClose.TrustedUntil(t)
+	defer c.HeldAtClose.Remove(t)
 	if !time.Now().Before(until) || !t.waiters.Answered(&t.waiter) {
 		return session.ErrClosed
 	}

@@ -50,7 +50,7 @@ func (t *tenure) Lost(reason error) {
 		return
 	}
 	t.Client.Options.Logger.Warn("latchkey: lost", "name", t.name, "token", token, "reason", reason)
-	t.Client.Teller.Tell(func() { last.lost(token, reason) })
+	t.Client.Notifier.Notify(func() { last.lost(token, reason) })
 	t.retire(false) // Unlock may never be called
 }
 

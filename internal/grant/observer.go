@@ -31,7 +31,7 @@ func (r *Queue) queued(w *wait.Waiter) {
 	e := t.NewEvent(t.caller, t.name)
 	e.Permits = max(t.permits, 0)
 	t.mu.Unlock()
-	session.Contained(func() { hook(e) })
+	session.HookOrCrash(func() { hook(e) })
 }
 
 // acquired calls the hook of a hold that begins. If the hook panics, the hold is released: nobody has it.
@@ -43,7 +43,7 @@ func (h *Hold) acquired(began time.Time) {
 	}
 	e := t.NewEvent(h.parent, t.name)
 	e.Token, e.Permits, e.Waited = h.turn.token, t.Weight(), time.Since(began)
-	session.Whole(func() { hook(e) }, func() { t.Go(func() { _ = h.Unlock(context.Background()) }) })
+	session.HookOrUndo(func() { hook(e) }, func() { t.Go(func() { _ = h.Unlock(context.Background()) }) })
 }
 
 // released calls the hook of a turn that has ended well.

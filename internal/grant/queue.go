@@ -104,9 +104,9 @@ func (q *Queue) heed(ctx context.Context, w *wait.Waiter, reply lua.Acquired, se
 	session.Raise(q.Floor, reply.Token)
 	switch {
 	case reply.Now > 0:
-		q.Client.ClockRead(q.ServerClock, reply.Now, sent)
+		q.Client.RecordClock(q.ServerClock, reply.Now, sent)
 	case reply.Token > 0 && !q.kind.Undated:
-		q.CheckToken(ctx, reply.Token, sent, mode == lua.Again)
+		q.CheckClock(ctx, reply.Token, sent, mode == lua.Again)
 	}
 	if reply.Sequence > 0 {
 		q.queued(w)

@@ -16,7 +16,7 @@ import (
 // turn that ends with it.
 func (t *tenure) unlock(ctx context.Context, done *turn) error {
 	if !t.Client.Keeper.Remove(&t.item) {
-		if !t.Client.Late.Until(t).IsZero() { // the client was closed just now
+		if !t.Client.HeldAtClose.TrustedUntil(t).IsZero() { // the client was closed just now
 			return t.unlockLate(ctx, done)
 		}
 		return t.late()

@@ -8,10 +8,11 @@ import (
 	"github.com/latchkey-go/latchkey/internal/retry"
 )
 
-// steady is how long a subscription stands until its next loss is the first one.
-const steady = 100 * time.Millisecond
+// stableAfter is how long a subscription must stand for the pause after its loss to be a short one again.
+const stableAfter = 100 * time.Millisecond
 
-// Channel is one subscription, which is begun again when it is lost.
+// Channel is one channel of Redis. Its subscription is begun again when it is lost. [Hub.Open] and
+// [Hub.Listen] return it. Its methods are safe for concurrent use.
 type Channel struct {
 	hub       *Hub
 	group     *group
@@ -20,20 +21,20 @@ type Channel struct {
 	heard     func(string)
 
 	// guarded by hub.mu
-	users      int
-	idle       *list.Element // in the group's list, while nobody uses it
-	left       time.Time     // since when nobody does
-	now        *Subscription // nil: none; there will be one after retry, or Resume
-	retry      *time.Timer
-	backoff    retry.Backoff
-	isUp       bool
-	up         chan struct{} // closed once the subscription is confirmed; nil while nobody waits for that
-	since      time.Time     // when it was confirmed last
-	announcing bool          // confirmed runs
-	again      bool          // and must run again
+	users       int
+	idle        *list.Element // in the group's list, while nobody uses it
+	unusedSince time.Time
+	current     *Subscription // nil: none; there will be one after retry, or Resume
+	retry       *time.Timer
+	backoff     retry.Backoff
+	isUp        bool
+	up          chan struct{} // closed once the subscription is confirmed; nil while nobody waits for that
+	upSince     time.Time     // when it was confirmed last
+	announcing  bool          // confirmed runs
+	again       bool          // and must run again
 }
 
-// Close gives the channel back. When nobody uses it for half a minute it is not listened to any more.
+// Close ends one Open or Listen. When nobody uses the channel for half a minute, it is given up.
 func (c *Channel) Close() {
 	h := c.hub
 	h.mu.Lock()
@@ -41,15 +42,15 @@ func (c *Channel) Close() {
 	if c.users--; c.users > 0 {
 		return
 	}
-	c.left = time.Now()
+	c.unusedSince = time.Now()
 	c.idle = c.group.idle.PushBack(c)
-	if c.now == nil { // the next one begins it anew
+	if c.current == nil { // the next Open subscribes
 		h.forget(c)
 	}
-	h.cool(c.group)
+	h.forgetIdle(c.group)
 }
 
-// Name is the channel.
+// Name returns the name of the channel.
 func (c *Channel) Name() string { return c.name }
 
 // Up reports whether the subscription is confirmed.
@@ -79,16 +80,16 @@ func (c *Channel) Wait(ctx context.Context) error {
 	}
 }
 
-// confirm is told of a confirmation. It runs where the subscription is read.
+// confirm takes a confirmation. It runs where the subscription is read: it does not block.
 func (c *Channel) confirm(s *Subscription) {
 	h := c.hub
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if c.now != s || h.closed {
+	if c.current != s || h.closed {
 		return
 	}
 	if !c.isUp {
-		c.isUp, c.since = true, time.Now()
+		c.isUp, c.upSince = true, time.Now()
 	}
 	if c.up != nil {
 		close(c.up)
@@ -117,27 +118,27 @@ func (c *Channel) announce() {
 	}
 }
 
-// lost is told of the end of a subscription. The next one begins soon, if anybody uses the channel.
+// lost takes the end of a subscription. The next one begins soon, if anybody uses the channel.
 func (c *Channel) lost(s *Subscription, err error) {
 	h := c.hub
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if c.now != s {
+	if c.current != s {
 		return
 	}
-	if c.isUp && time.Since(c.since) > steady {
+	if c.isUp && time.Since(c.upSince) > stableAfter {
 		c.backoff.Reset()
 	}
-	c.now, c.isUp = nil, false
+	c.current, c.isUp = nil, false
 	if c.users > 0 {
-		c.retry = time.AfterFunc(c.backoff.Next(), func() { c.begin(err) })
+		c.retry = time.AfterFunc(c.backoff.Next(), func() { c.resubscribe(err) })
 	} else {
 		h.forget(c)
 	}
 }
 
-// begin subscribes again.
-func (c *Channel) begin(err error) {
+// resubscribe subscribes again, after the last subscription ended with err.
+func (c *Channel) resubscribe(err error) {
 	h := c.hub
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -150,4 +151,14 @@ func (c *Channel) begin(err error) {
 	h.log.Debug("latchkey: subscription ended", "channel", c.name, "error", err)
 	h.mu.Lock()
 	h.subscribe(c)
+}
+
+// drop ends the current subscription, and reports whether there was one. It is called with the mutex.
+func (c *Channel) drop() bool {
+	if c.current == nil {
+		return false
+	}
+	c.group.source.Drop(c.current)
+	c.current, c.isUp = nil, false
+	return true
 }

@@ -124,10 +124,10 @@ func (s *told) Drop(sub *hub.Subscription) {
 	s.dropped = append(s.dropped, sub.Name())
 }
 
-func (s *told) Left(int) bool { return false }
-func (s *told) Idle() int     { return 3 }
-func (s *told) Cut()          {}
-func (s *told) Wait()         {}
+func (s *told) Abandoned(int) bool { return false }
+func (s *told) MaxIdle() int       { return 3 }
+func (s *told) Cut()               {}
+func (s *told) Wait()              {}
 
 // count is how many subscriptions were begun.
 func (s *told) count() int {

@@ -14,43 +14,44 @@ var errEnded = errors.New("the connection was closed")
 
 // Dedicated subscribes on a connection of its own, which it takes from the pool of a client that is not a
 // cluster's. However many channels there are, one goroutine subscribes to them, and the connection's reader
-// hands on what is heard.
+// delivers what is heard. Client is set before it is used.
 type Dedicated struct {
+	// Client lends the connection.
 	Client rueidis.Client
 
-	mu     sync.Mutex
-	line   *line // nil: none
-	ending sync.WaitGroup
+	mu         sync.Mutex
+	connection *connection // nil: there is none
+	running    sync.WaitGroup
 }
 
-// line is one connection.
-type line struct {
+// connection is one that was taken from the pool.
+type connection struct {
 	ready  chan struct{} // closed once client is set
-	wake   chan struct{} // capacity 1: something is asked for
+	wake   chan struct{} // capacity 1: something is pending
 	client rueidis.DedicatedClient
 
 	// guarded by the source's mutex
-	named   map[string]*Subscription // of each channel the one that hears
-	asked   []*Subscription          // not sent yet
-	left    int                      // channels that nobody listens to any more
-	dropped bool                     // it was closed, or is about to be
+	listeners map[string]*Subscription // of each channel the one that hears
+	pending   []*Subscription          // not sent yet
+	abandoned int                      // channels that nobody listens to any more
+	dropped   bool                     // it was closed, or is about to be
 }
 
 // Subscribe is of [Source].
 func (d *Dedicated) Subscribe(s *Subscription) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	l := d.line
-	if l == nil {
-		l = &line{ready: make(chan struct{}), wake: make(chan struct{}, 1), named: map[string]*Subscription{}}
-		d.line = l
-		d.ending.Go(func() { d.run(l) })
+	c := d.connection
+	if c == nil {
+		c = &connection{ready: make(chan struct{}), wake: make(chan struct{}, 1), listeners: map[string]*Subscription{}}
+		d.connection = c
+		d.running.Go(func() { d.run(c) })
 	}
-	s.line = l
-	l.named[s.Name()] = s
-	l.asked = append(l.asked, s)
+	s.connection = c
+	c.listeners[s.Name()] = s
+	c.pending = append(c.pending, s)
 	select {
-	case l.wake <- struct{}{}:
+	case c.wake <- struct{}{}:
 	default: // it will look anyway
 	}
 }
@@ -59,71 +60,82 @@ func (d *Dedicated) Subscribe(s *Subscription) {
 func (d *Dedicated) Drop(s *Subscription) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if named := s.line.named; named[s.Name()] == s {
-		delete(named, s.Name())
+	if all := s.connection.listeners; all[s.Name()] == s {
+		delete(all, s.Name())
 	}
 }
 
-// run connects, subscribes to what is asked for, and tells all whose subscriptions end with the connection.
-func (d *Dedicated) run(l *line) {
-	l.client, _ = d.Client.Dedicate() // what it returns beside is the client's Close without the closing
-	close(l.ready)
-	over := l.client.SetPubSubHooks(rueidis.PubSubHooks{
-		// Both run on the connection's reader: nothing there may block.
-		OnMessage: func(m rueidis.PubSubMessage) {
-			if s := d.listener(l, m.Channel); s != nil {
-				s.Heard(m.Message)
-			}
-		},
-		OnSubscription: func(p rueidis.PubSubSubscription) {
-			if s := d.listener(l, p.Channel); s != nil && p.Kind == "subscribe" {
-				s.Confirmed()
-			}
-		},
-	})
-	var err error
-	for err == nil {
-		select {
-		case err = <-over:
-			if err == nil {
-				err = errEnded
-			}
-		case <-l.wake:
-			err = d.ask(l)
-		}
-	}
-	d.drop(l)
+// run connects, and subscribes to what is pending until the connection ends. Then it tells all whose
+// subscriptions ended with it.
+func (d *Dedicated) run(c *connection) {
+	c.client, _ = d.Client.Dedicate() // its second result only gives the connection back to the pool
+	close(c.ready)
+	err := d.serve(c, c.client.SetPubSubHooks(d.hooks(c)))
+	d.drop(c)
 	d.mu.Lock()
-	named := l.named // nobody is added any more
-	l.named = nil
+	all := c.listeners // nobody is added any more
+	c.listeners = nil
 	d.mu.Unlock()
-	for _, s := range named {
+	for _, s := range all {
 		s.Ended(err)
 	}
 }
 
-func (d *Dedicated) listener(l *line, channel string) *Subscription {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return l.named[channel]
+// hooks deliver what comes. They run on the connection's reader: nothing in them may block.
+func (d *Dedicated) hooks(c *connection) rueidis.PubSubHooks {
+	return rueidis.PubSubHooks{
+		OnMessage: func(m rueidis.PubSubMessage) {
+			if s := d.listener(c, m.Channel); s != nil {
+				s.Heard(m.Message)
+			}
+		},
+		OnSubscription: func(p rueidis.PubSubSubscription) {
+			if s := d.listener(c, p.Channel); s != nil && p.Kind == "subscribe" {
+				s.Confirmed()
+			}
+		},
+	}
 }
 
-// together is how many subscriptions are asked for at a time.
-const together = 100
+// serve subscribes to what is pending until the connection ends, and returns why it did.
+func (d *Dedicated) serve(c *connection, over <-chan error) error {
+	for {
+		select {
+		case err := <-over:
+			if err == nil {
+				err = errEnded
+			}
+			return err
+		case <-c.wake:
+			if err := d.subscribePending(c); err != nil {
+				return err
+			}
+		}
+	}
+}
 
-// ask subscribes to all that is asked for. An error is one of the connection: it is over.
-func (d *Dedicated) ask(l *line) error {
+func (d *Dedicated) listener(c *connection, channel string) *Subscription {
 	d.mu.Lock()
-	asked := l.asked
-	l.asked = nil
-	wanted := slices.DeleteFunc(asked, func(s *Subscription) bool { return l.named[s.Name()] != s })
+	defer d.mu.Unlock()
+	return c.listeners[channel]
+}
+
+// subscribeBatch is how many subscriptions are sent at a time.
+const subscribeBatch = 100
+
+// subscribePending subscribes to all that is pending. An error is one of the connection: it is over.
+func (d *Dedicated) subscribePending(c *connection) error {
+	d.mu.Lock()
+	pending := c.pending
+	c.pending = nil
+	wanted := slices.DeleteFunc(pending, func(s *Subscription) bool { return c.listeners[s.Name()] != s })
 	d.mu.Unlock()
-	for some := range slices.Chunk(wanted, together) {
+	for some := range slices.Chunk(wanted, subscribeBatch) {
 		commands := make([]rueidis.Completed, len(some))
 		for i, s := range some { // one command each: the server may refuse one of them
-			commands[i] = l.client.B().Subscribe().Channel(s.Name()).Build()
+			commands[i] = c.client.B().Subscribe().Channel(s.Name()).Build()
 		}
-		for i, result := range l.client.DoMulti(context.Background(), commands...) {
+		for i, result := range c.client.DoMulti(context.Background(), commands...) {
 			err := result.Error()
 			if err == nil {
 				continue
@@ -138,50 +150,51 @@ func (d *Dedicated) ask(l *line) error {
 	return nil
 }
 
-func (d *Dedicated) drop(l *line) {
+// drop closes a connection, in the background.
+func (d *Dedicated) drop(c *connection) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.line == l {
-		d.line = nil
+	if d.connection == c {
+		d.connection = nil
 	}
-	if l.dropped {
+	if c.dropped {
 		return
 	}
-	l.dropped = true
-	d.ending.Go(func() {
-		<-l.ready
-		l.client.Close() // a PING and a second of patience at most, and then the connection goes
+	c.dropped = true
+	d.running.Go(func() {
+		<-c.ready
+		c.client.Close() // rueidis sends a PING, waits for a second at most, and closes the connection
 	})
 }
 
-// Left is of [Source].
-func (d *Dedicated) Left(others int) bool {
+// Abandoned is of [Source].
+func (d *Dedicated) Abandoned(others int) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	l := d.line
-	if l == nil {
+	c := d.connection
+	if c == nil {
 		return false
 	}
-	l.left++
-	if !tooMany(l.left, others) {
+	c.abandoned++
+	if !tooMany(c.abandoned, others) {
 		return false
 	}
-	l.left = 0
+	c.abandoned = 0
 	return true
 }
 
-// Idle is of [Source]. A channel costs little memory here.
-func (d *Dedicated) Idle() int { return math.MaxInt }
+// MaxIdle is of [Source]. A channel costs little memory here.
+func (d *Dedicated) MaxIdle() int { return math.MaxInt }
 
 // Cut is of [Source]. It does not wait for a connection that is being dialled, either.
 func (d *Dedicated) Cut() {
 	d.mu.Lock()
-	l := d.line
+	c := d.connection
 	d.mu.Unlock()
-	if l != nil {
-		d.drop(l)
+	if c != nil {
+		d.drop(c)
 	}
 }
 
 // Wait is of [Source].
-func (d *Dedicated) Wait() { d.ending.Wait() }
+func (d *Dedicated) Wait() { d.running.Wait() }

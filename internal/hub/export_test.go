@@ -7,7 +7,7 @@ import (
 
 // Hasty makes hubs give up channels after d, and connections after so many of them, until the test ends.
 func Hasty(t *testing.T, d time.Duration, n int) {
-	beforeWarm, beforeAbandoned := warm, abandoned
-	warm, abandoned = d, n
-	t.Cleanup(func() { warm, abandoned = beforeWarm, beforeAbandoned })
+	beforeIdle, beforeAbandoned := idleTime, maxAbandoned
+	idleTime, maxAbandoned = d, n
+	t.Cleanup(func() { idleTime, maxAbandoned = beforeIdle, beforeAbandoned })
 }

@@ -1,9 +1,10 @@
-// Package hub keeps a client's subscriptions: it subscribes again for as long as a channel is open, says when
-// a subscription is confirmed, and hands on messages. What a lost connection dropped is gone: the owner of a
-// channel must ask Redis again after each confirmation.
+// Package hub keeps a client's subscriptions. It subscribes again for as long as a channel is open, says when
+// a subscription is confirmed, and delivers messages. What a lost connection dropped is gone: the owner of a
+// channel must ask Redis again after each confirmation. internal/session makes a client's hub; the engines
+// open channels.
 //
-// A channel is no goroutine: what is to be done about it begins with an event, and ends soon. So names that
-// nobody waits for cost nothing but memory.
+// A channel costs no goroutine: what is to be done about it begins with an event, and ends soon. So names
+// that nobody waits for cost nothing but memory.
 package hub
 
 import (
@@ -15,13 +16,13 @@ import (
 	"github.com/latchkey-go/latchkey/internal/lua"
 )
 
-// Hub is the subscriptions of one client. It is safe for concurrent use.
+// Hub has the subscriptions of one client. [New] makes it. Its methods are safe for concurrent use.
 type Hub struct {
 	inboxes *group
 	others  *group
 	deliver func(lua.Message)
 	log     *slog.Logger
-	running sync.WaitGroup // what goes on in goroutines
+	running sync.WaitGroup // goroutines of the hub
 
 	mu        sync.Mutex
 	channels  map[string]*Channel
@@ -38,9 +39,9 @@ type group struct {
 	timer *time.Timer
 }
 
-// New returns a hub, which subscribes to inboxes at one source and to all other channels at the other, which
+// New returns a hub, which subscribes to inboxes at one source and to all other channels at the other. Both
 // may be the same. deliver is called on the goroutine that reads the subscription, one message after the
-// other: it must not block and must not call the client.
+// other: it must not block, and must not call the client.
 func New(inboxes, others Source, deliver func(lua.Message), log *slog.Logger) *Hub {
 	return &Hub{
 		inboxes: &group{source: inboxes}, others: &group{source: others}, deliver: deliver, log: log,
@@ -48,7 +49,7 @@ func New(inboxes, others Source, deliver func(lua.Message), log *slog.Logger) *H
 	}
 }
 
-// Close ends all subscriptions and waits for that.
+// Close ends all subscriptions for good, and waits for that.
 func (h *Hub) Close() {
 	h.mu.Lock()
 	h.closed = true
@@ -57,7 +58,7 @@ func (h *Hub) Close() {
 			g.timer.Stop()
 		}
 	}
-	h.down()
+	h.dropAll()
 	h.mu.Unlock()
 	h.cut()
 	h.running.Wait()
@@ -70,16 +71,14 @@ func (h *Hub) cut() {
 	h.others.source.Cut()
 }
 
-// down ends what each channel has. It is called with the mutex.
-func (h *Hub) down() {
+// dropAll ends the subscription of each channel, and forgets the channels that nobody uses. It is called with
+// the mutex.
+func (h *Hub) dropAll() {
 	for _, c := range h.channels {
 		if c.retry != nil {
 			c.retry.Stop()
 		}
-		if c.now != nil {
-			c.group.source.Drop(c.now)
-			c.now, c.isUp = nil, false
-		}
+		c.drop()
 		if c.users == 0 {
 			h.forget(c)
 		}
@@ -93,7 +92,7 @@ func (h *Hub) Suspend() {
 	first := !h.suspended
 	if first {
 		h.suspended = true
-		h.down()
+		h.dropAll()
 	}
 	h.mu.Unlock()
 	if first {
@@ -113,17 +112,18 @@ func (h *Hub) Resume() {
 	}
 }
 
-// warm is how long a channel that nobody uses is listened to: the next waiter often comes soon.
-var warm = 30 * time.Second // shorter in a test
+// idleTime is how long a channel that nobody uses is listened to: the next waiter often comes soon.
+var idleTime = 30 * time.Second // shorter in a test
 
-// Open returns the channel of an inbox, subscribed or about to be. confirmed is called after each
-// confirmation of its subscription, on a goroutine of its own, never two at a time. Each Open needs a Close.
+// Open returns the channel of an inbox, which is subscribed, or about to be. confirmed is called after each
+// confirmation of its subscription, on a goroutine of its own, never twice at a time. Each Open needs a
+// Close.
 func (h *Hub) Open(name string, confirmed func()) *Channel {
 	return h.open(h.inboxes, name, confirmed, func(text string) { h.deliver(lua.ParseMessage(text)) })
 }
 
-// Listen is Open for a channel that is no inbox: heard is called with its messages, under the terms of
-// deliver. Whoever opens a channel that is open must bring the same functions.
+// Listen is Open for a channel that is no inbox. heard is called with its messages; what [New] says of
+// deliver holds for it. Whoever listens to a channel that is open already must bring the same functions.
 func (h *Hub) Listen(name string, confirmed func(), heard func(string)) *Channel {
 	return h.open(h.others, name, confirmed, heard)
 }
@@ -137,59 +137,62 @@ func (h *Hub) open(g *group, name string, confirmed func(), heard func(string)) 
 		h.channels[name] = c
 		h.subscribe(c)
 	}
-	if c.idle != nil {
-		g.idle.Remove(c.idle)
-		c.idle = nil
-	}
+	c.leaveIdle()
 	c.users++
 	return c
 }
 
-// subscribe begins a subscription, unless there is one, or may be none. It is called with the mutex.
-func (h *Hub) subscribe(c *Channel) {
-	if h.closed || h.suspended || c.now != nil || h.channels[c.name] != c {
-		return
-	}
-	c.now = &Subscription{channel: c}
-	c.group.source.Subscribe(c.now)
-}
-
-// forget is rid of a channel that nobody uses. It is called with the mutex.
-func (h *Hub) forget(c *Channel) {
+// leaveIdle takes a channel from the list of those that nobody uses. It is called with the mutex.
+func (c *Channel) leaveIdle() {
 	if c.idle != nil {
 		c.group.idle.Remove(c.idle)
 		c.idle = nil
 	}
+}
+
+// subscribe begins a subscription, unless there is one, or may be none. It is called with the mutex.
+func (h *Hub) subscribe(c *Channel) {
+	if h.closed || h.suspended || c.current != nil || h.channels[c.name] != c {
+		return
+	}
+	c.current = &Subscription{channel: c}
+	c.group.source.Subscribe(c.current)
+}
+
+// forget gives up a channel that nobody uses. It is called with the mutex.
+func (h *Hub) forget(c *Channel) {
+	c.leaveIdle()
 	delete(h.channels, c.name)
-	if c.now != nil {
-		c.group.source.Drop(c.now)
-		c.now, c.isUp = nil, false
-		if c.group.source.Left(len(h.channels)) {
-			h.running.Go(c.group.source.Cut)
-		}
+	if c.drop() && c.group.source.Abandoned(len(h.channels)) {
+		h.running.Go(c.group.source.Cut)
 	}
 }
 
-// cool forgets the channels of a group that nobody has used for long, and those that are too many. It is
-// called with the mutex.
-func (h *Hub) cool(g *group) {
+// forgetIdle gives up the channels of a group that nobody has used for long, and those that are too many. For
+// the others it comes again. It is called with the mutex.
+func (h *Hub) forgetIdle(g *group) {
 	if h.closed {
 		return
 	}
 	for g.idle.Len() > 0 {
 		c := g.idle.Front().Value.(*Channel)
-		left := time.Until(c.left.Add(warm))
-		if left > 0 && g.idle.Len() <= g.source.Idle() {
-			if g.timer == nil {
-				g.timer = time.AfterFunc(left, func() {
-					h.mu.Lock()
-					defer h.mu.Unlock()
-					g.timer = nil
-					h.cool(g)
-				})
-			}
+		left := time.Until(c.unusedSince.Add(idleTime))
+		if left > 0 && g.idle.Len() <= g.source.MaxIdle() {
+			h.forgetIdleIn(g, left)
 			return
 		}
 		h.forget(c)
 	}
+}
+
+func (h *Hub) forgetIdleIn(g *group, d time.Duration) {
+	if g.timer != nil {
+		return
+	}
+	g.timer = time.AfterFunc(d, func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		g.timer = nil
+		h.forgetIdle(g)
+	})
 }

@@ -8,16 +8,18 @@ import (
 )
 
 // Sharded subscribes to the shard channels of a cluster, on the connections that the client has to its nodes.
-// The client knows which node has a channel, and follows it; but each channel costs it a goroutine, so few are
-// listened to that nobody uses.
+// The client knows which node has a channel, and follows it. But each channel costs it a goroutine, so few
+// are listened to that nobody uses. The exported fields are set before it is used.
 type Sharded struct {
+	// Client makes the connections.
 	Client rueidis.Client
-	Close  func() // ends the connections; nil: they are somebody else's, and what was left stays until they end
+	// Close closes them. It is nil when they are somebody else's: then abandoned channels stay subscribed.
+	Close func()
 
 	running sync.WaitGroup
 
-	mu   sync.Mutex
-	left int
+	mu        sync.Mutex
+	abandoned int // channels since the last Cut that was due
 }
 
 // Subscribe is of [Source].
@@ -40,20 +42,20 @@ func (s *Sharded) Subscribe(sub *Subscription) {
 // Drop is of [Source].
 func (s *Sharded) Drop(sub *Subscription) { sub.stop() }
 
-// Left is of [Source].
-func (s *Sharded) Left(others int) bool {
+// Abandoned is of [Source].
+func (s *Sharded) Abandoned(others int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.left++
-	if !tooMany(s.left, others) {
+	s.abandoned++
+	if !tooMany(s.abandoned, others) {
 		return false
 	}
-	s.left = 0
+	s.abandoned = 0
 	return true
 }
 
-// Idle is of [Source].
-func (s *Sharded) Idle() int { return 100 }
+// MaxIdle is of [Source].
+func (s *Sharded) MaxIdle() int { return 100 }
 
 // Cut is of [Source].
 func (s *Sharded) Cut() {

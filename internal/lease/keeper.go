@@ -1,5 +1,6 @@
 // Package lease keeps holds: until when each can be trusted, when it must be renewed, and what happens when
-// it is lost. One timer serves all holds of a client, and renewals are sent in batches.
+// it is lost. One timer serves all holds of a client, and renewals are sent in batches. internal/session
+// implements the renewals, and internal/grant owns the holds.
 //
 // A hold is trusted until the moment its last successful request was sent, plus the lease. Past that it is
 // lost, whether or not Redis answers. Both of Go's clocks count: the monotonic one stands still while a
@@ -11,11 +12,8 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 )
 
 // ErrGone is the reason of a loss when Redis says that the hold is no longer its owner's.
@@ -24,44 +22,27 @@ var ErrGone = errors.New("it is no longer this hold's in Redis")
 // ErrExpired is the reason of a loss when the lease ran out.
 var ErrExpired = errors.New("the lease ran out before it was renewed")
 
-// Batch is how many holds are renewed by one script.
-const Batch = 100
-
-// ErrApart is what a Renewer returns for items that cannot be renewed together, but may be in smaller batches.
-var ErrApart = errors.New("not all in one step")
-
-// Renewer extends leases in Redis. It returns for each item whether it still had its lock, and how an error
-// that made it impossible to tell passes: by itself (the keeper then waits for RenewAll) or not (it tries
-// again a period later).
-type Renewer interface {
-	Renew(ctx context.Context, items []*Item, leases []time.Duration) (held []bool, passing bool, err error)
-	// Slot groups the items that one script may name.
-	Slot(*Item) uint16
-	// Go runs a function in a goroutine that the client waits for.
-	Go(func())
-}
-
-// Owner is told once when its lease is lost. Many are told one after the other: it must not block, and
-// whoever looks at Left in between sees that the lease is over.
+// Owner has a lease, and is told once when that is lost. Many are told one after the other, so Lost must not
+// block. Whoever looks at [Item.Left] before its owner is told sees that the lease is over.
 type Owner interface{ Lost(reason error) }
 
-// Item is one lease. The exported fields are set before it is kept.
+// Item is one lease. The exported fields are set before it is kept, and do not change after that.
 type Item struct {
 	Owner Owner
 	Lease time.Duration // what each renewal asks for
 	End   time.Time     // never trusted nor renewed past this; zero: no such limit
 
-	trust    Trust
+	trust    trust
 	since    time.Time     // the moment from which it counts; guarded by the keeper's mutex, as what follows
 	next     time.Time     // what happens next: a renewal, or the end of trust
 	slack    time.Duration // how much earlier a renewal may come
-	place    int           // in the heap, plus one; 0: not kept
+	index    int           // in the heap, plus one; 0: not kept
 	renewing bool
 	removed  bool
 	short    bool // its lease is not the whole one before the first renewal
 }
 
-// Keeper keeps the leases of one client. Methods are safe for concurrent use.
+// Keeper keeps the leases of one client. [NewKeeper] makes it. Its methods are safe for concurrent use.
 type Keeper struct {
 	renewer Renewer
 	ctx     context.Context
@@ -78,7 +59,7 @@ func NewKeeper(ctx context.Context, renewer Renewer) *Keeper {
 	return &Keeper{renewer: renewer, ctx: ctx}
 }
 
-// Keep begins to keep an item whose lease of d was granted at moment.
+// Keep begins to keep an item whose lease of d was granted at moment, or later. An item is kept once.
 func (k *Keeper) Keep(i *Item, moment time.Time, d time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -94,10 +75,10 @@ const (
 	confirmBy   = 50 * time.Millisecond
 )
 
-// KeepShort is Keep for a grant by message: Redis gave it a lease of d, which may be less than the item's
-// own, until it is renewed once. That is soon, so that what Redis does after it costs no more than the lease
-// is for; and also when there is nothing to gain, because Redis takes a client that never renewed for one
-// that does not react.
+// KeepShort is Keep for a grant by message. Redis gave it a lease of d, which may be less than the item's
+// own, until its first renewal. That is sent soon, so that a holder who dies costs the others no more than d.
+// It is sent also when it adds nothing, because Redis takes a client that never renews for one that does not
+// react.
 func (k *Keeper) KeepShort(i *Item, moment time.Time, d time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -109,9 +90,9 @@ func (k *Keeper) KeepShort(i *Item, moment time.Time, d time.Duration) {
 	k.arm()
 }
 
-// schedule sets the trust that a lease of d from moment gives, and what comes next. Renewals come after a
-// third of it, early by up to a tenth of that, so that holds taken together do not stay together, and by up
-// to as much again to fill a batch.
+// schedule sets the trust that a lease of d from moment gives, and what comes next. A renewal comes after a
+// third of the lease. It comes early by up to a tenth of that third, so that holds which were taken together
+// do not stay together. It may come as much earlier again to fill a batch.
 func (k *Keeper) schedule(i *Item, moment time.Time, d time.Duration) {
 	until := moment.Add(d)
 	i.since = moment
@@ -123,13 +104,13 @@ func (k *Keeper) schedule(i *Item, moment time.Time, d time.Duration) {
 		i.slack = d / 30
 		i.next = moment.Add(d/3 - rand.N(i.slack+1))
 	}
-	if moment.Before(k.jump) { // it may be over in Redis: that is asked at once
+	if moment.Before(k.jump) { // it may be over in Redis: a renewal at once finds out
 		i.next, i.slack, i.short = time.Now(), 0, true
 	}
 }
 
-// Remove stops keeping an item. It reports whether the lease could still be trusted. Lost is not called after
-// it.
+// Remove stops keeping an item, and reports whether its lease could still be trusted. The owner is not told
+// of a loss after that.
 func (k *Keeper) Remove(i *Item) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -142,27 +123,27 @@ func (k *Keeper) Remove(i *Item) bool {
 
 func (k *Keeper) remove(i *Item) {
 	i.removed = true
-	if i.place > 0 {
-		heap.Remove(&k.items, i.place-1)
+	if i.index > 0 {
+		heap.Remove(&k.items, i.index-1)
 	}
 }
 
-// Lose ends an item's trust now, if it is kept, and reports whether it was.
+// Lose ends an item's trust now, and tells its owner why. It reports whether the item was kept: otherwise it
+// does nothing.
 func (k *Keeper) Lose(i *Item, reason error) bool {
 	k.mu.Lock()
-	if i.removed || i.place == 0 {
+	if i.removed || i.index == 0 {
 		k.mu.Unlock()
 		return false
 	}
 	k.remove(i)
-	i.trust.set(time.Now().Add(-1))
+	i.trust.end()
 	k.mu.Unlock()
 	i.Owner.Lost(reason)
 	return true
 }
 
-// Expire loses the item if its time is over. It is called by whoever looks at the clock before the timer
-// does.
+// Expire loses the item if its time is over. Whoever looks at the clock before the timer does calls it.
 func (k *Keeper) Expire(i *Item) {
 	if i.Left() <= 0 {
 		k.Lose(i, ErrExpired)
@@ -176,173 +157,10 @@ func (k *Keeper) Empty() bool {
 	return len(k.items) == 0
 }
 
-// arm sets the timer to the first item, unless it will fire by then anyway.
-func (k *Keeper) arm() {
-	if len(k.items) == 0 || k.ctx.Err() != nil {
-		return
-	}
-	next := k.items[0].next
-	if !k.due.IsZero() && !next.Before(k.due) {
-		return
-	}
-	k.due = next
-	if d := max(time.Until(next), 0); k.timer == nil {
-		k.timer = time.AfterFunc(d, k.tick)
-	} else {
-		k.timer.Reset(d)
-	}
-}
-
-// tick renews what is due and loses what is over. It never waits for Redis: the end of trust must not be late
-// because a renewal is. What falls due soon fills the batch: many holds would else be renewed a few at a
-// time.
-func (k *Keeper) tick() {
-	k.mu.Lock()
-	k.due = time.Time{}
-	now := time.Now()
-	var renew, lost []*Item
-	for len(k.items) > 0 {
-		i := k.items[0]
-		if early := i.next.Sub(now); early > 0 && (len(renew) >= Batch || early > i.slack || i.renewing || i.final(now)) {
-			break
-		}
-		if i.Left() <= 0 {
-			k.remove(i)
-			lost = append(lost, i)
-			continue
-		}
-		if !i.renewing && !i.final(now) {
-			i.renewing = true
-			renew = append(renew, i)
-		}
-		k.postpone(i, now)
-	}
-	k.arm()
-	k.mu.Unlock()
+// tell tells the owners of items that were removed. It is called without the mutex: an owner may call the
+// keeper.
+func tell(lost []*Item, reason error) {
 	for _, i := range lost {
-		i.Owner.Lost(ErrExpired)
+		i.Owner.Lost(reason)
 	}
-	for _, batch := range k.batches(renew) {
-		k.renewer.Go(func() { k.renew(batch) })
-	}
-}
-
-// final reports whether the trust reaches to the item's End, so that a renewal would add nothing.
-func (i *Item) final(now time.Time) bool {
-	return !i.short && !i.End.IsZero() && !now.Add(i.Left()+time.Millisecond).Before(i.End)
-}
-
-// postpone leaves only the end of trust to happen.
-func (k *Keeper) postpone(i *Item, now time.Time) {
-	i.next = now.Add(i.Left() + 1)
-	heap.Fix(&k.items, i.place-1)
-}
-
-func (k *Keeper) batches(due []*Item) (batches [][]*Item) {
-	slices.SortStableFunc(due, func(a, b *Item) int { return int(k.renewer.Slot(a)) - int(k.renewer.Slot(b)) })
-	for len(due) > 0 {
-		n := 1
-		for n < len(due) && n < Batch && k.renewer.Slot(due[n]) == k.renewer.Slot(due[0]) {
-			n++
-		}
-		batches = append(batches, due[:n])
-		due = due[n:]
-	}
-	return batches
-}
-
-// RenewAll renews every hold now and returns when that was tried. A lock that was lost meanwhile is found out
-// by it.
-func (k *Keeper) RenewAll() {
-	k.mu.Lock()
-	var due []*Item
-	now := time.Now()
-	for _, i := range slices.Clone(k.items) {
-		if !i.renewing {
-			i.renewing = true
-			k.postpone(i, now)
-			due = append(due, i)
-		}
-	}
-	k.arm()
-	k.mu.Unlock()
-	var g errgroup.Group
-	g.SetLimit(4)
-	for _, batch := range k.batches(due) {
-		g.Go(func() error { k.renew(batch); return nil })
-	}
-	_ = g.Wait() // renew reports to the items
-}
-
-// renew sends one batch and schedules what follows from the answer.
-func (k *Keeper) renew(batch []*Item) {
-	sent := time.Now()
-	leases := make([]time.Duration, len(batch))
-	for n, i := range batch {
-		leases[n] = i.Lease
-		if !i.End.IsZero() {
-			leases[n] = max(min(i.Lease, i.End.Sub(sent)), time.Millisecond)
-		}
-	}
-	held, passing, err := k.renewer.Renew(k.ctx, batch, leases)
-	if n := len(batch); n > 1 && errors.Is(err, ErrApart) { // what cannot be renewed at all keeps no other from it
-		k.renew(batch[:n/2])
-		k.renew(batch[n/2:])
-		return
-	}
-	var lost []*Item
-	k.mu.Lock()
-	now := time.Now()
-	for n, i := range batch {
-		i.renewing = false
-		if i.removed {
-			continue
-		}
-		switch {
-		case err != nil && passing: // RenewAll follows
-		case err != nil:
-			i.next = now.Add(min(i.Lease/3, max(i.Left()+1, 0)))
-			heap.Fix(&k.items, i.place-1)
-		case !held[n]:
-			k.remove(i)
-			i.trust.set(now.Add(-1))
-			lost = append(lost, i)
-		case i.Left() > 0: // past that the end of trust is final, however late the answer
-			i.short = false
-			k.schedule(i, sent, leases[n])
-			heap.Fix(&k.items, i.place-1)
-		}
-	}
-	k.arm()
-	k.mu.Unlock()
-	for _, i := range lost {
-		i.Owner.Lost(ErrGone)
-	}
-}
-
-// items is a heap by next.
-type items []*Item
-
-func (h items) Len() int           { return len(h) }
-func (h items) Less(a, b int) bool { return h[a].next.Before(h[b].next) }
-func (h items) Swap(a, b int) {
-	h[a], h[b] = h[b], h[a]
-	h[a].place, h[b].place = a+1, b+1
-}
-
-// Push is heap's.
-func (h *items) Push(x any) {
-	i := x.(*Item)
-	*h = append(*h, i)
-	i.place = len(*h)
-}
-
-// Pop is heap's.
-func (h *items) Pop() any {
-	old := *h
-	i := old[len(old)-1]
-	old[len(old)-1] = nil
-	*h = old[:len(old)-1]
-	i.place = 0
-	return i
 }

@@ -12,27 +12,29 @@ const (
 	LastPause  = 400 * time.Millisecond
 )
 
-// Backoff makes the pauses between repetitions: full jitter over a span that doubles from [FirstPause] to [LastPause]
-// (https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/). The zero value is ready.
+// Backoff makes the pauses between repetitions: full jitter over a span that doubles from [FirstPause] to
+// [LastPause] (https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/). The zero value is
+// ready. It is not safe for concurrent use.
 type Backoff struct{ span time.Duration }
 
-// Next returns the next pause.
+// Next returns the next pause: more than 0, and LastPause at most.
 func (b *Backoff) Next() time.Duration {
 	b.span = min(max(2*b.span, FirstPause), LastPause)
 	return rand.N(b.span) + 1
 }
 
-// Reset starts over.
+// Reset makes the next pause a short one again.
 func (b *Backoff) Reset() { b.span = 0 }
 
-// Until returns a context that ends with either, for the reason of the one that was first. stop must be called.
+// Until returns a context that ends with either of the two, with the cause of the one that ended first. Its
+// values are those of ctx. stop must be called.
 func Until(ctx, closing context.Context) (merged context.Context, stop func()) {
 	merged, cancel := context.WithCancelCause(ctx)
 	unhook := context.AfterFunc(closing, func() { cancel(context.Cause(closing)) })
 	return merged, func() { unhook(); cancel(nil) }
 }
 
-// Sleep pauses for d and returns the cause when ctx ends before.
+// Sleep pauses for d. It returns the cause when ctx ends before.
 func Sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -1,3 +1,3 @@
-// Package retry is what is done while Redis does not answer: one probe at a time for a whole client, pauses that
-// grow, and waits that end with the client.
+// Package retry is what is done while Redis does not answer: health probes, one at a time for a whole client;
+// pauses that grow; and waits that end with the client. All rooms that send commands use it.
 package retry

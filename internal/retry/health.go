@@ -11,49 +11,56 @@ import (
 	"github.com/latchkey-go/latchkey/internal/lua"
 )
 
-// Health keeps a client from storming a Redis that is away: while it is down one probe is sent at a time (up to two more while that
-// hangs), whatever the number of waiters, and when it is back the renewals go first and the rest follows spread out.
+// Health keeps a client from storming a Redis that is away. During an outage one probe is sent at a time,
+// however many wait, and up to two more while that hangs. When Redis is back, renewals go first, and the rest
+// follows spread out. The exported fields are set before it is used. Its methods are safe for
+// concurrent use.
 type Health struct {
-	Context context.Context // ends with the client
-	Go      func(func())    // runs a function in a goroutine that the client waits for
-	Down    func(Outage)    // called when it goes down
-	Lasting func()          // called once it has been down for Patience
-	Up      func(Outage)    // called when it is back, before anybody else is let through
-
+	// Context ends with the client.
+	Context context.Context
+	// Go runs a function in a goroutine that the client waits for.
+	Go func(func())
+	// Down is called when an outage begins.
+	Down func(Outage)
+	// Lasting is called once in an outage, when it has lasted for Patience.
+	Lasting func()
+	// Patience is how long that is.
 	Patience time.Duration
+	// Up is called when Redis answers again, before anybody else is let through.
+	Up func(Outage)
 
 	mu      sync.Mutex
-	up      chan struct{} // closed when it is back; nil while it is up
-	why     error         // it is down
+	up      chan struct{} // closed when the outage is over; nil while there is none
+	why     error         // of the outage
 	began   time.Time     // when the first command was sent that was not answered
 	back    time.Time     // when the last outage was over
-	again   bool          // a command failed since the last Up began
+	again   bool          // a command has failed since the last Up began
 	backoff Backoff
-	failed  atomic.Bool // a command failed since the last success
+	failed  atomic.Bool // a command has failed since the last success
 	waiting atomic.Int64
 }
 
 // Outage is a time without answers.
 type Outage struct {
 	Began time.Time     // when the first command was sent that was not answered
-	Away  time.Duration // until a probe was answered; 0 while none is
+	Away  time.Duration // from then until a probe was answered; 0 while none is
 	Err   error         // of the command that failed first
 }
 
-// silent is how long a command goes unanswered before the end of its wait is blamed on Redis.
-const silent = 50 * time.Millisecond
+// silenceLimit is how long a command goes unanswered before the end of its wait is blamed on Redis.
+const silenceLimit = 50 * time.Millisecond
 
-// Silence is the error of a command whose wait has ended before its answer, or nil when that was too early to
-// blame Redis.
+// Silence returns the error of a command whose wait has ended before its answer; nil when that was too early
+// to blame Redis.
 func Silence(sent time.Time) error {
-	if silence := time.Since(sent); silence > silent {
+	if silence := time.Since(sent); silence > silenceLimit {
 		return fmt.Errorf("no reply for %v", silence.Round(time.Millisecond))
 	}
 	return nil
 }
 
-// Failed is told of every command that got no answer or was refused for now, and when it was sent. probe asks
-// again.
+// Failed takes every command that got no answer, or was refused for now, and when it was sent. An outage
+// begins with it, in which probe asks again. It does not block.
 func (h *Health) Failed(err error, sent time.Time, probe func(context.Context) error) {
 	h.failed.Store(true)
 	h.mu.Lock()
@@ -69,10 +76,10 @@ func (h *Health) Failed(err error, sent time.Time, probe func(context.Context) e
 		return
 	}
 	h.up, h.why = make(chan struct{}), lua.Quiet(err)
-	h.Go(func() { h.watch(probe) })
+	h.Go(func() { h.run(probe) })
 }
 
-// Succeeded is told of every command that was answered.
+// Succeeded takes every command that was answered.
 func (h *Health) Succeeded() {
 	if h.failed.Load() {
 		h.failed.Store(false)
@@ -82,6 +89,23 @@ func (h *Health) Succeeded() {
 	}
 }
 
+// run goes through an outage: it probes until Redis answers, calls Up, and lets through who waits. If a
+// command fails during Up, the outage goes on.
+func (h *Health) run(probe func(context.Context) error) {
+	h.Down(h.outage())
+	for h.probeUntilAnswered(probe) {
+		o := h.answered()
+		h.Up(o)
+		if h.end() {
+			return
+		}
+	}
+	h.mu.Lock()
+	h.again = false // the client has ended: nobody probes any more
+	h.mu.Unlock()
+	h.end()
+}
+
 // outage is the one that goes on.
 func (h *Health) outage() Outage {
 	h.mu.Lock()
@@ -89,42 +113,39 @@ func (h *Health) outage() Outage {
 	return Outage{Began: h.began, Err: h.why}
 }
 
-func (h *Health) watch(probe func(context.Context) error) {
-	down, told := time.Now(), false
-	h.Down(h.outage())
+// probeUntilAnswered returns true once a probe was answered, and false when the client has ended.
+func (h *Health) probeUntilAnswered(probe func(context.Context) error) bool {
+	began, told := time.Now(), false
 	for {
 		h.mu.Lock()
 		pause := h.backoff.Next() // goes on growing while probes succeed and commands fail
 		h.mu.Unlock()
 		if Sleep(h.Context, pause) != nil {
-			break
+			return false
 		}
-		if h.ask(probe) != nil {
-			if !told && time.Since(down) >= h.Patience {
-				told = true
-				h.Lasting()
-			}
-			continue
+		if h.ask(probe) == nil {
+			return true
 		}
-		o := h.outage()
-		o.Away = time.Since(o.Began)
-		h.mu.Lock()
-		h.again, h.back = false, o.Began.Add(o.Away)
-		h.mu.Unlock()
-		h.Up(o)
-		if h.over() {
-			return
+		if !told && time.Since(began) >= h.Patience {
+			told = true
+			h.Lasting()
 		}
-		down, told = time.Now(), false // what failed meanwhile waits for another Up
 	}
-	h.mu.Lock()
-	h.again = false
-	h.mu.Unlock()
-	h.over()
 }
 
-// over ends the outage and lets through who waits, unless a command has failed since Up began.
-func (h *Health) over() bool {
+// answered notes that Redis has answered a probe, and returns the outage until then. Commands that fail from
+// now on begin another.
+func (h *Health) answered() Outage {
+	o := h.outage()
+	o.Away = time.Since(o.Began)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.again, h.back = false, o.Began.Add(o.Away)
+	return o
+}
+
+// end ends the outage and lets through who waits, unless a command has failed since Up began.
+func (h *Health) end() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.again {
@@ -135,15 +156,16 @@ func (h *Health) over() bool {
 	return true
 }
 
-// hedges is how many probes are under way at most.
-const hedges = 3
+// maxProbes is how many probes are under way at most.
+const maxProbes = 3
 
-// ask probes. A probe that hangs, on the connection to a server that has been replaced, does not delay the next.
+// ask probes. A probe may hang, on the connection to a server that has been replaced. Then another is sent,
+// and the first answer counts.
 func (h *Health) ask(probe func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(h.Context)
 	defer cancel()
-	answers := make(chan error, hedges)
-	for range hedges {
+	answers := make(chan error, maxProbes)
+	for range maxProbes {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -165,15 +187,15 @@ func (h *Health) ask(probe func(context.Context) error) error {
 	}
 }
 
-// Away returns why Redis is away, nil while it is not.
+// Away returns why Redis is away; nil while it is not.
 func (h *Health) Away() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.why
 }
 
-// Wait returns when Redis is up, at once when it was never down, or with the cause when ctx ends. Those who waited are
-// let through spread over 100 µs each, LastPause at most.
+// Wait returns when Redis is up; at once when there is no outage. It returns the cause when ctx or the client
+// ends. Those who waited are let through spread over 100 µs for each, LastPause at most.
 func (h *Health) Wait(ctx context.Context) error {
 	if h.Context.Err() != nil { // nobody looks any more whether Redis is back
 		return context.Cause(h.Context)

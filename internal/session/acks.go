@@ -6,33 +6,37 @@ import (
 	"sync"
 )
 
-// receipts are the numbers of a client's commands that are not sent again, which Redis has not been told yet: it may forget them.
+// Acks are acknowledgements: the numbers of commands that were answered and are not sent again, so that Redis
+// may forget their records. They go with the next command of the same name. The zero value is empty. It is
+// safe for concurrent use.
 type Acks struct {
 	mu      sync.Mutex
 	numbers []uint64
 }
 
-// told is how many one script says at most.
-const acksTold = 100
+// acksPerScript is how many acknowledgements go with one script at most.
+const acksPerScript = 100
 
-// settle is told that commands will not be sent again.
-func (t *Acks) Add(numbers ...uint64) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.numbers = append(t.numbers, numbers...)
+// Add acknowledges commands. Whoever calls it knows that none of them can still be under way. It also gives
+// back what Take returned, when Redis may not have heard of it.
+func (a *Acks) Add(numbers ...uint64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.numbers = append(a.numbers, numbers...)
 }
 
-// lend takes some of the commands that Redis may forget.
-func (t *Acks) Take(by *ids) (some []uint64, text string) {
-	t.mu.Lock()
-	n := max(0, len(t.numbers)-acksTold)
-	some = slices.Clone(t.numbers[n:])
-	t.numbers = t.numbers[:n]
-	t.mu.Unlock()
+// Take removes up to a hundred acknowledgements, and returns them also in the form in which a script takes
+// them: ids without the client, each followed by a space.
+func (a *Acks) Take(by *IDs) (numbers []uint64, text string) {
+	a.mu.Lock()
+	rest := max(0, len(a.numbers)-acksPerScript)
+	numbers = slices.Clone(a.numbers[rest:])
+	a.numbers = a.numbers[:rest]
+	a.mu.Unlock()
 	var b strings.Builder
-	for _, n := range some {
-		b.WriteString(by.Text(n))
+	for _, n := range numbers {
+		b.WriteString(by.Suffix(n))
 		b.WriteByte(' ')
 	}
-	return some, b.String()
+	return numbers, b.String()
 }

@@ -10,7 +10,7 @@ import (
 
 var (
 	errNotSubscribed = errors.New("the inbox is not subscribed")
-	errDeaf          = errors.New("the inbox does not hear")
+	errNotReceived   = errors.New("the inbox received nothing")
 )
 
 // Check is documented by the root package.
@@ -21,47 +21,66 @@ func (c *Client) Check(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return Wrap("", ContextError(ctx))
 	}
-	n := c.IDs.Next()
-	heard := make(chan struct{}, 1)
-	c.mu.Lock()
-	c.pings[n] = heard
-	c.mu.Unlock()
-	defer func() {
-		c.mu.Lock()
-		delete(c.pings, n)
-		c.mu.Unlock()
-	}()
+	n, received := c.expectPing()
+	defer c.forgetPing(n)
 	open, stop := retry.Until(ctx, c.Closing)
 	defer stop()
 	began := time.Now()
 	if c.Inbox.Wait(open) != nil {
-		return c.unchecked(ctx, began, errNotSubscribed)
+		return c.checkError(ctx, began, errNotSubscribed)
 	}
-	// With the caller's context: one that can be cancelled makes rueidis run its connection in the background
-	// from then on, which costs a single goroutine a fifth of its speed.
-	if err := c.Conn.Ping(WithoutDeadline(ctx), c.Inbox.Name(), c.IDs.Text(n), c.Sharded); err != nil {
+	// With the caller's context, not with open: a context that can be cancelled makes rueidis run its connection
+	// in the background from then on, which costs a single goroutine a fifth of its speed.
+	if err := c.Conn.Ping(WithoutDeadline(ctx), c.Inbox.Name(), c.IDs.Suffix(n), c.Sharded); err != nil {
 		if ctx.Err() == nil {
 			return Wrap("", WithSentinel(err))
 		}
-		return c.unchecked(ctx, began, nil)
+		return c.checkError(ctx, began, nil)
 	}
 	select {
-	case <-heard:
+	case <-received:
 		return nil
 	case <-open.Done():
-		return c.unchecked(ctx, began, errDeaf)
+		return c.checkError(ctx, began, errNotReceived)
 	}
 }
 
-// unchecked is the error of a check that ended early, with what was waited for: Redis is not to blame when it
-// had no time.
-func (c *Client) unchecked(ctx context.Context, began time.Time, what error) error {
+// expectPing returns the number of a ping that is about to be sent, and a channel that gets a value when it
+// has come back.
+func (c *Client) expectPing() (uint64, <-chan struct{}) {
+	n, received := c.IDs.Next(), make(chan struct{}, 1)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pings[n] = received
+	return n, received
+}
+
+func (c *Client) forgetPing(n uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.pings, n)
+}
+
+// receivePing takes a ping that has come back. It runs where the subscription is read: it does not block.
+func (c *Client) receivePing(n uint64) {
+	c.mu.Lock()
+	received := c.pings[n]
+	c.mu.Unlock()
+	select {
+	case received <- struct{}{}:
+	default: // nobody waits for it any more
+	}
+}
+
+// checkError is the error of a check that ended before its answer. missing is what it waited for. Redis is
+// blamed only when it had enough time.
+func (c *Client) checkError(ctx context.Context, began time.Time, missing error) error {
 	if c.Closing.Err() != nil {
 		return Wrap("", ErrClosed)
 	}
 	err := ContextError(ctx)
 	if silence := retry.Silence(began); silence != nil {
-		err = Join(err, Unavailable(Join(what, silence)))
+		err = Join(err, Unavailable(Join(missing, silence)))
 	}
 	return Wrap("", err)
 }

@@ -14,47 +14,64 @@ import (
 	"github.com/latchkey-go/latchkey/internal/retry"
 )
 
-// Client is the inside of the root package's Client.
+// Client is the inside of the root package's Client. [New] makes it. Its exported fields do not change after
+// that, and its methods are safe for concurrent use.
 type Client struct {
-	IDs        *ids
-	Conn       lua.Conn
-	closeOwned func()         // closes what the client owns
-	owned      []*Connections // of what the client owns
-	Sharded    bool
-	Options    Options
-	Hub        *hub.Hub
-	Inbox      *hub.Channel // the one standing inbox; with sharded pub/sub, that of health checks
-	Keeper     *lease.Keeper
-	health     [slots]*retry.Health
-	clock      Clock        // of the server; a cluster has many
-	nodes      sync.Map     // of a cluster: address -> *clock
-	watching   atomic.Bool  // the clock is asked for now and then
-	setting    atomic.Int32 // how often holds are to be renewed because a clock was set: 2 is once more
-	Began      time.Time
+	// IDs makes the ids of this client.
+	IDs *IDs
+	// Conn runs the scripts.
+	Conn lua.Conn
+	// Sharded reports whether this is a cluster, with shard channels.
+	Sharded bool
+	// Options are those that it was made with.
+	Options Options
+	// Hub has the subscriptions.
+	Hub *hub.Hub
+	// Inbox is the one that is always open. In a cluster only health checks use it: each queue has its own
+	// there.
+	Inbox *hub.Channel
+	// Keeper renews what is held.
+	Keeper *lease.Keeper
+	// Notifier calls hooks and the logger where no caller waits for them.
+	Notifier Notifier
+	// HeldAtClose is what was still held when the client was closed.
+	HeldAtClose HeldAtClose
+	// Began is when the client was made.
+	Began time.Time
+	// Closing ends when nothing may be acquired any more. Its cause is ErrClosed.
+	Closing context.Context
+	// Stopped ends when nothing is sent any more.
+	Stopped context.Context
 
-	Closing  context.Context // ends when nothing may be acquired any more; its cause is ErrClosed
-	refuse   context.CancelCauseFunc
-	Stopped  context.Context // ends when nothing is sent any more
-	stop     context.CancelFunc
-	shutdown sync.Once
-	patient  context.Context // ends when Shutdown waits no longer
-	hurry    context.CancelFunc
-	Late     late
+	closeOwned  func()         // closes what the client owns
+	connections []*Connections // those that it owns
+
+	health     [healthParts]*retry.Health
+	clock      Clock        // of the server; not of a cluster, which has many
+	nodeClocks sync.Map     // of a cluster: address -> *Clock
+	watching   atomic.Bool  // the clock is read now and then
+	jumpRounds atomic.Int32 // of renewals that are still to come after a jump; 2: one, and then once more
+
+	beginClosing    context.CancelCauseFunc
+	stop            context.CancelFunc
+	shutdown        sync.Once
+	shutdownWait    context.Context // ends when Shutdown waits no longer
+	endShutdownWait context.CancelFunc
 
 	registry registry
 
-	mu        sync.Mutex
-	running   sync.WaitGroup // of Go; added to under mu, not after isStopped
-	isStopped bool
-	places    map[address]entry
-	floors    floors
-	pings     map[uint64]chan struct{}
-	hints     hints
-	Teller    teller
+	mu         sync.Mutex
+	running    sync.WaitGroup // of Go; nothing is added once isStopped is set
+	isStopped  bool
+	targets    map[targetKey]entry
+	floors     floors
+	pings      map[uint64]chan struct{}
+	unreadable unreadable
 }
 
-// slots is how finely a cluster client tells which part of the cluster is away. Others use one.
-const slots = 64
+// healthParts is in how many parts a client divides the slots of a cluster, to tell which of them are away.
+// Without a cluster all names are in one.
+const healthParts = 64
 
 func (c *Client) newHealth() *retry.Health {
 	return &retry.Health{
@@ -71,7 +88,7 @@ func (c *Client) newHealth() *retry.Health {
 	}
 }
 
-// Go runs f in a goroutine that Close waits for; not at all once the client is closed.
+// Go runs f in a goroutine that Close waits for. Once the client is closed it does nothing.
 func (c *Client) Go(f func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -80,48 +97,48 @@ func (c *Client) Go(f func()) {
 	}
 }
 
-// confirmed runs after each confirmation of the standing inbox: what was published before it may be lost.
-func (c *Client) confirmed() {
+// inboxConfirmed runs after each confirmation of the standing inbox. What was published before it may be
+// lost.
+func (c *Client) inboxConfirmed() {
 	if hook := c.Options.Observer.Subscribed; hook != nil {
-		c.Teller.Tell(hook)
+		c.Notifier.Notify(hook)
 	}
 	c.Keeper.RenewAll()
 	if c.Sharded {
-		c.Go(c.askNodes)
+		c.Go(c.readNodeClocks)
 		return
 	}
+	// It may be another server by now, with another clock. Without an answer another reply tells it.
 	sent := time.Now()
-	if now, err := c.Conn.Time(context.Background(), nil); err == nil { // it may be another server; else a reply will tell
-		c.ClockRead(&c.clock, now, sent)
+	if now, err := c.Conn.Time(context.Background(), nil); err == nil {
+		c.RecordClock(&c.clock, now, sent)
 	}
 	c.recheckAll()
 }
 
-// inUse returns those queues: all that anybody may wait in.
-func (c *Client) inUse() []Queue {
-	return placesOf[Queue](c)
-}
+// queues returns all queues that anybody may wait in.
+func (c *Client) queues() []Queue { return inUse[Queue](c) }
 
 func (c *Client) recheckAll() {
 	var g errgroup.Group
 	g.SetLimit(64)
-	for _, r := range c.inUse() {
-		g.Go(func() error { r.RecheckAll(); return nil })
+	for _, q := range c.queues() {
+		g.Go(func() error { q.RecheckAll(); return nil })
 	}
-	_ = g.Wait() // the rooms report to their waiters
+	_ = g.Wait() // each waiter is told its own error
 }
 
-// deliver takes an inbox message. It runs where the subscription is read: it neither blocks nor calls the client.
+// deliver takes a message to an inbox. It runs where the subscription is read: it neither blocks nor sends.
 func (c *Client) deliver(m lua.Message) {
 	if m.Kind == lua.Unknown {
-		c.hinted()
+		c.deliverUnreadable()
 		return
 	}
 	if !c.IDs.made(m) {
-		return // it was not written by whoever reads what we write
+		return // whoever wrote it does not read what we write
 	}
 	if m.Kind == lua.Ping {
-		c.ponged(m.Number)
+		c.receivePing(m.Number)
 		return
 	}
 	t := c.Tenure(m.Number)
@@ -133,18 +150,8 @@ func (c *Client) deliver(m lua.Message) {
 	}
 }
 
-func (c *Client) ponged(n uint64) {
-	c.mu.Lock()
-	ping := c.pings[n]
-	c.mu.Unlock()
-	select {
-	case ping <- struct{}{}:
-	default: // nobody waits for it any more
-	}
-}
-
-// refuseGrant releases what was granted to a tenure that is over (rule 3): a late copy of its acquire had
-// queued again.
+// RefuseGrant releases what was granted to a tenure that is over (rule 3): a late copy of its acquire had
+// queued it again. An error is logged; then the lease runs out.
 func (c *Client) RefuseGrant(m lua.Message) {
 	keys, err := lua.NewKeys(m.Family, m.Name, c.Sharded)
 	if err == nil {

@@ -31,8 +31,8 @@ func TestForwardJumpInACluster(t *testing.T) {
 	require.True(t, other.Held())
 }
 
-// Names of one slot are renewed together, and have a clock each: all of them hear of the jump. One that did not
-// would end a hold that was renewed after it, as soon as anything else told it.
+// Names of one slot are renewed together, and have a clock each: all of them hear of the jump. One that did
+// not would end a hold that was renewed after it, as soon as anything else told it.
 func TestForwardJumpInASlot(t *testing.T) {
 	s := redistest.NewJumping(t, "--cluster-enabled", "yes", "--cluster-node-timeout", "2000", "--cluster-config-file", "nodes.conf")
 	redistest.Form(t, []redistest.Member{s.Member()}, 1)
@@ -84,7 +84,7 @@ func TestFloorIsKept(t *testing.T) {
 		return h.Token()
 	}
 	first := use()
-	require.Eventually(t, func() bool { runtime.GC(); return session.Places(c) == 0 }, long, time.Millisecond)
+	require.Eventually(t, func() bool { runtime.GC(); return session.TargetsInUse(c) == 0 }, long, time.Millisecond)
 	do(t, plain, "DEL", "redisson_lock_token:{a}")
 	require.Greater(t, use(), first)
 }

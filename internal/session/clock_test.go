@@ -21,7 +21,7 @@ func (r *reader) read(there, back time.Duration) jump {
 	time.Sleep(there)
 	shown := time.Now().Add(r.off).UnixMicro()
 	time.Sleep(back)
-	return r.told(shown, sent)
+	return r.record(shown, sent)
 }
 
 // A jump is what no length of the trips explains, and its size is bounded by them.
@@ -72,7 +72,7 @@ func TestReadingsAreInOrder(t *testing.T) {
 		time.Sleep(time.Millisecond)
 		r.off += time.Hour
 		require.NotZero(t, r.read(0, 0))
-		require.Zero(t, r.told(before, asked), "it was overtaken")
+		require.Zero(t, r.record(before, asked), "it was overtaken")
 		time.Sleep(time.Second)
 		require.Zero(t, r.read(0, 0))
 	})

@@ -11,19 +11,20 @@ import (
 	"github.com/latchkey-go/latchkey/internal/retry"
 )
 
-// connections are those of a rueidis client that is ours, so that they can be ended without a word to the
-// server, which may be silent: rueidis waits for its answer otherwise. Methods are safe for concurrent use.
+// Connections are those of a rueidis client that is ours. They can be closed without a word to the server,
+// which may be silent: rueidis would wait for its answer. Methods are safe for concurrent use.
 type Connections struct {
 	mu  sync.Mutex
 	all map[*connection]struct{}
 
-	over   context.Context // ended by finish
-	finish context.CancelFunc
+	dialling     context.Context // ends with End
+	stopDialling context.CancelFunc
 }
 
+// NewConnections returns an empty set, to which [Connections.Track] adds.
 func NewConnections() *Connections {
-	s := &Connections{}
-	s.over, s.finish = context.WithCancel(context.Background())
+	s := &Connections{all: map[*connection]struct{}{}}
+	s.dialling, s.stopDialling = context.WithCancel(context.Background())
 	return s
 }
 
@@ -32,7 +33,7 @@ type connection struct {
 	among *Connections
 }
 
-// Close forgets the connection, too.
+// Close also forgets the connection.
 func (c *connection) Close() error {
 	c.among.mu.Lock()
 	delete(c.among.all, c)
@@ -40,59 +41,70 @@ func (c *connection) Close() error {
 	return c.Conn.Close()
 }
 
-// track returns the option with a dialer that dials as before, and remembers the connections.
+type dialer = func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error)
+
+// Track returns the option with a dialer that dials as before, and keeps the connections here.
 func (s *Connections) Track(option rueidis.ClientOption) rueidis.ClientOption {
-	dial, old := option.DialCtxFn, option.DialFn
-	if dial == nil {
-		dial = func(ctx context.Context, address string, dialer *net.Dialer, config *tls.Config) (net.Conn, error) {
-			switch {
-			case old != nil:
-				return old(address, dialer, config)
-			case config != nil:
-				secure := tls.Dialer{NetDialer: dialer, Config: config}
-				return secure.DialContext(ctx, "tcp", address)
-			}
-			return dialer.DialContext(ctx, "tcp", address)
-		}
-	}
-	option.DialCtxFn = func(ctx context.Context, address string, dialer *net.Dialer, config *tls.Config) (net.Conn, error) {
-		ctx, stop := retry.Until(ctx, s.over) // rueidis' Close would wait for the dial
+	dial := dialerOf(option)
+	option.DialCtxFn = func(ctx context.Context, address string, d *net.Dialer, config *tls.Config) (net.Conn, error) {
+		ctx, stop := retry.Until(ctx, s.dialling) // rueidis' Close would wait for the dial
 		defer stop()
-		inner, err := dial(ctx, address, dialer, config)
+		inner, err := dial(ctx, address, d, config)
 		if err != nil {
 			return nil, err
 		}
-		c := &connection{inner, s}
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if s.over.Err() != nil { // rueidis would keep what it began to dial before its Close
-			_ = inner.Close() // nothing was sent on it
-			return nil, net.ErrClosed
-		}
-		if s.all == nil {
-			s.all = map[*connection]struct{}{}
-		}
-		s.all[c] = struct{}{}
-		return c, nil
+		return s.add(inner)
 	}
 	return option
 }
 
-// end is cut for good: what is being dialled is given up, or closed as soon as it is there.
+// dialerOf returns what a rueidis client with this option dials with.
+func dialerOf(option rueidis.ClientOption) dialer {
+	if option.DialCtxFn != nil {
+		return option.DialCtxFn
+	}
+	old := option.DialFn
+	return func(ctx context.Context, address string, d *net.Dialer, config *tls.Config) (net.Conn, error) {
+		switch {
+		case old != nil:
+			return old(address, d, config)
+		case config != nil:
+			secure := tls.Dialer{NetDialer: d, Config: config}
+			return secure.DialContext(ctx, "tcp", address)
+		}
+		return d.DialContext(ctx, "tcp", address)
+	}
+}
+
+// add keeps a connection. After End it closes it: rueidis would keep what it began to dial before its Close.
+func (s *Connections) add(inner net.Conn) (net.Conn, error) {
+	c := &connection{inner, s}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.dialling.Err() != nil {
+		_ = inner.Close() // nothing was sent on it
+		return nil, net.ErrClosed
+	}
+	s.all[c] = struct{}{}
+	return c, nil
+}
+
+// End closes all connections for good. What is being dialled is given up, or closed as soon as it is there.
 func (s *Connections) End() {
 	s.mu.Lock()
-	s.finish()
+	s.stopDialling()
 	s.mu.Unlock()
 	s.Cut()
 }
 
-// cut ends all connections there are. Commands that wait for a reply fail at once; later ones dial again.
+// Cut closes all connections that there are. Commands that wait for a reply fail at once. Later ones dial
+// again.
 func (s *Connections) Cut() {
 	s.mu.Lock()
 	all := s.all
-	s.all = nil
+	s.all = map[*connection]struct{}{}
 	s.mu.Unlock()
 	for c := range all {
-		_ = c.Conn.Close() // nobody is told: whoever uses it finds out
+		_ = c.Conn.Close() // whoever uses it finds out
 	}
 }

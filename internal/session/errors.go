@@ -24,16 +24,17 @@ var (
 	ErrInvalid        = errors.New("invalid argument")
 )
 
-// errInterrupted says that nothing is wrong with Redis: whoever waited has gone.
+// ErrInterrupted says that nothing is wrong with Redis: whoever waited has gone. No caller gets it.
 var ErrInterrupted = errors.New("interrupted")
 
-// invalid says what is wrong with an argument. Whoever returns it to the caller puts the prefix before it.
+// Invalid returns an error that matches ErrInvalid, and says what is wrong with an argument. Whoever returns
+// it to the caller wraps it.
 func Invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrInvalid, fmt.Errorf(format, args...))
 }
 
-// unavailable is the error of a Redis that is away, or silent. The caller's context has not ended because of
-// that.
+// Unavailable returns an error that matches ErrUnavailable, and says why Redis is away or silent. It matches
+// no context error: the caller's context has not ended because of that. why may be nil.
 func Unavailable(why error) error {
 	if why == nil {
 		return ErrUnavailable
@@ -41,7 +42,7 @@ func Unavailable(why error) error {
 	return fmt.Errorf("%w: %w", ErrUnavailable, lua.Quiet(why))
 }
 
-// ended is what a context that is done says: its error, and its cause where that says more.
+// ContextError is the error for a context that has ended: its error, and its cause if that says more.
 func ContextError(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	if errors.Is(cause, err) {
@@ -50,7 +51,7 @@ func ContextError(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", err, cause)
 }
 
-// public puts the sentinel before an error of the inner packages or of rueidis.
+// WithSentinel puts the sentinel before an error of the inner packages or of rueidis.
 func WithSentinel(err error) error {
 	switch {
 	case errors.Is(err, lua.ErrFull):

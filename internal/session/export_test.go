@@ -4,12 +4,12 @@ import "time"
 
 // SetClock makes a client believe that the server's clock is off by so much.
 func SetClock(c *Client, off time.Duration) {
-	c.clock.told(time.Now().Add(off).UnixMicro(), time.Now())
+	c.clock.record(time.Now().Add(off).UnixMicro(), time.Now())
 }
 
 // NodesTold returns of how many nodes of a cluster a client knows the clock.
 func NodesTold(c *Client) (n int) {
-	c.nodes.Range(func(_, k any) bool {
+	c.nodeClocks.Range(func(_, k any) bool {
 		if k.(*Clock).most.Load() != 0 {
 			n++
 		}
@@ -18,12 +18,13 @@ func NodesTold(c *Client) (n int) {
 	return n
 }
 
-// self is promoted to whatever is at a place.
-func (p *Target) self() *Target { return p }
+// self is promoted to whatever embeds a target.
+func (t *Target) self() *Target { return t }
 
-// Reading is by how much the clock of a name's server is ahead of our monotonic one, as its last reading says.
+// Reading is by how much the clock of a name's server is ahead of our monotonic one, as its last reading
+// says.
 func Reading(c *Client, name string) time.Duration {
-	for _, at := range placesOf[interface{ self() *Target }](c) {
+	for _, at := range inUse[interface{ self() *Target }](c) {
 		if t := at.self(); t.Name() == name {
 			return time.Duration(t.ServerClock.least.Load()) * time.Microsecond
 		}
@@ -31,5 +32,5 @@ func Reading(c *Client, name string) time.Duration {
 	panic("nobody uses " + name)
 }
 
-// Places is how many names are in use.
-func Places(c *Client) int { return len(placesOf[any](c)) }
+// TargetsInUse is how many names are in use.
+func TargetsInUse(c *Client) int { return len(inUse[any](c)) }

@@ -8,39 +8,43 @@ import (
 	"github.com/latchkey-go/latchkey/internal/lua"
 )
 
-// What the client knows of the engines is no more than this.
+// The client knows no more of the engines than this.
 
-// Tenure is one owner id: from the first command that is sent with it until nothing of it is left in Redis.
+// Tenure is one owner id, from the first command that is sent with it until nothing of it is left in Redis.
+// Its methods are safe for concurrent use.
 type Tenure interface {
 	lease.Owner
 
-	// Target is the name that it is of.
+	// Target returns the name that it is of.
 	Target() *Target
-	// Item is its lease, once it is held.
+	// Item returns its lease, which is kept once it holds.
 	Item() *lease.Item
-	// Renewal renews its lease; Batch says with which others in one script, and Weight how many entries in Redis
-	// that changes.
+	// Renewal returns what renews its lease for d.
 	Renewal(d time.Duration) lua.Renewal
+	// Batch returns a number that is the same for tenures which one script can renew.
 	Batch() uint16
+	// Weight returns how many entries in Redis a renewal changes.
 	Weight() int
-	// Hear takes a message to it. It runs where the subscription is read.
+	// Hear takes a message to it. It runs where the subscription is read: it neither blocks nor sends.
 	Hear(m lua.Message)
 	// Interrupt ends its wait, because the client is closing.
 	Interrupt()
-	// HeldName is the name of what it holds; empty when it does not hold.
+	// HeldName returns the name of what it holds; empty when it does not hold.
 	HeldName() string
 }
 
-// Queue is one in which tenures wait.
+// Queue is one in which tenures wait. Its methods are safe for concurrent use.
 type Queue interface {
-	// RecheckAll has Redis asked for every waiter, AskAround does so slowly, and ClockSet says that what is known of the
-	// server's clock is over.
+	// RecheckAll asks Redis for every waiter.
 	RecheckAll()
+	// AskAround asks for every waiter, one after the other. It calls pause in between, and ends when that
+	// returns false.
 	AskAround(pause func() bool)
+	// ClockSet says that the server's clock was set. No grant may be dated by what was known of it before.
 	ClockSet()
 }
 
-// Member is what a closing client must leave.
+// Member is what a closing client must leave: a primitive in which it takes part without holding.
 type Member interface {
 	// Resign leaves, or gives up when ctx ends.
 	Resign(ctx context.Context)

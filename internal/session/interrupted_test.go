@@ -11,7 +11,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/retry"
 )
 
-// Context errors of what was done inside, as of a dial that took too long, say nothing of the caller's context.
+// Context errors of what was done inside, as of a dial that took too long, say nothing of the caller's
+// context.
 func TestInterruptedByTheCallerAlone(t *testing.T) {
 	closing, shut := context.WithCancelCause(t.Context())
 	c := &Client{Closing: closing}

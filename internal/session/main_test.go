@@ -2,8 +2,6 @@ package session_test
 
 import (
 	"context"
-	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -62,26 +60,6 @@ func mustLock(t testing.TB, l *lock.Lock) *grant.Hold {
 	h, err := l.Lock(t.Context())
 	require.NoError(t, err)
 	return h
-}
-
-// clean checks that nothing is left in Redis but what has a time to live, and no lock and no queue at all.
-func clean(t testing.TB, c rueidis.Client) {
-	t.Helper()
-	var left []string
-	require.Eventually(t, func() bool {
-		keys, err := c.Do(context.Background(), c.B().Keys().Pattern("*").Build()).AsStrSlice()
-		if err != nil {
-			return false
-		}
-		left = nil
-		for _, key := range keys {
-			ttl, err := c.Do(context.Background(), c.B().Pttl().Key(key).Build()).AsInt64()
-			if err != nil || ttl == -1 || !strings.HasPrefix(key, "redisson_lock_token:") && !strings.HasPrefix(key, "latchkey_pace:") {
-				left = append(left, fmt.Sprintf("%s (ttl %d)", key, ttl))
-			}
-		}
-		return len(left) == 0
-	}, long, 5*time.Millisecond, "left behind: %v", &left)
 }
 
 func do(t testing.TB, c rueidis.Client, args ...string) rueidis.RedisResult {

@@ -12,24 +12,25 @@ import (
 	"github.com/latchkey-go/latchkey/internal/lua"
 )
 
-// New returns a client that subscribes already. owned are the connections of the two, if they are the
-// client's: those of the subscriptions come last; end closes them and the clients.
-func New(commands, subscriptions rueidis.Client, o Options, owned []*Connections, end func()) *Client {
+// New returns a client that has begun to subscribe to its inbox. o must be valid. connections are those of
+// the two rueidis clients if our client owns them, those of subscriptions last. closeOwned closes what it
+// owns.
+func New(commands, subscriptions rueidis.Client, o Options, connections []*Connections, closeOwned func()) *Client {
 	c := &Client{
-		IDs:        newIDs(o.Prefix),
-		Began:      time.Now(),
-		Conn:       lua.Conn{Client: commands},
-		closeOwned: end,
-		owned:      owned,
-		Sharded:    commands.Mode() == rueidis.ClientModeCluster,
-		places:     map[address]entry{},
-		pings:      map[uint64]chan struct{}{},
+		IDs:         newIDs(o.Prefix),
+		Began:       time.Now(),
+		Conn:        lua.Conn{Client: commands},
+		closeOwned:  closeOwned,
+		connections: connections,
+		Sharded:     commands.Mode() == rueidis.ClientModeCluster,
+		targets:     map[targetKey]entry{},
+		pings:       map[uint64]chan struct{}{},
 	}
-	c.Teller.start = c.Go
-	o.Logger = slog.New(deferring{o.Logger.Handler(), &c.Teller})
+	c.Notifier.start = c.Go
+	o.Logger = slog.New(notifyingHandler{o.Logger.Handler(), &c.Notifier})
 	c.Options = o
-	c.Closing, c.refuse = context.WithCancelCause(context.Background())
-	c.patient, c.hurry = context.WithCancel(context.Background())
+	c.Closing, c.beginClosing = context.WithCancelCause(context.Background())
+	c.shutdownWait, c.endShutdownWait = context.WithCancel(context.Background())
 	c.Stopped, c.stop = context.WithCancel(context.Background())
 	c.Keeper = lease.NewKeeper(c.Stopped, renewer{c})
 	inboxes, others := c.sources(subscriptions)
@@ -37,24 +38,27 @@ func New(commands, subscriptions rueidis.Client, o Options, owned []*Connections
 	for i := range c.health {
 		c.health[i] = c.newHealth()
 	}
-	inbox := lua.Inbox(c.IDs.Client)
-	if c.Sharded {
-		inbox = lua.Inbox("{" + c.IDs.Client + "}")
-	}
-	c.Inbox = c.Hub.Open(inbox, c.confirmed)
+	c.Inbox = c.Hub.Open(c.inboxName(), c.inboxConfirmed)
 	return c
 }
 
-// sources returns where the client subscribes: to its inboxes, and to all else. Without a cluster there is a
-// connection for each of the two, so that giving up what nobody waits for any more does not interrupt the
-// inbox.
+// inboxName is the name of the standing inbox. In a cluster the client's id decides which node has it.
+func (c *Client) inboxName() string {
+	if c.Sharded {
+		return lua.Inbox("{" + c.IDs.Client + "}")
+	}
+	return lua.Inbox(c.IDs.Client)
+}
+
+// sources returns where the client subscribes: to its inboxes, and to all else. Without a cluster each of the
+// two has a connection of its own. So giving up channels that nobody waits for does not interrupt the inbox.
 func (c *Client) sources(subscriptions rueidis.Client) (inboxes, others hub.Source) {
 	if !c.Sharded {
 		return &hub.Dedicated{Client: subscriptions}, &hub.Dedicated{Client: subscriptions}
 	}
 	s := &hub.Sharded{Client: subscriptions}
-	if n := len(c.owned); n > 0 {
-		s.Close = c.owned[n-1].Cut
+	if n := len(c.connections); n > 0 {
+		s.Close = c.connections[n-1].Cut
 	}
 	return s, s
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/retry"
 )
 
-// Primitive is documented by the root package as Kind, as are Event, Outage and Observer.
+// Kind is documented by the root package, as are [Event], [Outage] and [Observer].
 type Kind string
 
 // Event is what a hook is told.
@@ -31,33 +31,35 @@ type Outage struct {
 	Err       error
 }
 
-// Observer is a set of hooks.
+// Observer is a set of hooks. Those that are nil are not called.
 type Observer struct {
 	Queued, Acquired, Failed, Released, Lost, Passed func(Event)
 	Subscribed                                       func()
 	Down, Up                                         func(Outage)
 }
 
-// The hooks are called by what follows, which does nothing before it knows that there is one.
-
-func (p *Target) NewEvent(ctx context.Context, name string) Event {
-	return Event{Kind: Kind(p.Keys.Family().String()), Name: name, Prefix: p.Client.Options.Prefix, Context: ctx}
+// NewEvent returns an event of the primitive with that name, without what the hook adds. Whoever calls a hook
+// looks first whether there is one: then an event costs nothing without it.
+func (t *Target) NewEvent(ctx context.Context, name string) Event {
+	return Event{Kind: Kind(t.Keys.Family().String()), Name: name, Prefix: t.Client.Options.Prefix, Context: ctx}
 }
 
-// outage adds to an outage where it is.
+// outage adds to an outage the servers that the client knows.
 func (c *Client) outage(o retry.Outage) Outage {
 	return Outage{Addresses: slices.Sorted(maps.Keys(c.Conn.Client.Nodes())), Began: o.Began, Away: o.Away, Err: o.Err}
 }
 
-// down and up are told of the ends of an outage.
+// down runs when an outage has begun.
 func (c *Client) down(outage retry.Outage) {
 	o := c.outage(outage)
 	c.Options.Logger.Warn("latchkey: redis is away", "addresses", o.Addresses, "error", o.Err)
 	if hook := c.Options.Observer.Down; hook != nil {
-		c.Teller.Tell(func() { hook(o) })
+		c.Notifier.Notify(func() { hook(o) })
 	}
 }
 
+// up runs when Redis answers again, before commands that waited for that are sent. Renewals go first: the
+// leases may be short of time.
 func (c *Client) up(outage retry.Outage) {
 	o := c.outage(outage)
 	c.Hub.Resume()
@@ -65,6 +67,6 @@ func (c *Client) up(outage retry.Outage) {
 	c.Go(c.recheckAll)
 	c.Options.Logger.Info("latchkey: redis is back", "addresses", o.Addresses, "away", o.Away)
 	if hook := c.Options.Observer.Up; hook != nil {
-		c.Teller.Tell(func() { hook(o) })
+		c.Notifier.Notify(func() { hook(o) })
 	}
 }

@@ -5,21 +5,22 @@ import (
 	"time"
 )
 
-// ClientOptions are what the options of the root package set.
+// Options are what the options of the root package set, which documents them. [DefaultOptions] returns usable
+// ones; the zero value is invalid.
 type Options struct {
-	Prefix         string
-	Lease          time.Duration
-	CommandTimeout time.Duration
-	ReleaseTimeout time.Duration
-	MaxWaiters     int
-	Lazy           bool // Open does not wait for a connection
-	Replicas       int  // 0: an acquire does not wait for replicas
-	ReplicaTimeout time.Duration
-	Logger         *slog.Logger
+	Prefix         string        // before each name
+	Lease          time.Duration // of what is not given another
+	CommandTimeout time.Duration // of one attempt
+	ReleaseTimeout time.Duration // of a release whose context has ended
+	MaxWaiters     int           // of one name
+	Lazy           bool          // Open does not wait for a connection
+	Replicas       int           // that must have a grant; 0: an acquire does not wait for replicas
+	ReplicaTimeout time.Duration // for them
+	Logger         *slog.Logger  // not nil
 	Observer       Observer
 }
 
-// The defaults of [ClientOptions] and the bounds of a lease.
+// The defaults of [Options], and the bounds of a lease.
 const (
 	DefaultLease          = 10 * time.Second
 	DefaultCommandTimeout = time.Second
@@ -29,7 +30,7 @@ const (
 	MaxLease              = 24 * time.Hour
 )
 
-// DefaultClientOptions returns the options of a client that was given none.
+// DefaultOptions returns the options of a client that was given none.
 func DefaultOptions() Options {
 	return Options{
 		Lease:          DefaultLease,
@@ -40,6 +41,7 @@ func DefaultOptions() Options {
 	}
 }
 
+// Validate returns an error that matches ErrInvalid for the first option that is out of range.
 func (o *Options) Validate() error {
 	switch {
 	case o.CommandTimeout <= 0:
@@ -56,6 +58,8 @@ func (o *Options) Validate() error {
 	return ValidLease(o.Lease)
 }
 
+// ValidLease returns an error that matches ErrInvalid for a lease that is shorter than [MinLease] or longer
+// than [MaxLease].
 func ValidLease(d time.Duration) error {
 	if d < MinLease || d > MaxLease {
 		return Invalid("a lease must be from %v to %v, not %v", MinLease, MaxLease, d)

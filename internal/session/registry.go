@@ -15,8 +15,8 @@ type registry struct {
 	holds   tally             // of those that are
 }
 
-// Register has a tenure found by its number, and counts it as one that waits. It does nothing and reports false
-// once the client is closing.
+// Register makes a tenure known by its number, and counts it as one that waits. Once the client is closing it
+// does nothing, and returns false.
 func (c *Client) Register(n uint64, t Tenure) bool {
 	r := &c.registry
 	r.mu.Lock()
@@ -32,7 +32,8 @@ func (c *Client) Register(n uint64, t Tenure) bool {
 	return true
 }
 
-// Forget ends what Register began, and returns the tenure, if it was not forgotten before.
+// Forget ends what Register began: it removes the tenure and counts it no longer. It returns the tenure, or
+// nil when there is none with that number.
 func (c *Client) Forget(n uint64) Tenure {
 	r := &c.registry
 	r.mu.Lock()
@@ -45,14 +46,14 @@ func (c *Client) Forget(n uint64) Tenure {
 	return t
 }
 
-// Drop is Forget for a tenure that is not counted any more.
+// Drop removes a tenure that is not counted any more.
 func (c *Client) Drop(n uint64) {
 	c.registry.mu.Lock()
 	defer c.registry.mu.Unlock()
 	delete(c.registry.tenures, n)
 }
 
-// Count adds to the numbers of those that wait and of those that hold, for which Shutdown waits.
+// Count adds to the numbers of those that wait and of those that hold. Shutdown waits until both are zero.
 func (c *Client) Count(waiters, holds int) {
 	r := &c.registry
 	r.mu.Lock()
@@ -61,20 +62,21 @@ func (c *Client) Count(waiters, holds int) {
 	r.holds.add(holds)
 }
 
-// Tenure finds one by its number.
+// Tenure returns the one with that number; nil when there is none.
 func (c *Client) Tenure(n uint64) Tenure {
 	c.registry.mu.Lock()
 	defer c.registry.mu.Unlock()
 	return c.registry.tenures[n]
 }
 
-func (c *Client) all() []Tenure {
+// tenures returns all.
+func (c *Client) tenures() []Tenure {
 	c.registry.mu.Lock()
 	defer c.registry.mu.Unlock()
 	return slices.Collect(maps.Values(c.registry.tenures))
 }
 
-// tally counts tenures, guarded by the registry's mutex.
+// tally counts tenures. It is guarded by the registry's mutex.
 type tally struct {
 	n    int
 	zero chan struct{} // closed at 0; nil when nobody waits for that
@@ -88,8 +90,8 @@ func (t *tally) add(n int) {
 	}
 }
 
-// none returns when the tally is 0, or with the cause when ctx ends.
-func (c *Client) none(ctx context.Context, t *tally) error {
+// waitForNone returns when the tally is 0, or with the cause when ctx ends.
+func (c *Client) waitForNone(ctx context.Context, t *tally) error {
 	c.registry.mu.Lock()
 	if t.n == 0 {
 		c.registry.mu.Unlock()

@@ -9,39 +9,25 @@ import (
 	"github.com/latchkey-go/latchkey/internal/lua"
 )
 
-// scriptWeight is how many entries one script changes at most: other clients wait for it.
-const scriptWeight = 1000
+// maxScriptWeight is how many entries one script changes at most: other clients wait for it.
+const maxScriptWeight = 1000
 
-// renewer is what the lease keeper sees.
+// renewer renews what the lease keeper keeps.
 type renewer struct{ client *Client }
+
+var _ lease.Renewer = renewer{}
+
+func tenureOf(i *lease.Item) Tenure { return i.Owner.(Tenure) }
 
 func (r renewer) Go(f func()) { r.client.Go(f) }
 
-func (r renewer) Slot(i *lease.Item) uint16 { return i.Owner.(Tenure).Batch() }
+func (r renewer) Slot(i *lease.Item) uint16 { return tenureOf(i).Batch() }
 
 func (r renewer) Renew(ctx context.Context, items []*lease.Item, leases []time.Duration) ([]bool, bool, error) {
-	batch := make([]lua.Renewal, len(items))
-	for n, i := range items {
-		batch[n] = i.Owner.(Tenure).Renewal(leases[n])
-	}
-	first, sent := items[0].Owner.(Tenure).Target(), time.Time{}
-	held := make([]bool, 0, len(items))
-	var err error
-	for begin, end := 0, 0; begin < len(items) && err == nil; begin = end {
-		for weight := 0; end < len(items) && (end == begin || weight < scriptWeight); end++ {
-			weight += items[end].Owner.(Tenure).Weight()
-		}
-		var some []bool
-		sent = time.Now()
-		var now int64
-		some, now, err = r.client.Conn.Renew(context.WithoutCancel(ctx), batch[begin:end])
-		held = append(held, some...)
-		if err == nil {
-			r.told(items[begin:end], now, sent)
-		}
-	}
+	target := tenureOf(items[0]).Target() // of all: they are in one slot
+	held, sent, err := r.send(context.WithoutCancel(ctx), items, leases)
 	if err == nil {
-		first.Health().Succeeded()
+		target.Health().Succeeded()
 		return held, false, nil
 	}
 	if len(items) > 1 && (errors.Is(err, lua.ErrApart) || errors.Is(err, lua.ErrMoving)) {
@@ -50,21 +36,50 @@ func (r renewer) Renew(ctx context.Context, items []*lease.Item, leases []time.D
 	r.client.Options.Logger.Warn("latchkey: renewal failed", "holds", len(items), "error", err)
 	passing := lua.Passing(err)
 	if passing {
-		first.Failed(err, sent)
+		target.Failed(err, sent)
 	}
 	return nil, passing, err
 }
 
-// told takes a reading of the clock for each of these: in a cluster each name has one of its own. One that
-// heard nothing of a jump would take it later for one after this renewal.
-func (r renewer) told(items []*lease.Item, reading int64, sent time.Time) {
+// send renews in as many scripts as the weight of the items needs, until one fails. sent is when the last one
+// was.
+func (r renewer) send(ctx context.Context, items []*lease.Item, leases []time.Duration) (held []bool, sent time.Time, err error) {
+	batch := make([]lua.Renewal, len(items))
+	for n, i := range items {
+		batch[n] = tenureOf(i).Renewal(leases[n])
+	}
+	held = make([]bool, 0, len(items))
+	for begin := 0; begin < len(items); {
+		end := endOfScript(items, begin)
+		sent = time.Now()
+		some, now, err := r.client.Conn.Renew(ctx, batch[begin:end])
+		if err != nil {
+			return nil, sent, err
+		}
+		held = append(held, some...)
+		r.recordClocks(items[begin:end], now, sent)
+		begin = end
+	}
+	return held, sent, nil
+}
+
+// endOfScript returns how far a script reaches that begins with items[begin]: to at least one item.
+func endOfScript(items []*lease.Item, begin int) int {
+	end := begin
+	for weight := 0; end < len(items) && (end == begin || weight < maxScriptWeight); end++ {
+		weight += tenureOf(items[end]).Weight()
+	}
+	return end
+}
+
+// recordClocks takes a reading of the clock for each of these. In a cluster each name has a clock of its own.
+// One that heard nothing of a jump would take it later for one after this renewal.
+func (r renewer) recordClocks(items []*lease.Item, reading int64, sent time.Time) {
 	var last *Clock
 	for _, i := range items {
-		if k := i.Owner.(Tenure).Target().ServerClock; k != last {
-			r.client.ClockRead(k, reading, sent)
+		if k := tenureOf(i).Target().ServerClock; k != last {
+			r.client.RecordClock(k, reading, sent)
 			last = k
 		}
 	}
 }
-
-var _ lease.Renewer = renewer{}

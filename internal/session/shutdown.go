@@ -9,28 +9,20 @@ import (
 // Shutdown is documented by the root package. One whose context has ended is Close.
 func (c *Client) Shutdown(ctx context.Context) error {
 	if ctx.Err() != nil {
-		return c.end(context.WithoutCancel(ctx), ctx)
+		return c.shutDown(context.WithoutCancel(ctx), ctx)
 	}
-	return c.end(ctx, ctx)
+	return c.shutDown(ctx, ctx)
 }
 
-// end ends the client. It waits for the queues to be left until leaving ends, or for the release timeout, and
-// for what is held until patient ends. The first call does it; each later one waits for that, and cuts it
-// short.
-func (c *Client) end(leaving, patient context.Context) (err error) {
-	defer context.AfterFunc(patient, c.hurry)()
+// shutDown ends the client. It waits for the queues to be left until leaving ends, or for the release
+// timeout. It waits for what is held until patient ends. The first call does it. Each later call waits for
+// that, and cuts it short when its own patience ends.
+func (c *Client) shutDown(leaving, patient context.Context) (err error) {
+	defer context.AfterFunc(patient, c.endShutdownWait)()
 	c.shutdown.Do(func() {
-		c.refuse(ErrClosed)
-		for _, t := range c.all() {
-			t.Interrupt()
-		}
-		limited, cancel := context.WithTimeout(leaving, c.Options.ReleaseTimeout)
-		defer cancel()
-		var resigned sync.WaitGroup
-		resigned.Go(func() { c.resign(limited) })
-		_ = c.none(limited, &c.registry.waiters) // entries that stay are dropped by the next grant: the inbox goes with us
-		resigned.Wait()
-		if c.none(c.patient, &c.registry.holds) != nil {
+		c.beginClosing(ErrClosed)
+		c.leave(leaving)
+		if c.waitForNone(c.shutdownWait, &c.registry.holds) != nil {
 			err = c.stillHeld(patient)
 		}
 		c.finish()
@@ -38,54 +30,68 @@ func (c *Client) end(leaving, patient context.Context) (err error) {
 	return err
 }
 
-// resign leaves all that a closing client must leave, at the same time.
-func (c *Client) resign(ctx context.Context) {
+// leave ends all waits and memberships, and waits until they have left Redis, for the release timeout at
+// most. Entries that stay are dropped by the next grant, because the inbox goes with the client.
+func (c *Client) leave(ctx context.Context) {
+	for _, t := range c.tenures() {
+		t.Interrupt()
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.Options.ReleaseTimeout)
+	defer cancel()
 	var left sync.WaitGroup
-	for _, m := range placesOf[Member](c) {
+	for _, m := range inUse[Member](c) {
 		left.Go(func() { m.Resign(ctx) })
 	}
+	_ = c.waitForNone(ctx, &c.registry.waiters)
 	left.Wait()
 }
 
-// farewell is how long the last goroutines of a client are waited for, and once more after their connections
-// were ended.
-const Farewell = 250 * time.Millisecond
+// CloseGrace is how long the last goroutines of a client are waited for, and once more after their
+// connections were closed.
+const CloseGrace = 250 * time.Millisecond
 
-// finish ends everything, within a second also when Redis is silent. What is still held is told so, and keeps
-// its lease in Redis until it is unlocked: its code may still run.
+// finish ends everything, within a second also when Redis is silent. What is still held is lost with
+// ErrClosed. Its lease stays in Redis until it is unlocked: the code that it guards may still run.
 func (c *Client) finish() {
-	for _, t := range c.all() {
-		c.Late.expect(t)
-		if !c.Keeper.Lose(t.Item(), ErrClosed) { // it is being released, or was lost
-			c.Late.Over(t)
-		}
-	}
-	deaf := make(chan struct{}) // closed once nothing can be granted to us any more
+	c.loseAll()
+	unsubscribed := make(chan struct{}) // closed once nothing can be granted to us any more
 	go func() {
 		c.Hub.Close()
-		close(deaf)
+		close(unsubscribed)
 	}()
-	Within(deaf, Farewell)
+	ClosedWithin(unsubscribed, CloseGrace)
 	c.stop()
 	c.mu.Lock()
 	c.isStopped = true
 	c.mu.Unlock()
 	idle := make(chan struct{})
 	go func() {
-		<-deaf
+		<-unsubscribed
 		c.running.Wait()
 		close(idle)
 	}()
-	if !Within(idle, Farewell) {
-		for _, o := range c.owned {
-			o.Cut()
+	if !ClosedWithin(idle, CloseGrace) {
+		for _, owned := range c.connections {
+			owned.Cut()
 		}
-		Within(idle, Farewell) // connections of the caller's are not ours to end: what waits for them ends with their patience
+		// The caller's connections are not ours to close. What waits for them ends when rueidis gives them up.
+		ClosedWithin(idle, CloseGrace)
 	}
-	c.Late.begin(c.closeOwned)
+	c.HeldAtClose.closeAfter(c.closeOwned)
 }
 
-func Within(done <-chan struct{}, d time.Duration) bool {
+// loseAll ends what is still held.
+func (c *Client) loseAll() {
+	for _, t := range c.tenures() {
+		c.HeldAtClose.add(t)
+		if !c.Keeper.Lose(t.Item(), ErrClosed) { // it is being released, or was lost
+			c.HeldAtClose.Remove(t)
+		}
+	}
+}
+
+// ClosedWithin waits for a channel to be closed, for d at most, and reports whether it was.
+func ClosedWithin(done <-chan struct{}, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

@@ -12,11 +12,11 @@ import (
 // mostNamed is how many names an error lists.
 const mostNamed = 10
 
-var errHurried = errors.New("another call of Shutdown or Close ended the wait")
+var errCutShort = errors.New("another call of Shutdown or Close ended the wait")
 
 // stillHeld is the error of a Shutdown that ended before everything was unlocked. It names what is held.
 func (c *Client) stillHeld(ctx context.Context) error {
-	why := errHurried
+	why := errCutShort
 	if ctx.Err() != nil {
 		why = ContextError(ctx)
 	}
@@ -30,7 +30,7 @@ func (c *Client) stillHeld(ctx context.Context) error {
 // heldNames returns the names of what is held, sorted, each once.
 func (c *Client) heldNames() []string {
 	var names []string
-	for _, t := range c.all() {
+	for _, t := range c.tenures() {
 		if name := t.HeldName(); name != "" {
 			names = append(names, name)
 		}
@@ -39,7 +39,7 @@ func (c *Client) heldNames() []string {
 	return slices.Compact(names)
 }
 
-// list quotes names, and counts those that would be too many.
+// list quotes the first ten names, and counts the rest.
 func list(names []string) string {
 	var b strings.Builder
 	for i, name := range names[:min(len(names), mostNamed)] {

@@ -1,0 +1,115 @@
+package lease
+
+import (
+	"container/heap"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// Batch is how many holds are renewed together at most.
+const Batch = 100
+
+// ErrApart is what a [Renewer] returns for items that cannot be renewed together. The keeper then tries
+// smaller batches.
+var ErrApart = errors.New("not all in one step")
+
+// Renewer renews leases in Redis. Its methods are safe for concurrent use.
+type Renewer interface {
+	// Renew asks for these leases, and returns for each item whether it still had its hold. With an error
+	// nothing is known of any. passing says that the error passes by itself: then the keeper waits for RenewAll.
+	// Otherwise it tries again a third of the lease later.
+	Renew(ctx context.Context, items []*Item, leases []time.Duration) (held []bool, passing bool, err error)
+	// Slot returns a number that is the same for items which one script may name.
+	Slot(*Item) uint16
+	// Go runs a function in a goroutine that the client waits for.
+	Go(func())
+}
+
+// batches divides items into such as can be renewed together.
+func (k *Keeper) batches(due []*Item) (batches [][]*Item) {
+	slices.SortStableFunc(due, func(a, b *Item) int { return int(k.renewer.Slot(a)) - int(k.renewer.Slot(b)) })
+	for len(due) > 0 {
+		n := 1
+		for n < len(due) && n < Batch && k.renewer.Slot(due[n]) == k.renewer.Slot(due[0]) {
+			n++
+		}
+		batches = append(batches, due[:n])
+		due = due[n:]
+	}
+	return batches
+}
+
+// RenewAll renews every hold now, and returns when that was tried. It finds the holds that were lost
+// meanwhile.
+func (k *Keeper) RenewAll() {
+	k.mu.Lock()
+	var due []*Item
+	now := time.Now()
+	for _, i := range slices.Clone(k.items) {
+		if !i.renewing {
+			i.renewing = true
+			k.postpone(i, now)
+			due = append(due, i)
+		}
+	}
+	k.arm()
+	k.mu.Unlock()
+	var g errgroup.Group
+	g.SetLimit(4)
+	for _, batch := range k.batches(due) {
+		g.Go(func() error { k.renew(batch); return nil })
+	}
+	_ = g.Wait() // renew reports to the owners
+}
+
+// renew sends one batch, and does what follows from the answer. When the items cannot be renewed together it
+// halves the batch: what cannot be renewed at all keeps no other from it.
+func (k *Keeper) renew(batch []*Item) {
+	sent := time.Now()
+	leases := make([]time.Duration, len(batch))
+	for n, i := range batch {
+		leases[n] = i.leaseAt(sent)
+	}
+	held, passing, err := k.renewer.Renew(k.ctx, batch, leases)
+	if n := len(batch); n > 1 && errors.Is(err, ErrApart) {
+		k.renew(batch[:n/2])
+		k.renew(batch[n/2:])
+		return
+	}
+	var lost []*Item
+	k.mu.Lock()
+	now := time.Now()
+	for n, i := range batch {
+		i.renewing = false
+		switch {
+		case i.removed:
+		case err != nil && passing: // RenewAll follows
+		case err != nil:
+			i.next = now.Add(min(i.Lease/3, max(i.Left()+1, 0)))
+			heap.Fix(&k.items, i.index-1)
+		case !held[n]:
+			k.remove(i)
+			i.trust.end()
+			lost = append(lost, i)
+		case i.Left() > 0: // past that the end of trust is final, however late the answer
+			i.short = false
+			k.schedule(i, sent, leases[n])
+			heap.Fix(&k.items, i.index-1)
+		}
+	}
+	k.arm()
+	k.mu.Unlock()
+	tell(lost, ErrGone)
+}
+
+// leaseAt returns the lease that a renewal asks for: not past End, and more than nothing.
+func (i *Item) leaseAt(sent time.Time) time.Duration {
+	if i.End.IsZero() {
+		return i.Lease
+	}
+	return max(min(i.Lease, i.End.Sub(sent)), time.Millisecond)
+}

@@ -1,0 +1,70 @@
+package lease
+
+import (
+	"container/heap"
+	"time"
+)
+
+// arm sets the timer to the first item, unless it fires by then anyway. It is called with the mutex.
+func (k *Keeper) arm() {
+	if len(k.items) == 0 || k.ctx.Err() != nil {
+		return
+	}
+	next := k.items[0].next
+	if !k.due.IsZero() && !next.Before(k.due) {
+		return
+	}
+	k.due = next
+	if d := max(time.Until(next), 0); k.timer == nil {
+		k.timer = time.AfterFunc(d, k.tick)
+	} else {
+		k.timer.Reset(d)
+	}
+}
+
+// tick renews what is due, and loses what is over. It never waits for Redis: a renewal that is late must not
+// delay the end of trust.
+func (k *Keeper) tick() {
+	k.mu.Lock()
+	k.due = time.Time{}
+	due, lost := k.collect(time.Now())
+	k.arm()
+	k.mu.Unlock()
+	tell(lost, ErrExpired)
+	for _, batch := range k.batches(due) {
+		k.renewer.Go(func() { k.renew(batch) })
+	}
+}
+
+// collect takes what is due and what is over. What falls due soon fills the batch: many holds would otherwise
+// be renewed a few at a time.
+func (k *Keeper) collect(now time.Time) (due, lost []*Item) {
+	for len(k.items) > 0 {
+		i := k.items[0]
+		if early := i.next.Sub(now); early > 0 && (len(due) >= Batch || early > i.slack || i.renewing || i.final(now)) {
+			break
+		}
+		if i.Left() <= 0 {
+			k.remove(i)
+			lost = append(lost, i)
+			continue
+		}
+		if !i.renewing && !i.final(now) {
+			i.renewing = true
+			due = append(due, i)
+		}
+		k.postpone(i, now)
+	}
+	return due, lost
+}
+
+// final reports whether the trust reaches to the item's End, so that a renewal would add nothing.
+func (i *Item) final(now time.Time) bool {
+	return !i.short && !i.End.IsZero() && !now.Add(i.Left()+time.Millisecond).Before(i.End)
+}
+
+// postpone leaves only the end of trust to happen.
+func (k *Keeper) postpone(i *Item, now time.Time) {
+	i.next = now.Add(i.Left() + 1)
+	heap.Fix(&k.items, i.index-1)
+}

@@ -1,0 +1,8 @@
+// Package session is the client as all other rooms see it: its connections and their health, the server's
+// clock, ids, tenures by their number, options, errors and hooks. It also has what every primitive does with
+// a name: sending commands until they are answered, and commands that take effect once.
+//
+// It knows the engines by three small interfaces: [Tenure], [Queue] and [Member]. The root, internal/core,
+// internal/lock, the engines (internal/grant and internal/broadcast) and the primitives import it. It imports
+// only what is below: internal/hub, internal/lease, internal/retry and internal/lua.
+package session

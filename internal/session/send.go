@@ -1,0 +1,198 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/lua"
+	"github.com/latchkey-go/latchkey/internal/retry"
+)
+
+// RetryUntilAnswered sends a command until Redis answers, with success or for good. Between two attempts it
+// waits for up, as for [Target.Up]. answered is false when ctx ended before, or up gave up, or the client
+// stopped: then err says why, and is ErrInterrupted when nothing is wrong with Redis. *unanswered is set to
+// true when an attempt may have run, or may still run, although it got no answer.
+func (t *Target) RetryUntilAnswered(
+	ctx context.Context, up func(context.Context) error, unanswered *bool, send func(context.Context) error,
+) (answered bool, err error) {
+	for {
+		sent := time.Now()
+		if err = send(WithoutDeadline(ctx)); err == nil {
+			t.Health().Succeeded()
+			return true, nil
+		}
+		switch lua.Classify(err) {
+		case lua.NoAnswer:
+			*unanswered = true
+		case lua.Refused:
+		default:
+			return true, t.Explain(ctx, err)
+		}
+		if ctx.Err() != nil || t.Client.Stopped.Err() != nil {
+			return false, interruption(ctx, err, sent)
+		}
+		t.Failed(err, sent)
+		if up(ctx) != nil {
+			return false, err
+		}
+	}
+}
+
+// interruption is the error of an attempt that ended with ctx, or with the client. Redis is not to blame for
+// that, unless it had been silent for long, or said something else.
+func interruption(ctx context.Context, err error, sent time.Time) error {
+	ours := errors.Is(err, ErrInterrupted) || errors.Is(err, lua.ErrUnsent)
+	if !ours && (ctx.Err() == nil || !errors.Is(err, ctx.Err()) && !errors.Is(err, context.Cause(ctx))) {
+		return err
+	}
+	if silence := retry.Silence(sent); silence != nil {
+		return silence
+	}
+	return ErrInterrupted
+}
+
+// NewID returns the id of a command that takes effect once.
+func (c *Client) NewID() string { return c.IDs.ID(c.IDs.Next()) }
+
+// RecordTTL is how long Redis keeps the record of a command that takes effect once (rule 15).
+const RecordTTL = 10 * time.Minute
+
+// UpWhileRecorded returns a function that waits as [Target.Up] does, but only until a minute before the
+// records of commands may be gone which are sent from now on. After that a repetition could take effect
+// twice. It looks at both clocks, and the later one counts: the monotonic one stands still while a machine is
+// suspended, and the other one may be set.
+func (t *Target) UpWhileRecorded() func(context.Context) error {
+	until := time.Now().Add(RecordTTL - time.Minute)
+	return func(ctx context.Context) error {
+		ctx, cancel := context.WithDeadline(ctx, until)
+		defer cancel()
+		if err := t.Up(ctx); err != nil {
+			return err
+		}
+		if time.Now().Round(0).After(until.Round(0)) {
+			return context.DeadlineExceeded
+		}
+		return context.Cause(ctx)
+	}
+}
+
+// Send sends a command that takes effect once, until it is answered or ctx ends. When open has ended it sends
+// nothing, and the error is ErrClosed. stray reports whether a copy of it may still run. The error is wrapped
+// with name.
+func (t *Target) Send(
+	ctx, open context.Context, name string, send func(context.Context) error,
+) (stray bool, err error) {
+	if open.Err() != nil {
+		return false, Wrap(name, ErrClosed)
+	}
+	if ctx.Err() != nil {
+		return false, Wrap(name, ContextError(ctx))
+	}
+	answered, err := t.RetryUntilAnswered(ctx, t.UpWhileRecorded(), &stray, send)
+	switch {
+	case err == nil:
+		return stray, nil
+	case answered:
+		return stray, Wrap(name, WithSentinel(err))
+	default:
+		return stray, Wrap(name, t.unansweredError(ctx, stray, err))
+	}
+}
+
+// unansweredError says all that is known of a command that was given up: whose end it was, whether it may
+// have run, and what is wrong with Redis.
+func (t *Target) unansweredError(ctx context.Context, stray bool, err error) error {
+	stopped := t.Client.Stopped.Err() != nil
+	var why []error
+	if ctx.Err() != nil {
+		why = append(why, ContextError(ctx))
+	}
+	if stopped {
+		why = append(why, ErrClosed)
+	}
+	if stray {
+		why = append(why, ErrUnknownOutcome)
+	}
+	if !errors.Is(err, ErrInterrupted) && !stopped {
+		why = append(why, WithSentinel(err))
+	}
+	return Join(why...)
+}
+
+// FinishInBackground calls send, for something that must be sent, and waits for it until ctx ends; for the
+// release timeout if ctx has ended already. If it is not over then, it goes on in the background, and the
+// error matches ErrUnknownOutcome. send reports whether it is over, with success or for good. It is called at
+// most twice, one call after the other.
+func (t *Target) FinishInBackground(ctx context.Context, send func(context.Context) (over bool, err error)) error {
+	waits := ctx
+	if ctx.Err() != nil {
+		var cancel context.CancelFunc
+		waits, cancel = context.WithTimeout(context.WithoutCancel(ctx), t.Client.Options.ReleaseTimeout)
+		defer cancel()
+	}
+	over, err := send(waits)
+	if over || ctx.Done() == nil {
+		return err
+	}
+	t.Client.Go(func() { // the observer hears of its success
+		if _, err := send(context.Background()); err != nil {
+			t.failedInBackground(ctx, err)
+		}
+	})
+	return fmt.Errorf("%w: it goes on in the background: %w", ErrUnknownOutcome, ContextError(ctx))
+}
+
+// failedInBackground logs what could not be given back, and tells the observer: no caller waits for the
+// error.
+func (t *Target) failedInBackground(ctx context.Context, err error) {
+	name := strings.TrimPrefix(t.Name(), t.Client.Options.Prefix)
+	t.Client.Options.Logger.Warn("latchkey: a release in the background failed; its lease runs out", "name", name, "error", err)
+	if hook := t.Client.Options.Observer.Failed; hook != nil {
+		e := t.NewEvent(ctx, name)
+		e.Err = Wrap(name, err)
+		t.Client.Notifier.Notify(func() { hook(e) })
+	}
+}
+
+// ReadError is the error of a question that was asked once, and failed with err. It is wrapped with name.
+func (t *Target) ReadError(ctx context.Context, name string, err error) error {
+	if ctx.Err() == nil {
+		return Wrap(name, WithSentinel(t.Explain(ctx, err)))
+	}
+	err = ContextError(ctx)
+	if away := t.Health().Away(); away != nil {
+		err = Join(err, Unavailable(away))
+	}
+	return Wrap(name, err)
+}
+
+// Explain adds to the error of foreign data which key has it, and what it holds instead of what. It asks
+// Redis for that. Other errors it returns as they are.
+func (t *Target) Explain(ctx context.Context, err error) error {
+	if lua.Classify(err) != lua.WrongType {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, t.Client.Options.CommandTimeout)
+	defer cancel()
+	return t.Client.Conn.Foreign(WithoutDeadline(ctx), t.Keys, err)
+}
+
+// Interrupted is the error of a wait that ended early: with the client, with ctx, or because Redis was away
+// for so long that records of commands may be gone. It is not wrapped.
+func (t *Target) Interrupted(ctx context.Context) error {
+	if t.Client.Closing.Err() != nil && ctx.Err() == nil {
+		return ErrClosed
+	}
+	away := t.Health().Away()
+	switch {
+	case ctx.Err() == nil:
+		return Unavailable(away)
+	case away == nil:
+		return ContextError(ctx)
+	default:
+		return fmt.Errorf("%w: %w", ContextError(ctx), Unavailable(away))
+	}
+}

@@ -1,0 +1,50 @@
+package session
+
+import (
+	"sync"
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/retry"
+)
+
+// unreadable is about messages that nobody here can read. A later version may have written them, or anybody
+// else. So each is a hint that something may have changed. All waiters ask again, one after the other, at a
+// pace that costs Redis little however many such messages come. The zero value is ready.
+type unreadable struct {
+	mu     sync.Mutex
+	asking bool // a round of questions is under way
+	again  bool // such a message has come since it began
+}
+
+// questionPause is between two questions. Whoever waits asks every two seconds in any case.
+const questionPause = 10 * time.Millisecond
+
+// deliverUnreadable takes such a message. It does not block.
+func (c *Client) deliverUnreadable() {
+	u := &c.unreadable
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.asking {
+		u.again = true
+		return
+	}
+	u.asking = true
+	c.Go(c.askAround)
+}
+
+// askAround asks for every waiter, and once more if such a message has come meanwhile.
+func (c *Client) askAround() {
+	u := &c.unreadable
+	for more := true; more; {
+		for _, q := range c.queues() {
+			q.AskAround(func() bool { return retry.Sleep(c.Stopped, questionPause) == nil })
+		}
+		u.mu.Lock()
+		more = u.again && c.Closing.Err() == nil
+		u.again, u.asking = false, more
+		u.mu.Unlock()
+		if more && retry.Sleep(c.Stopped, questionPause) != nil {
+			return
+		}
+	}
+}

@@ -1,0 +1,87 @@
+package session
+
+import (
+	"strconv"
+	"strings"
+)
+
+// wrapped is an error as callers see it: the module's prefix once, the name, and one line in which nothing is
+// said twice. errors.Is and errors.As see what is inside.
+type wrapped struct {
+	name string // of the primitive; empty: the error is of none
+	err  error
+}
+
+func (w *wrapped) Error() string {
+	if w.name == "" {
+		return prefix + oneLine(w.err.Error())
+	}
+	name := strconv.Quote(w.name)
+	return prefix + name + ": " + oneLine(w.err.Error(), name)
+}
+
+func (w *wrapped) Unwrap() error { return w.err }
+
+const prefix = "latchkey: "
+
+// Wrap puts the module's prefix and the name of a primitive before an error. With an empty name it puts the
+// prefix alone.
+func Wrap(name string, err error) error { return &wrapped{name, err} }
+
+// oneLine makes one line of a text. What errors.Join puts on a line of its own follows a semicolon. A phrase
+// is left out when it was said before, is among said, or is the prefix: a cause may be an error of this
+// module, or come twice.
+func oneLine(text string, said ...string) string {
+	before := map[string]bool{strings.TrimSuffix(prefix, ": "): true}
+	for _, phrase := range said {
+		before[phrase] = true
+	}
+	var b strings.Builder
+	for part := range strings.SplitSeq(strings.ReplaceAll(text, "\n", "; "), "; ") {
+		separator := "; "
+		for phrase := range strings.SplitSeq(part, ": ") {
+			if phrase == "" || before[phrase] {
+				continue
+			}
+			before[phrase] = true
+			if b.Len() > 0 {
+				b.WriteString(separator)
+			}
+			b.WriteString(phrase)
+			separator = ": "
+		}
+	}
+	return b.String()
+}
+
+// joined is what errors.Join makes, on one line.
+type joined []error
+
+func (j joined) Error() string {
+	texts := make([]string, len(j))
+	for i, err := range j {
+		texts[i] = err.Error()
+	}
+	return strings.Join(texts, "; ")
+}
+
+func (j joined) Unwrap() []error { return j }
+
+// Join returns all errors that are not nil as one, whose text is one line. It returns nil when there are
+// none, and the error itself when there is one.
+func Join(errs ...error) error {
+	var j joined
+	for _, err := range errs {
+		if err != nil {
+			j = append(j, err)
+		}
+	}
+	switch len(j) {
+	case 0:
+		return nil
+	case 1:
+		return j[0]
+	default:
+		return j
+	}
+}
