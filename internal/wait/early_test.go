@@ -20,7 +20,7 @@ type overtaken struct {
 	asked   int
 }
 
-func (o *overtaken) Acquire(_ context.Context, w *wait.Waiter, _ lua.Mode, _ int64) (lua.Acquired, error) {
+func (o *overtaken) Ask(_ context.Context, w *wait.Waiter, _ lua.Mode, _ int64) (lua.Acquired, error) {
 	if o.asked++; o.asked > 1 {
 		return lua.Acquired{Owned: lua.Owned{Token: 1}}, nil
 	}
