@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey"
-	"github.com/latchkey-go/latchkey/fairlock"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/rlock"
@@ -49,7 +48,7 @@ func raw(tb testing.TB, s *redistest.Server, goroutines int) redistest.Way {
 	}
 }
 
-func lockUnlock(ctx context.Context, l locker) error {
+func lockUnlock(ctx context.Context, l *latchkey.Lock) error {
 	h, err := l.Lock(ctx)
 	if err != nil {
 		return err
@@ -98,10 +97,10 @@ func BenchmarkContended(b *testing.B) {
 				b.Run(fmt.Sprintf("%s/clients=%d/waiters=%d", kind, clients, waiters), func(b *testing.B) {
 					redistest.Require(b)
 					s := redistest.NewProcess(b)
-					locks := make([]locker, clients)
+					locks := make([]*latchkey.Lock, clients)
 					for i := range locks {
 						var err error
-						locks[i], err = newLocker(open(b, s), kind, "one")
+						locks[i], err = newLock(open(b, s), kind, "one")
 						require.NoError(b, err)
 					}
 					plain := s.Client(b)
@@ -163,23 +162,15 @@ func BenchmarkKeys(b *testing.B) {
 func BenchmarkIdle(b *testing.B) {
 	redistest.Require(b)
 	const waiters = 1000
-	for kind, lock := range map[string]func(c *latchkey.Client) func(context.Context) (*latchkey.Hold, error){
-		"rlock": func(c *latchkey.Client) func(context.Context) (*latchkey.Hold, error) {
-			l, err := rlock.New(c, "idle")
-			require.NoError(b, err)
-			return l.Lock
-		},
-		"fairlock": func(c *latchkey.Client) func(context.Context) (*latchkey.Hold, error) {
-			l, err := fairlock.New(c, "idle")
-			require.NoError(b, err)
-			return l.Lock
-		},
-	} {
+	for _, kind := range []string{"rlock", "fairlock"} {
 		b.Run(kind, func(b *testing.B) {
 			s := redistest.NewProcess(b)
 			plain := s.Client(b)
-			wait := lock(open(b, s))
-			h, err := lock(open(b, s))(context.Background())
+			wanted, err := newLock(open(b, s), kind, "idle")
+			require.NoError(b, err)
+			other, err := newLock(open(b, s), kind, "idle")
+			require.NoError(b, err)
+			h, err := other.Lock(context.Background())
 			require.NoError(b, err)
 			ctx, cancel := context.WithCancel(context.Background())
 			inUse := func() runtime.MemStats {
@@ -197,7 +188,7 @@ func BenchmarkIdle(b *testing.B) {
 				for range n {
 					wg.Go(func() {
 						started.Add(1)
-						if _, err := wait(ctx); err == nil {
+						if _, err := wanted.Lock(ctx); err == nil {
 							b.Error("a waiter got the lock")
 						}
 					})

@@ -30,10 +30,6 @@ import (
 
 // The benchmarks of this file need processes: this binary again, told what to do by LATCHKEY_BENCH_WORKER.
 
-type locker interface {
-	Lock(context.Context) (*latchkey.Hold, error)
-}
-
 // task is what one process does.
 type task struct {
 	Addr       string
@@ -115,7 +111,7 @@ func must(err error) {
 	}
 }
 
-func newLocker(c *latchkey.Client, kind, name string) (l locker, err error) {
+func newLock(c *latchkey.Client, kind, name string) (*latchkey.Lock, error) {
 	switch kind {
 	case "fairlock":
 		return fairlock.New(c, name)
@@ -131,7 +127,7 @@ func (t *task) lock() outcome {
 	must(err)
 	ctx := context.Background()
 	must(c.Check(ctx))
-	l, err := newLocker(c, t.Kind, "fleet")
+	l, err := newLock(c, t.Kind, "fleet")
 	must(err)
 	var unlocked *[2]atomic.Int64 // when, and by whom
 	if t.Shared != "" {
