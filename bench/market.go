@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/latchkey-go/latchkey/internal/redistest/baseline"
 	"github.com/latchkey-go/latchkey/rlock"
 )
 
@@ -26,7 +27,7 @@ const marketKey = "market:"
 
 // market is one lister or buyer: the first listers are Goroutines processes, the others buy.
 func market(j job) (func(context.Context, *sample) error, func(), error) {
-	c, err := plain(j.Addr)
+	c, err := baseline.Client(j.Addr)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/fairlock"
+	"github.com/latchkey-go/latchkey/internal/redistest/baseline"
 	"github.com/latchkey-go/latchkey/rlock"
 )
 
@@ -51,20 +52,12 @@ func openFairlock(addr string) (Contender, error) {
 	return openKeyed(addr, func(c *latchkey.Client, key string) (*latchkey.Lock, error) { return fairlock.New(c, key) })
 }
 
-func openKeyed(addr string, make newLock) (Contender, error) {
+func openKeyed(addr string, of newLock) (Contender, error) {
 	c, err := openLatchkey(addr)
 	if err != nil {
 		return nil, err
 	}
-	return &keyed{client: c, make: make}, nil
-}
-
-// plain returns a rueidis client with one connection for all commands, as latchkey's.
-func plain(addr string) (rueidis.Client, error) {
-	return rueidis.NewClient(rueidis.ClientOption{
-		InitAddress: []string{addr}, ForceSingleClient: true, DisableCache: true, PipelineMultiplex: -1,
-		ReadBufferEachConn: 1 << 16, WriteBufferEachConn: 1 << 16,
-	})
+	return &keyed{client: c, make: of}, nil
 }
 
 // floor is two scripts that do nothing.
@@ -74,7 +67,7 @@ type floor struct {
 }
 
 func openFloor(addr string) (Contender, error) {
-	c, err := plain(addr)
+	c, err := baseline.Client(addr)
 	if err != nil {
 		return nil, err
 	}

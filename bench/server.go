@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/latchkey-go/latchkey/internal/redistest/baseline"
 )
 
 // server is the Redis that is measured.
@@ -46,7 +48,7 @@ func startServer(addr string) (*server, error) {
 	}
 	var err error
 	for began := time.Now(); time.Since(began) < 10*time.Second; <-time.After(10 * time.Millisecond) {
-		if s.client, err = plain(s.addr); err == nil {
+		if s.client, err = baseline.Client(s.addr); err == nil {
 			if err = s.client.Do(context.Background(), s.client.B().Ping().Build()).Error(); err == nil {
 				return s, nil
 			}

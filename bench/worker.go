@@ -38,6 +38,15 @@ type job struct {
 	measured *atomic.Bool
 }
 
+// open returns the library of its contender, and a client of that.
+func (j job) open() (l library, c Contender, err error) {
+	if l, err = libraryOf(j.Contender); err != nil {
+		return l, nil, err
+	}
+	c, err = l.open(j.Addr)
+	return l, c, err
+}
+
 // sample is what a process has seen.
 type sample struct {
 	Done     int64 // acquisitions, or whatever the scenario counts
@@ -146,11 +155,7 @@ func processorTime() time.Duration {
 
 // locks has goroutines lock and unlock: one key for all, or each its own.
 func locks(j job) (func(context.Context, *sample) error, func(), error) {
-	l, err := libraryOf(j.Contender)
-	if err != nil {
-		return nil, nil, err
-	}
-	c, err := l.open(j.Addr)
+	l, c, err := j.open()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -230,11 +235,7 @@ func locks(j job) (func(context.Context, *sample) error, func(), error) {
 
 // idle has one goroutine hold a lock while the others wait for it.
 func idle(j job) (func(context.Context, *sample) error, func(), error) {
-	l, err := libraryOf(j.Contender)
-	if err != nil {
-		return nil, nil, err
-	}
-	c, err := l.open(j.Addr)
+	_, c, err := j.open()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -270,11 +271,7 @@ func idle(j job) (func(context.Context, *sample) error, func(), error) {
 
 // held locks many keys, and keeps them.
 func held(j job) (func(context.Context, *sample) error, func(), error) {
-	l, err := libraryOf(j.Contender)
-	if err != nil {
-		return nil, nil, err
-	}
-	c, err := l.open(j.Addr)
+	_, c, err := j.open()
 	if err != nil {
 		return nil, nil, err
 	}

@@ -103,36 +103,12 @@ func BenchmarkContended(b *testing.B) {
 						locks[i], err = newLock(open(b, s), kind, "one")
 						require.NoError(b, err)
 					}
-					plain := s.Client(b)
 					for _, l := range locks { // the server learns the scripts
-						h, err := l.Lock(context.Background())
-						require.NoError(b, err)
-						require.NoError(b, h.Unlock(context.Background()))
+						require.NoError(b, lockUnlock(context.Background(), l))
 					}
-					before := redistest.Scripts(b, plain)
-					var left, done atomic.Int64
-					left.Store(int64(b.N))
-					b.ResetTimer()
-					var wg sync.WaitGroup
-					for i := range max(waiters, clients) {
-						wg.Go(func() {
-							for left.Add(-1) >= 0 {
-								h, err := locks[i%clients].Lock(context.Background())
-								if err != nil {
-									b.Error(err)
-									return
-								}
-								done.Add(1)
-								if err := h.Unlock(context.Background()); err != nil {
-									b.Error(err)
-									return
-								}
-							}
-						})
-					}
-					wg.Wait()
-					b.StopTimer()
-					b.ReportMetric(float64(redistest.Scripts(b, plain)-before)/float64(done.Load()), "commands/acquisition")
+					redistest.Contend(b, s, max(waiters, clients), func(goroutine, _ int) error {
+						return lockUnlock(context.Background(), locks[goroutine%clients])
+					})
 				})
 			}
 		}

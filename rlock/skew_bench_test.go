@@ -22,11 +22,7 @@ func pairs(b *testing.B, c *latchkey.Client, names ...string) redistest.Way {
 		locks = append(locks, l)
 	}
 	return func(goroutine int) error {
-		h, err := locks[goroutine%len(locks)].Lock(b.Context())
-		if err != nil {
-			return err
-		}
-		return h.Unlock(b.Context())
+		return lockUnlock(b.Context(), locks[goroutine%len(locks)])
 	}
 }
 
