@@ -3,10 +3,16 @@ package fairlock_test
 import (
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/fairlock"
-	"github.com/latchkey-go/latchkey/internal/redistest"
 )
 
-func TestMethods(t *testing.T) {
-	redistest.Methods(t, &fairlock.Lock{}, "Do", "ForceUnlock", "Inspect", "Lock", "Name", "TryDo", "TryLock", "TryLockFor")
+// What New returns is the lock of every package, and adds no method: TestMethods of package latchkey has them.
+func TestLockOfEveryPackage(t *testing.T) {
+	var made func(*latchkey.Client, string, ...fairlock.Option) (*latchkey.Lock, error) = fairlock.New
+	l, err := made(nil, "a")
+	require.ErrorIs(t, err, latchkey.ErrInvalid)
+	require.Nil(t, l)
 }
