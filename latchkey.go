@@ -62,7 +62,7 @@ import (
 // to two to every node. With [WithReplicas] there are further ones, as many as acquire at the same time.
 //
 // Its methods are safe for concurrent use. The zero value is not usable: see [Open], [New] and [Wrap].
-type Client session.Client
+type Client session.Handle
 
 // Open returns a client for a URL as redis://user:password@host:6379/0, rediss:// or unix://, in the form
 // that rueidis.ParseURL documents. It dials, and fails with ErrUnavailable while Redis cannot be reached: see
@@ -90,7 +90,7 @@ func Open(address string, opts ...Option) (*Client, error) {
 // ConnWriteTimeout, Dialer.Timeout and Dialer.KeepAlive to less.
 func New(option rueidis.ClientOption, opts ...Option) (*Client, error) {
 	c, err := core.Open(option, options(opts))
-	return (*Client)(c), err
+	return (*Client)(c.Handle()), err
 }
 
 // Wrap returns a client on rueidis clients that stay the caller's: Close leaves them open. Both may be the
@@ -108,13 +108,13 @@ func New(option rueidis.ClientOption, opts ...Option) (*Client, error) {
 // for that: their last goroutines may.
 func Wrap(commands, subscriptions rueidis.Client, opts ...Option) (*Client, error) {
 	c, err := core.Wrap(commands, subscriptions, options(opts))
-	return (*Client)(c), err
+	return (*Client)(c.Handle()), err
 }
 
 // Check publishes to the client's own inbox and returns once it has received that: the whole way that a grant
 // takes. Use it as a health check. It returns the context's error when ctx ends before, with ErrUnavailable
 // if that took more than 50 ms, and ErrClosed after Close.
-func (c *Client) Check(ctx context.Context) error { return (*session.Client)(c).Check(ctx) }
+func (c *Client) Check(ctx context.Context) error { return (*session.Handle)(c).Client().Check(ctx) }
 
 // Shutdown refuses new acquires (also re-entry: a nested Lock returns ErrClosed), ends all waiters with
 // ErrClosed, takes them out of the queues, and waits until everything that is held was unlocked, or ctx ends.
@@ -126,7 +126,7 @@ func (c *Client) Check(ctx context.Context) error { return (*session.Client)(c).
 //
 // It takes less than a second longer than ctx, also when Redis is silent. A Shutdown whose context has ended
 // is [Client.Close].
-func (c *Client) Shutdown(ctx context.Context) error { return (*session.Client)(c).Shutdown(ctx) }
+func (c *Client) Shutdown(ctx context.Context) error { return (*session.Handle)(c).Client().Shutdown(ctx) }
 
 // Close is Shutdown without waiting for what is held. It takes two seconds at most when Redis is silent, if
 // the release timeout is not longer than its default.
