@@ -126,7 +126,9 @@ func (c *Client) Check(ctx context.Context) error { return (*session.Handle)(c).
 //
 // It takes less than a second longer than ctx, also when Redis is silent. A Shutdown whose context has ended
 // is [Client.Close].
-func (c *Client) Shutdown(ctx context.Context) error { return (*session.Handle)(c).Client().Shutdown(ctx) }
+func (c *Client) Shutdown(ctx context.Context) error {
+	return (*session.Handle)(c).Client().Shutdown(ctx)
+}
 
 // Close is Shutdown without waiting for what is held. It takes two seconds at most when Redis is silent, if
 // the release timeout is not longer than its default.

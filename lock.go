@@ -8,9 +8,9 @@ import (
 	"github.com/latchkey-go/latchkey/internal/lock"
 )
 
-// Lock is a lock of one name, whichever package made it: it is what code over "some lock" takes. Any number of
-// goroutines share it and exclude each other. Two locks of one name on one client are the same lock. There is
-// no usable zero value: see packages rlock and fairlock.
+// Lock is a lock of one name, whichever package made it: it is what code over "some lock" takes. Any number
+// of goroutines share it and exclude each other. Two locks of one name on one client are the same lock. There
+// is no usable zero value: see packages rlock and fairlock.
 type Lock lock.Lock
 
 func (l *Lock) inside() *lock.Lock { return (*lock.Lock)(l) }

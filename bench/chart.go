@@ -29,8 +29,8 @@ var shapes = map[string]draw.GlyphDrawer{
 	"redsync": draw.BoxGlyph{}, "etcd": draw.RingGlyph{}, "watch": draw.TriangleGlyph{}, "market lock": draw.SquareGlyph{}, "item lock": draw.CircleGlyph{},
 }
 
-// dots is a chart of one figure of many contenders in some scenarios: a line for each scenario, on a logarithmic scale, which dots do not
-// distort as bars would.
+// dots is a chart of one figure of many contenders in some scenarios: a line for each scenario, on a
+// logarithmic scale, which dots do not distort as bars would.
 type dots struct {
 	file, title, axis string
 	scenarios         []string

@@ -20,9 +20,10 @@ import (
 //	users:<user>      HASH  funds
 //	market:           ZSET  <item>.<seller> -> price
 //
-// Variants: "watch" is the optimistic transaction of section 4.4; "market lock" has one lock for all, as in section 6.2.3; "item lock" one
-// for each item; "no lock" sends the same commands without any, and sells what is gone. All commands and locks have the same context,
-// which can be cancelled, as in a server: rueidis is faster without.
+// Variants: "watch" is the optimistic transaction of section 4.4; "market lock" has one lock for all, as in
+// section 6.2.3; "item lock" one for each item; "no lock" sends the same commands without any, and sells what
+// is gone. All commands and locks have the same context, which can be cancelled, as in a server: rueidis is
+// faster without.
 const marketKey = "market:"
 
 // market is one lister or buyer: the first listers are Goroutines processes, the others buy.

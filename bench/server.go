@@ -116,7 +116,8 @@ func (s *server) count() (c counters, err error) {
 	return c, nil
 }
 
-// since is what was done after an earlier count: scripts, and the commands that are named. What scripts call counts as theirs.
+// since is what was done after an earlier count: scripts, and the commands that are named. What scripts call
+// counts as theirs.
 func (c counters) since(before counters, commands ...string) (calls, micro int64, cpu time.Duration, bytes int64) {
 	for _, name := range append([]string{"eval", "evalsha"}, commands...) {
 		calls += c.calls[name] - before.calls[name]

@@ -7,7 +7,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/redistest/shared"
 )
 
-// witness is memory that the processes of a round share, outside Redis. It sees who is inside, and judges exclusion.
+// witness is memory that the processes of a round share, outside Redis. It sees who is inside, and judges
+// exclusion.
 type witness struct {
 	memory   shared.Memory
 	inside   *atomic.Int64 // how many hold the lock now
@@ -26,7 +27,8 @@ func openWitness(path string) (*witness, error) {
 
 func (w *witness) close() { w.memory.Close() }
 
-// enter is called with the lock held. It returns how long after another process began to unlock that is, 0 if it was this one.
+// enter is called with the lock held. It returns how long after another process began to unlock that is, 0 if
+// it was this one.
 func (w *witness) enter(process int64, now time.Time) (handoff time.Duration) {
 	if w.inside.Add(1) != 1 {
 		w.overlaps.Add(1)

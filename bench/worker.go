@@ -76,7 +76,8 @@ func record(h *hdrhistogram.Histogram, d time.Duration) {
 	_ = h.RecordValue(min(max(int64(d/time.Microsecond), 1), h.HighestTrackableValue())) // which it cannot refuse
 }
 
-// work is the process: it reads a job, says that it is ready, waits for a line, works, and says what it has seen.
+// work is the process: it reads a job, says that it is ready, waits for a line, works, and says what it has
+// seen.
 func work(in io.Reader, out io.Writer) error {
 	lines := bufio.NewReader(in)
 	line, err := lines.ReadBytes('\n')

@@ -91,7 +91,8 @@ func waiting(t testing.TB, l *latchkey.Lock, n int) {
 	}, long, time.Millisecond, "%d entries in the queue", n)
 }
 
-// A lock that nobody wants is taken and released, in all slots; whoever does not wait is told that it is taken.
+// A lock that nobody wants is taken and released, in all slots; whoever does not wait is told that it is
+// taken.
 func (l locks) free(t *testing.T) {
 	a, b := l.open(t), l.open(t)
 	for n := range 30 {
@@ -204,7 +205,8 @@ func (l locks) renewed(t *testing.T) {
 	}
 }
 
-// A lease that is not renewed ends: its holder knows at that moment, and the next waiter has the lock at most 100 ms later.
+// A lease that is not renewed ends: its holder knows at that moment, and the next waiter has the lock at most
+// 100 ms later.
 func (l locks) leaseEnds(t *testing.T) {
 	const fixed = 600 * time.Millisecond
 	holder, err := Kinds[l.kind](l.open(t), l.kind+":lease", fixed)

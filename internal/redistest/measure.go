@@ -24,8 +24,8 @@ type Measure struct {
 	Allocations float64
 }
 
-// Compare runs the ways in turn, round by round, so that what disturbs the machine disturbs all. In each round so many
-// goroutines run a way so many times each.
+// Compare runs the ways in turn, round by round, so that what disturbs the machine disturbs all. In each
+// round so many goroutines run a way so many times each.
 func Compare(b *testing.B, goroutines, times int, ways ...Way) []Measure {
 	b.Helper()
 	spent, allocated := make([][]float64, len(ways)), make([][]float64, len(ways))

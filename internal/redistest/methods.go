@@ -8,9 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Methods checks that the exported methods of a handle, which is a pointer to a struct, are exactly those that are
-// wanted, in any order, and that no field can be reached from outside: what an embedded field promotes by mistake
-// would be there for callers to use.
+// Methods checks that the exported methods of a handle, which is a pointer to a struct, are exactly those
+// that are wanted, in any order, and that no field can be reached from outside: what an embedded field
+// promotes by mistake would be there for callers to use.
 func Methods(t testing.TB, handle any, want ...string) {
 	t.Helper()
 	kind := reflect.TypeOf(handle)

@@ -1,5 +1,5 @@
-// Package baseline is what benchmarks compare with: a plain client, a message from one process to another, and
-// Redisson's protocols, written plainly. The module bench uses it in a program, so it needs no test.
+// Package baseline is what benchmarks compare with: a plain client, a message from one process to another,
+// and Redisson's protocols, written plainly. The module bench uses it in a program, so it needs no test.
 package baseline
 
 import (
