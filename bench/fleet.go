@@ -101,7 +101,7 @@ func round(s scenario, contender, at, profiles string, redis *server, duration t
 	defer deadline.Stop()
 	for _, p := range all {
 		if line, err := p.out.ReadString('\n'); err != nil || line != "ready\n" {
-			return r, fmt.Errorf("a process of %s did not begin within %v: %q: %w", contender, patience, line, err)
+			return r, fmt.Errorf("a process of %s was not ready within %v: %q: %w", contender, patience, line, err)
 		}
 	}
 	for _, p := range all {

@@ -105,7 +105,7 @@ type trader struct {
 	lock    func(ctx context.Context, item string) (Unlock, error)
 }
 
-var errRetry = errors.New("what was watched has changed")
+var errRetry = errors.New("a watched key has changed")
 
 // transact runs f on a connection of its own, with what is watched, as often as that changes meanwhile.
 func (m *trader) transact(ctx context.Context, s *sample, retries string, keys []string, f func(rueidis.DedicatedClient) error) error {

@@ -113,7 +113,7 @@ func work(in io.Reader, out io.Writer) error {
 	select {
 	case <-time.After(j.Ramp):
 	case err := <-ended:
-		return fmt.Errorf("it ended before it was measured: %w", err)
+		return fmt.Errorf("the run ended before it was measured: %w", err)
 	}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

@@ -56,8 +56,8 @@ func lockUnlock(ctx context.Context, l *latchkey.Lock) error {
 	return h.Unlock(ctx)
 }
 
-// BenchmarkPair is one goroutine and one key: a Lock and an Unlock, interleaved with its floors, which must be read in
-// the same run. The ratios are medians over the rounds.
+// BenchmarkPair is one goroutine and one key: a Lock and an Unlock, interleaved with its floors, which must
+// be read in the same run. The ratios are medians over the rounds.
 func BenchmarkPair(b *testing.B) {
 	for _, kind := range []string{"background", "cancellable"} {
 		b.Run(kind, func(b *testing.B) {
@@ -115,7 +115,7 @@ func BenchmarkContended(b *testing.B) {
 	}
 }
 
-// BenchmarkKeys is 64 goroutines on a key each, beside its floors, interleaved as in BenchmarkPair.
+// BenchmarkKeys is 64 goroutines on a key each, compared with its floors, interleaved as in BenchmarkPair.
 func BenchmarkKeys(b *testing.B) {
 	redistest.Require(b)
 	s := redistest.NewProcess(b)

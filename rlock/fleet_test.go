@@ -181,7 +181,8 @@ func share(path string) (when, who *atomic.Int64) {
 	return memory.Word(0), memory.Word(1)
 }
 
-// ping is the least that a hand-off can cost: a message that the other process answers, over the same connections.
+// ping is the least that a hand-off can cost: a message that the other process answers, over the same
+// connections.
 func (t *task) ping() outcome {
 	commands, subscriptions, err := baseline.Clients(t.Addr)
 	must(err)
@@ -286,7 +287,8 @@ func launch(b testing.TB, tasks []task) (wait func() []outcome) {
 	}
 }
 
-// BenchmarkFleet is 8 processes of 8 goroutines each on one key: rlock, rlock with every hold through Redis, and fairlock.
+// BenchmarkFleet is 8 processes of 8 goroutines each on one key: rlock, rlock with every hold through Redis,
+// and fairlock.
 func BenchmarkFleet(b *testing.B) {
 	for _, section := range []time.Duration{0, time.Millisecond} {
 		for _, kind := range []string{"rlock", "redis", "fairlock"} {
@@ -326,7 +328,8 @@ func BenchmarkFleet(b *testing.B) {
 	}
 }
 
-// trips are the ways from one process to another and back, at the pace of a section that keeps its process busy.
+// trips are the ways from one process to another and back, at the pace of a section that keeps its process
+// busy.
 func trips(b *testing.B, s *redistest.Server, kind string) histogram {
 	b.Helper()
 	t := task{
@@ -340,8 +343,9 @@ func trips(b *testing.B, s *redistest.Server, kind string) histogram {
 	return outcomes[0].Handoffs
 }
 
-// BenchmarkHandoff is the way from an Unlock to the return of the Lock that waits in another process, beside that of a
-// message from a PUBLISH to the goroutine that waits for it, over the same kinds of connection and at the same pace.
+// BenchmarkHandoff is the way from an Unlock to the return of the Lock that waits in another process,
+// compared with that of a message from a PUBLISH to the goroutine that waits for it, over the same kinds of
+// connection and at the same pace.
 func BenchmarkHandoff(b *testing.B) {
 	redistest.Require(b)
 	s := redistest.NewProcess(b)

@@ -22,8 +22,8 @@ func turns() int {
 	return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), ".Enter(")
 }
 
-// However many goroutines wait, one delegate of each process queues in Redis, and they are served in the order in which
-// they came.
+// However many goroutines wait, one delegate of each process queues in Redis, and they are served in the
+// order in which they came.
 func TestOneDelegate(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		l, err := rlock.New(open(t, s), "a")

@@ -42,7 +42,8 @@ func raw(b testing.TB, s *redistest.Server, family lua.Family) redistest.Way {
 	}
 }
 
-// BenchmarkPair is one goroutine that acquires a permit and releases it, beside its floors in the same run.
+// BenchmarkPair is one goroutine that acquires a permit and releases it, compared with its floors in the same
+// run.
 func BenchmarkPair(b *testing.B) {
 	for name, family := range map[string]lua.Family{"leased": lua.Leased, "counting": lua.Plain} {
 		b.Run(name, func(b *testing.B) {
@@ -78,8 +79,8 @@ func acquireRelease(ctx context.Context, s *semaphore.Semaphore, n int) error {
 	return p.Release(ctx)
 }
 
-// BenchmarkPermits is 64 goroutines of one process over 16 permits, which they hold for no time or for a millisecond, beside
-// Redisson's protocol in the same run.
+// BenchmarkPermits is 64 goroutines of one process over 16 permits, which they hold for no time or for a
+// millisecond, compared with Redisson's protocol in the same run.
 func BenchmarkPermits(b *testing.B) {
 	for _, section := range []time.Duration{0, time.Millisecond} {
 		b.Run(fmt.Sprint("section=", section), func(b *testing.B) { benchmarkPermits(b, section) })
