@@ -11,8 +11,8 @@ import (
 
 // What New returns is the lock of every package, and adds no method: TestMethods of package latchkey has them.
 func TestLockOfEveryPackage(t *testing.T) {
-	var made func(*latchkey.Client, string, ...fairlock.Option) (*latchkey.Lock, error) = fairlock.New
-	l, err := made(nil, "a")
+	l, err := fairlock.New(nil, "a")
 	require.ErrorIs(t, err, latchkey.ErrInvalid)
+	require.IsType(t, &latchkey.Lock{}, l)
 	require.Nil(t, l)
 }

@@ -12,8 +12,8 @@ import (
 // What New returns is the lock of every package, and adds no method: TestMethods of package latchkey has
 // them.
 func TestLockOfEveryPackage(t *testing.T) {
-	var made func(*latchkey.Client, string, ...rlock.Option) (*latchkey.Lock, error) = rlock.New
-	l, err := made(nil, "a")
+	l, err := rlock.New(nil, "a")
 	require.ErrorIs(t, err, latchkey.ErrInvalid)
+	require.IsType(t, &latchkey.Lock{}, l)
 	require.Nil(t, l)
 }
