@@ -67,7 +67,7 @@ func (l *Lock) TryDo(ctx context.Context, f func(context.Context, *Hold) error) 
 // ForceUnlock takes the lock away from whoever holds it, gives it to the next waiter, and reports whether it
 // was held. It is sent once; without an answer the error has ErrUnknownOutcome. The holder's hold is lost as
 // soon as its client hears of it; until then two may believe that they hold the lock.
-func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) { return l.inside().Force(ctx) }
+func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) { return l.inside().ForceUnlock(ctx) }
 
 // Inspect returns who holds the lock and who waits for it in Redis.
 func (l *Lock) Inspect(ctx context.Context) (State, error) {

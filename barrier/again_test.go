@@ -40,8 +40,9 @@ func TestComesAgainUnsettled(t *testing.T) {
 	}
 }
 
-// away is a judge that gives the verdict to the scripts of a barrier and to the question whether Redis answers, and
-// how many of the scripts it has judged. LoseRequest also loses what another one has sent on that connection, unseen.
+// away is a judge that gives the verdict to the scripts of a barrier and to the question whether Redis
+// answers, and how many of the scripts it has judged. LoseRequest also loses what another one has sent on
+// that connection, unseen.
 func away(verdict redistest.Verdict) (judge func(string) redistest.Verdict, sent *atomic.Int64) {
 	sent = new(atomic.Int64)
 	return func(request string) redistest.Verdict {
@@ -56,8 +57,8 @@ func away(verdict redistest.Verdict) (judge func(string) redistest.Verdict, sent
 	}, sent
 }
 
-// Of two goroutines that begin the membership of their client at the same time one gives up: the other one's
-// client is a member.
+// Of two goroutines that begin the membership of their client at the same time one gives up: the other
+// one's client is a member.
 func TestOneOfTwoGivesUpJoining(t *testing.T) {
 	const lease = 600 * time.Millisecond
 	s := redistest.New(t)

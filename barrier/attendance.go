@@ -9,42 +9,22 @@ import (
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
-// attendance is what Redis must know of a client at a barrier: the regular reading of the state says it
-// again.
+// attendance is what Redis must know of a client at a barrier. Every read of the state says it again. The
+// group's mutex guards it.
 type attendance struct {
-	generation int64  // the last in which the client has arrived
-	arrivals   int64  // how often
-	member     uint64 // number of its membership, also of one that is about to begin; 0: none
-	isMember   bool   // it has begun, as far as is known
-	users      int    // how many send, or have sent, what begins it, and do not know yet what came of that
-	uses       int    // how many ever did
-	stray      bool   // one of them never learned it: it may have begun, or begin later
+	generation int64 // the last one in which the client has arrived
+	arrivals   int64 // how often it has
+	membership membership
 }
 
-// disowned stands for more arrivals than there can be.
-const disowned = math.MaxInt32
+// tooMany is more arrivals than there can be.
+const tooMany = math.MaxInt32
 
-// quiet is told that nobody of the client waits any more.
-func (r *gathering) quiet() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.attendance.none()
-}
-
-// none is told that nobody of the client waits any more. An arrival that is left, because a failover took
-// Redis back to before its generation was over, is not renewed: its lease ends, and those who wait for the
-// others learn that these do not.
-func (a *attendance) none() {
-	if a.arrivals < disowned {
-		a.arrivals = 0
-	}
-}
-
-// arrived counts the arrivals that Redis must know of.
-func (r *gathering) arrived(generation int64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	a := &r.attendance
+// hasArrived counts an arrival, which Redis must know of from now on.
+func (g *group) hasArrived(generation int64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	a := &g.attendance
 	if generation > a.generation {
 		a.generation, a.arrivals = generation, 0
 	}
@@ -53,48 +33,44 @@ func (r *gathering) arrived(generation int64) {
 	}
 }
 
-// disown has the next reading find an arrival missing, which breaks the generation, when to break it was not
-// possible or has not been answered: otherwise those of the client that wait would keep the lease of one that
-// has left.
-func (r *gathering) disown(generation int64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if generation > 0 && generation == r.attendance.generation {
-		r.attendance.arrivals = disowned
+// breakByReading has the next read break a generation: it claims more arrivals than there can be, so that
+// one is missing. That is for an arrival that has left while nobody knows whether Redis has broken its
+// generation. Otherwise those of the client that still wait would renew its lease.
+func (g *group) breakByReading(generation int64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if generation > 0 && generation == g.attendance.generation {
+		g.attendance.arrivals = tooMany
 	}
 }
 
-// attend reads the state for those who wait, and renews their lease and that of the membership.
-func (r *gathering) attend(ctx context.Context) (lua.Round, error) {
-	r.mu.Lock()
-	a := r.attendance
-	r.mu.Unlock()
+// allLeft runs when nobody of the client waits any more: no arrival is renewed then. Redis may still have
+// one, when a failover took it back to before the generation was over. The lease of that one ends, which
+// breaks the generation for those of other clients that wait.
+func (g *group) allLeft() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.attendance.arrivals < tooMany {
+		g.attendance.arrivals = 0
+	}
+}
+
+// attend reads the state for those that wait, and renews the lease of the arrivals and of the membership.
+func (g *group) attend(ctx context.Context) (lua.Round, error) {
+	g.mu.Lock()
+	a := g.attendance
+	g.mu.Unlock()
 	says := lua.Attendance{
-		Client: r.Client.IDs.Client, Lease: session.Milliseconds(time.Duration(r.lease.Load())), Generation: a.generation, Arrivals: a.arrivals,
-		Seen: r.Floor.Load(),
+		Client: g.Client.IDs.Client, Lease: session.Milliseconds(time.Duration(g.lease.Load())), Generation: a.generation, Arrivals: a.arrivals,
+		Seen: g.Floor.Load(),
 	}
-	if a.isMember {
-		says.Member = r.memberID(a.member)
+	if a.membership.begun {
+		says.Member = g.membershipID(a.membership.number)
 	}
-	round, err := r.Client.Conn.Attend(ctx, r.Keys, says)
-	session.Raise(r.Floor, round.Generation)
+	round, err := g.Client.Conn.Attend(ctx, g.Keys, says)
+	session.Raise(g.Floor, round.Generation)
 	if round.Gone {
-		r.gone(a)
+		g.membershipExpired(a.membership)
 	}
 	return round, err
-}
-
-// gone is told that a reading, which said what is in before, has found the membership over: its lease was,
-// while Redis could not be reached. Whoever has been declared dead is not a member again before somebody asks
-// for it, under another number. If somebody has asked since before the reading, that may be done already, and
-// the next reading knows.
-func (r *gathering) gone(before attendance) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	a := &r.attendance
-	if a.member != before.member || !a.isMember || a.users > 0 || a.uses != before.uses {
-		return
-	}
-	a.retire()
-	r.Watch.Leave()
 }

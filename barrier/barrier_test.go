@@ -52,8 +52,8 @@ func TestAwait(t *testing.T) {
 	})
 }
 
-// A party whose context ends breaks the generation for all the others, at once; and it stays broken until it
-// is reset.
+// A party whose context ends breaks the generation for all the others, at once; and it stays broken until
+// it is reset.
 func TestCancelledPartyBreaks(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		mine, other := newBarrier(t, open(t, s.Option()), 4), newBarrier(t, open(t, s.Option()), 4)
@@ -303,8 +303,8 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// A failover takes Redis back to before the others came. What is there then lets nobody go on: whoever comes
-// breaks it, and a member that has seen more does away with it, before anybody comes.
+// A failover takes Redis back to before the others came. What is there then lets nobody go on: whoever
+// comes breaks it, and a member that has seen more does away with it, before anybody comes.
 func TestRolledBack(t *testing.T) {
 	for _, member := range []bool{false, true} {
 		t.Run(fmt.Sprint("members ", member), func(t *testing.T) {
@@ -369,8 +369,8 @@ func TestLeftOver(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A party that was cut off while its generation went on is told so, or, when too many have broken since, that
-// this is not known any more; and not that it broke.
+// A party that was cut off while its generation went on is told so, or, when too many have broken since,
+// that this is not known any more; and not that it broke.
 func TestHearsOfItLate(t *testing.T) {
 	s := redistest.New(t)
 	p := redistest.NewProxy(t, s)

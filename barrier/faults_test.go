@@ -109,8 +109,9 @@ func TestMemoryIsFull(t *testing.T) {
 	redistest.OnlyExpiring(t, plain)
 }
 
-// Parties give up at any moment, while replies are lost. Of each generation that is over either all were told
-// so, or those who were not told that it is broken: an arrival never counts for somebody who has left.
+// Parties give up at any moment, while replies are lost. Of each generation that is over either all were
+// told so, or those who were not told that it is broken: an arrival never counts for somebody who has
+// left.
 func TestGiveUpAtAnyMoment(t *testing.T) {
 	s := redistest.NewProcess(t)
 	const parties, rounds = 4, 150

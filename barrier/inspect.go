@@ -7,16 +7,17 @@ import (
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
-// State is what Inspect returns: a snapshot that may be history when it arrives.
+// State is what [Barrier.Inspect] returns: a snapshot, which may be out of date when it arrives.
 type State struct {
-	Generation int64 // of those who wait, or come next; 0 for a barrier that nobody has used
-	Parties    int   // for which those wait; 0 while nobody does
+	Generation int64 // of those that wait, or come next; 0 for a barrier that nobody has used
+	Parties    int   // for how many those wait; 0 while nobody waits
 	Waiting    int   // how many have arrived
-	Acting     bool  // all have, and the action runs
-	Broken     bool
+	Acting     bool  // all have arrived, and the action runs
+	Broken     bool  // until Reset
 }
 
-// Inspect returns the state. It gives up when Redis does not answer, as do Broken and Waiting.
+// Inspect returns the state. Like Broken and Waiting it is sent once, and returns ErrUnavailable when
+// Redis does not answer. Other errors: ErrWrongType, ErrClosed, and the error of a context that has ended.
 func (b *Barrier) Inspect(ctx context.Context) (State, error) {
 	r, err := b.read(ctx)
 	return State{
@@ -38,12 +39,12 @@ func (b *Barrier) Waiting(ctx context.Context) (int, error) {
 }
 
 func (b *Barrier) read(ctx context.Context) (lua.Round, error) {
-	if b.gathering.Client.Closing.Err() != nil {
+	if b.group.Client.Closing.Err() != nil {
 		return lua.Round{}, session.Wrap(b.name, session.ErrClosed)
 	}
-	r, err := b.gathering.Client.Conn.Attend(session.WithoutDeadline(ctx), b.gathering.Keys, lua.Attendance{Client: b.gathering.Client.IDs.Client})
+	r, err := b.group.Client.Conn.Attend(session.WithoutDeadline(ctx), b.group.Keys, lua.Attendance{Client: b.group.Client.IDs.Client})
 	if err != nil {
-		return r, b.gathering.ReadError(ctx, b.name, err)
+		return r, b.group.ReadError(ctx, b.name, err)
 	}
 	return r, nil
 }

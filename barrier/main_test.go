@@ -24,7 +24,8 @@ func TestMain(m *testing.M) {
 	redistest.Main(m)
 }
 
-// worker is what a process of its own does: a mode, the server's address, a lease and the number of parties.
+// worker is what a process of its own does: a mode, the server's address, a lease and the number of
+// parties.
 func worker(args []string) {
 	lease, err := time.ParseDuration(args[2])
 	check(err)

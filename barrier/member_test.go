@@ -99,8 +99,8 @@ func TestPartyDiesAtWork(t *testing.T) {
 	}
 }
 
-// A process that was stopped past its lease finds the barrier broken when it comes, although nobody else has
-// looked.
+// A process that was stopped past its lease finds the barrier broken when it comes, although nobody else
+// has looked.
 func TestStoppedAtWork(t *testing.T) {
 	const lease = 900 * time.Millisecond
 	s := redistest.NewProcess(t)
@@ -191,7 +191,8 @@ func TestLeave(t *testing.T) {
 	})
 }
 
-// Goroutines and barriers of one name on one client have one membership, which outlives them, and is renewed.
+// Goroutines and barriers of one name on one client have one membership, which outlives them, and is
+// renewed.
 func TestOneMembership(t *testing.T) {
 	s := redistest.NewProcess(t) // the embedded server does not count its commands
 	plain := s.Client(t)

@@ -1,4 +1,5 @@
-// Command bench compares latchkey with the libraries that a user would pick instead, on the same work, in one run.
+// Command bench compares latchkey with the libraries that a user would pick instead, on the same work, in one
+// run.
 //
 // Every scenario runs in worker processes, which are this binary itself, on a redis-server of its own. The
 // contenders take turns, round by round, so that what disturbs the machine disturbs all of them; medians are

@@ -9,6 +9,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -46,8 +48,8 @@ func startProcess(j job) (*process, error) {
 // workerMode tells a test binary that it is a worker.
 const workerMode = "LATCHKEY_BENCH_WORKER"
 
-// patience is how long a process may take beyond its time.
-const patience = time.Minute
+// patience is how long a process may take beyond its time. Only a test changes it.
+var patience = time.Minute
 
 // round has the processes of a scenario do their work, for so long. at is where the contender finds its
 // server; redis is asked for what it did meanwhile.
@@ -93,16 +95,33 @@ func round(s scenario, contender, at, profiles string, redis *server, duration t
 			return r, err
 		}
 	}
-	deadline := time.AfterFunc(ramp+duration+patience, func() {
-		for _, p := range all {
-			_ = p.cmd.Process.Kill() // which ends what is read below
+	var begun atomic.Int64 // how many are ready
+	var late atomic.Bool
+	limit := ramp + duration + patience
+	deadline := time.AfterFunc(limit, func() {
+		late.Store(true)
+		for i, p := range all {
+			kill := func() { _ = p.cmd.Process.Kill() } // which ends what is read below
+			if int64(i) != begun.Load() {
+				kill()
+				continue
+			}
+			_ = p.cmd.Process.Signal(syscall.SIGQUIT) // its stacks on stderr tell where it hangs
+			time.AfterFunc(time.Second, kill)         // if that does not end it
 		}
 	})
 	defer deadline.Stop()
 	for _, p := range all {
-		if line, err := p.out.ReadString('\n'); err != nil || line != "ready\n" {
-			return r, fmt.Errorf("a process of %s was not ready within %v: %q: %w", contender, patience, line, err)
+		line, err := p.out.ReadString('\n')
+		switch {
+		case late.Load():
+			return r, fmt.Errorf("a process of %s was not ready after %v, and was killed", contender, limit)
+		case err != nil:
+			return r, fmt.Errorf("a process of %s ended before it was ready: %w", contender, err)
+		case line != "ready\n":
+			return r, fmt.Errorf("a process of %s did not get ready: %s", contender, strings.TrimSpace(line))
 		}
+		begun.Add(1)
 	}
 	for _, p := range all {
 		if _, err := fmt.Fprintln(p.in, "go"); err != nil {

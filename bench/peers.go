@@ -23,6 +23,10 @@ func openRueidislock(addr string) (Contender, error) {
 	l, err := rueidislock.NewLocker(rueidislock.LockerOption{
 		ClientOption: rueidis.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true},
 		KeyMajority:  1, NoLoopTracking: true, KeyValidity: lease,
+		// The locker gives up a command after this time, and tries the next key. Here is no next key: the
+		// caller waits for an invalidation instead. None comes if nobody else has the lock, and the caller
+		// waits for ever. The default is 20 ms, which a first command exceeds on a busy machine.
+		TryNextAfter: lease,
 	})
 	if err != nil {
 		return nil, err

@@ -4,12 +4,12 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"runtime"
 	"runtime/pprof"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -77,7 +77,7 @@ func record(h *hdrhistogram.Histogram, d time.Duration) {
 }
 
 // work is the process: it reads a job, says that it is ready, waits for a line, works, and says what it has
-// seen.
+// seen. If it cannot get ready, it says why instead.
 func work(in io.Reader, out io.Writer) error {
 	lines := bufio.NewReader(in)
 	line, err := lines.ReadBytes('\n')
@@ -91,6 +91,7 @@ func work(in io.Reader, out io.Writer) error {
 	j.measured = &atomic.Bool{}
 	run, closed, err := kinds[j.Kind](j)
 	if err != nil {
+		_, _ = fmt.Fprintln(out, strings.ReplaceAll(err.Error(), "\n", ": ")) // the row shows it; main reports it too
 		return err
 	}
 	defer closed()
@@ -166,8 +167,12 @@ func locks(j job) (func(context.Context, *sample) error, func(), error) {
 	}
 	key := func(g int) string { return fmt.Sprint("bench-", g%j.Keys) }
 	for g := range j.Keys { // connections are made, and scripts known, before it begins
-		if unlock, err := c.Lock(context.Background(), fmt.Sprint("warm-", j.Process, "-", g)); err != nil || unlock() != nil {
-			return nil, nil, errors.Join(errors.New("the first lock failed"), err)
+		unlock, err := c.Lock(context.Background(), fmt.Sprint("warm-", j.Process, "-", g))
+		if err == nil {
+			err = unlock()
+		}
+		if err != nil {
+			return nil, nil, fmt.Errorf("the first lock failed: %w", err)
 		}
 	}
 	run := func(ctx context.Context, s *sample) error {

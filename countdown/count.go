@@ -7,42 +7,51 @@ import (
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
-// shut shuts the latch, also one that is open if again, and reports whether it did.
-func (l *Latch) shut(ctx context.Context, n int64, again bool) (done bool, err error) {
+// validCount checks a count that a latch is to be set with.
+func validCount(n int64) error {
 	if n < 1 {
-		return false, session.Wrap(l.name, session.Invalid("the count must be at least 1, not %d", n))
+		return session.Invalid("the count must be at least 1, not %d", n)
 	}
-	return l.set(ctx, l.group.Client.Closing, n, again)
+	return nil
 }
 
-func (l *Latch) set(ctx, open context.Context, n int64, again bool) (done bool, err error) {
-	err = l.group.Once(ctx, open, l.name, func(ctx context.Context, o lua.Once) (err error) {
-		done, err = l.group.Client.Conn.Arm(ctx, l.group.Keys, o, n, l.ttl, again)
+// set begins a generation with a count of n, unless the latch is shut, and reports whether it did. A latch
+// that is open stays so, unless rearm.
+func (l *Latch) set(ctx context.Context, n int64, rearm bool) (done bool, err error) {
+	if err := validCount(n); err != nil {
+		return false, session.Wrap(l.name, err)
+	}
+	return l.sendSet(ctx, l.group.Client.Closing, n, rearm)
+}
+
+// setIfStated sets a latch that was found not set, with the count of WithCount, and returns ErrNotSet
+// without one. It succeeds also when somebody else was faster. open is the client's context that allows
+// it.
+func (l *Latch) setIfStated(ctx, open context.Context) error {
+	if l.stated == 0 {
+		return session.Wrap(l.name, ErrNotSet)
+	}
+	_, err := l.sendSet(ctx, open, l.stated, false)
+	return err
+}
+
+func (l *Latch) sendSet(ctx, open context.Context, n int64, rearm bool) (done bool, err error) {
+	err = l.group.Change(ctx, open, l.name, func(ctx context.Context, o lua.Once) (err error) {
+		done, err = l.group.Client.Conn.Arm(ctx, l.group.Keys, o, n, l.ttl, rearm)
 		return err
 	})
 	return done, err
 }
 
-// state sets a latch that was found not set, if its count was stated. That somebody else was faster is as
-// good.
-func (l *Latch) state(ctx, open context.Context) error {
-	if l.stated == 0 {
-		return session.Wrap(l.name, ErrNotSet)
-	}
-	_, err := l.set(ctx, open, l.stated, false)
-	return err
-}
-
-// countDown counts again, as another command, after it has set the latch: the first one is recorded as one
-// that did nothing.
+// countDown counts down by n, for a participant unless that is empty. It works until the client is closed,
+// also while Shutdown waits: whoever has done its work must be able to say so.
+//
+// When the latch is not set, it sets it and counts again. That is another command, with an id of its own:
+// Redis has a record that the first one did nothing.
 func (l *Latch) countDown(ctx context.Context, n int64, participant string) (Tally, error) {
-	open := l.group.Client.Stopped // also while Shutdown waits: who has done its work must be able to say so
+	open := l.group.Client.Stopped
 	for {
-		var r lua.Counted
-		err := l.group.Once(ctx, open, l.name, func(ctx context.Context, o lua.Once) (err error) {
-			r, err = l.group.Client.Conn.Count(ctx, l.group.Keys, o, n, participant)
-			return err
-		})
+		r, err := l.sendCount(ctx, open, n, participant)
 		switch {
 		case err != nil:
 			return Tally{}, err
@@ -51,10 +60,18 @@ func (l *Latch) countDown(ctx context.Context, n int64, participant string) (Tal
 		case r.Phase == lua.Expired:
 			return Tally{}, session.Wrap(l.name, ErrExpired)
 		case r.Phase == 0:
-			return Tally{}, session.Wrap(l.name, session.Invalid("%d remain, which is less than %d", r.Remain, n))
+			return Tally{}, session.Wrap(l.name, session.Invalid("the count is %d, which is less than %d", r.Remain, n))
 		}
-		if err := l.state(ctx, open); err != nil {
+		if err := l.setIfStated(ctx, open); err != nil {
 			return Tally{}, err
 		}
 	}
+}
+
+func (l *Latch) sendCount(ctx, open context.Context, n int64, participant string) (r lua.Counted, err error) {
+	err = l.group.Change(ctx, open, l.name, func(ctx context.Context, o lua.Once) (err error) {
+		r, err = l.group.Client.Conn.Count(ctx, l.group.Keys, o, n, participant)
+		return err
+	})
+	return r, err
 }

@@ -131,8 +131,8 @@ func TestNeverSet(t *testing.T) {
 	require.NoError(t, w.result(t))
 }
 
-// A latch whose count is stated is set by whoever comes first, to wait or to count, also after it was deleted
-// or lost; and only once.
+// A latch whose count is stated is set by whoever comes first, to wait or to count, also after it was
+// deleted or lost; and only once.
 func TestStated(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		plain := s.Client(t)
@@ -172,8 +172,8 @@ func TestStated(t *testing.T) {
 	})
 }
 
-// However often replies are lost, a latch whose count is stated is set once, each count counts once, and the
-// answer says so.
+// However often replies are lost, a latch whose count is stated is set once, each count counts once, and
+// the answer says so.
 func TestStatedWhileRepliesAreLost(t *testing.T) {
 	s := redistest.New(t)
 	p := redistest.NewProxy(t, s)
@@ -366,7 +366,7 @@ func TestBadInput(t *testing.T) {
 	set(t, l, 3)
 	_, err = l.CountDownN(t.Context(), 4)
 	require.ErrorIs(t, err, latchkey.ErrInvalid)
-	require.ErrorContains(t, err, "3 remain")
+	require.ErrorContains(t, err, "the count is 3")
 	tally, err := l.CountDownN(t.Context(), 2)
 	require.NoError(t, err)
 	require.Equal(t, countdown.Tally{Remaining: 1, Counted: true}, tally)

@@ -74,7 +74,8 @@ func TestReasonOfAnEarlyEnd(t *testing.T) {
 	require.NotErrorIs(t, err, context.DeadlineExceeded)
 }
 
-// Without memory a latch cannot be set, and nothing has changed; what is set can be counted down and deleted.
+// Without memory a latch cannot be set, and nothing has changed; what is set can be counted down and
+// deleted.
 func TestMemoryIsFull(t *testing.T) {
 	s := redistest.NewProcess(t)
 	plain := s.Client(t)
@@ -144,8 +145,8 @@ func TestHearsOfItAfterTheTTL(t *testing.T) {
 	}
 }
 
-// Whoever may not publish changes the latch all the same, and is told what was done; the others find out when
-// they ask.
+// Whoever may not publish changes the latch all the same, and is told what was done; the others find out
+// when they ask.
 func TestMayNotPublish(t *testing.T) {
 	s := redistest.NewProcess(t)
 	plain := s.Client(t)

@@ -8,18 +8,18 @@ import (
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
-// Status is where a latch is.
+// Status says where a latch is between never set and open. The zero value is [NotSet].
 type Status int
 
 // The states of a latch.
 const (
 	NotSet  Status = iota // never set, deleted, or forgotten
-	Shut                  // set, and the count is more than zero
-	Open                  // the count has come to zero
-	Expired               // the time to live was over before that
+	Shut                  // the count is more than zero
+	Open                  // the count came down to zero
+	Expired               // it did not within the time to live
 )
 
-// String returns it in words.
+// String returns the status in words.
 func (s Status) String() string {
 	if s < NotSet || s > Expired {
 		return "unknown"
@@ -27,18 +27,19 @@ func (s Status) String() string {
 	return [...]string{"not set", "shut", "open", "expired"}[s]
 }
 
-// State is what Inspect returns: a snapshot that may be history when it arrives.
+// State is what [Latch.Inspect] returns: a snapshot, which may be out of date when it arrives.
 type State struct {
 	Status       Status
-	Generation   int64         // grows with each; 0 when nothing is known
-	Count        int64         // what remains
+	Generation   int64         // grows with each; 0 when the latch is not set
+	Count        int64         // 0 when the latch is not shut
 	Expires      time.Duration // until a shut latch expires; negative: never
-	Participants []string      // at most 1000 of those that [Latch.CountDownAs] has counted, in no order
+	Participants []string      // that CountDownAs has counted in this generation; at most 1000, in no order
 }
 
-// Inspect returns the state.
+// Inspect returns the state. It is sent once, and returns ErrUnavailable when Redis does not answer. Other
+// errors: ErrWrongType, ErrClosed, and the error of a context that has ended.
 func (l *Latch) Inspect(ctx context.Context) (State, error) {
-	r, participants, err := l.read(ctx, mostListed)
+	r, participants, err := l.read(ctx, maxListed)
 	if err != nil {
 		return State{}, err
 	}
@@ -57,8 +58,8 @@ func (l *Latch) Inspect(ctx context.Context) (State, error) {
 	return s, nil
 }
 
-// mostListed is how many participants Inspect lists.
-const mostListed = 1000
+// maxListed is how many participants Inspect lists.
+const maxListed = 1000
 
 // read returns the state, and at most limit participants.
 func (l *Latch) read(ctx context.Context, limit int) (lua.Round, []string, error) {

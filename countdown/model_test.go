@@ -18,8 +18,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/redistest"
 )
 
-// model is what a latch may be: how it stands, what became of its generations, and what each waiter may have
-// seen.
+// model is what a latch may be: how it stands, what became of its generations, and what each waiter may
+// have seen.
 type model struct {
 	status       countdown.Status
 	count        int64
@@ -209,9 +209,9 @@ func orders(m model, left []*operation, f func(model)) {
 	}
 }
 
-// Clients set, count down, delete and await one latch at the same time. There is always an order of what they
-// did that explains all that they were told; and whoever waits for a generation that is over is told promptly
-// what became of it.
+// Clients set, count down, delete and await one latch at the same time. There is always an order of what
+// they did that explains all that they were told; and whoever waits for a generation that is over is told
+// promptly what became of it.
 func TestRacesAgainstModel(t *testing.T) {
 	s := redistest.New(t)
 	var clients []*latchkey.Client

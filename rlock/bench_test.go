@@ -89,7 +89,8 @@ func field(tb testing.TB, info, name string) (value float64) {
 	return value
 }
 
-// BenchmarkContended hands one lock around among many waiters and reports the commands for each acquisition.
+// BenchmarkContended hands one lock around among many waiters and reports the commands for each
+// acquisition.
 func BenchmarkContended(b *testing.B) {
 	for _, clients := range []int{1, 8} {
 		for _, waiters := range []int{1, 10, 100, 1000, 10_000} {

@@ -318,7 +318,8 @@ func BenchmarkFleet(b *testing.B) {
 					b.ReportMetric(sum.Waits.at(0.5).Seconds()*1e3, "p50-wait-ms")
 					b.ReportMetric(sum.Waits.at(0.99).Seconds()*1e3, "p99-wait-ms")
 					b.ReportMetric(sum.Waits.at(1).Seconds()*1e3, "longest-wait-ms")
-					// The least that the last of the line can wait: a section and a trip for each before it.
+					// The least that the last of the line can wait: a section and a trip for each before
+					// it.
 					trip := trips(b, s, "ping").at(0.5)
 					line := 63 * (time.Duration(sum.Section/sum.Acquired) + trip)
 					b.ReportMetric(float64(sum.Waits.at(0.99))/float64(line), "p99/line")

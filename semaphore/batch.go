@@ -11,108 +11,129 @@ import (
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
-// batches are the requests of one semaphore. While scripts of it are under way, the requests of other goroutines gather, and the
-// next script carries out all of them: most of what a request costs Redis is the same for any number.
-type batches struct {
-	mu      sync.Mutex
-	running int // scripts under way
-	waiting []*request
+// batcher sends the requests of one semaphore in batches. While its scripts are under way, the requests of
+// other goroutines gather. The next script carries out all of them: most of what a request costs Redis is
+// the same for any number.
+//
+// A first request is sent at once, with the context of its caller. Those that gather are sent by a
+// goroutine, for nobody's context: the callers of a batch come and go. A request of a caller that goes is
+// taken out of the batch if that was not sent yet.
+type batcher struct {
+	client *session.Client
+	send   func(context.Context, ...lua.Request) ([]rueidis.RedisMessage, error) // sends one script
+
+	mu       sync.Mutex
+	scripts  int // under way
+	gathered []*gathered
 }
 
-// together is how many scripts of one semaphore are under way at once.
-const together = 2
+// maxScripts is how many scripts of one semaphore are under way at once.
+const maxScripts = 2
 
-// request is one that waits for the others.
-type request struct {
+// gathered is a request that waits for a batch, or is in one.
+type gathered struct {
 	lua.Request
 	weight int // how many permits it moves
 	reply  rueidis.RedisMessage
 	err    error
-	done   chan struct{} // closed when the others are set
+	done   chan struct{} // closed when reply and err are set
 }
 
-// batch has a request carried out. When ctx ends before the answer it returns at once; the request may have been sent.
-func (r *pool) batch(ctx context.Context, what lua.Request, weight int) (rueidis.RedisMessage, error) {
-	t := &r.batches
-	t.mu.Lock()
-	if t.running == 0 {
-		t.running++
-		t.mu.Unlock()
-		replies, err := r.send(ctx, what)
-		t.mu.Lock()
-		t.running--
-		r.more()
-		t.mu.Unlock()
-		if err != nil {
-			return rueidis.RedisMessage{}, err
-		}
-		return replies[0], nil
+// do carries out a request that moves so many permits. When ctx ends before the answer it returns at once.
+// Then the error is ErrUnsent if the request was certainly not sent.
+func (b *batcher) do(ctx context.Context, request lua.Request, weight int) (rueidis.RedisMessage, error) {
+	g := b.gather(request, weight)
+	if g == nil {
+		return b.sendFirst(ctx, request)
 	}
-	q := &request{Request: what, weight: weight, done: make(chan struct{})}
-	t.waiting = append(t.waiting, q)
-	r.more()
-	t.mu.Unlock()
 	select {
-	case <-q.done:
-		return q.reply, q.err
+	case <-g.done:
+		return g.reply, g.err
 	case <-ctx.Done():
-	case <-r.Client.Stopped.Done():
+	case <-b.client.Stopped.Done():
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if i := slices.Index(t.waiting, q); i >= 0 {
-		t.waiting = slices.Delete(t.waiting, i, i+1)
-		return rueidis.RedisMessage{}, lua.ErrUnsent
-	}
-	return rueidis.RedisMessage{}, session.ErrInterrupted
+	return rueidis.RedisMessage{}, b.takeOut(g)
 }
 
-// more begins a further script if there is something for it. It is called with the mutex.
-func (r *pool) more() {
-	if t := &r.batches; len(t.waiting) > 0 && t.running < together {
-		t.running++
-		r.Client.Go(r.sendAll) // not once the client is closed, which those who wait see
+// gather adds a request to the next batch. It returns nil when no script is under way: then the caller
+// counts as one, and sends the request itself.
+func (b *batcher) gather(request lua.Request, weight int) *gathered {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.scripts == 0 {
+		b.scripts++
+		return nil
 	}
+	g := &gathered{Request: request, weight: weight, done: make(chan struct{})}
+	b.gathered = append(b.gathered, g)
+	b.beginScript()
+	return g
 }
 
-// sendAll sends what has gathered, until there is nothing.
-func (r *pool) sendAll() {
-	t := &r.batches
-	for {
-		t.mu.Lock()
-		n := 0
-		for weight := 0; n < min(len(t.waiting), lua.TradeBatch) && weight < MaxPermits; n++ {
-			weight += t.waiting[n].weight // other clients wait for a script
-		}
-		if n == 0 {
-			t.running--
-			t.mu.Unlock()
-			return
-		}
-		batch := slices.Clone(t.waiting[:n])
-		t.waiting = slices.Delete(t.waiting, 0, n)
-		t.mu.Unlock()
-		requests := make([]lua.Request, n)
-		for i, q := range batch {
-			requests[i] = q.Request
-		}
-		replies, err := r.send(context.Background(), requests...)
-		for i, q := range batch {
-			if q.err = err; err == nil {
-				q.reply = replies[i]
-			}
-			close(q.done)
-		}
-	}
-}
-
-// send sends one script.
-func (r *pool) send(ctx context.Context, requests ...lua.Request) ([]rueidis.RedisMessage, error) {
-	c := r.Client
-	some, text := r.acks.Take(c.IDs)
-	replies, err := c.Conn.Trade(ctx, r.Keys, r.Floor.Load(), c.Options.MaxWaiters, text, requests...)
+// sendFirst sends one request, and then has what gathered meanwhile sent.
+func (b *batcher) sendFirst(ctx context.Context, request lua.Request) (rueidis.RedisMessage, error) {
+	replies, err := b.send(ctx, request)
+	b.mu.Lock()
+	b.scripts--
+	b.beginScript()
+	b.mu.Unlock()
 	if err != nil {
-		r.acks.Add(some...) // it may not have heard
+		return rueidis.RedisMessage{}, err
 	}
-	return replies, err
+	return replies[0], nil
+}
+
+// beginScript has what gathered sent, if a script may begin. The caller holds the mutex.
+func (b *batcher) beginScript() {
+	if len(b.gathered) > 0 && b.scripts < maxScripts {
+		b.scripts++
+		b.client.Go(b.sendBatches) // it does not run once the client is closed, which the callers see
+	}
+}
+
+// sendBatches sends one batch after the other until nothing has gathered.
+func (b *batcher) sendBatches() {
+	for batch := b.nextBatch(); batch != nil; batch = b.nextBatch() {
+		requests := make([]lua.Request, len(batch))
+		for i, g := range batch {
+			requests[i] = g.Request
+		}
+		replies, err := b.send(context.Background(), requests...)
+		for i, g := range batch {
+			if g.err = err; err == nil {
+				g.reply = replies[i]
+			}
+			close(g.done)
+		}
+	}
+}
+
+// nextBatch takes what has gathered, up to a number of requests and of permits: other clients wait while
+// Redis runs the script. It returns nil, and counts the script as over, when nothing has.
+func (b *batcher) nextBatch() []*gathered {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n := 0
+	for weight := 0; n < min(len(b.gathered), lua.TradeBatch) && weight < MaxPermits; n++ {
+		weight += b.gathered[n].weight
+	}
+	if n == 0 {
+		b.scripts--
+		return nil
+	}
+	batch := slices.Clone(b.gathered[:n])
+	b.gathered = slices.Delete(b.gathered, 0, n)
+	return batch
+}
+
+// takeOut takes a request out that its caller gives up, and returns the error that says whether it was
+// sent.
+func (b *batcher) takeOut(g *gathered) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if i := slices.Index(b.gathered, g); i >= 0 {
+		b.gathered = slices.Delete(b.gathered, i, i+1)
+		return lua.ErrUnsent
+	}
+	return session.ErrInterrupted
 }

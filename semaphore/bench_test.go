@@ -27,7 +27,7 @@ func raw(b testing.TB, s *redistest.Server, family lua.Family) redistest.Way {
 	return func(int) error {
 		n++
 		owner, answered := lua.Owner("RAW", n), ""
-		claim := lua.Claim{Owner: owner, Lease: 10_000, Demand: lua.Demand(1, "")}
+		claim := lua.Claim{Owner: owner, Lease: 10_000, Demand: lua.Demand{Permits: 1}}
 		give := lua.Give(lua.Ending{Owner: owner})
 		if family == lua.Plain {
 			n++

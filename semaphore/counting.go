@@ -2,7 +2,6 @@ package semaphore
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/latchkey-go/latchkey"
@@ -11,22 +10,22 @@ import (
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
-// Counting is a plain counter of permits, as Redisson's RSemaphore: nobody owns a permit, there is no lease, and whoever wants
-// may release any number, also more than were acquired. So the permits of a process that died do not come back; if that
-// matters use [Semaphore]. Any number of goroutines share it. There is no usable zero value: see [NewCounting].
+// Counting is a plain counter of permits, as Redisson's RSemaphore. Nobody owns a permit, there is no
+// lease, and anybody may release any number, also more than were acquired. So the permits of a process
+// that died do not come back: where that matters use [Semaphore]. Any number of goroutines share it. There
+// is no usable zero value: see [NewCounting].
 //
-// Its requests are granted in the order of arrival, and each is done once although its reply was lost and it was sent again:
-// Redis remembers it until its client says that it was answered, and at most ten minutes. A process that dies between being
-// granted permits and releasing them keeps them, and [latchkey.Client.Shutdown] does not wait for them: release first.
-//
-// What was taken or given back is remembered in Redis under the id of the command, so that a copy of it changes
-// nothing. A command says which others were answered and will not be sent again: those are forgotten.
+// Requests are granted in the order of arrival. Each takes effect once, also when its reply was lost and
+// it was sent again: Redis keeps a record of it until the client says that it was answered, and for ten
+// minutes at most. A process that dies between being granted permits and releasing them keeps them.
+// [latchkey.Client.Shutdown] does not wait for them: release them first.
 type Counting struct{ base base }
 
-// NewCounting returns the plain semaphore of a name. It does no I/O. It takes the options of [New] but for those about leases. It
-// returns ErrInvalid for those, for names that are not as for package rlock, a nil client, options out of range, and on a
-// client with [latchkey.WithReplicas]: it would not wait for them. Use one name as one kind of thing only: a
-// latch is a plain number in Redis, too, as Redisson's are, and nobody can tell the two apart.
+// NewCounting returns the plain semaphore of a name. It does no I/O. It takes the options of [New], but
+// not those about leases. It returns ErrInvalid for those, for names that are not as for package rlock, a
+// nil client, options out of range, and a client with [latchkey.WithReplicas]: it would not wait for them.
+// Use one name as one kind of thing only. A latch is a plain number in Redis, too, as Redisson's are, and
+// nobody can tell the two apart.
 func NewCounting(c *latchkey.Client, name string, opts ...Option) (*Counting, error) {
 	o := set(opts)
 	switch {
@@ -35,7 +34,7 @@ func NewCounting(c *latchkey.Client, name string, opts ...Option) (*Counting, er
 	case c != nil && (*session.Handle)(c).Client().Options.Replicas > 0:
 		return nil, session.Wrap(name, session.Invalid("a counting semaphore does not wait for replicas"))
 	}
-	// The lease of its waiters ends nothing: it only must not be over while a reply is on its way.
+	// The lease ends nothing, as no permit has one. It only must not be over while a reply is on its way.
 	o.leases = []grant.Option{grant.WithLease(session.MaxLease)}
 	b, err := newBase(c, plain, name, o)
 	if err != nil {
@@ -47,19 +46,19 @@ func NewCounting(c *latchkey.Client, name string, opts ...Option) (*Counting, er
 // Name returns the name that was given to NewCounting.
 func (s *Counting) Name() string { return s.base.p.Name }
 
-// Acquire waits until n permits were taken or ctx ends; n is from 1 to [MaxCapacity]. Errors are as those of
-// [Semaphore.Acquire], but for ErrCapacity: any number may be released some day.
-func (s *Counting) Acquire(ctx context.Context, n int) error { return s.draw(ctx, ctx, n, false) }
+// Acquire waits until it has n permits or ctx ends; n is from 1 to [MaxCapacity]. Errors are those of
+// [Semaphore.Acquire] except [ErrCapacity]: any number may be released some day.
+func (s *Counting) Acquire(ctx context.Context, n int) error { return s.acquire(ctx, ctx, n, false) }
 
-// TryAcquire makes one attempt. It returns ErrNotAcquired when there are not enough free permits or somebody waits for them,
-// and ErrUnavailable when Redis does not answer within the client's command timeout.
+// TryAcquire makes one attempt. It returns ErrNotAcquired when too few permits are free or somebody waits
+// for them, and ErrUnavailable when Redis does not answer within the client's command timeout.
 func (s *Counting) TryAcquire(ctx context.Context, n int) error {
 	limited, cancel := s.base.p.Impatient(ctx)
 	defer cancel()
-	return s.draw(ctx, limited, n, true)
+	return s.acquire(ctx, limited, n, true)
 }
 
-// TryAcquireFor is Acquire for a time of wait at most, which must be more than 0; then it returns
+// TryAcquireFor is Acquire that waits no longer than wait, which must be more than 0. After that it returns
 // ErrNotAcquired. When ctx ends by then, by its own deadline or earlier, the error is the context's.
 func (s *Counting) TryAcquireFor(ctx context.Context, n int, wait time.Duration) error {
 	limited, cancel, err := s.base.p.Within(ctx, wait)
@@ -67,73 +66,56 @@ func (s *Counting) TryAcquireFor(ctx context.Context, n int, wait time.Duration)
 		return err
 	}
 	defer cancel()
-	return s.draw(ctx, limited, n, false)
+	return s.acquire(ctx, limited, n, false)
 }
 
-// Release adds n permits, from 1 to [MaxCapacity], and grants them to those who wait. It is sent even when ctx has ended, and
-// again until it is answered. Release waits for that until ctx ends, or for the client's release timeout if it has; then it
-// returns ErrUnknownOutcome, and the release goes on in the background, for nine minutes, or until the client is closed. It returns
-// [ErrNotInitialized], and adds nothing, when nobody has set a number, and ErrInvalid when there would be more than [MaxCapacity].
+// Release adds n permits, from 1 to [MaxCapacity], and grants them to those who wait. It is sent even when
+// ctx has ended, and again until Redis answers. Release waits for the answer until ctx ends; when ctx has
+// ended already, for the client's release timeout. Then it returns ErrUnknownOutcome, and the release goes
+// on in the background, for nine minutes, or until the client is closed.
+//
+// It returns [ErrNotInitialized], and adds nothing, when nobody has set a number of permits. It returns
+// ErrInvalid, and adds nothing, when there would be more than [MaxCapacity].
 func (s *Counting) Release(ctx context.Context, n int) error {
 	if err := s.base.validPermits(n, MaxCapacity); err != nil {
 		return err
 	}
-	r, c := s.base.p.Queue, s.base.p.Queue.Client
-	if c.Stopped.Err() != nil { // and not while Shutdown waits: who has permits must be able to give them back
+	q := s.base.p.Queue
+	if q.Client.Stopped.Err() != nil { // it works while Shutdown waits: permits must come back then, too
 		return session.Wrap(s.base.p.Name, session.ErrClosed)
 	}
-	number, stray := c.IDs.Next(), false
-	put := lua.Put(c.IDs.ID(number), int64(n))
-	of, up := s.base.pool, r.WhileRemembered()
-	err := r.FinishInBackground(ctx, func(ctx context.Context) (bool, error) {
-		answered, err := r.RetryUntilAnswered(ctx, up, &stray, func(ctx context.Context) error {
-			return of.declared.first(ctx, r, func() error {
-				reply, err := of.batch(ctx, put, 1)
-				if err == nil {
-					_, err = lua.ParseGiven(reply)
-				}
-				return err
-			})
-		})
-		switch {
-		case answered && err == nil && !stray:
-			of.acks.Add(number)
-		case err != nil && !answered && ctx.Err() == nil: // Redis would have forgotten it, or the client is closed
-			return true, fmt.Errorf("%w: %w", session.ErrUnknownOutcome, session.WithSentinel(err))
-		case err != nil:
-			err = session.WithSentinel(err)
-		}
-		return answered, err
-	})
-	if err != nil {
+	if err := q.FinishInBackground(ctx, s.base.pool.newPlainRelease(n).send); err != nil {
 		return session.Wrap(s.base.p.Name, err)
 	}
 	s.base.p.GaveBack(ctx, n)
 	return nil
 }
 
-// TrySetPermits sets how many permits are free, from 0 to [MaxCapacity], unless somebody has set it. It reports whether it did.
+// TrySetPermits sets how many permits are free, from 0 to [MaxCapacity], unless somebody has set that
+// already. It reports whether it did.
 func (s *Counting) TrySetPermits(ctx context.Context, n int) (bool, error) {
-	done, _, _, err := s.base.change(ctx, lua.Initialize, int64(n))
+	done, _, _, err := s.base.changeCapacity(ctx, lua.Initialize, int64(n))
 	return done, err
 }
 
-// AddPermits changes how many permits are free by n, and returns how many are free then, after those who wait
-// got theirs. It may become negative, so that nobody gets any until enough were released. It is done once, as
-// [Semaphore.TrySetPermits] says; [ErrNotInitialized] when nobody has set a number.
+// AddPermits changes how many permits are free by n, grants those that it adds to those who wait, and
+// returns how many are free after that. That may be negative, so that nobody gets any until enough were
+// released. It takes effect once, as [Semaphore.TrySetPermits] does. It returns [ErrNotInitialized] when
+// nobody has set a number of permits.
 func (s *Counting) AddPermits(ctx context.Context, n int) (available int, err error) {
-	_, total, _, err := s.base.change(ctx, lua.Add, int64(n))
+	_, total, _, err := s.base.changeCapacity(ctx, lua.Add, int64(n))
 	return int(total), err
 }
 
-// Drain takes all permits that are free now, also those that somebody waits for, and returns how many that were: 0 when none
-// was, and [ErrNotInitialized] when nobody has set a number.
+// Drain takes all permits that are free now, also those that somebody waits for, and returns how many it
+// took, which may be 0. It returns [ErrNotInitialized] when nobody has set a number of permits.
 func (s *Counting) Drain(ctx context.Context) (int, error) {
-	_, _, taken, err := s.base.change(ctx, lua.Drain, 0)
+	_, _, taken, err := s.base.changeCapacity(ctx, lua.Drain, 0)
 	return int(taken), err
 }
 
-// Available returns how many permits are free, or [ErrNotInitialized] when nobody has set a number.
+// Available returns how many permits are free. It returns [ErrNotInitialized] when nobody has set a number
+// of permits.
 func (s *Counting) Available(ctx context.Context) (int, error) {
 	state, err := s.base.inspect(ctx, 0)
 	return state.Available, err
@@ -145,17 +127,19 @@ func (s *Counting) Waiting(ctx context.Context) (int, error) {
 	return state.Waiting, err
 }
 
-// Delete removes the semaphore. Who waits gets [ErrNotInitialized], or waits on as its options say. It reports whether there
-// was one.
-func (s *Counting) Delete(ctx context.Context) (bool, error) { return s.base.destroy(ctx) }
+// Delete removes the semaphore, and reports whether there was one. Requests that wait get
+// [ErrNotInitialized], or wait on where [WithWaitForInit] says so.
+func (s *Counting) Delete(ctx context.Context) (bool, error) { return s.base.delete(ctx) }
 
-func (s *Counting) draw(parent, waits context.Context, n int, try bool) error {
+// acquire waits until waiting ends. It takes the permits for the context ctx, and has the observer hear of
+// it. When the observer panics, it gives them back: the caller never learns that it has them.
+func (s *Counting) acquire(ctx, waiting context.Context, n int, try bool) error {
 	if err := s.base.validPermits(n, MaxCapacity); err != nil {
 		return err
 	}
 	began := time.Now()
-	err := s.take(parent, waits, n, try)
-	session.Whole(func() { s.base.p.Attempted(parent, n, began, err) }, func() {
+	err := s.take(ctx, waiting, n, try)
+	session.Whole(func() { s.base.p.Attempted(ctx, n, began, err) }, func() {
 		if err == nil {
 			s.base.p.Queue.Go(func() { _ = s.Release(context.Background(), n) })
 		}
@@ -163,8 +147,9 @@ func (s *Counting) draw(parent, waits context.Context, n int, try bool) error {
 	return err
 }
 
-func (s *Counting) take(parent, waits context.Context, n int, try bool) error {
-	number, settled, err := s.base.p.Draw(parent, waits, n, try)
+// take waits for the permits, and acknowledges the command unless a copy of it may still arrive.
+func (s *Counting) take(ctx, waiting context.Context, n int, try bool) error {
+	number, settled, err := s.base.p.Draw(ctx, waiting, n, try)
 	if settled {
 		s.base.pool.acks.Add(number)
 	}

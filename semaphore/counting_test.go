@@ -46,7 +46,8 @@ func TestCounting(t *testing.T) {
 		require.ErrorIs(t, other.TryAcquireFor(t.Context(), 2, 20*time.Millisecond), latchkey.ErrNotAcquired)
 		require.Eventually(t, func() bool { return other.TryAcquire(t.Context(), 1) == nil }, long, time.Millisecond, "once the one before has left the queue")
 
-		// A request for more than there ever were waits for releases by whom it may be, and nobody passes it.
+		// A request for more than there ever were waits for releases by whom it may be, and nobody passes
+		// it.
 		var wg sync.WaitGroup
 		order := make(chan int, 2)
 		for i, n := range []int{4, 1} {

@@ -6,54 +6,56 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/lua"
 )
 
-// declaration is how many permits the client says that there are.
+// declaration is the capacity that the client declares, by WithCapacity.
 type declaration struct {
-	permits atomic.Int64 // 0: it does not say
-	made    atomic.Int64 // what Redis was told
-	at      atomic.Int64 // when, in ns since the epoch
+	capacity atomic.Int64 // 0: it declares none
+	sent     atomic.Int64 // the capacity that Redis was sent last; 0: none, or Redis has lost it
+	sentAt   atomic.Int64 // when, in ns since the epoch
 }
 
-// redeclare is how long Redis is believed to know: it may have lost that, and an older client may have been faster to say what
-// it thinks.
-var redeclare = time.Minute // shorter in a test
+// redeclareAfter is how long the client believes that Redis has the capacity. Redis may have lost it, and
+// an older client may have declared another one first.
+var redeclareAfter = time.Minute // shorter in a test
 
-// declare tells Redis, now and then. Of clients that say different things the one that began last is right, so that a process
-// of a version before does not undo what a new one has said.
-func (d *declaration) declare(ctx context.Context, r *grant.Queue) error {
-	n, now := d.permits.Load(), time.Now().UnixNano()
-	if n == 0 || n == d.made.Load() && now-d.at.Load() < int64(redeclare) {
+// declare sends the capacity to Redis if that is due. When clients declare different capacities, Redis
+// keeps that of the client that was opened last: so a process of an old version does not undo what a new
+// one declares.
+func (p *pool) declare(ctx context.Context) error {
+	d, c := &p.declared, p.Client
+	n, now := d.capacity.Load(), time.Now().UnixNano()
+	if n == 0 || n == d.sent.Load() && now-d.sentAt.Load() < int64(redeclareAfter) {
 		return nil
 	}
-	change, c := lua.Declare, r.Client
-	if r.Keys.Family() == lua.Plain {
-		change = lua.Initialize // nobody knows how many permits are out
+	change := lua.Declare
+	if p.Keys.Family() == lua.Plain {
+		change = lua.Initialize // nobody knows how many plain permits are held, so the rest cannot be computed
 	}
-	_, _, _, err := c.Conn.Capacity(ctx, r.Keys, c.NewID(), r.Floor.Load(), change, n, MaxCapacity, c.Began.UnixMicro())
+	_, _, _, err := c.Conn.Capacity(ctx, p.Keys, c.NewID(), p.Floor.Load(), change, n, MaxCapacity, c.Began.UnixMicro())
 	if err == nil {
-		d.made.Store(n)
-		d.at.Store(now)
+		d.sent.Store(n)
+		d.sentAt.Store(now)
 	}
 	return err
 }
 
-// first declares and then does something, both again when nobody has initialised the semaphore although it was declared: it
-// was deleted, or Redis has lost it.
-func (d *declaration) first(ctx context.Context, r *grant.Queue, do func() error) error {
+// afterDeclaring declares the capacity, if that is due, and then calls do. It does both again when do
+// finds the semaphore not initialized although this client has declared its capacity: somebody deleted the
+// semaphore, or Redis has lost it.
+func (p *pool) afterDeclaring(ctx context.Context, do func() error) error {
 	for {
-		if err := d.declare(ctx, r); err != nil {
+		if err := p.declare(ctx); err != nil {
 			return err
 		}
 		err := do()
-		if !errors.Is(err, lua.ErrNotInitialized) || d.permits.Load() == 0 {
+		if !errors.Is(err, lua.ErrNotInitialized) || p.declared.capacity.Load() == 0 {
 			return err
 		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		d.made.Store(0)
+		p.declared.sent.Store(0)
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/latchkey-go/latchkey/semaphore"
 )
 
-// When Redis has lost a semaphore, an old client may be the first to say how many permits there are. The one that is right says
-// so again after a while, and not the other way round.
+// When Redis has lost a semaphore, an old client may be the first to say how many permits there are. The
+// one that is right says so again after a while, and not the other way round.
 func TestCapacityIsSaidAgain(t *testing.T) {
 	semaphore.RedeclareAfter(t, time.Millisecond)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
@@ -47,8 +47,8 @@ func TestCapacityIsSaidAgain(t *testing.T) {
 	})
 }
 
-// The token of plain permits is no reading of the server's clock: in a cluster, where each name has a clock, it
-// would be the first one, and the attempt after it too late, so that it is made again.
+// The token of plain permits is no reading of the server's clock: in a cluster, where each name has a
+// clock, it would be the first one, and the attempt after it too late, so that it is made again.
 func TestPlainPermitsTellNoClock(t *testing.T) {
 	s := redistest.NewProcess(t, "--cluster-enabled", "yes", "--cluster-node-timeout", "2000", "--cluster-config-file", "nodes.conf")
 	redistest.Form(t, []redistest.Member{s.Member()}, 1)

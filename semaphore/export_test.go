@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// RedeclareAfter sets how long Redis is believed to know a capacity, until the test ends.
+// RedeclareAfter sets how long the client believes that Redis has a capacity, until the test ends.
 func RedeclareAfter(t *testing.T, d time.Duration) {
-	before := redeclare
-	redeclare = d
-	t.Cleanup(func() { redeclare = before })
+	before := redeclareAfter
+	redeclareAfter = d
+	t.Cleanup(func() { redeclareAfter = before })
 }

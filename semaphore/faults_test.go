@@ -38,7 +38,8 @@ func TestHolderKilled(t *testing.T) {
 	clean(t, s.Client(t), "a", "3")
 }
 
-// A first in the queue whose process died, and which does not fit, is dropped, and those behind it are served.
+// A first in the queue whose process died, and which does not fit, is dropped, and those behind it are
+// served.
 func TestKilledHeadIsDropped(t *testing.T) {
 	s := redistest.NewProcess(t)
 	sem, other := newSemaphore(t, open(t, s.Option()), semaphore.WithCapacity(3)), newSemaphore(t, open(t, s.Option()))
@@ -232,7 +233,8 @@ func TestRedisStopped(t *testing.T) {
 	require.ErrorIs(t, p.Release(t.Context()), latchkey.ErrNotHeld)
 }
 
-// A semaphore that Redis has lost: holders know within a renewal, and the number is set again by whoever says it.
+// A semaphore that Redis has lost: holders know within a renewal, and the number is set again by whoever
+// says it.
 func TestRedisRestartsEmpty(t *testing.T) {
 	s := redistest.NewProcess(t)
 	sem := newSemaphore(t, open(t, s.Option()), semaphore.WithCapacity(2))

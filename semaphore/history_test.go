@@ -24,8 +24,8 @@ import (
 	"github.com/latchkey-go/latchkey/semaphore"
 )
 
-// A history is a file of visits that a process writes through shared memory, so that it is complete to the moment when the process
-// is killed. All times are in ns since the epoch: the processes share a clock.
+// A history is a file of visits that a process writes through shared memory, so that it is complete to the
+// moment when the process is killed. All times are in ns since the epoch: the processes share a clock.
 //
 //	begin   Acquire has returned
 //	end     the permits were held until then at least; 0: it has not come to that
@@ -37,7 +37,8 @@ func openHistory(path string, visits int) ([]byte, error) { return shared.Open(p
 // most is how many visits a process has room for.
 const most = 300_000
 
-// record is the worker: goroutines that acquire and release until a time. What it writes down is what it may trust.
+// record is the worker: goroutines that acquire and release until a time. What it writes down is what it
+// may trust.
 func record(c *latchkey.Client, s *semaphore.Semaphore, args []string) {
 	history, err := openHistory(args[0], most)
 	check(err)
@@ -92,8 +93,8 @@ func record(c *latchkey.Client, s *semaphore.Semaphore, args []string) {
 	fmt.Println("finished")
 }
 
-// mostHeld returns how many permits were held at the worst moment, and how many visits there were. killed is when the process
-// of a history ended before its time.
+// mostHeld returns how many permits were held at the worst moment, and how many visits there were. killed
+// is when the process of a history ended before its time.
 func mostHeld(t testing.TB, paths []string, killed map[string]time.Time) (worst, visits int) {
 	t.Helper()
 	type event struct {
@@ -132,8 +133,8 @@ func mostHeld(t testing.TB, paths []string, killed map[string]time.Time) (worst,
 	return worst, visits
 }
 
-// 8 processes take 1 to 5 of 12 permits while connections are killed every second and a process every three. Judged from
-// what they wrote down, there never were more; afterwards all are free.
+// 8 processes take 1 to 5 of 12 permits while connections are killed every second and a process every
+// three. Judged from what they wrote down, there never were more; afterwards all are free.
 func TestHistory(t *testing.T) {
 	s := redistest.NewProcess(t, "--maxclients", "1000")
 	plain := s.Client(t)

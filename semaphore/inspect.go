@@ -9,48 +9,47 @@ import (
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
-// State is what Inspect returns: a snapshot that may be history when it arrives.
+// State is what [Semaphore.Inspect] returns: a snapshot, which may be out of date when it arrives.
 type State struct {
-	Capacity  int // permits there are
-	Available int // of them free; negative while more are held than there are
-	InUse     int // held
-	Holders   []Holder
+	Capacity  int       // how many permits there are
+	Available int       // how many of them are free; negative while more are held than there are
+	InUse     int       // how many are held
+	Holders   []Holder  // of at most 1000 permits, those whose leases end first
 	Waiting   int       // entries in the queue
 	Queue     []Request // the first 1000, the next one first
 }
 
-// Holder is who holds permits. Of at most 1000 permits the holders are listed, of those whose leases end
-// first.
+// Holder is one that holds permits.
 type Holder struct {
 	Owner     string        // <client id>:<number>, or the permit's id for one of Redisson's
-	Mine      bool          // it belongs to the client that asks
+	Mine      bool          // it belongs to the client that inspects
 	Permits   int           // how many it holds; 1 for one of Redisson's
 	Token     int64         // its fencing token; 0 for one of Redisson's
 	Remaining time.Duration // until its lease ends unless it is renewed; negative: never
 }
 
-// Request is who waits for permits.
+// Request is one that waits for permits.
 type Request struct {
 	Owner   string // <client id>:<number>
-	Permits int
+	Permits int    // how many it is for
 }
 
 // inspect returns at most limit holders and entries of the queue.
 func (b *base) inspect(ctx context.Context, limit int) (State, error) {
-	r, c := b.p.Queue, b.p.Queue.Client
+	q, c := b.p.Queue, b.p.Queue.Client
 	if c.Closing.Err() != nil {
 		return State{}, session.Wrap(b.p.Name, session.ErrClosed)
 	}
 	var census lua.Census
-	err := b.pool.declared.first(session.WithoutDeadline(ctx), r, func() (err error) {
-		census, err = c.Conn.Census(session.WithoutDeadline(ctx), r.Keys, limit)
+	err := b.pool.afterDeclaring(session.WithoutDeadline(ctx), func() (err error) {
+		census, err = c.Conn.Census(session.WithoutDeadline(ctx), q.Keys, limit)
 		if err == nil && !census.Initialized {
 			err = lua.ErrNotInitialized
 		}
 		return err
 	})
 	if err != nil && !errors.Is(err, lua.ErrNotInitialized) {
-		return State{}, r.ReadError(ctx, b.p.Name, err)
+		return State{}, q.ReadError(ctx, b.p.Name, err)
 	}
 	s := State{
 		Capacity: int(census.Free + census.Held), Available: int(census.Free), InUse: int(census.Held), Waiting: int(census.Length),

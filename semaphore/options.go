@@ -4,56 +4,60 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/grant"
+	"github.com/latchkey-go/latchkey/internal/lua"
 )
 
 // Option configures a semaphore.
 type Option func(*settings)
 
-// WithCapacity says how many permits there are, from 1 to [MaxCapacity], so that changing the number is a
-// redeploy. It is set in Redis with the first request of the client, also one that only reads. Where clients
-// say different things, the one that was opened last is right, by the clocks of their machines and for thirty
-// days: processes of a version before do not undo what those of a new one have said. (A process of the old
-// version that is started after them does; and any that is started undoes [Semaphore.SetPermits] and
-// [Semaphore.AddPermits], so use one or the other.) When the semaphore was deleted, or Redis has lost it,
-// whoever asks next sets it again, and whoever is right within a minute of use. Of two semaphores of one name
-// on one client, the one that was made last says it for both.
+// WithCapacity declares how many permits there are, from 1 to [MaxCapacity], so that changing the number
+// is a redeploy. The first request of a client, also one that only reads, sets it in Redis.
 //
-// Of [NewCounting] it is the number that is set if there is none: nobody knows how many of its permits are
-// out.
+// When clients declare different numbers, that of the client that was opened last counts, by the clocks of
+// their machines and for thirty days. So processes of an old version do not undo what those of a new one
+// declare. (A process of the old version that starts after them does. Any process that starts undoes
+// [Semaphore.SetPermits] and [Semaphore.AddPermits], so use one or the other.) When somebody deleted the
+// semaphore, or Redis has lost it, the next request of any client sets its number again. The client whose
+// number counts corrects that within a minute of use. Of two semaphores of one name on one client, the one
+// that was made last declares for both.
+//
+// For [NewCounting] it is the number of free permits that a client sets if nobody has set one: nobody
+// knows how many are held.
 func WithCapacity(n int) Option { return func(o *settings) { o.capacity = &n } }
 
-// WithLease sets the lease, which is renewed every third of it for as long as permits are held: those of a
-// process that was killed come back no later than this. From 10 ms to 24 h; default: the client's. Excludes
-// [WithFixedLease].
+// WithLease sets the lease. It is renewed every third of it for as long as permits are held. Permits of a
+// process that was killed come back after the lease at the latest. From 10 ms to 24 h; default: the
+// client's. Excludes [WithFixedLease].
 func WithLease(d time.Duration) Option {
 	return func(o *settings) { o.leases = append(o.leases, grant.WithLease(d)) }
 }
 
-// WithFixedLease makes holds last d at most: they are not renewed, and are lost then. From 10 ms to 24 h.
+// WithFixedLease makes holds last d at most: they are not renewed, and after d they are lost. From 10 ms to
+// 24 h.
 func WithFixedLease(d time.Duration) Option {
 	return func(o *settings) { o.leases = append(o.leases, grant.WithFixedLease(d)) }
 }
 
-// WithOvertaking lets requests of this semaphore pass a first in the queue that does not fit, if they do. It
-// makes better use of the permits, and a large request may wait for as long as small ones keep coming. All
-// processes should say the same: requests that say it do not pass waiters in the queue behind the first that
-// do not say it. A hundred waiters can be passed.
-func WithOvertaking() Option { return func(o *settings) { o.flags += "p" } }
+// WithOvertaking lets requests that fit pass the first in the queue when that does not fit. It makes
+// better use of the permits, but a large request may wait for as long as small ones keep coming. All
+// processes should use it or none: requests with it do not pass waiters without it that stand behind the
+// first. A request can pass a hundred waiters.
+func WithOvertaking() Option { return func(o *settings) { o.demand.Pass = true } }
 
-// WithWaitForCapacity lets a request for more permits than there are wait for the capacity to grow, instead
-// of returning [ErrCapacity]. Until then it waits aside, and holds up nobody. A hundred requests may wait so;
-// of more, some get ErrTooManyWaiters. With it a capacity of 0 is a pause.
-func WithWaitForCapacity() Option { return func(o *settings) { o.flags += "g" } }
+// WithWaitForCapacity makes a request for more permits than there are wait for the capacity to grow,
+// instead of returning [ErrCapacity]. Until then it waits aside, and holds up nobody. A hundred requests
+// can wait so. When there are more, some get ErrTooManyWaiters. With it a capacity of 0 is a pause.
+func WithWaitForCapacity() Option { return func(o *settings) { o.demand.Grow = true } }
 
-// WithWaitForInit lets a request wait until somebody sets the number of permits, instead of returning
+// WithWaitForInit makes a request wait until somebody sets the number of permits, instead of returning
 // [ErrNotInitialized].
-func WithWaitForInit() Option { return func(o *settings) { o.flags += "u" } }
+func WithWaitForInit() Option { return func(o *settings) { o.demand.Unset = true } }
 
 // settings are what the options set. Zero values mean that the option was not given.
 type settings struct {
 	leases   []grant.Option
 	capacity *int
-	flags    string // of what Redis is asked for
+	demand   lua.Demand // but for the number
 }
 
 func set(opts []Option) (s settings) {

@@ -3,71 +3,107 @@ package semaphore
 import (
 	"context"
 	"errors"
-	"strings"
+
+	"github.com/redis/rueidis"
 
 	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
-// The kinds of semaphores: whose permits have a lease, and whose have none.
+// The kinds of semaphores: with permits that have a lease, and with permits that have none.
 var (
 	leased = &grant.Kind{Family: lua.Leased, Commands: newPool}
 	plain  = &grant.Kind{Family: lua.Plain, Undated: true, Commands: newPool}
 )
 
-// pool is what the semaphores of one name share on one client.
+// pool is the permits of one name, as the semaphores of that name on one client share them. It sends their
+// commands.
 type pool struct {
 	*grant.Queue
 	declared declaration
-	batches  batches
+	batches  batcher
 	acks     session.Acks // of plain permits
 }
 
-func newPool(r *grant.Queue) grant.Commands { return &pool{Queue: r} }
-
-// demand is what Redis is asked for.
-func (r *pool) demand(permits int, flags string) string {
-	switch {
-	case permits == grant.All:
-		return lua.Demand(1, "d")
-	case r.declared.permits.Load() > 0: // nobody else has to initialise it
-		return lua.Demand(permits, strings.ReplaceAll(flags, "u", ""))
-	default:
-		return lua.Demand(permits, flags)
-	}
+func newPool(q *grant.Queue) grant.Commands {
+	p := &pool{Queue: q}
+	p.batches.client, p.batches.send = q.Client, p.send
+	return p
 }
 
-// Acquire sends one acquire, of permits that have been declared.
-func (r *pool) Acquire(ctx context.Context, claim lua.Claim, mode lua.Mode) (reply lua.Acquired, err error) {
-	err = r.declared.first(ctx, r.Queue, func() error {
-		message, err := r.batch(ctx, lua.Take(claim, mode), claim.Permits())
-		if err == nil {
-			reply, err = lua.ParseTaken(message)
-		}
-		if err == nil && errors.Is(reply.Refused, lua.ErrNotInitialized) {
-			return reply.Refused
-		}
+// demand is what a request asks for, as the options say. Where the capacity is declared, nobody has to
+// wait until somebody sets it.
+func (p *pool) demand(permits int, options lua.Demand) lua.Demand {
+	if permits == grant.All {
+		return lua.Demand{Permits: 1, Drain: true}
+	}
+	options.Permits = permits
+	if p.declared.capacity.Load() > 0 {
+		options.Unset = false
+	}
+	return options
+}
+
+// Acquire sends one acquire, after the capacity was declared.
+func (p *pool) Acquire(ctx context.Context, claim lua.Claim, mode lua.Mode) (reply lua.Acquired, err error) {
+	err = p.afterDeclaring(ctx, func() (err error) {
+		reply, err = p.take(ctx, claim, mode)
 		return err
 	})
-	if errors.Is(err, lua.ErrNotInitialized) { // that is an answer
-		return reply, nil
+	if errors.Is(err, lua.ErrNotInitialized) {
+		err = nil // it is an answer, which the reply has
 	}
 	return reply, err
 }
 
-// Release sends one release, together with what other goroutines ask for unless it is to be alone.
-func (r *pool) Release(ctx context.Context, e lua.Ending, weight int, alone bool) (owned bool, err error) {
-	if alone {
-		replies, err := r.send(ctx, lua.Give(e))
+// take sends one acquire. It returns ErrNotInitialized, as the reply does, when nobody has set a capacity.
+func (p *pool) take(ctx context.Context, claim lua.Claim, mode lua.Mode) (reply lua.Acquired, err error) {
+	message, err := p.batches.do(ctx, lua.Take(claim, mode), claim.Permits)
+	if err != nil {
+		return reply, err
+	}
+	reply, err = lua.ParseTaken(message)
+	if err == nil && errors.Is(reply.Refused, lua.ErrNotInitialized) {
+		err = reply.Refused
+	}
+	return reply, err
+}
+
+// Release sends one release, in a batch with the requests of other goroutines unless it must be alone.
+func (p *pool) Release(ctx context.Context, e lua.Ending, weight int, alone bool) (owned bool, err error) {
+	if !alone {
+		reply, err := p.batches.do(ctx, lua.Give(e), weight)
 		if err != nil {
 			return false, err
 		}
-		return lua.ParseGiven(replies[0])
+		return lua.ParseGiven(reply)
 	}
-	reply, err := r.batch(ctx, lua.Give(e), weight)
+	replies, err := p.send(ctx, lua.Give(e))
 	if err != nil {
 		return false, err
 	}
-	return lua.ParseGiven(reply)
+	return lua.ParseGiven(replies[0])
+}
+
+// put sends one release of plain permits.
+func (p *pool) put(ctx context.Context, request lua.Request) error {
+	return p.afterDeclaring(ctx, func() error {
+		reply, err := p.batches.do(ctx, request, 1)
+		if err == nil {
+			_, err = lua.ParseGiven(reply)
+		}
+		return err
+	})
+}
+
+// send sends one script with all requests, and acknowledges commands with it.
+func (p *pool) send(ctx context.Context, requests ...lua.Request) ([]rueidis.RedisMessage, error) {
+	c := p.Client
+	acked, text := p.acks.Take(c.IDs)
+	replies, err := c.Conn.Trade(ctx, p.Keys, p.Floor.Load(), c.Options.MaxWaiters, text, requests...)
+	if err != nil {
+		p.acks.Add(acked...) // Redis may not have received them
+	}
+	return replies, err
 }

@@ -1,7 +1,7 @@
 // Package semaphore is a semaphore across processes: a number of permits, of which each request takes some
-// and gives them back. Permits have a holder and a lease, as Redisson's RPermitExpirableSemaphore, so that
-// those of a process that died come back. [NewCounting] is the plain counter without holders, Redisson's
-// RSemaphore.
+// and gives them back. Permits have a holder and a lease, as in Redisson's RPermitExpirableSemaphore, so
+// that those of a process that died come back. [NewCounting] is the plain counter without holders,
+// Redisson's RSemaphore.
 //
 //	s, err := semaphore.New(c, "uploads", semaphore.WithCapacity(16))
 //	...
@@ -12,44 +12,46 @@
 //
 // # Guarantees
 //
-// Never are more permits trusted than there are, as long as Redis keeps its data and clocks run at about the
-// same speed: a lease is trusted from the moment its last successful request was sent, and in Redis it is not
-// shorter. After the capacity was lowered, holders keep what they have, and nobody gets any until enough came
-// back. After [Semaphore.Delete], holders have what is deleted until their clients hear of it.
+// Holders never trust more permits than there are, as long as Redis keeps its data and clocks run at about
+// the same speed: a holder trusts a lease from the moment it sent its last successful request, and in
+// Redis the lease is not shorter. After the capacity was lowered, holders keep what they have, and nobody
+// gets any until enough came back. After [Semaphore.Delete], holders have their permits until their
+// clients hear of it.
 //
-// The permits of a process that was killed are free no later than its lease, and are granted within 100 ms of
-// that to whoever waits.
+// The permits of a process that was killed are free no later than its lease. Within 100 ms of that they are
+// granted to those who wait.
 //
-// Requests are granted in the order of arrival among all processes, also when they ask for different numbers:
-// the first in the queue is granted as soon as enough permits are free, and nobody passes it, so a large
-// request is never starved (see [WithOvertaking]). One release may grant to several. A waiter whose process
-// died is skipped; where it is the first and does not fit, those behind it may wait up to two seconds more.
+// Requests of all processes are granted in the order of arrival, also when they are for different numbers.
+// The first in the queue is granted as soon as enough permits are free, and nobody passes it. So a large
+// request never starves (see [WithOvertaking]). One release may grant to several. A waiter whose process
+// died is skipped. If it is the first and does not fit, those behind it may wait up to two seconds more.
 //
-// What a request takes and a release gives back is done once, also when its reply was lost and it was sent
-// again: no permit is taken or given back twice.
+// Each request and each release takes effect once, also when its reply was lost and it was sent again: no
+// permit is taken or given back twice.
 //
-// A fencing token ([Permits.Token]) is greater than every token that was given out for the semaphore before.
+// A fencing token ([Permits.Token]) is greater than every token that was given out for the semaphore
+// before.
 //
-// When a context ends, or a process dies, nothing of it stays: entries in the queue are removed or skipped,
-// and permits come back with their leases. What stays is the semaphore itself, until [Semaphore.Delete]: its
-// number of permits has no time to live, and the leases of a process that died are counted as free by whoever
-// asks, and removed by the next request. Beside it are keys with a time to live, of a day to a month, and for
-// each change of the capacity ten minutes.
+// Nothing stays of a context that ends or a process that dies: entries in the queue are removed or
+// skipped, and permits come back with their leases. The semaphore itself stays until [Semaphore.Delete]:
+// its number of permits has no time to live. The leases of a process that died stay until the next request
+// removes them; every request counts them as free. Other keys have a time to live of a day to a month, and
+// for each change of the capacity one of ten minutes.
 //
-// Errors of a Redis that is away come with the rest of latchkey: methods that only read, as Available, give
-// up when a command gets no answer.
+// While Redis is away, methods that wait do so, as in all of latchkey. Methods that only read, as
+// Available, are sent once, and return ErrUnavailable when Redis does not answer.
 //
 // # In Redis
 //
 // The keys of a semaphore named N (after the key prefix) are N, {N}:timeout, latchkey_queue:{N},
-// latchkey_pace:{N}, latchkey_token:{N}, latchkey_holders:{N}, and latchkey_done:{N} with what begins so; a
-// probe touches latchkey_probe:{N}, which never exists. The channel that Redisson listens on is
-// redisson_sc:{N}, which a Redis user needs as a key pattern, too; ours are latchkey_inbox:*. All are without
-// the braces if N has some.
+// latchkey_pace:{N}, latchkey_token:{N}, latchkey_holders:{N}, and those that begin with
+// latchkey_done:{N}; a probe touches latchkey_probe:{N}, which never exists. The channel that Redisson
+// listens on is redisson_sc:{N}, which a Redis user needs as a key pattern, too; ours are
+// latchkey_inbox:*. All are without the braces if N has some.
 //
-// Java processes that use Redisson's semaphore of that kind take part in the same permits, and are woken when
-// some are free. They do not stand in our queue; and waiters of ours notice permits that Java gave back
-// within two seconds. Redisson judges leases by the clock of its own machine.
+// Java processes that use Redisson's semaphore of that kind share the same permits, and are woken when
+// some are free. They do not stand in our queue. Our waiters notice permits that Java gave back within two
+// seconds. Redisson judges leases by the clock of its own machine.
 package semaphore
 
 import (
@@ -64,11 +66,11 @@ import (
 
 // The bounds of numbers of permits.
 const (
-	// MaxPermits is how many one request of a [Semaphore] can ask for: each permit is an entry of its own in
-	// Redis.
+	// MaxPermits is how many permits one request of a [Semaphore] can be for. Each permit is an entry of
+	// its own in Redis.
 	MaxPermits = 1000
-	// MaxCapacity is how many permits a semaphore can have, and how many one request of a [Counting] can ask
-	// for: that of a Java int, which Redisson counts with.
+	// MaxCapacity is how many permits a semaphore can have, and how many one request of a [Counting] can
+	// be for. It is the greatest Java int, which Redisson counts with.
 	MaxCapacity = math.MaxInt32
 )
 
@@ -76,13 +78,13 @@ const (
 var (
 	// ErrNotInitialized says that nobody has set how many permits there are.
 	ErrNotInitialized = lua.ErrNotInitialized
-	// ErrCapacity is returned for more permits than there are, which could only wait for ever: see
-	// [WithWaitForCapacity].
+	// ErrCapacity says that a request is for more permits than there are, free or held, so that it could
+	// wait for ever: see [WithWaitForCapacity].
 	ErrCapacity = lua.ErrCapacity
 )
 
-// Semaphore is a semaphore of one name. Any number of goroutines share it; two of one name on one client are
-// the same. There is no usable zero value: see [New].
+// Semaphore is a semaphore of one name. Any number of goroutines share it. Two of one name on one client
+// are the same. There is no usable zero value: see [New].
 type Semaphore struct{ base base }
 
 // New returns the semaphore of a name. It does no I/O. The name is as for package rlock. It returns
@@ -98,13 +100,14 @@ func New(c *latchkey.Client, name string, opts ...Option) (*Semaphore, error) {
 // Name returns the name that was given to New.
 func (s *Semaphore) Name() string { return s.base.p.Name }
 
-// Acquire waits until n permits are held or ctx ends; n is from 1 to [MaxPermits]. It survives any outage of
-// Redis that ends before ctx does; if none of its commands was answered by then, the error joins the
-// context's with ErrUnavailable. Other errors come at once: [ErrNotInitialized], [ErrCapacity], ErrInvalid,
-// ErrWrongType, ErrTooManyWaiters, ErrClosed, and those of Redis that will not pass by themselves.
+// Acquire waits until it holds n permits or ctx ends; n is from 1 to [MaxPermits]. It survives any outage
+// of Redis that ends before ctx does. If Redis answered none of its commands by then, the error joins the
+// context's with ErrUnavailable. Other errors come at once: [ErrNotInitialized], [ErrCapacity],
+// ErrInvalid, ErrWrongType, ErrTooManyWaiters, ErrClosed, and errors of Redis that will not pass by
+// themselves.
 //
-// There is no re-entry: an Acquire with the context of permits that are held takes further ones, and waits
-// for itself when there are not enough.
+// There is no re-entry. An Acquire with the context of permits that are held takes further ones. When
+// there are not enough, it waits for itself.
 func (s *Semaphore) Acquire(ctx context.Context, n int) (*Permits, error) {
 	if err := s.base.validPermits(n, MaxPermits); err != nil {
 		return nil, err
@@ -113,8 +116,8 @@ func (s *Semaphore) Acquire(ctx context.Context, n int) (*Permits, error) {
 	return (*Permits)(h), err
 }
 
-// TryAcquire makes one attempt. It returns ErrNotAcquired when there are not enough free permits or somebody
-// waits for them, and ErrUnavailable when Redis does not answer within the client's command timeout. Other
+// TryAcquire makes one attempt. It returns ErrNotAcquired when too few permits are free or somebody waits
+// for them, and ErrUnavailable when Redis does not answer within the client's command timeout. Other
 // errors are those of Acquire that come at once.
 func (s *Semaphore) TryAcquire(ctx context.Context, n int) (*Permits, error) {
 	if err := s.base.validPermits(n, MaxPermits); err != nil {
@@ -124,7 +127,7 @@ func (s *Semaphore) TryAcquire(ctx context.Context, n int) (*Permits, error) {
 	return (*Permits)(h), err
 }
 
-// TryAcquireFor is Acquire for a time of wait at most, which must be more than 0; then it returns
+// TryAcquireFor is Acquire that waits no longer than wait, which must be more than 0. After that it returns
 // ErrNotAcquired. When ctx ends by then, by its own deadline or earlier, the error is the context's. Other
 // errors are those of Acquire.
 func (s *Semaphore) TryAcquireFor(ctx context.Context, n int, wait time.Duration) (*Permits, error) {
@@ -138,54 +141,56 @@ func (s *Semaphore) TryAcquireFor(ctx context.Context, n int, wait time.Duration
 // Do acquires n permits, calls f with their context, and releases them, also when f panics. Their context
 // ends when they are lost.
 //
-// An error that matches [latchkey.ErrNotRun] says that f never ran; it also says why, as Acquire does. Any
-// other is f's, or ErrLost: the permits were lost before f ended, so that others may have had them. If f
-// ended in time, Do returns what f returned, whatever becomes of the release: that is waited for 100 ms at
-// most and then goes on in the background, and if it fails the lease runs out, which is logged.
+// An error that matches [latchkey.ErrNotRun] says that f never ran, and has the error of Acquire as its
+// reason. Any other error is f's, or ErrLost: the permits were lost before f ended, so that others may
+// have had them. If f ended in time, Do returns what f returned, whatever becomes of the release. Do waits
+// for the release for 100 ms at most; then it goes on in the background. If it fails the lease runs out,
+// which is logged.
 func (s *Semaphore) Do(ctx context.Context, n int, f func(context.Context, *Permits) error) error {
 	p, err := s.Acquire(ctx, n)
 	return grant.Guard(ctx, p.inside(), err, func(ctx context.Context, h *grant.Hold) error { return f(ctx, (*Permits)(h)) })
 }
 
-// Drain takes all permits that are free now, also those that somebody waits for, but [MaxPermits] at most. It
-// returns ErrNotAcquired when none is, and [ErrNotInitialized] when nobody has set how many there are, also
-// with [WithWaitForInit]: it never waits.
+// Drain takes all permits that are free now, also those that somebody waits for, but [MaxPermits] at most.
+// It returns ErrNotAcquired when none is free. It returns [ErrNotInitialized] when nobody has set how many
+// there are, also with [WithWaitForInit]: it never waits.
 func (s *Semaphore) Drain(ctx context.Context) (*Permits, error) {
 	h, err := s.base.p.Try(ctx, grant.All)
 	return (*Permits)(h), err
 }
 
-// TrySetPermits sets how many permits there are, from 0 to [MaxCapacity], unless somebody has set it. It
-// reports whether it did. Permits that are held since before the number was deleted by somebody else, as by a
-// DEL of its key, count.
+// TrySetPermits sets how many permits there are, from 0 to [MaxCapacity], unless somebody has set that
+// already. It reports whether it did. If somebody deleted the number alone, as by a DEL of its key,
+// permits that are still held count as held.
 //
-// It is sent until it is answered, or ctx ends, as are the others that change the number, and
-// [Semaphore.Delete]: each is done once, which Redis remembers for ten minutes; after nine without an answer
-// it is given up. If it may have been done then, the error has ErrUnknownOutcome.
+// It is sent until Redis answers or ctx ends, as are the other methods that change the number, and
+// [Semaphore.Delete]. Each takes effect once: Redis keeps a record of it for ten minutes, and after nine
+// without an answer the client gives up. If it may have taken effect then, the error has
+// ErrUnknownOutcome.
 func (s *Semaphore) TrySetPermits(ctx context.Context, n int) (bool, error) {
-	done, _, _, err := s.base.change(ctx, lua.Initialize, int64(n))
+	done, _, _, err := s.base.changeCapacity(ctx, lua.Initialize, int64(n))
 	return done, err
 }
 
-// SetPermits sets how many permits there are, from 0 to [MaxCapacity]. More are granted to those who wait at
-// once. With fewer than are held, the holders keep them, [Semaphore.Available] is negative, and nobody gets
-// any until enough came back. Whoever waits for more than there are now gets [ErrCapacity] at the latest two
-// seconds after it became the first.
+// SetPermits sets how many permits there are, from 0 to [MaxCapacity]. Permits that it adds are granted at
+// once to those who wait. When more are held than there are now, the holders keep them,
+// [Semaphore.Available] is negative, and nobody gets any until enough came back. A request that waits for
+// more than there are now gets [ErrCapacity], two seconds after it became the first at the latest.
 func (s *Semaphore) SetPermits(ctx context.Context, n int) error {
-	_, _, _, err := s.base.change(ctx, lua.Set, int64(n))
+	_, _, _, err := s.base.changeCapacity(ctx, lua.Set, int64(n))
 	return err
 }
 
-// AddPermits changes how many permits there are by n, which may be negative, and returns the new number. It
-// returns ErrInvalid, and changes nothing, when that would be less than 0 or more than [MaxCapacity], and
-// [ErrNotInitialized] when nobody has set a number.
+// AddPermits changes how many permits there are by n, which may be negative, and returns the new number.
+// It returns ErrInvalid, and changes nothing, when that would be less than 0 or more than [MaxCapacity].
+// It returns [ErrNotInitialized] when nobody has set a number.
 func (s *Semaphore) AddPermits(ctx context.Context, n int) (capacity int, err error) {
-	_, total, _, err := s.base.change(ctx, lua.Add, int64(n))
+	_, total, _, err := s.base.changeCapacity(ctx, lua.Add, int64(n))
 	return int(total), err
 }
 
-// Available returns how many permits are free: negative while more are held than there are. It returns
-// [ErrNotInitialized] when nobody has set how many there are, as do Capacity, InUse and Inspect.
+// Available returns how many permits are free. It is negative while more are held than there are. It
+// returns [ErrNotInitialized] when nobody has set how many there are, as do Capacity, InUse and Inspect.
 func (s *Semaphore) Available(ctx context.Context) (int, error) {
 	state, err := s.base.inspect(ctx, 0)
 	return state.Available, err
@@ -203,11 +208,12 @@ func (s *Semaphore) InUse(ctx context.Context) (int, error) {
 	return state.InUse, err
 }
 
-// Delete removes the semaphore. Whoever holds permits loses them as soon as its client hears of it, and who
-// waits gets [ErrNotInitialized], or waits on as its options say. It reports whether there was a semaphore.
-func (s *Semaphore) Delete(ctx context.Context) (bool, error) { return s.base.destroy(ctx) }
+// Delete removes the semaphore, and reports whether there was one. Holders lose their permits as soon as
+// their clients hear of it. Requests that wait get [ErrNotInitialized], or wait on where [WithWaitForInit]
+// says so.
+func (s *Semaphore) Delete(ctx context.Context) (bool, error) { return s.base.delete(ctx) }
 
-// Inspect returns who holds permits and who waits for some, also beside [ErrNotInitialized].
+// Inspect returns the holders and the requests that wait, also together with [ErrNotInitialized].
 func (s *Semaphore) Inspect(ctx context.Context) (State, error) {
 	return s.base.inspect(ctx, grant.InspectLimit)
 }

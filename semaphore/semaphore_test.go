@@ -336,7 +336,8 @@ func TestCapacityIsSetWithoutARace(t *testing.T) {
 	clean(t, s.Client(t), "a", fmt.Sprint(capacity))
 }
 
-// A request for all permits is served although single ones are wanted all the time; with overtaking, these go first.
+// A request for all permits is served although single ones are wanted all the time; with overtaking, these
+// go first.
 func TestLargeRequestsAreNotStarved(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		sem := newSemaphore(t, open(t, s.Option()), semaphore.WithCapacity(5))
@@ -611,7 +612,8 @@ func TestBadInput(t *testing.T) {
 	})
 }
 
-// Requests for more than there are wait aside: they hold up nobody, cost others little, and there are not too many of them.
+// Requests for more than there are wait aside: they hold up nobody, cost others little, and there are not
+// too many of them.
 func TestWaitingAside(t *testing.T) {
 	s := redistest.New(t)
 	sem := newSemaphore(t, open(t, s.Option()), semaphore.WithCapacity(2))
@@ -637,7 +639,8 @@ func TestWaitingAside(t *testing.T) {
 	numbers(t, sem, 300, 0)
 }
 
-// A semaphore whose capacity is said is there for whoever asks, also when it was deleted, and what is set by call stays set.
+// A semaphore whose capacity is said is there for whoever asks, also when it was deleted, and what is set
+// by call stays set.
 func TestSaidAndSet(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		sem := newSemaphore(t, open(t, s.Option()), semaphore.WithCapacity(3))

@@ -10,32 +10,43 @@ import (
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
-// group is one name whose waiters are released all at once: every primitive of that name on a client shares
-// it, and with it one subscription and one reader of the state, which are no goroutines.
+// Group is all that wait for one name of one family in this process. Every latch or barrier of that name
+// on a client shares it. [Group.Init] makes the zero value ready. It is safe for concurrent use.
 //
-// What is published is a hint, or the state itself where the primitive says so. What was published while the
-// subscription was not confirmed is made up for by a read after the confirmation, and a subscriber whose
-// server does not answer at all reads again after a pause.
+// No change is missed. A message that came while the subscription was not confirmed is made up for: the
+// state is read after the confirmation. When the server does not answer at all, the state is read after a
+// pause.
 type Group struct {
+	// Target is where the commands are sent to.
 	session.Target
-	Watch    Watch
-	Receipts session.Acks
-	reading  Reading
+	// Watch reads the state for all that wait.
+	Watch Watch
+	// Acks are those of the group's commands.
+	Acks session.Acks
 
-	mu        sync.Mutex
-	listeners int
-	channel   *hub.Channel // open while there are listeners
+	reading Reading
+
+	mu          sync.Mutex
+	subscribers int
+	channel     *hub.Channel // open while there are subscribers
 }
 
-// reading is what differs between the primitives that release everybody.
+// Reading is how a primitive reads its state.
 type Reading struct {
-	Read  func(context.Context) (lua.Round, error) // asks Redis for the state once
-	Pause func() time.Duration                     // between two reads, at most
-	Hear  func(news string) (believed bool)        // takes what was published as the state; nil: all of it is a hint
-	Quiet func()                                   // is called when nobody listens any more; nil: nothing is
+	// Read asks Redis for the state once.
+	Read func(context.Context) (lua.Round, error)
+	// Pause returns the longest time between two reads.
+	Pause func() time.Duration
+	// Accept takes the text of a message as the state, and reports whether it believed it. When it did
+	// not, the state is read. It is nil where a message is a hint and no more. It must not block.
+	Accept func(message string) bool
+	// Unsubscribed runs when the last subscriber has left. It is nil where nothing is to be done then.
+	Unsubscribed func()
 }
 
-// newGroup returns what build makes of the place of a name, or what it has made.
+// New returns what build has made of the target of a name, and calls build if that does not exist yet.
+// Whoever builds calls [Group.Init]. It returns ErrInvalid for names that cannot be a key, a nil client,
+// and a client that waits for replicas.
 func New[T any](c *session.Client, family lua.Family, name string, build func(session.Target) *T) (*T, error) {
 	switch {
 	case c == nil:
@@ -48,88 +59,85 @@ func New[T any](c *session.Client, family lua.Family, name string, build func(se
 	return session.GetOrCreate(c, family, name, build)
 }
 
-// begin makes the zero value a group. It is called once, before all else.
-func (r *Group) Begin(at session.Target, how Reading) {
-	r.Target, r.reading = at, how
-	r.Watch.Context, r.Watch.Go, r.Watch.Pause = at.Client.Stopped, at.Client.Go, how.Pause
-	r.Watch.Read = func(ctx context.Context) (round lua.Round, err error) {
-		stray := false
-		_, err = r.RetryUntilAnswered(ctx, r.Up, &stray, func(ctx context.Context) error {
-			round, err = how.Read(ctx)
+// Init makes the zero value a group. It must be called once, before all other methods.
+func (g *Group) Init(target session.Target, reading Reading) {
+	g.Target, g.reading = target, reading
+	w := &g.Watch
+	w.Context, w.Go, w.Pause = target.Client.Stopped, target.Client.Go, reading.Pause
+	w.Read = func(ctx context.Context) (round lua.Round, err error) {
+		stray := false // a copy that arrives late reads, and changes nothing
+		_, err = g.RetryUntilAnswered(ctx, g.Up, &stray, func(ctx context.Context) error {
+			round, err = reading.Read(ctx)
 			return err
 		})
 		return round, err
 	}
 }
 
-// heard takes a message. It runs where the subscription is read.
-func (r *Group) heard(text string) {
-	if hear := r.reading.Hear; hear == nil || !hear(text) {
-		r.Watch.Signal()
+// Subscribe has the group hear of changes, until the caller calls [Group.Unsubscribe].
+func (g *Group) Subscribe() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.subscribers++; g.subscribers == 1 {
+		g.channel = g.Client.Hub.Listen(g.Keys.News(), g.Watch.Signal, g.receive)
 	}
 }
 
-// listen subscribes until hush.
-func (r *Group) Listen() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.listeners++; r.listeners == 1 {
-		r.channel = r.Client.Hub.Listen(r.Keys.News(), r.Watch.Signal, r.heard)
+// Unsubscribe ends what [Group.Subscribe] began.
+func (g *Group) Unsubscribe() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.subscribers--; g.subscribers > 0 {
+		return
+	}
+	g.channel.Close()
+	g.channel = nil
+	if g.reading.Unsubscribed != nil {
+		g.reading.Unsubscribed()
 	}
 }
 
-func (r *Group) Unlisten() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.listeners--; r.listeners == 0 {
-		r.channel.Close()
-		r.channel = nil
-		if quiet := r.reading.Quiet; quiet != nil {
-			quiet()
-		}
+// receive takes a message. It runs where the subscription is read.
+func (g *Group) receive(message string) {
+	if accept := g.reading.Accept; accept == nil || !accept(message) {
+		g.Watch.Signal()
 	}
 }
 
-// enter begins a wait, of so many at most, which ends with exit.
-func (r *Group) Enter(ctx context.Context, name string, most int) (*View, error) {
-	c := r.Client
-	if c.Closing.Err() != nil {
+// BeginWait begins a wait, which ends with [Group.EndWait], and returns the last view. Shutdown waits for
+// it. It returns ErrTooManyWaiters when most others are waiting, ErrClosed, and the error of a context
+// that has ended; then there is nothing to end.
+func (g *Group) BeginWait(ctx context.Context, name string, most int) (*View, error) {
+	if g.Client.Closing.Err() != nil {
 		return nil, session.Wrap(name, session.ErrClosed)
 	}
 	if ctx.Err() != nil {
 		return nil, session.Wrap(name, session.ContextError(ctx))
 	}
-	v := r.Watch.Enter(most)
+	v := g.Watch.Enter(most)
 	if v == nil {
 		return nil, session.Wrap(name, session.ErrTooManyWaiters)
 	}
-	c.Count(1, 0) // Shutdown waits until it has left
+	g.Client.Count(1, 0)
 	return v, nil
 }
 
-func (r *Group) Exit() {
-	r.Watch.Leave()
-	r.Client.Count(-1, 0)
+// EndWait ends what [Group.BeginWait] began.
+func (g *Group) EndWait() {
+	g.Watch.Leave()
+	g.Client.Count(-1, 0)
 }
 
-// once sends a command that takes effect once, until it is answered or ctx ends, unless open has.
-func (r *Group) Once(ctx, open context.Context, name string, send func(context.Context, lua.Once) error) error {
-	number := r.Client.IDs.Next()
-	stray, err := r.Send(ctx, open, name, func(ctx context.Context) error {
-		return r.SendOnce(number, func(o lua.Once) error { return send(ctx, o) })
-	})
-	if !stray {
-		r.Receipts.Add(number)
-	}
-	return err
-}
-
-// tell sends a command once, with what Redis may forget.
-func (r *Group) SendOnce(number uint64, send func(lua.Once) error) error {
-	some, text := r.Receipts.Take(r.Client.IDs)
-	err := send(lua.Once{ID: r.Client.IDs.ID(number), Answered: text})
+// Observe has the client's observer hear how a wait for the name ended, which began at a time.
+func (g *Group) Observe(ctx context.Context, name string, began time.Time, err error) {
+	hook := g.Client.Options.Observer.Passed
 	if err != nil {
-		r.Receipts.Add(some...) // it may not have heard
+		hook = g.Client.Options.Observer.Failed
 	}
-	return err
+	if hook == nil {
+		return
+	}
+	e := g.NewEvent(ctx, name)
+	e.Waited, e.Err = time.Since(began), err
+	hook(e)
 }

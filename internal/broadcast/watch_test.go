@@ -115,7 +115,7 @@ func TestEverybodyGetsThere(t *testing.T) {
 			r := s.set(func(r *lua.Round) { r.Generation++ })
 			switch r.Generation % 3 {
 			case 0:
-				w.Told(r)
+				w.Update(r)
 			case 1:
 				w.Signal()
 			} // else the message is lost, and the next one makes up for it
@@ -131,7 +131,8 @@ func TestEverybodyGetsThere(t *testing.T) {
 	})
 }
 
-// A state that ends by itself is read again at that time, also when that was told only; and otherwise seldom.
+// A state that ends by itself is read again at that time, also when that was told only; and otherwise
+// seldom.
 func TestReadsWhenItEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &state{delay: func() time.Duration { return 0 }, round: lua.Round{Phase: lua.Shut, Generation: 1, Ends: -1}}
@@ -141,7 +142,7 @@ func TestReadsWhenItEnds(t *testing.T) {
 		require.NoError(t, err)
 		<-time.After(time.Minute)
 		require.LessOrEqual(t, s.reads.Load(), int64(32), "every two seconds")
-		w.Told(lua.Round{Phase: lua.Shut, Generation: 1, Ends: 100})
+		w.Update(lua.Round{Phase: lua.Shut, Generation: 1, Ends: 100})
 		s.set(func(r *lua.Round) { r.Phase = lua.Expired })
 		began := time.Now()
 		v, err = w.Next(t.Context(), v)
@@ -204,7 +205,7 @@ func TestWatchFails(t *testing.T) {
 		require.ErrorIs(t, v.Err, errNet)
 		w.Leave()
 		w.Signal()
-		w.Told(lua.Round{Generation: 7})
+		w.Update(lua.Round{Generation: 7})
 		require.EqualValues(t, 7, w.Enter(1<<20).Generation)
 		w.Leave()
 	})

@@ -19,12 +19,12 @@
 //     answered, or is ahead of it on the same connection, or cannot be answered any more. For the last case
 //     the cancel is repeated, so that a copy which arrives late takes the lock for nobody only about as long
 //     as it was late. An attempt that may not wait says until when it may run, by the server's clock: a copy
-//     that arrives later does nothing. (wait: TestRoomsAtRandom; TestLateCopyOfAcquire,
+//     that arrives later does nothing. (wait: TestWaitersAtRandom; TestLateCopyOfAcquire,
 //     TestAttemptThatArrivesLate, TestTryLockAfterAnOutage; lua: TestLateAttempt)
 //  3. A grant for a tenure that is over is released at once; a repeated grant is ignored; a grant that races
 //     the end of a wait is given back; a grant may arrive before the reply that says "queued"; an answer that
 //     came to be after a grant and says otherwise ends the hold. (TestGrantForNobodyIsReleased; wait:
-//     TestGrantRacesCancellation, TestAnswerContradictsGrant, TestRoomsAtRandom)
+//     TestGrantRacesCancellation, TestAnswerContradictsGrant, TestWaitersAtRandom)
 //  4. Every confirmation of the inbox is followed by a question sent after it for each waiter, also if its
 //     acquire is unanswered at that time. The poll asks for the process's oldest waiter only. (wait:
 //     TestRecheckIsNotForgotten, TestIdleWaitersAskOnce; TestSubscriptionKilled)
@@ -69,8 +69,8 @@
 //
 // # Semaphores
 //
-// A semaphore is the same with other scripts (trade.lua): what is free is a number, every request has a place
-// of its own in the queue, and one script grants to as many as fit. Its rules are those above, and
+// A semaphore is the same with other scripts (permit/trade.lua): what is free is a number, every request has
+// a place of its own in the queue, and one script grants to as many as fit. Its rules are those above, and
 //
 //  14. What an id holds is looked up before it takes or is granted anything, so that a late copy, which may
 //     also have queued it a second time, takes nothing twice; and a partial release says how many permits

@@ -355,7 +355,7 @@ func TestLossEndsTheHandingOn(t *testing.T) {
 		l := newLock(t, c, "a", true)
 		other := newLock(t, open(t, s.Option()), "a", true)
 		for name, lose := range map[string]func(){
-			"forced":  func() { _, err := other.Force(t.Context()); require.NoError(t, err) },
+			"forced":  func() { _, err := other.ForceUnlock(t.Context()); require.NoError(t, err) },
 			"deleted": func() { do(t, plain, "DEL", "a") },
 		} {
 			t.Run(name, func(t *testing.T) {
@@ -529,7 +529,7 @@ func TestForcedWhileHandedOn(t *testing.T) {
 	c := crowd{forced: true}
 	c.run(t, l, 8)
 	for range redistest.Longer(100, 2000) {
-		_, err := l.Force(t.Context())
+		_, err := l.ForceUnlock(t.Context())
 		require.NoError(t, err)
 		c.more(t, 50)
 	}

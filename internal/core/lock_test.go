@@ -139,7 +139,7 @@ func TestDo(t *testing.T) {
 		})
 		clean(t, s.Client(t)) // unlocked even on panic
 		err := l.Do(t.Context(), func(ctx context.Context, _ *grant.Hold) error {
-			_, err := l.Force(context.Background())
+			_, err := l.ForceUnlock(context.Background())
 			require.NoError(t, err)
 			<-ctx.Done()
 			return nil
@@ -250,7 +250,7 @@ func TestForceUnlock(t *testing.T) {
 	each(t, func(t *testing.T, s *redistest.Server, delegate bool) {
 		holder, other := open(t, s.Option()), open(t, s.Option())
 		l := newLock(t, other, "a", delegate)
-		held, err := l.Force(t.Context())
+		held, err := l.ForceUnlock(t.Context())
 		require.NoError(t, err)
 		require.False(t, held)
 
@@ -258,7 +258,7 @@ func TestForceUnlock(t *testing.T) {
 		next := lockLater(t, l)
 		queued(t, l, 1)
 		began := time.Now()
-		held, err = l.Force(t.Context())
+		held, err = l.ForceUnlock(t.Context())
 		require.NoError(t, err)
 		require.True(t, held)
 		<-h.Context().Done() // rule 8
@@ -416,7 +416,7 @@ func TestBadInput(t *testing.T) {
 			require.ErrorIs(t, err, session.ErrWrongType)
 			_, err = foreign.TryLock(t.Context())
 			require.ErrorIs(t, err, session.ErrWrongType)
-			_, err = foreign.Force(t.Context())
+			_, err = foreign.ForceUnlock(t.Context())
 			require.ErrorIs(t, err, session.ErrWrongType)
 			_, err = foreign.Inspect(t.Context())
 			require.ErrorIs(t, err, session.ErrWrongType)

@@ -10,52 +10,14 @@ import (
 	"github.com/latchkey-go/latchkey/internal/wait"
 )
 
-// primitive is what all that grants has: a name on a client, and the terms on which it is acquired.
-type Primitive struct {
-	Queue    *Queue
-	Name     string
-	terms    terms
-	Delegate bool                     // one goroutine of the client queues in Redis at a time, and the others behind it in the process
-	Demand   func(permits int) string // what Redis is asked for; nil: the whole
-}
-
-func NewPrimitive(c *session.Client, kind *Kind, name string, set []Option) (p Primitive, err error) {
-	defer func() {
-		if err != nil {
-			err = session.Wrap(name, err)
-		}
-	}()
-	if c == nil {
-		return p, session.Invalid("the client is nil")
-	}
-	if name == "" {
-		return p, session.Invalid("%w: it is empty", lua.ErrName)
-	}
-	var o Options
-	for _, option := range set {
-		if option != nil {
-			option(&o)
-		}
-	}
-	p.Name = name
-	if p.terms, err = o.terms(c.Options.Lease); err != nil {
-		return p, err
-	}
-	if c.Options.Replicas > 0 && c.Options.ReplicaTimeout >= p.terms.lease {
-		return p, session.Invalid("the lease must be longer than what replicas may take, not %v and %v", p.terms.lease, c.Options.ReplicaTimeout)
-	}
-	p.Queue, err = QueueOf(c, kind, name)
-	return p, err
-}
-
-// try makes one attempt.
+// Try makes one attempt.
 func (p *Primitive) Try(ctx context.Context, permits int) (*Hold, error) {
 	limited, cancel := p.Impatient(ctx)
 	defer cancel()
 	return p.Acquire(ctx, limited, permits, true)
 }
 
-// tryFor waits for d at most.
+// TryFor waits for d at most.
 func (p *Primitive) TryFor(ctx context.Context, permits int, d time.Duration) (*Hold, error) {
 	limited, cancel, err := p.Within(ctx, d)
 	if err != nil {
@@ -65,12 +27,12 @@ func (p *Primitive) TryFor(ctx context.Context, permits int, d time.Duration) (*
 	return p.Acquire(ctx, limited, permits, false)
 }
 
-// impatient is the context of an attempt that does not wait.
+// Impatient is the context of an attempt that does not wait.
 func (p *Primitive) Impatient(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, p.Queue.Client.Options.CommandTimeout, errTimedOut)
 }
 
-// within is the context of a wait of d at most. Where ctx ends by then there is no second deadline: it is the
+// Within is the context of a wait of d at most. Where ctx ends by then there is no second deadline: it is the
 // one that ends the wait.
 func (p *Primitive) Within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc, error) {
 	if d <= 0 {
@@ -84,20 +46,15 @@ func (p *Primitive) Within(ctx context.Context, d time.Duration) (context.Contex
 	return limited, cancel, nil
 }
 
-// acquire waits until waits ends. The hold's context is derived from parent.
+// Acquire waits until waits ends. The hold's context is derived from parent.
 func (p *Primitive) Acquire(parent, waits context.Context, permits int, try bool) (*Hold, error) {
 	began := time.Now()
-	hold, err := p.begin(parent, try)
+	hold, err := p.reenter(parent)
 	if hold != nil {
-		return hold, nil // it re-enters, and nobody is told
+		return hold, nil // no hook is called for it
 	}
 	if err == nil {
-		if p.Delegate && !try {
-			hold, err = p.inLine(parent, waits)
-		} else {
-			hold, err = p.compete(parent, waits, try, p.newTenure(permits, false))
-		}
-		p.leave(try)
+		hold, err = p.await(parent, waits, permits, try)
 	}
 	if err != nil {
 		p.Attempted(parent, permits, began, err)
@@ -107,16 +64,27 @@ func (p *Primitive) Acquire(parent, waits context.Context, permits int, try bool
 	return hold, nil
 }
 
-// leave ends what begin began.
+func (p *Primitive) await(parent, waits context.Context, permits int, try bool) (*Hold, error) {
+	if err := p.enter(parent, try); err != nil {
+		return nil, err
+	}
+	defer p.leave(try)
+	if p.Delegate && !try {
+		return p.standInLine(parent, waits)
+	}
+	return p.compete(parent, waits, try, p.newTenure(permits, false))
+}
+
+// leave ends what enter began.
 func (p *Primitive) leave(try bool) {
 	p.Queue.exit()
 	if !try {
-		p.Queue.room.Inside.Add(-1)
+		p.Queue.waiters.Callers.Add(-1)
 	}
 }
 
-// inLine waits for its turn in the process, and goes on with what was left to it.
-func (p *Primitive) inLine(parent, waits context.Context) (*Hold, error) {
+// standInLine waits for its turn in the process, and goes on with what was left to it.
+func (p *Primitive) standInLine(parent, waits context.Context) (*Hold, error) {
 	left, err := p.Queue.line.Enter(waits, p.Queue.Client.Closing)
 	if err != nil {
 		left.discard()
@@ -127,68 +95,70 @@ func (p *Primitive) inLine(parent, waits context.Context) (*Hold, error) {
 			return hold, nil
 		}
 	}
-	return p.compete(parent, waits, false, p.follow(left))
+	return p.compete(parent, waits, false, p.succeed(left))
 }
 
 // compete acquires in Redis, with t first.
 //
 //go:noinline
 func (p *Primitive) compete(parent, waits context.Context, try bool, t *tenure) (*Hold, error) {
-	delegate := p.Delegate && !try
 	for t != nil {
 		t.asks(parent)
-		permits := t.permits
-		if err := p.Queue.room.Acquire(waits, &t.waiter, try); err != nil {
+		permits, delegate := t.permits, t.delegate
+		if err := p.Queue.waiters.Acquire(waits, &t.waiter, try); err != nil {
 			return nil, p.failed(parent, waits, err)
 		}
-		err := t.replicate(waits)
-		if err == nil {
+		switch err := t.replicate(waits); {
+		case err == nil:
 			if hold := t.hold(parent, p.terms); hold != nil {
 				return hold, nil
 			}
-		} else {
-			p.Queue.room.Abandon(&t.waiter)
-			if !errors.Is(err, errGone) {
-				if delegate {
-					p.Queue.line.Pass(nil)
-				}
-				if errors.Is(err, errEnded) {
-					return nil, p.failed(parent, waits, context.Cause(waits))
-				}
-				return nil, session.Wrap(p.Name, err)
+		case errors.Is(err, errGone):
+			p.Queue.waiters.Cancel(&t.waiter)
+		default:
+			p.Queue.waiters.Cancel(&t.waiter)
+			if delegate {
+				p.Queue.line.Pass(nil)
 			}
+			if errors.Is(err, errEnded) {
+				return nil, p.failed(parent, waits, context.Cause(waits))
+			}
+			return nil, session.Wrap(p.Name, err)
 		}
-		t = p.newTenure(permits, delegate)
+		t = p.newTenure(permits, delegate) // its lease was over before it was a hold
 	}
-	if delegate {
+	if p.Delegate && !try {
 		p.Queue.line.Pass(nil)
 	}
 	return nil, session.Wrap(p.Name, session.ErrClosed)
 }
 
-// begin checks what can be known at once, re-enters, and counts who goes on.
-func (p *Primitive) begin(parent context.Context, try bool) (*Hold, error) {
+// enter checks what can be known at once, and counts a goroutine that goes on, until leave.
+func (p *Primitive) enter(parent context.Context, try bool) error {
 	r, c := p.Queue, p.Queue.Client
-	if c.Closing.Err() != nil {
-		return nil, session.Wrap(p.Name, session.ErrClosed)
-	}
-	if parent.Err() != nil {
-		return nil, session.Wrap(p.Name, session.ContextError(parent))
-	}
-	if outer, ok := parent.Value(r).(*Hold); ok && r.kind.Exclusive && outer.Held() {
-		if p.terms.withoutReentry {
-			return nil, session.Wrap(p.Name, session.ErrReentered)
-		}
-		if again := outer.turn.reenter(parent); again != nil {
-			return again, nil
-		}
-	}
-	if !try && r.room.Inside.Add(1) > int64(c.Options.MaxWaiters) {
-		r.room.Inside.Add(-1)
-		return nil, session.Wrap(p.Name, session.ErrTooManyWaiters)
+	switch {
+	case c.Closing.Err() != nil:
+		return session.Wrap(p.Name, session.ErrClosed)
+	case parent.Err() != nil:
+		return session.Wrap(p.Name, session.ContextError(parent))
+	case !try && r.waiters.Callers.Add(1) > int64(c.Options.MaxWaiters):
+		r.waiters.Callers.Add(-1)
+		return session.Wrap(p.Name, session.ErrTooManyWaiters)
 	}
 	r.enter()
-	return nil, nil //nolint:nilnil // go on
+	return nil
+}
+
+// reenter returns a further hold if parent is the context of one of this name, and nil if it is not.
+func (p *Primitive) reenter(parent context.Context) (*Hold, error) {
+	outer, ok := parent.Value(p.Queue).(*Hold)
+	if !ok || !p.Queue.kind.Exclusive || p.Queue.Client.Closing.Err() != nil || parent.Err() != nil || !outer.Held() {
+		return nil, nil //nolint:nilnil // there is nothing to re-enter, which is no error
+	}
+	if p.terms.withoutReentry {
+		return nil, session.Wrap(p.Name, session.ErrReentered)
+	}
+	return outer.turn.reenter(parent), nil
 }
 
 // The causes of waits that end before the caller's context does.

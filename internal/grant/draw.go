@@ -7,10 +7,10 @@ import (
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
-// draw acquires without a hold: what is granted is the caller's, and no tenure goes on. It returns the number
+// Draw acquires without a hold: what is granted is the caller's, and no tenure goes on. It returns the number
 // under which Redis knows that, and whether Redis may forget it: nothing of it can arrive any more.
 func (p *Primitive) Draw(parent, waits context.Context, permits int, try bool) (number uint64, settled bool, err error) {
-	if _, err := p.begin(parent, try); err != nil {
+	if err := p.enter(parent, try); err != nil {
 		return 0, false, err
 	}
 	defer p.leave(try)
@@ -19,19 +19,19 @@ func (p *Primitive) Draw(parent, waits context.Context, permits int, try bool) (
 		return 0, false, session.Wrap(p.Name, session.ErrClosed)
 	}
 	t.asks(parent)
-	if err := p.Queue.room.Acquire(waits, &t.waiter, try); err != nil {
+	if err := p.Queue.waiters.Acquire(waits, &t.waiter, try); err != nil {
 		return 0, false, p.failed(parent, waits, err)
 	}
 	return t.waiter.Number, t.drawn(), nil
 }
 
-// drawn ends a tenure whose grant is the caller's, and reports whether nothing of it can arrive any more. While
-// a copy of its acquire, or a message about it, may still arrive, it stays known here and in Redis, so that
-// these are not taken for something else.
+// drawn ends a tenure whose grant is the caller's, and reports whether nothing of it can arrive any more.
+// While a copy of its acquire, or a message about it, may still arrive, it stays known here and in Redis, so
+// that these are not taken for something else.
 func (t *tenure) drawn() (settled bool) {
 	c, n := t.Client, t.waiter.Number
-	if !t.room.Echoes(&t.waiter) {
-		t.Forget(&t.waiter)
+	if !t.waiters.Outstanding(&t.waiter) {
+		t.waiters.End(&t.waiter)
 		return true
 	}
 	c.Count(-1, 0)

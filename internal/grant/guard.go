@@ -26,11 +26,12 @@ func (e ran) Is(target error) bool { return target != ErrNotRun && errors.Is(e.e
 
 func (e ran) As(target any) bool { return errors.As(e.error, target) }
 
-// handover is how long Do waits for the reply to its release. With a Redis that answers, whoever is called
-// after it finds the lock free; one that does not must not hold up the caller, whose work is done.
+// handover is how long Do waits for the reply to its release. A Redis that answers does so earlier: then
+// whatever the caller does next finds the lock free. One that does not answer must not hold up a caller whose
+// work is done.
 const handover = 100 * time.Millisecond
 
-// guard runs f with what was acquired, and releases that, also when f panics.
+// Guard runs f with what was acquired, and releases that, also when f panics.
 //
 // f was alone if its hold could still be trusted when it ended. Then the result is that of f, whatever
 // becomes of the release: a caller that took its error for one of f would do the work again. Only an answer

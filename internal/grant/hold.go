@@ -10,7 +10,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
-// Hold is the inside of the root package's Hold.
+// Hold is the inside of the root package's Hold, and of semaphore.Permits. Its methods are safe for
+// concurrent use. Those of nil and of the zero value say that nothing is held.
 type Hold struct {
 	turn   *turn
 	parent context.Context
@@ -33,7 +34,8 @@ var noHold = func() context.Context {
 	return ctx
 }()
 
-// look ends the hold if its time is over at this instant. It does not wait for its turn among holds that ended together.
+// look ends the hold if its lease is over at this instant. It does not wait for the keeper, which may have
+// many to end.
 func (h *Hold) look() {
 	if t := h.turn.tenure; t.item.Left() <= 0 {
 		t.Client.Keeper.Expire(&t.item)
@@ -52,8 +54,8 @@ func (h *Hold) Context() context.Context {
 	if ctx != nil {
 		return ctx
 	}
-	// Without the mutex: the parent may be the context of another hold of this tenure, which may just find out that it is
-	// lost, and end this one.
+	// Without the mutex: the parent may be the context of another hold of this tenure. That one may just find
+	// out that it is lost, and end this one.
 	inner, cancel := context.WithCancelCause(h.parent)
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -81,7 +83,7 @@ func (h *Hold) end(cause error) {
 	}
 }
 
-// Name is the lock's.
+// Name is that of the primitive, without the client's prefix.
 func (h *Hold) Name() string {
 	if h.none() {
 		return ""
@@ -105,10 +107,10 @@ func (h *Hold) Sequence() int64 {
 	return h.turn.sequence
 }
 
-// Held looks at the clock.
+// Held reports whether the lease can be trusted at this instant.
 func (h *Hold) Held() bool { return h.Err() == nil }
 
-// Err looks at the clock.
+// Err is why the hold has ended; nil while it has not.
 func (h *Hold) Err() error {
 	if h.none() {
 		return session.Wrap("", session.ErrNotHeld)
@@ -122,8 +124,8 @@ func (h *Hold) Err() error {
 	return session.Wrap(h.turn.tenure.name, h.cause)
 }
 
-// Remaining is the time left. It is 0 only for a hold that has ended: a renewal may just be extending one
-// whose time is up.
+// Remaining is for how long the lease can be trusted. It is 0 only for a hold that has ended: a renewal may
+// just be extending one whose time is up.
 func (h *Hold) Remaining() time.Duration {
 	for h.Err() == nil {
 		if left := h.turn.tenure.item.Left(); left > 0 {
@@ -133,7 +135,7 @@ func (h *Hold) Remaining() time.Duration {
 	return 0
 }
 
-// Unlock ends the hold; the last one of a turn passes the lock on inside the process, or releases it in Redis.
+// Unlock ends the hold. The last one of a turn hands the lock off locally, or releases it in Redis.
 func (h *Hold) Unlock(ctx context.Context) error {
 	if h.none() {
 		return h.Err()
@@ -157,7 +159,7 @@ func (h *Hold) Unlock(ctx context.Context) error {
 		return nil
 	case loss != nil:
 		return session.Wrap(t.name, loss)
-	case !last || t.handOn(h.turn):
+	case !last || t.handOff(h.turn):
 		return nil
 	}
 	if err := t.unlock(ctx, h.turn); err != nil {
@@ -166,8 +168,8 @@ func (h *Hold) Unlock(ctx context.Context) error {
 	return nil
 }
 
-// holdContext is the context of a hold. Err looks at the clock, so that it is right at the first instruction after the
-// process was stopped, before any timer has fired.
+// holdContext is the context of a hold. Err looks at the clock: so it is right at the first instruction after
+// the process was stopped, before any timer has fired.
 type holdContext struct {
 	context.Context
 	hold *Hold
@@ -178,7 +180,7 @@ func (c *holdContext) Err() error {
 	return c.Context.Err()
 }
 
-// Value finds the hold under its resource, for reentry, and all else where the parent has it.
+// Value finds the hold under its queue, for re-entry, and all else where the parent has it.
 func (c *holdContext) Value(key any) any {
 	if r, ok := key.(*Queue); ok && r == c.hold.turn.tenure.Queue {
 		return c.hold

@@ -19,7 +19,15 @@ type Kind struct {
 type Commands interface {
 	// Acquire sends one acquire.
 	Acquire(ctx context.Context, claim lua.Claim, mode lua.Mode) (lua.Acquired, error)
-	// Release sends one release, of something that weighs so much; alone: not together with what other goroutines ask for. It
-	// reports whether it was held.
+	// Release sends one release, and reports whether the owner held anything. weight is how many entries it
+	// changes. With alone it shares its script with nothing that other goroutines ask for.
 	Release(ctx context.Context, e lua.Ending, weight int, alone bool) (owned bool, err error)
+}
+
+// Offerer is implemented by the Commands of a kind that can be handed off locally ([Primitive.Delegate]).
+type Offerer interface {
+	// Offer gives what an owner holds to the first in the queue, and queues the claim. When nobody waits it
+	// grants the claim. entry is the queue entry of the owner if it may be queued, else empty; used is how many
+	// tokens the owner has used.
+	Offer(ctx context.Context, owner, entry string, used int64, claim lua.Claim, mode lua.Mode) (lua.Acquired, error)
 }

@@ -15,7 +15,7 @@ func (t *tenure) unlockLate(ctx context.Context, done *turn) error {
 	c := t.Client
 	until := c.Late.Until(t)
 	defer c.Late.Over(t)
-	if !time.Now().Before(until) || !t.room.Settled(&t.waiter) {
+	if !time.Now().Before(until) || !t.waiters.Answered(&t.waiter) {
 		return session.ErrClosed
 	}
 	if ctx.Err() != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/wait"
 )
 
-// asks is told for whom the tenure competes from now on.
+// asks notes for whom the tenure competes from now on.
 func (t *tenure) asks(caller context.Context) {
 	if t.Client.Options.Observer.Queued != nil {
 		t.mu.Lock()
@@ -17,13 +17,14 @@ func (t *tenure) asks(caller context.Context) {
 	}
 }
 
+// queued calls the hook of a waiter that has been queued.
 func (r *Queue) queued(w *wait.Waiter) {
 	hook := r.Client.Options.Observer.Queued
 	if hook == nil {
 		return
 	}
 	t := r.tenure(w.Number)
-	if t == nil { // it has been ended meanwhile
+	if t == nil { // it is over
 		return
 	}
 	t.mu.Lock()
@@ -33,7 +34,7 @@ func (r *Queue) queued(w *wait.Waiter) {
 	session.Contained(func() { hook(e) })
 }
 
-// acquired tells that the hold begins. If the hook panics, it is released: nobody has it.
+// acquired calls the hook of a hold that begins. If the hook panics, the hold is released: nobody has it.
 func (h *Hold) acquired(began time.Time) {
 	t := h.turn.tenure
 	hook := t.Client.Options.Observer.Acquired
@@ -45,6 +46,7 @@ func (h *Hold) acquired(began time.Time) {
 	session.Whole(func() { hook(e) }, func() { t.Go(func() { _ = h.Unlock(context.Background()) }) })
 }
 
+// released calls the hook of a turn that has ended well.
 func (u *turn) released() {
 	if t, o := u.tenure, &u.tenure.Client.Options.Observer; o.Released != nil {
 		e := t.NewEvent(u.first.parent, t.name)
@@ -53,7 +55,7 @@ func (u *turn) released() {
 	}
 }
 
-// lost is told of a tenure whose last turn was u.
+// lost calls the hook of a tenure that is lost. Its last turn was u.
 func (u *turn) lost(token int64, reason error) {
 	if t, o := u.tenure, &u.tenure.Client.Options.Observer; o.Lost != nil {
 		e := t.NewEvent(u.first.parent, t.name)
@@ -62,7 +64,7 @@ func (u *turn) lost(token int64, reason error) {
 	}
 }
 
-// attempted is told how an attempt ended that leaves no tenure.
+// Attempted calls the hook of an attempt that leaves no tenure.
 func (p *Primitive) Attempted(ctx context.Context, permits int, began time.Time, err error) {
 	r := p.Queue
 	hook := r.Client.Options.Observer.Acquired
@@ -77,7 +79,7 @@ func (p *Primitive) Attempted(ctx context.Context, permits int, began time.Time,
 	hook(e)
 }
 
-// gaveBack is told of permits without an owner.
+// GaveBack calls the hook of permits without an owner.
 func (p *Primitive) GaveBack(ctx context.Context, permits int) {
 	if hook := p.Queue.Client.Options.Observer.Released; hook != nil {
 		e := p.Queue.NewEvent(ctx, p.Name)

@@ -6,14 +6,14 @@ import (
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
-// LockOptions are what the options of the lock packages set. Zero values mean that the option was not given.
+// Options are what the options of the lock packages set. Zero values mean that the option was not given.
 type Options struct {
 	lease, fixed, minHold, maxHold *time.Duration
 	withoutReentry                 bool
 	budget                         *budget
 }
 
-// budget is how long a process that hands on inside keeps others waiting.
+// budget is how long a process that hands off locally keeps others waiting.
 type budget struct {
 	holds int
 	span  time.Duration
@@ -27,7 +27,7 @@ const (
 	MaxBudgetTime      = time.Second
 )
 
-// LockOption sets one.
+// Option sets one of [Options].
 type Option func(*Options)
 
 // WithLease is documented by the lock packages.
@@ -59,7 +59,8 @@ type terms struct {
 	budget         // within which it is handed on inside the process
 }
 
-// passable reports whether a hold may go on to another goroutine without Redis. One that ends at a time of its own may not.
+// passable reports whether a hold may go on to another goroutine without Redis. One that ends at a time of
+// its own may not.
 func (t *terms) passable() bool { return t.holds > 0 && t.minHold == 0 && t.maxHold == 0 }
 
 func (o *Options) terms(standard time.Duration) (terms, error) {
@@ -104,4 +105,13 @@ func (o *Options) terms(standard time.Duration) (terms, error) {
 		t.minHold = *o.minHold
 	}
 	return t, nil
+}
+
+func optionsOf(set []Option) (o Options) {
+	for _, option := range set {
+		if option != nil {
+			option(&o)
+		}
+	}
+	return o
 }

@@ -27,31 +27,45 @@ func (h *Hold) ReleaseN(ctx context.Context, n int) error {
 	t := h.turn.tenure
 	h.look()
 	t.parting.Lock() // how many stay is told to Redis, so that a copy changes nothing: one after the other
-	t.mu.Lock()
-	h.mu.Lock()
-	over := h.unlocked
-	h.mu.Unlock()
-	keep, loss := t.permits-n, t.loss
-	t.mu.Unlock()
-	if keep == 0 && !over {
+	keep, err := h.keeps(n)
+	if err == nil && keep == 0 {
 		t.parting.Unlock()
 		return h.Unlock(ctx)
 	}
 	defer t.parting.Unlock()
-	switch {
-	case n < 1 || keep < 0 && !over:
-		return session.Wrap(t.name, session.Invalid("the number of permits must be from 1 to the %d that are held, not %d", keep+n, n))
-	case over:
-		return session.Wrap(t.name, session.ErrNotHeld)
-	case loss != nil:
-		return session.Wrap(t.name, loss)
+	if err == nil {
+		err = h.part(ctx, keep)
 	}
+	if err != nil {
+		return session.Wrap(t.name, err)
+	}
+	return nil
+}
+
+// keeps returns how many permits stay when n are given back, or why they cannot be.
+func (h *Hold) keeps(n int) (keep int, err error) {
+	t := h.turn.tenure
+	t.mu.Lock()
+	keep, loss := t.permits-n, t.loss
+	t.mu.Unlock()
+	switch over := h.isUnlocked(); {
+	case n < 1 || keep < 0 && !over:
+		return 0, session.Invalid("the number of permits must be from 1 to the %d that are held, not %d", keep+n, n)
+	case over:
+		return 0, session.ErrNotHeld
+	case loss != nil && keep > 0:
+		return 0, loss
+	default:
+		return keep, nil
+	}
+}
+
+// part releases all permits but those that are kept.
+func (h *Hold) part(ctx context.Context, keep int) error {
+	t := h.turn.tenure
 	err := t.see(ctx, &release{turn: h.turn, keep: keep})
-	h.mu.Lock()
-	over = h.unlocked
-	h.mu.Unlock()
 	switch {
-	case errors.Is(err, errNotOurs) && over:
+	case errors.Is(err, errNotOurs) && h.isUnlocked():
 		return nil // a release of all of them was faster
 	case errors.Is(err, errNotOurs):
 		t.Client.Keeper.Lose(&t.item, lease.ErrGone)
@@ -60,8 +74,11 @@ func (h *Hold) ReleaseN(ctx context.Context, n int) error {
 		t.permits = keep
 		t.mu.Unlock()
 	}
-	if err != nil {
-		return session.Wrap(t.name, err)
-	}
-	return nil
+	return err
+}
+
+func (h *Hold) isUnlocked() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.unlocked
 }

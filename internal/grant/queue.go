@@ -3,11 +3,9 @@ package grant
 import (
 	"context"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/latchkey-go/latchkey/internal/hub"
 	"github.com/latchkey-go/latchkey/internal/lease"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/session"
@@ -17,109 +15,116 @@ import (
 // InspectLimit is how many entries of a queue Inspect lists.
 const InspectLimit = 1000
 
-// resource is one name on one client: every lock of that name shares it, and with it the queue inside the process. It is
-// what the waiting loop sees as the server. It is also the key under which a hold is found in a context.
+// Queue is one name on one client: all primitives of that name share it, and with it the waiters of this
+// process. Package wait sees it as the server. It is also the key under which a context has its hold. Its
+// methods are safe for concurrent use. The zero value is not usable: see [QueueOf].
 type Queue struct {
 	session.Target
-	kind     *Kind
-	Commands Commands
-	batch    uint16 // which renewals go together
-	room     *wait.Room
-	line     wait.Line[*tenure] // of rlock: who has the turn competes, or holds
-	holder   atomic.Pointer[tenure]
+	Commands Commands // its kind's
 
-	// Of a cluster client: its inbox for this name, open while somebody waits.
-	mu      sync.Mutex
-	users   int
-	channel *hub.Channel
+	kind    *Kind
+	batch   uint16 // which renewals go together
+	waiters *wait.Waiters
+	line    wait.Line[*tenure] // of those who hand off locally: whoever has the turn competes, or holds
+	holder  atomic.Pointer[tenure]
+	inbox   inbox
 }
 
-// resource returns the one of a name. It lives for as long as a lock, a waiter or a hold refers to it.
+// QueueOf returns the queue of a name. It lives for as long as a primitive, a waiter or a hold refers to it.
 func QueueOf(c *session.Client, kind *Kind, name string) (*Queue, error) {
 	return session.GetOrCreate(c, kind.Family, name, func(at session.Target) *Queue {
-		r := &Queue{Target: at, kind: kind, batch: c.Conn.Batch(at.Keys)}
-		r.room = wait.NewRoom(c.Closing, r, c.Options.Lease)
-		r.Commands = kind.Commands(r)
-		return r
+		q := &Queue{Target: at, kind: kind, batch: c.Conn.Batch(at.Keys)}
+		q.waiters = wait.New(c.Closing, q, c.Options.Lease)
+		q.Commands = kind.Commands(q)
+		return q
 	})
 }
 
-// holds is told that a tenure holds the lock. If another one of this client is still kept, the one with the smaller token was
-// lost: a release is sent only for what is not kept any more.
-func (r *Queue) supersede(t *tenure) {
+// supersede makes a tenure the holder. If another one of this client is still held, the one with the smaller
+// token is lost: a release is sent only for a tenure that is held no more.
+func (q *Queue) supersede(t *tenure) {
 	for {
-		before := r.holder.Load()
+		before := q.holder.Load()
 		if before != nil && before.first.token > t.first.token {
-			r.Client.Keeper.Lose(&t.item, lease.ErrGone)
+			q.Client.Keeper.Lose(&t.item, lease.ErrGone)
 			return
 		}
-		if r.holder.CompareAndSwap(before, t) {
+		if q.holder.CompareAndSwap(before, t) {
 			if before != nil {
-				r.Client.Keeper.Lose(&before.item, lease.ErrGone)
+				q.Client.Keeper.Lose(&before.item, lease.ErrGone)
 			}
 			return
 		}
 	}
 }
 
-// Clock, Acquire, Leave, Forget, Parted, Refuse, Inbox, Listening, Failed, Up and Go are wait.Server.
+// Clock, Acquire, Cancel, Gone, GivenUp, Revoked, Inbox, Listening, Failed, Up and Go are of [wait.Server].
 
-func (r *Queue) Clock(at time.Time) int64 { return r.ServerClock.At(at) }
+func (q *Queue) Clock(at time.Time) int64 { return q.ServerClock.At(at) }
 
-func (r *Queue) Acquire(ctx context.Context, w *wait.Waiter, mode lua.Mode, until int64) (reply lua.Acquired, err error) {
-	c := r.Client
+func (q *Queue) Acquire(ctx context.Context, w *wait.Waiter, mode lua.Mode, until int64) (reply lua.Acquired, err error) {
 	ctx = session.WithoutDeadline(ctx)
-	claim := r.claim(w)
+	claim := q.claim(w)
 	claim.Until = until
-	gone, sent := false, time.Now()
-	if t, old := r.offering(w); old != nil {
-		if c.Sharded {
-			r.listen() // from now on others may have to say that they wait
+	sent := time.Now()
+	if t, old := q.offering(w); old != nil {
+		reply, err = q.offer(ctx, t, old, claim, mode)
+		if reply.Gone && mode == lua.First {
+			q.Client.Options.Logger.Warn("latchkey: lock lost between two holds of this process", "name", q.Name())
 		}
-		reply, err = c.Conn.Offer(ctx, r.Keys, old.waiter.Owner, old.strayEntry(), old.used(), claim, r.Floor.Load(), mode)
-		if err == nil {
-			t.answered()
-			gone = reply.Gone
+		if reply.Gone { // or an earlier copy of the offer has run, and may have queued it
+			mode, sent = lua.Again, time.Now()
+			reply, err = q.Commands.Acquire(ctx, claim, mode)
 		}
 	} else {
-		reply, err = r.Commands.Acquire(ctx, claim, mode)
-	}
-	if gone { // lost between two holds, unless an earlier copy of the offer has run
-		if mode == lua.First {
-			c.Options.Logger.Warn("latchkey: lock lost between two holds of this process", "name", r.Name())
-			mode = lua.Again // a copy of the offer may have queued it
-		}
-		sent = time.Now()
-		reply, err = c.Conn.Acquire(ctx, r.Keys, claim, r.Floor.Load(), mode)
+		reply, err = q.Commands.Acquire(ctx, claim, mode)
 	}
 	if err == nil {
-		r.Health().Succeeded()
-		session.Raise(r.Floor, reply.Token)
-		switch {
-		case reply.Now > 0:
-			c.ClockRead(r.ServerClock, reply.Now, sent)
-		case reply.Token > 0 && !r.kind.Undated:
-			r.CheckToken(ctx, reply.Token, sent, mode == lua.Again)
-		}
-		if reply.Sequence > 0 {
-			r.queued(w)
-		}
+		q.heed(ctx, w, reply, sent, mode)
 	}
 	return reply, err
 }
 
-func (r *Queue) Leave(ws []*wait.Waiter) ([]bool, error) {
+// offer gives up the tenure that was offered for t.
+func (q *Queue) offer(ctx context.Context, t, old *tenure, claim lua.Claim, mode lua.Mode) (lua.Acquired, error) {
+	if q.Client.Sharded {
+		q.listen() // from now on others may have to say that they wait
+	}
+	reply, err := q.Commands.(Offerer).Offer(ctx, old.waiter.Owner, old.strayEntry(), old.used(), claim, mode)
+	if err != nil {
+		return lua.Acquired{}, err
+	}
+	t.offerAnswered()
+	return reply, nil
+}
+
+// heed notes what a reply says of the server: that it is well, its clock, the highest token.
+func (q *Queue) heed(ctx context.Context, w *wait.Waiter, reply lua.Acquired, sent time.Time, mode lua.Mode) {
+	q.Health().Succeeded()
+	session.Raise(q.Floor, reply.Token)
+	switch {
+	case reply.Now > 0:
+		q.Client.ClockRead(q.ServerClock, reply.Now, sent)
+	case reply.Token > 0 && !q.kind.Undated:
+		q.CheckToken(ctx, reply.Token, sent, mode == lua.Again)
+	}
+	if reply.Sequence > 0 {
+		q.queued(w)
+	}
+}
+
+func (q *Queue) Cancel(ws []*wait.Waiter) ([]bool, error) {
 	batch := make([]lua.Departure, 0, len(ws))
 	ends := make([]int, len(ws)) // of each waiter's part of the batch
 	for i, w := range ws {
-		if _, old := r.offering(w); old != nil { // the offer may not have run, or may run only later: neither id may stay
-			batch = append(batch, lua.Departure{Owner: old.waiter.Owner, Entry: r.claim(&old.waiter).Entry(), Everywhere: true})
+		if _, old := q.offering(w); old != nil { // the offer may not have run yet: neither id may stay
+			batch = append(batch, lua.Departure{Owner: old.waiter.Owner, Entry: q.claim(&old.waiter).Entry(), Everywhere: true})
 		}
-		claim := r.claim(w)
-		batch = append(batch, lua.Departure{Owner: w.Owner, Entry: claim.Entry(), Everywhere: r.room.Stray(w)})
+		claim := q.claim(w)
+		batch = append(batch, lua.Departure{Owner: w.Owner, Entry: claim.Entry(), Everywhere: q.waiters.Stray(w)})
 		ends[i] = len(batch)
 	}
-	parts, err := r.Client.Conn.Leave(context.Background(), r.Keys, batch, r.Floor.Load())
+	parts, err := q.Client.Conn.Leave(context.Background(), q.Keys, batch, q.Floor.Load())
 	if err != nil {
 		return nil, err
 	}
@@ -131,31 +136,31 @@ func (r *Queue) Leave(ws []*wait.Waiter) ([]bool, error) {
 	return ended, nil
 }
 
-func (r *Queue) Forget(w *wait.Waiter) {
-	t, _ := r.Client.Forget(w.Number).(*tenure)
+func (q *Queue) Gone(w *wait.Waiter) {
+	t, _ := q.Client.Forget(w.Number).(*tenure)
 	if t != nil && t.offered.Load() != nil {
-		r.Client.Go(t.answered) // it has been ended with w
+		q.Client.Go(t.offerAnswered) // it has been ended with w
 	}
 }
 
-func (r *Queue) Parted(w *wait.Waiter, inheritable bool) bool {
-	t := r.tenure(w.Number)
+func (q *Queue) GivenUp(w *wait.Waiter, inheritable bool) bool {
+	t := q.tenure(w.Number)
 	if t == nil || !t.delegate {
 		return false
 	}
 	if inheritable {
-		return r.line.Pass(t)
+		return q.line.Pass(t)
 	}
-	r.line.Pass(nil)
+	q.line.Pass(nil)
 	return false
 }
 
-func (r *Queue) Refuse(w *wait.Waiter, token int64) {
-	t := r.tenure(w.Number)
-	m := lua.Message{Family: r.Keys.Family(), Number: w.Number, Name: r.Name(), Owned: lua.Owned{Token: token}}
-	r.Client.Go(func() {
+func (q *Queue) Revoked(w *wait.Waiter, token int64) {
+	t := q.tenure(w.Number)
+	m := lua.Message{Family: q.Keys.Family(), Number: w.Number, Name: q.Name(), Owned: lua.Owned{Token: token}}
+	q.Client.Go(func() {
 		if t == nil {
-			r.Client.RefuseGrant(m)
+			q.Client.RefuseGrant(m)
 		} else {
 			t.refuse(m)
 		}
@@ -163,78 +168,32 @@ func (r *Queue) Refuse(w *wait.Waiter, token int64) {
 }
 
 // tenure finds one by its number.
-func (r *Queue) tenure(n uint64) *tenure {
-	t, _ := r.Client.Tenure(n).(*tenure)
+func (q *Queue) tenure(n uint64) *tenure {
+	t, _ := q.Client.Tenure(n).(*tenure)
 	return t
 }
 
 // claim is what the commands of w ask for.
-func (r *Queue) claim(w *wait.Waiter) lua.Claim {
-	return lua.Claim{Owner: w.Owner, Lease: session.Milliseconds(w.Lease), Demand: w.Demand, Longest: r.Client.Options.MaxWaiters}
+func (q *Queue) claim(w *wait.Waiter) lua.Claim {
+	return lua.Claim{Owner: w.Owner, Lease: session.Milliseconds(w.Lease), Demand: w.Demand, Longest: q.Client.Options.MaxWaiters}
 }
 
-// offering returns the tenure of w and the one that it was offered for, as long as Redis has not answered that.
-func (r *Queue) offering(w *wait.Waiter) (t, old *tenure) {
+// offering returns the tenure of w and the one that it was offered for, as long as Redis has not answered
+// that.
+func (q *Queue) offering(w *wait.Waiter) (t, old *tenure) {
 	if !w.Offers {
 		return nil, nil
 	}
-	if t = r.tenure(w.Number); t != nil {
+	if t = q.tenure(w.Number); t != nil {
 		old = t.offered.Load()
 	}
 	return t, old
 }
 
-func (r *Queue) Inbox(ctx context.Context) error {
-	if !r.Client.Sharded {
-		return r.Client.Inbox.Wait(ctx)
-	}
-	return r.listen().Wait(ctx)
-}
+// RecheckAll, AskAround and ClockSet are of [session.Queue].
 
-// listen opens the resource's own inbox.
-func (r *Queue) listen() *hub.Channel {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.channel == nil {
-		r.channel = r.Client.Hub.Open(r.Keys.Inbox(r.Client.IDs.Client), r.room.RecheckAll)
-	}
-	return r.channel
-}
+func (q *Queue) RecheckAll() { q.waiters.RecheckAll() }
 
-func (r *Queue) Listening() bool {
-	if !r.Client.Sharded {
-		return r.Client.Inbox.Up()
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.channel != nil && r.channel.Up()
-}
+func (q *Queue) AskAround(pause func() bool) { q.waiters.RecheckSlowly(pause) }
 
-// enter and exit count who may need the resource's own inbox.
-func (r *Queue) enter() {
-	if r.Client.Sharded {
-		r.mu.Lock()
-		r.users++
-		r.mu.Unlock()
-	}
-}
-
-func (r *Queue) exit() {
-	if !r.Client.Sharded {
-		return
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.users--; r.users == 0 && r.channel != nil {
-		r.channel.Close()
-		r.channel = nil
-	}
-}
-
-// RecheckAll, AskAround and ClockSet are of [Queue].
-
-func (r *Queue) RecheckAll() { r.room.RecheckAll() }
-
-func (r *Queue) AskAround(pause func() bool) { r.room.AskAround(pause) }
-
-func (r *Queue) ClockSet() { r.room.ClockSet() }
+func (q *Queue) ClockSet() { q.waiters.ClockSet() }

@@ -11,9 +11,9 @@ import (
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
-// unlock releases the tenure in Redis and waits for that until ctx ends, or for the release timeout if it has. The
-// release itself goes on until the trust ends: a lock that is not needed any more must not stay taken. done is the turn
-// that ends with it.
+// unlock releases the tenure in Redis. It waits for that until ctx ends, or for the release timeout if it
+// has. The release goes on until the trust ends: a lock that nobody needs must not stay taken. done is the
+// turn that ends with it.
 func (t *tenure) unlock(ctx context.Context, done *turn) error {
 	if !t.Client.Keeper.Remove(&t.item) {
 		if !t.Client.Late.Until(t).IsZero() { // the client was closed just now
@@ -40,8 +40,7 @@ func (t *tenure) late() error {
 	if loss == nil {
 		loss = lossOf(lease.ErrExpired)
 	}
-	t.end()
-	t.forget(false)
+	t.finish(lost, false)
 	return loss
 }
 
@@ -61,8 +60,7 @@ func (t *tenure) release(ctx context.Context, r *release) error {
 	}
 	r.done = true
 	if r.keep == 0 {
-		t.forget(false)
-		t.end()
+		t.finish(released, false)
 		if err == nil {
 			r.turn.released()
 		}
@@ -71,8 +69,8 @@ func (t *tenure) release(ctx context.Context, r *release) error {
 }
 
 func (t *tenure) send(ctx context.Context, r *release) error {
-	if !t.room.Settled(&t.waiter) {
-		if err := t.patiently(ctx, func(ctx context.Context) error { return t.room.Settle(ctx, &t.waiter) }); err != nil {
+	if !t.waiters.Answered(&t.waiter) {
+		if err := t.patiently(ctx, func(ctx context.Context) error { return t.waiters.AwaitAnswers(ctx, &t.waiter) }); err != nil {
 			return t.undone(ctx, r, session.ErrUnavailable)
 		}
 	}
@@ -136,7 +134,7 @@ func (t *tenure) rest(r *release) int64 {
 
 // strayEntry is the tenure's queue entry if a copy of its acquire may have restored that, else empty.
 func (t *tenure) strayEntry() string {
-	if !t.room.Stray(&t.waiter) {
+	if !t.waiters.Stray(&t.waiter) {
 		return ""
 	}
 	return t.claim(&t.waiter).Entry()

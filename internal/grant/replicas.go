@@ -16,10 +16,12 @@ var (
 	errEnded = errors.New("the wait is over")
 )
 
-// replicate returns once as many replicas as the client asks for have the grant, or with an error after which
-// it must be undone. WAIT counts the replicas that have what was written on its own connection, and a grant
-// was written on some other process's; so the lease is renewed first, on the connection on which WAIT
-// follows. What a replica has is all before it.
+// replicate returns once as many replicas as the client asks for have the grant. After an error it must be
+// undone.
+//
+// WAIT counts the replicas that have what its own connection wrote, and the grant may have been written on
+// the connection of another process. So the lease is renewed first, on the connection on which WAIT follows.
+// A replica that has the renewal has all before it.
 func (t *tenure) replicate(waits context.Context) error {
 	c, o := t.Client, &t.Client.Options
 	if o.Replicas == 0 {

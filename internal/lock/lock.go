@@ -9,26 +9,15 @@ import (
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
-// locks are the kind of all locks.
-var kind = &grant.Kind{Family: lua.Locks, Exclusive: true, Commands: func(r *grant.Queue) grant.Commands { return lockCommands{r} }}
-
-type lockCommands struct{ *grant.Queue }
-
-func (l lockCommands) Acquire(ctx context.Context, claim lua.Claim, mode lua.Mode) (lua.Acquired, error) {
-	return l.Client.Conn.Acquire(ctx, l.Keys, claim, l.Floor.Load(), mode)
-}
-
-func (l lockCommands) Release(ctx context.Context, e lua.Ending, _ int, _ bool) (owned bool, err error) {
-	return l.Client.Conn.Release(ctx, l.Keys, e, l.Floor.Load())
-}
-
-// Lock is the inside of rlock.Lock and fairlock.Lock.
+// Lock is the inside of the root package's Lock, which documents the methods of the same names. It is safe
+// for concurrent use. [New] makes it.
 type Lock struct{ p grant.Primitive }
 
-// New returns the lock of a name. With delegate one goroutine of this client queues in Redis at a time, and the
-// others behind it in the process.
-func New(c *session.Client, name string, delegate bool, set []grant.Option) (*Lock, error) {
-	p, err := grant.NewPrimitive(c, kind, name, set)
+// New returns the lock of a name. With delegate, one goroutine of this client queues in Redis at a time,
+// and the others stand behind it in the line of the process. It returns ErrInvalid for a nil client, and
+// for names and options out of range.
+func New(c *session.Client, name string, delegate bool, options []grant.Option) (*Lock, error) {
+	p, err := grant.NewPrimitive(c, kind, name, options)
 	p.Delegate = delegate
 	if err != nil {
 		return nil, err
@@ -36,10 +25,10 @@ func New(c *session.Client, name string, delegate bool, set []grant.Option) (*Lo
 	return &Lock{p}, nil
 }
 
-// Name is the name without the client's prefix.
+// Name is the name that was given to New, without the client's prefix.
 func (l *Lock) Name() string { return l.p.Name }
 
-// Lock is documented by the lock packages, as are the methods that follow.
+// Lock waits until the lock is held.
 func (l *Lock) Lock(ctx context.Context) (*grant.Hold, error) {
 	return l.p.Acquire(ctx, ctx, 0, false) // inlined: what an idle waiter has on its stack is most of its cost
 }
@@ -66,52 +55,24 @@ func (l *Lock) TryDo(ctx context.Context, f func(context.Context, *grant.Hold) e
 	return grant.Guard(ctx, hold, err, f)
 }
 
-// Force is documented by the lock packages as ForceUnlock.
-func (l *Lock) Force(ctx context.Context) (bool, error) {
-	r, c := l.p.Queue, l.p.Queue.Client
+// ForceUnlock takes the lock from whoever holds it, and reports whether it was held. It is sent once: a
+// second copy could take the lock from the next holder.
+func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
+	q, c := l.p.Queue, l.p.Queue.Client
 	if c.Closing.Err() != nil {
 		return false, session.Wrap(l.p.Name, session.ErrClosed)
 	}
 	if ctx.Err() != nil {
 		return false, session.Wrap(l.p.Name, session.ContextError(ctx))
 	}
-	held, err := c.Conn.Force(session.WithoutDeadline(ctx), r.Keys, r.Floor.Load())
-	if err != nil {
-		told := r.ReadError(ctx, l.p.Name, err)
-		if lua.Classify(err) == lua.NoAnswer {
-			told = session.Wrap(l.p.Name, session.Join(told, session.ErrUnknownOutcome))
-		}
-		return false, told
+	held, err := c.Conn.Force(session.WithoutDeadline(ctx), q.Keys, q.Floor.Load())
+	if err == nil {
+		return held, nil
 	}
-	return held, nil
-}
-
-// State is the inside of the root package's State.
-type State struct {
-	Holder    string
-	Mine      bool
-	Token     int64
-	Remaining time.Duration
-	Waiting   int
-	Queue     []string
-}
-
-// Inspect is documented by the lock packages.
-func (l *Lock) Inspect(ctx context.Context) (State, error) {
-	r, c := l.p.Queue, l.p.Queue.Client
-	if c.Closing.Err() != nil {
-		return State{}, session.Wrap(l.p.Name, session.ErrClosed)
+	unanswered := lua.Classify(err) == lua.NoAnswer
+	err = q.ReadError(ctx, l.p.Name, err)
+	if unanswered {
+		err = session.Wrap(l.p.Name, session.Join(err, session.ErrUnknownOutcome))
 	}
-	s, err := c.Conn.Inspect(session.WithoutDeadline(ctx), r.Keys, grant.InspectLimit)
-	if err != nil {
-		return State{}, r.ReadError(ctx, l.p.Name, err)
-	}
-	state := State{Holder: s.Owner, Token: s.Token, Waiting: int(s.Length), Remaining: time.Duration(s.Ends) * time.Millisecond}
-	state.Mine = lua.ClientOf(s.Owner) == c.IDs.Client
-	for _, entry := range s.Queue {
-		if owner, err := lua.ParseEntry(entry); err == nil {
-			state.Queue = append(state.Queue, owner)
-		}
-	}
-	return state, nil
+	return false, err
 }

@@ -143,7 +143,7 @@ func TestHolderOfTooManyPermits(t *testing.T) {
 		require.NoError(t, err)
 		var batch []lua.Renewal
 		for _, owner := range []string{"A:1", "A:2"} {
-			_, err = b.conn.Trade(t.Context(), k, 0, 100, "", lua.Take(lua.Claim{Owner: owner, Lease: 60_000, Demand: "1"}, lua.Try))
+			_, err = b.conn.Trade(t.Context(), k, 0, 100, "", lua.Take(lua.Claim{Owner: owner, Lease: 60_000, Demand: lua.Demand{Permits: 1}}, lua.Try))
 			require.NoError(t, err)
 			batch = append(batch, lua.Renewal{Keys: k, Owner: owner, Lease: 60_000})
 		}

@@ -19,15 +19,15 @@ const (
 	WrongType              // foreign data under the name
 )
 
-// ErrUnsent is the error of a request that was given up before it was sent.
+// ErrUnsent is the error of a request that its caller gave up before it was sent.
 var ErrUnsent = errors.New("not sent")
 
-// nonLocal is what a command in a script is told whose key is not at this node, any more or yet, as a slot is
-// moving.
+// nonLocal is in the error of a command in a script when the slot is moving, and the command's key is not at
+// this node.
 const nonLocal = "non local key"
 
-// Classify tells what an error of a script means. Redis 6 hides the code of a command's error inside the script's, so the
-// code is looked for anywhere in the text.
+// Classify tells what can be done about the error of a script. Redis 6 puts the error of a command inside
+// that of the script. So the code may stand anywhere in the text.
 func Classify(err error) Class {
 	var reply *rueidis.RedisError
 	switch {
@@ -38,9 +38,10 @@ func Classify(err error) Class {
 		if strings.Contains(text, "WRONGTYPE") {
 			return WrongType
 		}
-		for _, code := range []string{"READONLY", "LOADING", "CLUSTERDOWN", "TRYAGAIN", "MASTERDOWN", "BUSY ", "MISCONF", "NOREPLICAS", "MOVED ", "ASK ",
-			nonLocal,
-			"UNBLOCKED", // WAIT, of a primary that is demoted
+		for _, code := range []string{
+			"READONLY", "LOADING", "CLUSTERDOWN", "TRYAGAIN", "MASTERDOWN", "BUSY ", "MISCONF", "NOREPLICAS",
+			"MOVED ", "ASK ", nonLocal,
+			"UNBLOCKED", // the reply to WAIT of a primary that is demoted
 		} {
 			if strings.Contains(text, code) {
 				return Refused
@@ -49,19 +50,19 @@ func Classify(err error) Class {
 		return Permanent
 	case errors.Is(err, ErrReply), errors.Is(err, ErrNotInitialized), errors.Is(err, ErrRange): // it answered
 		return Permanent
-	default: // also rueidis.ErrClosing: that is what commands get when a Sentinel or cluster client drops a node
+	default: // also rueidis.ErrClosing, the error of a command when a Sentinel or cluster client drops a node
 		return NoAnswer
 	}
 }
 
-// Passing reports whether the error is one that passes by itself, so that the command is worth repeating.
+// Passing reports whether the error passes by itself, so that the command is worth repeating.
 func Passing(err error) bool {
 	class := Classify(err)
 	return class == Refused || class == NoAnswer
 }
 
-// Quiet hides from errors.Is that a command ended as with a context, and nothing else of it. It was a timer of
-// rueidis, or a context of ours: whoever asks whether a context has ended means their own.
+// Quiet hides from errors.Is that a command ended with a context, and hides nothing else. The context was one
+// of ours, or a timer of rueidis; but whoever asks whether a context has ended means their own.
 func Quiet(err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return quiet{err}

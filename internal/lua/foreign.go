@@ -8,9 +8,9 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// Foreign returns the error of foreign data with what is there instead of what as its text. For that it asks
-// for the types of the keys; without an answer, and where all types are right, the text is what the script
-// said.
+// Foreign returns the error of foreign data with a text that says which key has which type, and which it
+// should have. For that it asks for the types of the keys. The text is that of the script when there is no
+// answer, or all types are right.
 func (c Conn) Foreign(ctx context.Context, k *Keys, err error) error {
 	var misfits []string
 	shapes := shapes[k.family]
@@ -47,13 +47,13 @@ func kind(name string) string {
 	return "a " + name
 }
 
-// said is what a script says of foreign data, without what Redis puts around it.
+// said is what a script says of foreign data, without the text that Redis puts around it.
 func said(err error) string {
 	text := err.Error()
 	if _, after, ok := strings.Cut(text, "WRONGTYPE "); ok {
 		text = after
 	}
-	for _, rest := range []string{" script: ", "stack traceback"} { // of Redis, and of the embedded server
+	for _, rest := range []string{" script: ", "stack traceback"} { // by Redis, by the embedded server
 		text, _, _ = strings.Cut(text, rest)
 	}
 	return strings.TrimSpace(text)

@@ -23,7 +23,7 @@ func OwnerWith(client string, n uint64, secret uint32) string {
 	return string(appendNumber(append(append(buffer[:0], client...), ':'), n, secret))
 }
 
-// Number is an id with a secret, without its client.
+// Number is the number of an id with a secret, as it stands behind the client.
 func Number(n uint64, secret uint32) string {
 	var buffer [32]byte
 	return string(appendNumber(buffer[:0], n, secret))
@@ -36,7 +36,7 @@ func appendNumber(b []byte, n uint64, secret uint32) []byte {
 	return append(b[:end], b[end+1:]...)
 }
 
-// parseNumber undoes Number; a number without a secret has 0.
+// parseNumber undoes Number. The secret is 0 for a number without one.
 func parseNumber(text string) (n uint64, secret uint32, ok bool) {
 	if len(text) > secretDigits {
 		s, err := strconv.ParseUint(text[len(text)-secretDigits:], 10, 32)
@@ -58,7 +58,7 @@ func ParseEntry(entry string) (owner string, err error) {
 // ParseRequest returns the owner of an entry in the queue of a semaphore, and how many permits it asks for.
 func ParseRequest(entry string) (owner string, permits int, err error) {
 	owner, demand, err := parseEntry(entry)
-	return owner, int(integer(strings.TrimRight(demand, flags))), err
+	return owner, int(integer(strings.TrimRight(demand, "dgpu"))), err
 }
 
 func parseEntry(entry string) (owner, demand string, err error) {
@@ -69,7 +69,8 @@ func parseEntry(entry string) (owner, demand string, err error) {
 	return fields[1] + ":" + fields[2], fields[4], nil
 }
 
-// ClientOf returns the client of an owner id of ours; of others whatever stands before their first colon.
+// ClientOf returns the client of an owner id of ours. Of another id it returns what stands before the first
+// colon.
 func ClientOf(owner string) string {
 	client, _, _ := strings.Cut(owner, ":")
 	return client

@@ -13,7 +13,7 @@ const MaxName = 1024
 // ErrName is returned for a name that cannot be a key.
 var ErrName = errors.New("invalid name")
 
-// Family is what the scripts under a name make of it. All that grants has an acquire, a release and a leave, with one contract.
+// Family is what the scripts make of a name.
 type Family uint8
 
 // The families.
@@ -21,9 +21,9 @@ const (
 	Locks    Family = iota // one owner at a time
 	Leased                 // a semaphore whose permits have holders
 	Plain                  // a semaphore that only counts
-	Latch                  // all that wait are released together, when a count is zero
-	Barrier                // or when all have come
-	families               // how many there are
+	Latch                  // releases all its waiters when a count is zero
+	Barrier                // releases all its waiters when all parties have arrived
+	families               // how many families there are
 )
 
 // String is the name of the primitive.
@@ -31,28 +31,25 @@ func (f Family) String() string {
 	return [families]string{Locks: "lock", Leased: "semaphore", Plain: "counting", Latch: "latch", Barrier: "barrier"}[f]
 }
 
-// granting are the families whose waiters are granted something, one after the other.
-var granting = [...]Family{Locks, Leased, Plain}
-
 // Keys is where one primitive lives in Redis. All its keys and channels share one hash slot.
 type Keys struct {
 	family Family
-	keys   []string // the lock or the free permits, queue, token, and what else the scripts of the family name
-	leases []string // those that its renewal names
-	done   int      // which of keys is what those of records begin with; 0: none
+	keys   []string // KEYS of the family's scripts
+	leases []string // the keys that a renewal names
+	done   int      // which of keys is the prefix of records; 0: none
 	probe  string
 	inbox  string // prefix of inbox channels
-	news   string // channel for all that wait, of a family that does not grant
-	verb   string
+	news   string // channel for all who wait for a latch or barrier
+	verb   string // PUBLISH or SPUBLISH
 }
 
-// shape is what a key is: its place in Keys, its type, and what it is to the primitive.
+// shape says of a key its place in Keys, its type, and what it is to the primitive.
 type shape struct {
 	key        int
 	kind, role string
 }
 
-// shapes are those of the keys that NewKeys makes, but for channels and what other keys begin with.
+// shapes are those of the keys that NewKeys makes. Channels and prefixes of other keys have none.
 var shapes = [families][]shape{
 	Locks: {{0, "hash", "a lock"}, {1, "list", "the queue"}, {2, "string", "the fencing token"}},
 	Leased: {
@@ -64,8 +61,9 @@ var shapes = [families][]shape{
 	Barrier: {{0, "hash", "a barrier"}, {1, "zset", "the arrivals"}, {3, "zset", "the members"}},
 }
 
-// NewKeys validates the name and returns its keys. Clients of a cluster use sharded pub/sub, where a message must share
-// the slot of the lock, so that they have an inbox for each lock instead of one for all.
+// NewKeys validates the name and returns its keys. sharded is for clients of a cluster: they use sharded
+// pub/sub. There, a channel must share the slot of the name, so a client has an inbox for each name instead
+// of one for all.
 func NewKeys(family Family, name string, sharded bool) (*Keys, error) {
 	if err := validate(name); err != nil {
 		return nil, err
@@ -85,7 +83,7 @@ func NewKeys(family Family, name string, sharded bool) (*Keys, error) {
 	default:
 		k.keys = []string{name, queue, companion("latchkey_token", name), companion("redisson_sc", name), companion("latchkey_done", name)}
 		k.done = 4
-		inbox = "latchkey_inbox:permits" // the other's goes by its own confirmations
+		inbox = "latchkey_inbox:permits" // a lock of the same name has an inbox of its own, confirmed by itself
 	}
 	if family == Leased {
 		k.leases = []string{suffixed(name, "timeout"), companion("latchkey_holders", name)}
@@ -104,17 +102,19 @@ func (k *Keys) Name() string { return k.keys[0] }
 // Family is that of its scripts.
 func (k *Keys) Family() Family { return k.family }
 
-// All returns the keys that the scripts name: first the name itself, the queue and the token.
+// All returns the keys that the scripts name. The first is the name itself. Of a lock or semaphore, the queue
+// and the token follow.
 func (k *Keys) All() []string { return slices.Clone(k.keys) }
 
-// Inbox is the channel on which the client hears what concerns it and this name.
+// Inbox is the channel on which a client hears what concerns it and this name.
 func (k *Keys) Inbox(client string) string { return k.inbox + client }
 
-// News is the channel on which all that wait hear of changes.
+// News is the channel on which all who wait for a latch or barrier hear of changes.
 func (k *Keys) News() string { return k.news }
 
-// latchNews is Redisson's channel, which always has braces around the name; where that would be in another slot than the name
-// no client of Redisson can use such a name, and ours is in the right one.
+// latchNews is Redisson's channel, which always has braces around the name. In a cluster, that can be another
+// slot than the name's. Then no client of Redisson can use the name, and the channel is one of ours in the
+// right slot.
 func latchNews(name string, sharded bool) string {
 	const prefix = "redisson_countdownlatch__channel__"
 	if sharded && strings.Contains(name, "{") {
@@ -123,12 +123,12 @@ func latchNews(name string, sharded bool) string {
 	return prefix + "{" + name + "}"
 }
 
-// Inbox is the one channel of a client that is not a cluster's.
+// Inbox is the one inbox of a client that is not a cluster's.
 func Inbox(client string) string { return "latchkey_inbox:" + client }
 
 func (k *Keys) sharded() bool { return k.verb == "SPUBLISH" }
 
-// companion follows Redisson's rule, so that a lock and its companions share a slot.
+// companion is Redisson's rule for a key that shares the slot of a name.
 func companion(prefix, name string) string {
 	if strings.Contains(name, "{") {
 		return prefix + ":" + name
@@ -136,7 +136,7 @@ func companion(prefix, name string) string {
 	return prefix + ":{" + name + "}"
 }
 
-// suffixed is Redisson's other rule for companions.
+// suffixed is Redisson's other rule for such a key.
 func suffixed(name, suffix string) string {
 	if strings.Contains(name, "{") {
 		return name + ":" + suffix
@@ -144,8 +144,8 @@ func suffixed(name, suffix string) string {
 	return "{" + name + "}:" + suffix
 }
 
-// validate refuses names whose companions would not share their slot: Redis hashes what stands between the first { and
-// the next }, or the whole name when that is nothing.
+// validate refuses names whose companions would not share their slot. Redis hashes what stands between the
+// first { and the next }, or the whole name when there is nothing between them.
 func validate(name string) error {
 	if name == "" {
 		return fmt.Errorf("%w: it is empty", ErrName)

@@ -10,12 +10,12 @@ type Kind byte
 
 // The kinds of messages. Each is written by one script, except Ping, which [Conn.Ping] sends.
 const (
-	Unknown Kind = 0   // a later version's: ask again
-	Grant   Kind = 'g' // the waiter owns the lock; the wire has another letter for each family
-	Ask     Kind = 'a' // ask again, all waiters of this name: something happened to what is waited for
-	Forced  Kind = 'f' // what was granted up to this token was taken away
-	Want    Kind = 'w' // others wait: said to an owner that hands on inside its process, when the queue was empty before
-	Ends    Kind = 'l' // ask again in so many ms, and no later: a lease may end sooner than the waiter was told
+	Unknown Kind = 0   // one of a later version: ask again
+	Grant   Kind = 'g' // the waiter owns the lock; on the wire, each family has another letter
+	Ask     Kind = 'a' // all waiters of this name must ask again: something happened to what they wait for
+	Forced  Kind = 'f' // Redis took back every grant up to this token
+	Want    Kind = 'w' // for an owner that hands on inside its process: the first of the others waits now
+	Ends    Kind = 'l' // ask again in so many ms or sooner: a lease may end sooner than an earlier reply said
 	Ping    Kind = 'p' // a health check
 )
 
@@ -24,21 +24,21 @@ type Message struct {
 	Kind   Kind
 	Family Family // Grant
 	Number uint64 // of the tenure it is for, or of the ping
-	Secret uint32 // which only its client knows, and who can read what is in Redis
+	Secret uint32 // only its client knows it, and whoever can read what is in Redis
 	Owned         // Grant; Forced: the token alone
-	Now    int64  // Grant: the server's clock in microseconds when it was written
+	Now    int64  // Grant: the server's clock in microseconds at the grant
 	Lease  int64  // Grant: the lease until the first renewal; Ends: when to ask; both in ms
 	Name   string // the lock's key
 }
 
-// Owned is what an owner is told, in a reply or in a grant.
+// Owned is what a reply or a grant says to an owner.
 type Owned struct {
 	Token    int64 // the fencing token
-	Reserved int64 // so many tokens after it are the owner's, too
+	Reserved int64 // so many tokens after it are the owner's too
 	Others   bool  // somebody waits; said only with Reserved
 }
 
-// maxToken is the greatest that a script hands out: one more, and Lua could not count on.
+// maxToken is the greatest token that a script hands out: beyond it, Lua's numbers skip integers.
 const maxToken = 1<<53 - 2
 
 // ParseMessage reads what the scripts publish. What it cannot read is Unknown.

@@ -9,40 +9,44 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// ErrMoving is returned for a request that has to wait because the slot of its name is moving to another
-// node. Nothing was done. It passes, like TRYAGAIN.
+// ErrMoving is returned for a request that has to wait, because the slot of its name is moving to another
+// node. Nothing was done. The error passes, like TRYAGAIN.
 var ErrMoving = errors.New("the slot is moving to another node")
 
-// run runs a script for one name. ids are those, beside the first argument, whose records it may look at.
+// Run runs a script for one name. args must not be empty. ids are the ids whose records the script may look
+// at, beside the first argument. Errors are for [Classify].
 //
-// A call to a cluster names only the key with the primitive's own name, as keys.lua says. While the slot
-// moves, a script that would have to make a key says so before it has written anything. Then it is asked
-// which keys exist on neither side: what is not at the old node, which cannot make any, and not at the new
-// one, exists nowhere, and may be made at the new one.
-func (c Conn) run(ctx context.Context, script *rueidis.Lua, k *Keys, args []string, ids ...string) rueidis.RedisResult {
-	return c.runKnowing(ctx, script, k, nil, args, ids...)
+// A call to a cluster names only the key with the primitive's own name, as shared/keys.lua says. While the
+// slot moves, a script that would have to make a key says so before it has written anything. Then Run asks
+// the cluster which keys exist on neither side, and runs the script again with that knowledge. A key exists
+// on neither side when it is not at the old node, which can make none, and not at the new one. It may be made
+// at the new one.
+func (c Conn) Run(ctx context.Context, s *Script, k *Keys, args []string, ids ...string) rueidis.RedisResult {
+	return c.runKnowing(ctx, s, k, nil, args, ids...)
 }
 
-// runKnowing is run when it is known which keys exist on neither side; nil: it is not.
-func (c Conn) runKnowing(ctx context.Context, script *rueidis.Lua, k *Keys, nowhere, args []string, ids ...string) rueidis.RedisResult {
+// runKnowing is Run when the caller knows which keys exist on neither side; nil: it does not.
+func (c Conn) runKnowing(
+	ctx context.Context, s *Script, k *Keys, nowhere, args []string, ids ...string,
+) rueidis.RedisResult {
 	if !k.sharded() {
-		return script.Exec(ctx, c.Client, k.keys, args)
+		return s.lua.Exec(ctx, c.Client, k.keys, args)
 	}
-	result := script.Exec(ctx, c.Client, k.keys[:1], k.arguments(args, nowhere))
+	result := s.lua.Exec(ctx, c.Client, k.keys[:1], k.arguments(args, nowhere))
 	if err := result.Error(); err != nil && nowhere == nil && isMoving(err) {
 		if nowhere = c.nowhere(ctx, k, append(ids, args[0])); nowhere != nil {
-			return script.Exec(ctx, c.Client, k.keys[:1], k.arguments(args, nowhere))
+			return s.lua.Exec(ctx, c.Client, k.keys[:1], k.arguments(args, nowhere))
 		}
 	}
 	return result
 }
 
-// isMoving reports whether a script says that it could not do its work because the slot is moving.
+// isMoving reports whether a script says that it could not do its work, because the slot is moving.
 func isMoving(err error) bool {
 	return strings.Contains(err.Error(), ErrMoving.Error()[:len("the slot is moving")])
 }
 
-// arguments are followed by what keys.lua takes from their end.
+// arguments are args followed by what shared/keys.lua takes from their end.
 func (k *Keys) arguments(args, nowhere []string) []string {
 	all := make([]string, 0, len(args)+len(k.keys)+len(nowhere)+1)
 	all = append(append(all, args...), k.keys[1:]...)
@@ -50,9 +54,9 @@ func (k *Keys) arguments(args, nowhere []string) []string {
 	return append(all, strconv.Itoa(len(nowhere)))
 }
 
-// nowhere returns which of the companions of a name, and of the records of these ids, exist on neither side
-// of a move. Each is asked for by itself: the old node knows what it has, and sends to the new one for what
-// it has not.
+// nowhere returns which companions of a name, and which records of these ids, exist on neither side of a
+// move. It asks for each by itself: the old node knows what it has, and sends the client to the new one for
+// the rest.
 func (c Conn) nowhere(ctx context.Context, k *Keys, ids []string) (absent []string) {
 	var keys []string
 	for _, s := range shapes[k.family] {

@@ -69,7 +69,7 @@ func TestRenewalsOfAMovingSlotAreApart(t *testing.T) {
 	for _, k := range []*lua.Keys{stuck, whole} {
 		_, _, _, err := conn.Capacity(t.Context(), k, "z:1", 0, lua.Set, 1, 100, 0)
 		require.NoError(t, err)
-		_, err = conn.Trade(t.Context(), k, 0, 10, "", lua.Take(lua.Claim{Owner: "a:1", Lease: 60_000, Demand: "1"}, lua.First))
+		_, err = conn.Trade(t.Context(), k, 0, 10, "", lua.Take(lua.Claim{Owner: "a:1", Lease: 60_000, Demand: lua.Demand{Permits: 1}}, lua.First))
 		require.NoError(t, err)
 		batch = append(batch, lua.Renewal{Keys: k, Owner: "a:1", Lease: 60_000})
 	}

@@ -75,7 +75,7 @@ func TestLateAttemptAtPermits(t *testing.T) {
 			b.set(3)
 			now, err := b.conn.Time(t.Context(), nil)
 			require.NoError(t, err)
-			late, soon := request("A:1", lua.Demand(1, "")), request("A:2", lua.Demand(1, ""))
+			late, soon := request("A:1", "1"), request("A:2", "1")
 			late.Until, soon.Until = now-1, now+time.Minute.Microseconds()
 			require.True(t, taken(t, b.trade(lua.Take(late, lua.Try))[0]).Late, "the short way")
 			replies := b.trade(lua.Take(late, lua.Try), lua.Take(soon, lua.Try))

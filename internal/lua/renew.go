@@ -9,6 +9,8 @@ import (
 	"github.com/redis/rueidis"
 )
 
+var renew = [families]*Script{Locks: bare("lock/renew.lua"), Leased: bare("permit/renew.lua")}
+
 // Renewal is one lease of [Conn.Renew].
 type Renewal struct {
 	Keys  *Keys
@@ -16,13 +18,13 @@ type Renewal struct {
 	Lease int64 // ms
 }
 
-// ErrApart is returned for renewals that are refused together, because the slot of their names is moving and
-// some keys are gone, or on its other side. One by one they may succeed.
+// ErrApart is returned for renewals that Redis refuses together: the slot of their names is moving, and some
+// keys are gone, or on the other side. One by one they may succeed.
 var ErrApart = errors.New("not all in one step")
 
-// Renew runs renew.lua or prolong.lua, for names of one slot and one family, and reports for each whether the
-// owner still had it, and the server's clock in microseconds. Keys of which some are gone, or on the other
-// side of a slot that is moving, are refused together.
+// Renew runs lock/renew.lua or permit/renew.lua for names of one slot and one family. It reports for each
+// whether the owner still had it, and the server's clock in microseconds. In a slot that is moving, Redis
+// refuses all of them when some keys are gone, or on the other side: see [ErrApart].
 func (c Conn) Renew(ctx context.Context, batch []Renewal) (renewed []bool, now int64, err error) {
 	renewed, now, err = c.renew(ctx, batch, false)
 	switch {
@@ -38,7 +40,7 @@ func (c Conn) Renew(ctx context.Context, batch []Renewal) (renewed []bool, now i
 	return renewed, now, err
 }
 
-// renew names all keys, or of a single renewal the first alone: then the other is an argument.
+// renew names all keys. first is for a single renewal: it names the first key, and the other is an argument.
 func (c Conn) renew(ctx context.Context, batch []Renewal, first bool) (renewed []bool, now int64, err error) {
 	keys := make([]string, 0, 2*len(batch))
 	args := make([]string, 0, 2*len(batch))
@@ -49,7 +51,7 @@ func (c Conn) renew(ctx context.Context, batch []Renewal, first bool) (renewed [
 	if first {
 		keys, args = keys[:1], append(args, keys[1:]...)
 	}
-	numbers, err := c.script().renew[batch[0].Keys.family].Exec(ctx, c.Client, keys, args).AsIntSlice()
+	numbers, err := renew[batch[0].Keys.family].lua.Exec(ctx, c.Client, keys, args).AsIntSlice()
 	if err != nil {
 		return nil, 0, err
 	}
@@ -63,22 +65,24 @@ func (c Conn) renew(ctx context.Context, batch []Renewal, first bool) (renewed [
 	return renewed, numbers[len(batch)], nil
 }
 
-// Replicate renews one lease as [Conn.Renew] does and then waits, for so many ms, until as many replicas have
-// that: what WAIT counts is what was written on its own connection. It returns whether the owner still had
-// the lock, and how many replicas.
+// Replicate renews one lease as [Conn.Renew] does. Then it waits for at most so many ms until the renewal has
+// reached so many replicas. WAIT counts what was written on its own connection, so both run on one. It
+// returns whether the owner still had the lock, and how many replicas have the renewal.
 //
-// It returns no sooner than at the deadline of ctx, which it must have, when Redis is silent: with a context
-// that can be cancelled before, rueidis runs the connection in the background, and then sends an UNSUBSCRIBE
-// when it goes back to the pool. That panics when the server answers it with an error (internal/hub).
+// ctx must have a deadline and must not be cancelled before. When Redis is silent, Replicate returns no
+// sooner than that. With a context that can be cancelled, rueidis runs the connection in the background, and
+// sends an UNSUBSCRIBE when the connection goes back to the pool. When the server answers that with an error,
+// rueidis panics (internal/hub).
 func (c Conn) Replicate(ctx context.Context, r Renewal, replicas int, ms int64) (held bool, n int64, err error) {
 	err = c.Client.Dedicated(func(d rueidis.DedicatedClient) error {
-		// EVAL and not EVALSHA: nothing may come between the two, not even a script that has to be loaded.
+		// EVAL and not EVALSHA: nothing may come between the two commands, not even the load of a script.
+		renewal := d.B().Eval().Script(renew[r.Keys.family].text).Numkeys(int64(len(r.Keys.leases)))
 		results := d.DoMulti(ctx,
-			d.B().Eval().Script(c.script().renewal[r.Keys.family]).Numkeys(int64(len(r.Keys.leases))).Key(r.Keys.leases...).Arg(r.Owner, number(r.Lease)).Build(),
+			renewal.Key(r.Keys.leases...).Arg(r.Owner, number(r.Lease)).Build(),
 			d.B().Wait().Numreplicas(int64(replicas)).Timeout(ms).Build(),
 		)
 		renewed, err := results[0].AsIntSlice()
-		if err != nil { // then the other counts for something else
+		if err != nil { // then WAIT counts for something else
 			return err
 		}
 		held = len(renewed) == 2 && renewed[0] == 1

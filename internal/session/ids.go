@@ -33,7 +33,8 @@ func newIDs(prefix string) *ids {
 }
 
 // random is how many characters of a client's id are random, of five bits each. Redis keeps small hashes
-// small while nothing in them is longer than 64 bytes: that has to do for a holder of permits (holder.lua).
+// small while nothing in them is longer than 64 bytes: that has to do for a holder of permits
+// (permit/holder.lua).
 const random = 16
 
 // next returns a number that has not been used.

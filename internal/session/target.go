@@ -157,7 +157,7 @@ func givenUp(ctx context.Context, err error, sent time.Time) error {
 // newID is that of a command that must be done once.
 func (c *Client) NewID() string { return c.IDs.ID(c.IDs.Next()) }
 
-// remembered is how long Redis knows which commands were done (once.lua, plain.lua).
+// remembered is how long Redis knows which commands were done (shared/once.lua, permit/plain.lua).
 const Remembered = 10 * time.Minute
 
 // whileRemembered waits until Redis is back, but not for so long that it may have forgotten what was done.

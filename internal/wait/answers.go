@@ -5,218 +5,239 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/lua"
-	"github.com/latchkey-go/latchkey/internal/retry"
 )
 
-// ask sends an acquire for w, and another while its answer asks for one.
-func (r *Room) ask(ctx context.Context, w *Waiter, mode lua.Mode) {
+// question is what must be known of an acquire when its answer arrives.
+type question struct {
+	sent     time.Time
+	round    uint64    // calls of RecheckAll before it
+	until    int64     // the moment of the server's clock after which it does nothing; 0: it may run at any time
+	deadline time.Time // the same moment here
+}
+
+// ask sends an acquire for w, which was counted, and another while the answer asks for one.
+func (q *Waiters) ask(ctx context.Context, w *Waiter, mode lua.Mode) {
 	for {
-		r.mu.Lock()
-		round := r.rounds
-		r.mu.Unlock()
-		q := question{sent: time.Now(), round: round}
-		until := int64(0)
-		if deadline, ok := ctx.Deadline(); ok && mode == lua.Try {
-			q.deadline, until = deadline, r.server.Clock(deadline)
-		}
-		q.bounded = until > 0
-		reply, err := r.server.Acquire(ctx, w, mode, until)
-		if !r.answered(ctx, w, q, reply, err) {
+		a := q.question(ctx, mode)
+		reply, err := q.server.Acquire(ctx, w, mode, a.until)
+		if !q.answered(ctx, w, a, reply, err) {
 			return
 		}
 		mode = lua.Again
 	}
 }
 
-// question is what must be known of an acquire when its answer arrives.
-type question struct {
-	sent     time.Time
-	round    uint64 // of RecheckAll
-	bounded  bool   // it does nothing in Redis after the deadline
-	deadline time.Time
+func (q *Waiters) question(ctx context.Context, mode lua.Mode) question {
+	q.mu.Lock()
+	a := question{round: q.rounds}
+	q.mu.Unlock()
+	a.sent = time.Now()
+	if deadline, ok := ctx.Deadline(); ok && mode == lua.Try {
+		a.deadline, a.until = deadline, q.server.Clock(deadline)
+	}
+	return a
 }
 
-// answered takes the reply to an acquire and reports whether another must be sent.
-func (r *Room) answered(ctx context.Context, w *Waiter, q question, reply lua.Acquired, err error) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	switch {
-	case err == nil:
-	case ctx.Err() != nil:
-		w.aborted = true // Acquire sees the same and abandons w
-		if silence := retry.Silence(q.sent); silence != nil {
-			w.unheard = silence
-			w.stray = true // the connection may be broken, and a copy of it under way
-		}
-	case lua.Classify(err) == lua.NoAnswer:
-		w.stray = true
-		w.sequence = 0 // it may have lost its place, and been queued again
-	}
+// answered takes the answer to an acquire, a reply or an error. It reports whether another must be sent.
+func (q *Waiters) answered(ctx context.Context, w *Waiter, a question, reply lua.Acquired, err error) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	if err != nil {
-		w.endless = w.endless || !q.bounded
-		if q.deadline.After(w.latest) {
-			w.latest = q.deadline
-		}
+		w.failed(ctx, a, err)
 	}
 	switch {
-	case w.state == waiting && (err == nil || ctx.Err() == nil) && r.waits(w, q, reply, err):
-		return true
-	case w.state == granted && err == nil && w.contradicted(reply):
-		w.stray, w.endless = true, true // the reply may say that it is queued
-		r.server.Refuse(w, max(reply.Token, w.Grant.Token))
-	}
-	if w.state != waiting && r.waiters.Len() > 0 {
-		r.arm(0) // it has left, or holds: what it was told is nobody's now, so the next one asks
-	}
-	if w.asking--; w.asking > 0 {
-		return false
-	}
-	if w.settled != nil {
-		close(w.settled)
-		w.settled = nil
-	}
-	if w.leave {
-		// Rule 2: whatever the acquire took or queued, nobody wants it. Only now is it certain that the cancel does
-		// not overtake it.
-		w.leave = false
-		r.cancel(w)
-	}
-	return false
-}
-
-// waits handles the reply for a waiter that still waits.
-func (r *Room) waits(w *Waiter, q question, reply lua.Acquired, err error) (again bool) {
-	switch {
-	case err != nil && w.place != nil:
-		// It stays in the queue; RecheckAll comes when Redis is back.
-		if lua.Passing(err) {
-			r.server.Failed(err, q.sent)
-		} else {
-			r.finish(w, outcome{err: err})
-		}
-	case err != nil:
-		passing := lua.Passing(err)
-		if passing {
-			r.server.Failed(err, q.sent)
-		}
-		w.tell(outcome{err: err, passing: passing})
-	case reply.Token > 0:
-		if !time.Now().Before(q.sent.Add(w.Lease)) {
-			return true // the answer took longer than the lease: ask whether it is still true
-		}
-		if w.place != nil && !w.heard && r.waiters.Len() > 1 {
-			// It was queued and had to ask. If that is because its entry was gone, so are those of the others here;
-			// the next one's question will tell.
-			r.arm(0)
-		}
-		if !w.heard {
-			w.sequence = 0 // it may have lost its place in between
-		}
-		w.clock = 0
-		r.grant(w, Grant{Owned: reply.Owned, Moment: q.sent})
-	case reply.Late:
-		w.tell(outcome{err: errLate})
-	case reply.Refused != nil:
-		if w.place != nil {
-			r.arm(0) // the next one may be no better off
-		}
-		r.finish(w, outcome{err: reply.Refused})
-	case !reply.Queued:
-		w.tell(outcome{err: ErrBusy})
-	default:
-		w.heard = false // what it was told by message is not so
-		lost := reply.Sequence > 0 && w.place != nil
-		if w.place == nil {
-			w.place, w.entered = r.waiters.PushBack(w), true
-		}
-		if reply.Sequence > 0 {
-			w.sequence = reply.Sequence
-		}
-		w.asked, w.clock = q.sent, reply.Now
-		r.arm(reply.Ends)
-		if lost && r.rounding == 0 { // and so are, very likely, the entries of the others here
-			r.rounding++
-			r.server.Go(func() { r.recheck(func(other *Waiter) bool { return other != w }) })
-		}
-		if w.again || q.round != r.rounds { // rule 4: a re-check fell due while this was unanswered
-			w.again = false
+	case w.waits():
+		if (err == nil || ctx.Err() == nil) && q.heed(w, a, reply, err) {
 			return true
 		}
-		if w.early.Token > 0 {
-			r.learn(w, w.early)
-			if w.again { // it has to be confirmed, by a question after this one
-				w.again = false
-				return true
-			}
-		}
+	case w.phase == granted && err == nil && w.contradictedBy(reply):
+		w.copies.stray, w.copies.endless = true, true // the reply may say that it is queued
+		q.server.Revoked(w, max(reply.Token, w.Grant.Token))
+	}
+	if !w.waits() && q.queued.Len() > 0 {
+		q.arm(0) // w has left, or holds: what it was told is nobody's now, so the next one asks
+	}
+	if w.unanswered--; w.unanswered == 0 {
+		q.lastAnswered(w)
 	}
 	return false
 }
 
-func (r *Room) grant(w *Waiter, g Grant) {
-	w.again = false
-	r.settle(w, granted)
+// lastAnswered does what had to wait until no acquire of w was unanswered.
+func (q *Waiters) lastAnswered(w *Waiter) {
+	if w.allAnswered != nil {
+		close(w.allAnswered)
+		w.allAnswered = nil
+	}
+	if w.phase == leaving {
+		// Rule 2: nobody wants what the acquires took or queued. Only now it is certain that the cancel does not
+		// overtake them.
+		q.cancel(w)
+	}
+}
+
+// Answered reports whether no acquire of w is unanswered: only then its release may be sent (rule 2).
+func (q *Waiters) Answered(w *Waiter) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return w.unanswered == 0
+}
+
+// AwaitAnswers returns nil when that is so, or the cause when ctx ends.
+func (q *Waiters) AwaitAnswers(ctx context.Context, w *Waiter) error {
+	q.mu.Lock()
+	if w.unanswered == 0 {
+		q.mu.Unlock()
+		return nil
+	}
+	if w.allAnswered == nil {
+		w.allAnswered = make(chan struct{})
+	}
+	allAnswered := w.allAnswered
+	q.mu.Unlock()
+	select {
+	case <-allAnswered:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// heed takes the answer for a w that still waits. It reports whether another acquire must be sent.
+func (q *Waiters) heed(w *Waiter, a question, reply lua.Acquired, err error) bool {
+	switch {
+	case err != nil:
+		q.heedError(w, a, err)
+	case reply.Token > 0:
+		return q.heedGrant(w, a, reply)
+	case reply.Late:
+		w.tell(errLate, false)
+	case reply.Refused != nil:
+		if w.phase == queued {
+			q.arm(0) // the next one may be no better off
+		}
+		q.refuse(w, reply.Refused)
+	case reply.Queued:
+		return q.heedQueued(w, a, reply)
+	default:
+		w.tell(ErrBusy, false)
+	}
+	return false
+}
+
+// heedError leaves a w that is queued where it is, if the error passes: RecheckAll comes when Redis is back.
+func (q *Waiters) heedError(w *Waiter, a question, err error) {
+	passing := lua.Passing(err)
+	if passing {
+		q.server.Failed(err, a.sent)
+	}
+	switch {
+	case w.phase != queued:
+		w.tell(err, passing)
+	case !passing:
+		q.refuse(w, err)
+	}
+}
+
+func (q *Waiters) heedGrant(w *Waiter, a question, reply lua.Acquired) (again bool) {
+	if !time.Now().Before(a.sent.Add(w.Lease)) {
+		return true // the answer took longer than the lease: ask whether it is still true
+	}
+	if w.phase == queued && !w.heard && q.queued.Len() > 1 {
+		// It was queued and had to ask. If its entry was gone, so are those of the others here: the next one's
+		// question will tell.
+		q.arm(0)
+	}
+	if !w.heard {
+		w.sequence = 0 // it may have lost its place in between
+	}
+	w.reading.clock = 0
+	q.grant(w, Grant{Owned: reply.Owned, Moment: a.sent})
+	return false
+}
+
+func (q *Waiters) heedQueued(w *Waiter, a question, reply lua.Acquired) (again bool) {
+	w.heard = false // what it was told by message is not so
+	lost := false   // its entry, for which it has a new one
+	if reply.Sequence > 0 {
+		lost = w.phase == queued
+		w.sequence = reply.Sequence
+	}
+	if w.phase != queued {
+		q.become(w, queued)
+	}
+	w.reading = reading{sent: a.sent, clock: reply.Now}
+	q.arm(reply.Ends)
+	if lost && q.running == 0 { // and so are, very likely, the entries of the others here
+		q.running++
+		q.server.Go(func() { q.round(w) })
+	}
+	if w.takeRecheck() || a.round != q.rounds {
+		return true // rule 4: a re-check fell due while this one was unanswered
+	}
+	if w.early.Token > 0 {
+		q.learn(w, w.early)
+		return w.takeRecheck() // it has to be confirmed, by a question after this one
+	}
+	return false
+}
+
+func (q *Waiters) grant(w *Waiter, g Grant) {
+	q.become(w, granted)
 	w.Grant = g
-	w.tell(outcome{})
+	w.tell(nil, false)
 }
 
-func (r *Room) finish(w *Waiter, o outcome) {
-	w.again = false
-	r.settle(w, ended)
-	w.tell(o)
+// refuse ends the wait of w with an error.
+func (q *Waiters) refuse(w *Waiter, err error) {
+	q.become(w, refused)
+	w.tell(err, false)
 }
 
-func (r *Room) settle(w *Waiter, s state) {
-	w.state = s
-	if w.place != nil {
-		r.waiters.Remove(w.place)
-		w.place = nil
-	}
-}
-
-// Granted takes a grant message. It reports false when the grant is for nobody, and must be released: the
+// Granted takes a grant message. It reports false when the grant is for nobody and must be given back: the
 // tenure is over.
-func (r *Room) Granted(w *Waiter, m lua.Message) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	switch w.state {
-	case granted:
-		return m.Token <= w.Grant.Token // the same grant again or one before it; else one for an entry that a stray copy left behind
-	case ended:
-		return w.leave || w.asking > 0 // the cancel that follows gives it back
+func (q *Waiters) Granted(w *Waiter, m lua.Message) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch {
+	case w.waits():
+		q.learn(w, m)
+		if w.phase == granted && w.unanswered > 0 {
+			w.sequence = 0 // the answer might say that it had lost its place, and was queued again
+		}
+		return true
+	case w.phase == granted: // the same grant, or one before it; else one for an entry that a stray copy left
+		return m.Token <= w.Grant.Token
+	default:
+		return w.unanswered > 0 // the cancel that follows gives it back
 	}
-	r.learn(w, m)
-	return true
 }
 
 // strange is how far a token in a message may be ahead of what its waiter knows of its server: a minute of
 // tokens at full speed.
 const strange = int64(time.Minute / time.Microsecond)
 
-// learn makes a grant message a grant, or sees to its confirmation. Redis itself is asked when the message
-// cannot be dated, when its token is strange, and when nothing would ever ask again: permits without a lease.
-// Trust counts from the moment the grant was written. The reply that queued the waiter carries the same
-// clock, so that moment is known without trusting the client's clock or the time the message took.
-func (r *Room) learn(w *Waiter, m lua.Message) {
-	if w.clock == 0 && w.asking > 0 && !w.again {
-		w.early = m // published after, read before
+// learn makes a grant of a message, or has it confirmed. Redis is asked when the message cannot be dated, and
+// when its token is strange. It is asked for permits without a lease as well, since nobody would ask for them
+// later.
+//
+// Trust counts from the moment the grant was written. The reply that queued the waiter has a reading of the
+// same clock. So that moment is known without trusting this machine's clock, or the time the message took.
+func (q *Waiters) learn(w *Waiter, m lua.Message) {
+	if !w.reading.known() && w.unanswered > 0 && !w.recheckDue {
+		w.early = m // it was published after the reply, and read before it
 		return
 	}
 	w.early, w.heard = lua.Message{}, true
 	if m.Family == lua.Plain || m.Token > max(m.Now, w.sequence)+strange {
-		r.recheckNow(w)
+		q.recheck(w)
 		return
 	}
-	arrival := time.Now()
-	moment := w.asked.Add(time.Duration(m.Now-w.clock) * time.Microsecond)
-	ahead := moment.Sub(arrival) // the clocks disagree: this machine may have been suspended, or the server is another one
-	if ahead > 0 {
-		moment = arrival
-	}
-	if w.clock == 0 || ahead > 10*time.Millisecond || m.Now < w.clock || arrival.Sub(w.asked) > time.Minute || 2*arrival.Sub(moment) > time.Duration(m.Lease)*time.Millisecond {
-		r.recheckNow(w) // it may have expired already, or soon will: confirm first
+	moment, ok := w.reading.date(m)
+	if !ok {
+		q.recheck(w)
 		return
 	}
-	w.clock = m.Now
-	r.grant(w, Grant{Owned: m.Owned, Moment: moment, Short: true})
+	w.reading.clock = m.Now
+	q.grant(w, Grant{Owned: m.Owned, Moment: moment, Short: true})
 }

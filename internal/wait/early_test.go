@@ -12,18 +12,19 @@ import (
 	"github.com/latchkey-go/latchkey/internal/wait"
 )
 
-// overtaken is a server that grants after it has queued a waiter, and whose message is there before that reply.
+// overtaken is a server that grants after it has queued a waiter, and whose message is there before that
+// reply.
 type overtaken struct {
 	wait.Server
-	room  *wait.Room
-	asked int
+	waiters *wait.Waiters
+	asked   int
 }
 
 func (o *overtaken) Acquire(_ context.Context, w *wait.Waiter, _ lua.Mode, _ int64) (lua.Acquired, error) {
 	if o.asked++; o.asked > 1 {
 		return lua.Acquired{Owned: lua.Owned{Token: 1}}, nil
 	}
-	o.room.Granted(w, lua.Message{Kind: lua.Grant, Family: lua.Plain, Owned: lua.Owned{Token: 1}, Now: 2, Lease: 2000})
+	o.waiters.Granted(w, lua.Message{Kind: lua.Grant, Family: lua.Plain, Owned: lua.Owned{Token: 1}, Now: 2, Lease: 2000})
 	return lua.Acquired{Queued: true, Sequence: 1, Ends: -1, Now: 1}, nil
 }
 
@@ -36,9 +37,9 @@ func (o *overtaken) Go(f func())              { go f() }
 func TestEarlyGrantIsConfirmed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := &overtaken{}
-		o.room = wait.NewRoom(t.Context(), o, time.Minute)
+		o.waiters = wait.New(t.Context(), o, time.Minute)
 		began := time.Now()
-		require.NoError(t, o.room.Acquire(t.Context(), &wait.Waiter{Number: 1, Owner: "a:1", Lease: time.Hour}, false))
+		require.NoError(t, o.waiters.Acquire(t.Context(), &wait.Waiter{Number: 1, Owner: "a:1", Lease: time.Hour}, false))
 		require.Zero(t, time.Since(began))
 		time.Sleep(time.Minute) // its timer
 	})

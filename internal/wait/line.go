@@ -6,18 +6,19 @@ import (
 	"sync"
 )
 
-// Line is the goroutines of one process that want the same thing: first come, first served, one at a time. Whoever has the
-// turn passes it on together with what it leaves to the next. The zero value is an empty line; methods are safe for
-// concurrent use.
+// Line is the goroutines of one process that want the same thing: first come, first served, one at a time.
+// Whoever has the turn passes it to the next, with what it leaves. The zero value is an empty line; methods
+// are safe for concurrent use.
 type Line[T any] struct {
 	mu      sync.Mutex
 	taken   bool      // somebody has the turn
 	waiting list.List // of chan T, capacity 1
 }
 
-// Enter returns when it is the caller's turn, with what the one before left, which is the zero value when the line was
-// empty. When ctx or closing ends before, it returns the cause, and the caller has no turn. Should the turn have come at
-// that very moment, it is passed on; what is returned beside the error is then what nobody was there to take.
+// Enter returns when it is the caller's turn, with what the one before left. That is the zero value when the
+// line was empty. When ctx or closing ends before, it returns the cause, and the caller has no turn. A turn
+// that came at that very moment is passed to the next; if there is none, Enter returns what was left beside
+// the error.
 func (l *Line[T]) Enter(ctx, closing context.Context) (left T, err error) {
 	l.mu.Lock()
 	if !l.taken {
@@ -49,8 +50,8 @@ func (l *Line[T]) Enter(ctx, closing context.Context) (left T, err error) {
 	return left, err
 }
 
-// Pass ends the caller's turn. It reports whether somebody was waiting, who now has the turn and what is left; otherwise
-// the line is empty, and that stays the caller's.
+// Pass ends the caller's turn. It reports whether somebody was waiting, who has the turn now, and what is
+// left. Otherwise the line is empty, and what is left stays the caller's.
 func (l *Line[T]) Pass(left T) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -63,8 +64,8 @@ func (l *Line[T]) Pass(left T) bool {
 	return true
 }
 
-// Waited reports whether somebody waits for a turn.
-func (l *Line[T]) Waited() bool {
+// HasNext reports whether somebody waits for the turn.
+func (l *Line[T]) HasNext() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.waiting.Len() > 0

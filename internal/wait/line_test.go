@@ -44,8 +44,8 @@ func TestLineInOrder(t *testing.T) {
 	})
 }
 
-// What is passed on is never lost, although contexts end in the same instant: whatever is left is taken by exactly one, or
-// comes back to whoever found that nobody was there.
+// What is passed on is never lost, although contexts end in the same instant: whatever is left is taken by
+// exactly one, or comes back to whoever found that nobody was there.
 func TestLineLosesNothing(t *testing.T) {
 	for seed := range uint64(200) {
 		synctest.Test(t, func(t *testing.T) {

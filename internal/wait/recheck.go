@@ -10,126 +10,138 @@ import (
 // margin is added to the end of a lease: the key is gone one millisecond after.
 const margin = 2 * time.Millisecond
 
-// Ends is told that the holder's lease ends in d: when it does, the lock may be free without anybody saying so.
-func (r *Room) Ends(d time.Duration) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.arm(d.Milliseconds())
+// LeaseEnds is told that the holder's lease ends in d. Then the lock may be free without anybody saying so.
+func (q *Waiters) LeaseEnds(d time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.arm(d.Milliseconds())
 }
 
-// arm sets the timer of the next question for the holder's lease that ends in ms (negative: never), never later than the
-// poll cap. One timer serves all waiters of the room.
-func (r *Room) arm(ms int64) {
-	d := r.poll
+// arm sets the timer of the next re-check: for the holder's lease, which ends in ms (negative: never), and
+// never later than the poll. One timer serves all waiters.
+func (q *Waiters) arm(ms int64) {
+	d := q.poll
 	if ends := time.Duration(ms)*time.Millisecond + margin; ms >= 0 && ends < d {
 		d = ends
 	}
 	due := time.Now().Add(d)
-	if !r.due.IsZero() && !due.Before(r.due) {
+	if !q.due.IsZero() && !due.Before(q.due) {
 		return
 	}
-	r.due = due
-	if r.timer == nil {
-		r.timer = time.AfterFunc(d, r.tick)
+	q.due = due
+	if q.timer == nil {
+		q.timer = time.AfterFunc(d, q.tick)
 	} else {
-		r.timer.Reset(d)
+		q.timer.Reset(d)
 	}
 }
 
-// tick asks for the oldest waiter alone: if the lock is free, whoever is the head is granted it by that question.
-func (r *Room) tick() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.due = time.Time{}
-	if r.closing.Err() != nil {
+// tick asks for the oldest waiter alone. If the lock is free, that question grants it to whoever is the head.
+func (q *Waiters) tick() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.due = time.Time{}
+	if q.closing.Err() != nil {
 		return
 	}
-	if e := r.waiters.Front(); e != nil {
-		r.arm(-1)
-		r.recheckNow(e.Value.(*Waiter))
+	if e := q.queued.Front(); e != nil {
+		q.arm(-1)
+		q.recheck(e.Value.(*Waiter))
 	}
 }
 
-// recheckNow asks again for w, or once its unanswered acquire is answered (rule 4).
-func (r *Room) recheckNow(w *Waiter) {
-	if w.asking > 0 {
-		w.again = true
-		return
-	}
-	w.asking++
-	r.server.Go(func() { r.ask(context.Background(), w, lua.Again) })
-}
-
-// RecheckAll asks again for every waiter, oldest first and one after the other: after a subscription was confirmed, since
-// grants may have been lost before, and after Redis came back, since the entries may be gone. Each question is sent
-// after the call. The clock of the server may be another one now, so no grant is dated by what was known before.
-func (r *Room) RecheckAll() {
-	r.mu.Lock()
-	r.rounds++
-	r.rounding++
-	for e := r.waiters.Front(); e != nil; e = e.Next() {
-		e.Value.(*Waiter).clock = 0
-	}
-	r.mu.Unlock()
-	r.recheck(func(*Waiter) bool { return true })
-}
-
-// AskAround asks for every waiter, oldest first, and calls pause after each; one that is asking asks again at
-// once. It ends when that returns false.
-func (r *Room) AskAround(pause func() bool) {
-	goOn := true
-	r.each(func(*Waiter) bool { return goOn }, func() { goOn = pause() })
-}
-
-// ClockSet is told that the server's clock was set: no grant is dated by what was known of it before, and a
-// lease may be over sooner than it was said to be.
-func (r *Room) ClockSet() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for e := r.waiters.Front(); e != nil; e = e.Next() {
-		e.Value.(*Waiter).clock = 0
-	}
-	if r.waiters.Len() > 0 {
-		r.arm(0)
+// recheck asks again for w: now, or once its unanswered acquire is answered (rule 4). The mutex is held.
+func (q *Waiters) recheck(w *Waiter) {
+	if q.countRecheck(w) {
+		q.server.Go(func() { q.ask(context.Background(), w, lua.Again) })
 	}
 }
 
-func (r *Room) recheck(include func(*Waiter) bool) {
+// countRecheck counts an acquire that the caller must send. While another is unanswered it returns false, and
+// the re-check falls due after that. The mutex is held.
+func (q *Waiters) countRecheck(w *Waiter) bool {
+	if w.unanswered > 0 {
+		w.recheckDue = true
+		return false
+	}
+	if w.phase == idle {
+		q.become(w, asking) // somebody has sent a message to a waiter that nobody could know
+	}
+	w.unanswered++
+	return true
+}
+
+// RecheckAll asks again for every waiter, oldest first and one after the other. It is called after a
+// subscription was confirmed, since grants may have been lost before, and after Redis came back, since the
+// entries may be gone. Each question is sent after the call. The server may have another clock now, so no
+// grant is dated by what was known before.
+func (q *Waiters) RecheckAll() {
+	q.mu.Lock()
+	q.rounds++
+	q.running++
+	q.forgetClock()
+	q.mu.Unlock()
+	q.round(nil)
+}
+
+// RecheckSlowly asks again for every waiter, oldest first, and calls pause after each. It ends when that
+// returns false. Who is asking already asks once more.
+func (q *Waiters) RecheckSlowly(pause func() bool) { q.recheckEach(nil, pause) }
+
+// ClockSet is told that the server's clock was set. No grant is dated by what was known of it before, and a
+// lease may be over sooner than was said.
+func (q *Waiters) ClockSet() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.forgetClock()
+	if q.queued.Len() > 0 {
+		q.arm(0)
+	}
+}
+
+func (q *Waiters) forgetClock() {
+	for e := q.queued.Front(); e != nil; e = e.Next() {
+		e.Value.(*Waiter).reading.clock = 0
+	}
+}
+
+// round asks again for every waiter but one, in a round that was counted.
+func (q *Waiters) round(except *Waiter) {
 	defer func() {
-		r.mu.Lock()
-		r.rounding--
-		r.mu.Unlock()
+		q.mu.Lock()
+		q.running--
+		q.mu.Unlock()
 	}()
-	r.each(include, func() {})
+	q.recheckEach(except, func() bool { return true })
 }
 
-// each asks for some waiters, oldest first and one after the other.
-func (r *Room) each(include func(*Waiter) bool, after func()) {
-	r.mu.Lock()
-	all := make([]*Waiter, 0, r.waiters.Len())
-	for e := r.waiters.Front(); e != nil; e = e.Next() {
-		all = append(all, e.Value.(*Waiter))
-	}
-	r.mu.Unlock()
-	for _, w := range all {
-		if include(w) && r.begin(w) {
-			r.ask(context.Background(), w, lua.Again)
-			after()
+func (q *Waiters) recheckEach(except *Waiter, pause func() bool) {
+	for _, w := range q.all() {
+		if w == except || !q.begin(w) {
+			continue
+		}
+		q.ask(context.Background(), w, lua.Again)
+		if !pause() {
+			return
 		}
 	}
 }
 
-// begin marks w as asking, and reports false when somebody else asks for it or has to.
-func (r *Room) begin(w *Waiter) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if w.state != waiting || r.closing.Err() != nil {
-		return false
+// all returns those that are queued, oldest first.
+func (q *Waiters) all() []*Waiter {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	all := make([]*Waiter, 0, q.queued.Len())
+	for e := q.queued.Front(); e != nil; e = e.Next() {
+		all = append(all, e.Value.(*Waiter))
 	}
-	if w.asking > 0 {
-		w.again = true
-		return false
-	}
-	w.asking++
-	return true
+	return all
+}
+
+// begin counts a re-check that the caller must send. It returns false when w does not wait any more, or when
+// a re-check follows the acquire that is unanswered.
+func (q *Waiters) begin(w *Waiter) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return w.waits() && q.closing.Err() == nil && q.countRecheck(w)
 }

@@ -7,78 +7,99 @@ import (
 	"github.com/latchkey-go/latchkey/internal/lua"
 )
 
-type state uint8
+// Waiter is one tenure: an owner id that is never used again. Its exported fields are set before Acquire.
+type Waiter struct {
+	Number uint64        // unique within the client
+	Owner  string        // the owner id in Redis
+	Lease  time.Duration // what it is granted by a reply; more than 0
+	Demand lua.Demand    // what it asks for beside the lease
+	Offers bool          // its first command is an offer, which may take what an acquire would not
+	Grant  Grant         // set by Acquire
 
-const (
-	waiting state = iota
-	granted
-	ended
-)
+	// Guarded by the mutex of its Waiters.
+
+	phase       phase
+	wasQueued   bool          // it has been in the queue
+	recheckDue  bool          // ask again once no acquire is unanswered; only while it waits
+	heard       bool          // a message said that it was granted, and no reply has denied it since
+	unanswered  int           // how many acquires are
+	allAnswered chan struct{} // closed when there are none; nil when nobody waits for that
+	place       *list.Element // while it is queued
+	sequence    int64         // see Sequence
+	notice      notice
+	copies      copies
+	reading     reading
+	early       lua.Message // of a grant, which arrived before the reply that dates it
+}
 
 // Grant is ownership, as it was learnt.
 type Grant struct {
 	lua.Owned
-	Moment time.Time // not later than the moment Redis wrote it
+	Moment time.Time // not later than the moment when Redis wrote it
 	Short  bool      // the lease is [ShortLease] at most until it is renewed
 }
 
-type outcome struct {
-	err     error // nil: granted
-	passing bool  // the error passes by itself
-}
-
-// Waiter is one tenure: an owner id that is never used again. Its exported fields are set before Acquire.
-type Waiter struct {
-	Number uint64
-	Owner  string
-	Lease  time.Duration
-	Demand string // what it asks for beside the lease
-	Offers bool   // its first command is not an acquire but an offer, which may take what an acquire would not
-	Grant  Grant  // set by Acquire
-
-	// guarded by the room's mutex
-	state    state
-	place    *list.Element // in the room's list, while it is queued
-	begun    bool          // an acquire of it has been sent
-	entered  bool          // it has been queued
-	asking   int           // acquires that are unanswered
-	again    bool          // a re-check fell due meanwhile
-	leave    bool          // to be cancelled once it is answered
-	stray    bool          // an acquire got no answer: it may still arrive
-	aborted  bool          // an acquire's answer was not waited for
-	unheard  error         // and had been waited for long
-	endless  bool          // one that was not answered may run at any time
-	latest   time.Time     // when the others may at the latest
-	settled  chan struct{} // closed when no acquire is unanswered; nil when nobody waits for that
-	heard    bool          // the message of a grant has come
-	told     bool          // the outcome is there, and Acquire has not taken it
-	outcome  outcome
-	ready    chan struct{} // capacity 1: wakes Acquire, if it sleeps
-	sequence int64
-	asked    time.Time   // when the acquire was sent whose reply said
-	clock    int64       // that the server's clock was this, or when it wrote the grant, in µs; 0: not known
-	early    lua.Message // a grant that arrived before the reply which dates it
-}
-
 // Sequence is the place in the queue from which this waiter was granted: greater than that of all before it,
-// and 0 when it was not granted from there, but had the lock by asking.
+// and 0 when it acquired without queueing.
 func (w *Waiter) Sequence() int64 { return w.sequence }
 
-// tell leaves the outcome for Acquire. A grant replaces an error that it has not taken.
-func (w *Waiter) tell(o outcome) {
-	w.outcome, w.told = o, true
+// waits reports whether w can still be granted.
+func (w *Waiter) waits() bool { return w.phase <= queued }
+
+// takeRecheck reports whether a re-check is due, which the caller must send.
+func (w *Waiter) takeRecheck() bool {
+	due := w.recheckDue
+	w.recheckDue = false
+	return due
+}
+
+// contradictedBy reports whether a reply was written after the grant of w and says otherwise. Then Redis has
+// revoked the grant.
+func (w *Waiter) contradictedBy(reply lua.Acquired) bool {
+	return reply.Token > w.Grant.Token || reply.Queued && w.reading.known() && reply.Now > w.reading.clock
+}
+
+// notice is what Acquire is told, and how it is woken.
+type notice struct {
+	untaken bool          // Acquire has not taken it
+	passing bool          // the error passes by itself
+	err     error         // nil: granted
+	silence error         // Redis had been silent for long when the context of Acquire ended
+	wake    chan struct{} // capacity 1; nil while Acquire does not sleep
+}
+
+// tell leaves a notice for Acquire. That of a grant replaces an error that was not taken.
+func (w *Waiter) tell(err error, passing bool) {
+	w.notice.err, w.notice.passing, w.notice.untaken = err, passing, true
 	w.wake()
 }
 
+// wake ends the sleep of Acquire, with or without a notice.
 func (w *Waiter) wake() {
 	select {
-	case w.ready <- struct{}{}:
+	case w.notice.wake <- struct{}{}:
 	default:
 	}
 }
 
-// contradicted reports whether a reply came to be after the grant of w and says otherwise: then that was
-// taken away.
-func (w *Waiter) contradicted(reply lua.Acquired) bool {
-	return reply.Token > w.Grant.Token || reply.Queued && w.clock > 0 && reply.Now > w.clock
+// reading is one of the server's clock.
+type reading struct {
+	sent  time.Time // when the acquire was sent whose reply told it
+	clock int64     // in µs; or when the server wrote the grant; 0: not known
+}
+
+func (r reading) known() bool { return r.clock > 0 }
+
+// date returns the moment when the server wrote a message that has just arrived. ok is false when that is not
+// certain, or when much of its lease may be over. It trusts neither this machine's clock to agree with the
+// server's, nor the time that the message took.
+func (r reading) date(m lua.Message) (moment time.Time, ok bool) {
+	arrival := time.Now()
+	moment = r.sent.Add(time.Duration(m.Now-r.clock) * time.Microsecond)
+	ahead := moment.Sub(arrival) // of this machine, which may have been suspended; or the server is another one
+	if ahead > 0 {
+		moment = arrival
+	}
+	ok = r.known() && m.Now >= r.clock && ahead <= 10*time.Millisecond && arrival.Sub(r.sent) <= time.Minute
+	return moment, ok && 2*arrival.Sub(moment) <= time.Duration(m.Lease)*time.Millisecond
 }

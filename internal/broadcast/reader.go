@@ -1,0 +1,109 @@
+package broadcast
+
+import (
+	"context"
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/lua"
+)
+
+// reader reads from when the first one enters a watch until the last one leaves. It is a timer, and a
+// goroutine only while it reads. The timer also keeps the watch, and what that belongs to, from being
+// collected. The watch's mutex guards its fields.
+type reader struct {
+	timer *time.Timer
+	due   time.Time          // when the next read begins at the latest
+	stop  context.CancelFunc // ends the read that is under way; nil: none is
+	again bool               // somebody asked for another read meanwhile
+}
+
+// newReader returns a reader that begins after a pause. The caller holds the mutex.
+func (w *Watch) newReader() *reader {
+	pause := w.Pause()
+	r := &reader{due: time.Now().Add(pause)}
+	r.timer = time.AfterFunc(pause, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.reader == r && r.stop == nil {
+			w.beginReading(r)
+		}
+	})
+	return r
+}
+
+// readSoon begins a read, or asks for another one when one is under way: that may have seen the state
+// before it changed. The caller holds the mutex.
+func (w *Watch) readSoon() {
+	switch r := w.reader; {
+	case r == nil:
+	case r.stop != nil:
+		r.again = true
+	default:
+		w.beginReading(r)
+	}
+}
+
+// readWithin has the next read begin in at most d. When a read is under way, the next one is after it. The
+// caller holds the mutex.
+func (w *Watch) readWithin(d time.Duration) {
+	if due := time.Now().Add(d); due.Before(w.reader.due) {
+		w.reader.due = due
+		w.reader.timer.Reset(d)
+	}
+}
+
+// beginReading starts the goroutine. The caller holds the mutex.
+func (w *Watch) beginReading(r *reader) {
+	ctx, stop := context.WithCancel(w.Context)
+	r.stop = stop
+	r.timer.Stop()
+	w.Go(func() { w.read(ctx, r) })
+}
+
+// read reads until no further read is asked for or due. Then the timer takes over.
+func (w *Watch) read(ctx context.Context, r *reader) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for w.reader == r && ctx.Err() == nil {
+		if !w.readOnce(ctx, r) {
+			return
+		}
+		if left := time.Until(r.due); !r.again && left > 0 {
+			r.stop()
+			r.stop = nil
+			r.timer.Reset(left)
+			return
+		}
+	}
+}
+
+// readOnce reads, and sets when the next read is due. It reports false when everybody has left meanwhile:
+// then a look is for the next reader. The caller holds the mutex, which is free during the read.
+func (w *Watch) readOnce(ctx context.Context, r *reader) bool {
+	asked := w.look
+	w.look, r.again = nil, false
+	r.due = time.Now().Add(w.Pause())
+	w.mu.Unlock()
+	round, err := w.Read(ctx)
+	w.mu.Lock()
+	if w.reader != r {
+		return false
+	}
+	w.appendView(round, err)
+	if asked != nil {
+		asked.view = w.view
+		close(asked.done)
+	}
+	pause := w.Pause()
+	if err == nil && round.Ends >= 0 {
+		pause = min(pause, untilChange(round))
+	}
+	// What a reply or message said meanwhile may have made it due earlier.
+	if due := time.Now().Add(pause); due.Before(r.due) {
+		r.due = due
+	}
+	return true
+}
+
+// untilChange is how long it takes until a state changes by itself.
+func untilChange(r lua.Round) time.Duration { return time.Duration(r.Ends+1) * time.Millisecond }

@@ -1,0 +1,81 @@
+package grant
+
+import (
+	"context"
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/session"
+	"github.com/latchkey-go/latchkey/internal/wait"
+)
+
+// hold makes a granted tenure its first hold. It returns nil when the lease was over before that, or when the
+// client was closed. Then the tenure has been given back, and a delegate still has the turn of the line.
+func (t *tenure) hold(parent context.Context, terms terms) *Hold {
+	session.Raise(t.Floor, t.waiter.Grant.Token)
+	t.take(parent, terms)
+	t.keep()
+	if t.item.Left() <= 0 || t.Client.Closing.Err() != nil {
+		t.Client.Keeper.Remove(&t.item)
+		t.finish(released, true)
+		return nil
+	}
+	revoked := t.settleLine()
+	if t.kind.Exclusive {
+		t.supersede(t)
+	}
+	if revoked != nil { // while it became a hold
+		t.Client.Keeper.Lose(&t.item, revoked)
+	}
+	return &t.first.first
+}
+
+// take begins the first turn, with what was granted.
+func (t *tenure) take(parent context.Context, terms terms) {
+	grant := t.waiter.Grant
+	t.item.Owner, t.item.Lease = t, terms.lease
+	if terms.maxHold > 0 {
+		t.item.End = grant.Moment.Add(terms.maxHold)
+	}
+	t.first = turn{tenure: t, token: grant.Token, sequence: t.waiter.Sequence(), moment: grant.Moment}
+	t.first.begin(parent)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.become(held)
+	t.terms, t.turn = terms, &t.first
+	t.handOffs = handOffs{token: grant.Token, reserved: grant.Reserved}
+	if grant.Others {
+		t.handOffs.contended = time.Now()
+	}
+	if t.permits == All {
+		t.permits = int(grant.Reserved)
+	}
+}
+
+// keep has the lease renewed.
+func (t *tenure) keep() {
+	c, grant := t.Client, t.waiter.Grant
+	c.Count(-1, 1)
+	if grant.Short {
+		c.Keeper.KeepShort(&t.item, grant.Moment, min(t.terms.lease, wait.ShortLease))
+	} else {
+		c.Keeper.Keep(&t.item, grant.Moment, t.terms.lease)
+	}
+	c.WatchClock()
+}
+
+// settleLine keeps the turn of the line for those who follow in this process, or passes it on where the lock
+// cannot be handed off locally: the next one queues in Redis while this one holds. It returns why Redis has
+// revoked the grant, if it has.
+func (t *tenure) settleLine() (revoked error) {
+	t.mu.Lock()
+	t.inLine = t.delegate && t.terms.passable() && t.phase == held
+	pass := t.delegate && !t.inLine
+	if t.revoked.token >= t.first.token {
+		revoked = t.revoked.why
+	}
+	t.mu.Unlock()
+	if pass {
+		t.line.Pass(nil)
+	}
+	return revoked
+}

@@ -1,0 +1,152 @@
+package grant
+
+import (
+	"context"
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/session"
+)
+
+// The local hand-off: how rlock passes the lock on inside the process.
+//
+// The goroutines that want the lock stand in the line of the queue. The one at its head is the delegate: it
+// alone queues in Redis. From then on the turn of the line goes with the lock. Unlock passes both to the next
+// in line, who gets the tenure, and holds under the same owner id with the next of its reserved tokens. No
+// command is sent.
+//
+// That must not go on for ever while other processes wait. It ends when the budget is used up, or the tokens
+// are, and from time to time, as the message that others wait may be lost. Then the next in line offers the
+// lock, under a fresh id. One script gives it to the head of the queue and appends the fresh id, or makes the
+// fresh id the owner, with new tokens. Until that is answered nobody here holds. It can be repeated until
+// then, because the old id is over with the first copy that arrives.
+//
+// A delegate that gives up leaves its place in the queue to the next in line, who goes on with it.
+
+// unasked is how many times the span of the budget a process hands off locally without an offer, when it does
+// not know of others that wait.
+const unasked = 4
+
+// handOffs are what a tenure must know to hand off locally. They are guarded by its mutex.
+type handOffs struct {
+	token     int64     // of the last turn
+	reserved  int64     // tokens for further turns
+	contended time.Time // since when it is known that other processes wait; zero: not known
+	handed    int       // turns that began after that
+}
+
+// due reports whether the lock must be offered to other processes.
+func (o *handOffs) due(now time.Time, first time.Time, terms terms) bool {
+	switch {
+	case o.reserved == 0:
+		return true
+	case o.contended.IsZero():
+		return now.Sub(first) >= unasked*terms.span
+	default:
+		return o.handed >= terms.holds || now.Sub(o.contended) >= terms.span
+	}
+}
+
+// next returns the token of another turn.
+func (o *handOffs) next() int64 {
+	o.token++
+	o.reserved--
+	if !o.contended.IsZero() {
+		o.handed++
+	}
+	return o.token
+}
+
+// contend notes that other processes wait.
+func (t *tenure) contend() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.handOffs.contended.IsZero() {
+		t.handOffs.contended = time.Now()
+	}
+}
+
+// handOff leaves the lock to the next in line, and reports whether there is one. The turn's holds have ended.
+func (t *tenure) handOff(done *turn) bool {
+	t.mu.Lock()
+	inLine := t.inLine
+	t.turn, t.inLine = nil, false
+	t.mu.Unlock()
+	if !inLine || !t.line.Pass(t) {
+		return false
+	}
+	done.released()
+	return true
+}
+
+// next begins a further turn. It returns nil when the lock has to be offered, or was lost.
+func (t *tenure) next(parent context.Context, terms terms) *Hold {
+	now := time.Now()
+	t.mu.Lock()
+	if !t.mayGoOn(now, terms) {
+		t.mu.Unlock()
+		return nil
+	}
+	u := &turn{tenure: t, token: t.handOffs.next(), moment: now}
+	u.begin(parent)
+	t.turn, t.inLine = u, true
+	t.mu.Unlock()
+	session.Raise(t.Floor, u.token)
+	return &u.first
+}
+
+// mayGoOn reports whether a further turn may begin, on these terms. The mutex is held.
+func (t *tenure) mayGoOn(now time.Time, terms terms) bool {
+	return t.phase == held && t.item.Left() > 0 && t.Client.Closing.Err() == nil &&
+		terms.passable() && terms.lease == t.terms.lease && !t.handOffs.due(now, t.first.moment, terms)
+}
+
+// used is how many tokens its turns have had.
+func (t *tenure) used() int64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.handOffs.token - t.first.token + 1
+}
+
+// succeed returns the tenure with which the new delegate of the line competes: what was left to it if that
+// waits in the queue, else a fresh one. If what was left holds the lock, the fresh one begins with an offer.
+// It returns nil once the client is closing.
+func (p *Primitive) succeed(left *tenure) *tenure {
+	if left != nil && !left.wasHeld() {
+		if left.terms.lease == p.terms.lease {
+			return left
+		}
+		left.discard()
+		left = nil
+	}
+	t := p.newTenure(0, true)
+	switch {
+	case left == nil:
+	case t == nil || !left.waiters.Answered(&left.waiter): // nothing may end it before its acquires are answered
+		left.discard()
+	case !left.Client.Keeper.Remove(&left.item): // lost, while nobody held it who would have to be told
+		left.finish(lost, false)
+	default:
+		t.waiter.Offers = true
+		t.offered.Store(left)
+	}
+	return t
+}
+
+// discard gives back what nobody in the line took.
+func (t *tenure) discard() {
+	switch {
+	case t == nil:
+	case t.wasHeld(): // its turns have ended well; it is cancelled like a wait, for which Shutdown has patience
+		t.Client.Keeper.Remove(&t.item)
+		t.finish(released, true)
+	default:
+		t.waiters.Cancel(&t.waiter)
+	}
+}
+
+// offerAnswered ends the tenure that was offered: Redis has ended its id.
+func (t *tenure) offerAnswered() {
+	if old := t.offered.Swap(nil); old != nil {
+		old.finish(released, false)
+	}
+}

@@ -1,0 +1,63 @@
+package grant
+
+import (
+	"context"
+	"sync"
+
+	"github.com/latchkey-go/latchkey/internal/hub"
+)
+
+// inbox is where a cluster client hears of one name: a channel in the slot of that name, open while somebody
+// may wait. Others have one inbox for all names. The zero value is closed.
+type inbox struct {
+	mu      sync.Mutex
+	users   int
+	channel *hub.Channel
+}
+
+func (q *Queue) Inbox(ctx context.Context) error {
+	if !q.Client.Sharded {
+		return q.Client.Inbox.Wait(ctx)
+	}
+	return q.listen().Wait(ctx)
+}
+
+// listen opens the inbox of the name.
+func (q *Queue) listen() *hub.Channel {
+	q.inbox.mu.Lock()
+	defer q.inbox.mu.Unlock()
+	if q.inbox.channel == nil {
+		q.inbox.channel = q.Client.Hub.Open(q.Keys.Inbox(q.Client.IDs.Client), q.waiters.RecheckAll)
+	}
+	return q.inbox.channel
+}
+
+func (q *Queue) Listening() bool {
+	if !q.Client.Sharded {
+		return q.Client.Inbox.Up()
+	}
+	q.inbox.mu.Lock()
+	defer q.inbox.mu.Unlock()
+	return q.inbox.channel != nil && q.inbox.channel.Up()
+}
+
+// enter counts a goroutine that may need the inbox of the name, until exit.
+func (q *Queue) enter() {
+	if q.Client.Sharded {
+		q.inbox.mu.Lock()
+		q.inbox.users++
+		q.inbox.mu.Unlock()
+	}
+}
+
+func (q *Queue) exit() {
+	if !q.Client.Sharded {
+		return
+	}
+	q.inbox.mu.Lock()
+	defer q.inbox.mu.Unlock()
+	if q.inbox.users--; q.inbox.users == 0 && q.inbox.channel != nil {
+		q.inbox.channel.Close()
+		q.inbox.channel = nil
+	}
+}

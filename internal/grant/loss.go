@@ -1,0 +1,62 @@
+package grant
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/latchkey-go/latchkey/internal/session"
+)
+
+var errForced = errors.New("taken away by ForceUnlock or Delete")
+
+// revoke records that Redis took back every grant up to this token. A hold with such a token is lost now; one
+// that is still in flight is lost on arrival.
+func (t *tenure) revoke(token int64, why error) {
+	t.mu.Lock()
+	if token > t.revoked.token {
+		t.revoked = revocation{token, why}
+	}
+	concerned := t.phase == held && token >= t.first.token
+	t.mu.Unlock()
+	if concerned {
+		t.Client.Keeper.Lose(&t.item, why)
+	}
+}
+
+// Lost ends the contexts of all holds: the keeper calls it when the lease can no longer be trusted. Nothing
+// is sent, because their code may still run. Others of this process may compete from now on.
+func (t *tenure) Lost(reason error) {
+	t.mu.Lock()
+	first := t.phase == held // else a release found out before
+	if first {
+		t.become(lost)
+	}
+	t.loss = lossOf(reason)
+	if t.turn != nil {
+		for h := t.turn.last; h != nil; h = h.before {
+			h.end(t.loss)
+		}
+	}
+	inLine, token, last := t.inLine, t.handOffs.token, t.turn
+	if last == nil {
+		last = &t.first
+	}
+	t.inLine = false
+	t.mu.Unlock()
+	if inLine {
+		t.line.Pass(nil)
+	}
+	if !first {
+		return
+	}
+	t.Client.Options.Logger.Warn("latchkey: lost", "name", t.name, "token", token, "reason", reason)
+	t.Client.Teller.Tell(func() { last.lost(token, reason) })
+	t.retire(false) // Unlock may never be called
+}
+
+func lossOf(reason error) error {
+	if errors.Is(reason, session.ErrClosed) {
+		return session.ErrClosed
+	}
+	return fmt.Errorf("%w: %w", session.ErrLost, reason)
+}

@@ -1,0 +1,74 @@
+package grant
+
+import (
+	"fmt"
+
+	"github.com/latchkey-go/latchkey/internal/invariant"
+)
+
+// phase is how far a tenure has come. Only [tenure.become] changes it. These are the legal transitions, and
+// no other:
+//
+//	from      to        when
+//	waiting   held      its grant becomes a hold
+//	held      released  a release was answered, or matters no more; or nobody in the line took it
+//	held      lost      its lease can no longer be trusted, or Redis says that somebody else has the lock
+//
+// A tenure that waits and gives up stays in that phase: its waiter has phases of its own (package wait), and
+// so has what a release or a loss leaves behind in Redis.
+type phase uint8
+
+const (
+	waiting  phase = iota // its waiter competes
+	held                  // it has the lock, or permits, as far as is known; also between two turns
+	released              // nothing of it is trusted any more, and nobody was told a loss
+	lost                  // the same, and its holds have ended with an error
+)
+
+var phaseNames = [...]string{"waiting", "held", "released", "lost"}
+
+func (p phase) String() string { return phaseNames[p] }
+
+// become changes the phase of a tenure. The mutex is held.
+func (t *tenure) become(next phase) {
+	if invariant.Checked {
+		legal := t.phase == waiting && next == held || t.phase == held && next > held
+		if !legal {
+			panic(fmt.Sprintf("grant: %s was %v and cannot become %v", t.waiter.Owner, t.phase, next))
+		}
+	}
+	t.phase = next
+}
+
+func (t *tenure) wasHeld() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.phase != waiting
+}
+
+// finish ends a tenure that is held. It reports false, and does nothing, when another call has ended it. What
+// is left of it in Redis is removed when cancel says so, and also while an acquire of it is unanswered or may
+// still arrive.
+func (t *tenure) finish(how phase, cancel bool) bool {
+	t.mu.Lock()
+	first := t.phase == held
+	if first {
+		t.become(how)
+	}
+	t.mu.Unlock()
+	if first {
+		t.retire(cancel)
+	}
+	return first
+}
+
+// retire takes a tenure that is over out of what the client holds, and sees to what is left of it in Redis.
+func (t *tenure) retire(cancel bool) {
+	t.holder.CompareAndSwap(t, nil)
+	t.Client.Count(1, -1) // it counts as one that waits until Gone
+	if cancel {
+		t.waiters.Cancel(&t.waiter)
+	} else {
+		t.waiters.End(&t.waiter)
+	}
+}

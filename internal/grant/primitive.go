@@ -1,0 +1,45 @@
+package grant
+
+import (
+	"github.com/latchkey-go/latchkey/internal/lua"
+	"github.com/latchkey-go/latchkey/internal/session"
+)
+
+// Primitive is what all that grants is made of: a name on a client, and the terms on which it is acquired. It
+// is safe for concurrent use. The zero value is not usable: see [NewPrimitive].
+type Primitive struct {
+	Queue *Queue
+	Name  string // without the client's prefix
+	// Delegate has one goroutine of the client queue in Redis at a time, and the others in a line behind it.
+	Delegate bool
+	// Demand is what Redis is asked for; nil: the whole.
+	Demand func(permits int) lua.Demand
+
+	terms terms
+}
+
+// NewPrimitive returns that of a name. It returns ErrInvalid for a name or options that are not valid, and
+// for a nil client.
+func NewPrimitive(c *session.Client, kind *Kind, name string, set []Option) (p Primitive, err error) {
+	defer func() {
+		if err != nil {
+			err = session.Wrap(name, err)
+		}
+	}()
+	if c == nil {
+		return p, session.Invalid("the client is nil")
+	}
+	if name == "" {
+		return p, session.Invalid("%w: it is empty", lua.ErrName)
+	}
+	o := optionsOf(set)
+	p.Name = name
+	if p.terms, err = o.terms(c.Options.Lease); err != nil {
+		return p, err
+	}
+	if c.Options.Replicas > 0 && c.Options.ReplicaTimeout >= p.terms.lease {
+		return p, session.Invalid("the lease must be longer than what replicas may take, not %v and %v", p.terms.lease, c.Options.ReplicaTimeout)
+	}
+	p.Queue, err = QueueOf(c, kind, name)
+	return p, err
+}

@@ -1,0 +1,47 @@
+package grant
+
+import (
+	"context"
+	"time"
+)
+
+// turn is one goroutine's time in a tenure, with the holds that re-enter it.
+type turn struct {
+	tenure   *tenure
+	token    int64
+	sequence int64
+	moment   time.Time // since when it holds
+	last     *Hold     // of those that are not unlocked; they are chained. Guarded by the tenure's mutex
+	first    Hold
+}
+
+func (u *turn) begin(parent context.Context) {
+	u.first = Hold{turn: u, parent: parent}
+	u.last = &u.first
+}
+
+// reenter returns a further hold, or nil when the turn has ended meanwhile.
+func (u *turn) reenter(parent context.Context) *Hold {
+	t := u.tenure
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if u.last == nil || t.phase != held { // it is being released, or was lost
+		return nil
+	}
+	u.last = &Hold{turn: u, parent: parent, before: u.last}
+	return u.last
+}
+
+// leave removes h, and reports whether it was the last hold and whether the tenure was lost.
+func (u *turn) leave(h *Hold) (last bool, loss error) {
+	t := u.tenure
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for p := &u.last; *p != nil; p = &(*p).before {
+		if *p == h {
+			*p = h.before
+			break
+		}
+	}
+	return u.last == nil, t.loss
+}

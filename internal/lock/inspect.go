@@ -1,0 +1,40 @@
+package lock
+
+import (
+	"context"
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/grant"
+	"github.com/latchkey-go/latchkey/internal/lua"
+	"github.com/latchkey-go/latchkey/internal/session"
+)
+
+// State is the inside of the root package's State, which has the same fields.
+type State struct {
+	Holder    string        // owner id of the holder; empty when the lock is free
+	Mine      bool          // the holder belongs to this client
+	Token     int64         // the holder's fencing token, or the first of those its turns share; 0 for none
+	Remaining time.Duration // until the lease ends; negative: never
+	Waiting   int           // entries in the queue
+	Queue     []string      // owner ids of the first of them, the next one first
+}
+
+// Inspect returns who holds the lock and who waits for it in Redis. It is sent once.
+func (l *Lock) Inspect(ctx context.Context) (State, error) {
+	q, c := l.p.Queue, l.p.Queue.Client
+	if c.Closing.Err() != nil {
+		return State{}, session.Wrap(l.p.Name, session.ErrClosed)
+	}
+	s, err := c.Conn.Inspect(session.WithoutDeadline(ctx), q.Keys, grant.InspectLimit)
+	if err != nil {
+		return State{}, q.ReadError(ctx, l.p.Name, err)
+	}
+	state := State{Holder: s.Owner, Token: s.Token, Waiting: int(s.Length), Remaining: time.Duration(s.Ends) * time.Millisecond}
+	state.Mine = lua.ClientOf(s.Owner) == c.IDs.Client
+	for _, entry := range s.Queue {
+		if owner, err := lua.ParseEntry(entry); err == nil {
+			state.Queue = append(state.Queue, owner)
+		}
+	}
+	return state, nil
+}

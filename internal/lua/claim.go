@@ -1,0 +1,133 @@
+package lua
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/redis/rueidis"
+)
+
+// Mode says what an acquire does when it cannot have what it asks for at once.
+type Mode string
+
+// The modes: see shared/attempt.lua.
+const (
+	Try   Mode = "try"   // never queue
+	First Mode = "first" // queue; this id has not been sent before
+	Again Mode = "again" // queue, unless this id is queued already
+)
+
+// Claim is what an acquire asks for.
+type Claim struct {
+	Owner string
+	Lease int64 // ms
+
+	Demand
+
+	Longest int // how many entries the queue may have
+
+	// Until is the deadline of an attempt in mode [Try], by the server's clock in microseconds. A copy that
+	// arrives later does nothing. 0: no deadline.
+	Until int64
+}
+
+// mode is a mode with the claim's deadline.
+func (c Claim) mode(m Mode) string {
+	if m == Try && c.Until > 0 {
+		return string(Try) + " " + number(c.Until)
+	}
+	return string(m)
+}
+
+// Entry is the claim's place in the queue.
+func (c Claim) Entry() string {
+	return Version + ":" + c.Owner + ":" + number(c.Lease) + ":" + c.Demand.text()
+}
+
+// Demand is what an acquire asks for beside the lease. The zero value asks a lock for nothing else.
+type Demand struct {
+	// Permits is how many permits a semaphore is asked for. Of a lock it is how many tokens to reserve when it is
+	// granted from the queue.
+	Permits int
+	Drain   bool // take all permits that are free, at once, whatever their number
+	Pass    bool // pass a first in the queue that does not fit
+	Grow    bool // wait although there are fewer permits: their number may grow
+	Unset   bool // wait although nobody has set how many permits there are
+}
+
+// text is the demand as permit/trade.lua and the entries of the queue have it.
+func (d Demand) text() string {
+	text := strconv.Itoa(d.Permits)
+	for _, flag := range [...]struct {
+		set    bool
+		letter string
+	}{{d.Drain, "d"}, {d.Grow, "g"}, {d.Pass, "p"}, {d.Unset, "u"}} {
+		if flag.set {
+			text += flag.letter
+		}
+	}
+	return text
+}
+
+// Ending is what a release asks for.
+type Ending struct {
+	Owner string
+	Entry string // its queue entry if it may be queued, else empty
+	Rest  int64  // of a lock: ms that it stays taken; of a semaphore: how many permits stay held
+}
+
+// Acquired is the reply to an acquire, and to [Conn.Offer].
+type Acquired struct {
+	Owned          // Token more than 0: the id owns the lock, or holds the permits
+	Queued   bool  // the id waits in the queue
+	Refused  error // it does not, and this is why: [ErrFull], [ErrNotInitialized], [ErrCapacity]
+	Gone     bool  // neither id of an offer owns the lock
+	Late     bool  // the deadline was over: nothing was done
+	Sequence int64 // of a new entry; 0 when the id was queued before
+	Ends     int64 // ms after which to ask again, because a lease may end then; negative: never
+	Now      int64 // the server's clock in microseconds
+}
+
+// What Redis can say instead of granting or queueing.
+var (
+	ErrFull           = errors.New("too many waiters")
+	ErrNotInitialized = errors.New("nobody has set how many permits there are")
+	ErrCapacity       = errors.New("more permits than there are")
+)
+
+func acquired(message rueidis.RedisMessage, err error) (Acquired, error) {
+	if err != nil {
+		return Acquired{}, err
+	}
+	if message.IsInt64() {
+		token, err := message.AsInt64()
+		return Acquired{Owned: Owned{Token: token}}, err
+	}
+	numbers, err := message.AsIntSlice()
+	switch {
+	case err == nil && len(numbers) == 4 && numbers[0] == 0:
+		return Acquired{Owned: Owned{Token: numbers[1], Reserved: numbers[2], Others: numbers[3] != 0}}, nil
+	case err != nil || len(numbers) != 3:
+		return Acquired{}, errors.Join(ErrReply, err)
+	}
+	a := Acquired{Ends: numbers[1], Now: numbers[2]}
+	switch numbers[0] {
+	case -1:
+	case -2:
+		a.Refused = ErrFull
+	case -3:
+		a.Gone = true
+	case -4:
+		a.Refused = ErrNotInitialized
+	case -5:
+		a.Refused = fmt.Errorf("%w: %d", ErrCapacity, numbers[1])
+	case -6:
+		a.Late = true
+	case -7:
+		return Acquired{}, ErrMoving
+	default:
+		a.Queued, a.Sequence = true, numbers[0]
+	}
+	return a, nil
+}

@@ -1,6 +1,0 @@
--- clock: the clock of the server that has a name, in a cluster.
---
--- KEYS  1 any key of the name
--- Reply as TIME
-
-return redis.call('TIME')

@@ -1,0 +1,29 @@
+-- begin: the beginning of a transaction on a semaphore. A store (permit/leased.lua or permit/plain.lua) and
+-- permit/transaction.lua follow. Uses KEYS[3] and ARGV[4] of permit/trade.lua.
+-- include shared/token.lua
+
+local now = micros()
+
+-- Runs a command with any number of arguments, and returns the sum of its replies.
+local function many(command, key, list)
+  local sum = 0
+  for i = 1, #list, 1000 do
+    sum = sum + redis.call(command, key, unpack(list, i, math.min(i + 999, #list)))
+  end
+  return sum
+end
+
+-- The next token or sequence number. It does the same as next_token, which costs fewer commands when a script
+-- needs one number only.
+local last
+local function next_number()
+  if not last then
+    local before = tonumber(redis.call('GET', KEYS[3]) or '0')
+    if not (before and before >= 0 and before < 9007199254740991) then
+      error('WRONGTYPE ' .. KEYS[3] .. ' holds no fencing token')
+    end
+    last = math.max(before, tonumber(ARGV[4]))
+  end
+  last = math.max(last + 1, now)
+  return last
+end

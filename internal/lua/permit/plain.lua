@@ -1,0 +1,87 @@
+-- plain: the store of permits without owners: Redisson's RSemaphore. One of the two stores of semaphores:
+-- permit/transaction.lua says what a store does. A record is what one acquire took, or one release gave.
+--
+-- KEYS  1 available  STRING free permits; absent: not initialised
+--       2 queue, 3 token, 4 channel: see permit/trade.lua
+--       5 done       prefix of the records: <done>:<owner id> is a STRING, how many permits that acquire took
+--                    or that release gave. It is deleted once its client says that it was answered, or it
+--                    expires
+-- include permit/begin.lua
+
+local KIND = 'c'
+local COUNTS_HELD = false -- nobody knows how many permits are out
+local REMEMBERED = '600000' -- ms
+local records, changed = {}, {} -- by owner id
+local answered = {}
+
+-- Commands that were answered are not sent again.
+local function acknowledge(client, numbers)
+  for number in string.gmatch(numbers, '%d+') do
+    answered[#answered + 1] = KEYS[5] .. ':' .. client .. ':' .. number
+  end
+end
+
+local function prefetch(owners)
+  local names, keys = {}, {}
+  for i = 1, #owners do
+    if records[owners[i]] == nil then
+      names[#names + 1], keys[#keys + 1] = owners[i], KEYS[5] .. ':' .. owners[i]
+    end
+  end
+  if #names == 0 then return end
+  local done
+  if moving then
+    done = {}
+    for i = 1, #keys do
+      moving.need(keys[i])
+      done[i] = redis.call('GET', keys[i])
+    end
+  else
+    done = redis.call('MGET', unpack(keys))
+  end
+  for i = 1, #names do
+    local text = done[i] or '0'
+    if #text > 10 or not string.find(text, '^%d+$') then
+      error('WRONGTYPE ' .. keys[i] .. ' does not say what was taken or given')
+    end
+    local n = done[i] and tonumber(text)
+    records[names[i]] = n and {owner = names[i], was = n, n = n, token = '1'} or false
+  end
+end
+
+local function holding(owner)
+  if records[owner] == nil then prefetch({owner}) end
+  local record = records[owner]
+  return record and record.n > 0 and record or nil
+end
+
+local function change(record, n)
+  record.n = n
+  changed[record.owner] = record
+end
+
+local function take(owner, n)
+  local record = {owner = owner, was = 0, n = 0, token = '1'}
+  records[owner] = record
+  change(record, n)
+  return record
+end
+
+local function extend() return true end
+local function reclaim() return 0, false end
+local function first_end() return -1 end
+local function out() return math.huge end
+
+local function write()
+  local gone = answered
+  for owner, record in pairs(changed) do
+    if record.n > 0 then
+      redis.call('SET', KEYS[5] .. ':' .. owner, record.n, 'PX', REMEMBERED)
+    elseif record.was > 0 then
+      gone[#gone + 1] = KEYS[5] .. ':' .. owner
+    end
+  end
+  for i = 1, moving and #gone or 0 do redis.pcall('DEL', gone[i]) end -- those on the other side expire
+  if #gone > 0 and not moving then redis.call('DEL', unpack(gone)) end
+  return nil
+end

@@ -1,0 +1,226 @@
+-- queue: the queue of a semaphore in a transaction, and how it is served. This is the body of open_queue in
+-- permit/transaction.lua.
+-- include shared/queue.lua
+
+-- One script does so much at most. After MOST grants or DROPS dropped entries, its replies say to ask again
+-- at once. LOOKS is how many entries it looks at behind one that does not fit, for those that may pass it.
+-- ASIDES is how many entries may wait aside.
+local MOST, DROPS, LOOKS, ASIDES = 1000, 20000, 100, 100
+
+-- list is what was read of the queue in Redis; more: there may be more of it. tail is what joins behind it. A
+-- place is {entry, gone}; gone: the entry is to be removed, or was granted.
+local list, more, tail = {}, true, {}
+local removals = {} -- entries to remove wherever they stand in what was not read
+local first = 1     -- all places before this one are gone
+local chunk = 2     -- how many entries are read next
+local joined, length = false, nil
+local briefest = SHORT -- ms: the shortest lease of those who join, or that began while somebody waited
+local messages, told = {}, {}
+
+-- Reads the entry of a place, and returns its owner. nil: no version of ours wrote it, or a number is too
+-- great, and the entry is dropped.
+local function parse(place)
+  local owner, client, number, lease, n, flags =
+    string.match(place[1], '^1:(([^:]+):(%d+)):(%d+):(%d+)(%a*)$')
+  if owner and #number <= 20 and #lease <= 10 and #n <= 10 and tonumber(n) > 0 then
+    place.owner, place.client, place.number, place.lease, place.n, place.flags =
+      owner, client, number, lease, n, flags
+  end
+  return place.owner
+end
+
+local function place_at(i)
+  if more and moving and moving.lacks(KEYS[2]) then more = false end
+  while more and i > #list do
+    local got = redis.call('LRANGE', KEYS[2], #list, #list + chunk - 1)
+    local owners = {}
+    for _, entry in ipairs(got) do
+      local place = {entry, removals[entry]}
+      owners[#owners + 1] = parse(place)
+      list[#list + 1] = place
+    end
+    if not moving then prefetch(owners) end -- else a record of another owner may be on the other side
+    more = #got == chunk
+    chunk = math.min(2 * chunk, 500)
+  end
+  return list[i] or tail[i - #list]
+end
+
+local function find(entry)
+  for i = first, #list do
+    if list[i][1] == entry and not list[i][2] then return list[i] end
+  end
+  for _, place in ipairs(tail) do
+    if place[1] == entry and not place[2] then return place end
+  end
+  return nil
+end
+
+-- Removes an entry wherever it stands: a late copy of a first request may have queued it again.
+local function remove(entry)
+  for i = first, #list do
+    if list[i][1] == entry then list[i][2] = true end
+  end
+  for _, place in ipairs(tail) do
+    if place[1] == entry then place[2] = true end
+  end
+  if more then removals[entry] = true end
+end
+
+-- Makes all waiters of a client ask again, once the changes are written.
+local function ask(client, number)
+  if not told[client] then
+    told[client] = true
+    messages[#messages + 1] = {client, 'a', number}
+  end
+end
+
+-- Who may take free permits although somebody waits: everybody, those with flag p, nobody. serve finds that
+-- out.
+local ALL, PASSING, NOBODY = 1, 2, 3
+local door = ALL
+
+-- Grants free permits to those who wait, the first first, as long as they fit.
+--
+-- The first entry that does not fit holds up all others. Those with flag p may pass it, up to the next entry
+-- without that flag. An entry is dropped when its client is gone, or its owner was granted permits before. It
+-- is dropped too when it asks for more permits than there are, and a message tells its client to ask again.
+-- But with flag g, such an entry waits aside and holds up nobody; so may ASIDES entries.
+--
+-- self is the caller's own entry, which needs no message. Returns the record of self if that was granted.
+--
+-- With stuck free permits, or fewer, nothing can be granted. unfinished: it stopped before the end. asides is
+-- how many entries wait aside.
+local stuck, unfinished, asides = 0, false, 0
+local function serve(self)
+  if not free or free <= stuck then return nil end
+  local at, grants, drops, held_up, mine = first, 0, 0, nil, nil
+  asides = 0
+  door = NOBODY
+  while true do
+    local place = place_at(at)
+    if not place then
+      door = held_up and PASSING or ALL
+      break
+    end
+    if grants >= MOST or drops >= DROPS then
+      unfinished = true
+      break
+    end
+    if free < 1 or held_up and at - held_up > LOOKS then break end
+    if not place[2] then
+      if not place.owner then parse(place) end
+      local entry, owner, client, flags, n =
+        place[1], place.owner, place.client, place.flags, tonumber(place.n)
+      local aside, passes = false, false
+      if n and flags ~= '' then
+        passes = string.find(flags, 'p', 1, true)
+        aside = string.find(flags, 'g', 1, true) and n > capacity()
+      end
+      if held_up and not aside and not passes then break end
+      if not n or entry ~= self and not alive(client) or holding(owner) then
+        place[2] = true
+        drops = drops + 1
+      elseif n <= free then
+        local lease = tonumber(place.lease)
+        if entry == self then
+          mine = take(owner, n, lease)
+        else
+          local short = lease > SHORT and SHORT or lease
+          local record = take(owner, n, short, true)
+          messages[#messages + 1] = {client, 'grant', place.number, record.token, short}
+        end
+        if lease < briefest then briefest = lease end
+        place[2] = true
+        free = free - n
+        grants = grants + 1
+      elseif aside and asides < ASIDES then
+        asides = asides + 1
+      elseif n <= capacity() then
+        held_up = held_up or at
+      else
+        place[2] = true
+        drops = drops + 1
+        ask(client, place.number)
+      end
+    end
+    if at == first and place[2] then first = first + 1 end
+    at = at + 1
+  end
+  stuck = free > 0 and free or 0
+  return mine
+end
+
+-- Queues an entry unless it is queued. Returns its sequence; 0 when it was queued before; nil and the length
+-- when the queue is full, or too many wait aside.
+local function join(entry, lease, fresh, longest, aside, passing)
+  joined = true
+  if lease < briefest then briefest = lease end
+  if not fresh and (find(entry) or more and not removals[entry] and redis.call('LPOS', KEYS[2], entry)) then
+    return 0
+  end
+  length = length or moving and moving.lacks(KEYS[2]) and 0 or redis.call('LLEN', KEYS[2])
+  if length + #tail >= longest or aside and asides >= ASIDES then return nil, length + #tail end
+  local sequence = next_number()
+  tail[#tail + 1] = {entry}
+  stuck = math.min(stuck, math.max(free or 0, 0)) -- with more free permits than now it may be granted
+  if aside then
+    return sequence
+  elseif door == ALL then
+    door = PASSING
+  elseif not passing then
+    door = NOBODY
+  end
+  return sequence
+end
+
+local reclaimed = false
+local function reclaim_once()
+  if reclaimed then return end
+  reclaimed = true
+  local freed, rest = reclaim(function(client)
+    for _, entry in ipairs(of_unresponsive(client)) do remove(entry) end
+  end)
+  add(freed)
+  unfinished = rest
+end
+
+-- Writes the changes of the queue, and sends the messages.
+local function commit_queue()
+  local function push()
+    local new = {}
+    for _, place in ipairs(tail) do
+      if not place[2] then new[#new + 1] = place[1] end
+    end
+    many('RPUSH', KEYS[2], new)
+    if joined then redis.call('PEXPIRE', KEYS[2], QUEUE_KEPT) end
+  end
+  if moving then push() end -- before the last other entry goes, and with it the key
+  local popped = 0
+  while popped < #list and list[popped + 1][2] do popped = popped + 1 end
+  if popped > 0 then redis.call('LTRIM', KEYS[2], popped, -1) end
+  for i = popped + 1, #list do
+    if list[i][2] then redis.call('LREM', KEYS[2], 1, list[i][1]) end
+  end
+  for entry in pairs(removals) do redis.pcall('LREM', KEYS[2], 0, entry) end
+  if not moving then push() end
+  local clock = decimal(now)
+  for _, m in ipairs(messages) do
+    if m[2] == 'grant' then
+      tell_grant(m[1], KIND, m[3], m[4], 0, 0, clock, m[5])
+    else
+      tell(m[1], m[2], m[3])
+    end
+  end
+  note_lease(briefest)
+end
+
+queue = {
+  grant = serve, join = join, remove = remove, reclaim = reclaim_once, commit = commit_queue, ask = ask,
+  -- Whether a request that is not queued, or that serve has just looked at, may take free permits now.
+  may_take = function(passing) return door == ALL or door == PASSING and passing end,
+  began = function(lease) if lease < briefest then briefest = lease end end,
+  first_end = function() return unfinished and 0 or ask_in(first_end()) end,
+  expect = function(n) chunk = math.max(chunk, n) end,
+  messages = messages, tell = tell,
+}

@@ -1,0 +1,153 @@
+-- trade: carry out requests of one client in one step: take permits of a semaphore or join its queue, give
+-- permits back, add permits. Safe to repeat: an owner that takes again gets the token that it has, with its
+-- whole lease, and what was given back is not there a second time. A waiter also asks again, and confirms a
+-- grant, with a take.
+--
+-- A permit whose lease is over is the owner's until somebody takes it back. An owner that gives it back
+-- before then has held it all the time: nobody else had it in between.
+--
+-- KEYS  1 available, and what the store has: see permit/leased.lua and permit/plain.lua
+--       2 queue    LIST   of 1:<client id>:<number>:<lease in ms>:<permits and flags>; the head is next
+--       3 token    STRING last number handed out
+--       4 channel  on which Redisson's waiters hear how many permits are free
+-- ARGV  1 owner id of a request, 2 inbox prefix, 3 publish verb, 4 floor: as in lock/acquire.lua
+--       5 longest queue, entries
+--       6 numbers of commands of this client that were answered
+--       then for each request five arguments: kind, owner id, and
+--       take   lease in ms; mode (shared/attempt.lua); demand: how many permits, followed by flags:
+--              p  may pass a head that does not fit
+--              g  waits although there are fewer permits
+--              u  waits until the semaphore is initialised
+--              d  takes all that are free (mode try)
+--       give   the id's queue entry when it may be queued, else the empty string; how many permits the owner
+--              keeps; unused
+--       put    how many permits to add (plain permits); unused; unused
+-- Reply for each request
+--       take   token                    (integer) the caller holds the permits
+--              {0, token, permits, 0}   the same, for a demand with flag d
+--              {sequence, ends, now}    queued, as in lock/acquire.lua
+--              {-1, ends, now}          not free (mode try)
+--              {-2, length, now}        the queue is full
+--              {-4, 0, now}             not initialised
+--              {-5, capacity, now}      there are fewer permits
+--              {-6, 0, now}             the deadline was over: nothing was done
+--              {-7, 0, now}             the request would have to queue, but the slot is moving, and the
+--                                       queue may be on the other side
+--       give   1 the id held permits, 0 it did not
+--       put    1 done, by this or an earlier copy
+--              -4 not initialised
+--              -6 there would be more than 2^31 - 1: nothing was done
+--
+-- A store, and for leased permits permit/quick.lua, stand in front of this file.
+-- include permit/transaction.lua
+-- include shared/attempt.lua
+
+ready()
+local replies, ends = {}, {}
+local longest = tonumber(ARGV[5])
+acknowledge(string.match(ARGV[1], '^[^:]+'), ARGV[6])
+
+local owners, gives = {}, 0
+for i = 7, #ARGV, 5 do
+  owners[#owners + 1] = ARGV[i + 1]
+  if ARGV[i] == 'give' then
+    gives = gives + 1
+    if ARGV[i + 2] ~= '' then redis.pcall('LREM', KEYS[2], 0, ARGV[i + 2]) end
+  end
+end
+prefetch(owners)
+if queued() then open_queue().expect(gives + 1) end
+
+local function reply_to(record, flags)
+  if string.find(flags, 'd', 1, true) then return {0, tonumber(record.token), record.n, 0} end
+  return tonumber(record.token)
+end
+
+-- Serves a take that free permits alone do not serve: somebody waits, or there are too few.
+local function contend(owner, lease, mode, demand, n, flags)
+  local line = open_queue()
+  line.reclaim()
+  local entry = '1:' .. owner .. ':' .. lease .. ':' .. demand
+  local record = line.grant(entry)
+  if record then return reply_to(record, flags) end
+  local drains, passes, patient = false, false, false
+  if flags ~= '' then
+    drains = string.find(flags, 'd', 1, true)
+    passes = string.find(flags, 'p', 1, true)
+    patient = string.find(flags, 'g', 1, true)
+  end
+  if drains then n = math.max(1, math.min(free or 0, 1000)) end
+  if free and free >= n and (drains or line.may_take(passes)) then
+    if mode ~= 'first' then line.remove(entry) end
+    line.began(lease)
+    free = free - n
+    return reply_to(take(owner, n, lease), flags)
+  end
+  local never, reply = free and n > capacity(), nil
+  if not free and not string.find(flags, 'u', 1, true) then
+    reply = {-4, 0, now}
+  elseif never and not patient and not drains then
+    reply = {-5, capacity(), now}
+  elseif mode == 'try' then
+    reply = {-1, 0, now}
+    ends[#ends + 1] = reply
+    return reply
+  end
+  if reply then
+    if mode ~= 'first' then line.remove(entry) end
+    return reply
+  end
+  if moving and not moving.has(KEYS[2]) then
+    return {-7, 0, now}
+  end
+  local sequence, length = line.join(entry, lease, mode == 'first', longest, never, passes)
+  if not sequence then return {-2, length, now} end
+  reply = {sequence, 0, now}
+  ends[#ends + 1] = reply
+  return reply
+end
+
+for i = 7, #ARGV, 5 do
+  local kind, owner = ARGV[i], ARGV[i + 1]
+  local reply
+  if kind == 'take' then
+    local lease, demand = tonumber(ARGV[i + 2]), ARGV[i + 4]
+    local mode, late = parse_mode(ARGV[i + 3])
+    local n, flags = string.match(demand, '^(%d+)(%a*)$')
+    n = tonumber(n)
+    local record = holding(owner)
+    if late then
+      reply = {-6, 0, now}
+    elseif record and extend(record, lease) then
+      reply = reply_to(record, flags)
+    elseif not record and not queue and flags == '' and free and free >= n then
+      free = free - n
+      reply = tonumber(take(owner, n, lease).token)
+    else
+      reply = contend(owner, lease, mode, demand, n, flags)
+    end
+  elseif kind == 'give' then
+    reply = disown(owner, tonumber(ARGV[i + 3])) and 1 or 0
+    -- Foreign data under a companion's name must not keep permits from being given back.
+    if queue then pcall(queue.grant) end
+  elseif holding(owner) then
+    reply = 1
+  elseif not free then
+    reply = -4
+  elseif free + ARGV[i + 2] > 2147483647 then
+    reply = -6
+  else
+    local n = tonumber(ARGV[i + 2])
+    take(owner, n)
+    add(n)
+    reply = 1
+    if queue then pcall(queue.grant) end
+  end
+  replies[#replies + 1] = reply
+end
+commit()
+if #ends > 0 then
+  local first = queue.first_end()
+  for _, reply in ipairs(ends) do reply[2] = first end
+end
+return replies

@@ -1,0 +1,14 @@
+-- attempt: reads the mode of an acquire.
+-- include shared/token.lua
+
+-- Returns the mode without its deadline, and whether the deadline is over.
+--
+--   try                                   never queue
+--   try <microseconds since the epoch>    the same, and do nothing after that time of the server's clock: a
+--                                         copy that arrives later need not be cancelled
+--   first                                 queue; this id has not been sent before
+--   again                                 queue, unless this id is queued already
+local function parse_mode(text)
+  if #text < 6 then return text, false end
+  return 'try', micros() > tonumber(string.sub(text, 5))
+end

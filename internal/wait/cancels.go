@@ -1,0 +1,186 @@
+package wait
+
+import (
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/lua"
+)
+
+// cancellation is a waiter whose cancel has to reach Redis.
+type cancellation struct {
+	waiter   *Waiter
+	place    int64         // in the queue: greater than that of all before it
+	due      time.Time     // of the next cancel
+	pause    time.Duration // until the one after that
+	repeat   time.Duration // for how long after the first answer it is repeated
+	answered time.Time     // the first answer; zero: none yet
+	useless  time.Time     // by then Redis has forgotten the waiter
+	last     time.Time     // a cancel must be sent after that; zero: any will do
+	round    int           // how many scripts have left it for the next
+}
+
+// queueTTL is how long a queue outlives the last question of its waiters (shared/queue.lua).
+const queueTTL = time.Minute
+
+// certain is how long after the deadline of an attempt no copy of it can run, although the server's clock is
+// not known exactly.
+const certain = 100 * time.Millisecond
+
+// Cancel ends w, which nobody wants any more: neither its wait, nor a grant that raced the end of that.
+func (q *Waiters) Cancel(w *Waiter) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	// Not so when every acquire was answered, with a no.
+	something := w.phase == granted || w.wasQueued || w.copies.possible() || w.Offers
+	q.end(w, something)
+}
+
+// End ends w, whose grant is over in Redis. What an acquire of it may still do there is cancelled.
+func (q *Waiters) End(w *Waiter) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.end(w, w.copies.possible())
+}
+
+// end cancels w if something of it may be in Redis, or come to be there. It is called once.
+func (q *Waiters) end(w *Waiter, something bool) {
+	switch {
+	case w.unanswered > 0:
+		q.become(w, leaving)
+	case something:
+		q.cancel(w)
+	default:
+		q.forget(w)
+	}
+}
+
+// forget ends the last phase but one of w.
+func (q *Waiters) forget(w *Waiter) {
+	q.become(w, gone)
+	q.server.Gone(w)
+}
+
+// cancel has what w may own, and its entries in the queue, removed in one step. No acquire of w is
+// unanswered.
+//
+// While an acquire got no answer, a copy of it can still arrive after the cancel and take the lock for
+// nobody. So the cancel is repeated, at intervals that grow: such a copy costs at most about as much time as
+// it was late. An acquire that was only not waited for is ahead of the cancel on their connection. In case
+// that this broke just then, the cancel is repeated for a second. What was sent with a deadline cannot run
+// after it: the last cancel is sent then.
+func (q *Waiters) cancel(w *Waiter) {
+	q.become(w, cancelling)
+	c := &cancellation{
+		waiter: w, place: w.sequence, pause: 50 * time.Millisecond,
+		useless: time.Now().Add(max(queueTTL, w.Lease)),
+	}
+	c.repeat, c.last = w.copies.repeat(w.Lease)
+	q.cancels.add(c)
+	if !q.sending {
+		q.sending = true
+		q.server.Go(q.sendCancels)
+		return
+	}
+	select {
+	case q.added <- struct{}{}:
+	default: // it will look anyway
+	}
+}
+
+// sendCancels sends cancels, many at a time, until there are none. One goroutine does.
+func (q *Waiters) sendCancels() {
+	for {
+		batch, next := q.dueCancels()
+		switch {
+		case len(batch) > 0:
+			q.sendBatch(batch)
+		case next.IsZero():
+			return
+		default:
+			t := time.NewTimer(time.Until(next))
+			select {
+			case <-t.C:
+			case <-q.added:
+			case <-q.closing.Done():
+			}
+			t.Stop()
+		}
+	}
+}
+
+// dueCancels takes the cancels that are due, in the order of the queue: so those of a batch stand near each
+// other, and Redis finds them soon. Without any it returns when the next one will be, or a zero time when
+// none will.
+func (q *Waiters) dueCancels() (batch []*cancellation, next time.Time) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closing.Err() != nil {
+		for _, c := range q.cancels.drop() { // those were answered
+			q.forget(c.waiter)
+		}
+	}
+	now := time.Now()
+	for len(batch) < lua.LeaveBatch {
+		c := q.cancels.next(now)
+		if c == nil {
+			break
+		}
+		if now.After(c.useless) {
+			q.forget(c.waiter)
+			continue
+		}
+		batch = append(batch, c)
+	}
+	next = q.cancels.at()
+	q.sending = len(batch) > 0 || !next.IsZero()
+	return batch, next
+}
+
+// sendBatch sends one batch, and puts back what has to be sent again.
+func (q *Waiters) sendBatch(batch []*cancellation) {
+	ws := make([]*Waiter, len(batch))
+	for i, c := range batch {
+		ws[i] = c.waiter
+	}
+	sent := time.Now()
+	cancelled, err := q.server.Cancel(ws)
+	passing := err != nil && lua.Passing(err)
+	if passing {
+		q.server.Failed(err, sent)
+		passing = q.server.Up(q.closing) == nil
+	}
+	now := time.Now()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for i, c := range batch {
+		switch {
+		case err != nil && !passing: // it will not be different next time, or nobody is here to send it
+			q.forget(c.waiter)
+		case err != nil:
+			q.cancels.add(c)
+		case !cancelled[i]: // after all that no script has tried: the queue is shorter then
+			c.round++
+			q.cancels.add(c)
+		case c.repeats(sent, now):
+			q.cancels.postpone(c)
+		default:
+			q.forget(c.waiter)
+		}
+	}
+}
+
+// repeats is told of an answer. It reports whether the cancel must be sent again, when it is due.
+func (c *cancellation) repeats(sent, now time.Time) bool {
+	if c.answered.IsZero() {
+		c.answered = now
+	}
+	if now.Sub(c.answered)+c.pause > c.repeat {
+		if !sent.Before(c.last) {
+			return false
+		}
+		c.pause = c.last.Sub(now)
+	}
+	c.due = now.Add(c.pause)
+	c.pause *= 2
+	return true
+}

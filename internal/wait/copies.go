@@ -1,0 +1,70 @@
+package wait
+
+import (
+	"context"
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/lua"
+	"github.com/latchkey-go/latchkey/internal/retry"
+)
+
+// copies is what is known of acquires that ended without an answer. Redis may still run them.
+type copies struct {
+	stray   bool      // one got no answer: a copy of it may be under way
+	aborted bool      // one was not waited for: it is ahead of whatever is sent after it on its connection
+	endless bool      // one may run at any time
+	latest  time.Time // when the others may run at the latest
+}
+
+// possible reports whether one may still run.
+func (c *copies) possible() bool { return c.stray || c.aborted }
+
+// failed keeps what may come of an acquire that ended with an error.
+func (w *Waiter) failed(ctx context.Context, a question, err error) {
+	c := &w.copies
+	switch {
+	case ctx.Err() != nil: // Acquire sees the same, and gives up
+		c.aborted = true
+		if silence := retry.Silence(a.sent); silence != nil {
+			w.notice.silence = silence
+			c.stray = true // the connection may be broken, and a copy under way
+		}
+	case lua.Classify(err) == lua.NoAnswer:
+		c.stray = true
+		w.sequence = 0 // it may have lost its place, and been queued again
+	}
+	c.endless = c.endless || a.until <= 0
+	if a.deadline.After(c.latest) {
+		c.latest = a.deadline
+	}
+}
+
+// repeat returns for how long a cancel is repeated because of copies, and when the last one must be sent.
+func (c *copies) repeat(lease time.Duration) (d time.Duration, last time.Time) {
+	if c.aborted {
+		d = time.Second
+	}
+	if c.stray {
+		d = min(2*lease, queueTTL)
+	}
+	if !c.endless && d > 0 {
+		d = min(d, max(time.Until(c.latest), 0))
+		last = c.latest.Add(certain)
+	}
+	return d, last
+}
+
+// Stray reports whether an acquire of w got no answer. Then w may be queued more than once.
+func (q *Waiters) Stray(w *Waiter) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return w.copies.stray
+}
+
+// Outstanding reports whether something about w, which was granted, may still arrive: an answer, a copy of an
+// acquire, or the message of a grant that a reply told first.
+func (q *Waiters) Outstanding(w *Waiter) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return w.unanswered > 0 || w.copies.possible() || w.wasQueued && !w.heard
+}

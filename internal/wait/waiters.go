@@ -1,0 +1,221 @@
+// Package wait is the one blocking loop of all primitives that grant. A waiter asks Redis once, is queued
+// there, and sleeps until its grant arrives. The package holds the rules that keep a grant from being lost,
+// and a lock from being taken for nobody; the package doc of internal/core lists them, each with its test.
+// Redis is behind [Server], so that the loop runs in virtual time as well.
+package wait
+
+import (
+	"container/list"
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/lua"
+	"github.com/latchkey-go/latchkey/internal/retry"
+)
+
+// ShortLease is SHORT of shared/queue.lua: what a grant by message is good for until its first renewal.
+const ShortLease = 2 * time.Second
+
+// ErrBusy is the outcome of an attempt that may not wait.
+var ErrBusy = errors.New("held by somebody else")
+
+// errLate is the outcome of an attempt that reached Redis when its time was over.
+var errLate = errors.New("too late")
+
+// AwayError is the outcome when Redis was away until the wait ended.
+type AwayError struct {
+	Cause error // of the wait's end
+	Last  error // of the last command
+}
+
+func (e *AwayError) Error() string   { return e.Cause.Error() + ": " + e.Last.Error() }
+func (e *AwayError) Unwrap() []error { return []error{e.Cause, e.Last} }
+
+// Waiters are those of one client in one queue. Methods are safe for concurrent use.
+type Waiters struct {
+	server  Server
+	poll    time.Duration
+	closing context.Context
+
+	// Callers counts the goroutines that wait, or are about to. It is for the caller of Acquire to keep.
+	Callers atomic.Int64
+
+	mu      sync.Mutex
+	queued  list.List // of *Waiter, oldest first
+	rounds  uint64    // calls of RecheckAll
+	running int       // rounds of re-checks that are not over
+	timer   *time.Timer
+	due     time.Time // of the timer; zero when it is not set
+
+	cancels schedule
+	sending bool          // sendCancels runs
+	added   chan struct{} // capacity 1: there is another cancel
+}
+
+// New returns the waiters of a queue in which nobody waits. They ask again at least every poll, which is at
+// most [ShortLease]. So who asked before a grant by message asks again before that ends, hears when it ends,
+// and asks at that moment. closing ends with the client; its cause is what waiters get.
+func New(closing context.Context, server Server, poll time.Duration) *Waiters {
+	return &Waiters{
+		server: server, poll: min(poll, ShortLease), closing: closing,
+		cancels: newSchedule(), added: make(chan struct{}, 1),
+	}
+}
+
+// Acquire returns nil when w owns the lock, as w.Grant says, or an error after which nothing of w stays in
+// Redis. With try it makes one attempt and never queues. It is called again for a w that was inherited.
+//
+// It keeps little on the stack, which is most of what an idle waiter costs.
+func (q *Waiters) Acquire(ctx context.Context, w *Waiter, try bool) error {
+	for {
+		if ctx.Err() != nil { // rather than send what would have to be cancelled
+			q.giveUp(ctx, w)
+			return context.Cause(ctx)
+		}
+		mode, over, err := q.prepare(w)
+		if over {
+			if err != nil {
+				q.giveUp(ctx, w)
+			}
+			return err
+		}
+		if try || !q.server.Listening() {
+			mode = lua.Try // nobody may queue whom no grant would reach
+		}
+		q.ask(ctx, w, mode)
+		q.sleep(ctx, w)
+		if done, err := q.awake(ctx, w, try); done {
+			return err
+		}
+	}
+}
+
+// prepare counts the acquire that follows and returns its mode. When the wait of w was over before it was
+// inherited, it returns the outcome instead.
+func (q *Waiters) prepare(w *Waiter) (mode lua.Mode, over bool, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !w.waits() {
+		return mode, true, w.notice.err
+	}
+	mode = lua.Again
+	if w.phase == idle {
+		mode = lua.First
+		q.become(w, asking)
+	}
+	w.notice.silence = nil
+	w.unanswered++
+	return mode, false, nil
+}
+
+// sleep returns when there is a notice, which may be there already, or when ctx or the client ends.
+func (q *Waiters) sleep(ctx context.Context, w *Waiter) {
+	q.mu.Lock()
+	if w.notice.untaken || ctx.Err() != nil {
+		q.mu.Unlock()
+		return
+	}
+	wake := make(chan struct{}, 1)
+	w.notice.wake = wake
+	q.mu.Unlock()
+	if q.closing.Err() != nil { // Close does not see w if it came before
+		return
+	}
+	stop := func() bool { return true }
+	if ctx.Done() != nil {
+		stop = context.AfterFunc(ctx, func() { q.Interrupt(w) })
+	}
+	<-wake
+	stop()
+}
+
+// Interrupt wakes w, if it sleeps, without a notice: its context has ended, or the client is closing.
+func (q *Waiters) Interrupt(w *Waiter) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	w.wake()
+}
+
+// awake takes the notice. It returns what Acquire returns, or not done when w must ask again.
+func (q *Waiters) awake(ctx context.Context, w *Waiter, try bool) (done bool, err error) {
+	q.mu.Lock()
+	n := w.notice
+	w.notice.untaken, w.notice.wake = false, nil
+	q.mu.Unlock()
+	switch {
+	case n.untaken && n.err == nil && ctx.Err() == nil:
+		return true, nil
+	case !n.untaken || n.err == nil: // a grant is given back: who asked has gone
+		err = q.interrupted(ctx, n.silence)
+	case n.passing:
+		err = q.awaitServer(ctx, n.err)
+	case errors.Is(n.err, errLate): // by the server's clock, of which more is known now
+		err = context.Cause(ctx)
+	case errors.Is(n.err, ErrBusy) && !try:
+		err = q.awaitInbox(ctx)
+	default:
+		err = n.err
+	}
+	if err != nil {
+		q.giveUp(ctx, w)
+	}
+	return err != nil, err
+}
+
+// interrupted is the error of a wait that ended with its context, or with the client. silence says that Redis
+// had been silent for long by then.
+func (q *Waiters) interrupted(ctx context.Context, silence error) error {
+	switch {
+	case ctx.Err() == nil:
+		return context.Cause(q.closing)
+	case silence != nil:
+		return &AwayError{Cause: context.Cause(ctx), Last: silence}
+	default:
+		return context.Cause(ctx)
+	}
+}
+
+// awaitServer returns nil once Redis answers again, after a command has failed with last.
+func (q *Waiters) awaitServer(ctx context.Context, last error) error {
+	open, stop := retry.Until(ctx, q.closing)
+	defer stop()
+	err := q.server.Up(open)
+	if err == nil || ctx.Err() == nil {
+		err = context.Cause(q.closing) // also when it is the end of the client that ended the wait for Redis
+	}
+	if err != nil {
+		err = &AwayError{Cause: err, Last: last}
+	}
+	return err
+}
+
+// awaitInbox returns nil once grants would arrive. It waits no longer than the poll: the lock may become free
+// meanwhile, and nobody would say so.
+func (q *Waiters) awaitInbox(ctx context.Context) error {
+	open, stop := retry.Until(ctx, q.closing)
+	defer stop()
+	limited, cancel := context.WithTimeout(open, q.poll)
+	defer cancel()
+	if err := q.server.Inbox(limited); err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if q.closing.Err() != nil {
+			return context.Cause(q.closing)
+		}
+	}
+	return nil
+}
+
+// giveUp ends the caller's part of a wait that failed: somebody inherits w, or it is cancelled.
+func (q *Waiters) giveUp(ctx context.Context, w *Waiter) {
+	q.mu.Lock()
+	over := w.phase == refused // and its error is the caller's
+	q.mu.Unlock()
+	if !q.server.GivenUp(w, !over && ctx.Err() != nil && q.closing.Err() == nil) {
+		q.Cancel(w)
+	}
+}

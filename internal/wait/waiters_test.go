@@ -1,0 +1,602 @@
+package wait_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/latchkey-go/latchkey/internal/invariant"
+	"github.com/latchkey-go/latchkey/internal/lua"
+	"github.com/latchkey-go/latchkey/internal/retry"
+	"github.com/latchkey-go/latchkey/internal/wait"
+)
+
+func TestMain(m *testing.M) {
+	invariant.Checked = true
+	goleak.VerifyTestMain(m)
+}
+
+// redis is the lock as the scripts keep it, in virtual time, behind a network that loses and delays what it
+// is told to.
+type redis struct {
+	t      testing.TB
+	random *rand.Rand
+	loss   float64 // of requests and of replies, each
+
+	mu      sync.Mutex
+	owner   *entry
+	owned   int64 // the owner's token
+	token   int64
+	until   time.Time // the owner's lease
+	queue   []*entry
+	expired int // leases that ran out
+	pending map[string]int
+	inside  int
+	asks    int
+}
+
+type entry struct {
+	client *client
+	waiter *wait.Waiter
+}
+
+// client is a process: its waiters, and its subscription.
+type client struct {
+	redis   *redis
+	waiters *wait.Waiters
+	refused atomic.Int64
+
+	mu    sync.Mutex
+	epoch int
+	up    bool
+	wake  chan struct{}
+}
+
+// tick is the grain of time, coarse so that things happen at the same instant.
+const tick = 100 * time.Microsecond
+
+var errNet = errors.New("connection lost")
+
+func newClient(r *redis) *client {
+	c := &client{redis: r, up: true, wake: make(chan struct{})}
+	c.waiters = wait.New(r.t.Context(), c, 2*time.Second)
+	return c
+}
+
+func (r *redis) chance(p float64) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.random.Float64() < p
+}
+func (r *redis) trip() {
+	r.mu.Lock()
+	d := 50 + r.random.IntN(400)
+	r.mu.Unlock()
+	time.Sleep(time.Duration(d) * time.Microsecond)
+}
+
+func (c *client) Go(f func())                  { go f() }
+func (c *client) Clock(time.Time) int64        { return 0 }
+func (c *client) Failed(error, time.Time)      {}
+func (c *client) Gone(*wait.Waiter)            {}
+func (c *client) Listening() bool              { c.mu.Lock(); defer c.mu.Unlock(); return c.up }
+func (c *client) Up(ctx context.Context) error { return retry.Sleep(ctx, 20*time.Millisecond) }
+
+func (c *client) Inbox(ctx context.Context) error {
+	c.mu.Lock()
+	wake, up := c.wake, c.up
+	c.mu.Unlock()
+	if up {
+		return nil
+	}
+	select {
+	case <-wake:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Acquire is what rueidis does with a command: it returns when ctx ends, and the command goes on.
+func (c *client) Acquire(ctx context.Context, w *wait.Waiter, mode lua.Mode, _ int64) (lua.Acquired, error) {
+	type result struct {
+		reply lua.Acquired
+		err   error
+	}
+	if ctx.Err() != nil {
+		return lua.Acquired{}, ctx.Err()
+	}
+	done := make(chan result, 1)
+	r := c.redis
+	r.mu.Lock()
+	r.pending[w.Owner]++
+	r.asks++
+	r.mu.Unlock()
+	go func() {
+		r.trip()
+		if ctx.Done() == nil { // a re-check, which may travel on another connection
+			time.Sleep(20 * tick)
+		}
+		lost := r.chance(r.loss)
+		r.mu.Lock()
+		r.pending[w.Owner]--
+		var reply lua.Acquired
+		if !lost {
+			reply = r.acquire(&entry{c, w}, mode)
+		}
+		r.mu.Unlock()
+		if lost || r.chance(r.loss) {
+			time.Sleep(5 * time.Millisecond)
+			done <- result{err: errNet}
+			return
+		}
+		r.trip()
+		done <- result{reply: reply}
+	}()
+	select {
+	case d := <-done:
+		return d.reply, d.err
+	case <-ctx.Done():
+		return lua.Acquired{}, ctx.Err()
+	}
+}
+
+func (c *client) GivenUp(*wait.Waiter, bool) bool { return false }
+
+func (c *client) Revoked(w *wait.Waiter, _ int64) {
+	c.refused.Add(1)
+	go func() { _ = c.release(w) }()
+}
+
+func (c *client) Cancel(ws []*wait.Waiter) ([]bool, error) {
+	ended := make([]bool, len(ws))
+	for i, w := range ws {
+		if i > 0 && c.redis.chance(0.2) {
+			continue // the script leaves it for the next
+		}
+		if err := c.release(w); err != nil {
+			return nil, err
+		}
+		ended[i] = true
+	}
+	return ended, nil
+}
+
+// release sends a release once. It may be lost on either way.
+func (c *client) release(w *wait.Waiter) error {
+	r := c.redis
+	r.trip()
+	time.Sleep(5 * tick) // one connection: what a caller sent before runs before
+	if r.chance(r.loss) {
+		return errNet
+	}
+	r.mu.Lock()
+	if r.pending[w.Owner] > 0 {
+		r.t.Errorf("rule 2: the release of %s runs before an acquire of it", w.Owner)
+	}
+	r.expire()
+	r.queue = slices.DeleteFunc(r.queue, func(e *entry) bool { return e.waiter == w })
+	if r.owner == nil || r.owner.waiter == w {
+		r.grant(nil)
+	}
+	r.mu.Unlock()
+	if r.chance(r.loss) {
+		return errNet
+	}
+	r.trip()
+	return nil
+}
+
+func (r *redis) expire() {
+	if r.owner != nil && !time.Now().Before(r.until) {
+		r.owner = nil
+		r.expired++
+	}
+}
+
+func (r *redis) acquire(e *entry, mode lua.Mode) lua.Acquired {
+	r.expire()
+	now := time.Now().UnixMicro()
+	own := func() lua.Acquired {
+		r.until = time.Now().Add(e.waiter.Lease)
+		return lua.Acquired{Owned: lua.Owned{Token: r.owned}}
+	}
+	if r.owner != nil && r.owner.waiter == e.waiter {
+		return own()
+	}
+	queued := slices.IndexFunc(r.queue, func(q *entry) bool { return q.waiter == e.waiter })
+	if r.owner == nil {
+		if r.grant(e.waiter); r.owner == nil {
+			r.owner = e
+			r.token++
+			r.owned = r.token
+		}
+		if r.owner.waiter == e.waiter {
+			return own()
+		}
+		queued = slices.IndexFunc(r.queue, func(q *entry) bool { return q.waiter == e.waiter })
+	}
+	ends := time.Until(r.until).Milliseconds()
+	if mode == lua.Try {
+		return lua.Acquired{Ends: ends, Now: now}
+	}
+	sequence := int64(0)
+	if queued < 0 {
+		r.token++
+		sequence = r.token
+		r.queue = append(r.queue, e)
+	}
+	return lua.Acquired{Queued: true, Sequence: sequence, Ends: ends, Now: now}
+}
+
+func (r *redis) grant(self *wait.Waiter) {
+	r.owner = nil
+	for len(r.queue) > 0 {
+		e := r.queue[0]
+		r.queue = r.queue[1:]
+		if e.waiter == self {
+			r.owner = e
+			r.token++
+			r.owned = r.token
+			return
+		}
+		e.client.mu.Lock()
+		up, epoch := e.client.up, e.client.epoch
+		e.client.mu.Unlock()
+		if !up {
+			continue
+		}
+		r.owner = e
+		r.token++
+		r.owned = r.token
+		lease := min(e.waiter.Lease, wait.ShortLease)
+		r.until = time.Now().Add(lease)
+		message := granted(r.token, lease)
+		go func() {
+			r.trip()
+			e.client.mu.Lock()
+			same := e.client.epoch == epoch
+			e.client.mu.Unlock()
+			if same && !e.client.waiters.Granted(e.waiter, message) {
+				_ = e.client.release(e.waiter) // a loss costs the lease
+			}
+		}()
+		return
+	}
+}
+
+// granted is the message of a grant that is written now.
+func granted(token int64, lease time.Duration) lua.Message {
+	return lua.Message{Kind: lua.Grant, Owned: lua.Owned{Token: token}, Now: time.Now().UnixMicro(), Lease: lease.Milliseconds()}
+}
+
+// disconnect loses the subscription and everything under way to it, for a while.
+func (c *client) disconnect(d time.Duration) {
+	c.mu.Lock()
+	if !c.up {
+		c.mu.Unlock()
+		return
+	}
+	c.up = false
+	c.epoch++
+	c.mu.Unlock()
+	time.Sleep(d)
+	c.mu.Lock()
+	c.up = true
+	close(c.wake)
+	c.wake = make(chan struct{})
+	c.mu.Unlock()
+	c.waiters.RecheckAll()
+}
+
+// cycle locks once, checks that nobody else is inside, and unlocks as a hold does.
+func (c *client) cycle(ctx context.Context, owner string, lease time.Duration) (waited time.Duration, err error) {
+	r := c.redis
+	w := &wait.Waiter{Owner: owner, Lease: lease}
+	began := time.Now()
+	err = c.waiters.Acquire(ctx, w, false)
+	g := w.Grant
+	if err != nil {
+		return 0, err
+	}
+	waited = time.Since(began)
+	trusted := g.Moment.Add(lease)
+	if g.Short {
+		trusted = g.Moment.Add(min(lease, wait.ShortLease))
+	}
+	if !time.Now().Before(trusted) {
+		c.waiters.Cancel(w)
+		return waited, nil
+	}
+	r.mu.Lock()
+	r.inside++
+	if r.inside != 1 || r.owner == nil || r.owner.waiter != w || r.until.Before(trusted) {
+		r.t.Errorf("%s is inside with %d others; redis has it until %v, it trusts itself until %v", owner, r.inside-1, r.until, trusted)
+	}
+	stay := time.Duration(r.random.IntN(2000)) * time.Microsecond
+	r.mu.Unlock()
+	time.Sleep(min(stay, time.Until(trusted)))
+	r.mu.Lock()
+	r.inside--
+	r.mu.Unlock()
+	if err := c.waiters.AwaitAnswers(context.Background(), w); err != nil {
+		return waited, err
+	}
+	c.waiters.Cancel(w) // as a release does, until it was answered
+	return waited, nil
+}
+
+// Everything at random: losses, interrupted subscriptions, cancellations. Nobody is inside together with
+// somebody else, and nobody waits much longer than a lease that a loss can cost.
+func TestWaitersAtRandom(t *testing.T) {
+	for seed := range uint64(60) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				random := rand.New(rand.NewPCG(seed, 1))
+				r := &redis{t: t, random: random, pending: map[string]int{}, loss: []float64{0, 0.02, 0.1}[seed%3]}
+				clients := []*client{newClient(r), newClient(r), newClient(r)}
+				var wg sync.WaitGroup
+				ctx, cancel := context.WithCancel(t.Context())
+				if seed%2 == 0 {
+					for _, c := range clients {
+						wg.Go(func() {
+							for ctx.Err() == nil {
+								c.disconnect(time.Duration(rand.IntN(5000)) * time.Microsecond)
+								_ = retry.Sleep(ctx, time.Duration(rand.IntN(200))*time.Millisecond)
+							}
+						})
+					}
+				}
+				var longest time.Duration
+				var mu sync.Mutex
+				var workers sync.WaitGroup
+				for i := range 9 {
+					workers.Go(func() {
+						for n := range 15 {
+							ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+							if n%5 == 4 { // gives up soon
+								ctx, cancel = context.WithTimeout(t.Context(), time.Duration(rand.IntN(80))*tick)
+							}
+							waited, err := clients[i%3].cycle(ctx, fmt.Sprintf("%d:%d", i, n), 3*time.Second)
+							cancel()
+							if err != nil && n%5 != 4 {
+								t.Errorf("%d:%d: %v", i, n, err)
+							}
+							mu.Lock()
+							longest = max(longest, waited)
+							mu.Unlock()
+						}
+					})
+				}
+				workers.Wait()
+				cancel()
+				wg.Wait()
+				time.Sleep(time.Minute) // the cancels of those who gave up
+				r.mu.Lock()
+				defer r.mu.Unlock()
+				r.expire()
+				require.Empty(t, r.queue, "nothing is left behind")
+				require.Nil(t, r.owner)
+				if r.loss == 0 {
+					require.Zero(t, r.expired, "no lease ran out: every grant found its way")
+					require.Less(t, longest, 500*time.Millisecond)
+				}
+			})
+		})
+	}
+}
+
+// Idle waiters cost one question for each queue and poll, however many there are.
+func TestIdleWaitersAskOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &redis{t: t, random: rand.New(rand.NewPCG(1, 1)), pending: map[string]int{}}
+		c := newClient(r)
+		r.owner, r.until = &entry{waiter: &wait.Waiter{}}, time.Now().Add(time.Hour)
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		for n := range 1000 {
+			wg.Go(func() { _, _ = c.cycle(ctx, fmt.Sprint(n), time.Second) })
+		}
+		asks := func() int { r.mu.Lock(); defer r.mu.Unlock(); return r.asks }
+		time.Sleep(time.Second)
+		before := asks()
+		time.Sleep(100 * time.Second)
+		require.InDelta(t, 50, asks()-before, 2)
+		cancel()
+		wg.Wait()
+		time.Sleep(10 * time.Second)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		require.Empty(t, r.queue)
+	})
+}
+
+// A confirmation that comes while an acquire is unanswered is followed by a question that is sent after it
+// (rule 4).
+func TestRecheckIsNotForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &redis{t: t, random: rand.New(rand.NewPCG(1, 1)), pending: map[string]int{}}
+		c := newClient(r)
+		holder := &entry{client: c, waiter: &wait.Waiter{Owner: "x", Lease: time.Hour}}
+		r.owner, r.until = holder, time.Now().Add(time.Hour)
+		waited := make(chan time.Duration, 1)
+		go func() {
+			d, err := c.cycle(t.Context(), "w", 3*time.Second)
+			if err != nil {
+				t.Error(err)
+			}
+			waited <- d
+		}()
+		// The acquire has run and its reply is under way; the subscription breaks, the grant is lost, and the
+		// subscription is confirmed before the reply arrives.
+		for {
+			time.Sleep(time.Microsecond)
+			r.mu.Lock()
+			n := len(r.queue)
+			r.mu.Unlock()
+			if n == 1 {
+				break
+			}
+		}
+		r.mu.Lock()
+		r.grant(nil)
+		r.mu.Unlock()
+		c.disconnect(0)
+		require.Less(t, <-waited, 100*time.Millisecond, "not at the poll cap")
+		time.Sleep(time.Minute)
+	})
+}
+
+// A grant that arrives in the instant in which the context ends, before or after, is given back.
+func TestGrantRacesCancellation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &redis{t: t, random: rand.New(rand.NewPCG(1, 1)), pending: map[string]int{}}
+		c := newClient(r)
+		for n := range 200 {
+			r.owner, r.until = &entry{client: c, waiter: &wait.Waiter{Lease: time.Hour}}, time.Now().Add(time.Hour)
+			ctx, cancel := context.WithCancel(t.Context())
+			result := make(chan error, 1)
+			go func() {
+				_, err := c.cycle(ctx, fmt.Sprint(n), 3*time.Second)
+				result <- err
+			}()
+			time.Sleep(10 * tick)
+			r.mu.Lock()
+			r.owner, r.queue = r.queue[0], nil
+			r.token++
+			r.owned = r.token
+			r.until = time.Now().Add(wait.ShortLease)
+			w, message := r.owner.waiter, granted(r.token, wait.ShortLease)
+			r.mu.Unlock()
+			if n%2 == 0 {
+				cancel()
+			}
+			if !c.waiters.Granted(w, message) { // it had gone already
+				require.NoError(t, c.release(w))
+			}
+			cancel()
+			<-result // the grant may have been taken just before
+			time.Sleep(time.Second)
+			synctest.Wait()
+			r.mu.Lock()
+			require.Nil(t, r.owner, "released or given back, long before its lease ends")
+			r.mu.Unlock()
+		}
+	})
+}
+
+// What was granted is taken away while a question of the same waiter is under way. Its answer tells, and is
+// not ignored because the waiter has what it waited for.
+func TestAnswerContradictsGrant(t *testing.T) {
+	for name, next := range map[string]*entry{"granted again": nil, "queued": {waiter: &wait.Waiter{}}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := &redis{t: t, random: rand.New(rand.NewPCG(1, 1)), pending: map[string]int{}}
+				c := newClient(r)
+				r.owner, r.until = &entry{waiter: &wait.Waiter{}}, time.Now().Add(time.Hour)
+				w := &wait.Waiter{Owner: "w", Lease: time.Minute}
+				result := make(chan error, 1)
+				go func() { result <- c.waiters.Acquire(t.Context(), w, false) }()
+				time.Sleep(10 * tick)
+				c.waiters.LeaseEnds(0)
+				time.Sleep(25 * tick) // the question is sent after 20, and runs in Redis 20 later
+				change := func(f func()) { r.mu.Lock(); defer r.mu.Unlock(); f() }
+				change(func() { r.grant(nil) })
+				require.NoError(t, <-result)
+				require.Zero(t, c.refused.Load())
+				change(func() { r.owner, r.until = next, time.Now().Add(time.Hour) })
+				time.Sleep(time.Second)
+				require.EqualValues(t, 1, c.refused.Load())
+				change(func() {
+					require.Empty(t, r.queue)
+					require.Same(t, next, r.owner)
+				})
+			})
+		})
+	}
+}
+
+// asked is a server on which everybody is queued behind a lease that ends soon, and which takes a while to
+// say so.
+type asked struct {
+	*client
+	mu    sync.Mutex
+	times map[*wait.Waiter][]time.Duration
+	began time.Time
+}
+
+func (a *asked) Acquire(ctx context.Context, w *wait.Waiter, mode lua.Mode, _ int64) (lua.Acquired, error) {
+	a.mu.Lock()
+	a.times[w] = append(a.times[w], time.Since(a.began))
+	a.mu.Unlock()
+	if mode == lua.Again {
+		time.Sleep(50 * time.Millisecond)
+	}
+	return lua.Acquired{Queued: true, Sequence: 1, Ends: 100, Now: time.Now().UnixMicro()}, ctx.Err()
+}
+
+func (a *asked) Cancel(ws []*wait.Waiter) ([]bool, error) {
+	return slices.Repeat([]bool{true}, len(ws)), nil
+}
+
+func (a *asked) Revoked(*wait.Waiter, int64) {}
+
+// A grant by message that arrives while the waiter asks again may be for another place than the one that it
+// knows: the answer that would say so comes later.
+func TestSequenceOfAGrantThatOvertakesAnAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, asks := range []bool{false, true} {
+			a := &asked{client: &client{up: true, wake: make(chan struct{})}, times: map[*wait.Waiter][]time.Duration{}, began: time.Now()}
+			waiters := wait.New(t.Context(), a, 2*time.Second)
+			w := &wait.Waiter{Number: 1, Owner: "A:1", Lease: time.Minute}
+			acquired := make(chan error, 1)
+			go func() { acquired <- waiters.Acquire(t.Context(), w, false) }()
+			synctest.Wait()
+			if asks {
+				time.Sleep(120 * time.Millisecond) // it has begun to ask, and is answered later
+			}
+			now := time.Now().UnixMicro()
+			require.True(t, waiters.Granted(w, lua.Message{Kind: lua.Grant, Owned: lua.Owned{Token: now}, Now: now, Lease: 2000}))
+			require.NoError(t, <-acquired)
+			require.Equal(t, !asks, w.Sequence() == 1)
+			require.Equal(t, asks, w.Sequence() == 0)
+			time.Sleep(time.Minute) // all is over
+		}
+	})
+}
+
+// The one who asks for all may give up while it does: then the next one asks, and at once.
+func TestWhoeverAsksMayGiveUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &asked{client: &client{up: true, wake: make(chan struct{})}, times: map[*wait.Waiter][]time.Duration{}, began: time.Now()}
+		waiters := wait.New(t.Context(), a, 2*time.Second)
+		var both [2]*wait.Waiter
+		var cancels [2]context.CancelFunc
+		for i := range both {
+			ctx, cancel := context.WithCancel(t.Context())
+			w := &wait.Waiter{Number: uint64(i + 1), Owner: fmt.Sprint("A:", i+1), Lease: time.Minute}
+			both[i], cancels[i] = w, cancel
+			go func() { _ = waiters.Acquire(ctx, w, false) }()
+			synctest.Wait()
+		}
+		time.Sleep(120 * time.Millisecond) // the first one has begun to ask
+		cancels[0]()
+		time.Sleep(80 * time.Millisecond)
+		a.mu.Lock()
+		require.Len(t, a.times[both[0]], 2)
+		require.Len(t, a.times[both[1]], 2)
+		a.mu.Unlock()
+		cancels[1]()
+		time.Sleep(time.Minute) // all is over
+	})
+}

@@ -1,0 +1,41 @@
+package semaphore
+
+import (
+	"context"
+
+	"github.com/latchkey-go/latchkey/internal/lua"
+	"github.com/latchkey-go/latchkey/internal/session"
+)
+
+// changeCapacity changes how many permits there are (permit/capacity.lua). It is sent until Redis answers,
+// and takes effect once. It declares the capacity first: a declaration that came later would undo the
+// change.
+func (b *base) changeCapacity(ctx context.Context, change lua.Change, n int64) (done bool, total, free int64, err error) {
+	least := int64(0)
+	if change == lua.Add {
+		least = -MaxCapacity
+	}
+	if n < least || n > MaxCapacity {
+		return false, 0, 0, session.Wrap(b.p.Name, session.Invalid("the number of permits must be from %d to %d, not %d", least, MaxCapacity, n))
+	}
+	q, c := b.p.Queue, b.p.Queue.Client
+	id := c.NewID()
+	_, err = q.Send(ctx, c.Closing, b.p.Name, func(ctx context.Context) error {
+		return b.pool.afterDeclaring(ctx, func() (err error) {
+			done, total, free, err = c.Conn.Capacity(ctx, q.Keys, id, q.Floor.Load(), change, n, MaxCapacity, 0)
+			return err
+		})
+	})
+	return done, total, free, err
+}
+
+// delete removes the semaphore, so that its holders lose their permits.
+func (b *base) delete(ctx context.Context) (existed bool, err error) {
+	q, c := b.p.Queue, b.p.Queue.Client
+	id := c.NewID()
+	_, err = q.Send(ctx, c.Closing, b.p.Name, func(ctx context.Context) (err error) {
+		existed, err = c.Conn.Destroy(ctx, q.Keys, id, q.Floor.Load())
+		return err
+	})
+	return existed, err
+}
