@@ -12,25 +12,25 @@ help: ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: test
-test: which ## run all tests: on LATCHKEY_TEST_REDIS, else a redis-server on the PATH, else an embedded server; topologies in containers
+test: which ## run all tests, on LATCHKEY_TEST_REDIS, a redis-server on the PATH, or an embedded server; topologies run in containers
 	$(GOTESTSUM) -- $(FLAGS) $(PACKAGES)
 
 .PHONY: race
-race: which ## the same with the race detector (needs a C compiler)
+race: which ## run all tests with the race detector (needs a C compiler)
 	$(GOTESTSUM) -- -race $(FLAGS) $(PACKAGES)
 
 .PHONY: which
 which:
 	@if [ -n "$$LATCHKEY_TEST_REDIS" ]; then echo "tests run on $$LATCHKEY_TEST_REDIS"; \
 	elif command -v redis-server >/dev/null; then echo "tests run on $$(redis-server --version)"; \
-	else echo "tests run on the embedded server; what needs a redis-server of its own is skipped, and listed as such"; fi
+	else echo "tests run on the embedded server; tests that need a redis-server are skipped, and counted"; fi
 	@if [ "$$LATCHKEY_ENGINE" = processes ]; then echo "topologies run on processes"; \
 	elif docker info >/dev/null 2>&1; then echo "topologies run in containers of $${LATCHKEY_IMAGE:-redis:7-alpine}"; \
 	elif command -v redis-server >/dev/null; then echo "topologies run on processes: no Docker engine answers"; \
 	else echo "topologies are skipped: install redis-server, or start a Docker engine"; fi
 
 .PHONY: soak
-soak: ## the long forms: 8 processes share a lock, and permits, while connections and processes are killed; all pairs of faults in the model
+soak: ## run the long tests: 8 processes share a lock, and permits, while connections and processes are killed; the model has all pairs of faults
 	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'Soak|TakeTurns|Races|FullSpeed|ForcedWhile' ./internal/core
 	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'History' ./semaphore
 	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'Protocol' ./internal/model
@@ -39,15 +39,15 @@ soak: ## the long forms: 8 processes share a lock, and permits, while connection
 	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'LosesTheWrite' ./integration
 
 .PHONY: bench
-bench: ## side by side with other libraries, in minutes: tables and charts in docs/bench (needs redis-server)
+bench: ## compare with other libraries, in minutes; writes tables and charts to docs/bench (needs redis-server)
 	$(GO) run ./bench
 
 .PHONY: bench-full
-bench-full: ## the same with longer rounds, more of them, and etcd: an hour
+bench-full: ## compare with longer and more rounds, and with etcd; takes an hour
 	$(GO) run ./bench --full --etcd
 
 .PHONY: bench-packages
-bench-packages: ## the benchmarks of the packages, each beside its floor
+bench-packages: ## run the benchmarks of the packages, each compared with its floor
 	$(GO) test -run xxx -bench 'Pair|Keys|Inside' -benchtime 100x ./rlock
 	$(GO) test -run xxx -bench 'Skewed|Ahead' -benchtime 15x ./rlock
 	$(GO) test -run xxx -bench 'Contended|Idle' -benchtime 5000x ./rlock
@@ -56,10 +56,10 @@ bench-packages: ## the benchmarks of the packages, each beside its floor
 	$(GO) test -run xxx -bench 'Contended' -benchtime 20000x ./semaphore
 
 .PHONY: demo
-demo: ## sell a stock from several processes, and break it on purpose
+demo: ## sell a stock from several processes, then break it on purpose
 	$(GO) run ./cmd/latchkey demo
 
 .PHONY: lint
-lint: ## vet and golangci-lint
+lint: ## run vet and golangci-lint
 	$(GO) vet $(PACKAGES)
 	$(LINT) run $(PACKAGES)

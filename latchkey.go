@@ -67,7 +67,7 @@ import (
 // It has one connection for commands and one for its inbox, and a third once it has used latches or barriers.
 // With Sentinel it has also one to a sentinel. A cluster client has up to two to every node. With
 // [WithReplicas] there are further ones, as many as acquire at the same time.
-type Client session.Client
+type Client session.Handle
 
 // Open returns a client for a URL as redis://user:password@host:6379/0, rediss:// or unix://, in the form
 // that rueidis.ParseURL documents. It dials, and fails with [ErrUnavailable] while Redis cannot be reached:
@@ -100,7 +100,7 @@ func Open(address string, opts ...Option) (*Client, error) {
 // ConnWriteTimeout, Dialer.Timeout and Dialer.KeepAlive to less.
 func New(option rueidis.ClientOption, opts ...Option) (*Client, error) {
 	c, err := core.Open(option, options(opts))
-	return (*Client)(c), err
+	return (*Client)(c.Handle()), err
 }
 
 // Wrap returns a client on rueidis clients that stay the caller's: Close leaves them open. Both may be the
@@ -118,13 +118,13 @@ func New(option rueidis.ClientOption, opts ...Option) (*Client, error) {
 // wait for that, but their last goroutines may.
 func Wrap(commands, subscriptions rueidis.Client, opts ...Option) (*Client, error) {
 	c, err := core.Wrap(commands, subscriptions, options(opts))
-	return (*Client)(c), err
+	return (*Client)(c.Handle()), err
 }
 
 // Check publishes to the client's own inbox, and returns once it has received that: the whole way that a
 // grant takes. Use it as a health check. When ctx ends before, the error is the context's, joined with
 // [ErrUnavailable] if that took more than 50 ms. After Close it is [ErrClosed].
-func (c *Client) Check(ctx context.Context) error { return (*session.Client)(c).Check(ctx) }
+func (c *Client) Check(ctx context.Context) error { return (*session.Handle)(c).Client().Check(ctx) }
 
 // Shutdown refuses new acquires with [ErrClosed], also those that would re-enter. It ends all waiters with
 // ErrClosed, and takes them out of the queues. Then it waits until everything that is held was unlocked, or
@@ -137,7 +137,9 @@ func (c *Client) Check(ctx context.Context) error { return (*session.Client)(c).
 //
 // It takes less than a second longer than ctx, also when Redis is silent. A Shutdown whose context has ended
 // is [Client.Close]. Further calls wait for the first, and cut it short when their context ends.
-func (c *Client) Shutdown(ctx context.Context) error { return (*session.Client)(c).Shutdown(ctx) }
+func (c *Client) Shutdown(ctx context.Context) error {
+	return (*session.Handle)(c).Client().Shutdown(ctx)
+}
 
 // Close is Shutdown without waiting for what is held. When Redis is silent it takes the release timeout and
 // less than a second more: two seconds at most with the default.

@@ -121,10 +121,10 @@ func New(c *latchkey.Client, name string, parties int, opts ...Option) (*Barrier
 	}
 	b := &Barrier{name: name, parties: parties, action: o.action, joins: !o.withoutMembership}
 	var err error
-	if b.group, err = groupOf((*session.Client)(c), name); err != nil {
+	if b.group, err = groupOf((*session.Handle)(c).Client(), name); err != nil {
 		return nil, session.Wrap(name, err)
 	}
-	lease := (*session.Client)(c).Options.Lease
+	lease := (*session.Handle)(c).Client().Options.Lease
 	if o.lease != nil {
 		lease = *o.lease
 	}

@@ -25,8 +25,8 @@ func TestMain(m *testing.M) {
 	redistest.Main(m)
 }
 
-// A very short run of everything: every contender does something, ours exclude each other, nobody buys what is gone under a lock, and
-// the tables and charts are written.
+// A very short run of everything: every contender does something, ours exclude each other, nobody buys what
+// is gone under a lock, and the tables and charts are written.
 func TestRun(t *testing.T) {
 	redistest.Require(t)
 	redis, err := startServer("")
@@ -70,8 +70,8 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// A server that is silent for a moment must not stop anybody: a contender that gives up its first command and is
-// never woken would hang until the round is over.
+// A server that is silent for a moment must not stop anybody: a contender that gives up its first command and
+// is never woken would hang until the round is over.
 func TestSlowServer(t *testing.T) {
 	redistest.Require(t)
 	redis, err := startServer("")
@@ -95,7 +95,8 @@ func TestSlowServer(t *testing.T) {
 	}
 }
 
-// A row says why there is no result: what a process failed with, or that it hung and was killed in bounded time.
+// A row says why there is no result: what a process failed with, or that it hung and was killed in bounded
+// time.
 func TestNotReady(t *testing.T) {
 	redistest.Require(t)
 	redis, err := startServer("")
@@ -103,7 +104,7 @@ func TestNotReady(t *testing.T) {
 	defer redis.stop()
 	s := scenario{Name: "uncontended", Kind: "locks", Processes: 2, Goroutines: 1, Keys: 1}
 	_, err = round(s, "nobody", redis.addr, "", redis, 10*time.Millisecond)
-	require.EqualError(t, err, `a process of nobody did not get ready: there is no contender "nobody"`)
+	require.EqualError(t, err, `a process of nobody did not get ready: unknown contender "nobody"`)
 
 	was := patience
 	defer func() { patience = was }()

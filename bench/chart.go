@@ -29,8 +29,8 @@ var shapes = map[string]draw.GlyphDrawer{
 	"redsync": draw.BoxGlyph{}, "etcd": draw.RingGlyph{}, "watch": draw.TriangleGlyph{}, "market lock": draw.SquareGlyph{}, "item lock": draw.CircleGlyph{},
 }
 
-// dots is a chart of one figure of many contenders in some scenarios: a line for each scenario, on a logarithmic scale, which dots do not
-// distort as bars would.
+// dots is a chart of one figure of many contenders in some scenarios: a line for each scenario, on a
+// logarithmic scale, which dots do not distort as bars would.
 type dots struct {
 	file, title, axis string
 	scenarios         []string
@@ -39,9 +39,9 @@ type dots struct {
 
 func charts(r *Results, out string) error {
 	for _, c := range []dots{
-		{"throughput.svg", "Acquisitions by second", "by second, more is better", []string{"uncontended", "keys", "one process", "fleet", "fleet 1 ms"}, rate},
+		{"throughput.svg", "Acquisitions per second", "per second, more is better", []string{"uncontended", "keys", "one process", "fleet", "fleet 1 ms"}, rate},
 		{"longest.svg", "Longest wait", "ms, less is better", []string{"one process", "fleet", "fleet 1 ms"}, func(r Round) float64 { return r.Longest / 1000 }},
-		{"handoff.svg", "From an unlock to the lock in another process, median", "µs, less is better", []string{"hand-off"}, func(r Round) float64 { return r.HandoffP50 }},
+		{"handoff.svg", "From Unlock to Lock in another process, median", "µs, less is better", []string{"hand-off"}, func(r Round) float64 { return r.HandoffP50 }},
 	} {
 		if err := c.draw(r, out); err != nil {
 			return err
@@ -96,14 +96,14 @@ func (c dots) draw(r *Results, out string) error {
 	return save(p, legend, filepath.Join(out, c.file), vg.Length(90+62*len(labels)))
 }
 
-// commandsChart shows what Redis is sent for each acquisition, for numbers of waiters and of processes.
+// commandsChart shows the commands per acquisition for numbers of waiters and of processes.
 func commandsChart(r *Results, out string) error {
 	for name, axis := range map[string]string{"waiters": "waiting goroutines of one process", "processes": "waiting processes"} {
 		rows := r.rows(name)
 		if len(rows) == 0 {
 			continue
 		}
-		p := newPlot("Commands for an acquisition with its release")
+		p := newPlot("Commands per acquisition and its release")
 		p.X.Label.Text, p.Y.Label.Text = axis+" (logarithmic)", "commands (logarithmic)"
 		p.X.Scale, p.Y.Scale = plot.LogScale{}, plot.LogScale{}
 		p.X.Tick.Marker, p.Y.Tick.Marker = plot.LogTicks{Prec: -1}, plot.LogTicks{Prec: -1}

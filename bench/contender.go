@@ -24,7 +24,7 @@ const lease = 5 * time.Second
 type library struct {
 	name     string
 	open     func(addr string) (Contender, error)
-	commands []string // that it sends as such, beside scripts
+	commands []string // that it sends outside of scripts
 	ours     bool
 	floor    bool // it locks nothing: what the same commands cost at least
 	etcd     bool // addr is etcd's
@@ -44,7 +44,7 @@ var libraries = []library{
 func libraryOf(name string) (library, error) {
 	i := slices.IndexFunc(libraries, func(l library) bool { return l.name == name })
 	if i < 0 {
-		return library{}, fmt.Errorf("there is no contender %q", name)
+		return library{}, fmt.Errorf("unknown contender %q", name)
 	}
 	return libraries[i], nil
 }

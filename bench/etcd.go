@@ -28,7 +28,7 @@ func startEtcd() (addr string, stop func(), err error) {
 	case <-e.Server.ReadyNotify():
 	case <-time.After(30 * time.Second):
 		stop()
-		return "", nil, errors.New("etcd does not start")
+		return "", nil, errors.New("etcd did not start within 30 s")
 	}
 	return e.Clients[0].Addr().String(), stop, nil
 }

@@ -51,8 +51,8 @@ const workerMode = "LATCHKEY_BENCH_WORKER"
 // patience is how long a process may take beyond its time. Only a test changes it.
 var patience = time.Minute
 
-// round has the processes of a scenario do their work, for so long. at is where the contender finds its server; redis is asked for what
-// it did meanwhile.
+// round has the processes of a scenario do their work, for so long. at is where the contender finds its
+// server; redis is asked for what it did meanwhile.
 func round(s scenario, contender, at, profiles string, redis *server, duration time.Duration) (r Round, err error) {
 	memory, err := os.CreateTemp("", "bench-witness-")
 	if err != nil {

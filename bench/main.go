@@ -33,16 +33,16 @@ func main() {
 func command() *cli.Command {
 	return &cli.Command{
 		Name:  "bench",
-		Usage: "latchkey side by side with what a user would pick instead",
+		Usage: "compare latchkey with other libraries on the same work",
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "redis", Usage: "`address` of the server that is used, and flushed; default: a redis-server of its own"},
+			&cli.StringFlag{Name: "redis", Usage: "`address` of a server to use, and to flush; default: start a redis-server"},
 			&cli.BoolFlag{Name: "full", Usage: "longer rounds, and more of them"},
-			&cli.BoolFlag{Name: "etcd", Usage: "also etcd's locks, on an embedded server"},
-			&cli.StringSliceFlag{Name: "only", Usage: "`scenarios` to run, by name"},
-			&cli.StringSliceFlag{Name: "contenders", Usage: "`names` of those that take part"},
-			&cli.DurationFlag{Name: "round", Usage: "`time` that a round takes"},
+			&cli.BoolFlag{Name: "etcd", Usage: "include etcd's locks, on an embedded server"},
+			&cli.StringSliceFlag{Name: "only", Usage: "run only these `scenarios`, by name"},
+			&cli.StringSliceFlag{Name: "contenders", Usage: "run only these `contenders`, by name"},
+			&cli.DurationFlag{Name: "round", Usage: "`time` per round"},
 			&cli.IntFlag{Name: "rounds", Usage: "`number` of rounds"},
-			&cli.StringFlag{Name: "profiles", Usage: "`directory` for a profile of each process, of its last round"},
+			&cli.StringFlag{Name: "profiles", Usage: "`directory` for a CPU profile of each process, from its last round"},
 			&cli.StringFlag{Name: "out", Value: "docs/bench", Usage: "`directory` for results.json, results.md and the charts"},
 		},
 		Action: bench,
@@ -52,7 +52,7 @@ func command() *cli.Command {
 				Action: func(context.Context, *cli.Command) error { return work(os.Stdin, os.Stdout) },
 			},
 			{
-				Name: "render", Usage: "write the tables and charts of results.json again",
+				Name: "render", Usage: "write the tables and charts again, from results.json",
 				Action: func(_ context.Context, c *cli.Command) error {
 					out := c.String("out")
 					text, err := os.ReadFile(filepath.Join(out, "results.json"))
@@ -116,7 +116,7 @@ func bench(ctx context.Context, c *cli.Command) error {
 		}
 	}
 	if len(chosen) == 0 {
-		return errors.New("there is nothing to run")
+		return errors.New("no scenario matches")
 	}
 	results := &Results{
 		When: time.Now().UTC().Format("2006-01-02"), Machine: machine(), Redis: redis.version(), Go: runtime.Version(),

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/latchkey-go/latchkey/internal/redistest/baseline"
 	"github.com/latchkey-go/latchkey/rlock"
 )
 
@@ -19,14 +20,15 @@ import (
 //	users:<user>      HASH  funds
 //	market:           ZSET  <item>.<seller> -> price
 //
-// Variants: "watch" is the optimistic transaction of section 4.4; "market lock" has one lock for all, as in section 6.2.3; "item lock" one
-// for each item; "no lock" sends the same commands without any, and sells what is gone. All commands and locks have the same context,
-// which can be cancelled, as in a server: rueidis is faster without.
+// Variants: "watch" is the optimistic transaction of section 4.4; "market lock" has one lock for all, as in
+// section 6.2.3; "item lock" one for each item; "no lock" sends the same commands without any, and sells what
+// is gone. All commands and locks have the same context, which can be cancelled, as in a server: rueidis is
+// faster without.
 const marketKey = "market:"
 
 // market is one lister or buyer: the first listers are Goroutines processes, the others buy.
 func market(j job) (func(context.Context, *sample) error, func(), error) {
-	c, err := plain(j.Addr)
+	c, err := baseline.Client(j.Addr)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -103,7 +105,7 @@ type trader struct {
 	lock    func(ctx context.Context, item string) (Unlock, error)
 }
 
-var errRetry = errors.New("what was watched has changed")
+var errRetry = errors.New("a watched key has changed")
 
 // transact runs f on a connection of its own, with what is watched, as often as that changes meanwhile.
 func (m *trader) transact(ctx context.Context, s *sample, retries string, keys []string, f func(rueidis.DedicatedClient) error) error {

@@ -8,31 +8,30 @@ import (
 
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/fairlock"
+	"github.com/latchkey-go/latchkey/internal/redistest/baseline"
 	"github.com/latchkey-go/latchkey/rlock"
 )
 
-// locker is what rlock and fairlock have in common here.
-type locker interface {
-	Lock(ctx context.Context) (*latchkey.Hold, error)
-}
+// newLock makes the lock of a key.
+type newLock func(c *latchkey.Client, key string) (*latchkey.Lock, error)
 
 // keyed makes a lock for each key, once.
 type keyed struct {
 	client *latchkey.Client
-	make   func(key string) (locker, error)
+	make   newLock
 	locks  sync.Map
 }
 
 func (k *keyed) Lock(ctx context.Context, key string) (Unlock, error) {
 	l, ok := k.locks.Load(key)
 	if !ok {
-		made, err := k.make(key)
+		made, err := k.make(k.client, key)
 		if err != nil {
 			return nil, err
 		}
 		l, _ = k.locks.LoadOrStore(key, made)
 	}
-	hold, err := l.(locker).Lock(ctx)
+	hold, err := l.(*latchkey.Lock).Lock(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -46,27 +45,19 @@ func openLatchkey(addr string) (*latchkey.Client, error) {
 }
 
 func openRlock(addr string) (Contender, error) {
-	c, err := openLatchkey(addr)
-	if err != nil {
-		return nil, err
-	}
-	return &keyed{client: c, make: func(key string) (locker, error) { return rlock.New(c, key) }}, nil
+	return openKeyed(addr, func(c *latchkey.Client, key string) (*latchkey.Lock, error) { return rlock.New(c, key) })
 }
 
 func openFairlock(addr string) (Contender, error) {
+	return openKeyed(addr, func(c *latchkey.Client, key string) (*latchkey.Lock, error) { return fairlock.New(c, key) })
+}
+
+func openKeyed(addr string, of newLock) (Contender, error) {
 	c, err := openLatchkey(addr)
 	if err != nil {
 		return nil, err
 	}
-	return &keyed{client: c, make: func(key string) (locker, error) { return fairlock.New(c, key) }}, nil
-}
-
-// plain returns a rueidis client with one connection for all commands, as latchkey's.
-func plain(addr string) (rueidis.Client, error) {
-	return rueidis.NewClient(rueidis.ClientOption{
-		InitAddress: []string{addr}, ForceSingleClient: true, DisableCache: true, PipelineMultiplex: -1,
-		ReadBufferEachConn: 1 << 16, WriteBufferEachConn: 1 << 16,
-	})
+	return &keyed{client: c, make: of}, nil
 }
 
 // floor is two scripts that do nothing.
@@ -76,7 +67,7 @@ type floor struct {
 }
 
 func openFloor(addr string) (Contender, error) {
-	c, err := plain(addr)
+	c, err := baseline.Client(addr)
 	if err != nil {
 		return nil, err
 	}

@@ -42,7 +42,8 @@ func (l rueidisLock) Lock(ctx context.Context, key string) (Unlock, error) {
 	return func() error { cancel(); return nil }, nil
 }
 
-// bsm/redislock: waiters poll, with pauses that double from 16 ms to half a second. It renews nothing by itself.
+// bsm/redislock: waiters poll, with pauses that double from 16 ms to half a second. It renews nothing by
+// itself.
 type bsmLock struct {
 	client *redis.Client
 	locks  *redislock.Client
@@ -69,7 +70,8 @@ func (l bsmLock) Lock(ctx context.Context, key string) (Unlock, error) {
 
 func (l bsmLock) Close() { _ = l.client.Close() }
 
-// redsync: waiters poll, with pauses of 50 to 250 ms, its default. One server, as for the others. It renews nothing by itself.
+// redsync: waiters poll, with pauses of 50 to 250 ms, its default. One server, as for the others. It renews
+// nothing by itself.
 type redSync struct {
 	client *redis.Client
 	sync   *redsync.Redsync

@@ -3,46 +3,20 @@ package main
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
-	"github.com/redis/rueidis"
+	"github.com/latchkey-go/latchkey/internal/redistest/baseline"
 )
-
-// subscribe calls f with each message of a channel, once it is subscribed. f must not block.
-func subscribe(c rueidis.Client, channel string, f func(string)) (stop func(), err error) {
-	ctx, cancel := context.WithCancel(context.Background())
-	confirmed := make(chan struct{})
-	var once sync.Once
-	ended := make(chan struct{})
-	var failed error
-	go func() {
-		defer close(ended)
-		hooked := rueidis.WithOnSubscriptionHook(ctx, func(rueidis.PubSubSubscription) { once.Do(func() { close(confirmed) }) })
-		failed = c.Receive(hooked, c.B().Subscribe().Channel(channel).Build(), func(m rueidis.PubSubMessage) { f(m.Message) })
-	}()
-	select {
-	case <-confirmed:
-		return func() { cancel(); <-ended }, nil
-	case <-ended:
-		cancel()
-		return nil, fmt.Errorf("subscription: %w", failed)
-	}
-}
 
 // pingpong is the floor of a hand-off: two processes send each other a message by turns.
 func pingpong(j job) (func(context.Context, *sample) error, func(), error) {
-	commands, err := plain(j.Addr)
-	if err != nil {
-		return nil, nil, err
-	}
-	subscriptions, err := plain(j.Addr)
+	commands, subscriptions, err := baseline.Clients(j.Addr)
 	if err != nil {
 		return nil, nil, err
 	}
 	mine, theirs := fmt.Sprint("bench-ping-", j.Process), fmt.Sprint("bench-ping-", 3-j.Process)
 	heard := make(chan struct{}, 1)
-	stop, err := subscribe(subscriptions, mine, func(string) {
+	stop, err := baseline.Subscribe(subscriptions, mine, func(string) {
 		select {
 		case heard <- struct{}{}:
 		default:

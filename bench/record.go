@@ -12,12 +12,12 @@ import (
 type Round struct {
 	Done        int64   // acquisitions, or what else the scenario counts
 	Seconds     float64 // it took
-	Rate        float64 // of Done, by second
+	Rate        float64 // of Done, per second
 	P50, P99    float64 // of the waits that ended
 	Longest     float64 // wait, those that had not ended included
 	HandoffP50  float64 // from an unlock to the lock in another process; 0: there were none
 	Commands    float64 // that Redis was sent for each Done
-	CommandRate float64 // by second
+	CommandRate float64 // per second
 	RedisTime   float64 // that Redis spent executing them, for each Done
 	NetBytes    float64 // to and from Redis, for each Done
 	ClientCPU   float64 // cores

@@ -99,23 +99,23 @@ func handoffTime(r Round) float64 { return r.HandoffP50 }
 func percent(x float64) string { return strconv.FormatFloat(100*x, 'f', 0, 64) + " %" }
 
 var (
-	toFloor = ratio("of the floor", rate, func(b *base) *Row { return b.floor })
-	toPeer  = ratio("of the best other", rate, func(b *base) *Row { return b.peer })
+	toFloor = ratio("compared with the floor", rate, func(b *base) *Row { return b.floor })
+	toPeer  = ratio("compared with the best other", rate, func(b *base) *Row { return b.peer })
 	spread  = column{"spread", func(row *Row, _ *base) string { return percent(row.spread(rate)) }}
 	usual   = []column{
-		figure("by second", rate, number), toFloor, toPeer,
+		figure("per second", rate, number), toFloor, toPeer,
 		figure("wait p50", func(r Round) float64 { return r.P50 }, micros),
-		figure("p99", func(r Round) float64 { return r.P99 }, micros),
-		figure("longest", func(r Round) float64 { return r.Longest }, micros),
+		figure("wait p99", func(r Round) float64 { return r.P99 }, micros),
+		figure("longest wait", func(r Round) float64 { return r.Longest }, micros),
 		figure("commands", func(r Round) float64 { return r.Commands }, number),
-		figure("Redis' time for them", func(r Round) float64 { return r.RedisTime }, micros),
+		figure("time in Redis", func(r Round) float64 { return r.RedisTime }, micros),
 		figure("bytes to and from Redis", func(r Round) float64 { return r.NetBytes }, number),
-		figure("cores, clients", func(r Round) float64 { return r.ClientCPU }, number),
-		figure("cores, Redis", func(r Round) float64 { return r.RedisCPU }, number),
+		figure("client cores", func(r Round) float64 { return r.ClientCPU }, number),
+		figure("Redis cores", func(r Round) float64 { return r.RedisCPU }, number),
 		figure("allocations", func(r Round) float64 { return r.Allocs }, number),
 		figure("bytes allocated", func(r Round) float64 { return r.Bytes }, number),
 	}
-	fairness = figure("luckiest process / unluckiest", func(r Round) float64 { return r.Fairness }, number)
+	fairness = figure("luckiest / unluckiest process", func(r Round) float64 { return r.Fairness }, number)
 	overlaps = figure("overlaps", func(r Round) float64 { return float64(r.Overlaps) }, number)
 	handoff  = figure("hand-off p50", handoffTime, micros)
 )
@@ -125,29 +125,29 @@ func columnsOf(name string) []column {
 	switch name {
 	case "idle":
 		return []column{
-			figure("commands by second", func(r Round) float64 { return r.CommandRate }, number),
-			figure("bytes of memory for each", extra("bytes per waiter"), number),
-			figure("cores, clients", func(r Round) float64 { return r.ClientCPU }, number),
+			figure("commands per second", func(r Round) float64 { return r.CommandRate }, number),
+			figure("memory per waiter, bytes", extra("bytes per waiter"), number),
+			figure("client cores", func(r Round) float64 { return r.ClientCPU }, number),
 		}
 	case "held":
 		return []column{
-			figure("locked in s", extra("locked in s"), number),
-			figure("commands by second", func(r Round) float64 { return r.CommandRate }, number),
-			figure("cores, client", func(r Round) float64 { return r.ClientCPU }, number),
-			figure("cores, Redis", func(r Round) float64 { return r.RedisCPU }, number),
+			figure("time to lock all, s", extra("locked in s"), number),
+			figure("commands per second", func(r Round) float64 { return r.CommandRate }, number),
+			figure("client cores", func(r Round) float64 { return r.ClientCPU }, number),
+			figure("Redis cores", func(r Round) float64 { return r.RedisCPU }, number),
 		}
 	case "market":
 		return []column{
-			figure("listed and bought by second", rate, number), ratio("of no lock", rate, func(b *base) *Row { return b.peer }),
+			figure("listed and bought per second", rate, number), ratio("compared with no lock", rate, func(b *base) *Row { return b.peer }),
 			figure("listed", extra("listed"), number), figure("bought", extra("bought"), number),
 			figure("purchase retries", extra("purchase retries"), number), figure("listing retries", extra("listing retries"), number),
 			figure("mean wait per purchase", extra("mean wait µs"), micros),
-			figure("bought what was gone", extra("bought what was gone"), number), spread,
+			figure("sold twice", extra("bought what was gone"), number), spread,
 		}
 	case "hand-off":
 		return append([]column{
-			handoff, ratio("of the floor", handoffTime, func(b *base) *Row { return b.floor }),
-			ratio("of the best other", handoffTime, func(b *base) *Row { return b.passes }), fairness, overlaps,
+			handoff, ratio("compared with the floor", handoffTime, func(b *base) *Row { return b.floor }),
+			ratio("compared with the best other", handoffTime, func(b *base) *Row { return b.passes }), fairness, overlaps,
 		}, append(usual[:1:1], usual[3:7:7]...)...)
 	case "fleet", "fleet 1 ms":
 		return append(usual[:len(usual):len(usual)], fairness, overlaps, spread)
@@ -190,7 +190,7 @@ func tableOf(rows []*Row, columns []column) string {
 	return markdown(header, lines)
 }
 
-// series is the table of scenarios that differ in one number: what Redis was sent for each acquisition.
+// series is the table of scenarios that differ in one number: the commands per acquisition.
 func series(rows []*Row) string {
 	var xs []int
 	cells := map[string]map[int]string{}
@@ -207,7 +207,7 @@ func series(rows []*Row) string {
 		switch {
 		case len(r.Rounds) == 0:
 		case r.median(rate) == 0:
-			cells[r.Contender][r.X] = "nobody got it"
+			cells[r.Contender][r.X] = "none acquired"
 		default:
 			cells[r.Contender][r.X] = number(r.median(func(r Round) float64 { return r.Commands }))
 		}
@@ -236,12 +236,14 @@ func series(rows []*Row) string {
 // render writes the tables and charts.
 func render(r *Results, out string) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# Side by side\n\n%s; Redis %s without persistence, on loopback; %s; %s. Repeat it with `%s`.\n\n", r.Machine, r.Redis, r.Go, r.When, r.Command)
-	b.WriteString("Medians of interleaved rounds; the spread is the difference between the best and the worst round, as a share of the median.\n" +
-		"Commands, bytes and allocations are for each acquisition with its release. Overlaps are acquisitions at which somebody else was\n" +
-		"inside, seen in memory that the processes share. Waits that had not ended count as the longest. All leases are 5 s.\n" +
-		"So is rueidislock's TryNextAfter. By default it is 20 ms, and a caller whose command takes longer waits for ever if nobody else\n" +
-		"has the lock.\n\n")
+	fmt.Fprintf(&b, "# Side by side\n\n%s; Redis %s without persistence, on loopback; %s; %s. Repeat with `%s`.\n\n", r.Machine, r.Redis, r.Go, r.When, r.Command)
+	b.WriteString("All figures are medians of interleaved rounds. A comparison is a ratio. The spread is the best round less the worst, as a share\n" +
+		"of the median.\n" +
+		"Commands, time in Redis, bytes and allocations are per acquisition, its release included. An overlap is an acquisition while\n" +
+		"somebody else was inside: the processes see it in memory that they share. The longest wait may be one that had not ended.\n" +
+		"The floor is the least that the same work can cost: two scripts that do nothing, or for a hand-off a message from one process\n" +
+		"to the other. All leases are 5 s. So is rueidislock's TryNextAfter: by default it is 20 ms, and a caller whose command takes\n" +
+		"longer waits for ever if nobody else has the lock.\n\n")
 	for _, name := range sortedKeys(r.Versions) {
 		fmt.Fprintf(&b, "- `%s` %s\n", name, r.Versions[name])
 	}
@@ -255,7 +257,7 @@ func render(r *Results, out string) error {
 			for size := range slices.Values([]int{11, 51, 55}) {
 				some := slices.DeleteFunc(slices.Clone(rows), func(r *Row) bool { return r.X != size })
 				if len(some) > 0 {
-					fmt.Fprintf(&b, "%d listers, %d buyers:\n\n%s\n", size/10, size%10, tableOf(some, columnsOf(name)))
+					fmt.Fprintf(&b, "Listers: %d. Buyers: %d.\n\n%s\n", size/10, size%10, tableOf(some, columnsOf(name)))
 				}
 			}
 		default:

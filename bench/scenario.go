@@ -10,7 +10,7 @@ type scenario struct {
 	Name       string
 	Title      string
 	Kind       string
-	Contenders []string // in the order of the table; the first floor of them is what the others are compared with
+	Contenders []string // in the order of the table; the others are compared with the floor among them
 	Processes  int
 	Goroutines int // in each
 	Keys       int
@@ -22,7 +22,7 @@ type scenario struct {
 	Variants   bool          // the contenders are variants of the kind
 	Series     string        // scenarios of one series are shown as one
 	X          int           // and are told apart by this
-	Commands   []string      // that are counted beside scripts
+	Commands   []string      // that are counted, as scripts are
 }
 
 var everybody = []string{"floor", "rlock", "fairlock", "rueidislock", "redislock", "redsync", "etcd"}
@@ -41,14 +41,14 @@ func scenarios() []scenario {
 			Processes: 8, Goroutines: 8, Keys: 1, Section: time.Millisecond, Least: 3 * time.Second,
 		},
 		{
-			Name: "hand-off", Title: "from an unlock to the lock in another process", Kind: "locks", Contenders: append([]string{"ping-pong"}, lockers...),
+			Name: "hand-off", Title: "hand-off: from Unlock to Lock in another process", Kind: "locks", Contenders: append([]string{"ping-pong"}, lockers...),
 			Processes: 2, Goroutines: 1, Keys: 1, Section: time.Millisecond, Alternate: true,
 		},
-		{Name: "idle", Title: "1000 goroutines that wait", Kind: "idle", Contenders: lockers, Processes: 1, Goroutines: 1000, Least: 4 * time.Second, Rounds: 1},
+		{Name: "idle", Title: "1000 idle waiters", Kind: "idle", Contenders: lockers, Processes: 1, Goroutines: 1000, Least: 4 * time.Second, Rounds: 1},
 	}
 	for _, waiters := range []int{1, 10, 100, 1000, 10_000} {
 		all = append(all, scenario{
-			Name: "waiters", Series: "waiters", X: waiters, Title: "commands for an acquisition, waiting goroutines of one process", Kind: "locks",
+			Name: "waiters", Series: "waiters", X: waiters, Title: "commands per acquisition, by waiting goroutines of one process", Kind: "locks",
 			Contenders: slices.DeleteFunc(slices.Clone(lockers), func(name string) bool { return name == "etcd" }),
 			Processes:  1, Goroutines: waiters + 1, Keys: 1, Section: 100 * time.Microsecond, Rounds: 1,
 			Ramp: time.Duration(min(waiters, 2000)) * time.Millisecond, Least: 2 * time.Second,
@@ -56,7 +56,7 @@ func scenarios() []scenario {
 	}
 	for _, processes := range []int{1, 4, 16, 64} {
 		all = append(all, scenario{
-			Name: "processes", Series: "processes", X: processes, Title: "commands for an acquisition, waiting processes", Kind: "locks",
+			Name: "processes", Series: "processes", X: processes, Title: "commands per acquisition, by waiting processes", Kind: "locks",
 			Contenders: slices.DeleteFunc(slices.Clone(lockers), func(name string) bool { return name == "etcd" }),
 			Processes:  processes + 1, Goroutines: 1, Keys: 1, Section: 100 * time.Microsecond, Rounds: 1,
 		})
@@ -66,9 +66,9 @@ func scenarios() []scenario {
 		Processes: 1, Goroutines: 1, Keys: 100_000, Least: 15 * time.Second, Rounds: 1,
 	})
 	for _, section := range []time.Duration{0, time.Millisecond} {
-		name, title := "semaphore", "64 goroutines over 16 permits, no work inside"
+		name, title := "semaphore", "64 goroutines share 16 permits, no work inside"
 		if section > 0 {
-			name, title = "semaphore 1 ms", "64 goroutines over 16 permits, 1 ms of work inside"
+			name, title = "semaphore 1 ms", "64 goroutines share 16 permits, 1 ms of work inside"
 		}
 		all = append(all, scenario{
 			Name: name, Title: title, Kind: "permits", Variants: true,
@@ -76,7 +76,7 @@ func scenarios() []scenario {
 		})
 	}
 	all = append(all, scenario{
-		Name: "latch", Title: "rounds of a latch with 64 waiters", Kind: "rounds", Variants: true, Contenders: []string{"redisson", "countdown"},
+		Name: "latch", Title: "a latch with 64 waiters, opened again and again", Kind: "rounds", Variants: true, Contenders: []string{"redisson", "countdown"},
 		Processes: 1, Goroutines: 64, Commands: []string{"get"},
 	})
 	for _, size := range [][2]int{{1, 1}, {5, 1}, {5, 5}} {

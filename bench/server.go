@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/latchkey-go/latchkey/internal/redistest/baseline"
 )
 
 // server is the Redis that is measured.
@@ -46,7 +48,7 @@ func startServer(addr string) (*server, error) {
 	}
 	var err error
 	for began := time.Now(); time.Since(began) < 10*time.Second; <-time.After(10 * time.Millisecond) {
-		if s.client, err = plain(s.addr); err == nil {
+		if s.client, err = baseline.Client(s.addr); err == nil {
 			if err = s.client.Do(context.Background(), s.client.B().Ping().Build()).Error(); err == nil {
 				return s, nil
 			}
@@ -114,7 +116,8 @@ func (s *server) count() (c counters, err error) {
 	return c, nil
 }
 
-// since is what was done after an earlier count: scripts, and the commands that are named. What scripts call counts as theirs.
+// since is what was done after an earlier count: scripts, and the commands that are named. What scripts call
+// counts as theirs.
 func (c counters) since(before counters, commands ...string) (calls, micro int64, cpu time.Duration, bytes int64) {
 	for _, name := range append([]string{"eval", "evalsha"}, commands...) {
 		calls += c.calls[name] - before.calls[name]

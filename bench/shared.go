@@ -1,16 +1,16 @@
 package main
 
 import (
-	"os"
 	"sync/atomic"
-	"syscall"
 	"time"
-	"unsafe"
+
+	"github.com/latchkey-go/latchkey/internal/redistest/shared"
 )
 
-// witness is memory that the processes of a round share, outside Redis. It sees who is inside, and judges exclusion.
+// witness is memory that the processes of a round share, outside Redis. It sees who is inside, and judges
+// exclusion.
 type witness struct {
-	memory   []byte
+	memory   shared.Memory
 	inside   *atomic.Int64 // how many hold the lock now
 	overlaps *atomic.Int64 // how often somebody else was inside
 	last     *atomic.Int64 // process that held it last
@@ -18,25 +18,17 @@ type witness struct {
 }
 
 func openWitness(path string) (*witness, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	m, err := shared.Open(path, 4096)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = f.Close() }() // the mapping stays
-	if err := f.Truncate(4096); err != nil {
-		return nil, err
-	}
-	m, err := syscall.Mmap(int(f.Fd()), 0, 4096, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
-	if err != nil {
-		return nil, err
-	}
-	word := func(n int) *atomic.Int64 { return (*atomic.Int64)(unsafe.Pointer(&m[64*n])) }
-	return &witness{m, word(0), word(1), word(2), word(3)}, nil
+	return &witness{m, m.Word(0), m.Word(1), m.Word(2), m.Word(3)}, nil
 }
 
-func (w *witness) close() { _ = syscall.Munmap(w.memory) }
+func (w *witness) close() { w.memory.Close() }
 
-// enter is called with the lock held. It returns how long after another process began to unlock that is, 0 if it was this one.
+// enter is called with the lock held. It returns how long after another process began to unlock that is, 0 if
+// it was this one.
 func (w *witness) enter(process int64, now time.Time) (handoff time.Duration) {
 	if w.inside.Add(1) != 1 {
 		w.overlaps.Add(1)

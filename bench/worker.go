@@ -38,6 +38,15 @@ type job struct {
 	measured *atomic.Bool
 }
 
+// open returns the library of its contender, and a client of that.
+func (j job) open() (l library, c Contender, err error) {
+	if l, err = libraryOf(j.Contender); err != nil {
+		return l, nil, err
+	}
+	c, err = l.open(j.Addr)
+	return l, c, err
+}
+
 // sample is what a process has seen.
 type sample struct {
 	Done     int64 // acquisitions, or whatever the scenario counts
@@ -67,8 +76,8 @@ func record(h *hdrhistogram.Histogram, d time.Duration) {
 	_ = h.RecordValue(min(max(int64(d/time.Microsecond), 1), h.HighestTrackableValue())) // which it cannot refuse
 }
 
-// work is the process: it reads a job, says that it is ready, waits for a line, works, and says what it has seen.
-// If it cannot get ready, it says why instead.
+// work is the process: it reads a job, says that it is ready, waits for a line, works, and says what it has
+// seen. If it cannot get ready, it says why instead.
 func work(in io.Reader, out io.Writer) error {
 	lines := bufio.NewReader(in)
 	line, err := lines.ReadBytes('\n')
@@ -105,7 +114,7 @@ func work(in io.Reader, out io.Writer) error {
 	select {
 	case <-time.After(j.Ramp):
 	case err := <-ended:
-		return fmt.Errorf("it ended before it was measured: %w", err)
+		return fmt.Errorf("the run ended before it was measured: %w", err)
 	}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -148,11 +157,7 @@ func processorTime() time.Duration {
 
 // locks has goroutines lock and unlock: one key for all, or each its own.
 func locks(j job) (func(context.Context, *sample) error, func(), error) {
-	l, err := libraryOf(j.Contender)
-	if err != nil {
-		return nil, nil, err
-	}
-	c, err := l.open(j.Addr)
+	l, c, err := j.open()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -236,11 +241,7 @@ func locks(j job) (func(context.Context, *sample) error, func(), error) {
 
 // idle has one goroutine hold a lock while the others wait for it.
 func idle(j job) (func(context.Context, *sample) error, func(), error) {
-	l, err := libraryOf(j.Contender)
-	if err != nil {
-		return nil, nil, err
-	}
-	c, err := l.open(j.Addr)
+	_, c, err := j.open()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -276,11 +277,7 @@ func idle(j job) (func(context.Context, *sample) error, func(), error) {
 
 // held locks many keys, and keeps them.
 func held(j job) (func(context.Context, *sample) error, func(), error) {
-	l, err := libraryOf(j.Contender)
-	if err != nil {
-		return nil, nil, err
-	}
-	c, err := l.open(j.Addr)
+	_, c, err := j.open()
 	if err != nil {
 		return nil, nil, err
 	}

@@ -108,7 +108,7 @@ func New(c *latchkey.Client, name string, opts ...Option) (*Latch, error) {
 		l.ttl = session.Milliseconds(*o.ttl)
 	}
 	var err error
-	if l.group, err = broadcast.New((*session.Client)(c), lua.Latch, name, newGroup); err != nil {
+	if l.group, err = broadcast.New((*session.Handle)(c).Client(), lua.Latch, name, newGroup); err != nil {
 		return nil, session.Wrap(name, err)
 	}
 	return l, nil

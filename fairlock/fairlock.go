@@ -58,6 +58,6 @@ func New(c *latchkey.Client, name string, opts ...Option) (*Lock, error) {
 	for i, o := range opts {
 		set[i] = grant.Option(o)
 	}
-	l, err := lock.New((*session.Client)(c), name, false, set)
+	l, err := lock.New((*session.Handle)(c).Client(), name, false, set)
 	return (*Lock)(l), err
 }

@@ -3,10 +3,16 @@ package fairlock_test
 import (
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/fairlock"
-	"github.com/latchkey-go/latchkey/internal/redistest"
 )
 
-func TestMethods(t *testing.T) {
-	redistest.Methods(t, &fairlock.Lock{}, "Do", "ForceUnlock", "Inspect", "Lock", "Name", "TryDo", "TryLock", "TryLockFor")
+// What New returns is the lock of every package, and adds no method: TestMethods of package latchkey has them.
+func TestLockOfEveryPackage(t *testing.T) {
+	l, err := fairlock.New(nil, "a")
+	require.ErrorIs(t, err, latchkey.ErrInvalid)
+	require.IsType(t, &latchkey.Lock{}, l)
+	require.Nil(t, l)
 }

@@ -34,7 +34,7 @@ func TestClusterBus(t *testing.T) {
 			const handOffs = 100
 			broadcast, inShard := sent("publish"), sent("publishshard")
 			h = must(t, a)
-			locks := []contract.Lock{a, b}
+			locks := []*latchkey.Lock{a, b}
 			for n := range handOffs {
 				next := contract.Wait(t, locks[(n+1)%2], 0)
 				require.NoError(t, h.Unlock(t.Context()))

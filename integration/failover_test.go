@@ -24,14 +24,14 @@ func (top *topology) open(t testing.TB, opts ...latchkey.Option) *latchkey.Clien
 	return c
 }
 
-func lock(t testing.TB, kind string, c *latchkey.Client, name string) contract.Lock {
+func lock(t testing.TB, kind string, c *latchkey.Client, name string) *latchkey.Lock {
 	t.Helper()
 	l, err := contract.Kinds[kind](c, name, 0)
 	require.NoError(t, err)
 	return l
 }
 
-func must(t testing.TB, l contract.Lock) *latchkey.Hold {
+func must(t testing.TB, l *latchkey.Lock) *latchkey.Hold {
 	t.Helper()
 	h, err := l.Lock(t.Context())
 	require.NoError(t, err)
@@ -39,7 +39,7 @@ func must(t testing.TB, l contract.Lock) *latchkey.Hold {
 }
 
 // takeTurns locks and unlocks by turns, and checks that tokens grow from the last one.
-func takeTurns(t testing.TB, last int64, locks ...contract.Lock) {
+func takeTurns(t testing.TB, last int64, locks ...*latchkey.Lock) {
 	t.Helper()
 	for range 10 {
 		for _, l := range locks {

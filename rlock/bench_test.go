@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey"
-	"github.com/latchkey-go/latchkey/fairlock"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/rlock"
@@ -49,7 +48,7 @@ func raw(tb testing.TB, s *redistest.Server, goroutines int) redistest.Way {
 	}
 }
 
-func lockUnlock(ctx context.Context, l locker) error {
+func lockUnlock(ctx context.Context, l *latchkey.Lock) error {
 	h, err := l.Lock(ctx)
 	if err != nil {
 		return err
@@ -57,8 +56,8 @@ func lockUnlock(ctx context.Context, l locker) error {
 	return h.Unlock(ctx)
 }
 
-// BenchmarkPair is one goroutine and one key: a Lock and an Unlock, interleaved with its floors, which
-// must be read in the same run. The ratios are medians over the rounds.
+// BenchmarkPair is one goroutine and one key: a Lock and an Unlock, interleaved with its floors, which must
+// be read in the same run. The ratios are medians over the rounds.
 func BenchmarkPair(b *testing.B) {
 	for _, kind := range []string{"background", "cancellable"} {
 		b.Run(kind, func(b *testing.B) {
@@ -99,49 +98,25 @@ func BenchmarkContended(b *testing.B) {
 				b.Run(fmt.Sprintf("%s/clients=%d/waiters=%d", kind, clients, waiters), func(b *testing.B) {
 					redistest.Require(b)
 					s := redistest.NewProcess(b)
-					locks := make([]locker, clients)
+					locks := make([]*latchkey.Lock, clients)
 					for i := range locks {
 						var err error
-						locks[i], err = newLocker(open(b, s), kind, "one")
+						locks[i], err = newLock(open(b, s), kind, "one")
 						require.NoError(b, err)
 					}
-					plain := s.Client(b)
 					for _, l := range locks { // the server learns the scripts
-						h, err := l.Lock(context.Background())
-						require.NoError(b, err)
-						require.NoError(b, h.Unlock(context.Background()))
+						require.NoError(b, lockUnlock(context.Background(), l))
 					}
-					before := redistest.Scripts(b, plain)
-					var left, done atomic.Int64
-					left.Store(int64(b.N))
-					b.ResetTimer()
-					var wg sync.WaitGroup
-					for i := range max(waiters, clients) {
-						wg.Go(func() {
-							for left.Add(-1) >= 0 {
-								h, err := locks[i%clients].Lock(context.Background())
-								if err != nil {
-									b.Error(err)
-									return
-								}
-								done.Add(1)
-								if err := h.Unlock(context.Background()); err != nil {
-									b.Error(err)
-									return
-								}
-							}
-						})
-					}
-					wg.Wait()
-					b.StopTimer()
-					b.ReportMetric(float64(redistest.Scripts(b, plain)-before)/float64(done.Load()), "commands/acquisition")
+					redistest.Contend(b, s, max(waiters, clients), func(goroutine, _ int) error {
+						return lockUnlock(context.Background(), locks[goroutine%clients])
+					})
 				})
 			}
 		}
 	}
 }
 
-// BenchmarkKeys is 64 goroutines on a key each, beside its floors, interleaved as in BenchmarkPair.
+// BenchmarkKeys is 64 goroutines on a key each, compared with its floors, interleaved as in BenchmarkPair.
 func BenchmarkKeys(b *testing.B) {
 	redistest.Require(b)
 	s := redistest.NewProcess(b)
@@ -164,23 +139,15 @@ func BenchmarkKeys(b *testing.B) {
 func BenchmarkIdle(b *testing.B) {
 	redistest.Require(b)
 	const waiters = 1000
-	for kind, lock := range map[string]func(c *latchkey.Client) func(context.Context) (*latchkey.Hold, error){
-		"rlock": func(c *latchkey.Client) func(context.Context) (*latchkey.Hold, error) {
-			l, err := rlock.New(c, "idle")
-			require.NoError(b, err)
-			return l.Lock
-		},
-		"fairlock": func(c *latchkey.Client) func(context.Context) (*latchkey.Hold, error) {
-			l, err := fairlock.New(c, "idle")
-			require.NoError(b, err)
-			return l.Lock
-		},
-	} {
+	for _, kind := range []string{"rlock", "fairlock"} {
 		b.Run(kind, func(b *testing.B) {
 			s := redistest.NewProcess(b)
 			plain := s.Client(b)
-			wait := lock(open(b, s))
-			h, err := lock(open(b, s))(context.Background())
+			wanted, err := newLock(open(b, s), kind, "idle")
+			require.NoError(b, err)
+			other, err := newLock(open(b, s), kind, "idle")
+			require.NoError(b, err)
+			h, err := other.Lock(context.Background())
 			require.NoError(b, err)
 			ctx, cancel := context.WithCancel(context.Background())
 			inUse := func() runtime.MemStats {
@@ -198,7 +165,7 @@ func BenchmarkIdle(b *testing.B) {
 				for range n {
 					wg.Go(func() {
 						started.Add(1)
-						if _, err := wait(ctx); err == nil {
+						if _, err := wanted.Lock(ctx); err == nil {
 							b.Error("a waiter got the lock")
 						}
 					})

@@ -17,7 +17,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-	"unsafe"
 
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
@@ -25,14 +24,12 @@ import (
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/fairlock"
 	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/internal/redistest/baseline"
+	"github.com/latchkey-go/latchkey/internal/redistest/shared"
 	"github.com/latchkey-go/latchkey/rlock"
 )
 
 // The benchmarks of this file need processes: this binary again, told what to do by LATCHKEY_BENCH_WORKER.
-
-type locker interface {
-	Lock(context.Context) (*latchkey.Hold, error)
-}
 
 // task is what one process does.
 type task struct {
@@ -115,7 +112,7 @@ func must(err error) {
 	}
 }
 
-func newLocker(c *latchkey.Client, kind, name string) (l locker, err error) {
+func newLock(c *latchkey.Client, kind, name string) (*latchkey.Lock, error) {
 	switch kind {
 	case "fairlock":
 		return fairlock.New(c, name)
@@ -131,11 +128,11 @@ func (t *task) lock() outcome {
 	must(err)
 	ctx := context.Background()
 	must(c.Check(ctx))
-	l, err := newLocker(c, t.Kind, "fleet")
+	l, err := newLock(c, t.Kind, "fleet")
 	must(err)
-	var unlocked *[2]atomic.Int64 // when, and by whom
+	var unlocked, by *atomic.Int64
 	if t.Shared != "" {
-		unlocked = share(t.Shared)
+		unlocked, by = share(t.Shared)
 	}
 	start()
 	end := time.Now().Add(t.Duration)
@@ -151,15 +148,15 @@ func (t *task) lock() outcome {
 				held := time.Now()
 				o.Waits.add(held.Sub(began))
 				o.Acquired++
-				if unlocked != nil && h.Sequence() > 0 && unlocked[1].Load() != int64(t.Me) {
-					o.Handoffs.add(time.Duration(held.UnixNano() - unlocked[0].Load()))
+				if unlocked != nil && h.Sequence() > 0 && by.Load() != int64(t.Me) {
+					o.Handoffs.add(time.Duration(held.UnixNano() - unlocked.Load()))
 				}
 				t.stay(held)
 				now := time.Now()
 				o.Section += int64(now.Sub(held))
 				if unlocked != nil {
-					unlocked[1].Store(int64(t.Me))
-					unlocked[0].Store(now.UnixNano())
+					by.Store(int64(t.Me))
+					unlocked.Store(now.UnixNano())
 				}
 				must(h.Unlock(ctx))
 			}
@@ -177,41 +174,28 @@ func (t *task) lock() outcome {
 	return sum
 }
 
-func share(path string) *[2]atomic.Int64 {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+// share returns two numbers that the processes of a pair share: when the lock was unlocked, and by whom.
+func share(path string) (when, who *atomic.Int64) {
+	memory, err := shared.Open(path, 4096)
 	must(err)
-	must(f.Truncate(4096))
-	memory, err := syscall.Mmap(int(f.Fd()), 0, 4096, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
-	must(err)
-	must(f.Close())
-	return (*[2]atomic.Int64)(unsafe.Pointer(&memory[0])) //nolint:gosec // shared memory is the point
+	return memory.Word(0), memory.Word(1)
 }
 
 // ping is the least that a hand-off can cost: a message that the other process answers, over the same
 // connections.
 func (t *task) ping() outcome {
-	option := rueidis.ClientOption{
-		InitAddress: []string{t.Addr}, ForceSingleClient: true, DisableCache: true, PipelineMultiplex: -1,
-		ReadBufferEachConn: 1 << 16, WriteBufferEachConn: 1 << 16,
-	}
-	commands, err := rueidis.NewClient(option)
-	must(err)
-	subscriptions, err := rueidis.NewClient(option)
+	commands, subscriptions, err := baseline.Clients(t.Addr)
 	must(err)
 	ctx := context.Background()
-	heard, up := make(chan struct{}, 1), make(chan struct{})
-	hooked := rueidis.WithOnSubscriptionHook(ctx, func(rueidis.PubSubSubscription) { close(up) })
-	go func() {
-		_ = subscriptions.Receive(hooked, subscriptions.B().Subscribe().Channel(fmt.Sprint("ping", t.Me)).Build(), func(rueidis.PubSubMessage) {
-			heard <- struct{}{}
-		})
-	}()
-	<-up
-	sent := share(t.Shared)
+	heard := make(chan struct{}, 1)
+	stop, err := baseline.Subscribe(subscriptions, fmt.Sprint("ping", t.Me), func(string) { heard <- struct{}{} })
+	must(err)
+	defer stop()
+	sent, _ := share(t.Shared)
 	start()
 	o := outcome{Handoffs: histogram{}}
 	if t.Me == 0 {
-		sent[0].Store(time.Now().UnixNano())
+		sent.Store(time.Now().UnixNano())
 		heard <- struct{}{}
 	}
 	for end := time.Now().Add(t.Duration); time.Now().Before(end); {
@@ -221,9 +205,9 @@ func (t *task) ping() outcome {
 			return o
 		}
 		began := time.Now()
-		o.Handoffs.add(time.Duration(began.UnixNano() - sent[0].Load()))
+		o.Handoffs.add(time.Duration(began.UnixNano() - sent.Load()))
 		t.stay(began)
-		sent[0].Store(time.Now().UnixNano())
+		sent.Store(time.Now().UnixNano())
 		must(commands.Do(ctx, commands.B().Publish().Channel(fmt.Sprint("ping", 1-t.Me)).Message("ping").Build()).Error())
 	}
 	return o
@@ -303,8 +287,8 @@ func launch(b testing.TB, tasks []task) (wait func() []outcome) {
 	}
 }
 
-// BenchmarkFleet is 8 processes of 8 goroutines each on one key: rlock, rlock with every hold through
-// Redis, and fairlock.
+// BenchmarkFleet is 8 processes of 8 goroutines each on one key: rlock, rlock with every hold through Redis,
+// and fairlock.
 func BenchmarkFleet(b *testing.B) {
 	for _, section := range []time.Duration{0, time.Millisecond} {
 		for _, kind := range []string{"rlock", "redis", "fairlock"} {
@@ -361,7 +345,7 @@ func trips(b *testing.B, s *redistest.Server, kind string) histogram {
 }
 
 // BenchmarkHandoff is the way from an Unlock to the return of the Lock that waits in another process,
-// beside that of a message from a PUBLISH to the goroutine that waits for it, over the same kinds of
+// compared with that of a message from a PUBLISH to the goroutine that waits for it, over the same kinds of
 // connection and at the same pace.
 func BenchmarkHandoff(b *testing.B) {
 	redistest.Require(b)

@@ -13,8 +13,8 @@ import (
 	"github.com/latchkey-go/latchkey/rlock"
 )
 
-// BenchmarkInside is 64 goroutines of one process on one key, beside one goroutine's two scripts that do
-// nothing.
+// BenchmarkInside is 64 goroutines of one process on one key, compared with one goroutine's two scripts that
+// do nothing.
 func BenchmarkInside(b *testing.B) {
 	redistest.Require(b)
 	s := redistest.NewProcess(b)

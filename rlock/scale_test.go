@@ -17,8 +17,8 @@ import (
 	"github.com/latchkey-go/latchkey/rlock"
 )
 
-// BenchmarkCancelTogether is 10,000 fair waiters of 8 clients whose context ends at the same time, and
-// what another process that uses the server notices of that.
+// BenchmarkCancelTogether is 10,000 fair waiters of 8 clients whose context ends at the same time, and what
+// another process that uses the server notices of that.
 func BenchmarkCancelTogether(b *testing.B) {
 	redistest.Require(b)
 	const waiters, clients = 10_000, 8

@@ -22,11 +22,7 @@ func pairs(b *testing.B, c *latchkey.Client, names ...string) redistest.Way {
 		locks = append(locks, l)
 	}
 	return func(goroutine int) error {
-		h, err := locks[goroutine%len(locks)].Lock(b.Context())
-		if err != nil {
-			return err
-		}
-		return h.Unlock(b.Context())
+		return lockUnlock(b.Context(), locks[goroutine%len(locks)])
 	}
 }
 
@@ -37,8 +33,8 @@ func client(b *testing.B, option rueidis.ClientOption) *latchkey.Client {
 	return c
 }
 
-// Three primaries, of which one is half a second ahead, and a client that uses all of them; beside the same
-// with clocks that are even.
+// Three primaries, of which one is half a second ahead, and a client that uses all of them, compared with the
+// same with clocks that are even.
 func BenchmarkSkewedClocks(b *testing.B) {
 	var ways []redistest.Way
 	for _, skew := range []time.Duration{0, 500 * time.Millisecond} {
@@ -59,8 +55,8 @@ func BenchmarkSkewedClocks(b *testing.B) {
 	b.ReportMetric(1e9/m[1].Nanoseconds, "pairs/s")
 }
 
-// A client that has used a name whose tokens are an hour ahead, on other names, and on that one; beside one
-// that has not.
+// A client that has used a name whose tokens are an hour ahead, on other names, and on that one, compared
+// with one that has not.
 func BenchmarkNameAhead(b *testing.B) {
 	s := redistest.New(b)
 	plain := s.Client(b)

@@ -4,16 +4,15 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/internal/redistest/baseline"
 	"github.com/latchkey-go/latchkey/semaphore"
 )
 
@@ -43,7 +42,8 @@ func raw(b testing.TB, s *redistest.Server, family lua.Family) redistest.Way {
 	}
 }
 
-// BenchmarkPair is one goroutine that acquires a permit and releases it, beside its floors in the same run.
+// BenchmarkPair is one goroutine that acquires a permit and releases it, compared with its floors in the same
+// run.
 func BenchmarkPair(b *testing.B) {
 	for name, family := range map[string]lua.Family{"leased": lua.Leased, "counting": lua.Plain} {
 		b.Run(name, func(b *testing.B) {
@@ -79,72 +79,8 @@ func acquireRelease(ctx context.Context, s *semaphore.Semaphore, n int) error {
 	return p.Release(ctx)
 }
 
-// redisson is the protocol of Redisson's RSemaphore, written plainly: whoever does not find enough permits
-// waits for a message, and every message makes all who wait try again.
-type redisson struct {
-	client       rueidis.Client
-	take, give   *rueidis.Lua
-	tries, taken atomic.Int64
-	mu           sync.Mutex
-	news         chan struct{} // closed at a message
-	unsubscribed chan struct{}
-}
-
-func newRedisson(b testing.TB, s *redistest.Server, permits int) *redisson {
-	b.Helper()
-	r := &redisson{
-		client: s.Client(b),
-		take: rueidis.NewLuaScript(`local value = redis.call('get', KEYS[1])
-if value ~= false and tonumber(value) >= tonumber(ARGV[1]) then redis.call('decrby', KEYS[1], ARGV[1]) return 1 end
-return 0`),
-		give: rueidis.NewLuaScript(`local value = redis.call('incrby', KEYS[1], ARGV[1])
-redis.call('publish', KEYS[2], value)`),
-		news: make(chan struct{}), unsubscribed: make(chan struct{}),
-	}
-	require.NoError(b, r.client.Do(context.Background(), r.client.B().Set().Key("theirs").Value(strconv.Itoa(permits)).Build()).Error())
-	confirmed := make(chan struct{})
-	ctx, cancel := context.WithCancel(context.Background())
-	go func() {
-		defer close(r.unsubscribed)
-		hooked := rueidis.WithOnSubscriptionHook(ctx, func(rueidis.PubSubSubscription) { close(confirmed) })
-		sub := s.Client(b)
-		_ = sub.Receive(hooked, sub.B().Subscribe().Channel("redisson_sc:{theirs}").Build(), func(rueidis.PubSubMessage) {
-			r.mu.Lock()
-			close(r.news)
-			r.news = make(chan struct{})
-			r.mu.Unlock()
-		})
-	}()
-	<-confirmed
-	b.Cleanup(func() { cancel(); <-r.unsubscribed })
-	return r
-}
-
-func (r *redisson) acquire(ctx context.Context) error {
-	for {
-		r.mu.Lock()
-		news := r.news
-		r.mu.Unlock()
-		r.tries.Add(1)
-		taken, err := r.take.Exec(ctx, r.client, []string{"theirs"}, []string{"1"}).AsInt64()
-		if err != nil || taken == 1 {
-			r.taken.Add(1)
-			return err
-		}
-		<-news
-	}
-}
-
-func (r *redisson) release(ctx context.Context) error {
-	err := r.give.Exec(ctx, r.client, []string{"theirs", "redisson_sc:{theirs}"}, []string{"1"}).Error()
-	if rueidis.IsRedisNil(err) {
-		return nil
-	}
-	return err
-}
-
 // BenchmarkPermits is 64 goroutines of one process over 16 permits, which they hold for no time or for a
-// millisecond, beside Redisson's protocol in the same run.
+// millisecond, compared with Redisson's protocol in the same run.
 func BenchmarkPermits(b *testing.B) {
 	for _, section := range []time.Duration{0, time.Millisecond} {
 		b.Run(fmt.Sprint("section=", section), func(b *testing.B) { benchmarkPermits(b, section) })
@@ -161,7 +97,10 @@ func benchmarkPermits(b *testing.B, section time.Duration) {
 	require.NoError(b, err)
 	counting, err := semaphore.NewCounting(c, "counting", semaphore.WithCapacity(permits))
 	require.NoError(b, err)
-	theirs := newRedisson(b, s, permits)
+	theirs, err := baseline.NewSemaphore(s.Addr, "theirs", permits)
+	require.NoError(b, err)
+	b.Cleanup(theirs.Close)
+	taken := atomic.Int64{}
 	work := func() {
 		if section > 0 {
 			<-time.After(section)
@@ -173,11 +112,12 @@ func benchmarkPermits(b *testing.B, section time.Duration) {
 	}
 	m := redistest.Compare(b, 64, times,
 		func(int) error {
-			if err := theirs.acquire(ctx); err != nil {
+			if err := theirs.Acquire(ctx); err != nil {
 				return err
 			}
+			taken.Add(1)
 			work()
-			return theirs.release(ctx)
+			return theirs.Release(ctx)
 		},
 		func(int) error {
 			p, err := leased.Acquire(ctx, 1)
@@ -195,7 +135,7 @@ func benchmarkPermits(b *testing.B, section time.Duration) {
 			return counting.Release(ctx, 1)
 		})
 	b.ReportMetric(1e9/m[0].Nanoseconds, "redisson-pairs/s")
-	b.ReportMetric(1+float64(theirs.tries.Load())/float64(theirs.taken.Load()), "redisson-commands/pair")
+	b.ReportMetric(1+float64(theirs.Tries())/float64(taken.Load()), "redisson-commands/pair")
 	b.ReportMetric(1e9/m[1].Nanoseconds, "pairs/s")
 	b.ReportMetric(m[0].Nanoseconds/m[1].Nanoseconds, "of-redisson")
 	b.ReportMetric(m[0].Nanoseconds/m[2].Nanoseconds, "counting-of-redisson")
@@ -213,26 +153,9 @@ func BenchmarkContended(b *testing.B) {
 					semaphores[i] = newSemaphore(b, open(b, s.Option()), semaphore.WithCapacity(4))
 					require.NoError(b, acquireRelease(context.Background(), semaphores[i], 1)) // the server learns the scripts
 				}
-				plain := s.Client(b)
-				before := redistest.Scripts(b, plain)
-				var left, done atomic.Int64
-				left.Store(int64(b.N))
-				b.ResetTimer()
-				var wg sync.WaitGroup
-				for i := range max(waiters, clients) {
-					wg.Go(func() {
-						for n := left.Add(-1); n >= 0; n = left.Add(-1) {
-							if err := acquireRelease(context.Background(), semaphores[i%clients], 1+int(n)%4); err != nil {
-								b.Error(err)
-								return
-							}
-							done.Add(1)
-						}
-					})
-				}
-				wg.Wait()
-				b.StopTimer()
-				b.ReportMetric(float64(redistest.Scripts(b, plain)-before)/float64(done.Load()), "commands/acquisition")
+				redistest.Contend(b, s, max(waiters, clients), func(goroutine, n int) error {
+					return acquireRelease(context.Background(), semaphores[goroutine%clients], 1+n%4)
+				})
 			})
 		}
 	}

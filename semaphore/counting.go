@@ -31,7 +31,7 @@ func NewCounting(c *latchkey.Client, name string, opts ...Option) (*Counting, er
 	switch {
 	case len(o.leases) > 0:
 		return nil, session.Wrap(name, session.Invalid("the permits of a counting semaphore have no lease"))
-	case c != nil && (*session.Client)(c).Options.Replicas > 0:
+	case c != nil && (*session.Handle)(c).Client().Options.Replicas > 0:
 		return nil, session.Wrap(name, session.Invalid("a counting semaphore does not wait for replicas"))
 	}
 	// The lease ends nothing, as no permit has one. It only must not be over while a reply is on its way.

@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 	"unsafe"
@@ -21,6 +20,7 @@ import (
 
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/internal/redistest/shared"
 	"github.com/latchkey-go/latchkey/semaphore"
 )
 
@@ -32,17 +32,7 @@ import (
 //	permits
 const visitSize = 3 * 8
 
-func openHistory(path string, visits int) ([]byte, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	if err := f.Truncate(int64(visits * visitSize)); err != nil {
-		return nil, err
-	}
-	return syscall.Mmap(int(f.Fd()), 0, visits*visitSize, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
-}
+func openHistory(path string, visits int) ([]byte, error) { return shared.Open(path, visits*visitSize) }
 
 // most is how many visits a process has room for.
 const most = 300_000

@@ -7,8 +7,8 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// stock is what is sold: a number in Redis that every sale reads, decides on and writes. It is also a store that fences:
-// it keeps the highest token it has seen and refuses writes with a smaller one.
+// stock is what is sold: a number in Redis that every sale reads, decides on and writes. It is also a store
+// that fences: it keeps the highest token it has seen and refuses writes with a smaller one.
 type stock struct {
 	client rueidis.Client
 	left   string // key of the number

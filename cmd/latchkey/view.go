@@ -80,7 +80,8 @@ func (l *live) scene(title string, total int) {
 	l.writer.AppendTracker(l.tracker)
 }
 
-// progress stays below the total, at which the tracker would call itself done: more can be sold than there is.
+// progress stays below the total, at which the tracker would call itself done: more can be sold than there
+// is.
 func (l *live) progress(n int) { l.tracker.SetValue(min(int64(n), l.total-1)) }
 
 func (l *live) done(result string) {

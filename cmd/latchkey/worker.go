@@ -36,7 +36,8 @@ type event struct {
 	Error string `json:"error,omitempty"`
 }
 
-// work is a worker process. It reads its standard input: a line tells it to begin or to go on, and its end to stop.
+// work is a worker process. It reads its standard input: a line tells it to begin or to go on, and its end to
+// stop.
 func work(ctx context.Context, url, prefix string, m mode) error {
 	reports := json.NewEncoder(os.Stdout)
 	report := func(e event) { _ = reports.Encode(e) } // when nobody listens any more, the standard input ends, too

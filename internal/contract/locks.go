@@ -15,23 +15,15 @@ import (
 	"github.com/latchkey-go/latchkey/rlock"
 )
 
-// Lock is what both locks offer.
-type Lock interface {
-	Lock(ctx context.Context) (*latchkey.Hold, error)
-	TryLock(ctx context.Context) (*latchkey.Hold, error)
-	ForceUnlock(ctx context.Context) (bool, error)
-	Inspect(ctx context.Context) (latchkey.State, error)
-}
-
 // Kinds are the locks by name. A lease that is not 0 is a fixed one.
-var Kinds = map[string]func(c *latchkey.Client, name string, fixed time.Duration) (Lock, error){
-	"rlock": func(c *latchkey.Client, name string, fixed time.Duration) (Lock, error) {
+var Kinds = map[string]func(c *latchkey.Client, name string, fixed time.Duration) (*latchkey.Lock, error){
+	"rlock": func(c *latchkey.Client, name string, fixed time.Duration) (*latchkey.Lock, error) {
 		if fixed > 0 {
 			return rlock.New(c, name, rlock.WithFixedLease(fixed))
 		}
 		return rlock.New(c, name)
 	},
-	"fairlock": func(c *latchkey.Client, name string, fixed time.Duration) (Lock, error) {
+	"fairlock": func(c *latchkey.Client, name string, fixed time.Duration) (*latchkey.Lock, error) {
 		if fixed > 0 {
 			return fairlock.New(c, name, fairlock.WithFixedLease(fixed))
 		}
@@ -66,14 +58,14 @@ func Locks(t *testing.T, s Servers) {
 	}
 }
 
-func (l locks) lock(t testing.TB, c *latchkey.Client, name string) Lock {
+func (l locks) lock(t testing.TB, c *latchkey.Client, name string) *latchkey.Lock {
 	t.Helper()
 	k, err := Kinds[l.kind](c, l.kind+":"+name, 0)
 	require.NoError(t, err)
 	return k
 }
 
-func must(t testing.TB, l Lock) *latchkey.Hold {
+func must(t testing.TB, l *latchkey.Lock) *latchkey.Hold {
 	t.Helper()
 	h, err := l.Lock(t.Context())
 	require.NoError(t, err)
@@ -84,14 +76,14 @@ func must(t testing.TB, l Lock) *latchkey.Hold {
 type Waiter = Attempt[*latchkey.Hold]
 
 // Wait begins to wait for a lock, and returns once that is queued behind so many others.
-func Wait(t testing.TB, l Lock, before int) *Waiter {
+func Wait(t testing.TB, l *latchkey.Lock, before int) *Waiter {
 	t.Helper()
 	w := begin(t, l.Lock)
 	waiting(t, l, before+1)
 	return w
 }
 
-func waiting(t testing.TB, l Lock, n int) {
+func waiting(t testing.TB, l *latchkey.Lock, n int) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		s, err := l.Inspect(context.Background())
@@ -99,7 +91,8 @@ func waiting(t testing.TB, l Lock, n int) {
 	}, long, time.Millisecond, "%d entries in the queue", n)
 }
 
-// A lock that nobody wants is taken and released, in all slots; whoever does not wait is told that it is taken.
+// A lock that nobody wants is taken and released, in all slots; whoever does not wait is told that it is
+// taken.
 func (l locks) free(t *testing.T) {
 	a, b := l.open(t), l.open(t)
 	for n := range 30 {
@@ -212,7 +205,8 @@ func (l locks) renewed(t *testing.T) {
 	}
 }
 
-// A lease that is not renewed ends: its holder knows at that moment, and the next waiter has the lock at most 100 ms later.
+// A lease that is not renewed ends: its holder knows at that moment, and the next waiter has the lock at most
+// 100 ms later.
 func (l locks) leaseEnds(t *testing.T) {
 	const fixed = 600 * time.Millisecond
 	holder, err := Kinds[l.kind](l.open(t), l.kind+":lease", fixed)

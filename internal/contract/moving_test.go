@@ -15,7 +15,6 @@ import (
 	"github.com/latchkey-go/latchkey/countdown"
 	"github.com/latchkey-go/latchkey/fairlock"
 	"github.com/latchkey-go/latchkey/internal/redistest"
-	"github.com/latchkey-go/latchkey/rlock"
 	"github.com/latchkey-go/latchkey/semaphore"
 )
 
@@ -44,8 +43,8 @@ func TestSlotMovesInTheMiddleOfEverything(t *testing.T) {
 		clients = append(clients, c)
 		for range 2 {
 			workers = append(workers,
-				locker(t, "rlock"+tag, crowds["rlock"], func(name string) (anyLock, error) { return rlock.New(c, name) }),
-				locker(t, "fairlock"+tag, crowds["fairlock"], func(name string) (anyLock, error) { return fairlock.New(c, name) }),
+				locks(t, "rlock", c, "rlock"+tag, crowds["rlock"]),
+				locks(t, "fairlock", c, "fairlock"+tag, crowds["fairlock"]),
 				permits(t, c, "semaphore"+tag, crowds["semaphore"]),
 				counting(t, c, "counting"+tag, crowds["counting"]),
 			)

@@ -81,7 +81,8 @@ func wanted(t testing.TB, sem *semaphore.Semaphore, n int) {
 	}, long, time.Millisecond, "%d entries in the queue", n)
 }
 
-// Permits that are free are taken and released, in all slots; whoever does not wait is told when there are not enough.
+// Permits that are free are taken and released, in all slots; whoever does not wait is told when there are
+// not enough.
 func (s semaphores) free(t *testing.T) {
 	a, b := s.open(t), s.open(t)
 	for n := range 20 {
@@ -215,7 +216,8 @@ func (s semaphores) renewed(t *testing.T) {
 	}
 }
 
-// A lease that is not renewed ends: its holder knows at that moment, and the permits are the next waiter's at most 100 ms later.
+// A lease that is not renewed ends: its holder knows at that moment, and the permits are the next waiter's at
+// most 100 ms later.
 func (s semaphores) leaseEnds(t *testing.T) {
 	const fixed = 600 * time.Millisecond
 	mine := s.new(t, s.open(t), "lease", semaphore.WithCapacity(2), semaphore.WithFixedLease(fixed))

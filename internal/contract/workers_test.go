@@ -13,6 +13,7 @@ import (
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/barrier"
 	"github.com/latchkey-go/latchkey/countdown"
+	"github.com/latchkey-go/latchkey/internal/contract"
 	"github.com/latchkey-go/latchkey/semaphore"
 )
 
@@ -38,13 +39,9 @@ func (c *crowd) enter(n int64) error {
 
 func (c *crowd) leave(n int64) { c.inside.Add(-n) }
 
-type anyLock interface {
-	Lock(ctx context.Context) (*latchkey.Hold, error)
-}
-
-func locker(t *testing.T, name string, in *crowd, open func(string) (anyLock, error)) worker {
+func locks(t *testing.T, kind string, c *latchkey.Client, name string, in *crowd) worker {
 	t.Helper()
-	l, err := open(name)
+	l, err := contract.Kinds[kind](c, name, 0)
 	require.NoError(t, err)
 	return func(ctx context.Context) error {
 		h, err := l.Lock(ctx)

@@ -31,7 +31,7 @@ func TestNamesCostNoGoroutine(t *testing.T) {
 		other := open(t, option)
 		for what, use := range map[string]func(t *testing.T, c *session.Client, name string) error{
 			"awaited": func(t *testing.T, c *session.Client, name string) error {
-				b, err := barrier.New((*latchkey.Client)(c), name, 2, barrier.WithoutMembership())
+				b, err := barrier.New((*latchkey.Client)(c.Handle()), name, 2, barrier.WithoutMembership())
 				require.NoError(t, err)
 				var g errgroup.Group
 				for range 2 {
@@ -40,12 +40,12 @@ func TestNamesCostNoGoroutine(t *testing.T) {
 				return g.Wait()
 			},
 			"joined": func(t *testing.T, c *session.Client, name string) error {
-				b, err := barrier.New((*latchkey.Client)(c), name, 2)
+				b, err := barrier.New((*latchkey.Client)(c.Handle()), name, 2)
 				require.NoError(t, err)
 				return b.Join(t.Context())
 			},
 			"latch": func(t *testing.T, c *session.Client, name string) error {
-				l, err := countdown.New((*latchkey.Client)(c), name, countdown.WithCount(1))
+				l, err := countdown.New((*latchkey.Client)(c.Handle()), name, countdown.WithCount(1))
 				require.NoError(t, err)
 				var g errgroup.Group
 				g.Go(func() error { return l.Await(t.Context()) })
@@ -83,7 +83,7 @@ func TestMemberStaysWhatNobodyHolds(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		lease := 300 * time.Millisecond
 		joined := func(c *session.Client) *barrier.Barrier {
-			b, err := barrier.New((*latchkey.Client)(c), "a", 2, barrier.WithLease(lease))
+			b, err := barrier.New((*latchkey.Client)(c.Handle()), "a", 2, barrier.WithLease(lease))
 			require.NoError(t, err)
 			require.NoError(t, b.Join(t.Context()))
 			return b

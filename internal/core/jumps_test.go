@@ -174,7 +174,7 @@ func TestBackwardJumpAfterADeath(t *testing.T) {
 		p := redistest.NewProxy(t, s)
 		short := left
 		party := func(option rueidis.ClientOption) *barrier.Barrier {
-			b, err := barrier.New((*latchkey.Client)(open(t, option)), "a", 3, barrier.WithLease(short))
+			b, err := barrier.New((*latchkey.Client)(open(t, option).Handle()), "a", 3, barrier.WithLease(short))
 			require.NoError(t, err)
 			return b
 		}
@@ -191,7 +191,7 @@ func TestBackwardJumpAfterADeath(t *testing.T) {
 	t.Run("participant of a latch", func(t *testing.T) {
 		s := redistest.NewJumping(t)
 		ttl := left
-		l, err := countdown.New((*latchkey.Client)(open(t, s.Option())), "a", countdown.WithTTL(ttl))
+		l, err := countdown.New((*latchkey.Client)(open(t, s.Option()).Handle()), "a", countdown.WithTTL(ttl))
 		require.NoError(t, err)
 		_, err = l.TrySetCount(t.Context(), 1)
 		require.NoError(t, err)
@@ -210,14 +210,14 @@ func TestForwardJumpAtABarrier(t *testing.T) {
 	s := redistest.NewJumping(t)
 	errs := make(chan error, 2)
 	for range 2 {
-		b, err := barrier.New((*latchkey.Client)(open(t, s.Option())), "a", 3)
+		b, err := barrier.New((*latchkey.Client)(open(t, s.Option()).Handle()), "a", 3)
 		require.NoError(t, err)
 		go func() {
 			_, err := b.Await(t.Context())
 			errs <- err
 		}()
 	}
-	b, err := barrier.New((*latchkey.Client)(open(t, s.Option())), "a", 3)
+	b, err := barrier.New((*latchkey.Client)(open(t, s.Option()).Handle()), "a", 3)
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
 		round, err := b.Inspect(t.Context())

@@ -76,7 +76,7 @@ func mustLock(t testing.TB, l *lock.Lock) *grant.Hold {
 type sem struct{ *semaphore.Semaphore }
 
 func newSemaphore(c *session.Client, name string, set ...semaphore.Option) (sem, error) {
-	s, err := semaphore.New((*latchkey.Client)(c), name, set...)
+	s, err := semaphore.New((*latchkey.Client)(c.Handle()), name, set...)
 	return sem{s}, err
 }
 

@@ -123,7 +123,7 @@ func TestForgedPermits(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		plain := s.Client(t)
 		c := open(t, s.Option())
-		sem, err := semaphore.NewCounting((*latchkey.Client)(c), "a", semaphore.WithCapacity(1))
+		sem, err := semaphore.NewCounting((*latchkey.Client)(c.Handle()), "a", semaphore.WithCapacity(1))
 		require.NoError(t, err)
 		require.NoError(t, sem.Acquire(t.Context(), 1))
 		ended := make(chan error, 1)

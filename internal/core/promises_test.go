@@ -53,7 +53,7 @@ func TestAttemptThatArrivesLate(t *testing.T) {
 			return func() (func(context.Context) error, error) { return undo(sem.TryAcquire(t.Context(), 1)) }
 		},
 		"counting": func(c *session.Client) func() (func(context.Context) error, error) {
-			sem, err := semaphore.NewCounting((*latchkey.Client)(c), "counting")
+			sem, err := semaphore.NewCounting((*latchkey.Client)(c.Handle()), "counting")
 			require.NoError(t, err)
 			_, err = sem.TrySetPermits(t.Context(), 1)
 			require.NoError(t, err)

@@ -53,7 +53,7 @@ func TestServerRefusesForAWhile(t *testing.T) {
 			h := mustLock(t, holder)
 			waiter := lockLater(t, newLock(t, c, "a", true))
 			queued(t, holder, 1)
-			latch, err := countdown.New((*latchkey.Client)(c), "latch")
+			latch, err := countdown.New((*latchkey.Client)(c.Handle()), "latch")
 			require.NoError(t, err)
 			_, err = latch.TrySetCount(t.Context(), 1)
 			require.NoError(t, err)
@@ -134,7 +134,7 @@ func TestCloseOnASilentServer(t *testing.T) {
 					waiters = append(waiters, lockLater(t, newLock(t, c, "a", false)))
 				}
 				queued(t, newLock(t, holding, "a", false), 5)
-				plain, err := semaphore.NewCounting((*latchkey.Client)(c), "plain")
+				plain, err := semaphore.NewCounting((*latchkey.Client)(c.Handle()), "plain")
 				require.NoError(t, err)
 				_, err = plain.TrySetPermits(t.Context(), 0)
 				require.NoError(t, err)

@@ -12,13 +12,13 @@ import (
 	"syscall"
 	"testing"
 	"time"
-	"unsafe"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/lock"
 	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/internal/redistest/shared"
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
@@ -39,22 +39,14 @@ type witness struct {
 }
 
 func openWitness(path string) (*witness, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	memory, err := shared.Open(path, 4096)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	if err := f.Truncate(4096); err != nil {
-		return nil, err
-	}
-	memory, err := syscall.Mmap(int(f.Fd()), 0, 4096, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
-	if err != nil {
-		return nil, err
-	}
-	n := 0
+	n := -1
 	word := func() *atomic.Int64 {
 		n++
-		return (*atomic.Int64)(unsafe.Pointer(&memory[(n-1)*64])) //nolint:gosec // shared memory is the point; 64: one cache line each
+		return memory.Word(n)
 	}
 	return &witness{
 		word(), word(), word(), word(), word(), word(), word(), word(), word(), word(), word(), word(),

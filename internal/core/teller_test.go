@@ -48,9 +48,9 @@ func TestHookPanics(t *testing.T) {
 			c := open(t, s.Option(), func(all *session.Options) { all.Observer = o })
 			sem, err := newSemaphore(c, "permits", semaphore.WithCapacity(1))
 			require.NoError(t, err)
-			counting, err := semaphore.NewCounting((*latchkey.Client)(c), "counting", semaphore.WithCapacity(1))
+			counting, err := semaphore.NewCounting((*latchkey.Client)(c.Handle()), "counting", semaphore.WithCapacity(1))
 			require.NoError(t, err)
-			latch, err := countdown.New((*latchkey.Client)(c), "latch")
+			latch, err := countdown.New((*latchkey.Client)(c.Handle()), "latch")
 			require.NoError(t, err)
 			ended, cancel := context.WithCancel(t.Context())
 			cancel()
@@ -155,7 +155,7 @@ func TestHooksBlock(t *testing.T) {
 				if mine, err := free.Lock(context.Background()); err == nil {
 					_ = mine.Unlock(context.Background())
 				}
-				latch, err := countdown.New((*latchkey.Client)(c), "latch", countdown.WithOpenWhenUnset())
+				latch, err := countdown.New((*latchkey.Client)(c.Handle()), "latch", countdown.WithOpenWhenUnset())
 				if err == nil {
 					_ = latch.Await(context.Background())
 				}

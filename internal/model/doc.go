@@ -1,54 +1,62 @@
-// Package model is a model of the protocol by which processes wait for a lock and hand it on, in Redis and inside a process,
-// and a search of all that can happen in it. It is tests alone: nothing imports it. A change of the protocol is tried here
-// first, where a wrong one is found in seconds and with the shortest way to it.
+// Package model is a model of the protocol by which processes wait for a lock and hand it on, in Redis and
+// inside a process, and a search of all that can happen in it. It is tests alone: nothing imports it. A
+// change of the protocol is tried here first, where a wrong one is found in seconds and with the shortest way
+// to it.
 //
 // # What is modelled
 //
-// Redis is an owner with its token, a counter of tokens and a queue of owner ids; the scripts acquire, offer, release and
-// force are one step each. A process is a line of goroutines of which one has the turn, and what goes with the turn: a
-// tenure that waits or holds. A tenure's commands and their answers are under way for any time, as are the messages of its
-// process's inbox. Anything that may happen next may happen, in any order. What goes wrong (the kinds of faults) happens as
-// often as a configuration allows, wherever that is worst.
+// Redis is an owner with its token, a counter of tokens and a queue of owner ids; the scripts acquire, offer,
+// release and force are one step each. A process is a line of goroutines of which one has the turn, and what
+// goes with the turn: a tenure that waits or holds. A tenure's commands and their answers are under way for
+// any time, as are the messages of its process's inbox. Anything that may happen next may happen, in any
+// order. What goes wrong (the kinds of faults) happens as often as a configuration allows, wherever that is
+// worst.
 //
 // # What is left out
 //
-//   - Time. A lease ends when nobody trusts it any more, at any moment; that a process trusts it no longer than Redis keeps
-//     it is taken for granted, and so is that it can tell by the clock whether a grant is older than an answer, for which
-//     the token counter stands. The timer that makes an offer although nobody seems to wait is a number of hand-offs.
-//   - The poll. A waiter asks again when a lease ends, when its subscription is confirmed, and when a grant is not true any
-//     more; that it asks every few seconds besides would hide what is asleep.
+//   - Time. A lease ends when nobody trusts it any more, at any moment; that a process trusts it no longer
+//     than Redis keeps it is taken for granted, and so is that it can tell by the clock whether a grant is
+//     older than an answer, for which the token counter stands. The timer that makes an offer although nobody
+//     seems to wait is a number of hand-offs.
+//   - The poll. A waiter asks again when a lease ends, when its subscription is confirmed, and when a grant
+//     is not true any more; that it asks every few seconds besides would hide what is asleep.
 //   - The order of goroutines in a line. They are alike, so that their number is all there is.
 //   - Attempts that do not wait, re-entry, minimal holds, and clients that close.
-//   - How long a release goes on to be repeated after an acquire got no answer: here for as long as a copy is under way.
+//   - How long a release goes on to be repeated after an acquire got no answer: here for as long as a copy is
+//     under way.
 //   - A token counter that is lost. Tokens are at least the server's clock, so that it does not matter.
 //
 // # What must be true
 //
-// After every step: no two goroutines hold, in one process or in two (ME); tokens grow from hold to hold (TOK); what a
-// process trusts is so in Redis (TRUST); a line has somebody with the turn (LINE); a process hands on inside only so many
-// times while another one is queued and connected, and no message says so that is still unread (HUNGER). After ForceUnlock,
-// and a restart without data, the first three are excused until the process has been told.
+// After every step: no two goroutines hold, in one process or in two (ME); tokens grow from hold to hold
+// (TOK); what a process trusts is so in Redis (TRUST); a line has somebody with the turn (LINE); a process
+// hands on inside only so many times while another one is queued and connected, and no message says so that
+// is still unread (HUNGER). After ForceUnlock, and a restart without data, the first three are excused until
+// the process has been told.
 //
-// When nothing is under way, all that was held is unlocked, and every message is read: the lock is not free while somebody
-// sleeps (WAKE) or is queued (LEAK); it is owned by nobody who does not know, or knows better (ORPHAN); nothing is queued
-// for nobody (STALE-ENTRY); and who was always connected has its place in the queue (DROPPED).
+// When nothing is under way, all that was held is unlocked, and every message is read: the lock is not free
+// while somebody sleeps (WAKE) or is queued (LEAK); it is owned by nobody who does not know, or knows better
+// (ORPHAN); nothing is queued for nobody (STALE-ENTRY); and who was always connected has its place in the
+// queue (DROPPED).
 //
 // # The rules that were found here
 //
 // Those of internal/core hold with hand-offs too. What these add, each with the seeded bug that breaks it:
 //
-//  1. An offer has a fresh id, and nobody of the process holds until it is answered. (same id; hold while offered)
+//  1. An offer has a fresh id, and nobody of the process holds until it is answered. (same id; hold while
+//     offered)
 //  2. An id ends by an offer as by a release: no acquire of it may be unanswered. (offer unsettled)
 //  3. An offer that finds neither id has done nothing: acquire. (gone is owner)
 //  4. A cancelled offer that got no answer ends both ids. (only fresh released)
-//  5. The turn is passed on by whoever has it, also if that is just being cancelled, and never with what was lost. Who takes
-//     over a wait asks again, because nobody heard the answer. (turn dropped; loss is passed on; heir does not ask)
-//  6. An id whose command got no answer, or that was told it is queued when it held, may be queued or own the lock again.
-//     However it ended, also by an offer or a loss, it is released once more. (stray is ignored)
-//  7. A later token for an id that holds or is offered says that it was taken away and has come back: give up, and release.
-//     (grant twice ignored)
-//  8. What ForceUnlock took away is named with its token, and a waiter remembers it: the answer that granted it may be
-//     under way. (forced is forgotten; forced without token)
+//  5. The turn is passed on by whoever has it, also if that is just being cancelled, and never with what was
+//     lost. Who takes over a wait asks again, because nobody heard the answer. (turn dropped; loss is passed
+//     on; heir does not ask)
+//  6. An id whose command got no answer, or that was told it is queued when it held, may be queued or own the
+//     lock again. However it ended, also by an offer or a loss, it is released once more. (stray is ignored)
+//  7. A later token for an id that holds or is offered says that it was taken away and has come back: give
+//     up, and release. (grant twice ignored)
+//  8. What ForceUnlock took away is named with its token, and a waiter remembers it: the answer that granted
+//     it may be under way. (forced is forgotten; forced without token)
 //  9. A grant that is older than an answer which says queued is over. (undated)
 //  10. Who is granted the lock by an offer is told that the offering process waits. (behind back)
 //
@@ -58,6 +66,6 @@
 //
 //	LATCHKEY_SOAK=1 go test -count=1 -timeout 2h -v ./internal/model
 //
-// A violation comes with the shortest sequence of steps that leads to it: c0 is a client, t1 a tenure; the tenures of two
-// clients are t1, t3, t5 and t2, t4, t6.
+// A violation comes with the shortest sequence of steps that leads to it: c0 is a client, t1 a tenure; the
+// tenures of two clients are t1, t3, t5 and t2, t4, t6.
 package model

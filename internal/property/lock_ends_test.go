@@ -16,7 +16,7 @@ import (
 
 func (m *locks) force() {
 	a := m.attempt("ForceUnlock")
-	done, err := a.ForceUnlock(context.Background())
+	done, err := a.lock.ForceUnlock(context.Background())
 	m.same(fmt.Sprint(m.holder != nil, " ok"), fmt.Sprint(done, " ", kinds(err)), "%s", a.what)
 	if m.holder != nil {
 		m.lost(true)
@@ -54,7 +54,7 @@ func (m *locks) lose() {
 	require.NoError(m.t, err)
 	f, err := fairlock.New(m.clients[client], m.name, fairlock.WithFixedLease(fixed))
 	require.NoError(m.t, err)
-	l := pick[locker](m.place, r, f)
+	l := pick(m.place, r, f)
 	h, err := l.Lock(context.Background())
 	m.same("ok", kinds(err), "%d Lock with a fixed lease", client)
 	require.Greater(m.t, h.Token(), m.token, m.told())

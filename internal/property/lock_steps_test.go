@@ -17,7 +17,7 @@ const short = 3 * time.Millisecond
 type attempt struct {
 	client, which int
 	what          string
-	locker
+	lock          *latchkey.Lock
 }
 
 func (m *locks) attempt(method string) attempt {
@@ -126,7 +126,7 @@ func (m *locks) nothing(h *latchkey.Hold) {
 
 func (m *locks) tryLock() {
 	a := m.attempt("TryLock")
-	m.ask(a, m.origin(a), false, a.TryLock)
+	m.ask(a, m.origin(a), false, a.lock.TryLock)
 }
 
 func (m *locks) tryLockFor() {
@@ -135,14 +135,14 @@ func (m *locks) tryLockFor() {
 	if m.holder == nil {
 		wait = long
 	}
-	m.ask(a, m.origin(a), true, func(ctx context.Context) (*latchkey.Hold, error) { return a.TryLockFor(ctx, wait) })
+	m.ask(a, m.origin(a), true, func(ctx context.Context) (*latchkey.Hold, error) { return a.lock.TryLockFor(ctx, wait) })
 }
 
 // lock waits in the background if it has to.
 func (m *locks) lock() {
 	a := m.attempt("Lock")
 	if from := m.origin(a); m.holder == nil || from.outcome != "" {
-		m.ask(a, from, true, a.Lock)
+		m.ask(a, from, true, a.lock.Lock)
 		return
 	}
 	line := a.which != fairLock
@@ -151,7 +151,7 @@ func (m *locks) lock() {
 		m.unlock()
 		return
 	}
-	m.waiters = append(m.waiters, &lockWaiter{call: m.begin(a.client, a.what, func(ctx context.Context) (any, error) { return a.Lock(ctx) }), line: line})
+	m.waiters = append(m.waiters, &lockWaiter{call: m.begin(a.client, a.what, func(ctx context.Context) (any, error) { return a.lock.Lock(ctx) }), line: line})
 }
 
 // hidden reports whether somebody stands in the line inside a client whom Inspect does not show: a second one
@@ -171,10 +171,10 @@ func (m *locks) hidden(client int, owns bool) bool {
 
 func (m *locks) do() {
 	a := m.attempt("TryDo")
-	do, result := a.TryDo, pick(m.place, nil, errOurs)
+	do, result := a.lock.TryDo, pick(m.place, nil, errOurs)
 	from := m.origin(a)
 	if (m.holder == nil || from.outcome != "") && m.one(2) {
-		a.what, do = fmt.Sprintf("%d Do of %d", a.client, a.which), a.Do
+		a.what, do = fmt.Sprintf("%d Do of %d", a.client, a.which), a.lock.Do
 	}
 	want, runs := kinds(result), true
 	switch {
@@ -240,7 +240,7 @@ func (m *locks) release(h *held) {
 // refused asks for what cannot be.
 func (m *locks) refused() {
 	a := m.attempt("TryLockFor 0")
-	h, err := a.TryLockFor(context.Background(), pick(m.place, 0, -time.Second))
+	h, err := a.lock.TryLockFor(context.Background(), pick(m.place, 0, -time.Second))
 	m.same("ErrInvalid", kinds(err), "%s", a.what)
 	m.nothing(h)
 }
@@ -256,19 +256,19 @@ func (m *locks) stray() {
 	never := func(context.Context, *latchkey.Hold) error { return errOurs }
 	switch what {
 	case "Lock":
-		h, err = a.Lock(ctx)
+		h, err = a.lock.Lock(ctx)
 	case "TryLock":
-		h, err = a.TryLock(ctx)
+		h, err = a.lock.TryLock(ctx)
 	case "TryLockFor":
-		h, err = a.TryLockFor(ctx, long)
+		h, err = a.lock.TryLockFor(ctx, long)
 	case "Do":
-		err, want = a.Do(ctx, never), "ErrWrongType ErrNotRun"
+		err, want = a.lock.Do(ctx, never), "ErrWrongType ErrNotRun"
 	case "TryDo":
-		err, want = a.TryDo(ctx, never), "ErrWrongType ErrNotRun"
+		err, want = a.lock.TryDo(ctx, never), "ErrWrongType ErrNotRun"
 	case "ForceUnlock":
-		_, err = a.ForceUnlock(ctx)
+		_, err = a.lock.ForceUnlock(ctx)
 	case "Inspect":
-		_, err = a.Inspect(ctx)
+		_, err = a.lock.Inspect(ctx)
 	}
 	m.same(want, kinds(err), "%s%s of another kind", a.what, what)
 	m.nothing(h)

@@ -13,18 +13,6 @@ import (
 	"github.com/latchkey-go/latchkey/rlock"
 )
 
-// locker is what both locks are.
-type locker interface {
-	Name() string
-	Lock(ctx context.Context) (*latchkey.Hold, error)
-	TryLock(ctx context.Context) (*latchkey.Hold, error)
-	TryLockFor(ctx context.Context, d time.Duration) (*latchkey.Hold, error)
-	Do(ctx context.Context, f func(context.Context, *latchkey.Hold) error) error
-	TryDo(ctx context.Context, f func(context.Context, *latchkey.Hold) error) error
-	ForceUnlock(ctx context.Context) (bool, error)
-	Inspect(ctx context.Context) (latchkey.State, error)
-}
-
 // The locks of a client.
 const (
 	rLock = iota
@@ -36,7 +24,7 @@ const (
 // locks is the model of the locks of a name: who holds it, and who waits.
 type locks struct {
 	*place
-	all      [2][lockers]locker
+	all      [2][lockers]*latchkey.Lock
 	holder   *tenure
 	parting  bool    // a release may go on in the background
 	over     []*held // that ended without an Unlock, or were unlocked
@@ -105,7 +93,7 @@ func newLocks(p *place) *locks {
 		require.NoError(p.t, err)
 		w, err := rlock.New(c, p.name, rlock.WithoutReentry())
 		require.NoError(p.t, err)
-		m.all[n] = [lockers]locker{r, f, w}
+		m.all[n] = [lockers]*latchkey.Lock{r, f, w}
 		for _, name := range badNames {
 			_, err := rlock.New(c, name)
 			p.invalid(err)

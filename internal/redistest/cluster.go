@@ -42,7 +42,8 @@ type Member struct {
 // Member is the server as one of a cluster.
 func (s *Server) Member() Member { return Member{Addr: s.Addr, Ask: s.ask} }
 
-// Form makes a cluster of servers in cluster mode, of which the first are primaries and the rest their replicas in turn.
+// Form makes a cluster of servers in cluster mode, of which the first are primaries and the rest their
+// replicas in turn.
 func Form(t testing.TB, members []Member, primaries int) {
 	t.Helper()
 	must := func(m Member, command ...string) string {

@@ -11,7 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// NewLossyProxy returns a proxy of the server that loses the reply to one in a hundred scripts, and counts them.
+// NewLossyProxy returns a proxy of the server that loses the reply to one in a hundred scripts, and counts
+// them.
 func NewLossyProxy(t testing.TB, s *Server, lost *atomic.Int64) *Proxy {
 	t.Helper()
 	p := NewProxy(t, s)
@@ -25,7 +26,8 @@ func NewLossyProxy(t testing.TB, s *Server, lost *atomic.Int64) *Proxy {
 	return p
 }
 
-// KillSubscriptions kills the connections of all subscriptions five times a second while f runs, and returns how many.
+// KillSubscriptions kills the connections of all subscriptions five times a second while f runs, and returns
+// how many.
 func KillSubscriptions(t testing.TB, plain rueidis.Client, f func()) (killed int64) {
 	t.Helper()
 	ended := make(chan struct{})

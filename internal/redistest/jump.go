@@ -15,7 +15,7 @@ import (
 //go:embed clock/clock.c
 var clockSource []byte
 
-// NewJumping returns a redis-server whose clock [Server.Jump] sets. It needs a C compiler beside the server:
+// NewJumping returns a redis-server whose clock [Server.Jump] sets. It needs a C compiler and a redis-server:
 // what stands between the server and its clock is compiled for each test, which takes less than 0.1 s.
 func NewJumping(t testing.TB, args ...string) *Server {
 	t.Helper()

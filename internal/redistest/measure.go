@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,8 +24,8 @@ type Measure struct {
 	Allocations float64
 }
 
-// Compare runs the ways in turn, round by round, so that what disturbs the machine disturbs all. In each round so many
-// goroutines run a way so many times each.
+// Compare runs the ways in turn, round by round, so that what disturbs the machine disturbs all. In each
+// round so many goroutines run a way so many times each.
 func Compare(b *testing.B, goroutines, times int, ways ...Way) []Measure {
 	b.Helper()
 	spent, allocated := make([][]float64, len(ways)), make([][]float64, len(ways))
@@ -54,6 +55,31 @@ func Compare(b *testing.B, goroutines, times int, ways ...Way) []Measure {
 		measures[w] = Measure{median(spent[w]), median(allocated[w])}
 	}
 	return measures
+}
+
+// Contend has goroutines do something b.N times in all, and reports how many scripts the server ran for each
+// time. It is told which goroutine it is, and how many times are left.
+func Contend(b *testing.B, s *Server, goroutines int, do func(goroutine, n int) error) {
+	b.Helper()
+	plain := s.Client(b)
+	before := Scripts(b, plain)
+	var left atomic.Int64
+	left.Store(int64(b.N))
+	b.ResetTimer()
+	var wg sync.WaitGroup
+	for i := range goroutines {
+		wg.Go(func() {
+			for n := left.Add(-1); n >= 0; n = left.Add(-1) {
+				if err := do(i, int(n)); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	b.StopTimer()
+	b.ReportMetric(float64(Scripts(b, plain)-before)/float64(b.N), "commands/acquisition")
 }
 
 func repeat(b *testing.B, way Way, i, times int) {

@@ -95,7 +95,8 @@ func Once(verdict Verdict, match func(request string) bool) (func(string) Verdic
 	}, &count
 }
 
-// Silence makes the proxy swallow everything in both directions, without closing anything, until it is called with false.
+// Silence makes the proxy swallow everything in both directions, without closing anything, until it is called
+// with false.
 func (p *Proxy) Silence(on bool) { p.silent.Store(on) }
 
 // KillAll closes all connections.

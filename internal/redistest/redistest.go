@@ -24,8 +24,8 @@ import (
 
 var skipped atomic.Int64
 
-// Lingering are goroutines of rueidis that nothing ends: a cluster client closes what it no longer needs five seconds
-// later, and looks at the cluster again after a while.
+// Lingering are goroutines of rueidis that nothing ends: a cluster client closes what it no longer needs five
+// seconds later, and looks at the cluster again after a while.
 var Lingering = []goleak.Option{
 	goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2"),
 	goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"),
@@ -39,8 +39,8 @@ func Longer(short, long int64) int64 {
 	return short
 }
 
-// Main runs the tests of a package, then says which server they ran on and how many were skipped for the lack of one,
-// and fails when they leave a goroutine behind.
+// Main runs the tests of a package, then says which server they ran on and how many were skipped for the lack
+// of one, and fails when they leave a goroutine behind.
 func Main(m *testing.M) {
 	code := m.Run()
 	fmt.Fprintf(os.Stderr, "latchkey: tests ran on %s; %d skipped for the lack of a redis-server or a C compiler\n", describe(), skipped.Load())

@@ -17,7 +17,8 @@ import (
 // mode names the variable that tells a worker what to do.
 const mode = "LATCHKEY_TEST_WORKER"
 
-// Mode returns what a worker is to do, in words; nil in the test itself. A worker ends when the test that started it does.
+// Mode returns what a worker is to do, in words; nil in the test itself. A worker ends when the test that
+// started it does.
 func Mode() []string {
 	text := os.Getenv(mode)
 	if text == "" {
