@@ -153,7 +153,7 @@ func (p *Primitive) enter(parent context.Context, try bool) error {
 func (p *Primitive) reenter(parent context.Context) (*Hold, error) {
 	outer, ok := parent.Value(p.Queue).(*Hold)
 	if !ok || !p.Queue.kind.Exclusive || p.Queue.Client.Closing.Err() != nil || parent.Err() != nil || !outer.Held() {
-		return nil, nil //nolint:nilnil // there is nothing to re-enter, which is no error
+		return nil, nil //nolint:nilnil,nilerr // there is nothing to re-enter, which is no error
 	}
 	if p.terms.withoutReentry {
 		return nil, session.Wrap(p.Name, session.ErrReentered)

@@ -15,6 +15,7 @@ type inbox struct {
 	channel *hub.Channel
 }
 
+// Inbox is of [wait.Server].
 func (q *Queue) Inbox(ctx context.Context) error {
 	if !q.Client.Sharded {
 		return q.Client.Inbox.Wait(ctx)
@@ -32,6 +33,7 @@ func (q *Queue) listen() *hub.Channel {
 	return q.inbox.channel
 }
 
+// Listening is of [wait.Server].
 func (q *Queue) Listening() bool {
 	if !q.Client.Sharded {
 		return q.Client.Inbox.Up()

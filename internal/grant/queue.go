@@ -58,10 +58,10 @@ func (q *Queue) supersede(t *tenure) {
 	}
 }
 
-// Clock, Ask, Cancel, Gone, GivenUp, Revoked, Inbox, Listening, Failed, Up and Go are of [wait.Server].
-
+// Clock is of [wait.Server], as are the methods that follow, and Inbox, Listening, Failed, Up and Go.
 func (q *Queue) Clock(at time.Time) int64 { return q.ServerClock.At(at) }
 
+// Ask sends one acquire, or an offer where the waiter begins with one.
 func (q *Queue) Ask(ctx context.Context, w *wait.Waiter, mode lua.Mode, until int64) (reply lua.Acquired, err error) {
 	ctx = session.WithoutDeadline(ctx)
 	claim := q.claim(w)
@@ -113,6 +113,7 @@ func (q *Queue) heed(ctx context.Context, w *wait.Waiter, reply lua.Acquired, se
 	}
 }
 
+// Cancel removes waiters from Redis, with what was offered for them.
 func (q *Queue) Cancel(ws []*wait.Waiter) ([]bool, error) {
 	batch := make([]lua.Departure, 0, len(ws))
 	ends := make([]int, len(ws)) // of each waiter's part of the batch
@@ -136,6 +137,7 @@ func (q *Queue) Cancel(ws []*wait.Waiter) ([]bool, error) {
 	return ended, nil
 }
 
+// Gone forgets the tenure of a waiter.
 func (q *Queue) Gone(w *wait.Waiter) {
 	t, _ := q.Client.Forget(w.Number).(*tenure)
 	if t != nil && t.offered.Load() != nil {
@@ -143,6 +145,7 @@ func (q *Queue) Gone(w *wait.Waiter) {
 	}
 }
 
+// GivenUp passes on the turn of the line, if the waiter had it.
 func (q *Queue) GivenUp(w *wait.Waiter, inheritable bool) bool {
 	t := q.tenure(w.Number)
 	if t == nil || !t.delegate {
@@ -155,6 +158,7 @@ func (q *Queue) GivenUp(w *wait.Waiter, inheritable bool) bool {
 	return false
 }
 
+// Revoked gives back what was granted to a waiter, and ends its hold.
 func (q *Queue) Revoked(w *wait.Waiter, token int64) {
 	t := q.tenure(w.Number)
 	m := lua.Message{Family: q.Keys.Family(), Number: w.Number, Name: q.Name(), Owned: lua.Owned{Token: token}}
@@ -190,10 +194,11 @@ func (q *Queue) offering(w *wait.Waiter) (t, old *tenure) {
 	return t, old
 }
 
-// RecheckAll, AskAround and ClockSet are of [session.Queue].
-
+// RecheckAll is of [session.Queue], as are the methods that follow.
 func (q *Queue) RecheckAll() { q.waiters.RecheckAll() }
 
+// AskAround asks for every waiter, with pauses.
 func (q *Queue) AskAround(pause func() bool) { q.waiters.RecheckSlowly(pause) }
 
+// ClockSet has every waiter forget what it knows of the clock.
 func (q *Queue) ClockSet() { q.waiters.ClockSet() }

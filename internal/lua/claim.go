@@ -42,13 +42,13 @@ func (c Claim) mode(m Mode) string {
 
 // Entry is the claim's place in the queue.
 func (c Claim) Entry() string {
-	return Version + ":" + c.Owner + ":" + number(c.Lease) + ":" + c.Demand.text()
+	return Version + ":" + c.Owner + ":" + number(c.Lease) + ":" + c.text()
 }
 
 // Demand is what an acquire asks for beside the lease. The zero value asks a lock for nothing else.
 type Demand struct {
-	// Permits is how many permits a semaphore is asked for. Of a lock it is how many tokens to reserve when it is
-	// granted from the queue.
+	// Permits is how many permits a semaphore is asked for. Of a lock it is how many tokens to reserve when it
+	// is granted from the queue.
 	Permits int
 	Drain   bool // take all permits that are free, at once, whatever their number
 	Pass    bool // pass a first in the queue that does not fit

@@ -24,7 +24,7 @@ func (c Conn) Acquire(ctx context.Context, k *Keys, claim Claim, seen int64, mod
 func (c Conn) AcquireBy(ctx context.Context, s *Script, k *Keys, claim Claim, seen int64, mode Mode) (Acquired, error) {
 	return acquired(c.Run(ctx, s, k, []string{
 		claim.Owner, k.inbox, k.verb, number(seen), number(claim.Lease), claim.mode(mode),
-		strconv.Itoa(claim.Longest), claim.Demand.text(),
+		strconv.Itoa(claim.Longest), claim.text(),
 	}).ToMessage())
 }
 
@@ -41,7 +41,7 @@ func (c Conn) Offer(
 ) (Acquired, error) {
 	return acquired(c.Run(ctx, lockOffer, k, []string{
 		claim.Owner, k.inbox, k.verb, number(seen), number(claim.Lease), string(mode),
-		strconv.Itoa(claim.Longest), claim.Demand.text(), old, entry, number(2 * max(used, leanest/2)),
+		strconv.Itoa(claim.Longest), claim.text(), old, entry, number(2 * max(used, leanest/2)),
 	}).ToMessage())
 }
 

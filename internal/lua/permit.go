@@ -67,7 +67,7 @@ type Request [5]string
 
 // Take asks for permits.
 func Take(claim Claim, mode Mode) Request {
-	return Request{"take", claim.Owner, number(claim.Lease), claim.mode(mode), claim.Demand.text()}
+	return Request{"take", claim.Owner, number(claim.Lease), claim.mode(mode), claim.text()}
 }
 
 // Give gives permits back.
