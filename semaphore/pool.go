@@ -98,12 +98,11 @@ func (p *pool) put(ctx context.Context, request lua.Request) error {
 }
 
 // send sends one script with all requests, and acknowledges commands with it.
-func (p *pool) send(ctx context.Context, requests ...lua.Request) ([]rueidis.RedisMessage, error) {
+func (p *pool) send(ctx context.Context, requests ...lua.Request) (replies []rueidis.RedisMessage, err error) {
 	c := p.Client
-	acked, text := p.acks.Take(c.IDs)
-	replies, err := c.Conn.Trade(ctx, p.Keys, p.Floor.Load(), c.Options.MaxWaiters, text, requests...)
-	if err != nil {
-		p.acks.Add(acked...) // Redis may not have received them
-	}
+	err = p.acks.With(c.IDs, func(acks string) error {
+		replies, err = c.Conn.Trade(ctx, p.Keys, p.Floor.Load(), c.Options.MaxWaiters, acks, requests...)
+		return err
+	})
 	return replies, err
 }

@@ -23,10 +23,7 @@ func (g *Group) Change(ctx, open context.Context, name string, send func(context
 // SendCopy sends one copy of the command that has this number, and acknowledges others with it. Whoever
 // knows that no copy is under way any more adds the number to the group's Acks.
 func (g *Group) SendCopy(number uint64, send func(lua.Once) error) error {
-	acked, text := g.Acks.Take(g.Client.IDs)
-	err := send(lua.Once{ID: g.Client.IDs.ID(number), Answered: text})
-	if err != nil {
-		g.Acks.Add(acked...) // Redis may not have received them
-	}
-	return err
+	return g.Acks.With(g.Client.IDs, func(acks string) error {
+		return send(lua.Once{ID: g.Client.IDs.ID(number), Answered: acks})
+	})
 }

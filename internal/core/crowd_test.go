@@ -60,7 +60,8 @@ func TestCrowdGivesUp(t *testing.T) {
 			scripts := int(redistest.Scripts(t, plain) - before)
 			t.Logf("%d waiters left by %d scripts", crowd, scripts)
 			if what != "closed" { // there the first ones leave while the others are still told
-				require.Less(t, scripts, crowd/lua.LeaveBatch+25)
+				// A machine that is slow to tell them all has batches sent again: the server answers nothing meanwhile.
+				require.Less(t, scripts, 4*(crowd/lua.LeaveBatch+25))
 			}
 		})
 	}

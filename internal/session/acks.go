@@ -17,17 +17,26 @@ type Acks struct {
 // acksPerScript is how many acknowledgements go with one script at most.
 const acksPerScript = 100
 
-// Add acknowledges commands. Whoever calls it knows that none of them can still be under way. It also gives
-// back what Take returned, when Redis may not have heard of it.
+// Add acknowledges commands. Whoever calls it knows that none of them can still be under way.
 func (a *Acks) Add(numbers ...uint64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.numbers = append(a.numbers, numbers...)
 }
 
-// Take removes up to a hundred acknowledgements, and returns them also in the form in which a script takes
-// them: ids without the client, each followed by a space.
-func (a *Acks) Take(by *IDs) (numbers []uint64, text string) {
+// With sends a command together with up to a hundred acknowledgements. They are in the form in which a script
+// takes them: ids without the client, each followed by a space. After an error they stay: Redis may not have
+// received them.
+func (a *Acks) With(by *IDs, send func(acks string) error) error {
+	numbers, text := a.take(by)
+	err := send(text)
+	if err != nil {
+		a.Add(numbers...)
+	}
+	return err
+}
+
+func (a *Acks) take(by *IDs) (numbers []uint64, text string) {
 	a.mu.Lock()
 	rest := max(0, len(a.numbers)-acksPerScript)
 	numbers = slices.Clone(a.numbers[rest:])

@@ -1,6 +1,6 @@
 // Package wait is the one blocking loop of all primitives that grant. A waiter asks Redis once, is queued
 // there, and sleeps until its grant arrives. The package holds the rules that keep a grant from being lost,
-// and a lock from being taken for nobody; the package doc of internal/core lists them, each with its test.
+// and a lock from being taken for nobody: docs/protocol.md lists them, each with its test.
 // Redis is behind [Server], so that the loop runs in virtual time as well.
 package wait
 
