@@ -41,8 +41,8 @@
 //
 // # The rules that were found here
 //
-// Those of docs/protocol.md hold with local hand-offs too. What these add, each with the seeded bug that breaks
-// it:
+// Those of docs/protocol.md hold with local hand-offs too. What these add, each with the seeded bug that
+// breaks it:
 //
 //  1. An offer has a fresh id, and nobody of the process holds until it is answered. (same id; hold while
 //     offered)
