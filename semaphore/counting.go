@@ -27,11 +27,11 @@ type Counting struct{ base base }
 // Use one name as one kind of thing only. A latch is a plain number in Redis, too, as Redisson's are, and
 // nobody can tell the two apart.
 func NewCounting(c *latchkey.Client, name string, opts ...Option) (*Counting, error) {
-	o := set(opts)
+	o, inner := set(opts), (*session.Handle)(c).Client()
 	switch {
 	case len(o.leases) > 0:
 		return nil, session.Wrap(name, session.Invalid("the permits of a counting semaphore have no lease"))
-	case c != nil && (*session.Handle)(c).Client().Options.Replicas > 0:
+	case inner != nil && inner.Options.Replicas > 0:
 		return nil, session.Wrap(name, session.Invalid("a counting semaphore does not wait for replicas"))
 	}
 	// The lease ends nothing, as no permit has one. It only must not be over while a reply is on its way.

@@ -22,11 +22,12 @@ type Health struct {
 	Go func(func())
 	// Down is called when an outage begins.
 	Down func(Outage)
-	// Lasting is called once in an outage, when it has lasted for Patience.
+	// Lasting is called when Redis has not answered for Patience, once between two calls of Up.
 	Lasting func()
 	// Patience is how long that is.
 	Patience time.Duration
-	// Up is called when Redis answers again, before anybody else is let through.
+	// Up is called when Redis answers again, before anybody else is let through. It is called again when a
+	// command fails meanwhile: that is the same outage.
 	Up func(Outage)
 
 	mu      sync.Mutex

@@ -30,7 +30,8 @@ type Clock struct {
 var epoch = time.Now()
 
 // clockTolerance is how far a reading may be from what is known without showing that the clock was set.
-// Tokens are readings as a rule, but can be ahead by less than this.
+// Tokens are readings as a rule, and up to 5 ms ahead. Those of a name whose floor is ahead of the clock can
+// be ahead by any time.
 const clockTolerance = 20 * time.Millisecond
 
 // skew is by how much two clocks may run apart for each of our microseconds, at the most.

@@ -149,7 +149,7 @@ func (t *Target) FinishInBackground(ctx context.Context, send func(context.Conte
 // error.
 func (t *Target) failedInBackground(ctx context.Context, err error) {
 	name := strings.TrimPrefix(t.Name(), t.Client.Options.Prefix)
-	t.Client.Options.Logger.Warn("latchkey: a release in the background failed; its lease runs out", "name", name, "error", err)
+	t.Client.Options.Logger.Warn("latchkey: a command in the background failed; a lease that it was to end runs out", "name", name, "error", err)
 	if hook := t.Client.Options.Observer.Failed; hook != nil {
 		e := t.NewEvent(ctx, name)
 		e.Err = Wrap(name, err)
