@@ -185,6 +185,9 @@ func (r *Room) Granted(w *Waiter, m lua.Message) bool {
 		return w.leave || w.asking > 0 // the cancel that follows gives it back
 	}
 	r.learn(w, m)
+	if w.state == granted && w.asking > 0 {
+		w.sequence = 0 // the answer might say that it had lost its place, and was queued again
+	}
 	return true
 }
 

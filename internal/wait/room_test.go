@@ -612,6 +612,32 @@ func (a *asked) Leave(ws []*wait.Waiter) ([]bool, error) {
 	return slices.Repeat([]bool{true}, len(ws)), nil
 }
 
+func (a *asked) Refuse(*wait.Waiter, int64) {}
+
+// A grant by message that arrives while the waiter asks again may be for another place than the one that it
+// knows: the answer that would say so comes later.
+func TestSequenceOfAGrantThatOvertakesAnAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, asks := range []bool{false, true} {
+			a := &asked{client: &client{up: true, wake: make(chan struct{})}, times: map[*wait.Waiter][]time.Duration{}, began: time.Now()}
+			waiters := wait.NewRoom(t.Context(), a, 2*time.Second)
+			w := &wait.Waiter{Number: 1, Owner: "A:1", Lease: time.Minute}
+			acquired := make(chan error, 1)
+			go func() { acquired <- waiters.Acquire(t.Context(), w, false) }()
+			synctest.Wait()
+			if asks {
+				time.Sleep(120 * time.Millisecond) // it has begun to ask, and is answered later
+			}
+			now := time.Now().UnixMicro()
+			require.True(t, waiters.Granted(w, lua.Message{Kind: lua.Grant, Owned: lua.Owned{Token: now}, Now: now, Lease: 2000}))
+			require.NoError(t, <-acquired)
+			require.Equal(t, !asks, w.Sequence() == 1)
+			require.Equal(t, asks, w.Sequence() == 0)
+			time.Sleep(time.Minute) // all is over
+		}
+	})
+}
+
 // The one who asks for all may leave while it does: then the next one asks, and at once.
 func TestWhoeverAsksMayLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
