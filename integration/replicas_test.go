@@ -16,7 +16,7 @@ func (top *topology) cut(t testing.TB, primary *node) {
 	t.Helper()
 	for _, n := range top.nodes {
 		if n != primary {
-			n.must(t, "CONFIG", "SET", "masterauth", "wrong")
+			n.setMasterAuth(t, "wrong")
 		}
 	}
 	primary.must(t, "CLIENT", "KILL", "TYPE", "replica")
@@ -27,12 +27,22 @@ func (top *topology) cut(t testing.TB, primary *node) {
 	}, 10*time.Second, 5*time.Millisecond, "replication goes on")
 }
 
+// setMasterAuth sets the password with which a replica logs in. It is repeated: a Sentinel that makes a node a replica
+// of another one ends all connections to it.
+func (n *node) setMasterAuth(t testing.TB, password string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		m, err := n.ask("CONFIG", "SET", "masterauth", password)
+		return err == nil && m.Error() == nil
+	}, 10*time.Second, 5*time.Millisecond)
+}
+
 // mend ends a cut, on all nodes but one that is dead and forgets it.
 func (top *topology) mend(t testing.TB, dead *node) {
 	t.Helper()
 	for _, n := range top.nodes {
 		if n != dead {
-			n.must(t, "CONFIG", "SET", "masterauth", "")
+			n.setMasterAuth(t, "")
 		}
 	}
 }

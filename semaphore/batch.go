@@ -20,7 +20,7 @@ import (
 // taken out of the batch if that was not sent yet.
 type batcher struct {
 	client *session.Client
-	send   func(context.Context, ...lua.Request) ([]rueidis.RedisMessage, error) // sends one script
+	pool   *pool // sends the scripts
 
 	mu       sync.Mutex
 	scripts  int // under way
@@ -72,7 +72,7 @@ func (b *batcher) gather(request lua.Request, weight int) *gathered {
 
 // sendFirst sends one request, and then has what gathered meanwhile sent.
 func (b *batcher) sendFirst(ctx context.Context, request lua.Request) (rueidis.RedisMessage, error) {
-	replies, err := b.send(ctx, request)
+	replies, err := b.pool.send(ctx, request)
 	b.mu.Lock()
 	b.scripts--
 	b.beginScript()
@@ -98,7 +98,7 @@ func (b *batcher) sendBatches() {
 		for i, g := range batch {
 			requests[i] = g.Request
 		}
-		replies, err := b.send(context.Background(), requests...)
+		replies, err := b.pool.send(context.Background(), requests...)
 		for i, g := range batch {
 			if g.err = err; err == nil {
 				g.reply = replies[i]

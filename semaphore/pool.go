@@ -28,7 +28,7 @@ type pool struct {
 
 func newPool(q *grant.Queue) grant.Commands {
 	p := &pool{Queue: q}
-	p.batches.client, p.batches.send = q.Client, p.send
+	p.batches.client, p.batches.pool = q.Client, p
 	return p
 }
 

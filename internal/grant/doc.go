@@ -4,7 +4,7 @@
 // lease, and every step that is atomic in Redis in package lua.
 //
 // The engine knows no primitive. What differs between them is a [Kind]: how a tenure is taken and released in
-// Redis, and two constants. TestANewPrimitive makes one in a hundred lines.
+// Redis, and a few constants. TestANewPrimitive makes one in a hundred lines.
 //
 // docs/protocol.md has the rules that keep a grant from being lost and a lock from being taken for nobody.
 package grant

@@ -11,7 +11,7 @@ import (
 //
 //	from      to        when
 //	waiting   held      its grant becomes a hold
-//	held      released  a release was answered, or matters no more; or nobody in the line took it
+//	held      released  a release or an offer of it was answered, or matters no more; or nobody took it
 //	held      lost      its lease can no longer be trusted, or Redis says that somebody else has the lock
 //
 // A tenure that waits and gives up stays in that phase: its waiter has phases of its own (package wait), and
@@ -21,8 +21,8 @@ type phase uint8
 const (
 	waiting  phase = iota // its waiter competes
 	held                  // it has the lock, or permits, as far as is known; also between two turns
-	released              // nothing of it is trusted any more, and nobody was told a loss
-	lost                  // the same, and its holds have ended with an error
+	released              // it has ended, and not because its lease could not be trusted
+	lost                  // its lease could not be trusted any more when it ended
 )
 
 var phaseNames = [...]string{"waiting", "held", "released", "lost"}

@@ -71,9 +71,10 @@ func (q *Queue) Ask(ctx context.Context, w *wait.Waiter, mode lua.Mode, until in
 		reply, err = q.offer(ctx, t, old, claim, mode)
 		if reply.Gone && mode == lua.First {
 			q.Client.Options.Logger.Warn("latchkey: lock lost between two holds of this process", "name", q.Name())
+			mode = lua.Again // a copy of the offer may have queued it
 		}
-		if reply.Gone { // or an earlier copy of the offer has run, and may have queued it
-			mode, sent = lua.Again, time.Now()
+		if reply.Gone {
+			sent = time.Now()
 			reply, err = q.Commands.Take(ctx, claim, mode)
 		}
 	} else {
