@@ -22,8 +22,8 @@ func TestArchitectureNamesFiles(t *testing.T) {
 	}
 }
 
-// Packages import only what the table of docs/architecture.md allows, which has no circle and no arrow from an
-// engine to a primitive.
+// Packages import only what the table of docs/architecture.md allows, which has no circle and no arrow from
+// an engine to a primitive.
 func TestArchitectureImports(t *testing.T) {
 	text, err := os.ReadFile("docs/architecture.md")
 	require.NoError(t, err)

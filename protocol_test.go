@@ -12,7 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Every rule of docs/protocol.md names tests, in the order of its number, and every test that it names exists.
+// Every rule of docs/protocol.md names tests, in the order of its number, and every test that it names
+// exists.
 func TestProtocolNamesItsTests(t *testing.T) {
 	text, err := os.ReadFile("docs/protocol.md")
 	require.NoError(t, err)

@@ -83,8 +83,8 @@ func main() {
 var snippets = []func(c *latchkey.Client) error{
 `
 
-// Every Go snippet of the documents compiles as it stands there, checks its errors, and does what the document
-// says when eight processes run it at the same time.
+// Every Go snippet of the documents compiles as it stands there, checks its errors, and does what the
+// document says when eight processes run it at the same time.
 func TestReadmeSnippets(t *testing.T) {
 	for document, snippets := range snippetsOf(t) {
 		t.Run(document, func(t *testing.T) {

@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// engines serve every primitive and know none, not even by way of another package: a new primitive changes none.
-// So this list is not read from docs/architecture.md, as what TestArchitectureImports compares is.
+// engines serve every primitive and know none, not even by way of another package: a new primitive changes
+// none. So this list is not read from docs/architecture.md, as what TestArchitectureImports compares is.
 var (
 	engines = []string{
 		"internal/session", "internal/grant", "internal/wait", "internal/broadcast", "internal/hub", "internal/lease",
@@ -40,11 +40,13 @@ func TestEnginesKnowNoPrimitive(t *testing.T) {
 	}
 }
 
-// source is a file that is no test, nor data of one.
+// source is a file that is no data of a test.
 type source struct {
 	path  string
 	lines []string
 }
+
+func (s source) isTest() bool { return strings.HasSuffix(s.path, "_test.go") }
 
 // sources are those of all modules below a folder.
 func sources(t *testing.T, folder string, endings ...string) (all []source) {
@@ -55,7 +57,7 @@ func sources(t *testing.T, folder string, endings ...string) (all []source) {
 			return err
 		case entry.IsDir() && (entry.Name() == "testdata" || path != "." && strings.HasPrefix(entry.Name(), ".")):
 			return filepath.SkipDir
-		case !slices.Contains(endings, filepath.Ext(path)), strings.HasSuffix(path, "_test.go"):
+		case !slices.Contains(endings, filepath.Ext(path)):
 			return nil
 		}
 		text, err := os.ReadFile(path)
@@ -69,11 +71,15 @@ func sources(t *testing.T, folder string, endings ...string) (all []source) {
 // Each file has one idea, and the package that puts the client together has no room for more.
 func TestFilesAreShort(t *testing.T) {
 	for _, file := range sources(t, ".", ".go", ".lua") {
-		require.LessOrEqual(t, len(file.lines), 350, file.path)
+		if !file.isTest() {
+			require.LessOrEqual(t, len(file.lines), 350, file.path)
+		}
 	}
 	sum := 0
 	for _, file := range sources(t, "internal/core", ".go") {
-		sum += len(file.lines)
+		if !file.isTest() {
+			sum += len(file.lines)
+		}
 	}
 	require.Less(t, sum, 500, "internal/core")
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/latchkey-go/latchkey/fairlock"
 )
 
-// What New returns is the lock of every package, and adds no method: TestMethods of package latchkey has them.
+// What New returns is the lock of every package, and adds no method: TestMethods of package latchkey has
+// them.
 func TestLockOfEveryPackage(t *testing.T) {
 	l, err := fairlock.New(nil, "a")
 	require.ErrorIs(t, err, latchkey.ErrInvalid)

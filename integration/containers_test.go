@@ -20,8 +20,8 @@ import (
 	tcnetwork "github.com/testcontainers/testcontainers-go/network"
 )
 
-// containers are servers in a network of their own. They have fixed addresses in it, because Sentinel and Cluster know
-// each other by these; clients reach them through mapped ports, wherever the engine is.
+// containers are servers in a network of their own. They have fixed addresses in it, because Sentinel and
+// Cluster know each other by these; clients reach them through mapped ports, wherever the engine is.
 type containers struct {
 	api     *testcontainers.DockerClient
 	network string

@@ -12,7 +12,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/contract"
 )
 
-// A hand-off in a cluster is told to the shard of the lock alone: nothing is broadcast to all nodes, as PUBLISH would be.
+// A hand-off in a cluster is told to the shard of the lock alone: nothing is broadcast to all nodes, as
+// PUBLISH would be.
 func TestClusterBus(t *testing.T) {
 	top := cluster(t, newEngine(t))
 	sent := func(kind string) int { return top.info(t, "cluster_stats_messages_"+kind+"_sent", "CLUSTER", "INFO") }

@@ -73,8 +73,8 @@ func (e processes) launch(t testing.TB, config string, args ...string) *node {
 
 func (processes) reach(_ context.Context, addr string) (string, error) { return addr, nil }
 
-// option is how clients reach the servers of an engine. A server that is silent is given up after half a second: it must not
-// take longer than a failover.
+// option is how clients reach the servers of an engine. A server that is silent is given up after half a
+// second: it must not take longer than a failover.
 func option(e engine, addrs ...string) rueidis.ClientOption {
 	return rueidis.ClientOption{
 		InitAddress: addrs,

@@ -58,9 +58,10 @@ func unlockLater(h *latchkey.Hold) <-chan error {
 	return result
 }
 
-// soon is how long after Redis can be written to again the first waiter has its lock at the latest. It is less than a second
-// as a rule, which the log shows: but rueidis looks at a cluster up to a second after a command has failed, and a stopped node
-// may keep a dial or a probe for a while. Without a look of its own it would be a lease.
+// soon is how long after Redis can be written to again the first waiter has its lock at the latest. It is
+// less than a second as a rule, which the log shows: but rueidis looks at a cluster up to a second after a
+// command has failed, and a stopped node may keep a dial or a probe for a while. Without a look of its own it
+// would be a lease.
 const soon = 2500 * time.Millisecond
 
 // atOnce is the same when the server is the one that it was.
@@ -72,8 +73,8 @@ var outages = map[string]struct{ begin, end func(*node) }{
 	"stopped": {func(n *node) { n.stop() }, func(n *node) { n.resume() }},
 }
 
-// A primary goes away with a holder and a waiter in place, and a replica takes over. The lock and its queue were
-// replicated: the holder keeps it, and hands it on at the new primary. Then the old one comes back.
+// A primary goes away with a holder and a waiter in place, and a replica takes over. The lock and its queue
+// were replicated: the holder keeps it, and hands it on at the new primary. Then the old one comes back.
 func TestFailover(t *testing.T) {
 	for _, name := range []string{"sentinel", "cluster"} {
 		for outage, fault := range outages {
@@ -113,8 +114,8 @@ func TestFailover(t *testing.T) {
 	}
 }
 
-// releasedByTheSuccessor has somebody wait for a latch and at a barrier while their primary goes away: they go on when its successor
-// is told what they wait for.
+// releasedByTheSuccessor has somebody wait for a latch and at a barrier while their primary goes away: they
+// go on when its successor is told what they wait for.
 func releasedByTheSuccessor(t *testing.T, top *topology, begin, end func(*node)) {
 	top.settled(t)
 	const latch, step = "latch{z}", "barrier:{z}step"
@@ -160,8 +161,8 @@ func releasedByTheSuccessor(t *testing.T, top *topology, begin, end func(*node))
 	require.NoError(t, mine.Await(ctx))
 }
 
-// copied waits until the replicas have what the primary has of a key: all of Sentinel's, and one of a cluster, where the others
-// belong to other primaries.
+// copied waits until the replicas have what the primary has of a key: all of Sentinel's, and one of a
+// cluster, where the others belong to other primaries.
 func (top *topology) copied(t testing.TB, primary *node, keys ...string) {
 	t.Helper()
 	replicas := len(top.nodes) - 1
@@ -180,8 +181,8 @@ func (top *topology) copied(t testing.TB, primary *node, keys ...string) {
 	}, 10*time.Second, 5*time.Millisecond, "the replicas do not have %v", keys)
 }
 
-// settled waits until all nodes are what they should be. A former primary of Sentinel's is made a replica at once: the
-// sentinels would take ten seconds.
+// settled waits until all nodes are what they should be. A former primary of Sentinel's is made a replica at
+// once: the sentinels would take ten seconds.
 func (top *topology) settled(t testing.TB) {
 	t.Helper()
 	if len(top.sentinels) == 0 {

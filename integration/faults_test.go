@@ -64,8 +64,8 @@ func (n *wire) toxic(kind string, attributes map[string]int64) (undo func()) {
 	}
 }
 
-// A network that swallows everything: the holder knows when its lease is over, and not later; whoever waits gets the lock
-// once the network is back.
+// A network that swallows everything: the holder knows when its lease is over, and not later; whoever waits
+// gets the lock once the network is back.
 func TestBlackHole(t *testing.T) {
 	top := standalone(t, newEngine(t))
 	servers := top.servers(t)
@@ -96,7 +96,8 @@ func TestBlackHole(t *testing.T) {
 	servers.Clean(t, true)
 }
 
-// Replies that take long cost time, and nothing else: no hold is lost, and none is trusted for longer than its lease.
+// Replies that take long cost time, and nothing else: no hold is lost, and none is trusted for longer than
+// its lease.
 func TestSlowNetwork(t *testing.T) {
 	top := standalone(t, newEngine(t))
 	servers := top.servers(t)

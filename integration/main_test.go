@@ -13,8 +13,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/redistest"
 )
 
-// proxied is a goroutine of toxiproxy that nothing ends when a connection is closed with data on its way: it goes on offering that to
-// whoever wrote it to the connection.
+// proxied is a goroutine of toxiproxy that nothing ends when a connection is closed with data on its way: it
+// goes on offering that to whoever wrote it to the connection.
 var proxied = goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2/toxics.(*ToxicStub).Run")
 
 func TestMain(m *testing.M) {

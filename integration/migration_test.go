@@ -13,8 +13,9 @@ import (
 // id is a node's in its cluster.
 func (n *node) id(t testing.TB) string { t.Helper(); return n.must(t, "CLUSTER", "MYID") }
 
-// A slot moves to another node while a waiter waits: with its keys under way (ASK), and after that (MOVED). The holder's
-// release reaches it, and the waiter is woken there, not later than it would have asked by itself.
+// A slot moves to another node while a waiter waits: with its keys under way (ASK), and after that (MOVED).
+// The holder's release reaches it, and the waiter is woken there, not later than it would have asked by
+// itself.
 func TestSlotMigration(t *testing.T) {
 	top := cluster(t, newEngine(t))
 	servers := top.servers(t)

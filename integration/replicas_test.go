@@ -27,8 +27,8 @@ func (top *topology) cut(t testing.TB, primary *node) {
 	}, 10*time.Second, 5*time.Millisecond, "replication goes on")
 }
 
-// setMasterAuth sets the password with which a replica logs in. It is repeated: a Sentinel that makes a node a replica
-// of another one ends all connections to it.
+// setMasterAuth sets the password with which a replica logs in. It is repeated: a Sentinel that makes a node
+// a replica of another one ends all connections to it.
 func (n *node) setMasterAuth(t testing.TB, password string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -47,9 +47,9 @@ func (top *topology) mend(t testing.TB, dead *node) {
 	}
 }
 
-// Replication is cut, a lock is taken, the primary dies, and its successor knows nothing of the lock: so it is granted twice.
-// Whoever asks for replicas is not granted it the first time. Each round does both, on the same servers; that the first
-// does happen shows that the cut works.
+// Replication is cut, a lock is taken, the primary dies, and its successor knows nothing of the lock: so it
+// is granted twice. Whoever asks for replicas is not granted it the first time. Each round does both, on the
+// same servers; that the first does happen shows that the cut works.
 func TestFailoverLosesTheWrite(t *testing.T) {
 	rounds := int(redistest.Longer(10, 50))
 	top := sentinel(t, newEngine(t))

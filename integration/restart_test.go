@@ -11,7 +11,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/contract"
 )
 
-// A server that is killed and started again, with and without an append-only file, with a holder and a waiter in place.
+// A server that is killed and started again, with and without an append-only file, with a holder and a waiter
+// in place.
 func TestRestart(t *testing.T) {
 	for name, kept := range map[string]bool{"append-only": true, "empty": false} {
 		t.Run(name, func(t *testing.T) {

@@ -83,8 +83,8 @@ func (top *topology) healthy(t testing.TB) {
 	}, 60*time.Second, 50*time.Millisecond, "the sentinels do not agree")
 }
 
-// replicated reports whether there is one primary for each group of nodes and all others follow one, as both sides see it:
-// a primary counts no replica that has not answered it yet.
+// replicated reports whether there is one primary for each group of nodes and all others follow one, as both
+// sides see it: a primary counts no replica that has not answered it yet.
 func (top *topology) replicated() bool {
 	primaries, online := 0, 0
 	for _, n := range top.nodes {
@@ -155,8 +155,8 @@ func (top *topology) named() map[string]int {
 	return named
 }
 
-// serving returns the node that takes writes to a key, and since when it is known to, as soon as one does. Nodes may be left
-// out: one that was stopped would only cost time.
+// serving returns the node that takes writes to a key, and since when it is known to, as soon as one does.
+// Nodes may be left out: one that was stopped would only cost time.
 func (top *topology) serving(t testing.TB, key string, except ...*node) (found *node, since time.Time) {
 	t.Helper()
 	if len(top.sentinels) > 0 && len(except) == 0 {
@@ -179,8 +179,8 @@ func (top *topology) serving(t testing.TB, key string, except ...*node) (found *
 	return found, since
 }
 
-// acknowledged waits until a replica of each primary confirms what is written: a new one does so up to a second after it is
-// online.
+// acknowledged waits until a replica of each primary confirms what is written: a new one does so up to a
+// second after it is online.
 func (top *topology) acknowledged(t testing.TB) {
 	t.Helper()
 	for _, key := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} { // in all nodes' slots

@@ -281,8 +281,8 @@ func TestSubscriptionIsBackSoon(t *testing.T) {
 	require.Less(t, away, 500*time.Millisecond)
 }
 
-// The subscription is killed between every pair of steps of a hand-off. The waiter asks again once it is subscribed
-// again (rule 4), and is served long before its poll cap or the end of a lease.
+// The subscription is killed between every pair of steps of a hand-off. The waiter asks again once it is
+// subscribed again (rule 4), and is served long before its poll cap or the end of a lease.
 func TestSubscriptionKilled(t *testing.T) {
 	for kind, delegate := range kinds {
 		t.Run(kind, func(t *testing.T) {
@@ -361,8 +361,8 @@ func TestMessageLost(t *testing.T) {
 	}
 }
 
-// A client whose inbox is on a replica hears what the primary publishes, but is not counted there: it is never made an
-// owner by message, beside or instead of the one whom the primary granted.
+// A client whose inbox is on a replica hears what the primary publishes, but is not counted there: it is
+// never made an owner by message, beside or instead of the one whom the primary granted.
 func TestSubscriberOnAReplica(t *testing.T) {
 	for kind, delegate := range kinds {
 		t.Run(kind, func(t *testing.T) {
@@ -425,8 +425,8 @@ func TestRedisRestartsEmpty(t *testing.T) {
 	}
 }
 
-// With Redis away, the hold's context ends no later than its lease after the last renewal was sent; a Lock waits, and is
-// served when Redis is back.
+// With Redis away, the hold's context ends no later than its lease after the last renewal was sent; a Lock
+// waits, and is served when Redis is back.
 func TestRedisStopped(t *testing.T) {
 	for kind, delegate := range kinds {
 		t.Run(kind, func(t *testing.T) {
@@ -645,8 +645,8 @@ func TestKeyChangesUnderTheHolder(t *testing.T) {
 	})
 }
 
-// A waiter that queues while the holder's lease is long is served at the end of that lease when the holder is gone: the
-// reply says when (rule 7), and nobody needs to tell.
+// A waiter that queues while the holder's lease is long is served at the end of that lease when the holder is
+// gone: the reply says when (rule 7), and nobody needs to tell.
 func TestLeaseEndIsKnown(t *testing.T) {
 	each(t, func(t *testing.T, s *redistest.Server, delegate bool) {
 		c := open(t, s.Option())
@@ -663,7 +663,8 @@ func TestLeaseEndIsKnown(t *testing.T) {
 	})
 }
 
-// Rule 5: who cannot send must not be granted anything. The commands of a client fail while its subscription stands.
+// Rule 5: who cannot send must not be granted anything. The commands of a client fail while its subscription
+// stands.
 func TestClientThatCannotSendClosesItsInbox(t *testing.T) {
 	s := redistest.New(t)
 	p := redistest.NewProxy(t, s)

@@ -32,7 +32,8 @@ func eachDoer(t *testing.T, test func(t *testing.T, s *redistest.Server, of func
 	})
 }
 
-// Work that is done is not reported as if it was not, and its caller does not wait for a Redis that is silent.
+// Work that is done is not reported as if it was not, and its caller does not wait for a Redis that is
+// silent.
 func TestDoWhenTheReleaseIsNotAnswered(t *testing.T) {
 	eachDoer(t, func(t *testing.T, s *redistest.Server, of func(*session.Client) doer) {
 		do, other := of(open(t, s.Option())), of(open(t, s.Option()))

@@ -111,7 +111,8 @@ func evals(t testing.TB, c rueidis.Client) (n int64) {
 	return n
 }
 
-// Goroutines of one process pass the lock on without commands, apart from an offer for every 5000 tokens or 20 ms.
+// Goroutines of one process pass the lock on without commands, apart from an offer for every 5000 tokens or
+// 20 ms.
 func TestHandOnInside(t *testing.T) {
 	s := redistest.NewProcess(t)
 	plain := s.Client(t)
@@ -129,7 +130,8 @@ func TestHandOnInside(t *testing.T) {
 	clean(t, plain)
 }
 
-// Another process that waits gets its turn: it says so, and should that be lost, it is offered the lock after a while.
+// Another process that waits gets its turn: it says so, and should that be lost, it is offered the lock after
+// a while.
 func TestOthersGetTheirTurn(t *testing.T) {
 	const span = 50 * time.Millisecond
 	for name, test := range map[string]struct {
@@ -172,8 +174,8 @@ func TestOthersGetTheirTurn(t *testing.T) {
 	}
 }
 
-// When all processes hand on inside, each keeps the lock for the span of its budget, and not until it has heard that others
-// wait: whoever is given the lock by an offer is told with the grant.
+// When all processes hand on inside, each keeps the lock for the span of its budget, and not until it has
+// heard that others wait: whoever is given the lock by an offer is told with the grant.
 func TestSpansAreKept(t *testing.T) {
 	const span = 40 * time.Millisecond
 	s := redistest.New(t)
@@ -213,8 +215,8 @@ func TestSpansAreKept(t *testing.T) {
 	require.Less(t, streaks[len(streaks)/2], 2*span, "%v", streaks)
 }
 
-// However a message, a reply or a copy of an offer goes astray, nobody is inside together with somebody else, and everybody
-// gets further turns.
+// However a message, a reply or a copy of an offer goes astray, nobody is inside together with somebody else,
+// and everybody gets further turns.
 func TestOfferGoesAstray(t *testing.T) {
 	for name, verdict := range map[string]redistest.Verdict{
 		"reply lost": redistest.LoseReply, "request lost": redistest.LoseRequest, "copy arrives late": redistest.Keep, "slow": redistest.Delay,
@@ -247,7 +249,8 @@ func TestOfferGoesAstray(t *testing.T) {
 	}
 }
 
-// A copy of an offer that arrives while a goroutine holds, and another process waits, must not give the lock away.
+// A copy of an offer that arrives while a goroutine holds, and another process waits, must not give the lock
+// away.
 func TestLateCopyOfOfferWhileHeld(t *testing.T) {
 	s := redistest.New(t)
 	p := redistest.NewProxy(t, s)
@@ -277,8 +280,8 @@ func TestLateCopyOfOfferWhileHeld(t *testing.T) {
 	clean(t, s.Client(t))
 }
 
-// A goroutine that gives up while its offer is unanswered returns at once, and the next one goes on with the offer. With
-// nobody there, both ids are ended.
+// A goroutine that gives up while its offer is unanswered returns at once, and the next one goes on with the
+// offer. With nobody there, both ids are ended.
 func TestOfferCancelled(t *testing.T) {
 	for name, verdict := range map[string]redistest.Verdict{"delayed": redistest.Delay, "lost": redistest.LoseRequest} {
 		for kind, heirs := range map[string]int{"inherited": 1, "alone": 0} {
@@ -347,7 +350,8 @@ func TestPlaceIsInherited(t *testing.T) {
 	})
 }
 
-// ForceUnlock, or a loss that is found out, ends the hold and the handing on at once: the next goroutine competes again.
+// ForceUnlock, or a loss that is found out, ends the hold and the handing on at once: the next goroutine
+// competes again.
 func TestLossEndsTheHandingOn(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		plain := s.Client(t)
@@ -420,7 +424,8 @@ func (c *slow) Err() error {
 	return c.Context.Err()
 }
 
-// What was granted is taken away, and given back by the client itself, before the goroutine that waited for it has gone on.
+// What was granted is taken away, and given back by the client itself, before the goroutine that waited for
+// it has gone on.
 func TestRefusedBeforeItIsHeld(t *testing.T) {
 	s := redistest.New(t)
 	plain := s.Client(t)
@@ -451,7 +456,8 @@ func TestRefusedBeforeItIsHeld(t *testing.T) {
 	require.NoError(t, second.Unlock(t.Context()))
 }
 
-// An acquire was not waited for, and its waiter was inherited and has got and released the lock, when it arrives.
+// An acquire was not waited for, and its waiter was inherited and has got and released the lock, when it
+// arrives.
 func TestLateCopyOfInheritedAcquire(t *testing.T) {
 	s := redistest.NewProcess(t)
 	p := redistest.NewProxy(t, s)
@@ -489,7 +495,8 @@ func TestLateCopyOfInheritedAcquire(t *testing.T) {
 	require.Less(t, time.Since(delivered), session.DefaultLease/2, "not when its lease ends")
 }
 
-// A context that ends all, then Close: what was passed to a goroutine that gives up is given back before the client goes.
+// A context that ends all, then Close: what was passed to a goroutine that gives up is given back before the
+// client goes.
 func TestCloseAfterUnlock(t *testing.T) {
 	s := redistest.New(t)
 	plain := s.Client(t)
@@ -603,7 +610,8 @@ func TestLeaseOfItsOwnGoesThroughRedis(t *testing.T) {
 	})
 }
 
-// Shutdown ends those in line at once, while one of the process holds; what is left when nobody takes it is released.
+// Shutdown ends those in line at once, while one of the process holds; what is left when nobody takes it is
+// released.
 func TestShutdownWithALine(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		for range 20 {

@@ -433,8 +433,8 @@ func TestBadInput(t *testing.T) {
 	})
 }
 
-// Two goroutines of one process with short holds: nobody is forgotten, however long it goes on (rueidislock forgets one
-// of them in four runs of five).
+// Two goroutines of one process with short holds: nobody is forgotten, however long it goes on (rueidislock
+// forgets one of them in four runs of five).
 func TestTwoGoroutinesTakeTurns(t *testing.T) {
 	each(t, func(t *testing.T, s *redistest.Server, delegate bool) {
 		c := open(t, s.Option())

@@ -40,7 +40,8 @@ func TestReentryDuringUnlock(t *testing.T) {
 	})
 }
 
-// The first call of Context may be what finds out that the lease is over, through the context of another hold.
+// The first call of Context may be what finds out that the lease is over, through the context of another
+// hold.
 func TestContextOfAnInnerHoldAfterTheEnd(t *testing.T) {
 	c := open(t, redistest.New(t).Option())
 	for range 20 {

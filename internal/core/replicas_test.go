@@ -29,14 +29,16 @@ func list(t testing.TB, c rueidis.Client) string {
 	return text
 }
 
-// A hold that waited for replicas is known to them; one that could not is undone, and whoever waits next is served.
+// A hold that waited for replicas is known to them; one that could not is undone, and whoever waits next is
+// served.
 func TestReplicas(t *testing.T) {
 	s := redistest.NewProcess(t)
 	host, port, err := net.SplitHostPort(s.Addr)
 	require.NoError(t, err)
 	follower := redistest.NewProcess(t, "--replicaof", host+" "+port)
 	plain, copied := s.Client(t), follower.Client(t)
-	// WAIT counts what was written on its own connection: without a write it would count a replica that never answered yet.
+	// WAIT counts what was written on its own connection: without a write it would count a replica that never
+	// answered yet.
 	answers := func() {
 		require.Eventually(t, func() bool {
 			probe := plain.B().Set().Key("probe").Value("").PxMilliseconds(1).Build()

@@ -22,7 +22,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
-// witness is memory that all workers of a run share, outside Redis. A worker writes to it only while it trusts its hold.
+// witness is memory that all workers of a run share, outside Redis. A worker writes to it only while it
+// trusts its hold.
 type witness struct {
 	inside     *atomic.Int64 // who is: process id << 24 | number of the visit; 0: nobody
 	visits     *atomic.Int64
@@ -53,7 +54,8 @@ func openWitness(path string) (*witness, error) {
 	}, nil
 }
 
-// visit goes inside with a hold and comes out again. What it writes is judged by the next visitor and by the test.
+// visit goes inside with a hold and comes out again. What it writes is judged by the next visitor and by the
+// test.
 func (w *witness) visit(h *grant.Hold, fifo bool) {
 	token, pid := h.Token(), int64(os.Getpid())
 	me := pid<<24 | w.visits.Add(1)&(1<<24-1)
@@ -128,8 +130,8 @@ func handoff(c *session.Client, delegate bool, args []string) {
 	fmt.Println("finished")
 }
 
-// 8 processes hand one lock around while connections are killed every second and a process every five. The short form
-// runs with the tests, the long one with `make soak`.
+// 8 processes hand one lock around while connections are killed every second and a process every five. The
+// short form runs with the tests, the long one with `make soak`.
 func TestSoak(t *testing.T) {
 	for kind := range kinds {
 		t.Run(kind, func(t *testing.T) {

@@ -31,9 +31,9 @@ func (*vanished) Offer(context.Context, string, string, int64, lua.Claim, lua.Mo
 	return lua.Acquired{Gone: true}, nil
 }
 
-// An offer of what Redis has lost goes on as an acquire. One that may not queue, because no grant would reach it,
-// still may not, and keeps its deadline. One that may asks as one that may be queued already: a copy of the offer
-// may have run.
+// An offer of what Redis has lost goes on as an acquire. One that may not queue, because no grant would reach
+// it, still may not, and keeps its deadline. One that may asks as one that may be queued already: a copy of
+// the offer may have run.
 func TestOfferOfWhatIsLost(t *testing.T) {
 	for mode, then := range map[lua.Mode]lua.Mode{lua.Try: lua.Try, lua.First: lua.Again, lua.Again: lua.Again} {
 		t.Run(string(mode), func(t *testing.T) {

@@ -14,7 +14,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/redistest"
 )
 
-// lifo is the acquire of a lock that goes to whoever came last. It is all the Lua that such a primitive needs.
+// lifo is the acquire of a lock that goes to whoever came last. It is all the Lua that such a primitive
+// needs.
 var lifo = lua.MustCompose(`
 -- KEYS, ARGV and replies: as in lock/acquire.lua
 -- include lock/take.lua

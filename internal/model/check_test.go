@@ -47,13 +47,14 @@ func (w *world) entered(t id, token int8) {
 	}
 }
 
-// takenUnknowingly excuses a holder from which the lock was taken by force or by a restart, until it is told. No protocol
-// can exclude it; a store that looks at its token can.
+// takenUnknowingly excuses a holder from which the lock was taken by force or by a restart, until it is told.
+// No protocol can exclude it; a store that looks at its token can.
 func (w *world) takenUnknowingly(x *tenure) bool {
 	return x.taken > 0 && x.taken >= x.token && x.told < x.token
 }
 
-// handedOn checks that a process does not keep the lock while another one is queued. While a want is unread, it cannot know.
+// handedOn checks that a process does not keep the lock while another one is queued. While a want is unread,
+// it cannot know.
 func (w *world) handedOn(t id) {
 	r, p := &w.redis, w.owned(t)
 	if r.owner != t {
@@ -92,8 +93,8 @@ func (w *world) always() {
 	}
 }
 
-// atRest checks what must be true when nothing will happen by itself: all messages are read, all commands are answered,
-// and every hold is unlocked.
+// atRest checks what must be true when nothing will happen by itself: all messages are read, all commands are
+// answered, and every hold is unlocked.
 func (w *world) atRest() {
 	r := &w.redis
 	if r.owner != nobody && !w.owned(r.owner).dead && w.tenure(r.owner).phase != lapsed {

@@ -15,7 +15,8 @@ type config struct {
 	bugs    bugs
 }
 
-// bugs are protocols that somebody could believe in. Each leads to a violation, which shows what the search can see.
+// bugs are protocols that somebody could believe in. Each leads to a violation, which shows what the search
+// can see.
 type bugs struct {
 	noGrantLoop      bool // who finds the lock free while somebody is queued just queues
 	cancelOvertakes  bool // a release does not wait for the answers to the commands of its id

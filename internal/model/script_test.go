@@ -1,6 +1,7 @@
 package model
 
-// The scripts. Each is one step, and knows nothing of the clients but whether their inboxes are subscribed to.
+// The scripts. Each is one step, and knows nothing of the clients but whether their inboxes are subscribed
+// to.
 
 func (r *redis) place(t id) int {
 	for n := range int(r.queued) {
@@ -101,7 +102,8 @@ func (w *world) force() {
 	w.publish(message{kind: forced, id: t, token: token})
 }
 
-// grant gives a lock that is free, or is now, to the first in the queue who lives. That may be the caller, self.
+// grant gives a lock that is free, or is now, to the first in the queue who lives. That may be the caller,
+// self.
 func (w *world) grant(self id) {
 	w.redis.owner, w.redis.token, w.redis.block = nobody, 0, false
 	switch next := w.next(self); next {

@@ -44,7 +44,8 @@ type searcher struct {
 	next    []state
 }
 
-// search visits all states that can be reached, nearest first. It stops early at a violation of until, if that is not empty.
+// search visits all states that can be reached, nearest first. It stops early at a violation of until, if
+// that is not empty.
 func (c *config) search(until property) result {
 	start := c.start()
 	s := searcher{
@@ -119,7 +120,8 @@ func (s *searcher) take(w world, e event, n int, number int32) {
 	s.next = append(s.next, w.state)
 }
 
-// report keeps the first violation of each property, with how its state was reached and by what last step, if any.
+// report keeps the first violation of each property, with how its state was reached and by what last step, if
+// any.
 func (s *searcher) report(w *world, number int32, last event) {
 	for _, v := range w.broken {
 		if _, found := s.broken[v.property]; found {

@@ -32,7 +32,8 @@ type redis struct {
 	queued  int8
 }
 
-// client is a process. Its goroutines are alike, so that only their number counts, and the order of the line does not.
+// client is a process. Its goroutines are alike, so that only their number counts, and the order of the line
+// does not.
 type client struct {
 	dead   bool
 	link   link

@@ -177,7 +177,8 @@ func (w *world) crash(c int, l link) {
 	w.clients[c] = client{dead: true, link: l, made: w.clients[c].made}
 }
 
-// canExpire holds for a lease that nobody renews. That of a tenure whose trust ended, or whose process did, is about to.
+// canExpire holds for a lease that nobody renews. That of a tenure whose trust ended, or whose process did,
+// is about to.
 func (w *world) canExpire(int) bool {
 	t := w.redis.owner
 	if t == nobody {
@@ -210,7 +211,8 @@ func (w *world) leaseEnds() {
 	}
 }
 
-// restart loses all but the token counter: tokens are not less than the server's clock. The connections break.
+// restart loses all but the token counter: tokens are not less than the server's clock. The connections
+// break.
 func (w *world) restart(int) {
 	w.faults[restart]--
 	if t := w.redis.owner; t != nobody {

@@ -77,8 +77,9 @@ func (w *world) forgetCommand(x *tenure) {
 	x.command, x.offers, x.answer, x.again, x.aborted = noCommand, nobody, answer{}, false, false
 }
 
-// stillTrue reports whether a grant can be believed. The process counts the lease from the moment the grant was written, so it
-// knows when that has ended since. It does not know that the ownership was taken away, unless it was told.
+// stillTrue reports whether a grant can be believed. The process counts the lease from the moment the grant
+// was written, so it knows when that has ended since. It does not know that the ownership was taken away,
+// unless it was told.
 func (w *world) stillTrue(t id, token int8) bool {
 	x, r := w.tenure(t), &w.redis
 	switch {
