@@ -132,6 +132,9 @@ func (a *arrival) wait(ctx, waiting context.Context, view *broadcast.View, reply
 		return a.giveUp(ctx, err)
 	}
 	a.finish()
+	if fate == lua.Cancelled && a.Client.Closing.Err() != nil { // its own Shutdown ends the membership meanwhile
+		return a.Interrupted(ctx)
+	}
 	return fateError(fate)
 }
 

@@ -358,8 +358,10 @@ func TestLeftOver(t *testing.T) {
 	_, err := w.result(t)
 	require.ErrorIs(t, err, barrier.ErrForgotten)
 	require.Less(t, time.Since(began), lease, "a third of it, and what the commands take")
-	require.NoError(t, plain.Do(t.Context(), plain.B().Del().Key("a").Build()).Error())
-	require.NoError(t, plain.Do(t.Context(), plain.B().Zadd().Key("latchkey_arrivals:{a}").ScoreMember().ScoreMember(1, "old").Build()).Error())
+	// In one step: a read of the first client that is late would begin a generation between the two.
+	leave := plain.B().Eval().Script("redis.call('DEL', KEYS[1]) return redis.call('ZADD', KEYS[2], 1, 'old')").
+		Numkeys(2).Key("a", "latchkey_arrivals:{a}").Build()
+	require.NoError(t, plain.Do(t.Context(), leave).Error())
 	b := newBarrier(t, open(t, s.Option()), 2)
 	w = arrive(t, b, 1)
 	broken(t, b, false)
@@ -492,13 +494,21 @@ func TestClosedWhileActing(t *testing.T) {
 func TestShutdown(t *testing.T) {
 	s := redistest.New(t)
 	c := open(t, s.Option())
-	mine, other := newBarrier(t, c, 3), newBarrier(t, open(t, s.Option()), 3)
-	one, two := arrive(t, mine, 1), arrive(t, other, 2)
+	const many = 50 // what the client's membership breaks by its end must not overtake the news of any
+	mine, other := newBarrier(t, c, many+2), newBarrier(t, open(t, s.Option()), many+2)
+	var ours []*wait
+	for range many {
+		ours = append(ours, await(t, mine))
+	}
+	waiting(t, mine, many)
+	two := arrive(t, other, many+1)
 	began := time.Now()
 	require.NoError(t, c.Shutdown(t.Context()))
-	_, err := one.result(t)
-	require.ErrorIs(t, err, latchkey.ErrClosed)
-	_, err = two.result(t)
+	for _, one := range ours {
+		_, err := one.result(t)
+		require.ErrorIs(t, err, latchkey.ErrClosed)
+	}
+	_, err := two.result(t)
 	require.ErrorIs(t, err, barrier.ErrBroken)
 	require.Less(t, time.Since(began), time.Second)
 	_, err = mine.Await(t.Context())

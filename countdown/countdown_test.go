@@ -228,20 +228,28 @@ func TestExpires(t *testing.T) {
 
 // Whoever waits for a latch that is deleted, or that Redis has lost, is told so.
 func TestDeletedAndLost(t *testing.T) {
-	s := redistest.NewProcess(t)
-	l, other := newLatch(t, open(t, s.Option())), newLatch(t, open(t, s.Option()))
-	set(t, l, 1)
-	w := await(t, other)
-	waits(t, s.Client(t), 1)
-	_, err := l.Delete(t.Context())
-	require.NoError(t, err)
-	require.ErrorIs(t, w.result(t), countdown.ErrDeleted)
-	set(t, l, 1)
-	w = await(t, other)
-	waits(t, s.Client(t), 1)
-	s.Restart(t)
-	require.ErrorIs(t, w.result(t), latchkey.ErrLost)
-	require.ErrorIs(t, l.Await(t.Context()), countdown.ErrNotSet)
+	for name, end := range map[string]struct {
+		latch func(*testing.T, *redistest.Server, *countdown.Latch)
+		told  error
+	}{
+		"deleted": {func(t *testing.T, _ *redistest.Server, l *countdown.Latch) {
+			existed, err := l.Delete(t.Context())
+			require.NoError(t, err)
+			require.True(t, existed)
+		}, countdown.ErrDeleted},
+		"lost": {func(t *testing.T, s *redistest.Server, _ *countdown.Latch) { s.Restart(t) }, latchkey.ErrLost},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := redistest.NewProcess(t)
+			l, other := newLatch(t, open(t, s.Option())), newLatch(t, open(t, s.Option()))
+			set(t, l, 1)
+			w := await(t, other)
+			waits(t, s.Client(t), 1) // it has looked before: the server is new
+			end.latch(t, s, l)
+			require.ErrorIs(t, w.result(t), end.told)
+			require.ErrorIs(t, l.Await(t.Context()), countdown.ErrNotSet)
+		})
+	}
 }
 
 // What Java processes do to a latch is understood, and they understand what we do.

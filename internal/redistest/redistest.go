@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -84,7 +83,8 @@ type Server struct {
 	ahead   time.Duration // what that says
 	config  string        // file; empty: none
 	dir     string
-	process *exec.Cmd
+	process *exec.Cmd     // nil: it does not run
+	exited  chan struct{} // closed when the process has ended
 	stopped bool
 }
 
@@ -145,15 +145,6 @@ func NewConfigured(t testing.TB, config string, args ...string) *Server {
 	return newServer(t, s)
 }
 
-// newServer starts a process of which all is set but where it is.
-func newServer(t testing.TB, s *Server) *Server {
-	t.Helper()
-	s.Addr, s.dir = freeAddr(t), t.TempDir()
-	t.Cleanup(s.kill)
-	s.start(t)
-	return s
-}
-
 // Require skips the test, or fails it with LATCHKEY_REQUIRE, when there is no redis-server on the PATH.
 func Require(t testing.TB) {
 	t.Helper()
@@ -169,84 +160,6 @@ func lacks(t testing.TB, what string) {
 	}
 	skipped.Add(1)
 	t.Skipf("needs %s on the PATH", what)
-}
-
-func freeAddr(t testing.TB) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	addr := l.Addr().String()
-	require.NoError(t, l.Close())
-	return addr
-}
-
-func (s *Server) start(t testing.TB) {
-	t.Helper()
-	host, port, err := net.SplitHostPort(s.Addr)
-	require.NoError(t, err)
-	args := append([]string{
-		"--bind", host, "--port", port, "--dir", s.dir, "--save", "", "--appendonly", "no",
-		"--logfile", filepath.Join(s.dir, "log"), "--enable-debug-command", "yes", "--repl-diskless-sync-delay", "0",
-	}, s.args...)
-	if s.config != "" {
-		args = append([]string{s.config}, args...)
-	}
-	s.process = exec.Command(binary(), args...)
-	s.process.Env = s.env
-	require.NoError(t, s.process.Start())
-	require.Eventually(t, func() bool {
-		conn, err := net.Dial("tcp", s.Addr)
-		if err != nil {
-			return false
-		}
-		defer func() { _ = conn.Close() }() // asked, and done
-		_, err = conn.Write([]byte("PING\r\n"))
-		answer := make([]byte, 5)
-		if err == nil {
-			_, err = conn.Read(answer)
-		}
-		return err == nil && answer[0] == '+'
-	}, 10*time.Second, 5*time.Millisecond, "redis-server on %s does not answer", s.Addr)
-}
-
-func (s *Server) kill() {
-	if s.process == nil {
-		return
-	}
-	_ = s.process.Process.Kill() // it may have ended already
-	_ = s.process.Wait()
-	s.process = nil
-}
-
-// Restart kills the server and starts it again, with nothing in it.
-func (s *Server) Restart(t testing.TB) {
-	t.Helper()
-	s.kill()
-	s.start(t)
-}
-
-// Kill ends the server until [Server.Start].
-func (s *Server) Kill() { s.kill() }
-
-// Start starts it again.
-func (s *Server) Start(t testing.TB) { t.Helper(); s.start(t) }
-
-// Stop freezes the server with SIGSTOP, until Continue.
-func (s *Server) Stop(t testing.TB) {
-	t.Helper()
-	require.NoError(t, s.process.Process.Signal(syscall.SIGSTOP))
-	if !s.stopped {
-		s.stopped = true
-		t.Cleanup(func() { s.Continue(t) })
-	}
-}
-
-// Continue ends Stop.
-func (s *Server) Continue(t testing.TB) {
-	t.Helper()
-	if s.process != nil {
-		_ = s.process.Process.Signal(syscall.SIGCONT) // nothing to continue when it has ended
-	}
 }
 
 // URL is the server's address as Open wants it.

@@ -1,0 +1,159 @@
+package redistest
+
+import (
+	"bufio"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Ports are below those that the system gives to connections, and so is the one 10,000 higher that each node
+// of a cluster needs: no connection takes the port of a server that is being restarted.
+const (
+	firstPort = 12000
+	ports     = 10000
+)
+
+// patience is how long a server may take to start.
+const patience = 10 * time.Second
+
+// newServer starts a process of which all is set but where it is.
+func newServer(t testing.TB, s *Server) *Server {
+	t.Helper()
+	s.dir = t.TempDir()
+	t.Cleanup(s.kill)
+	for began := time.Now(); time.Since(began) < patience; {
+		s.Addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(firstPort+rand.IntN(ports)))
+		if s.launch() { // otherwise that port was somebody else's
+			return s
+		}
+	}
+	require.FailNow(t, "no redis-server starts")
+	return nil
+}
+
+// start starts it again, where it was.
+func (s *Server) start(t testing.TB) {
+	t.Helper()
+	for began := time.Now(); time.Since(began) < patience; {
+		if s.launch() { // otherwise somebody has taken its port meanwhile, and may leave it again
+			return
+		}
+	}
+	require.FailNow(t, "redis-server does not start again", s.Addr)
+}
+
+// launch starts the process, and reports whether it answers. A process that cannot have its port ends at
+// once. Then another test's server may answer there: so it must say that it is this one.
+func (s *Server) launch() bool {
+	host, port, err := net.SplitHostPort(s.Addr)
+	if err != nil {
+		return false
+	}
+	args := append([]string{
+		"--bind", host, "--port", port, "--dir", s.dir, "--save", "", "--appendonly", "no",
+		"--logfile", filepath.Join(s.dir, "log"), "--enable-debug-command", "yes", "--repl-diskless-sync-delay", "0",
+	}, s.args...)
+	if s.config != "" {
+		args = append([]string{s.config}, args...)
+	}
+	process, exited := exec.Command(binary(), args...), make(chan struct{})
+	process.Env = s.env
+	if process.Start() != nil {
+		return false
+	}
+	s.process, s.exited = process, exited
+	go func() {
+		_ = process.Wait() // it is killed, or says why in its log
+		close(exited)
+	}()
+	retry := time.NewTicker(5 * time.Millisecond)
+	defer retry.Stop()
+	for began := time.Now(); time.Since(began) < patience; {
+		if s.answers() {
+			return true
+		}
+		select {
+		case <-exited:
+			s.process = nil
+			return false
+		case <-retry.C:
+		}
+	}
+	s.kill()
+	return false
+}
+
+// answers asks whatever listens there which process it is.
+func (s *Server) answers() bool {
+	conn, err := net.Dial("tcp", s.Addr)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = conn.Close() }() // asked, and done
+	_ = conn.SetDeadline(time.Now().Add(time.Second))
+	if _, err := conn.Write([]byte("INFO server\r\n")); err != nil {
+		return false
+	}
+	own := fmt.Sprintf("process_id:%d", s.process.Process.Pid)
+	lines := bufio.NewScanner(conn)
+	for lines.Scan() {
+		line := strings.TrimSpace(lines.Text())
+		if line == own {
+			return true
+		}
+		if strings.HasPrefix(line, "-") || strings.HasPrefix(line, "process_id:") {
+			return false
+		}
+	}
+	return false
+}
+
+func (s *Server) kill() {
+	if s.process == nil {
+		return
+	}
+	_ = s.process.Process.Kill() // it may have ended already
+	<-s.exited
+	s.process = nil
+}
+
+// Restart kills the server and starts it again, with nothing in it.
+func (s *Server) Restart(t testing.TB) {
+	t.Helper()
+	s.kill()
+	s.start(t)
+}
+
+// Kill ends the server until [Server.Start].
+func (s *Server) Kill() { s.kill() }
+
+// Start starts it again.
+func (s *Server) Start(t testing.TB) { t.Helper(); s.start(t) }
+
+// Stop freezes the server with SIGSTOP, until Continue.
+func (s *Server) Stop(t testing.TB) {
+	t.Helper()
+	require.NoError(t, s.process.Process.Signal(syscall.SIGSTOP))
+	if !s.stopped {
+		s.stopped = true
+		t.Cleanup(func() { s.Continue(t) })
+	}
+}
+
+// Continue ends Stop.
+func (s *Server) Continue(t testing.TB) {
+	t.Helper()
+	if s.process != nil {
+		_ = s.process.Process.Signal(syscall.SIGCONT) // nothing to continue when it has ended
+	}
+}
