@@ -57,6 +57,16 @@ func (h *Hold) Token() int64 { return h.inside().Token() }
 // error should use [Lock.Do], whose errors say whether the work ran.
 func (h *Hold) Unlock(ctx context.Context) error { return h.inside().Unlock(ctx) }
 
+// Downgrade turns a write hold of a read-write lock (package rwlock) into a read hold. No writer comes in
+// between, and readers that wait at the head of the queue are granted the lock. The hold, its context and its
+// token stay what they are. It does nothing for a hold that reads already.
+//
+// Downgrade is sent until Redis answers, or ctx ends, or the lease can no longer be trusted. If it may have
+// taken effect without an answer, the error matches [ErrUnknownOutcome]: the hold goes on as one or the
+// other, and Downgrade may be called again. It returns [ErrInvalid] for a hold of another lock, and for one
+// that was re-entered; [ErrLost] and [ErrNotHeld] as Unlock does.
+func (h *Hold) Downgrade(ctx context.Context) error { return h.inside().Downgrade(ctx) }
+
 // Held reports whether the lock is held at this instant, by the clock.
 func (h *Hold) Held() bool { return h.inside().Held() }
 

@@ -89,6 +89,9 @@ type State struct {
 	// Remaining is the time until the lease ends, unless it is renewed. It is negative for a lease that never
 	// ends.
 	Remaining time.Duration
+	// Shares is how many hold the lock together: readers of a read-write lock, those of one process counted
+	// once. It is 0 for all others. Holder is one of them, and Remaining that of the longest lease.
+	Shares int
 	// Waiting is the number of entries in the queue.
 	Waiting int
 	// Queue has the owner ids of the first 1000 entries, the next one first.

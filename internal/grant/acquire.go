@@ -69,6 +69,11 @@ func (p *Primitive) await(parent, waits context.Context, permits int, try bool) 
 		return nil, err
 	}
 	defer p.leave(try)
+	if p.Shared {
+		if hold := p.join(parent, false); hold != nil {
+			return hold, nil
+		}
+	}
 	if p.Delegate && !try {
 		return p.standInLine(parent, waits)
 	}
@@ -85,12 +90,20 @@ func (p *Primitive) leave(try bool) {
 
 // standInLine waits for its turn in the process, and goes on with what was left to it.
 func (p *Primitive) standInLine(parent, waits context.Context) (*Hold, error) {
-	left, err := p.Queue.line.Enter(waits, p.Queue.Client.Closing)
+	line := &p.Queue.half(p.Shared).line
+	left, err := line.Enter(waits, p.Queue.Client.Closing)
 	if err != nil {
 		left.discard()
 		return nil, p.failed(parent, waits, err)
 	}
-	if left != nil {
+	switch {
+	case p.Shared:
+		if hold := p.join(parent, true); hold != nil {
+			left.discard() // what its delegate has left is of no use
+			line.Pass(nil)
+			return hold, nil
+		}
+	case left != nil:
 		if hold := left.next(parent, p.terms); hold != nil {
 			return hold, nil
 		}
@@ -105,6 +118,9 @@ func (p *Primitive) compete(parent, waits context.Context, try bool, t *tenure) 
 	for t != nil {
 		t.asks(parent)
 		permits, delegate := t.permits, t.delegate
+		if p.Shared {
+			t.prepareToShare(waits)
+		}
 		if err := p.Queue.waiters.Wait(waits, &t.waiter, try); err != nil {
 			return nil, p.failed(parent, waits, err)
 		}
@@ -118,7 +134,7 @@ func (p *Primitive) compete(parent, waits context.Context, try bool, t *tenure) 
 		default:
 			p.Queue.waiters.Cancel(&t.waiter)
 			if delegate {
-				p.Queue.line.Pass(nil)
+				p.Queue.half(p.Shared).line.Pass(nil)
 			}
 			if errors.Is(err, errEnded) {
 				return nil, p.failed(parent, waits, context.Cause(waits))
@@ -128,7 +144,7 @@ func (p *Primitive) compete(parent, waits context.Context, try bool, t *tenure) 
 		t = p.newTenure(permits, delegate) // its lease was over before it was a hold
 	}
 	if p.Delegate && !try {
-		p.Queue.line.Pass(nil)
+		p.Queue.half(p.Shared).line.Pass(nil)
 	}
 	return nil, session.Wrap(p.Name, session.ErrClosed)
 }
@@ -149,13 +165,17 @@ func (p *Primitive) enter(parent context.Context, try bool) error {
 	return nil
 }
 
-// reenter returns a further hold if parent is the context of one of this name, and nil if it is not.
+// reenter returns a further hold if parent is the context of one of this name, and nil if it is not. Who
+// holds alone may also hold together with others.
 func (p *Primitive) reenter(parent context.Context) (*Hold, error) {
 	outer, ok := parent.Value(p.Queue).(*Hold)
 	if !ok || !p.Queue.kind.Exclusive || p.Queue.Client.Closing.Err() != nil || parent.Err() != nil || !outer.Held() {
 		return nil, nil //nolint:nilnil,nilerr // there is nothing to re-enter, which is no error
 	}
-	if p.terms.withoutReentry {
+	switch {
+	case !p.Shared && outer.turn.tenure.isShared():
+		return nil, session.Wrap(p.Name, ErrUpgrade)
+	case p.terms.withoutReentry:
 		return nil, session.Wrap(p.Name, session.ErrReentered)
 	}
 	return outer.turn.reenter(parent), nil

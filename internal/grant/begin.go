@@ -20,7 +20,7 @@ func (t *tenure) hold(parent context.Context, terms terms) *Hold {
 		return nil
 	}
 	revoked := t.settleLine()
-	if t.kind.Exclusive {
+	if t.kind.Exclusive && !t.isShared() {
 		t.supersede(t)
 	}
 	if revoked != nil { // while it became a hold
@@ -63,19 +63,24 @@ func (t *tenure) keep() {
 	c.WatchClock()
 }
 
-// settleLine keeps the turn of the line for those who follow in this process, or passes it on where the lock
-// cannot be handed off locally: the next one queues in Redis while this one holds. It returns why Redis has
-// revoked the grant, if it has.
+// settleLine passes the turn of the line on, where the goroutines share the tenure: they join it. Else it
+// keeps the turn for those who follow in this process, or passes it on where the lock cannot be handed off
+// locally: the next one queues in Redis while this one holds. It returns why Redis has revoked the grant, if
+// it has.
 func (t *tenure) settleLine() (revoked error) {
 	t.mu.Lock()
-	t.inLine = t.delegate && t.terms.passable() && t.phase == held
+	t.inLine = t.delegate && !t.shared && t.terms.passable() && t.phase == held
 	pass := t.delegate && !t.inLine
+	if t.shared {
+		t.share()
+	}
 	if t.revoked.token >= t.first.token {
 		revoked = t.revoked.why
 	}
+	line := &t.half(t.shared).line
 	t.mu.Unlock()
 	if pass {
-		t.line.Pass(nil)
+		line.Pass(nil)
 	}
 	return revoked
 }

@@ -60,6 +60,11 @@ func (o *handOffs) next() int64 {
 func (t *tenure) contend() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.contendNow()
+}
+
+// contendNow is contend with the mutex held.
+func (t *tenure) contendNow() {
 	if t.handOffs.contended.IsZero() {
 		t.handOffs.contended = time.Now()
 	}
@@ -71,7 +76,7 @@ func (t *tenure) handOff(done *turn) bool {
 	inLine := t.inLine
 	t.turn, t.inLine = nil, false
 	t.mu.Unlock()
-	if !inLine || !t.line.Pass(t) {
+	if !inLine || !t.alone.line.Pass(t) {
 		return false
 	}
 	done.released()

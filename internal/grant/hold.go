@@ -152,6 +152,12 @@ func (h *Hold) Unlock(ctx context.Context) error {
 	h.end(session.ErrReleased)
 	last, loss := h.turn.leave(h)
 	switch {
+	case last && !t.vacate(h.turn):
+		if loss != nil {
+			return session.Wrap(t.name, loss)
+		}
+		h.turn.released()
+		return nil
 	case last && errors.Is(loss, session.ErrClosed):
 		if err := t.unlockLate(ctx, h.turn); err != nil {
 			return session.Wrap(t.name, err)

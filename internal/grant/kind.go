@@ -2,6 +2,7 @@ package grant
 
 import (
 	"context"
+	"time"
 
 	"github.com/latchkey-go/latchkey/internal/lua"
 )
@@ -11,6 +12,7 @@ type Kind struct {
 	Family    lua.Family
 	Exclusive bool // one tenure holds at a time, and whoever holds may re-enter
 	Undated   bool // its tokens are no readings of the server's clock
+	Sharable  bool // it has a second half, whose tenures hold together ([Primitive.Shared])
 	// Commands returns those of a queue.
 	Commands func(*Queue) Commands
 }
@@ -22,6 +24,13 @@ type Commands interface {
 	// Release sends one release, and reports whether the owner held anything. weight is how many entries it
 	// changes. With alone it shares its script with nothing that other goroutines ask for.
 	Release(ctx context.Context, e lua.Ending, weight int, alone bool) (owned bool, err error)
+}
+
+// Downgrader is implemented by the Commands of a kind that is sharable.
+type Downgrader interface {
+	// Downgrade has an owner that holds alone hold with others from now on. It reports whether the owner holds
+	// the lock, and whether somebody waits.
+	Downgrade(ctx context.Context, owner string, lease time.Duration) (holds, others bool, err error)
 }
 
 // Offerer is implemented by the Commands of a kind that can be handed off locally ([Primitive.Delegate]).

@@ -32,8 +32,8 @@ func (t *tenure) Lost(reason error) {
 		t.become(lost)
 	}
 	t.loss = lossOf(reason)
-	if t.turn != nil {
-		for h := t.turn.last; h != nil; h = h.before {
+	for u := t.turn; u != nil; u = u.next {
+		for h := u.last; h != nil; h = h.before {
 			h.end(t.loss)
 		}
 	}
@@ -44,7 +44,7 @@ func (t *tenure) Lost(reason error) {
 	t.inLine = false
 	t.mu.Unlock()
 	if inLine {
-		t.line.Pass(nil)
+		t.alone.line.Pass(nil)
 	}
 	if !first {
 		return

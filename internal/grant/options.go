@@ -63,6 +63,9 @@ type terms struct {
 // its own may not.
 func (t *terms) passable() bool { return t.holds > 0 && t.minHold == 0 && t.maxHold == 0 }
 
+// sharable reports whether others may join a hold.
+func (t *terms) sharable() bool { return t.minHold == 0 && t.maxHold == 0 }
+
 func (o *Options) terms(standard time.Duration) (terms, error) {
 	t := terms{lease: standard, withoutReentry: o.withoutReentry, budget: budget{DefaultBudgetHolds, DefaultBudgetTime}}
 	if o.budget != nil {

@@ -64,7 +64,8 @@ func (t *tenure) finish(how phase, cancel bool) bool {
 
 // retire takes a tenure that is over out of what the client holds, and sees to what is left of it in Redis.
 func (t *tenure) retire(cancel bool) {
-	t.holder.CompareAndSwap(t, nil)
+	t.unshare()
+	t.half(t.isShared()).holder.CompareAndSwap(t, nil)
 	t.Client.Count(1, -1) // it counts as one that waits until Gone
 	if cancel {
 		t.waiters.Cancel(&t.waiter)

@@ -12,6 +12,9 @@ type Primitive struct {
 	Name  string // without the client's prefix
 	// Delegate has one goroutine of the client queue in Redis at a time, and the others in a line behind it.
 	Delegate bool
+	// Shared has the goroutines of the client hold one tenure together. Its kind is sharable. Delegate says how
+	// they compete for that one.
+	Shared bool
 	// Demand is what Redis is asked for; nil: the whole.
 	Demand func(permits int) lua.Demand
 

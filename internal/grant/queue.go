@@ -25,9 +25,24 @@ type Queue struct {
 	kind    *Kind
 	batch   uint16 // which renewals go together
 	waiters *wait.Waiters
-	line    wait.Line[*tenure] // of those who hand off locally: whoever has the turn competes, or holds
-	holder  atomic.Pointer[tenure]
+	alone   half  // of those who exclude each other
+	shared  *half // of those who hold together; nil unless the kind is sharable
 	inbox   inbox
+}
+
+// half is what the goroutines of this process share who hold on the same condition.
+type half struct {
+	line   wait.Line[*tenure]     // whoever has the turn competes, or hands off locally
+	holder atomic.Pointer[tenure] // the last one that began to hold, until it has ended
+	held   atomic.Int64           // how many shared tenures are held
+}
+
+// half returns the one with that condition.
+func (q *Queue) half(shared bool) *half {
+	if shared {
+		return q.shared
+	}
+	return &q.alone
 }
 
 // QueueOf returns the queue of a name. It lives for as long as a primitive, a waiter or a hold refers to it.
@@ -36,6 +51,9 @@ func QueueOf(c *session.Client, kind *Kind, name string) (*Queue, error) {
 		q := &Queue{Target: at, kind: kind, batch: c.Conn.Batch(at.Keys)}
 		q.waiters = wait.New(c.Closing, q, c.Options.Lease)
 		q.Commands = kind.Commands(q)
+		if kind.Sharable {
+			q.shared = &half{}
+		}
 		return q
 	})
 }
@@ -44,12 +62,12 @@ func QueueOf(c *session.Client, kind *Kind, name string) (*Queue, error) {
 // token is lost: a release is sent only for a tenure that is held no more.
 func (q *Queue) supersede(t *tenure) {
 	for {
-		before := q.holder.Load()
+		before := q.alone.holder.Load()
 		if before != nil && before.first.token > t.first.token {
 			q.Client.Keeper.Lose(&t.item, lease.ErrGone)
 			return
 		}
-		if q.holder.CompareAndSwap(before, t) {
+		if q.alone.holder.CompareAndSwap(before, t) {
 			if before != nil {
 				q.Client.Keeper.Lose(&before.item, lease.ErrGone)
 			}
@@ -106,7 +124,7 @@ func (q *Queue) heed(ctx context.Context, w *wait.Waiter, reply lua.Acquired, se
 	switch {
 	case reply.Now > 0:
 		q.Client.RecordClock(q.ServerClock, reply.Now, sent)
-	case reply.Token > 0 && !q.kind.Undated:
+	case reply.Token > 0 && !q.kind.Undated && !w.Demand.Shared:
 		q.CheckClock(ctx, reply.Token, sent, mode == lua.Again)
 	}
 	if reply.Sequence > 0 {
@@ -152,10 +170,11 @@ func (q *Queue) GivenUp(w *wait.Waiter, inheritable bool) bool {
 	if t == nil || !t.delegate {
 		return false
 	}
+	line := &q.half(w.Demand.Shared).line
 	if inheritable {
-		return q.line.Pass(t)
+		return line.Pass(t)
 	}
-	q.line.Pass(nil)
+	line.Pass(nil)
 	return false
 }
 

@@ -20,6 +20,7 @@ type tenure struct {
 	name     string
 	terms    terms
 	delegate bool // it competes for those in the line, as their delegate
+	audible  bool // it would have heard all the while that others wait; set before it competes
 	waiter   wait.Waiter
 	item     lease.Item
 	offered  atomic.Pointer[tenure] // the one that is given up for this one, until Redis has answered that
@@ -32,7 +33,10 @@ type tenure struct {
 	loss     error // why it was lost; nil unless it was
 	revoked  revocation
 	permits  int   // how many it holds, or wants; [All]: what is free
-	turn     *turn // who holds; nil between two turns
+	turn     *turn // who holds; nil between two turns. Of a shared tenure the first of a chain
+	shared   bool  // its turns hold together
+	open     bool  // others may join; only of a shared one
+	sharing  bool  // it counts as a shared one that is held
 	inLine   bool  // it has the turn of the line, and must pass it on
 	handOffs handOffs
 	caller   context.Context // of whoever competes with it, for the hook that tells of its place in the queue
@@ -108,12 +112,12 @@ const All = -1
 func (p *Primitive) newTenure(permits int, delegate bool) *tenure {
 	c := p.Queue.Client
 	n := c.IDs.Next()
-	t := &tenure{Queue: p.Queue, name: p.Name, terms: p.terms, delegate: delegate, permits: permits}
+	t := &tenure{Queue: p.Queue, name: p.Name, terms: p.terms, delegate: delegate, permits: permits, shared: p.Shared}
 	t.waiter = wait.Waiter{Number: n, Owner: c.IDs.ID(n), Lease: p.terms.lease}
 	switch {
 	case p.Demand != nil:
 		t.waiter.Demand = p.Demand(permits)
-	case delegate && p.terms.passable() && p.Queue.line.HasNext(): // else the first that comes may offer
+	case delegate && p.terms.passable() && p.Queue.alone.line.HasNext(): // else the first that comes may offer
 		t.waiter.Demand.Permits = p.terms.holds // tokens for the holds that follow in this process
 	}
 	if !c.Register(n, t) {

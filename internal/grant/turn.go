@@ -13,6 +13,8 @@ type turn struct {
 	moment   time.Time // since when it holds
 	last     *Hold     // of those that are not unlocked; they are chained. Guarded by the tenure's mutex
 	first    Hold
+
+	previous, next *turn // in the chain of a shared tenure, guarded by its mutex
 }
 
 func (u *turn) begin(parent context.Context) {
@@ -32,7 +34,20 @@ func (u *turn) reenter(parent context.Context) *Hold {
 	return u.last
 }
 
-// leave removes h, and reports whether it was the last hold and whether the tenure was lost.
+// unlink takes the turn out of the chain of its tenure, whose mutex is held.
+func (u *turn) unlink() {
+	if u.next != nil {
+		u.next.previous = u.previous
+	}
+	if u.previous != nil {
+		u.previous.next = u.next
+	} else {
+		u.tenure.turn = u.next
+	}
+	u.previous, u.next = nil, nil
+}
+
+// leave removes h, and reports whether it was the turn's last hold and whether the tenure was lost.
 func (u *turn) leave(h *Hold) (last bool, loss error) {
 	t := u.tenure
 	t.mu.Lock()

@@ -15,6 +15,7 @@ type State struct {
 	Mine      bool          // the holder belongs to this client
 	Token     int64         // the holder's fencing token, or the first of those its turns share; 0 for none
 	Remaining time.Duration // until the lease ends; negative: never
+	Shares    int           // tenures that hold it together; 0 unless they do
 	Waiting   int           // entries in the queue
 	Queue     []string      // owner ids of the first of them, the next one first
 }
@@ -29,7 +30,7 @@ func (l *Lock) Inspect(ctx context.Context) (State, error) {
 	if err != nil {
 		return State{}, q.ReadError(ctx, l.p.Name, err)
 	}
-	state := State{Holder: s.Owner, Token: s.Token, Waiting: int(s.Length), Remaining: time.Duration(s.Ends) * time.Millisecond}
+	state := State{Holder: s.Owner, Token: s.Token, Waiting: int(s.Length), Shares: int(s.Shares), Remaining: time.Duration(s.Ends) * time.Millisecond}
 	state.Mine = lua.ClientOf(s.Owner) == c.IDs.Client
 	for _, entry := range s.Queue {
 		if owner, err := lua.ParseEntry(entry); err == nil {

@@ -11,22 +11,25 @@ import (
 var kind = &grant.Kind{
 	Family:    lua.Locks,
 	Exclusive: true,
-	Commands:  func(q *grant.Queue) grant.Commands { return commands{q} },
+	Commands:  func(q *grant.Queue) grant.Commands { return Commands{q} },
 }
 
-// commands send each acquire and each release as a script of its own.
-type commands struct{ *grant.Queue }
+// Commands send each acquire and each release as a script of its own.
+type Commands struct{ *grant.Queue }
 
-func (c commands) Take(ctx context.Context, claim lua.Claim, mode lua.Mode) (lua.Acquired, error) {
+// Take is of [grant.Commands], as is Release. Offer is of [grant.Offerer].
+func (c Commands) Take(ctx context.Context, claim lua.Claim, mode lua.Mode) (lua.Acquired, error) {
 	return c.Client.Conn.Acquire(ctx, c.Keys, claim, c.Floor.Load(), mode)
 }
 
-func (c commands) Offer(
+// Offer gives the lock to the next process in the queue.
+func (c Commands) Offer(
 	ctx context.Context, owner, entry string, used int64, claim lua.Claim, mode lua.Mode,
 ) (lua.Acquired, error) {
 	return c.Client.Conn.Offer(ctx, c.Keys, owner, entry, used, claim, c.Floor.Load(), mode)
 }
 
-func (c commands) Release(ctx context.Context, e lua.Ending, _ int, _ bool) (owned bool, err error) {
+// Release ends the tenure of an owner.
+func (c Commands) Release(ctx context.Context, e lua.Ending, _ int, _ bool) (owned bool, err error) {
 	return c.Client.Conn.Release(ctx, c.Keys, e, c.Floor.Load())
 }

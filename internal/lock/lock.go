@@ -25,6 +25,9 @@ func New(c *session.Client, name string, delegate bool, options []grant.Option) 
 	return &Lock{p}, nil
 }
 
+// Of returns the lock with these terms and this kind.
+func Of(p grant.Primitive) *Lock { return &Lock{p} }
+
 // Name is the name that was given to New, without the client's prefix.
 func (l *Lock) Name() string { return l.p.Name }
 
@@ -65,7 +68,7 @@ func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 	if ctx.Err() != nil {
 		return false, session.Wrap(l.p.Name, session.ContextError(ctx))
 	}
-	held, err := c.Conn.Force(session.WithoutDeadline(ctx), q.Keys, q.Floor.Load())
+	held, err := c.Conn.Force(session.WithoutDeadline(ctx), q.Keys, l.p.Shared, q.Floor.Load())
 	if err == nil {
 		return held, nil
 	}

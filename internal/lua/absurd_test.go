@@ -229,7 +229,7 @@ func TestAbsurdLocks(t *testing.T) {
 				_, err := b.conn.Leave(ctx, k, []lua.Departure{{Owner: "A:1", Entry: shared("A:1").Entry()}}, 0)
 				return err
 			},
-			"force":   func() error { _, err := b.conn.Force(ctx, k, 0); return err },
+			"force":   func() error { _, err := b.conn.Force(ctx, k, false, 0); return err },
 			"inspect": func() error { _, err := b.conn.Inspect(ctx, k, 10); return err },
 			"renew": func() error {
 				_, _, err := b.conn.Renew(ctx, []lua.Renewal{{Keys: k, Owner: "A:1", Lease: 1000}})
@@ -238,7 +238,7 @@ func TestAbsurdLocks(t *testing.T) {
 		}
 		s.works = func(string) {
 			for range 3 {
-				_, err := b.conn.Force(ctx, k, 0)
+				_, err := b.conn.Force(ctx, k, false, 0)
 				s.must(err)
 			}
 			require.Zero(t, must(t, message(t, s.do("EXISTS", name, queue))), "all who waited had it")

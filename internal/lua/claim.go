@@ -54,15 +54,16 @@ type Demand struct {
 	Pass    bool // pass a first in the queue that does not fit
 	Grow    bool // wait although there are fewer permits: their number may grow
 	Unset   bool // wait although nobody has set how many permits there are
+	Shared  bool // hold together with others: the read half of a read-write lock
 }
 
-// text is the demand as permit/trade.lua and the entries of the queue have it.
+// text is the demand as the scripts and the entries of the queue have it.
 func (d Demand) text() string {
 	text := strconv.Itoa(d.Permits)
 	for _, flag := range [...]struct {
 		set    bool
 		letter string
-	}{{d.Drain, "d"}, {d.Grow, "g"}, {d.Pass, "p"}, {d.Unset, "u"}} {
+	}{{d.Drain, "d"}, {d.Grow, "g"}, {d.Pass, "p"}, {d.Unset, "u"}, {d.Shared, "s"}} {
 		if flag.set {
 			text += flag.letter
 		}

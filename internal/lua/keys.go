@@ -18,17 +18,18 @@ type Family uint8
 
 // The families.
 const (
-	Locks    Family = iota // one owner at a time
-	Leased                 // a semaphore whose permits have holders
-	Plain                  // a semaphore that only counts
-	Latch                  // releases all its waiters when a count is zero
-	Barrier                // releases all its waiters when all parties have arrived
-	families               // how many families there are
+	Locks     Family = iota // one owner at a time
+	Leased                  // a semaphore whose permits have holders
+	Plain                   // a semaphore that only counts
+	ReadWrite               // one writer, or any number of readers
+	Latch                   // releases all its waiters when a count is zero
+	Barrier                 // releases all its waiters when all parties have arrived
+	families                // how many families there are
 )
 
 // String is the name of the primitive.
 func (f Family) String() string {
-	return [families]string{Locks: "lock", Leased: "semaphore", Plain: "counting", Latch: "latch", Barrier: "barrier"}[f]
+	return [families]string{Locks: "lock", Leased: "semaphore", Plain: "counting", ReadWrite: "rwlock", Latch: "latch", Barrier: "barrier"}[f]
 }
 
 // Keys is where one primitive lives in Redis. All its keys and channels share one hash slot.
@@ -56,7 +57,11 @@ var shapes = [families][]shape{
 		{0, "string", "a semaphore"}, {1, "list", "the queue"}, {2, "string", "the fencing token"},
 		{5, "zset", "the leases"}, {6, "hash", "the holders"},
 	},
-	Plain:   {{0, "string", "a semaphore"}, {1, "list", "the queue"}, {2, "string", "the fencing token"}},
+	Plain: {{0, "string", "a semaphore"}, {1, "list", "the queue"}, {2, "string", "the fencing token"}},
+	ReadWrite: {
+		{0, "hash", "a read-write lock"}, {1, "list", "the queue"}, {2, "string", "the fencing token"},
+		{3, "hash", "the state"},
+	},
 	Latch:   {{0, "string", "a latch"}, {1, "hash", "the latch's record"}},
 	Barrier: {{0, "hash", "a barrier"}, {1, "zset", "the arrivals"}, {3, "zset", "the members"}},
 }
@@ -74,6 +79,9 @@ func NewKeys(family Family, name string, sharded bool) (*Keys, error) {
 	case Locks:
 		k.keys = []string{name, queue, companion("redisson_lock_token", name)}
 		k.leases = k.keys[:1]
+	case ReadWrite:
+		k.keys = []string{name, queue, companion("redisson_lock_token", name), companion("latchkey_rwlock", name)}
+		k.leases = []string{name, k.keys[3]}
 	case Latch:
 		k.keys, k.done = []string{name, companion("latchkey_latch", name), companion("latchkey_done", name)}, 2
 		k.news = latchNews(name, sharded)

@@ -6,6 +6,8 @@ var leave = [families]*Script{
 	Locks:  script("lock/grant.lua", "shared/leave.lua"),
 	Leased: script("permit/leased.lua", "permit/transaction.lua", "shared/leave.lua"),
 	Plain:  script("permit/plain.lua", "permit/transaction.lua", "shared/leave.lua"),
+
+	ReadWrite: script("rwlock/grant.lua", "shared/leave.lua"),
 }
 
 // Departure is one wait that [Conn.Leave] ends.

@@ -6,17 +6,25 @@ import (
 	"strconv"
 )
 
+// The scripts of locks, and of read-write locks, have the same arguments and replies.
 var (
-	lockAcquire = script("lock/acquire.lua")
-	lockOffer   = script("lock/offer.lua")
-	lockRelease = script("lock/release.lua")
-	lockForce   = script("lock/force.lua")
-	lockInspect = script("lock/inspect.lua")
+	acquire = locks("acquire.lua")
+	offer   = locks("offer.lua")
+	release = locks("release.lua")
+	force   = locks("force.lua")
+	inspect = locks("inspect.lua")
 )
 
-// Acquire runs lock/acquire.lua. seen is the highest token of the name that the client has seen.
+var downgrade = script("rwlock/downgrade.lua")
+
+func locks(file string) [families]*Script {
+	return [families]*Script{Locks: script("lock/" + file), ReadWrite: script("rwlock/" + file)}
+}
+
+// Acquire runs lock/acquire.lua, or that of its family, as do the methods that follow. seen is the highest
+// token of the name that the client has seen.
 func (c Conn) Acquire(ctx context.Context, k *Keys, claim Claim, seen int64, mode Mode) (Acquired, error) {
-	return c.AcquireBy(ctx, lockAcquire, k, claim, seen, mode)
+	return c.AcquireBy(ctx, acquire[k.family], k, claim, seen, mode)
 }
 
 // AcquireBy is [Conn.Acquire] by another script with the arguments and replies of lock/acquire.lua: see
@@ -39,7 +47,7 @@ const leanest = 100
 func (c Conn) Offer(
 	ctx context.Context, k *Keys, old, entry string, used int64, claim Claim, seen int64, mode Mode,
 ) (Acquired, error) {
-	return acquired(c.Run(ctx, lockOffer, k, []string{
+	return acquired(c.Run(ctx, offer[k.family], k, []string{
 		claim.Owner, k.inbox, k.verb, number(seen), number(claim.Lease), string(mode),
 		strconv.Itoa(claim.Longest), claim.text(), old, entry, number(2 * max(used, leanest/2)),
 	}).ToMessage())
@@ -48,16 +56,34 @@ func (c Conn) Offer(
 // Release runs lock/release.lua. It ends the tenure of an owner, and reports whether that owned the lock.
 // seen: as for [Conn.Acquire].
 func (c Conn) Release(ctx context.Context, k *Keys, e Ending, seen int64) (bool, error) {
-	owned, err := c.Run(ctx, lockRelease, k, []string{
+	owned, err := c.Run(ctx, release[k.family], k, []string{
 		e.Owner, k.inbox, k.verb, number(seen), e.Entry, number(e.Rest),
 	}).AsInt64()
 	return owned == 1, err
 }
 
-// Force runs lock/force.lua, and reports whether somebody held the lock. seen: as for [Conn.Acquire].
-func (c Conn) Force(ctx context.Context, k *Keys, seen int64) (bool, error) {
-	held, err := c.Run(ctx, lockForce, k, []string{"", k.inbox, k.verb, number(seen)}).AsInt64()
+// Force runs lock/force.lua, and reports whether somebody held the lock. shared is for the readers of a
+// read-write lock. seen: as for [Conn.Acquire].
+func (c Conn) Force(ctx context.Context, k *Keys, shared bool, seen int64) (bool, error) {
+	half := "write"
+	if shared {
+		half = "read"
+	}
+	held, err := c.Run(ctx, force[k.family], k, []string{"", k.inbox, k.verb, number(seen), half}).AsInt64()
 	return held == 1, err
+}
+
+// Downgrade runs rwlock/downgrade.lua: the writer reads from now on, with a lease of so many ms. It reports
+// whether the owner holds the lock, and whether somebody waits. seen: as for [Conn.Acquire].
+func (c Conn) Downgrade(ctx context.Context, k *Keys, owner string, lease, seen int64) (held, others bool, err error) {
+	reply, err := c.Run(ctx, downgrade, k, []string{owner, k.inbox, k.verb, number(seen), number(lease)}).AsIntSlice()
+	if err != nil {
+		return false, false, err
+	}
+	if len(reply) != 2 {
+		return false, false, ErrReply
+	}
+	return reply[0] == 1, reply[1] == 1, nil
 }
 
 // State is the reply of [Conn.Inspect].
@@ -66,25 +92,27 @@ type State struct {
 	Token  int64  // 0 when the holder has none, as a Java process that uses Redisson's RLock
 	Ends   int64  // ms until its lease ends; negative: never
 	Length int64  // of the queue
+	Shares int64  // how many hold it together; 0 unless they do
 	Queue  []string
 }
 
 // Inspect runs lock/inspect.lua. It lists at most limit entries of the queue.
 func (c Conn) Inspect(ctx context.Context, k *Keys, limit int) (State, error) {
-	reply, err := c.Run(ctx, lockInspect, k, []string{strconv.Itoa(limit)}).ToArray()
+	reply, err := c.Run(ctx, inspect[k.family], k, []string{strconv.Itoa(limit)}).ToArray()
 	if err != nil {
 		return State{}, err
 	}
-	if len(reply) < 4 {
+	if len(reply) < 5 {
 		return State{}, ErrReply
 	}
 	var s State
-	var errs [4]error
+	var errs [5]error
 	s.Owner, errs[0] = reply[0].ToString()
 	s.Token, errs[1] = reply[1].AsInt64()
 	s.Ends, errs[2] = reply[2].AsInt64()
 	s.Length, errs[3] = reply[3].AsInt64()
-	for _, m := range reply[4:] {
+	s.Shares, errs[4] = reply[4].AsInt64()
+	for _, m := range reply[5:] {
 		entry, err := m.ToString()
 		if err != nil {
 			return State{}, errors.Join(ErrReply, err)

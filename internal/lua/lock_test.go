@@ -281,7 +281,7 @@ func TestFreeButQueued(t *testing.T) {
 		"failed release": func(b *bench) { require.False(b.t, b.release("A:1", "")) },
 		"cancel":         func(b *bench) { require.False(b.t, b.release("A:9", entry("A:9", 1000))) },
 		"force": func(b *bench) {
-			held, err := b.conn.Force(b.t.Context(), b.lock, 0)
+			held, err := b.conn.Force(b.t.Context(), b.lock, false, 0)
 			require.NoError(b.t, err)
 			require.False(b.t, held)
 		},
@@ -517,7 +517,7 @@ func TestForceTellsTheHolder(t *testing.T) {
 		holder, waiter := b.open("A"), b.open("B")
 		token := b.acquire("A:1", 10_000, lua.First).Token
 		b.acquire("B:1", 10_000, lua.First)
-		held, err := b.conn.Force(t.Context(), b.lock, 0)
+		held, err := b.conn.Force(t.Context(), b.lock, false, 0)
 		require.NoError(t, err)
 		require.True(t, held)
 		require.Equal(t, lua.Grant, (waiter.next(t)).Kind)
@@ -561,7 +561,7 @@ func TestForeignDataIsUntouched(t *testing.T) {
 					_, err = b.conn.Acquire(t.Context(), b.lock, lua.Claim{Owner: "A:1", Lease: 1000, Longest: 10}, 0, mode)
 					require.ErrorContains(t, err, "WRONGTYPE")
 				}
-				_, err = b.conn.Force(t.Context(), b.lock, 0)
+				_, err = b.conn.Force(t.Context(), b.lock, false, 0)
 				require.ErrorContains(t, err, "WRONGTYPE")
 				_, err = b.conn.Inspect(t.Context(), b.lock, 10)
 				require.ErrorContains(t, err, "WRONGTYPE")

@@ -53,6 +53,8 @@ func ParseMessage(text string) (m Message) {
 		kind, family = Grant, Leased
 	case 'c':
 		kind, family = Grant, Plain
+	case 'r':
+		kind, family = Grant, ReadWrite
 	}
 	var count int
 	switch kind {

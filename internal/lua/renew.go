@@ -9,7 +9,9 @@ import (
 	"github.com/redis/rueidis"
 )
 
-var renew = [families]*Script{Locks: bare("lock/renew.lua"), Leased: bare("permit/renew.lua")}
+var renew = [families]*Script{
+	Locks: bare("lock/renew.lua"), Leased: bare("permit/renew.lua"), ReadWrite: bare("rwlock/renew.lua"),
+}
 
 // Renewal is one lease of [Conn.Renew].
 type Renewal struct {
@@ -22,9 +24,9 @@ type Renewal struct {
 // keys are gone, or on the other side. One by one they may succeed.
 var ErrApart = errors.New("not all in one step")
 
-// Renew runs lock/renew.lua or permit/renew.lua for names of one slot and one family. It reports for each
-// whether the owner still had it, and the server's clock in microseconds. In a slot that is moving, Redis
-// refuses all of them when some keys are gone, or on the other side: see [ErrApart].
+// Renew runs lock/renew.lua, permit/renew.lua or rwlock/renew.lua for names of one slot and one family. It
+// reports for each whether the owner still had it, and the server's clock in microseconds. In a slot that is
+// moving, Redis refuses all of them when some keys are gone, or on the other side: see [ErrApart].
 func (c Conn) Renew(ctx context.Context, batch []Renewal) (renewed []bool, now int64, err error) {
 	renewed, now, err = c.renew(ctx, batch, false)
 	switch {

@@ -64,6 +64,20 @@ func (l *Line[T]) Pass(left T) bool {
 	return true
 }
 
+// Len returns how many wait for the turn.
+func (l *Line[T]) Len() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.waiting.Len()
+}
+
+// IsEmpty reports whether nobody has the turn.
+func (l *Line[T]) IsEmpty() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !l.taken
+}
+
 // HasNext reports whether somebody waits for the turn.
 func (l *Line[T]) HasNext() bool {
 	l.mu.Lock()

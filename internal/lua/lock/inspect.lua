@@ -3,7 +3,8 @@
 -- KEYS  1 lock, 2 queue, 3 token: as in lock/acquire.lua
 -- ARGV  1 how many entries of the queue to list
 -- Reply {owner ("" when the lock is free), token ("0" when the holder has none of ours),
---        ms until the lease ends (-1: never), length of the queue, entries...}
+--        ms until the lease ends (-1: never), length of the queue,
+--        how many hold it together (0: one holder, or none), entries...}
 -- include shared/token.lua
 -- include lock/lease.lua
 -- include lock/foreign.lua
@@ -17,7 +18,7 @@ if left then
   end
 end
 local queued = not (moving and moving.lacks(KEYS[2]))
-local reply = {owner, decimal(token or 0), left or 0, queued and redis.call('LLEN', KEYS[2]) or 0}
+local reply = {owner, decimal(token or 0), left or 0, queued and redis.call('LLEN', KEYS[2]) or 0, 0}
 if queued and tonumber(ARGV[1]) > 0 then
   for _, entry in ipairs(redis.call('LRANGE', KEYS[2], 0, ARGV[1] - 1)) do reply[#reply + 1] = entry end
 end

@@ -1,0 +1,134 @@
+package grant
+
+import (
+	"context"
+	"runtime"
+	"time"
+)
+
+// Sharing: how the goroutines of a process hold one tenure together.
+//
+// Those that come while the tenure is held join it: each has a turn in it, and no command is sent. Whoever
+// leaves last releases. Those that come while none is held stand in the line of their half. Its delegate
+// competes, and joins the next in line to what it was granted.
+//
+// That must not go on for ever while others wait. A message says that they do. From then on a budget bounds
+// how many may join, and for how long. Who comes after that competes under a fresh id, which Redis queues
+// behind those others. So a tenure is joined only if its process would have heard the message all the while.
+// The message can be lost. So whoever waits repeats it, each time it asks.
+
+// join returns a hold of the tenure that the goroutines of this process hold together. It returns nil when
+// there is none, or when it is for others to have their turn. inTurn says that the caller has the turn of the
+// line; whoever has not does not overtake those that stand in it.
+func (p *Primitive) join(parent context.Context, inTurn bool) *Hold {
+	h := p.Queue.shared
+	t := h.holder.Load()
+	if t == nil || !inTurn && !h.line.IsEmpty() {
+		return nil
+	}
+	return t.join(parent, p.terms)
+}
+
+func (t *tenure) join(parent context.Context, terms terms) *Hold {
+	now := time.Now()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !terms.sharable() || terms.lease != t.terms.lease || t.item.Left() <= 0 || !t.admits(now) {
+		return nil
+	}
+	if t.handOffs.handed < 0 || !t.handOffs.contended.IsZero() {
+		t.handOffs.handed++
+	}
+	u := &turn{tenure: t, token: t.handOffs.token, moment: now, next: t.turn}
+	u.begin(parent)
+	if t.turn != nil {
+		t.turn.previous = u
+	}
+	t.turn = u
+	return &u.first
+}
+
+// admits reports whether others of this process may join now. The mutex is held.
+func (t *tenure) admits(now time.Time) bool {
+	if !t.open || t.phase != held || t.Client.Closing.Err() != nil {
+		return false
+	}
+	o := &t.handOffs
+	return o.handed < 0 || o.contended.IsZero() || o.handed < t.terms.holds && now.Sub(o.contended) < t.terms.span
+}
+
+// prepareToShare has a fresh tenure hear that others wait, from before it is granted. It does not wait for
+// the inbox where nobody shares: then the tenure is not shared either. Where one is held already which nobody
+// could join, several goroutines want to share, and it waits.
+func (t *tenure) prepareToShare(waits context.Context) {
+	if !t.terms.sharable() {
+		return
+	}
+	t.audible = t.Listening()
+	if h := t.half(true); !t.audible && (h.held.Load() > 0 || h.line.HasNext()) {
+		limited, cancel := context.WithTimeout(waits, t.Client.Options.CommandTimeout)
+		defer cancel()
+		t.audible = t.Inbox(limited) == nil
+	}
+}
+
+// share lets others join a tenure that begins to hold: first those in the line, who came before it was
+// granted and are no part of the budget. The mutex is held.
+func (t *tenure) share() {
+	if t.phase != held {
+		return
+	}
+	h := t.half(true)
+	h.held.Add(1)
+	t.sharing = true
+	t.enter() // as long as it is shared, its process must hear that others wait
+	if t.audible {
+		t.open = true
+		t.handOffs.handed = -h.line.Len()
+		h.holder.Store(t)
+	}
+}
+
+// unshare ends what share began, if it did.
+func (t *tenure) unshare() {
+	t.mu.Lock()
+	shared := t.sharing
+	t.sharing, t.open = false, false
+	t.mu.Unlock()
+	if shared {
+		t.half(true).held.Add(-1)
+		t.exit()
+	}
+}
+
+func (t *tenure) isShared() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.shared
+}
+
+// vacate takes a turn whose last hold has ended out of the tenure. It reports whether the tenure ends with
+// it. The turn of a tenure that is not shared always ends it, or hands it off.
+func (t *tenure) vacate(u *turn) (last bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.shared {
+		return true
+	}
+	u.unlink()
+	if t.turn != nil {
+		return false
+	}
+	if t.admits(u.moment) {
+		// Goroutines that are ready to run may be about to join. To let them spares two commands.
+		t.mu.Unlock()
+		runtime.Gosched()
+		t.mu.Lock()
+		if t.turn != nil || !t.open {
+			return false // somebody has joined; or has left again, and releases
+		}
+	}
+	t.open = false
+	t.half(true).holder.CompareAndSwap(t, nil)
+	return true
+}

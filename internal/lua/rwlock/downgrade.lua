@@ -1,0 +1,27 @@
+-- downgrade: make the writer a reader, without letting another writer in between, and grant the readers that
+-- are next. Safe to repeat: the second time finds a reader. A late copy does nothing once that has gone.
+--
+-- KEYS  as in rwlock/state.lua
+-- ARGV  1 owner id, 2 inbox prefix, 3 publish verb, 4 floor: as in lock/acquire.lua
+--       5 lease            ms
+-- Reply {1 the id reads now, 0 it holds nothing; 1 when somebody waits, else 0}
+-- include rwlock/grant.lua
+
+local id = ARGV[1]
+local holds = redis.call('HMGET', KEYS[1], id, id .. ':write')
+if not (holds[1] or holds[2]) then return {0, 0} end
+if holds[2] then
+  if moving then
+    moving.need(timeout_of(id))
+    moving.need(KEYS[4])
+  end
+  -- First: Redis never refuses it for lack of memory, nor what follows.
+  redis.call('PEXPIRE', KEYS[1], ARGV[5])
+  redis.call('SET', timeout_of(id), '1', 'PX', ARGV[5])
+  redis.call('HSET', KEYS[1], 'mode', 'read', id, '1')
+  redis.call('HDEL', KEYS[1], id .. ':write')
+  redis.call('HSET', KEYS[4], 'short', '')
+  mode = 'read'
+end
+pcall(serve) -- what was done stays done: otherwise those who wait will ask
+return {1, others_wait()}

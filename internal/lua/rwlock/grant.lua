@@ -1,0 +1,106 @@
+-- grant: gives the lock to whoever is next. Every script that can find it free for somebody who waits
+-- includes this file. Uses what rwlock/state.lua defines.
+-- include rwlock/state.lua
+
+local RUN = 100 -- so many readers are granted by one script at most: the first who is left asks for the rest
+
+local function others_wait()
+  if moving and moving.lacks(KEYS[2]) then return 0 end
+  return math.min(redis.call('LLEN', KEYS[2]), 1)
+end
+
+-- The reply to an owner: the token alone, or {0, token, reserved, others}.
+local function owner_reply(token, reserved)
+  local others = (mode == 'read' or reserved > 0) and others_wait() or 0
+  if reserved == 0 and others == 0 then return token end
+  return {0, token, reserved, others}
+end
+
+-- Gives the lock to the first who live: one writer, or all readers up to the next writer.
+--
+--   self    the caller's own entry, which needs no message
+--   queues  the caller queues behind this grant
+--
+-- Returns how many were granted the lock. Where the caller was one of them, its token and how many are
+-- reserved behind it follow.
+--
+-- All writes come before PUBLISH. Redis may refuse the first write of a script (READONLY, OOM), and then
+-- nobody must have heard that he owns the lock.
+local function serve(self, queues)
+  local granted, messages, token, reserved = 0, {}, nil, nil
+  local now = micros()
+  while granted < RUN do
+    local entry = not (moving and moving.lacks(KEYS[2])) and redis.call('LINDEX', KEYS[2], 0)
+    if not entry then break end
+    local client, number, lease, demand = string.match(entry, '^1:([^:]+):(%d+):(%d+):(%d+s?)$')
+    if client and #lease > 10 then client = nil end -- nobody of ours wrote this
+    local reads = client and is_read(demand)
+    if client and not fits(reads) then break end
+    if not client or entry ~= self and not alive(client) then
+      redis.call('LPOP', KEYS[2])
+    else
+      local id, ms = client .. ':' .. number, lease
+      if moving then
+        if reads then break end -- its timeout could not be made here
+        moving.need(KEYS[3])
+        moving.need(KEYS[4])
+      end
+      if entry ~= self then ms = math.min(tonumber(lease), SHORT) end
+      -- When there is no token, the script ends here, and the entry stays.
+      local own_token, text, own_reserved = nil, nil, 0
+      if reads then
+        own_token = own_read(id, lease, ms)
+        text = decimal(own_token)
+      else
+        own_token, text, own_reserved = next_token(now, tonumber(demand))
+        own_write(id, lease, text, own_reserved, ms)
+      end
+      redis.call('LPOP', KEYS[2])
+      granted = granted + 1
+      if entry == self then
+        token, reserved = own_token, own_reserved
+      else
+        if ms < SHORT then note_lease(lease) end
+        messages[#messages + 1] = {client, number, text, own_reserved, ms}
+      end
+      if not reads then break end
+    end
+  end
+  local others = granted > 0 and (queues and 1 or others_wait()) or 0
+  for _, m in ipairs(messages) do tell_grant(m[1], 'r', m[2], m[3], m[4], others, decimal(now), m[5]) end
+  if granted == RUN and others == 1 then
+    local client, number = string.match(redis.call('LINDEX', KEYS[2], 0) or '', '^1:([^:]+):(%d+):')
+    if client then tell(client, 'a', number) end
+  end
+  return granted, token, reserved
+end
+
+-- Gives a lock whose owners are all in former to the next who wait. When there are none, or there is no
+-- token, the lock is free, and waiters will ask.
+local function hand_over()
+  mode = nil
+  local done, granted = pcall(serve)
+  if done and granted > 0 then return end
+  drop_former()
+  redis.call('DEL', KEYS[1])
+end
+
+-- Ends what these ids own, and serves those who may have it now.
+local function give_back(ids)
+  local wrote, seen = false, {}
+  for _, id in ipairs(mode and ids or {}) do
+    for _, field in ipairs({id, id .. ':write'}) do
+      if not seen[field] and redis.call('HEXISTS', KEYS[1], field) == 1 then
+        former[#former + 1], seen[field] = field, true
+        wrote = wrote or field ~= id
+      end
+    end
+  end
+  if not mode or former[1] and redis.call('HLEN', KEYS[1]) == #former + 1 then return hand_over() end
+  if wrote then -- a writer of Redisson that reads as well
+    redis.call('HSET', KEYS[1], 'mode', 'read')
+    mode = 'read'
+  end
+  drop_former()
+  pcall(serve)
+end

@@ -1,0 +1,85 @@
+-- holders: who holds the lock, and until when. Uses what rwlock/state.lua defines.
+
+local MOST = 64 -- so many holds of one reader are looked at
+
+-- ms until the lease of a reader ends; negative: never; nil: it is over. longest: no renewal of ours gives it
+-- more than this; it is cut, as in lock/lease.lua.
+local function reader_left(id, count, longest)
+  local most
+  for n = 1, math.min(count, MOST) do
+    local key = timeout_of(id, n)
+    local left = redis.pcall('PTTL', key)
+    if type(left) ~= 'number' then return 0 end -- on the other side of a slot that is moving
+    if left == -1 then return -1 end
+    if count == 1 and longest and left > longest then
+      redis.call('PEXPIRE', key, longest)
+      left = longest
+    end
+    if left > 0 and left > (most or 0) then most = left end
+  end
+  return most
+end
+
+-- Forgets the entries of a client that does not react.
+local function drop_entries(id)
+  for _, entry in ipairs(of_unresponsive(string.match(id, '^([^:]+):%d+$'))) do
+    redis.call('LREM', KEYS[2], 1, entry)
+  end
+end
+
+-- Ends the readers whose lease is over. Returns ms until the first of the others ends (negative: never), nil
+-- when there are none.
+local function first_reader_end(longest)
+  local fields, first, live, gone = redis.call('HGETALL', KEYS[1]), nil, 0, {}
+  for i = 1, #fields, 2 do
+    local id, count = fields[i], tonumber(fields[i + 1])
+    if count and id ~= 'mode' and not string.find(id, ':write', -6, true) then
+      local left = reader_left(id, count, longest)
+      if left or moving then
+        live = live + 1
+        if (left or 0) >= 0 then first = math.min(first or math.huge, left or 0) end
+      else
+        gone[#gone + 1] = id
+      end
+    end
+  end
+  if live == 0 then
+    former = gone
+    mode = nil
+  else
+    for i = 1, #gone, 1000 do redis.call('HDEL', KEYS[1], unpack(gone, i, math.min(i + 999, #gone))) end
+  end
+  for _, id in ipairs(gone) do drop_entries(id) end
+  return live > 0 and (first or -1) or nil
+end
+
+-- Looks who holds the lock now, and ends those whose lease is over. Returns ms until a lease ends; nil when
+-- the lock is free. Then mode is nil, and the key goes with the next owner.
+local function holder_left()
+  local _, _, longest = state_token()
+  if mode == 'read' then return first_reader_end(longest) end
+  if mode == 'write' then
+    local left = redis.call('PTTL', KEYS[1])
+    if longest and left > longest then
+      redis.call('PEXPIRE', KEYS[1], longest)
+      left = longest
+    end
+    if left ~= -2 then return left end
+    mode = nil
+  end
+  local short = redis.call('HGET', KEYS[4], 'short')
+  if short and short ~= '' then
+    redis.call('HSET', KEYS[4], 'short', '')
+    drop_entries(short)
+  end
+  return nil
+end
+
+-- Sends a message of a kind to the clients that hold the lock. token: the message names it.
+local TOLD = 1000
+local function tell_holders(kind, fields, token)
+  for i, field in ipairs(fields or redis.call('HKEYS', KEYS[1])) do
+    local client, number = string.match(field, '^([^:]+):(%d+)')
+    if client and i <= TOLD then tell(client, kind, token and number .. ' ' .. decimal(token) or number) end
+  end
+end

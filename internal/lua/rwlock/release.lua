@@ -1,0 +1,36 @@
+-- release: end a tenure: unlock a hold of either half, or cancel a wait. As lock/release.lua.
+--
+-- KEYS  as in rwlock/state.lua
+-- ARGV and reply: as in lock/release.lua
+-- include rwlock/grant.lua
+
+-- Foreign data under the queue's name is left alone, and must not keep the lock from being released.
+if ARGV[5] ~= '' then redis.pcall('LREM', KEYS[2], 0, ARGV[5]) end
+local id = ARGV[1]
+local holds = redis.call('HMGET', KEYS[1], id, id .. ':write')
+local owned = (holds[1] or holds[2]) and 1 or 0
+if owned == 0 then
+  if not mode then hand_over() end
+  return 0
+end
+if ARGV[6] ~= '0' then
+  -- The rest has a field of its own, so that a late renewal or cancel of the owner does not find it. The first
+  -- write is one that Redis never refuses for lack of memory, nor what follows.
+  local rest = id .. ':rest'
+  if holds[2] then
+    redis.call('PEXPIRE', KEYS[1], ARGV[6])
+    redis.call('HSET', KEYS[1], rest .. ':write', '1')
+    redis.call('HDEL', KEYS[1], id .. ':write')
+    redis.call('HSET', KEYS[4], 'short', '')
+  else
+    redis.call('HDEL', KEYS[1], id)
+    redis.call('HSET', KEYS[1], 'mode', 'read', rest, '1')
+    redis.call('DEL', timeout_of(id))
+    redis.call('SET', timeout_of(rest), '1', 'PX', ARGV[6])
+    keep(ARGV[6])
+  end
+  tell_waiting(ARGV[6])
+  return 1
+end
+give_back({id})
+return 1

@@ -1,0 +1,100 @@
+-- state: what a read-write lock is in Redis, who holds it, and how they begin to. Every script of a
+-- read-write lock includes this file.
+--
+-- KEYS  1 lock     HASH   mode -> read | write
+--                         <owner id> -> 1               a reader; Redisson's readers count their holds
+--                         <owner id>:write -> 1         the writer
+--                  There is no other field: Redisson counts the fields, and takes numbers for readers.
+--       2 queue    LIST   of 1:<client id>:<number>:<lease in ms>:<demand>; the head is next. The demand of
+--                         a reader is 0s. That of a writer is how many tokens to reserve for further holds
+--                         of its process
+--       3 token    STRING last number handed out or reserved
+--       4 state    HASH   token -> t<number>+<reserved>/<longest lease in ms>: of the last write hold, or of
+--                                  the readers, when the one of the writer before them is not known
+--                         short -> owner id of a writer that a message granted the lock, until its first
+--                                  renewal; otherwise empty
+--       {N}:<owner id>:rwlock_timeout:<n>
+--                  STRING exists as long as the lease of that reader's nth hold; ours have one
+-- ARGV  1 owner id, 2 inbox prefix, 3 publish verb, 4 floor: as in lock/acquire.lua
+-- include shared/token.lua
+-- include shared/queue.lua
+
+local mode = redis.call('HGET', KEYS[1], 'mode')
+if mode ~= 'read' and mode ~= 'write' then
+  if mode or redis.call('EXISTS', KEYS[1]) == 1 then
+    return {err = 'WRONGTYPE ' .. KEYS[1] .. ' holds data that is not a read-write lock'}
+  end
+  mode = nil -- nobody holds it
+end
+
+-- The key whose time to live is the lease of a reader's nth hold.
+local function timeout_of(owner, n)
+  local name = KEYS[1]
+  if not string.find(name, '{', 1, true) then name = '{' .. name .. '}' end
+  return name .. ':' .. owner .. ':rwlock_timeout:' .. (n or '1')
+end
+
+-- The token field: its number, how many are reserved behind it, and the longest lease.
+local function state_token() return parse_token(redis.call('HGET', KEYS[4], 'token')) end
+
+-- The token of readers: that of the writer before them, with all that its process may have used. Where that
+-- is not known any more, it is a new one.
+local function read_token(lease)
+  local number, reserved, longest = state_token()
+  if number then number = number + reserved end
+  if not number or number < tonumber(ARGV[4]) then number, longest = next_token(micros()), nil end
+  if not longest or longest < tonumber(lease) then
+    redis.call('HSET', KEYS[4], 'token', 't' .. decimal(number) .. '/' .. lease)
+    redis.call('PEXPIRE', KEYS[4], DAY)
+  end
+  return number
+end
+
+-- Gives the lock's key at least so many ms to live: it lives as long as the reader with the longest lease.
+local function keep(ms)
+  local left = redis.call('PTTL', KEYS[1])
+  if left >= 0 and left < tonumber(ms) or left == -1 and not mode then redis.call('PEXPIRE', KEYS[1], ms) end
+end
+
+-- Fields that go when the next owner is written. The new owner is written before them: while a slot moves,
+-- nobody can make a key again that is gone.
+local former = {}
+
+local function drop_former()
+  for i = 1, #former, 1000 do redis.call('HDEL', KEYS[1], unpack(former, i, math.min(i + 999, #former))) end
+  for _, field in ipairs(former) do
+    if not string.find(field, ':write', -6, true) then redis.call('DEL', timeout_of(field)) end
+  end
+  former = {}
+end
+
+-- Makes an id a reader, and returns its token. ms: until its lease ends. The key outlives a short lease by
+-- OUTLIVES ms, so that whoever asks after the end sees that no renewal came.
+local OUTLIVES = 1000
+local function own_read(id, lease, ms)
+  if moving then moving.need(timeout_of(id)) end
+  local token = read_token(lease)
+  redis.call('HSET', KEYS[1], 'mode', 'read', id, '1')
+  redis.call('SET', timeout_of(id), '1', 'PX', ms)
+  keep(ms == lease and ms or ms + OUTLIVES)
+  mode = 'read'
+  drop_former()
+  return token
+end
+
+-- Makes an id the writer. ms: until its lease ends; less than the lease when a message grants it the lock.
+local function own_write(id, lease, text, reserved, ms)
+  local token = 't' .. text
+  if reserved > 0 then token = token .. '+' .. reserved end -- says too that the process hands on inside
+  redis.call('HSET', KEYS[1], 'mode', 'write', id .. ':write', '1')
+  redis.call('PEXPIRE', KEYS[1], ms)
+  redis.call('HSET', KEYS[4], 'token', token .. '/' .. lease, 'short', ms == lease and '' or id)
+  redis.call('PEXPIRE', KEYS[4], DAY)
+  mode = 'write'
+  drop_former()
+end
+
+-- Whether the lock is to be granted to this demand now.
+local function fits(reads) return not mode or reads and mode == 'read' end
+
+local function is_read(demand) return string.sub(demand, -1) == 's' end

@@ -1,0 +1,131 @@
+// Package rwlock is a read-write lock across processes: any number of readers, or one writer. It has the
+// layout of Redisson's RReadWriteLock.
+//
+//	lock, err := rwlock.New(c, "catalog")
+//	...
+//	err = lock.Read().Do(ctx, func(ctx context.Context, h *latchkey.Hold) error { ... })
+//	err = lock.Write().Do(ctx, func(ctx context.Context, h *latchkey.Hold) error { ... })
+//
+// Both halves are a [latchkey.Lock], so that all that works with a lock works with either half.
+//
+// # Order
+//
+// The lock is phase-fair (Brandenburg and Anderson, "Reader-Writer Synchronization for Shared-Memory
+// Multiprocessor Real-Time Systems", ECRTS 2009). Readers and writers wait in one queue, in the order in
+// which they came. A release grants the lock to the head of the queue. If that reads, all readers up to the
+// next writer are granted it with it. A writer that waits holds up those readers that come later. So neither
+// half starves. Who is granted the lock reads with others, or writes alone.
+//
+// # One process
+//
+// The readers of a process share one entry in Redis and one lease. While one of them reads, further ones
+// join it without a command. The last one that leaves gives it back. Once a writer waits, only a small
+// budget of readers may still join: see [WithBudget]. Readers that wait share one entry of the queue. The
+// writers of a process stand in a line, as in package rlock, and pass the lock on among themselves.
+//
+// # Re-entry
+//
+// With a context derived from that of a hold, the same half re-enters. Whoever writes may read: Read with
+// the context of a write hold returns a further hold of that. Whoever reads cannot write: Write with the
+// context of a read hold returns [ErrUpgrade] at once. [latchkey.Hold.Downgrade] makes a write hold a read
+// hold.
+//
+// # Fencing tokens
+//
+// The token of a write hold is greater than that of every hold before. The token of a read hold is that of
+// the state it reads: not smaller than the last writer's, and smaller than the next one's. So one rule serves
+// both halves: a store keeps the greatest token that it has seen, and refuses what comes with a smaller one.
+// Readers that come between the same two writers have the same token, as long as Redis keeps its data.
+//
+// # Guarantees
+//
+// Those of package latchkey. At most one write hold is trusted at a time, and no read hold beside it.
+//
+// # In Redis
+//
+// The keys of a lock named N (after the key prefix) are N, latchkey_queue:{N}, redisson_lock_token:{N},
+// latchkey_rwlock:{N}, and {N}:<owner id>:rwlock_timeout:1 for each process that reads. If N has braces the
+// keys are without these. No other kind of primitive may have the name. Locks and Redisson's RReadWriteLock
+// of that name exclude each other. Readers of Redisson do not queue: they join others that read although a
+// writer of ours waits.
+package rwlock
+
+import (
+	"time"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/grant"
+	"github.com/latchkey-go/latchkey/internal/lock"
+	"github.com/latchkey-go/latchkey/internal/lua"
+	"github.com/latchkey-go/latchkey/internal/session"
+)
+
+// ErrUpgrade says that the context of a read hold was given to the write half. The attempt would wait for its
+// own caller to stop reading, and two that did would wait for each other. Unlock first, and look again at
+// what was read.
+var ErrUpgrade = grant.ErrUpgrade
+
+// Option configures both halves of a lock.
+type Option grant.Option
+
+// WithLease sets the lease of either half. It is renewed every third of it for as long as the lock is held.
+// After its holder was killed the lock is free after the lease at the latest. From 10 ms to 24 h; default:
+// the client's. Excludes [WithFixedLease]. Readers of one process share an entry if they have the same lease.
+func WithLease(d time.Duration) Option { return Option(grant.WithLease(d)) }
+
+// WithFixedLease makes holds last d at most: they are not renewed beyond that, and after d they are lost.
+// From 10 ms to 24 h. Readers with a fixed lease share no entry.
+func WithFixedLease(d time.Duration) Option { return Option(grant.WithFixedLease(d)) }
+
+// WithMinHold keeps the lock taken for d from when it was acquired: an Unlock before that leaves the rest
+// as a lease that nobody renews. More than 0, up to 24 h, and not longer than a fixed lease or longest hold;
+// default: none. Readers with a shortest hold share no entry.
+func WithMinHold(d time.Duration) Option { return Option(grant.WithMinHold(d)) }
+
+// WithMaxHold ends the renewal early enough that a hold is lost d after it was acquired at the latest. At
+// least 10 ms; default: none. Readers with a longest hold share no entry.
+func WithMaxHold(d time.Duration) Option { return Option(grant.WithMaxHold(d)) }
+
+// WithoutReentry makes attempts return ErrReentered at once when their context holds the lock already.
+func WithoutReentry() Option { return Option(grant.WithoutReentry()) }
+
+// WithBudget bounds how long the lock stays with this process while others wait. Once this process knows
+// that they do, at most holds further holds begin here, and none later than span. Of writers it is as in
+// package rlock. Of readers it concerns those that join others of this process while a writer waits. From 0
+// to 5000 holds and up to a second; default: 32 holds and 5 ms. With 0 holds no reader joins while a writer
+// waits, and every write hold goes through Redis.
+func WithBudget(holds int, span time.Duration) Option { return Option(grant.WithBudget(holds, span)) }
+
+// Lock is a read-write lock of one name. Any number of goroutines share it. Two of one name on one client are
+// the same lock. Its methods are safe for concurrent use. There is no usable zero value: see [New].
+type Lock struct{ read, write *lock.Lock }
+
+// New returns the read-write lock of a name. It does no I/O. The name is as for package rlock. New returns
+// ErrInvalid for other names, a nil client and options out of range.
+func New(c *latchkey.Client, name string, opts ...Option) (*Lock, error) {
+	set := make([]grant.Option, len(opts))
+	for i, o := range opts {
+		set[i] = grant.Option(o)
+	}
+	p, err := grant.NewPrimitive((*session.Handle)(c).Client(), kind, name, set)
+	if err != nil {
+		return nil, err
+	}
+	p.Delegate = true
+	write := lock.Of(p)
+	p.Shared, p.Demand = true, func(int) lua.Demand { return lua.Demand{Shared: true} }
+	return &Lock{read: lock.Of(p), write: write}, nil
+}
+
+// Name returns the name that was given to New, without the client's key prefix.
+func (l *Lock) Name() string { return l.read.Name() }
+
+// Read returns the half that many hold together.
+//
+// Its Inspect says in Shares how many processes read. Its ForceUnlock takes the lock away from all readers,
+// and from no writer.
+func (l *Lock) Read() *latchkey.Lock { return (*latchkey.Lock)(l.read) }
+
+// Write returns the half that one holds alone. Its Inspect says the same as that of Read. Its ForceUnlock
+// takes the lock away from the writer, and from no reader.
+func (l *Lock) Write() *latchkey.Lock { return (*latchkey.Lock)(l.write) }
