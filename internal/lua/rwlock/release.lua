@@ -14,8 +14,8 @@ if owned == 0 then
   return 0
 end
 if ARGV[6] ~= '0' then
-  -- The rest has a field of its own, so that a late renewal or cancel of the owner does not find it. The first
-  -- write is one that Redis never refuses for lack of memory, nor what follows.
+  -- The rest has a field of its own, so that a late renewal or cancel of the owner does not find it. The
+  -- first write is one that Redis never refuses for lack of memory, nor what follows.
   local rest = id .. ':rest'
   if holds[2] then
     redis.call('PEXPIRE', KEYS[1], ARGV[6])
