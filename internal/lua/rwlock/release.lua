@@ -10,7 +10,7 @@ local id = ARGV[1]
 local holds = redis.call('HMGET', KEYS[1], id, id .. ':write')
 local owned = (holds[1] or holds[2]) and 1 or 0
 if owned == 0 then
-  if not mode then hand_over() end
+  give_back({}) -- without this entry, those behind it may fit
   return 0
 end
 if ARGV[6] ~= '0' then
