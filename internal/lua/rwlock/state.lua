@@ -50,10 +50,11 @@ local function read_token(lease)
   return number
 end
 
--- Gives the lock's key at least so many ms to live: it lives as long as the reader with the longest lease.
+-- Gives the lock's key so many ms to live, or leaves it more if others read: it lives as long as the reader
+-- with the longest lease.
 local function keep(ms)
   local left = redis.call('PTTL', KEYS[1])
-  if left >= 0 and left < tonumber(ms) or left == -1 and not mode then redis.call('PEXPIRE', KEYS[1], ms) end
+  if not mode or left >= 0 and left < tonumber(ms) then redis.call('PEXPIRE', KEYS[1], ms) end
 end
 
 -- Fields that go when the next owner is written. The new owner is written before them: while a slot moves,
@@ -63,7 +64,12 @@ local former = {}
 local function drop_former()
   for i = 1, #former, 1000 do redis.call('HDEL', KEYS[1], unpack(former, i, math.min(i + 999, #former))) end
   for _, field in ipairs(former) do
-    if not string.find(field, ':write', -6, true) then redis.call('DEL', timeout_of(field)) end
+    local writer = string.match(field, '^(.*):write$')
+    if not writer then
+      redis.call('DEL', timeout_of(field))
+    elseif redis.pcall('HGET', KEYS[4], 'short') == writer then
+      redis.pcall('HSET', KEYS[4], 'short', '') -- it has ended otherwise than by its short lease
+    end
   end
   former = {}
 end
@@ -86,10 +92,11 @@ end
 local function own_write(id, lease, text, reserved, ms)
   local token = 't' .. text
   if reserved > 0 then token = token .. '+' .. reserved end -- says too that the process hands on inside
-  redis.call('HSET', KEYS[1], 'mode', 'write', id .. ':write', '1')
-  redis.call('PEXPIRE', KEYS[1], ms)
+  -- The state first: foreign data in its place must not leave a writer that nobody knows of.
   redis.call('HSET', KEYS[4], 'token', token .. '/' .. lease, 'short', ms == lease and '' or id)
   redis.call('PEXPIRE', KEYS[4], DAY)
+  redis.call('HSET', KEYS[1], 'mode', 'write', id .. ':write', '1')
+  redis.call('PEXPIRE', KEYS[1], ms)
   mode = 'write'
   drop_former()
 end
