@@ -353,3 +353,244 @@ func TestSubscriptionsKilledWhileReading(t *testing.T) {
 	}
 	clean(t, plain)
 }
+
+// Whatever Redis loses under readers: those of all clients learn it, and who waits is served.
+func TestFlushedUnderReaders(t *testing.T) {
+	s := redistest.NewProcess(t)
+	short := latchkey.WithLease(600 * time.Millisecond)
+	l, other, waits := newLock(t, open(t, s, short)), newLock(t, open(t, s, short)), newLock(t, open(t, s))
+	readers := []*latchkey.Hold{take(t, l.Read()), take(t, l.Read()), take(t, other.Read())}
+	next := later(t, waits.Write())
+	state(t, waits, 2, 1)
+	do(t, s.Client(t), "FLUSHALL")
+	began := time.Now()
+	for _, h := range readers {
+		<-h.Context().Done()
+		require.ErrorIs(t, context.Cause(h.Context()), latchkey.ErrLost)
+		require.Less(t, time.Since(began), 600*time.Millisecond)
+	}
+	h := next.wait(t)
+	require.Less(t, time.Since(began), 3*time.Second)
+	for _, lost := range readers {
+		require.Greater(t, h.Token(), lost.Token())
+		require.ErrorIs(t, lost.Unlock(t.Context()), latchkey.ErrLost)
+	}
+	late := later(t, l.Read()) // nobody joins what was lost
+	state(t, waits, 0, 1)
+	require.True(t, h.Held())
+	unlock(t, h)
+	unlock(t, late.wait(t))
+	clean(t, s.Client(t))
+}
+
+// Redis is restarted empty: readers learn it as soon as it is back, and the tokens still grow.
+func TestRedisRestartedUnderReaders(t *testing.T) {
+	s := redistest.NewProcess(t)
+	l, other := newLock(t, open(t, s)), newLock(t, open(t, s))
+	readers := []*latchkey.Hold{take(t, l.Read()), take(t, l.Read())}
+	writer := later(t, other.Write())
+	state(t, l, 1, 1)
+	reader := later(t, other.Read())
+	state(t, l, 1, 2)
+	s.Restart(t)
+	began := time.Now()
+	for _, h := range readers {
+		<-h.Context().Done()
+		require.ErrorIs(t, h.Unlock(t.Context()), latchkey.ErrLost)
+	}
+	for _, a := range []*attempt{writer, reader} { // in whatever order they ask
+		go func() {
+			if <-a.ended; a.err == nil {
+				_ = a.hold.Unlock(context.Background()) // looked at below
+			}
+		}()
+	}
+	require.GreaterOrEqual(t, reader.wait(t).Token(), readers[0].Token())
+	require.Greater(t, writer.wait(t).Token(), readers[0].Token())
+	require.Less(t, time.Since(began), 5*time.Second)
+	clean(t, s.Client(t))
+}
+
+// While Redis is silent readers hold until their lease ends, others still join, and nobody afterwards.
+func TestRedisStoppedUnderReaders(t *testing.T) {
+	const length = 1500 * time.Millisecond
+	s := redistest.NewProcess(t)
+	l, other := newLock(t, open(t, s, latchkey.WithLease(length))), newLock(t, open(t, s))
+	h := take(t, l.Read())
+	s.Stop(t)
+	beside := take(t, l.Read())
+	require.True(t, beside.Held())
+	writer := later(t, other.Write())
+	for _, h := range []*latchkey.Hold{h, beside} {
+		<-h.Context().Done()
+		require.ErrorIs(t, context.Cause(h.Context()), latchkey.ErrLost)
+	}
+	limited, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	_, err := l.Read().Lock(limited)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	_, err = l.Read().TryLock(t.Context())
+	require.ErrorIs(t, err, latchkey.ErrUnavailable)
+	s.Continue(t)
+	unlock(t, writer.wait(t))
+	unlock(t, take(t, l.Read()))
+	clean(t, s.Client(t))
+}
+
+// The server stalls in the middle of every hand-off from readers to a writer and back.
+func TestServerStalls(t *testing.T) {
+	s := redistest.NewProcess(t)
+	l, other := newLock(t, open(t, s)), newLock(t, open(t, s))
+	for range 3 {
+		for _, halves := range [][2]*latchkey.Lock{{l.Read(), other.Write()}, {other.Write(), l.Read()}} {
+			h := take(t, halves[0])
+			next := later(t, halves[1])
+			require.Eventually(t, func() bool {
+				found, err := l.Read().Inspect(t.Context())
+				return err == nil && found.Waiting == 1
+			}, long, time.Millisecond)
+			s.Stop(t)
+			time.AfterFunc(100*time.Millisecond, func() { s.Continue(t) })
+			unlock(t, h)
+			began := time.Now()
+			unlock(t, next.wait(t))
+			require.Less(t, time.Since(began), time.Second)
+		}
+	}
+	clean(t, s.Client(t))
+}
+
+// The delegate of a process that waits to read gives up: the next in line inherits its place, before a writer
+// that came later, and all read together.
+func TestPlaceOfReadersIsInherited(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		l, other := newLock(t, open(t, s)), newLock(t, open(t, s))
+		h := take(t, other.Write())
+		var readers []*attempt
+		for n := range 5 {
+			readers = append(readers, later(t, l.Read()))
+			state(t, l, 0, 1)
+			inLine(t, n)
+		}
+		place := state(t, l, 0, 1).Queue[0]
+		writer := later(t, newLock(t, open(t, s)).Write())
+		state(t, l, 0, 2)
+		for n := range 2 {
+			readers[n].cancel()
+			<-readers[n].ended
+			require.ErrorIs(t, readers[n].err, context.Canceled)
+			inLine(t, 3-n)
+		}
+		readers[3].cancel() // in the middle of the line
+		<-readers[3].ended
+		require.Equal(t, place, state(t, l, 0, 2).Queue[0])
+		unlock(t, h)
+		one, two := readers[2].wait(t), readers[4].wait(t)
+		state(t, l, 1, 1)
+		require.Equal(t, one.Token(), two.Token())
+		unlock(t, one)
+		unlock(t, two)
+		unlock(t, writer.wait(t))
+		clean(t, s.Client(t))
+	})
+}
+
+// The delegate gives up at the very moment in which its process is granted the lock: whoever is in line reads,
+// or a writer behind it is served.
+func TestDelegateOfReadersGivesUp(t *testing.T) {
+	s := redistest.NewProcess(t)
+	l, other, third := newLock(t, open(t, s)), newLock(t, open(t, s)), newLock(t, open(t, s))
+	for range redistest.Longer(60, 2000) {
+		h := take(t, other.Write())
+		delegate := later(t, l.Read())
+		state(t, l, 0, 1)
+		next := later(t, l.Read())
+		inLine(t, 1)
+		writer := later(t, third.Write())
+		state(t, l, 0, 2)
+		go delegate.cancel()
+		unlock(t, h)
+		if <-delegate.ended; delegate.err == nil {
+			unlock(t, delegate.hold)
+		}
+		unlock(t, next.wait(t))
+		unlock(t, writer.wait(t))
+	}
+	clean(t, s.Client(t))
+}
+
+// The last reader leaves at the very moment in which others join, with writers in between: nobody holds what
+// was given back, and nothing is left.
+func TestLastReaderLeavesWhileOthersJoin(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		l, other := newLock(t, open(t, s)), newLock(t, open(t, s))
+		var inside atomic.Int64
+		var wg sync.WaitGroup
+		visit := func(half *latchkey.Lock, weight, rounds int64) {
+			wg.Go(func() {
+				for range rounds {
+					h, err := half.Lock(context.Background())
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					if now := inside.Add(weight); now > 1000 || weight == 1000 && now != weight {
+						t.Errorf("a writer is not alone: %d", now)
+					}
+					if !h.Held() {
+						t.Error(h.Err())
+					}
+					inside.Add(-weight)
+					if err := h.Unlock(context.Background()); err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+		rounds := redistest.Longer(1500, 100_000)
+		for range 3 {
+			visit(l.Read(), 1, rounds)
+		}
+		visit(other.Read(), 1, rounds/5)
+		visit(other.Write(), 1000, rounds/15)
+		visit(l.Write(), 1000, rounds/15)
+		wg.Wait()
+		clean(t, s.Client(t))
+	})
+}
+
+// What readers hold when their client is closed is released when the last of them unlocks, and those before
+// it learn nothing bad. Shutdown waits as long as it may, and then does the same.
+func TestClosedUnderReaders(t *testing.T) {
+	for name, end := range map[string]func(*latchkey.Client){
+		"close": (*latchkey.Client).Close,
+		"shutdown": func(c *latchkey.Client) {
+			ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+			defer cancel()
+			_ = c.Shutdown(ctx) // its error says that somebody reads
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+				c := open(t, s)
+				l, other := newLock(t, c), newLock(t, open(t, s))
+				one, two := take(t, l.Read()), take(t, l.Read())
+				inner, err := l.Read().Lock(two.Context())
+				require.NoError(t, err)
+				next := later(t, other.Write())
+				state(t, other, 1, 1)
+				end(c)
+				require.ErrorIs(t, one.Err(), latchkey.ErrClosed)
+				_, err = l.Read().TryLock(t.Context())
+				require.ErrorIs(t, err, latchkey.ErrClosed)
+				unlock(t, one)
+				state(t, other, 1, 1)
+				_ = inner.Unlock(t.Context()) // its turn is not over
+				unlock(t, two)
+				unlock(t, next.wait(t))
+				clean(t, s.Client(t))
+			})
+		})
+	}
+}
