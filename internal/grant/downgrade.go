@@ -24,14 +24,18 @@ func (h *Hold) Downgrade(ctx context.Context) error {
 	h.look()
 	t.parting.Lock() // one after the other
 	defer t.parting.Unlock()
-	if done, err := h.downgraded(); done || err != nil {
+	done, err := h.downgraded()
+	if err != nil {
 		return session.Wrap(t.name, err)
+	}
+	if done {
+		return nil
 	}
 	limited, cancel := context.WithTimeout(ctx, t.item.Left())
 	defer cancel()
 	audible := t.Listening()
 	var holds, others bool
-	_, err := t.Send(limited, t.Client.Stopped, t.name, func(ctx context.Context) (err error) {
+	_, err = t.Send(limited, t.Client.Stopped, t.name, func(ctx context.Context) (err error) {
 		holds, others, err = commands.Downgrade(ctx, t.waiter.Owner, t.terms.lease)
 		return err
 	})

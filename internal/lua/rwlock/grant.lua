@@ -33,10 +33,13 @@ local function serve(self, queues)
     local entry = not (moving and moving.lacks(KEYS[2])) and redis.call('LINDEX', KEYS[2], 0)
     if not entry then break end
     local client, number, lease, demand = string.match(entry, '^1:([^:]+):(%d+):(%d+):(%d+s?)$')
-    if client and #lease > 10 then client = nil end -- nobody of ours wrote this
+    if client and (#lease > 10 or tonumber(lease) == 0) then client = nil end -- nobody of ours wrote this
+    if client and mode == 'write' then break end -- it fits nobody
     local reads = client and is_read(demand)
-    if client and not fits(reads) then break end
-    if not client or entry ~= self and not alive(client) then
+    -- Also a writer for which it is too soon must live: the readers behind it may fit.
+    local lives = client and (entry == self or alive(client))
+    if lives and not fits(reads) then break end
+    if not lives then
       redis.call('LPOP', KEYS[2])
     else
       local id, ms = client .. ':' .. number, lease

@@ -10,24 +10,31 @@ local id = ARGV[1]
 local holds = redis.call('HMGET', KEYS[1], id, id .. ':write')
 local owned = (holds[1] or holds[2]) and 1 or 0
 if owned == 0 then
-  if not mode then hand_over() end
+  give_back({}) -- without this entry, those behind it may fit
   return 0
 end
 if ARGV[6] ~= '0' then
   -- The rest has a field of its own, so that a late renewal or cancel of the owner does not find it. The
   -- first write is one that Redis never refuses for lack of memory, nor what follows.
   local rest = id .. ':rest'
+  if moving and not holds[2] then moving.need(timeout_of(rest)) end
   if holds[2] then
     redis.call('PEXPIRE', KEYS[1], ARGV[6])
     redis.call('HSET', KEYS[1], rest .. ':write', '1')
     redis.call('HDEL', KEYS[1], id .. ':write')
-    redis.call('HSET', KEYS[4], 'short', '')
+    redis.pcall('HSET', KEYS[4], 'short', '')
   else
-    redis.call('HDEL', KEYS[1], id)
-    redis.call('HSET', KEYS[1], 'mode', 'read', rest, '1')
-    redis.call('DEL', timeout_of(id))
-    redis.call('SET', timeout_of(rest), '1', 'PX', ARGV[6])
     keep(ARGV[6])
+    redis.call('PEXPIRE', timeout_of(id), ARGV[6])
+    redis.call('SET', timeout_of(rest), '1', 'PX', ARGV[6])
+    redis.call('HSET', KEYS[1], rest, '1')
+    redis.call('HDEL', KEYS[1], id)
+    redis.call('DEL', timeout_of(id))
+  end
+  -- It may be longer than the lease: nobody must cut it to that.
+  local done, number, reserved, longest = pcall(state_token)
+  if done and number and (not longest or longest < tonumber(ARGV[6])) then
+    redis.pcall('HSET', KEYS[4], 'token', token_field(decimal(number), reserved, ARGV[6]))
   end
   tell_waiting(ARGV[6])
   return 1

@@ -37,6 +37,12 @@ end
 -- The token field: its number, how many are reserved behind it, and the longest lease.
 local function state_token() return parse_token(redis.call('HGET', KEYS[4], 'token')) end
 
+-- What that field holds. text: the number in decimal digits.
+local function token_field(text, reserved, longest)
+  -- The reserved ones say too that the process hands on inside.
+  return 't' .. text .. (reserved > 0 and '+' .. reserved or '') .. '/' .. longest
+end
+
 -- The token of readers: that of the writer before them, with all that its process may have used. Where that
 -- is not known any more, it is a new one.
 local function read_token(lease)
@@ -44,26 +50,36 @@ local function read_token(lease)
   if number then number = number + reserved end
   if not number or number < tonumber(ARGV[4]) then number, longest = next_token(micros()), nil end
   if not longest or longest < tonumber(lease) then
-    redis.call('HSET', KEYS[4], 'token', 't' .. decimal(number) .. '/' .. lease)
+    redis.call('HSET', KEYS[4], 'token', token_field(decimal(number), 0, lease))
     redis.call('PEXPIRE', KEYS[4], DAY)
   end
   return number
 end
 
--- Gives the lock's key at least so many ms to live: it lives as long as the reader with the longest lease.
+-- Gives the lock's key so many ms to live, or leaves it more if others read: it lives as long as the reader
+-- with the longest lease.
 local function keep(ms)
   local left = redis.call('PTTL', KEYS[1])
-  if left >= 0 and left < tonumber(ms) or left == -1 and not mode then redis.call('PEXPIRE', KEYS[1], ms) end
+  if not mode or left >= 0 and left < tonumber(ms) then redis.call('PEXPIRE', KEYS[1], ms) end
 end
 
 -- Fields that go when the next owner is written. The new owner is written before them: while a slot moves,
 -- nobody can make a key again that is gone.
 local former = {}
 
-local function drop_former()
+-- owner: the field of the next owner, if it is known: the same id may own the lock again.
+local function drop_former(owner)
+  for i = #former, 1, -1 do
+    if former[i] == owner then table.remove(former, i) end
+  end
   for i = 1, #former, 1000 do redis.call('HDEL', KEYS[1], unpack(former, i, math.min(i + 999, #former))) end
   for _, field in ipairs(former) do
-    if not string.find(field, ':write', -6, true) then redis.call('DEL', timeout_of(field)) end
+    local writer = string.match(field, '^(.*):write$')
+    if not writer then
+      redis.call('DEL', timeout_of(field))
+    elseif redis.pcall('HGET', KEYS[4], 'short') == writer then
+      redis.pcall('HSET', KEYS[4], 'short', '') -- it has ended otherwise than by its short lease
+    end
   end
   former = {}
 end
@@ -78,20 +94,20 @@ local function own_read(id, lease, ms)
   redis.call('SET', timeout_of(id), '1', 'PX', ms)
   keep(ms == lease and ms or ms + OUTLIVES)
   mode = 'read'
-  drop_former()
+  drop_former(id)
   return token
 end
 
 -- Makes an id the writer. ms: until its lease ends; less than the lease when a message grants it the lock.
 local function own_write(id, lease, text, reserved, ms)
-  local token = 't' .. text
-  if reserved > 0 then token = token .. '+' .. reserved end -- says too that the process hands on inside
+  local token = token_field(text, reserved, lease)
+  -- The state first: foreign data in its place must not leave a writer that nobody knows of.
+  redis.call('HSET', KEYS[4], 'token', token, 'short', ms == lease and '' or id)
+  redis.call('PEXPIRE', KEYS[4], DAY)
   redis.call('HSET', KEYS[1], 'mode', 'write', id .. ':write', '1')
   redis.call('PEXPIRE', KEYS[1], ms)
-  redis.call('HSET', KEYS[4], 'token', token .. '/' .. lease, 'short', ms == lease and '' or id)
-  redis.call('PEXPIRE', KEYS[4], DAY)
   mode = 'write'
-  drop_former()
+  drop_former(id .. ':write')
 end
 
 -- Whether the lock is to be granted to this demand now.
