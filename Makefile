@@ -55,6 +55,8 @@ bench-packages: ## run the benchmarks of the packages, each compared with its fl
 	$(GO) test -run xxx -bench 'Fleet|Handoff|CancelTogether|ManyHolds' -benchtime 1x ./rlock
 	$(GO) test -run xxx -bench 'Pair|Permits' -benchtime 30x ./semaphore
 	$(GO) test -run xxx -bench 'Contended' -benchtime 20000x ./semaphore
+	$(GO) test -run xxx -bench 'Pair|Readers' -benchtime 30x ./rwlock
+	$(GO) test -run xxx -bench 'Contended' -benchtime 20000x ./rwlock
 
 .PHONY: demo
 demo: ## sell a stock from several processes, then break it on purpose
