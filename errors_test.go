@@ -354,7 +354,8 @@ func TestErrorsWhileRedisIsAway(t *testing.T) {
 	for name, silent := range map[string]bool{"silent": true, "down": false} {
 		t.Run(name, func(t *testing.T) {
 			p := redistest.NewProxy(t, redistest.New(t))
-			k := newKit(t, p.Option(), latchkey.WithCommandTimeout(150*time.Millisecond), latchkey.WithReleaseTimeout(100*time.Millisecond))
+			k := newKit(t, p.Option(), latchkey.WithCommandTimeout(150*time.Millisecond), latchkey.WithReleaseTimeout(100*time.Millisecond),
+				latchkey.WithLease(time.Minute)) // which does not end meanwhile
 			other, err := rlock.New(k.client, "other")
 			require.NoError(t, err)
 			hold, err := other.Lock(t.Context())

@@ -680,12 +680,12 @@ func TestSaidAndSet(t *testing.T) {
 func TestHeavyRequests(t *testing.T) {
 	s := redistest.New(t)
 	const holds, each = 40, semaphore.MaxPermits
-	sem := newSemaphore(t, open(t, s.Option(), latchkey.WithLease(time.Second)), semaphore.WithCapacity(holds*each))
+	sem := newSemaphore(t, open(t, s.Option(), latchkey.WithLease(2*time.Second)), semaphore.WithCapacity(holds*each))
 	var all []*semaphore.Permits
 	for range holds {
 		all = append(all, acquire(t, sem, each))
 	}
-	for end := time.Now().Add(1500 * time.Millisecond); time.Now().Before(end); <-time.After(50 * time.Millisecond) {
+	for end := time.Now().Add(2500 * time.Millisecond); time.Now().Before(end); <-time.After(50 * time.Millisecond) {
 		for _, p := range all {
 			require.NoError(t, p.Err())
 		}
