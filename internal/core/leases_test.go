@@ -116,10 +116,10 @@ func (c *scene) alive() (waiting []*actor) {
 }
 
 // slack is how much later than the end of a lease the next waiter may have it, and stall how much later than
-// that when the machine is busy, which it is not each time.
+// that when the machine is busy: then short leases end one after the other. It is not busy each time.
 const (
 	slack = 100 * time.Millisecond
-	stall = time.Second
+	stall = 5 * time.Second
 )
 
 // patience is what clients that were stopped while they wait may cost: a short lease each, which ends as any
