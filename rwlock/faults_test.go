@@ -44,12 +44,20 @@ func isAcquire(request string) bool {
 		(strings.Contains(request, "\r\nfirst\r\n") || strings.Contains(request, "\r\nagain\r\n") || strings.Contains(request, "\r\ntry"))
 }
 
-func isDowngrade(request string) bool {
-	return strings.HasPrefix(request, "*12\r\n") && strings.Contains(request, "EVAL") && strings.Contains(request, "PUBLISH")
-}
+func isDowngrade(request string) bool { return isEnding(request, "*12\r\n") }
 
-func isRelease(request string) bool {
-	return strings.HasPrefix(request, "*13\r\n") && strings.Contains(request, "EVAL") && strings.Contains(request, "PUBLISH") && !isAcquire(request)
+func isRelease(request string) bool { return isEnding(request, "*13\r\n") }
+
+// isEnding looks for a script with so many arguments that may publish, and takes nothing. Others may be sent
+// with it.
+func isEnding(request, arguments string) bool {
+	for _, command := range strings.SplitAfter("\r\n"+request, "\r\n*") {
+		if strings.HasPrefix("*"+command, arguments) && strings.Contains(command, "EVAL") &&
+			strings.Contains(command, "PUBLISH") && !isAcquire(command) {
+			return true
+		}
+	}
+	return false
 }
 
 func isRenew(request string) bool {

@@ -42,7 +42,7 @@ func TestReaderKilled(t *testing.T) {
 		reader.Kill()
 		began := time.Now()
 		state(t, l, 1, 1)
-		require.Less(t, time.Since(began), length+100*time.Millisecond, "it is counted no more")
+		require.Less(t, time.Since(began), length+500*time.Millisecond, "it is counted no more")
 		for _, h := range beside {
 			require.True(t, h.Held())
 			unlock(t, h)
