@@ -42,6 +42,9 @@ func record(c *latchkey.Client, l *rwlock.Lock, args []string) {
 	for range 8 {
 		wg.Go(func() {
 			for done.Load() < goal {
+				if time.Now().UnixMilli()/500%2 == 0 { // every other half second few come, and the queue is empty at times
+					<-time.After(rand.N(60 * time.Millisecond))
+				}
 				n, err := visit(h, l)
 				switch {
 				case err == nil:
@@ -172,7 +175,7 @@ func TestHistory(t *testing.T) {
 	require.GreaterOrEqual(t, int64(v.reads+v.writes), goal)
 	require.GreaterOrEqual(t, v.unfinished, len(f.killed)/10, "some were killed inside")
 	require.Greater(t, v.together, 8, "readers of many processes read together")
-	require.Greater(t, f.lost.Load(), goal/1000)
+	require.Positive(t, f.lost.Load())
 	newcomer := take(t, newLock(t, open(t, s)).Write()) // the lock is free, and the killed ones hold nothing
 	unlock(t, newcomer)
 	redistest.OnlyExpiring(t, s.Client(t))
