@@ -42,6 +42,9 @@ func record(c *latchkey.Client, l *rwlock.Lock, args []string) {
 	for range 8 {
 		wg.Go(func() {
 			for done.Load() < goal {
+				if time.Now().UnixMilli()/500%2 == 0 { // every other half second few come, and the queue is empty at times
+					<-time.After(rand.N(60 * time.Millisecond))
+				}
 				n, err := visit(h, l)
 				switch {
 				case err == nil:
