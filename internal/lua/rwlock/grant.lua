@@ -35,7 +35,8 @@ local function serve(self, queues)
     local client, number, lease, demand = string.match(entry, '^1:([^:]+):(%d+):(%d+):(%d+s?)$')
     if client and #lease > 10 then client = nil end -- nobody of ours wrote this
     local reads = client and is_read(demand)
-    if client and not fits(reads) then break end
+    -- A dead writer must not hold up the readers behind it, nor keep whoever is next from being the first.
+    if client and not fits(reads) and (mode == 'write' or entry == self or alive(client)) then break end
     if not client or entry ~= self and not alive(client) then
       redis.call('LPOP', KEYS[2])
     else
