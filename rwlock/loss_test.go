@@ -2,6 +2,8 @@ package rwlock_test
 
 import (
 	"context"
+	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -72,4 +74,44 @@ func TestDeadWriterAheadOfReaders(t *testing.T) {
 	require.Error(t, <-over)
 	p.Judge(nil)
 	unlock(t, held)
+}
+
+// A hold whose downgrade got no answer may read by now. It is not handed to the next writer of its process,
+// and Unlock ends it.
+func TestDowngradeWithoutAnswer(t *testing.T) {
+	s := redistest.New(t)
+	p := redistest.NewProxy(t, s)
+	c, err := latchkey.New(p.Option())
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	mine, other := newLock(t, c), newLock(t, open(t, s))
+	warm := take(t, other.Write()) // so that the server knows the script
+	require.NoError(t, warm.Downgrade(t.Context()))
+	unlock(t, warm)
+	writes := take(t, mine.Write())
+	next := lockLater(t, mine.Write())
+	stacks := make([]byte, 1<<20)
+	require.Eventually(t, func() bool {
+		return strings.Contains(string(stacks[:runtime.Stack(stacks, true)]), ".Enter(")
+	}, long, time.Millisecond, "it stands in line")
+
+	ctx, cancel := context.WithCancel(t.Context())
+	p.Judge(func(request string) redistest.Verdict {
+		if strings.Contains(request, "EVAL") && strings.Contains(request, "latchkey_rwlock") {
+			cancel()
+			return redistest.LoseReply
+		}
+		return redistest.Pass
+	})
+	require.ErrorIs(t, writes.Downgrade(ctx), latchkey.ErrUnknownOutcome)
+	p.Judge(nil)
+	reads := take(t, other.Read())
+	_, err = mine.Write().TryLock(writes.Context())
+	require.Error(t, err, "it reads by now")
+	unlock(t, writes)
+	waiting(t, other.Read(), 1)
+	require.Empty(t, next)
+	unlock(t, reads)
+	unlock(t, await(t, next, 5*time.Second))
+	redistest.OnlyExpiring(t, s.Client(t))
 }

@@ -30,11 +30,15 @@ func (h *Hold) Downgrade(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, t.item.Left())
 	defer cancel()
 	audible := t.Listening()
+	before := t.setWeak(true)
 	var holds, others bool
-	_, err := t.Send(limited, t.Client.Stopped, t.name, func(ctx context.Context) (err error) {
+	stray, err := t.Send(limited, t.Client.Stopped, t.name, func(ctx context.Context) (err error) {
 		holds, others, err = commands.Downgrade(ctx, t.waiter.Owner, t.terms.lease)
 		return err
 	})
+	if err != nil && !stray {
+		t.setWeak(before) // it did nothing
+	}
 	switch lost := h.Err(); {
 	case lost != nil:
 		return lost
@@ -46,6 +50,15 @@ func (h *Hold) Downgrade(ctx context.Context) error {
 	}
 	t.goOnShared(audible, others)
 	return nil
+}
+
+// setWeak notes whether the tenure may not be its holder's alone any more: as long as a downgrade is under
+// way, and when it got no answer. No writer of this process goes on with it then, and none re-enters it.
+func (t *tenure) setWeak(weak bool) (before bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	before, t.weak = t.weak, weak
+	return before
 }
 
 // downgraded reports whether the hold is shared already, and why it cannot be downgraded.
@@ -74,7 +87,7 @@ func (t *tenure) goOnShared(audible, others bool) {
 	t.mu.Lock()
 	inLine := t.inLine
 	t.inLine = false
-	if t.phase == held && !t.shared {
+	if t.phase == held && !t.shared && t.turn != nil { // else it was unlocked meanwhile
 		t.shared, t.audible = true, audible && t.terms.sharable()
 		if others {
 			t.contendNow()

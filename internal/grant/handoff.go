@@ -73,10 +73,13 @@ func (t *tenure) contendNow() {
 // handOff leaves the lock to the next in line, and reports whether there is one. The turn's holds have ended.
 func (t *tenure) handOff(done *turn) bool {
 	t.mu.Lock()
-	inLine := t.inLine
+	inLine, weak := t.inLine, t.weak
 	t.turn, t.inLine = nil, false
 	t.mu.Unlock()
-	if !inLine || !t.alone.line.Pass(t) {
+	if inLine && weak {
+		t.alone.line.Pass(nil)
+	}
+	if !inLine || weak || !t.alone.line.Pass(t) {
 		return false
 	}
 	done.released()

@@ -107,6 +107,13 @@ func (t *tenure) isShared() bool {
 	return t.shared
 }
 
+// mayBeShared reports whether Redis may let others hold together with it.
+func (t *tenure) mayBeShared() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.shared || t.weak
+}
+
 // vacate takes a turn whose last hold has ended out of the tenure. It reports whether the tenure ends with
 // it. The turn of a tenure that is not shared always ends it, or hands it off.
 func (t *tenure) vacate(u *turn) (last bool) {

@@ -35,6 +35,7 @@ type tenure struct {
 	permits  int   // how many it holds, or wants; [All]: what is free
 	turn     *turn // who holds; nil between two turns. Of a shared tenure the first of a chain
 	shared   bool  // its turns hold together
+	weak     bool  // it was its holder's alone, and may be shared by now: a downgrade of it was sent
 	open     bool  // others may join; only of a shared one
 	sharing  bool  // it counts as a shared one that is held
 	inLine   bool  // it has the turn of the line, and must pass it on
