@@ -2,6 +2,7 @@ package latchkey_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"regexp"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"github.com/latchkey-go/latchkey/fairlock"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/rlock"
+	"github.com/latchkey-go/latchkey/rwlock"
 	"github.com/latchkey-go/latchkey/semaphore"
 )
 
@@ -48,6 +50,14 @@ func TestACLKeepsTenantsApart(t *testing.T) {
 			require.NoError(t, err)
 			return func(ctx context.Context) error {
 				return l.Do(ctx, func(context.Context, *latchkey.Hold) error { return nil })
+			}
+		},
+		func(c *latchkey.Client) func(context.Context) error {
+			l, err := rwlock.New(c, "halves")
+			require.NoError(t, err)
+			nothing := func(context.Context, *latchkey.Hold) error { return nil }
+			return func(ctx context.Context) error {
+				return errors.Join(l.Read().Do(ctx, nothing), l.Write().Do(ctx, nothing))
 			}
 		},
 		func(c *latchkey.Client) func(context.Context) error {

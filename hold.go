@@ -28,7 +28,8 @@ func (h *Hold) Name() string { return h.inside().Name() }
 func (h *Hold) Context() context.Context { return h.inside().Context() }
 
 // Token returns the fencing token: greater than that of every hold of this lock before, and less than 2^53.
-// Holds that re-entered share it.
+// Holds that re-entered share it. That of a read hold is not smaller than that of any write hold before, and
+// smaller than that of every write hold after.
 //
 // It follows the server's clock in microseconds since 1970, and is never more than 5 ms ahead of it unless
 // that was set back. So it also grows when Redis loses its data. There are two exceptions: losing the data

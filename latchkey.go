@@ -13,14 +13,14 @@
 //	charge(hold.Context(), hold.Token())
 //
 // The primitives are in packages of their own. In rlock each process queues through one delegate. In fairlock
-// all waiters of all processes queue first in, first out. The others are semaphore, countdown (a latch) and
-// barrier.
+// all waiters of all processes queue first in, first out. Package rwlock has a lock with two halves, for
+// readers and for writers. The others are semaphore, countdown (a latch) and barrier.
 //
 // # Guarantees
 //
-// At most one hold of a lock is trusted at a time, as long as Redis keeps its data and clocks run at about
-// the same speed. A hold is trusted until the moment its last successful request was sent, plus the lease.
-// The lease in Redis is not shorter.
+// At most one hold of a lock is trusted at a time, or only holds that read, as long as Redis keeps its data
+// and clocks run at about the same speed. A hold is trusted until the moment its last successful request was
+// sent, plus the lease. The lease in Redis is not shorter.
 //
 // Redis replicates asynchronously, so a failover can lose the lock. Then the holder's context ends as soon as
 // its client has reached the new primary. For that while only the fencing token separates the two holders.

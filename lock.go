@@ -8,9 +8,10 @@ import (
 	"github.com/latchkey-go/latchkey/internal/lock"
 )
 
-// Lock is a lock of one name. Packages rlock and fairlock make it; code that works with any lock takes this
-// type. Any number of goroutines share it and exclude each other. Two locks of one name on one client are the
-// same lock. Its methods are safe for concurrent use. There is no usable zero value.
+// Lock is a lock of one name, or one half of a read-write lock. Packages rlock, fairlock and rwlock make it;
+// code that works with any lock takes this type. Any number of goroutines share it and exclude each other,
+// unless it is for readers. Two locks of one name on one client are the same lock. Its methods are safe for
+// concurrent use. There is no usable zero value.
 type Lock lock.Lock
 
 func (l *Lock) inside() *lock.Lock { return (*lock.Lock)(l) }
@@ -78,8 +79,8 @@ func (l *Lock) Inspect(ctx context.Context) (State, error) {
 
 // State is what [Lock.Inspect] returns: a snapshot that may be history when it arrives.
 type State struct {
-	// Holder is the owner id of the holder: <client id>:<number>, or Redisson's. It is empty when the lock is
-	// free.
+	// Holder is the owner id of the holder: <client id>:<number>, or Redisson's; with :write behind it for the
+	// writer of a read-write lock. It is empty when the lock is free.
 	Holder string
 	// Mine reports whether the holder belongs to the client that asks.
 	Mine bool

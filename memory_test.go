@@ -2,6 +2,7 @@ package latchkey_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"regexp"
@@ -18,6 +19,7 @@ import (
 	"github.com/latchkey-go/latchkey/countdown"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/rlock"
+	"github.com/latchkey-go/latchkey/rwlock"
 	"github.com/latchkey-go/latchkey/semaphore"
 )
 
@@ -30,6 +32,12 @@ func TestMemoryOfNames(t *testing.T) {
 			l, err := rlock.New(c, name)
 			require.NoError(t, err)
 			return l.Do(ctx, func(context.Context, *latchkey.Hold) error { return nil })
+		},
+		"read-write lock": func(ctx context.Context, c *latchkey.Client, name string) error {
+			l, err := rwlock.New(c, name)
+			require.NoError(t, err)
+			nothing := func(context.Context, *latchkey.Hold) error { return nil }
+			return errors.Join(l.Write().Do(ctx, nothing), l.Read().Do(ctx, nothing))
 		},
 		"semaphore with leases": func(ctx context.Context, c *latchkey.Client, name string) error {
 			s, err := semaphore.New(c, name, semaphore.WithCapacity(8))

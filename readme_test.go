@@ -47,11 +47,12 @@ import (
 	"github.com/latchkey-go/latchkey/countdown"
 	"github.com/latchkey-go/latchkey/fairlock"
 	"github.com/latchkey-go/latchkey/rlock"
+	"github.com/latchkey-go/latchkey/rwlock"
 	"github.com/latchkey-go/latchkey/semaphore"
 )
 
 var (
-	_ = []any{errors.Join, time.Hour, barrier.New, countdown.New, fairlock.New, rlock.New, semaphore.New}
+	_ = []any{errors.Join, time.Hour, barrier.New, countdown.New, fairlock.New, rlock.New, rwlock.New, semaphore.New}
 
 	ctx   = context.Background()
 	url   = os.Args[1]
@@ -62,6 +63,7 @@ func say(what ...any) error { _, err := fmt.Println(what...); return err }
 
 func charge(ctx context.Context, token int64) error { return errors.Join(ctx.Err(), say("charged", token)) }
 func upload(ctx context.Context) error              { return errors.Join(ctx.Err(), say("uploaded")) }
+func lookUp(ctx context.Context) error              { return errors.Join(ctx.Err(), say("found")) }
 func simulate(context.Context)                      { _ = say("simulated") }
 
 func main() {
@@ -96,6 +98,7 @@ func TestReadmeSnippets(t *testing.T) {
 				said := runSnippets(t, program, s.URL())
 				if document == "README.md" {
 					require.Len(t, slices.Compact(said["charged"]), 2*readmeProcesses, "each charge has a token of its own")
+					require.Len(t, said["found"], readmeProcesses)
 					require.Len(t, said["uploaded"], readmeProcesses)
 					require.Len(t, said["simulated"], 3*readmeProcesses)
 				}
@@ -169,7 +172,7 @@ func buildSnippets(t *testing.T, snippets []string) string {
 		} else {
 			source.WriteString("func(c *latchkey.Client) (err error) {\n")
 		}
-		if strings.Contains(snippet, "lock.") && !strings.Contains(snippet, "lock, err :=") {
+		if strings.Contains(snippet, " lock.") && !strings.Contains(snippet, "lock, err :=") {
 			source.WriteString("lock, err := rlock.New(c, \"orders:42\")\nif err != nil { return err }\n")
 		}
 		source.WriteString(snippet + "return err\n},\n")

@@ -30,6 +30,9 @@
 // context of a read hold returns [ErrUpgrade] at once. [latchkey.Hold.Downgrade] makes a write hold a read
 // hold.
 //
+// Whoever reads and wants to read again must use that context. Otherwise it may wait for a writer that waits
+// for it.
+//
 // # Fencing tokens
 //
 // The token of a write hold is greater than that of every hold before. The token of a read hold is that of

@@ -53,7 +53,10 @@ func (p *Primitive) Acquire(parent, waits context.Context, permits int, try bool
 	if hold != nil {
 		return hold, nil // no hook is called for it
 	}
-	if err == nil {
+	if err == nil && p.Shared {
+		hold = p.join(parent, began, false)
+	}
+	if err == nil && hold == nil {
 		hold, err = p.await(parent, waits, permits, try)
 	}
 	if err != nil {
@@ -69,11 +72,6 @@ func (p *Primitive) await(parent, waits context.Context, permits int, try bool) 
 		return nil, err
 	}
 	defer p.leave(try)
-	if p.Shared {
-		if hold := p.join(parent, false); hold != nil {
-			return hold, nil
-		}
-	}
 	if p.Delegate && !try {
 		return p.standInLine(parent, waits)
 	}
@@ -98,7 +96,7 @@ func (p *Primitive) standInLine(parent, waits context.Context) (*Hold, error) {
 	}
 	switch {
 	case p.Shared:
-		if hold := p.join(parent, true); hold != nil {
+		if hold := p.join(parent, time.Now(), true); hold != nil {
 			left.discard() // what its delegate has left is of no use
 			line.Pass(nil)
 			return hold, nil

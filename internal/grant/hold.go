@@ -150,13 +150,10 @@ func (h *Hold) Unlock(ctx context.Context) error {
 	}
 	h.look()
 	h.end(session.ErrReleased)
-	last, loss := h.turn.leave(h)
+	over, last, loss := h.turn.leave(h)
 	switch {
-	case last && !t.vacate(h.turn):
-		if loss != nil {
-			return session.Wrap(t.name, loss)
-		}
-		h.turn.released()
+	case over && !last && (loss == nil || !t.Client.HeldAtClose.TrustedUntil(t).IsZero()):
+		h.turn.released() // others of this process hold on
 		return nil
 	case last && errors.Is(loss, session.ErrClosed):
 		if err := t.unlockLate(ctx, h.turn); err != nil {

@@ -32,14 +32,16 @@ func (t *tenure) Lost(reason error) {
 		t.become(lost)
 	}
 	t.loss = lossOf(reason)
+	var turns []*turn
 	for u := t.turn; u != nil; u = u.next {
+		turns = append(turns, u)
 		for h := u.last; h != nil; h = h.before {
 			h.end(t.loss)
 		}
 	}
-	inLine, token, last := t.inLine, t.handOffs.token, t.turn
-	if last == nil {
-		last = &t.first
+	inLine, token := t.inLine, t.handOffs.token
+	if turns == nil {
+		turns = []*turn{&t.first}
 	}
 	t.inLine = false
 	t.mu.Unlock()
@@ -50,7 +52,9 @@ func (t *tenure) Lost(reason error) {
 		return
 	}
 	t.Client.Options.Logger.Warn("latchkey: lost", "name", t.name, "token", token, "reason", reason)
-	t.Client.Notifier.Notify(func() { last.lost(token, reason) })
+	for _, u := range turns {
+		t.Client.Notifier.Notify(func() { u.lost(token, reason) })
+	}
 	t.retire(false) // Unlock may never be called
 }
 

@@ -59,8 +59,14 @@ func QueueOf(c *session.Client, kind *Kind, name string) (*Queue, error) {
 }
 
 // supersede makes a tenure the holder. If another one of this client is still held, the one with the smaller
-// token is lost: a release is sent only for a tenure that is held no more.
+// token is lost: a release is sent only for a tenure that is held no more. So is one that is shared, and that
+// others may still join.
 func (q *Queue) supersede(t *tenure) {
+	if q.shared != nil {
+		if s := q.shared.holder.Load(); s != nil && s.first.token < t.first.token {
+			q.Client.Keeper.Lose(&s.item, lease.ErrGone)
+		}
+	}
 	for {
 		before := q.alone.holder.Load()
 		if before != nil && before.first.token > t.first.token {

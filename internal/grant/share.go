@@ -20,17 +20,16 @@ import (
 // join returns a hold of the tenure that the goroutines of this process hold together. It returns nil when
 // there is none, or when it is for others to have their turn. inTurn says that the caller has the turn of the
 // line; whoever has not does not overtake those that stand in it.
-func (p *Primitive) join(parent context.Context, inTurn bool) *Hold {
+func (p *Primitive) join(parent context.Context, now time.Time, inTurn bool) *Hold {
 	h := p.Queue.shared
 	t := h.holder.Load()
-	if t == nil || !inTurn && !h.line.IsEmpty() {
+	if t == nil || !inTurn && !h.line.IsEmpty() || parent.Err() != nil {
 		return nil
 	}
-	return t.join(parent, p.terms)
+	return t.join(parent, now, &p.terms)
 }
 
-func (t *tenure) join(parent context.Context, terms terms) *Hold {
-	now := time.Now()
+func (t *tenure) join(parent context.Context, now time.Time, terms *terms) *Hold {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !terms.sharable() || terms.lease != t.terms.lease || t.item.Left() <= 0 || !t.admits(now) {
@@ -39,6 +38,7 @@ func (t *tenure) join(parent context.Context, terms terms) *Hold {
 	if t.handOffs.handed < 0 || !t.handOffs.contended.IsZero() {
 		t.handOffs.handed++
 	}
+	t.joined++
 	u := &turn{tenure: t, token: t.handOffs.token, moment: now, next: t.turn}
 	u.begin(parent)
 	if t.turn != nil {
@@ -107,25 +107,21 @@ func (t *tenure) isShared() bool {
 	return t.shared
 }
 
-// vacate takes a turn whose last hold has ended out of the tenure. It reports whether the tenure ends with
-// it. The turn of a tenure that is not shared always ends it, or hands it off.
+// vacate takes a turn whose last hold has ended out of a shared tenure, and reports whether the tenure ends
+// with it. The mutex is held, and may be free meanwhile.
 func (t *tenure) vacate(u *turn) (last bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if !t.shared {
-		return true
-	}
 	u.unlink()
 	if t.turn != nil {
 		return false
 	}
 	if t.admits(u.moment) {
 		// Goroutines that are ready to run may be about to join. To let them spares two commands.
+		joined := t.joined
 		t.mu.Unlock()
 		runtime.Gosched()
 		t.mu.Lock()
-		if t.turn != nil || !t.open {
-			return false // somebody has joined; or has left again, and releases
+		if t.joined != joined {
+			return false // it is for whoever leaves last of those
 		}
 	}
 	t.open = false

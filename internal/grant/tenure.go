@@ -37,6 +37,7 @@ type tenure struct {
 	shared   bool  // its turns hold together
 	open     bool  // others may join; only of a shared one
 	sharing  bool  // it counts as a shared one that is held
+	joined   int   // how many have joined it
 	inLine   bool  // it has the turn of the line, and must pass it on
 	handOffs handOffs
 	caller   context.Context // of whoever competes with it, for the hook that tells of its place in the queue

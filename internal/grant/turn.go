@@ -47,8 +47,9 @@ func (u *turn) unlink() {
 	u.previous, u.next = nil, nil
 }
 
-// leave removes h, and reports whether it was the turn's last hold and whether the tenure was lost.
-func (u *turn) leave(h *Hold) (last bool, loss error) {
+// leave removes h, and reports whether it was the turn's last hold, whether the tenure ends with it or is
+// handed off, and whether the tenure was lost.
+func (u *turn) leave(h *Hold) (over, last bool, loss error) {
 	t := u.tenure
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -58,5 +59,7 @@ func (u *turn) leave(h *Hold) (last bool, loss error) {
 			break
 		}
 	}
-	return u.last == nil, t.loss
+	over = u.last == nil
+	last = over && (!t.shared || t.vacate(u))
+	return over, last, t.loss
 }

@@ -8,18 +8,14 @@ import (
 
 // The scripts of locks, and of read-write locks, have the same arguments and replies.
 var (
-	acquire = locks("acquire.lua")
-	offer   = locks("offer.lua")
-	release = locks("release.lua")
-	force   = locks("force.lua")
-	inspect = locks("inspect.lua")
+	acquire = [families]*Script{Locks: script("lock/acquire.lua"), ReadWrite: script("rwlock/acquire.lua")}
+	offer   = [families]*Script{Locks: script("lock/offer.lua"), ReadWrite: script("rwlock/offer.lua")}
+	release = [families]*Script{Locks: script("lock/release.lua"), ReadWrite: script("rwlock/release.lua")}
+	force   = [families]*Script{Locks: script("lock/force.lua"), ReadWrite: script("rwlock/force.lua")}
+	inspect = [families]*Script{Locks: script("lock/inspect.lua"), ReadWrite: script("rwlock/inspect.lua")}
 )
 
 var downgrade = script("rwlock/downgrade.lua")
-
-func locks(file string) [families]*Script {
-	return [families]*Script{Locks: script("lock/" + file), ReadWrite: script("rwlock/" + file)}
-}
 
 // Acquire runs lock/acquire.lua, or that of its family, as do the methods that follow. seen is the highest
 // token of the name that the client has seen.
