@@ -1,8 +1,10 @@
 package lua_test
 
 import (
+	"sync"
 	"testing"
 
+	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/lua"
@@ -216,4 +218,30 @@ func TestCompanionThatMovesLast(t *testing.T) {
 		b.does(use)
 		require.Positive(t, b.number("PTTL", "{"+name+"}:A:1:rwlock_timeout:1"))
 	}
+}
+
+// A reader whose companion cannot be made is not one, whoever would grant it the lock.
+func TestNoReaderWithoutItsCompanion(t *testing.T) {
+	c := redistest.NewCluster(t)
+	b := inSlot(t, c, "grant")
+	confirmed, ended := make(chan struct{}), make(chan struct{})
+	confirm := sync.OnceFunc(func() { close(confirmed) })
+	ctx := rueidis.WithOnSubscriptionHook(t.Context(), func(rueidis.PubSubSubscription) { confirm() }) // also when the slot has moved
+	go func() {
+		defer close(ended)
+		client := b.conn.Client
+		_ = client.Receive(ctx, client.B().Ssubscribe().Channel(b.lock.Inbox("B")).Build(), func(rueidis.PubSubMessage) {}) // until the test ends
+	}()
+	t.Cleanup(func() { <-ended })
+	<-confirmed
+	b.read("A:1", lua.First)
+	b.share("B:1", lua.First)
+	b.read("B:2", lua.First)
+	m := c.Move(t, "grant")
+	_, err := b.conn.Leave(t.Context(), b.lock, []lua.Departure{{Owner: "B:1", Entry: shared("B:1").Entry()}}, 0)
+	require.NoError(t, err)
+	require.Equal(t, map[string]string{"mode": "read", "A:1": "1"}, b.fields())
+	require.Equal(t, []string{reads("B:2").Entry()}, b.inspect().Queue, "it keeps its place")
+	moved(t, m)
+	require.Positive(t, b.read("B:2", lua.Again).Token)
 }
