@@ -48,10 +48,23 @@ func isMoving(err error) bool {
 
 // arguments are args followed by what shared/keys.lua takes from their end.
 func (k *Keys) arguments(args, nowhere []string) []string {
-	all := make([]string, 0, len(args)+len(k.keys)+len(nowhere)+1)
-	all = append(append(all, args...), k.keys[1:]...)
-	all = append(append(all, strconv.Itoa(len(k.keys)-1)), nowhere...)
+	companions := k.companions(args[:1])
+	all := make([]string, 0, len(args)+len(companions)+len(nowhere)+2)
+	all = append(append(all, args...), companions...)
+	all = append(append(all, strconv.Itoa(len(companions))), nowhere...)
 	return append(all, strconv.Itoa(len(nowhere)))
+}
+
+// companions are the keys beside the name itself. Those of a read-write lock are also the ones that exist as
+// long as these ids read.
+func (k *Keys) companions(ids []string) []string {
+	keys := k.keys[1:len(k.keys):len(k.keys)]
+	for _, id := range ids {
+		if k.family == ReadWrite && id != "" {
+			keys = append(keys, suffixed(k.keys[0], id+":rwlock_timeout:1"))
+		}
+	}
+	return keys
 }
 
 // nowhere returns which companions of a name, and which records of these ids, exist on neither side of a
@@ -64,6 +77,7 @@ func (c Conn) nowhere(ctx context.Context, k *Keys, ids []string) (absent []stri
 			keys = append(keys, k.keys[s.key])
 		}
 	}
+	keys = append(keys, k.companions(ids)[len(k.keys)-1:]...)
 	if k.done > 0 {
 		for _, id := range append(ids, "stated") {
 			keys = append(keys, k.keys[k.done]+":"+id)

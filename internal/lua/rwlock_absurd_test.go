@@ -35,6 +35,9 @@ func absurdReadWrite(t *testing.T, server *redistest.Server, hold lua.Claim) {
 		{"list", queue, "", "1:B:7:1000:%s"}, {"list", queue, "", "1:%:7:1000:0s"},
 		{"string", token, "", "%"}, {"string", pace, "", "%"},
 	}
+	s.skip = func(p place, _, _ string) bool { // what is the same beside readers, as long as time is short
+		return redistest.Longer(0, 1) == 0 && !hold.Shared && p.kind != "hash"
+	}
 	s.make = func() {
 		b.claim(hold, lua.First)
 		b.share("B:1", lua.First)
@@ -89,7 +92,7 @@ func TestManyReadersLeave(t *testing.T) {
 			require.NoError(t, b.do(command...).Error())
 		}
 		require.NoError(t, b.do("PEXPIRE", b.lock.Name(), "60000").Error())
-		require.True(t, b.share("W:1", lua.First).Token > 0, "none of them has a lease")
+		require.Positive(t, b.share("W:1", lua.First).Token, "none of them has a lease")
 		require.Equal(t, map[string]string{"mode": "write", "W:1:write": "1"}, b.fields())
 	})
 }

@@ -46,7 +46,7 @@ local function serve(self, queues)
     else
       local id, ms = client .. ':' .. number, lease
       if moving then
-        if reads then break end -- its timeout could not be made here
+        if reads and entry ~= self then break end -- nobody knows whether its timeout may be made here
         moving.need(KEYS[3])
         moving.need(KEYS[4])
       end

@@ -11,7 +11,7 @@ if mode then
   for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do
     if string.find(field, ':write', -6, true) then
       owner = field
-    elseif field ~= 'mode' and redis.call('EXISTS', timeout_of(field)) == 1 then
+    elseif field ~= 'mode' and redis.pcall('EXISTS', timeout_of(field)) ~= (moving and -1 or 0) then
       readers = readers + 1
       if mode == 'read' then owner = field end
     end

@@ -19,6 +19,8 @@ for i = 1, #ARGV / 2 do
     local name = string.find(lock, '{', 1, true) and lock or '{' .. lock .. '}'
     local timeout = name .. ':' .. owner .. ':rwlock_timeout:1'
     local kept = redis.pcall('PEXPIRE', timeout, lease)
+    -- Both sides of a move refuse a command over two keys when one of them is missing.
+    if kept == 0 then kept = redis.pcall('EXISTS', lock, timeout) == 1 and 0 end
     if type(kept) ~= 'number' then
       error('TRYAGAIN the slot is moving, and ' .. timeout .. ' may be on the other side')
     end

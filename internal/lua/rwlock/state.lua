@@ -15,8 +15,9 @@
 --                                  renewal; otherwise empty
 --                         writer -> owner id of the last writer of ours
 --       {N}:<owner id>:rwlock_timeout:<n>
---                  STRING exists as long as the lease of that reader's nth hold. Ours have one, which says how
---                         long the lease is, in ms; that of Redisson is always 1
+--                  STRING exists as long as the lease of that reader's nth hold. Ours have one. It says how
+--                         long the lease is, in ms; one of Redisson's says 1. A call to a cluster names that
+--                         of the caller as KEYS[5]: see shared/keys.lua
 -- ARGV  1 owner id, 2 inbox prefix, 3 publish verb, 4 floor: as in lock/acquire.lua
 -- include shared/token.lua
 -- include shared/queue.lua
@@ -78,7 +79,7 @@ local function drop_former(owner)
   for _, field in ipairs(former) do
     local writer = string.match(field, '^(.*):write$')
     if not writer then
-      redis.call('DEL', timeout_of(field))
+      redis.pcall('DEL', timeout_of(field)) -- one on the other side of a slot that is moving expires
     elseif redis.pcall('HGET', KEYS[4], 'short') == writer then
       redis.pcall('HSET', KEYS[4], 'short', '') -- it has ended otherwise than by its short lease
     end
@@ -92,8 +93,8 @@ local OUTLIVES = 1000
 local function own_read(id, lease, ms)
   if moving then moving.need(timeout_of(id)) end
   local token = read_token(lease)
+  redis.call('SET', timeout_of(id), lease, 'PX', ms) -- first: while the slot moves it may be refused
   redis.call('HSET', KEYS[1], 'mode', 'read', id, '1')
-  redis.call('SET', timeout_of(id), lease, 'PX', ms)
   keep(ms == lease and ms or ms + OUTLIVES)
   mode = 'read'
   drop_former(id)
