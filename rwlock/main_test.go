@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 	redistest.Main(m)
 }
 
-// worker is what a process of its own does: a mode, the server's address, a lease, the lock's name, and more.
+// worker is what a process of its own does: "history", the server's address, a lease, the lock's name, and more.
 func worker(args []string) {
 	lease, err := time.ParseDuration(args[2])
 	check(err)
@@ -31,10 +31,7 @@ func worker(args []string) {
 	check(c.Check(context.Background()))
 	l, err := rwlock.New(c, args[3])
 	check(err)
-	switch args[0] {
-	case "history":
-		record(c, l, args[4:])
-	}
+	record(c, l, args[4:])
 }
 
 func check(err error) {
