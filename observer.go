@@ -81,6 +81,7 @@ const (
 	KindLock      Kind = "lock"      // packages rlock and fairlock
 	KindSemaphore Kind = "semaphore" // semaphore.New
 	KindCounting  Kind = "counting"  // semaphore.NewCounting
+	KindReadWrite Kind = "rwlock"    // package rwlock
 	KindLatch     Kind = "latch"     // package countdown
 	KindBarrier   Kind = "barrier"   // package barrier
 )

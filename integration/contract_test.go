@@ -38,6 +38,11 @@ func TestLocks(t *testing.T) {
 	each(t, func(t *testing.T, top *topology) { contract.Locks(t, top.servers(t)) })
 }
 
+// What the read-write locks promise does.
+func TestReadWriteLocks(t *testing.T) {
+	each(t, func(t *testing.T, top *topology) { contract.ReadWriteLocks(t, top.servers(t)) })
+}
+
 // What the semaphores promise does.
 func TestSemaphores(t *testing.T) {
 	each(t, func(t *testing.T, top *topology) { contract.Semaphores(t, top.servers(t)) })
@@ -60,6 +65,7 @@ func TestWithReplicas(t *testing.T) {
 			s := top.servers(t)
 			s.Options = []latchkey.Option{latchkey.WithReplicas(1, 500*time.Millisecond)}
 			contract.Locks(t, s)
+			contract.ReadWriteLocks(t, s)
 			contract.Semaphores(t, s)
 		})
 	}

@@ -31,6 +31,16 @@ const long = 20 * time.Second
 // prompt is less than any client waits before it asks again by itself.
 const prompt = 1500 * time.Millisecond
 
+// soon is how much later than promised something may happen, because the machine may be busy. No client asks
+// by itself so soon.
+const soon = 500 * time.Millisecond
+
+// lasts checks how long something has taken since it began.
+func lasts(t testing.TB, began time.Time, d time.Duration) {
+	t.Helper()
+	require.WithinRange(t, time.Now(), began.Add(d-100*time.Millisecond), began.Add(d+soon))
+}
+
 // open returns a client that is closed with the test.
 func (s Servers) open(t testing.TB, opts ...latchkey.Option) *latchkey.Client {
 	t.Helper()
@@ -96,11 +106,11 @@ func (s Servers) channels(t testing.TB) (all []string) {
 	return all
 }
 
-// kept is what stays for a while: token counters, the shortest lease of those who waited, what was said of a
-// capacity, what became of a latch, and barriers with their members, when a client could not say that it
-// leaves.
+// kept is what stays for a while: token counters, the state of a read-write lock, the shortest lease of those
+// who waited, what was said of a capacity, what became of a latch, and barriers with their members, when a
+// client could not say that it leaves.
 var kept = []string{
-	"redisson_lock_token:", "latchkey_pace:", "latchkey_token:", "latchkey_done:", "latchkey_latch:", "barrier:", "latchkey_members:",
+	"redisson_lock_token:", "latchkey_rwlock:", "latchkey_pace:", "latchkey_token:", "latchkey_done:", "latchkey_latch:", "barrier:", "latchkey_members:",
 }
 
 // Clean checks that nothing is left but what expires: no lock, no queue, and no inbox once the clients are

@@ -28,9 +28,9 @@ func TestSlotMovesInTheMiddleOfEverything(t *testing.T) {
 	const tag = ":{moving}"
 	crowds := map[string]*crowd{}
 	var workers []worker
-	names := []string{"rlock", "fairlock", "semaphore", "counting", "latch", "barrier"}
+	names := []string{"rlock", "fairlock", "rwlock", "semaphore", "counting", "latch", "barrier"}
 	for _, name := range names {
-		most := map[string]int64{"rlock": 1, "fairlock": 1, "semaphore": 3, "counting": 3}[name]
+		most := map[string]int64{"rlock": 1, "fairlock": 1, "rwlock": 100, "semaphore": 3, "counting": 3}[name]
 		crowds[name] = &crowd{most: max(most, 1000)}
 		if most > 0 {
 			crowds[name].most = most
@@ -41,8 +41,9 @@ func TestSlotMovesInTheMiddleOfEverything(t *testing.T) {
 		c, err := latchkey.New(cluster.Option(), latchkey.WithLease(10*time.Second))
 		require.NoError(t, err)
 		clients = append(clients, c)
-		for range 2 {
+		for n := range 2 {
 			workers = append(workers,
+				readersAndWriters(t, c, "rwlock"+tag, n == 1, crowds["rwlock"]),
 				locks(t, "rlock", c, "rlock"+tag, crowds["rlock"]),
 				locks(t, "fairlock", c, "fairlock"+tag, crowds["fairlock"]),
 				permits(t, c, "semaphore"+tag, crowds["semaphore"]),

@@ -14,6 +14,7 @@ import (
 	"github.com/latchkey-go/latchkey/barrier"
 	"github.com/latchkey-go/latchkey/countdown"
 	"github.com/latchkey-go/latchkey/internal/contract"
+	"github.com/latchkey-go/latchkey/rwlock"
 	"github.com/latchkey-go/latchkey/semaphore"
 )
 
@@ -53,6 +54,29 @@ func locks(t *testing.T, kind string, c *latchkey.Client, name string, in *crowd
 			err = errors.Join(err, fmt.Errorf("%s: token %d after %d", name, h.Token(), before))
 		}
 		in.leave(1)
+		return errors.Join(err, h.Unlock(ctx))
+	}
+}
+
+// readersAndWriters has one goroutine in two write.
+func readersAndWriters(t *testing.T, c *latchkey.Client, name string, writes bool, in *crowd) worker {
+	t.Helper()
+	l, err := rwlock.New(c, name)
+	require.NoError(t, err)
+	half, weight := l.Read(), int64(1)
+	if writes {
+		half, weight = l.Write(), in.most
+	}
+	return func(ctx context.Context) error {
+		h, err := half.Lock(ctx)
+		if err != nil {
+			return fmt.Errorf("%s: lock: %w", name, err)
+		}
+		err = in.enter(weight)
+		if before := in.token.Swap(h.Token()); before > h.Token() || writes && before == h.Token() {
+			err = errors.Join(err, fmt.Errorf("%s: token %d after %d", name, h.Token(), before))
+		}
+		in.leave(weight)
 		return errors.Join(err, h.Unlock(ctx))
 	}
 }

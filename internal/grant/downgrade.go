@@ -31,6 +31,7 @@ func (h *Hold) Downgrade(ctx context.Context) error {
 	if done {
 		return nil
 	}
+	t.leaveLine() // whether it is answered or not: who holds next must not hold what others share
 	limited, cancel := context.WithTimeout(ctx, t.item.Left())
 	defer cancel()
 	audible := t.Listening()
@@ -48,7 +49,7 @@ func (h *Hold) Downgrade(ctx context.Context) error {
 		t.Client.Keeper.Lose(&t.item, lease.ErrGone)
 		return h.Err()
 	}
-	t.goOnShared(audible, others)
+	h.goOnShared(audible, others)
 	return nil
 }
 
@@ -72,13 +73,23 @@ func (h *Hold) downgraded() (done bool, err error) {
 	}
 }
 
-// goOnShared has a tenure that was its holder's alone go on as a shared one. audible says whether its process
-// has heard all the while that others wait.
-func (t *tenure) goOnShared(audible, others bool) {
+// leaveLine ends the local hand-off: the next in line competes in Redis.
+func (t *tenure) leaveLine() {
 	t.mu.Lock()
 	inLine := t.inLine
 	t.inLine = false
-	if t.phase == held && !t.shared {
+	t.mu.Unlock()
+	if inLine {
+		t.alone.line.Pass(nil)
+	}
+}
+
+// goOnShared has a tenure that was its holder's alone go on as a shared one, unless the hold was unlocked
+// meanwhile. audible says whether its process has heard all the while that others wait.
+func (h *Hold) goOnShared(audible, others bool) {
+	t := h.turn.tenure
+	t.mu.Lock()
+	if t.phase == held && h.turn.last == h {
 		t.shared, t.audible = true, audible && t.terms.sharable()
 		if others {
 			t.contendNow()
@@ -87,7 +98,4 @@ func (t *tenure) goOnShared(audible, others bool) {
 	}
 	t.mu.Unlock()
 	t.alone.holder.CompareAndSwap(t, nil)
-	if inLine {
-		t.alone.line.Pass(nil)
-	}
 }

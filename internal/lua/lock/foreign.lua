@@ -1,16 +1,15 @@
 -- foreign: tells a lock from other data under its name. Uses KEYS[1].
 
 -- Whether a hash without a token of ours is a lock of Redisson. Such a lock has fields <id>:<thread> with a
--- count, and a field mode if it is a read-write lock. Scripts ask this of no lock of ours, so the cost does
--- not matter.
+-- count. One with a field mode is a read-write lock, and no lock. Scripts ask this of no lock of ours, so the
+-- cost does not matter.
 local function is_lock()
   if redis.call('HLEN', KEYS[1]) > 1000 then return false end
   local all = redis.call('HGETALL', KEYS[1])
   for i = 1, #all, 2 do
     local field, value = all[i], all[i + 1]
     local counts = string.find(field, ':', 1, true) and string.find(value, '^%d+$')
-    local mode = field == 'mode' and (value == 'read' or value == 'write')
-    if not counts and not mode then return false end
+    if not counts then return false end
   end
   return true
 end

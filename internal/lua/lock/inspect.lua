@@ -14,7 +14,7 @@ local token = parse_token(redis.call('HGET', KEYS[1], 'token'))
 if left then
   if not token and not is_lock() then return not_a_lock() end
   for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do
-    if field ~= 'token' and field ~= 'short' and field ~= 'mode' then owner = field end
+    if field ~= 'token' and field ~= 'short' then owner = field end
   end
 end
 local queued = not (moving and moving.lacks(KEYS[2]))

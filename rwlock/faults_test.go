@@ -1,0 +1,604 @@
+package rwlock_test
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/rwlock"
+)
+
+// through returns a server that knows the scripts, a proxy of it, and a lock of a client behind that. A server
+// that did not know a script would answer NOSCRIPT, and a test would lose only that.
+func through(t testing.TB, opts ...latchkey.Option) (s *redistest.Server, p *redistest.Proxy, l *rwlock.Lock) {
+	t.Helper()
+	s = redistest.New(t)
+	warm := newLock(t, open(t, s))
+	h := take(t, warm.Write())
+	require.NoError(t, h.Downgrade(t.Context()))
+	unlock(t, h)
+	p = redistest.NewProxy(t, s)
+	return s, p, newLock(t, openAt(t, p.Option(), opts...))
+}
+
+func openAt(t testing.TB, option rueidis.ClientOption, opts ...latchkey.Option) *latchkey.Client {
+	t.Helper()
+	c, err := latchkey.New(option, opts...)
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	require.NoError(t, c.Check(t.Context()))
+	return c
+}
+
+// Requests of the scripts, as a proxy sees them.
+func isAcquire(request string) bool {
+	return strings.Contains(request, "EVAL") &&
+		(strings.Contains(request, "\r\nfirst\r\n") || strings.Contains(request, "\r\nagain\r\n") || strings.Contains(request, "\r\ntry"))
+}
+
+func isDowngrade(request string) bool { return isEnding(request, "*12\r\n") }
+
+func isRelease(request string) bool { return isEnding(request, "*13\r\n") }
+
+// isEnding looks for a script with so many arguments that may publish, and takes nothing. Others may be sent
+// with it.
+func isEnding(request, arguments string) bool {
+	for _, command := range strings.SplitAfter("\r\n"+request, "\r\n*") {
+		if strings.HasPrefix("*"+command, arguments) && strings.Contains(command, "EVAL") &&
+			strings.Contains(command, "PUBLISH") && !isAcquire(command) {
+			return true
+		}
+	}
+	return false
+}
+
+func isRenew(request string) bool {
+	return strings.Contains(request, "EVAL") && !strings.Contains(request, "PUBLISH")
+}
+
+// lose has the proxy treat the first request that matches so, and checks at the end of the test that there was
+// one.
+func lose(t testing.TB, p *redistest.Proxy, verdict redistest.Verdict, match func(string) bool) *atomic.Int64 {
+	t.Helper()
+	judge, count := redistest.Once(verdict, match)
+	p.Judge(judge)
+	t.Cleanup(func() { require.EqualValues(t, 1, count.Load(), "there was such a request") })
+	return count
+}
+
+// A command that gets no answer is repeated, and what it does is done once.
+func TestRepliesLost(t *testing.T) {
+	t.Run("of the first read", func(t *testing.T) {
+		s, p, l := through(t)
+		lose(t, p, redistest.LoseReply, isAcquire)
+		h, beside := take(t, l.Read()), take(t, l.Read())
+		require.Equal(t, h.Token(), state(t, l, 1, 0).Token)
+		unlock(t, h)
+		unlock(t, beside)
+		clean(t, s.Client(t))
+	})
+	t.Run("of a read that is queued", func(t *testing.T) {
+		s, p, l := through(t)
+		h := take(t, newLock(t, open(t, s)).Write())
+		count := lose(t, p, redistest.LoseReply, isAcquire)
+		readers := []*attempt{later(t, l.Read()), later(t, l.Read())}
+		require.Eventually(t, func() bool { return count.Load() == 1 }, long, time.Millisecond)
+		state(t, l, 0, 1)
+		unlock(t, h)
+		for _, r := range readers {
+			r.wait(t)
+		}
+		state(t, l, 1, 0)
+		for _, r := range readers {
+			unlock(t, r.hold)
+		}
+		clean(t, s.Client(t))
+	})
+	for name, verdict := range map[string]redistest.Verdict{"reply": redistest.LoseReply, "request": redistest.LoseRequest} {
+		t.Run(name+" of a release", func(t *testing.T) {
+			s, p, l := through(t)
+			other := newLock(t, open(t, s))
+			one, two := take(t, l.Read()), take(t, l.Read())
+			next := later(t, other.Write())
+			state(t, other, 1, 1)
+			lose(t, p, verdict, isRelease)
+			unlock(t, one)
+			unlock(t, two)
+			h := next.wait(t)
+			require.True(t, h.Held())
+			require.Equal(t, h.Token(), state(t, other, 0, 0).Token)
+			unlock(t, h)
+			clean(t, s.Client(t))
+		})
+		t.Run(name+" of a downgrade", func(t *testing.T) {
+			s, p, l := through(t)
+			other := newLock(t, open(t, s))
+			h := take(t, l.Write())
+			reader, writer := later(t, other.Read()), (*attempt)(nil)
+			state(t, other, 0, 1)
+			writer = later(t, other.Write())
+			state(t, other, 0, 2)
+			lose(t, p, verdict, isDowngrade)
+			require.NoError(t, h.Downgrade(t.Context()))
+			beside := reader.wait(t)
+			state(t, other, 2, 1)
+			unlock(t, h)
+			state(t, other, 1, 1)
+			unlock(t, beside)
+			unlock(t, writer.wait(t))
+			clean(t, s.Client(t))
+		})
+		t.Run(name+" of a renewal", func(t *testing.T) {
+			s, p, l := through(t, latchkey.WithLease(900*time.Millisecond))
+			h, beside := take(t, l.Read()), take(t, l.Read())
+			count := lose(t, p, verdict, isRenew)
+			require.Eventually(t, func() bool { return count.Load() == 1 }, long, time.Millisecond)
+			lost := time.Now()
+			for time.Since(lost) < time.Second {
+				require.True(t, h.Held())
+				<-time.After(10 * time.Millisecond)
+			}
+			state(t, l, 1, 0)
+			unlock(t, h)
+			unlock(t, beside)
+			clean(t, s.Client(t))
+		})
+	}
+}
+
+// Copies of commands that arrive when all is over do nothing, or block the lock for about as long as they were
+// late.
+func TestLateCopies(t *testing.T) {
+	const brief = 2500 * time.Millisecond // a quarter of the lease
+	t.Run("of a read takes a free lock", func(t *testing.T) {
+		s, p, l := through(t)
+		other := newLock(t, open(t, s))
+		lose(t, p, redistest.Keep, isAcquire)
+		unlock(t, take(t, l.Read()))
+		<-time.After(200 * time.Millisecond) // it is late, and what follows the release at once is over
+		late := time.Now()
+		p.Deliver()
+		h := take(t, other.Write())
+		require.Less(t, time.Since(late), brief)
+		unlock(t, h)
+		clean(t, s.Client(t))
+	})
+	t.Run("of a read queues behind a writer", func(t *testing.T) {
+		s, p, l := through(t)
+		other := newLock(t, open(t, s))
+		lose(t, p, redistest.Keep, isAcquire)
+		unlock(t, take(t, l.Read()))
+		h := take(t, other.Write())
+		p.Deliver()
+		unlock(t, h) // perhaps to the copy
+		began := time.Now()
+		unlock(t, take(t, other.Write()))
+		require.Less(t, time.Since(began), brief)
+		clean(t, s.Client(t))
+	})
+	t.Run("of a read joins other readers", func(t *testing.T) {
+		s, p, l := through(t)
+		other := newLock(t, open(t, s))
+		lose(t, p, redistest.Keep, isAcquire)
+		unlock(t, take(t, l.Read()))
+		beside := take(t, other.Read())
+		p.Deliver()
+		unlock(t, beside)
+		began := time.Now()
+		unlock(t, take(t, other.Write()))
+		require.Less(t, time.Since(began), brief)
+		clean(t, s.Client(t))
+	})
+	t.Run("of a release", func(t *testing.T) {
+		s, p, l := through(t)
+		lose(t, p, redistest.Keep, isRelease)
+		unlock(t, take(t, l.Read()))
+		h := take(t, l.Read())
+		p.Deliver()
+		state(t, l, 1, 0)
+		unlock(t, h)
+		clean(t, s.Client(t))
+	})
+	t.Run("of a downgrade", func(t *testing.T) {
+		s, p, l := through(t)
+		other := newLock(t, open(t, s))
+		h := take(t, l.Write())
+		lose(t, p, redistest.Keep, isDowngrade)
+		require.NoError(t, h.Downgrade(t.Context()))
+		unlock(t, h)
+		h = take(t, other.Write())
+		p.Deliver()
+		state(t, l, 0, 0)
+		_, err := l.Read().TryLock(t.Context())
+		require.ErrorIs(t, err, latchkey.ErrNotAcquired)
+		unlock(t, h)
+		clean(t, s.Client(t))
+	})
+}
+
+// A downgrade that was given up may have been done, or may still arrive. So the hold is never handed on to
+// another writer of its process, who would write beside readers, and its release ends it as what it is.
+func TestDowngradeGivenUp(t *testing.T) {
+	for name, verdict := range map[string]redistest.Verdict{"done": redistest.LoseReply, "late": redistest.Keep} {
+		t.Run(name, func(t *testing.T) {
+			s, p, _ := through(t)
+			patient := newLock(t, openAt(t, p.Option()), rwlock.WithBudget(32, time.Second))
+			other := newLock(t, open(t, s))
+			before := take(t, patient.Write())
+			writers := []*attempt{later(t, patient.Write())}
+			inLine(t, 1)
+			writers = append(writers, later(t, patient.Write()))
+			inLine(t, 2)
+			unlock(t, before)
+			h := writers[0].wait(t) // with tokens for the next in line
+			var seen atomic.Int64
+			p.Judge(func(request string) redistest.Verdict {
+				switch {
+				case !isDowngrade(request):
+					return redistest.Pass
+				case seen.Add(1) > 1:
+					return redistest.LoseRequest
+				default:
+					return verdict
+				}
+			})
+			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			defer cancel()
+			err := h.Downgrade(ctx)
+			require.ErrorIs(t, err, latchkey.ErrUnknownOutcome)
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.True(t, h.Held(), "as one or the other")
+			p.Judge(nil)
+			began := time.Now()
+			unlock(t, h)
+			writes := writers[1].wait(t)
+			require.Less(t, time.Since(began), 3*time.Second, "it does not wait for the end of a lease")
+			p.Deliver()
+			_, err = other.Read().TryLock(t.Context())
+			require.ErrorIs(t, err, latchkey.ErrNotAcquired, "a reader beside a writer")
+			require.True(t, writes.Held())
+			unlock(t, writes)
+			clean(t, s.Client(t))
+		})
+	}
+}
+
+// readOn reads all the while: it takes a further hold before it gives back the one it has, as long as that is
+// granted at once. What it returns ends that.
+func readOn(t testing.TB, l *rwlock.Lock) (end func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	h := take(t, l.Read())
+	next, err := l.Read().TryLock(ctx) // where channels are opened by name, its client listens from now on
+	require.NoError(t, err)
+	unlock(t, next)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for ctx.Err() == nil {
+			next, err := l.Read().TryLock(ctx)
+			_ = h.Unlock(context.Background()) // it may be lost
+			if err != nil {
+				if next, err = l.Read().Lock(ctx); err != nil {
+					return
+				}
+			}
+			h = next
+			time.Sleep(time.Millisecond) // what is done inside
+		}
+		_ = h.Unlock(context.Background())
+	})
+	end = sync.OnceFunc(func() { cancel(); wg.Wait() })
+	t.Cleanup(end)
+	return end
+}
+
+// The message that a writer waits is lost, although the subscription stands. Readers go on joining until the
+// writer asks again.
+func TestWantIsLost(t *testing.T) {
+	s := redistest.New(t)
+	p := redistest.NewProxy(t, s)
+	subscriptions, err := rueidis.NewClient(p.Option())
+	require.NoError(t, err)
+	defer subscriptions.Close()
+	c, err := latchkey.Wrap(s.Client(t), subscriptions)
+	require.NoError(t, err)
+	defer c.Close()
+	require.NoError(t, c.Check(t.Context()))
+	l, other := newLock(t, c), newLock(t, open(t, s))
+	end := readOn(t, l)
+	for range 3 { // it is quick when messages arrive
+		began := time.Now()
+		unlock(t, take(t, other.Write()))
+		require.Less(t, time.Since(began), 500*time.Millisecond)
+	}
+	p.Silence(true)
+	began := time.Now()
+	next := later(t, other.Write())
+	<-time.After(100 * time.Millisecond)
+	state(t, other, 1, 1) // it was not told
+	p.Silence(false)
+	h := next.wait(t)
+	require.Less(t, time.Since(began), 2500*time.Millisecond)
+	unlock(t, h)
+	end()
+	clean(t, s.Client(t))
+}
+
+// Subscriptions are killed again and again while readers share the lock: a writer still gets in.
+func TestSubscriptionsKilledWhileReading(t *testing.T) {
+	s := redistest.NewProcess(t)
+	plain := s.Client(t)
+	var ends []func()
+	for range 2 {
+		ends = append(ends, readOn(t, newLock(t, open(t, s))))
+	}
+	other := newLock(t, open(t, s))
+	killed := redistest.KillSubscriptions(t, plain, func() {
+		for range 20 {
+			began := time.Now()
+			h, err := other.Write().Lock(context.Background())
+			if err != nil || time.Since(began) > 2500*time.Millisecond {
+				t.Errorf("after %v: %v", time.Since(began), err)
+				return
+			}
+			time.Sleep(20 * time.Millisecond)
+			if err := h.Unlock(context.Background()); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	require.Positive(t, killed)
+	for _, end := range ends {
+		end()
+	}
+	clean(t, plain)
+}
+
+// Whatever Redis loses under readers: those of all clients learn it, and who waits is served.
+func TestFlushedUnderReaders(t *testing.T) {
+	s := redistest.NewProcess(t)
+	short := latchkey.WithLease(600 * time.Millisecond)
+	l, other, waits := newLock(t, open(t, s, short)), newLock(t, open(t, s, short)), newLock(t, open(t, s))
+	readers := []*latchkey.Hold{take(t, l.Read()), take(t, l.Read()), take(t, other.Read())}
+	next := later(t, waits.Write())
+	state(t, waits, 2, 1)
+	do(t, s.Client(t), "FLUSHALL")
+	began := time.Now()
+	for _, h := range readers {
+		<-h.Context().Done()
+		require.ErrorIs(t, context.Cause(h.Context()), latchkey.ErrLost)
+		require.Less(t, time.Since(began), 600*time.Millisecond)
+	}
+	h := next.wait(t)
+	require.Less(t, time.Since(began), 3*time.Second)
+	for _, lost := range readers {
+		require.Greater(t, h.Token(), lost.Token())
+		require.ErrorIs(t, lost.Unlock(t.Context()), latchkey.ErrLost)
+	}
+	late := later(t, l.Read()) // nobody joins what was lost
+	state(t, waits, 0, 1)
+	require.True(t, h.Held())
+	unlock(t, h)
+	unlock(t, late.wait(t))
+	clean(t, s.Client(t))
+}
+
+// Redis is restarted empty: readers learn it as soon as it is back, and the tokens still grow.
+func TestRedisRestartedUnderReaders(t *testing.T) {
+	s := redistest.NewProcess(t)
+	l, other := newLock(t, open(t, s)), newLock(t, open(t, s))
+	readers := []*latchkey.Hold{take(t, l.Read()), take(t, l.Read())}
+	writer := later(t, other.Write())
+	state(t, l, 1, 1)
+	reader := later(t, other.Read())
+	state(t, l, 1, 2)
+	s.Restart(t)
+	began := time.Now()
+	for _, h := range readers {
+		<-h.Context().Done()
+		require.ErrorIs(t, h.Unlock(t.Context()), latchkey.ErrLost)
+	}
+	for _, a := range []*attempt{writer, reader} { // in whatever order they ask
+		go func() {
+			if <-a.ended; a.err == nil {
+				_ = a.hold.Unlock(context.Background()) // looked at below
+			}
+		}()
+	}
+	require.GreaterOrEqual(t, reader.wait(t).Token(), readers[0].Token())
+	require.Greater(t, writer.wait(t).Token(), readers[0].Token())
+	require.Less(t, time.Since(began), 5*time.Second)
+	clean(t, s.Client(t))
+}
+
+// While Redis is silent readers hold until their lease ends, others still join, and nobody afterwards.
+func TestRedisStoppedUnderReaders(t *testing.T) {
+	const length = 1500 * time.Millisecond
+	s := redistest.NewProcess(t)
+	l, other := newLock(t, open(t, s, latchkey.WithLease(length))), newLock(t, open(t, s))
+	h := take(t, l.Read())
+	s.Stop(t)
+	beside := take(t, l.Read())
+	require.True(t, beside.Held())
+	writer := later(t, other.Write())
+	for _, h := range []*latchkey.Hold{h, beside} {
+		<-h.Context().Done()
+		require.ErrorIs(t, context.Cause(h.Context()), latchkey.ErrLost)
+	}
+	limited, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	_, err := l.Read().Lock(limited)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	_, err = l.Read().TryLock(t.Context())
+	require.ErrorIs(t, err, latchkey.ErrUnavailable)
+	s.Continue(t)
+	unlock(t, writer.wait(t))
+	unlock(t, take(t, l.Read()))
+	clean(t, s.Client(t))
+}
+
+// The server stalls in the middle of every hand-off from readers to a writer and back.
+func TestServerStalls(t *testing.T) {
+	s := redistest.NewProcess(t)
+	l, other := newLock(t, open(t, s)), newLock(t, open(t, s))
+	for range 3 {
+		for _, halves := range [][2]*latchkey.Lock{{l.Read(), other.Write()}, {other.Write(), l.Read()}} {
+			h := take(t, halves[0])
+			next := later(t, halves[1])
+			require.Eventually(t, func() bool {
+				found, err := l.Read().Inspect(t.Context())
+				return err == nil && found.Waiting == 1
+			}, long, time.Millisecond)
+			s.Stop(t)
+			time.AfterFunc(100*time.Millisecond, func() { s.Continue(t) })
+			unlock(t, h)
+			began := time.Now()
+			unlock(t, next.wait(t))
+			require.Less(t, time.Since(began), time.Second)
+		}
+	}
+	clean(t, s.Client(t))
+}
+
+// The delegate of a process that waits to read gives up: the next in line inherits its place, before a writer
+// that came later, and all read together.
+func TestPlaceOfReadersIsInherited(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		l, other := newLock(t, open(t, s)), newLock(t, open(t, s))
+		h := take(t, other.Write())
+		var readers []*attempt
+		for n := range 5 {
+			readers = append(readers, later(t, l.Read()))
+			state(t, l, 0, 1)
+			inLine(t, n)
+		}
+		place := state(t, l, 0, 1).Queue[0]
+		writer := later(t, newLock(t, open(t, s)).Write())
+		state(t, l, 0, 2)
+		for n := range 2 {
+			readers[n].cancel()
+			<-readers[n].ended
+			require.ErrorIs(t, readers[n].err, context.Canceled)
+			inLine(t, 3-n)
+		}
+		readers[3].cancel() // in the middle of the line
+		<-readers[3].ended
+		require.Equal(t, place, state(t, l, 0, 2).Queue[0])
+		unlock(t, h)
+		one, two := readers[2].wait(t), readers[4].wait(t)
+		state(t, l, 1, 1)
+		require.Equal(t, one.Token(), two.Token())
+		unlock(t, one)
+		unlock(t, two)
+		unlock(t, writer.wait(t))
+		clean(t, s.Client(t))
+	})
+}
+
+// The delegate gives up at the very moment in which its process is granted the lock: whoever is in line reads,
+// or a writer behind it is served.
+func TestDelegateOfReadersGivesUp(t *testing.T) {
+	s := redistest.NewProcess(t)
+	l, other, third := newLock(t, open(t, s)), newLock(t, open(t, s)), newLock(t, open(t, s))
+	for range redistest.Longer(60, 2000) {
+		h := take(t, other.Write())
+		delegate := later(t, l.Read())
+		state(t, l, 0, 1)
+		next := later(t, l.Read())
+		inLine(t, 1)
+		writer := later(t, third.Write())
+		state(t, l, 0, 2)
+		go delegate.cancel()
+		unlock(t, h)
+		if <-delegate.ended; delegate.err == nil {
+			unlock(t, delegate.hold)
+		}
+		unlock(t, next.wait(t))
+		unlock(t, writer.wait(t))
+	}
+	clean(t, s.Client(t))
+}
+
+// The last reader leaves at the very moment in which others join, with writers in between: nobody holds what
+// was given back, and nothing is left.
+func TestLastReaderLeavesWhileOthersJoin(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		l, other := newLock(t, open(t, s)), newLock(t, open(t, s))
+		var inside atomic.Int64
+		var wg sync.WaitGroup
+		visit := func(half *latchkey.Lock, weight, rounds int64) {
+			wg.Go(func() {
+				for range rounds {
+					h, err := half.Lock(context.Background())
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					if now := inside.Add(weight); now > 1000 || weight == 1000 && now != weight {
+						t.Errorf("a writer is not alone: %d", now)
+					}
+					if !h.Held() {
+						t.Error(h.Err())
+					}
+					inside.Add(-weight)
+					if err := h.Unlock(context.Background()); err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+		rounds := redistest.Longer(1500, 100_000)
+		for range 3 {
+			visit(l.Read(), 1, rounds)
+		}
+		visit(other.Read(), 1, rounds/5)
+		visit(other.Write(), 1000, rounds/15)
+		visit(l.Write(), 1000, rounds/15)
+		wg.Wait()
+		clean(t, s.Client(t))
+	})
+}
+
+// What readers hold when their client is closed is released when the last of them unlocks, and those before
+// it learn nothing bad. Shutdown waits as long as it may, and then does the same.
+func TestClosedUnderReaders(t *testing.T) {
+	for name, end := range map[string]func(*latchkey.Client){
+		"close": (*latchkey.Client).Close,
+		"shutdown": func(c *latchkey.Client) {
+			ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+			defer cancel()
+			_ = c.Shutdown(ctx) // its error says that somebody reads
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+				c := open(t, s)
+				l, other := newLock(t, c), newLock(t, open(t, s))
+				one, two := take(t, l.Read()), take(t, l.Read())
+				inner, err := l.Read().Lock(two.Context())
+				require.NoError(t, err)
+				next := later(t, other.Write())
+				state(t, other, 1, 1)
+				end(c)
+				require.ErrorIs(t, one.Err(), latchkey.ErrClosed)
+				_, err = l.Read().TryLock(t.Context())
+				require.ErrorIs(t, err, latchkey.ErrClosed)
+				unlock(t, one)
+				state(t, other, 1, 1)
+				_ = inner.Unlock(t.Context()) // its turn is not over
+				unlock(t, two)
+				unlock(t, next.wait(t))
+				clean(t, s.Client(t))
+			})
+		})
+	}
+}
