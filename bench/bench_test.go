@@ -26,7 +26,8 @@ func TestMain(m *testing.M) {
 }
 
 // A very short run of everything: every contender does something, ours exclude each other, readers read
-// together and beside no writer, nobody buys what is gone under a lock, and the tables and charts are written.
+// together and beside no writer, nobody buys what is gone under a lock, and the tables and charts are
+// written.
 func TestRun(t *testing.T) {
 	redistest.Require(t)
 	redis, err := startServer("")
