@@ -30,9 +30,10 @@ which:
 	else echo "topologies are skipped: install redis-server, or start a Docker engine"; fi
 
 .PHONY: soak
-soak: ## run the long tests: 8 processes share a lock, and permits, while connections and processes are killed; the model has all pairs of faults
+soak: ## run the long tests: 8 processes share a lock, a read-write lock, and permits, while connections and processes are killed; the model has all pairs of faults
 	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'Soak|TakeTurns|Races|FullSpeed|ForcedWhile' ./internal/core
 	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'History' ./semaphore
+	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'History' ./rwlock
 	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'Protocol' ./internal/model
 	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'RandomOperations' ./internal/property
 	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'Absurd' ./internal/lua
@@ -54,6 +55,8 @@ bench-packages: ## run the benchmarks of the packages, each compared with its fl
 	$(GO) test -run xxx -bench 'Fleet|Handoff|CancelTogether|ManyHolds' -benchtime 1x ./rlock
 	$(GO) test -run xxx -bench 'Pair|Permits' -benchtime 30x ./semaphore
 	$(GO) test -run xxx -bench 'Contended' -benchtime 20000x ./semaphore
+	$(GO) test -run xxx -bench 'Pair|Readers' -benchtime 30x ./rwlock
+	$(GO) test -run xxx -bench 'Contended' -benchtime 20000x ./rwlock
 
 .PHONY: demo
 demo: ## sell a stock from several processes, then break it on purpose

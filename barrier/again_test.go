@@ -60,7 +60,7 @@ func away(verdict redistest.Verdict) (judge func(string) redistest.Verdict, sent
 // Of two goroutines that begin the membership of their client at the same time one gives up: the other
 // one's client is a member.
 func TestOneOfTwoGivesUpJoining(t *testing.T) {
-	const lease = 600 * time.Millisecond
+	const lease = 900 * time.Millisecond
 	s := redistest.New(t)
 	plain := s.Client(t)
 	for name, begin := range map[string]func(context.Context, *barrier.Barrier) error{
@@ -84,7 +84,7 @@ func TestOneOfTwoGivesUpJoining(t *testing.T) {
 			p.Judge(nil)
 			p.KillAll() // nobody waits for replies that do not come
 			require.NoError(t, <-two)
-			<-time.After(2 * lease)
+			<-time.After(lease + lease/2)
 			members(t, plain, 1)
 			broken(t, b, false)
 			require.NoError(t, b.Leave(t.Context()))
@@ -170,7 +170,7 @@ func TestLeaveIsBoundByTheLease(t *testing.T) {
 // A party that was taken for dead is no member when it is back, unless it comes again: not to come, and to
 // leave, breaks nothing of those who have reset the barrier and go on without it.
 func TestTakenForDeadIsBack(t *testing.T) {
-	const lease = 400 * time.Millisecond
+	const lease = 900 * time.Millisecond
 	for _, reset := range []bool{true, false} { // before it is back
 		s := redistest.New(t)
 		plain := s.Client(t)
@@ -210,7 +210,7 @@ func TestTakenForDeadIsBack(t *testing.T) {
 		_, err = w.result(t)
 		require.NoError(t, err)
 		members(t, plain, 2)
-		<-time.After(2 * lease)
+		<-time.After(lease + lease/2)
 		members(t, plain, 2)
 		broken(t, near, false)
 	}
@@ -218,13 +218,13 @@ func TestTakenForDeadIsBack(t *testing.T) {
 
 // A party that was taken for dead, and comes again before its client has heard of that, is a member.
 func TestTakenForDeadComesAgain(t *testing.T) {
-	const lease = 400 * time.Millisecond
+	const lease = 900 * time.Millisecond
 	s := redistest.New(t)
 	plain := s.Client(t)
 	p := redistest.NewProxy(t, s)
 	far := newBarrier(t, open(t, p.Option()), 1, barrier.WithLease(lease))
 	near := newBarrier(t, open(t, s.Option()), 1)
-	for range 5 {
+	for range 3 {
 		require.NoError(t, far.Join(t.Context()))
 		judge, _ := away(redistest.LoseRequest)
 		p.Judge(judge)
@@ -234,7 +234,7 @@ func TestTakenForDeadComesAgain(t *testing.T) {
 		p.Judge(nil)
 		_, err := w.result(t)
 		require.NoError(t, err)
-		<-time.After(2 * lease)
+		<-time.After(lease + lease/2)
 		members(t, plain, 1)
 		broken(t, near, false)
 	}

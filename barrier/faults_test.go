@@ -80,7 +80,7 @@ func TestReasonOfAnEarlyEnd(t *testing.T) {
 func TestMemoryIsFull(t *testing.T) {
 	s := redistest.NewProcess(t)
 	plain := s.Client(t)
-	const lease = 600 * time.Millisecond
+	const lease = 900 * time.Millisecond
 	b := newBarrier(t, open(t, s.Option()), 3, barrier.WithLease(lease))
 	full := func(maxmemory string) {
 		require.NoError(t, plain.Do(t.Context(), plain.B().ConfigSet().ParameterValue().ParameterValue("maxmemory", maxmemory).Build()).Error())
@@ -90,7 +90,7 @@ func TestMemoryIsFull(t *testing.T) {
 	_, err := b.Await(t.Context())
 	require.ErrorContains(t, err, "OOM")
 	waiting(t, b, 2)
-	<-time.After(2 * lease)
+	<-time.After(lease + lease/2)
 	waiting(t, b, 2)
 	one.cancel()
 	_, err = one.result(t)
@@ -100,7 +100,7 @@ func TestMemoryIsFull(t *testing.T) {
 	require.NoError(t, b.Reset(t.Context()))
 	stranger := newBarrier(t, open(t, s.Option()), 3)
 	require.ErrorContains(t, stranger.Join(t.Context()), "OOM")
-	<-time.After(2 * lease) // who is a member is renewed, and can leave
+	<-time.After(lease + lease/2) // who is a member is renewed, and can leave
 	broken(t, b, false)
 	members(t, plain, 1)
 	require.NoError(t, b.Leave(t.Context()))

@@ -55,7 +55,7 @@ func restore(t testing.TB, plain rueidis.Client, kept map[string]string) {
 // A party that dies, or is stopped, while it works breaks the barrier for those who wait, and for those who
 // come later.
 func TestPartyDiesAtWork(t *testing.T) {
-	const lease = 600 * time.Millisecond
+	const lease = 900 * time.Millisecond
 	for name, signal := range map[string]syscall.Signal{"killed": syscall.SIGKILL, "stopped": syscall.SIGSTOP} {
 		for _, somebodyWaits := range []bool{true, false} {
 			t.Run(fmt.Sprint(name, " while somebody waits ", somebodyWaits), func(t *testing.T) {
@@ -87,7 +87,7 @@ func TestPartyDiesAtWork(t *testing.T) {
 					require.ErrorIs(t, err, barrier.ErrBroken)
 					require.ErrorContains(t, err, "the lease of a party is over")
 				}
-				require.Less(t, time.Since(began), lease)
+				require.Less(t, time.Since(began), lease+400*time.Millisecond, "the machine may be busy")
 				members(t, s.Client(t), 2)
 				require.NoError(t, mine.Reset(t.Context()))
 				arrive(t, mine, 1)
@@ -256,17 +256,17 @@ func TestShorterLease(t *testing.T) {
 
 // Barriers of one name on a client have the lease of the last one: nothing is promised that is not renewed.
 func TestLeasesDiffer(t *testing.T) {
-	const lease = 300 * time.Millisecond
+	const lease = 900 * time.Millisecond
 	s := redistest.New(t)
 	c := open(t, s.Option())
 	short := newBarrier(t, c, 2, barrier.WithLease(lease))
 	newBarrier(t, c, 2)
 	other := newBarrier(t, open(t, s.Option()), 2)
 	require.NoError(t, short.Join(t.Context()))
-	<-time.After(2 * lease)
+	<-time.After(lease + lease/2)
 	broken(t, other, false)
 	w := arrive(t, short, 1)
-	<-time.After(2 * lease)
+	<-time.After(lease + lease/2)
 	broken(t, other, false)
 	plain := s.Client(t)
 	newBarrier(t, c, 2, barrier.WithLease(lease)) // while the other one is promised
@@ -274,7 +274,7 @@ func TestLeasesDiffer(t *testing.T) {
 		end, err := plain.Do(t.Context(), plain.B().Zrange().Key("latchkey_members:{a}").Min("0").Max("0").Withscores().Build()).AsZScores()
 		return err == nil && len(end) == 1 && end[0].Score < float64(time.Now().Add(2*lease).UnixMilli())
 	}, long, 20*time.Millisecond)
-	<-time.After(2 * lease)
+	<-time.After(lease + lease/2)
 	broken(t, other, false)
 	_, err := other.Await(t.Context())
 	require.NoError(t, err)
@@ -293,13 +293,13 @@ func TestShortLeaseIsTold(t *testing.T) {
 	began := time.Now()
 	_, err := w.result(t)
 	require.ErrorIs(t, err, barrier.ErrBroken)
-	require.Less(t, time.Since(began), lease+100*time.Millisecond)
+	require.Less(t, time.Since(began), lease+500*time.Millisecond, "it is 100 ms, and the machine may be busy")
 }
 
 // An arrival of a party that gave up is not renewed for the sake of the membership, should a failover bring
 // it back.
 func TestArrivalIsBackAgain(t *testing.T) {
-	const lease = 600 * time.Millisecond
+	const lease = 900 * time.Millisecond
 	s := redistest.NewProcess(t)
 	plain := s.Client(t)
 	b := newBarrier(t, open(t, s.Option()), 2, barrier.WithLease(lease))

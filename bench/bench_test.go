@@ -25,8 +25,8 @@ func TestMain(m *testing.M) {
 	redistest.Main(m)
 }
 
-// A very short run of everything: every contender does something, ours exclude each other, nobody buys what
-// is gone under a lock, and the tables and charts are written.
+// A very short run of everything: every contender does something, ours exclude each other, readers read
+// together and beside no writer, nobody buys what is gone under a lock, and the tables and charts are written.
 func TestRun(t *testing.T) {
 	redistest.Require(t)
 	redis, err := startServer("")
@@ -54,6 +54,13 @@ func TestRun(t *testing.T) {
 		if err == nil && l.ours {
 			require.Positive(t, r.Done, "%s %s", row.Scenario, row.Contender)
 			require.Zero(t, r.Overlaps, "%s %s", row.Scenario, row.Contender)
+		}
+		if strings.HasPrefix(row.Scenario, "read") {
+			require.Positive(t, r.Extra["reads"], "%s %s", row.Scenario, row.Contender)
+			require.Zero(t, r.Overlaps, "%s %s", row.Scenario, row.Contender)
+		}
+		if row.Scenario == "readers 1 ms" && row.Contender == "rwlock" {
+			require.EqualValues(t, 64, r.Together)
 		}
 		if row.Scenario == "market" && row.Contender != "no lock" {
 			require.Zero(t, r.Extra["bought what was gone"], row.Contender)

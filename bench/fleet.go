@@ -85,7 +85,7 @@ func round(s scenario, contender, at, profiles string, redis *server, duration t
 		}
 		p, err := startProcess(job{
 			Kind: kind, Contender: name, Variant: variant, Addr: at, Process: i + 1, Processes: s.Processes,
-			Goroutines: s.Goroutines, Keys: s.Keys, Section: s.Section, Alternate: s.Alternate,
+			Goroutines: s.Goroutines, Keys: s.Keys, Section: s.Section, Alternate: s.Alternate, WriteEvery: s.WriteEvery,
 			Ramp: ramp, Duration: duration, Memory: memory.Name(), Profile: profile,
 		})
 		if p != nil {
@@ -162,7 +162,7 @@ func round(s scenario, contender, at, profiles string, redis *server, duration t
 		commands = l.commands
 	}
 	r = summary(samples)
-	r.Overlaps = w.overlaps.Load()
+	r.Overlaps, r.Together = w.overlaps.Load(), w.together.Load()
 	calls, micro, cpu, bytes := after.since(before, commands...)
 	seconds := r.Seconds
 	r.RedisCPU, r.Commands, r.NetBytes = cpu.Seconds()/seconds, perDone(float64(calls), r.Done), perDone(float64(bytes), r.Done)

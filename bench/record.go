@@ -10,23 +10,27 @@ import (
 
 // Round is what one round of a contender came to. Times are in µs.
 type Round struct {
-	Done        int64   // acquisitions, or what else the scenario counts
-	Seconds     float64 // it took
-	Rate        float64 // of Done, per second
-	P50, P99    float64 // of the waits that ended
-	Longest     float64 // wait, those that had not ended included
-	HandoffP50  float64 // from an unlock to the lock in another process; 0: there were none
-	Commands    float64 // that Redis was sent for each Done
-	CommandRate float64 // per second
-	RedisTime   float64 // that Redis spent executing them, for each Done
-	NetBytes    float64 // to and from Redis, for each Done
-	ClientCPU   float64 // cores
-	RedisCPU    float64
-	Allocs      float64 // for each Done
-	Bytes       float64 // allocated
-	Fairness    float64 // what the luckiest process has done, over the unluckiest; 0: there is one
-	Overlaps    int64   // somebody else was inside
-	Extra       map[string]float64
+	Done         int64   // acquisitions, or what else the scenario counts
+	Seconds      float64 // it took
+	Rate         float64 // of Done, per second
+	P50, P99     float64 // of the waits that ended
+	Longest      float64 // wait, those that had not ended included
+	HandoffP50   float64 // from an unlock to the lock in another process; 0: there were none
+	Commands     float64 // that Redis was sent for each Done
+	CommandRate  float64 // per second
+	RedisTime    float64 // that Redis spent executing them, for each Done
+	NetBytes     float64 // to and from Redis, for each Done
+	ClientCPU    float64 // cores
+	RedisCPU     float64
+	Allocs       float64 // for each Done
+	Bytes        float64 // allocated
+	Fairness     float64 // what the luckiest process has done, over the unluckiest; 0: there is one
+	Overlaps     int64   // somebody else was inside
+	Together     int64   // at most so many readers were inside
+	WriteP50     float64 // as P50, P99 and Longest, which are those of readers then
+	WriteP99     float64
+	LongestWrite float64 // of a writer
+	Extra        map[string]float64
 }
 
 func perDone(n float64, done int64) float64 { return n / float64(max(done, 1)) }
@@ -34,7 +38,7 @@ func perDone(n float64, done int64) float64 { return n / float64(max(done, 1)) }
 // summary puts together what the processes of a round have seen.
 func summary(samples []sample) Round {
 	r := Round{Extra: map[string]float64{}}
-	waits, handoffs := histogram(), histogram()
+	waits, handoffs, writes := histogram(), histogram(), histogram()
 	var took time.Duration
 	var allocs, bytes float64
 	var shares []int64
@@ -48,6 +52,10 @@ func summary(samples []sample) Round {
 		if s.Waits != nil {
 			waits.Merge(hdrhistogram.Import(s.Waits))
 		}
+		r.LongestWrite = max(r.LongestWrite, float64(s.LongestWrite.Microseconds()))
+		if s.WriteWaits != nil {
+			writes.Merge(hdrhistogram.Import(s.WriteWaits))
+		}
 		if s.Handoffs != nil {
 			handoffs.Merge(hdrhistogram.Import(s.Handoffs))
 		}
@@ -59,6 +67,7 @@ func summary(samples []sample) Round {
 	r.Rate = float64(r.Done) / r.Seconds
 	r.ClientCPU /= r.Seconds
 	r.P50, r.P99 = float64(waits.ValueAtQuantile(50)), float64(waits.ValueAtQuantile(99))
+	r.WriteP50, r.WriteP99 = float64(writes.ValueAtQuantile(50)), float64(writes.ValueAtQuantile(99))
 	if waits.TotalCount() > 0 {
 		r.Extra["mean wait µs"] = waits.Mean()
 	}

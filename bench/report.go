@@ -117,7 +117,13 @@ var (
 	}
 	fairness = figure("luckiest / unluckiest process", func(r Round) float64 { return r.Fairness }, number)
 	overlaps = figure("overlaps", func(r Round) float64 { return float64(r.Overlaps) }, number)
-	handoff  = figure("hand-off p50", handoffTime, micros)
+	together = figure("readers inside together", func(r Round) float64 { return float64(r.Together) }, number)
+	ofWrites = []column{
+		figure("write wait p50", func(r Round) float64 { return r.WriteP50 }, micros),
+		figure("write wait p99", func(r Round) float64 { return r.WriteP99 }, micros),
+		figure("longest write wait", func(r Round) float64 { return r.LongestWrite }, micros),
+	}
+	handoff = figure("hand-off p50", handoffTime, micros)
 )
 
 // columnsOf are those of a scenario's table.
@@ -149,6 +155,10 @@ func columnsOf(name string) []column {
 			handoff, ratio("compared with the floor", handoffTime, func(b *base) *Row { return b.floor }),
 			ratio("compared with the best other", handoffTime, func(b *base) *Row { return b.passes }), fairness, overlaps,
 		}, append(usual[:1:1], usual[3:7:7]...)...)
+	case "readers", "readers 1 ms":
+		return slices.Concat(usual[:1], usual[2:], []column{together, spread})
+	case "read-write", "read-write 1 ms":
+		return slices.Concat(usual[:1], usual[2:6], ofWrites, usual[6:], []column{together, overlaps, spread})
 	case "fleet", "fleet 1 ms":
 		return append(usual[:len(usual):len(usual)], fairness, overlaps, spread)
 	case "one process", "uncontended":

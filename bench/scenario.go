@@ -20,6 +20,7 @@ type scenario struct {
 	Least      time.Duration // that a round takes, up to three times the run's; 0: the run's
 	Rounds     int           // 0: the run's
 	Variants   bool          // the contenders are variants of the kind
+	WriteEvery int           // one section in so many writes, of those that read and write; 0: none
 	Series     string        // scenarios of one series are shown as one
 	X          int           // and are told apart by this
 	Commands   []string      // that are counted, as scripts are
@@ -79,6 +80,26 @@ func scenarios() []scenario {
 		Name: "latch", Title: "a latch with 64 waiters, opened again and again", Kind: "rounds", Variants: true, Contenders: []string{"redisson", "countdown"},
 		Processes: 1, Goroutines: 64, Commands: []string{"get"},
 	})
+	all = append(all,
+		scenario{
+			Name: "readers", Title: "64 goroutines of one process that read together, no work inside", Kind: "readwrite", Variants: true,
+			Contenders: []string{"redisson", "rwlock"}, Processes: 1, Goroutines: 64,
+		},
+		scenario{
+			Name: "readers 1 ms", Title: "8 processes of 8 goroutines that read together, 1 ms of work inside", Kind: "readwrite", Variants: true,
+			Contenders: []string{"redisson", "rwlock"}, Processes: 8, Goroutines: 8, Section: time.Millisecond,
+		},
+	)
+	for _, section := range []time.Duration{0, time.Millisecond} {
+		name, title := "read-write", "8 processes of 8 goroutines, one section in ten writes, no work inside"
+		if section > 0 {
+			name, title = "read-write 1 ms", "8 processes of 8 goroutines, one section in ten writes, 1 ms of work inside"
+		}
+		all = append(all, scenario{
+			Name: name, Title: title, Kind: "readwrite", Variants: true, Contenders: []string{"redisson", "rlock", "rwlock"},
+			Processes: 8, Goroutines: 8, Section: section, WriteEvery: 10, Least: 3 * time.Second,
+		})
+	}
 	for _, size := range [][2]int{{1, 1}, {5, 1}, {5, 5}} {
 		all = append(all, scenario{
 			Name: "market", Series: "market", X: 10*size[0] + size[1], Title: "the market of Redis in Action: listers and buyers", Kind: "market",

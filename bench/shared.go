@@ -15,6 +15,8 @@ type witness struct {
 	overlaps *atomic.Int64 // how often somebody else was inside
 	last     *atomic.Int64 // process that held it last
 	freed    *atomic.Int64 // when it began to unlock, in ns since the epoch
+	together *atomic.Int64 // at most so many were inside at a time
+	writing  *atomic.Int64 // how many of those inside must be there alone
 }
 
 func openWitness(path string) (*witness, error) {
@@ -22,7 +24,7 @@ func openWitness(path string) (*witness, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &witness{m, m.Word(0), m.Word(1), m.Word(2), m.Word(3)}, nil
+	return &witness{m, m.Word(0), m.Word(1), m.Word(2), m.Word(3), m.Word(4), m.Word(5)}, nil
 }
 
 func (w *witness) close() { w.memory.Close() }
@@ -44,4 +46,29 @@ func (w *witness) leave(process int64) {
 	w.last.Store(process)
 	w.freed.Store(time.Now().UnixNano())
 	w.inside.Add(-1)
+}
+
+// enterBeside is called with a read lock held.
+func (w *witness) enterBeside() {
+	inside := w.inside.Add(1)
+	if w.writing.Load() > 0 {
+		w.overlaps.Add(1)
+	}
+	for most := w.together.Load(); inside > most && !w.together.CompareAndSwap(most, inside); most = w.together.Load() {
+	}
+}
+
+func (w *witness) leaveBeside() { w.inside.Add(-1) }
+
+// enterAlone is called with a write lock held.
+func (w *witness) enterAlone() {
+	w.writing.Add(1)
+	if w.inside.Add(1) != 1 {
+		w.overlaps.Add(1)
+	}
+}
+
+func (w *witness) leaveAlone() {
+	w.inside.Add(-1)
+	w.writing.Add(-1)
 }

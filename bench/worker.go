@@ -32,7 +32,8 @@ type job struct {
 	Ramp       time.Duration // before it is measured
 	Duration   time.Duration // for which it is
 	Memory     string        // file of the witness
-	Variant    string        // of the market, the semaphore and the latch
+	Variant    string        // of the market, the semaphore, the latch and the read-write lock
+	WriteEvery int           // one section in so many writes; 0: none
 	Profile    string        // file for a profile of the processor's time, empty: none
 
 	measured *atomic.Bool
@@ -53,11 +54,15 @@ type sample struct {
 	Waits    *hdrhistogram.Snapshot
 	Handoffs *hdrhistogram.Snapshot
 	Longest  time.Duration // wait, also one that has not ended
-	Took     time.Duration
-	CPU      time.Duration
-	Allocs   uint64
-	Bytes    uint64
-	Extra    map[string]float64 `json:",omitempty"`
+
+	WriteWaits   *hdrhistogram.Snapshot `json:",omitempty"` // of writers; Waits are those of readers then
+	LongestWrite time.Duration
+
+	Took   time.Duration
+	CPU    time.Duration
+	Allocs uint64
+	Bytes  uint64
+	Extra  map[string]float64 `json:",omitempty"`
 }
 
 // task prepares a job, and returns what is measured. It is run until its context ends.
@@ -65,6 +70,7 @@ type task func(job) (run func(context.Context, *sample) error, closed func(), er
 
 var kinds = map[string]task{
 	"locks": locks, "pingpong": pingpong, "idle": idle, "held": held, "market": market, "permits": permits, "rounds": rounds,
+	"readwrite": readwrite,
 }
 
 // histogram counts from a microsecond to two minutes.

@@ -81,7 +81,8 @@ func TestBlackHole(t *testing.T) {
 			trusted := h.Remaining()
 			<-h.Context().Done()
 			require.ErrorIs(t, context.Cause(h.Context()), latchkey.ErrLost)
-			require.InDelta(t, trusted.Seconds(), time.Since(began).Seconds(), 0.1, "neither sooner nor later")
+			// Neither sooner nor later, on a machine that may be busy.
+			require.WithinRange(t, time.Now(), began.Add(trusted-100*time.Millisecond), began.Add(trusted+500*time.Millisecond))
 			require.False(t, h.Held())
 			undo()
 			back := time.Now()

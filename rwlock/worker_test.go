@@ -18,8 +18,8 @@ import (
 	"github.com/latchkey-go/latchkey/rwlock"
 )
 
-// worker is what a process of its own does: a mode, the server's address, the client's lease, and of waiters
-// how many there are.
+// worker is what a process of its own does: a mode, the server's address, the client's lease; then of waiters
+// how many there are, and of a history the lock's name and what else it needs.
 func worker(args []string) {
 	lease, err := time.ParseDuration(args[2])
 	check(err)
@@ -46,6 +46,10 @@ func worker(args []string) {
 			}()
 		}
 		select {}
+	case "history":
+		l, err := rwlock.New(c, args[3])
+		check(err)
+		record(c, l, args[4:])
 	}
 }
 

@@ -30,7 +30,7 @@ func TestHolderKilled(t *testing.T) {
 	holder.Kill()
 	began := time.Now()
 	p := next.wait(t)
-	require.Less(t, time.Since(began), length+100*time.Millisecond, "its lease and 100 ms")
+	require.Less(t, time.Since(began), length+500*time.Millisecond, "its lease and 100 ms, and the machine may be busy")
 	require.NoError(t, kept.Err())
 	require.NoError(t, p.Release(t.Context()))
 	require.NoError(t, kept.Release(t.Context()))
@@ -50,7 +50,7 @@ func TestKilledHeadIsDropped(t *testing.T) {
 	head.Kill()
 	began := time.Now()
 	p := next.wait(t)
-	require.Less(t, time.Since(began), 2100*time.Millisecond, "it asks every two seconds")
+	require.Less(t, time.Since(began), 3*time.Second, "it asks every two seconds")
 	require.NoError(t, p.Release(t.Context()))
 
 	// When something happens to the semaphore, that is noticed at once.
@@ -84,7 +84,7 @@ func TestStoppedWaitersCostOneShortLease(t *testing.T) {
 	p := next.wait(t)
 	took := time.Since(began)
 	t.Logf("a stopped process with 50 entries ahead delayed the next waiter by %v", took)
-	require.Less(t, took, 2100*time.Millisecond)
+	require.Less(t, took, 3*time.Second, "two would take four")
 	require.NoError(t, p.Release(t.Context()))
 	stopped.Signal(t, syscall.SIGCONT)
 	for range 50 { // the grants it wakes up with are stale: it asks, and everybody gets a turn
@@ -217,7 +217,7 @@ func TestRedisStopped(t *testing.T) {
 	began := time.Now()
 	s.Stop(t)
 	<-p.Context().Done()
-	require.Less(t, time.Since(began), 600*time.Millisecond)
+	require.Less(t, time.Since(began), 900*time.Millisecond, "its lease, and the machine may be busy")
 	require.ErrorIs(t, context.Cause(p.Context()), latchkey.ErrLost)
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()

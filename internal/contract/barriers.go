@@ -118,10 +118,10 @@ func (s barriers) cancelled(t *testing.T) {
 // An arrival is renewed for as long as its client lives, and breaks the barrier at most 100 ms after its
 // lease when it does not.
 func (s barriers) leaseEnds(t *testing.T) {
-	const lease = 600 * time.Millisecond
+	const lease = 900 * time.Millisecond
 	mine, other := s.new(t, s.open(t), "lease", 3), s.new(t, s.open(t), "lease", 3, barrier.WithLease(lease))
 	one, two := arrive(t, mine, 1), arrive(t, other, 2)
-	for end := time.Now().Add(2 * lease); time.Now().Before(end); <-time.After(20 * time.Millisecond) {
+	for end := time.Now().Add(lease + lease/2); time.Now().Before(end); <-time.After(20 * time.Millisecond) {
 		broken, err := mine.Broken(t.Context())
 		require.NoError(t, err)
 		require.False(t, broken)
@@ -135,12 +135,12 @@ func (s barriers) leaseEnds(t *testing.T) {
 // A member is renewed also while it works; and a client that is shut down at work gives up, for those who
 // wait by then.
 func (s barriers) members(t *testing.T) {
-	const lease = 600 * time.Millisecond
+	const lease = 900 * time.Millisecond
 	c := s.open(t)
 	mine, other := s.new(t, c, "members", 2, barrier.WithLease(lease)), s.new(t, s.open(t), "members", 2)
 	require.NoError(t, mine.Join(t.Context()))
 	w := arrive(t, other, 1)
-	for end := time.Now().Add(2 * lease); time.Now().Before(end); <-time.After(20 * time.Millisecond) {
+	for end := time.Now().Add(lease + lease/2); time.Now().Before(end); <-time.After(20 * time.Millisecond) {
 		broken, err := other.Broken(t.Context())
 		require.NoError(t, err)
 		require.False(t, broken)

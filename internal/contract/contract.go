@@ -31,6 +31,16 @@ const long = 20 * time.Second
 // prompt is less than any client waits before it asks again by itself.
 const prompt = 1500 * time.Millisecond
 
+// soon is how much later than promised something may happen, because the machine may be busy. No client asks
+// by itself so soon.
+const soon = 500 * time.Millisecond
+
+// lasts checks how long something has taken since it began.
+func lasts(t testing.TB, began time.Time, d time.Duration) {
+	t.Helper()
+	require.WithinRange(t, time.Now(), began.Add(d-100*time.Millisecond), began.Add(d+soon))
+}
+
 // open returns a client that is closed with the test.
 func (s Servers) open(t testing.TB, opts ...latchkey.Option) *latchkey.Client {
 	t.Helper()

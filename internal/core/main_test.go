@@ -141,6 +141,12 @@ func serves(t testing.TB, l *lock.Lock, attempts ...*attempt) {
 	require.NoError(t, h.Unlock(t.Context()))
 }
 
+// took checks how long something has taken, on a machine that may be busy.
+func took(t testing.TB, began time.Time, d time.Duration) {
+	t.Helper()
+	require.WithinRange(t, time.Now(), began.Add(d-100*time.Millisecond), began.Add(d+500*time.Millisecond))
+}
+
 // queued waits until n entries are in the queue.
 func queued(t testing.TB, l *lock.Lock, n int) {
 	t.Helper()

@@ -67,8 +67,10 @@ func TestContextOfAnInnerHoldAfterTheEnd(t *testing.T) {
 
 // However many holds end together, each says so at the instant.
 func TestManyHoldsEndTogether(t *testing.T) {
+	told := make(chan struct{})
+	defer close(told)
 	c := open(t, redistest.New(t).Option(), func(o *session.Options) {
-		o.Observer.Lost = func(session.Event) { time.Sleep(time.Millisecond) } // a slow hook delays nobody
+		o.Observer.Lost = func(session.Event) { <-told } // a slow hook delays nobody
 	})
 	var holds []*grant.Hold
 	for n := range 300 {
@@ -85,9 +87,13 @@ func TestManyHoldsEndTogether(t *testing.T) {
 	}
 	began := time.Now()
 	for _, h := range holds {
-		<-h.Context().Done()
+		select {
+		case <-h.Context().Done():
+		case <-time.After(long):
+			require.Fail(t, "a hook holds it up")
+		}
 	}
-	require.Less(t, time.Since(began), 10*time.Millisecond)
+	require.Less(t, time.Since(began), 500*time.Millisecond, "the machine may be busy")
 	for _, h := range holds {
 		require.ErrorIs(t, h.Unlock(t.Context()), session.ErrLost)
 	}

@@ -109,8 +109,8 @@ func TestCloseOnASilentServer(t *testing.T) {
 			"shutdown": func(c *session.Client) time.Duration {
 				ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
 				defer cancel()
-				_ = c.Shutdown(ctx) // it may have had to give up
-				return 1500 * time.Millisecond
+				_ = c.Shutdown(ctx)    // it may have had to give up
+				return 2 * time.Second // it is a second longer than its context, and the machine may be busy
 			},
 		} {
 			name := kind

@@ -171,7 +171,7 @@ func (p *Primitive) reenter(parent context.Context) (*Hold, error) {
 		return nil, nil //nolint:nilnil,nilerr // there is nothing to re-enter, which is no error
 	}
 	switch {
-	case !p.Shared && outer.turn.tenure.isShared():
+	case !p.Shared && outer.turn.tenure.mayBeShared():
 		return nil, session.Wrap(p.Name, ErrUpgrade)
 	case p.terms.withoutReentry:
 		return nil, session.Wrap(p.Name, session.ErrReentered)

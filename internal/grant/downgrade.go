@@ -24,19 +24,18 @@ func (h *Hold) Downgrade(ctx context.Context) error {
 	h.look()
 	t.parting.Lock() // one after the other
 	defer t.parting.Unlock()
-	done, err := h.downgraded()
+	done, err := h.beginDowngrade()
 	if err != nil {
 		return session.Wrap(t.name, err)
 	}
 	if done {
 		return nil
 	}
-	t.leaveLine() // whether it is answered or not: who holds next must not hold what others share
 	limited, cancel := context.WithTimeout(ctx, t.item.Left())
 	defer cancel()
 	audible := t.Listening()
 	var holds, others bool
-	_, err = t.Send(limited, t.Client.Stopped, t.name, func(ctx context.Context) (err error) {
+	stray, err := t.Send(limited, t.Client.Stopped, t.name, func(ctx context.Context) (err error) {
 		holds, others, err = commands.Downgrade(ctx, t.waiter.Owner, t.terms.lease)
 		return err
 	})
@@ -44,17 +43,22 @@ func (h *Hold) Downgrade(ctx context.Context) error {
 	case lost != nil:
 		return lost
 	case err != nil:
+		if !stray {
+			t.refuseDowngrade()
+		}
 		return err
 	case !holds:
 		t.Client.Keeper.Lose(&t.item, lease.ErrGone)
 		return h.Err()
 	}
-	h.goOnShared(audible, others)
+	t.goOnShared(audible, others)
 	return nil
 }
 
-// downgraded reports whether the hold is shared already, and why it cannot be downgraded.
-func (h *Hold) downgraded() (done bool, err error) {
+// beginDowngrade says why the hold cannot be downgraded, or that it is shared already. Otherwise the tenure is
+// weak from now on: as soon as the command is sent it may not be its holder's alone any more, also when no
+// answer comes. So nobody re-enters it to write, and whoever is next in line competes in Redis.
+func (h *Hold) beginDowngrade() (done bool, err error) {
 	t := h.turn.tenure
 	over := h.isUnlocked()
 	t.mu.Lock()
@@ -68,28 +72,27 @@ func (h *Hold) downgraded() (done bool, err error) {
 		return true, nil
 	case h.turn.last != h || h.before != nil:
 		return false, session.Invalid("the write hold was re-entered: unlock the others first")
-	default:
-		return false, nil
 	}
-}
-
-// leaveLine ends the local hand-off: the next in line competes in Redis.
-func (t *tenure) leaveLine() {
-	t.mu.Lock()
-	inLine := t.inLine
-	t.inLine = false
-	t.mu.Unlock()
-	if inLine {
+	t.weak++
+	if t.inLine {
+		t.inLine = false
 		t.alone.line.Pass(nil)
 	}
+	return false, nil
 }
 
-// goOnShared has a tenure that was its holder's alone go on as a shared one, unless the hold was unlocked
-// meanwhile. audible says whether its process has heard all the while that others wait.
-func (h *Hold) goOnShared(audible, others bool) {
-	t := h.turn.tenure
+// refuseDowngrade records that the last one did nothing.
+func (t *tenure) refuseDowngrade() {
 	t.mu.Lock()
-	if t.phase == held && h.turn.last == h {
+	defer t.mu.Unlock()
+	t.weak--
+}
+
+// goOnShared has a tenure that was its holder's alone go on as a shared one, unless that is being released.
+// audible says whether its process has heard all the while that others wait.
+func (t *tenure) goOnShared(audible, others bool) {
+	t.mu.Lock()
+	if t.phase == held && t.turn != nil && t.turn.last != nil {
 		t.shared, t.audible = true, audible && t.terms.sharable()
 		if others {
 			t.contendNow()

@@ -107,6 +107,13 @@ func (t *tenure) isShared() bool {
 	return t.shared
 }
 
+// mayBeShared reports whether Redis may let others hold together with it.
+func (t *tenure) mayBeShared() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.shared || t.weak > 0
+}
+
 // vacate takes a turn whose last hold has ended out of a shared tenure, and reports whether the tenure ends
 // with it. The mutex is held, and may be free meanwhile.
 func (t *tenure) vacate(u *turn) (last bool) {

@@ -35,6 +35,7 @@ type tenure struct {
 	permits  int   // how many it holds, or wants; [All]: what is free
 	turn     *turn // who holds; nil between two turns. Of a shared tenure the first of a chain
 	shared   bool  // its turns hold together
+	weak     int   // downgrades that may have been done: it may not be its holder's alone any more
 	open     bool  // others may join; only of a shared one
 	sharing  bool  // it counts as a shared one that is held
 	joined   int   // how many have joined it

@@ -30,7 +30,7 @@ type party struct {
 type circle struct {
 	phase      lua.Phase
 	generation int
-	fates      map[int]lua.Fate
+	past       past
 	parties    int64
 	waiting    []*party
 	leader     *party
@@ -50,11 +50,14 @@ func (c *circle) join(id string) {
 func (c *circle) begin() {
 	c.generation++
 	c.phase, c.parties, c.waiting, c.leader = lua.Waiting, 0, nil, nil
-	c.fates[c.generation] = lua.Pending
+	c.past.fates[c.generation] = lua.Pending
 }
 
 func (c *circle) end(fate lua.Fate) {
-	c.fates[c.generation] = fate
+	c.past.fates[c.generation] = fate
+	if fate != lua.Done {
+		c.past.list(c.generation)
+	}
 	c.news++
 	if fate == lua.Done || fate == lua.Reset {
 		c.begin()
@@ -64,7 +67,7 @@ func (c *circle) end(fate lua.Fate) {
 }
 
 func (c *circle) pending(p *party) bool {
-	return p.generation != 0 && p.generation == c.generation && c.fates[p.generation] == lua.Pending
+	return p.generation != 0 && p.generation == c.generation && c.past.fates[p.generation] == lua.Pending
 }
 
 // Arrivals, the end of actions, parties that give up or whose lease ends, resets, and copies of any of them
@@ -83,7 +86,7 @@ func TestBarrierAgainstModel(t *testing.T) {
 			for len(heard) > 0 {
 				<-heard
 			}
-			m := &circle{phase: lua.Unset, fates: map[int]lua.Fate{}, members: map[string]bool{}, dead: map[string]bool{}}
+			m := &circle{phase: lua.Unset, past: past{fates: map[int]lua.Fate{}}, members: map[string]bool{}, dead: map[string]bool{}}
 			var numbers []int64 // of generations
 			var all []*party
 			ids := map[*party]lua.Once{}
@@ -101,7 +104,7 @@ func TestBarrierAgainstModel(t *testing.T) {
 				case p.generation != 0:
 					require.Equal(r, numbers[p.generation-1], a.Generation)
 					require.Equal(r, p.index, a.Index)
-					require.Equal(r, m.fates[p.generation], a.Round.Fate(a.Generation))
+					require.Equal(r, m.past.fates[p.generation], a.Round.Fate(a.Generation))
 				case p.refused != nil:
 					require.Equal(r, *p.refused, a.Generation)
 				default:
@@ -230,7 +233,7 @@ func TestBarrierAgainstModel(t *testing.T) {
 						m.end(lua.Reset)
 					default:
 						if m.phase == lua.Waiting {
-							m.fates[m.generation] = lua.Done // nobody was in it
+							m.past.fates[m.generation] = lua.Done // nobody was in it
 						}
 						m.begin()
 						m.news++
@@ -314,9 +317,10 @@ func TestBarrierAgainstModel(t *testing.T) {
 					require.NoError(r, conn.Client.Do(ctx, conn.Client.B().Del().Key(keys.All()[:2]...).Build()).Error())
 					state, err := conn.Attend(ctx, keys, lua.Attendance{Client: "A", Lease: lease, Seen: numbers[m.generation-1]})
 					require.NoError(r, err)
-					for g := range m.fates {
-						m.fates[g] = lua.Lost
+					for g := range m.past.fates {
+						m.past.fates[g] = lua.Lost
 					}
+					m.past.bad = nil
 					m.begin()
 					m.news++
 					numbers = append(numbers, state.Generation)
@@ -346,7 +350,7 @@ func TestBarrierAgainstModel(t *testing.T) {
 					require.Len(r, numbers, m.generation)
 					require.True(r, slices.IsSorted(numbers))
 					for i, g := range numbers {
-						require.Equal(r, m.fates[i+1], state.Fate(g), "generation %d of %d: %+v", i+1, len(numbers), state)
+						require.Equal(r, m.past.fates[i+1], state.Fate(g), "generation %d of %d: %+v", i+1, len(numbers), state)
 					}
 					if len(m.waiting) > 0 || m.phase == lua.Waiting && member(r) != "" {
 						require.InDelta(r, lease, state.Ends, 10_000)

@@ -21,7 +21,7 @@ type latch struct {
 	phase        lua.Phase
 	count        int64
 	generation   int // counts from 1
-	fates        map[int]lua.Fate
+	past         past
 	participants map[string]bool
 	news         int // messages published
 
@@ -30,15 +30,38 @@ type latch struct {
 	deletes map[string]bool
 }
 
+// past is what the scripts can tell of the generations of a latch or barrier.
+type past struct {
+	fates map[int]lua.Fate
+	bad   []int // those that the state lists
+}
+
+// list lists a generation as bad. When the list is full, nothing is known any more of the oldest there, nor
+// of those before it.
+func (p *past) list(generation int) {
+	const most = 32 // MOST_BAD of shared/generation.lua
+	if p.bad = append(p.bad, generation); len(p.bad) > most {
+		for g := range p.fates {
+			if g <= p.bad[0] {
+				p.fates[g] = lua.Lost
+			}
+		}
+		p.bad = p.bad[1:]
+	}
+}
+
 func (l *latch) shut(n int64) {
+	if l.phase == lua.Expired { // it is listed no sooner
+		l.past.list(l.generation)
+	}
 	l.generation++
 	l.phase, l.count, l.participants = lua.Shut, n, map[string]bool{}
-	l.fates[l.generation] = lua.Pending
+	l.past.fates[l.generation] = lua.Pending
 }
 
 func (l *latch) open() {
 	l.phase, l.count = lua.Open, 0
-	l.fates[l.generation] = lua.Done
+	l.past.fates[l.generation] = lua.Done
 }
 
 func (l *latch) set(id string, n int64, again bool) bool {
@@ -88,8 +111,12 @@ func (l *latch) remove(id string) bool {
 		return existed
 	}
 	existed := l.phase != lua.Unset && l.phase != lua.Deleted
-	if l.phase == lua.Shut {
-		l.fates[l.generation] = lua.Removed
+	switch l.phase {
+	case lua.Shut:
+		l.past.fates[l.generation] = lua.Removed
+		l.past.list(l.generation)
+	case lua.Expired:
+		l.past.list(l.generation)
 	}
 	if existed {
 		l.phase, l.count = lua.Deleted, 0
@@ -132,7 +159,7 @@ func TestLatchAgainstModel(t *testing.T) {
 				<-heard
 			}
 			m := &latch{
-				phase: lua.Unset, fates: map[int]lua.Fate{}, participants: map[string]bool{},
+				phase: lua.Unset, past: past{fates: map[int]lua.Fate{}}, participants: map[string]bool{},
 				sets: map[string]bool{}, counts: map[string]lua.Counted{}, deletes: map[string]bool{},
 			}
 			var numbers []int64 // of generations
@@ -180,12 +207,15 @@ func TestLatchAgainstModel(t *testing.T) {
 						do(r, "PEXPIRE", keys.All()[0], "900") // what is left of it
 						do(r, "PEXPIRE", keys.All()[1], "60000")
 						m.phase, m.count = lua.Expired, 0
-						m.fates[m.generation] = lua.Late
+						m.past.fates[m.generation] = lua.Late
 					}
 				},
 				"forget": func(r *rapid.T) {
 					if m.phase == lua.Open || m.phase == lua.Expired {
 						do(r, "HSET", keys.All()[1], "until", "1", "ttl", "1")
+						if m.phase == lua.Expired {
+							m.past.list(m.generation)
+						}
 						m.phase = lua.Deleted
 					}
 				},
@@ -216,7 +246,7 @@ func TestLatchAgainstModel(t *testing.T) {
 					require.Len(r, numbers, m.generation)
 					require.True(r, slices.IsSorted(numbers))
 					for i, g := range numbers {
-						require.Equal(r, m.fates[i+1], state.Fate(g), "generation %d of %d: %+v", i+1, len(numbers), state)
+						require.Equal(r, m.past.fates[i+1], state.Fate(g), "generation %d of %d: %+v", i+1, len(numbers), state)
 					}
 					if m.phase == lua.Shut || m.phase == lua.Open {
 						require.Len(r, participants, len(m.participants))

@@ -6,7 +6,7 @@ import "fmt"
 type property string
 
 const (
-	exclusion  property = "ME"          // no two goroutines hold, whosever they are
+	exclusion  property = "ME"          // no two goroutines hold, whosever they are, unless both read
 	rising     property = "TOK"         // the token of a hold is greater than those of all before it
 	trust      property = "TRUST"       // what a process trusts to hold is so in Redis
 	wake       property = "WAKE"        // no waiter sleeps while the lock is free
@@ -16,6 +16,8 @@ const (
 	dropped    property = "DROPPED"     // who is queued and connected stays queued until it is granted the lock
 	deserted   property = "LINE"        // when goroutines stand in a process's line, one of them has the turn
 	hunger     property = "HUNGER"      // a process does not hand on inside for ever while another one is queued
+	overtaken  property = "OVERTAKEN"   // a reader is not granted the lock before a writer that waits already
+	slow       property = "SLOW"        // a process that does not react costs the others one lease
 )
 
 // violation is a property that does not hold.
@@ -35,13 +37,10 @@ func (w *world) entered(t id, token int8) {
 	if w.takenUnknowingly(x) {
 		return
 	}
-	if token <= w.seen.last {
-		w.violated(rising, "t%d holds with token %d after %d", t, token, w.seen.last)
-	}
-	w.seen.last = max(w.seen.last, token)
+	w.risen(t, token)
 	for n := range w.tenures {
 		y := &w.tenures[n]
-		if y != x && y.inUse && !w.takenUnknowingly(y) {
+		if y != x && y.inUse && !x.together(y) && !w.takenUnknowingly(y) {
 			w.violated(exclusion, "t%d holds with token %d while t%d holds", t, token, n+1)
 		}
 	}
@@ -68,7 +67,7 @@ func (w *world) handedOn(t id) {
 	others := false
 	for _, q := range r.queue[:r.queued] {
 		o := w.owned(q)
-		others = others || o != p && o.link == up
+		others = others || (o != p || w.tenure(q).reading.reader) && o.link == up
 	}
 	if !others {
 		w.seen.hunger = 0
@@ -87,23 +86,26 @@ func (w *world) always() {
 		}
 	}
 	for n := range w.tenures {
-		if x := &w.tenures[n]; x.phase == held && w.redis.owner != id(n+1) && !w.takenUnknowingly(x) {
+		if x := &w.tenures[n]; x.phase == held && !w.trustedRightly(id(n+1)) && !w.takenUnknowingly(x) {
 			w.violated(trust, "t%d is held, but t%d owns the lock", n+1, w.redis.owner)
 		}
 	}
+	w.alwaysShared()
 }
 
 // atRest checks what must be true when nothing will happen by itself: all messages are read, all commands are
 // answered, and every hold is unlocked.
 func (w *world) atRest() {
 	r := &w.redis
-	if r.owner != nobody && !w.owned(r.owner).dead && w.tenure(r.owner).phase != lapsed {
-		w.violated(orphan, "t%d owns the lock, and nobody holds", r.owner)
+	for t := range r.owners() {
+		if !w.owned(t).dead && w.tenure(t).phase != lapsed {
+			w.violated(orphan, "t%d owns the lock, and nobody holds", t)
+		}
 	}
 	for _, t := range r.queue[:r.queued] {
 		switch {
 		case w.owned(t).dead: // the queue's time to live is for these, and whoever grants drops them
-		case r.owner == nobody:
+		case r.free():
 			w.violated(leak, "the lock is free, and t%d is queued", t)
 		case w.tenure(t).phase != waiting:
 			w.violated(staleEntry, "t%d is queued, and nobody waits", t)
@@ -113,9 +115,9 @@ func (w *world) atRest() {
 		t, x := id(n+1), &w.tenures[n]
 		switch {
 		case x.phase != waiting:
-		case r.owner == nobody:
+		case r.free():
 			w.violated(wake, "the lock is free, and t%d sleeps", t)
-		case x.placed && r.owner != t && r.place(t) < 0:
+		case x.placed && !r.owns(t) && r.place(t) < 0:
 			w.violated(dropped, "t%d was queued and always connected, and lost its place", t)
 		}
 	}

@@ -10,6 +10,12 @@ type config struct {
 	budget int8 // hand-offs in the process once it is known that others wait
 	alone  int8 // hand-offs in the process while that is not known; stands for the timer of unprompted offers
 
+	readWrite  bool             // it is a read-write lock
+	reads      [maxClients]int8 // of the calls, how many read, by each client: they come besides
+	downgrades [maxClients]int8
+	batch      int8 // readers that one script grants
+	lazy       bool // an inbox is opened only for somebody who waits
+
 	allowed faults
 	links   [maxClients]link // at the start
 	bugs    bugs
@@ -42,6 +48,8 @@ type bugs struct {
 	forcedNoToken     bool // what was taken away is named by the id alone
 	grantTwiceIgnored bool // a holder ignores a grant even if its token is another one
 	undated           bool // a grant is believed although an answer since then says queued
+
+	readBugs
 }
 
 // patience is how many hand-offs there are until an offer is due although nobody is known to wait.
@@ -62,7 +70,8 @@ func (c *config) start() state {
 			continue
 		}
 		p.calls, p.link = c.calls[n], c.links[n]
-		if int(p.calls)*c.processes > maxTenures {
+		p.sharing.calls, p.sharing.downgrades = c.reads[n], c.downgrades[n]
+		if int(p.calls+p.sharing.calls)*c.processes > maxTenures {
 			panic("more calls than there is room for")
 		}
 	}

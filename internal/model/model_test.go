@@ -81,12 +81,13 @@ func TestProtocol(t *testing.T) {
 	}
 }
 
+var faultNames = [kinds]string{"lost", "stray", "kill", "half", "crash", "cancel", "lapse", "expire", "force", "restart", "mute"}
+
 // pairs are every two faults together. Only with LATCHKEY_SOAK: they take ten minutes, and 3 GB.
 func pairs() (all []config) {
 	if os.Getenv("LATCHKEY_SOAK") == "" {
 		return nil
 	}
-	names := [kinds]string{"lost", "stray", "kill", "half", "crash", "cancel", "lapse", "expire", "force", "restart", "mute"}
 	for a := range kinds {
 		for b := a; b < kinds; b++ {
 			var allowed faults
@@ -96,7 +97,7 @@ func pairs() (all []config) {
 			if allowed[restart] > 0 {
 				second = 1
 			}
-			name := names[a] + " and " + names[b]
+			name := faultNames[a] + " and " + faultNames[b]
 			all = append(all, small(name, allowed, 2, second), small(name+", three", allowed, 1, 1, 1), streaks(name+", streaks", allowed, 3, 1))
 		}
 	}

@@ -80,11 +80,15 @@ func (w *world) tokensLeft(x *tenure) bool { return x.block && x.used <= w.block
 func (w *world) unlock(c int) {
 	p := &w.clients[c]
 	w.tenure(p.kept).inUse = false
-	w.pass(p)
+	if w.mayRead(p.kept) { // nobody can go on with it as a writer
+		w.end(p.kept)
+		p.kept = nobody
+	}
+	w.pass(&p.side)
 }
 
 // pass ends a turn. What was kept goes to the next in line; if there is nobody, it ends.
-func (w *world) pass(p *client) {
+func (w *world) pass(p *side) {
 	if p.line > 0 {
 		p.line--
 		p.turn = given
@@ -110,7 +114,7 @@ func (w *world) cancelGiven(c int) {
 		p.turn = noTurn
 		return
 	}
-	w.pass(p)
+	w.pass(&p.side)
 }
 
 // cancelWaiting is a context that ends while its goroutine waits for an answer or in the queue.
@@ -122,7 +126,7 @@ func (w *world) cancelWaiting(c int) {
 		w.tenure(x.old).phase = over
 		x.old = nobody
 	}
-	w.pass(p)
+	w.pass(&p.side)
 }
 
 // lose ends a hold that Redis has given to somebody else, or will.
@@ -130,8 +134,12 @@ func (w *world) lose(t id, to phase) {
 	p, x := w.owned(t), w.tenure(t)
 	x.inUse = false
 	x.phase = to
+	w.stopSharing(t)
 	if x.command != noCommand || x.loose && !w.bugs.strayIsIgnored {
 		w.end(t) // what is under way may queue it again
+	}
+	if p.sharing.kept == t {
+		p.sharing.kept = nobody
 	}
 	if p.kept != t {
 		return
@@ -141,12 +149,12 @@ func (w *world) lose(t id, to phase) {
 		if to == lapsed {
 			w.leaseEnds()
 		}
-		w.pass(p)
+		w.pass(&p.side)
 		return
 	}
 	p.kept = nobody
 	if p.turn == holds {
-		w.pass(p)
+		w.pass(&p.side)
 	}
 }
 
@@ -155,7 +163,7 @@ func (w *world) hold(t id) {
 	p, x := w.owned(t), w.tenure(t)
 	token := x.token + x.used
 	x.used++
-	x.phase, x.inUse = held, true
+	x.phase, x.inUse, x.reading.weak = held, true, false
 	p.turn, p.kept = holds, t
 	if x.used > 1 {
 		x.left--

@@ -1,5 +1,7 @@
 package model
 
+import "slices"
+
 // The scripts. Each is one step, and knows nothing of the clients but whether their inboxes are subscribed
 // to.
 
@@ -35,6 +37,8 @@ func (r *redis) remove(t id) {
 func (w *world) acquire(t id) answer {
 	r := &w.redis
 	switch {
+	case w.readWrite:
+		return w.acquireHalf(t)
 	case r.owner == t:
 		return w.yours()
 	case r.owner == nobody && r.queued == 0:
@@ -58,6 +62,8 @@ func (w *world) acquire(t id) answer {
 func (w *world) offer(old, fresh id) answer {
 	r := &w.redis
 	switch {
+	case w.readWrite:
+		return w.offerHalf(old, fresh)
 	case r.owner == fresh && old != fresh:
 		return w.yours()
 	case r.owner != old:
@@ -81,6 +87,10 @@ func (w *world) offer(old, fresh id) answer {
 // release ends ids: what they own, and where they are queued.
 func (w *world) release(ids ...id) {
 	r := &w.redis
+	if w.readWrite {
+		w.giveBack(ids...)
+		return
+	}
 	free := r.owner == nobody && !w.bugs.noGrantLoop
 	for _, t := range ids {
 		r.remove(t)
@@ -93,6 +103,10 @@ func (w *world) release(ids ...id) {
 
 // force takes the lock away.
 func (w *world) force() {
+	if w.readWrite {
+		w.forceHalf()
+		return
+	}
 	t, token := w.redis.owner, w.redis.token
 	w.tenure(t).taken = token
 	w.grant(nobody)
@@ -129,7 +143,7 @@ func (w *world) next(self id) id {
 			return t
 		case p.link == replica && w.bugs.publishCount && !p.dead: // published before it was counted
 			r.counter++
-			w.publish(message{kind: granted, id: t, token: r.counter, phantom: true})
+			w.publish(message{kind: granted, id: t, token: r.counter, moment: r.counter, phantom: true})
 		}
 	}
 	return nobody
@@ -139,7 +153,7 @@ func (w *world) next(self id) id {
 func (w *world) give(t id) {
 	w.own(t, true)
 	r := &w.redis
-	w.publish(message{kind: granted, id: t, token: r.token, block: r.block, others: r.queued > 0})
+	w.publish(message{kind: granted, id: t, token: r.token, block: r.block, others: r.queued > 0, moment: r.token})
 }
 
 // own makes t the owner, with a new token and perhaps a block of further ones.
@@ -155,7 +169,7 @@ func (w *world) own(t id, block bool) {
 // yours is the reply to the owner.
 func (w *world) yours() answer {
 	r := &w.redis
-	return answer{kind: owner, token: r.token, block: r.block, others: r.queued > 0}
+	return answer{kind: owner, token: r.token, block: r.block, others: r.queued > 0, moment: r.token}
 }
 
 // queuedNow is the reply to a waiter. The server's clock goes with it, for which the token counter stands.
@@ -166,6 +180,9 @@ func (w *world) publish(m message) {
 	p := w.owned(m.id)
 	if p.dead || p.link == down || p.link == halfOpen {
 		return
+	}
+	if w.readWrite && m.kind == want && slices.Contains(p.inbox[:p.unread], m) {
+		return // it says nothing more
 	}
 	w.post(p, m)
 }

@@ -73,11 +73,12 @@ func (c *config) search(until property) result {
 // expand takes every step from a state.
 func (s *searcher) expand(from *state, number int32) {
 	w := world{state: *from, config: s.config}
-	rest := true
+	rest, quiet := true, true // quiet: but for what ends holds
 	try := func(steps []step, kind string, n, shown int) {
 		for i := range steps {
 			if steps[i].can(&w, n) {
 				rest = rest && !steps[i].itself
+				quiet = quiet && (!steps[i].itself || steps[i].ends())
 				s.take(w, event{&steps[i], kind, int8(shown)}, n, number)
 			}
 		}
@@ -87,6 +88,7 @@ func (s *searcher) expand(from *state, number int32) {
 			try(deadSteps, "c", n, n)
 		} else {
 			try(clientSteps, "c", n, n)
+			try(s.sharingSteps(), "c", n, n)
 		}
 	}
 	for n := range w.tenures {
@@ -95,13 +97,18 @@ func (s *searcher) expand(from *state, number int32) {
 		}
 		if !w.owned(id(n + 1)).dead {
 			try(tenureSteps, "t", n, n+1)
+			try(s.readingSteps(), "t", n, n+1)
 		}
 		try(straySteps, "t", n, n+1)
+		try(s.leftSteps(), "t", n, n+1)
 	}
 	try(redisSteps, "", 0, 0)
 	w.always()
 	if rest {
 		w.atRest()
+	}
+	if quiet {
+		w.whenQuiet()
 	}
 	s.report(&w, number, event{})
 }

@@ -4,7 +4,7 @@ package model
 const (
 	maxClients = 3
 	maxTenures = 10
-	maxQueue   = 5
+	maxQueue   = 6
 	maxInbox   = 7
 )
 
@@ -30,6 +30,7 @@ type redis struct {
 	counter int8 // the last token that was given or reserved
 	queue   [maxQueue]id
 	queued  int8
+	shares  shares
 }
 
 // client is a process. Its goroutines are alike, so that only their number counts, and the order of the line
@@ -39,11 +40,18 @@ type client struct {
 	link   link
 	inbox  [maxInbox]message
 	unread int8
-	calls  int8 // of Lock that are still to come
-	line   int8 // goroutines that wait for the turn
-	turn   turn // of the one who has it
-	kept   id   // what goes with the turn: the tenure that waits, or holds
 	made   int8 // tenures
+	side        // of those who exclude each other
+
+	sharing sharing // those who read
+}
+
+// side is the goroutines of a process that hold on the same condition.
+type side struct {
+	calls int8 // of Lock that are still to come
+	line  int8 // goroutines that wait for the turn
+	turn  turn // of the one who has it
+	kept  id   // what goes with the turn: the tenure that waits, or holds
 }
 
 type turn uint8
@@ -72,6 +80,7 @@ type message struct {
 	block   bool
 	others  bool // somebody else is queued
 	phantom bool // nothing was written for it
+	moment  int8 // when it was granted, as the counter showed
 }
 
 type kind uint8
@@ -82,6 +91,7 @@ const (
 	want         // somebody queued behind the id
 	forced       // the id's ownership was taken away
 	confirm      // not published: the subscription stands
+	recheck      // the id is the first who waits, and is to ask
 )
 
 // tenure is one owner id: what its process knows of it, and its commands that are on their way.
@@ -116,6 +126,8 @@ type tenure struct {
 	// Not known to the process.
 	taken  int8 // its ownership up to this token was taken away while it was trusted
 	placed bool // queued, and its inbox has been counted ever since
+
+	reading reading
 }
 
 type phase uint8
@@ -144,6 +156,7 @@ type answer struct {
 	token  int8
 	block  bool
 	others bool
+	moment int8
 }
 
 type reply uint8
@@ -177,6 +190,7 @@ const (
 type history struct {
 	last   int8 // the greatest token that was a hold
 	hunger int8 // hand-offs in the owner's process since another one is queued
+	wrote  int8 // the greatest token of a writer
 }
 
 // world is a state in which a step is taken.
@@ -214,6 +228,7 @@ func (w *world) fresh(c int) id {
 func (w *world) tidy() {
 	for n := range w.tenures {
 		x := &w.tenures[n]
+		x.tidy(w.redis.reads(id(n + 1)))
 		if x.asked > 0 && (x.phase != waiting || !w.grantsUntil(id(n+1), x.asked)) {
 			x.asked = 0
 		}
@@ -238,11 +253,11 @@ func (w *world) tidy() {
 	}
 }
 
-// grantsUntil reports whether an unread message grants t with this token or one before it.
-func (w *world) grantsUntil(t id, token int8) bool {
+// grantsUntil reports whether an unread message grants t at this moment or before it.
+func (w *world) grantsUntil(t id, moment int8) bool {
 	p := w.owned(t)
 	for _, m := range p.inbox[:p.unread] {
-		if m.kind == granted && m.id == t && m.token <= token {
+		if m.kind == granted && m.id == t && m.moment <= moment {
 			return true
 		}
 	}

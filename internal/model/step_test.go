@@ -12,7 +12,7 @@ type step struct {
 var clientSteps = []step{
 	{"lock", false, func(w *world, n int) bool { return w.clients[n].calls > 0 }, (*world).lock},
 	{"begin", true, func(w *world, n int) bool { return w.clients[n].turn == given }, (*world).begin},
-	{"unlock", true, func(w *world, n int) bool { return w.clients[n].turn == holds }, (*world).unlock},
+	{"unlock", true, (*world).canUnlock, (*world).unlock},
 	{"cancel in line", false, func(w *world, n int) bool { return w.faults[cancel] > 0 && w.clients[n].line > 0 },
 		func(w *world, n int) { w.faults[cancel]--; w.clients[n].line-- }},
 	{"cancel with the turn", false, func(w *world, n int) bool { return w.faults[cancel] > 0 && w.clients[n].turn == given },
@@ -21,7 +21,7 @@ var clientSteps = []step{
 		func(w *world, n int) { w.faults[cancel]--; w.cancelWaiting(n) }},
 	{"trust ends", false, func(w *world, n int) bool { return w.faults[lapse] > 0 && w.keeps(n) },
 		func(w *world, n int) { w.faults[lapse]--; w.lose(w.clients[n].kept, lapsed) }},
-	{"renewal fails", false, func(w *world, n int) bool { return w.keeps(n) && w.redis.owner != w.clients[n].kept },
+	{"renewal fails", false, func(w *world, n int) bool { return w.keeps(n) && !w.redis.owns(w.clients[n].kept) },
 		func(w *world, n int) { w.renew(w.clients[n].kept) }},
 
 	{"message", true, func(w *world, n int) bool { return w.clients[n].unread > 0 }, (*world).deliver},
@@ -36,8 +36,9 @@ var clientSteps = []step{
 		func(w *world, n int) { w.faults[half]--; w.disconnect(n, halfOpen) }},
 	{"server sees the half", false, func(w *world, n int) bool { return w.clients[n].link == halfOpen },
 		func(w *world, n int) { w.disconnect(n, down) }},
-	{"subscribe", true, func(w *world, n int) bool { return w.clients[n].link == halfOpen || w.clients[n].link == down },
-		(*world).subscribe},
+	{"subscribe", true, func(w *world, n int) bool {
+		return (w.clients[n].link == halfOpen || w.clients[n].link == down) && w.wantsInbox(n)
+	}, (*world).subscribe},
 	{"process ends", false, func(w *world, _ int) bool { return w.faults[crash] > 0 },
 		func(w *world, n int) { w.faults[crash]--; w.crash(n, down) }},
 	{"host ends", false, func(w *world, n int) bool {
@@ -49,7 +50,7 @@ var clientSteps = []step{
 // deadSteps are of client n, whose process has ended.
 var deadSteps = []step{
 	{"server sees the end", false, func(w *world, n int) bool { return w.clients[n].link == halfOpen },
-		func(w *world, n int) { w.clients[n].link = down }},
+		func(w *world, n int) { w.clients[n].link = down; w.poll() }},
 }
 
 // tenureSteps are of tenure n, whose process lives.
@@ -84,7 +85,7 @@ var straySteps = []step{
 // redisSteps are of Redis; n is 0.
 var redisSteps = []step{
 	{"lease expires", false, (*world).canExpire, (*world).expire},
-	{"force", false, func(w *world, _ int) bool { return w.faults[force] > 0 && w.redis.owner != nobody },
+	{"force", false, func(w *world, _ int) bool { return w.faults[force] > 0 && w.redis.owned() },
 		func(w *world, _ int) { w.faults[force]--; w.force() }},
 	{"restart", false, func(w *world, _ int) bool { return w.faults[restart] > 0 }, (*world).restart},
 }
@@ -172,9 +173,12 @@ func (w *world) crash(c int, l link) {
 		} else if x.command == sent {
 			strayOffer = x.offers
 		}
-		*x = tenure{phase: over, stray: stray, strayOffer: strayOffer}
+		*x = tenure{phase: over, stray: stray, strayOffer: strayOffer, reading: x.reading.leftBehind()}
 	})
 	w.clients[c] = client{dead: true, link: l, made: w.clients[c].made}
+	if l == down {
+		w.poll()
+	}
 }
 
 // canExpire holds for a lease that nobody renews. That of a tenure whose trust ended, or whose process did,
@@ -193,30 +197,44 @@ func (w *world) expire(int) {
 	if w.tenure(t).phase != lapsed && !w.owned(t).dead {
 		w.faults[expire]--
 	}
+	if w.redis.shares.short == t {
+		w.doom(t)
+	}
 	w.leaseEnds()
 }
 
 // leaseEnds makes the lock free. Every waiter knows when that is, or polls.
 func (w *world) leaseEnds() {
-	w.redis.owner, w.redis.token, w.redis.block = nobody, 0, false
-	for c := range w.processes {
-		if w.clients[c].dead {
-			continue
-		}
-		w.each(c, func(t id, x *tenure) {
-			if x.phase == waiting {
-				w.ask(t)
-			}
-		})
+	w.redis.owner = nobody
+	if !w.readWrite { // there it stays: readers have it
+		w.redis.token, w.redis.block = 0, false
 	}
+	w.everybodyAsks()
+}
+
+func (w *world) everybodyAsks() {
+	for c := range w.processes {
+		if !w.clients[c].dead {
+			w.eachWaiting(c, w.ask)
+		}
+	}
+}
+
+// eachWaiting calls f for every tenure of a client that waits.
+func (w *world) eachWaiting(c int, f func(id)) {
+	w.each(c, func(t id, x *tenure) {
+		if x.phase == waiting {
+			f(t)
+		}
+	})
 }
 
 // restart loses all but the token counter: tokens are not less than the server's clock. The connections
 // break.
 func (w *world) restart(int) {
 	w.faults[restart]--
-	if t := w.redis.owner; t != nobody {
-		w.tenure(t).taken = w.redis.token
+	for t := range w.redis.owners() {
+		w.tenure(t).taken = max(w.tenure(t).token, w.redis.token)
 	}
 	w.redis = redis{counter: w.redis.counter}
 	for c := range w.processes {

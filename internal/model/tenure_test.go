@@ -51,7 +51,7 @@ func (w *world) read(t id) {
 	case x.phase == held && a.kind == queued: // before it was granted, or after it was taken away
 		x.loose = true
 	case x.phase != waiting: // it holds by a message that came before, or its release is due now
-	case a.kind == owner && w.stillTrue(t, a.token):
+	case a.kind == owner && w.stillTrue(t, a.token, a.moment):
 		w.granted(t, a)
 	case a.kind == gone && w.bugs.goneIsOwner:
 		y := w.tenure(before)
@@ -80,11 +80,13 @@ func (w *world) forgetCommand(x *tenure) {
 // stillTrue reports whether a grant can be believed. The process counts the lease from the moment the grant
 // was written, so it knows when that has ended since. It does not know that the ownership was taken away,
 // unless it was told.
-func (w *world) stillTrue(t id, token int8) bool {
+func (w *world) stillTrue(t id, token, moment int8) bool {
 	x, r := w.tenure(t), &w.redis
 	switch {
-	case token <= x.asked && !w.bugs.undated, token <= x.told && !w.bugs.forcedIsForgotten:
+	case moment <= x.asked && !w.bugs.undated, token <= x.told && !w.bugs.forcedIsForgotten:
 		return false
+	case x.reading.reader:
+		return r.reads(t) && r.shares.leased.has(t) && x.reading.since == moment || x.taken == token
 	default:
 		return r.owner == t && r.token == token || x.taken == token || w.bugs.arrivalTrust
 	}
@@ -104,6 +106,11 @@ func (w *world) granted(t id, a answer) {
 		w.lose(t, over)
 		return
 	}
+	if x.reading.reader {
+		w.grantedToReader(t, a.others)
+		return
+	}
+	w.redis.confirmed(t)
 	if p.kept != t || p.turn == waits {
 		w.hold(t)
 	}
@@ -132,8 +139,10 @@ func (w *world) deliver(c int) {
 		w.heardGrant(m)
 	case want:
 		if x := w.tenure(m.id); x.phase == waiting || x.phase == held {
-			x.left = min(x.left, w.budget)
+			x.left, x.reading.contended = min(x.left, w.budget), x.phase == held
 		}
+	case recheck:
+		w.eachWaiting(c, w.ask)
 	case forced:
 		w.heardForced(m)
 	case confirm:
@@ -153,8 +162,8 @@ func (w *world) heardGrant(m message) {
 	x := w.tenure(m.id)
 	switch x.phase {
 	case waiting:
-		if m.phantom || w.stillTrue(m.id, m.token) {
-			w.granted(m.id, answer{token: m.token, block: m.block, others: m.others})
+		if m.phantom || w.stillTrue(m.id, m.token, m.moment) {
+			w.granted(m.id, answer{token: m.token, block: m.block, others: m.others, moment: m.moment})
 		} else {
 			w.ask(m.id)
 		}
@@ -205,7 +214,7 @@ func (w *world) confirmed(t id, x *tenure) {
 
 // renew asks whether the tenure still owns the lock.
 func (w *world) renew(t id) {
-	if w.redis.owner != t {
+	if !w.redis.owns(t) {
 		w.lose(t, over)
 	}
 }

@@ -31,7 +31,9 @@ func (w *Waiter) failed(ctx context.Context, a question, err error) {
 		}
 	case lua.Classify(err) == lua.NoAnswer:
 		c.stray = true
-		w.sequence = 0 // it may have lost its place, and been queued again
+		if w.waits() { // otherwise the owner reads it, without a lock
+			w.sequence = 0 // it may have lost its place, and been queued again
+		}
 	}
 	c.endless = c.endless || a.until <= 0
 	if a.deadline.After(c.latest) {

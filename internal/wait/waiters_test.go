@@ -533,6 +533,7 @@ type asked struct {
 	mu    sync.Mutex
 	times map[*wait.Waiter][]time.Duration
 	began time.Time
+	loses bool // the answers to those who ask again
 }
 
 func (a *asked) Ask(ctx context.Context, w *wait.Waiter, mode lua.Mode, _ int64) (lua.Acquired, error) {
@@ -541,6 +542,9 @@ func (a *asked) Ask(ctx context.Context, w *wait.Waiter, mode lua.Mode, _ int64)
 	a.mu.Unlock()
 	if mode == lua.Again {
 		time.Sleep(50 * time.Millisecond)
+		if a.loses {
+			return lua.Acquired{}, errNet
+		}
 	}
 	return lua.Acquired{Queued: true, Sequence: 1, Ends: 100, Now: time.Now().UnixMicro()}, ctx.Err()
 }
@@ -552,11 +556,12 @@ func (a *asked) Cancel(ws []*wait.Waiter) ([]bool, error) {
 func (a *asked) Revoked(*wait.Waiter, int64) {}
 
 // A grant by message that arrives while the waiter asks again may be for another place than the one that it
-// knows: the answer that would say so comes later.
+// knows: the answer that would say so comes later, or is lost. By then the sequence is read without a lock.
 func TestSequenceOfAGrantThatOvertakesAnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		for _, asks := range []bool{false, true} {
+		for what, asks := range map[string]bool{"asks nothing": false, "is answered": true, "is not answered": true} {
 			a := &asked{client: &client{up: true, wake: make(chan struct{})}, times: map[*wait.Waiter][]time.Duration{}, began: time.Now()}
+			a.loses = what == "is not answered"
 			waiters := wait.New(t.Context(), a, 2*time.Second)
 			w := &wait.Waiter{Number: 1, Owner: "A:1", Lease: time.Minute}
 			acquired := make(chan error, 1)

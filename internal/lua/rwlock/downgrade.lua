@@ -17,10 +17,10 @@ if holds[2] then
   end
   -- First: Redis never refuses it for lack of memory, nor what follows.
   redis.call('PEXPIRE', KEYS[1], ARGV[5])
-  redis.call('SET', timeout_of(id), '1', 'PX', ARGV[5])
+  redis.call('SET', timeout_of(id), ARGV[5], 'PX', ARGV[5])
   redis.call('HSET', KEYS[1], 'mode', 'read', id, '1')
   redis.call('HDEL', KEYS[1], id .. ':write')
-  redis.call('HSET', KEYS[4], 'short', '')
+  redis.pcall('HSET', KEYS[4], 'short', '') -- foreign data in its place does not keep it from reading
   mode = 'read'
 end
 pcall(serve) -- what was done stays done: otherwise those who wait will ask

@@ -16,6 +16,7 @@ if mode == ARGV[5] and ours then
     if field ~= 'mode' then former[#former + 1] = field end
   end
   local taken = token and token + reserved
+  redis.call('HDEL', KEYS[1], '') -- first: Redis never refuses it for lack of memory, nor what follows
   if token then
     redis.call('HSET', KEYS[4], 'token', 't' .. decimal(next_token(micros()))) -- for readers that come next
   end

@@ -4,9 +4,11 @@
 
 local RUN = 100 -- so many readers are granted by one script at most: the first who is left asks for the rest
 
+-- 1 when somebody waits, else 0. It is asked after what was done, and so it must not fail: nobody waits in a
+-- queue that is foreign data, or at the other side of a slot that is moving.
 local function others_wait()
-  if moving and moving.lacks(KEYS[2]) then return 0 end
-  return math.min(redis.call('LLEN', KEYS[2]), 1)
+  local length = redis.pcall('LLEN', KEYS[2])
+  return type(length) == 'number' and math.min(length, 1) or 0
 end
 
 -- The reply to an owner: the token alone, or {0, token, reserved, others}.
@@ -48,6 +50,8 @@ local function serve(self, queues)
         moving.need(KEYS[3])
         moving.need(KEYS[4])
       end
+      -- First: Redis never refuses it for lack of memory, nor what follows; and it removes nothing.
+      if granted == 0 then redis.call('LTRIM', KEYS[2], 0, -1) end
       if entry ~= self then ms = math.min(tonumber(lease), SHORT) end
       -- When there is no token, the script ends here, and the entry stays.
       local own_token, text, own_reserved = nil, nil, 0

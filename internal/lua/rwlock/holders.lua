@@ -3,7 +3,7 @@
 local MOST = 64 -- so many holds of one reader are looked at
 
 -- ms until the lease of a reader ends; negative: never; nil: it is over. longest: no renewal of ours gives it
--- more than this; it is cut, as in lock/lease.lua.
+-- more than this; it is cut, as in lock/lease.lua. The leases of Redisson's readers stay as they are.
 local function reader_left(id, count, longest)
   local most
   for n = 1, math.min(count, MOST) do
@@ -12,8 +12,12 @@ local function reader_left(id, count, longest)
     if type(left) ~= 'number' then return 0 end -- on the other side of a slot that is moving
     if left == -1 then return -1 end
     if count == 1 and longest and left > longest then
-      redis.call('PEXPIRE', key, longest)
-      left = longest
+      local lease = redis.pcall('GET', key)
+      lease = type(lease) == 'string' and #lease <= 10 and tonumber(lease)
+      if lease and lease > 1 and left > lease then
+        redis.call('PEXPIRE', key, lease)
+        left = lease
+      end
     end
     if left > 0 and left > (most or 0) then most = left end
   end
@@ -60,7 +64,8 @@ local function holder_left()
   if mode == 'read' then return first_reader_end(longest) end
   if mode == 'write' then
     local left = redis.call('PTTL', KEYS[1])
-    if longest and left > longest then
+    local ours = longest and left > longest and redis.call('HGET', KEYS[4], 'writer')
+    if ours and redis.call('HEXISTS', KEYS[1], ours .. ':write') == 1 then
       redis.call('PEXPIRE', KEYS[1], longest)
       left = longest
     end

@@ -22,11 +22,11 @@ if ARGV[6] ~= '0' then
     redis.call('PEXPIRE', KEYS[1], ARGV[6])
     redis.call('HSET', KEYS[1], rest .. ':write', '1')
     redis.call('HDEL', KEYS[1], id .. ':write')
-    redis.pcall('HSET', KEYS[4], 'short', '')
+    redis.pcall('HSET', KEYS[4], 'short', '', 'writer', rest)
   else
     keep(ARGV[6])
     redis.call('PEXPIRE', timeout_of(id), ARGV[6])
-    redis.call('SET', timeout_of(rest), '1', 'PX', ARGV[6])
+    redis.call('SET', timeout_of(rest), ARGV[6], 'PX', ARGV[6])
     redis.call('HSET', KEYS[1], rest, '1')
     redis.call('HDEL', KEYS[1], id)
     redis.call('DEL', timeout_of(id))

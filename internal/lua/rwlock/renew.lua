@@ -23,7 +23,7 @@ for i = 1, #ARGV / 2 do
       error('TRYAGAIN the slot is moving, and ' .. timeout .. ' may be on the other side')
     end
     if redis.call('PTTL', lock) < tonumber(lease) then redis.call('PEXPIRE', lock, lease) end
-    if kept == 0 then redis.call('SET', timeout, '1', 'PX', lease) end -- over, and nobody has taken it yet
+    if kept == 0 then redis.call('SET', timeout, lease, 'PX', lease) end -- over, and nobody has taken it yet
     reply[i] = 1
   elseif holds[2] then
     redis.call('PEXPIRE', lock, lease)

@@ -13,8 +13,10 @@
 --                                  the readers, when the one of the writer before them is not known
 --                         short -> owner id of a writer that a message granted the lock, until its first
 --                                  renewal; otherwise empty
+--                         writer -> owner id of the last writer of ours
 --       {N}:<owner id>:rwlock_timeout:<n>
---                  STRING exists as long as the lease of that reader's nth hold; ours have one
+--                  STRING exists as long as the lease of that reader's nth hold. Ours have one, which says how
+--                         long the lease is, in ms; that of Redisson is always 1
 -- ARGV  1 owner id, 2 inbox prefix, 3 publish verb, 4 floor: as in lock/acquire.lua
 -- include shared/token.lua
 -- include shared/queue.lua
@@ -91,7 +93,7 @@ local function own_read(id, lease, ms)
   if moving then moving.need(timeout_of(id)) end
   local token = read_token(lease)
   redis.call('HSET', KEYS[1], 'mode', 'read', id, '1')
-  redis.call('SET', timeout_of(id), '1', 'PX', ms)
+  redis.call('SET', timeout_of(id), lease, 'PX', ms)
   keep(ms == lease and ms or ms + OUTLIVES)
   mode = 'read'
   drop_former(id)
@@ -102,7 +104,7 @@ end
 local function own_write(id, lease, text, reserved, ms)
   local token = token_field(text, reserved, lease)
   -- The state first: foreign data in its place must not leave a writer that nobody knows of.
-  redis.call('HSET', KEYS[4], 'token', token, 'short', ms == lease and '' or id)
+  redis.call('HSET', KEYS[4], 'token', token, 'short', ms == lease and '' or id, 'writer', id)
   redis.call('PEXPIRE', KEYS[4], DAY)
   redis.call('HSET', KEYS[1], 'mode', 'write', id .. ':write', '1')
   redis.call('PEXPIRE', KEYS[1], ms)

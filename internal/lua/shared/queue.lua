@@ -39,7 +39,7 @@ local LISTENERS = 1000
 local function tell_waiting(ms, asker)
   if moving and moving.lacks(KEYS[2]) then return end
   local told = {[asker and string.match(asker, '^[^:]+') or ''] = true}
-  for _, entry in ipairs(redis.call('LRANGE', KEYS[2], 0, LISTENERS - 1)) do
+  for _, entry in ipairs(redis.pcall('LRANGE', KEYS[2], 0, LISTENERS - 1)) do -- nobody waits in foreign data
     local client, number = string.match(entry, '^1:([^:]+):(%d+):')
     if client and not told[client] then
       told[client] = true
