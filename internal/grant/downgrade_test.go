@@ -14,7 +14,7 @@ func TestDowngradedAfterUnlock(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			q := &Queue{Target: session.Target{Client: &session.Client{}}, shared: &half{}}
 			shared := &tenure{Queue: q, phase: held}
-			shared.first.tenure = held
+			shared.first.tenure = shared
 			shared.first.begin(t.Context())
 			shared.turn = &shared.first
 			h := &shared.first.first
@@ -22,7 +22,7 @@ func TestDowngradedAfterUnlock(t *testing.T) {
 				_, last, _ := shared.first.leave(h)
 				require.True(t, last)
 			}
-			h.goOnShared(true, false)
+			shared.goOnShared(true, false)
 			require.Equal(t, !unlocked, shared.isShared())
 		})
 	}
