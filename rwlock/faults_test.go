@@ -2,6 +2,7 @@ package rwlock_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -269,6 +270,32 @@ func TestDowngradeGivenUp(t *testing.T) {
 			clean(t, s.Client(t))
 		})
 	}
+}
+
+// A downgrade and an Unlock of the same hold meet: it is one or the other, nobody joins what is given back, and
+// nothing is left.
+func TestDowngradeMeetsUnlock(t *testing.T) {
+	s := redistest.New(t)
+	l, other := newLock(t, open(t, s)), newLock(t, open(t, s))
+	for range redistest.Longer(300, 10_000) {
+		h := take(t, l.Write())
+		downgraded := make(chan error, 1)
+		go func() { downgraded <- h.Downgrade(context.Background()) }()
+		reader := later(t, l.Read())
+		unlock(t, h)
+		if err := <-downgraded; err != nil {
+			require.True(t, errors.Is(err, latchkey.ErrNotHeld) || errors.Is(err, latchkey.ErrReleased), err)
+		}
+		reads := reader.wait(t)
+		_, err := other.Write().TryLock(t.Context())
+		require.ErrorIs(t, err, latchkey.ErrNotAcquired, "a writer beside a reader")
+		require.True(t, reads.Held())
+		unlock(t, reads)
+		writes, err := other.Write().TryLock(t.Context())
+		require.NoError(t, err, "nothing is left of it")
+		unlock(t, writes)
+	}
+	clean(t, s.Client(t))
 }
 
 // readOn reads all the while: it takes a further hold before it gives back the one it has, as long as that is
