@@ -95,9 +95,11 @@ func TestDowngradeWithoutAnswer(t *testing.T) {
 		return strings.Contains(string(stacks[:runtime.Stack(stacks, true)]), ".Enter(")
 	}, long, time.Millisecond, "it stands in line")
 
+	reader := lockLater(t, other.Read()) // before the next writer of this process, who queues as soon as it may
+	waiting(t, other.Read(), 1)
 	ctx, cancel := context.WithCancel(t.Context())
 	p.Judge(func(request string) redistest.Verdict {
-		if isDowngrade(request) { // the writer in line asks as well
+		if isDowngrade(request) { // and not the question of the next in line
 			cancel()
 			return redistest.LoseReply
 		}
@@ -105,7 +107,7 @@ func TestDowngradeWithoutAnswer(t *testing.T) {
 	})
 	require.ErrorIs(t, writes.Downgrade(ctx), latchkey.ErrUnknownOutcome)
 	p.Judge(nil)
-	reads := take(t, other.Read())
+	reads := await(t, reader, 5*time.Second)
 	_, err = mine.Write().TryLock(writes.Context())
 	require.Error(t, err, "it reads by now")
 	unlock(t, writes)
