@@ -25,11 +25,9 @@ func worker(args []string) {
 	lease, err := time.ParseDuration(args[2])
 	check(err)
 	option := rueidis.ClientOption{InitAddress: []string{args[1]}, ForceSingleClient: true}
-	c, err := latchkey.New(option, latchkey.WithLease(lease))
-	check(err)
-	err = c.Check(context.Background())
+	c, err := connect(option, lease)
 	for args[0] == "history" && errors.Is(err, latchkey.ErrUnavailable) { // connections are killed meanwhile
-		err = c.Check(context.Background())
+		c, err = connect(option, lease)
 	}
 	check(err)
 	l, err := rwlock.New(c, "a")
@@ -56,6 +54,17 @@ func worker(args []string) {
 		check(err)
 		record(c, l, args[4:])
 	}
+}
+
+func connect(option rueidis.ClientOption, lease time.Duration) (*latchkey.Client, error) {
+	c, err := latchkey.New(option, latchkey.WithLease(lease))
+	if err != nil {
+		return nil, err
+	}
+	if err = c.Check(context.Background()); err != nil {
+		c.Close()
+	}
+	return c, err
 }
 
 // hold holds the lock, and says when the hold ends. The first look at the clock after a SIGCONT must be right;

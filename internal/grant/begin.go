@@ -2,7 +2,6 @@ package grant
 
 import (
 	"context"
-	"time"
 
 	"github.com/latchkey-go/latchkey/internal/session"
 	"github.com/latchkey-go/latchkey/internal/wait"
@@ -42,9 +41,9 @@ func (t *tenure) take(parent context.Context, terms terms) {
 	defer t.mu.Unlock()
 	t.become(held)
 	t.terms, t.turn = terms, &t.first
-	t.handOffs = handOffs{token: grant.Token, reserved: grant.Reserved}
-	if grant.Others {
-		t.handOffs.contended = time.Now()
+	t.handOffs.token, t.handOffs.reserved = grant.Token, grant.Reserved
+	if grant.Others { // else a message may have said so since
+		t.contendNow()
 	}
 	if t.permits == All {
 		t.permits = int(grant.Reserved)
