@@ -17,8 +17,8 @@ import (
 	"github.com/latchkey-go/latchkey/rwlock"
 )
 
-// through returns a server that knows the scripts, a proxy of it, and a lock of a client behind that. A server
-// that did not know a script would answer NOSCRIPT, and a test would lose only that.
+// through returns a server that knows the scripts, a proxy of it, and a lock of a client behind that. A
+// server that did not know a script would answer NOSCRIPT, and a test would lose only that.
 func through(t testing.TB, opts ...latchkey.Option) (s *redistest.Server, p *redistest.Proxy, l *rwlock.Lock) {
 	t.Helper()
 	s = redistest.New(t)
@@ -65,8 +65,8 @@ func isRenew(request string) bool {
 	return strings.Contains(request, "EVAL") && !strings.Contains(request, "PUBLISH")
 }
 
-// lose has the proxy treat the first request that matches so, and checks at the end of the test that there was
-// one.
+// lose has the proxy treat the first request that matches so, and checks at the end of the test that there
+// was one.
 func lose(t testing.TB, p *redistest.Proxy, verdict redistest.Verdict, match func(string) bool) *atomic.Int64 {
 	t.Helper()
 	judge, count := redistest.Once(verdict, match)
@@ -123,9 +123,9 @@ func TestRepliesLost(t *testing.T) {
 			s, p, l := through(t)
 			other := newLock(t, open(t, s))
 			h := take(t, l.Write())
-			reader, writer := later(t, other.Read()), (*attempt)(nil)
+			reader := later(t, other.Read())
 			state(t, other, 0, 1)
-			writer = later(t, other.Write())
+			writer := later(t, other.Write())
 			state(t, other, 0, 2)
 			lose(t, p, verdict, isDowngrade)
 			require.NoError(t, h.Downgrade(t.Context()))
@@ -155,8 +155,8 @@ func TestRepliesLost(t *testing.T) {
 	}
 }
 
-// Copies of commands that arrive when all is over do nothing, or block the lock for about as long as they were
-// late.
+// Copies of commands that arrive when all is over do nothing, or block the lock for about as long as they
+// were late.
 func TestLateCopies(t *testing.T) {
 	const brief = 2500 * time.Millisecond // a quarter of the lease
 	t.Run("of a read takes a free lock", func(t *testing.T) {
@@ -272,8 +272,8 @@ func TestDowngradeGivenUp(t *testing.T) {
 	}
 }
 
-// A downgrade and an Unlock of the same hold meet: it is one or the other, nobody joins what is given back, and
-// nothing is left.
+// A downgrade and an Unlock of the same hold meet: it is one or the other, nobody joins what is given back,
+// and nothing is left.
 func TestDowngradeMeetsUnlock(t *testing.T) {
 	s := redistest.New(t)
 	l, other := newLock(t, open(t, s)), newLock(t, open(t, s))
@@ -530,8 +530,8 @@ func TestPlaceOfReadersIsInherited(t *testing.T) {
 	})
 }
 
-// The delegate gives up at the very moment in which its process is granted the lock: whoever is in line reads,
-// or a writer behind it is served.
+// The delegate gives up at the very moment in which its process is granted the lock: whoever is in line
+// reads, or a writer behind it is served.
 func TestDelegateOfReadersGivesUp(t *testing.T) {
 	s := redistest.NewProcess(t)
 	l, other, third := newLock(t, open(t, s)), newLock(t, open(t, s)), newLock(t, open(t, s))

@@ -99,8 +99,8 @@ func TestReaderStoppedPastItsLease(t *testing.T) {
 	clean(t, s.Client(t))
 }
 
-// A process that stopped while it waited to read is granted the lock by message. It costs the writer behind it
-// one short lease, however many of its goroutines wait, and the readers beside it nothing.
+// A process that stopped while it waited to read is granted the lock by message. It costs the writer behind
+// it one short lease, however many of its goroutines wait, and the readers beside it nothing.
 func TestStoppedReaderIsGranted(t *testing.T) {
 	s := redistest.NewProcess(t)
 	l, other := newLock(t, open(t, s)), newLock(t, open(t, s))

@@ -67,8 +67,8 @@ func connect(option rueidis.ClientOption, lease time.Duration) (*latchkey.Client
 	return c, err
 }
 
-// hold holds the lock, and says when the hold ends. The first look at the clock after a SIGCONT must be right;
-// Done follows.
+// hold holds the lock, and says when the hold ends. The first look at the clock after a SIGCONT must be
+// right; Done follows.
 func hold(l *latchkey.Lock) {
 	h, err := l.Lock(context.Background())
 	check(err)

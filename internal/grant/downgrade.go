@@ -55,8 +55,8 @@ func (h *Hold) Downgrade(ctx context.Context) error {
 	return nil
 }
 
-// beginDowngrade says why the hold cannot be downgraded, or that it is shared already. Otherwise the tenure is
-// weak from now on: as soon as the command is sent it may not be its holder's alone any more, also when no
+// beginDowngrade says why the hold cannot be downgraded, or that it is shared already. Otherwise the tenure
+// is weak from now on: as soon as the command is sent it may not be its holder's alone any more, also when no
 // answer comes. So nobody re-enters it to write, and whoever is next in line competes in Redis.
 func (h *Hold) beginDowngrade() (done bool, err error) {
 	t := h.turn.tenure

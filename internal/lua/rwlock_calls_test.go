@@ -156,8 +156,8 @@ func TestForceOfEitherHalf(t *testing.T) {
 	})
 }
 
-// An id that is queued a second time, by a copy of its acquire, may be granted the lock again when it is taken
-// away.
+// An id that is queued a second time, by a copy of its acquire, may be granted the lock again when it is
+// taken away.
 func TestForceGrantsToTheSameId(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		for _, shared := range []bool{true, false} {
