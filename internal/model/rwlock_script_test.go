@@ -96,7 +96,8 @@ func (w *world) readToken() int8 {
 	return r.token
 }
 
-// holderLeft is that of rwlock/holders.lua: it ends the readers whose lease is over. asker's process is alive.
+// holderLeft is that of rwlock/holders.lua: it ends the readers whose lease is over. The asker's process is
+// alive.
 func (w *world) holderLeft(asker id) {
 	r := &w.redis
 	idle, gone := !r.owned(), r.shares.readers&^r.shares.leased
