@@ -57,9 +57,9 @@ func TestDeadWriterAheadOfReaders(t *testing.T) {
 	t.Cleanup(dead.Close)
 	held := take(t, reads.Read())
 	ctx, cancel := context.WithCancel(t.Context())
-	over := make(chan error, 1)
+	over, writes := make(chan error, 1), newLock(t, dead).Write()
 	go func() {
-		_, err := newLock(t, dead).Write().Lock(ctx)
+		_, err := writes.Lock(ctx)
 		over <- err
 	}()
 	waiting(t, reads.Read(), 1)

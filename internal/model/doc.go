@@ -51,8 +51,8 @@
 // queue (DROPPED).
 //
 // Of a read-write lock besides: readers may hold together (ME); a reader's token is not smaller than the
-// last writer's (TOK); a tenure is joined only so many times while somebody waits, as above (HUNGER); no reader
-// is granted the lock before a writer that was queued before (OVERTAKEN); the entries of a process that let a
+// last writer's (TOK); a tenure is joined only so many times while somebody waits (HUNGER); no reader is
+// granted the lock before a writer that was queued before (OVERTAKEN); the entries of a process that let a
 // lease end are gone when another one asks (SLOW). And when nothing is under way but holds that go on,
 // whoever is next and could hold with them does (WAKE).
 //
