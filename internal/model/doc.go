@@ -26,6 +26,17 @@
 //     under way.
 //   - A token counter that is lost. Tokens are at least the server's clock, so that it does not matter.
 //
+// # A read-write lock
+//
+// Its write half is the lock above, with the scripts of a read-write lock (the files rwlock_*). What is added
+// are readers in Redis, each with a lease of its own; the line of the readers of a process, and the tenure
+// that they share; and the downgrade, its answer and its copies. A reader that is granted the lock takes one
+// from the token counter, for the clock. A poll happens in three places alone: after a crash was seen, when a
+// lease ends, and when as many have joined a tenure as fit between two polls. Left out are readers of
+// Redisson, leases of different lengths in one process, re-entry, attempts that do not wait, an Unlock beside
+// a downgrade that is under way, and slots that move. A release and a cancel are the same script. A livelock
+// is not seen.
+//
 // # What must be true
 //
 // After every step: no two goroutines hold, in one process or in two (ME); tokens grow from hold to hold
@@ -38,6 +49,12 @@
 // while somebody sleeps (WAKE) or is queued (LEAK); it is owned by nobody who does not know, or knows better
 // (ORPHAN); nothing is queued for nobody (STALE-ENTRY); and who was always connected has its place in the
 // queue (DROPPED).
+//
+// Of a read-write lock besides: readers may hold together (ME); a reader's token is not smaller than the
+// last writer's (TOK); a tenure is joined only so many times while somebody waits (HUNGER); no reader is
+// granted the lock before a writer that was queued before (OVERTAKEN); the entries of a process that let a
+// lease end are gone when another one asks (SLOW). And when nothing is under way but holds that go on,
+// whoever is next and could hold with them does (WAKE).
 //
 // # The rules that were found here
 //
