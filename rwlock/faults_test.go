@@ -3,6 +3,7 @@ package rwlock_test
 import (
 	"context"
 	"errors"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -45,16 +46,19 @@ func isAcquire(request string) bool {
 		(strings.Contains(request, "\r\nfirst\r\n") || strings.Contains(request, "\r\nagain\r\n") || strings.Contains(request, "\r\ntry"))
 }
 
-func isDowngrade(request string) bool { return isEnding(request, "*12\r\n") }
+func isDowngrade(request string) bool { return isEnding(request, true) }
 
-func isRelease(request string) bool { return isEnding(request, "*13\r\n") }
+func isRelease(request string) bool { return isEnding(request, false) }
 
-// isEnding looks for a script with so many arguments that may publish, and takes nothing. Others may be sent
-// with it.
-func isEnding(request, arguments string) bool {
+// withToken is the end of a downgrade: its last argument is a token. That of a release is a short time.
+var withToken = regexp.MustCompile(`\$16\r\n\d{16}\r\n\*?$`)
+
+// isEnding looks for a script with as many arguments as a downgrade and a release have, which may publish, and
+// takes nothing. Others may be sent with it.
+func isEnding(request string, downgrade bool) bool {
 	for _, command := range strings.SplitAfter("\r\n"+request, "\r\n*") {
-		if strings.HasPrefix("*"+command, arguments) && strings.Contains(command, "EVAL") &&
-			strings.Contains(command, "PUBLISH") && !isAcquire(command) {
+		if strings.HasPrefix("*"+command, "*13\r\n") && withToken.MatchString(command) == downgrade &&
+			strings.Contains(command, "EVAL") && strings.Contains(command, "PUBLISH") && !isAcquire(command) {
 			return true
 		}
 	}

@@ -21,8 +21,10 @@ var kind = &grant.Kind{
 // commands are those of a lock, and one more.
 type commands struct{ lock.Commands }
 
-func (c commands) Downgrade(ctx context.Context, owner string, lease time.Duration) (holds, others bool, err error) {
-	return c.Client.Conn.Downgrade(ctx, c.Keys, owner, session.Milliseconds(lease), c.Floor.Load())
+func (c commands) Downgrade(
+	ctx context.Context, owner string, token int64, lease time.Duration,
+) (holds, others bool, err error) {
+	return c.Client.Conn.Downgrade(ctx, c.Keys, owner, token, session.Milliseconds(lease), c.Floor.Load())
 }
 
 var _ grant.Downgrader = commands{}

@@ -36,9 +36,11 @@
 // # Fencing tokens
 //
 // The token of a write hold is greater than that of every hold before. The token of a read hold is that of
-// the state it reads: not smaller than the last writer's, and smaller than the next one's. So one rule serves
-// both halves: a store keeps the greatest token that it has seen, and refuses what comes with a smaller one.
-// Readers that come between the same two writers have the same token, as long as Redis keeps its data.
+// the state it reads: not smaller than the last writer's, and smaller than the next one's. When the last
+// writer has not given the lock back, because it died or stopped, it is greater than that writer's. So one
+// rule serves both halves: a store keeps the greatest token that it has seen, and refuses what comes with a
+// smaller one. Readers that come between the same two writers have the same token, as long as Redis keeps its
+// data.
 //
 // # Guarantees
 //
@@ -95,8 +97,9 @@ func WithoutReentry() Option { return Option(grant.WithoutReentry()) }
 // WithBudget bounds how long the lock stays with this process while others wait. Once this process knows
 // that they do, at most holds further holds begin here, and none later than span. Of writers it is as in
 // package rlock. Of readers it concerns those that join others of this process while a writer waits. From 0
-// to 5000 holds and up to a second; default: 32 holds and 5 ms. With 0 holds no reader joins while a writer
-// waits, and every write hold goes through Redis.
+// to 5000 holds and up to a second; default: 32 holds and 5 ms. Those that stood in line when their process
+// was granted the lock do not count. With 0 holds no other reader joins while a writer waits, and every write
+// hold goes through Redis.
 func WithBudget(holds int, span time.Duration) Option { return Option(grant.WithBudget(holds, span)) }
 
 // Lock is a read-write lock of one name. Any number of goroutines share it. Two of one name on one client are

@@ -71,3 +71,31 @@ func TestHalves(t *testing.T) {
 		redistest.OnlyExpiring(t, s.Client(t))
 	})
 }
+
+// A hold that ends at a time of its own ends by then in Redis, too, when it is downgraded.
+func TestDowngradeKeepsTheEnd(t *testing.T) {
+	s := redistest.New(t)
+	plain := s.Client(t)
+	h := take(t, newLock(t, open(t, s), rwlock.WithFixedLease(3*time.Second)).Write())
+	require.Eventually(t, func() bool { return h.Remaining() < 2*time.Second }, long, time.Millisecond)
+	require.NoError(t, h.Downgrade(t.Context()))
+	left, err := plain.Do(t.Context(), plain.B().Pttl().Key("a").Build()).AsInt64()
+	require.NoError(t, err)
+	require.Less(t, left, int64(2100))
+	unlock(t, h)
+}
+
+// Whoever reads in a process that still believes to write ends that belief.
+func TestReadEndsALostWrite(t *testing.T) {
+	s := redistest.New(t)
+	plain := s.Client(t)
+	l := newLock(t, open(t, s))
+	writes := take(t, l.Write())
+	require.NoError(t, plain.Do(t.Context(), plain.B().Del().Key("a").Build()).Error())
+	reads, err := l.Read().TryLock(t.Context())
+	require.NoError(t, err)
+	require.ErrorIs(t, writes.Err(), latchkey.ErrLost)
+	require.Greater(t, reads.Token(), writes.Token())
+	unlock(t, reads)
+	require.ErrorIs(t, writes.Unlock(t.Context()), latchkey.ErrLost)
+}

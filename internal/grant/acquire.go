@@ -117,7 +117,7 @@ func (p *Primitive) compete(parent, waits context.Context, try bool, t *tenure) 
 		t.asks(parent)
 		permits, delegate := t.permits, t.delegate
 		if p.Shared {
-			t.prepareToShare(waits)
+			t.prepareToShare(waits, try)
 		}
 		if err := p.Queue.waiters.Wait(waits, &t.waiter, try); err != nil {
 			return nil, p.failed(parent, waits, err)
@@ -170,13 +170,14 @@ func (p *Primitive) reenter(parent context.Context) (*Hold, error) {
 	if !ok || !p.Queue.kind.Exclusive || p.Queue.Client.Closing.Err() != nil || parent.Err() != nil || !outer.Held() {
 		return nil, nil //nolint:nilnil,nilerr // there is nothing to re-enter, which is no error
 	}
-	switch {
-	case !p.Shared && outer.turn.tenure.mayBeShared():
-		return nil, session.Wrap(p.Name, ErrUpgrade)
-	case p.terms.withoutReentry:
+	if p.terms.withoutReentry {
 		return nil, session.Wrap(p.Name, session.ErrReentered)
 	}
-	return outer.turn.reenter(parent), nil
+	hold, err := outer.turn.reenter(parent, p.Shared)
+	if err != nil {
+		return nil, session.Wrap(p.Name, err)
+	}
+	return hold, nil
 }
 
 // The causes of waits that end before the caller's context does.

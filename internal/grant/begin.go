@@ -19,7 +19,10 @@ func (t *tenure) hold(parent context.Context, terms terms) *Hold {
 		return nil
 	}
 	revoked := t.settleLine()
-	if t.kind.Exclusive && !t.isShared() {
+	switch shared := t.isShared(); {
+	case shared:
+		t.supersedeWriter(t)
+	case t.kind.Exclusive:
 		t.supersede(t)
 	}
 	if revoked != nil { // while it became a hold

@@ -3,6 +3,7 @@ package grant
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/latchkey-go/latchkey/internal/lease"
 	"github.com/latchkey-go/latchkey/internal/session"
@@ -33,10 +34,14 @@ func (h *Hold) Downgrade(ctx context.Context) error {
 	}
 	limited, cancel := context.WithTimeout(ctx, t.item.Left())
 	defer cancel()
+	length := t.terms.lease
+	if !t.item.End.IsZero() { // by then it must be free in Redis, too
+		length = min(length, max(time.Until(t.item.End), time.Millisecond))
+	}
 	audible := t.Listening()
 	var holds, others bool
 	stray, err := t.Send(limited, t.Client.Stopped, t.name, func(ctx context.Context) (err error) {
-		holds, others, err = commands.Downgrade(ctx, t.waiter.Owner, t.terms.lease)
+		holds, others, err = commands.Downgrade(ctx, t.waiter.Owner, h.turn.token, length)
 		return err
 	})
 	switch lost := h.Err(); {

@@ -28,9 +28,9 @@ type Commands interface {
 
 // Downgrader is implemented by the Commands of a kind that is sharable.
 type Downgrader interface {
-	// Downgrade has an owner that holds alone hold with others from now on. It reports whether the owner holds
-	// the lock, and whether somebody waits.
-	Downgrade(ctx context.Context, owner string, lease time.Duration) (holds, others bool, err error)
+	// Downgrade has an owner that holds alone hold with others from now on, who have its token. It reports
+	// whether the owner holds the lock, and whether somebody waits.
+	Downgrade(ctx context.Context, owner string, token int64, lease time.Duration) (holds, others bool, err error)
 }
 
 // Offerer is implemented by the Commands of a kind that can be handed off locally ([Primitive.Delegate]).

@@ -82,6 +82,20 @@ func (q *Queue) supersede(t *tenure) {
 	}
 }
 
+// supersedeWriter is supersede for a tenure that is shared. One of this client that is its holder's alone has
+// ended in Redis, or this one has, unless a downgrade is under way. While it is being released it cannot be
+// lost.
+func (q *Queue) supersedeWriter(t *tenure) {
+	before := q.alone.holder.Load()
+	switch {
+	case before == nil || before.mayBeShared():
+	case before.first.token > t.first.token:
+		q.Client.Keeper.Lose(&t.item, lease.ErrGone)
+	default:
+		q.Client.Keeper.Lose(&before.item, lease.ErrGone)
+	}
+}
+
 // Clock is of [wait.Server], as are the methods that follow, and Inbox, Listening, Failed, Up and Go.
 func (q *Queue) Clock(at time.Time) int64 { return q.ServerClock.At(at) }
 

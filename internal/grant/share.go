@@ -4,6 +4,8 @@ import (
 	"context"
 	"runtime"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/retry"
 )
 
 // Sharing: how the goroutines of a process hold one tenure together.
@@ -26,14 +28,17 @@ func (p *Primitive) join(parent context.Context, now time.Time, inTurn bool) *Ho
 	if t == nil || !inTurn && !h.line.IsEmpty() || parent.Err() != nil {
 		return nil
 	}
-	return t.join(parent, now, &p.terms)
+	return t.join(parent, now, &p.terms, inTurn)
 }
 
-func (t *tenure) join(parent context.Context, now time.Time, terms *terms) *Hold {
+func (t *tenure) join(parent context.Context, now time.Time, terms *terms, inTurn bool) *Hold {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !terms.sharable() || terms.lease != t.terms.lease || t.item.Left() <= 0 || !t.admits(now) {
 		return nil
+	}
+	if !inTurn && t.handOffs.handed < 0 {
+		t.handOffs.handed = 0 // nobody is left in the line of those who came before
 	}
 	if t.handOffs.handed < 0 || !t.handOffs.contended.IsZero() {
 		t.handOffs.handed++
@@ -57,19 +62,22 @@ func (t *tenure) admits(now time.Time) bool {
 	return o.handed < 0 || o.contended.IsZero() || o.handed < t.terms.holds && now.Sub(o.contended) < t.terms.span
 }
 
+// forInbox is how long a reader waits for the inbox at most, so that others may join it.
+const forInbox = 100 * time.Millisecond
+
 // prepareToShare has a fresh tenure hear that others wait, from before it is granted. It does not wait for
 // the inbox where nobody shares: then the tenure is not shared either. Where one is held already which nobody
-// could join, several goroutines want to share, and it waits.
-func (t *tenure) prepareToShare(waits context.Context) {
-	if !t.terms.sharable() {
+// could join, several goroutines want to share. Then it waits for a moment, unless it only tries.
+func (t *tenure) prepareToShare(waits context.Context, try bool) {
+	t.audible = t.Listening()
+	if h := t.half(true); t.audible || try || h.held.Load() == 0 && !h.line.HasNext() {
 		return
 	}
-	t.audible = t.Listening()
-	if h := t.half(true); !t.audible && (h.held.Load() > 0 || h.line.HasNext()) {
-		limited, cancel := context.WithTimeout(waits, t.Client.Options.CommandTimeout)
-		defer cancel()
-		t.audible = t.Inbox(limited) == nil
-	}
+	limited, cancel := context.WithTimeout(waits, forInbox)
+	defer cancel()
+	open, stop := retry.Until(limited, t.Client.Closing)
+	defer stop()
+	t.audible = t.Inbox(open) == nil
 }
 
 // share lets others join a tenure that begins to hold: first those in the line, who came before it was
@@ -82,7 +90,9 @@ func (t *tenure) share() {
 	h.held.Add(1)
 	t.sharing = true
 	t.enter() // as long as it is shared, its process must hear that others wait
-	if t.audible {
+	// A channel of the name alone may have been closed since it was looked at.
+	listening := t.audible && (!t.Client.Sharded || t.Listening())
+	if listening && t.terms.sharable() {
 		t.open = true
 		t.handOffs.handed = -h.line.Len()
 		h.holder.Store(t)

@@ -22,16 +22,20 @@ func (u *turn) begin(parent context.Context) {
 	u.last = &u.first
 }
 
-// reenter returns a further hold, or nil when the turn has ended meanwhile.
-func (u *turn) reenter(parent context.Context) *Hold {
+// reenter returns a further hold, or nil when the turn has ended meanwhile. It returns ErrUpgrade where the
+// hold is to be its holder's alone, and the tenure may be shared.
+func (u *turn) reenter(parent context.Context, shared bool) (*Hold, error) {
 	t := u.tenure
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if u.last == nil || t.phase != held { // it is being released, or was lost
-		return nil
+		return nil, nil //nolint:nilnil // which is no error
+	}
+	if !shared && (t.shared || t.weak > 0) {
+		return nil, ErrUpgrade
 	}
 	u.last = &Hold{turn: u, parent: parent, before: u.last}
-	return u.last
+	return u.last, nil
 }
 
 // unlink takes the turn out of the chain of its tenure, whose mutex is held.

@@ -69,10 +69,15 @@ func (c Conn) Force(ctx context.Context, k *Keys, shared bool, seen int64) (bool
 	return held == 1, err
 }
 
-// Downgrade runs rwlock/downgrade.lua: the writer reads from now on, with a lease of so many ms. It reports
-// whether the owner holds the lock, and whether somebody waits. seen: as for [Conn.Acquire].
-func (c Conn) Downgrade(ctx context.Context, k *Keys, owner string, lease, seen int64) (held, others bool, err error) {
-	reply, err := c.Run(ctx, downgrade, k, []string{owner, k.inbox, k.verb, number(seen), number(lease)}).AsIntSlice()
+// Downgrade runs rwlock/downgrade.lua: the writer, who has that token, reads from now on, with a lease of so
+// many ms. It reports whether the owner holds the lock, and whether somebody waits. seen: as for
+// [Conn.Acquire].
+func (c Conn) Downgrade(
+	ctx context.Context, k *Keys, owner string, token, lease, seen int64,
+) (held, others bool, err error) {
+	reply, err := c.Run(ctx, downgrade, k, []string{
+		owner, k.inbox, k.verb, number(seen), number(lease), number(token),
+	}).AsIntSlice()
 	if err != nil {
 		return false, false, err
 	}

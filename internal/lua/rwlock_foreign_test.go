@@ -41,7 +41,7 @@ func (b *bench) uses(ctx context.Context) map[string]func() error {
 			_, err := b.conn.Offer(ctx, b.lock, "A:1", "", 1, shared("A:2"), 0, lua.First)
 			return err
 		},
-		"downgrade":  func() error { _, _, err := b.conn.Downgrade(ctx, b.lock, "A:1", 60_000, 0); return err },
+		"downgrade":  func() error { _, _, err := b.conn.Downgrade(ctx, b.lock, "A:1", 1, 60_000, 0); return err },
 		"force read": force(true), "force write": force(false),
 		"inspect": func() error { _, err := b.conn.Inspect(ctx, b.lock, 10); return err },
 		"renew": func() error {

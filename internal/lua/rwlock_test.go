@@ -45,7 +45,9 @@ func (b *bench) readFor(owner string, lease int64) lua.Acquired {
 
 func (b *bench) downgrade(owner string) (held, others bool) {
 	b.t.Helper()
-	held, others, err := b.conn.Downgrade(b.t.Context(), b.lock, owner, 60_000, 0)
+	state, err := b.conn.Inspect(b.t.Context(), b.lock, 0)
+	require.NoError(b.t, err)
+	held, others, err = b.conn.Downgrade(b.t.Context(), b.lock, owner, state.Token, 60_000, 0)
 	require.NoError(b.t, err)
 	return held, others
 }

@@ -4,6 +4,7 @@
 -- KEYS  as in rwlock/state.lua
 -- ARGV  1 owner id, 2 inbox prefix, 3 publish verb, 4 floor: as in lock/acquire.lua
 --       5 lease            ms
+--       6 token            the one that the writer has; its process uses no greater one any more
 -- Reply {1 the id reads now, 0 it holds nothing; 1 when somebody waits, else 0}
 -- include rwlock/grant.lua
 
@@ -20,7 +21,9 @@ if holds[2] then
   redis.call('SET', timeout_of(id), ARGV[5], 'PX', ARGV[5])
   redis.call('HSET', KEYS[1], 'mode', 'read', id, '1')
   redis.call('HDEL', KEYS[1], id .. ':write')
-  redis.pcall('HSET', KEYS[4], 'short', '') -- foreign data in its place does not keep it from reading
+  -- Those who read beside it have its token. Foreign data in place of the state does not keep it from
+  -- reading.
+  redis.pcall('HSET', KEYS[4], 'token', token_field(ARGV[6], 0, ARGV[5]), 'writer', '', 'short', '')
   mode = 'read'
 end
 pcall(serve) -- what was done stays done: otherwise those who wait will ask

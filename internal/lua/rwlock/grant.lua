@@ -41,6 +41,10 @@ local function serve(self, queues)
     -- Also a writer for which it is too soon must live: the readers behind it may fit.
     local lives = client and (entry == self or alive(client))
     if lives and not fits(reads) then break end
+    -- A stray copy may have queued a reader twice. It has its lease, which must not be shortened.
+    if lives and mode == 'read' and redis.call('HEXISTS', KEYS[1], client .. ':' .. number) == 1 then
+      lives = false
+    end
     if not lives then
       redis.call('LPOP', KEYS[2])
     else

@@ -13,7 +13,7 @@
 --                                  the readers, when the one of the writer before them is not known
 --                         short -> owner id of a writer that a message granted the lock, until its first
 --                                  renewal; otherwise empty
---                         writer -> owner id of the last writer of ours
+--                         writer -> owner id of the last writer of ours, until it has given the lock back
 --       {N}:<owner id>:rwlock_timeout:<n>
 --                  STRING exists as long as the lease of that reader's nth hold. Ours have one. It says how
 --                         long the lease is, in ms; one of Redisson's says 1. A call to a cluster names that
@@ -46,14 +46,31 @@ local function token_field(text, reserved, longest)
   return 't' .. text .. (reserved > 0 and '+' .. reserved or '') .. '/' .. longest
 end
 
--- The token of readers: that of the writer before them, with all that its process may have used. Where that
--- is not known any more, it is a new one.
+-- Fields that go when the next owner is written. The new owner is written before them: while a slot moves,
+-- nobody can make a key again that is gone.
+local former = {}
+
+-- Whether a writer has not given the lock back: its lease is over, or Redis has lost it.
+local function is_at_large(writer)
+  if not writer or writer == '' or string.find(writer, ':rest', -5, true) then return false end
+  for _, field in ipairs(former) do
+    if field == writer .. ':write' then return false end -- this script takes it back
+  end
+  return true
+end
+
+-- The token of readers: that of the writer before them, with all that its process may have used. It is a new
+-- one where that is not known any more, and where the writer has not given the lock back: what that one
+-- still writes must have a smaller token than theirs.
 local function read_token(lease)
-  local number, reserved, longest = state_token()
+  local state = redis.call('HMGET', KEYS[4], 'token', 'writer', 'short')
+  local number, reserved, longest = parse_token(state[1])
   if number then number = number + reserved end
-  if not number or number < tonumber(ARGV[4]) then number, longest = next_token(micros()), nil end
-  if not longest or longest < tonumber(lease) then
-    redis.call('HSET', KEYS[4], 'token', token_field(decimal(number), 0, lease))
+  if not number or number < tonumber(ARGV[4]) or is_at_large(state[2]) then
+    number, longest = next_token(micros()), nil
+  end
+  if not longest or longest < tonumber(lease) or (state[3] or '') ~= '' then
+    redis.call('HSET', KEYS[4], 'token', token_field(decimal(number), 0, lease), 'writer', '', 'short', '')
     redis.call('PEXPIRE', KEYS[4], DAY)
   end
   return number
@@ -66,10 +83,6 @@ local function keep(ms)
   if not mode or left >= 0 and left < tonumber(ms) then redis.call('PEXPIRE', KEYS[1], ms) end
 end
 
--- Fields that go when the next owner is written. The new owner is written before them: while a slot moves,
--- nobody can make a key again that is gone.
-local former = {}
-
 -- owner: the field of the next owner, if it is known: the same id may own the lock again.
 local function drop_former(owner)
   for i = #former, 1, -1 do
@@ -80,8 +93,8 @@ local function drop_former(owner)
     local writer = string.match(field, '^(.*):write$')
     if not writer then
       redis.pcall('DEL', timeout_of(field)) -- one on the other side of a slot that is moving expires
-    elseif redis.pcall('HGET', KEYS[4], 'short') == writer then
-      redis.pcall('HSET', KEYS[4], 'short', '') -- it has ended otherwise than by its short lease
+    elseif redis.pcall('HGET', KEYS[4], 'writer') == writer then
+      redis.pcall('HSET', KEYS[4], 'writer', '', 'short', '') -- it has given the lock back
     end
   end
   former = {}

@@ -1,0 +1,60 @@
+package lua_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey/internal/lua"
+	"github.com/latchkey-go/latchkey/internal/redistest"
+)
+
+// Readers have the token of the writer that gave the lock back. They have a greater one than a writer that
+// did not: what it still writes must be refused.
+func TestReadersFenceOffADeadWriter(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		b := newRW(t, s)
+		w := b.acquire("W:1", 60_000, lua.First)
+		require.True(t, b.release("W:1", ""))
+		require.Equal(t, w.Token, b.read("R:1", lua.First).Token)
+		require.True(t, b.release("R:1", ""))
+		w = b.acquire("W:2", 60_000, lua.First)
+		b.do("DEL", b.lock.Name())
+		one := b.read("R:2", lua.First)
+		require.Greater(t, one.Token, w.Token, "nobody knows whether it still writes")
+		require.Equal(t, one.Token, b.read("R:3", lua.First).Token)
+		require.True(t, b.release("R:2", ""))
+		require.True(t, b.release("R:3", ""))
+
+		w = b.acquire("W:3", 60_000, lua.First)
+		b.open("R")
+		require.True(t, b.read("R:4", lua.First).Queued)
+		b.do("DEL", b.lock.Name())
+		require.Greater(t, b.read("R:4", lua.Again).Token, w.Token)
+		require.True(t, b.release("R:4", ""))
+		b.noTrace()
+	})
+}
+
+// A reader that a stray copy has queued a second time, behind a writer, keeps its lease when the writer has
+// gone, and the readers behind that entry are served.
+func TestReaderThatIsQueuedTwice(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		b := newRW(t, s)
+		b.open("W")
+		b.open("R")
+		b.read("A:1", lua.First)
+		require.True(t, b.share("W:1", lua.First).Queued)
+		b.open("A")
+		b.do("RPUSH", b.lock.All()[1], reads("A:1").Entry())
+		require.True(t, b.read("R:1", lua.First).Queued)
+		b.leave(t, "W:1")
+		b.granted("R", 1)
+		require.InDelta(t, 60_000, b.number("PTTL", b.timeout("A:1")), 500)
+		b.expectNone("A")
+		require.Zero(t, b.inspect().Length)
+		require.True(t, b.release("A:1", ""))
+		require.True(t, b.release("R:1", ""))
+		b.noTrace()
+	})
+}
