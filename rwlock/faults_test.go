@@ -53,8 +53,8 @@ func isRelease(request string) bool { return isEnding(request, false) }
 // withToken is the end of a downgrade: its last argument is a token. That of a release is a short time.
 var withToken = regexp.MustCompile(`\$16\r\n\d{16}\r\n\*?$`)
 
-// isEnding looks for a script with as many arguments as a downgrade and a release have, which may publish, and
-// takes nothing. Others may be sent with it.
+// isEnding looks for a script with as many arguments as a downgrade and a release have, which may publish,
+// and takes nothing. Others may be sent with it.
 func isEnding(request string, downgrade bool) bool {
 	for _, command := range strings.SplitAfter("\r\n"+request, "\r\n*") {
 		if strings.HasPrefix("*"+command, "*13\r\n") && withToken.MatchString(command) == downgrade &&
