@@ -170,10 +170,7 @@ func (p *Primitive) reenter(parent context.Context) (*Hold, error) {
 	if !ok || !p.Queue.kind.Exclusive || p.Queue.Client.Closing.Err() != nil || parent.Err() != nil || !outer.Held() {
 		return nil, nil //nolint:nilnil,nilerr // there is nothing to re-enter, which is no error
 	}
-	if p.terms.withoutReentry {
-		return nil, session.Wrap(p.Name, session.ErrReentered)
-	}
-	hold, err := outer.turn.reenter(parent, p.Shared)
+	hold, err := outer.turn.reenter(parent, p)
 	if err != nil {
 		return nil, session.Wrap(p.Name, err)
 	}

@@ -3,6 +3,8 @@ package grant
 import (
 	"context"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/session"
 )
 
 // turn is one goroutine's time in a tenure, with the holds that re-enter it.
@@ -23,16 +25,19 @@ func (u *turn) begin(parent context.Context) {
 }
 
 // reenter returns a further hold, or nil when the turn has ended meanwhile. It returns ErrUpgrade where the
-// hold is to be its holder's alone, and the tenure may be shared.
-func (u *turn) reenter(parent context.Context, shared bool) (*Hold, error) {
+// hold is to be its holder's alone, and the tenure may be shared; ErrReentered where that is not wanted.
+func (u *turn) reenter(parent context.Context, p *Primitive) (*Hold, error) {
 	t := u.tenure
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if u.last == nil || t.phase != held { // it is being released, or was lost
 		return nil, nil //nolint:nilnil // which is no error
 	}
-	if !shared && (t.shared || t.weak > 0) {
+	if !p.Shared && (t.shared || t.weak > 0) {
 		return nil, ErrUpgrade
+	}
+	if p.terms.withoutReentry {
+		return nil, session.ErrReentered
 	}
 	u.last = &Hold{turn: u, parent: parent, before: u.last}
 	return u.last, nil
