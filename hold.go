@@ -65,7 +65,8 @@ func (h *Hold) Unlock(ctx context.Context) error { return h.inside().Unlock(ctx)
 // Downgrade is sent until Redis answers, or ctx ends, or the lease can no longer be trusted. If it may have
 // taken effect without an answer, the error matches [ErrUnknownOutcome]: the hold goes on as one or the
 // other, and Downgrade may be called again. It returns [ErrInvalid] for a hold of another lock, and for one
-// that was re-entered; [ErrLost] and [ErrNotHeld] as Unlock does.
+// that was re-entered; [ErrLost] and [ErrNotHeld] as Unlock does. If an Unlock comes meanwhile it returns
+// [ErrReleased].
 func (h *Hold) Downgrade(ctx context.Context) error { return h.inside().Downgrade(ctx) }
 
 // Held reports whether the lock is held at this instant, by the clock.
