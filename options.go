@@ -38,6 +38,12 @@ func WithLease(d time.Duration) Option { return func(o *session.Options) { o.Lea
 // logged.
 func WithLazyConnect() Option { return func(o *session.Options) { o.Lazy = true } }
 
+// WithoutPubSub opens a client that subscribes to nothing, for servers and proxies without pub/sub, and for
+// users who may not subscribe. Only package spinlock works with it. All others refuse it with [ErrInvalid],
+// because their waiters would hear of nothing. Check sends a command then. Such a client has one connection,
+// or one to every node of a cluster. It learns that a lock was taken from it by its next renewal.
+func WithoutPubSub() Option { return func(o *session.Options) { o.WithoutPubSub = true } }
+
 // WithCommandTimeout sets how long TryLock tries. It is also how long [New] lets a connection be silent while
 // a command waits for its reply, but then a second at least. More than 0; default: 1 s.
 func WithCommandTimeout(d time.Duration) Option {

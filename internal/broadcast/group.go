@@ -45,14 +45,16 @@ type Reading struct {
 }
 
 // New returns what build has made of the target of a name, and calls build if that does not exist yet.
-// Whoever builds calls [Group.Init]. It returns ErrInvalid for names that cannot be a key, a nil client,
-// and a client that waits for replicas.
+// Whoever builds calls [Group.Init]. It returns ErrInvalid for names that cannot be a key, a nil client, a
+// client without subscriptions, and one that waits for replicas.
 func New[T any](c *session.Client, family lua.Family, name string, build func(session.Target) *T) (*T, error) {
 	switch {
 	case c == nil:
 		return nil, session.Invalid("the client is nil")
 	case name == "":
 		return nil, session.Invalid("%w: it is empty", lua.ErrName)
+	case c.Options.WithoutPubSub:
+		return nil, session.ErrMute
 	case c.Options.Replicas > 0:
 		return nil, session.Invalid("latches and barriers do not wait for replicas")
 	}

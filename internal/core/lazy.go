@@ -31,15 +31,17 @@ func openLazily(option rueidis.ClientOption, o session.Options) (*session.Client
 	}
 	c := ownClient(client, client, o, connections)
 	if single {
-		c.Go(func() { refuseCluster(c) })
+		c.Go(func() { refuseCluster(c, client.over) })
 	}
 	return c, nil
 }
 
 // refuseCluster closes the client when the server turns out to be a node of a cluster: most names are not
-// there.
-func refuseCluster(c *session.Client) {
-	if c.Inbox.Wait(c.Closing) != nil {
+// there. It asks once nothing is dialled any more.
+func refuseCluster(c *session.Client, dialled <-chan struct{}) {
+	select {
+	case <-dialled:
+	case <-c.Closing.Done():
 		return
 	}
 	if cluster, err := isCluster(context.Background(), c.Conn.Client); err != nil || !cluster {

@@ -50,6 +50,9 @@ func openNow(option rueidis.ClientOption, o session.Options) (*session.Client, e
 		option.ForceSingleClient = true
 		return openNow(option, o)
 	}
+	if o.WithoutPubSub {
+		return ownClient(commands, commands, o, connections), nil
+	}
 	// Shard channels of one node share a connection. It must not be that of the commands, which would be closed
 	// with it.
 	listening := session.NewConnections()
@@ -176,6 +179,13 @@ func tuned(option rueidis.ClientOption, o session.Options) rueidis.ClientOption 
 func imitatesCluster(client rueidis.Client, o session.Options) (bool, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), max(o.CommandTimeout, time.Second))
 	defer cancel()
+	if o.WithoutPubSub { // it needs no sharded pub/sub, and may not be allowed to ask for it
+		cluster, err := isCluster(ctx, client)
+		if reply, refused := rueidis.IsRedisErr(err); refused {
+			return !strings.Contains(reply.Error(), "NOPERM"), nil
+		}
+		return err == nil && !cluster, nil
+	}
 	probe := client.B().Arbitrary("PUBSUB", "SHARDNUMSUB").Keys("latchkey_probe").Build()
 	err := client.Do(ctx, probe).Error()
 	if _, refused := rueidis.IsRedisErr(err); !refused {

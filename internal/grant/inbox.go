@@ -36,14 +36,15 @@ func (q *Queue) listen() *hub.Channel {
 // Listening is of [wait.Server].
 func (q *Queue) Listening() bool {
 	if !q.Client.Sharded {
-		return q.Client.Inbox.Up()
+		return q.Client.Inbox != nil && q.Client.Inbox.Up()
 	}
 	q.inbox.mu.Lock()
 	defer q.inbox.mu.Unlock()
 	return q.inbox.channel != nil && q.inbox.channel.Up()
 }
 
-// enter counts a goroutine that may need the inbox of the name, until exit.
+// enter counts a goroutine that may need the inbox of the name, until exit. The inbox is opened when it is
+// waited for: one that polls never does.
 func (q *Queue) enter() {
 	if q.Client.Sharded {
 		q.inbox.mu.Lock()

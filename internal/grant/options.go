@@ -11,6 +11,24 @@ type Options struct {
 	lease, fixed, minHold, maxHold *time.Duration
 	withoutReentry                 bool
 	budget                         *budget
+	polling                        *polling
+}
+
+// polling is how a waiter pauses that does not queue.
+type polling struct{ first, last time.Duration }
+
+// The defaults and bounds of the pauses between two attempts.
+const (
+	DefaultFirstPause = time.Millisecond
+	DefaultLastPause  = 128 * time.Millisecond
+	MinPause          = 100 * time.Microsecond
+	MaxPause          = time.Minute
+)
+
+// WithPolling has waiters ask again and again, and never queue. The pauses between are random, and up to a
+// span that doubles from first to last.
+func WithPolling(first, last time.Duration) Option {
+	return func(o *Options) { o.polling = &polling{first, last} }
 }
 
 // budget is how long a process that hands off locally keeps others waiting.
@@ -56,7 +74,8 @@ type terms struct {
 	minHold        time.Duration // 0: none
 	maxHold        time.Duration // 0: unlimited; a fixed lease is a hold of that length at most
 	withoutReentry bool
-	budget         // within which it is handed on inside the process
+	budget                  // within which it is handed on inside the process
+	polling        *polling // nil: waiters queue
 }
 
 // passable reports whether a hold may go on to another goroutine without Redis. One that ends at a time of
@@ -74,6 +93,13 @@ func (o *Options) terms(standard time.Duration) (terms, error) {
 	if t.holds < 0 || t.holds > MaxBudgetHolds || t.span < 0 || t.span > MaxBudgetTime || t.span == 0 && t.holds > 0 {
 		return t, session.Invalid("a budget must be from 0 to %d holds and more than 0 and at most %v, not %d and %v",
 			MaxBudgetHolds, MaxBudgetTime, t.holds, t.span)
+	}
+	if p := o.polling; p != nil {
+		if p.first < MinPause || p.last < p.first || p.last > MaxPause {
+			return t, session.Invalid("a backoff must be from at least %v to at most %v, and not shrink: not from %v to %v",
+				MinPause, MaxPause, p.first, p.last)
+		}
+		t.polling = p
 	}
 	if o.lease != nil && o.fixed != nil {
 		return t, session.Invalid("a lease is either renewed or fixed")

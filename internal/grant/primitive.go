@@ -40,6 +40,9 @@ func NewPrimitive(c *session.Client, kind *Kind, name string, set []Option) (p P
 	if p.terms, err = o.terms(c.Options.Lease); err != nil {
 		return p, err
 	}
+	if c.Options.WithoutPubSub && p.terms.polling == nil {
+		return p, session.ErrMute
+	}
 	if c.Options.Replicas > 0 && c.Options.ReplicaTimeout >= p.terms.lease {
 		return p, session.Invalid("the lease must be longer than what replicas may take, not %v and %v", p.terms.lease, c.Options.ReplicaTimeout)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/lease"
 	"github.com/latchkey-go/latchkey/internal/lua"
+	"github.com/latchkey-go/latchkey/internal/retry"
 	"github.com/latchkey-go/latchkey/internal/session"
 	"github.com/latchkey-go/latchkey/internal/wait"
 )
@@ -116,6 +117,9 @@ func (p *Primitive) newTenure(permits int, delegate bool) *tenure {
 	n := c.IDs.Next()
 	t := &tenure{Queue: p.Queue, name: p.Name, terms: p.terms, delegate: delegate, permits: permits, shared: p.Shared}
 	t.waiter = wait.Waiter{Number: n, Owner: c.IDs.ID(n), Lease: p.terms.lease}
+	if polls := p.terms.polling; polls != nil {
+		t.waiter.Pauses = &retry.Backoff{First: polls.first, Last: polls.last}
+	}
 	switch {
 	case p.Demand != nil:
 		t.waiter.Demand = p.Demand(permits)

@@ -1,25 +1,31 @@
 package retry
 
 import (
+	"cmp"
 	"context"
 	"math/rand/v2"
 	"time"
 )
 
-// The bounds of the pause before a failed command is repeated.
+// The bounds of the pause before a failed command is repeated: those of a [Backoff] that has none of its own.
 const (
 	FirstPause = 10 * time.Millisecond
 	LastPause  = 400 * time.Millisecond
 )
 
-// Backoff makes the pauses between repetitions: full jitter over a span that doubles from [FirstPause] to
-// [LastPause] (https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/). The zero value is
-// ready. It is not safe for concurrent use.
-type Backoff struct{ span time.Duration }
+// Backoff makes the pauses between repetitions: full jitter over a span that doubles from First to Last
+// (https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/). The zero value is ready. It is
+// not safe for concurrent use.
+type Backoff struct {
+	First time.Duration // 0: [FirstPause]
+	Last  time.Duration // 0: [LastPause]
 
-// Next returns the next pause: more than 0, and LastPause at most.
+	span time.Duration
+}
+
+// Next returns the next pause: more than 0, and Last at most.
 func (b *Backoff) Next() time.Duration {
-	b.span = min(max(2*b.span, FirstPause), LastPause)
+	b.span = min(max(2*b.span, cmp.Or(b.First, FirstPause)), cmp.Or(b.Last, LastPause))
 	return rand.N(b.span) + 1
 }
 

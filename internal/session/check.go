@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/retry"
 )
 
@@ -20,6 +21,9 @@ func (c *Client) Check(ctx context.Context) error {
 	}
 	if ctx.Err() != nil {
 		return Wrap("", ContextError(ctx))
+	}
+	if c.Inbox == nil {
+		return c.checkCommands(ctx)
 	}
 	n, received := c.expectPing()
 	defer c.forgetPing(n)
@@ -42,6 +46,23 @@ func (c *Client) Check(ctx context.Context) error {
 		return nil
 	case <-open.Done():
 		return c.checkError(ctx, began, errNotReceived)
+	}
+}
+
+// checkCommands is Check of a client without subscriptions: a command that changes nothing.
+func (c *Client) checkCommands(ctx context.Context) error {
+	keys, err := lua.NewKeys(lua.Locks, c.IDs.Client, c.Sharded)
+	if err != nil {
+		return Wrap("", err)
+	}
+	began := time.Now()
+	switch err := c.Conn.Probe(WithoutDeadline(ctx), keys); {
+	case err == nil:
+		return nil
+	case ctx.Err() == nil:
+		return Wrap("", WithSentinel(err))
+	default:
+		return c.checkError(ctx, began, nil)
 	}
 }
 

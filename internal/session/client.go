@@ -27,8 +27,8 @@ type Client struct {
 	Options Options
 	// Hub has the subscriptions.
 	Hub *hub.Hub
-	// Inbox is the one that is always open. In a cluster only health checks use it: each queue has its own
-	// there.
+	// Inbox is the one that is always open; nil of a client without subscriptions. In a cluster only health
+	// checks use it: each queue has its own there.
 	Inbox *hub.Channel
 	// Keeper renews what is held.
 	Keeper *lease.Keeper

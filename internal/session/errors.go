@@ -24,6 +24,10 @@ var (
 	ErrInvalid        = errors.New("invalid argument")
 )
 
+// ErrMute refuses a primitive whose waiters must be told something. It matches ErrInvalid, and is not
+// wrapped.
+var ErrMute = Invalid("the client has no subscription, as WithoutPubSub says: only locks of package spinlock can be used with it")
+
 // ErrInterrupted says that nothing is wrong with Redis: whoever waited has gone. No caller gets it.
 var ErrInterrupted = errors.New("interrupted")
 

@@ -12,9 +12,9 @@ import (
 	"github.com/latchkey-go/latchkey/internal/lua"
 )
 
-// New returns a client that has begun to subscribe to its inbox. o must be valid. connections are those of
-// the two rueidis clients if our client owns them, those of subscriptions last. closeOwned closes what it
-// owns.
+// New returns a client that has begun to subscribe to its inbox, if it is to have one. o must be valid.
+// connections are those of the two rueidis clients if our client owns them, those of subscriptions last.
+// closeOwned closes what it owns.
 func New(commands, subscriptions rueidis.Client, o Options, connections []*Connections, closeOwned func()) *Client {
 	c := &Client{
 		IDs:         newIDs(o.Prefix),
@@ -38,7 +38,9 @@ func New(commands, subscriptions rueidis.Client, o Options, connections []*Conne
 	for i := range c.health {
 		c.health[i] = c.newHealth()
 	}
-	c.Inbox = c.Hub.Open(c.inboxName(), c.inboxConfirmed)
+	if !o.WithoutPubSub {
+		c.Inbox = c.Hub.Open(c.inboxName(), c.inboxConfirmed)
+	}
 	return c
 }
 

@@ -14,6 +14,7 @@ type Options struct {
 	ReleaseTimeout time.Duration // of a release whose context has ended
 	MaxWaiters     int           // of one name
 	Lazy           bool          // Open does not wait for a connection
+	WithoutPubSub  bool          // nothing is subscribed to
 	Replicas       int           // that must have a grant; 0: an acquire does not wait for replicas
 	ReplicaTimeout time.Duration // for them
 	Logger         *slog.Logger  // not nil

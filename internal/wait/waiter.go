@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/lua"
+	"github.com/latchkey-go/latchkey/internal/retry"
 )
 
 // Waiter is one tenure: an owner id that is never used again. Its exported fields are set before Wait.
@@ -15,6 +16,9 @@ type Waiter struct {
 	Demand lua.Demand    // what it asks for beside the lease
 	Offers bool          // its first command is an offer, which may take what an acquire would not
 	Grant  Grant         // set by Wait
+
+	// Pauses are those between the attempts of a waiter that never queues; nil: it queues.
+	Pauses *retry.Backoff
 
 	// Guarded by the mutex of its Waiters.
 

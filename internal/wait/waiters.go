@@ -1,7 +1,8 @@
 // Package wait is the one blocking loop of all primitives that grant. A waiter asks Redis once, is queued
-// there, and sleeps until its grant arrives. The package holds the rules that keep a grant from being lost,
-// and a lock from being taken for nobody: docs/protocol.md lists them, each with its test.
-// Redis is behind [Server], so that the loop runs in virtual time as well.
+// there, and sleeps until its grant arrives. One that polls is never queued, and asks again after a pause.
+// The package holds the rules that keep a grant from being lost, and a lock from being taken for nobody:
+// docs/protocol.md lists them, each with its test. Redis is behind [Server], so that the loop runs in
+// virtual time as well.
 package wait
 
 import (
@@ -82,7 +83,7 @@ func (q *Waiters) Wait(ctx context.Context, w *Waiter, try bool) error {
 			}
 			return err
 		}
-		if try || !q.server.Listening() {
+		if try || w.Pauses != nil || !q.server.Listening() {
 			mode = lua.Try // nobody may queue whom no grant would reach
 		}
 		q.ask(ctx, w, mode)
@@ -154,6 +155,8 @@ func (q *Waiters) awake(ctx context.Context, w *Waiter, try bool) (done bool, er
 		err = q.awaitServer(ctx, n.err)
 	case errors.Is(n.err, errLate): // by the server's clock, of which more is known now
 		err = context.Cause(ctx)
+	case errors.Is(n.err, ErrBusy) && !try && w.Pauses != nil:
+		err = q.pause(ctx, w.Pauses.Next())
 	case errors.Is(n.err, ErrBusy) && !try:
 		err = q.awaitInbox(ctx)
 	default:
@@ -208,6 +211,13 @@ func (q *Waiters) awaitInbox(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// pause returns nil after d: a waiter that never queues asks again.
+func (q *Waiters) pause(ctx context.Context, d time.Duration) error {
+	open, stop := retry.Until(ctx, q.closing)
+	defer stop()
+	return retry.Sleep(open, d)
 }
 
 // giveUp ends the caller's part of a wait that failed: somebody inherits w, or it is cancelled.

@@ -13,18 +13,19 @@ local counted = {}
 
 -- Whether this server has a subscriber of the client's inbox. The reply of PUBLISH cannot tell that. A
 -- primary answers 0 when the subscriber is at a replica, and yet the message is heard; and nobody can take a
--- message back.
+-- message back. Where the caller may not ask, it is taken for alive.
 local function alive(client)
   if counted[client] == nil then
-    counted[client] = redis.call('PUBSUB', numsub, ARGV[2] .. client)[2] > 0
+    local reply = redis.pcall('PUBSUB', numsub, ARGV[2] .. client)
+    counted[client] = reply.err ~= nil or reply[2] > 0
   end
   return counted[client]
 end
 
 -- Sends a client a message of a kind. The text begins with the number of the owner id that it concerns.
--- Returns how many subscribers of this server heard it.
+-- A caller who may not publish sends none: whoever waits asks again soon, and all writes were before it.
 local function tell(client, kind, text)
-  return redis.call(ARGV[3], ARGV[2] .. client, '1 ' .. kind .. ' ' .. text .. ' ' .. KEYS[1])
+  return redis.pcall(ARGV[3], ARGV[2] .. client, '1 ' .. kind .. ' ' .. text .. ' ' .. KEYS[1])
 end
 
 -- Tells a waiter that it is an owner now. Its lease is short until its first renewal. now: in decimal digits.

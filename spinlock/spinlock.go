@@ -1,0 +1,86 @@
+// Package spinlock is a lock across processes whose waiters poll, as Redisson's RSpinLock: for servers and
+// proxies without pub/sub, and for users who may not subscribe.
+//
+// An attempt takes the lock when it is free and nobody is queued for it. Otherwise the waiter pauses and asks
+// again. The pauses are random, up to a span that doubles with each: exponential backoff with full jitter
+// (https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/). See [WithBackoff].
+//
+// So nobody is told anything, and nobody is in any order: whoever happens to ask next after an Unlock has the
+// lock. A waiter may be overtaken any number of times. Where subscriptions are possible, package rlock needs
+// fewer commands, hands over sooner and is fairer.
+//
+//	c, err := latchkey.Open("redis://localhost:6379", latchkey.WithoutPubSub())
+//	...
+//	lock, err := spinlock.New(c, "orders:42")
+//
+// # Beside other locks
+//
+// A spin lock and the locks of packages rlock and fairlock of one name are one lock. So is Redisson's RLock
+// of that name. A spin lock respects their queue: it takes nothing while somebody waits there. So beside
+// processes that queue without a break it may wait for as long as they do.
+//
+// Its Unlock hands the lock to the first in that queue. If the user may not publish, that waiter is not told.
+// It asks within two seconds.
+//
+// # Guarantees
+//
+// Those of package latchkey, but for the waiters: at most one trusted hold, tokens that grow, nothing left
+// behind. After its holder was killed, the lock is taken by the first attempt after the end of the lease.
+//
+// On a client with [latchkey.WithoutPubSub] a hold that ForceUnlock takes away is lost at its next renewal,
+// after a third of its lease at the latest. With a subscription it is lost at once.
+package spinlock
+
+import (
+	"time"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/grant"
+	"github.com/latchkey-go/latchkey/internal/lock"
+	"github.com/latchkey-go/latchkey/internal/session"
+)
+
+// Lock is what [New] returns. Its methods are those of every lock: see [latchkey.Lock]. Where they speak of
+// the queue, a spin lock has no place in it, and its holds have no sequence.
+type Lock = latchkey.Lock
+
+// Option configures a lock.
+type Option grant.Option
+
+// WithBackoff sets the pauses between two attempts. Each is random: up to first after the first attempt, and
+// up to twice as much after each further one, but never more than last. first is at least 100 µs, last at
+// least first and at most a minute. Default: 1 ms and 128 ms. Shorter pauses hand over sooner, and cost Redis
+// more.
+func WithBackoff(first, last time.Duration) Option { return Option(grant.WithPolling(first, last)) }
+
+// WithLease sets the lease. It is renewed every third of it for as long as the lock is held. After its
+// holder was killed the lock is free after the lease at the latest. From 10 ms to 24 h; default: the
+// client's. Excludes [WithFixedLease].
+func WithLease(d time.Duration) Option { return Option(grant.WithLease(d)) }
+
+// WithFixedLease makes holds last d at most: they are not renewed beyond that, and after d they are lost.
+// From 10 ms to 24 h.
+func WithFixedLease(d time.Duration) Option { return Option(grant.WithFixedLease(d)) }
+
+// WithMinHold keeps the lock taken for d from when it was acquired: an Unlock before that leaves the rest
+// as a lease that nobody renews. More than 0, up to 24 h, and not longer than a fixed lease or longest hold;
+// default: none.
+func WithMinHold(d time.Duration) Option { return Option(grant.WithMinHold(d)) }
+
+// WithMaxHold ends the renewal early enough that a hold is lost d after it was acquired at the latest. At
+// least 10 ms; default: none.
+func WithMaxHold(d time.Duration) Option { return Option(grant.WithMaxHold(d)) }
+
+// WithoutReentry makes attempts return ErrReentered at once when their context holds the lock already.
+func WithoutReentry() Option { return Option(grant.WithoutReentry()) }
+
+// New returns the lock of a name. It does no I/O. The name is as for package rlock. New returns ErrInvalid
+// for other names, a nil client and options out of range.
+func New(c *latchkey.Client, name string, opts ...Option) (*Lock, error) {
+	set := []grant.Option{grant.WithPolling(grant.DefaultFirstPause, grant.DefaultLastPause)}
+	for _, o := range opts {
+		set = append(set, grant.Option(o))
+	}
+	l, err := lock.New((*session.Handle)(c).Client(), name, false, set)
+	return (*Lock)(l), err
+}

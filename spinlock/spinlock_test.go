@@ -1,0 +1,169 @@
+package spinlock_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/barrier"
+	"github.com/latchkey-go/latchkey/countdown"
+	"github.com/latchkey-go/latchkey/fairlock"
+	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/rlock"
+	"github.com/latchkey-go/latchkey/rwlock"
+	"github.com/latchkey-go/latchkey/semaphore"
+	"github.com/latchkey-go/latchkey/spinlock"
+)
+
+func Example() {
+	url, stop := redistest.Embedded() // yours: redis://localhost:6379
+	defer stop()
+	c, err := latchkey.Open(url, latchkey.WithoutPubSub())
+	if err != nil {
+		log.Panic(err)
+	}
+	defer c.Close()
+	lock, err := spinlock.New(c, "orders:42", spinlock.WithBackoff(time.Millisecond, 50*time.Millisecond))
+	if err != nil {
+		log.Panic(err)
+	}
+	err = lock.Do(context.Background(), func(_ context.Context, hold *latchkey.Hold) error {
+		fmt.Println("held:", hold.Held())
+		return nil
+	})
+	fmt.Println(err)
+	// Output:
+	// held: true
+	// <nil>
+}
+
+func TestOptions(t *testing.T) {
+	url, stop := redistest.Embedded()
+	t.Cleanup(stop)
+	c, err := latchkey.Open(url, latchkey.WithoutPubSub())
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	for name, opts := range map[string][]spinlock.Option{
+		"first":    {spinlock.WithBackoff(0, time.Second)},
+		"shrinks":  {spinlock.WithBackoff(time.Second, time.Millisecond)},
+		"last":     {spinlock.WithBackoff(time.Second, time.Hour)},
+		"negative": {spinlock.WithBackoff(-1, time.Second)},
+		"lease":    {spinlock.WithLease(time.Millisecond)},
+		"both":     {spinlock.WithLease(time.Second), spinlock.WithFixedLease(time.Second)},
+		"min hold": {spinlock.WithMinHold(-1)},
+		"max hold": {spinlock.WithMaxHold(time.Millisecond)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := spinlock.New(c, "a", opts...)
+			require.ErrorIs(t, err, latchkey.ErrInvalid)
+		})
+	}
+	_, err = spinlock.New(nil, "a")
+	require.ErrorIs(t, err, latchkey.ErrInvalid)
+	_, err = spinlock.New(c, "")
+	require.ErrorIs(t, err, latchkey.ErrInvalid)
+	l, err := spinlock.New(c, "a", nil, spinlock.WithoutReentry())
+	require.NoError(t, err)
+	require.Equal(t, "a", l.Name())
+}
+
+// Where nothing is subscribed to, whoever would have to be told something is refused at once.
+func TestOthersRefuseWithoutPubSub(t *testing.T) {
+	url, stop := redistest.Embedded()
+	t.Cleanup(stop)
+	c, err := latchkey.Open(url, latchkey.WithoutPubSub())
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	require.NoError(t, c.Check(t.Context()))
+	for name, make := range map[string]func() error{
+		"rlock":     func() error { _, err := rlock.New(c, "a"); return err },
+		"fairlock":  func() error { _, err := fairlock.New(c, "a"); return err },
+		"rwlock":    func() error { _, err := rwlock.New(c, "a"); return err },
+		"semaphore": func() error { _, err := semaphore.New(c, "a", semaphore.WithCapacity(1)); return err },
+		"counting":  func() error { _, err := semaphore.NewCounting(c, "a", semaphore.WithCapacity(1)); return err },
+		"latch":     func() error { _, err := countdown.New(c, "a"); return err },
+		"barrier":   func() error { _, err := barrier.New(c, "a", 2); return err },
+	} {
+		err := make()
+		require.ErrorIs(t, err, latchkey.ErrInvalid, name)
+		require.EqualError(t, err, `latchkey: "a": invalid argument: the client has no subscription, as WithoutPubSub says: only locks of package spinlock can be used with it`, name)
+	}
+}
+
+// An Unlock frees the lock for the next poll, and the waiter never stands in the queue.
+func TestPolls(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		open := func(opts ...latchkey.Option) *latchkey.Client {
+			c, err := latchkey.New(s.Option(), opts...)
+			require.NoError(t, err)
+			t.Cleanup(c.Close)
+			return c
+		}
+		first, err := spinlock.New(open(), "a")
+		require.NoError(t, err)
+		second, err := spinlock.New(open(latchkey.WithoutPubSub()), "a", spinlock.WithBackoff(time.Millisecond, 20*time.Millisecond))
+		require.NoError(t, err)
+		held, err := first.Lock(t.Context())
+		require.NoError(t, err)
+		_, err = second.TryLock(t.Context())
+		require.ErrorIs(t, err, latchkey.ErrNotAcquired)
+		_, err = second.TryLockFor(t.Context(), 50*time.Millisecond)
+		require.ErrorIs(t, err, latchkey.ErrNotAcquired)
+		got := make(chan *latchkey.Hold)
+		go func() {
+			h, err := second.Lock(t.Context())
+			if err != nil {
+				log.Println(err)
+			}
+			got <- h
+		}()
+		for range 20 {
+			state, err := first.Inspect(t.Context())
+			require.NoError(t, err)
+			require.Zero(t, state.Waiting)
+		}
+		require.NoError(t, held.Unlock(t.Context()))
+		next := <-got
+		require.NotNil(t, next)
+		require.Greater(t, next.Token(), held.Token())
+		require.Zero(t, next.Sequence())
+		require.NoError(t, next.Unlock(t.Context()))
+	})
+}
+
+// Nobody overtakes those who are queued.
+func TestRespectsTheQueue(t *testing.T) {
+	s := redistest.New(t)
+	c, err := latchkey.New(s.Option())
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	spin, err := spinlock.New(c, "a")
+	require.NoError(t, err)
+	fair, err := fairlock.New(c, "a")
+	require.NoError(t, err)
+	held, err := spin.Lock(t.Context())
+	require.NoError(t, err)
+	got := make(chan *latchkey.Hold)
+	go func() {
+		h, err := fair.Lock(t.Context())
+		if err != nil {
+			log.Println(err)
+		}
+		got <- h
+	}()
+	require.Eventually(t, func() bool {
+		state, err := spin.Inspect(t.Context())
+		return err == nil && state.Waiting == 1
+	}, 10*time.Second, time.Millisecond)
+	require.NoError(t, held.Unlock(t.Context()))
+	_, err = spin.TryLock(t.Context())
+	require.ErrorIs(t, err, latchkey.ErrNotAcquired)
+	next := <-got
+	require.NotNil(t, next)
+	require.NoError(t, next.Unlock(t.Context()))
+}
