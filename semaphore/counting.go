@@ -53,7 +53,7 @@ func (s *Counting) Acquire(ctx context.Context, n int) error { return s.acquire(
 // TryAcquire makes one attempt. It returns ErrNotAcquired when too few permits are free or somebody waits
 // for them, and ErrUnavailable when Redis does not answer within the client's command timeout.
 func (s *Counting) TryAcquire(ctx context.Context, n int) error {
-	limited, cancel := s.base.p.Impatient(ctx)
+	limited, cancel := grant.Impatient(ctx, s.base.p.Queue.Client)
 	defer cancel()
 	return s.acquire(ctx, limited, n, true)
 }
@@ -61,7 +61,7 @@ func (s *Counting) TryAcquire(ctx context.Context, n int) error {
 // TryAcquireFor is Acquire that waits no longer than wait, which must be more than 0. After that it returns
 // ErrNotAcquired. When ctx ends by then, by its own deadline or earlier, the error is the context's.
 func (s *Counting) TryAcquireFor(ctx context.Context, n int, wait time.Duration) error {
-	limited, cancel, err := s.base.p.Within(ctx, wait)
+	limited, cancel, err := grant.Within(ctx, s.base.p.Name, wait)
 	if err != nil {
 		return err
 	}

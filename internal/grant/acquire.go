@@ -12,14 +12,14 @@ import (
 
 // Try makes one attempt.
 func (p *Primitive) Try(ctx context.Context, permits int) (*Hold, error) {
-	limited, cancel := p.Impatient(ctx)
+	limited, cancel := Impatient(ctx, p.Queue.Client)
 	defer cancel()
 	return p.Acquire(ctx, limited, permits, true)
 }
 
 // TryFor waits for d at most.
 func (p *Primitive) TryFor(ctx context.Context, permits int, d time.Duration) (*Hold, error) {
-	limited, cancel, err := p.Within(ctx, d)
+	limited, cancel, err := Within(ctx, p.Name, d)
 	if err != nil {
 		return nil, err
 	}
@@ -28,15 +28,15 @@ func (p *Primitive) TryFor(ctx context.Context, permits int, d time.Duration) (*
 }
 
 // Impatient is the context of an attempt that does not wait.
-func (p *Primitive) Impatient(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, p.Queue.Client.Options.CommandTimeout, errTimedOut)
+func Impatient(ctx context.Context, c *session.Client) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, c.Options.CommandTimeout, errTimedOut)
 }
 
-// Within is the context of a wait of d at most. Where ctx ends by then there is no second deadline: it is the
-// one that ends the wait.
-func (p *Primitive) Within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc, error) {
+// Within is the context of a wait of d at most for what has that name. Where ctx ends by then there is no
+// second deadline: it is the one that ends the wait.
+func Within(ctx context.Context, name string, d time.Duration) (context.Context, context.CancelFunc, error) {
 	if d <= 0 {
-		return nil, nil, session.Wrap(p.Name, session.Invalid("the wait must be more than 0, not %v", d))
+		return nil, nil, session.Wrap(name, session.Invalid("the wait must be more than 0, not %v", d))
 	}
 	end := time.Now().Add(d)
 	if deadline, ok := ctx.Deadline(); ok && !deadline.After(end) {
@@ -170,7 +170,7 @@ func (p *Primitive) reenter(parent context.Context) (*Hold, error) {
 	if !ok || !p.Queue.kind.Exclusive || p.Queue.Client.Closing.Err() != nil || parent.Err() != nil || !outer.Held() {
 		return nil, nil //nolint:nilnil,nilerr // there is nothing to re-enter, which is no error
 	}
-	hold, err := outer.turn.reenter(parent, p)
+	hold, err := outer.turn().reenter(parent, p)
 	if err != nil {
 		return nil, session.Wrap(p.Name, err)
 	}

@@ -17,11 +17,15 @@ func (h *Hold) Downgrade(ctx context.Context) error {
 	if h.none() {
 		return h.Err()
 	}
-	t := h.turn.tenure
-	commands, ok := t.Commands.(Downgrader)
-	if !ok {
-		return session.Wrap(t.name, session.Invalid("only a write hold of a read-write lock can be downgraded"))
+	u := h.turn()
+	var commands Downgrader
+	if u != nil {
+		commands, _ = u.tenure.Commands.(Downgrader)
 	}
+	if commands == nil {
+		return session.Wrap(h.Name(), session.Invalid("only a write hold of a read-write lock can be downgraded"))
+	}
+	t := u.tenure
 	h.look()
 	t.parting.Lock() // one after the other
 	defer t.parting.Unlock()
@@ -41,7 +45,7 @@ func (h *Hold) Downgrade(ctx context.Context) error {
 	audible := t.Listening()
 	var holds, others bool
 	stray, err := t.Send(limited, t.Client.Stopped, t.name, func(ctx context.Context) (err error) {
-		holds, others, err = commands.Downgrade(ctx, t.waiter.Owner, h.turn.token, length)
+		holds, others, err = commands.Downgrade(ctx, t.waiter.Owner, u.token, length)
 		return err
 	})
 	switch lost := h.Err(); {
@@ -64,7 +68,7 @@ func (h *Hold) Downgrade(ctx context.Context) error {
 // is weak from now on: as soon as the command is sent it may not be its holder's alone any more, also when no
 // answer comes. So nobody re-enters it to write, and whoever is next in line competes in Redis.
 func (h *Hold) beginDowngrade() (done bool, err error) {
-	t := h.turn.tenure
+	t := h.turn().tenure
 	over := h.isUnlocked()
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -75,7 +79,7 @@ func (h *Hold) beginDowngrade() (done bool, err error) {
 		return false, t.loss
 	case t.shared:
 		return true, nil
-	case h.turn.last != h || h.before != nil:
+	case h.turn().last != h || h.before != nil:
 		return false, session.Invalid("the write hold was re-entered: unlock the others first")
 	}
 	t.weak++

@@ -31,12 +31,19 @@ func (e ran) As(target any) bool { return errors.As(e.error, target) }
 // work is done.
 const handover = 100 * time.Millisecond
 
+// Guarded is a hold, of one thing or of several.
+type Guarded interface {
+	Context() context.Context
+	Err() error
+	Unlock(ctx context.Context) error
+}
+
 // Guard runs f with what was acquired, and releases that, also when f panics.
 //
 // f was alone if its hold could still be trusted when it ended. Then the result is that of f, whatever
 // becomes of the release: a caller that took its error for one of f would do the work again. Only an answer
 // of Redis that somebody else has the lock, or nobody, says otherwise.
-func Guard(ctx context.Context, hold *Hold, err error, f func(context.Context, *Hold) error) (result error) {
+func Guard[H Guarded](ctx context.Context, hold H, err error, f func(context.Context, H) error) (result error) {
 	if err != nil {
 		return notRun{err}
 	}
@@ -44,13 +51,13 @@ func Guard(ctx context.Context, hold *Hold, err error, f func(context.Context, *
 		if errors.Is(result, ErrNotRun) {
 			result = ran{result}
 		}
-		result = session.Join(result, hold.finish(ctx))
+		result = session.Join(result, finish(ctx, hold))
 	}()
 	return f(hold.Context(), hold)
 }
 
 // finish releases after Do, and returns an error only when others may have held what was guarded.
-func (h *Hold) finish(ctx context.Context) error {
+func finish(ctx context.Context, h Guarded) error {
 	loss := h.Err()
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), handover)
 	defer cancel()

@@ -2,7 +2,6 @@ package grant
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
@@ -13,9 +12,9 @@ import (
 // Hold is the inside of the root package's Hold, and of semaphore.Permits. Its methods are safe for
 // concurrent use. Those of nil and of the zero value say that nothing is held.
 type Hold struct {
-	turn   *turn
-	parent context.Context
-	before *Hold // in the turn's chain, guarded by the tenure's mutex
+	backing Backing
+	parent  context.Context
+	before  *Hold // in the turn's chain, guarded by the tenure's mutex
 
 	mu       sync.Mutex
 	unlocked bool
@@ -24,8 +23,36 @@ type Hold struct {
 	cancel   context.CancelCauseFunc
 }
 
+// Backing is what a hold stands on: a turn in a tenure, or what another engine holds by. Its methods are safe
+// for concurrent use.
+type Backing interface {
+	// HoldName is the name of what is held, without the client's prefix.
+	HoldName() string
+	// Token is the fencing token.
+	Token() int64
+	// Sequence is the place in the queue; 0: none.
+	Sequence() int64
+	// Left is for how long it can be trusted; 0 or less when it is over.
+	Left() time.Duration
+	// Expire is told that somebody saw that Left is over.
+	Expire()
+	// Release is the Unlock of a hold, whose context has ended. It is called once for each.
+	Release(ctx context.Context, h *Hold) error
+	// IsKey reports whether contexts have the hold under this key, for re-entry.
+	IsKey(key any) bool
+}
+
+// NewHold returns a hold that stands on a backing. Its context is derived from parent.
+func NewHold(parent context.Context, b Backing) *Hold { return &Hold{backing: b, parent: parent} }
+
 // none reports whether it is no hold: nil, or the zero value.
-func (h *Hold) none() bool { return h == nil || h.turn == nil }
+func (h *Hold) none() bool { return h == nil || h.backing == nil }
+
+// turn is that of a hold of a tenure; nil of all others.
+func (h *Hold) turn() *turn {
+	u, _ := h.backing.(*turn)
+	return u
+}
 
 // noHold is the context of none: one that has ended.
 var noHold = func() context.Context {
@@ -37,9 +64,9 @@ var noHold = func() context.Context {
 // look ends the hold if its lease is over at this instant. It does not wait for the keeper, which may have
 // many to end.
 func (h *Hold) look() {
-	if t := h.turn.tenure; t.item.Left() <= 0 {
-		t.Client.Keeper.Expire(&t.item)
-		h.end(lossOf(lease.ErrExpired))
+	if h.backing.Left() <= 0 {
+		h.backing.Expire()
+		h.End(lease.ErrExpired)
 	}
 }
 
@@ -65,10 +92,13 @@ func (h *Hold) Context() context.Context {
 	}
 	h.ctx, h.cancel = &holdContext{Context: inner, hold: h}, cancel
 	if h.cause != nil {
-		cancel(session.Wrap(h.turn.tenure.name, h.cause))
+		cancel(session.Wrap(h.backing.HoldName(), h.cause))
 	}
 	return h.ctx
 }
+
+// End ends the hold because it was lost, for this reason, or because the client was closed.
+func (h *Hold) End(reason error) { h.end(lossOf(reason)) }
 
 // end ends the hold's context. The first cause stays.
 func (h *Hold) end(cause error) {
@@ -79,7 +109,7 @@ func (h *Hold) end(cause error) {
 	}
 	h.cause = cause
 	if h.cancel != nil {
-		h.cancel(session.Wrap(h.turn.tenure.name, cause))
+		h.cancel(session.Wrap(h.backing.HoldName(), cause))
 	}
 }
 
@@ -88,7 +118,7 @@ func (h *Hold) Name() string {
 	if h.none() {
 		return ""
 	}
-	return h.turn.tenure.name
+	return h.backing.HoldName()
 }
 
 // Token is the fencing token.
@@ -96,7 +126,7 @@ func (h *Hold) Token() int64 {
 	if h.none() {
 		return 0
 	}
-	return h.turn.token
+	return h.backing.Token()
 }
 
 // Sequence is the place in the queue.
@@ -104,7 +134,7 @@ func (h *Hold) Sequence() int64 {
 	if h.none() {
 		return 0
 	}
-	return h.turn.sequence
+	return h.backing.Sequence()
 }
 
 // Held reports whether the lease can be trusted at this instant.
@@ -121,14 +151,14 @@ func (h *Hold) Err() error {
 	if h.cause == nil {
 		return nil
 	}
-	return session.Wrap(h.turn.tenure.name, h.cause)
+	return session.Wrap(h.backing.HoldName(), h.cause)
 }
 
 // Remaining is for how long the lease can be trusted. It is 0 only for a hold that has ended: a renewal may
 // just be extending one whose time is up.
 func (h *Hold) Remaining() time.Duration {
 	for h.Err() == nil {
-		if left := h.turn.tenure.item.Left(); left > 0 {
+		if left := h.backing.Left(); left > 0 {
 			return left
 		}
 	}
@@ -140,35 +170,28 @@ func (h *Hold) Unlock(ctx context.Context) error {
 	if h.none() {
 		return h.Err()
 	}
-	t := h.turn.tenure
+	err := error(session.ErrNotHeld)
+	if h.conclude() {
+		err = h.backing.Release(ctx, h)
+	}
+	if err != nil {
+		return session.Wrap(h.backing.HoldName(), err)
+	}
+	return nil
+}
+
+// conclude ends the hold's context for its Unlock. It returns false when another Unlock has.
+func (h *Hold) conclude() bool {
 	h.mu.Lock()
 	again := h.unlocked
 	h.unlocked = true
 	h.mu.Unlock()
 	if again {
-		return session.Wrap(t.name, session.ErrNotHeld)
+		return false
 	}
 	h.look()
 	h.end(session.ErrReleased)
-	over, last, loss := h.turn.leave(h)
-	switch {
-	case over && !last && (loss == nil || !t.Client.HeldAtClose.TrustedUntil(t).IsZero()):
-		h.turn.released() // others of this process hold on
-		return nil
-	case last && errors.Is(loss, session.ErrClosed):
-		if err := t.unlockLate(ctx, h.turn); err != nil {
-			return session.Wrap(t.name, err)
-		}
-		return nil
-	case loss != nil:
-		return session.Wrap(t.name, loss)
-	case !last || t.handOff(h.turn):
-		return nil
-	}
-	if err := t.unlock(ctx, h.turn); err != nil {
-		return session.Wrap(t.name, err)
-	}
-	return nil
+	return true
 }
 
 // holdContext is the context of a hold. Err looks at the clock: so it is right at the first instruction after
@@ -183,9 +206,9 @@ func (c *holdContext) Err() error {
 	return c.Context.Err()
 }
 
-// Value finds the hold under its queue, for re-entry, and all else where the parent has it.
+// Value finds the hold for re-entry, and all else where the parent has it.
 func (c *holdContext) Value(key any) any {
-	if r, ok := key.(*Queue); ok && r == c.hold.turn.tenure.Queue {
+	if c.hold.backing.IsKey(key) {
 		return c.hold
 	}
 	return c.Context.Value(key)

@@ -36,13 +36,14 @@ func (r *Queue) queued(w *wait.Waiter) {
 
 // acquired calls the hook of a hold that begins. If the hook panics, the hold is released: nobody has it.
 func (h *Hold) acquired(began time.Time) {
-	t := h.turn.tenure
+	u := h.turn()
+	t := u.tenure
 	hook := t.Client.Options.Observer.Acquired
 	if hook == nil {
 		return
 	}
 	e := t.NewEvent(h.parent, t.name)
-	e.Token, e.Permits, e.Waited = h.turn.token, t.Weight(), time.Since(began)
+	e.Token, e.Permits, e.Waited = u.token, t.Weight(), time.Since(began)
 	session.HookOrUndo(func() { hook(e) }, func() { t.Go(func() { _ = h.Unlock(context.Background()) }) })
 }
 

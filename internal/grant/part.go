@@ -13,7 +13,7 @@ func (h *Hold) Permits() int {
 	if h.none() {
 		return 0
 	}
-	t := h.turn.tenure
+	t := h.turn().tenure
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.permits
@@ -24,7 +24,7 @@ func (h *Hold) ReleaseN(ctx context.Context, n int) error {
 	if h.none() {
 		return h.Err()
 	}
-	t := h.turn.tenure
+	t := h.turn().tenure
 	h.look()
 	t.parting.Lock() // how many stay is told to Redis, so that a copy changes nothing: one after the other
 	keep, err := h.keeps(n)
@@ -44,7 +44,7 @@ func (h *Hold) ReleaseN(ctx context.Context, n int) error {
 
 // keeps returns how many permits stay when n are given back, or why they cannot be.
 func (h *Hold) keeps(n int) (keep int, err error) {
-	t := h.turn.tenure
+	t := h.turn().tenure
 	t.mu.Lock()
 	keep, loss := t.permits-n, t.loss
 	t.mu.Unlock()
@@ -62,8 +62,8 @@ func (h *Hold) keeps(n int) (keep int, err error) {
 
 // part releases all permits but those that are kept.
 func (h *Hold) part(ctx context.Context, keep int) error {
-	t := h.turn.tenure
-	err := t.see(ctx, &release{turn: h.turn, keep: keep})
+	t := h.turn().tenure
+	err := t.see(ctx, &release{turn: h.turn(), keep: keep})
 	switch {
 	case errors.Is(err, errNotOurs) && h.isUnlocked():
 		return nil // a release of all of them was faster

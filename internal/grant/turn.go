@@ -2,6 +2,7 @@ package grant
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/session"
@@ -20,8 +21,50 @@ type turn struct {
 }
 
 func (u *turn) begin(parent context.Context) {
-	u.first = Hold{turn: u, parent: parent}
+	u.first = Hold{backing: u, parent: parent}
 	u.last = &u.first
+}
+
+// HoldName is of [Backing], as are the methods that follow.
+func (u *turn) HoldName() string { return u.tenure.name }
+
+func (u *turn) Token() int64 { return u.token }
+
+func (u *turn) Sequence() int64 { return u.sequence }
+
+func (u *turn) Left() time.Duration { return u.tenure.item.Left() }
+
+func (u *turn) Expire() { u.tenure.Client.Keeper.Expire(&u.tenure.item) }
+
+func (u *turn) IsKey(key any) bool {
+	q, ok := key.(*Queue)
+	return ok && q == u.tenure.Queue
+}
+
+func (u *turn) Release(ctx context.Context, h *Hold) error {
+	t := u.tenure
+	if over, err := u.conclude(ctx, h); over {
+		return err
+	}
+	return t.unlock(ctx, u)
+}
+
+// conclude takes h out of the turn, which it may end with it. It reports false when the tenure must be
+// released in Redis.
+func (u *turn) conclude(ctx context.Context, h *Hold) (over bool, err error) {
+	t := u.tenure
+	left, last, loss := u.leave(h)
+	switch {
+	case left && !last && (loss == nil || !t.Client.HeldAtClose.TrustedUntil(t).IsZero()):
+		u.released() // others of this process hold on
+		return true, nil
+	case last && errors.Is(loss, session.ErrClosed):
+		return true, t.unlockLate(ctx, u)
+	case loss != nil:
+		return true, loss
+	default:
+		return !last || t.handOff(u), nil
+	}
 }
 
 // reenter returns a further hold, or nil when the turn has ended meanwhile. It returns ErrUpgrade where the
@@ -39,7 +82,7 @@ func (u *turn) reenter(parent context.Context, p *Primitive) (*Hold, error) {
 	if p.terms.withoutReentry {
 		return nil, session.ErrReentered
 	}
-	u.last = &Hold{turn: u, parent: parent, before: u.last}
+	u.last = &Hold{backing: u, parent: parent, before: u.last}
 	return u.last, nil
 }
 

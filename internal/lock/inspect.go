@@ -22,6 +22,9 @@ type State struct {
 
 // Inspect returns who holds the lock and who waits for it in Redis. It is sent once.
 func (l *Lock) Inspect(ctx context.Context) (State, error) {
+	if l.by != nil {
+		return l.by.Inspect(ctx)
+	}
 	q, c := l.p.Queue, l.p.Queue.Client
 	if c.Closing.Err() != nil {
 		return State{}, session.Wrap(l.p.Name, session.ErrClosed)

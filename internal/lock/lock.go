@@ -11,7 +11,21 @@ import (
 
 // Lock is the inside of the root package's Lock, which documents the methods of the same names. It is safe
 // for concurrent use. [New] makes it.
-type Lock struct{ p grant.Primitive }
+type Lock struct {
+	p  grant.Primitive
+	by Ways // nil: it is the primitive's
+}
+
+// Ways are how a lock is taken that is no single primitive. The root package's Lock documents the methods.
+// They are safe for concurrent use.
+type Ways interface {
+	Name() string
+	Lock(ctx context.Context) (*grant.Hold, error)
+	TryLock(ctx context.Context) (*grant.Hold, error)
+	TryLockFor(ctx context.Context, d time.Duration) (*grant.Hold, error)
+	ForceUnlock(ctx context.Context) (bool, error)
+	Inspect(ctx context.Context) (State, error)
+}
 
 // New returns the lock of a name. With delegate, one goroutine of this client queues in Redis at a time,
 // and the others stand behind it in the line of the process. It returns ErrInvalid for a nil client, and
@@ -22,27 +36,52 @@ func New(c *session.Client, name string, delegate bool, options []grant.Option) 
 	if err != nil {
 		return nil, err
 	}
-	return &Lock{p}, nil
+	return &Lock{p: p}, nil
 }
 
 // Of returns the lock with these terms and this kind.
-func Of(p grant.Primitive) *Lock { return &Lock{p} }
+func Of(p grant.Primitive) *Lock { return &Lock{p: p} }
+
+// By returns the lock that is taken in these ways.
+func By(w Ways) *Lock { return &Lock{by: w} }
+
+// Primitive returns what the lock is; nil of one that is taken in other ways.
+func (l *Lock) Primitive() *grant.Primitive {
+	if l.by != nil {
+		return nil
+	}
+	return &l.p
+}
 
 // Name is the name that was given to New, without the client's prefix.
-func (l *Lock) Name() string { return l.p.Name }
+func (l *Lock) Name() string {
+	if l.by != nil {
+		return l.by.Name()
+	}
+	return l.p.Name
+}
 
 // Lock waits until the lock is held.
 func (l *Lock) Lock(ctx context.Context) (*grant.Hold, error) {
+	if l.by != nil {
+		return l.by.Lock(ctx)
+	}
 	return l.p.Acquire(ctx, ctx, 0, false) // inlined: what an idle waiter has on its stack is most of its cost
 }
 
 // TryLock makes one attempt.
 func (l *Lock) TryLock(ctx context.Context) (*grant.Hold, error) {
+	if l.by != nil {
+		return l.by.TryLock(ctx)
+	}
 	return l.p.Try(ctx, 0)
 }
 
 // TryLockFor waits for d at most.
 func (l *Lock) TryLockFor(ctx context.Context, d time.Duration) (*grant.Hold, error) {
+	if l.by != nil {
+		return l.by.TryLockFor(ctx, d)
+	}
 	return l.p.TryFor(ctx, 0, d)
 }
 
@@ -61,6 +100,9 @@ func (l *Lock) TryDo(ctx context.Context, f func(context.Context, *grant.Hold) e
 // ForceUnlock takes the lock from whoever holds it, and reports whether it was held. It is sent once: a
 // second copy could take the lock from the next holder.
 func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
+	if l.by != nil {
+		return l.by.ForceUnlock(ctx)
+	}
 	q, c := l.p.Queue, l.p.Queue.Client
 	if c.Closing.Err() != nil {
 		return false, session.Wrap(l.p.Name, session.ErrClosed)
