@@ -49,7 +49,7 @@ func Within(ctx context.Context, name string, d time.Duration) (context.Context,
 // Acquire waits until waits ends. The hold's context is derived from parent.
 func (p *Primitive) Acquire(parent, waits context.Context, permits int, try bool) (*Hold, error) {
 	began := time.Now()
-	hold, err := p.reenter(parent)
+	hold, err := p.Reenter(parent)
 	if hold != nil {
 		return hold, nil // no hook is called for it
 	}
@@ -163,9 +163,9 @@ func (p *Primitive) enter(parent context.Context, try bool) error {
 	return nil
 }
 
-// reenter returns a further hold if parent is the context of one of this name, and nil if it is not. Who
+// Reenter returns a further hold if parent is the context of one of this name, and nil if it is not. Who
 // holds alone may also hold together with others.
-func (p *Primitive) reenter(parent context.Context) (*Hold, error) {
+func (p *Primitive) Reenter(parent context.Context) (*Hold, error) {
 	outer, ok := parent.Value(p.Queue).(*Hold)
 	if !ok || !p.Queue.kind.Exclusive || p.Queue.Client.Closing.Err() != nil || parent.Err() != nil || !outer.Held() {
 		return nil, nil //nolint:nilnil,nilerr // there is nothing to re-enter, which is no error

@@ -26,10 +26,10 @@ func (e ran) Is(target error) bool { return target != ErrNotRun && errors.Is(e.e
 
 func (e ran) As(target any) bool { return errors.As(e.error, target) }
 
-// handover is how long Do waits for the reply to its release. A Redis that answers does so earlier: then
+// Handover is how long Do waits for the reply to its release. A Redis that answers does so earlier: then
 // whatever the caller does next finds the lock free. One that does not answer must not hold up a caller whose
 // work is done.
-const handover = 100 * time.Millisecond
+const Handover = 100 * time.Millisecond
 
 // Guarded is a hold, of one thing or of several.
 type Guarded interface {
@@ -59,7 +59,7 @@ func Guard[H Guarded](ctx context.Context, hold H, err error, f func(context.Con
 // finish releases after Do, and returns an error only when others may have held what was guarded.
 func finish(ctx context.Context, h Guarded) error {
 	loss := h.Err()
-	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), handover)
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), Handover)
 	defer cancel()
 	err := h.Unlock(limited)
 	switch {

@@ -113,6 +113,9 @@ func (h *Hold) end(cause error) {
 	}
 }
 
+// IsKey reports whether its context has it under this key.
+func (h *Hold) IsKey(key any) bool { return !h.none() && h.backing.IsKey(key) }
+
 // Name is that of the primitive, without the client's prefix.
 func (h *Hold) Name() string {
 	if h.none() {

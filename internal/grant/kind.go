@@ -33,6 +33,16 @@ type Downgrader interface {
 	Downgrade(ctx context.Context, owner string, token int64, lease time.Duration) (holds, others bool, err error)
 }
 
+// Together is implemented by the Commands of a kind of which one script can take and release several, of one
+// client and one slot. The methods are called on those of any part.
+type Together interface {
+	// TakeTogether sends one attempt: for all parts or none, or for those before the first that is not free. It
+	// returns a reply for each, and how many were free before one that was not.
+	TakeTogether(ctx context.Context, parts []lua.Part, all bool, until int64) (replies []lua.Acquired, free int, err error)
+	// ReleaseTogether sends one release, and reports for each part whether its owner held it.
+	ReleaseTogether(ctx context.Context, parts []lua.Part) ([]bool, error)
+}
+
 // Offerer is implemented by the Commands of a kind that can be handed off locally ([Primitive.Delegate]).
 type Offerer interface {
 	// Offer gives what an owner holds to the first in the queue, and queues the claim. When nobody waits it

@@ -15,13 +15,23 @@ import (
 // has. The release goes on until the trust ends: a lock that nobody needs must not stay taken. done is the
 // turn that ends with it.
 func (t *tenure) unlock(ctx context.Context, done *turn) error {
-	if !t.Client.Keeper.Remove(&t.item) {
-		if !t.Client.HeldAtClose.TrustedUntil(t).IsZero() { // the client was closed just now
-			return t.unlockLate(ctx, done)
-		}
-		return t.late()
+	if over, err := t.stopRenewals(ctx, done); over {
+		return err
 	}
 	return t.see(ctx, &release{turn: done})
+}
+
+// stopRenewals is what comes before a release is sent. It reports that none need be sent, and what came of
+// the tenure then.
+func (t *tenure) stopRenewals(ctx context.Context, done *turn) (over bool, err error) {
+	switch {
+	case t.Client.Keeper.Remove(&t.item):
+		return false, nil
+	case !t.Client.HeldAtClose.TrustedUntil(t).IsZero(): // the client was closed just now
+		return true, t.unlockLate(ctx, done)
+	default:
+		return true, t.late()
+	}
 }
 
 // see sends a release and waits for it as unlock says.

@@ -14,7 +14,7 @@ var kind = &grant.Kind{
 	Commands:  func(q *grant.Queue) grant.Commands { return Commands{q} },
 }
 
-// Commands send each acquire and each release as a script of its own.
+// Commands send each acquire and each release as a script of its own, or those of a basket together.
 type Commands struct{ *grant.Queue }
 
 // Take is of [grant.Commands], as is Release. Offer is of [grant.Offerer].
@@ -27,6 +27,18 @@ func (c Commands) Offer(
 	ctx context.Context, owner, entry string, used int64, claim lua.Claim, mode lua.Mode,
 ) (lua.Acquired, error) {
 	return c.Client.Conn.Offer(ctx, c.Keys, owner, entry, used, claim, c.Floor.Load(), mode)
+}
+
+// TakeTogether is of [grant.Together], as is ReleaseTogether.
+func (c Commands) TakeTogether(
+	ctx context.Context, parts []lua.Part, all bool, until int64,
+) (replies []lua.Acquired, free int, err error) {
+	return c.Client.Conn.TakeBasket(ctx, parts, all, until)
+}
+
+// ReleaseTogether releases several.
+func (c Commands) ReleaseTogether(ctx context.Context, parts []lua.Part) ([]bool, error) {
+	return c.Client.Conn.ReleaseBasket(ctx, parts)
 }
 
 // Release ends the tenure of an owner.

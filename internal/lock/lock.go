@@ -16,13 +16,16 @@ type Lock struct {
 	by Ways // nil: it is the primitive's
 }
 
-// Ways are how a lock is taken that is no single primitive. The root package's Lock documents the methods.
-// They are safe for concurrent use.
+// Ways are how a lock is taken that is no single primitive. The root package's Lock documents what is named
+// as there. They are safe for concurrent use.
 type Ways interface {
 	Name() string
-	Lock(ctx context.Context) (*grant.Hold, error)
-	TryLock(ctx context.Context) (*grant.Hold, error)
-	TryLockFor(ctx context.Context, d time.Duration) (*grant.Hold, error)
+	// Client is the one whose options and hooks count.
+	Client() *session.Client
+	// Reenter returns a further hold if parent is the context of one, and nil if it is not.
+	Reenter(parent context.Context) (*grant.Hold, error)
+	// Acquire waits until waits ends, or makes one attempt. The hold's context is derived from parent.
+	Acquire(parent, waits context.Context, try bool) (*grant.Hold, error)
 	ForceUnlock(ctx context.Context) (bool, error)
 	Inspect(ctx context.Context) (State, error)
 }
@@ -53,6 +56,37 @@ func (l *Lock) Primitive() *grant.Primitive {
 	return &l.p
 }
 
+// Client is the one whose options and hooks count; nil of the zero value.
+func (l *Lock) Client() *session.Client {
+	switch {
+	case l.by != nil:
+		return l.by.Client()
+	case l.p.Queue == nil:
+		return nil
+	default:
+		return l.p.Queue.Client
+	}
+}
+
+// Key is the name with the client's prefix.
+func (l *Lock) Key() string { return l.Client().Options.Prefix + l.Name() }
+
+// Same reports whether both are the same lock, or the same half of one.
+func (l *Lock) Same(other *Lock) bool {
+	if l.by != nil || other.by != nil {
+		return l.by == other.by
+	}
+	return l.p.Queue == other.p.Queue && l.p.Shared == other.p.Shared
+}
+
+// Reenter returns a further hold if parent is the context of one of this lock, and nil if it is not.
+func (l *Lock) Reenter(parent context.Context) (*grant.Hold, error) {
+	if l.by != nil {
+		return l.by.Reenter(parent)
+	}
+	return l.p.Reenter(parent)
+}
+
 // Name is the name that was given to New, without the client's prefix.
 func (l *Lock) Name() string {
 	if l.by != nil {
@@ -64,25 +98,34 @@ func (l *Lock) Name() string {
 // Lock waits until the lock is held.
 func (l *Lock) Lock(ctx context.Context) (*grant.Hold, error) {
 	if l.by != nil {
-		return l.by.Lock(ctx)
+		return l.by.Acquire(ctx, ctx, false)
 	}
 	return l.p.Acquire(ctx, ctx, 0, false) // inlined: what an idle waiter has on its stack is most of its cost
 }
 
 // TryLock makes one attempt.
 func (l *Lock) TryLock(ctx context.Context) (*grant.Hold, error) {
-	if l.by != nil {
-		return l.by.TryLock(ctx)
-	}
-	return l.p.Try(ctx, 0)
+	limited, cancel := grant.Impatient(ctx, l.Client())
+	defer cancel()
+	return l.Acquire(ctx, limited, true)
 }
 
 // TryLockFor waits for d at most.
 func (l *Lock) TryLockFor(ctx context.Context, d time.Duration) (*grant.Hold, error) {
-	if l.by != nil {
-		return l.by.TryLockFor(ctx, d)
+	limited, cancel, err := grant.Within(ctx, l.Name(), d)
+	if err != nil {
+		return nil, err
 	}
-	return l.p.TryFor(ctx, 0, d)
+	defer cancel()
+	return l.Acquire(ctx, limited, false)
+}
+
+// Acquire waits until waits ends, or makes one attempt. The hold's context is derived from parent.
+func (l *Lock) Acquire(parent, waits context.Context, try bool) (*grant.Hold, error) {
+	if l.by != nil {
+		return l.by.Acquire(parent, waits, try)
+	}
+	return l.p.Acquire(parent, waits, 0, try)
 }
 
 // Do locks, runs f and unlocks.

@@ -7,7 +7,7 @@ import (
 	"github.com/redis/rueidis"
 )
 
-//go:embed lock rwlock permit latch barrier shared
+//go:embed lock rwlock permit latch barrier basket shared
 var files embed.FS
 
 // Script is a Lua script with all that it includes. It is safe for concurrent use.

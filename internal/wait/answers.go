@@ -23,7 +23,9 @@ func (q *Waiters) ask(ctx context.Context, w *Waiter, mode lua.Mode) {
 		if !q.answered(ctx, w, a, reply, err) {
 			return
 		}
-		mode = lua.Again
+		if mode != lua.Try { // who only tries is not queued by the second question either
+			mode = lua.Again
+		}
 	}
 }
 

@@ -1,0 +1,139 @@
+package grant
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/lua"
+	"github.com/latchkey-go/latchkey/internal/session"
+)
+
+// leaving is a hold that is being unlocked together with others.
+type leaving struct {
+	hold    *Hold
+	release *release // nil: nothing is left to send
+	err     error
+}
+
+// UnlockTogether unlocks holds, all side by side. Those that one script can release are released by one. It
+// returns what Unlock returns for each.
+func UnlockTogether(ctx context.Context, holds []*Hold) []error {
+	all := make([]leaving, len(holds))
+	var others []*leaving
+	baskets := map[*session.Client]map[uint16][]*leaving{}
+	for i, h := range holds {
+		l := &all[i]
+		l.hold = h
+		switch u := h.turn(); {
+		case u == nil:
+			others = append(others, l)
+		case l.begin(ctx) && u.tenure.fits() && ctx.Err() == nil:
+			t := u.tenure
+			if baskets[t.Client] == nil {
+				baskets[t.Client] = map[uint16][]*leaving{}
+			}
+			baskets[t.Client][t.batch] = append(baskets[t.Client][t.batch], l)
+		case l.release != nil:
+			others = append(others, l)
+		}
+	}
+	var steps []func()
+	for _, slots := range baskets {
+		for _, basket := range slots {
+			for len(basket) > lua.BasketLimit {
+				some := basket[:lua.BasketLimit]
+				steps = append(steps, func() { releaseTogether(ctx, some) })
+				basket = basket[lua.BasketLimit:]
+			}
+			steps = append(steps, func() { releaseTogether(ctx, basket) })
+		}
+	}
+	for _, l := range others {
+		steps = append(steps, func() { l.send(ctx) })
+	}
+	abreast(steps)
+	errs := make([]error, len(holds))
+	for i := range all {
+		if err := all[i].err; err != nil {
+			errs[i] = session.Wrap(holds[i].Name(), err)
+		}
+	}
+	return errs
+}
+
+// begin ends the hold's context. It reports whether the tenure must be released in Redis.
+func (l *leaving) begin(ctx context.Context) bool {
+	if !l.hold.conclude() {
+		l.err = session.ErrNotHeld
+		return false
+	}
+	u := l.hold.turn()
+	over, err := u.conclude(ctx, l.hold)
+	if !over {
+		over, err = u.tenure.stopRenewals(ctx, u)
+	}
+	l.err = err
+	if !over {
+		l.release = &release{turn: u}
+	}
+	return !over
+}
+
+// fits reports whether a script for several can release the tenure.
+func (t *tenure) fits() bool {
+	_, together := t.Commands.(Together)
+	return together && t.terms.minHold == 0 && t.waiters.Answered(&t.waiter) && !t.waiters.Stray(&t.waiter)
+}
+
+// send unlocks by itself.
+func (l *leaving) send(ctx context.Context) {
+	if l.release != nil {
+		l.err = l.release.turn.tenure.see(ctx, l.release)
+	} else {
+		l.err = l.hold.Unlock(ctx)
+	}
+}
+
+// releaseTogether sends one script for all. Without its answer each is released by itself, as often as it
+// takes: what the script has done is not done twice.
+func releaseTogether(ctx context.Context, basket []*leaving) {
+	if len(basket) == 1 {
+		basket[0].send(ctx)
+		return
+	}
+	parts, until := make([]lua.Part, len(basket)), time.Duration(session.MaxLease)
+	for i, l := range basket {
+		t := l.release.turn.tenure
+		parts[i], until = t.part(), min(until, t.item.Left())
+	}
+	limited, cancel := context.WithTimeout(ctx, until)
+	defer cancel()
+	first := basket[0].release.turn.tenure
+	owned, err := first.Commands.(Together).ReleaseTogether(session.WithoutDeadline(limited), parts)
+	if err != nil {
+		steps := make([]func(), len(basket))
+		for i, l := range basket {
+			l.release.unanswered = lua.Classify(err) == lua.NoAnswer
+			steps[i] = func() { l.send(ctx) }
+		}
+		abreast(steps)
+		return
+	}
+	first.Health().Succeeded()
+	for i, l := range basket {
+		l.answered(owned[i])
+	}
+}
+
+// answered ends a tenure whose release was answered.
+func (l *leaving) answered(owned bool) {
+	r := l.release
+	r.done = true
+	r.turn.tenure.finish(released, false)
+	if !owned { // rule 9: nothing was sent before
+		l.err = fmt.Errorf("%w: %w", session.ErrLost, errNotOurs)
+		return
+	}
+	r.turn.released()
+}

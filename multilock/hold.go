@@ -1,0 +1,133 @@
+package multilock
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/grant"
+	"github.com/latchkey-go/latchkey/internal/session"
+)
+
+// Hold is several locks that are held together. The methods of [Lock] return it. Its methods are safe for
+// concurrent use. A nil one, as a Lock that failed returns, and the zero value are not held.
+type Hold struct {
+	parent context.Context
+	names  []string
+	holds  []*grant.Hold // in the order of the names
+
+	mu     sync.Mutex
+	ctx    *holdContext
+	cancel context.CancelCauseFunc
+}
+
+func (h *Hold) none() bool { return h == nil || len(h.holds) == 0 }
+
+// noHold is a hold of nothing.
+var noHold = (*grant.Hold)(nil)
+
+// Context is derived from the context that was given to Lock, and ends with the first of the locks that is
+// lost, or with Unlock. Its cause is that of [latchkey.Hold.Context]. A context derived from it re-enters
+// each of the locks, also one by one.
+func (h *Hold) Context() context.Context {
+	if h.none() {
+		return noHold.Context()
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.ctx == nil {
+		inner, cancel := context.WithCancelCause(h.parent)
+		h.ctx, h.cancel = &holdContext{inner, h}, cancel
+		for _, one := range h.holds {
+			ctx := one.Context()
+			context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
+		}
+	}
+	return h.ctx
+}
+
+// Names returns those of the locks, in their order.
+func (h *Hold) Names() []string {
+	if h.none() {
+		return nil
+	}
+	return append([]string(nil), h.names...)
+}
+
+// Tokens returns the fencing token of each lock, by its name. They are not in any order among each other. The
+// map is the caller's.
+func (h *Hold) Tokens() map[string]int64 {
+	tokens := map[string]int64{}
+	if !h.none() {
+		for i, one := range h.holds {
+			tokens[h.names[i]] = one.Token()
+		}
+	}
+	return tokens
+}
+
+// Held reports whether all are held at this instant, by the clock.
+func (h *Hold) Held() bool { return h.Err() == nil }
+
+// Err returns nil while all are held; otherwise why one of them is not, with its name:
+// [latchkey.ErrReleased], [latchkey.ErrLost] or [latchkey.ErrClosed].
+func (h *Hold) Err() error {
+	if h.none() {
+		return noHold.Err()
+	}
+	for _, one := range h.holds {
+		if err := one.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Remaining returns for how long all leases can be trusted from now on without another renewal; 0 when one is
+// over.
+func (h *Hold) Remaining() time.Duration {
+	if h.none() {
+		return 0
+	}
+	least := h.holds[0].Remaining()
+	for _, one := range h.holds[1:] {
+		least = min(least, one.Remaining())
+	}
+	return least
+}
+
+// Unlock ends the hold and releases all locks, side by side. It joins the errors of those that fail, which
+// are those of [latchkey.Hold.Unlock], each with the name of its lock. Those that were not lost are
+// released all the same. A further Unlock returns [latchkey.ErrNotHeld].
+func (h *Hold) Unlock(ctx context.Context) error {
+	if h.none() {
+		return noHold.Unlock(ctx)
+	}
+	return session.Join(grant.UnlockTogether(ctx, h.holds)...)
+}
+
+// holdContext is the context of a hold. Err looks at the clock.
+type holdContext struct {
+	context.Context
+	hold *Hold
+}
+
+// Err is of [context.Context].
+func (c *holdContext) Err() error {
+	if c.Context.Err() == nil {
+		if err := c.hold.Err(); err != nil {
+			c.hold.cancel(err)
+		}
+	}
+	return c.Context.Err()
+}
+
+// Value finds the hold of each lock for re-entry, and all else where the parent has it.
+func (c *holdContext) Value(key any) any {
+	for _, one := range c.hold.holds {
+		if one.IsKey(key) {
+			return one
+		}
+	}
+	return c.Context.Value(key)
+}

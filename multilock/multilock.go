@@ -1,0 +1,130 @@
+// Package multilock takes several locks at once: all of them, or none. The locks may be any: of packages
+// rlock, fairlock, spinlock and redlock, and either half of one of package rwlock, also of different clients.
+//
+//	both, err := multilock.New(from, to)
+//	...
+//	err = both.Do(ctx, func(ctx context.Context, hold *multilock.Hold) error {
+//		return transfer(ctx, hold.Tokens())
+//	})
+//
+// # Order
+//
+// Locks are waited for in one global order, that of their keys. So two multi-locks never wait for each other,
+// in whatever order their locks were given (E. W. Dijkstra, "Hierarchical ordering of sequential processes",
+// 1971). Whoever also takes single locks in between must keep that order, or may wait for ever.
+//
+// # Baskets
+//
+// Locks of packages rlock, fairlock and spinlock that are of one client (and, in a cluster, of one slot)
+// are taken by one script when all are free, and given back by one. If some are not, the script takes those
+// before the first that is held by others. That one is waited for, and a script takes the rest. So ten free
+// locks cost two commands. For a cluster give them names with a common part in braces, as {basket}:1 and
+// {basket}:2.
+//
+// # Guarantees
+//
+// Those of the locks themselves, which others may take one by one. Each is renewed and fenced by itself.
+// The hold ends with the first of its locks that is lost. While a lock is waited for, those before it are
+// held. If one of them is lost by then, all are given back and the wait begins again.
+//
+// A lock on a server that does not answer holds up the others. For a majority of independent servers see
+// package redlock.
+package multilock
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/grant"
+	"github.com/latchkey-go/latchkey/internal/lock"
+	"github.com/latchkey-go/latchkey/internal/session"
+)
+
+// Lock is several locks that are held together. Any number of goroutines share it. Its methods are safe for
+// concurrent use. There is no usable zero value: see [New].
+type Lock struct{ locks []*lock.Lock } // in the global order
+
+// New returns the multi-lock of some locks. It does no I/O. A lock that is given twice counts once.
+//
+// New returns ErrInvalid without locks, for a nil one, and where two could not be held together or told
+// apart: both halves of one read-write lock; two locks of one key (after the key prefix) that are of
+// different clients or of different kinds; two locks of one name.
+func New(locks ...*latchkey.Lock) (*Lock, error) {
+	if len(locks) == 0 {
+		return nil, session.Wrap("", session.Invalid("a multi-lock needs at least one lock"))
+	}
+	l := &Lock{}
+	for n, given := range locks {
+		inner := (*lock.Lock)(given)
+		if inner == nil || inner.Client() == nil {
+			return nil, session.Wrap("", session.Invalid("lock %d of %d is nil", n+1, len(locks)))
+		}
+		if !slices.ContainsFunc(l.locks, inner.Same) {
+			l.locks = append(l.locks, inner)
+		}
+	}
+	slices.SortStableFunc(l.locks, func(a, b *lock.Lock) int { return cmp.Compare(a.Key(), b.Key()) })
+	names := map[string]bool{}
+	for i, member := range l.locks {
+		if i > 0 && member.Key() == l.locks[i-1].Key() {
+			return nil, session.Wrap(member.Name(), session.Invalid("two of the locks have this key, and would exclude each other"))
+		}
+		if names[member.Name()] {
+			return nil, session.Wrap(member.Name(), session.Invalid("two of the locks have this name, and their tokens could not be told apart"))
+		}
+		names[member.Name()] = true
+	}
+	return l, nil
+}
+
+// Names returns those of the locks, in the order in which they are waited for.
+func (l *Lock) Names() []string {
+	names := make([]string, len(l.locks))
+	for i, member := range l.locks {
+		names[i] = member.Name()
+	}
+	return names
+}
+
+// Lock waits until all locks are held, or ctx ends. Its errors are those of [latchkey.Lock.Lock], with the
+// name of the lock that they are about. After an error nothing is held.
+//
+// With a context derived from that of a hold, of one of the locks or of a multi-lock, it re-enters those that
+// are held, and waits for the others. They are out of order then: let no two do that the other way round.
+func (l *Lock) Lock(ctx context.Context) (*Hold, error) { return l.wait(ctx, ctx) }
+
+// TryLock makes one attempt. It returns [latchkey.ErrNotAcquired] when one of the locks is not free, and
+// leaves nothing behind. It returns [latchkey.ErrUnavailable] when Redis does not answer within the command
+// timeout of the first lock's client.
+func (l *Lock) TryLock(ctx context.Context) (*Hold, error) {
+	limited, cancel := grant.Impatient(ctx, l.locks[0].Client())
+	defer cancel()
+	return l.try(ctx, limited)
+}
+
+// TryLockFor is Lock for wait at most, for all of the locks together, which must be more than 0. After that
+// it returns [latchkey.ErrNotAcquired].
+func (l *Lock) TryLockFor(ctx context.Context, wait time.Duration) (*Hold, error) {
+	limited, cancel, err := grant.Within(ctx, l.locks[0].Name(), wait)
+	if err != nil {
+		return nil, err
+	}
+	defer cancel()
+	return l.wait(ctx, limited)
+}
+
+// Do locks, calls f with the hold's context, and unlocks, also when f panics. Its errors are those of
+// [latchkey.Lock.Do].
+func (l *Lock) Do(ctx context.Context, f func(context.Context, *Hold) error) error {
+	hold, err := l.Lock(ctx)
+	return grant.Guard(ctx, hold, err, f)
+}
+
+// TryDo is [Lock.Do] with [Lock.TryLock].
+func (l *Lock) TryDo(ctx context.Context, f func(context.Context, *Hold) error) error {
+	hold, err := l.TryLock(ctx)
+	return grant.Guard(ctx, hold, err, f)
+}
