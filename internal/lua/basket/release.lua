@@ -1,5 +1,5 @@
--- release: end the tenures of several locks in one step, and give each lock to the next who waits for it. Safe
--- to repeat: the second time finds nothing.
+-- release: end the tenures of several locks in one step, and give each lock to the next who waits for it.
+-- Safe to repeat: the second time finds nothing.
 --
 -- KEYS, ARGV  as in basket/keys.lua; ARGV 2 and 3, and the leases, are unused
 -- Reply for each lock: 1 the id owned it, 0 it did not

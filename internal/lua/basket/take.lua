@@ -1,6 +1,6 @@
 -- take: take several locks in one step: all or none, or as many as are free, in the order in which they are
--- named. A lock is free when nobody owns it and nobody waits for it. Nobody is queued. Safe to repeat: an owner
--- that asks again keeps the token that it has.
+-- named. A lock is free when nobody owns it and nobody waits for it. Nobody is queued. Safe to repeat: an
+-- owner that asks again keeps the token that it has.
 --
 -- KEYS, ARGV  as in basket/keys.lua, and
 -- ARGV  2 all, or some: those before the first that is not free
