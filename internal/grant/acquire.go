@@ -200,17 +200,26 @@ func (p *Primitive) failed(parent, waits context.Context, err error) error {
 		return session.Wrap(p.Name, session.ErrNotAcquired)
 	case away == nil && !errors.Is(err, cause):
 		return session.Wrap(p.Name, session.WithSentinel(r.Explain(parent, err)))
+	default:
+		return EndOf(p.Name, parent, waits, last)
+	}
+}
+
+// EndOf is the error of an attempt that ended because waits did, which is parent or derived from it. last
+// is why Redis did not answer; nil when it did.
+func EndOf(name string, parent, waits context.Context, last error) (err error) {
+	switch cause := context.Cause(waits); {
 	case cause == errWaited: //nolint:errorlint // it is nobody else's
 		err = session.ErrNotAcquired
 	case cause == errTimedOut || parent.Err() == nil: //nolint:errorlint // the same
-		return session.Wrap(p.Name, session.Join(session.Unavailable(errTimedOut), lua.Quiet(last)))
+		return session.Wrap(name, session.Join(session.Unavailable(errTimedOut), lua.Quiet(last)))
 	default:
 		err = session.ContextError(parent)
 	}
 	if last != nil {
 		err = session.Join(err, session.Unavailable(last))
 	}
-	return session.Wrap(p.Name, err)
+	return session.Wrap(name, err)
 }
 
 var _ wait.Server = (*Queue)(nil)

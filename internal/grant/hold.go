@@ -45,6 +45,9 @@ type Backing interface {
 // NewHold returns a hold that stands on a backing. Its context is derived from parent.
 func NewHold(parent context.Context, b Backing) *Hold { return &Hold{backing: b, parent: parent} }
 
+// Backing is what it stands on.
+func (h *Hold) Backing() Backing { return h.backing }
+
 // none reports whether it is no hold: nil, or the zero value.
 func (h *Hold) none() bool { return h == nil || h.backing == nil }
 
@@ -98,7 +101,7 @@ func (h *Hold) Context() context.Context {
 }
 
 // End ends the hold because it was lost, for this reason, or because the client was closed.
-func (h *Hold) End(reason error) { h.end(lossOf(reason)) }
+func (h *Hold) End(reason error) { h.end(LossOf(reason)) }
 
 // end ends the hold's context. The first cause stays.
 func (h *Hold) end(cause error) {

@@ -31,7 +31,7 @@ func (t *tenure) Lost(reason error) {
 	if first {
 		t.become(lost)
 	}
-	t.loss = lossOf(reason)
+	t.loss = LossOf(reason)
 	var turns []*turn
 	for u := t.turn; u != nil; u = u.next {
 		turns = append(turns, u)
@@ -51,6 +51,11 @@ func (t *tenure) Lost(reason error) {
 	if !first {
 		return
 	}
+	if t.partOf != nil {
+		t.retire(false)
+		t.partOf.lost(LossOf(reason))
+		return
+	}
 	t.Client.Options.Logger.Warn("latchkey: lost", "name", t.name, "token", token, "reason", reason)
 	for _, u := range turns {
 		t.Client.Notifier.Notify(func() { u.lost(token, reason) })
@@ -58,7 +63,8 @@ func (t *tenure) Lost(reason error) {
 	t.retire(false) // Unlock may never be called
 }
 
-func lossOf(reason error) error {
+// LossOf is the error of a hold that was lost for this reason, or whose client was closed.
+func LossOf(reason error) error {
 	if errors.Is(reason, session.ErrClosed) {
 		return session.ErrClosed
 	}

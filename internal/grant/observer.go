@@ -49,7 +49,7 @@ func (h *Hold) acquired(began time.Time) {
 
 // released calls the hook of a turn that has ended well.
 func (u *turn) released() {
-	if t, o := u.tenure, &u.tenure.Client.Options.Observer; o.Released != nil {
+	if t, o := u.tenure, &u.tenure.Client.Options.Observer; o.Released != nil && t.partOf == nil {
 		e := t.NewEvent(u.first.parent, t.name)
 		e.Token, e.Permits, e.Held = u.token, t.Weight(), time.Since(u.moment)
 		o.Released(e)

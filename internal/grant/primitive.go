@@ -1,6 +1,8 @@
 package grant
 
 import (
+	"time"
+
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/session"
 )
@@ -20,6 +22,12 @@ type Primitive struct {
 
 	terms terms
 }
+
+// Lease is what it is acquired with.
+func (p *Primitive) Lease() time.Duration { return p.terms.lease }
+
+// Reenters reports whether a context that holds it re-enters.
+func (p *Primitive) Reenters() bool { return !p.terms.withoutReentry }
 
 // NewPrimitive returns that of a name. It returns ErrInvalid for a name or options that are not valid, and
 // for a nil client.

@@ -28,6 +28,7 @@ type Queue struct {
 	alone   half  // of those who exclude each other
 	shared  *half // of those who hold together; nil unless the kind is sharable
 	inbox   inbox
+	ear     ear
 }
 
 // half is what the goroutines of this process share who hold on the same condition.

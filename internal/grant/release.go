@@ -48,7 +48,7 @@ func (t *tenure) late() error {
 	loss := t.loss
 	t.mu.Unlock()
 	if loss == nil {
-		loss = lossOf(lease.ErrExpired)
+		loss = LossOf(lease.ErrExpired)
 	}
 	t.finish(lost, false)
 	return loss
@@ -108,7 +108,8 @@ func (t *tenure) send(ctx context.Context, r *release) error {
 
 // endingOf is what a release asks for now.
 func (t *tenure) endingOf(r *release) lua.Ending {
-	return lua.Ending{Owner: t.waiter.Owner, Entry: t.strayEntry(), Rest: t.rest(r)}
+	announce := t.partOf != nil && t.partOf.announces.Load()
+	return lua.Ending{Owner: t.waiter.Owner, Entry: t.strayEntry(), Rest: t.rest(r), Announce: announce}
 }
 
 // patiently waits until ctx or the trust ends.

@@ -42,6 +42,7 @@ type tenure struct {
 	joined   int   // how many have joined it
 	inLine   bool  // it has the turn of the line, and must pass it on
 	handOffs handOffs
+	partOf   *Part           // nil unless it is one of a lock over several servers
 	caller   context.Context // of whoever competes with it, for the hook that tells of its place in the queue
 }
 

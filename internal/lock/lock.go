@@ -42,6 +42,12 @@ func New(c *session.Client, name string, delegate bool, options []grant.Option) 
 	return &Lock{p: p}, nil
 }
 
+// NewPolled returns the primitive of a name whose waiters are never queued.
+func NewPolled(c *session.Client, name string, options []grant.Option) (grant.Primitive, error) {
+	polling := grant.WithPolling(grant.DefaultFirstPause, grant.DefaultLastPause)
+	return grant.NewPrimitive(c, kind, name, append([]grant.Option{polling}, options...))
+}
+
 // Of returns the lock with these terms and this kind.
 func Of(p grant.Primitive) *Lock { return &Lock{p: p} }
 

@@ -55,6 +55,10 @@ type Demand struct {
 	Grow    bool // wait although there are fewer permits: their number may grow
 	Unset   bool // wait although nobody has set how many permits there are
 	Shared  bool // hold together with others: the read half of a read-write lock
+
+	// Uptime is how long, in ms, the server of a lock must have been up if it does not know the name; 0: no
+	// matter. It is not told to the queue: who asks for it only tries.
+	Uptime int64
 }
 
 // text is the demand as the scripts and the entries of the queue have it.
@@ -76,6 +80,8 @@ type Ending struct {
 	Owner string
 	Entry string // its queue entry if it may be queued, else empty
 	Rest  int64  // of a lock: ms that it stays taken; of a semaphore: how many permits stay held
+
+	Announce bool // a lock's release is published: see [Keys.Released]
 }
 
 // Acquired is the reply to an acquire, and to [Conn.Offer].
@@ -95,6 +101,7 @@ var (
 	ErrFull           = errors.New("too many waiters")
 	ErrNotInitialized = errors.New("nobody has set how many permits there are")
 	ErrCapacity       = errors.New("more permits than there are")
+	ErrUnsettled      = errors.New("the server has not been up for long enough")
 )
 
 func acquired(message rueidis.RedisMessage, err error) (Acquired, error) {
@@ -127,6 +134,8 @@ func acquired(message rueidis.RedisMessage, err error) (Acquired, error) {
 		a.Late = true
 	case -7:
 		return Acquired{}, ErrMoving
+	case -8:
+		a.Refused = fmt.Errorf("%w: %d s", ErrUnsettled, numbers[1])
 	default:
 		a.Queued, a.Sequence = true, numbers[0]
 	}

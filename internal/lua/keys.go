@@ -117,6 +117,9 @@ func (k *Keys) All() []string { return slices.Clone(k.keys) }
 // Inbox is the channel on which a client hears what concerns it and this name.
 func (k *Keys) Inbox(client string) string { return k.inbox + client }
 
+// Released is the channel on which a release of a lock is announced, where that is asked for: Redisson's.
+func (k *Keys) Released() string { return companion("redisson_lock__channel", k.keys[0]) }
+
 // News is the channel on which all who wait for a latch or barrier hear of changes.
 func (k *Keys) News() string { return k.news }
 

@@ -15,21 +15,40 @@ var (
 	inspect = [families]*Script{Locks: script("lock/inspect.lua"), ReadWrite: script("rwlock/inspect.lua")}
 )
 
+var (
+	settled = script("lock/settled.lua", "lock/acquire.lua")
+	raise   = script("lock/raise.lua")
+)
+
 var downgrade = script("rwlock/downgrade.lua")
 
 // Acquire runs lock/acquire.lua, or that of its family, as do the methods that follow. seen is the highest
 // token of the name that the client has seen.
 func (c Conn) Acquire(ctx context.Context, k *Keys, claim Claim, seen int64, mode Mode) (Acquired, error) {
+	if claim.Uptime > 0 {
+		return c.AcquireBy(ctx, settled, k, claim, seen, mode)
+	}
 	return c.AcquireBy(ctx, acquire[k.family], k, claim, seen, mode)
 }
 
 // AcquireBy is [Conn.Acquire] by another script with the arguments and replies of lock/acquire.lua: see
 // [MustCompose].
 func (c Conn) AcquireBy(ctx context.Context, s *Script, k *Keys, claim Claim, seen int64, mode Mode) (Acquired, error) {
-	return acquired(c.Run(ctx, s, k, []string{
+	args := []string{
 		claim.Owner, k.inbox, k.verb, number(seen), number(claim.Lease), claim.mode(mode),
 		strconv.Itoa(claim.Longest), claim.text(),
-	}).ToMessage())
+	}
+	if claim.Uptime > 0 {
+		args = append(args, number(claim.Uptime))
+	}
+	return acquired(c.Run(ctx, s, k, args).ToMessage())
+}
+
+// Raise runs lock/raise.lua: while the owner has the lock, no token that comes after is smaller than this
+// one. It reports whether the owner has it.
+func (c Conn) Raise(ctx context.Context, k *Keys, owner string, token int64) (bool, error) {
+	held, err := c.Run(ctx, raise, k, []string{owner, "", "", "0", number(token)}).AsInt64()
+	return held == 1, err
 }
 
 // leanest is how many tokens an offer reserves at least for a name that is far ahead of the clock. It
@@ -52,9 +71,11 @@ func (c Conn) Offer(
 // Release runs lock/release.lua. It ends the tenure of an owner, and reports whether that owned the lock.
 // seen: as for [Conn.Acquire].
 func (c Conn) Release(ctx context.Context, k *Keys, e Ending, seen int64) (bool, error) {
-	owned, err := c.Run(ctx, release[k.family], k, []string{
-		e.Owner, k.inbox, k.verb, number(seen), e.Entry, number(e.Rest),
-	}).AsInt64()
+	args := []string{e.Owner, k.inbox, k.verb, number(seen), e.Entry, number(e.Rest)}
+	if e.Announce {
+		args = append(args, k.Released())
+	}
+	owned, err := c.Run(ctx, release[k.family], k, args).AsInt64()
 	return owned == 1, err
 }
 

@@ -62,6 +62,8 @@ func WithSentinel(err error) error {
 		return ErrTooManyWaiters
 	case errors.Is(err, lua.ErrNotInitialized), errors.Is(err, lua.ErrCapacity):
 		return err
+	case errors.Is(err, lua.ErrUnsettled):
+		return Unavailable(err)
 	case errors.Is(err, lua.ErrRange):
 		return fmt.Errorf("%w: so many permits are %w", ErrInvalid, err)
 	}

@@ -6,6 +6,7 @@
 -- ARGV  1 owner id, 2 inbox prefix, 3 publish verb, 4 floor: as in lock/acquire.lua
 --       5 entry            the id's queue entry when it may be queued, else the empty string
 --       6 rest             ms that the lock stays taken, as a lease that nobody renews; 0: it is free at once
+--       7 channel          where to announce it, for those who wait without being queued; may be missing
 -- Reply 1 the id owned the lock, 0 it did not
 
 -- Foreign data under the queue's name is left alone, and must not keep the lock from being released.
@@ -13,6 +14,8 @@ if ARGV[5] ~= '' then redis.pcall('LREM', KEYS[2], 0, ARGV[5]) end
 
 local head
 local owned = redis.call('HEXISTS', KEYS[1], ARGV[1])
+-- A hint, which nobody can act on before this script has ended. 0 is what Redisson publishes there.
+if owned == 1 and ARGV[7] then redis.pcall(ARGV[3], ARGV[7], '0') end
 if owned == 1 and ARGV[6] == '0' then
   -- Without the token's key there is no token for a grant: then the lock is free, and the waiters will ask.
   head = not (moving and moving.lacks(KEYS[3])) and redis.pcall('LPOP', KEYS[2])

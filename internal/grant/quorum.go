@@ -1,0 +1,84 @@
+package grant
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/session"
+)
+
+// Part is what a lock over several servers holds on one of them: a tenure that is renewed, lost and released
+// like any other, but whose caller is that lock. No hook is called for it. It is safe for concurrent use.
+type Part struct {
+	hold      *Hold
+	lost      func(reason error) // called once if it is lost; must not block
+	announces atomic.Bool        // its release is published
+}
+
+// TakePart makes one attempt, which ends when waits does. What an attempt that was given up has taken, or
+// takes later, is given back. lost is called when the part is lost, also before TakePart returns.
+func (p *Primitive) TakePart(waits context.Context, lost func(reason error)) (*Part, error) {
+	if err := p.enter(waits, true); err != nil {
+		return nil, err
+	}
+	defer p.leave(true)
+	t := p.newTenure(0, false)
+	if t == nil {
+		return nil, session.Wrap(p.Name, session.ErrClosed)
+	}
+	t.partOf = &Part{lost: lost}
+	if err := t.waiters.Wait(waits, &t.waiter, true); err != nil {
+		return nil, p.failed(waits, waits, err)
+	}
+	if err := t.replicate(waits); err != nil {
+		t.waiters.Cancel(&t.waiter)
+		return nil, session.Wrap(p.Name, err)
+	}
+	if t.partOf.hold = t.hold(context.Background(), p.terms); t.partOf.hold == nil {
+		return nil, session.Wrap(p.Name, session.ErrNotAcquired)
+	}
+	return t.partOf, nil
+}
+
+// Token is that of the server.
+func (p *Part) Token() int64 { return p.hold.Token() }
+
+// Left is for how long it can be trusted; 0 or less when it is over.
+func (p *Part) Left() time.Duration { return p.hold.backing.Left() }
+
+// Raise has the server give out no token after this one that is not greater. It returns an error unless the
+// server says that it did, and that it still has the part.
+func (p *Part) Raise(ctx context.Context, token int64) error {
+	t := p.hold.turn().tenure
+	held, err := t.Client.Conn.Raise(session.WithoutDeadline(ctx), t.Keys, t.waiter.Owner, token)
+	switch {
+	case err != nil:
+		return session.WithSentinel(err)
+	case !held:
+		return session.ErrLost
+	}
+	session.Raise(t.Floor, token)
+	return nil
+}
+
+// Release gives it back, as an Unlock does. With announce, whoever listens hears of it.
+func (p *Part) Release(ctx context.Context, announce bool) error {
+	p.announces.Store(announce)
+	return p.hold.Unlock(ctx)
+}
+
+// Drop stops renewing it, and sends nothing.
+func (p *Part) Drop() {
+	t := p.hold.turn().tenure
+	t.Client.Keeper.Lose(&t.item, session.ErrLost)
+}
+
+// Floor is the highest token that the client has seen of the name. Clock is what the server's clock shows
+// now, in microseconds, or less; 0 when it is not known.
+func (p *Primitive) Floor() (floor, clock int64) {
+	return p.Queue.Floor.Load(), p.Queue.Clock(time.Now())
+}
+
+// RaiseFloor has the next token of this server be greater than that.
+func (p *Primitive) RaiseFloor(token int64) { session.Raise(p.Queue.Floor, token) }

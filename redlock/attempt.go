@@ -1,0 +1,181 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/grant"
+	"github.com/latchkey-go/latchkey/internal/session"
+)
+
+// errSilent says that so many servers were away or silent that no majority could be asked.
+var errSilent = errors.New("no majority of the servers answered")
+
+// grace is how long the first servers are waited for before the others are asked, too.
+const grace = 10 * time.Millisecond
+
+// answer is what came of one server.
+type answer struct {
+	server int
+	part   *grant.Part
+	err    error
+}
+
+// attempt takes the lock on a majority, or on none. It is bounded: by the command timeout, and by half of the
+// lease, so that what it takes is worth something.
+func (w *ways) attempt(waits context.Context) (*quorum, error) {
+	ctx, cancel := context.WithTimeout(waits, min(w.Client().Options.CommandTimeout, w.servers[0].Lease()/2))
+	defer cancel()
+	q := &quorum{ways: w, parts: make([]*grant.Part, len(w.servers))}
+	w.propose(time.Now())
+	asked, err := w.ask(ctx, q)
+	cancel() // those that are still asked give back what they take
+	if err == nil {
+		settling, stop := context.WithTimeout(waits, min(w.Client().Options.CommandTimeout, w.servers[0].Lease()/2))
+		err = q.settle(settling)
+		stop()
+	}
+	if asked.open > 0 {
+		w.Client().Go(asked.giveBackLate)
+	}
+	if err != nil {
+		q.undo()
+		return nil, err
+	}
+	return q, nil
+}
+
+// lead is how far ahead of the servers' clocks a token is proposed, in microseconds. Within that, clocks of
+// servers on one network agree, and what is known of each is exact. Tokens may be 5 ms ahead
+// (shared/token.lua).
+const lead = 1000
+
+// propose has all servers give the same token: one that is greater than all that are known, and ahead of the
+// clocks.
+func (w *ways) propose(now time.Time) {
+	next := int64(0)
+	for _, p := range w.servers {
+		floor, clock := p.Floor()
+		next = max(next, floor)
+		if clock > 0 {
+			next = max(next, clock+lead)
+		}
+	}
+	for _, p := range w.servers {
+		p.RaiseFloor(next)
+	}
+}
+
+// asking are the servers that are being asked.
+type asking struct {
+	answers chan answer
+	open    int // how many have not answered
+}
+
+// ask asks a majority side by side, those first that are not known to be away. Where one of them fails
+// another one is asked, and all others when one is slow. It returns when a majority has granted, or none
+// can.
+func (w *ways) ask(ctx context.Context, q *quorum) (a *asking, err error) {
+	a = &asking{answers: make(chan answer, len(w.servers))}
+	waiting := w.order()
+	next := func(n int) {
+		for _, i := range waiting[:n] {
+			a.open++
+			go func() {
+				part, err := w.servers[i].TakePart(ctx, q.partLost)
+				a.answers <- answer{i, part, err}
+			}()
+		}
+		waiting = waiting[n:]
+	}
+	next(w.majority)
+	slow := time.NewTimer(grace)
+	defer slow.Stop()
+	granted, failed := 0, failures{servers: len(w.servers), majority: w.majority}
+	for granted < w.majority {
+		if err := failed.err(granted, a.open); err != nil {
+			return a, err
+		}
+		select {
+		case got := <-a.answers:
+			a.open--
+			if got.err == nil {
+				q.parts[got.server] = got.part
+				granted++
+				continue
+			}
+			failed.add(got.err)
+			next(min(1, len(waiting)))
+		case <-slow.C:
+			next(len(waiting))
+		}
+	}
+	return a, nil
+}
+
+// order is the one in which servers are asked.
+func (w *ways) order() []int {
+	order, away := make([]int, 0, len(w.servers)), []int(nil)
+	for i, p := range w.servers {
+		if p.Queue.Health().Away() == nil {
+			order = append(order, i)
+		} else {
+			away = append(away, i)
+		}
+	}
+	return append(order, away...)
+}
+
+// giveBackLate gives back what arrives after the attempt.
+func (a *asking) giveBackLate() {
+	for ; a.open > 0; a.open-- {
+		if late := <-a.answers; late.part != nil {
+			_ = late.part.Release(context.Background(), false) // which is repeated until it is answered
+		}
+	}
+}
+
+// failures are the servers that did not grant.
+type failures struct {
+	servers, majority int
+	taken             int   // somebody else has the lock there
+	away              error // why the last one of those did not answer
+	silent            int
+	refusal           error // of the first one that will refuse again
+	refused           int
+}
+
+func (f *failures) add(err error) {
+	switch {
+	case errors.Is(err, session.ErrNotAcquired):
+		f.taken++
+	case errors.Is(err, session.ErrUnavailable), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		f.silent++
+		f.away = err
+	default:
+		if f.refused++; f.refusal == nil {
+			f.refusal = err
+		}
+	}
+}
+
+// err is why no majority can grant, after so many have and while so many are open. It is nil while one can,
+// or while it is not clear whether a majority answers.
+func (f *failures) err(granted, open int) error {
+	spare := f.servers - f.majority // so many may fail
+	majorityAnswers := granted+f.taken >= f.majority
+	switch {
+	case f.taken+f.silent+f.refused <= spare:
+		return nil
+	case f.refused > spare:
+		return f.refusal
+	case f.silent == 0 || majorityAnswers:
+		return session.ErrNotAcquired
+	case f.refused+f.silent > spare || open == 0:
+		return fmt.Errorf("%w: %w", errSilent, session.Unavailable(f.away))
+	default:
+		return nil
+	}
+}

@@ -1,0 +1,49 @@
+package redlock
+
+import (
+	"context"
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/session"
+)
+
+// The hooks are those of the first client. They are told of the lock once, and not of its parts.
+
+func (q *quorum) event(ctx context.Context) session.Event {
+	e := q.ways.servers[0].Queue.NewEvent(ctx, q.ways.name)
+	e.Token = q.token
+	return e
+}
+
+// acquired calls the hook of a hold that begins. If the hook panics, the hold is released: nobody has it.
+func (q *quorum) acquired(parent context.Context, began time.Time) {
+	hook := q.ways.Client().Options.Observer.Acquired
+	if hook == nil {
+		return
+	}
+	e := q.event(parent)
+	e.Waited = time.Since(began)
+	session.HookOrUndo(func() { hook(e) }, func() {
+		q.ways.Client().Go(func() { _ = q.first.Unlock(context.Background()) })
+	})
+}
+
+// released calls the hook of a hold that has ended well.
+func (q *quorum) released() {
+	if hook := q.ways.Client().Options.Observer.Released; hook != nil {
+		e := q.event(context.Background())
+		e.Held = time.Since(q.since)
+		hook(e)
+	}
+}
+
+// lost calls the hook of a hold that was lost, and logs it.
+func (q *quorum) lost(reason error) {
+	c := q.ways.Client()
+	c.Options.Logger.Warn("latchkey: lost", "name", q.ways.name, "token", q.token, "reason", reason)
+	if hook := c.Options.Observer.Lost; hook != nil {
+		e := q.event(context.Background())
+		e.Held, e.Err = time.Since(q.since), reason
+		c.Notifier.Notify(func() { hook(e) })
+	}
+}

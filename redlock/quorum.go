@@ -1,0 +1,240 @@
+package redlock
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/grant"
+	"github.com/latchkey-go/latchkey/internal/lease"
+	"github.com/latchkey-go/latchkey/internal/session"
+)
+
+// quorum is what a hold stands on: parts on a majority of the servers. Each part is renewed by its own
+// client.
+type quorum struct {
+	ways  *ways
+	token int64
+
+	mu     sync.Mutex
+	parts  []*grant.Part // by server; nil, or with a lease that is over: none
+	holds  []*grant.Hold // those that are not unlocked
+	first  *grant.Hold
+	since  time.Time // when it was held
+	loss   error     // nil unless it was lost
+	over   bool      // it was lost, or is released
+	timer  *time.Timer
+	mend   time.Time // when the missing parts are taken next
+	mender context.CancelFunc
+}
+
+var _ grant.Backing = (*quorum)(nil)
+
+// firstMend is how long a hold must last before the servers that were not asked are taken as well. Shorter
+// ones pay nothing for that.
+const firstMend = 50 * time.Millisecond
+
+// HoldName is of [grant.Backing], as are the methods that follow, and Release.
+func (q *quorum) HoldName() string { return q.ways.name }
+
+func (q *quorum) Token() int64 { return q.token }
+
+func (q *quorum) Sequence() int64 { return 0 }
+
+func (q *quorum) IsKey(key any) bool {
+	w, ok := key.(*ways)
+	return ok && w == q.ways
+}
+
+// Left is until the trust of a majority ends, less what the clocks of the servers may differ.
+func (q *quorum) Left() time.Duration {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.left()
+}
+
+// left is Left with the mutex held.
+func (q *quorum) left() time.Duration {
+	all := make([]time.Duration, 0, 16)
+	for _, part := range q.parts {
+		if part != nil {
+			all = append(all, part.Left())
+		}
+	}
+	if len(all) < q.ways.majority {
+		return 0
+	}
+	slices.Sort(all)
+	drift := q.ways.servers[0].Lease()/100 + 2*time.Millisecond
+	return all[len(all)-q.ways.majority] - drift
+}
+
+func (q *quorum) Expire() { q.lose(lease.ErrExpired) }
+
+// partLost is told that a part was lost: perhaps the majority was lost with it.
+func (q *quorum) partLost(reason error) {
+	if q.Left() <= 0 {
+		q.lose(reason)
+	}
+}
+
+// begin returns the first hold.
+func (q *quorum) begin(parent context.Context, began time.Time) *grant.Hold {
+	q.mu.Lock()
+	q.first = grant.NewHold(parent, q)
+	q.holds, q.since = []*grant.Hold{q.first}, time.Now()
+	q.mend = q.since.Add(firstMend)
+	q.timer = time.AfterFunc(min(q.left(), firstMend), q.tick)
+	q.mu.Unlock()
+	q.acquired(parent, began)
+	return q.first
+}
+
+// reenter returns a further hold; nil when it is over.
+func (q *quorum) reenter(parent context.Context) *grant.Hold {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.over {
+		return nil
+	}
+	h := grant.NewHold(parent, q)
+	q.holds = append(q.holds, h)
+	return h
+}
+
+// tick sees to the end of the trust, and to missing parts.
+func (q *quorum) tick() {
+	q.mu.Lock()
+	left, now := q.left(), time.Now()
+	mends := !q.over && left > 0 && !now.Before(q.mend)
+	if mends {
+		q.mend = now.Add(q.ways.servers[0].Lease() / 3)
+		q.takeMissing()
+	}
+	if !q.over && left > 0 {
+		q.timer.Reset(max(min(left, time.Until(q.mend)), 0))
+	}
+	q.mu.Unlock()
+	if left <= 0 {
+		q.lose(lease.ErrExpired)
+	}
+}
+
+// takeMissing takes parts on the servers where there are none. What it gets too late it gives back. The mutex
+// is held.
+func (q *quorum) takeMissing() {
+	if q.mender != nil {
+		q.mender() // it has had a third of the lease
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), q.ways.servers[0].Lease()/3)
+	q.mender = cancel
+	for i, p := range q.ways.servers {
+		if q.parts[i] != nil && q.parts[i].Left() > 0 || p.Queue.Client.Closing.Err() != nil {
+			continue
+		}
+		p.Queue.Client.Go(func() {
+			p.RaiseFloor(q.token - 1)
+			part, err := p.TakePart(ctx, q.partLost)
+			if err != nil {
+				return // the next round tries again
+			}
+			_ = part.Raise(ctx, q.token) // whoever inspects it sees the token; a majority has it already
+			if !q.adopt(i, part) {
+				_ = part.Release(context.Background(), true)
+			}
+		})
+	}
+}
+
+// adopt adds a part, unless it is over.
+func (q *quorum) adopt(i int, part *grant.Part) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.over {
+		return false
+	}
+	q.parts[i] = part
+	return true
+}
+
+// settle makes the greatest token known to a majority before the lock is held: whoever has one next asks
+// one of them.
+func (q *quorum) settle(ctx context.Context) error {
+	know := 0
+	for _, part := range q.parts {
+		if part != nil {
+			q.token = max(q.token, part.Token())
+		}
+	}
+	var behind []*grant.Part
+	for _, part := range q.parts {
+		switch {
+		case part == nil:
+		case part.Token() == q.token:
+			know++
+		default:
+			behind = append(behind, part)
+		}
+	}
+	results := make(chan error, len(behind))
+	for _, part := range behind {
+		go func() { results <- part.Raise(ctx, q.token) }()
+	}
+	var last error
+	for range behind {
+		if err := <-results; err != nil {
+			last = err
+		} else {
+			know++
+		}
+	}
+	for _, p := range q.ways.servers {
+		p.RaiseFloor(q.token)
+	}
+	switch {
+	case know < q.ways.majority:
+		return fmt.Errorf("%w: %w", errSilent, session.Unavailable(last))
+	case q.Left() <= 0:
+		return session.ErrNotAcquired
+	default:
+		return nil
+	}
+}
+
+// conclude ends it, once. It returns its parts, and false when it was over.
+func (q *quorum) conclude(loss error) (parts []*grant.Part, holds []*grant.Hold, first bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.over || q.first == nil {
+		return nil, nil, false
+	}
+	q.over, q.loss = true, loss
+	q.timer.Stop()
+	if q.mender != nil {
+		q.mender()
+	}
+	for _, part := range q.parts {
+		if part != nil {
+			parts = append(parts, part)
+		}
+	}
+	return parts, slices.Clone(q.holds), true
+}
+
+// lose ends the holds because the majority was lost. Nothing is sent, because their code may still run, and
+// nothing is renewed any more.
+func (q *quorum) lose(reason error) {
+	parts, holds, first := q.conclude(grant.LossOf(reason))
+	if !first {
+		return
+	}
+	for _, h := range holds {
+		h.End(reason)
+	}
+	for _, part := range parts {
+		part.Drop()
+	}
+	q.lost(reason)
+}

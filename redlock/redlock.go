@@ -1,0 +1,159 @@
+// Package redlock is a lock over several independent servers, which lives as long as most of them do: the
+// RedLock of Salvatore Sanfilippo (https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/),
+// as Redisson's RRedissonRedLock.
+//
+//	lock, err := redlock.New([]*latchkey.Client{a, b, c, d, e}, "orders:42")
+//	...
+//	hold, err := lock.Lock(ctx)
+//
+// The lock is held by whoever has it on a majority of the servers. It is trusted for as long as the leases
+// of a majority are, less what their clocks may differ: a hundredth of the lease and 2 ms. Each server
+// renews its own. A server that is lost, and comes back, is taken again while the lock is held.
+//
+// A majority is asked first, side by side, and the others when one of these does not answer in time or
+// refuses. What was taken without a majority is given back at once, and so is what comes late. A hold that
+// lasts for more than 50 ms takes the other servers, too.
+//
+// Nobody is queued. Waiters listen on all servers for a release, and try again after a random pause. So
+// there is no order among them, and with many of them some attempts come to nothing. The goroutines of a
+// process that share a lock stand in a line: one at a time tries.
+//
+// # Fencing tokens
+//
+// The token of a hold is the greatest that one of its servers gave. It is written to a majority before the
+// lock is held. Any later majority has one of these servers. So tokens grow although the majority changes,
+// as long as a majority keeps its data. As a rule all servers give the same token and nothing needs to be
+// written.
+//
+// # What it does not promise
+//
+// Clocks that run at different speeds, or are set, end leases at different times: on some servers the lock
+// may be free before its holder knows. A process that is stopped may go on after its lease, as with every
+// lock with leases. Neither is seen by the lock, and both are seen by a store that compares tokens (Martin
+// Kleppmann, "How to do distributed locking",
+// https://martin.kleppmann.com/2016/02/08/how-to-do-distributed-locking.html). Such a store is what makes
+// any of these locks safe, and with it one server with a replica is often enough: see
+// [latchkey.WithReplicas].
+//
+// A server that comes back without its data has forgotten who holds the lock. With two such servers of
+// five, two can hold it. So keep a server away for as long as the longest lease, or use [WithUptime]. A
+// server that comes back with old data, as with appendfsync everysec, is not noticed.
+//
+// An even number of servers is allowed, and tolerates no more failures than one server less.
+package redlock
+
+import (
+	"time"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/grant"
+	"github.com/latchkey-go/latchkey/internal/lock"
+	"github.com/latchkey-go/latchkey/internal/lua"
+	"github.com/latchkey-go/latchkey/internal/session"
+)
+
+// Lock is what [New] returns. Its methods are those of every lock: see [latchkey.Lock]. A context that
+// holds it re-enters only this very lock, and not another one with its name. ForceUnlock and Inspect need
+// the answers of a majority. The options, hooks and logger of the first client count.
+type Lock = latchkey.Lock
+
+// Option configures a lock.
+type Option func(*settings)
+
+type settings struct {
+	lock   []grant.Option
+	leased bool
+	uptime time.Duration
+}
+
+func (s *settings) add(o grant.Option) { s.lock = append(s.lock, o) }
+
+// WithLease sets the lease, on each server. It is renewed every third of it for as long as the lock is held.
+// From 100 ms to 24 h; default: that of the first client. Excludes [WithFixedLease].
+func WithLease(d time.Duration) Option {
+	return func(s *settings) { s.add(grant.WithLease(d)); s.leased = true }
+}
+
+// WithFixedLease makes holds last d at most: they are not renewed beyond that, and after d they are lost.
+// From 100 ms to 24 h.
+func WithFixedLease(d time.Duration) Option {
+	return func(s *settings) { s.add(grant.WithFixedLease(d)); s.leased = true }
+}
+
+// WithMaxHold ends the renewal early enough that a hold is lost d after it was acquired at the latest. At
+// least 100 ms; default: none.
+func WithMaxHold(d time.Duration) Option { return func(s *settings) { s.add(grant.WithMaxHold(d)) } }
+
+// WithoutReentry makes attempts return ErrReentered at once when their context holds the lock already.
+func WithoutReentry() Option { return func(s *settings) { s.add(grant.WithoutReentry()) } }
+
+// WithUptime has a server that does not know the lock's name count only when it has been up for d: it may
+// have been restarted without its data, and have forgotten a lease. So d is the longest lease that any
+// process uses for this lock. It needs the permission to call INFO. A name is known for a day. From 1 s to
+// 24 h; default: every server counts at once.
+func WithUptime(d time.Duration) Option { return func(s *settings) { s.uptime = d } }
+
+// minServers is the least number of which a majority survives the loss of one.
+const minServers = 3
+
+// minLease leaves time for a majority to be asked.
+const minLease = 100 * time.Millisecond
+
+// New returns the lock of a name over the servers of these clients, which must not share data. It does no
+// I/O. The name is as for package rlock. Give the servers in the same order everywhere: then contenders
+// meet at the same ones, and fewer attempts come to nothing.
+//
+// New returns ErrInvalid for other names, fewer than three clients, a nil one, one that is given twice, and
+// options out of range. Two clients of one server are found out at the first attempt, which returns
+// ErrInvalid, where the server tells its run id.
+func New(clients []*latchkey.Client, name string, opts ...Option) (*Lock, error) {
+	w, err := newWays(clients, name, opts)
+	if err != nil {
+		return nil, err
+	}
+	return (*Lock)(lock.By(w)), nil
+}
+
+func newWays(clients []*latchkey.Client, name string, opts []Option) (*ways, error) {
+	if len(clients) < minServers {
+		return nil, session.Wrap(name, session.Invalid("a majority needs at least %d servers, not %d", minServers, len(clients)))
+	}
+	var s settings
+	for _, o := range opts {
+		if o != nil {
+			o(&s)
+		}
+	}
+	if s.uptime != 0 && (s.uptime < time.Second || s.uptime > session.MaxLease) {
+		return nil, session.Wrap(name, session.Invalid("the uptime must be from %v to %v, not %v", time.Second, session.MaxLease, s.uptime))
+	}
+	w := &ways{name: name, majority: len(clients)/2 + 1}
+	seen := map[*session.Client]bool{}
+	for n, given := range clients {
+		c := (*session.Handle)(given).Client()
+		if c == nil {
+			return nil, session.Wrap(name, session.Invalid("client %d of %d is nil", n+1, len(clients)))
+		}
+		if seen[c] {
+			return nil, session.Wrap(name, session.Invalid("client %d of %d is given twice", n+1, len(clients)))
+		}
+		seen[c] = true
+		if !s.leased {
+			s.add(grant.WithLease(c.Options.Lease))
+			s.leased = true
+		}
+		p, err := lock.NewPolled(c, name, s.lock)
+		if err != nil {
+			return nil, err
+		}
+		if p.Lease() < minLease {
+			return nil, session.Wrap(name, session.Invalid("a lease on several servers must be at least %v, not %v", minLease, p.Lease()))
+		}
+		if s.uptime > 0 {
+			demand := lua.Demand{Uptime: session.Milliseconds(s.uptime)}
+			p.Demand = func(int) lua.Demand { return demand }
+		}
+		w.servers = append(w.servers, &p)
+	}
+	return w, nil
+}

@@ -1,0 +1,165 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/redlock"
+)
+
+func Example() {
+	var clients []*latchkey.Client
+	for range 3 {
+		url, stop := redistest.Embedded() // yours: three servers that do not share data
+		defer stop()
+		c, err := latchkey.Open(url)
+		if err != nil {
+			log.Panic(err)
+		}
+		defer c.Close()
+		clients = append(clients, c)
+	}
+	lock, err := redlock.New(clients, "orders:42")
+	if err != nil {
+		log.Panic(err)
+	}
+	err = lock.Do(context.Background(), func(_ context.Context, hold *latchkey.Hold) error {
+		fmt.Println("held on a majority:", hold.Held())
+		return nil
+	})
+	fmt.Println(err)
+	// Output:
+	// held on a majority: true
+	// <nil>
+}
+
+// five are five servers.
+func five(t testing.TB, kind func(testing.TB) *redistest.Server) (all []*redistest.Server) {
+	t.Helper()
+	for range 5 {
+		all = append(all, kind(t))
+	}
+	return all
+}
+
+func clients(t testing.TB, servers []*redistest.Server, opts ...latchkey.Option) (all []*latchkey.Client) {
+	t.Helper()
+	for _, s := range servers {
+		c, err := latchkey.New(s.Option(), opts...)
+		require.NoError(t, err)
+		t.Cleanup(c.Close)
+		require.NoError(t, c.Check(t.Context()))
+		all = append(all, c)
+	}
+	return all
+}
+
+func process(t testing.TB) *redistest.Server { return redistest.NewProcess(t) }
+
+// One at a time has it, tokens grow, and a release wakes who waits.
+func TestOneAtATime(t *testing.T) {
+	for name, kind := range map[string]func(testing.TB) *redistest.Server{"process": process, "embedded": redistest.NewEmbedded} {
+		t.Run(name, func(t *testing.T) {
+			servers := five(t, kind)
+			a, err := redlock.New(clients(t, servers), "a")
+			require.NoError(t, err)
+			b, err := redlock.New(clients(t, servers), "a")
+			require.NoError(t, err)
+			last := int64(0)
+			for range 20 {
+				held, err := a.Lock(t.Context())
+				require.NoError(t, err)
+				require.Greater(t, held.Token(), last)
+				again, err := a.Lock(held.Context())
+				require.NoError(t, err)
+				require.NoError(t, again.Unlock(t.Context()))
+				require.True(t, held.Held())
+				state, err := b.Inspect(t.Context())
+				require.NoError(t, err)
+				require.Equal(t, held.Token(), state.Token)
+				_, err = b.TryLock(t.Context())
+				require.ErrorIs(t, err, latchkey.ErrNotAcquired)
+				_, err = b.TryLockFor(t.Context(), 20*time.Millisecond)
+				require.ErrorIs(t, err, latchkey.ErrNotAcquired)
+				got := make(chan *latchkey.Hold)
+				go func() {
+					h, err := b.Lock(t.Context())
+					if err != nil {
+						log.Println(err)
+					}
+					got <- h
+				}()
+				require.NoError(t, held.Unlock(t.Context()))
+				h := <-got
+				require.NotNil(t, h)
+				require.Greater(t, h.Token(), held.Token())
+				last = h.Token()
+				require.NoError(t, h.Unlock(t.Context()))
+				require.ErrorIs(t, h.Unlock(t.Context()), latchkey.ErrNotHeld)
+			}
+		})
+	}
+}
+
+func TestBadInput(t *testing.T) {
+	servers := five(t, redistest.NewEmbedded)
+	all := clients(t, servers)
+	for name, given := range map[string][]*latchkey.Client{
+		"none": nil, "two": all[:2], "nil": {all[0], nil, all[1]}, "twice": {all[0], all[1], all[0]},
+	} {
+		_, err := redlock.New(given, "a")
+		require.ErrorIs(t, err, latchkey.ErrInvalid, name)
+	}
+	for name, opts := range map[string][]redlock.Option{
+		"lease": {redlock.WithLease(time.Millisecond)}, "both": {redlock.WithLease(time.Second), redlock.WithFixedLease(time.Second)},
+		"short": {redlock.WithLease(50 * time.Millisecond)}, "uptime": {redlock.WithUptime(-1)}, "max": {redlock.WithMaxHold(1)},
+	} {
+		_, err := redlock.New(all, "a", opts...)
+		require.ErrorIs(t, err, latchkey.ErrInvalid, name)
+	}
+	_, err := redlock.New(all[:4], "a", nil, redlock.WithoutReentry())
+	require.NoError(t, err, "an even number is allowed")
+}
+
+// Two servers may be away; with three there is an error within the command timeout, and nothing is left.
+func TestServersAway(t *testing.T) {
+	servers := five(t, process)
+	all := clients(t, servers, latchkey.WithCommandTimeout(500*time.Millisecond))
+	lock, err := redlock.New(all, "a", redlock.WithLease(2*time.Second))
+	require.NoError(t, err)
+	held, err := lock.Lock(t.Context())
+	require.NoError(t, err)
+	servers[0].Stop(t)
+	servers[1].Stop(t)
+	<-time.After(3 * time.Second)
+	require.NoError(t, held.Err(), "renewal keeps a majority")
+	require.NoError(t, held.Unlock(t.Context()))
+	began := time.Now()
+	held, err = lock.Lock(t.Context())
+	require.NoError(t, err)
+	require.Less(t, time.Since(began), 500*time.Millisecond)
+	servers[2].Stop(t)
+	<-held.Context().Done()
+	require.ErrorIs(t, held.Err(), latchkey.ErrLost)
+	require.ErrorIs(t, held.Unlock(t.Context()), latchkey.ErrLost)
+	began = time.Now()
+	_, err = lock.TryLock(t.Context())
+	require.ErrorIs(t, err, latchkey.ErrUnavailable)
+	require.False(t, errors.Is(err, latchkey.ErrNotAcquired))
+	require.Less(t, time.Since(began), time.Second)
+	for _, s := range servers[:3] {
+		s.Continue(t)
+	}
+	require.Eventually(t, func() bool {
+		h, err := lock.TryLock(t.Context())
+		return err == nil && h.Unlock(t.Context()) == nil
+	}, 10*time.Second, 10*time.Millisecond)
+}

@@ -1,0 +1,121 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/grant"
+	"github.com/latchkey-go/latchkey/internal/session"
+)
+
+// undo gives back what was taken without a majority. It waits for the answers for a moment only.
+func (q *quorum) undo() {
+	undone := make(chan struct{})
+	c, parts := q.ways.Client(), q.parts
+	c.Go(func() {
+		defer close(undone)
+		released := releaseAll(context.Background(), parts, false)
+		for range cap(released) {
+			<-released
+		}
+	})
+	session.ClosedWithin(undone, grant.Handover)
+}
+
+// releaseAll sends the release of all parts side by side. The channel gets what comes of each; its capacity
+// is how many there are.
+func releaseAll(ctx context.Context, parts []*grant.Part, announce bool) chan error {
+	there := slices.DeleteFunc(slices.Clone(parts), func(p *grant.Part) bool { return p == nil })
+	released := make(chan error, len(there))
+	for _, part := range there {
+		go func() { released <- part.Release(ctx, announce) }()
+	}
+	return released
+}
+
+// Release ends a hold. The last one releases all parts.
+func (q *quorum) Release(ctx context.Context, h *grant.Hold) error {
+	q.mu.Lock()
+	q.holds = slices.DeleteFunc(q.holds, func(other *grant.Hold) bool { return other == h })
+	last, loss := len(q.holds) == 0, q.loss
+	q.mu.Unlock()
+	switch {
+	case errors.Is(loss, session.ErrClosed) && last:
+		return q.releaseLate(ctx)
+	case loss != nil:
+		return loss
+	case !last:
+		return nil
+	}
+	parts, _, first := q.conclude(nil)
+	if !first { // it was lost just now
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		return q.loss
+	}
+	err := q.await(ctx, parts)
+	if err == nil {
+		q.released()
+	}
+	return err
+}
+
+// await releases the parts, and waits until all are answered, or ctx ends. When a majority of the servers is
+// free of them it waits no longer than a moment: a server that is silent must not hold up the caller.
+func (q *quorum) await(ctx context.Context, parts []*grant.Part) error {
+	sending, stop := context.WithCancel(ctx)
+	defer stop() // what is unanswered goes on in the background
+	released := releaseAll(sending, parts, true)
+	free, ours, unknown := len(q.ways.servers)-len(parts), 0, error(nil)
+	var enough <-chan time.Time
+	for range parts {
+		select {
+		case err := <-released:
+			switch {
+			case err == nil:
+				free++
+				ours++
+			case errors.Is(err, session.ErrLost), errors.Is(err, session.ErrNotHeld):
+				free++
+			default:
+				unknown = err
+			}
+		case <-enough:
+			return nil
+		}
+		if enough == nil && free >= q.ways.majority {
+			t := time.NewTimer(grant.Handover)
+			defer t.Stop()
+			enough = t.C
+		}
+	}
+	switch {
+	case free >= q.ways.majority && ours > 0:
+		return nil
+	case unknown != nil:
+		return unknown
+	default:
+		return fmt.Errorf("%w: somebody else has it on the servers, or nobody", session.ErrLost)
+	}
+}
+
+// releaseLate releases after the client was closed: what each part can be released of is released.
+func (q *quorum) releaseLate(ctx context.Context) error {
+	q.mu.Lock()
+	parts := slices.Clone(q.parts)
+	q.mu.Unlock()
+	released, ours := releaseAll(ctx, parts, true), 0
+	for range cap(released) {
+		if <-released == nil {
+			ours++
+		}
+	}
+	if ours < q.ways.majority {
+		return session.ErrClosed
+	}
+	q.released()
+	return nil
+}

@@ -1,0 +1,165 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/grant"
+	"github.com/latchkey-go/latchkey/internal/lock"
+	"github.com/latchkey-go/latchkey/internal/retry"
+	"github.com/latchkey-go/latchkey/internal/session"
+	"github.com/latchkey-go/latchkey/internal/wait"
+)
+
+// ways are how the lock is taken: what is behind [Lock]. They are also the key under which a context has its
+// hold.
+type ways struct {
+	name     string
+	servers  []*grant.Primitive
+	majority int
+
+	line    wait.Line[struct{}] // of the goroutines that wait: one tries
+	waiting atomic.Int64        // how many there are
+	told    sync.Once           // whether the servers are different has been asked
+	twice   error               // two of them are one
+}
+
+var _ lock.Ways = (*ways)(nil)
+
+// Name is of [lock.Ways], as are the methods that follow.
+func (w *ways) Name() string { return w.name }
+
+func (w *ways) Client() *session.Client { return w.servers[0].Queue.Client }
+
+func (w *ways) Reenter(parent context.Context) (*grant.Hold, error) {
+	outer, ok := parent.Value(w).(*grant.Hold)
+	if !ok || parent.Err() != nil || !outer.Held() {
+		return nil, nil //nolint:nilnil,nilerr // there is nothing to re-enter, which is no error
+	}
+	if !w.servers[0].Reenters() {
+		return nil, session.Wrap(w.name, session.ErrReentered)
+	}
+	q, _ := outer.Backing().(*quorum)
+	return q.reenter(parent), nil
+}
+
+func (w *ways) Acquire(parent, waits context.Context, try bool) (*grant.Hold, error) {
+	began := time.Now()
+	hold, err := w.Reenter(parent)
+	if hold != nil {
+		return hold, nil // no hook is called for it
+	}
+	var q *quorum
+	if err == nil {
+		q, err = w.acquire(parent, waits, try)
+	}
+	if err != nil {
+		w.servers[0].Attempted(parent, 0, began, err)
+		return nil, err
+	}
+	return q.begin(parent, began), nil
+}
+
+func (w *ways) acquire(parent, waits context.Context, try bool) (*quorum, error) {
+	if parent.Err() != nil {
+		return nil, session.Wrap(w.name, session.ContextError(parent))
+	}
+	if w.told.Do(func() { w.twice = w.sameServer(waits) }); w.twice != nil {
+		return nil, session.Wrap(w.name, w.twice)
+	}
+	if try {
+		q, err := w.attempt(waits)
+		if err != nil {
+			return nil, w.failed(parent, waits, err, true)
+		}
+		return q, nil
+	}
+	defer w.waiting.Add(-1)
+	if w.waiting.Add(1) > int64(w.Client().Options.MaxWaiters) {
+		return nil, session.Wrap(w.name, session.ErrTooManyWaiters)
+	}
+	closing := w.Client().Closing
+	if _, err := w.line.Enter(waits, closing); err != nil {
+		if closing.Err() != nil && waits.Err() == nil {
+			return nil, session.Wrap(w.name, session.ErrClosed)
+		}
+		return nil, grant.EndOf(w.name, parent, waits, nil)
+	}
+	defer w.line.Pass(struct{}{})
+	return w.await(parent, waits)
+}
+
+// jitter is how long a waiter pauses at most after it has heard of a release. By then all servers have been
+// told, and not all waiters come at once.
+const jitter = 2 * time.Millisecond
+
+// await tries until it has a majority.
+func (w *ways) await(parent, waits context.Context) (*quorum, error) {
+	var backoff retry.Backoff
+	var heard chan struct{} // nil until it listens
+	for {
+		q, err := w.attempt(waits)
+		switch {
+		case err == nil:
+			return q, nil
+		case waits.Err() != nil || final(err):
+			return nil, w.failed(parent, waits, err, false)
+		case heard == nil:
+			heard = make(chan struct{}, 1)
+			defer w.listen(heard)()
+		}
+		t := time.NewTimer(backoff.Next())
+		select {
+		case <-heard:
+			backoff.Reset()
+			t.Stop()
+			_ = retry.Sleep(waits, rand.N(jitter)) // the attempt sees that it is over
+		case <-t.C:
+		case <-waits.Done():
+			t.Stop()
+		case <-w.Client().Closing.Done():
+			t.Stop()
+			return nil, session.Wrap(w.name, session.ErrClosed)
+		}
+	}
+}
+
+// listen has a value in the channel whenever somebody may have released the lock, until stop is called.
+func (w *ways) listen(heard chan struct{}) (stop func()) {
+	stops := make([]func(), len(w.servers))
+	for i, p := range w.servers {
+		stops[i] = p.ListenForReleases(func() {
+			select {
+			case heard <- struct{}{}:
+			default:
+			}
+		})
+	}
+	return func() {
+		for _, stop := range stops {
+			stop()
+		}
+	}
+}
+
+// failed is the error of an attempt that is not repeated.
+func (w *ways) failed(parent, waits context.Context, err error, try bool) error {
+	silent := errors.Is(err, errSilent)
+	switch {
+	case final(err), try && !silent && parent.Err() == nil:
+		return session.Wrap(w.name, err)
+	case silent:
+		return grant.EndOf(w.name, parent, waits, err)
+	default:
+		return grant.EndOf(w.name, parent, waits, nil)
+	}
+}
+
+// final reports whether the next attempt would fail as this one did.
+func final(err error) bool {
+	return !errors.Is(err, session.ErrNotAcquired) && !errors.Is(err, errSilent)
+}
