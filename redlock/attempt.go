@@ -38,7 +38,7 @@ func (w *ways) attempt(waits context.Context) (*quorum, error) {
 		stop()
 	}
 	if asked.open > 0 {
-		w.Client().Go(asked.giveBackLate)
+		go asked.giveBackLate() // it ends soon: what is asked has been given up
 	}
 	if err != nil {
 		q.undo()

@@ -23,9 +23,7 @@ func (q *quorum) acquired(parent context.Context, began time.Time) {
 	}
 	e := q.event(parent)
 	e.Waited = time.Since(began)
-	session.HookOrUndo(func() { hook(e) }, func() {
-		q.ways.Client().Go(func() { _ = q.first.Unlock(context.Background()) })
-	})
+	session.HookOrUndo(func() { hook(e) }, func() { go func() { _ = q.first.Unlock(context.Background()) }() })
 }
 
 // released calls the hook of a hold that has ended well.

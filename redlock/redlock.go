@@ -54,7 +54,8 @@ import (
 
 // Lock is what [New] returns. Its methods are those of every lock: see [latchkey.Lock]. A context that
 // holds it re-enters only this very lock, and not another one with its name. ForceUnlock and Inspect need
-// the answers of a majority. The options, hooks and logger of the first client count.
+// the answers of a majority. The options, hooks and logger of the first client count. Once that is closed,
+// nothing is acquired.
 type Lock = latchkey.Lock
 
 // Option configures a lock.

@@ -14,14 +14,13 @@ import (
 // undo gives back what was taken without a majority. It waits for the answers for a moment only.
 func (q *quorum) undo() {
 	undone := make(chan struct{})
-	c, parts := q.ways.Client(), q.parts
-	c.Go(func() {
+	released := releaseAll(context.Background(), q.parts, false)
+	go func() {
 		defer close(undone)
-		released := releaseAll(context.Background(), parts, false)
 		for range cap(released) {
 			<-released
 		}
-	})
+	}()
 	session.ClosedWithin(undone, grant.Handover)
 }
 

@@ -65,7 +65,11 @@ func (w *ways) Acquire(parent, waits context.Context, try bool) (*grant.Hold, er
 }
 
 func (w *ways) acquire(parent, waits context.Context, try bool) (*quorum, error) {
-	if parent.Err() != nil {
+	closing := w.Client().Closing
+	switch {
+	case closing.Err() != nil:
+		return nil, session.Wrap(w.name, session.ErrClosed)
+	case parent.Err() != nil:
 		return nil, session.Wrap(w.name, session.ContextError(parent))
 	}
 	if w.told.Do(func() { w.twice = w.sameServer(waits) }); w.twice != nil {
@@ -82,7 +86,6 @@ func (w *ways) acquire(parent, waits context.Context, try bool) (*quorum, error)
 	if w.waiting.Add(1) > int64(w.Client().Options.MaxWaiters) {
 		return nil, session.Wrap(w.name, session.ErrTooManyWaiters)
 	}
-	closing := w.Client().Closing
 	if _, err := w.line.Enter(waits, closing); err != nil {
 		if closing.Err() != nil && waits.Err() == nil {
 			return nil, session.Wrap(w.name, session.ErrClosed)
