@@ -47,9 +47,8 @@ func (w *ways) attempt(waits context.Context) (*quorum, error) {
 	return q, nil
 }
 
-// lead is how far ahead of the servers' clocks a token is proposed, in microseconds. Within that, clocks of
-// servers on one network agree, and what is known of each is exact. Tokens may be 5 ms ahead
-// (shared/token.lua).
+// lead is how far ahead of the servers' clocks a token is proposed, in microseconds, beside the time of a
+// trip. So late may a command be. Tokens may be 5 ms ahead (shared/token.lua).
 const lead = 1000
 
 // propose has all servers give the same token: one that is greater than all that are known, and ahead of the
@@ -57,7 +56,7 @@ const lead = 1000
 func (w *ways) propose(now time.Time) {
 	next := int64(0)
 	for _, p := range w.servers {
-		floor, clock := p.Floor()
+		floor, clock := p.Floor(now)
 		next = max(next, floor)
 		if clock > 0 {
 			next = max(next, clock+lead)

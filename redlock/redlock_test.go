@@ -163,3 +163,18 @@ func TestServersAway(t *testing.T) {
 		return err == nil && h.Unlock(t.Context()) == nil
 	}, 10*time.Second, 10*time.Millisecond)
 }
+
+// Tokens that are proposed do not run away from the servers' clocks.
+func TestTokensStayNearTheClock(t *testing.T) {
+	servers := five(t, process)
+	lock, err := redlock.New(clients(t, servers), "a")
+	require.NoError(t, err)
+	last := int64(0)
+	for range 500 {
+		h, err := lock.Lock(t.Context())
+		require.NoError(t, err)
+		last = h.Token()
+		require.NoError(t, h.Unlock(t.Context()))
+	}
+	require.Less(t, last, time.Now().Add(5*time.Millisecond).UnixMicro())
+}

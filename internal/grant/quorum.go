@@ -27,7 +27,7 @@ func (p *Primitive) TakePart(waits context.Context, lost func(reason error)) (*P
 	if t == nil {
 		return nil, session.Wrap(p.Name, session.ErrClosed)
 	}
-	t.partOf = &Part{lost: lost}
+	t.partOf, t.waiter.Proposed = &Part{lost: lost}, true
 	if err := t.waiters.Wait(waits, &t.waiter, true); err != nil {
 		return nil, p.failed(waits, waits, err)
 	}
@@ -74,11 +74,12 @@ func (p *Part) Drop() {
 	t.Client.Keeper.Lose(&t.item, session.ErrLost)
 }
 
-// Floor is the highest token that the client has seen of the name. Clock is what the server's clock shows
-// now, in microseconds, or less; 0 when it is not known.
-func (p *Primitive) Floor() (floor, clock int64) {
-	return p.Queue.Floor.Load(), p.Queue.Clock(time.Now())
+// Floor returns the highest token that the client has seen of the name, and what the server's clock shows
+// now, in microseconds, or more; 0 when it is not known.
+func (p *Primitive) Floor(now time.Time) (floor, clock int64) {
+	return p.Queue.Floor.Load(), p.Queue.ServerClock.Latest(now)
 }
 
-// RaiseFloor has the next token of this server be greater than that.
+// RaiseFloor has the next token of this server be greater than that. Tokens that are proposed are no
+// readings of the server's clock.
 func (p *Primitive) RaiseFloor(token int64) { session.Raise(p.Queue.Floor, token) }

@@ -116,6 +116,16 @@ func (c *Clock) At(moment time.Time) int64 {
 	return ahead + sinceEpoch(moment)
 }
 
+// Latest returns what the clock shows at a moment of ours, or more, as [Clock.At] returns no more; 0 when no
+// reading has told it.
+func (c *Clock) Latest(moment time.Time) int64 {
+	most := c.most.Load()
+	if most == 0 {
+		return 0
+	}
+	return most + sinceEpoch(moment)
+}
+
 // age is the time since the question of the last reading was sent.
 func (c *Clock) age() time.Duration {
 	return time.Duration(sinceEpoch(time.Now())-c.read.Load()) * time.Microsecond

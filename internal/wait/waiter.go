@@ -17,6 +17,9 @@ type Waiter struct {
 	Offers bool          // its first command is an offer, which may take what an acquire would not
 	Grant  Grant         // set by Wait
 
+	// Proposed says that its token may be one that the client has proposed, and no reading of the clock.
+	Proposed bool
+
 	// Pauses are those between the attempts of a waiter that never queues; nil: it queues.
 	Pauses *retry.Backoff
 
