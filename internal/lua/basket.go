@@ -73,10 +73,10 @@ func (c Conn) basket(ctx context.Context, s *Script, parts []Part, second, third
 		return nil, errors.New("a basket of no parts, or of too many")
 	}
 	keys := make([]string, 0, 3*len(parts))
-	args := append(make([]string, 0, 3+4*len(parts)), parts[0].Keys.verb, second, third)
+	args := append(make([]string, 0, 3+3*len(parts)), parts[0].Keys.verb, second, third)
 	for _, p := range parts {
 		keys = append(keys, p.Keys.keys...)
-		args = append(args, p.Owner, p.Keys.inbox, number(p.Seen), number(p.Lease))
+		args = append(args, p.Owner, number(p.Seen), number(p.Lease))
 	}
 	numbers, err := s.lua.Exec(ctx, c.Client, keys, args).AsIntSlice()
 	if _, answered := rueidis.IsRedisErr(err); answered && (isMoving(err) || strings.Contains(err.Error(), "TRYAGAIN")) {

@@ -10,9 +10,9 @@ local queues, gone, reply = {}, {}, {}
 for i = 1, count do queues[i] = all[3 * i - 1] end
 local waited = redis.call('EXISTS', unpack(queues)) > 0
 for i = 1, count do
-  turn_to(i)
-  reply[i] = redis.pcall('HEXISTS', KEYS[1], ARGV[1]) == 1 and 1 or 0
-  if reply[i] == 1 and not waited then gone[#gone + 1] = KEYS[1] end
+  local lock = all[3 * i - 2]
+  reply[i] = redis.pcall('HEXISTS', lock, given[3 * i + 1]) == 1 and 1 or 0
+  if reply[i] == 1 and not waited then gone[#gone + 1] = lock end
 end
 if gone[1] then redis.call('DEL', unpack(gone)) end
 for i = 1, waited and count or 0 do
