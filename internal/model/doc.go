@@ -39,8 +39,8 @@
 //
 // # Who polls
 //
-// A process may poll instead (the file polling_test.go). Each of its goroutines has a tenure of its own, which
-// asks again and again and is never queued. It has no inbox. Its scripts may not publish, nor ask who
+// A process may poll instead (the file polling_test.go). Each of its goroutines has a tenure of its own,
+// which asks again and again and is never queued. It has no inbox. Its scripts may not publish, nor ask who
 // listens: they take everybody who is queued for alive, and whom they grant the lock asks at some time. At
 // rest such a process pauses. A copy that took the lock in its pause is found by its next question, so that
 // is no ORPHAN. It is not granted the lock before somebody who is queued and lives (OVERTAKEN).

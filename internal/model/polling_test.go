@@ -1,10 +1,10 @@
 package model
 
-// Processes whose waiters poll, and never queue. Each of their goroutines has a tenure of its own. They have no
-// inbox, and may not publish, nor ask who listens.
+// Processes whose waiters poll, and never queue. Each of their goroutines has a tenure of its own. They have
+// no inbox, and may not publish, nor ask who listens.
 
-// attempt takes a lock that is free and that nobody queues for. Otherwise it grants a free lock to the head of
-// the queue, and says that it is busy.
+// attempt takes a lock that is free and that nobody queues for. Otherwise it grants a free lock to the head
+// of the queue, and says that it is busy.
 func (w *world) attempt(t id) answer {
 	r := &w.redis
 	if r.owner == t {
