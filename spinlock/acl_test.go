@@ -96,3 +96,22 @@ func TestHandsOverWithoutAWord(t *testing.T) {
 		})
 	}
 }
+
+// Who may not ask who listens takes everybody for alive: the dead cost two seconds each.
+func TestHandsOverToTheDead(t *testing.T) {
+	s := redistest.NewProcess(t)
+	l := newLock(t, open(t, mute(t, s), latchkey.WithKeyPrefix("shop:")))
+	h := take(t, l)
+	do(t, s.Client(t), "RPUSH", "latchkey_queue:{shop:a}", "1:dead:1:60000:0")
+	do(t, s.Client(t), "PEXPIRE", "latchkey_queue:{shop:a}", "60000")
+	unlock(t, h)
+	released := time.Now()
+	state, err := l.Inspect(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "dead:1", state.Holder)
+	got := take(t, l)
+	require.Greater(t, time.Since(released), time.Second)
+	require.Less(t, time.Since(released), 2*time.Second+soon)
+	require.Greater(t, got.Token(), state.Token)
+	unlock(t, got)
+}

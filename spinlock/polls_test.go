@@ -66,7 +66,7 @@ func TestTooManyPoll(t *testing.T) {
 	l := newLock(t, open(t, s.Option(), latchkey.WithMaxWaiters(2)), spinlock.WithBackoff(time.Minute, time.Minute))
 	var waiters []*attempt
 	polled(t, s.Client(t), 2, func() { waiters = []*attempt{later(t, l), later(t, l)} })
-	_, err := l.Lock(t.Context())
+	_, err := l.TryLockFor(t.Context(), long)
 	require.ErrorIs(t, err, latchkey.ErrTooManyWaiters)
 	_, err = l.TryLock(t.Context())
 	require.ErrorIs(t, err, latchkey.ErrNotAcquired, "it does not wait")
@@ -116,15 +116,43 @@ func judged(p *redistest.Proxy, verdict redistest.Verdict, after int64, then fun
 }
 
 // An attempt takes the lock, and its reply is lost: the next one asks for the same owner, and finds that it
-// has the lock already.
+// has the lock already. One that was lost itself is repeated.
 func TestReplyOfAnAttemptIsLost(t *testing.T) {
+	for name, verdict := range map[string]redistest.Verdict{"reply": redistest.LoseReply, "request": redistest.LoseRequest} {
+		t.Run(name, func(t *testing.T) {
+			s := redistest.NewProcess(t)
+			p := redistest.NewProxy(t, s)
+			h := take(t, newLock(t, open(t, s.Option())))
+			n := judged(p, verdict, 3, func() { _ = h.Unlock(context.Background()) })
+			got := later(t, newLock(t, open(t, p.Option()), spinlock.WithLease(time.Hour))).wait(t)
+			require.Greater(t, n.Load(), int64(4), "it asked again")
+			takenOnce(t, s, h, got)
+		})
+	}
+}
+
+// A copy of an attempt arrives while its waiter pauses, and takes the lock: the waiter finds that when it
+// asks.
+func TestCopyOfAnAttemptArrives(t *testing.T) {
 	s := redistest.NewProcess(t)
 	p := redistest.NewProxy(t, s)
 	h := take(t, newLock(t, open(t, s.Option())))
-	n := judged(p, redistest.LoseReply, 3, func() { _ = h.Unlock(context.Background()) })
-	got := later(t, newLock(t, open(t, p.Option()))).wait(t)
-	require.Greater(t, n.Load(), int64(4), "it asked again")
-	require.Greater(t, got.Token(), h.Token())
+	n := judged(p, redistest.Keep, 0, func() {})
+	slow := spinlock.WithBackoff(2*time.Second, 2*time.Second)
+	a := later(t, newLock(t, open(t, p.Option()), slow, spinlock.WithLease(time.Hour)))
+	require.Eventually(t, func() bool { return n.Load() == 2 }, long, time.Millisecond, "it asked again")
+	unlock(t, h)
+	p.Deliver()
+	state, err := newLock(t, open(t, s.Option())).Inspect(t.Context())
+	require.NoError(t, err)
+	require.Greater(t, state.Token, h.Token())
+	takenOnce(t, s, h, a.wait(t))
+}
+
+// takenOnce checks that a hold is the only one that followed another, and ends it.
+func takenOnce(t *testing.T, s *redistest.Server, before, got *latchkey.Hold) {
+	t.Helper()
+	require.Greater(t, got.Token(), before.Token())
 	state, err := newLock(t, open(t, s.Option())).Inspect(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, got.Token(), state.Token)
@@ -200,8 +228,10 @@ func TestServerStopsWhilePolling(t *testing.T) {
 	_, err := newLock(t, c).Lock(ctx)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.ErrorIs(t, err, latchkey.ErrUnavailable)
-	_, err = newLock(t, c).TryLock(t.Context())
-	require.ErrorIs(t, err, latchkey.ErrUnavailable)
+	for range 3 { // so long that the connection is given up
+		_, err = newLock(t, c).TryLock(t.Context())
+		require.ErrorIs(t, err, latchkey.ErrUnavailable)
+	}
 	require.ErrorIs(t, c.Check(ctx), context.DeadlineExceeded)
 	s.Continue(t)
 	unlock(t, h)
