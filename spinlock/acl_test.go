@@ -39,9 +39,9 @@ func TestWithoutChannels(t *testing.T) {
 	option := mute(t, s)
 	c := open(t, option, latchkey.WithKeyPrefix("shop:"))
 	require.NoError(t, c.Check(t.Context()))
-	l := newLock(t, c, spinlock.WithLease(300*time.Millisecond))
+	l := newLock(t, c, spinlock.WithLease(800*time.Millisecond))
 	h := take(t, l)
-	for end := time.Now().Add(time.Second); time.Now().Before(end); <-time.After(10 * time.Millisecond) {
+	for end := time.Now().Add(1500 * time.Millisecond); time.Now().Before(end); <-time.After(10 * time.Millisecond) {
 		require.NoError(t, h.Err(), "it is renewed")
 	}
 	other := newLock(t, open(t, option, latchkey.WithKeyPrefix("shop:")))
