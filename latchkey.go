@@ -1,8 +1,9 @@
 // Package latchkey has what the locks and synchronizers of this module share: Redisson's, for Go, on Redis or
 // Valkey. [Client] is the connection, [Lock] any lock, and [Hold] a lock that is held.
 //
-// Waiters block without polling. A release grants the lock to the next waiter in the same step. A hold is a
-// context that ends the moment the lock is lost, and carries a fencing token.
+// Waiters block without polling, but for those of package spinlock. A release grants the lock to the next
+// waiter in the same step. A hold is a context that ends the moment the lock is lost, and carries a fencing
+// token.
 //
 //	c, err := latchkey.Open("redis://localhost:6379")
 //	...
@@ -13,8 +14,9 @@
 //	charge(hold.Context(), hold.Token())
 //
 // The primitives are in packages of their own. In rlock each process queues through one delegate. In fairlock
-// all waiters of all processes queue first in, first out. Package rwlock has a lock with two halves, for
-// readers and for writers. The others are semaphore, countdown (a latch) and barrier.
+// all waiters of all processes queue first in, first out. In spinlock they poll, for where nobody may
+// subscribe: see [WithoutPubSub]. Package rwlock has a lock with two halves, for readers and for writers. The
+// others are semaphore, countdown (a latch) and barrier.
 //
 // # Guarantees
 //
@@ -64,9 +66,9 @@ import (
 // client serves any number of locks and goroutines. Its methods are safe for concurrent use. The zero value
 // is not usable: see [Open], [New] and [Wrap].
 //
-// It has one connection for commands and one for its inbox, and a third once it has used latches or barriers.
-// With Sentinel it has also one to a sentinel. A cluster client has up to two to every node. With
-// [WithReplicas] there are further ones, as many as acquire at the same time.
+// It has one connection for commands and one for its inbox, and a third once it has used latches or barriers;
+// none but the first with [WithoutPubSub]. With Sentinel it has also one to a sentinel. A cluster client has
+// up to two to every node. With [WithReplicas] there are further ones, as many as acquire at the same time.
 type Client session.Handle
 
 // Open returns a client for a URL as redis://user:password@host:6379/0, rediss:// or unix://, in the form

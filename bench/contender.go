@@ -35,8 +35,10 @@ var libraries = []library{
 	{name: "floor", open: openFloor, floor: true},
 	{name: "rlock", open: openRlock, ours: true},
 	{name: "fairlock", open: openFairlock, ours: true},
+	{name: "spinlock", open: openSpinlock, ours: true},
 	{name: "rueidislock", open: openRueidislock},
 	{name: "redislock", open: openRedislock},
+	{name: "redislock, as often", open: openFrequentRedislock},
 	{name: "redsync", open: openRedsync, commands: []string{"set"}},
 	{name: "etcd", open: openEtcd, etcd: true},
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/latchkey-go/latchkey/fairlock"
 	"github.com/latchkey-go/latchkey/internal/redistest/baseline"
 	"github.com/latchkey-go/latchkey/rlock"
+	"github.com/latchkey-go/latchkey/spinlock"
 )
 
 // newLock makes the lock of a key.
@@ -40,8 +41,8 @@ func (k *keyed) Lock(ctx context.Context, key string) (Unlock, error) {
 
 func (k *keyed) Close() { k.client.Close() }
 
-func openLatchkey(addr string) (*latchkey.Client, error) {
-	return latchkey.New(rueidis.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true}, latchkey.WithLease(lease))
+func openLatchkey(addr string, opts ...latchkey.Option) (*latchkey.Client, error) {
+	return latchkey.New(rueidis.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true}, append(opts, latchkey.WithLease(lease))...)
 }
 
 func openRlock(addr string) (Contender, error) {
@@ -52,8 +53,13 @@ func openFairlock(addr string) (Contender, error) {
 	return openKeyed(addr, func(c *latchkey.Client, key string) (*latchkey.Lock, error) { return fairlock.New(c, key) })
 }
 
-func openKeyed(addr string, of newLock) (Contender, error) {
-	c, err := openLatchkey(addr)
+func openSpinlock(addr string) (Contender, error) {
+	polling := func(c *latchkey.Client, key string) (*latchkey.Lock, error) { return spinlock.New(c, key) }
+	return openKeyed(addr, polling, latchkey.WithoutPubSub())
+}
+
+func openKeyed(addr string, of newLock, opts ...latchkey.Option) (Contender, error) {
+	c, err := openLatchkey(addr, opts...)
 	if err != nil {
 		return nil, err
 	}

@@ -42,21 +42,28 @@ func (l rueidisLock) Lock(ctx context.Context, key string) (Unlock, error) {
 	return func() error { cancel(); return nil }, nil
 }
 
-// bsm/redislock: waiters poll, with pauses that double from 16 ms to half a second. It renews nothing by
+// bsm/redislock: waiters poll, with pauses that double from the first to the last. It renews nothing by
 // itself.
 type bsmLock struct {
-	client *redis.Client
-	locks  *redislock.Client
+	client      *redis.Client
+	locks       *redislock.Client
+	first, last time.Duration
 }
 
 func openRedislock(addr string) (Contender, error) {
 	c := redis.NewClient(&redis.Options{Addr: addr})
-	return bsmLock{c, redislock.New(c)}, nil
+	return bsmLock{c, redislock.New(c), 16 * time.Millisecond, 512 * time.Millisecond}, nil
+}
+
+// openFrequentRedislock has pauses of up to those of a spinlock.
+func openFrequentRedislock(addr string) (Contender, error) {
+	c := redis.NewClient(&redis.Options{Addr: addr})
+	return bsmLock{c, redislock.New(c), time.Millisecond, 128 * time.Millisecond}, nil
 }
 
 func (l bsmLock) Lock(ctx context.Context, key string) (Unlock, error) {
 	for { // without a deadline of its own it would end after the lease
-		held, err := l.locks.Obtain(ctx, key, lease, &redislock.Options{RetryStrategy: redislock.ExponentialBackoff(16*time.Millisecond, 512*time.Millisecond)})
+		held, err := l.locks.Obtain(ctx, key, lease, &redislock.Options{RetryStrategy: redislock.ExponentialBackoff(l.first, l.last)})
 		switch {
 		case err == nil:
 			return func() error { return held.Release(context.Background()) }, nil

@@ -263,6 +263,13 @@ func render(r *Results, out string) error {
 		switch rows[0].Series {
 		case "":
 			b.WriteString(tableOf(rows, columnsOf(name)))
+		case "spin":
+			for _, x := range []int{1, 8, 64} {
+				some := slices.DeleteFunc(slices.Clone(rows), func(r *Row) bool { return r.X != x })
+				if len(some) > 0 {
+					fmt.Fprintf(&b, "Waiting processes: %d.\n\n%s\n", x, tableOf(some, columnsOf("fleet")))
+				}
+			}
 		case "market":
 			for size := range slices.Values([]int{11, 51, 55}) {
 				some := slices.DeleteFunc(slices.Clone(rows), func(r *Row) bool { return r.X != size })

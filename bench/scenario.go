@@ -62,6 +62,13 @@ func scenarios() []scenario {
 			Processes:  processes + 1, Goroutines: 1, Keys: 1, Section: 100 * time.Microsecond, Rounds: 1,
 		})
 	}
+	for _, processes := range []int{1, 8, 64} {
+		all = append(all, scenario{
+			Name: "spin", Series: "spin", X: processes, Title: "polling, by waiting processes, 0.1 ms of work inside", Kind: "locks",
+			Contenders: []string{"spinlock", "redislock, as often"},
+			Processes:  processes + 1, Goroutines: 1, Keys: 1, Section: 100 * time.Microsecond, Least: 2 * time.Second,
+		})
+	}
 	all = append(all, scenario{
 		Name: "held", Title: "100,000 locks held by one client", Kind: "held", Contenders: []string{"rlock", "fairlock", "rueidislock"},
 		Processes: 1, Goroutines: 1, Keys: 100_000, Least: 15 * time.Second, Rounds: 1,

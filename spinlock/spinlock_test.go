@@ -167,3 +167,26 @@ func TestRespectsTheQueue(t *testing.T) {
 	require.NotNil(t, next)
 	require.NoError(t, next.Unlock(t.Context()))
 }
+
+// Also a lock that is free is not taken before those who are queued: the attempt grants it to the first.
+func TestOvertakesNobody(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		spin := newLock(t, open(t, s.Option()))
+		fair, err := fairlock.New(subscribed(t, s.Option()), "a")
+		require.NoError(t, err)
+		take(t, spin)
+		next := later(t, fair)
+		require.Eventually(t, func() bool {
+			state, err := spin.Inspect(t.Context())
+			return err == nil && state.Waiting == 1
+		}, long, time.Millisecond)
+		do(t, s.Client(t), "DEL", "a")
+		_, err = spin.TryLock(t.Context())
+		require.ErrorIs(t, err, latchkey.ErrNotAcquired)
+		state, err := spin.Inspect(t.Context())
+		require.NoError(t, err)
+		require.Zero(t, state.Waiting)
+		require.Equal(t, state.Token, next.wait(t).Token())
+		unlock(t, next.hold)
+	})
+}

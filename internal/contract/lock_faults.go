@@ -24,7 +24,7 @@ func (l locks) connectionsKilled(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			mine, other := l.lock(t, l.open(t), "killed-"+kind), l.against(t, l.open(t), "killed-"+kind)
 			h := must(t, mine)
-			next := Wait(t, other, 0)
+			next := wait(t, other, l.otherPolls)
 			require.GreaterOrEqual(t, l.kill(t, kind), 2, "those of both clients")
 			released := time.Now()
 			require.NoError(t, h.Unlock(t.Context()))
@@ -44,7 +44,7 @@ func (l locks) shutdown(t *testing.T) {
 	require.Positive(t, l.connections(t, leaves))
 	lock := l.lock(t, c, "shutdown")
 	h := must(t, l.lock(t, c, "shutdown-held"))
-	next := Wait(t, lock, 0)
+	next := wait(t, lock, l.polls)
 	ended := make(chan error, 1)
 	go func() { ended <- c.Shutdown(t.Context()) }()
 	<-next.Ended

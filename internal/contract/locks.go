@@ -14,6 +14,7 @@ import (
 	"github.com/latchkey-go/latchkey/fairlock"
 	"github.com/latchkey-go/latchkey/rlock"
 	"github.com/latchkey-go/latchkey/rwlock"
+	"github.com/latchkey-go/latchkey/spinlock"
 )
 
 // Kind makes the lock of a name. A lease that is not 0 is a fixed one.
@@ -42,6 +43,14 @@ var Kinds = map[string]Kind{
 	},
 }
 
+// spins makes a lock whose waiters poll. It is not of [Kinds], whose waiters are seen in the queue.
+func spins(c *latchkey.Client, name string, fixed time.Duration) (*latchkey.Lock, error) {
+	if fixed > 0 {
+		return spinlock.New(c, name, spinlock.WithFixedLease(fixed))
+	}
+	return spinlock.New(c, name)
+}
+
 // reads makes the half of a read-write lock that many hold together.
 func reads(c *latchkey.Client, name string, fixed time.Duration) (*latchkey.Lock, error) {
 	l, err := readWrite(c, name, fixed)
@@ -63,18 +72,29 @@ type locks struct {
 	Servers
 	name        string
 	kind, other Kind
+
+	reads             bool // one of the two is held together with others
+	polls, otherPolls bool // who waits for kind, or for other, is not in the queue
 }
 
-// Locks runs the contract of the locks, and of both halves of a read-write lock.
+// Locks runs the contract of the locks, of both halves of a read-write lock, and of spin locks alone and
+// beside another lock of their name.
 func Locks(t *testing.T, s Servers) {
-	all := []locks{{s, "read-write", reads, Kinds["write"]}, {s, "write-read", Kinds["write"], reads}}
+	all := []locks{
+		{name: "read-write", kind: reads, other: Kinds["write"], reads: true},
+		{name: "write-read", kind: Kinds["write"], other: reads, reads: true},
+		{name: "spin", kind: spins, other: spins, polls: true, otherPolls: true},
+		{name: "spin-rlock", kind: spins, other: Kinds["rlock"], polls: true},
+		{name: "rlock-spin", kind: Kinds["rlock"], other: spins, otherPolls: true},
+	}
 	for name, kind := range Kinds {
-		all = append(all, locks{s, name, kind, kind})
+		all = append(all, locks{name: name, kind: kind, other: kind})
 	}
 	for _, l := range all {
+		l.Servers = s
 		t.Run(l.name, func(t *testing.T) {
 			t.Run("free", l.free)
-			if Kinds[l.name] != nil {
+			if !l.reads {
 				t.Run("exclusion", l.exclusion)
 			}
 			t.Run("hand-off", l.handOff)
@@ -123,6 +143,25 @@ func Wait(t testing.TB, l *latchkey.Lock, before int) *Waiter {
 	waiting(t, l, before+1)
 	return w
 }
+
+// wait is Wait, also for one that polls. That is seen in no queue: it has not ended some attempts later.
+func wait(t testing.TB, lock *latchkey.Lock, polls bool) *Waiter {
+	t.Helper()
+	if !polls {
+		return Wait(t, lock, 0)
+	}
+	w := begin(t, lock.Lock)
+	select {
+	case <-w.Ended:
+		require.FailNow(t, "it did not wait", "%v", w.Err)
+	case <-time.After(polled):
+	}
+	waiting(t, lock, 0)
+	return w
+}
+
+// polled is long enough for several attempts of a waiter that polls.
+const polled = 50 * time.Millisecond
 
 func waiting(t testing.TB, l *latchkey.Lock, n int) {
 	t.Helper()
@@ -177,6 +216,9 @@ func (l locks) exclusion(t *testing.T) {
 		last := int64(0)
 		for g := range 6 {
 			lock := l.lock(t, clients[g%3], fmt.Sprint("exclusion", n))
+			if g%2 == 1 {
+				lock = l.against(t, clients[g%3], fmt.Sprint("exclusion", n))
+			}
 			wg.Go(func() {
 				for range 20 {
 					h, err := lock.Lock(t.Context())
@@ -208,7 +250,7 @@ func (l locks) handOff(t *testing.T) {
 	for n := range 5 {
 		mine, other := l.lock(t, a, fmt.Sprint("hand-off", n)), l.against(t, b, fmt.Sprint("hand-off", n))
 		h := must(t, mine)
-		next := Wait(t, other, 0)
+		next := wait(t, other, l.otherPolls)
 		released := time.Now()
 		require.NoError(t, h.Unlock(t.Context()))
 		got := next.Granted(t)
@@ -221,7 +263,7 @@ func (l locks) handOff(t *testing.T) {
 // grow checks a token and a later one. That of a reader may be the one of the writer before.
 func (l locks) grow(t testing.TB, before, now int64) {
 	t.Helper()
-	if Kinds[l.name] == nil {
+	if l.reads {
 		require.GreaterOrEqual(t, now, before)
 		return
 	}
@@ -231,7 +273,7 @@ func (l locks) grow(t testing.TB, before, now int64) {
 func (l locks) cancelled(t *testing.T) {
 	mine, other := l.lock(t, l.open(t), "cancelled"), l.against(t, l.open(t), "cancelled")
 	h := must(t, mine)
-	next := Wait(t, other, 0)
+	next := wait(t, other, l.otherPolls)
 	next.Cancel()
 	<-next.Ended
 	require.ErrorIs(t, next.Err, context.Canceled)
@@ -266,7 +308,7 @@ func (l locks) leaseEnds(t *testing.T) {
 	began := time.Now()
 	h := must(t, holder)
 	acquired := time.Now()
-	next := Wait(t, l.against(t, l.open(t), "lease"), 0)
+	next := wait(t, l.against(t, l.open(t), "lease"), l.otherPolls)
 	<-h.Context().Done()
 	require.ErrorIs(t, context.Cause(h.Context()), latchkey.ErrLost)
 	lasts(t, began, fixed)
@@ -294,7 +336,7 @@ func (l locks) deleted(t *testing.T) {
 func (l locks) forced(t *testing.T) {
 	mine, other := l.lock(t, l.open(t), "forced"), l.against(t, l.open(t), "forced")
 	h := must(t, mine)
-	next := Wait(t, other, 0)
+	next := wait(t, other, l.otherPolls)
 	forced, err := l.lock(t, l.open(t), "forced").ForceUnlock(t.Context())
 	require.NoError(t, err)
 	require.True(t, forced)

@@ -98,7 +98,7 @@ func (w *world) always() {
 func (w *world) atRest() {
 	r := &w.redis
 	for t := range r.owners() {
-		if !w.owned(t).dead && w.tenure(t).phase != lapsed {
+		if !w.owned(t).dead && w.tenure(t).phase != lapsed && !w.goesOn(int(t)-1) { // it finds that it owns it
 			w.violated(orphan, "t%d owns the lock, and nobody holds", t)
 		}
 	}
@@ -114,7 +114,7 @@ func (w *world) atRest() {
 	for n := range w.tenures {
 		t, x := id(n+1), &w.tenures[n]
 		switch {
-		case x.phase != waiting:
+		case x.phase != waiting, w.polls[w.clientOf(t)]:
 		case r.free():
 			w.violated(wake, "the lock is free, and t%d sleeps", t)
 		case x.placed && !r.owns(t) && r.place(t) < 0:

@@ -16,6 +16,7 @@ type config struct {
 	batch      int8 // readers that one script grants
 	lazy       bool // an inbox is opened only for somebody who waits
 
+	polls   [maxClients]bool // whose waiters never queue
 	allowed faults
 	links   [maxClients]link // at the start
 	bugs    bugs
@@ -48,6 +49,9 @@ type bugs struct {
 	forcedNoToken     bool // what was taken away is named by the id alone
 	grantTwiceIgnored bool // a holder ignores a grant even if its token is another one
 	undated           bool // a grant is believed although an answer since then says queued
+
+	pollOvertakes bool // who polls takes a lock that is free although somebody is queued
+	lostIsBusy    bool // who polls takes an attempt without an answer for one in vain
 
 	readBugs
 }

@@ -37,6 +37,14 @@
 // a downgrade that is under way, and slots that move. A release and a cancel are the same script. A livelock
 // is not seen.
 //
+// # Who polls
+//
+// A process may poll instead (the file polling_test.go). Each of its goroutines has a tenure of its own,
+// which asks again and again and is never queued. It has no inbox. Its scripts may not publish, nor ask who
+// listens: they take everybody who is queued for alive, and whom they grant the lock asks at some time. At
+// rest such a process pauses. A copy that took the lock in its pause is found by its next question, so that
+// is no ORPHAN. It is not granted the lock before somebody who is queued and lives (OVERTAKEN).
+//
 // # What must be true
 //
 // After every step: no two goroutines hold, in one process or in two (ME); tokens grow from hold to hold

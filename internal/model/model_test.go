@@ -62,6 +62,12 @@ var configs = []config{
 	small("crash", faults{crash: 1, half: 1, force: 1}, 2, 1),
 	small("restart", faults{restart: 1, kill: 1}, 2, 1),
 	small("three processes, messages lost", faults{kill: 1, half: 1}, 1, 1, 1),
+	polling(small("one polls", faults{lost: 1, stray: 1, cancel: 1}, 2, 2), 1),
+	polling(small("one polls while messages are lost", faults{kill: 1, half: 1, cancel: 1}, 2, 1), 1),
+	polling(small("one polls while leases end", faults{crash: 1, lapse: 1, expire: 1}, 2, 2), 1),
+	polling(small("one polls while another is forced", faults{force: 1, restart: 1}, 2, 1), 1),
+	polling(small("one of three polls", faults{crash: 1}, 2, 1, 1), 2),
+	polling(polling(small("two of three poll", faults{stray: 1, crash: 1}, 1, 1, 1), 1), 2),
 }
 
 func TestProtocol(t *testing.T) {
@@ -142,6 +148,10 @@ func TestSeededBugs(t *testing.T) {
 		"forced is forgotten":   {bugs{forcedIsForgotten: true}, small("", faults{force: 1}, 1, 1), exclusion},
 		"forced without token":  {bugs{forcedNoToken: true}, small("", faults{force: 1, kill: 1}, 1, 1), orphan},
 		"grant twice ignored":   {bugs{grantTwiceIgnored: true}, small("", faults{force: 1, kill: 1}, 1, 1), orphan},
+		"who polls overtakes":   {bugs{pollOvertakes: true}, polling(small("", faults{crash: 1}, 1, 1, 1), 2), overtaken},
+		"lost is busy":          {bugs{lostIsBusy: true}, polling(small("", faults{lost: 1}, 1, 1), 1), orphan},
+		"who polls overtaken":   {bugs{cancelOvertakes: true}, polling(small("", faults{cancel: 1}, 1, 1), 1), orphan},
+		"who polls has a stray": {bugs{strayIsIgnored: true}, polling(small("", faults{stray: 1}, 1, 1), 1), orphan},
 		"undated":               {bugs{undated: true}, small("", faults{crash: 1, force: 1}, 2, 2), staleEntry},
 	} {
 		t.Run(name, func(t *testing.T) {

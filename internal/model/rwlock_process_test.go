@@ -173,6 +173,9 @@ func (w *world) poll() {
 
 // wantsInbox reports whether a process opens its inbox.
 func (w *world) wantsInbox(c int) bool {
+	if w.polls[c] {
+		return false
+	}
 	wants := !w.lazy
 	w.eachWaiting(c, func(id) { wants = true })
 	return wants

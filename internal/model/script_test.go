@@ -139,7 +139,7 @@ func (w *world) next(self id) id {
 			return t
 		}
 		switch p := w.owned(t); {
-		case p.link == up, p.link == halfOpen:
+		case p.link == up, p.link == halfOpen, w.mute:
 			return t
 		case p.link == replica && w.bugs.publishCount && !p.dead: // published before it was counted
 			r.counter++
@@ -178,6 +178,12 @@ func (w *world) queuedNow() answer { return answer{kind: queued, token: w.redis.
 // publish sends a message to the inbox of its id's client, if that hears.
 func (w *world) publish(m message) {
 	p := w.owned(m.id)
+	if w.mute { // it asks after a while
+		if m.kind == granted && !p.dead && w.tenure(m.id).phase == waiting {
+			w.ask(m.id)
+		}
+		return
+	}
 	if p.dead || p.link == down || p.link == halfOpen {
 		return
 	}

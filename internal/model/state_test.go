@@ -166,6 +166,7 @@ const (
 	owner
 	queued
 	gone
+	busy
 )
 
 // faults counts what may still go wrong.
@@ -198,6 +199,7 @@ type world struct {
 	state
 	*config
 	broken []violation
+	mute   bool // the script that runs may not publish
 }
 
 // clientOf returns whose tenure it is.

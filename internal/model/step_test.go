@@ -10,7 +10,9 @@ type step struct {
 
 // clientSteps are of client n.
 var clientSteps = []step{
-	{"lock", false, func(w *world, n int) bool { return w.clients[n].calls > 0 }, (*world).lock},
+	{"lock", false, func(w *world, n int) bool {
+		return w.clients[n].calls > 0 && (!w.polls[n] || w.clients[n].turn == noTurn)
+	}, (*world).lock},
 	{"begin", true, func(w *world, n int) bool { return w.clients[n].turn == given }, (*world).begin},
 	{"unlock", true, (*world).canUnlock, (*world).unlock},
 	{"cancel in line", false, func(w *world, n int) bool { return w.faults[cancel] > 0 && w.clients[n].line > 0 },
@@ -60,11 +62,19 @@ var tenureSteps = []step{
 		w.tenures[n].command, w.tenures[n].answer = answered, a
 	}},
 	{"runs, answer lost", false, func(w *world, n int) bool { return w.faults[lost] > 0 && w.tenures[n].command == sent },
-		func(w *world, n int) { w.faults[lost]--; w.tenures[n].loose = true; w.run(id(n + 1)) }},
+		func(w *world, n int) {
+			w.faults[lost]--
+			w.tenures[n].loose = true
+			w.run(id(n + 1))
+			if w.bugs.lostIsBusy {
+				w.forgetAttempt(id(n + 1))
+			}
+		}},
 	{"strays", false, func(w *world, n int) bool { return w.faults[stray] > 0 && w.tenures[n].command == sent && !w.strays(n) },
 		func(w *world, n int) { w.faults[stray]--; w.goAstray(n) }},
 	{"is answered", true, func(w *world, n int) bool { return w.tenures[n].command == answered },
 		func(w *world, n int) { w.read(id(n + 1)) }},
+	{"polls again", false, (*world).goesOn, func(w *world, n int) { w.send(id(n + 1)) }},
 	{"answer unheard", true, func(w *world, n int) bool { return w.tenures[n].command == answered && w.tenures[n].aborted },
 		func(w *world, n int) { w.drop(id(n + 1)) }},
 	{"is released", true, (*world).canRelease, func(w *world, n int) { w.releaseIDs(n); w.finish(n) }},
@@ -75,7 +85,7 @@ var tenureSteps = []step{
 // straySteps are of tenure n, whoever's it is.
 var straySteps = []step{
 	{"stray acquire arrives", true, func(w *world, n int) bool { return w.tenures[n].stray },
-		func(w *world, n int) { w.acquire(id(n + 1)); w.gone(n) }},
+		func(w *world, n int) { w.acquires(id(n + 1)); w.gone(n) }},
 	{"stray acquire vanishes", true, func(w *world, n int) bool { return w.tenures[n].stray }, (*world).gone},
 	{"stray offer arrives", true, func(w *world, n int) bool { return w.tenures[n].strayOffer != nobody },
 		func(w *world, n int) { w.offer(w.tenures[n].strayOffer, id(n+1)); w.offerGone(n) }},
@@ -126,7 +136,7 @@ func (w *world) canRelease(n int) bool {
 func (w *world) releaseIDs(n int) {
 	t, x := id(n+1), &w.tenures[n]
 	if x.old == nobody {
-		w.release(t)
+		w.quietly(t, func() { w.release(t) })
 		return
 	}
 	w.release(x.old, t)
@@ -223,7 +233,7 @@ func (w *world) everybodyAsks() {
 // eachWaiting calls f for every tenure of a client that waits.
 func (w *world) eachWaiting(c int, f func(id)) {
 	w.each(c, func(t id, x *tenure) {
-		if x.phase == waiting {
+		if x.phase == waiting && !w.polls[c] {
 			f(t)
 		}
 	})

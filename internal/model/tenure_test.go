@@ -26,10 +26,18 @@ func (w *world) run(t id) answer {
 	if x.offers != nobody {
 		a = w.offer(x.offers, t)
 	} else {
-		a = w.acquire(t)
+		a = w.acquires(t)
 	}
 	x.placed = a.kind == queued && w.owned(t).link == up
 	return a
+}
+
+// acquires is the script of one who queues, or polls.
+func (w *world) acquires(t id) answer {
+	if w.polls[w.clientOf(t)] {
+		return w.attempt(t)
+	}
+	return w.acquire(t)
 }
 
 // read takes the answer to the tenure's command.
@@ -56,6 +64,7 @@ func (w *world) read(t id) {
 	case a.kind == gone && w.bugs.goneIsOwner:
 		y := w.tenure(before)
 		w.granted(t, answer{token: y.token + y.used, block: y.block})
+	case a.kind == busy: // it pauses
 	case a.kind == queued && !again:
 		x.asked = a.token
 	default:

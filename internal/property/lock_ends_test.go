@@ -10,6 +10,7 @@ import (
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/fairlock"
 	"github.com/latchkey-go/latchkey/rlock"
+	"github.com/latchkey-go/latchkey/spinlock"
 )
 
 // How the tenures and waits of a lock end other than by an Unlock, and what is done all at once.
@@ -54,7 +55,9 @@ func (m *locks) lose() {
 	require.NoError(m.t, err)
 	f, err := fairlock.New(m.clients[client], m.name, fairlock.WithFixedLease(fixed))
 	require.NoError(m.t, err)
-	l := pick(m.place, r, f)
+	s, err := spinlock.New(m.clients[client], m.name, spinlock.WithFixedLease(fixed))
+	require.NoError(m.t, err)
+	l := pick(m.place, r, f, s)
 	h, err := l.Lock(context.Background())
 	m.same("ok", kinds(err), "%d Lock with a fixed lease", client)
 	require.Greater(m.t, h.Token(), m.token, m.told())

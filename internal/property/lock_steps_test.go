@@ -22,7 +22,7 @@ type attempt struct {
 
 func (m *locks) attempt(method string) attempt {
 	client, which := m.client(), m.random.IntN(lockers)
-	name := [lockers]string{"rlock", "fairlock", "rlock without re-entry"}[which]
+	name := [lockers]string{"rlock", "fairlock", "rlock without re-entry", "spinlock"}[which]
 	return attempt{client, which, fmt.Sprintf("%d %s.%s", client, name, method), m.all[client][which]}
 }
 
@@ -111,7 +111,7 @@ func (m *locks) ask(a attempt, from origin, line bool, f func(context.Context) (
 	if from.outcome == "ok" {
 		m.again(h, a.what, a.client, from.hold)
 	} else {
-		m.got(h, a.what, a.client, line && a.which != fairLock, from.hold)
+		m.got(h, a.what, a.client, line && a.which != fairLock && a.which != spin, from.hold)
 	}
 	require.Equal(m.t, a.what, h.Context().Value(m), m.told())
 }
@@ -147,7 +147,7 @@ func (m *locks) lock() {
 	}
 	line := a.which != fairLock
 	owns := m.holder.line && m.holder.client == a.client
-	if len(m.waiters) > 3 || line && m.hidden(a.client, owns) {
+	if len(m.waiters) > 3 || a.which == spin || line && m.hidden(a.client, owns) {
 		m.unlock()
 		return
 	}

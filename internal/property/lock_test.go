@@ -11,6 +11,7 @@ import (
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/fairlock"
 	"github.com/latchkey-go/latchkey/rlock"
+	"github.com/latchkey-go/latchkey/spinlock"
 )
 
 // The locks of a client.
@@ -18,6 +19,7 @@ const (
 	rLock = iota
 	fairLock
 	flat // an rlock without re-entry
+	spin // nobody waits with it for long, because the queue does not show that
 	lockers
 )
 
@@ -93,11 +95,15 @@ func newLocks(p *place) *locks {
 		require.NoError(p.t, err)
 		w, err := rlock.New(c, p.name, rlock.WithoutReentry())
 		require.NoError(p.t, err)
-		m.all[n] = [lockers]*latchkey.Lock{r, f, w}
+		polls, err := spinlock.New(c, p.name)
+		require.NoError(p.t, err)
+		m.all[n] = [lockers]*latchkey.Lock{r, f, w, polls}
 		for _, name := range badNames {
 			_, err := rlock.New(c, name)
 			p.invalid(err)
 			_, err = fairlock.New(c, name)
+			p.invalid(err)
+			_, err = spinlock.New(c, name)
 			p.invalid(err)
 		}
 		_, err = rlock.New(nil, p.name)

@@ -49,9 +49,10 @@ func (c *Client) Check(ctx context.Context) error {
 	}
 }
 
-// checkCommands is Check of a client without subscriptions: a command that changes nothing.
+// checkCommands is Check of a client without subscriptions: a command that changes nothing, for a name that
+// access rules allow.
 func (c *Client) checkCommands(ctx context.Context) error {
-	keys, err := lua.NewKeys(lua.Locks, c.IDs.Client, c.Sharded)
+	keys, err := lua.NewKeys(lua.Locks, c.Options.Prefix+c.IDs.Client, c.Sharded)
 	if err != nil {
 		return Wrap("", err)
 	}

@@ -1,0 +1,128 @@
+package spinlock_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/spinlock"
+)
+
+const (
+	long = 20 * time.Second
+	// soon is sooner than any client asks by itself.
+	soon = 500 * time.Millisecond
+)
+
+// open returns a client without subscriptions.
+func open(t testing.TB, option rueidis.ClientOption, opts ...latchkey.Option) *latchkey.Client {
+	t.Helper()
+	return subscribed(t, option, append(opts, latchkey.WithoutPubSub())...)
+}
+
+func subscribed(t testing.TB, option rueidis.ClientOption, opts ...latchkey.Option) *latchkey.Client {
+	t.Helper()
+	c, err := latchkey.New(option, opts...)
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	return c
+}
+
+func newLock(t testing.TB, c *latchkey.Client, opts ...spinlock.Option) *spinlock.Lock {
+	t.Helper()
+	l, err := spinlock.New(c, "a", opts...)
+	require.NoError(t, err)
+	return l
+}
+
+func take(t testing.TB, l *latchkey.Lock) *latchkey.Hold {
+	t.Helper()
+	h, err := l.Lock(t.Context())
+	require.NoError(t, err)
+	return h
+}
+
+func unlock(t testing.TB, h *latchkey.Hold) {
+	t.Helper()
+	require.NoError(t, h.Unlock(t.Context()))
+}
+
+// attempt is a Lock that runs.
+type attempt struct {
+	hold   *latchkey.Hold
+	err    error
+	at     time.Time // of its end
+	ended  chan struct{}
+	cancel context.CancelFunc
+}
+
+func later(t testing.TB, l *latchkey.Lock) *attempt {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	a := &attempt{ended: make(chan struct{}), cancel: cancel}
+	go func() {
+		defer close(a.ended)
+		a.hold, a.err = l.Lock(ctx)
+		a.at = time.Now()
+	}()
+	t.Cleanup(func() { cancel(); <-a.ended })
+	return a
+}
+
+func (a *attempt) wait(t testing.TB) *latchkey.Hold {
+	t.Helper()
+	require.NoError(t, a.fails(t))
+	return a.hold
+}
+
+func (a *attempt) fails(t testing.TB) error {
+	t.Helper()
+	select {
+	case <-a.ended:
+		return a.err
+	case <-time.After(long):
+		require.FailNow(t, "the waiter was forgotten")
+		return nil
+	}
+}
+
+// polled waits until the server has run so many more scripts since begin.
+func polled(t testing.TB, plain rueidis.Client, more int64, begin func()) {
+	t.Helper()
+	before := redistest.Scripts(t, plain)
+	begin()
+	require.Eventually(t, func() bool { return redistest.Scripts(t, plain) >= before+more }, long, time.Millisecond)
+}
+
+// free checks that somebody else can have the lock, and that nothing but the token is left then.
+func free(t testing.TB, s *redistest.Server) {
+	t.Helper()
+	l := newLock(t, open(t, s.Option()))
+	require.Eventually(t, func() bool {
+		h, err := l.TryLock(context.Background())
+		return err == nil && h.Unlock(context.Background()) == nil
+	}, long, time.Millisecond)
+	plain := s.Client(t)
+	keys, err := plain.Do(t.Context(), plain.B().Keys().Pattern("*").Build()).AsStrSlice()
+	require.NoError(t, err)
+	require.Equal(t, []string{"redisson_lock_token:{a}"}, keys)
+}
+
+func do(t testing.TB, c rueidis.Client, args ...string) rueidis.RedisMessage {
+	t.Helper()
+	m, err := c.Do(context.Background(), c.B().Arbitrary(args...).Build()).ToMessage()
+	require.NoError(t, err, "%v", args)
+	return m
+}
+
+func ask(t testing.TB, c rueidis.Client, args ...string) string {
+	t.Helper()
+	text, err := c.Do(context.Background(), c.B().Arbitrary(args...).Build()).ToString()
+	require.NoError(t, err, "%v", args)
+	return text
+}

@@ -1,0 +1,75 @@
+package spinlock_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/spinlock"
+)
+
+// worker holds the lock in a process of its own: the server's address, and the lease.
+func worker(args []string) {
+	lease, err := time.ParseDuration(args[1])
+	check(err)
+	c, err := latchkey.New(rueidis.ClientOption{InitAddress: args[:1], ForceSingleClient: true}, latchkey.WithoutPubSub())
+	check(err)
+	l, err := spinlock.New(c, "a", spinlock.WithLease(lease))
+	check(err)
+	h, err := l.Lock(context.Background())
+	check(err)
+	fmt.Println("held")
+	<-h.Context().Done()
+	fmt.Println("lost")
+	select {}
+}
+
+func check(err error) {
+	if err != nil {
+		fmt.Println("error", err)
+		os.Exit(1)
+	}
+}
+
+// A holder is killed: the first attempt after its lease has the lock.
+func TestHolderKilled(t *testing.T) {
+	const lease = time.Second
+	s := redistest.NewProcess(t)
+	w := redistest.StartWorker(t, s.Addr+" "+lease.String())
+	w.Next(t, "held")
+	l := newLock(t, open(t, s.Option()), spinlock.WithBackoff(time.Millisecond, 20*time.Millisecond))
+	before, err := l.Inspect(t.Context())
+	require.NoError(t, err)
+	next := later(t, l)
+	w.Kill()
+	killed := time.Now()
+	_, err = l.TryLock(t.Context())
+	require.ErrorIs(t, err, latchkey.ErrNotAcquired)
+	h := next.wait(t)
+	require.Less(t, next.at.Sub(killed), lease+100*time.Millisecond)
+	require.Greater(t, h.Token(), before.Token)
+	unlock(t, h)
+	free(t, s)
+}
+
+// A holder that is stopped past its lease knows when it goes on, and takes nothing from the next.
+func TestHolderStopped(t *testing.T) {
+	s := redistest.NewProcess(t)
+	w := redistest.StartWorker(t, s.Addr+" 500ms")
+	w.Next(t, "held")
+	w.Signal(t, syscall.SIGSTOP)
+	h := take(t, newLock(t, open(t, s.Option())))
+	w.Signal(t, syscall.SIGCONT)
+	w.Next(t, "lost")
+	require.True(t, h.Held())
+	unlock(t, h)
+	free(t, s)
+}
