@@ -155,12 +155,14 @@ func (a *attempt) take(waits context.Context, try bool) error {
 	return nil
 }
 
-// awaitNext waits for the next one. The wait ends early when one of those before it is lost.
+// awaitNext waits for the next one. The wait ends early when one of those before it is lost, or when its
+// client is closing: Shutdown waits for what is held.
 func (a *attempt) awaitNext() error {
 	waits, cancel := context.WithCancelCause(a.waits)
 	defer cancel(nil)
 	for _, t := range a.taken {
 		defer context.AfterFunc(t.hold.Context(), func() { cancel(grant.ErrOther) })()
+		defer context.AfterFunc(t.lock.Client().Closing, func() { cancel(grant.ErrOther) })()
 	}
 	err := a.take(waits, false)
 	if err != nil && errors.Is(context.Cause(waits), grant.ErrOther) && !errors.Is(err, grant.ErrOther) {

@@ -1,7 +1,9 @@
 package multilock_test
 
 import (
+	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -106,14 +108,15 @@ func TestForeignData(t *testing.T) {
 	})
 }
 
-// free checks that nobody holds locks, or waits for them.
+// free waits until nobody holds locks, or waits for them.
 func free(t testing.TB, all ...*latchkey.Lock) {
 	t.Helper()
 	for _, l := range all {
-		state, err := l.Inspect(t.Context())
-		require.NoError(t, err)
-		require.Empty(t, state.Holder, l.Name())
-		require.Zero(t, state.Waiting, l.Name())
+		var state latchkey.State
+		require.Eventually(t, func() bool {
+			var err error
+			state, err = l.Inspect(context.Background())
+			return err == nil && state.Holder == "" && state.Waiting == 0
+		}, long, time.Millisecond, "%s: %+v", l.Name(), &state)
 	}
 }
-
