@@ -114,8 +114,8 @@ func TestBasketOfFreeLocks(t *testing.T) {
 	}
 }
 
-// A lock that is held or waited for is not free. Who takes all takes none then, and leaves nothing behind. Who
-// takes some takes those before it.
+// A lock that is held or waited for is not free. Who takes all takes none then, and leaves nothing behind.
+// Who takes some takes those before it.
 func TestBasketOfWhichSomeAreNotFree(t *testing.T) {
 	for name, occupy := range map[string]func(b *basket){
 		"held":   func(b *basket) { b.acquire("X:1", basketLease, lua.First) },
@@ -257,8 +257,8 @@ func TestBasketTokensGrow(t *testing.T) {
 	})
 }
 
-// Each lock goes to the first who waits for it and lives, and that waiter is told. Those that nobody waits for
-// are free. A lock that the owner has lost stays with who has it now.
+// Each lock goes to the first who waits for it and lives, and that waiter is told. Those that nobody waits
+// for are free. A lock that the owner has lost stays with who has it now.
 func TestBasketReleaseGrants(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBasket(t, s, 5)
