@@ -60,12 +60,14 @@ func TestEndsWithTheFirstThatIsLost(t *testing.T) {
 	}
 }
 
-// Its context ends before Unlock returns, for all who watch it.
+// Its context ends before Unlock returns, for all who watch it; also where no command is waited for.
 func TestContextEndsWithUnlock(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		l := newLock(t, locks(t, open(t, s), "1", "2")...)
+		outer := must(t, l)
 		for range 50 {
-			h := must(t, l)
+			h, err := l.Lock(outer.Context())
+			require.NoError(t, err)
 			derived, cancel := context.WithCancel(h.Context())
 			require.NoError(t, h.Unlock(t.Context()))
 			select {
@@ -76,9 +78,14 @@ func TestContextEndsWithUnlock(t *testing.T) {
 			require.ErrorIs(t, context.Cause(h.Context()), latchkey.ErrReleased)
 			cancel()
 		}
-		h := must(t, l)
-		require.NoError(t, h.Unlock(t.Context()))
-		require.ErrorIs(t, context.Cause(h.Context()), latchkey.ErrReleased, "also when nobody has asked for it before")
+		for range 50 {
+			h, err := l.Lock(outer.Context())
+			require.NoError(t, err)
+			require.NoError(t, h.Unlock(t.Context()))
+			require.ErrorIs(t, context.Cause(h.Context()), latchkey.ErrReleased, "also when nobody has asked for it before")
+		}
+		require.True(t, outer.Held())
+		require.NoError(t, outer.Unlock(t.Context()))
 	})
 }
 
