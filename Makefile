@@ -30,10 +30,11 @@ which:
 	else echo "topologies are skipped: install redis-server, or start a Docker engine"; fi
 
 .PHONY: soak
-soak: ## run the long tests: 8 processes share a lock, a read-write lock, and permits, while connections and processes are killed; the model has all pairs of faults
+soak: ## run the long tests: 8 processes share a lock, a read-write lock, several locks, and permits, while connections and processes are killed; the model has all pairs of faults
 	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'Soak|TakeTurns|Races|FullSpeed|ForcedWhile' ./internal/core
 	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'History' ./semaphore
 	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'History' ./rwlock
+	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'History' ./multilock
 	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'Protocol' ./internal/model
 	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'RandomOperations' ./internal/property
 	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'Absurd' ./internal/lua

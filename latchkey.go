@@ -15,8 +15,9 @@
 //
 // The primitives are in packages of their own. In rlock each process queues through one delegate. In fairlock
 // all waiters of all processes queue first in, first out. In spinlock they poll, for where nobody may
-// subscribe: see [WithoutPubSub]. Package rwlock has a lock with two halves, for readers and for writers. The
-// others are semaphore, countdown (a latch) and barrier.
+// subscribe: see [WithoutPubSub]. Package rwlock has a lock with two halves, for readers and for writers.
+// Package multilock holds several locks at once, and redlock has one over several servers. The others are
+// semaphore, countdown (a latch) and barrier.
 //
 // # Guarantees
 //

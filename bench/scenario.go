@@ -107,6 +107,10 @@ func scenarios() []scenario {
 			Processes: 8, Goroutines: 8, Section: section, WriteEvery: 10, Least: 3 * time.Second,
 		})
 	}
+	all = append(all, scenario{
+		Name: "basket", Title: "ten free locks at once, one goroutine", Kind: "basket", Variants: true,
+		Contenders: []string{"redisson", "redisson, side by side", "rlock", "multilock"}, Processes: 1, Goroutines: 1,
+	})
 	for _, size := range [][2]int{{1, 1}, {5, 1}, {5, 5}} {
 		all = append(all, scenario{
 			Name: "market", Series: "market", X: 10*size[0] + size[1], Title: "the market of Redis in Action: listers and buyers", Kind: "market",

@@ -16,6 +16,13 @@ const permitCount = 16
 // permits has goroutines take one of 16 permits each.
 func permits(j job) (func(context.Context, *sample) error, func(), error) {
 	acquire, closed, err := permitsOf(j)
+	return sections(j, acquire, closed, err)
+}
+
+// sections has goroutines acquire something and give it back.
+func sections(
+	j job, acquire func(context.Context) (Unlock, error), closed func(), err error,
+) (func(context.Context, *sample) error, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}

@@ -70,7 +70,7 @@ type task func(job) (run func(context.Context, *sample) error, closed func(), er
 
 var kinds = map[string]task{
 	"locks": locks, "pingpong": pingpong, "idle": idle, "held": held, "market": market, "permits": permits, "rounds": rounds,
-	"readwrite": readwrite,
+	"readwrite": readwrite, "basket": basket,
 }
 
 // histogram counts from a microsecond to two minutes.

@@ -43,6 +43,11 @@ func TestReadWriteLocks(t *testing.T) {
 	each(t, func(t *testing.T, top *topology) { contract.ReadWriteLocks(t, top.servers(t)) })
 }
 
+// What multi-locks promise does.
+func TestMultiLocks(t *testing.T) {
+	each(t, func(t *testing.T, top *topology) { contract.MultiLocks(t, top.servers(t)) })
+}
+
 // What the semaphores promise does.
 func TestSemaphores(t *testing.T) {
 	each(t, func(t *testing.T, top *topology) { contract.Semaphores(t, top.servers(t)) })

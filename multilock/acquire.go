@@ -26,22 +26,12 @@ type taken struct {
 // wait takes all, and waits for those that others hold, in order.
 func (l *Lock) wait(parent, waits context.Context) (*Hold, error) {
 	for {
-		a, err := l.begin(parent, waits)
-		for err == nil && len(a.open) > 0 {
-			if err = a.takeBasket(false); err == nil {
-				err = a.awaitNext()
-			}
-		}
-		if err == nil {
-			err = a.lost()
-		}
+		a := &attempt{parent: parent, waits: waits}
+		err := a.all(l.locks, a.goOn)
 		switch {
 		case err == nil:
 			return a.hold(l.locks), nil
-		case errors.Is(err, errBegin) && waits.Err() == nil:
-			a.giveBack()
-		default:
-			a.giveBack()
+		case !errors.Is(err, grant.ErrOther) || waits.Err() != nil || a.closed() != nil:
 			return nil, a.final(err)
 		}
 	}
@@ -49,30 +39,40 @@ func (l *Lock) wait(parent, waits context.Context) (*Hold, error) {
 
 // try takes all that are free, and waits for none.
 func (l *Lock) try(parent, waits context.Context) (*Hold, error) {
-	a, err := l.begin(parent, waits)
-	for err == nil && len(a.open) > 0 {
-		before := len(a.open)
-		if err = a.takeBasket(true); err == nil && len(a.open) == before {
-			err = a.take(waits, true)
-		}
-	}
-	if err == nil {
-		err = a.lost()
-	}
-	if err != nil {
-		a.giveBack()
+	a := &attempt{parent: parent, waits: waits}
+	if err := a.all(l.locks, a.goOnWithoutWaiting); err != nil {
 		return nil, a.final(err)
 	}
 	return a.hold(l.locks), nil
 }
 
+// all takes locks in a way that takes one at least, or fails. After an error nothing is held, nor when a hook
+// of the caller panics.
+func (a *attempt) all(locks []*lock.Lock, way func() error) (err error) {
+	ended := false
+	defer func() {
+		if !ended || err != nil {
+			a.giveBack()
+		}
+	}()
+	err = a.begin(locks)
+	for err == nil && len(a.open) > 0 {
+		err = way()
+	}
+	if err == nil {
+		err = a.lost()
+	}
+	ended = true
+	return err
+}
+
 // begin re-enters those that parent's context holds already.
-func (l *Lock) begin(parent, waits context.Context) (*attempt, error) {
-	a := &attempt{parent: parent, waits: waits, taken: make([]taken, 0, len(l.locks))}
-	for _, member := range l.locks {
-		hold, err := member.Reenter(parent)
+func (a *attempt) begin(locks []*lock.Lock) error {
+	a.taken = make([]taken, 0, len(locks))
+	for _, member := range locks {
+		hold, err := member.Reenter(a.parent)
 		if err != nil {
-			return a, err
+			return err
 		}
 		if hold != nil {
 			a.taken = append(a.taken, taken{member, hold})
@@ -80,30 +80,47 @@ func (l *Lock) begin(parent, waits context.Context) (*attempt, error) {
 			a.open = append(a.open, member)
 		}
 	}
-	return a, nil
+	return nil
 }
 
-// takeBasket takes the next ones by one script, if that can take two of them at least. With all it takes
-// all of these or none, else those before the first that is not free.
-func (a *attempt) takeBasket(all bool) error {
+// goOn takes those that are free, and waits for the next one.
+func (a *attempt) goOn() error {
+	if _, err := a.takeBaskets(false); err != nil || len(a.open) == 0 {
+		return err
+	}
+	return a.awaitNext()
+}
+
+// goOnWithoutWaiting takes all, or asks for the one that is not free. It may yet be: those who wait for it
+// may be dead, which only its own attempt finds out. Nothing is waited for, so the order does not matter.
+func (a *attempt) goOnWithoutWaiting() error {
+	next, err := a.takeBaskets(true)
+	if err != nil || len(a.open) == 0 {
+		return err
+	}
+	a.open[0], a.open[next] = a.open[next], a.open[0]
+	return a.take(a.waits, true)
+}
+
+// takeBaskets takes the next ones by one script, as long as that can take two of them at least. With all it
+// takes all of these or none, else those before the first that is not free. It returns which of those that
+// are open must be asked for by itself then.
+func (a *attempt) takeBaskets(all bool) (next int, err error) {
 	for {
 		basket := a.basket()
 		if len(basket) < 2 {
-			return nil
+			return 0, nil
 		}
-		holds, err := grant.AcquireTogether(a.parent, a.waits, basket, all)
-		if errors.Is(err, lua.ErrBasket) {
-			return nil // the slot is moving: one after the other
-		}
+		holds, next, err := grant.AcquireTogether(a.parent, a.waits, basket, all)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		for i, hold := range holds {
 			a.taken = append(a.taken, taken{a.open[i], hold})
 		}
 		a.open = a.open[len(holds):]
 		if len(holds) < len(basket) {
-			return nil
+			return min(next, len(basket)-1) - len(holds), nil
 		}
 	}
 }
@@ -138,22 +155,18 @@ func (a *attempt) take(waits context.Context, try bool) error {
 	return nil
 }
 
-// errBegin says that a lock was lost while another one was waited for.
-var errBegin = errors.New("a lock was lost while another one was waited for")
-
-// awaitNext waits for the next one. The wait ends early when one of those before it is lost.
+// awaitNext waits for the next one. The wait ends early when one of those before it is lost, or when its
+// client is closing: Shutdown waits for what is held.
 func (a *attempt) awaitNext() error {
-	if len(a.open) == 0 {
-		return nil
-	}
 	waits, cancel := context.WithCancelCause(a.waits)
 	defer cancel(nil)
 	for _, t := range a.taken {
-		defer context.AfterFunc(t.hold.Context(), func() { cancel(errBegin) })()
+		defer context.AfterFunc(t.hold.Context(), func() { cancel(grant.ErrOther) })()
+		defer context.AfterFunc(t.lock.Client().Closing, func() { cancel(grant.ErrOther) })()
 	}
 	err := a.take(waits, false)
-	if err != nil && a.waits.Err() == nil && errors.Is(context.Cause(waits), errBegin) {
-		return errBegin
+	if err != nil && errors.Is(context.Cause(waits), grant.ErrOther) && !errors.Is(err, grant.ErrOther) {
+		err = session.Join(err, grant.ErrOther)
 	}
 	return err
 }
@@ -162,7 +175,17 @@ func (a *attempt) awaitNext() error {
 func (a *attempt) lost() error {
 	for _, t := range a.taken {
 		if !t.hold.Held() {
-			return errBegin
+			return session.Wrap(t.lock.Name(), session.Join(session.ErrNotAcquired, grant.ErrOther))
+		}
+	}
+	return nil
+}
+
+// closed returns the error of a lock whose client was closed while another one was waited for.
+func (a *attempt) closed() error {
+	for _, t := range a.taken {
+		if err := t.hold.Err(); errors.Is(err, session.ErrClosed) {
+			return err
 		}
 	}
 	return nil
@@ -170,32 +193,25 @@ func (a *attempt) lost() error {
 
 // final is the error of an attempt that is not begun again.
 func (a *attempt) final(err error) error {
-	if !errors.Is(err, errBegin) {
+	if !errors.Is(err, grant.ErrOther) {
 		return err
 	}
-	for _, t := range a.taken {
-		if err := t.hold.Err(); errors.Is(err, session.ErrClosed) {
-			return err
-		}
+	if closed := a.closed(); closed != nil {
+		return closed
 	}
-	return session.Wrap(a.taken[0].lock.Name(), session.Join(session.ErrNotAcquired, err))
+	if a.parent.Err() != nil {
+		return session.Wrap(a.taken[0].lock.Name(), session.ContextError(a.parent))
+	}
+	return err
 }
 
-// giveBack unlocks what was taken. It waits for the answers for a moment: a server that does not answer
-// must not hold up a caller whose time is over.
+// giveBack unlocks what was taken.
 func (a *attempt) giveBack() {
-	if len(a.taken) == 0 {
-		return
-	}
-	holds, answered := make([]*grant.Hold, len(a.taken)), make(chan struct{})
+	holds := make([]*grant.Hold, len(a.taken))
 	for i, t := range a.taken {
 		holds[i] = t.hold
 	}
-	a.taken[0].lock.Client().Go(func() {
-		defer close(answered)
-		grant.UnlockTogether(context.Background(), holds) // what fails has lost its lease by then
-	})
-	session.ClosedWithin(answered, grant.Handover)
+	grant.GiveBack(holds)
 }
 
 // hold is that of all, in their order.

@@ -42,6 +42,7 @@ func (h *Hold) Context() context.Context {
 			ctx := one.Context()
 			context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
 		}
+		_ = h.ctx.Err() // if one has ended, so has this, at once
 	}
 	return h.ctx
 }
@@ -103,7 +104,21 @@ func (h *Hold) Unlock(ctx context.Context) error {
 	if h.none() {
 		return noHold.Unlock(ctx)
 	}
+	h.end()
 	return session.Join(grant.UnlockTogether(ctx, h.holds)...)
+}
+
+// end ends the context, as that of each lock is ended by its Unlock.
+func (h *Hold) end() {
+	cause := h.Err()
+	if cause == nil {
+		cause = session.Wrap(h.names[0], session.ErrReleased)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.ctx != nil {
+		h.cancel(cause)
+	}
 }
 
 // holdContext is the context of a hold. Err looks at the clock.

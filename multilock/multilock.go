@@ -25,7 +25,8 @@
 //
 // Those of the locks themselves, which others may take one by one. Each is renewed and fenced by itself.
 // The hold ends with the first of its locks that is lost. While a lock is waited for, those before it are
-// held. If one of them is lost by then, all are given back and the wait begins again.
+// held. If one of them is lost by then, all are given back and the wait begins again. So a fixed lease that
+// is shorter than the waits for the others may never be enough.
 //
 // A lock on a server that does not answer holds up the others. For a majority of independent servers see
 // package redlock.

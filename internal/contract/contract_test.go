@@ -23,6 +23,7 @@ func on(t *testing.T, servers ...*redistest.Server) contract.Servers {
 func TestStandalone(t *testing.T) {
 	contract.Locks(t, on(t, redistest.NewProcess(t)))
 	contract.ReadWriteLocks(t, on(t, redistest.NewProcess(t)))
+	contract.MultiLocks(t, on(t, redistest.NewProcess(t)))
 	contract.Semaphores(t, on(t, redistest.NewProcess(t)))
 	contract.Latches(t, on(t, redistest.NewProcess(t)))
 	contract.Barriers(t, on(t, redistest.NewProcess(t)))
@@ -34,6 +35,7 @@ func TestCluster(t *testing.T) {
 	s.Option = cluster.Option
 	contract.Locks(t, s)
 	contract.ReadWriteLocks(t, s)
+	contract.MultiLocks(t, s)
 	contract.Semaphores(t, s)
 	contract.Latches(t, s)
 	contract.Barriers(t, s)

@@ -181,6 +181,9 @@ func (p *Primitive) Reenter(parent context.Context) (*Hold, error) {
 var (
 	errWaited   = errors.New("the time to wait is over")
 	errTimedOut = errors.New("no answer within the command timeout")
+
+	// ErrOther ends the wait for a lock that is of no use without another one.
+	ErrOther = errors.New("a lock was lost while another one was waited for")
 )
 
 // failed is the error of an attempt that ended: the server's answer if there was one, else what ended it,
@@ -211,6 +214,8 @@ func EndOf(name string, parent, waits context.Context, last error) (err error) {
 	switch cause := context.Cause(waits); {
 	case cause == errWaited: //nolint:errorlint // it is nobody else's
 		err = session.ErrNotAcquired
+	case cause == ErrOther: //nolint:errorlint // the same
+		err = session.Join(session.ErrNotAcquired, cause)
 	case cause == errTimedOut || parent.Err() == nil: //nolint:errorlint // the same
 		return session.Wrap(name, session.Join(session.Unavailable(errTimedOut), lua.Quiet(last)))
 	default:

@@ -30,47 +30,55 @@ func (p *Primitive) together() Together {
 
 // AcquireTogether makes one attempt for primitives that fit into one basket, at most [lua.BasketLimit] of
 // them. With all it takes all or none. Else it takes those before the first that somebody else holds or waits
-// for, and that is no error. The contexts of the holds are derived from parent.
-func AcquireTogether(parent, waits context.Context, ps []*Primitive, all bool) ([]*Hold, error) {
+// for. It returns the holds, whose contexts are derived from parent, and without an error also which
+// primitive must be asked for by itself then: what it says alone is true of that one. That is the first one
+// that is not free, or the first of all when one script cannot take them.
+func AcquireTogether(parent, waits context.Context, ps []*Primitive, all bool) (holds []*Hold, next int, err error) {
 	began := time.Now()
 	for i, p := range ps {
 		if err := p.enter(parent, true); err != nil {
 			leaveAll(ps[:i])
 			p.Attempted(parent, 0, began, err)
-			return nil, err
+			return nil, i, err
 		}
 	}
 	defer leaveAll(ps)
-	tenures, err := newTenures(parent, ps)
-	if err != nil {
-		return nil, err
+	tenures := newTenures(parent, ps)
+	if tenures == nil {
+		err := session.Wrap(ps[0].Name, session.ErrClosed)
+		ps[0].Attempted(parent, 0, began, err)
+		return nil, 0, err
 	}
 	errs, free := takeTogether(waits, ps[0].together(), tenures, all)
-	failed := free // of those that may have
+	if failed := failure(errs); failed < len(ps) {
+		discardFrom(0, tenures, errs)
+		if class := lua.Classify(errs[failed]); class == lua.Permanent || class == lua.WrongType {
+			return nil, 0, nil // perhaps because of one of them, or because their slot is moving
+		}
+		err := ps[failed].failed(parent, waits, errs[failed])
+		ps[failed].Attempted(parent, 0, began, err)
+		return nil, failed, err
+	}
+	holds = holdPrefix(parent, ps, tenures, errs)
+	session.HookOrUndo(func() {
+		for _, h := range holds {
+			h.acquired(began)
+		}
+	}, func() { GiveBack(holds) })
+	if len(holds) > 0 {
+		free = len(holds)
+	}
+	return holds, free, nil
+}
+
+// failure is the first that has failed, and not because somebody else has it.
+func failure(errs []error) int {
 	for i, err := range errs {
 		if err != nil && !errors.Is(err, wait.ErrBusy) {
-			failed = i
-			break
+			return i
 		}
 	}
-	if failed < len(ps) && errs[failed] != nil && (all || !errors.Is(errs[failed], wait.ErrBusy)) {
-		discardFrom(0, tenures, errs)
-		p := ps[failed]
-		err := p.failed(parent, waits, errs[failed])
-		if !errors.Is(err, lua.ErrBasket) { // else they are taken one by one
-			p.Attempted(parent, 0, began, err)
-		}
-		return nil, err
-	}
-	holds := holdPrefix(parent, ps, tenures, errs)
-	if all && len(holds) < len(ps) {
-		UnlockTogether(context.WithoutCancel(parent), holds)
-		return nil, session.Wrap(ps[len(holds)].Name, session.ErrNotAcquired)
-	}
-	for _, h := range holds {
-		h.acquired(began)
-	}
-	return holds, nil
+	return len(errs)
 }
 
 func leaveAll(ps []*Primitive) {
@@ -79,18 +87,19 @@ func leaveAll(ps []*Primitive) {
 	}
 }
 
-func newTenures(parent context.Context, ps []*Primitive) ([]*tenure, error) {
+// newTenures returns nil once the client is closing.
+func newTenures(parent context.Context, ps []*Primitive) []*tenure {
 	tenures := make([]*tenure, 0, len(ps))
 	for _, p := range ps {
 		t := p.newTenure(0, false)
 		if t == nil {
 			discardFrom(0, tenures, make([]error, len(tenures))) // nothing was sent of them
-			return nil, session.Wrap(p.Name, session.ErrClosed)
+			return nil
 		}
 		t.asks(parent)
 		tenures = append(tenures, t)
 	}
-	return tenures, nil
+	return tenures
 }
 
 // takeTogether asks for all with one command. It returns what came of each, and how many were free before one

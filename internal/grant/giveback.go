@@ -28,7 +28,7 @@ func UnlockTogether(ctx context.Context, holds []*Hold) []error {
 		switch u := h.turn(); {
 		case u == nil:
 			others = append(others, l)
-		case l.begin(ctx) && u.tenure.fits() && ctx.Err() == nil:
+		case l.begin(ctx) && u.tenure.fits():
 			t := u.tenure
 			if baskets[t.Client] == nil {
 				baskets[t.Client] = map[uint16][]*leaving{}
@@ -60,6 +60,14 @@ func UnlockTogether(ctx context.Context, holds []*Hold) []error {
 		}
 	}
 	return errs
+}
+
+// GiveBack unlocks holds that nobody gets. It waits for the answers for a moment: a server that does not
+// answer must not hold up a caller whose time is over. What fails then has lost its lease, and is logged.
+func GiveBack(holds []*Hold) {
+	ctx, cancel := context.WithTimeout(context.Background(), Handover)
+	defer cancel()
+	UnlockTogether(ctx, holds)
 }
 
 // begin ends the hold's context. It reports whether the tenure must be released in Redis.
@@ -95,27 +103,49 @@ func (l *leaving) send(ctx context.Context) {
 	}
 }
 
+// goesOn has a release go on in the background: ctx has ended, and nobody waits any longer.
+func (l *leaving) goesOn(ctx context.Context) {
+	r, t, background := l.release, l.release.turn.tenure, false
+	l.err = t.FinishInBackground(ctx, func(ctx context.Context) (bool, error) {
+		if !background {
+			background = true
+			return false, nil
+		}
+		err := t.release(ctx, r)
+		return r.done, err
+	})
+}
+
 // releaseTogether sends one script for all. Without its answer each is released by itself, as often as it
-// takes: what the script has done is not done twice.
+// takes: what the script has done is not done twice. It waits for as long as an Unlock does.
 func releaseTogether(ctx context.Context, basket []*leaving) {
 	if len(basket) == 1 {
 		basket[0].send(ctx)
 		return
 	}
+	first := basket[0].release.turn.tenure
 	parts, until := make([]lua.Part, len(basket)), time.Duration(session.MaxLease)
 	for i, l := range basket {
 		t := l.release.turn.tenure
 		parts[i], until = t.part(), min(until, t.item.Left())
 	}
-	limited, cancel := context.WithTimeout(ctx, until)
+	waits := ctx
+	if ctx.Err() != nil {
+		var cancel context.CancelFunc
+		waits, cancel = context.WithTimeout(context.WithoutCancel(ctx), first.Client.Options.ReleaseTimeout)
+		defer cancel()
+	}
+	limited, cancel := context.WithTimeout(waits, until)
 	defer cancel()
-	first := basket[0].release.turn.tenure
 	owned, err := first.Commands.(Together).ReleaseTogether(session.WithoutDeadline(limited), parts)
 	if err != nil {
 		steps := make([]func(), len(basket))
 		for i, l := range basket {
 			l.release.unanswered = lua.Classify(err) == lua.NoAnswer
 			steps[i] = func() { l.send(ctx) }
+			if waits.Err() != nil {
+				steps[i] = func() { l.goesOn(ctx) }
+			}
 		}
 		abreast(steps)
 		return
