@@ -102,7 +102,7 @@ func (w *ways) ask(ctx context.Context, q *quorum) (a *asking, err error) {
 		case got := <-a.answers:
 			a.open--
 			if got.err == nil {
-				q.parts[got.server] = got.part
+				q.put(got.server, got.part)
 				granted++
 				continue
 			}
