@@ -149,11 +149,11 @@ type failures struct {
 
 func (f *failures) add(err error) {
 	switch {
+	case errors.Is(err, session.ErrUnavailable), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		f.silent++ // also when it is ErrNotAcquired as well, because the time to wait was over meanwhile
+		f.away = err
 	case errors.Is(err, session.ErrNotAcquired):
 		f.taken++
-	case errors.Is(err, session.ErrUnavailable), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		f.silent++
-		f.away = err
 	default:
 		if f.refused++; f.refusal == nil {
 			f.refusal = err
