@@ -141,7 +141,7 @@ func (a *asking) giveBackLate() {
 type failures struct {
 	servers, majority int
 	taken             int   // somebody else has the lock there
-	away              error // why the last one of those did not answer
+	away              error // why the last one of those is away; nil: its answer was not waited for
 	silent            int
 	refusal           error // of the first one that will refuse again
 	refused           int
@@ -151,7 +151,9 @@ func (f *failures) add(err error) {
 	switch {
 	case errors.Is(err, session.ErrUnavailable), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		f.silent++ // also when it is ErrNotAcquired as well, because the time to wait was over meanwhile
-		f.away = err
+		if errors.Is(err, session.ErrUnavailable) {
+			f.away = err
+		}
 	case errors.Is(err, session.ErrNotAcquired):
 		f.taken++
 	default:
@@ -173,6 +175,8 @@ func (f *failures) err(granted, open int) error {
 		return f.refusal
 	case f.silent == 0 || majorityAnswers:
 		return session.ErrNotAcquired
+	case (f.refused+f.silent > spare || open == 0) && f.away == nil:
+		return errSilent
 	case f.refused+f.silent > spare || open == 0:
 		return fmt.Errorf("%w: %w", errSilent, session.Unavailable(f.away))
 	default:

@@ -79,9 +79,7 @@ func rlocks(t testing.TB, servers []*redistest.Server) (release func()) {
 	for _, c := range clients(t, servers) {
 		l, err := rlock.New(c, "a")
 		require.NoError(t, err)
-		h, err := l.TryLock(t.Context())
-		require.NoError(t, err)
-		holds = append(holds, h)
+		holds = append(holds, take(t, l))
 	}
 	return func() {
 		for _, h := range holds {
@@ -138,11 +136,12 @@ func TestLateAnswerIsGivenBack(t *testing.T) {
 				release = rlocks(t, servers[1:4])
 			}
 			late := int64(0)
-			for range 20 { // those that are asked because of the delay answer at nearly the same time
+			for n := 0; late < 10; n++ { // those that are asked because of the delay answer at nearly the same time
 				delay, delayed := redistest.Once(redistest.Delay, func(request string) bool { return strings.Contains(request, "EVALSHA") })
 				proxies[0].Judge(delay)
 				h, err := l.TryLock(t.Context())
-				late += delayed.Load()
+				late += delayed.Load() // 0 when it was not asked, because it is taken for away
+				require.Less(t, n, 3000)
 				if taken {
 					require.ErrorIs(t, err, latchkey.ErrNotAcquired)
 				} else {
@@ -151,7 +150,6 @@ func TestLateAnswerIsGivenBack(t *testing.T) {
 				}
 				proxies[0].Deliver()
 			}
-			require.Greater(t, late, int64(10))
 			release()
 			clean(t, plain, 2*time.Second)
 		})
