@@ -101,7 +101,7 @@ func (w *ways) ask(ctx context.Context, q *quorum) (a *asking, err error) {
 		case got := <-a.answers:
 			a.open--
 			if got.err == nil {
-				q.parts[got.server] = got.part
+				q.put(got.server, got.part)
 				granted++
 				continue
 			}
@@ -140,7 +140,7 @@ func (a *asking) giveBackLate() {
 type failures struct {
 	servers, majority int
 	taken             int   // somebody else has the lock there
-	away              error // why the last one of those did not answer
+	away              error // why the last one of those is away; nil: its answer was not waited for
 	silent            int
 	refusal           error // of the first one that will refuse again
 	refused           int
@@ -148,11 +148,13 @@ type failures struct {
 
 func (f *failures) add(err error) {
 	switch {
+	case errors.Is(err, session.ErrUnavailable), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		f.silent++ // also when it is ErrNotAcquired as well, because the time to wait was over meanwhile
+		if errors.Is(err, session.ErrUnavailable) {
+			f.away = err
+		}
 	case errors.Is(err, session.ErrNotAcquired):
 		f.taken++
-	case errors.Is(err, session.ErrUnavailable), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		f.silent++
-		f.away = err
 	default:
 		if f.refused++; f.refusal == nil {
 			f.refusal = err
@@ -172,6 +174,8 @@ func (f *failures) err(granted, open int) error {
 		return f.refusal
 	case f.silent == 0 || majorityAnswers:
 		return session.ErrNotAcquired
+	case (f.refused+f.silent > spare || open == 0) && f.away == nil:
+		return errSilent
 	case f.refused+f.silent > spare || open == 0:
 		return fmt.Errorf("%w: %w", errSilent, session.Unavailable(f.away))
 	default:

@@ -2,6 +2,7 @@ package redlock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -152,11 +153,19 @@ func (q *quorum) takeMissing() {
 func (q *quorum) adopt(i int, part *grant.Part) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.over {
+	if q.over || q.parts[i] != nil && q.parts[i].Left() > 0 { // a later round was faster
 		return false
 	}
 	q.parts[i] = part
 	return true
+}
+
+// put adds a part to those of an attempt. One that is there already may be lost meanwhile, and whoever is told
+// of that looks at all of them.
+func (q *quorum) put(i int, part *grant.Part) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.parts[i] = part
 }
 
 // settle makes the greatest token known to a majority before the lock is held: whoever has one next asks
@@ -182,21 +191,22 @@ func (q *quorum) settle(ctx context.Context) error {
 	for _, part := range behind {
 		go func() { results <- part.Raise(ctx, q.token) }()
 	}
-	var last error
+	var silent error
 	for range behind {
-		if err := <-results; err != nil {
-			last = err
-		} else {
+		switch err := <-results; {
+		case err == nil:
 			know++
+		case !errors.Is(err, session.ErrLost): // else the server has answered: it was taken away
+			silent = err
 		}
 	}
 	for _, p := range q.ways.servers {
 		p.RaiseFloor(q.token)
 	}
 	switch {
-	case know < q.ways.majority:
-		return fmt.Errorf("%w: %w", errSilent, session.Unavailable(last))
-	case q.Left() <= 0:
+	case know < q.ways.majority && silent != nil:
+		return fmt.Errorf("%w: %w", errSilent, session.Unavailable(silent))
+	case know < q.ways.majority, q.Left() <= 0:
 		return session.ErrNotAcquired
 	default:
 		return nil

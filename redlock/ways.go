@@ -153,6 +153,8 @@ func (w *ways) listen(heard chan struct{}) (stop func()) {
 func (w *ways) failed(parent, waits context.Context, err error, try bool) error {
 	silent := errors.Is(err, errSilent)
 	switch {
+	case silent && waits.Err() != nil && !errors.Is(err, session.ErrUnavailable): // nobody waited for an answer
+		return grant.EndOf(w.name, parent, waits, nil)
 	case final(err), try && !silent && parent.Err() == nil:
 		return session.Wrap(w.name, err)
 	case silent:
