@@ -38,7 +38,7 @@ func (w *ways) attempt(waits context.Context) (*quorum, error) {
 		stop()
 	}
 	if asked.open > 0 {
-		w.Client().Go(asked.giveBackLate)
+		go asked.giveBackLate() // also when clients were closed meanwhile; all that is asked ends soon
 	}
 	if err != nil {
 		q.undo()

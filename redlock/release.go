@@ -11,18 +11,19 @@ import (
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
-// undo gives back what was taken without a majority. It waits for the answers for a moment only.
+// undo gives back what was taken without a majority, also when clients were closed meanwhile. It waits for
+// the answers for a moment only.
 func (q *quorum) undo() {
-	undone := make(chan struct{})
-	c, parts := q.ways.Client(), q.parts
-	c.Go(func() {
-		defer close(undone)
-		released := releaseAll(context.Background(), parts, false)
-		for range cap(released) {
-			<-released
+	released := releaseAll(context.Background(), q.parts, false)
+	moment := time.NewTimer(grant.Handover)
+	defer moment.Stop()
+	for range cap(released) {
+		select {
+		case <-released:
+		case <-moment.C:
+			return
 		}
-	})
-	session.ClosedWithin(undone, grant.Handover)
+	}
 }
 
 // releaseAll sends the release of all parts side by side. The channel gets what comes of each; its capacity

@@ -65,7 +65,10 @@ func (w *ways) Acquire(parent, waits context.Context, try bool) (*grant.Hold, er
 }
 
 func (w *ways) acquire(parent, waits context.Context, try bool) (*quorum, error) {
-	if parent.Err() != nil {
+	switch {
+	case w.Client().Closing.Err() != nil:
+		return nil, session.Wrap(w.name, session.ErrClosed)
+	case parent.Err() != nil:
 		return nil, session.Wrap(w.name, session.ContextError(parent))
 	}
 	if w.told.Do(func() { w.twice = w.sameServer(waits) }); w.twice != nil {
