@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/grant"
+	"github.com/latchkey-go/latchkey/internal/retry"
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
@@ -38,7 +39,7 @@ func (w *ways) attempt(waits context.Context) (*quorum, error) {
 		stop()
 	}
 	if asked.open > 0 {
-		go asked.giveBackLate() // it ends soon: what is asked has been given up
+		go asked.giveBackLate() // also when clients were closed meanwhile; all that is asked ends soon
 	}
 	if err != nil {
 		q.undo()
@@ -92,6 +93,7 @@ func (w *ways) ask(ctx context.Context, q *quorum) (a *asking, err error) {
 	next(w.majority)
 	slow := time.NewTimer(grace)
 	defer slow.Stop()
+	began, ended, over := time.Now(), ctx.Done(), (<-chan time.Time)(nil)
 	granted, failed := 0, failures{servers: len(w.servers), majority: w.majority}
 	for granted < w.majority {
 		if err := failed.err(granted, a.open); err != nil {
@@ -109,6 +111,10 @@ func (w *ways) ask(ctx context.Context, q *quorum) (a *asking, err error) {
 			next(min(1, len(waiting)))
 		case <-slow.C:
 			next(len(waiting))
+		case <-ended:
+			ended, over = nil, time.After(grace) // what is asked sees it, too
+		case <-over: // rueidis may be dialling, which no context ends
+			return a, failed.overdue(granted, a.open, began)
 		}
 	}
 	return a, nil
@@ -131,7 +137,7 @@ func (w *ways) order() []int {
 func (a *asking) giveBackLate() {
 	for ; a.open > 0; a.open-- {
 		if late := <-a.answers; late.part != nil {
-			_ = late.part.Release(context.Background(), false) // which is repeated until it is answered
+			go func() { _ = late.part.Release(context.Background(), false) }() // which is repeated until it is answered
 		}
 	}
 }
@@ -160,6 +166,21 @@ func (f *failures) add(err error) {
 			f.refusal = err
 		}
 	}
+}
+
+// overdue is err when those that are open are not waited for any more.
+func (f *failures) overdue(granted, open int, began time.Time) error {
+	for range open {
+		if silence := retry.Silence(began); silence != nil {
+			f.add(session.Unavailable(silence))
+		} else {
+			f.add(context.DeadlineExceeded)
+		}
+	}
+	if err := f.err(granted, 0); err != nil {
+		return err
+	}
+	return errSilent
 }
 
 // err is why no majority can grant, after so many have and while so many are open. It is nil while one can,

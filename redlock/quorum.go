@@ -141,10 +141,11 @@ func (q *quorum) takeMissing() {
 			if err != nil {
 				return // the next round tries again
 			}
-			_ = part.Raise(ctx, q.token) // whoever inspects it sees the token; a majority has it already
 			if !q.adopt(i, part) {
 				_ = part.Release(context.Background(), true)
+				return
 			}
+			_ = part.Raise(ctx, q.token) // whoever inspects it sees the token; its own is no smaller
 		})
 	}
 }
@@ -243,8 +244,15 @@ func (q *quorum) lose(reason error) {
 	for _, h := range holds {
 		h.End(reason)
 	}
-	for _, part := range parts {
-		part.Drop()
+	drop := func() {
+		for _, part := range parts {
+			part.Drop()
+		}
+	}
+	if errors.Is(reason, session.ErrClosed) { // an Unlock still releases them, for as long as a lease
+		time.AfterFunc(q.ways.servers[0].Lease(), drop)
+	} else {
+		drop()
 	}
 	q.lost(reason)
 }

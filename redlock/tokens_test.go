@@ -64,7 +64,9 @@ func TestTokenIsWrittenOnlyWhereItIsBehind(t *testing.T) {
 		read, sent, began := calls(t, plain, "get"), scripts(t, plain), time.Now()
 		h := take(t, l)
 		unlock(t, h)
-		if time.Since(began) > 8*time.Millisecond { // the machine was busy: others may have been asked as well
+		// On a busy machine others may have been asked as well, or a command may have come after the clock had passed
+		// what was proposed.
+		if busy := time.Since(began); busy > 8*time.Millisecond || jumps == 0 && busy > time.Millisecond {
 			return false
 		}
 		require.Equal(t, told, calls(t, plain, "get")-read, "only raise reads the counter with GET")
