@@ -237,6 +237,9 @@ func (q *quorum) conclude(loss error) (parts []*grant.Part, holds []*grant.Hold,
 // lose ends the holds because the majority was lost. Nothing is sent, because their code may still run, and
 // nothing is renewed any more.
 func (q *quorum) lose(reason error) {
+	if q.ways.mostlyClosed() { // somebody may look before the clients have told
+		reason = session.ErrClosed
+	}
 	parts, holds, first := q.conclude(grant.LossOf(reason))
 	if !first {
 		return
