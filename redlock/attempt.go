@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/grant"
+	"github.com/latchkey-go/latchkey/internal/retry"
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
@@ -38,7 +39,7 @@ func (w *ways) attempt(waits context.Context) (*quorum, error) {
 		stop()
 	}
 	if asked.open > 0 {
-		go asked.giveBackLate() // it ends soon: what is asked has been given up
+		go asked.giveBackLate() // also when clients were closed meanwhile; all that is asked ends soon
 	}
 	if err != nil {
 		q.undo()
@@ -92,6 +93,7 @@ func (w *ways) ask(ctx context.Context, q *quorum) (a *asking, err error) {
 	next(w.majority)
 	slow := time.NewTimer(grace)
 	defer slow.Stop()
+	began, ended, over := time.Now(), ctx.Done(), (<-chan time.Time)(nil)
 	granted, failed := 0, failures{servers: len(w.servers), majority: w.majority}
 	for granted < w.majority {
 		if err := failed.err(granted, a.open); err != nil {
@@ -101,7 +103,7 @@ func (w *ways) ask(ctx context.Context, q *quorum) (a *asking, err error) {
 		case got := <-a.answers:
 			a.open--
 			if got.err == nil {
-				q.parts[got.server] = got.part
+				q.put(got.server, got.part)
 				granted++
 				continue
 			}
@@ -109,6 +111,10 @@ func (w *ways) ask(ctx context.Context, q *quorum) (a *asking, err error) {
 			next(min(1, len(waiting)))
 		case <-slow.C:
 			next(len(waiting))
+		case <-ended:
+			ended, over = nil, time.After(grace) // what is asked sees it, too
+		case <-over: // rueidis may be dialling, which no context ends
+			return a, failed.overdue(granted, a.open, began)
 		}
 	}
 	return a, nil
@@ -131,7 +137,7 @@ func (w *ways) order() []int {
 func (a *asking) giveBackLate() {
 	for ; a.open > 0; a.open-- {
 		if late := <-a.answers; late.part != nil {
-			_ = late.part.Release(context.Background(), false) // which is repeated until it is answered
+			go func() { _ = late.part.Release(context.Background(), false) }() // which is repeated until it is answered
 		}
 	}
 }
@@ -140,7 +146,7 @@ func (a *asking) giveBackLate() {
 type failures struct {
 	servers, majority int
 	taken             int   // somebody else has the lock there
-	away              error // why the last one of those did not answer
+	away              error // why the last one of those is away; nil: its answer was not waited for
 	silent            int
 	refusal           error // of the first one that will refuse again
 	refused           int
@@ -148,16 +154,33 @@ type failures struct {
 
 func (f *failures) add(err error) {
 	switch {
+	case errors.Is(err, session.ErrUnavailable), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		f.silent++ // also when it is ErrNotAcquired as well, because the time to wait was over meanwhile
+		if errors.Is(err, session.ErrUnavailable) {
+			f.away = err
+		}
 	case errors.Is(err, session.ErrNotAcquired):
 		f.taken++
-	case errors.Is(err, session.ErrUnavailable), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		f.silent++
-		f.away = err
 	default:
 		if f.refused++; f.refusal == nil {
 			f.refusal = err
 		}
 	}
+}
+
+// overdue is err when those that are open are not waited for any more.
+func (f *failures) overdue(granted, open int, began time.Time) error {
+	for range open {
+		if silence := retry.Silence(began); silence != nil {
+			f.add(session.Unavailable(silence))
+		} else {
+			f.add(context.DeadlineExceeded)
+		}
+	}
+	if err := f.err(granted, 0); err != nil {
+		return err
+	}
+	return errSilent
 }
 
 // err is why no majority can grant, after so many have and while so many are open. It is nil while one can,
@@ -172,6 +195,8 @@ func (f *failures) err(granted, open int) error {
 		return f.refusal
 	case f.silent == 0 || majorityAnswers:
 		return session.ErrNotAcquired
+	case (f.refused+f.silent > spare || open == 0) && f.away == nil:
+		return errSilent
 	case f.refused+f.silent > spare || open == 0:
 		return fmt.Errorf("%w: %w", errSilent, session.Unavailable(f.away))
 	default:

@@ -2,6 +2,7 @@ package redlock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -140,10 +141,11 @@ func (q *quorum) takeMissing() {
 			if err != nil {
 				return // the next round tries again
 			}
-			_ = part.Raise(ctx, q.token) // whoever inspects it sees the token; a majority has it already
 			if !q.adopt(i, part) {
 				_ = part.Release(context.Background(), true)
+				return
 			}
+			_ = part.Raise(ctx, q.token) // whoever inspects it sees the token; its own is no smaller
 		})
 	}
 }
@@ -152,11 +154,19 @@ func (q *quorum) takeMissing() {
 func (q *quorum) adopt(i int, part *grant.Part) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.over {
+	if q.over || q.parts[i] != nil && q.parts[i].Left() > 0 { // a later round was faster
 		return false
 	}
 	q.parts[i] = part
 	return true
+}
+
+// put adds a part to those of an attempt. One that is there already may be lost meanwhile, and whoever is told
+// of that looks at all of them.
+func (q *quorum) put(i int, part *grant.Part) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.parts[i] = part
 }
 
 // settle makes the greatest token known to a majority before the lock is held: whoever has one next asks
@@ -182,21 +192,22 @@ func (q *quorum) settle(ctx context.Context) error {
 	for _, part := range behind {
 		go func() { results <- part.Raise(ctx, q.token) }()
 	}
-	var last error
+	var silent error
 	for range behind {
-		if err := <-results; err != nil {
-			last = err
-		} else {
+		switch err := <-results; {
+		case err == nil:
 			know++
+		case !errors.Is(err, session.ErrLost): // else the server has answered: it was taken away
+			silent = err
 		}
 	}
 	for _, p := range q.ways.servers {
 		p.RaiseFloor(q.token)
 	}
 	switch {
-	case know < q.ways.majority:
-		return fmt.Errorf("%w: %w", errSilent, session.Unavailable(last))
-	case q.Left() <= 0:
+	case know < q.ways.majority && silent != nil:
+		return fmt.Errorf("%w: %w", errSilent, session.Unavailable(silent))
+	case know < q.ways.majority, q.Left() <= 0:
 		return session.ErrNotAcquired
 	default:
 		return nil
@@ -226,6 +237,9 @@ func (q *quorum) conclude(loss error) (parts []*grant.Part, holds []*grant.Hold,
 // lose ends the holds because the majority was lost. Nothing is sent, because their code may still run, and
 // nothing is renewed any more.
 func (q *quorum) lose(reason error) {
+	if q.ways.mostlyClosed() { // somebody may look before the clients have told
+		reason = session.ErrClosed
+	}
 	parts, holds, first := q.conclude(grant.LossOf(reason))
 	if !first {
 		return
@@ -233,8 +247,15 @@ func (q *quorum) lose(reason error) {
 	for _, h := range holds {
 		h.End(reason)
 	}
-	for _, part := range parts {
-		part.Drop()
+	drop := func() {
+		for _, part := range parts {
+			part.Drop()
+		}
+	}
+	if errors.Is(reason, session.ErrClosed) { // an Unlock still releases them, for as long as a lease
+		time.AfterFunc(q.ways.servers[0].Lease(), drop)
+	} else {
+		drop()
 	}
 	q.lost(reason)
 }

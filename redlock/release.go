@@ -11,17 +11,19 @@ import (
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
-// undo gives back what was taken without a majority. It waits for the answers for a moment only.
+// undo gives back what was taken without a majority, also when clients were closed meanwhile. It waits for
+// the answers for a moment only.
 func (q *quorum) undo() {
-	undone := make(chan struct{})
 	released := releaseAll(context.Background(), q.parts, false)
-	go func() {
-		defer close(undone)
-		for range cap(released) {
-			<-released
+	moment := time.NewTimer(grant.Handover)
+	defer moment.Stop()
+	for range cap(released) {
+		select {
+		case <-released:
+		case <-moment.C:
+			return
 		}
-	}()
-	session.ClosedWithin(undone, grant.Handover)
+	}
 }
 
 // releaseAll sends the release of all parts side by side. The channel gets what comes of each; its capacity

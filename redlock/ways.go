@@ -96,6 +96,17 @@ func (w *ways) acquire(parent, waits context.Context, try bool) (*quorum, error)
 	return w.await(parent, waits)
 }
 
+// mostlyClosed reports whether so many clients were closed that the others are no majority.
+func (w *ways) mostlyClosed() bool {
+	open := 0
+	for _, p := range w.servers {
+		if p.Queue.Client.Closing.Err() == nil {
+			open++
+		}
+	}
+	return open < w.majority
+}
+
 // jitter is how long a waiter pauses at most after it has heard of a release. By then all servers have been
 // told, and not all waiters come at once.
 const jitter = 2 * time.Millisecond
@@ -153,6 +164,8 @@ func (w *ways) listen(heard chan struct{}) (stop func()) {
 func (w *ways) failed(parent, waits context.Context, err error, try bool) error {
 	silent := errors.Is(err, errSilent)
 	switch {
+	case silent && waits.Err() != nil && !errors.Is(err, session.ErrUnavailable): // nobody waited for an answer
+		return grant.EndOf(w.name, parent, waits, nil)
 	case final(err), try && !silent && parent.Err() == nil:
 		return session.Wrap(w.name, err)
 	case silent:

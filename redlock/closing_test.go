@@ -1,0 +1,105 @@
+package redlock_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/redlock"
+)
+
+// ends are the ways in which a client ends.
+var ends = map[string]func(t testing.TB, c *latchkey.Client){
+	"Close": func(_ testing.TB, c *latchkey.Client) { c.Close() },
+	"Shutdown": func(t testing.TB, c *latchkey.Client) {
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		_ = c.Shutdown(ctx) // which is over before the hold is
+	},
+}
+
+// A client that is closed is as a server that is away: a hold stays, and others get the lock.
+func TestOneClientCloses(t *testing.T) {
+	for name, end := range ends {
+		t.Run(name, func(t *testing.T) {
+			servers := five(t, process)
+			plain := plains(t, servers)
+			all := clients(t, servers)
+			l := lockOf(t, all, redlock.WithLease(time.Second))
+			h := everywhere(t, l, servers)
+			end(t, all[3])
+			end(t, all[1])
+			select {
+			case <-h.Context().Done():
+				require.FailNow(t, "a majority is there", context.Cause(h.Context()))
+			case <-time.After(2 * time.Second):
+			}
+			unlock(t, h)
+			unlock(t, take(t, l))
+			clean(t, plain, long)
+		})
+	}
+}
+
+// When a majority of the clients is closed, holds end with ErrClosed and are released by their Unlock. Who
+// waits gets ErrClosed.
+func TestMajorityOfClientsCloses(t *testing.T) {
+	for name, end := range ends {
+		t.Run(name, func(t *testing.T) {
+			servers := five(t, process)
+			plain := plains(t, servers)
+			all := clients(t, servers)
+			l := lockOf(t, all)
+			h := everywhere(t, l, servers)
+			next := later(t, l)
+			for _, c := range all[2:] {
+				end(t, c)
+			}
+			select {
+			case <-h.Context().Done():
+			case <-time.After(long):
+				require.FailNow(t, "it is renewed no more")
+			}
+			require.ErrorIs(t, h.Err(), latchkey.ErrClosed)
+			next.wait(t)
+			require.ErrorIs(t, next.err, latchkey.ErrClosed)
+			began := time.Now()
+			require.NoError(t, h.Unlock(t.Context()))
+			clean(t, plain, time.Second)
+			require.Less(t, time.Since(began), time.Second)
+			_, err := l.TryLock(t.Context())
+			require.ErrorIs(t, err, latchkey.ErrClosed)
+		})
+	}
+}
+
+// All clients are closed, as at the end of a process: whoever waits hears of it at once, and what is held is
+// still released by its Unlock.
+func TestAllClientsClose(t *testing.T) {
+	for name, end := range ends {
+		t.Run(name, func(t *testing.T) {
+			servers := five(t, process)
+			plain := plains(t, servers)
+			all := clients(t, servers)
+			l := lockOf(t, all)
+			h := take(t, l) // on three servers, and perhaps on all
+			next, behind := later(t, l), later(t, l)
+			for _, c := range all {
+				end(t, c)
+			}
+			for _, a := range []*attempt{next, behind} {
+				a.wait(t)
+				require.ErrorIs(t, a.err, latchkey.ErrClosed)
+			}
+			<-h.Context().Done()
+			require.ErrorIs(t, h.Err(), latchkey.ErrClosed)
+			require.NoError(t, h.Unlock(t.Context()))
+			clean(t, plain, time.Second)
+			_, err := l.Lock(t.Context())
+			require.ErrorIs(t, err, latchkey.ErrClosed)
+		})
+	}
+}

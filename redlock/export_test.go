@@ -1,0 +1,19 @@
+package redlock
+
+import (
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/grant"
+)
+
+// Parts is how many servers a hold has whose leases can be trusted.
+func Parts(h *latchkey.Hold) (n int) {
+	q, _ := (*grant.Hold)(h).Backing().(*quorum)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, part := range q.parts {
+		if part != nil && part.Left() > 0 {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,156 @@
+package redlock_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/redlock"
+)
+
+// away are the ways in which servers go, each with the way back.
+var away = map[string][2]func(testing.TB, *redistest.Server){
+	"killed":  {func(_ testing.TB, s *redistest.Server) { s.Kill() }, func(t testing.TB, s *redistest.Server) { s.Start(t) }},
+	"stopped": {func(t testing.TB, s *redistest.Server) { s.Stop(t) }, func(t testing.TB, s *redistest.Server) { s.Continue(t) }},
+}
+
+// everywhere takes the lock, and waits until it has the servers that were not asked, too.
+func everywhere(t testing.TB, l *redlock.Lock, servers []*redistest.Server) *latchkey.Hold {
+	t.Helper()
+	h := take(t, l)
+	require.Eventually(t, func() bool { return redlock.Parts(h) == len(servers) }, long, time.Millisecond)
+	return h
+}
+
+// A hold stays while two of five servers are away, for longer than its lease, and is lost when a third one
+// goes: when the leases of a majority end, and no later. What is left on the others runs out.
+func TestMajorityIsLost(t *testing.T) {
+	for name, way := range away {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			const length = time.Second
+			servers := five(t, process)
+			l := lockOf(t, clients(t, servers), redlock.WithLease(length))
+			h := everywhere(t, l, servers)
+			way[0](t, servers[0])
+			way[0](t, servers[1])
+			select {
+			case <-h.Context().Done():
+				require.FailNow(t, "a majority is there", context.Cause(h.Context()))
+			case <-time.After(2 * length):
+			}
+			require.True(t, h.Held())
+			require.Positive(t, h.Remaining())
+			way[0](t, servers[2])
+			gone := time.Now()
+			select {
+			case <-h.Context().Done():
+			case <-time.After(long):
+				require.FailNow(t, "two of five are no majority")
+			}
+			require.Less(t, time.Since(gone), length)
+			require.Greater(t, time.Since(gone), length/3, "its lease had been renewed not long before")
+			require.ErrorIs(t, h.Err(), latchkey.ErrLost)
+			require.False(t, h.Held())
+			require.Zero(t, h.Remaining())
+			require.ErrorIs(t, h.Unlock(t.Context()), latchkey.ErrLost)
+			for _, s := range servers[:3] {
+				way[1](t, s)
+			}
+			clean(t, plains(t, servers), 5*length)
+			again := take(t, l)
+			require.Greater(t, again.Token(), h.Token())
+			unlock(t, again)
+		})
+	}
+}
+
+// A server that comes back empty is taken again while the lock is held. So the hold lasts although all five
+// are restarted, one after the other, and its token does not change.
+func TestRollingRestart(t *testing.T) {
+	servers := five(t, process)
+	l := lockOf(t, clients(t, servers), redlock.WithLease(600*time.Millisecond))
+	other := lockOf(t, clients(t, servers))
+	plain := plains(t, servers)
+	h := everywhere(t, l, servers)
+	for i, s := range servers {
+		s.Restart(t)
+		require.Eventually(t, func() bool {
+			n, err := plain[i].Do(context.Background(), plain[i].B().Exists().Key("a").Build()).AsInt64()
+			return err == nil && n == 1 && redlock.Parts(h) == 5
+		}, long, time.Millisecond)
+		require.NoError(t, h.Err(), "restart %d", i)
+		_, err := other.TryLock(t.Context())
+		require.ErrorIs(t, err, latchkey.ErrNotAcquired)
+	}
+	require.Eventually(t, func() bool {
+		state, err := l.Inspect(context.Background())
+		return err == nil && state.Token == h.Token()
+	}, long, time.Millisecond, "the servers that were taken again know the token")
+	token := h.Token()
+	unlock(t, h)
+	clean(t, plain, long)
+	next := take(t, other)
+	require.Greater(t, next.Token(), token)
+	unlock(t, next)
+}
+
+// ForceUnlock takes the lock away everywhere: the holder hears of it, who waits gets it.
+func TestForceUnlock(t *testing.T) {
+	servers := five(t, process)
+	l, other := lockOf(t, clients(t, servers)), lockOf(t, clients(t, servers))
+	held, err := l.ForceUnlock(t.Context())
+	require.NoError(t, err)
+	require.False(t, held)
+	state, err := l.Inspect(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, latchkey.State{}, state)
+	h := everywhere(t, l, servers)
+	next := later(t, other)
+	state, err = other.Inspect(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, h.Token(), state.Token)
+	require.NotEmpty(t, state.Holder)
+	require.InDelta(t, 10*time.Second, state.Remaining, float64(4*time.Second))
+	began := time.Now()
+	held, err = other.ForceUnlock(t.Context())
+	require.NoError(t, err)
+	require.True(t, held)
+	got := next.granted(t)
+	require.Less(t, next.at.Sub(began), 500*time.Millisecond)
+	<-h.Context().Done()
+	require.ErrorIs(t, h.Unlock(t.Context()), latchkey.ErrLost)
+	require.True(t, got.Held(), "a late Unlock of what was taken away changes nothing")
+	unlock(t, got)
+	clean(t, plains(t, servers), long)
+}
+
+// Parts that are lost while others are being taken, by ForceUnlock here, are no part of a majority.
+func TestForceUnlockDuringAttempts(t *testing.T) {
+	servers := five(t, redistest.NewEmbedded)
+	l, other := lockOf(t, clients(t, servers)), lockOf(t, clients(t, servers))
+	ctx, stop := context.WithCancel(t.Context())
+	var forcing sync.WaitGroup
+	forcing.Go(func() {
+		for ctx.Err() == nil {
+			_, _ = other.ForceUnlock(ctx)
+		}
+	})
+	for range 300 {
+		h, err := l.TryLock(t.Context())
+		if err == nil {
+			_ = h.Unlock(t.Context()) // lost, or not
+		} else {
+			require.ErrorIs(t, err, latchkey.ErrNotAcquired)
+		}
+	}
+	stop()
+	forcing.Wait()
+	unlock(t, take(t, l))
+	clean(t, plains(t, servers), long)
+}
