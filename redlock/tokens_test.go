@@ -64,8 +64,8 @@ func TestTokenIsWrittenOnlyWhereItIsBehind(t *testing.T) {
 		read, sent, began := calls(t, plain, "get"), scripts(t, plain), time.Now()
 		h := take(t, l)
 		unlock(t, h)
-		// On a busy machine others may have been asked as well, or a command may have come after the clock had passed
-		// what was proposed.
+		// On a busy machine others may have been asked as well, or a command may have come after the clock had
+		// passed what was proposed.
 		if busy := time.Since(began); busy > 8*time.Millisecond || jumps == 0 && busy > time.Millisecond {
 			return false
 		}
