@@ -277,7 +277,6 @@ func TestContentionWhileServersAreAway(t *testing.T) {
 			began := time.Now()
 			contend(t, locks, 100)
 			require.Less(t, time.Since(began), 10*time.Second)
-			t.Log(time.Since(began))
 			way[1](t, servers[0])
 			way[1](t, servers[3])
 			clean(t, plains(t, servers), long)
