@@ -14,7 +14,8 @@
 //
 // The primitives are in packages of their own. In rlock each process queues through one delegate. In fairlock
 // all waiters of all processes queue first in, first out. Package rwlock has a lock with two halves, for
-// readers and for writers. The others are semaphore, countdown (a latch) and barrier.
+// readers and for writers. Package redlock has a lock over several servers. The others are semaphore,
+// countdown (a latch) and barrier.
 //
 // # Guarantees
 //

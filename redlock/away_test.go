@@ -264,8 +264,8 @@ func TestForeignData(t *testing.T) {
 	require.Eventually(t, func() bool { return len(parts(t, plain)) == 3 }, long, time.Millisecond, "the others were given back")
 }
 
-// Several want the lock while two of five servers are away. So each needs all of those that are left: attempts
-// that meet there must not wait for those that are away.
+// Several want the lock while two of five servers are away. So each needs all of those that are left:
+// attempts that meet there must not wait for those that are away.
 func TestContentionWhileServersAreAway(t *testing.T) {
 	for name, way := range away {
 		t.Run(name, func(t *testing.T) {

@@ -28,8 +28,8 @@ const (
 	historyLease = 500 * time.Millisecond
 )
 
-// worker is a process of its own: it locks and unlocks over the servers of these addresses until all processes
-// together have done that so many times, and writes down what it may trust.
+// worker is a process of its own: it locks and unlocks over the servers of these addresses until all
+// processes together have done that so many times, and writes down what it may trust.
 func worker(args []string) {
 	check := func(err error) {
 		if err != nil {
@@ -131,8 +131,9 @@ func (v *troubles) trouble(t *testing.T, servers []*redistest.Server, plain []ru
 	}
 }
 
-// runHistory has processes lock the same names over five servers so many times, while servers and processes are
-// in trouble. It returns the histories, when the process of which was killed, and what was done.
+// runHistory has processes lock the same names over five servers so many times, while servers and
+// processes are in trouble. It returns the histories, when the process of which was killed, and what was
+// done.
 func runHistory(t *testing.T, goal int64, broken bool) (paths []string, killed map[string]time.Time, v troubles) {
 	t.Helper()
 	servers := five(t, process)

@@ -14,8 +14,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/redistest/shared"
 )
 
-// section is one of a history, which a process writes through shared memory: it is complete to the moment when
-// the process is killed. All times are in ns since the epoch: the processes share a clock.
+// section is one of a history, which a process writes through shared memory: it is complete to the moment
+// when the process is killed. All times are in ns since the epoch: the processes share a clock.
 type section struct {
 	begin int64 // Lock had returned, and the hold was trusted even later; 0: there is no section
 	end   int64 // the hold was trusted until then at least; 0: it has not come to that

@@ -161,8 +161,8 @@ func (q *quorum) adopt(i int, part *grant.Part) bool {
 	return true
 }
 
-// put adds a part to those of an attempt. One that is there already may be lost meanwhile, and whoever is told
-// of that looks at all of them.
+// put adds a part to those of an attempt. One that is there already may be lost meanwhile, and whoever is
+// told of that looks at all of them.
 func (q *quorum) put(i int, part *grant.Part) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
