@@ -71,14 +71,28 @@ func (w *ways) propose(now time.Time) {
 // asking are the servers that are being asked.
 type asking struct {
 	answers chan answer
-	open    int // how many have not answered
+	open    int    // how many have not answered
+	unheard []bool // by server: it has not answered, or was not asked yet
+}
+
+// well is how many of those that have not answered are not known to be away.
+func (a *asking) well(w *ways) (n int) {
+	for i, p := range w.servers {
+		if a.unheard[i] && p.Queue.Health().Away() == nil {
+			n++
+		}
+	}
+	return n
 }
 
 // ask asks a majority side by side, those first that are not known to be away. Where one of them fails
 // another one is asked, and all others when one is slow. It returns when a majority has granted, or none
 // can.
 func (w *ways) ask(ctx context.Context, q *quorum) (a *asking, err error) {
-	a = &asking{answers: make(chan answer, len(w.servers))}
+	a = &asking{answers: make(chan answer, len(w.servers)), unheard: make([]bool, len(w.servers))}
+	for i := range a.unheard {
+		a.unheard[i] = true
+	}
 	waiting := w.order()
 	next := func(n int) {
 		for _, i := range waiting[:n] {
@@ -99,9 +113,15 @@ func (w *ways) ask(ctx context.Context, q *quorum) (a *asking, err error) {
 		if err := failed.err(granted, a.open); err != nil {
 			return a, err
 		}
+		// Others who want it may have some of the servers that are left. Whoever waits for those that are away
+		// keeps these others waiting, too.
+		if failed.taken > 0 && granted+failed.taken >= w.majority && granted+a.well(w) < w.majority {
+			return a, session.ErrNotAcquired
+		}
 		select {
 		case got := <-a.answers:
 			a.open--
+			a.unheard[got.server] = false
 			if got.err == nil {
 				q.put(got.server, got.part)
 				granted++

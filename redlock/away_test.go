@@ -263,3 +263,23 @@ func TestForeignData(t *testing.T) {
 	}
 	require.Eventually(t, func() bool { return len(parts(t, plain)) == 3 }, long, time.Millisecond, "the others were given back")
 }
+
+// Several want the lock while two of five servers are away. So each needs all of those that are left:
+// attempts that meet there must not wait for those that are away.
+func TestContentionWhileServersAreAway(t *testing.T) {
+	for name, way := range away {
+		t.Run(name, func(t *testing.T) {
+			servers := five(t, process)
+			locks := []*redlock.Lock{lockOf(t, clients(t, servers)), lockOf(t, clients(t, servers)), lockOf(t, clients(t, servers))}
+			contend(t, locks, 30)
+			way[0](t, servers[0])
+			way[0](t, servers[3])
+			began := time.Now()
+			contend(t, locks, 100)
+			require.Less(t, time.Since(began), 10*time.Second)
+			way[1](t, servers[0])
+			way[1](t, servers[3])
+			clean(t, plains(t, servers), long)
+		})
+	}
+}

@@ -90,8 +90,10 @@ func WithoutReentry() Option { return func(s *settings) { s.add(grant.WithoutRee
 
 // WithUptime has a server that does not know the lock's name count only when it has been up for d: it may
 // have been restarted without its data, and have forgotten a lease. So d is the longest lease that any
-// process uses for this lock. It needs the permission to call INFO. A name is known for a day. From 1 s to
-// 24 h; default: every server counts at once.
+// process uses for this lock. A server that counts whole seconds waits for up to two more. Until a majority
+// counts, attempts that do not wait return ErrUnavailable. It needs the permission to call INFO, and a server
+// that tells its uptime there: the embedded one of miniredis does not, and never counts. A name is known for
+// a day. From 1 s to 24 h; default: every server counts at once.
 func WithUptime(d time.Duration) Option { return func(s *settings) { s.uptime = d } }
 
 // minServers is the least number of which a majority survives the loss of one.

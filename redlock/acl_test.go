@@ -1,0 +1,71 @@
+package redlock_test
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/redlock"
+)
+
+// tenants are clients that may do on each server what the rule of docs/operations.md says, and more.
+func tenants(t testing.TB, servers []*redistest.Server, more ...string) (all []*latchkey.Client) {
+	t.Helper()
+	text, err := os.ReadFile("../docs/operations.md")
+	require.NoError(t, err)
+	found := regexp.MustCompile(`(?m)^(ACL SETUSER shop .*)$`).FindSubmatch(text)
+	require.NotNil(t, found)
+	for _, s := range servers {
+		plain := s.Client(t)
+		require.NoError(t, plain.Do(t.Context(), plain.B().Arbitrary(append(strings.Fields(string(found[1])), more...)...).Build()).Error())
+		o := s.Option()
+		o.Username, o.Password = "shop", "secret"
+		c, err := latchkey.New(o, latchkey.WithKeyPrefix("shop:"))
+		require.NoError(t, err)
+		t.Cleanup(c.Close)
+		all = append(all, c)
+	}
+	return all
+}
+
+// The access rule of docs/operations.md is enough: who waits hears of a release. With +info it is enough for
+// WithUptime.
+func TestAccess(t *testing.T) {
+	servers := five(t, process)
+	l, other := lockOf(t, tenants(t, servers)), lockOf(t, tenants(t, servers))
+	for range 3 {
+		h := take(t, l)
+		next := later(t, other)
+		<-time.After(time.Second) // its pauses have grown
+		began := time.Now()
+		unlock(t, h)
+		unlock(t, next.granted(t))
+		require.Less(t, next.at.Sub(began), 60*time.Millisecond)
+	}
+	careful, err := redlock.New(tenants(t, servers), "b", redlock.WithUptime(time.Second))
+	require.NoError(t, err)
+	_, err = careful.TryLock(t.Context())
+	require.ErrorContains(t, err, "can't run this command")
+	careful, err = redlock.New(tenants(t, servers, "+info"), "b", redlock.WithUptime(time.Second))
+	require.NoError(t, err)
+	unlock(t, take(t, careful))
+}
+
+// Without the channel nothing is announced, and no more is lost than that.
+func TestAccessWithoutTheChannel(t *testing.T) {
+	servers := five(t, process)
+	l := lockOf(t, tenants(t, servers, "resetchannels", "&latchkey_inbox:shop_*"))
+	h := take(t, l)
+	next := later(t, lockOf(t, tenants(t, servers, "resetchannels", "&latchkey_inbox:shop_*")))
+	<-time.After(300 * time.Millisecond)
+	began := time.Now()
+	unlock(t, h)
+	unlock(t, next.granted(t))
+	require.Less(t, next.at.Sub(began), 600*time.Millisecond)
+}
