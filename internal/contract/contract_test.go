@@ -40,3 +40,11 @@ func TestCluster(t *testing.T) {
 	contract.Latches(t, s)
 	contract.Barriers(t, s)
 }
+
+func TestSeveral(t *testing.T) {
+	var all []contract.Servers
+	for range 5 {
+		all = append(all, on(t, redistest.NewProcess(t)))
+	}
+	contract.Several(t, all...)
+}
