@@ -223,7 +223,7 @@ func TestConnectionsKilled(t *testing.T) {
 	var killed atomic.Int64
 	go func() {
 		defer close(ended)
-		for n := 0; n < 15; n++ {
+		for n := range 15 {
 			kind := []string{"pubsub", "normal"}[n%2]
 			for _, c := range plain {
 				k, err := c.Do(context.Background(), c.B().Arbitrary("CLIENT", "KILL", "TYPE", kind, "SKIPME", "yes").Build()).AsInt64()

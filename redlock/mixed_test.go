@@ -2,6 +2,7 @@ package redlock_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -68,7 +69,7 @@ func TestInAMultilock(t *testing.T) {
 // Two clients of one server are found out at the first attempt.
 func TestTwoClientsOfOneServer(t *testing.T) {
 	servers := five(t, process)
-	twice := append(servers[:4:4], servers[2])
+	twice := append(slices.Clone(servers[:4]), servers[2])
 	l := lockOf(t, clients(t, twice))
 	for range 2 {
 		_, err := l.TryLock(t.Context())

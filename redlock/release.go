@@ -19,7 +19,7 @@ func (q *quorum) undo() {
 	defer moment.Stop()
 	for range cap(released) {
 		select {
-		case <-released:
+		case <-released: //nolint:errcheck // each is repeated until it is answered
 		case <-moment.C:
 			return
 		}

@@ -80,7 +80,7 @@ func TestOthersRefuseWithoutPubSub(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
 	require.NoError(t, c.Check(t.Context()))
-	for name, make := range map[string]func() error{
+	for name, build := range map[string]func() error{
 		"rlock":     func() error { _, err := rlock.New(c, "a"); return err },
 		"fairlock":  func() error { _, err := fairlock.New(c, "a"); return err },
 		"rwlock":    func() error { _, err := rwlock.New(c, "a"); return err },
@@ -89,7 +89,7 @@ func TestOthersRefuseWithoutPubSub(t *testing.T) {
 		"latch":     func() error { _, err := countdown.New(c, "a"); return err },
 		"barrier":   func() error { _, err := barrier.New(c, "a", 2); return err },
 	} {
-		err := make()
+		err := build()
 		require.ErrorIs(t, err, latchkey.ErrInvalid, name)
 		require.EqualError(t, err, `latchkey: "a": invalid argument: the client has no subscription, as WithoutPubSub says: only locks of package spinlock can be used with it`, name)
 	}

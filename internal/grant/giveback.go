@@ -3,7 +3,6 @@ package grant
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/session"
@@ -124,7 +123,7 @@ func releaseTogether(ctx context.Context, basket []*leaving) {
 		return
 	}
 	first := basket[0].release.turn.tenure
-	parts, until := make([]lua.Part, len(basket)), time.Duration(session.MaxLease)
+	parts, until := make([]lua.Part, len(basket)), session.MaxLease
 	for i, l := range basket {
 		t := l.release.turn.tenure
 		parts[i], until = t.part(), min(until, t.item.Left())

@@ -176,11 +176,10 @@ func (h *Hold) Unlock(ctx context.Context) error {
 	if h.none() {
 		return h.Err()
 	}
-	err := error(session.ErrNotHeld)
-	if h.conclude() {
-		err = h.backing.Release(ctx, h)
+	if !h.conclude() {
+		return session.Wrap(h.backing.HoldName(), session.ErrNotHeld)
 	}
-	if err != nil {
+	if err := h.backing.Release(ctx, h); err != nil {
 		return session.Wrap(h.backing.HoldName(), err)
 	}
 	return nil
