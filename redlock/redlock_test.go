@@ -177,3 +177,22 @@ func TestTokensStayNearTheClock(t *testing.T) {
 	}
 	require.Less(t, last, time.Now().Add(5*time.Millisecond).UnixMicro())
 }
+
+// Do says that the lock was taken away while its function ran, whoever finds out.
+func TestDoIsForced(t *testing.T) {
+	servers := five(t, process)
+	mine, err := redlock.New(clients(t, servers, latchkey.WithoutPubSub()), "a") // so the release finds out
+	require.NoError(t, err)
+	other, err := redlock.New(clients(t, servers), "a")
+	require.NoError(t, err)
+	for range 20 {
+		err := mine.Do(t.Context(), func(context.Context, *latchkey.Hold) error {
+			held, err := other.ForceUnlock(t.Context())
+			if !held {
+				t.Error("nobody held it")
+			}
+			return err
+		})
+		require.ErrorIs(t, err, latchkey.ErrLost)
+	}
+}

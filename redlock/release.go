@@ -99,7 +99,7 @@ func (q *quorum) await(ctx context.Context, parts []*grant.Part) error {
 	case unknown != nil:
 		return unknown
 	default:
-		return fmt.Errorf("%w: somebody else has it on the servers, or nobody", session.ErrLost)
+		return fmt.Errorf("%w: %w", session.ErrLost, grant.ErrNotOurs)
 	}
 }
 

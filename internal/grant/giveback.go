@@ -161,7 +161,7 @@ func (l *leaving) answered(owned bool) {
 	r.done = true
 	r.turn.tenure.finish(released, false)
 	if !owned { // rule 9: nothing was sent before
-		l.err = fmt.Errorf("%w: %w", session.ErrLost, errNotOurs)
+		l.err = fmt.Errorf("%w: %w", session.ErrLost, ErrNotOurs)
 		return
 	}
 	r.turn.released()

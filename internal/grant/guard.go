@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/lease"
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
@@ -65,7 +66,7 @@ func finish(ctx context.Context, h Guarded) error {
 	switch {
 	case errors.Is(loss, session.ErrLost):
 		return loss
-	case errors.Is(err, errNotOurs):
+	case errors.Is(err, ErrNotOurs), errors.Is(err, errForced), errors.Is(err, lease.ErrGone): // so Redis says, just now
 		return err
 	default:
 		return nil // of what is not answered yet, the tenure tells the logger when it is

@@ -28,7 +28,7 @@ func (t *tenure) unlockLate(ctx context.Context, done *turn) error {
 	case err != nil:
 		return fmt.Errorf("%w: it was not released, and its lease runs out: %w", session.ErrClosed, session.WithSentinel(err))
 	case !owned:
-		return fmt.Errorf("%w: %w", session.ErrLost, errNotOurs)
+		return fmt.Errorf("%w: %w", session.ErrLost, ErrNotOurs)
 	}
 	done.released()
 	return nil

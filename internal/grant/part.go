@@ -65,9 +65,9 @@ func (h *Hold) part(ctx context.Context, keep int) error {
 	t := h.turn().tenure
 	err := t.see(ctx, &release{turn: h.turn(), keep: keep})
 	switch {
-	case errors.Is(err, errNotOurs) && h.isUnlocked():
+	case errors.Is(err, ErrNotOurs) && h.isUnlocked():
 		return nil // a release of all of them was faster
-	case errors.Is(err, errNotOurs):
+	case errors.Is(err, ErrNotOurs):
 		t.Client.Keeper.Lose(&t.item, lease.ErrGone)
 	case err == nil, errors.Is(err, session.ErrUnknownOutcome): // it goes on
 		t.mu.Lock()

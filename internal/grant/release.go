@@ -97,11 +97,11 @@ func (t *tenure) send(ctx context.Context, r *release) error {
 	case !answered:
 		return t.undone(ctx, r, session.WithSentinel(err))
 	case err != nil && lua.Classify(err) == lua.WrongType:
-		return fmt.Errorf("%w: %w: %w", session.ErrLost, errNotOurs, session.WithSentinel(err))
+		return fmt.Errorf("%w: %w: %w", session.ErrLost, ErrNotOurs, session.WithSentinel(err))
 	case err != nil:
 		return session.WithSentinel(err)
 	case !owned && !r.unanswered: // rule 9: or a send before this one released it
-		return fmt.Errorf("%w: %w", session.ErrLost, errNotOurs)
+		return fmt.Errorf("%w: %w", session.ErrLost, ErrNotOurs)
 	}
 	return nil
 }
@@ -133,7 +133,8 @@ func (t *tenure) undone(ctx context.Context, r *release, err error) error {
 	}
 }
 
-var errNotOurs = errors.New("somebody else has it in Redis, or nobody")
+// ErrNotOurs is the reason of a loss that the release found out.
+var ErrNotOurs = errors.New("somebody else has it in Redis, or nobody")
 
 // rest is what stays after a release: for how many ms the lock, or how many permits.
 func (t *tenure) rest(r *release) int64 {
