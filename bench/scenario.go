@@ -24,6 +24,7 @@ type scenario struct {
 	Series     string        // scenarios of one series are shown as one
 	X          int           // and are told apart by this
 	Commands   []string      // that are counted, as scripts are
+	Servers    int           // that share no data, and are given as one address; 0: one
 }
 
 var everybody = []string{"floor", "rlock", "fairlock", "rueidislock", "redislock", "redsync", "etcd"}
@@ -100,6 +101,7 @@ func scenarios() []scenario {
 			Processes: 8, Goroutines: 8, Section: section, WriteEvery: 10, Least: 3 * time.Second,
 		})
 	}
+	all = append(all, overSeveral()...)
 	for _, size := range [][2]int{{1, 1}, {5, 1}, {5, 5}} {
 		all = append(all, scenario{
 			Name: "market", Series: "market", X: 10*size[0] + size[1], Title: "the market of Redis in Action: listers and buyers", Kind: "market",
