@@ -28,6 +28,7 @@ type library struct {
 	ours     bool
 	floor    bool // it locks nothing: what the same commands cost at least
 	etcd     bool // addr is etcd's
+	several  bool // it needs several servers
 }
 
 // libraries are all of them, in the order of the tables.
@@ -40,6 +41,8 @@ var libraries = []library{
 	{name: "redislock", open: openRedislock},
 	{name: "redislock, as often", open: openFrequentRedislock},
 	{name: "redsync", open: openRedsync, commands: []string{"set"}},
+	{name: "floor of five", open: openFloorOfSeveral, commands: []string{"set", "del"}, floor: true, several: true},
+	{name: "redlock", open: openRedlock, ours: true, several: true},
 	{name: "etcd", open: openEtcd, etcd: true},
 }
 

@@ -159,6 +159,10 @@ func run(ctx context.Context, results *Results, all []scenario, p plan, redis *s
 		}
 		tracker := &progress.Tracker{Message: title, Total: int64(rounds * len(s.Contenders))}
 		w.AppendTracker(tracker)
+		redis, stop, err := redis.group(s.Servers)
+		if err != nil {
+			return err
+		}
 		rows := make([]Row, len(s.Contenders))
 		for i, name := range s.Contenders {
 			rows[i] = Row{Scenario: s.Name, Title: s.Title, Series: s.Series, X: s.X, Contender: name}
@@ -166,6 +170,7 @@ func run(ctx context.Context, results *Results, all []scenario, p plan, redis *s
 		for range rounds {
 			for i, name := range s.Contenders {
 				if ctx.Err() != nil {
+					stop()
 					return ctx.Err()
 				}
 				tracker.Increment(1)
@@ -173,6 +178,7 @@ func run(ctx context.Context, results *Results, all []scenario, p plan, redis *s
 					continue
 				}
 				if err := redis.do("FLUSHALL"); err != nil {
+					stop()
 					return err
 				}
 				at := redis.addr
@@ -187,6 +193,7 @@ func run(ctx context.Context, results *Results, all []scenario, p plan, redis *s
 				rows[i].Rounds = append(rows[i].Rounds, r)
 			}
 		}
+		stop()
 		tracker.MarkAsDone()
 		results.Rows = append(results.Rows, rows...)
 	}

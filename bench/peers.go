@@ -8,6 +8,7 @@ import (
 
 	"github.com/bsm/redislock"
 	"github.com/go-redsync/redsync/v4"
+	redsyncredis "github.com/go-redsync/redsync/v4/redis"
 	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/rueidis"
@@ -77,16 +78,21 @@ func (l bsmLock) Lock(ctx context.Context, key string) (Unlock, error) {
 
 func (l bsmLock) Close() { _ = l.client.Close() }
 
-// redsync: waiters poll, with pauses of 50 to 250 ms, its default. One server, as for the others. It renews
-// nothing by itself.
+// redsync: waiters poll, with pauses of 50 to 250 ms, its default. One server, as for the others, or several.
+// It renews nothing by itself.
 type redSync struct {
-	client *redis.Client
-	sync   *redsync.Redsync
+	clients []*redis.Client
+	sync    *redsync.Redsync
 }
 
 func openRedsync(addr string) (Contender, error) {
-	c := redis.NewClient(&redis.Options{Addr: addr})
-	return redSync{c, redsync.New(goredis.NewPool(c))}, nil
+	var clients []*redis.Client
+	var pools []redsyncredis.Pool
+	for _, a := range addresses(addr) {
+		c := redis.NewClient(&redis.Options{Addr: a})
+		clients, pools = append(clients, c), append(pools, goredis.NewPool(c))
+	}
+	return redSync{clients, redsync.New(pools...)}, nil
 }
 
 func (l redSync) Lock(ctx context.Context, key string) (Unlock, error) {
@@ -100,7 +106,11 @@ func (l redSync) Lock(ctx context.Context, key string) (Unlock, error) {
 	}, nil
 }
 
-func (l redSync) Close() { _ = l.client.Close() }
+func (l redSync) Close() {
+	for _, c := range l.clients {
+		_ = c.Close() // nothing is held any more
+	}
+}
 
 // etcd's concurrency package: a queue of keys, each waiting for the one before it to go.
 type etcdLock struct{ client *clientv3.Client }

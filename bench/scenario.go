@@ -24,6 +24,7 @@ type scenario struct {
 	Series     string        // scenarios of one series are shown as one
 	X          int           // and are told apart by this
 	Commands   []string      // that are counted, as scripts are
+	Servers    int           // that share no data, and are given as one address; 0: one
 }
 
 var everybody = []string{"floor", "rlock", "fairlock", "rueidislock", "redislock", "redsync", "etcd"}
@@ -111,6 +112,7 @@ func scenarios() []scenario {
 		Name: "basket", Title: "ten free locks at once, one goroutine", Kind: "basket", Variants: true,
 		Contenders: []string{"redisson", "redisson, side by side", "rlock", "multilock"}, Processes: 1, Goroutines: 1,
 	})
+	all = append(all, overSeveral()...)
 	for _, size := range [][2]int{{1, 1}, {5, 1}, {5, 5}} {
 		all = append(all, scenario{
 			Name: "market", Series: "market", X: 10*size[0] + size[1], Title: "the market of Redis in Action: listers and buyers", Kind: "market",

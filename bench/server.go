@@ -21,6 +21,7 @@ type server struct {
 	client  rueidis.Client
 	process *exec.Cmd // nil for one that was there
 	dir     string
+	others  []*server // that share no data with it
 }
 
 // startServer starts a redis-server on a free port, or uses the one that is named.
@@ -72,6 +73,11 @@ func (s *server) stop() {
 }
 
 func (s *server) do(args ...string) error {
+	for _, other := range s.others {
+		if err := other.do(args...); err != nil {
+			return err
+		}
+	}
 	return s.client.Do(context.Background(), s.client.B().Arbitrary(args...).Build()).Error()
 }
 
@@ -83,7 +89,26 @@ type counters struct {
 	out   int64 // bytes that it has sent and received
 }
 
+// count is that of all servers together.
 func (s *server) count() (c counters, err error) {
+	if c, err = s.own(); err != nil {
+		return c, err
+	}
+	for _, other := range s.others {
+		o, err := other.count()
+		if err != nil {
+			return c, err
+		}
+		for name := range o.calls {
+			c.calls[name] += o.calls[name]
+			c.micro[name] += o.micro[name]
+		}
+		c.cpu, c.out = c.cpu+o.cpu, c.out+o.out
+	}
+	return c, nil
+}
+
+func (s *server) own() (c counters, err error) {
 	text, err := s.client.Do(context.Background(), s.client.B().Info().Section("commandstats", "cpu", "stats").Build()).ToString()
 	if err != nil {
 		return c, err

@@ -25,13 +25,14 @@ type answer struct {
 }
 
 // attempt takes the lock on a majority, or on none. It is bounded: by the command timeout, and by half of the
-// lease, so that what it takes is worth something.
-func (w *ways) attempt(waits context.Context) (*quorum, error) {
+// lease, so that what it takes is worth something. first is how many servers are asked first: a majority, or
+// one, see [ways.await].
+func (w *ways) attempt(waits context.Context, first int) (*quorum, error) {
 	ctx, cancel := context.WithTimeout(waits, min(w.Client().Options.CommandTimeout, w.servers[0].Lease()/2))
 	defer cancel()
 	q := &quorum{ways: w, parts: make([]*grant.Part, len(w.servers))}
 	w.propose(time.Now())
-	asked, err := w.ask(ctx, q)
+	asked, err := w.ask(ctx, q, first)
 	cancel() // those that are still asked give back what they take
 	if err == nil {
 		settling, stop := context.WithTimeout(waits, min(w.Client().Options.CommandTimeout, w.servers[0].Lease()/2))
@@ -88,7 +89,7 @@ func (a *asking) well(w *ways) (n int) {
 // ask asks a majority side by side, those first that are not known to be away. Where one of them fails
 // another one is asked, and all others when one is slow. It returns when a majority has granted, or none
 // can.
-func (w *ways) ask(ctx context.Context, q *quorum) (a *asking, err error) {
+func (w *ways) ask(ctx context.Context, q *quorum, first int) (a *asking, err error) {
 	a = &asking{answers: make(chan answer, len(w.servers)), unheard: make([]bool, len(w.servers))}
 	for i := range a.unheard {
 		a.unheard[i] = true
@@ -104,7 +105,7 @@ func (w *ways) ask(ctx context.Context, q *quorum) (a *asking, err error) {
 		}
 		waiting = waiting[n:]
 	}
-	next(w.majority)
+	next(first)
 	slow := time.NewTimer(grace)
 	defer slow.Stop()
 	began, ended, over := time.Now(), ctx.Done(), (<-chan time.Time)(nil)
@@ -124,10 +125,15 @@ func (w *ways) ask(ctx context.Context, q *quorum) (a *asking, err error) {
 			a.unheard[got.server] = false
 			if got.err == nil {
 				q.put(got.server, got.part)
-				granted++
+				if granted++; granted == 1 && first == 1 {
+					next(min(w.majority-1, len(waiting)))
+				}
 				continue
 			}
 			failed.add(got.err)
+			if granted == 0 && first == 1 && failed.taken == 1 {
+				return a, session.ErrNotAcquired // somebody else was faster
+			}
 			next(min(1, len(waiting)))
 		case <-slow.C:
 			next(len(waiting))

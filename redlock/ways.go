@@ -76,7 +76,7 @@ func (w *ways) acquire(parent, waits context.Context, try bool) (*quorum, error)
 		return nil, session.Wrap(w.name, w.twice)
 	}
 	if try {
-		q, err := w.attempt(waits)
+		q, err := w.attempt(waits, w.majority)
 		if err != nil {
 			return nil, w.failed(parent, waits, err, true)
 		}
@@ -111,12 +111,16 @@ func (w *ways) mostlyClosed() bool {
 // told, and not all waiters come at once.
 const jitter = 2 * time.Millisecond
 
-// await tries until it has a majority.
+// await tries until it has a majority. Many hear of a release, and come at once. So each asks one server
+// first, the same one as the others do, and goes on when it was the fastest there: else they would share out
+// the servers, and none had a majority. Whoever comes after a pause asks a majority at once: the lock may be
+// free although that one server is taken.
 func (w *ways) await(parent, waits context.Context) (*quorum, error) {
 	var backoff retry.Backoff
 	var heard chan struct{} // nil until it listens
+	first := w.majority
 	for {
-		q, err := w.attempt(waits)
+		q, err := w.attempt(waits, first)
 		switch {
 		case err == nil:
 			return q, nil
@@ -129,10 +133,12 @@ func (w *ways) await(parent, waits context.Context) (*quorum, error) {
 		t := time.NewTimer(backoff.Next())
 		select {
 		case <-heard:
+			first = 1
 			backoff.Reset()
 			t.Stop()
 			_ = retry.Sleep(waits, rand.N(jitter)) // the attempt sees that it is over
 		case <-t.C:
+			first = w.majority
 		case <-waits.Done():
 			t.Stop()
 		case <-w.Client().Closing.Done():
