@@ -234,10 +234,22 @@ func (q *quorum) conclude(loss error) (parts []*grant.Part, holds []*grant.Hold,
 	return parts, slices.Clone(q.holds), true
 }
 
+// closed reports whether a part was lost because its client was closed.
+func (q *quorum) closed() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for i, part := range q.parts {
+		if part != nil && part.Left() <= 0 && q.ways.servers[i].Queue.Client.Closing.Err() != nil {
+			return true
+		}
+	}
+	return false
+}
+
 // lose ends the holds because the majority was lost. Nothing is sent, because their code may still run, and
 // nothing is renewed any more.
 func (q *quorum) lose(reason error) {
-	if q.ways.mostlyClosed() { // somebody may look before the clients have told
+	if q.closed() { // somebody may look before the client has told
 		reason = session.ErrClosed
 	}
 	parts, holds, first := q.conclude(grant.LossOf(reason))

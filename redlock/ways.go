@@ -96,17 +96,6 @@ func (w *ways) acquire(parent, waits context.Context, try bool) (*quorum, error)
 	return w.await(parent, waits)
 }
 
-// mostlyClosed reports whether so many clients were closed that the others are no majority.
-func (w *ways) mostlyClosed() bool {
-	open := 0
-	for _, p := range w.servers {
-		if p.Queue.Client.Closing.Err() == nil {
-			open++
-		}
-	}
-	return open < w.majority
-}
-
 // jitter is how long a waiter pauses at most after it has heard of a release. By then all servers have been
 // told, and not all waiters come at once.
 const jitter = 2 * time.Millisecond
