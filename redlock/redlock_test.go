@@ -196,3 +196,24 @@ func TestDoIsForced(t *testing.T) {
 		require.ErrorIs(t, err, latchkey.ErrLost)
 	}
 }
+
+// A majority that is gone is no majority, although one server had the lock until the end.
+func TestUnlockOfWhatIsGone(t *testing.T) {
+	servers := five(t, process)
+	l, err := redlock.New(clients(t, servers), "a")
+	require.NoError(t, err)
+	h, err := l.Lock(t.Context())
+	require.NoError(t, err)
+	deleted := int64(0)
+	for _, s := range servers {
+		plain := s.Client(t)
+		if deleted == 2 {
+			break
+		}
+		n, err := plain.Do(t.Context(), plain.B().Del().Key("a").Build()).AsInt64()
+		require.NoError(t, err)
+		deleted += n
+	}
+	require.EqualValues(t, 2, deleted)
+	require.ErrorIs(t, h.Unlock(t.Context()), latchkey.ErrLost)
+}

@@ -70,7 +70,7 @@ func (q *quorum) await(ctx context.Context, parts []*grant.Part) error {
 	sending, stop := context.WithCancel(ctx)
 	defer stop() // what is unanswered goes on in the background
 	released := releaseAll(sending, parts, true)
-	free, ours, unknown := len(q.ways.servers)-len(parts), 0, error(nil)
+	free, ours, unknown := len(q.ways.servers)-len(parts), len(parts), error(nil)
 	var enough <-chan time.Time
 	for range parts {
 		select {
@@ -78,28 +78,28 @@ func (q *quorum) await(ctx context.Context, parts []*grant.Part) error {
 			switch {
 			case err == nil:
 				free++
-				ours++
 			case errors.Is(err, session.ErrLost), errors.Is(err, session.ErrNotHeld):
 				free++
+				ours--
 			default:
 				unknown = err
 			}
 		case <-enough:
 			return nil
 		}
-		if enough == nil && free >= q.ways.majority {
+		if enough == nil && free >= q.ways.majority && ours >= q.ways.majority {
 			t := time.NewTimer(grant.Handover)
 			defer t.Stop()
 			enough = t.C
 		}
 	}
 	switch {
-	case free >= q.ways.majority && ours > 0:
-		return nil
-	case unknown != nil:
-		return unknown
-	default:
+	case ours < q.ways.majority: // so the servers say, although it was trusted
 		return fmt.Errorf("%w: %w", session.ErrLost, grant.ErrNotOurs)
+	case free >= q.ways.majority:
+		return nil
+	default:
+		return unknown
 	}
 }
 
