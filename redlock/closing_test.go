@@ -103,3 +103,17 @@ func TestAllClientsClose(t *testing.T) {
 		})
 	}
 }
+
+// A hold that ended because clients were closed, and is never unlocked, leaves nothing for longer than two
+// leases: the clients that are left do not renew what is no majority.
+func TestNeverUnlockedAfterClose(t *testing.T) {
+	servers := five(t, process)
+	all := clients(t, servers)
+	h := everywhere(t, lockOf(t, all, redlock.WithLease(500*time.Millisecond)), servers)
+	for _, c := range all[2:] {
+		c.Close()
+	}
+	<-h.Context().Done()
+	clean(t, plains(t, servers), 3*time.Second)
+	require.ErrorIs(t, h.Unlock(t.Context()), latchkey.ErrClosed)
+}

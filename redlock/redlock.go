@@ -14,9 +14,13 @@
 // refuses. What was taken without a majority is given back at once, and so is what comes late. A hold that
 // lasts for more than 50 ms takes the other servers, too.
 //
-// Nobody is queued. Waiters listen on all servers for a release, and try again after a random pause. So
-// there is no order among them, and with many of them some attempts come to nothing. The goroutines of a
-// process that share a lock stand in a line: one at a time tries.
+// Nobody is queued. Waiters listen on all servers for a release, and try again after a random pause: first
+// on one server, where the fastest goes on. So there is no order among them, and with many of them some
+// attempts come to nothing. The goroutines of a process that share a lock stand in a line: one at a time
+// tries.
+//
+// A client that is closed is as a server that is away. When the first client is closed, nobody acquires the
+// lock any more (ErrClosed). A hold that ends because clients were closed is released by its Unlock.
 //
 // # Fencing tokens
 //

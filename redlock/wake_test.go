@@ -221,3 +221,25 @@ func TestHoldEnds(t *testing.T) {
 		})
 	}
 }
+
+// Somebody has the name on the server that all ask first, and on no other: who waits gets the lock all the
+// same, also while releases are heard all the time.
+func TestOneServerIsTakenByAnother(t *testing.T) {
+	servers := five(t, process)
+	release := rlocks(t, servers[:1])
+	l, other := lockOf(t, clients(t, servers)), lockOf(t, clients(t, servers))
+	for range 5 {
+		h := take(t, l)
+		next := later(t, other)
+		for _, s := range servers {
+			listening(t, s, 1)
+		}
+		began := time.Now()
+		unlock(t, h)
+		got := next.granted(t)
+		require.Less(t, next.at.Sub(began), time.Second)
+		unlock(t, got)
+	}
+	release()
+	clean(t, plains(t, servers), long)
+}
