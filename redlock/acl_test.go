@@ -45,8 +45,8 @@ func TestAccess(t *testing.T) {
 		<-time.After(time.Second) // its pauses have grown
 		began := time.Now()
 		unlock(t, h)
-		unlock(t, next.granted(t))
-		require.Less(t, next.at.Sub(began), 60*time.Millisecond)
+		unlock(t, next.Granted(t))
+		require.Less(t, next.At.Sub(began), 60*time.Millisecond)
 	}
 	careful, err := redlock.New(tenants(t, servers), "b", redlock.WithUptime(time.Second))
 	require.NoError(t, err)
@@ -66,6 +66,6 @@ func TestAccessWithoutTheChannel(t *testing.T) {
 	<-time.After(300 * time.Millisecond)
 	began := time.Now()
 	unlock(t, h)
-	unlock(t, next.granted(t))
-	require.Less(t, next.at.Sub(began), 600*time.Millisecond)
+	unlock(t, next.Granted(t))
+	require.Less(t, next.At.Sub(began), 600*time.Millisecond)
 }

@@ -64,8 +64,8 @@ func TestMajorityOfClientsCloses(t *testing.T) {
 				require.FailNow(t, "it is renewed no more")
 			}
 			require.ErrorIs(t, h.Err(), latchkey.ErrClosed)
-			next.wait(t)
-			require.ErrorIs(t, next.err, latchkey.ErrClosed)
+			_ = next.Outcome(t)
+			require.ErrorIs(t, next.Err, latchkey.ErrClosed)
 			began := time.Now()
 			require.NoError(t, h.Unlock(t.Context()))
 			clean(t, plain, time.Second)
@@ -91,8 +91,8 @@ func TestAllClientsClose(t *testing.T) {
 				end(t, c)
 			}
 			for _, a := range []*attempt{next, behind} {
-				a.wait(t)
-				require.ErrorIs(t, a.err, latchkey.ErrClosed)
+				_ = a.Outcome(t)
+				require.ErrorIs(t, a.Err, latchkey.ErrClosed)
 			}
 			<-h.Context().Done()
 			require.ErrorIs(t, h.Err(), latchkey.ErrClosed)

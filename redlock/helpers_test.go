@@ -39,7 +39,7 @@ func lockOf(t testing.TB, all []*latchkey.Client, opts ...redlock.Option) *redlo
 
 func take(t testing.TB, l *redlock.Lock) *latchkey.Hold {
 	t.Helper()
-	return later(t, l).granted(t)
+	return later(t, l).Granted(t)
 }
 
 func unlock(t testing.TB, h *latchkey.Hold) {
@@ -48,41 +48,11 @@ func unlock(t testing.TB, h *latchkey.Hold) {
 }
 
 // attempt is a Lock that runs.
-type attempt struct {
-	hold   *latchkey.Hold
-	err    error
-	at     time.Time // of its end
-	ended  chan struct{}
-	cancel context.CancelFunc
-}
+type attempt = redistest.Attempt[*latchkey.Hold]
 
 func later(t testing.TB, l *redlock.Lock) *attempt {
 	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	a := &attempt{ended: make(chan struct{}), cancel: cancel}
-	go func() {
-		defer close(a.ended)
-		a.hold, a.err = l.Lock(ctx)
-		a.at = time.Now()
-	}()
-	t.Cleanup(func() { cancel(); <-a.ended })
-	return a
-}
-
-func (a *attempt) wait(t testing.TB) {
-	t.Helper()
-	select {
-	case <-a.ended:
-	case <-time.After(long):
-		require.FailNow(t, "the waiter was forgotten")
-	}
-}
-
-func (a *attempt) granted(t testing.TB) *latchkey.Hold {
-	t.Helper()
-	a.wait(t)
-	require.NoError(t, a.err)
-	return a.hold
+	return redistest.Begin(t, l.Lock)
 }
 
 // plains are plain clients of servers.

@@ -32,7 +32,7 @@ func TestPartsAreLocks(t *testing.T) {
 		return err == nil && s.Waiting == 1
 	}, long, time.Millisecond)
 	unlock(t, h)
-	mine := next.granted(t)
+	mine := next.Granted(t)
 	require.Greater(t, mine.Token(), h.Token())
 	h = take(t, l) // on the other four
 	require.Greater(t, h.Token(), mine.Token()-1_000_000, "of one time")

@@ -37,8 +37,8 @@ func TestReleaseWakes(t *testing.T) {
 		<-time.After(time.Second) // the pauses have grown
 		began := time.Now()
 		unlock(t, h)
-		got := next.granted(t)
-		require.Less(t, next.at.Sub(began), 60*time.Millisecond)
+		got := next.Granted(t)
+		require.Less(t, next.At.Sub(began), 60*time.Millisecond)
 		unlock(t, got)
 	}
 }
@@ -53,8 +53,8 @@ func TestReleaseIsNotHeard(t *testing.T) {
 		<-time.After(time.Second)
 		began := time.Now()
 		unlock(t, h)
-		got := next.granted(t)
-		require.Less(t, next.at.Sub(began), 500*time.Millisecond)
+		got := next.Granted(t)
+		require.Less(t, next.At.Sub(began), 500*time.Millisecond)
 		unlock(t, got)
 	}
 	clean(t, plains(t, servers), long)
@@ -70,8 +70,8 @@ func TestLine(t *testing.T) {
 	for range 11 {
 		a := later(t, l)
 		select {
-		case <-a.ended: // there are ten, and it is one too many
-			require.ErrorIs(t, a.err, latchkey.ErrTooManyWaiters)
+		case <-a.Ended: // there are ten, and it is one too many
+			require.ErrorIs(t, a.Err, latchkey.ErrTooManyWaiters)
 			require.Len(t, all, 10)
 		case <-time.After(100 * time.Millisecond):
 			all = append(all, a)
@@ -87,22 +87,22 @@ func TestLine(t *testing.T) {
 	rounds := float64(scripts(t, plain)-before) / 6 / time.Since(began).Seconds()
 	require.Less(t, rounds, 30.0, "attempts a second of ten that wait")
 	for _, a := range all[:5] {
-		a.cancel()
-		a.wait(t)
-		require.ErrorIs(t, a.err, context.Canceled)
-		require.NotErrorIs(t, a.err, latchkey.ErrUnavailable)
+		a.Cancel()
+		_ = a.Outcome(t)
+		require.ErrorIs(t, a.Err, context.Canceled)
+		require.NotErrorIs(t, a.Err, latchkey.ErrUnavailable)
 	}
 	unlock(t, h)
 	for _, a := range all[5:] {
 		go func() { // each is woken by the one before it
-			<-a.ended
-			if a.hold != nil {
-				_ = a.hold.Unlock(context.Background())
+			<-a.Ended
+			if a.Hold != nil {
+				_ = a.Hold.Unlock(context.Background())
 			}
 		}()
 	}
 	for _, a := range all[5:] {
-		a.granted(t)
+		a.Granted(t)
 	}
 	clean(t, plain, long)
 }
@@ -236,8 +236,8 @@ func TestOneServerIsTakenByAnother(t *testing.T) {
 		}
 		began := time.Now()
 		unlock(t, h)
-		got := next.granted(t)
-		require.Less(t, next.at.Sub(began), time.Second)
+		got := next.Granted(t)
+		require.Less(t, next.At.Sub(began), time.Second)
 		unlock(t, got)
 	}
 	release()

@@ -99,11 +99,11 @@ func TestRepliesLost(t *testing.T) {
 		state(t, l, 0, 1)
 		unlock(t, h)
 		for _, r := range readers {
-			r.wait(t)
+			r.Granted(t)
 		}
 		state(t, l, 1, 0)
 		for _, r := range readers {
-			unlock(t, r.hold)
+			unlock(t, r.Hold)
 		}
 		clean(t, s.Client(t))
 	})
@@ -117,7 +117,7 @@ func TestRepliesLost(t *testing.T) {
 			lose(t, p, verdict, isRelease)
 			unlock(t, one)
 			unlock(t, two)
-			h := next.wait(t)
+			h := next.Granted(t)
 			require.True(t, h.Held())
 			require.Equal(t, h.Token(), state(t, other, 0, 0).Token)
 			unlock(t, h)
@@ -133,12 +133,12 @@ func TestRepliesLost(t *testing.T) {
 			state(t, other, 0, 2)
 			lose(t, p, verdict, isDowngrade)
 			require.NoError(t, h.Downgrade(t.Context()))
-			beside := reader.wait(t)
+			beside := reader.Granted(t)
 			state(t, other, 2, 1)
 			unlock(t, h)
 			state(t, other, 1, 1)
 			unlock(t, beside)
-			unlock(t, writer.wait(t))
+			unlock(t, writer.Granted(t))
 			clean(t, s.Client(t))
 		})
 		t.Run(name+" of a renewal", func(t *testing.T) {
@@ -243,7 +243,7 @@ func TestDowngradeGivenUp(t *testing.T) {
 			writers = append(writers, later(t, patient.Write()))
 			inLine(t, 2)
 			unlock(t, before)
-			h := writers[0].wait(t) // with tokens for the next in line
+			h := writers[0].Granted(t) // with tokens for the next in line
 			var seen atomic.Int64
 			p.Judge(func(request string) redistest.Verdict {
 				switch {
@@ -264,7 +264,7 @@ func TestDowngradeGivenUp(t *testing.T) {
 			p.Judge(nil)
 			began := time.Now()
 			unlock(t, h)
-			writes := writers[1].wait(t)
+			writes := writers[1].Granted(t)
 			require.Less(t, time.Since(began), 3*time.Second, "it does not wait for the end of a lease")
 			p.Deliver()
 			_, err = other.Read().TryLock(t.Context())
@@ -290,7 +290,7 @@ func TestDowngradeMeetsUnlock(t *testing.T) {
 		if err := <-downgraded; err != nil {
 			require.True(t, errors.Is(err, latchkey.ErrNotHeld) || errors.Is(err, latchkey.ErrReleased), err)
 		}
-		reads := reader.wait(t)
+		reads := reader.Granted(t)
 		_, err := other.Write().TryLock(t.Context())
 		require.ErrorIs(t, err, latchkey.ErrNotAcquired, "a writer beside a reader")
 		require.True(t, reads.Held())
@@ -356,7 +356,7 @@ func TestWantIsLost(t *testing.T) {
 	<-time.After(100 * time.Millisecond)
 	state(t, other, 1, 1) // it was not told
 	p.Silence(false)
-	h := next.wait(t)
+	h := next.Granted(t)
 	require.Less(t, time.Since(began), 2500*time.Millisecond)
 	unlock(t, h)
 	end()
@@ -408,7 +408,7 @@ func TestFlushedUnderReaders(t *testing.T) {
 		require.ErrorIs(t, context.Cause(h.Context()), latchkey.ErrLost)
 		require.Less(t, time.Since(began), 600*time.Millisecond)
 	}
-	h := next.wait(t)
+	h := next.Granted(t)
 	require.Less(t, time.Since(began), 3*time.Second)
 	for _, lost := range readers {
 		require.Greater(t, h.Token(), lost.Token())
@@ -418,7 +418,7 @@ func TestFlushedUnderReaders(t *testing.T) {
 	state(t, waits, 0, 1)
 	require.True(t, h.Held())
 	unlock(t, h)
-	unlock(t, late.wait(t))
+	unlock(t, late.Granted(t))
 	clean(t, s.Client(t))
 }
 
@@ -439,13 +439,13 @@ func TestRedisRestartedUnderReaders(t *testing.T) {
 	}
 	for _, a := range []*attempt{writer, reader} { // in whatever order they ask
 		go func() {
-			if <-a.ended; a.err == nil {
-				_ = a.hold.Unlock(context.Background()) // looked at below
+			if <-a.Ended; a.Err == nil {
+				_ = a.Hold.Unlock(context.Background()) // looked at below
 			}
 		}()
 	}
-	require.GreaterOrEqual(t, reader.wait(t).Token(), readers[0].Token())
-	require.Greater(t, writer.wait(t).Token(), readers[0].Token())
+	require.GreaterOrEqual(t, reader.Granted(t).Token(), readers[0].Token())
+	require.Greater(t, writer.Granted(t).Token(), readers[0].Token())
 	require.Less(t, time.Since(began), 5*time.Second)
 	clean(t, s.Client(t))
 }
@@ -471,7 +471,7 @@ func TestRedisStoppedUnderReaders(t *testing.T) {
 	_, err = l.Read().TryLock(t.Context())
 	require.ErrorIs(t, err, latchkey.ErrUnavailable)
 	s.Continue(t)
-	unlock(t, writer.wait(t))
+	unlock(t, writer.Granted(t))
 	unlock(t, take(t, l.Read()))
 	clean(t, s.Client(t))
 }
@@ -492,7 +492,7 @@ func TestServerStalls(t *testing.T) {
 			time.AfterFunc(100*time.Millisecond, func() { s.Continue(t) })
 			unlock(t, h)
 			began := time.Now()
-			unlock(t, next.wait(t))
+			unlock(t, next.Granted(t))
 			require.Less(t, time.Since(began), time.Second)
 		}
 	}
@@ -515,21 +515,21 @@ func TestPlaceOfReadersIsInherited(t *testing.T) {
 		writer := later(t, newLock(t, open(t, s)).Write())
 		state(t, l, 0, 2)
 		for n := range 2 {
-			readers[n].cancel()
-			<-readers[n].ended
-			require.ErrorIs(t, readers[n].err, context.Canceled)
+			readers[n].Cancel()
+			<-readers[n].Ended
+			require.ErrorIs(t, readers[n].Err, context.Canceled)
 			inLine(t, 3-n)
 		}
-		readers[3].cancel() // in the middle of the line
-		<-readers[3].ended
+		readers[3].Cancel() // in the middle of the line
+		<-readers[3].Ended
 		require.Equal(t, place, state(t, l, 0, 2).Queue[0])
 		unlock(t, h)
-		one, two := readers[2].wait(t), readers[4].wait(t)
+		one, two := readers[2].Granted(t), readers[4].Granted(t)
 		state(t, l, 1, 1)
 		require.Equal(t, one.Token(), two.Token())
 		unlock(t, one)
 		unlock(t, two)
-		unlock(t, writer.wait(t))
+		unlock(t, writer.Granted(t))
 		clean(t, s.Client(t))
 	})
 }
@@ -547,13 +547,13 @@ func TestDelegateOfReadersGivesUp(t *testing.T) {
 		inLine(t, 1)
 		writer := later(t, third.Write())
 		state(t, l, 0, 2)
-		go delegate.cancel()
+		go delegate.Cancel()
 		unlock(t, h)
-		if <-delegate.ended; delegate.err == nil {
-			unlock(t, delegate.hold)
+		if <-delegate.Ended; delegate.Err == nil {
+			unlock(t, delegate.Hold)
 		}
-		unlock(t, next.wait(t))
-		unlock(t, writer.wait(t))
+		unlock(t, next.Granted(t))
+		unlock(t, writer.Granted(t))
 	}
 	clean(t, s.Client(t))
 }
@@ -627,7 +627,7 @@ func TestClosedUnderReaders(t *testing.T) {
 				state(t, other, 1, 1)
 				_ = inner.Unlock(t.Context()) // its turn is not over
 				unlock(t, two)
-				unlock(t, next.wait(t))
+				unlock(t, next.Granted(t))
 				clean(t, s.Client(t))
 			})
 		})

@@ -180,8 +180,8 @@ func TestMaxWaiters(t *testing.T) {
 	_, err := full.Read().Lock(t.Context())
 	require.ErrorIs(t, err, latchkey.ErrTooManyWaiters, "the queue in Redis is full")
 	unlock(t, h)
-	unlock(t, waiters[0].wait(t))
-	unlock(t, waiters[1].wait(t))
+	unlock(t, waiters[0].Granted(t))
+	unlock(t, waiters[1].Granted(t))
 	clean(t, s.Client(t))
 }
 
@@ -369,7 +369,7 @@ func TestHooks(t *testing.T) {
 	inLine(t, 2)
 	unlock(t, h)
 	for _, r := range readers {
-		r.wait(t)
+		r.Granted(t)
 	}
 	events("queued", 1)
 	for _, e := range events("acquired", 3) {
@@ -378,12 +378,12 @@ func TestHooks(t *testing.T) {
 	_, err = other.Read().ForceUnlock(t.Context())
 	require.NoError(t, err)
 	for _, e := range events("lost", 3) {
-		require.Equal(t, readers[0].hold.Token(), e.Token)
+		require.Equal(t, readers[0].Hold.Token(), e.Token)
 		require.Error(t, e.Err)
 		require.Positive(t, e.Held)
 	}
 	for _, r := range readers {
-		require.ErrorIs(t, r.hold.Unlock(t.Context()), latchkey.ErrLost)
+		require.ErrorIs(t, r.Hold.Unlock(t.Context()), latchkey.ErrLost)
 	}
 	mu.Lock()
 	defer mu.Unlock()

@@ -25,7 +25,7 @@ func TestReaderKilled(t *testing.T) {
 		state(t, l, 1, 1)
 		reader.Kill()
 		began := time.Now()
-		h := next.wait(t)
+		h := next.Granted(t)
 		require.Less(t, time.Since(began), length+100*time.Millisecond)
 		require.Greater(t, h.Token(), token)
 		unlock(t, h)
@@ -48,8 +48,8 @@ func TestReaderKilled(t *testing.T) {
 			unlock(t, h)
 		}
 		left := time.Now()
-		unlock(t, next.wait(t))
-		require.Less(t, next.at.Sub(left), 100*time.Millisecond)
+		unlock(t, next.Granted(t))
+		require.Less(t, next.At.Sub(left), 100*time.Millisecond)
 		clean(t, s.Client(t))
 	})
 }
@@ -66,13 +66,13 @@ func TestWriterKilled(t *testing.T) {
 	writer.Kill()
 	began := time.Now()
 	for _, r := range readers {
-		h := r.wait(t)
-		require.Less(t, r.at.Sub(began), length+100*time.Millisecond)
+		h := r.Granted(t)
+		require.Less(t, r.At.Sub(began), length+100*time.Millisecond)
 		require.GreaterOrEqual(t, h.Token(), token)
 	}
 	for _, r := range readers {
-		require.True(t, r.hold.Held())
-		unlock(t, r.hold)
+		require.True(t, r.Hold.Held())
+		unlock(t, r.Hold)
 	}
 	clean(t, s.Client(t))
 }
@@ -87,7 +87,7 @@ func TestReaderStoppedPastItsLease(t *testing.T) {
 	next := later(t, l.Write())
 	state(t, l, 1, 1)
 	reader.Signal(t, syscall.SIGSTOP)
-	h := next.wait(t)
+	h := next.Granted(t)
 	require.Greater(t, h.Token(), stale, "a store that fences refuses the reader's")
 	reader.Signal(t, syscall.SIGCONT)
 	ended := reader.Next(t, "ended")
@@ -114,10 +114,10 @@ func TestStoppedReaderIsGranted(t *testing.T) {
 	stopped.Signal(t, syscall.SIGSTOP)
 	began := time.Now()
 	unlock(t, h)
-	unlock(t, beside.wait(t))
-	require.Less(t, beside.at.Sub(began), 500*time.Millisecond)
-	h = next.wait(t)
-	require.Less(t, next.at.Sub(began), 2100*time.Millisecond)
+	unlock(t, beside.Granted(t))
+	require.Less(t, beside.At.Sub(began), 500*time.Millisecond)
+	h = next.Granted(t)
+	require.Less(t, next.At.Sub(began), 2100*time.Millisecond)
 	require.True(t, h.Held())
 	unlock(t, h)
 	stopped.Signal(t, syscall.SIGCONT)
@@ -150,8 +150,8 @@ func TestKilledReadersAreSkipped(t *testing.T) {
 	}, long, time.Millisecond, "Redis has seen the connections close")
 	began := time.Now()
 	unlock(t, h)
-	h = next.wait(t)
-	require.Less(t, next.at.Sub(began), 100*time.Millisecond)
+	h = next.Granted(t)
+	require.Less(t, next.At.Sub(began), 100*time.Millisecond)
 	unlock(t, h)
 	clean(t, plain)
 }
@@ -174,8 +174,8 @@ func TestForceUnlockOfReadersElsewhere(t *testing.T) {
 	held, err := l.Read().ForceUnlock(t.Context())
 	require.NoError(t, err)
 	require.True(t, held)
-	h := next.wait(t)
-	require.Less(t, next.at.Sub(began), 500*time.Millisecond)
+	h := next.Granted(t)
+	require.Less(t, next.At.Sub(began), 500*time.Millisecond)
 	for _, r := range readers {
 		at := time.Unix(0, number(t, r.Next(t, "ended")[0]))
 		require.Less(t, at.Sub(began), 500*time.Millisecond)

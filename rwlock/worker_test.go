@@ -110,37 +110,11 @@ func number(t testing.TB, text string) int64 {
 }
 
 // attempt is a Lock that runs.
-type attempt struct {
-	hold   *latchkey.Hold
-	err    error
-	at     time.Time // of its end
-	ended  chan struct{}
-	cancel context.CancelFunc
-}
+type attempt = redistest.Attempt[*latchkey.Hold]
 
 func later(t testing.TB, l *latchkey.Lock) *attempt {
 	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	a := &attempt{ended: make(chan struct{}), cancel: cancel}
-	go func() {
-		defer close(a.ended)
-		a.hold, a.err = l.Lock(ctx)
-		a.at = time.Now()
-	}()
-	t.Cleanup(func() { cancel(); <-a.ended })
-	return a
-}
-
-func (a *attempt) wait(t testing.TB) *latchkey.Hold {
-	t.Helper()
-	select {
-	case <-a.ended:
-		require.NoError(t, a.err)
-		return a.hold
-	case <-time.After(long):
-		require.FailNow(t, "the waiter was forgotten")
-		return nil
-	}
+	return redistest.Begin(t, l.Lock)
 }
 
 // state waits until so many entries hold the lock together, and so many are queued.

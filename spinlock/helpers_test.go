@@ -53,42 +53,11 @@ func unlock(t testing.TB, h *latchkey.Hold) {
 }
 
 // attempt is a Lock that runs.
-type attempt struct {
-	hold   *latchkey.Hold
-	err    error
-	at     time.Time // of its end
-	ended  chan struct{}
-	cancel context.CancelFunc
-}
+type attempt = redistest.Attempt[*latchkey.Hold]
 
 func later(t testing.TB, l *latchkey.Lock) *attempt {
 	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	a := &attempt{ended: make(chan struct{}), cancel: cancel}
-	go func() {
-		defer close(a.ended)
-		a.hold, a.err = l.Lock(ctx)
-		a.at = time.Now()
-	}()
-	t.Cleanup(func() { cancel(); <-a.ended })
-	return a
-}
-
-func (a *attempt) wait(t testing.TB) *latchkey.Hold {
-	t.Helper()
-	require.NoError(t, a.fails(t))
-	return a.hold
-}
-
-func (a *attempt) fails(t testing.TB) error {
-	t.Helper()
-	select {
-	case <-a.ended:
-		return a.err
-	case <-time.After(long):
-		require.FailNow(t, "the waiter was forgotten")
-		return nil
-	}
+	return redistest.Begin(t, l.Lock)
 }
 
 // polled waits until the server has run so many more scripts since begin.

@@ -35,7 +35,7 @@ func used(t *testing.T, c *latchkey.Client, plain []rueidis.Client, name string)
 	require.NoError(t, c.Check(t.Context()))
 	next := later(t, l)
 	unlock(t, h)
-	unlock(t, next.wait(t))
+	unlock(t, next.Granted(t))
 	for _, p := range plain {
 		n, subscribed := connections(t, p, name)
 		require.LessOrEqual(t, n, 1)

@@ -24,10 +24,10 @@ func TestPauseEnds(t *testing.T) {
 		var a *attempt
 		polled(t, plain, 1, func() { a = later(t, newLock(t, open(t, s.Option()), slow)) })
 		began := time.Now()
-		a.cancel()
-		require.ErrorIs(t, a.fails(t), context.Canceled)
-		require.NotErrorIs(t, a.err, latchkey.ErrUnavailable)
-		require.Less(t, a.at.Sub(began), soon)
+		a.Cancel()
+		require.ErrorIs(t, a.Outcome(t), context.Canceled)
+		require.NotErrorIs(t, a.Err, latchkey.ErrUnavailable)
+		require.Less(t, a.At.Sub(began), soon)
 	})
 	t.Run("deadline", func(t *testing.T) {
 		l := newLock(t, open(t, s.Option()), slow)
@@ -51,8 +51,8 @@ func TestPauseEnds(t *testing.T) {
 			polled(t, plain, 1, func() { a = later(t, newLock(t, c, slow)) })
 			began := time.Now()
 			require.NoError(t, end(c))
-			require.ErrorIs(t, a.fails(t), latchkey.ErrClosed)
-			require.Less(t, a.at.Sub(began), soon)
+			require.ErrorIs(t, a.Outcome(t), latchkey.ErrClosed)
+			require.Less(t, a.At.Sub(began), soon)
 		})
 	}
 	unlock(t, h)
@@ -71,8 +71,8 @@ func TestTooManyPoll(t *testing.T) {
 	_, err = l.TryLock(t.Context())
 	require.ErrorIs(t, err, latchkey.ErrNotAcquired, "it does not wait")
 	for _, a := range waiters {
-		a.cancel()
-		require.ErrorIs(t, a.fails(t), context.Canceled)
+		a.Cancel()
+		require.ErrorIs(t, a.Outcome(t), context.Canceled)
 	}
 	_, err = l.TryLockFor(t.Context(), time.Millisecond)
 	require.ErrorIs(t, err, latchkey.ErrNotAcquired, "they are counted no more")
@@ -95,7 +95,7 @@ func TestKilledWhilePolling(t *testing.T) {
 	}
 	require.True(t, h.Held())
 	unlock(t, h)
-	got := a.wait(t)
+	got := a.Granted(t)
 	require.Greater(t, got.Token(), h.Token())
 	require.True(t, got.Held())
 	unlock(t, got)
@@ -124,7 +124,7 @@ func TestReplyOfAnAttemptIsLost(t *testing.T) {
 			p := redistest.NewProxy(t, s)
 			h := take(t, newLock(t, open(t, s.Option())))
 			n := judged(p, verdict, 3, func() { _ = h.Unlock(context.Background()) })
-			got := later(t, newLock(t, open(t, p.Option()), spinlock.WithLease(time.Hour))).wait(t)
+			got := later(t, newLock(t, open(t, p.Option()), spinlock.WithLease(time.Hour))).Granted(t)
 			require.Greater(t, n.Load(), int64(4), "it asked again")
 			takenOnce(t, s, h, got)
 		})
@@ -146,7 +146,7 @@ func TestCopyOfAnAttemptArrives(t *testing.T) {
 	state, err := newLock(t, open(t, s.Option())).Inspect(t.Context())
 	require.NoError(t, err)
 	require.Greater(t, state.Token, h.Token())
-	takenOnce(t, s, h, a.wait(t))
+	takenOnce(t, s, h, a.Granted(t))
 }
 
 // takenOnce checks that a hold is the only one that followed another, and ends it.
@@ -173,8 +173,8 @@ func TestCancelledAttemptArrives(t *testing.T) {
 	judged(p, redistest.Delay, 3, func() { close(sent) })
 	a := later(t, l)
 	<-sent
-	a.cancel()
-	require.ErrorIs(t, a.fails(t), context.Canceled)
+	a.Cancel()
+	require.ErrorIs(t, a.Outcome(t), context.Canceled)
 	unlock(t, h)
 	p.Deliver()
 	free(t, s)
@@ -207,8 +207,8 @@ func TestReplyOfACancelledAttemptIsLost(t *testing.T) {
 		state, err := other.Inspect(t.Context())
 		return err == nil && state.Token > h.Token()
 	}, long, time.Millisecond, "it has the lock, and does not know")
-	a.cancel()
-	require.ErrorIs(t, a.fails(t), context.Canceled)
+	a.Cancel()
+	require.ErrorIs(t, a.Outcome(t), context.Canceled)
 	_, err := other.TryLock(t.Context())
 	require.ErrorIs(t, err, latchkey.ErrNotAcquired)
 	gone.Store(false)
@@ -237,7 +237,7 @@ func TestServerStopsWhilePolling(t *testing.T) {
 	require.ErrorIs(t, c.Check(ctx), latchkey.ErrUnavailable)
 	s.Continue(t)
 	unlock(t, h)
-	unlock(t, a.wait(t))
+	unlock(t, a.Granted(t))
 	require.NoError(t, c.Check(t.Context()))
 	free(t, s)
 }

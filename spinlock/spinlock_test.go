@@ -186,7 +186,7 @@ func TestOvertakesNobody(t *testing.T) {
 		state, err := spin.Inspect(t.Context())
 		require.NoError(t, err)
 		require.Zero(t, state.Waiting)
-		require.Equal(t, state.Token, next.wait(t).Token())
-		unlock(t, next.hold)
+		require.Equal(t, state.Token, next.Granted(t).Token())
+		unlock(t, next.Hold)
 	})
 }

@@ -43,9 +43,9 @@ func TestMinHold(t *testing.T) {
 	unlock(t, h)
 	_, err := newLock(t, open(t, s.Option())).TryLock(t.Context())
 	require.ErrorIs(t, err, latchkey.ErrNotAcquired)
-	got := next.wait(t)
-	require.GreaterOrEqual(t, next.at.Sub(began), shortest-10*time.Millisecond)
-	require.Less(t, next.at.Sub(acquired), shortest+soon)
+	got := next.Granted(t)
+	require.GreaterOrEqual(t, next.At.Sub(began), shortest-10*time.Millisecond)
+	require.Less(t, next.At.Sub(acquired), shortest+soon)
 	unlock(t, got)
 	free(t, s)
 }
@@ -63,8 +63,8 @@ func TestLongestHolds(t *testing.T) {
 			next := later(t, newLock(t, open(t, s.Option())))
 			<-h.Context().Done()
 			require.ErrorIs(t, context.Cause(h.Context()), latchkey.ErrLost)
-			got := next.wait(t)
-			require.Less(t, next.at.Sub(acquired), longest+soon)
+			got := next.Granted(t)
+			require.Less(t, next.At.Sub(acquired), longest+soon)
 			require.ErrorIs(t, h.Unlock(t.Context()), latchkey.ErrLost)
 			require.True(t, got.Held())
 			unlock(t, got)
@@ -125,7 +125,7 @@ func TestRedissonHolds(t *testing.T) {
 			} else {
 				do(t, plain, "PEXPIRE", "a", "100")
 			}
-			unlock(t, next.wait(t))
+			unlock(t, next.Granted(t))
 		}
 	})
 }

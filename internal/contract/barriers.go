@@ -11,6 +11,7 @@ import (
 
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/barrier"
+	"github.com/latchkey-go/latchkey/internal/redistest"
 )
 
 // barriers is the contract of the barriers.
@@ -38,9 +39,9 @@ func (s barriers) new(t testing.TB, c *latchkey.Client, name string, parties int
 }
 
 // arrive begins to wait, and returns when so many have arrived.
-func arrive(t testing.TB, b *barrier.Barrier, n int) *Attempt[barrier.Arrival] {
+func arrive(t testing.TB, b *barrier.Barrier, n int) *redistest.Attempt[barrier.Arrival] {
 	t.Helper()
-	w := begin(t, b.Await)
+	w := redistest.Begin(t, b.Await)
 	require.Eventually(t, func() bool {
 		waiting, err := b.Waiting(context.Background())
 		return err == nil && waiting == n

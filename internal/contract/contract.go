@@ -162,36 +162,3 @@ func (s Servers) connections(t testing.TB, name string) (n int) {
 	}
 	return n
 }
-
-// Attempt is a Lock or an Acquire that runs.
-type Attempt[T any] struct {
-	Hold   T
-	Err    error
-	Cancel context.CancelFunc
-	Ended  chan struct{}
-	At     time.Time // of its end
-}
-
-func begin[T any](t testing.TB, acquire func(context.Context) (T, error)) *Attempt[T] {
-	ctx, cancel := context.WithCancel(context.Background())
-	a := &Attempt[T]{Cancel: cancel, Ended: make(chan struct{})}
-	go func() {
-		defer close(a.Ended)
-		a.Hold, a.Err = acquire(ctx)
-		a.At = time.Now()
-	}()
-	t.Cleanup(func() { cancel(); <-a.Ended })
-	return a
-}
-
-// Granted returns what a waiter gets.
-func (a *Attempt[T]) Granted(t testing.TB) T {
-	t.Helper()
-	select {
-	case <-a.Ended:
-		require.NoError(t, a.Err)
-	case <-time.After(long):
-		require.FailNow(t, "the waiter was forgotten")
-	}
-	return a.Hold
-}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/countdown"
+	"github.com/latchkey-go/latchkey/internal/redistest"
 )
 
 // latches is the contract of the latches.
@@ -53,9 +54,9 @@ func down(t testing.TB, l *countdown.Latch, want int64) {
 }
 
 // await begins to wait, and returns when the client has looked and listens on the channel.
-func (s latches) await(t testing.TB, l *countdown.Latch, listeners int) *Attempt[struct{}] {
+func (s latches) await(t testing.TB, l *countdown.Latch, listeners int) *redistest.Attempt[struct{}] {
 	t.Helper()
-	w := begin(t, func(ctx context.Context) (struct{}, error) { return struct{}{}, l.Await(ctx) })
+	w := redistest.Begin(t, func(ctx context.Context) (struct{}, error) { return struct{}{}, l.Await(ctx) })
 	s.listen(t, "redisson_countdownlatch__channel__{"+l.Name()+"}", listeners)
 	return w
 }
@@ -173,7 +174,7 @@ func (s latches) countedOnce(t *testing.T) {
 			}
 		})
 	}
-	waits := begin(t, func(ctx context.Context) (struct{}, error) { return struct{}{}, first.Await(ctx) })
+	waits := redistest.Begin(t, func(ctx context.Context) (struct{}, error) { return struct{}{}, first.Await(ctx) })
 	for _, kind := range []string{"pubsub", "normal", "pubsub", "normal"} {
 		<-time.After(20 * time.Millisecond)
 		s.kill(t, kind)
@@ -191,7 +192,7 @@ func (s latches) expires(t *testing.T) {
 	mine, other := s.new(t, s.Servers.open(t), "expires", countdown.WithTTL(ttl)), s.new(t, s.Servers.open(t), "expires")
 	arm(t, mine, 1)
 	set := time.Now()
-	w := begin(t, func(ctx context.Context) (struct{}, error) { return struct{}{}, other.Await(ctx) })
+	w := redistest.Begin(t, func(ctx context.Context) (struct{}, error) { return struct{}{}, other.Await(ctx) })
 	<-w.Ended
 	require.ErrorIs(t, w.Err, countdown.ErrExpired)
 	require.Less(t, w.At.Sub(set), ttl+soon)

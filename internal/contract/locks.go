@@ -12,6 +12,7 @@ import (
 
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/fairlock"
+	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/rlock"
 	"github.com/latchkey-go/latchkey/rwlock"
 	"github.com/latchkey-go/latchkey/spinlock"
@@ -134,12 +135,12 @@ func must(t testing.TB, l *latchkey.Lock) *latchkey.Hold {
 }
 
 // Waiter is a Lock that runs.
-type Waiter = Attempt[*latchkey.Hold]
+type Waiter = redistest.Attempt[*latchkey.Hold]
 
 // Wait begins to wait for a lock, and returns once that is queued behind so many others.
 func Wait(t testing.TB, l *latchkey.Lock, before int) *Waiter {
 	t.Helper()
-	w := begin(t, l.Lock)
+	w := redistest.Begin(t, l.Lock)
 	waiting(t, l, before+1)
 	return w
 }
@@ -150,7 +151,7 @@ func wait(t testing.TB, lock *latchkey.Lock, polls bool) *Waiter {
 	if !polls {
 		return Wait(t, lock, 0)
 	}
-	w := begin(t, lock.Lock)
+	w := redistest.Begin(t, lock.Lock)
 	select {
 	case <-w.Ended:
 		require.FailNow(t, "it did not wait", "%v", w.Err)

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/multilock"
 	"github.com/latchkey-go/latchkey/rlock"
 )
@@ -62,9 +63,9 @@ func mustAll(t testing.TB, l *multilock.Lock) *multilock.Hold {
 }
 
 // wait begins to wait, and returns once it is queued for the first of the locks that is held.
-func (m multiLocks) wait(t testing.TB, l *multilock.Lock, held *latchkey.Lock) *Attempt[*multilock.Hold] {
+func (m multiLocks) wait(t testing.TB, l *multilock.Lock, held *latchkey.Lock) *redistest.Attempt[*multilock.Hold] {
 	t.Helper()
-	a := begin(t, l.Lock)
+	a := redistest.Begin(t, l.Lock)
 	waiting(t, held, 1)
 	return a
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/semaphore"
 )
 
@@ -66,9 +67,9 @@ func take(t testing.TB, sem *semaphore.Semaphore, n int) *semaphore.Permits {
 }
 
 // want begins to wait for permits, and returns once that is queued behind so many others.
-func want(t testing.TB, sem *semaphore.Semaphore, n, before int) *Attempt[*semaphore.Permits] {
+func want(t testing.TB, sem *semaphore.Semaphore, n, before int) *redistest.Attempt[*semaphore.Permits] {
 	t.Helper()
-	w := begin(t, func(ctx context.Context) (*semaphore.Permits, error) { return sem.Acquire(ctx, n) })
+	w := redistest.Begin(t, func(ctx context.Context) (*semaphore.Permits, error) { return sem.Acquire(ctx, n) })
 	wanted(t, sem, before+1)
 	return w
 }
@@ -178,7 +179,7 @@ func (s semaphores) fifo(t *testing.T) {
 	got := large.Granted(t)
 	require.Less(t, large.At.Sub(released), prompt)
 	require.NoError(t, got.Release(t.Context()))
-	for _, w := range []*Attempt[*semaphore.Permits]{one, two} {
+	for _, w := range []*redistest.Attempt[*semaphore.Permits]{one, two} {
 		p := w.Granted(t)
 		require.Greater(t, p.Token(), got.Token())
 		require.NoError(t, p.Release(t.Context()))

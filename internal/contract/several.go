@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/redlock"
 )
 
@@ -51,7 +52,7 @@ func over(t testing.TB, clients []*latchkey.Client, name string) *latchkey.Lock 
 // wait begins to wait for a lock, and returns once it listens for releases on all servers.
 func (s several) wait(t testing.TB, l *latchkey.Lock) *Waiter {
 	t.Helper()
-	w := begin(t, l.Lock)
+	w := redistest.Begin(t, l.Lock)
 	for _, server := range s {
 		require.Eventually(t, func() bool {
 			return slices.Contains(server.channels(t), fmt.Sprintf("redisson_lock__channel:{%s}", l.Name()))
