@@ -42,14 +42,14 @@ type Conn struct {
 	Client rueidis.Client
 }
 
-var clock = bare("shared/clock.lua")
+var clock = rueidis.NewLuaScript(bare("shared/clock.lua"))
 
 // Time returns the server's clock in microseconds. In a cluster, it is that of the server which has the name,
 // if k is not nil.
 func (c Conn) Time(ctx context.Context, k *Keys) (int64, error) {
 	var reply rueidis.RedisResult
 	if k != nil && k.sharded() {
-		reply = clock.lua.Exec(ctx, c.Client, k.keys[:1], nil)
+		reply = clock.Exec(ctx, c.Client, k.keys[:1], nil)
 	} else {
 		reply = c.Client.Do(ctx, c.Client.B().Time().Build())
 	}
