@@ -24,8 +24,9 @@ type Script struct {
 //
 //	-- include <folder>/<file>.lua
 //
-// of the text stands for that file of this package, with what that includes; each file is included once. A
-// line
+// of the text stands for that file of this package, with what that includes; each file is included once. With
+// inline in place of include it stands for the file in any case: inside a block that seldom runs, so that its
+// functions are seldom made. A line
 //
 //	-- keys QUEUE TOKEN
 //
@@ -85,7 +86,12 @@ func (w *writer) write(text string) {
 	for line := range strings.Lines(text) {
 		trimmed := strings.TrimSpace(line)
 		if path, ok := strings.CutPrefix(trimmed, "-- include "); ok {
-			w.include(path)
+			if !w.included[path] {
+				w.included[path] = true
+				w.file(path)
+			}
+		} else if path, ok := strings.CutPrefix(trimmed, "-- inline "); ok {
+			w.file(path)
 		} else if keys, ok := strings.CutPrefix(trimmed, "-- keys "); ok {
 			w.define(strings.Fields(keys))
 		} else if trimmed != "" && !strings.HasPrefix(trimmed, "--") {
@@ -94,16 +100,12 @@ func (w *writer) write(text string) {
 	}
 }
 
-func (w *writer) include(path string) {
-	if w.included[path] {
-		return
-	}
-	w.included[path] = true
-	file, err := files.ReadFile(path)
+func (w *writer) file(path string) {
+	text, err := files.ReadFile(path)
 	if err != nil {
 		panic(err)
 	}
-	w.write(string(file))
+	w.write(string(text))
 }
 
 func (w *writer) define(keys []string) {

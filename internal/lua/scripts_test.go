@@ -20,7 +20,7 @@ var lifo = lua.MustCompose(`
 -- KEYS, ARGV and replies: as in lock/acquire.lua
 -- include lock/take.lua
 
-local function enqueue(entry) redis.call('LPUSH', QUEUE, entry) end
+local function enqueue(entry) return redis.call('LPUSH', QUEUE, entry) end
 
 -- include lock/contend.lua
 `)
@@ -106,7 +106,7 @@ func TestFiles(t *testing.T) {
 		text, err := os.ReadFile(source)
 		require.NoError(t, err)
 		for line := range strings.Lines(string(text)) {
-			include, is := strings.CutPrefix(strings.TrimSpace(line), "-- include ")
+			include, is := strings.CutPrefix(strings.Replace(strings.TrimSpace(line), "-- inline ", "-- include ", 1), "-- include ")
 			switch inLua := strings.HasSuffix(source, ".lua"); {
 			case inLua && is:
 				require.Contains(t, paths, strings.TrimSpace(include), source)

@@ -6,19 +6,16 @@
 -- include basket/keys.lua
 -- include lock/grant.lua
 
-local queues, gone, reply = {}, {}, {}
+local queues, reply = {}, {}
 for i = 1, count do queues[i] = all[3 * i - 1] end
 local waited = redis.call('EXISTS', unpack(queues)) > 0
 for i = 1, count do
   local lock = all[3 * i - 2]
-  reply[i] = redis.pcall('HEXISTS', lock, given[3 * i + 1]) == 1 and 1 or 0
-  if reply[i] == 1 and not waited then gone[#gone + 1] = lock end
+  reply[i] = redis.pcall('HDEL', lock, given[3 * i + 1]) == 1 and 1 or 0
 end
-if gone[1] then redis.call('DEL', unpack(gone)) end
 for i = 1, waited and count or 0 do
   turn_to(i)
   counted = {} -- in a cluster, each name has inboxes of its own
-  former = {reply[i] == 1 and ARGV[1] or nil}
   -- Foreign data under the queue's name must not keep the lock from being released.
   if reply[i] == 1 or redis.call('EXISTS', NAME) == 0 then hand_over() end
 end

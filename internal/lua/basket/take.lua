@@ -9,12 +9,10 @@
 --       {-6, 0, now}  the deadline was over: nothing was done
 -- include basket/keys.lua
 -- include shared/token.lua
+-- include shared/value.lua
 
--- The clock as 16 digits, which compare as the numbers do.
-local t = redis.call('TIME')
-local text = t[1] .. string.sub('00000' .. t[2], -6)
-local now = tonumber(text)
-if given[3] ~= '0' and now > tonumber(given[3]) then return {-6, 0, now} end
+local now = clock()
+if given[3] ~= '0' and now > given[3] then return {-6, 0, now} end
 
 -- First it only looks: foreign data ends the script before anything is written.
 local free, tokens, first = count, {}, {}
@@ -23,8 +21,7 @@ if redis.call('EXISTS', unpack(first)) > 0 then
   for i = 1, count do
     turn_to(i)
     if redis.call('EXISTS', NAME, QUEUE) > 0 then
-      local held = redis.call('HMGET', NAME, ARGV[1], 'token')
-      tokens[i] = held[1] and parse_token(held[2])
+      tokens[i] = parse_token(redis.call('HGET', NAME, ARGV[1]))
       if not tokens[i] then
         free = i - 1
         break
@@ -34,28 +31,18 @@ if redis.call('EXISTS', unpack(first)) > 0 then
 end
 if free < count and given[2] == 'all' then return {0, free, now} end
 
--- The token of a lock. As a rule it is the clock, and one call is enough: see next_token.
-local function token_of(i)
-  local key, floor = all[3 * i], given[3 * i + 2]
-  local last = redis.call('SET', key, text, 'PX', DAY, 'GET')
-  local behind = not last or #last == 16 and last < text and tonumber(last)
-  if behind and tonumber(floor) < now then return now, text end
-  if last then redis.call('SET', key, last, 'KEEPTTL') else redis.call('DEL', key) end
-  turn_to(i)
-  return next_token(now)
-end
-
 local reply, begun = {free, free, now}, {}
 for i = 1, free do
   local lock, lease = all[3 * i - 2], given[3 * i + 3]
   if not tokens[i] then
-    local done, token, digits = pcall(token_of, i)
+    turn_to(i)
+    local done, token = pcall(next_token, now)
     if not done then
       if begun[1] then redis.call('DEL', unpack(begun)) end -- nobody has heard of them
       error(token, 0)
     end
     tokens[i], begun[#begun + 1] = token, lock
-    redis.call('HSET', lock, given[3 * i + 1], '1', 'token', 't' .. digits .. '/' .. lease)
+    redis.call('HSET', lock, given[3 * i + 1], 't' .. token .. '/' .. lease)
   end
   redis.call('PEXPIRE', lock, lease)
   reply[i + 3] = tokens[i]

@@ -2,34 +2,39 @@
 -- a grant. Safe to repeat: an owner id is for one tenure, and an owner that asks again gets the token that it
 -- has, with its whole lease.
 --
--- KEYS  1 lock     HASH   <owner id> -> 1
---                         token -> t<number>/<longest lease in ms>, or
---                                  t<number>+<numbers reserved>/<longest lease in ms>
---                         short -> s<ms since the epoch>: when a grant ends that was not renewed yet
---       2 queue    LIST   of 1:<client id>:<number>:<lease in ms>:<block>; the head is next
---       3 token    STRING last number handed out or reserved
+-- NAME   HASH   <owner id> -> t<token>+<numbers reserved>l/<longest lease in ms>!<clock>
+--               +<numbers>  reserved for further holds of the same process. They say too that it hands on
+--                           inside, and so it must hear that others wait. Missing: none
+--               l           the owner may linger, which is to own the lock while nobody uses it
+--               !<clock>    when a message granted it, in microseconds, until its first renewal
+--               A lock of Redisson has one field too, with a count
+-- QUEUE  LIST   of 1:<client id>:<number>:<lease in ms>:<block>; the head is next
+-- TOKEN  STRING last number handed out or reserved
+-- INBOX  a client's inbox is this prefix followed by the client id
+-- VERB   PUBLISH or SPUBLISH
 -- ARGV  1 owner id         <client id>:<number unique within the client>
---       2 inbox prefix     a client's inbox is this prefix followed by the client id
---       3 publish verb     PUBLISH or SPUBLISH
---       4 floor            highest token of this name that this client has seen
---       5 lease            ms
---       6 mode             try (with or without a deadline), first, again: see shared/attempt.lua
---       7 longest queue    entries
---       8 block            how many tokens to reserve when the lock is granted from the queue, for further
---                          holds of the same process; 0: none
--- Reply token                         (integer) the caller owns the lock
+--       2 floor            highest token of this name that this client has seen, in 16 digits
+--       3 lease            ms
+--       4 mode             try (with or without a deadline), first, again: see shared/attempt.lua
+--       5 block            how many tokens to reserve when the lock is granted from the queue, for further
+--                          holds of the same process; missing or 0: none. With l behind it the owner may
+--                          linger: then they are reserved in any case
+--       6 longest queue    entries; missing: LONGEST
+-- Reply token                         the caller owns the lock
 --       {0, token, reserved, others}  the same, with reserved tokens; others: 1 when somebody waits, else 0
 --       {sequence, ends, now}         queued; sequence: 0 when the id was queued before
 --                                     ends: ms until the caller must ask again, because the holder's lease or
---                                     another one may end then (shared/queue.lua); -1: no lease ends
+--                                     another one may end then (shared/pace.lua); -1: no lease ends
 --                                     now: the server's clock in microseconds
 --       {-1, ends, now}               somebody else holds it (mode try)
 --       {-2, length, now}             the queue is full
 --       {-6, 0, now}                  the deadline was over: nothing was done
+--       {-9, ends, now}               somebody else holds it (mode try), who may linger, and was told that
+--                                     this id wants it: ask again when he answers
 --
 -- A lock with another order of its queue replaces this file by one with another enqueue.
 -- include lock/take.lua
 
-local function enqueue(entry) redis.call('RPUSH', QUEUE, entry) end
+local function enqueue(entry) return redis.call('RPUSH', QUEUE, entry) end
 
 -- include lock/contend.lua

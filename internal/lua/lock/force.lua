@@ -5,14 +5,12 @@
 -- Keys  as in lock/acquire.lua
 -- ARGV  1 unused, 2 floor: as in lock/acquire.lua
 -- Reply 1 somebody held it, 0 nobody did
--- include shared/token.lua
--- include lock/grant.lua
--- include lock/foreign.lua
+-- include lock/owner.lua
 
-local fields = redis.call('HKEYS', NAME)
-local token = parse_token(redis.call('HGET', NAME, 'token'))
-if #fields > 0 and (not token or #fields > 1000) and not is_lock() then return not_a_lock() end
-former = {unpack(fields)}
+local held = fields()
+if held[1] and not is_lock(held) then return not_a_lock() end
+former = {held[1]}
 hand_over()
-if token then tell_owner('f', fields, token) end
-return #fields > 0 and 1 or 0
+local token = parse_token(held[2])
+if token then tell_owner(held[1], 'f', token) end
+return held[1] and 1 or 0

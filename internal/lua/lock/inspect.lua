@@ -4,22 +4,18 @@
 -- ARGV  1 how many entries of the queue to list
 -- Reply {owner ("" when the lock is free), token ("0" when the holder has none of ours),
 --        ms until the lease ends (-1: never), length of the queue,
---        how many hold it together (0: one holder, or none), entries...}
+--        how many hold it together (0: one holder, or none; -1: an owner that may linger), entries...}
 -- keys QUEUE
--- include shared/token.lua
--- include lock/lease.lua
--- include lock/foreign.lua
+-- include lock/holder.lua
 
-local owner, left = '', lease_left(micros())
-local token = parse_token(redis.call('HGET', NAME, 'token'))
-if left then
-  if not token and not is_lock() then return not_a_lock() end
-  for _, field in ipairs(redis.call('HKEYS', NAME)) do
-    if field ~= 'token' and field ~= 'short' then owner = field end
-  end
-end
+local time = redis.call('TIME')
+local held = fields()
+local token, _, longest, may_linger, granted = parse_token(held[2])
+if held[1] and not is_lock(held) then return not_a_lock() end
+local left = held[1] and lease_left(time[1] * 1000000 + time[2], longest, granted)
 local queued = not (moving and moving.lacks(QUEUE))
-local reply = {owner, decimal(token or 0), left or 0, queued and redis.call('LLEN', QUEUE) or 0, 0}
+local reply = {left and held[1] or '', left and token or '0', left or 0, queued and redis.call('LLEN', QUEUE) or 0,
+  left and may_linger and -1 or 0}
 if queued and tonumber(ARGV[1]) > 0 then
   for _, entry in ipairs(redis.call('LRANGE', QUEUE, 0, ARGV[1] - 1)) do reply[#reply + 1] = entry end
 end

@@ -8,14 +8,14 @@
 --       3 the token
 -- Reply 1 the id owns the lock, 0 it does not: nothing was done
 -- include shared/token.lua
+-- include shared/value.lua
 
-local held = redis.call('HMGET', NAME, ARGV[1], 'token')
-if not (held[1] and held[2]) then return 0 end
+local number, _, longest = parse_token(redis.call('HGET', NAME, ARGV[1]))
+if not number then return 0 end
 if moving then moving.need(TOKEN) end
 local last = redis.call('GET', TOKEN)
 if not last or (tonumber(last) or 0) < tonumber(ARGV[3]) then
   redis.call('SET', TOKEN, ARGV[3], 'PX', DAY)
 end
-local _, _, longest = parse_token(held[2])
-redis.call('HSET', NAME, 'token', 't' .. ARGV[3] .. '/' .. (longest or 0))
+redis.call('HSET', NAME, ARGV[1], 't' .. ARGV[3] .. '/' .. (longest or 0))
 return 1

@@ -3,7 +3,7 @@
 -- keys QUEUE TOKEN CHANNEL DONE TIMEOUTS HOLDERS
 -- include shared/token.lua
 
-local now = micros()
+local now = tonumber(clock())
 
 -- Runs a command with any number of arguments, and returns the sum of its replies.
 local function many(command, key, list)

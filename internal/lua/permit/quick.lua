@@ -10,10 +10,10 @@ local function quick_take(owner, lease, n)
   local free = n and redis.call('GET', NAME)
   if not free or #free > 11 or not string.find(free, '^%d+$')
     or tonumber(free) < tonumber(n) then return nil end
-  local now, prefix = micros(), base(owner)
-  local token, text = next_token(now)
+  local now, prefix = clock(), base(owner)
+  local token = next_token(now)
   -- Only an owner that has none takes permits: a late copy must not take a second time.
-  if redis.call('HSETNX', HOLDERS, prefix, n .. ':' .. text .. ':0:' .. lease .. ':' .. owner) == 0 then
+  if redis.call('HSETNX', HOLDERS, prefix, n .. ':' .. token .. ':0:' .. lease .. ':' .. owner) == 0 then
     return nil
   end
   local permits = {}

@@ -2,12 +2,15 @@
 -- to confirm a grant. Safe to repeat, as lock/acquire.lua.
 --
 -- Keys  as in rwlock/state.lua
--- ARGV  1 to 5 as in lock/acquire.lua
---       6 demand: see rwlock/state.lua
+-- ARGV  as in lock/acquire.lua, and
+--       5 demand: see rwlock/state.lua
 -- Reply as in lock/acquire.lua. {0, token, 0, 1} tells a reader that somebody waits
 -- include rwlock/take.lua
 -- include rwlock/grant.lua
 -- include rwlock/holders.lua
+-- include shared/place.lua
+
+local LONGEST = 100000
 
 local id = ARGV[1]
 local holds = redis.call('HMGET', NAME, id, id .. ':write')
@@ -22,11 +25,11 @@ elseif holds[1] then
   return owner_reply(own_read(id, ARGV[3], ARGV[3]), 0)
 end
 
-local entry = '1:' .. id .. ':' .. ARGV[3] .. ':' .. ARGV[6]
+local entry = '1:' .. id .. ':' .. ARGV[3] .. ':' .. ARGV[5]
 local left = holder_left()
 local granted, token, reserved = serve(entry)
 if token then return owner_reply(token, reserved) end
-local now = micros()
+local now = clock()
 if fits(reads) and others_wait() == 0 then return own_now() end
 if granted > 0 then left = holder_left() end
 if former[1] then -- the lock is free, and the next who waits cannot be granted it here
@@ -39,9 +42,9 @@ if moving then moving.need(QUEUE) end
 local sequence, place = 0, how == 'again' and redis.call('LPOS', QUEUE, entry)
 if not place then
   place = redis.call('LLEN', QUEUE)
-  if place >= tonumber(ARGV[5]) then return {-2, place, now} end
+  if place >= tonumber(ARGV[6] or LONGEST) then return {-2, place, now} end
   if moving then moving.need(TOKEN) end
-  sequence = next_token(now)
+  sequence = next_place(now)
   redis.call('RPUSH', QUEUE, entry)
 end
 -- The owners' processes let more in, and do not know yet that others wait: w is for want. Readers are told

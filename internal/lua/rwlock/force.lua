@@ -15,10 +15,10 @@ if mode == ARGV[3] and ours then
   for _, field in ipairs(fields) do
     if field ~= 'mode' then former[#former + 1] = field end
   end
-  local taken = token and token + reserved
+  local taken = token and decimal(token + reserved)
   redis.call('HDEL', NAME, '') -- first: Redis never refuses it for lack of memory, nor what follows
   if token then
-    redis.call('HSET', STATE, 'token', 't' .. decimal(next_token(micros()))) -- for readers that come next
+    redis.call('HSET', STATE, 'token', 't' .. next_token(clock())) -- for readers that come next
   end
   hand_over()
   if taken then tell_holders('f', fields, taken) end

@@ -30,7 +30,7 @@ end
 -- nobody must have heard that he owns the lock.
 local function serve(self, queues)
   local granted, messages, token, reserved = 0, {}, nil, nil
-  local now = micros()
+  local now = clock()
   while granted < RUN do
     local entry = not (moving and moving.lacks(QUEUE)) and redis.call('LINDEX', QUEUE, 0)
     if not entry then break end
@@ -61,9 +61,10 @@ local function serve(self, queues)
       local own_token, text, own_reserved = nil, nil, 0
       if reads then
         own_token = own_read(id, lease, ms)
-        text = decimal(own_token)
+        text = own_token
       else
-        own_token, text, own_reserved = next_token(now, tonumber(demand))
+        text, own_reserved = next_token(now, tonumber(demand))
+        own_token = text
         own_write(id, lease, text, own_reserved, ms)
       end
       redis.call('LPOP', QUEUE)
@@ -78,7 +79,7 @@ local function serve(self, queues)
     end
   end
   local others = granted > 0 and (queues and 1 or others_wait()) or 0
-  for _, m in ipairs(messages) do tell_grant(m[1], 'r', m[2], m[3], m[4], others, decimal(now), m[5]) end
+  for _, m in ipairs(messages) do tell_grant(m[1], 'r', m[2], m[3], m[4], others, now, m[5]) end
   if granted == RUN and others == 1 then
     local client, number = string.match(redis.call('LINDEX', QUEUE, 0) or '', '^1:([^:]+):(%d+):')
     if client then tell(client, 'a', number) end

@@ -85,6 +85,6 @@ local TOLD = 1000
 local function tell_holders(kind, fields, token)
   for i, field in ipairs(fields or redis.call('HKEYS', NAME)) do
     local client, number = string.match(field, '^([^:]+):(%d+)')
-    if client and i <= TOLD then tell(client, kind, token and number .. ' ' .. decimal(token) or number) end
+    if client and i <= TOLD then tell(client, kind, token and number .. ' ' .. token or number) end
   end
 end

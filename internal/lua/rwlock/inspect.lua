@@ -23,7 +23,7 @@ local number, reserved = state_token()
 if number and mode == 'read' then number = number + reserved end
 local queued = not (moving and moving.lacks(QUEUE))
 local reply = {
-  owner, decimal(owner ~= '' and number or 0), left, queued and redis.call('LLEN', QUEUE) or 0, readers,
+  owner, owner ~= '' and number or '0', left, queued and redis.call('LLEN', QUEUE) or 0, readers,
 }
 if queued and tonumber(ARGV[1]) > 0 then
   for _, entry in ipairs(redis.call('LRANGE', QUEUE, 0, ARGV[1] - 1)) do reply[#reply + 1] = entry end

@@ -5,6 +5,7 @@
 -- ARGV and reply: as in lock/offer.lua
 -- include rwlock/grant.lua
 -- include rwlock/holders.lua
+-- include shared/place.lua
 
 local id = ARGV[1]
 local holds = redis.call('HMGET', NAME, id .. ':write', ARGV[7] .. ':write')
@@ -16,7 +17,7 @@ if holds[1] then
     return owner_reply(token, reserved)
   end
 end
-if not holds[2] then return {-3, 0, micros()} end
+if not holds[2] then return {-3, 0, clock()} end
 if moving then
   moving.need(TOKEN) -- before anything is queued: a copy would queue it again
   moving.need(STATE)
@@ -24,7 +25,7 @@ end
 if ARGV[8] ~= '' and not (moving and moving.lacks(QUEUE)) then redis.call('LREM', QUEUE, 0, ARGV[8]) end
 
 former, mode = {ARGV[7] .. ':write'}, nil
-local entry, queues = '1:' .. id .. ':' .. ARGV[3] .. ':' .. ARGV[6], ARGV[4] ~= 'try'
+local entry, queues = '1:' .. id .. ':' .. ARGV[3] .. ':' .. ARGV[5], ARGV[4] ~= 'try'
 -- While the slot moves, the entry is queued first: when the last entry is taken from the queue, its key is
 -- gone.
 local early = moving and queues and not moving.lacks(QUEUE)
@@ -32,15 +33,14 @@ if early then redis.call('RPUSH', QUEUE, entry) end
 local granted, token, reserved = serve(early and entry, queues)
 if token then return owner_reply(token, reserved) end
 if granted == 0 then
-  local text
   if early then redis.call('LREM', QUEUE, -1, entry) end
-  token, text, reserved = next_token(micros(), AHEAD, tonumber(ARGV[9]))
-  own_write(id, ARGV[3], text, reserved, ARGV[3])
+  token, reserved = next_token(clock(), AHEAD, tonumber(ARGV[9]))
+  own_write(id, ARGV[3], token, reserved, ARGV[3])
   return owner_reply(token, reserved)
 end
-local now, left = micros(), holder_left()
+local now, left = clock(), holder_left()
 if not queues then return {-1, left or 0, now} end
-local sequence = next_token(now)
+local sequence = next_place(now)
 if not early then redis.call('RPUSH', QUEUE, entry) end
 redis.call('PEXPIRE', QUEUE, QUEUE_KEPT)
 note_lease(ARGV[3], id)

@@ -34,7 +34,7 @@ if ARGV[4] ~= '0' then
   -- It may be longer than the lease: nobody must cut it to that.
   local done, number, reserved, longest = pcall(state_token)
   if done and number and (not longest or longest < tonumber(ARGV[4])) then
-    redis.pcall('HSET', STATE, 'token', token_field(decimal(number), reserved, ARGV[4]))
+    redis.pcall('HSET', STATE, 'token', token_field(number, reserved, ARGV[4]))
   end
   tell_waiting(ARGV[4])
   return 1

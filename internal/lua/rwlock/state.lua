@@ -20,6 +20,7 @@
 -- ARGV  1 owner id, 2 floor: as in lock/acquire.lua
 -- keys QUEUE TOKEN STATE
 -- include shared/token.lua
+-- include shared/value.lua
 -- include shared/queue.lua
 
 local mode = redis.call('HGET', NAME, 'mode')
@@ -65,12 +66,12 @@ end
 local function read_token(lease)
   local state = redis.call('HMGET', STATE, 'token', 'writer', 'short')
   local number, reserved, longest = parse_token(state[1])
-  if number then number = number + reserved end
-  if not number or number < tonumber(ARGV[2]) or is_at_large(state[2]) then
-    number, longest = next_token(micros()), nil
+  if reserved > 0 then number = decimal(number + reserved) end
+  if not number or tonumber(number) < tonumber(ARGV[2]) or is_at_large(state[2]) then
+    number, longest = next_token(clock()), nil
   end
   if not longest or longest < tonumber(lease) or (state[3] or '') ~= '' then
-    redis.call('HSET', STATE, 'token', token_field(decimal(number), 0, lease), 'writer', '', 'short', '')
+    redis.call('HSET', STATE, 'token', token_field(number, 0, lease), 'writer', '', 'short', '')
     redis.call('PEXPIRE', STATE, DAY)
   end
   return number

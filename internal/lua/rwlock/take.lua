@@ -4,8 +4,8 @@
 -- include rwlock/state.lua
 
 local how, late = parse_mode(ARGV[4])
-if late then return {-6, 0, micros()} end
-local reads = is_read(ARGV[6])
+if late then return {-6, 0, clock()} end
+local reads = is_read(ARGV[5])
 
 -- Takes the lock, and returns the reply.
 local function own_now()
@@ -14,8 +14,8 @@ local function own_now()
     moving.need(STATE)
   end
   if reads then return own_read(ARGV[1], ARGV[3], ARGV[3]) end
-  local token, text = next_token(micros())
-  own_write(ARGV[1], ARGV[3], text, 0, ARGV[3])
+  local token = next_token(clock())
+  own_write(ARGV[1], ARGV[3], token, 0, ARGV[3])
   return token
 end
 

@@ -10,5 +10,5 @@
 --   again                                 queue, unless this id is queued already
 local function parse_mode(text)
   if #text < 6 then return text, false end
-  return 'try', micros() > tonumber(string.sub(text, 5))
+  return 'try', clock() > string.sub(text, 5)
 end
