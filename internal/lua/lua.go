@@ -90,6 +90,13 @@ func (c Conn) Slot(k *Keys) uint16 {
 
 func number(n int64) string { return strconv.FormatInt(n, 10) }
 
+// floor is the highest token that a client has seen, in as many digits as the clock has: the scripts compare
+// them as text.
+func floor(seen int64) string {
+	text := number(seen)
+	return "0000000000000000"[:max(16-len(text), 0)] + text
+}
+
 // integer is 0 for a text that is no number.
 func integer(text string) int64 {
 	n, _ := strconv.ParseInt(text, 10, 64)
