@@ -25,7 +25,7 @@ type Claim struct {
 
 	Demand
 
-	Longest int // how many entries the queue may have
+	Longest int // how many entries the queue may have; 0: [DefaultLongest]
 
 	// Until is the deadline of an attempt in mode [Try], by the server's clock in microseconds. A copy that
 	// arrives later does nothing. 0: no deadline.
@@ -35,9 +35,19 @@ type Claim struct {
 // mode is a mode with the claim's deadline.
 func (c Claim) mode(m Mode) string {
 	if m == Try && c.Until > 0 {
-		return string(Try) + " " + number(c.Until)
+		return string(Try) + " " + digits(c.Until)
 	}
 	return string(m)
+}
+
+// DefaultLongest is how many entries a queue may have unless its waiters say otherwise.
+const DefaultLongest = 100_000
+
+func (c Claim) longest() int {
+	if c.Longest == 0 {
+		return DefaultLongest
+	}
+	return c.Longest
 }
 
 // Entry is the claim's place in the queue.
@@ -108,7 +118,7 @@ func acquired(message rueidis.RedisMessage, err error) (Acquired, error) {
 	if err != nil {
 		return Acquired{}, err
 	}
-	if message.IsInt64() {
+	if !message.IsArray() {
 		token, err := message.AsInt64()
 		return Acquired{Owned: Owned{Token: token}}, err
 	}

@@ -34,12 +34,15 @@ func (c Conn) Acquire(ctx context.Context, k *Keys, claim Claim, seen int64, mod
 // AcquireBy is [Conn.Acquire] by another script with the arguments and replies of lock/acquire.lua: see
 // [MustCompose].
 func (c Conn) AcquireBy(ctx context.Context, s *Script, k *Keys, claim Claim, seen int64, mode Mode) (Acquired, error) {
-	args := []string{
-		claim.Owner, floor(seen), number(claim.Lease), claim.mode(mode),
-		strconv.Itoa(claim.Longest), claim.text(),
-	}
-	if claim.Uptime > 0 {
-		args = append(args, number(claim.Uptime))
+	args := append(make([]string, 0, 7), claim.Owner, digits(seen), number(claim.Lease), claim.mode(mode))
+	block, longest := claim.text(), strconv.Itoa(claim.longest())
+	switch { // each argument costs Redis time: the last ones may be missing
+	case claim.Uptime > 0:
+		args = append(args, block, longest, number(claim.Uptime))
+	case claim.longest() != DefaultLongest:
+		args = append(args, block, longest)
+	case block != "0":
+		args = append(args, block)
 	}
 	return acquired(c.Run(ctx, s, k, args).ToMessage())
 }
@@ -47,7 +50,7 @@ func (c Conn) AcquireBy(ctx context.Context, s *Script, k *Keys, claim Claim, se
 // Raise runs lock/raise.lua: while the owner has the lock, no token that comes after is smaller than this
 // one. It reports whether the owner has it.
 func (c Conn) Raise(ctx context.Context, k *Keys, owner string, token int64) (bool, error) {
-	held, err := c.Run(ctx, raise, k, []string{owner, floor(0), number(token)}).AsInt64()
+	held, err := c.Run(ctx, raise, k, []string{owner, digits(0), number(token)}).AsInt64()
 	return held == 1, err
 }
 
@@ -63,17 +66,20 @@ func (c Conn) Offer(
 	ctx context.Context, k *Keys, old, entry string, used int64, claim Claim, seen int64, mode Mode,
 ) (Acquired, error) {
 	return acquired(c.Run(ctx, offer[k.family], k, []string{
-		claim.Owner, floor(seen), number(claim.Lease), string(mode),
-		strconv.Itoa(claim.Longest), claim.text(), old, entry, number(2 * max(used, leanest/2)),
+		claim.Owner, digits(seen), number(claim.Lease), string(mode),
+		claim.text(), "", old, entry, number(2 * max(used, leanest/2)),
 	}).ToMessage())
 }
 
 // Release runs lock/release.lua. It ends the tenure of an owner, and reports whether that owned the lock.
 // seen: as for [Conn.Acquire].
 func (c Conn) Release(ctx context.Context, k *Keys, e Ending, seen int64) (bool, error) {
-	args := []string{e.Owner, floor(seen), e.Entry, number(e.Rest)}
-	if e.Announce {
+	args := []string{e.Owner, digits(seen), e.Entry, number(e.Rest)}
+	switch { // as in Acquire
+	case e.Announce:
 		args = append(args, k.Released())
+	case e.Entry == "" && e.Rest == 0 && k.family == Locks:
+		args = args[:2]
 	}
 	owned, err := c.Run(ctx, release[k.family], k, args).AsInt64()
 	return owned == 1, err
@@ -86,7 +92,7 @@ func (c Conn) Force(ctx context.Context, k *Keys, shared bool, seen int64) (bool
 	if shared {
 		half = "read"
 	}
-	held, err := c.Run(ctx, force[k.family], k, []string{"", floor(seen), half}).AsInt64()
+	held, err := c.Run(ctx, force[k.family], k, []string{"", digits(seen), half}).AsInt64()
 	return held == 1, err
 }
 
@@ -97,7 +103,7 @@ func (c Conn) Downgrade(
 	ctx context.Context, k *Keys, owner string, token, lease, seen int64,
 ) (held, others bool, err error) {
 	reply, err := c.Run(ctx, downgrade, k, []string{
-		owner, floor(seen), number(lease), number(token),
+		owner, digits(seen), number(lease), number(token),
 	}).AsIntSlice()
 	if err != nil {
 		return false, false, err

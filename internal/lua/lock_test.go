@@ -145,7 +145,7 @@ func TestAcquireFree(t *testing.T) {
 		keys := b.lock.All()
 		name, queue, token := keys[0], keys[1], keys[2]
 		require.Equal(t, "orders:{42} x", name)
-		require.Equal(t, map[string]string{"A:1": "1", "token": fmt.Sprintf("t%d/10000", a.Token)}, asMap(t, b.do("HGETALL", name)))
+		require.Equal(t, map[string]string{"A:1": fmt.Sprintf("t%d/10000", a.Token)}, asMap(t, b.do("HGETALL", name)))
 		for _, key := range []string{name, token} {
 			ttl, err := b.do("PTTL", key).AsInt64()
 			require.NoError(t, err)
@@ -375,7 +375,8 @@ func TestShortGrantEndsBeforeTheKey(t *testing.T) {
 		ttl, err := b.do("PTTL", b.lock.Name()).AsInt64()
 		require.NoError(t, err)
 		require.Greater(t, ttl, int64(5000), "the key keeps the whole lease, so that the short one can be told from a release")
-		require.NoError(t, b.do("HSET", b.lock.Name(), "short", fmt.Sprintf("s%d", now[0]*1000-1)).Error())
+		before := fmt.Sprintf("t5/10000!%d", (now[0]-2)*1_000_000-1000)
+		require.NoError(t, b.do("HSET", b.lock.Name(), "F:1", before).Error())
 		require.Positive(t, b.acquire("L:1", 10_000, lua.Again).Token)
 		require.Zero(t, b.inspect().Length)
 	})
@@ -544,7 +545,8 @@ func TestForeignDataIsUntouched(t *testing.T) {
 	for name, write := range map[string][]string{
 		"string":       {"SET", "", "x"},
 		"hash":         {"HSET", "", "name", "Ada", "mail", "ada@example.org"},
-		"token field":  {"HSET", "", "token", "secret"},
+		"owner's":      {"HSET", "", "a:1", "tsecret"},
+		"two owners":   {"HSET", "", "a:1", "t5/3000", "b:1", "1"},
 		"owner-like":   {"HSET", "", "a:b", "not a count"},
 		"list":         {"RPUSH", "", "1"},
 		"numeric hash": {"HSET", "", "visits", "3"},

@@ -47,7 +47,7 @@ func (c Conn) Capacity(
 	ctx context.Context, k *Keys, id string, seen int64, change Change, n, most, began int64,
 ) (done bool, total, free int64, err error) {
 	reply, err := c.Run(ctx, permitCapacity[k.family], k, []string{
-		id, floor(seen), string(change), number(n), number(most), number(began),
+		id, digits(seen), string(change), number(n), number(most), number(began),
 	}).AsIntSlice()
 	switch {
 	case err != nil:
@@ -87,7 +87,7 @@ func (c Conn) Trade(
 ) ([]rueidis.RedisMessage, error) {
 	send := func(nowhere []string, requests ...Request) ([]rueidis.RedisMessage, error) {
 		args := make([]string, 0, 4+5*len(requests))
-		args = append(args, requests[0][1], floor(seen), strconv.Itoa(longest), answered)
+		args = append(args, requests[0][1], digits(seen), strconv.Itoa(longest), answered)
 		ids := make([]string, len(requests))
 		for i, r := range requests {
 			args = append(args, r[:]...)
@@ -132,7 +132,7 @@ func ParseGiven(reply rueidis.RedisMessage) (held bool, err error) {
 // Destroy runs permit/delete.lua for a command with an id of its own, and reports whether there was a
 // semaphore. seen: as for [Conn.Acquire].
 func (c Conn) Destroy(ctx context.Context, k *Keys, id string, seen int64) (bool, error) {
-	existed, err := c.Run(ctx, permitDelete[k.family], k, []string{id, floor(seen)}).AsInt64()
+	existed, err := c.Run(ctx, permitDelete[k.family], k, []string{id, digits(seen)}).AsInt64()
 	return existed == 1, err
 }
 

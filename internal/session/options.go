@@ -3,6 +3,8 @@ package session
 import (
 	"log/slog"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/lua"
 )
 
 // Options are what the options of the root package set, which documents them. [DefaultOptions] returns usable
@@ -26,7 +28,7 @@ const (
 	DefaultLease          = 10 * time.Second
 	DefaultCommandTimeout = time.Second
 	DefaultReleaseTimeout = time.Second
-	DefaultMaxWaiters     = 100_000
+	DefaultMaxWaiters     = lua.DefaultLongest
 	MinLease              = 10 * time.Millisecond
 	MaxLease              = 24 * time.Hour
 )

@@ -9,10 +9,8 @@ local former = {}
 
 -- Makes an id the owner. lingers: l when it may linger. now: the clock, if a message grants it the lock.
 --
--- The key outlives a short lease by OUTLIVES ms, so that whoever asks after the end sees that no renewal
--- came. The new owner is written before the former one goes: while a slot moves, nobody can make a key again
--- that is gone.
-local OUTLIVES = 1000
+-- The new owner is written before the former one goes: while a slot moves, nobody can make a key again that
+-- is gone.
 local function own(id, lease, text, reserved, lingers, now)
   local value, ms = 't' .. text, lease
   if reserved > 0 or lingers == 'l' then value = value .. '+' .. reserved .. lingers end

@@ -27,10 +27,12 @@ end
 local function lease_left(now, longest, granted)
   local left = redis.call('PTTL', NAME)
   if left == -2 then return nil end
+  local short = math.min(longest or SHORT, SHORT)
+  if granted and longest then longest = math.max(longest, short + OUTLIVES) end
   if longest and left > longest then
     redis.call('PEXPIRE', NAME, longest)
     left = longest
   end
   if not granted then return left end
-  return math.min(left, math.max(0, math.ceil((granted - now) / 1000) + math.min(longest or SHORT, SHORT)))
+  return math.min(left, math.max(0, math.ceil((granted - now) / 1000) + short))
 end

@@ -101,9 +101,7 @@ local function drop_former(owner)
   former = {}
 end
 
--- Makes an id a reader, and returns its token. ms: until its lease ends. The key outlives a short lease by
--- OUTLIVES ms, so that whoever asks after the end sees that no renewal came.
-local OUTLIVES = 1000
+-- Makes an id a reader, and returns its token. ms: until its lease ends.
 local function own_read(id, lease, ms)
   if moving then moving.need(timeout_of(id)) end
   local token = read_token(lease)

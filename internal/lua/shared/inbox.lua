@@ -6,6 +6,10 @@
 -- while it waits. Every client asks again no later than this after its last question.
 local SHORT = 2000
 
+-- ms. The key of a lock outlives a short lease by so much, so that whoever asks after the end sees that no
+-- renewal came.
+local OUTLIVES = 1000
+
 -- ms. Waiters ask far more often than this, so only a queue without waiters expires.
 local QUEUE_KEPT = '60000'
 

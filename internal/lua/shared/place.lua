@@ -7,7 +7,7 @@ local function next_place(now)
   local place = redis.pcall('INCR', TOKEN)
   if type(place) == 'number' then
     if place > 1e15 and place < 9007199254740991 then return place end
-    redis.call('DECR', TOKEN)
+    if place ~= 1 then redis.call('DECR', TOKEN) end
   end
-  return (next_token(now)) -- there was no key, or foreign data, or Redis refuses to write
+  return tonumber((next_token(now))) -- there was no key, or there is foreign data, or Redis refuses to write
 end
