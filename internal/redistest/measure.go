@@ -22,13 +22,14 @@ type Way func(goroutine int) error
 type Measure struct {
 	Nanoseconds float64 // from one to the next, of all goroutines together
 	Allocations float64
+	Bytes       float64 // of them
 }
 
 // Compare runs the ways in turn, round by round, so that what disturbs the machine disturbs all. In each
 // round so many goroutines run a way so many times each.
 func Compare(b *testing.B, goroutines, times int, ways ...Way) []Measure {
 	b.Helper()
-	spent, allocated := make([][]float64, len(ways)), make([][]float64, len(ways))
+	spent, allocated, bytes := make([][]float64, len(ways)), make([][]float64, len(ways)), make([][]float64, len(ways))
 	var before, after runtime.MemStats
 	for b.Loop() {
 		for w, way := range ways {
@@ -47,12 +48,13 @@ func Compare(b *testing.B, goroutines, times int, ways ...Way) []Measure {
 			spent[w] = append(spent[w], float64(time.Since(start).Nanoseconds())/n)
 			runtime.ReadMemStats(&after)
 			allocated[w] = append(allocated[w], float64(after.Mallocs-before.Mallocs)/n)
+			bytes[w] = append(bytes[w], float64(after.TotalAlloc-before.TotalAlloc)/n)
 		}
 	}
 	b.ReportMetric(0, "ns/op") // of a round
 	measures := make([]Measure, len(ways))
 	for w := range ways {
-		measures[w] = Measure{median(spent[w]), median(allocated[w])}
+		measures[w] = Measure{median(spent[w]), median(allocated[w]), median(bytes[w])}
 	}
 	return measures
 }
