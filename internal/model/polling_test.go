@@ -48,6 +48,6 @@ func (w *world) forgetAttempt(t id) {
 
 // polling has a process poll beside those that queue.
 func polling(c config, n int) config {
-	c.polls[n], c.links[n] = true, down
+	c.polls[n], c.links[n], c.lingers[n] = true, down, false
 	return c
 }

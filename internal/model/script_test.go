@@ -42,7 +42,7 @@ func (w *world) acquire(t id) answer {
 	case r.owner == t:
 		return w.yours()
 	case r.owner == nobody && r.queued == 0:
-		w.own(t, false)
+		w.own(t, w.lingers[w.clientOf(t)] && !w.bugs.unmarked)
 		return w.yours()
 	}
 	first := r.queued == 0
