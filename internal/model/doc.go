@@ -53,10 +53,13 @@
 // does not know whether the lock is held. So all that must be true of a tenure between two turns must be true
 // of one that is parked, for as long as it is.
 //
-// Redis sends Want to the owner for the first who queues, and for a TryLock. A parked tenure is released
-// then, and also at some time by itself. While it is held Want is noted, and Unlock releases. A TryLock waits
-// for the answer to its Want, or until there can be none, and asks once more. A process that shuts down
-// releases what is parked.
+// Redis sends Want to the owner for the first who queues, and for a TryLock of another process. A parked
+// tenure is released then, and also at some time by itself. While it is held Want is noted, and Unlock
+// releases. A process that shuts down releases what is parked.
+//
+// A TryLock does not stand in line. It takes the turn with what is parked, and offers that if an offer is
+// due, but does not queue. Else it asks Redis. It waits for the answer to its Want, or until there can be
+// none, and asks once more. What it had is parked if nobody has the turn.
 //
 // Left out are the time that a tenure lingers; inboxes that are opened late, without which nothing is parked;
 // and that a late copy of an attempt does nothing.
@@ -116,6 +119,9 @@
 //     (token again; uncounted)
 //  16. Who tried is told after the release is answered, and does not wait for that for ever. (answers early;
 //     unbounded)
+//  17. What a TryLock had is parked only if nobody has the turn, and nothing else is parked. (parks beside)
+//  18. A TryLock never queues, nor does its offer. Whoever inherits that offer does. (queues at last; offer
+//     queues; heir tries)
 //
 // # A larger search
 //

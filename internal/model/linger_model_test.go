@@ -44,6 +44,8 @@ var lingerConfigs = []config{
 	closing(lingering(small("shut down", faults{mute: 1}, 3, 1)), 0),
 	lingering(small("somebody tries", faults{}, 2, 1), 0, 1),
 	lingering(small("both try", faults{}, 2, 0), 1, 1),
+	lingering(small("the process tries itself", faults{cancel: 1}, 2, 1), 1),
+	lingering(small("the process tries itself, astray", faults{stray: 1}, 2, 0), 1),
 	lingering(small("somebody tries among three", faults{}, 1, 1, 0), 0, 0, 1),
 	lingering(small("somebody tries and messages are lost", faults{mute: 1, kill: 1}, 2, 0), 0, 1),
 	lingering(small("somebody tries and copies are astray", faults{stray: 1, lost: 1}, 1, 0), 0, 1),
@@ -69,7 +71,7 @@ func lingerPairs() (all []config) {
 			}
 			all = append(all,
 				lingering(small(name, allowed, 2, 1)),
-				lingering(small(name+", somebody tries", allowed, 1, 0), 0, 1),
+				lingering(small(name+", both try", allowed, 1, 0), 1, 1),
 				closing(lingering(small(name+", shut down", allowed, 2, 1)), 0))
 		}
 	}
@@ -108,6 +110,11 @@ func TestSeededLingerBugs(t *testing.T) {
 	}
 	two := func(allowed faults) config { return lingering(small("", allowed, 2, 1)) }
 	tries := func(allowed faults) config { return lingering(small("", allowed, 1, 0), 0, 1) }
+	soon := func(allowed faults, calls int8) config { // is offered after each turn
+		c := lingering(small("", allowed, calls, 1), 1, 0)
+		c.alone = 0
+		return c
+	}
 	for name, h := range map[string]hidden{
 		"turn while released":        {lingerBugs{turnWhileReleased: true}, two(faults{}), exclusion},
 		"want ends a turn":           {lingerBugs{wantEndsATurn: true}, lingering(streaks("", faults{}, 2, 1)), exclusion},
@@ -126,6 +133,9 @@ func TestSeededLingerBugs(t *testing.T) {
 		"uncounted":                  {lingerBugs{uncounted: true}, lingering(streaks("", faults{mute: 1}, 5, 1)), hunger},
 		"answers early":              {lingerBugs{answersEarly: true}, tries(faults{}), spurned},
 		"tried in vain":              {lingerBugs{wantEndsNothing: true}, tries(faults{}), spurned},
+		"parks beside":               {lingerBugs{parksBeside: true}, lingering(small("", faults{}, 1, 0), 1, 0), orphan},
+		"offer queues":               {lingerBugs{offerQueues: true}, soon(faults{kill: 1}, 1), orphan},
+		"heir tries":                 {lingerBugs{heirTries: true}, soon(faults{cancel: 1}, 2), spurned},
 		"unbounded":                  {lingerBugs{unbounded: true}, tries(faults{mute: 1}), wake},
 		"queues at last":             {lingerBugs{queuesAtLast: true}, tries(faults{kill: 1}), orphan},
 	} {

@@ -5,14 +5,11 @@ package model
 // mayPark reports whether Unlock keeps the lock.
 func (w *world) mayPark(c int) bool {
 	p := &w.clients[c]
-	return w.lingers[c] && p.line == 0 && p.kept != nobody && w.tenure(p.kept).phase == held && w.unwanted(c)
+	return w.lingers[c] && p.line == 0 && p.kept != nobody && w.tenure(p.kept).phase == held && w.unwanted(p.kept)
 }
 
 // unwanted reports whether nothing is known that forbids to keep the lock.
-func (w *world) unwanted(c int) bool {
-	p := &w.clients[c]
-	return !p.closing && !w.tenure(p.kept).linger.contended
-}
+func (w *world) unwanted(t id) bool { return !w.owned(t).closing && !w.tenure(t).linger.contended }
 
 // park leaves the tenure in the line. A Want that came before found nothing parked, and so did Shutdown. So
 // Unlock looks again.
@@ -30,7 +27,7 @@ func (w *world) park(c int) {
 	if w.bugs.uncounted {
 		x.left++
 	}
-	if !w.unwanted(c) && !w.bugs.looksOnce {
+	if !w.unwanted(p.kept) && !w.bugs.looksOnce {
 		w.unpark(c)
 	}
 }
@@ -66,29 +63,6 @@ func (w *world) heardWant(c int, m message) {
 	}
 }
 
-// answerTry tells who tried that it may ask again: when the release is answered, if there is one.
-func (w *world) answerTry(m message, parked bool) {
-	x, y := w.tenure(m.id), w.tenure(m.asker)
-	if parked && (y.linger.stage == first || y.linger.stage == pauses) {
-		y.linger.owed = m.id
-	}
-	if x.phase == ending && !w.bugs.answersEarly {
-		y.linger.awaits = m.id
-		return
-	}
-	w.publish(message{kind: tryAgain, id: m.asker})
-}
-
-// answerTries does so once the release of t is answered.
-func (w *world) answerTries(t id) {
-	for n := range w.tenures {
-		if l := &w.tenures[n].linger; l.awaits == t {
-			l.awaits = nobody
-			w.publish(message{kind: tryAgain, id: id(n + 1)})
-		}
-	}
-}
-
 // obeyLate is what nobody may do who has not looked again: a goroutine may hold.
 func (w *world) obeyLate(t id) {
 	c := w.clientOf(t)
@@ -104,91 +78,11 @@ func (w *world) shutDown(c int) {
 	p := &w.clients[c]
 	p.closing, p.calls, p.tries, p.line = true, 0, 0, 0
 	switch {
-	case p.turn == waits:
+	case p.awaitsRedis():
 		w.cancelWaiting(c)
 	case p.turn == given:
 		w.pass(&p.side)
 	case w.parked(c) && !w.bugs.closeForgets:
 		w.unpark(c)
 	}
-}
-
-// try is a TryLock. It takes what its own process has parked. Else it asks Redis, beside the line.
-func (w *world) try(c int) {
-	p := &w.clients[c]
-	p.tries--
-	if w.parked(c) && !w.due(w.tenure(p.kept)) {
-		w.hold(p.kept)
-		return
-	}
-	t := w.fresh(c)
-	w.tenure(t).linger = linger{tried: true, stage: first}
-	w.send(t)
-}
-
-// tryOnce is the script of a TryLock. It never queues. What lingers is wanted, once.
-func (w *world) tryOnce(t id) answer {
-	x := w.tenure(t)
-	if w.bugs.queuesAtLast && x.linger.stage == second {
-		return w.acquire(t)
-	}
-	a := w.attempt(t)
-	switch {
-	case a.kind == busy && x.linger.stage == first && w.marked():
-		w.publish(message{kind: want, id: w.redis.owner, asker: t})
-		a.kind = asked
-	case a.kind == busy && x.linger.stage == second:
-		w.checkRefusal(t)
-	}
-	return a
-}
-
-// refused is the answer to it.
-func (w *world) refused(t id, a answer) {
-	x := w.tenure(t)
-	if a.kind == asked {
-		x.linger.stage = pauses
-		return
-	}
-	x.phase = over
-	if x.loose && !w.bugs.strayIsIgnored {
-		w.end(t)
-	}
-}
-
-// goesOnTrying reports whether who tried asks once more: it was told, or cannot be told any more. The latter
-// stands for the longest time that it waits.
-func (w *world) goesOnTrying(t id) bool {
-	if w.bugs.unbounded {
-		return w.tenure(t).linger.told
-	}
-	return !w.answerUnderWay(t)
-}
-
-func (w *world) askOnceMore(t id) {
-	w.tenure(t).linger.stage = second
-	w.send(t)
-}
-
-// answerUnderWay reports whether who tried will be told that it may ask again, as far as nothing goes wrong.
-func (w *world) answerUnderWay(t id) bool {
-	if by := w.tenure(t).linger.awaits; by != nobody && w.tenure(by).phase == ending {
-		return true
-	}
-	for n := range w.clients {
-		p := &w.clients[n]
-		for _, m := range p.inbox[:p.unread] {
-			if m.kind == want && m.asker == t || m.kind == tryAgain && m.id == t {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// holdTried is the return of a TryLock. The line has no part in it.
-func (w *world) holdTried(t id) {
-	x := w.tenure(t)
-	x.used, x.inUse = 1, true
-	w.entered(t, x.token)
 }

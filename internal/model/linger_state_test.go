@@ -25,6 +25,7 @@ const (
 	first         // it asks, and has a lock that lingers released
 	pauses        // until it hears that this is done, or cannot be
 	second        // it asks once more
+	leaves        // it has unlocked, and is about to keep the lock
 )
 
 // leftBehind is what stays of a process that has ended.
@@ -36,7 +37,10 @@ func (x *tenure) tidyLinger() {
 	switch x.phase {
 	case waiting:
 	case held:
-		l.stage, l.awaits, l.owed = noStage, nobody, nobody
+		l.awaits, l.owed = nobody, nobody
+		if l.stage != leaves {
+			l.stage = noStage
+		}
 	case unused, offered, lapsed, ending, over:
 		*l = l.leftBehind()
 	}
@@ -78,4 +82,7 @@ type lingerBugs struct {
 	answersEarly      bool // who tried is told before the release is answered
 	unbounded         bool // who tried waits until it is told
 	queuesAtLast      bool // the second attempt of a TryLock queues
+	parksBeside       bool // what a TryLock has left is parked although somebody has the turn
+	offerQueues       bool // the offer of a TryLock queues
+	heirTries         bool // who inherits the offer of a TryLock does not wait either
 }

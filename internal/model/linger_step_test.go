@@ -45,11 +45,10 @@ var tryingSteps = []step{
 	}},
 	{"unlock what was tried", true, func(w *world, n int) bool {
 		x := &w.tenures[n]
-		return x.linger.tried && x.phase == held
-	}, func(w *world, n int) {
-		w.tenures[n].inUse = false
-		w.end(id(n + 1))
-	}},
+		return x.linger.tried && x.inUse && w.owned(id(n+1)).kept != id(n+1)
+	}, func(w *world, n int) { w.unlockTried(id(n + 1)) }},
+	{"parks what was tried", true, func(w *world, n int) bool { return w.tenures[n].linger.stage == leaves },
+		func(w *world, n int) { w.parkTried(id(n + 1)) }},
 }
 
 // lateSteps are of tenure n, whose process lives, where a bug adds them.

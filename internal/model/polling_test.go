@@ -21,7 +21,7 @@ func (w *world) attempt(t id) answer {
 			w.violated(overtaken, "t%d polls, and is granted the lock before t%d", t, q)
 		}
 	}
-	w.own(t, false)
+	w.own(t, w.lingers[w.clientOf(t)] && !w.bugs.unmarked)
 	return w.yours()
 }
 

@@ -130,6 +130,9 @@ func (w *world) cancelWaiting(c int) {
 		w.tenure(x.old).phase = over
 		x.old = nobody
 	}
+	if p.line > 0 && !w.bugs.heirTries { // whoever inherits it waits
+		x.linger.tried, x.linger.stage = false, noStage
+	}
 	w.pass(&p.side)
 }
 

@@ -74,6 +74,10 @@ func (w *world) offer(old, fresh id) answer {
 		w.own(fresh, true)
 		return w.yours()
 	}
+	if w.tenure(fresh).linger.tried && !w.bugs.offerQueues {
+		w.give(next)
+		return answer{kind: busy}
+	}
 	if w.bugs.behindBack {
 		w.give(next)
 		r.push(fresh)

@@ -64,6 +64,7 @@ const (
 	waits
 	holds
 	parks // has unlocked, and is about to keep the lock
+	tries // offers what was parked, and does not wait
 )
 
 // link is the subscription of a client's inbox.

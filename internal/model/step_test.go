@@ -19,7 +19,7 @@ var clientSteps = []step{
 		func(w *world, n int) { w.faults[cancel]--; w.clients[n].line-- }},
 	{"cancel with the turn", false, func(w *world, n int) bool { return w.faults[cancel] > 0 && w.clients[n].turn == given },
 		func(w *world, n int) { w.faults[cancel]--; w.cancelGiven(n) }},
-	{"cancel waiting", false, func(w *world, n int) bool { return w.faults[cancel] > 0 && w.clients[n].turn == waits },
+	{"cancel waiting", false, func(w *world, n int) bool { return w.faults[cancel] > 0 && w.clients[n].awaitsRedis() },
 		func(w *world, n int) { w.faults[cancel]--; w.cancelWaiting(n) }},
 	{"trust ends", false, func(w *world, n int) bool { return w.faults[lapse] > 0 && w.keeps(n) },
 		func(w *world, n int) { w.faults[lapse]--; w.lose(w.clients[n].kept, lapsed) }},

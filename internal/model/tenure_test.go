@@ -68,9 +68,9 @@ func (w *world) read(t id) {
 	case a.kind == gone && w.bugs.goneIsOwner:
 		y := w.tenure(before)
 		w.granted(t, answer{token: y.token + y.used, block: y.block})
-	case x.linger.tried && a.kind != owner:
+	case x.linger.tried && (a.kind == busy || a.kind == asked || a.kind == queued):
 		w.refused(t, a)
-	case a.kind == busy: // it pauses
+	case a.kind == busy && w.polls[w.clientOf(t)]: // it pauses
 	case a.kind == queued && !again:
 		x.asked = a.token
 	default:
@@ -126,12 +126,12 @@ func (w *world) granted(t id, a answer) {
 		w.grantedToReader(t, a.others)
 		return
 	}
-	if x.linger.tried {
+	if x.linger.tried && p.kept != t {
 		w.holdTried(t)
 		return
 	}
 	w.redis.confirmed(t)
-	if p.kept != t || p.turn == waits {
+	if p.kept != t || p.turn == waits || p.turn == tries {
 		w.hold(t)
 	}
 }
