@@ -31,8 +31,8 @@ func (w *world) try(c int) {
 // awaitsRedis reports whether whoever has the turn waits for an answer, or in the queue.
 func (h *side) awaitsRedis() bool { return h.turn == waits || h.turn == tries }
 
-// tryOnce is the script of a TryLock. It never queues. What lingers in another process is wanted, once, unless
-// somebody is queued, who would be next.
+// tryOnce is the script of a TryLock. It never queues. What lingers in another process is wanted, once,
+// unless somebody is queued, who would be next.
 func (w *world) tryOnce(t id) answer {
 	x, r := w.tenure(t), &w.redis
 	if w.bugs.queuesAtLast && x.linger.stage == second {
