@@ -1,9 +1,10 @@
 package model
 
-// checkRefusal checks that nobody is refused a lock that its process was to release.
+// checkRefusal checks that nobody is refused a lock that its process was to release. A repeated attempt may
+// have wanted two locks, one after the other: the answer of either counts.
 func (w *world) checkRefusal(t id) {
 	owed := w.tenure(t).linger.owed
-	if owed == nobody || w.redis.owner != owed || w.owned(owed).dead || w.tenure(owed).loose {
+	if owed == nobody || w.redis.owner != owed || w.owned(owed).dead || w.tenure(owed).loose || w.tenure(t).loose {
 		return
 	}
 	w.violated(spurned, "t%d is refused, and t%d was parked when it was asked", t, owed)

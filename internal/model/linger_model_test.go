@@ -59,7 +59,7 @@ func lingerPairs() (all []config) {
 	if os.Getenv("LATCHKEY_SOAK") == "" {
 		return nil
 	}
-	all = append(all, lingering(small("more calls", faults{}, 3, 2), 1, 1), lingering(small("three try", faults{}, 1, 1, 1), 1, 1, 1))
+	all = append(all, lingering(small("more of both", faults{}, 2, 1), 1, 1), lingering(small("two of three try", faults{}, 1, 1, 0), 0, 1, 1))
 	for a := range kinds {
 		for b := a; b < kinds; b++ {
 			var allowed faults
@@ -69,9 +69,13 @@ func lingerPairs() (all []config) {
 			if allowed[stray]+allowed[restart] == 0 {
 				all = append(all, lingering(small(name+", three", allowed, 1, 1, 1)))
 			}
+			own := int8(1)
+			if allowed[restart] > 0 {
+				own = 0
+			}
 			all = append(all,
 				lingering(small(name, allowed, 2, 1)),
-				lingering(small(name+", both try", allowed, 1, 0), 1, 1),
+				lingering(small(name+", both try", allowed, 1, 0), own, 1),
 				closing(lingering(small(name+", shut down", allowed, 2, 1)), 0))
 		}
 	}
