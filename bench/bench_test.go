@@ -122,6 +122,26 @@ func TestNotReady(t *testing.T) {
 	require.EqualError(t, err, "a process of floor was not ready after 1.012s, and was killed")
 }
 
+func report(t *testing.T, out string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(out, "results.md"))
+	require.NoError(t, err)
+	return string(text)
+}
+
+// A run in which all have failed has tables that say so, and no charts.
+func TestAllFailed(t *testing.T) {
+	out := t.TempDir()
+	require.NoError(t, render(&Results{Rows: []Row{
+		{Scenario: "fleet", Contender: "rlock", Error: "it broke"},
+		{Scenario: "waiters", Series: "waiters", X: 10, Contender: "rlock", Error: "it broke"},
+	}}, out))
+	files, err := os.ReadDir(out)
+	require.NoError(t, err)
+	require.Len(t, files, 1)
+	require.Equal(t, 2, strings.Count(report(t, out), "it broke"))
+}
+
 // A median, and a spread as a share of it.
 func TestSummary(t *testing.T) {
 	row := Row{Rounds: []Round{{Rate: 10}, {Rate: 30}, {Rate: 20}}}

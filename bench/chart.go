@@ -75,7 +75,7 @@ func (c dots) draw(r *Results, out string) error {
 		}
 		labels = append(labels, scenario)
 	}
-	if len(labels) == 0 {
+	if len(names) == 0 { // a logarithmic scale of nothing cannot be drawn
 		return nil
 	}
 	p.NominalY(labels...)
@@ -119,6 +119,9 @@ func commandsChart(r *Results, out string) error {
 				names = append(names, row.Contender)
 			}
 			points[row.Contender] = append(points[row.Contender], plotter.XY{X: float64(row.X), Y: y})
+		}
+		if len(names) == 0 {
+			continue
 		}
 		legend := newLegend()
 		for _, contender := range ordered(names) {
