@@ -168,6 +168,9 @@ func columnsOf(name string) []column {
 	}
 }
 
+// failure is the cell that says why there is no result.
+func failure(why string) string { return "failed: " + strings.ReplaceAll(why, "|", "/") }
+
 // markdown writes one table.
 func markdown(header table.Row, rows []table.Row) string {
 	w := table.NewWriter()
@@ -188,7 +191,7 @@ func tableOf(rows []*Row, columns []column) string {
 		for _, c := range columns {
 			switch {
 			case r.Error != "" && len(line) == 1:
-				line = append(line, "failed: "+strings.ReplaceAll(r.Error, "|", "/"))
+				line = append(line, failure(r.Error))
 			case r.Error != "":
 				line = append(line, "")
 			default:
@@ -246,7 +249,23 @@ func series(rows []*Row) string {
 // render writes the tables and charts.
 func render(r *Results, out string) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# Side by side\n\n%s; Redis %s without persistence, on loopback; %s; %s. Repeat with `%s`.\n\n", r.Machine, r.Redis, r.Go, r.When, r.Command)
+	b.WriteString("# Side by side\n")
+	if len(r.Rows) > 0 {
+		b.WriteString(r.sideBySide())
+	}
+	if r.Instructions != nil {
+		b.WriteString(r.Instructions.section())
+	}
+	if err := os.WriteFile(filepath.Join(out, "results.md"), []byte(b.String()), 0o644); err != nil { //nolint:gosec // to be read by all
+		return err
+	}
+	return charts(r, out)
+}
+
+// sideBySide are the tables of the scenarios.
+func (r *Results) sideBySide() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n%s; Redis %s without persistence, on loopback; %s; %s. Repeat with `%s`.\n\n", r.Machine, r.Redis, r.Go, r.When, r.Command)
 	b.WriteString("All figures are medians of interleaved rounds. A comparison is a ratio. The spread is the best round less the worst, as a share\n" +
 		"of the median.\n" +
 		"Commands, time in Redis, bytes and allocations are per acquisition, its release included. An overlap is an acquisition while\n" +
@@ -281,8 +300,5 @@ func render(r *Results, out string) error {
 			b.WriteString(series(rows))
 		}
 	}
-	if err := os.WriteFile(filepath.Join(out, "results.md"), []byte(b.String()), 0o644); err != nil { //nolint:gosec // to be read by all
-		return err
-	}
-	return charts(r, out)
+	return b.String()
 }

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/latchkey-go/latchkey"
 )
 
 // job is what one process of a round does.
@@ -37,6 +39,7 @@ type job struct {
 	Profile    string        // file for a profile of the processor's time, empty: none
 
 	measured *atomic.Bool
+	options  []latchkey.Option // of clients of ours, where they are not the usual ones
 }
 
 // open returns the library of its contender, and a client of that.
