@@ -142,6 +142,37 @@ func TestAllFailed(t *testing.T) {
 	require.Equal(t, 2, strings.Count(report(t, out), "it broke"))
 }
 
+// A process that alternates waits until the other has the lock; one that takes turns, until the other has
+// unlocked.
+func TestOthersTurn(t *testing.T) {
+	w, err := openWitness(filepath.Join(t.TempDir(), "witness"))
+	require.NoError(t, err)
+	defer w.close()
+	waits := func(j job) (both [2]bool) {
+		for i := range both {
+			j.Process = 1 + i
+			both[i] = w.othersTurn(j)
+		}
+		return both
+	}
+	alternate, turns := job{Alternate: true}, job{Turns: true}
+	require.Equal(t, [2]bool{false, true}, waits(turns), "the first begins")
+	w.enter(1, time.Now())
+	require.Equal(t, [2]bool{false, true}, waits(turns), "it has not unlocked")
+	w.leave(1)
+	require.Equal(t, [2]bool{true, false}, waits(alternate))
+	require.Equal(t, [2]bool{false, true}, waits(turns), "its unlock is not over")
+	w.unlocked.Store(1)
+	require.Equal(t, [2]bool{true, false}, waits(turns))
+	w.enter(2, time.Now())
+	require.Equal(t, [2]bool{}, waits(alternate), "the first may ask while the second has it")
+	require.Equal(t, [2]bool{true, false}, waits(turns))
+	w.leave(2)
+	w.unlocked.Store(2)
+	require.Equal(t, [2]bool{false, true}, waits(turns))
+	require.Equal(t, [2]bool{}, waits(job{}))
+}
+
 // A median, and a spread as a share of it.
 func TestSummary(t *testing.T) {
 	row := Row{Rounds: []Round{{Rate: 10}, {Rate: 30}, {Rate: 20}}}

@@ -85,7 +85,7 @@ func round(s scenario, contender, at, profiles string, redis *server, duration t
 		}
 		p, err := startProcess(job{
 			Kind: kind, Contender: name, Variant: variant, Addr: at, Process: i + 1, Processes: s.Processes,
-			Goroutines: s.Goroutines, Keys: s.Keys, Section: s.Section, Alternate: s.Alternate, WriteEvery: s.WriteEvery,
+			Goroutines: s.Goroutines, Keys: s.Keys, Section: s.Section, Alternate: s.Alternate, Turns: s.Turns, WriteEvery: s.WriteEvery,
 			Ramp: ramp, Duration: duration, Memory: memory.Name(), Profile: profile,
 		})
 		if p != nil {

@@ -94,6 +94,8 @@ func ratio(title string, of func(Round) float64, to func(*base) *Row) column {
 	}}
 }
 
+func median(r Round) float64 { return r.P50 }
+
 func handoffTime(r Round) float64 { return r.HandoffP50 }
 
 func percent(x float64) string { return strconv.FormatFloat(100*x, 'f', 0, 64) + " %" }
@@ -104,7 +106,7 @@ var (
 	spread  = column{"spread", func(row *Row, _ *base) string { return percent(row.spread(rate)) }}
 	usual   = []column{
 		figure("per second", rate, number), toFloor, toPeer,
-		figure("wait p50", func(r Round) float64 { return r.P50 }, micros),
+		figure("wait p50", median, micros),
 		figure("wait p99", func(r Round) float64 { return r.P99 }, micros),
 		figure("longest wait", func(r Round) float64 { return r.Longest }, micros),
 		figure("commands", func(r Round) float64 { return r.Commands }, number),
@@ -155,6 +157,10 @@ func columnsOf(name string) []column {
 			handoff, ratio("compared with the floor", handoffTime, func(b *base) *Row { return b.floor }),
 			ratio("compared with the best other", handoffTime, func(b *base) *Row { return b.passes }), fairness, overlaps,
 		}, append(usual[:1:1], usual[3:7:7]...)...)
+	case "turns": // how often they come to it is a matter of who looks how often whose turn it is
+		return append([]column{
+			usual[3], ratio("compared with the floor", median, func(b *base) *Row { return b.floor }),
+		}, append(usual[4:len(usual):len(usual)], fairness, overlaps)...)
 	case "readers", "readers 1 ms":
 		return slices.Concat(usual[:1], usual[2:], []column{together, spread})
 	case "read-write", "read-write 1 ms":

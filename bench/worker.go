@@ -31,6 +31,7 @@ type job struct {
 	Keys       int
 	Section    time.Duration // of work in each hold
 	Alternate  bool          // a process asks again only when the other has the lock
+	Turns      bool          // a process asks only when the other has unlocked
 	Ramp       time.Duration // before it is measured
 	Duration   time.Duration // for which it is
 	Memory     string        // file of the witness
@@ -197,8 +198,8 @@ func locks(j job) (func(context.Context, *sample) error, func(), error) {
 				var err error
 				for ctx.Err() == nil && err == nil {
 					var unlock Unlock
-					for j.Alternate && ctx.Err() == nil && w.last.Load() == int64(j.Process) && w.inside.Load() == 0 {
-						<-time.After(100 * time.Microsecond) // until the other has it
+					for ctx.Err() == nil && w.othersTurn(j) {
+						<-time.After(100 * time.Microsecond)
 					}
 					asked := time.Now()
 					unlock, err = c.Lock(ctx, key(g))
@@ -226,6 +227,7 @@ func locks(j job) (func(context.Context, *sample) error, func(), error) {
 						w.leave(int64(j.Process))
 					}
 					err = unlock()
+					w.unlocked.Store(int64(j.Process))
 					if counts {
 						done.Add(1)
 					}
