@@ -76,6 +76,7 @@ func TestRun(t *testing.T) {
 		require.NotEmpty(t, text)
 		require.NotContains(t, string(text), "NaN", name)
 	}
+	require.Contains(t, report(t, out), "Inside one process the floor is a semaphore")
 }
 
 // A server that is silent for a moment must not stop anybody: a contender that gives up its first command and
@@ -140,6 +141,7 @@ func TestAllFailed(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, files, 1)
 	require.Equal(t, 2, strings.Count(report(t, out), "it broke"))
+	require.NotContains(t, report(t, out), "semaphore of one", "which did not take part")
 }
 
 // A process that alternates waits until the other has the lock; one that takes turns, until the other has

@@ -181,7 +181,7 @@ func total(text []byte) (int64, error) {
 func (r *Instructions) section() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n## Instructions in Redis\n\nThousands that the server executes for a pair: one thing is taken and given back. Callgrind counts them, so they\n"+
-		"hardly depend on the machine: runs differ by 3 %% or less. Kernel and network are not in them. Each is the difference of two runs\n"+
+		"hardly depend on the machine: runs differ by a few percent. Kernel and network are not in them. Each is the difference of two runs\n"+
 		"that are %s pairs apart.\n"+
 		"Redis %s; valgrind %s; %s. Repeat with `%s`.\n\n", number(float64(r.Pairs)), r.Redis, r.Valgrind, r.When, r.Command)
 	floor := 0.0

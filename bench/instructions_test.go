@@ -180,7 +180,7 @@ func TestCountsInstructions(t *testing.T) {
 		require.InDelta(t, 2, row.Scripts, 0.1, row.Contender)
 		counts[row.Contender] = row.Instructions
 	}
-	require.Equal(t, done, len(counts))
+	require.Len(t, counts, done)
 	require.Greater(t, counts["floor"], 10_000.0)
 	require.Greater(t, counts["rlock"], 2*counts["floor"])
 	require.Greater(t, counts["fairlock between two clients"], 2.5*counts["rlock"], "each was granted from the queue")
