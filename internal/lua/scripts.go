@@ -26,7 +26,7 @@ type Script struct {
 //
 // of the text stands for that file of this package, with what that includes; each file is included once. With
 // inline in place of include it stands for the file in any case: inside a block that seldom runs, so that its
-// functions are seldom made. A line
+// functions are seldom made, each of which costs as much as a command. A line
 //
 //	-- keys QUEUE TOKEN
 //
@@ -90,10 +90,12 @@ func (w *writer) write(text string) {
 				w.included[path] = true
 				w.file(path)
 			}
+		} else if keys, ok := strings.CutPrefix(trimmed, "-- inline keys "); ok {
+			w.define(strings.Fields(keys), false)
 		} else if path, ok := strings.CutPrefix(trimmed, "-- inline "); ok {
 			w.file(path)
 		} else if keys, ok := strings.CutPrefix(trimmed, "-- keys "); ok {
-			w.define(strings.Fields(keys))
+			w.define(strings.Fields(keys), true)
 		} else if trimmed != "" && !strings.HasPrefix(trimmed, "--") {
 			w.WriteString(strings.TrimRight(line, "\n") + "\n") // a composed text may end without one
 		}
@@ -108,12 +110,14 @@ func (w *writer) file(path string) {
 	w.write(string(text))
 }
 
-func (w *writer) define(keys []string) {
+// define defines locals that are not defined. outside says that they stand outside of any block: then they are
+// from now on.
+func (w *writer) define(keys []string, outside bool) {
 	for _, key := range keys {
 		if w.keys == nil || w.included[key] {
 			continue
 		}
-		w.included[key] = true
+		w.included[key] = outside
 		value, ok := w.keys[key]
 		if !ok {
 			panic(fmt.Sprintf("lua: there is no key %s", key))

@@ -34,6 +34,7 @@
 --
 -- A lock with another order of its queue replaces this file by one with another enqueue.
 -- include lock/take.lua
+-- include lock/join.lua
 
 local function enqueue(entry) return redis.call('RPUSH', QUEUE, entry) end
 

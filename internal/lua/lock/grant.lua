@@ -7,20 +7,16 @@
 -- The fields of the lock that go when it gets its next owner.
 local former = {}
 
--- Makes an id the owner. lingers: l when it may linger. now: the clock, if a message grants it the lock.
---
--- The new owner is written before the former one goes: while a slot moves, nobody can make a key again that
--- is gone.
-local function own(id, lease, text, reserved, lingers, now)
-  local value, ms = 't' .. text, lease
-  if reserved > 0 or lingers == 'l' then value = value .. '+' .. reserved .. lingers end
-  value = value .. '/' .. lease
-  if now then
-    value = value .. '!' .. now
-    if #lease < 5 then ms = math.max(tonumber(lease), math.min(tonumber(lease), SHORT) + OUTLIVES) end
-  end
-  redis.call('HSET', NAME, id, value)
-  redis.call('PEXPIRE', NAME, ms)
+-- What a value says of reserved tokens. lingers: l when the owner may linger, else empty.
+local function mark_of(reserved, lingers)
+  if reserved > 0 or lingers == 'l' then return '+' .. reserved .. lingers end
+  return ''
+end
+
+-- Makes the caller's id the owner. lingers: as in mark_of.
+local function own(id, lease, token, reserved, lingers)
+  redis.call('HSET', NAME, id, 't' .. token .. mark_of(reserved, lingers) .. '/' .. lease)
+  redis.call('PEXPIRE', NAME, lease)
   for _, field in ipairs(former) do
     if field ~= id then redis.call('HDEL', NAME, field) end
   end
@@ -40,10 +36,7 @@ end
 --
 -- Returns nil when nobody waits: then the lock's key is unchanged. Returns false when somebody else was
 -- granted the lock. Returns the token, and how many are reserved behind it, when the caller was.
---
--- All writes come before PUBLISH. Redis may refuse the first write of a script (READONLY, OOM), and then
--- nobody must have heard that he owns the lock. When there is no token, the entry goes back to its place and
--- the script ends.
+-- When there is no token, the entry goes back to its place and the script ends.
 local function grant(self, head, queues)
   if moving then moving.need(TOKEN) end
   local entry = head
@@ -55,26 +48,29 @@ local function grant(self, head, queues)
     -- have none.
     if client and #lease <= 10 and (entry == self or alive(client)) then
       local now = clock()
-      local done, text, reserved = pcall(next_token, now, tonumber(block))
+      local done, token, reserved = pcall(next_token, now, tonumber(block))
       if not done then
         redis.pcall('LPUSH', QUEUE, entry)
         redis.pcall('PEXPIRE', QUEUE, QUEUE_KEPT)
-        error(text, 0)
+        error(token, 0)
       end
       if entry == self then
-        own(client .. ':' .. number, lease, text, reserved, lingers)
-        return text, reserved
+        own(client .. ':' .. number, lease, token, reserved, lingers)
+        return token, reserved
       end
-      own(client .. ':' .. number, lease, text, reserved, lingers, now)
-      local short = SHORT
-      if #lease < 5 and tonumber(lease) < SHORT then
-        short = lease
-        -- inline shared/pace.lua
-        note_lease(lease)
+      local short, ms = '2000', lease
+      if #lease < 5 then
+        ms = math.max(tonumber(lease), math.min(tonumber(lease), SHORT) + OUTLIVES)
+        if tonumber(lease) < SHORT then
+          short = lease
+          -- inline shared/pace.lua
+          note_lease(lease)
+        end
       end
       -- Only a process that hands on inside needs to know whether others wait.
       local others = queues and 1 or reserved > 0 and others_wait() or 0
-      tell_grant(client, 'g', number, text, reserved, others, now, short)
+      local mark = mark_of(reserved, lingers)
+      -- inline lock/hand.lua
       return false
     end
     entry = nil

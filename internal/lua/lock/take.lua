@@ -1,12 +1,16 @@
 -- take: the first half of an acquire: takes the lock when nobody owns it and nobody waits. Keys, ARGV and
--- replies: as in lock/acquire.lua.
--- keys QUEUE
--- include shared/token.lua
+-- replies: as in lock/acquire.lua. It makes no functions, as each costs as much as a command.
+-- keys QUEUE TOKEN
 
 if redis.call('EXISTS', NAME, QUEUE) == 0 and not ARGV[5] and not moving then
-  local now, mode = clock(), ARGV[4]
-  if #mode > 5 and now > string.sub(mode, 5) then return {-6, 0, now} end
-  local token = next_token(now)
+  -- inline shared/now.lua
+  if #ARGV[4] > 5 and now > string.sub(ARGV[4], 5) then return {-6, 0, now} end
+  -- inline shared/newest.lua
+  local token = now
+  if not newest then
+    -- inline shared/behind.lua
+    token = token_after(now, last, 0)
+  end
   redis.call('HSET', NAME, ARGV[1], 't' .. token .. '/' .. ARGV[3])
   redis.call('PEXPIRE', NAME, ARGV[3])
   return token
