@@ -65,6 +65,10 @@ func WithoutReentry() Option { return Option(grant.WithoutReentry()) }
 // counts.
 func WithBudget(holds int, span time.Duration) Option { return Option(grant.WithBudget(holds, span)) }
 
+// WithLinger has a lock that was unlocked stay with this process for up to d, while no other process wants
+// it. To take it again then costs no command.
+func WithLinger(d time.Duration) Option { return Option(grant.WithLinger(d)) }
+
 // New returns the lock of a name. It does no I/O. The name, after the client's key prefix, is a key in
 // Redis: 1 to 1024 bytes, with balanced braces, of which the first pair is not empty. New returns
 // ErrInvalid for other names, a nil client and options out of range.

@@ -43,7 +43,10 @@ func (t *tenure) take(parent context.Context, terms terms) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.become(held)
-	t.terms, t.turn = terms, &t.first
+	t.terms, t.turn, t.stay.span = terms, &t.first, terms.linger
+	if t.waiter.Demand.Lingers {
+		t.enter() // as long as it is there, its process must hear that others want it
+	}
 	t.handOffs.token, t.handOffs.reserved = grant.Token, grant.Reserved
 	if grant.Others { // else a message may have said so since
 		t.contendNow()

@@ -29,6 +29,7 @@ type Queue struct {
 	shared  *half // of those who hold together; nil unless the kind is sharable
 	inbox   inbox
 	ear     ear
+	ends    atomic.Bool // a timer is set for what is parked
 }
 
 // half is what the goroutines of this process share who hold on the same condition.

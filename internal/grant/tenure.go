@@ -42,6 +42,7 @@ type tenure struct {
 	joined   int   // how many have joined it
 	inLine   bool  // it has the turn of the line, and must pass it on
 	handOffs handOffs
+	stay     stay
 	partOf   *Part           // nil unless it is one of a lock over several servers
 	caller   context.Context // of whoever competes with it, for the hook that tells of its place in the queue
 }
@@ -70,12 +71,15 @@ func (t *tenure) Weight() int {
 	return t.permits
 }
 
-func (t *tenure) Interrupt() { t.waiters.Interrupt(&t.waiter) }
+func (t *tenure) Interrupt() {
+	t.waiters.Interrupt(&t.waiter)
+	t.leaveParked()
+}
 
 func (t *tenure) HeldName() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.phase != held {
+	if t.phase != held || t.stay.parked {
 		return ""
 	}
 	return t.name
@@ -96,6 +100,7 @@ func (t *tenure) Hear(m lua.Message) {
 		t.Client.Go(func() { t.revoke(m.Token, errForced) })
 	case lua.Want:
 		t.contend()
+		t.leaveParked()
 	case lua.Ends:
 		t.waiters.LeaseEnds(time.Duration(m.Lease) * time.Millisecond)
 	}
@@ -126,6 +131,9 @@ func (p *Primitive) newTenure(permits int, delegate bool) *tenure {
 		t.waiter.Demand = p.Demand(permits)
 	case delegate && p.terms.passable() && p.Queue.alone.line.HasNext(): // else the first that comes may offer
 		t.waiter.Demand.Permits = p.terms.holds // tokens for the holds that follow in this process
+	}
+	if p.terms.lingers() && t.Listening() { // else nobody could end it
+		t.waiter.Demand.Lingers, t.waiter.Demand.Permits = true, MaxBudgetHolds
 	}
 	if !c.Register(n, t) {
 		return nil

@@ -9,20 +9,21 @@ import (
 // Line is the goroutines of one process that want the same thing: first come, first served, one at a time.
 // Whoever has the turn passes it to the next, with what it leaves. The zero value is an empty line; methods
 // are safe for concurrent use.
-type Line[T any] struct {
+type Line[T comparable] struct {
 	mu      sync.Mutex
 	taken   bool      // somebody has the turn
+	parked  T         // what awaits whoever comes; the zero value while somebody has the turn
 	waiting list.List // of chan T, capacity 1
 }
 
-// Enter returns when it is the caller's turn, with what the one before left. That is the zero value when the
-// line was empty. When ctx or closing ends before, it returns the cause, and the caller has no turn. A turn
-// that came at that very moment is passed to the next; if there is none, Enter returns what was left beside
-// the error.
+// Enter returns when it is the caller's turn, with what the one before left. When the line was empty that is
+// what was parked, or the zero value. When ctx or closing ends before, it returns the cause, and the caller
+// has no turn. A turn that came at that very moment is passed to the next; if there is none, Enter returns
+// what was left beside the error.
 func (l *Line[T]) Enter(ctx, closing context.Context) (left T, err error) {
 	l.mu.Lock()
 	if !l.taken {
-		l.taken = true
+		left = l.take()
 		l.mu.Unlock()
 		return left, nil
 	}
@@ -55,6 +56,10 @@ func (l *Line[T]) Enter(ctx, closing context.Context) (left T, err error) {
 func (l *Line[T]) Pass(left T) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	return l.pass(left)
+}
+
+func (l *Line[T]) pass(left T) bool {
 	next := l.waiting.Front()
 	if next == nil {
 		l.taken = false

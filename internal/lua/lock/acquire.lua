@@ -4,7 +4,9 @@
 --
 -- KEYS  1 lock     HASH   <owner id> -> 1
 --                         token -> t<number>/<longest lease in ms>, or
---                                  t<number>+<numbers reserved>/<longest lease in ms>
+--                                  t<number>+<numbers reserved>/<longest lease in ms>, or
+--                                  t<number>+<numbers reserved>l/<longest lease in ms>: the owner may linger,
+--                                  which is to own the lock while nobody uses it
 --                         short -> s<ms since the epoch>: when a grant ends that was not renewed yet
 --       2 queue    LIST   of 1:<client id>:<number>:<lease in ms>:<block>; the head is next
 --       3 token    STRING last number handed out or reserved
@@ -16,7 +18,8 @@
 --       6 mode             try (with or without a deadline), first, again: see shared/attempt.lua
 --       7 longest queue    entries
 --       8 block            how many tokens to reserve when the lock is granted from the queue, for further
---                          holds of the same process; 0: none
+--                          holds of the same process; 0: none. With l behind it the owner may linger: then
+--                          they are reserved in any case
 -- Reply token                         (integer) the caller owns the lock
 --       {0, token, reserved, others}  the same, with reserved tokens; others: 1 when somebody waits, else 0
 --       {sequence, ends, now}         queued; sequence: 0 when the id was queued before
@@ -26,6 +29,8 @@
 --       {-1, ends, now}               somebody else holds it (mode try)
 --       {-2, length, now}             the queue is full
 --       {-6, 0, now}                  the deadline was over: nothing was done
+--       {-9, ends, now}               somebody else holds it (mode try), who may linger, and was told that this
+--                                     id wants it: ask again when he answers
 --
 -- A lock with another order of its queue replaces this file by one with another enqueue.
 -- include lock/take.lua

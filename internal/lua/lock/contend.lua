@@ -8,9 +8,10 @@
 -- include lock/lease.lua
 -- include lock/grant.lua
 -- include lock/foreign.lua
+-- include lock/linger.lua
 
 local held = redis.call('HMGET', KEYS[1], ARGV[1], 'token', 'short')
-local owned, reserved, longest = parse_token(held[2])
+local owned, reserved, longest, may_linger = parse_token(held[2])
 if held[1] and owned then
   if held[3] then redis.call('HDEL', KEYS[1], 'short') end
   redis.call('PEXPIRE', KEYS[1], ARGV[5])
@@ -36,15 +37,15 @@ if free then
   local token, more = grant(entry)
   if not token then -- nobody who lives was queued
     local text
-    token, text, more = next_token(now)
-    own(ARGV[1], ARGV[5], text, more)
+    token, text, more = next_token(now, lingers and tonumber(string.sub(ARGV[8], 1, -2)))
+    own(ARGV[1], ARGV[5], text, more, lingers)
   end
   if token > 0 then return owner_reply(token, more) end
-  reserved = select(2, parse_token(redis.call('HGET', KEYS[1], 'token')))
+  owned, reserved, longest, may_linger = parse_token(redis.call('HGET', KEYS[1], 'token'))
   left = lease_left(now)
 end
 
-if mode == 'try' then return {-1, left or 0, now} end
+if mode == 'try' then return {may_linger and ask_owner() and -9 or -1, left or 0, now} end
 
 if moving then moving.need(KEYS[2]) end
 local sequence = 0
@@ -55,7 +56,7 @@ if mode == 'first' or not redis.call('LPOS', KEYS[2], entry) then
   sequence = next_token(now)
   enqueue(entry)
   -- The owner's process hands on inside, and does not know yet that others wait: w is for want.
-  if length == 0 and reserved > 0 then tell_owner('w') end
+  if length == 0 and (reserved > 0 or may_linger) then tell_owner('w') end
 end
 redis.call('PEXPIRE', KEYS[2], QUEUE_KEPT)
 note_lease(ARGV[5], ARGV[1])

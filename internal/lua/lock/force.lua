@@ -14,5 +14,5 @@ local token = parse_token(redis.call('HGET', KEYS[1], 'token'))
 if #fields > 0 and (not token or #fields > 1000) and not is_lock() then return not_a_lock() end
 former = {unpack(fields)}
 hand_over()
-if token then tell_owner('f', fields, token) end
+if token then tell_owner('f', fields, decimal(token)) end
 return #fields > 0 and 1 or 0

@@ -3,13 +3,13 @@
 -- include shared/token.lua
 -- include shared/queue.lua
 
--- Sends a message of a kind to the client that owns the lock. The message names its owner id, and the token
--- if one is given.
-local function tell_owner(kind, fields, token)
+-- Sends a message of a kind to the client that owns the lock. The message names its owner id, and has the
+-- text behind that if one is given.
+local function tell_owner(kind, fields, text)
   for _, field in ipairs(fields or redis.call('HKEYS', KEYS[1])) do
     local client, number = string.match(field, '^([^:]+):(%d+)$')
     if client then
-      if token then number = number .. ' ' .. decimal(token) end
+      if text then number = number .. ' ' .. text end
       tell(client, kind, number)
     end
   end
@@ -18,15 +18,20 @@ end
 -- The fields of the lock that go when it gets its next owner.
 local former = {}
 
--- Makes an id the owner. short: when its short lease ends, if a message grants it the lock.
+-- Makes an id the owner. lingers: not nil nor empty when it may linger. short: when its short lease ends, if
+-- a message grants it the lock.
 --
 -- The key outlives a short lease by OUTLIVES ms, so that whoever asks after the end sees that no renewal
 -- came. The new owner is written before the former one goes: while a slot moves, nobody can make a key again
 -- that is gone.
 local OUTLIVES = 1000
-local function own(id, lease, text, reserved, short)
+local function own(id, lease, text, reserved, lingers, short)
   local token = 't' .. text
-  if reserved > 0 then token = token .. '+' .. reserved end -- says too that the process hands on inside
+  if lingers and lingers ~= '' then
+    token = token .. '+' .. reserved .. 'l'
+  elseif reserved > 0 then
+    token = token .. '+' .. reserved -- says too that the process hands on inside
+  end
   token = token .. '/' .. lease
   if short then
     redis.call('HSET', KEYS[1], id, '1', 'token', token, 'short', 's' .. short)
@@ -81,19 +86,19 @@ local function grant(self, head, queues)
   while true do
     entry = entry or not (moving and moving.lacks(KEYS[2])) and redis.call('LPOP', KEYS[2])
     if not entry then return nil end
-    local client, number, lease, block = string.match(entry, '^1:([^:]+):(%d+):(%d+):(%d+)$')
+    local client, number, lease, block, lingers = string.match(entry, '^1:([^:]+):(%d+):(%d+):(%d+)(l?)$')
     -- Nobody of ours wrote this. Redis might refuse such a lease, and the lock would have none.
     if client and #lease > 10 then client = nil end
     if client and entry == self then
       local token, text, reserved = token_for(entry, micros(), block)
-      own(client .. ':' .. number, lease, text, reserved)
+      own(client .. ':' .. number, lease, text, reserved, lingers)
       return token, reserved
     end
     if client and alive(client) then
       local now = micros()
       local _, text, reserved = token_for(entry, now, block)
       local short = math.min(tonumber(lease), SHORT)
-      own(client .. ':' .. number, math.max(tonumber(lease), short + OUTLIVES), text, reserved,
+      own(client .. ':' .. number, math.max(tonumber(lease), short + OUTLIVES), text, reserved, lingers,
         decimal(math.ceil(now / 1000) + short))
       if short < SHORT then note_lease(lease) end
       -- Only a process that hands on inside needs to know whether others wait.

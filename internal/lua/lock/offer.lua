@@ -40,7 +40,7 @@ if token and token > 0 then return owner_reply(token, more) end
 if not token then
   local text
   token, text, reserved = next_token(micros(), AHEAD, tonumber(ARGV[11]))
-  own(ARGV[1], ARGV[5], text, reserved)
+  own(ARGV[1], ARGV[5], text, reserved, string.match(ARGV[8], 'l$'))
   return owner_reply(token, reserved)
 end
 local now = micros()

@@ -6,7 +6,9 @@
 local mode, late = parse_mode(ARGV[6])
 if late then return {-6, 0, micros()} end
 
-if not moving and redis.call('EXISTS', KEYS[1], KEYS[2]) == 0 then
+-- An owner that may linger says so, and how many tokens it has: lock/contend.lua does that.
+local lingers = string.find(ARGV[8], 'l', 1, true)
+if not lingers and not moving and redis.call('EXISTS', KEYS[1], KEYS[2]) == 0 then
   local token, text = next_token(micros())
   redis.call('HSET', KEYS[1], ARGV[1], '1', 'token', 't' .. text .. '/' .. ARGV[5])
   redis.call('PEXPIRE', KEYS[1], ARGV[5])

@@ -19,12 +19,12 @@ local function micros()
   return t[1] * 1000000 + t[2]
 end
 
--- The number in a token field, how many tokens are reserved behind it, and the longest lease in ms. For any
--- other field: nil, 0 and nil.
+-- The number in a token field, how many tokens are reserved behind it, the longest lease in ms, and whether
+-- the owner may linger. For any other field: nil, 0 and nil.
 local function parse_token(field)
-  local number, reserved, longest = string.match(field or '', '^t(%d+)%+?(%d*)/?(%d*)$')
+  local number, reserved, lingers, longest = string.match(field or '', '^t(%d+)%+?(%d*)(l?)/?(%d*)$')
   if not number or #number > 16 or #reserved > 4 or #longest > 10 then return nil, 0 end
-  return tonumber(number), tonumber(reserved) or 0, tonumber(longest)
+  return tonumber(number), tonumber(reserved) or 0, tonumber(longest), lingers == 'l'
 end
 
 local function decimal(number) return string.format('%.0f', number) end

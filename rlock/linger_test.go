@@ -1,0 +1,107 @@
+package rlock_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/fairlock"
+	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/rlock"
+)
+
+// lingering is a lock that lingers for longer than a test takes, unless d says otherwise.
+func lingering(t *testing.T, c *latchkey.Client, name string, d time.Duration, more ...rlock.Option) *rlock.Lock {
+	t.Helper()
+	if d == 0 {
+		d = time.Minute
+	}
+	l, err := rlock.New(c, name, append([]rlock.Option{rlock.WithLinger(d)}, more...)...)
+	require.NoError(t, err)
+	return l
+}
+
+// pair locks and unlocks once, and returns the token.
+func pair(t *testing.T, l *latchkey.Lock) int64 {
+	t.Helper()
+	h, err := l.Lock(t.Context())
+	require.NoError(t, err)
+	token := h.Token()
+	require.NoError(t, h.Unlock(t.Context()))
+	return token
+}
+
+// free waits until nobody has the lock.
+func free(t *testing.T, l *latchkey.Lock) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		s, err := l.Inspect(t.Context())
+		return err == nil && s.Holder == ""
+	}, 10*time.Second, time.Millisecond)
+}
+
+// Taking a lingering lock again costs no command, and its tokens grow.
+func TestLingers(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		l := lingering(t, open(t, s), "a", 0)
+		last := pair(t, l)
+		before, err := l.Inspect(t.Context())
+		require.NoError(t, err)
+		for range 100 {
+			token := pair(t, l)
+			require.Greater(t, token, last)
+			last = token
+		}
+		after, err := l.Inspect(t.Context())
+		require.NoError(t, err)
+		require.NotEmpty(t, after.Holder)
+		require.Equal(t, before.Holder, after.Holder, "one id had it all the while")
+	})
+}
+
+func TestLingerCostsNothing(t *testing.T) {
+	s := redistest.NewProcess(t)
+	l := lingering(t, open(t, s), "a", 0)
+	plain := s.Client(t)
+	pair(t, l)
+	before := redistest.Scripts(t, plain)
+	for range 100 {
+		pair(t, l)
+	}
+	h, err := l.TryLock(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, h.Unlock(t.Context()))
+	require.Equal(t, before, redistest.Scripts(t, plain))
+}
+
+// The first other process that wants it has it at once.
+func TestLingerEndsWhenOthersWant(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		l := lingering(t, open(t, s), "a", 0)
+		other, err := fairlock.New(open(t, s), "a")
+		require.NoError(t, err)
+		again := lingering(t, open(t, s), "a", 0)
+		last := int64(0)
+		for range 5 {
+			for _, lock := range []*latchkey.Lock{l, other, again} {
+				began := time.Now()
+				token := pair(t, lock)
+				require.Greater(t, token, last)
+				last = token
+				require.Less(t, time.Since(began), time.Second)
+			}
+		}
+	})
+}
+
+func TestLingerEnds(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		l := lingering(t, open(t, s), "a", 50*time.Millisecond)
+		began := time.Now()
+		pair(t, l)
+		free(t, l)
+		require.GreaterOrEqual(t, time.Since(began), 50*time.Millisecond)
+	})
+}
