@@ -105,3 +105,42 @@ func TestLingerEnds(t *testing.T) {
 		require.GreaterOrEqual(t, time.Since(began), 50*time.Millisecond)
 	})
 }
+
+// A TryLock of another client gets a lingering lock, whichever lock of the name it is.
+func TestTryLockEndsLinger(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		l := lingering(t, open(t, s), "a", 0)
+		for name, try := range attempts(t, s, "a") {
+			t.Run(name, func(t *testing.T) {
+				fastest := time.Minute
+				for range 5 {
+					pair(t, l)
+					began := time.Now()
+					h, err := try(t.Context())
+					require.NoError(t, err)
+					fastest = min(fastest, time.Since(began))
+					require.NoError(t, h.Unlock(t.Context()))
+				}
+				require.Less(t, fastest, 50*time.Millisecond, "the owner has answered")
+			})
+		}
+	})
+}
+
+// A lock that is really held is not had, and the owner says so.
+func TestTryLockOfALockThatMayLinger(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		l := lingering(t, open(t, s), "a", 0)
+		for name, try := range attempts(t, s, "a") {
+			t.Run(name, func(t *testing.T) {
+				h, err := l.Lock(t.Context())
+				require.NoError(t, err)
+				_, err = try(t.Context())
+				require.ErrorIs(t, err, latchkey.ErrNotAcquired)
+				require.NoError(t, h.Err())
+				require.NoError(t, h.Unlock(t.Context()))
+				free(t, l) // others want it
+			})
+		}
+	})
+}

@@ -81,7 +81,11 @@ func (p *Primitive) await(parent, waits context.Context, permits int, try bool) 
 	if left, ok := p.takeParked(); ok {
 		return p.goOn(parent, waits, try, left)
 	}
-	return p.compete(parent, waits, try, false, p.newTenure(permits, false))
+	t := p.newTenure(permits, false)
+	if try && t != nil {
+		t.waiter.Patience = p.Queue.patience()
+	}
+	return p.compete(parent, waits, try, false, t)
 }
 
 // leave ends what enter began.

@@ -3,6 +3,9 @@ package grant
 import (
 	"context"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/lua"
+	"github.com/latchkey-go/latchkey/internal/session"
 )
 
 // Lingering: how a lock stays with its process while nobody holds it.
@@ -116,6 +119,42 @@ func (t *tenure) leaveParked() {
 			t.Client.Options.Logger.Info("latchkey: a lock that nobody held was not released", "name", t.name, "error", err)
 		}
 	})
+}
+
+// How long an attempt waits for the answer of an owner that may linger. Where no answer can arrive, it pauses
+// for as long as such an owner should take.
+const (
+	forAnswer  = 50 * time.Millisecond
+	withoutOne = 10 * time.Millisecond
+)
+
+func (q *Queue) patience() time.Duration {
+	if c := q.Client; c.Inbox != nil && c.Inbox.Up() {
+		return forAnswer
+	}
+	return withoutOne
+}
+
+// answer tells whoever sent an attempt that the tenure was held, or when it is released.
+func (t *tenure) answer(m lua.Message) {
+	t.mu.Lock()
+	left := t.stay.left
+	t.mu.Unlock()
+	if left != nil && !session.ClosedWithin(left, forAnswer) {
+		return // nobody waits for it any more
+	}
+	t.Client.Answer(m)
+}
+
+// Lingers reports whether what this owner has, of this client, is held by nobody.
+func (q *Queue) Lingers(owner string) bool {
+	t := q.alone.holder.Load()
+	if t == nil || t.waiter.Owner != owner {
+		return false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.stay.parked
 }
 
 // countAsOver counts a tenure that was held as one that waits.

@@ -95,7 +95,13 @@ func (t *tenure) Hear(m lua.Message) {
 			t.Client.Go(func() { t.refuse(m) })
 		}
 	case lua.Ask:
-		t.Client.Go(t.waiters.RecheckAll)
+		if !t.waiters.OwnerAnswered(&t.waiter) {
+			t.Client.Go(t.waiters.RecheckAll)
+		}
+	case lua.Attempt:
+		t.contend()
+		t.leaveParked()
+		t.Client.Go(func() { t.answer(m) })
 	case lua.Forced:
 		t.Client.Go(func() { t.revoke(m.Token, errForced) })
 	case lua.Want:

@@ -155,6 +155,8 @@ func (q *Waiters) awake(ctx context.Context, w *Waiter, try bool) (done bool, er
 		err = q.awaitServer(ctx, n.err)
 	case errors.Is(n.err, errLate): // by the server's clock, of which more is known now
 		err = context.Cause(ctx)
+	case errors.Is(n.err, errLingers) && try:
+		err = q.awaitAnswer(ctx, w)
 	case errors.Is(n.err, ErrBusy) && !try && w.Pauses != nil:
 		err = q.pause(ctx, w.Pauses.Next())
 	case errors.Is(n.err, ErrBusy) && !try:

@@ -29,8 +29,8 @@
 --       {-1, ends, now}               somebody else holds it (mode try)
 --       {-2, length, now}             the queue is full
 --       {-6, 0, now}                  the deadline was over: nothing was done
---       {-9, ends, now}               somebody else holds it (mode try), who may linger, and was told that this
---                                     id wants it: ask again when he answers
+--       {-9, ends, now}               somebody else holds it (mode try), who may linger, and was told that
+--                                     this id wants it: ask again when he answers
 --
 -- A lock with another order of its queue replaces this file by one with another enqueue.
 -- include lock/take.lua
