@@ -44,6 +44,17 @@ var Kinds = map[string]Kind{
 	},
 }
 
+// lingers is longer than what is to be done at once, and shorter than a test waits for what is left behind.
+const lingers = 5 * time.Second
+
+// lingering makes a lock that stays with its process. It is not of [Kinds], whose free locks are in Redis.
+func lingering(c *latchkey.Client, name string, fixed time.Duration) (*latchkey.Lock, error) {
+	if fixed > 0 {
+		return rlock.New(c, name, rlock.WithFixedLease(fixed), rlock.WithLinger(lingers))
+	}
+	return rlock.New(c, name, rlock.WithLinger(lingers))
+}
+
 // spins makes a lock whose waiters poll. It is not of [Kinds], whose waiters are seen in the queue.
 func spins(c *latchkey.Client, name string, fixed time.Duration) (*latchkey.Lock, error) {
 	if fixed > 0 {
@@ -86,6 +97,9 @@ func Locks(t *testing.T, s Servers) {
 		{name: "write-read", kind: Kinds["write"], other: reads, reads: true},
 		{name: "spin", kind: spins, other: spins, polls: true, otherPolls: true},
 		{name: "spin-rlock", kind: spins, other: Kinds["rlock"], polls: true},
+		{name: "lingering", kind: lingering, other: lingering},
+		{name: "lingering-fairlock", kind: lingering, other: Kinds["fairlock"]},
+		{name: "lingering-spin", kind: lingering, other: spins, otherPolls: true},
 		{name: "rlock-spin", kind: Kinds["rlock"], other: spins, otherPolls: true},
 	}
 	for name, kind := range Kinds {
@@ -194,7 +208,9 @@ func (l locks) free(t *testing.T) {
 			require.ErrorIs(t, h.Unlock(t.Context()), latchkey.ErrNotHeld)
 		}
 	}
-	require.Empty(t, l.inboxesOfLocks(t, "free"), "who does not wait needs no channel")
+	if !strings.HasPrefix(l.name, "lingering") {
+		require.Empty(t, l.inboxesOfLocks(t, "free"), "who does not wait needs no channel")
+	}
 }
 
 // inboxesOfLocks are those that belong to one lock, of cluster clients.
