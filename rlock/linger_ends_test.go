@@ -184,14 +184,7 @@ func TestLingerWhenNothingIsHeard(t *testing.T) {
 	for name, used := range map[string]bool{"idle": false, "busy": true} {
 		t.Run(name, func(t *testing.T) {
 			s := redistest.New(t)
-			p := redistest.NewProxy(t, s)
-			subscriptions, err := rueidis.NewClient(p.Option())
-			require.NoError(t, err)
-			defer subscriptions.Close()
-			c, err := latchkey.Wrap(s.Client(t), subscriptions)
-			require.NoError(t, err)
-			defer c.Close()
-			require.NoError(t, c.Check(t.Context()))
+			c, p := deaf(t, s)
 			const d = 400 * time.Millisecond
 			l := lingering(t, c, "a", d)
 			other, err := rlock.New(open(t, s), "a")
@@ -222,4 +215,44 @@ func TestLingerWhenNothingIsHeard(t *testing.T) {
 			p.Silence(false)
 		})
 	}
+}
+
+// deaf is a client that subscribes through a proxy of its own.
+func deaf(t *testing.T, s *redistest.Server) (*latchkey.Client, *redistest.Proxy) {
+	t.Helper()
+	p := redistest.NewProxy(t, s)
+	subscriptions, err := rueidis.NewClient(p.Option())
+	require.NoError(t, err)
+	t.Cleanup(subscriptions.Close)
+	c, err := latchkey.Wrap(s.Client(t), subscriptions)
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	require.NoError(t, c.Check(t.Context()))
+	return c, p
+}
+
+// Who could not hear that others want it keeps nothing.
+func TestLingerOfTheDeaf(t *testing.T) {
+	s := redistest.New(t)
+	c, p := deaf(t, s)
+	plain := s.Client(t)
+	lingers, held := lingering(t, c, "lingers", 0), lingering(t, c, "held", 0)
+	pair(t, lingers)
+	h, err := held.Lock(t.Context())
+	require.NoError(t, err)
+	p.Judge(func(string) redistest.Verdict { return redistest.LoseRequest })
+	p.KillAll()
+	require.Eventually(t, func() bool { // once it knows
+		pair(t, lingers)
+		return !exists(t, plain, "lingers")
+	}, 10*time.Second, time.Millisecond)
+	require.NoError(t, h.Unlock(t.Context()))
+	require.False(t, exists(t, plain, "held"))
+	pair(t, lingers)
+	require.False(t, exists(t, plain, "lingers"))
+	p.Judge(nil)
+	require.Eventually(t, func() bool {
+		pair(t, lingers)
+		return exists(t, plain, "lingers")
+	}, 10*time.Second, time.Millisecond)
 }

@@ -1,6 +1,7 @@
 package rlock_test
 
 import (
+	"sync"
 	"testing"
 	"time"
 
@@ -61,6 +62,7 @@ func TestLingers(t *testing.T) {
 	})
 }
 
+// That is so although nobody has asked for longer than a process hands on without an offer.
 func TestLingerCostsNothing(t *testing.T) {
 	s := redistest.NewProcess(t)
 	l := lingering(t, open(t, s), "a", 0)
@@ -70,6 +72,8 @@ func TestLingerCostsNothing(t *testing.T) {
 	for range 100 {
 		pair(t, l)
 	}
+	<-time.After(50 * time.Millisecond)
+	pair(t, l)
 	h, err := l.TryLock(t.Context())
 	require.NoError(t, err)
 	require.NoError(t, h.Unlock(t.Context()))
@@ -93,6 +97,30 @@ func TestLingerEndsWhenOthersWant(t *testing.T) {
 				require.Less(t, time.Since(began), time.Second)
 			}
 		}
+	})
+}
+
+// Two processes that use it as fast as they can never wait for the other's linger to end.
+func TestLingerIsNoRace(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		var wg sync.WaitGroup
+		for range 2 {
+			l := lingering(t, open(t, s), "a", 0)
+			wg.Go(func() {
+				for range 1000 {
+					began := time.Now()
+					h, err := l.Lock(t.Context())
+					if err != nil || time.Since(began) > 10*time.Second {
+						t.Errorf("after %v: %v", time.Since(began), err)
+						return
+					}
+					if err := h.Unlock(t.Context()); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		wg.Wait()
 	})
 }
 
