@@ -3,6 +3,7 @@ package rlock_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -144,18 +145,41 @@ func TestLingerEndsWithTheClient(t *testing.T) {
 	}
 }
 
-// Shutdown waits for what is held, and names it: not what lingers.
+// Shutdown waits for what is held, and names it: not what lingers, also while that cannot be given back.
 func TestShutdownNamesNoLingeringLock(t *testing.T) {
 	s := redistest.New(t)
-	c := open(t, s)
-	pair(t, lingering(t, c, "lingers", 0))
-	_, err := lingering(t, c, "held", 0).Lock(t.Context())
+	p := redistest.NewProxy(t, s)
+	c, err := latchkey.New(p.Option(), latchkey.WithReleaseTimeout(50*time.Millisecond))
 	require.NoError(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer c.Close()
+	require.NoError(t, c.Check(t.Context()))
+	pair(t, lingering(t, c, "lingers", 0))
+	_, err = lingering(t, c, "held", 0).Lock(t.Context())
+	require.NoError(t, err)
+	p.Silence(true)
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	err = c.Shutdown(ctx)
 	require.ErrorContains(t, err, `"held"`)
 	require.NotContains(t, err.Error(), "lingers")
+}
+
+// The hooks hear of holds, and not of what becomes of a lock that nobody holds.
+func TestLingerHooks(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		var w witness
+		l := lingering(t, open(t, s, w.options()...), "a", 0)
+		other, err := rlock.New(open(t, s), "a")
+		require.NoError(t, err)
+		pair(t, l)
+		pair(t, l)
+		pair(t, other)
+		pair(t, l)
+		require.EqualValues(t, 3, w.acquired.Load())
+		require.EqualValues(t, 3, w.released.Load())
+		require.Zero(t, w.lost.Load())
+		require.Empty(t, w.logged())
+	})
 }
 
 // A process that dies keeps it for its lease, and not longer.
@@ -255,4 +279,45 @@ func TestLingerOfTheDeaf(t *testing.T) {
 		pair(t, lingers)
 		return exists(t, plain, "lingers")
 	}, 10*time.Second, time.Millisecond)
+}
+
+// Nobody was told while the process was deaf that others want it. Once it hears again, the first Unlock gives
+// the lock back, and what lingered has been.
+func TestLingerAfterDeafness(t *testing.T) {
+	for name, before := range map[string]bool{"taken before": true, "taken meanwhile": false} {
+		t.Run(name, func(t *testing.T) {
+			s := redistest.New(t)
+			c, p := deaf(t, s)
+			var fresh atomic.Int64
+			held, parked := lingering(t, c, "held", 0), lingering(t, c, "parked", 0)
+			wantsHeld, err := rlock.New(open(t, s), "held")
+			require.NoError(t, err)
+			pair(t, parked)
+			var h *latchkey.Hold
+			if before {
+				h, err = held.Lock(t.Context())
+				require.NoError(t, err)
+			}
+			p.Judge(func(string) redistest.Verdict { return redistest.LoseRequest })
+			p.KillAll()
+			require.Eventually(t, func() bool { // it knows
+				pair(t, lingering(t, c, fmt.Sprint("fresh", fresh.Add(1)), 0))
+				return !exists(t, s.Client(t), fmt.Sprint("fresh", fresh.Load()))
+			}, 10*time.Second, time.Millisecond)
+			if !before {
+				h, err = held.Lock(t.Context())
+				require.NoError(t, err)
+			}
+			next := redistest.Begin(t, wantsHeld.Lock)
+			require.Eventually(t, func() bool {
+				state, err := wantsHeld.Inspect(t.Context())
+				return err == nil && state.Waiting == 1
+			}, 10*time.Second, time.Millisecond)
+			p.Judge(nil)
+			require.NoError(t, c.Check(t.Context()))
+			require.NoError(t, h.Unlock(t.Context()))
+			require.NoError(t, next.Granted(t).Unlock(t.Context()))
+			free(t, parked)
+		})
+	}
 }

@@ -11,73 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey"
-	"github.com/latchkey-go/latchkey/fairlock"
 	"github.com/latchkey-go/latchkey/internal/redistest"
-	"github.com/latchkey-go/latchkey/rlock"
-	"github.com/latchkey-go/latchkey/rwlock"
-	"github.com/latchkey-go/latchkey/spinlock"
 )
-
-// Kind makes the lock of a name. A lease that is not 0 is a fixed one.
-type Kind func(c *latchkey.Client, name string, fixed time.Duration) (*latchkey.Lock, error)
-
-// Kinds are the locks that one holds alone.
-var Kinds = map[string]Kind{
-	"rlock": func(c *latchkey.Client, name string, fixed time.Duration) (*latchkey.Lock, error) {
-		if fixed > 0 {
-			return rlock.New(c, name, rlock.WithFixedLease(fixed))
-		}
-		return rlock.New(c, name)
-	},
-	"fairlock": func(c *latchkey.Client, name string, fixed time.Duration) (*latchkey.Lock, error) {
-		if fixed > 0 {
-			return fairlock.New(c, name, fairlock.WithFixedLease(fixed))
-		}
-		return fairlock.New(c, name)
-	},
-	"write": func(c *latchkey.Client, name string, fixed time.Duration) (*latchkey.Lock, error) {
-		l, err := readWrite(c, name, fixed)
-		if err != nil {
-			return nil, err
-		}
-		return l.Write(), nil
-	},
-}
-
-// lingers is longer than what is to be done at once, and shorter than a test waits for what is left behind.
-const lingers = 5 * time.Second
-
-// lingering makes a lock that stays with its process. It is not of [Kinds], whose free locks are in Redis.
-func lingering(c *latchkey.Client, name string, fixed time.Duration) (*latchkey.Lock, error) {
-	if fixed > 0 {
-		return rlock.New(c, name, rlock.WithFixedLease(fixed), rlock.WithLinger(lingers))
-	}
-	return rlock.New(c, name, rlock.WithLinger(lingers))
-}
-
-// spins makes a lock whose waiters poll. It is not of [Kinds], whose waiters are seen in the queue.
-func spins(c *latchkey.Client, name string, fixed time.Duration) (*latchkey.Lock, error) {
-	if fixed > 0 {
-		return spinlock.New(c, name, spinlock.WithFixedLease(fixed))
-	}
-	return spinlock.New(c, name)
-}
-
-// reads makes the half of a read-write lock that many hold together.
-func reads(c *latchkey.Client, name string, fixed time.Duration) (*latchkey.Lock, error) {
-	l, err := readWrite(c, name, fixed)
-	if err != nil {
-		return nil, err
-	}
-	return l.Read(), nil
-}
-
-func readWrite(c *latchkey.Client, name string, fixed time.Duration) (*rwlock.Lock, error) {
-	if fixed > 0 {
-		return rwlock.New(c, name, rwlock.WithFixedLease(fixed))
-	}
-	return rwlock.New(c, name)
-}
 
 // locks is the contract of one kind of lock: what its holds are to those of another kind, which they exclude.
 type locks struct {
@@ -97,11 +32,9 @@ func Locks(t *testing.T, s Servers) {
 		{name: "write-read", kind: Kinds["write"], other: reads, reads: true},
 		{name: "spin", kind: spins, other: spins, polls: true, otherPolls: true},
 		{name: "spin-rlock", kind: spins, other: Kinds["rlock"], polls: true},
-		{name: "lingering", kind: lingering, other: lingering},
-		{name: "lingering-fairlock", kind: lingering, other: Kinds["fairlock"]},
-		{name: "lingering-spin", kind: lingering, other: spins, otherPolls: true},
 		{name: "rlock-spin", kind: Kinds["rlock"], other: spins, otherPolls: true},
 	}
+	all = append(all, lingeringLocks...)
 	for name, kind := range Kinds {
 		all = append(all, locks{name: name, kind: kind, other: kind})
 	}
@@ -208,7 +141,7 @@ func (l locks) free(t *testing.T) {
 			require.ErrorIs(t, h.Unlock(t.Context()), latchkey.ErrNotHeld)
 		}
 	}
-	if !strings.HasPrefix(l.name, "lingering") {
+	if !strings.HasPrefix(l.name, "lingering") { // which must hear of others
 		require.Empty(t, l.inboxesOfLocks(t, "free"), "who does not wait needs no channel")
 	}
 }

@@ -74,7 +74,7 @@ func (t *tenure) contendNow() {
 // handOff leaves the lock to the next in line, or to whoever comes if it lingers. It reports whether it did.
 // The turn's holds have ended.
 func (t *tenure) handOff(done *turn) bool {
-	hears := t.waiter.Demand.Lingers && t.Listening()
+	hears := t.waiter.Demand.Lingers && t.hearing() == t.heard
 	t.mu.Lock()
 	inLine := t.inLine
 	t.turn, t.inLine = nil, false

@@ -98,6 +98,13 @@ func (q *Queue) endParked() {
 	t.leaveParked()
 }
 
+// endDeaf releases what is parked if its process may have missed that others want it.
+func (q *Queue) endDeaf() {
+	if t := q.alone.line.Parked(); t != nil && t.heard != q.hearing() {
+		t.leaveParked()
+	}
+}
+
 // leaveParked releases the tenure in the background, if it is parked: from now on nobody here can have it. It
 // does not block.
 func (t *tenure) leaveParked() {

@@ -237,7 +237,10 @@ func (q *Queue) offering(w *wait.Waiter) (t, old *tenure) {
 }
 
 // RecheckAll is of [session.Queue], as are the methods that follow.
-func (q *Queue) RecheckAll() { q.waiters.RecheckAll() }
+func (q *Queue) RecheckAll() {
+	q.endDeaf()
+	q.waiters.RecheckAll()
+}
 
 // AskAround asks for every waiter, with pauses.
 func (q *Queue) AskAround(pause func() bool) { q.waiters.RecheckSlowly(pause) }

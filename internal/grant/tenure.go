@@ -20,8 +20,9 @@ type tenure struct {
 	*Queue
 	name     string
 	terms    terms
-	delegate bool // it competes for those in the line, as their delegate
-	audible  bool // it would have heard all the while that others wait; set before it competes
+	delegate bool   // it competes for those in the line, as their delegate
+	audible  bool   // it would have heard all the while that others wait; set before it competes
+	heard    uint64 // of one that may linger: what hearing was before it competed
 	waiter   wait.Waiter
 	item     lease.Item
 	offered  atomic.Pointer[tenure] // the one that is given up for this one, until Redis has answered that
@@ -138,8 +139,10 @@ func (p *Primitive) newTenure(permits int, delegate bool) *tenure {
 	case delegate && p.terms.passable() && p.Queue.alone.line.HasNext(): // else the first that comes may offer
 		t.waiter.Demand.Permits = p.terms.holds // tokens for the holds that follow in this process
 	}
-	if p.terms.lingers() && t.Listening() { // else nobody could end it
-		t.waiter.Demand.Lingers, t.waiter.Demand.Permits = true, MaxBudgetHolds
+	if p.terms.lingers() {
+		if t.heard = t.hearing(); t.heard > 0 { // else nobody could end it
+			t.waiter.Demand.Lingers, t.waiter.Demand.Permits = true, MaxBudgetHolds
+		}
 	}
 	if !c.Register(n, t) {
 		return nil
