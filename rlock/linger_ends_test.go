@@ -321,3 +321,25 @@ func TestLingerAfterDeafness(t *testing.T) {
 		})
 	}
 }
+
+// A hold that began with what lingered is lost like any other: its holder and the hooks are told.
+func TestHoldAfterLingerIsLost(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		var w witness
+		l := lingering(t, open(t, s, w.options()...), "a", 0)
+		other, err := rlock.New(open(t, s), "a")
+		require.NoError(t, err)
+		pair(t, l)
+		h, err := l.Lock(t.Context())
+		require.NoError(t, err)
+		state, err := l.Inspect(t.Context())
+		require.NoError(t, err)
+		require.False(t, state.Lingers)
+		_, err = other.ForceUnlock(t.Context())
+		require.NoError(t, err)
+		<-h.Context().Done()
+		require.ErrorIs(t, h.Unlock(t.Context()), latchkey.ErrLost)
+		require.Eventually(t, func() bool { return w.lost.Load() == 1 }, 10*time.Second, time.Millisecond)
+		require.Contains(t, w.logged(), "lost")
+	})
+}
