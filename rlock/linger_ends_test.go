@@ -315,9 +315,9 @@ func TestLingerAfterDeafness(t *testing.T) {
 			}, 10*time.Second, time.Millisecond)
 			p.Judge(nil)
 			require.NoError(t, c.Check(t.Context()))
+			free(t, parked) // and whatever else is done once it hears has begun
 			require.NoError(t, h.Unlock(t.Context()))
 			require.NoError(t, next.Granted(t).Unlock(t.Context()))
-			free(t, parked)
 		})
 	}
 }
