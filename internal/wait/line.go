@@ -1,7 +1,6 @@
 package wait
 
 import (
-	"container/list"
 	"context"
 	"sync"
 )
@@ -10,45 +9,60 @@ import (
 // Whoever has the turn passes it to the next, with what it leaves. The zero value is an empty line; methods
 // are safe for concurrent use.
 type Line[T comparable] struct {
-	mu      sync.Mutex
-	taken   bool      // somebody has the turn
-	parked  T         // what awaits whoever comes; the zero value while somebody has the turn
-	waiting list.List // of chan T, capacity 1
+	mu          sync.Mutex
+	taken       bool // somebody has the turn
+	parked      T    // what awaits whoever comes; the zero value while somebody has the turn
+	length      int  // how many wait for it
+	first, last *place[T]
+	turn        *place[T] // of whoever has the turn; nil if it did not have to wait
+	spare       *place[T] // to be used again
+}
+
+// place is that of one who waits. A place and its channel are used again: under contention each turn would
+// cost two otherwise.
+type place[T any] struct {
+	turn           chan T // capacity 1: what is passed has room, since it is sent to once for each use
+	previous, next *place[T]
 }
 
 // Enter returns when it is the caller's turn, with what the one before left. When the line was empty that is
 // what was parked, or the zero value. When ctx or closing ends before, it returns the cause, and the caller
 // has no turn. A turn that came at that very moment is passed to the next; if there is none, Enter returns
 // what was left beside the error.
-func (l *Line[T]) Enter(ctx, closing context.Context) (left T, err error) {
+func (l *Line[T]) Enter(ctx, closing context.Context) (T, error) {
 	l.mu.Lock()
 	if !l.taken {
-		left = l.take()
+		left := l.take()
 		l.mu.Unlock()
 		return left, nil
 	}
-	turn := make(chan T, 1)
-	place := l.waiting.PushBack(turn)
+	p := l.append()
 	l.mu.Unlock()
 	select {
-	case left = <-turn:
+	case left := <-p.turn:
 		return left, nil
 	case <-ctx.Done():
-		err = context.Cause(ctx)
+		return l.withdraw(p, ctx)
 	case <-closing.Done():
-		err = context.Cause(closing)
+		return l.withdraw(p, closing)
 	}
+}
+
+// withdraw is the end of Enter for one whose wait was ended.
+func (l *Line[T]) withdraw(p *place[T], ended context.Context) (left T, err error) {
 	l.mu.Lock()
-	l.waiting.Remove(place) // does nothing when Pass has removed it
-	l.mu.Unlock()
-	select {
-	case passed := <-turn:
-		if !l.Pass(passed) {
-			left = passed
-		}
-	default:
+	passed := p != l.first && p.previous == nil // it is not in the line any more
+	if !passed {
+		l.remove(p)
+		l.spare = p
 	}
-	return left, err
+	l.mu.Unlock()
+	if passed {
+		if turn := <-p.turn; !l.Pass(turn) {
+			left = turn
+		}
+	}
+	return left, context.Cause(ended)
 }
 
 // Pass ends the caller's turn. It reports whether somebody was waiting, who has the turn now, and what is
@@ -59,21 +73,59 @@ func (l *Line[T]) Pass(left T) bool {
 	return l.pass(left)
 }
 
+// pass is Pass with the mutex held.
 func (l *Line[T]) pass(left T) bool {
-	next := l.waiting.Front()
+	if l.turn != nil { // who had it has taken what was sent there
+		l.spare = l.turn
+	}
+	next := l.first
+	l.turn = next
 	if next == nil {
 		l.taken = false
 		return false
 	}
-	l.waiting.Remove(next).(chan T) <- left // has room: it is sent to once
+	l.remove(next)
+	next.turn <- left
 	return true
+}
+
+// append adds a place at the end. The mutex is held.
+func (l *Line[T]) append() *place[T] {
+	p := l.spare
+	if l.spare = nil; p == nil {
+		p = &place[T]{turn: make(chan T, 1)}
+	}
+	if p.previous = l.last; l.last == nil {
+		l.first = p
+	} else {
+		l.last.next = p
+	}
+	l.last = p
+	l.length++
+	return p
+}
+
+// remove takes a place out. The mutex is held.
+func (l *Line[T]) remove(p *place[T]) {
+	if p.previous == nil {
+		l.first = p.next
+	} else {
+		p.previous.next = p.next
+	}
+	if p.next == nil {
+		l.last = p.previous
+	} else {
+		p.next.previous = p.previous
+	}
+	p.previous, p.next = nil, nil
+	l.length--
 }
 
 // Len returns how many wait for the turn.
 func (l *Line[T]) Len() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.waiting.Len()
+	return l.length
 }
 
 // IsEmpty reports whether nobody has the turn.
@@ -87,5 +139,5 @@ func (l *Line[T]) IsEmpty() bool {
 func (l *Line[T]) HasNext() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.waiting.Len() > 0
+	return l.length > 0
 }
