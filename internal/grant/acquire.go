@@ -72,8 +72,12 @@ func (p *Primitive) await(parent, waits context.Context, permits int, try bool) 
 		return nil, err
 	}
 	defer p.leave(try)
-	if p.Delegate && !try {
+	switch {
+	case try || !p.Delegate:
+	case p.Queue.kind.Exclusive:
 		return p.standInLine(parent, waits)
+	default:
+		return p.standForPermits(parent, waits, permits)
 	}
 	return p.compete(parent, waits, try, p.newTenure(permits, false))
 }
@@ -132,7 +136,7 @@ func (p *Primitive) compete(parent, waits context.Context, try bool, t *tenure) 
 		default:
 			p.Queue.waiters.Cancel(&t.waiter)
 			if delegate {
-				p.Queue.half(p.Shared).line.Pass(nil)
+				p.Queue.endTurn(p.Shared, nil)
 			}
 			if errors.Is(err, errEnded) {
 				return nil, p.failed(parent, waits, context.Cause(waits))

@@ -45,11 +45,11 @@ func (t *tenure) take(parent context.Context, terms terms) {
 	t.become(held)
 	t.terms, t.turn = terms, &t.first
 	t.handOffs.token, t.handOffs.reserved = grant.Token, grant.Reserved
-	if grant.Others { // else a message may have said so since
+	if grant.Others || !t.kind.Exclusive { // else a message may have said so since; of permits none does
 		t.contendNow()
 	}
 	if t.permits == All {
-		t.permits = int(grant.Reserved)
+		t.permits, t.handOffs.reserved = int(grant.Reserved), 0
 	}
 }
 
@@ -71,7 +71,7 @@ func (t *tenure) keep() {
 // it has.
 func (t *tenure) settleLine() (revoked error) {
 	t.mu.Lock()
-	t.inLine = t.delegate && !t.shared && t.terms.passable() && t.phase == held
+	t.inLine = t.delegate && t.kind.Exclusive && !t.shared && t.terms.passable() && t.phase == held
 	pass := t.delegate && !t.inLine
 	if t.shared {
 		t.share()
@@ -81,7 +81,10 @@ func (t *tenure) settleLine() (revoked error) {
 	}
 	line := &t.half(t.shared).line
 	t.mu.Unlock()
-	if pass {
+	switch {
+	case pass && !t.kind.Exclusive:
+		t.letIn(t.first.sequence == 0)
+	case pass:
 		line.Pass(nil)
 	}
 	return revoked

@@ -72,6 +72,9 @@ func (t *tenure) contendNow() {
 
 // handOff leaves the lock to the next in line, and reports whether there is one. The turn's holds have ended.
 func (t *tenure) handOff(done *turn) bool {
+	if !t.kind.Exclusive {
+		return t.giveOn(done)
+	}
 	t.mu.Lock()
 	inLine := t.inLine
 	t.turn, t.inLine = nil, false
@@ -93,7 +96,7 @@ func (t *tenure) next(parent context.Context, terms terms) *Hold {
 	}
 	u := &turn{tenure: t, token: t.handOffs.next(), moment: now}
 	u.begin(parent)
-	t.turn, t.inLine = u, true
+	t.turn, t.inLine = u, t.kind.Exclusive
 	t.mu.Unlock()
 	session.Raise(t.Floor, u.token)
 	return &u.first

@@ -27,7 +27,8 @@ type tenure struct {
 	offered  atomic.Pointer[tenure] // the one that is given up for this one, until Redis has answered that
 	first    turn
 
-	parting sync.Mutex // held while a part of the permits is given back
+	parting sync.Mutex // held while a part of the permits is given back, and while they are given on
+	parted  bool       // a part was, guarded by parting
 
 	mu       sync.Mutex
 	phase    phase
@@ -123,7 +124,7 @@ func (p *Primitive) newTenure(permits int, delegate bool) *tenure {
 	}
 	switch {
 	case p.Demand != nil:
-		t.waiter.Demand = p.Demand(permits)
+		t.waiter.Demand = p.demand(permits, delegate)
 	case delegate && p.terms.passable() && p.Queue.alone.line.HasNext(): // else the first that comes may offer
 		t.waiter.Demand.Permits = p.terms.holds // tokens for the holds that follow in this process
 	}

@@ -55,6 +55,7 @@ type Demand struct {
 	Grow    bool // wait although there are fewer permits: their number may grow
 	Unset   bool // wait although nobody has set how many permits there are
 	Shared  bool // hold together with others: the read half of a read-write lock
+	Turns   int  // of permits: reserve tokens for so many further turns; at most 9999
 
 	// Uptime is how long, in ms, the server of a lock must have been up if it does not know the name; 0: no
 	// matter. It is not told to the queue: who asks for it only tries.
@@ -71,6 +72,9 @@ func (d Demand) text() string {
 		if flag.set {
 			text += flag.letter
 		}
+	}
+	if d.Turns > 0 {
+		text += "t" + strconv.Itoa(d.Turns)
 	}
 	return text
 }

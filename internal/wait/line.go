@@ -12,7 +12,14 @@ import (
 type Line[T any] struct {
 	mu      sync.Mutex
 	taken   bool      // somebody has the turn
-	waiting list.List // of chan T, capacity 1
+	waiting list.List // of *place[T]
+}
+
+// place is one in the line.
+type place[T any] struct {
+	left  chan T // what it gets; capacity 1
+	wants any    // what it takes without the turn; nil: nothing
+	given bool   // it was given that, and has no turn. Set before left is sent to
 }
 
 // Enter returns when it is the caller's turn, with what the one before left. That is the zero value when the
@@ -20,34 +27,41 @@ type Line[T any] struct {
 // that came at that very moment is passed to the next; if there is none, Enter returns what was left beside
 // the error.
 func (l *Line[T]) Enter(ctx, closing context.Context) (left T, err error) {
+	left, _, err = l.EnterWanting(ctx, closing, nil)
+	return left, err
+}
+
+// EnterWanting is Enter for a caller who may also be given something by [Line.Give]: then given is true, and
+// the caller has no turn. When the context ended at that very moment, what was given comes beside the error.
+func (l *Line[T]) EnterWanting(ctx, closing context.Context, wants any) (left T, given bool, err error) {
 	l.mu.Lock()
 	if !l.taken {
 		l.taken = true
 		l.mu.Unlock()
-		return left, nil
+		return left, false, nil
 	}
-	turn := make(chan T, 1)
-	place := l.waiting.PushBack(turn)
+	p := &place[T]{left: make(chan T, 1), wants: wants}
+	at := l.waiting.PushBack(p)
 	l.mu.Unlock()
 	select {
-	case left = <-turn:
-		return left, nil
+	case left = <-p.left:
+		return left, p.given, nil
 	case <-ctx.Done():
 		err = context.Cause(ctx)
 	case <-closing.Done():
 		err = context.Cause(closing)
 	}
 	l.mu.Lock()
-	l.waiting.Remove(place) // does nothing when Pass has removed it
+	l.waiting.Remove(at) // does nothing when Pass or Give has removed it
 	l.mu.Unlock()
 	select {
-	case passed := <-turn:
-		if !l.Pass(passed) {
+	case passed := <-p.left:
+		if given = p.given; given || !l.Pass(passed) {
 			left = passed
 		}
 	default:
 	}
-	return left, err
+	return left, given, err
 }
 
 // Pass ends the caller's turn. It reports whether somebody was waiting, who has the turn now, and what is
@@ -60,7 +74,7 @@ func (l *Line[T]) Pass(left T) bool {
 		l.taken = false
 		return false
 	}
-	l.waiting.Remove(next).(chan T) <- left // has room: it is sent to once
+	l.waiting.Remove(next).(*place[T]).left <- left // has room: it is sent to once
 	return true
 }
 

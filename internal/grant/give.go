@@ -1,0 +1,125 @@
+package grant
+
+import (
+	"context"
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/lua"
+)
+
+// Giving on: how the goroutines of a process pass permits on among themselves, where a budget says that they
+// may.
+//
+// They stand in the line of the queue, as those of an rlock do. But its head, the delegate, holds nothing
+// while the others wait: it queues in Redis for permits of its own, and its turn in the line ends with the
+// grant. So the process holds as many tenures as it is granted. Whoever releases one gives it to the first
+// in the line that wants as many permits, who holds under the same owner id with the next of its reserved
+// tokens. That one leaves the line without having had the turn.
+//
+// So who waits in Redis is overtaken, here and in other processes. The budget bounds it. It counts from the
+// grant: nobody tells a holder of permits that others wait. When it is used up the permits go back to Redis,
+// which grants them to the first in the queue.
+
+// wish is what one in the line wants: so many permits, on these terms.
+type wish struct {
+	permits int
+	terms   *terms
+}
+
+// demand is what Redis is asked for. Who competes for a line wants tokens for further turns.
+func (p *Primitive) demand(permits int, delegate bool) lua.Demand {
+	d := p.Demand(permits)
+	if delegate {
+		d.Turns = p.terms.holds
+	}
+	return d
+}
+
+// standForPermits waits in the line for permits that are given on, or for the turn to compete. Who finds
+// nobody waiting competes at once, beside others: each is sent with the batch of that moment.
+func (p *Primitive) standForPermits(parent, waits context.Context, permits int) (*Hold, error) {
+	q := p.Queue
+	line := &q.alone.line
+	if !line.HasNext() && !q.waiters.Queued() {
+		return p.compete(parent, waits, false, p.newTenure(permits, false))
+	}
+	left, given, err := line.EnterWanting(waits, q.Client.Closing, wish{permits, &p.terms})
+	switch {
+	case err != nil:
+		if !given || !left.give(time.Now()) {
+			left.discard()
+		}
+		return nil, p.failed(parent, waits, err)
+	case given:
+		if hold := left.next(parent, p.terms); hold != nil {
+			return hold, nil
+		}
+		left.discard() // it was lost just now, or its time is up
+		return p.compete(parent, waits, false, p.newTenure(permits, false))
+	}
+	q.rivals.Add(1)
+	return p.compete(parent, waits, false, p.inherit(left, permits))
+}
+
+// inherit returns the tenure with which the new delegate competes: the one that was left to it, if that
+// stands in the queue for the same, else a fresh one. It returns nil once the client is closing.
+func (p *Primitive) inherit(left *tenure, permits int) *tenure {
+	if left != nil && left.permits == permits && left.terms.lease == p.terms.lease &&
+		left.waiter.Demand == p.demand(permits, true) {
+		return left
+	}
+	left.discard()
+	return p.newTenure(permits, true)
+}
+
+// endTurn passes on the turn of a delegate that got nothing, with its place in the queue if that is left.
+func (q *Queue) endTurn(shared bool, left *tenure) (taken bool) {
+	if !q.kind.Exclusive {
+		q.rivals.Add(-1)
+	}
+	return q.half(shared).line.Pass(left)
+}
+
+// letIn ends the turn of a delegate that holds now: others compete. Where it did not have to queue there may
+// be more to be had. So two compete after it, and four after these, until one has to queue. Of those that
+// had to queue, only the last lets one in.
+func (q *Queue) letIn(atOnce bool) {
+	last := q.rivals.Add(-1) <= 0
+	if last || atOnce {
+		q.alone.line.Pass(nil)
+	}
+	if atOnce {
+		q.alone.line.Pass(nil)
+	}
+}
+
+// giveOn leaves the tenure to one in the line, and reports whether there is one. The turn's hold has ended.
+func (t *tenure) giveOn(done *turn) bool {
+	if t.terms.holds == 0 || !t.parting.TryLock() { // a part is being given back: the rest follows it
+		return false
+	}
+	defer t.parting.Unlock() // until the next has the permits: a part that comes too late finds that
+	if t.parted {
+		return false
+	}
+	t.mu.Lock()
+	t.turn, done.gave = nil, t.permits
+	t.mu.Unlock()
+	if !t.give(time.Now()) {
+		return false
+	}
+	done.released()
+	return true
+}
+
+// give gives a tenure that nobody has a turn in to the first in the line that may go on with it.
+func (t *tenure) give(now time.Time) bool {
+	t.mu.Lock()
+	state, permits, begun := t.handOffs, t.permits, t.first.moment
+	goes := t.mayGoOn(now, t.terms)
+	t.mu.Unlock()
+	return goes && t.alone.line.Give(t, func(wants any) bool {
+		w, ok := wants.(wish)
+		return ok && w.permits == permits && w.terms.lease == t.terms.lease && !state.due(now, begun, *w.terms)
+	})
+}
