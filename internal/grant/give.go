@@ -3,8 +3,6 @@ package grant
 import (
 	"context"
 	"time"
-
-	"github.com/latchkey-go/latchkey/internal/lua"
 )
 
 // Giving on: how the goroutines of a process pass permits on among themselves, where a budget says that they
@@ -26,21 +24,14 @@ type wish struct {
 	terms   *terms
 }
 
-// demand is what Redis is asked for. Who competes for a line wants tokens for further turns.
-func (p *Primitive) demand(permits int, delegate bool) lua.Demand {
-	d := p.Demand(permits)
-	if delegate {
-		d.Turns = p.terms.holds
-	}
-	return d
-}
-
-// standForPermits waits in the line for permits that are given on, or for the turn to compete. Who finds
-// nobody waiting competes at once, beside others: each is sent with the batch of that moment.
+// standForPermits waits in the line for permits that are given on, or for the turn to compete. Where nobody
+// stands in line, and nobody had to queue, there may be enough for all that come now. So they compete beside
+// the delegate, without the turn, and their requests share a script.
 func (p *Primitive) standForPermits(parent, waits context.Context, permits int) (*Hold, error) {
 	q := p.Queue
 	line := &q.alone.line
-	if !line.HasNext() && !q.waiters.Queued() {
+	alone := line.IsEmpty()
+	if !alone && !line.HasNext() && !q.waiters.Queued() {
 		return p.compete(parent, waits, false, p.newTenure(permits, false))
 	}
 	left, given, err := line.EnterWanting(waits, q.Client.Closing, wish{permits, &p.terms})
@@ -58,14 +49,17 @@ func (p *Primitive) standForPermits(parent, waits context.Context, permits int) 
 		return p.compete(parent, waits, false, p.newTenure(permits, false))
 	}
 	q.rivals.Add(1)
-	return p.compete(parent, waits, false, p.inherit(left, permits))
+	t := p.inherit(left, permits)
+	if t != nil && t != left && !alone { // else nobody may come to whom it could be given, and tokens cost Redis a little
+		t.waiter.Demand.Turns = p.terms.holds
+	}
+	return p.compete(parent, waits, false, t)
 }
 
 // inherit returns the tenure with which the new delegate competes: the one that was left to it, if that
 // stands in the queue for the same, else a fresh one. It returns nil once the client is closing.
 func (p *Primitive) inherit(left *tenure, permits int) *tenure {
-	if left != nil && left.permits == permits && left.terms.lease == p.terms.lease &&
-		left.waiter.Demand == p.demand(permits, true) {
+	if left != nil && left.permits == permits && left.terms.lease == p.terms.lease {
 		return left
 	}
 	left.discard()

@@ -124,7 +124,7 @@ func (p *Primitive) newTenure(permits int, delegate bool) *tenure {
 	}
 	switch {
 	case p.Demand != nil:
-		t.waiter.Demand = p.demand(permits, delegate)
+		t.waiter.Demand = p.Demand(permits)
 	case delegate && p.terms.passable() && p.Queue.alone.line.HasNext(): // else the first that comes may offer
 		t.waiter.Demand.Permits = p.terms.holds // tokens for the holds that follow in this process
 	}
