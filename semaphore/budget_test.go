@@ -26,9 +26,7 @@ func passable(t testing.TB, sem, other *semaphore.Semaphore, n int) *semaphore.P
 	second := inLine(t, sem, n, 1)
 	require.NoError(t, held.Release(t.Context()))
 	require.NoError(t, first.wait(t).Release(t.Context()))
-	p := second.Granted(t)
-	require.Eventually(t, func() bool { return p.Remaining() > 3*time.Second }, long, time.Millisecond, "it was renewed once")
-	return p
+	return second.Granted(t)
 }
 
 // stacks waits until so many goroutines are inside of something, which only their stacks show.
@@ -67,6 +65,7 @@ func TestPassedOn(t *testing.T) {
 	for n := range 5 {
 		line = append(line, inLine(t, sem, 2, n+1))
 	}
+	require.Eventually(t, func() bool { return p.Remaining() > 3*time.Second }, long, time.Millisecond, "it was renewed once")
 	plain := s.Client(t)
 	before := redistest.Scripts(t, plain)
 	for n, a := range line {
