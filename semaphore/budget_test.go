@@ -175,11 +175,13 @@ func TestPassedToWhoWantsAsMany(t *testing.T) {
 		p := passable(t, sem, newSemaphore(t, open(t, s.Option())), 2)
 		delegate := inQueue(t, sem, 1, 0)
 		fewer, elsewhere, more := inLine(t, sem, 1, 1), inLine(t, brief, 2, 2), inLine(t, sem, 2, 3)
-		token := p.Token()
+		former := p
 		require.NoError(t, p.Release(t.Context()))
 		p = more.Granted(t)
-		require.Equal(t, token+1, p.Token())
+		require.Equal(t, former.Token()+1, p.Token())
 		numbers(t, sem, 0, 2)
+		require.NoError(t, p.ReleaseN(t.Context(), 1))
+		require.Equal(t, []int{2, 1}, []int{former.N(), p.N()})
 		require.NoError(t, p.Release(t.Context()))
 		require.NoError(t, delegate.wait(t).Release(t.Context()))
 		require.NoError(t, fewer.Granted(t).Release(t.Context()))
@@ -200,6 +202,26 @@ func TestRestIsNotPassedOn(t *testing.T) {
 		require.NoError(t, p.Release(t.Context()))
 		require.NoError(t, delegate.wait(t).Release(t.Context()))
 		require.NoError(t, line.Granted(t).Release(t.Context()))
+		numbers(t, sem, 2, 0)
+	})
+}
+
+// Permits that were taken without waiting go back to Redis.
+func TestAttemptIsNotPassedOn(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		sem := newSemaphore(t, open(t, s.Option()), semaphore.WithCapacity(2), generous)
+		for name, take := range map[string]func() (*semaphore.Permits, error){
+			"try":   func() (*semaphore.Permits, error) { return sem.TryAcquire(t.Context(), 2) },
+			"drain": func() (*semaphore.Permits, error) { return sem.Drain(t.Context()) },
+		} {
+			p, err := take()
+			require.NoError(t, err, name)
+			delegate := inQueue(t, sem, 2, 0)
+			line := inLine(t, sem, 2, 1)
+			require.NoError(t, p.Release(t.Context()))
+			require.NoError(t, delegate.wait(t).Release(t.Context()))
+			require.NoError(t, line.Granted(t).Release(t.Context()))
+		}
 		numbers(t, sem, 2, 0)
 	})
 }
