@@ -17,8 +17,8 @@ import (
 	"github.com/latchkey-go/latchkey/semaphore"
 )
 
-// crowd is goroutines of several processes that take permits of one semaphore, pass them on, give up, and give
-// back parts.
+// crowd is goroutines of several processes that take permits of one semaphore, pass them on, give up, and
+// give back parts.
 type crowd struct {
 	capacity int64
 	held     atomic.Int64

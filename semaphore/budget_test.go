@@ -123,7 +123,7 @@ func TestNotPassedOn(t *testing.T) {
 	})
 }
 
-// When so many holds have begun, who waits in another process has its turn, although others stand in the line.
+// When so many holds have begun, who waits in another process has its turn, although others stand in line.
 func TestBudgetOfHolds(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		sem := newSemaphore(t, open(t, s.Option()), semaphore.WithBudget(2, time.Second))
