@@ -47,7 +47,7 @@ func away(verdict redistest.Verdict) (judge func(string) redistest.Verdict, sent
 	sent = new(atomic.Int64)
 	return func(request string) redistest.Verdict {
 		switch {
-		case strings.Contains(request, "latchkey_members"):
+		case redistest.IsScript(request):
 			sent.Add(1)
 			return verdict
 		case strings.Contains(request, "latchkey_probe"):
@@ -104,7 +104,7 @@ func TestJoinOfWhatWasWhole(t *testing.T) {
 	judge, _ := away(redistest.LoseRequest)
 	var sent atomic.Int64
 	p.Judge(func(request string) redistest.Verdict {
-		if strings.Contains(request, "latchkey_members") && sent.Add(1) == 1 {
+		if redistest.IsScript(request) && sent.Add(1) == 1 {
 			return redistest.LoseReply
 		}
 		return judge(request)
@@ -186,7 +186,7 @@ func TestTakenForDeadIsBack(t *testing.T) {
 		back := func() {
 			var seen atomic.Int64
 			p.Judge(func(request string) redistest.Verdict {
-				if strings.Contains(request, "latchkey_members") {
+				if redistest.IsScript(request) {
 					seen.Add(1)
 				}
 				return redistest.Pass

@@ -40,12 +40,6 @@ func openAt(t testing.TB, option rueidis.ClientOption, opts ...latchkey.Option) 
 	return c
 }
 
-// Requests of the scripts, as a proxy sees them.
-func isAcquire(request string) bool {
-	return strings.Contains(request, "EVAL") &&
-		(strings.Contains(request, "\r\nfirst\r\n") || strings.Contains(request, "\r\nagain\r\n") || strings.Contains(request, "\r\ntry"))
-}
-
 func isDowngrade(request string) bool { return isEnding(request, true) }
 
 func isRelease(request string) bool { return isEnding(request, false) }
@@ -53,20 +47,16 @@ func isRelease(request string) bool { return isEnding(request, false) }
 // withToken is the end of a downgrade: its last argument is a token. That of a release is a short time.
 var withToken = regexp.MustCompile(`\$16\r\n\d{16}\r\n\*?$`)
 
-// isEnding looks for a script with as many arguments as a downgrade and a release have, which may publish,
-// and takes nothing. Others may be sent with it.
+// isEnding looks for a script that gives back, with as many arguments as a downgrade and a release have.
+// Others may be sent with it.
 func isEnding(request string, downgrade bool) bool {
 	for _, command := range strings.SplitAfter("\r\n"+request, "\r\n*") {
-		if strings.HasPrefix("*"+command, "*13\r\n") && withToken.MatchString(command) == downgrade &&
-			strings.Contains(command, "EVAL") && strings.Contains(command, "PUBLISH") && !isAcquire(command) {
+		if strings.HasPrefix("*"+command, "*8\r\n") && withToken.MatchString(command) == downgrade &&
+			redistest.IsRelease(command) {
 			return true
 		}
 	}
 	return false
-}
-
-func isRenew(request string) bool {
-	return strings.Contains(request, "EVAL") && !strings.Contains(request, "PUBLISH")
 }
 
 // lose has the proxy treat the first request that matches so, and checks at the end of the test that there
@@ -83,7 +73,7 @@ func lose(t testing.TB, p *redistest.Proxy, verdict redistest.Verdict, match fun
 func TestRepliesLost(t *testing.T) {
 	t.Run("of the first read", func(t *testing.T) {
 		s, p, l := through(t)
-		lose(t, p, redistest.LoseReply, isAcquire)
+		lose(t, p, redistest.LoseReply, redistest.IsAcquire)
 		h, beside := take(t, l.Read()), take(t, l.Read())
 		require.Equal(t, h.Token(), state(t, l, 1, 0).Token)
 		unlock(t, h)
@@ -93,7 +83,7 @@ func TestRepliesLost(t *testing.T) {
 	t.Run("of a read that is queued", func(t *testing.T) {
 		s, p, l := through(t)
 		h := take(t, newLock(t, open(t, s)).Write())
-		count := lose(t, p, redistest.LoseReply, isAcquire)
+		count := lose(t, p, redistest.LoseReply, redistest.IsAcquire)
 		readers := []*attempt{later(t, l.Read()), later(t, l.Read())}
 		require.Eventually(t, func() bool { return count.Load() == 1 }, long, time.Millisecond)
 		state(t, l, 0, 1)
@@ -144,7 +134,7 @@ func TestRepliesLost(t *testing.T) {
 		t.Run(name+" of a renewal", func(t *testing.T) {
 			s, p, l := through(t, latchkey.WithLease(900*time.Millisecond))
 			h, beside := take(t, l.Read()), take(t, l.Read())
-			count := lose(t, p, verdict, isRenew)
+			count := lose(t, p, verdict, redistest.IsRenewal)
 			require.Eventually(t, func() bool { return count.Load() == 1 }, long, time.Millisecond)
 			lost := time.Now()
 			for time.Since(lost) < time.Second {
@@ -166,7 +156,7 @@ func TestLateCopies(t *testing.T) {
 	t.Run("of a read takes a free lock", func(t *testing.T) {
 		s, p, l := through(t)
 		other := newLock(t, open(t, s))
-		lose(t, p, redistest.Keep, isAcquire)
+		lose(t, p, redistest.Keep, redistest.IsAcquire)
 		unlock(t, take(t, l.Read()))
 		<-time.After(200 * time.Millisecond) // it is late, and what follows the release at once is over
 		late := time.Now()
@@ -179,7 +169,7 @@ func TestLateCopies(t *testing.T) {
 	t.Run("of a read queues behind a writer", func(t *testing.T) {
 		s, p, l := through(t)
 		other := newLock(t, open(t, s))
-		lose(t, p, redistest.Keep, isAcquire)
+		lose(t, p, redistest.Keep, redistest.IsAcquire)
 		unlock(t, take(t, l.Read()))
 		h := take(t, other.Write())
 		p.Deliver()
@@ -192,7 +182,7 @@ func TestLateCopies(t *testing.T) {
 	t.Run("of a read joins other readers", func(t *testing.T) {
 		s, p, l := through(t)
 		other := newLock(t, open(t, s))
-		lose(t, p, redistest.Keep, isAcquire)
+		lose(t, p, redistest.Keep, redistest.IsAcquire)
 		unlock(t, take(t, l.Read()))
 		beside := take(t, other.Read())
 		p.Deliver()

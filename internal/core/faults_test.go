@@ -34,7 +34,7 @@ func eachThrough(t *testing.T, test func(t *testing.T, s *redistest.Server, p *r
 func TestAcquireReplyLost(t *testing.T) {
 	eachThrough(t, func(t *testing.T, s *redistest.Server, p *redistest.Proxy, delegate bool) {
 		l := newLock(t, open(t, p.Option()), "a", delegate)
-		judge, lost := redistest.Once(redistest.LoseReply, isAcquire)
+		judge, lost := redistest.Once(redistest.LoseReply, redistest.IsAcquire)
 		p.Judge(judge)
 		began := time.Now()
 		h := mustLock(t, l)
@@ -53,7 +53,7 @@ func TestEnqueueReplyLost(t *testing.T) {
 		holder := newLock(t, open(t, s.Option()), "a", delegate)
 		waiter := newLock(t, open(t, p.Option()), "a", delegate)
 		h := mustLock(t, holder)
-		judge, lost := redistest.Once(redistest.LoseReply, isAcquire)
+		judge, lost := redistest.Once(redistest.LoseReply, redistest.IsAcquire)
 		p.Judge(judge)
 		next := lockLater(t, waiter)
 		require.Eventually(t, func() bool { return lost.Load() == 1 }, long, time.Millisecond)
@@ -72,7 +72,7 @@ func TestReleaseReplyLost(t *testing.T) {
 		h := mustLock(t, l)
 		next := lockLater(t, other)
 		queued(t, other, 1)
-		judge, lost := redistest.Once(redistest.LoseReply, isRelease)
+		judge, lost := redistest.Once(redistest.LoseReply, redistest.IsRelease)
 		p.Judge(judge)
 		require.NoError(t, h.Unlock(t.Context()), "the repetition finds another owner: the first send released it")
 		require.EqualValues(t, 1, lost.Load())
@@ -90,7 +90,7 @@ func TestReleaseRequestLost(t *testing.T) {
 	eachThrough(t, func(t *testing.T, s *redistest.Server, p *redistest.Proxy, delegate bool) {
 		l := newLock(t, open(t, p.Option()), "a", delegate)
 		h := mustLock(t, l)
-		judge, lost := redistest.Once(redistest.LoseRequest, isRelease)
+		judge, lost := redistest.Once(redistest.LoseRequest, redistest.IsRelease)
 		p.Judge(judge)
 		require.NoError(t, h.Unlock(t.Context()))
 		require.EqualValues(t, 1, lost.Load())
@@ -103,7 +103,7 @@ func TestLateCopyOfAcquire(t *testing.T) {
 	eachThrough(t, func(t *testing.T, s *redistest.Server, p *redistest.Proxy, delegate bool) {
 		t.Run("takes a free lock", func(t *testing.T) {
 			l := newLock(t, open(t, p.Option()), "a", delegate)
-			judge, kept := redistest.Once(redistest.Keep, isAcquire)
+			judge, kept := redistest.Once(redistest.Keep, redistest.IsAcquire)
 			p.Judge(judge)
 			h := mustLock(t, l)
 			require.EqualValues(t, 1, kept.Load())
@@ -120,7 +120,7 @@ func TestLateCopyOfAcquire(t *testing.T) {
 		t.Run("queues behind a holder", func(t *testing.T) { // rule 3
 			l := newLock(t, open(t, p.Option()), "b", delegate)
 			other := newLock(t, open(t, s.Option()), "b", delegate)
-			judge, kept := redistest.Once(redistest.Keep, isAcquire)
+			judge, kept := redistest.Once(redistest.Keep, redistest.IsAcquire)
 			p.Judge(judge)
 			h := mustLock(t, l)
 			require.EqualValues(t, 1, kept.Load())
@@ -161,7 +161,7 @@ func TestGrantForNobodyIsReleased(t *testing.T) {
 func TestCancellationAtEveryAwait(t *testing.T) {
 	for await, arrange := range map[string]func(t *testing.T, p *redistest.Proxy, l *lock.Lock) (arrived func() bool){
 		"the reply of the acquire": func(_ *testing.T, p *redistest.Proxy, _ *lock.Lock) func() bool {
-			judge, n := redistest.Once(redistest.Delay, isAcquire)
+			judge, n := redistest.Once(redistest.Delay, redistest.IsAcquire)
 			p.Judge(judge)
 			return func() bool { return n.Load() == 1 }
 		},
@@ -169,7 +169,7 @@ func TestCancellationAtEveryAwait(t *testing.T) {
 			return func() bool { s, err := l.Inspect(t.Context()); return err == nil && s.Waiting == 1 }
 		},
 		"the reply of a re-check": func(_ *testing.T, p *redistest.Proxy, _ *lock.Lock) func() bool {
-			judge, n := redistest.Once(redistest.Delay, isAgain)
+			judge, n := redistest.Once(redistest.Delay, redistest.IsAgain)
 			p.Judge(judge)
 			return func() bool { return n.Load() == 1 }
 		},
@@ -226,7 +226,7 @@ func TestCancellationAtEveryAwait(t *testing.T) {
 	t.Run("the reply of the release", func(t *testing.T) {
 		eachThrough(t, func(t *testing.T, s *redistest.Server, p *redistest.Proxy, delegate bool) {
 			h := mustLock(t, newLock(t, open(t, p.Option()), "a", delegate))
-			judge, n := redistest.Once(redistest.Delay, isRelease)
+			judge, n := redistest.Once(redistest.Delay, redistest.IsRelease)
 			p.Judge(judge)
 			ctx, cancel := context.WithCancel(t.Context())
 			result := make(chan error)
@@ -299,7 +299,7 @@ func TestSubscriptionKilled(t *testing.T) {
 					kill()
 				}
 				if moment == 1 { // between its request and the reply
-					judge, n := redistest.Once(redistest.Delay, isAcquire)
+					judge, n := redistest.Once(redistest.Delay, redistest.IsAcquire)
 					p.Judge(judge)
 					go func() {
 						for n.Load() == 0 {
@@ -438,7 +438,7 @@ func TestRedisStopped(t *testing.T) {
 			c := open(t, p.Option(), lease(length))
 			var renewed atomic.Int64
 			p.Judge(func(request string) redistest.Verdict {
-				if isRenew(request) {
+				if redistest.IsRenewal(request) {
 					renewed.Store(time.Now().UnixNano())
 				}
 				return redistest.Pass

@@ -93,7 +93,7 @@ func (c *crowd) more(t testing.TB, n int64) {
 }
 
 func isOffer(request string) bool {
-	return strings.HasPrefix(request, "*17\r\n") && strings.Contains(request, "EVAL") // three keys and eleven arguments
+	return strings.HasPrefix(request, "*13\r\n") && redistest.IsScript(request) // a key and nine arguments
 }
 
 func evals(t testing.TB, c rueidis.Client) (n int64) {
@@ -464,7 +464,7 @@ func TestLateCopyOfInheritedAcquire(t *testing.T) {
 	c := open(t, p.Option())
 	l := newLock(t, c, "a", true)
 	require.NoError(t, mustLock(t, l).Unlock(t.Context())) // the scripts are known
-	judge, withheld := redistest.Once(redistest.Withhold, isAcquire)
+	judge, withheld := redistest.Once(redistest.Withhold, redistest.IsAcquire)
 	p.Judge(judge)
 	first := lockLater(t, l)
 	require.Eventually(t, func() bool { return withheld.Load() == 1 }, long, time.Millisecond)

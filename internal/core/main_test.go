@@ -183,23 +183,6 @@ func do(t testing.TB, c rueidis.Client, args ...string) rueidis.RedisResult {
 	return r
 }
 
-// Requests of the scripts, as a proxy sees them.
-func isAcquire(request string) bool {
-	return strings.Contains(request, "EVAL") && (strings.Contains(request, "\r\nfirst\r\n") || isAgain(request) || strings.Contains(request, "\r\ntry"))
-}
-
-func isAgain(request string) bool {
-	return strings.Contains(request, "EVAL") && strings.Contains(request, "\r\nagain\r\n")
-}
-
-func isRelease(request string) bool {
-	return strings.Contains(request, "EVAL") && strings.Contains(request, "PUBLISH") && !isAcquire(request)
-}
-
-func isRenew(request string) bool {
-	return strings.Contains(request, "EVAL") && !strings.Contains(request, "PUBLISH")
-}
-
 // inLine waits until n goroutines stand in the line of their process, which only their stacks show.
 func inLine(t testing.TB, n int) {
 	t.Helper()

@@ -71,7 +71,7 @@ func TestAttemptThatArrivesLate(t *testing.T) {
 				require.NoError(t, err)
 				require.NoError(t, release(t.Context()))
 			}
-			judge, kept := redistest.Once(redistest.Withhold, isAcquire)
+			judge, kept := redistest.Once(redistest.Withhold, redistest.IsAcquire)
 			p.Judge(judge)
 			_, err := try()
 			require.ErrorIs(t, err, session.ErrUnavailable)
@@ -103,7 +103,7 @@ func TestAttemptThatArrivesBeforeItsEnd(t *testing.T) {
 	for range 2 { // the server must know the scripts
 		require.NoError(t, mustLock(t, l).Unlock(t.Context()))
 	}
-	judge, kept := redistest.Once(redistest.Keep, isAcquire)
+	judge, kept := redistest.Once(redistest.Keep, redistest.IsAcquire)
 	p.Judge(judge)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -172,7 +172,7 @@ func TestSequenceOfALostPlace(t *testing.T) {
 	place, err := do(t, plain, "GET", "redisson_lock_token:{a}").AsInt64() // the last that was given out: that of behind
 	require.NoError(t, err)
 	do(t, plain, "LPOP", "latchkey_queue:{a}") // as a grant does that finds it gone
-	judge, lost := redistest.Once(redistest.LoseReply, isAgain)
+	judge, lost := redistest.Once(redistest.LoseReply, redistest.IsAgain)
 	p.Judge(judge)
 	require.Eventually(t, func() bool { return lost.Load() == 1 }, long, time.Millisecond, "it asks, and is queued behind the other")
 	queued(t, holder, 2)

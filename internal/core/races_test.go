@@ -17,7 +17,7 @@ func TestReentryDuringUnlock(t *testing.T) {
 	eachThrough(t, func(t *testing.T, s *redistest.Server, p *redistest.Proxy, delegate bool) {
 		l := newLock(t, open(t, p.Option()), "a", delegate)
 		h := mustLock(t, l)
-		judge, n := redistest.Once(redistest.Delay, isRelease)
+		judge, n := redistest.Once(redistest.Delay, redistest.IsRelease)
 		p.Judge(judge)
 		unlocked := make(chan error)
 		go func() { unlocked <- h.Unlock(context.Background()) }()

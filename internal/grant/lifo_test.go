@@ -19,7 +19,7 @@ import (
 
 var lifoAcquire = lua.MustCompose(`
 -- include lock/take.lua
-local function enqueue(entry) redis.call('LPUSH', KEYS[2], entry) end
+local function enqueue(entry) redis.call('LPUSH', QUEUE, entry) end
 -- include lock/contend.lua
 `)
 

@@ -8,12 +8,12 @@ import (
 )
 
 var (
-	barrierArrive = script("barrier/arrive.lua")
-	barrierSettle = script("barrier/settle.lua")
-	barrierAttend = script("barrier/attend.lua")
-	barrierJoin   = script("barrier/join.lua")
-	barrierLeave  = script("barrier/leave.lua")
-	barrierReset  = script("barrier/reset.lua")
+	barrierArrive = script(Barrier, "barrier/arrive.lua")
+	barrierSettle = script(Barrier, "barrier/settle.lua")
+	barrierAttend = script(Barrier, "barrier/attend.lua")
+	barrierJoin   = script(Barrier, "barrier/join.lua")
+	barrierLeave  = script(Barrier, "barrier/leave.lua")
+	barrierReset  = script(Barrier, "barrier/reset.lua")
 )
 
 // Arrival is what Redis knows of an arrival.
@@ -42,7 +42,7 @@ func (c Conn) Arrive(
 		action = "1"
 	}
 	return arrival(c.Run(ctx, barrierArrive, k, []string{
-		once.ID, once.Answered, k.news, k.verb, number(parties), number(lease), action, member,
+		once.ID, once.Answered, number(parties), number(lease), action, member,
 	}, member).ToArray())
 }
 
@@ -54,7 +54,7 @@ func (c Conn) Settle(ctx context.Context, k *Keys, once Once, fate Fate, generat
 		letter = string(rune(fate))
 	}
 	return arrival(c.Run(ctx, barrierSettle, k, []string{
-		once.ID, once.Answered, k.news, k.verb, letter, number(generation), number(index),
+		once.ID, once.Answered, letter, number(generation), number(index),
 	}).ToArray())
 }
 
@@ -92,7 +92,7 @@ type Attendance struct {
 // Attend runs barrier/attend.lua. It renews the leases of a client, and reads the state.
 func (c Conn) Attend(ctx context.Context, k *Keys, a Attendance) (Round, error) {
 	reply, err := c.Run(ctx, barrierAttend, k, []string{
-		a.Client, number(a.Lease), k.news, k.verb, number(a.Generation), number(a.Arrivals), a.Member, number(a.Seen),
+		a.Client, number(a.Lease), number(a.Generation), number(a.Arrivals), a.Member, number(a.Seen),
 	}, a.Member).ToMessage()
 	if err != nil {
 		return Round{}, err
@@ -104,7 +104,7 @@ func (c Conn) Attend(ctx context.Context, k *Keys, a Attendance) (Round, error) 
 // is in ms. It reports whether the client is a member: nobody becomes one of a broken barrier.
 func (c Conn) JoinBarrier(ctx context.Context, k *Keys, member Once, lease int64) (bool, Round, error) {
 	reply, err := c.Run(ctx, barrierJoin, k, []string{
-		member.ID, member.Answered, k.news, k.verb, number(lease),
+		member.ID, member.Answered, number(lease),
 	}).ToArray()
 	if err != nil {
 		return false, Round{}, err
@@ -127,10 +127,10 @@ func (c Conn) LeaveBarrier(ctx context.Context, k *Keys, member Once, begun bool
 	if begun {
 		known = "1"
 	}
-	return c.Run(ctx, barrierLeave, k, []string{member.ID, member.Answered, k.news, k.verb, known}).Error()
+	return c.Run(ctx, barrierLeave, k, []string{member.ID, member.Answered, known}).Error()
 }
 
 // ResetBarrier runs barrier/reset.lua.
 func (c Conn) ResetBarrier(ctx context.Context, k *Keys, once Once) error {
-	return c.Run(ctx, barrierReset, k, []string{once.ID, once.Answered, k.news, k.verb}).Error()
+	return c.Run(ctx, barrierReset, k, []string{once.ID, once.Answered}).Error()
 }

@@ -9,8 +9,8 @@ import (
 )
 
 var (
-	takeBasket    = bare("basket/take.lua")
-	releaseBasket = bare("basket/release.lua")
+	takeBasket    = rueidis.NewLuaScript(bare("basket/take.lua"))
+	releaseBasket = rueidis.NewLuaScript(bare("basket/release.lua"))
 )
 
 // Part is one lock of a basket: several locks of one slot, which one script takes or releases.
@@ -68,17 +68,21 @@ func (c Conn) ReleaseBasket(ctx context.Context, parts []Part) ([]bool, error) {
 	return owned, nil
 }
 
-func (c Conn) basket(ctx context.Context, s *Script, parts []Part, second, third string) ([]int64, error) {
+func (c Conn) basket(ctx context.Context, s *rueidis.Lua, parts []Part, second, third string) ([]int64, error) {
 	if len(parts) == 0 || len(parts) > BasketLimit {
 		return nil, errors.New("a basket of no parts, or of too many")
 	}
 	keys := make([]string, 0, 3*len(parts))
-	args := append(make([]string, 0, 3+3*len(parts)), parts[0].Keys.verb, second, third)
+	verb := "PUBLISH"
+	if parts[0].Keys.sharded() {
+		verb = "SPUBLISH"
+	}
+	args := append(make([]string, 0, 3+3*len(parts)), verb, second, third)
 	for _, p := range parts {
 		keys = append(keys, p.Keys.keys...)
 		args = append(args, p.Owner, number(p.Seen), number(p.Lease))
 	}
-	numbers, err := s.lua.Exec(ctx, c.Client, keys, args).AsIntSlice()
+	numbers, err := s.Exec(ctx, c.Client, keys, args).AsIntSlice()
 	if _, answered := rueidis.IsRedisErr(err); answered && (isMoving(err) || strings.Contains(err.Error(), "TRYAGAIN")) {
 		err = ErrBasket
 	}

@@ -34,14 +34,14 @@ func (f Family) String() string {
 
 // Keys is where one primitive lives in Redis. All its keys and channels share one hash slot.
 type Keys struct {
-	family Family
-	keys   []string // KEYS of the family's scripts
-	leases []string // the keys that a renewal names
-	done   int      // which of keys is the prefix of records; 0: none
-	probe  string
-	inbox  string // prefix of inbox channels
-	news   string // channel for all who wait for a latch or barrier
-	verb   string // PUBLISH or SPUBLISH
+	family  Family
+	variant variant  // of the scripts
+	keys    []string // those of the family's scripts
+	leases  []string // the keys that a renewal names
+	done    int      // which of keys is the prefix of records; 0: none
+	probe   string
+	inbox   string // prefix of inbox channels
+	news    string // channel for all who wait for a latch or barrier
 }
 
 // shape says of a key its place in Keys, its type, and what it is to the primitive.
@@ -73,33 +73,27 @@ func NewKeys(family Family, name string, sharded bool) (*Keys, error) {
 	if err := validate(name); err != nil {
 		return nil, err
 	}
-	k := &Keys{family: family, probe: companion("latchkey_probe", name), inbox: Inbox(""), verb: "PUBLISH"}
-	queue, inbox := companion("latchkey_queue", name), "latchkey_inbox"
+	k := &Keys{family: family, variant: variantOf(name, sharded), probe: companion("latchkey_probe", name)}
+	k.keys = []string{name}
+	for i, p := range parts[family] {
+		k.keys = append(k.keys, p.of(name, sharded))
+		if p.local == "DONE" {
+			k.done = i + 1
+		}
+	}
+	if p := inboxes[family]; p.of != nil {
+		k.inbox = p.of(name, sharded)
+	}
+	if p := news[family]; p.of != nil {
+		k.news = p.of(name, sharded)
+	}
 	switch family {
 	case Locks:
-		k.keys = []string{name, queue, companion("redisson_lock_token", name)}
 		k.leases = k.keys[:1]
 	case ReadWrite:
-		k.keys = []string{name, queue, companion("redisson_lock_token", name), companion("latchkey_rwlock", name)}
 		k.leases = []string{name, k.keys[3]}
-	case Latch:
-		k.keys, k.done = []string{name, companion("latchkey_latch", name), companion("latchkey_done", name)}, 2
-		k.news = latchNews(name, sharded)
-	case Barrier:
-		k.keys, k.done = []string{name, companion("latchkey_arrivals", name), companion("latchkey_done", name), companion("latchkey_members", name)}, 2
-		k.news = companion("latchkey_barrier", name)
-	default:
-		k.keys = []string{name, queue, companion("latchkey_token", name), companion("redisson_sc", name), companion("latchkey_done", name)}
-		k.done = 4
-		inbox = "latchkey_inbox:permits" // a lock of the same name has an inbox of its own, confirmed by itself
-	}
-	if family == Leased {
-		k.leases = []string{suffixed(name, "timeout"), companion("latchkey_holders", name)}
-		k.keys = append(k.keys, k.leases...)
-	}
-	if sharded {
-		k.inbox = companion(inbox, name) + ":"
-		k.verb = "SPUBLISH"
+	case Leased:
+		k.leases = k.keys[5:7]
 	}
 	return k, nil
 }
@@ -137,7 +131,7 @@ func latchNews(name string, sharded bool) string {
 // Inbox is the one inbox of a client that is not a cluster's.
 func Inbox(client string) string { return "latchkey_inbox:" + client }
 
-func (k *Keys) sharded() bool { return k.verb == "SPUBLISH" }
+func (k *Keys) sharded() bool { return k.variant&sharded != 0 }
 
 // companion is Redisson's rule for a key that shares the slot of a name.
 func companion(prefix, name string) string {

@@ -7,10 +7,10 @@ import (
 )
 
 var (
-	latchSet     = script("latch/set.lua")
-	latchCount   = script("latch/count.lua")
-	latchInspect = script("latch/inspect.lua")
-	latchDelete  = script("latch/delete.lua")
+	latchSet     = script(Latch, "latch/set.lua")
+	latchCount   = script(Latch, "latch/count.lua")
+	latchInspect = script(Latch, "latch/inspect.lua")
+	latchDelete  = script(Latch, "latch/delete.lua")
 )
 
 // Arm runs latch/set.lua. It shuts a latch for ttl ms, 0 for no end, and reports whether it did. again: it
@@ -21,7 +21,7 @@ func (c Conn) Arm(ctx context.Context, k *Keys, once Once, count, ttl int64, aga
 		mode = "again"
 	}
 	done, err := c.Run(ctx, latchSet, k, []string{
-		once.ID, once.Answered, k.news, k.verb, number(count), number(ttl), mode,
+		once.ID, once.Answered, number(count), number(ttl), mode,
 	}).AsInt64()
 	return done == 1, err
 }
@@ -37,7 +37,7 @@ type Counted struct {
 // Count runs latch/count.lua. It counts a latch down by n, for a participant unless that is empty.
 func (c Conn) Count(ctx context.Context, k *Keys, once Once, n int64, participant string) (r Counted, err error) {
 	reply, err := c.Run(ctx, latchCount, k, []string{
-		once.ID, once.Answered, k.news, k.verb, number(n), participant,
+		once.ID, once.Answered, number(n), participant,
 	}).AsStrSlice()
 	if err != nil {
 		return r, err
@@ -75,6 +75,6 @@ func (c Conn) Latch(ctx context.Context, k *Keys, limit int) (r Round, participa
 
 // DeleteLatch runs latch/delete.lua, and reports whether there was one.
 func (c Conn) DeleteLatch(ctx context.Context, k *Keys, once Once) (bool, error) {
-	existed, err := c.Run(ctx, latchDelete, k, []string{once.ID, once.Answered, k.news, k.verb}).AsInt64()
+	existed, err := c.Run(ctx, latchDelete, k, []string{once.ID, once.Answered}).AsInt64()
 	return existed == 1, err
 }

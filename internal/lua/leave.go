@@ -3,11 +3,11 @@ package lua
 import "context"
 
 var leave = [families]*Script{
-	Locks:  script("lock/grant.lua", "shared/leave.lua"),
-	Leased: script("permit/leased.lua", "permit/transaction.lua", "shared/leave.lua"),
-	Plain:  script("permit/plain.lua", "permit/transaction.lua", "shared/leave.lua"),
+	Locks:  script(Locks, "lock/grant.lua", "shared/leave.lua"),
+	Leased: script(Leased, "permit/leased.lua", "permit/transaction.lua", "shared/leave.lua"),
+	Plain:  script(Plain, "permit/plain.lua", "permit/transaction.lua", "shared/leave.lua"),
 
-	ReadWrite: script("rwlock/grant.lua", "shared/leave.lua"),
+	ReadWrite: script(ReadWrite, "rwlock/grant.lua", "shared/leave.lua"),
 }
 
 // Departure is one wait that [Conn.Leave] ends.
@@ -22,7 +22,7 @@ const LeaveBatch = 250
 // Leave runs shared/leave.lua for waits on one name, the oldest first, and returns for each whether it was
 // ended. seen: as for [Conn.Acquire].
 func (c Conn) Leave(ctx context.Context, k *Keys, batch []Departure, seen int64) ([]bool, error) {
-	args := append(make([]string, 0, 4+3*len(batch)), "", k.inbox, k.verb, number(seen))
+	args := append(make([]string, 0, 2+3*len(batch)), "", floor(seen))
 	owners := make([]string, 0, len(batch))
 	ended := make([]bool, len(batch))
 	for i, d := range batch {

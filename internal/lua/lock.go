@@ -8,19 +8,19 @@ import (
 
 // The scripts of locks, and of read-write locks, have the same arguments and replies.
 var (
-	acquire = [families]*Script{Locks: script("lock/acquire.lua"), ReadWrite: script("rwlock/acquire.lua")}
-	offer   = [families]*Script{Locks: script("lock/offer.lua"), ReadWrite: script("rwlock/offer.lua")}
-	release = [families]*Script{Locks: script("lock/release.lua"), ReadWrite: script("rwlock/release.lua")}
-	force   = [families]*Script{Locks: script("lock/force.lua"), ReadWrite: script("rwlock/force.lua")}
-	inspect = [families]*Script{Locks: script("lock/inspect.lua"), ReadWrite: script("rwlock/inspect.lua")}
+	acquire = [families]*Script{Locks: script(Locks, "lock/acquire.lua"), ReadWrite: script(ReadWrite, "rwlock/acquire.lua")}
+	offer   = [families]*Script{Locks: script(Locks, "lock/offer.lua"), ReadWrite: script(ReadWrite, "rwlock/offer.lua")}
+	release = [families]*Script{Locks: script(Locks, "lock/release.lua"), ReadWrite: script(ReadWrite, "rwlock/release.lua")}
+	force   = [families]*Script{Locks: script(Locks, "lock/force.lua"), ReadWrite: script(ReadWrite, "rwlock/force.lua")}
+	inspect = [families]*Script{Locks: script(Locks, "lock/inspect.lua"), ReadWrite: script(ReadWrite, "rwlock/inspect.lua")}
 )
 
 var (
-	settled = script("lock/settled.lua", "lock/acquire.lua")
-	raise   = script("lock/raise.lua")
+	settled = script(Locks, "lock/settled.lua", "lock/acquire.lua")
+	raise   = script(Locks, "lock/raise.lua")
 )
 
-var downgrade = script("rwlock/downgrade.lua")
+var downgrade = script(ReadWrite, "rwlock/downgrade.lua")
 
 // Acquire runs lock/acquire.lua, or that of its family, as do the methods that follow. seen is the highest
 // token of the name that the client has seen.
@@ -35,7 +35,7 @@ func (c Conn) Acquire(ctx context.Context, k *Keys, claim Claim, seen int64, mod
 // [MustCompose].
 func (c Conn) AcquireBy(ctx context.Context, s *Script, k *Keys, claim Claim, seen int64, mode Mode) (Acquired, error) {
 	args := []string{
-		claim.Owner, k.inbox, k.verb, number(seen), number(claim.Lease), claim.mode(mode),
+		claim.Owner, floor(seen), number(claim.Lease), claim.mode(mode),
 		strconv.Itoa(claim.Longest), claim.text(),
 	}
 	if claim.Uptime > 0 {
@@ -47,7 +47,7 @@ func (c Conn) AcquireBy(ctx context.Context, s *Script, k *Keys, claim Claim, se
 // Raise runs lock/raise.lua: while the owner has the lock, no token that comes after is smaller than this
 // one. It reports whether the owner has it.
 func (c Conn) Raise(ctx context.Context, k *Keys, owner string, token int64) (bool, error) {
-	held, err := c.Run(ctx, raise, k, []string{owner, "", "", "0", number(token)}).AsInt64()
+	held, err := c.Run(ctx, raise, k, []string{owner, floor(0), number(token)}).AsInt64()
 	return held == 1, err
 }
 
@@ -63,7 +63,7 @@ func (c Conn) Offer(
 	ctx context.Context, k *Keys, old, entry string, used int64, claim Claim, seen int64, mode Mode,
 ) (Acquired, error) {
 	return acquired(c.Run(ctx, offer[k.family], k, []string{
-		claim.Owner, k.inbox, k.verb, number(seen), number(claim.Lease), string(mode),
+		claim.Owner, floor(seen), number(claim.Lease), string(mode),
 		strconv.Itoa(claim.Longest), claim.text(), old, entry, number(2 * max(used, leanest/2)),
 	}).ToMessage())
 }
@@ -71,7 +71,7 @@ func (c Conn) Offer(
 // Release runs lock/release.lua. It ends the tenure of an owner, and reports whether that owned the lock.
 // seen: as for [Conn.Acquire].
 func (c Conn) Release(ctx context.Context, k *Keys, e Ending, seen int64) (bool, error) {
-	args := []string{e.Owner, k.inbox, k.verb, number(seen), e.Entry, number(e.Rest)}
+	args := []string{e.Owner, floor(seen), e.Entry, number(e.Rest)}
 	if e.Announce {
 		args = append(args, k.Released())
 	}
@@ -86,7 +86,7 @@ func (c Conn) Force(ctx context.Context, k *Keys, shared bool, seen int64) (bool
 	if shared {
 		half = "read"
 	}
-	held, err := c.Run(ctx, force[k.family], k, []string{"", k.inbox, k.verb, number(seen), half}).AsInt64()
+	held, err := c.Run(ctx, force[k.family], k, []string{"", floor(seen), half}).AsInt64()
 	return held == 1, err
 }
 
@@ -97,7 +97,7 @@ func (c Conn) Downgrade(
 	ctx context.Context, k *Keys, owner string, token, lease, seen int64,
 ) (held, others bool, err error) {
 	reply, err := c.Run(ctx, downgrade, k, []string{
-		owner, k.inbox, k.verb, number(seen), number(lease), number(token),
+		owner, floor(seen), number(lease), number(token),
 	}).AsIntSlice()
 	if err != nil {
 		return false, false, err

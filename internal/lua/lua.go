@@ -42,14 +42,14 @@ type Conn struct {
 	Client rueidis.Client
 }
 
-var clock = bare("shared/clock.lua")
+var clock = rueidis.NewLuaScript(bare("shared/clock.lua"))
 
 // Time returns the server's clock in microseconds. In a cluster, it is that of the server which has the name,
 // if k is not nil.
 func (c Conn) Time(ctx context.Context, k *Keys) (int64, error) {
 	var reply rueidis.RedisResult
 	if k != nil && k.sharded() {
-		reply = clock.lua.Exec(ctx, c.Client, k.keys[:1], nil)
+		reply = clock.Exec(ctx, c.Client, k.keys[:1], nil)
 	} else {
 		reply = c.Client.Do(ctx, c.Client.B().Time().Build())
 	}
@@ -89,6 +89,13 @@ func (c Conn) Slot(k *Keys) uint16 {
 }
 
 func number(n int64) string { return strconv.FormatInt(n, 10) }
+
+// floor is the highest token that a client has seen, in as many digits as the clock has: the scripts compare
+// them as text.
+func floor(seen int64) string {
+	text := number(seen)
+	return "0000000000000000"[:max(16-len(text), 0)] + text
+}
 
 // integer is 0 for a text that is no number.
 func integer(text string) int64 {

@@ -16,11 +16,11 @@ var ErrMoving = errors.New("the slot is moving to another node")
 // Run runs a script for one name. args must not be empty. ids are the ids whose records the script may look
 // at, beside the first argument. Errors are for [Classify].
 //
-// A call to a cluster names only the key with the primitive's own name, as shared/keys.lua says. While the
-// slot moves, a script that would have to make a key says so before it has written anything. Then Run asks
-// the cluster which keys exist on neither side, and runs the script again with that knowledge. A key exists
-// on neither side when it is not at the old node, which can make none, and not at the new one. It may be made
-// at the new one.
+// A call names only the key with the primitive's own name: the script knows how the others follow from it. In
+// a cluster there is another reason, which shared/moving.lua gives. While a slot moves, a script that would
+// have to make a key says so before it has written anything. Then Run asks the cluster which keys exist on
+// neither side, and runs the script again with that knowledge. A key exists on neither side when it is not at
+// the old node, which can make none, and not at the new one. It may be made at the new one.
 func (c Conn) Run(ctx context.Context, s *Script, k *Keys, args []string, ids ...string) rueidis.RedisResult {
 	return c.runKnowing(ctx, s, k, nil, args, ids...)
 }
@@ -30,12 +30,12 @@ func (c Conn) runKnowing(
 	ctx context.Context, s *Script, k *Keys, nowhere, args []string, ids ...string,
 ) rueidis.RedisResult {
 	if !k.sharded() {
-		return s.lua.Exec(ctx, c.Client, k.keys, args)
+		return s.of(k).Exec(ctx, c.Client, k.keys[:1], args)
 	}
-	result := s.lua.Exec(ctx, c.Client, k.keys[:1], k.arguments(args, nowhere))
+	result := s.of(k).Exec(ctx, c.Client, k.keys[:1], arguments(args, nowhere))
 	if err := result.Error(); err != nil && nowhere == nil && isMoving(err) {
 		if nowhere = c.nowhere(ctx, k, append(ids, args[0])); nowhere != nil {
-			return s.lua.Exec(ctx, c.Client, k.keys[:1], k.arguments(args, nowhere))
+			return s.of(k).Exec(ctx, c.Client, k.keys[:1], arguments(args, nowhere))
 		}
 	}
 	return result
@@ -46,13 +46,10 @@ func isMoving(err error) bool {
 	return strings.Contains(err.Error(), ErrMoving.Error()[:len("the slot is moving")])
 }
 
-// arguments are args followed by what shared/keys.lua takes from their end.
-func (k *Keys) arguments(args, nowhere []string) []string {
-	companions := k.companions(args[:1])
-	all := make([]string, 0, len(args)+len(companions)+len(nowhere)+2)
-	all = append(append(all, args...), companions...)
-	all = append(append(all, strconv.Itoa(len(companions))), nowhere...)
-	return append(all, strconv.Itoa(len(nowhere)))
+// arguments are args followed by what shared/moving.lua takes from their end.
+func arguments(args, nowhere []string) []string {
+	all := append(make([]string, 0, len(args)+len(nowhere)+1), args...)
+	return append(append(all, nowhere...), strconv.Itoa(len(nowhere)))
 }
 
 // companions are the keys beside the name itself. Those of a read-write lock are also the ones that exist as

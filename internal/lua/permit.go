@@ -12,8 +12,8 @@ import (
 // Each script of a semaphore stands behind the store of its family.
 var (
 	permitTrade = [families]*Script{
-		Leased: script("permit/quick.lua", "permit/leased.lua", "permit/trade.lua"),
-		Plain:  script("permit/plain.lua", "permit/trade.lua"),
+		Leased: script(Leased, "permit/quick.lua", "permit/leased.lua", "permit/trade.lua"),
+		Plain:  script(Plain, "permit/plain.lua", "permit/trade.lua"),
 	}
 	permitCapacity = onStores("permit/capacity.lua")
 	permitInspect  = onStores("permit/inspect.lua")
@@ -21,7 +21,7 @@ var (
 )
 
 func onStores(path string) [families]*Script {
-	return [families]*Script{Leased: script("permit/leased.lua", path), Plain: script("permit/plain.lua", path)}
+	return [families]*Script{Leased: script(Leased, "permit/leased.lua", path), Plain: script(Plain, "permit/plain.lua", path)}
 }
 
 // Change is what [Conn.Capacity] does with the number of permits.
@@ -47,7 +47,7 @@ func (c Conn) Capacity(
 	ctx context.Context, k *Keys, id string, seen int64, change Change, n, most, began int64,
 ) (done bool, total, free int64, err error) {
 	reply, err := c.Run(ctx, permitCapacity[k.family], k, []string{
-		id, k.inbox, k.verb, number(seen), string(change), number(n), number(most), number(began),
+		id, floor(seen), string(change), number(n), number(most), number(began),
 	}).AsIntSlice()
 	switch {
 	case err != nil:
@@ -86,8 +86,8 @@ func (c Conn) Trade(
 	ctx context.Context, k *Keys, seen int64, longest int, answered string, requests ...Request,
 ) ([]rueidis.RedisMessage, error) {
 	send := func(nowhere []string, requests ...Request) ([]rueidis.RedisMessage, error) {
-		args := make([]string, 0, 6+5*len(requests))
-		args = append(args, requests[0][1], k.inbox, k.verb, number(seen), strconv.Itoa(longest), answered)
+		args := make([]string, 0, 4+5*len(requests))
+		args = append(args, requests[0][1], floor(seen), strconv.Itoa(longest), answered)
 		ids := make([]string, len(requests))
 		for i, r := range requests {
 			args = append(args, r[:]...)
@@ -132,7 +132,7 @@ func ParseGiven(reply rueidis.RedisMessage) (held bool, err error) {
 // Destroy runs permit/delete.lua for a command with an id of its own, and reports whether there was a
 // semaphore. seen: as for [Conn.Acquire].
 func (c Conn) Destroy(ctx context.Context, k *Keys, id string, seen int64) (bool, error) {
-	existed, err := c.Run(ctx, permitDelete[k.family], k, []string{id, k.inbox, k.verb, number(seen)}).AsInt64()
+	existed, err := c.Run(ctx, permitDelete[k.family], k, []string{id, floor(seen)}).AsInt64()
 	return existed == 1, err
 }
 
@@ -155,7 +155,7 @@ type Holder struct {
 
 // Census runs permit/inspect.lua. It lists at most limit holders, and as many entries of the queue.
 func (c Conn) Census(ctx context.Context, k *Keys, limit int) (Census, error) {
-	reply, err := c.Run(ctx, permitInspect[k.family], k, []string{number(int64(limit)), k.inbox, k.verb}).ToArray()
+	reply, err := c.Run(ctx, permitInspect[k.family], k, []string{number(int64(limit))}).ToArray()
 	if err != nil {
 		return Census{}, err
 	}

@@ -9,8 +9,15 @@ import (
 	"github.com/redis/rueidis"
 )
 
-var renew = [families]*Script{
-	Locks: bare("lock/renew.lua"), Leased: bare("permit/renew.lua"), ReadWrite: bare("rwlock/renew.lua"),
+var (
+	renewals = [families]string{Locks: bare("lock/renew.lua"), Leased: bare("permit/renew.lua"), ReadWrite: bare("rwlock/renew.lua")}
+	renew    = [families]*rueidis.Lua{}
+)
+
+func init() {
+	for family, text := range renewals {
+		renew[family] = rueidis.NewLuaScript(text)
+	}
 }
 
 // Renewal is one lease of [Conn.Renew].
@@ -53,7 +60,7 @@ func (c Conn) renew(ctx context.Context, batch []Renewal, first bool) (renewed [
 	if first {
 		keys, args = keys[:1], append(args, keys[1:]...)
 	}
-	numbers, err := renew[batch[0].Keys.family].lua.Exec(ctx, c.Client, keys, args).AsIntSlice()
+	numbers, err := renew[batch[0].Keys.family].Exec(ctx, c.Client, keys, args).AsIntSlice()
 	if err != nil {
 		return nil, 0, err
 	}
@@ -78,7 +85,7 @@ func (c Conn) renew(ctx context.Context, batch []Renewal, first bool) (renewed [
 func (c Conn) Replicate(ctx context.Context, r Renewal, replicas int, ms int64) (held bool, n int64, err error) {
 	err = c.Client.Dedicated(func(d rueidis.DedicatedClient) error {
 		// EVAL and not EVALSHA: nothing may come between the two commands, not even the load of a script.
-		renewal := d.B().Eval().Script(renew[r.Keys.family].text).Numkeys(int64(len(r.Keys.leases)))
+		renewal := d.B().Eval().Script(renewals[r.Keys.family]).Numkeys(int64(len(r.Keys.leases)))
 		results := d.DoMulti(ctx,
 			renewal.Key(r.Keys.leases...).Arg(r.Owner, number(r.Lease)).Build(),
 			d.B().Wait().Numreplicas(int64(replicas)).Timeout(ms).Build(),

@@ -2,7 +2,9 @@ package lua
 
 import (
 	"embed"
+	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/redis/rueidis"
 )
@@ -10,56 +12,110 @@ import (
 //go:embed lock rwlock permit latch barrier basket shared
 var files embed.FS
 
-// Script is a Lua script with all that it includes. It is safe for concurrent use.
+// Script is a Lua script for one name, with all that it includes. It is safe for concurrent use.
+//
+// What never changes for a client and a name is part of the text, and no argument: how the other keys follow
+// from the name, the inbox, the verb. So there is a text for each [variant].
 type Script struct {
-	text string
-	lua  *rueidis.Lua
+	variants [variants]func() *rueidis.Lua
 }
 
-// MustCompose returns the script of a primitive outside of this package. A line
+// MustCompose returns the script of a lock outside of this package. A line
 //
 //	-- include <folder>/<file>.lua
 //
-// of the text stands for that file of this package, with what that includes; each file is included once.
-// shared/keys.lua is included first, as by all scripts for one name, so the text may use KEYS and ARGV as
-// those do. A text that uses lock/take.lua and lock/contend.lua, as lock/acquire.lua does, is for
-// [Conn.AcquireBy]; any other for [Conn.Run].
+// of the text stands for that file of this package, with what that includes; each file is included once. A
+// line
 //
-// It panics when a file does not exist: like a regular expression, a text is part of the program.
-func MustCompose(text string) *Script { return compose("-- include shared/keys.lua\n" + text) }
+//	-- keys QUEUE TOKEN
+//
+// defines these locals, unless they are defined. They are the keys beside NAME, which is the lock's. A text
+// that uses lock/take.lua and lock/contend.lua, as lock/acquire.lua does, is for [Conn.AcquireBy]; any other
+// for [Conn.Run].
+//
+// It panics when a file or a key does not exist: like a regular expression, a text is part of the program.
+func MustCompose(text string) *Script { return compose(Locks, text) }
 
-// script is the script for one name that consists of these files, in this order, with what they include.
-func script(paths ...string) *Script { return MustCompose(includes(paths)) }
+// script is the script of a family that consists of these files, in this order, with what they include.
+func script(family Family, paths ...string) *Script { return compose(family, includes(paths)) }
 
-// bare is a script for many names or for none, which begins without shared/keys.lua.
-func bare(path string) *Script { return compose(includes([]string{path})) }
-
-func includes(paths []string) string {
-	return "-- include " + strings.Join(paths, "\n-- include ")
+// bare is the text of a script for many names or for none.
+func bare(path string) string {
+	w := writer{included: map[string]bool{}}
+	w.write(includes([]string{path}))
+	return w.String()
 }
 
-func compose(text string) *Script {
-	var b strings.Builder
-	write(&b, text, map[string]bool{})
-	return &Script{text: b.String(), lua: rueidis.NewLuaScript(b.String())}
+func compose(family Family, text string) *Script {
+	s := &Script{}
+	for v := range variants {
+		make := func() *rueidis.Lua {
+			w := writer{keys: keysOf(family, v), included: map[string]bool{}}
+			w.write(prelude(family, v) + text)
+			return rueidis.NewLuaScript(w.String())
+		}
+		if v > 0 {
+			s.variants[v] = sync.OnceValue(make) // few programs need it
+			continue
+		}
+		lua := make()
+		s.variants[v] = func() *rueidis.Lua { return lua }
+	}
+	return s
+}
+
+// of is the script for a name.
+func (s *Script) of(k *Keys) *rueidis.Lua { return s.variants[k.variant]() }
+
+func includes(paths []string) string {
+	return "-- include " + strings.Join(paths, "\n-- include ") + "\n"
+}
+
+// writer composes a text.
+type writer struct {
+	strings.Builder
+
+	keys     map[string]string // the definitions of locals; nil: the text has its own
+	included map[string]bool   // files, and keys
 }
 
 // write writes a text with what it includes, and without its comment lines, which the server would only have
 // to parse.
-func write(b *strings.Builder, text string, included map[string]bool) {
+func (w *writer) write(text string) {
 	for line := range strings.Lines(text) {
 		trimmed := strings.TrimSpace(line)
-		path, ok := strings.CutPrefix(trimmed, "-- include ")
-		switch {
-		case ok && !included[path]:
-			included[path] = true
-			file, err := files.ReadFile(path)
-			if err != nil {
-				panic(err)
-			}
-			write(b, string(file), included)
-		case !ok && trimmed != "" && !strings.HasPrefix(trimmed, "--"):
-			b.WriteString(strings.TrimRight(line, "\n") + "\n") // a composed text may end without one
+		if path, ok := strings.CutPrefix(trimmed, "-- include "); ok {
+			w.include(path)
+		} else if keys, ok := strings.CutPrefix(trimmed, "-- keys "); ok {
+			w.define(strings.Fields(keys))
+		} else if trimmed != "" && !strings.HasPrefix(trimmed, "--") {
+			w.WriteString(strings.TrimRight(line, "\n") + "\n") // a composed text may end without one
 		}
+	}
+}
+
+func (w *writer) include(path string) {
+	if w.included[path] {
+		return
+	}
+	w.included[path] = true
+	file, err := files.ReadFile(path)
+	if err != nil {
+		panic(err)
+	}
+	w.write(string(file))
+}
+
+func (w *writer) define(keys []string) {
+	for _, key := range keys {
+		if w.keys == nil || w.included[key] {
+			continue
+		}
+		w.included[key] = true
+		value, ok := w.keys[key]
+		if !ok {
+			panic(fmt.Sprintf("lua: there is no key %s", key))
+		}
+		w.WriteString("local " + key + " = " + value + "\n")
 	}
 }

@@ -20,7 +20,7 @@ var lifo = lua.MustCompose(`
 -- KEYS, ARGV and replies: as in lock/acquire.lua
 -- include lock/take.lua
 
-local function enqueue(entry) redis.call('LPUSH', KEYS[2], entry) end
+local function enqueue(entry) redis.call('LPUSH', QUEUE, entry) end
 
 -- include lock/contend.lua
 `)
@@ -81,7 +81,7 @@ func TestComposedScriptInAMovingSlot(t *testing.T) {
 // Run is for a script with replies of its own.
 func TestRun(t *testing.T) {
 	b := newBench(t, redistest.New(t))
-	length := lua.MustCompose("-- include shared/queue.lua\nreturn {KEYS[1], ARGV[1], redis.call('LLEN', KEYS[2])}")
+	length := lua.MustCompose("-- include shared/queue.lua\nreturn {NAME, ARGV[1], redis.call('LLEN', QUEUE)}")
 	b.acquire("A:1", 10_000, lua.First)
 	b.acquire("A:2", 10_000, lua.First)
 	reply, err := b.conn.Run(t.Context(), length, b.lock, []string{"x"}).ToArray()

@@ -1,13 +1,12 @@
 -- arrive: arrive at a barrier. The last party begins the next generation; if there is an action, the reply
 -- says to run it first. Takes effect once.
 --
--- KEYS  as in barrier/state.lua
+-- Keys  as in barrier/state.lua
 -- ARGV  1 id of this command, 2 answered commands: see shared/once.lua
---       3 channel, 4 publish verb
---       5 parties
---       6 lease of all arrivals of this client, in ms
---       7 1 if there is an action
---       8 id of the membership that the client has, or has from now on; empty: it need not be a member
+--       3 parties
+--       4 lease of all arrivals of this client, in ms
+--       5 1 if there is an action
+--       6 id of the membership that the client has, or has from now on; empty: it need not be a member
 -- Reply {generation, index, 1 to run the action, state}  arrived, by this or an earlier copy
 --       {0, 0, 0, state}   not arrived: the generation is broken
 --       {-1, 0, 0, state}  not arrived: others wait for another number of parties
@@ -16,7 +15,7 @@
 --       state: see round in barrier/state.lua
 -- include shared/once.lua
 
-if moving and ARGV[8] ~= '' then moving.need(KEYS[3] .. ':' .. ARGV[8]) end
+if moving and ARGV[6] ~= '' then moving.need(DONE .. ':' .. ARGV[6]) end
 local before = recorded('^%d+:%d+$', '^%-?[01]$', '^given up$')
 -- include barrier/state.lua
 
@@ -39,16 +38,16 @@ if before then
   return reply(generation, tonumber(index), leads and 1 or 0)
 end
 if barrier.phase == 'b' then return refuse(0) end
-local parties = tonumber(ARGV[5])
+local parties = tonumber(ARGV[3])
 if barrier.waiting > 0 and barrier.parties ~= parties then return refuse(-1) end
 if barrier.phase == 'a' then return reply(-3, 0, 0) end
 
 local index, last = barrier.waiting, barrier.waiting + 1 >= parties
-local waits = not last or ARGV[7] == '1'
+local waits = not last or ARGV[5] == '1'
 if waits and index == 0 then
-  local kind = redis.call('TYPE', KEYS[2]).ok
+  local kind = redis.call('TYPE', ARRIVALS).ok
   if kind ~= 'none' and kind ~= 'zset' then
-    error('WRONGTYPE ' .. KEYS[2] .. ' holds data that is not of a barrier')
+    error('WRONGTYPE ' .. ARRIVALS .. ' holds data that is not of a barrier')
   end
 end
 arrived(string.match(ARGV[1], '^[^:]+')) -- fails unless that is a number
@@ -56,17 +55,17 @@ if barrier.phase == 'n' then succeed(barrier) end
 local generation = barrier.generation
 record(decimal(generation) .. ':' .. index) -- when memory is short, Redis refuses this, and nothing is done
 if barrier.phase == 'n' then clear('w') end
-if ARGV[8] ~= '' then belong(ARGV[8], ARGV[6], true) end
+if ARGV[6] ~= '' then belong(ARGV[6], ARGV[4], true) end
 local leads = 0
 if waits then
   local client = string.match(ARGV[1], '^[^:]+')
   barrier.parties, barrier.waiting = parties, index + 1
   if last then barrier.phase, barrier.leader, leads = 'a', ARGV[1], 1 end
-  redis.call('HSET', KEYS[1], 'parties', parties, 'waiting', barrier.waiting,
+  redis.call('HSET', NAME, 'parties', parties, 'waiting', barrier.waiting,
     'phase', barrier.phase, 'leader', barrier.leader)
-  redis.call('HINCRBY', KEYS[1], 'c:' .. client, 1)
-  redis.call('PEXPIRE', KEYS[1], KEPT)
-  extend(KEYS[2], client, ARGV[6])
+  redis.call('HINCRBY', NAME, 'c:' .. client, 1)
+  redis.call('PEXPIRE', NAME, KEPT)
+  extend(ARRIVALS, client, ARGV[4])
   if index == 0 then sooner = false end -- nobody else waits
 else
   advance()

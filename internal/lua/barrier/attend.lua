@@ -2,15 +2,15 @@
 -- lost arrivals, this breaks the generation. When Redis has lost the membership, it begins again. Safe to
 -- repeat.
 --
--- KEYS  as in barrier/state.lua
--- ARGV  1 client id, 2 lease in ms, 3 channel, 4 publish verb
---       5 generation in which the client has arrivals, 6 how many at least; 0: none
---       7 id of its membership, or empty
---       8 highest generation that the client has seen, or 0
+-- Keys  as in barrier/state.lua
+-- ARGV  1 client id, 2 lease in ms
+--       3 generation in which the client has arrivals, 4 how many at least; 0: none
+--       5 id of its membership, or empty
+--       6 highest generation that the client has seen, or 0
 -- Reply state (see round in barrier/state.lua), followed by 1 if that membership was ended or is dead, else 0
 -- include barrier/state.lua
 
-if moving and ARGV[7] ~= '' then moving.need(KEYS[4]) end
+if moving and ARGV[5] ~= '' then moving.need(MEMBERS) end
 -- Cuts leases that have more left than anybody has asked for: the server's clock was set back since, and
 -- perhaps nobody is left to renew them. That takes no time from those who live.
 local function cut(set)
@@ -24,12 +24,12 @@ local function cut(set)
   end
 end
 if barrier.lease > 0 then
-  if barrier.waiting > 0 then cut(KEYS[2]) end
-  cut(KEYS[4])
+  if barrier.waiting > 0 then cut(ARRIVALS) end
+  cut(MEMBERS)
 end
 
-local generation, count = tonumber(ARGV[5]), tonumber(ARGV[6])
-local seen = tonumber(ARGV[8])
+local generation, count = tonumber(ARGV[3]), tonumber(ARGV[4])
+local seen = tonumber(ARGV[6])
 if barrier.generation < seen then
   -- A restart or a failover has lost what the client saw. Nothing is known any more of the generations up to
   -- that one. Those who arrived in the generation that is here may have gone on from it, and must not count
@@ -45,17 +45,17 @@ elseif count > 0 and barrier.generation == generation and is_waiting() then
     break_generation('s')
     over = true
   else
-    redis.call('PEXPIRE', KEYS[1], KEPT) -- first: Redis never refuses it for lack of memory, nor what follows
-    extend(KEYS[2], ARGV[1], ARGV[2])
+    redis.call('PEXPIRE', NAME, KEPT) -- first: Redis never refuses it for lack of memory, nor what follows
+    extend(ARRIVALS, ARGV[1], ARGV[2])
   end
 end
-if ARGV[7] ~= '' then
-  redis.call('PEXPIRE', KEYS[1], KEPT)
+if ARGV[5] ~= '' then
+  redis.call('PEXPIRE', NAME, KEPT)
   -- Nobody becomes a member of a broken barrier: a client that was taken for dead must find it broken.
-  if barrier.phase ~= 'b' or redis.call('ZSCORE', KEYS[4], ARGV[7]) then belong(ARGV[7], ARGV[2]) end
+  if barrier.phase ~= 'b' or redis.call('ZSCORE', MEMBERS, ARGV[5]) then belong(ARGV[5], ARGV[2]) end
   if barrier.phase == 'n' then advance() end
 end
 tell_what_changed()
 local reply = round()
-reply[8] = ARGV[7] ~= '' and not redis.call('ZSCORE', KEYS[4], ARGV[7]) and 1 or 0
+reply[8] = ARGV[5] ~= '' and not redis.call('ZSCORE', MEMBERS, ARGV[5]) and 1 or 0
 return reply

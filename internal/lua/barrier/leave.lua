@@ -1,10 +1,9 @@
 -- leave: end a membership of a barrier; a late copy cannot begin it again. Those who have arrived would wait
 -- for the party in vain: so this breaks the generation, unless all parties had arrived. Takes effect once.
 --
--- KEYS  as in barrier/state.lua
+-- Keys  as in barrier/state.lua
 -- ARGV  1 id of the membership, 2 answered commands: see shared/once.lua
---       3 channel, 4 publish verb
---       5 1 if the client knows that the membership had begun; otherwise it had if Redis knows of it. A dead
+--       3 1 if the client knows that the membership had begun; otherwise it had if Redis knows of it. A dead
 --         membership counts as not begun: it has broken the barrier by its death, and those who wait now do
 --         not wait for it
 -- Reply 1
@@ -17,7 +16,7 @@ if before and before ~= 'dead' then return forget_answered(1) end
 
 local own = arrived(string.match(ARGV[1], '^[^:]+'))
 record('left')
-local begun = redis.call('ZREM', KEYS[4], ARGV[1]) == 1 or ARGV[5] == '1' and before ~= DEAD
+local begun = redis.call('ZREM', MEMBERS, ARGV[1]) == 1 or ARGV[3] == '1' and before ~= DEAD
 if begun and barrier.phase == 'w' and barrier.waiting > own then
   break_generation('c')
   over = true

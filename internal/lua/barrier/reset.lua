@@ -1,9 +1,8 @@
 -- reset: begin a generation in which nobody has arrived. The one before is broken for those who wait in it.
 -- Takes effect once.
 --
--- KEYS  as in barrier/state.lua
+-- Keys  as in barrier/state.lua
 -- ARGV  1 id of this command, 2 answered commands: see shared/once.lua
---       3 channel, 4 publish verb
 -- Reply 1
 -- include shared/once.lua
 

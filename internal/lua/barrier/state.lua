@@ -1,28 +1,29 @@
 -- state: the state of a barrier, which every script of a barrier reads first. This file also breaks the
 -- generation when a lease is over: that of a party that waits, or of a member, which may be at work.
 --
--- KEYS  1 barrier   HASH   barrier: 1
---                          generation, first, bad: see shared/generation.lua
---                          phase: w waiting, a the action runs, b broken
---                          parties: of this generation, 0 while nobody has arrived
---                          waiting: how many have arrived
---                          leader: id of the last arrival, while the action runs
---                          lease: the longest that anybody has asked for, in ms
---                          c:<client id>: how many arrivals are that client's
---       2 arrivals  ZSET   client id -> ms since the epoch at which the lease of its arrivals ends
---       3 done      prefix of the records of shared/once.lua: <generation>:<index> of an arrival, or why
---                   there is none; that a membership has ended
---       4 members   ZSET   <client id>:<number> of a membership -> ms since the epoch at which its lease ends
--- ARGV  3 channel, 4 publish verb (PUBLISH or SPUBLISH)
+-- NAME      HASH   barrier: 1
+--                  generation, first, bad: see shared/generation.lua
+--                  phase: w waiting, a the action runs, b broken
+--                  parties: of this generation, 0 while nobody has arrived
+--                  waiting: how many have arrived
+--                  leader: id of the last arrival, while the action runs
+--                  lease: the longest that anybody has asked for, in ms
+--                  c:<client id>: how many arrivals are that client's
+-- ARRIVALS  ZSET   client id -> ms since the epoch at which the lease of its arrivals ends
+-- DONE      prefix of the records of shared/once.lua: <generation>:<index> of an arrival, or why
+--           there is none; that a membership has ended
+-- MEMBERS   ZSET   <client id>:<number> of a membership -> ms since the epoch at which its lease ends
+-- NEWS      channel on which all who wait hear of changes
 --
 -- While a script runs, the phase may also be n: there is no barrier yet.
+-- keys NEWS ARRIVALS DONE MEMBERS
 -- include shared/generation.lua
 
 local KEPT = '172800000' -- ms that an idle barrier is remembered: two days, longer than any lease
 
 local barrier
 do
-  local f = redis.call('HMGET', KEYS[1], 'generation', 'first', 'bad', 'phase', 'parties', 'waiting',
+  local f = redis.call('HMGET', NAME, 'generation', 'first', 'bad', 'phase', 'parties', 'waiting',
     'leader', 'barrier', 'lease')
   barrier = {
     generation = number_of(f[1]), first = number_of(f[2]), bad = f[3] or '', phase = f[4] or 'n',
@@ -32,28 +33,28 @@ do
   local numbers = barrier.generation and barrier.first and barrier.parties and barrier.waiting
     and barrier.lease
   if not (numbers and is_list(barrier.bad) and string.find(barrier.phase, '^[nwab]$'))
-    or f[8] ~= '1' and (f[8] or redis.call('EXISTS', KEYS[1]) == 1) then
-    error('WRONGTYPE ' .. KEYS[1] .. ' holds data that is not a barrier')
+    or f[8] ~= '1' and (f[8] or redis.call('EXISTS', NAME) == 1) then
+    error('WRONGTYPE ' .. NAME .. ' holds data that is not a barrier')
   end
 end
 
 -- When the hash was lost, the longest lease is not known any more. It is no less than what its members have
 -- left.
-if barrier.phase == 'n' and not (moving and moving.lacks(KEYS[4])) then
-  local last = redis.call('ZRANGE', KEYS[4], -1, -1, 'WITHSCORES')[2]
+if barrier.phase == 'n' and not (moving and moving.lacks(MEMBERS)) then
+  local last = redis.call('ZRANGE', MEMBERS, -1, -1, 'WITHSCORES')[2]
   barrier.lease = math.max(0, (tonumber(last or '0') or 0) - now)
   if barrier.lease > 1e10 then barrier.lease = 0 end
 end
 
 -- Without its arrivals the generation would be taken for broken.
-if moving and barrier.waiting > 0 then moving.need(KEYS[2]) end
+if moving and barrier.waiting > 0 then moving.need(ARRIVALS) end
 
 local function is_waiting() return barrier.phase == 'w' or barrier.phase == 'a' end
 
 -- How many arrivals are a client's.
 local function arrived(client)
-  local n = number_of(redis.call('HGET', KEYS[1], 'c:' .. client), 9)
-  return n or error('WRONGTYPE ' .. KEYS[1] .. ' holds data that is not a barrier')
+  local n = number_of(redis.call('HGET', NAME, 'c:' .. client), 9)
+  return n or error('WRONGTYPE ' .. NAME .. ' holds data that is not a barrier')
 end
 
 -- ms until the first lease of a set ends; nil if the set is empty.
@@ -66,31 +67,31 @@ end
 -- ms until the first lease ends that breaks the generation by its end; -1: there is none.
 local function ends()
   if not is_waiting() then return -1 end
-  local first = first_end(KEYS[4]) or math.huge
-  if barrier.waiting > 0 then first = math.min(first, first_end(KEYS[2]) or 0) end
+  local first = first_end(MEMBERS) or math.huge
+  if barrier.waiting > 0 then first = math.min(first, first_end(ARRIVALS) or 0) end
   return first < math.huge and first or -1
 end
 
 -- Writes a state in which nobody waits. Members stay members.
 local function clear(phase)
   -- Arrivals may be left of a barrier that was lost. Foreign data stays.
-  local here = not (moving and moving.lacks(KEYS[2]))
-  if here and (barrier.waiting > 0 or redis.call('TYPE', KEYS[2]).ok == 'zset') then
-    redis.call('DEL', KEYS[2])
+  local here = not (moving and moving.lacks(ARRIVALS))
+  if here and (barrier.waiting > 0 or redis.call('TYPE', ARRIVALS).ok == 'zset') then
+    redis.call('DEL', ARRIVALS)
   end
-  redis.call('PERSIST', KEYS[1]) -- Redis never refuses it for lack of memory, nor what follows
+  redis.call('PERSIST', NAME) -- Redis never refuses it for lack of memory, nor what follows
   barrier.phase, barrier.parties, barrier.waiting, barrier.leader = phase, 0, 0, ''
-  redis.call('HSET', KEYS[1], 'barrier', '1',
+  redis.call('HSET', NAME, 'barrier', '1',
     'generation', decimal(barrier.generation), 'first', decimal(barrier.first), 'bad', barrier.bad,
     'phase', phase, 'parties', '0', 'waiting', '0', 'leader', '', 'lease', decimal(barrier.lease))
-  redis.call('PEXPIRE', KEYS[1], KEPT)
+  redis.call('PEXPIRE', NAME, KEPT)
   -- The fields go that say whose arrivals there were. The key itself stays: in a slot that is moving, nobody
   -- can make a key again that is gone.
   local gone = {}
-  for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do
+  for _, field in ipairs(redis.call('HKEYS', NAME)) do
     if string.sub(field, 1, 2) == 'c:' then gone[#gone + 1] = field end
   end
-  for i = 1, #gone, 1000 do redis.call('HDEL', KEYS[1], unpack(gone, i, math.min(i + 999, #gone))) end
+  for i = 1, #gone, 1000 do redis.call('HDEL', NAME, unpack(gone, i, math.min(i + 999, #gone))) end
 end
 
 -- Begins the next generation.
@@ -115,7 +116,7 @@ local function extend(set, id, ms)
   redis.call('PEXPIRE', set, KEPT)
   if tonumber(ms) > barrier.lease then
     barrier.lease = tonumber(ms)
-    if barrier.phase ~= 'n' then redis.call('HSET', KEYS[1], 'lease', ms) end -- otherwise clear writes it
+    if barrier.phase ~= 'n' then redis.call('HSET', NAME, 'lease', ms) end -- otherwise clear writes it
   end
   if tonumber(ms) < SHORT and not (before and tonumber(before) <= after) then sooner = true end
 end
@@ -126,36 +127,36 @@ local DEAD = 'dead' -- the record of a membership whose lease was over
 -- late copy. A dead one begins again only when asked: a party has asked for it. Otherwise a client that comes
 -- back from where it could not reach Redis would be a member although nobody there takes part any more.
 local function belong(id, ms, asked)
-  if moving then moving.need(KEYS[4]) end
-  if not redis.call('ZSCORE', KEYS[4], id) then
-    if moving then moving.need(KEYS[3] .. ':' .. id) end
-    local record = redis.call('GET', KEYS[3] .. ':' .. id)
+  if moving then moving.need(MEMBERS) end
+  if not redis.call('ZSCORE', MEMBERS, id) then
+    if moving then moving.need(DONE .. ':' .. id) end
+    local record = redis.call('GET', DONE .. ':' .. id)
     if record and not (asked and record == DEAD) then return end
-    if record then redis.call('DEL', KEYS[3] .. ':' .. id) end
+    if record then redis.call('DEL', DONE .. ':' .. id) end
   end
-  extend(KEYS[4], id, ms)
+  extend(MEMBERS, id, ms)
 end
 
 -- Sends the state to all who wait, so that nobody has to ask. Comes after the last write. When Redis does not
 -- allow the message, what was done stays done.
 local function tell()
-  redis.pcall(ARGV[4], ARGV[3], table.concat({
+  redis.pcall(VERB, NEWS, table.concat({
     '1 r', barrier.phase, decimal(barrier.generation), decimal(barrier.first), decimal(ends()), barrier.bad,
   }, ' '))
 end
 
 local over = false -- this script has ended a generation, and no message says so yet
 do
-  local member = first_end(KEYS[4])
+  local member = first_end(MEMBERS)
   -- While the slot is moving, nobody is declared dead: the record of it might not be made.
   local dead = member and member <= 0 and not moving
   if dead then
-    local gone = redis.call('ZRANGEBYSCORE', KEYS[4], '-inf', decimal(now))
+    local gone = redis.call('ZRANGEBYSCORE', MEMBERS, '-inf', decimal(now))
     -- First: Redis never refuses it for lack of memory, nor what follows.
-    redis.call('ZREMRANGEBYSCORE', KEYS[4], '-inf', decimal(now))
-    for _, id in ipairs(gone) do redis.call('SET', KEYS[3] .. ':' .. id, DEAD, 'PX', KEPT) end
+    redis.call('ZREMRANGEBYSCORE', MEMBERS, '-inf', decimal(now))
+    for _, id in ipairs(gone) do redis.call('SET', DONE .. ':' .. id, DEAD, 'PX', KEPT) end
   end
-  if is_waiting() and (dead or barrier.waiting > 0 and (first_end(KEYS[2]) or 0) <= 0) then
+  if is_waiting() and (dead or barrier.waiting > 0 and (first_end(ARRIVALS) or 0) <= 0) then
     break_generation('l')
     over = true
   end

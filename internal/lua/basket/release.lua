@@ -20,6 +20,6 @@ for i = 1, waited and count or 0 do
   counted = {} -- in a cluster, each name has inboxes of its own
   former = {reply[i] == 1 and ARGV[1] or nil}
   -- Foreign data under the queue's name must not keep the lock from being released.
-  if reply[i] == 1 or redis.call('EXISTS', KEYS[1]) == 0 then hand_over() end
+  if reply[i] == 1 or redis.call('EXISTS', NAME) == 0 then hand_over() end
 end
 return reply

@@ -22,8 +22,8 @@ for i = 1, count do first[2 * i - 1], first[2 * i] = all[3 * i - 2], all[3 * i -
 if redis.call('EXISTS', unpack(first)) > 0 then
   for i = 1, count do
     turn_to(i)
-    if redis.call('EXISTS', KEYS[1], KEYS[2]) > 0 then
-      local held = redis.call('HMGET', KEYS[1], ARGV[1], 'token')
+    if redis.call('EXISTS', NAME, QUEUE) > 0 then
+      local held = redis.call('HMGET', NAME, ARGV[1], 'token')
       tokens[i] = held[1] and parse_token(held[2])
       if not tokens[i] then
         free = i - 1

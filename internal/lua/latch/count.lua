@@ -1,11 +1,10 @@
 -- count: count a latch down. At zero it opens. Takes effect once, and once for each participant and
 -- generation. Counts are text here, because they have 64 bits, and Lua's numbers 53.
 --
--- KEYS  as in latch/state.lua
+-- Keys  as in latch/state.lua
 -- ARGV  1 id of this command, 2 answered commands: see shared/once.lua
---       3 channel, 4 publish verb
---       5 how much to count down
---       6 participant, or the empty string
+--       3 how much to count down
+--       4 participant, or the empty string
 -- Reply {'1', what remains}  counted, by this command or an earlier copy
 --       {'2', what remains}  nothing changed: the participant had counted before
 --       {'0', what remains}  nothing changed: more than remains
@@ -18,21 +17,21 @@ local before = recorded('^%w %d+$')
 if before then return forget_answered({string.match(before, '^(%S+) (%d+)$')}) end
 -- include latch/state.lua
 
-local participant = ARGV[6] ~= '' and 'p:' .. ARGV[6]
+local participant = ARGV[4] ~= '' and 'p:' .. ARGV[4]
 local status, rest = '1', latch.phase == 's' and count or '0'
 if participant and (latch.phase == 's' or latch.phase == 'o')
-  and redis.call('HEXISTS', KEYS[2], participant) == 1 then
+  and redis.call('HEXISTS', RECORD, participant) == 1 then
   status = '2'
 elseif latch.phase ~= 's' then
   status = latch.phase
-elseif #ARGV[5] > #count or #ARGV[5] == #count and ARGV[5] > count then
+elseif #ARGV[3] > #count or #ARGV[3] == #count and ARGV[3] > count then
   status = '0'
 else
-  redis.call('DECRBY', KEYS[1], ARGV[5])
-  rest = redis.call('GET', KEYS[1])
-  if participant then redis.call('HSET', KEYS[2], participant, '1') end
+  redis.call('DECRBY', NAME, ARGV[3])
+  rest = redis.call('GET', NAME)
+  if participant then redis.call('HSET', RECORD, participant, '1') end
   if rest == '0' then
-    redis.call('DEL', KEYS[1])
+    redis.call('DEL', NAME)
     open()
     publish(ZERO_COUNT)
   end

@@ -1,11 +1,10 @@
 -- set: shut a latch with a count. That begins a generation. Takes effect once.
 --
--- KEYS  as in latch/state.lua
+-- Keys  as in latch/state.lua
 -- ARGV  1 id of this command, 2 answered commands: see shared/once.lua
---       3 channel, 4 publish verb (PUBLISH or SPUBLISH)
---       5 count
---       6 time to live in ms, 0 for none
---       7 mode: try, unless the latch is shut or open; again, unless it is shut
+--       3 count
+--       4 time to live in ms, 0 for none
+--       5 mode: try, unless the latch is shut or open; again, unless it is shut
 -- Reply 1 done, 0 not
 -- include shared/once.lua
 
@@ -13,15 +12,15 @@ local before = recorded('^[01]$')
 if before then return forget_answered(tonumber(before)) end
 -- include latch/state.lua
 
-local may = latch.phase ~= 's' and (ARGV[7] == 'again' or latch.phase ~= 'o')
+local may = latch.phase ~= 's' and (ARGV[5] == 'again' or latch.phase ~= 'o')
 record(may and '1' or '0') -- when memory is short, Redis refuses this, and nothing is done
 if may then
-  local ttl = tonumber(ARGV[6])
+  local ttl = tonumber(ARGV[4])
   shut(ttl)
   if ttl > 0 then
-    redis.call('SET', KEYS[1], ARGV[5], 'PX', decimal(ttl + MARGIN))
+    redis.call('SET', NAME, ARGV[3], 'PX', decimal(ttl + MARGIN))
   else
-    redis.call('SET', KEYS[1], ARGV[5])
+    redis.call('SET', NAME, ARGV[3])
   end
   publish(NEW_COUNT)
 end

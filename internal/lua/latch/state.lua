@@ -1,17 +1,18 @@
 -- state: the state of a latch, which every script of a latch reads first. Redisson knows nothing of
 -- generations: where a Java process has changed the count, this file brings the record up to date.
 --
--- KEYS  1 latch    STRING the count that remains (Redisson's); absent unless the latch is shut
---       2 record   HASH   generation, first, bad: see shared/generation.lua
---                         phase: s shut, o open, d deleted
---                         ttl: the latch's time to live in ms, 0 for none
---                         until: ms since the epoch. Then a shut latch expires (0: never), and an open one
---                         is as if it had never been set
---                         p:<participant>: has counted
---                         The key stays a while longer, for those who hear of it late
---       3 done     prefix of the records of shared/once.lua
+-- NAME    STRING the count that remains (Redisson's); absent unless the latch is shut
+-- RECORD  HASH   generation, first, bad: see shared/generation.lua
+--                phase: s shut, o open, d deleted
+--                ttl: the latch's time to live in ms, 0 for none
+--                until: ms since the epoch. Then a shut latch expires (0: never), and an open one
+--                is as if it had never been set
+--                p:<participant>: has counted
+--                The key stays a while longer, for those who hear of it late
+-- DONE    prefix of the records of shared/once.lua
 --
 -- While a script runs, the phase may also be n (there is no record) and x (expired).
+-- keys RECORD
 -- include shared/generation.lua
 
 local NEW_COUNT, ZERO_COUNT = '1', '0' -- what Redisson publishes
@@ -21,36 +22,36 @@ local DAY, KEPT = 86400000, 600000
 -- shut.
 local MARGIN = 1000
 
-if moving then moving.need(KEYS[2]) end
-local count = redis.call('GET', KEYS[1])
+if moving then moving.need(RECORD) end
+local count = redis.call('GET', NAME)
 if count and not (string.find(count, '^[1-9]%d*$')
     and (#count < 19 or #count == 19 and count <= '9223372036854775807')) then
-  error('WRONGTYPE ' .. KEYS[1] .. ' holds data that is not a latch')
+  error('WRONGTYPE ' .. NAME .. ' holds data that is not a latch')
 end
 local latch
 do
-  local f = redis.call('HMGET', KEYS[2], 'generation', 'first', 'bad', 'phase', 'ttl', 'until')
+  local f = redis.call('HMGET', RECORD, 'generation', 'first', 'bad', 'phase', 'ttl', 'until')
   latch = {
     generation = number_of(f[1]), first = number_of(f[2]), bad = f[3] or '', phase = f[4] or 'n',
     ttl = number_of(f[5]), ends = number_of(f[6]),
   }
   if not (latch.generation and latch.first and latch.ttl and latch.ends
       and is_list(latch.bad) and string.find(latch.phase, '^[nsod]$'))
-    or latch.ttl > 4e12 or f[1] == false and redis.call('EXISTS', KEYS[2]) == 1 then
-    error('WRONGTYPE ' .. KEYS[2] .. ' holds data that is not of a latch')
+    or latch.ttl > 4e12 or f[1] == false and redis.call('EXISTS', RECORD) == 1 then
+    error('WRONGTYPE ' .. RECORD .. ' holds data that is not of a latch')
   end
 end
 
 -- Forgets who has counted. The record itself stays: in a slot that is moving, nobody can make a key again
 -- that is gone.
 local function forget_participants()
-  local all = redis.call('HKEYS', KEYS[2])
+  local all = redis.call('HKEYS', RECORD)
   for i = 1, #all, 1000 do
     local gone = {}
     for j = i, math.min(i + 999, #all) do
       if string.sub(all[j], 1, 2) == 'p:' then gone[#gone + 1] = all[j] end
     end
-    if #gone > 0 then redis.call('HDEL', KEYS[2], unpack(gone)) end
+    if #gone > 0 then redis.call('HDEL', RECORD, unpack(gone)) end
   end
 end
 
@@ -60,12 +61,12 @@ local function shut(ttl)
   succeed(latch)
   latch.phase, latch.ttl = 's', ttl
   latch.ends = ttl > 0 and now + ttl or 0
-  redis.call('PERSIST', KEYS[2]) -- first: Redis never refuses it for lack of memory, nor what follows
+  redis.call('PERSIST', RECORD) -- first: Redis never refuses it for lack of memory, nor what follows
   forget_participants()
-  redis.call('HSET', KEYS[2], 'generation', decimal(latch.generation), 'first', decimal(latch.first),
+  redis.call('HSET', RECORD, 'generation', decimal(latch.generation), 'first', decimal(latch.first),
     'bad', latch.bad, 'phase', 's', 'ttl', decimal(ttl), 'until', decimal(latch.ends))
   -- After its end, the record says for ttl + KEPT that the latch expired.
-  if ttl > 0 then redis.call('PEXPIRE', KEYS[2], decimal(2 * ttl + KEPT)) end
+  if ttl > 0 then redis.call('PEXPIRE', RECORD, decimal(2 * ttl + KEPT)) end
 end
 
 -- Records that the generation is open.
@@ -73,8 +74,8 @@ local function open()
   local stays = latch.ttl > 0 and latch.ttl or DAY
   latch.phase, latch.ends = 'o', now + stays
   -- First: Redis never refuses it for lack of memory, nor what follows.
-  redis.call('PEXPIRE', KEYS[2], decimal(stays + KEPT))
-  redis.call('HSET', KEYS[2], 'phase', 'o', 'until', decimal(latch.ends))
+  redis.call('PEXPIRE', RECORD, decimal(stays + KEPT))
+  redis.call('HSET', RECORD, 'phase', 'o', 'until', decimal(latch.ends))
 end
 
 -- A latch that has more time left than it had at its beginning got that time before the server's clock was
@@ -84,10 +85,10 @@ do
   if (latch.phase == 's' or latch.phase == 'o') and latch.ends > now + lasts then
     latch.ends = now + lasts
     -- First: Redis never refuses it for lack of memory, nor what follows.
-    redis.call('PEXPIRE', KEYS[2], decimal(2 * lasts + KEPT))
-    redis.call('HSET', KEYS[2], 'until', decimal(latch.ends))
-    if redis.call('PTTL', KEYS[1]) > lasts + MARGIN then
-      redis.call('PEXPIRE', KEYS[1], decimal(lasts + MARGIN))
+    redis.call('PEXPIRE', RECORD, decimal(2 * lasts + KEPT))
+    redis.call('HSET', RECORD, 'until', decimal(latch.ends))
+    if redis.call('PTTL', NAME) > lasts + MARGIN then
+      redis.call('PEXPIRE', NAME, decimal(lasts + MARGIN))
     end
   end
 end
@@ -101,7 +102,7 @@ elseif latch.phase == 's' and latch.ends > 0 and now >= latch.ends then
     latch.phase = 'd'
   end
   -- What is left is the old count, unless it has no time to live: then a Java process has set a new one.
-  if redis.call('PTTL', KEYS[1]) ~= -1 then count = false end
+  if redis.call('PTTL', NAME) ~= -1 then count = false end
 elseif latch.phase == 's' and not count then
   open() -- a Java process has counted it down, or deleted it: both release its waiters
 end

@@ -30,6 +30,6 @@
 -- A lock with another order of its queue replaces this file by one with another enqueue.
 -- include lock/take.lua
 
-local function enqueue(entry) redis.call('RPUSH', KEYS[2], entry) end
+local function enqueue(entry) redis.call('RPUSH', QUEUE, entry) end
 
 -- include lock/contend.lua

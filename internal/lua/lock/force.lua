@@ -2,15 +2,15 @@
 -- client which token was taken away. It needs the token, because the same id may be granted the lock again
 -- before the message arrives.
 --
--- KEYS  1 lock, 2 queue, 3 token: as in lock/acquire.lua
--- ARGV  1 unused, 2 inbox prefix, 3 publish verb, 4 floor: as in lock/acquire.lua
+-- Keys  as in lock/acquire.lua
+-- ARGV  1 unused, 2 floor: as in lock/acquire.lua
 -- Reply 1 somebody held it, 0 nobody did
 -- include shared/token.lua
 -- include lock/grant.lua
 -- include lock/foreign.lua
 
-local fields = redis.call('HKEYS', KEYS[1])
-local token = parse_token(redis.call('HGET', KEYS[1], 'token'))
+local fields = redis.call('HKEYS', NAME)
+local token = parse_token(redis.call('HGET', NAME, 'token'))
 if #fields > 0 and (not token or #fields > 1000) and not is_lock() then return not_a_lock() end
 former = {unpack(fields)}
 hand_over()

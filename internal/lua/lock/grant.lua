@@ -1,12 +1,12 @@
 -- grant: how a lock gets its owner. Every script that can find the lock free while somebody waits includes
--- it. Uses KEYS[1..3] and ARGV[1..4] of lock/acquire.lua.
+-- it. Uses the keys and ARGV[1..2] of lock/acquire.lua.
 -- include shared/token.lua
 -- include shared/queue.lua
 
 -- Sends a message of a kind to the client that owns the lock. The message names its owner id, and the token
 -- if one is given.
 local function tell_owner(kind, fields, token)
-  for _, field in ipairs(fields or redis.call('HKEYS', KEYS[1])) do
+  for _, field in ipairs(fields or redis.call('HKEYS', NAME)) do
     local client, number = string.match(field, '^([^:]+):(%d+)$')
     if client then
       if token then number = number .. ' ' .. decimal(token) end
@@ -29,23 +29,23 @@ local function own(id, lease, text, reserved, short)
   if reserved > 0 then token = token .. '+' .. reserved end -- says too that the process hands on inside
   token = token .. '/' .. lease
   if short then
-    redis.call('HSET', KEYS[1], id, '1', 'token', token, 'short', 's' .. short)
+    redis.call('HSET', NAME, id, '1', 'token', token, 'short', 's' .. short)
   else
-    redis.call('HSET', KEYS[1], id, '1', 'token', token)
+    redis.call('HSET', NAME, id, '1', 'token', token)
   end
-  redis.call('PEXPIRE', KEYS[1], lease)
+  redis.call('PEXPIRE', NAME, lease)
   for i = #former, 1, -1 do
     local field = former[i]
     if field == id or field == 'token' or field == 'short' then table.remove(former, i) end
   end
   if not short then former[#former + 1] = 'short' end
-  if former[1] then redis.call('HDEL', KEYS[1], unpack(former)) end
+  if former[1] then redis.call('HDEL', NAME, unpack(former)) end
 end
 
 -- 1 when somebody waits, else 0.
 local function others_wait()
-  if moving and moving.lacks(KEYS[2]) then return 0 end
-  return math.min(redis.call('LLEN', KEYS[2]), 1)
+  if moving and moving.lacks(QUEUE) then return 0 end
+  return math.min(redis.call('LLEN', QUEUE), 1)
 end
 
 -- The reply to an owner: the token alone, or {0, token, reserved, others}.
@@ -59,8 +59,8 @@ end
 local function token_for(entry, now, block)
   local done, token, text, reserved = pcall(next_token, now, tonumber(block))
   if done then return token, text, reserved end
-  redis.pcall('LPUSH', KEYS[2], entry)
-  redis.pcall('PEXPIRE', KEYS[2], QUEUE_KEPT)
+  redis.pcall('LPUSH', QUEUE, entry)
+  redis.pcall('PEXPIRE', QUEUE, QUEUE_KEPT)
   error(token, 0)
 end
 
@@ -76,10 +76,10 @@ end
 -- All writes come before PUBLISH. Redis may refuse the first write of a script (READONLY, OOM), and then
 -- nobody must have heard that he owns the lock.
 local function grant(self, head, queues)
-  if moving then moving.need(KEYS[3]) end
+  if moving then moving.need(TOKEN) end
   local entry = head
   while true do
-    entry = entry or not (moving and moving.lacks(KEYS[2])) and redis.call('LPOP', KEYS[2])
+    entry = entry or not (moving and moving.lacks(QUEUE)) and redis.call('LPOP', QUEUE)
     if not entry then return nil end
     local client, number, lease, block = string.match(entry, '^1:([^:]+):(%d+):(%d+):(%d+)$')
     -- Nobody of ours wrote this. Redis might refuse such a lease, and the lock would have none.
@@ -109,14 +109,14 @@ end
 -- will ask.
 local function hand_over(head)
   local done, token = pcall(grant, nil, head)
-  if not (done and token) then redis.call('DEL', KEYS[1]) end
+  if not (done and token) then redis.call('DEL', NAME) end
 end
 
 -- Ends what these ids own. When the lock is free then, it goes to the next waiter.
 local function give_back(ids)
-  local free = redis.call('EXISTS', KEYS[1]) == 0
+  local free = redis.call('EXISTS', NAME) == 0
   if not free then
-    local held = redis.pcall('HMGET', KEYS[1], unpack(ids))
+    local held = redis.pcall('HMGET', NAME, unpack(ids))
     for i = 1, #ids do
       if held[i] then free, former = true, {ids[i]} end
     end

@@ -4,11 +4,12 @@
 -- then somebody may still trust a lease that it has forgotten. So it must have been up for as long as a lease
 -- lasts. The server subtracts whole seconds from whole seconds: so it may say up to a second too much.
 --
--- KEYS, ARGV  as in lock/acquire.lua, and
--- ARGV  9 ms that the server must have been up
+-- Keys, ARGV  as in lock/acquire.lua, and
+-- ARGV  7 ms that the server must have been up
 -- Reply as in lock/acquire.lua, and
 --       {-8, seconds, 0}  it has been up for less
-if redis.call('EXISTS', KEYS[3]) == 0 then
+-- keys TOKEN
+if redis.call('EXISTS', TOKEN) == 0 then
   local up = tonumber(string.match(redis.call('INFO', 'server'), 'uptime_in_seconds:(%d+)'))
-  if not up or (up - 1) * 1000 < tonumber(ARGV[9]) then return {-8, up or 0, 0} end
+  if not up or (up - 1) * 1000 < tonumber(ARGV[7]) then return {-8, up or 0, 0} end
 end

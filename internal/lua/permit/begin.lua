@@ -1,5 +1,6 @@
 -- begin: the beginning of a transaction on a semaphore. A store (permit/leased.lua or permit/plain.lua) and
--- permit/transaction.lua follow. Uses KEYS[3] and ARGV[4] of permit/trade.lua.
+-- permit/transaction.lua follow. Uses TOKEN and ARGV[2] of permit/trade.lua.
+-- keys QUEUE TOKEN CHANNEL DONE TIMEOUTS HOLDERS
 -- include shared/token.lua
 
 local now = micros()
@@ -18,11 +19,11 @@ end
 local last
 local function next_number()
   if not last then
-    local before = tonumber(redis.call('GET', KEYS[3]) or '0')
+    local before = tonumber(redis.call('GET', TOKEN) or '0')
     if not (before and before >= 0 and before < 9007199254740991) then
-      error('WRONGTYPE ' .. KEYS[3] .. ' holds no fencing token')
+      error('WRONGTYPE ' .. TOKEN .. ' holds no fencing token')
     end
-    last = math.max(before, tonumber(ARGV[4]))
+    last = math.max(before, tonumber(ARGV[2]))
   end
   last = math.max(last + 1, now)
   return last

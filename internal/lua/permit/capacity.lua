@@ -2,17 +2,17 @@
 -- who wait. The number is that of all leased permits, held or free; of plain permits, that of the free ones.
 -- Safe to repeat: the reply is recorded under the command's id, and a copy gets the same.
 --
--- KEYS  as in permit/trade.lua
+-- Keys  as in permit/trade.lua
 -- ARGV  1 id of this command, like an owner's
---       2 inbox prefix, 3 publish verb, 4 floor: as in permit/trade.lua
---       5 mode     try     set the number, unless the semaphore is initialised
+--       2 floor: as in permit/trade.lua
+--       3 mode     try     set the number, unless the semaphore is initialised
 --                  set     set the number
 --                  add     add the number
 --                  state   set the number, unless a client that began later has stated one
 --                  drain   take all free permits (plain permits)
---       6 number
---       7 greatest number
---       8 when the client began, in microseconds since the epoch (mode state)
+--       4 number
+--       5 greatest number
+--       6 when the client began, in microseconds since the epoch (mode state)
 -- Reply {1, number, free} done; free: how many permits are free, or were taken (drain)
 --       {0, number, free} nothing changed: it was initialised, or a later client has stated a number
 --       {-4, 0, 0}        not initialised (add, drain)
@@ -22,8 +22,8 @@
 -- include permit/transaction.lua
 
 local STATED_KEPT, ONCE_KEPT = '2592000000', '600000' -- ms: thirty days, ten minutes
-local mode, n = ARGV[5], tonumber(ARGV[6])
-local once, stated = KEYS[5] .. ':' .. ARGV[1], KEYS[5] .. ':stated'
+local mode, n = ARGV[3], tonumber(ARGV[4])
+local once, stated = DONE .. ':' .. ARGV[1], DONE .. ':stated'
 ready()
 if moving then moving.need(mode == 'state' and stated or once) end
 local function total() return COUNTS_HELD and capacity() or free or 0 end
@@ -34,7 +34,7 @@ if before then -- an earlier copy did it, and replied this
   if not number or #before > 24 then error('WRONGTYPE ' .. once .. ' does not say what was changed') end
   return {1, tonumber(number), tonumber(rest)}
 end
-local statement = ARGV[8] .. ':' .. ARGV[6]
+local statement = ARGV[6] .. ':' .. ARGV[4]
 if (mode == 'add' or mode == 'drain') and not free then
   return {-4, 0, 0}
 elseif mode == 'try' and free then
@@ -42,14 +42,14 @@ elseif mode == 'try' and free then
 elseif mode == 'state' and free then
   local last = redis.call('GET', stated) or ''
   local began = #last <= 32 and string.match(last, '^(%d+):')
-  if last == statement or began and tonumber(began) > tonumber(ARGV[8]) then return {0, total(), free} end
+  if last == statement or began and tonumber(began) > tonumber(ARGV[6]) then return {0, total(), free} end
 end
 
 open_queue().reclaim()
 local goal = n
 if mode == 'add' then goal = total() + n end
 if mode == 'drain' then goal = math.min(free, 0) end
-if goal < 0 and COUNTS_HELD or math.abs(goal) > tonumber(ARGV[7]) then return {-6, total(), 0} end
+if goal < 0 and COUNTS_HELD or math.abs(goal) > tonumber(ARGV[5]) then return {-6, total(), 0} end
 bonus = goal - total() -- permits may be out that were taken before the semaphore was deleted
 free = (free or 0) + bonus
 given = given or bonus > 0

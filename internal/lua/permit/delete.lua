@@ -1,15 +1,15 @@
 -- delete: delete a semaphore. Messages tell its holders that their permits are gone, and its waiters to ask
 -- again. Takes effect once.
 --
--- KEYS  as in permit/trade.lua
+-- Keys  as in permit/trade.lua
 -- ARGV  1 id of this command, like an owner's
---       2 inbox prefix, 3 publish verb, 4 floor: as in permit/trade.lua
+--       2 floor: as in permit/trade.lua
 -- Reply 1 there was one, 0 there was none
 --
 -- A store stands in front of this file.
 -- include permit/transaction.lua
 
-local once = KEYS[5] .. ':' .. ARGV[1]
+local once = DONE .. ':' .. ARGV[1]
 ready()
 if moving then moving.need(once) end
 local before = redis.call('GET', once)
@@ -20,11 +20,11 @@ if before then return tonumber(before) end -- a late copy does not delete what w
 local existed = found and 1 or 0
 redis.call('SET', once, existed, 'PX', '600000')
 local line = open_queue()
-local holders = KEYS[7] and redis.call('HVALS', KEYS[7]) or {}
-local entries = queued() and redis.call('LRANGE', KEYS[2], 0, -1) or {}
+local holders = HOLDERS and redis.call('HVALS', HOLDERS) or {}
+local entries = queued() and redis.call('LRANGE', QUEUE, 0, -1) or {}
 -- One by one: in a slot that is moving, not all keys may be here. A statement of the capacity that is on the
 -- other side expires.
-for _, key in ipairs({KEYS[5] .. ':stated', KEYS[2], KEYS[6] or KEYS[2], KEYS[7] or KEYS[2], KEYS[1]}) do
+for _, key in ipairs({DONE .. ':stated', QUEUE, TIMEOUTS or QUEUE, HOLDERS or QUEUE, NAME}) do
   redis.pcall('DEL', key)
 end
 for _, holder in ipairs(holders) do -- plain permits have none

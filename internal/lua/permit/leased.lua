@@ -2,12 +2,12 @@
 -- RPermitExpirableSemaphore. One of the two stores of semaphores: permit/transaction.lua says what a store
 -- does.
 --
--- KEYS  1 available  STRING free permits; negative after a shrink below what is held; absent: not initialised
---       2 queue, 3 token, 4 channel: see permit/trade.lua
---       5 done       prefix of the records of commands that take effect once
---       6 timeouts   ZSET   permit (16 raw bytes) -> ms since the epoch when its lease ends; a lease of
---                           Redisson may never end
---       7 holders    HASH   the first 14 bytes of an owner's permits -> see permit/holder.lua; expires
+-- NAME      STRING free permits; negative after a shrink below what is held; absent: not initialised
+-- QUEUE, TOKEN and CHANNEL: see permit/trade.lua
+-- DONE      prefix of the records of commands that take effect once
+-- TIMEOUTS  ZSET   permit (16 raw bytes) -> ms since the epoch when its lease ends; a lease of
+--                  Redisson may never end
+-- HOLDERS   HASH   the first 14 bytes of an owner's permits -> see permit/holder.lua; expires
 -- include permit/begin.lua
 -- include permit/holder.lua
 
@@ -39,7 +39,7 @@ local function prefetch(owners)
     end
   end
   if #names == 0 then return end
-  local held = redis.call('HMGET', KEYS[7], unpack(prefixes))
+  local held = redis.call('HMGET', HOLDERS, unpack(prefixes))
   for i = 1, #names do
     local n, token, short, _, lease = parse_holder(held[i])
     records[names[i]] = n
@@ -76,7 +76,7 @@ end
 
 local function extend(record, lease)
   if not record.ends then
-    local ends = redis.call('ZSCORE', KEYS[6], bases[record.owner] .. '\0\0')
+    local ends = redis.call('ZSCORE', TIMEOUTS, bases[record.owner] .. '\0\0')
     if not ends or (tonumber(ends) or math.huge) <= ms then return false end
   end
   record.ends, record.short, record.lease = ms + 1 + lease, '0', lease
@@ -86,7 +86,7 @@ end
 
 local card
 local function out()
-  card = card or redis.call('ZCARD', KEYS[6])
+  card = card or redis.call('ZCARD', TIMEOUTS)
   return card - #others - #junk + moved
 end
 
@@ -121,22 +121,22 @@ local function write()
   -- What is new is written before what is old goes: in a slot that is moving, nobody can make a key again
   -- that is gone. ZADD comes first of all: there may be foreign data under the key, which nothing has read
   -- yet, and then Redis refuses it.
-  local freed = -many('ZADD', KEYS[6], add)
-  many('HSET', KEYS[7], set)
-  many('HDEL', KEYS[7], del)
-  freed = freed + many('ZREM', KEYS[6], rem)
-  many('ZREM', KEYS[6], junk)
+  local freed = -many('ZADD', TIMEOUTS, add)
+  many('HSET', HOLDERS, set)
+  many('HDEL', HOLDERS, del)
+  freed = freed + many('ZREM', TIMEOUTS, rem)
+  many('ZREM', TIMEOUTS, junk)
   if #set > 0 then
-    redis.call('PEXPIRE', KEYS[7], HOLDERS_KEPT)
-    local ttl = redis.call('PTTL', KEYS[1])
-    if ttl > 0 then redis.call('PEXPIRE', KEYS[6], ttl) end -- Redisson gave the semaphore this time to live
+    redis.call('PEXPIRE', HOLDERS, HOLDERS_KEPT)
+    local ttl = redis.call('PTTL', NAME)
+    if ttl > 0 then redis.call('PEXPIRE', TIMEOUTS, ttl) end -- Redisson gave the semaphore this time to live
   end
   return freed
 end
 
 local function first_end()
-  if moving and moving.lacks(KEYS[6]) then return -1 end
-  local score = tonumber(redis.call('ZRANGE', KEYS[6], 0, 0, 'WITHSCORES')[2])
+  if moving and moving.lacks(TIMEOUTS) then return -1 end
+  local score = tonumber(redis.call('ZRANGE', TIMEOUTS, 0, 0, 'WITHSCORES')[2])
   if not score or score >= NEVER then return -1 end
   return math.max(0, score - ms)
 end
@@ -146,10 +146,10 @@ end
 -- holder who lives. A permit of Redisson says no lease, and is left alone.
 local RECLAIMS = 5000 -- how many permits one script looks at
 local function cut()
-  local last = redis.call('ZREVRANGE', KEYS[6], 0, 0, 'WITHSCORES')
+  local last = redis.call('ZREVRANGE', TIMEOUTS, 0, 0, 'WITHSCORES')
   local function excess(permit, score)
     local prefix = string.sub(permit, 1, 14)
-    local n, token, short, owner, lease = parse_holder(redis.call('HGET', KEYS[7], prefix))
+    local n, token, short, owner, lease = parse_holder(redis.call('HGET', HOLDERS, prefix))
     if not n or score - ms - 1 <= tonumber(lease) then return false end
     bases[owner] = prefix
     records[owner] = records[owner]
@@ -160,7 +160,7 @@ local function cut()
   -- Usually the last lease alone is looked at. It may end so late rightly, and hide others: now and then, all
   -- are looked at.
   if now % 16 ~= 0 and not excess(last[1], tonumber(last[2]) or math.huge) then return end
-  local all = redis.call('ZRANGEBYSCORE', KEYS[6], '(' .. decimal(ms), '(' .. decimal(NEVER), 'WITHSCORES',
+  local all = redis.call('ZRANGEBYSCORE', TIMEOUTS, '(' .. decimal(ms), '(' .. decimal(NEVER), 'WITHSCORES',
     'LIMIT', 0, RECLAIMS)
   for i = 1, #all, 2 do
     local record = string.sub(all[i], 15) == '\0\0' and excess(all[i], tonumber(all[i + 1]) or math.huge)
@@ -174,7 +174,7 @@ end
 -- unresponsive(client) is called for each client that never renewed what a message granted it.
 local function reclaim(unresponsive)
   cut()
-  local dead = redis.call('ZRANGEBYSCORE', KEYS[6], '-inf', decimal(ms), 'LIMIT', 0, RECLAIMS)
+  local dead = redis.call('ZRANGEBYSCORE', TIMEOUTS, '-inf', decimal(ms), 'LIMIT', 0, RECLAIMS)
   local freed, seen = 0, {}
   for _, permit in ipairs(dead) do
     local prefix = string.sub(permit, 1, 14)
@@ -182,7 +182,7 @@ local function reclaim(unresponsive)
       junk[#junk + 1] = permit
       seen[prefix] = true
     elseif seen[prefix] == nil then
-      local n, token, short, owner, lease = parse_holder(redis.call('HGET', KEYS[7], prefix))
+      local n, token, short, owner, lease = parse_holder(redis.call('HGET', HOLDERS, prefix))
       seen[prefix] = n ~= nil
       if n then
         bases[owner] = prefix
@@ -202,9 +202,9 @@ local function reclaim(unresponsive)
     end
   end
   -- Now and then: the holders whose permits Redisson has taken back.
-  if now % 64 == 0 and redis.call('HLEN', KEYS[7]) > redis.call('ZCARD', KEYS[6]) + 100 then
-    for _, prefix in ipairs(redis.call('HKEYS', KEYS[7])) do
-      if not redis.call('ZSCORE', KEYS[6], prefix .. '\0\0') then orphans[#orphans + 1] = prefix end
+  if now % 64 == 0 and redis.call('HLEN', HOLDERS) > redis.call('ZCARD', TIMEOUTS) + 100 then
+    for _, prefix in ipairs(redis.call('HKEYS', HOLDERS)) do
+      if not redis.call('ZSCORE', TIMEOUTS, prefix .. '\0\0') then orphans[#orphans + 1] = prefix end
     end
   end
   return freed, #dead == RECLAIMS

@@ -1,11 +1,11 @@
 -- plain: the store of permits without owners: Redisson's RSemaphore. One of the two stores of semaphores:
 -- permit/transaction.lua says what a store does. A record is what one acquire took, or one release gave.
 --
--- KEYS  1 available  STRING free permits; absent: not initialised
---       2 queue, 3 token, 4 channel: see permit/trade.lua
---       5 done       prefix of the records: <done>:<owner id> is a STRING, how many permits that acquire took
---                    or that release gave. It is deleted once its client says that it was answered, or it
---                    expires
+-- NAME  STRING free permits; absent: not initialised
+-- QUEUE, TOKEN and CHANNEL: see permit/trade.lua
+-- DONE  prefix of the records: <done>:<owner id> is a STRING, how many permits that acquire took
+--       or that release gave. It is deleted once its client says that it was answered, or it
+--       expires
 -- include permit/begin.lua
 
 local KIND = 'c'
@@ -17,7 +17,7 @@ local answered = {}
 -- Commands that were answered are not sent again.
 local function acknowledge(client, numbers)
   for number in string.gmatch(numbers, '%d+') do
-    answered[#answered + 1] = KEYS[5] .. ':' .. client .. ':' .. number
+    answered[#answered + 1] = DONE .. ':' .. client .. ':' .. number
   end
 end
 
@@ -25,7 +25,7 @@ local function prefetch(owners)
   local names, keys = {}, {}
   for i = 1, #owners do
     if records[owners[i]] == nil then
-      names[#names + 1], keys[#keys + 1] = owners[i], KEYS[5] .. ':' .. owners[i]
+      names[#names + 1], keys[#keys + 1] = owners[i], DONE .. ':' .. owners[i]
     end
   end
   if #names == 0 then return end
@@ -76,9 +76,9 @@ local function write()
   local gone = answered
   for owner, record in pairs(changed) do
     if record.n > 0 then
-      redis.call('SET', KEYS[5] .. ':' .. owner, record.n, 'PX', REMEMBERED)
+      redis.call('SET', DONE .. ':' .. owner, record.n, 'PX', REMEMBERED)
     elseif record.was > 0 then
-      gone[#gone + 1] = KEYS[5] .. ':' .. owner
+      gone[#gone + 1] = DONE .. ':' .. owner
     end
   end
   for i = 1, moving and #gone or 0 do redis.pcall('DEL', gone[i]) end -- those on the other side expire

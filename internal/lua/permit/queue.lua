@@ -30,9 +30,9 @@ local function parse(place)
 end
 
 local function place_at(i)
-  if more and moving and moving.lacks(KEYS[2]) then more = false end
+  if more and moving and moving.lacks(QUEUE) then more = false end
   while more and i > #list do
-    local got = redis.call('LRANGE', KEYS[2], #list, #list + chunk - 1)
+    local got = redis.call('LRANGE', QUEUE, #list, #list + chunk - 1)
     local owners = {}
     for _, entry in ipairs(got) do
       local place = {entry, removals[entry]}
@@ -156,10 +156,10 @@ end
 local function join(entry, lease, fresh, longest, aside, passing)
   joined = true
   if lease < briefest then briefest = lease end
-  if not fresh and (find(entry) or more and not removals[entry] and redis.call('LPOS', KEYS[2], entry)) then
+  if not fresh and (find(entry) or more and not removals[entry] and redis.call('LPOS', QUEUE, entry)) then
     return 0
   end
-  length = length or moving and moving.lacks(KEYS[2]) and 0 or redis.call('LLEN', KEYS[2])
+  length = length or moving and moving.lacks(QUEUE) and 0 or redis.call('LLEN', QUEUE)
   if length + #tail >= longest or aside and asides >= ASIDES then return nil, length + #tail end
   local sequence = next_number()
   tail[#tail + 1] = {entry}
@@ -192,17 +192,17 @@ local function commit_queue()
     for _, place in ipairs(tail) do
       if not place[2] then new[#new + 1] = place[1] end
     end
-    many('RPUSH', KEYS[2], new)
-    if joined then redis.call('PEXPIRE', KEYS[2], QUEUE_KEPT) end
+    many('RPUSH', QUEUE, new)
+    if joined then redis.call('PEXPIRE', QUEUE, QUEUE_KEPT) end
   end
   if moving then push() end -- before the last other entry goes, and with it the key
   local popped = 0
   while popped < #list and list[popped + 1][2] do popped = popped + 1 end
-  if popped > 0 then redis.call('LTRIM', KEYS[2], popped, -1) end
+  if popped > 0 then redis.call('LTRIM', QUEUE, popped, -1) end
   for i = popped + 1, #list do
-    if list[i][2] then redis.call('LREM', KEYS[2], 1, list[i][1]) end
+    if list[i][2] then redis.call('LREM', QUEUE, 1, list[i][1]) end
   end
-  for entry in pairs(removals) do redis.pcall('LREM', KEYS[2], 0, entry) end
+  for entry in pairs(removals) do redis.pcall('LREM', QUEUE, 0, entry) end
   if not moving then push() end
   local clock = decimal(now)
   for _, m in ipairs(messages) do

@@ -3,7 +3,7 @@
 -- KEYS  for each holder: timeouts, holders: as in permit/leased.lua
 -- ARGV  for each holder: owner id, lease in ms
 --       For a single holder in a slot that is moving, the call names the first key alone, and the second one
---       follows the arguments: see shared/keys.lua.
+--       follows the arguments: see shared/moving.lua.
 -- Reply for each holder: 1 extended, 0 the id holds no permits any more; then the server's clock in
 --       microseconds
 -- include permit/holder.lua

@@ -6,13 +6,13 @@
 -- A permit whose lease is over is the owner's until somebody takes it back. An owner that gives it back
 -- before then has held it all the time: nobody else had it in between.
 --
--- KEYS  1 available, and what the store has: see permit/leased.lua and permit/plain.lua
---       2 queue    LIST   of 1:<client id>:<number>:<lease in ms>:<permits and flags>; the head is next
---       3 token    STRING last number handed out
---       4 channel  on which Redisson's waiters hear how many permits are free
--- ARGV  1 owner id of a request, 2 inbox prefix, 3 publish verb, 4 floor: as in lock/acquire.lua
---       5 longest queue, entries
---       6 numbers of commands of this client that were answered
+-- NAME     available, and what the store has: see permit/leased.lua and permit/plain.lua
+-- QUEUE    LIST   of 1:<client id>:<number>:<lease in ms>:<permits and flags>; the head is next
+-- TOKEN    STRING last number handed out
+-- CHANNEL  on which Redisson's waiters hear how many permits are free
+-- ARGV  1 owner id of a request, 2 floor: as in lock/acquire.lua
+--       3 longest queue, entries
+--       4 numbers of commands of this client that were answered
 --       then for each request five arguments: kind, owner id, and
 --       take   lease in ms; mode (shared/attempt.lua); demand: how many permits, followed by flags:
 --              p  may pass a head that does not fit
@@ -46,15 +46,15 @@
 
 ready()
 local replies, ends = {}, {}
-local longest = tonumber(ARGV[5])
-acknowledge(string.match(ARGV[1], '^[^:]+'), ARGV[6])
+local longest = tonumber(ARGV[3])
+acknowledge(string.match(ARGV[1], '^[^:]+'), ARGV[4])
 
 local owners, gives = {}, 0
-for i = 7, #ARGV, 5 do
+for i = 5, #ARGV, 5 do
   owners[#owners + 1] = ARGV[i + 1]
   if ARGV[i] == 'give' then
     gives = gives + 1
-    if ARGV[i + 2] ~= '' then redis.pcall('LREM', KEYS[2], 0, ARGV[i + 2]) end
+    if ARGV[i + 2] ~= '' then redis.pcall('LREM', QUEUE, 0, ARGV[i + 2]) end
   end
 end
 prefetch(owners)
@@ -100,7 +100,7 @@ local function contend(owner, lease, mode, demand, n, flags, turns)
     if mode ~= 'first' then line.remove(entry) end
     return reply
   end
-  if moving and not moving.has(KEYS[2]) then
+  if moving and not moving.has(QUEUE) then
     return {-7, 0, now}
   end
   local sequence, length = line.join(entry, lease, mode == 'first', longest, never, passes)
@@ -110,7 +110,7 @@ local function contend(owner, lease, mode, demand, n, flags, turns)
   return reply
 end
 
-for i = 7, #ARGV, 5 do
+for i = 5, #ARGV, 5 do
   local kind, owner = ARGV[i], ARGV[i + 1]
   local reply
   if kind == 'take' then

@@ -1,7 +1,7 @@
 -- transaction: what a script finds of a semaphore is read once and changed in memory; commit writes it and
 -- sends the messages. So many requests share the commands that they cost. A script that fails before commit
 -- has written nothing. A script whose writes Redis refuses (READONLY, OOM) has told nobody anything. Uses
--- KEYS[1..4] and ARGV[1..4] of permit/trade.lua.
+-- NAME, QUEUE, TOKEN and CHANNEL, and ARGV[1..2], of permit/trade.lua.
 --
 -- The store in front of this file, permit/leased.lua or permit/plain.lua, knows who has which permits. It
 -- defines
@@ -23,20 +23,23 @@
 -- In a slot that is moving: ends the script unless it can do all that it may have to, except for the queue.
 local function ready()
   if not moving then return end
-  moving.need(KEYS[3])
-  for i = 6, #KEYS do moving.need(KEYS[i]) end
+  moving.need(TOKEN)
+  if HOLDERS then
+    moving.need(TIMEOUTS)
+    moving.need(HOLDERS)
+  end
 end
 
 -- Whether anybody waits, as far as can be seen here.
 local function queued()
-  if moving then return not moving.lacks(KEYS[2]) end
-  return redis.call('EXISTS', KEYS[2]) == 1
+  if moving then return not moving.lacks(QUEUE) end
+  return redis.call('EXISTS', QUEUE) == 1
 end
 
 -- The free permits; nil when nobody has initialised the semaphore.
-local free = redis.call('GET', KEYS[1])
+local free = redis.call('GET', NAME)
 if free and not (#free <= 11 and string.find(free, '^-?%d+$')) then
-  error('WRONGTYPE ' .. KEYS[1] .. ' holds data that is not a semaphore')
+  error('WRONGTYPE ' .. NAME .. ' holds data that is not a semaphore')
 end
 free = free and tonumber(free) or nil
 local found = free   -- the free permits in Redis
@@ -66,17 +69,17 @@ end
 -- Writes all changes, then sends the messages.
 local function commit()
   -- Giving back must work when memory is short. Redis never refuses this command, nor what follows it.
-  if given then redis.pcall('PEXPIRE', KEYS[2], '60000') end
-  if last then redis.call('SET', KEYS[3], decimal(last), 'PX', DAY) end
+  if given then redis.pcall('PEXPIRE', QUEUE, '60000') end
+  if last then redis.call('SET', TOKEN, decimal(last), 'PX', DAY) end
   local freed = write()
   if found then
     local change = freed and freed + bonus or free - found
-    if change ~= 0 then free = redis.call('INCRBY', KEYS[1], decimal(change)) end
+    if change ~= 0 then free = redis.call('INCRBY', NAME, decimal(change)) end
   elseif free then
-    redis.call('SET', KEYS[1], decimal(free))
+    redis.call('SET', NAME, decimal(free))
   end
   if queue then queue.commit() end
-  if given and free and free > 0 then redis.call(ARGV[3], KEYS[4], free) end -- Redisson's waiters try again
+  if given and free and free > 0 then redis.call(VERB, CHANNEL, free) end -- Redisson's waiters try again
 end
 
 -- The queue. It is made only for a script that needs it: somebody waits, or has to.

@@ -1,24 +1,24 @@
 -- force: take one half of the lock away from whoever holds it, and grant it to the next. A message tells each
 -- holder up to which token was taken away. Those who are granted it next have a greater one.
 --
--- KEYS  as in rwlock/state.lua
--- ARGV  1 unused, 2 inbox prefix, 3 publish verb, 4 floor: as in lock/acquire.lua
---       5 which half       read or write
+-- Keys  as in rwlock/state.lua
+-- ARGV  1 unused, 2 floor: as in lock/acquire.lua
+--       3 which half       read or write
 -- Reply 1 somebody held it, 0 nobody did
 -- include rwlock/grant.lua
 -- include rwlock/holders.lua
 
-local ours = mode == ARGV[5]
+local ours = mode == ARGV[3]
 local left = ours and holder_left()
-if mode == ARGV[5] and ours then
-  local fields, token, reserved = redis.call('HKEYS', KEYS[1]), state_token()
+if mode == ARGV[3] and ours then
+  local fields, token, reserved = redis.call('HKEYS', NAME), state_token()
   for _, field in ipairs(fields) do
     if field ~= 'mode' then former[#former + 1] = field end
   end
   local taken = token and token + reserved
-  redis.call('HDEL', KEYS[1], '') -- first: Redis never refuses it for lack of memory, nor what follows
+  redis.call('HDEL', NAME, '') -- first: Redis never refuses it for lack of memory, nor what follows
   if token then
-    redis.call('HSET', KEYS[4], 'token', 't' .. decimal(next_token(micros()))) -- for readers that come next
+    redis.call('HSET', STATE, 'token', 't' .. decimal(next_token(micros()))) -- for readers that come next
   end
   hand_over()
   if taken then tell_holders('f', fields, taken) end

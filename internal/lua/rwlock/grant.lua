@@ -7,7 +7,7 @@ local RUN = 100 -- so many readers are granted by one script at most: the first 
 -- 1 when somebody waits, else 0. It is asked after what was done, and so it must not fail: nobody waits in a
 -- queue that is foreign data, or at the other side of a slot that is moving.
 local function others_wait()
-  local length = redis.pcall('LLEN', KEYS[2])
+  local length = redis.pcall('LLEN', QUEUE)
   return type(length) == 'number' and math.min(length, 1) or 0
 end
 
@@ -32,7 +32,7 @@ local function serve(self, queues)
   local granted, messages, token, reserved = 0, {}, nil, nil
   local now = micros()
   while granted < RUN do
-    local entry = not (moving and moving.lacks(KEYS[2])) and redis.call('LINDEX', KEYS[2], 0)
+    local entry = not (moving and moving.lacks(QUEUE)) and redis.call('LINDEX', QUEUE, 0)
     if not entry then break end
     local client, number, lease, demand = string.match(entry, '^1:([^:]+):(%d+):(%d+):(%d+s?)$')
     if client and (#lease > 10 or tonumber(lease) == 0) then client = nil end -- nobody of ours wrote this
@@ -42,20 +42,20 @@ local function serve(self, queues)
     local lives = client and (entry == self or alive(client))
     if lives and not fits(reads) then break end
     -- A stray copy may have queued a reader twice. It has its lease, which must not be shortened.
-    if lives and mode == 'read' and redis.call('HEXISTS', KEYS[1], client .. ':' .. number) == 1 then
+    if lives and mode == 'read' and redis.call('HEXISTS', NAME, client .. ':' .. number) == 1 then
       lives = false
     end
     if not lives then
-      redis.call('LPOP', KEYS[2])
+      redis.call('LPOP', QUEUE)
     else
       local id, ms = client .. ':' .. number, lease
       if moving then
         if reads and entry ~= self then break end -- nobody knows whether its timeout may be made here
-        moving.need(KEYS[3])
-        moving.need(KEYS[4])
+        moving.need(TOKEN)
+        moving.need(STATE)
       end
       -- First: Redis never refuses it for lack of memory, nor what follows; and it removes nothing.
-      if granted == 0 then redis.call('LTRIM', KEYS[2], 0, -1) end
+      if granted == 0 then redis.call('LTRIM', QUEUE, 0, -1) end
       if entry ~= self then ms = math.min(tonumber(lease), SHORT) end
       -- When there is no token, the script ends here, and the entry stays.
       local own_token, text, own_reserved = nil, nil, 0
@@ -66,7 +66,7 @@ local function serve(self, queues)
         own_token, text, own_reserved = next_token(now, tonumber(demand))
         own_write(id, lease, text, own_reserved, ms)
       end
-      redis.call('LPOP', KEYS[2])
+      redis.call('LPOP', QUEUE)
       granted = granted + 1
       if entry == self then
         token, reserved = own_token, own_reserved
@@ -80,7 +80,7 @@ local function serve(self, queues)
   local others = granted > 0 and (queues and 1 or others_wait()) or 0
   for _, m in ipairs(messages) do tell_grant(m[1], 'r', m[2], m[3], m[4], others, decimal(now), m[5]) end
   if granted == RUN and others == 1 then
-    local client, number = string.match(redis.call('LINDEX', KEYS[2], 0) or '', '^1:([^:]+):(%d+):')
+    local client, number = string.match(redis.call('LINDEX', QUEUE, 0) or '', '^1:([^:]+):(%d+):')
     if client then tell(client, 'a', number) end
   end
   return granted, token, reserved
@@ -93,7 +93,7 @@ local function hand_over()
   local done, granted = pcall(serve)
   if done and granted > 0 then return end
   drop_former()
-  redis.call('DEL', KEYS[1])
+  redis.call('DEL', NAME)
 end
 
 -- Ends what these ids own, and serves those who may have it now.
@@ -101,15 +101,15 @@ local function give_back(ids)
   local wrote, seen = false, {}
   for _, id in ipairs(mode and ids or {}) do
     for _, field in ipairs({id, id .. ':write'}) do
-      if not seen[field] and redis.call('HEXISTS', KEYS[1], field) == 1 then
+      if not seen[field] and redis.call('HEXISTS', NAME, field) == 1 then
         former[#former + 1], seen[field] = field, true
         wrote = wrote or field ~= id
       end
     end
   end
-  if not mode or former[1] and redis.call('HLEN', KEYS[1]) == #former + 1 then return hand_over() end
+  if not mode or former[1] and redis.call('HLEN', NAME) == #former + 1 then return hand_over() end
   if wrote then -- a writer of Redisson that reads as well
-    redis.call('HSET', KEYS[1], 'mode', 'read')
+    redis.call('HSET', NAME, 'mode', 'read')
     mode = 'read'
   end
   drop_former()

@@ -27,14 +27,14 @@ end
 -- Forgets the entries of a client that does not react.
 local function drop_entries(id)
   for _, entry in ipairs(of_unresponsive(string.match(id, '^([^:]+):%d+$'))) do
-    redis.call('LREM', KEYS[2], 1, entry)
+    redis.call('LREM', QUEUE, 1, entry)
   end
 end
 
 -- Ends the readers whose lease is over. Returns ms until the first of the others ends (negative: never), nil
 -- when there are none.
 local function first_reader_end(longest)
-  local fields, first, live, gone = redis.call('HGETALL', KEYS[1]), nil, 0, {}
+  local fields, first, live, gone = redis.call('HGETALL', NAME), nil, 0, {}
   for i = 1, #fields, 2 do
     local id, count = fields[i], tonumber(fields[i + 1])
     if count and id ~= 'mode' and not string.find(id, ':write', -6, true) then
@@ -51,7 +51,7 @@ local function first_reader_end(longest)
     former = gone
     mode = nil
   else
-    for i = 1, #gone, 1000 do redis.call('HDEL', KEYS[1], unpack(gone, i, math.min(i + 999, #gone))) end
+    for i = 1, #gone, 1000 do redis.call('HDEL', NAME, unpack(gone, i, math.min(i + 999, #gone))) end
   end
   for _, id in ipairs(gone) do drop_entries(id) end
   return live > 0 and (first or -1) or nil
@@ -63,18 +63,18 @@ local function holder_left()
   local _, _, longest = state_token()
   if mode == 'read' then return first_reader_end(longest) end
   if mode == 'write' then
-    local left = redis.call('PTTL', KEYS[1])
-    local ours = longest and left > longest and redis.call('HGET', KEYS[4], 'writer')
-    if ours and redis.call('HEXISTS', KEYS[1], ours .. ':write') == 1 then
-      redis.call('PEXPIRE', KEYS[1], longest)
+    local left = redis.call('PTTL', NAME)
+    local ours = longest and left > longest and redis.call('HGET', STATE, 'writer')
+    if ours and redis.call('HEXISTS', NAME, ours .. ':write') == 1 then
+      redis.call('PEXPIRE', NAME, longest)
       left = longest
     end
     if left ~= -2 then return left end
     mode = nil
   end
-  local short = redis.call('HGET', KEYS[4], 'short')
+  local short = redis.call('HGET', STATE, 'short')
   if short and short ~= '' then
-    redis.call('HSET', KEYS[4], 'short', '')
+    redis.call('HSET', STATE, 'short', '')
     drop_entries(short)
   end
   return nil
@@ -83,7 +83,7 @@ end
 -- Sends a message of a kind to the clients that hold the lock. token: the message names it.
 local TOLD = 1000
 local function tell_holders(kind, fields, token)
-  for i, field in ipairs(fields or redis.call('HKEYS', KEYS[1])) do
+  for i, field in ipairs(fields or redis.call('HKEYS', NAME)) do
     local client, number = string.match(field, '^([^:]+):(%d+)')
     if client and i <= TOLD then tell(client, kind, token and number .. ' ' .. decimal(token) or number) end
   end

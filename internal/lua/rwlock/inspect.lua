@@ -1,14 +1,15 @@
 -- inspect: who holds the lock, and who waits for it. Reads only.
 --
--- KEYS  as in rwlock/state.lua
+-- Keys  as in rwlock/state.lua
 -- ARGV  1 how many entries of the queue to list
 -- Reply as of lock/inspect.lua. The owner is the writer, with its :write, or one of the readers; ms until the
 --       lease of the writer ends, or the last of the readers
+-- keys QUEUE
 -- include rwlock/state.lua
 
-local owner, readers, left = '', 0, math.max(redis.call('PTTL', KEYS[1]), -1)
+local owner, readers, left = '', 0, math.max(redis.call('PTTL', NAME), -1)
 if mode then
-  for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do
+  for _, field in ipairs(redis.call('HKEYS', NAME)) do
     if string.find(field, ':write', -6, true) then
       owner = field
     elseif field ~= 'mode' and redis.pcall('EXISTS', timeout_of(field)) ~= (moving and -1 or 0) then
@@ -20,11 +21,11 @@ end
 if owner == '' then left = 0 end
 local number, reserved = state_token()
 if number and mode == 'read' then number = number + reserved end
-local queued = not (moving and moving.lacks(KEYS[2]))
+local queued = not (moving and moving.lacks(QUEUE))
 local reply = {
-  owner, decimal(owner ~= '' and number or 0), left, queued and redis.call('LLEN', KEYS[2]) or 0, readers,
+  owner, decimal(owner ~= '' and number or 0), left, queued and redis.call('LLEN', QUEUE) or 0, readers,
 }
 if queued and tonumber(ARGV[1]) > 0 then
-  for _, entry in ipairs(redis.call('LRANGE', KEYS[2], 0, ARGV[1] - 1)) do reply[#reply + 1] = entry end
+  for _, entry in ipairs(redis.call('LRANGE', QUEUE, 0, ARGV[1] - 1)) do reply[#reply + 1] = entry end
 end
 return reply

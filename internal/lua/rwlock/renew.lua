@@ -3,7 +3,7 @@
 -- KEYS  for each hold: lock, state: as in rwlock/state.lua
 -- ARGV  for each hold: owner id, lease in ms
 --       For a single hold in a slot that is moving, the call names the first key alone, and the second one
---       follows the arguments: see shared/keys.lua.
+--       follows the arguments: see shared/moving.lua.
 -- Reply for each hold: 1 renewed, 0 the id does not hold it any more; then the server's clock in microseconds
 
 local DAY = '86400000' -- ms

@@ -1,44 +1,44 @@
 -- state: what a read-write lock is in Redis, who holds it, and how they begin to. Every script of a
 -- read-write lock includes this file.
 --
--- KEYS  1 lock     HASH   mode -> read | write
---                         <owner id> -> 1               a reader; Redisson's readers count their holds
---                         <owner id>:write -> 1         the writer
---                  There is no other field: Redisson counts the fields, and takes numbers for readers.
---       2 queue    LIST   of 1:<client id>:<number>:<lease in ms>:<demand>; the head is next. The demand of
---                         a reader is 0s. That of a writer is how many tokens to reserve for further holds
---                         of its process
---       3 token    STRING last number handed out or reserved
---       4 state    HASH   token -> t<number>+<reserved>/<longest lease in ms>: of the last write hold, or of
---                                  the readers, when the one of the writer before them is not known
---                         short -> owner id of a writer that a message granted the lock, until its first
---                                  renewal; otherwise empty
---                         writer -> owner id of the last writer of ours, until it has given the lock back
---       {N}:<owner id>:rwlock_timeout:<n>
---                  STRING exists as long as the lease of that reader's nth hold. Ours have one. It says how
---                         long the lease is, in ms; one of Redisson's says 1. A call to a cluster names that
---                         of the caller as KEYS[5]: see shared/keys.lua
--- ARGV  1 owner id, 2 inbox prefix, 3 publish verb, 4 floor: as in lock/acquire.lua
+-- NAME   HASH   mode -> read | write
+--               <owner id> -> 1               a reader; Redisson's readers count their holds
+--               <owner id>:write -> 1         the writer
+--        There is no other field: Redisson counts the fields, and takes numbers for readers.
+-- QUEUE  LIST   of 1:<client id>:<number>:<lease in ms>:<demand>; the head is next. The demand of
+--               a reader is 0s. That of a writer is how many tokens to reserve for further holds
+--               of its process
+-- TOKEN  STRING last number handed out or reserved
+-- STATE  HASH   token -> t<number>+<reserved>/<longest lease in ms>: of the last write hold, or of
+--                        the readers, when the one of the writer before them is not known
+--               short -> owner id of a writer that a message granted the lock, until its first
+--                        renewal; otherwise empty
+--               writer -> owner id of the last writer of ours, until it has given the lock back
+-- {N}:<owner id>:rwlock_timeout:<n>
+--        STRING exists as long as the lease of that reader's nth hold. Ours have one. It says how
+--               long the lease is, in ms; one of Redisson's says 1
+-- ARGV  1 owner id, 2 floor: as in lock/acquire.lua
+-- keys QUEUE TOKEN STATE
 -- include shared/token.lua
 -- include shared/queue.lua
 
-local mode = redis.call('HGET', KEYS[1], 'mode')
+local mode = redis.call('HGET', NAME, 'mode')
 if mode ~= 'read' and mode ~= 'write' then
-  if mode or redis.call('EXISTS', KEYS[1]) == 1 then
-    return {err = 'WRONGTYPE ' .. KEYS[1] .. ' holds data that is not a read-write lock'}
+  if mode or redis.call('EXISTS', NAME) == 1 then
+    return {err = 'WRONGTYPE ' .. NAME .. ' holds data that is not a read-write lock'}
   end
   mode = nil -- nobody holds it
 end
 
 -- The key whose time to live is the lease of a reader's nth hold.
 local function timeout_of(owner, n)
-  local name = KEYS[1]
+  local name = NAME
   if not string.find(name, '{', 1, true) then name = '{' .. name .. '}' end
   return name .. ':' .. owner .. ':rwlock_timeout:' .. (n or '1')
 end
 
 -- The token field: its number, how many are reserved behind it, and the longest lease.
-local function state_token() return parse_token(redis.call('HGET', KEYS[4], 'token')) end
+local function state_token() return parse_token(redis.call('HGET', STATE, 'token')) end
 
 -- What that field holds. text: the number in decimal digits.
 local function token_field(text, reserved, longest)
@@ -63,15 +63,15 @@ end
 -- one where that is not known any more, and where the writer has not given the lock back: what that one
 -- still writes must have a smaller token than theirs.
 local function read_token(lease)
-  local state = redis.call('HMGET', KEYS[4], 'token', 'writer', 'short')
+  local state = redis.call('HMGET', STATE, 'token', 'writer', 'short')
   local number, reserved, longest = parse_token(state[1])
   if number then number = number + reserved end
-  if not number or number < tonumber(ARGV[4]) or is_at_large(state[2]) then
+  if not number or number < tonumber(ARGV[2]) or is_at_large(state[2]) then
     number, longest = next_token(micros()), nil
   end
   if not longest or longest < tonumber(lease) or (state[3] or '') ~= '' then
-    redis.call('HSET', KEYS[4], 'token', token_field(decimal(number), 0, lease), 'writer', '', 'short', '')
-    redis.call('PEXPIRE', KEYS[4], DAY)
+    redis.call('HSET', STATE, 'token', token_field(decimal(number), 0, lease), 'writer', '', 'short', '')
+    redis.call('PEXPIRE', STATE, DAY)
   end
   return number
 end
@@ -79,8 +79,8 @@ end
 -- Gives the lock's key so many ms to live, or leaves it more if others read: it lives as long as the reader
 -- with the longest lease.
 local function keep(ms)
-  local left = redis.call('PTTL', KEYS[1])
-  if not mode or left >= 0 and left < tonumber(ms) then redis.call('PEXPIRE', KEYS[1], ms) end
+  local left = redis.call('PTTL', NAME)
+  if not mode or left >= 0 and left < tonumber(ms) then redis.call('PEXPIRE', NAME, ms) end
 end
 
 -- owner: the field of the next owner, if it is known: the same id may own the lock again.
@@ -88,13 +88,13 @@ local function drop_former(owner)
   for i = #former, 1, -1 do
     if former[i] == owner then table.remove(former, i) end
   end
-  for i = 1, #former, 1000 do redis.call('HDEL', KEYS[1], unpack(former, i, math.min(i + 999, #former))) end
+  for i = 1, #former, 1000 do redis.call('HDEL', NAME, unpack(former, i, math.min(i + 999, #former))) end
   for _, field in ipairs(former) do
     local writer = string.match(field, '^(.*):write$')
     if not writer then
       redis.pcall('DEL', timeout_of(field)) -- one on the other side of a slot that is moving expires
-    elseif redis.pcall('HGET', KEYS[4], 'writer') == writer then
-      redis.pcall('HSET', KEYS[4], 'writer', '', 'short', '') -- it has given the lock back
+    elseif redis.pcall('HGET', STATE, 'writer') == writer then
+      redis.pcall('HSET', STATE, 'writer', '', 'short', '') -- it has given the lock back
     end
   end
   former = {}
@@ -107,7 +107,7 @@ local function own_read(id, lease, ms)
   if moving then moving.need(timeout_of(id)) end
   local token = read_token(lease)
   redis.call('SET', timeout_of(id), lease, 'PX', ms) -- first: while the slot moves it may be refused
-  redis.call('HSET', KEYS[1], 'mode', 'read', id, '1')
+  redis.call('HSET', NAME, 'mode', 'read', id, '1')
   keep(ms == lease and ms or ms + OUTLIVES)
   mode = 'read'
   drop_former(id)
@@ -118,10 +118,10 @@ end
 local function own_write(id, lease, text, reserved, ms)
   local token = token_field(text, reserved, lease)
   -- The state first: foreign data in its place must not leave a writer that nobody knows of.
-  redis.call('HSET', KEYS[4], 'token', token, 'short', ms == lease and '' or id, 'writer', id)
-  redis.call('PEXPIRE', KEYS[4], DAY)
-  redis.call('HSET', KEYS[1], 'mode', 'write', id .. ':write', '1')
-  redis.call('PEXPIRE', KEYS[1], ms)
+  redis.call('HSET', STATE, 'token', token, 'short', ms == lease and '' or id, 'writer', id)
+  redis.call('PEXPIRE', STATE, DAY)
+  redis.call('HSET', NAME, 'mode', 'write', id .. ':write', '1')
+  redis.call('PEXPIRE', NAME, ms)
   mode = 'write'
   drop_former(id .. ':write')
 end

@@ -2,19 +2,20 @@
 -- command's id, also when nothing was done. The record is kept until the client says that the command was
 -- answered and will not be sent again, or for ten minutes.
 --
--- KEYS  3 prefix of the records
+-- DONE  prefix of the records
 -- ARGV  1 id of the command: <client id>:<number>
 --       2 numbers of this client's commands that were answered
+-- keys DONE NEWS
 
 local ONCE_KEPT = '600000' -- ms
 
 -- The outcome of an earlier copy of the command, or nil. The outcome must match one of the patterns.
 local function recorded(...)
-  local key = KEYS[3] .. ':' .. ARGV[1]
+  local key = DONE .. ':' .. ARGV[1]
   if moving then
     moving.need(key)
-    for i = 2, #KEYS do
-      if i ~= 3 then moving.need(KEYS[i]) end
+    for _, companion in ipairs(COMPANIONS) do
+      if companion ~= DONE then moving.need(companion) end
     end
   end
   local outcome = redis.call('GET', key)
@@ -28,14 +29,14 @@ local function recorded(...)
   error('WRONGTYPE ' .. key .. ' does not say what came of a command')
 end
 
-local function record(outcome) redis.call('SET', KEYS[3] .. ':' .. ARGV[1], outcome, 'PX', ONCE_KEPT) end
+local function record(outcome) redis.call('SET', DONE .. ':' .. ARGV[1], outcome, 'PX', ONCE_KEPT) end
 
 -- Deletes the records of commands that were answered, and returns its argument.
 local function forget_answered(reply)
   if ARGV[2] ~= '' then
     local client, gone = string.match(ARGV[1], '^[^:]+'), {}
     for number in string.gmatch(ARGV[2], '%d+') do
-      gone[#gone + 1] = KEYS[3] .. ':' .. client .. ':' .. number
+      gone[#gone + 1] = DONE .. ':' .. client .. ':' .. number
     end
     for i = 1, moving and #gone or 0 do redis.pcall('DEL', gone[i]) end -- those on the other side expire
     if not moving then redis.call('DEL', unpack(gone)) end
@@ -45,7 +46,7 @@ end
 
 -- Redis must not refuse a script for lack of memory when the script frees waiters. It refuses nothing to a
 -- script that has written, and it never refuses DEL. The key does not exist.
-local function exempt_from_memory_limit() redis.pcall('DEL', KEYS[3]) end
+local function exempt_from_memory_limit() redis.pcall('DEL', DONE) end
 
 -- Publishes a message. Messages are hints: when Redis does not allow one, what was done stays done.
-local function publish(message) redis.pcall(ARGV[4], ARGV[3], message) end
+local function publish(message) redis.pcall(VERB, NEWS, message) end

@@ -1,5 +1,6 @@
 -- queue: the list of waiters, and the inboxes of their clients. Every script that grants includes it.
--- Uses KEYS[1..3] and ARGV[1..3] of lock/acquire.lua.
+-- Uses QUEUE, TOKEN and ARGV[1..2] of lock/acquire.lua.
+-- keys QUEUE TOKEN INBOX
 
 -- ms that a grant by message lasts until its first renewal. So much time is lost at most when a process stops
 -- while it waits. Every client asks again no later than this after its last question.
@@ -8,7 +9,6 @@ local SHORT = 2000
 -- ms. Waiters ask far more often than this, so only a queue without waiters expires.
 local QUEUE_KEPT = '60000'
 
-local numsub = ARGV[3] == 'SPUBLISH' and 'SHARDNUMSUB' or 'NUMSUB'
 local counted = {}
 
 -- Whether this server has a subscriber of the client's inbox. The reply of PUBLISH cannot tell that. A
@@ -16,7 +16,7 @@ local counted = {}
 -- message back. Where the caller may not ask, it is taken for alive.
 local function alive(client)
   if counted[client] == nil then
-    local reply = redis.pcall('PUBSUB', numsub, ARGV[2] .. client)
+    local reply = redis.pcall('PUBSUB', NUMSUB, INBOX .. client)
     counted[client] = reply.err ~= nil or reply[2] > 0
   end
   return counted[client]
@@ -25,7 +25,7 @@ end
 -- Sends a client a message of a kind. The text begins with the number of the owner id that it concerns.
 -- A caller who may not publish sends none: whoever waits asks again soon, and all writes were before it.
 local function tell(client, kind, text)
-  return redis.pcall(ARGV[3], ARGV[2] .. client, '1 ' .. kind .. ' ' .. text .. ' ' .. KEYS[1])
+  return redis.pcall(VERB, INBOX .. client, '1 ' .. kind .. ' ' .. text .. ' ' .. NAME)
 end
 
 -- Tells a waiter that it is an owner now. Its lease is short until its first renewal. now: in decimal digits.
@@ -38,9 +38,9 @@ end
 -- that asks is enough, since its question serves whoever is next.
 local LISTENERS = 1000
 local function tell_waiting(ms, asker)
-  if moving and moving.lacks(KEYS[2]) then return end
+  if moving and moving.lacks(QUEUE) then return end
   local told = {[asker and string.match(asker, '^[^:]+') or ''] = true}
-  for _, entry in ipairs(redis.pcall('LRANGE', KEYS[2], 0, LISTENERS - 1)) do -- nobody waits in foreign data
+  for _, entry in ipairs(redis.pcall('LRANGE', QUEUE, 0, LISTENERS - 1)) do -- nobody waits in foreign data
     local client, number = string.match(entry, '^1:([^:]+):(%d+):')
     if client and not told[client] then
       told[client] = true
@@ -54,7 +54,7 @@ end
 -- waiter sleeps longer than the pace. So whoever is next finds a lease at its end: it does not matter who
 -- held the lease, or who left in between. A new waiter gets the pace in its reply. When the pace becomes
 -- shorter, a message tells the others.
-local function pace_key() return 'latchkey_pace' .. string.sub(KEYS[2], 15) end -- after 'latchkey_queue'
+local function pace_key() return 'latchkey_pace' .. string.sub(QUEUE, 15) end -- after 'latchkey_queue'
 
 -- Notes a lease that somebody begins while others may wait. asker: as in tell_waiting. Errors are ignored,
 -- because what was done before must not stay half done: then waiters sleep for SHORT at most.
@@ -87,9 +87,9 @@ end
 local function of_unresponsive(client)
   local found = {}
   if not client or client == string.match(ARGV[1], '^[^:]+')
-    or moving and moving.lacks(KEYS[2]) then return found end
+    or moving and moving.lacks(QUEUE) then return found end
   local prefix = '1:' .. client .. ':'
-  for _, entry in ipairs(redis.call('LRANGE', KEYS[2], 0, -1)) do
+  for _, entry in ipairs(redis.call('LRANGE', QUEUE, 0, -1)) do
     if string.sub(entry, 1, #prefix) == prefix then found[#found + 1] = entry end
   end
   return found

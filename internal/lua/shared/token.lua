@@ -1,5 +1,6 @@
--- token: hands out fencing tokens and sequence numbers. Uses KEYS[3] (the token string) and ARGV[4] (the
+-- token: hands out fencing tokens and sequence numbers. Uses TOKEN (the token string) and ARGV[2] (the
 -- highest token of the name that the caller's client has seen).
+-- keys TOKEN
 
 -- Reserved tokens are at most so many microseconds ahead of the server's clock. A restart that loses the key
 -- takes longer.
@@ -40,13 +41,13 @@ local function decimal(number) return string.format('%.0f', number) end
 local function next_token(now, block, lean)
   local number, reserved = now, math.min(block or 0, AHEAD)
   local text = decimal(now)
-  local last = redis.call('SET', KEYS[3], reserved > 0 and decimal(now + reserved) or text, 'PX', DAY, 'GET')
-  local floor = tonumber(ARGV[4])
+  local last = redis.call('SET', TOKEN, reserved > 0 and decimal(now + reserved) or text, 'PX', DAY, 'GET')
+  local floor = tonumber(ARGV[2])
   if last then
     local before = tonumber(last)
     if not (before and before > 0 and before < 9007199254740991) then -- above this, doubles skip integers
-      redis.call('SET', KEYS[3], last, 'KEEPTTL')
-      error('WRONGTYPE ' .. KEYS[3] .. ' holds no fencing token')
+      redis.call('SET', TOKEN, last, 'KEEPTTL')
+      error('WRONGTYPE ' .. TOKEN .. ' holds no fencing token')
     end
     if before > floor then floor = before end
   end
@@ -58,7 +59,7 @@ local function next_token(now, block, lean)
       reserved = math.max(0, math.min(reserved, now + AHEAD - number))
     end
     text = decimal(number)
-    redis.call('SET', KEYS[3], decimal(number + reserved), 'PX', DAY)
+    redis.call('SET', TOKEN, decimal(number + reserved), 'PX', DAY)
   end
   return number, text, reserved
 end

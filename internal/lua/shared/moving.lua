@@ -1,19 +1,19 @@
--- keys: every script for one name begins with this file.
+-- moving: every script for one name begins with this file when its client is one of a cluster. Others leave
+-- it out. What stands in front of it is made by keys.go: it defines NAME, all keys and channels that follow
+-- from the name, and COMPANIONS, a list of these keys.
 --
--- A call to a cluster names only KEYS[1], the key with the primitive's own name. The reason is a slot that
--- moves: its primary refuses a call (TRYAGAIN) when it has some of the call's keys and not all, and most
--- companions do not exist most of the time. So the other keys follow the arguments:
+-- A call names only the key with the primitive's own name. The reason is a slot that moves: its primary
+-- refuses a call (TRYAGAIN) when it has some of the call's keys and not all, and most companions do not exist
+-- most of the time.
 --
---   ARGV  the script's arguments
---         KEYS[2], KEYS[3] and so on
---         how many keys that was
---         keys that exist on neither side of the move
---         how many keys that was
+-- ARGV  the script's arguments
+--       keys that exist on neither side of the move
+--       how many keys that was
 --
 -- While a slot moves, the old primary has what has not moved yet, and can make no key. A call goes to the new
--- primary when KEYS[1] is not at the old one. So a key that is not here may be on the other side. A script
+-- primary when NAME is not at the old one. So a key that is not here may be on the other side. A script
 -- must not take it for absent. It must not make it either: then the slot could never be moved to its end.
--- KEYS[1] alone is certain: it is here, or nowhere. So a script looks at all that it must have before its
+-- NAME alone is certain: it is here, or nowhere. So a script looks at all that it must have before its
 -- first write, and never lets go of a key that it still needs.
 
 -- nil unless the slot is moving and something is not here.
@@ -22,14 +22,12 @@
 --   need(key)   ends the script unless has(key)
 local moving
 
-local KEYS, ARGV = KEYS, ARGV -- some servers refuse changes of the globals; and locals are found faster
-if not KEYS[2] then
-  KEYS, ARGV = {KEYS[1]}, {unpack(ARGV)}
+local ARGV = {unpack(ARGV)} -- some servers refuse changes of the globals
+do
   local nowhere = {}
   for _ = 1, tonumber(table.remove(ARGV)) do nowhere[table.remove(ARGV)] = true end
-  for i = table.remove(ARGV) + 1, 2, -1 do KEYS[i] = table.remove(ARGV) end
   -- Both sides refuse a command over several keys when one of the keys is missing.
-  local all = redis.pcall('EXISTS', unpack(KEYS))
+  local all = redis.pcall('EXISTS', NAME, unpack(COMPANIONS))
   if type(all) ~= 'number' and string.find(all.err, 'non local key', 1, true) then
     local function has(key)
       local here = redis.pcall('EXISTS', key) -- an error on the old primary when the key is not there

@@ -1,0 +1,122 @@
+package lua
+
+import (
+	"slices"
+	"strings"
+)
+
+// part is a key or a channel that follows from a name. The scripts know it as a local.
+type part struct {
+	local string
+	of    func(name string, sharded bool) string
+}
+
+func beside(local, prefix string) part {
+	return part{local, func(name string, _ bool) string { return companion(prefix, name) }}
+}
+
+// parts are the keys of each family beside the name, in the order of [Keys.All]. In Redis, some are the
+// prefix of other keys, or a channel.
+var parts = [families][]part{
+	Locks:     {beside("QUEUE", "latchkey_queue"), beside("TOKEN", "redisson_lock_token")},
+	ReadWrite: {beside("QUEUE", "latchkey_queue"), beside("TOKEN", "redisson_lock_token"), beside("STATE", "latchkey_rwlock")},
+	Leased: append(permits(),
+		part{"TIMEOUTS", func(name string, _ bool) string { return suffixed(name, "timeout") }},
+		beside("HOLDERS", "latchkey_holders")),
+	Plain:   permits(),
+	Latch:   {beside("RECORD", "latchkey_latch"), beside("DONE", "latchkey_done")},
+	Barrier: {beside("ARRIVALS", "latchkey_arrivals"), beside("DONE", "latchkey_done"), beside("MEMBERS", "latchkey_members")},
+}
+
+func permits() []part {
+	return []part{
+		beside("QUEUE", "latchkey_queue"), beside("TOKEN", "latchkey_token"), beside("CHANNEL", "redisson_sc"),
+		beside("DONE", "latchkey_done"),
+	}
+}
+
+// inboxes are what a client's inbox begins with.
+var inboxes = [families]part{
+	Locks: inbox("latchkey_inbox"), ReadWrite: inbox("latchkey_inbox"),
+	// A lock of the same name has an inbox of its own, confirmed by itself.
+	Leased: inbox("latchkey_inbox:permits"), Plain: inbox("latchkey_inbox:permits"),
+}
+
+func inbox(prefix string) part {
+	return part{"INBOX", func(name string, sharded bool) string {
+		if sharded {
+			return companion(prefix, name) + ":"
+		}
+		return Inbox("")
+	}}
+}
+
+// news are the channels on which all who wait for a latch or barrier hear of changes.
+var news = [families]part{
+	Latch:   {"NEWS", latchNews},
+	Barrier: beside("NEWS", "latchkey_barrier"),
+}
+
+// variant says which texts of the scripts are for a name.
+type variant uint8
+
+// The bits of a variant.
+const (
+	braced   variant = 1 << iota // the name has braces: so its companions need none
+	sharded                      // the client is one of a cluster
+	variants variant = 1 << iota
+)
+
+func variantOf(name string, isSharded bool) (v variant) {
+	if strings.Contains(name, "{") {
+		v |= braced
+	}
+	if isSharded {
+		v |= sharded
+	}
+	return v
+}
+
+// expression is the Lua of a part: it concatenates NAME with what stands around it. It comes from the part of
+// a name that stands for any other.
+func (p part) expression(v variant) string {
+	any := "\x00"
+	if v&braced != 0 {
+		any = "{" + any
+	}
+	before, after, found := strings.Cut(p.of(any, v&sharded != 0), any)
+	text := "'" + before + "'"
+	if found {
+		text = "'" + before + "' .. NAME .. '" + after + "'"
+	}
+	return strings.TrimSuffix(strings.TrimPrefix(text, "'' .. "), " .. ''")
+}
+
+// keysOf are the locals that a script may define, with their values.
+func keysOf(family Family, v variant) map[string]string {
+	keys := map[string]string{"TIMEOUTS": "nil", "HOLDERS": "nil"} // plain permits have none
+	for _, p := range slices.Concat(parts[family], []part{inboxes[family], news[family]}) {
+		if p.of != nil {
+			keys[p.local] = p.expression(v)
+		}
+	}
+	return keys
+}
+
+// prelude is what stands before every script for one name.
+func prelude(family Family, v variant) string {
+	if v&sharded == 0 { // where there are no slots, none moves
+		return "local NAME, VERB, NUMSUB, moving = KEYS[1], 'PUBLISH', 'NUMSUB'\n"
+	}
+	var names []string
+	for _, p := range parts[family] {
+		names = append(names, p.local)
+	}
+	text := "local NAME, VERB, NUMSUB = KEYS[1], 'SPUBLISH', 'SHARDNUMSUB'\n" +
+		"-- keys " + strings.Join(names, " ") + "\nlocal COMPANIONS = {" + strings.Join(names, ", ") + "}\n"
+	if family == ReadWrite { // the lease of a reader
+		reader := part{of: func(name string, _ bool) string { return suffixed(name, "") }}
+		text += "if ARGV[1] ~= '' then COMPANIONS[4] = " + reader.expression(v) + " .. ARGV[1] .. ':rwlock_timeout:1' end\n"
+	}
+	return text + "-- include shared/moving.lua\n"
+}

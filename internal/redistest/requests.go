@@ -1,0 +1,32 @@
+package redistest
+
+import (
+	"regexp"
+	"strings"
+)
+
+// Requests of the scripts, as a [Proxy] sees them. What tells them apart is their arguments: all scripts but
+// the renewals are told the highest token that the client has seen, in 16 digits.
+
+var floor = regexp.MustCompile(`\$16\r\n\d{16}\r\n`)
+
+// IsScript reports whether a request runs a script.
+func IsScript(request string) bool { return strings.Contains(request, "EVAL") }
+
+// IsAcquire is for an acquire of a lock or a read-write lock, or an offer.
+func IsAcquire(request string) bool {
+	return IsScript(request) && (strings.Contains(request, "\r\nfirst") || IsAgain(request) || strings.Contains(request, "\r\ntry"))
+}
+
+// IsAgain is for a re-check.
+func IsAgain(request string) bool {
+	return IsScript(request) && strings.Contains(request, "\r\nagain")
+}
+
+// IsRelease is for all that gives back: a release, a cancel, a downgrade.
+func IsRelease(request string) bool {
+	return IsScript(request) && floor.MatchString(request) && !IsAcquire(request)
+}
+
+// IsRenewal is for the renewal of leases.
+func IsRenewal(request string) bool { return IsScript(request) && !floor.MatchString(request) }
