@@ -97,7 +97,7 @@ func benchmarkPermits(b *testing.B, section time.Duration) {
 	require.NoError(b, err)
 	counting, err := semaphore.NewCounting(c, "counting", semaphore.WithCapacity(permits))
 	require.NoError(b, err)
-	passed, err := semaphore.New(c, "passed", semaphore.WithCapacity(permits), semaphore.WithBudget(128, 20*time.Millisecond))
+	passed, err := semaphore.New(c, "passed", semaphore.WithCapacity(permits), semaphore.WithBudget(300, 50*time.Millisecond))
 	require.NoError(b, err)
 	theirs, err := baseline.NewSemaphore(s.Addr, "theirs", permits)
 	require.NoError(b, err)
@@ -108,9 +108,9 @@ func benchmarkPermits(b *testing.B, section time.Duration) {
 			<-time.After(section)
 		}
 	}
-	times := 200
+	times := 500
 	if section > 0 {
-		times = 20
+		times = 100
 	}
 	m := redistest.Compare(b, 64, times,
 		func(int) error {

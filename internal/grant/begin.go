@@ -45,7 +45,10 @@ func (t *tenure) take(parent context.Context, terms terms) {
 	t.become(held)
 	t.terms, t.turn = terms, &t.first
 	t.handOffs.token, t.handOffs.reserved = grant.Token, grant.Reserved
-	if grant.Others || !t.kind.Exclusive { // else a message may have said so since; of permits none does
+	switch {
+	case !t.kind.Exclusive:
+		t.beginBudget(terms)
+	case grant.Others: // else a message may have said so since
 		t.contendNow()
 	}
 	if t.permits == All {

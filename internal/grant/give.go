@@ -2,6 +2,7 @@ package grant
 
 import (
 	"context"
+	"math/rand/v2"
 	"time"
 )
 
@@ -64,6 +65,13 @@ func (p *Primitive) inherit(left *tenure, permits int) *tenure {
 	}
 	left.discard()
 	return p.newTenure(permits, true)
+}
+
+// beginBudget begins the budget of a tenure of permits, whose mutex is held. Up to a quarter of the span is
+// taken as over. So tenures that begin together do not all go back to Redis at the same moment, where the
+// delegate alone waits for them.
+func (t *tenure) beginBudget(terms terms) {
+	t.handOffs.contended = time.Now().Add(-rand.N(terms.span/4 + 1))
 }
 
 // endTurn passes on the turn of a delegate that got nothing, with its place in the queue if that is left.
