@@ -59,12 +59,13 @@ func TestGivenToWhoWantsIt(t *testing.T) {
 
 // What is given is never lost, although contexts end in the same instant, and the turn never is.
 func TestGivenIsNotLost(t *testing.T) {
+	var got atomic.Int64 // in all, since those of a seed may be too impatient
 	for seed := range uint64(200) {
 		synctest.Test(t, func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 1))
 			closing, stop := context.WithCancelCause(t.Context())
 			var line wait.Line[*int]
-			var inside, out, got atomic.Int64
+			var inside, out atomic.Int64
 			var wg sync.WaitGroup
 			give := func(gift *int) {
 				if !line.Give(gift, func(any) bool { return true }) {
@@ -106,10 +107,10 @@ func TestGivenIsNotLost(t *testing.T) {
 			time.Sleep(50 * time.Millisecond)
 			stop(errors.New("closed"))
 			wg.Wait()
-			require.Positive(t, got.Load())
 			require.Zero(t, out.Load(), "each came back, or found that nobody was there")
 			_, err := line.Enter(t.Context(), t.Context()) // nobody has the turn
 			require.NoError(t, err)
 		})
 	}
+	require.Greater(t, got.Load(), int64(1000))
 }
