@@ -9,7 +9,7 @@ LINT     := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.
 
 .PHONY: help
 help: ## show this help
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: test
 test: which ## run all tests, on LATCHKEY_TEST_REDIS, a redis-server on the PATH, or an embedded server; topologies run in containers
@@ -48,6 +48,10 @@ bench: ## compare with other libraries, in minutes; writes tables and charts to 
 .PHONY: bench-full
 bench-full: ## compare with longer and more rounds, and with etcd; takes an hour
 	$(GO) run ./bench --full --etcd
+
+.PHONY: bench-instructions
+bench-instructions: ## count the server's instructions for a pair, in two minutes (needs redis-server and valgrind)
+	$(GO) run ./bench --instructions
 
 .PHONY: bench-packages
 bench-packages: ## run the benchmarks of the packages, each compared with its floor

@@ -35,7 +35,7 @@ func basketOf(j job) (acquire func(context.Context) (Unlock, error), closed func
 			return func() error { return m.Unlock(context.Background()) }, m.Lock(ctx)
 		}, m.Close, nil
 	}
-	c, err := openLatchkey(j.Addr)
+	c, err := openLatchkey(j.Addr, j.options...)
 	if err != nil {
 		return nil, nil, err
 	}

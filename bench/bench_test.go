@@ -52,7 +52,7 @@ func TestRun(t *testing.T) {
 		require.GreaterOrEqual(t, r.Seconds, 0.1, "%s %s", row.Scenario, row.Contender)
 		require.Less(t, r.Seconds, 10.0, "%s %s", row.Scenario, row.Contender) // a busy machine wakes a process late
 		l, err := libraryOf(row.Contender)
-		if err == nil && l.ours {
+		if err == nil && (l.ours || l.local) {
 			require.Positive(t, r.Done, "%s %s", row.Scenario, row.Contender)
 			require.Zero(t, r.Overlaps, "%s %s", row.Scenario, row.Contender)
 		}
@@ -76,6 +76,7 @@ func TestRun(t *testing.T) {
 		require.NotEmpty(t, text)
 		require.NotContains(t, string(text), "NaN", name)
 	}
+	require.Contains(t, report(t, out), "Inside one process the floor is a semaphore")
 }
 
 // A server that is silent for a moment must not stop anybody: a contender that gives up its first command and
@@ -86,7 +87,7 @@ func TestSlowServer(t *testing.T) {
 	require.NoError(t, err)
 	defer redis.stop()
 	for _, l := range libraries {
-		if l.etcd || l.several {
+		if l.etcd || l.several || l.local {
 			continue // it does not use this server, or not this one alone
 		}
 		t.Run(l.name, func(t *testing.T) {
@@ -120,6 +121,58 @@ func TestNotReady(t *testing.T) {
 	require.NoError(t, redis.do("CLIENT", "PAUSE", "60000"))
 	_, err = round(s, "floor", redis.addr, "", redis, 10*time.Millisecond)
 	require.EqualError(t, err, "a process of floor was not ready after 1.012s, and was killed")
+}
+
+func report(t *testing.T, out string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(out, "results.md"))
+	require.NoError(t, err)
+	return string(text)
+}
+
+// A run in which all have failed has tables that say so, and no charts.
+func TestAllFailed(t *testing.T) {
+	out := t.TempDir()
+	require.NoError(t, render(&Results{Rows: []Row{
+		{Scenario: "fleet", Contender: "rlock", Error: "it broke"},
+		{Scenario: "waiters", Series: "waiters", X: 10, Contender: "rlock", Error: "it broke"},
+	}}, out))
+	files, err := os.ReadDir(out)
+	require.NoError(t, err)
+	require.Len(t, files, 1)
+	require.Equal(t, 2, strings.Count(report(t, out), "it broke"))
+	require.NotContains(t, report(t, out), "semaphore of one", "which did not take part")
+}
+
+// A process that alternates waits until the other has the lock; one that takes turns, until the other has
+// unlocked.
+func TestOthersTurn(t *testing.T) {
+	w, err := openWitness(filepath.Join(t.TempDir(), "witness"))
+	require.NoError(t, err)
+	defer w.close()
+	waits := func(j job) (both [2]bool) {
+		for i := range both {
+			j.Process = 1 + i
+			both[i] = w.othersTurn(j)
+		}
+		return both
+	}
+	alternate, turns := job{Alternate: true}, job{Turns: true}
+	require.Equal(t, [2]bool{false, true}, waits(turns), "the first begins")
+	w.enter(1, time.Now())
+	require.Equal(t, [2]bool{false, true}, waits(turns), "it has not unlocked")
+	w.leave(1)
+	require.Equal(t, [2]bool{true, false}, waits(alternate))
+	require.Equal(t, [2]bool{false, true}, waits(turns), "its unlock is not over")
+	w.unlocked.Store(1)
+	require.Equal(t, [2]bool{true, false}, waits(turns))
+	w.enter(2, time.Now())
+	require.Equal(t, [2]bool{}, waits(alternate), "the first may ask while the second has it")
+	require.Equal(t, [2]bool{true, false}, waits(turns))
+	w.leave(2)
+	w.unlocked.Store(2)
+	require.Equal(t, [2]bool{false, true}, waits(turns))
+	require.Equal(t, [2]bool{}, waits(job{}))
 }
 
 // A median, and a spread as a share of it.

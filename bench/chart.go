@@ -15,7 +15,7 @@ import (
 
 // colors are those of Okabe and Ito, which everybody can tell apart.
 var colors = map[string]color.Color{
-	"floor": color.Gray{0x99}, "ping-pong": color.Gray{0x99}, "no lock": color.Gray{0x99},
+	"floor": color.Gray{0x99}, "x/sync semaphore": color.Gray{0x99}, "ping-pong": color.Gray{0x99}, "no lock": color.Gray{0x99},
 	"rlock": rgb(0xd55e00), "fairlock": rgb(0xe69f00), "rueidislock": rgb(0x0072b2), "redislock": rgb(0x009e73),
 	"redsync": rgb(0xcc79a7), "etcd": rgb(0x56b4e9), "watch": rgb(0x0072b2), "market lock": rgb(0xe69f00), "item lock": rgb(0xd55e00),
 }
@@ -24,7 +24,7 @@ func rgb(x uint32) color.Color { return color.RGBA{uint8(x >> 16), uint8(x >> 8)
 
 // shapes tell the contenders apart also without colors.
 var shapes = map[string]draw.GlyphDrawer{
-	"floor": draw.CrossGlyph{}, "ping-pong": draw.CrossGlyph{}, "no lock": draw.CrossGlyph{},
+	"floor": draw.CrossGlyph{}, "x/sync semaphore": draw.PlusGlyph{}, "ping-pong": draw.CrossGlyph{}, "no lock": draw.CrossGlyph{},
 	"rlock": draw.CircleGlyph{}, "fairlock": draw.SquareGlyph{}, "rueidislock": draw.TriangleGlyph{}, "redislock": draw.PyramidGlyph{},
 	"redsync": draw.BoxGlyph{}, "etcd": draw.RingGlyph{}, "watch": draw.TriangleGlyph{}, "market lock": draw.SquareGlyph{}, "item lock": draw.CircleGlyph{},
 }
@@ -75,7 +75,7 @@ func (c dots) draw(r *Results, out string) error {
 		}
 		labels = append(labels, scenario)
 	}
-	if len(labels) == 0 {
+	if len(names) == 0 { // a logarithmic scale of nothing cannot be drawn
 		return nil
 	}
 	p.NominalY(labels...)
@@ -119,6 +119,9 @@ func commandsChart(r *Results, out string) error {
 				names = append(names, row.Contender)
 			}
 			points[row.Contender] = append(points[row.Contender], plotter.XY{X: float64(row.X), Y: y})
+		}
+		if len(names) == 0 {
+			continue
 		}
 		legend := newLegend()
 		for _, contender := range ordered(names) {

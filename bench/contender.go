@@ -27,6 +27,7 @@ type library struct {
 	commands []string // that it sends outside of scripts
 	ours     bool
 	floor    bool // it locks nothing: what the same commands cost at least
+	local    bool // it locks in one process alone, without Redis: what the same hand-over costs at least
 	etcd     bool // addr is etcd's
 	several  bool // it needs several servers
 }
@@ -34,6 +35,7 @@ type library struct {
 // libraries are all of them, in the order of the tables.
 var libraries = []library{
 	{name: "floor", open: openFloor, floor: true},
+	{name: "x/sync semaphore", open: openWeighted, local: true},
 	{name: "rlock", open: openRlock, ours: true},
 	{name: "fairlock", open: openFairlock, ours: true},
 	{name: "spinlock", open: openSpinlock, ours: true},

@@ -45,6 +45,9 @@ func startProcess(j job) (*process, error) {
 	return p, json.NewEncoder(p.in).Encode(j)
 }
 
+// fileName makes one of the names of a scenario and a contender.
+var fileName = strings.NewReplacer(" ", "-", "/", "-")
+
 // workerMode tells a test binary that it is a worker.
 const workerMode = "LATCHKEY_BENCH_WORKER"
 
@@ -81,11 +84,11 @@ func round(s scenario, contender, at, profiles string, redis *server, duration t
 	for i := range s.Processes {
 		profile := ""
 		if profiles != "" {
-			profile = filepath.Join(profiles, strings.ReplaceAll(fmt.Sprint(s.Name, " ", contender, " ", i+1), " ", "-")+".pprof")
+			profile = filepath.Join(profiles, fileName.Replace(fmt.Sprint(s.Name, " ", contender, " ", i+1))+".pprof")
 		}
 		p, err := startProcess(job{
 			Kind: kind, Contender: name, Variant: variant, Addr: at, Process: i + 1, Processes: s.Processes,
-			Goroutines: s.Goroutines, Keys: s.Keys, Section: s.Section, Alternate: s.Alternate, WriteEvery: s.WriteEvery,
+			Goroutines: s.Goroutines, Keys: s.Keys, Section: s.Section, Alternate: s.Alternate, Turns: s.Turns, WriteEvery: s.WriteEvery,
 			Ramp: ramp, Duration: duration, Memory: memory.Name(), Profile: profile,
 		})
 		if p != nil {

@@ -2,13 +2,12 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"os/signal"
-	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -38,6 +37,7 @@ func command() *cli.Command {
 			&cli.StringFlag{Name: "redis", Usage: "`address` of a server to use, and to flush; default: start a redis-server"},
 			&cli.BoolFlag{Name: "full", Usage: "longer rounds, and more of them"},
 			&cli.BoolFlag{Name: "etcd", Usage: "include etcd's locks, on an embedded server"},
+			&cli.BoolFlag{Name: "instructions", Usage: "count the server's instructions instead, and leave the other results (needs valgrind)"},
 			&cli.StringSliceFlag{Name: "only", Usage: "run only these `scenarios`, by name"},
 			&cli.StringSliceFlag{Name: "contenders", Usage: "run only these `contenders`, by name"},
 			&cli.DurationFlag{Name: "round", Usage: "`time` per round"},
@@ -55,15 +55,11 @@ func command() *cli.Command {
 				Name: "render", Usage: "write the tables and charts again, from results.json",
 				Action: func(_ context.Context, c *cli.Command) error {
 					out := c.String("out")
-					text, err := os.ReadFile(filepath.Join(out, "results.json"))
+					r, err := recorded(out)
 					if err != nil {
 						return err
 					}
-					var r Results
-					if err := json.Unmarshal(text, &r); err != nil {
-						return err
-					}
-					return render(&r, out)
+					return render(r, out)
 				},
 			},
 		},
@@ -78,6 +74,16 @@ type plan struct {
 }
 
 func bench(ctx context.Context, c *cli.Command) error {
+	before, err := recorded(c.String("out"))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		before = &Results{}
+	case err != nil:
+		return err // rather than lose what it has
+	}
+	if c.Bool("instructions") {
+		return instructions(ctx, c, before)
+	}
 	p := plan{duration: time.Second, rounds: 3, profiles: c.String("profiles")}
 	if c.Bool("full") {
 		p.duration, p.rounds = 3*time.Second, 7
@@ -119,35 +125,19 @@ func bench(ctx context.Context, c *cli.Command) error {
 		return errors.New("no scenario matches")
 	}
 	results := &Results{
-		When: time.Now().UTC().Format("2006-01-02"), Machine: machine(), Redis: redis.version(), Go: runtime.Version(),
-		Command: strings.TrimSpace("go run ./bench " + strings.Join(os.Args[1:], " ")), Versions: versions(),
+		When: today(), Machine: machine(), Redis: redis.version(), Go: runtime.Version(),
+		Command: commandLine(), Versions: versions(), Instructions: before.Instructions,
 	}
 	if err := run(ctx, results, chosen, p, redis, etcd); err != nil {
 		return err
 	}
-	out := c.String("out")
-	if err := os.MkdirAll(out, 0o755); err != nil {
-		return err
-	}
-	text, err := json.MarshalIndent(results, "", "\t")
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(filepath.Join(out, "results.json"), append(text, '\n'), 0o644); err != nil { //nolint:gosec // to be read by all
-		return err
-	}
-	return render(results, out)
+	return keep(results, c.String("out"))
 }
 
 // run has the contenders take turns, round by round.
 func run(ctx context.Context, results *Results, all []scenario, p plan, redis *server, etcd string) error {
-	w := progress.NewWriter()
-	w.SetOutputWriter(os.Stderr)
-	w.SetUpdateFrequency(500 * time.Millisecond)
-	w.SetTrackerLength(30)
-	w.Style().Visibility.Value = false
-	go w.Render()
-	defer w.Stop()
+	w, hide := showProgress()
+	defer hide()
 	for _, s := range all {
 		rounds, duration := p.rounds, max(p.duration, min(s.Least, 3*p.duration))
 		if s.Rounds > 0 {
@@ -198,6 +188,33 @@ func run(ctx context.Context, results *Results, all []scenario, p plan, redis *s
 		results.Rows = append(results.Rows, rows...)
 	}
 	return nil
+}
+
+// showProgress is what somebody sees who waits, until stop.
+func showProgress() (w progress.Writer, stop func()) {
+	w = progress.NewWriter()
+	w.SetOutputWriter(os.Stderr)
+	w.SetUpdateFrequency(500 * time.Millisecond)
+	w.SetTrackerLength(30)
+	w.Style().Visibility.Value = false
+	ended := make(chan struct{})
+	go func() { w.Render(); close(ended) }()
+	return w, func() {
+		for {
+			w.Stop() // which does nothing before the other goroutine has begun
+			select {
+			case <-ended:
+				return
+			case <-time.After(time.Millisecond):
+			}
+		}
+	}
+}
+
+func today() string { return time.Now().UTC().Format("2006-01-02") }
+
+func commandLine() string {
+	return strings.TrimSpace("go run ./bench " + strings.Join(os.Args[1:], " "))
 }
 
 func (s *server) version() string {

@@ -42,20 +42,22 @@ func (k *keyed) Lock(ctx context.Context, key string) (Unlock, error) {
 func (k *keyed) Close() { k.client.Close() }
 
 func openLatchkey(addr string, opts ...latchkey.Option) (*latchkey.Client, error) {
-	return latchkey.New(rueidis.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true}, append(opts, latchkey.WithLease(lease))...)
+	opts = append([]latchkey.Option{latchkey.WithLease(lease)}, opts...)
+	return latchkey.New(rueidis.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true}, opts...)
 }
 
-func openRlock(addr string) (Contender, error) {
-	return openKeyed(addr, func(c *latchkey.Client, key string) (*latchkey.Lock, error) { return rlock.New(c, key) })
-}
+func newRlock(c *latchkey.Client, key string) (*latchkey.Lock, error) { return rlock.New(c, key) }
 
-func openFairlock(addr string) (Contender, error) {
-	return openKeyed(addr, func(c *latchkey.Client, key string) (*latchkey.Lock, error) { return fairlock.New(c, key) })
-}
+func newFairlock(c *latchkey.Client, key string) (*latchkey.Lock, error) { return fairlock.New(c, key) }
+
+func newSpinlock(c *latchkey.Client, key string) (*latchkey.Lock, error) { return spinlock.New(c, key) }
+
+func openRlock(addr string) (Contender, error) { return openKeyed(addr, newRlock) }
+
+func openFairlock(addr string) (Contender, error) { return openKeyed(addr, newFairlock) }
 
 func openSpinlock(addr string) (Contender, error) {
-	polling := func(c *latchkey.Client, key string) (*latchkey.Lock, error) { return spinlock.New(c, key) }
-	return openKeyed(addr, polling, latchkey.WithoutPubSub())
+	return openKeyed(addr, newSpinlock, latchkey.WithoutPubSub())
 }
 
 func openKeyed(addr string, of newLock, opts ...latchkey.Option) (Contender, error) {

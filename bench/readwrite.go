@@ -149,7 +149,7 @@ func halvesOf(j job) (h halves, err error) {
 			closed: l.Close,
 		}, nil
 	}
-	c, err := openLatchkey(j.Addr)
+	c, err := openLatchkey(j.Addr, j.options...)
 	if err != nil {
 		return h, err
 	}

@@ -101,6 +101,8 @@ type Results struct {
 	Command  string
 	Versions map[string]string
 	Rows     []Row
+
+	Instructions *Instructions `json:",omitempty"` // of a run of their own, which has a date of its own
 }
 
 // median is that of a figure over the rounds.

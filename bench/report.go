@@ -28,7 +28,7 @@ func baseOf(rows []*Row) (b base) {
 		l, err := libraryOf(r.Contender)
 		switch {
 		case len(r.Rounds) == 0:
-		case err != nil && r.Contender == "ping-pong", err == nil && l.floor:
+		case err != nil && r.Contender == "ping-pong", err == nil && (l.floor || l.local):
 			b.floor = r
 		case err == nil && !l.ours || r.Contender == "redisson" || r.Contender == "no lock":
 			if b.peer == nil || r.median(rate) > b.peer.median(rate) {
@@ -94,6 +94,8 @@ func ratio(title string, of func(Round) float64, to func(*base) *Row) column {
 	}}
 }
 
+func median(r Round) float64 { return r.P50 }
+
 func handoffTime(r Round) float64 { return r.HandoffP50 }
 
 func percent(x float64) string { return strconv.FormatFloat(100*x, 'f', 0, 64) + " %" }
@@ -104,7 +106,7 @@ var (
 	spread  = column{"spread", func(row *Row, _ *base) string { return percent(row.spread(rate)) }}
 	usual   = []column{
 		figure("per second", rate, number), toFloor, toPeer,
-		figure("wait p50", func(r Round) float64 { return r.P50 }, micros),
+		figure("wait p50", median, micros),
 		figure("wait p99", func(r Round) float64 { return r.P99 }, micros),
 		figure("longest wait", func(r Round) float64 { return r.Longest }, micros),
 		figure("commands", func(r Round) float64 { return r.Commands }, number),
@@ -155,6 +157,10 @@ func columnsOf(name string) []column {
 			handoff, ratio("compared with the floor", handoffTime, func(b *base) *Row { return b.floor }),
 			ratio("compared with the best other", handoffTime, func(b *base) *Row { return b.passes }), fairness, overlaps,
 		}, append(usual[:1:1], usual[3:7:7]...)...)
+	case "turns": // how often they come to it is a matter of who looks how often whose turn it is
+		return append([]column{
+			usual[3], ratio("compared with the floor", median, func(b *base) *Row { return b.floor }),
+		}, append(usual[4:len(usual):len(usual)], fairness, overlaps)...)
 	case "readers", "readers 1 ms":
 		return slices.Concat(usual[:1], usual[2:], []column{together, spread})
 	case "read-write", "read-write 1 ms":
@@ -167,6 +173,9 @@ func columnsOf(name string) []column {
 		return append(usual[:len(usual):len(usual)], spread)
 	}
 }
+
+// failure is the cell that says why there is no result.
+func failure(why string) string { return "failed: " + strings.ReplaceAll(why, "|", "/") }
 
 // markdown writes one table.
 func markdown(header table.Row, rows []table.Row) string {
@@ -188,7 +197,7 @@ func tableOf(rows []*Row, columns []column) string {
 		for _, c := range columns {
 			switch {
 			case r.Error != "" && len(line) == 1:
-				line = append(line, "failed: "+strings.ReplaceAll(r.Error, "|", "/"))
+				line = append(line, failure(r.Error))
 			case r.Error != "":
 				line = append(line, "")
 			default:
@@ -246,7 +255,23 @@ func series(rows []*Row) string {
 // render writes the tables and charts.
 func render(r *Results, out string) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# Side by side\n\n%s; Redis %s without persistence, on loopback; %s; %s. Repeat with `%s`.\n\n", r.Machine, r.Redis, r.Go, r.When, r.Command)
+	b.WriteString("# Side by side\n")
+	if len(r.Rows) > 0 {
+		b.WriteString(r.sideBySide())
+	}
+	if r.Instructions != nil {
+		b.WriteString(r.Instructions.section())
+	}
+	if err := os.WriteFile(filepath.Join(out, "results.md"), []byte(b.String()), 0o644); err != nil { //nolint:gosec // to be read by all
+		return err
+	}
+	return charts(r, out)
+}
+
+// sideBySide are the tables of the scenarios.
+func (r *Results) sideBySide() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n%s; Redis %s without persistence, on loopback; %s; %s. Repeat with `%s`.\n\n", r.Machine, r.Redis, r.Go, r.When, r.Command)
 	b.WriteString("All figures are medians of interleaved rounds. A comparison is a ratio. The spread is the best round less the worst, as a share\n" +
 		"of the median.\n" +
 		"Commands, time in Redis, bytes and allocations are per acquisition, its release included. An overlap is an acquisition while\n" +
@@ -254,6 +279,9 @@ func render(r *Results, out string) error {
 		"The floor is the least that the same work can cost: two scripts that do nothing, or for a hand-off a message from one process\n" +
 		"to the other. All leases are 5 s. So is rueidislock's TryNextAfter: by default it is 20 ms, and a caller whose command takes\n" +
 		"longer waits for ever if nobody else has the lock.\n\n")
+	if slices.ContainsFunc(r.Rows, func(row Row) bool { l, err := libraryOf(row.Contender); return err == nil && l.local }) {
+		b.WriteString("Inside one process the floor is a semaphore of one from `golang.org/x/sync`, which needs no Redis.\n\n")
+	}
 	for _, name := range sortedKeys(r.Versions) {
 		fmt.Fprintf(&b, "- `%s` %s\n", name, r.Versions[name])
 	}
@@ -281,8 +309,5 @@ func render(r *Results, out string) error {
 			b.WriteString(series(rows))
 		}
 	}
-	if err := os.WriteFile(filepath.Join(out, "results.md"), []byte(b.String()), 0o644); err != nil { //nolint:gosec // to be read by all
-		return err
-	}
-	return charts(r, out)
+	return b.String()
 }

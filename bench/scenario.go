@@ -16,6 +16,7 @@ type scenario struct {
 	Keys       int
 	Section    time.Duration
 	Alternate  bool          // a process asks again only when the other has the lock
+	Turns      bool          // a process asks only when the other has unlocked: nobody ever waits
 	Ramp       time.Duration // at least, before a round is measured; twice the round at most
 	Least      time.Duration // that a round takes, up to three times the run's; 0: the run's
 	Rounds     int           // 0: the run's
@@ -36,7 +37,7 @@ func scenarios() []scenario {
 	all := []scenario{
 		{Name: "uncontended", Title: "one goroutine, one key", Kind: "locks", Contenders: everybody, Processes: 1, Goroutines: 1, Keys: 1},
 		{Name: "keys", Title: "64 goroutines on 64 keys", Kind: "locks", Contenders: everybody, Processes: 1, Goroutines: 64, Keys: 64},
-		{Name: "one process", Title: "64 goroutines of one process on one key", Kind: "locks", Contenders: lockers, Processes: 1, Goroutines: 64, Keys: 1},
+		{Name: "one process", Title: "64 goroutines of one process on one key", Kind: "locks", Contenders: append([]string{"x/sync semaphore"}, lockers...), Processes: 1, Goroutines: 64, Keys: 1},
 		{Name: "fleet", Title: "8 processes of 8 goroutines on one key, no work inside", Kind: "locks", Contenders: lockers, Processes: 8, Goroutines: 8, Keys: 1},
 		{
 			Name: "fleet 1 ms", Title: "8 processes of 8 goroutines on one key, 1 ms of work inside", Kind: "locks", Contenders: lockers,
@@ -45,6 +46,10 @@ func scenarios() []scenario {
 		{
 			Name: "hand-off", Title: "hand-off: from Unlock to Lock in another process", Kind: "locks", Contenders: append([]string{"ping-pong"}, lockers...),
 			Processes: 2, Goroutines: 1, Keys: 1, Section: time.Millisecond, Alternate: true,
+		},
+		{
+			Name: "turns", Title: "two processes by turns: each asks when the other has unlocked", Kind: "locks",
+			Contenders: []string{"floor", "rlock", "rueidislock", "redislock", "redsync"}, Processes: 2, Goroutines: 1, Keys: 1, Turns: true,
 		},
 		{Name: "idle", Title: "1000 idle waiters", Kind: "idle", Contenders: lockers, Processes: 1, Goroutines: 1000, Least: 4 * time.Second, Rounds: 1},
 	}

@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -26,39 +28,59 @@ type server struct {
 
 // startServer starts a redis-server on a free port, or uses the one that is named.
 func startServer(addr string) (*server, error) {
-	s := &server{addr: addr}
 	if addr == "" {
-		path, err := exec.LookPath("redis-server")
-		if err != nil {
-			return nil, fmt.Errorf("install redis-server, or name one with --redis: %w", err)
+		s, err := launch(nil)
+		if errors.Is(err, exec.ErrNotFound) {
+			err = fmt.Errorf("%w; or name a server with --redis", err)
 		}
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, err
-		}
-		s.addr = l.Addr().String()
-		_ = l.Close() // for the server
-		if s.dir, err = os.MkdirTemp("", "bench-redis-"); err != nil {
-			return nil, err
-		}
-		_, port, _ := net.SplitHostPort(s.addr)
-		s.process = exec.Command(path, "--bind", "127.0.0.1", "--port", port, "--dir", s.dir, "--save", "", "--appendonly", "no", "--logfile", "log")
-		if err := s.process.Start(); err != nil {
-			return nil, err
-		}
+		return s, err
 	}
-	var err error
-	for began := time.Now(); time.Since(began) < 10*time.Second; <-time.After(10 * time.Millisecond) {
+	s := &server{addr: addr}
+	return s, s.await(10 * time.Second)
+}
+
+// launch starts a redis-server on a free port. under is a command that runs it, empty: none.
+func launch(under []string, args ...string) (*server, error) {
+	path, err := exec.LookPath("redis-server")
+	if err != nil {
+		return nil, fmt.Errorf("install redis-server: %w", err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	s := &server{addr: l.Addr().String()}
+	_ = l.Close() // for the server
+	if s.dir, err = os.MkdirTemp("", "bench-redis-"); err != nil {
+		return nil, err
+	}
+	_, port, _ := net.SplitHostPort(s.addr)
+	line := append(slices.Clone(under), path, "--bind", "127.0.0.1", "--port", port, "--dir", s.dir, "--save", "", "--appendonly", "no", "--logfile", "log")
+	line = append(line, args...)
+	s.process = exec.Command(line[0], line[1:]...)
+	if err := s.process.Start(); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(s.dir))
+	}
+	limit := 10 * time.Second
+	if len(under) > 0 { // which makes it slow
+		limit = time.Minute
+	}
+	return s, s.await(limit)
+}
+
+// await waits until the server answers. One that does not is stopped.
+func (s *server) await(limit time.Duration) (err error) {
+	for began := time.Now(); time.Since(began) < limit; <-time.After(10 * time.Millisecond) {
 		if s.client, err = baseline.Client(s.addr); err == nil {
-			if err = s.client.Do(context.Background(), s.client.B().Ping().Build()).Error(); err == nil {
-				return s, nil
+			if err = s.do("PING"); err == nil {
+				return nil
 			}
 			s.client.Close()
 		}
 	}
 	s.client = nil
 	s.stop()
-	return nil, fmt.Errorf("redis on %s does not answer: %w", s.addr, err)
+	return fmt.Errorf("redis on %s does not answer: %w", s.addr, err)
 }
 
 func (s *server) stop() {

@@ -17,6 +17,7 @@ type witness struct {
 	freed    *atomic.Int64 // when it began to unlock, in ns since the epoch
 	together *atomic.Int64 // at most so many were inside at a time
 	writing  *atomic.Int64 // how many of those inside must be there alone
+	unlocked *atomic.Int64 // process that was the last whose unlock is over
 }
 
 func openWitness(path string) (*witness, error) {
@@ -24,7 +25,7 @@ func openWitness(path string) (*witness, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &witness{m, m.Word(0), m.Word(1), m.Word(2), m.Word(3), m.Word(4), m.Word(5)}, nil
+	return &witness{m, m.Word(0), m.Word(1), m.Word(2), m.Word(3), m.Word(4), m.Word(5), m.Word(6)}, nil
 }
 
 func (w *witness) close() { w.memory.Close() }
@@ -39,6 +40,20 @@ func (w *witness) enter(process int64, now time.Time) (handoff time.Duration) {
 		return time.Duration(now.UnixNano() - w.freed.Load())
 	}
 	return 0
+}
+
+// othersTurn reports whether a process must not ask yet.
+func (w *witness) othersTurn(j job) bool {
+	me := int64(j.Process)
+	switch {
+	case j.Alternate: // until the other has it
+		return w.last.Load() == me && w.inside.Load() == 0
+	case j.Turns: // until the other has had it; the first process begins
+		last := w.unlocked.Load()
+		return last == me || last == 0 && me != 1
+	default:
+		return false
+	}
 }
 
 // leave is called before the lock is released.

@@ -82,7 +82,7 @@ func permitsOf(j job) (acquire func(context.Context) (Unlock, error), closed fun
 			return func() error { return s.Release(context.Background()) }, s.Acquire(ctx)
 		}, s.Close, nil
 	}
-	c, err := openLatchkey(j.Addr)
+	c, err := openLatchkey(j.Addr, j.options...)
 	if err != nil {
 		return nil, nil, err
 	}

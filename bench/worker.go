@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/latchkey-go/latchkey"
 )
 
 // job is what one process of a round does.
@@ -29,6 +31,7 @@ type job struct {
 	Keys       int
 	Section    time.Duration // of work in each hold
 	Alternate  bool          // a process asks again only when the other has the lock
+	Turns      bool          // a process asks only when the other has unlocked
 	Ramp       time.Duration // before it is measured
 	Duration   time.Duration // for which it is
 	Memory     string        // file of the witness
@@ -37,6 +40,7 @@ type job struct {
 	Profile    string        // file for a profile of the processor's time, empty: none
 
 	measured *atomic.Bool
+	options  []latchkey.Option // of clients of ours, where they are not the usual ones
 }
 
 // open returns the library of its contender, and a client of that.
@@ -194,8 +198,8 @@ func locks(j job) (func(context.Context, *sample) error, func(), error) {
 				var err error
 				for ctx.Err() == nil && err == nil {
 					var unlock Unlock
-					for j.Alternate && ctx.Err() == nil && w.last.Load() == int64(j.Process) && w.inside.Load() == 0 {
-						<-time.After(100 * time.Microsecond) // until the other has it
+					for ctx.Err() == nil && w.othersTurn(j) {
+						<-time.After(100 * time.Microsecond)
 					}
 					asked := time.Now()
 					unlock, err = c.Lock(ctx, key(g))
@@ -223,6 +227,7 @@ func locks(j job) (func(context.Context, *sample) error, func(), error) {
 						w.leave(int64(j.Process))
 					}
 					err = unlock()
+					w.unlocked.Store(int64(j.Process))
 					if counts {
 						done.Add(1)
 					}

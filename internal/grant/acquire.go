@@ -48,7 +48,7 @@ func Within(ctx context.Context, name string, d time.Duration) (context.Context,
 
 // Acquire waits until waits ends. The hold's context is derived from parent.
 func (p *Primitive) Acquire(parent, waits context.Context, permits int, try bool) (*Hold, error) {
-	began := time.Now()
+	began := p.begins()
 	hold, err := p.Reenter(parent)
 	if hold != nil {
 		return hold, nil // no hook is called for it

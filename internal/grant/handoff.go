@@ -88,8 +88,8 @@ func (t *tenure) handOff(done *turn) bool {
 
 // next begins a further turn. It returns nil when the lock has to be offered, or was lost.
 func (t *tenure) next(parent context.Context, terms terms) *Hold {
-	now := time.Now()
 	t.mu.Lock()
+	now := time.Now() // with the mutex, which may have kept it waiting
 	if !t.mayGoOn(now, terms) {
 		t.mu.Unlock()
 		return nil
@@ -104,7 +104,7 @@ func (t *tenure) next(parent context.Context, terms terms) *Hold {
 
 // mayGoOn reports whether a further turn may begin, on these terms. The mutex is held.
 func (t *tenure) mayGoOn(now time.Time, terms terms) bool {
-	return t.phase == held && t.item.Left() > 0 && t.Client.Closing.Err() == nil &&
+	return t.phase == held && t.item.LeftAt(now) > 0 && t.Client.Closing.Err() == nil &&
 		terms.passable() && terms.lease == t.terms.lease && !t.handOffs.due(now, t.first.moment, terms)
 }
 

@@ -107,6 +107,11 @@ func (h *Hold) End(reason error) { h.end(LossOf(reason)) }
 func (h *Hold) end(cause error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.endNow(cause)
+}
+
+// endNow is end with the mutex held.
+func (h *Hold) endNow(cause error) {
 	if h.cause != nil {
 		return
 	}
@@ -187,15 +192,14 @@ func (h *Hold) Unlock(ctx context.Context) error {
 
 // conclude ends the hold's context for its Unlock. It returns false when another Unlock has.
 func (h *Hold) conclude() bool {
+	h.look()
 	h.mu.Lock()
-	again := h.unlocked
-	h.unlocked = true
-	h.mu.Unlock()
-	if again {
+	defer h.mu.Unlock()
+	if h.unlocked {
 		return false
 	}
-	h.look()
-	h.end(session.ErrReleased)
+	h.unlocked = true
+	h.endNow(session.ErrReleased)
 	return true
 }
 

@@ -34,6 +34,14 @@ func (r *Queue) queued(w *wait.Waiter) {
 	session.HookOrCrash(func() { hook(e) })
 }
 
+// begins is the time, for an attempt that needs it: a reading of the clock is felt in a local hand-off.
+func (p *Primitive) begins() (now time.Time) {
+	if o := &p.Queue.Client.Options.Observer; p.Shared || o.Acquired != nil || o.Failed != nil {
+		now = time.Now()
+	}
+	return now
+}
+
 // acquired calls the hook of a hold that begins. If the hook panics, the hold is released: nobody has it.
 func (h *Hold) acquired(began time.Time) {
 	u := h.turn()

@@ -136,7 +136,11 @@ func (o *Options) terms(standard time.Duration) (terms, error) {
 	return t, nil
 }
 
-func optionsOf(set []Option) (o Options) {
+func optionsOf(set []Option) Options {
+	if len(set) == 0 {
+		return Options{}
+	}
+	var o Options // on the heap
 	for _, option := range set {
 		if option != nil {
 			option(&o)

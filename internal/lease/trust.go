@@ -19,8 +19,9 @@ func (t *trust) set(at time.Time) {
 func (t *trust) end() { t.set(time.Now().Add(-1)) }
 
 // left is the time until the earlier of both.
-func (t *trust) left() time.Duration {
-	now := time.Now()
+func (t *trust) left() time.Duration { return t.leftAt(time.Now()) }
+
+func (t *trust) leftAt(now time.Time) time.Duration {
 	return min(time.Duration(t.monotonic.Load())-now.Sub(epoch), time.Duration(t.wall.Load()-now.UnixNano()))
 }
 
@@ -32,3 +33,6 @@ func (t *trust) leftMonotonic() time.Duration {
 
 // Left returns how long the lease can still be trusted; 0 or less when it is over. It takes no lock.
 func (i *Item) Left() time.Duration { return i.trust.left() }
+
+// LeftAt is Left for a caller that has just looked at the clock.
+func (i *Item) LeftAt(now time.Time) time.Duration { return i.trust.leftAt(now) }

@@ -17,6 +17,8 @@ const (
 	deserted   property = "LINE"        // when goroutines stand in a process's line, one of them has the turn
 	hunger     property = "HUNGER"      // a process does not hand on inside for ever while another one is queued
 	overtaken  property = "OVERTAKEN"   // a reader is not granted the lock before a writer that waits already
+	spurned    property = "SPURNED"     // a TryLock gets what lingers, once its process has heard
+	delayed    property = "DELAYED"     // who waits does not wait for a linger to end unless a message was lost
 	slow       property = "SLOW"        // a process that does not react costs the others one lease
 )
 
@@ -98,7 +100,7 @@ func (w *world) always() {
 func (w *world) atRest() {
 	r := &w.redis
 	for t := range r.owners() {
-		if !w.owned(t).dead && w.tenure(t).phase != lapsed && !w.goesOn(int(t)-1) { // it finds that it owns it
+		if !w.owned(t).dead && w.tenure(t).phase != lapsed && !w.goesOn(int(t)-1) && !w.lingersOn(t) { // it finds that it owns it
 			w.violated(orphan, "t%d owns the lock, and nobody holds", t)
 		}
 	}
@@ -115,8 +117,8 @@ func (w *world) atRest() {
 		t, x := id(n+1), &w.tenures[n]
 		switch {
 		case x.phase != waiting, w.polls[w.clientOf(t)]:
-		case r.free():
-			w.violated(wake, "the lock is free, and t%d sleeps", t)
+		case r.free(), r.owner != nobody && w.lingersOn(r.owner):
+			w.violated(wake, "nobody holds, and t%d sleeps", t)
 		case x.placed && !r.owns(t) && r.place(t) < 0:
 			w.violated(dropped, "t%d was queued and always connected, and lost its place", t)
 		}

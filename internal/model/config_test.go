@@ -17,6 +17,9 @@ type config struct {
 	lazy       bool // an inbox is opened only for somebody who waits
 
 	polls   [maxClients]bool // whose waiters never queue
+	lingers [maxClients]bool // who keeps the lock after Unlock, for a while
+	tries   [maxClients]int8 // calls of TryLock, by each client: they come besides
+	closes  [maxClients]bool // who may shut down
 	allowed faults
 	links   [maxClients]link // at the start
 	bugs    bugs
@@ -54,6 +57,7 @@ type bugs struct {
 	lostIsBusy    bool // who polls takes an attempt without an answer for one in vain
 
 	readBugs
+	lingerBugs
 }
 
 // patience is how many hand-offs there are until an offer is due although nobody is known to wait.
@@ -73,9 +77,9 @@ func (c *config) start() state {
 			p.dead = true
 			continue
 		}
-		p.calls, p.link = c.calls[n], c.links[n]
+		p.calls, p.tries, p.link = c.calls[n], c.tries[n], c.links[n]
 		p.sharing.calls, p.sharing.downgrades = c.reads[n], c.downgrades[n]
-		if int(p.calls+p.sharing.calls)*c.processes > maxTenures {
+		if int(p.calls+p.tries+p.sharing.calls)*c.processes > maxTenures {
 			panic("more calls than there is room for")
 		}
 	}

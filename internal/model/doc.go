@@ -21,7 +21,8 @@
 //   - The poll. A waiter asks again when a lease ends, when its subscription is confirmed, and when a grant
 //     is not true any more; that it asks every few seconds besides would hide what is asleep.
 //   - The order of goroutines in a line. They are alike, so that their number is all there is.
-//   - Attempts that do not wait, re-entry, minimal holds, and clients that close.
+//   - Attempts that do not wait, and clients that close, but for what concerns a lock that lingers. Re-entry,
+//     and minimal holds.
 //   - How long a release goes on to be repeated after an acquire got no answer: here for as long as a copy is
 //     under way.
 //   - A token counter that is lost. Tokens are at least the server's clock, so that it does not matter.
@@ -45,6 +46,24 @@
 // rest such a process pauses. A copy that took the lock in its pause is found by its next question, so that
 // is no ORPHAN. It is not granted the lock before somebody who is queued and lives (OVERTAKEN).
 //
+// # A lock that lingers
+//
+// After Unlock a process may keep the lock (the files linger_*). The tenure is parked: it stays in the line,
+// and nobody has the turn. Whoever comes next in the process goes on with it, as in a local hand-off. Redis
+// does not know whether the lock is held. So all that must be true of a tenure between two turns must be true
+// of one that is parked, for as long as it is.
+//
+// Redis sends Want to the owner for the first who queues, and for a TryLock of another process. A parked
+// tenure is released then, and also at some time by itself. While it is held Want is noted, and Unlock
+// releases. A process that shuts down releases what is parked.
+//
+// A TryLock does not stand in line. It takes the turn with what is parked, and offers that if an offer is
+// due, but does not queue. Else it asks Redis. It waits for the answer to its Want, or until there can be
+// none, and asks once more. What it had is parked if nobody has the turn.
+//
+// Left out are the time that a tenure lingers; inboxes that are opened late, without which nothing is parked;
+// and that a late copy of an attempt does nothing.
+//
 // # What must be true
 //
 // After every step: no two goroutines hold, in one process or in two (ME); tokens grow from hold to hold
@@ -57,6 +76,10 @@
 // while somebody sleeps (WAKE) or is queued (LEAK); it is owned by nobody who does not know, or knows better
 // (ORPHAN); nothing is queued for nobody (STALE-ENTRY); and who was always connected has its place in the
 // queue (DROPPED).
+//
+// Of a lock that lingers besides: nobody sleeps while a tenure is parked (WAKE), and nothing is parked when
+// its process has shut down (ORPHAN). Nobody waits for the end of a linger unless a message was lost
+// (DELAYED). A TryLock is not refused a tenure that was parked when its process heard of it (SPURNED).
 //
 // Of a read-write lock besides: readers may hold together (ME); a reader's token is not smaller than the
 // last writer's (TOK); a tenure is joined only so many times while somebody waits (HUNGER); no reader is
@@ -85,6 +108,20 @@
 //     it may be under way. (forced is forgotten; forced without token)
 //  9. A grant that is older than an answer which says queued is over. (undated)
 //  10. Who is granted the lock by an offer is told that the offering process waits. (behind back)
+//  11. What is parked leaves the line before its release is sent, in one step with the question whether it is
+//     parked. (turn while released; want ends a turn)
+//  12. Unlock looks again once it has parked: a Want, or the end of the client, may have come just before,
+//     when nothing was parked. (looks once)
+//  13. A Want counts also before the grant is known, and so does a grant that says that others wait. No Want
+//     comes in the latter case. (early want is forgotten; others are forgotten)
+//  14. Tokens are reserved also where nobody is queued. Without them Redis sends no Want. (unmarked)
+//  15. A turn from what was parked is a local hand-off: it has a new token, and brings the next offer nearer.
+//     (token again; uncounted)
+//  16. Who tried is told after the release is answered, and does not wait for that for ever. (answers early;
+//     unbounded)
+//  17. What a TryLock had is parked only if nobody has the turn, and nothing else is parked. (parks beside)
+//  18. A TryLock never queues, nor does its offer. Whoever inherits that offer does. (queues at last; offer
+//     queues; heir tries)
 //
 // # A larger search
 //

@@ -21,7 +21,7 @@ func (w *world) attempt(t id) answer {
 			w.violated(overtaken, "t%d polls, and is granted the lock before t%d", t, q)
 		}
 	}
-	w.own(t, false)
+	w.own(t, w.lingers[w.clientOf(t)] && !w.bugs.unmarked)
 	return w.yours()
 }
 
@@ -48,6 +48,6 @@ func (w *world) forgetAttempt(t id) {
 
 // polling has a process poll beside those that queue.
 func polling(c config, n int) config {
-	c.polls[n], c.links[n] = true, down
+	c.polls[n], c.links[n], c.lingers[n] = true, down, false
 	return c
 }

@@ -76,13 +76,17 @@ func (w *world) due(x *tenure) bool {
 
 func (w *world) tokensLeft(x *tenure) bool { return x.block && x.used <= w.block }
 
-// unlock leaves the lock to the next in line, or releases it.
+// unlock leaves the lock to the next in line, or releases it, or keeps it.
 func (w *world) unlock(c int) {
 	p := &w.clients[c]
 	w.tenure(p.kept).inUse = false
 	if w.mayRead(p.kept) { // nobody can go on with it as a writer
 		w.end(p.kept)
 		p.kept = nobody
+	}
+	if w.mayPark(c) {
+		p.turn = parks
+		return
 	}
 	w.pass(&p.side)
 }
@@ -126,6 +130,9 @@ func (w *world) cancelWaiting(c int) {
 		w.tenure(x.old).phase = over
 		x.old = nobody
 	}
+	if p.line > 0 && !w.bugs.heirTries { // whoever inherits it waits
+		x.linger.tried, x.linger.stage = false, noStage
+	}
 	w.pass(&p.side)
 }
 
@@ -142,6 +149,13 @@ func (w *world) lose(t id, to phase) {
 		p.sharing.kept = nobody
 	}
 	if p.kept != t {
+		return
+	}
+	if w.bugs.lossLeavesIt && p.turn == noTurn {
+		x.phase, x.told = held, x.token
+		if to == lapsed {
+			w.leaseEnds()
+		}
 		return
 	}
 	if w.bugs.lossIsPassedOn && p.turn == holds && p.line > 0 {
@@ -163,7 +177,10 @@ func (w *world) hold(t id) {
 	p, x := w.owned(t), w.tenure(t)
 	token := x.token + x.used
 	x.used++
-	x.phase, x.inUse, x.reading.weak = held, true, false
+	if !w.bugs.turnWhileReleased {
+		x.phase = held
+	}
+	x.inUse, x.reading.weak = true, false
 	p.turn, p.kept = holds, t
 	if x.used > 1 {
 		x.left--

@@ -42,7 +42,7 @@ func (w *world) acquire(t id) answer {
 	case r.owner == t:
 		return w.yours()
 	case r.owner == nobody && r.queued == 0:
-		w.own(t, false)
+		w.own(t, w.lingers[w.clientOf(t)] && !w.bugs.unmarked)
 		return w.yours()
 	}
 	first := r.queued == 0
@@ -73,6 +73,10 @@ func (w *world) offer(old, fresh id) answer {
 	if next == nobody {
 		w.own(fresh, true)
 		return w.yours()
+	}
+	if w.tenure(fresh).linger.tried && !w.bugs.offerQueues {
+		w.give(next)
+		return answer{kind: busy}
 	}
 	if w.bugs.behindBack {
 		w.give(next)

@@ -73,12 +73,13 @@ func (c *config) search(until property) result {
 // expand takes every step from a state.
 func (s *searcher) expand(from *state, number int32) {
 	w := world{state: *from, config: s.config}
-	rest, quiet := true, true // quiet: but for what ends holds
+	rest, quiet, idle := true, true, true // quiet: but for what ends holds; idle: but for what ends lingers
 	try := func(steps []step, kind string, n, shown int) {
 		for i := range steps {
 			if steps[i].can(&w, n) {
 				rest = rest && !steps[i].itself
 				quiet = quiet && (!steps[i].itself || steps[i].ends())
+				idle = idle && (!steps[i].itself || steps[i].lingers())
 				s.take(w, event{&steps[i], kind, int8(shown)}, n, number)
 			}
 		}
@@ -89,6 +90,7 @@ func (s *searcher) expand(from *state, number int32) {
 		} else {
 			try(clientSteps, "c", n, n)
 			try(s.sharingSteps(), "c", n, n)
+			try(s.lingerSteps(), "c", n, n)
 		}
 	}
 	for n := range w.tenures {
@@ -98,6 +100,7 @@ func (s *searcher) expand(from *state, number int32) {
 		if !w.owned(id(n + 1)).dead {
 			try(tenureSteps, "t", n, n+1)
 			try(s.readingSteps(), "t", n, n+1)
+			try(s.tryingSteps(), "t", n, n+1)
 		}
 		try(straySteps, "t", n, n+1)
 		try(s.leftSteps(), "t", n, n+1)
@@ -109,6 +112,9 @@ func (s *searcher) expand(from *state, number int32) {
 	}
 	if quiet {
 		w.whenQuiet()
+	}
+	if idle {
+		w.whenIdle()
 	}
 	s.report(&w, number, event{})
 }

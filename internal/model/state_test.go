@@ -36,12 +36,14 @@ type redis struct {
 // client is a process. Its goroutines are alike, so that only their number counts, and the order of the line
 // does not.
 type client struct {
-	dead   bool
-	link   link
-	inbox  [maxInbox]message
-	unread int8
-	made   int8 // tenures
-	side        // of those who exclude each other
+	dead    bool
+	link    link
+	inbox   [maxInbox]message
+	unread  int8
+	made    int8 // tenures
+	side         // of those who exclude each other
+	tries   int8 // calls of TryLock that are still to come
+	closing bool
 
 	sharing sharing // those who read
 }
@@ -61,6 +63,8 @@ const (
 	given       // the goroutine has not looked yet at what was left to it
 	waits
 	holds
+	parks // has unlocked, and is about to keep the lock
+	tries // offers what was parked, and does not wait
 )
 
 // link is the subscription of a client's inbox.
@@ -81,17 +85,19 @@ type message struct {
 	others  bool // somebody else is queued
 	phantom bool // nothing was written for it
 	moment  int8 // when it was granted, as the counter showed
+	asker   id   // who tried, and is to be told when it may ask again
 }
 
 type kind uint8
 
 const (
-	_       kind = iota
-	granted      // the id owns the lock
-	want         // somebody queued behind the id
-	forced       // the id's ownership was taken away
-	confirm      // not published: the subscription stands
-	recheck      // the id is the first who waits, and is to ask
+	_        kind = iota
+	granted       // the id owns the lock
+	want          // somebody queued behind the id, or tried
+	forced        // the id's ownership was taken away
+	confirm       // not published: the subscription stands
+	recheck       // the id is the first who waits, and is to ask
+	tryAgain      // the id may ask once more
 )
 
 // tenure is one owner id: what its process knows of it, and its commands that are on their way.
@@ -128,6 +134,7 @@ type tenure struct {
 	placed bool // queued, and its inbox has been counted ever since
 
 	reading reading
+	linger  linger
 }
 
 type phase uint8
@@ -167,6 +174,7 @@ const (
 	queued
 	gone
 	busy
+	asked // busy, and its owner was sent a Want
 )
 
 // faults counts what may still go wrong.
@@ -183,7 +191,7 @@ const (
 	expire         // a lease ends that nobody trusts: of a grant that was not read, of an id that was offered
 	force          // ForceUnlock
 	restart        // Redis comes back empty
-	mute           // a want is lost
+	mute           // a want is lost, or the answer to it
 	kinds
 )
 
@@ -231,6 +239,7 @@ func (w *world) tidy() {
 	for n := range w.tenures {
 		x := &w.tenures[n]
 		x.tidy(w.redis.reads(id(n + 1)))
+		x.tidyLinger()
 		if x.asked > 0 && (x.phase != waiting || !w.grantsUntil(id(n+1), x.asked)) {
 			x.asked = 0
 		}

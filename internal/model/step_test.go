@@ -19,7 +19,7 @@ var clientSteps = []step{
 		func(w *world, n int) { w.faults[cancel]--; w.clients[n].line-- }},
 	{"cancel with the turn", false, func(w *world, n int) bool { return w.faults[cancel] > 0 && w.clients[n].turn == given },
 		func(w *world, n int) { w.faults[cancel]--; w.cancelGiven(n) }},
-	{"cancel waiting", false, func(w *world, n int) bool { return w.faults[cancel] > 0 && w.clients[n].turn == waits },
+	{"cancel waiting", false, func(w *world, n int) bool { return w.faults[cancel] > 0 && w.clients[n].awaitsRedis() },
 		func(w *world, n int) { w.faults[cancel]--; w.cancelWaiting(n) }},
 	{"trust ends", false, func(w *world, n int) bool { return w.faults[lapse] > 0 && w.keeps(n) },
 		func(w *world, n int) { w.faults[lapse]--; w.lose(w.clients[n].kept, lapsed) }},
@@ -28,7 +28,7 @@ var clientSteps = []step{
 
 	{"message", true, func(w *world, n int) bool { return w.clients[n].unread > 0 }, (*world).deliver},
 	{"want lost", false, func(w *world, n int) bool {
-		return w.faults[mute] > 0 && w.clients[n].unread > 0 && w.clients[n].inbox[0].kind == want
+		return w.faults[mute] > 0 && w.clients[n].unread > 0 && w.clients[n].inbox[0].mayBeLost()
 	}, func(w *world, n int) { w.faults[mute]--; w.skip(n) }},
 
 	{"subscription breaks", false, func(w *world, n int) bool {
@@ -152,10 +152,14 @@ func (w *world) finish(n int) {
 		}
 	}
 	x.phase = over
+	w.answerTries(t)
 	if w.strays(n) && !w.bugs.strayIsIgnored {
 		x.phase, x.released = ending, true
 	}
 }
+
+// mayBeLost: others are repeated, or asked for.
+func (m message) mayBeLost() bool { return m.kind == want || m.kind == tryAgain }
 
 // disconnect loses what is under way to a client's inbox.
 func (w *world) disconnect(c int, l link) {
@@ -183,7 +187,7 @@ func (w *world) crash(c int, l link) {
 		} else if x.command == sent {
 			strayOffer = x.offers
 		}
-		*x = tenure{phase: over, stray: stray, strayOffer: strayOffer, reading: x.reading.leftBehind()}
+		*x = tenure{phase: over, stray: stray, strayOffer: strayOffer, reading: x.reading.leftBehind(), linger: x.linger.leftBehind()}
 	})
 	w.clients[c] = client{dead: true, link: l, made: w.clients[c].made}
 	if l == down {
@@ -230,10 +234,10 @@ func (w *world) everybodyAsks() {
 	}
 }
 
-// eachWaiting calls f for every tenure of a client that waits.
+// eachWaiting calls f for every tenure of a client that waits in the queue, or will.
 func (w *world) eachWaiting(c int, f func(id)) {
 	w.each(c, func(t id, x *tenure) {
-		if x.phase == waiting && !w.polls[c] {
+		if x.phase == waiting && !w.polls[c] && !x.linger.tried {
 			f(t)
 		}
 	})

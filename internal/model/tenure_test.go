@@ -32,12 +32,16 @@ func (w *world) run(t id) answer {
 	return a
 }
 
-// acquires is the script of one who queues, or polls.
+// acquires is the script of one who queues, or polls, or tries.
 func (w *world) acquires(t id) answer {
-	if w.polls[w.clientOf(t)] {
+	switch {
+	case w.tenure(t).linger.tried:
+		return w.tryOnce(t)
+	case w.polls[w.clientOf(t)]:
 		return w.attempt(t)
+	default:
+		return w.acquire(t)
 	}
-	return w.acquire(t)
 }
 
 // read takes the answer to the tenure's command.
@@ -64,7 +68,9 @@ func (w *world) read(t id) {
 	case a.kind == gone && w.bugs.goneIsOwner:
 		y := w.tenure(before)
 		w.granted(t, answer{token: y.token + y.used, block: y.block})
-	case a.kind == busy: // it pauses
+	case x.linger.tried && (a.kind == busy || a.kind == asked || a.kind == queued):
+		w.refused(t, a)
+	case a.kind == busy && w.polls[w.clientOf(t)]: // it pauses
 	case a.kind == queued && !again:
 		x.asked = a.token
 	default:
@@ -110,6 +116,7 @@ func (w *world) granted(t id, a answer) {
 	x.phase, x.token, x.block, x.used, x.again = held, a.token, a.block, 0, false
 	if a.others {
 		x.left = min(x.left, w.budget)
+		x.linger.contended = w.lingers[w.clientOf(t)] && !w.bugs.othersForgotten
 	}
 	if x.told == forever {
 		w.lose(t, over)
@@ -119,8 +126,12 @@ func (w *world) granted(t id, a answer) {
 		w.grantedToReader(t, a.others)
 		return
 	}
+	if x.linger.tried && p.kept != t {
+		w.holdTried(t)
+		return
+	}
 	w.redis.confirmed(t)
-	if p.kept != t || p.turn == waits {
+	if p.kept != t || p.turn == waits || p.turn == tries {
 		w.hold(t)
 	}
 }
@@ -150,12 +161,15 @@ func (w *world) deliver(c int) {
 		if x := w.tenure(m.id); x.phase == waiting || x.phase == held {
 			x.left, x.reading.contended = min(x.left, w.budget), x.phase == held
 		}
+		w.heardWant(c, m)
 	case recheck:
 		w.eachWaiting(c, w.ask)
 	case forced:
 		w.heardForced(m)
 	case confirm:
 		w.each(c, w.confirmed)
+	case tryAgain: // who tried waits for this to be read: see goesOnTrying
+		w.tenure(m.id).linger.told = w.bugs.unbounded
 	}
 }
 
@@ -213,7 +227,7 @@ func (w *world) heardForced(m message) {
 func (w *world) confirmed(t id, x *tenure) {
 	switch x.phase {
 	case waiting:
-		if !w.bugs.noConfirmRecheck {
+		if !w.bugs.noConfirmRecheck && !x.linger.tried {
 			w.ask(t)
 		}
 	case held:

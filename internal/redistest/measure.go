@@ -22,39 +22,61 @@ type Way func(goroutine int) error
 type Measure struct {
 	Nanoseconds float64 // from one to the next, of all goroutines together
 	Allocations float64
+	Bytes       float64 // allocated
 }
 
 // Compare runs the ways in turn, round by round, so that what disturbs the machine disturbs all. In each
 // round so many goroutines run a way so many times each.
 func Compare(b *testing.B, goroutines, times int, ways ...Way) []Measure {
 	b.Helper()
-	spent, allocated := make([][]float64, len(ways)), make([][]float64, len(ways))
-	var before, after runtime.MemStats
+	rounds := make([][]Measure, len(ways))
 	for b.Loop() {
 		for w, way := range ways {
-			runtime.ReadMemStats(&before)
-			start := time.Now()
-			if goroutines == 1 {
-				repeat(b, way, 0, times)
-			} else {
-				var wg sync.WaitGroup
-				for i := range goroutines {
-					wg.Go(func() { repeat(b, way, i, times) })
-				}
-				wg.Wait()
-			}
-			n := float64(goroutines * times)
-			spent[w] = append(spent[w], float64(time.Since(start).Nanoseconds())/n)
-			runtime.ReadMemStats(&after)
-			allocated[w] = append(allocated[w], float64(after.Mallocs-before.Mallocs)/n)
+			rounds[w] = append(rounds[w], Round(b, goroutines, times, way))
 		}
 	}
 	b.ReportMetric(0, "ns/op") // of a round
 	measures := make([]Measure, len(ways))
 	for w := range ways {
-		measures[w] = Measure{median(spent[w]), median(allocated[w])}
+		measures[w] = Median(rounds[w])
 	}
 	return measures
+}
+
+// Round has so many goroutines run a way so many times each.
+func Round(b *testing.B, goroutines, times int, way Way) Measure {
+	b.Helper()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	start := time.Now()
+	if goroutines == 1 {
+		repeat(b, way, 0, times)
+	} else {
+		var wg sync.WaitGroup
+		for i := range goroutines {
+			wg.Go(func() { repeat(b, way, i, times) })
+		}
+		wg.Wait()
+	}
+	n := float64(goroutines * times)
+	spent := float64(time.Since(start).Nanoseconds()) / n
+	runtime.ReadMemStats(&after)
+	return Measure{spent, float64(after.Mallocs-before.Mallocs) / n, float64(after.TotalAlloc-before.TotalAlloc) / n}
+}
+
+// Median is that of each figure over the rounds.
+func Median(rounds []Measure) Measure {
+	of := func(figure func(Measure) float64) float64 {
+		var values []float64
+		for _, r := range rounds {
+			values = append(values, figure(r))
+		}
+		return median(values)
+	}
+	return Measure{
+		of(func(m Measure) float64 { return m.Nanoseconds }), of(func(m Measure) float64 { return m.Allocations }),
+		of(func(m Measure) float64 { return m.Bytes }),
+	}
 }
 
 // Contend has goroutines do something b.N times in all, and reports how many scripts the server ran for each

@@ -1,7 +1,8 @@
 // Package redistest gives tests a Redis: the one that LATCHKEY_TEST_REDIS names (it is flushed), else a
 // process of the redis-server on the PATH, else the embedded server. What only a process of our own can show
-// (SIGSTOP, a restart, a replica) is skipped without one, and what sets the clock of one without a C
-// compiler; [Main] says how often, and LATCHKEY_REQUIRE=redis, or docker, makes each such skip a failure.
+// (SIGSTOP, a restart, a replica) is skipped without one. So is what sets its clock without a C compiler, and
+// what counts its instructions without valgrind. [Main] says how often. LATCHKEY_REQUIRE=redis, or docker,
+// makes each such skip a failure.
 package redistest
 
 import (
@@ -43,7 +44,7 @@ func Longer(short, long int64) int64 {
 // of one, and fails when they leave a goroutine behind.
 func Main(m *testing.M) {
 	code := m.Run()
-	fmt.Fprintf(os.Stderr, "latchkey: tests ran on %s; %d skipped for the lack of a redis-server or a C compiler\n", describe(), skipped.Load())
+	fmt.Fprintf(os.Stderr, "latchkey: tests ran on %s; %d skipped for the lack of a redis-server, a C compiler or valgrind\n", describe(), skipped.Load())
 	if code == 0 {
 		if err := goleak.Find(Lingering...); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -151,6 +152,15 @@ func Require(t testing.TB) {
 	t.Helper()
 	if binary() == "" {
 		lacks(t, "a redis-server")
+	}
+}
+
+// RequireValgrind is [Require] for what needs valgrind as well.
+func RequireValgrind(t testing.TB) {
+	t.Helper()
+	Require(t)
+	if _, err := exec.LookPath("valgrind"); err != nil {
+		lacks(t, "valgrind")
 	}
 }
 

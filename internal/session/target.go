@@ -45,18 +45,18 @@ type entry struct {
 // a waiter or a hold refers to it. All calls with one family must have the same T. The error matches
 // ErrInvalid, and is not wrapped.
 func GetOrCreate[T any](c *Client, family lua.Family, name string, build func(Target) *T) (*T, error) {
-	keys, err := lua.NewKeys(family, c.Options.Prefix+name, c.Sharded)
-	if err != nil {
-		return nil, Invalid("%w", err)
-	}
-	key := targetKey{family, keys.Name()}
+	key := targetKey{family, c.Options.Prefix + name}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	before := c.targets[key]
-	if before.value != nil {
+	if before.value != nil { // then the name is valid
 		if x, ok := before.value().(*T); ok {
 			return x, nil
 		}
+	}
+	keys, err := lua.NewKeys(family, key.key, c.Sharded)
+	if err != nil {
+		return nil, Invalid("%w", err)
 	}
 	t := c.newTarget(key, keys, before.floor)
 	x := build(t)

@@ -9,15 +9,15 @@ const looks = 100
 func (l *Line[T]) Give(gift T, fits func(wants any) bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	at := l.waiting.Front()
-	for n := 0; at != nil && n < looks; n++ {
-		if p := at.Value.(*place[T]); p.wants != nil && fits(p.wants) {
-			l.waiting.Remove(at)
+	p := l.first
+	for n := 0; p != nil && n < looks; n++ {
+		if p.wants != nil && fits(p.wants) {
+			l.remove(p)
 			p.given = true
-			p.left <- gift // has room: it is sent to once
+			p.turn <- gift // has room: it is sent to once
 			return true
 		}
-		at = at.Next()
+		p = p.next
 	}
 	return false
 }

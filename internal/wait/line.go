@@ -1,7 +1,6 @@
 package wait
 
 import (
-	"container/list"
 	"context"
 	"sync"
 )
@@ -10,24 +9,29 @@ import (
 // Whoever has the turn passes it to the next, with what it leaves. The zero value is an empty line; methods
 // are safe for concurrent use.
 type Line[T any] struct {
-	mu      sync.Mutex
-	taken   bool      // somebody has the turn
-	waiting list.List // of *place[T]
+	mu          sync.Mutex
+	taken       bool // somebody has the turn
+	length      int  // how many wait for it
+	first, last *place[T]
+	turn        *place[T] // of whoever has the turn; nil if it did not have to wait
+	spare       *place[T] // to be used again
 }
 
-// place is one in the line.
+// place is that of one who waits. A place and its channel are used again: under contention each turn would
+// cost two otherwise.
 type place[T any] struct {
-	left  chan T // what it gets; capacity 1
-	wants any    // what it takes without the turn; nil: nothing
-	given bool   // it was given that, and has no turn. Set before left is sent to
+	turn           chan T // capacity 1: what is passed has room, since it is sent to once for each use
+	previous, next *place[T]
+	wants          any  // what it takes without the turn; nil: nothing. Else it is not used again: see keep
+	given          bool // it was given that, and has no turn. Set before turn is sent to
 }
 
 // Enter returns when it is the caller's turn, with what the one before left. That is the zero value when the
 // line was empty. When ctx or closing ends before, it returns the cause, and the caller has no turn. A turn
 // that came at that very moment is passed to the next; if there is none, Enter returns what was left beside
 // the error.
-func (l *Line[T]) Enter(ctx, closing context.Context) (left T, err error) {
-	left, _, err = l.EnterWanting(ctx, closing, nil)
+func (l *Line[T]) Enter(ctx, closing context.Context) (T, error) {
+	left, _, err := l.EnterWanting(ctx, closing, nil)
 	return left, err
 }
 
@@ -40,28 +44,42 @@ func (l *Line[T]) EnterWanting(ctx, closing context.Context, wants any) (left T,
 		l.mu.Unlock()
 		return left, false, nil
 	}
-	p := &place[T]{left: make(chan T, 1), wants: wants}
-	at := l.waiting.PushBack(p)
+	p := l.append(wants)
 	l.mu.Unlock()
 	select {
-	case left = <-p.left:
+	case left := <-p.turn:
 		return left, p.given, nil
 	case <-ctx.Done():
-		err = context.Cause(ctx)
+		return l.withdraw(p, ctx)
 	case <-closing.Done():
-		err = context.Cause(closing)
+		return l.withdraw(p, closing)
 	}
+}
+
+// withdraw is the end of Enter for one whose wait was ended.
+func (l *Line[T]) withdraw(p *place[T], ended context.Context) (left T, given bool, err error) {
 	l.mu.Lock()
-	l.waiting.Remove(at) // does nothing when Pass or Give has removed it
-	l.mu.Unlock()
-	select {
-	case passed := <-p.left:
-		if given = p.given; given || !l.Pass(passed) {
-			left = passed
-		}
-	default:
+	passed := p != l.first && p.previous == nil // it is not in the line any more
+	if !passed {
+		l.remove(p)
+		l.keep(p)
 	}
-	return left, given, err
+	l.mu.Unlock()
+	if passed {
+		turn := <-p.turn
+		if given = p.given; given || !l.Pass(turn) {
+			left = turn
+		}
+	}
+	return left, given, context.Cause(ended)
+}
+
+// keep has a place used again. Where something is given, several may have turns at once: then nobody knows
+// whether the one who had this place has taken what was sent there. The mutex is held.
+func (l *Line[T]) keep(p *place[T]) {
+	if p != nil && p.wants == nil {
+		l.spare = p
+	}
 }
 
 // Pass ends the caller's turn. It reports whether somebody was waiting, who has the turn now, and what is
@@ -69,20 +87,57 @@ func (l *Line[T]) EnterWanting(ctx, closing context.Context, wants any) (left T,
 func (l *Line[T]) Pass(left T) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	next := l.waiting.Front()
+	l.keep(l.turn) // who had it has taken what was sent there
+	next := l.first
+	l.turn = next
 	if next == nil {
 		l.taken = false
 		return false
 	}
-	l.waiting.Remove(next).(*place[T]).left <- left // has room: it is sent to once
+	l.remove(next)
+	next.turn <- left
 	return true
+}
+
+// append adds a place at the end. The mutex is held.
+func (l *Line[T]) append(wants any) *place[T] {
+	p := l.spare
+	if p == nil || wants != nil {
+		p = &place[T]{turn: make(chan T, 1), wants: wants}
+	} else {
+		l.spare = nil
+	}
+	if p.previous = l.last; l.last == nil {
+		l.first = p
+	} else {
+		l.last.next = p
+	}
+	l.last = p
+	l.length++
+	return p
+}
+
+// remove takes a place out. The mutex is held.
+func (l *Line[T]) remove(p *place[T]) {
+	if p.previous == nil {
+		l.first = p.next
+	} else {
+		p.previous.next = p.next
+	}
+	if p.next == nil {
+		l.last = p.previous
+	} else {
+		p.next.previous = p.previous
+	}
+	p.previous, p.next = nil, nil
+	l.length--
 }
 
 // Len returns how many wait for the turn.
 func (l *Line[T]) Len() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.waiting.Len()
+	return l.length
 }
 
 // IsEmpty reports whether nobody has the turn.
@@ -96,5 +151,5 @@ func (l *Line[T]) IsEmpty() bool {
 func (l *Line[T]) HasNext() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.waiting.Len() > 0
+	return l.length > 0
 }

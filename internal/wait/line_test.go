@@ -101,3 +101,37 @@ func TestLineLosesNothing(t *testing.T) {
 		})
 	}
 }
+
+// A place is used again. So a turn that comes while its waiter gives up must not be taken by whoever has the
+// place after that: whoever has the turn ends the waits of all others, and passes it at that moment.
+func TestLineUsesPlacesAgain(t *testing.T) {
+	var line wait.Line[struct{}]
+	var inside, turns atomic.Int64
+	var wg sync.WaitGroup
+	var waits [8]atomic.Pointer[context.CancelFunc]
+	for i := range waits {
+		wg.Go(func() {
+			for range 30_000 {
+				ctx, cancel := context.WithCancel(t.Context())
+				waits[i].Store(&cancel)
+				if _, err := line.Enter(ctx, t.Context()); err != nil {
+					continue
+				}
+				if inside.Add(1) != 1 {
+					t.Error("two have the turn")
+				}
+				turns.Add(1)
+				for j := range waits {
+					if end := waits[j].Load(); end != nil {
+						(*end)()
+					}
+				}
+				inside.Add(-1)
+				line.Pass(struct{}{})
+			}
+		})
+	}
+	wg.Wait()
+	require.Positive(t, turns.Load())
+	require.True(t, line.IsEmpty())
+}

@@ -1,0 +1,200 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"math"
+	"time"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/barrier"
+	"github.com/latchkey-go/latchkey/countdown"
+	"github.com/latchkey-go/latchkey/internal/redistest/baseline"
+)
+
+// pairs is something that is taken and given back so many times, on one key that nobody else uses.
+type pairs struct {
+	name string
+	do   func(addr string, n int) error
+}
+
+// patient are options for a slow server: nothing is renewed or repeated while it is counted.
+var patient = []latchkey.Option{latchkey.WithLease(time.Minute), latchkey.WithCommandTimeout(30 * time.Second)}
+
+// allPairs are those whose instructions are counted, in the order of the table. The floor is first.
+func allPairs() []pairs {
+	return []pairs{
+		{"floor", alone(openFloor)},
+		{"rlock", alone(func(addr string) (Contender, error) { return openKeyed(addr, newRlock, patient...) })},
+		{"rlock between two clients", inTurn(newRlock)},
+		{"fairlock between two clients", inTurn(newFairlock)},
+		{"spinlock", alone(func(addr string) (Contender, error) {
+			return openKeyed(addr, newSpinlock, append(patient[:len(patient):len(patient)], latchkey.WithoutPubSub())...)
+		})},
+		{"rwlock, write", again(writing)},
+		{"rwlock, read", again(reading)},
+		{"permit of a semaphore", again(ofJob(permitsOf, "leased"))},
+		{"permit of a counting semaphore", again(ofJob(permitsOf, "counting"))},
+		{"CountDown of a latch", again(countingDown)},
+		{"Await of a barrier of one party", again(arriving)},
+		{"multilock of ten", again(ofJob(basketOf, "multilock"))},
+		{"redislock", alone(openRedislock)},
+		{"rueidislock", alone(openRueidislock)},
+		{"Redisson's protocol of RLock", again(redisson)},
+	}
+}
+
+// taking opens something that can be taken, and given back.
+type taking func(addr string) (acquire func(context.Context) (Unlock, error), closed func(), err error)
+
+// again takes and gives back, one after the other.
+func again(open taking) func(addr string, n int) error {
+	return func(addr string, n int) error {
+		acquire, closed, err := open(addr)
+		if err != nil {
+			return err
+		}
+		defer closed()
+		for range n {
+			release, err := acquire(context.Background())
+			if err != nil {
+				return err
+			}
+			if err := release(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// alone is a lock that one goroutine takes.
+func alone(open func(addr string) (Contender, error)) func(addr string, n int) error {
+	return again(func(addr string) (func(context.Context) (Unlock, error), func(), error) {
+		c, err := open(addr)
+		if err != nil {
+			return nil, nil, err
+		}
+		return func(ctx context.Context) (Unlock, error) { return c.Lock(ctx, "pair") }, c.Close, nil
+	})
+}
+
+// inTurn has two clients hand a lock to each other. Nobody unlocks before the other is queued, so the queue
+// grants every hold but the first, however slow the server is.
+func inTurn(of newLock) func(addr string, n int) error {
+	return func(addr string, n int) error {
+		queued := make(chan struct{}, 1)
+		tell := latchkey.WithObserver(latchkey.Observer{Queued: func(latchkey.Event) {
+			select {
+			case queued <- struct{}{}:
+			default: // it had to be queued again, and that was not heard yet
+			}
+		}})
+		var locks [2]*latchkey.Lock
+		for i := range locks {
+			c, err := openLatchkey(addr, append(patient[:len(patient):len(patient)], tell)...)
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			if locks[i], err = of(c, "pair"); err != nil {
+				return err
+			}
+		}
+		hold, err := locks[0].Lock(context.Background())
+		if err != nil {
+			return err
+		}
+		for turn := 1; turn < n; turn++ {
+			next := make(chan error, 1)
+			var granted *latchkey.Hold
+			go func() {
+				var err error
+				granted, err = locks[turn%2].Lock(context.Background())
+				next <- err
+			}()
+			select {
+			case <-queued:
+			case err := <-next:
+				return errors.Join(errors.New("a lock that is held was granted, or failed"), err)
+			}
+			if err := hold.Unlock(context.Background()); err != nil {
+				return err
+			}
+			if err := <-next; err != nil {
+				return err
+			}
+			hold = granted
+		}
+		return hold.Unlock(context.Background())
+	}
+}
+
+// ofJob is one of the variants that the scenarios run.
+func ofJob(open func(job) (func(context.Context) (Unlock, error), func(), error), variant string) taking {
+	return func(addr string) (func(context.Context) (Unlock, error), func(), error) {
+		return open(job{Addr: addr, Variant: variant, options: patient})
+	}
+}
+
+func halvesOn(addr string) (halves, error) {
+	return halvesOf(job{Addr: addr, Variant: "rwlock", options: patient})
+}
+
+func writing(addr string) (acquire func(context.Context) (Unlock, error), closed func(), err error) {
+	h, err := halvesOn(addr)
+	return func(ctx context.Context) (Unlock, error) { return h.write(ctx, 1) }, h.closed, err
+}
+
+func reading(addr string) (acquire func(context.Context) (Unlock, error), closed func(), err error) {
+	h, err := halvesOn(addr)
+	return func(ctx context.Context) (Unlock, error) { return h.read(ctx, 1) }, h.closed, err
+}
+
+func nothing() error { return nil }
+
+// countingDown has a latch that does not open.
+func countingDown(addr string) (acquire func(context.Context) (Unlock, error), closed func(), err error) {
+	c, err := openLatchkey(addr, patient...)
+	if err != nil {
+		return nil, nil, err
+	}
+	l, err := countdown.New(c, "pair")
+	if err != nil {
+		return nil, nil, err
+	}
+	if _, err := l.TrySetCount(context.Background(), math.MaxInt32); err != nil {
+		return nil, nil, err
+	}
+	return func(ctx context.Context) (Unlock, error) {
+		_, err := l.CountDown(ctx)
+		return nothing, err
+	}, c.Close, nil
+}
+
+// arriving has a barrier that every arrival opens.
+func arriving(addr string) (acquire func(context.Context) (Unlock, error), closed func(), err error) {
+	c, err := openLatchkey(addr, patient...)
+	if err != nil {
+		return nil, nil, err
+	}
+	b, err := barrier.New(c, "pair", 1)
+	if err != nil {
+		return nil, nil, err
+	}
+	return func(ctx context.Context) (Unlock, error) {
+		_, err := b.Await(ctx)
+		return nothing, err
+	}, c.Close, nil
+}
+
+// redisson has one lock of its multi-lock, which takes it as RLock does.
+func redisson(addr string) (acquire func(context.Context) (Unlock, error), closed func(), err error) {
+	m, err := baseline.NewMultiLock(addr, []string{"pair"}, time.Minute, false)
+	if err != nil {
+		return nil, nil, err
+	}
+	return func(ctx context.Context) (Unlock, error) {
+		return func() error { return m.Unlock(context.Background()) }, m.Lock(ctx)
+	}, m.Close, nil
+}
