@@ -75,8 +75,12 @@ func (p *Primitive) await(parent, waits context.Context, permits int, try bool) 
 	if p.terms.lingers() && !p.Queue.Listening() {
 		p.Queue.awaitInbox(waits)
 	}
-	if p.Delegate && !try {
+	switch {
+	case try || !p.Delegate:
+	case p.Queue.kind.Exclusive:
 		return p.standInLine(parent, waits)
+	default:
+		return p.standForPermits(parent, waits, permits)
 	}
 	if left, ok := p.takeParked(); ok {
 		return p.goOn(parent, waits, try, left)
@@ -147,7 +151,7 @@ func (p *Primitive) compete(parent, waits context.Context, try, inTurn bool, t *
 		default:
 			p.Queue.waiters.Cancel(&t.waiter)
 			if inTurn {
-				p.Queue.half(p.Shared).line.Pass(nil)
+				p.Queue.endTurn(p.Shared, nil)
 			}
 			if errors.Is(err, errEnded) {
 				return nil, p.failed(parent, waits, context.Cause(waits))
@@ -157,7 +161,7 @@ func (p *Primitive) compete(parent, waits context.Context, try, inTurn bool, t *
 		t = p.newTenure(permits, inTurn) // its lease was over before it was a hold
 	}
 	if inTurn {
-		p.Queue.half(p.Shared).line.Pass(nil)
+		p.Queue.endTurn(p.Shared, nil)
 	}
 	return nil, session.Wrap(p.Name, session.ErrClosed)
 }

@@ -74,6 +74,9 @@ func (t *tenure) contendNow() {
 // handOff leaves the lock to the next in line, or to whoever comes if it lingers. It reports whether it did.
 // The turn's holds have ended.
 func (t *tenure) handOff(done *turn) bool {
+	if !t.kind.Exclusive {
+		return t.giveOn(done)
+	}
 	hears := t.waiter.Demand.Lingers && t.hearing() == t.heard
 	t.mu.Lock()
 	inLine := t.inLine
@@ -98,7 +101,7 @@ func (t *tenure) next(parent context.Context, terms terms) *Hold {
 	}
 	u := &turn{tenure: t, token: t.handOffs.next(), moment: now}
 	u.begin(parent)
-	t.turn, t.inLine = u, true
+	t.turn, t.inLine = u, t.kind.Exclusive
 	t.stay.parked, t.stay.span = false, terms.linger
 	t.mu.Unlock()
 	session.Raise(t.Floor, u.token)

@@ -25,8 +25,9 @@ type Queue struct {
 	kind    *Kind
 	batch   uint16 // which renewals go together
 	waiters *wait.Waiters
-	alone   half  // of those who exclude each other
-	shared  *half // of those who hold together; nil unless the kind is sharable
+	alone   half         // of those who exclude each other
+	shared  *half        // of those who hold together; nil unless the kind is sharable
+	rivals  atomic.Int64 // delegates of a line that compete at the same time: see letIn
 	inbox   inbox
 	ear     ear
 	ends    atomic.Bool // a timer is set for what is parked
@@ -192,11 +193,10 @@ func (q *Queue) GivenUp(w *wait.Waiter, inheritable bool) bool {
 	if t == nil || !t.delegate {
 		return false
 	}
-	line := &q.half(w.Demand.Shared).line
 	if inheritable {
-		return line.Pass(t)
+		return q.endTurn(w.Demand.Shared, t)
 	}
-	line.Pass(nil)
+	q.endTurn(w.Demand.Shared, nil)
 	return false
 }
 

@@ -28,7 +28,8 @@ type tenure struct {
 	offered  atomic.Pointer[tenure] // the one that is given up for this one, until Redis has answered that
 	first    turn
 
-	parting sync.Mutex // held while a part of the permits is given back
+	parting sync.Mutex // held while a part of the permits is given back, and while they are given on
+	parted  bool       // a part was, guarded by parting
 
 	mu       sync.Mutex
 	phase    phase

@@ -56,6 +56,7 @@ type Demand struct {
 	Unset   bool // wait although nobody has set how many permits there are
 	Shared  bool // hold together with others: the read half of a read-write lock
 	Lingers bool // a lock may stay with its process while nobody holds it there
+	Turns   int  // of permits: reserve tokens for so many further turns; at most 9999
 
 	// Uptime is how long, in ms, the server of a lock must have been up if it does not know the name; 0: no
 	// matter. It is not told to the queue: who asks for it only tries.
@@ -72,6 +73,9 @@ func (d Demand) text() string {
 		if flag.set {
 			text += flag.letter
 		}
+	}
+	if d.Turns > 0 {
+		text += "t" + strconv.Itoa(d.Turns)
 	}
 	return text
 }

@@ -133,6 +133,13 @@ func (q *Waiters) sleep(ctx context.Context, w *Waiter) {
 	stop()
 }
 
+// Queued reports whether any waiter is in the queue, as far as is known.
+func (q *Waiters) Queued() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.queued.Len() > 0
+}
+
 // Interrupt wakes w, if it sleeps, without a notice: its context has ended, or the client is closing.
 func (q *Waiters) Interrupt(w *Waiter) {
 	q.mu.Lock()
