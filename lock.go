@@ -93,6 +93,10 @@ type State struct {
 	// Shares is how many hold the lock together: readers of a read-write lock, those of one process counted
 	// once. It is 0 for all others. Holder is one of them, and Remaining that of the longest lease.
 	Shares int
+	// Lingers reports that the lock stays with Holder although nobody holds it (rlock.WithLinger). Of the
+	// client that asks that is exact. Redis does not know it of others: there Lingers says that the lock is one
+	// that may stay, and it may be held as well. Either way whoever asks for the lock ends it.
+	Lingers bool
 	// Waiting is the number of entries in the queue.
 	Waiting int
 	// Queue has the owner ids of the first 1000 entries, the next one first.

@@ -65,6 +65,24 @@ func WithoutReentry() Option { return Option(grant.WithoutReentry()) }
 // counts.
 func WithBudget(holds int, span time.Duration) Option { return Option(grant.WithBudget(holds, span)) }
 
+// WithLinger has a lock that was unlocked stay with this process for up to d, as long as nobody else wants
+// it. To take it again then costs no command. It is for a lock that one process takes again and again, and
+// others rarely. The end counts from the first Unlock since the process got the lock: further uses do not
+// put it off. From 1 ms to a minute; default: none.
+//
+// A lock that lingers is not held. The first request of another client ends it at once: whoever would queue
+// has the lock after two trips instead of one, and a TryLock asks a second time when the process has
+// answered, after 50 ms at most. Should the message that says so be lost, the others wait for d, or for
+// four spans of the budget (see [WithBudget]) if these are longer. That is also how long they wait who send
+// no such message: users who may not publish, and Java processes. After a crash the lock is free after its
+// lease, as always. ForceUnlock, Shutdown and Close end it, and no hook is called for that.
+//
+// An Unlock that leaves the lock to linger does not ask Redis whether it was still held, as in a hand-off
+// inside the process. The lock does not linger while the client's subscription is down, nor after holds
+// with [WithMinHold], [WithMaxHold] or [WithFixedLease]. A budget of 0 holds excludes it. Another lock of
+// the name on this client takes what lingers as well; it lingers on if that lock has the option too.
+func WithLinger(d time.Duration) Option { return Option(grant.WithLinger(d)) }
+
 // New returns the lock of a name. It does no I/O. The name, after the client's key prefix, is a key in
 // Redis: 1 to 1024 bytes, with balanced braces, of which the first pair is not empty. New returns
 // ErrInvalid for other names, a nil client and options out of range.

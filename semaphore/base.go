@@ -18,8 +18,16 @@ func newBase(c *latchkey.Client, kind *grant.Kind, name string, o settings) (b b
 	if o.capacity != nil && (*o.capacity < 1 || *o.capacity > MaxCapacity) {
 		return b, session.Wrap(name, session.Invalid("the capacity must be from 1 to %d, not %d", MaxCapacity, *o.capacity))
 	}
-	if b.p, err = grant.NewPrimitive((*session.Handle)(c).Client(), kind, name, o.leases); err != nil {
+	leases := append([]grant.Option{grant.WithBudget(0, 0)}, o.leases...) // a semaphore passes nothing on by itself
+	if o.budget != nil {
+		leases = append(leases, o.budget)
+	}
+	if b.p, err = grant.NewPrimitive((*session.Handle)(c).Client(), kind, name, leases); err != nil {
 		return b, err
+	}
+	b.p.Delegate = b.p.Passable()
+	if b.p.Delegate && (o.demand.Pass || o.demand.Grow) {
+		return b, session.Wrap(name, session.Invalid("who waits in a line cannot be passed: a budget excludes overtaking and waiting for capacity"))
 	}
 	b.pool = b.p.Queue.Commands.(*pool)
 	if o.capacity != nil {

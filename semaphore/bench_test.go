@@ -97,6 +97,8 @@ func benchmarkPermits(b *testing.B, section time.Duration) {
 	require.NoError(b, err)
 	counting, err := semaphore.NewCounting(c, "counting", semaphore.WithCapacity(permits))
 	require.NoError(b, err)
+	passed, err := semaphore.New(c, "passed", semaphore.WithCapacity(permits), semaphore.WithBudget(300, 50*time.Millisecond))
+	require.NoError(b, err)
 	theirs, err := baseline.NewSemaphore(s.Addr, "theirs", permits)
 	require.NoError(b, err)
 	b.Cleanup(theirs.Close)
@@ -106,9 +108,9 @@ func benchmarkPermits(b *testing.B, section time.Duration) {
 			<-time.After(section)
 		}
 	}
-	times := 200
+	times := 500
 	if section > 0 {
-		times = 20
+		times = 100
 	}
 	m := redistest.Compare(b, 64, times,
 		func(int) error {
@@ -133,12 +135,21 @@ func benchmarkPermits(b *testing.B, section time.Duration) {
 			}
 			work()
 			return counting.Release(ctx, 1)
+		},
+		func(int) error {
+			p, err := passed.Acquire(ctx, 1)
+			if err != nil {
+				return err
+			}
+			work()
+			return p.Release(ctx)
 		})
 	b.ReportMetric(1e9/m[0].Nanoseconds, "redisson-pairs/s")
 	b.ReportMetric(1+float64(theirs.Tries())/float64(taken.Load()), "redisson-commands/pair")
 	b.ReportMetric(1e9/m[1].Nanoseconds, "pairs/s")
 	b.ReportMetric(m[0].Nanoseconds/m[1].Nanoseconds, "of-redisson")
 	b.ReportMetric(m[0].Nanoseconds/m[2].Nanoseconds, "counting-of-redisson")
+	b.ReportMetric(m[0].Nanoseconds/m[3].Nanoseconds, "budget-of-redisson")
 }
 
 // BenchmarkContended hands permits around among many waiters and reports the commands for each acquisition.

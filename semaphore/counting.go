@@ -29,6 +29,8 @@ type Counting struct{ base base }
 func NewCounting(c *latchkey.Client, name string, opts ...Option) (*Counting, error) {
 	o, inner := set(opts), (*session.Handle)(c).Client()
 	switch {
+	case o.budget != nil:
+		return nil, session.Wrap(name, session.Invalid("nobody holds the permits of a counting semaphore, so nobody passes them on"))
 	case len(o.leases) > 0:
 		return nil, session.Wrap(name, session.Invalid("the permits of a counting semaphore have no lease"))
 	case inner != nil && inner.Options.Replicas > 0:

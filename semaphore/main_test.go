@@ -30,7 +30,11 @@ func worker(args []string) {
 	c, err := latchkey.New(rueidis.ClientOption{InitAddress: []string{args[1]}, ForceSingleClient: true}, latchkey.WithLease(lease))
 	check(err)
 	check(c.Check(context.Background()))
-	s, err := semaphore.New(c, "a")
+	var opts []semaphore.Option
+	if args[0] == "history" && args[6] == "budget" {
+		opts = append(opts, semaphore.WithBudget(32, 5*time.Millisecond))
+	}
+	s, err := semaphore.New(c, "a", opts...)
 	check(err)
 	switch args[0] {
 	case "hold": // so many permits, until it is killed

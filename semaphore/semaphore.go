@@ -25,6 +25,7 @@
 // The first in the queue is granted as soon as enough permits are free, and nobody passes it. So a large
 // request never starves (see [WithOvertaking]). One release may grant to several. A waiter whose process
 // died is skipped. If it is the first and does not fit, those behind it may wait up to two seconds more.
+// With [WithBudget] a process passes permits on inside before others have their turn.
 //
 // Each request and each release takes effect once, also when its reply was lost and it was sent again: no
 // permit is taken or given back twice.

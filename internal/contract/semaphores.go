@@ -2,7 +2,6 @@ package contract
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -17,32 +16,44 @@ import (
 )
 
 // semaphores is the contract of the semaphores.
-type semaphores struct{ Servers }
+type semaphores struct {
+	Servers
+	prefix string
+	budget []semaphore.Option // of those that wait for their turn; none passes anything on without
+}
 
-// Semaphores runs the contract of the semaphores.
+// Semaphores runs the contract of the semaphores, also of those that pass permits on inside a process.
 func Semaphores(t *testing.T, s Servers) {
-	all := semaphores{s}
-	t.Run("free", all.free)
-	t.Run("capacity", all.capacity)
-	t.Run("limit", all.limit)
-	t.Run("fifo", all.fifo)
-	t.Run("cancelled", all.cancelled)
-	t.Run("renewed", all.renewed)
-	t.Run("lease ends", all.leaseEnds)
-	t.Run("deleted", all.deleted)
-	t.Run("scripts flushed", all.scriptsFlushed)
-	t.Run("connections killed", all.connectionsKilled)
-	t.Run("shutdown", all.shutdown)
+	all := semaphores{s, "semaphore:", nil}
+	all.run(t)
+	passing := semaphores{s, "passing:", []semaphore.Option{semaphore.WithBudget(32, 5*time.Millisecond)}}
+	t.Run("passing", passing.run)
 	if len(s.Options) == 0 { // a counting one does not wait for replicas
 		t.Run("counting", all.counting)
 	}
 	s.Clean(t, true)
 }
 
+func (s semaphores) run(t *testing.T) {
+	t.Run("free", s.free)
+	if s.budget == nil { // who waits for the capacity to grow is not passed in a line
+		t.Run("capacity", s.capacity)
+	}
+	t.Run("limit", s.limit)
+	t.Run("fifo", s.fifo)
+	t.Run("cancelled", s.cancelled)
+	t.Run("renewed", s.renewed)
+	t.Run("lease ends", s.leaseEnds)
+	t.Run("deleted", s.deleted)
+	t.Run("scripts flushed", s.scriptsFlushed)
+	t.Run("connections killed", s.connectionsKilled)
+	t.Run("shutdown", s.shutdown)
+}
+
 // new returns a semaphore on a client. What it leaves is deleted with the test.
 func (s semaphores) new(t testing.TB, c *latchkey.Client, name string, opts ...semaphore.Option) *semaphore.Semaphore {
 	t.Helper()
-	sem, err := semaphore.New(c, "semaphore:"+name, opts...)
+	sem, err := semaphore.New(c, s.prefix+name, append(opts, s.budget...)...)
 	require.NoError(t, err)
 	return sem
 }
@@ -171,7 +182,7 @@ func (s semaphores) fifo(t *testing.T) {
 	mine, other := s.new(t, s.open(t), "fifo", semaphore.WithCapacity(4)), s.new(t, s.open(t), "fifo")
 	p := take(t, mine, 3)
 	large := want(t, other, 4, 0)
-	one, two := want(t, mine, 1, 1), want(t, other, 2, 2)
+	one, two := want(t, mine, 1, 1), want(t, s.new(t, s.open(t), "fifo"), 2, 2) // one of each process is queued
 	_, err := mine.TryAcquire(t.Context(), 1)
 	require.ErrorIs(t, err, latchkey.ErrNotAcquired, "nobody passes")
 	released := time.Now()
@@ -190,7 +201,7 @@ func (s semaphores) fifo(t *testing.T) {
 func (s semaphores) cancelled(t *testing.T) {
 	mine, other := s.new(t, s.open(t), "cancelled", semaphore.WithCapacity(2)), s.new(t, s.open(t), "cancelled")
 	p := take(t, mine, 1)
-	large, small := want(t, other, 2, 0), want(t, other, 1, 1)
+	large, small := want(t, other, 2, 0), want(t, s.new(t, s.open(t), "cancelled"), 1, 1)
 	large.Cancel()
 	<-large.Ended
 	require.ErrorIs(t, large.Err, context.Canceled)
@@ -300,45 +311,4 @@ func (s semaphores) shutdown(t *testing.T) {
 	require.NoError(t, <-ended)
 	require.NoError(t, other.Release(t.Context()))
 	s.delete(t, mine, 2)
-}
-
-// Permits without holders: what is taken and given back is exact, whoever does it and whatever breaks.
-func (s semaphores) counting(t *testing.T) {
-	const capacity = 3
-	var wg sync.WaitGroup
-	stop := make(chan struct{})
-	var last *semaphore.Counting
-	for range 3 {
-		sem, err := semaphore.NewCounting(s.open(t), "counting", semaphore.WithCapacity(capacity))
-		require.NoError(t, err)
-		last = sem
-		for g := range 4 {
-			wg.Go(func() {
-				for {
-					select {
-					case <-stop:
-						return
-					default:
-					}
-					err := sem.Acquire(t.Context(), 1+g%capacity)
-					if err = errors.Join(err, sem.Release(t.Context(), 1+g%capacity)); err != nil {
-						t.Error(err)
-						return
-					}
-				}
-			})
-		}
-	}
-	for _, kind := range []string{"pubsub", "normal", "pubsub", "normal"} {
-		<-time.After(50 * time.Millisecond)
-		s.kill(t, kind)
-	}
-	close(stop)
-	wg.Wait()
-	require.Eventually(t, func() bool {
-		n, err := last.Available(t.Context())
-		return err == nil && n == capacity
-	}, long, 10*time.Millisecond)
-	_, err := last.Delete(t.Context())
-	require.NoError(t, err)
 }

@@ -72,10 +72,24 @@ func (p *Primitive) await(parent, waits context.Context, permits int, try bool) 
 		return nil, err
 	}
 	defer p.leave(try)
-	if p.Delegate && !try {
-		return p.standInLine(parent, waits)
+	if p.terms.lingers() && !p.Queue.Listening() {
+		p.Queue.awaitInbox(waits)
 	}
-	return p.compete(parent, waits, try, p.newTenure(permits, false))
+	switch {
+	case try || !p.Delegate:
+	case p.Queue.kind.Exclusive:
+		return p.standInLine(parent, waits)
+	default:
+		return p.standForPermits(parent, waits, permits)
+	}
+	if left, ok := p.takeParked(); ok {
+		return p.goOn(parent, waits, try, left)
+	}
+	t := p.newTenure(permits, false)
+	if try && t != nil {
+		t.waiter.Patience = p.Queue.patience()
+	}
+	return p.compete(parent, waits, try, false, t)
 }
 
 // leave ends what enter began.
@@ -94,28 +108,33 @@ func (p *Primitive) standInLine(parent, waits context.Context) (*Hold, error) {
 		left.discard()
 		return nil, p.failed(parent, waits, err)
 	}
-	switch {
-	case p.Shared:
+	if p.Shared {
 		if hold := p.join(parent, time.Now(), true); hold != nil {
 			left.discard() // what its delegate has left is of no use
 			line.Pass(nil)
 			return hold, nil
 		}
-	case left != nil:
+	}
+	return p.goOn(parent, waits, false, left)
+}
+
+// goOn has the turn of the line, and goes on with what was left there.
+func (p *Primitive) goOn(parent, waits context.Context, try bool, left *tenure) (*Hold, error) {
+	if left != nil && !p.Shared {
 		if hold := left.next(parent, p.terms); hold != nil {
 			return hold, nil
 		}
 	}
-	return p.compete(parent, waits, false, p.succeed(left))
+	return p.compete(parent, waits, try, true, p.succeed(left))
 }
 
-// compete acquires in Redis, with t first.
+// compete acquires in Redis, with t first. inTurn says that the caller has the turn of the line.
 //
 //go:noinline
-func (p *Primitive) compete(parent, waits context.Context, try bool, t *tenure) (*Hold, error) {
+func (p *Primitive) compete(parent, waits context.Context, try, inTurn bool, t *tenure) (*Hold, error) {
 	for t != nil {
 		t.asks(parent)
-		permits, delegate := t.permits, t.delegate
+		permits := t.permits
 		if p.Shared {
 			t.prepareToShare(waits, try)
 		}
@@ -131,18 +150,18 @@ func (p *Primitive) compete(parent, waits context.Context, try bool, t *tenure) 
 			p.Queue.waiters.Cancel(&t.waiter)
 		default:
 			p.Queue.waiters.Cancel(&t.waiter)
-			if delegate {
-				p.Queue.half(p.Shared).line.Pass(nil)
+			if inTurn {
+				p.Queue.endTurn(p.Shared, nil)
 			}
 			if errors.Is(err, errEnded) {
 				return nil, p.failed(parent, waits, context.Cause(waits))
 			}
 			return nil, session.Wrap(p.Name, err)
 		}
-		t = p.newTenure(permits, delegate) // its lease was over before it was a hold
+		t = p.newTenure(permits, inTurn) // its lease was over before it was a hold
 	}
-	if p.Delegate && !try {
-		p.Queue.half(p.Shared).line.Pass(nil)
+	if inTurn {
+		p.Queue.endTurn(p.Shared, nil)
 	}
 	return nil, session.Wrap(p.Name, session.ErrClosed)
 }

@@ -43,13 +43,19 @@ func (t *tenure) take(parent context.Context, terms terms) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.become(held)
-	t.terms, t.turn = terms, &t.first
+	t.terms, t.turn, t.stay.span = terms, &t.first, terms.linger
+	if t.waiter.Demand.Lingers {
+		t.enter() // as long as it is there, its process must hear that others want it
+	}
 	t.handOffs.token, t.handOffs.reserved = grant.Token, grant.Reserved
-	if grant.Others { // else a message may have said so since
+	switch {
+	case !t.kind.Exclusive:
+		t.beginBudget(terms)
+	case grant.Others: // else a message may have said so since
 		t.contendNow()
 	}
 	if t.permits == All {
-		t.permits = int(grant.Reserved)
+		t.permits, t.handOffs.reserved = int(grant.Reserved), 0
 	}
 }
 
@@ -71,7 +77,7 @@ func (t *tenure) keep() {
 // it has.
 func (t *tenure) settleLine() (revoked error) {
 	t.mu.Lock()
-	t.inLine = t.delegate && !t.shared && t.terms.passable() && t.phase == held
+	t.inLine = t.delegate && t.kind.Exclusive && !t.shared && t.terms.passable() && t.phase == held
 	pass := t.delegate && !t.inLine
 	if t.shared {
 		t.share()
@@ -81,7 +87,10 @@ func (t *tenure) settleLine() (revoked error) {
 	}
 	line := &t.half(t.shared).line
 	t.mu.Unlock()
-	if pass {
+	switch {
+	case pass && !t.kind.Exclusive:
+		t.letIn(t.first.sequence == 0)
+	case pass:
 		line.Pass(nil)
 	}
 	return revoked

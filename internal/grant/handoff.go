@@ -34,13 +34,14 @@ type handOffs struct {
 	handed    int       // turns that began after that
 }
 
-// due reports whether the lock must be offered to other processes.
-func (o *handOffs) due(now time.Time, first time.Time, terms terms) bool {
+// due reports whether the lock must be offered to other processes. first is when its tenure began, and until
+// when that stops to linger; zero when it does not.
+func (o *handOffs) due(now, first, until time.Time, terms terms) bool {
 	switch {
 	case o.reserved == 0:
 		return true
 	case o.contended.IsZero():
-		return now.Sub(first) >= unasked*terms.span
+		return now.Sub(first) >= unasked*terms.span && !now.Before(until)
 	default:
 		return o.handed >= terms.holds || now.Sub(o.contended) >= terms.span
 	}
@@ -70,13 +71,20 @@ func (t *tenure) contendNow() {
 	}
 }
 
-// handOff leaves the lock to the next in line, and reports whether there is one. The turn's holds have ended.
+// handOff leaves the lock to the next in line, or to whoever comes if it lingers. It reports whether it did.
+// The turn's holds have ended.
 func (t *tenure) handOff(done *turn) bool {
+	if !t.kind.Exclusive {
+		return t.giveOn(done)
+	}
+	hears := t.waiter.Demand.Lingers && t.hearing() == t.heard
 	t.mu.Lock()
 	inLine := t.inLine
 	t.turn, t.inLine = nil, false
+	parks := hears && t.mayPark()
 	t.mu.Unlock()
-	if !inLine || !t.alone.line.Pass(t) {
+	switch {
+	case parks && !t.park(inLine), !parks && !(inLine && t.alone.line.Pass(t)):
 		return false
 	}
 	done.released()
@@ -93,7 +101,8 @@ func (t *tenure) next(parent context.Context, terms terms) *Hold {
 	}
 	u := &turn{tenure: t, token: t.handOffs.next(), moment: now}
 	u.begin(parent)
-	t.turn, t.inLine = u, true
+	t.turn, t.inLine = u, t.kind.Exclusive
+	t.stay.parked, t.stay.span = false, terms.linger
 	t.mu.Unlock()
 	session.Raise(t.Floor, u.token)
 	return &u.first
@@ -102,7 +111,7 @@ func (t *tenure) next(parent context.Context, terms terms) *Hold {
 // mayGoOn reports whether a further turn may begin, on these terms. The mutex is held.
 func (t *tenure) mayGoOn(now time.Time, terms terms) bool {
 	return t.phase == held && t.item.LeftAt(now) > 0 && t.Client.Closing.Err() == nil &&
-		terms.passable() && terms.lease == t.terms.lease && !t.handOffs.due(now, t.first.moment, terms)
+		terms.passable() && terms.lease == t.terms.lease && !t.handOffs.due(now, t.first.moment, t.stay.until, terms)
 }
 
 // used is how many tokens its turns have had.

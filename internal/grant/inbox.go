@@ -28,7 +28,7 @@ func (q *Queue) listen() *hub.Channel {
 	q.inbox.mu.Lock()
 	defer q.inbox.mu.Unlock()
 	if q.inbox.channel == nil {
-		q.inbox.channel = q.Client.Hub.Open(q.Keys.Inbox(q.Client.IDs.Client), q.waiters.RecheckAll)
+		q.inbox.channel = q.Client.Hub.Open(q.Keys.Inbox(q.Client.IDs.Client), q.RecheckAll)
 	}
 	return q.inbox.channel
 }
@@ -41,6 +41,22 @@ func (q *Queue) Listening() bool {
 	q.inbox.mu.Lock()
 	defer q.inbox.mu.Unlock()
 	return q.inbox.channel != nil && q.inbox.channel.Up()
+}
+
+// hearing returns a number that is the same for as long as the client hears of the name; 0 while it does not.
+func (q *Queue) hearing() uint64 {
+	if !q.Client.Sharded {
+		if q.Client.Inbox == nil {
+			return 0
+		}
+		return q.Client.Inbox.Unbroken()
+	}
+	q.inbox.mu.Lock()
+	defer q.inbox.mu.Unlock()
+	if q.inbox.channel == nil {
+		return 0
+	}
+	return q.inbox.channel.Unbroken()
 }
 
 // enter counts a goroutine that may need the inbox of the name, until exit. The inbox is opened when it is

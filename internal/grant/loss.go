@@ -39,7 +39,7 @@ func (t *tenure) Lost(reason error) {
 			h.end(t.loss)
 		}
 	}
-	inLine, token := t.inLine, t.handOffs.token
+	inLine, parked, token := t.inLine, t.stay.parked, t.handOffs.token
 	if turns == nil {
 		turns = []*turn{&t.first}
 	}
@@ -48,12 +48,19 @@ func (t *tenure) Lost(reason error) {
 	if inLine {
 		t.alone.line.Pass(nil)
 	}
+	if parked {
+		t.alone.line.Unpark(t)
+	}
 	if !first {
 		return
 	}
 	if t.partOf != nil {
 		t.retire(false)
 		t.partOf.lost(LossOf(reason))
+		return
+	}
+	if parked { // nobody has lost anything
+		t.retire(false)
 		return
 	}
 	t.Client.Options.Logger.Warn("latchkey: lost", "name", t.name, "token", token, "reason", reason)

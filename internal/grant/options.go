@@ -11,6 +11,7 @@ type Options struct {
 	lease, fixed, minHold, maxHold *time.Duration
 	withoutReentry                 bool
 	budget                         *budget
+	linger                         *time.Duration
 	polling                        *polling
 }
 
@@ -68,19 +69,32 @@ func WithBudget(holds int, span time.Duration) Option {
 	return func(o *Options) { o.budget = &budget{holds, span} }
 }
 
+// The bounds of how long a lock lingers.
+const (
+	MinLinger = time.Millisecond
+	MaxLinger = time.Minute
+)
+
+// WithLinger is documented by package rlock.
+func WithLinger(d time.Duration) Option { return func(o *Options) { o.linger = &d } }
+
 // terms are the validated options of a lock.
 type terms struct {
 	lease          time.Duration
 	minHold        time.Duration // 0: none
 	maxHold        time.Duration // 0: unlimited; a fixed lease is a hold of that length at most
 	withoutReentry bool
-	budget                  // within which it is handed on inside the process
-	polling        *polling // nil: waiters queue
+	linger         time.Duration // how long it stays with the process while nobody holds it; 0: not at all
+	budget                       // within which it is handed on inside the process
+	polling        *polling      // nil: waiters queue
 }
 
 // passable reports whether a hold may go on to another goroutine without Redis. One that ends at a time of
 // its own may not.
 func (t *terms) passable() bool { return t.holds > 0 && t.minHold == 0 && t.maxHold == 0 }
+
+// lingers reports whether what nobody holds any more may stay with the process.
+func (t *terms) lingers() bool { return t.linger > 0 && t.passable() }
 
 // sharable reports whether others may join a hold.
 func (t *terms) sharable() bool { return t.minHold == 0 && t.maxHold == 0 }
@@ -93,6 +107,15 @@ func (o *Options) terms(standard time.Duration) (terms, error) {
 	if t.holds < 0 || t.holds > MaxBudgetHolds || t.span < 0 || t.span > MaxBudgetTime || t.span == 0 && t.holds > 0 {
 		return t, session.Invalid("a budget must be from 0 to %d holds and more than 0 and at most %v, not %d and %v",
 			MaxBudgetHolds, MaxBudgetTime, t.holds, t.span)
+	}
+	if o.linger != nil {
+		if *o.linger < MinLinger || *o.linger > MaxLinger {
+			return t, session.Invalid("a lock must linger for %v to %v, not %v", MinLinger, MaxLinger, *o.linger)
+		}
+		if t.holds == 0 {
+			return t, session.Invalid("a lock whose every hold goes through Redis cannot linger")
+		}
+		t.linger = *o.linger
 	}
 	if p := o.polling; p != nil {
 		if p.first < MinPause || p.last < p.first || p.last > MaxPause {

@@ -13,10 +13,13 @@ func (h *Hold) Permits() int {
 	if h.none() {
 		return 0
 	}
-	t := h.turn().tenure
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.permits
+	u := h.turn()
+	u.tenure.mu.Lock()
+	defer u.tenure.mu.Unlock()
+	if u.gave > 0 {
+		return u.gave
+	}
+	return u.tenure.permits
 }
 
 // ReleaseN gives back n of the permits; all of them is Unlock.
@@ -34,6 +37,7 @@ func (h *Hold) ReleaseN(ctx context.Context, n int) error {
 	}
 	defer t.parting.Unlock()
 	if err == nil {
+		t.parted = true
 		err = h.part(ctx, keep)
 	}
 	if err != nil {

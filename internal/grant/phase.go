@@ -66,7 +66,7 @@ func (t *tenure) finish(how phase, cancel bool) bool {
 func (t *tenure) retire(cancel bool) {
 	t.unshare()
 	t.half(t.isShared()).holder.CompareAndSwap(t, nil)
-	t.Client.Count(1, -1) // it counts as one that waits until Gone
+	t.stayEnded() // it counts as one that waits until Gone
 	if cancel {
 		t.waiters.Cancel(&t.waiter)
 	} else {

@@ -26,6 +26,9 @@ type Primitive struct {
 // Lease is what it is acquired with.
 func (p *Primitive) Lease() time.Duration { return p.terms.lease }
 
+// Passable reports whether goroutines of the process may pass on what they hold without Redis.
+func (p *Primitive) Passable() bool { return p.terms.passable() }
+
 // Reenters reports whether a context that holds it re-enters.
 func (p *Primitive) Reenters() bool { return !p.terms.withoutReentry }
 

@@ -25,10 +25,12 @@ type Queue struct {
 	kind    *Kind
 	batch   uint16 // which renewals go together
 	waiters *wait.Waiters
-	alone   half  // of those who exclude each other
-	shared  *half // of those who hold together; nil unless the kind is sharable
+	alone   half         // of those who exclude each other
+	shared  *half        // of those who hold together; nil unless the kind is sharable
+	rivals  atomic.Int64 // delegates of a line that compete at the same time: see letIn
 	inbox   inbox
 	ear     ear
+	ends    atomic.Bool // a timer is set for what is parked
 }
 
 // half is what the goroutines of this process share who hold on the same condition.
@@ -191,11 +193,10 @@ func (q *Queue) GivenUp(w *wait.Waiter, inheritable bool) bool {
 	if t == nil || !t.delegate {
 		return false
 	}
-	line := &q.half(w.Demand.Shared).line
 	if inheritable {
-		return line.Pass(t)
+		return q.endTurn(w.Demand.Shared, t)
 	}
-	line.Pass(nil)
+	q.endTurn(w.Demand.Shared, nil)
 	return false
 }
 
@@ -236,7 +237,10 @@ func (q *Queue) offering(w *wait.Waiter) (t, old *tenure) {
 }
 
 // RecheckAll is of [session.Queue], as are the methods that follow.
-func (q *Queue) RecheckAll() { q.waiters.RecheckAll() }
+func (q *Queue) RecheckAll() {
+	q.endDeaf()
+	q.waiters.RecheckAll()
+}
 
 // AskAround asks for every waiter, with pauses.
 func (q *Queue) AskAround(pause func() bool) { q.waiters.RecheckSlowly(pause) }

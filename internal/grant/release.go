@@ -56,9 +56,9 @@ func (t *tenure) late() error {
 
 // release is what the sends of one release know of those before.
 type release struct {
-	turn       *turn
-	keep       int  // permits that stay held: then the tenure goes on
-	unanswered bool // one was sent and not answered
+	turn       *turn // nil: nobody held it
+	keep       int   // permits that stay held: then the tenure goes on
+	unanswered bool  // one was sent and not answered
 	done       bool
 }
 
@@ -71,7 +71,7 @@ func (t *tenure) release(ctx context.Context, r *release) error {
 	r.done = true
 	if r.keep == 0 {
 		t.finish(released, false)
-		if err == nil {
+		if err == nil && r.turn != nil {
 			r.turn.released()
 		}
 	}

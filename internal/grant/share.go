@@ -62,7 +62,8 @@ func (t *tenure) admits(now time.Time) bool {
 	return o.handed < 0 || o.contended.IsZero() || o.handed < t.terms.holds && now.Sub(o.contended) < t.terms.span
 }
 
-// forInbox is how long a reader waits for the inbox at most, so that others may join it.
+// forInbox is how long a reader waits for the inbox at most, so that others may join it. So does whoever
+// takes a lock that is to linger, so that others can end that.
 const forInbox = 100 * time.Millisecond
 
 // prepareToShare has a fresh tenure hear that others wait, from before it is granted. It does not wait for
@@ -73,11 +74,16 @@ func (t *tenure) prepareToShare(waits context.Context, try bool) {
 	if h := t.half(true); t.audible || try || h.held.Load() == 0 && !h.line.HasNext() {
 		return
 	}
+	t.audible = t.awaitInbox(waits)
+}
+
+// awaitInbox reports whether the client hears of the name, for which it waits for a moment.
+func (q *Queue) awaitInbox(waits context.Context) bool {
 	limited, cancel := context.WithTimeout(waits, forInbox)
 	defer cancel()
-	open, stop := retry.Until(limited, t.Client.Closing)
+	open, stop := retry.Until(limited, q.Client.Closing)
 	defer stop()
-	t.audible = t.Inbox(open) == nil
+	return q.Inbox(open) == nil
 }
 
 // share lets others join a tenure that begins to hold: first those in the line, who came before it was

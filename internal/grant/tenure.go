@@ -20,14 +20,16 @@ type tenure struct {
 	*Queue
 	name     string
 	terms    terms
-	delegate bool // it competes for those in the line, as their delegate
-	audible  bool // it would have heard all the while that others wait; set before it competes
+	delegate bool   // it competes for those in the line, as their delegate
+	audible  bool   // it would have heard all the while that others wait; set before it competes
+	heard    uint64 // of one that may linger: what hearing was before it competed
 	waiter   wait.Waiter
 	item     lease.Item
 	offered  atomic.Pointer[tenure] // the one that is given up for this one, until Redis has answered that
 	first    turn
 
-	parting sync.Mutex // held while a part of the permits is given back
+	parting sync.Mutex // held while a part of the permits is given back, and while they are given on
+	parted  bool       // a part was, guarded by parting
 
 	mu       sync.Mutex
 	phase    phase
@@ -42,6 +44,7 @@ type tenure struct {
 	joined   int   // how many have joined it
 	inLine   bool  // it has the turn of the line, and must pass it on
 	handOffs handOffs
+	stay     stay
 	partOf   *Part           // nil unless it is one of a lock over several servers
 	caller   context.Context // of whoever competes with it, for the hook that tells of its place in the queue
 }
@@ -70,12 +73,15 @@ func (t *tenure) Weight() int {
 	return t.permits
 }
 
-func (t *tenure) Interrupt() { t.waiters.Interrupt(&t.waiter) }
+func (t *tenure) Interrupt() {
+	t.waiters.Interrupt(&t.waiter)
+	t.leaveParked()
+}
 
 func (t *tenure) HeldName() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.phase != held {
+	if t.phase != held || t.stay.parked {
 		return ""
 	}
 	return t.name
@@ -91,11 +97,18 @@ func (t *tenure) Hear(m lua.Message) {
 			t.Client.Go(func() { t.refuse(m) })
 		}
 	case lua.Ask:
-		t.Client.Go(t.waiters.RecheckAll)
+		if !t.waiters.OwnerAnswered(&t.waiter) {
+			t.Client.Go(t.waiters.RecheckAll)
+		}
+	case lua.Attempt:
+		t.contend()
+		t.leaveParked()
+		t.Client.Go(func() { t.answer(m) })
 	case lua.Forced:
 		t.Client.Go(func() { t.revoke(m.Token, errForced) })
 	case lua.Want:
 		t.contend()
+		t.leaveParked()
 	case lua.Ends:
 		t.waiters.LeaseEnds(time.Duration(m.Lease) * time.Millisecond)
 	}
@@ -126,6 +139,11 @@ func (p *Primitive) newTenure(permits int, delegate bool) *tenure {
 		t.waiter.Demand = p.Demand(permits)
 	case delegate && p.terms.passable() && p.Queue.alone.line.HasNext(): // else the first that comes may offer
 		t.waiter.Demand.Permits = p.terms.holds // tokens for the holds that follow in this process
+	}
+	if p.terms.lingers() {
+		if t.heard = t.hearing(); t.heard > 0 { // else nobody could end it
+			t.waiter.Demand.Lingers, t.waiter.Demand.Permits = true, MaxBudgetHolds
+		}
 	}
 	if !c.Register(n, t) {
 		return nil

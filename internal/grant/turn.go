@@ -14,6 +14,7 @@ type turn struct {
 	token    int64
 	sequence int64
 	moment   time.Time // since when it holds
+	gave     int       // so many permits it gave on, with the tenure; 0: it did not. Guarded as last is
 	last     *Hold     // of those that are not unlocked; they are chained. Guarded by the tenure's mutex
 	first    Hold
 

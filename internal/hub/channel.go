@@ -30,6 +30,7 @@ type Channel struct {
 	isUp        bool
 	up          chan struct{} // closed once the subscription is confirmed; nil while nobody waits for that
 	upSince     time.Time     // when it was confirmed last
+	confirms    uint64        // how often it was confirmed
 	announcing  bool          // confirmed runs
 	again       bool          // and must run again
 }
@@ -60,6 +61,17 @@ func (c *Channel) Up() bool {
 	return c.isUp
 }
 
+// Unbroken returns a number that is the same for as long as no message can have been missed; 0 while the
+// subscription is not confirmed.
+func (c *Channel) Unbroken() uint64 {
+	c.hub.mu.Lock()
+	defer c.hub.mu.Unlock()
+	if !c.isUp {
+		return 0
+	}
+	return c.confirms
+}
+
 // Wait returns when the subscription is confirmed, or with the cause when ctx ends.
 func (c *Channel) Wait(ctx context.Context) error {
 	c.hub.mu.Lock()
@@ -88,6 +100,7 @@ func (c *Channel) confirm(s *Subscription) {
 	if c.current != s || h.closed {
 		return
 	}
+	c.confirms++
 	if !c.isUp {
 		c.isUp, c.upSince = true, time.Now()
 	}

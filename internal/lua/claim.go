@@ -65,6 +65,8 @@ type Demand struct {
 	Grow    bool // wait although there are fewer permits: their number may grow
 	Unset   bool // wait although nobody has set how many permits there are
 	Shared  bool // hold together with others: the read half of a read-write lock
+	Lingers bool // a lock may stay with its process while nobody holds it there
+	Turns   int  // of permits: reserve tokens for so many further turns; at most 9999
 
 	// Uptime is how long, in ms, the server of a lock must have been up if it does not know the name; 0: no
 	// matter. It is not told to the queue: who asks for it only tries.
@@ -77,10 +79,13 @@ func (d Demand) text() string {
 	for _, flag := range [...]struct {
 		set    bool
 		letter string
-	}{{d.Drain, "d"}, {d.Grow, "g"}, {d.Pass, "p"}, {d.Unset, "u"}, {d.Shared, "s"}} {
+	}{{d.Drain, "d"}, {d.Grow, "g"}, {d.Pass, "p"}, {d.Unset, "u"}, {d.Shared, "s"}, {d.Lingers, "l"}} {
 		if flag.set {
 			text += flag.letter
 		}
+	}
+	if d.Turns > 0 {
+		text += "t" + strconv.Itoa(d.Turns)
 	}
 	return text
 }
@@ -101,6 +106,7 @@ type Acquired struct {
 	Refused  error // it does not, and this is why: [ErrFull], [ErrNotInitialized], [ErrCapacity]
 	Gone     bool  // neither id of an offer owns the lock
 	Late     bool  // the deadline was over: nothing was done
+	Lingers  bool  // somebody else has it, perhaps without using it, and was told of this attempt
 	Sequence int64 // of a new entry; 0 when the id was queued before
 	Ends     int64 // ms after which to ask again, because a lease may end then; negative: never
 	Now      int64 // the server's clock in microseconds
@@ -144,6 +150,8 @@ func acquired(message rueidis.RedisMessage, err error) (Acquired, error) {
 		a.Late = true
 	case -7:
 		return Acquired{}, ErrMoving
+	case -9:
+		a.Lingers = true
 	case -8:
 		a.Refused = fmt.Errorf("%w: %d s", ErrUnsettled, numbers[1])
 	default:

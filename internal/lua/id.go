@@ -58,7 +58,8 @@ func ParseEntry(entry string) (owner string, err error) {
 // ParseRequest returns the owner of an entry in the queue of a semaphore, and how many permits it asks for.
 func ParseRequest(entry string) (owner string, permits int, err error) {
 	owner, demand, err := parseEntry(entry)
-	return owner, int(integer(strings.TrimRight(demand, "dgpu"))), err
+	number := demand[:len(demand)-len(strings.TrimLeft(demand, "0123456789"))]
+	return owner, int(integer(number)), err
 }
 
 func parseEntry(entry string) (owner, demand string, err error) {

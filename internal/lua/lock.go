@@ -122,6 +122,8 @@ type State struct {
 	Length int64  // of the queue
 	Shares int64  // how many hold it together; 0 unless they do
 	Queue  []string
+
+	MayLinger bool // the owner says that it may have the lock while nobody uses it
 }
 
 // Inspect runs lock/inspect.lua. It lists at most limit entries of the queue.
@@ -140,6 +142,9 @@ func (c Conn) Inspect(ctx context.Context, k *Keys, limit int) (State, error) {
 	s.Ends, errs[2] = reply[2].AsInt64()
 	s.Length, errs[3] = reply[3].AsInt64()
 	s.Shares, errs[4] = reply[4].AsInt64()
+	if s.Shares < 0 {
+		s.MayLinger, s.Shares = true, 0
+	}
 	for _, m := range reply[5:] {
 		entry, err := m.ToString()
 		if err != nil {

@@ -773,6 +773,8 @@ func TestMessages(t *testing.T) {
 		},
 		"1 a 7 a":       {Kind: lua.Ask, Number: 7, Name: "a"},
 		"1 w 7 a b":     {Kind: lua.Want, Number: 7, Name: "a b"},
+		"1 t 7 b:8 a b": {Kind: lua.Attempt, Number: 7, Asker: "b:8", Name: "a b"},
+		"1 t 7 a":       {},
 		"1 f 7 8 a b":   {Kind: lua.Forced, Number: 7, Owned: lua.Owned{Token: 8}, Name: "a b"},
 		"1 l 7 50 a":    {Kind: lua.Ends, Number: 7, Lease: 50, Name: "a"},
 		"1 p 9":         {Kind: lua.Ping, Number: 9},
@@ -791,6 +793,7 @@ func TestEntries(t *testing.T) {
 	for text, want := range map[string]lua.Claim{
 		"1:a:7:60000:0":       {Owner: "a:7", Lease: 60_000},
 		"1:a:7:60000:32":      {Owner: "a:7", Lease: 60_000, Demand: lua.Demand{Permits: 32}},
+		"1:a:7:60000:5000l":   {Owner: "a:7", Lease: 60_000, Demand: lua.Demand{Permits: 5000, Lingers: true}},
 		"1:a:712345:1000:3gp": {Owner: "a:712345", Lease: 1000, Demand: lua.Demand{Permits: 3, Pass: true, Grow: true}},
 	} {
 		require.Equal(t, text, want.Entry())

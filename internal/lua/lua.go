@@ -62,7 +62,16 @@ func (c Conn) Time(ctx context.Context, k *Keys) (int64, error) {
 
 // Ping publishes a health check to an inbox. number: as in an id.
 func (c Conn) Ping(ctx context.Context, inbox, number string, sharded bool) error {
-	text := Version + " " + string(rune(Ping)) + " " + number
+	return c.publish(ctx, inbox, Version+" "+string(rune(Ping))+" "+number, sharded)
+}
+
+// Answer publishes the answer to an attempt to the inbox of its client. number is that of its id, and name
+// the lock's key.
+func (c Conn) Answer(ctx context.Context, inbox, number, name string, sharded bool) error {
+	return c.publish(ctx, inbox, Version+" "+string(rune(Ask))+" "+number+" "+name, sharded)
+}
+
+func (c Conn) publish(ctx context.Context, inbox, text string, sharded bool) error {
 	if sharded {
 		return c.Client.Do(ctx, c.Client.B().Spublish().Channel(inbox).Message(text).Build()).Error()
 	}

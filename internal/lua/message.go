@@ -8,13 +8,15 @@ import (
 // Kind is what an inbox message says.
 type Kind byte
 
-// The kinds of messages. Each is written by one script, except Ping, which [Conn.Ping] sends.
+// The kinds of messages. Each is written by one script, except Ping, which [Conn.Ping] sends, and an Ask that
+// answers an Attempt, which [Conn.Answer] sends.
 const (
 	Unknown Kind = 0   // one of a later version: ask again
 	Grant   Kind = 'g' // the waiter owns the lock; on the wire, each family has another letter
 	Ask     Kind = 'a' // all waiters of this name must ask again: something happened to what they wait for
 	Forced  Kind = 'f' // Redis took back every grant up to this token
 	Want    Kind = 'w' // for an owner that hands on inside its process: the first of the others waits now
+	Attempt Kind = 't' // for an owner that may linger: an attempt found its lock taken, and awaits an Ask
 	Ends    Kind = 'l' // ask again in so many ms or sooner: a lease may end sooner than an earlier reply said
 	Ping    Kind = 'p' // a health check
 )
@@ -28,6 +30,7 @@ type Message struct {
 	Owned         // Grant; Forced: the token alone
 	Now    int64  // Grant: the server's clock in microseconds at the grant
 	Lease  int64  // Grant: the lease until the first renewal; Ends: when to ask; both in ms
+	Asker  string // Attempt: the owner id that wants the lock
 	Name   string // the lock's key
 }
 
@@ -62,7 +65,7 @@ func ParseMessage(text string) (m Message) {
 		count = 5
 	case Ends, Forced:
 		count = 1
-	case Want, Ask, Ping:
+	case Want, Ask, Attempt, Ping:
 	default:
 		return Message{}
 	}
@@ -80,7 +83,13 @@ func ParseMessage(text string) (m Message) {
 		}
 		numbers[i], rest = n, after
 	}
-	m = Message{Kind: kind, Family: family, Number: n, Secret: secret, Name: rest}
+	asker := ""
+	if kind == Attempt {
+		if asker, rest, found = strings.Cut(rest, " "); !found {
+			return Message{}
+		}
+	}
+	m = Message{Kind: kind, Asker: asker, Family: family, Number: n, Secret: secret, Name: rest}
 	switch kind {
 	case Grant:
 		m.Owned = Owned{Token: numbers[0], Reserved: numbers[1], Others: numbers[2] != 0}

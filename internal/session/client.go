@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -28,7 +29,7 @@ type Client struct {
 	// Hub has the subscriptions.
 	Hub *hub.Hub
 	// Inbox is the one that is always open; nil of a client without subscriptions. In a cluster only health
-	// checks use it: each queue has its own there.
+	// checks and answers to attempts use it: each queue has its own there.
 	Inbox *hub.Channel
 	// Keeper renews what is held.
 	Keeper *lease.Keeper
@@ -147,7 +148,15 @@ func (c *Client) deliver(m lua.Message) {
 		t.Hear(m)
 	case m.Kind == lua.Grant:
 		c.Go(func() { c.RefuseGrant(m) })
+	case m.Kind == lua.Attempt: // what it found is over
+		c.Go(func() { c.Answer(m) })
 	}
+}
+
+// Answer tells whoever has sent an attempt to ask once more. It is a hint: an error concerns nobody.
+func (c *Client) Answer(m lua.Message) {
+	client, number, _ := strings.Cut(m.Asker, ":")
+	_ = c.Conn.Answer(context.Background(), c.inboxOf(client), number, m.Name, c.Sharded)
 }
 
 // RefuseGrant releases what was granted to a tenure that is over (rule 3): a late copy of its acquire had

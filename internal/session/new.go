@@ -39,17 +39,17 @@ func New(commands, subscriptions rueidis.Client, o Options, connections []*Conne
 		c.health[i] = c.newHealth()
 	}
 	if !o.WithoutPubSub {
-		c.Inbox = c.Hub.Open(c.inboxName(), c.inboxConfirmed)
+		c.Inbox = c.Hub.Open(c.inboxOf(c.IDs.Client), c.inboxConfirmed)
 	}
 	return c
 }
 
-// inboxName is the name of the standing inbox. In a cluster the client's id decides which node has it.
-func (c *Client) inboxName() string {
+// inboxOf is the name of a client's standing inbox. In a cluster the client's id decides which node has it.
+func (c *Client) inboxOf(client string) string {
 	if c.Sharded {
-		return lua.Inbox("{" + c.IDs.Client + "}")
+		return lua.Inbox("{" + client + "}")
 	}
-	return lua.Inbox(c.IDs.Client)
+	return lua.Inbox(client)
 }
 
 // sources returns where the client subscribes: to its inboxes, and to all else. Without a cluster each of the

@@ -121,6 +121,8 @@ func (q *Waiters) heed(w *Waiter, a question, reply lua.Acquired, err error) boo
 		q.refuse(w, reply.Refused)
 	case reply.Queued:
 		return q.heedQueued(w, a, reply)
+	case reply.Lingers:
+		w.tell(errLingers, false)
 	default:
 		w.tell(ErrBusy, false)
 	}

@@ -8,9 +8,10 @@ import (
 // Line is the goroutines of one process that want the same thing: first come, first served, one at a time.
 // Whoever has the turn passes it to the next, with what it leaves. The zero value is an empty line; methods
 // are safe for concurrent use.
-type Line[T any] struct {
+type Line[T comparable] struct {
 	mu          sync.Mutex
 	taken       bool // somebody has the turn
+	parked      T    // what awaits whoever comes; the zero value while somebody has the turn
 	length      int  // how many wait for it
 	first, last *place[T]
 	turn        *place[T] // of whoever has the turn; nil if it did not have to wait
@@ -22,25 +23,33 @@ type Line[T any] struct {
 type place[T any] struct {
 	turn           chan T // capacity 1: what is passed has room, since it is sent to once for each use
 	previous, next *place[T]
+	wants          any  // what it takes without the turn; nil: nothing. Else it is not used again: see keep
+	given          bool // it was given that, and has no turn. Set before turn is sent to
 }
 
-// Enter returns when it is the caller's turn, with what the one before left. That is the zero value when the
-// line was empty. When ctx or closing ends before, it returns the cause, and the caller has no turn. A turn
-// that came at that very moment is passed to the next; if there is none, Enter returns what was left beside
-// the error.
+// Enter returns when it is the caller's turn, with what the one before left. When the line was empty that is
+// what was parked, or the zero value. When ctx or closing ends before, it returns the cause, and the caller
+// has no turn. A turn that came at that very moment is passed to the next; if there is none, Enter returns
+// what was left beside the error.
 func (l *Line[T]) Enter(ctx, closing context.Context) (T, error) {
+	left, _, err := l.EnterWanting(ctx, closing, nil)
+	return left, err
+}
+
+// EnterWanting is Enter for a caller who may also be given something by [Line.Give]: then given is true, and
+// the caller has no turn. When the context ended at that very moment, what was given comes beside the error.
+func (l *Line[T]) EnterWanting(ctx, closing context.Context, wants any) (left T, given bool, err error) {
 	l.mu.Lock()
 	if !l.taken {
-		l.taken = true
+		left := l.take()
 		l.mu.Unlock()
-		var nothing T
-		return nothing, nil
+		return left, false, nil
 	}
-	p := l.append()
+	p := l.append(wants)
 	l.mu.Unlock()
 	select {
 	case left := <-p.turn:
-		return left, nil
+		return left, p.given, nil
 	case <-ctx.Done():
 		return l.withdraw(p, ctx)
 	case <-closing.Done():
@@ -49,20 +58,29 @@ func (l *Line[T]) Enter(ctx, closing context.Context) (T, error) {
 }
 
 // withdraw is the end of Enter for one whose wait was ended.
-func (l *Line[T]) withdraw(p *place[T], ended context.Context) (left T, err error) {
+func (l *Line[T]) withdraw(p *place[T], ended context.Context) (left T, given bool, err error) {
 	l.mu.Lock()
 	passed := p != l.first && p.previous == nil // it is not in the line any more
 	if !passed {
 		l.remove(p)
-		l.spare = p
+		l.keep(p)
 	}
 	l.mu.Unlock()
 	if passed {
-		if turn := <-p.turn; !l.Pass(turn) {
+		turn := <-p.turn
+		if given = p.given; given || !l.Pass(turn) {
 			left = turn
 		}
 	}
-	return left, context.Cause(ended)
+	return left, given, context.Cause(ended)
+}
+
+// keep has a place used again. Where something is given, several may have turns at once: then nobody knows
+// whether the one who had this place has taken what was sent there. The mutex is held.
+func (l *Line[T]) keep(p *place[T]) {
+	if p != nil && p.wants == nil {
+		l.spare = p
+	}
 }
 
 // Pass ends the caller's turn. It reports whether somebody was waiting, who has the turn now, and what is
@@ -70,9 +88,12 @@ func (l *Line[T]) withdraw(p *place[T], ended context.Context) (left T, err erro
 func (l *Line[T]) Pass(left T) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.turn != nil { // who had it has taken what was sent there
-		l.spare = l.turn
-	}
+	return l.pass(left)
+}
+
+// pass is Pass with the mutex held.
+func (l *Line[T]) pass(left T) bool {
+	l.keep(l.turn) // who had it has taken what was sent there
 	next := l.first
 	l.turn = next
 	if next == nil {
@@ -85,10 +106,12 @@ func (l *Line[T]) Pass(left T) bool {
 }
 
 // append adds a place at the end. The mutex is held.
-func (l *Line[T]) append() *place[T] {
+func (l *Line[T]) append(wants any) *place[T] {
 	p := l.spare
-	if l.spare = nil; p == nil {
-		p = &place[T]{turn: make(chan T, 1)}
+	if p == nil || wants != nil {
+		p = &place[T]{turn: make(chan T, 1), wants: wants}
+	} else {
+		l.spare = nil
 	}
 	if p.previous = l.last; l.last == nil {
 		l.first = p

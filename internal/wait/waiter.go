@@ -23,6 +23,10 @@ type Waiter struct {
 	// Pauses are those between the attempts of a waiter that never queues; nil: it queues.
 	Pauses *retry.Backoff
 
+	// Patience is how long an attempt waits for the answer of an owner that may linger, before it asks once
+	// more; 0: it does not.
+	Patience time.Duration
+
 	// Guarded by the mutex of its Waiters.
 
 	phase       phase
@@ -34,6 +38,7 @@ type Waiter struct {
 	place       *list.Element // while it is queued
 	sequence    int64         // see Sequence
 	notice      notice
+	answer      answer
 	copies      copies
 	reading     reading
 	early       lua.Message // of a grant, which arrived before the reply that dates it

@@ -133,6 +133,13 @@ func (q *Waiters) sleep(ctx context.Context, w *Waiter) {
 	stop()
 }
 
+// Queued reports whether any waiter is in the queue, as far as is known.
+func (q *Waiters) Queued() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.queued.Len() > 0
+}
+
 // Interrupt wakes w, if it sleeps, without a notice: its context has ended, or the client is closing.
 func (q *Waiters) Interrupt(w *Waiter) {
 	q.mu.Lock()
@@ -155,6 +162,8 @@ func (q *Waiters) awake(ctx context.Context, w *Waiter, try bool) (done bool, er
 		err = q.awaitServer(ctx, n.err)
 	case errors.Is(n.err, errLate): // by the server's clock, of which more is known now
 		err = context.Cause(ctx)
+	case errors.Is(n.err, errLingers) && try:
+		err = q.awaitAnswer(ctx, w)
 	case errors.Is(n.err, ErrBusy) && !try && w.Pauses != nil:
 		err = q.pause(ctx, w.Pauses.Next())
 	case errors.Is(n.err, ErrBusy) && !try:

@@ -13,5 +13,5 @@ for i = 1, former and #former or 0 do
   if former[i] ~= id then redis.call('HDEL', NAME, former[i]) end
 end
 -- A caller who may not publish sends none: whoever waits asks again soon.
-redis.pcall(VERB, INBOX .. client,
-  '1 g ' .. number .. ' ' .. token .. ' ' .. reserved .. ' ' .. others .. ' ' .. now .. ' ' .. short .. ' ' .. NAME)
+redis.pcall(VERB, INBOX .. client, '1 g ' .. number .. ' ' .. token .. ' ' .. reserved .. ' ' .. others
+  .. ' ' .. now .. ' ' .. short .. ' ' .. NAME)

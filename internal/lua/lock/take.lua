@@ -2,7 +2,7 @@
 -- replies: as in lock/acquire.lua. It makes no functions, as each costs as much as a command.
 -- keys QUEUE TOKEN
 
-if redis.call('EXISTS', NAME, QUEUE) == 0 and not ARGV[5] and not moving then
+if redis.call('EXISTS', NAME, QUEUE) == 0 and (ARGV[5] or '0') == '0' and not moving then
   -- inline shared/now.lua
   if #ARGV[4] > 5 and now > string.sub(ARGV[4], 5) then return {-6, 0, now} end
   -- inline shared/newest.lua

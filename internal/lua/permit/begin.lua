@@ -28,3 +28,10 @@ local function next_number()
   last = math.max(last + 1, now)
   return last
 end
+
+-- Reserves up to n numbers behind the last one, and returns how many: none that is far ahead of the clock.
+local function reserve(n)
+  local more = math.max(0, math.min(n, now + AHEAD - last))
+  last = last + more
+  return more
+end

@@ -20,6 +20,7 @@ local ms = math.floor(now / 1000)
 --   owner, token, short, lease  see permit/holder.lua
 --   was, n                      how many permits the owner held, and how many it holds now
 --   ends                        when the lease ends, if this script has changed that
+--   reserved                    so many tokens behind its own are the owner's, if this script made the record
 local records, changed, moved = {}, {}, 0
 local bases = {}
 local others, orphans = {}, {} -- to remove: permits that are not ours, and holders without permits
@@ -59,12 +60,13 @@ local function change(record, n)
   changed[record.owner] = record
 end
 
-local function take(owner, n, lease, short)
+local function take(owner, n, lease, short, turns)
   local token = decimal(next_number())
   local before = records[owner]
   local record = {
     owner = owner, was = before and before.was or 0, n = 0, token = token,
     short = short and '1' or '0', lease = lease, ends = ms + 1 + lease,
+    reserved = turns and reserve(turns) or 0,
   }
   bases[owner] = bases[owner] or base(owner)
   records[owner] = record

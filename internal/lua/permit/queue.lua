@@ -20,11 +20,11 @@ local messages, told = {}, {}
 -- Reads the entry of a place, and returns its owner. nil: no version of ours wrote it, or a number is too
 -- great, and the entry is dropped.
 local function parse(place)
-  local owner, client, number, lease, n, flags =
-    string.match(place[1], '^1:(([^:]+):(%d+)):(%d+):(%d+)(%a*)$')
-  if owner and #number <= 20 and #lease <= 10 and #n <= 10 and tonumber(n) > 0 then
-    place.owner, place.client, place.number, place.lease, place.n, place.flags =
-      owner, client, number, lease, n, flags
+  local owner, client, number, lease, n, flags, turns =
+    string.match(place[1], '^1:(([^:]+):(%d+)):(%d+):(%d+)(%a*)(%d*)$')
+  if owner and #number <= 20 and #lease <= 10 and #n <= 10 and #turns <= 4 and tonumber(n) > 0 then
+    place.owner, place.client, place.number, place.lease, place.n, place.flags, place.turns =
+      owner, client, number, lease, n, flags, tonumber(turns)
   end
   return place.owner
 end
@@ -124,11 +124,11 @@ local function serve(self)
       elseif n <= free then
         local lease = tonumber(place.lease)
         if entry == self then
-          mine = take(owner, n, lease)
+          mine = take(owner, n, lease, false, place.turns)
         else
           local short = lease > SHORT and SHORT or lease
-          local record = take(owner, n, short, true)
-          messages[#messages + 1] = {client, 'grant', place.number, record.token, short}
+          local record = take(owner, n, short, true, place.turns)
+          messages[#messages + 1] = {client, 'grant', place.number, record.token, short, record.reserved or 0}
         end
         if lease < briefest then briefest = lease end
         place[2] = true
@@ -207,7 +207,7 @@ local function commit_queue()
   local clock = decimal(now)
   for _, m in ipairs(messages) do
     if m[2] == 'grant' then
-      tell_grant(m[1], KIND, m[3], m[4], 0, 0, clock, m[5])
+      tell_grant(m[1], KIND, m[3], m[4], m[6], 0, clock, m[5])
     else
       tell(m[1], m[2], m[3])
     end

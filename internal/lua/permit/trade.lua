@@ -19,12 +19,14 @@
 --              g  waits although there are fewer permits
 --              u  waits until the semaphore is initialised
 --              d  takes all that are free (mode try)
+--              t<number>  so many tokens are reserved for further turns of the same permits; it stands last
 --       give   the id's queue entry when it may be queued, else the empty string; how many permits the owner
 --              keeps; unused
 --       put    how many permits to add (plain permits); unused; unused
 -- Reply for each request
 --       take   token                    (integer) the caller holds the permits
 --              {0, token, permits, 0}   the same, for a demand with flag d
+--              {0, token, reserved, 0}  the same, when tokens were reserved by this script
 --              {sequence, ends, now}    queued, as in lock/acquire.lua
 --              {-1, ends, now}          not free (mode try)
 --              {-2, length, now}        the queue is full
@@ -60,11 +62,12 @@ if queued() then open_queue().expect(gives + 1) end
 
 local function reply_to(record, flags)
   if string.find(flags, 'd', 1, true) then return {0, tonumber(record.token), record.n, 0} end
+  if (record.reserved or 0) > 0 then return {0, tonumber(record.token), record.reserved, 0} end
   return tonumber(record.token)
 end
 
 -- Serves a take that free permits alone do not serve: somebody waits, or there are too few.
-local function contend(owner, lease, mode, demand, n, flags)
+local function contend(owner, lease, mode, demand, n, flags, turns)
   local line = open_queue()
   line.reclaim()
   local entry = '1:' .. owner .. ':' .. lease .. ':' .. demand
@@ -81,7 +84,7 @@ local function contend(owner, lease, mode, demand, n, flags)
     if mode ~= 'first' then line.remove(entry) end
     line.began(lease)
     free = free - n
-    return reply_to(take(owner, n, lease), flags)
+    return reply_to(take(owner, n, lease, false, turns), flags)
   end
   local never, reply = free and n > capacity(), nil
   if not free and not string.find(flags, 'u', 1, true) then
@@ -113,18 +116,18 @@ for i = 5, #ARGV, 5 do
   if kind == 'take' then
     local lease, demand = tonumber(ARGV[i + 2]), ARGV[i + 4]
     local mode, late = parse_mode(ARGV[i + 3])
-    local n, flags = string.match(demand, '^(%d+)(%a*)$')
-    n = tonumber(n)
+    local n, flags, turns = string.match(demand, '^(%d+)(%a*)(%d*)$')
+    n, turns = tonumber(n), tonumber(turns)
     local record = holding(owner)
     if late then
       reply = {-6, 0, now}
     elseif record and extend(record, lease) then
       reply = reply_to(record, flags)
-    elseif not record and not queue and flags == '' and free and free >= n then
+    elseif not record and not queue and (flags == '' or flags == 't') and free and free >= n then
       free = free - n
-      reply = tonumber(take(owner, n, lease).token)
+      reply = reply_to(take(owner, n, lease, false, turns), flags)
     else
-      reply = contend(owner, lease, mode, demand, n, flags)
+      reply = contend(owner, lease, mode, demand, n, flags, turns)
     end
   elseif kind == 'give' then
     reply = disown(owner, tonumber(ARGV[i + 3])) and 1 or 0

@@ -11,7 +11,8 @@
 --   prefetch(owners)        reads at once what many owners hold
 --   holding(owner)          the record of what an owner holds, nil for nothing
 --   change(record, n)       sets how many permits an owner holds
---   take(owner, n, lease, short)  gives permits to an owner that has none, and returns the record
+--   take(owner, n, lease, short, turns)  gives permits to an owner that has none, with tokens for so many
+--                           further turns (leased permits), and returns the record
 --   extend(record, lease)   begins the owner's lease anew; false when the lease is over
 --   reclaim(unresponsive)   takes back permits whose lease is over; returns how many, and if more may be left
 --   first_end()             ms until the first lease ends, -1 for never

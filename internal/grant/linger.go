@@ -1,0 +1,184 @@
+package grant
+
+import (
+	"context"
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/lua"
+	"github.com/latchkey-go/latchkey/internal/session"
+)
+
+// Lingering: how a lock stays with its process while nobody holds it.
+//
+// When the last hold has ended and nobody stands in line, Unlock parks the tenure in the line. Whoever comes
+// next has it at once, as in a local hand-off. Redis knows of no difference: it has an owner, whose lease is
+// renewed.
+//
+// That must not keep others waiting. The token field says that the lock may linger. So whoever finds it taken
+// tells the owner, and the owner releases what is parked at once. A tenure that could not hear of that is not
+// parked. The message can be lost. So it ends at a time in any case, which counts from when it was parked
+// first: other uses in between do not put it off. Then the timer releases it, or whoever uses it offers it.
+
+// stay is what a tenure must know to linger. It is guarded by its mutex.
+type stay struct {
+	span   time.Duration // for how long it may linger, on the terms of its last turn
+	until  time.Time     // when that ends; zero before it was to be parked
+	parked bool          // nobody holds it; also while it is taken, or released
+	over   bool          // it counts as one that waits, as what was held does until it is forgotten
+	left   chan struct{} // closed when it was released; nil before it is being released
+}
+
+// mayPark reports whether a tenure that nobody holds may stay, and notes it. The mutex is held.
+func (t *tenure) mayPark() bool {
+	if t.stay.span == 0 || t.mustLeave() || t.alone.line.HasNext() {
+		return false
+	}
+	now := time.Now()
+	if t.stay.until.IsZero() {
+		t.stay.until = now.Add(t.stay.span)
+	}
+	t.stay.parked = now.Before(t.stay.until)
+	return t.stay.parked
+}
+
+// mustLeave reports whether a tenure may not stay although it would. The mutex is held.
+func (t *tenure) mustLeave() bool {
+	return t.phase != held || !t.handOffs.contended.IsZero() || t.Client.Closing.Err() != nil
+}
+
+// park leaves a tenure that may be parked in the line. It reports false when the caller must release it.
+func (t *tenure) park(inLine bool) bool {
+	passed, parked := t.alone.line.Park(t, inLine)
+	if passed {
+		return true
+	}
+	t.mu.Lock()
+	leaves, until := t.mustLeave(), t.stay.until // whoever said so may have looked before it was parked
+	t.mu.Unlock()
+	if parked && (!leaves || !t.alone.line.Unpark(t)) {
+		t.endsAt(until)
+		return true
+	}
+	t.mu.Lock()
+	t.stay.parked = false
+	t.mu.Unlock()
+	return false
+}
+
+// takeParked takes the turn of the line with what is parked there. It reports false when nothing is.
+func (p *Primitive) takeParked() (*tenure, bool) {
+	if p.Shared || !p.Queue.kind.Exclusive {
+		return nil, false
+	}
+	return p.Queue.alone.line.EnterParked()
+}
+
+// endsAt has what is parked end at that time. A timer that is set already is left as it is: when it fires it
+// looks at what is parked then. So as a rule an Unlock sets none.
+func (q *Queue) endsAt(until time.Time) {
+	if q.ends.CompareAndSwap(false, true) {
+		time.AfterFunc(time.Until(until), q.endParked)
+	}
+}
+
+// endParked releases what is parked if its time is over, or looks again when it will be.
+func (q *Queue) endParked() {
+	q.ends.Store(false) // before it looks: whoever parks something after that sets the timer
+	t := q.alone.line.Parked()
+	if t == nil {
+		return
+	}
+	t.mu.Lock()
+	until := t.stay.until
+	t.mu.Unlock()
+	if time.Now().Before(until) {
+		q.endsAt(until)
+		return
+	}
+	t.leaveParked()
+}
+
+// endDeaf releases what is parked if its process may have missed that others want it.
+func (q *Queue) endDeaf() {
+	if t := q.alone.line.Parked(); t != nil && t.heard != q.hearing() {
+		t.leaveParked()
+	}
+}
+
+// leaveParked releases the tenure in the background, if it is parked: from now on nobody here can have it. It
+// does not block.
+func (t *tenure) leaveParked() {
+	if !t.alone.line.Unpark(t) {
+		return
+	}
+	left := make(chan struct{})
+	t.mu.Lock()
+	t.stay.left = left
+	t.mu.Unlock()
+	t.countAsOver() // Shutdown has the patience for it that it has for waits
+	t.Client.Go(func() {
+		defer close(left)
+		if !t.Client.Keeper.Remove(&t.item) {
+			t.finish(lost, false)
+			return
+		}
+		if err := t.release(context.Background(), &release{}); err != nil {
+			t.Client.Options.Logger.Info("latchkey: a lock that nobody held was not released", "name", t.name, "error", err)
+		}
+	})
+}
+
+// How long an attempt waits for the answer of an owner that may linger. Where no answer can arrive, it pauses
+// for as long as such an owner should take.
+const (
+	forAnswer  = 50 * time.Millisecond
+	withoutOne = 10 * time.Millisecond
+)
+
+func (q *Queue) patience() time.Duration {
+	if c := q.Client; c.Inbox != nil && c.Inbox.Up() {
+		return forAnswer
+	}
+	return withoutOne
+}
+
+// answer tells whoever sent an attempt that the tenure was held, or when it is released.
+func (t *tenure) answer(m lua.Message) {
+	t.mu.Lock()
+	left := t.stay.left
+	t.mu.Unlock()
+	if left != nil && !session.ClosedWithin(left, forAnswer) {
+		return // nobody waits for it any more
+	}
+	t.Client.Answer(m)
+}
+
+// Lingers reports whether what this owner has, of this client, is held by nobody.
+func (q *Queue) Lingers(owner string) bool {
+	t := q.alone.holder.Load()
+	if t == nil || t.waiter.Owner != owner {
+		return false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.stay.parked
+}
+
+// countAsOver counts a tenure that was held as one that waits.
+func (t *tenure) countAsOver() {
+	t.mu.Lock()
+	counted := t.stay.over
+	t.stay.over = true
+	t.mu.Unlock()
+	if !counted {
+		t.Client.Count(1, -1)
+	}
+}
+
+// stayEnded is told that the tenure is over. It is called once.
+func (t *tenure) stayEnded() {
+	t.countAsOver()
+	if t.waiter.Demand.Lingers {
+		t.exit()
+	}
+}
