@@ -99,8 +99,8 @@ func (c Conn) Slot(k *Keys) uint16 {
 
 func number(n int64) string { return strconv.FormatInt(n, 10) }
 
-// digits is a token or a time in microseconds, in as many digits as the clock has: the scripts compare them as
-// text.
+// digits is a token or a time in microseconds, in as many digits as the clock has: the scripts compare them
+// as text.
 func digits(n int64) string {
 	text := number(n)
 	return "0000000000000000"[:max(16-len(text), 0)] + text

@@ -110,8 +110,8 @@ func (w *writer) file(path string) {
 	w.write(string(text))
 }
 
-// define defines locals that are not defined. outside says that they stand outside of any block: then they are
-// from now on.
+// define defines locals that are not defined. outside says that they stand outside of any block: then they
+// are from now on.
 func (w *writer) define(keys []string, outside bool) {
 	for _, key := range keys {
 		if w.keys == nil || w.included[key] {

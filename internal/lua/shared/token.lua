@@ -28,7 +28,8 @@ end
 local function next_token(now, block, lean)
   if block and block > 0 then
     local reserved = math.min(block, AHEAD)
-    return token_after(now, redis.call('SET', TOKEN, decimal(now + reserved), 'KEEPTTL', 'GET'), reserved, lean)
+    local last = redis.call('SET', TOKEN, decimal(now + reserved), 'KEEPTTL', 'GET')
+    return token_after(now, last, reserved, lean)
   end
   -- inline shared/newest.lua
   if newest then return now, 0 end
