@@ -147,7 +147,7 @@ func (q *Queue) heed(ctx context.Context, w *wait.Waiter, reply lua.Acquired, se
 	switch {
 	case reply.Now > 0:
 		q.Client.RecordClock(q.ServerClock, reply.Now, sent)
-	case reply.Token > 0 && !q.kind.Undated && !w.Demand.Shared && !w.Proposed:
+	case reply.Token > 0 && !q.kind.Undated && !w.Demand.Shared && !w.Proposed && !reply.Reckoned:
 		q.CheckClock(ctx, reply.Token, sent, mode == lua.Again)
 	}
 	if reply.Sequence > 0 {

@@ -19,6 +19,7 @@ type Commands struct{ *grant.Queue }
 
 // Take is of [grant.Commands], as is Release. Offer is of [grant.Offerer].
 func (c Commands) Take(ctx context.Context, claim lua.Claim, mode lua.Mode) (lua.Acquired, error) {
+	claim.Clock = c.ServerClock.Reckon()
 	return c.Client.Conn.Acquire(ctx, c.Keys, claim, c.Floor.Load(), mode)
 }
 

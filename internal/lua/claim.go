@@ -25,6 +25,10 @@ type Claim struct {
 
 	Demand
 
+	// Clock is what the server's clock shows now, as the client reckons, in microseconds. Then a lock that is
+	// free is taken without a look at it. 0: the client does not know. It counts only in mode [First].
+	Clock int64
+
 	Longest int // how many entries the queue may have; 0: [DefaultLongest]
 
 	// Until is the deadline of an attempt in mode [Try], by the server's clock in microseconds. A copy that
@@ -107,6 +111,7 @@ type Acquired struct {
 	Gone     bool  // neither id of an offer owns the lock
 	Late     bool  // the deadline was over: nothing was done
 	Lingers  bool  // somebody else has it, perhaps without using it, and was told of this attempt
+	Reckoned bool  // the token is no reading of the server's clock: it was taken with that of [Claim]
 	Sequence int64 // of a new entry; 0 when the id was queued before
 	Ends     int64 // ms after which to ask again, because a lease may end then; negative: never
 	Now      int64 // the server's clock in microseconds

@@ -34,7 +34,12 @@ func (c Conn) Acquire(ctx context.Context, k *Keys, claim Claim, seen int64, mod
 // AcquireBy is [Conn.Acquire] by another script with the arguments and replies of lock/acquire.lua: see
 // [MustCompose].
 func (c Conn) AcquireBy(ctx context.Context, s *Script, k *Keys, claim Claim, seen int64, mode Mode) (Acquired, error) {
-	args := append(make([]string, 0, 7), claim.Owner, digits(seen), number(claim.Lease), claim.mode(mode))
+	reckoned := mode == First && claim.Clock > seen && claim.Demand == Demand{}
+	text := claim.mode(mode)
+	if reckoned {
+		seen, text = claim.Clock, "first now"
+	}
+	args := append(make([]string, 0, 7), claim.Owner, digits(seen), number(claim.Lease), text)
 	block, longest := claim.text(), strconv.Itoa(claim.longest())
 	switch { // each argument costs Redis time: the last ones may be missing
 	case claim.Uptime > 0:
@@ -44,7 +49,9 @@ func (c Conn) AcquireBy(ctx context.Context, s *Script, k *Keys, claim Claim, se
 	case block != "0":
 		args = append(args, block)
 	}
-	return acquired(c.Run(ctx, s, k, args).ToMessage())
+	a, err := acquired(c.Run(ctx, s, k, args).ToMessage())
+	a.Reckoned = reckoned
+	return a, err
 }
 
 // Raise runs lock/raise.lua: while the owner has the lock, no token that comes after is smaller than this

@@ -23,6 +23,8 @@ type Clock struct {
 	// when there was none.
 	least, most, read atomic.Int64 // read: when the question was sent, by our clock
 
+	told atomic.Int64 // when a token last told it, by our clock
+
 	mu        sync.Mutex    // held by whoever writes what the last reading says
 	refreshed chan struct{} // closed when the refresh that is under way has ended; nil: none is
 }
@@ -92,6 +94,7 @@ func (c *Clock) FitsToken(token int64, sent time.Time) bool {
 	ahead, known := token-sinceEpoch(time.Now()), c.ahead.Load()
 	if d := time.Duration(ahead-known) * time.Microsecond; known == 0 || d.Abs() < clockTolerance {
 		c.ahead.Store(ahead)
+		c.told.Store(sinceEpoch(sent))
 		return true
 	}
 	// Without a reading there is nothing to judge it by, and the clock must be asked: what only tokens have told
@@ -114,6 +117,19 @@ func (c *Clock) At(moment time.Time) int64 {
 		return 0
 	}
 	return ahead + sinceEpoch(moment)
+}
+
+// reckoned is for how long the clock is reckoned after somebody was told it. So whoever is granted something
+// again and again hears of a jump about as soon as if each grant told it.
+const reckoned = 250 * time.Millisecond
+
+// Reckon returns what the clock shows now, or less, as long as that was heard a moment ago; otherwise 0.
+func (c *Clock) Reckon() int64 {
+	now := sinceEpoch(time.Now())
+	if c.most.Load() == 0 || now-max(c.read.Load(), c.told.Load()) > reckoned.Microseconds() {
+		return 0
+	}
+	return c.ahead.Load() + now
 }
 
 // Latest returns what the clock shows at a moment of ours, or more, as [Clock.At] returns no more; 0 when no

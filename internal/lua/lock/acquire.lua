@@ -13,9 +13,11 @@
 -- INBOX  a client's inbox is this prefix followed by the client id
 -- VERB   PUBLISH or SPUBLISH
 -- ARGV  1 owner id         <client id>:<number unique within the client>
---       2 floor            highest token of this name that this client has seen, in 16 digits
+--       2 floor            highest token of this name that this client has seen, in 16 digits; or the clock:
+--                          see mode
 --       3 lease            ms
---       4 mode             try (with or without a deadline), first, again: see shared/attempt.lua
+--       4 mode             try (with or without a deadline), first (with or without now), again: see
+--                          shared/attempt.lua
 --       5 block            how many tokens to reserve when the lock is granted from the queue, for further
 --                          holds of the same process; missing or 0: none. With l behind it the owner may
 --                          linger: then they are reserved in any case

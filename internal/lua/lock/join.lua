@@ -3,12 +3,13 @@
 -- lock/acquire.lua. It makes no functions, as each costs as much as a command. Where there is more to it,
 -- nothing is done, and the caller goes on.
 
-if ARGV[4] == 'first' and not ARGV[5] and not moving and #ARGV[3] > 4 then
+if string.sub(ARGV[4], 1, 5) == 'first' and not ARGV[5] and not moving and #ARGV[3] > 4 then
   local held = redis.call('HRANDFIELD', NAME, '2', 'WITHVALUES')
   local longest, granted = string.match(held[2] or '', '^t%d+/(%d+)!?(%d*)$')
   local left = #held == 2 and longest and redis.call('PTTL', NAME)
   if left and left >= 0 and left <= tonumber(longest)
     and redis.call('EXISTS', 'latchkey_pace' .. string.sub(QUEUE, 15)) == 0 then
+    local now
     -- inline shared/now.lua
     if granted ~= '' then left = math.min(left, 2000 - math.floor((now - granted) / 1000)) end
     if left > 0 and redis.call('LLEN', QUEUE) < 100000 then

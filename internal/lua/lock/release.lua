@@ -35,15 +35,19 @@ elseif not rests then
     local listening = redis.pcall('PUBSUB', NUMSUB, INBOX .. client)
     if listening.err or listening[2] > 0 then
       -- inline keys TOKEN
+      local now, floor = nil, ARGV[2]
       -- inline shared/now.lua
+      local last = redis.pcall('SET', TOKEN, now, 'KEEPTTL', 'GET')
+      local failed = type(last) == 'table'
+      if failed then last = nil end
       -- inline shared/newest.lua
       local token, reserved, others, mark, ms, short = now, '0', '0', '', lease, '2000'
       if newest then
         -- inline lock/hand.lua
         return 1
-      elseif type(last) == 'string' then
+      elseif last then -- there is more to it
         redis.pcall('SET', TOKEN, last, 'KEEPTTL')
-      elseif last == false then
+      elseif not failed then
         redis.call('DEL', TOKEN)
       end
     end

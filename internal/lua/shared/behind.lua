@@ -1,12 +1,12 @@
--- behind: what there is to a token that is not just the clock. Uses TOKEN and ARGV[2].
+-- behind: what there is to a token that is not just the clock. Uses TOKEN.
 
 local function decimal(number) return string.format('%.0f', number) end
 
 -- Returns the next token as text, and how many are reserved behind it: see next_token in shared/token.lua.
 -- The clock, and what is to be reserved behind it, is in the key already. last: what was there before.
-local function token_after(now, last, reserved, lean)
-  local floor, number = tonumber(ARGV[2]), tonumber(now)
-  if type(last) == 'table' then error(last.err, 0) end
+local function token_after(now, last, floor, reserved, lean)
+  local number = tonumber(now)
+  floor = tonumber(floor) or 0
   if last then
     local before = tonumber(last)
     if not (before and before > 0 and before < 9007199254740991) then -- above this, doubles skip integers

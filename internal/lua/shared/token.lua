@@ -11,6 +11,7 @@ local AHEAD = 5000
 local DAY = '86400000'
 
 local function clock()
+  local now
   -- inline shared/now.lua
   return now
 end
@@ -26,12 +27,14 @@ end
 --   block  how many further tokens to reserve; fewer are, when the clock is not that near
 --   lean   how many to reserve for a name that is far ahead of the clock
 local function next_token(now, block, lean)
+  local floor = ARGV[2]
   if block and block > 0 then
     local reserved = math.min(block, AHEAD)
     local last = redis.call('SET', TOKEN, decimal(now + reserved), 'KEEPTTL', 'GET')
-    return token_after(now, last, reserved, lean)
+    return token_after(now, last, floor, reserved, lean)
   end
+  local last = redis.call('SET', TOKEN, now, 'KEEPTTL', 'GET')
   -- inline shared/newest.lua
   if newest then return now, 0 end
-  return token_after(now, last, 0, lean)
+  return token_after(now, last, floor, 0, lean)
 end
