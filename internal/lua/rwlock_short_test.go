@@ -41,3 +41,14 @@ func TestReaderAfterAWriter(t *testing.T) {
 		b.noTrace()
 	})
 }
+
+// What a writer finds beside its own field stays when it releases.
+func TestReleaseBesideAnotherField(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		b := newRW(t, s)
+		b.share("A:1", lua.First)
+		require.NoError(t, b.do("HSET", b.lock.Name(), "X:1", "1").Error())
+		require.True(t, b.release("A:1", ""))
+		require.Equal(t, map[string]string{"mode": "read", "X:1": "1"}, b.fields())
+	})
+}
