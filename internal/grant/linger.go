@@ -108,13 +108,16 @@ func (q *Queue) endDeaf() {
 // leaveParked releases the tenure in the background, if it is parked: from now on nobody here can have it. It
 // does not block.
 func (t *tenure) leaveParked() {
-	if !t.alone.line.Unpark(t) {
+	left := make(chan struct{})
+	t.mu.Lock() // whoever finds it neither parked nor held finds what to wait for
+	unparked := t.alone.line.Unpark(t)
+	if unparked {
+		t.stay.left = left
+	}
+	t.mu.Unlock()
+	if !unparked {
 		return
 	}
-	left := make(chan struct{})
-	t.mu.Lock()
-	t.stay.left = left
-	t.mu.Unlock()
 	t.countAsOver() // Shutdown has the patience for it that it has for waits
 	t.Client.Go(func() {
 		defer close(left)
