@@ -102,6 +102,9 @@ func (t *tenure) next(parent context.Context, terms terms) *Hold {
 	u := &turn{tenure: t, token: t.handOffs.next(), moment: now}
 	u.begin(parent)
 	t.turn, t.inLine = u, t.kind.Exclusive
+	if t.stay.parked {
+		t.worth.used()
+	}
 	t.stay.parked, t.stay.span = false, terms.linger
 	t.mu.Unlock()
 	session.Raise(t.Floor, u.token)
