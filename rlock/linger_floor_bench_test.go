@@ -11,10 +11,10 @@ import (
 	"github.com/latchkey-go/latchkey/internal/redistest"
 )
 
-// BenchmarkLingerFloor is a lock that stays with its process, compared with the two scripts that do nothing and
-// with a lock that does not stay, in the same run: one goroutine on one key, 64 on a key each, and two clients
-// by turns, of which each asks when the other has unlocked. The last is what lingering costs where it is of
-// no use.
+// BenchmarkLingerFloor is a lock that stays with its process, compared with the two scripts that do nothing
+// and with a lock that does not stay, in the same run: one goroutine on one key, 64 on a key each, and two
+// clients by turns, of which each asks when the other has unlocked. The last is what lingering costs where it
+// is of no use.
 func BenchmarkLingerFloor(b *testing.B) {
 	for _, goroutines := range []int{1, 64} {
 		b.Run(fmt.Sprint("alone/goroutines=", goroutines), func(b *testing.B) {

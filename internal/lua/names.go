@@ -80,11 +80,11 @@ func variantOf(name string, isSharded bool) (v variant) {
 // expression is the Lua of a part: it concatenates NAME with what stands around it. It comes from the part of
 // a name that stands for any other.
 func (p part) expression(v variant) string {
-	any := "\x00"
+	some := "\x00"
 	if v&braced != 0 {
-		any = "{" + any
+		some = "{" + some
 	}
-	before, after, found := strings.Cut(p.of(any, v&sharded != 0), any)
+	before, after, found := strings.Cut(p.of(some, v&sharded != 0), some)
 	text := "'" + before + "'"
 	if found {
 		text = "'" + before + "' .. NAME .. '" + after + "'"
