@@ -7,10 +7,10 @@
 //
 // # Cost
 //
-// While a script runs, Redis does nothing else. So what nearly every call needs stands first in a script, as a
-// short way: it makes no functions, each of which costs as much as half a command, and formats no numbers.
-// Where there is more to it, nothing has been done, and the rest of the script follows. `go run ./bench
-// --instructions` counts what that costs.
+// While a script runs, Redis does nothing else. So what nearly every call needs stands first in a script, as
+// a short way: it makes no functions, each of which costs as much as half a command, and formats no numbers.
+// Where there is more to it, nothing has been done, and the rest of the script follows. What that costs is
+// counted by `go run ./bench --instructions`.
 //
 // A primitive outside of this package can bring a script of its own: see [MustCompose].
 //

@@ -106,13 +106,13 @@ func keysOf(family Family, v variant) map[string]string {
 // prelude is what stands before every script for one name.
 func prelude(family Family, v variant) string {
 	if v&sharded == 0 { // where there are no slots, none moves
-		return "local NAME, VERB, NUMSUB, moving = KEYS[1], 'PUBLISH', 'NUMSUB'\n"
+		return "local NAME, VERB, NUMSUB, SLOTS, moving = KEYS[1], 'PUBLISH', 'NUMSUB'\n"
 	}
 	var names []string
 	for _, p := range parts[family] {
 		names = append(names, p.local)
 	}
-	text := "local NAME, VERB, NUMSUB = KEYS[1], 'SPUBLISH', 'SHARDNUMSUB'\n" +
+	text := "local NAME, VERB, NUMSUB, SLOTS = KEYS[1], 'SPUBLISH', 'SHARDNUMSUB', true\n" +
 		"-- keys " + strings.Join(names, " ") + "\nlocal COMPANIONS = {" + strings.Join(names, ", ") + "}\n"
 	if family == ReadWrite { // the lease of a reader
 		reader := part{of: func(name string, _ bool) string { return suffixed(name, "") }}
