@@ -1,7 +1,7 @@
 -- count: serves a single request of plain permits without a transaction, when nobody waits: a take or a put.
 -- Most requests end here; permit/trade.lua does the rest. It makes no functions, as each costs as much as a
--- command. Where there is more to it, nothing is done but to forget what was answered, and
--- the script goes on.
+-- command. Where there is more to it, nothing is done but to forget what was answered, and the script goes
+-- on.
 --
 -- Keys, replies, and ARGV of many requests: as in permit/trade.lua. A single request has fewer arguments.
 -- ARGV  1 owner id, 2 floor: as there

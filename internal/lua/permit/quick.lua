@@ -53,7 +53,8 @@ if free and #free <= 11 then
         token = token_after(now, last, floor, 0)
       end
       -- Only an owner that has none takes permits: a late copy must not take a second time.
-      if redis.call('HSETNX', HOLDERS, prefix, demand .. ':' .. token .. ':0:' .. ARGV[3] .. ':' .. owner) == 1 then
+      local holder = demand .. ':' .. token .. ':0:' .. ARGV[3] .. ':' .. owner
+      if redis.call('HSETNX', HOLDERS, prefix, holder) == 1 then
         local score = string.format('%d', string.sub(now, 1, 13) + 1 + ARGV[3])
         local added
         if demand == '1' then
@@ -70,7 +71,8 @@ if free and #free <= 11 then
         end
         redis.call('PEXPIRE', HOLDERS, '172800000') -- two days, as in permit/holder.lua
         local ttl = redis.call('PTTL', NAME)
-        if ttl > 0 then redis.call('PEXPIRE', TIMEOUTS, ttl) end -- Redisson gave the semaphore this time to live
+        -- Redisson gave the semaphore this time to live.
+        if ttl > 0 then redis.call('PEXPIRE', TIMEOUTS, ttl) end
         if added == 1 then redis.call('DECR', NAME) else redis.call('DECRBY', NAME, added) end
         return {token}
       end
