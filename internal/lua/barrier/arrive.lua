@@ -13,6 +13,7 @@
 --       {-2, 0, 0, state}  not arrived: barrier/settle.lua came before
 --       {-3, 0, 0, state}  not arrived: all parties of this generation are there, and it is not over yet
 --       state: see round in barrier/state.lua
+-- include barrier/quick.lua
 -- include shared/once.lua
 
 if moving and ARGV[6] ~= '' then moving.need(DONE .. ':' .. ARGV[6]) end

@@ -10,6 +10,7 @@
 --       {'0', what remains}  nothing changed: more than remains
 --       {phase, '0'}         nothing changed: the latch is not shut
 -- The reply is what is recorded: a copy gets the same reply as the first one.
+-- include latch/quick.lua
 -- include shared/once.lua
 
 exempt_from_memory_limit()
