@@ -74,9 +74,9 @@ func TestShortCount(t *testing.T) {
 			b.shut("A:1", 5, ttl)
 			for range 2 { // the second is a copy
 				require.Equal(t, lua.Counted{Done: true, Remain: 3}, b.count(lua.Once{ID: "A:2", Answered: "1 "}, 2, ""))
+				require.Zero(t, b.number("EXISTS", done+":A:1"), "what was answered is forgotten")
 			}
 			require.Equal(t, "3", b.text("GET", name))
-			require.Zero(t, b.number("EXISTS", done+":A:1"), "what was answered is forgotten")
 			require.InDelta(t, 600_000, b.number("PTTL", done+":A:2"), 5000)
 			require.Equal(t, lua.Counted{Done: true, Remain: 2}, b.count(lua.Once{ID: "A:3"}, 1, "p"))
 			require.Equal(t, lua.Counted{Before: true, Remain: 2}, b.count(lua.Once{ID: "A:4"}, 1, "p"))
@@ -97,22 +97,17 @@ func TestShortCount(t *testing.T) {
 		require.True(t, b.count(lua.Once{ID: "A:2"}, 1, "").Done)
 		for _, absurd := range [][]string{
 			{"HSET", record, "bad", "12l 13"}, {"HSET", record, "generation", "179541074229305x"}, {"HSET", record, "until", "-1"},
-			{"HSET", record, "ttl", "x"}, {"SET", name, "1.5"}, {"SET", name, "9007199254740993000"},
+			{"HSET", record, "ttl", "x"}, {"SET", name, "1.5"},
 		} {
 			b.shut("A:1", 5, 0)
 			b.do(absurd...)
 			before := b.dump()
 			_, err := b.conn.Count(t.Context(), b.keys, lua.Once{ID: "A:2"}, 1, "")
-			if absurd[2] == "9007199254740993000" {
-				require.NoError(t, err)
-				require.Equal(t, "9007199254740992999", b.text("GET", name), "great counts are exact")
-				continue
-			}
 			require.Equal(t, lua.WrongType, lua.Classify(err), "%v: %v", absurd, err)
 			require.Equal(t, before, b.dump(), "%v", absurd)
 		}
-		b.shut("A:1", 5, 0)
-		require.Equal(t, lua.Counted{Remain: 5}, b.count(lua.Once{ID: "A:2"}, 9007199254740993000, ""))
+		b.shut("A:1", 9007199254740993001, 0)
+		require.Equal(t, lua.Counted{Done: true, Remain: 9007199254740993000}, b.count(lua.Once{ID: "A:2"}, 1, ""), "it is exact")
 	})
 }
 
@@ -164,6 +159,7 @@ func TestShortArrival(t *testing.T) {
 				require.Equal(t, lua.Round{Phase: lua.Waiting, Generation: generation + 1, First: a.Round.First}, a.Round)
 				require.LessOrEqual(t, a.Round.First, generation)
 				if copied == 0 {
+					require.Zero(t, b.number("EXISTS", done+":A:9"), "what was answered is forgotten")
 					told, ok := lua.ParseNews(<-news)
 					require.True(t, ok)
 					require.InDelta(t, ends, told.Ends, 5000)
@@ -174,7 +170,6 @@ func TestShortArrival(t *testing.T) {
 			require.Empty(t, news)
 			require.Equal(t, fmt.Sprint(generation, ":0"), b.text("GET", done+":A:2"))
 			require.InDelta(t, 600_000, b.number("PTTL", done+":A:2"), 5000)
-			require.Zero(t, b.number("EXISTS", done+":A:9"), "what was answered is forgotten")
 			require.InDelta(t, 172_800_000, b.number("PTTL", name), 5000)
 			if member != "" {
 				require.InDelta(t, time.Now().UnixMilli()+60_000, b.number("ZSCORE", members, member), 5000)

@@ -64,7 +64,7 @@ if waits then
   if last then barrier.phase, barrier.leader, leads = 'a', ARGV[1], 1 end
   redis.call('HSET', NAME, 'parties', parties, 'waiting', barrier.waiting,
     'phase', barrier.phase, 'leader', barrier.leader)
-  redis.call('HINCRBY', NAME, 'c:' .. client, 1)
+  redis.call('HINCRBY', NAME, 'c:' .. client, '1')
   redis.call('PEXPIRE', NAME, KEPT)
   extend(ARRIVALS, client, ARGV[4])
   if index == 0 then sooner = false end -- nobody else waits

@@ -4,8 +4,8 @@
 -- and the caller goes on.
 -- keys NEWS ARRIVALS DONE MEMBERS
 
-if ARGV[3] == '1' and ARGV[5] == '0' and not moving
-  and redis.pcall('EXISTS', DONE .. ':' .. ARGV[1], ARRIVALS) == 0 then
+local key = DONE .. ':' .. ARGV[1]
+if ARGV[3] == '1' and ARGV[5] == '0' and not moving and redis.pcall('EXISTS', key, ARRIVALS) == 0 then
   local f = redis.pcall('HMGET', NAME, 'generation', 'first', 'bad', 'phase', 'parties', 'waiting',
     'leader', 'barrier', 'lease')
   -- No more fields: nobody's arrivals are counted.
@@ -19,7 +19,7 @@ if ARGV[3] == '1' and ARGV[5] == '0' and not moving
     now = math.floor(now / 1000)
     local lease = ARGV[4] + 1
     local own = ARGV[6] ~= '' and ARGV[6]
-    local first = redis.pcall('ZRANGE', MEMBERS, 0, 1, 'WITHSCORES')
+    local first = redis.pcall('ZRANGE', MEMBERS, '0', '1', 'WITHSCORES')
     local dies = first[2] and (tonumber(first[2]) or math.huge)
     if not first.err and (not dies or dies > now)
       and (not own or first[1] == own or redis.call('ZSCORE', MEMBERS, own)) then
@@ -29,7 +29,7 @@ if ARGV[3] == '1' and ARGV[5] == '0' and not moving
       ends = ends and ends < 1e15 and string.format('%d', ends) or '-1'
       local generation = string.format('%d', f[1] + 1)
       -- When memory is short, Redis refuses this, and nothing is done.
-      redis.call('SET', DONE .. ':' .. ARGV[1], f[1] .. ':0', 'PX', '600000')
+      redis.call('SET', key, f[1] .. ':0', 'PX', '600000')
       if own then
         redis.call('ZADD', MEMBERS, string.format('%d', now + lease), own)
         redis.call('PEXPIRE', MEMBERS, '172800000')

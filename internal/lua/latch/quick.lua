@@ -3,12 +3,13 @@
 -- Where there is more to it, nothing is done, and the caller goes on.
 -- keys RECORD DONE
 
-if ARGV[4] == '' and not moving and redis.pcall('EXISTS', DONE .. ':' .. ARGV[1]) == 0 then
+local key = DONE .. ':' .. ARGV[1]
+if not ARGV[4] and not moving and redis.pcall('EXISTS', key) == 0 then
   local count = redis.pcall('GET', NAME)
   local f = redis.pcall('HMGET', RECORD, 'generation', 'first', 'bad', 'phase', 'ttl', 'until')
   -- Numbers of so few digits are exact.
   local plain = f[4] == 's' and f[1] and f[2] and f[3] and f[5] and f[6] and type(count) == 'string'
-    and #f[1] == 16 and #f[2] <= 16 and #f[5] <= 12 and #f[6] <= 15 and #count <= 15 and #ARGV[3] <= 15
+    and #f[1] == 16 and #f[2] <= 16 and #f[5] <= 12 and #f[6] <= 15 and #count <= 15
     and string.find(f[1] .. f[2] .. ' ' .. f[5] .. ' ' .. f[6] .. ' ' .. count, '^%d+ %d+ %d+ [1-9]%d*$')
     and (f[3] == '' or #f[3] < 1000 and string.gsub(f[3], '%d+%a ', '') == '')
   if plain and f[6] ~= '0' then
@@ -27,7 +28,7 @@ if ARGV[4] == '' and not moving and redis.pcall('EXISTS', DONE .. ':' .. ARGV[1]
       -- inline shared/forget.lua
     end
     redis.call('DECRBY', NAME, ARGV[3])
-    redis.call('SET', DONE .. ':' .. ARGV[1], '1 ' .. rest, 'PX', '600000')
+    redis.call('SET', key, '1 ' .. rest, 'PX', '600000')
     return {'1', rest}
   end
 end
