@@ -57,6 +57,9 @@ var news = [families]part{
 	Barrier: beside("NEWS", "latchkey_barrier"),
 }
 
+// leases are what the leases of readers begin with: see rwlock/state.lua.
+var leases = part{"LEASES", func(name string, _ bool) string { return suffixed(name, "") }}
+
 // variant says which texts of the scripts are for a name.
 type variant uint8
 
@@ -95,7 +98,7 @@ func (p part) expression(v variant) string {
 // keysOf are the locals that a script may define, with their values.
 func keysOf(family Family, v variant) map[string]string {
 	keys := map[string]string{"TIMEOUTS": "nil", "HOLDERS": "nil"} // plain permits have none
-	for _, p := range slices.Concat(parts[family], []part{inboxes[family], news[family]}) {
+	for _, p := range slices.Concat(parts[family], []part{inboxes[family], news[family], leases}) {
 		if p.of != nil {
 			keys[p.local] = p.expression(v)
 		}
@@ -115,8 +118,7 @@ func prelude(family Family, v variant) string {
 	text := "local NAME, VERB, NUMSUB, SLOTS = KEYS[1], 'SPUBLISH', 'SHARDNUMSUB', true\n" +
 		"-- keys " + strings.Join(names, " ") + "\nlocal COMPANIONS = {" + strings.Join(names, ", ") + "}\n"
 	if family == ReadWrite { // the lease of a reader
-		reader := part{of: func(name string, _ bool) string { return suffixed(name, "") }}
-		text += "if ARGV[1] ~= '' then COMPANIONS[4] = " + reader.expression(v) + " .. ARGV[1] .. ':rwlock_timeout:1' end\n"
+		text += "-- keys LEASES\nif ARGV[1] ~= '' then COMPANIONS[4] = LEASES .. ARGV[1] .. ':rwlock_timeout:1' end\n"
 	}
 	return text + "-- include shared/moving.lua\n"
 }

@@ -18,7 +18,7 @@
 --        STRING exists as long as the lease of that reader's nth hold. Ours have one. It says how
 --               long the lease is, in ms; one of Redisson's says 1
 -- ARGV  1 owner id, 2 floor: as in lock/acquire.lua
--- keys QUEUE TOKEN STATE
+-- keys QUEUE TOKEN STATE LEASES
 -- include shared/token.lua
 -- include shared/value.lua
 -- include shared/queue.lua
@@ -32,11 +32,7 @@ if mode ~= 'read' and mode ~= 'write' then
 end
 
 -- The key whose time to live is the lease of a reader's nth hold.
-local function timeout_of(owner, n)
-  local name = NAME
-  if not string.find(name, '{', 1, true) then name = '{' .. name .. '}' end
-  return name .. ':' .. owner .. ':rwlock_timeout:' .. (n or '1')
-end
+local function timeout_of(owner, n) return LEASES .. owner .. ':rwlock_timeout:' .. (n or '1') end
 
 -- The token field: its number, how many are reserved behind it, and the longest lease.
 local function state_token() return parse_token(redis.call('HGET', STATE, 'token')) end
