@@ -343,6 +343,7 @@ func TestWantIsLost(t *testing.T) {
 		unlock(t, take(t, other.Write()))
 		require.Less(t, time.Since(began), 500*time.Millisecond)
 	}
+	state(t, other, 1, 0) // they read again: otherwise the next writer finds it free
 	p.Silence(true)
 	began := time.Now()
 	next := later(t, other.Write())

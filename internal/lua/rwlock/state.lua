@@ -12,8 +12,9 @@
 -- STATE  HASH   token -> t<number>+<reserved>/<longest lease in ms>: of the last write hold, or of
 --                        the readers, when the one of the writer before them is not known
 --               short -> owner id of a writer that a message granted the lock, until its first
---                        renewal; otherwise empty
---               writer -> owner id of the last writer of ours, until it has given the lock back
+--                        renewal; otherwise empty or missing
+--               writer -> owner id of the last writer of ours; empty or missing once it has given the
+--                         lock back
 -- {N}:<owner id>:rwlock_timeout:<n>
 --        STRING exists as long as the lease of that reader's nth hold. Ours have one. It says how
 --               long the lease is, in ms; one of Redisson's says 1
