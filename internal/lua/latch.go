@@ -36,9 +36,11 @@ type Counted struct {
 
 // Count runs latch/count.lua. It counts a latch down by n, for a participant unless that is empty.
 func (c Conn) Count(ctx context.Context, k *Keys, once Once, n int64, participant string) (r Counted, err error) {
-	reply, err := c.Run(ctx, latchCount, k, []string{
-		once.ID, once.Answered, number(n), participant,
-	}).AsStrSlice()
+	args := []string{once.ID, once.Answered, number(n), participant}
+	if participant == "" {
+		args = args[:3]
+	}
+	reply, err := c.Run(ctx, latchCount, k, args).AsStrSlice()
 	if err != nil {
 		return r, err
 	}

@@ -46,7 +46,7 @@ func (c Conn) AcquireBy(ctx context.Context, s *Script, k *Keys, claim Claim, se
 		args = append(args, block, longest, number(claim.Uptime))
 	case claim.longest() != DefaultLongest:
 		args = append(args, block, longest)
-	case block != "0":
+	case block != "0" || k.family == ReadWrite:
 		args = append(args, block)
 	}
 	a, err := acquired(c.Run(ctx, s, k, args).ToMessage())

@@ -13,6 +13,7 @@
 --       {-2, 0, 0, state}  not arrived: barrier/settle.lua came before
 --       {-3, 0, 0, state}  not arrived: all parties of this generation are there, and it is not over yet
 --       state: see round in barrier/state.lua
+-- include barrier/quick.lua
 -- include shared/once.lua
 
 if moving and ARGV[6] ~= '' then moving.need(DONE .. ':' .. ARGV[6]) end
@@ -63,7 +64,7 @@ if waits then
   if last then barrier.phase, barrier.leader, leads = 'a', ARGV[1], 1 end
   redis.call('HSET', NAME, 'parties', parties, 'waiting', barrier.waiting,
     'phase', barrier.phase, 'leader', barrier.leader)
-  redis.call('HINCRBY', NAME, 'c:' .. client, 1)
+  redis.call('HINCRBY', NAME, 'c:' .. client, '1')
   redis.call('PEXPIRE', NAME, KEPT)
   extend(ARRIVALS, client, ARGV[4])
   if index == 0 then sooner = false end -- nobody else waits

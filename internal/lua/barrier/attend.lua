@@ -16,7 +16,7 @@ if moving and ARGV[5] ~= '' then moving.need(MEMBERS) end
 local function cut(set)
   if moving and moving.lacks(set) then return end
   local most = decimal(now + 1 + barrier.lease)
-  local last = redis.call('ZRANGE', set, -1, -1, 'WITHSCORES')[2]
+  local last = redis.call('ZRANGE', set, '-1', '-1', 'WITHSCORES')[2]
   if not last or (tonumber(last) or math.huge) <= tonumber(most) then return end
   redis.call('PEXPIRE', set, KEPT) -- first: Redis never refuses it for lack of memory, nor what follows
   for _, id in ipairs(redis.call('ZRANGEBYSCORE', set, '(' .. most, '+inf')) do

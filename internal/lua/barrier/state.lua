@@ -41,7 +41,7 @@ end
 -- When the hash was lost, the longest lease is not known any more. It is no less than what its members have
 -- left.
 if barrier.phase == 'n' and not (moving and moving.lacks(MEMBERS)) then
-  local last = redis.call('ZRANGE', MEMBERS, -1, -1, 'WITHSCORES')[2]
+  local last = redis.call('ZRANGE', MEMBERS, '-1', '-1', 'WITHSCORES')[2]
   barrier.lease = math.max(0, (tonumber(last or '0') or 0) - now)
   if barrier.lease > 1e10 then barrier.lease = 0 end
 end
@@ -60,7 +60,7 @@ end
 -- ms until the first lease of a set ends; nil if the set is empty.
 local function first_end(set)
   if moving and moving.lacks(set) then return nil end
-  local first = redis.call('ZRANGE', set, 0, 0, 'WITHSCORES')
+  local first = redis.call('ZRANGE', set, '0', '0', 'WITHSCORES')
   return first[2] and (tonumber(first[2]) or math.huge) - now
 end
 
@@ -108,10 +108,11 @@ end
 local SHORT = 2000 -- ms: nobody waits longer without asking
 local sooner = false -- a lease ends before everybody who waits asks again
 
--- Gives an id in a set a lease from now on.
-local function extend(set, id, ms)
+-- Gives an id in a set a lease from now on. before: its score, where the caller knows it.
+local function extend(set, id, ms, before)
   if moving then moving.need(set) end
-  local before, after = redis.call('ZSCORE', set, id), now + ms + 1
+  before = before or redis.call('ZSCORE', set, id)
+  local after = now + ms + 1
   redis.call('ZADD', set, decimal(after), id)
   redis.call('PEXPIRE', set, KEPT)
   if tonumber(ms) > barrier.lease then
@@ -128,13 +129,14 @@ local DEAD = 'dead' -- the record of a membership whose lease was over
 -- back from where it could not reach Redis would be a member although nobody there takes part any more.
 local function belong(id, ms, asked)
   if moving then moving.need(MEMBERS) end
-  if not redis.call('ZSCORE', MEMBERS, id) then
+  local before = redis.call('ZSCORE', MEMBERS, id)
+  if not before then
     if moving then moving.need(DONE .. ':' .. id) end
     local record = redis.call('GET', DONE .. ':' .. id)
     if record and not (asked and record == DEAD) then return end
     if record then redis.call('DEL', DONE .. ':' .. id) end
   end
-  extend(MEMBERS, id, ms)
+  extend(MEMBERS, id, ms, before)
 end
 
 -- Sends the state to all who wait, so that nobody has to ask. Comes after the last write. When Redis does not

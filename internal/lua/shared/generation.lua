@@ -22,7 +22,7 @@ end
 -- Whether a text is a list that spoil has written.
 local function is_list(bad) return bad == '' or string.gsub(bad, '%d+%a ', '') == '' and #bad < 1000 end
 
-local function decimal(number) return string.format('%.0f', number) end
+local function decimal(number) return string.format('%d', number) end
 
 local function clock() return time[1] * 1000000 + time[2] end
 

@@ -34,12 +34,7 @@ local function record(outcome) redis.call('SET', DONE .. ':' .. ARGV[1], outcome
 -- Deletes the records of commands that were answered, and returns its argument.
 local function forget_answered(reply)
   if ARGV[2] ~= '' then
-    local client, gone = string.match(ARGV[1], '^[^:]+'), {}
-    for number in string.gmatch(ARGV[2], '%d+') do
-      gone[#gone + 1] = DONE .. ':' .. client .. ':' .. number
-    end
-    for i = 1, moving and #gone or 0 do redis.pcall('DEL', gone[i]) end -- those on the other side expire
-    if not moving then redis.call('DEL', unpack(gone)) end
+    -- inline shared/forget.lua
   end
   return reply
 end
