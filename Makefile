@@ -55,7 +55,7 @@ bench-instructions: ## count the server's instructions for a pair, in two minute
 
 .PHONY: bench-packages
 bench-packages: ## run the benchmarks of the packages, each compared with its floor
-	$(GO) test -run xxx -bench 'Pair|Keys|Inside' -benchtime 100x ./rlock
+	$(GO) test -run xxx -bench 'Pair|Keys|Inside|Linger' -benchtime 100x ./rlock
 	$(GO) test -run xxx -bench 'Skewed|Ahead' -benchtime 15x ./rlock
 	$(GO) test -run xxx -bench 'Contended|Idle' -benchtime 5000x ./rlock
 	$(GO) test -run xxx -bench 'Fleet|Handoff|CancelTogether|ManyHolds' -benchtime 1x ./rlock

@@ -335,7 +335,7 @@ func TestLateCopyOfMembership(t *testing.T) {
 	b := newBarrier(t, open(t, p.Option()), 2, barrier.WithLease(lease))
 	require.NoError(t, b.Join(t.Context())) // by which the server knows the script
 	require.NoError(t, b.Leave(t.Context()))
-	member := func(request string) bool { return redistest.IsScript(request) }
+	member := redistest.IsScript
 	judge, kept := redistest.Once(redistest.Keep, member)
 	p.Judge(judge)
 	require.NoError(t, b.Join(t.Context()))
@@ -361,7 +361,7 @@ func TestJoinIsGivenUp(t *testing.T) {
 		b := newBarrier(t, open(t, p.Option()), 2)
 		require.NoError(t, b.Join(t.Context())) // by which the server knows the script
 		require.NoError(t, b.Leave(t.Context()))
-		first, sent := redistest.Once(verdict, func(request string) bool { return redistest.IsScript(request) })
+		first, sent := redistest.Once(verdict, redistest.IsScript)
 		p.Judge(func(request string) redistest.Verdict {
 			if sent.Load() == 1 {
 				return redistest.LoseRequest

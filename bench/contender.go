@@ -37,6 +37,7 @@ var libraries = []library{
 	{name: "floor", open: openFloor, floor: true},
 	{name: "x/sync semaphore", open: openWeighted, local: true},
 	{name: "rlock", open: openRlock, ours: true},
+	{name: "rlock lingering", open: openLingering, ours: true},
 	{name: "fairlock", open: openFairlock, ours: true},
 	{name: "spinlock", open: openSpinlock, ours: true},
 	{name: "rueidislock", open: openRueidislock},

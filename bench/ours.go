@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/redis/rueidis"
 
@@ -48,11 +49,18 @@ func openLatchkey(addr string, opts ...latchkey.Option) (*latchkey.Client, error
 
 func newRlock(c *latchkey.Client, key string) (*latchkey.Lock, error) { return rlock.New(c, key) }
 
+// newLingering makes a lock that stays with its process for longer than anybody pauses.
+func newLingering(c *latchkey.Client, key string) (*latchkey.Lock, error) {
+	return rlock.New(c, key, rlock.WithLinger(time.Second))
+}
+
 func newFairlock(c *latchkey.Client, key string) (*latchkey.Lock, error) { return fairlock.New(c, key) }
 
 func newSpinlock(c *latchkey.Client, key string) (*latchkey.Lock, error) { return spinlock.New(c, key) }
 
 func openRlock(addr string) (Contender, error) { return openKeyed(addr, newRlock) }
+
+func openLingering(addr string) (Contender, error) { return openKeyed(addr, newLingering) }
 
 func openFairlock(addr string) (Contender, error) { return openKeyed(addr, newFairlock) }
 

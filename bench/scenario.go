@@ -32,11 +32,16 @@ var everybody = []string{"floor", "rlock", "fairlock", "rueidislock", "redislock
 
 var lockers = everybody[1:]
 
+// lingering has a lock beside them that stays with its process.
+func lingering(names []string) []string {
+	return slices.Insert(slices.Clone(names), slices.Index(names, "rlock")+1, "rlock lingering")
+}
+
 // scenarios are all of them, those of the table in the design first.
 func scenarios() []scenario {
 	all := []scenario{
-		{Name: "uncontended", Title: "one goroutine, one key", Kind: "locks", Contenders: everybody, Processes: 1, Goroutines: 1, Keys: 1},
-		{Name: "keys", Title: "64 goroutines on 64 keys", Kind: "locks", Contenders: everybody, Processes: 1, Goroutines: 64, Keys: 64},
+		{Name: "uncontended", Title: "one goroutine, one key", Kind: "locks", Contenders: lingering(everybody), Processes: 1, Goroutines: 1, Keys: 1},
+		{Name: "keys", Title: "64 goroutines on 64 keys", Kind: "locks", Contenders: lingering(everybody), Processes: 1, Goroutines: 64, Keys: 64},
 		{Name: "one process", Title: "64 goroutines of one process on one key", Kind: "locks", Contenders: append([]string{"x/sync semaphore"}, lockers...), Processes: 1, Goroutines: 64, Keys: 1},
 		{Name: "fleet", Title: "8 processes of 8 goroutines on one key, no work inside", Kind: "locks", Contenders: lockers, Processes: 8, Goroutines: 8, Keys: 1},
 		{
@@ -44,12 +49,12 @@ func scenarios() []scenario {
 			Processes: 8, Goroutines: 8, Keys: 1, Section: time.Millisecond, Least: 3 * time.Second,
 		},
 		{
-			Name: "hand-off", Title: "hand-off: from Unlock to Lock in another process", Kind: "locks", Contenders: append([]string{"ping-pong"}, lockers...),
+			Name: "hand-off", Title: "hand-off: from Unlock to Lock in another process", Kind: "locks", Contenders: lingering(append([]string{"ping-pong"}, lockers...)),
 			Processes: 2, Goroutines: 1, Keys: 1, Section: time.Millisecond, Alternate: true,
 		},
 		{
 			Name: "turns", Title: "two processes by turns: each asks when the other has unlocked", Kind: "locks",
-			Contenders: []string{"floor", "rlock", "rueidislock", "redislock", "redsync"}, Processes: 2, Goroutines: 1, Keys: 1, Turns: true,
+			Contenders: lingering([]string{"floor", "rlock", "rueidislock", "redislock", "redsync"}), Processes: 2, Goroutines: 1, Keys: 1, Turns: true,
 		},
 		{Name: "idle", Title: "1000 idle waiters", Kind: "idle", Contenders: lockers, Processes: 1, Goroutines: 1000, Least: 4 * time.Second, Rounds: 1},
 	}
@@ -86,7 +91,7 @@ func scenarios() []scenario {
 		}
 		all = append(all, scenario{
 			Name: name, Title: title, Kind: "permits", Variants: true,
-			Contenders: []string{"redisson", "leased", "counting"}, Processes: 1, Goroutines: 64, Section: section,
+			Contenders: []string{"redisson", "leased", "leased with budget", "counting"}, Processes: 1, Goroutines: 64, Section: section,
 		})
 	}
 	all = append(all, scenario{

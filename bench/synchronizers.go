@@ -95,7 +95,11 @@ func permitsOf(j job) (acquire func(context.Context) (Unlock, error), closed fun
 			return func() error { return s.Release(context.Background(), 1) }, s.Acquire(ctx, 1)
 		}, c.Close, nil
 	}
-	s, err := semaphore.New(c, "permits", semaphore.WithCapacity(permitCount))
+	opts := []semaphore.Option{semaphore.WithCapacity(permitCount)}
+	if j.Variant == "leased with budget" {
+		opts = append(opts, semaphore.WithBudget(128, 20*time.Millisecond))
+	}
+	s, err := semaphore.New(c, "permits", opts...)
 	if err != nil {
 		return nil, nil, err
 	}

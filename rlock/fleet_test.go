@@ -34,7 +34,7 @@ import (
 // task is what one process does.
 type task struct {
 	Addr       string
-	Kind       string // rlock, redis (rlock that never hands on inside), fairlock; or ping, bystander
+	Kind       string // rlock, redis (rlock that never hands on inside), lingering, fairlock; or ping, bystander
 	Goroutines int
 	Section    time.Duration
 	Busy       bool // the section spins instead of sleeping
@@ -118,6 +118,8 @@ func newLock(c *latchkey.Client, kind, name string) (*latchkey.Lock, error) {
 		return fairlock.New(c, name)
 	case "redis":
 		return rlock.New(c, name, rlock.WithBudget(0, time.Second))
+	case "lingering":
+		return rlock.New(c, name, rlock.WithLinger(time.Second))
 	default:
 		return rlock.New(c, name)
 	}
@@ -352,7 +354,10 @@ func BenchmarkHandoff(b *testing.B) {
 	s := redistest.NewProcess(b)
 	for b.Loop() {
 		ping := trips(b, s, "ping")
-		results := map[string]histogram{"rlock": trips(b, s, "rlock"), "fairlock": trips(b, s, "fairlock")}
+		results := map[string]histogram{}
+		for _, kind := range []string{"rlock", "lingering", "fairlock"} {
+			results[kind] = trips(b, s, kind)
+		}
 		ping.merge(trips(b, s, "ping")) // before and after
 		b.ReportMetric(0, "ns/op")
 		b.ReportMetric(float64(ping.at(0.5).Microseconds()), "ping-µs")

@@ -190,12 +190,14 @@ func TestLingerInACluster(t *testing.T) {
 		require.NoError(t, err)
 		for range 3 {
 			pair(t, l)
+			pair(t, l) // it is used again: so it is worth to linger
 			state, err := l.Inspect(t.Context())
 			require.NoError(t, err)
 			require.True(t, state.Lingers)
 			began := time.Now()
 			pair(t, other)
 			require.Less(t, time.Since(began), time.Second)
+			pair(t, l)
 			pair(t, l)
 			h, err := other.TryLock(t.Context())
 			require.NoError(t, err)

@@ -77,6 +77,10 @@ func WithBudget(holds int, span time.Duration) Option { return Option(grant.With
 // no such message: users who may not publish, and Java processes. After a crash the lock is free after its
 // lease, as always. ForceUnlock, Shutdown and Close end it, and no hook is called for that.
 //
+// Where others ask again and again before the lock is used here once more, it lingers seldom: after the
+// second time in a row 4 times it does not, then 8, 16, up to 64 times. So processes that take turns lose
+// little.
+//
 // An Unlock that leaves the lock to linger does not ask Redis whether it was still held, as in a hand-off
 // inside the process. The lock does not linger while the client's subscription is down, nor after holds
 // with [WithMinHold], [WithMaxHold] or [WithFixedLease]. A budget of 0 holds excludes it. Another lock of

@@ -75,10 +75,14 @@ func TestForwardJumpOfAnIdleHolder(t *testing.T) {
 	})
 }
 
+// reckoned is longer than a client reckons what the clock shows that it was told: see session.Clock.
+const reckoned = 120 * time.Millisecond
+
 // Whatever the client asks tells of the jump: it is noticed before the answer is used.
 func TestForwardJumpOfABusyHolder(t *testing.T) {
 	asks := map[string]func(t *testing.T, c *session.Client, s *redistest.Server){
 		"a free lock": func(t *testing.T, c *session.Client, _ *redistest.Server) {
+			<-time.After(reckoned)
 			require.True(t, rival(t, newLock(t, c, "b", true).Lock).Held(), "what was granted after the jump is kept")
 		},
 		"a lock that is held": func(t *testing.T, c *session.Client, s *redistest.Server) {
@@ -123,6 +127,7 @@ func TestForwardJumpBesideANameAhead(t *testing.T) {
 	time.Sleep(1100 * time.Millisecond) // a second look of the same name would come too soon
 	require.NoError(t, mustLock(t, ahead).Unlock(t.Context()))
 	s.Jump(t, beyond)
+	<-time.After(reckoned)
 	h := mustLock(t, b)
 	_, err := b.TryLock(t.Context()) // which is told the clock
 	require.ErrorIs(t, err, session.ErrNotAcquired)

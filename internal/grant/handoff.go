@@ -83,12 +83,16 @@ func (t *tenure) handOff(done *turn) bool {
 	t.turn, t.inLine = nil, false
 	parks := hears && t.mayPark()
 	t.mu.Unlock()
-	switch {
-	case parks && !t.park(inLine), !parks && !(inLine && t.alone.line.Pass(t)):
-		return false
+	left := false
+	if parks {
+		left = t.park(inLine)
+	} else if inLine {
+		left = t.alone.line.Pass(t)
 	}
-	done.released()
-	return true
+	if left {
+		done.released()
+	}
+	return left
 }
 
 // next begins a further turn. It returns nil when the lock has to be offered, or was lost.
@@ -102,6 +106,9 @@ func (t *tenure) next(parent context.Context, terms terms) *Hold {
 	u := &turn{tenure: t, token: t.handOffs.next(), moment: now}
 	u.begin(parent)
 	t.turn, t.inLine = u, t.kind.Exclusive
+	if t.stay.parked {
+		t.worth.used()
+	}
 	t.stay.parked, t.stay.span = false, terms.linger
 	t.mu.Unlock()
 	session.Raise(t.Floor, u.token)

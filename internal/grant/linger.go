@@ -18,6 +18,7 @@ import (
 // tells the owner, and the owner releases what is parked at once. A tenure that could not hear of that is not
 // parked. The message can be lost. So it ends at a time in any case, which counts from when it was parked
 // first: other uses in between do not put it off. Then the timer releases it, or whoever uses it offers it.
+// Where others ask each time before it is used here again, it seldom lingers: see worth.
 
 // stay is what a tenure must know to linger. It is guarded by its mutex.
 type stay struct {
@@ -105,16 +106,27 @@ func (q *Queue) endDeaf() {
 	}
 }
 
-// leaveParked releases the tenure in the background, if it is parked: from now on nobody here can have it. It
-// does not block.
-func (t *tenure) leaveParked() {
-	if !t.alone.line.Unpark(t) {
-		return
+// wanted is told that others want what the tenure has.
+func (t *tenure) wanted() {
+	t.contend()
+	if t.leaveParked() {
+		t.worth.wanted()
 	}
+}
+
+// leaveParked releases the tenure in the background, if it is parked: from now on nobody here can have it. It
+// does not block, and reports whether it was parked.
+func (t *tenure) leaveParked() bool {
 	left := make(chan struct{})
-	t.mu.Lock()
-	t.stay.left = left
+	t.mu.Lock() // whoever finds it neither parked nor held finds what to wait for
+	unparked := t.alone.line.Unpark(t)
+	if unparked {
+		t.stay.left = left
+	}
 	t.mu.Unlock()
+	if !unparked {
+		return false
+	}
 	t.countAsOver() // Shutdown has the patience for it that it has for waits
 	t.Client.Go(func() {
 		defer close(left)
@@ -126,6 +138,7 @@ func (t *tenure) leaveParked() {
 			t.Client.Options.Logger.Info("latchkey: a lock that nobody held was not released", "name", t.name, "error", err)
 		}
 	})
+	return true
 }
 
 // How long an attempt waits for the answer of an owner that may linger. Where no answer can arrive, it pauses

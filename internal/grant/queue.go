@@ -31,6 +31,7 @@ type Queue struct {
 	inbox   inbox
 	ear     ear
 	ends    atomic.Bool // a timer is set for what is parked
+	worth   worth
 }
 
 // half is what the goroutines of this process share who hold on the same condition.

@@ -101,14 +101,12 @@ func (t *tenure) Hear(m lua.Message) {
 			t.Client.Go(t.waiters.RecheckAll)
 		}
 	case lua.Attempt:
-		t.contend()
-		t.leaveParked()
+		t.wanted()
 		t.Client.Go(func() { t.answer(m) })
 	case lua.Forced:
 		t.Client.Go(func() { t.revoke(m.Token, errForced) })
 	case lua.Want:
-		t.contend()
-		t.leaveParked()
+		t.wanted()
 	case lua.Ends:
 		t.waiters.LeaseEnds(time.Duration(m.Lease) * time.Millisecond)
 	}
@@ -140,7 +138,7 @@ func (p *Primitive) newTenure(permits int, delegate bool) *tenure {
 	case delegate && p.terms.passable() && p.Queue.alone.line.HasNext(): // else the first that comes may offer
 		t.waiter.Demand.Permits = p.terms.holds // tokens for the holds that follow in this process
 	}
-	if p.terms.lingers() {
+	if p.terms.lingers() && p.Queue.worth.linger() {
 		if t.heard = t.hearing(); t.heard > 0 { // else nobody could end it
 			t.waiter.Demand.Lingers, t.waiter.Demand.Permits = true, MaxBudgetHolds
 		}

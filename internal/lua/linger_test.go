@@ -1,7 +1,6 @@
 package lua_test
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -57,7 +56,7 @@ func TestLingerIsMarked(t *testing.T) {
 		require.True(t, b.release("B:1", ""))
 
 		b.acquire("A:3", 60_000, lua.First)
-		require.False(t, strings.Contains(b.value(), "l"))
+		require.NotContains(t, b.value(), "l")
 		require.False(t, b.inspect().MayLinger)
 	})
 }

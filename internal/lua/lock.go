@@ -46,7 +46,7 @@ func (c Conn) AcquireBy(ctx context.Context, s *Script, k *Keys, claim Claim, se
 		args = append(args, block, longest, number(claim.Uptime))
 	case claim.longest() != DefaultLongest:
 		args = append(args, block, longest)
-	case block != "0":
+	case block != "0" || k.family == ReadWrite:
 		args = append(args, block)
 	}
 	a, err := acquired(c.Run(ctx, s, k, args).ToMessage())
@@ -85,7 +85,7 @@ func (c Conn) Release(ctx context.Context, k *Keys, e Ending, seen int64) (bool,
 	switch { // as in Acquire
 	case e.Announce:
 		args = append(args, k.Released())
-	case e.Entry == "" && e.Rest == 0 && k.family == Locks:
+	case e.Entry == "" && e.Rest == 0:
 		args = args[:2]
 	}
 	owned, err := c.Run(ctx, release[k.family], k, args).AsInt64()

@@ -5,6 +5,13 @@
 //
 // No script is retried by rueidis. Each is safe to repeat, and the caller decides whether to repeat it.
 //
+// # Cost
+//
+// While a script runs, Redis does nothing else. So what nearly every call needs stands first in a script, as
+// a short way: it makes no functions, each of which costs as much as half a command, and formats no numbers.
+// Where there is more to it, nothing has been done, and the rest of the script follows. What that costs is
+// counted by `go run ./bench --instructions`.
+//
 // A primitive outside of this package can bring a script of its own: see [MustCompose].
 //
 // # Compatibility
@@ -12,7 +19,8 @@
 // Queue entries and messages begin with [Version]. A release of this library reads the version before its
 // own, and begins to write a new version only one release later. It drops entries that it cannot read. A
 // message that it cannot read means "ask again". The hash under a lock's own name has the layout of
-// Redisson's RLock, so the two exclude each other. Semaphores have the layout of its
+// Redisson's RLock: a field for the owner, whose value only the owner reads there. So the two exclude each
+// other. Semaphores have the layout of its
 // RPermitExpirableSemaphore and RSemaphore.
 //
 // Nothing is released yet. The first release freezes what version 1 is:

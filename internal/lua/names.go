@@ -57,6 +57,9 @@ var news = [families]part{
 	Barrier: beside("NEWS", "latchkey_barrier"),
 }
 
+// leases are what the leases of readers begin with: see rwlock/state.lua.
+var leases = part{"LEASES", func(name string, _ bool) string { return suffixed(name, "") }}
+
 // variant says which texts of the scripts are for a name.
 type variant uint8
 
@@ -80,11 +83,11 @@ func variantOf(name string, isSharded bool) (v variant) {
 // expression is the Lua of a part: it concatenates NAME with what stands around it. It comes from the part of
 // a name that stands for any other.
 func (p part) expression(v variant) string {
-	any := "\x00"
+	some := "\x00"
 	if v&braced != 0 {
-		any = "{" + any
+		some = "{" + some
 	}
-	before, after, found := strings.Cut(p.of(any, v&sharded != 0), any)
+	before, after, found := strings.Cut(p.of(some, v&sharded != 0), some)
 	text := "'" + before + "'"
 	if found {
 		text = "'" + before + "' .. NAME .. '" + after + "'"
@@ -95,7 +98,7 @@ func (p part) expression(v variant) string {
 // keysOf are the locals that a script may define, with their values.
 func keysOf(family Family, v variant) map[string]string {
 	keys := map[string]string{"TIMEOUTS": "nil", "HOLDERS": "nil"} // plain permits have none
-	for _, p := range slices.Concat(parts[family], []part{inboxes[family], news[family]}) {
+	for _, p := range slices.Concat(parts[family], []part{inboxes[family], news[family], leases}) {
 		if p.of != nil {
 			keys[p.local] = p.expression(v)
 		}
@@ -106,17 +109,16 @@ func keysOf(family Family, v variant) map[string]string {
 // prelude is what stands before every script for one name.
 func prelude(family Family, v variant) string {
 	if v&sharded == 0 { // where there are no slots, none moves
-		return "local NAME, VERB, NUMSUB, moving = KEYS[1], 'PUBLISH', 'NUMSUB'\n"
+		return "local NAME, VERB, NUMSUB, SLOTS, moving = KEYS[1], 'PUBLISH', 'NUMSUB'\n"
 	}
 	var names []string
 	for _, p := range parts[family] {
 		names = append(names, p.local)
 	}
-	text := "local NAME, VERB, NUMSUB = KEYS[1], 'SPUBLISH', 'SHARDNUMSUB'\n" +
+	text := "local NAME, VERB, NUMSUB, SLOTS = KEYS[1], 'SPUBLISH', 'SHARDNUMSUB', true\n" +
 		"-- keys " + strings.Join(names, " ") + "\nlocal COMPANIONS = {" + strings.Join(names, ", ") + "}\n"
 	if family == ReadWrite { // the lease of a reader
-		reader := part{of: func(name string, _ bool) string { return suffixed(name, "") }}
-		text += "if ARGV[1] ~= '' then COMPANIONS[4] = " + reader.expression(v) + " .. ARGV[1] .. ':rwlock_timeout:1' end\n"
+		text += "-- keys LEASES\nif ARGV[1] ~= '' then COMPANIONS[4] = LEASES .. ARGV[1] .. ':rwlock_timeout:1' end\n"
 	}
 	return text + "-- include shared/moving.lua\n"
 }

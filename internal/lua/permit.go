@@ -3,7 +3,6 @@ package lua
 import (
 	"context"
 	"errors"
-	"strconv"
 	"strings"
 
 	"github.com/redis/rueidis"
@@ -13,7 +12,7 @@ import (
 var (
 	permitTrade = [families]*Script{
 		Leased: script(Leased, "permit/quick.lua", "permit/leased.lua", "permit/trade.lua"),
-		Plain:  script(Plain, "permit/plain.lua", "permit/trade.lua"),
+		Plain:  script(Plain, "permit/count.lua", "permit/plain.lua", "permit/trade.lua"),
 	}
 	permitCapacity = onStores("permit/capacity.lua")
 	permitInspect  = onStores("permit/inspect.lua")
@@ -86,13 +85,11 @@ func (c Conn) Trade(
 	ctx context.Context, k *Keys, seen int64, longest int, answered string, requests ...Request,
 ) ([]rueidis.RedisMessage, error) {
 	send := func(nowhere []string, requests ...Request) ([]rueidis.RedisMessage, error) {
-		args := make([]string, 0, 4+5*len(requests))
-		args = append(args, requests[0][1], digits(seen), strconv.Itoa(longest), answered)
 		ids := make([]string, len(requests))
 		for i, r := range requests {
-			args = append(args, r[:]...)
 			ids[i] = r[1]
 		}
+		args := tradeArguments(k.family, digits(seen), longest, answered, requests)
 		replies, err := c.runKnowing(ctx, permitTrade[k.family], k, nowhere, args, ids...).ToArray()
 		if err == nil && len(replies) != len(requests) {
 			err = ErrReply

@@ -50,16 +50,16 @@ func bare(path string) string {
 func compose(family Family, text string) *Script {
 	s := &Script{}
 	for v := range variants {
-		make := func() *rueidis.Lua {
+		compiled := func() *rueidis.Lua {
 			w := writer{keys: keysOf(family, v), included: map[string]bool{}}
 			w.write(prelude(family, v) + text)
 			return rueidis.NewLuaScript(w.String())
 		}
 		if v > 0 {
-			s.variants[v] = sync.OnceValue(make) // few programs need it
+			s.variants[v] = sync.OnceValue(compiled) // few programs need it
 			continue
 		}
-		lua := make()
+		lua := compiled()
 		s.variants[v] = func() *rueidis.Lua { return lua }
 	}
 	return s

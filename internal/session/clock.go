@@ -119,9 +119,9 @@ func (c *Clock) At(moment time.Time) int64 {
 	return ahead + sinceEpoch(moment)
 }
 
-// reckoned is for how long the clock is reckoned after somebody was told it. So whoever is granted something
-// again and again hears of a jump about as soon as if each grant told it.
-const reckoned = 250 * time.Millisecond
+// reckoned is for how long the clock is reckoned after an answer told it. So whoever asks again and again
+// hears of a jump that much later than if each answer told it.
+const reckoned = 100 * time.Millisecond
 
 // Reckon returns what the clock shows now, or less, as long as that was heard a moment ago; otherwise 0.
 func (c *Clock) Reckon() int64 {

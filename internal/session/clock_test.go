@@ -98,3 +98,27 @@ func TestHintsOfAJump(t *testing.T) {
 		require.InDelta(t, now.UnixMicro(), r.At(now), 20e3)
 	})
 }
+
+// The clock is reckoned for a moment after it was told, by an answer or by a token, and never too high.
+func TestReckon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &reader{off: time.Hour}
+		require.Zero(t, r.Reckon(), "nobody has told it")
+		sent := time.Now()
+		require.True(t, r.FitsToken(sent.Add(r.off).UnixMicro(), sent) || r.most.Load() == 0)
+		require.Zero(t, r.Reckon(), "tokens alone do not tell it")
+		r.read(time.Millisecond, 3*time.Millisecond)
+		now := func() int64 { return time.Now().Add(r.off).UnixMicro() }
+		require.LessOrEqual(t, r.Reckon(), now())
+		require.InDelta(t, now(), r.Reckon(), 3000)
+		time.Sleep(reckoned - 4*time.Millisecond)
+		require.NotZero(t, r.Reckon())
+		time.Sleep(time.Millisecond)
+		require.Zero(t, r.Reckon(), "it may have been set since")
+		sent = time.Now()
+		require.True(t, r.FitsToken(now(), sent))
+		require.NotZero(t, r.Reckon())
+		time.Sleep(reckoned + time.Millisecond)
+		require.Zero(t, r.Reckon())
+	})
+}

@@ -92,8 +92,9 @@ func TestParkedAtOnce(t *testing.T) {
 					}
 					continue
 				}
-				left, ok := (*int)(nil), n == 1
-				if ok {
+				var left *int
+				if n == 1 {
+					var ok bool
 					if left, ok = line.EnterParked(); !ok {
 						continue
 					}

@@ -11,11 +11,12 @@ for i = 1, count do queues[i] = all[3 * i - 1] end
 local waited = redis.call('EXISTS', unpack(queues)) > 0
 for i = 1, count do
   local lock = all[3 * i - 2]
-  reply[i] = redis.pcall('HDEL', lock, given[3 * i + 1]) == 1 and 1 or 0
+  reply[i] = redis.pcall(waited and 'HEXISTS' or 'HDEL', lock, given[3 * i + 1]) == 1 and 1 or 0
 end
 for i = 1, waited and count or 0 do
   turn_to(i)
   counted = {} -- in a cluster, each name has inboxes of its own
+  former[1] = reply[i] == 1 and ARGV[1] or nil
   -- Foreign data under the queue's name must not keep the lock from being released.
   if reply[i] == 1 or redis.call('EXISTS', NAME) == 0 then hand_over() end
 end

@@ -14,18 +14,20 @@
 -- Foreign data under the queue's name is left alone, and must not keep the lock from being released.
 if ARGV[3] and ARGV[3] ~= '' then redis.pcall('LREM', QUEUE, 0, ARGV[3]) end
 
--- While a slot moves, nobody can make the lock's key again once it is gone. So the owner goes last.
+-- While a slot moves, nobody can make the lock's key again once it is gone. That all keys are here does not
+-- say that it does not move. So where there are slots, the owner goes last.
 local rests = ARGV[4] and ARGV[4] ~= '0'
-local owned = redis.call((moving or rests) and 'HEXISTS' or 'HDEL', NAME, ARGV[1])
+local owned = redis.call((SLOTS or rests) and 'HEXISTS' or 'HDEL', NAME, ARGV[1])
 -- A hint, which nobody can act on before this script has ended. 0 is what Redisson publishes there.
 if owned == 1 and ARGV[5] then redis.pcall(VERB, ARGV[5], '0') end
-local head, former -- of lock/hand.lua
+local head
+local former = SLOTS and {ARGV[1]} -- of lock/hand.lua
 if owned == 0 then
   if redis.call('EXISTS', NAME) == 1 then return 0 end
 elseif not rests then
   head = not (moving and moving.lacks(QUEUE)) and redis.pcall('LPOP', QUEUE)
   if not head or head.err then
-    if moving then redis.call('HDEL', NAME, ARGV[1]) end
+    if SLOTS then redis.call('HDEL', NAME, ARGV[1]) end
     return 1
   end
   -- The short way of a grant, which makes no functions: somebody has a lease that is not short, and wants no
@@ -68,6 +70,6 @@ if rests and owned == 1 then
   tell_waiting(ARGV[4])
   return 1
 end
-if moving and owned == 1 then former = {ARGV[1]} end
+if SLOTS and owned == 1 then former = {ARGV[1]} end
 hand_over(head)
 return owned

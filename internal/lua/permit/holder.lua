@@ -5,14 +5,9 @@
 -- be stored, and a name tells whose permit it is. Two owners that live at the same time share names only if
 -- fifty random bits of two clients are the same. Returns the first 14 bytes.
 local function base(owner)
-  local client, number = string.match(owner, '^([^:]+):(%d+)$')
-  if #number > 9 then number = string.sub(number, 1, -10) end
-  local high = math.floor(number / 65536)
-  local low = number - high * 65536
-  local second = math.floor(high / 256)
-  local fourth = math.floor(low / 256)
-  return string.sub('..........' .. client, -10)
-    .. string.char(second % 256, high - second * 256, fourth, low - fourth * 256)
+  local prefix
+  -- inline permit/prefix.lua
+  return prefix
 end
 
 -- Appends the permits from..to-1 of an owner to a list. If a score is given, it stands before each permit.

@@ -1,55 +1,86 @@
 -- quick: serves a single request of leased permits without a transaction, when nobody waits. Most requests
--- end here; permit/trade.lua does the rest. Keys, ARGV and replies: as there. Each function returns nil, and
--- has done nothing, when there is more to it.
--- keys QUEUE TOKEN CHANNEL TIMEOUTS HOLDERS
--- include shared/token.lua
--- include shared/attempt.lua
--- include permit/holder.lua
+-- end here; permit/trade.lua does the rest. It makes no functions, as each costs as much as a command. Where
+-- there is more to it, nothing is done, and the script goes on.
+--
+-- Keys, replies, and ARGV of many requests: as in permit/trade.lua. A single request has fewer arguments.
+-- ARGV  1 owner id, 2 floor: as there
+--       take   3 lease, 4 demand
+--              5 mode; first when it is missing
+--              6 longest queue; 100000 when it is missing
+--       give   no more: the id is not queued, and the owner keeps nothing
+-- keys QUEUE
 
-local function quick_take(owner, lease, n)
-  local free = n and redis.call('GET', NAME)
-  if not free or #free > 11 or not string.find(free, '^%d+$')
-    or tonumber(free) < tonumber(n) then return nil end
-  local now, prefix = clock(), base(owner)
-  local token = next_token(now)
-  -- Only an owner that has none takes permits: a late copy must not take a second time.
-  if redis.call('HSETNX', HOLDERS, prefix, n .. ':' .. token .. ':0:' .. lease .. ':' .. owner) == 0 then
-    return nil
+local owner = #ARGV < 9 and not moving and redis.call('EXISTS', QUEUE) == 0 and ARGV[1]
+local free = owner and redis.call('GET', NAME)
+if free and #free <= 11 then
+  -- inline keys TIMEOUTS HOLDERS
+  local prefix
+  -- inline permit/prefix.lua
+  local demand, now = ARGV[4], nil
+  if not demand then
+    local known = free == '0' or string.find(free, '^-?[1-9]%d*$')
+    local held = known and redis.call('HGET', HOLDERS, prefix) or ''
+    local n, a, b, c, d = string.match(held, '^([1-9]%d?%d?):()%d+():[01]:()%d+():[^:]+:%d+$')
+    if n and b - a <= 16 and d - c <= 10 then
+      redis.call('HDEL', HOLDERS, prefix) -- Redis never refuses it for lack of memory, nor what follows
+      local gone
+      if n == '1' then
+        gone = redis.call('ZREM', TIMEOUTS, prefix .. '\0\0')
+      else
+        -- inline permit/holder.lua
+        local permits = {}
+        append_permits(permits, prefix, 0, tonumber(n))
+        gone = redis.call('ZREM', TIMEOUTS, unpack(permits))
+      end
+      free = gone == 1 and redis.call('INCR', NAME) or redis.call('INCRBY', NAME, gone)
+      if free > 0 then
+        -- inline keys CHANNEL
+        redis.call(VERB, CHANNEL, free)
+      end
+      return {1}
+    end
+  elseif string.find(free, '^[1-9]%d*$')
+    and (demand == '1' or #demand <= 3 and string.find(demand, '^[1-9]%d*$') and free - demand >= 0) then
+    -- inline shared/now.lua
+    if not ARGV[5] or #ARGV[5] <= 5 or now <= string.sub(ARGV[5], 5) then
+      -- inline keys TOKEN
+      local floor = ARGV[2]
+      local last = redis.call('SET', TOKEN, now, 'KEEPTTL', 'GET')
+      -- inline shared/newest.lua
+      local token = now
+      if not newest then
+        -- inline shared/behind.lua
+        token = token_after(now, last, floor, 0)
+      end
+      -- Only an owner that has none takes permits: a late copy must not take a second time.
+      local holder = demand .. ':' .. token .. ':0:' .. ARGV[3] .. ':' .. owner
+      if redis.call('HSETNX', HOLDERS, prefix, holder) == 1 then
+        local score = string.format('%d', string.sub(now, 1, 13) + 1 + ARGV[3])
+        local added
+        if demand == '1' then
+          added = redis.pcall('ZADD', TIMEOUTS, score, prefix .. '\0\0')
+        else
+          -- inline permit/holder.lua
+          local permits = {}
+          append_permits(permits, prefix, 0, tonumber(demand), score)
+          added = redis.pcall('ZADD', TIMEOUTS, unpack(permits))
+        end
+        if type(added) ~= 'number' then -- foreign data under that name
+          redis.call('HDEL', HOLDERS, prefix)
+          error(added.err)
+        end
+        redis.call('PEXPIRE', HOLDERS, '172800000') -- two days, as in permit/holder.lua
+        local ttl = redis.call('PTTL', NAME)
+        -- Redisson gave the semaphore this time to live.
+        if ttl > 0 then redis.call('PEXPIRE', TIMEOUTS, ttl) end
+        if added == 1 then redis.call('DECR', NAME) else redis.call('DECRBY', NAME, added) end
+        return {token}
+      end
+    end
   end
-  local permits = {}
-  append_permits(permits, prefix, 0, tonumber(n), decimal(math.floor(now / 1000) + 1 + lease))
-  local added = redis.pcall('ZADD', TIMEOUTS, unpack(permits))
-  if type(added) ~= 'number' then -- foreign data under that name
-    redis.call('HDEL', HOLDERS, prefix)
-    error(added.err)
-  end
-  redis.call('PEXPIRE', HOLDERS, HOLDERS_KEPT)
-  local ttl = redis.call('PTTL', NAME)
-  if ttl > 0 then redis.call('PEXPIRE', TIMEOUTS, ttl) end -- Redisson gave the semaphore this time to live
-  redis.call('DECRBY', NAME, added)
-  return token
 end
 
-local function quick_give(owner)
-  local prefix = base(owner)
-  local n = parse_holder(redis.call('HGET', HOLDERS, prefix))
-  local free = n and redis.call('GET', NAME)
-  if not free or #free > 11 or not string.find(free, '^-?%d+$') then return nil end
-  local permits = {}
-  append_permits(permits, prefix, 0, n)
-  redis.call('HDEL', HOLDERS, prefix) -- Redis never refuses it for lack of memory, nor what follows
-  free = redis.call('INCRBY', NAME, redis.call('ZREM', TIMEOUTS, unpack(permits)))
-  if free > 0 then redis.call(VERB, CHANNEL, free) end
-  return 1
-end
-
-if not moving and #ARGV == 9 and ARGV[4] == '' and redis.call('EXISTS', QUEUE) == 0 then
-  local reply
-  if ARGV[5] == 'take' then
-    local _, late = parse_mode(ARGV[8])
-    reply = not late and quick_take(ARGV[6], tonumber(ARGV[7]), string.match(ARGV[9], '^%d+$'))
-  elseif ARGV[5] == 'give' and ARGV[7] == '' and ARGV[8] == '0' then
-    reply = quick_give(ARGV[6])
-  end
-  if reply then return {reply} end
-end
+-- As many requests have them: see permit/trade.lua.
+local ARGV = #ARGV >= 9 and ARGV or ARGV[3]
+  and {ARGV[1], ARGV[2], ARGV[6] or '100000', '', 'take', ARGV[1], ARGV[3], ARGV[5] or 'first', ARGV[4]}
+  or {ARGV[1], ARGV[2], '0', '', 'give', ARGV[1], '', '0', ''}

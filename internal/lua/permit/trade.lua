@@ -40,7 +40,8 @@
 --              -4 not initialised
 --              -6 there would be more than 2^31 - 1: nothing was done
 --
--- A store, and for leased permits permit/quick.lua, stand in front of this file.
+-- A single request may have fewer arguments: permit/quick.lua (leased permits) and permit/count.lua (plain
+-- permits) say which. One of these and a store stand in front of this file.
 -- include permit/transaction.lua
 -- include shared/attempt.lua
 

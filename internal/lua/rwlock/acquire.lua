@@ -3,7 +3,7 @@
 --
 -- Keys  as in rwlock/state.lua
 -- ARGV  as in lock/acquire.lua, and
---       5 demand: see rwlock/state.lua
+--       5 demand: see rwlock/state.lua; missing: 0
 -- Reply as in lock/acquire.lua. {0, token, 0, 1} tells a reader that somebody waits
 -- include rwlock/take.lua
 -- include rwlock/grant.lua
@@ -25,7 +25,7 @@ elseif holds[1] then
   return owner_reply(own_read(id, ARGV[3], ARGV[3]), 0)
 end
 
-local entry = '1:' .. id .. ':' .. ARGV[3] .. ':' .. ARGV[5]
+local entry = '1:' .. id .. ':' .. ARGV[3] .. ':' .. (ARGV[5] or '0')
 local left = holder_left()
 local granted, token, reserved = serve(entry)
 if token then return owner_reply(token, reserved) end

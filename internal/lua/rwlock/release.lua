@@ -2,18 +2,41 @@
 --
 -- Keys  as in rwlock/state.lua
 -- ARGV and reply: as in lock/release.lua
--- include rwlock/grant.lua
+-- keys QUEUE STATE LEASES
 
 -- Foreign data under the queue's name is left alone, and must not keep the lock from being released.
-if ARGV[3] ~= '' then redis.pcall('LREM', QUEUE, 0, ARGV[3]) end
-local id = ARGV[1]
+if ARGV[3] and ARGV[3] ~= '' then redis.pcall('LREM', QUEUE, 0, ARGV[3]) end
+local id, rests = ARGV[1], ARGV[4] and ARGV[4] ~= '0'
+
+-- The short way, which makes no functions: nobody waits, and the id holds one half alone, or reads with
+-- others. Where there is more to it, nothing is done, and the script goes on.
+if not rests and not moving and redis.call('EXISTS', QUEUE) == 0 then
+  local how = redis.call('HGET', NAME, 'mode')
+  local writes = how == 'write'
+  local fields = (writes or how == 'read') and redis.call('HLEN', NAME) or 0
+  if (fields == 2 or fields > 2 and not writes)
+    and redis.call('HDEL', NAME, writes and id .. ':write' or id) == 1 then
+    local timeout = LEASES .. id .. ':rwlock_timeout:1'
+    if writes then
+      redis.call('DEL', NAME)
+      redis.pcall('HDEL', STATE, 'writer', 'short') -- it has given the lock back
+    elseif fields == 2 then
+      redis.call('DEL', NAME, timeout)
+    else
+      redis.call('DEL', timeout)
+    end
+    return 1
+  end
+end
+
+-- include rwlock/grant.lua
 local holds = redis.call('HMGET', NAME, id, id .. ':write')
 local owned = (holds[1] or holds[2]) and 1 or 0
 if owned == 0 then
   give_back({}) -- without this entry, those behind it may fit
   return 0
 end
-if ARGV[4] ~= '0' then
+if rests then
   -- The rest has a field of its own, so that a late renewal or cancel of the owner does not find it. The
   -- first write is one that Redis never refuses for lack of memory, nor what follows.
   local rest = id .. ':rest'

@@ -12,13 +12,14 @@
 -- STATE  HASH   token -> t<number>+<reserved>/<longest lease in ms>: of the last write hold, or of
 --                        the readers, when the one of the writer before them is not known
 --               short -> owner id of a writer that a message granted the lock, until its first
---                        renewal; otherwise empty
---               writer -> owner id of the last writer of ours, until it has given the lock back
+--                        renewal; otherwise empty or missing
+--               writer -> owner id of the last writer of ours; empty or missing once it has given the
+--                         lock back
 -- {N}:<owner id>:rwlock_timeout:<n>
 --        STRING exists as long as the lease of that reader's nth hold. Ours have one. It says how
 --               long the lease is, in ms; one of Redisson's says 1
 -- ARGV  1 owner id, 2 floor: as in lock/acquire.lua
--- keys QUEUE TOKEN STATE
+-- keys QUEUE TOKEN STATE LEASES
 -- include shared/token.lua
 -- include shared/value.lua
 -- include shared/queue.lua
@@ -32,11 +33,7 @@ if mode ~= 'read' and mode ~= 'write' then
 end
 
 -- The key whose time to live is the lease of a reader's nth hold.
-local function timeout_of(owner, n)
-  local name = NAME
-  if not string.find(name, '{', 1, true) then name = '{' .. name .. '}' end
-  return name .. ':' .. owner .. ':rwlock_timeout:' .. (n or '1')
-end
+local function timeout_of(owner, n) return LEASES .. owner .. ':rwlock_timeout:' .. (n or '1') end
 
 -- The token field: its number, how many are reserved behind it, and the longest lease.
 local function state_token() return parse_token(redis.call('HGET', STATE, 'token')) end

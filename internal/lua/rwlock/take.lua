@@ -1,11 +1,41 @@
 -- take: the first half of an acquire: takes the lock when it is free for this demand, and nobody waits. Keys,
--- ARGV and replies: as in rwlock/acquire.lua.
+-- ARGV and replies: as in rwlock/acquire.lua. The short ways make no functions, as each costs as much as a
+-- command. They do what own_write and own_read of rwlock/state.lua do; where there is more to it, nothing is
+-- done, and the script goes on.
+-- keys QUEUE TOKEN STATE LEASES
+
+local reads = ARGV[5] and string.sub(ARGV[5], -1) == 's'
+local there = not moving and redis.call('EXISTS', NAME, QUEUE)
+if there == 0 and not reads then
+  -- inline shared/fresh.lua
+  -- The state first: foreign data in its place must not leave a writer that nobody knows of.
+  redis.call('HSET', STATE, 'token', 't' .. token .. '/' .. ARGV[3], 'short', '', 'writer', ARGV[1])
+  redis.call('PEXPIRE', STATE, '86400000')
+  redis.call('HSET', NAME, 'mode', 'write', ARGV[1] .. ':write', '1')
+  redis.call('PEXPIRE', NAME, ARGV[3])
+  return token
+end
+-- When others read and one of both keys is there, nobody waits. A deadline needs the clock.
+if reads and #ARGV[4] <= 9 and (there == 0 or there == 1 and redis.call('HGET', NAME, 'mode') == 'read') then
+  -- The token of readers, when it is known and no writer is at large: see read_token.
+  local state = redis.call('HMGET', STATE, 'token', 'writer', 'short')
+  local token, reserved, longest = string.match(state[1] or '', '^t(%d+)%+?(%d*)/(%d+)$')
+  if token and (state[2] or '') == '' and (state[3] or '') == '' and #token == 16 and token >= ARGV[2]
+    and #reserved <= 4 and #longest <= 10 and tonumber(longest) >= tonumber(ARGV[3]) then
+    if reserved ~= '' then token = string.format('%.0f', token + reserved) end
+    redis.call('SET', LEASES .. ARGV[1] .. ':rwlock_timeout:1', ARGV[3], 'PX', ARGV[3])
+    redis.call('HSET', NAME, 'mode', 'read', ARGV[1], '1')
+    local left = there == 1 and redis.call('PTTL', NAME) or 0
+    if left >= 0 and left < tonumber(ARGV[3]) then redis.call('PEXPIRE', NAME, ARGV[3]) end
+    return token
+  end
+end
+
 -- include shared/attempt.lua
 -- include rwlock/state.lua
 
 local how, late = parse_mode(ARGV[4])
 if late then return {-6, 0, clock()} end
-local reads = is_read(ARGV[5])
 
 -- Takes the lock, and returns the reply.
 local function own_now()

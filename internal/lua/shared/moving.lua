@@ -1,6 +1,6 @@
 -- moving: every script for one name begins with this file when its client is one of a cluster. Others leave
--- it out. What stands in front of it is made by keys.go: it defines NAME, all keys and channels that follow
--- from the name, and COMPANIONS, a list of these keys.
+-- it out. What stands in front of it is made by names.go: it defines NAME, SLOTS (which is true), all keys
+-- and channels that follow from the name, and COMPANIONS, a list of these keys.
 --
 -- A call names only the key with the primitive's own name. The reason is a slot that moves: its primary
 -- refuses a call (TRYAGAIN) when it has some of the call's keys and not all, and most companions do not exist

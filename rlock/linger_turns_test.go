@@ -1,0 +1,42 @@
+package rlock_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/rlock"
+)
+
+// Processes that take turns find the lock free as a rule, as without the option. Once one of them is alone
+// again, the lock lingers there as before.
+func TestLingerOfThoseWhoTakeTurns(t *testing.T) {
+	s := redistest.New(t)
+	first, second := lingering(t, open(t, s), "a", 0), lingering(t, open(t, s), "a", 0)
+	watch, err := rlock.New(open(t, s), "a")
+	require.NoError(t, err)
+	stays := func() (n int) {
+		for range 100 {
+			for _, l := range []*rlock.Lock{first, second} {
+				pair(t, l)
+				state, err := watch.Inspect(t.Context())
+				require.NoError(t, err)
+				if state.Holder != "" {
+					n++
+				}
+			}
+		}
+		return n
+	}
+	require.Less(t, stays(), 40, "of 200 times")
+	for range 200 {
+		pair(t, first)
+	}
+	plain := s.Client(t)
+	before := redistest.Scripts(t, plain)
+	for range 100 {
+		pair(t, first)
+	}
+	require.Equal(t, before, redistest.Scripts(t, plain))
+}
