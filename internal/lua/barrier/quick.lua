@@ -7,11 +7,11 @@
 local key = DONE .. ':' .. ARGV[1]
 if ARGV[3] == '1' and ARGV[5] == '0' and not moving and redis.pcall('EXISTS', key, ARRIVALS) == 0 then
   local f = redis.pcall('HMGET', NAME, 'generation', 'first', 'bad', 'phase', 'parties', 'waiting',
-    'leader', 'barrier', 'lease')
-  -- No more fields: nobody's arrivals are counted.
-  if f[4] == 'w' and f[5] == '0' and f[6] == '0' and f[7] == '' and f[8] == '1'
-    and f[1] and f[2] and f[3] and f[9] and #f[1] == 16 and f[1] > '1' and #f[2] <= 16 and #f[9] <= 10
-    and string.find(f[1] .. f[2] .. f[9], '^%d+$') and tonumber(ARGV[4]) <= (tonumber(f[9]) or 0)
+    'barrier', 'lease')
+  -- No more fields than those and the leader: nobody's arrivals are counted.
+  if f[4] == 'w' and f[5] == '0' and f[6] == '0' and f[7] == '1'
+    and f[1] and f[2] and f[3] and f[8] and #f[1] == 16 and f[1] > '1' and #f[2] <= 16 and #f[8] <= 10
+    and string.find(f[1] .. f[2] .. f[8], '^%d+$') and (ARGV[6] == '' or tonumber(ARGV[4]) <= tonumber(f[8]))
     and (f[3] == '' or #f[3] < 1000 and string.gsub(f[3], '%d+%a ', '') == '')
     and redis.call('HLEN', NAME) == 9 then
     local now
