@@ -30,6 +30,7 @@ func TestReckonedClock(t *testing.T) {
 		require.Zero(t, again("A:1", a.Token), "a repeated acquire returns the same")
 		other := acquire("B:1", clock+1, 0)
 		require.True(t, other.Queued)
+		require.Greater(t, other.Sequence, a.Token)
 		require.InDelta(t, time.Now().UnixMicro(), other.Now, 60e6, "the reply tells the server's clock")
 		require.True(t, b.release("B:1", entry("B:1", 10_000)) || b.release("A:1", ""))
 		require.Empty(t, b.inspect().Queue)
