@@ -49,8 +49,8 @@ func (s *state) read(ctx context.Context) (lua.Round, error) {
 	return round, errors.Join(err, s.trip(ctx)) // on its way back
 }
 
-// trip sleeps for the delay. It makes no timer of no time: where several goroutines of a bubble find one fired
-// at once, Go 1.26's race detector crashes.
+// trip sleeps for the delay. It makes no timer of no time: where several goroutines of a bubble find one
+// fired at once, Go 1.26's race detector crashes.
 func (s *state) trip(ctx context.Context) error {
 	d := s.delay()
 	if d == 0 {
