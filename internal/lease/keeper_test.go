@@ -35,14 +35,20 @@ func (s *server) Go(f func()) { go f() }
 
 func (s *server) Slot(i *lease.Item) uint16 { return uint16(i.Owner.(*hold).slot) }
 
-func (s *server) Renew(_ context.Context, items []*lease.Item, leases []time.Duration) ([]bool, bool, error) {
+func (s *server) Renew(ctx context.Context, items []*lease.Item, leases []time.Duration) ([]bool, bool, error) {
 	s.mu.Lock()
 	s.sent = append(s.sent, len(items))
 	s.times = append(s.times, time.Since(s.began))
 	s.leases = append(s.leases, leases...)
 	stuck := s.stuck
 	s.mu.Unlock()
-	time.Sleep(s.latency)
+	if s.latency > 0 {
+		select {
+		case <-time.After(s.latency):
+		case <-ctx.Done(): // a test ends with a renewal under way
+			return nil, true, ctx.Err()
+		}
+	}
 	if slices.Contains(items, stuck) {
 		if len(items) > 1 {
 			return nil, true, lease.ErrApart
