@@ -67,5 +67,5 @@ func TestAccessWithoutTheChannel(t *testing.T) {
 	began := time.Now()
 	unlock(t, h)
 	unlock(t, next.Granted(t))
-	require.Less(t, next.At.Sub(began), 600*time.Millisecond)
+	require.Less(t, next.At.Sub(began), 900*time.Millisecond, "it is 400 ms, and the machine may be busy")
 }

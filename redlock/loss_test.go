@@ -53,7 +53,7 @@ func TestMajorityIsLost(t *testing.T) {
 			case <-time.After(long):
 				require.FailNow(t, "two of five are no majority")
 			}
-			require.Less(t, time.Since(gone), length)
+			require.Less(t, time.Since(gone), length+500*time.Millisecond, "the machine may be busy")
 			require.Greater(t, time.Since(gone), length/3, "its lease had been renewed not long before")
 			require.ErrorIs(t, h.Err(), latchkey.ErrLost)
 			require.False(t, h.Held())

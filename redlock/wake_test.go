@@ -54,7 +54,7 @@ func TestReleaseIsNotHeard(t *testing.T) {
 		began := time.Now()
 		unlock(t, h)
 		got := next.Granted(t)
-		require.Less(t, next.At.Sub(began), 500*time.Millisecond)
+		require.Less(t, next.At.Sub(began), 900*time.Millisecond, "and the machine may be busy")
 		unlock(t, got)
 	}
 	clean(t, plains(t, servers), long)
@@ -212,11 +212,11 @@ func TestHoldEnds(t *testing.T) {
 			case <-time.After(long):
 				require.FailNow(t, "it does not end")
 			}
-			require.Less(t, time.Since(began), 450*time.Millisecond)
+			require.Less(t, time.Since(began), time.Second, "a lease is ten")
 			require.Greater(t, time.Since(began), 300*time.Millisecond)
 			require.ErrorIs(t, h.Unlock(t.Context()), latchkey.ErrLost)
 			unlock(t, take(t, lockOf(t, clients(t, servers))))
-			require.Less(t, time.Since(began), 1200*time.Millisecond)
+			require.Less(t, time.Since(began), 3*time.Second)
 			clean(t, plains(t, servers), long)
 		})
 	}
