@@ -109,11 +109,11 @@ func TestAllClientsClose(t *testing.T) {
 func TestNeverUnlockedAfterClose(t *testing.T) {
 	servers := five(t, process)
 	all := clients(t, servers)
-	h := everywhere(t, lockOf(t, all, redlock.WithLease(500*time.Millisecond)), servers)
+	h := everywhere(t, lockOf(t, all, redlock.WithLease(time.Second)), servers)
 	for _, c := range all[2:] {
 		c.Close()
 	}
 	<-h.Context().Done()
-	clean(t, plains(t, servers), 3*time.Second)
+	clean(t, plains(t, servers), 5*time.Second)
 	require.ErrorIs(t, h.Unlock(t.Context()), latchkey.ErrClosed)
 }

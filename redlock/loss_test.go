@@ -74,7 +74,7 @@ func TestMajorityIsLost(t *testing.T) {
 // are restarted, one after the other, and its token does not change.
 func TestRollingRestart(t *testing.T) {
 	servers := five(t, process)
-	l := lockOf(t, clients(t, servers), redlock.WithLease(600*time.Millisecond))
+	l := lockOf(t, clients(t, servers), redlock.WithLease(1500*time.Millisecond))
 	other := lockOf(t, clients(t, servers))
 	plain := plains(t, servers)
 	h := everywhere(t, l, servers)

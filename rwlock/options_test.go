@@ -274,7 +274,7 @@ func TestReadersCostNothing(t *testing.T) {
 	const goroutines, rounds = 64, 50
 	s := redistest.NewProcess(t)
 	plain := s.Client(t)
-	l := newLock(t, open(t, s))
+	l := newLock(t, open(t, s, latchkey.WithLease(time.Minute))) // nothing is renewed meanwhile
 	unlock(t, take(t, l.Read()))
 	before := redistest.Scripts(t, plain)
 	h := take(t, l.Read())
