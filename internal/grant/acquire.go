@@ -85,6 +85,9 @@ func (p *Primitive) await(parent, waits context.Context, permits int, try bool) 
 	if left, ok := p.takeParked(); ok {
 		return p.goOn(parent, waits, try, left)
 	}
+	if try {
+		p.Queue.awaitLeaving(waits)
+	}
 	t := p.newTenure(permits, false)
 	if try && t != nil {
 		t.waiter.Patience = p.Queue.patience()

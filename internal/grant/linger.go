@@ -141,6 +141,28 @@ func (t *tenure) leaveParked() bool {
 	return true
 }
 
+// awaitLeaving waits until what was parked here is released, if that is under way. Nobody holds it. So an
+// attempt that reaches Redis before the release does would be refused for nobody's sake.
+func (q *Queue) awaitLeaving(waits context.Context) {
+	t := q.alone.holder.Load()
+	if t == nil {
+		return
+	}
+	t.mu.Lock()
+	left := t.stay.left
+	t.mu.Unlock()
+	if left == nil {
+		return
+	}
+	limited, cancel := context.WithTimeout(waits, forAnswer)
+	defer cancel()
+	select {
+	case <-left:
+	case <-limited.Done():
+	case <-q.Client.Closing.Done():
+	}
+}
+
 // How long an attempt waits for the answer of an owner that may linger. Where no answer can arrive, it pauses
 // for as long as such an owner should take.
 const (
