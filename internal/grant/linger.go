@@ -95,9 +95,11 @@ func (q *Queue) endParked() {
 	t.leaveParked()
 }
 
-// endDeaf releases what is parked if its process may have missed that others want it.
+// endDeaf has a tenure that may linger end as if others wanted it, if its process may have missed that they
+// do.
 func (q *Queue) endDeaf() {
-	if t := q.alone.line.Parked(); t != nil && t.heard != q.hearing() {
+	if t := q.alone.holder.Load(); t != nil && t.waiter.Demand.Lingers && t.heard != q.hearing() {
+		t.contend()
 		t.leaveParked()
 	}
 }
