@@ -29,9 +29,10 @@ type stay struct {
 	left   chan struct{} // closed when it was released; nil before it is being released
 }
 
-// mayPark reports whether a tenure that nobody holds may stay, and notes it. The mutex is held.
+// mayPark reports whether a tenure that nobody holds may stay, and notes it. One without tokens would be of
+// no use to whoever comes, and Redis may not have told it that others wait. The mutex is held.
 func (t *tenure) mayPark() bool {
-	if t.stay.span == 0 || t.mustLeave() || t.alone.line.HasNext() {
+	if t.stay.span == 0 || t.handOffs.reserved == 0 || t.mustLeave() || t.alone.line.HasNext() {
 		return false
 	}
 	now := time.Now()

@@ -27,7 +27,7 @@ func TestWantWhileParking(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			q := &Queue{Target: session.Target{Client: &session.Client{Closing: closing}}}
-			x := &tenure{Queue: q, phase: held, stay: stay{span: MaxLinger}}
+			x := &tenure{Queue: q, phase: held, stay: stay{span: MaxLinger}, handOffs: handOffs{reserved: 1}}
 			_, err := q.alone.line.Enter(t.Context(), t.Context())
 			require.NoError(t, err)
 			require.True(t, x.mayPark())
@@ -38,6 +38,16 @@ func TestWantWhileParking(t *testing.T) {
 			require.NoError(t, err, "nobody has the turn")
 			require.Equal(t, c.stays, left == x)
 		})
+	}
+}
+
+// A tenure without tokens is given back. Redis tells only one that has some whether others wait.
+func TestNothingIsParkedWithoutTokens(t *testing.T) {
+	for reserved, parks := range []bool{false, true} {
+		q := &Queue{Target: session.Target{Client: &session.Client{Closing: t.Context()}}}
+		x := &tenure{Queue: q, phase: held, stay: stay{span: MaxLinger}, handOffs: handOffs{reserved: int64(reserved)}}
+		require.Equal(t, parks, x.mayPark())
+		require.Equal(t, parks, x.stay.parked)
 	}
 }
 
