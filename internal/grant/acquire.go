@@ -73,7 +73,7 @@ func (p *Primitive) await(parent, waits context.Context, permits int, try bool) 
 	}
 	defer p.leave(try)
 	if p.terms.lingers() && !p.Queue.Listening() {
-		p.Queue.awaitInbox(waits)
+		p.Queue.awaitHearing(waits)
 	}
 	switch {
 	case try || !p.Delegate:

@@ -75,6 +75,27 @@ func (p *Primitive) takeParked() (*tenure, bool) {
 	return p.Queue.alone.line.EnterParked()
 }
 
+// vain is how long nobody waits for an inbox again that was waited for in vain.
+const vain = time.Second
+
+// awaitHearing waits a moment until the client hears of the name: else what is taken now could not linger.
+// The lock is to be had without. So it leaves half of the time to the attempt, and while the subscription is
+// down one of many waits.
+func (q *Queue) awaitHearing(waits context.Context) {
+	now := time.Now()
+	if now.UnixNano() < q.deaf.Load() {
+		return
+	}
+	if end, ok := waits.Deadline(); ok {
+		var cancel context.CancelFunc
+		waits, cancel = context.WithDeadline(waits, now.Add(end.Sub(now)/2))
+		defer cancel()
+	}
+	if !q.awaitInbox(waits) && time.Since(now) >= forInbox { // else the caller had no time for it
+		q.deaf.Store(time.Now().Add(vain).UnixNano())
+	}
+}
+
 // endsAt has what is parked end at that time. As a rule an Unlock sets no timer: one that is set for an
 // earlier time looks at what is parked then.
 func (q *Queue) endsAt(until time.Time) { q.ends.setBy(until, q.endParked) }

@@ -32,6 +32,7 @@ type Queue struct {
 	ear     ear
 	ends    alarm // when what is parked is looked at
 	worth   worth
+	deaf    atomic.Int64 // until then nobody waits for the inbox to linger: see awaitHearing
 }
 
 // half is what the goroutines of this process share who hold on the same condition.
