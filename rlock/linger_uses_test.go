@@ -244,3 +244,20 @@ func TestLingerAtRandom(t *testing.T) {
 		require.Greater(t, holds.Load(), int64(100))
 	})
 }
+
+// What one script takes together with others does not linger: that script leaves no mark, without which Redis
+// tells nobody that others want it.
+func TestSeveralDoNotLinger(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		c, plain := open(t, s), s.Client(t)
+		both, err := multilock.New(lingering(t, c, "a", 0), lingering(t, c, "b", 0))
+		require.NoError(t, err)
+		for _, take := range []func(context.Context) (*multilock.Hold, error){both.Lock, both.TryLock} {
+			h, err := take(t.Context())
+			require.NoError(t, err)
+			require.NoError(t, h.Unlock(t.Context()))
+			require.False(t, exists(t, plain, "a"))
+			require.False(t, exists(t, plain, "b"))
+		}
+	})
+}

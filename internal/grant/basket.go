@@ -96,6 +96,7 @@ func newTenures(parent context.Context, ps []*Primitive) []*tenure {
 			discardFrom(0, tenures, make([]error, len(tenures))) // nothing was sent of them
 			return nil
 		}
+		t.waiter.Demand.Lingers = false // the script leaves no mark, so nobody would be told
 		t.asks(parent)
 		tenures = append(tenures, t)
 	}
