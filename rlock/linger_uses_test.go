@@ -209,10 +209,11 @@ func TestLingerInACluster(t *testing.T) {
 // Several processes, with all kinds of uses side by side: one holds at a time, and tokens grow.
 func TestLingerAtRandom(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(redistest.Longer(2, 60))*time.Second)
-		defer cancel()
+		ctx, cancel := context.WithCancel(t.Context())
 		var inside, last, holds atomic.Int64
 		var wg sync.WaitGroup
+		defer wg.Wait()
+		defer cancel()
 		for n := range 3 {
 			c := open(t, s)
 			for range 3 {
@@ -240,24 +241,7 @@ func TestLingerAtRandom(t *testing.T) {
 				})
 			}
 		}
-		wg.Wait()
-		require.Greater(t, holds.Load(), int64(100))
-	})
-}
-
-// What one script takes together with others does not linger: that script leaves no mark, without which Redis
-// tells nobody that others want it.
-func TestSeveralDoNotLinger(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
-		c, plain := open(t, s), s.Client(t)
-		both, err := multilock.New(lingering(t, c, "a", 0), lingering(t, c, "b", 0))
-		require.NoError(t, err)
-		for _, take := range []func(context.Context) (*multilock.Hold, error){both.Lock, both.TryLock} {
-			h, err := take(t.Context())
-			require.NoError(t, err)
-			require.NoError(t, h.Unlock(t.Context()))
-			require.False(t, exists(t, plain, "a"))
-			require.False(t, exists(t, plain, "b"))
-		}
+		<-time.After(time.Duration(redistest.Longer(2, 60)) * time.Second)
+		require.Eventually(t, func() bool { return holds.Load() > 100 }, 10*time.Second, time.Millisecond)
 	})
 }

@@ -82,10 +82,10 @@ func WithBudget(holds int, span time.Duration) Option { return Option(grant.With
 // little.
 //
 // An Unlock that leaves the lock to linger does not ask Redis whether it was still held, as in a hand-off
-// inside the process. The lock does not linger while the client's subscription is down, after holds with
-// [WithMinHold], [WithMaxHold] or [WithFixedLease], nor where one command took it together with others. A
-// budget of 0 holds excludes it. Another lock of the name on this client takes what lingers as well; it
-// lingers on if that lock has the option too.
+// inside the process. The lock does not linger while the client's subscription is down, nor after holds
+// with [WithMinHold], [WithMaxHold] or [WithFixedLease], nor what package multilock took together with
+// others in one script. A budget of 0 holds excludes it. Another lock of the name on this client takes what
+// lingers as well; it lingers on if that lock has the option too.
 func WithLinger(d time.Duration) Option { return Option(grant.WithLinger(d)) }
 
 // New returns the lock of a name. It does no I/O. The name, after the client's key prefix, is a key in
