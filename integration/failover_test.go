@@ -26,7 +26,7 @@ func (top *topology) open(t testing.TB, opts ...latchkey.Option) *latchkey.Clien
 
 func lock(t testing.TB, kind string, c *latchkey.Client, name string) *latchkey.Lock {
 	t.Helper()
-	l, err := contract.Kinds[kind](c, name, 0)
+	l, err := contract.AllKinds[kind](c, name, 0)
 	require.NoError(t, err)
 	return l
 }
@@ -81,7 +81,7 @@ func TestFailover(t *testing.T) {
 			t.Run(name+"/"+outage, func(t *testing.T) {
 				top := topologies[name](t, newEngine(t))
 				servers := top.servers(t)
-				for kind := range contract.Kinds {
+				for kind := range contract.AllKinds {
 					t.Run(kind, func(t *testing.T) {
 						top.settled(t)
 						a, b := lock(t, kind, top.open(t), "a"), lock(t, kind, top.open(t), "a")

@@ -69,7 +69,7 @@ func (n *wire) toxic(kind string, attributes map[string]int64) (undo func()) {
 func TestBlackHole(t *testing.T) {
 	top := standalone(t, newEngine(t))
 	servers := top.servers(t)
-	for kind := range contract.Kinds {
+	for kind := range contract.AllKinds {
 		t.Run(kind, func(t *testing.T) {
 			const lease = 1500 * time.Millisecond
 			n := newWire(t, top.nodes[0])
@@ -102,7 +102,7 @@ func TestBlackHole(t *testing.T) {
 func TestSlowNetwork(t *testing.T) {
 	top := standalone(t, newEngine(t))
 	servers := top.servers(t)
-	for kind := range contract.Kinds {
+	for kind := range contract.AllKinds {
 		t.Run(kind, func(t *testing.T) {
 			const lease, way = 1500 * time.Millisecond, 100 * time.Millisecond
 			n := newWire(t, top.nodes[0])

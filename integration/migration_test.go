@@ -19,7 +19,7 @@ func (n *node) id(t testing.TB) string { t.Helper(); return n.must(t, "CLUSTER",
 func TestSlotMigration(t *testing.T) {
 	top := cluster(t, newEngine(t))
 	servers := top.servers(t)
-	for kind := range contract.Kinds {
+	for kind := range contract.AllKinds {
 		for _, halfway := range []bool{false, true} {
 			name := map[bool]string{false: "moved", true: "being moved"}[halfway]
 			t.Run(kind+"/"+name, func(t *testing.T) {

@@ -22,7 +22,7 @@ func TestRestart(t *testing.T) {
 			}
 			top := standalone(t, newEngine(t), args...)
 			servers := top.servers(t)
-			for kind := range contract.Kinds {
+			for kind := range contract.AllKinds {
 				t.Run(kind, func(t *testing.T) {
 					a, b := lock(t, kind, top.open(t), "a"), lock(t, kind, top.open(t), "a")
 					h := must(t, a)

@@ -1,6 +1,7 @@
 package contract
 
 import (
+	"maps"
 	"time"
 
 	"github.com/latchkey-go/latchkey"
@@ -46,6 +47,13 @@ func lingering(c *latchkey.Client, name string, fixed time.Duration) (*latchkey.
 	}
 	return rlock.New(c, name, rlock.WithLinger(lingers))
 }
+
+// AllKinds are [Kinds] and one that lingers.
+var AllKinds = func() map[string]Kind {
+	all := maps.Clone(Kinds)
+	all["lingering"] = lingering
+	return all
+}()
 
 // lingeringLocks are such a lock among its like, and beside others of its name.
 var lingeringLocks = []locks{

@@ -28,9 +28,9 @@ func TestSlotMovesInTheMiddleOfEverything(t *testing.T) {
 	const tag = ":{moving}"
 	crowds := map[string]*crowd{}
 	var workers []worker
-	names := []string{"rlock", "fairlock", "rwlock", "semaphore", "counting", "latch", "barrier"}
+	names := []string{"rlock", "fairlock", "lingering", "rwlock", "semaphore", "passing", "counting", "latch", "barrier"}
 	for _, name := range names {
-		most := map[string]int64{"rlock": 1, "fairlock": 1, "rwlock": 100, "semaphore": 3, "counting": 3}[name]
+		most := map[string]int64{"rlock": 1, "fairlock": 1, "lingering": 1, "rwlock": 100, "semaphore": 3, "passing": 3, "counting": 3}[name]
 		crowds[name] = &crowd{most: max(most, 1000)}
 		if most > 0 {
 			crowds[name].most = most
@@ -46,7 +46,9 @@ func TestSlotMovesInTheMiddleOfEverything(t *testing.T) {
 				readersAndWriters(t, c, "rwlock"+tag, n == 1, crowds["rwlock"]),
 				locks(t, "rlock", c, "rlock"+tag, crowds["rlock"]),
 				locks(t, "fairlock", c, "fairlock"+tag, crowds["fairlock"]),
+				locks(t, "lingering", c, "lingering"+tag, crowds["lingering"]),
 				permits(t, c, "semaphore"+tag, crowds["semaphore"]),
+				permits(t, c, "passing"+tag, crowds["passing"], semaphore.WithBudget(32, 5*time.Millisecond)),
 				counting(t, c, "counting"+tag, crowds["counting"]),
 			)
 		}
@@ -124,7 +126,7 @@ func TestSlotMovesInTheMiddleOfEverything(t *testing.T) {
 	for round := range 3 {
 		few = append(few, fmt.Sprintf("few:%d%s", round, tag))
 	}
-	tidy(t, clients[0], "counting"+tag, "latch"+tag, map[string]int{"semaphore" + tag: 3, few[0]: 2, few[1]: 2, few[2]: 2})
+	tidy(t, clients[0], "counting"+tag, "latch"+tag, map[string]int{"semaphore" + tag: 3, "passing" + tag: 3, few[0]: 2, few[1]: 2, few[2]: 2})
 	for _, c := range clients {
 		c.Close()
 	}

@@ -42,7 +42,7 @@ func (c *crowd) leave(n int64) { c.inside.Add(-n) }
 
 func locks(t *testing.T, kind string, c *latchkey.Client, name string, in *crowd) worker {
 	t.Helper()
-	l, err := contract.Kinds[kind](c, name, 0)
+	l, err := contract.AllKinds[kind](c, name, 0)
 	require.NoError(t, err)
 	return func(ctx context.Context) error {
 		h, err := l.Lock(ctx)
@@ -81,9 +81,9 @@ func readersAndWriters(t *testing.T, c *latchkey.Client, name string, writes boo
 	}
 }
 
-func permits(t *testing.T, c *latchkey.Client, name string, in *crowd) worker {
+func permits(t *testing.T, c *latchkey.Client, name string, in *crowd, opts ...semaphore.Option) worker {
 	t.Helper()
-	sem, err := semaphore.New(c, name, semaphore.WithCapacity(int(in.most)))
+	sem, err := semaphore.New(c, name, append(opts, semaphore.WithCapacity(int(in.most)))...)
 	require.NoError(t, err)
 	n := int64(0)
 	return func(ctx context.Context) error {

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/core"
+	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/lock"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/redistest"
@@ -243,16 +244,18 @@ func TestCancellationAtEveryAwait(t *testing.T) {
 // A grant that races the cancellation is passed on.
 func TestGrantRacesCancellation(t *testing.T) {
 	each(t, func(t *testing.T, s *redistest.Server, delegate bool) {
-		a, b := newLock(t, open(t, s.Option()), "a", delegate), newLock(t, open(t, s.Option()), "a", delegate)
-		for range redistest.Longer(50, 2000) {
-			h := mustLock(t, a)
-			racing := lockLater(t, b)
-			queued(t, a, 1)
-			go racing.cancel()
-			require.NoError(t, h.Unlock(t.Context()))
-			serves(t, a, racing)
-		}
-		clean(t, s.Client(t))
+		lingeringOrNot(t, delegate, func(t *testing.T, set ...grant.Option) {
+			a, b := newLock(t, open(t, s.Option()), "a", delegate, set...), newLock(t, open(t, s.Option()), "a", delegate, set...)
+			for range redistest.Longer(50, 2000) {
+				h := mustLock(t, a)
+				racing := lockLater(t, b)
+				queued(t, a, 1)
+				go racing.cancel()
+				require.NoError(t, h.Unlock(t.Context()))
+				serves(t, a, racing)
+			}
+			clean(t, s.Client(t))
+		})
 	})
 }
 

@@ -531,40 +531,44 @@ func TestCloseAfterUnlock(t *testing.T) {
 
 // However the loss falls between two holds, the line goes on.
 func TestForcedWhileHandedOn(t *testing.T) {
-	s := redistest.New(t)
-	l := newLock(t, open(t, s.Option()), "a", true)
-	c := crowd{forced: true}
-	c.run(t, l, 8)
-	for range redistest.Longer(100, 2000) {
-		_, err := l.ForceUnlock(t.Context())
-		require.NoError(t, err)
-		c.more(t, 50)
-	}
-	c.end()
-	require.Positive(t, c.lost.Load())
-	clean(t, s.Client(t))
+	lingeringOrNot(t, true, func(t *testing.T, set ...grant.Option) {
+		s := redistest.New(t)
+		l := newLock(t, open(t, s.Option()), "a", true, set...)
+		c := crowd{forced: true}
+		c.run(t, l, 8)
+		for range redistest.Longer(100, 2000) {
+			_, err := l.ForceUnlock(t.Context())
+			require.NoError(t, err)
+			c.more(t, 50)
+		}
+		c.end()
+		require.Positive(t, c.lost.Load())
+		clean(t, s.Client(t))
+	})
 }
 
 // A goroutine that gives up in the very moment in which it is passed the lock passes it on, or gives it back.
 func TestTurnRacesCancellation(t *testing.T) {
-	s := redistest.New(t)
-	l := newLock(t, open(t, s.Option()), "a", true)
-	for n := range redistest.Longer(500, 10_000) {
-		h := mustLock(t, l)
-		racing := make([]*attempt, 1+n%2)
-		for i := range racing {
-			racing[i] = lockLater(t, l)
-			inLine(t, i+1)
+	lingeringOrNot(t, true, func(t *testing.T, set ...grant.Option) {
+		s := redistest.New(t)
+		l := newLock(t, open(t, s.Option()), "a", true, set...)
+		for n := range redistest.Longer(500, 10_000) {
+			h := mustLock(t, l)
+			racing := make([]*attempt, 1+n%2)
+			for i := range racing {
+				racing[i] = lockLater(t, l)
+				inLine(t, i+1)
+			}
+			if n%4 < 2 {
+				racing[0].cancel() // it has to notice that while it is passed the lock
+			} else {
+				go racing[0].cancel()
+			}
+			require.NoError(t, h.Unlock(t.Context()))
+			serves(t, l, racing...)
 		}
-		if n%4 < 2 {
-			racing[0].cancel() // it has to notice that while it is passed the lock
-		} else {
-			go racing[0].cancel()
-		}
-		require.NoError(t, h.Unlock(t.Context()))
-		serves(t, l, racing...)
-	}
-	clean(t, s.Client(t))
+		clean(t, s.Client(t))
+	})
 }
 
 // A hold with a lease of its own goes through Redis, and so does one whose lease differs.
@@ -643,27 +647,29 @@ func TestShutdownWithALine(t *testing.T) {
 
 // Tokens of a lock at full speed grow through an empty restart, and stay near the server's clock.
 func TestTokensAtFullSpeed(t *testing.T) {
-	s := redistest.NewProcess(t)
-	plain := s.Client(t)
-	var c crowd
-	c.run(t, newLock(t, open(t, s.Option()), "a", true), 8)
-	for restart := range 2 {
-		end := time.Now().Add(time.Duration(redistest.Longer(1, 30)) * time.Second)
-		furthest := int64(0)
-		for time.Now().Before(end) {
-			c.more(t, 100)
-			token := c.last.Load()
-			now, err := do(t, plain, "TIME").AsIntSlice()
-			require.NoError(t, err)
-			furthest = max(furthest, token-now[0]*1_000_000-now[1])
+	lingeringOrNot(t, true, func(t *testing.T, set ...grant.Option) {
+		s := redistest.NewProcess(t)
+		plain := s.Client(t)
+		var c crowd
+		c.run(t, newLock(t, open(t, s.Option()), "a", true, set...), 8)
+		for restart := range 2 {
+			end := time.Now().Add(time.Duration(redistest.Longer(1, 30)) * time.Second)
+			furthest := int64(0)
+			for time.Now().Before(end) {
+				c.more(t, 100)
+				token := c.last.Load()
+				now, err := do(t, plain, "TIME").AsIntSlice()
+				require.NoError(t, err)
+				furthest = max(furthest, token-now[0]*1_000_000-now[1])
+			}
+			t.Logf("%d turns; the token was at most %d µs ahead of the server's clock", c.turns.Load(), furthest)
+			require.LessOrEqual(t, furthest, int64(10_000))
+			if restart == 0 {
+				s.Restart(t)
+				plain = s.Client(t)
+			}
 		}
-		t.Logf("%d turns; the token was at most %d µs ahead of the server's clock", c.turns.Load(), furthest)
-		require.LessOrEqual(t, furthest, int64(10_000))
-		if restart == 0 {
-			s.Restart(t)
-			plain = s.Client(t)
-		}
-	}
-	c.end()
-	clean(t, plain)
+		c.end()
+		clean(t, plain)
+	})
 }

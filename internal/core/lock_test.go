@@ -438,31 +438,33 @@ func TestBadInput(t *testing.T) {
 // forgets one of them in four runs of five).
 func TestTwoGoroutinesTakeTurns(t *testing.T) {
 	each(t, func(t *testing.T, s *redistest.Server, delegate bool) {
-		c := open(t, s.Option())
-		l := newLock(t, c, "a", delegate)
-		turns := int(redistest.Longer(200, 25_000))
-		var wg sync.WaitGroup
-		for range 2 {
-			wg.Go(func() {
-				for range turns {
-					ctx, cancel := context.WithTimeout(context.Background(), long)
-					h, err := l.Lock(ctx)
-					cancel()
-					if err != nil {
-						t.Error(err)
-						return
+		lingeringOrNot(t, delegate, func(t *testing.T, set ...grant.Option) {
+			c := open(t, s.Option())
+			l := newLock(t, c, "a", delegate, set...)
+			turns := int(redistest.Longer(200, 25_000))
+			var wg sync.WaitGroup
+			for range 2 {
+				wg.Go(func() {
+					for range turns {
+						ctx, cancel := context.WithTimeout(context.Background(), long)
+						h, err := l.Lock(ctx)
+						cancel()
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						held, stop := context.WithTimeout(context.Background(), time.Millisecond)
+						<-held.Done()
+						stop()
+						if err := h.Unlock(context.Background()); err != nil {
+							t.Error(err)
+							return
+						}
 					}
-					held, stop := context.WithTimeout(context.Background(), time.Millisecond)
-					<-held.Done()
-					stop()
-					if err := h.Unlock(context.Background()); err != nil {
-						t.Error(err)
-						return
-					}
-				}
-			})
-		}
-		wg.Wait()
-		clean(t, s.Client(t))
+				})
+			}
+			wg.Wait()
+			clean(t, s.Client(t))
+		})
 	})
 }

@@ -58,6 +58,15 @@ func lease(d time.Duration) func(*session.Options) {
 // kinds are the two locks. What the core guarantees holds for both.
 var kinds = map[string]bool{"rlock": true, "fairlock": false}
 
+// lingeringOrNot runs a test with what makes a lock linger, if it may, and without.
+func lingeringOrNot(t *testing.T, may bool, test func(t *testing.T, set ...grant.Option)) {
+	t.Helper()
+	test(t)
+	if may {
+		t.Run("lingering", func(t *testing.T) { test(t, grant.WithLinger(time.Second)) })
+	}
+}
+
 func newLock(t testing.TB, c *session.Client, name string, delegate bool, set ...grant.Option) *lock.Lock {
 	t.Helper()
 	l, err := lock.New(c, name, delegate, set)

@@ -37,6 +37,7 @@ type witness struct {
 	queuedLast *atomic.Int64 // highest sequence that went inside
 	lost       *atomic.Int64 // holds that ended by loss
 	longest    *atomic.Int64 // longest wait, ns
+	lingered   *atomic.Int64 // times a lock that was unlocked was seen to linger
 }
 
 func openWitness(path string) (*witness, error) {
@@ -50,7 +51,7 @@ func openWitness(path string) (*witness, error) {
 		return memory.Word(n)
 	}
 	return &witness{
-		word(), word(), word(), word(), word(), word(), word(), word(), word(), word(), word(), word(),
+		word(), word(), word(), word(), word(), word(), word(), word(), word(), word(), word(), word(), word(),
 	}, nil
 }
 
@@ -86,10 +87,15 @@ func (w *witness) visit(h *grant.Hold, fifo bool) {
 }
 
 // handoff is the worker of the soak: goroutines that lock, go inside, and unlock, until they are killed.
-func handoff(c *session.Client, delegate bool, args []string) {
+func handoff(c *session.Client, kind string, args []string) {
 	w, err := openWitness(args[0])
 	check(err)
-	l, err := lock.New(c, "a", delegate, nil)
+	delegate, lingers := kind != "fairlock", kind == "lingering"
+	var set []grant.Option
+	if lingers {
+		set = append(set, grant.WithLinger(time.Second))
+	}
+	l, err := lock.New(c, "a", delegate, set)
 	check(err)
 	var wg sync.WaitGroup
 	stop, err := time.Parse(time.RFC3339Nano, args[1])
@@ -97,12 +103,19 @@ func handoff(c *session.Client, delegate bool, args []string) {
 	for range 4 {
 		wg.Go(func() {
 			for time.Now().Before(stop) {
+				take := l.Lock
+				if lingers && time.Now().UnixMilli()/500%2 == 0 { // every other half second few come, and some only try
+					<-time.After(rand.N(30 * time.Millisecond))
+					if rand.N(2) == 0 {
+						take = l.TryLock
+					}
+				}
 				began := time.Now()
 				ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 				if rand.N(50) == 0 { // some give up
 					ctx, cancel = context.WithTimeout(context.Background(), rand.N(10*time.Millisecond))
 				}
-				h, err := l.Lock(ctx)
+				h, err := take(ctx)
 				cancel()
 				if err != nil {
 					if time.Since(began) > 20*time.Second {
@@ -120,6 +133,11 @@ func handoff(c *session.Client, delegate bool, args []string) {
 				if err := h.Unlock(context.Background()); err != nil {
 					w.lost.Add(1)
 				}
+				if lingers && rand.N(20) == 0 {
+					if s, err := l.Inspect(context.Background()); err == nil && s.Mine && s.Lingers {
+						w.lingered.Add(1)
+					}
+				}
 			}
 		})
 	}
@@ -130,10 +148,10 @@ func handoff(c *session.Client, delegate bool, args []string) {
 	fmt.Println("finished")
 }
 
-// 8 processes hand one lock around while connections are killed every second and a process every five. The
-// short form runs with the tests, the long one with `make soak`.
+// 8 processes hand one lock around, which lingers or does not, while connections are killed every second and
+// a process every five. The short form runs with the tests, the long one with `make soak`.
 func TestSoak(t *testing.T) {
-	for kind := range kinds {
+	for _, kind := range []string{"rlock", "fairlock", "lingering"} {
 		t.Run(kind, func(t *testing.T) {
 			duration := time.Duration(redistest.Longer(6, 75)) * time.Second
 			s := redistest.NewProcess(t, "--maxclients", "1000")
@@ -170,12 +188,13 @@ func TestSoak(t *testing.T) {
 			for _, p := range workers {
 				p.Next(t, "finished") // no waiter is left behind
 			}
-			t.Logf("%s in %v: %d grants, %d between processes, %d kills, %d holds lost, longest wait %v",
-				kind, time.Since(began).Round(time.Second), w.grants.Load(), w.handoffs.Load(), kills, w.lost.Load(),
+			t.Logf("%s in %v: %d grants, %d between processes, %d kills, %d holds lost, %d seen to linger, longest wait %v",
+				kind, time.Since(began).Round(time.Second), w.grants.Load(), w.handoffs.Load(), kills, w.lost.Load(), w.lingered.Load(),
 				time.Duration(w.longest.Load()).Round(time.Millisecond))
 			require.Zero(t, w.overlaps.Load(), "exclusion")
 			require.Zero(t, w.disorder.Load(), "token order")
 			require.Zero(t, w.inversions.Load(), "acknowledged enqueues are granted in order")
+			require.Equal(t, kind == "lingering", w.lingered.Load() > 0)
 			require.Greater(t, w.handoffs.Load(), int64(100)*int64(duration/time.Second))
 			if os.Getenv("LATCHKEY_SOAK") != "" {
 				require.GreaterOrEqual(t, kills, 50)

@@ -82,7 +82,7 @@ func worker(args []string) {
 		}()
 		fmt.Println("survived")
 	case "handoff":
-		handoff(c, delegate, args[3:])
+		handoff(c, args[2], args[3:])
 	}
 }
 

@@ -25,6 +25,9 @@
 //     and minimal holds.
 //   - How long a release goes on to be repeated after an acquire got no answer: here for as long as a copy is
 //     under way.
+//   - Permits. They have several owners with a number each, several delegates at once, gifts that come
+//     without the turn, and scripts for many requests. What is passed on within a budget is checked by random
+//     operations (internal/property) and by the history of package semaphore instead.
 //   - A token counter that is lost. Tokens are at least the server's clock, so that it does not matter.
 //
 // # A read-write lock

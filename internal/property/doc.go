@@ -6,8 +6,9 @@
 // returned, which of those that wait must have gone on and with what, and what Inspect must say. Whoever has
 // to wait does so in the background: before the next operation it is seen in the queue. Where the
 // documentation leaves open who is next, as rlock does between its own process and others, the model takes
-// any of those that it may be; and whether an Await has looked at a latch cannot be seen from outside, so
-// that the model keeps all that it may have seen.
+// any of those that it may be. Whether a lock lingers cannot be foreseen: the model knows that it may, with
+// whom, and until when. Whether an Await has looked at a latch cannot be seen from outside, so that the model
+// keeps all that it may have seen.
 //
 // A name that is one kind of thing must refuse all others with ErrWrongType, and must be as it was after
 // that. Counting and leased semaphores and latches are all a number in Redis, which cannot be told apart: of

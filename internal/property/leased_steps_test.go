@@ -20,6 +20,9 @@ type source struct {
 
 func (m *leased) source(method string, args ...any) source {
 	client, which := m.client(), m.random.IntN(len(variants))
+	if variants[which].passes && m.hasLine(client) {
+		which = 0
+	}
 	what := fmt.Sprintf("%d %s.%s", client, variants[which].name, fmt.Sprintf(method, args...))
 	return source{client, what, variants[which].terms, m.all[client][which]}
 }
@@ -45,6 +48,8 @@ func (m *leased) step() {
 		m.giveUp(pick(m.place, m.queue...))
 	case r < 16 && m.one(3) && m.deletable():
 		m.remove()
+	case r < 17:
+		m.passOn()
 	default:
 		m.giveBack()
 	}

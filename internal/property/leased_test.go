@@ -20,17 +20,21 @@ type leased struct {
 	token int64
 }
 
-// variants are the semaphores of a client.
-var variants = []struct {
+// variant is a semaphore with some options.
+type variant struct {
 	terms
 	name    string
 	options []semaphore.Option
-}{
+}
+
+// variants are those of a client.
+var variants = []variant{
 	{terms{}, "semaphore", nil},
 	{terms{}, "semaphore", nil},
 	{terms{overtakes: true}, "overtaking semaphore", []semaphore.Option{semaphore.WithOvertaking()}},
 	{terms{waitsForCapacity: true}, "patient semaphore", []semaphore.Option{semaphore.WithWaitForCapacity()}},
 	{terms{waitsForInit: true}, "early semaphore", []semaphore.Option{semaphore.WithWaitForInit()}},
+	{terms{passes: true}, "passing semaphore", nil}, // one of budgets
 }
 
 // permits is one hold.
@@ -48,6 +52,9 @@ func newLeased(p *place) *leased {
 	m.asks = func(client int) error { _, err := m.all[client][0].Available(context.Background()); return err }
 	for n, c := range p.clients {
 		for _, v := range variants {
+			if v.passes {
+				v.options = []semaphore.Option{pick(p, budgets[:]...)}
+			}
 			s, err := semaphore.New(c, p.name, v.options...)
 			require.NoError(p.t, err)
 			m.all[n] = append(m.all[n], s)
@@ -62,10 +69,12 @@ func newLeased(p *place) *leased {
 			_, err := semaphore.New(c, name)
 			p.invalid(err)
 		}
-		for _, o := range []semaphore.Option{semaphore.WithCapacity(0), semaphore.WithCapacity(-1), semaphore.WithLease(time.Millisecond), semaphore.WithFixedLease(25 * time.Hour)} {
+		for _, o := range []semaphore.Option{semaphore.WithCapacity(0), semaphore.WithCapacity(-1), semaphore.WithLease(time.Millisecond), semaphore.WithFixedLease(25 * time.Hour), semaphore.WithBudget(1, 0)} {
 			_, err := semaphore.New(c, p.name, o)
 			p.invalid(err)
 		}
+		_, err := semaphore.New(c, p.name, budgets[0], semaphore.WithOvertaking())
+		p.invalid(err)
 	}
 	_, err := semaphore.New(nil, p.name)
 	p.invalid(err)

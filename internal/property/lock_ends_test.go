@@ -18,6 +18,10 @@ import (
 func (m *locks) force() {
 	a := m.attempt("ForceUnlock")
 	done, err := a.lock.ForceUnlock(context.Background())
+	if m.parked != nil {
+		m.forced(a, done, err)
+		return
+	}
 	m.same(fmt.Sprint(m.holder != nil, " ok"), fmt.Sprint(done, " ", kinds(err)), "%s", a.what)
 	if m.holder != nil {
 		m.lost(true)
@@ -62,6 +66,7 @@ func (m *locks) lose() {
 	m.same("ok", kinds(err), "%d Lock with a fixed lease", client)
 	require.Greater(m.t, h.Token(), m.token, m.told())
 	m.token = h.Token()
+	m.parked = nil
 	<-h.Context().Done()
 	m.same("ErrLost", kinds(context.Cause(h.Context())), "which ends")
 	m.same("ErrLost", kinds(h.Unlock(context.Background())), "Unlock of it")
@@ -74,12 +79,11 @@ func (m *locks) relay() {
 	if m.holder != nil {
 		return
 	}
-	client := m.client()
+	client, which := m.client(), pick(m.place, rLock, stays)
+	a := attempt{client, which, fmt.Sprintf("%d rlock.Lock among others", client), m.all[client][which]}
 	var calls []*call
 	for range 5 {
-		calls = append(calls, m.begin(client, fmt.Sprintf("%d rlock.Lock among others", client), func(ctx context.Context) (any, error) {
-			return m.all[client][rLock].Lock(ctx)
-		}))
+		calls = append(calls, m.begin(client, a.what, func(ctx context.Context) (any, error) { return a.lock.Lock(ctx) }))
 	}
 	for len(calls) > 0 {
 		c := m.first(calls)
@@ -91,6 +95,7 @@ func (m *locks) relay() {
 		m.still(calls...)
 		m.same("ok", kinds(h.Unlock(context.Background())), "Unlock of it")
 	}
+	m.left(a)
 }
 
 // displace takes a name that others wait for to become something else: they learn that it is a lock.
@@ -139,4 +144,5 @@ func (m *locks) end() {
 	for _, h := range m.over {
 		m.dead(h)
 	}
+	m.depart()
 }

@@ -22,7 +22,10 @@ type attempt struct {
 
 func (m *locks) attempt(method string) attempt {
 	client, which := m.client(), m.random.IntN(lockers)
-	name := [lockers]string{"rlock", "fairlock", "rlock without re-entry", "spinlock"}[which]
+	if m.parked != nil && m.one(2) { // else it seldom lingers on
+		which = stays
+	}
+	name := [lockers]string{"rlock", "fairlock", "rlock without re-entry", "lingering rlock", "spinlock"}[which]
 	return attempt{client, which, fmt.Sprintf("%d %s.%s", client, name, method), m.all[client][which]}
 }
 
@@ -101,9 +104,13 @@ func (m *locks) ask(a attempt, from origin, line bool, f func(context.Context) (
 	default:
 		want = "ErrNotAcquired"
 	}
-	began := time.Now()
+	before, began := m.parked, time.Now()
 	h, err := f(from.ctx)
-	m.same(want, inTime(began, err), "%s%s", a.what, from.what)
+	got := inTime(began, err)
+	if want == "ok" && before.slow(a, began, got) {
+		want = got
+	}
+	m.same(want, got, "%s%s", a.what, from.what)
 	if err != nil {
 		m.nothing(h)
 		return
@@ -112,6 +119,8 @@ func (m *locks) ask(a attempt, from origin, line bool, f func(context.Context) (
 		m.again(h, a.what, a.client, from.hold)
 	} else {
 		m.got(h, a.what, a.client, line && a.which != fairLock && a.which != spin, from.hold)
+		m.holder.stays = a.which == stays
+		m.unparked(before, h)
 	}
 	require.Equal(m.t, a.what, h.Context().Value(m), m.told())
 }
@@ -146,12 +155,12 @@ func (m *locks) lock() {
 		return
 	}
 	line := a.which != fairLock
-	owns := m.holder.line && m.holder.client == a.client
+	owns := (m.holder.line || m.holder.unsure) && m.holder.client == a.client
 	if len(m.waiters) > 3 || a.which == spin || line && m.hidden(a.client, owns) {
 		m.unlock()
 		return
 	}
-	m.waiters = append(m.waiters, &lockWaiter{call: m.begin(a.client, a.what, func(ctx context.Context) (any, error) { return a.lock.Lock(ctx) }), line: line})
+	m.waiters = append(m.waiters, &lockWaiter{call: m.begin(a.client, a.what, func(ctx context.Context) (any, error) { return a.lock.Lock(ctx) }), line: line, stays: a.which == stays})
 }
 
 // hidden reports whether somebody stands in the line inside a client whom Inspect does not show: a second one
@@ -184,6 +193,7 @@ func (m *locks) do() {
 		want, runs = "ErrNotAcquired ErrNotRun", false
 	}
 	ran := false
+	before, began := m.parked, time.Now()
 	err := do(from.ctx, func(ctx context.Context, h *latchkey.Hold) error {
 		ran = true
 		require.NoError(m.t, h.Err(), m.told())
@@ -198,9 +208,15 @@ func (m *locks) do() {
 		require.NoError(m.t, again.Unlock(ctx), m.told())
 		return result
 	})
+	if !ran && runs && before.slow(a, began, kinds(err)) {
+		want, runs = kinds(err), false
+	}
 	m.same(want, kinds(err), "%s%s", a.what, from.what)
 	require.Equal(m.t, runs, ran, m.told())
 	m.parting = true // it is waited for no longer than 100 ms
+	if m.holder == nil && ran {
+		m.left(a)
+	}
 }
 
 // unlock ends a hold, or tries that with one that has ended.

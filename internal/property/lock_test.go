@@ -18,8 +18,9 @@ import (
 const (
 	rLock = iota
 	fairLock
-	flat // an rlock without re-entry
-	spin // nobody waits with it for long, because the queue does not show that
+	flat  // an rlock without re-entry
+	stays // an rlock that lingers
+	spin  // nobody waits with it for long, because the queue does not show that
 	lockers
 )
 
@@ -28,8 +29,10 @@ type locks struct {
 	*place
 	all      [2][lockers]*latchkey.Lock
 	holder   *tenure
-	parting  bool    // a release may go on in the background
-	over     []*held // that ended without an Unlock, or were unlocked
+	parked   *parked       // what may linger; nil while somebody holds
+	span     time.Duration // for how long that may be
+	parting  bool          // a release may go on in the background
+	over     []*held       // that ended without an Unlock, or were unlocked
 	waiters  []*lockWaiter
 	queue    []entry // in Redis
 	token    int64   // the last one
@@ -40,7 +43,9 @@ type locks struct {
 type tenure struct {
 	client int
 	line   bool // it belongs to the line inside the client: it came by Lock of an rlock
+	unsure bool // that is not known
 	passed bool // it may have come from inside the process
+	stays  bool // it may linger when it ends
 	holds  []*held
 }
 
@@ -76,7 +81,8 @@ func (h *held) spoil(why string) {
 // lockWaiter is who waits for the lock.
 type lockWaiter struct {
 	*call
-	line bool // in the one inside its client
+	line  bool // in the one inside its client
+	stays bool // what it gets may linger
 }
 
 // entry is one in the queue in Redis.
@@ -87,7 +93,7 @@ type entry struct {
 }
 
 func newLocks(p *place) *locks {
-	m := &locks{place: p}
+	m := &locks{place: p, span: pick(p, aWhile, forLong)}
 	for n, c := range p.clients {
 		r, err := rlock.New(c, p.name)
 		require.NoError(p.t, err)
@@ -95,9 +101,11 @@ func newLocks(p *place) *locks {
 		require.NoError(p.t, err)
 		w, err := rlock.New(c, p.name, rlock.WithoutReentry())
 		require.NoError(p.t, err)
+		l, err := rlock.New(c, p.name, rlock.WithLinger(m.span))
+		require.NoError(p.t, err)
 		polls, err := spinlock.New(c, p.name)
 		require.NoError(p.t, err)
-		m.all[n] = [lockers]*latchkey.Lock{r, f, w, polls}
+		m.all[n] = [lockers]*latchkey.Lock{r, f, w, l, polls}
 		for _, name := range badNames {
 			_, err := rlock.New(c, name)
 			p.invalid(err)
@@ -171,7 +179,7 @@ func (m *locks) adopt(ids []string) string {
 		queue = append(queue, e)
 	}
 	for client, n := range have {
-		if want := m.entries(client); n != want {
+		if want := m.entries(client); n != want && !m.mayBe(client, n) {
 			return fmt.Sprintf("client %d has %d entries in the queue, not %d", client, n, want)
 		}
 	}
@@ -185,14 +193,17 @@ func (m *locks) wrong(reader int) string {
 	switch {
 	case err != nil:
 		return fmt.Sprintf("Inspect: %v", err)
+	case m.parked != nil && s.Holder != "":
+		return m.mislingers(reader, s)
 	case m.holder == nil:
 		if s.Holder != "" || s.Mine || s.Token != 0 || s.Waiting != 0 || len(s.Queue) != 0 || s.Remaining != 0 {
 			return fmt.Sprintf("the lock is free, and Inspect says %+v", s)
 		}
+		m.parked = nil
 		return ""
 	case m.whose(s.Holder) != m.holder.client || s.Mine != (m.holder.client == reader):
 		return fmt.Sprintf("client %d holds the lock, and Inspect of client %d says %+v", m.holder.client, reader, s)
-	case s.Remaining <= 0 || s.Remaining > lease || s.Waiting != len(s.Queue):
+	case s.Remaining <= 0 || s.Remaining > lease || s.Mine && s.Lingers || s.Waiting != len(s.Queue):
 		return fmt.Sprintf("Inspect says %+v", s)
 	case s.Token > m.token || s.Token < m.token && !m.holder.passed:
 		return fmt.Sprintf("the token is %d, and Inspect says %d", m.token, s.Token)
@@ -204,7 +215,7 @@ func (m *locks) check() {
 	m.t.Helper()
 	reader := m.client()
 	wrong := func() string { return m.wrong(reader) }
-	if m.holder == nil && !m.parting {
+	if m.holder == nil && m.parked == nil && !m.parting {
 		m.now(wrong) // what was unlocked is free, at once
 	} else {
 		m.soon(wrong)
@@ -255,7 +266,7 @@ func (m *locks) got(h *latchkey.Hold, what string, client int, line bool, outer 
 		require.Greater(m.t, h.Sequence(), m.sequence, "the sequence of %s\n%s", what, m.told())
 		m.sequence = h.Sequence()
 	}
-	m.holder = &tenure{client: client, line: line}
+	m.holder, m.parked = &tenure{client: client, line: line}, nil
 	return m.again(h, what, client, outer)
 }
 
@@ -278,6 +289,9 @@ func (m *locks) goOn(forced bool) {
 	m.t.Helper()
 	before := m.holder
 	m.holder = nil
+	if before.stays && !forced {
+		m.park(before.client)
+	}
 	var next []*lockWaiter
 	inside := m.line(before.client)
 	if len(m.queue) > 0 {
@@ -287,7 +301,7 @@ func (m *locks) goOn(forced bool) {
 		}
 		next = append(next, head)
 	}
-	if inside != nil && before.line && (!forced || len(next) == 0) && !slices.Contains(next, inside) {
+	if inside != nil && (before.line || before.unsure) && (!forced || len(next) == 0) && !slices.Contains(next, inside) {
 		next = append(next, inside)
 	}
 	if len(next) == 0 {
@@ -304,7 +318,8 @@ func (m *locks) goOn(forced bool) {
 			c.ends("ok")
 			hold := c.result.(*latchkey.Hold)
 			m.got(hold, c.what, c.client, w.line, nil).by = c
-			m.holder.passed = before.line && before.client == c.client && w.line
+			m.holder.passed = (before.line || before.unsure) && before.client == c.client && w.line
+			m.holder.stays = w.stays
 		}
 	}
 }

@@ -30,7 +30,7 @@ type request struct {
 }
 
 // terms are the options of a semaphore that change who must wait.
-type terms struct{ overtakes, waitsForCapacity, waitsForInit bool }
+type terms struct{ overtakes, waitsForCapacity, waitsForInit, passes bool }
 
 // demand asks for permits, and what comes of it at once: an error, ok, or that it has to wait.
 func (m *pool) demand(n int, o terms) string {

@@ -56,7 +56,8 @@ type place struct {
 	*scene
 	name     string
 	families []family
-	favour   int // the family that is used most, for now
+	locks    *locks // one of them
+	favour   int    // the family that is used most, for now
 	story    []string
 	calls    []*call // that have not been seen to return
 }
@@ -84,7 +85,8 @@ func (s *scene) play(steps int) {
 	}
 	for _, name := range []string{"a", "b", "{c}d"} {
 		p := &place{scene: s, name: name}
-		p.families = []family{newLocks(p), newLeased(p), newCounting(p), newLatches(p), newBarriers(p)}
+		p.locks = newLocks(p)
+		p.families = []family{p.locks, newLeased(p), newCounting(p), newLatches(p), newBarriers(p)}
 		s.places = append(s.places, p)
 	}
 	for range steps {
@@ -94,12 +96,18 @@ func (s *scene) play(steps int) {
 		for _, f := range p.families {
 			f.end()
 		}
+		if p.occupant() == nil {
+			p.locks.linger()
+		}
 	}
 	for _, c := range s.clients {
 		require.NoError(s.t, c.Shutdown(s.t.Context()), s.about)
 		c.Close()
 	}
 	redistest.OnlyExpiring(s.t, s.plain)
+	for _, p := range s.places {
+		p.locks.gone()
+	}
 	require.NoError(s.t, s.plain.Do(s.t.Context(), s.plain.B().Flushall().Build()).Error()) // barriers stay
 }
 
@@ -142,6 +150,9 @@ func (p *place) step() {
 		f = p.families[p.random.IntN(len(p.families))]
 	case is != nil:
 		f = is
+	}
+	if p.locks != f {
+		p.locks.depart()
 	}
 	switch {
 	case is == nil && f.kind() == "barrier" && !p.one(4):
