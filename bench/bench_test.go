@@ -159,20 +159,37 @@ func TestOthersTurn(t *testing.T) {
 	}
 	alternate, turns := job{Alternate: true}, job{Turns: true}
 	require.Equal(t, [2]bool{false, true}, waits(turns), "the first begins")
-	w.enter(1, time.Now())
+	w.enter(1, time.Now(), time.Now())
 	require.Equal(t, [2]bool{false, true}, waits(turns), "it has not unlocked")
 	w.leave(1)
 	require.Equal(t, [2]bool{true, false}, waits(alternate))
 	require.Equal(t, [2]bool{false, true}, waits(turns), "its unlock is not over")
 	w.unlocked.Store(1)
 	require.Equal(t, [2]bool{true, false}, waits(turns))
-	w.enter(2, time.Now())
+	w.enter(2, time.Now(), time.Now())
 	require.Equal(t, [2]bool{}, waits(alternate), "the first may ask while the second has it")
 	require.Equal(t, [2]bool{true, false}, waits(turns))
 	w.leave(2)
 	w.unlocked.Store(2)
 	require.Equal(t, [2]bool{false, true}, waits(turns))
 	require.Equal(t, [2]bool{}, waits(job{}))
+}
+
+// A hand-off is a lock that somebody waited for: who came after the unlock would add how late it came.
+func TestHandOffIsWaitedFor(t *testing.T) {
+	w, err := openWitness(filepath.Join(t.TempDir(), "witness"))
+	require.NoError(t, err)
+	defer w.close()
+	before := time.Now()
+	w.enter(1, before, before)
+	w.leave(1)
+	freed := time.Unix(0, w.freed.Load())
+	late := freed.Add(time.Millisecond)
+	require.Zero(t, w.enter(2, freed, late))
+	w.inside.Add(-1)
+	require.Equal(t, time.Millisecond, w.enter(2, freed.Add(-1), late))
+	w.inside.Add(-1)
+	require.Zero(t, w.enter(1, freed.Add(-1), late), "it had the lock itself")
 }
 
 // A median, and a spread as a share of it.

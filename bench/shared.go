@@ -30,16 +30,17 @@ func openWitness(path string) (*witness, error) {
 
 func (w *witness) close() { w.memory.Close() }
 
-// enter is called with the lock held. It returns how long after another process began to unlock that is, 0 if
-// it was this one.
-func (w *witness) enter(process int64, now time.Time) (handoff time.Duration) {
+// enter is called with the lock held, which was asked for at asked. It returns how long after another process
+// began to unlock that is; 0 if it was this one, or if nobody waited: then it took the lock whenever it came.
+func (w *witness) enter(process int64, asked, now time.Time) (handoff time.Duration) {
 	if w.inside.Add(1) != 1 {
 		w.overlaps.Add(1)
 	}
-	if last := w.last.Load(); last != 0 && last != process {
-		return time.Duration(now.UnixNano() - w.freed.Load())
+	freed := w.freed.Load()
+	if last := w.last.Load(); last == 0 || last == process || asked.UnixNano() >= freed {
+		return 0
 	}
-	return 0
+	return time.Duration(now.UnixNano() - freed)
 }
 
 // othersTurn reports whether a process must not ask yet.

@@ -216,7 +216,7 @@ func locks(j job) (func(context.Context, *sample) error, func(), error) {
 					}
 					exclusive := j.Keys == 1 && !l.floor
 					if exclusive {
-						if d := w.enter(int64(j.Process), got); d > 0 && counts {
+						if d := w.enter(int64(j.Process), asked, got); d > 0 && counts {
 							record(passed, d)
 						}
 					}
