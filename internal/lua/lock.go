@@ -31,6 +31,9 @@ func (c Conn) Acquire(ctx context.Context, k *Keys, claim Claim, seen int64, mod
 	return c.AcquireBy(ctx, acquire[k.family], k, claim, seen, mode)
 }
 
+// notShort is SHORT of shared/inbox.lua.
+const notShort = 2000
+
 // AcquireBy is [Conn.Acquire] by another script with the arguments and replies of lock/acquire.lua: see
 // [MustCompose].
 func (c Conn) AcquireBy(ctx context.Context, s *Script, k *Keys, claim Claim, seen int64, mode Mode) (Acquired, error) {
@@ -47,7 +50,7 @@ func (c Conn) AcquireBy(ctx context.Context, s *Script, k *Keys, claim Claim, se
 		args = append(args, block, longest)
 	case block != "0" || k.family == ReadWrite:
 		args = append(args, block)
-	case mode == First && claim.Behind && claim.Lease >= 10_000 && s == acquire[Locks]:
+	case mode == First && claim.Behind && claim.Lease >= notShort && s == acquire[Locks]:
 		args = append(args[:0], claim.Entry(), args[1])
 	case mode == First:
 		args = args[:3]

@@ -136,7 +136,7 @@ func TestShortQueueEnds(t *testing.T) {
 		const clock = int64(1_700_000_000_500_000) // half a second after a thousand seconds
 		lock, pace := b.lock.Name(), "latchkey_pace"+strings.TrimPrefix(b.lock.All()[1], "latchkey_queue")
 		queued := func(id string, clock int64) int64 {
-			claim := lua.Claim{Owner: id, Lease: 30_000, Clock: clock, Behind: true}
+			claim := lua.Claim{Owner: id, Lease: 2000, Clock: clock, Behind: true}
 			a, err := b.conn.Acquire(t.Context(), b.lock, claim, 0, lua.First)
 			require.NoError(t, err)
 			require.True(t, a.Queued)
@@ -148,18 +148,24 @@ func TestShortQueueEnds(t *testing.T) {
 			require.NoError(t, b.do("HSET", lock, "A:1", value).Error())
 			require.NoError(t, b.do("PEXPIRE", lock, "30000").Error())
 		}
-		granted := func(ago time.Duration) string {
-			return fmt.Sprintf("t%d/30000!%d", clock-5e9, clock-ago.Microseconds())
+		granted := func(lease int64, ago time.Duration) string {
+			return fmt.Sprintf("t%d/%d!%d", clock-5e9, lease, clock-ago.Microseconds())
 		}
 		for ago, want := range map[time.Duration]int64{
 			0: 2000, 300 * time.Millisecond: 1700, 1900 * time.Millisecond: 100, -50 * time.Millisecond: 2000,
 		} {
-			owned(granted(ago))
-			require.Equal(t, want, queued("B:1", clock), ago.String())
+			for _, lease := range []int64{2000, 30_000} {
+				owned(granted(lease, ago))
+				require.Equal(t, want, queued("B:1", clock), ago.String())
+			}
 		}
+		now := time.Now().UnixMicro()
+		owned(fmt.Sprintf("t%d/1500!%d", now-5e9, now))
+		require.NoError(t, b.do("SET", b.lock.All()[2], strconv.FormatInt(now-1, 10)).Error())
+		require.LessOrEqual(t, queued("B:1", now), int64(1500), "the owner's lease is shorter than the short lease")
 		b.open("B")
 		for _, ago := range []time.Duration{-time.Hour, -time.Second, 3 * time.Second, 17 * time.Minute} {
-			owned(granted(ago)) // by the server's clock, which is asked, that is long ago
+			owned(granted(30_000, ago)) // by the server's clock, which is asked, that is long ago
 			a, err := b.conn.Acquire(t.Context(), b.lock, lua.Claim{Owner: "B:1", Lease: 30_000, Clock: clock}, 0, lua.First)
 			require.NoError(t, err)
 			require.Positive(t, a.Token, "the short lease is over")
@@ -177,5 +183,38 @@ func TestShortQueueEnds(t *testing.T) {
 		ttl, err := b.do("PTTL", lock).AsInt64()
 		require.NoError(t, err)
 		require.LessOrEqual(t, ttl, int64(30_000))
+	})
+}
+
+// The short ways are for leases that need nothing else: no others must ask sooner because of them, and the key
+// lives no longer than they last.
+func TestShortWaysOfLeases(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		b := newBench(t, s)
+		b.open("B")
+		lock, pace := b.lock.Name(), "latchkey_pace"+strings.TrimPrefix(b.lock.All()[1], "latchkey_queue")
+		for lease, want := range map[int64]struct {
+			pace  string
+			lives int64
+		}{
+			999: {"999", 1999}, 1999: {"1999", 2999}, 2000: {lives: 3000}, 2999: {lives: 3000}, 3000: {lives: 3000},
+			5000: {lives: 5000}, 9999: {lives: 9999}, 10_000: {lives: 10_000}, 20_000: {lives: 20_000},
+		} {
+			for _, behind := range []bool{false, true} {
+				require.NoError(t, b.do("FLUSHALL").Error())
+				b.acquire("A:1", 60_000, lua.First)
+				claim := lua.Claim{Owner: "B:2", Lease: lease, Behind: behind}
+				a, err := b.conn.Acquire(t.Context(), b.lock, claim, 0, lua.First)
+				require.NoError(t, err)
+				require.True(t, a.Queued)
+				noted, _ := b.do("GET", pace).ToString()
+				require.Equal(t, want.pace, noted, lease)
+				require.True(t, b.release("A:1", ""))
+				ttl, err := b.do("PTTL", lock).AsInt64()
+				require.NoError(t, err)
+				require.InDelta(t, want.lives, ttl, 500, lease)
+				require.Equal(t, min(lease, 2000), (<-b.inbox["B"].messages).Lease)
+			}
+		}
 	})
 }

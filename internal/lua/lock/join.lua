@@ -3,12 +3,13 @@
 -- lock/acquire.lua; entry: that of the id, if it was sent. It makes no functions, as each costs as much as a
 -- command. Where there is more to it, nothing is done, and the caller goes on.
 
-if not moving and (entry or not ARGV[4] and #ARGV[3] > 4) then
+if not moving and (entry or not ARGV[4] and (#ARGV[3] > 4 or #ARGV[3] == 4 and ARGV[3] >= '2000')) then
   local held = redis.call('HRANDFIELD', NAME, '2', 'WITHVALUES')
   local value = #held == 2 and held[2] or ''
   local left, granted
-  -- t<16 digits>/<at least 5>!<16 digits>: a message granted it. Its lease is short until the first renewal.
-  if #value >= 40 and string.byte(value, 18) == 47 and string.byte(value, -17) == 33 then
+  -- t<16 digits>/<at least 4>!<16 digits>: a message granted it. Its lease is short until the first renewal.
+  if #value >= 39 and string.byte(value, 18) == 47 and string.byte(value, -17) == 33
+    and (#value > 39 or string.byte(value, 19) >= 50) then -- 2000 at least: see SHORT in shared/inbox.lua
     left, granted = 2000, tonumber(string.sub(value, -9, -4), 10) -- ms, modulo a thousand seconds
   else
     local longest = string.match(value, '^t%d+/(%d+)$')

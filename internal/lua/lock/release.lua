@@ -30,10 +30,10 @@ elseif not rests then
     if SLOTS then redis.call('HDEL', NAME, ARGV[1]) end
     return 1
   end
-  -- The short way of a grant, which makes no functions: somebody has a lease that is not short, and wants no
-  -- tokens for others.
-  local client, number, lease = string.match(head, '^1:([^:]+):(%d+):([1-9]%d%d%d%d+):0$')
-  if client and #lease <= 10 and not moving then
+  -- The short way of a grant, which makes no functions: somebody has a lease of which the key needs no more
+  -- than that (SHORT and OUTLIVES of shared/inbox.lua), and wants no tokens for others.
+  local client, number, lease = string.match(head, '^1:([^:]+):(%d+):([1-9]%d%d%d+):0$')
+  if client and #lease <= 10 and (#lease > 4 or lease >= '3000') and not moving then
     local inbox = INBOX .. client
     local listening = redis.pcall('PUBSUB', NUMSUB, inbox)
     if listening.err or listening[2] > 0 then
