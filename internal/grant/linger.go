@@ -23,47 +23,31 @@ import (
 // stay is what a tenure must know to linger. It is guarded by its mutex.
 type stay struct {
 	span   time.Duration // for how long it may linger, on the terms of its last turn
-	until  time.Time     // when that ends; zero before it was to be parked
+	until  time.Time     // when that ends; zero before it was parked. Set once
 	parked bool          // nobody holds it; also while it is taken, or released
 	over   bool          // it counts as one that waits, as what was held does until it is forgotten
 	left   chan struct{} // closed when it was released; nil before it is being released
 }
 
-// mayPark reports whether a tenure that nobody holds may stay, and notes it. The mutex is held.
+// mayPark reports whether a tenure that nobody holds may stay. The mutex is held.
 func (t *tenure) mayPark() bool {
-	if t.stay.span == 0 || t.mustLeave() || t.alone.line.HasNext() {
-		return false
+	return t.stay.span != 0 && t.phase == held && t.handOffs.contended.IsZero() && t.Client.Closing.Err() == nil &&
+		(t.stay.until.IsZero() || time.Until(t.stay.until) > 0)
+}
+
+// park leaves a tenure that may be parked in the line, or passes it to the next there. If it does neither,
+// the caller must release it. The mutex is held. Whether the process hears is looked at last: so when it
+// hears again, either endDeaf finds the tenure, or it is not left here.
+func (t *tenure) park(inLine bool) (passed, parked bool) {
+	passed, parked = t.alone.line.Park(t, inLine)
+	if !parked || t.hearing() != t.heard && t.alone.line.Unpark(t) {
+		return passed, false
 	}
-	now := time.Now()
+	t.stay.parked = true
 	if t.stay.until.IsZero() {
-		t.stay.until = now.Add(t.stay.span)
+		t.stay.until = time.Now().Add(t.stay.span)
 	}
-	t.stay.parked = now.Before(t.stay.until)
-	return t.stay.parked
-}
-
-// mustLeave reports whether a tenure may not stay although it would. The mutex is held.
-func (t *tenure) mustLeave() bool {
-	return t.phase != held || !t.handOffs.contended.IsZero() || t.Client.Closing.Err() != nil
-}
-
-// park leaves a tenure that may be parked in the line. It reports false when the caller must release it.
-func (t *tenure) park(inLine bool) bool {
-	passed, parked := t.alone.line.Park(t, inLine)
-	if passed {
-		return true
-	}
-	t.mu.Lock()
-	leaves, until := t.mustLeave(), t.stay.until // whoever said so may have looked before it was parked
-	t.mu.Unlock()
-	if parked && (!leaves || !t.alone.line.Unpark(t)) {
-		t.endsAt(until)
-		return true
-	}
-	t.mu.Lock()
-	t.stay.parked = false
-	t.mu.Unlock()
-	return false
+	return false, true
 }
 
 // takeParked takes the turn of the line with what is parked there. It reports false when nothing is.
