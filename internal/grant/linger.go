@@ -58,17 +58,11 @@ func (p *Primitive) takeParked() (*tenure, bool) {
 	return p.Queue.alone.line.EnterParked()
 }
 
-// endsAt has what is parked end at that time. A timer that is set already is left as it is: when it fires it
-// looks at what is parked then. So as a rule an Unlock sets none.
-func (q *Queue) endsAt(until time.Time) {
-	if q.ends.CompareAndSwap(false, true) {
-		time.AfterFunc(time.Until(until), q.endParked)
-	}
-}
+// endsAt has what is parked end at that time.
+func (q *Queue) endsAt(until time.Time) { q.ends.by(until, q.endParked) }
 
 // endParked releases what is parked if its time is over, or looks again when it will be.
 func (q *Queue) endParked() {
-	q.ends.Store(false) // before it looks: whoever parks something after that sets the timer
 	t := q.alone.line.Parked()
 	if t == nil {
 		return

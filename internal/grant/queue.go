@@ -30,7 +30,7 @@ type Queue struct {
 	rivals  atomic.Int64 // delegates of a line that compete at the same time: see letIn
 	inbox   inbox
 	ear     ear
-	ends    atomic.Bool // a timer is set for what is parked
+	ends    ends
 	worth   worth
 }
 
