@@ -20,18 +20,20 @@ type ends struct {
 
 var epoch = time.Now()
 
-// by has look called at that time, or before.
-func (e *ends) by(until time.Time, look func()) {
-	at := int64(until.Sub(epoch))
-	if e.isBy(at) {
-		return
-	}
+// isBy reports whether it fires at that time, or before.
+func (e *ends) isBy(until time.Time) bool {
+	due := e.due.Load()
+	return due != 0 && due <= int64(until.Sub(epoch))
+}
+
+// set has look called at that time, unless it is by then.
+func (e *ends) set(until time.Time, look func()) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.isBy(at) {
+	if e.isBy(until) {
 		return
 	}
-	e.due.Store(at)
+	e.due.Store(int64(until.Sub(epoch)))
 	if d := time.Until(until); e.timer != nil {
 		e.timer.Reset(d)
 	} else {
@@ -42,9 +44,4 @@ func (e *ends) by(until time.Time, look func()) {
 			look()
 		})
 	}
-}
-
-func (e *ends) isBy(at int64) bool {
-	due := e.due.Load()
-	return due != 0 && due <= at
 }

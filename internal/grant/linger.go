@@ -29,10 +29,12 @@ type stay struct {
 	left   chan struct{} // closed when it was released; nil before it is being released
 }
 
-// mayPark reports whether a tenure that nobody holds may stay. The mutex is held.
+// mayPark reports whether a tenure that nobody holds may stay. The mutex is held. Where the timer is set for
+// its end, the clock need not be read: should that be over just now, the timer finds what is parked.
 func (t *tenure) mayPark() bool {
-	return t.stay.span != 0 && t.phase == held && t.handOffs.contended.IsZero() && t.Client.Closing.Err() == nil &&
-		(t.stay.until.IsZero() || time.Until(t.stay.until) > 0)
+	s := &t.stay
+	return s.span != 0 && t.phase == held && t.handOffs.contended.IsZero() && t.Client.Closing.Err() == nil &&
+		(s.until.IsZero() || t.ends.isBy(s.until) || time.Until(s.until) > 0)
 }
 
 // park leaves a tenure that may be parked in the line, or passes it to the next there. If it does neither,
@@ -59,7 +61,11 @@ func (p *Primitive) takeParked() (*tenure, bool) {
 }
 
 // endsAt has what is parked end at that time.
-func (q *Queue) endsAt(until time.Time) { q.ends.by(until, q.endParked) }
+func (q *Queue) endsAt(until time.Time) {
+	if !q.ends.isBy(until) {
+		q.ends.set(until, q.endParked)
+	}
+}
 
 // endParked releases what is parked if its time is over, or looks again when it will be.
 func (q *Queue) endParked() {
