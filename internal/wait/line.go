@@ -14,8 +14,7 @@ type Line[T comparable] struct {
 	parked      T    // what awaits whoever comes; the zero value while somebody has the turn
 	length      int  // how many wait for it
 	first, last *place[T]
-	turn        *place[T] // of whoever has the turn; nil if it did not have to wait
-	spare       *place[T] // to be used again
+	left        sync.Pool // places that nobody waits at
 }
 
 // place is that of one who waits. A place and its channel are used again: under contention each turn would
@@ -23,7 +22,7 @@ type Line[T comparable] struct {
 type place[T any] struct {
 	turn           chan T // capacity 1: what is passed has room, since it is sent to once for each use
 	previous, next *place[T]
-	wants          any  // what it takes without the turn; nil: nothing. Else it is not used again: see keep
+	wants          any  // what it takes without the turn; nil: nothing
 	given          bool // it was given that, and has no turn. Set before turn is sent to
 }
 
@@ -48,8 +47,10 @@ func (l *Line[T]) EnterWanting(ctx, closing context.Context, wants any) (left T,
 	p := l.append(wants)
 	l.mu.Unlock()
 	select {
-	case left := <-p.turn:
-		return left, p.given, nil
+	case left = <-p.turn:
+		given = p.given
+		l.leave(p)
+		return left, given, nil
 	case <-ctx.Done():
 		return l.withdraw(p, ctx)
 	case <-closing.Done():
@@ -63,7 +64,6 @@ func (l *Line[T]) withdraw(p *place[T], ended context.Context) (left T, given bo
 	passed := p != l.first && p.previous == nil // it is not in the line any more
 	if !passed {
 		l.remove(p)
-		l.keep(p)
 	}
 	l.mu.Unlock()
 	if passed {
@@ -72,15 +72,15 @@ func (l *Line[T]) withdraw(p *place[T], ended context.Context) (left T, given bo
 			left = turn
 		}
 	}
+	l.leave(p)
 	return left, given, context.Cause(ended)
 }
 
-// keep has a place used again. Where something is given, several may have turns at once: then nobody knows
-// whether the one who had this place has taken what was sent there. The mutex is held.
-func (l *Line[T]) keep(p *place[T]) {
-	if p != nil && p.wants == nil {
-		l.spare = p
-	}
+// leave has a place used again. Whoever waited there has taken what was sent, or it was taken out of the line
+// before anything was: so nobody else has it any more.
+func (l *Line[T]) leave(p *place[T]) {
+	p.wants, p.given = nil, false
+	l.left.Put(p)
 }
 
 // Pass ends the caller's turn. It reports whether somebody was waiting, who has the turn now, and what is
@@ -93,9 +93,7 @@ func (l *Line[T]) Pass(left T) bool {
 
 // pass is Pass with the mutex held.
 func (l *Line[T]) pass(left T) bool {
-	l.keep(l.turn) // who had it has taken what was sent there
 	next := l.first
-	l.turn = next
 	if next == nil {
 		l.taken = false
 		return false
@@ -107,12 +105,11 @@ func (l *Line[T]) pass(left T) bool {
 
 // append adds a place at the end. The mutex is held.
 func (l *Line[T]) append(wants any) *place[T] {
-	p := l.spare
-	if p == nil || wants != nil {
-		p = &place[T]{turn: make(chan T, 1), wants: wants}
-	} else {
-		l.spare = nil
+	p, _ := l.left.Get().(*place[T])
+	if p == nil {
+		p = &place[T]{turn: make(chan T, 1)}
 	}
+	p.wants = wants
 	if p.previous = l.last; l.last == nil {
 		l.first = p
 	} else {
