@@ -17,7 +17,7 @@ func turnOf(t *testing.T, closing context.Context) *tenure {
 	q := &Queue{Target: session.Target{Client: &session.Client{Closing: closing}}}
 	x := &tenure{Queue: q, phase: held, inLine: true, stay: stay{span: MaxLinger}}
 	x.waiter.Demand.Lingers = true
-	_, err := q.alone.line.Enter(t.Context(), t.Context())
+	_, err := q.alone.line.Enter(t.Context())
 	require.NoError(t, err)
 	return x
 }

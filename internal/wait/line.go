@@ -15,6 +15,7 @@ type Line[T comparable] struct {
 	length      int  // how many wait for it
 	first, last *place[T]
 	left        sync.Pool // places that nobody waits at
+	closed      error     // why nobody may wait any more; nil: they may
 }
 
 // place is that of one who waits. A place and its channel are used again: under contention each turn would
@@ -24,38 +25,48 @@ type place[T any] struct {
 	previous, next *place[T]
 	wants          any  // what it takes without the turn; nil: nothing
 	given          bool // it was given that, and has no turn. Set before turn is sent to
+	sent           bool // it was sent away by Close, and has nothing. Set likewise
 }
 
 // Enter returns when it is the caller's turn, with what the one before left. When the line was empty that is
-// what was parked, or the zero value. When ctx or closing ends before, it returns the cause, and the caller
-// has no turn. A turn that came at that very moment is passed to the next; if there is none, Enter returns
-// what was left beside the error.
-func (l *Line[T]) Enter(ctx, closing context.Context) (T, error) {
-	left, _, err := l.EnterWanting(ctx, closing, nil)
+// what was parked, or the zero value. When ctx ends before, it returns the cause, and when the line is closed
+// the reason. Then the caller has no turn. A turn that came as ctx ended is passed to the next; if there is
+// none, Enter returns what was left beside the error.
+func (l *Line[T]) Enter(ctx context.Context) (T, error) {
+	left, _, err := l.EnterWanting(ctx, nil)
 	return left, err
 }
 
 // EnterWanting is Enter for a caller who may also be given something by [Line.Give]: then given is true, and
 // the caller has no turn. When the context ended at that very moment, what was given comes beside the error.
-func (l *Line[T]) EnterWanting(ctx, closing context.Context, wants any) (left T, given bool, err error) {
+func (l *Line[T]) EnterWanting(ctx context.Context, wants any) (left T, given bool, err error) {
 	l.mu.Lock()
 	if !l.taken {
 		left := l.take()
 		l.mu.Unlock()
 		return left, false, nil
 	}
+	if err := l.closed; err != nil {
+		l.mu.Unlock()
+		return left, false, err
+	}
 	p := l.append(wants)
 	l.mu.Unlock()
-	select {
-	case left = <-p.turn:
-		given = p.given
-		l.leave(p)
-		return left, given, nil
-	case <-ctx.Done():
-		return l.withdraw(p, ctx)
-	case <-closing.Done():
-		return l.withdraw(p, closing)
+	if ended := ctx.Done(); ended == nil { // to wait for one thing costs half of what two cost
+		left = <-p.turn
+	} else {
+		select {
+		case left = <-p.turn:
+		case <-ended:
+			return l.withdraw(p, ctx)
+		}
 	}
+	given = p.given
+	if p.sent {
+		err = l.closed // which does not change any more
+	}
+	l.leave(p)
+	return left, given, err
 }
 
 // withdraw is the end of Enter for one whose wait was ended.
@@ -68,7 +79,7 @@ func (l *Line[T]) withdraw(p *place[T], ended context.Context) (left T, given bo
 	l.mu.Unlock()
 	if passed {
 		turn := <-p.turn
-		if given = p.given; given || !l.Pass(turn) {
+		if given = p.given; given || !p.sent && !l.Pass(turn) {
 			left = turn
 		}
 	}
@@ -76,10 +87,27 @@ func (l *Line[T]) withdraw(p *place[T], ended context.Context) (left T, given bo
 	return left, given, context.Cause(ended)
 }
 
+// Close ends all waits for this reason, also those that would begin. Whoever has the turn keeps it, and who
+// finds the line empty still gets it.
+func (l *Line[T]) Close(reason error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed != nil {
+		return
+	}
+	l.closed = reason
+	var none T
+	for p := l.first; p != nil; p = l.first {
+		l.remove(p)
+		p.sent = true
+		p.turn <- none
+	}
+}
+
 // leave has a place used again. Whoever waited there has taken what was sent, or it was taken out of the line
 // before anything was: so nobody else has it any more.
 func (l *Line[T]) leave(p *place[T]) {
-	p.wants, p.given = nil, false
+	p.wants, p.given, p.sent = nil, false, false
 	l.left.Put(p)
 }
 
