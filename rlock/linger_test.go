@@ -134,19 +134,6 @@ func TestLingerEnds(t *testing.T) {
 	})
 }
 
-// It does so too when the timer of a lock that lingered for longer, and that others took, is still set.
-func TestLingerEndsBeforeALongerOne(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
-		c := open(t, s)
-		pair(t, lingering(t, c, "a", time.Minute))
-		other, err := rlock.New(open(t, s), "a")
-		require.NoError(t, err)
-		pair(t, other)
-		pair(t, lingering(t, c, "a", 20*time.Millisecond))
-		free(t, other)
-	})
-}
-
 // A TryLock of another client gets a lingering lock, whichever lock of the name it is.
 func TestTryLockEndsLinger(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {

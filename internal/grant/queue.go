@@ -30,8 +30,9 @@ type Queue struct {
 	rivals  atomic.Int64 // delegates of a line that compete at the same time: see letIn
 	inbox   inbox
 	ear     ear
-	ends    ends
+	ends    alarm // when what is parked is looked at
 	worth   worth
+	deaf    atomic.Int64 // until then nobody waits for the inbox to linger: see awaitHearing
 }
 
 // half is what the goroutines of this process share who hold on the same condition.
