@@ -56,7 +56,7 @@ func TestWantBeforeParking(t *testing.T) {
 
 // Who says that others want a lock, while it is unlocked, finds it parked, or it is not left there.
 func TestWantWhileParking(t *testing.T) {
-	for range 10_000 {
+	for range 4_000 {
 		x := turnOf(t, t.Context())
 		var came atomic.Int32
 		together := func() {
