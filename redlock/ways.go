@@ -86,7 +86,10 @@ func (w *ways) acquire(parent, waits context.Context, try bool) (*quorum, error)
 	if w.waiting.Add(1) > int64(w.Client().Options.MaxWaiters) {
 		return nil, session.Wrap(w.name, session.ErrTooManyWaiters)
 	}
-	if _, err := w.line.Enter(waits, closing); err != nil {
+	open, cancel := context.WithCancelCause(waits)
+	defer cancel(nil)
+	defer context.AfterFunc(closing, func() { cancel(session.ErrClosed) })()
+	if _, err := w.line.Enter(open); err != nil {
 		if closing.Err() != nil && waits.Err() == nil {
 			return nil, session.Wrap(w.name, session.ErrClosed)
 		}

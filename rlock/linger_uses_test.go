@@ -75,6 +75,18 @@ func TestLingerUsesUpItsTokens(t *testing.T) {
 	require.Greater(t, pair(t, other), last)
 }
 
+// A pair with what lingers allocates its hold, and nothing else.
+func TestLingerAllocates(t *testing.T) {
+	l := lingering(t, open(t, redistest.New(t)), "a", 0)
+	pair(t, l)
+	allocations := testing.AllocsPerRun(1000, func() {
+		if err := lockUnlock(t.Context(), l); err != nil {
+			t.Error(err)
+		}
+	})
+	require.LessOrEqual(t, allocations, 1.0)
+}
+
 // What matters to a hold is its own: its context ends with it, and re-enters nothing after that.
 func TestLingerAndContexts(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {

@@ -106,7 +106,7 @@ func (p *Primitive) leave(try bool) {
 // standInLine waits for its turn in the process, and goes on with what was left to it.
 func (p *Primitive) standInLine(parent, waits context.Context) (*Hold, error) {
 	line := &p.Queue.half(p.Shared).line
-	left, err := line.Enter(waits, p.Queue.Client.Closing)
+	left, err := line.Enter(waits)
 	if err != nil {
 		left.discard()
 		return nil, p.failed(parent, waits, err)

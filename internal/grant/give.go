@@ -35,7 +35,7 @@ func (p *Primitive) standForPermits(parent, waits context.Context, permits int) 
 	if !alone && !line.HasNext() && !q.waiters.Queued() {
 		return p.compete(parent, waits, false, false, p.newTenure(permits, false))
 	}
-	left, given, err := line.EnterWanting(waits, q.Client.Closing, wish{permits, &p.terms})
+	left, given, err := line.EnterWanting(waits, wish{permits, &p.terms})
 	switch {
 	case err != nil:
 		if !given || !left.give(time.Now()) {

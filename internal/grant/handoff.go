@@ -71,28 +71,37 @@ func (t *tenure) contendNow() {
 	}
 }
 
-// handOff leaves the lock to the next in line, or to whoever comes if it lingers. It reports whether it did.
-// The turn's holds have ended.
-func (t *tenure) handOff(done *turn) bool {
-	if !t.kind.Exclusive {
-		return t.giveOn(done)
-	}
-	hears := t.waiter.Demand.Lingers && t.hearing() == t.heard
-	t.mu.Lock()
-	inLine := t.inLine
+// succession is what becomes of a lock whose last hold has ended.
+type succession struct {
+	inLine bool // its tenure had the turn of the line, which is to be passed on
+	passed bool // it has been: the next in line has the lock
+	parked bool // whoever comes has the lock
+}
+
+// stepDown ends the last turn, and parks the tenure if it may linger. All of that is done with the mutex: so
+// whoever is told meanwhile that others want the lock finds it held, or parked. The mutex is held.
+func (t *tenure) stepDown() (s succession) {
+	s.inLine = t.inLine
 	t.turn, t.inLine = nil, false
-	parks := hears && t.mayPark()
-	t.mu.Unlock()
-	left := false
-	if parks {
-		left = t.park(inLine)
-	} else if inLine {
-		left = t.alone.line.Pass(t)
+	if t.waiter.Demand.Lingers && t.mayPark() {
+		s.passed, s.parked = t.park(s.inLine)
 	}
-	if left {
-		done.released()
+	return s
+}
+
+// handOff leaves the lock to the next in line, unless stepDown has left it to somebody. It reports whether
+// somebody has it, or may come to have it.
+func (t *tenure) handOff(done *turn, s succession) bool {
+	switch {
+	case s.passed:
+	case s.parked:
+		t.endsAt(t.stay.until) // which does not change any more
+	case s.inLine && t.alone.line.Pass(t):
+	default:
+		return false
 	}
-	return left
+	done.released()
+	return true
 }
 
 // next begins a further turn. It returns nil when the lock has to be offered, or was lost.

@@ -23,48 +23,34 @@ import (
 // stay is what a tenure must know to linger. It is guarded by its mutex.
 type stay struct {
 	span   time.Duration // for how long it may linger, on the terms of its last turn
-	until  time.Time     // when that ends; zero before it was to be parked
+	until  time.Time     // when that ends; zero before it was parked. Set once
 	parked bool          // nobody holds it; also while it is taken, or released
 	over   bool          // it counts as one that waits, as what was held does until it is forgotten
 	left   chan struct{} // closed when it was released; nil before it is being released
 }
 
-// mayPark reports whether a tenure that nobody holds may stay, and notes it. One without tokens would be of
-// no use to whoever comes, and Redis may not have told it that others wait. The mutex is held.
+// mayPark reports whether a tenure that nobody holds may stay. The mutex is held. Where the timer is set for
+// its end, the clock need not be read: should that be over just now, the timer finds what is parked. One
+// without tokens would be of no use to whoever comes, and Redis may not have told it that others wait.
 func (t *tenure) mayPark() bool {
-	if t.stay.span == 0 || t.handOffs.reserved == 0 || t.mustLeave() || t.alone.line.HasNext() {
-		return false
+	s := &t.stay
+	return s.span != 0 && t.phase == held && t.handOffs.reserved > 0 && t.handOffs.contended.IsZero() && t.Client.Closing.Err() == nil &&
+		(s.until.IsZero() || t.ends.isSetBy(s.until) || time.Until(s.until) > 0)
+}
+
+// park leaves a tenure that may be parked in the line, or passes it to the next there. If it does neither,
+// the caller must release it. The mutex is held. Whether the process hears is looked at last: so when it
+// hears again, either endDeaf finds the tenure, or it is not left here.
+func (t *tenure) park(inLine bool) (passed, parked bool) {
+	passed, parked = t.alone.line.Park(t, inLine)
+	if !parked || t.hearing() != t.heard && t.alone.line.Unpark(t) {
+		return passed, false
 	}
-	now := time.Now()
+	t.stay.parked = true
 	if t.stay.until.IsZero() {
-		t.stay.until = now.Add(t.stay.span)
+		t.stay.until = time.Now().Add(t.stay.span)
 	}
-	t.stay.parked = now.Before(t.stay.until)
-	return t.stay.parked
-}
-
-// mustLeave reports whether a tenure may not stay although it would. The mutex is held.
-func (t *tenure) mustLeave() bool {
-	return t.phase != held || !t.handOffs.contended.IsZero() || t.Client.Closing.Err() != nil
-}
-
-// park leaves a tenure that may be parked in the line. It reports false when the caller must release it.
-func (t *tenure) park(inLine bool) bool {
-	passed, parked := t.alone.line.Park(t, inLine)
-	if passed {
-		return true
-	}
-	t.mu.Lock()
-	leaves, until := t.mustLeave(), t.stay.until // whoever said so may have looked before it was parked
-	t.mu.Unlock()
-	if parked && (!leaves || !t.alone.line.Unpark(t)) {
-		t.endsAt(until)
-		return true
-	}
-	t.mu.Lock()
-	t.stay.parked = false
-	t.mu.Unlock()
-	return false
+	return false, true
 }
 
 // takeParked takes the turn of the line with what is parked there. It reports false when nothing is.
@@ -98,7 +84,11 @@ func (q *Queue) awaitHearing(waits context.Context) {
 
 // endsAt has what is parked end at that time. As a rule an Unlock sets no timer: one that is set for an
 // earlier time looks at what is parked then.
-func (q *Queue) endsAt(until time.Time) { q.ends.setBy(until, q.endParked) }
+func (q *Queue) endsAt(until time.Time) {
+	if !q.ends.isSetBy(until) { // else the bound method would be an object for each Unlock
+		q.ends.setBy(until, q.endParked)
+	}
+}
 
 // endParked releases what is parked if its time is over, or looks again when it will be.
 func (q *Queue) endParked() {

@@ -255,6 +255,14 @@ func (q *Queue) RecheckAll() {
 	q.waiters.RecheckAll()
 }
 
+// CloseLines ends the waits in the lines of this process, because the client is closing.
+func (q *Queue) CloseLines(reason error) {
+	q.alone.line.Close(reason)
+	if q.shared != nil {
+		q.shared.line.Close(reason)
+	}
+}
+
 // AskAround asks for every waiter, with pauses.
 func (q *Queue) AskAround(pause func() bool) { q.waiters.RecheckSlowly(pause) }
 

@@ -54,7 +54,13 @@ func (u *turn) Release(ctx context.Context, h *Hold) error {
 // released in Redis.
 func (u *turn) conclude(ctx context.Context, h *Hold) (over bool, err error) {
 	t := u.tenure
+	t.mu.Lock()
 	left, last, loss := u.leave(h)
+	var next succession
+	if last && loss == nil && t.kind.Exclusive {
+		next = t.stepDown()
+	}
+	t.mu.Unlock()
 	switch {
 	case left && !last && (loss == nil || !t.Client.HeldAtClose.TrustedUntil(t).IsZero()):
 		u.released() // others of this process hold on
@@ -63,8 +69,12 @@ func (u *turn) conclude(ctx context.Context, h *Hold) (over bool, err error) {
 		return true, t.unlockLate(ctx, u)
 	case loss != nil:
 		return true, loss
+	case !last:
+		return true, nil
+	case t.kind.Exclusive:
+		return t.handOff(u, next), nil
 	default:
-		return !last || t.handOff(u), nil
+		return t.giveOn(u), nil
 	}
 }
 
@@ -101,11 +111,9 @@ func (u *turn) unlink() {
 }
 
 // leave removes h, and reports whether it was the turn's last hold, whether the tenure ends with it or is
-// handed off, and whether the tenure was lost.
+// handed off, and whether the tenure was lost. The tenure's mutex is held.
 func (u *turn) leave(h *Hold) (over, last bool, loss error) {
 	t := u.tenure
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	for p := &u.last; *p != nil; p = &(*p).before {
 		if *p == h {
 			*p = h.before

@@ -3,6 +3,7 @@ package hub
 import (
 	"container/list"
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/retry"
@@ -19,6 +20,7 @@ type Channel struct {
 	name      string
 	confirmed func()
 	heard     func(string)
+	unbroken  atomic.Uint64 // see Unbroken. Written with hub.mu held
 
 	// guarded by hub.mu
 	users       int
@@ -27,7 +29,6 @@ type Channel struct {
 	current     *Subscription // nil: none; there will be one after retry, or Resume
 	retry       *time.Timer
 	backoff     retry.Backoff
-	isUp        bool
 	up          chan struct{} // closed once the subscription is confirmed; nil while nobody waits for that
 	upSince     time.Time     // when it was confirmed last
 	confirms    uint64        // how often it was confirmed
@@ -54,28 +55,18 @@ func (c *Channel) Close() {
 // Name returns the name of the channel.
 func (c *Channel) Name() string { return c.name }
 
-// Up reports whether the subscription is confirmed.
-func (c *Channel) Up() bool {
-	c.hub.mu.Lock()
-	defer c.hub.mu.Unlock()
-	return c.isUp
-}
+// Up reports whether the subscription is confirmed. It takes no lock.
+func (c *Channel) Up() bool { return c.Unbroken() != 0 }
 
 // Unbroken returns a number that is the same for as long as no message can have been missed; 0 while the
-// subscription is not confirmed.
-func (c *Channel) Unbroken() uint64 {
-	c.hub.mu.Lock()
-	defer c.hub.mu.Unlock()
-	if !c.isUp {
-		return 0
-	}
-	return c.confirms
-}
+// subscription is not confirmed. It takes no lock: every Unlock of a lock that lingers asks, and those of all
+// names would wait for one another.
+func (c *Channel) Unbroken() uint64 { return c.unbroken.Load() }
 
 // Wait returns when the subscription is confirmed, or with the cause when ctx ends.
 func (c *Channel) Wait(ctx context.Context) error {
 	c.hub.mu.Lock()
-	if c.isUp {
+	if c.Up() {
 		c.hub.mu.Unlock()
 		return nil
 	}
@@ -101,9 +92,10 @@ func (c *Channel) confirm(s *Subscription) {
 		return
 	}
 	c.confirms++
-	if !c.isUp {
-		c.isUp, c.upSince = true, time.Now()
+	if !c.Up() {
+		c.upSince = time.Now()
 	}
+	c.unbroken.Store(c.confirms)
 	if c.up != nil {
 		close(c.up)
 		c.up = nil
@@ -139,10 +131,11 @@ func (c *Channel) lost(s *Subscription, err error) {
 	if c.current != s {
 		return
 	}
-	if c.isUp && time.Since(c.upSince) > stableAfter {
+	if c.Up() && time.Since(c.upSince) > stableAfter {
 		c.backoff.Reset()
 	}
-	c.current, c.isUp = nil, false
+	c.current = nil
+	c.unbroken.Store(0)
 	if c.users > 0 {
 		c.retry = time.AfterFunc(c.backoff.Next(), func() { c.resubscribe(err) })
 	} else {
@@ -172,6 +165,7 @@ func (c *Channel) drop() bool {
 		return false
 	}
 	c.group.source.Drop(c.current)
-	c.current, c.isUp = nil, false
+	c.current = nil
+	c.unbroken.Store(0)
 	return true
 }

@@ -35,6 +35,8 @@ type Tenure interface {
 
 // Queue is one in which tenures wait. Its methods are safe for concurrent use.
 type Queue interface {
+	// CloseLines ends, for this reason, the waits of those who have no tenure yet.
+	CloseLines(reason error)
 	// RecheckAll asks Redis for every waiter.
 	RecheckAll()
 	// AskAround asks for every waiter, one after the other. It calls pause in between, and ends when that

@@ -19,13 +19,13 @@ import (
 func TestGivenToWhoWantsIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var line wait.Line[string]
-		_, given, err := line.EnterWanting(t.Context(), t.Context(), "x")
+		_, given, err := line.EnterWanting(t.Context(), "x")
 		require.NoError(t, err)
 		require.False(t, given)
 		var order []string
 		enter := func(name string, wants any) {
 			go func() {
-				left, given, err := line.EnterWanting(t.Context(), t.Context(), wants)
+				left, given, err := line.EnterWanting(t.Context(), wants)
 				if err != nil {
 					t.Error(err)
 				}
@@ -63,7 +63,6 @@ func TestGivenIsNotLost(t *testing.T) {
 	for seed := range uint64(200) {
 		synctest.Test(t, func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 1))
-			closing, stop := context.WithCancelCause(t.Context())
 			var line wait.Line[*int]
 			var inside, out atomic.Int64
 			var wg sync.WaitGroup
@@ -80,7 +79,7 @@ func TestGivenIsNotLost(t *testing.T) {
 				wg.Go(func() {
 					for range 20 {
 						ctx, cancel := context.WithTimeout(t.Context(), patience)
-						gift, given, err := line.EnterWanting(ctx, closing, "")
+						gift, given, err := line.EnterWanting(ctx, "")
 						cancel()
 						switch {
 						case err != nil && given:
@@ -105,10 +104,10 @@ func TestGivenIsNotLost(t *testing.T) {
 				})
 			}
 			time.Sleep(50 * time.Millisecond)
-			stop(errors.New("closed"))
+			line.Close(errors.New("closed"))
 			wg.Wait()
 			require.Zero(t, out.Load(), "each came back, or found that nobody was there")
-			_, err := line.Enter(t.Context(), t.Context()) // nobody has the turn
+			_, err := line.Enter(t.Context()) // nobody has the turn
 			require.NoError(t, err)
 		})
 	}

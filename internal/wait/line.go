@@ -14,8 +14,8 @@ type Line[T comparable] struct {
 	parked      T    // what awaits whoever comes; the zero value while somebody has the turn
 	length      int  // how many wait for it
 	first, last *place[T]
-	turn        *place[T] // of whoever has the turn; nil if it did not have to wait
-	spare       *place[T] // to be used again
+	left        sync.Pool // places that nobody waits at
+	closed      error     // why nobody may wait any more; nil: they may
 }
 
 // place is that of one who waits. A place and its channel are used again: under contention each turn would
@@ -23,38 +23,50 @@ type Line[T comparable] struct {
 type place[T any] struct {
 	turn           chan T // capacity 1: what is passed has room, since it is sent to once for each use
 	previous, next *place[T]
-	wants          any  // what it takes without the turn; nil: nothing. Else it is not used again: see keep
+	wants          any  // what it takes without the turn; nil: nothing
 	given          bool // it was given that, and has no turn. Set before turn is sent to
+	sent           bool // it was sent away by Close, and has nothing. Set likewise
 }
 
 // Enter returns when it is the caller's turn, with what the one before left. When the line was empty that is
-// what was parked, or the zero value. When ctx or closing ends before, it returns the cause, and the caller
-// has no turn. A turn that came at that very moment is passed to the next; if there is none, Enter returns
-// what was left beside the error.
-func (l *Line[T]) Enter(ctx, closing context.Context) (T, error) {
-	left, _, err := l.EnterWanting(ctx, closing, nil)
+// what was parked, or the zero value. When ctx ends before, it returns the cause, and when the line is closed
+// the reason. Then the caller has no turn. A turn that came as ctx ended is passed to the next; if there is
+// none, Enter returns what was left beside the error.
+func (l *Line[T]) Enter(ctx context.Context) (T, error) {
+	left, _, err := l.EnterWanting(ctx, nil)
 	return left, err
 }
 
 // EnterWanting is Enter for a caller who may also be given something by [Line.Give]: then given is true, and
 // the caller has no turn. When the context ended at that very moment, what was given comes beside the error.
-func (l *Line[T]) EnterWanting(ctx, closing context.Context, wants any) (left T, given bool, err error) {
+func (l *Line[T]) EnterWanting(ctx context.Context, wants any) (left T, given bool, err error) {
 	l.mu.Lock()
 	if !l.taken {
 		left := l.take()
 		l.mu.Unlock()
 		return left, false, nil
 	}
+	if err := l.closed; err != nil {
+		l.mu.Unlock()
+		return left, false, err
+	}
 	p := l.append(wants)
 	l.mu.Unlock()
-	select {
-	case left := <-p.turn:
-		return left, p.given, nil
-	case <-ctx.Done():
-		return l.withdraw(p, ctx)
-	case <-closing.Done():
-		return l.withdraw(p, closing)
+	if ended := ctx.Done(); ended == nil { // to wait for one thing costs half of what two cost
+		left = <-p.turn
+	} else {
+		select {
+		case left = <-p.turn:
+		case <-ended:
+			return l.withdraw(p, ctx)
+		}
 	}
+	given = p.given
+	if p.sent {
+		err = l.closed // which does not change any more
+	}
+	l.leave(p)
+	return left, given, err
 }
 
 // withdraw is the end of Enter for one whose wait was ended.
@@ -63,24 +75,40 @@ func (l *Line[T]) withdraw(p *place[T], ended context.Context) (left T, given bo
 	passed := p != l.first && p.previous == nil // it is not in the line any more
 	if !passed {
 		l.remove(p)
-		l.keep(p)
 	}
 	l.mu.Unlock()
 	if passed {
 		turn := <-p.turn
-		if given = p.given; given || !l.Pass(turn) {
+		if given = p.given; given || !p.sent && !l.Pass(turn) {
 			left = turn
 		}
 	}
+	l.leave(p)
 	return left, given, context.Cause(ended)
 }
 
-// keep has a place used again. Where something is given, several may have turns at once: then nobody knows
-// whether the one who had this place has taken what was sent there. The mutex is held.
-func (l *Line[T]) keep(p *place[T]) {
-	if p != nil && p.wants == nil {
-		l.spare = p
+// Close ends all waits for this reason, also those that would begin. Whoever has the turn keeps it, and who
+// finds the line empty still gets it.
+func (l *Line[T]) Close(reason error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed != nil {
+		return
 	}
+	l.closed = reason
+	var none T
+	for p := l.first; p != nil; p = l.first {
+		l.remove(p)
+		p.sent = true
+		p.turn <- none
+	}
+}
+
+// leave has a place used again. Whoever waited there has taken what was sent, or it was taken out of the line
+// before anything was: so nobody else has it any more.
+func (l *Line[T]) leave(p *place[T]) {
+	p.wants, p.given, p.sent = nil, false, false
+	l.left.Put(p)
 }
 
 // Pass ends the caller's turn. It reports whether somebody was waiting, who has the turn now, and what is
@@ -93,9 +121,7 @@ func (l *Line[T]) Pass(left T) bool {
 
 // pass is Pass with the mutex held.
 func (l *Line[T]) pass(left T) bool {
-	l.keep(l.turn) // who had it has taken what was sent there
 	next := l.first
-	l.turn = next
 	if next == nil {
 		l.taken = false
 		return false
@@ -107,12 +133,11 @@ func (l *Line[T]) pass(left T) bool {
 
 // append adds a place at the end. The mutex is held.
 func (l *Line[T]) append(wants any) *place[T] {
-	p := l.spare
-	if p == nil || wants != nil {
-		p = &place[T]{turn: make(chan T, 1), wants: wants}
-	} else {
-		l.spare = nil
+	p, _ := l.left.Get().(*place[T])
+	if p == nil {
+		p = &place[T]{turn: make(chan T, 1)}
 	}
+	p.wants = wants
 	if p.previous = l.last; l.last == nil {
 		l.first = p
 	} else {

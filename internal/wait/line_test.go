@@ -19,13 +19,13 @@ import (
 func TestLineInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var line wait.Line[*int]
-		left, err := line.Enter(t.Context(), t.Context())
+		left, err := line.Enter(t.Context())
 		require.NoError(t, err)
 		require.Nil(t, left)
 		var order []int
 		for n := range 10 {
 			go func() {
-				left, err := line.Enter(t.Context(), t.Context())
+				left, err := line.Enter(t.Context())
 				if err != nil || *left != n {
 					t.Errorf("%v after %v, left %v", n, err, left)
 				}
@@ -50,7 +50,6 @@ func TestLineLosesNothing(t *testing.T) {
 	for seed := range uint64(200) {
 		synctest.Test(t, func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 1))
-			closing, stop := context.WithCancelCause(t.Context())
 			var line wait.Line[*int]
 			var inside, turns, left atomic.Int64
 			var wg sync.WaitGroup
@@ -62,7 +61,7 @@ func TestLineLosesNothing(t *testing.T) {
 				wg.Go(func() {
 					for range 20 {
 						ctx, cancel := context.WithTimeout(t.Context(), patience)
-						baton, err := line.Enter(ctx, closing)
+						baton, err := line.Enter(ctx)
 						cancel()
 						if err != nil {
 							if baton != nil {
@@ -92,14 +91,48 @@ func TestLineLosesNothing(t *testing.T) {
 				})
 			}
 			time.Sleep(50 * time.Millisecond)
-			stop(errors.New("closed"))
+			line.Close(errors.New("closed"))
 			wg.Wait()
 			require.Positive(t, turns.Load())
 			require.Zero(t, left.Load())
-			_, err := line.Enter(t.Context(), t.Context()) // nobody has the turn
+			_, err := line.Enter(t.Context()) // nobody has the turn
 			require.NoError(t, err)
 		})
 	}
+}
+
+// A closed line sends away who waits, also with a context that never ends, and who would wait. Whoever has
+// the turn keeps it.
+func TestLineCloses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var line wait.Line[int]
+		_, err := line.Enter(t.Context())
+		require.NoError(t, err)
+		closed := errors.New("closed")
+		sent := make(chan error, 3)
+		for _, ctx := range []context.Context{context.Background(), t.Context(), context.Background()} {
+			go func() {
+				left, given, err := line.EnterWanting(ctx, "it")
+				if left != 0 || given {
+					t.Error("it has something")
+				}
+				sent <- err
+			}()
+		}
+		synctest.Wait()
+		require.Empty(t, sent)
+		line.Close(closed)
+		line.Close(errors.New("again"))
+		synctest.Wait()
+		for range 3 {
+			require.ErrorIs(t, <-sent, closed)
+		}
+		_, err = line.Enter(context.Background())
+		require.ErrorIs(t, err, closed)
+		require.False(t, line.Pass(1), "nobody waits")
+		_, err = line.Enter(t.Context())
+		require.NoError(t, err, "it need not wait")
+	})
 }
 
 // A place is used again. So a turn that comes while its waiter gives up must not be taken by whoever has the
@@ -114,7 +147,7 @@ func TestLineUsesPlacesAgain(t *testing.T) {
 			for range 30_000 {
 				ctx, cancel := context.WithCancel(t.Context())
 				waits[i].Store(&cancel)
-				if _, err := line.Enter(ctx, t.Context()); err != nil {
+				if _, err := line.Enter(ctx); err != nil {
 					continue
 				}
 				if inside.Add(1) != 1 {

@@ -25,7 +25,7 @@ func TestParked(t *testing.T) {
 	}
 	enter := func() *int {
 		t.Helper()
-		left, err := line.Enter(t.Context(), t.Context())
+		left, err := line.Enter(t.Context())
 		require.NoError(t, err)
 		return left
 	}
@@ -60,11 +60,11 @@ func TestParked(t *testing.T) {
 // Whoever stands in line has what would be parked.
 func TestParkPasses(t *testing.T) {
 	var line wait.Line[*int]
-	_, err := line.Enter(t.Context(), t.Context())
+	_, err := line.Enter(t.Context())
 	require.NoError(t, err)
 	got := make(chan *int, 1)
 	go func() {
-		left, err := line.Enter(t.Context(), t.Context())
+		left, err := line.Enter(t.Context())
 		if err == nil {
 			got <- left
 		}
@@ -99,7 +99,7 @@ func TestParkedAtOnce(t *testing.T) {
 						continue
 					}
 				} else {
-					left, _ = line.Enter(t.Context(), t.Context())
+					left, _ = line.Enter(t.Context())
 				}
 				if inside.Add(1) != 1 {
 					t.Error("two have the turn")

@@ -1,0 +1,34 @@
+package core_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey/internal/grant"
+	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/internal/session"
+)
+
+// Shutdown sends away those in line while one of the process still holds, and goes on to.
+func TestShutdownDoesNotWaitInLine(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		c := open(t, s.Option())
+		l := newLock(t, c, "a", true)
+		h := mustLock(t, l)
+		var waiting []*redistest.Attempt[*grant.Hold]
+		for n := range 3 {
+			waiting = append(waiting, redistest.Begin(t, l.Lock))
+			inLine(t, n+1)
+		}
+		stopped := make(chan error)
+		go func() { stopped <- c.Shutdown(t.Context()) }()
+		for _, a := range waiting {
+			require.ErrorIs(t, a.Outcome(t), session.ErrClosed)
+		}
+		require.NoError(t, h.Err(), "Shutdown waits for it")
+		require.NoError(t, h.Unlock(t.Context()))
+		require.NoError(t, <-stopped)
+		clean(t, s.Client(t))
+	})
+}
