@@ -186,7 +186,7 @@ func TestShortQueueEnds(t *testing.T) {
 	})
 }
 
-// The short ways are for leases that need nothing else: no others must ask sooner because of them, and the key
+// The short ways are for leases that need nothing else: nobody must ask sooner because of them, and the key
 // lives no longer than they last.
 func TestShortWaysOfLeases(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
