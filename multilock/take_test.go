@@ -126,8 +126,9 @@ func TestCommands(t *testing.T) {
 func TestMany(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		all := names("n", 2*lua.BasketLimit+1)
-		l := newLock(t, locks(t, open(t, s), all...)...)
-		others := locks(t, open(t, s), all...)
+		patient := latchkey.WithCommandTimeout(long) // the embedded server is slow under the race detector
+		l := newLock(t, locks(t, open(t, s, patient), all...)...)
+		others := locks(t, open(t, s, patient), all...)
 		for range 2 {
 			h := must(t, l)
 			require.Len(t, h.Tokens(), len(all))

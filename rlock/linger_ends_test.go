@@ -80,15 +80,17 @@ func TestLingerIsLostQuietly(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 				var w witness
-				l := lingering(t, open(t, s, w.options()...), "a", 0, rlock.WithLease(300*time.Millisecond))
+				const lease = 500 * time.Millisecond
+				l := lingering(t, open(t, s, w.options()...), "a", 0, rlock.WithLease(lease))
 				plain := s.Client(t)
 				last := pair(t, l)
 				end(t, s, l)
-				require.Eventually(t, func() bool { // a further hold is a lock in Redis again
-					last = max(last, pair(t, l))
-					return exists(t, plain, "a")
-				}, 10*time.Second, time.Millisecond)
-				require.Greater(t, pair(t, l), last)
+				// By then it knows, and nothing shows when. Whoever held it at that moment would have lost it.
+				<-time.After(lease + lease/10)
+				next := pair(t, l)
+				require.Greater(t, next, last)
+				require.True(t, exists(t, plain, "a"), "a further hold is a lock in Redis again")
+				require.Greater(t, pair(t, l), next)
 				require.Equal(t, w.acquired.Load(), w.released.Load())
 				require.Zero(t, w.lost.Load())
 				require.Empty(t, w.logged())
@@ -200,7 +202,7 @@ func TestLingerOfADeadProcess(t *testing.T) {
 	require.ErrorIs(t, err, latchkey.ErrNotAcquired)
 	began := time.Now()
 	pair(t, other)
-	require.Less(t, time.Since(began), lease+500*time.Millisecond)
+	require.Less(t, time.Since(began), lease+time.Second, "before it would have asked by itself")
 }
 
 // The message that others want it is lost. Still it ends after its time, also while it is used all the while.
@@ -232,7 +234,7 @@ func TestLingerWhenNothingIsHeard(t *testing.T) {
 				}
 			}()
 			h := next.Granted(t)
-			require.Less(t, time.Since(began), d+500*time.Millisecond)
+			require.Less(t, time.Since(began), d+time.Second, "before it would have asked by itself")
 			close(ended)
 			<-over
 			require.NoError(t, h.Unlock(t.Context()))

@@ -26,7 +26,7 @@ func (s rwlocks) downgrade(t *testing.T) {
 	began := time.Now()
 	require.NoError(t, h.Downgrade(t.Context()))
 	beside := reader.Granted(t)
-	require.Less(t, reader.At.Sub(began), prompt/3)
+	require.Less(t, reader.At.Sub(began), prompt)
 	require.True(t, h.Held())
 	require.Equal(t, token, h.Token())
 	require.GreaterOrEqual(t, beside.Token(), token)

@@ -112,7 +112,7 @@ func (s rwlocks) together(t *testing.T) {
 	left := time.Now()
 	unlock(t, holds[0])
 	writes := next.Granted(t)
-	require.Less(t, next.At.Sub(left), prompt/3)
+	require.Less(t, next.At.Sub(left), prompt)
 	require.Greater(t, writes.Token(), holds[0].Token())
 	found = state(t, locks[1].Read(), 0, 0)
 	require.Equal(t, writes.Token(), found.Token)

@@ -93,7 +93,7 @@ func TestManyHoldsEndTogether(t *testing.T) {
 			require.Fail(t, "a hook holds it up")
 		}
 	}
-	require.Less(t, time.Since(began), 500*time.Millisecond, "the machine may be busy")
+	require.Less(t, time.Since(began), 2*time.Second, "the machine may be busy")
 	for _, h := range holds {
 		require.ErrorIs(t, h.Unlock(t.Context()), session.ErrLost)
 	}

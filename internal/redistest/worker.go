@@ -37,6 +37,7 @@ type Worker struct {
 	stdin interface{ Close() error } // closed with this process
 	lines chan string
 	once  sync.Once
+	left  []string // lines that nobody has read, not all; set by Kill
 }
 
 // StartWorker runs the test binary again, whose TestMain asks for its [Mode].
@@ -57,7 +58,12 @@ func StartWorker(t testing.TB, words string, env ...string) *Worker {
 			w.lines <- scanner.Text()
 		}
 	}()
-	t.Cleanup(w.Kill)
+	t.Cleanup(func() {
+		w.Kill()
+		if t.Failed() { // it may have said why
+			t.Logf("worker %q wrote, and nobody read: %q", words, w.left)
+		}
+	})
 	return w
 }
 
@@ -83,8 +89,11 @@ func (w *Worker) PID() int { return w.cmd.Process.Pid }
 // Kill ends it as kill -9 does, and returns once it is gone.
 func (w *Worker) Kill() {
 	w.once.Do(func() {
-		_ = w.cmd.Process.Kill() // it may have ended
-		for range w.lines {      // until the pipe is closed, which Wait must not be called before
+		_ = w.cmd.Process.Kill()    // it may have ended
+		for line := range w.lines { // until the pipe is closed, which Wait must not be called before
+			if len(w.left) < 10 {
+				w.left = append(w.left, line)
+			}
 		}
 		_ = w.cmd.Wait()
 	})

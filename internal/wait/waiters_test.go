@@ -375,7 +375,7 @@ func TestWaitersAtRandom(t *testing.T) {
 						wg.Go(func() {
 							for ctx.Err() == nil {
 								c.disconnect(time.Duration(rand.IntN(5000)) * time.Microsecond)
-								_ = retry.Sleep(ctx, time.Duration(1+rand.IntN(200))*time.Millisecond) // see trip in internal/broadcast
+								_ = retry.Sleep(ctx, time.Duration(1+rand.IntN(200))*time.Millisecond) // more than 0: see trip in internal/broadcast
 							}
 						})
 					}
