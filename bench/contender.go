@@ -40,6 +40,7 @@ var libraries = []library{
 	{name: "rlock lingering", open: openLingering, ours: true},
 	{name: "fairlock", open: openFairlock, ours: true},
 	{name: "spinlock", open: openSpinlock, ours: true},
+	{name: "redisson", open: openRedisson},
 	{name: "rueidislock", open: openRueidislock},
 	{name: "redislock", open: openRedislock},
 	{name: "redislock, as often", open: openFrequentRedislock},

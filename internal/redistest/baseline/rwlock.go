@@ -2,12 +2,7 @@ package baseline
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
-	"strconv"
-	"strings"
-	"sync"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -20,13 +15,7 @@ var ErrNotOwner = errors.New("not locked by this thread")
 // waits. Its methods are safe for concurrent use. A hold belongs to a thread, which a number names. There is
 // no watchdog: a lease lasts as long as it was given.
 type RWLock struct {
-	commands, subscriptions rueidis.Client
-
-	name, id string
-	lease    time.Duration
-	waiters  waiters
-	stop     func()
-	done     sync.WaitGroup // commands that nobody waits for
+	party
 }
 
 // How long Redisson remembers what came of an unlock, with its defaults.
@@ -145,43 +134,15 @@ return nil`)
 
 // NewRWLock returns the read-write lock of a name as a process of its own has it.
 func NewRWLock(addr, name string, lease time.Duration) (*RWLock, error) {
-	l := &RWLock{name: name, id: random(), lease: lease}
-	var err error
-	if l.commands, l.subscriptions, err = Clients(addr); err != nil {
+	l := &RWLock{}
+	if err := l.join(addr, "redisson_rwlock:", name, lease); err != nil {
 		return nil, err
 	}
-	l.stop = func() {}
-	stop, err := Subscribe(l.subscriptions, l.channel(), l.waiters.wake)
-	if err != nil {
-		l.Close()
-		return nil, err
-	}
-	l.stop = stop
 	return l, nil
 }
 
-func random() string {
-	id := make([]byte, 16)
-	_, _ = rand.Read(id) // it does not fail
-	return hex.EncodeToString(id)
-}
-
-// braced is how the name stands in the names of companions.
-func (l *RWLock) braced() string {
-	if strings.Contains(l.name, "{") {
-		return l.name
-	}
-	return "{" + l.name + "}"
-}
-
-func (l *RWLock) channel() string       { return "redisson_rwlock:" + l.braced() }
 func (l *RWLock) timeouts(t int) string { return l.braced() + ":" + l.Owner(t) + ":rwlock_timeout" }
-func (l *RWLock) unlocking() string     { return "redisson_unlock_latch:" + l.braced() + ":" + random() }
-func (l *RWLock) milliseconds() string  { return strconv.FormatInt(l.lease.Milliseconds(), 10) }
 func (l *RWLock) writer(t int) string   { return l.Owner(t) + ":write" }
-
-// Owner is the id of a thread in Redis.
-func (l *RWLock) Owner(thread int) string { return l.id + ":" + strconv.Itoa(thread) }
 
 // TryRead has a thread read, if that is possible at once. A thread may read and write several times.
 func (l *RWLock) TryRead(ctx context.Context, thread int) (bool, error) {
@@ -210,19 +171,11 @@ func (l *RWLock) write(ctx context.Context, thread int) (acquired bool, left tim
 	return attempted(writeLock.Exec(ctx, l.commands, []string{l.name}, []string{l.milliseconds(), l.writer(thread)}))
 }
 
-func attempted(reply rueidis.RedisResult) (acquired bool, left time.Duration, err error) {
-	ms, err := reply.AsInt64()
-	if rueidis.IsRedisNil(err) {
-		return true, 0, nil
-	}
-	return false, time.Duration(ms) * time.Millisecond, err
-}
-
 // UnlockRead ends one read hold of a thread.
 func (l *RWLock) UnlockRead(ctx context.Context, thread int) error {
 	latch := l.unlocking()
 	return l.unlocked(ctx, latch, readUnlock.Exec(ctx, l.commands,
-		[]string{l.name, l.channel(), l.timeouts(thread), l.braced(), latch},
+		[]string{l.name, l.channel, l.timeouts(thread), l.braced(), latch},
 		[]string{"0", l.Owner(thread), "PUBLISH", unlockKept}))
 }
 
@@ -230,47 +183,6 @@ func (l *RWLock) UnlockRead(ctx context.Context, thread int) error {
 func (l *RWLock) UnlockWrite(ctx context.Context, thread int) error {
 	latch := l.unlocking()
 	return l.unlocked(ctx, latch, writeUnlock.Exec(ctx, l.commands,
-		[]string{l.name, l.channel(), latch},
+		[]string{l.name, l.channel, latch},
 		[]string{"1", l.milliseconds(), l.writer(thread), "PUBLISH", unlockKept}))
-}
-
-func (l *RWLock) unlocked(ctx context.Context, latch string, reply rueidis.RedisResult) error {
-	err := reply.Error()
-	if rueidis.IsRedisNil(err) {
-		return ErrNotOwner
-	}
-	if err == nil {
-		l.done.Go(func() {
-			_ = l.commands.Do(context.WithoutCancel(ctx), l.commands.B().Del().Key(latch).Build()).Error() // it expires
-		})
-	}
-	return err
-}
-
-type attempt func(ctx context.Context, thread int) (acquired bool, left time.Duration, err error)
-
-// await tries, and tries again after a message, or when a lease may have ended.
-func (l *RWLock) await(ctx context.Context, thread int, try attempt) error {
-	if acquired, _, err := try(ctx, thread); acquired || err != nil {
-		return err
-	}
-	l.waiters.enter()
-	defer l.waiters.exit()
-	for {
-		acquired, left, err := try(ctx, thread)
-		if acquired || err != nil {
-			return err
-		}
-		if err := l.waiters.wait(ctx, left); err != nil {
-			return err
-		}
-	}
-}
-
-// Close is called when nobody uses the lock any more.
-func (l *RWLock) Close() {
-	l.stop()
-	l.done.Wait()
-	l.subscriptions.Close()
-	l.commands.Close()
 }
