@@ -15,8 +15,8 @@ import (
 
 // colors are those of Okabe and Ito, which everybody can tell apart.
 var colors = map[string]color.Color{
-	"floor": color.Gray{0x99}, "x/sync semaphore": color.Gray{0x99}, "ping-pong": color.Gray{0x99}, "no lock": color.Gray{0x99},
-	"rlock": rgb(0xd55e00), "rlock lingering": rgb(0xd55e00), "fairlock": rgb(0xe69f00), "rueidislock": rgb(0x0072b2), "redislock": rgb(0x009e73),
+	"floor": color.Gray{0x99}, "x/sync semaphore": color.Gray{0x99}, "ping-pong": color.Gray{0x99}, "ping-pong with pauses": color.Gray{0x99}, "no lock": color.Gray{0x99},
+	"rlock": rgb(0xd55e00), "rlock lingering": rgb(0xd55e00), "fairlock": rgb(0xe69f00), "redisson": rgb(0x000000), "rueidislock": rgb(0x0072b2), "redislock": rgb(0x009e73),
 	"redsync": rgb(0xcc79a7), "etcd": rgb(0x56b4e9), "watch": rgb(0x0072b2), "market lock": rgb(0xe69f00), "item lock": rgb(0xd55e00),
 }
 
@@ -24,8 +24,8 @@ func rgb(x uint32) color.Color { return color.RGBA{uint8(x >> 16), uint8(x >> 8)
 
 // shapes tell the contenders apart also without colors.
 var shapes = map[string]draw.GlyphDrawer{
-	"floor": draw.CrossGlyph{}, "x/sync semaphore": draw.PlusGlyph{}, "ping-pong": draw.CrossGlyph{}, "no lock": draw.CrossGlyph{},
-	"rlock": draw.CircleGlyph{}, "rlock lingering": draw.RingGlyph{}, "fairlock": draw.SquareGlyph{}, "rueidislock": draw.TriangleGlyph{}, "redislock": draw.PyramidGlyph{},
+	"floor": draw.CrossGlyph{}, "x/sync semaphore": draw.PlusGlyph{}, "ping-pong": draw.CrossGlyph{}, "ping-pong with pauses": draw.PlusGlyph{}, "no lock": draw.CrossGlyph{},
+	"rlock": draw.CircleGlyph{}, "rlock lingering": draw.RingGlyph{}, "fairlock": draw.SquareGlyph{}, "redisson": draw.CrossGlyph{}, "rueidislock": draw.TriangleGlyph{}, "redislock": draw.PyramidGlyph{},
 	"redsync": draw.BoxGlyph{}, "etcd": draw.RingGlyph{}, "watch": draw.TriangleGlyph{}, "market lock": draw.SquareGlyph{}, "item lock": draw.CircleGlyph{},
 }
 

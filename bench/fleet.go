@@ -75,7 +75,7 @@ func round(s scenario, contender, at, profiles string, redis *server, duration t
 	}()
 	ramp := max(min(s.Ramp, 2*duration), duration/5)
 	kind, name, variant := s.Kind, contender, ""
-	if contender == "ping-pong" {
+	if strings.HasPrefix(contender, "ping-pong") {
 		kind = "pingpong"
 	}
 	if s.Variants {

@@ -3,30 +3,36 @@ package main
 import (
 	"context"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/redistest/baseline"
 )
 
-// pingpong is the floor of a hand-off: two processes send each other a message by turns.
+// pingpong is the floor of a hand-off: two processes send each other a message by turns. With pauses each
+// waits for as long as it would hold a lock, in which the machine goes to sleep as it does then.
 func pingpong(j job) (func(context.Context, *sample) error, func(), error) {
 	commands, subscriptions, err := baseline.Clients(j.Addr)
 	if err != nil {
 		return nil, nil, err
 	}
 	mine, theirs := fmt.Sprint("bench-ping-", j.Process), fmt.Sprint("bench-ping-", 3-j.Process)
-	heard := make(chan struct{}, 1)
-	stop, err := baseline.Subscribe(subscriptions, mine, func(string) {
+	heard := make(chan time.Duration, 1)
+	stop, err := baseline.Subscribe(subscriptions, mine, func(sent string) {
+		at, _ := strconv.ParseInt(sent, 10, 64)
 		select {
-		case heard <- struct{}{}:
+		case heard <- time.Since(time.Unix(0, at)):
 		default:
 		}
 	})
 	if err != nil {
 		return nil, nil, err
 	}
+	pauses := strings.HasSuffix(j.Contender, "pauses")
 	send := func() error {
-		return commands.Do(context.Background(), commands.B().Publish().Channel(theirs).Message("x").Build()).Error()
+		now := strconv.FormatInt(time.Now().UnixNano(), 10)
+		return commands.Do(context.Background(), commands.B().Publish().Channel(theirs).Message(now).Build()).Error()
 	}
 	run := func(ctx context.Context, s *sample) error {
 		h := histogram()
@@ -38,9 +44,14 @@ func pingpong(j job) (func(context.Context, *sample) error, func(), error) {
 		sent := time.Now()
 		for ctx.Err() == nil {
 			select {
-			case <-heard:
+			case took := <-heard:
+				if pauses {
+					<-time.After(j.Section)
+				} else {
+					took = time.Since(sent) / 2
+				}
 				if j.measured.Load() {
-					record(h, time.Since(sent)/2)
+					record(h, took)
 					s.Done++
 				}
 				sent = time.Now()

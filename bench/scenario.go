@@ -54,7 +54,7 @@ func scenarios() []scenario {
 			Processes: 8, Goroutines: 8, Keys: 1, Section: time.Millisecond, Least: 3 * time.Second,
 		},
 		{
-			Name: "hand-off", Title: "hand-off: from Unlock to Lock in another process", Kind: "locks", Contenders: lingering(append([]string{"ping-pong"}, lockers...)),
+			Name: "hand-off", Title: "hand-off: from Unlock to Lock in another process", Kind: "locks", Contenders: lingering(append([]string{"ping-pong", "ping-pong with pauses"}, lockers...)),
 			Processes: 2, Goroutines: 1, Keys: 1, Section: time.Millisecond, Alternate: true,
 		},
 		{
