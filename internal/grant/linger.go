@@ -2,6 +2,7 @@ package grant
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/lua"
@@ -107,6 +108,13 @@ func (q *Queue) endParked() {
 	t.leaveParked()
 }
 
+// LeaveParked releases what is parked.
+func (q *Queue) LeaveParked() {
+	if t := q.alone.line.Parked(); t != nil {
+		t.leaveParked()
+	}
+}
+
 // endDeaf has a tenure that may linger end as if others wanted it, if its process may have missed that they
 // do.
 func (q *Queue) endDeaf() {
@@ -144,7 +152,8 @@ func (t *tenure) leaveParked() bool {
 			t.finish(lost, false)
 			return
 		}
-		if err := t.release(context.Background(), &release{}); err != nil {
+		// That it was taken away is nobody's loss.
+		if err := t.release(context.Background(), &release{}); err != nil && !errors.Is(err, session.ErrLost) {
 			t.Client.Options.Logger.Info("latchkey: a lock that nobody held was not released", "name", t.name, "error", err)
 		}
 	})
