@@ -32,6 +32,7 @@ type Queue struct {
 	ear     ear
 	ends    atomic.Bool // a timer is set for what is parked
 	worth   worth
+	others  others
 }
 
 // half is what the goroutines of this process share who hold on the same condition.
@@ -153,6 +154,11 @@ func (q *Queue) heed(ctx context.Context, w *wait.Waiter, reply lua.Acquired, se
 	}
 	if reply.Sequence > 0 {
 		q.queued(w)
+	}
+	if reply.Queued && !q.kind.Exclusive && (reply.Others || w.Demand.Permits > 1) { // a larger one is not passed
+		if t := q.tenure(w.Number); t != nil {
+			t.othersWait()
+		}
 	}
 }
 
