@@ -92,6 +92,7 @@ func TestPassedOnAtRandom(t *testing.T) {
 		first := newSemaphore(t, open(t, s.Option()), semaphore.WithCapacity(capacity), semaphore.WithBudget(20, 5*time.Millisecond))
 		c.run(t, first, 16, 3)
 		c.run(t, newSemaphore(t, open(t, s.Option()), semaphore.WithBudget(3, time.Millisecond)), 16, 2)
+		c.run(t, newSemaphore(t, open(t, s.Option()), semaphore.Yielding(20, 5*time.Millisecond)), 16, 2)
 		c.run(t, newSemaphore(t, open(t, s.Option())), 4, 3)
 		goal := redistest.Longer(5_000, 100_000)
 		require.Eventually(t, func() bool { return t.Failed() || c.taken.Load() > goal }, time.Minute, time.Millisecond)
