@@ -251,7 +251,7 @@ func TestShorterLease(t *testing.T) {
 	began := time.Now()
 	_, err := one.result(t)
 	require.ErrorIs(t, err, barrier.ErrBroken)
-	require.Less(t, time.Since(began), lease+100*time.Millisecond)
+	require.Less(t, time.Since(began), lease+500*time.Millisecond, "the lease before was half a minute, and the machine may be busy")
 }
 
 // Barriers of one name on a client have the lease of the last one: nothing is promised that is not renewed.

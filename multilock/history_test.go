@@ -68,7 +68,7 @@ func worker(args []string) {
 	check(err)
 	var all []*latchkey.Lock
 	for _, name := range names(args[4], several) {
-		l, err := rlock.New(c, name)
+		l, err := rlock.New(c, name, rlock.WithLinger(time.Second))
 		check(err)
 		all = append(all, l)
 	}
@@ -94,6 +94,32 @@ func worker(args []string) {
 	fmt.Println("finished")
 }
 
+// holding is a hold of one lock, or of several.
+type holding interface {
+	Remaining() time.Duration
+	Held() bool
+	Unlock(ctx context.Context) error
+}
+
+// waitFor waits for some of the locks. One alone is taken by itself: then it lingers, where others may want
+// it together with more.
+func waitFor(ctx context.Context, some []*latchkey.Lock) (_ holding, tokens map[string]int64, err error) {
+	if len(some) == 1 {
+		hold, err := some[0].Lock(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		return hold, map[string]int64{some[0].Name(): hold.Token()}, nil
+	}
+	l, err := multilock.New(some...)
+	check(err)
+	hold, err := l.Lock(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	return hold, hold.Tokens(), nil
+}
+
 // visit holds some of the locks for a moment.
 func visit(all []*latchkey.Lock, sections []section, used *atomic.Int64, prefix int) error {
 	const patience = 30 * time.Second
@@ -101,14 +127,12 @@ func visit(all []*latchkey.Lock, sections []section, used *atomic.Int64, prefix 
 	for _, i := range rand.Perm(several)[:1+rand.IntN(5)] {
 		some = append(some, all[i])
 	}
-	l, err := multilock.New(some...)
-	check(err)
 	limit := patience
 	if rand.N(20) == 0 { // some give up
 		limit = rand.N(10 * time.Millisecond)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	hold, err := l.Lock(ctx)
+	hold, tokens, err := waitFor(ctx, some)
 	cancel()
 	if err != nil {
 		if limit < patience {
@@ -121,15 +145,14 @@ func visit(all []*latchkey.Lock, sections []section, used *atomic.Int64, prefix 
 	if left <= 0 {
 		return hold.Unlock(context.Background())
 	}
-	tokens, names := hold.Tokens(), hold.Names()
-	mine := make([]*section, len(names))
-	for i, name := range names {
+	var mine []*section
+	for name, token := range tokens {
 		number, err := strconv.ParseInt(name[prefix:], 10, 64)
 		check(err)
 		s := &sections[used.Add(1)-1]
-		s.lock, s.token, s.until = number, tokens[name], now.Add(left).UnixNano()
+		s.lock, s.token, s.until = number, token, now.Add(left).UnixNano()
 		atomic.StoreInt64(&s.begin, now.UnixNano()) // last: the process may be killed between any two of these
-		mine[i] = s
+		mine = append(mine, s)
 	}
 	if rand.N(4) == 0 {
 		<-time.After(rand.N(2 * time.Millisecond))

@@ -18,8 +18,8 @@
 // Locks of packages rlock, fairlock and spinlock that are of one client (and, in a cluster, of one slot)
 // are taken by one script when all are free, and given back by one. If some are not, the script takes those
 // before the first that is held by others. That one is waited for, and a script takes the rest. So ten free
-// locks cost two commands. For a cluster give them names with a common part in braces, as {basket}:1 and
-// {basket}:2.
+// locks cost two commands. What a script took does not linger (rlock.WithLinger). For a cluster give them
+// names with a common part in braces, as {basket}:1 and {basket}:2.
 //
 // # Guarantees
 //

@@ -38,16 +38,7 @@ func tenants(t testing.TB, servers []*redistest.Server, more ...string) (all []*
 // WithUptime.
 func TestAccess(t *testing.T) {
 	servers := five(t, process)
-	l, other := lockOf(t, tenants(t, servers)), lockOf(t, tenants(t, servers))
-	for range 3 {
-		h := take(t, l)
-		next := later(t, other)
-		<-time.After(time.Second) // its pauses have grown
-		began := time.Now()
-		unlock(t, h)
-		unlock(t, next.Granted(t))
-		require.Less(t, next.At.Sub(began), 60*time.Millisecond)
-	}
+	wakes(t, lockOf(t, tenants(t, servers)), lockOf(t, tenants(t, servers)), func() {})
 	careful, err := redlock.New(tenants(t, servers), "b", redlock.WithUptime(time.Second))
 	require.NoError(t, err)
 	_, err = careful.TryLock(t.Context())
@@ -67,5 +58,5 @@ func TestAccessWithoutTheChannel(t *testing.T) {
 	began := time.Now()
 	unlock(t, h)
 	unlock(t, next.Granted(t))
-	require.Less(t, next.At.Sub(began), 600*time.Millisecond)
+	require.Less(t, next.At.Sub(began), 900*time.Millisecond, "it is 400 ms, and the machine may be busy")
 }

@@ -53,13 +53,13 @@ func TestNoMajorityAnswers(t *testing.T) {
 			} {
 				began := time.Now()
 				_, err := c.do()
-				require.Less(t, time.Since(began), c.bound+300*time.Millisecond, call)
+				require.Less(t, time.Since(began), c.bound+450*time.Millisecond, "%s: another timeout would be 500 ms", call)
 				require.ErrorIs(t, err, latchkey.ErrUnavailable, call)
 				require.ErrorIs(t, err, c.also, call)
 				if call != "TryLockFor" {
 					require.NotErrorIs(t, err, latchkey.ErrNotAcquired, call)
 				}
-				clean(t, plain, 500*time.Millisecond)
+				clean(t, plain, 5*time.Second)
 			}
 			for _, s := range servers[:3] {
 				way[1](t, s)
@@ -151,7 +151,7 @@ func TestLateAnswerIsGivenBack(t *testing.T) {
 				proxies[0].Deliver()
 			}
 			release()
-			clean(t, plain, 2*time.Second)
+			clean(t, plain, 5*time.Second)
 		})
 	}
 }
@@ -259,7 +259,7 @@ func TestForeignData(t *testing.T) {
 		began := time.Now()
 		_, err := l.Lock(t.Context())
 		require.ErrorIs(t, err, latchkey.ErrWrongType)
-		require.Less(t, time.Since(began), 300*time.Millisecond)
+		require.Less(t, time.Since(began), 900*time.Millisecond, "a timeout is a second")
 	}
 	require.Eventually(t, func() bool { return len(parts(t, plain)) == 3 }, long, time.Millisecond, "the others were given back")
 }

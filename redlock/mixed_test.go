@@ -101,6 +101,8 @@ func TestUptime(t *testing.T) {
 	servers := five(t, process)
 	all := clients(t, servers)
 	unlock(t, everywhere(t, lockOf(t, all), servers)) // every server knows the name
+	// One of the three is enough, as soon as it counts.
+	first := time.Now()
 	for _, s := range servers[:3] {
 		s.Restart(t)
 	}
@@ -112,9 +114,9 @@ func TestUptime(t *testing.T) {
 			_ = h.Unlock(context.Background())
 		}
 		return err != nil && strings.Contains(err.Error(), "not been up for long enough")
-	}, time.Second, 10*time.Millisecond)
+	}, settled-time.Second, 10*time.Millisecond)
 	h := take(t, careful)
-	require.Greater(t, time.Since(began), settled)
+	require.Greater(t, time.Since(first), settled)
 	require.Less(t, time.Since(began), settled+2500*time.Millisecond, "it asks again by itself")
 	unlock(t, h)
 	for _, s := range servers[:3] {
@@ -122,7 +124,7 @@ func TestUptime(t *testing.T) {
 	}
 	began = time.Now()
 	unlock(t, take(t, lockOf(t, all)))
-	require.Less(t, time.Since(began), time.Second)
+	require.Less(t, time.Since(began), settled-500*time.Millisecond)
 	clean(t, plains(t, servers), long)
 }
 

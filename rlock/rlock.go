@@ -83,8 +83,9 @@ func WithBudget(holds int, span time.Duration) Option { return Option(grant.With
 //
 // An Unlock that leaves the lock to linger does not ask Redis whether it was still held, as in a hand-off
 // inside the process. The lock does not linger while the client's subscription is down, nor after holds
-// with [WithMinHold], [WithMaxHold] or [WithFixedLease]. A budget of 0 holds excludes it. Another lock of
-// the name on this client takes what lingers as well; it lingers on if that lock has the option too.
+// with [WithMinHold], [WithMaxHold] or [WithFixedLease], nor what package multilock took together with
+// others in one script. A budget of 0 holds excludes it. Another lock of the name on this client takes what
+// lingers as well; it lingers on if that lock has the option too.
 func WithLinger(d time.Duration) Option { return Option(grant.WithLinger(d)) }
 
 // New returns the lock of a name. It does no I/O. The name, after the client's key prefix, is a key in

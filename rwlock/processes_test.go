@@ -26,7 +26,7 @@ func TestReaderKilled(t *testing.T) {
 		reader.Kill()
 		began := time.Now()
 		h := next.Granted(t)
-		require.Less(t, time.Since(began), length+100*time.Millisecond)
+		require.Less(t, time.Since(began), length+500*time.Millisecond, "it is 100 ms, and the machine may be busy")
 		require.Greater(t, h.Token(), token)
 		unlock(t, h)
 		clean(t, s.Client(t))
@@ -49,7 +49,7 @@ func TestReaderKilled(t *testing.T) {
 		}
 		left := time.Now()
 		unlock(t, next.Granted(t))
-		require.Less(t, next.At.Sub(left), 100*time.Millisecond)
+		require.Less(t, next.At.Sub(left), 500*time.Millisecond, "it does not wait until it asks")
 		clean(t, s.Client(t))
 	})
 }
@@ -67,7 +67,7 @@ func TestWriterKilled(t *testing.T) {
 	began := time.Now()
 	for _, r := range readers {
 		h := r.Granted(t)
-		require.Less(t, r.At.Sub(began), length+100*time.Millisecond)
+		require.Less(t, r.At.Sub(began), length+500*time.Millisecond, "it is 100 ms, and the machine may be busy")
 		require.GreaterOrEqual(t, h.Token(), token)
 	}
 	for _, r := range readers {
@@ -93,7 +93,7 @@ func TestReaderStoppedPastItsLease(t *testing.T) {
 	ended := reader.Next(t, "ended")
 	require.Equal(t, []string{"false", "false", "false"}, ended[1:], "Held, Context().Err() == nil, Err() == nil")
 	done := reader.Next(t, "done")
-	require.Less(t, time.Duration(number(t, done[0])-number(t, ended[0])), 10*time.Millisecond)
+	require.Less(t, time.Duration(number(t, done[0])-number(t, ended[0])), 100*time.Millisecond, "it is 10 ms, and the machine may be busy")
 	require.True(t, h.Held())
 	unlock(t, h)
 	clean(t, s.Client(t))
@@ -115,9 +115,9 @@ func TestStoppedReaderIsGranted(t *testing.T) {
 	began := time.Now()
 	unlock(t, h)
 	unlock(t, beside.Granted(t))
-	require.Less(t, beside.At.Sub(began), 500*time.Millisecond)
+	require.Less(t, beside.At.Sub(began), time.Second, "the stopped one costs two")
 	h = next.Granted(t)
-	require.Less(t, next.At.Sub(began), 2100*time.Millisecond)
+	require.Less(t, next.At.Sub(began), 3*time.Second, "two would take four")
 	require.True(t, h.Held())
 	unlock(t, h)
 	stopped.Signal(t, syscall.SIGCONT)
@@ -151,7 +151,7 @@ func TestKilledReadersAreSkipped(t *testing.T) {
 	began := time.Now()
 	unlock(t, h)
 	h = next.Granted(t)
-	require.Less(t, next.At.Sub(began), 100*time.Millisecond)
+	require.Less(t, next.At.Sub(began), time.Second, "a grant to one of them would cost two")
 	unlock(t, h)
 	clean(t, plain)
 }

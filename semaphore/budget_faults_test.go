@@ -110,7 +110,7 @@ func TestOthersGetPermitsWithinTheSpan(t *testing.T) {
 	s := redistest.NewProcess(t)
 	const capacity, span = 4, 100 * time.Millisecond
 	c := crowd{capacity: capacity}
-	busy := newSemaphore(t, open(t, s.Option()), semaphore.WithCapacity(capacity), semaphore.WithBudget(5000, span))
+	busy := newSemaphore(t, open(t, s.Option()), semaphore.WithCapacity(capacity), semaphore.WithBudget(5000, span)) // all holds of it would take longer than a second
 	for range 16 {
 		c.running.Go(func() {
 			for !c.stop.Load() {
@@ -134,7 +134,7 @@ func TestOthersGetPermitsWithinTheSpan(t *testing.T) {
 		<-time.After(20 * time.Millisecond)
 		asked := time.Now()
 		require.NoError(t, acquire(t, other, 1).Release(t.Context()))
-		require.Less(t, time.Since(asked), span+100*time.Millisecond, "and the machine may be busy")
+		require.Less(t, time.Since(asked), span+500*time.Millisecond, "and the machine may be busy")
 	}
 	scripts, taken := redistest.Scripts(t, plain)-before, c.taken.Load()-began
 	require.Less(t, scripts, taken/2, "%d scripts for %d holds", scripts, taken)

@@ -16,7 +16,7 @@ import (
 const (
 	long = 20 * time.Second
 	// soon is sooner than any client asks by itself.
-	soon = 500 * time.Millisecond
+	soon = 900 * time.Millisecond
 )
 
 // open returns a client without subscriptions.

@@ -54,7 +54,7 @@ func TestHolderKilled(t *testing.T) {
 	_, err = l.TryLock(t.Context())
 	require.ErrorIs(t, err, latchkey.ErrNotAcquired)
 	h := next.Granted(t)
-	require.Less(t, next.At.Sub(killed), lease+100*time.Millisecond)
+	require.Less(t, next.At.Sub(killed), lease+soon, "it asks every 20 ms, and the machine may be busy")
 	require.Greater(t, h.Token(), before.Token)
 	unlock(t, h)
 	free(t, s)

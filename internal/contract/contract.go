@@ -33,7 +33,7 @@ const prompt = 1500 * time.Millisecond
 
 // soon is how much later than promised something may happen, because the machine may be busy. No client asks
 // by itself so soon.
-const soon = 500 * time.Millisecond
+const soon = 900 * time.Millisecond
 
 // lasts checks how long something has taken since it began.
 func lasts(t testing.TB, began time.Time, d time.Duration) {

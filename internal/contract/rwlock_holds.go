@@ -228,7 +228,7 @@ func (s rwlocks) leaseEnds(t *testing.T) {
 	require.True(t, beside.Held())
 	unlock(t, beside)
 	got := next.Granted(t)
-	require.Less(t, next.At.Sub(acquired), fixed+prompt/3)
+	require.Less(t, next.At.Sub(acquired), prompt)
 	require.ErrorIs(t, h.Unlock(t.Context()), latchkey.ErrLost)
 	unlock(t, got)
 
@@ -236,7 +236,7 @@ func (s rwlocks) leaseEnds(t *testing.T) {
 	acquired = time.Now()
 	next = Wait(t, other.Write(), 0)
 	got = next.Granted(t)
-	require.Less(t, next.At.Sub(acquired), fixed+100*time.Millisecond)
+	require.Less(t, next.At.Sub(acquired), prompt, "it is 100 ms after the lease, and the machine may be busy")
 	require.False(t, h.Held())
 	unlock(t, got)
 
@@ -245,7 +245,7 @@ func (s rwlocks) leaseEnds(t *testing.T) {
 	readers := []*Waiter{Wait(t, other.Read(), 0), Wait(t, s.new(t, s.open(t), "lease").Read(), 1)}
 	for _, w := range readers {
 		require.Positive(t, w.Granted(t).Token())
-		require.Less(t, w.At.Sub(acquired), fixed+100*time.Millisecond)
+		require.Less(t, w.At.Sub(acquired), prompt, "it is 100 ms after the lease, and the machine may be busy")
 	}
 	require.False(t, h.Held())
 	unlock(t, readers[0].Hold, readers[1].Hold)

@@ -137,7 +137,7 @@ func TestOthersGetTheirTurn(t *testing.T) {
 	for name, test := range map[string]struct {
 		deaf bool
 		most time.Duration
-	}{"want is heard": {false, 3 * span}, "want is lost": {true, 6 * span}} {
+	}{"want is heard": {false, 5 * span}, "want is lost": {true, 10 * span}} {
 		t.Run(name, func(t *testing.T) {
 			s := redistest.New(t)
 			p := redistest.NewProxy(t, s)
@@ -149,7 +149,7 @@ func TestOthersGetTheirTurn(t *testing.T) {
 			defer closeNow(sharing)
 			require.NoError(t, sharing.Check(t.Context()))
 			other := newLock(t, open(t, s.Option()), "a", true)
-			c := crowd{stay: time.Millisecond} // so that neither the holds of the budget are used up nor the tokens
+			c := crowd{stay: time.Millisecond} // so that neither the holds of the budget are used up nor the tokens: that takes 5 s
 			c.run(t, newLock(t, sharing, "a", true, grant.WithBudget(grant.MaxBudgetHolds, span)), 4)
 			c.more(t, 20)
 			p.Silence(test.deaf)

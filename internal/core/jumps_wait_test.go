@@ -122,6 +122,7 @@ func TestGrantAfterAJump(t *testing.T) {
 			waiter := lockLater(t, newLock(t, b, "a", false))
 			queued(t, newLock(t, b, "a", false), 1)
 			s.Jump(t, by)
+			<-time.After(reckoned)
 			began := time.Now()
 			require.NoError(t, h.Unlock(t.Context()))
 			next := waiter.wait(t)

@@ -73,7 +73,7 @@ func (p *Primitive) await(parent, waits context.Context, permits int, try bool) 
 	}
 	defer p.leave(try)
 	if p.terms.lingers() && !p.Queue.Listening() {
-		p.Queue.awaitInbox(waits)
+		p.Queue.awaitHearing(waits)
 	}
 	switch {
 	case try || !p.Delegate:
@@ -84,6 +84,9 @@ func (p *Primitive) await(parent, waits context.Context, permits int, try bool) 
 	}
 	if left, ok := p.takeParked(); ok {
 		return p.goOn(parent, waits, try, left)
+	}
+	if try {
+		p.Queue.awaitLeaving(waits)
 	}
 	t := p.newTenure(permits, false)
 	if try && t != nil {

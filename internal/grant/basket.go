@@ -96,6 +96,9 @@ func newTenures(parent context.Context, ps []*Primitive) []*tenure {
 			discardFrom(0, tenures, make([]error, len(tenures))) // nothing was sent of them
 			return nil
 		}
+		// The script asks for the lease alone. So Redis does not know of a lock that may linger, and nobody would
+		// tell that others want it: it does not.
+		t.waiter.Demand = lua.Demand{}
 		t.asks(parent)
 		tenures = append(tenures, t)
 	}

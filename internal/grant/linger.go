@@ -29,9 +29,10 @@ type stay struct {
 	left   chan struct{} // closed when it was released; nil before it is being released
 }
 
-// mayPark reports whether a tenure that nobody holds may stay, and notes it. The mutex is held.
+// mayPark reports whether a tenure that nobody holds may stay, and notes it. One without tokens would be of
+// no use to whoever comes, and Redis may not have told it that others wait. The mutex is held.
 func (t *tenure) mayPark() bool {
-	if t.stay.span == 0 || t.mustLeave() || t.alone.line.HasNext() {
+	if t.stay.span == 0 || t.handOffs.reserved == 0 || t.mustLeave() || t.alone.line.HasNext() {
 		return false
 	}
 	now := time.Now()
@@ -74,17 +75,34 @@ func (p *Primitive) takeParked() (*tenure, bool) {
 	return p.Queue.alone.line.EnterParked()
 }
 
-// endsAt has what is parked end at that time. A timer that is set already is left as it is: when it fires it
-// looks at what is parked then. So as a rule an Unlock sets none.
-func (q *Queue) endsAt(until time.Time) {
-	if q.ends.CompareAndSwap(false, true) {
-		time.AfterFunc(time.Until(until), q.endParked)
+// vain is how long nobody waits for an inbox again that was waited for in vain.
+const vain = time.Second
+
+// awaitHearing waits a moment until the client hears of the name: else what is taken now could not linger.
+// The lock is to be had without. So it leaves half of the time to the attempt, and while the subscription is
+// down one of many waits.
+func (q *Queue) awaitHearing(waits context.Context) {
+	now := time.Now()
+	if now.UnixNano() < q.deaf.Load() {
+		return
+	}
+	if end, ok := waits.Deadline(); ok {
+		var cancel context.CancelFunc
+		waits, cancel = context.WithDeadline(waits, now.Add(end.Sub(now)/2))
+		defer cancel()
+	}
+	if !q.awaitInbox(waits) && time.Since(now) >= forInbox { // else the caller had no time for it
+		q.deaf.Store(time.Now().Add(vain).UnixNano())
 	}
 }
 
+// endsAt has what is parked end at that time. As a rule an Unlock sets no timer: one that is set for an
+// earlier time looks at what is parked then.
+func (q *Queue) endsAt(until time.Time) { q.ends.setBy(until, q.endParked) }
+
 // endParked releases what is parked if its time is over, or looks again when it will be.
 func (q *Queue) endParked() {
-	q.ends.Store(false) // before it looks: whoever parks something after that sets the timer
+	q.ends.rung() // before it looks: whoever parks something after that sets the alarm
 	t := q.alone.line.Parked()
 	if t == nil {
 		return
@@ -99,9 +117,11 @@ func (q *Queue) endParked() {
 	t.leaveParked()
 }
 
-// endDeaf releases what is parked if its process may have missed that others want it.
+// endDeaf has a tenure that may linger end as if others wanted it, if its process may have missed that they
+// do.
 func (q *Queue) endDeaf() {
-	if t := q.alone.line.Parked(); t != nil && t.heard != q.hearing() {
+	if t := q.alone.holder.Load(); t != nil && t.waiter.Demand.Lingers && t.heard != q.hearing() {
+		t.contend()
 		t.leaveParked()
 	}
 }
@@ -139,6 +159,28 @@ func (t *tenure) leaveParked() bool {
 		}
 	})
 	return true
+}
+
+// awaitLeaving waits until what was parked here is released, if that is under way. Nobody holds it. So an
+// attempt that reaches Redis before the release does would be refused for nobody's sake.
+func (q *Queue) awaitLeaving(waits context.Context) {
+	t := q.alone.holder.Load()
+	if t == nil {
+		return
+	}
+	t.mu.Lock()
+	left := t.stay.left
+	t.mu.Unlock()
+	if left == nil {
+		return
+	}
+	limited, cancel := context.WithTimeout(waits, forAnswer)
+	defer cancel()
+	select {
+	case <-left:
+	case <-limited.Done():
+	case <-q.Client.Closing.Done():
+	}
 }
 
 // How long an attempt waits for the answer of an owner that may linger. Where no answer can arrive, it pauses

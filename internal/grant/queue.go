@@ -30,9 +30,12 @@ type Queue struct {
 	rivals  atomic.Int64 // delegates of a line that compete at the same time: see letIn
 	inbox   inbox
 	ear     ear
-	ends    atomic.Bool // a timer is set for what is parked
+	ends    alarm // when what is parked is looked at
 	worth   worth
 	others  others
+	deaf    atomic.Int64 // until then nobody waits for the inbox to linger: see awaitHearing
+
+	contended atomic.Bool // see Contended
 }
 
 // half is what the goroutines of this process share who hold on the same condition.
@@ -126,6 +129,9 @@ func (q *Queue) Ask(ctx context.Context, w *wait.Waiter, mode lua.Mode, until in
 	if err == nil {
 		q.heed(ctx, w, reply, sent, mode)
 	}
+	if reply.Queued && reply.Now == 0 {
+		reply.Now = q.ServerClock.AtMost(sent)
+	}
 	return reply, err
 }
 
@@ -160,7 +166,13 @@ func (q *Queue) heed(ctx context.Context, w *wait.Waiter, reply lua.Acquired, se
 			t.othersWait()
 		}
 	}
+	if mode == lua.First {
+		q.contended.Store(reply.Queued)
+	}
 }
+
+// Contended reports whether the last acquire of a new tenure was queued.
+func (q *Queue) Contended() bool { return q.contended.Load() }
 
 // Cancel removes waiters from Redis, with what was offered for them.
 func (q *Queue) Cancel(ws []*wait.Waiter) ([]bool, error) {

@@ -19,7 +19,7 @@ type Commands struct{ *grant.Queue }
 
 // Take is of [grant.Commands], as is Release. Offer is of [grant.Offerer].
 func (c Commands) Take(ctx context.Context, claim lua.Claim, mode lua.Mode) (lua.Acquired, error) {
-	claim.Clock = c.ServerClock.Reckon()
+	claim.Clock, claim.Behind = c.ServerClock.Reckon(), c.Contended()
 	return c.Client.Conn.Acquire(ctx, c.Keys, claim, c.Floor.Load(), mode)
 }
 
@@ -44,5 +44,6 @@ func (c Commands) ReleaseTogether(ctx context.Context, parts []lua.Part) ([]bool
 
 // Release ends the tenure of an owner.
 func (c Commands) Release(ctx context.Context, e lua.Ending, _ int, _ bool) (owned bool, err error) {
+	e.Clock = c.ServerClock.Reckon()
 	return c.Client.Conn.Release(ctx, c.Keys, e, c.Floor.Load())
 }

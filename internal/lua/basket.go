@@ -84,7 +84,7 @@ func (c Conn) basket(ctx context.Context, s *rueidis.Lua, parts []Part, second, 
 	args := append(make([]string, 0, 3+3*len(parts)), verb, second, third)
 	for _, p := range parts {
 		keys = append(keys, p.Keys.keys...)
-		args = append(args, p.Owner, digits(p.Seen), number(p.Lease))
+		args = append(args, p.Owner, floor(p.Seen), number(p.Lease))
 	}
 	numbers, err := s.Exec(ctx, c.Client, keys, args).AsIntSlice()
 	if _, answered := rueidis.IsRedisErr(err); answered && (isMoving(err) || strings.Contains(err.Error(), "TRYAGAIN")) {

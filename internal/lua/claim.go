@@ -25,9 +25,12 @@ type Claim struct {
 
 	Demand
 
-	// Clock is what the server's clock shows now, as the client reckons, in microseconds. Then a lock that is
-	// free is taken without a look at it. 0: the client does not know. It counts only in mode [First].
+	// Clock is what the server's clock shows now, as the client reckons, in microseconds. Then no script need
+	// look at it. 0: the client does not know. It counts only in mode [First].
 	Clock int64
+
+	// Behind says that the last claim of this client was queued, so that this one very likely will be.
+	Behind bool
 
 	Longest int // how many entries the queue may have; 0: [DefaultLongest]
 
@@ -100,7 +103,8 @@ type Ending struct {
 	Entry string // its queue entry if it may be queued, else empty
 	Rest  int64  // of a lock: ms that it stays taken; of a semaphore: how many permits stay held
 
-	Announce bool // a lock's release is published: see [Keys.Released]
+	Clock    int64 // of a lock: as in [Claim]
+	Announce bool  // a lock's release is published: see [Keys.Released]
 }
 
 // Acquired is the reply to an acquire, and to [Conn.Offer].
@@ -113,8 +117,13 @@ type Acquired struct {
 	Lingers  bool  // somebody else has it, perhaps without using it, and was told of this attempt
 	Reckoned bool  // the token is no reading of the server's clock: it was taken with that of [Claim]
 	Sequence int64 // of a new entry; 0 when the id was queued before
-	Ends     int64 // ms after which to ask again, because a lease may end then; negative: never
-	Now      int64 // the server's clock in microseconds
+
+	// After is a number for which a grant of the same lock came after this reply exactly if its token is
+	// greater; 0: not known. A lock's tokens and its places are numbered together.
+	After int64
+
+	Ends int64 // ms after which to ask again, because a lease may end then; negative: never
+	Now  int64 // the server's clock in microseconds; 0: the reply does not tell it
 }
 
 // What Redis can say instead of granting or queueing.
@@ -164,7 +173,7 @@ func acquired(message rueidis.RedisMessage, err error) (Acquired, error) {
 	case -8:
 		a.Refused = fmt.Errorf("%w: %d s", ErrUnsettled, numbers[1])
 	default:
-		a.Queued, a.Sequence = true, numbers[0]
+		a.Queued, a.Sequence, a.After = true, max(numbers[0], 0), max(-numbers[0], 0)
 	}
 	return a, nil
 }

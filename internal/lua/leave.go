@@ -22,7 +22,7 @@ const LeaveBatch = 250
 // Leave runs shared/leave.lua for waits on one name, the oldest first, and returns for each whether it was
 // ended. seen: as for [Conn.Acquire].
 func (c Conn) Leave(ctx context.Context, k *Keys, batch []Departure, seen int64) ([]bool, error) {
-	args := append(make([]string, 0, 2+3*len(batch)), "", digits(seen))
+	args := append(make([]string, 0, 2+3*len(batch)), "", floor(seen))
 	owners := make([]string, 0, len(batch))
 	ended := make([]bool, len(batch))
 	for i, d := range batch {

@@ -35,11 +35,10 @@ func (c Conn) Acquire(ctx context.Context, k *Keys, claim Claim, seen int64, mod
 // [MustCompose].
 func (c Conn) AcquireBy(ctx context.Context, s *Script, k *Keys, claim Claim, seen int64, mode Mode) (Acquired, error) {
 	reckoned := mode == First && claim.Clock > seen && claim.Demand == Demand{}
-	text := claim.mode(mode)
+	args := append(make([]string, 0, 7), claim.Owner, floor(seen), number(claim.Lease), claim.mode(mode))
 	if reckoned {
-		seen, text = claim.Clock, "first now"
+		args[1] = digits(claim.Clock)
 	}
-	args := append(make([]string, 0, 7), claim.Owner, digits(seen), number(claim.Lease), text)
 	block, longest := claim.text(), strconv.Itoa(claim.longest())
 	switch { // each argument costs Redis time: the last ones may be missing
 	case claim.Uptime > 0:
@@ -48,16 +47,34 @@ func (c Conn) AcquireBy(ctx context.Context, s *Script, k *Keys, claim Claim, se
 		args = append(args, block, longest)
 	case block != "0" || k.family == ReadWrite:
 		args = append(args, block)
+	case mode == First && claim.Behind && claim.Lease >= 10_000 && s == acquire[Locks]:
+		args = append(args[:0], claim.Entry(), args[1])
+	case mode == First:
+		args = args[:3]
 	}
-	a, err := acquired(c.Run(ctx, s, k, args).ToMessage())
+	message, err := c.Run(ctx, s, k, args).ToMessage()
+	if err == nil && reckoned && message.IsInt64() {
+		ends, err := message.AsInt64()
+		return Acquired{Queued: true, Reckoned: true, Sequence: claim.Clock, After: claim.Clock, Ends: ends}, err
+	}
+	a, err := acquired(message, err)
 	a.Reckoned = reckoned
-	return a, err
+	return k.order(a), err
+}
+
+// order notes that a grant which comes after a new entry has a greater token. It does not where holds share a
+// token.
+func (k *Keys) order(a Acquired) Acquired {
+	if k.family == Locks && a.Sequence > 0 {
+		a.After = a.Sequence
+	}
+	return a
 }
 
 // Raise runs lock/raise.lua: while the owner has the lock, no token that comes after is smaller than this
 // one. It reports whether the owner has it.
 func (c Conn) Raise(ctx context.Context, k *Keys, owner string, token int64) (bool, error) {
-	held, err := c.Run(ctx, raise, k, []string{owner, digits(0), number(token)}).AsInt64()
+	held, err := c.Run(ctx, raise, k, []string{owner, floor(0), number(token)}).AsInt64()
 	return held == 1, err
 }
 
@@ -72,16 +89,20 @@ const leanest = 100
 func (c Conn) Offer(
 	ctx context.Context, k *Keys, old, entry string, used int64, claim Claim, seen int64, mode Mode,
 ) (Acquired, error) {
-	return acquired(c.Run(ctx, offer[k.family], k, []string{
-		claim.Owner, digits(seen), number(claim.Lease), string(mode),
+	a, err := acquired(c.Run(ctx, offer[k.family], k, []string{
+		claim.Owner, floor(seen), number(claim.Lease), string(mode),
 		claim.text(), "", old, entry, number(2 * max(used, leanest/2)),
 	}).ToMessage())
+	return k.order(a), err
 }
 
 // Release runs lock/release.lua. It ends the tenure of an owner, and reports whether that owned the lock.
 // seen: as for [Conn.Acquire].
 func (c Conn) Release(ctx context.Context, k *Keys, e Ending, seen int64) (bool, error) {
-	args := []string{e.Owner, digits(seen), e.Entry, number(e.Rest)}
+	args := []string{e.Owner, floor(seen), e.Entry, number(e.Rest)}
+	if e.Clock > seen {
+		args[1] = digits(e.Clock)
+	}
 	switch { // as in Acquire
 	case e.Announce:
 		args = append(args, k.Released())
@@ -99,7 +120,7 @@ func (c Conn) Force(ctx context.Context, k *Keys, shared bool, seen int64) (bool
 	if shared {
 		half = "read"
 	}
-	held, err := c.Run(ctx, force[k.family], k, []string{"", digits(seen), half}).AsInt64()
+	held, err := c.Run(ctx, force[k.family], k, []string{"", floor(seen), half}).AsInt64()
 	return held == 1, err
 }
 
@@ -110,7 +131,7 @@ func (c Conn) Downgrade(
 	ctx context.Context, k *Keys, owner string, token, lease, seen int64,
 ) (held, others bool, err error) {
 	reply, err := c.Run(ctx, downgrade, k, []string{
-		owner, digits(seen), number(lease), number(token),
+		owner, floor(seen), number(lease), number(token),
 	}).AsIntSlice()
 	if err != nil {
 		return false, false, err

@@ -114,6 +114,9 @@ func digits(n int64) string {
 	return "0000000000000000"[:max(16-len(text), 0)] + text
 }
 
+// floor is the highest token that a client has seen. The space tells it from the clock: see lock/acquire.lua.
+func floor(token int64) string { return digits(token) + " " }
+
 // integer is 0 for a text that is no number.
 func integer(text string) int64 {
 	n, _ := strconv.ParseInt(text, 10, 64)

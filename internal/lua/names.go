@@ -57,6 +57,9 @@ var news = [families]part{
 	Barrier: beside("NEWS", "latchkey_barrier"),
 }
 
+// pace is the key beside a queue that says how soon those in it must ask: see shared/pace.lua.
+var pace = beside("PACE", "latchkey_pace")
+
 // leases are what the leases of readers begin with: see rwlock/state.lua.
 var leases = part{"LEASES", func(name string, _ bool) string { return suffixed(name, "") }}
 
@@ -98,7 +101,7 @@ func (p part) expression(v variant) string {
 // keysOf are the locals that a script may define, with their values.
 func keysOf(family Family, v variant) map[string]string {
 	keys := map[string]string{"TIMEOUTS": "nil", "HOLDERS": "nil"} // plain permits have none
-	for _, p := range slices.Concat(parts[family], []part{inboxes[family], news[family], leases}) {
+	for _, p := range slices.Concat(parts[family], []part{inboxes[family], news[family], leases, pace}) {
 		if p.of != nil {
 			keys[p.local] = p.expression(v)
 		}

@@ -46,7 +46,7 @@ func (c Conn) Capacity(
 	ctx context.Context, k *Keys, id string, seen int64, change Change, n, most, began int64,
 ) (done bool, total, free int64, err error) {
 	reply, err := c.Run(ctx, permitCapacity[k.family], k, []string{
-		id, digits(seen), string(change), number(n), number(most), number(began),
+		id, floor(seen), string(change), number(n), number(most), number(began),
 	}).AsIntSlice()
 	switch {
 	case err != nil:
@@ -89,7 +89,7 @@ func (c Conn) Trade(
 		for i, r := range requests {
 			ids[i] = r[1]
 		}
-		args := tradeArguments(k.family, digits(seen), longest, answered, requests)
+		args := tradeArguments(k.family, floor(seen), longest, answered, requests)
 		replies, err := c.runKnowing(ctx, permitTrade[k.family], k, nowhere, args, ids...).ToArray()
 		if err == nil && len(replies) != len(requests) {
 			err = ErrReply
@@ -129,7 +129,7 @@ func ParseGiven(reply rueidis.RedisMessage) (held bool, err error) {
 // Destroy runs permit/delete.lua for a command with an id of its own, and reports whether there was a
 // semaphore. seen: as for [Conn.Acquire].
 func (c Conn) Destroy(ctx context.Context, k *Keys, id string, seen int64) (bool, error) {
-	existed, err := c.Run(ctx, permitDelete[k.family], k, []string{id, digits(seen)}).AsInt64()
+	existed, err := c.Run(ctx, permitDelete[k.family], k, []string{id, floor(seen)}).AsInt64()
 	return existed == 1, err
 }
 

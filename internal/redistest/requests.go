@@ -6,16 +6,26 @@ import (
 )
 
 // Requests of the scripts, as a [Proxy] sees them. What tells them apart is their arguments: all scripts but
-// the renewals are told the highest token that the client has seen, in 16 digits.
+// the renewals are told the highest token that the client has seen, in 16 digits and a space, or the clock as
+// the client reckons.
 
-var floor = regexp.MustCompile(`\$16\r\n\d{16}\r\n`)
+const digits = `\$1[67]\r\n\d{16} ?\r\n`
+
+var (
+	floor = regexp.MustCompile(digits)
+
+	// brief is for an acquire of a lock with as few arguments as it needs: the lease is the last one, or the
+	// entry stands for the owner and the lease.
+	brief = regexp.MustCompile(`(` + digits + `\$\d+\r\n\d{2,}|\r\n1:[^\r]+:0\r\n` + strings.TrimSuffix(digits, `\r\n`) + `)\r\n(\*|$)`)
+)
 
 // IsScript reports whether a request runs a script.
 func IsScript(request string) bool { return strings.Contains(request, "EVAL") }
 
 // IsAcquire is for an acquire of a lock or a read-write lock, or an offer.
 func IsAcquire(request string) bool {
-	return IsScript(request) && (strings.Contains(request, "\r\nfirst") || IsAgain(request) || strings.Contains(request, "\r\ntry"))
+	return IsScript(request) && (strings.Contains(request, "\r\nfirst") || IsAgain(request) || strings.Contains(request, "\r\ntry") ||
+		brief.MatchString(request))
 }
 
 // IsAgain is for a re-check.

@@ -142,6 +142,16 @@ func (c *Clock) Latest(moment time.Time) int64 {
 	return most + sinceEpoch(moment)
 }
 
+// AtMost is [Clock.Latest] for a moment at which the last reading may be old: the two clocks may have run
+// apart since.
+func (c *Clock) AtMost(moment time.Time) int64 {
+	most, since := c.most.Load(), sinceEpoch(moment)-c.read.Load()
+	if most == 0 {
+		return 0
+	}
+	return most + sinceEpoch(moment) + int64(skew*float64(max(since, 0)))
+}
+
 // age is the time since the question of the last reading was sent.
 func (c *Clock) age() time.Duration {
 	return time.Duration(sinceEpoch(time.Now())-c.read.Load()) * time.Microsecond

@@ -170,7 +170,7 @@ func (q *Waiters) heedQueued(w *Waiter, a question, reply lua.Acquired) (again b
 	if w.phase != queued {
 		q.become(w, queued)
 	}
-	w.reading = reading{sent: a.sent, clock: reply.Now}
+	w.reading = reading{sent: a.sent, clock: reply.Now, after: reply.After}
 	q.arm(reply.Ends)
 	if lost && q.running == 0 { // and so are, very likely, the entries of the others here
 		q.running++

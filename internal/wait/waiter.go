@@ -68,6 +68,9 @@ func (w *Waiter) takeRecheck() bool {
 // contradictedBy reports whether a reply was written after the grant of w and says otherwise. Then Redis has
 // revoked the grant.
 func (w *Waiter) contradictedBy(reply lua.Acquired) bool {
+	if reply.Queued && reply.After > 0 {
+		return reply.After >= w.Grant.Token
+	}
 	return reply.Token > w.Grant.Token || reply.Queued && w.reading.known() && reply.Now > w.reading.clock
 }
 
@@ -97,7 +100,8 @@ func (w *Waiter) wake() {
 // reading is one of the server's clock.
 type reading struct {
 	sent  time.Time // when the acquire was sent whose reply told it
-	clock int64     // in µs; or when the server wrote the grant; 0: not known
+	clock int64     // in µs, not less than it was then; or when the server wrote the grant; 0: not known
+	after int64     // [lua.Acquired.After] of that reply
 }
 
 func (r reading) known() bool { return r.clock > 0 }
@@ -112,6 +116,10 @@ func (r reading) date(m lua.Message) (moment time.Time, ok bool) {
 	if ahead > 0 {
 		moment = arrival
 	}
-	ok = r.known() && m.Now >= r.clock && ahead <= 10*time.Millisecond && arrival.Sub(r.sent) <= time.Minute
+	later := m.Now >= r.clock
+	if r.after > 0 { // whoever wrote the message may have reckoned the clock
+		later = m.Token > r.after
+	}
+	ok = r.known() && later && ahead <= 10*time.Millisecond && arrival.Sub(r.sent) <= time.Minute
 	return moment, ok && 2*arrival.Sub(moment) <= time.Duration(m.Lease)*time.Millisecond
 }

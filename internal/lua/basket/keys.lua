@@ -10,7 +10,7 @@
 -- and the caller asks for one lock after the other.
 
 local all, given = KEYS, ARGV
-local ARGV, NAME, QUEUE, TOKEN, INBOX = {}
+local ARGV, NAME, QUEUE, TOKEN, PACE, INBOX = {}
 local VERB, NUMSUB = given[1], given[1] == 'SPUBLISH' and 'SHARDNUMSUB' or 'NUMSUB'
 local moving -- as in shared/moving.lua, and never set
 local count = #all / 3
@@ -20,5 +20,6 @@ local count = #all / 3
 local function turn_to(i)
   NAME, QUEUE, TOKEN = all[3 * i - 2], all[3 * i - 1], all[3 * i]
   ARGV[1], ARGV[2], ARGV[3] = given[3 * i + 1], given[3 * i + 2], given[3 * i + 3]
+  PACE = 'latchkey_pace' .. string.sub(QUEUE, 15) -- after 'latchkey_queue'
   INBOX = 'latchkey_inbox' .. (VERB == 'SPUBLISH' and string.sub(QUEUE, 15) or '') .. ':'
 end

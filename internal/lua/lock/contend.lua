@@ -10,7 +10,7 @@
 
 local LONGEST = 100000
 
-local mode, late = parse_mode(ARGV[4])
+local mode, late = parse_mode(ARGV[4] or 'first')
 if late then return {-6, 0, clock()} end
 local block, lingers = string.match(ARGV[5] or '0', '^(%d+)(l?)$')
 local held = fields()
@@ -52,7 +52,7 @@ if mode == 'try' then
 end
 
 if moving then moving.need(QUEUE) end
-local sequence = 0
+local sequence
 if mode == 'first' or not redis.call('LPOS', QUEUE, entry) then
   local length = redis.call('LLEN', QUEUE)
   if length >= tonumber(ARGV[6] or LONGEST) then return {-2, length, now} end
@@ -61,6 +61,9 @@ if mode == 'first' or not redis.call('LPOS', QUEUE, entry) then
   enqueue(entry)
   -- The owner's process hands on inside, and does not know yet that others wait: w is for want.
   if length == 0 and (reserved > 0 or may_linger) then tell_owner(held[1], 'w') end
+else
+  local last = redis.pcall('GET', TOKEN)
+  sequence = type(last) == 'string' and #last == 16 and string.find(last, '^%d+$') and -last or 0
 end
 redis.call('PEXPIRE', QUEUE, QUEUE_KEPT)
 note_lease(ARGV[3], ARGV[1])

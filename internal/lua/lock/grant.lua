@@ -70,6 +70,7 @@ local function grant(self, head, queues)
       -- Only a process that hands on inside needs to know whether others wait.
       local others = queues and 1 or reserved > 0 and others_wait() or 0
       local mark = mark_of(reserved, lingers)
+      local inbox = INBOX .. client
       -- inline lock/hand.lua
       return false
     end

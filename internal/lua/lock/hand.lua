@@ -1,7 +1,7 @@
 -- hand: makes a waiter the owner, and tells it. It is made to be inlined where these are known, as text:
--- client, number, lease, token, reserved, others, now; mark: what its value says of the reserved ones; ms:
--- how long the key lives; short: how long the lease is until its first renewal; former: a list of the fields
--- of the lock that go, or nil.
+-- client, inbox, number, lease, token, reserved, others, now; mark: what its value says of the reserved ones;
+-- ms: how long the key lives; short: how long the lease is until its first renewal; former: a list of the
+-- fields of the lock that go, or nil.
 --
 -- All writes come before PUBLISH. Redis may refuse the first write of a script (READONLY, OOM), and then
 -- nobody must have heard that he owns the lock. The new owner is written before the former one goes: while a
@@ -13,5 +13,5 @@ for i = 1, former and #former or 0 do
   if former[i] ~= id then redis.call('HDEL', NAME, former[i]) end
 end
 -- A caller who may not publish sends none: whoever waits asks again soon.
-redis.pcall(VERB, INBOX .. client, '1 g ' .. number .. ' ' .. token .. ' ' .. reserved .. ' ' .. others
+redis.pcall(VERB, inbox, '1 g ' .. number .. ' ' .. token .. ' ' .. reserved .. ' ' .. others
   .. ' ' .. now .. ' ' .. short .. ' ' .. NAME)

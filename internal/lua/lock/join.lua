@@ -1,39 +1,45 @@
 -- join: the short way into the queue of a lock, in an acquire: an id that has not been sent before finds an
 -- owner of ours that does not hand on inside, and no lease is short. Keys, ARGV and replies: as in
--- lock/acquire.lua. It makes no functions, as each costs as much as a command. Where there is more to it,
--- nothing is done, and the caller goes on.
+-- lock/acquire.lua; entry: that of the id, if it was sent. It makes no functions, as each costs as much as a
+-- command. Where there is more to it, nothing is done, and the caller goes on.
 
-if (ARGV[4] == 'first' or ARGV[4] == 'first now') and not ARGV[5] and not moving and #ARGV[3] > 4 then
+if not moving and (entry or not ARGV[4] and #ARGV[3] > 4) then
   local held = redis.call('HRANDFIELD', NAME, '2', 'WITHVALUES')
-  local longest, granted = string.match(held[2] or '', '^t%d+/(%d+)!?(%d*)$')
-  local ours = #held == 2 and longest and (granted == '' or #granted == 16)
-  local left = ours and redis.call('PTTL', NAME)
-  if left and left >= 0 and left <= tonumber(longest)
-    and redis.call('EXISTS', 'latchkey_pace' .. string.sub(QUEUE, 15)) == 0 then
-    local now, floor = nil, ARGV[2]
-    -- inline shared/now.lua
-    if granted ~= '' then
-      local age = string.sub(now, 8) - string.sub(granted, 8) -- modulo a thousand seconds: long numbers cost
-      if age < 0 then age = age + 1e9 end
-      left = math.min(left, 2000 - math.floor(age / 1000))
+  local value = #held == 2 and held[2] or ''
+  local left, granted
+  -- t<16 digits>/<at least 5>!<16 digits>: a message granted it. Its lease is short until the first renewal.
+  if #value >= 40 and string.byte(value, 18) == 47 and string.byte(value, -17) == 33 then
+    left, granted = 2000, tonumber(string.sub(value, -9, -4), 10) -- ms, modulo a thousand seconds
+  else
+    local longest = string.match(value, '^t%d+/(%d+)$')
+    left = longest and redis.call('PTTL', NAME) or 0
+    if longest and left > tonumber(longest) then left = 0 end -- it must be cut
+  end
+  if left > 0 then
+    -- The number of the place is made as a token is: see shared/place.lua.
+    -- inline shared/number.lua
+    if fits and granted then
+      -- Whoever granted the lock may have reckoned the clock, as this caller may: so that may have been a
+      -- moment from now.
+      local age = tonumber(string.sub(now, 8, 13), 10) - granted
+      if age < -500000 then age = age + 1000000 end
+      if age > 0 then left = 2000 - age elseif age < -200 then left = 0 end
     end
-    if left > 0 then
-      -- The number of the place is made as a token is: see shared/place.lua.
-      local last = redis.call('SET', TOKEN, now, 'KEEPTTL', 'GET')
-      -- inline shared/newest.lua
-      if newest then
-        local length = redis.call('RPUSH', QUEUE, '1:' .. ARGV[1] .. ':' .. ARGV[3] .. ':0')
-        if length <= 100000 then
-          redis.call('PEXPIRE', QUEUE, '60000')
-          return {now, left, now}
-        end
+    if fits and left > 0 then -- else a number is lost, which is no matter
+      local length = redis.call('RPUSH', QUEUE, entry or '1:' .. ARGV[1] .. ':' .. ARGV[3] .. ':0')
+      if length > 100000 then
         redis.call('RPOP', QUEUE)
-        return {-2, length - 1, now}
-      elseif last then
-        redis.call('SET', TOKEN, last, 'KEEPTTL')
-      else
-        redis.call('DEL', TOKEN)
+        return {-2, length - 1, 0}
       end
+      redis.call('PEXPIRE', QUEUE, '60000')
+      if length > 1 then -- those before may have shorter leases: see shared/pace.lua
+        -- inline keys PACE
+        local pace = redis.pcall('GET', PACE)
+        pace = type(pace) == 'string' and tonumber(pace)
+        if pace and pace < left then left = math.max(pace, 10) end
+      end
+      if now == ARGV[2] then return left end
+      return {now, left, now}
     end
   end
 end

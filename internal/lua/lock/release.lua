@@ -34,23 +34,15 @@ elseif not rests then
   -- tokens for others.
   local client, number, lease = string.match(head, '^1:([^:]+):(%d+):([1-9]%d%d%d%d+):0$')
   if client and #lease <= 10 and not moving then
-    local listening = redis.pcall('PUBSUB', NUMSUB, INBOX .. client)
+    local inbox = INBOX .. client
+    local listening = redis.pcall('PUBSUB', NUMSUB, inbox)
     if listening.err or listening[2] > 0 then
       -- inline keys TOKEN
-      local now, floor = nil, ARGV[2]
-      -- inline shared/now.lua
-      local last = redis.pcall('SET', TOKEN, now, 'KEEPTTL', 'GET')
-      local failed = type(last) == 'table'
-      if failed then last = nil end
-      -- inline shared/newest.lua
-      local token, reserved, others, mark, ms, short = now, '0', '0', '', lease, '2000'
-      if newest then
+      -- inline shared/number.lua
+      if fits then
+        local token, reserved, others, mark, ms, short = now, '0', '0', '', lease, '2000'
         -- inline lock/hand.lua
         return 1
-      elseif last then -- there is more to it
-        redis.pcall('SET', TOKEN, last, 'KEEPTTL')
-      elseif not failed then
-        redis.call('DEL', TOKEN)
       end
     end
   end

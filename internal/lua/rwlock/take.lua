@@ -21,7 +21,7 @@ if reads and #ARGV[4] <= 9 and (there == 0 or there == 1 and redis.call('HGET', 
   -- writer, there is none that a message granted the lock.
   local state = redis.call('HMGET', STATE, 'token', 'writer')
   local token, reserved, longest = string.match(state[1] or '', '^t(%d+)%+?(%d*)/(%d+)$')
-  if token and (state[2] or '') == '' and #token == 16 and token >= ARGV[2]
+  if token and (state[2] or '') == '' and #token == 16 and token .. ' ' >= ARGV[2]
     and #reserved <= 4 and #longest <= 10 and tonumber(longest) >= tonumber(ARGV[3]) then
     if reserved ~= '' then token = string.format('%.0f', token + reserved) end
     redis.call('SET', LEASES .. ARGV[1] .. ':rwlock_timeout:1', ARGV[3], 'PX', ARGV[3])

@@ -7,8 +7,6 @@
 --   try <microseconds since the epoch>    the same, and do nothing after that time of the server's clock: a
 --                                         copy that arrives later need not be cancelled
 --   first                                 queue; this id has not been sent before
---   first now                             the same; the floor is what the clock shows now, as its client
---                                         reckons, and above all tokens that this has seen
 --   again                                 queue, unless this id is queued already
 local function parse_mode(text)
   if string.sub(text, 1, 3) ~= 'try' then return string.sub(text, 1, 5), false end

@@ -2,10 +2,10 @@
 -- the deadline of the attempt is over. It uses ARGV[2..4] of lock/acquire.lua. It is made to be inlined where
 -- TOKEN is known.
 local now, floor = ARGV[2], ''
-if ARGV[4] ~= 'first now' then
+if #now ~= 16 then
+  floor = now
   -- inline shared/now.lua
-  floor = ARGV[2]
-  if #ARGV[4] > 5 and now > string.sub(ARGV[4], 5) then return {-6, 0, now} end
+  if ARGV[4] and #ARGV[4] > 5 and now > string.sub(ARGV[4], 5) then return {-6, 0, now} end
 end
 local last = redis.call('SET', TOKEN, now, 'KEEPTTL', 'GET')
 -- inline shared/newest.lua

@@ -1,6 +1,13 @@
 -- pace: how soon those who wait must ask again, because a lease ends that may be before them. Uses what
 -- shared/inbox.lua defines.
+--
+-- The pace is the shortest lease, in ms, of all who wait and of all who were granted something while others
+-- waited. When it is less than SHORT, a key beside the queue keeps it for as long as the queue is kept. No
+-- waiter sleeps longer than the pace. So whoever is next finds a lease at its end: it does not matter who
+-- held the lease, or who left in between. A new waiter gets the pace in its reply. When the pace becomes
+-- shorter, a message tells the others.
 -- keys QUEUE
+-- inline keys PACE
 
 -- Tells the waiting clients to ask in ms or sooner. asker is the owner id that gets this by the reply of the
 -- script: its client is left out. Of a very long queue only the first LISTENERS entries count. One client
@@ -18,33 +25,25 @@ local function tell_waiting(ms, asker)
   end
 end
 
--- The pace is the shortest lease, in ms, of all who wait and of all who were granted something while others
--- waited. When it is less than SHORT, a key beside the queue keeps it for as long as the queue is kept. No
--- waiter sleeps longer than the pace. So whoever is next finds a lease at its end: it does not matter who
--- held the lease, or who left in between. A new waiter gets the pace in its reply. When the pace becomes
--- shorter, a message tells the others.
-local function pace_key() return 'latchkey_pace' .. string.sub(QUEUE, 15) end -- after 'latchkey_queue'
-
 -- Notes a lease that somebody begins while others may wait. asker: as in tell_waiting. Errors are ignored,
 -- because what was done before must not stay half done: then waiters sleep for SHORT at most.
 local function note_lease(lease, asker)
   if tonumber(lease) >= SHORT then return end
-  local key = pace_key()
-  local before = redis.pcall('GET', key)
+  local before = redis.pcall('GET', PACE)
   before = type(before) == 'string' and tonumber(before)
   if before and before <= tonumber(lease) then
     -- Only those who have this lease keep the pace alive: they ask as often as that.
-    if before == tonumber(lease) then redis.pcall('PEXPIRE', key, QUEUE_KEPT) end
+    if before == tonumber(lease) then redis.pcall('PEXPIRE', PACE, QUEUE_KEPT) end
     return
   end
-  if moving and moving.lacks(key) then return end
-  redis.pcall('SET', key, lease, 'PX', QUEUE_KEPT)
+  if moving and moving.lacks(PACE) then return end
+  redis.pcall('SET', PACE, lease, 'PX', QUEUE_KEPT)
   tell_waiting(lease, asker)
 end
 
 -- In how many ms a waiter must ask again. ms: until the lease ends that it waits for; -1: that never ends.
 local function ask_in(ms)
-  local pace = redis.pcall('GET', pace_key())
+  local pace = redis.pcall('GET', PACE)
   pace = type(pace) == 'string' and tonumber(pace)
   if pace and (ms < 0 or pace < ms) then return math.max(pace, 10) end -- no lease is shorter than 10 ms
   return ms
