@@ -18,10 +18,7 @@ func newBase(c *latchkey.Client, kind *grant.Kind, name string, o settings) (b b
 	if o.capacity != nil && (*o.capacity < 1 || *o.capacity > MaxCapacity) {
 		return b, session.Wrap(name, session.Invalid("the capacity must be from 1 to %d, not %d", MaxCapacity, *o.capacity))
 	}
-	leases := append([]grant.Option{grant.WithBudget(0, 0)}, o.leases...) // a semaphore passes nothing on by itself
-	if o.budget != nil {
-		leases = append(leases, o.budget)
-	}
+	leases := append([]grant.Option{o.passing(kind)}, o.leases...)
 	if b.p, err = grant.NewPrimitive((*session.Handle)(c).Client(), kind, name, leases); err != nil {
 		return b, err
 	}

@@ -97,13 +97,13 @@ func TestPassedOn(t *testing.T) {
 	clean(t, plain, "a", "2")
 }
 
-// Nothing is passed on without the option, nor with a budget of no holds.
+// Nothing is passed on with a budget of no holds, nor of leases that are fixed.
 func TestNotPassedOn(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		for _, opts := range [][]semaphore.Option{
-			{semaphore.WithCapacity(1)},
 			{semaphore.WithCapacity(1), semaphore.WithBudget(0, 0)},
 			{semaphore.WithCapacity(1), generous, semaphore.WithFixedLease(5 * time.Second)},
+			{semaphore.WithCapacity(1), yielding, semaphore.WithFixedLease(5 * time.Second)},
 		} {
 			sem := newSemaphore(t, open(t, s.Option()), opts...)
 			p := acquire(t, sem, 1)

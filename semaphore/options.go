@@ -55,8 +55,9 @@ func WithWaitForInit() Option { return func(o *settings) { o.demand.Unset = true
 
 // WithBudget has the goroutines of this process pass permits on among themselves, without a command. They
 // stand in a line inside the process, of which the first queues in Redis. A Release leaves its permits to the
-// next in the line that wants as many, on the same lease. That may go on while others wait, who came before:
-// so without this option nothing is passed on.
+// next in the line that wants as many, on the same lease. That may go on while others wait, who came before.
+// Without this option only single permits are passed on, up to 32 times and for 5 ms, and no more once the
+// process knows that others wait. WithBudget(0, 0) has every request queue in Redis.
 //
 // The budget begins when Redis grants the permits. After that at most holds further holds begin with them,
 // and none later than span. Then they go back to Redis, which grants them to the first in its queue: the
@@ -79,6 +80,18 @@ type settings struct {
 	budget   grant.Option
 	capacity *int
 	demand   lua.Demand // but for the number
+}
+
+// passing is how far permits are passed on inside the process.
+func (s *settings) passing(kind *grant.Kind) grant.Option {
+	switch {
+	case s.budget != nil:
+		return s.budget
+	case kind == plain || s.demand.Pass || s.demand.Grow: // nobody holds them, or passes the first in a line
+		return grant.WithBudget(0, 0)
+	default:
+		return grant.WithYielding(grant.DefaultBudgetHolds, grant.DefaultBudgetTime)
+	}
 }
 
 func set(opts []Option) (s settings) {

@@ -25,7 +25,12 @@
 // The first in the queue is granted as soon as enough permits are free, and nobody passes it. So a large
 // request never starves (see [WithOvertaking]). One release may grant to several. A waiter whose process
 // died is skipped. If it is the first and does not fit, those behind it may wait up to two seconds more.
-// With [WithBudget] a process passes permits on inside before others have their turn.
+//
+// As long as a process does not know that others wait, its goroutines stand in a line inside it, and pass
+// single permits on without a command. It is told when another process begins to wait. Then the whole line
+// goes to the queue at once. So a request of another process may be passed until the message has come: 5 ms
+// after the permits were granted that ends by itself. With [WithBudget] a process passes permits on although
+// others wait, or never.
 //
 // Each request and each release takes effect once, also when its reply was lost and it was sent again: no
 // permit is taken or given back twice.

@@ -29,9 +29,10 @@ func open(t testing.TB, option rueidis.ClientOption, opts ...latchkey.Option) *l
 	return c
 }
 
+// newSemaphore returns one that passes nothing on inside unless the options say so.
 func newSemaphore(t testing.TB, c *latchkey.Client, opts ...semaphore.Option) *semaphore.Semaphore {
 	t.Helper()
-	s, err := semaphore.New(c, "a", opts...)
+	s, err := semaphore.New(c, "a", append([]semaphore.Option{semaphore.WithBudget(0, 0)}, opts...)...)
 	require.NoError(t, err)
 	return s
 }

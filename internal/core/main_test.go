@@ -84,8 +84,9 @@ func mustLock(t testing.TB, l *lock.Lock) *grant.Hold {
 // sem is a semaphore whose permits are holds, as those of the locks are.
 type sem struct{ *semaphore.Semaphore }
 
+// newSemaphore returns one whose every request has an entry of its own.
 func newSemaphore(c *session.Client, name string, set ...semaphore.Option) (sem, error) {
-	s, err := semaphore.New((*latchkey.Client)(c.Handle()), name, set...)
+	s, err := semaphore.New((*latchkey.Client)(c.Handle()), name, append(set, semaphore.WithBudget(0, 0))...)
 	return sem{s}, err
 }
 

@@ -51,6 +51,9 @@ func (t *tenure) take(parent context.Context, terms terms) {
 	switch {
 	case !t.kind.Exclusive:
 		t.beginBudget(terms)
+		if grant.Others {
+			t.othersWait()
+		}
 	case grant.Others: // else a message may have said so since
 		t.contendNow()
 	}

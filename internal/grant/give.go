@@ -30,6 +30,9 @@ type wish struct {
 // the delegate, without the turn, and their requests share a script.
 func (p *Primitive) standForPermits(parent, waits context.Context, permits int) (*Hold, error) {
 	q := p.Queue
+	if p.terms.yields && (permits > 1 || q.others.wait()) { // a larger one may fit later than those behind it
+		return p.compete(parent, waits, false, false, p.newTenure(permits, false))
+	}
 	line := &q.alone.line
 	alone := line.IsEmpty()
 	if !alone && !line.HasNext() && !q.waiters.Queued() {

@@ -11,6 +11,7 @@ type Options struct {
 	lease, fixed, minHold, maxHold *time.Duration
 	withoutReentry                 bool
 	budget                         *budget
+	yields                         bool
 	linger                         *time.Duration
 	polling                        *polling
 }
@@ -66,7 +67,13 @@ func WithoutReentry() Option { return func(o *Options) { o.withoutReentry = true
 
 // WithBudget is documented by package rlock.
 func WithBudget(holds int, span time.Duration) Option {
-	return func(o *Options) { o.budget = &budget{holds, span} }
+	return func(o *Options) { o.budget, o.yields = &budget{holds, span}, false }
+}
+
+// WithYielding has permits passed on within a budget, and only as long as the process does not know that
+// others wait.
+func WithYielding(holds int, span time.Duration) Option {
+	return func(o *Options) { o.budget, o.yields = &budget{holds, span}, true }
 }
 
 // The bounds of how long a lock lingers.
@@ -87,6 +94,7 @@ type terms struct {
 	linger         time.Duration // how long it stays with the process while nobody holds it; 0: not at all
 	budget                       // within which it is handed on inside the process
 	polling        *polling      // nil: waiters queue
+	yields         bool          // nothing is passed on while others wait, as far as is known
 }
 
 // passable reports whether a hold may go on to another goroutine without Redis. One that ends at a time of
@@ -102,7 +110,7 @@ func (t *terms) sharable() bool { return t.minHold == 0 && t.maxHold == 0 }
 func (o *Options) terms(standard time.Duration) (terms, error) {
 	t := terms{lease: standard, withoutReentry: o.withoutReentry, budget: budget{DefaultBudgetHolds, DefaultBudgetTime}}
 	if o.budget != nil {
-		t.budget = *o.budget
+		t.budget, t.yields = *o.budget, o.yields
 	}
 	if t.holds < 0 || t.holds > MaxBudgetHolds || t.span < 0 || t.span > MaxBudgetTime || t.span == 0 && t.holds > 0 {
 		return t, session.Invalid("a budget must be from 0 to %d holds and more than 0 and at most %v, not %d and %v",

@@ -32,6 +32,7 @@ type Queue struct {
 	ear     ear
 	ends    alarm // when what is parked is looked at
 	worth   worth
+	others  others
 	deaf    atomic.Int64 // until then nobody waits for the inbox to linger: see awaitHearing
 
 	contended atomic.Bool // see Contended
@@ -159,6 +160,11 @@ func (q *Queue) heed(ctx context.Context, w *wait.Waiter, reply lua.Acquired, se
 	}
 	if reply.Sequence > 0 {
 		q.queued(w)
+	}
+	if reply.Queued && !q.kind.Exclusive && (reply.Others || w.Demand.Permits > 1) { // a larger one is not passed
+		if t := q.tenure(w.Number); t != nil {
+			t.othersWait()
+		}
 	}
 	if mode == lua.First {
 		q.contended.Store(reply.Queued)

@@ -20,6 +20,7 @@ type tenure struct {
 	*Queue
 	name     string
 	terms    terms
+	yields   bool   // nothing of it is passed on while others wait, as far as is known
 	delegate bool   // it competes for those in the line, as their delegate
 	audible  bool   // it would have heard all the while that others wait; set before it competes
 	heard    uint64 // of one that may linger: what hearing was before it competed
@@ -107,6 +108,7 @@ func (t *tenure) Hear(m lua.Message) {
 		t.Client.Go(func() { t.revoke(m.Token, errForced) })
 	case lua.Want:
 		t.wanted()
+		t.othersWait()
 	case lua.Ends:
 		t.waiters.LeaseEnds(time.Duration(m.Lease) * time.Millisecond)
 	}
@@ -127,7 +129,7 @@ const All = -1
 func (p *Primitive) newTenure(permits int, delegate bool) *tenure {
 	c := p.Queue.Client
 	n := c.IDs.Next()
-	t := &tenure{Queue: p.Queue, name: p.Name, terms: p.terms, delegate: delegate, permits: permits, shared: p.Shared}
+	t := &tenure{Queue: p.Queue, name: p.Name, terms: p.terms, yields: p.terms.yields, delegate: delegate, permits: permits, shared: p.Shared}
 	t.waiter = wait.Waiter{Number: n, Owner: c.IDs.ID(n), Lease: p.terms.lease}
 	if polls := p.terms.polling; polls != nil {
 		t.waiter.Pauses = &retry.Backoff{First: polls.first, Last: polls.last}

@@ -146,6 +146,10 @@ func acquired(message rueidis.RedisMessage, err error) (Acquired, error) {
 	switch {
 	case err == nil && len(numbers) == 4 && numbers[0] == 0:
 		return Acquired{Owned: Owned{Token: numbers[1], Reserved: numbers[2], Others: numbers[3] != 0}}, nil
+	case err == nil && len(numbers) == 4 && numbers[0] > 0:
+		return Acquired{
+			Owned: Owned{Others: numbers[3] != 0}, Queued: true, Sequence: numbers[0], Ends: numbers[1], Now: numbers[2],
+		}, nil
 	case err != nil || len(numbers) != 3:
 		return Acquired{}, errors.Join(ErrReply, err)
 	}

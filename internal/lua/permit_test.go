@@ -512,7 +512,7 @@ func permitsAgainstModel(r *rapid.T, b *sem, clients []string) {
 	for _, owner := range m.granted {
 		message := b.inbox[clientOf(owner)].next(b.t)
 		for message.Kind != lua.Grant {
-			require.Contains(r, []lua.Kind{lua.Ask, lua.Forced, lua.Ends}, message.Kind)
+			require.Contains(r, []lua.Kind{lua.Ask, lua.Forced, lua.Ends, lua.Want}, message.Kind)
 			message = b.inbox[clientOf(owner)].next(b.t)
 		}
 		require.Equal(r, owner, fmt.Sprintf("%s:%d", clientOf(owner), message.Number))

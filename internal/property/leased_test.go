@@ -37,6 +37,9 @@ var variants = []variant{
 	{terms{passes: true}, "passing semaphore", nil}, // one of budgets
 }
 
+// queues has every request queue in Redis, where the model looks for it.
+var queues = semaphore.WithBudget(0, 0)
+
 // permits is one hold.
 type permits struct {
 	*semaphore.Permits
@@ -55,13 +58,13 @@ func newLeased(p *place) *leased {
 			if v.passes {
 				v.options = []semaphore.Option{pick(p, budgets[:]...)}
 			}
-			s, err := semaphore.New(c, p.name, v.options...)
+			s, err := semaphore.New(c, p.name, append([]semaphore.Option{queues}, v.options...)...)
 			require.NoError(p.t, err)
 			m.all[n] = append(m.all[n], s)
 		}
 		if p.one(4) {
 			m.said[n] = 1 + p.random.IntN(4)
-			s, err := semaphore.New(c, p.name, semaphore.WithCapacity(m.said[n]))
+			s, err := semaphore.New(c, p.name, semaphore.WithCapacity(m.said[n]), queues)
 			require.NoError(p.t, err)
 			m.all[n] = append(m.all[n], s) // what it says holds as long as it is referred to
 		}

@@ -131,6 +131,16 @@ func (l *Line[T]) pass(left T) bool {
 	return true
 }
 
+// Disband gives everybody who waits the turn, at once: whoever has it need not wait for the others.
+func (l *Line[T]) Disband() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var nothing T
+	for l.first != nil {
+		l.pass(nothing)
+	}
+}
+
 // append adds a place at the end. The mutex is held.
 func (l *Line[T]) append(wants any) *place[T] {
 	p, _ := l.left.Get().(*place[T])

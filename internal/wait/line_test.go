@@ -168,3 +168,31 @@ func TestLineUsesPlacesAgain(t *testing.T) {
 	require.Positive(t, turns.Load())
 	require.True(t, line.IsEmpty())
 }
+
+// A line that is disbanded has everybody go on at once, also those who want to be given something.
+func TestLineIsDisbanded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var line wait.Line[*int]
+		_, err := line.Enter(t.Context())
+		require.NoError(t, err)
+		var passed atomic.Int64
+		var wg sync.WaitGroup
+		for n := range 5 {
+			wg.Go(func() {
+				left, given, err := line.EnterWanting(t.Context(), n)
+				if err == nil && left == nil && !given {
+					passed.Add(1)
+				}
+			})
+		}
+		synctest.Wait()
+		require.Equal(t, 5, line.Len())
+		line.Disband()
+		synctest.Wait()
+		require.EqualValues(t, 5, passed.Load())
+		require.Zero(t, line.Len())
+		wg.Wait()
+		require.False(t, line.Pass(nil))
+		require.True(t, line.IsEmpty())
+	})
+}

@@ -151,27 +151,71 @@ local function serve(self)
   return mine
 end
 
--- Queues an entry unless it is queued. Returns its sequence; 0 when it was queued before; nil and the length
--- when the queue is full, or too many wait aside.
+-- Whether other clients wait as well, as far as both ends of the queue say: 1 or 0. A client that knows of
+-- them passes nothing on inside, unless its user gave it a budget. The last in the queue may be that of
+-- another client, which does not know yet. It is told when it is to pass something on, or is alone.
+local NEXT = 8 -- so many of the first are looked at
+local others, said
+local function look_around()
+  others = 0
+  local own = '1:' .. string.match(ARGV[1], '^[^:]+:')
+  local last = list[length]
+  if not COUNTS_HELD or length == 0 or last and last[2] then return end
+  last = last and last[1] or redis.call('LRANGE', QUEUE, -1, -1)[1]
+  if string.sub(last, 1, #own) ~= own then
+    others = 1
+    local client, number, flags = string.match(last, '^1:([^:]+):(%d+):%d+:%d+(%a*)')
+    if client and (length == 1 or string.find(flags, 't', 1, true)) then
+      messages[#messages + 1] = {client, 'w', number}
+    end
+  elseif length > 1 then
+    for _, entry in ipairs(redis.call('LRANGE', QUEUE, 0, NEXT - 1)) do
+      if string.sub(entry, 1, #own) ~= own then others = 1 end
+    end
+  end
+end
+
+-- Whether one of the next in the queue is not this client's, which is granted something: 1 or 0.
+local function others_than(client)
+  local prefix, looked = '1:' .. client .. ':', 0
+  for i = first, #list + #tail do
+    local place = list[i] or tail[i - #list]
+    if not place[2] then
+      if string.sub(place[1], 1, #prefix) ~= prefix then return 1 end
+      looked = looked + 1
+      if looked == NEXT then break end
+    end
+  end
+  return 0
+end
+
+-- Queues an entry unless it is queued. Returns its sequence, and whether others wait; 0 when it was queued
+-- before; nil and the length when the queue is full, or too many wait aside.
 local function join(entry, lease, fresh, longest, aside, passing)
   joined = true
   if lease < briefest then briefest = lease end
+  length = length or moving and moving.lacks(QUEUE) and 0 or redis.call('LLEN', QUEUE)
+  if not others then look_around() end
   if not fresh and (find(entry) or more and not removals[entry] and redis.call('LPOS', QUEUE, entry)) then
+    -- It was said when the entry was queued. The message that said it since may be lost.
+    if others == 1 and not said then
+      said = true
+      messages[#messages + 1] = {string.match(ARGV[1], '^[^:]+'), 'w', string.match(entry, '^1:[^:]+:(%d+)')}
+    end
     return 0
   end
-  length = length or moving and moving.lacks(QUEUE) and 0 or redis.call('LLEN', QUEUE)
   if length + #tail >= longest or aside and asides >= ASIDES then return nil, length + #tail end
   local sequence = next_number()
   tail[#tail + 1] = {entry}
   stuck = math.min(stuck, math.max(free or 0, 0)) -- with more free permits than now it may be granted
   if aside then
-    return sequence
+    return sequence, others
   elseif door == ALL then
     door = PASSING
   elseif not passing then
     door = NOBODY
   end
-  return sequence
+  return sequence, others
 end
 
 local reclaimed = false
@@ -204,10 +248,13 @@ local function commit_queue()
   end
   for entry in pairs(removals) do redis.pcall('LREM', QUEUE, 0, entry) end
   if not moving then push() end
-  local clock = decimal(now)
+  local clock, wait = decimal(now), {}
   for _, m in ipairs(messages) do
     if m[2] == 'grant' then
-      tell_grant(m[1], KIND, m[3], m[4], m[6], 0, clock, m[5])
+      local client = m[1]
+      -- Who has nothing to pass on need not know.
+      if m[6] > 0 and not wait[client] then wait[client] = others_than(client) end
+      tell_grant(client, KIND, m[3], m[4], m[6], m[6] > 0 and wait[client] or 0, clock, m[5])
     else
       tell(m[1], m[2], m[3])
     end

@@ -28,6 +28,7 @@
 --              {0, token, permits, 0}   the same, for a demand with flag d
 --              {0, token, reserved, 0}  the same, when tokens were reserved by this script
 --              {sequence, ends, now}    queued, as in lock/acquire.lua
+--              {sequence, ends, now, 1} the same, and other clients wait too
 --              {-1, ends, now}          not free (mode try)
 --              {-2, length, now}        the queue is full
 --              {-4, 0, now}             not initialised
@@ -104,9 +105,10 @@ local function contend(owner, lease, mode, demand, n, flags, turns)
   if moving and not moving.has(QUEUE) then
     return {-7, 0, now}
   end
-  local sequence, length = line.join(entry, lease, mode == 'first', longest, never, passes)
-  if not sequence then return {-2, length, now} end
+  local sequence, others = line.join(entry, lease, mode == 'first', longest, never, passes)
+  if not sequence then return {-2, others, now} end -- the length
   reply = {sequence, 0, now}
+  if others == 1 then reply[4] = 1 end
   ends[#ends + 1] = reply
   return reply
 end
