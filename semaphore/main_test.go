@@ -31,8 +31,11 @@ func worker(args []string) {
 	check(err)
 	check(c.Check(context.Background()))
 	var opts []semaphore.Option
-	if args[0] == "history" && args[6] == "budget" {
+	switch {
+	case args[0] == "history" && args[6] == "budget":
 		opts = append(opts, semaphore.WithBudget(32, 5*time.Millisecond))
+	case args[0] == "wait": // each in the queue
+		opts = append(opts, semaphore.WithBudget(0, 0))
 	}
 	s, err := semaphore.New(c, "a", opts...)
 	check(err)
