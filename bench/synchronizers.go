@@ -97,7 +97,7 @@ func permitsOf(j job) (acquire func(context.Context) (Unlock, error), closed fun
 	}
 	opts := []semaphore.Option{semaphore.WithCapacity(permitCount)}
 	if j.Variant == "leased with budget" {
-		opts = append(opts, semaphore.WithBudget(128, 20*time.Millisecond))
+		opts = append(opts, semaphore.WithBudget(300, 50*time.Millisecond))
 	}
 	s, err := semaphore.New(c, "permits", opts...)
 	if err != nil {
