@@ -38,16 +38,13 @@ const notShort = 2000
 // [MustCompose].
 func (c Conn) AcquireBy(ctx context.Context, s *Script, k *Keys, claim Claim, seen int64, mode Mode) (Acquired, error) {
 	reckoned := mode == First && claim.Clock > seen && claim.Demand == Demand{}
-	args := append(make([]string, 0, 7), claim.Owner, floor(seen), number(claim.Lease), claim.mode(mode))
-	if reckoned {
-		args[1] = digits(claim.Clock)
-	}
-	block, longest := claim.text(), strconv.Itoa(claim.longest())
+	args := append(make([]string, 0, 7), claim.Owner, newest(claim.Clock, seen, reckoned), number(claim.Lease), claim.mode(mode))
+	block := claim.text()
 	switch { // each argument costs Redis time: the last ones may be missing
 	case claim.Uptime > 0:
-		args = append(args, block, longest, number(claim.Uptime))
+		args = append(args, block, strconv.Itoa(claim.longest()), number(claim.Uptime))
 	case claim.longest() != DefaultLongest:
-		args = append(args, block, longest)
+		args = append(args, block, strconv.Itoa(claim.longest()))
 	case block != "0" || k.family == ReadWrite:
 		args = append(args, block)
 	case mode == First && claim.Behind && claim.Lease >= notShort && s == acquire[Locks]:
@@ -102,10 +99,7 @@ func (c Conn) Offer(
 // Release runs lock/release.lua. It ends the tenure of an owner, and reports whether that owned the lock.
 // seen: as for [Conn.Acquire].
 func (c Conn) Release(ctx context.Context, k *Keys, e Ending, seen int64) (bool, error) {
-	args := []string{e.Owner, floor(seen), e.Entry, number(e.Rest)}
-	if e.Clock > seen {
-		args[1] = digits(e.Clock)
-	}
+	args := []string{e.Owner, newest(e.Clock, seen, e.Clock > seen), e.Entry, number(e.Rest)}
 	switch { // as in Acquire
 	case e.Announce:
 		args = append(args, k.Released())

@@ -109,13 +109,24 @@ func number(n int64) string { return strconv.FormatInt(n, 10) }
 
 // digits is a token or a time in microseconds, in as many digits as the clock has: the scripts compare them
 // as text.
-func digits(n int64) string {
-	text := number(n)
-	return "0000000000000000"[:max(16-len(text), 0)] + text
-}
+func digits(n int64) string { return padded(n, "") }
 
 // floor is the highest token that a client has seen. The space tells it from the clock: see lock/acquire.lua.
-func floor(token int64) string { return digits(token) + " " }
+func floor(token int64) string { return padded(token, " ") }
+
+// newest is the clock where that counts, else the floor.
+func newest(clock, seen int64, reckoned bool) string {
+	if reckoned {
+		return digits(clock)
+	}
+	return floor(seen)
+}
+
+func padded(n int64, behind string) string {
+	var digits [20]byte
+	text := strconv.AppendInt(digits[:0], n, 10)
+	return "0000000000000000"[:max(16-len(text), 0)] + string(text) + behind
+}
 
 // integer is 0 for a text that is no number.
 func integer(text string) int64 {
