@@ -103,16 +103,23 @@ func TestYieldsToWhoComes(t *testing.T) {
 	}
 }
 
-// Who finds others in the queue lets nobody of its process stand in line behind it.
-func TestYieldsToWhoWaits(t *testing.T) {
-	s := redistest.NewProcess(t)
-	sem, other := newSemaphore(t, open(t, s.Option()), yielding), newSemaphore(t, open(t, s.Option()))
+// behind has a process queue behind another one, which holds the only permit.
+func behind(t *testing.T, s *redistest.Server) (sem, other *semaphore.Semaphore, p *semaphore.Permits, all []*waiting) {
+	t.Helper()
+	sem, other = newSemaphore(t, open(t, s.Option()), yielding), newSemaphore(t, open(t, s.Option()))
 	require.NoError(t, other.SetPermits(t.Context(), 1))
-	p := acquire(t, other, 1)
-	all := []*waiting{begin(t, other, 1)}
+	p = acquire(t, other, 1)
+	all = append(all, begin(t, other, 1))
 	queued(t, sem, 1)
 	all = append(all, begin(t, sem, 1))
 	queued(t, sem, 2)
+	return sem, other, p, all
+}
+
+// Who finds others in the queue lets nobody of its process stand in line behind it.
+func TestYieldsToWhoWaits(t *testing.T) {
+	s := redistest.NewProcess(t)
+	sem, _, p, all := behind(t, s)
 	before := published(t, s)
 	for n := range 2 {
 		all = append(all, begin(t, sem, 1))
@@ -168,13 +175,7 @@ func TestYieldsToALargerRequest(t *testing.T) {
 // When nobody else has waited for a while, those who come stand in line again.
 func TestStandsInLineAgain(t *testing.T) {
 	s := redistest.NewProcess(t)
-	sem, other := newSemaphore(t, open(t, s.Option()), yielding), newSemaphore(t, open(t, s.Option()))
-	require.NoError(t, other.SetPermits(t.Context(), 1))
-	p := acquire(t, other, 1)
-	all := []*waiting{begin(t, other, 1)}
-	queued(t, sem, 1)
-	all = append(all, begin(t, sem, 1))
-	queued(t, sem, 2)
+	sem, other, p, all := behind(t, s)
 	inTurn(t, p, all...)
 	require.Eventually(t, func() bool {
 		p := acquire(t, other, 1)
