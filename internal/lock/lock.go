@@ -161,7 +161,7 @@ func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 	}
 	held, err := c.Conn.Force(session.WithoutDeadline(ctx), q.Keys, l.p.Shared, q.Floor.Load())
 	if err == nil {
-		q.LeaveParked() // its process need not be told that it is gone
+		q.LeaveParked() //nolint:contextcheck // it is released in the background
 		return held, nil
 	}
 	unanswered := lua.Classify(err) == lua.NoAnswer
