@@ -122,3 +122,18 @@ func TestReckon(t *testing.T) {
 		require.Zero(t, r.Reckon())
 	})
 }
+
+// What the clock shows at most grows with the age of the last reading, by what clocks may run apart.
+func TestAtMost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &reader{off: time.Hour}
+		require.Zero(t, r.AtMost(time.Now()), "nobody has told it")
+		r.read(time.Millisecond, 3*time.Millisecond)
+		shows := func() int64 { return time.Now().Add(r.off).UnixMicro() }
+		require.GreaterOrEqual(t, r.AtMost(time.Now()), shows())
+		require.InDelta(t, shows(), r.AtMost(time.Now()), 5000)
+		time.Sleep(time.Minute)
+		require.GreaterOrEqual(t, r.AtMost(time.Now()), shows()+60_000, "a thousandth of a minute")
+		require.InDelta(t, shows()+60_000, r.AtMost(time.Now()), 5000)
+	})
+}
