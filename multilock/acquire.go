@@ -25,6 +25,9 @@ type taken struct {
 
 // wait takes all, and waits for those that others hold, in order.
 func (l *Lock) wait(parent, waits context.Context) (*Hold, error) {
+	if len(l.locks) == 0 {
+		return nil, errNone
+	}
 	for {
 		a := &attempt{parent: parent, waits: waits}
 		err := a.all(l.locks, a.goOn)

@@ -45,8 +45,12 @@ import (
 )
 
 // Lock is several locks that are held together. Any number of goroutines share it. Its methods are safe for
-// concurrent use. There is no usable zero value: see [New].
+// concurrent use. There is no usable zero value: its attempts return ErrInvalid, and Do runs nothing. See
+// [New].
 type Lock struct{ locks []*lock.Lock } // in the global order
+
+// errNone is that of no locks: to hold all of them would be to hold nothing.
+var errNone = session.Wrap("", session.Invalid("a multi-lock needs at least one lock: multilock.New is given them"))
 
 // New returns the multi-lock of some locks. It does no I/O. A lock that is given twice counts once.
 //
@@ -55,7 +59,7 @@ type Lock struct{ locks []*lock.Lock } // in the global order
 // different clients or of different kinds; two locks of one name.
 func New(locks ...*latchkey.Lock) (*Lock, error) {
 	if len(locks) == 0 {
-		return nil, session.Wrap("", session.Invalid("a multi-lock needs at least one lock"))
+		return nil, errNone
 	}
 	l := &Lock{}
 	for n, given := range locks {
@@ -101,6 +105,9 @@ func (l *Lock) Lock(ctx context.Context) (*Hold, error) { return l.wait(ctx, ctx
 // leaves nothing behind. It returns [latchkey.ErrUnavailable] when Redis does not answer within the command
 // timeout of the first lock's client.
 func (l *Lock) TryLock(ctx context.Context) (*Hold, error) {
+	if len(l.locks) == 0 {
+		return nil, errNone
+	}
 	limited, cancel := grant.Impatient(ctx, l.locks[0].Client())
 	defer cancel()
 	return l.try(ctx, limited)
@@ -109,6 +116,9 @@ func (l *Lock) TryLock(ctx context.Context) (*Hold, error) {
 // TryLockFor is Lock for wait at most, for all of the locks together, which must be more than 0. After that
 // it returns [latchkey.ErrNotAcquired].
 func (l *Lock) TryLockFor(ctx context.Context, wait time.Duration) (*Hold, error) {
+	if len(l.locks) == 0 {
+		return nil, errNone
+	}
 	limited, cancel, err := grant.Within(ctx, l.locks[0].Name(), wait)
 	if err != nil {
 		return nil, err

@@ -45,6 +45,11 @@ func take(t testing.TB, l *latchkey.Lock) *latchkey.Hold {
 	return h
 }
 
+func unlock(t testing.TB, h *latchkey.Hold) {
+	t.Helper()
+	require.NoError(t, h.Unlock(t.Context()))
+}
+
 // attempt is a Lock that runs.
 type attempt struct {
 	hold   *multilock.Hold

@@ -10,21 +10,23 @@ import (
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
-// kind is that of both halves: they share a queue in Redis, and here.
+// kind is that of both halves: they share a queue in Redis, and here. One script for several locks knows
+// another layout: so it has none.
 var kind = &grant.Kind{
-	Family:    lua.ReadWrite,
-	Exclusive: true,
-	Sharable:  true,
-	Commands:  func(q *grant.Queue) grant.Commands { return commands{lock.Commands{Queue: q}} },
+	Family:     lua.ReadWrite,
+	Exclusive:  true,
+	Sharable:   true,
+	Commands:   func(q *grant.Queue) grant.Commands { return lock.Commands{Queue: q} },
+	Offerer:    func(q *grant.Queue) grant.Offerer { return lock.Commands{Queue: q} },
+	Downgrader: func(q *grant.Queue) grant.Downgrader { return downgrader{q} },
 }
 
-// commands are those of a lock, and one more.
-type commands struct{ lock.Commands }
+type downgrader struct{ queue *grant.Queue }
 
-func (c commands) Downgrade(
+// Downgrade is of [grant.Downgrader].
+func (d downgrader) Downgrade(
 	ctx context.Context, owner string, token int64, lease time.Duration,
 ) (holds, others bool, err error) {
-	return c.Client.Conn.Downgrade(ctx, c.Keys, owner, token, session.Milliseconds(lease), c.Floor.Load())
+	q := d.queue
+	return q.Client.Conn.Downgrade(ctx, q.Keys, owner, token, session.Milliseconds(lease), q.Floor.Load())
 }
-
-var _ grant.Downgrader = commands{}

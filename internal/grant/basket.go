@@ -16,16 +16,12 @@ import (
 // FitsInto reports whether one script can take both.
 func (p *Primitive) FitsInto(other *Primitive) bool {
 	a, b := p.Queue, other.Queue
-	return a.Client == b.Client && a.kind == b.kind && a.batch == b.batch && p.together() != nil
+	return a.Client == b.Client && a.kind == b.kind && a.batch == b.batch && p.mayGoTogether() && other.mayGoTogether()
 }
 
-// together are the commands for several; nil where each must be taken by itself.
-func (p *Primitive) together() Together {
-	commands, _ := p.Queue.Commands.(Together)
-	if p.Shared || p.Queue.Client.Options.Replicas > 0 {
-		return nil
-	}
-	return commands
+// mayGoTogether reports whether one script can take it with others. Replicas are waited for by each itself.
+func (p *Primitive) mayGoTogether() bool {
+	return p.Queue.kind.Together != nil && !p.Shared && p.Queue.Client.Options.Replicas == 0
 }
 
 // AcquireTogether makes one attempt for primitives that fit into one basket, at most [lua.BasketLimit] of
@@ -49,7 +45,7 @@ func AcquireTogether(parent, waits context.Context, ps []*Primitive, all bool) (
 		ps[0].Attempted(parent, 0, began, err)
 		return nil, 0, err
 	}
-	errs, free := takeTogether(waits, ps[0].together(), tenures, all)
+	errs, free := takeTogether(waits, ps[0].Queue.kind.Together(ps[0].Queue), tenures, all)
 	if failed := failure(errs); failed < len(ps) {
 		discardFrom(0, tenures, errs)
 		if class := lua.Classify(errs[failed]); class == lua.Permanent || class == lua.WrongType {

@@ -18,14 +18,11 @@ func (h *Hold) Downgrade(ctx context.Context) error {
 		return h.Err()
 	}
 	u := h.turn()
-	var commands Downgrader
-	if u != nil {
-		commands, _ = u.tenure.Commands.(Downgrader)
-	}
-	if commands == nil {
+	if u == nil || u.tenure.kind.Downgrader == nil {
 		return session.Wrap(h.Name(), session.Invalid("only a write hold of a read-write lock can be downgraded"))
 	}
 	t := u.tenure
+	commands := t.kind.Downgrader(t.Queue)
 	h.look()
 	t.parting.Lock() // one after the other
 	defer t.parting.Unlock()

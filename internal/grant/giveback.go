@@ -3,6 +3,7 @@ package grant
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/session"
@@ -15,12 +16,19 @@ type leaving struct {
 	err     error
 }
 
+// basketOf is what those have in common that one script can release.
+type basketOf struct {
+	client *session.Client
+	kind   *Kind
+	batch  uint16
+}
+
 // UnlockTogether unlocks holds, all side by side. Those that one script can release are released by one. It
 // returns what Unlock returns for each.
 func UnlockTogether(ctx context.Context, holds []*Hold) []error {
 	all := make([]leaving, len(holds))
 	var others []*leaving
-	baskets := map[*session.Client]map[uint16][]*leaving{}
+	baskets := map[basketOf][]*leaving{}
 	for i, h := range holds {
 		l := &all[i]
 		l.hold = h
@@ -28,24 +36,16 @@ func UnlockTogether(ctx context.Context, holds []*Hold) []error {
 		case u == nil:
 			others = append(others, l)
 		case l.begin(ctx) && u.tenure.fits():
-			t := u.tenure
-			if baskets[t.Client] == nil {
-				baskets[t.Client] = map[uint16][]*leaving{}
-			}
-			baskets[t.Client][t.batch] = append(baskets[t.Client][t.batch], l)
+			of := basketOf{u.tenure.Client, u.tenure.kind, u.tenure.batch}
+			baskets[of] = append(baskets[of], l)
 		case l.release != nil:
 			others = append(others, l)
 		}
 	}
 	var steps []func()
-	for _, slots := range baskets {
-		for _, basket := range slots {
-			for len(basket) > lua.BasketLimit {
-				some := basket[:lua.BasketLimit]
-				steps = append(steps, func() { releaseTogether(ctx, some) })
-				basket = basket[lua.BasketLimit:]
-			}
-			steps = append(steps, func() { releaseTogether(ctx, basket) })
+	for _, basket := range baskets {
+		for some := range slices.Chunk(basket, lua.BasketLimit) {
+			steps = append(steps, func() { releaseTogether(ctx, some) })
 		}
 	}
 	for _, l := range others {
@@ -89,8 +89,7 @@ func (l *leaving) begin(ctx context.Context) bool {
 
 // fits reports whether a script for several can release the tenure.
 func (t *tenure) fits() bool {
-	_, together := t.Commands.(Together)
-	return together && t.terms.minHold == 0 && t.waiters.Answered(&t.waiter) && !t.waiters.Stray(&t.waiter)
+	return t.kind.Together != nil && !t.isShared() && t.terms.minHold == 0 && t.waiters.Answered(&t.waiter) && !t.waiters.Stray(&t.waiter)
 }
 
 // send unlocks by itself.
@@ -136,7 +135,7 @@ func releaseTogether(ctx context.Context, basket []*leaving) {
 	}
 	limited, cancel := context.WithTimeout(waits, until)
 	defer cancel()
-	owned, err := first.Commands.(Together).ReleaseTogether(session.WithoutDeadline(limited), parts)
+	owned, err := first.kind.Together(first.Queue).ReleaseTogether(session.WithoutDeadline(limited), parts)
 	if err != nil {
 		steps := make([]func(), len(basket))
 		for i, l := range basket {

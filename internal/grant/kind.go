@@ -15,6 +15,12 @@ type Kind struct {
 	Sharable  bool // it has a second half, whose tenures hold together ([Primitive.Shared])
 	// Commands returns those of a queue.
 	Commands func(*Queue) Commands
+
+	// What some kinds can do and others cannot: then it is nil. A kind has what it names here, and never what a
+	// type that it embeds brings along: the scripts of one kind destroy the data of another.
+	Offerer    func(*Queue) Offerer
+	Together   func(*Queue) Together
+	Downgrader func(*Queue) Downgrader
 }
 
 // Commands are those to Redis in which the kinds differ. Methods are safe for concurrent use.
@@ -26,15 +32,15 @@ type Commands interface {
 	Release(ctx context.Context, e lua.Ending, weight int, alone bool) (owned bool, err error)
 }
 
-// Downgrader is implemented by the Commands of a kind that is sharable.
+// Downgrader is what a kind has that is sharable.
 type Downgrader interface {
 	// Downgrade has an owner that holds alone hold with others from now on, who have its token. It reports
 	// whether the owner holds the lock, and whether somebody waits.
 	Downgrade(ctx context.Context, owner string, token int64, lease time.Duration) (holds, others bool, err error)
 }
 
-// Together is implemented by the Commands of a kind of which one script can take and release several, of one
-// client and one slot. The methods are called on those of any part.
+// Together is what a kind has of which one script can take and release several, of one client and one slot.
+// The methods are called on that of any part.
 type Together interface {
 	// TakeTogether sends one attempt: for all parts or none, or for those before the first that is not free. It
 	// returns a reply for each, and how many were free before one that was not.
@@ -43,7 +49,7 @@ type Together interface {
 	ReleaseTogether(ctx context.Context, parts []lua.Part) ([]bool, error)
 }
 
-// Offerer is implemented by the Commands of a kind that can be handed off locally ([Primitive.Delegate]).
+// Offerer is what a kind has that can be handed off locally and is exclusive ([Primitive.Delegate]).
 type Offerer interface {
 	// Offer gives what an owner holds to the first in the queue, and queues the claim. When nobody waits it
 	// grants the claim. entry is the queue entry of the owner if it may be queued, else empty; used is how many

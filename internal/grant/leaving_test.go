@@ -48,11 +48,15 @@ func TestTryWhileALingeringLockLeaves(t *testing.T) {
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, c.Shutdown(context.Background())) })
 		commands := tardy{late: 10 * time.Millisecond, releases: make(chan struct{}, 9), released: &atomic.Bool{}, early: &atomic.Int64{}}
-		kind := &grant.Kind{Family: lua.Locks, Exclusive: true, Commands: func(q *grant.Queue) grant.Commands {
-			x := commands
-			x.Commands = lock.Commands{Queue: q}
-			return x
-		}}
+		kind := &grant.Kind{
+			Family: lua.Locks, Exclusive: true,
+			Commands: func(q *grant.Queue) grant.Commands {
+				x := commands
+				x.Commands = lock.Commands{Queue: q}
+				return x
+			},
+			Offerer: func(q *grant.Queue) grant.Offerer { return lock.Commands{Queue: q} },
+		}
 		p, err := grant.NewPrimitive(c, kind, "a", []grant.Option{grant.WithLinger(grant.MinLinger)})
 		require.NoError(t, err)
 		p.Delegate = true

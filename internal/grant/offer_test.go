@@ -41,7 +41,8 @@ func TestOfferOfWhatIsLost(t *testing.T) {
 			keys, err := lua.NewKeys(lua.Locks, "a", false)
 			require.NoError(t, err)
 			commands := &vanished{}
-			q := &Queue{Target: session.Target{Client: c, Keys: keys}, Commands: commands, kind: &Kind{}}
+			kind := &Kind{Offerer: func(*Queue) Offerer { return commands }}
+			q := &Queue{Target: session.Target{Client: c, Keys: keys}, Commands: commands, kind: kind}
 			q.waiters = wait.New(c.Closing, q, time.Second)
 			old, fresh := &tenure{Queue: q}, &tenure{Queue: q}
 			old.waiter.Number, fresh.waiter.Number, fresh.waiter.Offers = 1, 2, true

@@ -140,7 +140,7 @@ func (q *Queue) offer(ctx context.Context, t, old *tenure, claim lua.Claim, mode
 	if q.Client.Sharded {
 		q.listen() // from now on others may have to say that they wait
 	}
-	reply, err := q.Commands.(Offerer).Offer(ctx, old.waiter.Owner, old.strayEntry(), old.used(), claim, mode)
+	reply, err := q.kind.Offerer(q).Offer(ctx, old.waiter.Owner, old.strayEntry(), old.used(), claim, mode)
 	if err != nil {
 		return lua.Acquired{}, err
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/lua"
+	"github.com/latchkey-go/latchkey/internal/session"
 )
 
 // kind is that of all locks.
@@ -12,38 +13,48 @@ var kind = &grant.Kind{
 	Family:    lua.Locks,
 	Exclusive: true,
 	Commands:  func(q *grant.Queue) grant.Commands { return Commands{q} },
+	Offerer:   func(q *grant.Queue) grant.Offerer { return Commands{q} },
+	Together:  func(q *grant.Queue) grant.Together { return basket{q.Client} },
 }
 
-// Commands send each acquire and each release as a script of its own, or those of a basket together.
-type Commands struct{ *grant.Queue }
+// Commands send each acquire, release and offer as a script of its own: the one of the name's family. So
+// read-write locks have them as well.
+type Commands struct{ Queue *grant.Queue }
 
-// Take is of [grant.Commands], as is Release. Offer is of [grant.Offerer].
+// Take is of [grant.Commands], as is Release.
 func (c Commands) Take(ctx context.Context, claim lua.Claim, mode lua.Mode) (lua.Acquired, error) {
-	claim.Clock, claim.Behind = c.ServerClock.Reckon(), c.Contended()
-	return c.Client.Conn.Acquire(ctx, c.Keys, claim, c.Floor.Load(), mode)
-}
-
-// Offer gives the lock to the next process in the queue.
-func (c Commands) Offer(
-	ctx context.Context, owner, entry string, used int64, claim lua.Claim, mode lua.Mode,
-) (lua.Acquired, error) {
-	return c.Client.Conn.Offer(ctx, c.Keys, owner, entry, used, claim, c.Floor.Load(), mode)
-}
-
-// TakeTogether is of [grant.Together], as is ReleaseTogether.
-func (c Commands) TakeTogether(
-	ctx context.Context, parts []lua.Part, all bool, until int64,
-) (replies []lua.Acquired, free int, err error) {
-	return c.Client.Conn.TakeBasket(ctx, parts, all, until)
-}
-
-// ReleaseTogether releases several.
-func (c Commands) ReleaseTogether(ctx context.Context, parts []lua.Part) ([]bool, error) {
-	return c.Client.Conn.ReleaseBasket(ctx, parts)
+	q := c.Queue
+	claim.Clock, claim.Behind = q.ServerClock.Reckon(), q.Contended()
+	return q.Client.Conn.Acquire(ctx, q.Keys, claim, q.Floor.Load(), mode)
 }
 
 // Release ends the tenure of an owner.
 func (c Commands) Release(ctx context.Context, e lua.Ending, _ int, _ bool) (owned bool, err error) {
-	e.Clock = c.ServerClock.Reckon()
-	return c.Client.Conn.Release(ctx, c.Keys, e, c.Floor.Load())
+	q := c.Queue
+	e.Clock = q.ServerClock.Reckon()
+	return q.Client.Conn.Release(ctx, q.Keys, e, q.Floor.Load())
+}
+
+// Offer is of [grant.Offerer]: it gives the lock to the next process in the queue.
+func (c Commands) Offer(
+	ctx context.Context, owner, entry string, used int64, claim lua.Claim, mode lua.Mode,
+) (lua.Acquired, error) {
+	q := c.Queue
+	return q.Client.Conn.Offer(ctx, q.Keys, owner, entry, used, claim, q.Floor.Load(), mode)
+}
+
+// basket sends the acquires of several locks, or their releases, as one script. It knows the layout of a lock
+// alone, and so it is no part of [Commands].
+type basket struct{ client *session.Client }
+
+// TakeTogether is of [grant.Together], as is ReleaseTogether.
+func (b basket) TakeTogether(
+	ctx context.Context, parts []lua.Part, all bool, until int64,
+) (replies []lua.Acquired, free int, err error) {
+	return b.client.Conn.TakeBasket(ctx, parts, all, until)
+}
+
+// ReleaseTogether releases several.
+func (b basket) ReleaseTogether(ctx context.Context, parts []lua.Part) ([]bool, error) {
+	return b.client.Conn.ReleaseBasket(ctx, parts)
 }
