@@ -19,10 +19,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/fairlock"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/internal/redistest/shared"
 	"github.com/latchkey-go/latchkey/multilock"
 	"github.com/latchkey-go/latchkey/rlock"
+	"github.com/latchkey-go/latchkey/rwlock"
+	"github.com/latchkey-go/latchkey/spinlock"
 )
 
 const (
@@ -40,6 +43,7 @@ type section struct {
 	until int64 // the end of the lease as it was known at the beginning
 	token int64
 	lock  int64
+	reads int64 // 1: beside others that read
 }
 
 func sectionsOf(path string) ([]section, error) {
@@ -66,11 +70,9 @@ func worker(args []string) {
 	check(err)
 	goal, err := strconv.ParseInt(args[3], 10, 64)
 	check(err)
-	var all []*latchkey.Lock
-	for _, name := range names(args[4], several) {
-		l, err := rlock.New(c, name, rlock.WithLinger(time.Second))
-		check(err)
-		all = append(all, l)
+	var all []choice
+	for n, name := range names(args[4], several) {
+		all = append(all, choiceOf(c, n, name))
 	}
 	done, used := counter.Word(0), new(atomic.Int64)
 	var wg sync.WaitGroup
@@ -92,6 +94,30 @@ func worker(args []string) {
 	defer cancel()
 	check(c.Shutdown(ctx))
 	fmt.Println("finished")
+}
+
+// choice is a lock that may be taken, or the two halves of one.
+type choice struct{ alone, reads *latchkey.Lock }
+
+// choiceOf returns the lock with that number. There are locks of all kinds.
+func choiceOf(c *latchkey.Client, n int, name string) choice {
+	var l choice
+	var err error
+	switch n % 5 {
+	case 0:
+		l.alone, err = rlock.New(c, name, rlock.WithLinger(time.Second))
+	case 1:
+		l.alone, err = fairlock.New(c, name)
+	case 2:
+		l.alone, err = spinlock.New(c, name)
+	default:
+		var both *rwlock.Lock
+		both, err = rwlock.New(c, name)
+		check(err)
+		l = choice{alone: both.Write(), reads: both.Read()}
+	}
+	check(err)
+	return l
 }
 
 // holding is a hold of one lock, or of several.
@@ -121,11 +147,17 @@ func waitFor(ctx context.Context, some []*latchkey.Lock) (_ holding, tokens map[
 }
 
 // visit holds some of the locks for a moment.
-func visit(all []*latchkey.Lock, sections []section, used *atomic.Int64, prefix int) error {
+func visit(all []choice, sections []section, used *atomic.Int64, prefix int) error {
 	const patience = 30 * time.Second
 	var some []*latchkey.Lock
+	reads := map[string]int64{}
 	for _, i := range rand.Perm(several)[:1+rand.IntN(5)] {
-		some = append(some, all[i])
+		if all[i].reads != nil && rand.N(2) == 0 {
+			some = append(some, all[i].reads)
+			reads[all[i].reads.Name()] = 1
+		} else {
+			some = append(some, all[i].alone)
+		}
 	}
 	limit := patience
 	if rand.N(20) == 0 { // some give up
@@ -150,7 +182,7 @@ func visit(all []*latchkey.Lock, sections []section, used *atomic.Int64, prefix 
 		number, err := strconv.ParseInt(name[prefix:], 10, 64)
 		check(err)
 		s := &sections[used.Add(1)-1]
-		s.lock, s.token, s.until = number, token, now.Add(left).UnixNano()
+		s.lock, s.token, s.reads, s.until = number, token, reads[name], now.Add(left).UnixNano()
 		atomic.StoreInt64(&s.begin, now.UnixNano()) // last: the process may be killed between any two of these
 		mine = append(mine, s)
 	}
@@ -175,8 +207,8 @@ func check(err error) {
 
 // fleet is what became of the processes.
 type fleet struct {
-	overlaps, disorder, sections, unfinished, killed int
-	lost                                             atomic.Int64 // replies
+	overlaps, disorder, sections, read, unfinished, killed int
+	lost                                                   atomic.Int64 // replies
 }
 
 // run has 8 processes take locks so many times, while connections are killed twice a second, processes every
@@ -216,8 +248,8 @@ func (f *fleet) run(t *testing.T, s *redistest.Server, goal int64, prefixes ...s
 	}
 	f.killed = len(killed)
 	f.judge(t, paths, killed)
-	t.Logf("%d holds of locks in %v, %d unfinished, %d processes killed, %d replies lost; %d overlaps, %d tokens out of order",
-		f.sections, time.Since(began).Round(time.Second), f.unfinished, f.killed, f.lost.Load(), f.overlaps, f.disorder)
+	t.Logf("%d holds of locks, %d of which read, in %v, %d unfinished, %d processes killed, %d replies lost; %d overlaps, %d tokens out of order",
+		f.sections, f.read, time.Since(began).Round(time.Second), f.unfinished, f.killed, f.lost.Load(), f.overlaps, f.disorder)
 }
 
 // judge looks at what the processes wrote down. The sections of one that was killed go on until then, as long
@@ -243,21 +275,26 @@ func (f *fleet) judge(t *testing.T, paths []string, killed map[string]int64) {
 	slices.SortFunc(all, func(a, b section) int {
 		return cmp.Or(cmp.Compare(a.lock, b.lock), cmp.Compare(a.begin, b.begin), cmp.Compare(a.end, b.end))
 	})
-	for i := 1; i < len(all); i++ {
-		before, s := all[i-1], all[i]
-		if before.lock != s.lock {
-			continue
+	var last, lastAlone section // the latest end and the greatest token of the lock, of all and of those alone
+	for i, s := range all {
+		if i == 0 || all[i-1].lock != s.lock {
+			last, lastAlone = section{}, section{}
 		}
-		if s.begin < before.end {
+		if s.begin < lastAlone.end || s.reads == 0 && s.begin < last.end {
 			f.overlaps++
 		}
-		if s.token <= before.token {
+		if s.token < last.token || s.reads == 0 && s.token == last.token {
 			f.disorder++
+		}
+		f.read += int(s.reads)
+		last.end, last.token = max(last.end, s.end), max(last.token, s.token)
+		if s.reads == 0 {
+			lastAlone.end = max(lastAlone.end, s.end)
 		}
 	}
 }
 
-// Processes take random locks in random orders while connections and processes are killed, and replies are
+// Processes take random locks of all kinds in random orders while connections and processes are killed, and replies are
 // lost. Nobody waits for ever, nobody holds what another one holds, and nothing is left behind.
 func TestHistory(t *testing.T) {
 	s := redistest.NewProcess(t, "--maxclients", "1000")
@@ -268,7 +305,11 @@ func TestHistory(t *testing.T) {
 	require.Zero(t, f.disorder, "order of tokens")
 	require.GreaterOrEqual(t, int64(f.sections), goal)
 	require.Positive(t, f.lost.Load())
-	free(t, locks(t, open(t, s), names("l", several)...)...) // the killed ones hold nothing
+	require.Positive(t, f.read)
+	c := open(t, s)
+	for n, name := range names("l", several) {
+		free(t, choiceOf(c, n, name).alone) // the killed ones hold nothing
+	}
 	redistest.OnlyExpiring(t, s.Client(t))
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/multilock"
 	"github.com/latchkey-go/latchkey/rlock"
+	"github.com/latchkey-go/latchkey/rwlock"
 )
 
 // multiLocks is the contract of several locks at once: of all kinds, in one slot and in others.
@@ -23,6 +24,7 @@ func MultiLocks(t *testing.T, s Servers) {
 	m := multiLocks{s}
 	t.Run("multi-lock", func(t *testing.T) {
 		t.Run("free", m.free)
+		t.Run("halves", m.halves)
 		t.Run("exclusion", m.exclusion)
 		t.Run("hand-off", m.handOff)
 		t.Run("cancelled", m.cancelled)
@@ -93,6 +95,44 @@ func (m multiLocks) free(t *testing.T) {
 		_, err := mine.TryLock(t.Context())
 		require.ErrorIs(t, err, latchkey.ErrNotAcquired)
 		require.NoError(t, held.Unlock(t.Context()))
+	}
+}
+
+// Several halves of read-write locks of one client and one slot are held together. Others read what is read,
+// and get nothing else.
+func (m multiLocks) halves(t *testing.T) {
+	all := func(c *latchkey.Client) (reads, writes []*latchkey.Lock) {
+		for n := range 4 {
+			l, err := rwlock.New(c, fmt.Sprintf("multi:{halves}:%d", n))
+			require.NoError(t, err)
+			reads, writes = append(reads, l.Read()), append(writes, l.Write())
+		}
+		return reads, writes
+	}
+	reads, writes := all(m.open(t))
+	l, err := multilock.New(reads[0], reads[1], writes[2], writes[3])
+	require.NoError(t, err)
+	others, writers := all(m.open(t))
+	for range 2 {
+		h := mustAll(t, l)
+		for n := range 4 {
+			_, err := writers[n].TryLock(t.Context())
+			require.ErrorIs(t, err, latchkey.ErrNotAcquired)
+			if n > 1 {
+				_, err = others[n].TryLock(t.Context())
+				require.ErrorIs(t, err, latchkey.ErrNotAcquired)
+			}
+		}
+		beside := must(t, others[0])
+		require.True(t, h.Held())
+		require.NoError(t, h.Unlock(t.Context()))
+		_, err = writers[0].TryLock(t.Context())
+		require.ErrorIs(t, err, latchkey.ErrNotAcquired, "somebody else reads")
+		require.True(t, beside.Held())
+		unlock(t, beside)
+		for _, w := range writers {
+			unlock(t, must(t, w))
+		}
 	}
 }
 

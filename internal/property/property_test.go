@@ -27,11 +27,7 @@ const (
 // Whatever two clients do with all primitives under three names, one after the other, each call returns what
 // the documentation says, and nothing is left behind.
 func TestRandomOperations(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	if text := os.Getenv("LATCHKEY_SEED"); text != "" {
-		_, err := fmt.Sscan(text, &seed)
-		require.NoError(t, err)
-	}
+	seed := seed(t)
 	t.Logf("LATCHKEY_SEED=%d", seed)
 	redistest.Each(t, func(t *testing.T, server *redistest.Server) {
 		plain := server.Client(t)
@@ -52,4 +48,16 @@ func TestRandomOperations(t *testing.T) {
 		}
 		t.Logf("%s", total)
 	})
+}
+
+// seed is that of LATCHKEY_SEED, or a fresh one.
+func seed(t *testing.T) (n uint64) {
+	t.Helper()
+	text := os.Getenv("LATCHKEY_SEED")
+	if text == "" {
+		return uint64(time.Now().UnixNano())
+	}
+	_, err := fmt.Sscan(text, &n)
+	require.NoError(t, err)
+	return n
 }
