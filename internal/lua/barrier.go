@@ -72,7 +72,7 @@ func arrival(reply []rueidis.RedisMessage, err error) (a Arrival, _ error) {
 	leads, errs[2] = reply[2].AsInt64()
 	a.Leads = leads == 1
 	a.Round, errs[3] = parseRound(&reply[3])
-	if err := errors.Join(errs[:]...); err != nil {
+	if err := errors.Join(errs[:]...); err != nil || check(max(a.Generation, -a.Generation), a.Index) != nil {
 		return a, errors.Join(ErrReply, err)
 	}
 	return a, nil

@@ -47,6 +47,9 @@ func (c Conn) TakeBasket(ctx context.Context, parts []Part, all bool, until int6
 	if len(numbers) < 3 || numbers[0] > int64(len(parts)) || numbers[1] > int64(len(parts)) || len(numbers)-3 != int(max(numbers[0], 0)) {
 		return nil, 0, ErrReply
 	}
+	if err := check(numbers[1:]...); err != nil {
+		return nil, 0, err
+	}
 	for i := range replies {
 		replies[i] = Acquired{Now: numbers[2], Late: numbers[0] == -6}
 		if i+3 < len(numbers) {

@@ -140,20 +140,33 @@ func acquired(message rueidis.RedisMessage, err error) (Acquired, error) {
 	}
 	if !message.IsArray() {
 		token, err := message.AsInt64()
-		return Acquired{Owned: Owned{Token: token}}, err
+		if err == nil {
+			err = check(token, token-1)
+		}
+		if err != nil {
+			return Acquired{}, err
+		}
+		return Acquired{Owned: Owned{Token: token}}, nil
 	}
 	numbers, err := message.AsIntSlice()
+	if err == nil && len(numbers) > 2 {
+		err = check(max(numbers[0], -numbers[0]), numbers[2])
+	}
 	switch {
 	case err == nil && len(numbers) == 4 && numbers[0] == 0:
-		return Acquired{Owned: Owned{Token: numbers[1], Reserved: numbers[2], Others: numbers[3] != 0}}, nil
+		token, reserved := numbers[1], numbers[2]
+		if err := check(token-1, reserved, token+reserved); err != nil {
+			return Acquired{}, err
+		}
+		return Acquired{Owned: Owned{Token: token, Reserved: reserved, Others: numbers[3] != 0}}, nil
 	case err == nil && len(numbers) == 4 && numbers[0] > 0:
 		return Acquired{
-			Owned: Owned{Others: numbers[3] != 0}, Queued: true, Sequence: numbers[0], Ends: numbers[1], Now: numbers[2],
+			Owned: Owned{Others: numbers[3] != 0}, Queued: true, Sequence: numbers[0], Ends: bounded(numbers[1]), Now: numbers[2],
 		}, nil
 	case err != nil || len(numbers) != 3:
 		return Acquired{}, errors.Join(ErrReply, err)
 	}
-	a := Acquired{Ends: numbers[1], Now: numbers[2]}
+	a := Acquired{Ends: bounded(numbers[1]), Now: numbers[2]}
 	switch numbers[0] {
 	case -1:
 	case -2:

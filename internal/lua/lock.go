@@ -54,8 +54,8 @@ func (c Conn) AcquireBy(ctx context.Context, s *Script, k *Keys, claim Claim, se
 	}
 	message, err := c.Run(ctx, s, k, args).ToMessage()
 	if err == nil && reckoned && message.IsInt64() {
-		ends, err := message.AsInt64()
-		return Acquired{Queued: true, Reckoned: true, Sequence: claim.Clock, After: claim.Clock, Ends: ends}, err
+		left, err := ends(&message)
+		return Acquired{Queued: true, Reckoned: true, Sequence: claim.Clock, After: claim.Clock, Ends: left}, err
 	}
 	a, err := acquired(message, err)
 	a.Reckoned = reckoned
@@ -163,9 +163,9 @@ func (c Conn) Inspect(ctx context.Context, k *Keys, limit int) (State, error) {
 	var s State
 	var errs [5]error
 	s.Owner, errs[0] = reply[0].ToString()
-	s.Token, errs[1] = reply[1].AsInt64()
-	s.Ends, errs[2] = reply[2].AsInt64()
-	s.Length, errs[3] = reply[3].AsInt64()
+	s.Token, errs[1] = count(&reply[1])
+	s.Ends, errs[2] = ends(&reply[2])
+	s.Length, errs[3] = count(&reply[3])
 	s.Shares, errs[4] = reply[4].AsInt64()
 	if s.Shares < 0 {
 		s.MayLinger, s.Shares = true, 0

@@ -62,7 +62,7 @@ func (c Conn) Time(ctx context.Context, k *Keys) (int64, error) {
 		reply = c.Client.Do(ctx, c.Client.B().Time().Build())
 	}
 	t, err := reply.AsIntSlice()
-	if err != nil || len(t) != 2 {
+	if err != nil || len(t) != 2 || check(t[0], t[1]) != nil || t[0] > maxToken/1_000_000 {
 		return 0, errors.Join(ErrReply, err)
 	}
 	return t[0]*1_000_000 + t[1], nil

@@ -41,9 +41,6 @@ type Owned struct {
 	Others   bool  // somebody waits; said only with Reserved
 }
 
-// maxToken is the greatest token that a script hands out: beyond it, Lua's numbers skip integers.
-const maxToken = 1<<53 - 2
-
 // ParseMessage reads what the scripts publish. What it cannot read is Unknown.
 func ParseMessage(text string) (m Message) {
 	fields := strings.SplitN(text, " ", 3)

@@ -170,12 +170,12 @@ func (c Conn) Census(ctx context.Context, k *Keys, limit int) (Census, error) {
 	s.Queue, errs[5] = reply[5].AsStrSlice()
 	for i := 0; i+1 < len(holders); i += 2 {
 		text, err := holders[i].ToString()
-		ends, endsErr := holders[i+1].AsInt64()
+		left, endsErr := ends(&holders[i+1])
 		if err != nil || endsErr != nil {
 			return Census{}, errors.Join(ErrReply, err, endsErr)
 		}
 		h := parseHolder(text)
-		h.Ends = ends
+		h.Ends = left
 		s.Holders = append(s.Holders, h)
 	}
 	if err := errors.Join(errs[:]...); err != nil {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/lua"
@@ -33,7 +34,7 @@ func singleRequests(t *testing.T, b *sem, longest int, answered string, alone bo
 	require.NoError(t, b.do("FLUSHALL").Error())
 	plain := b.lock.Family() == lua.Plain
 	b.open("A")
-	trade := func(r lua.Request) lua.Acquired {
+	send := func(r lua.Request) rueidis.RedisMessage {
 		requests := []lua.Request{r}
 		if !alone { // and one that finds nothing
 			requests = append(requests, lua.Give(lua.Ending{Owner: "A:99"}))
@@ -48,8 +49,9 @@ func singleRequests(t *testing.T, b *sem, longest int, answered string, alone bo
 			require.NoError(t, err)
 			require.Equal(t, plain && strings.Contains(answered, number), n == 0, "forgotten: %s", number)
 		}
-		return taken(t, replies[0])
+		return replies[0]
 	}
+	trade := func(r lua.Request) lua.Acquired { return taken(t, send(r)) }
 	free := func(n int64) { t.Helper(); require.Equal(t, n, b.census().Free) }
 	b.set(5)
 	for n, mode := range []lua.Mode{lua.First, lua.Again, lua.Try} {
@@ -93,7 +95,8 @@ func singleRequests(t *testing.T, b *sem, longest int, answered string, alone bo
 	require.NoError(t, b.do("DEL", b.lock.All()[1]).Error())
 	if !plain {
 		for range 2 {
-			trade(lua.Give(lua.Ending{Owner: "A:2"}))
+			_, err := lua.ParseGiven(send(lua.Give(lua.Ending{Owner: "A:2"})))
+			require.NoError(t, err)
 			free(2)
 		}
 		require.Empty(t, b.permits("A:2"))

@@ -64,7 +64,7 @@ func (c Conn) renew(ctx context.Context, batch []Renewal, first bool) (renewed [
 	if err != nil {
 		return nil, 0, err
 	}
-	if len(numbers) != len(batch)+1 {
+	if len(numbers) != len(batch)+1 || check(numbers...) != nil {
 		return nil, 0, ErrReply
 	}
 	renewed = make([]bool, len(batch))

@@ -108,10 +108,10 @@ func parseRound(m *rueidis.RedisMessage) (r Round, err error) {
 		return r, errors.Join(ErrReply, err)
 	}
 	r.Phase = Phase(phase[0])
-	r.Generation, errs[0] = fields[1].AsInt64()
-	r.First, errs[1] = fields[2].AsInt64()
+	r.Generation, errs[0] = count(&fields[1])
+	r.First, errs[1] = count(&fields[2])
 	r.Bad, errs[2] = fields[3].ToString()
-	r.Ends, errs[3] = fields[4].AsInt64()
+	r.Ends, errs[3] = ends(&fields[4])
 	r.Number, errs[4] = fields[5].AsInt64()
 	if len(fields) > 6 {
 		r.Parties, errs[5] = fields[6].AsInt64()

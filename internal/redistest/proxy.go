@@ -23,6 +23,7 @@ const (
 	Withhold            // as Keep, but the client's connection stays open, and silent
 	Delay               // the server sees it at Deliver; what follows on the connection waits behind it
 	Hang                // the server never sees it, nor what follows on the connection, which stays open and silent
+	Forge               // the server never sees it; the client gets the reply that was given to Forge
 )
 
 // Proxy stands between clients and a server and loses, keeps or delays what a test names.
@@ -33,6 +34,7 @@ type Proxy struct {
 	listener net.Listener
 	running  sync.WaitGroup
 	judge    atomic.Pointer[func(request string) Verdict]
+	forged   atomic.Pointer[string]
 	silent   atomic.Bool
 
 	mu      sync.Mutex
@@ -83,6 +85,9 @@ func (p *Proxy) Judge(f func(request string) Verdict) {
 	}
 	p.judge.Store(&f)
 }
+
+// Forge sets the reply to requests with that verdict, as it is on the wire.
+func (p *Proxy) Forge(reply string) { p.forged.Store(&reply) }
 
 // Once returns a judge that gives the verdict to the first request that matches, and how often it did.
 func Once(verdict Verdict, match func(request string) bool) (func(string) Verdict, *atomic.Int64) {
@@ -162,6 +167,11 @@ func (p *Proxy) requests(l *link) {
 			return
 		case Hang:
 			hangs = true
+		case Forge:
+			if _, err := io.WriteString(l.client, *p.forged.Load()); err != nil {
+				return
+			}
+			continue
 		case Keep:
 			p.keep(l, append([]byte(nil), buffer[:n]...))
 			return

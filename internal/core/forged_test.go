@@ -1,0 +1,50 @@
+package core_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey/internal/lua"
+	"github.com/latchkey-go/latchkey/internal/redistest"
+)
+
+// A reply to an acquire with a number that no script says is an error, and nothing of it is believed: the
+// name is as it was, for this client and for all others.
+func TestAbsurdReplies(t *testing.T) {
+	const absurd = "9223372036854775807"
+	for name, reply := range map[string]string{
+		"token":     ":" + absurd + "\r\n",
+		"none":      ":0\r\n",
+		"negative":  ":-7\r\n",
+		"text":      "$19\r\n" + absurd + "\r\n",
+		"reserved":  "*4\r\n:0\r\n:1700000000000000\r\n:" + absurd + "\r\n:0\r\n",
+		"together":  "*4\r\n:0\r\n:9007199254740990\r\n:5000\r\n:0\r\n",
+		"clock":     "*3\r\n:-1\r\n:1000\r\n:" + absurd + "\r\n",
+		"sequence":  "*3\r\n:" + absurd + "\r\n:1000\r\n:1700000000000000\r\n",
+		"a minimum": "*3\r\n:-9223372036854775808\r\n:1000\r\n:1700000000000000\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := redistest.New(t)
+			p := redistest.NewProxy(t, s)
+			mine, other := newLock(t, open(t, p.Option()), "a", true), newLock(t, open(t, s.Option()), "a", true)
+			first := mustLock(t, mine)
+			require.NoError(t, first.Unlock(t.Context()))
+			p.Forge(reply)
+			judge, forged := redistest.Once(redistest.Forge, func(request string) bool { return strings.Contains(request, "EVALSHA") })
+			p.Judge(judge)
+			h, err := mine.TryLock(t.Context())
+			require.ErrorIs(t, err, lua.ErrReply)
+			require.Nil(t, h)
+			require.EqualValues(t, 1, forged.Load())
+			again := mustLock(t, mine)
+			require.Greater(t, again.Token(), first.Token())
+			require.Less(t, again.Token(), first.Token()+60_000_000, "it is as it was")
+			require.NoError(t, again.Unlock(t.Context()))
+			next := mustLock(t, other)
+			require.Less(t, next.Token(), first.Token()+60_000_000)
+			require.NoError(t, next.Unlock(t.Context()))
+		})
+	}
+}
