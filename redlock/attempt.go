@@ -34,6 +34,9 @@ func (w *ways) attempt(waits context.Context, first int) (*quorum, error) {
 	w.propose(time.Now())
 	asked, err := w.ask(ctx, q, first)
 	cancel() // those that are still asked give back what they take
+	if others := q.withoutOthers(); len(others) > 0 {
+		releaseAll(context.Background(), others, false)
+	}
 	if err == nil {
 		settling, stop := context.WithTimeout(waits, min(w.Client().Options.CommandTimeout, w.servers[0].Lease()/2))
 		err = q.settle(settling)
@@ -56,12 +59,18 @@ const lead = 1000
 // propose has all servers give the same token: one that is greater than all that are known, and ahead of the
 // clocks.
 func (w *ways) propose(now time.Time) {
-	next := int64(0)
+	known := make([]int64, 0, len(w.servers))
 	for _, p := range w.servers {
 		floor, clock := p.Floor(now)
-		next = max(next, floor)
 		if clock > 0 {
-			next = max(next, clock+lead)
+			floor = max(floor, clock+lead)
+		}
+		known = append(known, floor)
+	}
+	limit, next := w.credible(known), int64(0)
+	for _, n := range known {
+		if n <= limit {
+			next = max(next, n)
 		}
 	}
 	for _, p := range w.servers {
@@ -125,9 +134,11 @@ func (w *ways) ask(ctx context.Context, q *quorum, first int) (a *asking, err er
 			a.unheard[got.server] = false
 			if got.err == nil {
 				q.put(got.server, got.part)
-				if granted++; granted == 1 && first == 1 {
+				before := failed.far
+				if granted, failed.far = q.count(); granted == 1 && first == 1 {
 					next(min(w.majority-1, len(waiting)))
 				}
+				next(max(0, min(failed.far-before, len(waiting))))
 				continue
 			}
 			failed.add(got.err)
@@ -176,6 +187,7 @@ type failures struct {
 	silent            int
 	refusal           error // of the first one that will refuse again
 	refused           int
+	far               int // a token that is not believed
 }
 
 func (f *failures) add(err error) {
@@ -214,16 +226,20 @@ func (f *failures) overdue(granted, open int, began time.Time) error {
 func (f *failures) err(granted, open int) error {
 	spare := f.servers - f.majority // so many may fail
 	majorityAnswers := granted+f.taken >= f.majority
+	refused, refusal := f.refused+f.far, f.refusal
+	if refusal == nil {
+		refusal = errFar
+	}
 	switch {
-	case f.taken+f.silent+f.refused <= spare:
+	case f.taken+f.silent+refused <= spare:
 		return nil
-	case f.refused > spare:
-		return f.refusal
+	case refused > spare:
+		return refusal
 	case f.silent == 0 || majorityAnswers:
 		return session.ErrNotAcquired
-	case (f.refused+f.silent > spare || open == 0) && f.away == nil:
+	case (refused+f.silent > spare || open == 0) && f.away == nil:
 		return errSilent
-	case f.refused+f.silent > spare || open == 0:
+	case refused+f.silent > spare || open == 0:
 		return fmt.Errorf("%w: %w", errSilent, session.Unavailable(f.away))
 	default:
 		return nil

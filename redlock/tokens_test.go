@@ -1,11 +1,14 @@
 package redlock_test
 
 import (
+	"strconv"
 	"testing"
 	"time"
 
+	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
+	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 )
 
@@ -82,4 +85,65 @@ func TestTokenIsWrittenOnlyWhereItIsBehind(t *testing.T) {
 			}
 		}
 	}
+}
+
+// One server of three has a counter that is far ahead, or at the end of what numbers can say. It does not
+// count, and nobody else hears of its tokens: the name goes on elsewhere as before. Two such servers are
+// believed, as long as their numbers are tokens.
+func TestCounterOfAMinority(t *testing.T) {
+	day := 24 * time.Hour
+	for name, c := range map[string]struct {
+		counter  string
+		poisoned int // servers
+		ahead    time.Duration
+	}{
+		"at its end":     {"9007199254740990", 1, 0},
+		"days ahead":     {number(time.Now().Add(3 * day)), 1, 0},
+		"hours ahead":    {number(time.Now().Add(5 * time.Hour)), 1, 5 * time.Hour},
+		"two days ahead": {number(time.Now().Add(3 * day)), 2, 3 * day},
+	} {
+		t.Run(name, func(t *testing.T) {
+			servers := five(t, redistest.NewEmbedded)[:3]
+			plain := plains(t, servers)
+			for _, p := range plain[:c.poisoned] {
+				require.NoError(t, p.Do(t.Context(), p.B().Set().Key("redisson_lock_token:{a}").Value(c.counter).ExSeconds(86400).Build()).Error())
+			}
+			last := int64(0)
+			for range 3 {
+				l := lockOf(t, clients(t, servers))
+				for range 3 {
+					h := take(t, l)
+					require.Greater(t, h.Token(), last)
+					require.InDelta(t, time.Now().Add(c.ahead).UnixMicro(), h.Token(), float64(time.Hour.Microseconds()))
+					last = h.Token()
+					unlock(t, h)
+				}
+			}
+			for _, p := range plain[c.poisoned:] {
+				n, err := p.Do(t.Context(), p.B().Get().Key("redisson_lock_token:{a}").Build()).AsInt64()
+				if rueidis.IsRedisNil(err) {
+					continue // it was not asked
+				}
+				require.NoError(t, err)
+				require.InDelta(t, time.Now().Add(c.ahead).UnixMicro(), n, float64(time.Hour.Microseconds()))
+			}
+			clean(t, plain, long)
+		})
+	}
+}
+
+func number(at time.Time) string { return strconv.FormatInt(at.UnixMicro(), 10) }
+
+// A server whose counter is not believed counts as one with foreign data: with another one that refuses there
+// is no majority, and the error says why.
+func TestCounterOfAMinorityAndForeignData(t *testing.T) {
+	servers := five(t, redistest.NewEmbedded)[:3]
+	plain := plains(t, servers)
+	require.NoError(t, plain[0].Do(t.Context(), plain[0].B().Set().Key("redisson_lock_token:{a}").Value(number(time.Now().AddDate(0, 0, 3))).Build()).Error())
+	require.NoError(t, plain[1].Do(t.Context(), plain[1].B().Set().Key("a").Value("x").Build()).Error())
+	_, err := lockOf(t, clients(t, servers)).Lock(t.Context())
+	require.ErrorIs(t, err, latchkey.ErrWrongType)
+	require.NoError(t, plain[1].Do(t.Context(), plain[1].B().Del().Key("a").Build()).Error())
+	unlock(t, take(t, lockOf(t, clients(t, servers))))
+	clean(t, plain, long)
 }

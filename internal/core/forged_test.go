@@ -1,8 +1,10 @@
 package core_test
 
 import (
+	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -45,6 +47,29 @@ func TestAbsurdReplies(t *testing.T) {
 			next := mustLock(t, other)
 			require.Less(t, next.Token(), first.Token()+60_000_000)
 			require.NoError(t, next.Unlock(t.Context()))
+		})
+	}
+}
+
+// The server did what it was asked for, and its reply cannot be believed: what the acquire took is given back.
+func TestAbsurdReplyOfAnAcquireThatRan(t *testing.T) {
+	for name, delegate := range kinds {
+		t.Run(name, func(t *testing.T) {
+			s := redistest.New(t)
+			p := redistest.NewProxy(t, s)
+			mine, other := newLock(t, open(t, p.Option()), "a", delegate), newLock(t, open(t, s.Option()), "a", delegate)
+			require.NoError(t, mustLock(t, mine).Unlock(t.Context()))
+			p.Forge("$19\r\n9223372036854775807\r\n")
+			judge, forged := redistest.Once(redistest.ForgeReply, func(request string) bool { return strings.Contains(request, "EVALSHA") })
+			p.Judge(judge)
+			_, err := mine.Lock(t.Context())
+			require.ErrorIs(t, err, lua.ErrReply)
+			require.EqualValues(t, 1, forged.Load())
+			require.Eventually(t, func() bool {
+				state, err := other.Inspect(context.Background())
+				return err == nil && state.Holder == ""
+			}, 5*time.Second, time.Millisecond, "half a lease")
+			require.NoError(t, mustLock(t, other).Unlock(t.Context()))
 		})
 	}
 }

@@ -24,6 +24,7 @@ const (
 	Delay               // the server sees it at Deliver; what follows on the connection waits behind it
 	Hang                // the server never sees it, nor what follows on the connection, which stays open and silent
 	Forge               // the server never sees it; the client gets the reply that was given to Forge
+	ForgeReply          // the server runs it, and the client gets that reply in place of the server's
 )
 
 // Proxy stands between clients and a server and loses, keeps or delays what a test names.
@@ -46,6 +47,7 @@ type Proxy struct {
 type link struct {
 	client, server net.Conn
 	lose, kept     atomic.Bool
+	forge          atomic.Bool // the next reply
 	ended          chan struct{} // closed when the server's end was read to its end
 }
 
@@ -167,6 +169,8 @@ func (p *Proxy) requests(l *link) {
 			return
 		case Hang:
 			hangs = true
+		case ForgeReply:
+			l.forge.Store(true)
 		case Forge:
 			if _, err := io.WriteString(l.client, *p.forged.Load()); err != nil {
 				return
@@ -227,7 +231,11 @@ func (p *Proxy) replies(l *link) {
 		if p.silent.Load() {
 			continue
 		}
-		if _, err := l.client.Write(buffer[:n]); err != nil {
+		reply := buffer[:n]
+		if l.forge.CompareAndSwap(true, false) {
+			reply = []byte(*p.forged.Load())
+		}
+		if _, err := l.client.Write(reply); err != nil {
 			l.close()
 			return
 		}

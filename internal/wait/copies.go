@@ -2,6 +2,7 @@ package wait
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/lua"
@@ -11,7 +12,7 @@ import (
 // copies is what is known of acquires that ended without an answer. Redis may still run them.
 type copies struct {
 	stray   bool      // one got no answer: a copy of it may be under way
-	aborted bool      // one was not waited for: it is ahead of whatever is sent after it on its connection
+	aborted bool      // one was not waited for, or not understood: it is ahead of whatever is sent after it
 	endless bool      // one may run at any time
 	latest  time.Time // when the others may run at the latest
 }
@@ -34,6 +35,8 @@ func (w *Waiter) failed(ctx context.Context, a question, err error) {
 		if w.waits() { // otherwise the owner reads it, without a lock
 			w.sequence = 0 // it may have lost its place, and been queued again
 		}
+	case errors.Is(err, lua.ErrReply):
+		c.aborted = true // it was answered, and nobody knows what it did
 	}
 	c.endless = c.endless || a.until <= 0
 	if a.deadline.After(c.latest) {

@@ -20,7 +20,7 @@ local last
 local function next_number()
   if not last then
     local before = tonumber(redis.call('GET', TOKEN) or '0')
-    if not (before and before >= 0 and before < 9007199254740991) then
+    if not (before and before >= 0 and before < 9007199254730000) then
       error('WRONGTYPE ' .. TOKEN .. ' holds no fencing token')
     end
     last = math.max(before, tonumber(ARGV[2]))

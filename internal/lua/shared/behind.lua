@@ -9,7 +9,8 @@ local function token_after(now, last, floor, reserved, lean)
   floor = tonumber(floor) or 0
   if last then
     local before = tonumber(last)
-    if not (before and before > 0 and before < 9007199254740991) then -- above this, doubles skip integers
+    -- Above 2^53 doubles skip integers, and so many are reserved at most.
+    if not (before and before > 0 and before < 9007199254730000) then
       redis.call('SET', TOKEN, last, 'KEEPTTL')
       error('WRONGTYPE ' .. TOKEN .. ' holds no fencing token')
     end
