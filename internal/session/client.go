@@ -69,6 +69,8 @@ type Client struct {
 	pings      map[uint64]chan struct{}
 	unreadable unreadable
 	refusals   refusals
+	sparing    sparing
+	agenda     agenda
 }
 
 // healthParts is in how many parts a client divides the slots of a cluster, to tell which of them are away.
