@@ -10,9 +10,9 @@ import (
 )
 
 // refusals are grants to tenures that are over: the client gives them back (rule 3). Somebody who hears the
-// messages of an inbox, and may publish, can replay such a grant, also under a name that the tenure never had.
-// So the grants of a name share a script, a grant that comes again before it was sent is given back once, and
-// after the first few scripts there is a pause before each. The zero value is ready.
+// messages of an inbox, and may publish, can replay such a grant, also under a name that the tenure never
+// had. So the grants of a name share a script, a grant that comes again before that was sent is given back
+// once, and after the first few scripts there is a pause before each. The zero value is ready.
 type refusals struct {
 	mu      sync.Mutex
 	pending map[targetKey]map[uint64]struct{} // by name: the numbers of the tenures
@@ -33,8 +33,8 @@ const (
 	maxRefusals = 1 << 20
 )
 
-// RefuseGrant has the client release what was granted to a tenure that is over: a late copy of its acquire had
-// queued it again. It does not block. An error is logged; then the lease runs out.
+// RefuseGrant has the client release what was granted to a tenure that is over: a late copy of its acquire
+// had queued it again. It does not block. An error is logged; then the lease runs out.
 func (c *Client) RefuseGrant(m lua.Message) {
 	r := &c.refusals
 	r.mu.Lock()
@@ -116,8 +116,8 @@ func (r *refusals) next() (name targetKey, numbers []uint64, pause time.Duration
 	return name, numbers, 0
 }
 
-// sendRefusals sends what is pending, and ends once it is answered. No script waits for the answer to another:
-// part of a cluster may be away.
+// sendRefusals sends what is pending, and ends once it is answered. No script waits for the answer to
+// another: part of a cluster may be away.
 func (c *Client) sendRefusals() {
 	var sent sync.WaitGroup
 	defer sent.Wait()
