@@ -98,7 +98,7 @@ func countAll(ctx context.Context, all []pairs, n int, counted func()) (*Instruc
 		if err != nil { // which the table shows
 			row.Error = err.Error()
 		} else {
-			row.Instructions, row.Scripts = perPair(less.instructions, more.instructions, n), perPair(less.scripts, more.scripts, n)
+			row.Instructions, row.Scripts = perPair(less.instructions, more.instructions, n), more.scripts
 			r.Redis = more.redis
 		}
 		r.Rows = append(r.Rows, row)
@@ -111,10 +111,11 @@ func countAll(ctx context.Context, all []pairs, n int, counted func()) (*Instruc
 // once is in both, and is not in the difference.
 func perPair(less, more int64, n int) float64 { return float64(more-less) / float64(2*n) }
 
-// seen is what one server was seen to do, from its start to its end.
+// seen is what one server was seen to do.
 type seen struct {
-	instructions, scripts int64
-	redis                 string // its version
+	instructions int64   // from its start to its end
+	scripts      float64 // for a pair
+	redis        string  // its version
 }
 
 // count runs n pairs on a server of their own.
@@ -132,14 +133,9 @@ func count(valgrind string, p pairs, n int) (s seen, err error) {
 	}
 	defer redis.stop()
 	s.redis = redis.version()
-	if err := p.do(redis.addr, n); err != nil {
+	if s.scripts, err = redis.scripts(p, n); err != nil {
 		return s, err
 	}
-	c, err := redis.count()
-	if err != nil {
-		return s, err
-	}
-	s.scripts = c.calls["eval"] + c.calls["evalsha"]
 	if err := redis.end(time.Minute); err != nil {
 		return s, err
 	}
@@ -149,6 +145,35 @@ func count(valgrind string, p pairs, n int) (s seen, err error) {
 	}
 	s.instructions, err = total(text)
 	return s, err
+}
+
+// beginning is how many pairs are not counted: they have the server learn the scripts, and every client
+// subscribe.
+const beginning = 4
+
+// scripts runs n pairs after those of the beginning, and returns how many scripts it was for one of them.
+func (s *server) scripts(p pairs, n int) (float64, error) {
+	run, closed, err := p.open(s.addr)
+	if err != nil {
+		return 0, err
+	}
+	defer closed()
+	if err := run(beginning); err != nil {
+		return 0, err
+	}
+	before, err := s.count()
+	if err != nil {
+		return 0, err
+	}
+	if err := run(n); err != nil {
+		return 0, err
+	}
+	after, err := s.count()
+	if err != nil {
+		return 0, err
+	}
+	calls, _, _, _ := after.since(before)
+	return float64(calls) / float64(n), nil
 }
 
 // end has the server end by itself: only then what runs it writes down what it saw.

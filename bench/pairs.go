@@ -15,8 +15,11 @@ import (
 // pairs is something that is taken and given back so many times, on one key that nobody else uses.
 type pairs struct {
 	name string
-	do   func(addr string, n int) error
+	open opening
 }
+
+// opening connects. It returns what does so many pairs, any number of times, and what ends it all.
+type opening func(addr string) (run func(n int) error, closed func(), err error)
 
 // patient are options for a slow server: nothing is renewed or repeated while it is counted.
 var patient = []latchkey.Option{latchkey.WithLease(time.Minute), latchkey.WithCommandTimeout(30 * time.Second)}
@@ -48,28 +51,26 @@ func allPairs() []pairs {
 type taking func(addr string) (acquire func(context.Context) (Unlock, error), closed func(), err error)
 
 // again takes and gives back, one after the other.
-func again(open taking) func(addr string, n int) error {
-	return func(addr string, n int) error {
+func again(open taking) opening {
+	return func(addr string) (run func(n int) error, closed func(), err error) {
 		acquire, closed, err := open(addr)
-		if err != nil {
-			return err
-		}
-		defer closed()
-		for range n {
-			release, err := acquire(context.Background())
-			if err != nil {
-				return err
+		return func(n int) error {
+			for range n {
+				release, err := acquire(context.Background())
+				if err != nil {
+					return err
+				}
+				if err := release(); err != nil {
+					return err
+				}
 			}
-			if err := release(); err != nil {
-				return err
-			}
-		}
-		return nil
+			return nil
+		}, closed, err
 	}
 }
 
 // alone is a lock that one goroutine takes.
-func alone(open func(addr string) (Contender, error)) func(addr string, n int) error {
+func alone(open func(addr string) (Contender, error)) opening {
 	return again(func(addr string) (func(context.Context) (Unlock, error), func(), error) {
 		c, err := open(addr)
 		if err != nil {
@@ -81,8 +82,8 @@ func alone(open func(addr string) (Contender, error)) func(addr string, n int) e
 
 // inTurn has two clients hand a lock to each other. Nobody unlocks before the other is queued, so the queue
 // grants every hold but the first, however slow the server is.
-func inTurn(of newLock) func(addr string, n int) error {
-	return func(addr string, n int) error {
+func inTurn(of newLock) opening {
+	return func(addr string) (run func(n int) error, closed func(), err error) {
 		queued := make(chan struct{}, 1)
 		tell := latchkey.WithObserver(latchkey.Observer{Queued: func(latchkey.Event) {
 			select {
@@ -90,44 +91,57 @@ func inTurn(of newLock) func(addr string, n int) error {
 			default: // it had to be queued again, and that was not heard yet
 			}
 		}})
+		var clients [2]*latchkey.Client
 		var locks [2]*latchkey.Lock
-		for i := range locks {
-			c, err := openLatchkey(addr, append(patient[:len(patient):len(patient)], tell)...)
-			if err != nil {
-				return err
-			}
-			defer c.Close()
-			if locks[i], err = of(c, "pair"); err != nil {
-				return err
+		closed = func() {
+			for _, c := range clients {
+				if c != nil {
+					c.Close()
+				}
 			}
 		}
-		hold, err := locks[0].Lock(context.Background())
-		if err != nil {
+		for i := range locks {
+			clients[i], err = openLatchkey(addr, append(patient[:len(patient):len(patient)], tell)...)
+			if err == nil {
+				locks[i], err = of(clients[i], "pair")
+			}
+			if err != nil {
+				closed()
+				return nil, nil, err
+			}
+		}
+		return func(n int) error { return handOn(locks, queued, n) }, closed, nil
+	}
+}
+
+// handOn takes n holds in turn. Whoever has to wait says so in queued.
+func handOn(locks [2]*latchkey.Lock, queued <-chan struct{}, n int) error {
+	hold, err := locks[0].Lock(context.Background())
+	if err != nil {
+		return err
+	}
+	for turn := 1; turn < n; turn++ {
+		next := make(chan error, 1)
+		var granted *latchkey.Hold
+		go func() {
+			var err error
+			granted, err = locks[turn%2].Lock(context.Background())
+			next <- err
+		}()
+		select {
+		case <-queued:
+		case err := <-next:
+			return errors.Join(errors.New("a lock that is held was granted, or failed"), err)
+		}
+		if err := hold.Unlock(context.Background()); err != nil {
 			return err
 		}
-		for turn := 1; turn < n; turn++ {
-			next := make(chan error, 1)
-			var granted *latchkey.Hold
-			go func() {
-				var err error
-				granted, err = locks[turn%2].Lock(context.Background())
-				next <- err
-			}()
-			select {
-			case <-queued:
-			case err := <-next:
-				return errors.Join(errors.New("a lock that is held was granted, or failed"), err)
-			}
-			if err := hold.Unlock(context.Background()); err != nil {
-				return err
-			}
-			if err := <-next; err != nil {
-				return err
-			}
-			hold = granted
+		if err := <-next; err != nil {
+			return err
 		}
-		return hold.Unlock(context.Background())
+		hold = granted
 	}
+	return hold.Unlock(context.Background())
 }
 
 // ofJob is one of the variants that the scenarios run.

@@ -3,6 +3,7 @@ package broadcast
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/hub"
@@ -25,6 +26,7 @@ type Group struct {
 	Acks session.Acks
 
 	reading Reading
+	awaited atomic.Bool // there are subscribers
 
 	mu          sync.Mutex
 	subscribers int
@@ -65,7 +67,8 @@ func New[T any](c *session.Client, family lua.Family, name string, build func(se
 func (g *Group) Init(target session.Target, reading Reading) {
 	g.Target, g.reading = target, reading
 	w := &g.Watch
-	w.Context, w.Go, w.Pause = target.Client.Stopped, target.Client.Go, reading.Pause
+	w.Context, w.Go, w.Pause = target.Client.Stopped, g.run, reading.Pause
+	w.AfterFunc = func(d time.Duration, f func()) Timer { return target.Client.AfterFunc(d, f) }
 	w.Read = func(ctx context.Context) (round lua.Round, err error) {
 		stray := false // a copy that arrives late reads, and changes nothing
 		_, err = g.RetryUntilAnswered(ctx, g.Up, &stray, func(ctx context.Context) error {
@@ -76,11 +79,22 @@ func (g *Group) Init(target session.Target, reading Reading) {
 	}
 }
 
+// run runs a reading. One that nobody waits for, as that of a member who works, shares goroutines with those
+// of other names.
+func (g *Group) run(f func()) {
+	if g.awaited.Load() {
+		g.Client.Go(f)
+	} else {
+		g.Client.GoSparingly(f)
+	}
+}
+
 // Subscribe has the group hear of changes, until the caller calls [Group.Unsubscribe].
 func (g *Group) Subscribe() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.subscribers++; g.subscribers == 1 {
+		g.awaited.Store(true)
 		g.channel = g.Client.Hub.Listen(g.Keys.News(), g.Watch.Signal, g.receive)
 	}
 }
@@ -92,6 +106,7 @@ func (g *Group) Unsubscribe() {
 	if g.subscribers--; g.subscribers > 0 {
 		return
 	}
+	g.awaited.Store(false)
 	g.channel.Close()
 	g.channel = nil
 	if g.reading.Unsubscribed != nil {

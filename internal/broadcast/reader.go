@@ -7,11 +7,11 @@ import (
 	"github.com/latchkey-go/latchkey/internal/lua"
 )
 
-// reader reads from when the first one enters a watch until the last one leaves. It is a timer, and a
+// reader reads from when the first one enters a watch until the last one leaves. It is a timer, and has a
 // goroutine only while it reads. The timer also keeps the watch, and what that belongs to, from being
 // collected. The watch's mutex guards its fields.
 type reader struct {
-	timer *time.Timer
+	timer Timer
 	due   time.Time          // when the next read begins at the latest
 	stop  context.CancelFunc // ends the read that is under way; nil: none is
 	again bool               // somebody asked for another read meanwhile
@@ -21,7 +21,7 @@ type reader struct {
 func (w *Watch) newReader() *reader {
 	pause := w.Pause()
 	r := &reader{due: time.Now().Add(pause)}
-	r.timer = time.AfterFunc(pause, func() {
+	r.timer = w.AfterFunc(pause, func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if w.reader == r && r.stop == nil {
@@ -52,7 +52,7 @@ func (w *Watch) readWithin(d time.Duration) {
 	}
 }
 
-// beginReading starts the goroutine. The caller holds the mutex.
+// beginReading has a goroutine read. The caller holds the mutex.
 func (w *Watch) beginReading(r *reader) {
 	ctx, stop := context.WithCancel(w.Context)
 	r.stop = stop
@@ -60,20 +60,20 @@ func (w *Watch) beginReading(r *reader) {
 	w.Go(func() { w.read(ctx, r) })
 }
 
-// read reads until no further read is asked for or due. Then the timer takes over.
+// read reads once. The timer takes over, unless a further read is asked for or due: that one has to wait
+// behind those of other watches, so that none keeps the others from reading.
 func (w *Watch) read(ctx context.Context, r *reader) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for w.reader == r && ctx.Err() == nil {
-		if !w.readOnce(ctx, r) {
-			return
-		}
-		if left := time.Until(r.due); !r.again && left > 0 {
-			r.stop()
-			r.stop = nil
-			r.timer.Reset(left)
-			return
-		}
+	if w.reader != r || ctx.Err() != nil || !w.readOnce(ctx, r) {
+		return
+	}
+	if left := time.Until(r.due); r.again || left <= 0 {
+		w.Go(func() { w.read(ctx, r) })
+	} else {
+		r.stop()
+		r.stop = nil
+		r.timer.Reset(left)
 	}
 }
 

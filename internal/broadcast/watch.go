@@ -20,8 +20,10 @@ type Watch struct {
 	Context context.Context
 	// Read returns the state. It repeats its command until Redis answers, or its context ends.
 	Read func(context.Context) (lua.Round, error)
-	// Go runs a function in a goroutine that the client waits for.
+	// Go runs a function soon, in a goroutine that the client waits for.
 	Go func(func())
+	// AfterFunc calls a function after a time, as time.AfterFunc does. The function does not take long.
+	AfterFunc func(time.Duration, func()) Timer
 	// Pause returns the longest time between two reads.
 	Pause func() time.Duration
 
@@ -30,6 +32,12 @@ type Watch struct {
 	reader *reader // nil while nobody is inside
 	view   *View   // the last one; nil before anybody was inside
 	look   *look   // waits for a read that has not begun; nil: nobody asks for one
+}
+
+// Timer is what AfterFunc returns: a *time.Timer is one.
+type Timer interface {
+	Reset(time.Duration) bool
+	Stop() bool
 }
 
 // look is answered with the view of a read that began after it was asked for. Those who ask together share

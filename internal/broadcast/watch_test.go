@@ -60,7 +60,11 @@ func (s *state) trip(ctx context.Context) error {
 }
 
 func newWatch(s *state) *broadcast.Watch {
-	return &broadcast.Watch{Context: context.Background(), Read: s.read, Go: func(f func()) { go f() }, Pause: func() time.Duration { return 2 * time.Second }}
+	return &broadcast.Watch{
+		Context: context.Background(), Read: s.read, Go: func(f func()) { go f() },
+		AfterFunc: func(d time.Duration, f func()) broadcast.Timer { return time.AfterFunc(d, f) },
+		Pause:     func() time.Duration { return 2 * time.Second },
+	}
 }
 
 // Whoever looks sees what was read after that, and those who look together share the reading.

@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"testing"
@@ -16,6 +17,8 @@ import (
 	"github.com/latchkey-go/latchkey/countdown"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/internal/session"
+	"github.com/latchkey-go/latchkey/rlock"
+	"github.com/latchkey-go/latchkey/semaphore"
 )
 
 // What nobody waits for costs no goroutine, whatever the primitive: barriers that have been passed, or that
@@ -74,6 +77,66 @@ func TestNamesCostNoGoroutine(t *testing.T) {
 				require.Eventually(t, func() bool { return runtime.NumGoroutine() < before+most }, long, 5*time.Millisecond, "%d", runtime.NumGoroutine())
 			})
 		}
+	}
+}
+
+// What is regularly done for names that nobody waits for takes few goroutines also while the server does not
+// answer, and all of it would be under way at the same time.
+func TestSilenceCostsFewGoroutines(t *testing.T) {
+	const names, pause = 3000, 2500 * time.Millisecond
+	for what, use := range map[string]func(t *testing.T, c *latchkey.Client, name string) error{
+		"barrier": func(t *testing.T, c *latchkey.Client, name string) error {
+			b, err := barrier.New(c, name, 1)
+			require.NoError(t, err)
+			_, err = b.Await(t.Context())
+			return err
+		},
+		"latch": func(t *testing.T, c *latchkey.Client, name string) error {
+			l, err := countdown.New(c, name, countdown.WithCount(1))
+			require.NoError(t, err)
+			_, err = l.CountDown(t.Context())
+			return errors.Join(err, l.Await(t.Context()))
+		},
+		"lock": func(t *testing.T, c *latchkey.Client, name string) error { // it is held and renewed
+			l, err := rlock.New(c, name)
+			require.NoError(t, err)
+			_, err = l.Lock(t.Context())
+			return err
+		},
+		"permit": func(t *testing.T, c *latchkey.Client, name string) error {
+			s, err := semaphore.New(c, name, semaphore.WithCapacity(2))
+			require.NoError(t, err)
+			_, err = s.Acquire(t.Context(), 1)
+			return err
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			server := redistest.NewProcess(t)
+			plain := server.Client(t)
+			c := open(t, server.Option(), lease(6*time.Second)) // it is renewed every two seconds
+			before := runtime.NumGoroutine()
+			var g errgroup.Group
+			g.SetLimit(30)
+			for i := range names {
+				g.Go(func() error { return use(t, (*latchkey.Client)(c.Handle()), fmt.Sprint(what, i)) })
+			}
+			require.NoError(t, g.Wait())
+			do(t, plain, "CLIENT", "PAUSE", fmt.Sprint(pause.Milliseconds()))
+			answered := make(chan error, 1)
+			go func() { answered <- plain.Do(context.Background(), plain.B().Ping().Build()).Error() }()
+			most := 0
+			for over := false; !over; {
+				most = max(most, runtime.NumGoroutine()-before)
+				select {
+				case err := <-answered:
+					require.NoError(t, err)
+					over = true
+				case <-time.After(time.Millisecond):
+				}
+			}
+			t.Logf("%d goroutines", most)
+			require.LessOrEqual(t, most, 100, "of %d", names)
+		})
 	}
 }
 

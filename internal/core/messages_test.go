@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/internal/session"
 	"github.com/latchkey-go/latchkey/semaphore"
@@ -188,4 +189,59 @@ func TestUnknownMessages(t *testing.T) {
 	}
 	require.NoError(t, h.Unlock(t.Context()))
 	clean(t, plain)
+}
+
+// Who replays old grants has their client give them back again, at a pace that costs Redis little: one grant
+// again and again, the grants of many tenures, and under names that there are not. A grant that is real is
+// given back at once all the same.
+func TestReplayedGrants(t *testing.T) {
+	const messages, most = 20_000, 100 // scripts a second
+	for what, of := range map[string]struct{ tenures, names int }{
+		"of one tenure":      {1, 1},
+		"of many tenures":    {messages, 1},
+		"under other names":  {1, messages},
+		"of each under many": {100, 100},
+	} {
+		t.Run(what, func(t *testing.T) {
+			s := redistest.NewProcess(t)
+			plain := s.Client(t)
+			c := open(t, s.Option())
+			l := newLock(t, c, "a", false)
+			require.NoError(t, mustLock(t, l).Unlock(t.Context()))
+			owners := make([]string, of.tenures)
+			for i := range owners {
+				owners[i] = c.IDs.Suffix(c.IDs.Next())
+			}
+			before, began := evals(t, plain), time.Now()
+			var flood rueidis.Commands
+			for i := range messages {
+				name := "a"
+				if n := i / of.tenures % of.names; n > 0 {
+					name = fmt.Sprint("a", n)
+				}
+				text := fmt.Sprintf("1 g %s %d 0 0 %d 2000 %s", owners[i%of.tenures], began.UnixMicro(), began.UnixMicro(), name)
+				flood = append(flood, plain.B().Publish().Channel(c.Inbox.Name()).Message(text).Build())
+				if len(flood) == 1000 {
+					for _, r := range plain.DoMulti(t.Context(), flood...) {
+						require.NoError(t, r.Error())
+					}
+					flood = nil
+				}
+			}
+			require.NoError(t, c.Check(t.Context()), "it hears in the order in which that was published")
+			scripts, took := evals(t, plain)-before, time.Since(began)
+			t.Logf("%d scripts for %d messages in %v", scripts, messages, took)
+			require.LessOrEqual(t, float64(scripts), most*(took.Seconds()+0.5))
+			require.Eventually(t, func() bool { return evals(t, plain) > before }, long, time.Millisecond)
+			if of.names > 1 {
+				return
+			}
+			h := mustLock(t, newLock(t, open(t, s.Option()), "a", false))
+			do(t, plain, "RPUSH", "latchkey_queue:{a}", lua.Claim{Owner: c.IDs.Client + ":" + owners[0], Lease: 10_000}.Entry())
+			require.NoError(t, h.Unlock(t.Context())) // grants it to the tenure that is over
+			began = time.Now()
+			require.NoError(t, mustLock(t, newLock(t, open(t, s.Option()), "a", false)).Unlock(t.Context()))
+			require.Less(t, time.Since(began), time.Second, "released by its client, not by the end of a lease")
+		})
+	}
 }

@@ -68,6 +68,9 @@ type Client struct {
 	floors     floors
 	pings      map[uint64]chan struct{}
 	unreadable unreadable
+	refusals   refusals
+	sparing    sparing
+	agenda     agenda
 }
 
 // healthParts is in how many parts a client divides the slots of a cluster, to tell which of them are away.
@@ -147,7 +150,7 @@ func (c *Client) deliver(m lua.Message) {
 	case t != nil && t.Target().Keys.Name() == m.Name:
 		t.Hear(m)
 	case m.Kind == lua.Grant:
-		c.Go(func() { c.RefuseGrant(m) })
+		c.RefuseGrant(m)
 	case m.Kind == lua.Attempt: // what it found is over
 		c.Go(func() { c.Answer(m) })
 	}
@@ -157,17 +160,4 @@ func (c *Client) deliver(m lua.Message) {
 func (c *Client) Answer(m lua.Message) {
 	client, number, _ := strings.Cut(m.Asker, ":")
 	_ = c.Conn.Answer(context.Background(), c.inboxOf(client), number, m.Name, c.Sharded)
-}
-
-// RefuseGrant releases what was granted to a tenure that is over (rule 3): a late copy of its acquire had
-// queued it again. An error is logged; then the lease runs out.
-func (c *Client) RefuseGrant(m lua.Message) {
-	keys, err := lua.NewKeys(m.Family, m.Name, c.Sharded)
-	if err == nil {
-		d := lua.Departure{Owner: c.IDs.ID(m.Number)}
-		_, err = c.Conn.Leave(context.Background(), keys, []lua.Departure{d}, c.floor(m.Family, m.Name))
-	}
-	if err != nil {
-		c.Options.Logger.Warn("latchkey: a grant for nobody was not released; its lease runs out", "name", m.Name, "error", err)
-	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/lock"
+	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/internal/session"
 )
@@ -70,6 +71,16 @@ func TestTryLockAfterTheClockMoved(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, h.Unlock(t.Context()))
 	}
+}
+
+// Grants to tenures that are over take no memory without bound, however many of them come.
+func TestRefusalsAreBounded(t *testing.T) {
+	c := open(t, redistest.New(t).Option())
+	for i := range 3 * session.MaxRefusals / 256 {
+		c.RefuseGrant(lua.Message{Kind: lua.Grant, Number: uint64(i), Name: fmt.Sprint("a", i/2)})
+	}
+	require.Greater(t, session.PendingRefusals(c), session.MaxRefusals/2)
+	require.LessOrEqual(t, session.PendingRefusals(c), session.MaxRefusals)
 }
 
 // What a client has seen of a name it knows also after nothing of it was in use for a while.

@@ -34,3 +34,13 @@ func Reading(c *Client, name string) time.Duration {
 
 // TargetsInUse is how many names are in use.
 func TargetsInUse(c *Client) int { return len(inUse[any](c)) }
+
+// MaxRefusals bounds what [PendingRefusals] returns.
+const MaxRefusals = maxRefusals
+
+// PendingRefusals is about how many bytes of grants to tenures that are over are still to be given back.
+func PendingRefusals(c *Client) int {
+	c.refusals.mu.Lock()
+	defer c.refusals.mu.Unlock()
+	return c.refusals.size
+}
