@@ -47,7 +47,7 @@ type Proxy struct {
 type link struct {
 	client, server net.Conn
 	lose, kept     atomic.Bool
-	forge          atomic.Bool // the next reply
+	forge          atomic.Bool   // the next reply
 	ended          chan struct{} // closed when the server's end was read to its end
 }
 
