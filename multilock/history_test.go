@@ -294,8 +294,8 @@ func (f *fleet) judge(t *testing.T, paths []string, killed map[string]int64) {
 	}
 }
 
-// Processes take random locks of all kinds in random orders while connections and processes are killed, and replies are
-// lost. Nobody waits for ever, nobody holds what another one holds, and nothing is left behind.
+// Processes take random locks of all kinds in random orders while connections and processes are killed, and
+// replies are lost. Nobody waits for ever, nobody holds what another one holds, and nothing is left behind.
 func TestHistory(t *testing.T) {
 	s := redistest.NewProcess(t, "--maxclients", "1000")
 	goal := redistest.Longer(4_000, 60_000)

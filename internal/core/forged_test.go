@@ -51,7 +51,8 @@ func TestAbsurdReplies(t *testing.T) {
 	}
 }
 
-// The server did what it was asked for, and its reply cannot be believed: what the acquire took is given back.
+// The server did what it was asked for, and its reply cannot be believed: what the acquire took is given
+// back.
 func TestAbsurdReplyOfAnAcquireThatRan(t *testing.T) {
 	for name, delegate := range kinds {
 		t.Run(name, func(t *testing.T) {

@@ -20,8 +20,9 @@ type IDs struct {
 	last atomic.Uint64
 }
 
-// newIDs returns those of a new client. The id of the client begins with the prefix of its keys, and so does
-// the name of its inbox. So access rules can tell the inboxes of tenants apart.
+// newIDs returns those of a new client. The id of the client begins with the prefix of its keys and an end
+// mark, and so does the name of its inbox. So access rules can tell the inboxes of tenants apart, also where
+// the prefix of one begins with that of another.
 func newIDs(prefix string) *IDs {
 	readable := strings.Map(func(r rune) rune {
 		switch {
@@ -31,6 +32,9 @@ func newIDs(prefix string) *IDs {
 			return '_'
 		}
 	}, prefix)
+	if readable != "" {
+		readable += "="
+	}
 	return &IDs{Client: readable + rand.Text()[:randomLength], seed: maphash.MakeSeed()}
 }
 
