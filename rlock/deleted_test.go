@@ -46,8 +46,8 @@ const far = 5 * time.Minute
 
 // Somebody deletes the key of a lock that the goroutines of a process pass on, and another process takes it.
 // The first process begins no hold any more once it has to offer the lock, which is long before its next
-// renewal. Until then its tokens are smaller. Where Redis has lost the last token as well they may be ahead, by
-// what is reserved at most.
+// renewal. Until then its tokens are smaller. Where Redis has lost the last token as well they may be ahead,
+// by what is reserved at most.
 func TestHandOffOfADeletedKey(t *testing.T) {
 	eachLoss(t, func(t *testing.T, s *redistest.Server, lose func(), ahead int64) {
 		l, err := rlock.New(open(t, s), "a", rlock.WithLease(far))

@@ -59,8 +59,8 @@ type contender struct {
 
 // Acquire waits until waits ends. The hold's context is derived from parent.
 //
-// What a goroutine has on its stack while it sleeps is most of what an idle waiter costs. So what comes before
-// it competes in Redis has returned by then, and what comes after that has not begun.
+// What a goroutine has on its stack while it sleeps is most of what an idle waiter costs. So what comes
+// before it competes in Redis has returned by then, and what comes after that has not begun.
 func (p *Primitive) Acquire(parent, waits context.Context, permits int, try bool) (*Hold, error) {
 	var c contender // filled in place: a literal would be on the stack twice
 	c.parent, c.waits, c.permits, c.try, c.began = parent, waits, permits, try, p.begins()

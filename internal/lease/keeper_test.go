@@ -330,8 +330,8 @@ func TestLose(t *testing.T) {
 	})
 }
 
-// What is in doubt is renewed at once, and once more when a renewal was under way: that may have been answered
-// before there was a doubt.
+// What is in doubt is renewed at once, and once more when a renewal was under way: that may have been
+// answered before there was a doubt.
 func TestAsk(t *testing.T) {
 	s := &server{latency: 10 * time.Millisecond, gone: map[*lease.Item]bool{}}
 	run(t, s, func(k *lease.Keeper) {
