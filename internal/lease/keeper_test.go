@@ -347,6 +347,7 @@ func TestAsk(t *testing.T) {
 		k.Ask(&fixed.item) // also one whose lease ends at a time of its own
 		time.Sleep(time.Second)
 		require.Equal(t, []int{1, 1, 1}, s.batches())
+		synctest.Wait() // the last renewal is over
 		s.gone[&h.item] = true
 		k.Ask(&h.item)
 		time.Sleep(time.Second)
