@@ -6,4 +6,10 @@ import (
 	"github.com/latchkey-go/latchkey/internal/redistest"
 )
 
-func TestMain(m *testing.M) { redistest.Main(m) }
+func TestMain(m *testing.M) {
+	if mode := redistest.Mode(); mode != nil {
+		idleWorker(mode[1], mode[2])
+		return
+	}
+	redistest.Main(m)
+}

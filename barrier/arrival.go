@@ -50,7 +50,7 @@ func (b *Barrier) await(ctx context.Context) (Arrival, error) {
 }
 
 // await arrives and waits until waiting ends, which it does with ctx and with the client. view is from
-// before the arrival.
+// before the arrival. What it has on its stack is most of what a party costs that waits.
 func (a *arrival) await(ctx, waiting context.Context, view *broadcast.View) error {
 	// A party that left and comes again must not complete a generation together with the arrival that it
 	// left there. An arrival that begins to be settled after this is another party's: its Await has not
@@ -60,33 +60,74 @@ func (a *arrival) await(ctx, waiting context.Context, view *broadcast.View) erro
 		return a.Interrupted(ctx)
 	}
 	for {
-		reply, answered, err := a.send(waiting)
-		switch {
-		case !answered:
-			return a.giveUp(ctx, a.Interrupted(ctx))
-		case err != nil && a.stray: // a copy may have arrived
-			return a.giveUp(ctx, session.WithSentinel(lua.Quiet(err)))
-		case err != nil:
-			a.finish()
-			return session.WithSentinel(lua.Quiet(err))
-		}
-		a.update(reply.Round) // also for the time at which the first lease ends
-		switch reply.Generation {
-		case 0:
-			a.finish()
-			return brokenBefore(reply.Round)
-		case lua.WrongParties:
-			a.finish()
-			return fmt.Errorf("%w: %d, not %d", ErrParties, reply.Round.Parties, a.barrier.parties)
-		case lua.Full: // this generation has all its parties: the arrival is for the next one
+		next, err := a.arrive(ctx, waiting)
+		switch next {
+		case waits:
+			return a.wait(ctx, waiting, view)
+		case acts:
+			return a.act(ctx, waiting, view)
+		case comesAgain:
 			if view, err = a.Watch.Next(waiting, view); err != nil {
 				return a.giveUp(ctx, a.Interrupted(ctx))
 			}
 		default:
-			a.generation, a.index = reply.Generation, reply.Index
-			return a.wait(ctx, waiting, view, reply)
+			return err
 		}
 	}
+}
+
+// step is what a party does when its command was answered.
+type step uint8
+
+const (
+	returns    step = iota // it is over
+	comesAgain             // this generation has all its parties: the arrival is for the next one
+	waits                  // it has arrived
+	acts                   // it has arrived, as the last
+)
+
+// arrive sends the command, and says what follows. When the party's Await is over it returns what that
+// returns.
+//
+//go:noinline
+func (a *arrival) arrive(ctx, waiting context.Context) (step, error) {
+	reply, answered, err := a.send(waiting)
+	switch {
+	case !answered:
+		return returns, a.giveUp(ctx, a.Interrupted(ctx))
+	case err != nil && a.stray: // a copy may have arrived
+		return returns, a.giveUp(ctx, session.WithSentinel(lua.Quiet(err)))
+	case err != nil:
+		a.finish()
+		return returns, session.WithSentinel(lua.Quiet(err))
+	}
+	a.update(reply.Round) // also for the time at which the first lease ends
+	switch reply.Generation {
+	case 0:
+		a.finish()
+		return returns, brokenBefore(reply.Round)
+	case lua.WrongParties:
+		a.finish()
+		return returns, fmt.Errorf("%w: %d, not %d", ErrParties, reply.Round.Parties, a.barrier.parties)
+	case lua.Full:
+		return comesAgain, nil
+	}
+	a.generation, a.index = reply.Generation, reply.Index
+	if fate := reply.Round.Fate(a.generation); fate != lua.Pending {
+		a.finish()
+		return returns, fateError(fate)
+	}
+	if a.known > a.generation {
+		// A failover took Redis back to where it was. Parties of this generation may have gone on from it
+		// before.
+		fate, err := a.settle(ctx, lua.ArrivalLost)
+		return returns, errors.Join(err, fateError(fate))
+	}
+	a.hasArrived(a.generation)
+	if reply.Leads {
+		return acts, nil
+	}
+	return waits, nil
 }
 
 // send sends the command until Redis answers. However often it is called, the party arrives once.
@@ -109,21 +150,7 @@ func (a *arrival) send(ctx context.Context) (reply lua.Arrival, answered bool, e
 }
 
 // wait waits for the other parties after the arrival.
-func (a *arrival) wait(ctx, waiting context.Context, view *broadcast.View, reply lua.Arrival) error {
-	if fate := reply.Round.Fate(a.generation); fate != lua.Pending {
-		a.finish()
-		return fateError(fate)
-	}
-	if a.known > a.generation {
-		// A failover took Redis back to where it was. Parties of this generation may have gone on from it
-		// before.
-		fate, err := a.settle(ctx, lua.ArrivalLost)
-		return errors.Join(err, fateError(fate))
-	}
-	a.hasArrived(a.generation)
-	if reply.Leads {
-		return a.act(ctx, waiting, view)
-	}
+func (a *arrival) wait(ctx, waiting context.Context, view *broadcast.View) error {
 	fate, err := a.follow(waiting, view)
 	switch {
 	case errors.Is(err, session.ErrInterrupted):

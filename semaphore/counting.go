@@ -140,7 +140,14 @@ func (s *Counting) acquire(ctx, waiting context.Context, n int, try bool) error 
 		return err
 	}
 	began := time.Now()
-	err := s.take(ctx, waiting, n, try)
+	return s.taken(ctx, n, began, s.take(ctx, waiting, n, try))
+}
+
+// taken tells the observer what came of a request, and returns that. It stands apart because of what acquire
+// has on its stack while it sleeps.
+//
+//go:noinline
+func (s *Counting) taken(ctx context.Context, n int, began time.Time, err error) error {
 	session.HookOrUndo(func() { s.base.p.Attempted(ctx, n, began, err) }, func() {
 		if err == nil {
 			s.base.p.Queue.Go(func() { _ = s.Release(context.Background(), n) })

@@ -46,53 +46,86 @@ func Within(ctx context.Context, name string, d time.Duration) (context.Context,
 	return limited, cancel, nil
 }
 
+// contender is a goroutine that wants a hold.
+type contender struct {
+	parent  context.Context // from which the context of its hold is derived
+	waits   context.Context // ends the wait
+	permits int
+	try     bool      // it makes one attempt
+	inTurn  bool      // it has the turn of the line
+	began   time.Time // zero unless that is needed: see begins
+	tenure  *tenure   // with which it competes; nil: the client is closing
+}
+
 // Acquire waits until waits ends. The hold's context is derived from parent.
+//
+// What a goroutine has on its stack while it sleeps is most of what an idle waiter costs. So what comes
+// before it competes in Redis has returned by then, and what comes after that has not begun.
 func (p *Primitive) Acquire(parent, waits context.Context, permits int, try bool) (*Hold, error) {
-	began := p.begins()
+	var c contender // filled in place: a literal would be on the stack twice
+	c.parent, c.waits, c.permits, c.try, c.began = parent, waits, permits, try, p.begins()
 	hold, err := p.Reenter(parent)
 	if hold != nil {
 		return hold, nil // no hook is called for it
 	}
 	if err == nil && p.Shared {
-		hold = p.join(parent, began, false)
+		hold = p.join(parent, c.began, false)
 	}
 	if err == nil && hold == nil {
-		hold, err = p.await(parent, waits, permits, try)
+		hold, err = p.await(&c)
 	}
 	if err != nil {
-		p.Attempted(parent, permits, began, err)
-		return nil, err
+		return nil, p.attempted(&c, err)
 	}
-	hold.acquired(began)
+	hold.acquired(c.began)
 	return hold, nil
 }
 
-func (p *Primitive) await(parent, waits context.Context, permits int, try bool) (*Hold, error) {
-	if err := p.enter(parent, try); err != nil {
+// attempted calls the hook of an attempt that failed, and returns its error.
+//
+//go:noinline
+func (p *Primitive) attempted(c *contender, err error) error {
+	p.Attempted(c.parent, c.permits, c.began, err)
+	return err
+}
+
+// await competes for a hold, unless one is to be had in the process.
+func (p *Primitive) await(c *contender) (*Hold, error) {
+	if err := p.enter(c.parent, c.try); err != nil {
 		return nil, err
 	}
-	defer p.leave(try)
+	defer p.leave(c.try)
+	if hold, err := p.prepare(c); hold != nil || err != nil {
+		return hold, err
+	}
+	return p.compete(c)
+}
+
+// prepare comes before c competes. It returns a hold, or an error, when it need not compete.
+//
+//go:noinline
+func (p *Primitive) prepare(c *contender) (*Hold, error) {
 	if p.terms.lingers() && !p.Queue.Listening() {
-		p.Queue.awaitHearing(waits)
+		p.Queue.awaitHearing(c.waits)
 	}
 	switch {
-	case try || !p.Delegate:
+	case c.try || !p.Delegate:
 	case p.Queue.kind.Exclusive:
-		return p.standInLine(parent, waits)
+		return p.standInLine(c)
 	default:
-		return p.standForPermits(parent, waits, permits)
+		return p.standForPermits(c)
 	}
 	if left, ok := p.takeParked(); ok {
-		return p.goOn(parent, waits, try, left)
+		return p.goOn(c, left), nil
 	}
-	if try {
-		p.Queue.awaitLeaving(waits)
+	if c.try {
+		p.Queue.awaitLeaving(c.waits)
 	}
-	t := p.newTenure(permits, false)
-	if try && t != nil {
-		t.waiter.Patience = p.Queue.patience()
+	c.tenure = p.newTenure(c.permits, false)
+	if c.try && c.tenure != nil {
+		c.tenure.waiter.Patience = p.Queue.patience()
 	}
-	return p.compete(parent, waits, try, false, t)
+	return nil, nil //nolint:nilnil // it competes
 }
 
 // leave ends what enter began.
@@ -104,69 +137,80 @@ func (p *Primitive) leave(try bool) {
 }
 
 // standInLine waits for its turn in the process, and goes on with what was left to it.
-func (p *Primitive) standInLine(parent, waits context.Context) (*Hold, error) {
+func (p *Primitive) standInLine(c *contender) (*Hold, error) {
 	line := &p.Queue.half(p.Shared).line
-	left, err := line.Enter(waits)
+	left, err := line.Enter(c.waits)
 	if err != nil {
 		left.discard()
-		return nil, p.failed(parent, waits, err)
+		return nil, p.failed(c, err)
 	}
 	if p.Shared {
-		if hold := p.join(parent, time.Now(), true); hold != nil {
+		if hold := p.join(c.parent, time.Now(), true); hold != nil {
 			left.discard() // what its delegate has left is of no use
 			line.Pass(nil)
 			return hold, nil
 		}
 	}
-	return p.goOn(parent, waits, false, left)
+	return p.goOn(c, left), nil
 }
 
-// goOn has the turn of the line, and goes on with what was left there.
-func (p *Primitive) goOn(parent, waits context.Context, try bool, left *tenure) (*Hold, error) {
+// goOn has the turn of the line, and goes on with what was left there: with a hold, or to compete.
+func (p *Primitive) goOn(c *contender, left *tenure) *Hold {
 	if left != nil && !p.Shared {
-		if hold := left.next(parent, p.terms); hold != nil {
-			return hold, nil
+		if hold := left.next(c.parent, &p.terms); hold != nil {
+			return hold
 		}
 	}
-	return p.compete(parent, waits, try, true, p.succeed(left))
+	c.inTurn, c.tenure = true, p.succeed(left)
+	return nil
 }
 
-// compete acquires in Redis, with t first. inTurn says that the caller has the turn of the line.
+// compete acquires in Redis.
 //
 //go:noinline
-func (p *Primitive) compete(parent, waits context.Context, try, inTurn bool, t *tenure) (*Hold, error) {
-	for t != nil {
-		t.asks(parent)
-		permits := t.permits
+func (p *Primitive) compete(c *contender) (*Hold, error) {
+	for c.tenure != nil {
+		t := c.tenure
+		t.asks(c.parent)
+		c.permits = t.permits
 		if p.Shared {
-			t.prepareToShare(waits, try)
+			t.prepareToShare(c.waits, c.try)
 		}
-		if err := p.Queue.waiters.Wait(waits, &t.waiter, try); err != nil {
-			return nil, p.failed(parent, waits, err)
+		if err := p.Queue.waiters.Wait(c.waits, &t.waiter, c.try); err != nil {
+			return nil, p.failed(c, err)
 		}
-		switch err := t.replicate(waits); {
-		case err == nil:
-			if hold := t.hold(parent, p.terms); hold != nil {
-				return hold, nil
-			}
-		case errors.Is(err, errGone):
-			p.Queue.waiters.Cancel(&t.waiter)
-		default:
-			p.Queue.waiters.Cancel(&t.waiter)
-			if inTurn {
-				p.Queue.endTurn(p.Shared, nil)
-			}
-			if errors.Is(err, errEnded) {
-				return nil, p.failed(parent, waits, context.Cause(waits))
-			}
-			return nil, session.Wrap(p.Name, err)
+		if hold, err := p.holdOf(c); hold != nil || err != nil {
+			return hold, err
 		}
-		t = p.newTenure(permits, inTurn) // its lease was over before it was a hold
+		c.tenure = p.newTenure(c.permits, c.inTurn) // its lease was over before it was a hold
 	}
-	if inTurn {
+	if c.inTurn {
 		p.Queue.endTurn(p.Shared, nil)
 	}
 	return nil, session.Wrap(p.Name, session.ErrClosed)
+}
+
+// holdOf makes a hold of what was granted. It returns neither a hold nor an error when the lease was over
+// before that. After an error the turn of the line has been passed on.
+//
+//go:noinline
+func (p *Primitive) holdOf(c *contender) (*Hold, error) {
+	t := c.tenure
+	err := t.replicate(c.waits)
+	if err == nil {
+		return t.hold(c.parent, &p.terms), nil
+	}
+	p.Queue.waiters.Cancel(&t.waiter)
+	if errors.Is(err, errGone) {
+		return nil, nil //nolint:nilnil // as it says
+	}
+	if c.inTurn {
+		p.Queue.endTurn(p.Shared, nil)
+	}
+	if errors.Is(err, errEnded) {
+		return nil, p.failed(c, context.Cause(c.waits))
+	}
+	return nil, session.Wrap(p.Name, err)
 }
 
 // enter checks what can be known at once, and counts a goroutine that goes on, until leave.
@@ -211,8 +255,8 @@ var (
 // failed is the error of an attempt that ended: the server's answer if there was one, else what ended it,
 // with the reason why Redis did not answer. Whose context it was is decided by what ended first, and not by
 // what has ended by now.
-func (p *Primitive) failed(parent, waits context.Context, err error) error {
-	r, cause := p.Queue, context.Cause(waits)
+func (p *Primitive) failed(c *contender, err error) error {
+	r, cause := p.Queue, context.Cause(c.waits)
 	var away *wait.AwayError
 	last := r.Health().Away()
 	if errors.As(err, &away) {
@@ -224,9 +268,9 @@ func (p *Primitive) failed(parent, waits context.Context, err error) error {
 	case errors.Is(err, wait.ErrBusy):
 		return session.Wrap(p.Name, session.ErrNotAcquired)
 	case away == nil && !errors.Is(err, cause):
-		return session.Wrap(p.Name, session.WithSentinel(r.Explain(parent, err)))
+		return session.Wrap(p.Name, session.WithSentinel(r.Explain(c.parent, err)))
 	default:
-		return EndOf(p.Name, parent, waits, last)
+		return EndOf(p.Name, c.parent, c.waits, last)
 	}
 }
 

@@ -51,7 +51,7 @@ func AcquireTogether(parent, waits context.Context, ps []*Primitive, all bool) (
 		if class := lua.Classify(errs[failed]); class == lua.Permanent || class == lua.WrongType {
 			return nil, 0, nil // perhaps because of one of them, or because their slot is moving
 		}
-		err := ps[failed].failed(parent, waits, errs[failed])
+		err := ps[failed].failed(&contender{parent: parent, waits: waits}, errs[failed])
 		ps[failed].Attempted(parent, 0, began, err)
 		return nil, failed, err
 	}
@@ -135,7 +135,7 @@ func holdPrefix(parent context.Context, ps []*Primitive, tenures []*tenure, errs
 	holds := make([]*Hold, 0, len(ps))
 	for i, t := range tenures {
 		if errs[i] == nil {
-			if h := t.hold(parent, ps[i].terms); h != nil {
+			if h := t.hold(parent, &ps[i].terms); h != nil {
 				holds = append(holds, h)
 				continue
 			}

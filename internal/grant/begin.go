@@ -9,7 +9,7 @@ import (
 
 // hold makes a granted tenure its first hold. It returns nil when the lease was over before that, or when the
 // client was closed. Then the tenure has been given back, and a delegate still has the turn of the line.
-func (t *tenure) hold(parent context.Context, terms terms) *Hold {
+func (t *tenure) hold(parent context.Context, terms *terms) *Hold {
 	session.Raise(t.Floor, t.waiter.Grant.Token)
 	t.take(parent, terms)
 	t.keep()
@@ -32,7 +32,7 @@ func (t *tenure) hold(parent context.Context, terms terms) *Hold {
 }
 
 // take begins the first turn, with what was granted.
-func (t *tenure) take(parent context.Context, terms terms) {
+func (t *tenure) take(parent context.Context, terms *terms) {
 	grant := t.waiter.Grant
 	t.item.Owner, t.item.Lease = t, terms.lease
 	if terms.maxHold > 0 {
@@ -43,7 +43,7 @@ func (t *tenure) take(parent context.Context, terms terms) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.become(held)
-	t.terms, t.turn, t.stay.span = terms, &t.first, terms.linger
+	t.terms, t.turn, t.stay.span = *terms, &t.first, terms.linger
 	if t.waiter.Demand.Lingers {
 		t.enter() // as long as it is there, its process must hear that others want it
 	}

@@ -20,9 +20,16 @@ func (p *Primitive) Draw(parent, waits context.Context, permits int, try bool) (
 	}
 	t.asks(parent)
 	if err := p.Queue.waiters.Wait(waits, &t.waiter, try); err != nil {
-		return 0, false, p.failed(parent, waits, err)
+		return 0, false, p.notDrawn(parent, waits, err)
 	}
 	return t.waiter.Number, t.drawn(), nil
+}
+
+// notDrawn is the error of a Draw. It stands apart because of what Draw has on its stack while it sleeps.
+//
+//go:noinline
+func (p *Primitive) notDrawn(parent, waits context.Context, err error) error {
+	return p.failed(&contender{parent: parent, waits: waits}, err)
 }
 
 // drawn ends a tenure whose grant is the caller's, and reports whether nothing of it can arrive any more.

@@ -1,7 +1,6 @@
 package grant
 
 import (
-	"context"
 	"math/rand/v2"
 	"time"
 )
@@ -28,36 +27,40 @@ type wish struct {
 // standForPermits waits in the line for permits that are given on, or for the turn to compete. Where nobody
 // stands in line, and nobody had to queue, there may be enough for all that come now. So they compete beside
 // the delegate, without the turn, and their requests share a script.
-func (p *Primitive) standForPermits(parent, waits context.Context, permits int) (*Hold, error) {
+func (p *Primitive) standForPermits(c *contender) (*Hold, error) {
 	q := p.Queue
-	if p.terms.yields && (permits > 1 || q.others.wait()) { // a larger one may fit later than those behind it
-		return p.compete(parent, waits, false, false, p.newTenure(permits, false))
+	if p.terms.yields && (c.permits > 1 || q.others.wait()) { // a larger one may fit later than those behind it
+		c.tenure = p.newTenure(c.permits, false)
+		return nil, nil //nolint:nilnil // it competes
 	}
 	line := &q.alone.line
 	alone := line.IsEmpty()
 	if !alone && !line.HasNext() && !q.waiters.Queued() {
-		return p.compete(parent, waits, false, false, p.newTenure(permits, false))
+		c.tenure = p.newTenure(c.permits, false)
+		return nil, nil //nolint:nilnil // the same
 	}
-	left, given, err := line.EnterWanting(waits, wish{permits, &p.terms})
+	left, given, err := line.EnterWanting(c.waits, wish{c.permits, &p.terms})
 	switch {
 	case err != nil:
 		if !given || !left.give(time.Now()) {
 			left.discard()
 		}
-		return nil, p.failed(parent, waits, err)
+		return nil, p.failed(c, err)
 	case given:
-		if hold := left.next(parent, p.terms); hold != nil {
+		if hold := left.next(c.parent, &p.terms); hold != nil {
 			return hold, nil
 		}
 		left.discard() // it was lost just now, or its time is up
-		return p.compete(parent, waits, false, false, p.newTenure(permits, false))
+		c.tenure = p.newTenure(c.permits, false)
+		return nil, nil //nolint:nilnil // the same
 	}
 	q.rivals.Add(1)
-	t := p.inherit(left, permits)
+	t := p.inherit(left, c.permits)
 	if t != nil && t != left && !alone { // else nobody may come to whom it could be given, and tokens cost Redis a little
 		t.waiter.Demand.Turns = p.terms.holds
 	}
-	return p.compete(parent, waits, false, true, t)
+	c.inTurn, c.tenure = true, t
+	return nil, nil //nolint:nilnil // the same
 }
 
 // inherit returns the tenure with which the new delegate competes: the one that was left to it, if that
@@ -73,7 +76,7 @@ func (p *Primitive) inherit(left *tenure, permits int) *tenure {
 // beginBudget begins the budget of a tenure of permits, whose mutex is held. Up to a quarter of the span is
 // taken as over. So tenures that begin together do not all go back to Redis at the same moment, where the
 // delegate alone waits for them.
-func (t *tenure) beginBudget(terms terms) {
+func (t *tenure) beginBudget(terms *terms) {
 	t.handOffs.contended = time.Now().Add(-rand.N(terms.span/4 + 1))
 }
 
@@ -121,10 +124,10 @@ func (t *tenure) giveOn(done *turn) bool {
 func (t *tenure) give(now time.Time) bool {
 	t.mu.Lock()
 	state, permits, begun := t.handOffs, t.permits, t.first.moment
-	goes := t.mayGoOn(now, t.terms)
+	goes := t.mayGoOn(now, &t.terms)
 	t.mu.Unlock()
 	return goes && t.alone.line.Give(t, func(wants any) bool {
 		w, ok := wants.(wish)
-		return ok && w.permits == permits && w.terms.lease == t.terms.lease && !state.due(now, begun, time.Time{}, *w.terms)
+		return ok && w.permits == permits && w.terms.lease == t.terms.lease && !state.due(now, begun, time.Time{}, w.terms)
 	})
 }

@@ -36,7 +36,7 @@ type handOffs struct {
 
 // due reports whether the lock must be offered to other processes. first is when its tenure began, and until
 // when that stops to linger; zero when it does not.
-func (o *handOffs) due(now, first, until time.Time, terms terms) bool {
+func (o *handOffs) due(now, first, until time.Time, terms *terms) bool {
 	switch {
 	case o.reserved == 0:
 		return true
@@ -105,7 +105,7 @@ func (t *tenure) handOff(done *turn, s succession) bool {
 }
 
 // next begins a further turn. It returns nil when the lock has to be offered, or was lost.
-func (t *tenure) next(parent context.Context, terms terms) *Hold {
+func (t *tenure) next(parent context.Context, terms *terms) *Hold {
 	t.mu.Lock()
 	now := time.Now() // with the mutex, which may have kept it waiting
 	if !t.mayGoOn(now, terms) {
@@ -125,7 +125,7 @@ func (t *tenure) next(parent context.Context, terms terms) *Hold {
 }
 
 // mayGoOn reports whether a further turn may begin, on these terms. The mutex is held.
-func (t *tenure) mayGoOn(now time.Time, terms terms) bool {
+func (t *tenure) mayGoOn(now time.Time, terms *terms) bool {
 	return t.phase == held && t.item.LeftAt(now) > 0 && t.Client.Closing.Err() == nil &&
 		terms.passable() && terms.lease == t.terms.lease && !t.handOffs.due(now, t.first.moment, t.stay.until, terms)
 }

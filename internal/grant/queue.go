@@ -160,6 +160,9 @@ func (q *Queue) heed(ctx context.Context, w *wait.Waiter, reply lua.Acquired, se
 	}
 	if reply.Sequence > 0 {
 		q.queued(w)
+		if mode == lua.Again && q.kind.Exclusive { // Redis has lost its entry, and perhaps more
+			q.doubtAll()
+		}
 	}
 	if reply.Queued && !q.kind.Exclusive && (reply.Others || w.Demand.Permits > 1) { // a larger one is not passed
 		if t := q.tenure(w.Number); t != nil {

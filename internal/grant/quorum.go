@@ -29,13 +29,13 @@ func (p *Primitive) TakePart(waits context.Context, lost func(reason error)) (*P
 	}
 	t.partOf, t.waiter.Proposed = &Part{lost: lost}, true
 	if err := t.waiters.Wait(waits, &t.waiter, true); err != nil {
-		return nil, p.failed(waits, waits, err)
+		return nil, p.failed(&contender{parent: waits, waits: waits}, err)
 	}
 	if err := t.replicate(waits); err != nil {
 		t.waiters.Cancel(&t.waiter)
 		return nil, session.Wrap(p.Name, err)
 	}
-	if t.partOf.hold = t.hold(context.Background(), p.terms); t.partOf.hold == nil {
+	if t.partOf.hold = t.hold(context.Background(), &p.terms); t.partOf.hold == nil {
 		return nil, session.Wrap(p.Name, session.ErrNotAcquired)
 	}
 	return t.partOf, nil

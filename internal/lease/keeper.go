@@ -38,6 +38,7 @@ type Item struct {
 	slack    time.Duration // how much earlier a renewal may come
 	index    int           // in the heap, plus one; 0: not kept
 	renewing bool
+	again    bool // another renewal follows the one that is under way
 	removed  bool
 	short    bool // its lease is not the whole one before the first renewal
 }
@@ -141,6 +142,27 @@ func (k *Keeper) Lose(i *Item, reason error) bool {
 	k.mu.Unlock()
 	i.Owner.Lost(reason)
 	return true
+}
+
+// Ask has an item renewed at once: something says that Redis may not have it any more. A renewal that is
+// under way may have been answered before that was so, and is followed by another.
+func (k *Keeper) Ask(i *Item) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch {
+	case i.removed || i.index == 0:
+	case i.renewing:
+		i.again = true
+	default:
+		k.hasten(i)
+	}
+}
+
+// hasten has a renewal be what happens next.
+func (k *Keeper) hasten(i *Item) {
+	i.next, i.slack, i.short = time.Now(), 0, true // also one that would add nothing
+	heap.Fix(&k.items, i.index-1)
+	k.arm()
 }
 
 // Expire loses the item if its time is over. Whoever looks at the clock before the timer does calls it.

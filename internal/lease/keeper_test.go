@@ -330,6 +330,34 @@ func TestLose(t *testing.T) {
 	})
 }
 
+// What is in doubt is renewed at once, and once more when a renewal was under way: that may have been
+// answered before there was a doubt.
+func TestAsk(t *testing.T) {
+	s := &server{latency: 10 * time.Millisecond, gone: map[*lease.Item]bool{}}
+	run(t, s, func(k *lease.Keeper) {
+		h, fixed := keep(k, time.Minute, 0), keep(k, time.Minute, time.Minute)
+		k.Ask(&h.item)
+		time.Sleep(time.Millisecond)
+		require.Equal(t, []int{1}, s.batches())
+		k.Ask(&h.item)
+		k.Ask(&h.item)
+		time.Sleep(time.Second)
+		require.Equal(t, []int{1, 1}, s.batches())
+		require.NoError(t, h.lost())
+		k.Ask(&fixed.item) // also one whose lease ends at a time of its own
+		time.Sleep(time.Second)
+		require.Equal(t, []int{1, 1, 1}, s.batches())
+		synctest.Wait() // the last renewal is over
+		s.gone[&h.item] = true
+		k.Ask(&h.item)
+		time.Sleep(time.Second)
+		require.ErrorIs(t, h.lost(), lease.ErrGone)
+		k.Ask(&h.item) // which does nothing any more
+		time.Sleep(time.Second)
+		require.Len(t, s.batches(), 4)
+	})
+}
+
 // A lease that was granted by message is confirmed once, soon, together with others, and not at all when it
 // is over before.
 func TestShortLeasesAreConfirmed(t *testing.T) {

@@ -99,6 +99,10 @@ func (k *Keeper) renew(batch []*Item) {
 			i.short = false
 			k.schedule(i, sent, leases[n])
 			heap.Fix(&k.items, i.index-1)
+			if i.again {
+				i.again = false
+				k.hasten(i)
+			}
 		}
 	}
 	k.arm()

@@ -30,10 +30,12 @@ func (l *Lock) Inspect(ctx context.Context) (State, error) {
 	if c.Closing.Err() != nil {
 		return State{}, session.Wrap(l.p.Name, session.ErrClosed)
 	}
+	held := q.Holding()
 	s, err := c.Conn.Inspect(session.WithoutDeadline(ctx), q.Keys, grant.InspectLimit)
 	if err != nil {
 		return State{}, q.ReadError(ctx, l.p.Name, err)
 	}
+	held.Against(s.Owner, s.Shares) //nolint:contextcheck // what it ends is released in the background
 	state := State{Holder: s.Owner, Token: s.Token, Waiting: int(s.Length), Shares: int(s.Shares), Remaining: time.Duration(s.Ends) * time.Millisecond}
 	state.Mine = lua.ClientOf(s.Owner) == c.IDs.Client
 	state.Lingers = s.MayLinger && (!state.Mine || q.Lingers(s.Owner))

@@ -179,8 +179,8 @@ func (q *Waiters) heedQueued(w *Waiter, a question, reply lua.Acquired) (again b
 	if w.takeRecheck() || a.round != q.rounds {
 		return true // rule 4: a re-check fell due while this one was unanswered
 	}
-	if w.early.Token > 0 {
-		q.learn(w, w.early)
+	if w.early != nil {
+		q.learn(w, *w.early)
 		return w.takeRecheck() // it has to be confirmed, by a question after this one
 	}
 	return false
@@ -229,10 +229,11 @@ const strange = int64(time.Minute / time.Microsecond)
 // same clock. So that moment is known without trusting this machine's clock, or the time the message took.
 func (q *Waiters) learn(w *Waiter, m lua.Message) {
 	if !w.reading.known() && w.unanswered > 0 && !w.recheckDue {
-		w.early = m // it was published after the reply, and read before it
+		early := m // it was published after the reply, and read before it
+		w.early = &early
 		return
 	}
-	w.early, w.heard = lua.Message{}, true
+	w.early, w.heard = nil, true
 	if m.Family == lua.Plain || m.Token > max(m.Now, w.sequence)+strange {
 		q.recheck(w)
 		return

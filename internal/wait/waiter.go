@@ -41,7 +41,7 @@ type Waiter struct {
 	answer      answer
 	copies      copies
 	reading     reading
-	early       lua.Message // of a grant, which arrived before the reply that dates it
+	early       *lua.Message // of a grant, which arrived before the reply that dates it; nil: none
 }
 
 // Grant is ownership, as it was learnt.

@@ -1,0 +1,54 @@
+package grant
+
+import "strings"
+
+// Doubt: what happens when a reply says that Redis may have lost what this process holds.
+//
+// Somebody may delete a lock's key, or Redis may lose its data. Then others can have the lock while this
+// process passes it on, joins it, or lets it linger, none of which asks Redis. The next renewal finds out. A
+// reply to something else may say so before that, at no cost: an Inspect that finds another holder, or a
+// waiter of this process that had to be queued anew. Then nothing is begun any more that Redis was not asked
+// about. What is parked is released, and what is held is renewed at once, which says whether it is lost.
+
+// Holding is what a process held before it asked Redis who holds the lock.
+type Holding struct{ alone, shared *tenure }
+
+// Holding returns what this process holds of the name, or has parked. It is called before Redis is asked.
+func (q *Queue) Holding() (h Holding) {
+	h.alone = q.alone.holder.Load()
+	if q.shared != nil {
+		h.shared = q.shared.holder.Load()
+	}
+	return h
+}
+
+// Against compares it with the answer: one of the owners, or none, and how many hold together.
+func (h Holding) Against(owner string, shares int64) {
+	owner = strings.TrimSuffix(owner, ":write") // of a read-write lock
+	if t := h.alone; t != nil && owner != t.waiter.Owner && (shares == 0 || !t.mayBeShared()) {
+		t.doubt()
+	}
+	if t := h.shared; t != nil && shares == 0 {
+		t.doubt()
+	}
+}
+
+// doubt has Redis be asked whether the tenure is still there, before another turn begins in it.
+func (t *tenure) doubt() {
+	t.mu.Lock()
+	t.handOffs.reserved, t.open = 0, false
+	t.mu.Unlock()
+	if !t.leaveParked() {
+		t.Client.Keeper.Ask(&t.item)
+	}
+}
+
+// doubtAll is doubt for all that the process holds of the name.
+func (q *Queue) doubtAll() {
+	h := q.Holding()
+	for _, t := range []*tenure{h.alone, h.shared} {
+		if t != nil {
+			t.doubt()
+		}
+	}
+}
