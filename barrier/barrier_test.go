@@ -116,7 +116,7 @@ func TestReset(t *testing.T) {
 // A party that is killed, or stopped, breaks the barrier when its lease is over.
 func TestDeadPartyBreaks(t *testing.T) {
 	const lease = 900 * time.Millisecond
-	for name, signal := range map[string]syscall.Signal{"killed": syscall.SIGKILL, "stopped": syscall.SIGSTOP} {
+	for name, signal := range map[string]syscall.Signal{"killed": syscall.SIGKILL, "stopped": redistest.Stop} {
 		t.Run(name, func(t *testing.T) {
 			s := redistest.NewProcess(t)
 			mine, other := newBarrier(t, open(t, s.Option()), 4), newBarrier(t, open(t, s.Option()), 4)
@@ -135,8 +135,8 @@ func TestDeadPartyBreaks(t *testing.T) {
 			took := time.Since(began)
 			t.Logf("known after %v", took)
 			require.Less(t, took, lease+500*time.Millisecond, "it is 100 ms, and the machine may be busy")
-			if signal == syscall.SIGSTOP {
-				dies.Signal(t, syscall.SIGCONT)
+			if signal == redistest.Stop {
+				dies.Signal(t, redistest.Continue)
 				require.Contains(t, strings.Join(dies.Next(t, "ended"), " "), "barrier broken")
 			}
 			redistest.OnlyExpiring(t, s.Client(t))
@@ -530,7 +530,9 @@ func TestBadInput(t *testing.T) {
 		_, err := barrier.New(c, name, 2)
 		require.ErrorIs(t, err, latchkey.ErrInvalid, name)
 	}
-	for _, parties := range []int{-1, 0, barrier.MaxParties + 1} {
+	tooMany := barrier.MaxParties
+	tooMany++ // negative where an int has 32 bits
+	for _, parties := range []int{-1, 0, tooMany} {
 		_, err := barrier.New(c, "a", parties)
 		require.ErrorIs(t, err, latchkey.ErrInvalid)
 	}

@@ -56,7 +56,7 @@ func restore(t testing.TB, plain rueidis.Client, kept map[string]string) {
 // come later.
 func TestPartyDiesAtWork(t *testing.T) {
 	const lease = 900 * time.Millisecond
-	for name, signal := range map[string]syscall.Signal{"killed": syscall.SIGKILL, "stopped": syscall.SIGSTOP} {
+	for name, signal := range map[string]syscall.Signal{"killed": syscall.SIGKILL, "stopped": redistest.Stop} {
 		for _, somebodyWaits := range []bool{true, false} {
 			t.Run(fmt.Sprint(name, " while somebody waits ", somebodyWaits), func(t *testing.T) {
 				s := redistest.NewProcess(t)
@@ -106,9 +106,9 @@ func TestStoppedAtWork(t *testing.T) {
 	s := redistest.NewProcess(t)
 	w := redistest.StartWorker(t, "join "+s.Addr+" "+lease.String()+" 1")
 	w.Next(t, "works")
-	w.Signal(t, syscall.SIGSTOP)
+	w.Signal(t, redistest.Stop)
 	<-time.After(2 * lease)
-	w.Signal(t, syscall.SIGCONT)
+	w.Signal(t, redistest.Continue)
 	require.Contains(t, strings.Join(w.Next(t, "ended"), " "), "barrier broken")
 }
 

@@ -508,8 +508,10 @@ func TestRenewalsRaceReleases(t *testing.T) {
 func TestBadInput(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		c, plain := open(t, s.Option()), s.Client(t)
+		tooMany := semaphore.MaxCapacity
+		tooMany++ // negative where an int has 32 bits
 		for _, o := range []semaphore.Option{
-			semaphore.WithCapacity(0), semaphore.WithCapacity(-1), semaphore.WithCapacity(semaphore.MaxCapacity + 1),
+			semaphore.WithCapacity(0), semaphore.WithCapacity(-1), semaphore.WithCapacity(tooMany),
 			semaphore.WithLease(0), semaphore.WithLease(-time.Second), semaphore.WithFixedLease(25 * time.Hour),
 		} {
 			_, err := semaphore.New(c, "a", o)
@@ -531,7 +533,7 @@ func TestBadInput(t *testing.T) {
 		require.ErrorIs(t, err, latchkey.ErrInvalid)
 
 		sem, counting := newSemaphore(t, c, semaphore.WithCapacity(2)), newCounting(t, c, semaphore.WithCapacity(2))
-		for _, n := range []int{0, -1, semaphore.MaxCapacity + 1} {
+		for _, n := range []int{0, -1, tooMany} {
 			for _, call := range []func() error{
 				func() error { _, err := sem.Acquire(t.Context(), n); return err },
 				func() error { _, err := sem.TryAcquire(t.Context(), n); return err },

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"syscall"
 	"testing"
 	"time"
 
@@ -65,9 +64,9 @@ func TestHolderStopped(t *testing.T) {
 	s := redistest.NewProcess(t)
 	w := redistest.StartWorker(t, s.Addr+" 500ms")
 	w.Next(t, "held")
-	w.Signal(t, syscall.SIGSTOP)
+	w.Signal(t, redistest.Stop)
 	h := take(t, newLock(t, open(t, s.Option())))
-	w.Signal(t, syscall.SIGCONT)
+	w.Signal(t, redistest.Continue)
 	w.Next(t, "lost")
 	require.True(t, h.Held())
 	unlock(t, h)

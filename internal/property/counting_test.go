@@ -235,7 +235,9 @@ func (m *counting) remove() {
 // refused asks for what cannot be.
 func (m *counting) refused() {
 	s, ctx := m.source("with a bad argument"), context.Background()
-	n := pick(m.place, 0, -1, semaphore.MaxCapacity+1)
+	tooMany := semaphore.MaxCapacity
+	tooMany++ // negative where an int has 32 bits
+	n := pick(m.place, 0, -1, tooMany)
 	calls := []func() error{
 		func() error { return s.Acquire(ctx, n) },
 		func() error { return s.TryAcquire(ctx, n) },
@@ -243,7 +245,7 @@ func (m *counting) refused() {
 		func() error { return s.TryAcquireFor(ctx, 1, -time.Second) },
 		func() error { return s.Release(ctx, n) },
 		func() error { _, err := s.TrySetPermits(ctx, -1); return err },
-		func() error { _, err := s.AddPermits(ctx, semaphore.MaxCapacity+1); return err },
+		func() error { _, err := s.AddPermits(ctx, tooMany); return err },
 	}
 	m.same("ErrInvalid", kinds(pick(m.place, calls...)()), "%s", s.what)
 }

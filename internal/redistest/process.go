@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -143,7 +142,7 @@ func (s *Server) Start(t testing.TB) { t.Helper(); s.start(t) }
 // Stop freezes the server with SIGSTOP, until Continue.
 func (s *Server) Stop(t testing.TB) {
 	t.Helper()
-	require.NoError(t, s.process.Process.Signal(syscall.SIGSTOP))
+	require.NoError(t, s.process.Process.Signal(Stop))
 	if !s.stopped {
 		s.stopped = true
 		t.Cleanup(func() { s.Continue(t) })
@@ -154,6 +153,6 @@ func (s *Server) Stop(t testing.TB) {
 func (s *Server) Continue(t testing.TB) {
 	t.Helper()
 	if s.process != nil {
-		_ = s.process.Process.Signal(syscall.SIGCONT) // nothing to continue when it has ended
+		_ = s.process.Process.Signal(Continue) // nothing to continue when it has ended
 	}
 }

@@ -1,3 +1,5 @@
+//go:build !windows
+
 // Package shared is memory that processes share, outside Redis: there tests and benchmarks see who is inside.
 package shared
 
