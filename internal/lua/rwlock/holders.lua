@@ -19,7 +19,7 @@ local function reader_left(id, count, longest)
         left = lease
       end
     end
-    if left > 0 and left > (most or 0) then most = left end
+    if left >= 0 then most = math.max(most or 0, left) end -- 0: it ends now; -2: it is over
   end
   return most
 end
