@@ -25,15 +25,17 @@ if not moving and #(ARGV[4] or '') > 6 and string.byte(ARGV[4]) == 97 -- again, 
     local listening = timely and redis.pcall('PUBSUB', NUMSUB, INBOX .. client)
     if listening and (listening.err or listening[2] > 0) then
       local entry = '1:' .. id .. ':' .. ARGV[3] .. ':' .. (ARGV[5] or '0')
-      local near = redis.call('LRANGE', QUEUE, place - 15, place)
-      for i = #near, 1, -1 do
-        if near[i] == entry then
-          redis.call('PEXPIRE', QUEUE, '60000')
-          local pace = redis.pcall('GET', PACE) -- as ask_in of shared/pace.lua
-          pace = type(pace) == 'string' and tonumber(pace)
-          if pace and pace < left then left = math.max(pace, 10) end
-          return {0, left, now, 0, place - 16 + i}
-        end
+      local at = redis.call('LINDEX', QUEUE, place) == entry and place
+      local near = at and {} or redis.call('LRANGE', QUEUE, place - 15, place - 1)
+      for i = 1, #near do
+        if near[i] == entry then at = place - 16 + i end
+      end
+      if at then
+        redis.call('PEXPIRE', QUEUE, '60000')
+        local pace = redis.pcall('GET', PACE) -- as ask_in of shared/pace.lua
+        pace = type(pace) == 'string' and tonumber(pace)
+        if pace and pace < left then left = math.max(pace, 10) end
+        return {0, left, now, 0, at}
       end
     end
   end
