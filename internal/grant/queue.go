@@ -243,7 +243,7 @@ func (q *Queue) tenure(n uint64) *tenure {
 
 // claim is what the commands of w ask for.
 func (q *Queue) claim(w *wait.Waiter) lua.Claim {
-	return lua.Claim{Owner: w.Owner, Lease: session.Milliseconds(w.Lease), Demand: w.Demand, Longest: q.Client.Options.MaxWaiters}
+	return lua.Claim{Owner: w.Owner, Lease: session.Milliseconds(w.Lease), Demand: w.Demand, Longest: q.Client.Options.MaxWaiters, Place: w.Place.Load()}
 }
 
 // offering returns the tenure of w and the one that it was offered for, as long as Redis has not answered

@@ -29,6 +29,10 @@ type Claim struct {
 	// look at it. 0: the client does not know. It counts only in mode [First].
 	Clock int64
 
+	// Place is where the owner stood in the queue when it asked the last time; 0: not known. It counts only in
+	// mode [Again], for a read-write lock: there Redis need not search a long queue for the entry.
+	Place int64
+
 	// Behind says that the last claim of this client was queued, so that this one very likely will be.
 	Behind bool
 
@@ -39,10 +43,13 @@ type Claim struct {
 	Until int64
 }
 
-// mode is a mode with the claim's deadline.
+// mode is a mode with the claim's deadline, or its place.
 func (c Claim) mode(m Mode) string {
-	if m == Try && c.Until > 0 {
+	switch {
+	case m == Try && c.Until > 0:
 		return string(Try) + " " + digits(c.Until)
+	case m == Again && c.Place > 0:
+		return string(Again) + " " + number(c.Place)
 	}
 	return string(m)
 }
@@ -122,6 +129,8 @@ type Acquired struct {
 	// greater; 0: not known. A lock's tokens and its places are numbered together.
 	After int64
 
+	Place int64 // where a queued entry stands, counted from 0; 0: the reply does not tell
+
 	Ends int64 // ms after which to ask again, because a lease may end then; negative: never
 	Now  int64 // the server's clock in microseconds; 0: the reply does not tell it
 }
@@ -163,10 +172,16 @@ func acquired(message rueidis.RedisMessage, err error) (Acquired, error) {
 		return Acquired{
 			Owned: Owned{Others: numbers[3] != 0}, Queued: true, Sequence: numbers[0], Ends: bounded(numbers[1]), Now: numbers[2],
 		}, nil
-	case err != nil || len(numbers) != 3:
+	case err != nil || len(numbers) != 3 && len(numbers) != 5:
 		return Acquired{}, errors.Join(ErrReply, err)
 	}
 	a := Acquired{Ends: bounded(numbers[1]), Now: numbers[2]}
+	if len(numbers) == 5 {
+		if err := check(numbers[4]); err != nil {
+			return Acquired{}, err
+		}
+		a.Place = numbers[4]
+	}
 	switch numbers[0] {
 	case -1:
 	case -2:

@@ -220,20 +220,26 @@ func TestCompanionThatMovesLast(t *testing.T) {
 	}
 }
 
+// listen subscribes a client's inbox in a cluster, until the test ends.
+func (b *bench) listen(client string) {
+	b.t.Helper()
+	confirmed, ended := make(chan struct{}), make(chan struct{})
+	confirm := sync.OnceFunc(func() { close(confirmed) })
+	ctx := rueidis.WithOnSubscriptionHook(b.t.Context(), func(rueidis.PubSubSubscription) { confirm() }) // also when the slot has moved
+	go func() {
+		defer close(ended)
+		c := b.conn.Client
+		_ = c.Receive(ctx, c.B().Ssubscribe().Channel(b.lock.Inbox(client)).Build(), func(rueidis.PubSubMessage) {}) // until the test ends
+	}()
+	b.t.Cleanup(func() { <-ended })
+	<-confirmed
+}
+
 // A reader whose companion cannot be made is not one, whoever would grant it the lock.
 func TestNoReaderWithoutItsCompanion(t *testing.T) {
 	c := redistest.NewCluster(t)
 	b := inSlot(t, c, "grant")
-	confirmed, ended := make(chan struct{}), make(chan struct{})
-	confirm := sync.OnceFunc(func() { close(confirmed) })
-	ctx := rueidis.WithOnSubscriptionHook(t.Context(), func(rueidis.PubSubSubscription) { confirm() }) // also when the slot has moved
-	go func() {
-		defer close(ended)
-		client := b.conn.Client
-		_ = client.Receive(ctx, client.B().Ssubscribe().Channel(b.lock.Inbox("B")).Build(), func(rueidis.PubSubMessage) {}) // until the test ends
-	}()
-	t.Cleanup(func() { <-ended })
-	<-confirmed
+	b.listen("B")
 	b.read("A:1", lua.First)
 	b.share("B:1", lua.First)
 	b.read("B:2", lua.First)

@@ -97,7 +97,8 @@ func (w *world) readToken() int8 {
 }
 
 // holderLeft is that of rwlock/holders.lua: it ends the readers whose lease is over. asker's process is
-// alive.
+// alive. Where many read, it looks at none before the time that the last look has told (rwlock/crowd.lua):
+// until then it would find nothing, as here when no lease is over.
 func (w *world) holderLeft(asker id) {
 	r := &w.redis
 	idle, gone := !r.owned(), r.shares.readers&^r.shares.leased

@@ -162,7 +162,8 @@ func (q *Waiters) heedGrant(w *Waiter, a question, reply lua.Acquired) (again bo
 
 func (q *Waiters) heedQueued(w *Waiter, a question, reply lua.Acquired) (again bool) {
 	w.heard = false // what it was told by message is not so
-	lost := false   // its entry, for which it has a new one
+	w.Place.Store(reply.Place)
+	lost := false // its entry, for which it has a new one
 	if reply.Sequence > 0 {
 		lost = w.phase == queued
 		w.sequence = reply.Sequence

@@ -2,6 +2,7 @@ package wait
 
 import (
 	"container/list"
+	"sync/atomic"
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/lua"
@@ -26,6 +27,8 @@ type Waiter struct {
 	// Patience is how long an attempt waits for the answer of an owner that may linger, before it asks once
 	// more; 0: it does not.
 	Patience time.Duration
+
+	Place atomic.Int64 // where it stood in a long queue by the last answer; 0: not known
 
 	// Guarded by the mutex of its Waiters.
 

@@ -28,8 +28,8 @@ if not free then
   left = lease_left(now, longest, granted)
   if granted and left == 0 then
     free, former = true, {held[1]}
-    local client = string.match(held[1], '^([^:]+):%d+$')
-    for _, entry in ipairs(of_unresponsive(client)) do redis.call('LREM', QUEUE, 1, entry) end
+    local client = string.match(held[1], '^([^:]+):%d+$') or ''
+    for _, entry in ipairs(of_unresponsive({[client] = true})) do redis.call('LREM', QUEUE, 1, entry) end
   end
 end
 

@@ -223,7 +223,7 @@ local function reclaim_once()
   if reclaimed then return end
   reclaimed = true
   local freed, rest = reclaim(function(client)
-    for _, entry in ipairs(of_unresponsive(client)) do remove(entry) end
+    for _, entry in ipairs(of_unresponsive({[client] = true})) do remove(entry) end
   end)
   add(freed)
   unfinished = rest

@@ -3,14 +3,18 @@
 --
 -- Keys  as in rwlock/state.lua
 -- ARGV  as in lock/acquire.lua, and
+--       4 mode: again may be followed by a space and the place that the last reply told
 --       5 demand: see rwlock/state.lua; missing: 0
--- Reply as in lock/acquire.lua. {0, token, 0, 1} tells a reader that somebody waits
+-- Reply as in lock/acquire.lua, and
+--       {0, token, 0, 1}                 a reader holds it, and somebody waits
+--       {sequence, ends, now, 0, place}  queued; place: how many stand before it, when these are many
+-- include rwlock/ask.lua
 -- include rwlock/take.lua
 -- include rwlock/grant.lua
 -- include rwlock/holders.lua
 -- include shared/place.lua
 
-local LONGEST = 100000
+local LONGEST, FAR = 100000, 64
 
 local id = ARGV[1]
 local holds = redis.call('HMGET', NAME, id, id .. ':write')
@@ -26,7 +30,7 @@ elseif holds[1] then
 end
 
 local entry = '1:' .. id .. ':' .. ARGV[3] .. ':' .. (ARGV[5] or '0')
-local left = holder_left()
+local left = holder_left(entry)
 local granted, token, reserved = serve(entry)
 if token then return owner_reply(token, reserved) end
 local now = clock()
@@ -47,9 +51,12 @@ if not place then
   sequence = next_place(now)
   redis.call('RPUSH', QUEUE, entry)
 end
--- The owners' processes let more in, and do not know yet that others wait: w is for want. Readers are told
--- with each question of the first who waits, as they do not ask by themselves.
-if place == 0 and (mode == 'read' or sequence > 0 and select(2, state_token()) > 0) then tell_holders('w') end
+-- The owners' processes let more in, and do not know yet that others wait. Readers are told with each
+-- question of the first who waits, as they do not ask by themselves.
+if place == 0 and (mode == 'read' or sequence > 0 and select(2, state_token()) > 0) then
+  tell_want(sequence == 0)
+end
 redis.call('PEXPIRE', QUEUE, QUEUE_KEPT)
 note_lease(ARGV[3], id)
-return {sequence, ask_in(left or 0), now}
+if place < FAR then return {sequence, ask_in(left or 0), now} end
+return {sequence, ask_in(left or 0), now, 0, place}

@@ -78,6 +78,7 @@ local function serve(self, queues)
       if not reads then break end
     end
   end
+  if granted > 0 and mode == 'read' then redis.pcall('HDEL', STATE, 'ends') end -- see rwlock/crowd.lua
   local others = granted > 0 and (queues and 1 or others_wait()) or 0
   for _, m in ipairs(messages) do tell_grant(m[1], 'r', m[2], m[3], m[4], others, now, m[5]) end
   if granted == RUN and others == 1 then

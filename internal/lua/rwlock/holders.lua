@@ -1,6 +1,8 @@
 -- holders: who holds the lock, and until when. Uses what rwlock/state.lua defines.
+-- include rwlock/crowd.lua
 
 local MOST = 64 -- so many holds of one reader are looked at
+local HIDDEN = 100 -- ms after which to look again for a lease that cannot be seen
 
 -- ms until the lease of a reader ends; negative: never; nil: it is over. longest: no renewal of ours gives it
 -- more than this; it is cut, as in lock/lease.lua. The leases of Redisson's readers stay as they are.
@@ -9,7 +11,7 @@ local function reader_left(id, count, longest)
   for n = 1, math.min(count, MOST) do
     local key = timeout_of(id, n)
     local left = redis.pcall('PTTL', key)
-    if type(left) ~= 'number' then return 0 end -- on the other side of a slot that is moving
+    if type(left) ~= 'number' then return HIDDEN end -- on the other side of a slot that is moving
     if left == -1 then return -1 end
     if count == 1 and longest and left > longest then
       local lease = redis.pcall('GET', key)
@@ -19,16 +21,16 @@ local function reader_left(id, count, longest)
         left = lease
       end
     end
-    if left > 0 and left > (most or 0) then most = left end
+    if left >= 0 then most = math.max(most or 0, left) end -- 0: it ends now; -2: it is over
   end
   return most
 end
 
--- Forgets the entries of a client that does not react.
-local function drop_entries(id)
-  for _, entry in ipairs(of_unresponsive(string.match(id, '^([^:]+):%d+$'))) do
-    redis.call('LREM', QUEUE, 1, entry)
-  end
+-- Forgets the entries of the clients of these ids, which do not react.
+local function drop_entries(ids)
+  local clients = {}
+  for _, id in ipairs(ids) do clients[string.match(id, '^([^:]+):%d+$') or ''] = true end
+  for _, entry in ipairs(of_unresponsive(clients)) do redis.call('LREM', QUEUE, 1, entry) end
 end
 
 -- Ends the readers whose lease is over. Returns ms until the first of the others ends (negative: never), nil
@@ -41,7 +43,7 @@ local function first_reader_end(longest)
       local left = reader_left(id, count, longest)
       if left or moving then
         live = live + 1
-        if (left or 0) >= 0 then first = math.min(first or math.huge, left or 0) end
+        if (left or HIDDEN) >= 0 then first = math.min(first or math.huge, left or HIDDEN) end
       else
         gone[#gone + 1] = id
       end
@@ -53,15 +55,17 @@ local function first_reader_end(longest)
   else
     for i = 1, #gone, 1000 do redis.call('HDEL', NAME, unpack(gone, i, math.min(i + 999, #gone))) end
   end
-  for _, id in ipairs(gone) do drop_entries(id) end
+  if gone[1] then drop_entries(gone) end
+  if first then note_end(live, first) end
   return live > 0 and (first or -1) or nil
 end
 
 -- Looks who holds the lock now, and ends those whose lease is over. Returns ms until a lease ends; nil when
--- the lock is free. Then mode is nil, and the key goes with the next owner.
-local function holder_left()
+-- the lock is free. Then mode is nil, and the key goes with the next owner. entry: that of who asks, which
+-- need not look at many readers unless it is the first who waits; nil: it looks.
+local function holder_left(entry)
   local _, _, longest = state_token()
-  if mode == 'read' then return first_reader_end(longest) end
+  if mode == 'read' then return known_end(entry, longest) or first_reader_end(longest) end
   if mode == 'write' then
     local left = redis.call('PTTL', NAME)
     local ours = longest and left > longest and redis.call('HGET', STATE, 'writer')
@@ -75,16 +79,23 @@ local function holder_left()
   local short = redis.call('HGET', STATE, 'short')
   if short and short ~= '' then
     redis.call('HSET', STATE, 'short', '')
-    drop_entries(short)
+    drop_entries({short})
   end
   return nil
 end
 
--- Sends a message of a kind to the clients that hold the lock. token: the message names it.
-local TOLD = 1000
+-- Sends a message of a kind to the clients that have these fields of the lock. token: the message names it.
+local TOLD = 2500
 local function tell_holders(kind, fields, token)
-  for i, field in ipairs(fields or redis.call('HKEYS', NAME)) do
-    local client, number = string.match(field, '^([^:]+):(%d+)')
-    if client and i <= TOLD then tell(client, kind, token and number .. ' ' .. token or number) end
+  for i = 1, math.min(#fields, TOLD) do
+    local client, number = string.match(fields[i], '^([^:]+):(%d+)')
+    if client then tell(client, kind, token and number .. ' ' .. token or number) end
   end
+end
+
+-- Tells those who hold the lock that others wait: w is for want. It is repeated, since a message may be lost.
+-- Where there are many, each time is for others of them.
+local REPEATED = 250
+local function tell_want(repeated)
+  tell_holders('w', redis.call('HRANDFIELD', NAME, repeated and REPEATED or TOLD))
 end

@@ -8,13 +8,21 @@
 -- include rwlock/state.lua
 
 local owner, readers, left = '', 0, math.max(redis.call('PTTL', NAME), -1)
-if mode then
-  for _, field in ipairs(redis.call('HKEYS', NAME)) do
-    if string.find(field, ':write', -6, true) then
-      owner = field
-    elseif field ~= 'mode' and redis.pcall('EXISTS', timeout_of(field)) ~= (moving and -1 or 0) then
+local fields, leases = {}, {} -- of readers
+for _, field in ipairs(mode and redis.call('HKEYS', NAME) or {}) do
+  if string.find(field, ':write', -6, true) then
+    owner = field
+  elseif field ~= 'mode' then
+    fields[#fields + 1], leases[#leases + 1] = field, timeout_of(field)
+  end
+end
+for from = 1, #fields, 1000 do
+  local to = math.min(from + 999, #fields)
+  local all = not moving and redis.pcall('EXISTS', unpack(leases, from, to)) == to - from + 1
+  for i = from, to do
+    if all or redis.pcall('EXISTS', leases[i]) ~= (moving and -1 or 0) then
       readers = readers + 1
-      if mode == 'read' then owner = field end
+      if mode == 'read' then owner = fields[i] end
     end
   end
 end

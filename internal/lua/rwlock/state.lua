@@ -15,6 +15,8 @@
 --                        renewal; otherwise empty or missing
 --               writer -> owner id of the last writer of ours; empty or missing once it has given the
 --                         lock back
+--               ends -> when the first lease of many readers ends, in ms since the epoch, as far as
+--                         that is known: see rwlock/crowd.lua; may be missing
 -- {N}:<owner id>:rwlock_timeout:<n>
 --        STRING exists as long as the lease of that reader's nth hold. Ours have one. It says how
 --               long the lease is, in ms; one of Redisson's says 1
