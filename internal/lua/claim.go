@@ -16,6 +16,9 @@ const (
 	Try   Mode = "try"   // never queue
 	First Mode = "first" // queue; this id has not been sent before
 	Again Mode = "again" // queue, unless this id is queued already
+
+	// Unqueued is queue: nothing can have queued this id, but it may own what it asks for.
+	Unqueued Mode = "unqueued"
 )
 
 // Claim is what an acquire asks for.
@@ -43,6 +46,9 @@ type Claim struct {
 func (c Claim) mode(m Mode) string {
 	if m == Try && c.Until > 0 {
 		return string(Try) + " " + digits(c.Until)
+	}
+	if m == Unqueued {
+		m = First // whoever asks first may own it as well, as far as the scripts are concerned
 	}
 	return string(m)
 }
