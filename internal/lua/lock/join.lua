@@ -1,7 +1,7 @@
 -- join: the short way into the queue of a lock, in an acquire: an id that nothing can have queued before
--- finds another owner of ours that does not hand on inside, and no lease is short. Keys, ARGV and replies: as in
--- lock/acquire.lua; entry: that of the id, if it was sent. It makes no functions, as each costs as much as a
--- command. Where there is more to it, nothing is done, and the caller goes on.
+-- finds another owner of ours that does not hand on inside, and no lease is short. Keys, ARGV and replies:
+-- as in lock/acquire.lua; entry: that of the id, if it was sent. It makes no functions, as each costs as much
+-- as a command. Where there is more to it, nothing is done, and the caller goes on.
 
 if not moving and (entry or not ARGV[4] and (#ARGV[3] > 4 or #ARGV[3] == 4 and ARGV[3] >= '2000')) then
   local held = redis.call('HRANDFIELD', NAME, '2', 'WITHVALUES')

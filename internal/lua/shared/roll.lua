@@ -1,9 +1,9 @@
 -- roll: call the roll of a client: which of its waiters are in the queue. It reads one part of the queue, and
 -- the caller goes on with the next part. It changes nothing.
 --
--- Between two parts others leave the queue, so that no index stays true. An entry does: what stands behind it
--- stays behind it. So each part begins behind the last entry of the part before, and a caller that has come to
--- the end has seen each entry that was in the queue all the time.
+-- Between two parts others leave the queue, so that no index stays true. But what stands behind an entry
+-- stays behind it. So each part begins behind the last entry of the part before, and a caller that has come
+-- to the end has seen each entry that was in the queue all the time.
 --
 -- Keys  as in lock/acquire.lua or permit/trade.lua
 -- ARGV  1 unused
