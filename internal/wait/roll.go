@@ -1,7 +1,9 @@
 package wait
 
 import (
+	"cmp"
 	"context"
+	"slices"
 
 	"github.com/latchkey-go/latchkey/internal/lua"
 )
@@ -90,7 +92,8 @@ func (q *Waiters) askDue() {
 	}
 }
 
-// takeDue returns those of whom a question is due, oldest first. When there are none, askDue is over.
+// takeDue returns those of whom a question is due, in the order of the queue: so those who have lost their
+// place get another in the same order. When there are none, askDue is over.
 func (q *Waiters) takeDue() (ws []*Waiter) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -104,6 +107,9 @@ func (q *Waiters) takeDue() (ws []*Waiter) {
 	if q.anyDue = false; ws == nil {
 		q.asking, q.round = false, false
 	}
+	slices.SortFunc(ws, func(a, b *Waiter) int {
+		return cmp.Or(cmp.Compare(a.sequence, b.sequence), cmp.Compare(a.Number, b.Number))
+	})
 	return ws
 }
 
@@ -122,7 +128,8 @@ func (q *Waiters) askIfDue(w *Waiter) {
 }
 
 // callRoll looks which of ws are in the queue, whose question is due, and returns those who must ask. gone
-// says that it did not come to the end: then the question of all of them is still due.
+// says that it did not come to the end: then the question of those who were not seen is still due. If the
+// queue itself is gone, the oldest finds that, and everybody's falls due.
 //
 // Whoever is in the queue, and has sent no acquire that may still run, does not own the lock: it was taken
 // out of the queue for that. Whoever is not in the queue, and has sent none since, is not queued twice when
@@ -144,7 +151,7 @@ func (q *Waiters) callRoll(ws []*Waiter) (rest []*Waiter, gone bool) {
 		case err != nil: // each is told its own error
 			return q.endRoll(ws, uncalled), false
 		case roll.Gone:
-			q.repeatRoll(ws)
+			q.endRoll(ws, uncalled)
 			return nil, true
 		}
 		q.present(a, roll, entries)
@@ -207,18 +214,8 @@ func (q *Waiters) endRoll(ws []*Waiter, becomes called) (rest []*Waiter) {
 		}
 		rest = append(rest, w)
 	}
-	return rest
-}
-
-// repeatRoll has the question of ws due again, also of those who were seen: the queue itself may be gone.
-func (q *Waiters) repeatRoll(ws []*Waiter) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for _, w := range ws {
-		w.due = w.due || w.called == seen && w.phase == queued
-		w.called = uncalled
-	}
 	q.anyDue = true
+	return rest
 }
 
 // excuse ends a roll call without an answer: RecheckAll comes when Redis is back. If it has come since the
