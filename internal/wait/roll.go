@@ -76,7 +76,7 @@ func (q *Waiters) beginAsking() {
 func (q *Waiters) askDue() {
 	lost := 0
 	for ws := q.takeDue(); ws != nil; ws = q.takeDue() {
-		q.askIfDue(ws[0]) // it may be the oldest of all, and the lock may be free
+		q.askIfDue(ws[0]) // the lock may be free
 		rest := ws[1:]
 		if len(rest) >= few && lost < lostRolls {
 			var gone bool
