@@ -107,7 +107,8 @@ func words(t testing.TB, c rueidis.Client, words ...string) {
 	require.NoError(t, c.Do(context.Background(), c.B().Arbitrary(words...).Build()).Error())
 }
 
-// settle waits until more scripts have run than before, all are in the queue, and hardly a script runs any more.
+// settle waits until more scripts have run than before, all are in the queue, and hardly a script runs any
+// more.
 func (c *crowd) settle(t testing.TB, before int64) {
 	require.Eventually(t, func() bool {
 		length, err := c.plain.Do(context.Background(), c.plain.B().Llen().Key(crowdQueue).Build()).AsInt64()
@@ -142,8 +143,8 @@ func called(t testing.TB, c rueidis.Client, command string) (calls int, spent ti
 	return calls, spent
 }
 
-// A subscription that breaks has Redis look for each waiter of a crowd, or lose nobody: and yet that takes hardly
-// more scripts than for one waiter. All are granted their turn.
+// A subscription that breaks has Redis look for each waiter of a crowd. That takes hardly more scripts than
+// for one waiter, and all are granted their turn.
 func TestCrowdIsConfirmed(t *testing.T) {
 	for kind := range crowds {
 		for name, queue := range map[string]bool{"queued": true, "queue lost": false} {
@@ -187,8 +188,8 @@ func TestCrowdBeforeInbox(t *testing.T) {
 	}
 }
 
-// BenchmarkCrowdIsConfirmed is what one broken subscription costs Redis when so many goroutines of a process wait
-// for one name.
+// BenchmarkCrowdIsConfirmed is what one broken subscription costs Redis when so many goroutines of a process
+// wait for one name.
 func BenchmarkCrowdIsConfirmed(b *testing.B) {
 	benchmarkCrowd(b, true, func(b *testing.B, c *crowd, _ func()) { words(b, c.plain, "CLIENT", "KILL", "TYPE", "PUBSUB") })
 }

@@ -51,11 +51,11 @@
 //
 // # A roll call
 //
-// After its subscription was confirmed, a process may look whether a tenure is in the queue, rather than ask
-// for it (the file roll_test.go). Whoever is there goes on waiting. Whoever is not asks with an acquire that
-// does not look for it: a second entry is a violation (STALE-ENTRY). A tenure of which a copy may be under way
-// asks as ever. Left out is that the queue is read in parts: package lua checks that against a model of the
-// queue.
+// After its subscription was confirmed, a process may look whether a tenure is in the queue rather than ask
+// (the file roll_test.go). Whoever is there goes on waiting. Whoever is not asks with an acquire that
+// does not look for it: a second entry is a violation (STALE-ENTRY). A tenure of which a copy may be under
+// way asks as ever. Left out is that the queue is read in parts: package lua checks that against a model of
+// the queue.
 //
 // # A lock that lingers
 //

@@ -6,8 +6,8 @@ import (
 )
 
 // Requests of the scripts, as a [Proxy] sees them. What tells them apart is their arguments: all scripts but
-// the renewals and roll calls are told the highest token that the client has seen, in 16 digits and a space, or the clock as
-// the client reckons.
+// the renewals and roll calls are told the highest token that the client has seen, in 16 digits and a space,
+// or the clock as the client reckons.
 
 const digits = `\$1[67]\r\n\d{16} ?\r\n`
 

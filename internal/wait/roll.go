@@ -32,8 +32,9 @@ func (w *Waiter) count() {
 }
 
 // RecheckAll has a question asked for every waiter. It is called after a subscription was confirmed, since
-// grants may have been lost before, and after Redis came back, since the entries may be gone. Each question is
-// sent after the call. The server may have another clock now, so no grant is dated by what was known before.
+// grants may have been lost before, and after Redis came back, since the entries may be gone. Each question
+// is sent after the call. The server may have another clock now, so no grant is dated by what was known
+// before.
 //
 // The oldest waiter asks, which grants a lock that is free to whoever is next. For the others the queue is
 // read, a part at a time: most are in it. The rest ask, the oldest first and one after the other.

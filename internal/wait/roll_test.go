@@ -158,8 +158,8 @@ func TestQueueIsLostDuringRoll(t *testing.T) {
 	})
 }
 
-// The roll is called anew a few times only, when the entry is gone each time behind which it would go on. Then
-// all ask.
+// The roll is called anew a few times only, when the entry is gone each time behind which it would go on.
+// Then all ask.
 func TestRollThatIsLostAgainAndAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := gather(t)
