@@ -156,7 +156,7 @@ func (q *Queue) heed(ctx context.Context, w *wait.Waiter, reply lua.Acquired, se
 	case reply.Now > 0:
 		q.Client.RecordClock(q.ServerClock, reply.Now, sent)
 	case reply.Token > 0 && !q.kind.Undated && !w.Demand.Shared && !w.Proposed && !reply.Reckoned:
-		q.CheckClock(ctx, reply.Token, sent, mode == lua.Again)
+		q.CheckClock(ctx, reply.Token, sent, mode == lua.Again || mode == lua.Unqueued)
 	}
 	if reply.Sequence > 0 {
 		q.queued(w)
@@ -176,6 +176,22 @@ func (q *Queue) heed(ctx context.Context, w *wait.Waiter, reply lua.Acquired, se
 
 // Contended reports whether the last acquire of a new tenure was queued.
 func (q *Queue) Contended() bool { return q.contended.Load() }
+
+// Entry is what w has in the queue.
+func (q *Queue) Entry(w *wait.Waiter) string { return q.claim(w).Entry() }
+
+// Roll reads the entries of this client in a part of the queue.
+func (q *Queue) Roll(behind string) (lua.Roll, error) {
+	sent := time.Now()
+	r, err := q.Client.Conn.Roll(context.Background(), q.Keys, q.Client.IDs.Client, behind, lua.RollPart)
+	if err == nil {
+		q.Health().Succeeded()
+		if r.Now > 0 {
+			q.Client.RecordClock(q.ServerClock, r.Now, sent)
+		}
+	}
+	return r, err
+}
 
 // Cancel removes waiters from Redis, with what was offered for them.
 func (q *Queue) Cancel(ws []*wait.Waiter) ([]bool, error) {

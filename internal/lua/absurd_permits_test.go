@@ -70,6 +70,7 @@ func absurdSemaphore(t *testing.T, server *redistest.Server, family lua.Family) 
 		"give": trade(lua.Give(lua.Ending{Owner: "A:1"})), "some": trade(lua.Give(lua.Ending{Owner: "A:1", Rest: 1})),
 		"set": capacity(lua.Set, 3), "initialize": capacity(lua.Initialize, 3), "declare": capacity(lua.Declare, 3),
 		"census":  func() error { _, err := b.conn.Census(ctx, k, 10); return err },
+		"roll":    func() error { _, err := b.conn.Roll(ctx, k, "B", "", 10); return err },
 		"destroy": func() error { _, err := b.conn.Destroy(ctx, k, "Z:9", 0); return err },
 		"leave": func() error {
 			_, err := b.conn.Leave(ctx, k, []lua.Departure{{Owner: "A:1", Entry: request("A:1", "2").Entry()}}, 0)

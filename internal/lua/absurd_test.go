@@ -231,6 +231,7 @@ func TestAbsurdLocks(t *testing.T) {
 			},
 			"force":   func() error { _, err := b.conn.Force(ctx, k, false, 0); return err },
 			"inspect": func() error { _, err := b.conn.Inspect(ctx, k, 10); return err },
+			"roll":    func() error { _, err := b.conn.Roll(ctx, k, "B", "", 10); return err },
 			"renew": func() error {
 				_, _, err := b.conn.Renew(ctx, []lua.Renewal{{Keys: k, Owner: "A:1", Lease: 1000}})
 				return err

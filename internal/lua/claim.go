@@ -16,6 +16,9 @@ const (
 	Try   Mode = "try"   // never queue
 	First Mode = "first" // queue; this id has not been sent before
 	Again Mode = "again" // queue, unless this id is queued already
+
+	// Unqueued is queue: nothing can have queued this id, but it may own what it asks for.
+	Unqueued Mode = "unqueued"
 )
 
 // Claim is what an acquire asks for.
@@ -50,6 +53,9 @@ func (c Claim) mode(m Mode) string {
 		return string(Try) + " " + digits(c.Until)
 	case m == Again && c.Place > 0:
 		return string(Again) + " " + number(c.Place)
+	}
+	if m == Unqueued {
+		m = First // whoever asks first may own it as well, as far as the scripts are concerned
 	}
 	return string(m)
 }

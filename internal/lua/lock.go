@@ -49,7 +49,7 @@ func (c Conn) AcquireBy(ctx context.Context, s *Script, k *Keys, claim Claim, se
 		args = append(args, block)
 	case mode == First && claim.Behind && claim.Lease >= notShort && s == acquire[Locks]:
 		args = append(args[:0], claim.Entry(), args[1])
-	case mode == First:
+	case mode == First, mode == Unqueued:
 		args = args[:3]
 	}
 	message, err := c.Run(ctx, s, k, args).ToMessage()

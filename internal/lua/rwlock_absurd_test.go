@@ -44,6 +44,7 @@ func absurdReadWrite(t *testing.T, server *redistest.Server, hold lua.Claim) {
 		b.read("B:4", lua.First)
 	}
 	s.uses = b.uses(t.Context())
+	s.uses["roll"] = func() error { _, err := b.conn.Roll(t.Context(), b.lock, "B", "", 10); return err }
 	s.stay = []string{b.timeout("A:1")} // put there, while nobody reads
 	s.works = func(string) {
 		for range 4 {

@@ -15,6 +15,7 @@ type config struct {
 	downgrades [maxClients]int8
 	batch      int8 // readers that one script grants
 	lazy       bool // an inbox is opened only for somebody who waits
+	rolls      bool // after a confirmation a process calls the roll
 
 	polls   [maxClients]bool // whose waiters never queue
 	lingers [maxClients]bool // who keeps the lock after Unlock, for a while
@@ -55,6 +56,10 @@ type bugs struct {
 
 	pollOvertakes bool // who polls takes a lock that is free although somebody is queued
 	lostIsBusy    bool // who polls takes an attempt without an answer for one in vain
+
+	strayIsCalled bool // also who may be queued by a copy that arrives later
+	staleLook     bool // a part of the roll that was read before a confirmation counts after it
+	lookStays     bool // what a part said counts also when an acquire was sent since
 
 	readBugs
 	lingerBugs

@@ -49,6 +49,14 @@
 // rest such a process pauses. A copy that took the lock in its pause is found by its next question, so that
 // is no ORPHAN. It is not granted the lock before somebody who is queued and lives (OVERTAKEN).
 //
+// # A roll call
+//
+// After its subscription was confirmed, a process may look whether a tenure is in the queue rather than ask
+// (the file roll_test.go). Whoever is there goes on waiting. Whoever is not asks with an acquire that
+// does not look for it: a second entry is a violation (STALE-ENTRY). A tenure of which a copy may be under
+// way asks as ever. Left out is that the queue is read in parts: package lua checks that against a model of
+// the queue.
+//
 // # A lock that lingers
 //
 // After Unlock a process may keep the lock (the files linger_*). The tenure is parked: it stays in the line,
@@ -125,6 +133,8 @@
 //  17. What a TryLock had is parked only if nobody has the turn, and nothing else is parked. (parks beside)
 //  18. A TryLock never queues, nor does its offer. Whoever inherits that offer does. (queues at last; offer
 //     queues; heir tries)
+//  19. A look counts only if no acquire was sent since, no confirmation has come since, and no copy of an
+//     acquire can be under way. (look stays; stale look; stray is called)
 //
 // # A larger search
 //

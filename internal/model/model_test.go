@@ -67,6 +67,11 @@ var configs = []config{
 	polling(small("one polls while leases end", faults{crash: 1, lapse: 1, expire: 1}, 2, 2), 1),
 	polling(small("one polls while another is forced", faults{force: 1, restart: 1}, 2, 1), 1),
 	polling(small("one of three polls", faults{crash: 1}, 2, 1, 1), 2),
+	calling(small("three processes, messages lost", faults{kill: 2}, 1, 1, 1)),
+	calling(small("copies astray", faults{stray: 1, lost: 1, kill: 1}, 1, 1)),
+	calling(small("cancelled", faults{kill: 2, cancel: 1}, 2, 1)),
+	calling(small("restart", faults{restart: 1, kill: 1}, 2, 1)),
+	calling(small("leases end", faults{expire: 1, force: 1, kill: 1}, 2, 1)),
 	polling(polling(small("two of three poll", faults{stray: 1, crash: 1}, 1, 1, 1), 1), 2),
 }
 
@@ -80,7 +85,7 @@ func TestProtocol(t *testing.T) {
 		})
 	}
 	// What never happens in any of them is not checked by them.
-	for _, steps := range [][]step{clientSteps, deadSteps, tenureSteps, straySteps, redisSteps} {
+	for _, steps := range [][]step{clientSteps, deadSteps, tenureSteps, rollSteps, straySteps, redisSteps} {
 		for i := range steps {
 			require.True(t, taken[&steps[i]], steps[i].name)
 		}
@@ -152,6 +157,9 @@ func TestSeededBugs(t *testing.T) {
 		"lost is busy":          {bugs{lostIsBusy: true}, polling(small("", faults{lost: 1}, 1, 1), 1), orphan},
 		"who polls overtaken":   {bugs{cancelOvertakes: true}, polling(small("", faults{cancel: 1}, 1, 1), 1), orphan},
 		"who polls has a stray": {bugs{strayIsIgnored: true}, polling(small("", faults{stray: 1}, 1, 1), 1), orphan},
+		"stray is called":       {bugs{strayIsCalled: true}, calling(small("", faults{stray: 1, kill: 2, restart: 1}, 1, 1)), staleEntry},
+		"stale look":            {bugs{staleLook: true}, calling(small("", faults{kill: 2}, 1, 1)), wake},
+		"look stays":            {bugs{lookStays: true}, calling(small("", faults{kill: 1, expire: 1}, 1, 1, 1)), staleEntry},
 		"undated":               {bugs{undated: true}, small("", faults{crash: 1, force: 1}, 2, 2), staleEntry},
 	} {
 		t.Run(name, func(t *testing.T) {

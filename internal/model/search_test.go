@@ -99,6 +99,9 @@ func (s *searcher) expand(from *state, number int32) {
 		}
 		if !w.owned(id(n + 1)).dead {
 			try(tenureSteps, "t", n, n+1)
+			if s.rolls {
+				try(rollSteps, "t", n, n+1)
+			}
 			try(s.readingSteps(), "t", n, n+1)
 			try(s.tryingSteps(), "t", n, n+1)
 		}

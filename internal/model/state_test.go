@@ -133,6 +133,9 @@ type tenure struct {
 	taken  int8 // its ownership up to this token was taken away while it was trusted
 	placed bool // queued, and its inbox has been counted ever since
 
+	look     look
+	unqueued bool // the command does not look whether it is queued
+
 	reading reading
 	linger  linger
 }
@@ -240,6 +243,9 @@ func (w *world) tidy() {
 		x := &w.tenures[n]
 		x.tidy(w.redis.reads(id(n + 1)))
 		x.tidyLinger()
+		if x.phase != waiting {
+			x.look = noLook
+		}
 		if x.asked > 0 && (x.phase != waiting || !w.grantsUntil(id(n+1), x.asked)) {
 			x.asked = 0
 		}

@@ -82,6 +82,12 @@ var tenureSteps = []step{
 		func(w *world, n int) { w.faults[lost]--; w.releaseIDs(n) }},
 }
 
+// rollSteps are of tenure n as well.
+var rollSteps = []step{
+	{"is looked for", true, func(w *world, n int) bool { return w.tenures[n].look == looking }, (*world).looks},
+	{"what was seen is read", true, (*world).canReadRoll, (*world).readsRoll},
+}
+
 // straySteps are of tenure n, whoever's it is.
 var straySteps = []step{
 	{"stray acquire arrives", true, func(w *world, n int) bool { return w.tenures[n].stray },
@@ -115,7 +121,7 @@ func (w *world) strays(n int) bool { return w.tenures[n].stray || w.tenures[n].s
 // goAstray makes the command a stray one. It is sent again, unless nobody is there to do so.
 func (w *world) goAstray(n int) {
 	x := &w.tenures[n]
-	x.loose = true
+	x.loose, x.unqueued = true, false
 	if x.offers == nobody {
 		x.stray = true
 	} else {

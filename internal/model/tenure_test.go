@@ -16,7 +16,10 @@ func (w *world) ask(t id) {
 // send sends the offer as long as it is unanswered, then acquires.
 func (w *world) send(t id) {
 	x := w.tenure(t)
-	x.command, x.offers, x.again, x.aborted = sent, x.old, false, false
+	x.command, x.offers, x.again, x.aborted, x.unqueued = sent, x.old, false, false, false
+	if !w.bugs.lookStays {
+		x.look = noLook
+	}
 }
 
 // run is a command's script. A tenure's offers stays set until the answer is read.
@@ -26,6 +29,7 @@ func (w *world) run(t id) answer {
 	if x.offers != nobody {
 		a = w.offer(x.offers, t)
 	} else {
+		w.queuedTwice(t)
 		a = w.acquires(t)
 	}
 	x.placed = a.kind == queued && w.owned(t).link == up
@@ -227,7 +231,11 @@ func (w *world) heardForced(m message) {
 func (w *world) confirmed(t id, x *tenure) {
 	switch x.phase {
 	case waiting:
-		if !w.bugs.noConfirmRecheck && !x.linger.tried {
+		switch {
+		case w.bugs.noConfirmRecheck || x.linger.tried:
+		case w.rolls && !w.polls[w.clientOf(t)]:
+			w.lookFor(t)
+		default:
 			w.ask(t)
 		}
 	case held:

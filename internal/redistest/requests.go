@@ -6,8 +6,8 @@ import (
 )
 
 // Requests of the scripts, as a [Proxy] sees them. What tells them apart is their arguments: all scripts but
-// the renewals are told the highest token that the client has seen, in 16 digits and a space, or the clock as
-// the client reckons.
+// the renewals and roll calls are told the highest token that the client has seen, in 16 digits and a space,
+// or the clock as the client reckons.
 
 const digits = `\$1[67]\r\n\d{16} ?\r\n`
 
@@ -38,5 +38,12 @@ func IsRelease(request string) bool {
 	return IsScript(request) && floor.MatchString(request) && !IsAcquire(request)
 }
 
+// IsRoll is for a script that looks which waiters of a client are in the queue. Its first argument is empty.
+func IsRoll(request string) bool {
+	return IsScript(request) && strings.Contains(request, "\r\n$0\r\n\r\n") && !floor.MatchString(request)
+}
+
 // IsRenewal is for the renewal of leases.
-func IsRenewal(request string) bool { return IsScript(request) && !floor.MatchString(request) }
+func IsRenewal(request string) bool {
+	return IsScript(request) && !floor.MatchString(request) && !IsRoll(request)
+}

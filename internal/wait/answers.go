@@ -18,7 +18,7 @@ type question struct {
 // ask sends an acquire for w, which was counted, and another while the answer asks for one.
 func (q *Waiters) ask(ctx context.Context, w *Waiter, mode lua.Mode) {
 	for {
-		a := q.question(ctx, mode)
+		a := q.question(ctx, w, mode)
 		reply, err := q.server.Ask(ctx, w, mode, a.until)
 		if !q.answered(ctx, w, a, reply, err) {
 			return
@@ -29,9 +29,12 @@ func (q *Waiters) ask(ctx context.Context, w *Waiter, mode lua.Mode) {
 	}
 }
 
-func (q *Waiters) question(ctx context.Context, mode lua.Mode) question {
+func (q *Waiters) question(ctx context.Context, w *Waiter, mode lua.Mode) question {
 	q.mu.Lock()
 	a := question{round: q.rounds}
+	if w != nil && mode != lua.Try {
+		w.mayQueue = true
+	}
 	q.mu.Unlock()
 	a.sent = time.Now()
 	if deadline, ok := ctx.Deadline(); ok && mode == lua.Try {
@@ -173,12 +176,18 @@ func (q *Waiters) heedQueued(w *Waiter, a question, reply lua.Acquired) (again b
 	}
 	w.reading = reading{sent: a.sent, clock: reply.Now, after: reply.After}
 	q.arm(reply.Ends)
-	if lost && q.running == 0 { // and so are, very likely, the entries of the others here
-		q.running++
-		q.server.Go(func() { q.round(w) })
+	if lost && (!q.round || q.queued.Front() == w.place) { // and so are, very likely, the entries of the others here
+		q.allDue(w)
+		q.beginAsking()
 	}
-	if w.takeRecheck() || a.round != q.rounds {
-		return true // rule 4: a re-check fell due while this one was unanswered
+	if w.takeRecheck() {
+		return true
+	}
+	if a.round != q.rounds { // rule 4: a question fell due while this one was unanswered
+		w.reading.clock = 0
+		w.due, q.anyDue = true, true
+		q.beginAsking()
+		return false
 	}
 	if w.early != nil {
 		q.learn(w, *w.early)

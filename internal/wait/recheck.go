@@ -67,26 +67,24 @@ func (q *Waiters) countRecheck(w *Waiter) bool {
 	if w.phase == idle {
 		q.become(w, asking) // somebody has sent a message to a waiter that nobody could know
 	}
-	w.unanswered++
+	w.count()
+	w.mayQueue = true
 	return true
-}
-
-// RecheckAll asks again for every waiter, oldest first and one after the other. It is called after a
-// subscription was confirmed, since grants may have been lost before, and after Redis came back, since the
-// entries may be gone. Each question is sent after the call. The server may have another clock now, so no
-// grant is dated by what was known before.
-func (q *Waiters) RecheckAll() {
-	q.mu.Lock()
-	q.rounds++
-	q.running++
-	q.forgetClock()
-	q.mu.Unlock()
-	q.round(nil)
 }
 
 // RecheckSlowly asks again for every waiter, oldest first, and calls pause after each. It ends when that
 // returns false. Who is asking already asks once more.
-func (q *Waiters) RecheckSlowly(pause func() bool) { q.recheckEach(nil, pause) }
+func (q *Waiters) RecheckSlowly(pause func() bool) {
+	for _, w := range q.all() {
+		if !q.begin(w) {
+			continue
+		}
+		q.ask(context.Background(), w, lua.Again)
+		if !pause() {
+			return
+		}
+	}
+}
 
 // ClockSet is told that the server's clock was set. No grant is dated by what was known of it before, and a
 // lease may be over sooner than was said.
@@ -102,28 +100,6 @@ func (q *Waiters) ClockSet() {
 func (q *Waiters) forgetClock() {
 	for e := q.queued.Front(); e != nil; e = e.Next() {
 		e.Value.(*Waiter).reading.clock = 0
-	}
-}
-
-// round asks again for every waiter but one, in a round that was counted.
-func (q *Waiters) round(except *Waiter) {
-	defer func() {
-		q.mu.Lock()
-		q.running--
-		q.mu.Unlock()
-	}()
-	q.recheckEach(except, func() bool { return true })
-}
-
-func (q *Waiters) recheckEach(except *Waiter, pause func() bool) {
-	for _, w := range q.all() {
-		if w == except || !q.begin(w) {
-			continue
-		}
-		q.ask(context.Background(), w, lua.Again)
-		if !pause() {
-			return
-		}
 	}
 }
 

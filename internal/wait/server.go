@@ -14,6 +14,10 @@ type Server interface {
 	// after that runs after it in Redis, unless the connection is lost in between. The acquire does nothing
 	// after until, a moment of the server's clock; 0: it may run at any time.
 	Ask(ctx context.Context, w *Waiter, mode lua.Mode, until int64) (lua.Acquired, error)
+	// Roll reads a part of the queue in Redis, behind that entry, or from the head if it is empty: which of its
+	// entries are this client's. Entry is that of w.
+	Roll(behind string) (lua.Roll, error)
+	Entry(w *Waiter) string
 	// Cancel removes from Redis what the waiters own, and their entries in the queue, in one step. It returns
 	// which of them were cancelled: one at least.
 	Cancel(ws []*Waiter) ([]bool, error)

@@ -45,7 +45,7 @@ func attemptTogether(
 	questions := make([]question, len(members))
 	for i, m := range members {
 		_, _, _ = m.Waiters.prepare(m.Waiter) // nobody could inherit it, so it waits
-		questions[i] = m.Waiters.question(ctx, lua.Try)
+		questions[i] = m.Waiters.question(ctx, m.Waiter, lua.Try)
 		questions[i].until = questions[0].until // which is sent for all
 	}
 	replies, err := send(ctx, questions[0].until)

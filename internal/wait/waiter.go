@@ -33,8 +33,11 @@ type Waiter struct {
 	// Guarded by the mutex of its Waiters.
 
 	phase       phase
-	wasQueued   bool          // it has been in the queue
-	recheckDue  bool          // ask again once no acquire is unanswered; only while it waits
+	wasQueued   bool // it has been in the queue
+	mayQueue    bool // an acquire of it was sent that may have queued it
+	recheckDue  bool // ask again once no acquire is unanswered; only while it waits
+	due         bool // ask again, or look whether it is in the queue; only while no acquire is unanswered
+	called      called
 	heard       bool          // a message said that it was granted, and no reply has denied it since
 	unanswered  int           // how many acquires are
 	allAnswered chan struct{} // closed when there are none; nil when nobody waits for that

@@ -44,12 +44,14 @@ type Waiters struct {
 	// Callers counts the goroutines that wait, or are about to. It is for the caller of Wait to keep.
 	Callers atomic.Int64
 
-	mu      sync.Mutex
-	queued  list.List // of *Waiter, oldest first
-	rounds  uint64    // calls of RecheckAll
-	running int       // rounds of re-checks that are not over
-	timer   *time.Timer
-	due     time.Time // of the timer; zero when it is not set
+	mu     sync.Mutex
+	queued list.List // of *Waiter, oldest first
+	rounds uint64    // calls of RecheckAll
+	anyDue bool      // a question of somebody who is queued is due
+	asking bool      // askDue runs
+	round  bool      // that of all who are queued fell due, and askDue has not come to its end since
+	timer  *time.Timer
+	due    time.Time // of the timer; zero when it is not set
 
 	cancels schedule
 	sending bool          // sendCancels runs
@@ -103,12 +105,15 @@ func (q *Waiters) prepare(w *Waiter) (mode lua.Mode, over bool, err error) {
 		return mode, true, w.notice.err
 	}
 	mode = lua.Again
-	if w.phase == idle {
+	switch {
+	case w.phase == idle:
 		mode = lua.First
 		q.become(w, asking)
+	case !w.mayQueue && !w.Offers: // its attempts did not queue it
+		mode = lua.Unqueued
 	}
 	w.notice.silence = nil
-	w.unanswered++
+	w.count()
 	return mode, false, nil
 }
 

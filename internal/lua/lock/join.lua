@@ -1,11 +1,11 @@
--- join: the short way into the queue of a lock, in an acquire: an id that has not been sent before finds an
--- owner of ours that does not hand on inside, and no lease is short. Keys, ARGV and replies: as in
--- lock/acquire.lua; entry: that of the id, if it was sent. It makes no functions, as each costs as much as a
--- command. Where there is more to it, nothing is done, and the caller goes on.
+-- join: the short way into the queue of a lock, in an acquire: an id that nothing can have queued before
+-- finds another owner of ours that does not hand on inside, and no lease is short. Keys, ARGV and replies:
+-- as in lock/acquire.lua; entry: that of the id, if it was sent. It makes no functions, as each costs as much
+-- as a command. Where there is more to it, nothing is done, and the caller goes on.
 
 if not moving and (entry or not ARGV[4] and (#ARGV[3] > 4 or #ARGV[3] == 4 and ARGV[3] >= '2000')) then
   local held = redis.call('HRANDFIELD', NAME, '2', 'WITHVALUES')
-  local value = #held == 2 and held[2] or ''
+  local value = #held == 2 and held[1] ~= ARGV[1] and held[2] or ''
   local left, granted
   -- t<16 digits>/<at least 4>!<16 digits>: a message granted it. Its lease is short until the first renewal.
   if #value >= 39 and string.byte(value, 18) == 47 and string.byte(value, -17) == 33

@@ -6,7 +6,8 @@
 --   try                                   never queue
 --   try <microseconds since the epoch>    the same, and do nothing after that time of the server's clock: a
 --                                         copy that arrives later need not be cancelled
---   first                                 queue; this id has not been sent before
+--   first                                 queue; nothing can have queued this id before, but it may have what
+--                                         it asks for
 --   again                                 queue, unless this id is queued already
 local function parse_mode(text)
   if string.sub(text, 1, 3) ~= 'try' then return string.sub(text, 1, 5), false end
