@@ -36,6 +36,10 @@ func (l *Lock) Lock(ctx context.Context) (*Hold, error) {
 
 // TryLock makes one attempt. It returns [ErrNotAcquired] when somebody else holds the lock or is next, and
 // [ErrUnavailable] when Redis does not answer within the client's command timeout.
+//
+// A Lock whose context ends returns at once, and Redis hears of it some milliseconds later. Until then the
+// waiter that gave up may still be next. A TryLock of its own client waits for that, for 50 ms at most; one
+// of another client may be refused meanwhile.
 func (l *Lock) TryLock(ctx context.Context) (*Hold, error) {
 	h, err := l.inside().TryLock(ctx)
 	return (*Hold)(h), err
