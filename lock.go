@@ -20,8 +20,10 @@ func (l *Lock) inside() *lock.Lock { return (*lock.Lock)(l) }
 func (l *Lock) Name() string { return l.inside().Name() }
 
 // Lock waits until the lock is held, or ctx ends. It survives any outage of Redis that ends before ctx does.
-// If none of its commands was answered by then, the error joins the context's with [ErrUnavailable]. Other
-// errors come at once: [ErrWrongType], [ErrTooManyWaiters], [ErrClosed], and those of Redis that do not pass
+// If none of its commands was answered by then, or the client's subscription is down, the error joins the
+// context's with [ErrUnavailable]. Whoever waits in the queue sends nothing for up to two seconds: a server
+// that falls silent meanwhile, without an end of its connections, is not noticed sooner. Other errors come at
+// once: [ErrWrongType], [ErrTooManyWaiters], [ErrClosed], and those of Redis that do not pass
 // by themselves.
 //
 // With a context derived from [Hold.Context] of this lock, Lock re-enters. It returns a further hold at once,
@@ -75,7 +77,8 @@ func (l *Lock) TryDo(ctx context.Context, f func(context.Context, *Hold) error) 
 // lost as soon as its client hears of it. Until then two may believe that they hold the lock.
 func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) { return l.inside().ForceUnlock(ctx) }
 
-// Inspect returns who holds the lock, and who waits for it in Redis. It changes nothing.
+// Inspect returns who holds the lock, and who waits for it in Redis. It changes nothing. It is sent once. When
+// Redis does not answer it returns [ErrUnavailable], joined with the error of ctx if that has ended.
 func (l *Lock) Inspect(ctx context.Context) (State, error) {
 	s, err := l.inside().Inspect(ctx)
 	return State(s), err

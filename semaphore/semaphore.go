@@ -45,7 +45,8 @@
 // for each change of the capacity one of ten minutes.
 //
 // While Redis is away, methods that wait do so, as in all of latchkey. Methods that only read, as
-// Available, are sent once, and return ErrUnavailable when Redis does not answer.
+// Available, are sent once, and return ErrUnavailable when Redis does not answer, joined with the error of the
+// context if that has ended.
 //
 // # In Redis
 //
@@ -107,8 +108,8 @@ func New(c *latchkey.Client, name string, opts ...Option) (*Semaphore, error) {
 func (s *Semaphore) Name() string { return s.base.p.Name }
 
 // Acquire waits until it holds n permits or ctx ends; n is from 1 to [MaxPermits]. It survives any outage
-// of Redis that ends before ctx does. If Redis answered none of its commands by then, the error joins the
-// context's with ErrUnavailable. Other errors come at once: [ErrNotInitialized], [ErrCapacity],
+// of Redis that ends before ctx does. If Redis answered none of its commands by then, or the client's
+// subscription is down, the error joins the context's with ErrUnavailable. Other errors come at once: [ErrNotInitialized], [ErrCapacity],
 // ErrInvalid, ErrWrongType, ErrTooManyWaiters, ErrClosed, and errors of Redis that will not pass by
 // themselves.
 //

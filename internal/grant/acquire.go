@@ -214,7 +214,7 @@ var (
 func (p *Primitive) failed(parent, waits context.Context, err error) error {
 	r, cause := p.Queue, context.Cause(waits)
 	var away *wait.AwayError
-	last := r.Health().Away()
+	last := r.Away(r.hears())
 	if errors.As(err, &away) {
 		last = away.Last
 	}

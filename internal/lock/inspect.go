@@ -30,9 +30,10 @@ func (l *Lock) Inspect(ctx context.Context) (State, error) {
 	if c.Closing.Err() != nil {
 		return State{}, session.Wrap(l.p.Name, session.ErrClosed)
 	}
+	sent := time.Now()
 	s, err := c.Conn.Inspect(session.WithoutDeadline(ctx), q.Keys, grant.InspectLimit)
 	if err != nil {
-		return State{}, q.ReadError(ctx, l.p.Name, err)
+		return State{}, q.ReadError(ctx, sent, l.p.Name, err)
 	}
 	state := State{Holder: s.Owner, Token: s.Token, Waiting: int(s.Length), Shares: int(s.Shares), Remaining: time.Duration(s.Ends) * time.Millisecond}
 	state.Mine = lua.ClientOf(s.Owner) == c.IDs.Client
