@@ -87,7 +87,8 @@ func (l *Lock) Inspect(ctx context.Context) (State, error) {
 // State is what [Lock.Inspect] returns: a snapshot that may be history when it arrives.
 type State struct {
 	// Holder is the owner id of the holder: <client id>:<number>, or Redisson's; with :write behind it for the
-	// writer of a read-write lock. It is empty when the lock is free.
+	// writer of a read-write lock. It is empty when the lock is free. With :rest behind the number nobody holds
+	// the lock: its last holder unlocked it, and WithMinHold keeps it taken for Remaining.
 	Holder string
 	// Mine reports whether the holder belongs to the client that asks.
 	Mine bool

@@ -72,7 +72,28 @@ func (q *quorum) left() time.Duration {
 	return all[len(all)-q.ways.majority] - drift
 }
 
-func (q *quorum) Expire() { q.lose(lease.ErrExpired) }
+func (q *quorum) Expire() error {
+	q.mu.Lock()
+	why := q.expiry()
+	q.mu.Unlock()
+	q.lose(why)
+	return why
+}
+
+// expiry is the reason of a loss when the trust is over: that of a majority of the parts went up to the end,
+// or leases were not renewed in time. The mutex is held.
+func (q *quorum) expiry() error {
+	ended := 0
+	for _, part := range q.parts {
+		if part != nil && errors.Is(part.Expiry(), lease.ErrEnded) {
+			ended++
+		}
+	}
+	if ended >= q.ways.majority {
+		return lease.ErrEnded
+	}
+	return lease.ErrExpired
+}
 
 // partLost is told that a part was lost: perhaps the majority was lost with it.
 func (q *quorum) partLost(reason error) {
@@ -108,7 +129,7 @@ func (q *quorum) reenter(parent context.Context) *grant.Hold {
 // tick sees to the end of the trust, and to missing parts.
 func (q *quorum) tick() {
 	q.mu.Lock()
-	left, now := q.left(), time.Now()
+	left, now, why := q.left(), time.Now(), q.expiry()
 	mends := !q.over && left > 0 && !now.Before(q.mend)
 	if mends {
 		q.mend = now.Add(q.ways.servers[0].Lease() / 3)
@@ -119,7 +140,7 @@ func (q *quorum) tick() {
 	}
 	q.mu.Unlock()
 	if left <= 0 {
-		q.lose(lease.ErrExpired)
+		q.lose(why)
 	}
 }
 

@@ -94,8 +94,10 @@ var (
 // are the same. There is no usable zero value: see [New].
 type Semaphore struct{ base base }
 
-// New returns the semaphore of a name. It does no I/O. The name is as for package rlock. It returns
-// ErrInvalid for other names, a nil client and options out of range.
+// New returns the semaphore of a name. It does no I/O. The name is as for package rlock, and nothing else may
+// have it: a [Counting] and a latch of that name are plain numbers in Redis, too, and each takes the number of
+// another as its own, without an error. It returns ErrInvalid for other names, a nil client and options out
+// of range.
 func New(c *latchkey.Client, name string, opts ...Option) (*Semaphore, error) {
 	b, err := newBase(c, leased, name, set(opts))
 	if err != nil {
