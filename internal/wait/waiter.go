@@ -33,6 +33,7 @@ type Waiter struct {
 	wasQueued   bool          // it has been in the queue
 	recheckDue  bool          // ask again once no acquire is unanswered; only while it waits
 	heard       bool          // a message said that it was granted, and no reply has denied it since
+	told        int64         // the token in that message
 	unanswered  int           // how many acquires are
 	allAnswered chan struct{} // closed when there are none; nil when nobody waits for that
 	place       *list.Element // while it is queued
