@@ -61,8 +61,13 @@ func (l *Lock) TryLockFor(ctx context.Context, wait time.Duration) (*Hold, error
 // An error that matches [ErrNotRun] says that f never ran. It also says why, as that of Lock does. Any other
 // error is f's own, or [ErrLost]: the lock was lost before f ended, so f may not have been alone.
 //
-// If f ended in time, Do returns what f returned, whatever becomes of the release. Do waits for that for 100
-// ms at most. Then it goes on in the background. If it fails, the lease runs out, which is logged.
+// The lock may be taken away by a [Lock.ForceUnlock], or its key deleted, without the client having heard of
+// it when f ends. The answer to the release says so, and then Do returns [ErrLost] as well. It is not known
+// where Redis is not asked: at a local hand-off (see [Hold.Unlock]), and of a lock that lingers.
+//
+// Otherwise Do returns what f returned if f ended while the lease was trusted, whatever becomes of the
+// release. Do waits for that for 100 ms at most. Then it goes on in the background. If it fails, the lease
+// runs out, which is logged.
 func (l *Lock) Do(ctx context.Context, f func(context.Context, *Hold) error) error {
 	return l.inside().Do(ctx, func(ctx context.Context, h *grant.Hold) error { return f(ctx, (*Hold)(h)) })
 }

@@ -153,7 +153,8 @@ func (s *Semaphore) TryAcquireFor(ctx context.Context, n int, wait time.Duration
 //
 // An error that matches [latchkey.ErrNotRun] says that f never ran, and has the error of Acquire as its
 // reason. Any other error is f's, or ErrLost: the permits were lost before f ended, so that others may
-// have had them. If f ended in time, Do returns what f returned, whatever becomes of the release. Do waits
+// have had them. The answer to the release may be the first to say so, as that of a lock. Otherwise, if f ended
+// while the lease was trusted, Do returns what f returned, whatever becomes of the release. Do waits
 // for the release for 100 ms at most; then it goes on in the background. If it fails the lease runs out,
 // which is logged.
 func (s *Semaphore) Do(ctx context.Context, n int, f func(context.Context, *Permits) error) error {
