@@ -10,6 +10,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/lease"
+	"github.com/latchkey-go/latchkey/internal/retry"
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
@@ -209,16 +210,20 @@ func (q *quorum) settle(ctx context.Context) error {
 			behind = append(behind, part)
 		}
 	}
-	results := make(chan error, len(behind))
+	results, sent := make(chan error, len(behind)), time.Now()
 	for _, part := range behind {
 		go func() { results <- part.Raise(ctx, q.token) }()
 	}
 	var silent error
+	interrupted := false
 	for range behind {
 		switch err := <-results; {
 		case err == nil:
 			know++
-		case !errors.Is(err, session.ErrLost): // else the server has answered: it was taken away
+		case errors.Is(err, session.ErrLost): // the server has answered: it was taken away
+		case ctx.Err() != nil && retry.Silence(sent) == nil: // its answer was not waited for
+			interrupted = true
+		default:
 			silent = err
 		}
 	}
@@ -228,6 +233,8 @@ func (q *quorum) settle(ctx context.Context) error {
 	switch {
 	case know < q.ways.majority && silent != nil:
 		return fmt.Errorf("%w: %w", errSilent, session.Unavailable(silent))
+	case know < q.ways.majority && interrupted:
+		return errSilent
 	case know < q.ways.majority, q.Left() <= 0:
 		return session.ErrNotAcquired
 	default:
