@@ -53,6 +53,9 @@ func (h *Hold) Token() int64 { return h.inside().Token() }
 // [ErrNotHeld]. After Close or Shutdown it still releases what was held until then, if the lease is not over;
 // otherwise it returns [ErrClosed].
 //
+// A defer that joins the error of Unlock to that of its function needs a named result. Without one the error
+// is dropped, and neither the compiler nor vet says so; [Lock.Do] has no such trap.
+//
 // An error other than ErrLost says nothing about the work that was guarded: that was alone if the hold was
 // trusted when it ended, which Held and Err say before Unlock. Code whose callers do the work again after an
 // error should use [Lock.Do], whose errors say whether the work ran.

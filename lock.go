@@ -20,8 +20,10 @@ func (l *Lock) inside() *lock.Lock { return (*lock.Lock)(l) }
 func (l *Lock) Name() string { return l.inside().Name() }
 
 // Lock waits until the lock is held, or ctx ends. It survives any outage of Redis that ends before ctx does.
-// If none of its commands was answered by then, the error joins the context's with [ErrUnavailable]. Other
-// errors come at once: [ErrWrongType], [ErrTooManyWaiters], [ErrClosed], and those of Redis that do not pass
+// If none of its commands was answered by then, or the client's subscription is down, the error joins the
+// context's with [ErrUnavailable]. Whoever waits in the queue sends nothing for up to two seconds: a server
+// that falls silent meanwhile, without an end of its connections, is not noticed sooner. Other errors come at
+// once: [ErrWrongType], [ErrTooManyWaiters], [ErrClosed], and those of Redis that do not pass
 // by themselves.
 //
 // With a context derived from [Hold.Context] of this lock, Lock re-enters. It returns a further hold at once,
@@ -36,6 +38,10 @@ func (l *Lock) Lock(ctx context.Context) (*Hold, error) {
 
 // TryLock makes one attempt. It returns [ErrNotAcquired] when somebody else holds the lock or is next, and
 // [ErrUnavailable] when Redis does not answer within the client's command timeout.
+//
+// A Lock whose context ends returns at once, and Redis hears of it some milliseconds later. Until then the
+// waiter that gave up may still be next. A TryLock of its own client waits for that, for 50 ms at most; one
+// of another client may be refused meanwhile.
 func (l *Lock) TryLock(ctx context.Context) (*Hold, error) {
 	h, err := l.inside().TryLock(ctx)
 	return (*Hold)(h), err
@@ -55,8 +61,13 @@ func (l *Lock) TryLockFor(ctx context.Context, wait time.Duration) (*Hold, error
 // An error that matches [ErrNotRun] says that f never ran. It also says why, as that of Lock does. Any other
 // error is f's own, or [ErrLost]: the lock was lost before f ended, so f may not have been alone.
 //
-// If f ended in time, Do returns what f returned, whatever becomes of the release. Do waits for that for 100
-// ms at most. Then it goes on in the background. If it fails, the lease runs out, which is logged.
+// The lock may be taken away by a [Lock.ForceUnlock], or its key deleted, without the client having heard of
+// it when f ends. The answer to the release says so, and then Do returns [ErrLost] as well. It is not known
+// where Redis is not asked: at a local hand-off (see [Hold.Unlock]), and of a lock that lingers.
+//
+// Otherwise Do returns what f returned if f ended while the lease was trusted, whatever becomes of the
+// release. Do waits for that for 100 ms at most. Then it goes on in the background. If it fails, the lease
+// runs out, which is logged.
 func (l *Lock) Do(ctx context.Context, f func(context.Context, *Hold) error) error {
 	return l.inside().Do(ctx, func(ctx context.Context, h *grant.Hold) error { return f(ctx, (*Hold)(h)) })
 }
@@ -71,7 +82,8 @@ func (l *Lock) TryDo(ctx context.Context, f func(context.Context, *Hold) error) 
 // lost as soon as its client hears of it. Until then two may believe that they hold the lock.
 func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) { return l.inside().ForceUnlock(ctx) }
 
-// Inspect returns who holds the lock, and who waits for it in Redis. It changes nothing.
+// Inspect returns who holds the lock, and who waits for it in Redis. It changes nothing. It is sent once. When
+// Redis does not answer it returns [ErrUnavailable], joined with the error of ctx if that has ended.
 func (l *Lock) Inspect(ctx context.Context) (State, error) {
 	s, err := l.inside().Inspect(ctx)
 	return State(s), err
@@ -80,7 +92,8 @@ func (l *Lock) Inspect(ctx context.Context) (State, error) {
 // State is what [Lock.Inspect] returns: a snapshot that may be history when it arrives.
 type State struct {
 	// Holder is the owner id of the holder: <client id>:<number>, or Redisson's; with :write behind it for the
-	// writer of a read-write lock. It is empty when the lock is free.
+	// writer of a read-write lock. It is empty when the lock is free. With :rest behind the number nobody holds
+	// the lock: its last holder unlocked it, and WithMinHold keeps it taken for Remaining.
 	Holder string
 	// Mine reports whether the holder belongs to the client that asks.
 	Mine bool

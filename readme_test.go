@@ -139,8 +139,16 @@ func checkSnippet(t *testing.T, snippet string) {
 	formatted, err := format.Source([]byte(snippet))
 	require.NoError(t, err, snippet)
 	require.Equal(t, string(formatted), snippet)
-	file, err := parser.ParseFile(token.NewFileSet(), "", "package p\nfunc f() {\n"+snippet+"}\n", 0)
+	whole := "func f() {\n" + snippet + "}\n"
+	if wholeFunction.MatchString(snippet) {
+		whole = snippet
+	}
+	file, err := parser.ParseFile(token.NewFileSet(), "", "package p\n"+whole, 0)
 	require.NoError(t, err, snippet)
+	if strings.Contains(snippet, "{ err = ") {
+		// Where the result has no name, the compiler is content, and the error is lost.
+		require.Contains(t, whole, ") (err error) {", "a defer sets a result that the reader has to name:\n%s", snippet)
+	}
 	ast.Inspect(file, func(n ast.Node) bool {
 		var call ast.Expr
 		switch n := n.(type) {
@@ -160,24 +168,42 @@ func checkSnippet(t *testing.T, snippet string) {
 	})
 }
 
+// wholeFunction is for a snippet that is a function. It takes its arguments by their names from what is around
+// the others.
+var wholeFunction = regexp.MustCompile(`^func (\w+)\(([^)]*)\)`)
+
+// callOf is the call of a snippet that is a function.
+func callOf(function []string) string {
+	var arguments []string
+	for parameter := range strings.SplitSeq(function[2], ", ") {
+		name, _, _ := strings.Cut(parameter, " ")
+		arguments = append(arguments, name)
+	}
+	return "err = " + function[1] + "(" + strings.Join(arguments, ", ") + ")\n"
+}
+
 // buildSnippets makes one program of the snippets of a document. It is compiled as a package of this module
 // that exists for this call alone.
 func buildSnippets(t *testing.T, snippets []string) string {
 	t.Helper()
-	source := bytes.NewBufferString(readmeProgram)
+	source, functions := bytes.NewBufferString(readmeProgram), ""
 	for _, snippet := range snippets {
+		if function := wholeFunction.FindStringSubmatch(snippet); function != nil {
+			functions += snippet
+			snippet = callOf(function)
+		}
 		if strings.Contains(snippet, readmeURL) { // it has a client of its own
 			source.WriteString("func(*latchkey.Client) (err error) {\n")
 			snippet = strings.ReplaceAll(snippet, `"`+readmeURL+`"`, "url")
 		} else {
 			source.WriteString("func(c *latchkey.Client) (err error) {\n")
 		}
-		if strings.Contains(snippet, " lock.") && !strings.Contains(snippet, "lock, err :=") {
+		if (strings.Contains(snippet, " lock.") || strings.Contains(snippet, ", lock)")) && !strings.Contains(snippet, "lock, err :=") {
 			source.WriteString("lock, err := rlock.New(c, \"orders:42\")\nif err != nil { return err }\n")
 		}
 		source.WriteString(snippet + "return err\n},\n")
 	}
-	source.WriteString("}\n")
+	source.WriteString("}\n" + functions)
 	here, err := os.Getwd()
 	require.NoError(t, err)
 	dir := t.TempDir()

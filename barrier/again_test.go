@@ -2,6 +2,7 @@ package barrier_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -119,6 +120,45 @@ func TestJoinOfWhatWasWhole(t *testing.T) {
 	p.Judge(nil)
 	require.ErrorIs(t, <-joined, barrier.ErrBroken)
 	members(t, s.Client(t), 0)
+}
+
+// A party that comes to a broken barrier is refused. When that answer is lost, and the party asks again after
+// somebody's Reset, it still learns that the barrier was broken.
+func TestRefusedBeforeAReset(t *testing.T) {
+	s := redistest.New(t)
+	p := redistest.NewProxy(t, s)
+	near := newBarrier(t, open(t, s.Option()), 2, barrier.WithoutMembership())
+	far := newBarrier(t, open(t, p.Option()), 2, barrier.WithoutMembership())
+	plain := s.Client(t)
+	records := func() []string {
+		keys, err := plain.Do(t.Context(), plain.B().Keys().Pattern("latchkey_done:*").Build()).AsStrSlice()
+		require.NoError(t, err)
+		return keys
+	}
+	for range 3 {
+		w := arrive(t, near, 1)
+		w.cancel()
+		_, err := w.result(t)
+		require.ErrorIs(t, err, context.Canceled)
+		_, err = far.Await(t.Context()) // by which the server knows the script
+		require.ErrorIs(t, err, barrier.ErrBroken)
+		before := records()
+		p.Judge(func(request string) redistest.Verdict {
+			if redistest.IsScript(request) {
+				return redistest.LoseReply
+			}
+			return redistest.Pass
+		})
+		late := await(t, far)
+		require.Eventually(t, func() bool { // the refusal of this one
+			return slices.ContainsFunc(records(), func(key string) bool { return !slices.Contains(before, key) })
+		}, long, time.Millisecond)
+		require.NoError(t, near.Reset(t.Context()))
+		p.Judge(nil)
+		_, err = late.result(t)
+		require.ErrorIs(t, err, barrier.ErrBroken)
+		require.NotErrorIs(t, err, barrier.ErrForgotten)
+	}
 }
 
 // Who never arrived is no member.

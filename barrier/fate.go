@@ -29,7 +29,11 @@ func fateError(fate lua.Fate) error {
 	return fmt.Errorf("%w: %s", ErrBroken, why)
 }
 
-// brokenBefore is the error of a party or member that comes to a barrier that is broken.
+// brokenBefore is the error of a party or member that comes to a barrier that is broken. The state may be a
+// later one than the refusal, whose first reply was lost: then the barrier may have been reset in between.
 func brokenBefore(r lua.Round) error {
+	if r.Phase != lua.Broken {
+		return fmt.Errorf("%w when it was asked, and reset since", ErrBroken)
+	}
 	return fmt.Errorf("%w, and not reset since", fateError(r.Fate(r.Generation)))
 }

@@ -2,6 +2,7 @@ package barrier
 
 import (
 	"context"
+	"time"
 
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/session"
@@ -42,9 +43,10 @@ func (b *Barrier) read(ctx context.Context) (lua.Round, error) {
 	if b.group.Client.Closing.Err() != nil {
 		return lua.Round{}, session.Wrap(b.name, session.ErrClosed)
 	}
+	sent := time.Now()
 	r, err := b.group.Client.Conn.Attend(session.WithoutDeadline(ctx), b.group.Keys, lua.Attendance{Client: b.group.Client.IDs.Client})
 	if err != nil {
-		return r, b.group.ReadError(ctx, b.name, err)
+		return r, b.group.ReadError(ctx, sent, b.name, err)
 	}
 	return r, nil
 }

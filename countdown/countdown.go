@@ -88,7 +88,7 @@ type Latch struct {
 }
 
 // New returns the latch of a name. It does no I/O. The name is as for package rlock, and no other kind of
-// primitive may have it. New returns ErrInvalid for other names, a nil client, options that are out of
+// primitive may have it: a latch takes the number of a semaphore of that name as its own count. New returns ErrInvalid for other names, a nil client, options that are out of
 // range or exclude each other, and a client with [latchkey.WithReplicas]: a latch would not wait for them.
 func New(c *latchkey.Client, name string, opts ...Option) (*Latch, error) {
 	var o settings
@@ -179,7 +179,8 @@ func (l *Latch) Count(ctx context.Context) (int64, error) {
 // says otherwise.
 //
 // An Await survives any outage of Redis that ends before ctx does. If ctx ends while Redis is known to be
-// away, the error joins the context's with ErrUnavailable. Other errors: [ErrExpired]; [ErrDeleted] when
+// away, as its connections have ended or a command got no answer, the error joins the context's with
+// ErrUnavailable. Other errors: [ErrExpired]; [ErrDeleted] when
 // the latch is deleted during the wait; ErrLost when Redis has lost the latch, or does not know any more
 // what became of the generation; ErrWrongType, ErrTooManyWaiters, ErrClosed, and errors of Redis that will
 // not pass by themselves. With WithCount also the errors of TrySetCount.

@@ -66,9 +66,10 @@ func (l *Latch) read(ctx context.Context, limit int) (lua.Round, []string, error
 	if l.group.Client.Closing.Err() != nil {
 		return lua.Round{}, nil, session.Wrap(l.name, session.ErrClosed)
 	}
+	sent := time.Now()
 	r, participants, err := l.group.Client.Conn.Latch(session.WithoutDeadline(ctx), l.group.Keys, limit)
 	if err != nil {
-		return r, nil, l.group.ReadError(ctx, l.name, err)
+		return r, nil, l.group.ReadError(ctx, sent, l.name, err)
 	}
 	return r, participants, nil
 }

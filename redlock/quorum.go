@@ -10,6 +10,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/lease"
+	"github.com/latchkey-go/latchkey/internal/retry"
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
@@ -72,7 +73,28 @@ func (q *quorum) left() time.Duration {
 	return all[len(all)-q.ways.majority] - drift
 }
 
-func (q *quorum) Expire() { q.lose(lease.ErrExpired) }
+func (q *quorum) Expire() error {
+	q.mu.Lock()
+	why := q.expiry()
+	q.mu.Unlock()
+	q.lose(why)
+	return why
+}
+
+// expiry is the reason of a loss when the trust is over: that of a majority of the parts went up to the end,
+// or leases were not renewed in time. The mutex is held.
+func (q *quorum) expiry() error {
+	ended := 0
+	for _, part := range q.parts {
+		if part != nil && errors.Is(part.Expiry(), lease.ErrEnded) {
+			ended++
+		}
+	}
+	if ended >= q.ways.majority {
+		return lease.ErrEnded
+	}
+	return lease.ErrExpired
+}
 
 // partLost is told that a part was lost: perhaps the majority was lost with it.
 func (q *quorum) partLost(reason error) {
@@ -108,7 +130,7 @@ func (q *quorum) reenter(parent context.Context) *grant.Hold {
 // tick sees to the end of the trust, and to missing parts.
 func (q *quorum) tick() {
 	q.mu.Lock()
-	left, now := q.left(), time.Now()
+	left, now, why := q.left(), time.Now(), q.expiry()
 	mends := !q.over && left > 0 && !now.Before(q.mend)
 	if mends {
 		q.mend = now.Add(q.ways.servers[0].Lease() / 3)
@@ -119,7 +141,7 @@ func (q *quorum) tick() {
 	}
 	q.mu.Unlock()
 	if left <= 0 {
-		q.lose(lease.ErrExpired)
+		q.lose(why)
 	}
 }
 
@@ -188,16 +210,20 @@ func (q *quorum) settle(ctx context.Context) error {
 			behind = append(behind, part)
 		}
 	}
-	results := make(chan error, len(behind))
+	results, sent := make(chan error, len(behind)), time.Now()
 	for _, part := range behind {
 		go func() { results <- part.Raise(ctx, q.token) }()
 	}
 	var silent error
+	interrupted := false
 	for range behind {
 		switch err := <-results; {
 		case err == nil:
 			know++
-		case !errors.Is(err, session.ErrLost): // else the server has answered: it was taken away
+		case errors.Is(err, session.ErrLost): // the server has answered: it was taken away
+		case ctx.Err() != nil && retry.Silence(sent) == nil: // its answer was not waited for
+			interrupted = true
+		default:
 			silent = err
 		}
 	}
@@ -207,6 +233,8 @@ func (q *quorum) settle(ctx context.Context) error {
 	switch {
 	case know < q.ways.majority && silent != nil:
 		return fmt.Errorf("%w: %w", errSilent, session.Unavailable(silent))
+	case know < q.ways.majority && interrupted:
+		return errSilent
 	case know < q.ways.majority, q.Left() <= 0:
 		return session.ErrNotAcquired
 	default:

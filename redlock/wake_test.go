@@ -225,6 +225,7 @@ func TestHoldEnds(t *testing.T) {
 			require.Less(t, time.Since(began), 2*time.Second, "a lease is ten")
 			require.Greater(t, time.Since(began), 700*time.Millisecond)
 			require.ErrorIs(t, h.Unlock(t.Context()), latchkey.ErrLost)
+			require.ErrorContains(t, context.Cause(h.Context()), "its fixed lease or longest hold is over")
 			unlock(t, take(t, lockOf(t, clients(t, servers))))
 			require.Less(t, time.Since(began), 4*time.Second)
 			clean(t, plains(t, servers), long)

@@ -231,6 +231,9 @@ func TestHoldsThatEnd(t *testing.T) {
 				require.LessOrEqual(t, one.Remaining(), most/2)
 				<-one.Context().Done()
 				require.ErrorIs(t, context.Cause(one.Context()), latchkey.ErrLost)
+				if name == "fixed lease" { // which no renewal can miss
+					require.ErrorContains(t, context.Cause(one.Context()), "its fixed lease or longest hold is over")
+				}
 				require.Less(t, time.Since(began), most+slack)
 				require.True(t, two.Held())
 				<-two.Context().Done()

@@ -110,3 +110,17 @@ func TestCounting(t *testing.T) {
 		require.False(t, existed)
 	})
 }
+
+// A budget within which nothing is passed on is what it does anyway.
+func TestCountingWithoutABudget(t *testing.T) {
+	s := redistest.New(t)
+	c, err := latchkey.New(s.Option())
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	sem, err := semaphore.NewCounting(c, "budget", semaphore.WithCapacity(1), semaphore.WithBudget(0, 0))
+	require.NoError(t, err)
+	require.NoError(t, sem.Acquire(t.Context(), 1))
+	require.NoError(t, sem.Release(t.Context(), 1))
+	_, err = semaphore.NewCounting(c, "budget", semaphore.WithBudget(1, time.Millisecond))
+	require.ErrorIs(t, err, latchkey.ErrInvalid)
+}

@@ -41,6 +41,7 @@ func (b *base) inspect(ctx context.Context, limit int) (State, error) {
 		return State{}, session.Wrap(b.p.Name, session.ErrClosed)
 	}
 	var census lua.Census
+	sent := time.Now()
 	err := b.pool.afterDeclaring(session.WithoutDeadline(ctx), func() (err error) {
 		census, err = c.Conn.Census(session.WithoutDeadline(ctx), q.Keys, limit)
 		if err == nil && !census.Initialized {
@@ -49,7 +50,7 @@ func (b *base) inspect(ctx context.Context, limit int) (State, error) {
 		return err
 	})
 	if err != nil && !errors.Is(err, lua.ErrNotInitialized) {
-		return State{}, q.ReadError(ctx, b.p.Name, err)
+		return State{}, q.ReadError(ctx, sent, b.p.Name, err)
 	}
 	s := State{
 		Capacity: int(census.Free + census.Held), Available: int(census.Free), InUse: int(census.Held), Waiting: int(census.Length),

@@ -71,13 +71,14 @@ func WithWaitForInit() Option { return func(o *settings) { o.demand.Unset = true
 // [WithWaitForCapacity]: nobody passes the first in a line. Who stands in it learns as the first that there
 // are too few permits ([ErrCapacity]). What it means for tokens is at [Permits.Token].
 func WithBudget(holds int, span time.Duration) Option {
-	return func(o *settings) { o.budget = grant.WithBudget(holds, span) }
+	return func(o *settings) { o.budget, o.passes = grant.WithBudget(holds, span), holds != 0 || span != 0 }
 }
 
 // settings are what the options set. Zero values mean that the option was not given.
 type settings struct {
 	leases   []grant.Option
 	budget   grant.Option
+	passes   bool // budget is one within which permits are passed on
 	capacity *int
 	demand   lua.Demand // but for the number
 }

@@ -33,10 +33,12 @@ func (p *Permits) Context() context.Context { return p.inside().Context() }
 // Token returns the fencing token: greater than that of every hold of this semaphore before, and less than
 // 2^53. It comes from the server's clock, in microseconds since 1970.
 //
-// With [WithBudget] it is greater than those of the holds before that had the same permits, and no token is
-// used twice. What Redis grants has a greater token than all it granted before, and than those that it
-// reserved for passing on. So who has permits after others lost them has the greater token. But permits that
-// are passed on may have a smaller one than what was granted meanwhile, to others that hold beside them.
+// Permits that goroutines of the process pass on among themselves are the exception, also without
+// [WithBudget]: their token may be smaller than one that was granted meanwhile, to others that hold beside
+// them. It is greater than those of the holds before that had the same permits, and no token is used twice.
+// What Redis grants has a greater token than all it granted before, and than those that it reserved for
+// passing on. So who has permits after others lost them has the greater token. With WithBudget(0, 0) nothing
+// is passed on, and the order has no exception in Redis.
 func (p *Permits) Token() int64 { return p.inside().Token() }
 
 // Release gives back all permits. Their context ends first, with ErrReleased. The release is sent even

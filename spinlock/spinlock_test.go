@@ -190,3 +190,28 @@ func TestOvertakesNobody(t *testing.T) {
 		unlock(t, next.Hold)
 	})
 }
+
+// A ForceUnlock that the client cannot hear of: the answer to the release says it, and so does Do.
+func TestDoOfWhatWasForced(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		c, err := latchkey.New(s.Option(), latchkey.WithoutPubSub())
+		require.NoError(t, err)
+		t.Cleanup(c.Close)
+		l, err := spinlock.New(c, "a")
+		require.NoError(t, err)
+		other, err := latchkey.New(s.Option())
+		require.NoError(t, err)
+		t.Cleanup(other.Close)
+		force, err := rlock.New(other, "a")
+		require.NoError(t, err)
+		err = l.Do(t.Context(), func(_ context.Context, h *latchkey.Hold) error {
+			held, err := force.ForceUnlock(t.Context())
+			require.NoError(t, err)
+			require.True(t, held)
+			require.NoError(t, h.Err(), "it has not heard of it")
+			return nil
+		})
+		require.ErrorIs(t, err, latchkey.ErrLost)
+		require.NotErrorIs(t, err, latchkey.ErrNotRun)
+	})
+}

@@ -30,7 +30,7 @@ type Group struct {
 
 	mu          sync.Mutex
 	subscribers int
-	channel     *hub.Channel // open while there are subscribers
+	channel     *hub.Channel // open while there are subscribers; closed after that
 }
 
 // Reading is how a primitive reads its state.
@@ -108,10 +108,17 @@ func (g *Group) Unsubscribe() {
 	}
 	g.awaited.Store(false)
 	g.channel.Close()
-	g.channel = nil
 	if g.reading.Unsubscribed != nil {
 		g.reading.Unsubscribed()
 	}
+}
+
+// Interrupted is [session.Target.Interrupted] of a wait for what the group hears.
+func (g *Group) Interrupted(ctx context.Context) error {
+	g.mu.Lock()
+	channel := g.channel
+	g.mu.Unlock()
+	return g.Target.Interrupted(ctx, channel)
 }
 
 // receive takes a message. It runs where the subscription is read.

@@ -258,7 +258,7 @@ var (
 func (p *Primitive) failed(c *contender, err error) error {
 	r, cause := p.Queue, context.Cause(c.waits)
 	var away *wait.AwayError
-	last := r.Health().Away()
+	last := r.Away(r.hears())
 	if errors.As(err, &away) {
 		last = away.Last
 	}

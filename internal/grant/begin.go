@@ -84,6 +84,7 @@ func (t *tenure) settleLine() (revoked error) {
 	pass := t.delegate && !t.inLine
 	if t.shared {
 		t.share()
+		t.joins = pass
 	}
 	if t.revoked.token >= t.first.token {
 		revoked = t.revoked.why

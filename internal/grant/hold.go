@@ -5,7 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/latchkey-go/latchkey/internal/lease"
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
@@ -34,8 +33,8 @@ type Backing interface {
 	Sequence() int64
 	// Left is for how long it can be trusted; 0 or less when it is over.
 	Left() time.Duration
-	// Expire is told that somebody saw that Left is over.
-	Expire()
+	// Expire is told that somebody saw that Left is over. It returns the reason.
+	Expire() error
 	// Release is the Unlock of a hold, whose context has ended. It is called once for each.
 	Release(ctx context.Context, h *Hold) error
 	// IsKey reports whether contexts have the hold under this key, for re-entry.
@@ -68,8 +67,7 @@ var noHold = func() context.Context {
 // many to end.
 func (h *Hold) look() {
 	if h.backing.Left() <= 0 {
-		h.backing.Expire()
-		h.End(lease.ErrExpired)
+		h.End(h.backing.Expire())
 	}
 }
 

@@ -33,6 +33,16 @@ func (q *Queue) listen() *hub.Channel {
 	return q.inbox.channel
 }
 
+// hears returns the channel on which the client hears of the name; nil while there is none.
+func (q *Queue) hears() *hub.Channel {
+	if !q.Client.Sharded {
+		return q.Client.Inbox
+	}
+	q.inbox.mu.Lock()
+	defer q.inbox.mu.Unlock()
+	return q.inbox.channel
+}
+
 // Listening is of [wait.Server].
 func (q *Queue) Listening() bool {
 	if !q.Client.Sharded {

@@ -160,26 +160,35 @@ func (t *tenure) leaveParked() bool {
 	return true
 }
 
-// awaitLeaving waits until what was parked here is released, if that is under way. Nobody holds it. So an
-// attempt that reaches Redis before the release does would be refused for nobody's sake.
+// awaitLeaving waits for what is under way here of those that do not want the lock any more: the release of
+// what was parked, and the cancels of those that gave up waiting. Nobody holds the lock, and nobody is next.
+// So an attempt that reaches Redis before would be refused for nobody's sake.
 func (q *Queue) awaitLeaving(waits context.Context) {
-	t := q.alone.holder.Load()
-	if t == nil {
-		return
-	}
-	t.mu.Lock()
-	left := t.stay.left
-	t.mu.Unlock()
-	if left == nil {
+	left := q.leaving()
+	if left == nil && !q.waiters.Departing() {
 		return
 	}
 	limited, cancel := context.WithTimeout(waits, forAnswer)
 	defer cancel()
-	select {
-	case <-left:
-	case <-limited.Done():
-	case <-q.Client.Closing.Done():
+	if left != nil {
+		select {
+		case <-left:
+		case <-limited.Done():
+		case <-q.Client.Closing.Done():
+		}
 	}
+	q.waiters.AwaitDepartures(limited)
+}
+
+// leaving is closed when what was parked here is released; nil when nothing is being released.
+func (q *Queue) leaving() <-chan struct{} {
+	t := q.alone.holder.Load()
+	if t == nil {
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.stay.left
 }
 
 // How long an attempt waits for the answer of an owner that may linger. Where no answer can arrive, it pauses

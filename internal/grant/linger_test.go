@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/session"
+	"github.com/latchkey-go/latchkey/internal/wait"
 )
 
 // turnOf returns a tenure that is held, may linger, and has the turn of the line.
@@ -113,6 +114,7 @@ func TestAwaitLeaving(t *testing.T) {
 				defer giveUp()
 				defer beginClosing()
 				q := &Queue{Target: session.Target{Client: &session.Client{Closing: closing}}}
+				q.waiters = wait.New(closing, q, time.Second)
 				x := &tenure{Queue: q, stay: stay{left: make(chan struct{})}}
 				q.alone.holder.Store(x)
 				if c.wait == 0 {

@@ -47,6 +47,9 @@ func (p *Part) Token() int64 { return p.hold.Token() }
 // Left is for how long it can be trusted; 0 or less when it is over.
 func (p *Part) Left() time.Duration { return p.hold.backing.Left() }
 
+// Expiry is the reason of a loss when the trust is over that there is now.
+func (p *Part) Expiry() error { return p.hold.turn().tenure.item.Expiry() }
+
 // Raise has the server give out no token after this one that is not greater. It returns an error unless the
 // server says that it did, and that it still has the part.
 func (p *Part) Raise(ctx context.Context, token int64) error {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/latchkey-go/latchkey/internal/lease"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/session"
 )
@@ -48,7 +47,7 @@ func (t *tenure) late() error {
 	loss := t.loss
 	t.mu.Unlock()
 	if loss == nil {
-		loss = LossOf(lease.ErrExpired)
+		loss = LossOf(t.item.Expiry())
 	}
 	t.finish(lost, false)
 	return loss

@@ -35,6 +35,9 @@ func (t *tenure) join(parent context.Context, now time.Time, terms *terms, inTur
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !terms.sharable() || terms.lease != t.terms.lease || t.item.Left() <= 0 || !t.admits(now) {
+		if inTurn {
+			t.joins = false // it competes, as do those behind it
+		}
 		return nil
 	}
 	if !inTurn && t.handOffs.handed < 0 {
@@ -143,6 +146,7 @@ func (t *tenure) vacate(u *turn) (last bool) {
 		t.mu.Unlock()
 		runtime.Gosched()
 		t.mu.Lock()
+		t.awaitLine(joined)
 		if t.joined != joined {
 			return false // it is for whoever leaves last of those
 		}
@@ -150,4 +154,25 @@ func (t *tenure) vacate(u *turn) (last bool) {
 	t.open = false
 	t.half(true).holder.CompareAndSwap(t, nil)
 	return true
+}
+
+// forLine is how long a tenure that nobody holds stays for those who stood in line when it was granted. They
+// are about to join: each has only to run.
+const forLine = 50 * time.Millisecond
+
+// awaitLine waits until somebody joins beyond so many, while goroutines stand in line that came before the
+// grant: they would lose their place to others that came later. The mutex is held, and is free meanwhile. One
+// that gives up leaves the line, and one that cannot join says so. So as a rule this takes as long as a
+// goroutine takes to run.
+func (t *tenure) awaitLine(joined int) {
+	h, end := t.half(true), time.Now().Add(forLine)
+	for pause := 10 * time.Microsecond; t.joined == joined; pause = min(2*pause, time.Millisecond) {
+		now := time.Now()
+		if !t.joins || t.handOffs.handed >= 0 || h.line.IsEmpty() || h.holder.Load() != t || !t.admits(now) || !now.Before(end) {
+			return
+		}
+		t.mu.Unlock()
+		time.Sleep(pause)
+		t.mu.Lock()
+	}
 }

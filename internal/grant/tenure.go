@@ -43,6 +43,7 @@ type tenure struct {
 	open     bool  // others may join; only of a shared one
 	sharing  bool  // it counts as a shared one that is held
 	joined   int   // how many have joined it
+	joins    bool  // the turn of the line goes through those who stood there when it was granted: they join
 	inLine   bool  // it has the turn of the line, and must pass it on
 	handOffs handOffs
 	stay     stay

@@ -35,7 +35,11 @@ func (u *turn) Sequence() int64 { return u.sequence }
 
 func (u *turn) Left() time.Duration { return u.tenure.item.Left() }
 
-func (u *turn) Expire() { u.tenure.Client.Keeper.Expire(&u.tenure.item) }
+func (u *turn) Expire() error {
+	why := u.tenure.item.Expiry()
+	u.tenure.Client.Keeper.Expire(&u.tenure.item)
+	return why
+}
 
 func (u *turn) IsKey(key any) bool {
 	q, ok := key.(*Queue)

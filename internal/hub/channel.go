@@ -3,6 +3,7 @@ package hub
 import (
 	"container/list"
 	"context"
+	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -31,6 +32,8 @@ type Channel struct {
 	backoff     retry.Backoff
 	up          chan struct{} // closed once the subscription is confirmed; nil while nobody waits for that
 	upSince     time.Time     // when it was confirmed last
+	lostAt      time.Time     // when what was confirmed was lost; zero: it was not, or is confirmed again
+	why         error         // of that
 	confirms    uint64        // how often it was confirmed
 	announcing  bool          // confirmed runs
 	again       bool          // and must run again
@@ -62,6 +65,17 @@ func (c *Channel) Up() bool { return c.Unbroken() != 0 }
 // subscription is not confirmed. It takes no lock: every Unlock of a lock that lingers asks, and those of all
 // names would wait for one another.
 func (c *Channel) Unbroken() uint64 { return c.unbroken.Load() }
+
+// Away returns why the channel hears nothing; nil while it does, before it first did, and for the moment that
+// it takes to subscribe again where Redis is well.
+func (c *Channel) Away() error {
+	c.hub.mu.Lock()
+	defer c.hub.mu.Unlock()
+	if c.Up() || c.lostAt.IsZero() || retry.Silence(c.lostAt) == nil {
+		return nil
+	}
+	return fmt.Errorf("the subscription was lost %v ago: %w", time.Since(c.lostAt).Round(time.Millisecond), c.why)
+}
 
 // Wait returns when the subscription is confirmed, or with the cause when ctx ends.
 func (c *Channel) Wait(ctx context.Context) error {
@@ -95,6 +109,7 @@ func (c *Channel) confirm(s *Subscription) {
 	if !c.Up() {
 		c.upSince = time.Now()
 	}
+	c.lostAt, c.why = time.Time{}, nil
 	c.unbroken.Store(c.confirms)
 	if c.up != nil {
 		close(c.up)
@@ -131,8 +146,11 @@ func (c *Channel) lost(s *Subscription, err error) {
 	if c.current != s {
 		return
 	}
-	if c.Up() && time.Since(c.upSince) > stableAfter {
-		c.backoff.Reset()
+	if c.Up() {
+		if time.Since(c.upSince) > stableAfter {
+			c.backoff.Reset()
+		}
+		c.lostAt, c.why = time.Now(), err
 	}
 	c.current = nil
 	c.unbroken.Store(0)

@@ -22,6 +22,9 @@ var ErrGone = errors.New("it is no longer this hold's in Redis")
 // ErrExpired is the reason of a loss when the lease ran out.
 var ErrExpired = errors.New("the lease ran out before it was renewed")
 
+// ErrEnded is the reason of a loss when a hold lasted as long as it may.
+var ErrEnded = errors.New("its fixed lease or longest hold is over")
+
 // Owner has a lease, and is told once when that is lost. Many are told one after the other, so Lost must not
 // block. Whoever looks at [Item.Left] before its owner is told sees that the lease is over.
 type Owner interface{ Lost(reason error) }
@@ -168,7 +171,7 @@ func (k *Keeper) hasten(i *Item) {
 // Expire loses the item if its time is over. Whoever looks at the clock before the timer does calls it.
 func (k *Keeper) Expire(i *Item) {
 	if i.Left() <= 0 {
-		k.Lose(i, ErrExpired)
+		k.Lose(i, i.Expiry())
 	}
 }
 

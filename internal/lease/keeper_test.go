@@ -243,7 +243,7 @@ func TestEnd(t *testing.T) {
 			h := keep(k, 5*time.Second, 5*time.Second)
 			pass(6 * time.Second)
 			require.Empty(t, s.sent)
-			require.ErrorIs(t, h.lost(), lease.ErrExpired)
+			require.ErrorIs(t, h.lost(), lease.ErrEnded)
 			require.Equal(t, 5*time.Second, h.at().Sub(s.began).Truncate(time.Millisecond))
 		})
 	})
@@ -264,7 +264,7 @@ func TestEnd(t *testing.T) {
 		run(t, s, func(k *lease.Keeper) {
 			h := keep(k, 3*time.Second, 10*time.Second)
 			pass(11 * time.Second)
-			require.ErrorIs(t, h.lost(), lease.ErrExpired)
+			require.ErrorIs(t, h.lost(), lease.ErrEnded)
 			require.Equal(t, 10*time.Second, h.at().Sub(s.began).Truncate(time.Millisecond))
 			for n, at := range s.times {
 				require.LessOrEqual(t, at+s.leases[n], 10*time.Second+time.Millisecond)
@@ -393,7 +393,7 @@ func TestShortLeasesAreConfirmed(t *testing.T) {
 		require.LessOrEqual(t, fixed.item.Left(), 980*time.Millisecond)
 		time.Sleep(2 * time.Second)
 		require.Equal(t, []int{3}, r.batches(), "a fixed lease is confirmed, and not renewed")
-		require.ErrorIs(t, fixed.lost(), lease.ErrExpired)
+		require.ErrorIs(t, fixed.lost(), lease.ErrEnded)
 		k.Remove(&first.item)
 		k.Remove(&second.item)
 	})

@@ -30,7 +30,9 @@ func (k *Keeper) tick() {
 	due, lost := k.collect(time.Now())
 	k.arm()
 	k.mu.Unlock()
-	tell(lost, ErrExpired)
+	for _, i := range lost {
+		i.Owner.Lost(i.Expiry())
+	}
 	for _, batch := range k.batches(due) {
 		k.renewer.Go(func() { k.renew(batch) })
 	}

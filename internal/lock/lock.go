@@ -159,13 +159,14 @@ func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 	if ctx.Err() != nil {
 		return false, session.Wrap(l.p.Name, session.ContextError(ctx))
 	}
+	sent := time.Now()
 	held, err := c.Conn.Force(session.WithoutDeadline(ctx), q.Keys, l.p.Shared, q.Floor.Load())
 	if err == nil {
 		q.LeaveParked() //nolint:contextcheck // it is released in the background
 		return held, nil
 	}
 	unanswered := lua.Classify(err) == lua.NoAnswer
-	err = q.ReadError(ctx, l.p.Name, err)
+	err = q.ReadError(ctx, sent, l.p.Name, err)
 	if unanswered {
 		err = session.Wrap(l.p.Name, session.Join(err, session.ErrUnknownOutcome))
 	}

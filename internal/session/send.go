@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/hub"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/retry"
 )
@@ -157,13 +158,18 @@ func (t *Target) failedInBackground(ctx context.Context, err error) {
 	}
 }
 
-// ReadError is the error of a question that was asked once, and failed with err. It is wrapped with name.
-func (t *Target) ReadError(ctx context.Context, name string, err error) error {
+// ReadError is the error of a question that was asked once, at that moment, and failed with err. It is wrapped
+// with name.
+func (t *Target) ReadError(ctx context.Context, sent time.Time, name string, err error) error {
 	if ctx.Err() == nil {
 		return Wrap(name, WithSentinel(t.Explain(ctx, err)))
 	}
 	err = ContextError(ctx)
-	if away := t.Health().Away(); away != nil {
+	away := t.Health().Away()
+	if away == nil {
+		away = retry.Silence(sent)
+	}
+	if away != nil {
 		err = Join(err, Unavailable(away))
 	}
 	return Wrap(name, err)
@@ -180,13 +186,23 @@ func (t *Target) Explain(ctx context.Context, err error) error {
 	return t.Client.Conn.Foreign(WithoutDeadline(ctx), t.Keys, err)
 }
 
-// Interrupted is the error of a wait that ended early: with the client, with ctx, or because Redis was away
-// for so long that records of commands may be gone. It is not wrapped.
-func (t *Target) Interrupted(ctx context.Context) error {
+// Away returns why Redis is away, as far as commands have told, or the channel on which somebody waits; nil
+// while it is not. The channel may be nil.
+func (t *Target) Away(waitsOn *hub.Channel) error {
+	away := t.Health().Away()
+	if away == nil && waitsOn != nil {
+		away = waitsOn.Away()
+	}
+	return away
+}
+
+// Interrupted is the error of a wait on a channel that ended early: with the client, with ctx, or because
+// Redis was away for so long that records of commands may be gone. It is not wrapped.
+func (t *Target) Interrupted(ctx context.Context, waitsOn *hub.Channel) error {
 	if t.Client.Closing.Err() != nil && ctx.Err() == nil {
 		return ErrClosed
 	}
-	away := t.Health().Away()
+	away := t.Away(waitsOn)
 	switch {
 	case ctx.Err() == nil:
 		return Unavailable(away)

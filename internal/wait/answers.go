@@ -155,8 +155,8 @@ func (q *Waiters) heedGrant(w *Waiter, a question, reply lua.Acquired) (again bo
 		// question will tell.
 		q.arm(0)
 	}
-	if !w.heard {
-		w.sequence = 0 // it may have lost its place in between
+	if !w.heard || reply.Token != w.told {
+		w.sequence = 0 // it may have lost its place in between, or what it was told of
 	}
 	w.reading.clock = 0
 	q.grant(w, Grant{Owned: reply.Owned, Moment: a.sent})
@@ -243,7 +243,7 @@ func (q *Waiters) learn(w *Waiter, m lua.Message) {
 		w.early = &early
 		return
 	}
-	w.early, w.heard = nil, true
+	w.early, w.heard, w.told = nil, true, m.Token
 	if m.Family == lua.Plain || m.Token > max(m.Now, w.sequence)+strange {
 		q.recheck(w)
 		return

@@ -46,8 +46,10 @@ func (q *Waiters) End(w *Waiter) {
 func (q *Waiters) end(w *Waiter, something bool) {
 	switch {
 	case w.unanswered > 0:
+		q.departures.begin()
 		q.become(w, leaving)
 	case something:
+		q.departures.begin()
 		q.cancel(w)
 	default:
 		q.forget(w)
@@ -126,6 +128,7 @@ func (q *Waiters) dueCancels() (batch []*cancellation, next time.Time) {
 			break
 		}
 		if now.After(c.useless) {
+			q.heard(c)
 			q.forget(c.waiter)
 			continue
 		}
@@ -155,25 +158,36 @@ func (q *Waiters) sendBatch(batch []*cancellation) {
 	for i, c := range batch {
 		switch {
 		case err != nil && !passing: // it will not be different next time, or nobody is here to send it
+			q.heard(c)
 			q.forget(c.waiter)
 		case err != nil:
 			q.cancels.add(c)
 		case !cancelled[i]: // after all that no script has tried: the queue is shorter then
 			c.round++
 			q.cancels.add(c)
-		case c.repeats(sent, now):
-			q.cancels.postpone(c)
 		default:
-			q.forget(c.waiter)
+			q.heard(c)
+			if c.answered.IsZero() {
+				c.answered = now
+			}
+			if c.repeats(sent, now) {
+				q.cancels.postpone(c)
+			} else {
+				q.forget(c.waiter)
+			}
 		}
+	}
+}
+
+// heard notes that Redis has heard of a cancel, or that nobody waits for that any more.
+func (q *Waiters) heard(c *cancellation) {
+	if c.answered.IsZero() {
+		q.departures.end()
 	}
 }
 
 // repeats is told of an answer. It reports whether the cancel must be sent again, when it is due.
 func (c *cancellation) repeats(sent, now time.Time) bool {
-	if c.answered.IsZero() {
-		c.answered = now
-	}
 	if now.Sub(c.answered)+c.pause > c.repeat {
 		if !sent.Before(c.last) {
 			return false

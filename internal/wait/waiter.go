@@ -39,6 +39,7 @@ type Waiter struct {
 	due         bool // ask again, or look whether it is in the queue; only while no acquire is unanswered
 	called      called
 	heard       bool          // a message said that it was granted, and no reply has denied it since
+	told        int64         // the token in that message
 	unanswered  int           // how many acquires are
 	allAnswered chan struct{} // closed when there are none; nil when nobody waits for that
 	place       *list.Element // while it is queued

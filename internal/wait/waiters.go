@@ -53,9 +53,10 @@ type Waiters struct {
 	timer  *time.Timer
 	due    time.Time // of the timer; zero when it is not set
 
-	cancels schedule
-	sending bool          // sendCancels runs
-	added   chan struct{} // capacity 1: there is another cancel
+	departures departures
+	cancels    schedule
+	sending    bool          // sendCancels runs
+	added      chan struct{} // capacity 1: there is another cancel
 }
 
 // New returns the waiters of a queue in which nobody waits. They ask again at least every poll, which is at

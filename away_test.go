@@ -1,0 +1,115 @@
+package latchkey_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/barrier"
+	"github.com/latchkey-go/latchkey/countdown"
+	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/rlock"
+	"github.com/latchkey-go/latchkey/semaphore"
+)
+
+// What asks once says that Redis did not answer, also when it is the caller's context that ended the wait for
+// the answer.
+func TestQuestionsToASilentServer(t *testing.T) {
+	s := redistest.NewProcess(t)
+	p := redistest.NewProxy(t, s)
+	c, err := latchkey.New(p.Option())
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	require.NoError(t, c.Check(t.Context()))
+	l, err := rlock.New(c, "lock")
+	require.NoError(t, err)
+	permits, err := semaphore.New(c, "permits", semaphore.WithCapacity(1))
+	require.NoError(t, err)
+	counting, err := semaphore.NewCounting(c, "counting", semaphore.WithCapacity(1))
+	require.NoError(t, err)
+	latch, err := countdown.New(c, "latch")
+	require.NoError(t, err)
+	b, err := barrier.New(c, "barrier", 2)
+	require.NoError(t, err)
+	_, err = permits.Available(t.Context()) // its capacity is stated
+	require.NoError(t, err)
+	_, err = counting.Available(t.Context())
+	require.NoError(t, err)
+	for name, ask := range map[string]func(ctx context.Context) error{
+		"Lock.Inspect":       func(ctx context.Context) error { _, err := l.Inspect(ctx); return err },
+		"Available":          func(ctx context.Context) error { _, err := permits.Available(ctx); return err },
+		"Counting.Available": func(ctx context.Context) error { _, err := counting.Available(ctx); return err },
+		"Semaphore.Inspect":  func(ctx context.Context) error { _, err := permits.Inspect(ctx); return err },
+		"Latch.Inspect":      func(ctx context.Context) error { _, err := latch.Inspect(ctx); return err },
+		"Count":              func(ctx context.Context) error { _, err := latch.Count(ctx); return err },
+		"Waiting":            func(ctx context.Context) error { _, err := b.Waiting(ctx); return err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			canceled, cancel := context.WithCancel(t.Context())
+			cancel()
+			err := ask(canceled)
+			require.ErrorIs(t, err, context.Canceled)
+			require.NotErrorIs(t, err, latchkey.ErrUnavailable, "nobody waited for an answer")
+
+			p.Silence(true)
+			defer p.Silence(false)
+			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+			defer cancel()
+			err = ask(ctx)
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.ErrorIs(t, err, latchkey.ErrUnavailable)
+		})
+	}
+}
+
+// Whoever waits while the server dies, and gives up before Redis was asked again, learns that it is away: the
+// subscription has told so.
+func TestServerDiesUnderWaiters(t *testing.T) {
+	for name, wait := range map[string]func(t *testing.T, c *latchkey.Client) func(ctx context.Context) error{
+		"lock": func(t *testing.T, c *latchkey.Client) func(ctx context.Context) error {
+			l, err := rlock.New(c, "a")
+			require.NoError(t, err)
+			_, err = l.Lock(t.Context())
+			require.NoError(t, err)
+			return func(ctx context.Context) error { _, err := l.Lock(ctx); return err }
+		},
+		"permits": func(t *testing.T, c *latchkey.Client) func(ctx context.Context) error {
+			s, err := semaphore.New(c, "a", semaphore.WithCapacity(1))
+			require.NoError(t, err)
+			_, err = s.Acquire(t.Context(), 1)
+			require.NoError(t, err)
+			return func(ctx context.Context) error { _, err := s.Acquire(ctx, 1); return err }
+		},
+		"latch": func(t *testing.T, c *latchkey.Client) func(ctx context.Context) error {
+			l, err := countdown.New(c, "a", countdown.WithCount(1))
+			require.NoError(t, err)
+			return l.Await
+		},
+		"barrier": func(t *testing.T, c *latchkey.Client) func(ctx context.Context) error {
+			b, err := barrier.New(c, "a", 2, barrier.WithoutMembership())
+			require.NoError(t, err)
+			return func(ctx context.Context) error { _, err := b.Await(ctx); return err }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := redistest.NewProcess(t)
+			c, err := latchkey.New(s.Option(), latchkey.WithReleaseTimeout(time.Millisecond))
+			require.NoError(t, err)
+			t.Cleanup(c.Close)
+			require.NoError(t, c.Check(t.Context()))
+			waits := wait(t, c)
+			ctx, cancel := context.WithTimeout(t.Context(), 1200*time.Millisecond)
+			defer cancel()
+			ended := make(chan error, 1)
+			go func() { ended <- waits(ctx) }()
+			<-time.After(200 * time.Millisecond) // it waits, as a rule, and sends nothing for a while
+			s.Kill()
+			err = <-ended
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.ErrorIs(t, err, latchkey.ErrUnavailable)
+		})
+	}
+}
