@@ -74,7 +74,8 @@ type Client session.Handle
 
 // Open returns a client for a URL as redis://user:password@host:6379/0, rediss:// or unix://, in the form
 // that rueidis.ParseURL documents. It dials, and fails with [ErrUnavailable] while Redis cannot be reached:
-// see [WithLazyConnect]. A malformed URL, and options out of range, are [ErrInvalid].
+// see [WithLazyConnect]. A malformed URL, and options out of range, are [ErrInvalid]. docs/operations.md says
+// what its other errors mean.
 func Open(address string, opts ...Option) (*Client, error) {
 	option, err := rueidis.ParseURL(address)
 	if err != nil {

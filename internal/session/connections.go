@@ -3,8 +3,13 @@ package session
 import (
 	"context"
 	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
 	"net"
+	"os"
 	"sync"
+	"syscall"
 
 	"github.com/redis/rueidis"
 
@@ -70,10 +75,28 @@ func dialerOf(option rueidis.ClientOption) dialer {
 			return old(address, d, config)
 		case config != nil:
 			secure := tls.Dialer{NetDialer: d, Config: config}
-			return secure.DialContext(ctx, "tcp", address)
+			c, err := secure.DialContext(ctx, "tcp", address)
+			return c, handshakeError(err)
 		}
 		return d.DialContext(ctx, "tcp", address)
 	}
+}
+
+// errHandshake hints at the usual reason: a server that does not speak TLS waits for the end of a command.
+var errHandshake = errors.New("the TLS handshake got no answer, does the server speak TLS there?")
+
+// handshakeError adds to the error of a TLS dial that there was a connection, and that the server did not
+// answer on it.
+func handshakeError(err error) error {
+	var network *net.OpError
+	timeout := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded)
+	switch {
+	case err == nil, errors.As(err, &network) && network.Op == "dial":
+		return err
+	case timeout, errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET):
+		return fmt.Errorf("%w: %w", errHandshake, err)
+	}
+	return err
 }
 
 // add keeps a connection. After End it closes it: rueidis would keep what it began to dial before its Close.
