@@ -75,3 +75,17 @@ func TestMistakesAreNamed(t *testing.T) {
 		})
 	}
 }
+
+// An outage ends also for a user who may not send its probe.
+func TestOutageOfAUserWhoMayNotProbe(t *testing.T) {
+	s := redistest.NewProcess(t)
+	do(t, s.Client(t), "ACL", "SETUSER", "user", "on", ">secret", "+@all", "-persist", "~*", "&*")
+	p := redistest.NewProxy(t, s)
+	option := p.Option()
+	option.Username, option.Password = "user", "secret"
+	c := open(t, option)
+	verdict, lost := redistest.Once(redistest.LoseRequest, redistest.IsAcquire)
+	p.Judge(verdict)
+	require.NoError(t, lockLater(t, newLock(t, c, "a", true)).wait(t).Unlock(t.Context()))
+	require.EqualValues(t, 1, lost.Load())
+}

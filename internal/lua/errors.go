@@ -61,6 +61,12 @@ func Passing(err error) bool {
 	return class == Refused || class == NoAnswer
 }
 
+// Forbidden reports whether an access rule of the server forbids a command, a key or a channel.
+func Forbidden(err error) bool {
+	var reply *rueidis.RedisError
+	return errors.As(err, &reply) && strings.Contains(reply.Error(), "NOPERM")
+}
+
 // Quiet hides from errors.Is that a command ended with a context, and hides nothing else. The context was one
 // of ours, or a timer of rueidis; but whoever asks whether a context has ended means their own.
 func Quiet(err error) error {

@@ -49,15 +49,10 @@ func (c *Client) Check(ctx context.Context) error {
 	}
 }
 
-// checkCommands is Check of a client without subscriptions: a command that changes nothing, for a name that
-// access rules allow.
+// checkCommands is Check of a client without subscriptions.
 func (c *Client) checkCommands(ctx context.Context) error {
-	keys, err := lua.NewKeys(lua.Locks, c.Options.Prefix+c.IDs.Client, c.Sharded)
-	if err != nil {
-		return Wrap("", err)
-	}
 	began := time.Now()
-	switch err := c.Conn.Probe(WithoutDeadline(ctx), keys); {
+	switch err := c.probe(WithoutDeadline(ctx)); {
 	case err == nil:
 		return nil
 	case ctx.Err() == nil:
@@ -65,6 +60,15 @@ func (c *Client) checkCommands(ctx context.Context) error {
 	default:
 		return c.checkError(ctx, began, nil)
 	}
+}
+
+// probe sends a command that changes nothing, for a name that access rules allow.
+func (c *Client) probe(ctx context.Context) error {
+	keys, err := lua.NewKeys(lua.Locks, c.Options.Prefix+c.IDs.Client, c.Sharded)
+	if err != nil {
+		return err
+	}
+	return c.Conn.Probe(ctx, keys)
 }
 
 // expectPing returns the number of a ping that is about to be sent, and a channel that gets a value when it

@@ -46,7 +46,8 @@ func (c *connection) Close() error {
 	return c.Conn.Close()
 }
 
-type dialer = func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error)
+// Dialer is what a rueidis client dials with.
+type Dialer = func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error)
 
 // Track returns the option with a dialer that dials as before, and keeps the connections here.
 func (s *Connections) Track(option rueidis.ClientOption) rueidis.ClientOption {
@@ -64,7 +65,7 @@ func (s *Connections) Track(option rueidis.ClientOption) rueidis.ClientOption {
 }
 
 // dialerOf returns what a rueidis client with this option dials with.
-func dialerOf(option rueidis.ClientOption) dialer {
+func dialerOf(option rueidis.ClientOption) Dialer {
 	if option.DialCtxFn != nil {
 		return option.DialCtxFn
 	}

@@ -7,8 +7,6 @@ import (
 	"strings"
 
 	"github.com/redis/rueidis"
-
-	"github.com/latchkey-go/latchkey/internal/lua"
 )
 
 // diagnoses are names for what servers say of a mistake in the configuration. The text of a reply has the
@@ -42,9 +40,6 @@ func diagnosis(err error) string {
 			if strings.Contains(reply.Error(), d[0]) {
 				return d[1]
 			}
-		}
-		if lua.Classify(reply) == lua.Permanent {
-			return "the server refuses"
 		}
 	case errors.As(err, &certificate):
 		return "the certificate of the server is not accepted"
