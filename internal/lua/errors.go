@@ -61,10 +61,12 @@ func Passing(err error) bool {
 	return class == Refused || class == NoAnswer
 }
 
-// Forbidden reports whether an access rule of the server forbids a command, a key or a channel.
+// Forbidden reports whether an access rule of the server forbids a command, a key or a channel; also one that
+// a script has used, of which Redis 7 speaks without the code.
 func Forbidden(err error) bool {
 	var reply *rueidis.RedisError
-	return errors.As(err, &reply) && strings.Contains(reply.Error(), "NOPERM")
+	return errors.As(err, &reply) &&
+		(strings.Contains(reply.Error(), "NOPERM") || strings.Contains(reply.Error(), "user executing the script can't"))
 }
 
 // Quiet hides from errors.Is that a command ended with a context, and hides nothing else. The context was one
