@@ -127,7 +127,8 @@ func Wrap(commands, subscriptions rueidis.Client, opts ...Option) (*Client, erro
 
 // Check publishes to the client's own inbox, and returns once it has received that: the whole way that a
 // grant takes. Use it as a health check. When ctx ends before, the error is the context's, joined with
-// [ErrUnavailable] if that took more than 50 ms. After Close it is [ErrClosed].
+// [ErrUnavailable] if that took more than 50 ms. For a user who may not subscribe, or publish, it says so at
+// once. After Close it is [ErrClosed].
 func (c *Client) Check(ctx context.Context) error { return (*session.Handle)(c).Client().Check(ctx) }
 
 // Shutdown refuses new acquires with [ErrClosed], also those that would re-enter. It ends all waiters with

@@ -31,6 +31,7 @@ type Group struct {
 	mu          sync.Mutex
 	subscribers int
 	channel     *hub.Channel // open while there are subscribers
+	refused     error        // why the user could not subscribe, when the last subscriber left
 }
 
 // Reading is how a primitive reads its state.
@@ -107,11 +108,27 @@ func (g *Group) Unsubscribe() {
 		return
 	}
 	g.awaited.Store(false)
+	g.refused = g.channel.Refused()
 	g.channel.Close()
 	g.channel = nil
 	if g.reading.Unsubscribed != nil {
 		g.reading.Unsubscribed()
 	}
+}
+
+// Interrupted is [session.Target.Interrupted]. It also says when the user may not hear of changes, which makes
+// waits long.
+func (g *Group) Interrupted(ctx context.Context) error {
+	err := g.Target.Interrupted(ctx)
+	if ctx.Err() == nil {
+		return err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.channel != nil {
+		return session.Join(err, g.channel.Refused())
+	}
+	return session.Join(err, g.refused)
 }
 
 // receive takes a message. It runs where the subscription is read.

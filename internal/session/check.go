@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/hub"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/retry"
 )
@@ -30,13 +31,18 @@ func (c *Client) Check(ctx context.Context) error {
 	open, stop := retry.Until(ctx, c.Closing)
 	defer stop()
 	began := time.Now()
-	if c.Inbox.Wait(open) != nil {
+	if err := c.Inbox.WaitUnlessRefused(open); lua.Forbidden(err) {
+		return Wrap("", err)
+	} else if err != nil {
 		return c.checkError(ctx, began, errNotSubscribed)
 	}
 	// With the caller's context, not with open: a context that can be cancelled makes rueidis run its connection
 	// in the background from then on, which costs a single goroutine a fifth of its speed.
 	if err := c.Conn.Ping(WithoutDeadline(ctx), c.Inbox.Name(), c.IDs.Suffix(n), c.Sharded); err != nil {
-		if ctx.Err() == nil {
+		switch {
+		case lua.Forbidden(err):
+			return Wrap("", hub.Refused("publish to", c.Inbox.Name(), err))
+		case ctx.Err() == nil:
 			return Wrap("", WithSentinel(err))
 		}
 		return c.checkError(ctx, began, nil)
