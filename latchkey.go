@@ -56,6 +56,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strings"
 
 	"github.com/redis/rueidis"
 
@@ -81,6 +82,9 @@ func Open(address string, opts ...Option) (*Client, error) {
 	if err != nil {
 		if malformed := new(url.Error); errors.As(err, &malformed) {
 			err = malformed.Err // without the URL, which may have a password
+		}
+		if !strings.Contains(address, "://") || strings.Contains(err.Error(), "URL scheme") {
+			err = fmt.Errorf("the address must be a URL as redis://host:port: %w", err)
 		}
 		return nil, fmt.Errorf("latchkey: %w: %w", ErrInvalid, err)
 	}

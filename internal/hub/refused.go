@@ -1,10 +1,14 @@
 package hub
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/latchkey-go/latchkey/internal/lua"
+)
 
 // Refused is the error of a user whom an access rule of the server forbids to do something with a channel.
 func Refused(verb, channel string, err error) error {
-	return fmt.Errorf("the user may not %s %q, see Tenants in docs/operations.md, or WithoutPubSub: %w", verb, channel, err)
+	return fmt.Errorf("the user may not %s %q, see Tenants in docs/operations.md, or WithoutPubSub: %w", verb, lua.Brief(channel), err)
 }
 
 // maxRefused is how many refused channels the hub remembers. Of further ones nothing is logged.

@@ -70,7 +70,8 @@ func (c *Client) checkCommands(ctx context.Context) error {
 
 // probe sends a command that changes nothing, for a name that access rules allow.
 func (c *Client) probe(ctx context.Context) error {
-	keys, err := lua.NewKeys(lua.Locks, c.Options.Prefix+c.IDs.Client, c.Sharded)
+	name := c.Options.Prefix + c.IDs.Client[len(c.IDs.Client)-randomLength:]
+	keys, err := lua.NewKeys(lua.Locks, name[:min(len(name), lua.MaxName)], c.Sharded)
 	if err != nil {
 		return err
 	}
