@@ -122,7 +122,7 @@ func (l *lazyClient) connect(option rueidis.ClientOption, failed func(err error,
 	)
 	for l.ending.Err() == nil {
 		began := time.Now()
-		client, err := dial(option)
+		client, err := connect(option)
 		if err == nil {
 			l.dialled.Store(&client)
 			return

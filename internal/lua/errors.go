@@ -62,10 +62,10 @@ func Passing(err error) bool {
 }
 
 // Forbidden reports whether an access rule of the server forbids a command, a key or a channel; also one that
-// a script has used, of which Redis 7 speaks without the code.
+// a script has used, of which Redis 7 speaks without the code. What was not sent was not forbidden.
 func Forbidden(err error) bool {
 	var reply *rueidis.RedisError
-	return errors.As(err, &reply) &&
+	return errors.As(err, &reply) && !errors.Is(err, ErrUnsent) &&
 		(strings.Contains(reply.Error(), "NOPERM") || strings.Contains(reply.Error(), "user executing the script can't"))
 }
 

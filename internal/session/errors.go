@@ -44,6 +44,9 @@ func Unavailable(why error) error {
 	if why == nil {
 		return ErrUnavailable
 	}
+	if errors.Is(why, ErrInvalid) {
+		return lua.Quiet(why)
+	}
 	if mistake := diagnosis(why); mistake != "" {
 		return fmt.Errorf("%s: %w", mistake, lua.Quiet(why))
 	}
