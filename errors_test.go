@@ -189,6 +189,15 @@ func TestErrorsOfArguments(t *testing.T) {
 		"release timeout": second(latchkey.Open("redis://127.0.0.1:1", latchkey.WithReleaseTimeout(0))),
 		"max waiters":     second(latchkey.Open("redis://127.0.0.1:1", latchkey.WithMaxWaiters(0))),
 		"replica timeout": second(latchkey.Open("redis://127.0.0.1:1", latchkey.WithReplicas(1, 0))),
+		"replica lease":   second(latchkey.Open("redis://127.0.0.1:1", latchkey.WithReplicas(1, 10*time.Second))),
+		"long prefix":     second(latchkey.Open("redis://127.0.0.1:1", latchkey.WithKeyPrefix(tooLong[1:]))),
+		"prefix braces":   second(latchkey.Open("redis://127.0.0.1:1", latchkey.WithKeyPrefix("a}:"))),
+		"half a prefix":   second(latchkey.Open("redis://127.0.0.1:1", latchkey.WithKeyPrefix("{a:"))),
+		"empty braces":    second(latchkey.Open("redis://127.0.0.1:1", latchkey.WithKeyPrefix("a{}:"))),
+		"lazy prefix":     second(latchkey.Open("redis://127.0.0.1:1", latchkey.WithKeyPrefix("a}:"), latchkey.WithLazyConnect())),
+		"no scheme":       second(latchkey.Open("localhost:6379")),
+		"address":         second(latchkey.Open("127.0.0.1:6379")),
+		"other scheme":    second(latchkey.Open("http://127.0.0.1:6379")),
 		"rlock nil":       second(rlock.New(nil, "a")),
 		"rlock empty":     second(rlock.New(c, "")),
 		"rlock braces":    second(rlock.New(c, "a: {")),
@@ -222,6 +231,56 @@ func TestErrorsOfArguments(t *testing.T) {
 	require.EqualError(t, second(rlock.New(c, "")), "latchkey: invalid argument: invalid name: it is empty")
 	require.EqualError(t, k.permits.SetPermits(t.Context(), -1),
 		`latchkey: "permits": invalid argument: the number of permits must be from 0 to 2147483647, not -1`)
+}
+
+// Who forgets the scheme is told of it.
+func TestErrorsOfAddresses(t *testing.T) {
+	for _, address := range []string{"localhost:6379", "127.0.0.1:6379", "", "http://localhost:6379"} {
+		err := second(latchkey.Open(address))
+		says(t, err, latchkey.ErrInvalid)
+		require.ErrorContains(t, err, "latchkey: invalid argument: the address must be a URL as redis://host:port: ")
+	}
+	require.NotContains(t, second(latchkey.Open("127.0.0.1:6379@secret")).Error(), "secret")
+}
+
+// An error has a hundred bytes of a name at most, and ends within no character.
+func TestErrorsOfLongNames(t *testing.T) {
+	s := redistest.New(t)
+	c, err := latchkey.Open(s.URL(), latchkey.WithKeyPrefix("p:"))
+	require.NoError(t, err)
+	defer c.Close()
+	plain := s.Client(t)
+	for name, brief := range map[string]string{
+		strings.Repeat("n", 100):                strings.Repeat("n", 100),
+		strings.Repeat("n", 101):                strings.Repeat("n", 100) + "…",
+		strings.Repeat("n", 98) + "äöü" + "xyz": strings.Repeat("n", 98) + "ä…",
+		strings.Repeat("n", 99) + "äöü" + "xyz": strings.Repeat("n", 99) + "…",
+		strings.Repeat("ü", 500):                strings.Repeat("ü", 50) + "…",
+		strings.Repeat("\"", 500):               strings.Repeat(`\"`, 100) + "…",
+	} {
+		l, err := rlock.New(c, name)
+		require.NoError(t, err)
+		require.NoError(t, plain.Do(t.Context(), plain.B().Set().Key("p:"+name).Value("foreign").Build()).Error())
+		err = second(l.TryLock(t.Context()))
+		says(t, err, latchkey.ErrWrongType)
+		require.True(t, strings.HasPrefix(err.Error(), `latchkey: "`+brief+`": key holds foreign data`), err)
+		if len(name) > 100 {
+			require.NotContains(t, err.Error(), name)
+			require.Less(t, strings.Count(err.Error(), name[:2]), 301)
+		}
+	}
+	err = second(rlock.New(c, strings.Repeat("{", 500)))
+	require.LessOrEqual(t, strings.Count(err.Error(), "{"), 200)
+	long := strings.Repeat("h", 500)
+	l, err := rlock.New(c, long)
+	require.NoError(t, err)
+	_, err = l.Lock(t.Context())
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	err = c.Shutdown(ctx)
+	require.ErrorContains(t, err, `"`+long[:100]+`…"`)
+	require.NotContains(t, err.Error(), long[:101])
 }
 
 func TestErrorsOfHolds(t *testing.T) {
@@ -417,10 +476,11 @@ func TestErrorsOfServers(t *testing.T) {
 		t.Helper()
 		require.NoError(t, plain.Do(t.Context(), plain.B().Arbitrary(args...).Build()).Error())
 	}
-	admin("ACL", "SETUSER", "weak", "on", ">secret", "~*", "&*", "+@all", "-eval", "-evalsha")
+	admin("ACL", "SETUSER", "weak", "on", ">secret", "~*", "&*", "+@all")
 	option := s.Option()
 	option.Username, option.Password = "weak", "secret"
 	weak := newKit(t, option)
+	admin("ACL", "SETUSER", "weak", "-eval", "-evalsha") // before, Open would say it
 	k := newKit(t, s.Option())
 	require.NoError(t, k.counting.Acquire(t.Context(), 1))
 	t.Run("NOPERM", func(t *testing.T) {

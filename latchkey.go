@@ -56,6 +56,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strings"
 
 	"github.com/redis/rueidis"
 
@@ -74,12 +75,16 @@ type Client session.Handle
 
 // Open returns a client for a URL as redis://user:password@host:6379/0, rediss:// or unix://, in the form
 // that rueidis.ParseURL documents. It dials, and fails with [ErrUnavailable] while Redis cannot be reached:
-// see [WithLazyConnect]. A malformed URL, and options out of range, are [ErrInvalid].
+// see [WithLazyConnect]. A malformed URL, and options out of range, are [ErrInvalid]. docs/operations.md says
+// what its other errors mean.
 func Open(address string, opts ...Option) (*Client, error) {
 	option, err := rueidis.ParseURL(address)
 	if err != nil {
 		if malformed := new(url.Error); errors.As(err, &malformed) {
 			err = malformed.Err // without the URL, which may have a password
+		}
+		if !strings.Contains(address, "://") || strings.Contains(err.Error(), "URL scheme") {
+			err = fmt.Errorf("the address must be a URL as redis://host:port: %w", err)
 		}
 		return nil, fmt.Errorf("latchkey: %w: %w", ErrInvalid, err)
 	}
@@ -126,7 +131,8 @@ func Wrap(commands, subscriptions rueidis.Client, opts ...Option) (*Client, erro
 
 // Check publishes to the client's own inbox, and returns once it has received that: the whole way that a
 // grant takes. Use it as a health check. When ctx ends before, the error is the context's, joined with
-// [ErrUnavailable] if that took more than 50 ms. After Close it is [ErrClosed].
+// [ErrUnavailable] if that took more than 50 ms. For a user who may not subscribe, or publish, it says so at
+// once. After Close it is [ErrClosed].
 func (c *Client) Check(ctx context.Context) error { return (*session.Handle)(c).Client().Check(ctx) }
 
 // Shutdown refuses new acquires with [ErrClosed], also those that would re-enter. It ends all waiters with

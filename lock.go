@@ -82,8 +82,8 @@ func (l *Lock) TryDo(ctx context.Context, f func(context.Context, *Hold) error) 
 // lost as soon as its client hears of it. Until then two may believe that they hold the lock.
 func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) { return l.inside().ForceUnlock(ctx) }
 
-// Inspect returns who holds the lock, and who waits for it in Redis. It changes nothing. It is sent once. When
-// Redis does not answer it returns [ErrUnavailable], joined with the error of ctx if that has ended.
+// Inspect returns who holds the lock, and who waits for it in Redis. It changes nothing. It is sent once.
+// When Redis does not answer it returns [ErrUnavailable], joined with the error of ctx if that has ended.
 func (l *Lock) Inspect(ctx context.Context) (State, error) {
 	s, err := l.inside().Inspect(ctx)
 	return State(s), err

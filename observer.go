@@ -92,7 +92,7 @@ type Outage struct {
 	Addresses []string      // those of the servers that the client knows, sorted
 	Began     time.Time     // when the first command was sent that was not answered
 	Away      time.Duration // from then until Redis answered again; 0 for Down
-	Err       error         // of the command that failed first
+	Err       error         // of the command that failed first; with WithLazyConnect, why there is no connection yet
 }
 
 // eventHook makes a hook of ours of one of the user's.

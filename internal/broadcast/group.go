@@ -31,6 +31,7 @@ type Group struct {
 	mu          sync.Mutex
 	subscribers int
 	channel     *hub.Channel // open while there are subscribers; closed after that
+	refused     error        // why the user could not subscribe, when the last subscriber left
 }
 
 // Reading is how a primitive reads its state.
@@ -107,18 +108,27 @@ func (g *Group) Unsubscribe() {
 		return
 	}
 	g.awaited.Store(false)
+	g.refused = g.channel.Refused()
 	g.channel.Close()
 	if g.reading.Unsubscribed != nil {
 		g.reading.Unsubscribed()
 	}
 }
 
-// Interrupted is [session.Target.Interrupted] of a wait for what the group hears.
+// Interrupted is [session.Target.Interrupted] of a wait for what the group hears. It also says when the user
+// may not hear of changes, which makes waits long.
 func (g *Group) Interrupted(ctx context.Context) error {
 	g.mu.Lock()
-	channel := g.channel
+	channel, refused := g.channel, g.refused
+	if g.subscribers > 0 {
+		refused = channel.Refused()
+	}
 	g.mu.Unlock()
-	return g.Target.Interrupted(ctx, channel)
+	err := g.Target.Interrupted(ctx, channel)
+	if ctx.Err() == nil {
+		return err
+	}
+	return session.Join(err, refused)
 }
 
 // receive takes a message. It runs where the subscription is read.

@@ -3,9 +3,12 @@ package core
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
+	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/redis/rueidis"
 
@@ -30,6 +33,8 @@ func openLazily(option rueidis.ClientOption, o session.Options) (*session.Client
 		return nil, invalid("%w", err)
 	}
 	c := ownClient(client, client, o, connections)
+	context.AfterFunc(c.Closing, client.hasTried)
+	go client.connect(option, c.NotConnected)
 	if single {
 		c.Go(func() { refuseCluster(c, client.over) })
 	}
@@ -59,53 +64,114 @@ type lazyClient struct {
 	rueidis.Client // a stand-in, which cannot dial
 	mode           rueidis.ClientMode
 	dialled        atomic.Pointer[rueidis.Client] // nil: not yet
+	reason         atomic.Pointer[error]          // why the last dial failed; nil: none has
+	tried          chan struct{}                  // closed when calls do not wait for the first dial any more
+	tryOnce        sync.Once                      // closes tried
+	ending         context.Context                // ends with Close
 	stop           context.CancelFunc
 	over           chan struct{} // closed when nothing is dialled any more
 }
 
 var errNotYet = fmt.Errorf("%w: no connection yet", lua.ErrUnsent)
 
-// newLazyClient returns a client that has begun to dial.
+// firstDial is how long calls wait for the first dial at most. At a normal start it takes less: then none of
+// them fails.
+const firstDial = time.Second
+
+// newLazyClient returns a client that is still to [lazyClient.connect].
 func newLazyClient(option rueidis.ClientOption) (*lazyClient, error) {
-	blocked := func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) { return nil, errNotYet }
+	l := &lazyClient{mode: rueidis.ClientModeStandalone, tried: make(chan struct{}), over: make(chan struct{})}
+	if option.Sentinel.MasterSet != "" {
+		l.mode = rueidis.ClientModeSentinel
+	}
+	blocked := func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) { return nil, l.notYet() }
 	standIn, err := rueidis.NewClient(rueidis.ClientOption{
 		InitAddress: option.InitAddress, ForceSingleClient: true, DisableCache: true, DialCtxFn: blocked,
+		DisableRetry: true, // it would repeat a command on the stand-in for ever
 	})
 	if standIn == nil {
 		return nil, err
 	}
-	ctx, stop := context.WithCancel(context.Background())
-	l := &lazyClient{Client: standIn, mode: rueidis.ClientModeStandalone, stop: stop, over: make(chan struct{})}
-	if option.Sentinel.MasterSet != "" {
-		l.mode = rueidis.ClientModeSentinel
-	}
-	dial := option.DialCtxFn
-	option.DialCtxFn = func(
-		inner context.Context, address string, dialer *net.Dialer, config *tls.Config,
-	) (net.Conn, error) {
-		merged, end := retry.Until(inner, ctx) // Close does not wait for a dial
-		defer end()
-		return dial(merged, address, dialer, config)
-	}
-	go l.connect(ctx, option)
+	l.Client = standIn
+	l.ending, l.stop = context.WithCancel(context.Background())
 	return l, nil
 }
 
-// connect dials until it succeeds, or ctx ends.
-func (l *lazyClient) connect(ctx context.Context, option rueidis.ClientOption) {
+// notYet is the error of a command that was not sent. It says why there is no connection, as far as that is
+// known.
+func (l *lazyClient) notYet() error {
+	if reason := l.reason.Load(); reason != nil {
+		return fmt.Errorf("%w: %w", errNotYet, lua.Quiet(*reason))
+	}
+	return errNotYet
+}
+
+// hasTried says that the first dial is over, or is waited for no longer.
+func (l *lazyClient) hasTried() { l.tryOnce.Do(func() { close(l.tried) }) }
+
+// connect dials until it succeeds, or Close. failed is called with the error of a command that was not sent,
+// and when the dial began, as often as the reason is another one than before.
+func (l *lazyClient) connect(option rueidis.ClientOption, failed func(err error, began time.Time)) {
 	defer close(l.over)
-	var backoff retry.Backoff
-	for ctx.Err() == nil {
-		if client, err := dial(option); err == nil {
+	defer l.hasTried()
+	defer time.AfterFunc(firstDial, l.hasTried).Stop()
+	option.DialCtxFn = l.unlessClosed(option.DialCtxFn)
+	var (
+		backoff retry.Backoff
+		last    string
+	)
+	for l.ending.Err() == nil {
+		began := time.Now()
+		client, err := connect(option)
+		if err == nil {
 			l.dialled.Store(&client)
 			return
 		}
-		_ = retry.Sleep(ctx, backoff.Next()) // the loop looks at ctx
+		if l.ending.Err() != nil {
+			return
+		}
+		l.reason.Store(&err)
+		if now := gist(err); now != last {
+			last = now
+			failed(l.notYet(), began)
+		}
+		l.hasTried()
+		_ = retry.Sleep(l.ending, backoff.Next()) // the loop looks at it
 	}
 }
 
-// current returns the client that was dialled, or the stand-in.
-func (l *lazyClient) current() rueidis.Client {
+// gist is what two errors have in common that differ in ports and addresses alone.
+func gist(err error) string {
+	var network *net.OpError
+	if errors.As(err, &network) {
+		return network.Op + ": " + network.Err.Error()
+	}
+	return err.Error()
+}
+
+// unlessClosed is a dialer that gives up at Close, which does not wait for a dial.
+func (l *lazyClient) unlessClosed(dial session.Dialer) session.Dialer {
+	return func(ctx context.Context, address string, dialer *net.Dialer, config *tls.Config) (net.Conn, error) {
+		merged, end := retry.Until(ctx, l.ending)
+		defer end()
+		return dial(merged, address, dialer, config)
+	}
+}
+
+// current returns the client that was dialled, or the stand-in. It waits for the first dial, unless ctx ends
+// before.
+func (l *lazyClient) current(ctx context.Context) rueidis.Client {
+	if l.dialled.Load() == nil {
+		select {
+		case <-l.tried:
+		case <-ctx.Done():
+		}
+	}
+	return l.now()
+}
+
+// now is current without a wait.
+func (l *lazyClient) now() rueidis.Client {
 	if client := l.dialled.Load(); client != nil {
 		return *client
 	}
@@ -114,24 +180,26 @@ func (l *lazyClient) current() rueidis.Client {
 
 // Do sends a command.
 func (l *lazyClient) Do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult {
-	return l.current().Do(ctx, cmd)
+	return l.current(ctx).Do(ctx, cmd)
 }
 
 // DoMulti sends several commands.
 func (l *lazyClient) DoMulti(ctx context.Context, multi ...rueidis.Completed) []rueidis.RedisResult {
-	return l.current().DoMulti(ctx, multi...)
+	return l.current(ctx).DoMulti(ctx, multi...)
 }
 
 // Dedicated lends a connection to f.
 func (l *lazyClient) Dedicated(f func(rueidis.DedicatedClient) error) error {
-	return l.current().Dedicated(f)
+	return l.current(context.Background()).Dedicated(f)
 }
 
 // Dedicate lends a connection.
-func (l *lazyClient) Dedicate() (rueidis.DedicatedClient, func()) { return l.current().Dedicate() }
+func (l *lazyClient) Dedicate() (rueidis.DedicatedClient, func()) {
+	return l.current(context.Background()).Dedicate()
+}
 
-// Nodes returns the servers.
-func (l *lazyClient) Nodes() map[string]rueidis.Client { return l.current().Nodes() }
+// Nodes returns the servers, and does not wait.
+func (l *lazyClient) Nodes() map[string]rueidis.Client { return l.now().Nodes() }
 
 // Mode returns the mode of the client to come.
 func (l *lazyClient) Mode() rueidis.ClientMode { return l.mode }
@@ -140,6 +208,6 @@ func (l *lazyClient) Mode() rueidis.ClientMode { return l.mode }
 func (l *lazyClient) Close() {
 	l.stop()
 	<-l.over
-	l.current().Close()
+	l.now().Close()
 	l.Client.Close()
 }

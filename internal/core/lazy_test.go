@@ -15,9 +15,12 @@ import (
 
 func lazy(o *session.Options) { o.Lazy = true }
 
-func openLazily(t testing.TB, option rueidis.ClientOption) (*session.Client, error) {
+func openLazily(t testing.TB, option rueidis.ClientOption, set ...func(*session.Options)) (*session.Client, error) {
 	o := session.DefaultOptions()
 	lazy(&o)
+	for _, f := range set {
+		f(&o)
+	}
 	option.ForceSingleClient = false
 	began := time.Now()
 	c, err := core.Open(option, o)

@@ -33,7 +33,7 @@ func invalid(format string, args ...any) error {
 
 func openNow(option rueidis.ClientOption, o session.Options) (*session.Client, error) {
 	connections := session.NewConnections()
-	commands, err := dial(connections.Track(option))
+	commands, err := connect(connections.Track(option))
 	if err != nil {
 		return nil, session.Wrap("", session.Unavailable(err))
 	}
@@ -134,6 +134,19 @@ func dial(option rueidis.ClientOption) (rueidis.Client, error) {
 		if client != nil {
 			client.Close()
 		}
+		return nil, err
+	}
+	return client, nil
+}
+
+// connect is dial, and a preflight.
+func connect(option rueidis.ClientOption) (rueidis.Client, error) {
+	client, err := dial(option)
+	if err != nil {
+		return nil, err
+	}
+	if err := preflight(client); err != nil {
+		client.Close()
 		return nil, err
 	}
 	return client, nil

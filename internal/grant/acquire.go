@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/session"
 	"github.com/latchkey-go/latchkey/internal/wait"
 )
@@ -283,7 +282,7 @@ func EndOf(name string, parent, waits context.Context, last error) (err error) {
 	case cause == ErrOther: //nolint:errorlint // the same
 		err = session.Join(session.ErrNotAcquired, cause)
 	case cause == errTimedOut || parent.Err() == nil: //nolint:errorlint // the same
-		return session.Wrap(name, session.Join(session.Unavailable(errTimedOut), lua.Quiet(last)))
+		return session.Wrap(name, session.Unavailable(session.Join(errTimedOut, last)))
 	default:
 		err = session.ContextError(parent)
 	}

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/retry"
 )
 
@@ -30,7 +31,8 @@ type Channel struct {
 	current     *Subscription // nil: none; there will be one after retry, or Resume
 	retry       *time.Timer
 	backoff     retry.Backoff
-	up          chan struct{} // closed once the subscription is confirmed; nil while nobody waits for that
+	refused     error         // the user may not subscribe; nil once a subscription is confirmed
+	news        chan struct{} // closed once the subscription is confirmed or refused; nil while nobody waits for that
 	upSince     time.Time     // when it was confirmed last
 	lostAt      time.Time     // when what was confirmed was lost; zero: it was not, or is confirmed again
 	why         error         // of that
@@ -78,23 +80,55 @@ func (c *Channel) Away() error {
 }
 
 // Wait returns when the subscription is confirmed, or with the cause when ctx ends.
-func (c *Channel) Wait(ctx context.Context) error {
+func (c *Channel) Wait(ctx context.Context) error { return c.wait(ctx, true) }
+
+// WaitUnlessRefused is Wait, which returns [Channel.Refused] as soon as there is such an error.
+func (c *Channel) WaitUnlessRefused(ctx context.Context) error { return c.wait(ctx, false) }
+
+func (c *Channel) wait(ctx context.Context, alsoRefused bool) error {
+	for {
+		refused, news := c.awaitable()
+		switch {
+		case news == nil:
+			return nil
+		case refused != nil && !alsoRefused:
+			return refused
+		}
+		select {
+		case <-news:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// awaitable returns what is closed at the next confirmation, or when the subscription begins to be refused;
+// nil when it is confirmed. refused is as for [Channel.Refused].
+func (c *Channel) awaitable() (refused error, news <-chan struct{}) {
 	c.hub.mu.Lock()
+	defer c.hub.mu.Unlock()
 	if c.Up() {
-		c.hub.mu.Unlock()
-		return nil
+		return nil, nil
 	}
-	if c.up == nil {
-		c.up = make(chan struct{})
+	if c.news == nil {
+		c.news = make(chan struct{})
 	}
-	up := c.up
-	c.hub.mu.Unlock()
-	select {
-	case <-up:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	return c.refused, c.news
+}
+
+// tell wakes those who wait for news. It is called with the mutex.
+func (c *Channel) tell() {
+	if c.news != nil {
+		close(c.news)
+		c.news = nil
 	}
+}
+
+// Refused returns an error while the server forbids the subscription, for which [lua.Forbidden] reports true.
+func (c *Channel) Refused() error {
+	c.hub.mu.Lock()
+	defer c.hub.mu.Unlock()
+	return c.refused
 }
 
 // confirm takes a confirmation. It runs where the subscription is read: it does not block.
@@ -111,10 +145,9 @@ func (c *Channel) confirm(s *Subscription) {
 	}
 	c.lostAt, c.why = time.Time{}, nil
 	c.unbroken.Store(c.confirms)
-	if c.up != nil {
-		close(c.up)
-		c.up = nil
-	}
+	c.refused = nil
+	delete(h.refused, c.name)
+	c.tell()
 	c.again = true
 	if !c.announcing {
 		c.announcing = true
@@ -140,11 +173,23 @@ func (c *Channel) announce() {
 
 // lost takes the end of a subscription. The next one begins soon, if anybody uses the channel.
 func (c *Channel) lost(s *Subscription, err error) {
+	if c.end(s, err) {
+		c.hub.log.Warn("latchkey: the user may not subscribe", "channel", c.name, "error", Refused("subscribe to", c.name, err))
+	}
+}
+
+// end is lost. It reports whether it is to be logged that the server forbids the channel.
+func (c *Channel) end(s *Subscription, err error) (tell bool) {
 	h := c.hub
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if c.current != s {
-		return
+		return false
+	}
+	if lua.Forbidden(err) && c.refused == nil {
+		c.refused = Refused("subscribe to", c.name, err)
+		c.tell()
+		tell = h.isNew(c.name)
 	}
 	if c.Up() {
 		if time.Since(c.upSince) > stableAfter {
@@ -159,6 +204,7 @@ func (c *Channel) lost(s *Subscription, err error) {
 	} else {
 		h.forget(c)
 	}
+	return tell
 }
 
 // resubscribe subscribes again, after the last subscription ended with err.

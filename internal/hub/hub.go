@@ -26,6 +26,7 @@ type Hub struct {
 
 	mu        sync.Mutex
 	channels  map[string]*Channel
+	refused   map[string]bool // see isNew
 	suspended bool
 	closed    bool
 }
@@ -45,7 +46,7 @@ type group struct {
 func New(inboxes, others Source, deliver func(lua.Message), log *slog.Logger) *Hub {
 	return &Hub{
 		inboxes: &group{source: inboxes}, others: &group{source: others}, deliver: deliver, log: log,
-		channels: map[string]*Channel{},
+		channels: map[string]*Channel{}, refused: map[string]bool{},
 	}
 }
 

@@ -61,6 +61,14 @@ func Passing(err error) bool {
 	return class == Refused || class == NoAnswer
 }
 
+// Forbidden reports whether an access rule of the server forbids a command, a key or a channel; also one that
+// a script has used, of which Redis 7 speaks without the code. What was not sent was not forbidden.
+func Forbidden(err error) bool {
+	var reply *rueidis.RedisError
+	return errors.As(err, &reply) && !errors.Is(err, ErrUnsent) &&
+		(strings.Contains(reply.Error(), "NOPERM") || strings.Contains(reply.Error(), "user executing the script can't"))
+}
+
 // Quiet hides from errors.Is that a command ended with a context, and hides nothing else. The context was one
 // of ours, or a timer of rueidis; but whoever asks whether a context has ended means their own.
 func Quiet(err error) error {

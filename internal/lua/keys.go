@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // MaxName is the greatest length of a name in bytes, with the client's key prefix.
@@ -149,6 +150,15 @@ func suffixed(name, suffix string) string {
 	return "{" + name + "}:" + suffix
 }
 
+// ValidPrefix returns an error that matches [ErrName] for a prefix with which no name can be a key, or whose
+// braces are not its own.
+func ValidPrefix(prefix string) error {
+	if len(prefix) >= MaxName {
+		return fmt.Errorf("%w: the prefix has %d bytes, so that no name has room in %d", ErrName, len(prefix), MaxName)
+	}
+	return validateBraces(prefix)
+}
+
 // validate refuses names whose companions would not share their slot. Redis hashes what stands between the
 // first { and the next }, or the whole name when there is nothing between them.
 func validate(name string) error {
@@ -158,6 +168,16 @@ func validate(name string) error {
 	if len(name) > MaxName {
 		return fmt.Errorf("%w: it has %d bytes, more than %d", ErrName, len(name), MaxName)
 	}
+	if err := validateBraces(name); err != nil {
+		return err
+	}
+	if name[0] == '{' && strings.Index(name, "}") == len(name)-1 {
+		return fmt.Errorf("%w: %q would share its queue with the name between the braces", ErrName, Brief(name))
+	}
+	return nil
+}
+
+func validateBraces(name string) error {
 	depth := 0
 	for _, r := range name {
 		switch r {
@@ -171,13 +191,25 @@ func validate(name string) error {
 		}
 	}
 	if depth != 0 {
-		return fmt.Errorf("%w: the braces of %q are not balanced", ErrName, name)
+		return fmt.Errorf("%w: the braces of %q are not balanced", ErrName, Brief(name))
 	}
 	if open := strings.Index(name, "{"); open >= 0 && strings.HasPrefix(name[open:], "{}") {
-		return fmt.Errorf("%w: the first pair of braces in %q is empty", ErrName, name)
-	}
-	if name[0] == '{' && strings.Index(name, "}") == len(name)-1 {
-		return fmt.Errorf("%w: %q would share its queue with the name between the braces", ErrName, name)
+		return fmt.Errorf("%w: the first pair of braces in %q is empty", ErrName, Brief(name))
 	}
 	return nil
+}
+
+// maxBrief is how many bytes of a name an error has.
+const maxBrief = 100
+
+// Brief returns a name as errors have it: its beginning, if it is long.
+func Brief(name string) string {
+	if len(name) <= maxBrief {
+		return name
+	}
+	end := maxBrief
+	for end > maxBrief-utf8.UTFMax && !utf8.RuneStart(name[end]) {
+		end--
+	}
+	return name[:end] + "…"
 }

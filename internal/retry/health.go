@@ -45,7 +45,7 @@ type Health struct {
 type Outage struct {
 	Began time.Time     // when the first command was sent that was not answered
 	Away  time.Duration // from then until a probe was answered; 0 while none is
-	Err   error         // of the command that failed first
+	Err   error         // of the command that failed first, or see [Health.Because]
 }
 
 // silenceLimit is how long a command goes unanswered before the end of its wait is blamed on Redis.
@@ -78,6 +78,17 @@ func (h *Health) Failed(err error, sent time.Time, probe func(context.Context) e
 	}
 	h.up, h.why = make(chan struct{}), lua.Quiet(err)
 	h.Go(func() { h.run(probe) })
+}
+
+// Because says that the outage goes on for another reason. It reports false when there is none.
+func (h *Health) Because(err error) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.up == nil {
+		return false
+	}
+	h.why = lua.Quiet(err)
+	return true
 }
 
 // Succeeded takes every command that was answered.

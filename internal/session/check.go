@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/hub"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/retry"
 )
@@ -30,13 +31,18 @@ func (c *Client) Check(ctx context.Context) error {
 	open, stop := retry.Until(ctx, c.Closing)
 	defer stop()
 	began := time.Now()
-	if c.Inbox.Wait(open) != nil {
+	if err := c.Inbox.WaitUnlessRefused(open); lua.Forbidden(err) {
+		return Wrap("", err)
+	} else if err != nil {
 		return c.checkError(ctx, began, errNotSubscribed)
 	}
 	// With the caller's context, not with open: a context that can be cancelled makes rueidis run its connection
 	// in the background from then on, which costs a single goroutine a fifth of its speed.
 	if err := c.Conn.Ping(WithoutDeadline(ctx), c.Inbox.Name(), c.IDs.Suffix(n), c.Sharded); err != nil {
-		if ctx.Err() == nil {
+		switch {
+		case lua.Forbidden(err):
+			return Wrap("", hub.Refused("publish to", c.Inbox.Name(), err))
+		case ctx.Err() == nil:
 			return Wrap("", WithSentinel(err))
 		}
 		return c.checkError(ctx, began, nil)
@@ -49,15 +55,10 @@ func (c *Client) Check(ctx context.Context) error {
 	}
 }
 
-// checkCommands is Check of a client without subscriptions: a command that changes nothing, for a name that
-// access rules allow.
+// checkCommands is Check of a client without subscriptions.
 func (c *Client) checkCommands(ctx context.Context) error {
-	keys, err := lua.NewKeys(lua.Locks, c.Options.Prefix+c.IDs.Client, c.Sharded)
-	if err != nil {
-		return Wrap("", err)
-	}
 	began := time.Now()
-	switch err := c.Conn.Probe(WithoutDeadline(ctx), keys); {
+	switch err := c.probe(WithoutDeadline(ctx)); {
 	case err == nil:
 		return nil
 	case ctx.Err() == nil:
@@ -65,6 +66,16 @@ func (c *Client) checkCommands(ctx context.Context) error {
 	default:
 		return c.checkError(ctx, began, nil)
 	}
+}
+
+// probe sends a command that changes nothing, for a name that access rules allow.
+func (c *Client) probe(ctx context.Context) error {
+	name := c.Options.Prefix + c.IDs.Client[len(c.IDs.Client)-randomLength:]
+	keys, err := lua.NewKeys(lua.Locks, name[:min(len(name), lua.MaxName)], c.Sharded)
+	if err != nil {
+		return err
+	}
+	return c.Conn.Probe(ctx, keys)
 }
 
 // expectPing returns the number of a ping that is about to be sent, and a channel that gets a value when it

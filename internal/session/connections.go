@@ -3,8 +3,13 @@ package session
 import (
 	"context"
 	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
 	"net"
+	"os"
 	"sync"
+	"syscall"
 
 	"github.com/redis/rueidis"
 
@@ -41,7 +46,8 @@ func (c *connection) Close() error {
 	return c.Conn.Close()
 }
 
-type dialer = func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error)
+// Dialer is what a rueidis client dials with.
+type Dialer = func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error)
 
 // Track returns the option with a dialer that dials as before, and keeps the connections here.
 func (s *Connections) Track(option rueidis.ClientOption) rueidis.ClientOption {
@@ -59,7 +65,7 @@ func (s *Connections) Track(option rueidis.ClientOption) rueidis.ClientOption {
 }
 
 // dialerOf returns what a rueidis client with this option dials with.
-func dialerOf(option rueidis.ClientOption) dialer {
+func dialerOf(option rueidis.ClientOption) Dialer {
 	if option.DialCtxFn != nil {
 		return option.DialCtxFn
 	}
@@ -70,10 +76,28 @@ func dialerOf(option rueidis.ClientOption) dialer {
 			return old(address, d, config)
 		case config != nil:
 			secure := tls.Dialer{NetDialer: d, Config: config}
-			return secure.DialContext(ctx, "tcp", address)
+			c, err := secure.DialContext(ctx, "tcp", address)
+			return c, handshakeError(err)
 		}
 		return d.DialContext(ctx, "tcp", address)
 	}
+}
+
+// errHandshake hints at the usual reason: a server that does not speak TLS waits for the end of a command.
+var errHandshake = errors.New("the TLS handshake got no answer, does the server speak TLS there?")
+
+// handshakeError adds to the error of a TLS dial that there was a connection, and that the server did not
+// answer on it.
+func handshakeError(err error) error {
+	var network *net.OpError
+	timeout := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded)
+	switch {
+	case err == nil, errors.As(err, &network) && network.Op == "dial":
+		return err
+	case timeout, errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET):
+		return fmt.Errorf("%w: %w", errHandshake, err)
+	}
+	return err
 }
 
 // add keeps a connection. After End it closes it: rueidis would keep what it began to dial before its Close.

@@ -38,10 +38,17 @@ func Invalid(format string, args ...any) error {
 }
 
 // Unavailable returns an error that matches ErrUnavailable, and says why Redis is away or silent. It matches
-// no context error: the caller's context has not ended because of that. why may be nil.
+// no context error: the caller's context has not ended because of that. why may be nil. Where why is a
+// mistake in the configuration, the error names that, and does not match ErrUnavailable.
 func Unavailable(why error) error {
 	if why == nil {
 		return ErrUnavailable
+	}
+	if errors.Is(why, ErrInvalid) {
+		return lua.Quiet(why)
+	}
+	if mistake := diagnosis(why); mistake != "" {
+		return fmt.Errorf("%s: %w", mistake, lua.Quiet(why))
 	}
 	return fmt.Errorf("%w: %w", ErrUnavailable, lua.Quiet(why))
 }

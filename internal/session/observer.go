@@ -46,8 +46,10 @@ func (t *Target) NewEvent(ctx context.Context, name string) Event {
 
 // outage adds to an outage the servers that the client knows.
 func (c *Client) outage(o retry.Outage) Outage {
-	return Outage{Addresses: slices.Sorted(maps.Keys(c.Conn.Client.Nodes())), Began: o.Began, Away: o.Away, Err: o.Err}
+	return Outage{Addresses: c.addresses(), Began: o.Began, Away: o.Away, Err: o.Err}
 }
+
+func (c *Client) addresses() []string { return slices.Sorted(maps.Keys(c.Conn.Client.Nodes())) }
 
 // down runs when an outage has begun.
 func (c *Client) down(outage retry.Outage) {
@@ -68,5 +70,15 @@ func (c *Client) up(outage retry.Outage) {
 	c.Options.Logger.Info("latchkey: redis is back", "addresses", o.Addresses, "away", o.Away)
 	if hook := c.Options.Observer.Up; hook != nil {
 		c.Notifier.Notify(func() { hook(o) })
+	}
+}
+
+// NotConnected takes the reason why there is no connection yet, each time that it is another one, and when
+// that dial began. An outage begins with the first. The client is not one of a cluster.
+func (c *Client) NotConnected(err error, began time.Time) {
+	if h := c.health[0]; h.Because(err) {
+		c.Options.Logger.Warn("latchkey: still no connection, for another reason", "addresses", c.addresses(), "error", err)
+	} else {
+		h.Failed(err, began, c.briefly(c.probe))
 	}
 }

@@ -57,6 +57,11 @@ func (o *Options) Validate() error {
 		return Invalid("the number of replicas must be at least 0, not %d", o.Replicas)
 	case o.Replicas > 0 && o.ReplicaTimeout <= 0:
 		return Invalid("the time to wait for replicas must be more than 0, not %v", o.ReplicaTimeout)
+	case o.Replicas > 0 && o.ReplicaTimeout >= o.Lease:
+		return Invalid("the time to wait for replicas must be less than the lease of %v, not %v", o.Lease, o.ReplicaTimeout)
+	}
+	if err := lua.ValidPrefix(o.Prefix); err != nil {
+		return Invalid("the key prefix cannot be used: %w", err)
 	}
 	return ValidLease(o.Lease)
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/latchkey-go/latchkey/internal/lua"
 )
 
 // mostNamed is how many names an error lists.
@@ -46,7 +48,7 @@ func list(names []string) string {
 		if i > 0 {
 			b.WriteString(", ")
 		}
-		b.WriteString(strconv.Quote(name))
+		b.WriteString(strconv.Quote(lua.Brief(name)))
 	}
 	if more := len(names) - mostNamed; more > 0 {
 		fmt.Fprintf(&b, " and %d more", more)

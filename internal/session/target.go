@@ -123,11 +123,20 @@ func (t *Target) Health() *retry.Health { return t.Client.health[t.slot%healthPa
 // Failed reports a command that got no answer, or was refused for now, and when it was sent. Probes follow
 // until Redis answers.
 func (t *Target) Failed(err error, sent time.Time) {
-	t.Health().Failed(err, sent, func(ctx context.Context) error {
-		ctx, cancel := context.WithTimeout(ctx, t.Client.Options.CommandTimeout)
+	t.Health().Failed(err, sent, t.Client.briefly(func(ctx context.Context) error { return t.Client.Conn.Probe(ctx, t.Keys) }))
+}
+
+// briefly is a probe that is given up after the command timeout. One that the user may not send was answered:
+// the commands that wait are told why.
+func (c *Client) briefly(probe func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, c.Options.CommandTimeout)
 		defer cancel()
-		return t.Client.Conn.Probe(ctx, t.Keys)
-	})
+		if err := probe(ctx); !lua.Forbidden(err) {
+			return err
+		}
+		return nil
+	}
 }
 
 // Up returns when Redis is up, or with the cause when ctx or the client ends.

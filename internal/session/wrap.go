@@ -3,10 +3,12 @@ package session
 import (
 	"strconv"
 	"strings"
+
+	"github.com/latchkey-go/latchkey/internal/lua"
 )
 
 // wrapped is an error as callers see it: the module's prefix once, the name, and one line in which nothing is
-// said twice. errors.Is and errors.As see what is inside.
+// said twice. Of a long name it has the beginning. errors.Is and errors.As see what is inside.
 type wrapped struct {
 	name string // of the primitive; empty: the error is of none
 	err  error
@@ -16,8 +18,14 @@ func (w *wrapped) Error() string {
 	if w.name == "" {
 		return prefix + oneLine(w.err.Error())
 	}
-	name := strconv.Quote(w.name)
-	return prefix + name + ": " + oneLine(w.err.Error(), name)
+	brief := lua.Brief(w.name)
+	text, name := w.err.Error(), strconv.Quote(brief)
+	if brief != w.name {
+		long := strconv.Quote(w.name)
+		text = strings.ReplaceAll(text, w.name, brief) // as Redis says it
+		text = strings.ReplaceAll(text, long[1:len(long)-1], name[1:len(name)-1])
+	}
+	return prefix + name + ": " + oneLine(text, name)
 }
 
 func (w *wrapped) Unwrap() error { return w.err }

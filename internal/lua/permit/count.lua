@@ -47,7 +47,7 @@ if free and #free <= 9 and (free == '0' or string.find(free, '^[1-9]%d*$')) then
         return {1}
       elseif redis.call('SET', prefix .. id, n, 'PX', '600000', 'NX') then
         -- inline keys CHANNEL
-        redis.call(VERB, CHANNEL, redis.call('INCRBY', NAME, n)) -- Redisson's waiters try again
+        redis.pcall(VERB, CHANNEL, redis.call('INCRBY', NAME, n)) -- Redisson's waiters try again
         return {1}
       end
     end

@@ -35,7 +35,7 @@ if free and #free <= 11 then
       free = gone == 1 and redis.call('INCR', NAME) or redis.call('INCRBY', NAME, gone)
       if free > 0 then
         -- inline keys CHANNEL
-        redis.call(VERB, CHANNEL, free)
+        redis.pcall(VERB, CHANNEL, free)
       end
       return {1}
     end

@@ -79,7 +79,8 @@ local function commit()
     redis.call('SET', NAME, decimal(free))
   end
   if queue then queue.commit() end
-  if given and free and free > 0 then redis.call(VERB, CHANNEL, free) end -- Redisson's waiters try again
+  -- Redisson's waiters try again. All is written, so a user who may not publish must not get an error.
+  if given and free and free > 0 then redis.pcall(VERB, CHANNEL, free) end
 end
 
 -- The queue. It is made only for a script that needs it: somebody waits, or has to.

@@ -1,0 +1,133 @@
+package latchkey_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/barrier"
+	"github.com/latchkey-go/latchkey/countdown"
+	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/rlock"
+)
+
+// lines is a log.
+type lines struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+// Write is of [io.Writer].
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+// with returns the lines that have a text.
+func (l *lines) with(text string) (found []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for line := range strings.Lines(l.text.String()) {
+		if strings.Contains(line, text) {
+			found = append(found, line)
+		}
+	}
+	return found
+}
+
+// deaf are the servers of a user who may use no channel, as users are by default.
+func deaf(t *testing.T) map[string]rueidis.ClientOption {
+	options := map[string]rueidis.ClientOption{"standalone": redistest.NewProcess(t).Option()}
+	cluster := redistest.NewCluster(t)
+	options["cluster"] = cluster.Option()
+	for name, option := range options {
+		plain, err := rueidis.NewClient(option)
+		require.NoError(t, err)
+		t.Cleanup(plain.Close)
+		for _, node := range plain.Nodes() {
+			rule := strings.Fields("ACL SETUSER deaf on >secret ~* resetchannels +@all")
+			require.NoError(t, node.Do(t.Context(), node.B().Arbitrary(rule...).Build()).Error())
+		}
+		option.Username, option.Password = "deaf", "secret"
+		options[name] = option
+	}
+	return options
+}
+
+// A user who may use no channel is told so: by the log, by Check, and by the waits that are long because of
+// it.
+func TestUserWithoutChannels(t *testing.T) {
+	for name, option := range deaf(t) {
+		t.Run(name, func(t *testing.T) {
+			var log lines
+			c, err := latchkey.New(option, latchkey.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+			require.NoError(t, err)
+			defer c.Close()
+			const hint = ", see Tenants in docs/operations.md, or WithoutPubSub: NOPERM"
+			err = c.Check(context.Background()) // without an end
+			require.ErrorContains(t, err, `latchkey: the user may not subscribe to "latchkey_inbox:`)
+			require.ErrorContains(t, err, hint)
+			says(t, err)
+			refused := func() []string { return log.with("the user may not subscribe\" channel=latchkey_inbox:") }
+			require.Eventually(t, func() bool { return len(refused()) == 1 }, 20*time.Second, time.Millisecond)
+
+			latch, err := countdown.New(c, "latch", countdown.WithCount(1))
+			require.NoError(t, err)
+			step, err := barrier.New(c, "step", 2)
+			require.NoError(t, err)
+			for name, wait := range map[string]func(context.Context) error{
+				"redisson_countdownlatch__channel__": latch.Await,
+				"latchkey_barrier:":                  func(ctx context.Context) error { _, err := step.Await(ctx); return err },
+			} {
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+				ended := make(chan error, 1)
+				go func() { ended <- wait(ctx) }()
+				require.Eventually(t, func() bool { return len(log.with("channel="+name)) == 1 }, 20*time.Second, time.Millisecond)
+				cancel()
+				err := <-ended
+				says(t, err, context.Canceled)
+				require.ErrorContains(t, err, `the user may not subscribe to "`+name)
+				require.ErrorContains(t, err, hint)
+			}
+			l, err := rlock.New(c, "lock")
+			require.NoError(t, err)
+			h, err := l.Lock(t.Context())
+			require.NoError(t, err)
+			require.NoError(t, h.Unlock(t.Context()))
+			require.Len(t, refused(), 1, "once, although it is tried again and again")
+		})
+	}
+}
+
+// A right that is given later is used, and one that is taken away is told.
+func TestUserWithChannelsLater(t *testing.T) {
+	s := redistest.NewProcess(t)
+	plain := s.Client(t)
+	rule := func(words string) {
+		t.Helper()
+		require.NoError(t, plain.Do(t.Context(), plain.B().Arbitrary(strings.Fields("ACL SETUSER user on >secret ~* +@all "+words)...).Build()).Error())
+	}
+	rule("resetchannels")
+	option := s.Option()
+	option.Username, option.Password = "user", "secret"
+	var log lines
+	c, err := latchkey.New(option, latchkey.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	require.NoError(t, err)
+	defer c.Close()
+	require.ErrorContains(t, c.Check(t.Context()), "NOPERM")
+	rule("allchannels")
+	require.Eventually(t, func() bool { return c.Check(context.Background()) == nil }, 20*time.Second, time.Millisecond)
+	rule("-publish")
+	require.ErrorContains(t, c.Check(t.Context()), "the user may not publish to ")
+	rule("resetchannels")
+	require.Eventually(t, func() bool { return len(log.with("the user may not subscribe")) == 2 }, 20*time.Second, time.Millisecond)
+}
