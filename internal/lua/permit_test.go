@@ -170,10 +170,10 @@ func (m *semaphore) give(owner string, n int, short bool) {
 }
 
 // grant is what permit/queue.lua says of serve. It leaves who may take free permits now.
-func (m *semaphore) grant(self string) (mine bool) {
+func (m *semaphore) grant(self string, looks bool) (mine bool) {
 	m.door = ""
 	heldUp := false
-	for at := 0; m.is && m.free > 0; {
+	for at := 0; m.is && (m.free > 0 || looks && !heldUp); {
 		if at == len(m.queue) {
 			m.door = "all"
 			if heldUp {
@@ -251,7 +251,7 @@ func (m *semaphore) take(who string, mode lua.Mode) func(r *rapid.T, a lua.Acqui
 	}
 	m.opened = true
 	m.reclaim(clientOf(who))
-	mine := m.grant(who)
+	mine := m.grant(who, m.leased && mode == lua.Again)
 	if !mine && m.is && m.free >= n && (m.door == "all" || m.door == "passing" && strings.Contains(flags, "p")) {
 		if mode != lua.First {
 			m.forget(who)
@@ -350,7 +350,7 @@ func permitsAgainstModel(r *rapid.T, b *sem, clients []string) {
 				if gives[who] {
 					requests = append(requests, lua.Give(lua.Ending{Owner: who, Entry: claim.Entry()}))
 					held := m.leave(who)
-					m.grant("")
+					m.grant("", false)
 					checks = append(checks, func(reply rueidis.RedisMessage) { require.Equal(r, held, given(b.t, reply), who) })
 					continue
 				}
@@ -381,7 +381,7 @@ func permitsAgainstModel(r *rapid.T, b *sem, clients []string) {
 			}
 			_, err := b.conn.Leave(b.t.Context(), b.lock, batch, 0)
 			require.NoError(r, err)
-			m.grant("")
+			m.grant("", false)
 		},
 		"capacity": func(r *rapid.T) {
 			change := rapid.SampledFrom([]lua.Change{lua.Initialize, lua.Set, lua.Add}).Draw(r, "change")
@@ -418,7 +418,7 @@ func permitsAgainstModel(r *rapid.T, b *sem, clients []string) {
 			if leased {
 				require.EqualValues(r, goal, total)
 			}
-			m.grant("")
+			m.grant("", false)
 			require.EqualValues(r, m.free, free)
 		},
 		"delete": func(*rapid.T) {
@@ -488,7 +488,7 @@ func permitsAgainstModel(r *rapid.T, b *sem, clients []string) {
 				}
 				h.n = keep
 			}
-			m.grant("")
+			m.grant("", false)
 		}
 		actions["renew"] = func(r *rapid.T) {
 			ids := rapid.SliceOfNDistinct(id, 1, 4, rapid.ID[string]).Draw(r, "ids")
@@ -748,6 +748,38 @@ func TestImpossibleRequestsAreTold(t *testing.T) {
 		require.EqualValues(t, 4, message.Number)
 		b.quiet(t, "A")
 		require.ErrorIs(t, b.take("A:2", "4", lua.Again).Refused, lua.ErrCapacity)
+	})
+}
+
+// Whoever asks again has such a request told also while nothing is free: its own client may not ask for it.
+// Who waits aside does not hide it.
+func TestImpossibleRequestIsToldWhileNothingIsFree(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		b := newSem(t, s, lua.Leased)
+		b.open("A")
+		b.open("C")
+		asked := func(client string) (numbers []uint64) {
+			b.drain(client, func(m lua.Message) {
+				if m.Kind == lua.Ask {
+					numbers = append(numbers, m.Number)
+				}
+			})
+			return numbers
+		}
+		b.set(5)
+		require.Positive(t, b.take("B:1", "3", lua.First).Token)
+		for _, r := range [][2]string{{"A:1", "6g"}, {"C:1", "4"}, {"A:2", "4"}} {
+			require.True(t, b.take(r[0], r[1], lua.First).Queued)
+		}
+		b.set(3)
+		for _, owner := range []string{"D:1", "A:3"} { // D has died
+			require.True(t, b.take(owner, "1", lua.First).Queued)
+		}
+		require.EqualValues(t, 5, b.census().Length, "who joins looks at nobody")
+		require.True(t, b.take("A:1", "6g", lua.Again).Queued)
+		require.Equal(t, []uint64{2}, asked("A"))
+		require.Equal(t, []uint64{1}, asked("C"))
+		require.EqualValues(t, 2, b.census().Length, "A:1 and A:3")
 	})
 }
 

@@ -89,11 +89,12 @@ local door = ALL
 --
 -- self is the caller's own entry, which needs no message. Returns the record of self if that was granted.
 --
--- With stuck free permits, or fewer, nothing can be granted. unfinished: it stopped before the end. asides is
--- how many entries wait aside.
+-- With stuck free permits, or fewer, nothing can be granted. With looks it goes on all the same up to the
+-- first entry that has to wait, since one before it may ask for more permits than there are. unfinished: it
+-- stopped before the end. asides is how many entries wait aside.
 local stuck, unfinished, asides = 0, false, 0
-local function serve(self)
-  if not free or free <= stuck then return nil end
+local function serve(self, looks)
+  if not free or free <= stuck and not looks then return nil end
   local at, grants, drops, held_up, mine = first, 0, 0, nil, nil
   asides = 0
   door = NOBODY
@@ -107,7 +108,7 @@ local function serve(self)
       unfinished = true
       break
     end
-    if free < 1 or held_up and at - held_up > LOOKS then break end
+    if free < 1 and (held_up or not looks) or held_up and at - held_up > LOOKS then break end
     if not place[2] then
       if not place.owner then parse(place) end
       local entry, owner, client, flags, n =

@@ -73,7 +73,9 @@ local function contend(owner, lease, mode, demand, n, flags, turns)
   local line = open_queue()
   line.reclaim()
   local entry = '1:' .. owner .. ':' .. lease .. ':' .. demand
-  local record = line.grant(entry)
+  -- Whoever asks again looks at the first also while nothing is free. That one's process may not ask for it:
+  -- it asks for its oldest, which need not be the one of them that comes first, or waits aside.
+  local record = line.grant(entry, COUNTS_HELD and mode == 'again')
   if record then return reply_to(record, flags) end
   local drains, passes, patient = false, false, false
   if flags ~= '' then

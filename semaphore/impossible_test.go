@@ -1,0 +1,48 @@
+package semaphore_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/semaphore"
+)
+
+// A process asks again for its oldest request. The first in the queue is told that it asks for more than there
+// are also when it is another one of that process, and nothing is free.
+func TestFirstOfAProcessIsNotItsOldest(t *testing.T) {
+	t.Run("its reply came later", func(t *testing.T) {
+		s := redistest.New(t)
+		reply := make(chan struct{})
+		c := open(t, s.Option(), latchkey.WithObserver(latchkey.Observer{Queued: func(e latchkey.Event) {
+			if e.Permits == 4 {
+				<-reply
+			}
+		}}))
+		sem := newSemaphore(t, c)
+		require.NoError(t, sem.SetPermits(t.Context(), 4))
+		held := acquire(t, sem, 2)
+		tooMany := acquireLater(t, sem, 4, 0)
+		next := acquireLater(t, sem, 1, 1)
+		close(reply)
+		require.NoError(t, sem.SetPermits(t.Context(), 2))
+		tooMany.fails(t, semaphore.ErrCapacity)
+		next.waits(t)
+		require.NoError(t, held.ReleaseN(t.Context(), 1))
+		require.NoError(t, next.wait(t).Release(t.Context()))
+	})
+	t.Run("the oldest waits aside", func(t *testing.T) {
+		s := redistest.New(t)
+		c := open(t, s.Option())
+		sem, patient := newSemaphore(t, c), newSemaphore(t, c, semaphore.WithWaitForCapacity())
+		require.NoError(t, sem.SetPermits(t.Context(), 4))
+		acquire(t, sem, 2)
+		aside := acquireLater(t, patient, 5, 0)
+		tooMany := acquireLater(t, sem, 4, 1)
+		require.NoError(t, sem.SetPermits(t.Context(), 2))
+		tooMany.fails(t, semaphore.ErrCapacity)
+		aside.waits(t)
+	})
+}
