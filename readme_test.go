@@ -168,8 +168,8 @@ func checkSnippet(t *testing.T, snippet string) {
 	})
 }
 
-// wholeFunction is for a snippet that is a function. It takes its arguments by their names from what is around
-// the others.
+// wholeFunction is for a snippet that is a function. It takes its arguments by their names from what is
+// around the others.
 var wholeFunction = regexp.MustCompile(`^func (\w+)\(([^)]*)\)`)
 
 // callOf is the call of a snippet that is a function.

@@ -158,8 +158,8 @@ func (t *Target) failedInBackground(ctx context.Context, err error) {
 	}
 }
 
-// ReadError is the error of a question that was asked once, at that moment, and failed with err. It is wrapped
-// with name.
+// ReadError is the error of a question that was asked once, at that moment, and failed with err. It is
+// wrapped with name.
 func (t *Target) ReadError(ctx context.Context, sent time.Time, name string, err error) error {
 	if ctx.Err() == nil {
 		return Wrap(name, WithSentinel(t.Explain(ctx, err)))
