@@ -30,8 +30,10 @@ var (
 	// it holds instead of what. The data is left as it is.
 	ErrWrongType = session.ErrWrongType
 	// ErrUnavailable says that Redis did not answer, or refused to serve for now. A caller whose context ends
-	// while Redis is well does not get it. An error that says what is wrong with a configuration, as a wrong
-	// password or a certificate that is not accepted, does not match it: to try again does not help.
+	// while Redis is well does not get it. Redis is taken for silent when no answer has come for 50 ms, also
+	// while a connection is being dialled, as the first one of a client that was given to Wrap. An error that
+	// says what is wrong with a configuration, as a wrong password or a certificate that is not accepted, does
+	// not match it: to try again does not help.
 	ErrUnavailable = session.ErrUnavailable
 	// ErrUnknownOutcome says that a command got no answer, so it may or may not have been done: an Unlock, a
 	// ForceUnlock, a change of permits or of a latch.

@@ -82,8 +82,9 @@ func (l *Lock) TryDo(ctx context.Context, f func(context.Context, *Hold) error) 
 // lost as soon as its client hears of it. Until then two may believe that they hold the lock.
 func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) { return l.inside().ForceUnlock(ctx) }
 
-// Inspect returns who holds the lock, and who waits for it in Redis. It changes nothing. It is sent once.
-// When Redis does not answer it returns [ErrUnavailable], joined with the error of ctx if that has ended.
+// Inspect returns who holds the lock, and who waits for it in Redis. It changes nothing. It is sent
+// once. When Redis does not answer it returns [ErrUnavailable], joined with the error of ctx if that has
+// ended.
 func (l *Lock) Inspect(ctx context.Context) (State, error) {
 	s, err := l.inside().Inspect(ctx)
 	return State(s), err
@@ -103,8 +104,11 @@ type State struct {
 	// Remaining is the time until the lease ends, unless it is renewed. It is negative for a lease that never
 	// ends.
 	Remaining time.Duration
-	// Shares is how many hold the lock together: readers of a read-write lock, those of one process counted
-	// once. It is 0 for all others. Holder is one of them, and Remaining that of the longest lease.
+	// Shares is how many entries in Redis hold the lock together, of readers of a read-write lock. It is 0 for
+	// all others. The readers of a process share one as a rule. It has several while some could not join: with
+	// another lease, a fixed one, or a shortest or longest hold; after a writer queued; and those that began
+	// before the client heard of the name, as right after Open, and in a Cluster the first readers of a name.
+	// Holder is one of them, and Remaining that of the longest lease.
 	Shares int
 	// Lingers reports that the lock stays with Holder although nobody holds it (rlock.WithLinger). Of the
 	// client that asks that is exact. Redis does not know it of others: there Lingers says that the lock is one

@@ -88,9 +88,9 @@ type Latch struct {
 }
 
 // New returns the latch of a name. It does no I/O. The name is as for package rlock, and no other kind of
-// primitive may have it: a latch takes the number of a semaphore of that name as its own count. New returns
-// ErrInvalid for other names, a nil client, options that are out of range or exclude each other, and a client
-// with [latchkey.WithReplicas]: a latch would not wait for them.
+// primitive may have it: a latch takes the number of a semaphore of that name as its own count. New
+// returns ErrInvalid for other names, a nil client, options that are out of range or exclude each other,
+// and a client with [latchkey.WithReplicas]: a latch would not wait for them.
 func New(c *latchkey.Client, name string, opts ...Option) (*Latch, error) {
 	var o settings
 	for _, option := range opts {

@@ -17,8 +17,8 @@ func WithTTL(d time.Duration) Option { return func(o *settings) { o.ttl = &d } }
 
 // WithCount states the count, at least 1, with which [Latch.Await] and CountDown set the latch when they
 // find that it is not set, as [Latch.TrySetCount] would. All processes should state the same: the count of
-// the first one counts, and its [WithTTL]. Nobody is told that another process states another count: Redis
-// has what remains, and not what was stated, and TrySetCount and Rearm may set other counts.
+// the first one counts, and its [WithTTL]. Nobody is told that another process states another count:
+// Redis has what remains, and not what was stated, and TrySetCount and Rearm may set other counts.
 //
 // The latch is made again whenever Redis knows nothing of it. After [Latch.Delete], those who waited get
 // [ErrDeleted], and the next call makes the latch with the whole count. When Redis has lost it, those who

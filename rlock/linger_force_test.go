@@ -58,7 +58,7 @@ func TestForceUnlockElsewhereOfWhatLingersHere(t *testing.T) {
 					_ = mine.Unlock(t.Context())
 				}
 				return errors.Is(err, latchkey.ErrNotAcquired)
-			}, 20*time.Second, time.Millisecond)
+			}, 20*time.Second, 20*time.Millisecond) // so seldom that the tokens for its turns last
 			require.NoError(t, h.Unlock(t.Context()))
 		}
 	})

@@ -23,11 +23,11 @@ type Counting struct{ base base }
 
 // NewCounting returns the plain semaphore of a name. It does no I/O. It takes the options of [New], but
 // not those about leases; of the budgets only WithBudget(0, 0), which is what it does anyway. It returns
-// ErrInvalid for those, for names that are not as for package rlock, a nil client, options out of range, and
-// a client with [latchkey.WithReplicas]: it would not wait for them. Use one name as one kind of thing only.
-// Semaphores of either kind and latches are plain numbers in Redis, as Redisson's are. They are not told
-// apart: each takes the number of another as its own, without an error. To look for what lies beside it would
-// cost every call a further key.
+// ErrInvalid for those, for names that are not as for package rlock, a nil client, options out of range,
+// and a client with [latchkey.WithReplicas]: it would not wait for them. Use one name as one kind of
+// thing only. Semaphores of either kind and latches are plain numbers in Redis, as Redisson's are. They
+// are not told apart: each takes the number of another as its own, without an error. To look for what
+// lies beside it would cost every call a further key.
 func NewCounting(c *latchkey.Client, name string, opts ...Option) (*Counting, error) {
 	o, inner := set(opts), (*session.Handle)(c).Client()
 	switch {

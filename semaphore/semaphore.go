@@ -45,8 +45,8 @@
 // for each change of the capacity one of ten minutes.
 //
 // While Redis is away, methods that wait do so, as in all of latchkey. Methods that only read, as
-// Available, are sent once, and return ErrUnavailable when Redis does not answer, joined with the error of
-// the context if that has ended.
+// Available, are sent once, and return ErrUnavailable when Redis does not answer, joined with the error
+// of the context if that has ended.
 //
 // # In Redis
 //
@@ -95,9 +95,9 @@ var (
 type Semaphore struct{ base base }
 
 // New returns the semaphore of a name. It does no I/O. The name is as for package rlock, and nothing else may
-// have it: a [Counting] and a latch of that name are plain numbers in Redis, too, and each takes the number
-// of another as its own, without an error. It returns ErrInvalid for other names, a nil client and options
-// out of range.
+// have it: a [Counting] and a latch of that name are plain numbers in Redis, too, and each takes the
+// number of another as its own, without an error. It returns ErrInvalid for other names, a nil client
+// and options out of range.
 func New(c *latchkey.Client, name string, opts ...Option) (*Semaphore, error) {
 	b, err := newBase(c, leased, name, set(opts))
 	if err != nil {
@@ -112,8 +112,8 @@ func (s *Semaphore) Name() string { return s.base.p.Name }
 // Acquire waits until it holds n permits or ctx ends; n is from 1 to [MaxPermits]. It survives any outage
 // of Redis that ends before ctx does. If Redis answered none of its commands by then, or the client's
 // subscription is down, the error joins the context's with ErrUnavailable. Other errors come at once:
-// [ErrNotInitialized], [ErrCapacity], ErrInvalid, ErrWrongType, ErrTooManyWaiters, ErrClosed, and errors of
-// Redis that will not pass by themselves.
+// [ErrNotInitialized], [ErrCapacity], ErrInvalid, ErrWrongType, ErrTooManyWaiters, ErrClosed, and errors
+// of Redis that will not pass by themselves.
 //
 // There is no re-entry. An Acquire with the context of permits that are held takes further ones. When
 // there are not enough, it waits for itself.
@@ -153,10 +153,10 @@ func (s *Semaphore) TryAcquireFor(ctx context.Context, n int, wait time.Duration
 //
 // An error that matches [latchkey.ErrNotRun] says that f never ran, and has the error of Acquire as its
 // reason. Any other error is f's, or ErrLost: the permits were lost before f ended, so that others may
-// have had them. The answer to the release may be the first to say so, as that of a lock. Otherwise, if f
-// ended while the lease was trusted, Do returns what f returned, whatever becomes of the release. Do waits
-// for the release for 100 ms at most; then it goes on in the background. If it fails the lease runs out,
-// which is logged.
+// have had them. The answer to the release may be the first to say so, as that of a lock. Otherwise, if
+// f ended while the lease was trusted, Do returns what f returned, whatever becomes of the release. Do
+// waits for the release for 100 ms at most; then it goes on in the background. If it fails the lease
+// runs out, which is logged.
 func (s *Semaphore) Do(ctx context.Context, n int, f func(context.Context, *Permits) error) error {
 	p, err := s.Acquire(ctx, n)
 	return grant.Guard(ctx, p.inside(), err, func(ctx context.Context, h *grant.Hold) error { return f(ctx, (*Permits)(h)) })
