@@ -116,8 +116,8 @@ func (g *Group) Unsubscribe() {
 	}
 }
 
-// Interrupted is [session.Target.Interrupted]. It also says when the user may not hear of changes, which makes
-// waits long.
+// Interrupted is [session.Target.Interrupted]. It also says when the user may not hear of changes: then waits
+// are long.
 func (g *Group) Interrupted(ctx context.Context) error {
 	err := g.Target.Interrupted(ctx)
 	if ctx.Err() == nil {
