@@ -31,7 +31,7 @@ func WithLease(d time.Duration) Option { return func(o *session.Options) { o.Lea
 
 // WithLazyConnect makes [Open] and [New] return without a connection, for services that may start before
 // Redis. They dial in the background. A call waits for the first dial, for a second at most. Until they are
-// connected, everything behaves as while Redis is away; the log, the Down hook and the errors say why there
+// connected, everything behaves as while Redis is away. The log, the Down hook and the errors say why there
 // is no connection. Default: they dial, and fail with [ErrUnavailable].
 //
 // It is for a single server (one address) and for Sentinel. With several addresses and no Sentinel it is

@@ -11,9 +11,9 @@ import (
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
-// preflight asks a server that was just connected to whether the user may do what every script needs. So who
-// may not is told by Open, and no acquire asks. An answer that says anything else is left to the commands:
-// the server may be busy or loading.
+// preflight asks a server that was just connected to whether the user may do what every script needs. So it
+// is Open that tells a user who may not, and no acquire asks. Any other error is left to the commands: the
+// server may be busy or loading.
 func preflight(client rueidis.Client) error {
 	b := client.B()
 	asked := []struct {

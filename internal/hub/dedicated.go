@@ -150,6 +150,23 @@ func (d *Dedicated) subscribePending(c *connection) error {
 	return nil
 }
 
+// Ask sends a command on the connection that listens, and returns the text of the reply. There no command of
+// the client's users waits behind it.
+func (d *Dedicated) Ask(ctx context.Context, words ...string) (string, error) {
+	d.mu.Lock()
+	c := d.connection
+	d.mu.Unlock()
+	if c == nil {
+		return "", errEnded
+	}
+	select {
+	case <-c.ready:
+		return c.client.Do(ctx, c.client.B().Arbitrary(words...).Build()).ToString()
+	default:
+		return "", errEnded
+	}
+}
+
 // drop closes a connection, in the background.
 func (d *Dedicated) drop(c *connection) {
 	d.mu.Lock()

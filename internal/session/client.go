@@ -47,6 +47,10 @@ type Client struct {
 	closeOwned  func()         // closes what the client owns
 	connections []*Connections // those that it owns
 
+	// askAside sends a command where it does not hold up those of others, if there is such a connection.
+	askAside      func(context.Context, ...string) (string, error)
+	evictionAsked atomic.Bool
+
 	health     [healthParts]*retry.Health
 	clock      Clock        // of the server; not of a cluster, which has many
 	nodeClocks sync.Map     // of a cluster: address -> *Clock
@@ -108,6 +112,7 @@ func (c *Client) inboxConfirmed() {
 		c.Notifier.Notify(hook)
 	}
 	c.Keeper.RenewAll()
+	c.Go(c.warnOfEviction)
 	if c.Sharded {
 		c.Go(c.readNodeClocks)
 		return

@@ -38,7 +38,10 @@ func New(commands, subscriptions rueidis.Client, o Options, connections []*Conne
 	for i := range c.health {
 		c.health[i] = c.newHealth()
 	}
-	if !o.WithoutPubSub {
+	if o.WithoutPubSub {
+		c.askAside = asker(commands)
+		c.Go(c.warnOfEviction)
+	} else {
 		c.Inbox = c.Hub.Open(c.inboxOf(c.IDs.Client), c.inboxConfirmed)
 	}
 	return c
@@ -56,8 +59,11 @@ func (c *Client) inboxOf(client string) string {
 // two has a connection of its own. So giving up channels that nobody waits for does not interrupt the inbox.
 func (c *Client) sources(subscriptions rueidis.Client) (inboxes, others hub.Source) {
 	if !c.Sharded {
-		return &hub.Dedicated{Client: subscriptions}, &hub.Dedicated{Client: subscriptions}
+		inbox := &hub.Dedicated{Client: subscriptions}
+		c.askAside = inbox.Ask
+		return inbox, &hub.Dedicated{Client: subscriptions}
 	}
+	c.askAside = asker(subscriptions)
 	s := &hub.Sharded{Client: subscriptions}
 	if n := len(c.connections); n > 0 {
 		s.Close = c.connections[n-1].Cut

@@ -1,0 +1,114 @@
+package core_test
+
+import (
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey/internal/core"
+	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/internal/session"
+)
+
+const evicts = "redis may evict the keys of locks"
+
+// asksForPolicy reports whether a request is the question for the policy.
+func asksForPolicy(request string) bool {
+	return strings.Contains(request, "\r\nINFO\r\n") && strings.Contains(request, "memory")
+}
+
+// counted returns a proxy, and how often the policy was asked for. What is asked gets the verdict.
+func counted(t *testing.T, s *redistest.Server, verdict redistest.Verdict) (*redistest.Proxy, *atomic.Int64) {
+	p, asked := redistest.NewProxy(t, s), new(atomic.Int64)
+	p.Judge(func(request string) redistest.Verdict {
+		if !asksForPolicy(request) {
+			return redistest.Pass
+		}
+		asked.Add(1)
+		return verdict
+	})
+	return p, asked
+}
+
+// Whatever drops keys with a time to live is logged, once for each client. Who may not ask is told nothing.
+func TestEvictionIsLogged(t *testing.T) {
+	s := redistest.NewProcess(t)
+	plain := s.Client(t)
+	do(t, plain, "ACL", "SETUSER", "shy", "on", ">secret", "~*", "&*", "+@all", "-info")
+	shy := func(o rueidis.ClientOption) rueidis.ClientOption {
+		o.Username, o.Password = "shy", "secret"
+		return o
+	}
+	bare := func(o rueidis.ClientOption) rueidis.ClientOption { return o }
+	nothing := func(*session.Options) {}
+	mute := func(o *session.Options) { o.WithoutPubSub = true }
+	for name, c := range map[string]struct {
+		policy string
+		option func(rueidis.ClientOption) rueidis.ClientOption
+		set    func(*session.Options)
+		logged int
+	}{
+		"allkeys":     {"allkeys-lru", bare, nothing, 1},
+		"volatile":    {"volatile-ttl", bare, nothing, 1},
+		"lazy":        {"allkeys-lru", bare, lazy, 1},
+		"mute":        {"allkeys-lru", bare, mute, 1},
+		"noeviction":  {"noeviction", bare, nothing, 0},
+		"may not ask": {"allkeys-lru", shy, nothing, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			do(t, plain, "CONFIG", "SET", "maxmemory-policy", c.policy)
+			p, asked := counted(t, s, redistest.Pass)
+			var j journal
+			client := open(t, c.option(p.Option()), j.keep, c.set)
+			require.Eventually(t, func() bool { return asked.Load() == 1 && j.says(evicts) == c.logged }, long, time.Millisecond)
+			if !client.Options.WithoutPubSub {
+				p.KillAll()
+				require.Eventually(t, func() bool { return client.Check(t.Context()) == nil }, long, time.Millisecond)
+			}
+			closeNow(client)
+			require.EqualValues(t, 1, asked.Load())
+			require.Equal(t, c.logged, j.says(evicts))
+		})
+	}
+}
+
+// A cluster is asked as well, and a client that is wrapped.
+func TestEvictionElsewhereIsLogged(t *testing.T) {
+	cluster := redistest.NewCluster(t).Option()
+	cluster.PipelineMultiplex, cluster.DisableCache = -1, true
+	for name, option := range map[string]rueidis.ClientOption{"cluster": cluster, "standalone": redistest.NewProcess(t).Option()} {
+		t.Run(name, func(t *testing.T) {
+			client, err := rueidis.NewClient(option)
+			require.NoError(t, err)
+			t.Cleanup(client.Close)
+			for _, node := range client.Nodes() {
+				do(t, node, "CONFIG", "SET", "maxmemory-policy", "allkeys-random")
+			}
+			var j, wrapped journal
+			open(t, option, j.keep)
+			require.Eventually(t, func() bool { return j.says(evicts) == 1 }, long, time.Millisecond)
+			o := session.DefaultOptions()
+			wrapped.keep(&o)
+			c, err := core.Wrap(client, client, o)
+			require.NoError(t, err)
+			require.Eventually(t, func() bool { return wrapped.says(evicts) == 1 }, long, time.Millisecond)
+			closeNow(c)
+		})
+	}
+}
+
+// A server that does not answer the question holds up nobody, and not Close.
+func TestEvictionIsNotAnswered(t *testing.T) {
+	p, asked := counted(t, redistest.NewProcess(t), redistest.Hang)
+	c, err := core.Open(p.Option(), session.DefaultOptions())
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return asked.Load() == 1 }, long, time.Millisecond)
+	h, err := newLock(t, c, "a", true).TryLock(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, h.Unlock(t.Context()))
+	closeNow(c)
+}
