@@ -53,7 +53,7 @@ func TestPermitsOfWhoMayNotPublish(t *testing.T) {
 				t.Helper()
 				free, err := s.Available(t.Context())
 				require.NoError(t, err)
-				require.EqualValues(t, n, free)
+				require.Equal(t, n, free)
 			}
 			first, err := s.TryAcquire(t.Context(), 1)
 			require.NoError(t, err, "it also states the capacity")
@@ -89,7 +89,7 @@ func TestPlainPermitsOfWhoMayNotPublish(t *testing.T) {
 				t.Helper()
 				free, err := s.Available(t.Context())
 				require.NoError(t, err)
-				require.EqualValues(t, n, free)
+				require.Equal(t, n, free)
 			}
 			require.NoError(t, s.TryAcquire(t.Context(), 1), "it also states the capacity")
 			require.NoError(t, s.Release(t.Context(), 1))

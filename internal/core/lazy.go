@@ -78,6 +78,9 @@ var errNotYet = fmt.Errorf("%w: no connection yet", lua.ErrUnsent)
 // them fails.
 const firstDial = time.Second
 
+// maxTold is how many reasons are told, should each be a new one.
+const maxTold = 20
+
 // newLazyClient returns a client that is still to [lazyClient.connect].
 func newLazyClient(option rueidis.ClientOption) (*lazyClient, error) {
 	l := &lazyClient{mode: rueidis.ClientModeStandalone, tried: make(chan struct{}), over: make(chan struct{})}
@@ -110,16 +113,14 @@ func (l *lazyClient) notYet() error {
 func (l *lazyClient) hasTried() { l.tryOnce.Do(func() { close(l.tried) }) }
 
 // connect dials until it succeeds, or Close. failed is called with the error of a command that was not sent,
-// and when the dial began, as often as the reason is another one than before.
+// and when the dial began, for each reason once.
 func (l *lazyClient) connect(option rueidis.ClientOption, failed func(err error, began time.Time)) {
 	defer close(l.over)
 	defer l.hasTried()
 	defer time.AfterFunc(firstDial, l.hasTried).Stop()
 	option.DialCtxFn = l.unlessClosed(option.DialCtxFn)
-	var (
-		backoff retry.Backoff
-		last    string
-	)
+	var backoff retry.Backoff
+	told := map[string]bool{} // two reasons may take turns
 	for l.ending.Err() == nil {
 		began := time.Now()
 		client, err := connect(option)
@@ -131,8 +132,8 @@ func (l *lazyClient) connect(option rueidis.ClientOption, failed func(err error,
 			return
 		}
 		l.reason.Store(&err)
-		if now := gist(err); now != last {
-			last = now
+		if why := gist(err); !told[why] && len(told) < maxTold {
+			told[why] = true
 			failed(l.notYet(), began)
 		}
 		l.hasTried()

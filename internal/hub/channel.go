@@ -87,7 +87,7 @@ func (c *Channel) WaitUnlessRefused(ctx context.Context) error { return c.wait(c
 
 func (c *Channel) wait(ctx context.Context, alsoRefused bool) error {
 	for {
-		refused, news := c.awaitable()
+		news, refused := c.awaitable()
 		switch {
 		case news == nil:
 			return nil
@@ -104,7 +104,7 @@ func (c *Channel) wait(ctx context.Context, alsoRefused bool) error {
 
 // awaitable returns what is closed at the next confirmation, or when the subscription begins to be refused;
 // nil when it is confirmed. refused is as for [Channel.Refused].
-func (c *Channel) awaitable() (refused error, news <-chan struct{}) {
+func (c *Channel) awaitable() (news <-chan struct{}, refused error) {
 	c.hub.mu.Lock()
 	defer c.hub.mu.Unlock()
 	if c.Up() {
@@ -113,7 +113,7 @@ func (c *Channel) awaitable() (refused error, news <-chan struct{}) {
 	if c.news == nil {
 		c.news = make(chan struct{})
 	}
-	return c.refused, c.news
+	return c.news, c.refused
 }
 
 // tell wakes those who wait for news. It is called with the mutex.

@@ -112,6 +112,9 @@ func (c *Client) checkError(ctx context.Context, began time.Time, missing error)
 		return Wrap("", ErrClosed)
 	}
 	err := ContextError(ctx)
+	if away := c.health[0].Away(); away != nil && !c.Sharded {
+		return Wrap("", Join(err, Unavailable(away)))
+	}
 	if silence := retry.Silence(began); silence != nil {
 		err = Join(err, Unavailable(Join(missing, silence)))
 	}
