@@ -2,7 +2,6 @@ package property_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -272,7 +271,7 @@ func (v *several) downgrade(g *group) {
 	err := hold.Downgrade(v.t.Context())
 	v.story = append(v.story, fmt.Sprintf("client %d downgrades %v: %v", g.client, m, err))
 	if m.kind != "rwlock" || !m.reads && m.writers > 1 {
-		require.True(v.t, errors.Is(err, latchkey.ErrInvalid), "%s: %v", v.about, err)
+		require.ErrorIs(v.t, err, latchkey.ErrInvalid, v.about)
 		return
 	}
 	require.NoError(v.t, err, v.about)
