@@ -28,10 +28,11 @@ type call struct {
 	id    string   // the owner id that calls, or the fresh one of an offer
 	old   string   // that is offered
 	ids   []string // that leave
+	bare  []string // of those, whose entries are not named: if there are some, they stay
 	try   bool
 	until int64 // deadline of an attempt
 	first bool  // it says that the id was not sent before
-	entry bool  // whether the id that ends may be queued
+	entry bool  // whether the id that is offered may be queued
 	half  string
 	floor int64
 	clock int64 // as the client reckons it; 0: it does not
@@ -90,14 +91,19 @@ func newCall(script string, args []string) call {
 			c.old, c.entry = args[6], args[7] != ""
 		}
 	case "release":
-		c.ids, c.entry = []string{c.id}, len(args) > 2 && args[2] != ""
+		c.ids = []string{c.id}
+		if len(args) < 3 || args[2] == "" {
+			c.bare = c.ids
+		}
 		if len(args) > 3 && args[3] != "0" {
 			panic("a hold that rests is not modelled")
 		}
 	case "leave":
-		c.entry = true
 		for i := 2; i < len(args); i += 3 {
 			c.ids = append(c.ids, args[i])
+			if args[i+1] == "" {
+				c.bare = append(c.bare, args[i])
+			}
 		}
 	case "downgrade":
 		c.lease, c.token = number(args[2]), number(args[3])

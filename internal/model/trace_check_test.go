@@ -12,21 +12,25 @@ import (
 
 // checker accepts a recorded run as one of the model's Redis, or names the first step that is none. A lease
 // may end by itself when it is time, and a client may stop listening. Where the record does not say whether
-// that was before a step or after it, both are tried.
+// that was before a step or after it, the run goes on from either.
 type checker struct {
-	names     map[string]*traced
+	names     map[string][]*traced // what each lock may be
 	listening []string
 	now       int64
 	steps     int
 	taken     map[string]int // how many of each script
-	guessed   int            // steps before which something had happened by itself
+	doubts    int            // steps after which a lock could be in several states
+	last      []string       // a few steps, for whoever looks into it
 }
+
+// recent is how many steps before the first that is none are shown. A run may be in so many states at once.
+const recent, mostStates = 8, 64
 
 // newChecker is for these names: whether each is that of a read-write lock.
 func newChecker(readWrite map[string]bool) *checker {
-	c := &checker{names: map[string]*traced{}, taken: map[string]int{}}
+	c := &checker{names: map[string][]*traced{}, taken: map[string]int{}}
 	for name, rw := range readWrite {
-		c.names[name] = newTraced(name, rw)
+		c.names[name] = []*traced{newTraced(name, rw)}
 	}
 	return c
 }
@@ -42,8 +46,8 @@ func (c *checker) check(s redistest.Step) error {
 	if s.Script == "" {
 		return nil
 	}
-	k := c.names[s.Keys[0]]
-	state := k.String()
+	name := s.Keys[0]
+	before := c.names[name]
 	var err error
 	switch failed, _ := s.Reply.(redistest.ReplyError); {
 	case failed != "":
@@ -51,70 +55,112 @@ func (c *checker) check(s redistest.Step) error {
 	case s.Script == "renew":
 		err = c.renew(&s, m)
 	case s.Script == "inspect":
-		err = k.inspected(&s)
+		err = c.each(name, func(k *traced) ([]*traced, error) { return []*traced{k}, k.inspected(&s) })
 	default:
-		err = c.script(k, &s, m, was)
+		call := newCall(s.Script, s.Args)
+		err = c.each(name, func(k *traced) ([]*traced, error) { return k.after(&call, &s, m, was) })
+		if after := c.names[name]; err == nil && len(after) == 1 { // else an id may be in one of them
+			after[0].forget(append(call.ids, call.id, call.old, before[0].owner)...)
+		}
 	}
+	step := fmt.Sprintf("%s: %s %q replies %v, publishes %q", name, s.Script, s.Args, s.Reply, s.Messages)
 	if err != nil {
-		return fmt.Errorf("step %d: %s %q replies %v, publishes %q: %w\n%s\nlistening %q, then %q",
-			c.steps, s.Script, s.Args, s.Reply, s.Messages, err, state, was, s.Listening)
+		return fmt.Errorf("step %d, of %s: %w\n%s\nlistening %q, then %q; before:\n%s",
+			c.steps, step, err, before, was, s.Listening, strings.Join(c.last, "\n"))
 	}
+	if len(c.names[name]) > 1 {
+		c.doubts++
+	}
+	c.last = append(c.last[max(0, len(c.last)-recent+1):], fmt.Sprintf("%s\n  listening %q\n  %s", step, s.Listening, c.names[name]))
 	return nil
 }
 
-// script tries all that may have happened by itself, from nothing on.
-func (c *checker) script(k *traced, s *redistest.Step, m moment, was []string) error {
-	call := newCall(s.Script, s.Args)
+// each has every state that a lock may be in take a step. One that cannot is dropped. The error is that of the
+// first, when none can.
+func (c *checker) each(name string, step func(k *traced) (after []*traced, err error)) (first error) {
+	var all []*traced
+	known := map[string]bool{}
+	for _, k := range c.names[name] {
+		after, err := step(k)
+		if errors.Is(err, errRoom) {
+			return err
+		}
+		if first == nil {
+			first = err
+		}
+		for _, k := range after {
+			if text := k.String(); err == nil && !known[text] {
+				known[text] = true
+				all = append(all, k)
+			}
+		}
+	}
+	switch {
+	case len(all) == 0:
+		return first
+	case len(all) > mostStates:
+		return errRoom
+	}
+	c.names[name] = all
+	return nil
+}
+
+// after tries all that may have happened by itself, from nothing on.
+func (k *traced) after(call *call, s *redistest.Step, m moment, was []string) (all []*traced, first error) {
 	var may []end
 	start := k.clone()
-	for _, e := range k.ends(&call, m) {
+	for _, e := range k.ends(call, m) {
 		if e.must {
 			e.do(start)
 		} else {
 			may = append(may, e)
 		}
 	}
-	var doubtful []string // whether they listen
-	for _, channel := range was {
-		client := strings.TrimPrefix(channel, lua.Inbox(""))
-		waits := slices.ContainsFunc(k.queue, func(id string) bool { return lua.ClientOf(id) == client })
-		if (waits || lua.ClientOf(k.owner) == client) && !slices.Contains(s.Listening, channel) {
-			doubtful = append(doubtful, client)
+	doubtful := k.doubtful(was, s.Listening)
+	for guess := range 1 << (len(may) + len(doubtful)) {
+		up := func(client string) bool {
+			if i := slices.Index(doubtful, client); i >= 0 {
+				return guess>>(len(may)+i)&1 == 0
+			}
+			return slices.Contains(s.Listening, lua.Inbox(client))
 		}
-	}
-	var first error
-	for room := maxClients; room > 0; room-- { // fewer clients may have more ids each
-		first = nil
-		for guess := range 1 << (len(may) + len(doubtful)) {
-			t := trial{traced: start.clone(), call: &call, step: s, moment: m, room: room}
+		var t trial
+		err := errRoom
+		for room := maxClients; room > 0 && errors.Is(err, errRoom); room-- { // fewer clients may have more ids each
+			t = trial{traced: start.clone(), call: call, step: s, moment: m, room: room, up: up}
 			for i, e := range may {
 				if guess>>i&1 == 1 {
 					e.do(t.traced)
 				}
 			}
-			t.up = func(client string) bool {
-				if i := slices.Index(doubtful, client); i >= 0 {
-					return guess>>(len(may)+i)&1 == 0
-				}
-				return slices.Contains(s.Listening, lua.Inbox(client))
-			}
-			err := t.run()
-			if err == nil {
-				if guess > 0 || len(k.ends(&call, m)) > len(may) {
-					c.guessed++
-				}
-				*k = *t.traced
-				return nil
-			}
-			if first == nil || errors.Is(err, errRoom) {
-				first = err
-			}
+			err = t.run()
 		}
-		if !errors.Is(first, errRoom) {
-			break
+		if errors.Is(err, errRoom) {
+			return nil, err
+		}
+		if err == nil {
+			all = append(all, t.traced)
+		} else if first == nil {
+			first = err
 		}
 	}
-	return first
+	if len(all) > 0 {
+		first = nil
+	}
+	return all, first
+}
+
+// doubtful are the clients concerned that have stopped listening before the step, or after it.
+func (k *traced) doubtful(was, is []string) (clients []string) {
+	for _, channel := range was {
+		client := strings.TrimPrefix(channel, lua.Inbox(""))
+		concerned := lua.ClientOf(k.owner) == client ||
+			slices.ContainsFunc(k.queue, func(id string) bool { return lua.ClientOf(id) == client })
+		if concerned && !slices.Contains(is, channel) {
+			clients = append(clients, client)
+		}
+	}
+	return clients
 }
 
 func (c *checker) renew(s *redistest.Step, m moment) error {
@@ -124,8 +170,10 @@ func (c *checker) renew(s *redistest.Step, m moment) error {
 		return errStep("a reply that none of the model's is")
 	}
 	for i := range holds {
-		k := c.names[s.Keys[i*len(s.Keys)/holds]]
-		if err := k.renewed(s.Args[2*i], number(s.Args[2*i+1]), replies[i] == int64(1), m); err != nil {
+		err := c.each(s.Keys[i*len(s.Keys)/holds], func(k *traced) ([]*traced, error) {
+			return []*traced{k}, k.renewed(s.Args[2*i], number(s.Args[2*i+1]), replies[i] == int64(1), m)
+		})
+		if err != nil {
 			return err
 		}
 	}

@@ -78,8 +78,6 @@ func (t *trial) settle() error {
 	if t.owner == "" && !t.readWrite {
 		t.token, t.reserved = 0, 0
 	}
-	t.forget(append(slices.Clone(t.ended), c.id, c.old, b.owner)...)
-	t.forget(c.ids...)
 	return nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/latchkey-go/latchkey/internal/lua"
 )
@@ -65,7 +66,7 @@ func (k *traced) clone() *traced {
 
 func (k *traced) String() string {
 	text := fmt.Sprintf("owner %q, token %d+%d, readers %v", k.owner, k.token, k.reserved, slices.Sorted(maps.Keys(k.readers)))
-	return fmt.Sprintf("%s of %d given, queue %v, short %q", text, k.counter, k.queue, k.short)
+	return fmt.Sprintf("%s of %d given, queue %v, short %q, over %v", text, k.counter, k.queue, k.short, k.lapsed)
 }
 
 func (k *traced) holds(id string) bool {
@@ -106,6 +107,9 @@ type lens struct {
 // shown and counted are the token and the counter that the model is shown. A greater token is a new one.
 const shown, counted = 40, 60
 
+// hidden is what is behind an id whose entry a release does not see.
+const hidden = " hidden"
+
 // newLens has room for so many clients.
 func newLens(k *traced, c *call, up func(client string) bool, clients int) (*lens, error) {
 	l := &lens{
@@ -128,7 +132,8 @@ func newLens(k *traced, c *call, up func(client string) bool, clients int) (*len
 	}
 	mine := map[string]bool{}
 	for _, id := range append([]string{c.id, c.old}, c.ids...) {
-		if id != "" && (len(c.ids) == 0 || k.holds(id) || slices.Contains(k.queue, id)) {
+		queued := slices.Contains(k.queue, id) && !slices.Contains(c.bare, id)
+		if id != "" && (len(c.ids) == 0 || k.holds(id) || queued) {
 			l.number(k, id)
 			mine[id] = true
 		}
@@ -160,24 +165,30 @@ func (l *lens) see(k *traced, c *call, mine map[string]bool) error {
 	}
 	free := maxQueue // places that are for no one else
 	for id := range mine {
-		if slices.Contains(queue, id) || id == c.id && len(c.ids) == 0 {
+		if slices.Contains(queue, id) && !slices.Contains(c.bare, id) || id == c.id && len(c.ids) == 0 {
 			free--
 		}
 	}
 	for _, id := range queue {
-		if !mine[id] && (cut || free == 0) {
+		mine := mine[id] && !slices.Contains(c.bare, id)
+		if !mine && (cut || free == 0) {
 			cut = true
 			continue
 		}
-		t := l.number(k, id)
+		name := id
+		if slices.Contains(c.bare, id) {
+			name += hidden
+		}
+		t := l.number(k, name)
 		if t == nobody {
 			l.room, cut = true, true
 			continue
 		}
+		l.owners[t] = id
 		r.queue[r.queued] = t
 		r.queued++
 		l.placed[id] = true
-		if !mine[id] {
+		if !mine {
 			free--
 			last = id
 		}
@@ -223,7 +234,7 @@ func (l *lens) number(k *traced, owner string) id {
 	}
 	p.made++
 	l.ids[owner], l.owners[t] = t, owner
-	c := k.claims[owner]
+	c := k.claims[strings.TrimSuffix(owner, hidden)]
 	l.tenure(t).reading.reader = c.reads
 	l.lingers[n] = l.lingers[n] || c.lingers
 	return t

@@ -52,9 +52,7 @@ func (t *trial) run() (err error) {
 		}
 	}
 	for _, id := range c.ids {
-		if i := slices.Index(t.queue, id); i >= 0 && !c.entry {
-			return errStep("%s is queued, and its entry is not named", id)
-		} else if i >= 0 && slices.Contains(t.queue[i+1:], id) {
+		if i := slices.Index(t.queue, id); i >= 0 && slices.Contains(t.queue[i+1:], id) {
 			return errStep("%s is queued twice", id)
 		}
 	}
