@@ -171,11 +171,12 @@ func (r *Recorder) accept() {
 	}
 }
 
-// forward passes on what the server says. Whoever sent the request is told of its reply before the client is.
+// forward passes on what the server says. Whoever sent the request is told of its reply before the client is,
+// and also when the client has gone: what has run is recorded.
 func (l *recorded) forward() {
 	defer close(l.replies)
 	defer l.close()
-	from := bufio.NewReader(l.server)
+	from, gone := bufio.NewReader(l.server), false
 	for {
 		v, err := readValue(from)
 		if err != nil {
@@ -187,8 +188,9 @@ func (l *recorded) forward() {
 				return
 			}
 		}
-		if _, err := l.client.Write(v.raw); err != nil {
-			return
+		if !gone {
+			_, err := l.client.Write(v.raw)
+			gone = err != nil // there will be no request after the one under way
 		}
 	}
 }
