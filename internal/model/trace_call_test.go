@@ -113,7 +113,7 @@ func newCall(script string, args []string) call {
 	return c
 }
 
-// said is a script's answer, or a message.
+// said is what an answer or a message says.
 type said struct {
 	kind            reply
 	token, reserved int64

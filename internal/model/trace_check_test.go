@@ -23,7 +23,8 @@ type checker struct {
 	last      []string       // a few steps, for whoever looks into it
 }
 
-// recent is how many steps before the first that is none are shown. A run may be in so many states at once.
+// recent is how many steps before the first that is none are shown, and mostStates in how many states a lock
+// may be at once.
 const recent, mostStates = 8, 64
 
 // newChecker is for these names: whether each is that of a read-write lock.
@@ -58,7 +59,7 @@ func (c *checker) check(s redistest.Step) error {
 		err = c.each(name, func(k *traced) ([]*traced, error) { return []*traced{k}, k.inspected(&s) })
 	default:
 		call := newCall(s.Script, s.Args)
-		err = c.each(name, func(k *traced) ([]*traced, error) { return k.after(&call, &s, m, was) })
+		err = c.each(name, func(k *traced) ([]*traced, error) { return k.next(&call, &s, m, was) })
 		if after := c.names[name]; err == nil && len(after) == 1 { // else an id may be in one of them
 			after[0].forget(append(call.ids, call.id, call.old, before[0].owner)...)
 		}
@@ -71,7 +72,8 @@ func (c *checker) check(s redistest.Step) error {
 	if len(c.names[name]) > 1 {
 		c.doubts++
 	}
-	c.last = append(c.last[max(0, len(c.last)-recent+1):], fmt.Sprintf("%s\n  listening %q\n  %s", step, s.Listening, c.names[name]))
+	c.last = append(c.last[max(0, len(c.last)-recent+1):],
+		fmt.Sprintf("%s\n  listening %q\n  %s", step, s.Listening, c.names[name]))
 	return nil
 }
 
@@ -105,8 +107,9 @@ func (c *checker) each(name string, step func(k *traced) (after []*traced, err e
 	return nil
 }
 
-// after tries all that may have happened by itself, from nothing on.
-func (k *traced) after(call *call, s *redistest.Step, m moment, was []string) (all []*traced, first error) {
+// next takes a step after whatever may have happened by itself. It returns all states that may follow, and the
+// first error when there is none.
+func (k *traced) next(call *call, s *redistest.Step, m moment, was []string) (all []*traced, first error) {
 	var may []end
 	start := k.clone()
 	for _, e := range k.ends(call, m) {

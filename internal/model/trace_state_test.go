@@ -66,7 +66,8 @@ func (k *traced) clone() *traced {
 
 func (k *traced) String() string {
 	text := fmt.Sprintf("owner %q, token %d+%d, readers %v", k.owner, k.token, k.reserved, slices.Sorted(maps.Keys(k.readers)))
-	return fmt.Sprintf("%s of %d given, queue %v, short %q, over %v", text, k.counter, k.queue, k.short, k.lapsed)
+	text = fmt.Sprintf("%s of %d given, queue %v", text, k.counter, k.queue)
+	return fmt.Sprintf("%s, short %q, over %v", text, k.short, k.lapsed)
 }
 
 func (k *traced) holds(id string) bool {
@@ -238,16 +239,6 @@ func (l *lens) number(k *traced, owner string) id {
 	l.tenure(t).reading.reader = c.reads
 	l.lingers[n] = l.lingers[n] || c.lingers
 	return t
-}
-
-// client is that of a slot.
-func (l *lens) client(n int) string {
-	for client, slot := range l.slots {
-		if slot == n {
-			return client
-		}
-	}
-	return ""
 }
 
 // sent are the messages of the step.

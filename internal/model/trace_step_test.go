@@ -30,39 +30,56 @@ func errStep(format string, args ...any) error { return fmt.Errorf(format, args.
 
 // run has the model take the step, and compares.
 func (t *trial) run() (err error) {
-	c := t.call
 	t.before, t.fresh = *t.traced, map[int8]int64{}
-	if c.script == "acquire" || c.script == "offer" {
-		said, ok := c.read(t.step.Reply)
-		if !ok {
-			return errStep("a reply that none of the model's is")
-		}
-		if said.late {
-			if c.until == 0 || t.moment.after+precision < c.until {
-				return errStep("late, before the deadline")
-			}
-			return nil
-		}
-		if c.until != 0 && t.moment.before > c.until+precision {
-			return errStep("the deadline was over")
-		}
-		t.claims[c.id] = c.claim
-		if c.script == "offer" && c.entry && t.owner == c.old {
-			t.queue = slices.DeleteFunc(t.queue, func(id string) bool { return id == c.old })
-		}
-	}
-	for _, id := range c.ids {
-		if i := slices.Index(t.queue, id); i >= 0 && slices.Contains(t.queue[i+1:], id) {
-			return errStep("%s is queued twice", id)
-		}
-	}
-	if t.lens, err = newLens(t.traced, c, t.up, t.room); err != nil {
+	if late, err := t.begin(); late || err != nil {
 		return err
 	}
-	l := t.lens
-	me, r := l.ids[c.id], &l.redis
-	queuedBefore := me != nobody && r.place(me) >= 0
-	var a answer
+	if t.lens, err = newLens(t.traced, t.call, t.up, t.room); err != nil {
+		return err
+	}
+	me := t.lens.ids[t.call.id]
+	wasQueued := me != nobody && t.lens.redis.place(me) >= 0
+	a, err := t.act(me)
+	for _, check := range []func() error{
+		t.take, t.heard, func() error { return t.answered(a, wasQueued) }, t.settle,
+	} {
+		if err == nil {
+			err = check()
+		}
+	}
+	return err
+}
+
+// begin notes what an id asks for. It reports whether the script came too late, and has done nothing.
+func (t *trial) begin() (late bool, err error) {
+	c := t.call
+	for _, id := range c.ids {
+		if i := slices.Index(t.queue, id); i >= 0 && slices.Contains(t.queue[i+1:], id) {
+			return false, errStep("%s is queued twice", id)
+		}
+	}
+	if c.script != "acquire" && c.script != "offer" {
+		return false, nil
+	}
+	said, ok := c.read(t.step.Reply)
+	switch {
+	case !ok:
+		return false, errStep("a reply that none of the model's is")
+	case said.late && (c.until == 0 || t.moment.after+precision < c.until):
+		return false, errStep("late, before the deadline")
+	case !said.late && c.until != 0 && t.moment.before > c.until+precision:
+		return false, errStep("the deadline was over")
+	}
+	t.claims[c.id] = c.claim
+	if c.script == "offer" && c.entry && t.owner == c.old {
+		t.queue = slices.DeleteFunc(t.queue, func(id string) bool { return id == c.old })
+	}
+	return said.late, nil
+}
+
+// act is the script, in the model. me is the id that calls.
+func (t *trial) act(me id) (a answer, err error) {
+	c, l := t.call, t.lens
 	switch c.script {
 	case "acquire":
 		a = t.acquire(me)
@@ -82,18 +99,9 @@ func (t *trial) run() (err error) {
 	case "force":
 		t.force()
 	default:
-		return errStep("%s is not modelled", c.script)
+		return a, errStep("%s is not modelled", c.script)
 	}
-	if err := t.take(); err != nil {
-		return err
-	}
-	if err := t.heard(); err != nil {
-		return err
-	}
-	if err := t.answered(a, queuedBefore); err != nil {
-		return err
-	}
-	return t.settle()
+	return a, nil
 }
 
 // acquire is that of one who may wait, or only tries. The model has no attempts at a read-write lock: they
@@ -235,7 +243,8 @@ func (t *trial) answered(a answer, wasQueued bool) error {
 		return nil
 	case "force":
 		held := len(t.ended) > 0 && c.half == "read" || t.before.owner != "" && (!t.readWrite || c.half == "write")
-		if n, _ := whole(reply); n == 1 != held && !(t.readWrite && c.half == "read") {
+		readers := t.readWrite && c.half == "read" // their leases may have been over: then it says that nobody held it
+		if n, _ := whole(reply); n == 1 != held && !readers {
 			return errStep("it replies %v", reply)
 		}
 		return nil
@@ -247,12 +256,11 @@ func (t *trial) answered(a answer, wasQueued bool) error {
 		return nil
 	}
 	s, _ := c.read(reply)
-	same := s.kind == a.kind
-	if !same {
+	if s.kind != a.kind {
 		return errStep("it replies %v, and the model %s", reply, replies[a.kind])
 	}
-	switch {
-	case a.kind == owner:
+	switch a.kind {
+	case owner:
 		if err := t.sameToken(c.id, a.token, s.token); err != nil {
 			return err
 		}
@@ -261,7 +269,7 @@ func (t *trial) answered(a answer, wasQueued bool) error {
 			return errStep("it replies %v, and the model: others wait %t, reserves %t", reply, a.others, a.block)
 		}
 		t.owns(c.id, a.token > counted, s, 0)
-	case a.kind == queued:
+	case queued:
 		if s.sequence > 0 == wasQueued {
 			return errStep("it replies %v to an id that was queued: %t", reply, wasQueued)
 		}
@@ -273,7 +281,10 @@ func (t *trial) answered(a answer, wasQueued bool) error {
 	return nil
 }
 
-var replies = map[reply]string{0: "nothing", owner: "that it owns", queued: "that it is queued", gone: "that it is gone", busy: "that it is busy", asked: "that the owner was asked"}
+var replies = map[reply]string{
+	0: "nothing", owner: "that it owns", queued: "that it is queued", gone: "that it is gone", busy: "that it is busy",
+	asked: "that the owner was asked",
+}
 
 // owned reports whether an id held the lock before.
 func (t *trial) owned(id string) bool { return t.before.owner == id || slices.Contains(t.ended, id) }

@@ -146,7 +146,9 @@ var errOver = errors.New("the run is over")
 
 // run has processes use the locks of these names, and breaks what can break, until the time is over or a step
 // is none of the model. altered are scripts that are run instead.
-func run(t *testing.T, names map[string]bool, altered map[string]string, span time.Duration) (c *checker, failed error) {
+func run(
+	t *testing.T, names map[string]bool, altered map[string]string, span time.Duration,
+) (c *checker, failed error) {
 	t.Helper()
 	s := redistest.NewProcess(t)
 	r := redistest.NewRecorder(t, s, texts(t), altered, func(redistest.Step) bool { return rand.N(200) == 0 })
@@ -171,7 +173,7 @@ func run(t *testing.T, names map[string]bool, altered map[string]string, span ti
 			case 0, 2:
 				r.Kill(func(subscribed bool) bool { return subscribed })
 			case 3:
-				r.Kill(func(subscribed bool) bool { return rand.N(2) == 0 })
+				r.Kill(func(bool) bool { return rand.N(2) == 0 })
 			}
 			if n%12 == 0 {
 				i := n / 12 % len(workers)

@@ -204,7 +204,7 @@ func (r *Recorder) requests(l *recorded) {
 		if err != nil || len(words) == 0 {
 			return
 		}
-		done := false
+		var done bool
 		switch verb := strings.ToUpper(words[0]); {
 		case verb == "EVALSHA" && r.names[words[1]] != "", verb == "EVAL" && r.names[lua.SHA(words[1])] != "":
 			done = r.run(l, words)
