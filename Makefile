@@ -37,7 +37,8 @@ soak: ## run the long tests: 8 processes share a lock, a read-write lock, severa
 	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'History' ./multilock
 	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'History' ./redlock
 	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'Protocol' ./internal/model
-	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'RandomOperations' ./internal/property
+	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'Traces' ./internal/model
+	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'RandomOperations|Simulated' ./internal/property
 	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'Absurd' ./internal/lua
 	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'LosesTheWrite' ./integration
 

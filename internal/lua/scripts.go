@@ -17,6 +17,7 @@ var files embed.FS
 // What never changes for a client and a name is part of the text, and no argument: how the other keys follow
 // from the name, the inbox, the verb. So there is a text for each [variant].
 type Script struct {
+	text     func(variant) string
 	variants [variants]func() *rueidis.Lua
 }
 
@@ -49,12 +50,13 @@ func bare(path string) string {
 
 func compose(family Family, text string) *Script {
 	s := &Script{}
+	s.text = func(v variant) string {
+		w := writer{keys: keysOf(family, v), included: map[string]bool{}}
+		w.write(prelude(family, v) + text)
+		return w.String()
+	}
 	for v := range variants {
-		compiled := func() *rueidis.Lua {
-			w := writer{keys: keysOf(family, v), included: map[string]bool{}}
-			w.write(prelude(family, v) + text)
-			return rueidis.NewLuaScript(w.String())
-		}
+		compiled := func() *rueidis.Lua { return rueidis.NewLuaScript(s.text(v)) }
 		if v > 0 {
 			s.variants[v] = sync.OnceValue(compiled) // few programs need it
 			continue

@@ -136,6 +136,21 @@
 //  19. A look counts only if no acquire was sent since, no confirmation has come since, and no copy of an
 //     acquire can be under way. (look stays; stale look; stray is called)
 //
+// # What the scripts do
+//
+// The files trace_* compare the Redis of the model with the scripts. A recorder (internal/redistest) lets
+// through one script at a time of all processes that use some locks, and writes down what it was asked for,
+// replied and published, and who listens then. The checker shows each step to the functions acquire, offer,
+// release, force and so on, with the ids numbered and the tokens made small, and compares the replies, the
+// messages and the order of tokens. What the model leaves out is added there: the ends of leases, by the
+// server's clock; which of the readers' tokens must be new; that a release need not name an entry. Where the
+// record does not say whether a lease had ended, or somebody still listened, all that may be are followed.
+// The first step that none of them explains is named, with those before it (TestTraces). So a script and the
+// model cannot part without being seen: TestSeededScriptBugs changes a script.
+//
+// Not recorded are what rests after a hold, baskets, locks over several servers, slots that move, and clients
+// without pub/sub.
+//
 // # A larger search
 //
 // The configurations are searched to their ends in seconds. With LATCHKEY_SOAK=1 so are all pairs of faults:

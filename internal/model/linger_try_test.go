@@ -32,7 +32,7 @@ func (w *world) try(c int) {
 func (h *side) awaitsRedis() bool { return h.turn == waits || h.turn == tries }
 
 // tryOnce is the script of a TryLock. It never queues. What lingers in another process is wanted, once,
-// unless somebody is queued, who would be next.
+// unless somebody is queued, who would be next, or that process does not listen.
 func (w *world) tryOnce(t id) answer {
 	x, r := w.tenure(t), &w.redis
 	if w.bugs.queuesAtLast && x.linger.stage == second {
@@ -40,7 +40,8 @@ func (w *world) tryOnce(t id) answer {
 	}
 	a := w.attempt(t)
 	switch {
-	case a.kind == busy && x.linger.stage == first && w.marked() && r.queued == 0 && w.owned(r.owner) != w.owned(t):
+	case a.kind == busy && x.linger.stage == first && w.marked() && r.queued == 0 && w.owned(r.owner) != w.owned(t) &&
+		w.counts(w.owned(r.owner)):
 		w.publish(message{kind: want, id: r.owner, asker: t})
 		a.kind = asked
 	case a.kind == busy && x.linger.stage == second:
@@ -48,6 +49,9 @@ func (w *world) tryOnce(t id) answer {
 	}
 	return a
 }
+
+// counts reports whether the server counts a process's inbox.
+func (w *world) counts(p *client) bool { return p.link == up || p.link == halfOpen }
 
 // refused is the answer to it.
 func (w *world) refused(t id, a answer) {

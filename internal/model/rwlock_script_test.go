@@ -240,10 +240,14 @@ func (w *world) offerHalf(old, fresh id) answer {
 		return answer{kind: gone}
 	}
 	r.owner = nobody
-	w.serve(nobody, true)
+	queues := !w.tenure(fresh).linger.tried
+	w.serve(nobody, queues)
 	if !r.owned() {
 		w.ownWrite(fresh, false, true)
 		return w.yours()
+	}
+	if !queues {
+		return answer{kind: busy}
 	}
 	r.push(fresh)
 	return w.queuedNow()

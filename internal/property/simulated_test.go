@@ -1,0 +1,254 @@
+package property_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/fairlock"
+	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/rlock"
+	"github.com/latchkey-go/latchkey/rwlock"
+	"github.com/latchkey-go/latchkey/semaphore"
+)
+
+// simulation is clients, a network and the embedded server in one synctest bubble. Time passes when nobody has
+// anything to do: so leases and pauses take none.
+type simulation struct {
+	network
+	t *testing.T
+
+	mu     sync.Mutex
+	inside map[*visit]bool
+	tokens map[string]int64 // the greatest of those who excluded others
+
+	entered, refused, lost, cuts, commands int
+}
+
+// visit is a hold, from when its call returned until it is given back.
+type visit struct {
+	tenancy
+	at      string // a name
+	readers bool
+	permits int
+}
+
+type tenancy interface {
+	Held() bool
+	Token() int64
+}
+
+// way is one of the ways to hold something.
+type way struct {
+	visit
+	take func(ctx context.Context) (tenancy, func(context.Context) error, error)
+}
+
+// pooled is how many permits there are. The other numbers are of clients, of goroutines of each, and of their calls.
+const pooled, simulated, users, calls = 3, 3, 5, 20
+
+// Whatever they do together, nobody holds what excludes another one that holds, tokens grow, everybody gets a
+// turn, and nothing is left behind.
+func TestSimulated(t *testing.T) {
+	seed := seed(t)
+	t.Logf("LATCHKEY_SEED=%d", seed)
+	began, passed, total := time.Now(), time.Duration(0), simulation{}
+	runs := redistest.Longer(0, 60) // the embedded server needs seconds for each
+	for n := range runs {
+		synctest.Test(t, func(t *testing.T) {
+			s := simulation{
+				t: t, inside: map[*visit]bool{}, tokens: map[string]int64{},
+				network: network{server: miniredis.NewMiniRedis(), seed: seed + uint64(n), links: map[net.Conn]int{}},
+			}
+			start := time.Now()
+			s.run()
+			passed += time.Since(start)
+			total.entered, total.refused = total.entered+s.entered, total.refused+s.refused
+			total.lost, total.cuts, total.commands = total.lost+s.lost, total.cuts+s.cuts, total.commands+s.commands
+			require.False(t, t.Failed(), "LATCHKEY_SEED=%d, run %d", seed, n)
+		})
+	}
+	took := time.Since(began)
+	t.Logf("%d runs, %d holds (%d lost), %d attempts in vain, %d cuts, %d commands; %v in %v: %.0f s and %.0f holds per second",
+		runs, total.entered, total.lost, total.refused, total.cuts, total.commands, passed.Round(time.Second), took.Round(time.Millisecond),
+		passed.Seconds()/took.Seconds(), float64(total.entered)/took.Seconds())
+}
+
+// Nothing is done for who holds and who waits but renewals, probes and questions: an hour is over in a second.
+func TestSimulatedHour(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := network{server: miniredis.NewMiniRedis(), links: map[net.Conn]int{}}
+		n.server.ClockTTL(true)
+		defer n.server.Close()
+		var locks []*latchkey.Lock
+		for client := range 2 {
+			c, err := latchkey.New(n.option(client), latchkey.WithLease(time.Minute))
+			require.NoError(t, err)
+			defer c.Close()
+			l, err := rlock.New(c, "a")
+			require.NoError(t, err)
+			locks = append(locks, l)
+		}
+		hold, err := locks[0].Lock(t.Context())
+		require.NoError(t, err)
+		next := redistest.Begin(t, locks[1].Lock)
+		time.Sleep(time.Hour)
+		require.True(t, hold.Held())
+		require.NoError(t, hold.Unlock(t.Context()))
+		after := next.Granted(t)
+		require.Greater(t, after.Token(), hold.Token())
+		require.NoError(t, after.Unlock(t.Context()))
+		t.Logf("%d commands", n.server.CommandCount())
+	})
+}
+
+func (s *simulation) run() {
+	s.server.ClockTTL(true)
+	defer s.server.Close()
+	var clients []*latchkey.Client
+	var running sync.WaitGroup
+	for n := range simulated {
+		c, err := latchkey.New(s.option(n), latchkey.WithLease(time.Duration(n+1)*time.Second))
+		require.NoError(s.t, err)
+		clients = append(clients, c)
+		ways := s.ways(c)
+		for g := range users {
+			random := rand.New(rand.NewPCG(s.seed, uint64(1_000_000+n*users+g)))
+			running.Go(func() {
+				for range calls {
+					time.Sleep(time.Duration(random.Int64N(int64(3 * time.Millisecond))))
+					s.use(ways[random.IntN(len(ways))], random)
+				}
+			})
+		}
+	}
+	ended, stopped := make(chan struct{}), make(chan struct{})
+	go s.breaks(ended, stopped)
+	running.Wait()
+	close(ended)
+	<-stopped
+	for _, c := range clients {
+		require.NoError(s.t, c.Shutdown(s.t.Context()))
+	}
+	s.commands = s.server.CommandCount()
+	for _, key := range s.server.Keys() {
+		if !strings.HasPrefix(key, "permits") && !strings.Contains(key, "done") {
+			require.Positive(s.t, s.server.TTL(key), key)
+		}
+	}
+}
+
+// breaks cuts connections, from time to time.
+func (s *simulation) breaks(ended, stopped chan struct{}) {
+	defer close(stopped)
+	random := rand.New(rand.NewPCG(s.seed, 2_000_000))
+	for {
+		select {
+		case <-ended:
+			return
+		case <-time.After(time.Duration(random.Int64N(int64(500 * time.Millisecond)))):
+			s.cuts++
+			all := random.IntN(2) == 0
+			s.cut(random.IntN(simulated), func() bool { return all || random.IntN(2) == 0 })
+		}
+	}
+}
+
+// ways are those of a client.
+func (s *simulation) ways(c *latchkey.Client) (all []way) {
+	lock := func(l *latchkey.Lock, err error, v visit) {
+		require.NoError(s.t, err)
+		for _, take := range []func(context.Context) (*latchkey.Hold, error){l.Lock, l.TryLock} {
+			all = append(all, way{v, func(ctx context.Context) (tenancy, func(context.Context) error, error) {
+				h, err := take(ctx)
+				return h, h.Unlock, err
+			}})
+		}
+	}
+	line, err := rlock.New(c, "line")
+	lock(line, err, visit{at: "line"})
+	lingers, err := rlock.New(c, "lingers", rlock.WithLinger(50*time.Millisecond))
+	lock(lingers, err, visit{at: "lingers"})
+	fair, err := fairlock.New(c, "fair")
+	lock(fair, err, visit{at: "fair"})
+	both, err := rwlock.New(c, "both")
+	lock(both.Read(), err, visit{at: "both", readers: true})
+	lock(both.Write(), err, visit{at: "both"})
+	pool, err := semaphore.New(c, "permits", semaphore.WithCapacity(pooled))
+	require.NoError(s.t, err)
+	for n := 1; n <= pooled; n++ {
+		all = append(all, way{visit{at: "permits", permits: n}, func(ctx context.Context) (tenancy, func(context.Context) error, error) {
+			p, err := pool.Acquire(ctx, n)
+			return p, p.Release, err
+		}})
+	}
+	return all
+}
+
+// use holds something once, and gives it back.
+func (s *simulation) use(w way, random *rand.Rand) {
+	patience := 5 * time.Minute
+	if random.IntN(10) == 0 { // some give up
+		patience = time.Duration(random.Int64N(int64(5 * time.Millisecond)))
+	}
+	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
+	h, release, err := w.take(ctx)
+	cancel()
+	if err != nil {
+		require.True(s.t, patience < time.Second || !errors.Is(err, context.DeadlineExceeded), "%s: forgotten: %v", w.at, err)
+		s.mu.Lock()
+		s.refused++
+		s.mu.Unlock()
+		return
+	}
+	v := w.visit
+	v.tenancy = h
+	s.enter(&v)
+	stay := time.Duration(random.Int64N(int64(5 * time.Millisecond)))
+	if random.IntN(30) == 0 {
+		stay = time.Duration(random.Int64N(int64(4 * time.Second)))
+	}
+	time.Sleep(stay)
+	s.mu.Lock()
+	delete(s.inside, &v)
+	s.mu.Unlock()
+	if err := release(context.Background()); err != nil {
+		s.mu.Lock()
+		s.lost++
+		s.mu.Unlock()
+	}
+}
+
+// enter judges whether it may hold beside all that others trust.
+func (s *simulation) enter(v *visit) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.entered++
+	taken := v.permits
+	for o := range s.inside {
+		if o.at != v.at || !o.Held() {
+			continue
+		}
+		taken += o.permits
+		together := v.readers && o.readers || v.permits > 0
+		require.True(s.t, together || !v.Held(), "two hold %s, with tokens %d and %d", v.at, o.Token(), v.Token())
+	}
+	require.True(s.t, taken <= pooled || !v.Held(), "%d hold of %s", taken, v.at)
+	if last := s.tokens[v.at]; v.permits == 0 && v.Held() {
+		require.True(s.t, v.Token() > last || v.readers && v.Token() == last, "%s: token %d after %d", v.at, v.Token(), last)
+	}
+	if v.permits == 0 && !v.readers {
+		s.tokens[v.at] = max(s.tokens[v.at], v.Token())
+	}
+	s.inside[v] = true
+}
