@@ -27,7 +27,7 @@ func TestTryLockAfterAWaitWasGivenUp(t *testing.T) {
 			return l.Write(), nil
 		},
 	}
-	for name, make := range kinds {
+	for name, lockOf := range kinds {
 		t.Run(name, func(t *testing.T) {
 			redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 				var locks [2]*latchkey.Lock
@@ -36,7 +36,7 @@ func TestTryLockAfterAWaitWasGivenUp(t *testing.T) {
 					require.NoError(t, err)
 					t.Cleanup(c.Close)
 					require.NoError(t, c.Check(t.Context()))
-					locks[i], err = make(c)
+					locks[i], err = lockOf(c)
 					require.NoError(t, err)
 				}
 				for range 200 {
