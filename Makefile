@@ -1,7 +1,7 @@
 GO       ?= go
 PACKAGES ?= ./... ./cmd/latchkey/... ./integration/... ./bench/...
 # -p 1: many tests measure times on two cores, and must not compete with those of another package.
-FLAGS    := -p 1 -timeout 20m $(if $(RUN),-run '$(RUN)')
+FLAGS    := -p 1 -timeout 30m $(if $(RUN),-run '$(RUN)')
 GOTESTSUM := $(GO) run gotest.tools/gotestsum@v1.13.0 --format pkgname --format-hide-empty-pkg
 LINT     := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 

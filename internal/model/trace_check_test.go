@@ -77,8 +77,8 @@ func (c *checker) check(s redistest.Step) error {
 	return nil
 }
 
-// each has every state that a lock may be in take a step. One that cannot is dropped. The error is that of the
-// first, when none can.
+// each has every state that a lock may be in take a step. One that cannot is dropped. The error is that of
+// the first, when none can.
 func (c *checker) each(name string, step func(k *traced) (after []*traced, err error)) (first error) {
 	var all []*traced
 	known := map[string]bool{}
@@ -107,8 +107,8 @@ func (c *checker) each(name string, step func(k *traced) (after []*traced, err e
 	return nil
 }
 
-// next takes a step after whatever may have happened by itself. It returns all states that may follow, and the
-// first error when there is none.
+// next takes a step after whatever may have happened by itself. It returns all states that may follow, and
+// the first error when there is none.
 func (k *traced) next(call *call, s *redistest.Step, m moment, was []string) (all []*traced, first error) {
 	var may []end
 	start := k.clone()

@@ -204,8 +204,8 @@ func (t *trial) sameToken(to string, model int8, was int64) error {
 	return nil
 }
 
-// readToken is sameToken for a reader: that of the last writer with all that were reserved, unless that is not
-// known, or smaller than one that the caller has seen, or the writer has not given the lock back.
+// readToken is sameToken for a reader: that of the last writer with all that were reserved, unless that is
+// not known, or smaller than one that the caller has seen, or the writer has not given the lock back.
 func (t *trial) readToken(model int8, was int64) error {
 	b, c := &t.before, t.call
 	last := b.token + b.reserved

@@ -53,8 +53,8 @@ func traffic(addr string, names []string) {
 	wg.Wait()
 }
 
-// users is how many goroutines of a process use a name. Each may have an entry in the queue of a fair one, and
-// the model has room for six.
+// users is how many goroutines of a process use a name. Each may have an entry in the queue of a fair one,
+// and the model has room for six.
 func users(name string) int {
 	if name == "fair" {
 		return 2

@@ -22,8 +22,8 @@ import (
 	"github.com/latchkey-go/latchkey/semaphore"
 )
 
-// simulation is clients, a network and the embedded server in one synctest bubble. Time passes when nobody has
-// anything to do: so leases and pauses take none.
+// simulation is clients, a network and the embedded server in one synctest bubble. Time passes when nobody
+// has anything to do: so leases and pauses take none.
 type simulation struct {
 	network
 	t *testing.T
@@ -54,7 +54,8 @@ type way struct {
 	take func(ctx context.Context) (tenancy, func(context.Context) error, error)
 }
 
-// pooled is how many permits there are. The other numbers are of clients, of goroutines of each, and of their calls.
+// pooled is how many permits there are. The other numbers are of clients, of goroutines of each, and of their
+// calls.
 const pooled, simulated, users, calls = 3, 3, 5, 20
 
 // Whatever they do together, nobody holds what excludes another one that holds, tokens grow, everybody gets a
@@ -87,7 +88,8 @@ func TestSimulated(t *testing.T) {
 		passed.Seconds()/took.Seconds(), float64(total.entered)/took.Seconds())
 }
 
-// Nothing is done for who holds and who waits but renewals, probes and questions: an hour is over in a second.
+// Nothing is done for who holds and who waits but renewals, probes and questions: an hour is over in a
+// second.
 func TestSimulatedHour(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := network{server: miniredis.NewMiniRedis(), links: map[net.Conn]int{}}

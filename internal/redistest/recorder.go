@@ -60,9 +60,9 @@ type recorded struct {
 	loses          chan bool // for each reply, whether it is lost
 }
 
-// NewRecorder returns a recorder of the scripts with these texts, by name. altered are texts to run instead of
-// some. The test must receive from Steps, which is closed with the recorder. lose says of a step whether its
-// reply is lost, with the connection; nil: of none.
+// NewRecorder returns a recorder of the scripts with these texts, by name. altered are texts to run instead
+// of some. The test must receive from Steps, which is closed with the recorder. lose says of a step whether
+// its reply is lost, with the connection; nil: of none.
 func NewRecorder(t testing.TB, s *Server, texts, altered map[string]string, lose func(Step) bool) *Recorder {
 	t.Helper()
 	plain := s.Client(t)
