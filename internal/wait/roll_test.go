@@ -48,8 +48,29 @@ func gather(t *testing.T) *gathered {
 	}
 	time.Sleep(time.Second)
 	require.Len(t, g.names(), many)
-	r.asks, r.rolls, g.modes = 0, 0, map[string][]lua.Mode{}
+	g.forget()
 	return g
+}
+
+// forget counts from now on.
+func (g *gathered) forget() {
+	g.redis.mu.Lock()
+	defer g.redis.mu.Unlock()
+	g.redis.asks, g.redis.rolls, g.modes = 0, 0, map[string][]lua.Mode{}
+}
+
+// loses has so many requests and replies lost from now on.
+func (g *gathered) loses(share float64) {
+	g.redis.mu.Lock()
+	defer g.redis.mu.Unlock()
+	g.redis.loss = share
+}
+
+// askers is how many have asked since then.
+func (g *gathered) askers() int {
+	g.redis.mu.Lock()
+	defer g.redis.mu.Unlock()
+	return len(g.modes)
 }
 
 func (g *gathered) begin(owner string) {
@@ -243,11 +264,11 @@ func TestAsksDuringRoll(t *testing.T) {
 func TestStrayIsNotCalled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := gather(t)
-		g.redis.loss = 1
-		g.waiters.RecheckSlowly(func() bool { return len(g.modes) < 10 })
-		g.redis.loss = 0
+		g.loses(1)
+		g.waiters.RecheckSlowly(func() bool { return g.askers() < 10 })
+		g.loses(0)
 		time.Sleep(time.Second) // they are asked for as soon as the server is back
-		g.redis.asks, g.modes = 0, map[string][]lua.Mode{}
+		g.forget()
 		g.waiters.RecheckAll()
 		require.Equal(t, 10, g.asks())
 		for _, modes := range g.modes {

@@ -85,6 +85,14 @@ func (r *redis) chance(p float64) bool {
 	defer r.mu.Unlock()
 	return r.random.Float64() < p
 }
+
+// loses reports whether the next request, or reply, is lost.
+func (r *redis) loses() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.random.Float64() < r.loss
+}
+
 func (r *redis) trip() {
 	r.mu.Lock()
 	d := 50 + r.random.IntN(400)
@@ -145,7 +153,7 @@ func (c *client) Ask(ctx context.Context, w *wait.Waiter, mode lua.Mode, _ int64
 		if ctx.Done() == nil { // a re-check, which may travel on another connection
 			time.Sleep(20 * tick)
 		}
-		lost := r.chance(r.loss)
+		lost := r.loses()
 		r.mu.Lock()
 		r.pending[w.Owner]--
 		var reply lua.Acquired
@@ -153,7 +161,7 @@ func (c *client) Ask(ctx context.Context, w *wait.Waiter, mode lua.Mode, _ int64
 			reply = r.acquire(&entry{c, w}, mode)
 		}
 		r.mu.Unlock()
-		if lost || r.chance(r.loss) {
+		if lost || r.loses() {
 			time.Sleep(5 * time.Millisecond)
 			done <- result{err: errNet}
 			return
@@ -177,11 +185,11 @@ func (c *client) Entry(w *wait.Waiter) string { return w.Owner }
 func (c *client) Roll(behind string) (lua.Roll, error) {
 	r := c.redis
 	r.trip()
-	if r.chance(r.loss) {
+	if r.loses() {
 		return lua.Roll{}, errNet
 	}
 	reply := r.roll(c, behind)
-	if r.chance(r.loss) {
+	if r.loses() {
 		return lua.Roll{}, errNet
 	}
 	r.trip()
@@ -212,7 +220,7 @@ func (c *client) release(w *wait.Waiter) error {
 	r := c.redis
 	r.trip()
 	time.Sleep(5 * tick) // one connection: what a caller sent before runs before
-	if r.chance(r.loss) {
+	if r.loses() {
 		return errNet
 	}
 	r.mu.Lock()
@@ -225,7 +233,7 @@ func (c *client) release(w *wait.Waiter) error {
 		r.grant(nil)
 	}
 	r.mu.Unlock()
-	if r.chance(r.loss) {
+	if r.loses() {
 		return errNet
 	}
 	r.trip()
