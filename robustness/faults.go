@@ -32,7 +32,7 @@ type Fault struct {
 
 // The bounds that docs/guarantees.md names.
 const (
-	asksAgain = 2 * time.Second        // waiters ask every two seconds at least
+	asksAgain = 2 * time.Second         // waiters ask every two seconds at least
 	noticed   = 2500 * time.Millisecond // a slot that has moved
 	settles   = 500 * time.Millisecond  // what reconnections and probes take beside that
 )

@@ -1,10 +1,18 @@
 package robustness
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+)
 
 // barriers looks whether the parties of each generation went on together: nobody before all had come, each with
 // an index of its own.
 func (h *history) barriers(o Object) (violations []Violation) {
+	if h.mayForgetTokens() { // a generation has its number from the clock
+		return nil
+	}
 	generations := map[int64][]entry{}
 	unknown := 0 // arrivals of which nobody knows
 	for _, e := range h.of(Arrival, o.Index) {
@@ -31,6 +39,10 @@ func (h *history) barriers(o Object) (violations []Violation) {
 		}
 		if first.Begin < last.Asked {
 			violations = append(violations, Violation{"barrier", "a party went on: " + first.describe(h.Began) + "\n  before another came: " + last.describe(h.Began)})
+		}
+		back := slices.MaxFunc(parties, func(a, b entry) int { return cmp.Compare(a.Begin, b.Begin) })
+		if waited := time.Duration(back.Begin - max(last.Asked, h.recovered(back))); waited > h.bound() {
+			violations = append(violations, Violation{"recovery", fmt.Sprintf("all were there for %v: %s", waited, back.describe(h.Began))})
 		}
 		if len(parties) < o.Capacity && unknown == 0 && !h.loses() {
 			violations = append(violations, Violation{"barrier", fmt.Sprintf("%d parties of %d went on in generation %d, e.g. %s", len(parties), o.Capacity, generation, first.describe(h.Began))})

@@ -39,6 +39,11 @@ func (h *history) linear(o Object) []Violation {
 	if len(operations) == 0 {
 		return nil
 	}
+	if o.Family == Latch {
+		if late := h.late(o); late != nil {
+			return late
+		}
+	}
 	if unknown > 12 { // each doubles what there is to look at
 		h.tally.Unjudged++
 		return nil
@@ -57,6 +62,25 @@ func (h *history) linear(o Object) []Violation {
 		return []Violation{{"linearizability", fmt.Sprintf("%d commands of which %d got no answer have no order: %s", len(operations), unknown, path)}}
 	}
 	return nil
+}
+
+// late looks for those who learned too late that a latch had opened.
+func (h *history) late(o Object) (violations []Violation) {
+	commands := h.of(Command, o.Index)
+	for _, opens := range commands {
+		if opens.Mode != down && opens.Mode != downAs || opens.Result != Done || opens.Token != 0 || opens.Extra != 1 {
+			continue
+		}
+		for _, e := range commands {
+			if e.Mode != await || e.Result != Done || e.Asked > opens.Asked || e.Begin < opens.Begin {
+				continue
+			}
+			if waited := time.Duration(e.Begin - max(opens.Begin, h.recovered(e))); waited > h.bound() {
+				violations = append(violations, Violation{"recovery", fmt.Sprintf("it was open for %v: %s", waited, e.describe(h.Began))})
+			}
+		}
+	}
+	return violations
 }
 
 // countingModel is plain permits, of which so many are free at first. If it is not exact, fewer may be seen than

@@ -26,25 +26,25 @@ func (h *history) recovery(o Object) (violations []Violation) {
 		switch {
 		case e.Begin == 0 && e.Result == Refused: // perhaps it was granted, and gave that back
 		case end == 0 && e.killed != 0:
-			end = e.killed + longestLease.Nanoseconds()
+			end = e.killed + h.Plan.Lease().Nanoseconds()
 		case end == 0:
 			end = time.Now().UnixNano()
 		case e.Result != Done:
-			end += longestLease.Nanoseconds()
+			end += h.Plan.Lease().Nanoseconds()
 		}
-		if e.Begin > 0 {
+		if e.Begin > 0 && e.Several == 0 {
 			begin = e.Begin
 		}
-		if e.Begin == 0 && e.Result == Refused {
+		if e.Begin == 0 && e.Result == Refused && e.Several == 0 {
 			begin = max(e.Asked, end-time.Millisecond.Nanoseconds())
 		}
 		end += minimum.Nanoseconds() // it may have a shortest time
 		changes = append(changes, change{begin, 1}, change{end, -1})
 	}
 	slices.SortFunc(changes, func(a, b change) int { return cmp.Compare(a.at, b.at) })
-	waiting := slices.DeleteFunc(slices.Clone(all), func(e entry) bool { return e.Begin == 0 || e.Extra != 0 })
+	waiting := slices.DeleteFunc(slices.Clone(all), func(e entry) bool { return e.Begin == 0 || e.Extra != 0 || e.Several != 0 })
 	slices.SortFunc(waiting, func(a, b entry) int { return cmp.Compare(a.Begin, b.Begin) })
-	bound := slack + 3*h.Stall
+	bound := h.bound()
 	inside, free, next := 0, int64(0), 0
 	for _, e := range waiting {
 		for next < len(changes) && changes[next].at < e.Begin {

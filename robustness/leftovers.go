@@ -30,10 +30,14 @@ func (s *scene) leftovers(h *history) (violations []Violation) {
 		defer c.Close()
 		clients = append(clients, c)
 	}
-	// Leases of those that were killed, a slow answer, and two seconds until somebody asks.
-	bound := longestLease + asksAgain + slack + 3*h.Stall
-	if s.plan.has("clock back") {
-		bound += 2 * asksAgain
+	began := time.Now().UnixNano()
+	bound := asksAgain + h.bound()
+	if h.Plan.Calm() {
+		bound = h.bound()
+	} else {
+		for _, w := range h.excusable {
+			bound = max(bound, time.Duration(w.End-began)+w.Excuses.Recovers+h.bound())
+		}
 	}
 	for _, o := range s.plan.Objects {
 		began := time.Now()
@@ -129,4 +133,3 @@ func (s *scene) onlyExpiring(ctx context.Context) (violations []Violation) {
 	}
 	return violations
 }
-

@@ -28,8 +28,19 @@ type Plan struct {
 	Closes   bool     // workers close clients, and open others
 }
 
-// longestLease is what no lease of an episode exceeds.
-const longestLease = 1500 * time.Millisecond
+// longestLease is what no lease of an episode exceeds in which something fails.
+const longestLease = time.Second
+
+// longLease is that of a calm episode: whatever is not given back shows.
+const longLease = 6 * time.Second
+
+// Lease is that of the clients.
+func (p Plan) Lease() time.Duration {
+	if p.Calm() {
+		return longLease
+	}
+	return longestLease
+}
 
 func rngOf(seed uint64, numbers ...uint64) *rand.Rand {
 	stream := uint64(1469598103934665603)
@@ -39,20 +50,30 @@ func rngOf(seed uint64, numbers ...uint64) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, stream))
 }
 
+// Focus narrows what is drawn, for who looks for something: nothing is narrowed by its zero value.
+type Focus struct {
+	Topology Topology
+	Faults   []string
+}
+
 // NewPlan returns the plan of an episode. The first one of a seed is calm, since most faults of code show there
 // and at once.
-func NewPlan(seed, episode uint64) Plan {
+func NewPlan(seed, episode uint64, focus Focus) Plan {
 	rng := rngOf(seed, episode)
 	p := Plan{
 		Seed: seed, Episode: episode, Topology: Single, Workers: 2 + rng.IntN(2), Routines: 3 + rng.IntN(3),
 		Lasts: 3*time.Second + time.Duration(rng.IntN(1000))*time.Millisecond,
 	}
-	if episode > 0 {
-		switch n := rng.IntN(10); {
-		case n == 0:
-			p.Topology = Cluster
-		case n <= 2:
-			p.Topology = Three
+	if focus.Topology != "" {
+		p.Topology = focus.Topology
+	}
+	switch {
+	case len(focus.Faults) > 0:
+		p.Faults = focus.Faults
+		p.Lasts = 5 * time.Second
+	case episode > 0:
+		if focus.Topology == "" {
+			p.Topology = drawTopology(rng)
 		}
 		p.Closes = rng.IntN(3) == 0
 		if rng.IntN(5) > 0 {
@@ -62,6 +83,17 @@ func NewPlan(seed, episode uint64) Plan {
 	}
 	p.Objects = newObjects(rng, p.Topology, p.Workers)
 	return p
+}
+
+func drawTopology(rng *rand.Rand) Topology {
+	switch n := rng.IntN(10); {
+	case n == 0:
+		return Cluster
+	case n <= 2:
+		return Three
+	default:
+		return Single
+	}
 }
 
 // Calm reports whether nothing fails by intent.

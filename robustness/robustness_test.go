@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -43,12 +44,16 @@ func TestRobustness(t *testing.T) {
 	dir = filepath.Join(dir, fmt.Sprint(seed))
 	t.Logf("seed %d, files in %s", seed, dir)
 	var all Tally
+	focus := Focus{Topology: Topology(os.Getenv("ROBUSTNESS_TOPOLOGY"))}
+	if names := os.Getenv("ROBUSTNESS_FAULTS"); names != "" {
+		focus.Faults = strings.Split(names, ",")
+	}
 	violations := 0
 	began := time.Now()
 	for n := first; time.Since(began) < lasts; n++ {
 		var o Outcome
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			o = Play(t, NewPlan(seed, n), dir)
+			o = Play(t, NewPlan(seed, n, focus), dir)
 			fmt.Println(o)
 			if len(o.Violations) > 0 {
 				t.Fail()

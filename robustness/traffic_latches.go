@@ -48,7 +48,11 @@ func (w *worker) useLatch(stopping context.Context, rng *rand.Rand, o Object) {
 		mode = down
 	}
 	r := w.witness.Ask(Command, o, mode, n, c.number)
-	ctx, cancel := context.WithTimeout(stopping, time.Duration(1+rng.IntN(300))*time.Millisecond)
+	limit := time.Duration(100+rng.IntN(300)) * time.Millisecond
+	if mode == await && rng.IntN(3) == 0 {
+		limit = 4 * time.Second
+	}
+	ctx, cancel := context.WithTimeout(stopping, limit)
 	defer cancel()
 	var value, extra int64
 	var err error
@@ -108,7 +112,7 @@ func (w *worker) useBarrier(stopping context.Context, rng *rand.Rand, o Object) 
 	action := o.Index%2 == 0
 	made, known := c.handles.Load(o.Key)
 	if !known {
-		options := []barrier.Option{barrier.WithLease(time.Second)}
+		options := []barrier.Option{barrier.WithLease(w.Lease())}
 		if action {
 			options = append(options, barrier.WithAction(func(ctx context.Context) error {
 				nap(ctx, time.Millisecond)

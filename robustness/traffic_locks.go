@@ -19,19 +19,25 @@ import (
 // themselves.
 func (w *worker) lockOf(rng *rand.Rand, c *client, o Object, reads bool) (l *latchkey.Lock, ends bool) {
 	variant := rng.IntN(16)
-	made, known := c.handles.Load(fmt.Sprint(o.Key, variant))
+	return w.lockIn(c, o, variant, reads), variant == endsFixed || variant == endsMost
+}
+
+// lockIn returns the lock of a client in one of the ways.
+func (w *worker) lockIn(c *client, o Object, variant int, reads bool) *latchkey.Lock {
+	key := fmt.Sprint(o.Key, variant)
+	made, known := c.handles.Load(key)
 	if !known {
 		made = must1(w.newLock(c, o, variant))
-		c.handles.Store(fmt.Sprint(o.Key, variant), made)
+		c.handles.Store(key, made)
 	}
-	ends = variant == endsFixed || variant == endsMost
-	if both, ok := made.(*rwlock.Lock); ok {
-		if reads {
-			return both.Read(), ends
-		}
-		return both.Write(), ends
+	both, halves := made.(*rwlock.Lock)
+	switch {
+	case halves && reads:
+		return both.Read()
+	case halves:
+		return both.Write()
 	}
-	return made.(*latchkey.Lock), ends
+	return made.(*latchkey.Lock)
 }
 
 // The variants whose holds end by themselves.
@@ -46,6 +52,52 @@ const (
 	minimum = 10 * time.Millisecond
 )
 
+// briefLease is the variant with a lease that is shorter than the longest holds.
+const briefLease = 3
+
+// holdLong holds something for longer than its lease, so that it has to be renewed.
+func (w *worker) holdLong(stopping context.Context, rng *rand.Rand) {
+	nap(stopping, time.Duration(rng.IntN(1500))*time.Millisecond)
+	o := w.Objects[rng.IntN(len(w.Objects))]
+	c := w.any(rng)
+	if c == nil || stopping.Err() != nil || !o.Exclusive() && !o.Permits() {
+		return
+	}
+	long := func(ctx context.Context, r *Record, hold Holding) {
+		for began := time.Now(); time.Since(began) < brief+brief/2 && ctx.Err() == nil; {
+			nap(ctx, 10*time.Millisecond)
+			r.Seen(hold)
+		}
+	}
+	reads := o.Family == Halves && rng.IntN(2) == 0
+	mode := modeOf(reads)
+	if o.Permits() {
+		mode = Part
+	}
+	r := w.witness.Ask(Section, o, mode, 1, c.number)
+	ctx, patient, cancel := waiting(context.Background(), rng, r)
+	defer cancel()
+	if o.Permits() {
+		permits, err := w.permitsIn(c, o, briefLease).Acquire(ctx, 1)
+		if err != nil {
+			w.failed(c, []*Record{r}, o.Key, patient, context.Background(), err, ofPermits...)
+			return
+		}
+		r.Granted(permits, permits.Token(), permits.Sequence())
+		long(permits.Context(), r, permits)
+		r.Over(w.endOf(c, "Release of "+o.Key, w.unlock(rng, permits.Release)))
+		return
+	}
+	hold, err := w.lockIn(c, o, briefLease, reads).Lock(ctx)
+	if err != nil {
+		w.failed(c, []*Record{r}, o.Key, patient, context.Background(), err)
+		return
+	}
+	r.Granted(hold, hold.Token(), hold.Sequence())
+	long(hold.Context(), r, hold)
+	r.Over(w.endOf(c, "Unlock of "+o.Key, w.unlock(rng, hold.Unlock)))
+}
+
 func (w *worker) newLock(c *client, o Object, variant int) (any, error) {
 	name := c.name(o)
 	switch o.Family {
@@ -53,27 +105,27 @@ func (w *worker) newLock(c *client, o Object, variant int) (any, error) {
 		clients := append([]*latchkey.Client{c.Client}, c.others...)
 		options := [][]redlock.Option{
 			endsFixed: {redlock.WithFixedLease(fixed)}, endsMost: {redlock.WithMaxHold(fixed)},
-			3: {redlock.WithLease(brief)}, 4: {redlock.WithoutReentry()}, 15: nil,
+			briefLease: {redlock.WithLease(brief)}, 4: {redlock.WithoutReentry()}, 15: nil,
 		}
 		return redlock.New(clients, name, options[variant]...)
 	case Halves:
 		options := [][]rwlock.Option{
 			endsFixed: {rwlock.WithFixedLease(fixed)}, endsMost: {rwlock.WithMaxHold(fixed)},
-			3: {rwlock.WithLease(brief)}, 4: {rwlock.WithMinHold(minimum)}, 5: {rwlock.WithBudget(0, 0)},
+			briefLease: {rwlock.WithLease(brief)}, 4: {rwlock.WithMinHold(minimum)}, 5: {rwlock.WithBudget(0, 0)},
 			6: {rwlock.WithBudget(4, time.Millisecond)}, 15: nil,
 		}
 		return rwlock.New(c.Client, name, options[variant]...)
 	case Fair:
 		options := [][]fairlock.Option{
 			endsFixed: {fairlock.WithFixedLease(fixed)}, endsMost: {fairlock.WithMaxHold(fixed)},
-			3: {fairlock.WithLease(brief)}, 4: {fairlock.WithMinHold(minimum)}, 15: nil,
+			briefLease: {fairlock.WithLease(brief)}, 4: {fairlock.WithMinHold(minimum)}, 15: nil,
 		}
 		return fairlock.New(c.Client, name, options[variant]...)
 	}
 	if c.what == mute || variant >= 13 {
 		options := [][]spinlock.Option{
 			endsFixed: {spinlock.WithFixedLease(fixed)}, endsMost: {spinlock.WithMaxHold(fixed)},
-			3: {spinlock.WithLease(brief)}, 4: {spinlock.WithBackoff(time.Millisecond, 8*time.Millisecond)}, 15: nil,
+			briefLease: {spinlock.WithLease(brief)}, 4: {spinlock.WithBackoff(time.Millisecond, 8*time.Millisecond)}, 15: nil,
 		}
 		return spinlock.New(c.Client, name, options[variant]...)
 	}
@@ -82,7 +134,7 @@ func (w *worker) newLock(c *client, o Object, variant int) (any, error) {
 	}
 	options := [][]rlock.Option{
 		endsFixed: {rlock.WithFixedLease(fixed)}, endsMost: {rlock.WithMaxHold(fixed)},
-		3: {rlock.WithLease(brief)}, 4: {rlock.WithMinHold(minimum)}, 5: {rlock.WithBudget(0, 0)},
+		briefLease: {rlock.WithLease(brief)}, 4: {rlock.WithMinHold(minimum)}, 5: {rlock.WithBudget(0, 0)},
 		6: {rlock.WithBudget(4, time.Millisecond)}, 7: {rlock.WithLinger(50 * time.Millisecond)}, 15: nil,
 	}
 	return rlock.New(c.Client, name, options[variant]...)
@@ -271,7 +323,7 @@ func (w *worker) inspect(rng *rand.Rand, o Object) {
 	}
 	l, _ := w.lockOf(rng, c, o, rng.IntN(2) == 0)
 	state, err := l.Inspect(ctx)
-	if w.resultOf(c, "Inspect", err) == Done && state.Remaining > 2*longestLease {
+	if w.resultOf(c, "Inspect", err) == Done && state.Remaining > 2*w.Lease() {
 		w.violation("inspect", "%s has a lease of %v", o.Key, state.Remaining)
 	}
 }

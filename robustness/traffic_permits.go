@@ -13,12 +13,16 @@ import (
 
 // permitsOf returns a semaphore of an object in one of the ways in which it can be made.
 func (w *worker) permitsOf(rng *rand.Rand, c *client, o Object) *semaphore.Semaphore {
-	variant := rng.IntN(6)
+	return w.permitsIn(c, o, rng.IntN(6))
+}
+
+// permitsIn returns the semaphore of a client in one of the ways.
+func (w *worker) permitsIn(c *client, o Object, variant int) *semaphore.Semaphore {
 	key := fmt.Sprint(o.Key, variant)
 	if made, known := c.handles.Load(key); known {
 		return made.(*semaphore.Semaphore)
 	}
-	options := [][]semaphore.Option{1: {semaphore.WithLease(brief)}, 5: nil}[variant]
+	options := [][]semaphore.Option{briefLease: {semaphore.WithLease(brief)}, 5: nil}[variant]
 	if o.Changes {
 		options = append(options, semaphore.WithWaitForInit())
 	} else {
@@ -29,7 +33,7 @@ func (w *worker) permitsOf(rng *rand.Rand, c *client, o Object) *semaphore.Semap
 		options = append(options, semaphore.WithBudget(0, 0))
 	case variant == 2:
 		options = append(options, semaphore.WithBudget(16, 5*time.Millisecond))
-	case variant == 3:
+	case variant == 1:
 		options = append(options, semaphore.WithOvertaking())
 	case variant == 4:
 		options = append(options, semaphore.WithWaitForCapacity())
@@ -59,6 +63,7 @@ func (w *worker) usePermits(parent context.Context, rng *rand.Rand, c *client, o
 	case way == 6:
 		permits, err = sem.TryAcquireFor(ctx, n, time.Duration(1+rng.IntN(30))*time.Millisecond)
 	case way == 7:
+		r.Queued = -1 // it may pass those who wait
 		permits, err = sem.Drain(ctx)
 	default:
 		w.doPermits(parent, ctx, rng, c, o, sem, n, r, s, patient)
@@ -159,7 +164,7 @@ func (w *worker) useCounting(parent context.Context, rng *rand.Rand, c *client, 
 	}
 	r := w.witness.Ask(Command, o, mode, int64(n), c.number)
 	ctx, patient, cancel := waiting(parent, rng, r)
-	if o.Exact || !w.Calm() { // permits of those that are killed do not come back: nobody waits for long
+	if o.Exact || mode == drain || !w.Calm() { // what is not answered may be done; and permits of those that are killed do not come back
 		cancel()
 		limit := 200 * time.Millisecond
 		if patient = w.Calm(); patient {

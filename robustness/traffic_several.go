@@ -41,6 +41,7 @@ func (w *worker) partsOf(rng *rand.Rand, objects []Object) (parts several) {
 		reads := o.Family == Halves && rng.IntN(2) == 0
 		l, ends := w.lockOf(rng, c, o, reads)
 		r := w.witness.Ask(Section, o, modeOf(reads), 1, c.number)
+		r.Several = 1
 		if ends {
 			r.Ends = 1
 		}

@@ -59,6 +59,7 @@ type Record struct {
 	Extra    int64 // a second result
 	Client   int64 // of its process; each one that is opened has a number
 	Ends     int64 // 1: a section that ends by itself: a fixed lease, or a longest hold
+	Several  int64 // 1: it is a part of a multi-lock, which may have had it before it was granted all
 }
 
 // most is how many records a process has room for.

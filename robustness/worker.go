@@ -75,9 +75,13 @@ func must1[T any](value T, err error) T {
 	return value
 }
 
-func witnessPath(dir string, serial uint64) string { return filepath.Join(dir, fmt.Sprintf("%d.witness", serial)) }
+func witnessPath(dir string, serial uint64) string {
+	return filepath.Join(dir, fmt.Sprintf("%d.witness", serial))
+}
 
-func logPath(dir string, serial uint64) string { return filepath.Join(dir, fmt.Sprintf("%d.log", serial)) }
+func logPath(dir string, serial uint64) string {
+	return filepath.Join(dir, fmt.Sprintf("%d.log", serial))
+}
 
 func (w *worker) run() {
 	w.words = must1(OpenWords(filepath.Join(w.Dir, "words")))
@@ -113,7 +117,9 @@ func (w *worker) run() {
 	for _, o := range w.Objects {
 		switch o.Family {
 		case Latch:
-			begin(func(ctx context.Context, rng *rand.Rand) { w.useLatch(ctx, rng, o) })
+			for range 2 {
+				begin(func(ctx context.Context, rng *rand.Rand) { w.useLatch(ctx, rng, o) })
+			}
 		case Barrier:
 			if w.Worker < o.Capacity {
 				begin(func(ctx context.Context, rng *rand.Rand) { w.useBarrier(ctx, rng, o) })
@@ -121,6 +127,7 @@ func (w *worker) run() {
 		}
 	}
 	begin(w.disturb)
+	begin(w.holdLong)
 	working.Wait()
 	w.shut(ctx)
 	cancel()
@@ -211,7 +218,7 @@ func (w *worker) reopen(n int) {
 		addresses = w.Proxy
 	}
 	options := []latchkey.Option{
-		latchkey.WithLease(time.Second), latchkey.WithObserver(latchkey.Observer{Queued: queued}),
+		latchkey.WithLease(w.Lease()), latchkey.WithObserver(latchkey.Observer{Queued: queued}),
 	}
 	if n == prefixed {
 		options = append(options, latchkey.WithKeyPrefix(prefix))
