@@ -34,6 +34,9 @@ func (h *history) judge() (violations []Violation) {
 		if o.Family == Fair || o.Family == Queued {
 			found = append(found, h.order(o)...)
 		}
+		if o.Exclusive() && o.Family != Red || o.Permits() {
+			found = append(found, h.overtaken(o)...)
+		}
 		for n := range found {
 			found[n].Text = o.Key + ": " + found[n].Text
 		}
@@ -211,6 +214,23 @@ func (h *history) order(o Object) (violations []Violation) {
 		}
 		if e.Queued > 0 && e.Queued < first.Queued {
 			first = e
+		}
+	}
+	return violations
+}
+
+// overtaken looks for waiters that were passed by somebody who came long after them. A budget inside a process,
+// or a phase, excuses milliseconds.
+func (h *history) overtaken(o Object) (violations []Violation) {
+	sections := h.sections(o)
+	latest := entry{Record: &Record{}} // of those that were granted so far, the one that asked last
+	for _, e := range sections {
+		waits := e.Queued >= 0 && e.Several == 0 && e.Extra == 0 && (o.Family != Leased || e.N == 1)
+		if by := time.Duration(latest.Asked - e.Asked); waits && by > h.bound() && !h.disordered(e, latest) {
+			violations = append(violations, Violation{"overtaken", fmt.Sprintf("%s\n  by one that asked %v later: %s", e.describe(h.Began), by, latest.describe(h.Began))})
+		}
+		if e.Asked > latest.Asked && e.Queued >= 0 && e.Extra == 0 {
+			latest = e
 		}
 	}
 	return violations

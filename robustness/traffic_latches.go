@@ -32,7 +32,7 @@ const (
 
 // useLatch does one thing with a latch.
 func (w *worker) useLatch(stopping context.Context, rng *rand.Rand, o Object) {
-	nap(stopping, time.Duration(rng.IntN(15))*time.Millisecond)
+	nap(stopping, time.Duration(rng.IntN(40))*time.Millisecond)
 	c := w.any(rng)
 	if c == nil {
 		return
@@ -140,7 +140,7 @@ func (w *worker) useBarrier(stopping context.Context, rng *rand.Rand, o Object) 
 	result := w.resultOf(c, "barrier "+o.Key, err, ofBarriers...)
 	r.Answered(result, arrival.Generation, int64(arrival.Index))
 	if result == Done {
-		nap(stopping, time.Duration(rng.IntN(3000))*time.Microsecond)
+		nap(stopping, time.Duration(rng.IntN(10_000))*time.Microsecond)
 		return
 	}
 	if errors.Is(err, context.DeadlineExceeded) && errors.Is(ctx.Err(), context.DeadlineExceeded) && time.Now().UnixNano()-r.Asked > patience.Nanoseconds() {

@@ -18,8 +18,8 @@ import (
 // lockOf returns a lock of an object in one of the ways in which it can be made, and whether its holds end by
 // themselves.
 func (w *worker) lockOf(rng *rand.Rand, c *client, o Object, reads bool) (l *latchkey.Lock, ends bool) {
-	variant := rng.IntN(16)
-	return w.lockIn(c, o, variant, reads), variant == endsFixed || variant == endsMost
+	variant := rng.IntN(variants)
+	return w.lockIn(c, o, variant, reads), endsByItself(variant)
 }
 
 // lockIn returns the lock of a client in one of the ways.
@@ -45,6 +45,14 @@ const (
 	endsFixed = 1
 	endsMost  = 2
 )
+
+// There are so many variants. Of locks, those from spins on are spin locks.
+const (
+	variants = 16
+	spins    = 13
+)
+
+func endsByItself(variant int) bool { return variant == endsFixed || variant == endsMost }
 
 const (
 	fixed   = 400 * time.Millisecond
@@ -122,7 +130,7 @@ func (w *worker) newLock(c *client, o Object, variant int) (any, error) {
 		}
 		return fairlock.New(c.Client, name, options[variant]...)
 	}
-	if c.what == mute || variant >= 13 {
+	if c.what == mute || variant >= spins {
 		options := [][]spinlock.Option{
 			endsFixed: {spinlock.WithFixedLease(fixed)}, endsMost: {spinlock.WithMaxHold(fixed)},
 			briefLease: {spinlock.WithLease(brief)}, 4: {spinlock.WithBackoff(time.Millisecond, 8*time.Millisecond)}, 15: nil,
@@ -155,10 +163,14 @@ func (w *worker) useLock(parent context.Context, rng *rand.Rand, c *client, o Ob
 		}
 	}
 	reads := o.Family == Halves && rng.IntN(2) == 0
-	l, ends := w.lockOf(rng, c, o, reads)
+	variant := rng.IntN(variants)
+	l, ends := w.lockIn(c, o, variant, reads), endsByItself(variant)
 	r := w.witness.Ask(Section, o, modeOf(reads), 1, c.number)
 	if ends {
 		r.Ends = 1
+	}
+	if o.Family == Locks && (c.what == mute || variant >= spins) {
+		r.Queued = -1 // it polls
 	}
 	ctx, patient, cancel := waiting(parent, rng, r)
 	defer cancel()
