@@ -34,7 +34,7 @@ type crew struct {
 }
 
 // hire starts the n-th worker.
-func (c *crew) hire(t testing.TB, n int, env ...string) {
+func (c *crew) hire(t testing.TB, n int) {
 	t.Helper()
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -43,7 +43,10 @@ func (c *crew) hire(t testing.TB, n int, env ...string) {
 	text, err := json.Marshal(order1)
 	require.NoError(t, err)
 	m := &member{serial: order1.Serial, cmd: exec.Command(os.Args[0]), exited: make(chan struct{})}
-	m.cmd.Env = append(append(os.Environ(), order+"="+string(text)), env...)
+	m.cmd.Env = append(os.Environ(), order+"="+string(text))
+	if c.order.has("starved CPU") {
+		m.cmd.Env = append(m.cmd.Env, "GOMAXPROCS=1")
+	}
 	m.stdin, err = m.cmd.StdinPipe()
 	require.NoError(t, err)
 	stderr, err := os.Create(logPath(c.order.Dir, m.serial) + ".stderr")

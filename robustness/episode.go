@@ -67,10 +67,12 @@ func newScene(t testing.TB, plan Plan, dir string) *scene {
 	if plan.has("restart with its data") {
 		args = append(args, "--appendonly", "yes", "--appendfsync", "always")
 	}
-	if plan.has("busy script") {
+	if plan.has("busy script", "no disk", "loading", "no primary") {
 		args = append(args, redistest.Refusing()...)
 	}
 	switch {
+	case plan.has("failover", "kill a primary"):
+		s.servers = newReplicated(t)
 	case plan.Topology == Cluster:
 		s.cluster = redistest.NewCluster(t)
 		s.servers = s.cluster.Nodes
@@ -95,6 +97,17 @@ func newScene(t testing.TB, plan Plan, dir string) *scene {
 	return s
 }
 
+// newReplicated returns a cluster of three primaries with a replica each.
+func newReplicated(t testing.TB) (all []*redistest.Server) {
+	var members []redistest.Member
+	for range 6 {
+		s := redistest.NewProcess(t, "--cluster-enabled", "yes", "--cluster-node-timeout", "2000", "--cluster-config-file", "nodes.conf")
+		all, members = append(all, s), append(members, s.Member())
+	}
+	redistest.Form(t, members, 3)
+	return all
+}
+
 // fail lets things fail until the episode is over, and returns when they did.
 func (s *scene) fail() (windows []Window) {
 	rng := rngOf(s.plan.Seed, s.plan.Episode, 1<<40)
@@ -110,8 +123,10 @@ func (s *scene) fail() (windows []Window) {
 		}
 		<-time.After(pause)
 		f := faultNamed(s.plan.Faults[rng.IntN(len(s.plan.Faults))])
-		w := Window{Name: f.Name, Object: -1, Begin: time.Now().UnixNano(), Excuses: f.Excuses}
+		s.about = -1
+		w := Window{Name: f.Name, Begin: time.Now().UnixNano(), Excuses: f.Excuses}
 		end := f.Begin(s, rng)
+		w.Object = s.about
 		if f.Lasts[1] > 0 {
 			<-time.After(f.Lasts[0] + time.Duration(rng.Int64N(int64(f.Lasts[1]-f.Lasts[0])+1)))
 		}

@@ -94,7 +94,19 @@ var faults = []Fault{
 		Excuses: Excuse{}, // invisible
 	},
 	{
-		Name: "busy script", On: []Topology{Single}, Begin: busyScript, Lasts: span(100, 800),
+		Name: "busy script", On: []Topology{Single}, Begin: refusal("BUSY"), Lasts: span(100, 800),
+		Excuses: Excuse{Recovers: asksAgain + settles, Order: true},
+	},
+	{
+		Name: "no disk", On: []Topology{Single}, Begin: refusal("MISCONF"), Lasts: span(100, 800),
+		Excuses: Excuse{Recovers: asksAgain + settles, Order: true},
+	},
+	{
+		Name: "loading", On: []Topology{Single}, Begin: refusal("LOADING"), Lasts: span(0, 0),
+		Excuses: Excuse{Recovers: asksAgain + settles, Order: true},
+	},
+	{
+		Name: "no primary", On: []Topology{Single}, Begin: refusal("MASTERDOWN"), Lasts: span(100, 800),
 		Excuses: Excuse{Recovers: asksAgain + settles, Order: true},
 	},
 	{
@@ -119,6 +131,10 @@ var faults = []Fault{
 		Excuses: Excuse{Overlap: longestLease, Recovers: longestLease + asksAgain + settles, Order: true, Counts: true},
 	},
 	{
+		Name: "delete a key", On: []Topology{Single}, Begin: deleteKey, Lasts: span(0, 0), // that concerns it alone
+		Excuses: Excuse{Overlap: longestLease, Recovers: longestLease + asksAgain + settles, Order: true},
+	},
+	{
 		Name: "clock forward", On: []Topology{Single}, Begin: jump(false), Lasts: span(0, 0),
 		Excuses: Excuse{Overlap: asksAgain + settles, Recovers: asksAgain + settles, Order: true, Counts: true},
 	},
@@ -131,6 +147,15 @@ var faults = []Fault{
 	{
 		Name: "a slot moves", On: []Topology{Cluster}, Begin: moveSlot, Lasts: span(50, 500),
 		Excuses: Excuse{Recovers: longestLease + noticed + settles, Order: true},
+	},
+	{
+		Name: "failover", On: []Topology{Cluster}, Begin: failover, Lasts: span(500, 1000), // nothing is lost
+		Excuses: Excuse{Recovers: longestLease + noticed + settles, Order: true},
+	},
+	{
+		// The last writes may be lost.
+		Name: "kill a primary", On: []Topology{Cluster}, Begin: killPrimary, Lasts: span(3500, 4500),
+		Excuses: Excuse{Overlap: longestLease, Recovers: longestLease + noticed + 3*time.Second, Order: true, Counts: true},
 	},
 }
 
@@ -150,7 +175,12 @@ func drawFaults(rng *rand.Rand, topology Topology) (names []string) {
 			names = append(names, faults[n].Name)
 		}
 	}
-	return names[:1+rng.IntN(len(names))]
+	names = names[:1+rng.IntN(len(names))]
+	if len(names) > 1 && (slices.Contains(names, "failover") || slices.Contains(names, "kill a primary")) {
+		// A slot does not move to a replica.
+		names = slices.DeleteFunc(names, func(name string) bool { return name == "a slot moves" })
+	}
+	return names
 }
 
 // has reports whether the plan has one of these faults.

@@ -24,6 +24,7 @@ type scene struct {
 	proxies []*redistest.Proxy
 	cluster *redistest.Cluster
 	plain   []rueidis.Client // of each server
+	about   int64            // the object that the fault concerns; -1: all
 }
 
 // one draws a server.
@@ -137,8 +138,9 @@ func pauseClients(s *scene, rng *rand.Rand) func() {
 	return func() { _ = s.do(n, "CLIENT", "UNPAUSE") }
 }
 
-func busyScript(s *scene, rng *rand.Rand) func() {
-	return redistest.Refusals["BUSY"](s.t, s.servers[s.one(rng)])
+// refusal has the server answer with errors.
+func refusal(code string) func(s *scene, rng *rand.Rand) func() {
+	return func(s *scene, rng *rand.Rand) func() { return redistest.Refusals[code](s.t, s.servers[s.one(rng)]) }
 }
 
 func outOfMemory(s *scene, rng *rand.Rand) func() {
@@ -151,20 +153,47 @@ func outOfMemory(s *scene, rng *rand.Rand) func() {
 	}
 }
 
-// starve has as many goroutines spin as there are processors, twice.
-func starve(_ *scene, _ *rand.Rand) func() {
-	var ended atomic.Bool
-	var spinning sync.WaitGroup
-	for range 4 {
-		spinning.Go(func() {
-			for !ended.Load() { //nolint:revive // to spin is the point
-			}
-		})
+// starve has goroutines of the workers spin, which have one processor each.
+func starve(s *scene, _ *rand.Rand) func() {
+	s.crew.words.Starve().Store(1)
+	return func() { s.crew.words.Starve().Store(0) }
+}
+
+// deleteKey deletes the key of a lock that may be taken away.
+func deleteKey(s *scene, rng *rand.Rand) func() {
+	for _, n := range rng.Perm(len(s.plan.Objects)) {
+		if o := s.plan.Objects[n]; o.Taken {
+			s.about = int64(o.Index)
+			_ = s.do(0, "DEL", o.Key) // it may be away for another reason
+			break
+		}
 	}
-	return func() {
-		ended.Store(true)
-		spinning.Wait()
+	return nothing
+}
+
+// failover has a replica take over from its primary, which hands over all it has.
+func failover(s *scene, rng *rand.Rand) func() {
+	for _, n := range rng.Perm(len(s.servers)) {
+		if s.do(n, "CLUSTER", "FAILOVER") == nil { // otherwise it is a primary
+			break
+		}
 	}
+	return nothing
+}
+
+// killPrimary kills a primary of a cluster, whose replica takes over.
+func killPrimary(s *scene, rng *rand.Rand) func() {
+	for _, n := range rng.Perm(len(s.servers)) {
+		reply, err := s.plain[n].Do(context.Background(), s.plain[n].B().Role().Build()).ToArray()
+		if err != nil || len(reply) == 0 {
+			continue
+		}
+		if role, _ := reply[0].ToString(); role == "master" {
+			s.servers[n].Kill()
+			return func() { s.servers[n].Start(s.t) }
+		}
+	}
+	return nothing
 }
 
 func restart(s *scene, rng *rand.Rand) func() {

@@ -161,11 +161,11 @@ func (r *Record) Answered(result, value, extra int64) {
 // Words is what the harness and the workers tell each other, in shared memory.
 type Words struct{ memory shared.Memory }
 
-const wordsOf = 4 // of each worker
+const wordsOf = 2 // of each worker
 
 // OpenWords maps the file of an episode.
 func OpenWords(path string) (Words, error) {
-	memory, err := shared.Open(path, 64*(1+wordsOf*1000))
+	memory, err := shared.Open(path, 64*(4+wordsOf*1000))
 	return Words{memory}, err
 }
 
@@ -173,10 +173,13 @@ func OpenWords(path string) (Words, error) {
 func (w Words) Stop() *atomic.Int64 { return w.memory.Word(0) }
 
 // Finished is not 0 once a worker has come to an end.
-func (w Words) Finished(worker int) *atomic.Int64 { return w.memory.Word(1 + wordsOf*worker) }
+func (w Words) Finished(worker int) *atomic.Int64 { return w.memory.Word(4 + wordsOf*worker) }
+
+// Starve is not 0 while workers are to spin beside their work.
+func (w Words) Starve() *atomic.Int64 { return w.memory.Word(3) }
 
 // Stall is the longest time in ns for which a worker was not run, in which nothing was done to it.
-func (w Words) Stall(worker int) *atomic.Int64 { return w.memory.Word(2 + wordsOf*worker) }
+func (w Words) Stall(worker int) *atomic.Int64 { return w.memory.Word(5 + wordsOf*worker) }
 
 func at(ns, zero int64) string { return fmt.Sprintf("%.6f", float64(ns-zero)/1e9) }
 

@@ -46,6 +46,8 @@ type worker struct {
 	numbers atomic.Int64
 	log     *os.File
 	mute    sync.Mutex
+
+	spinning sync.WaitGroup
 }
 
 // Work does what the environment orders, if it orders anything: then it does not return.
@@ -133,6 +135,7 @@ func (w *worker) run() {
 	cancel()
 	stop()
 	watching.Wait()
+	w.spinning.Wait()
 	if err := goleak.Find(append(redistest.Lingering, before)...); err != nil {
 		w.violation("left behind", "goroutines of worker %d: %v", w.Serial, err)
 	}
@@ -163,6 +166,14 @@ func (w *worker) watch(ctx context.Context) {
 	stall := w.words.Stall(w.Worker)
 	for last := time.Now(); ctx.Err() == nil; {
 		<-time.After(2 * time.Millisecond)
+		for range 3 {
+			if w.words.Starve().Load() > 0 { // as goroutines do that compute
+				w.spinning.Go(func() {
+					for began := time.Now(); time.Since(began) < 5*time.Millisecond; { //nolint:revive // to spin is the point
+					}
+				})
+			}
+		}
 		if d := time.Since(last).Nanoseconds(); d > stall.Load() {
 			stall.Store(d)
 		}
