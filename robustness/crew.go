@@ -92,28 +92,57 @@ func (c *crew) signal(n int, s syscall.Signal) {
 	_ = c.members[n].cmd.Process.Signal(s) // it may have ended
 }
 
-// finish waits until all workers have ended, and returns what is wrong with those that do not.
+// finish waits until all workers have ended, and returns what is wrong with those that do not. Once one of them
+// has told of a violation it ends them all.
 func (c *crew) finish(limit time.Duration) (violations []Violation) {
-	timeout := time.After(limit)
+	timeout := time.Now().Add(limit)
 	for n, m := range c.members {
-		select {
-		case <-m.exited:
-			if c.words.Finished(n).Load() == 0 {
-				text, _ := os.ReadFile(logPath(c.order.Dir, m.serial) + ".stderr") // it says what can be read
-				violations = append(violations, Violation{"crash", fmt.Sprintf("worker %d: %.3000s", m.serial, text)})
-			}
-		case <-timeout:
-			_ = m.cmd.Process.Signal(syscall.SIGQUIT) // it writes its stacks
+		for running := true; running; {
 			select {
 			case <-m.exited:
-			case <-time.After(2 * time.Second):
+				running = false
+			case <-time.After(20 * time.Millisecond):
+				if c.tells() {
+					c.end()
+					return nil
+				}
 			}
-			text, _ := os.ReadFile(logPath(c.order.Dir, m.serial) + ".stderr") // as above
-			violations = append(violations, Violation{"hang", fmt.Sprintf("worker %d does not end: %.3000s", m.serial, text)})
-			timeout = time.After(0)
+			if running && time.Now().After(timeout) {
+				_ = m.cmd.Process.Signal(syscall.SIGQUIT) // it writes its stacks
+				<-time.After(2 * time.Second)
+				violations = append(violations, Violation{"hang", fmt.Sprintf("worker %d does not end: %.3000s", m.serial, c.wrote(m))})
+				c.end()
+				return violations
+			}
+		}
+		if c.words.Finished(n).Load() == 0 {
+			violations = append(violations, Violation{"crash", fmt.Sprintf("worker %d: %.3000s", m.serial, c.wrote(m))})
 		}
 	}
 	return violations
+}
+
+// end kills all workers.
+func (c *crew) end() {
+	for n := range c.members {
+		c.kill(n)
+	}
+}
+
+// wrote is what a worker has written as it ended, as far as that can be read.
+func (c *crew) wrote(m *member) string {
+	text, _ := os.ReadFile(logPath(c.order.Dir, m.serial) + ".stderr")
+	return string(text)
+}
+
+// tells reports whether a worker has told of a violation.
+func (c *crew) tells() bool {
+	for _, m := range c.all {
+		if info, err := os.Stat(logPath(c.order.Dir, m.serial)); err == nil && info.Size() > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // told returns the violations that workers have seen themselves.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"testing"
 	"time"
 
@@ -41,14 +40,15 @@ func Play(t testing.TB, plan Plan, dir string) Outcome {
 	}
 	o.Windows = s.fail()
 	s.crew.words.Stop().Store(1)
-	o.Violations = s.crew.finish(patience + 20*time.Second)
+	o.Violations = s.crew.finish(plan.Patience() + 20*time.Second)
+	ended := len(o.Violations) > 0 || s.crew.tells()
 	for n := range plan.Workers {
 		o.Stall = max(o.Stall, time.Duration(s.crew.words.Stall(n).Load()))
 	}
 	h := readHistory(t, s.crew, o)
 	o.Violations = append(o.Violations, s.crew.told()...)
 	o.Violations = append(o.Violations, h.judge()...)
-	if !slices.ContainsFunc(o.Violations, func(v Violation) bool { return v.Kind == "hang" }) {
+	if !ended {
 		o.Violations = append(o.Violations, s.leftovers(h)...)
 	}
 	o.Tally = h.tally
@@ -118,10 +118,12 @@ func (s *scene) fail() (windows []Window) {
 			pause = 300 * time.Millisecond
 		}
 		if len(s.plan.Faults) == 0 || time.Now().Add(pause).After(until) {
-			<-time.After(time.Until(until))
+			s.pause(time.Until(until))
 			return windows
 		}
-		<-time.After(pause)
+		if !s.pause(pause) {
+			return windows
+		}
 		f := faultNamed(s.plan.Faults[rng.IntN(len(s.plan.Faults))])
 		s.about = -1
 		w := Window{Name: f.Name, Begin: time.Now().UnixNano(), Excuses: f.Excuses}
@@ -134,6 +136,17 @@ func (s *scene) fail() (windows []Window) {
 		w.End = time.Now().UnixNano()
 		windows = append(windows, w)
 	}
+}
+
+// pause reports whether no worker has told of a violation for so long.
+func (s *scene) pause(d time.Duration) bool {
+	for until := time.Now().Add(d); time.Now().Before(until); {
+		if s.crew.tells() {
+			return false
+		}
+		<-time.After(min(20*time.Millisecond, time.Until(until)+1))
+	}
+	return true
 }
 
 // keys returns all keys of a server with their times to live.

@@ -41,7 +41,7 @@ func (s *scene) leftovers(h *history) (violations []Violation) {
 	}
 	for _, o := range s.plan.Objects {
 		began := time.Now()
-		limited, cancel := context.WithTimeout(ctx, patience)
+		limited, cancel := context.WithTimeout(ctx, s.plan.Patience())
 		err := free(limited, clients, o, h)
 		cancel()
 		if err != nil {

@@ -86,7 +86,7 @@ func copyTree(t *testing.T) string {
 	return to
 }
 
-var seen = regexp.MustCompile(`VIOLATION ([a-z -]+):[\s\S]*seen after ([0-9.]+) s`)
+var seen = regexp.MustCompile(`VIOLATION ([a-z -]+): (.*)[\s\S]*seen after ([0-9.]+) s`)
 
 // find puts the mutation into the tree, builds the harness there, and runs it until it finds something. It
 // returns after how many seconds, and what.
@@ -116,6 +116,6 @@ func (m Mutation) find(t *testing.T, tree string) string {
 	output, _ = run.CombinedOutput() // it fails when it finds something
 	found := seen.FindStringSubmatch(string(output))
 	require.NotNil(t, found, "it is not found in %v: %.5000s", time.Since(began), output)
-	t.Logf("found after %s s: %s", found[2], found[1])
-	return fmt.Sprintf("%s s: %s", found[2], found[1])
+	t.Logf("found after %s s: %s: %.300s", found[3], found[1], found[2])
+	return fmt.Sprintf("%s s: %s", found[3], found[1])
 }

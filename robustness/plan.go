@@ -50,6 +50,14 @@ func rngOf(seed uint64, numbers ...uint64) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, stream))
 }
 
+// Patience is how long those wait who do not give up: nobody waits for so long unless he was forgotten.
+func (p Plan) Patience() time.Duration {
+	if p.Calm() {
+		return 10 * time.Second
+	}
+	return 20 * time.Second
+}
+
 // Focus narrows what is drawn, for who looks for something: nothing is narrowed by its zero value.
 type Focus struct {
 	Topology Topology

@@ -123,7 +123,7 @@ func (w *worker) useBarrier(stopping context.Context, rng *rand.Rand, o Object) 
 		c.handles.Store(o.Key, made)
 	}
 	b := made.(*barrier.Barrier)
-	ctx, cancel := context.WithTimeout(stopping, patience)
+	ctx, cancel := context.WithTimeout(stopping, w.Patience())
 	defer cancel()
 	switch rng.IntN(30) {
 	case 0:
@@ -143,8 +143,8 @@ func (w *worker) useBarrier(stopping context.Context, rng *rand.Rand, o Object) 
 		nap(stopping, time.Duration(rng.IntN(10_000))*time.Microsecond)
 		return
 	}
-	if errors.Is(err, context.DeadlineExceeded) && errors.Is(ctx.Err(), context.DeadlineExceeded) && time.Now().UnixNano()-r.Asked > patience.Nanoseconds() {
-		w.violation("forgotten", "barrier %s waited for %v: %v", o.Key, patience, err)
+	if errors.Is(err, context.DeadlineExceeded) && errors.Is(ctx.Err(), context.DeadlineExceeded) && time.Now().UnixNano()-r.Asked > w.Patience().Nanoseconds() {
+		w.violation("forgotten", "barrier %s waited for %v: %v", o.Key, w.Patience(), err)
 	}
 	nap(stopping, time.Duration(rng.IntN(10))*time.Millisecond)
 	if broken, err := b.Broken(stopping); err == nil && broken {

@@ -51,7 +51,7 @@ func (w *worker) usePermits(parent context.Context, rng *rand.Rand, c *client, o
 		n = 1
 	}
 	r := w.witness.Ask(Section, o, Part, int64(n), c.number)
-	ctx, patient, cancel := waiting(parent, rng, r)
+	ctx, patient, cancel := w.waiting(parent, rng, r)
 	defer cancel()
 	var permits *semaphore.Permits
 	var err error
@@ -129,7 +129,7 @@ func (w *worker) change(rng *rand.Rand, o Object) {
 	sem := w.permitsOf(rng, c, o)
 	n := o.Capacity + rng.IntN(3)
 	r := w.witness.Ask(Setting, o, 0, int64(n), c.number)
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), w.Patience())
 	defer cancel()
 	r.Answered(w.resultOf(c, "SetPermits", sem.SetPermits(ctx, n)), 0, 0)
 }
@@ -163,12 +163,12 @@ func (w *worker) useCounting(parent context.Context, rng *rand.Rand, c *client, 
 		mode = drain
 	}
 	r := w.witness.Ask(Command, o, mode, int64(n), c.number)
-	ctx, patient, cancel := waiting(parent, rng, r)
+	ctx, patient, cancel := w.waiting(parent, rng, r)
 	if o.Exact || mode == drain || !w.Calm() { // what is not answered may be done; and permits of those that are killed do not come back
 		cancel()
 		limit := 200 * time.Millisecond
 		if patient = w.Calm(); patient {
-			limit = patience
+			limit = w.Patience()
 		}
 		ctx, cancel = context.WithTimeout(context.WithoutCancel(parent), limit)
 	}
@@ -189,7 +189,7 @@ func (w *worker) useCounting(parent context.Context, rng *rand.Rand, c *client, 
 	r.Answered(result, 0, 0)
 	if result != Done {
 		if patient && errors.Is(err, context.DeadlineExceeded) && parent.Err() == nil {
-			w.violation("forgotten", "%s waited for %v: %v", o.Key, patience, err)
+			w.violation("forgotten", "%s waited for %v: %v", o.Key, w.Patience(), err)
 		}
 		return
 	}

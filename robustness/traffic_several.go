@@ -67,7 +67,7 @@ func (w *worker) useSeveral(parent context.Context, rng *rand.Rand, objects []Ob
 		w.violation("error", "multilock.New: %v", err)
 		return
 	}
-	ctx, patient, cancel := waiting(parent, rng, parts.records...)
+	ctx, patient, cancel := w.waiting(parent, rng, parts.records...)
 	defer cancel()
 	ran := false
 	work := func(ctx context.Context, hold *multilock.Hold) error {

@@ -15,9 +15,9 @@ type asking struct{}
 
 // waiting returns a context for a wait: patient as a rule, and otherwise one that ends at any time. The records
 // learn when it is queued.
-func waiting(parent context.Context, rng *rand.Rand, records ...*Record) (ctx context.Context, patient bool, cancel func()) {
+func (w *worker) waiting(parent context.Context, rng *rand.Rand, records ...*Record) (ctx context.Context, patient bool, cancel func()) {
 	if rng.IntN(6) > 0 {
-		ctx, cancel = context.WithTimeout(parent, patience)
+		ctx, cancel = context.WithTimeout(parent, w.Patience())
 		patient = true
 	} else if rng.IntN(3) > 0 {
 		ctx, cancel = context.WithTimeout(parent, time.Duration(rng.IntN(20_000))*time.Microsecond)
@@ -132,7 +132,7 @@ func (w *worker) failed(c *client, records []*Record, what string, patient bool,
 		r.Over(result)
 	}
 	if patient && errors.Is(err, context.DeadlineExceeded) && parent.Err() == nil {
-		w.violation("forgotten", "%s waited for %v: %v: %v", what, patience, err, records[0])
+		w.violation("forgotten", "%s waited for %v: %v: %v", what, w.Patience(), err, records[0])
 	}
 }
 

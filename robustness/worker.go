@@ -34,9 +34,6 @@ type Order struct {
 	Dir    string
 }
 
-// patience is how long those wait who do not give up: nobody waits for so long unless he was forgotten.
-const patience = 20 * time.Second
-
 // worker is one process of an episode.
 type worker struct {
 	Order
