@@ -46,8 +46,14 @@ func killWorker(s *scene, rng *rand.Rand) func() {
 
 func stopWorker(s *scene, rng *rand.Rand) func() {
 	n := rng.IntN(s.plan.Workers)
+	stall := s.crew.words.Stall(n)
+	before := stall.Load()
 	s.crew.signal(n, syscall.SIGSTOP)
-	return func() { s.crew.signal(n, syscall.SIGCONT) }
+	return func() {
+		s.crew.signal(n, syscall.SIGCONT)
+		<-time.After(50 * time.Millisecond)
+		stall.Store(before) // that it was stopped is no stall of the machine, which would excuse the others
+	}
 }
 
 // command sends a command to one of the servers. What it does it does at once.

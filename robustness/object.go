@@ -29,6 +29,7 @@ type Object struct {
 	Capacity int  // of permits; of a barrier its parties
 	Taken    bool // it may be taken away: ForceUnlock, DEL of its key
 	Changes  bool // its capacity changes while it is used
+	Lone     bool // no multi-lock has it: so it is known who has it when
 	Exact    bool // who waits for it never gives up: so it is known what was free when
 }
 
@@ -61,10 +62,13 @@ func newObjects(rng *rand.Rand, topology Topology, parties int) []Object {
 		add(3, Object{Family: Red})
 		return all
 	}
-	add(2, Object{Family: Locks})
+	add(1, Object{Family: Locks})
+	add(1, Object{Family: Locks, Lone: true})
 	add(1, Object{Family: Locks, Taken: true})
-	add(2, Object{Family: Fair})
-	add(2, Object{Family: Halves})
+	add(1, Object{Family: Fair})
+	add(1, Object{Family: Fair, Lone: true})
+	add(1, Object{Family: Halves})
+	add(1, Object{Family: Halves, Lone: true})
 	add(1, Object{Family: Halves, Taken: true})
 	add(1, Object{Family: Leased, Capacity: 1 + rng.IntN(4)})
 	add(1, Object{Family: Leased, Capacity: 2 + rng.IntN(4), Changes: true})

@@ -79,9 +79,9 @@ func (w *worker) program(ctx context.Context, rng *rand.Rand, from int, s stack)
 		return
 	}
 	o := lockable[rng.IntN(len(lockable))]
-	locks := slices.DeleteFunc(slices.Clone(lockable), func(o Object) bool { return !o.Exclusive() })
+	locks := slices.DeleteFunc(slices.Clone(lockable), func(o Object) bool { return !o.Exclusive() || o.Lone })
 	switch {
-	case o.Exclusive() && rng.IntN(3) == 0:
+	case o.Exclusive() && len(locks) > 0 && rng.IntN(3) == 0:
 		w.useSeveral(ctx, rng, locks, s)
 	case o.Exclusive():
 		w.useLock(ctx, rng, c, o, s)
