@@ -29,7 +29,7 @@ type Object struct {
 	Capacity int  // of permits; of a barrier its parties
 	Taken    bool // it may be taken away: ForceUnlock, DEL of its key
 	Changes  bool // its capacity changes while it is used
-	Lone     bool // no multi-lock has it: so it is known who has it when
+	Lone     bool // no multi-lock has it, and no lease of it is short in a calm episode: so a lost wake-up shows
 	Exact    bool // who waits for it never gives up: so it is known what was free when
 }
 
@@ -70,10 +70,10 @@ func newObjects(rng *rand.Rand, topology Topology, parties int) []Object {
 	add(1, Object{Family: Halves})
 	add(1, Object{Family: Halves, Lone: true})
 	add(1, Object{Family: Halves, Taken: true})
-	add(1, Object{Family: Leased, Capacity: 1 + rng.IntN(4)})
+	add(1, Object{Family: Leased, Capacity: 1 + rng.IntN(4), Lone: true})
 	add(1, Object{Family: Leased, Capacity: 2 + rng.IntN(4), Changes: true})
 	add(1, Object{Family: Queued, Capacity: 1 + rng.IntN(4)})
-	add(1, Object{Family: Queued, Capacity: 1})
+	add(1, Object{Family: Queued, Capacity: 1, Lone: true})
 	add(1, Object{Family: Counting, Capacity: 1 + rng.IntN(4)})
 	add(1, Object{Family: Counting, Capacity: 1 + rng.IntN(4), Exact: true})
 	add(2, Object{Family: Latch})

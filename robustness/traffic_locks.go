@@ -24,6 +24,7 @@ func (w *worker) lockOf(rng *rand.Rand, c *client, o Object, reads bool) (l *lat
 
 // lockIn returns the lock of a client in one of the ways.
 func (w *worker) lockIn(c *client, o Object, variant int, reads bool) *latchkey.Lock {
+	variant = w.unlessShort(o, variant)
 	key := fmt.Sprint(o.Key, variant)
 	made, known := c.handles.Load(key)
 	if !known {
@@ -45,6 +46,14 @@ const (
 	endsFixed = 1
 	endsMost  = 2
 )
+
+// unlessShort is the variant, or one with a long lease: where a lease is short, all who wait ask as often.
+func (w *worker) unlessShort(o Object, variant int) int {
+	if o.Lone && w.Calm() && variant <= briefLease {
+		return 0
+	}
+	return variant
+}
 
 // There are so many variants. Of locks, those from spins on are spin locks.
 const (

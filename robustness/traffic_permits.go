@@ -18,6 +18,7 @@ func (w *worker) permitsOf(rng *rand.Rand, c *client, o Object) *semaphore.Semap
 
 // permitsIn returns the semaphore of a client in one of the ways.
 func (w *worker) permitsIn(c *client, o Object, variant int) *semaphore.Semaphore {
+	variant = w.unlessShort(o, variant)
 	key := fmt.Sprint(o.Key, variant)
 	if made, known := c.handles.Load(key); known {
 		return made.(*semaphore.Semaphore)
