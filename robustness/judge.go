@@ -9,7 +9,7 @@ import (
 )
 
 // slack is what a busy machine may add to a bound. Stalls that the workers have seen come on top.
-const slack = 700 * time.Millisecond
+const slack = 1100 * time.Millisecond
 
 // bound is how long something may take that takes milliseconds, on a machine that is as busy as this one was.
 func (h *history) bound() time.Duration { return slack + 2*h.Stall }

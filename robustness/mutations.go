@@ -40,7 +40,8 @@ const (
 var Mutations = []Mutation{
 	// Locks.
 	mutate("a release forgets the queue", luaOfLocks+"release.lua", "hand_over(head)\nreturn owned", "redis.call('DEL', NAME)\nreturn owned"),
-	mutate("a release does not check the owner", luaOfLocks+"release.lua", "  if redis.call('EXISTS', NAME) == 1 then return 0 end\n", ""),
+	mutate("a release does not check the owner", luaOfLocks+"release.lua", "  if redis.call('EXISTS', NAME) == 1 then return 0 end\n", "").
+		under("lose replies", "late copies"),
 	mutate("a release grants to the last in the queue", luaOfLocks+"release.lua", "redis.pcall('LPOP', QUEUE)", "redis.pcall('RPOP', QUEUE)"),
 	mutate("an acquire takes what is held", luaOfLocks+"contend.lua", "local free = not held[1]\n", "local free = true\n"),
 	mutate("a grant is not told", luaOfLocks+"hand.lua", "redis.pcall(VERB, inbox,", "local _ = table.concat({VERB, inbox}) .. tostring("),
