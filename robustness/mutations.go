@@ -60,8 +60,6 @@ var Mutations = []Mutation{
 		"return not mode or reads and mode == 'read' end", "return not mode or mode == 'read' end"),
 	mutate("the first reader that leaves frees the lock", luaOfHalves+"release.lua", "elseif fields == 2 then", "elseif fields >= 2 then"),
 	mutate("a downgrade leaves no reader", luaOfHalves+"downgrade.lua", "'mode', 'read', id, '1')", "'mode', 'read')"),
-	mutate("readers have the token before the writers'", luaOfHalves+"state.lua",
-		"  if reserved > 0 then number = decimal(number + reserved) end\n", ""),
 	mutate("grants of read-write locks are not told", luaOfHalves+"grant.lua", "for _, m in ipairs(messages) do tell_grant", "for _, m in ipairs({}) do tell_grant"),
 	mutate("a reader's renewal does not renew", luaOfHalves+"renew.lua", "redis.pcall('PEXPIRE', timeout, lease)", "redis.pcall('EXISTS', timeout)"),
 	mutate("a release of a writer keeps the queue waiting", luaOfHalves+"release.lua", "give_back({id})\nreturn 1", "former[1] = id .. ':write'\nformer[2] = id\ndrop_former()\nreturn 1"),
@@ -84,7 +82,6 @@ type downgrader struct`},
 	// Several locks at once.
 	mutate("a basket takes what is held", "internal/lua/basket/take.lua", "if redis.call('EXISTS', NAME, QUEUE) > 0 then", "if redis.call('EXISTS', QUEUE) > 0 then"),
 	mutate("a basket is not given back", "internal/lua/basket/release.lua", "waited and 'HEXISTS' or 'HDEL'", "'HEXISTS'"),
-	mutate("a basket is given back to nobody", "internal/lua/basket/release.lua", "redis.call('EXISTS', NAME) == 0 then hand_over() end", "redis.call('EXISTS', NAME) == 0 then redis.call('DEL', NAME) end"),
 	mutate("several are waited for in the wrong order", "multilock/multilock.go", "cmp.Compare(a.Key(), b.Key())", "cmp.Compare(b.Key(), a.Key())"),
 
 	// Go.
@@ -113,7 +110,6 @@ type downgrader struct`},
 	mutate("a count is lost", luaOfLatches+"quick.lua", "redis.call('DECRBY', NAME, ARGV[3])", "redis.call('DECRBY', NAME, 1)"),
 	mutate("a latch is set while it is shut", luaOfLatches+"set.lua", "local may = latch.phase ~= 's' and (", "local may = ("),
 	mutate("a participant counts twice", luaOfLatches+"count.lua", "redis.call('HEXISTS', RECORD, participant) == 1", "redis.call('HEXISTS', RECORD, participant) == 2"),
-	mutate("nobody is told that a latch opens", luaOfLatches+"count.lua", "    publish(ZERO_COUNT)\n", ""),
 
 	// Barriers.
 	mutate("a barrier opens one party early", luaOfBarriers+"arrive.lua", "barrier.waiting + 1 >= parties", "barrier.waiting + 2 >= parties"),

@@ -16,7 +16,9 @@ type asking struct{}
 // waiting returns a context for a wait: patient as a rule, and otherwise one that ends at any time. The records
 // learn when it is queued.
 func (w *worker) waiting(parent context.Context, rng *rand.Rand, records ...*Record) (ctx context.Context, patient bool, cancel func()) {
-	if rng.IntN(6) > 0 {
+	if w.Objects[records[0].Object].Changes && !w.Calm() { // once it is lost, nobody may set its capacity again
+		ctx, cancel = context.WithTimeout(parent, settles)
+	} else if rng.IntN(6) > 0 {
 		ctx, cancel = context.WithTimeout(parent, w.Patience())
 		patient = true
 	} else if rng.IntN(3) > 0 {
