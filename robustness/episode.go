@@ -1,0 +1,169 @@
+package robustness
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey/internal/redistest"
+)
+
+// Violation is something that must not be.
+type Violation struct{ Kind, Text string }
+
+// Outcome is what an episode has come to.
+type Outcome struct {
+	Plan       Plan
+	Windows    []Window
+	Violations []Violation
+	Tally      Tally
+	Began      int64
+	Stall      time.Duration // of the worker that was not run for the longest time, where nothing was done to it
+	Dir        string
+}
+
+// Play runs an episode and judges it. Its files are in a folder below dir.
+func Play(t testing.TB, plan Plan, dir string) Outcome {
+	t.Helper()
+	o := Outcome{Plan: plan, Began: time.Now().UnixNano(), Dir: filepath.Join(dir, fmt.Sprint(plan.Episode))}
+	require.NoError(t, os.RemoveAll(o.Dir)) // of an earlier run
+	require.NoError(t, os.MkdirAll(o.Dir, 0o700))
+	s := newScene(t, plan, o.Dir)
+	for n := range plan.Workers {
+		s.crew.hire(t, n)
+	}
+	o.Windows = s.fail()
+	s.crew.words.Stop().Store(1)
+	o.Violations = s.crew.finish(plan.Patience() + 20*time.Second)
+	ended := len(o.Violations) > 0 || s.crew.tells()
+	for n := range plan.Workers {
+		o.Stall = max(o.Stall, time.Duration(s.crew.words.Stall(n).Load()))
+	}
+	h := readHistory(t, s.crew, o)
+	o.Violations = append(o.Violations, s.crew.told()...)
+	o.Violations = append(o.Violations, h.judge()...)
+	if !ended {
+		o.Violations = append(o.Violations, s.leftovers(h)...)
+	}
+	o.Tally = h.tally
+	h.Violations = o.Violations
+	if len(o.Violations) > 0 {
+		h.keep(t)
+	}
+	h.close()
+	return o
+}
+
+// newScene starts the servers, and a proxy of each.
+func newScene(t testing.TB, plan Plan, dir string) *scene {
+	s := &scene{t: t, plan: plan}
+	var args []string
+	if plan.has("restart with its data") {
+		args = append(args, "--appendonly", "yes", "--appendfsync", "always")
+	}
+	if plan.has("busy script", "no disk", "loading", "no primary") {
+		args = append(args, redistest.Refusing()...)
+	}
+	switch {
+	case plan.has("failover", "kill a primary"):
+		s.servers = newReplicated(t)
+	case plan.Topology == Cluster:
+		s.cluster = redistest.NewCluster(t)
+		s.servers = s.cluster.Nodes
+	case plan.Topology == Three:
+		for range 3 {
+			s.servers = append(s.servers, redistest.NewProcess(t, args...))
+		}
+	case plan.has("clock forward", "clock back"):
+		s.servers = append(s.servers, redistest.NewJumping(t, args...))
+	default:
+		s.servers = append(s.servers, redistest.NewProcess(t, args...))
+	}
+	order := Order{Plan: plan, Dir: dir}
+	for _, one := range s.servers {
+		p := redistest.NewProxy(t, one)
+		s.proxies, s.plain = append(s.proxies, p), append(s.plain, one.Client(t))
+		order.Direct, order.Proxy = append(order.Direct, one.Addr), append(order.Proxy, p.Addr)
+	}
+	words, err := OpenWords(filepath.Join(dir, "words"))
+	require.NoError(t, err)
+	s.crew = &crew{order: order, words: words}
+	return s
+}
+
+// newReplicated returns a cluster of three primaries with a replica each.
+func newReplicated(t testing.TB) (all []*redistest.Server) {
+	var members []redistest.Member
+	for range 6 {
+		s := redistest.NewProcess(t, "--cluster-enabled", "yes", "--cluster-node-timeout", "2000", "--cluster-config-file", "nodes.conf")
+		all, members = append(all, s), append(members, s.Member())
+	}
+	redistest.Form(t, members, 3)
+	return all
+}
+
+// fail lets things fail until the episode is over, and returns when they did.
+func (s *scene) fail() (windows []Window) {
+	rng := rngOf(s.plan.Seed, s.plan.Episode, 1<<40)
+	until := time.Now().Add(s.plan.Lasts)
+	for n := 0; ; n++ {
+		pause := 150*time.Millisecond + time.Duration(rng.IntN(700))*time.Millisecond
+		if n == 0 {
+			pause = 300 * time.Millisecond
+		}
+		if len(s.plan.Faults) == 0 || time.Now().Add(pause).After(until) {
+			s.pause(time.Until(until))
+			return windows
+		}
+		if !s.pause(pause) {
+			return windows
+		}
+		f := faultNamed(s.plan.Faults[rng.IntN(len(s.plan.Faults))])
+		s.about = -1
+		w := Window{Name: f.Name, Begin: time.Now().UnixNano(), Excuses: f.Excuses}
+		end := f.Begin(s, rng)
+		w.Object = s.about
+		if f.Lasts[1] > 0 {
+			<-time.After(f.Lasts[0] + time.Duration(rng.Int64N(int64(f.Lasts[1]-f.Lasts[0])+1)))
+		}
+		end()
+		w.End = time.Now().UnixNano()
+		windows = append(windows, w)
+	}
+}
+
+// pause reports whether no worker has told of a violation for so long.
+func (s *scene) pause(d time.Duration) bool {
+	for until := time.Now().Add(d); time.Now().Before(until); {
+		if s.crew.tells() {
+			return false
+		}
+		<-time.After(min(20*time.Millisecond, time.Until(until)+1))
+	}
+	return true
+}
+
+// keys returns all keys of a server with their times to live.
+func keys(ctx context.Context, c rueidis.Client) (map[string]int64, error) {
+	names, err := c.Do(ctx, c.B().Keys().Pattern("*").Build()).AsStrSlice()
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]int64{}
+	for _, name := range names {
+		ttl, err := c.Do(ctx, c.B().Pttl().Key(name).Build()).AsInt64()
+		if err != nil {
+			return nil, err
+		}
+		if ttl != -2 {
+			all[name] = ttl
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,66 @@
+package robustness
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/barrier"
+	"github.com/latchkey-go/latchkey/countdown"
+	"github.com/latchkey-go/latchkey/rwlock"
+	"github.com/latchkey-go/latchkey/semaphore"
+)
+
+// resultOf says what an error of an attempt or of a command means. An error that is not expected is a
+// violation.
+func (w *worker) resultOf(c *client, what string, err error, also ...error) int64 {
+	ended := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) // the caller's context
+	switch {
+	case err == nil:
+		return Done
+	case errors.Is(err, latchkey.ErrUnknownOutcome) && ended:
+		return Unknown
+	case errors.Is(err, latchkey.ErrUnknownOutcome):
+		return w.ifFaults(Unknown, what, err)
+	case ended, errors.Is(err, latchkey.ErrNotAcquired):
+		return Refused
+	case errors.Is(err, latchkey.ErrLost):
+		return Lost
+	case errors.Is(err, latchkey.ErrClosed):
+		if c != nil && !c.closing.Load() {
+			w.violation("error", "%s: %v, of a client that is open", what, err)
+		}
+		return Closed
+	case errors.Is(err, latchkey.ErrUnavailable):
+		return w.ifFaults(Unknown, what, err)
+	case slices.ContainsFunc(also, func(known error) bool { return errors.Is(err, known) }):
+		return Refused
+	}
+	for _, name := range w.Faults {
+		for _, code := range faultNamed(name).Excuses.Errors {
+			if strings.Contains(err.Error(), code) {
+				return Unknown
+			}
+		}
+	}
+	w.violation("error", "%s: %v", what, err)
+	return Unknown
+}
+
+// ifFaults is for errors that only something that fails explains.
+func (w *worker) ifFaults(result int64, what string, err error) int64 {
+	if w.Calm() {
+		w.violation("error", "%s: %v, and nothing had failed", what, err)
+	}
+	return result
+}
+
+// The errors of some primitives that a random program runs into.
+var (
+	ofLatches  = []error{countdown.ErrNotSet, countdown.ErrExpired, countdown.ErrDeleted, latchkey.ErrInvalid}
+	ofBarriers = []error{barrier.ErrBroken, barrier.ErrForgotten}
+	ofHalves   = []error{rwlock.ErrUpgrade}
+	ofPermits  = []error{semaphore.ErrCapacity, semaphore.ErrNotInitialized}
+)

@@ -1,0 +1,237 @@
+package robustness
+
+import (
+	"context"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/latchkey-go/latchkey/internal/redistest"
+)
+
+// scene is the servers and processes of an episode, at which faults are aimed.
+type scene struct {
+	t       testing.TB
+	plan    Plan
+	crew    *crew
+	servers []*redistest.Server
+	proxies []*redistest.Proxy
+	cluster *redistest.Cluster
+	plain   []rueidis.Client // of each server
+	about   int64            // the object that the fault concerns; -1: all
+}
+
+// one draws a server.
+func (s *scene) one(rng *rand.Rand) int { return rng.IntN(len(s.servers)) }
+
+func (s *scene) do(n int, words ...string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	return s.plain[n].Do(ctx, s.plain[n].B().Arbitrary(words...).Build()).Error()
+}
+
+func nothing() {}
+
+func killWorker(s *scene, rng *rand.Rand) func() {
+	n := rng.IntN(s.plan.Workers)
+	s.crew.kill(n)
+	return func() { s.crew.hire(s.t, n) }
+}
+
+func stopWorker(s *scene, rng *rand.Rand) func() {
+	n := rng.IntN(s.plan.Workers)
+	stall := s.crew.words.Stall(n)
+	before := stall.Load()
+	s.crew.signal(n, syscall.SIGSTOP)
+	return func() {
+		s.crew.signal(n, syscall.SIGCONT)
+		<-time.After(50 * time.Millisecond)
+		stall.Store(before) // that it was stopped is no stall of the machine, which would excuse the others
+	}
+}
+
+// command sends a command to one of the servers. What it does it does at once.
+func command(words ...string) func(s *scene, rng *rand.Rand) func() {
+	return func(s *scene, rng *rand.Rand) func() {
+		_ = s.do(s.one(rng), words...) // it may be away for another reason
+		return nothing
+	}
+}
+
+func killConnections(kind string) func(s *scene, rng *rand.Rand) func() {
+	return command("CLIENT", "KILL", "TYPE", kind, "SKIPME", "yes")
+}
+
+// judged sets what becomes of requests through one of the proxies.
+func judged(s *scene, rng *rand.Rand, verdict redistest.Verdict, oneIn uint32, deliver time.Duration) func() {
+	p, number := s.proxies[s.one(rng)], atomic.Uint32{}
+	number.Store(rng.Uint32N(oneIn))
+	p.Judge(func(request string) redistest.Verdict {
+		if strings.Contains(request, "EVAL") && number.Add(1)%oneIn == 0 {
+			return verdict
+		}
+		return redistest.Pass
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	var delivering sync.WaitGroup
+	if deliver > 0 {
+		delivering.Go(func() {
+			for ctx.Err() == nil {
+				nap(ctx, deliver)
+				p.Deliver()
+			}
+		})
+	}
+	return func() {
+		p.Judge(nil)
+		cancel()
+		delivering.Wait()
+		p.Deliver()
+	}
+}
+
+func loseReplies(s *scene, rng *rand.Rand) func() {
+	return judged(s, rng, redistest.LoseReply, 20, 0)
+}
+
+func lateCopies(s *scene, rng *rand.Rand) func() {
+	return judged(s, rng, redistest.Keep, 20, 50*time.Millisecond)
+}
+
+func slowNetwork(s *scene, rng *rand.Rand) func() {
+	return judged(s, rng, redistest.Delay, 3, 10*time.Millisecond)
+}
+
+func oneWayNetwork(s *scene, rng *rand.Rand) func() {
+	end := judged(s, rng, redistest.Hang, 50, 0)
+	return func() {
+		end()
+		for _, p := range s.proxies {
+			p.KillAll() // those that hang
+		}
+	}
+}
+
+func silentNetwork(s *scene, rng *rand.Rand) func() {
+	p := s.proxies[s.one(rng)]
+	p.Silence(true)
+	return func() {
+		p.Silence(false)
+		p.KillAll() // what was swallowed will not be sent again
+	}
+}
+
+func cutNetwork(s *scene, rng *rand.Rand) func() {
+	s.proxies[s.one(rng)].KillAll()
+	return nothing
+}
+
+func stopServer(s *scene, rng *rand.Rand) func() {
+	n := s.one(rng)
+	s.servers[n].Stop(s.t)
+	return func() { s.servers[n].Continue(s.t) }
+}
+
+func pauseClients(s *scene, rng *rand.Rand) func() {
+	n := s.one(rng)
+	_ = s.do(n, "CLIENT", "PAUSE", "1000", "ALL") // it may be away for another reason
+	return func() { _ = s.do(n, "CLIENT", "UNPAUSE") }
+}
+
+// refusal has the server answer with errors.
+func refusal(code string) func(s *scene, rng *rand.Rand) func() {
+	return func(s *scene, rng *rand.Rand) func() { return redistest.Refusals[code](s.t, s.servers[s.one(rng)]) }
+}
+
+func outOfMemory(s *scene, rng *rand.Rand) func() {
+	n := s.one(rng)
+	_ = s.do(n, "CONFIG", "SET", "maxmemory", "1") // it may be away for another reason
+	return func() {
+		for s.do(n, "CONFIG", "SET", "maxmemory", "0") != nil {
+			<-time.After(10 * time.Millisecond)
+		}
+	}
+}
+
+// starve has goroutines of the workers spin, which have one processor each.
+func starve(s *scene, _ *rand.Rand) func() {
+	s.crew.words.Starve().Store(1)
+	return func() { s.crew.words.Starve().Store(0) }
+}
+
+// deleteKey deletes the key of a lock that may be taken away.
+func deleteKey(s *scene, rng *rand.Rand) func() {
+	for _, n := range rng.Perm(len(s.plan.Objects)) {
+		if o := s.plan.Objects[n]; o.Taken {
+			s.about = int64(o.Index)
+			_ = s.do(0, "DEL", o.Key) // it may be away for another reason
+			break
+		}
+	}
+	return nothing
+}
+
+// failover has a replica take over from its primary, which hands over all it has.
+func failover(s *scene, rng *rand.Rand) func() {
+	for _, n := range rng.Perm(len(s.servers)) {
+		if s.do(n, "CLUSTER", "FAILOVER") == nil { // otherwise it is a primary
+			break
+		}
+	}
+	return nothing
+}
+
+// killPrimary kills a primary of a cluster, whose replica takes over.
+func killPrimary(s *scene, rng *rand.Rand) func() {
+	for _, n := range rng.Perm(len(s.servers)) {
+		reply, err := s.plain[n].Do(context.Background(), s.plain[n].B().Role().Build()).ToArray()
+		if err != nil || len(reply) == 0 {
+			continue
+		}
+		if role, _ := reply[0].ToString(); role == "master" {
+			s.servers[n].Kill()
+			return func() { s.servers[n].Start(s.t) }
+		}
+	}
+	return nothing
+}
+
+func restart(s *scene, rng *rand.Rand) func() {
+	n := s.one(rng)
+	s.servers[n].Kill()
+	return func() { s.servers[n].Start(s.t) }
+}
+
+func restartEmpty(s *scene, rng *rand.Rand) func() { return restart(s, rng) }
+
+// jump sets the clock: by parts of a lease, by several leases, or by hours.
+func jump(back bool) func(s *scene, rng *rand.Rand) func() {
+	return func(s *scene, rng *rand.Rand) func() {
+		by := []time.Duration{100 * time.Millisecond, time.Second, 20 * time.Second, 3 * time.Hour}[rng.IntN(4)]
+		if back {
+			by = -by
+		}
+		s.servers[0].Jump(s.t, by)
+		return nothing
+	}
+}
+
+// moveSlot moves the slot of an object, key by key.
+func moveSlot(s *scene, rng *rand.Rand) func() {
+	o := s.plan.Objects[rng.IntN(len(s.plan.Objects))]
+	m := s.cluster.Move(s.t, o.Key)
+	return func() {
+		for keys := m.Left(s.t); len(keys) > 0; keys = m.Left(s.t) {
+			for _, key := range keys {
+				m.Key(s.t, key)
+			}
+		}
+		m.Assign(s.t)
+	}
+}

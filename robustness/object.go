@@ -1,0 +1,83 @@
+package robustness
+
+import (
+	"fmt"
+	"math/rand/v2"
+)
+
+// Family is which primitives share an object.
+type Family string
+
+// The families.
+const (
+	Locks    Family = "lock"     // rlock, fairlock and spinlock of one name
+	Fair     Family = "fairlock" // fairlock alone, whose order is judged
+	Halves   Family = "rwlock"
+	Red      Family = "redlock"
+	Leased   Family = "semaphore"
+	Queued   Family = "fifo" // semaphores with WithBudget(0, 0), whose order is judged
+	Counting Family = "counting"
+	Latch    Family = "latch"
+	Barrier  Family = "barrier"
+)
+
+// Object is one name in Redis, which all processes of an episode use.
+type Object struct {
+	Index    int // its place in the order in which nested waits must be
+	Key      string
+	Family   Family
+	Capacity int  // of permits; of a barrier its parties
+	Taken    bool // it may be taken away: ForceUnlock, DEL of its key
+	Changes  bool // its capacity changes while it is used
+	Lone     bool // no multi-lock has it, and no lease of it is short in a calm episode: so a lost wake-up shows
+	Exact    bool // who waits for it never gives up: so it is known what was free when
+}
+
+// prefix is that of all keys. Some clients have it as their key prefix, others as a part of the names.
+const prefix = "k/"
+
+// Exclusive reports whether it is a lock, of which one may be inside, or only readers.
+func (o Object) Exclusive() bool {
+	return o.Family == Locks || o.Family == Fair || o.Family == Halves || o.Family == Red
+}
+
+// Permits reports whether it has permits with holders.
+func (o Object) Permits() bool { return o.Family == Leased || o.Family == Queued }
+
+// newObjects returns those of an episode. Keys are in the order of their places, as multi-locks take them.
+func newObjects(rng *rand.Rand, topology Topology, parties int) []Object {
+	var all []Object
+	add := func(n int, o Object) {
+		for range n {
+			o.Index = len(all)
+			slot := ""
+			if topology == Cluster {
+				slot = fmt.Sprintf("{s%d}", o.Index%3)
+			}
+			o.Key = fmt.Sprintf("%s%02d-%s%s", prefix, o.Index, o.Family, slot)
+			all = append(all, o)
+		}
+	}
+	if topology == Three {
+		add(3, Object{Family: Red})
+		return all
+	}
+	add(1, Object{Family: Locks})
+	add(1, Object{Family: Locks, Lone: true})
+	add(1, Object{Family: Locks, Taken: true})
+	add(1, Object{Family: Fair})
+	add(1, Object{Family: Fair, Lone: true})
+	add(1, Object{Family: Halves})
+	add(1, Object{Family: Halves, Lone: true})
+	add(1, Object{Family: Halves, Taken: true})
+	add(1, Object{Family: Leased, Capacity: 1 + rng.IntN(4), Lone: true})
+	add(1, Object{Family: Leased, Capacity: 2 + rng.IntN(4), Changes: true})
+	add(1, Object{Family: Queued, Capacity: 1 + rng.IntN(4)})
+	add(1, Object{Family: Queued, Capacity: 1, Lone: true})
+	add(1, Object{Family: Counting, Capacity: 1 + rng.IntN(4)})
+	add(1, Object{Family: Counting, Capacity: 1 + rng.IntN(4), Exact: true})
+	add(2, Object{Family: Latch})
+	add(1, Object{Family: Barrier, Capacity: parties})
+	add(1, Object{Family: Barrier, Capacity: 2})
+	return all
+}

@@ -1,0 +1,90 @@
+package robustness
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Tally is how much of what there was.
+type Tally struct {
+	Operations, Grants int
+	Kinds              map[Family]int // grants, or commands
+	Killed             int            // sections that their process did not end
+	Lost               int            // sections that ended without a release
+	Unjudged           int            // histories that were too long to be judged by a model
+}
+
+func (h *history) count() {
+	h.tally.Kinds = map[Family]int{}
+	for _, e := range h.entries {
+		h.tally.Operations++
+		if e.Object < 0 || e.Begin == 0 {
+			continue
+		}
+		family := h.Plan.Objects[e.Object].Family
+		h.tally.Kinds[family]++
+		if e.Kind == Section {
+			h.tally.Grants++
+			if e.Free == 0 {
+				h.tally.Killed++
+			}
+			if e.Result == Lost {
+				h.tally.Lost++
+			}
+		}
+	}
+}
+
+// Add adds the tally of another episode.
+func (t *Tally) Add(other Tally) {
+	if t.Kinds == nil {
+		t.Kinds = map[Family]int{}
+	}
+	t.Operations += other.Operations
+	t.Grants += other.Grants
+	t.Killed += other.Killed
+	t.Lost += other.Lost
+	t.Unjudged += other.Unjudged
+	for family, n := range other.Kinds {
+		t.Kinds[family] += n
+	}
+}
+
+// String is the tally in one line.
+func (t Tally) String() string {
+	var kinds []string
+	for _, family := range slices.Sorted(maps.Keys(t.Kinds)) {
+		kinds = append(kinds, fmt.Sprintf("%s %d", family, t.Kinds[family]))
+	}
+	return fmt.Sprintf("%d operations, %d grants (%s), %d unfinished, %d lost, %d not judged", t.Operations, t.Grants,
+		strings.Join(kinds, ", "), t.Killed, t.Lost, t.Unjudged)
+}
+
+// String is the episode in one line, and its violations in one each.
+func (o Outcome) String() string {
+	faults := map[string]int{}
+	for _, w := range o.Windows {
+		faults[w.Name]++
+	}
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(faults)) {
+		names = append(names, fmt.Sprintf("%s %dx", name, faults[name]))
+	}
+	if o.Plan.Closes {
+		names = append(names, "clients closed")
+	}
+	text := fmt.Sprintf("episode %d: %s, %d workers, %v, stall %v, faults: %s\n  %v", o.Plan.Episode, o.Plan.Topology, o.Plan.Workers,
+		time.Duration(time.Now().UnixNano()-o.Began).Round(100*time.Millisecond), o.Stall.Round(time.Millisecond), strings.Join(names, ", "), o.Tally)
+	const most = 8
+	for n, v := range o.Violations {
+		if n == most {
+			text += fmt.Sprintf("\n  and %d more", len(o.Violations)-most)
+			break
+		}
+		text += fmt.Sprintf("\n  VIOLATION %s: %s", v.Kind, v.Text)
+	}
+	return text
+}

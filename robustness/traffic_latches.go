@@ -1,0 +1,153 @@
+package robustness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/barrier"
+	"github.com/latchkey-go/latchkey/countdown"
+)
+
+// The commands of latches, as modes of records.
+const (
+	set int64 = iota
+	down
+	downAs
+	await
+	rearm
+	remove
+	count
+)
+
+// Why a command of a latch was refused, as a record's second result.
+const (
+	_ int64 = iota
+	notSet
+	invalid
+)
+
+// useLatch does one thing with a latch.
+func (w *worker) useLatch(stopping context.Context, rng *rand.Rand, o Object) {
+	nap(stopping, time.Duration(rng.IntN(40))*time.Millisecond)
+	c := w.any(rng)
+	if c == nil {
+		return
+	}
+	made, known := c.handles.Load(o.Key)
+	if !known {
+		made = must1(countdown.New(c.Client, c.name(o)))
+		c.handles.Store(o.Key, made)
+	}
+	latch := made.(*countdown.Latch)
+	mode, n := int64(rng.IntN(int(count)+1)), int64(1+rng.IntN(4))
+	if mode == remove && rng.IntN(4) > 0 {
+		mode = down
+	}
+	r := w.witness.Ask(Command, o, mode, n, c.number)
+	limit := time.Duration(100+rng.IntN(300)) * time.Millisecond
+	if mode == await && rng.IntN(3) == 0 {
+		limit = 4 * time.Second
+	}
+	ctx, cancel := context.WithTimeout(stopping, limit)
+	defer cancel()
+	var value, extra int64
+	var err error
+	yes := func(done bool) {
+		if done {
+			extra = 1
+		}
+	}
+	switch mode {
+	case set, rearm:
+		way := latch.TrySetCount
+		if mode == rearm {
+			way = latch.Rearm
+		}
+		var done bool
+		done, err = way(ctx, n)
+		yes(done)
+	case down, downAs:
+		var tally countdown.Tally
+		switch {
+		case mode == downAs:
+			tally, err = latch.CountDownAs(ctx, fmt.Sprint(n))
+		case n == 1:
+			tally, err = latch.CountDown(ctx)
+		default:
+			tally, err = latch.CountDownN(ctx, n)
+		}
+		value = tally.Remaining
+		yes(tally.Counted)
+	case await:
+		err = latch.Await(ctx)
+	case remove:
+		var existed bool
+		existed, err = latch.Delete(ctx)
+		yes(existed)
+	case count:
+		value, err = latch.Count(ctx)
+	}
+	result := w.resultOf(c, "latch "+o.Key, err, ofLatches...)
+	if result == Refused {
+		switch {
+		case errors.Is(err, countdown.ErrNotSet):
+			extra = notSet
+		case errors.Is(err, latchkey.ErrInvalid):
+			extra = invalid
+		}
+	}
+	r.Answered(result, value, extra)
+}
+
+// useBarrier arrives at a barrier as one of its parties.
+func (w *worker) useBarrier(stopping context.Context, rng *rand.Rand, o Object) {
+	c := w.any(rng)
+	if c == nil {
+		return
+	}
+	action := o.Index%2 == 0
+	made, known := c.handles.Load(o.Key)
+	if !known {
+		options := []barrier.Option{barrier.WithLease(w.Lease())}
+		if action {
+			options = append(options, barrier.WithAction(func(ctx context.Context) error {
+				nap(ctx, time.Millisecond)
+				return nil
+			}))
+		}
+		made = must1(barrier.New(c.Client, c.name(o), o.Capacity, options...))
+		c.handles.Store(o.Key, made)
+	}
+	b := made.(*barrier.Barrier)
+	ctx, cancel := context.WithTimeout(stopping, w.Patience())
+	defer cancel()
+	switch rng.IntN(30) {
+	case 0:
+		cancel()
+		ctx, cancel = context.WithTimeout(stopping, time.Duration(rng.IntN(5000))*time.Microsecond)
+		defer cancel()
+	case 1:
+		_ = w.resultOf(c, "Join", b.Join(ctx), ofBarriers...)
+	case 2:
+		_ = w.resultOf(c, "Leave", b.Leave(ctx))
+	}
+	r := w.witness.Ask(Arrival, o, 0, int64(o.Capacity), c.number)
+	arrival, err := b.Await(ctx)
+	result := w.resultOf(c, "barrier "+o.Key, err, ofBarriers...)
+	r.Answered(result, arrival.Generation, int64(arrival.Index))
+	if result == Done {
+		nap(stopping, time.Duration(rng.IntN(10_000))*time.Microsecond)
+		return
+	}
+	if errors.Is(err, context.DeadlineExceeded) && errors.Is(ctx.Err(), context.DeadlineExceeded) && time.Now().UnixNano()-r.Asked > w.Patience().Nanoseconds() {
+		w.violation("forgotten", "barrier %s waited for %v: %v", o.Key, w.Patience(), err)
+	}
+	nap(stopping, time.Duration(rng.IntN(10))*time.Millisecond)
+	if broken, err := b.Broken(stopping); err == nil && broken {
+		_ = w.resultOf(c, "Reset", b.Reset(ctx))
+	}
+}

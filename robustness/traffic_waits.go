@@ -1,0 +1,149 @@
+package robustness
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/latchkey-go/latchkey"
+)
+
+// asking is the key under which a context has the records of what is asked for with it.
+type asking struct{}
+
+// waiting returns a context for a wait: patient as a rule, and otherwise one that ends at any time. The records
+// learn when it is queued.
+func (w *worker) waiting(parent context.Context, rng *rand.Rand, records ...*Record) (ctx context.Context, patient bool, cancel func()) {
+	if w.Objects[records[0].Object].Changes && !w.Calm() { // once it is lost, nobody may set its capacity again
+		ctx, cancel = context.WithTimeout(parent, settles)
+	} else if rng.IntN(6) > 0 {
+		ctx, cancel = context.WithTimeout(parent, w.Patience())
+		patient = true
+	} else if rng.IntN(3) > 0 {
+		ctx, cancel = context.WithTimeout(parent, time.Duration(rng.IntN(20_000))*time.Microsecond)
+	} else {
+		ctx, cancel = context.WithCancel(parent)
+		timer := time.AfterFunc(time.Duration(rng.IntN(5000))*time.Microsecond, cancel)
+		inner := cancel
+		cancel = func() { timer.Stop(); inner() }
+	}
+	return context.WithValue(ctx, asking{}, records), patient, cancel
+}
+
+// queued is the hook that is called when a waiter stands in the queue.
+func queued(e latchkey.Event) {
+	records, _ := e.Context.Value(asking{}).([]*Record)
+	if len(records) != 1 { // of a multi-lock several wait, one after the other
+		return
+	}
+	if r := records[0]; r.Queued == 0 {
+		r.Queued = time.Now().UnixNano()
+	} else {
+		r.Queued = -1 // it has lost its place
+	}
+}
+
+// stack is what the goroutine holds already, the latest last.
+type stack []held
+
+type held struct {
+	object Object
+	client *client
+	shared bool // it reads
+	token  int64
+	ctx    context.Context
+	alone  bool // by a context of its own, and not one of a multi-lock's
+}
+
+func (s stack) has(o Object) *held {
+	for n := range s {
+		if s[n].object.Index == o.Index {
+			return &s[n]
+		}
+	}
+	return nil
+}
+
+func (s stack) with(h ...held) stack { return append(slices.Clone(s), h...) }
+
+// program does one thing with objects from a place on, and others inside of it.
+func (w *worker) program(ctx context.Context, rng *rand.Rand, from int, s stack) {
+	lockable := make([]Object, 0, len(w.Objects))
+	for _, o := range w.Objects[from:] {
+		if o.Exclusive() || o.Permits() || o.Family == Counting {
+			lockable = append(lockable, o)
+		}
+	}
+	c := w.any(rng)
+	if len(lockable) == 0 || c == nil {
+		return
+	}
+	o := lockable[rng.IntN(len(lockable))]
+	locks := slices.DeleteFunc(slices.Clone(lockable), func(o Object) bool { return !o.Exclusive() || o.Lone })
+	switch {
+	case o.Exclusive() && len(locks) > 0 && rng.IntN(3) == 0:
+		w.useSeveral(ctx, rng, locks, s)
+	case o.Exclusive():
+		w.useLock(ctx, rng, c, o, s)
+	case o.Permits():
+		w.usePermits(ctx, rng, c, o, s)
+	default:
+		w.useCounting(ctx, rng, c, o)
+	}
+}
+
+// inside is what happens while something is held: see is called now and then.
+func (w *worker) inside(ctx context.Context, rng *rand.Rand, s stack, see func()) {
+	last := s[len(s)-1]
+	switch n := rng.IntN(40); {
+	case n < 10: // nothing
+	case n < 20:
+		nap(ctx, time.Duration(rng.IntN(1000))*time.Microsecond)
+	case n < 28 && len(s) < 4:
+		w.program(ctx, rng, last.object.Index+1, s)
+	case n < 34:
+		w.reenter(rng, s)
+	case n < 36:
+		nap(ctx, time.Duration(rng.IntN(20))*time.Millisecond)
+	case n == 36 && rng.IntN(4) == 0: // it is renewed meanwhile
+		for range 1 + rng.IntN(10) {
+			nap(ctx, 40*time.Millisecond)
+			see()
+		}
+	case n == 37:
+		limited, cancel := context.WithTimeout(ctx, 300*time.Millisecond) // what it publishes may be lost
+		_ = w.resultOf(last.client, "Check", last.client.Check(limited))
+		cancel()
+	}
+}
+
+// nap sleeps for a while, or until the context ends.
+func nap(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// failed writes down that an attempt came to nothing.
+func (w *worker) failed(c *client, records []*Record, what string, patient bool, parent context.Context, err error, also ...error) {
+	result := w.resultOf(c, what, err, also...)
+	for _, r := range records {
+		r.Over(result)
+	}
+	if patient && errors.Is(err, context.DeadlineExceeded) && parent.Err() == nil {
+		w.violation("forgotten", "%s waited for %v: %v: %v", what, w.Patience(), err, records[0])
+	}
+}
+
+// endOf says how a section has ended, by what the call returned that gave it back.
+func (w *worker) endOf(c *client, what string, err error) int64 {
+	switch result := w.resultOf(c, what, err, latchkey.ErrNotHeld); result {
+	case Done, Lost:
+		return result
+	default:
+		return Untold
+	}
+}

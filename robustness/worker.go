@@ -1,0 +1,336 @@
+package robustness
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/rueidis"
+	"go.uber.org/goleak"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/redistest"
+)
+
+// order names the variable that has the [Order] of a worker.
+const order = "LATCHKEY_ROBUSTNESS_WORKER"
+
+// Order is what a worker is told.
+type Order struct {
+	Plan
+	Worker int
+	Serial uint64   // of all workers of the episode: one that was killed has a successor
+	Direct []string // addresses of the servers
+	Proxy  []string // the same, through a proxy
+	Dir    string
+}
+
+// worker is one process of an episode.
+type worker struct {
+	Order
+	words   Words
+	witness *Witness
+	clients [5]atomic.Pointer[client]
+	numbers atomic.Int64
+	log     *os.File
+	mute    sync.Mutex
+
+	spinning sync.WaitGroup
+}
+
+// Work does what the environment orders, if it orders anything: then it does not return.
+func Work() {
+	text := os.Getenv(order)
+	if text == "" {
+		return
+	}
+	go func() {
+		_, _ = bufio.NewReader(os.Stdin).ReadString(0) // returns when the harness is gone
+		os.Exit(3)
+	}()
+	w := &worker{}
+	must(json.Unmarshal([]byte(text), &w.Order))
+	w.run()
+	os.Exit(0)
+}
+
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+func must1[T any](value T, err error) T {
+	must(err)
+	return value
+}
+
+func witnessPath(dir string, serial uint64) string {
+	return filepath.Join(dir, fmt.Sprintf("%d.witness", serial))
+}
+
+func logPath(dir string, serial uint64) string {
+	return filepath.Join(dir, fmt.Sprintf("%d.log", serial))
+}
+
+func (w *worker) run() {
+	w.words = must1(OpenWords(filepath.Join(w.Dir, "words")))
+	w.witness = must1(OpenWitness(witnessPath(w.Dir, w.Serial)))
+	w.log = must1(os.OpenFile(logPath(w.Dir, w.Serial), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600))
+	before := goleak.IgnoreCurrent()
+	ctx, cancel := context.WithCancel(context.Background())
+	var watching, working sync.WaitGroup
+	watching.Go(func() { w.watch(ctx) })
+	stopping, stop := context.WithCancel(ctx) // ends when the workers are to end
+	watching.Go(func() {
+		for w.words.Stop().Load() == 0 && ctx.Err() == nil {
+			<-time.After(5 * time.Millisecond)
+		}
+		stop()
+	})
+	for n := range w.clients {
+		w.reopen(n)
+	}
+	routine := uint64(0)
+	begin := func(f func(ctx context.Context, rng *rand.Rand)) {
+		rng := rngOf(w.Seed, w.Episode, w.Serial, routine)
+		routine++
+		working.Go(func() {
+			for w.words.Stop().Load() == 0 && !w.witness.Full() {
+				f(stopping, rng)
+			}
+		})
+	}
+	for range w.Routines {
+		begin(func(_ context.Context, rng *rand.Rand) { w.program(context.Background(), rng, 0, nil) })
+	}
+	for _, o := range w.Objects {
+		switch o.Family {
+		case Latch:
+			for range 2 {
+				begin(func(ctx context.Context, rng *rand.Rand) { w.useLatch(ctx, rng, o) })
+			}
+		case Barrier:
+			if w.Worker < o.Capacity {
+				begin(func(ctx context.Context, rng *rand.Rand) { w.useBarrier(ctx, rng, o) })
+			}
+		}
+	}
+	begin(w.disturb)
+	begin(w.holdLong)
+	working.Wait()
+	w.shut(ctx)
+	cancel()
+	stop()
+	watching.Wait()
+	w.spinning.Wait()
+	if err := goleak.Find(append(redistest.Lingering, before)...); err != nil {
+		w.violation("left behind", "goroutines of worker %d: %v", w.Serial, err)
+	}
+	w.words.Finished(w.Worker).Store(1)
+}
+
+// shut closes the clients as a service does that ends well.
+func (w *worker) shut(ctx context.Context) {
+	var closing sync.WaitGroup
+	for n := range w.clients {
+		closing.Go(func() {
+			c := w.clients[n].Load()
+			if c == nil {
+				return
+			}
+			limited, cancel := context.WithTimeout(ctx, 5*time.Second)
+			defer cancel()
+			if err := c.Shutdown(limited); err != nil && w.Calm() {
+				w.violation("shutdown", "client %d of worker %d: %v", c.number, w.Serial, err)
+			}
+		})
+	}
+	closing.Wait()
+}
+
+// watch notes for how long the process was not run.
+func (w *worker) watch(ctx context.Context) {
+	stall := w.words.Stall(w.Worker)
+	for last := time.Now(); ctx.Err() == nil; {
+		<-time.After(2 * time.Millisecond)
+		for range 3 {
+			if w.words.Starve().Load() > 0 { // as goroutines do that compute
+				w.spinning.Go(func() {
+					for began := time.Now(); time.Since(began) < 5*time.Millisecond; { //nolint:revive // to spin is the point
+					}
+				})
+			}
+		}
+		if d := time.Since(last).Nanoseconds(); d > stall.Load() {
+			stall.Store(d)
+		}
+		last = time.Now()
+	}
+}
+
+// violation tells the harness what is wrong. It is one line of a file, which outlives the process.
+func (w *worker) violation(kind, format string, values ...any) {
+	w.mute.Lock()
+	defer w.mute.Unlock()
+	text := strings.ReplaceAll(fmt.Sprintf(format, values...), "\n", " | ")
+	_, _ = fmt.Fprintf(w.log, "%s\t%s\n", kind, text) // nobody is left to tell
+}
+
+// The clients of a worker, by what is special about them.
+const (
+	plain    = iota
+	proxied  // through the proxy
+	prefixed // the prefix is not in the names
+	another  // as the first one
+	mute     // without pub/sub
+)
+
+// client is one with all that was made with it.
+type client struct {
+	*latchkey.Client
+	number   int64
+	what     int
+	others   []*latchkey.Client // of the servers after the first one
+	closing  atomic.Bool
+	handles  sync.Map // by text: what New returned
+	requests sync.WaitGroup
+}
+
+// Shutdown shuts the clients of all servers.
+func (c *client) Shutdown(ctx context.Context) error {
+	c.closing.Store(true)
+	errs := make([]error, 1+len(c.others))
+	var all sync.WaitGroup
+	for n, one := range append([]*latchkey.Client{c.Client}, c.others...) {
+		all.Go(func() { errs[n] = one.Shutdown(ctx) })
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// reopen makes the n-th client, and puts it into the place of the one before.
+func (w *worker) reopen(n int) {
+	c := &client{number: w.numbers.Add(1), what: n}
+	addresses := w.Direct
+	if n == proxied {
+		addresses = w.Proxy
+	}
+	options := []latchkey.Option{
+		latchkey.WithLease(w.Lease()), latchkey.WithObserver(latchkey.Observer{Queued: queued}),
+	}
+	if n == prefixed {
+		options = append(options, latchkey.WithKeyPrefix(prefix))
+	}
+	if n == mute {
+		options = append(options, latchkey.WithoutPubSub())
+	}
+	open := func(addresses ...string) *latchkey.Client {
+		option := rueidis.ClientOption{InitAddress: addresses, ForceSingleClient: w.Topology != Cluster}
+		for {
+			opened, err := latchkey.New(option, options...)
+			if err == nil {
+				return opened
+			}
+			if !errors.Is(err, latchkey.ErrUnavailable) && len(w.Faults) == 0 {
+				w.violation("error", "a client is not opened: %v", err)
+			}
+			if w.words.Stop().Load() > 0 {
+				return nil
+			}
+			<-time.After(10 * time.Millisecond)
+		}
+	}
+	if w.Topology == Cluster {
+		c.Client = open(addresses...)
+	} else {
+		c.Client = open(addresses[0])
+		for _, address := range addresses[1:] {
+			if c.Client == nil {
+				return
+			}
+			one := open(address)
+			if one == nil {
+				return
+			}
+			c.others = append(c.others, one)
+		}
+	}
+	if c.Client != nil {
+		w.clients[n].Store(c)
+	}
+}
+
+// name is what an object is called on the client.
+func (c *client) name(o Object) string {
+	if c.what == prefixed {
+		return strings.TrimPrefix(o.Key, prefix)
+	}
+	return o.Key
+}
+
+// any returns one of the clients.
+func (w *worker) any(rng *rand.Rand) *client {
+	for {
+		if c := w.clients[rng.IntN(mute)].Load(); c != nil {
+			return c
+		}
+		if w.words.Stop().Load() > 0 {
+			return nil
+		}
+		<-time.After(time.Millisecond)
+	}
+}
+
+// disturb is what a goroutine does that disturbs the others now and then: it closes clients, takes locks away,
+// and changes capacities.
+func (w *worker) disturb(ctx context.Context, rng *rand.Rand) {
+	select {
+	case <-ctx.Done():
+		return
+	case <-time.After(time.Duration(rng.IntN(40)) * time.Millisecond):
+	}
+	o := w.Objects[rng.IntN(len(w.Objects))]
+	switch {
+	case w.Closes && rng.IntN(10) == 0:
+		w.replace(rng)
+	case o.Taken && rng.IntN(3) == 0:
+		w.take(rng, o)
+	case o.Changes:
+		w.change(rng, o)
+	case o.Exclusive() || o.Permits():
+		w.inspect(rng, o)
+	}
+}
+
+// replace closes a client in one way or the other, and opens another one.
+func (w *worker) replace(rng *rand.Rand) {
+	n := rng.IntN(len(w.clients))
+	c := w.clients[n].Load()
+	if c == nil {
+		return
+	}
+	r := w.witness.Ask(Closing, Object{Index: -1}, 0, 0, c.number)
+	if rng.IntN(2) == 0 {
+		c.closing.Store(true)
+		c.Close()
+		for _, one := range c.others {
+			one.Close()
+		}
+	} else {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Duration(rng.IntN(100))*time.Millisecond)
+		_ = c.Shutdown(ctx) // what is still held is named
+		cancel()
+	}
+	r.Answered(Done, 0, 0)
+	w.reopen(n)
+}
