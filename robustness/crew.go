@@ -92,8 +92,8 @@ func (c *crew) signal(n int, s syscall.Signal) {
 	_ = c.members[n].cmd.Process.Signal(s) // it may have ended
 }
 
-// finish waits until all workers have ended, and returns what is wrong with those that do not. Once one of them
-// has told of a violation it ends them all.
+// finish waits until all workers have ended, and returns what is wrong with those that do not. Once one of
+// them has told of a violation it ends them all.
 func (c *crew) finish(limit time.Duration) (violations []Violation) {
 	timeout := time.Now().Add(limit)
 	for n, m := range c.members {

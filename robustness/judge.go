@@ -77,8 +77,8 @@ func eventsOf(sections []entry) []event {
 	return events
 }
 
-// exclusion looks for sections that were trusted beside a writer's, and for tokens that contradict the order of
-// the sections.
+// exclusion looks for sections that were trusted beside a writer's, and for tokens that contradict the order
+// of the sections.
 func (h *history) exclusion(o Object) (violations []Violation) {
 	type latest struct {
 		token int64
@@ -124,8 +124,8 @@ func (h *history) exclusion(o Object) (violations []Violation) {
 	return violations
 }
 
-// mayForgetTokens reports whether Redis lost its data while its clock was set back. Then tokens grow for those
-// clients alone that have seen the greatest.
+// mayForgetTokens reports whether Redis lost its data while its clock was set back. Then tokens grow for
+// those clients alone that have seen the greatest.
 func (h *history) mayForgetTokens() bool {
 	lost, back := false, false
 	for _, w := range h.excusable {
@@ -219,8 +219,8 @@ func (h *history) order(o Object) (violations []Violation) {
 	return violations
 }
 
-// overtaken looks for waiters that were passed by somebody who came long after them. A budget inside a process,
-// or a phase, excuses milliseconds.
+// overtaken looks for waiters that were passed by somebody who came long after them. A budget inside a
+// process, or a phase, excuses milliseconds.
 func (h *history) overtaken(o Object) (violations []Violation) {
 	sections := h.sections(o)
 	latest := entry{Record: &Record{}} // of those that were granted so far, the one that asked last

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// barriers looks whether the parties of each generation went on together: nobody before all had come, each with
-// an index of its own.
+// barriers looks whether the parties of each generation went on together: nobody before all had come, each
+// with an index of its own.
 func (h *history) barriers(o Object) (violations []Violation) {
 	if h.mayForgetTokens() { // a generation has its number from the clock
 		return nil

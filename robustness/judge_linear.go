@@ -83,8 +83,8 @@ func (h *history) late(o Object) (violations []Violation) {
 	return violations
 }
 
-// countingModel is plain permits, of which so many are free at first. If it is not exact, fewer may be seen than
-// are free: somebody whose context ends may be granted permits all the same, and gives them back.
+// countingModel is plain permits, of which so many are free at first. If it is not exact, fewer may be seen
+// than are free: somebody whose context ends may be granted permits all the same, and gives them back.
 func countingModel(free int, exact bool) *porcupine.NondeterministicModel {
 	return &porcupine.NondeterministicModel{
 		Init: func() []any { return []any{int64(free)} },

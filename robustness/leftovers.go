@@ -15,8 +15,8 @@ import (
 	"github.com/latchkey-go/latchkey/semaphore"
 )
 
-// leftovers looks, when all workers have ended, whether anything of them holds or blocks anything, and whether
-// all that is in Redis expires.
+// leftovers looks, when all workers have ended, whether anything of them holds or blocks anything, and
+// whether all that is in Redis expires.
 func (s *scene) leftovers(h *history) (violations []Violation) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -116,7 +116,8 @@ func freePermits(ctx context.Context, c *latchkey.Client, o Object, h *history) 
 	}
 }
 
-// onlyExpiring looks for keys without a time to live. The number of permits has none, nor the count of a latch.
+// onlyExpiring looks for keys without a time to live. The number of permits has none, nor the count of a
+// latch.
 func (s *scene) onlyExpiring(ctx context.Context) (violations []Violation) {
 	for _, c := range s.plain {
 		if role, err := c.Do(ctx, c.B().Role().Build()).ToArray(); err == nil && len(role) > 0 {

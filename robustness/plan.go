@@ -64,8 +64,8 @@ type Focus struct {
 	Faults   []string
 }
 
-// NewPlan returns the plan of an episode. The first one of a seed is calm, since most faults of code show there
-// and at once.
+// NewPlan returns the plan of an episode. The first one of a seed is calm, since most faults of code show
+// there and at once.
 func NewPlan(seed, episode uint64, focus Focus) Plan {
 	rng := rngOf(seed, episode)
 	p := Plan{

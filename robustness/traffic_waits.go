@@ -13,8 +13,8 @@ import (
 // asking is the key under which a context has the records of what is asked for with it.
 type asking struct{}
 
-// waiting returns a context for a wait: patient as a rule, and otherwise one that ends at any time. The records
-// learn when it is queued.
+// waiting returns a context for a wait: patient as a rule, and otherwise one that ends at any time. The
+// records learn when it is queued.
 func (w *worker) waiting(parent context.Context, rng *rand.Rand, records ...*Record) (ctx context.Context, patient bool, cancel func()) {
 	if w.Objects[records[0].Object].Changes && !w.Calm() { // once it is lost, nobody may set its capacity again
 		ctx, cancel = context.WithTimeout(parent, settles)

@@ -291,8 +291,8 @@ func (w *worker) any(rng *rand.Rand) *client {
 	}
 }
 
-// disturb is what a goroutine does that disturbs the others now and then: it closes clients, takes locks away,
-// and changes capacities.
+// disturb is what a goroutine does that disturbs the others now and then: it closes clients, takes locks
+// away, and changes capacities.
 func (w *worker) disturb(ctx context.Context, rng *rand.Rand) {
 	select {
 	case <-ctx.Done():
