@@ -123,8 +123,9 @@ func TestReplyOfAnAttemptIsLost(t *testing.T) {
 			s := redistest.NewProcess(t)
 			p := redistest.NewProxy(t, s)
 			h := take(t, newLock(t, open(t, s.Option())))
+			l := newLock(t, open(t, p.Option()), spinlock.WithLease(time.Hour)) // Open sends scripts of its own
 			n := judged(p, verdict, 3, func() { _ = h.Unlock(context.Background()) })
-			got := later(t, newLock(t, open(t, p.Option()), spinlock.WithLease(time.Hour))).Granted(t)
+			got := later(t, l).Granted(t)
 			require.Greater(t, n.Load(), int64(4), "it asked again")
 			takenOnce(t, s, h, got)
 		})
@@ -137,9 +138,10 @@ func TestCopyOfAnAttemptArrives(t *testing.T) {
 	s := redistest.NewProcess(t)
 	p := redistest.NewProxy(t, s)
 	h := take(t, newLock(t, open(t, s.Option())))
-	n := judged(p, redistest.Keep, 0, func() {})
 	slow := spinlock.WithBackoff(2*time.Second, 2*time.Second)
-	a := later(t, newLock(t, open(t, p.Option()), slow, spinlock.WithLease(time.Hour)))
+	l := newLock(t, open(t, p.Option()), slow, spinlock.WithLease(time.Hour)) // Open sends scripts of its own
+	n := judged(p, redistest.Keep, 0, func() {})
+	a := later(t, l)
 	require.Eventually(t, func() bool { return n.Load() == 2 }, long, time.Millisecond, "it asked again")
 	unlock(t, h)
 	p.Deliver()
