@@ -9,7 +9,6 @@ import (
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/barrier"
 	"github.com/latchkey-go/latchkey/countdown"
-	"github.com/latchkey-go/latchkey/rwlock"
 	"github.com/latchkey-go/latchkey/semaphore"
 )
 
@@ -61,6 +60,5 @@ func (w *worker) ifFaults(result int64, what string, err error) int64 {
 var (
 	ofLatches  = []error{countdown.ErrNotSet, countdown.ErrExpired, countdown.ErrDeleted, latchkey.ErrInvalid}
 	ofBarriers = []error{barrier.ErrBroken, barrier.ErrForgotten}
-	ofHalves   = []error{rwlock.ErrUpgrade}
 	ofPermits  = []error{semaphore.ErrCapacity, semaphore.ErrNotInitialized}
 )

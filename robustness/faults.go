@@ -170,7 +170,7 @@ func faultNamed(name string) *Fault {
 
 // drawFaults returns up to three faults of a topology.
 func drawFaults(rng *rand.Rand, topology Topology) (names []string) {
-	for _, n := range rng.Perm(len(faults))[:] {
+	for _, n := range rng.Perm(len(faults)) {
 		if len(names) < 3 && slices.Contains(faults[n].On, topology) {
 			names = append(names, faults[n].Name)
 		}

@@ -93,13 +93,13 @@ func (w *worker) useSeveral(parent context.Context, rng *rand.Rand, objects []Ob
 		_ = work(hold.Context(), hold) // it returns nil
 		err = w.unlock(rng, hold.Unlock)
 	case !ran:
-		w.failed(nil, parts.records, strings.Join(l.Names(), "+"), patient && !w.anyClosing(parts), parent, w.unlessClosed(parts, err))
+		w.failed(nil, parts.records, strings.Join(l.Names(), "+"), patient && !w.anyClosing(parts), parent, w.unlessClosed(err))
 		return
 	}
 	if errors.Is(err, latchkey.ErrNotRun) {
 		w.violation("do", "several: f ran, and the error is %v", err)
 	}
-	result := w.endOf(nil, "Unlock of several", w.unlessClosed(parts, err))
+	result := w.endOf(nil, "Unlock of several", w.unlessClosed(err))
 	for n, r := range parts.records {
 		if result == Lost && !parts.objects[n].Taken && len(parts.records) > 1 {
 			r.Over(Untold) // it may be another one that was lost
@@ -119,7 +119,7 @@ func (w *worker) anyClosing(parts several) bool {
 }
 
 // unlessClosed takes an error of a client that the worker closed for a context that has ended.
-func (w *worker) unlessClosed(parts several, err error) error {
+func (w *worker) unlessClosed(err error) error {
 	if errors.Is(err, latchkey.ErrClosed) && w.Closes {
 		return context.Canceled
 	}

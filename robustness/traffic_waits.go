@@ -16,14 +16,15 @@ type asking struct{}
 // waiting returns a context for a wait: patient as a rule, and otherwise one that ends at any time. The
 // records learn when it is queued.
 func (w *worker) waiting(parent context.Context, rng *rand.Rand, records ...*Record) (ctx context.Context, patient bool, cancel func()) {
-	if w.Objects[records[0].Object].Changes && !w.Calm() { // once it is lost, nobody may set its capacity again
+	switch {
+	case w.Objects[records[0].Object].Changes && !w.Calm(): // once it is lost, nobody may set its capacity again
 		ctx, cancel = context.WithTimeout(parent, settles)
-	} else if rng.IntN(6) > 0 {
+	case rng.IntN(6) > 0:
 		ctx, cancel = context.WithTimeout(parent, w.Patience())
 		patient = true
-	} else if rng.IntN(3) > 0 {
+	case rng.IntN(3) > 0:
 		ctx, cancel = context.WithTimeout(parent, time.Duration(rng.IntN(20_000))*time.Microsecond)
-	} else {
+	default:
 		ctx, cancel = context.WithCancel(parent)
 		timer := time.AfterFunc(time.Duration(rng.IntN(5000))*time.Microsecond, cancel)
 		inner := cancel
@@ -55,15 +56,6 @@ type held struct {
 	token  int64
 	ctx    context.Context
 	alone  bool // by a context of its own, and not one of a multi-lock's
-}
-
-func (s stack) has(o Object) *held {
-	for n := range s {
-		if s[n].object.Index == o.Index {
-			return &s[n]
-		}
-	}
-	return nil
 }
 
 func (s stack) with(h ...held) stack { return append(slices.Clone(s), h...) }

@@ -181,8 +181,6 @@ func (w Words) Starve() *atomic.Int64 { return w.memory.Word(3) }
 // Stall is the longest time in ns for which a worker was not run, in which nothing was done to it.
 func (w Words) Stall(worker int) *atomic.Int64 { return w.memory.Word(5 + wordsOf*worker) }
 
-func at(ns, zero int64) string { return fmt.Sprintf("%.6f", float64(ns-zero)/1e9) }
-
 // String describes the record for who looks into a violation.
 func (r Record) String() string {
 	return fmt.Sprintf("kind %d object %d mode %d n %d asked %d queued %d begin %d end %d until %d free %d token %d seq %d result %d extra %d client %d",

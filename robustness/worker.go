@@ -166,7 +166,7 @@ func (w *worker) watch(ctx context.Context) {
 		for range 3 {
 			if w.words.Starve().Load() > 0 { // as goroutines do that compute
 				w.spinning.Go(func() {
-					for began := time.Now(); time.Since(began) < 5*time.Millisecond; { //nolint:revive // to spin is the point
+					for began := time.Now(); time.Since(began) < 5*time.Millisecond; {
 					}
 				})
 			}
@@ -198,12 +198,11 @@ const (
 // client is one with all that was made with it.
 type client struct {
 	*latchkey.Client
-	number   int64
-	what     int
-	others   []*latchkey.Client // of the servers after the first one
-	closing  atomic.Bool
-	handles  sync.Map // by text: what New returned
-	requests sync.WaitGroup
+	number  int64
+	what    int
+	others  []*latchkey.Client // of the servers after the first one
+	closing atomic.Bool
+	handles sync.Map // by text: what New returned
 }
 
 // Shutdown shuts the clients of all servers.
