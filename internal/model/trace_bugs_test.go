@@ -28,7 +28,7 @@ func TestSeededScriptBugs(t *testing.T) {
 	for name, b := range map[string]scriptBug{
 		"the second is granted": {"fair", `redis.pcall('LPOP', QUEUE)`, takesSecond, "release", "no message to"},
 		"the queue is ignored": {
-			"halves", `fits(reads) and redis.call('EXISTS', QUEUE) == 0`, "fits(reads)", "acquire", "and the model that it is queued",
+			"halves", `fits(reads) and redis.call('EXISTS', QUEUE) == 0`, "fits(reads)", "acquire", "and the model",
 		},
 		"the token is not raised": {"fair", "local token = now\n", "local token = last or now\n", "acquire", "is told token"},
 		"a reader is pruned":      {"halves", "if left or moving then", "if false then", "acquire", ""},
