@@ -68,27 +68,29 @@ func TestQuestionsToASilentServer(t *testing.T) {
 // Whoever waits while the server dies, and gives up before Redis was asked again, learns that it is away: the
 // subscription has told so.
 func TestServerDiesUnderWaiters(t *testing.T) {
-	for name, wait := range map[string]func(t *testing.T, c *latchkey.Client) func(ctx context.Context) error{
-		"lock": func(t *testing.T, c *latchkey.Client) func(ctx context.Context) error {
-			l, err := rlock.New(c, "a")
+	for name, wait := range map[string]func(t *testing.T, c, other *latchkey.Client) func(ctx context.Context) error{
+		"lock": func(t *testing.T, c, other *latchkey.Client) func(ctx context.Context) error {
+			l, err := rlock.New(other, "a")
 			require.NoError(t, err)
 			_, err = l.Lock(t.Context())
 			require.NoError(t, err)
+			l, err = rlock.New(c, "a")
+			require.NoError(t, err)
 			return func(ctx context.Context) error { _, err := l.Lock(ctx); return err }
 		},
-		"permits": func(t *testing.T, c *latchkey.Client) func(ctx context.Context) error {
+		"permits": func(t *testing.T, c, _ *latchkey.Client) func(ctx context.Context) error {
 			s, err := semaphore.New(c, "a", semaphore.WithCapacity(1))
 			require.NoError(t, err)
 			_, err = s.Acquire(t.Context(), 1)
 			require.NoError(t, err)
 			return func(ctx context.Context) error { _, err := s.Acquire(ctx, 1); return err }
 		},
-		"latch": func(t *testing.T, c *latchkey.Client) func(ctx context.Context) error {
+		"latch": func(t *testing.T, c, _ *latchkey.Client) func(ctx context.Context) error {
 			l, err := countdown.New(c, "a", countdown.WithCount(1))
 			require.NoError(t, err)
 			return l.Await
 		},
-		"barrier": func(t *testing.T, c *latchkey.Client) func(ctx context.Context) error {
+		"barrier": func(t *testing.T, c, _ *latchkey.Client) func(ctx context.Context) error {
 			b, err := barrier.New(c, "a", 2, barrier.WithoutMembership())
 			require.NoError(t, err)
 			return func(ctx context.Context) error { _, err := b.Await(ctx); return err }
@@ -96,18 +98,23 @@ func TestServerDiesUnderWaiters(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := redistest.NewProcess(t)
-			c, err := latchkey.New(s.Option(), latchkey.WithReleaseTimeout(time.Millisecond))
-			require.NoError(t, err)
-			t.Cleanup(c.Close)
-			require.NoError(t, c.Check(t.Context()))
-			waits := wait(t, c)
+			var clients [2]*latchkey.Client
+			for i := range clients {
+				c, err := latchkey.New(s.Option(), latchkey.WithReleaseTimeout(time.Millisecond))
+				require.NoError(t, err)
+				t.Cleanup(c.Close)
+				require.NoError(t, c.Check(t.Context()))
+				clients[i] = c
+			}
+			waits, plain := wait(t, clients[0], clients[1]), s.Client(t)
+			before := redistest.Scripts(t, plain)
 			ctx, cancel := context.WithTimeout(t.Context(), 1200*time.Millisecond)
 			defer cancel()
 			ended := make(chan error, 1)
 			go func() { ended <- waits(ctx) }()
-			<-time.After(200 * time.Millisecond) // it waits, as a rule, and sends nothing for a while
+			require.Eventually(t, func() bool { return redistest.Scripts(t, plain) > before }, time.Minute, time.Millisecond, "it has asked, and waits")
 			s.Kill()
-			err = <-ended
+			err := <-ended
 			require.ErrorIs(t, err, context.DeadlineExceeded)
 			require.ErrorIs(t, err, latchkey.ErrUnavailable)
 		})

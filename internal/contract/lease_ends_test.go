@@ -25,6 +25,7 @@ const momentary = 12*time.Millisecond + 300*time.Microsecond
 // fixedHold is one of any primitive.
 type fixedHold interface {
 	Held() bool
+	Remaining() time.Duration
 	Unlock(ctx context.Context) error
 }
 
@@ -124,10 +125,17 @@ func TestNoTwoAreHeldAtTheEndOfALease(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				var mine, theirs []*latchkey.Client
+				queued := make(chan struct{}, 1)
+				hooks := latchkey.WithObserver(latchkey.Observer{Queued: func(latchkey.Event) {
+					select {
+					case queued <- struct{}{}:
+					default: // a multi-lock is queued for one after the other
+					}
+				}})
 				for range 3 {
 					s := on(t, redistest.NewProcess(t))
-					for _, to := range []*[]*latchkey.Client{&mine, &theirs} {
-						c, err := latchkey.New(s.Option())
+					for to, opt := range map[*[]*latchkey.Client]latchkey.Option{&mine: hooks, &theirs: latchkey.WithObserver(latchkey.Observer{})} {
+						c, err := latchkey.New(s.Option(), opt)
 						require.NoError(t, err)
 						t.Cleanup(c.Close)
 						require.NoError(t, c.Check(t.Context()))
@@ -143,15 +151,22 @@ func TestNoTwoAreHeldAtTheEndOfALease(t *testing.T) {
 				if !byMessage {
 					await, take = nil, try
 				}
-				outlast(t, lease, rounds, take, await, contend)
+				outlast(t, rounds, queued, take, await, contend)
 			})
 		}
 	}
 }
 
-func outlast(t *testing.T, lease time.Duration, rounds int64, take, await, contend func(context.Context) (fixedHold, error)) {
-	overlaps := 0
-	for range rounds {
+// outlast has a hold be taken so many times, and lets its lease run out. With await somebody else holds before
+// it, and releases once it is queued.
+func outlast(t *testing.T, rounds int64, queued chan struct{}, take, await, contend func(context.Context) (fixedHold, error)) {
+	overlaps, measured := 0, int64(0)
+	for attempts := int64(1); measured < rounds; attempts++ {
+		require.Less(t, attempts, 50*rounds, "leases end before they can be looked at")
+		select {
+		case <-queued: // of the round before
+		default:
+		}
 		var before fixedHold
 		if await != nil {
 			var err error
@@ -168,14 +183,15 @@ func outlast(t *testing.T, lease time.Duration, rounds int64, take, await, conte
 			taken <- h
 		}()
 		if before != nil {
-			time.Sleep(2 * time.Millisecond) // most often the other one is queued then; else it is granted at once
+			<-queued
 			require.NoError(t, before.Unlock(t.Context()))
 		}
 		mine := <-taken
 		if mine == nil {
 			continue // on a busy machine the lease may be over before the answer comes
 		}
-		time.Sleep(lease - 2*time.Millisecond)
+		measured++
+		time.Sleep(mine.Remaining() - 2*time.Millisecond) // until shortly before the end: what is awaited is time itself
 		theirs, err := contend(t.Context())
 		for err != nil {
 			require.ErrorIs(t, err, latchkey.ErrNotAcquired)

@@ -34,7 +34,7 @@ type Channel struct {
 	refused     error         // the user may not subscribe; nil once a subscription is confirmed
 	news        chan struct{} // closed once the subscription is confirmed or refused; nil while nobody waits for that
 	upSince     time.Time     // when it was confirmed last
-	lostAt      time.Time     // when what was confirmed was lost; zero: it was not, or is confirmed again
+	lostAt      time.Time     // since when the server is away, as far as is known; zero: it is not
 	why         error         // of that
 	confirms    uint64        // how often it was confirmed
 	announcing  bool          // confirmed runs
@@ -68,15 +68,19 @@ func (c *Channel) Up() bool { return c.Unbroken() != 0 }
 // names would wait for one another.
 func (c *Channel) Unbroken() uint64 { return c.unbroken.Load() }
 
-// Away returns why the channel hears nothing; nil while it does, before it first did, and for the moment that
-// it takes to subscribe again where Redis is well.
+// Away returns why the channel hears nothing; nil while it does, while it subscribes, and where the user may
+// not. It is also nil for the moment that it takes to subscribe again where Redis is well.
 func (c *Channel) Away() error {
 	c.hub.mu.Lock()
 	defer c.hub.mu.Unlock()
 	if c.Up() || c.lostAt.IsZero() || retry.Silence(c.lostAt) == nil {
 		return nil
 	}
-	return fmt.Errorf("the subscription was lost %v ago: %w", time.Since(c.lostAt).Round(time.Millisecond), c.why)
+	ago := time.Since(c.lostAt).Round(time.Millisecond)
+	if c.why == nil {
+		return fmt.Errorf("the subscription ended %v ago", ago)
+	}
+	return fmt.Errorf("the subscription was lost %v ago: %w", ago, c.why)
 }
 
 // Wait returns when the subscription is confirmed, or with the cause when ctx ends.
@@ -195,6 +199,8 @@ func (c *Channel) end(s *Subscription, err error) (tell bool) {
 		if time.Since(c.upSince) > stableAfter {
 			c.backoff.Reset()
 		}
+	}
+	if c.lostAt.IsZero() && !lua.Forbidden(err) { // also when it was never confirmed
 		c.lostAt, c.why = time.Now(), err
 	}
 	c.current = nil
