@@ -14,7 +14,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -92,9 +91,7 @@ func benchWorker(text string) {
 	default:
 		o = t.lock()
 	}
-	var usage syscall.Rusage
-	must(syscall.Getrusage(syscall.RUSAGE_SELF, &usage))
-	o.CPU = usage.Utime.Nano() + usage.Stime.Nano()
+	o.CPU = redistest.CPU().Nanoseconds()
 	must(json.NewEncoder(os.Stdout).Encode(o))
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -106,11 +105,7 @@ func BenchmarkManyHolds(b *testing.B) {
 			require.NoError(b, err)
 			return field(b, info, "used_cpu_sys") + field(b, info, "used_cpu_user")
 		}
-		client := func() float64 {
-			var u syscall.Rusage
-			require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
-			return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
-		}
+		client := func() float64 { return redistest.CPU().Seconds() }
 		sent, inServer, inClient := redistest.Scripts(b, plain), server(), client()
 		began = time.Now()
 		least := time.Hour

@@ -2,7 +2,6 @@ package rwlock_test
 
 import (
 	"context"
-	"syscall"
 	"testing"
 	"time"
 
@@ -86,10 +85,10 @@ func TestReaderStoppedPastItsLease(t *testing.T) {
 	stale := number(t, reader.Next(t, "held")[0])
 	next := later(t, l.Write())
 	state(t, l, 1, 1)
-	reader.Signal(t, syscall.SIGSTOP)
+	reader.Signal(t, redistest.Stop)
 	h := next.Granted(t)
 	require.Greater(t, h.Token(), stale, "a store that fences refuses the reader's")
-	reader.Signal(t, syscall.SIGCONT)
+	reader.Signal(t, redistest.Continue)
 	ended := reader.Next(t, "ended")
 	require.Equal(t, []string{"false", "false", "false"}, ended[1:], "Held, Context().Err() == nil, Err() == nil")
 	done := reader.Next(t, "done")
@@ -111,7 +110,7 @@ func TestStoppedReaderIsGranted(t *testing.T) {
 	state(t, l, 0, 2)
 	next := later(t, newLock(t, open(t, s)).Write())
 	state(t, l, 0, 3)
-	stopped.Signal(t, syscall.SIGSTOP)
+	stopped.Signal(t, redistest.Stop)
 	began := time.Now()
 	unlock(t, h)
 	unlock(t, beside.Granted(t))
@@ -120,7 +119,7 @@ func TestStoppedReaderIsGranted(t *testing.T) {
 	require.Less(t, next.At.Sub(began), 3*time.Second, "two would take four")
 	require.True(t, h.Held())
 	unlock(t, h)
-	stopped.Signal(t, syscall.SIGCONT)
+	stopped.Signal(t, redistest.Continue)
 	for range 10 { // the grant it wakes up with is stale: it asks
 		stopped.Next(t, "held")
 	}

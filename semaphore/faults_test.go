@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -78,7 +77,7 @@ func TestStoppedWaitersCostOneShortLease(t *testing.T) {
 	stopped := redistest.StartWorker(t, "wait "+s.Addr+" 10s 50")
 	queued(t, sem, 50)
 	next := acquireLater(t, other, 3, 50)
-	stopped.Signal(t, syscall.SIGSTOP)
+	stopped.Signal(t, redistest.Stop)
 	began := time.Now()
 	require.NoError(t, held.Release(t.Context()))
 	p := next.wait(t)
@@ -86,7 +85,7 @@ func TestStoppedWaitersCostOneShortLease(t *testing.T) {
 	t.Logf("a stopped process with 50 entries ahead delayed the next waiter by %v", took)
 	require.Less(t, took, 3*time.Second, "two would take four")
 	require.NoError(t, p.Release(t.Context()))
-	stopped.Signal(t, syscall.SIGCONT)
+	stopped.Signal(t, redistest.Continue)
 	for range 50 { // the grants it wakes up with are stale: it asks, and everybody gets a turn
 		stopped.Next(t, "held")
 	}

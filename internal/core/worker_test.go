@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"strconv"
-	"syscall"
 	"testing"
 	"time"
 
@@ -179,7 +178,7 @@ func TestStoppedWaitersCostOneShortLease(t *testing.T) {
 		queued(t, l, entries)
 		next := lockLater(t, other)
 		queued(t, l, entries+1)
-		stopped.Signal(t, syscall.SIGSTOP)
+		stopped.Signal(t, redistest.Stop)
 		began := time.Now()
 		require.NoError(t, h.Unlock(t.Context()))
 		h = next.wait(t)
@@ -187,7 +186,7 @@ func TestStoppedWaitersCostOneShortLease(t *testing.T) {
 		t.Logf("a stopped process with %d entries ahead delayed the next waiter by %v", entries, took)
 		require.Less(t, took, 3*time.Second, "two would take four")
 		require.NoError(t, h.Unlock(t.Context()))
-		stopped.Signal(t, syscall.SIGCONT)
+		stopped.Signal(t, redistest.Continue)
 		for range 100 { // the grant it wakes up with is stale: it asks, and everybody gets a turn
 			stopped.Next(t, "held")
 		}
@@ -206,7 +205,7 @@ func TestHolderStoppedPastItsLease(t *testing.T) {
 		stale := holder.Next(t, "held")[0]
 		next := lockLater(t, other)
 		queued(t, l, 1)
-		holder.Signal(t, syscall.SIGSTOP)
+		holder.Signal(t, redistest.Stop)
 		h := next.wait(t)
 		plain := s.Client(t)
 		write := func(token string) int64 {
@@ -216,7 +215,7 @@ func TestHolderStoppedPastItsLease(t *testing.T) {
 		}
 		require.EqualValues(t, 1, write(fmt.Sprint(h.Token())))
 		continued := time.Now()
-		holder.Signal(t, syscall.SIGCONT)
+		holder.Signal(t, redistest.Continue)
 		ended := holder.Next(t, "ended")
 		require.Equal(t, []string{"false", "false", "false"}, ended[1:], "Held, Context().Err() == nil, Err() == nil")
 		at := time.Unix(0, number(t, ended[0]))
