@@ -50,3 +50,13 @@ func (a *Attempt[T]) Granted(t testing.TB) T {
 	require.NoError(t, a.Outcome(t))
 	return a.Hold
 }
+
+// Waits checks that the attempt has not ended.
+func (a *Attempt[T]) Waits(t testing.TB) {
+	t.Helper()
+	select {
+	case <-a.Ended:
+		require.FailNow(t, "it did not wait", "%v", a.Err)
+	default:
+	}
+}

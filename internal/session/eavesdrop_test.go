@@ -1,4 +1,4 @@
-package core_test
+package session_test
 
 import (
 	"context"
@@ -68,18 +68,18 @@ func TestForgedByWhoeverListens(t *testing.T) {
 		text := grants("g", number, clockOf(t, plain))[0]
 		require.NoError(t, ear.Do(t.Context(), ear.B().Publish().Channel(c.Inbox.Name()).Message(text).Build()).Error())
 		select {
-		case <-next.ended:
+		case <-next.Ended:
 			believed = true
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
-	forged := next.wait(t)
+	forged := next.Granted(t)
 	<-forged.Context().Done()
 	require.ErrorIs(t, forged.Err(), session.ErrLost)
 	require.Less(t, time.Since(began), 2*time.Second)
 	require.True(t, h.Held())
 	require.NoError(t, h.Unlock(t.Context()))
-	require.NoError(t, third.wait(t).Unlock(t.Context()))
+	require.NoError(t, third.Granted(t).Unlock(t.Context()))
 	clean(t, plain)
 }
 

@@ -1,4 +1,4 @@
-package core_test
+package session_test
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/core"
+	"github.com/latchkey-go/latchkey/internal/locktest"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/internal/session"
 )
@@ -47,6 +48,7 @@ func TestEvictionIsLogged(t *testing.T) {
 	bare := func(o rueidis.ClientOption) rueidis.ClientOption { return o }
 	nothing := func(*session.Options) {}
 	mute := func(o *session.Options) { o.WithoutPubSub = true }
+	lazy := func(o *session.Options) { o.Lazy = true }
 	for name, c := range map[string]struct {
 		policy string
 		option func(rueidis.ClientOption) rueidis.ClientOption
@@ -63,9 +65,9 @@ func TestEvictionIsLogged(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			do(t, plain, "CONFIG", "SET", "maxmemory-policy", c.policy)
 			p, asked := counted(t, s, redistest.Pass)
-			var j journal
-			client := open(t, c.option(p.Option()), j.keep, c.set)
-			require.Eventually(t, func() bool { return asked.Load() == 1 && j.says(evicts) == c.logged }, long, time.Millisecond)
+			var j locktest.Journal
+			client := open(t, c.option(p.Option()), j.Keep, c.set)
+			require.Eventually(t, func() bool { return asked.Load() == 1 && j.Says(evicts) == c.logged }, long, time.Millisecond)
 			if !client.Options.WithoutPubSub {
 				p.KillAll()
 				require.Eventually(t, func() bool {
@@ -76,7 +78,7 @@ func TestEvictionIsLogged(t *testing.T) {
 			}
 			closeNow(client)
 			require.EqualValues(t, 1, asked.Load())
-			require.Equal(t, c.logged, j.says(evicts))
+			require.Equal(t, c.logged, j.Says(evicts))
 		})
 	}
 }
@@ -93,14 +95,14 @@ func TestEvictionElsewhereIsLogged(t *testing.T) {
 			for _, node := range client.Nodes() {
 				do(t, node, "CONFIG", "SET", "maxmemory-policy", "allkeys-random")
 			}
-			var j, wrapped journal
-			open(t, option, j.keep)
-			require.Eventually(t, func() bool { return j.says(evicts) == 1 }, long, time.Millisecond)
+			var j, wrapped locktest.Journal
+			open(t, option, j.Keep)
+			require.Eventually(t, func() bool { return j.Says(evicts) == 1 }, long, time.Millisecond)
 			o := session.DefaultOptions()
-			wrapped.keep(&o)
+			wrapped.Keep(&o)
 			c, err := core.Wrap(client, client, o)
 			require.NoError(t, err)
-			require.Eventually(t, func() bool { return wrapped.says(evicts) == 1 }, long, time.Millisecond)
+			require.Eventually(t, func() bool { return wrapped.Says(evicts) == 1 }, long, time.Millisecond)
 			closeNow(c)
 		})
 	}
