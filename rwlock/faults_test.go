@@ -31,15 +31,6 @@ func through(t testing.TB, opts ...latchkey.Option) (s *redistest.Server, p *red
 	return s, p, newLock(t, openAt(t, p.Option(), opts...))
 }
 
-func openAt(t testing.TB, option rueidis.ClientOption, opts ...latchkey.Option) *latchkey.Client {
-	t.Helper()
-	c, err := latchkey.New(option, opts...)
-	require.NoError(t, err)
-	t.Cleanup(c.Close)
-	require.NoError(t, c.Check(t.Context()))
-	return c
-}
-
 func isDowngrade(request string) bool { return isEnding(request, true) }
 
 func isRelease(request string) bool { return isEnding(request, false) }
@@ -232,9 +223,9 @@ func TestDowngradeGivenUp(t *testing.T) {
 			other := newLock(t, open(t, s))
 			before := take(t, patient.Write())
 			writers := []*attempt{later(t, patient.Write())}
-			inLine(t, 1)
+			inLine(t, patient.Write(), 1)
 			writers = append(writers, later(t, patient.Write()))
-			inLine(t, 2)
+			inLine(t, patient.Write(), 2)
 			unlock(t, before)
 			h := writers[0].Granted(t) // with tokens for the next in line
 			var seen atomic.Int64
@@ -503,7 +494,7 @@ func TestPlaceOfReadersIsInherited(t *testing.T) {
 		for n := range 5 {
 			readers = append(readers, later(t, l.Read()))
 			state(t, l, 0, 1)
-			inLine(t, n)
+			inLine(t, l.Read(), n)
 		}
 		place := state(t, l, 0, 1).Queue[0]
 		writer := later(t, newLock(t, open(t, s)).Write())
@@ -512,7 +503,7 @@ func TestPlaceOfReadersIsInherited(t *testing.T) {
 			readers[n].Cancel()
 			<-readers[n].Ended
 			require.ErrorIs(t, readers[n].Err, context.Canceled)
-			inLine(t, 3-n)
+			inLine(t, l.Read(), 3-n)
 		}
 		readers[3].Cancel() // in the middle of the line
 		<-readers[3].Ended
@@ -538,7 +529,7 @@ func TestDelegateOfReadersGivesUp(t *testing.T) {
 		delegate := later(t, l.Read())
 		state(t, l, 0, 1)
 		next := later(t, l.Read())
-		inLine(t, 1)
+		inLine(t, l.Read(), 1)
 		writer := later(t, third.Write())
 		state(t, l, 0, 2)
 		go delegate.Cancel()

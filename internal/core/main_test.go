@@ -3,6 +3,7 @@ package core_test
 import (
 	"testing"
 
+	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/locktest"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 )
@@ -15,7 +16,7 @@ const long = locktest.Long
 var (
 	closeNow  = locktest.CloseNow
 	do        = locktest.Do
-	lockLater = locktest.Later
+	lockLater = locktest.Later[*grant.Hold]
 	newLock   = locktest.New
 	open      = locktest.Open
 )

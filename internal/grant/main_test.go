@@ -3,6 +3,7 @@ package grant_test
 import (
 	"testing"
 
+	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/locktest"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 )
@@ -24,8 +25,8 @@ var (
 	kinds          = locktest.Kinds
 	lease          = locktest.Lease
 	lingeringOrNot = locktest.LingeringOrNot
-	lockLater      = locktest.Later
-	mustLock       = locktest.Must
+	lockLater      = locktest.Later[*grant.Hold]
+	mustLock       = locktest.Must[*grant.Hold]
 	newLock        = locktest.New
 	newSemaphore   = locktest.NewSemaphore
 	open           = locktest.Open

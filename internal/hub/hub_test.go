@@ -11,6 +11,7 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
+	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/hub"
 	"github.com/latchkey-go/latchkey/internal/locktest"
 	"github.com/latchkey-go/latchkey/internal/lua"
@@ -27,8 +28,8 @@ var (
 	closeNow  = locktest.CloseNow
 	do        = locktest.Do
 	kinds     = locktest.Kinds
-	lockLater = locktest.Later
-	mustLock  = locktest.Must
+	lockLater = locktest.Later[*grant.Hold]
+	mustLock  = locktest.Must[*grant.Hold]
 	newLock   = locktest.New
 	open      = locktest.Open
 	queued    = locktest.Queued

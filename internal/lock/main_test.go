@@ -3,6 +3,7 @@ package lock_test
 import (
 	"testing"
 
+	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/locktest"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 )
@@ -24,8 +25,8 @@ var (
 	each           = locktest.Each
 	kinds          = locktest.Kinds
 	lingeringOrNot = locktest.LingeringOrNot
-	lockLater      = locktest.Later
-	mustLock       = locktest.Must
+	lockLater      = locktest.Later[*grant.Hold]
+	mustLock       = locktest.Must[*grant.Hold]
 	newLock        = locktest.New
 	open           = locktest.Open
 	queued         = locktest.Queued

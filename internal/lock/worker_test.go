@@ -23,14 +23,13 @@ func worker(args []string) {
 		c, err = locktest.Connect(args[1])
 	}
 	locktest.Check(err)
-	delegate := args[2] == "rlock"
+	l, err := lock.New(c, "a", args[2] == "rlock", nil)
+	locktest.Check(err)
 	switch args[0] {
 	case "hold": // hold one lock; report when the hold ends
-		locktest.Hold(c, delegate)
+		locktest.Hold(l)
 	case "wait": // wait with a number of goroutines
 		n, err := strconv.Atoi(args[3])
-		locktest.Check(err)
-		l, err := lock.New(c, "a", delegate, nil)
 		locktest.Check(err)
 		for range n {
 			go func() {
@@ -46,13 +45,6 @@ func worker(args []string) {
 	}
 }
 
-func number(t testing.TB, text string) int64 {
-	t.Helper()
-	n, err := strconv.ParseInt(text, 10, 64)
-	require.NoError(t, err)
-	return n
-}
-
 func eachProcess(t *testing.T, test func(t *testing.T, s *redistest.Server, kind string, l, other *lock.Lock)) {
 	for kind, delegate := range kinds {
 		t.Run(kind, func(t *testing.T) {
@@ -66,7 +58,7 @@ func TestHolderKilled(t *testing.T) {
 	eachProcess(t, func(t *testing.T, s *redistest.Server, kind string, l, other *lock.Lock) {
 		const length = 1200 * time.Millisecond
 		holder := redistest.StartWorker(t, "hold "+s.Addr+" "+kind, "LATCHKEY_TEST_LEASE="+length.String())
-		token := number(t, holder.Next(t, "held")[0])
+		token := locktest.Number(t, holder.Next(t, "held")[0])
 		next := lockLater(t, other)
 		queued(t, l, 1)
 		holder.Kill()
@@ -161,8 +153,8 @@ func TestHolderStoppedPastItsLease(t *testing.T) {
 		holder.Signal(t, redistest.Continue)
 		ended := holder.Next(t, "ended")
 		require.Equal(t, []string{"false", "false", "false"}, ended[1:], "Held, Context().Err() == nil, Err() == nil")
-		at := time.Unix(0, number(t, ended[0]))
-		done := time.Unix(0, number(t, holder.Next(t, "done")[0]))
+		at := time.Unix(0, locktest.Number(t, ended[0]))
+		done := time.Unix(0, locktest.Number(t, holder.Next(t, "done")[0]))
 		t.Logf("after SIGCONT: seen after %v, Done %v later", at.Sub(continued), done.Sub(at))
 		require.Less(t, done.Sub(at), 100*time.Millisecond, "it is 10 ms, and the machine may be busy")
 		require.Zero(t, write(stale), "a store that fences refuses its token")

@@ -8,7 +8,6 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
-	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/internal/core"
 	"github.com/latchkey-go/latchkey/internal/session"
 )
@@ -23,16 +22,6 @@ func Open(t testing.TB, option rueidis.ClientOption, set ...func(*session.Option
 	c, err := core.Open(option, o)
 	require.NoError(t, err)
 	t.Cleanup(func() { CloseNow(c) })
-	require.NoError(t, c.Check(t.Context()))
-	return c
-}
-
-// Client is Open for those who know the root package alone.
-func Client(t testing.TB, option rueidis.ClientOption, opts ...latchkey.Option) *latchkey.Client {
-	t.Helper()
-	c, err := latchkey.New(option, opts...)
-	require.NoError(t, err)
-	t.Cleanup(c.Close)
 	require.NoError(t, c.Check(t.Context()))
 	return c
 }

@@ -69,8 +69,13 @@ func New(t testing.TB, c *session.Client, name string, delegate bool, set ...gra
 	return l
 }
 
+// Locker is any lock whose holds are of that type.
+type Locker[H any] interface {
+	Lock(ctx context.Context) (H, error)
+}
+
 // Must returns a hold.
-func Must(t testing.TB, l *lock.Lock) *grant.Hold {
+func Must[H any](t testing.TB, l Locker[H]) H {
 	t.Helper()
 	h, err := l.Lock(t.Context())
 	require.NoError(t, err)
@@ -78,9 +83,17 @@ func Must(t testing.TB, l *lock.Lock) *grant.Hold {
 }
 
 // Later begins a Lock, which is cancelled with the test.
-func Later(t testing.TB, l *lock.Lock) *Attempt {
+func Later[H any](t testing.TB, l Locker[H]) *redistest.Attempt[H] {
 	t.Helper()
 	return redistest.Begin(t, l.Lock)
+}
+
+// Unlock ends a hold, which must be there still.
+func Unlock(t testing.TB, h interface {
+	Unlock(ctx context.Context) error
+}) {
+	t.Helper()
+	require.NoError(t, h.Unlock(t.Context()))
 }
 
 // Serves checks that a lock is to be had at once when these attempts, which may have got it, are over.

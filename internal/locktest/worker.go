@@ -4,9 +4,12 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strconv"
+	"testing"
 	"time"
 
 	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/core"
 	"github.com/latchkey-go/latchkey/internal/lock"
@@ -45,10 +48,8 @@ func Check(err error) {
 	}
 }
 
-// Hold is a worker that holds the lock "a", reports that, and when the hold ends. It never returns.
-func Hold(c *session.Client, delegate bool) {
-	l, err := lock.New(c, "a", delegate, nil)
-	Check(err)
+// Hold is a worker that holds a lock, reports that, and when the hold ends. It never returns.
+func Hold(l *lock.Lock) {
 	h, err := l.Lock(context.Background())
 	Check(err)
 	fmt.Println("held", h.Token())
@@ -68,4 +69,12 @@ func Hold(c *session.Client, delegate bool) {
 		default:
 		}
 	}
+}
+
+// Number reads what a worker has reported.
+func Number(t testing.TB, text string) int64 {
+	t.Helper()
+	n, err := strconv.ParseInt(text, 10, 64)
+	require.NoError(t, err)
+	return n
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/grant"
+	"github.com/latchkey-go/latchkey/internal/lock"
 	"github.com/latchkey-go/latchkey/internal/locktest"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/internal/session"
@@ -27,7 +28,9 @@ func worker(args []string) {
 	case "hold":
 		c, err := locktest.Connect(args[1])
 		locktest.Check(err)
-		locktest.Hold(c, true)
+		l, err := lock.New(c, "a", true, nil)
+		locktest.Check(err)
+		locktest.Hold(l)
 	case "panics":
 		panicking(args[1])
 	}
@@ -48,14 +51,13 @@ var (
 	each         = locktest.Each
 	kinds        = locktest.Kinds
 	lease        = locktest.Lease
-	lockLater    = locktest.Later
-	mustLock     = locktest.Must
+	lockLater    = locktest.Later[*grant.Hold]
+	mustLock     = locktest.Must[*grant.Hold]
 	newLock      = locktest.New
 	newSemaphore = locktest.NewSemaphore
 	open         = locktest.Open
 	queued       = locktest.Queued
 	replicas     = locktest.Replicas
-	took         = locktest.Took
 )
 
 // soon is more than the two seconds after which the clock is asked for, and less than a third of the leases
