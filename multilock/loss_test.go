@@ -3,7 +3,6 @@ package multilock_test
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -295,10 +294,11 @@ func TestClosedWhileWaiting(t *testing.T) {
 
 // isBasket reports whether a request is a script for several locks that takes or gives back.
 func isBasket(takes bool) func(request string) bool {
-	return func(request string) bool {
-		return strings.Contains(request, "EVAL") && strings.Contains(request, "latchkey_queue:{2}") &&
-			strings.Contains(request, "latchkey_queue:{1}") && (strings.Contains(request, "\r\nsome\r\n") || strings.Contains(request, "\r\nall\r\n")) == takes
+	name := "basket/release"
+	if takes {
+		name = "basket/take"
 	}
+	return func(request string) bool { return redistest.Runs(request, name) }
 }
 
 // A reply, or a request, that is lost: nothing is taken twice, and nothing left.

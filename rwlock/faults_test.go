@@ -3,8 +3,6 @@ package rwlock_test
 import (
 	"context"
 	"errors"
-	"regexp"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -31,27 +29,9 @@ func through(t testing.TB, opts ...latchkey.Option) (s *redistest.Server, p *red
 	return s, p, newLock(t, openAt(t, p.Option(), opts...))
 }
 
-func isDowngrade(request string) bool { return isEnding(request, true) }
+func isDowngrade(request string) bool { return redistest.Runs(request, "rwlock/downgrade") }
 
-func isRelease(request string) bool { return isEnding(request, false) }
-
-// withToken is the end of a downgrade: its last argument is a token. That of such a release is a short time.
-var withToken = regexp.MustCompile(`\$16\r\n\d{16}\r\n\*?$`)
-
-// isEnding looks for a script that gives back, with as many arguments as a downgrade or a release has. The
-// release of a hold that was never queued has fewer. Others may be sent with it.
-func isEnding(request string, downgrade bool) bool {
-	for _, command := range strings.SplitAfter("\r\n"+request, "\r\n*") {
-		if !redistest.IsRelease(command) {
-			continue
-		}
-		if !downgrade && strings.HasPrefix(command, "6\r\n") ||
-			strings.HasPrefix(command, "8\r\n") && withToken.MatchString(command) == downgrade {
-			return true
-		}
-	}
-	return false
-}
+func isRelease(request string) bool { return redistest.Runs(request, "rwlock/release") }
 
 // lose has the proxy treat the first request that matches so, and checks at the end of the test that there
 // was one.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -113,9 +112,6 @@ func TestSubscriptionKilled(t *testing.T) {
 	numbers(t, sem, 2, 0)
 }
 
-// isScript reports whether a request runs something of ours, not a subscription.
-func isScript(request string) bool { return strings.Contains(request, "EVAL") }
-
 // Replies get lost, commands are sent again, and the number is right at the end.
 func TestRepliesLost(t *testing.T) {
 	t.Run("leased", func(t *testing.T) {
@@ -170,7 +166,7 @@ func repliesLost(t *testing.T, user func(*latchkey.Client) func(context.Context,
 	for range clients {
 		p := redistest.NewProxy(t, s)
 		p.Judge(func(request string) redistest.Verdict {
-			if isScript(request) && rand.N(100) == 0 {
+			if redistest.IsScript(request) && rand.N(100) == 0 {
 				lost.Add(1)
 				return redistest.LoseReply
 			}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -92,9 +91,7 @@ func (c *crowd) more(t testing.TB, n int64) {
 	require.Eventually(t, func() bool { return c.turns.Load() >= until }, long, 100*time.Microsecond)
 }
 
-func isOffer(request string) bool {
-	return strings.HasPrefix(request, "*13\r\n") && redistest.IsScript(request) // a key and nine arguments
-}
+func isOffer(request string) bool { return redistest.Runs(request, "lock/offer") }
 
 // Goroutines of one process pass the lock on without commands, apart from an offer for every 5000 tokens or
 // 20 ms.
