@@ -27,8 +27,8 @@ import (
 // idlers are how many goroutines wait when it is measured what each costs.
 const idlers = 1000
 
-// longestToSleep is how long it may take until all that have begun sleep. It is counted twice, and a worker has
-// a minute.
+// longestToSleep is how long it may take until all that have begun sleep. It is counted twice, and a worker
+// has a minute.
 const longestToSleep = 25 * time.Second
 
 // wait is what one of them does, until its context ends.

@@ -116,8 +116,8 @@ func (s *scene) play(steps int) {
 // stuck is longer than anything takes that is done at a time: the waits in it are for long at most.
 const stuck = time.Minute
 
-// bounded does something. When it hangs, as a call may that is never woken, that is told with all that was done
-// before: nobody can fail the test but its goroutine, which hangs.
+// bounded does something. When it hangs, as a call may that is never woken, that is told with all that was
+// done before: nobody can fail the test but its goroutine, which hangs.
 func (p *place) bounded(what string, do func()) {
 	hangs := time.AfterFunc(stuck, func() {
 		debug.SetTraceback("all") // it shows the call
