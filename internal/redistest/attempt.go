@@ -29,7 +29,14 @@ func Begin[T any](t testing.TB, acquire func(context.Context) (T, error)) *Attem
 		a.Hold, a.Err = acquire(ctx)
 		a.At = time.Now()
 	}()
-	t.Cleanup(func() { cancel(); <-a.Ended })
+	t.Cleanup(func() {
+		cancel()
+		select {
+		case <-a.Ended:
+		case <-time.After(forgotten):
+			t.Errorf("an attempt that was cancelled does not end")
+		}
+	})
 	return a
 }
 

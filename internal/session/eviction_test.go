@@ -23,15 +23,14 @@ func asksForPolicy(request string) bool {
 	return strings.Contains(request, "\r\nINFO\r\n") && strings.Contains(request, "memory")
 }
 
-// counted returns a proxy, and how often the policy was asked for. What is asked gets the verdict.
-func counted(t *testing.T, s *redistest.Server, verdict redistest.Verdict) (*redistest.Proxy, *atomic.Int64) {
+// counted returns a proxy, and how often the policy was asked for.
+func counted(t *testing.T, s *redistest.Server) (*redistest.Proxy, *atomic.Int64) {
 	p, asked := redistest.NewProxy(t, s), new(atomic.Int64)
 	p.Judge(func(request string) redistest.Verdict {
-		if !asksForPolicy(request) {
-			return redistest.Pass
+		if asksForPolicy(request) {
+			asked.Add(1)
 		}
-		asked.Add(1)
-		return verdict
+		return redistest.Pass
 	})
 	return p, asked
 }
@@ -64,7 +63,7 @@ func TestEvictionIsLogged(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			do(t, plain, "CONFIG", "SET", "maxmemory-policy", c.policy)
-			p, asked := counted(t, s, redistest.Pass)
+			p, asked := counted(t, s)
 			var j locktest.Journal
 			client := open(t, c.option(p.Option()), j.Keep, c.set)
 			require.Eventually(t, func() bool { return asked.Load() == 1 && j.Says(evicts) == c.logged }, long, time.Millisecond)
@@ -108,12 +107,26 @@ func TestEvictionElsewhereIsLogged(t *testing.T) {
 	}
 }
 
-// A server that does not answer the question holds up nobody, and not Close.
+// A server that does not answer the question holds up nobody: not what follows the confirmation of the inbox,
+// and not Close.
 func TestEvictionIsNotAnswered(t *testing.T) {
-	p, asked := counted(t, redistest.NewProcess(t), redistest.Hang)
+	p := redistest.NewProxy(t, redistest.NewProcess(t))
+	var asked, times atomic.Int64
+	p.Judge(func(request string) redistest.Verdict {
+		switch {
+		case asksForPolicy(request):
+			asked.Add(1)
+			return redistest.Hang
+		case strings.Contains(request, "\r\nTIME\r\n"):
+			times.Add(1)
+		}
+		return redistest.Pass
+	})
 	c, err := core.Open(p.Option(), session.DefaultOptions())
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return asked.Load() == 1 }, long, time.Millisecond)
+	require.Eventually(t, func() bool { return times.Load() == 2 }, 2*time.Second, time.Millisecond,
+		"the time is asked by Open, and after the confirmation: before the silent connection is given up, in three seconds")
 	h, err := newLock(t, c, "a", true).TryLock(t.Context())
 	require.NoError(t, err)
 	require.NoError(t, h.Unlock(t.Context()))
