@@ -24,6 +24,7 @@ type Outcome struct {
 	Violations []Violation
 	Tally      Tally
 	Began      int64
+	Took       time.Duration // with its servers and its validation
 	Stall      time.Duration // of the worker that was not run for the longest time, where nothing was done to it
 	Dir        string
 }
@@ -57,6 +58,7 @@ func Play(t testing.TB, plan Plan, dir string) Outcome {
 		h.keep(t)
 	}
 	h.close()
+	o.Took = time.Since(time.Unix(0, o.Began))
 	return o
 }
 

@@ -38,8 +38,8 @@ func readHistory(t testing.TB, c *crew, o Outcome) *history {
 		h.files = append(h.files, file)
 		for _, r := range file.All() {
 			e := entry{Record: r, serial: m.serial, killed: m.killed, end: r.End}
-			if m.killed != 0 && r.Free == 0 && r.Begin != 0 {
-				e.end = max(r.End, min(m.killed, r.Until))
+			if m.killed != 0 && r.Leaving == 0 && r.Free == 0 && r.Begin != 0 {
+				e.end = max(r.End, min(m.doomed, r.Until))
 			}
 			h.entries = append(h.entries, e)
 		}

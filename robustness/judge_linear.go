@@ -1,6 +1,7 @@
 package robustness
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"path/filepath"
@@ -39,6 +40,11 @@ func (h *history) linear(o Object) []Violation {
 	if len(operations) == 0 {
 		return nil
 	}
+	if o.Family == Counting {
+		if more := h.overdrawn(o); more != nil || o.Busy { // a model takes too long for what is busy
+			return more
+		}
+	}
 	if o.Family == Latch {
 		if late := h.late(o); late != nil {
 			return late
@@ -62,6 +68,34 @@ func (h *history) linear(o Object) []Violation {
 		return []Violation{{"linearizability", fmt.Sprintf("%d commands of which %d got no answer have no order: %s", len(operations), unknown, path)}}
 	}
 	return nil
+}
+
+// overdrawn looks for moments at which more plain permits were taken for sure than there are: of those that were
+// taken before, all that may have been given back by then count as given back.
+func (h *history) overdrawn(o Object) (violations []Violation) {
+	type change struct {
+		at   int64
+		more int64
+		entry
+	}
+	var changes []change
+	for _, e := range h.of(Command, o.Index) {
+		switch {
+		case (e.Mode == take || e.Mode == drain) && e.Result == Done:
+			changes = append(changes, change{e.Begin, e.N, e})
+		case e.Mode == put && e.Result != Refused:
+			changes = append(changes, change{e.Asked, -e.N, e})
+		}
+	}
+	slices.SortFunc(changes, func(a, b change) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.more, b.more)) })
+	taken := int64(0)
+	for _, c := range changes {
+		if taken += c.more; c.more > 0 && taken > int64(o.Capacity) {
+			text := fmt.Sprintf("%d plain permits are taken, and there are %d: %s", taken, o.Capacity, c.describe(h.Began))
+			violations = append(violations, Violation{"plain permits", text})
+		}
+	}
+	return violations
 }
 
 // late looks for those who learned too late that a latch had opened.

@@ -22,6 +22,7 @@ type Plan struct {
 	Topology Topology
 	Workers  int
 	Routines int // goroutines of each worker that take locks and permits
+	Bursts   int // goroutines of each worker that have bursts
 	Lasts    time.Duration
 	Objects  []Object
 	Faults   []string // of the table, one after the other, again and again; none: a calm episode
@@ -69,7 +70,7 @@ type Focus struct {
 func NewPlan(seed, episode uint64, focus Focus) Plan {
 	rng := rngOf(seed, episode)
 	p := Plan{
-		Seed: seed, Episode: episode, Topology: Single, Workers: 2 + rng.IntN(2), Routines: 3 + rng.IntN(3),
+		Seed: seed, Episode: episode, Topology: Single, Workers: 2 + rng.IntN(2), Routines: 3 + rng.IntN(3), Bursts: 3,
 		Lasts: 3*time.Second + time.Duration(rng.IntN(1000))*time.Millisecond,
 	}
 	if focus.Topology != "" {

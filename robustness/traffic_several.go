@@ -155,4 +155,7 @@ func (w *worker) holdSeveral(ctx context.Context, rng *rand.Rand, hold *multiloc
 	deepest[len(deepest)-1].ctx = ctx
 	w.inside(ctx, rng, deepest, see)
 	see()
+	for _, r := range parts.records {
+		r.Leaves()
+	}
 }

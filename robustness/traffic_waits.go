@@ -33,6 +33,15 @@ func (w *worker) waiting(parent context.Context, rng *rand.Rand, records ...*Rec
 	return context.WithValue(ctx, asking{}, records), patient, cancel
 }
 
+// waitingMostly is waiting with fewer contexts that end early.
+func (w *worker) waitingMostly(parent context.Context, rng *rand.Rand, o Object, r *Record) (ctx context.Context, patient bool, cancel func()) {
+	if o.Changes || rng.IntN(16) == 0 {
+		return w.waiting(parent, rng, r)
+	}
+	ctx, cancel = context.WithTimeout(parent, w.Patience())
+	return context.WithValue(ctx, asking{}, []*Record{r}), true, cancel
+}
+
 // queued is the hook that is called when a waiter stands in the queue.
 func queued(e latchkey.Event) {
 	records, _ := e.Context.Value(asking{}).([]*Record)

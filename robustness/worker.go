@@ -44,6 +44,7 @@ type worker struct {
 	log     *os.File
 	mute    sync.Mutex
 
+	busy     []Object // those that bursts use, as often as they are to
 	spinning sync.WaitGroup
 }
 
@@ -124,6 +125,10 @@ func (w *worker) run() {
 				begin(func(ctx context.Context, rng *rand.Rand) { w.useBarrier(ctx, rng, o) })
 			}
 		}
+	}
+	w.busy = busyOf(w.Objects)
+	for range w.Bursts {
+		begin(w.burst)
 	}
 	begin(w.disturb)
 	begin(w.holdLong)
