@@ -31,6 +31,7 @@ type Object struct {
 	Changes  bool // its capacity changes while it is used
 	Lone     bool // no multi-lock has it, and no lease of it is short in a calm episode: so a lost wake-up shows
 	Busy     bool // bursts use it
+	Quiet    bool // nothing but traffic_quiet.go uses it
 	Exact    bool // who waits for it never gives up: so it is known what was free when
 }
 
@@ -60,7 +61,8 @@ func newObjects(rng *rand.Rand, topology Topology, parties int) []Object {
 		}
 	}
 	if topology == Three {
-		add(3, Object{Family: Red, Busy: true})
+		add(3, Object{Family: Red})
+		add(6, Object{Family: Red, Busy: true})
 		return all
 	}
 	add(1, Object{Family: Locks})
@@ -84,6 +86,8 @@ func newObjects(rng *rand.Rand, topology Topology, parties int) []Object {
 	add(1, Object{Family: Queued, Capacity: 1 + rng.IntN(4), Busy: true})
 	add(1, Object{Family: Counting, Capacity: 1 + rng.IntN(4), Busy: true})
 	add(2, Object{Family: Latch})
+	add(2, Object{Family: Locks, Quiet: true})
+	add(1, Object{Family: Latch, Quiet: true})
 	add(1, Object{Family: Barrier, Capacity: parties})
 	add(1, Object{Family: Barrier, Capacity: 2})
 	return all
@@ -96,7 +100,7 @@ func busyOf(objects []Object) (all []Object) {
 		switch {
 		case o.Busy:
 			all = append(all, o, o, o, o)
-		case (o.Exclusive() || o.Permits()) && !o.Lone && !o.Changes:
+		case (o.Exclusive() || o.Permits()) && !o.Lone && !o.Changes && !o.Quiet:
 			all = append(all, o)
 		}
 	}

@@ -115,7 +115,7 @@ func (w *worker) holdLong(stopping context.Context, rng *rand.Rand) {
 	nap(stopping, time.Duration(rng.IntN(1500))*time.Millisecond)
 	o := w.Objects[rng.IntN(len(w.Objects))]
 	c := w.any(rng)
-	if c == nil || stopping.Err() != nil || !o.Exclusive() && !o.Permits() {
+	if c == nil || stopping.Err() != nil || o.Quiet || !o.Exclusive() && !o.Permits() {
 		return
 	}
 	reads := o.Family == Halves && rng.IntN(2) == 0

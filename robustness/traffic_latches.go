@@ -37,23 +37,28 @@ func (w *worker) useLatch(stopping context.Context, rng *rand.Rand, o Object) {
 	if c == nil {
 		return
 	}
-	made, known := c.handles.Load(o.Key)
-	if !known {
-		made = must1(countdown.New(c.Client, c.name(o)))
-		c.handles.Store(o.Key, made)
-	}
-	latch := made.(*countdown.Latch)
 	mode, n := int64(rng.IntN(int(count)+1)), int64(1+rng.IntN(4))
 	if mode == remove && rng.IntN(4) > 0 {
 		mode = down
 	}
-	r := w.witness.Ask(Command, o, mode, n, c.number)
 	limit := time.Duration(100+rng.IntN(300)) * time.Millisecond
 	if mode == await && rng.IntN(3) == 0 {
 		limit = 4 * time.Second
 	}
 	ctx, cancel := context.WithTimeout(stopping, limit)
 	defer cancel()
+	w.commandLatch(ctx, c, o, mode, n)
+}
+
+// commandLatch sends one command to a latch, and writes down what came of it.
+func (w *worker) commandLatch(ctx context.Context, c *client, o Object, mode, n int64) {
+	made, known := c.handles.Load(o.Key)
+	if !known {
+		made = must1(countdown.New(c.Client, c.name(o)))
+		c.handles.Store(o.Key, made)
+	}
+	latch := made.(*countdown.Latch)
+	r := w.witness.Ask(Command, o, mode, n, c.number)
 	var value, extra int64
 	var err error
 	yes := func(done bool) {

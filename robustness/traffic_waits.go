@@ -73,7 +73,7 @@ func (s stack) with(h ...held) stack { return append(slices.Clone(s), h...) }
 func (w *worker) program(ctx context.Context, rng *rand.Rand, from int, s stack) {
 	lockable := make([]Object, 0, len(w.Objects))
 	for _, o := range w.Objects[from:] {
-		if o.Exclusive() || o.Permits() || o.Family == Counting {
+		if !o.Quiet && (o.Exclusive() || o.Permits() || o.Family == Counting) {
 			lockable = append(lockable, o)
 		}
 	}

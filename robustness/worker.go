@@ -115,12 +115,12 @@ func (w *worker) run() {
 		begin(func(_ context.Context, rng *rand.Rand) { w.program(context.Background(), rng, 0, nil) })
 	}
 	for _, o := range w.Objects {
-		switch o.Family {
-		case Latch:
+		switch {
+		case o.Family == Latch && !o.Quiet:
 			for range 2 {
 				begin(func(ctx context.Context, rng *rand.Rand) { w.useLatch(ctx, rng, o) })
 			}
-		case Barrier:
+		case o.Family == Barrier:
 			if w.Worker < o.Capacity {
 				begin(func(ctx context.Context, rng *rand.Rand) { w.useBarrier(ctx, rng, o) })
 			}
@@ -130,6 +130,7 @@ func (w *worker) run() {
 	for range w.Bursts {
 		begin(w.burst)
 	}
+	w.beginQuietly(begin)
 	begin(w.disturb)
 	begin(w.holdLong)
 	working.Wait()
@@ -311,7 +312,7 @@ func (w *worker) disturb(ctx context.Context, rng *rand.Rand) {
 		w.take(rng, o)
 	case o.Changes:
 		w.change(rng, o)
-	case o.Exclusive() || o.Permits():
+	case !o.Quiet && (o.Exclusive() || o.Permits()):
 		w.inspect(rng, o)
 	}
 }
