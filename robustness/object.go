@@ -32,6 +32,7 @@ type Object struct {
 	Lone     bool // no multi-lock has it, and no lease of it is short in a calm episode: so a lost wake-up shows
 	Busy     bool // bursts use it
 	Quiet    bool // nothing but traffic_quiet.go uses it
+	Timed    bool // a latch that expires, which no model judges
 	Exact    bool // who waits for it never gives up: so it is known what was free when
 }
 
@@ -86,6 +87,7 @@ func newObjects(rng *rand.Rand, topology Topology, parties int) []Object {
 	add(1, Object{Family: Queued, Capacity: 1 + rng.IntN(4), Busy: true})
 	add(1, Object{Family: Counting, Capacity: 1 + rng.IntN(4), Busy: true})
 	add(2, Object{Family: Latch})
+	add(1, Object{Family: Latch, Timed: true})
 	add(2, Object{Family: Locks, Quiet: true})
 	add(1, Object{Family: Latch, Quiet: true})
 	add(1, Object{Family: Barrier, Capacity: parties})

@@ -10,9 +10,10 @@ type Topology string
 
 // The topologies.
 const (
-	Single  Topology = "single"
-	Cluster Topology = "cluster" // three primaries
-	Three   Topology = "three"   // servers that share nothing, for redlock
+	Single   Topology = "single"
+	Cluster  Topology = "cluster"  // three primaries
+	Three    Topology = "three"    // servers that share nothing, for redlock
+	Sentinel Topology = "sentinel" // a primary, two replicas, three sentinels
 )
 
 // Plan is all that is decided before an episode begins. Only the times at which things happen are not in it.
@@ -100,9 +101,16 @@ func drawTopology(rng *rand.Rand) Topology {
 		return Cluster
 	case n <= 2:
 		return Three
+	case n == 3:
+		return Sentinel
 	default:
 		return Single
 	}
+}
+
+// replicated reports whether there are replicas.
+func (p Plan) replicated() bool {
+	return p.Topology == Sentinel || p.Topology == Cluster && p.has("failover", "kill a primary", "stop a replica")
 }
 
 // Calm reports whether nothing fails by intent.

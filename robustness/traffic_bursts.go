@@ -60,7 +60,8 @@ func (w *worker) askFor(c *client, o Object, reads bool) *Record {
 // burst has some goroutines take the same thing of one client again and again for a moment, with nearly
 // nothing between: so it is handed on inside of the process, and between processes that do the same.
 func (w *worker) burst(stopping context.Context, rng *rand.Rand) {
-	c, o := w.any(rng), w.busy[rng.IntN(len(w.busy))]
+	o := w.busy[rng.IntN(len(w.busy))]
+	c := w.special(rng, o, w.any(rng))
 	if c == nil {
 		return
 	}
@@ -92,7 +93,7 @@ func (w *worker) tiny(rng *rand.Rand, c *client, o Object, variant int) {
 	if o.Exclusive() && endsByItself(variant) {
 		r.Ends = 1
 	}
-	if o.Family == Locks && variant >= spins {
+	if o.Family == Locks && (c.what == mute || variant >= spins) {
 		r.Queued = -1 // it polls
 	}
 	ctx, patient, cancel := w.waitingMostly(context.Background(), rng, o, r)

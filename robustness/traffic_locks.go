@@ -20,11 +20,7 @@ func modeOf(reads bool) int64 {
 
 // useLock takes one lock in one of the five ways, and gives it back.
 func (w *worker) useLock(parent context.Context, rng *rand.Rand, c *client, o Object, s stack) {
-	if o.Family == Locks && rng.IntN(8) == 0 {
-		if silent := w.clients[mute].Load(); silent != nil {
-			c = silent
-		}
-	}
+	c = w.special(rng, o, c)
 	reads := o.Family == Halves && rng.IntN(2) == 0
 	variant := rng.IntN(variants)
 	l, ends := w.lockIn(c, o, variant, reads), endsByItself(variant)
@@ -142,7 +138,7 @@ func (w *worker) reenter(rng *rand.Rand, s stack) {
 		return
 	}
 	reads := h.shared || h.object.Family == Halves && rng.IntN(2) == 0
-	l, _ := w.lockOf(rng, h.client, h.object, reads)
+	l := w.again(rng, h, reads)
 	ctx, cancel := context.WithTimeout(last.ctx, w.Patience())
 	defer cancel()
 	var again *latchkey.Hold
@@ -162,9 +158,15 @@ func (w *worker) reenter(rng *rand.Rand, s stack) {
 		w.violation("re-entry", "%s has token %d, and was held with %d", h.object.Key, again.Token(), h.token)
 	}
 	if h.shared && rng.IntN(4) == 0 {
-		alone, _ := w.lockOf(rng, h.client, h.object, false)
+		alone := w.again(rng, h, false)
 		if hold, err := alone.TryLock(again.Context()); !errors.Is(err, rwlock.ErrUpgrade) && again.Held() {
 			w.violation("upgrade", "%s: a reader writes: %v %v", h.object.Key, hold, err)
+		}
+	}
+	if rng.IntN(4) == 0 {
+		_, err := w.lockIn(h.client, h.object, noReentry, reads).TryLock(again.Context())
+		if !errors.Is(err, latchkey.ErrReentered) && again.Held() && !h.client.closing.Load() {
+			w.violation("re-entry", "%s is re-entered without re-entry: %v", h.object.Key, err)
 		}
 	}
 	_ = w.endOf(h.client, "Unlock of a re-entry of "+h.object.Key, again.Unlock(ctx))

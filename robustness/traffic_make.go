@@ -20,6 +20,11 @@ func (w *worker) lockOf(rng *rand.Rand, c *client, o Object, reads bool) (l *lat
 	return w.lockIn(c, o, variant, reads), endsByItself(variant)
 }
 
+// again returns a lock with which what is held can be re-entered.
+func (w *worker) again(rng *rand.Rand, h held, reads bool) *latchkey.Lock {
+	return w.lockIn(h.client, h.object, rng.IntN(noReentry), reads)
+}
+
 // lockIn returns the lock of a client in one of the ways.
 func (w *worker) lockIn(c *client, o Object, variant int, reads bool) *latchkey.Lock {
 	variant = w.unlessShort(o, variant)
@@ -50,6 +55,9 @@ func (w *worker) unlessShort(o Object, variant int) int {
 	if o.Lone && w.Calm() && variant <= briefLease {
 		return 0
 	}
+	if o.Family == Red && w.Calm() && variant == known { // it is unavailable while its servers are young
+		return 0
+	}
 	return variant
 }
 
@@ -67,8 +75,12 @@ const (
 	minimum = 10 * time.Millisecond
 )
 
-// briefLease is the variant with a lease that is shorter than the longest holds.
-const briefLease = 3
+// Other variants that are named.
+const (
+	briefLease = 3 // a lease that is shorter than the longest holds
+	noReentry  = 8
+	known      = 5 // a redlock counts servers that know its name, or have been up for long
+)
 
 func (w *worker) newLock(c *client, o Object, variant int) (any, error) {
 	name := c.name(o)
@@ -77,27 +89,27 @@ func (w *worker) newLock(c *client, o Object, variant int) (any, error) {
 		clients := append([]*latchkey.Client{c.Client}, c.others...)
 		options := [][]redlock.Option{
 			endsFixed: {redlock.WithFixedLease(fixed)}, endsMost: {redlock.WithMaxHold(fixed)},
-			briefLease: {redlock.WithLease(brief)}, 4: {redlock.WithoutReentry()}, 15: nil,
+			briefLease: {redlock.WithLease(brief)}, noReentry: {redlock.WithoutReentry()}, known: {redlock.WithUptime(longestLease)}, 15: nil,
 		}
 		return redlock.New(clients, name, options[variant]...)
 	case Halves:
 		options := [][]rwlock.Option{
 			endsFixed: {rwlock.WithFixedLease(fixed)}, endsMost: {rwlock.WithMaxHold(fixed)},
 			briefLease: {rwlock.WithLease(brief)}, 4: {rwlock.WithMinHold(minimum)}, 5: {rwlock.WithBudget(0, 0)},
-			6: {rwlock.WithBudget(4, time.Millisecond)}, 15: nil,
+			6: {rwlock.WithBudget(4, time.Millisecond)}, noReentry: {rwlock.WithoutReentry()}, 15: nil,
 		}
 		return rwlock.New(c.Client, name, options[variant]...)
 	case Fair:
 		options := [][]fairlock.Option{
 			endsFixed: {fairlock.WithFixedLease(fixed)}, endsMost: {fairlock.WithMaxHold(fixed)},
-			briefLease: {fairlock.WithLease(brief)}, 4: {fairlock.WithMinHold(minimum)}, 15: nil,
+			briefLease: {fairlock.WithLease(brief)}, 4: {fairlock.WithMinHold(minimum)}, noReentry: {fairlock.WithoutReentry()}, 15: nil,
 		}
 		return fairlock.New(c.Client, name, options[variant]...)
 	}
 	if c.what == mute || variant >= spins {
 		options := [][]spinlock.Option{
 			endsFixed: {spinlock.WithFixedLease(fixed)}, endsMost: {spinlock.WithMaxHold(fixed)},
-			briefLease: {spinlock.WithLease(brief)}, 4: {spinlock.WithBackoff(time.Millisecond, 8*time.Millisecond)}, 15: nil,
+			briefLease: {spinlock.WithLease(brief)}, 4: {spinlock.WithBackoff(time.Millisecond, 8*time.Millisecond)}, noReentry: {spinlock.WithoutReentry()}, 15: nil,
 		}
 		return spinlock.New(c.Client, name, options[variant]...)
 	}
@@ -107,7 +119,7 @@ func (w *worker) newLock(c *client, o Object, variant int) (any, error) {
 	options := [][]rlock.Option{
 		endsFixed: {rlock.WithFixedLease(fixed)}, endsMost: {rlock.WithMaxHold(fixed)},
 		briefLease: {rlock.WithLease(brief)}, 4: {rlock.WithMinHold(minimum)}, 5: {rlock.WithBudget(0, 0)},
-		6: {rlock.WithBudget(4, time.Millisecond)}, 7: {rlock.WithLinger(50 * time.Millisecond)}, 15: nil,
+		6: {rlock.WithBudget(4, time.Millisecond)}, 7: {rlock.WithLinger(50 * time.Millisecond)}, noReentry: {rlock.WithoutReentry()}, 15: nil,
 	}
 	return rlock.New(c.Client, name, options[variant]...)
 }

@@ -59,7 +59,7 @@ func (w *worker) useSeveral(parent context.Context, rng *rand.Rand, objects []Ob
 	}
 	given := parts.locks
 	if n := len(s) - 1; n >= 0 && rng.IntN(3) == 0 && s[n].object.Exclusive() && s[n].object.Family != Red {
-		again, _ := w.lockOf(rng, s[n].client, s[n].object, s[n].shared)
+		again := w.again(rng, s[n], s[n].shared)
 		given = append([]*latchkey.Lock{again}, given...)
 	}
 	l, err := multilock.New(given...)

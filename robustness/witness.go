@@ -177,6 +177,9 @@ func OpenWords(path string) (Words, error) {
 // Stop is not 0 once the workers are to come to an end.
 func (w Words) Stop() *atomic.Int64 { return w.memory.Word(0) }
 
+// Rotations is how often the password of the workers has changed.
+func (w Words) Rotations() *atomic.Int64 { return w.memory.Word(1) }
+
 // Finished is not 0 once a worker has come to an end.
 func (w Words) Finished(worker int) *atomic.Int64 { return w.memory.Word(4 + wordsOf*worker) }
 
