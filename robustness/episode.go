@@ -54,6 +54,9 @@ func Play(t testing.TB, plan Plan, dir string) Outcome {
 	h.Violations = o.Violations
 	if len(o.Violations) > 0 {
 		h.keep(t)
+		for n, m := range s.monitors {
+			m.keep(t, o.Dir, n)
+		}
 	}
 	h.close()
 	o.Took = time.Since(time.Unix(0, o.Began))

@@ -3,6 +3,7 @@ package robustness
 import (
 	"fmt"
 	"net"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -22,6 +23,7 @@ type scene struct {
 	proxies   []*redistest.Proxy
 	cluster   *redistest.Cluster
 	plain     []rueidis.Client // of each server
+	monitors  []*monitor       // of each server, where there are any
 	sentinels []string         // their addresses
 	about     int64            // the object that the fault concerns; -1: all
 }
@@ -61,6 +63,11 @@ func newScene(t testing.TB, plan Plan, dir string) *scene {
 	}
 	if plan.Topology == Sentinel {
 		order.Direct, order.Proxy = s.sentinels, s.sentinels
+	}
+	if os.Getenv("ROBUSTNESS_MONITOR") != "" {
+		for _, one := range s.servers {
+			s.monitors = append(s.monitors, watchServer(t, one.Addr))
+		}
 	}
 	words, err := OpenWords(filepath.Join(dir, "words"))
 	require.NoError(t, err)

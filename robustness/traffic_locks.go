@@ -34,19 +34,11 @@ func (w *worker) useLock(parent context.Context, rng *rand.Rand, c *client, o Ob
 	ctx, patient, cancel := w.waiting(parent, rng, r)
 	defer cancel()
 	what := fmt.Sprintf("%s on client %d (%d)", o.Key, c.number, c.what)
-	var hold *latchkey.Hold
-	var err error
-	switch way := rng.IntN(10); {
-	case way < 4:
-		hold, err = l.Lock(ctx)
-	case way == 4:
-		hold, err = l.TryLock(ctx)
-	case way == 5:
-		hold, err = l.TryLockFor(ctx, time.Duration(1+rng.IntN(30))*time.Millisecond)
-	default:
+	if way := rng.IntN(10); way >= 6 {
 		w.doLock(parent, ctx, rng, c, o, l, r, s, way == 9, patient, reads)
 		return
 	}
+	hold, err := lockSomehow(ctx, rng, l)
 	if err != nil {
 		w.failed(c, []*Record{r}, what, patient, parent, err)
 		return

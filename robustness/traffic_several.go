@@ -5,7 +5,6 @@ import (
 	"errors"
 	"math/rand/v2"
 	"strings"
-	"time"
 
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/multilock"
@@ -77,12 +76,8 @@ func (w *worker) useSeveral(parent context.Context, rng *rand.Rand, objects []Ob
 	}
 	var hold *multilock.Hold
 	switch way := rng.IntN(8); {
-	case way < 4:
-		hold, err = l.Lock(ctx)
-	case way == 4:
-		hold, err = l.TryLock(ctx)
-	case way == 5:
-		hold, err = l.TryLockFor(ctx, time.Duration(1+rng.IntN(30))*time.Millisecond)
+	case way < 6:
+		hold, err = lockSomehow(ctx, rng, l)
 	case way == 6:
 		err = l.Do(ctx, work)
 	default:

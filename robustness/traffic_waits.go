@@ -120,6 +120,25 @@ func (w *worker) inside(ctx context.Context, rng *rand.Rand, s stack, see func()
 	}
 }
 
+// lockable is a lock, or a multi-lock.
+type lockable[H any] interface {
+	Lock(ctx context.Context) (H, error)
+	TryLock(ctx context.Context) (H, error)
+	TryLockFor(ctx context.Context, wait time.Duration) (H, error)
+}
+
+// lockSomehow locks in one of the ways that return a hold.
+func lockSomehow[H any](ctx context.Context, rng *rand.Rand, l lockable[H]) (H, error) {
+	switch rng.IntN(6) {
+	case 0:
+		return l.TryLock(ctx)
+	case 1:
+		return l.TryLockFor(ctx, time.Duration(1+rng.IntN(30))*time.Millisecond)
+	default:
+		return l.Lock(ctx)
+	}
+}
+
 // nap sleeps for a while, or until the context ends.
 func nap(ctx context.Context, d time.Duration) {
 	select {
