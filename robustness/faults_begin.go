@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/latchkey-go/latchkey/internal/redistest"
 )
 
@@ -218,6 +220,14 @@ func (s *scene) setPassword(n int64) error {
 	return s.do(0, "ACL", "SETUSER", rotating, "on", "resetpass", ">"+passwordOf(n), "~*", "&*", "+@all")
 }
 
+// user makes the user of the workers, where there is one. Redis has forgotten it when it is started again.
+func (s *scene) user() {
+	if s.plan.has("credentials rotate") {
+		made := func() bool { return s.setPassword(s.crew.words.Rotations().Load()) == nil } // once it is connected again
+		require.Eventually(s.t, made, 10*time.Second, 5*time.Millisecond)
+	}
+}
+
 // rotate changes the password, and ends all connections. The workers learn the new one in the end.
 func rotate(s *scene, _ *rand.Rand) func() {
 	next := s.crew.words.Rotations().Load() + 1
@@ -253,7 +263,10 @@ func endIdle(s *scene, rng *rand.Rand) func() {
 func restart(s *scene, rng *rand.Rand) func() {
 	n := s.one(rng)
 	s.servers[n].Kill()
-	return func() { s.servers[n].Start(s.t) }
+	return func() {
+		s.servers[n].Start(s.t)
+		s.user()
+	}
 }
 
 func restartEmpty(s *scene, rng *rand.Rand) func() { return restart(s, rng) }

@@ -72,9 +72,7 @@ func newScene(t testing.TB, plan Plan, dir string) *scene {
 	words, err := OpenWords(filepath.Join(dir, "words"))
 	require.NoError(t, err)
 	s.crew = &crew{order: order, words: words}
-	if plan.has("credentials rotate") {
-		require.NoError(t, s.setPassword(0))
-	}
+	s.user()
 	return s
 }
 
