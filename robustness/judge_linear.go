@@ -73,8 +73,8 @@ func (h *history) linear(o Object) []Violation {
 	return nil
 }
 
-// overdrawn looks for moments at which more plain permits were taken for sure than there are: of those that were
-// taken before, all that may have been given back by then count as given back.
+// overdrawn looks for moments at which more plain permits were taken for sure than there are. All that may
+// have been given back by then count as given back.
 func (h *history) overdrawn(o Object) (violations []Violation) {
 	type change struct {
 		at   int64

@@ -9,9 +9,9 @@ import (
 	"github.com/latchkey-go/latchkey/multilock"
 )
 
-// Some wake-ups are lost without a trace where much is going on: another message has the waiter ask. So a few
-// objects have nothing but one who holds or shuts them, and one waiter of each other process. Then all are left
-// alone for longer than it takes until a waiter asks by itself.
+// Some wake-ups are lost without a trace where much is going on: another message has the waiter ask. So a
+// few objects have nothing but one who holds or shuts them, and one waiter of each other process. Then all
+// are left alone for longer than it takes until a waiter asks by itself.
 const (
 	quietFor  = 150 * time.Millisecond
 	leftAlone = asksAgain + settles

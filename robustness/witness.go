@@ -144,8 +144,8 @@ func (r *Record) Seen(hold Holding) {
 	atomic.StoreInt64(&r.End, now.UnixNano())
 }
 
-// Leaves writes down that the section is about to be given back: its process may be killed when the release is on
-// its way.
+// Leaves writes down that the section is about to be given back. Its process may be killed when the release
+// is on its way.
 func (r *Record) Leaves() { atomic.StoreInt64(&r.Leaving, time.Now().UnixNano()) }
 
 // Over writes down how the call that ends it went.
