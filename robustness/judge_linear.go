@@ -101,7 +101,8 @@ func (h *history) overdrawn(o Object) (violations []Violation) {
 	return violations
 }
 
-// late looks for those who learned too late that a latch had opened.
+// late looks for those who learned too late that a latch had opened. Who waits for one to be set may see none
+// of a generation that is soon deleted.
 func (h *history) late(o Object) (violations []Violation) {
 	commands := h.of(Command, o.Index)
 	for _, opens := range commands {
@@ -109,7 +110,7 @@ func (h *history) late(o Object) (violations []Violation) {
 			continue
 		}
 		for _, e := range commands {
-			if e.Mode != await && e.Mode != awaitOpen && e.Mode != awaitSet || e.Result != Done || e.Asked > opens.Asked || e.Begin < opens.Begin {
+			if e.Mode != await && e.Mode != awaitOpen || e.Result != Done || e.Asked > opens.Asked || e.Begin < opens.Begin {
 				continue
 			}
 			if waited := time.Duration(e.Begin - max(opens.Begin, h.recovered(e))); waited > h.bound() {
