@@ -82,7 +82,7 @@ func (t Totals) Add(o Outcome) {
 	one.Episodes++
 	one.Violations += len(o.Violations)
 	one.Took += o.Took
-	one.Tally.Add(o.Tally)
+	one.Add(o.Tally)
 }
 
 // String is a line for each topology, and one for all of them.
@@ -99,7 +99,7 @@ func (t Totals) String() string {
 		all.Episodes += one.Episodes
 		all.Violations += one.Violations
 		all.Took += one.Took
-		all.Tally.Add(one.Tally)
+		all.Add(one.Tally)
 	}
 	line("all", &all)
 	return strings.TrimSpace(text)
