@@ -104,7 +104,7 @@ func (m Mutation) find(t *testing.T, tree string) string {
 		t.Cleanup(func() { require.NoError(t, os.WriteFile(path, original, 0o600)) })
 	}
 	binary := filepath.Join(tree, "mutant.test")
-	build := exec.CommandContext(t.Context(), "go", "test", "-trimpath", "-c", "-o", binary, ".")
+	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-o", binary, ".")
 	build.Dir = filepath.Join(tree, "robustness")
 	output, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", output)
