@@ -14,6 +14,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/session"
 )
 
 // The clients of a worker, by what is special about them.
@@ -31,8 +32,9 @@ type client struct {
 	*latchkey.Client
 	number  int64
 	what    int
-	others  []*latchkey.Client // of the servers after the first one
-	wrapped []rueidis.Client   // which are closed last
+	others  []*latchkey.Client     // of the servers after the first one
+	wrapped []rueidis.Client       // which are closed last
+	dialled []*session.Connections // their connections
 	closing atomic.Bool
 	handles sync.Map // by text: what New returned
 }
@@ -64,6 +66,9 @@ func (c *client) close() {
 func (c *client) end() {
 	for _, one := range c.wrapped {
 		one.Close()
+	}
+	for _, dialled := range c.dialled {
+		dialled.End() // rueidis keeps what it began to dial before its Close
 	}
 }
 
@@ -112,23 +117,27 @@ func (w *worker) open(c *client, n int, addresses ...string) (*latchkey.Client, 
 	}
 	option.DisableCache, option.PipelineMultiplex, option.ConnWriteTimeout, option.Dialer.Timeout = true, -1, time.Second, time.Second
 	option.Sentinel.TopologyRefreshInterval, option.ClusterOption.ShardsRefreshInterval = 500*time.Millisecond, 100*time.Millisecond
+	dialled := session.NewConnections()
+	option = dialled.Track(option)
 	commands, err := rueidis.NewClient(option)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", latchkey.ErrUnavailable, err)
 	}
-	option.DisableRetry = true
+	option.DisableRetry = true // as Wrap wants it
 	subscriptions, err := rueidis.NewClient(option)
 	if err != nil {
 		commands.Close()
+		dialled.End()
 		return nil, fmt.Errorf("%w: %w", latchkey.ErrUnavailable, err)
 	}
 	opened, err := latchkey.Wrap(commands, subscriptions, w.options(n)...)
 	if err != nil {
 		commands.Close()
 		subscriptions.Close()
+		dialled.End()
 		return nil, err
 	}
-	c.wrapped = append(c.wrapped, commands, subscriptions)
+	c.wrapped, c.dialled = append(c.wrapped, commands, subscriptions), append(c.dialled, dialled)
 	return opened, nil
 }
 
