@@ -11,7 +11,8 @@ func ended(mode, n, asked, begin, result int64) entry {
 	return entry{Record: &Record{Kind: Command, Mode: mode, N: n, Asked: asked, Begin: begin, Result: result}}
 }
 
-// More plain permits than there are were taken for sure: what may have been given back by then does not count.
+// More plain permits than there are were taken for sure. What may have been given back by then does not
+// count.
 func TestOverdrawn(t *testing.T) {
 	o := Object{Family: Counting, Capacity: 2}
 	first, second := ended(take, 1, 10, 20, Done), ended(take, 1, 10, 30, Done)
