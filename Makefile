@@ -41,7 +41,8 @@ which:
 
 .PHONY: soak
 soak: ## run the long tests: 8 processes share a lock, a read-write lock, several locks, and permits, while connections and processes are killed; the model has all pairs of faults
-	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'Soak|TakeTurns|Races|FullSpeed|ForcedWhile' ./internal/core
+	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'Soak|TakeTurns' ./internal/lock
+	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'Races|FullSpeed|ForcedWhile' ./internal/grant
 	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'History' ./semaphore
 	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'History' ./rwlock
 	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'History' ./multilock
