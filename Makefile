@@ -1,5 +1,5 @@
 GO       ?= go
-PACKAGES ?= ./... ./cmd/latchkey/... ./integration/... ./bench/...
+PACKAGES ?= ./... ./cmd/latchkey/... ./integration/... ./bench/... ./examples/fencedsql/...
 # -p 1: many tests measure times on two cores, and must not compete with those of another package.
 FLAGS    := -p 1 -timeout 30m $(if $(RUN),-run '$(RUN)')
 GOTESTSUM := $(GO) run gotest.tools/gotestsum@v1.13.0 --format pkgname --format-hide-empty-pkg

@@ -26,6 +26,7 @@ var parts = [families][]part{
 	Plain:   permits(),
 	Latch:   {beside("RECORD", "latchkey_latch"), beside("DONE", "latchkey_done")},
 	Barrier: {beside("ARRIVALS", "latchkey_arrivals"), beside("DONE", "latchkey_done"), beside("MEMBERS", "latchkey_members")},
+	Fence:   {beside("COMPANION", "latchkey_fence")},
 }
 
 func permits() []part {
