@@ -33,8 +33,8 @@ func (l *Candidate) campaign(ctx context.Context) (*term, error) {
 	}
 }
 
-// acquire waits for the lock. The context of the hold does not end with ctx: it says whether the lock is held,
-// which it is until the function has returned.
+// acquire waits for the lock. The context of the hold does not end with ctx: it says whether the lock is
+// held, which it is until the function has returned.
 func (l *Candidate) acquire(ctx context.Context) (*latchkey.Hold, error) {
 	waits, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	release := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })

@@ -11,20 +11,20 @@
 // The lead is a lock of package fairlock, and has its guarantees. At most one term is trusted at a time, as
 // long as Redis keeps its data and clocks run at about the same speed. Tokens of terms grow. When a leader
 // dies the next candidate leads after the lease, 100 ms later at most; when its function returns, at once.
-// Candidates lead in the order in which they came. A candidate that waits costs what a waiter of a lock costs:
-// a command every two seconds.
+// Candidates lead in the order in which they came. A candidate that waits costs what a waiter of a lock
+// costs: a command every two seconds.
 //
 // A term begins completely or not at all. The function is called only when the lock is held and Redis knows
 // who leads. If either fails, what was taken is given back.
 //
 // The lease is renewed until the function has returned, also after its context has ended because of
 // [Candidate.Resign] or the context of Run, or because a preferred candidate came. So nobody else leads while
-// it still winds up. When Redis cannot be reached, nobody can renew the lease: the context ends a while before
-// the lease does ([WithGrace]), so that the function can return by then. If it has not, somebody else may lead
-// beside it. That is logged, and told to a hook ([WithOverrun]), or ends the process ([WithExit]). Only a
-// store that compares tokens refuses what such a function still writes: see package fence. With that its work
-// is effectively done once; without it, a leader that was stopped for longer than its lease overwrites what
-// the next one has done.
+// it still winds up. When Redis cannot be reached, nobody can renew the lease: the context ends a while
+// before the lease does ([WithGrace]), so that the function can return by then. If it has not, somebody else
+// may lead beside it. That is logged, and told to a hook ([WithOverrun]), or ends the process ([WithExit]).
+// Only a store that compares tokens refuses what such a function still writes: see package fence. With that
+// its work is effectively done once; without it, a leader that was stopped for longer than its lease
+// overwrites what the next one has done.
 //
 // # In Redis
 //
@@ -111,11 +111,11 @@ func (l *Candidate) Name() string { return l.name }
 // context's error when ctx ends; with f's error when f returns one; and with the client. Run of one candidate
 // runs once at a time: a second one gets [latchkey.ErrInvalid].
 //
-// The context of f is derived from ctx, and ends with the leadership. Its cause is [latchkey.ErrLost] when the
-// lead was lost, or is about to be; [ErrResigned]; [latchkey.ErrClosed] when the client is shut down; or that of
-// ctx. Its Err compares the clock, so it is right at the first instruction after the process was stopped.
-// Until f returns the lease is renewed. When f returns the error with which its context has ended, and ctx has
-// not, Run campaigns again.
+// The context of f is derived from ctx, and ends with the leadership. Its cause is [latchkey.ErrLost] when
+// the lead was lost, or is about to be; [ErrResigned]; [latchkey.ErrClosed] when the client is shut down; or
+// that of ctx. Its Err compares the clock, so it is right at the first instruction after the process was
+// stopped. Until f returns the lease is renewed. When f returns the error with which its context has ended,
+// and ctx has not, Run campaigns again.
 //
 // A Run outlives any outage of Redis. Other errors are those of Lock: [latchkey.ErrWrongType],
 // [latchkey.ErrTooManyWaiters], [latchkey.ErrReentered] with the context of a term of this name, and those of
@@ -154,8 +154,8 @@ func (l *Candidate) stop() {
 }
 
 // Resign ends the term that goes on: its context ends with [ErrResigned]. It reports whether there was one,
-// and does not wait for it. When the function has returned, the next candidate leads, and Run campaigns again,
-// behind all others. To leave for good, end the context of Run.
+// and does not wait for it. When the function has returned, the next candidate leads, and Run campaigns
+// again, behind all others. To leave for good, end the context of Run.
 func (l *Candidate) Resign() bool {
 	l.mu.Lock()
 	t := l.term

@@ -275,8 +275,8 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// Nothing begins that cannot begin completely: with foreign data in the record no function runs, and nothing is
-// held after that.
+// Nothing begins that cannot begin completely: with foreign data in the record no function runs, and nothing
+// is held after that.
 func TestStartsCompletelyOrNotAtAll(t *testing.T) {
 	s := redistest.New(t)
 	plain := s.Client(t)
@@ -413,8 +413,8 @@ func TestInvalid(t *testing.T) {
 	require.ErrorIs(t, err, latchkey.ErrClosed)
 }
 
-// A candidate that waits costs what a waiter of a lock costs: a command every two seconds, a preferred one one
-// more each half a minute. A leader asks once each third of its lease beside the renewal.
+// A candidate that waits costs what a waiter of a lock costs: a command every two seconds, a preferred one
+// one more each half a minute. A leader asks once each third of its lease beside the renewal.
 func TestIdleCandidateCostsAWaiter(t *testing.T) {
 	s := redistest.NewProcess(t)
 	plain := s.Client(t)

@@ -42,9 +42,9 @@ func WithPreferred() Option { return func(s *settings) { s.preferred = true } }
 func WithOverrun(f func(Overrun)) Option { return func(s *settings) { s.overrun = f } }
 
 // WithExit ends the process, with this code, when a function has not returned and its term can no longer be
-// trusted. Deferred functions do not run. It is for functions that cannot be stopped otherwise, whose work must
-// not be done twice. The process may have been stopped until then, or Redis have taken the lead away. From 1 to
-// 125; default: the process goes on.
+// trusted. Deferred functions do not run. It is for functions that cannot be stopped otherwise, whose work
+// must not be done twice. The process may have been stopped until then, or Redis have taken the lead away.
+// From 1 to 125; default: the process goes on.
 func WithExit(code int) Option { return func(s *settings) { s.exit = &code } }
 
 // Overrun says which function goes on although its term is over.
