@@ -13,6 +13,7 @@ import (
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/fairlock"
 	"github.com/latchkey-go/latchkey/fence"
+	"github.com/latchkey-go/latchkey/internal/locktest"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 )
 
@@ -82,11 +83,7 @@ func check(err error) {
 
 func open(t testing.TB, option rueidis.ClientOption, opts ...latchkey.Option) *latchkey.Client {
 	t.Helper()
-	c, err := latchkey.New(option, opts...)
-	require.NoError(t, err)
-	t.Cleanup(c.Close)
-	require.NoError(t, c.Check(t.Context()))
-	return c
+	return locktest.Client(t, option, opts...)
 }
 
 // hold takes a lock of its own, whose lease nothing in a test outlasts.

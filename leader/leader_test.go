@@ -416,6 +416,7 @@ func TestInvalid(t *testing.T) {
 // A candidate that waits costs what a waiter of a lock costs: a command every two seconds, a preferred one
 // one more each half a minute. A leader asks once each third of its lease beside the renewal.
 func TestIdleCandidateCostsAWaiter(t *testing.T) {
+	redistest.Alone(t)
 	s := redistest.NewProcess(t)
 	plain := s.Client(t)
 	of := func(wait func(c *latchkey.Client)) int64 {

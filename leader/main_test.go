@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/locktest"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/leader"
 )
@@ -75,11 +76,7 @@ func check(err error) {
 
 func open(t testing.TB, option rueidis.ClientOption, opts ...latchkey.Option) *latchkey.Client {
 	t.Helper()
-	c, err := latchkey.New(option, opts...)
-	require.NoError(t, err)
-	t.Cleanup(c.Close)
-	require.NoError(t, c.Check(t.Context()))
-	return c
+	return locktest.Client(t, option, opts...)
 }
 
 func newCandidate(t testing.TB, c *latchkey.Client, opts ...leader.Option) *leader.Candidate {
