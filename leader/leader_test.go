@@ -148,6 +148,24 @@ func TestReturnsInTime(t *testing.T) {
 	}
 }
 
+// A lead that is granted by a message has a lease of two seconds at first, which is shorter than the grace
+// of a long one. Its term goes on all the same.
+func TestGrantByMessage(t *testing.T) {
+	s := redistest.New(t)
+	one := newCandidate(t, open(t, s.Option()))
+	first := begin(t, one, nil)
+	first.led(t)
+	second := begin(t, newCandidate(t, open(t, s.Option()), leader.WithLease(time.Minute)), nil)
+	queued(t, s.Client(t), 1)
+	require.True(t, one.Resign())
+	second.led(t)
+	select {
+	case err := <-second.ended:
+		require.FailNow(t, "the term ended", "%v", err)
+	case <-time.After(300 * time.Millisecond): // it is renewed by then
+	}
+}
+
 // With WithExit, a process whose function goes on although its term is over ends with that code, and has told
 // the hook.
 func TestExit(t *testing.T) {
