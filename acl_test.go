@@ -15,7 +15,10 @@ import (
 	"github.com/latchkey-go/latchkey/barrier"
 	"github.com/latchkey-go/latchkey/countdown"
 	"github.com/latchkey-go/latchkey/fairlock"
+	"github.com/latchkey-go/latchkey/fence"
 	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/internal/session"
+	"github.com/latchkey-go/latchkey/leader"
 	"github.com/latchkey-go/latchkey/rlock"
 	"github.com/latchkey-go/latchkey/rwlock"
 	"github.com/latchkey-go/latchkey/semaphore"
@@ -156,6 +159,35 @@ func everyPrimitive(t *testing.T, end string) []func(c *latchkey.Client) func(co
 			b, err := barrier.New(c, "barrier"+end, 2)
 			require.NoError(t, err)
 			return func(ctx context.Context) error { _, err := b.Await(ctx); return err }
+		},
+		func(c *latchkey.Client) func(context.Context) error {
+			l, err := leader.New(c, "leader"+end)
+			require.NoError(t, err)
+			prefix := (*session.Handle)(c).Client().Options.Prefix
+			return func(ctx context.Context) error {
+				for _, err := range l.Watch(ctx) {
+					if err != nil {
+						return err
+					}
+					break
+				}
+				done := errors.New("done")
+				err := l.Run(ctx, func(ctx context.Context, _ leader.Term) error {
+					_, err := l.Leader(ctx)
+					return errors.Join(done, err)
+				})
+				if !errors.Is(err, done) {
+					return err
+				}
+				lock, err := rlock.New(c, "lock"+end)
+				if err != nil {
+					return err
+				}
+				return lock.Do(ctx, func(ctx context.Context, h *latchkey.Hold) error {
+					_, err := fence.Eval(ctx, h, `return redis.call("GET", KEYS[1])`, []string{prefix + "data" + end})
+					return errors.Join(err, fence.Set(ctx, h, prefix+"data"+end, "x"))
+				})
+			}
 		},
 	}
 }

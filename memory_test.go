@@ -18,7 +18,9 @@ import (
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/barrier"
 	"github.com/latchkey-go/latchkey/countdown"
+	"github.com/latchkey-go/latchkey/fence"
 	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/leader"
 	"github.com/latchkey-go/latchkey/rlock"
 	"github.com/latchkey-go/latchkey/rwlock"
 	"github.com/latchkey-go/latchkey/semaphore"
@@ -66,6 +68,23 @@ func TestMemoryOfNames(t *testing.T) {
 				return err
 			}
 			return b.Leave(ctx)
+		},
+		"leader": func(ctx context.Context, c *latchkey.Client, name string) error {
+			l, err := leader.New(c, name)
+			require.NoError(t, err)
+			done := errors.New("done")
+			if err := l.Run(ctx, func(context.Context, leader.Term) error { return done }); !errors.Is(err, done) {
+				return err
+			}
+			return nil
+		},
+		"fenced key": func(ctx context.Context, c *latchkey.Client, name string) error {
+			l, err := rlock.New(c, "lock of all")
+			require.NoError(t, err)
+			return l.Do(ctx, func(ctx context.Context, h *latchkey.Hold) error {
+				_, err := fence.Eval(ctx, h, "return 1", []string{name})
+				return err
+			})
 		},
 	} {
 		t.Run(what, func(t *testing.T) {

@@ -46,17 +46,20 @@ import (
 	"github.com/latchkey-go/latchkey/barrier"
 	"github.com/latchkey-go/latchkey/countdown"
 	"github.com/latchkey-go/latchkey/fairlock"
+	"github.com/latchkey-go/latchkey/fence"
+	"github.com/latchkey-go/latchkey/leader"
 	"github.com/latchkey-go/latchkey/rlock"
 	"github.com/latchkey-go/latchkey/rwlock"
 	"github.com/latchkey-go/latchkey/semaphore"
 )
 
 var (
-	_ = []any{errors.Join, time.Hour, barrier.New, countdown.New, fairlock.New, rlock.New, rwlock.New, semaphore.New}
+	_ = []any{errors.Join, time.Hour, barrier.New, countdown.New, fairlock.New, fence.Set, leader.New, rlock.New, rwlock.New, semaphore.New}
 
 	ctx   = context.Background()
 	url   = os.Args[1]
 	shard = "shard-" + os.Args[2]
+	done  = errors.New("done")
 )
 
 func say(what ...any) error { _, err := fmt.Println(what...); return err }

@@ -66,6 +66,14 @@ func TestLatches(t *testing.T) {
 	})
 }
 
+// What leaders and fenced writes promise does.
+func TestLeadersAndFences(t *testing.T) {
+	each(t, func(t *testing.T, top *topology) {
+		contract.Leaders(t, top.servers(t))
+		contract.Fences(t, top.servers(t))
+	})
+}
+
 // That of the locks and semaphores holds, too, when acquires wait for a replica.
 func TestWithReplicas(t *testing.T) {
 	t.Parallel()

@@ -110,7 +110,7 @@ func (s Servers) channels(t testing.TB) (all []string) {
 // who waited, what was said of a capacity, what became of a latch, and barriers with their members, when a
 // client could not say that it leaves.
 var kept = []string{
-	"redisson_lock_token:", "latchkey_rwlock:", "latchkey_pace:", "latchkey_token:", "latchkey_done:", "latchkey_latch:", "barrier:", "latchkey_members:",
+	"redisson_lock_token:", "latchkey_rwlock:", "latchkey_pace:", "latchkey_token:", "latchkey_done:", "latchkey_latch:", "barrier:", "latchkey_members:", "latchkey_fence:", "latchkey_leader:",
 }
 
 // Clean checks that nothing is left but what expires: no lock, no queue, and no inbox once the clients are

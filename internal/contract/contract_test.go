@@ -28,6 +28,8 @@ func TestStandalone(t *testing.T) {
 	contract.Semaphores(t, on(t, redistest.NewProcess(t)))
 	contract.Latches(t, on(t, redistest.NewProcess(t)))
 	contract.Barriers(t, on(t, redistest.NewProcess(t)))
+	contract.Leaders(t, on(t, redistest.NewProcess(t)))
+	contract.Fences(t, on(t, redistest.NewProcess(t)))
 }
 
 func TestCluster(t *testing.T) {
@@ -41,6 +43,8 @@ func TestCluster(t *testing.T) {
 	contract.Semaphores(t, s)
 	contract.Latches(t, s)
 	contract.Barriers(t, s)
+	contract.Leaders(t, s)
+	contract.Fences(t, s)
 }
 
 func TestSeveral(t *testing.T) {

@@ -56,6 +56,26 @@ func (h *Hold) turn() *turn {
 	return u
 }
 
+// Alone returns what a hold is of that excludes all others of its name; nil of any other: one that reads, or
+// may do so by now, one of permits, none, and what another engine holds by. Its token is its own: a store may
+// refuse all smaller ones.
+func (h *Hold) Alone() *session.Target {
+	if h.none() {
+		return nil
+	}
+	u := h.turn()
+	if u == nil || !u.tenure.kind.Exclusive && !u.tenure.kind.Sharable {
+		return nil
+	}
+	t := u.tenure
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.shared || t.weak > 0 {
+		return nil
+	}
+	return &t.Queue.Target
+}
+
 // noHold is the context of none: one that has ended.
 var noHold = func() context.Context {
 	ctx, cancel := context.WithCancelCause(context.Background())

@@ -33,6 +33,10 @@ func Classify(err error) Class {
 	switch {
 	case errors.Is(err, ErrUnsent), errors.Is(err, ErrMoving):
 		return Refused
+	case errors.Is(err, ErrStale):
+		return Permanent
+	case errors.Is(err, ErrForeignFence):
+		return WrongType
 	case errors.As(err, &reply):
 		text := reply.Error()
 		if strings.Contains(text, "WRONGTYPE") {

@@ -25,12 +25,14 @@ const (
 	ReadWrite               // one writer, or any number of readers
 	Latch                   // releases all its waiters when a count is zero
 	Barrier                 // releases all its waiters when all parties have arrived
+	Fence                   // a key of the user's, which tokens guard
+	Leader                  // who leads: the holder of the lock of the same name
 	families                // how many families there are
 )
 
 // String is the name of the primitive.
 func (f Family) String() string {
-	return [families]string{Locks: "lock", Leased: "semaphore", Plain: "counting", ReadWrite: "rwlock", Latch: "latch", Barrier: "barrier"}[f]
+	return [families]string{Locks: "lock", Leased: "semaphore", Plain: "counting", ReadWrite: "rwlock", Latch: "latch", Barrier: "barrier", Fence: "fence", Leader: "leader"}[f]
 }
 
 // Keys is where one primitive lives in Redis. All its keys and channels share one hash slot.
@@ -65,6 +67,8 @@ var shapes = [families][]shape{
 	},
 	Latch:   {{0, "string", "a latch"}, {1, "hash", "the latch's record"}},
 	Barrier: {{0, "hash", "a barrier"}, {1, "zset", "the arrivals"}, {3, "zset", "the members"}},
+	Fence:   {{1, "string", "the greatest token"}},
+	Leader:  {{0, "hash", "a lock"}, {1, "list", "the queue"}, {2, "hash", "who leads"}},
 }
 
 // NewKeys validates the name and returns its keys. sharded is for clients of a cluster: they use sharded

@@ -26,6 +26,8 @@ var parts = [families][]part{
 	Plain:   permits(),
 	Latch:   {beside("RECORD", "latchkey_latch"), beside("DONE", "latchkey_done")},
 	Barrier: {beside("ARRIVALS", "latchkey_arrivals"), beside("DONE", "latchkey_done"), beside("MEMBERS", "latchkey_members")},
+	Fence:   {beside("COMPANION", "latchkey_fence")},
+	Leader:  {beside("QUEUE", "latchkey_queue"), beside("RECORD", "latchkey_leader")},
 }
 
 func permits() []part {
@@ -37,7 +39,7 @@ func permits() []part {
 
 // inboxes are what a client's inbox begins with.
 var inboxes = [families]part{
-	Locks: inbox("latchkey_inbox"), ReadWrite: inbox("latchkey_inbox"),
+	Locks: inbox("latchkey_inbox"), ReadWrite: inbox("latchkey_inbox"), Leader: inbox("latchkey_inbox"),
 	// A lock of the same name has an inbox of its own, confirmed by itself.
 	Leased: inbox("latchkey_inbox:permits"), Plain: inbox("latchkey_inbox:permits"),
 }
@@ -55,6 +57,7 @@ func inbox(prefix string) part {
 var news = [families]part{
 	Latch:   {"NEWS", latchNews},
 	Barrier: beside("NEWS", "latchkey_barrier"),
+	Leader:  beside("NEWS", "latchkey_leader"),
 }
 
 // pace is the key beside a queue that says how soon those in it must ask: see shared/pace.lua.

@@ -105,6 +105,20 @@ func (w *Worker) Signal(t testing.TB, s syscall.Signal) {
 	require.NoError(t, w.cmd.Process.Signal(s))
 }
 
+// Ends waits until the process has ended by itself, with that exit code.
+func (w *Worker) Ends(t testing.TB, code int) {
+	t.Helper()
+	w.once.Do(func() {
+		for range w.lines { // until the pipe is closed
+		}
+		_ = w.cmd.Wait() // the code tells
+	})
+	require.Equal(t, code, w.cmd.ProcessState.ExitCode())
+}
+
+// Lines are what it prints, for a test that does not know which line comes next.
+func (w *Worker) Lines() <-chan string { return w.lines }
+
 // Next returns the words of the next line that it prints, after the first one, which is given.
 func (w *Worker) Next(t testing.TB, word string) []string {
 	t.Helper()

@@ -33,7 +33,7 @@ func (t *Target) RetryUntilAnswered(
 			return true, t.Explain(ctx, err)
 		}
 		if ctx.Err() != nil || t.Client.Stopped.Err() != nil {
-			return false, interruption(ctx, err, sent)
+			return false, Interruption(ctx, err, sent)
 		}
 		t.Failed(err, sent)
 		if up(ctx) != nil {
@@ -42,9 +42,9 @@ func (t *Target) RetryUntilAnswered(
 	}
 }
 
-// interruption is the error of an attempt that ended with ctx, or with the client. Redis is not to blame for
+// Interruption is the error of an attempt that ended with ctx, or with the client. Redis is not to blame for
 // that, unless it had been silent for long, or said something else.
-func interruption(ctx context.Context, err error, sent time.Time) error {
+func Interruption(ctx context.Context, err error, sent time.Time) error {
 	ours := errors.Is(err, ErrInterrupted) || errors.Is(err, lua.ErrUnsent)
 	if !ours && (ctx.Err() == nil || !errors.Is(err, ctx.Err()) && !errors.Is(err, context.Cause(ctx))) {
 		return err
@@ -99,13 +99,13 @@ func (t *Target) Send(
 	case answered:
 		return stray, Wrap(name, WithSentinel(err))
 	default:
-		return stray, Wrap(name, t.unansweredError(ctx, stray, err))
+		return stray, Wrap(name, t.Unanswered(ctx, stray, err))
 	}
 }
 
-// unansweredError says all that is known of a command that was given up: whose end it was, whether it may
+// Unanswered says all that is known of a command that was given up: whose end it was, whether it may
 // have run, and what is wrong with Redis.
-func (t *Target) unansweredError(ctx context.Context, stray bool, err error) error {
+func (t *Target) Unanswered(ctx context.Context, stray bool, err error) error {
 	stopped := t.Client.Stopped.Err() != nil
 	var why []error
 	if ctx.Err() != nil {

@@ -65,6 +65,14 @@ func GetOrCreate[T any](c *Client, family lua.Family, name string, build func(Ta
 	return x, nil
 }
 
+// At returns the target of a key that is not of this library, and has not the client's prefix. Each call
+// makes one.
+func (c *Client) At(keys *lua.Keys) *Target {
+	return &Target{
+		Client: c, Keys: keys, slot: c.Conn.Slot(keys), ServerClock: &Clock{}, Floor: new(atomic.Int64), hinted: new(time.Time),
+	}
+}
+
 // newTarget is called with the mutex. floor is that of a target which is gone but not cleaned up yet; nil:
 // there is none.
 func (c *Client) newTarget(key targetKey, keys *lua.Keys, floor *atomic.Int64) Target {

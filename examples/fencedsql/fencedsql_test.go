@@ -1,0 +1,209 @@
+package fencedsql_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+	_ "modernc.org/sqlite" // the driver
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/examples/fencedsql"
+	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/rlock"
+)
+
+func TestMain(m *testing.M) {
+	if mode := redistest.Mode(); mode != nil {
+		worker(mode)
+		return
+	}
+	redistest.Main(m)
+}
+
+// staleWrites is how many a holder tries that has lost its lock.
+const staleWrites = 1000
+
+const lease = 500 * time.Millisecond
+
+func openDB(path string) (*sql.DB, error) {
+	return sql.Open("sqlite", "file:"+filepath.ToSlash(path)+
+		"?_txlock=immediate&_pragma=busy_timeout(20000)&_pragma=journal_mode(WAL)&_pragma=synchronous(OFF)")
+}
+
+func write(ctx context.Context, db *sql.DB, token int64, value string) error {
+	return fencedsql.InTx(ctx, db, "a", token, func(tx *sql.Tx) error { return update(ctx, tx, value) })
+}
+
+// update is what is guarded.
+func update(ctx context.Context, on interface {
+	ExecContext(context.Context, string, ...any) (sql.Result, error)
+}, value string,
+) error {
+	_, err := on.ExecContext(ctx, `UPDATE stock SET value = $1`, value)
+	return err
+}
+
+// worker is a process that takes the lock, and says so. When it is told it writes, fenced or not, without a
+// look at its hold, as somebody does who has looked just before.
+func worker(args []string) {
+	ctx := context.Background()
+	c, err := latchkey.New(rueidis.ClientOption{InitAddress: []string{args[0]}, ForceSingleClient: true})
+	check(err)
+	db, err := openDB(args[1])
+	check(err)
+	l, err := rlock.New(c, "a", rlock.WithLease(lease))
+	check(err)
+	hold, err := l.Lock(ctx)
+	check(err)
+	fmt.Println("holds")
+	for turn := 0; turn == 0; time.Sleep(time.Millisecond) {
+		check(db.QueryRowContext(ctx, `SELECT count(*) FROM turn`).Scan(&turn))
+	}
+	stale, done := 0, 0
+	for i := range staleWrites {
+		value := fmt.Sprint("stale", i)
+		if args[2] == "fenced" {
+			err = write(ctx, db, hold.Token(), value)
+		} else {
+			err = update(ctx, db, value)
+		}
+		switch {
+		case errors.Is(err, fencedsql.ErrStale):
+			stale++
+		case err == nil:
+			done++
+		default:
+			check(err)
+		}
+	}
+	fmt.Println("wrote", stale, done)
+	select {}
+}
+
+func check(err error) {
+	if err != nil {
+		fmt.Println("error", err)
+		os.Exit(1)
+	}
+}
+
+func newDB(t *testing.T) (db *sql.DB, path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "stock.db")
+	db, err := openDB(path)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	for _, statement := range []string{
+		fencedsql.Schema, `CREATE TABLE stock (value TEXT)`, `INSERT INTO stock VALUES ('')`, `CREATE TABLE turn (n INT)`,
+	} {
+		_, err := db.ExecContext(t.Context(), statement)
+		require.NoError(t, err)
+	}
+	return db, path
+}
+
+func value(t *testing.T, db *sql.DB) (text string) {
+	t.Helper()
+	require.NoError(t, db.QueryRowContext(t.Context(), `SELECT value FROM stock`).Scan(&text))
+	return text
+}
+
+// A holder is stopped past its lease and goes on while the next one writes: none of its 1,000 writes is done,
+// and all of the next one's are there. Without the check the same loses updates.
+func TestStoppedHolder(t *testing.T) {
+	for _, how := range []string{"fenced", "plain"} {
+		t.Run(how, func(t *testing.T) {
+			s := redistest.NewProcess(t)
+			db, path := newDB(t)
+			w := redistest.StartWorker(t, s.Addr+" "+path+" "+how)
+			w.Next(t, "holds")
+			w.Signal(t, redistest.Stop)
+			c, err := latchkey.New(s.Option())
+			require.NoError(t, err)
+			defer c.Close()
+			l, err := rlock.New(c, "a")
+			require.NoError(t, err)
+			hold, err := l.Lock(t.Context())
+			require.NoError(t, err)
+			require.NoError(t, write(t.Context(), db, hold.Token(), "0"))
+			_, err = db.ExecContext(t.Context(), `INSERT INTO turn VALUES (1)`)
+			require.NoError(t, err)
+			w.Signal(t, redistest.Continue)
+			wrote := make(chan []string, 1)
+			go func() { wrote <- w.Next(t, "wrote") }()
+			lost, mine := 0, "0"
+			var answer []string
+			for n := 0; answer == nil; n++ {
+				if value(t, db) != mine {
+					lost++
+				}
+				mine = fmt.Sprint("next", n)
+				require.NoError(t, write(t.Context(), db, hold.Token(), mine))
+				select {
+				case answer = <-wrote:
+				default:
+				}
+			}
+			t.Logf("of %d late writes %s were refused, %s done; %d updates of the next holder were lost", staleWrites, answer[0], answer[1], lost)
+			if how == "fenced" {
+				require.Equal(t, []string{fmt.Sprint(staleWrites), "0"}, answer)
+				require.Zero(t, lost)
+			} else {
+				require.Equal(t, []string{"0", fmt.Sprint(staleWrites)}, answer)
+				require.Positive(t, lost, "otherwise this test shows nothing")
+			}
+			require.NoError(t, hold.Unlock(t.Context()))
+		})
+	}
+}
+
+// Nothing stays of a transaction that was refused, or that failed; not even its token.
+func TestAllOrNothing(t *testing.T) {
+	db, _ := newDB(t)
+	ctx := t.Context()
+	require.NoError(t, write(ctx, db, 5, "five"))
+	require.ErrorIs(t, write(ctx, db, 4, "four"), fencedsql.ErrStale)
+	require.NoError(t, write(ctx, db, 5, "again"), "the same holder")
+	failed := errors.New("failed")
+	require.ErrorIs(t, fencedsql.InTx(ctx, db, "a", 9, func(tx *sql.Tx) error {
+		require.NoError(t, update(ctx, tx, "nine"))
+		return failed
+	}), failed)
+	require.Equal(t, "again", value(t, db))
+	require.NoError(t, write(ctx, db, 6, "six"), "9 was rolled back")
+	require.NoError(t, fencedsql.InTx(ctx, db, "b", 1, func(tx *sql.Tx) error { return nil }), "another name")
+}
+
+// Transactions of several tokens at the same time: once one is done, none with a smaller token is.
+func TestAtTheSameTime(t *testing.T) {
+	db, _ := newDB(t)
+	ctx := t.Context()
+	var mu sync.Mutex
+	var order []int64
+	var wg sync.WaitGroup
+	for token := range int64(32) {
+		wg.Go(func() {
+			err := fencedsql.InTx(ctx, db, "a", token, func(tx *sql.Tx) error {
+				mu.Lock()
+				defer mu.Unlock()
+				order = append(order, token)
+				return update(ctx, tx, fmt.Sprint(token))
+			})
+			if err != nil && !errors.Is(err, fencedsql.ErrStale) {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	require.IsIncreasing(t, order)
+	require.Equal(t, fmt.Sprint(order[len(order)-1]), value(t, db))
+}

@@ -1,0 +1,223 @@
+// Package fence puts fencing tokens to use, for data in the Redis that also has the lock: a write happens
+// only if no greater token has been there. A token that nobody checks protects nothing.
+//
+//	hold, err := lock.Lock(ctx)
+//	...
+//	err = fence.Set(ctx, hold, "stock:{orders:42}", "17") // ErrStale: somebody with a greater token was here
+//	script := `return redis.call("INCRBY", KEYS[1], ARGV[1])`
+//	left, err := fence.Eval(ctx, hold, script, []string{"stock:{orders:42}"}, "-1")
+//
+// # Guarantees
+//
+// Once a key was written, or read, with a token, it is not written with a smaller one any more: by [Set] and
+// [Eval], from any process. The check and the write are one script, so nothing comes in between. It does not
+// matter why the writer is late: its process was stopped, its command was long under way, or a failover has
+// lost the lock and granted it twice.
+//
+// What was written before the greater token came stays. So whoever computes a new value from the old one
+// reads the old one with its token as well, by Eval: from then on no write of a holder before can come
+// between. A plain GET does not do that.
+//
+// A hold that its own process knows to have ended is refused without a command: see [ErrStale].
+//
+// With these, what is done under a lock is effectively done once, although a lock by itself cannot promise
+// that: a holder may be stopped at any instruction, and go on when somebody else has the lock. Without them
+// such a holder overwrites what the next one has written. Data elsewhere needs the same check there: see
+// docs/usage.md for SQL.
+//
+// All this holds while Redis keeps its data. A failover that loses the last writes loses them together with
+// their tokens.
+//
+// # In Redis
+//
+// Keys are the caller's own, without the client's prefix. The companion of a key named K is
+// latchkey_fence:{K}, without these braces if K has some. It lives for a day after the last write with a
+// token. A writer that is later than that is not refused by it: no process takes a hold that old for one that
+// lasts, and no connection keeps a command so long.
+//
+// Plain commands may read the keys, and also write or delete them: they are not checked.
+//
+// In a Cluster a key and its companion may be on two nodes while their slot moves to another one. Then Set
+// waits, and Eval returns [latchkey.ErrUnavailable], and has done nothing.
+package fence
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/grant"
+	"github.com/latchkey-go/latchkey/internal/lua"
+	"github.com/latchkey-go/latchkey/internal/session"
+)
+
+// ErrStale says that a write was refused, and nothing was changed: a greater token has been there, or the
+// hold has ended. In the second case nothing was sent, and the error also matches what the hold has ended
+// with, as [latchkey.ErrLost]. Where it matches [latchkey.ErrUnknownOutcome] too, an earlier copy of the
+// write got no answer, and may have been done before.
+var ErrStale = lua.ErrStale
+
+// Set writes a value to a key, unless a greater token has been there. It replaces a value of any type, and
+// its time to live, as the command SET does. hold is that of an exclusive lock: of packages rlock, fairlock
+// and spinlock, or the write half of an rwlock. It is safe for concurrent use, also of one hold.
+//
+// It is sent until Redis answers, ctx ends, or the hold does. That is safe: each Set has a number, which the
+// companion keeps. A copy that comes late finds its own number there, or that of a Set which came after it,
+// and does nothing. So nothing that was written later is overwritten.
+//
+// Errors: [ErrStale]; [latchkey.ErrUnknownOutcome] when it may have been done without an answer;
+// [latchkey.ErrInvalid] for other holds (those that read, also after a Downgrade, and those of a redlock),
+// for the key of the lock itself, and for keys that cannot have a companion: they have 1 to 1024 bytes and
+// balanced braces, as the names of locks; [latchkey.ErrNotHeld] for no hold; [latchkey.ErrWrongType] when the
+// companion has foreign data; and those of Redis.
+func Set(ctx context.Context, hold *latchkey.Hold, key, value string) error {
+	w, err := newWriter(hold, key)
+	if err != nil {
+		return err
+	}
+	return w.set(ctx, value)
+}
+
+// Eval runs a Lua script, unless a greater token has been at one of its keys. In it KEYS and ARGV are keys
+// and args, and whatever else a script may have is there: local functions, early returns. It may read or
+// write the keys. Redis runs it together with the check. hold and keys are as for [Set]; there must be a
+// key. In a Cluster all are of one slot: otherwise the error is [latchkey.ErrInvalid], and nothing is sent.
+//
+// The script runs once at most. It is not sent a second time: when no answer comes, the error is
+// [latchkey.ErrUnknownOutcome], and it may be run later, as long as no greater token comes.
+//
+// The reply is the script's; one that is nil is no error (rueidis.RedisMessage.IsNil). The script's errors
+// are returned as Redis sends them: a *rueidis.RedisError. With one of those, what the script had written
+// before stays. All others are as for Set; [latchkey.ErrUnavailable] without [latchkey.ErrUnknownOutcome]
+// says that it has not run. So a script returns no error of its own that begins as those of a server that
+// does not run it, as LOADING or TRYAGAIN, and begins with no line of flags (#!lua).
+func Eval(
+	ctx context.Context, hold *latchkey.Hold, script string, keys []string, args ...string,
+) (reply rueidis.RedisMessage, err error) {
+	w, err := newWriter(hold, keys...)
+	if err != nil {
+		return reply, err
+	}
+	return w.eval(ctx, script, args)
+}
+
+// writer writes with the token of a hold.
+type writer struct {
+	*session.Target // of the first key
+
+	hold *grant.Hold
+	keys []*lua.Keys
+}
+
+// newWriter says why a hold, or one of the keys, is none to write with.
+func newWriter(h *latchkey.Hold, keys ...string) (*writer, error) {
+	hold := (*grant.Hold)(h)
+	if err := hold.Err(); errors.Is(err, session.ErrNotHeld) {
+		return nil, err
+	}
+	invalid := func(format string, args ...any) (*writer, error) {
+		return nil, session.Wrap(hold.Name(), session.Invalid(format, args...))
+	}
+	of := hold.Alone()
+	if of == nil {
+		return invalid("its hold is not alone, or of several servers: it has no token of its own to fence with")
+	}
+	if len(keys) == 0 {
+		return invalid("there is no key that a token could fence")
+	}
+	w := &writer{hold: hold}
+	for _, key := range keys {
+		k, err := lua.NewKeys(lua.Fence, key, of.Client.Sharded)
+		switch {
+		case err != nil:
+			return invalid("a key cannot be fenced: %w", err)
+		case key == of.Name():
+			return invalid("the key is that of the lock itself")
+		case len(w.keys) > 0 && of.Client.Conn.Slot(k) != w.Client.Conn.Slot(w.keys[0]):
+			return invalid("the keys %q and %q are in different slots of the cluster", lua.Brief(keys[0]), lua.Brief(key))
+		case len(w.keys) == 0:
+			w.Target = of.Client.At(k)
+		}
+		w.keys = append(w.keys, k)
+	}
+	return w, nil
+}
+
+// may says why nothing may be sent.
+func (w *writer) may(ctx context.Context) error {
+	switch {
+	case w.hold.Err() != nil:
+		return session.Join(ErrStale, w.hold.Err())
+	case ctx.Err() != nil:
+		return session.ContextError(ctx)
+	default:
+		return nil
+	}
+}
+
+// errEnded ends a Set whose hold cannot be trusted any more. No caller gets it.
+var errEnded = errors.New("the trust of the hold is over")
+
+// set sends a Set until it is answered. Between two rounds the hold was renewed.
+func (w *writer) set(ctx context.Context, value string) error {
+	number, stray := w.Client.IDs.Next(), false
+	for {
+		if err := w.may(ctx); err != nil {
+			return w.wrap(err, stray)
+		}
+		limited, cancel := context.WithDeadlineCause(ctx, time.Now().Add(w.hold.Remaining()), errEnded)
+		answered, err := w.RetryUntilAnswered(limited, w.Up, &stray, func(ctx context.Context) error {
+			return w.Client.Conn.FenceSet(ctx, w.keys[0], w.hold.Token(), number, value)
+		})
+		over := limited.Err() != nil && ctx.Err() == nil
+		cancel()
+		switch {
+		case err == nil:
+			return nil
+		case answered:
+			return w.wrap(session.WithSentinel(err), stray) // also of a copy that was refused: another may have been done
+		case !over:
+			return session.Wrap(w.hold.Name(), w.Unanswered(ctx, stray, err))
+		}
+	}
+}
+
+// eval sends an Eval once.
+func (w *writer) eval(ctx context.Context, script string, args []string) (reply rueidis.RedisMessage, err error) {
+	if strings.HasPrefix(script, "#!") {
+		return reply, w.wrap(session.Invalid("a script behind a check cannot begin with a line of flags"), false)
+	}
+	if err := w.may(ctx); err != nil {
+		return reply, w.wrap(err, false)
+	}
+	sent := time.Now()
+	reply, err = w.Client.Conn.FenceEval(session.WithoutDeadline(ctx), w.keys, w.hold.Token(), script, args)
+	switch {
+	case err == nil:
+		w.Health().Succeeded()
+		return reply, nil
+	case errors.Is(err, lua.ErrStale), errors.Is(err, lua.ErrForeignFence):
+		return reply, w.wrap(session.WithSentinel(w.Explain(ctx, err)), false)
+	case lua.Ran(err): // the error is the script's own
+		return reply, err
+	}
+	stray := lua.Classify(err) == lua.NoAnswer
+	if ctx.Err() == nil {
+		w.Failed(err, sent)
+	} else {
+		err = session.Interruption(ctx, err, sent)
+	}
+	return reply, session.Wrap(w.hold.Name(), w.Unanswered(ctx, stray, err))
+}
+
+// wrap adds the name of the lock; and, if it is so, that a copy may have been done.
+func (w *writer) wrap(err error, stray bool) error {
+	if stray {
+		err = session.Join(err, session.ErrUnknownOutcome)
+	}
+	return session.Wrap(w.hold.Name(), err)
+}

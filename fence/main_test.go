@@ -1,0 +1,120 @@
+package fence_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/fairlock"
+	"github.com/latchkey-go/latchkey/fence"
+	"github.com/latchkey-go/latchkey/internal/locktest"
+	"github.com/latchkey-go/latchkey/internal/redistest"
+)
+
+func TestMain(m *testing.M) {
+	if mode := redistest.Mode(); mode != nil {
+		worker(mode)
+		return
+	}
+	redistest.Main(m)
+}
+
+// workerLease is short: the test waits for it to be over.
+const workerLease = 500 * time.Millisecond
+
+// worker is a process that takes a lock, and says so. Then it writes as often as it is told, by Set or by a
+// plain SET, as somebody does who looks before that whether it still holds the lock and is stopped just then:
+// it does not look. It says how often it was refused, and why.
+func worker(args []string) {
+	ctx := context.Background()
+	option := rueidis.ClientOption{InitAddress: []string{args[0]}, ForceSingleClient: true}
+	c, err := latchkey.New(option)
+	check(err)
+	plain, err := rueidis.NewClient(option)
+	check(err)
+	l, err := fairlock.New(c, "a", fairlock.WithLease(workerLease))
+	check(err)
+	hold, err := l.Lock(ctx)
+	check(err)
+	fmt.Println("holds", hold.Token())
+	waitForTurn(ctx, plain)
+	refused, trusted := 0, hold.Held()
+	for i := range staleWrites {
+		value := fmt.Sprint("stale", i)
+		if args[1] == "fenced" {
+			err = fence.Set(ctx, hold, "data", value)
+		} else {
+			err = plain.Do(ctx, plain.B().Set().Key("data").Value(value).Build()).Error()
+		}
+		if err != nil {
+			refused++
+		}
+	}
+	fmt.Println("wrote", refused, trusted, err)
+	select {}
+}
+
+// staleWrites is how many a holder tries that has lost its lock.
+const staleWrites = 1000
+
+// waitForTurn returns when the test has said that the next holder writes.
+func waitForTurn(ctx context.Context, plain rueidis.Client) {
+	for {
+		n, err := plain.Do(ctx, plain.B().Exists().Key("turn").Build()).AsInt64()
+		if err == nil && n == 1 {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func check(err error) {
+	if err != nil {
+		fmt.Println("error", err)
+		os.Exit(1)
+	}
+}
+
+func open(t testing.TB, option rueidis.ClientOption, opts ...latchkey.Option) *latchkey.Client {
+	t.Helper()
+	return locktest.Client(t, option, opts...)
+}
+
+// hold takes a lock of its own, whose lease nothing in a test outlasts.
+func hold(t testing.TB, c *latchkey.Client, name string) *latchkey.Hold {
+	t.Helper()
+	l, err := fairlock.New(c, name, fairlock.WithLease(5*time.Minute))
+	require.NoError(t, err)
+	h, err := l.Lock(t.Context())
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = h.Unlock(context.Background()) }) // it may have been lost
+	return h
+}
+
+// next takes the lock from whoever has it, as an expiry or a failover does: its holder does not know yet.
+func next(t testing.TB, plain rueidis.Client, c *latchkey.Client, name string) *latchkey.Hold {
+	t.Helper()
+	require.NoError(t, plain.Do(t.Context(), plain.B().Del().Key(name).Build()).Error())
+	return hold(t, c, name)
+}
+
+func value(t testing.TB, plain rueidis.Client, key string) string {
+	t.Helper()
+	text, err := plain.Do(t.Context(), plain.B().Get().Key(key).Build()).ToString()
+	if rueidis.IsRedisNil(err) {
+		return ""
+	}
+	require.NoError(t, err)
+	return text
+}
+
+// newPlain is a client whose commands go through a proxy.
+func newPlain(p *redistest.Proxy) (rueidis.Client, error) {
+	return rueidis.NewClient(p.Option())
+}

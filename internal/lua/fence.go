@@ -1,0 +1,85 @@
+package lua
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/redis/rueidis"
+)
+
+// The errors of fenced writes, which have done nothing then.
+var (
+	// ErrStale says that a greater token was there.
+	ErrStale = errors.New("stale token")
+	// ErrForeignFence says that the companion of a key is not ours.
+	ErrForeignFence = errors.New("foreign data")
+)
+
+var (
+	fenceSet = rueidis.NewLuaScript(bare("fence/set.lua"))
+	// fenceEval is one line, before the user's first one.
+	fenceEval = strings.ReplaceAll(bare("fence/eval.lua"), "\n", " ")
+)
+
+// FenceSet runs fence/set.lua: it writes a value with a token. number is that of this call, not of a copy,
+// and greater than those before of the client.
+func (c Conn) FenceSet(ctx context.Context, k *Keys, token int64, number uint64, value string) error {
+	args := []string{digits(token), padded(int64(number), ""), value} //nolint:gosec // a count of commands
+	return fenced(fenceSet.Exec(ctx, c.Client, k.keys, args).Error())
+}
+
+// FenceEval runs a script of the user's with a token, behind fence/eval.lua. The keys are of one slot. It is
+// sent once, with its text: where a script is known by its hash alone, an error of the user's own could be
+// taken for that of a server which does not know it, and the script would run again. Of its reply and its
+// errors, none but [ErrStale] and [ErrForeignFence] are changed. A reply that is nil is no error.
+func (c Conn) FenceEval(
+	ctx context.Context, ks []*Keys, token int64, script string, args []string,
+) (rueidis.RedisMessage, error) {
+	keys := make([]string, 2*len(ks))
+	for i, k := range ks {
+		keys[i], keys[len(ks)+i] = k.keys[0], k.keys[1]
+	}
+	command := c.Client.B().Eval().Script(fenceEval + script).Numkeys(int64(len(keys))).Key(keys...).
+		Arg(digits(token)).Arg(args...).Build()
+	reply, err := c.Client.Do(ctx, command).ToMessage()
+	if rueidis.IsRedisNil(err) {
+		err = nil
+	}
+	return reply, fenced(err)
+}
+
+// Ran reports whether an error of [Conn.FenceEval] is that of the script. What a server does not run, it
+// refuses with an error that begins with a code of its own.
+func Ran(err error) bool {
+	var reply *rueidis.RedisError
+	if !errors.As(err, &reply) || errors.Is(err, ErrUnsent) {
+		return false
+	}
+	code, _, _ := strings.Cut(reply.Error(), " ")
+	return !slices.Contains(notRunYet, code)
+}
+
+// notRunYet are the codes of servers that do not run a script now, and may later. Those that a write in a
+// script gets are refused to the first one, which is ours.
+var notRunYet = []string{
+	"READONLY", "LOADING", "CLUSTERDOWN", "TRYAGAIN", "MASTERDOWN", "BUSY", "MISCONF", "NOREPLICAS", "MOVED", "ASK",
+}
+
+// fenced tells the errors of fence/check.lua from all others.
+func fenced(err error) error {
+	var reply *rueidis.RedisError
+	if !errors.As(err, &reply) {
+		return err
+	}
+	text := strings.TrimPrefix(reply.Error(), "ERR ")
+	if detail, ok := strings.CutPrefix(text, "LATCHKEY_STALE "); ok {
+		return fmt.Errorf("%w: a greater one was there: %s", ErrStale, detail)
+	}
+	if detail, ok := strings.CutPrefix(text, "LATCHKEY_FOREIGN "); ok {
+		return fmt.Errorf("%w: %s", ErrForeignFence, detail)
+	}
+	return err
+}

@@ -1,0 +1,202 @@
+// Package leader elects one of many processes, and tells the code that leads when it does no longer.
+//
+//	l, err := leader.New(c, "scheduler")
+//	...
+//	err = l.Run(ctx, func(ctx context.Context, term leader.Term) error {
+//		return schedule(ctx, term.Token()) // ctx ends with the leadership
+//	})
+//
+// # Guarantees
+//
+// The lead is a lock of package fairlock, and has its guarantees. At most one term is trusted at a time, as
+// long as Redis keeps its data and clocks run at about the same speed. Tokens of terms grow. When a leader
+// dies the next candidate leads after the lease, 100 ms later at most; when its function returns, at once.
+// Candidates lead in the order in which they came. A candidate that waits costs what a waiter of a lock
+// costs: a command every two seconds.
+//
+// A term begins completely or not at all. The function is called only when the lock is held and Redis knows
+// who leads. If either fails, what was taken is given back.
+//
+// The lease is renewed until the function has returned, also after its context has ended because of
+// [Candidate.Resign] or the context of Run, or because a preferred candidate came. So nobody else leads while
+// it still winds up. When Redis cannot be reached, nobody can renew the lease: the context ends a while
+// before the lease does ([WithGrace]), so that the function can return by then. If it has not, somebody else
+// may lead beside it. That is logged, and told to a hook ([WithOverrun]), or ends the process ([WithExit]).
+// Only a store that compares tokens refuses what such a function still writes: see package fence. With that
+// its work is effectively done once; without it, a leader that was stopped for longer than its lease
+// overwrites what the next one has done.
+//
+// # In Redis
+//
+// The keys of a leader named N (after the key prefix) are those of the lock N, and latchkey_leader:{N}, which
+// says who leads and which candidates are preferred. It is written together with a check of the token, so
+// that no leader of the past can write it, and lives for a day from its last use. The channel is
+// latchkey_leader:{N}. A leader asks once each third of its lease whether a preferred candidate waits.
+package leader
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/fairlock"
+	"github.com/latchkey-go/latchkey/internal/broadcast"
+	"github.com/latchkey-go/latchkey/internal/lua"
+	"github.com/latchkey-go/latchkey/internal/session"
+)
+
+// ErrResigned is the cause of a term's context after [Candidate.Resign], and when a preferred candidate takes
+// over.
+var ErrResigned = errors.New("resigned")
+
+// errPreferred is that of the second case.
+var errPreferred = fmt.Errorf("%w: a preferred candidate waits", ErrResigned)
+
+// Candidate is who may lead under one name. It is safe for concurrent use. There is no usable zero value:
+// see [New].
+type Candidate struct {
+	name  string
+	lock  *fairlock.Lock
+	group *broadcast.Group
+	own   string // who it is, as in Redis
+	settings
+
+	mu      sync.Mutex
+	running bool
+	term    *term // that goes on; nil: none
+}
+
+// New returns a candidate for the lead of a name. It does no I/O: [Candidate.Run] campaigns. The name is as
+// for package fairlock, and is that of a lock: no other kind of primitive may have it, and whoever takes that
+// lock by itself keeps all candidates waiting. New returns ErrInvalid for other names, a nil client, options
+// out of range, and a client without subscriptions.
+func New(c *latchkey.Client, name string, opts ...Option) (*Candidate, error) {
+	l := &Candidate{name: name}
+	for _, option := range opts {
+		if option != nil {
+			option(&l.settings)
+		}
+	}
+	client := (*session.Handle)(c).Client()
+	if client == nil {
+		return nil, session.Wrap(name, session.Invalid("the client is nil"))
+	}
+	terms := []fairlock.Option{fairlock.WithoutReentry()}
+	if l.lease != nil {
+		terms = append(terms, fairlock.WithLease(*l.lease))
+	}
+	var err error
+	if l.lock, err = fairlock.New(c, name, terms...); err != nil {
+		return nil, err
+	}
+	if err := l.validate(client.Options.Lease); err != nil {
+		return nil, session.Wrap(name, err)
+	}
+	if l.own, err = identify(l.preferred); err != nil {
+		return nil, session.Wrap(name, err)
+	}
+	if l.group, err = session.GetOrCreate(client, lua.Leader, name, newGroup); err != nil {
+		return nil, session.Wrap(name, err)
+	}
+	return l, nil
+}
+
+// Name returns the name that was given to New.
+func (l *Candidate) Name() string { return l.name }
+
+// Run campaigns, calls f while it leads, and campaigns again when f has returned nil. It ends with the
+// context's error when ctx ends; with f's error when f returns one; and with the client. Run of one candidate
+// runs once at a time: a second one gets [latchkey.ErrInvalid].
+//
+// The context of f is derived from ctx, and ends with the leadership. Its cause is [latchkey.ErrLost] when
+// the lead was lost, or is about to be; [ErrResigned]; [latchkey.ErrClosed] when the client is shut down; or
+// that of ctx. Its Err compares the clock, so it is right at the first instruction after the process was
+// stopped. Until f returns the lease is renewed. When f returns the error with which its context has ended,
+// and ctx has not, Run campaigns again.
+//
+// A Run outlives any outage of Redis. Other errors are those of Lock: [latchkey.ErrWrongType],
+// [latchkey.ErrTooManyWaiters], [latchkey.ErrReentered] with the context of a term of this name, and those of
+// Redis that do not pass by themselves. After an error f does not run, and nothing is held.
+func (l *Candidate) Run(ctx context.Context, f func(ctx context.Context, term Term) error) error {
+	if f == nil {
+		return session.Wrap(l.name, session.Invalid("the function is nil"))
+	}
+	if !l.start() {
+		return session.Wrap(l.name, session.Invalid("the candidate runs already"))
+	}
+	defer l.stop()
+	for {
+		t, err := l.campaign(ctx)
+		if err != nil {
+			return err
+		}
+		if err := l.serve(ctx, t, f); err != nil {
+			return err
+		}
+	}
+}
+
+func (l *Candidate) start() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	was := l.running
+	l.running = true
+	return !was
+}
+
+func (l *Candidate) stop() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.running = false
+}
+
+// Resign ends the term that goes on: its context ends with [ErrResigned]. It reports whether there was one,
+// and does not wait for it. When the function has returned, the next candidate leads, and Run campaigns
+// again, behind all others. To leave for good, end the context of Run.
+func (l *Candidate) Resign() bool {
+	l.mu.Lock()
+	t := l.term
+	l.mu.Unlock()
+	if t == nil {
+		return false
+	}
+	t.end(ErrResigned)
+	return true
+}
+
+// serve runs f for a term. It returns an error if that ends Run.
+func (l *Candidate) serve(ctx context.Context, t *term, f func(context.Context, Term) error) error {
+	defer t.over() // also when f panics
+	defer context.AfterFunc(ctx, func() { t.end(context.Cause(ctx)) })()
+	l.mu.Lock()
+	l.term = t
+	l.mu.Unlock()
+	defer func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.term = nil
+	}()
+	err := f(t, t.Term)
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	if why := t.Err(); why != nil && (errors.Is(err, why) || errors.Is(err, context.Cause(t))) {
+		return nil // it says that its time was over
+	}
+	return err
+}
+
+// Term is one time of leadership. It is a value, which stays true when the term is over.
+type Term struct {
+	token int64
+	since time.Time
+}
+
+// Token returns the fencing token: greater than that of every term before. See package fence.
+func (t Term) Token() int64 { return t.token }
+
+// Since returns when the term began, by the server's clock.
+func (t Term) Since() time.Time { return t.since }

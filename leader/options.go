@@ -1,0 +1,76 @@
+package leader
+
+import (
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/session"
+)
+
+// Option configures a candidate. A nil one does nothing.
+type Option func(*settings)
+
+// settings are what the options set.
+type settings struct {
+	lease     *time.Duration
+	grace     *time.Duration
+	preferred bool
+	overrun   func(Overrun)
+	exit      *int
+
+	leaseLength, graceLength time.Duration // set by validate
+}
+
+// WithLease sets the lease: after a leader was killed, the next one leads after so much time. It is renewed
+// every third of it. From 10 ms to 24 h; default: the client's.
+func WithLease(d time.Duration) Option { return func(s *settings) { s.lease = &d } }
+
+// WithGrace sets how long before the end of the lease the context of a term ends, when it cannot be renewed:
+// so long has the function to return while nobody else can lead. From 0 to half of the lease; default: a
+// quarter of the lease. A lead that is taken away, as by ForceUnlock of its lock, ends without it.
+func WithGrace(d time.Duration) Option { return func(s *settings) { s.grace = &d } }
+
+// WithPreferred makes a candidate a better one: it is handed the lead by one that is not, at the next look of
+// that one, which is a third of its lease away at most, and when its function has returned. Candidates that
+// are not preferred and come first in the queue leave it their turn. All candidates of the name on the same
+// client are preferred with it. It does not take the lead from another preferred one.
+func WithPreferred() Option { return func(s *settings) { s.preferred = true } }
+
+// WithOverrun sets a hook for a function that has not returned when its term could no longer be trusted: from
+// that moment on somebody else may lead beside it. It is called once for a term. It is called in the
+// background, one after the other with the client's hooks, and with [WithExit] before the process ends, which
+// does not wait for it for longer than 100 ms. nil: none, as by default.
+func WithOverrun(f func(Overrun)) Option { return func(s *settings) { s.overrun = f } }
+
+// WithExit ends the process, with this code, when a function has not returned and its term can no longer be
+// trusted. Deferred functions do not run. It is for functions that cannot be stopped otherwise, whose work
+// must not be done twice. The process may have been stopped until then, or Redis have taken the lead away.
+// From 1 to 125; default: the process goes on.
+func WithExit(code int) Option { return func(s *settings) { s.exit = &code } }
+
+// Overrun says which function goes on although its term is over.
+type Overrun struct {
+	Name string // of the candidate
+	Term Term
+	Err  error // why the term is over, as [latchkey.ErrLost]
+}
+
+// The bounds of an exit code. Those above mean something to shells.
+const minExit, maxExit = 1, 125
+
+func (s *settings) validate(standard time.Duration) error {
+	s.leaseLength = standard
+	if s.lease != nil {
+		s.leaseLength = *s.lease
+	}
+	s.graceLength = s.leaseLength / 4
+	if s.grace != nil {
+		s.graceLength = *s.grace
+	}
+	if s.graceLength < 0 || s.graceLength > s.leaseLength/2 {
+		return session.Invalid("the grace must be from 0 to half of the lease of %v, not %v", s.leaseLength, s.graceLength)
+	}
+	if s.exit != nil && (*s.exit < minExit || *s.exit > maxExit) {
+		return session.Invalid("the exit code must be from %d to %d, not %d", minExit, maxExit, *s.exit)
+	}
+	return nil
+}

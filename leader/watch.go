@@ -1,0 +1,131 @@
+package leader
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/broadcast"
+	"github.com/latchkey-go/latchkey/internal/lua"
+	"github.com/latchkey-go/latchkey/internal/retry"
+	"github.com/latchkey-go/latchkey/internal/session"
+	"github.com/latchkey-go/latchkey/internal/wait"
+)
+
+// Leader says who leads. The zero value is nobody: then Token is 0.
+type Leader struct {
+	Host      string    // name of the machine
+	PID       int       // of the process there
+	Program   string    // name of its program, without the folder
+	Preferred bool      // it is a preferred candidate
+	Token     int64     // of the term
+	Since     time.Time // when the term began, by the server's clock
+}
+
+// identity is what Redis keeps of a leader's process.
+type identity struct {
+	Host      string `json:"host"`
+	PID       int    `json:"pid"`
+	Program   string `json:"program"`
+	Preferred bool   `json:"preferred,omitempty"`
+}
+
+// identify is the text of this process.
+func identify(preferred bool) (string, error) {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "" // it is for people to read
+	}
+	program := ""
+	if len(os.Args) > 0 {
+		program = filepath.Base(os.Args[0])
+	}
+	text, err := json.Marshal(identity{host, os.Getpid(), program, preferred})
+	return string(text), err
+}
+
+// parse reads what Redis says. A text that it cannot read is one of another version: then somebody leads.
+func parse(l lua.Leading) Leader {
+	if l.Token == 0 {
+		return Leader{}
+	}
+	var who identity
+	_ = json.Unmarshal([]byte(l.Who), &who) // see above
+	return Leader{who.Host, who.PID, who.Program, who.Preferred, l.Token, time.UnixMicro(l.Since)}
+}
+
+// Leader returns who leads; the zero value when nobody does, or who does has only just been granted the lead.
+// It is sent once, and may be history when it arrives. When Redis does not answer it returns
+// [latchkey.ErrUnavailable].
+func (l *Candidate) Leader(ctx context.Context) (Leader, error) {
+	if l.group.Client.Closing.Err() != nil {
+		return Leader{}, session.Wrap(l.name, session.ErrClosed)
+	}
+	sent := time.Now()
+	leading, err := l.group.Client.Conn.Leading(session.WithoutDeadline(ctx), l.group.Keys)
+	if err != nil {
+		return Leader{}, l.group.ReadError(ctx, sent, l.name, err)
+	}
+	return parse(leading), nil
+}
+
+// Watch yields who leads now, and then each change, until ctx ends, or the client does. Then it yields the
+// error, and ends; so it does with an error of Redis that does not pass by itself. Between two leaders it may
+// yield nobody (the zero value). Who led for a short time only, or while Redis was away, may be left out.
+//
+// Changes are heard by subscription. A leader that has died is noticed at the end of its lease. Those that
+// watch a name in one process share the subscription, and a command every two seconds.
+func (l *Candidate) Watch(ctx context.Context) iter.Seq2[Leader, error] {
+	return func(yield func(Leader, error) bool) {
+		if _, err := l.group.BeginWait(ctx, l.name, l.group.Client.Options.MaxWaiters); err != nil {
+			yield(Leader{}, err)
+			return
+		}
+		defer l.group.EndWait()
+		l.group.Subscribe()
+		defer l.group.Unsubscribe()
+		watching, stop := retry.Until(ctx, l.group.Client.Closing)
+		defer stop()
+		last := int64(-1)
+		view, err := l.group.Watch.Look(watching)
+		for ; err == nil; view, err = l.group.Watch.Next(watching, view) {
+			if view.Err != nil {
+				yield(Leader{}, session.Wrap(l.name, session.WithSentinel(lua.Quiet(view.Err))))
+				return
+			}
+			if view.Generation == last {
+				continue
+			}
+			last = view.Generation
+			if !yield(parse(lua.Leading{Token: view.Generation, Since: view.Number, Who: view.Bad}), nil) {
+				return
+			}
+		}
+		yield(Leader{}, session.Wrap(l.name, l.group.Interrupted(ctx)))
+	}
+}
+
+// newGroup returns what all that watch a name share. To an engine a term is a generation, which has the
+// number of its token. What else there is to say of it goes with it.
+func newGroup(target session.Target) *broadcast.Group {
+	g := &broadcast.Group{}
+	g.Init(target, broadcast.Reading{
+		Read: func(ctx context.Context) (lua.Round, error) {
+			l, err := g.Client.Conn.Leading(ctx, g.Keys)
+			if err != nil {
+				return lua.Round{}, fmt.Errorf("who leads: %w", err)
+			}
+			r := lua.Round{Phase: lua.Unset, Ends: -1}
+			if l.Token > 0 {
+				r = lua.Round{Phase: lua.Open, Generation: l.Token, Number: l.Since, Bad: l.Who, Ends: l.Ends}
+			}
+			return r, nil
+		},
+		Pause: func() time.Duration { return wait.ShortLease },
+	})
+	return g
+}
