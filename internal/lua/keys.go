@@ -25,12 +25,18 @@ const (
 	ReadWrite               // one writer, or any number of readers
 	Latch                   // releases all its waiters when a count is zero
 	Barrier                 // releases all its waiters when all parties have arrived
+	RunOnce                 // what is run once: its lock is one of the family Locks
+	RunShared               // what is run once for all who wait now, in the same way
+	RunTicks                // what is run once a tick, in the same way
 	families                // how many families there are
 )
 
 // String is the name of the primitive.
 func (f Family) String() string {
-	return [families]string{Locks: "lock", Leased: "semaphore", Plain: "counting", ReadWrite: "rwlock", Latch: "latch", Barrier: "barrier"}[f]
+	return [families]string{
+		Locks: "lock", Leased: "semaphore", Plain: "counting", ReadWrite: "rwlock", Latch: "latch", Barrier: "barrier",
+		RunOnce: "once", RunShared: "share", RunTicks: "every",
+	}[f]
 }
 
 // Keys is where one primitive lives in Redis. All its keys and channels share one hash slot.
@@ -63,8 +69,11 @@ var shapes = [families][]shape{
 		{0, "hash", "a read-write lock"}, {1, "list", "the queue"}, {2, "string", "the fencing token"},
 		{3, "hash", "the state"},
 	},
-	Latch:   {{0, "string", "a latch"}, {1, "hash", "the latch's record"}},
-	Barrier: {{0, "hash", "a barrier"}, {1, "zset", "the arrivals"}, {3, "zset", "the members"}},
+	Latch:     {{0, "string", "a latch"}, {1, "hash", "the latch's record"}},
+	Barrier:   {{0, "hash", "a barrier"}, {1, "zset", "the arrivals"}, {3, "zset", "the members"}},
+	RunOnce:   {{0, "hash", "a lock"}, {1, "hash", "the runs"}},
+	RunShared: {{0, "hash", "a lock"}, {1, "hash", "the runs"}},
+	RunTicks:  {{0, "hash", "a lock"}, {1, "hash", "the ticks"}},
 }
 
 // NewKeys validates the name and returns its keys. sharded is for clients of a cluster: they use sharded
