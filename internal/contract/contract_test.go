@@ -27,6 +27,7 @@ func TestStandalone(t *testing.T) {
 	contract.Semaphores(t, on(t, redistest.NewProcess(t)))
 	contract.Latches(t, on(t, redistest.NewProcess(t)))
 	contract.Barriers(t, on(t, redistest.NewProcess(t)))
+	contract.Onces(t, on(t, redistest.NewProcess(t)))
 }
 
 func TestCluster(t *testing.T) {
@@ -39,6 +40,7 @@ func TestCluster(t *testing.T) {
 	contract.Semaphores(t, s)
 	contract.Latches(t, s)
 	contract.Barriers(t, s)
+	contract.Onces(t, s)
 }
 
 func TestSeveral(t *testing.T) {
