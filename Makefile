@@ -1,7 +1,9 @@
 GO       ?= go
 PACKAGES ?= ./... ./cmd/latchkey/... ./integration/... ./bench/...
-# -p 1: many tests measure times on two cores, and must not compete with those of another package.
-FLAGS    := -p 1 -timeout 30m $(if $(RUN),-run '$(RUN)')
+# Most tests wait most of their time, so packages run beside each other. Those that measure times are marked
+# with redistest.Alone, and run after them, one at a time.
+ALONE    := $(shell grep -rhB1 --include='*_test.go' 'redistest.Alone(t)' . | sed -n 's/^func \(Test[A-Za-z0-9]*\).*/\1/p' | sort -u | paste -sd '|' -)
+MEASURED  = $(shell for d in $$($(GO) list -f '{{.Dir}}' $(PACKAGES)); do grep -qs 'redistest.Alone(t)' $$d/*_test.go && echo $$d; done)
 GOTESTSUM := $(GO) run gotest.tools/gotestsum@v1.13.0 --format pkgname --format-hide-empty-pkg
 LINT     := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
@@ -13,11 +15,19 @@ help: ## show this help
 
 .PHONY: test
 test: which ## run all tests, on LATCHKEY_TEST_REDIS, a redis-server on the PATH, or an embedded server; topologies run in containers
-	$(GOTESTSUM) -- $(FLAGS) $(PACKAGES)
+	$(tests)
 
 .PHONY: race
+race: RACE := -race
 race: which ## run all tests with the race detector (needs a C compiler)
-	$(GOTESTSUM) -- -race $(FLAGS) $(PACKAGES)
+	$(tests)
+
+define tests
+$(if $(RUN),\
+$(GOTESTSUM) -- $(RACE) -p 1 -timeout 30m -run '$(RUN)' $(PACKAGES),\
+$(GOTESTSUM) -- $(RACE) -p 4 -parallel 4 -timeout 30m -skip '^($(ALONE))$$' $(PACKAGES)
+$(if $(MEASURED),$(GOTESTSUM) -- $(RACE) -p 1 -timeout 30m -run '^($(ALONE))$$' $(MEASURED)))
+endef
 
 .PHONY: which
 which:
@@ -31,7 +41,8 @@ which:
 
 .PHONY: soak
 soak: ## run the long tests: 8 processes share a lock, a read-write lock, several locks, and permits, while connections and processes are killed; the model has all pairs of faults
-	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'Soak|TakeTurns|Races|FullSpeed|ForcedWhile' ./internal/core
+	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'Soak|TakeTurns' ./internal/lock
+	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'Races|FullSpeed|ForcedWhile' ./internal/grant
 	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'History' ./semaphore
 	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'History' ./rwlock
 	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'History' ./multilock
@@ -81,5 +92,5 @@ demo: ## sell a stock from several processes, then break it on purpose
 
 .PHONY: lint
 lint: ## run vet and golangci-lint
-	$(GO) vet $(PACKAGES)
-	$(LINT) run $(PACKAGES)
+	$(GO) vet $(PACKAGES) ./robustness/...
+	$(LINT) run $(PACKAGES) ./robustness/...

@@ -146,6 +146,7 @@ func called(t testing.TB, c rueidis.Client, command string) (calls int, spent ti
 // A subscription that breaks has Redis look for each waiter of a crowd. That takes hardly more scripts than
 // for one waiter, and all are granted their turn.
 func TestCrowdIsConfirmed(t *testing.T) {
+	redistest.Alone(t)
 	for kind := range crowds {
 		for name, queue := range map[string]bool{"queued": true, "queue lost": false} {
 			t.Run(kind+", "+name, func(t *testing.T) {
@@ -173,6 +174,7 @@ func TestCrowdIsConfirmed(t *testing.T) {
 
 // A crowd that comes before the inbox of its client is confirmed joins the queue as any other does.
 func TestCrowdBeforeInbox(t *testing.T) {
+	redistest.Alone(t)
 	for kind := range crowds {
 		t.Run(kind, func(t *testing.T) {
 			c, confirm := gather(t, redistest.NewProcess(t), kind, 1000, false)

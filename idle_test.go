@@ -27,6 +27,10 @@ import (
 // idlers are how many goroutines wait when it is measured what each costs.
 const idlers = 1000
 
+// longestToSleep is how long it may take until all that have begun sleep. It is counted twice, and a worker
+// has a minute.
+const longestToSleep = 25 * time.Second
+
 // wait is what one of them does, until its context ends.
 type wait func(ctx context.Context) error
 
@@ -195,8 +199,10 @@ func idleWorker(url, what string) {
 			})
 		}
 		waits = waits[n:]
-		for asleep() < idlers-len(waits) {
-			time.Sleep(5 * time.Millisecond)
+		for began := time.Now(); asleep() < idlers-len(waits); time.Sleep(5 * time.Millisecond) {
+			if time.Since(began) > longestToSleep {
+				panic(fmt.Sprintf("%d wait, and after %v only %d of them sleep", idlers-len(waits), longestToSleep, asleep()))
+			}
 		}
 	}
 	const first = idlers / 10

@@ -210,6 +210,7 @@ func TestLeaveIsBoundByTheLease(t *testing.T) {
 // A party that was taken for dead is no member when it is back, unless it comes again: not to come, and to
 // leave, breaks nothing of those who have reset the barrier and go on without it.
 func TestTakenForDeadIsBack(t *testing.T) {
+	redistest.Alone(t)
 	const lease = 900 * time.Millisecond
 	for _, reset := range []bool{true, false} { // before it is back
 		s := redistest.New(t)

@@ -3,7 +3,6 @@ package barrier_test
 import (
 	"context"
 	"fmt"
-	"os"
 	"strconv"
 	"testing"
 	"time"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/barrier"
+	"github.com/latchkey-go/latchkey/internal/locktest"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 )
 
@@ -73,24 +73,13 @@ func worker(args []string) {
 	select {}
 }
 
-func check(err error) {
-	if err != nil {
-		fmt.Println("error", err)
-		os.Exit(1)
-	}
-}
+const long = locktest.Long
 
-// long is how long a test waits for what must happen before it gives up.
-const long = 20 * time.Second
-
-func open(t testing.TB, option rueidis.ClientOption, opts ...latchkey.Option) *latchkey.Client {
-	t.Helper()
-	c, err := latchkey.New(option, opts...)
-	require.NoError(t, err)
-	t.Cleanup(c.Close)
-	require.NoError(t, c.Check(t.Context()))
-	return c
-}
+// What the tests say often.
+var (
+	check = locktest.Check
+	open  = locktest.Client
+)
 
 func newBarrier(t testing.TB, c *latchkey.Client, parties int, opts ...barrier.Option) *barrier.Barrier {
 	t.Helper()

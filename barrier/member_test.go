@@ -418,3 +418,27 @@ func TestShutdownLeaves(t *testing.T) {
 		require.NoError(t, b.Leave(t.Context()))
 	}
 }
+
+// Between two readings nothing runs for a member, and nobody holds its Barrier: its client renews it all the
+// same, for as long as it has not left.
+func TestMemberStaysWhatNobodyHolds(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		lease := 900 * time.Millisecond // longer than a stall of the machine
+		joined := func(c *latchkey.Client) *barrier.Barrier {
+			b := newBarrier(t, c, 2, barrier.WithLease(lease))
+			require.NoError(t, b.Join(t.Context()))
+			return b
+		}
+		other := joined(open(t, s.Option()))
+		c := open(t, s.Option())
+		joined(c)
+		for end := time.Now().Add(2 * lease); time.Now().Before(end); {
+			runtime.GC()
+			is, err := other.Broken(t.Context())
+			require.NoError(t, err)
+			require.False(t, is)
+			time.Sleep(lease / 30)
+		}
+		require.NoError(t, other.Leave(t.Context()))
+	})
+}

@@ -180,7 +180,7 @@ func TestStatedWhileRepliesAreLost(t *testing.T) {
 	l := newLatch(t, open(t, p.Option()), countdown.WithCount(3))
 	var sent atomic.Int64
 	p.Judge(func(request string) redistest.Verdict {
-		if strings.Contains(request, "EVAL") && sent.Add(1)%2 == 1 {
+		if redistest.IsScript(request) && sent.Add(1)%2 == 1 {
 			return redistest.LoseReply
 		}
 		return redistest.Pass

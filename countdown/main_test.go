@@ -15,6 +15,7 @@ import (
 
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/countdown"
+	"github.com/latchkey-go/latchkey/internal/locktest"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 )
 
@@ -54,24 +55,13 @@ func worker(args []string) {
 	select {}
 }
 
-func check(err error) {
-	if err != nil {
-		fmt.Println("error", err)
-		os.Exit(1)
-	}
-}
+const long = locktest.Long
 
-// long is how long a test waits for what must happen before it gives up.
-const long = 20 * time.Second
-
-func open(t testing.TB, option rueidis.ClientOption, opts ...latchkey.Option) *latchkey.Client {
-	t.Helper()
-	c, err := latchkey.New(option, opts...)
-	require.NoError(t, err)
-	t.Cleanup(c.Close)
-	require.NoError(t, c.Check(t.Context()))
-	return c
-}
+// What the tests say often.
+var (
+	check = locktest.Check
+	open  = locktest.Client
+)
 
 func newLatch(t testing.TB, c *latchkey.Client, opts ...countdown.Option) *countdown.Latch {
 	t.Helper()

@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -54,7 +55,7 @@ var engineAnswers = sync.OnceValue(func() bool {
 })
 
 // networks counts those of this process, so that each has a range of its own.
-var networks byte
+var networks atomic.Int32
 
 func newContainers(t testing.TB) engine {
 	t.Helper()
@@ -68,15 +69,15 @@ func newContainers(t testing.TB) engine {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = e.api.Close() })
 	for try := range 50 { // another range may be taken by somebody else
-		networks++
-		e.prefix = [3]byte{198, 18 + networks/250, networks % 250} // the range for tests of network devices
+		n := networks.Add(1)
+		e.prefix = [3]byte{198, byte(18 + n/250), byte(n % 250)} // the range for tests of network devices
 		subnet := netip.PrefixFrom(netip.AddrFrom4([4]byte{e.prefix[0], e.prefix[1], e.prefix[2], 0}), 24)
-		var n *testcontainers.DockerNetwork
-		n, err = tcnetwork.New(ctx, tcnetwork.WithIPAM(&network.IPAM{Config: []network.IPAMConfig{{Subnet: subnet}}}))
+		var made *testcontainers.DockerNetwork
+		made, err = tcnetwork.New(ctx, tcnetwork.WithIPAM(&network.IPAM{Config: []network.IPAMConfig{{Subnet: subnet}}}))
 		if err == nil {
-			e.network = n.Name
+			e.network = made.Name
 			t.Cleanup(func() {
-				if err := n.Remove(context.Background()); err != nil {
+				if err := made.Remove(context.Background()); err != nil {
 					t.Errorf("a network is left: %v", err)
 				}
 			})

@@ -35,26 +35,31 @@ func (top *topology) servers(t testing.TB) contract.Servers {
 
 // What the locks promise holds on every topology.
 func TestLocks(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, top *topology) { contract.Locks(t, top.servers(t)) })
 }
 
 // What the read-write locks promise does.
 func TestReadWriteLocks(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, top *topology) { contract.ReadWriteLocks(t, top.servers(t)) })
 }
 
 // What multi-locks promise does.
 func TestMultiLocks(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, top *topology) { contract.MultiLocks(t, top.servers(t)) })
 }
 
 // What the semaphores promise does.
 func TestSemaphores(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, top *topology) { contract.Semaphores(t, top.servers(t)) })
 }
 
 // What the latches and barriers promise does.
 func TestLatches(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, top *topology) {
 		contract.Latches(t, top.servers(t))
 		contract.Barriers(t, top.servers(t))
@@ -68,8 +73,10 @@ func TestOnces(t *testing.T) {
 
 // That of the locks and semaphores holds, too, when acquires wait for a replica.
 func TestWithReplicas(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"sentinel", "cluster"} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			top := topologies[name](t, newEngine(t))
 			top.acknowledged(t)
 			s := top.servers(t)

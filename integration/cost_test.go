@@ -15,6 +15,7 @@ import (
 // A hand-off in a cluster is told to the shard of the lock alone: nothing is broadcast to all nodes, as
 // PUBLISH would be.
 func TestClusterBus(t *testing.T) {
+	t.Parallel()
 	top := cluster(t, newEngine(t))
 	sent := func(kind string) int { return top.info(t, "cluster_stats_messages_"+kind+"_sent", "CLUSTER", "INFO") }
 	primary, _ := top.serving(t, "a")
@@ -53,6 +54,7 @@ func TestClusterBus(t *testing.T) {
 
 // What one client opens: the client of the docs, and nothing that grows with its locks or waiters.
 func TestConnections(t *testing.T) {
+	t.Parallel()
 	for name, expected := range map[string]struct{ nodes, sentinels int }{
 		"standalone": {2, 0},  // commands, subscription
 		"sentinel":   {2, 1},  // the same, to the primary; and one to a sentinel

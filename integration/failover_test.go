@@ -76,9 +76,11 @@ var outages = map[string]struct{ begin, end func(*node) }{
 // A primary goes away with a holder and a waiter in place, and a replica takes over. The lock and its queue
 // were replicated: the holder keeps it, and hands it on at the new primary. Then the old one comes back.
 func TestFailover(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"sentinel", "cluster"} {
 		for outage, fault := range outages {
 			t.Run(name+"/"+outage, func(t *testing.T) {
+				t.Parallel()
 				top := topologies[name](t, newEngine(t))
 				servers := top.servers(t)
 				for kind := range contract.AllKinds {

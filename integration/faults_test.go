@@ -67,6 +67,7 @@ func (n *wire) toxic(kind string, attributes map[string]int64) (undo func()) {
 // A network that swallows everything: the holder knows when its lease is over, and not later; whoever waits
 // gets the lock once the network is back.
 func TestBlackHole(t *testing.T) {
+	t.Parallel()
 	top := standalone(t, newEngine(t))
 	servers := top.servers(t)
 	for kind := range contract.AllKinds {
@@ -100,6 +101,7 @@ func TestBlackHole(t *testing.T) {
 // Replies that take long cost time, and nothing else: no hold is lost, and none is trusted for longer than
 // its lease.
 func TestSlowNetwork(t *testing.T) {
+	t.Parallel()
 	top := standalone(t, newEngine(t))
 	servers := top.servers(t)
 	for kind := range contract.AllKinds {
@@ -123,6 +125,7 @@ func TestSlowNetwork(t *testing.T) {
 
 // States in which a server answers, but does not serve.
 func TestServerRefuses(t *testing.T) {
+	t.Parallel()
 	top := standalone(t, newEngine(t))
 	servers := top.servers(t)
 	n := top.nodes[0]

@@ -17,6 +17,7 @@ func (n *node) id(t testing.TB) string { t.Helper(); return n.must(t, "CLUSTER",
 // The holder's release reaches it, and the waiter is woken there, not later than it would have asked by
 // itself.
 func TestSlotMigration(t *testing.T) {
+	t.Parallel()
 	top := cluster(t, newEngine(t))
 	servers := top.servers(t)
 	for kind := range contract.AllKinds {

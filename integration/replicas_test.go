@@ -51,6 +51,7 @@ func (top *topology) mend(t testing.TB, dead *node) {
 // is granted twice. Whoever asks for replicas is not granted it the first time. Each round does both, on the
 // same servers; that the first does happen shows that the cut works.
 func TestFailoverLosesTheWrite(t *testing.T) {
+	t.Parallel()
 	rounds := int(redistest.Longer(10, 50))
 	top := sentinel(t, newEngine(t))
 	servers := top.servers(t)

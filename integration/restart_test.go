@@ -14,8 +14,10 @@ import (
 // A server that is killed and started again, with and without an append-only file, with a holder and a waiter
 // in place.
 func TestRestart(t *testing.T) {
+	t.Parallel()
 	for name, kept := range map[string]bool{"append-only": true, "empty": false} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			args := []string{"--appendonly", "no"}
 			if kept {
 				args = []string{"--appendonly", "yes", "--appendfsync", "always"}

@@ -29,10 +29,13 @@ var topologies = map[string]func(testing.TB, engine, ...string) *topology{
 	"cluster":    cluster,
 }
 
-// each runs a test on every topology.
+// each runs a test on every topology, on all of them at the same time.
 func each(t *testing.T, test func(t *testing.T, top *topology)) {
 	for _, name := range []string{"standalone", "sentinel", "cluster"} {
-		t.Run(name, func(t *testing.T) { test(t, topologies[name](t, newEngine(t))) })
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, topologies[name](t, newEngine(t)))
+		})
 	}
 }
 

@@ -3,49 +3,30 @@ package multilock_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey"
-	"github.com/latchkey-go/latchkey/fairlock"
+	"github.com/latchkey-go/latchkey/internal/contract"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/multilock"
-	"github.com/latchkey-go/latchkey/rlock"
-	"github.com/latchkey-go/latchkey/rwlock"
-	"github.com/latchkey-go/latchkey/spinlock"
 )
 
 // kinds make a lock each. The names of the locks of a kind end in its name.
-var kinds = map[string]func(*latchkey.Client, string) (*latchkey.Lock, error){
-	"rlock":    func(c *latchkey.Client, name string) (*latchkey.Lock, error) { return rlock.New(c, name) },
-	"fairlock": func(c *latchkey.Client, name string) (*latchkey.Lock, error) { return fairlock.New(c, name) },
-	"spinlock": func(c *latchkey.Client, name string) (*latchkey.Lock, error) { return spinlock.New(c, name) },
-	"lingering": func(c *latchkey.Client, name string) (*latchkey.Lock, error) {
-		return rlock.New(c, name, rlock.WithLinger(long))
-	},
-	"read": func(c *latchkey.Client, name string) (*latchkey.Lock, error) {
-		return half(c, name, (*rwlock.Lock).Read)
-	},
-	"write": func(c *latchkey.Client, name string) (*latchkey.Lock, error) {
-		return half(c, name, (*rwlock.Lock).Write)
-	},
-}
-
-func half(c *latchkey.Client, name string, which func(*rwlock.Lock) *latchkey.Lock) (*latchkey.Lock, error) {
-	l, err := rwlock.New(c, name)
-	if err != nil {
-		return nil, err
-	}
-	return which(l), nil
-}
+var kinds = func() map[string]contract.Kind {
+	kinds := maps.Clone(contract.EveryKind)
+	kinds["lingering"] = contract.Lingering(long)
+	return kinds
+}()
 
 // ofKinds returns a lock of each of the kinds, which may be named more than once.
 func ofKinds(t testing.TB, c *latchkey.Client, names ...string) (all []*latchkey.Lock) {
 	t.Helper()
 	for n, kind := range names {
-		l, err := kinds[kind](c, fmt.Sprint(n, ":", kind))
+		l, err := kinds[kind](c, fmt.Sprint(n, ":", kind), 0)
 		require.NoError(t, err)
 		all = append(all, l)
 	}
@@ -59,7 +40,7 @@ func writer(t testing.TB, c *latchkey.Client, l *latchkey.Lock) *latchkey.Lock {
 	if kind == "read" {
 		kind = "write"
 	}
-	other, err := kinds[kind](c, l.Name())
+	other, err := kinds[kind](c, l.Name(), 0)
 	require.NoError(t, err)
 	return other
 }

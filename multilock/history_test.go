@@ -19,13 +19,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey"
-	"github.com/latchkey-go/latchkey/fairlock"
+	"github.com/latchkey-go/latchkey/internal/contract"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/internal/redistest/shared"
 	"github.com/latchkey-go/latchkey/multilock"
-	"github.com/latchkey-go/latchkey/rlock"
-	"github.com/latchkey-go/latchkey/rwlock"
-	"github.com/latchkey-go/latchkey/spinlock"
 )
 
 const (
@@ -100,23 +97,18 @@ func worker(args []string) {
 type choice struct{ alone, reads *latchkey.Lock }
 
 // choiceOf returns the lock with that number. There are locks of all kinds.
-func choiceOf(c *latchkey.Client, n int, name string) choice {
-	var l choice
+func choiceOf(c *latchkey.Client, n int, name string) (l choice) {
+	kind := []contract.Kind{
+		contract.Lingering(time.Second), contract.EveryKind["fairlock"], contract.EveryKind["spinlock"],
+		contract.EveryKind["write"], contract.EveryKind["write"],
+	}[n%5]
 	var err error
-	switch n % 5 {
-	case 0:
-		l.alone, err = rlock.New(c, name, rlock.WithLinger(time.Second))
-	case 1:
-		l.alone, err = fairlock.New(c, name)
-	case 2:
-		l.alone, err = spinlock.New(c, name)
-	default:
-		var both *rwlock.Lock
-		both, err = rwlock.New(c, name)
-		check(err)
-		l = choice{alone: both.Write(), reads: both.Read()}
-	}
+	l.alone, err = kind(c, name, 0)
 	check(err)
+	if n%5 > 2 {
+		l.reads, err = contract.EveryKind["read"](c, name, 0)
+		check(err)
+	}
 	return l
 }
 

@@ -3,7 +3,6 @@ package multilock_test
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -109,7 +108,7 @@ func TestLostWhileWaiting(t *testing.T) {
 		next := later(t, l.Lock)
 		require.Eventually(t, func() bool { return lost.Load() >= 2 && failed.Load() >= 2 }, long, time.Millisecond)
 		require.NoError(t, held.Unlock(t.Context()))
-		h := next.wait(t)
+		h := next.Granted(t)
 		for h.Unlock(t.Context()) != nil { // it may just have been lost: its lease is short
 			h = must(t, l)
 		}
@@ -130,8 +129,8 @@ func TestCancelled(t *testing.T) {
 		held := take(t, others[1])
 		next := later(t, l.Lock)
 		waiting(t, others[1], 1)
-		next.cancel()
-		_, err := next.end(t)
+		next.Cancel()
+		err := next.Outcome(t)
 		require.ErrorIs(t, err, context.Canceled)
 		free(t, others[0], others[2])
 		ended, cancel := context.WithCancel(t.Context())
@@ -281,7 +280,7 @@ func TestClosedWhileWaiting(t *testing.T) {
 				next := later(t, l.Lock)
 				waiting(t, others[2], 1)
 				require.NoError(t, end(clients[first]))
-				_, err := next.end(t)
+				err := next.Outcome(t)
 				require.ErrorIs(t, err, latchkey.ErrClosed)
 				require.NoError(t, held.Unlock(t.Context()))
 				free(t, others...)
@@ -295,10 +294,11 @@ func TestClosedWhileWaiting(t *testing.T) {
 
 // isBasket reports whether a request is a script for several locks that takes or gives back.
 func isBasket(takes bool) func(request string) bool {
-	return func(request string) bool {
-		return strings.Contains(request, "EVAL") && strings.Contains(request, "latchkey_queue:{2}") &&
-			strings.Contains(request, "latchkey_queue:{1}") && (strings.Contains(request, "\r\nsome\r\n") || strings.Contains(request, "\r\nall\r\n")) == takes
+	name := "basket/release"
+	if takes {
+		name = "basket/take"
 	}
+	return func(request string) bool { return redistest.Runs(request, name) }
 }
 
 // A reply, or a request, that is lost: nothing is taken twice, and nothing left.
@@ -344,7 +344,7 @@ func TestConnectionsKilled(t *testing.T) {
 		waiting(t, locks(t, open(t, s), "1")[0], 1)
 		require.NoError(t, plain.Do(t.Context(), plain.B().Arbitrary("CLIENT", "KILL", "TYPE", kind, "SKIPME", "yes").Build()).Error())
 		require.NoError(t, h.Unlock(t.Context()))
-		require.NoError(t, next.wait(t).Unlock(t.Context()))
+		require.NoError(t, next.Granted(t).Unlock(t.Context()))
 	}
 	free(t, locks(t, open(t, s), "1", "2", "3")...)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/locktest"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/multilock"
 	"github.com/latchkey-go/latchkey/rlock"
@@ -54,13 +55,7 @@ func locks(t testing.TB, c *latchkey.Client, names ...string) (all []*latchkey.L
 	return all
 }
 
-func open(t testing.TB, s *redistest.Server, opts ...latchkey.Option) *latchkey.Client {
-	t.Helper()
-	c, err := latchkey.New(s.Option(), opts...)
-	require.NoError(t, err)
-	t.Cleanup(c.Close)
-	return c
-}
+var open = locktest.ClientOf
 
 // All are taken, by one who waits for the one that is held, and given back.
 func TestTakesAll(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/fairlock"
+	"github.com/latchkey-go/latchkey/internal/locktest"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/multilock"
@@ -21,8 +22,7 @@ import (
 	"github.com/latchkey-go/latchkey/spinlock"
 )
 
-// long is how long a test waits for what must happen before it gives up.
-const long = 20 * time.Second
+const long = locktest.Long
 
 func newLock(t testing.TB, all ...*latchkey.Lock) *multilock.Lock {
 	t.Helper()
@@ -38,63 +38,13 @@ func must(t testing.TB, l *multilock.Lock) *multilock.Hold {
 	return h
 }
 
-func take(t testing.TB, l *latchkey.Lock) *latchkey.Hold {
-	t.Helper()
-	h, err := l.Lock(t.Context())
-	require.NoError(t, err)
-	return h
-}
-
-func unlock(t testing.TB, h *latchkey.Hold) {
-	t.Helper()
-	require.NoError(t, h.Unlock(t.Context()))
-}
-
-// attempt is a Lock that runs.
-type attempt struct {
-	hold   *multilock.Hold
-	err    error
-	ended  chan struct{}
-	cancel context.CancelFunc
-}
-
-func later(t testing.TB, lock func(context.Context) (*multilock.Hold, error)) *attempt {
-	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	a := &attempt{ended: make(chan struct{}), cancel: cancel}
-	go func() {
-		defer close(a.ended)
-		a.hold, a.err = lock(ctx)
-	}()
-	t.Cleanup(func() { cancel(); <-a.ended })
-	return a
-}
-
-func (a *attempt) end(t testing.TB) (*multilock.Hold, error) {
-	t.Helper()
-	select {
-	case <-a.ended:
-	case <-time.After(long):
-		require.FailNow(t, "the waiter was forgotten")
-	}
-	return a.hold, a.err
-}
-
-func (a *attempt) wait(t testing.TB) *multilock.Hold {
-	t.Helper()
-	h, err := a.end(t)
-	require.NoError(t, err)
-	return h
-}
-
-// waiting waits until so many are queued for a lock.
-func waiting(t testing.TB, l *latchkey.Lock, n int) {
-	t.Helper()
-	require.Eventually(t, func() bool {
-		s, err := l.Inspect(context.Background())
-		return err == nil && s.Waiting == n
-	}, long, time.Millisecond, "%d entries in the queue", n)
-}
+// What the tests say often.
+var (
+	later   = redistest.Begin[*multilock.Hold]
+	take    = locktest.Must[*latchkey.Hold]
+	unlock  = locktest.Unlock
+	waiting = locktest.Waiting
+)
 
 func names(prefix string, n int) (all []string) {
 	for i := range n {
@@ -292,7 +242,7 @@ func TestBesideALine(t *testing.T) {
 		again := later(t, newLock(t, mine...).Lock)
 		require.NoError(t, h.Unlock(t.Context()))
 		wg.Wait()
-		require.NoError(t, again.wait(t).Unlock(t.Context()))
+		require.NoError(t, again.Granted(t).Unlock(t.Context()))
 		last := h.Tokens()["2"]
 		for range 3 {
 			token := <-got
@@ -343,7 +293,7 @@ func TestCluster(t *testing.T) {
 		next := later(t, l.Lock)
 		waiting(t, others[1], 1)
 		require.NoError(t, held.Unlock(t.Context()))
-		require.NoError(t, next.wait(t).Unlock(t.Context()))
+		require.NoError(t, next.Granted(t).Unlock(t.Context()))
 		free(t, others...)
 	}
 	t.Run("moving", func(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -137,7 +136,7 @@ func TestLateAnswerIsGivenBack(t *testing.T) {
 			}
 			late := int64(0)
 			for n := 0; late < 10; n++ { // those that are asked because of the delay answer at nearly the same time
-				delay, delayed := redistest.Once(redistest.Delay, func(request string) bool { return strings.Contains(request, "EVALSHA") })
+				delay, delayed := redistest.Once(redistest.Delay, redistest.IsScript)
 				proxies[0].Judge(delay)
 				h, err := l.TryLock(t.Context())
 				late += delayed.Load() // 0 when it was not asked, because it is taken for away
@@ -200,7 +199,7 @@ func TestLostReplies(t *testing.T) {
 		all := proxied(t, proxies)
 		for _, p := range proxies {
 			p.Judge(func(request string) redistest.Verdict {
-				if strings.Contains(request, "EVAL") && rand.N(50) == 0 {
+				if redistest.IsScript(request) && rand.N(50) == 0 {
 					lost.Add(1)
 					return redistest.LoseReply
 				}

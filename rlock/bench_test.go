@@ -13,19 +13,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/locktest"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/rlock"
 )
 
-func open(tb testing.TB, s *redistest.Server, opts ...latchkey.Option) *latchkey.Client {
-	tb.Helper()
-	c, err := latchkey.New(s.Option(), opts...)
-	require.NoError(tb, err)
-	tb.Cleanup(c.Close)
-	require.NoError(tb, c.Check(context.Background()))
-	return c
-}
+var open = locktest.ClientOf
 
 // raw returns our two scripts sent as they are, by each goroutine for a key of its own.
 func raw(tb testing.TB, s *redistest.Server, goroutines int) redistest.Way {

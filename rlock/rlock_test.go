@@ -2,8 +2,6 @@ package rlock_test
 
 import (
 	"context"
-	"runtime"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -12,15 +10,10 @@ import (
 
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/fairlock"
+	"github.com/latchkey-go/latchkey/internal/lock"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/rlock"
 )
-
-// turns counts the goroutines that wait for their turn, which only their stacks show.
-func turns() int {
-	stacks := make([]byte, 1<<20)
-	return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), ".Enter(")
-}
 
 // However many goroutines wait, one delegate of each process queues in Redis, and they are served in the
 // order in which they came.
@@ -46,7 +39,7 @@ func TestOneDelegate(t *testing.T) {
 			})
 			require.Eventually(t, func() bool { // the first waits in Redis, the others for their turn
 				state, err := other.Inspect(t.Context())
-				return err == nil && state.Waiting == 1 && turns() == n
+				return err == nil && state.Waiting == 1 && (*lock.Lock)(l).InLine() == n
 			}, 10*time.Second, time.Millisecond)
 		}
 		state, err := other.Inspect(t.Context())

@@ -64,7 +64,7 @@ func TestReadersOfALostKeyAreAskedAbout(t *testing.T) {
 			require.NoError(t, err)
 			reads := take(t, l.Read())
 			if what == "place lost" {
-				waits := lockLater(t, l.Write())
+				waits := later(t, l.Write())
 				waiting(t, l.Write(), 1)
 				defer func() { unlock(t, await(t, waits, long)) }()
 			}

@@ -3,8 +3,6 @@ package rwlock_test
 import (
 	"context"
 	"errors"
-	"regexp"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -31,36 +29,9 @@ func through(t testing.TB, opts ...latchkey.Option) (s *redistest.Server, p *red
 	return s, p, newLock(t, openAt(t, p.Option(), opts...))
 }
 
-func openAt(t testing.TB, option rueidis.ClientOption, opts ...latchkey.Option) *latchkey.Client {
-	t.Helper()
-	c, err := latchkey.New(option, opts...)
-	require.NoError(t, err)
-	t.Cleanup(c.Close)
-	require.NoError(t, c.Check(t.Context()))
-	return c
-}
+func isDowngrade(request string) bool { return redistest.Runs(request, "rwlock/downgrade") }
 
-func isDowngrade(request string) bool { return isEnding(request, true) }
-
-func isRelease(request string) bool { return isEnding(request, false) }
-
-// withToken is the end of a downgrade: its last argument is a token. That of such a release is a short time.
-var withToken = regexp.MustCompile(`\$16\r\n\d{16}\r\n\*?$`)
-
-// isEnding looks for a script that gives back, with as many arguments as a downgrade or a release has. The
-// release of a hold that was never queued has fewer. Others may be sent with it.
-func isEnding(request string, downgrade bool) bool {
-	for _, command := range strings.SplitAfter("\r\n"+request, "\r\n*") {
-		if !redistest.IsRelease(command) {
-			continue
-		}
-		if !downgrade && strings.HasPrefix(command, "6\r\n") ||
-			strings.HasPrefix(command, "8\r\n") && withToken.MatchString(command) == downgrade {
-			return true
-		}
-	}
-	return false
-}
+func isRelease(request string) bool { return redistest.Runs(request, "rwlock/release") }
 
 // lose has the proxy treat the first request that matches so, and checks at the end of the test that there
 // was one.
@@ -232,9 +203,9 @@ func TestDowngradeGivenUp(t *testing.T) {
 			other := newLock(t, open(t, s))
 			before := take(t, patient.Write())
 			writers := []*attempt{later(t, patient.Write())}
-			inLine(t, 1)
+			inLine(t, patient.Write(), 1)
 			writers = append(writers, later(t, patient.Write()))
-			inLine(t, 2)
+			inLine(t, patient.Write(), 2)
 			unlock(t, before)
 			h := writers[0].Granted(t) // with tokens for the next in line
 			var seen atomic.Int64
@@ -503,7 +474,7 @@ func TestPlaceOfReadersIsInherited(t *testing.T) {
 		for n := range 5 {
 			readers = append(readers, later(t, l.Read()))
 			state(t, l, 0, 1)
-			inLine(t, n)
+			inLine(t, l.Read(), n)
 		}
 		place := state(t, l, 0, 1).Queue[0]
 		writer := later(t, newLock(t, open(t, s)).Write())
@@ -512,7 +483,7 @@ func TestPlaceOfReadersIsInherited(t *testing.T) {
 			readers[n].Cancel()
 			<-readers[n].Ended
 			require.ErrorIs(t, readers[n].Err, context.Canceled)
-			inLine(t, 3-n)
+			inLine(t, l.Read(), 3-n)
 		}
 		readers[3].Cancel() // in the middle of the line
 		<-readers[3].Ended
@@ -538,7 +509,7 @@ func TestDelegateOfReadersGivesUp(t *testing.T) {
 		delegate := later(t, l.Read())
 		state(t, l, 0, 1)
 		next := later(t, l.Read())
-		inLine(t, 1)
+		inLine(t, l.Read(), 1)
 		writer := later(t, third.Write())
 		state(t, l, 0, 2)
 		go delegate.Cancel()

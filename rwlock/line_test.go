@@ -38,7 +38,7 @@ func TestReadersInLineKeepTheirPlace(t *testing.T) {
 				state(t, l, 0, 1)
 			}
 		}
-		inLine(t, readers-1)
+		inLine(t, l.Read(), readers-1)
 		writer := later(t, third.Write())
 		state(t, l, 0, 2)
 		unlock(t, h)

@@ -2,8 +2,6 @@ package rwlock_test
 
 import (
 	"context"
-	"runtime"
-	"strings"
 	"testing"
 	"time"
 
@@ -13,38 +11,16 @@ import (
 	"github.com/latchkey-go/latchkey/internal/redistest"
 )
 
-// lockLater locks in a goroutine of its own.
-func lockLater(t testing.TB, l *latchkey.Lock) <-chan *latchkey.Hold {
-	t.Helper()
-	got := make(chan *latchkey.Hold, 1)
-	go func() {
-		h, err := l.Lock(context.Background())
-		if err != nil {
-			t.Error(err)
-		}
-		got <- h
-	}()
-	return got
-}
-
-func await(t testing.TB, got <-chan *latchkey.Hold, d time.Duration) *latchkey.Hold {
+// await is a hold that is granted within so long.
+func await(t testing.TB, a *attempt, d time.Duration) *latchkey.Hold {
 	t.Helper()
 	select {
-	case h := <-got:
-		require.NotNil(t, h)
-		return h
+	case <-a.Ended:
+		return a.Granted(t)
 	case <-time.After(d):
 		require.FailNow(t, "it still waits")
 		return nil
 	}
-}
-
-func waiting(t testing.TB, l *latchkey.Lock, n int) {
-	t.Helper()
-	require.Eventually(t, func() bool {
-		state, err := l.Inspect(t.Context())
-		return err == nil && state.Waiting == n
-	}, long, time.Millisecond)
 }
 
 // A writer that died at the head of the queue does not hold up the readers behind it while others read.
@@ -64,7 +40,7 @@ func TestDeadWriterAheadOfReaders(t *testing.T) {
 		over <- err
 	}()
 	waiting(t, reads.Read(), 1)
-	next := lockLater(t, other.Read())
+	next := later(t, other.Read())
 	waiting(t, reads.Read(), 2)
 	p.Judge(func(string) redistest.Verdict { return redistest.LoseRequest }) // nothing of it reaches Redis any more
 	p.KillAll()
@@ -90,13 +66,10 @@ func TestDowngradeWithoutAnswer(t *testing.T) {
 	require.NoError(t, warm.Downgrade(t.Context()))
 	unlock(t, warm)
 	writes := take(t, mine.Write())
-	next := lockLater(t, mine.Write())
-	stacks := make([]byte, 1<<20)
-	require.Eventually(t, func() bool {
-		return strings.Contains(string(stacks[:runtime.Stack(stacks, true)]), ".Enter(")
-	}, long, time.Millisecond, "it stands in line")
+	next := later(t, mine.Write())
+	inLine(t, mine.Write(), 1)
 
-	reader := lockLater(t, other.Read()) // before the next writer of this process, who queues as soon as it may
+	reader := later(t, other.Read()) // before the next writer of this process, who queues as soon as it may
 	waiting(t, other.Read(), 1)
 	ctx, cancel := context.WithCancel(t.Context())
 	p.Judge(func(request string) redistest.Verdict {
@@ -113,7 +86,7 @@ func TestDowngradeWithoutAnswer(t *testing.T) {
 	require.Error(t, err, "it reads by now")
 	unlock(t, writes)
 	waiting(t, other.Read(), 1)
-	require.Empty(t, next)
+	next.Waits(t)
 	unlock(t, reads)
 	unlock(t, await(t, next, 5*time.Second))
 	redistest.OnlyExpiring(t, s.Client(t))

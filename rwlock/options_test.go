@@ -369,7 +369,7 @@ func TestHooks(t *testing.T) {
 	readers := []*attempt{later(t, l.Read())}
 	state(t, l, 0, 1)
 	readers = append(readers, later(t, l.Read()), later(t, l.Read()))
-	inLine(t, 2)
+	inLine(t, l.Read(), 2)
 	unlock(t, h)
 	for _, r := range readers {
 		r.Granted(t)

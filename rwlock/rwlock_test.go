@@ -1,26 +1,41 @@
 package rwlock_test
 
 import (
-	"context"
 	"testing"
 	"time"
 
+	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/locktest"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/rwlock"
 )
 
-const long = 20 * time.Second
+const long = locktest.Long
 
-func open(t testing.TB, s *redistest.Server, opts ...latchkey.Option) *latchkey.Client {
+// attempt is a Lock that runs.
+type attempt = redistest.Attempt[*latchkey.Hold]
+
+// What the tests say often.
+var (
+	check   = locktest.Check
+	do      = locktest.Do
+	inLine  = locktest.Standing
+	later   = locktest.Later[*latchkey.Hold]
+	number  = locktest.Number
+	open    = locktest.ClientOf
+	openAt  = locktest.Client
+	take    = locktest.Must[*latchkey.Hold]
+	unlock  = locktest.Unlock
+	waiting = locktest.Waiting
+)
+
+// clean is for keys of read-write locks as well.
+func clean(t testing.TB, c rueidis.Client) {
 	t.Helper()
-	c, err := latchkey.New(s.Option(), opts...)
-	require.NoError(t, err)
-	t.Cleanup(c.Close)
-	require.NoError(t, c.Check(context.Background()))
-	return c
+	locktest.Clean(t, c, "latchkey_rwlock")
 }
 
 func newLock(t testing.TB, c *latchkey.Client, opts ...rwlock.Option) *rwlock.Lock {
@@ -28,18 +43,6 @@ func newLock(t testing.TB, c *latchkey.Client, opts ...rwlock.Option) *rwlock.Lo
 	l, err := rwlock.New(c, "a", opts...)
 	require.NoError(t, err)
 	return l
-}
-
-func take(t testing.TB, l *latchkey.Lock) *latchkey.Hold {
-	t.Helper()
-	h, err := l.Lock(t.Context())
-	require.NoError(t, err)
-	return h
-}
-
-func unlock(t testing.TB, h *latchkey.Hold) {
-	t.Helper()
-	require.NoError(t, h.Unlock(t.Context()))
 }
 
 // Readers read together, and writers write alone.

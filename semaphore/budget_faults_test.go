@@ -163,7 +163,7 @@ func TestLossEndsThePassingOn(t *testing.T) {
 				delegate := inQueue(t, sem, 1, 0)
 				first, second, third := inLine(t, sem, 1, 1), inLine(t, sem, 1, 2), inLine(t, sem, 1, 3)
 				require.NoError(t, p.Release(t.Context()))
-				require.NoError(t, delegate.wait(t).Release(t.Context()))
+				require.NoError(t, delegate.Granted(t).Release(t.Context()))
 				p = first.Granted(t)
 				token := p.Token()
 				lose()
@@ -227,8 +227,8 @@ func TestClosedWhilePassingOn(t *testing.T) {
 					require.NoError(t, err)
 				}
 			}
-			if <-delegate.ended; delegate.err == nil { // the budget was used up first, and Redis granted it
-				if err := delegate.permits.Release(t.Context()); n%4 != 0 {
+			if <-delegate.Ended; delegate.Err == nil { // the budget was used up first, and Redis granted it
+				if err := delegate.Hold.Release(t.Context()); n%4 != 0 {
 					require.NoError(t, err)
 				}
 			}
@@ -268,7 +268,7 @@ func TestPartIsUnderWay(t *testing.T) {
 		require.ErrorIs(t, p.Release(ctx), latchkey.ErrUnknownOutcome, "it is sent to Redis")
 		proxy.Deliver()
 		require.NoError(t, <-part)
-		q := delegate.wait(t)
+		q := delegate.Granted(t)
 		numbers(t, other, 0, 2)
 		require.NoError(t, q.Release(t.Context()))
 		require.NoError(t, line.Granted(t).Release(t.Context()))

@@ -2,8 +2,6 @@ package semaphore_test
 
 import (
 	"context"
-	"runtime"
-	"strings"
 	"testing"
 	"time"
 
@@ -25,32 +23,24 @@ func passable(t testing.TB, sem, other *semaphore.Semaphore, n int) *semaphore.P
 	first := inQueue(t, sem, n, 0)
 	second := inLine(t, sem, n, 1)
 	require.NoError(t, held.Release(t.Context()))
-	require.NoError(t, first.wait(t).Release(t.Context()))
+	require.NoError(t, first.Granted(t).Release(t.Context()))
 	return second.Granted(t)
 }
 
-// stacks waits until so many goroutines are inside of something, which only their stacks show.
-func stacks(t testing.TB, call string, n int) {
-	t.Helper()
-	text := make([]byte, 1<<20)
-	require.Eventually(t, func() bool {
-		return strings.Count(string(text[:runtime.Stack(text, true)]), call) == n
-	}, long, time.Millisecond, "%d in %s", n, call)
-}
-
 // inLine begins to wait for permits, and returns once so many stand in the line of their process.
-func inLine(t testing.TB, sem *semaphore.Semaphore, n, standing int) *redistest.Attempt[*semaphore.Permits] {
+func inLine(t testing.TB, sem *semaphore.Semaphore, n, standing int) *attempt {
 	t.Helper()
-	a := redistest.Begin(t, func(ctx context.Context) (*semaphore.Permits, error) { return sem.Acquire(ctx, n) })
-	stacks(t, ".EnterWanting(", standing)
+	a := begin(t, sem, n)
+	require.Eventually(t, func() bool { return semaphore.InLine(sem) == standing }, long, time.Millisecond, "%d in line", standing)
 	return a
 }
 
 // inQueue is acquireLater that returns once also the process knows that its request is in the queue.
 func inQueue(t testing.TB, sem *semaphore.Semaphore, n, before int) *attempt {
 	t.Helper()
+	known := semaphore.InQueue(sem)
 	a := acquireLater(t, sem, n, before)
-	stacks(t, "Waiters).sleep(", before+1)
+	require.Eventually(t, func() bool { return semaphore.InQueue(sem) == known+1 }, long, time.Millisecond)
 	return a
 }
 
@@ -88,9 +78,9 @@ func TestPassedOn(t *testing.T) {
 		}
 	}
 	require.Equal(t, before, redistest.Scripts(t, plain), "scripts")
-	delegate.waits(t)
+	delegate.Waits(t)
 	require.NoError(t, p.Release(t.Context()))
-	q := delegate.wait(t)
+	q := delegate.Granted(t)
 	require.Greater(t, q.Token(), p.Token())
 	require.NoError(t, q.Release(t.Context()))
 	numbers(t, sem, 2, 0)
@@ -113,7 +103,7 @@ func TestNotPassedOn(t *testing.T) {
 			}
 			for _, a := range waiting {
 				require.NoError(t, p.Release(t.Context()))
-				p = a.wait(t)
+				p = a.Granted(t)
 				require.Positive(t, p.Sequence())
 			}
 			require.NoError(t, p.Release(t.Context()))
@@ -134,13 +124,13 @@ func TestBudgetOfHolds(t *testing.T) {
 		first, second, third := inLine(t, sem, 1, 1), inLine(t, sem, 1, 2), inLine(t, sem, 1, 3)
 		require.NoError(t, p.Release(t.Context()))
 		require.NoError(t, first.Granted(t).Release(t.Context()))
-		next.waits(t)
+		next.Waits(t)
 		p = second.Granted(t)
 		require.NoError(t, p.Release(t.Context()))
-		q := next.wait(t)
+		q := next.Granted(t)
 		require.Greater(t, q.Token(), p.Token())
 		require.NoError(t, q.Release(t.Context()))
-		require.NoError(t, delegate.wait(t).Release(t.Context()))
+		require.NoError(t, delegate.Granted(t).Release(t.Context()))
 		require.NoError(t, third.Granted(t).Release(t.Context()))
 		numbers(t, sem, 1, 0)
 		clean(t, s.Client(t), "a", "1")
@@ -160,8 +150,8 @@ func TestBudgetOfTime(t *testing.T) {
 		line := inLine(t, sem, 1, 1)
 		<-time.After(time.Until(began.Add(span)))
 		require.NoError(t, p.Release(t.Context()))
-		require.NoError(t, next.wait(t).Release(t.Context()))
-		require.NoError(t, delegate.wait(t).Release(t.Context()))
+		require.NoError(t, next.Granted(t).Release(t.Context()))
+		require.NoError(t, delegate.Granted(t).Release(t.Context()))
 		require.NoError(t, line.Granted(t).Release(t.Context()))
 	})
 }
@@ -183,7 +173,7 @@ func TestPassedToWhoWantsAsMany(t *testing.T) {
 		require.NoError(t, p.ReleaseN(t.Context(), 1))
 		require.Equal(t, []int{2, 1}, []int{former.N(), p.N()})
 		require.NoError(t, p.Release(t.Context()))
-		require.NoError(t, delegate.wait(t).Release(t.Context()))
+		require.NoError(t, delegate.Granted(t).Release(t.Context()))
 		require.NoError(t, fewer.Granted(t).Release(t.Context()))
 		require.NoError(t, elsewhere.Granted(t).Release(t.Context()))
 		numbers(t, sem, 2, 0)
@@ -200,7 +190,7 @@ func TestRestIsNotPassedOn(t *testing.T) {
 		line := inLine(t, sem, 1, 1)
 		require.NoError(t, p.ReleaseN(t.Context(), 1))
 		require.NoError(t, p.Release(t.Context()))
-		require.NoError(t, delegate.wait(t).Release(t.Context()))
+		require.NoError(t, delegate.Granted(t).Release(t.Context()))
 		require.NoError(t, line.Granted(t).Release(t.Context()))
 		numbers(t, sem, 2, 0)
 	})
@@ -219,7 +209,7 @@ func TestAttemptIsNotPassedOn(t *testing.T) {
 			delegate := inQueue(t, sem, 2, 0)
 			line := inLine(t, sem, 2, 1)
 			require.NoError(t, p.Release(t.Context()))
-			require.NoError(t, delegate.wait(t).Release(t.Context()))
+			require.NoError(t, delegate.Granted(t).Release(t.Context()))
 			require.NoError(t, line.Granted(t).Release(t.Context()))
 		}
 		numbers(t, sem, 2, 0)
@@ -236,8 +226,8 @@ func TestPlaceIsLeft(t *testing.T) {
 			delegate := inQueue(t, sem, 1, 0)
 			waits := inLine(t, sem, heir, 1)
 			last := acquireLater(t, other, 2, 1)
-			delegate.cancel()
-			delegate.fails(t, context.Canceled)
+			delegate.Cancel()
+			require.ErrorIs(t, delegate.Outcome(t), context.Canceled)
 			require.Eventually(t, func() bool {
 				state, err := other.Inspect(t.Context())
 				return err == nil && state.Waiting == 2 && state.Queue[heir-1].Permits == heir
@@ -245,9 +235,9 @@ func TestPlaceIsLeft(t *testing.T) {
 			require.NoError(t, held.Release(t.Context()))
 			if heir == 1 {
 				require.NoError(t, waits.Granted(t).Release(t.Context()))
-				require.NoError(t, last.wait(t).Release(t.Context()))
+				require.NoError(t, last.Granted(t).Release(t.Context()))
 			} else {
-				require.NoError(t, last.wait(t).Release(t.Context()))
+				require.NoError(t, last.Granted(t).Release(t.Context()))
 				require.NoError(t, waits.Granted(t).Release(t.Context()))
 			}
 		}

@@ -18,3 +18,9 @@ func RedeclareAfter(t *testing.T, d time.Duration) {
 	redeclareAfter = d
 	t.Cleanup(func() { redeclareAfter = before })
 }
+
+// InLine is how many goroutines of the client stand in the line of a semaphore.
+func InLine(s *Semaphore) int { return s.base.p.InLine() }
+
+// InQueue is how many requests of the client are in the queue, as far as it knows.
+func InQueue(s *Semaphore) int { return s.base.p.InQueue() }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -28,7 +27,7 @@ func TestHolderKilled(t *testing.T) {
 	<-time.After(length / 2) // it renews
 	holder.Kill()
 	began := time.Now()
-	p := next.wait(t)
+	p := next.Granted(t)
 	require.Less(t, time.Since(began), length+500*time.Millisecond, "its lease and 100 ms, and the machine may be busy")
 	require.NoError(t, kept.Err())
 	require.NoError(t, p.Release(t.Context()))
@@ -48,7 +47,7 @@ func TestKilledHeadIsDropped(t *testing.T) {
 	next := acquireLater(t, other, 1, 1)
 	head.Kill()
 	began := time.Now()
-	p := next.wait(t)
+	p := next.Granted(t)
 	require.Less(t, time.Since(began), 3*time.Second, "it asks every two seconds")
 	require.NoError(t, p.Release(t.Context()))
 
@@ -80,7 +79,7 @@ func TestStoppedWaitersCostOneShortLease(t *testing.T) {
 	stopped.Signal(t, redistest.Stop)
 	began := time.Now()
 	require.NoError(t, held.Release(t.Context()))
-	p := next.wait(t)
+	p := next.Granted(t)
 	took := time.Since(began)
 	t.Logf("a stopped process with 50 entries ahead delayed the next waiter by %v", took)
 	require.Less(t, took, 3*time.Second, "two would take four")
@@ -106,15 +105,12 @@ func TestSubscriptionKilled(t *testing.T) {
 		require.NoError(t, plain.Do(t.Context(), plain.B().ClientKill().TypePubsub().Build()).Error())
 		began := time.Now()
 		require.NoError(t, held.Release(t.Context()))
-		require.NoError(t, one.wait(t).Release(t.Context()))
-		require.NoError(t, two.wait(t).Release(t.Context()))
+		require.NoError(t, one.Granted(t).Release(t.Context()))
+		require.NoError(t, two.Granted(t).Release(t.Context()))
 		require.Less(t, time.Since(began), 1500*time.Millisecond, "before it would have asked by itself")
 	}
 	numbers(t, sem, 2, 0)
 }
-
-// isScript reports whether a request runs something of ours, not a subscription.
-func isScript(request string) bool { return strings.Contains(request, "EVAL") }
 
 // Replies get lost, commands are sent again, and the number is right at the end.
 func TestRepliesLost(t *testing.T) {
@@ -170,7 +166,7 @@ func repliesLost(t *testing.T, user func(*latchkey.Client) func(context.Context,
 	for range clients {
 		p := redistest.NewProxy(t, s)
 		p.Judge(func(request string) redistest.Verdict {
-			if isScript(request) && rand.N(100) == 0 {
+			if redistest.IsScript(request) && rand.N(100) == 0 {
 				lost.Add(1)
 				return redistest.LoseReply
 			}
@@ -243,7 +239,7 @@ func TestRedisRestartsEmpty(t *testing.T) {
 	s.Restart(t)
 	<-p.Context().Done()
 	require.ErrorIs(t, context.Cause(p.Context()), latchkey.ErrLost)
-	q := next.wait(t)
+	q := next.Granted(t)
 	require.Greater(t, q.Token(), token)
 	require.NoError(t, q.Release(t.Context()))
 	numbers(t, sem, 2, 0)

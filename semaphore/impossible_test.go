@@ -28,10 +28,10 @@ func TestFirstOfAProcessIsNotItsOldest(t *testing.T) {
 		next := acquireLater(t, sem, 1, 1)
 		close(reply)
 		require.NoError(t, sem.SetPermits(t.Context(), 2))
-		tooMany.fails(t, semaphore.ErrCapacity)
-		next.waits(t)
+		require.ErrorIs(t, tooMany.Outcome(t), semaphore.ErrCapacity)
+		next.Waits(t)
 		require.NoError(t, held.ReleaseN(t.Context(), 1))
-		require.NoError(t, next.wait(t).Release(t.Context()))
+		require.NoError(t, next.Granted(t).Release(t.Context()))
 	})
 	t.Run("the oldest waits aside", func(t *testing.T) {
 		s := redistest.New(t)
@@ -42,7 +42,7 @@ func TestFirstOfAProcessIsNotItsOldest(t *testing.T) {
 		aside := acquireLater(t, patient, 5, 0)
 		tooMany := acquireLater(t, sem, 4, 1)
 		require.NoError(t, sem.SetPermits(t.Context(), 2))
-		tooMany.fails(t, semaphore.ErrCapacity)
-		aside.waits(t)
+		require.ErrorIs(t, tooMany.Outcome(t), semaphore.ErrCapacity)
+		aside.Waits(t)
 	})
 }

@@ -3,7 +3,6 @@ package semaphore_test
 import (
 	"context"
 	"fmt"
-	"os"
 	"strconv"
 	"testing"
 	"time"
@@ -11,6 +10,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/locktest"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/semaphore"
 )
@@ -64,9 +64,4 @@ func worker(args []string) {
 	}
 }
 
-func check(err error) {
-	if err != nil {
-		fmt.Println("error", err)
-		os.Exit(1)
-	}
-}
+var check = locktest.Check

@@ -41,6 +41,17 @@ var muteRules = map[string][]string{
 	"has no channel":  {"resetchannels"},
 }
 
+// freeOf is how many permits of a semaphore are free.
+func freeOf(t *testing.T, s interface {
+	Available(context.Context) (int, error)
+},
+) int {
+	t.Helper()
+	free, err := s.Available(t.Context())
+	require.NoError(t, err)
+	return free
+}
+
 // Who may not publish gives permits back once, and is told that it is done. Nobody hears of it, and who waits
 // asks.
 func TestPermitsOfWhoMayNotPublish(t *testing.T) {
@@ -49,12 +60,6 @@ func TestPermitsOfWhoMayNotPublish(t *testing.T) {
 			c, queued := newMuteClient(t, rule...)
 			s, err := semaphore.New(c, "leased", semaphore.WithCapacity(3))
 			require.NoError(t, err)
-			available := func(n int) {
-				t.Helper()
-				free, err := s.Available(t.Context())
-				require.NoError(t, err)
-				require.Equal(t, n, free)
-			}
 			first, err := s.TryAcquire(t.Context(), 1)
 			require.NoError(t, err, "it also states the capacity")
 			rest, err := s.TryAcquire(t.Context(), 2)
@@ -67,10 +72,10 @@ func TestPermitsOfWhoMayNotPublish(t *testing.T) {
 			require.NoError(t, rest.Release(t.Context()))
 			require.NoError(t, <-waited)
 			require.NoError(t, first.Release(t.Context()))
-			available(3)
+			require.Equal(t, 3, freeOf(t, s))
 			_, err = s.AddPermits(t.Context(), 1)
 			require.NoError(t, err)
-			available(4)
+			require.Equal(t, 4, freeOf(t, s))
 			existed, err := s.Delete(t.Context())
 			require.NoError(t, err)
 			require.True(t, existed)
@@ -85,25 +90,19 @@ func TestPlainPermitsOfWhoMayNotPublish(t *testing.T) {
 			c, queued := newMuteClient(t, rule...)
 			s, err := semaphore.NewCounting(c, "plain", semaphore.WithCapacity(3))
 			require.NoError(t, err)
-			available := func(n int) {
-				t.Helper()
-				free, err := s.Available(t.Context())
-				require.NoError(t, err)
-				require.Equal(t, n, free)
-			}
 			require.NoError(t, s.TryAcquire(t.Context(), 1), "it also states the capacity")
 			require.NoError(t, s.Release(t.Context(), 1))
-			available(3)
+			require.Equal(t, 3, freeOf(t, s))
 			require.NoError(t, s.Acquire(t.Context(), 3))
 			waited := make(chan error, 1)
 			go func() { waited <- s.Acquire(context.Background(), 2) }()
 			queued("plain")
 			require.NoError(t, s.Release(t.Context(), 3))
 			require.NoError(t, <-waited)
-			available(1)
+			require.Equal(t, 1, freeOf(t, s))
 			_, err = s.AddPermits(t.Context(), 1)
 			require.NoError(t, err)
-			available(2)
+			require.Equal(t, 2, freeOf(t, s))
 		})
 	}
 }

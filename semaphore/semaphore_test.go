@@ -13,21 +13,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/locktest"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/semaphore"
 )
 
 // long is how long a test waits for what must happen before it gives up.
-const long = 20 * time.Second
+const long = locktest.Long
 
-func open(t testing.TB, option rueidis.ClientOption, opts ...latchkey.Option) *latchkey.Client {
-	t.Helper()
-	c, err := latchkey.New(option, opts...)
-	require.NoError(t, err)
-	t.Cleanup(c.Close)
-	require.NoError(t, c.Check(context.Background()))
-	return c
-}
+var open = locktest.Client
 
 // newSemaphore returns one that passes nothing on inside unless the options say so.
 func newSemaphore(t testing.TB, c *latchkey.Client, opts ...semaphore.Option) *semaphore.Semaphore {
@@ -45,23 +39,18 @@ func acquire(t testing.TB, s *semaphore.Semaphore, n int) *semaphore.Permits {
 }
 
 // attempt is an Acquire that runs.
-type attempt struct {
-	permits *semaphore.Permits
-	err     error
-	ended   chan struct{}
-	cancel  context.CancelFunc
+type attempt = redistest.Attempt[*semaphore.Permits]
+
+// begin begins to wait for permits.
+func begin(t testing.TB, s *semaphore.Semaphore, n int) *attempt {
+	t.Helper()
+	return redistest.Begin(t, func(ctx context.Context) (*semaphore.Permits, error) { return s.Acquire(ctx, n) })
 }
 
 // acquireLater returns once the request waits behind so many others.
 func acquireLater(t testing.TB, s *semaphore.Semaphore, n, before int) *attempt {
 	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	a := &attempt{ended: make(chan struct{}), cancel: cancel}
-	go func() {
-		defer close(a.ended)
-		a.permits, a.err = s.Acquire(ctx, n)
-	}()
-	t.Cleanup(func() { cancel(); <-a.ended })
+	a := begin(t, s, n)
 	queued(t, s, before+1)
 	return a
 }
@@ -72,38 +61,6 @@ func queued(t testing.TB, s *semaphore.Semaphore, n int) {
 		state, _ := s.Inspect(context.Background())
 		return state.Waiting == n
 	}, long, time.Millisecond, "%d entries in the queue", n)
-}
-
-func (a *attempt) wait(t testing.TB) *semaphore.Permits {
-	t.Helper()
-	select {
-	case <-a.ended:
-		require.NoError(t, a.err)
-		return a.permits
-	case <-time.After(long):
-		require.FailNow(t, "the waiter was forgotten")
-		return nil
-	}
-}
-
-func (a *attempt) fails(t testing.TB, with error) {
-	t.Helper()
-	select {
-	case <-a.ended:
-		require.ErrorIs(t, a.err, with)
-	case <-time.After(long):
-		require.FailNow(t, "the waiter was forgotten")
-	}
-}
-
-// waits checks that the attempt has not ended.
-func (a *attempt) waits(t testing.TB) {
-	t.Helper()
-	select {
-	case <-a.ended:
-		require.FailNow(t, "it did not wait", "%v", a.err)
-	default:
-	}
 }
 
 // numbers checks how many permits are free and held.
@@ -227,11 +184,11 @@ func TestCapacity(t *testing.T) {
 		require.ErrorIs(t, err, semaphore.ErrCapacity)
 		_, err = sem.TryAcquire(t.Context(), 6)
 		require.ErrorIs(t, err, semaphore.ErrCapacity)
-		early.waits(t)
+		early.Waits(t)
 		n, err := sem.AddPermits(t.Context(), 1)
 		require.NoError(t, err)
 		require.Equal(t, 6, n)
-		held := early.wait(t) // whoever waits gets the first
+		held := early.Granted(t) // whoever waits gets the first
 		numbers(t, sem, 0, 6)
 
 		// Lowered below what is held: everybody keeps what he has, and who can only wait for ever is told.
@@ -241,10 +198,10 @@ func TestCapacity(t *testing.T) {
 		numbers(t, sem, -2, 6)
 		require.NoError(t, held.ReleaseN(t.Context(), 2))
 		numbers(t, sem, 0, 4)
-		next.waits(t)
+		next.Waits(t)
 		require.NoError(t, held.ReleaseN(t.Context(), 3))
-		p := next.wait(t)
-		tooMany.fails(t, semaphore.ErrCapacity)
+		p := next.Granted(t)
+		require.ErrorIs(t, tooMany.Outcome(t), semaphore.ErrCapacity)
 		numbers(t, sem, 0, 4)
 		for _, n := range []int{-5, semaphore.MaxCapacity} {
 			_, err = sem.AddPermits(t.Context(), n)
@@ -258,7 +215,7 @@ func TestCapacity(t *testing.T) {
 		existed, err := sem.Delete(t.Context())
 		require.NoError(t, err)
 		require.True(t, existed)
-		last.fails(t, semaphore.ErrNotInitialized)
+		require.ErrorIs(t, last.Outcome(t), semaphore.ErrNotInitialized)
 		for _, p := range []*semaphore.Permits{p, held} {
 			<-p.Context().Done()
 			require.ErrorIs(t, context.Cause(p.Context()), latchkey.ErrLost)
@@ -266,7 +223,7 @@ func TestCapacity(t *testing.T) {
 		}
 		queued(t, sem, 1)
 		require.NoError(t, sem.SetPermits(t.Context(), 2))
-		require.NoError(t, waits.wait(t).Release(t.Context()))
+		require.NoError(t, waits.Granted(t).Release(t.Context()))
 		numbers(t, sem, 2, 0)
 		clean(t, s.Client(t), "a", "2")
 	})
@@ -384,11 +341,11 @@ func TestLargeRequestsAreNotStarved(t *testing.T) {
 		small := acquire(t, passing, 3)
 		waits := acquireLater(t, passing, 2, 1)
 		require.NoError(t, held.Release(t.Context()))
-		small2 := waits.wait(t)
-		large.waits(t)
+		small2 := waits.Granted(t)
+		large.Waits(t)
 		require.NoError(t, small.Release(t.Context()))
 		require.NoError(t, small2.Release(t.Context()))
-		require.NoError(t, large.wait(t).Release(t.Context()))
+		require.NoError(t, large.Granted(t).Release(t.Context()))
 		numbers(t, sem, 5, 0)
 	})
 }
@@ -414,19 +371,19 @@ func TestReleaseGrantsToSeveral(t *testing.T) {
 		var got []*semaphore.Permits
 		sequence := int64(0)
 		for _, w := range waiting[:3] {
-			p := w.wait(t)
+			p := w.Granted(t)
 			got, sequence = append(got, p), max(sequence, p.Sequence())
 		}
 		require.Positive(t, sequence, "0 is only of those who asked again just while they were granted")
 		require.Less(t, got[0].Token(), got[1].Token())
 		require.Less(t, got[1].Token(), got[2].Token())
-		waiting[3].waits(t)
-		waiting[4].waits(t) // although a permit is free after the next release
+		waiting[3].Waits(t)
+		waiting[4].Waits(t) // although a permit is free after the next release
 		require.NoError(t, got[0].Release(t.Context()))
-		waiting[4].waits(t)
-		waiting[3].cancel()
-		waiting[3].fails(t, context.Canceled)
-		last := waiting[4].wait(t) // a cancel lets those behind through
+		waiting[4].Waits(t)
+		waiting[3].Cancel()
+		require.ErrorIs(t, waiting[3].Outcome(t), context.Canceled)
+		last := waiting[4].Granted(t) // a cancel lets those behind through
 		for _, p := range append(got[1:], last) {
 			require.NoError(t, p.Release(t.Context()))
 		}
@@ -446,7 +403,7 @@ func TestLeases(t *testing.T) {
 		next := acquireLater(t, other, 3, 0)
 		<-brief.Context().Done()
 		require.ErrorIs(t, context.Cause(brief.Context()), latchkey.ErrLost)
-		p := next.wait(t)
+		p := next.Granted(t)
 		took := time.Since(began)
 		require.Greater(t, took, 800*time.Millisecond)
 		require.Less(t, took, 1700*time.Millisecond, "its lease, and the machine may be busy")
@@ -638,10 +595,10 @@ func TestWaitingAside(t *testing.T) {
 	one := acquire(t, sem, 1)
 	next := acquireLater(t, sem, 2, 100)
 	require.NoError(t, one.Release(t.Context()))
-	require.NoError(t, next.wait(t).Release(t.Context()))
+	require.NoError(t, next.Granted(t).Release(t.Context()))
 	require.NoError(t, sem.SetPermits(t.Context(), 300))
 	for _, a := range aside {
-		require.NoError(t, a.wait(t).Release(t.Context()))
+		require.NoError(t, a.Granted(t).Release(t.Context()))
 	}
 	numbers(t, sem, 300, 0)
 }

@@ -1,9 +1,7 @@
 package semaphore_test
 
 import (
-	"context"
 	"fmt"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -17,17 +15,9 @@ import (
 // yielding passes permits on as a semaphore without options does, within a budget that no test uses up.
 var yielding = semaphore.Yielding(100, time.Second)
 
-type waiting = redistest.Attempt[*semaphore.Permits]
-
-// begin begins to wait for permits.
-func begin(t testing.TB, sem *semaphore.Semaphore, n int) *waiting {
-	t.Helper()
-	return redistest.Begin(t, func(ctx context.Context) (*semaphore.Permits, error) { return sem.Acquire(ctx, n) })
-}
-
 // inTurn releases what is held, and what each of these is granted after that. It finds that none was granted
 // before its turn, and returns when all is free.
-func inTurn(t testing.TB, held *semaphore.Permits, all ...*waiting) {
+func inTurn(t testing.TB, held *semaphore.Permits, all ...*attempt) {
 	t.Helper()
 	for n, a := range all {
 		require.NoError(t, held.Release(t.Context()))
@@ -41,12 +31,6 @@ func inTurn(t testing.TB, held *semaphore.Permits, all ...*waiting) {
 		}
 	}
 	require.NoError(t, held.Release(t.Context()))
-}
-
-// standing is how many stand in a line, which only their stacks show.
-func standing() int {
-	text := make([]byte, 1<<20)
-	return strings.Count(string(text[:runtime.Stack(text, true)]), ".EnterWanting(")
 }
 
 // Without a word about it, permits are passed on inside the process while nobody else wants them.
@@ -87,7 +71,7 @@ func TestYieldsToWhoComes(t *testing.T) {
 	p = delegate.Granted(t)
 	require.NoError(t, p.Release(t.Context()))
 	p = stranger.Granted(t)
-	for _, a := range []*waiting{first, second, late} {
+	for _, a := range []*attempt{first, second, late} {
 		select {
 		case <-a.Ended:
 			require.Fail(t, "it came later")
@@ -104,7 +88,7 @@ func TestYieldsToWhoComes(t *testing.T) {
 }
 
 // behind has a process queue behind another one, which holds the only permit.
-func behind(t *testing.T, s *redistest.Server) (sem, other *semaphore.Semaphore, p *semaphore.Permits, all []*waiting) {
+func behind(t *testing.T, s *redistest.Server) (sem, other *semaphore.Semaphore, p *semaphore.Permits, all []*attempt) {
 	t.Helper()
 	sem, other = newSemaphore(t, open(t, s.Option()), yielding), newSemaphore(t, open(t, s.Option()))
 	require.NoError(t, other.SetPermits(t.Context(), 1))
@@ -160,7 +144,7 @@ func TestYieldsToALargerRequest(t *testing.T) {
 	require.NoError(t, rest.Release(t.Context()))
 	require.NoError(t, p.Release(t.Context()))
 	p = large.Granted(t)
-	for _, a := range []*waiting{small, last} {
+	for _, a := range []*attempt{small, last} {
 		select {
 		case <-a.Ended:
 			require.Fail(t, "it passed")
@@ -185,7 +169,7 @@ func TestStandsInLineAgain(t *testing.T) {
 		stands := false
 		require.Eventually(t, func() bool {
 			state, err := sem.Inspect(t.Context())
-			stands = standing() == 1
+			stands = semaphore.InLine(sem) == 1
 			return err == nil && (stands || state.Waiting == 2)
 		}, long, time.Millisecond)
 		inTurn(t, p, delegate)

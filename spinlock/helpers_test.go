@@ -9,12 +9,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/locktest"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/spinlock"
 )
 
 const (
-	long = 20 * time.Second
+	long = locktest.Long
 	// soon is sooner than any client asks by itself.
 	soon = 900 * time.Millisecond
 )
@@ -40,25 +41,15 @@ func newLock(t testing.TB, c *latchkey.Client, opts ...spinlock.Option) *spinloc
 	return l
 }
 
-func take(t testing.TB, l *latchkey.Lock) *latchkey.Hold {
-	t.Helper()
-	h, err := l.Lock(t.Context())
-	require.NoError(t, err)
-	return h
-}
-
-func unlock(t testing.TB, h *latchkey.Hold) {
-	t.Helper()
-	require.NoError(t, h.Unlock(t.Context()))
-}
-
 // attempt is a Lock that runs.
 type attempt = redistest.Attempt[*latchkey.Hold]
 
-func later(t testing.TB, l *latchkey.Lock) *attempt {
-	t.Helper()
-	return redistest.Begin(t, l.Lock)
-}
+// What the tests say often.
+var (
+	later  = locktest.Later[*latchkey.Hold]
+	take   = locktest.Must[*latchkey.Hold]
+	unlock = locktest.Unlock
+)
 
 // polled waits until the server has run so many more scripts since begin.
 func polled(t testing.TB, plain rueidis.Client, more int64, begin func()) {

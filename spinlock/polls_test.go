@@ -2,7 +2,6 @@ package spinlock_test
 
 import (
 	"context"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -106,7 +105,7 @@ func TestKilledWhilePolling(t *testing.T) {
 func judged(p *redistest.Proxy, verdict redistest.Verdict, after int64, then func()) *atomic.Int64 {
 	var n atomic.Int64
 	p.Judge(func(request string) redistest.Verdict {
-		if !strings.Contains(request, "EVAL") || n.Add(1) != after+1 {
+		if !redistest.IsScript(request) || n.Add(1) != after+1 {
 			return redistest.Pass
 		}
 		then()
@@ -195,7 +194,7 @@ func TestReplyOfACancelledAttemptIsLost(t *testing.T) {
 		switch {
 		case gone.Load():
 			return redistest.LoseRequest
-		case !strings.Contains(request, "EVAL") || n.Add(1) != 4:
+		case !redistest.IsScript(request) || n.Add(1) != 4:
 			return redistest.Pass
 		}
 		gone.Store(true)

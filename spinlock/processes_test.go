@@ -3,7 +3,6 @@ package spinlock_test
 import (
 	"context"
 	"fmt"
-	"os"
 	"testing"
 	"time"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/locktest"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/spinlock"
 )
@@ -31,12 +31,7 @@ func worker(args []string) {
 	select {}
 }
 
-func check(err error) {
-	if err != nil {
-		fmt.Println("error", err)
-		os.Exit(1)
-	}
-}
+var check = locktest.Check
 
 // A holder is killed: the first attempt after its lease has the lock.
 func TestHolderKilled(t *testing.T) {

@@ -90,7 +90,7 @@ func (s barriers) generations(t *testing.T) {
 		s.do(t, "SCRIPT", "FLUSH")
 		s.kill(t, kind)
 	}
-	wg.Wait()
+	finish(t, &wg)
 	require.Len(t, seen[0], rounds)
 	for p := range parties {
 		require.Equal(t, seen[0], seen[p])
@@ -102,10 +102,8 @@ func (s barriers) cancelled(t *testing.T) {
 	mine, other := s.new(t, s.open(t), "cancelled", 3), s.new(t, s.open(t), "cancelled", 3)
 	one, two := arrive(t, mine, 1), arrive(t, other, 2)
 	one.Cancel()
-	<-one.Ended
-	require.ErrorIs(t, one.Err, context.Canceled)
-	<-two.Ended
-	require.ErrorIs(t, two.Err, barrier.ErrBroken)
+	require.ErrorIs(t, one.Outcome(t), context.Canceled)
+	require.ErrorIs(t, two.Outcome(t), barrier.ErrBroken)
 	_, err := other.Await(t.Context())
 	require.ErrorIs(t, err, barrier.ErrBroken)
 	require.NoError(t, other.Reset(t.Context()))
@@ -128,9 +126,8 @@ func (s barriers) leaseEnds(t *testing.T) {
 		require.False(t, broken)
 	}
 	two.Cancel()
-	<-one.Ended
-	require.ErrorIs(t, one.Err, barrier.ErrBroken)
-	<-two.Ended
+	require.ErrorIs(t, one.Outcome(t), barrier.ErrBroken)
+	_ = two.Outcome(t)
 }
 
 // A member is renewed also while it works; and a client that is shut down at work gives up, for those who
@@ -148,8 +145,7 @@ func (s barriers) members(t *testing.T) {
 	}
 	began := time.Now()
 	require.NoError(t, c.Shutdown(t.Context()))
-	<-w.Ended
-	require.ErrorIs(t, w.Err, barrier.ErrBroken)
+	require.ErrorIs(t, w.Outcome(t), barrier.ErrBroken)
 	require.Less(t, w.At.Sub(began), lease, "it said so")
 }
 
@@ -164,8 +160,7 @@ func (s barriers) leave(t *testing.T) {
 	w.Granted(t)
 	w = arrive(t, other, 1)
 	require.NoError(t, mine.Leave(t.Context()))
-	<-w.Ended
-	require.ErrorIs(t, w.Err, barrier.ErrBroken)
+	require.ErrorIs(t, w.Outcome(t), barrier.ErrBroken)
 	require.ErrorIs(t, mine.Join(t.Context()), barrier.ErrBroken)
 	require.NoError(t, mine.Reset(t.Context()))
 	require.NoError(t, mine.Join(t.Context()))
@@ -193,8 +188,6 @@ func (s barriers) shutdown(t *testing.T) {
 	mine, other := s.new(t, c, "shutdown", 3), s.new(t, s.open(t), "shutdown", 3)
 	one, two := arrive(t, mine, 1), arrive(t, other, 2)
 	require.NoError(t, c.Shutdown(t.Context()))
-	<-one.Ended
-	require.ErrorIs(t, one.Err, latchkey.ErrClosed)
-	<-two.Ended
-	require.ErrorIs(t, two.Err, barrier.ErrBroken)
+	require.ErrorIs(t, one.Outcome(t), latchkey.ErrClosed)
+	require.ErrorIs(t, two.Outcome(t), barrier.ErrBroken)
 }

@@ -21,6 +21,7 @@ func on(t *testing.T, servers ...*redistest.Server) contract.Servers {
 }
 
 func TestStandalone(t *testing.T) {
+	redistest.Together(t)
 	contract.Locks(t, on(t, redistest.NewProcess(t)))
 	contract.ReadWriteLocks(t, on(t, redistest.NewProcess(t)))
 	contract.MultiLocks(t, on(t, redistest.NewProcess(t)))
@@ -31,6 +32,7 @@ func TestStandalone(t *testing.T) {
 }
 
 func TestCluster(t *testing.T) {
+	redistest.Together(t)
 	cluster := redistest.NewCluster(t)
 	s := on(t, cluster.Nodes...)
 	s.Option = cluster.Option
@@ -44,6 +46,7 @@ func TestCluster(t *testing.T) {
 }
 
 func TestSeveral(t *testing.T) {
+	redistest.Together(t)
 	var all []contract.Servers
 	for range 5 {
 		all = append(all, on(t, redistest.NewProcess(t)))

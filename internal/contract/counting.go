@@ -43,7 +43,7 @@ func (s semaphores) counting(t *testing.T) {
 		s.kill(t, kind)
 	}
 	close(stop)
-	wg.Wait()
+	finish(t, &wg)
 	require.Eventually(t, func() bool {
 		n, err := last.Available(t.Context())
 		return err == nil && n == capacity

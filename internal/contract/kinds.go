@@ -40,19 +40,32 @@ var Kinds = map[string]Kind{
 // lingers is longer than what is to be done at once, and shorter than a test waits for what is left behind.
 const lingers = 5 * time.Second
 
-// lingering makes a lock that stays with its process. It is not of [Kinds], whose free locks are in Redis.
-func lingering(c *latchkey.Client, name string, fixed time.Duration) (*latchkey.Lock, error) {
-	if fixed > 0 {
-		return rlock.New(c, name, rlock.WithFixedLease(fixed), rlock.WithLinger(lingers))
+// Lingering makes locks that stay with their process for so long. They are not of [Kinds], whose free locks
+// are in Redis.
+func Lingering(d time.Duration) Kind {
+	return func(c *latchkey.Client, name string, fixed time.Duration) (*latchkey.Lock, error) {
+		if fixed > 0 {
+			return rlock.New(c, name, rlock.WithFixedLease(fixed), rlock.WithLinger(d))
+		}
+		return rlock.New(c, name, rlock.WithLinger(d))
 	}
-	return rlock.New(c, name, rlock.WithLinger(lingers))
 }
+
+var lingering = Lingering(lingers)
 
 // AllKinds are [Kinds] and one that lingers.
 var AllKinds = func() map[string]Kind {
 	all := maps.Clone(Kinds)
 	all["lingering"] = lingering
 	return all
+}()
+
+// EveryKind is [AllKinds], the one that polls, and the half that many hold together. The halves of one name
+// on one client are those of one read-write lock.
+var EveryKind = func() map[string]Kind {
+	every := maps.Clone(AllKinds)
+	every["spinlock"], every["read"] = spins, reads
+	return every
 }()
 
 // lingeringLocks are such a lock among its like, and beside others of its name.

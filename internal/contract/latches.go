@@ -179,7 +179,7 @@ func (s latches) countedOnce(t *testing.T) {
 		<-time.After(20 * time.Millisecond)
 		s.kill(t, kind)
 	}
-	wg.Wait()
+	finish(t, &wg)
 	waits.Granted(t)
 	require.Eventually(t, func() bool { // a question is asked once, and the connection may have been killed
 		n, err := first.Count(t.Context())
@@ -193,8 +193,7 @@ func (s latches) expires(t *testing.T) {
 	arm(t, mine, 1)
 	set := time.Now()
 	w := redistest.Begin(t, func(ctx context.Context) (struct{}, error) { return struct{}{}, other.Await(ctx) })
-	<-w.Ended
-	require.ErrorIs(t, w.Err, countdown.ErrExpired)
+	require.ErrorIs(t, w.Outcome(t), countdown.ErrExpired)
 	require.Less(t, w.At.Sub(set), prompt, "long before it would have asked by itself")
 }
 
@@ -205,8 +204,7 @@ func (s latches) deleted(t *testing.T) {
 	existed, err := mine.Delete(t.Context())
 	require.NoError(t, err)
 	require.True(t, existed)
-	<-w.Ended
-	require.ErrorIs(t, w.Err, countdown.ErrDeleted)
+	require.ErrorIs(t, w.Outcome(t), countdown.ErrDeleted)
 	require.ErrorIs(t, mine.Await(t.Context()), countdown.ErrNotSet)
 }
 
@@ -243,8 +241,7 @@ func (s latches) shutdown(t *testing.T) {
 	arm(t, l, 1)
 	w := s.await(t, l, 1)
 	require.NoError(t, c.Shutdown(t.Context()))
-	<-w.Ended
-	require.ErrorIs(t, w.Err, latchkey.ErrClosed)
+	require.ErrorIs(t, w.Outcome(t), latchkey.ErrClosed)
 	other := s.new(t, s.Servers.open(t), "shutdown")
 	down(t, other, 0)
 	require.NoError(t, other.Await(t.Context()))

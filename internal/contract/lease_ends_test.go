@@ -157,8 +157,8 @@ func TestNoTwoAreHeldAtTheEndOfALease(t *testing.T) {
 	}
 }
 
-// outlast has a hold be taken so many times, and lets its lease run out. With await somebody else holds before
-// it, and releases once it is queued.
+// outlast has a hold be taken so many times, and lets its lease run out. With await somebody else holds
+// before it, and releases once it is queued.
 func outlast(t *testing.T, rounds int64, queued chan struct{}, take, await, contend func(context.Context) (fixedHold, error)) {
 	overlaps, measured := 0, int64(0)
 	for attempts := int64(1); measured < rounds; attempts++ {

@@ -47,11 +47,10 @@ func (l locks) shutdown(t *testing.T) {
 	next := wait(t, lock, l.polls)
 	ended := make(chan error, 1)
 	go func() { ended <- c.Shutdown(t.Context()) }()
-	<-next.Ended
-	require.ErrorIs(t, next.Err, latchkey.ErrClosed)
+	require.ErrorIs(t, next.Outcome(t), latchkey.ErrClosed)
 	require.True(t, h.Held())
 	require.NoError(t, h.Unlock(t.Context()))
-	require.NoError(t, <-ended)
+	require.NoError(t, reply(t, ended))
 	_, err := lock.Lock(t.Context())
 	require.ErrorIs(t, err, latchkey.ErrClosed)
 	require.NoError(t, other.Unlock(t.Context()))

@@ -188,7 +188,7 @@ func (l locks) exclusion(t *testing.T) {
 			})
 		}
 	}
-	wg.Wait()
+	finish(t, &wg)
 	for _, n := range counters {
 		require.Equal(t, 120, n)
 	}
@@ -225,8 +225,7 @@ func (l locks) cancelled(t *testing.T) {
 	h := must(t, mine)
 	next := wait(t, other, l.otherPolls)
 	next.Cancel()
-	<-next.Ended
-	require.ErrorIs(t, next.Err, context.Canceled)
+	require.ErrorIs(t, next.Outcome(t), context.Canceled)
 	waiting(t, mine, 0)
 	require.NoError(t, h.Unlock(t.Context()))
 }
@@ -259,7 +258,7 @@ func (l locks) leaseEnds(t *testing.T) {
 	h := must(t, holder)
 	acquired := time.Now()
 	next := wait(t, l.against(t, l.open(t), "lease"), l.otherPolls)
-	<-h.Context().Done()
+	isOver(t, h.Context())
 	require.ErrorIs(t, context.Cause(h.Context()), latchkey.ErrLost)
 	lasts(t, began, fixed)
 	got := next.Granted(t)

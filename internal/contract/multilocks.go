@@ -160,7 +160,7 @@ func (m multiLocks) exclusion(t *testing.T) {
 			}
 		})
 	}
-	wg.Wait()
+	finish(t, &wg)
 	for _, n := range counters {
 		require.Equal(t, 40, n)
 	}
@@ -198,8 +198,7 @@ func (m multiLocks) cancelled(t *testing.T) {
 	h := must(t, last)
 	next := m.wait(t, m.lock(t, m.open(t), "cancelled"), last)
 	next.Cancel()
-	<-next.Ended
-	require.ErrorIs(t, next.Err, context.Canceled)
+	require.ErrorIs(t, next.Outcome(t), context.Canceled)
 	waiting(t, last, 0)
 	for _, part := range parts[:len(parts)-1] {
 		unlock(t, must(t, part))
@@ -230,10 +229,9 @@ func (m multiLocks) shutdown(t *testing.T) {
 	next := m.wait(t, m.lock(t, c, "shutdown"), last)
 	ended := make(chan error, 1)
 	go func() { ended <- c.Shutdown(t.Context()) }()
-	<-next.Ended
-	require.ErrorIs(t, next.Err, latchkey.ErrClosed)
+	require.ErrorIs(t, next.Outcome(t), latchkey.ErrClosed)
 	require.True(t, h.Held())
 	require.NoError(t, h.Unlock(t.Context()))
-	require.NoError(t, <-ended)
+	require.NoError(t, reply(t, ended))
 	require.NoError(t, other.Unlock(t.Context()))
 }

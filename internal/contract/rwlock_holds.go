@@ -202,7 +202,7 @@ func (s rwlocks) connectionsKilled(t *testing.T) {
 						}
 					})
 				}
-				wg.Wait()
+				finish(t, &wg)
 				for _, w := range waiters {
 					require.NoError(t, w.Err)
 					require.Less(t, w.At.Sub(began), prompt)
@@ -222,7 +222,7 @@ func (s rwlocks) leaseEnds(t *testing.T) {
 	h := must(t, ends.Read())
 	acquired := time.Now()
 	next := Wait(t, other.Write(), 0)
-	<-h.Context().Done()
+	isOver(t, h.Context())
 	require.ErrorIs(t, context.Cause(h.Context()), latchkey.ErrLost)
 	state(t, ends.Read(), 1, 1)
 	require.True(t, beside.Held())
@@ -260,8 +260,7 @@ func (s rwlocks) shutdown(t *testing.T) {
 	reader := Wait(t, other.Read(), 1)
 	ended := make(chan error, 1)
 	go func() { ended <- c.Shutdown(t.Context()) }()
-	<-writer.Ended
-	require.ErrorIs(t, writer.Err, latchkey.ErrClosed)
+	require.ErrorIs(t, writer.Outcome(t), latchkey.ErrClosed)
 	beside := reader.Granted(t)
 	_, err := mine.Read().Lock(t.Context())
 	require.ErrorIs(t, err, latchkey.ErrClosed, "nobody joins any more")
@@ -274,7 +273,7 @@ func (s rwlocks) shutdown(t *testing.T) {
 	default:
 	}
 	unlock(t, two)
-	require.NoError(t, <-ended)
+	require.NoError(t, reply(t, ended))
 	state(t, other.Read(), 1, 0)
 	unlock(t, beside)
 }

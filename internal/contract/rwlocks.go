@@ -163,7 +163,7 @@ func (s rwlocks) alone(t *testing.T) {
 			})
 		}
 	}
-	wg.Wait()
+	finish(t, &wg)
 	for n := range most {
 		require.Greater(t, most[n].Load(), int64(1), "readers were together")
 	}
@@ -227,7 +227,7 @@ func (s rwlocks) heldUp(t *testing.T) {
 	refused(t, reader.Read())
 	late, later := Wait(t, other.Read(), 1), Wait(t, reader.Read(), 2)
 	writer.Cancel()
-	<-writer.Ended
+	_ = writer.Outcome(t)
 	gone := time.Now()
 	require.ErrorIs(t, writer.Err, context.Canceled)
 	unlock(t, late.Granted(t), later.Granted(t), inside)

@@ -171,7 +171,7 @@ func (s semaphores) limit(t *testing.T) {
 			})
 		}
 	}
-	wg.Wait()
+	finish(t, &wg)
 	for n := range held {
 		s.delete(t, s.new(t, clients[0], fmt.Sprint("limit", n)), capacity)
 	}
@@ -203,8 +203,7 @@ func (s semaphores) cancelled(t *testing.T) {
 	p := take(t, mine, 1)
 	large, small := want(t, other, 2, 0), want(t, s.new(t, s.open(t), "cancelled"), 1, 1)
 	large.Cancel()
-	<-large.Ended
-	require.ErrorIs(t, large.Err, context.Canceled)
+	require.ErrorIs(t, large.Outcome(t), context.Canceled)
 	require.NoError(t, small.Granted(t).Release(t.Context()))
 	require.NoError(t, p.Release(t.Context()))
 	s.delete(t, mine, 2)
@@ -238,7 +237,7 @@ func (s semaphores) leaseEnds(t *testing.T) {
 	p := take(t, mine, 2)
 	acquired := time.Now()
 	next := want(t, other, 2, 0)
-	<-p.Context().Done()
+	isOver(t, p.Context())
 	require.ErrorIs(t, context.Cause(p.Context()), latchkey.ErrLost)
 	lasts(t, began, fixed)
 	got := next.Granted(t)
@@ -257,9 +256,8 @@ func (s semaphores) deleted(t *testing.T) {
 	existed, err := other.Delete(t.Context())
 	require.NoError(t, err)
 	require.True(t, existed)
-	<-next.Ended
-	require.ErrorIs(t, next.Err, semaphore.ErrNotInitialized)
-	<-p.Context().Done()
+	require.ErrorIs(t, next.Outcome(t), semaphore.ErrNotInitialized)
+	isOver(t, p.Context())
 	require.ErrorIs(t, p.Release(t.Context()), latchkey.ErrLost)
 }
 
@@ -304,11 +302,10 @@ func (s semaphores) shutdown(t *testing.T) {
 	next := want(t, sem, 1, 0)
 	ended := make(chan error, 1)
 	go func() { ended <- c.Shutdown(t.Context()) }()
-	<-next.Ended
-	require.ErrorIs(t, next.Err, latchkey.ErrClosed)
+	require.ErrorIs(t, next.Outcome(t), latchkey.ErrClosed)
 	require.True(t, p.Held())
 	require.NoError(t, p.Release(t.Context()))
-	require.NoError(t, <-ended)
+	require.NoError(t, reply(t, ended))
 	require.NoError(t, other.Release(t.Context()))
 	s.delete(t, mine, 2)
 }

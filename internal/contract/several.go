@@ -106,7 +106,7 @@ func (s several) exclusion(t *testing.T) {
 			}
 		})
 	}
-	wg.Wait()
+	finish(t, &wg)
 	require.Equal(t, 120, count)
 }
 
@@ -129,8 +129,7 @@ func (s several) cancelled(t *testing.T) {
 	h := must(t, mine)
 	next := s.wait(t, other)
 	next.Cancel()
-	<-next.Ended
-	require.ErrorIs(t, next.Err, context.Canceled)
+	require.ErrorIs(t, next.Outcome(t), context.Canceled)
 	require.NoError(t, h.Unlock(t.Context()))
 }
 
@@ -162,12 +161,11 @@ func (s several) shutdown(t *testing.T) {
 	for _, c := range clients {
 		go func() { ended <- c.Shutdown(t.Context()) }()
 	}
-	<-next.Ended
-	require.ErrorIs(t, next.Err, latchkey.ErrClosed)
+	require.ErrorIs(t, next.Outcome(t), latchkey.ErrClosed)
 	require.True(t, h.Held())
 	require.NoError(t, h.Unlock(t.Context()))
 	for range clients {
-		require.NoError(t, <-ended)
+		require.NoError(t, reply(t, ended))
 	}
 	_, err := other.Lock(t.Context())
 	require.ErrorIs(t, err, latchkey.ErrClosed)

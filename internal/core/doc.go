@@ -3,6 +3,5 @@
 // internal/session's.
 //
 // docs/protocol.md has the rules of the protocol, each with its tests. Comments everywhere cite them by
-// number. The tests of this package try the rules of locks, and of the client, against servers and their
-// faults.
+// number.
 package core

@@ -42,7 +42,7 @@ func TestLazyConnect(t *testing.T) {
 	require.ErrorIs(t, err, session.ErrUnavailable)
 	waiter := lockLater(t, l)
 	s.Start(t)
-	require.NoError(t, waiter.wait(t).Unlock(t.Context()))
+	require.NoError(t, waiter.Granted(t).Unlock(t.Context()))
 	require.NoError(t, c.Check(t.Context()))
 
 	s.Kill()
@@ -50,8 +50,8 @@ func TestLazyConnect(t *testing.T) {
 	require.NoError(t, err)
 	waiter = lockLater(t, newLock(t, early, "a", true))
 	closeNow(early) // before it has ever connected
-	<-waiter.ended
-	require.ErrorIs(t, waiter.err, session.ErrClosed)
+	<-waiter.Ended
+	require.ErrorIs(t, waiter.Err, session.ErrClosed)
 }
 
 func TestLazyConnectWithSentinel(t *testing.T) {

@@ -86,6 +86,6 @@ func TestOutageOfAUserWhoMayNotProbe(t *testing.T) {
 	c := open(t, option)
 	verdict, lost := redistest.Once(redistest.LoseRequest, redistest.IsAcquire)
 	p.Judge(verdict)
-	require.NoError(t, lockLater(t, newLock(t, c, "a", true)).wait(t).Unlock(t.Context()))
+	require.NoError(t, lockLater(t, newLock(t, c, "a", true)).Granted(t).Unlock(t.Context()))
 	require.EqualValues(t, 1, lost.Load())
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/core"
+	"github.com/latchkey-go/latchkey/internal/locktest"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/internal/session"
 )
@@ -28,14 +29,14 @@ func TestOpenSaysWhatTheUserMayNot(t *testing.T) {
 			require.ErrorContains(t, err, "latchkey: not permitted: "+says)
 			require.NotErrorIs(t, err, session.ErrUnavailable)
 
-			var j journal
-			c, err := openLazily(t, option, j.keep)
+			var j locktest.Journal
+			c, err := openLazily(t, option, j.Keep)
 			require.NoError(t, err)
-			require.Eventually(t, func() bool { return j.says(says) == 1 }, long, time.Millisecond)
+			require.Eventually(t, func() bool { return j.Says(says) == 1 }, long, time.Millisecond)
 			_, err = newLock(t, c, "a", true).TryLock(t.Context())
 			require.ErrorContains(t, err, says)
 			do(t, plain, "ACL", "SETUSER", command, "+"+command)
-			require.NoError(t, lockLater(t, newLock(t, c, "a", true)).wait(t).Unlock(t.Context()))
+			require.NoError(t, lockLater(t, newLock(t, c, "a", true)).Granted(t).Unlock(t.Context()))
 		})
 	}
 }
@@ -51,10 +52,10 @@ func TestOpenSaysThatItIsASentinel(t *testing.T) {
 	require.ErrorIs(t, err, session.ErrInvalid)
 	require.Equal(t, 1, strings.Count(err.Error(), "invalid argument"))
 
-	var j journal
-	c, err := openLazily(t, option, j.keep)
+	var j locktest.Journal
+	c, err := openLazily(t, option, j.Keep)
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return j.says("a Sentinel answers") == 1 }, long, time.Millisecond)
+	require.Eventually(t, func() bool { return j.Says("a Sentinel answers") == 1 }, long, time.Millisecond)
 	_, err = newLock(t, c, "a", true).TryLock(t.Context())
 	require.ErrorContains(t, err, "a Sentinel answers")
 

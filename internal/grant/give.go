@@ -35,7 +35,7 @@ func (p *Primitive) standForPermits(c *contender) (*Hold, error) {
 	}
 	line := &q.alone.line
 	alone := line.IsEmpty()
-	if !alone && !line.HasNext() && !q.waiters.Queued() {
+	if !alone && !line.HasNext() && q.waiters.Queued() == 0 {
 		c.tenure = p.newTenure(c.permits, false)
 		return nil, nil //nolint:nilnil // the same
 	}

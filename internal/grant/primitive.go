@@ -32,6 +32,12 @@ func (p *Primitive) Passable() bool { return p.terms.passable() }
 // Reenters reports whether a context that holds it re-enters.
 func (p *Primitive) Reenters() bool { return !p.terms.withoutReentry }
 
+// InLine is how many goroutines of this client stand in the line, behind their delegate. Tests wait for them.
+func (p *Primitive) InLine() int { return p.Queue.half(p.Shared).line.Len() }
+
+// InQueue is how many waiters of this client are in the queue, as far as it knows. Tests wait for that.
+func (p *Primitive) InQueue() int { return p.Queue.waiters.Queued() }
+
 // NewPrimitive returns that of a name. It returns ErrInvalid for a name or options that are not valid, and
 // for a nil client.
 func NewPrimitive(c *session.Client, kind *Kind, name string, set []Option) (p Primitive, err error) {

@@ -11,14 +11,29 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
+	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/hub"
+	"github.com/latchkey-go/latchkey/internal/locktest"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 )
 
 func TestMain(m *testing.M) { redistest.Main(m) }
 
-const long = 10 * time.Second
+const long = locktest.Long
+
+// What the tests say often.
+var (
+	clean     = locktest.Clean
+	closeNow  = locktest.CloseNow
+	do        = locktest.Do
+	kinds     = locktest.Kinds
+	lockLater = locktest.Later[*grant.Hold]
+	mustLock  = locktest.Must[*grant.Hold]
+	newLock   = locktest.New
+	open      = locktest.Open
+	queued    = locktest.Queued
+)
 
 // channels is how many the server counts.
 func channels(t testing.TB, c rueidis.Client) int {

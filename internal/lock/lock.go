@@ -93,6 +93,9 @@ func (l *Lock) Reenter(parent context.Context) (*grant.Hold, error) {
 	return l.p.Reenter(parent)
 }
 
+// InLine is that of the primitive: tests wait for goroutines that stand there.
+func (l *Lock) InLine() int { return l.p.InLine() }
+
 // Name is the name that was given to New, without the client's prefix.
 func (l *Lock) Name() string {
 	if l.by != nil {

@@ -31,9 +31,15 @@ func (b *bench) queuedBehind(claim func(owner string, lease int64) lua.Claim, n 
 	require.Positive(b.t, b.acquire(first, 60_000, lua.First).Token)
 	require.True(b.t, b.claim(claim(second, brief), lua.First).Queued)
 	require.True(b.t, b.release(first, ""))
-	m := b.inbox["B"].next(b.t)
+	return b.toldGrant("B")
+}
+
+// toldGrant waits for the next grant of a client by message, and returns until when that may be trusted.
+func (b *bench) toldGrant(client string) (trusted int64) {
+	b.t.Helper()
+	m := b.inbox[client].next(b.t)
 	for m.Kind != lua.Grant {
-		m = b.inbox["B"].next(b.t)
+		m = b.inbox[client].next(b.t)
 	}
 	return m.Now + 1000*m.Lease
 }
@@ -154,11 +160,7 @@ var shortPermits = map[string]func(b *sem, n int) (trusted int64){
 		require.Positive(b.t, b.claimFor(first, 60_000, lua.First).Token)
 		require.True(b.t, b.claimFor(second, brief, lua.First).Queued)
 		require.True(b.t, b.give(first, 0))
-		m := b.inbox["B"].next(b.t)
-		for m.Kind != lua.Grant {
-			m = b.inbox["B"].next(b.t)
-		}
-		return m.Now + 1000*m.Lease
+		return b.toldGrant("B")
 	},
 	"renewed": func(b *sem, n int) int64 {
 		owner := fmt.Sprint("A:", n)

@@ -66,6 +66,12 @@ func (c *rwCrowd) askAll() {
 	}
 }
 
+// hint is what is known of the first end of a lease.
+func (c *rwCrowd) hint() string {
+	c.t.Helper()
+	return asMap(c.t, c.do("HGETALL", c.lock.All()[3]))["ends"]
+}
+
 // calls returns how often the server ran each command since it was last asked.
 func (c *rwCrowd) calls() map[string]int {
 	c.t.Helper()
@@ -155,8 +161,7 @@ func TestCrowdBehindADeadWriter(t *testing.T) {
 func TestCrowdWhoseEndIsNotKnown(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		c := newCrowd(t, s)
-		state := c.lock.All()[3]
-		hint := func() string { return asMap(t, c.do("HGETALL", state))["ends"] }
+		state, hint := c.lock.All()[3], c.hint
 		require.Len(t, hint(), 13)
 		for _, wrong := range []string{"", "x", "1", "-100000000000", "9999999999999", "12345678901234567890", "nan"} {
 			require.NoError(t, c.do("HSET", state, "ends", wrong).Error())
@@ -209,24 +214,36 @@ func TestCrowdThatDiesAtOnce(t *testing.T) {
 	require.Equal(t, map[string]string{"mode": "write", "W:1:write": "1"}, c.fields())
 }
 
-// In a cluster it is the same. While the slot moves only the first who waits looks.
+// In a cluster it is the same. While the slot moves only the first who waits looks. It leaves no hint, which
+// would be of what cannot be seen, and might be made on both sides.
 func TestCrowdInAMovingSlot(t *testing.T) {
 	cluster := redistest.NewCluster(t)
-	b := inSlot(t, cluster, "crowd")
-	b.listen("W")
-	c := b.crowd()
-	c.askAll()
-	m := cluster.Move(t, "crowd")
+	moving := func(name string) (*rwCrowd, *redistest.Moving) {
+		b := inSlot(t, cluster, name)
+		b.listen("W")
+		c := b.crowd()
+		c.askAll()
+		return c, cluster.Move(t, name)
+	}
+	c, m := moving("crowd")
+	hint := c.hint()
 	m.Key(t, "{crowd}:c7:1:rwlock_timeout:1")
 	for i := range crowded {
 		require.EqualValues(t, 2000, c.ask(i).Ends)
 	}
 	require.EqualValues(t, 100, c.share("W:1", lua.Again).Ends, "it cannot see the one that is on the other side")
+	require.Equal(t, hint, c.hint())
 	m.Key(t, c.lock.All()[3])
 	claim := reads(c.waiter(200))
 	claim.Place = c.places[200]
 	_, err := c.conn.Acquire(t.Context(), c.lock, claim, 0, lua.Again)
 	require.Equal(t, lua.Refused, lua.Classify(err), err)
+
+	c, m = moving("hidden")
+	m.Key(t, c.lock.All()[1])
+	a := c.share("C:1", lua.Try)
+	require.Zero(t, a.Token)
+	require.EqualValues(t, 2000, a.Ends, "it cannot see who waits")
 }
 
 // Without memory the end cannot be noted. Then each question looks for itself, and is answered as ever.
@@ -236,7 +253,7 @@ func TestCrowdWhenMemoryIsFull(t *testing.T) {
 	require.NoError(t, c.do("CONFIG", "SET", "maxmemory", "1").Error())
 	require.True(t, c.share("W:1", lua.Again).Queued)
 	c.askAll()
-	require.NotContains(t, asMap(t, c.do("HGETALL", c.lock.All()[3])), "ends")
+	require.Empty(t, c.hint())
 	for i := range crowded {
 		require.True(t, c.release(fmt.Sprintf("c%d:1", i), ""))
 	}

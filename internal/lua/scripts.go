@@ -39,12 +39,17 @@ type Script struct {
 func MustCompose(text string) *Script { return compose(Locks, text) }
 
 // script is the script of a family that consists of these files, in this order, with what they include.
-func script(family Family, paths ...string) *Script { return compose(family, includes(paths)) }
+func script(family Family, paths ...string) *Script {
+	s := compose(family, includes(paths))
+	register(paths[len(paths)-1], s.texts)
+	return s
+}
 
 // bare is the text of a script for many names or for none.
 func bare(path string) string {
 	w := writer{included: map[string]bool{}}
 	w.write(includes([]string{path}))
+	register(path, func() []string { return []string{w.String()} })
 	return w.String()
 }
 
@@ -65,6 +70,14 @@ func compose(family Family, text string) *Script {
 		s.variants[v] = func() *rueidis.Lua { return lua }
 	}
 	return s
+}
+
+// texts are all that the script may be.
+func (s *Script) texts() (all []string) {
+	for v := range variants {
+		all = append(all, s.text(v))
+	}
+	return all
 }
 
 // of is the script for a name.

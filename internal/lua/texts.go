@@ -3,6 +3,8 @@ package lua
 import (
 	"crypto/sha1" //nolint:gosec // Redis names scripts so
 	"encoding/hex"
+	"strings"
+	"sync"
 )
 
 // Texts returns the texts of the scripts for a name of a lock or of a read-write lock, by what they do: as
@@ -26,3 +28,27 @@ func SHA(text string) string {
 	sum := sha1.Sum([]byte(text)) //nolint:gosec // as above
 	return hex.EncodeToString(sum[:])
 }
+
+// registered are all scripts, which nobody adds to once the program runs: their texts, by file.
+var registered = map[string][]func() []string{}
+
+func register(path string, texts func() []string) {
+	registered[path] = append(registered[path], texts)
+}
+
+var names = sync.OnceValue(func() map[string]string {
+	names := map[string]string{}
+	for path, all := range registered {
+		for _, texts := range all {
+			for _, text := range texts() {
+				names[SHA(text)] = strings.TrimSuffix(path, ".lua")
+			}
+		}
+	}
+	return names
+})
+
+// NameOf is the name of the script that Redis calls so: its file, as "lock/acquire"; empty for a script that
+// is none of this package. Of several files that make a script it is the last. It is for tests that watch
+// what is sent. It is safe for concurrent use.
+func NameOf(sha string) string { return names()[sha] }

@@ -21,6 +21,23 @@ type network struct {
 	mu     sync.Mutex
 	dialed uint64
 	links  map[net.Conn]int // the clients' ends, and of whom
+	ways   sync.WaitGroup   // each carries what one end sends
+}
+
+// newNetwork is called in a synctest bubble. A bubble begins in the year 2000, when the time in microseconds
+// had 15 digits. Scripts compare times as text of 16, and would take each attempt for one that is over.
+func newNetwork(seed uint64) *network {
+	time.Sleep(time.Until(time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)))
+	n := &network{server: miniredis.NewMiniRedis(), seed: seed, links: map[net.Conn]int{}}
+	n.server.ClockTTL(true)
+	return n
+}
+
+// close ends the server, and all that is still on its way. No time passes in a synctest bubble once its first
+// goroutine has returned: a packet that is late then would be late for ever.
+func (n *network) close() {
+	n.server.Close()
+	n.ways.Wait()
 }
 
 // option is a client's way to the server.
@@ -41,8 +58,9 @@ func (n *network) dial(client int) (net.Conn, error) {
 	defer n.mu.Unlock()
 	n.dialed++
 	n.links[mine] = client
-	go carry(theirs, server, rand.New(rand.NewPCG(n.seed, n.dialed<<1)))
-	go carry(server, theirs, rand.New(rand.NewPCG(n.seed, n.dialed<<1|1)))
+	one, other := rand.New(rand.NewPCG(n.seed, n.dialed<<1)), rand.New(rand.NewPCG(n.seed, n.dialed<<1|1))
+	n.ways.Go(func() { carry(theirs, server, one) })
+	n.ways.Go(func() { carry(server, theirs, other) })
 	return mine, nil
 }
 

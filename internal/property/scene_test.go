@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -90,14 +91,15 @@ func (s *scene) play(steps int) {
 		s.places = append(s.places, p)
 	}
 	for range steps {
-		s.places[s.random.IntN(len(s.places))].step()
+		p := s.places[s.random.IntN(len(s.places))]
+		p.bounded("a step", p.step)
 	}
 	for _, p := range s.places {
 		for _, f := range p.families {
-			f.end()
+			p.bounded("the end of the "+f.kind(), f.end)
 		}
 		if p.occupant() == nil {
-			p.locks.linger()
+			p.bounded("a linger", p.locks.linger)
 		}
 	}
 	for _, c := range s.clients {
@@ -109,6 +111,20 @@ func (s *scene) play(steps int) {
 		p.locks.gone()
 	}
 	require.NoError(s.t, s.plain.Do(s.t.Context(), s.plain.B().Flushall().Build()).Error()) // barriers stay
+}
+
+// stuck is longer than anything takes that is done at a time: the waits in it are for long at most.
+const stuck = time.Minute
+
+// bounded does something. When it hangs, as a call may that is never woken, that is told with all that was
+// done before: nobody can fail the test but its goroutine, which hangs.
+func (p *place) bounded(what string, do func()) {
+	hangs := time.AfterFunc(stuck, func() {
+		debug.SetTraceback("all") // it shows the call
+		panic(fmt.Sprintf("%s hangs for %v. Before it under %s", what, stuck, p.told()))
+	})
+	defer hangs.Stop()
+	do()
 }
 
 // identity returns how the owner ids of a client begin.

@@ -11,12 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey"
-	"github.com/latchkey-go/latchkey/fairlock"
+	"github.com/latchkey-go/latchkey/internal/contract"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/multilock"
-	"github.com/latchkey-go/latchkey/rlock"
 	"github.com/latchkey-go/latchkey/rwlock"
-	"github.com/latchkey-go/latchkey/spinlock"
 )
 
 // several is the model of locks of all kinds that two clients take one by one and together, nested in each
@@ -93,24 +91,20 @@ func newSeveral(t *testing.T, s *redistest.Server, seed uint64) *several {
 		t.Cleanup(c.Close)
 		v.clients[n] = c
 	}
-	for i, kind := range []string{"rlock", "fairlock", "spinlock", "lingers", "rwlock", "rwlock", "rwlock", "rlock", "rwlock", "fairlock"} {
+	for i, kind := range []string{"rlock", "fairlock", "spinlock", "lingering", "write", "write", "write", "rlock", "write", "fairlock"} {
 		n := &severalName{name: fmt.Sprint(i, kind), kind: kind}
 		for at, c := range v.clients {
-			var err error
+			kindOf := contract.EveryKind[kind]
 			switch kind {
-			case "rlock":
-				n.alone[at], err = rlock.New(c, n.name)
-			case "fairlock":
-				n.alone[at], err = fairlock.New(c, n.name)
-			case "spinlock":
-				n.alone[at], err = spinlock.New(c, n.name)
-			case "lingers":
-				n.alone[at], err = rlock.New(c, n.name, rlock.WithLinger(lease))
-			default:
-				var l *rwlock.Lock
-				l, err = rwlock.New(c, n.name)
-				n.alone[at], n.shares[at] = l.Write(), l.Read()
+			case "lingering":
+				kindOf = contract.Lingering(lease)
+			case "write":
+				var err error
+				n.shares[at], err = contract.EveryKind["read"](c, n.name, 0)
+				require.NoError(t, err)
 			}
+			var err error
+			n.alone[at], err = kindOf(c, n.name, 0)
 			require.NoError(t, err)
 		}
 		v.names = append(v.names, n)
@@ -150,7 +144,7 @@ func (v *several) step() {
 	for _, n := range v.names {
 		state, err := n.alone[v.random.IntN(2)].Inspect(v.t.Context())
 		require.NoError(v.t, err, v.about)
-		held := state.Holder != "" && !state.Lingers || n.kind == "lingers" && n.writers > 0
+		held := state.Holder != "" && !state.Lingers || n.kind == "lingering" && n.writers > 0
 		require.Equal(v.t, n.writers+n.readers > 0, held, "%v: %s: %+v", v, n.name, state)
 		require.Zero(v.t, state.Waiting, v.about)
 	}
@@ -176,7 +170,7 @@ func (v *several) take() {
 	}
 	want := v.expect(members, parent)
 	// One that lingers is asked for, and its process may be slow to answer: who does not wait may be refused.
-	waits := want == nil && (v.random.IntN(2) == 0 || slices.ContainsFunc(members, func(m member) bool { return m.kind == "lingers" }))
+	waits := want == nil && (v.random.IntN(2) == 0 || slices.ContainsFunc(members, func(m member) bool { return m.kind == "lingering" }))
 	g := &group{client: client, parent: parent, members: members}
 	tokens, err := g.acquire(ctx, waits)
 	v.story = append(v.story, fmt.Sprintf("client %d takes %v inside %v, waits %v: %v", client, members, parent != nil, waits, err))
@@ -270,7 +264,7 @@ func (v *several) downgrade(g *group) {
 	m := g.members[0]
 	err := hold.Downgrade(v.t.Context())
 	v.story = append(v.story, fmt.Sprintf("client %d downgrades %v: %v", g.client, m, err))
-	if m.kind != "rwlock" || !m.reads && m.writers > 1 {
+	if m.kind != "write" || !m.reads && m.writers > 1 {
 		require.ErrorIs(v.t, err, latchkey.ErrInvalid, v.about)
 		return
 	}

@@ -29,7 +29,14 @@ func Begin[T any](t testing.TB, acquire func(context.Context) (T, error)) *Attem
 		a.Hold, a.Err = acquire(ctx)
 		a.At = time.Now()
 	}()
-	t.Cleanup(func() { cancel(); <-a.Ended })
+	t.Cleanup(func() {
+		cancel()
+		select {
+		case <-a.Ended:
+		case <-time.After(forgotten):
+			t.Errorf("an attempt that was cancelled does not end")
+		}
+	})
 	return a
 }
 
@@ -49,4 +56,14 @@ func (a *Attempt[T]) Granted(t testing.TB) T {
 	t.Helper()
 	require.NoError(t, a.Outcome(t))
 	return a.Hold
+}
+
+// Waits checks that the attempt has not ended.
+func (a *Attempt[T]) Waits(t testing.TB) {
+	t.Helper()
+	select {
+	case <-a.Ended:
+		require.FailNow(t, "it did not wait", "%v", a.Err)
+	default:
+	}
 }

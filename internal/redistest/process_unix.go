@@ -13,7 +13,8 @@ const (
 	Continue = syscall.SIGCONT
 )
 
-// Alive says whether there is such a process. One that has ended counts until its parent has asked for its end.
+// Alive says whether there is such a process. One that has ended counts until its parent has asked for its
+// end.
 func Alive(pid int) bool { return syscall.Kill(pid, 0) == nil }
 
 // CPU is the time that processors have spent on this process, for itself and inside the kernel.

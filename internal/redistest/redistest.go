@@ -40,6 +40,23 @@ func Longer(short, long int64) int64 {
 	return short
 }
 
+// Together lets a test wait while others of its package do. It is the first thing that a test says which
+// takes seconds, and waits for most of them. With LATCHKEY_TEST_REDIS the tests run one after the other,
+// because each flushes that server.
+func Together(t *testing.T) {
+	t.Helper()
+	if os.Getenv("LATCHKEY_TEST_REDIS") == "" {
+		t.Parallel()
+	}
+}
+
+// Alone marks a test that measures times, so that other work beside it would show: it is the first thing that
+// the test says. make runs such tests after all others, one at a time.
+func Alone(t *testing.T) {
+	t.Helper()
+	t.Setenv("LATCHKEY_ALONE", "yes") // panics in a test that is parallel
+}
+
 // Main runs the tests of a package, then says which server they ran on and how many were skipped for the lack
 // of one, and fails when they leave a goroutine behind.
 func Main(m *testing.M) {

@@ -79,7 +79,7 @@ func RunWorker(t testing.TB, words string) (output string, err error) {
 	require.NoError(t, err)
 	defer func() { _ = stdin.Close() }()
 	text, err := cmd.CombinedOutput()
-	require.NoError(t, ctx.Err())
+	require.NoError(t, ctx.Err(), "it did not end, and wrote %q", text)
 	return string(text), err
 }
 

@@ -5,69 +5,64 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
-	"github.com/latchkey-go/latchkey/internal/core"
 	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/lock"
+	"github.com/latchkey-go/latchkey/internal/locktest"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
-func TestMain(m *testing.M) { redistest.Main(m) }
+func TestMain(m *testing.M) {
+	if mode := redistest.Mode(); mode != nil {
+		worker(mode)
+		return
+	}
+	redistest.Main(m)
+}
 
-// long is how long a test waits for what must happen before it gives up.
-const long = 20 * time.Second
+// worker is what a process of its own does.
+func worker(args []string) {
+	switch args[0] {
+	case "hold":
+		c, err := locktest.Connect(args[1])
+		locktest.Check(err)
+		l, err := lock.New(c, "a", true, nil)
+		locktest.Check(err)
+		locktest.Hold(l)
+	case "panics":
+		panicking(args[1])
+	}
+}
+
+const long = locktest.Long
+
+type (
+	attempt = locktest.Attempt
+	sem     = locktest.Semaphore
+)
+
+// What the tests say often.
+var (
+	clean        = locktest.Clean
+	closeNow     = locktest.CloseNow
+	do           = locktest.Do
+	each         = locktest.Each
+	kinds        = locktest.Kinds
+	lease        = locktest.Lease
+	lockLater    = locktest.Later[*grant.Hold]
+	mustLock     = locktest.Must[*grant.Hold]
+	newLock      = locktest.New
+	newSemaphore = locktest.NewSemaphore
+	open         = locktest.Open
+	queued       = locktest.Queued
+	replicas     = locktest.Replicas
+)
 
 // soon is more than the two seconds after which the clock is asked for, and less than a third of the leases
 // of the tests.
 const soon = 10 * time.Second
-
-func open(t testing.TB, option rueidis.ClientOption, set ...func(*session.Options)) *session.Client {
-	t.Helper()
-	o := session.DefaultOptions()
-	for _, f := range set {
-		f(&o)
-	}
-	c, err := core.Open(option, o)
-	require.NoError(t, err)
-	t.Cleanup(func() { closeNow(c) })
-	require.NoError(t, c.Check(t.Context()))
-	return c
-}
-
-// closeNow is Close: it does not wait for holds that a test leaves behind.
-func closeNow(c *session.Client) {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	_ = c.Shutdown(ctx) // its error says that there were some
-}
-
-func lease(d time.Duration) func(*session.Options) {
-	return func(o *session.Options) { o.Lease = d }
-}
-
-func newLock(t testing.TB, c *session.Client, name string, delegate bool, set ...grant.Option) *lock.Lock {
-	t.Helper()
-	l, err := lock.New(c, name, delegate, set)
-	require.NoError(t, err)
-	return l
-}
-
-func mustLock(t testing.TB, l *lock.Lock) *grant.Hold {
-	t.Helper()
-	h, err := l.Lock(t.Context())
-	require.NoError(t, err)
-	return h
-}
-
-func do(t testing.TB, c rueidis.Client, args ...string) rueidis.RedisResult {
-	t.Helper()
-	r := c.Do(context.Background(), c.B().Arbitrary(args...).Build())
-	require.NoError(t, r.Error())
-	return r
-}
 
 // rival is a hold that another client has now. It is unlocked with the test, as a client that is closed would
 // wait for it.

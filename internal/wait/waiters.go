@@ -139,11 +139,11 @@ func (q *Waiters) sleep(ctx context.Context, w *Waiter) {
 	stop()
 }
 
-// Queued reports whether any waiter is in the queue, as far as is known.
-func (q *Waiters) Queued() bool {
+// Queued is how many waiters are in the queue, as far as is known.
+func (q *Waiters) Queued() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.queued.Len() > 0
+	return q.queued.Len()
 }
 
 // Interrupt wakes w, if it sleeps, without a notice: its context has ended, or the client is closing.

@@ -1,4 +1,4 @@
-package core_test
+package grant_test
 
 import (
 	"context"
@@ -108,8 +108,8 @@ func TestForeignDataWhileWaiting(t *testing.T) {
 		next := lockLater(t, newLock(t, open(t, s.Option()), "a", delegate))
 		queued(t, l, 1)
 		do(t, plain, "SET", "a", "foreign")
-		<-next.ended
-		require.ErrorIs(t, next.err, session.ErrWrongType)
+		<-next.Ended
+		require.ErrorIs(t, next.Err, session.ErrWrongType)
 		require.Eventually(t, func() bool {
 			n, err := do(t, plain, "EXISTS", "latchkey_queue:{a}").AsInt64()
 			return err == nil && n == 0
@@ -136,8 +136,8 @@ func TestCloseWhileRedisIsDown(t *testing.T) {
 			began := time.Now()
 			closeNow(c)
 			for _, a := range waiting {
-				<-a.ended
-				require.ErrorIs(t, a.err, session.ErrClosed)
+				<-a.Ended
+				require.ErrorIs(t, a.Err, session.ErrClosed)
 			}
 			require.Error(t, <-background)
 			require.Less(t, time.Since(began), 3*time.Second)

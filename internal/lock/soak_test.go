@@ -1,4 +1,4 @@
-package core_test
+package lock_test
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/lock"
+	"github.com/latchkey-go/latchkey/internal/locktest"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/internal/redistest/shared"
 	"github.com/latchkey-go/latchkey/internal/session"
@@ -88,17 +89,17 @@ func (w *witness) visit(h *grant.Hold, fifo bool) {
 // handoff is the worker of the soak: goroutines that lock, go inside, and unlock, until they are killed.
 func handoff(c *session.Client, kind string, args []string) {
 	w, err := openWitness(args[0])
-	check(err)
+	locktest.Check(err)
 	delegate, lingers := kind != "fairlock", kind == "lingering"
 	var set []grant.Option
 	if lingers {
 		set = append(set, grant.WithLinger(time.Second))
 	}
 	l, err := lock.New(c, "a", delegate, set)
-	check(err)
+	locktest.Check(err)
 	var wg sync.WaitGroup
 	stop, err := time.Parse(time.RFC3339Nano, args[1])
-	check(err)
+	locktest.Check(err)
 	for range 4 {
 		wg.Go(func() {
 			for time.Now().Before(stop) {
@@ -143,7 +144,7 @@ func handoff(c *session.Client, kind string, args []string) {
 	wg.Wait()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	check(c.Shutdown(ctx))
+	locktest.Check(c.Shutdown(ctx))
 	fmt.Println("finished")
 }
 

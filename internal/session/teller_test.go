@@ -1,8 +1,9 @@
-package core_test
+package session_test
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"testing"
 	"time"
@@ -13,6 +14,8 @@ import (
 	"github.com/latchkey-go/latchkey/countdown"
 	"github.com/latchkey-go/latchkey/internal/core"
 	"github.com/latchkey-go/latchkey/internal/grant"
+	"github.com/latchkey-go/latchkey/internal/lock"
+	"github.com/latchkey-go/latchkey/internal/locktest"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/internal/session"
 	"github.com/latchkey-go/latchkey/semaphore"
@@ -31,6 +34,23 @@ var errHook = errors.New("a hook panics")
 func panics(t testing.TB, f func()) {
 	t.Helper()
 	require.PanicsWithError(t, errHook.Error(), f)
+}
+
+// panicking is a worker: the hook of a waiter panics.
+func panicking(addr string) {
+	c, err := locktest.Connect(addr, func(o *session.Options) {
+		o.Observer.Queued = func(session.Event) { panic(errHook) }
+	})
+	locktest.Check(err)
+	l, err := lock.New(c, "a", false, nil)
+	locktest.Check(err)
+	_, err = l.Lock(context.Background())
+	locktest.Check(err)
+	func() {
+		defer func() { _ = recover() }()
+		_, _ = l.Lock(context.Background())
+	}()
+	fmt.Println("survived")
 }
 
 // A hook that panics on the goroutine of a caller, who recovers, leaves nothing behind: what was just
@@ -95,10 +115,10 @@ func TestHookPanics(t *testing.T) {
 // A hook that panics in the middle of an operation ends the process, although the caller recovers.
 func TestHookPanicsInTheMiddle(t *testing.T) {
 	s := redistest.NewProcess(t)
-	output, err := redistest.RunWorker(t, "panics "+s.Addr+" fairlock")
+	output, err := redistest.RunWorker(t, "panics "+s.Addr)
 	require.Error(t, err)
 	require.Contains(t, output, errHook.Error())
-	require.Contains(t, output, "worker_test.go", "where")
+	require.Contains(t, output, "teller_test.go", "where")
 	require.NotContains(t, output, "survived")
 }
 
@@ -179,7 +199,7 @@ func TestHooksBlock(t *testing.T) {
 				_, err := newLock(t, c, "e", false).TryLock(t.Context())
 				require.ErrorIs(t, err, session.ErrUnavailable)
 				p.Judge(nil)
-				require.NoError(t, waits.wait(t).Unlock(t.Context()), "it is not in the way of those who wait for Redis")
+				require.NoError(t, waits.Granted(t).Unlock(t.Context()), "it is not in the way of those who wait for Redis")
 			}
 			if name != "logger" {
 				<-called

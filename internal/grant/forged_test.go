@@ -1,8 +1,7 @@
-package core_test
+package grant_test
 
 import (
 	"context"
-	"strings"
 	"testing"
 	"time"
 
@@ -34,7 +33,7 @@ func TestAbsurdReplies(t *testing.T) {
 			first := mustLock(t, mine)
 			require.NoError(t, first.Unlock(t.Context()))
 			p.Forge(reply)
-			judge, forged := redistest.Once(redistest.Forge, func(request string) bool { return strings.Contains(request, "EVALSHA") })
+			judge, forged := redistest.Once(redistest.Forge, redistest.IsAcquire)
 			p.Judge(judge)
 			h, err := mine.TryLock(t.Context())
 			require.ErrorIs(t, err, lua.ErrReply)
@@ -61,7 +60,7 @@ func TestAbsurdReplyOfAnAcquireThatRan(t *testing.T) {
 			mine, other := newLock(t, open(t, p.Option()), "a", delegate), newLock(t, open(t, s.Option()), "a", delegate)
 			require.NoError(t, mustLock(t, mine).Unlock(t.Context()))
 			p.Forge("$19\r\n9223372036854775807\r\n")
-			judge, forged := redistest.Once(redistest.ForgeReply, func(request string) bool { return strings.Contains(request, "EVALSHA") })
+			judge, forged := redistest.Once(redistest.ForgeReply, redistest.IsAcquire)
 			p.Judge(judge)
 			_, err := mine.Lock(t.Context())
 			require.ErrorIs(t, err, lua.ErrReply)

@@ -1,4 +1,4 @@
-package core_test
+package grant_test
 
 import (
 	"context"
@@ -26,7 +26,7 @@ func TestGrantIsConfirmedSoon(t *testing.T) {
 			next := lockLater(t, newLock(t, open(t, s.Option()), "a", delegate))
 			queued(t, holder, 1)
 			require.NoError(t, h.Unlock(t.Context()))
-			got := next.wait(t)
+			got := next.Granted(t)
 			began := time.Now()
 			require.Eventually(t, func() bool { return got.Remaining() > session.DefaultLease/2 }, long, time.Millisecond)
 			require.Less(t, time.Since(began), 500*time.Millisecond, "it takes 50 ms, and the machine may be busy")
@@ -177,9 +177,9 @@ func TestSequenceOfALostPlace(t *testing.T) {
 	require.Eventually(t, func() bool { return lost.Load() == 1 }, long, time.Millisecond, "it asks, and is queued behind the other")
 	queued(t, holder, 2)
 	require.NoError(t, h.Unlock(t.Context()))
-	first := behind.wait(t)
+	first := behind.Granted(t)
 	require.NoError(t, first.Unlock(t.Context()))
-	last := waiter.wait(t)
+	last := waiter.Granted(t)
 	if n := first.Sequence(); n != 0 { // it is, when it asked again just while it was granted
 		require.Equal(t, place, n)
 	}

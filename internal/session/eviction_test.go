@@ -1,4 +1,4 @@
-package core_test
+package session_test
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/core"
+	"github.com/latchkey-go/latchkey/internal/locktest"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/internal/session"
 )
@@ -22,15 +23,14 @@ func asksForPolicy(request string) bool {
 	return strings.Contains(request, "\r\nINFO\r\n") && strings.Contains(request, "memory")
 }
 
-// counted returns a proxy, and how often the policy was asked for. What is asked gets the verdict.
-func counted(t *testing.T, s *redistest.Server, verdict redistest.Verdict) (*redistest.Proxy, *atomic.Int64) {
+// counted returns a proxy, and how often the policy was asked for.
+func counted(t *testing.T, s *redistest.Server) (*redistest.Proxy, *atomic.Int64) {
 	p, asked := redistest.NewProxy(t, s), new(atomic.Int64)
 	p.Judge(func(request string) redistest.Verdict {
-		if !asksForPolicy(request) {
-			return redistest.Pass
+		if asksForPolicy(request) {
+			asked.Add(1)
 		}
-		asked.Add(1)
-		return verdict
+		return redistest.Pass
 	})
 	return p, asked
 }
@@ -47,6 +47,7 @@ func TestEvictionIsLogged(t *testing.T) {
 	bare := func(o rueidis.ClientOption) rueidis.ClientOption { return o }
 	nothing := func(*session.Options) {}
 	mute := func(o *session.Options) { o.WithoutPubSub = true }
+	lazy := func(o *session.Options) { o.Lazy = true }
 	for name, c := range map[string]struct {
 		policy string
 		option func(rueidis.ClientOption) rueidis.ClientOption
@@ -62,10 +63,10 @@ func TestEvictionIsLogged(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			do(t, plain, "CONFIG", "SET", "maxmemory-policy", c.policy)
-			p, asked := counted(t, s, redistest.Pass)
-			var j journal
-			client := open(t, c.option(p.Option()), j.keep, c.set)
-			require.Eventually(t, func() bool { return asked.Load() == 1 && j.says(evicts) == c.logged }, long, time.Millisecond)
+			p, asked := counted(t, s)
+			var j locktest.Journal
+			client := open(t, c.option(p.Option()), j.Keep, c.set)
+			require.Eventually(t, func() bool { return asked.Load() == 1 && j.Says(evicts) == c.logged }, long, time.Millisecond)
 			if !client.Options.WithoutPubSub {
 				p.KillAll()
 				require.Eventually(t, func() bool {
@@ -76,7 +77,7 @@ func TestEvictionIsLogged(t *testing.T) {
 			}
 			closeNow(client)
 			require.EqualValues(t, 1, asked.Load())
-			require.Equal(t, c.logged, j.says(evicts))
+			require.Equal(t, c.logged, j.Says(evicts))
 		})
 	}
 }
@@ -93,25 +94,39 @@ func TestEvictionElsewhereIsLogged(t *testing.T) {
 			for _, node := range client.Nodes() {
 				do(t, node, "CONFIG", "SET", "maxmemory-policy", "allkeys-random")
 			}
-			var j, wrapped journal
-			open(t, option, j.keep)
-			require.Eventually(t, func() bool { return j.says(evicts) == 1 }, long, time.Millisecond)
+			var j, wrapped locktest.Journal
+			open(t, option, j.Keep)
+			require.Eventually(t, func() bool { return j.Says(evicts) == 1 }, long, time.Millisecond)
 			o := session.DefaultOptions()
-			wrapped.keep(&o)
+			wrapped.Keep(&o)
 			c, err := core.Wrap(client, client, o)
 			require.NoError(t, err)
-			require.Eventually(t, func() bool { return wrapped.says(evicts) == 1 }, long, time.Millisecond)
+			require.Eventually(t, func() bool { return wrapped.Says(evicts) == 1 }, long, time.Millisecond)
 			closeNow(c)
 		})
 	}
 }
 
-// A server that does not answer the question holds up nobody, and not Close.
+// A server that does not answer the question holds up nobody: not what follows the confirmation of the inbox,
+// and not Close.
 func TestEvictionIsNotAnswered(t *testing.T) {
-	p, asked := counted(t, redistest.NewProcess(t), redistest.Hang)
+	p := redistest.NewProxy(t, redistest.NewProcess(t))
+	var asked, times atomic.Int64
+	p.Judge(func(request string) redistest.Verdict {
+		switch {
+		case asksForPolicy(request):
+			asked.Add(1)
+			return redistest.Hang
+		case strings.Contains(request, "\r\nTIME\r\n"):
+			times.Add(1)
+		}
+		return redistest.Pass
+	})
 	c, err := core.Open(p.Option(), session.DefaultOptions())
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return asked.Load() == 1 }, long, time.Millisecond)
+	require.Eventually(t, func() bool { return times.Load() == 2 }, 2*time.Second, time.Millisecond,
+		"the time is asked by Open, and after the confirmation: before the silent connection is given up, in three seconds")
 	h, err := newLock(t, c, "a", true).TryLock(t.Context())
 	require.NoError(t, err)
 	require.NoError(t, h.Unlock(t.Context()))

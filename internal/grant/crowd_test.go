@@ -1,4 +1,4 @@
-package core_test
+package grant_test
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package core_test
+package session_test
 
 import (
 	"testing"
@@ -24,19 +24,19 @@ func TestForwardJumpWithWaiters(t *testing.T) {
 			began := time.Now()
 			var got, other *attempt
 			select {
-			case <-first.ended:
+			case <-first.Ended:
 				got, other = first, second
-			case <-second.ended:
+			case <-second.Ended:
 				got, other = second, first
 			case <-time.After(long):
 				require.FailNow(t, "the waiters were forgotten")
 			}
 			require.Less(t, time.Since(began), soon)
-			next := got.wait(t)
+			next := got.Granted(t)
 			require.Less(t, ends(t, h), soon)
 			require.Never(t, func() bool { return !next.Held() }, 3*time.Second, 50*time.Millisecond, "it is not taken for older")
 			require.NoError(t, next.Unlock(t.Context()))
-			require.NoError(t, other.wait(t).Unlock(t.Context()))
+			require.NoError(t, other.Granted(t).Unlock(t.Context()))
 		})
 	}
 }
@@ -55,7 +55,7 @@ func TestForwardJumpSeenByWhoWaits(t *testing.T) {
 		s.Jump(t, beyond)
 		began := time.Now()
 		rival(t, newLock(t, c, "b", false).TryLock)
-		require.NoError(t, waiter.wait(t).Unlock(t.Context()))
+		require.NoError(t, waiter.Granted(t).Unlock(t.Context()))
 		quickest = min(quickest, time.Since(began))
 	}
 	require.Less(t, quickest, time.Second)
@@ -79,14 +79,14 @@ func TestForwardJumpPastTheQueue(t *testing.T) {
 	require.NoError(t, h.Unlock(t.Context()))
 	got, other := first, second
 	select {
-	case <-first.ended:
-	case <-second.ended:
+	case <-first.Ended:
+	case <-second.Ended:
 		got, other = second, first
 	case <-time.After(long):
 		require.FailNow(t, "the waiters were forgotten")
 	}
-	require.NoError(t, got.wait(t).Unlock(t.Context()))
-	require.NoError(t, other.wait(t).Unlock(t.Context()))
+	require.NoError(t, got.Granted(t).Unlock(t.Context()))
+	require.NoError(t, other.Granted(t).Unlock(t.Context()))
 }
 
 // The clock goes back under a holder that lives: it goes on, and hands on to who waits at once.
@@ -102,7 +102,7 @@ func TestBackwardJumpWithWaiters(t *testing.T) {
 			require.Never(t, func() bool { return !h.Held() }, 5*time.Second, 50*time.Millisecond)
 			began := time.Now()
 			require.NoError(t, h.Unlock(t.Context()))
-			next := waiter.wait(t)
+			next := waiter.Granted(t)
 			require.Less(t, time.Since(began), soon)
 			require.Greater(t, next.Token(), h.Token())
 			require.Never(t, func() bool { return !next.Held() }, 3*time.Second, 50*time.Millisecond, "a grant by message is confirmed")
@@ -125,7 +125,7 @@ func TestGrantAfterAJump(t *testing.T) {
 			<-time.After(reckoned)
 			began := time.Now()
 			require.NoError(t, h.Unlock(t.Context()))
-			next := waiter.wait(t)
+			next := waiter.Granted(t)
 			require.Less(t, time.Since(began), soon)
 			require.Never(t, func() bool { return !next.Held() }, 3*time.Second, 50*time.Millisecond)
 			require.NoError(t, next.Unlock(t.Context()))

@@ -1,4 +1,4 @@
-package core_test
+package grant_test
 
 import (
 	"testing"
@@ -19,7 +19,7 @@ func TestShutdownDoesNotWaitInLine(t *testing.T) {
 		var waiting []*redistest.Attempt[*grant.Hold]
 		for n := range 3 {
 			waiting = append(waiting, redistest.Begin(t, l.Lock))
-			inLine(t, n+1)
+			inLine(t, l, n+1)
 		}
 		stopped := make(chan error)
 		go func() { stopped <- c.Shutdown(t.Context()) }()

@@ -1,4 +1,4 @@
-package core_test
+package latchkey_test
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/barrier"
 	"github.com/latchkey-go/latchkey/countdown"
+	"github.com/latchkey-go/latchkey/internal/locktest"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/internal/session"
 	"github.com/latchkey-go/latchkey/rlock"
@@ -31,7 +32,7 @@ func TestNamesCostNoGoroutine(t *testing.T) {
 	}
 	for topology, begin := range topologies {
 		option, most := begin()
-		other := open(t, option)
+		other := locktest.Open(t, option)
 		for what, use := range map[string]func(t *testing.T, c *session.Client, name string) error{
 			"awaited": func(t *testing.T, c *session.Client, name string) error {
 				b, err := barrier.New((*latchkey.Client)(c.Handle()), name, 2, barrier.WithoutMembership())
@@ -57,17 +58,17 @@ func TestNamesCostNoGoroutine(t *testing.T) {
 				return g.Wait()
 			},
 			"lock": func(t *testing.T, c *session.Client, name string) error {
-				h := mustLock(t, newLock(t, other, name, true))
+				h := locktest.Must(t, locktest.New(t, other, name, true))
 				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 				defer cancel()
-				_, err := newLock(t, c, name, true).Lock(ctx)
+				_, err := locktest.New(t, c, name, true).Lock(ctx)
 				require.ErrorIs(t, err, context.DeadlineExceeded)
 				return h.Unlock(t.Context())
 			},
 		} {
 			t.Run(topology+"/"+what, func(t *testing.T) {
 				before := runtime.NumGoroutine()
-				c := open(t, option)
+				c := locktest.Open(t, option)
 				var g errgroup.Group
 				g.SetLimit(30)
 				for i := range 1000 {
@@ -113,7 +114,7 @@ func TestSilenceCostsFewGoroutines(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			server := redistest.NewProcess(t)
 			plain := server.Client(t)
-			c := open(t, server.Option(), lease(6*time.Second)) // it is renewed every two seconds
+			c := locktest.Open(t, server.Option(), locktest.Lease(6*time.Second)) // it is renewed every two seconds
 			before := runtime.NumGoroutine()
 			var g errgroup.Group
 			g.SetLimit(30)
@@ -121,7 +122,7 @@ func TestSilenceCostsFewGoroutines(t *testing.T) {
 				g.Go(func() error { return use(t, (*latchkey.Client)(c.Handle()), fmt.Sprint(what, i)) })
 			}
 			require.NoError(t, g.Wait())
-			do(t, plain, "CLIENT", "PAUSE", fmt.Sprint(pause.Milliseconds()))
+			locktest.Do(t, plain, "CLIENT", "PAUSE", fmt.Sprint(pause.Milliseconds()))
 			answered := make(chan error, 1)
 			go func() { answered <- plain.Do(context.Background(), plain.B().Ping().Build()).Error() }()
 			most := 0
@@ -138,29 +139,4 @@ func TestSilenceCostsFewGoroutines(t *testing.T) {
 			require.LessOrEqual(t, most, 300, "of %d", names) // on a busy machine; each had one
 		})
 	}
-}
-
-// Between two readings nothing runs for a member, and nobody holds its Barrier: its client renews it all the
-// same, for as long as it has not left.
-func TestMemberStaysWhatNobodyHolds(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
-		lease := 900 * time.Millisecond // longer than a stall of the machine
-		joined := func(c *session.Client) *barrier.Barrier {
-			b, err := barrier.New((*latchkey.Client)(c.Handle()), "a", 2, barrier.WithLease(lease))
-			require.NoError(t, err)
-			require.NoError(t, b.Join(t.Context()))
-			return b
-		}
-		other := joined(open(t, s.Option()))
-		c := open(t, s.Option())
-		joined(c)
-		for end := time.Now().Add(2 * lease); time.Now().Before(end); {
-			runtime.GC()
-			is, err := other.Broken(t.Context())
-			require.NoError(t, err)
-			require.False(t, is)
-			time.Sleep(lease / 30)
-		}
-		require.NoError(t, other.Leave(t.Context()))
-	})
 }

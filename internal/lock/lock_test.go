@@ -1,4 +1,4 @@
-package core_test
+package lock_test
 
 import (
 	"context"
@@ -17,14 +17,6 @@ import (
 	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/internal/session"
 )
-
-func each(t *testing.T, test func(t *testing.T, s *redistest.Server, delegate bool)) {
-	for kind, delegate := range kinds {
-		t.Run(kind, func(t *testing.T) {
-			redistest.Each(t, func(t *testing.T, s *redistest.Server) { test(t, s, delegate) })
-		})
-	}
-}
 
 func TestLockUnlock(t *testing.T) {
 	each(t, func(t *testing.T, s *redistest.Server, delegate bool) {
@@ -218,7 +210,7 @@ func TestLeases(t *testing.T) {
 			queued(t, l, 1)
 			began := time.Now()
 			require.NoError(t, first.Unlock(t.Context()))
-			h := later.wait(t)
+			h := later.Granted(t)
 			<-h.Context().Done()
 			took(t, began, 3*time.Second)
 			clean(t, plain)
@@ -239,7 +231,7 @@ func TestLeases(t *testing.T) {
 			next := lockLater(t, l)
 			queued(t, l, 1)
 			require.NoError(t, h.Unlock(t.Context()))
-			second := next.wait(t)
+			second := next.Granted(t)
 			took(t, began, 300*time.Millisecond)
 			require.NoError(t, second.Unlock(t.Context()))
 			clean(t, plain)
@@ -265,7 +257,7 @@ func TestForceUnlock(t *testing.T) {
 		<-h.Context().Done() // rule 8
 		require.Less(t, time.Since(began), session.DefaultLease/4, "told, not found out by a renewal")
 		require.ErrorIs(t, context.Cause(h.Context()), session.ErrLost)
-		second := next.wait(t)
+		second := next.Granted(t)
 		require.Greater(t, second.Token(), h.Token())
 		require.ErrorIs(t, h.Unlock(t.Context()), session.ErrLost)
 
@@ -307,7 +299,7 @@ func TestTooManyWaiters(t *testing.T) {
 		require.ErrorIs(t, err, session.ErrTooManyWaiters, "the queue is counted in Redis, too")
 		queued(t, l, 1)
 		require.NoError(t, h.Unlock(t.Context()))
-		require.NoError(t, one.wait(t).Unlock(t.Context()))
+		require.NoError(t, one.Granted(t).Unlock(t.Context()))
 		clean(t, s.Client(t))
 	})
 }
@@ -323,8 +315,8 @@ func TestShutdown(t *testing.T) {
 
 		stopped := make(chan error)
 		go func() { stopped <- c.Shutdown(context.Background()) }()
-		<-waiting.ended
-		require.ErrorIs(t, waiting.err, session.ErrClosed)
+		<-waiting.Ended
+		require.ErrorIs(t, waiting.Err, session.ErrClosed)
 		queued(t, watch, 0)
 		_, err := newLock(t, c, "c", delegate).Lock(t.Context())
 		require.ErrorIs(t, err, session.ErrClosed)

@@ -1,4 +1,4 @@
-package core_test
+package grant_test
 
 import (
 	"context"
@@ -17,10 +17,6 @@ import (
 	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/internal/session"
 )
-
-func replicas(n int) func(*session.Options) {
-	return func(o *session.Options) { o.Replicas, o.ReplicaTimeout = n, 200*time.Millisecond }
-}
 
 func list(t testing.TB, c rueidis.Client) string {
 	t.Helper()
@@ -65,7 +61,7 @@ func TestReplicas(t *testing.T) {
 				next := lockLater(t, l)
 				queued(t, other, 1)
 				require.NoError(t, h.Unlock(t.Context()))
-				h = next.wait(t)
+				h = next.Granted(t)
 				require.EqualValues(t, 1, has("a"), "also when it was granted by message")
 				require.Greater(t, h.Remaining(), session.DefaultLease/2, "its whole lease")
 				require.NoError(t, h.Unlock(t.Context()))
@@ -82,9 +78,9 @@ func TestReplicas(t *testing.T) {
 			last := lockLater(t, newLock(t, open(t, s.Option()), "a", delegate))
 			queued(t, other, 2)
 			require.NoError(t, h.Unlock(t.Context()))
-			<-next.ended
-			require.ErrorIs(t, next.err, session.ErrNotReplicated)
-			require.NoError(t, last.wait(t).Unlock(t.Context()))
+			<-next.Ended
+			require.ErrorIs(t, next.Err, session.ErrNotReplicated)
+			require.NoError(t, last.Granted(t).Unlock(t.Context()))
 
 			// Whatever ends the wait for the replicas ends it at once, and the grant is undone.
 			patient := func() *session.Client {
@@ -96,9 +92,9 @@ func TestReplicas(t *testing.T) {
 				require.Eventually(t, func() bool { return strings.Contains(list(t, plain), "cmd=wait") }, long, time.Millisecond)
 			}
 			waited()
-			cancelled.cancel()
-			<-cancelled.ended
-			require.ErrorIs(t, cancelled.err, context.Canceled)
+			cancelled.Cancel()
+			<-cancelled.Ended
+			require.ErrorIs(t, cancelled.Err, context.Canceled)
 			clean(t, plain)
 			_, err = newLock(t, patient(), "a", delegate).TryLockFor(t.Context(), 100*time.Millisecond)
 			require.ErrorIs(t, err, session.ErrNotAcquired)
@@ -107,8 +103,8 @@ func TestReplicas(t *testing.T) {
 			closed := lockLater(t, newLock(t, leaves, "a", delegate))
 			waited()
 			closeNow(leaves)
-			<-closed.ended
-			require.ErrorIs(t, closed.err, session.ErrClosed)
+			<-closed.Ended
+			require.ErrorIs(t, closed.Err, session.ErrClosed)
 			clean(t, plain)
 			require.Less(t, time.Since(began), 5*time.Second)
 
@@ -156,10 +152,10 @@ func TestPrimaryIsDemoted(t *testing.T) {
 	plain := s.Client(t)
 	do(t, plain, "REPLICAOF", "127.0.0.1", "1")
 	require.Eventually(t, func() bool { return !strings.Contains(list(t, plain), "cmd=wait") }, long, time.Millisecond)
-	next.still(t)
+	next.Waits(t)
 	follower.Continue(t)
 	do(t, plain, "REPLICAOF", "NO", "ONE")
-	require.NoError(t, next.wait(t).Unlock(t.Context()))
+	require.NoError(t, next.Granted(t).Unlock(t.Context()))
 }
 
 // That too few replicas have it says nothing of the caller's context.
@@ -167,7 +163,7 @@ func TestNotReplicatedInTime(t *testing.T) {
 	s, _, next := waitsForReplica(t, time.Second)
 	s.Stop(t)
 	defer s.Continue(t)
-	<-next.ended
-	require.ErrorIs(t, next.err, session.ErrNotReplicated)
-	require.NotErrorIs(t, next.err, context.DeadlineExceeded)
+	<-next.Ended
+	require.ErrorIs(t, next.Err, session.ErrNotReplicated)
+	require.NotErrorIs(t, next.Err, context.DeadlineExceeded)
 }

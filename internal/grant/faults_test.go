@@ -1,8 +1,7 @@
-package core_test
+package grant_test
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -11,26 +10,12 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
-	"github.com/latchkey-go/latchkey/internal/core"
 	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/lock"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/internal/session"
 )
-
-// eachThrough runs a test on a real server, for both locks, with a client behind a proxy.
-func eachThrough(t *testing.T, test func(t *testing.T, s *redistest.Server, p *redistest.Proxy, delegate bool)) {
-	for kind, delegate := range kinds {
-		t.Run(kind, func(t *testing.T) {
-			s := redistest.New(t)
-			// The server must know the scripts: otherwise the reply that a test loses is only NOSCRIPT.
-			warm := mustLock(t, newLock(t, open(t, s.Option()), "warm", delegate))
-			require.NoError(t, warm.Unlock(t.Context()))
-			test(t, s, redistest.NewProxy(t, s), delegate)
-		})
-	}
-}
 
 func TestAcquireReplyLost(t *testing.T) {
 	eachThrough(t, func(t *testing.T, s *redistest.Server, p *redistest.Proxy, delegate bool) {
@@ -60,7 +45,7 @@ func TestEnqueueReplyLost(t *testing.T) {
 		require.Eventually(t, func() bool { return lost.Load() == 1 }, long, time.Millisecond)
 		queued(t, holder, 1) // the repetition does not queue twice
 		require.NoError(t, h.Unlock(t.Context()))
-		require.NoError(t, next.wait(t).Unlock(t.Context()))
+		require.NoError(t, next.Granted(t).Unlock(t.Context()))
 		clean(t, s.Client(t))
 	})
 }
@@ -77,7 +62,7 @@ func TestReleaseReplyLost(t *testing.T) {
 		p.Judge(judge)
 		require.NoError(t, h.Unlock(t.Context()), "the repetition finds another owner: the first send released it")
 		require.EqualValues(t, 1, lost.Load())
-		owner := next.wait(t)
+		owner := next.Granted(t)
 		require.True(t, owner.Held())
 		state, err := other.Inspect(t.Context())
 		require.NoError(t, err)
@@ -201,10 +186,10 @@ func TestCancellationAtEveryAwait(t *testing.T) {
 				a := lockLater(t, l)
 				require.Eventually(t, arrived, long, time.Millisecond)
 				began := time.Now()
-				a.cancel()
-				<-a.ended
+				a.Cancel()
+				<-a.Ended
 				require.Less(t, time.Since(began), 900*time.Millisecond)
-				require.ErrorIs(t, a.err, context.Canceled)
+				require.ErrorIs(t, a.Err, context.Canceled)
 				p.Judge(nil)
 				p.Deliver()
 				queued(t, other, 0)
@@ -221,7 +206,7 @@ func TestCancellationAtEveryAwait(t *testing.T) {
 		_, err := l.TryLockFor(t.Context(), 50*time.Millisecond)
 		require.ErrorIs(t, err, session.ErrNotAcquired)
 		require.NoError(t, held.Unlock(t.Context()))
-		require.NoError(t, next.wait(t).Unlock(t.Context()))
+		require.NoError(t, next.Granted(t).Unlock(t.Context()))
 		clean(t, s.Client(t))
 	})
 	t.Run("the reply of the release", func(t *testing.T) {
@@ -250,7 +235,7 @@ func TestGrantRacesCancellation(t *testing.T) {
 				h := mustLock(t, a)
 				racing := lockLater(t, b)
 				queued(t, a, 1)
-				go racing.cancel()
+				go racing.Cancel()
 				require.NoError(t, h.Unlock(t.Context()))
 				serves(t, a, racing)
 			}
@@ -258,150 +243,6 @@ func TestGrantRacesCancellation(t *testing.T) {
 		})
 	})
 }
-
-// killSubscriptions closes the subscription connections, as an operator or a load balancer would.
-func killSubscriptions(t testing.TB, c rueidis.Client) {
-	t.Helper()
-	do(t, c, "CLIENT", "KILL", "TYPE", "pubsub")
-}
-
-// A subscription that stood for a while is back at once, however often it was lost before.
-func TestSubscriptionIsBackSoon(t *testing.T) {
-	s := redistest.NewProcess(t)
-	plain := s.Client(t)
-	confirmed := make(chan struct{}, 1)
-	open(t, s.Option(), func(o *session.Options) {
-		o.Observer.Subscribed = func() { confirmed <- struct{}{} }
-	})
-	<-confirmed
-	var away []time.Duration
-	for range 10 {
-		<-time.After(150 * time.Millisecond) // it stands
-		began := time.Now()
-		killSubscriptions(t, plain)
-		<-confirmed
-		away = append(away, time.Since(began))
-	}
-	slices.Sort(away)
-	require.Less(t, away[len(away)/2], 50*time.Millisecond, "%v", away) // once or twice the machine may be busy
-}
-
-// The subscription is killed between every pair of steps of a hand-off. The waiter asks again once it is
-// subscribed again (rule 4), and is served long before its poll cap or the end of a lease.
-func TestSubscriptionKilled(t *testing.T) {
-	for kind, delegate := range kinds {
-		t.Run(kind, func(t *testing.T) {
-			s := redistest.NewProcess(t)
-			plain := s.Client(t)
-			p := redistest.NewProxy(t, s)
-			a, b := newLock(t, open(t, s.Option()), "a", delegate), newLock(t, open(t, p.Option()), "a", delegate)
-			kill := func() { killSubscriptions(t, plain) }
-			for moment := range 4 {
-				h := mustLock(t, a)
-				if moment == 0 { // before the waiter asks
-					kill()
-				}
-				if moment == 1 { // between its request and the reply
-					judge, n := redistest.Once(redistest.Delay, redistest.IsAcquire)
-					p.Judge(judge)
-					go func() {
-						for n.Load() == 0 {
-							time.Sleep(time.Millisecond)
-						}
-						kill()
-						p.Deliver()
-					}()
-				}
-				next := lockLater(t, b)
-				queued(t, a, 1)
-				if moment == 2 { // while it waits
-					kill()
-				}
-				if moment == 3 { // between the kill and the re-subscription the grant is published to nobody
-					p.Judge(func(request string) redistest.Verdict {
-						if strings.Contains(request, "SUBSCRIBE") {
-							return redistest.LoseRequest
-						}
-						return redistest.Pass
-					})
-					kill()
-				}
-				require.NoError(t, h.Unlock(t.Context()))
-				p.Judge(nil)
-				began := time.Now()
-				require.NoError(t, next.wait(t).Unlock(t.Context()))
-				require.Less(t, time.Since(began), 1500*time.Millisecond, "moment %d", moment)
-			}
-			clean(t, plain)
-		})
-	}
-}
-
-// The message is lost although the subscription stands: the waiter asks within its poll cap.
-func TestMessageLost(t *testing.T) {
-	for kind, delegate := range kinds {
-		t.Run(kind, func(t *testing.T) {
-			s := redistest.New(t)
-			p := redistest.NewProxy(t, s)
-			subscriptions, err := rueidis.NewClient(p.Option())
-			require.NoError(t, err)
-			defer subscriptions.Close()
-			wrapped, err := core.Wrap(s.Client(t), subscriptions, session.DefaultOptions())
-			require.NoError(t, err)
-			defer closeNow(wrapped)
-			require.NoError(t, wrapped.Check(t.Context()))
-			a, b := newLock(t, open(t, s.Option()), "a", delegate), newLock(t, wrapped, "a", delegate)
-			h := mustLock(t, a)
-			next := lockLater(t, b)
-			queued(t, a, 1)
-			p.Silence(true)
-			require.NoError(t, h.Unlock(t.Context()))
-			began := time.Now()
-			got := next.wait(t)
-			require.Less(t, time.Since(began), 3*time.Second, "it asks every two")
-			p.Silence(false)
-			require.NoError(t, got.Unlock(t.Context()))
-			clean(t, s.Client(t))
-		})
-	}
-}
-
-// A client whose inbox is on a replica hears what the primary publishes, but is not counted there: it is
-// never made an owner by message, beside or instead of the one whom the primary granted.
-func TestSubscriberOnAReplica(t *testing.T) {
-	for kind, delegate := range kinds {
-		t.Run(kind, func(t *testing.T) {
-			primary := redistest.NewProcess(t)
-			replica := redistest.NewProcess(t, "--replicaof", "127.0.0.1 "+port(primary))
-			require.Eventually(t, func() bool {
-				info, err := replica.Client(t).Do(t.Context(), primary.Client(t).B().Info().Section("replication").Build()).ToString()
-				return err == nil && strings.Contains(info, "master_link_status:up")
-			}, long, 20*time.Millisecond)
-			astray, err := core.Wrap(primary.Client(t), replica.Client(t), session.DefaultOptions())
-			require.NoError(t, err)
-			defer closeNow(astray)
-			good := open(t, primary.Option())
-			la, lb := newLock(t, good, "a", delegate), newLock(t, astray, "a", delegate)
-			lc := newLock(t, open(t, primary.Option()), "a", delegate)
-			h := mustLock(t, la)
-			first := lockLater(t, lb)
-			queued(t, la, 1)
-			second := lockLater(t, lc)
-			queued(t, la, 2)
-			require.NoError(t, h.Unlock(t.Context()))
-			owner := second.wait(t)
-			select {
-			case <-first.ended:
-				require.Fail(t, "two owners")
-			case <-time.After(300 * time.Millisecond): // nothing to await: the message must do nothing
-			}
-			require.NoError(t, owner.Unlock(t.Context()))
-			require.NoError(t, first.wait(t).Unlock(t.Context()), "it gets the lock by asking")
-		})
-	}
-}
-
-func port(s *redistest.Server) string { return s.Addr[strings.LastIndex(s.Addr, ":")+1:] }
 
 func TestRedisRestartsEmpty(t *testing.T) {
 	for kind, delegate := range kinds {
@@ -421,7 +262,7 @@ func TestRedisRestartsEmpty(t *testing.T) {
 			<-h.Context().Done()
 			require.ErrorIs(t, context.Cause(h.Context()), session.ErrLost)
 			require.Less(t, time.Since(time.Unix(0, up.Load())), 3*time.Second, "a round trip after the reconnection, and not at the next renewal")
-			got := next.wait(t)
+			got := next.Granted(t)
 			require.Greater(t, got.Token(), h.Token(), "tokens grow although nothing was kept")
 			require.ErrorIs(t, h.Unlock(t.Context()), session.ErrLost)
 			require.NoError(t, got.Unlock(t.Context()))
@@ -465,7 +306,7 @@ func TestRedisStopped(t *testing.T) {
 			require.ErrorIs(t, err, session.ErrUnavailable)
 			took(t, began, session.DefaultCommandTimeout)
 			s.Continue(t)
-			got := next.wait(t)
+			got := next.Granted(t)
 			require.NoError(t, got.Unlock(t.Context()))
 			clean(t, s.Client(t))
 		})
@@ -485,7 +326,7 @@ func TestServerStall(t *testing.T) {
 				time.AfterFunc(100*time.Millisecond, func() { s.Continue(t) })
 				require.NoError(t, h.Unlock(t.Context()))
 				began := time.Now()
-				require.NoError(t, next.wait(t).Unlock(t.Context()))
+				require.NoError(t, next.Granted(t).Unlock(t.Context()))
 				require.Less(t, time.Since(began), 1500*time.Millisecond, "before it would have asked by itself")
 			}
 			clean(t, s.Client(t))
@@ -551,8 +392,8 @@ func TestServerRefuses(t *testing.T) {
 				state.begin(t, plain)
 				a := lockLater(t, newLock(t, c, "a", delegate))
 				if state.permanent {
-					<-a.ended
-					require.ErrorContains(t, a.err, name)
+					<-a.Ended
+					require.ErrorContains(t, a.Err, name)
 				}
 				if state.releases {
 					require.NoError(t, h.Unlock(t.Context()))
@@ -565,7 +406,7 @@ func TestServerRefuses(t *testing.T) {
 				}
 				state.end(t, plain)
 				if !state.permanent {
-					require.NoError(t, a.wait(t).Unlock(t.Context()))
+					require.NoError(t, a.Granted(t).Unlock(t.Context()))
 				}
 				if !state.releases {
 					require.NoError(t, h.Unlock(t.Context()))
@@ -591,7 +432,7 @@ func TestScriptFlush(t *testing.T) {
 				do(t, plain, "SCRIPT", "FLUSH")
 				require.Never(t, func() bool { return !h.Held() }, length, 20*time.Millisecond)
 				require.NoError(t, h.Unlock(t.Context()))
-				require.NoError(t, next.wait(t).Unlock(t.Context()))
+				require.NoError(t, next.Granted(t).Unlock(t.Context()))
 			}
 			clean(t, plain)
 		})
@@ -622,7 +463,7 @@ func TestKeyChangesUnderTheHolder(t *testing.T) {
 			<-h.Context().Done()
 			require.ErrorIs(t, h.Err(), session.ErrLost)
 			began := time.Now()
-			got := next.wait(t)
+			got := next.Granted(t)
 			require.Less(t, time.Since(began), 3*time.Second, "it asks every two")
 			require.Greater(t, got.Token(), h.Token())
 			require.NoError(t, got.Unlock(t.Context()))
@@ -667,33 +508,4 @@ func TestLeaseEndIsKnown(t *testing.T) {
 		took(t, began, 700*time.Millisecond)
 		require.NoError(t, h.Unlock(t.Context()))
 	})
-}
-
-// Rule 5: who cannot send must not be granted anything. The commands of a client fail while its subscription
-// stands.
-func TestClientThatCannotSendClosesItsInbox(t *testing.T) {
-	s := redistest.New(t)
-	p := redistest.NewProxy(t, s)
-	commands, err := rueidis.NewClient(p.Option())
-	require.NoError(t, err)
-	defer commands.Close()
-	o := session.DefaultOptions()
-	o.Lease = 600 * time.Millisecond
-	c, err := core.Wrap(commands, s.Client(t), o)
-	require.NoError(t, err)
-	defer closeNow(c)
-	require.NoError(t, c.Check(t.Context()))
-	plain := s.Client(t)
-	inboxes := func() int {
-		channels, err := plain.Do(t.Context(), plain.B().PubsubChannels().Pattern("latchkey_inbox:*").Build()).AsStrSlice()
-		require.NoError(t, err)
-		return len(channels)
-	}
-	require.Equal(t, 1, inboxes())
-	p.Judge(func(string) redistest.Verdict { return redistest.LoseRequest })
-	a := lockLater(t, newLock(t, c, "a", true))
-	require.Eventually(t, func() bool { return inboxes() == 0 }, long, 5*time.Millisecond)
-	p.Judge(nil)
-	require.NoError(t, a.wait(t).Unlock(t.Context()))
-	require.Eventually(t, func() bool { return inboxes() == 1 }, long, 5*time.Millisecond, "and opens it again")
 }

@@ -1,4 +1,4 @@
-package core_test
+package session_test
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/internal/session"
@@ -47,14 +48,25 @@ func clockOf(t testing.TB, c rueidis.Client) int64 {
 	return now[0]*1_000_000 + now[1]
 }
 
-// still fails if an attempt has ended.
-func (a *attempt) still(t testing.TB) {
+// isFooled repeats a forgery until the attempt believes it: what is older than the answer to a question is
+// not believed. It returns the hold, which has to be lost in two seconds.
+func isFooled(t testing.TB, a *attempt, forge func()) *grant.Hold {
 	t.Helper()
-	select {
-	case <-a.ended:
-		require.Fail(t, "it has the lock")
-	default:
+	var began time.Time
+	for believed := false; !believed; {
+		began = time.Now()
+		forge()
+		select {
+		case <-a.Ended:
+			believed = true
+		case <-time.After(50 * time.Millisecond):
+		}
 	}
+	forged := a.Granted(t)
+	<-forged.Context().Done()
+	require.ErrorIs(t, forged.Err(), session.ErrLost)
+	require.Less(t, time.Since(began), 2*time.Second)
+	return forged
 }
 
 // Whoever may publish, but not read what is in Redis, cannot write a message to a waiter, and costs nothing.
@@ -72,7 +84,7 @@ func TestForgedMessages(t *testing.T) {
 		require.NoError(t, err)
 		return text
 	}
-	before, scripts := token(), evals(t, plain)
+	before, scripts := token(), redistest.Scripts(t, plain)
 	began := time.Now()
 	for number := range 20 { // the waiter's is one of them, without its secret
 		for _, tail := range []string{"", "000000000"} {
@@ -80,11 +92,11 @@ func TestForgedMessages(t *testing.T) {
 			f.says(t, fmt.Sprintf("1 a %d%s a", number, tail), fmt.Sprintf("1 f %d%s %d a", number, tail, clockOf(t, plain)), fmt.Sprintf("1 l %d%s 0 a", number, tail))
 		}
 	}
-	next.still(t)
+	next.Waits(t)
 	require.Equal(t, before, token())
-	require.LessOrEqual(t, evals(t, plain)-scripts, 1+int64(time.Since(began)/time.Second), "no more than it asks in any case")
+	require.LessOrEqual(t, redistest.Scripts(t, plain)-scripts, 1+int64(time.Since(began)/time.Second), "no more than it asks in any case")
 	require.NoError(t, h.Unlock(t.Context()))
-	require.NoError(t, next.wait(t).Unlock(t.Context()))
+	require.NoError(t, next.Granted(t).Unlock(t.Context()))
 	clean(t, plain)
 }
 
@@ -103,21 +115,8 @@ func TestForgedByWhoeverReads(t *testing.T) {
 	number := strings.Split(entry, ":")[2]
 	f := forger{plain, c}
 	f.says(t, grants("g", number, clockOf(t, plain))[1:]...)
-	next.still(t)
-	began := time.Now()
-	for believed := false; !believed; { // what is older than the answer to a question is not believed
-		began = time.Now()
-		f.says(t, grants("g", number, clockOf(t, plain))[0])
-		select {
-		case <-next.ended:
-			believed = true
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
-	forged := next.wait(t)
-	<-forged.Context().Done()
-	require.ErrorIs(t, forged.Err(), session.ErrLost)
-	require.Less(t, time.Since(began), 2*time.Second)
+	next.Waits(t)
+	forged := isFooled(t, next, func() { f.says(t, grants("g", number, clockOf(t, plain))[0]) })
 	require.ErrorIs(t, forged.Unlock(t.Context()), session.ErrLost)
 	require.True(t, h.Held())
 	require.NoError(t, h.Unlock(t.Context()))
@@ -173,12 +172,12 @@ func TestUnknownMessages(t *testing.T) {
 	}
 	queued(t, l, crowd)
 	f := forger{plain, c}
-	before, began := evals(t, plain), time.Now()
+	before, began := redistest.Scripts(t, plain), time.Now()
 	for range 200 {
 		f.says(t, "2 z whatever")
 		<-time.After(10 * time.Millisecond) // between two messages
 	}
-	asked := evals(t, plain) - before
+	asked := redistest.Scripts(t, plain) - before
 	rate := float64(asked) / time.Since(began).Seconds()
 	t.Logf("%.0f scripts a second", rate)
 	require.LessOrEqual(t, rate, 200.0)
@@ -212,7 +211,7 @@ func TestReplayedGrants(t *testing.T) {
 			for i := range owners {
 				owners[i] = c.IDs.Suffix(c.IDs.Next())
 			}
-			before, began := evals(t, plain), time.Now()
+			before, began := redistest.Scripts(t, plain), time.Now()
 			var flood rueidis.Commands
 			for i := range messages {
 				name := "a"
@@ -229,10 +228,10 @@ func TestReplayedGrants(t *testing.T) {
 				}
 			}
 			require.NoError(t, c.Check(t.Context()), "it hears in the order in which that was published")
-			scripts, took := evals(t, plain)-before, time.Since(began)
+			scripts, took := redistest.Scripts(t, plain)-before, time.Since(began)
 			t.Logf("%d scripts for %d messages in %v", scripts, messages, took)
 			require.LessOrEqual(t, float64(scripts), most*(took.Seconds()+0.5))
-			require.Eventually(t, func() bool { return evals(t, plain) > before }, long, time.Millisecond)
+			require.Eventually(t, func() bool { return redistest.Scripts(t, plain) > before }, long, time.Millisecond)
 			if of.names > 1 {
 				return
 			}

@@ -1,10 +1,9 @@
-package core_test
+package grant_test
 
 import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -92,24 +91,7 @@ func (c *crowd) more(t testing.TB, n int64) {
 	require.Eventually(t, func() bool { return c.turns.Load() >= until }, long, 100*time.Microsecond)
 }
 
-func isOffer(request string) bool {
-	return strings.HasPrefix(request, "*13\r\n") && redistest.IsScript(request) // a key and nine arguments
-}
-
-func evals(t testing.TB, c rueidis.Client) (n int64) {
-	t.Helper()
-	info, err := do(t, c, "INFO", "commandstats").ToString()
-	require.NoError(t, err)
-	for line := range strings.Lines(info) {
-		for _, command := range []string{"cmdstat_eval:calls=", "cmdstat_evalsha:calls="} {
-			if calls, ok := strings.CutPrefix(line, command); ok {
-				calls, _, _ = strings.Cut(calls, ",")
-				n += number(t, calls)
-			}
-		}
-	}
-	return n
-}
+func isOffer(request string) bool { return redistest.Runs(request, "lock/offer") }
 
 // Goroutines of one process pass the lock on without commands, apart from an offer for every 5000 tokens or
 // 20 ms.
@@ -120,9 +102,9 @@ func TestHandOnInside(t *testing.T) {
 	var c crowd
 	c.run(t, l, 64)
 	c.more(t, 1000)
-	turns, sent, began := c.turns.Load(), evals(t, plain), time.Now()
+	turns, sent, began := c.turns.Load(), redistest.Scripts(t, plain), time.Now()
 	c.more(t, 20_000)
-	turns, sent = c.turns.Load()-turns, evals(t, plain)-sent
+	turns, sent = c.turns.Load()-turns, redistest.Scripts(t, plain)-sent
 	offers := turns/grant.MaxBudgetHolds + time.Since(began).Milliseconds()/20
 	t.Logf("%d turns, %d commands", turns, sent)
 	require.LessOrEqual(t, sent, 2*offers+2)
@@ -259,11 +241,11 @@ func TestLateCopyOfOfferWhileHeld(t *testing.T) {
 	p.Judge(judge)
 	first := mustLock(t, l)
 	second := lockLater(t, l)
-	inLine(t, 1)
+	inLine(t, l, 1)
 	third := lockLater(t, l)
-	inLine(t, 2)
+	inLine(t, l, 2)
 	require.NoError(t, first.Unlock(t.Context()))
-	h := second.wait(t)
+	h := second.Granted(t)
 	require.EqualValues(t, 1, kept.Load())
 	other := newLock(t, open(t, s.Option()), "a", true)
 	next := lockLater(t, other)
@@ -275,8 +257,8 @@ func TestLateCopyOfOfferWhileHeld(t *testing.T) {
 	require.LessOrEqual(t, state.Token, h.Token())
 	require.True(t, h.Held())
 	require.NoError(t, h.Unlock(t.Context()))
-	require.NoError(t, third.wait(t).Unlock(t.Context()))
-	require.NoError(t, next.wait(t).Unlock(t.Context()))
+	require.NoError(t, third.Granted(t).Unlock(t.Context()))
+	require.NoError(t, next.Granted(t).Unlock(t.Context()))
 	clean(t, s.Client(t))
 }
 
@@ -293,24 +275,24 @@ func TestOfferCancelled(t *testing.T) {
 				p.Judge(judge)
 				first := mustLock(t, l)
 				offering := lockLater(t, l)
-				inLine(t, 1)
+				inLine(t, l, 1)
 				var heir *attempt
 				for range heirs {
 					heir = lockLater(t, l)
-					inLine(t, 2)
+					inLine(t, l, 2)
 				}
 				require.NoError(t, first.Unlock(t.Context()))
 				require.Eventually(t, func() bool { return n.Load() == 1 }, long, 100*time.Microsecond)
 				began := time.Now()
-				offering.cancel()
-				<-offering.ended
+				offering.Cancel()
+				<-offering.Ended
 				require.Less(t, time.Since(began), 900*time.Millisecond)
 				p.Deliver()
-				if offering.err == nil { // the repetition was faster
-					require.NoError(t, offering.hold.Unlock(t.Context()))
+				if offering.Err == nil { // the repetition was faster
+					require.NoError(t, offering.Hold.Unlock(t.Context()))
 				}
 				if heir != nil {
-					h := heir.wait(t)
+					h := heir.Granted(t)
 					require.Greater(t, h.Token(), first.Token())
 					require.NoError(t, h.Unlock(t.Context()))
 				}
@@ -333,17 +315,17 @@ func TestPlaceIsInherited(t *testing.T) {
 		delegate := lockLater(t, a)
 		queued(t, watch, 1)
 		heir := lockLater(t, a)
-		inLine(t, 1)
+		inLine(t, a, 1)
 		later := lockLater(t, b)
 		queued(t, watch, 2)
-		delegate.cancel()
-		<-delegate.ended
-		require.ErrorIs(t, delegate.err, context.Canceled)
+		delegate.Cancel()
+		<-delegate.Ended
+		require.ErrorIs(t, delegate.Err, context.Canceled)
 		queued(t, watch, 2)
 		require.NoError(t, held.Unlock(t.Context()))
-		h := heir.wait(t)
+		h := heir.Granted(t)
 		require.NoError(t, h.Unlock(t.Context()))
-		last := later.wait(t)
+		last := later.Granted(t)
 		require.Greater(t, last.Token(), h.Token())
 		require.NoError(t, last.Unlock(t.Context()))
 		clean(t, s.Client(t))
@@ -365,15 +347,15 @@ func TestLossEndsTheHandingOn(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				first := mustLock(t, l)
 				second := lockLater(t, l)
-				inLine(t, 1)
+				inLine(t, l, 1)
 				third := lockLater(t, l)
-				inLine(t, 2)
+				inLine(t, l, 2)
 				require.NoError(t, first.Unlock(t.Context()))
-				h := second.wait(t)
+				h := second.Granted(t)
 				lose()
 				<-h.Context().Done()
 				require.ErrorIs(t, context.Cause(h.Context()), session.ErrLost)
-				next := third.wait(t) // although h is never unlocked
+				next := third.Granted(t) // although h is never unlocked
 				require.Greater(t, next.Token(), h.Token())
 				require.True(t, next.Held())
 				require.ErrorIs(t, h.Unlock(t.Context()), session.ErrLost)
@@ -394,8 +376,8 @@ func TestLostBetweenHolds(t *testing.T) {
 	for range 20 {
 		c.more(t, 100)
 		do(t, plain, "DEL", "a")
-		found := evals(t, plain) + 2
-		require.Eventually(t, func() bool { return evals(t, plain) >= found }, long, time.Millisecond)
+		found := redistest.Scripts(t, plain) + 2
+		require.Eventually(t, func() bool { return redistest.Scripts(t, plain) >= found }, long, time.Millisecond)
 	}
 	c.more(t, 100)
 	c.end()
@@ -476,10 +458,10 @@ func TestLateCopyOfInheritedAcquire(t *testing.T) {
 		}
 		got <- h
 	}()
-	inLine(t, 1)
+	inLine(t, l, 1)
 	close(ctx.waits)
-	first.cancel()
-	<-first.ended
+	first.Cancel()
+	<-first.Ended
 	<-ctx.looked // the heir is about to ask
 	p.KillAll()
 	require.Eventually(t, func() bool {
@@ -513,7 +495,7 @@ func TestCloseAfterUnlock(t *testing.T) {
 				_ = h.Unlock(ctx) // it may be closed
 			}
 		})
-		inLine(t, 1)
+		inLine(t, l, 1)
 		wg.Go(func() {
 			<-ctx.Done()
 			if err := h.Unlock(context.Background()); err != nil {
@@ -557,12 +539,12 @@ func TestTurnRacesCancellation(t *testing.T) {
 			racing := make([]*attempt, 1+n%2)
 			for i := range racing {
 				racing[i] = lockLater(t, l)
-				inLine(t, i+1)
+				inLine(t, l, i+1)
 			}
 			if n%4 < 2 {
-				racing[0].cancel() // it has to notice that while it is passed the lock
+				racing[0].Cancel() // it has to notice that while it is passed the lock
 			} else {
-				go racing[0].cancel()
+				go racing[0].Cancel()
 			}
 			require.NoError(t, h.Unlock(t.Context()))
 			serves(t, l, racing...)
@@ -588,14 +570,14 @@ func TestLeaseOfItsOwnGoesThroughRedis(t *testing.T) {
 				}
 				h := mustLock(t, plain)
 				warm := lockLater(t, plain)
-				inLine(t, 1)
+				inLine(t, plain, 1)
 				require.NoError(t, h.Unlock(t.Context())) // an offer follows, which reserves tokens
-				h = warm.wait(t)
+				h = warm.Granted(t)
 				one := lockLater(t, special)
-				inLine(t, 1)
+				inLine(t, plain, 1)
 				before := holder()
 				require.NoError(t, h.Unlock(t.Context()))
-				own := one.wait(t)
+				own := one.Granted(t)
 				require.NotEqual(t, before, holder())
 				require.Greater(t, own.Token(), h.Token())
 				if name != "min" && name != "no budget" {
@@ -604,7 +586,7 @@ func TestLeaseOfItsOwnGoesThroughRedis(t *testing.T) {
 				next := lockLater(t, plain)
 				before = holder()
 				require.NoError(t, own.Unlock(t.Context()))
-				last := next.wait(t)
+				last := next.Granted(t)
 				require.NotEqual(t, before, holder())
 				require.Greater(t, last.Remaining(), 1500*time.Millisecond)
 				require.NoError(t, last.Unlock(t.Context()))
@@ -625,17 +607,17 @@ func TestShutdownWithALine(t *testing.T) {
 			var waiting []*attempt
 			for n := range 8 {
 				waiting = append(waiting, lockLater(t, l))
-				inLine(t, n+1)
+				inLine(t, l, n+1)
 			}
 			stopped, unlocked := make(chan error), make(chan error)
 			go func() { stopped <- c.Shutdown(context.Background()) }()
 			go func() { unlocked <- h.Unlock(context.Background()) }() // they race for who is passed the lock
 			for _, a := range waiting {
-				<-a.ended
-				if a.err == nil {
-					require.NoError(t, a.hold.Unlock(t.Context()))
+				<-a.Ended
+				if a.Err == nil {
+					require.NoError(t, a.Hold.Unlock(t.Context()))
 				} else {
-					require.ErrorIs(t, a.err, session.ErrClosed)
+					require.ErrorIs(t, a.Err, session.ErrClosed)
 				}
 			}
 			require.NoError(t, <-unlocked)

@@ -1,4 +1,4 @@
-package core_test
+package session_test
 
 import (
 	"context"
@@ -17,38 +17,8 @@ import (
 	"github.com/latchkey-go/latchkey/semaphore"
 )
 
-// Rule 24, with a server whose clock is set. A hold is trusted beside another one for as long as it takes to
-// notice: two seconds at most, and a round trip when anything is asked of the server.
-
-// soon is more than the two seconds after which the clock is asked for, and less than a third of the leases
-// that such a test has: on a machine that is busy with something else.
-const soon = 10 * time.Second
-
 // beyond is further than what is left of a lease of the default options.
 const beyond = session.DefaultLease + time.Second
-
-// rival is a hold that another client has now. It is unlocked with the test, as a client that is closed would
-// wait for it.
-func rival(t *testing.T, try func(context.Context) (*grant.Hold, error)) *grant.Hold {
-	t.Helper()
-	h, err := try(t.Context())
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = h.Unlock(context.Background()) }) // it may be lost, or unlocked
-	return h
-}
-
-// ends returns how long it takes until a hold is not trusted any more, because of the jump.
-func ends(t *testing.T, h *grant.Hold) time.Duration {
-	t.Helper()
-	began := time.Now()
-	select {
-	case <-h.Context().Done():
-	case <-time.After(long):
-		require.FailNow(t, "still trusted")
-	}
-	require.ErrorIs(t, h.Err(), session.ErrLost)
-	return time.Since(began)
-}
 
 func TestForwardJumpOfAnIdleHolder(t *testing.T) {
 	t.Run("lock", func(t *testing.T) {
@@ -142,14 +112,14 @@ func TestBackwardJumpAfterADeath(t *testing.T) {
 	bound := left + soon
 	t.Run("lock", func(t *testing.T) {
 		s := redistest.NewJumping(t)
-		dead := redistest.StartWorker(t, "hold "+s.Addr+" rlock", "LATCHKEY_TEST_LEASE="+left.String())
+		dead := redistest.StartWorker(t, "hold "+s.Addr, "LATCHKEY_TEST_LEASE="+left.String())
 		dead.Next(t, "held")
 		waiter := lockLater(t, newLock(t, open(t, s.Option()), "a", true))
 		queued(t, newLock(t, open(t, s.Option()), "a", true), 1)
 		dead.Kill()
 		s.Jump(t, -time.Hour)
 		began := time.Now()
-		next := waiter.wait(t)
+		next := waiter.Granted(t)
 		require.True(t, next.Held())
 		require.NoError(t, next.Unlock(t.Context()))
 		require.Less(t, time.Since(began), bound, "and not an hour")

@@ -1,4 +1,4 @@
-package core_test
+package session_test
 
 import (
 	"context"
@@ -65,7 +65,7 @@ func TestServerRefusesForAWhile(t *testing.T) {
 			end()
 			stop()
 			require.NoError(t, h.Unlock(t.Context()))
-			require.NoError(t, waiter.wait(t).Unlock(t.Context()))
+			require.NoError(t, waiter.Granted(t).Unlock(t.Context()))
 			require.NoError(t, c.Check(t.Context()))
 			_, err = latch.CountDown(t.Context())
 			require.NoError(t, err)
@@ -93,8 +93,8 @@ func TestCloseWhileRefused(t *testing.T) {
 			began := time.Now()
 			closeNow(c)
 			require.Less(t, time.Since(began), 2*time.Second)
-			<-waiter.ended
-			require.ErrorIs(t, waiter.err, session.ErrClosed)
+			<-waiter.Ended
+			require.ErrorIs(t, waiter.Err, session.ErrClosed)
 			end()
 		})
 	}
@@ -153,8 +153,8 @@ func TestCloseOnASilentServer(t *testing.T) {
 				shut(c)
 				require.Less(t, time.Since(began), limit)
 				for _, w := range waiters {
-					<-w.ended
-					require.ErrorIs(t, w.err, session.ErrClosed)
+					<-w.Ended
+					require.ErrorIs(t, w.Err, session.ErrClosed)
 				}
 				for range 5 {
 					require.ErrorIs(t, <-drawn, session.ErrClosed)
@@ -181,7 +181,7 @@ func TestUnlockAfterClose(t *testing.T) {
 		waiter := lockLater(t, newLock(t, later, "a", delegate))
 		queued(t, newLock(t, later, "a", delegate), 1)
 		require.NoError(t, h.Unlock(t.Context()))
-		require.NoError(t, waiter.wait(t).Unlock(t.Context()), "long before its lease")
+		require.NoError(t, waiter.Granted(t).Unlock(t.Context()), "long before its lease")
 		require.NoError(t, p.Unlock(t.Context()))
 		free, err := newSemaphore(later, "s")
 		require.NoError(t, err)
@@ -199,7 +199,7 @@ func TestServerRefusesWhoWaitsForReplicas(t *testing.T) {
 	for _, code := range []string{"BUSY", "MISCONF"} {
 		t.Run(code, func(t *testing.T) {
 			s := redistest.NewProcess(t, redistest.Refusing()...)
-			_ = redistest.NewProcess(t, "--replicaof", "127.0.0.1 "+port(s))
+			_ = redistest.NewProcess(t, "--replicaof", "127.0.0.1 "+fmt.Sprint(s.Port(t)))
 			c := open(t, s.Option(), hasty, replicas(1))
 			var locks []*lock.Lock
 			for i := range 8 {

@@ -1,4 +1,4 @@
-package core_test
+package grant_test
 
 import (
 	"strconv"
@@ -23,12 +23,12 @@ func TestNameAheadOfTheClock(t *testing.T) {
 	do(t, plain, "SET", token, strconv.FormatInt(ahead, 10))
 	c := open(t, s.Option())
 	for _, name := range []string{"ahead", "other"} {
-		before := evals(t, plain)
+		before := redistest.Scripts(t, plain)
 		var all crowd
 		all.run(t, newLock(t, c, name, true), 8)
 		all.more(t, 20_000)
 		all.end()
-		turns, scripts := all.turns.Load(), evals(t, plain)-before
+		turns, scripts := all.turns.Load(), redistest.Scripts(t, plain)-before
 		t.Logf("%s: %d turns, %d scripts", name, turns, scripts)
 		require.Less(t, scripts, turns/20, name)
 		if name == "ahead" {

@@ -1,113 +1,48 @@
-package core_test
+package lock_test
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strconv"
 	"testing"
 	"time"
 
-	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
-	"github.com/latchkey-go/latchkey/internal/core"
 	"github.com/latchkey-go/latchkey/internal/lock"
+	"github.com/latchkey-go/latchkey/internal/locktest"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
 // worker is what a process of its own does: a mode and its arguments.
 func worker(args []string) {
-	o := session.DefaultOptions()
-	if d, err := time.ParseDuration(os.Getenv("LATCHKEY_TEST_LEASE")); err == nil {
-		o.Lease = d
-	}
-	if args[0] == "panics" {
-		o.Observer.Queued = func(session.Event) { panic(errHook) }
-	}
-	c, err := connect(args[1], o)
+	c, err := locktest.Connect(args[1])
 	for args[0] == "handoff" && errors.Is(err, session.ErrUnavailable) { // connections are killed meanwhile
-		c, err = connect(args[1], o)
+		c, err = locktest.Connect(args[1])
 	}
-	check(err)
-	delegate := args[2] == "rlock"
+	locktest.Check(err)
+	l, err := lock.New(c, "a", args[2] == "rlock", nil)
+	locktest.Check(err)
 	switch args[0] {
 	case "hold": // hold one lock; report when the hold ends
-		l, err := lock.New(c, "a", delegate, nil)
-		check(err)
-		h, err := l.Lock(context.Background())
-		check(err)
-		fmt.Println("held", h.Token())
-		reported := false
-		for {
-			// The first look at the clock after a SIGCONT must be right; Done follows within 10 ms.
-			if !reported && (h.Remaining() <= 0 || h.Context().Err() != nil || !h.Held()) {
-				reported = true
-				fmt.Println("ended", time.Now().UnixNano(), h.Held(), h.Context().Err() == nil, h.Err() == nil)
-			}
-			select {
-			case <-h.Context().Done():
-				if reported {
-					fmt.Println("done", time.Now().UnixNano())
-					select {}
-				}
-			default:
-			}
-		}
+		locktest.Hold(l)
 	case "wait": // wait with a number of goroutines
 		n, err := strconv.Atoi(args[3])
-		check(err)
-		l, err := lock.New(c, "a", delegate, nil)
-		check(err)
+		locktest.Check(err)
 		for range n {
 			go func() {
 				h, err := l.Lock(context.Background())
-				check(err)
+				locktest.Check(err)
 				fmt.Println("held", h.Token())
-				check(h.Unlock(context.Background()))
+				locktest.Check(h.Unlock(context.Background()))
 			}()
 		}
 		select {}
-	case "panics": // in the hook of a waiter
-		l, err := lock.New(c, "a", delegate, nil)
-		check(err)
-		_, err = l.Lock(context.Background())
-		check(err)
-		func() {
-			defer func() { _ = recover() }()
-			_, _ = l.Lock(context.Background())
-		}()
-		fmt.Println("survived")
 	case "handoff":
 		handoff(c, args[2], args[3:])
 	}
-}
-
-func connect(addr string, o session.Options) (*session.Client, error) {
-	c, err := core.Open(rueidis.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true}, o)
-	if err != nil {
-		return nil, err
-	}
-	if err = c.Check(context.Background()); err != nil {
-		closeNow(c)
-	}
-	return c, err
-}
-
-func check(err error) {
-	if err != nil {
-		fmt.Println("error", err)
-		os.Exit(1)
-	}
-}
-
-func number(t testing.TB, text string) int64 {
-	t.Helper()
-	n, err := strconv.ParseInt(text, 10, 64)
-	require.NoError(t, err)
-	return n
 }
 
 func eachProcess(t *testing.T, test func(t *testing.T, s *redistest.Server, kind string, l, other *lock.Lock)) {
@@ -123,12 +58,12 @@ func TestHolderKilled(t *testing.T) {
 	eachProcess(t, func(t *testing.T, s *redistest.Server, kind string, l, other *lock.Lock) {
 		const length = 1200 * time.Millisecond
 		holder := redistest.StartWorker(t, "hold "+s.Addr+" "+kind, "LATCHKEY_TEST_LEASE="+length.String())
-		token := number(t, holder.Next(t, "held")[0])
+		token := locktest.Number(t, holder.Next(t, "held")[0])
 		next := lockLater(t, other)
 		queued(t, l, 1)
 		holder.Kill()
 		began := time.Now()
-		h := next.wait(t)
+		h := next.Granted(t)
 		require.Less(t, time.Since(began), length+500*time.Millisecond, "its lease and 100 ms, and the machine may be busy")
 		require.Greater(t, h.Token(), token)
 		require.NoError(t, h.Unlock(t.Context()))
@@ -156,7 +91,7 @@ func TestKilledWaitersAreSkipped(t *testing.T) {
 		}, long, time.Millisecond, "Redis has seen the connections close")
 		began := time.Now()
 		require.NoError(t, h.Unlock(t.Context()))
-		h = next.wait(t)
+		h = next.Granted(t)
 		took := time.Since(began)
 		t.Logf("5 killed processes ahead delayed the next waiter by %v", took)
 		require.Less(t, took, time.Second, "a grant to one of them would cost two")
@@ -181,7 +116,7 @@ func TestStoppedWaitersCostOneShortLease(t *testing.T) {
 		stopped.Signal(t, redistest.Stop)
 		began := time.Now()
 		require.NoError(t, h.Unlock(t.Context()))
-		h = next.wait(t)
+		h = next.Granted(t)
 		took := time.Since(began)
 		t.Logf("a stopped process with %d entries ahead delayed the next waiter by %v", entries, took)
 		require.Less(t, took, 3*time.Second, "two would take four")
@@ -206,7 +141,7 @@ func TestHolderStoppedPastItsLease(t *testing.T) {
 		next := lockLater(t, other)
 		queued(t, l, 1)
 		holder.Signal(t, redistest.Stop)
-		h := next.wait(t)
+		h := next.Granted(t)
 		plain := s.Client(t)
 		write := func(token string) int64 {
 			n, err := plain.Do(t.Context(), plain.B().Eval().Script(store).Numkeys(1).Key("redisson_lock_token:store").Arg(token).Build()).AsInt64()
@@ -218,8 +153,8 @@ func TestHolderStoppedPastItsLease(t *testing.T) {
 		holder.Signal(t, redistest.Continue)
 		ended := holder.Next(t, "ended")
 		require.Equal(t, []string{"false", "false", "false"}, ended[1:], "Held, Context().Err() == nil, Err() == nil")
-		at := time.Unix(0, number(t, ended[0]))
-		done := time.Unix(0, number(t, holder.Next(t, "done")[0]))
+		at := time.Unix(0, locktest.Number(t, ended[0]))
+		done := time.Unix(0, locktest.Number(t, holder.Next(t, "done")[0]))
 		t.Logf("after SIGCONT: seen after %v, Done %v later", at.Sub(continued), done.Sub(at))
 		require.Less(t, done.Sub(at), 100*time.Millisecond, "it is 10 ms, and the machine may be busy")
 		require.Zero(t, write(stale), "a store that fences refuses its token")
