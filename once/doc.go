@@ -58,6 +58,8 @@
 // others when to look again: at the next tick, or when the lease of who runs would end. That is a hint that
 // saves commands. The lock, and the record of the last tick, decide.
 //
+// Hooks and the observer hear of the locks, as of any other. Nothing more is told them.
+//
 // # In Redis
 //
 // The keys of a name N (after the key prefix) are those of a lock N, and latchkey_once:{N},

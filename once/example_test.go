@@ -61,16 +61,16 @@ func ExampleShare() {
 	defer c.Close()
 	stored := "refresh-1" // in a database, for all processes
 	refresh := func(ctx context.Context, run *once.Run) ([]byte, error) {
-		used := stored            // read under the lock: whoever was before has stored another
-		stored = "refresh-2"      // with run.Token(): the database refuses a smaller one
-		fmt.Println("used", used) // at the server that gives the tokens
+		used := stored       // read under the lock: whoever was before has stored another
+		stored = "refresh-2" // the database refuses a token that is smaller than one it has seen
+		fmt.Println("used", used, "stale:", run.Hold().Err() != nil)
 		return []byte("access-2"), ctx.Err()
 	}
 
 	access, err := once.Share(ctx, c, "token:7", refresh)
 	fmt.Println(string(access), err)
 	// Output:
-	// used refresh-1
+	// used refresh-1 stale: false
 	// access-2 <nil>
 }
 

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey"
-	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/internal/redistest/shared"
 	"github.com/latchkey-go/latchkey/once"
 )
@@ -176,6 +175,8 @@ type diary struct {
 	latest   *atomic.Int64 // how late the latest was, in ns
 	runs     *atomic.Int64
 	before   *atomic.Int64 // runs before tick 0, or after the last
+	lateAt   *atomic.Int64 // the last tick of those
+	delays   *atomic.Int64 // times that it began to be so late
 	jumped   *atomic.Int64 // when the clock was set forward last: what it jumped over was due then
 }
 
@@ -185,7 +186,7 @@ func openDiary(path string, n int) *diary {
 	w := openWords(path, diaryWords+n)
 	return &diary{
 		w, w.Word(0), w.Word(1), w.Word(2), w.Word(3), w.Word(4), w.Word(5), w.Word(6), w.Word(7), w.Word(8), w.Word(9), w.Word(10),
-		w.Word(11), w.Word(12), w.Word(13), w.Word(14),
+		w.Word(11), w.Word(12), w.Word(13), w.Word(14), w.Word(15), w.Word(16),
 	}
 }
 
@@ -203,13 +204,18 @@ func (d *diary) write(ctx context.Context, run *once.Run, period time.Duration, 
 	}
 	if bound := d.bound.Load(); bound > 0 && lateness > bound && run.Attempt() == 1 {
 		d.late.Add(1)
+		if at-d.lateAt.Swap(at) > int64(time.Second) { // those behind it are late because it was
+			d.delays.Add(1)
+		}
 	}
 	pid := int64(os.Getpid())
-	if other := d.inside.Swap(pid); other != 0 && ctx.Err() == nil && redistest.Alive(int(other)) {
-		d.overlaps.Add(1)
-	}
+	d.inside.Store(pid)
 	d.pid.Store(pid)
-	defer d.inside.CompareAndSwap(pid, 0)
+	defer func() {
+		if !d.inside.CompareAndSwap(pid, 0) && ctx.Err() == nil { // it trusts its lock still
+			d.overlaps.Add(1)
+		}
+	}()
 	if takes > 0 {
 		<-time.After(takes)
 	}

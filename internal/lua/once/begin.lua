@@ -25,7 +25,8 @@ if wait > 0 then return {'w', wait} end
 
 -- What was recorded by now is of no use to those who wait: the run that begins ends after they came.
 if over == 0 then over = tonumber(next_over()) - 1 end
-redis.call('HSET', RUN, 'token', ARGV[1], 'attempt', decimal(attempt + 1), 'phase', 'r', 'over', decimal(over))
+redis.call('HSET', RUN, 'token', ARGV[1], 'attempt', decimal(attempt + 1), 'phase', 'r',
+  'over', decimal(over))
 redis.call('HDEL', RUN, 'kind', 'value', 'until', 'pause')
 redis.call('PEXPIRE', RUN, ARGV[4])
 return {'r', attempt + 1}

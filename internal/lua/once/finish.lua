@@ -1,5 +1,5 @@
--- finish: record how a run ended. Whoever asks may be stale: only the run that has begun last is believed, and
--- only as long as there is its record. Safe to repeat: a copy gets the same reply.
+-- finish: record how a run ended. Whoever asks may be stale: only the run that has begun last is believed,
+-- and only as long as there is its record. Safe to repeat: a copy gets the same reply.
 --
 -- Keys  as in once/state.lua
 -- ARGV  1 fencing token of the run
