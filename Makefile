@@ -55,9 +55,9 @@ soak: ## run the long tests: 8 processes share a lock, a read-write lock, severa
 	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'LosesTheWrite' ./integration
 
 .PHONY: robustness
-robustness: ## run random programs of all primitives while things fail, and judge them: SECONDS=60 SEED=… FAULTS='flush all,clock back' TOPOLOGY=cluster
+robustness: ## run random programs of all primitives while things fail, and judge them: SECONDS=60 SEED=… FAULTS='flush all,clock back' TOPOLOGY=cluster MONITOR=1
 	cd robustness && ROBUSTNESS_SECONDS=$(or $(SECONDS),60) ROBUSTNESS_SEED=$(SEED) ROBUSTNESS_EPISODE=$(EPISODE) ROBUSTNESS_FAULTS='$(FAULTS)' \
-		ROBUSTNESS_TOPOLOGY=$(TOPOLOGY) $(GO) test -count=1 -timeout 0 -v -run '^TestRobustness$$' .
+		ROBUSTNESS_TOPOLOGY=$(TOPOLOGY) ROBUSTNESS_MONITOR=$(MONITOR) $(GO) test -count=1 -timeout 0 -v -run '^TestRobustness$$' .
 
 .PHONY: robustness-mutations
 robustness-mutations: ## put each of the known faults into a copy of the code, and see that they are found: MUTATIONS=5 for five at random, or a part of a name

@@ -17,7 +17,8 @@ import (
 // member is one process of the crew. When it is killed, another one takes its place.
 type member struct {
 	serial uint64
-	killed int64 // when; 0: it was not
+	doomed int64 // just before it was killed
+	killed int64 // when it had ended by that; 0: it was not killed
 	cmd    *exec.Cmd
 	exited chan struct{}
 	stdin  interface{ Close() error } // closed with this process
@@ -82,6 +83,7 @@ func (c *crew) kill(n int) {
 		return
 	default:
 	}
+	m.doomed = time.Now().UnixNano() // it may take a tenth of a second to end
 	m.kill()
 	m.killed = time.Now().UnixNano()
 }

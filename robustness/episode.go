@@ -10,8 +10,6 @@ import (
 
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
-
-	"github.com/latchkey-go/latchkey/internal/redistest"
 )
 
 // Violation is something that must not be.
@@ -24,6 +22,7 @@ type Outcome struct {
 	Violations []Violation
 	Tally      Tally
 	Began      int64
+	Took       time.Duration // with its servers and its validation
 	Stall      time.Duration // of the worker that was not run for the longest time, where nothing was done to it
 	Dir        string
 }
@@ -55,57 +54,13 @@ func Play(t testing.TB, plan Plan, dir string) Outcome {
 	h.Violations = o.Violations
 	if len(o.Violations) > 0 {
 		h.keep(t)
+		for n, m := range s.monitors {
+			m.keep(t, o.Dir, n)
+		}
 	}
 	h.close()
+	o.Took = time.Since(time.Unix(0, o.Began))
 	return o
-}
-
-// newScene starts the servers, and a proxy of each.
-func newScene(t testing.TB, plan Plan, dir string) *scene {
-	s := &scene{t: t, plan: plan}
-	var args []string
-	if plan.has("restart with its data") {
-		args = append(args, "--appendonly", "yes", "--appendfsync", "always")
-	}
-	if plan.has("busy script", "no disk", "loading", "no primary") {
-		args = append(args, redistest.Refusing()...)
-	}
-	switch {
-	case plan.has("failover", "kill a primary"):
-		s.servers = newReplicated(t)
-	case plan.Topology == Cluster:
-		s.cluster = redistest.NewCluster(t)
-		s.servers = s.cluster.Nodes
-	case plan.Topology == Three:
-		for range 3 {
-			s.servers = append(s.servers, redistest.NewProcess(t, args...))
-		}
-	case plan.has("clock forward", "clock back"):
-		s.servers = append(s.servers, redistest.NewJumping(t, args...))
-	default:
-		s.servers = append(s.servers, redistest.NewProcess(t, args...))
-	}
-	order := Order{Plan: plan, Dir: dir}
-	for _, one := range s.servers {
-		p := redistest.NewProxy(t, one)
-		s.proxies, s.plain = append(s.proxies, p), append(s.plain, one.Client(t))
-		order.Direct, order.Proxy = append(order.Direct, one.Addr), append(order.Proxy, p.Addr)
-	}
-	words, err := OpenWords(filepath.Join(dir, "words"))
-	require.NoError(t, err)
-	s.crew = &crew{order: order, words: words}
-	return s
-}
-
-// newReplicated returns a cluster of three primaries with a replica each.
-func newReplicated(t testing.TB) (all []*redistest.Server) {
-	var members []redistest.Member
-	for range 6 {
-		s := redistest.NewProcess(t, "--cluster-enabled", "yes", "--cluster-node-timeout", "2000", "--cluster-config-file", "nodes.conf")
-		all, members = append(all, s), append(members, s.Member())
-	}
-	redistest.Form(t, members, 3)
-	return all
 }
 
 // fail lets things fail until the episode is over, and returns when they did.

@@ -23,6 +23,10 @@ func (w *worker) resultOf(c *client, what string, err error, also ...error) int6
 		return Unknown
 	case errors.Is(err, latchkey.ErrUnknownOutcome):
 		return w.ifFaults(Unknown, what, err)
+	case errors.Is(err, latchkey.ErrNotReplicated) && w.replicated() && c != nil && c.what == bounded: // it is given back in a moment
+		return Unknown
+	case errors.Is(err, latchkey.ErrTooManyWaiters) && c != nil && c.what == bounded:
+		return Refused
 	case ended, errors.Is(err, latchkey.ErrNotAcquired):
 		return Refused
 	case errors.Is(err, latchkey.ErrLost):

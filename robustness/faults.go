@@ -37,7 +37,10 @@ const (
 	settles   = 500 * time.Millisecond  // what reconnections and probes take beside that
 )
 
-var everywhere = []Topology{Single, Cluster, Three}
+var (
+	everywhere = []Topology{Single, Cluster, Three, Sentinel}
+	proxies    = []Topology{Single, Cluster, Three} // a sentinel names the servers themselves
+)
 
 // faults is the table: what can fail, and what that excuses.
 var faults = []Fault{
@@ -58,31 +61,35 @@ var faults = []Fault{
 		Excuses: Excuse{Recovers: asksAgain + settles, Order: true},
 	},
 	{
-		Name: "lose replies", On: everywhere, Begin: loseReplies, Lasts: span(500, 1500),
+		Name: "lose replies", On: proxies, Begin: loseReplies, Lasts: span(500, 1500),
 		Excuses: Excuse{Recovers: asksAgain + settles, Order: true},
 	},
 	{
-		Name: "late copies", On: everywhere, Begin: lateCopies, Lasts: span(200, 1000),
+		Name: "late copies", On: proxies, Begin: lateCopies, Lasts: span(200, 1000),
 		Excuses: Excuse{Recovers: longestLease + asksAgain + settles, Order: true}, // a copy that takes blocks as long as it was late
 	},
 	{
-		Name: "silent network", On: everywhere, Begin: silentNetwork, Lasts: span(50, 1500),
+		Name: "silent network", On: proxies, Begin: silentNetwork, Lasts: span(50, 1500),
 		Excuses: Excuse{Recovers: longestLease + asksAgain + 3*time.Second, Order: true}, // a silent server is given up after three seconds
 	},
 	{
-		Name: "cut network", On: everywhere, Begin: cutNetwork, Lasts: span(0, 0),
+		Name: "cut network", On: proxies, Begin: cutNetwork, Lasts: span(0, 0),
 		Excuses: Excuse{Recovers: asksAgain + settles, Order: true},
 	},
 	{
-		Name: "one-way network", On: everywhere, Begin: oneWayNetwork, Lasts: span(100, 1000),
+		Name: "one-way network", On: proxies, Begin: oneWayNetwork, Lasts: span(100, 1000),
 		Excuses: Excuse{Recovers: longestLease + asksAgain + 3*time.Second, Order: true},
 	},
 	{
-		Name: "slow network", On: everywhere, Begin: slowNetwork, Lasts: span(200, 1500),
+		Name: "idle connections end", On: proxies, Begin: endIdle, Lasts: span(300, 1500),
 		Excuses: Excuse{Recovers: asksAgain + settles, Order: true},
 	},
 	{
-		Name: "stop the server", On: everywhere, Begin: stopServer, Lasts: span(20, 1800),
+		Name: "slow network", On: proxies, Begin: slowNetwork, Lasts: span(200, 1500),
+		Excuses: Excuse{Recovers: asksAgain + settles, Order: true},
+	},
+	{
+		Name: "stop the server", On: proxies, Begin: stopServer, Lasts: span(20, 1800),
 		Excuses: Excuse{Recovers: longestLease + asksAgain + settles, Order: true},
 	},
 	{
@@ -135,6 +142,18 @@ var faults = []Fault{
 		Excuses: Excuse{Overlap: longestLease, Recovers: longestLease + asksAgain + settles, Order: true},
 	},
 	{
+		// A hold of it is lost, as if it had been deleted. Who asks for it hears what is wrong.
+		Name: "a key is replaced", On: []Topology{Single}, Begin: replaceKey, Lasts: span(20, 300),
+		Excuses: Excuse{
+			Overlap: longestLease, Recovers: longestLease + asksAgain + settles, Order: true,
+			Errors: []string{"WRONGTYPE", "foreign"},
+		},
+	},
+	{
+		Name: "credentials rotate", On: []Topology{Single}, Begin: rotate, Lasts: span(20, 500),
+		Excuses: Excuse{Recovers: asksAgain + settles, Order: true, Errors: []string{"WRONGPASS", "NOAUTH"}},
+	},
+	{
 		Name: "clock forward", On: []Topology{Single}, Begin: jump(false), Lasts: span(0, 0),
 		Excuses: Excuse{Overlap: asksAgain + settles, Recovers: asksAgain + settles, Order: true, Counts: true},
 	},
@@ -153,8 +172,13 @@ var faults = []Fault{
 		Excuses: Excuse{Recovers: longestLease + noticed + settles, Order: true},
 	},
 	{
+		// Only who waits for replicas notices.
+		Name: "stop a replica", On: []Topology{Cluster, Sentinel}, Begin: stopReplica, Lasts: span(50, 1500),
+		Excuses: Excuse{},
+	},
+	{
 		// The last writes may be lost.
-		Name: "kill a primary", On: []Topology{Cluster}, Begin: killPrimary, Lasts: span(3500, 4500),
+		Name: "kill a primary", On: []Topology{Cluster, Sentinel}, Begin: killPrimary, Lasts: span(3500, 4500),
 		Excuses: Excuse{Overlap: longestLease, Recovers: longestLease + noticed + 3*time.Second, Order: true, Counts: true},
 	},
 }

@@ -2,30 +2,19 @@ package robustness
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
-	"testing"
 	"time"
 
-	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/redistest"
 )
-
-// scene is the servers and processes of an episode, at which faults are aimed.
-type scene struct {
-	t       testing.TB
-	plan    Plan
-	crew    *crew
-	servers []*redistest.Server
-	proxies []*redistest.Proxy
-	cluster *redistest.Cluster
-	plain   []rueidis.Client // of each server
-	about   int64            // the object that the fault concerns; -1: all
-}
 
 // one draws a server.
 func (s *scene) one(rng *rand.Rand) int { return rng.IntN(len(s.servers)) }
@@ -165,15 +154,16 @@ func starve(s *scene, _ *rand.Rand) func() {
 	return func() { s.crew.words.Starve().Store(0) }
 }
 
-// deleteKey deletes the key of a lock that may be taken away.
+// taken draws a lock that may be taken away.
+func (s *scene) taken(rng *rand.Rand) Object {
+	all := slices.DeleteFunc(slices.Clone(s.plan.Objects), func(o Object) bool { return !o.Taken })
+	return all[rng.IntN(len(all))]
+}
+
 func deleteKey(s *scene, rng *rand.Rand) func() {
-	for _, n := range rng.Perm(len(s.plan.Objects)) {
-		if o := s.plan.Objects[n]; o.Taken {
-			s.about = int64(o.Index)
-			_ = s.do(0, "DEL", o.Key) // it may be away for another reason
-			break
-		}
-	}
+	o := s.taken(rng)
+	s.about = int64(o.Index)
+	_ = s.do(0, "DEL", o.Key) // it may be away for another reason
 	return nothing
 }
 
@@ -187,25 +177,96 @@ func failover(s *scene, rng *rand.Rand) func() {
 	return nothing
 }
 
-// killPrimary kills a primary of a cluster, whose replica takes over.
-func killPrimary(s *scene, rng *rand.Rand) func() {
+// ofRole draws a server that says it is a primary or a replica: master or slave.
+func (s *scene) ofRole(rng *rand.Rand, role string) (found *redistest.Server) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
 	for _, n := range rng.Perm(len(s.servers)) {
-		reply, err := s.plain[n].Do(context.Background(), s.plain[n].B().Role().Build()).ToArray()
+		reply, err := s.plain[n].Do(ctx, s.plain[n].B().Role().Build()).ToArray()
 		if err != nil || len(reply) == 0 {
 			continue
 		}
-		if role, _ := reply[0].ToString(); role == "master" {
-			s.servers[n].Kill()
-			return func() { s.servers[n].Start(s.t) }
+		if is, _ := reply[0].ToString(); is == role {
+			return s.servers[n]
 		}
 	}
+	return nil
+}
+
+// killPrimary kills a primary, whose replica takes over.
+func killPrimary(s *scene, rng *rand.Rand) func() {
+	if one := s.ofRole(rng, "master"); one != nil {
+		one.Kill()
+		return func() { one.Start(s.t) }
+	}
 	return nothing
+}
+
+func stopReplica(s *scene, rng *rand.Rand) func() {
+	if one := s.ofRole(rng, "slave"); one != nil {
+		one.Stop(s.t)
+		return func() { one.Continue(s.t) }
+	}
+	return nothing
+}
+
+// The user of the workers, where passwords change.
+const rotating = "rotating"
+
+func passwordOf(n int64) string { return fmt.Sprintf("password-%d", n) }
+
+// setPassword gives the user of the workers its n-th password, and no other.
+func (s *scene) setPassword(n int64) error {
+	return s.do(0, "ACL", "SETUSER", rotating, "on", "resetpass", ">"+passwordOf(n), "~*", "&*", "+@all")
+}
+
+// user makes the user of the workers, where there is one. Redis has forgotten it when it is started again.
+func (s *scene) user() {
+	if s.plan.has("credentials rotate") {
+		made := func() bool { return s.setPassword(s.crew.words.Rotations().Load()) == nil } // once it is connected again
+		require.Eventually(s.t, made, 10*time.Second, 5*time.Millisecond)
+	}
+}
+
+// rotate changes the password, and ends all connections. The workers learn the new one in the end.
+func rotate(s *scene, _ *rand.Rand) func() {
+	next := s.crew.words.Rotations().Load() + 1
+	if s.setPassword(next) != nil { // it is away for another reason
+		return nothing
+	}
+	_ = s.do(0, "CLIENT", "KILL", "USER", rotating) // there may be none
+	return func() { s.crew.words.Rotations().Store(next) }
+}
+
+// replaceKey puts something else in the place of a lock that may be taken away.
+func replaceKey(s *scene, rng *rand.Rand) func() {
+	o := s.taken(rng)
+	s.about = int64(o.Index)
+	_ = s.do(0, "SET", o.Key, "foreign") // it may be away for another reason
+	return func() { _ = s.do(0, "DEL", o.Key) }
+}
+
+// endIdle has a proxy end connections on which nothing was sent for a while, as load balancers do.
+func endIdle(s *scene, rng *rand.Rand) func() {
+	p, idle := s.proxies[s.one(rng)], time.Duration(20+rng.IntN(300))*time.Millisecond
+	ctx, cancel := context.WithCancel(context.Background())
+	var ending sync.WaitGroup
+	ending.Go(func() {
+		for ctx.Err() == nil {
+			nap(ctx, 10*time.Millisecond)
+			p.KillIdle(idle)
+		}
+	})
+	return func() { cancel(); ending.Wait() }
 }
 
 func restart(s *scene, rng *rand.Rand) func() {
 	n := s.one(rng)
 	s.servers[n].Kill()
-	return func() { s.servers[n].Start(s.t) }
+	return func() {
+		s.servers[n].Start(s.t)
+		s.user()
+	}
 }
 
 func restartEmpty(s *scene, rng *rand.Rand) func() { return restart(s, rng) }

@@ -20,6 +20,16 @@ type entry struct {
 	end    int64 // of a section: how long it was trusted, as far as is known
 }
 
+// newEntry returns a record of a process with how long its section was trusted. When the process was killed
+// inside, that is until then, or until its lease was over.
+func newEntry(r *Record, m *member) entry {
+	e := entry{Record: r, serial: m.serial, killed: m.killed, end: r.End}
+	if m.killed != 0 && r.Leaving == 0 && r.Free == 0 && r.Begin != 0 {
+		e.end = max(r.End, min(m.doomed, r.Until))
+	}
+	return e
+}
+
 // history is what all processes of an episode wrote down.
 type history struct {
 	Outcome
@@ -37,11 +47,7 @@ func readHistory(t testing.TB, c *crew, o Outcome) *history {
 		require.NoError(t, err)
 		h.files = append(h.files, file)
 		for _, r := range file.All() {
-			e := entry{Record: r, serial: m.serial, killed: m.killed, end: r.End}
-			if m.killed != 0 && r.Free == 0 && r.Begin != 0 {
-				e.end = max(r.End, min(m.killed, r.Until))
-			}
-			h.entries = append(h.entries, e)
+			h.entries = append(h.entries, newEntry(r, m))
 		}
 	}
 	slices.SortFunc(h.entries, func(a, b entry) int { return int(a.Asked - b.Asked) })

@@ -1,6 +1,7 @@
 package robustness
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"path/filepath"
@@ -39,9 +40,17 @@ func (h *history) linear(o Object) []Violation {
 	if len(operations) == 0 {
 		return nil
 	}
+	if o.Family == Counting {
+		if more := h.overdrawn(o); more != nil || o.Busy { // a model takes too long for what is busy
+			return more
+		}
+	}
 	if o.Family == Latch {
 		if late := h.late(o); late != nil {
 			return late
+		}
+		if o.Timed {
+			return nil
 		}
 	}
 	if unknown > 12 { // each doubles what there is to look at
@@ -64,7 +73,36 @@ func (h *history) linear(o Object) []Violation {
 	return nil
 }
 
-// late looks for those who learned too late that a latch had opened.
+// overdrawn looks for moments at which more plain permits were taken for sure than there are. All that may
+// have been given back by then count as given back.
+func (h *history) overdrawn(o Object) (violations []Violation) {
+	type change struct {
+		at   int64
+		more int64
+		entry
+	}
+	var changes []change
+	for _, e := range h.of(Command, o.Index) {
+		switch {
+		case (e.Mode == take || e.Mode == drain) && e.Result == Done:
+			changes = append(changes, change{e.Begin, e.N, e})
+		case e.Mode == put && e.Result != Refused:
+			changes = append(changes, change{e.Asked, -e.N, e})
+		}
+	}
+	slices.SortFunc(changes, func(a, b change) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.more, b.more)) })
+	taken := int64(0)
+	for _, c := range changes {
+		if taken += c.more; c.more > 0 && taken > int64(o.Capacity) {
+			text := fmt.Sprintf("%d plain permits are taken, and there are %d: %s", taken, o.Capacity, c.describe(h.Began))
+			violations = append(violations, Violation{"plain permits", text})
+		}
+	}
+	return violations
+}
+
+// late looks for those who learned too late that a latch had opened. Who waits for one to be set may see none
+// of a generation that is soon deleted.
 func (h *history) late(o Object) (violations []Violation) {
 	commands := h.of(Command, o.Index)
 	for _, opens := range commands {
@@ -72,7 +110,7 @@ func (h *history) late(o Object) (violations []Violation) {
 			continue
 		}
 		for _, e := range commands {
-			if e.Mode != await || e.Result != Done || e.Asked > opens.Asked || e.Begin < opens.Begin {
+			if e.Mode != await && e.Mode != awaitOpen || e.Result != Done || e.Asked > opens.Asked || e.Begin < opens.Begin {
 				continue
 			}
 			if waited := time.Duration(e.Begin - max(opens.Begin, h.recovered(e))); waited > h.bound() {
@@ -184,8 +222,12 @@ func stepLatch(l latch, i input) (after latch, value, extra, refused int64) {
 			return latch{open, 0}, 0, 1, 0
 		}
 		return latch{l.count - by, l.counted | bit}, l.count - by, 1, 0
-	case await:
+	case await, awaitOpen, awaitSet:
 		switch {
+		case i.mode == awaitOpen && l.count == unset:
+			return l, 0, 0, 0
+		case i.mode == awaitSet && l.count == unset:
+			return l, 0, 0, math.MaxInt64
 		case l.count == unset:
 			return l, 0, 0, notSet
 		case shut:

@@ -3,10 +3,9 @@ package robustness
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
-
-	"github.com/redis/rueidis"
 
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/redlock"
@@ -21,9 +20,12 @@ func (s *scene) leftovers(h *history) (violations []Violation) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	var clients []*latchkey.Client
-	for _, address := range s.crew.order.Direct {
-		option := rueidis.ClientOption{InitAddress: []string{address}, ForceSingleClient: s.plan.Topology != Cluster}
-		c, err := latchkey.New(option)
+	addresses := [][]string{s.crew.order.Direct}
+	if s.plan.Topology == Three {
+		addresses = slices.Collect(slices.Chunk(addresses[0], 1))
+	}
+	for _, some := range addresses {
+		c, err := latchkey.New(s.plan.option(s.crew.words, some...))
 		if err != nil {
 			return []Violation{{"left behind", fmt.Sprintf("no client afterwards: %v", err)}}
 		}

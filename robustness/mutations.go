@@ -79,10 +79,17 @@ type downgrader struct`},
 		{"internal/grant/basket.go", "p.Queue.kind.Together != nil && !p.Shared &&", "p.Queue.kind.Together != nil &&"},
 	}},
 
+	{Name: "readers have the token of before the writers'", Edits: []Edit{
+		{luaOfHalves + "state.lua", "  if reserved > 0 then number = decimal(number + reserved) end\n", ""},
+		{luaOfHalves + "take.lua", "    if reserved ~= '' then token = string.format('%.0f', token + reserved) end\n", ""},
+	}},
+
 	// Several locks at once.
 	mutate("a basket takes what is held", "internal/lua/basket/take.lua", "if redis.call('EXISTS', NAME, QUEUE) > 0 then", "if redis.call('EXISTS', QUEUE) > 0 then"),
 	mutate("a basket is not given back", "internal/lua/basket/release.lua", "waited and 'HEXISTS' or 'HDEL'", "'HEXISTS'"),
 	mutate("several are waited for in the wrong order", "multilock/multilock.go", "cmp.Compare(a.Key(), b.Key())", "cmp.Compare(b.Key(), a.Key())"),
+
+	mutate("a basket is given back to nobody who waits", "internal/lua/basket/release.lua", "then hand_over() end", "then redis.call('HDEL', NAME, given[3 * i + 1]) end"),
 
 	// Go.
 	mutate("a lease is trusted for twice its time", "internal/lease/keeper.go", "	until := moment.Add(d)\n", "	until := moment.Add(2 * d)\n").
@@ -110,6 +117,8 @@ type downgrader struct`},
 	mutate("a count is lost", luaOfLatches+"quick.lua", "redis.call('DECRBY', NAME, ARGV[3])", "redis.call('DECRBY', NAME, 1)"),
 	mutate("a latch is set while it is shut", luaOfLatches+"set.lua", "local may = latch.phase ~= 's' and (", "local may = ("),
 	mutate("a participant counts twice", luaOfLatches+"count.lua", "redis.call('HEXISTS', RECORD, participant) == 1", "redis.call('HEXISTS', RECORD, participant) == 2"),
+
+	mutate("nobody is told that a latch opens", luaOfLatches+"count.lua", "    publish(ZERO_COUNT)\n", ""),
 
 	// Barriers.
 	mutate("a barrier opens one party early", luaOfBarriers+"arrive.lua", "barrier.waiting + 1 >= parties", "barrier.waiting + 2 >= parties"),

@@ -39,7 +39,7 @@ func TestMutations(t *testing.T) {
 	some := Mutations
 	if n, err := strconv.Atoi(wanted); err == nil {
 		some = nil
-		for _, i := range rand.Perm(len(Mutations))[:n] {
+		for _, i := range rand.Perm(len(Mutations))[:min(n, len(Mutations))] {
 			some = append(some, Mutations[i])
 		}
 	} else if wanted != "all" {

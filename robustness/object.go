@@ -30,6 +30,9 @@ type Object struct {
 	Taken    bool // it may be taken away: ForceUnlock, DEL of its key
 	Changes  bool // its capacity changes while it is used
 	Lone     bool // no multi-lock has it, and no lease of it is short in a calm episode: so a lost wake-up shows
+	Busy     bool // bursts use it
+	Quiet    bool // nothing but traffic_quiet.go uses it
+	Timed    bool // a latch that expires, which no model judges
 	Exact    bool // who waits for it never gives up: so it is known what was free when
 }
 
@@ -60,6 +63,7 @@ func newObjects(rng *rand.Rand, topology Topology, parties int) []Object {
 	}
 	if topology == Three {
 		add(3, Object{Family: Red})
+		add(6, Object{Family: Red, Busy: true})
 		return all
 	}
 	add(1, Object{Family: Locks})
@@ -76,8 +80,31 @@ func newObjects(rng *rand.Rand, topology Topology, parties int) []Object {
 	add(1, Object{Family: Queued, Capacity: 1, Lone: true})
 	add(1, Object{Family: Counting, Capacity: 1 + rng.IntN(4)})
 	add(1, Object{Family: Counting, Capacity: 1 + rng.IntN(4), Exact: true})
+	add(1, Object{Family: Locks, Busy: true})
+	add(1, Object{Family: Fair, Busy: true})
+	add(1, Object{Family: Halves, Busy: true})
+	add(1, Object{Family: Leased, Capacity: 1 + rng.IntN(4), Busy: true})
+	add(1, Object{Family: Queued, Capacity: 1 + rng.IntN(4), Busy: true})
+	add(1, Object{Family: Counting, Capacity: 1 + rng.IntN(4), Busy: true})
 	add(2, Object{Family: Latch})
+	add(1, Object{Family: Latch, Timed: true})
+	add(2, Object{Family: Locks, Quiet: true})
+	add(1, Object{Family: Latch, Quiet: true})
 	add(1, Object{Family: Barrier, Capacity: parties})
 	add(1, Object{Family: Barrier, Capacity: 2})
+	return all
+}
+
+// busyOf returns what bursts use: what is meant for them as a rule, and now and then what all else uses. They
+// keep away from what shows lost wake-ups.
+func busyOf(objects []Object) (all []Object) {
+	for _, o := range objects {
+		switch {
+		case o.Busy:
+			all = append(all, o, o, o, o)
+		case (o.Exclusive() || o.Permits()) && !o.Lone && !o.Changes && !o.Quiet:
+			all = append(all, o)
+		}
+	}
 	return all
 }

@@ -10,9 +10,10 @@ type Topology string
 
 // The topologies.
 const (
-	Single  Topology = "single"
-	Cluster Topology = "cluster" // three primaries
-	Three   Topology = "three"   // servers that share nothing, for redlock
+	Single   Topology = "single"
+	Cluster  Topology = "cluster"  // three primaries
+	Three    Topology = "three"    // servers that share nothing, for redlock
+	Sentinel Topology = "sentinel" // a primary, two replicas, three sentinels
 )
 
 // Plan is all that is decided before an episode begins. Only the times at which things happen are not in it.
@@ -22,6 +23,7 @@ type Plan struct {
 	Topology Topology
 	Workers  int
 	Routines int // goroutines of each worker that take locks and permits
+	Bursts   int // goroutines of each worker that have bursts
 	Lasts    time.Duration
 	Objects  []Object
 	Faults   []string // of the table, one after the other, again and again; none: a calm episode
@@ -69,7 +71,7 @@ type Focus struct {
 func NewPlan(seed, episode uint64, focus Focus) Plan {
 	rng := rngOf(seed, episode)
 	p := Plan{
-		Seed: seed, Episode: episode, Topology: Single, Workers: 2 + rng.IntN(2), Routines: 3 + rng.IntN(3),
+		Seed: seed, Episode: episode, Topology: Single, Workers: 2 + rng.IntN(2), Routines: 3 + rng.IntN(3), Bursts: 3,
 		Lasts: 3*time.Second + time.Duration(rng.IntN(1000))*time.Millisecond,
 	}
 	if focus.Topology != "" {
@@ -99,9 +101,16 @@ func drawTopology(rng *rand.Rand) Topology {
 		return Cluster
 	case n <= 2:
 		return Three
+	case n == 3:
+		return Sentinel
 	default:
 		return Single
 	}
+}
+
+// replicated reports whether there are replicas.
+func (p Plan) replicated() bool {
+	return p.Topology == Sentinel || p.Topology == Cluster && p.has("failover", "kill a primary", "stop a replica")
 }
 
 // Calm reports whether nothing fails by intent.

@@ -21,6 +21,8 @@ const (
 	rearm
 	remove
 	count
+	awaitOpen // one that is not set is open
+	awaitSet  // one that is not set is waited for
 )
 
 // Why a command of a latch was refused, as a record's second result.
@@ -37,23 +39,46 @@ func (w *worker) useLatch(stopping context.Context, rng *rand.Rand, o Object) {
 	if c == nil {
 		return
 	}
-	made, known := c.handles.Load(o.Key)
-	if !known {
-		made = must1(countdown.New(c.Client, c.name(o)))
-		c.handles.Store(o.Key, made)
-	}
-	latch := made.(*countdown.Latch)
-	mode, n := int64(rng.IntN(int(count)+1)), int64(1+rng.IntN(4))
+	mode, n := int64(rng.IntN(int(awaitSet)+1)), int64(1+rng.IntN(4))
 	if mode == remove && rng.IntN(4) > 0 {
 		mode = down
 	}
-	r := w.witness.Ask(Command, o, mode, n, c.number)
 	limit := time.Duration(100+rng.IntN(300)) * time.Millisecond
-	if mode == await && rng.IntN(3) == 0 {
+	if (mode == await || mode == awaitOpen || mode == awaitSet) && rng.IntN(3) == 0 {
 		limit = 4 * time.Second
 	}
 	ctx, cancel := context.WithTimeout(stopping, limit)
 	defer cancel()
+	w.commandLatch(ctx, c, o, mode, n)
+}
+
+// latchOf returns a latch of a client, for what a command is to do where it is not set.
+func (c *client) latchOf(o Object, mode int64) *countdown.Latch {
+	key := fmt.Sprint(o.Key, max(mode, count))
+	if made, known := c.handles.Load(key); known {
+		return made.(*countdown.Latch)
+	}
+	var options []countdown.Option
+	switch {
+	case mode == awaitOpen:
+		options = append(options, countdown.WithOpenWhenUnset())
+	case mode == awaitSet:
+		options = append(options, countdown.WithWaitForSet())
+	case o.Timed:
+		options = append(options, countdown.WithCount(2))
+	}
+	if o.Timed {
+		options = append(options, countdown.WithTTL(fixed))
+	}
+	latch := must1(countdown.New(c.Client, c.name(o), options...))
+	c.handles.Store(key, latch)
+	return latch
+}
+
+// commandLatch sends one command to a latch, and writes down what came of it.
+func (w *worker) commandLatch(ctx context.Context, c *client, o Object, mode, n int64) {
+	latch := c.latchOf(o, mode)
+	r := w.witness.Ask(Command, o, mode, n, c.number)
 	var value, extra int64
 	var err error
 	yes := func(done bool) {
@@ -82,7 +107,7 @@ func (w *worker) useLatch(stopping context.Context, rng *rand.Rand, o Object) {
 		}
 		value = tally.Remaining
 		yes(tally.Counted)
-	case await:
+	case await, awaitOpen, awaitSet:
 		err = latch.Await(ctx)
 	case remove:
 		var existed bool
@@ -113,6 +138,9 @@ func (w *worker) useBarrier(stopping context.Context, rng *rand.Rand, o Object) 
 	made, known := c.handles.Load(o.Key)
 	if !known {
 		options := []barrier.Option{barrier.WithLease(w.Lease())}
+		if c.what == prefixed {
+			options = append(options, barrier.WithoutMembership())
+		}
 		if action {
 			options = append(options, barrier.WithAction(func(ctx context.Context) error {
 				nap(ctx, time.Millisecond)

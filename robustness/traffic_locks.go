@@ -8,154 +8,8 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey"
-	"github.com/latchkey-go/latchkey/fairlock"
-	"github.com/latchkey-go/latchkey/redlock"
-	"github.com/latchkey-go/latchkey/rlock"
 	"github.com/latchkey-go/latchkey/rwlock"
-	"github.com/latchkey-go/latchkey/spinlock"
 )
-
-// lockOf returns a lock of an object in one of the ways in which it can be made, and whether its holds end by
-// themselves.
-func (w *worker) lockOf(rng *rand.Rand, c *client, o Object, reads bool) (l *latchkey.Lock, ends bool) {
-	variant := rng.IntN(variants)
-	return w.lockIn(c, o, variant, reads), endsByItself(variant)
-}
-
-// lockIn returns the lock of a client in one of the ways.
-func (w *worker) lockIn(c *client, o Object, variant int, reads bool) *latchkey.Lock {
-	variant = w.unlessShort(o, variant)
-	key := fmt.Sprint(o.Key, variant)
-	made, known := c.handles.Load(key)
-	if !known {
-		made = must1(w.newLock(c, o, variant))
-		c.handles.Store(key, made)
-	}
-	both, halves := made.(*rwlock.Lock)
-	switch {
-	case halves && reads:
-		return both.Read()
-	case halves:
-		return both.Write()
-	}
-	return made.(*latchkey.Lock)
-}
-
-// The variants whose holds end by themselves.
-const (
-	endsFixed = 1
-	endsMost  = 2
-)
-
-// unlessShort is the variant, or one with a long lease: where a lease is short, all who wait ask as often.
-func (w *worker) unlessShort(o Object, variant int) int {
-	if o.Lone && w.Calm() && variant <= briefLease {
-		return 0
-	}
-	return variant
-}
-
-// There are so many variants. Of locks, those from spins on are spin locks.
-const (
-	variants = 16
-	spins    = 13
-)
-
-func endsByItself(variant int) bool { return variant == endsFixed || variant == endsMost }
-
-const (
-	fixed   = 400 * time.Millisecond
-	brief   = 300 * time.Millisecond
-	minimum = 10 * time.Millisecond
-)
-
-// briefLease is the variant with a lease that is shorter than the longest holds.
-const briefLease = 3
-
-// holdLong holds something for longer than its lease, so that it has to be renewed.
-func (w *worker) holdLong(stopping context.Context, rng *rand.Rand) {
-	nap(stopping, time.Duration(rng.IntN(1500))*time.Millisecond)
-	o := w.Objects[rng.IntN(len(w.Objects))]
-	c := w.any(rng)
-	if c == nil || stopping.Err() != nil || !o.Exclusive() && !o.Permits() {
-		return
-	}
-	long := func(ctx context.Context, r *Record, hold Holding) {
-		for began := time.Now(); time.Since(began) < brief+brief/2 && ctx.Err() == nil; {
-			nap(ctx, 10*time.Millisecond)
-			r.Seen(hold)
-		}
-	}
-	reads := o.Family == Halves && rng.IntN(2) == 0
-	mode := modeOf(reads)
-	if o.Permits() {
-		mode = Part
-	}
-	r := w.witness.Ask(Section, o, mode, 1, c.number)
-	ctx, patient, cancel := w.waiting(context.Background(), rng, r)
-	defer cancel()
-	if o.Permits() {
-		permits, err := w.permitsIn(c, o, briefLease).Acquire(ctx, 1)
-		if err != nil {
-			w.failed(c, []*Record{r}, o.Key, patient, context.Background(), err, ofPermits...)
-			return
-		}
-		r.Granted(permits, permits.Token(), permits.Sequence())
-		long(permits.Context(), r, permits)
-		r.Over(w.endOf(c, "Release of "+o.Key, w.unlock(rng, permits.Release)))
-		return
-	}
-	hold, err := w.lockIn(c, o, briefLease, reads).Lock(ctx)
-	if err != nil {
-		w.failed(c, []*Record{r}, o.Key, patient, context.Background(), err)
-		return
-	}
-	r.Granted(hold, hold.Token(), hold.Sequence())
-	long(hold.Context(), r, hold)
-	r.Over(w.endOf(c, "Unlock of "+o.Key, w.unlock(rng, hold.Unlock)))
-}
-
-func (w *worker) newLock(c *client, o Object, variant int) (any, error) {
-	name := c.name(o)
-	switch o.Family {
-	case Red:
-		clients := append([]*latchkey.Client{c.Client}, c.others...)
-		options := [][]redlock.Option{
-			endsFixed: {redlock.WithFixedLease(fixed)}, endsMost: {redlock.WithMaxHold(fixed)},
-			briefLease: {redlock.WithLease(brief)}, 4: {redlock.WithoutReentry()}, 15: nil,
-		}
-		return redlock.New(clients, name, options[variant]...)
-	case Halves:
-		options := [][]rwlock.Option{
-			endsFixed: {rwlock.WithFixedLease(fixed)}, endsMost: {rwlock.WithMaxHold(fixed)},
-			briefLease: {rwlock.WithLease(brief)}, 4: {rwlock.WithMinHold(minimum)}, 5: {rwlock.WithBudget(0, 0)},
-			6: {rwlock.WithBudget(4, time.Millisecond)}, 15: nil,
-		}
-		return rwlock.New(c.Client, name, options[variant]...)
-	case Fair:
-		options := [][]fairlock.Option{
-			endsFixed: {fairlock.WithFixedLease(fixed)}, endsMost: {fairlock.WithMaxHold(fixed)},
-			briefLease: {fairlock.WithLease(brief)}, 4: {fairlock.WithMinHold(minimum)}, 15: nil,
-		}
-		return fairlock.New(c.Client, name, options[variant]...)
-	}
-	if c.what == mute || variant >= spins {
-		options := [][]spinlock.Option{
-			endsFixed: {spinlock.WithFixedLease(fixed)}, endsMost: {spinlock.WithMaxHold(fixed)},
-			briefLease: {spinlock.WithLease(brief)}, 4: {spinlock.WithBackoff(time.Millisecond, 8*time.Millisecond)}, 15: nil,
-		}
-		return spinlock.New(c.Client, name, options[variant]...)
-	}
-	if variant >= 10 {
-		return fairlock.New(c.Client, name)
-	}
-	options := [][]rlock.Option{
-		endsFixed: {rlock.WithFixedLease(fixed)}, endsMost: {rlock.WithMaxHold(fixed)},
-		briefLease: {rlock.WithLease(brief)}, 4: {rlock.WithMinHold(minimum)}, 5: {rlock.WithBudget(0, 0)},
-		6: {rlock.WithBudget(4, time.Millisecond)}, 7: {rlock.WithLinger(50 * time.Millisecond)}, 15: nil,
-	}
-	return rlock.New(c.Client, name, options[variant]...)
-}
 
 func modeOf(reads bool) int64 {
 	if reads {
@@ -166,11 +20,7 @@ func modeOf(reads bool) int64 {
 
 // useLock takes one lock in one of the five ways, and gives it back.
 func (w *worker) useLock(parent context.Context, rng *rand.Rand, c *client, o Object, s stack) {
-	if o.Family == Locks && rng.IntN(8) == 0 {
-		if silent := w.clients[mute].Load(); silent != nil {
-			c = silent
-		}
-	}
+	c = w.special(rng, o, c)
 	reads := o.Family == Halves && rng.IntN(2) == 0
 	variant := rng.IntN(variants)
 	l, ends := w.lockIn(c, o, variant, reads), endsByItself(variant)
@@ -184,19 +34,11 @@ func (w *worker) useLock(parent context.Context, rng *rand.Rand, c *client, o Ob
 	ctx, patient, cancel := w.waiting(parent, rng, r)
 	defer cancel()
 	what := fmt.Sprintf("%s on client %d (%d)", o.Key, c.number, c.what)
-	var hold *latchkey.Hold
-	var err error
-	switch way := rng.IntN(10); {
-	case way < 4:
-		hold, err = l.Lock(ctx)
-	case way == 4:
-		hold, err = l.TryLock(ctx)
-	case way == 5:
-		hold, err = l.TryLockFor(ctx, time.Duration(1+rng.IntN(30))*time.Millisecond)
-	default:
+	if way := rng.IntN(10); way >= 6 {
 		w.doLock(parent, ctx, rng, c, o, l, r, s, way == 9, patient, reads)
 		return
 	}
+	hold, err := lockSomehow(ctx, rng, l)
 	if err != nil {
 		w.failed(c, []*Record{r}, what, patient, parent, err)
 		return
@@ -208,7 +50,7 @@ func (w *worker) useLock(parent context.Context, rng *rand.Rand, c *client, o Ob
 	if o.Family == Halves && !reads && rng.IntN(4) == 0 {
 		r = w.downgrade(rng, c, o, hold, r)
 	}
-	r.Over(w.endOf(c, "Unlock of "+o.Key, w.unlock(rng, hold.Unlock)))
+	r.Over(w.endOf(c, "Unlock of "+o.Key, w.unlock(rng, hold.Unlock, r)))
 }
 
 // doLock is for Do and TryDo.
@@ -227,6 +69,7 @@ func (w *worker) doLock(
 		me := held{object: o, client: c, shared: reads, token: hold.Token(), ctx: ctx, alone: true}
 		w.inside(ctx, rng, s.with(me), func() { r.Seen(hold) })
 		r.Seen(hold)
+		r.Leaves()
 		if fails {
 			return own
 		}
@@ -250,7 +93,10 @@ func (w *worker) doLock(
 }
 
 // unlock gives back with a context that lasts, or one that has ended.
-func (w *worker) unlock(rng *rand.Rand, release func(context.Context) error) error {
+func (w *worker) unlock(rng *rand.Rand, release func(context.Context) error, records ...*Record) error {
+	for _, r := range records {
+		r.Leaves()
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), w.Patience())
 	defer cancel()
 	if rng.IntN(10) == 0 {
@@ -284,7 +130,7 @@ func (w *worker) reenter(rng *rand.Rand, s stack) {
 		return
 	}
 	reads := h.shared || h.object.Family == Halves && rng.IntN(2) == 0
-	l, _ := w.lockOf(rng, h.client, h.object, reads)
+	l := w.again(rng, h, reads)
 	ctx, cancel := context.WithTimeout(last.ctx, w.Patience())
 	defer cancel()
 	var again *latchkey.Hold
@@ -304,9 +150,15 @@ func (w *worker) reenter(rng *rand.Rand, s stack) {
 		w.violation("re-entry", "%s has token %d, and was held with %d", h.object.Key, again.Token(), h.token)
 	}
 	if h.shared && rng.IntN(4) == 0 {
-		alone, _ := w.lockOf(rng, h.client, h.object, false)
+		alone := w.again(rng, h, false)
 		if hold, err := alone.TryLock(again.Context()); !errors.Is(err, rwlock.ErrUpgrade) && again.Held() {
 			w.violation("upgrade", "%s: a reader writes: %v %v", h.object.Key, hold, err)
+		}
+	}
+	if rng.IntN(4) == 0 {
+		_, err := w.lockIn(h.client, h.object, noReentry, reads).TryLock(again.Context())
+		if !errors.Is(err, latchkey.ErrReentered) && again.Held() && !h.client.closing.Load() {
+			w.violation("re-entry", "%s is re-entered without re-entry: %v", h.object.Key, err)
 		}
 	}
 	_ = w.endOf(h.client, "Unlock of a re-entry of "+h.object.Key, again.Unlock(ctx))

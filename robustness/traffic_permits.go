@@ -11,9 +11,12 @@ import (
 	"github.com/latchkey-go/latchkey/semaphore"
 )
 
+// There are so many variants of semaphores.
+const permitVariants = 6
+
 // permitsOf returns a semaphore of an object in one of the ways in which it can be made.
 func (w *worker) permitsOf(rng *rand.Rand, c *client, o Object) *semaphore.Semaphore {
-	return w.permitsIn(c, o, rng.IntN(6))
+	return w.permitsIn(c, o, rng.IntN(permitVariants))
 }
 
 // permitsIn returns the semaphore of a client in one of the ways.
@@ -82,7 +85,7 @@ func (w *worker) usePermits(parent context.Context, rng *rand.Rand, c *client, o
 	for permits.N() > 1 && rng.IntN(2) == 0 {
 		r = w.releaseSome(rng, c, o, permits, r)
 	}
-	r.Over(w.endOf(c, "Release of "+o.Key, w.unlock(rng, permits.Release)))
+	r.Over(w.endOf(c, "Release of "+o.Key, w.unlock(rng, permits.Release, r)))
 }
 
 // releaseSome gives back a part, and returns the record of the rest.
@@ -90,7 +93,7 @@ func (w *worker) releaseSome(rng *rand.Rand, c *client, o Object, permits *semap
 	some := 1 + rng.IntN(permits.N()-1)
 	next := w.witness.Ask(Section, o, Part, int64(permits.N()-some), c.number)
 	next.Extra = 1 // it is no grant of its own
-	result := w.endOf(c, "ReleaseN of "+o.Key, w.unlock(rng, func(ctx context.Context) error { return permits.ReleaseN(ctx, some) }))
+	result := w.endOf(c, "ReleaseN of "+o.Key, w.unlock(rng, func(ctx context.Context) error { return permits.ReleaseN(ctx, some) }, r))
 	r.Over(result)
 	if result == Done {
 		next.Granted(permits, r.Token, 0)
@@ -107,6 +110,7 @@ func (w *worker) doPermits(
 		r.Granted(permits, permits.Token(), permits.Sequence())
 		w.inside(ctx, rng, s.with(held{object: o, client: c, token: permits.Token(), ctx: ctx}), func() { r.Seen(permits) })
 		r.Seen(permits)
+		r.Leaves()
 		return nil
 	})
 	switch {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"math/rand/v2"
 	"strings"
-	"time"
 
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/multilock"
@@ -59,7 +58,7 @@ func (w *worker) useSeveral(parent context.Context, rng *rand.Rand, objects []Ob
 	}
 	given := parts.locks
 	if n := len(s) - 1; n >= 0 && rng.IntN(3) == 0 && s[n].object.Exclusive() && s[n].object.Family != Red {
-		again, _ := w.lockOf(rng, s[n].client, s[n].object, s[n].shared)
+		again := w.again(rng, s[n], s[n].shared)
 		given = append([]*latchkey.Lock{again}, given...)
 	}
 	l, err := multilock.New(given...)
@@ -77,12 +76,8 @@ func (w *worker) useSeveral(parent context.Context, rng *rand.Rand, objects []Ob
 	}
 	var hold *multilock.Hold
 	switch way := rng.IntN(8); {
-	case way < 4:
-		hold, err = l.Lock(ctx)
-	case way == 4:
-		hold, err = l.TryLock(ctx)
-	case way == 5:
-		hold, err = l.TryLockFor(ctx, time.Duration(1+rng.IntN(30))*time.Millisecond)
+	case way < 6:
+		hold, err = lockSomehow(ctx, rng, l)
 	case way == 6:
 		err = l.Do(ctx, work)
 	default:
@@ -155,4 +150,7 @@ func (w *worker) holdSeveral(ctx context.Context, rng *rand.Rand, hold *multiloc
 	deepest[len(deepest)-1].ctx = ctx
 	w.inside(ctx, rng, deepest, see)
 	see()
+	for _, r := range parts.records {
+		r.Leaves()
+	}
 }

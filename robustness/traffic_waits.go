@@ -33,6 +33,15 @@ func (w *worker) waiting(parent context.Context, rng *rand.Rand, records ...*Rec
 	return context.WithValue(ctx, asking{}, records), patient, cancel
 }
 
+// waitingMostly is waiting with fewer contexts that end early.
+func (w *worker) waitingMostly(parent context.Context, rng *rand.Rand, o Object, r *Record) (ctx context.Context, patient bool, cancel func()) {
+	if o.Changes || rng.IntN(16) == 0 {
+		return w.waiting(parent, rng, r)
+	}
+	ctx, cancel = context.WithTimeout(parent, w.Patience())
+	return context.WithValue(ctx, asking{}, []*Record{r}), true, cancel
+}
+
 // queued is the hook that is called when a waiter stands in the queue.
 func queued(e latchkey.Event) {
 	records, _ := e.Context.Value(asking{}).([]*Record)
@@ -64,7 +73,7 @@ func (s stack) with(h ...held) stack { return append(slices.Clone(s), h...) }
 func (w *worker) program(ctx context.Context, rng *rand.Rand, from int, s stack) {
 	lockable := make([]Object, 0, len(w.Objects))
 	for _, o := range w.Objects[from:] {
-		if o.Exclusive() || o.Permits() || o.Family == Counting {
+		if !o.Quiet && (o.Exclusive() || o.Permits() || o.Family == Counting) {
 			lockable = append(lockable, o)
 		}
 	}
@@ -108,6 +117,25 @@ func (w *worker) inside(ctx context.Context, rng *rand.Rand, s stack, see func()
 		limited, cancel := context.WithTimeout(ctx, 300*time.Millisecond) // what it publishes may be lost
 		_ = w.resultOf(last.client, "Check", last.client.Check(limited))
 		cancel()
+	}
+}
+
+// lockable is a lock, or a multi-lock.
+type lockable[H any] interface {
+	Lock(ctx context.Context) (H, error)
+	TryLock(ctx context.Context) (H, error)
+	TryLockFor(ctx context.Context, wait time.Duration) (H, error)
+}
+
+// lockSomehow locks in one of the ways that return a hold.
+func lockSomehow[H any](ctx context.Context, rng *rand.Rand, l lockable[H]) (H, error) {
+	switch rng.IntN(6) {
+	case 0:
+		return l.TryLock(ctx)
+	case 1:
+		return l.TryLockFor(ctx, time.Duration(1+rng.IntN(30))*time.Millisecond)
+	default:
+		return l.Lock(ctx)
 	}
 }
 

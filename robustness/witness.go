@@ -49,6 +49,7 @@ type Record struct {
 	Begin    int64 // after it; of a section: it is granted; 0: it has not come to that
 	End      int64 // of a section: the last moment at which it was seen to be trusted
 	Until    int64 // of a section: as far as it could be trusted at its begin
+	Leaving  int64 // of a section: it is about to be given back, and not trusted from here on; 0: it has not come to that
 	Free     int64 // the release had returned, or the attempt had failed; 0: it has not come to that
 	Queued   int64 // it stood in the queue by then; negative: it was queued again
 	Token    int64
@@ -143,6 +144,10 @@ func (r *Record) Seen(hold Holding) {
 	atomic.StoreInt64(&r.End, now.UnixNano())
 }
 
+// Leaves writes down that the section is about to be given back. Its process may be killed when the release
+// is on its way.
+func (r *Record) Leaves() { atomic.StoreInt64(&r.Leaving, time.Now().UnixNano()) }
+
 // Over writes down how the call that ends it went.
 func (r *Record) Over(result int64) {
 	atomic.StoreInt64(&r.Result, result)
@@ -171,6 +176,9 @@ func OpenWords(path string) (Words, error) {
 
 // Stop is not 0 once the workers are to come to an end.
 func (w Words) Stop() *atomic.Int64 { return w.memory.Word(0) }
+
+// Rotations is how often the password of the workers has changed.
+func (w Words) Rotations() *atomic.Int64 { return w.memory.Word(1) }
 
 // Finished is not 0 once a worker has come to an end.
 func (w Words) Finished(worker int) *atomic.Int64 { return w.memory.Word(4 + wordsOf*worker) }

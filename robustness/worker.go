@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -14,10 +13,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/redis/rueidis"
 	"go.uber.org/goleak"
 
-	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 )
 
@@ -39,11 +36,12 @@ type worker struct {
 	Order
 	words   Words
 	witness *Witness
-	clients [5]atomic.Pointer[client]
+	clients [6]atomic.Pointer[client]
 	numbers atomic.Int64
 	log     *os.File
 	mute    sync.Mutex
 
+	busy     []Object // those that bursts use, as often as they are to
 	spinning sync.WaitGroup
 }
 
@@ -114,17 +112,22 @@ func (w *worker) run() {
 		begin(func(_ context.Context, rng *rand.Rand) { w.program(context.Background(), rng, 0, nil) })
 	}
 	for _, o := range w.Objects {
-		switch o.Family {
-		case Latch:
+		switch {
+		case o.Family == Latch && !o.Quiet:
 			for range 2 {
 				begin(func(ctx context.Context, rng *rand.Rand) { w.useLatch(ctx, rng, o) })
 			}
-		case Barrier:
+		case o.Family == Barrier:
 			if w.Worker < o.Capacity {
 				begin(func(ctx context.Context, rng *rand.Rand) { w.useBarrier(ctx, rng, o) })
 			}
 		}
 	}
+	w.busy = busyOf(w.Objects)
+	for range w.Bursts {
+		begin(w.burst)
+	}
+	w.beginQuietly(begin)
 	begin(w.disturb)
 	begin(w.holdLong)
 	working.Wait()
@@ -186,110 +189,6 @@ func (w *worker) violation(kind, format string, values ...any) {
 	_, _ = fmt.Fprintf(w.log, "%s\t%s\n", kind, text) // nobody is left to tell
 }
 
-// The clients of a worker, by what is special about them.
-const (
-	plain    = iota
-	proxied  // through the proxy
-	prefixed // the prefix is not in the names
-	another  // as the first one
-	mute     // without pub/sub
-)
-
-// client is one with all that was made with it.
-type client struct {
-	*latchkey.Client
-	number  int64
-	what    int
-	others  []*latchkey.Client // of the servers after the first one
-	closing atomic.Bool
-	handles sync.Map // by text: what New returned
-}
-
-// Shutdown shuts the clients of all servers.
-func (c *client) Shutdown(ctx context.Context) error {
-	c.closing.Store(true)
-	errs := make([]error, 1+len(c.others))
-	var all sync.WaitGroup
-	for n, one := range append([]*latchkey.Client{c.Client}, c.others...) {
-		all.Go(func() { errs[n] = one.Shutdown(ctx) })
-	}
-	all.Wait()
-	return errors.Join(errs...)
-}
-
-// reopen makes the n-th client, and puts it into the place of the one before.
-func (w *worker) reopen(n int) {
-	c := &client{number: w.numbers.Add(1), what: n}
-	addresses := w.Direct
-	if n == proxied {
-		addresses = w.Proxy
-	}
-	options := []latchkey.Option{
-		latchkey.WithLease(w.Lease()), latchkey.WithObserver(latchkey.Observer{Queued: queued}),
-	}
-	if n == prefixed {
-		options = append(options, latchkey.WithKeyPrefix(prefix))
-	}
-	if n == mute {
-		options = append(options, latchkey.WithoutPubSub())
-	}
-	open := func(addresses ...string) *latchkey.Client {
-		option := rueidis.ClientOption{InitAddress: addresses, ForceSingleClient: w.Topology != Cluster}
-		for {
-			opened, err := latchkey.New(option, options...)
-			if err == nil {
-				return opened
-			}
-			if !errors.Is(err, latchkey.ErrUnavailable) && len(w.Faults) == 0 {
-				w.violation("error", "a client is not opened: %v", err)
-			}
-			if w.words.Stop().Load() > 0 {
-				return nil
-			}
-			<-time.After(10 * time.Millisecond)
-		}
-	}
-	if w.Topology == Cluster {
-		c.Client = open(addresses...)
-	} else {
-		c.Client = open(addresses[0])
-		for _, address := range addresses[1:] {
-			if c.Client == nil {
-				return
-			}
-			one := open(address)
-			if one == nil {
-				return
-			}
-			c.others = append(c.others, one)
-		}
-	}
-	if c.Client != nil {
-		w.clients[n].Store(c)
-	}
-}
-
-// name is what an object is called on the client.
-func (c *client) name(o Object) string {
-	if c.what == prefixed {
-		return strings.TrimPrefix(o.Key, prefix)
-	}
-	return o.Key
-}
-
-// any returns one of the clients.
-func (w *worker) any(rng *rand.Rand) *client {
-	for {
-		if c := w.clients[rng.IntN(mute)].Load(); c != nil {
-			return c
-		}
-		if w.words.Stop().Load() > 0 {
-			return nil
-		}
-		<-time.After(time.Millisecond)
-	}
-}
-
 // disturb is what a goroutine does that disturbs the others now and then: it closes clients, takes locks
 // away, and changes capacities.
 func (w *worker) disturb(ctx context.Context, rng *rand.Rand) {
@@ -306,30 +205,7 @@ func (w *worker) disturb(ctx context.Context, rng *rand.Rand) {
 		w.take(rng, o)
 	case o.Changes:
 		w.change(rng, o)
-	case o.Exclusive() || o.Permits():
+	case !o.Quiet && (o.Exclusive() || o.Permits()):
 		w.inspect(rng, o)
 	}
-}
-
-// replace closes a client in one way or the other, and opens another one.
-func (w *worker) replace(rng *rand.Rand) {
-	n := rng.IntN(len(w.clients))
-	c := w.clients[n].Load()
-	if c == nil {
-		return
-	}
-	r := w.witness.Ask(Closing, Object{Index: -1}, 0, 0, c.number)
-	if rng.IntN(2) == 0 {
-		c.closing.Store(true)
-		c.Close()
-		for _, one := range c.others {
-			one.Close()
-		}
-	} else {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Duration(rng.IntN(100))*time.Millisecond)
-		_ = c.Shutdown(ctx) // what is still held is named
-		cancel()
-	}
-	r.Answered(Done, 0, 0)
-	w.reopen(n)
 }

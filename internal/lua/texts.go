@@ -7,18 +7,28 @@ import (
 	"sync"
 )
 
-// Texts returns the texts of the scripts for a name of a lock or of a read-write lock, by what they do: as
-// their files are called, without the folder. It is for tests that watch what Redis runs: see [SHA].
+// Texts returns the texts of the scripts for a name of a lock, a read-write lock or a semaphore, by what they
+// do: as their files are called, without the folder. It is for tests that watch what Redis runs: see [SHA].
 func Texts(k *Keys) map[string]string {
 	texts := map[string]string{"renew": renewals[k.family]}
-	for name, s := range map[string]*Script{
+	scripts := map[string]*Script{
 		"acquire": acquire[k.family], "offer": offer[k.family], "release": release[k.family], "force": force[k.family],
 		"inspect": inspect[k.family], "leave": leave[k.family],
-	} {
+	}
+	switch k.family {
+	case ReadWrite:
+		scripts["downgrade"] = downgrade
+	case Leased, Plain:
+		scripts = map[string]*Script{
+			"trade": permitTrade[k.family], "capacity": permitCapacity[k.family], "inspect": permitInspect[k.family],
+			"delete": permitDelete[k.family], "leave": leave[k.family],
+		}
+	}
+	for name, s := range scripts {
 		texts[name] = s.text(k.variant)
 	}
-	if k.family == ReadWrite {
-		texts["downgrade"] = downgrade.text(k.variant)
+	if k.family == Plain { // no lease
+		delete(texts, "renew")
 	}
 	return texts
 }

@@ -25,9 +25,6 @@
 //     and minimal holds.
 //   - How long a release goes on to be repeated after an acquire got no answer: here for as long as a copy is
 //     under way.
-//   - Permits. They have several owners with a number each, several delegates at once, gifts that come
-//     without the turn, and scripts for many requests. What is passed on within a budget is checked by random
-//     operations (internal/property) and by the history of package semaphore instead.
 //   - A token counter that is lost. Tokens are at least the server's clock, so that it does not matter.
 //
 // # A read-write lock
@@ -75,6 +72,27 @@
 // Left out are the time that a tenure lingers; inboxes that are opened late, without which nothing is parked;
 // and that a late copy of an attempt does nothing.
 //
+// # Permits
+//
+// A semaphore has a model of its own (the files permit_*), with the same search. Its Redis is a number of
+// free permits, who holds how many with which token and lease, and a queue of requests of different sizes.
+// The scripts are written for ids of any kind, so that those of the search are those that a trace is compared
+// with. One script carries out what a process has sent and has to give back, or one of it (batch runs).
+//
+// A process has a request for each goroutine. Where permits are passed on, those who want a single one stand
+// in a line, whose delegate competes. Its turn ends with the grant, and the next one competes. Whoever gives
+// back passes the permits to one in the line, as often as the budget allows, and until the process hears that
+// others wait. Then the whole line competes.
+//
+// The capacity changes as a configuration says, and a delete takes everything away. Nobody says that there
+// are fewer permits than before, nor that one has become the first in the queue who asks for more than there
+// are. The poll finds that: at these times, at the end of a lease and after a crash each process asks for its
+// oldest waiter, and for the next one when that one does not wait any more.
+//
+// Left out are parts that are given back before the rest, attempts that do not wait, requests for all that is
+// free, plain permits, the roll call, permits of Redisson, and the limits of what one script does. The first
+// four are in the traces. Left out is also that a process remembers for a while that others wait.
+//
 // # What must be true
 //
 // After every step: no two goroutines hold, in one process or in two (ME); tokens grow from hold to hold
@@ -97,6 +115,14 @@
 // granted the lock before a writer that was queued before (OVERTAKEN); the entries of a process that let a
 // lease end are gone when another one asks (SLOW). And when nothing is under way but holds that go on,
 // whoever is next and could hold with them does (WAKE).
+//
+// Of permits: holders trust no more of them than there are, or were when they were granted (SURPLUS). What is
+// free and what is out are all that there are, and nobody has more than it asked for (COUNT). A grant has a
+// greater token than all that were given out or reserved before (TOK). Nobody is granted permits before
+// somebody who is queued, listens, and stands in front of it, unless it may pass (OVERTAKEN). Nothing is
+// passed on while another process is queued and has been heard of (HUNGER). TRUST, LINE, ORPHAN, STALE-ENTRY
+// and DROPPED are as above. When nothing is under way but holds that go on, nobody waits that fits and is
+// next (WAKE), and the first in the queue does not ask for more than there are (TOLD).
 //
 // # The rules that were found here
 //
@@ -147,6 +173,11 @@
 // record does not say whether a lease had ended, or somebody still listened, all that may be are followed.
 // The first step that none of them explains is named, with those before it (TestTraces). So a script and the
 // model cannot part without being seen: TestSeededScriptBugs changes a script.
+//
+// The steps of semaphores are shown to the same functions as in the search, with the ids and tokens that
+// there are (the files trace_permit_*): those of leased permits, with a budget, with overtaking and with
+// waiting for a capacity, and of plain ones. There too the ends of leases, and who listens, are followed both
+// ways where the record does not say.
 //
 // Not recorded are what rests after a hold, baskets, locks over several servers, slots that move, and clients
 // without pub/sub.

@@ -83,14 +83,8 @@ func lingerPairs() (all []config) {
 }
 
 func TestLingeringProtocol(t *testing.T) {
-	taken := map[*step]bool{}
-	for _, c := range append(lingerConfigs, lingerPairs()...) {
-		t.Run(c.name, func(t *testing.T) {
-			for s := range verify(t, c).taken {
-				taken[s] = true
-			}
-		})
-	}
+	together(t)
+	taken := verifyAll(t, append(lingerConfigs, lingerPairs()...), func(c *config) string { return c.name })
 	for _, steps := range [][]step{lingerSteps, tryingSteps} {
 		for i := range steps {
 			require.True(t, taken[&steps[i]], steps[i].name)
@@ -100,6 +94,7 @@ func TestLingeringProtocol(t *testing.T) {
 
 // TestLingersEndForLostMessages: nobody waits for the end of a linger for ever as long as no message is lost.
 func TestLingersEndForLostMessages(t *testing.T) {
+	together(t)
 	c := lingering(small("", faults{}, 3, 2))
 	c.bugs.noLingerTimer = true
 	verify(t, c)
@@ -107,6 +102,7 @@ func TestLingersEndForLostMessages(t *testing.T) {
 
 // TestSeededLingerBugs shows that the search sees what it is for.
 func TestSeededLingerBugs(t *testing.T) {
+	together(t)
 	type hidden struct {
 		bugs     lingerBugs
 		config   config
@@ -144,6 +140,7 @@ func TestSeededLingerBugs(t *testing.T) {
 		"queues at last":             {lingerBugs{queuesAtLast: true}, tries(faults{kill: 1}), orphan},
 	} {
 		t.Run(name, func(t *testing.T) {
+			together(t)
 			c := h.config
 			c.bugs.lingerBugs = h.bugs
 			r := c.search(h.property)

@@ -2,8 +2,10 @@ package model
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -22,12 +24,49 @@ func explain(r result) string {
 // verify searches a configuration to its end, in which nothing may be violated.
 func verify(t *testing.T, c config) result {
 	t.Helper()
+	return searched(t, c.search)
+}
+
+// searched is verify for a configuration of any kind.
+func searched(t *testing.T, search func(until property) result) result {
+	t.Helper()
 	began := time.Now()
-	r := c.search("")
+	r := search("")
 	t.Logf("%d states in %.1f s", r.states, time.Since(began).Seconds())
 	require.True(t, r.complete, "not searched to its end")
 	require.Empty(t, r.broken, explain(r))
 	return r
+}
+
+// verifyAll verifies configurations, and returns the steps that there were in any of them.
+func verifyAll[C any, P interface {
+	*C
+	search(until property) result
+}](t *testing.T, configs []C, name func(P) string) map[fmt.Stringer]bool {
+	t.Helper()
+	taken := map[fmt.Stringer]bool{}
+	var mu sync.Mutex
+	t.Run("search", func(t *testing.T) { // ends with the last of them
+		for i := range configs {
+			c := P(&configs[i])
+			t.Run(name(c), func(t *testing.T) {
+				together(t)
+				r := searched(t, c.search)
+				mu.Lock()
+				defer mu.Unlock()
+				maps.Copy(taken, r.taken)
+			})
+		}
+	})
+	return taken
+}
+
+// together has a test run beside others, unless they may need gigabytes.
+func together(t *testing.T) {
+	t.Helper()
+	if os.Getenv("LATCHKEY_SOAK") == "" {
+		t.Parallel()
+	}
 }
 
 // small has as few hand-offs as there can be, and an offer after each.
@@ -76,14 +115,8 @@ var configs = []config{
 }
 
 func TestProtocol(t *testing.T) {
-	taken := map[*step]bool{}
-	for _, c := range append(configs, pairs()...) {
-		t.Run(c.name, func(t *testing.T) {
-			for s := range verify(t, c).taken {
-				taken[s] = true
-			}
-		})
-	}
+	together(t)
+	taken := verifyAll(t, append(configs, pairs()...), func(c *config) string { return c.name })
 	// What never happens in any of them is not checked by them.
 	for _, steps := range [][]step{clientSteps, deadSteps, tenureSteps, rollSteps, straySteps, redisSteps} {
 		for i := range steps {
@@ -117,6 +150,7 @@ func pairs() (all []config) {
 
 // TestUnpromptedOffersAreForLostMessages: without the timer nobody starves as long as no message is lost.
 func TestUnpromptedOffersAreForLostMessages(t *testing.T) {
+	together(t)
 	c := streaks("", faults{}, 4, 2)
 	c.bugs.noTimer = true
 	verify(t, c)
@@ -124,6 +158,7 @@ func TestUnpromptedOffersAreForLostMessages(t *testing.T) {
 
 // TestSeededBugs shows that the search sees what it is for.
 func TestSeededBugs(t *testing.T) {
+	together(t)
 	type hidden struct {
 		bugs     bugs
 		config   config
@@ -163,6 +198,7 @@ func TestSeededBugs(t *testing.T) {
 		"undated":               {bugs{undated: true}, small("", faults{crash: 1, force: 1}, 2, 2), staleEntry},
 	} {
 		t.Run(name, func(t *testing.T) {
+			together(t)
 			c := h.config
 			c.bugs = h.bugs
 			if c.bugs.publishCount {

@@ -99,14 +99,8 @@ func sharingPairs() (all []config) {
 }
 
 func TestReadWriteProtocol(t *testing.T) {
-	taken := map[*step]bool{}
-	for _, c := range append(sharingConfigs, sharingPairs()...) {
-		t.Run(c.name, func(t *testing.T) {
-			for s := range verify(t, c).taken {
-				taken[s] = true
-			}
-		})
-	}
+	together(t)
+	taken := verifyAll(t, append(sharingConfigs, sharingPairs()...), func(c *config) string { return c.name })
 	for _, steps := range [][]step{sharingSteps, readingSteps, leftSteps} {
 		for i := range steps {
 			require.True(t, taken[&steps[i]], steps[i].name)
@@ -117,6 +111,7 @@ func TestReadWriteProtocol(t *testing.T) {
 // TestSeededReadWriteBugs shows that the search sees what it is for. The comment at each bug says where its
 // line is in the scripts or in package grant.
 func TestSeededReadWriteBugs(t *testing.T) {
+	together(t)
 	type hidden struct {
 		bugs     readBugs
 		config   config
@@ -145,6 +140,7 @@ func TestSeededReadWriteBugs(t *testing.T) {
 		"deaf is joined":        {readBugs{deafIsJoined: true}, deaf("", faults{}, writer, calls{read: 5}), hunger},
 	} {
 		t.Run(name, func(t *testing.T) {
+			together(t)
 			c := h.config
 			c.bugs.readBugs = h.bugs
 			r := c.search(h.property)

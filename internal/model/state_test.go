@@ -238,6 +238,8 @@ func (w *world) fresh(c int) id {
 }
 
 // tidy makes states equal that differ in nothing that matters any more.
+//
+//go:norace
 func (w *world) tidy() {
 	for n := range w.tenures {
 		x := &w.tenures[n]

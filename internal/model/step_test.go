@@ -8,6 +8,8 @@ type step struct {
 	do     func(w *world, n int)
 }
 
+func (s *step) String() string { return s.name }
+
 // clientSteps are of client n.
 var clientSteps = []step{
 	{"lock", false, func(w *world, n int) bool {

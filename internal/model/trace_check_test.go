@@ -14,7 +14,8 @@ import (
 // may end by itself when it is time, and a client may stop listening. Where the record does not say whether
 // that was before a step or after it, the run goes on from either.
 type checker struct {
-	names     map[string][]*traced // what each lock may be
+	names     map[string][]*traced     // what each lock may be
+	pools     map[string][]*tracedPool // and each semaphore
 	listening []string
 	now       int64
 	steps     int
@@ -27,11 +28,16 @@ type checker struct {
 // may be at once.
 const recent, mostStates = 8, 64
 
-// newChecker is for these names: whether each is that of a read-write lock.
-func newChecker(readWrite map[string]bool) *checker {
-	c := &checker{names: map[string][]*traced{}, taken: map[string]int{}}
-	for name, rw := range readWrite {
-		c.names[name] = []*traced{newTraced(name, rw)}
+// newChecker is for names of these families.
+func newChecker(names map[string]lua.Family) *checker {
+	c := &checker{names: map[string][]*traced{}, pools: map[string][]*tracedPool{}, taken: map[string]int{}}
+	for name, family := range names {
+		switch family {
+		case lua.Leased, lua.Plain:
+			c.pools[name] = []*tracedPool{newTracedPool(name, family == lua.Plain)}
+		default:
+			c.names[name] = []*traced{newTraced(name, family == lua.ReadWrite)}
+		}
 	}
 	return c
 }
@@ -43,25 +49,30 @@ func (c *checker) check(s redistest.Step) error {
 	c.now, c.listening = s.Now, s.Listening
 	c.steps++
 	c.taken[s.Script]++
-	_, s.Script, _ = strings.Cut(s.Script, "/")
-	if s.Script == "" {
+	family, script, _ := strings.Cut(s.Script, "/")
+	if s.Script = script; script == "" {
 		return nil
 	}
 	name := s.Keys[0]
-	before := c.names[name]
+	if i := strings.Index(name, "}:"); i > 0 && script == "renew" && family == lua.Leased.String() {
+		name = name[1:i]
+	}
+	before := c.are(name)
 	var err error
 	switch failed, _ := s.Reply.(redistest.ReplyError); {
 	case failed != "":
 		err = errStep("an error")
 	case s.Script == "renew":
 		err = c.renew(&s, m)
+	case c.pools[name] != nil:
+		err = c.trade(name, &s, m, was)
 	case s.Script == "inspect":
 		err = c.each(name, func(k *traced) ([]*traced, error) { return []*traced{k}, k.inspected(&s) })
 	default:
-		call := newCall(s.Script, s.Args)
+		call, owner := newCall(s.Script, s.Args), c.names[name][0].owner
 		err = c.each(name, func(k *traced) ([]*traced, error) { return k.next(&call, &s, m, was) })
 		if after := c.names[name]; err == nil && len(after) == 1 { // else an id may be in one of them
-			after[0].forget(append(call.ids, call.id, call.old, before[0].owner)...)
+			after[0].forget(append(call.ids, call.id, call.old, owner)...)
 		}
 	}
 	step := fmt.Sprintf("%s: %s %q replies %v, publishes %q", name, s.Script, s.Args, s.Reply, s.Messages)
@@ -69,23 +80,47 @@ func (c *checker) check(s redistest.Step) error {
 		return fmt.Errorf("step %d, of %s: %w\n%s\nlistening %q, then %q; before:\n%s",
 			c.steps, step, err, before, was, s.Listening, strings.Join(c.last, "\n"))
 	}
-	if len(c.names[name]) > 1 {
+	if max(len(c.names[name]), len(c.pools[name])) > 1 {
 		c.doubts++
 	}
 	c.last = append(c.last[max(0, len(c.last)-recent+1):],
-		fmt.Sprintf("%s\n  listening %q\n  %s", step, s.Listening, c.names[name]))
+		fmt.Sprintf("%s\n  listening %q\n  %s", step, s.Listening, c.are(name)))
 	return nil
 }
 
-// each has every state that a lock may be in take a step. One that cannot is dropped. The error is that of
-// the first, when none can.
-func (c *checker) each(name string, step func(k *traced) (after []*traced, err error)) (first error) {
-	var all []*traced
+// are are the states that a name may be in.
+func (c *checker) are(name string) string {
+	if pools := c.pools[name]; pools != nil {
+		return fmt.Sprint(pools)
+	}
+	return fmt.Sprint(c.names[name])
+}
+
+// trade is a step of a semaphore.
+func (c *checker) trade(name string, s *redistest.Step, m moment, was []string) (err error) {
+	step := func(k *tracedPool) ([]*tracedPool, error) { return []*tracedPool{k}, k.inspected(s) }
+	if s.Script != "inspect" {
+		call := newPermitCall(s.Script, c.pools[name][0].plain, s.Args)
+		step = func(k *tracedPool) ([]*tracedPool, error) { return k.next(call, s, m, was) }
+	}
+	c.pools[name], err = follow(c.pools[name], step)
+	return err
+}
+
+// each has every state that a lock may be in take a step.
+func (c *checker) each(name string, step func(k *traced) (after []*traced, err error)) (err error) {
+	c.names[name], err = follow(c.names[name], step)
+	return err
+}
+
+// follow has all states take a step. One that cannot is dropped. When none can, the error is that of the
+// first, and they stay as they are.
+func follow[K fmt.Stringer](states []K, step func(k K) (after []K, err error)) (all []K, first error) {
 	known := map[string]bool{}
-	for _, k := range c.names[name] {
+	for _, k := range states {
 		after, err := step(k)
 		if errors.Is(err, errRoom) {
-			return err
+			return states, err
 		}
 		if first == nil {
 			first = err
@@ -99,12 +134,11 @@ func (c *checker) each(name string, step func(k *traced) (after []*traced, err e
 	}
 	switch {
 	case len(all) == 0:
-		return first
+		return states, first
 	case len(all) > mostStates:
-		return errRoom
+		return states, errRoom
 	}
-	c.names[name] = all
-	return nil
+	return all, nil
 }
 
 // next takes a step after whatever may have happened by itself. It returns all states that may follow, and
@@ -173,9 +207,18 @@ func (c *checker) renew(s *redistest.Step, m moment) error {
 		return errStep("a reply that none of the model's is")
 	}
 	for i := range holds {
-		err := c.each(s.Keys[i*len(s.Keys)/holds], func(k *traced) ([]*traced, error) {
-			return []*traced{k}, k.renewed(s.Args[2*i], number(s.Args[2*i+1]), replies[i] == int64(1), m)
-		})
+		id, lease, done := s.Args[2*i], number(s.Args[2*i+1]), replies[i] == int64(1)
+		name := s.Keys[i*len(s.Keys)/holds]
+		var err error
+		if pool, ok := strings.CutSuffix(name, "}:timeout"); ok {
+			name = pool[1:]
+			c.pools[name], err = follow(c.pools[name], func(k *tracedPool) ([]*tracedPool, error) {
+				k = k.clone()
+				return []*tracedPool{k}, k.renewed(id, lease, done, m)
+			})
+		} else {
+			err = c.each(name, func(k *traced) ([]*traced, error) { return []*traced{k}, k.renewed(id, lease, done, m) })
+		}
 		if err != nil {
 			return err
 		}

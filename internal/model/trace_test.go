@@ -30,8 +30,11 @@ func TestMain(m *testing.M) {
 	redistest.Main(m)
 }
 
-// lockNames are the names that the processes use, and whether each is that of a read-write lock.
-var lockNames = map[string]bool{"fair": false, "line": false, "lingers": false, "halves": true}
+// traceNames are the names that the processes use, and what each is.
+var traceNames = map[string]lua.Family{
+	"fair": lua.Locks, "line": lua.Locks, "lingers": lua.Locks, "halves": lua.ReadWrite,
+	"pool": lua.Leased, "budgeted": lua.Leased, "passes": lua.Leased, "waits": lua.Leased, "counts": lua.Plain,
+}
 
 // traffic is the worker: goroutines that use locks of these names until they are killed, or at the end of its
 // input.
@@ -46,8 +49,12 @@ func traffic(addr string, names []string) {
 	}
 	var wg sync.WaitGroup
 	for _, name := range names {
+		use := useForEver
+		if isPool(name) {
+			use = tradeForEver
+		}
 		for range users(name) {
-			wg.Go(func() { useForEver(c, name) })
+			wg.Go(func() { use(c, name) })
 		}
 	}
 	wg.Wait()
@@ -112,7 +119,7 @@ func use(l *latchkey.Lock, name string) {
 		short, end := context.WithTimeout(ctx, rand.N(5*time.Millisecond))
 		defer end()
 		ctx = short
-	case n < 80 && !lockNames[name]:
+	case n < 80 && traceNames[name] == lua.Locks:
 		take = l.TryLock
 	}
 	h, err := take(ctx)
@@ -122,7 +129,7 @@ func use(l *latchkey.Lock, name string) {
 	if rand.N(4) == 0 {
 		time.Sleep(rand.N(3 * time.Millisecond))
 	}
-	if lockNames[name] && rand.N(5) == 0 {
+	if traceNames[name] == lua.ReadWrite && rand.N(5) == 0 {
 		_ = h.Downgrade(context.Background())
 	}
 	_ = h.Unlock(context.Background())
@@ -131,7 +138,7 @@ func use(l *latchkey.Lock, name string) {
 // texts are those of all scripts that are recorded.
 func texts(t testing.TB) map[string]string {
 	all := map[string]string{}
-	for _, family := range []lua.Family{lua.Locks, lua.ReadWrite} {
+	for _, family := range []lua.Family{lua.Locks, lua.ReadWrite, lua.Leased, lua.Plain} {
 		k, err := lua.NewKeys(family, "a", false)
 		require.NoError(t, err)
 		for name, text := range lua.Texts(k) {
@@ -147,7 +154,7 @@ var errOver = errors.New("the run is over")
 // run has processes use the locks of these names, and breaks what can break, until the time is over or a step
 // is none of the model. altered are scripts that are run instead.
 func run(
-	t *testing.T, names map[string]bool, altered map[string]string, span time.Duration,
+	t *testing.T, names map[string]lua.Family, altered map[string]string, span time.Duration,
 ) (c *checker, failed error) {
 	t.Helper()
 	s := redistest.NewProcess(t)
@@ -208,14 +215,20 @@ func run(
 
 // What the scripts do is what the model's Redis does: of each lock by itself, in the long form, and of all.
 func TestTraces(t *testing.T) {
-	runs := map[string]map[string]bool{"all": lockNames}
-	if span := redistest.Longer(0, 1); span > 0 {
-		for name, readWrite := range lockNames {
-			runs[name] = map[string]bool{name: readWrite}
+	runs := map[string]map[string]lua.Family{"locks": {}, "permits": {}}
+	for name, family := range traceNames {
+		all := "locks"
+		if isPool(name) {
+			all = "permits"
+		}
+		runs[all][name] = family
+		if redistest.Longer(0, 1) > 0 {
+			runs[name] = map[string]lua.Family{name: family}
 		}
 	}
 	for name, names := range runs {
 		t.Run(name, func(t *testing.T) {
+			together(t)
 			_, err := run(t, names, nil, time.Duration(redistest.Longer(5, 130))*time.Second)
 			require.NoError(t, err)
 		})

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
@@ -48,6 +49,7 @@ type link struct {
 	client, server net.Conn
 	lose, kept     atomic.Bool
 	forge          atomic.Bool   // the next reply
+	active         atomic.Int64  // when something passed, in ns since the epoch
 	ended          chan struct{} // closed when the server's end was read to its end
 }
 
@@ -115,6 +117,17 @@ func (p *Proxy) KillAll() {
 	}
 }
 
+// KillIdle closes the connections on which nothing passed for so long.
+func (p *Proxy) KillIdle(d time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for l := range p.links {
+		if time.Since(time.Unix(0, l.active.Load())) > d {
+			l.close()
+		}
+	}
+}
+
 // Deliver lets the server see what was kept or delayed.
 func (p *Proxy) Deliver() {
 	p.mu.Lock()
@@ -141,6 +154,7 @@ func (p *Proxy) accept() {
 			continue
 		}
 		l := &link{client: client, server: server, ended: make(chan struct{})}
+		l.active.Store(time.Now().UnixNano())
 		p.mu.Lock()
 		p.links[l] = struct{}{}
 		p.mu.Unlock()
@@ -158,6 +172,7 @@ func (p *Proxy) requests(l *link) {
 		if err != nil {
 			return
 		}
+		l.active.Store(time.Now().UnixNano())
 		if p.silent.Load() {
 			continue
 		}
@@ -228,6 +243,7 @@ func (p *Proxy) replies(l *link) {
 			l.close()
 			return
 		}
+		l.active.Store(time.Now().UnixNano())
 		if p.silent.Load() {
 			continue
 		}

@@ -1,0 +1,53 @@
+package robustness
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// ended is a command that was asked for and answered at these times.
+func ended(mode, n, asked, begin, result int64) entry {
+	return entry{Record: &Record{Kind: Command, Mode: mode, N: n, Asked: asked, Begin: begin, Result: result}}
+}
+
+// More plain permits than there are were taken for sure. What may have been given back by then does not
+// count.
+func TestOverdrawn(t *testing.T) {
+	o := Object{Family: Counting, Capacity: 2}
+	first, second := ended(take, 1, 10, 20, Done), ended(take, 1, 10, 30, Done)
+	for name, test := range map[string]struct {
+		more []entry
+		want int
+	}{
+		"as many as there are":     {nil, 0},
+		"one more":                 {[]entry{ended(take, 1, 35, 40, Done)}, 1},
+		"all there are, drained":   {[]entry{ended(drain, 2, 35, 40, Done)}, 1},
+		"refused":                  {[]entry{ended(take, 1, 35, 40, Refused)}, 0},
+		"perhaps given back":       {[]entry{ended(put, 1, 36, 90, Unknown), ended(take, 1, 35, 40, Done)}, 0},
+		"not given back, for sure": {[]entry{ended(put, 1, 36, 90, Refused), ended(take, 1, 35, 40, Done)}, 1},
+		"given back too late":      {[]entry{ended(put, 1, 41, 90, Done), ended(take, 1, 35, 40, Done)}, 1},
+	} {
+		h := &history{entries: append([]entry{first, second}, test.more...)}
+		require.Len(t, h.overdrawn(o), test.want, name)
+	}
+}
+
+// A section of a process that was killed is trusted until then, unless it was about to be given back.
+func TestKilledSections(t *testing.T) {
+	const doomed, killed = 1000, 5000
+	for name, test := range map[string]struct {
+		Record
+		want int64
+	}{
+		"it was inside":              {Record{Begin: 100, End: 200, Until: 9000}, doomed},
+		"its trust had ended":        {Record{Begin: 100, End: 200, Until: 700}, 700},
+		"its release was on its way": {Record{Begin: 100, End: 200, Until: 9000, Leaving: 300}, 200},
+		"it was over":                {Record{Begin: 100, End: 200, Until: 9000, Leaving: 300, Free: 400}, 200},
+	} {
+		e := newEntry(&test.Record, &member{doomed: doomed, killed: killed})
+		require.Equal(t, test.want, e.end, name)
+	}
+	alive := newEntry(&Record{Begin: 100, End: 200, Until: 9000}, &member{})
+	require.Equal(t, int64(200), alive.end)
+}

@@ -1,0 +1,125 @@
+package robustness
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/fairlock"
+	"github.com/latchkey-go/latchkey/redlock"
+	"github.com/latchkey-go/latchkey/rlock"
+	"github.com/latchkey-go/latchkey/rwlock"
+	"github.com/latchkey-go/latchkey/spinlock"
+)
+
+// lockOf returns a lock of an object in one of the ways in which it can be made, and whether its holds end by
+// themselves.
+func (w *worker) lockOf(rng *rand.Rand, c *client, o Object, reads bool) (l *latchkey.Lock, ends bool) {
+	variant := rng.IntN(variants)
+	return w.lockIn(c, o, variant, reads), endsByItself(variant)
+}
+
+// again returns a lock with which what is held can be re-entered.
+func (w *worker) again(rng *rand.Rand, h held, reads bool) *latchkey.Lock {
+	return w.lockIn(h.client, h.object, rng.IntN(noReentry), reads)
+}
+
+// lockIn returns the lock of a client in one of the ways.
+func (w *worker) lockIn(c *client, o Object, variant int, reads bool) *latchkey.Lock {
+	variant = w.unlessShort(o, variant)
+	key := fmt.Sprint(o.Key, variant)
+	made, known := c.handles.Load(key)
+	if !known {
+		made = must1(w.newLock(c, o, variant))
+		c.handles.Store(key, made)
+	}
+	both, halves := made.(*rwlock.Lock)
+	switch {
+	case halves && reads:
+		return both.Read()
+	case halves:
+		return both.Write()
+	}
+	return made.(*latchkey.Lock)
+}
+
+// The variants whose holds end by themselves.
+const (
+	endsFixed = 1
+	endsMost  = 2
+)
+
+// unlessShort is the variant, or one with a long lease: where a lease is short, all who wait ask as often.
+func (w *worker) unlessShort(o Object, variant int) int {
+	if o.Lone && w.Calm() && variant <= briefLease {
+		return 0
+	}
+	if o.Family == Red && w.Calm() && variant == known { // it is unavailable while its servers are young
+		return 0
+	}
+	return variant
+}
+
+// There are so many variants. Of locks, those from spins on are spin locks.
+const (
+	variants = 16
+	spins    = 13
+)
+
+func endsByItself(variant int) bool { return variant == endsFixed || variant == endsMost }
+
+const (
+	fixed   = 400 * time.Millisecond
+	brief   = 300 * time.Millisecond
+	minimum = 10 * time.Millisecond
+)
+
+// Other variants that are named.
+const (
+	briefLease = 3 // a lease that is shorter than the longest holds
+	noReentry  = 8
+	known      = 5 // a redlock counts servers that know its name, or have been up for long
+)
+
+func (w *worker) newLock(c *client, o Object, variant int) (any, error) {
+	name := c.name(o)
+	switch o.Family {
+	case Red:
+		clients := append([]*latchkey.Client{c.Client}, c.others...)
+		options := [][]redlock.Option{
+			endsFixed: {redlock.WithFixedLease(fixed)}, endsMost: {redlock.WithMaxHold(fixed)},
+			briefLease: {redlock.WithLease(brief)}, noReentry: {redlock.WithoutReentry()}, known: {redlock.WithUptime(longestLease)}, 15: nil,
+		}
+		return redlock.New(clients, name, options[variant]...)
+	case Halves:
+		options := [][]rwlock.Option{
+			endsFixed: {rwlock.WithFixedLease(fixed)}, endsMost: {rwlock.WithMaxHold(fixed)},
+			briefLease: {rwlock.WithLease(brief)}, 4: {rwlock.WithMinHold(minimum)}, 5: {rwlock.WithBudget(0, 0)},
+			6: {rwlock.WithBudget(4, time.Millisecond)}, noReentry: {rwlock.WithoutReentry()}, 15: nil,
+		}
+		return rwlock.New(c.Client, name, options[variant]...)
+	case Fair:
+		options := [][]fairlock.Option{
+			endsFixed: {fairlock.WithFixedLease(fixed)}, endsMost: {fairlock.WithMaxHold(fixed)},
+			briefLease: {fairlock.WithLease(brief)}, 4: {fairlock.WithMinHold(minimum)}, noReentry: {fairlock.WithoutReentry()}, 15: nil,
+		}
+		return fairlock.New(c.Client, name, options[variant]...)
+	}
+	if c.what == mute || variant >= spins {
+		options := [][]spinlock.Option{
+			endsFixed: {spinlock.WithFixedLease(fixed)}, endsMost: {spinlock.WithMaxHold(fixed)},
+			briefLease: {spinlock.WithLease(brief)}, 4: {spinlock.WithBackoff(time.Millisecond, 8*time.Millisecond)}, noReentry: {spinlock.WithoutReentry()}, 15: nil,
+		}
+		return spinlock.New(c.Client, name, options[variant]...)
+	}
+	if variant >= 10 {
+		return fairlock.New(c.Client, name)
+	}
+	options := [][]rlock.Option{
+		endsFixed: {rlock.WithFixedLease(fixed)}, endsMost: {rlock.WithMaxHold(fixed)},
+		briefLease: {rlock.WithLease(brief)}, 4: {rlock.WithMinHold(minimum)}, 5: {rlock.WithBudget(0, 0)},
+		6: {rlock.WithBudget(4, time.Millisecond)}, 7: {rlock.WithLinger(50 * time.Millisecond)}, noReentry: {rlock.WithoutReentry()}, 15: nil,
+	}
+	return rlock.New(c.Client, name, options[variant]...)
+}
