@@ -47,6 +47,7 @@ soak: ## run the long tests: 8 processes share a lock, a read-write lock, severa
 	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'History' ./rwlock
 	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'History' ./multilock
 	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'History' ./redlock
+	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'Soak' ./once
 	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'Protocol' ./internal/model
 	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'Traces' ./internal/model
 	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'RandomOperations|Simulated' ./internal/property

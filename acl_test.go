@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
@@ -19,6 +20,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/internal/session"
 	"github.com/latchkey-go/latchkey/leader"
+	"github.com/latchkey-go/latchkey/once"
 	"github.com/latchkey-go/latchkey/rlock"
 	"github.com/latchkey-go/latchkey/rwlock"
 	"github.com/latchkey-go/latchkey/semaphore"
@@ -153,6 +155,41 @@ func everyPrimitive(t *testing.T, end string) []func(c *latchkey.Client) func(co
 					return err
 				}
 				return l.Await(ctx)
+			}
+		},
+		func(c *latchkey.Client) func(context.Context) error {
+			o, err := once.New(c, "once"+end)
+			require.NoError(t, err)
+			return func(ctx context.Context) error {
+				return o.Do(ctx, func(context.Context, *once.Run) error { return nil })
+			}
+		},
+		func(c *latchkey.Client) func(context.Context) error {
+			return func(ctx context.Context) error {
+				_, err := once.Share(ctx, c, "share"+end, func(context.Context, *once.Run) ([]byte, error) { return nil, nil })
+				return err
+			}
+		},
+		func(c *latchkey.Client) func(context.Context) error {
+			ran := make(chan struct{}, 100)
+			j, err := once.Every(c, "every"+end, 20*time.Millisecond, func(context.Context, *once.Run) error {
+				ran <- struct{}{}
+				return nil
+			})
+			require.NoError(t, err)
+			return func(ctx context.Context) error {
+				ctx, cancel := context.WithCancel(ctx)
+				go func() {
+					select {
+					case <-ran:
+					case <-time.After(time.Second): // the other one has run all of them
+					}
+					cancel()
+				}()
+				if err := j.Run(ctx); !errors.Is(err, context.Canceled) {
+					return err
+				}
+				return nil
 			}
 		},
 		func(c *latchkey.Client) func(context.Context) error {

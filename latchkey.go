@@ -17,7 +17,7 @@
 // all waiters of all processes queue first in, first out. In spinlock they poll, for where nobody may
 // subscribe: see [WithoutPubSub]. Package rwlock has a lock with two halves, for readers and for writers.
 // Package multilock holds several locks at once, and redlock has one over several servers. The others are
-// semaphore, countdown (a latch) and barrier.
+// semaphore, countdown (a latch) and barrier. Package once runs something once, or once a tick.
 //
 // # Guarantees
 //

@@ -21,6 +21,7 @@ import (
 	"github.com/latchkey-go/latchkey/fence"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/leader"
+	"github.com/latchkey-go/latchkey/once"
 	"github.com/latchkey-go/latchkey/rlock"
 	"github.com/latchkey-go/latchkey/rwlock"
 	"github.com/latchkey-go/latchkey/semaphore"
@@ -60,6 +61,25 @@ func TestMemoryOfNames(t *testing.T) {
 			require.NoError(t, err)
 			_, err = l.CountDown(ctx)
 			return err
+		},
+		"`Once`": func(ctx context.Context, c *latchkey.Client, name string) error {
+			o, err := once.New(c, name)
+			require.NoError(t, err)
+			return o.Do(ctx, func(context.Context, *once.Run) error { return nil })
+		},
+		"`Share`": func(ctx context.Context, c *latchkey.Client, name string) error {
+			_, err := once.Share(ctx, c, name, func(context.Context, *once.Run) ([]byte, error) { return nil, nil })
+			return err
+		},
+		"job": func(ctx context.Context, c *latchkey.Client, name string) error {
+			ctx, cancel := context.WithCancel(ctx)
+			defer cancel()
+			j, err := once.Every(c, name, 10*time.Millisecond, func(context.Context, *once.Run) error { cancel(); return nil })
+			require.NoError(t, err)
+			if err := j.Run(ctx); !errors.Is(err, context.Canceled) {
+				return err
+			}
+			return nil
 		},
 		"barrier": func(ctx context.Context, c *latchkey.Client, name string) error {
 			b, err := barrier.New(c, name, 1)

@@ -48,13 +48,14 @@ import (
 	"github.com/latchkey-go/latchkey/fairlock"
 	"github.com/latchkey-go/latchkey/fence"
 	"github.com/latchkey-go/latchkey/leader"
+	"github.com/latchkey-go/latchkey/once"
 	"github.com/latchkey-go/latchkey/rlock"
 	"github.com/latchkey-go/latchkey/rwlock"
 	"github.com/latchkey-go/latchkey/semaphore"
 )
 
 var (
-	_ = []any{errors.Join, time.Hour, barrier.New, countdown.New, fairlock.New, fence.Set, leader.New, rlock.New, rwlock.New, semaphore.New}
+	_ = []any{errors.Join, time.Hour, barrier.New, countdown.New, fairlock.New, fence.Set, leader.New, once.New, rlock.New, rwlock.New, semaphore.New}
 
 	ctx   = context.Background()
 	url   = os.Args[1]
@@ -68,6 +69,17 @@ func charge(ctx context.Context, token int64) error { return errors.Join(ctx.Err
 func upload(ctx context.Context) error              { return errors.Join(ctx.Err(), say("uploaded")) }
 func lookUp(ctx context.Context) error              { return errors.Join(ctx.Err(), say("found")) }
 func simulate(context.Context)                      { _ = say("simulated") }
+func use(token []byte) error                        { return say("used", string(token)) }
+func migrate(ctx context.Context, token int64) error {
+	return errors.Join(ctx.Err(), say("migrated", token))
+}
+func refresh(ctx context.Context) ([]byte, error) {
+	time.Sleep(time.Second) // until all have come
+	return []byte("token"), errors.Join(ctx.Err(), say("refreshed"))
+}
+func report(ctx context.Context, tick time.Time, token int64) error {
+	return errors.Join(ctx.Err(), say("reported", tick.UnixMilli()))
+}
 
 func main() {
 	c, err := latchkey.Open(url)
@@ -104,6 +116,13 @@ func TestReadmeSnippets(t *testing.T) {
 					require.Len(t, said["found"], readmeProcesses)
 					require.Len(t, said["uploaded"], readmeProcesses)
 					require.Len(t, said["simulated"], 3*readmeProcesses)
+					require.Len(t, said["migrated"], 1)
+				}
+				if document == "docs/usage.md" {
+					require.Len(t, said["used"], readmeProcesses)
+					require.Less(t, len(said["refreshed"]), readmeProcesses, "of those that come together one refreshes")
+					require.NotEmpty(t, said["reported"])
+					require.Len(t, slices.Compact(slices.Clone(said["reported"])), len(said["reported"]), "once a tick")
 				}
 			})
 		})

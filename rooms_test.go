@@ -21,7 +21,7 @@ var (
 		"internal/session", "internal/grant", "internal/wait", "internal/broadcast", "internal/hub", "internal/lease",
 		"internal/retry", "internal/lua",
 	}
-	primitives = []string{"latchkey", "rlock", "fairlock", "spinlock", "rwlock", "multilock", "redlock", "semaphore", "countdown", "barrier", "internal/lock"}
+	primitives = []string{"latchkey", "rlock", "fairlock", "spinlock", "rwlock", "multilock", "redlock", "semaphore", "countdown", "barrier", "once", "internal/lock"}
 )
 
 func TestEnginesKnowNoPrimitive(t *testing.T) {

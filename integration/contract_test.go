@@ -74,6 +74,11 @@ func TestLeadersAndFences(t *testing.T) {
 	})
 }
 
+// What is promised of what is run once does.
+func TestOnces(t *testing.T) {
+	each(t, func(t *testing.T, top *topology) { contract.Onces(t, top.servers(t)) })
+}
+
 // That of the locks and semaphores holds, too, when acquires wait for a replica.
 func TestWithReplicas(t *testing.T) {
 	t.Parallel()

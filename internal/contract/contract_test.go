@@ -30,6 +30,7 @@ func TestStandalone(t *testing.T) {
 	contract.Barriers(t, on(t, redistest.NewProcess(t)))
 	contract.Leaders(t, on(t, redistest.NewProcess(t)))
 	contract.Fences(t, on(t, redistest.NewProcess(t)))
+	contract.Onces(t, on(t, redistest.NewProcess(t)))
 }
 
 func TestCluster(t *testing.T) {
@@ -45,6 +46,7 @@ func TestCluster(t *testing.T) {
 	contract.Barriers(t, s)
 	contract.Leaders(t, s)
 	contract.Fences(t, s)
+	contract.Onces(t, s)
 }
 
 func TestSeveral(t *testing.T) {

@@ -27,12 +27,19 @@ const (
 	Barrier                 // releases all its waiters when all parties have arrived
 	Fence                   // a key of the user's, which tokens guard
 	Leader                  // who leads: the holder of the lock of the same name
+	RunOnce                 // what is run once: its lock is one of the family Locks
+	RunShared               // what is run once for all who wait now, in the same way
+	RunTicks                // what is run once a tick, in the same way
 	families                // how many families there are
 )
 
 // String is the name of the primitive.
 func (f Family) String() string {
-	return [families]string{Locks: "lock", Leased: "semaphore", Plain: "counting", ReadWrite: "rwlock", Latch: "latch", Barrier: "barrier", Fence: "fence", Leader: "leader"}[f]
+	return [families]string{
+		Locks: "lock", Leased: "semaphore", Plain: "counting", ReadWrite: "rwlock", Latch: "latch", Barrier: "barrier",
+		Fence: "fence", Leader: "leader",
+		RunOnce: "once", RunShared: "share", RunTicks: "every",
+	}[f]
 }
 
 // Keys is where one primitive lives in Redis. All its keys and channels share one hash slot.
@@ -65,10 +72,13 @@ var shapes = [families][]shape{
 		{0, "hash", "a read-write lock"}, {1, "list", "the queue"}, {2, "string", "the fencing token"},
 		{3, "hash", "the state"},
 	},
-	Latch:   {{0, "string", "a latch"}, {1, "hash", "the latch's record"}},
-	Barrier: {{0, "hash", "a barrier"}, {1, "zset", "the arrivals"}, {3, "zset", "the members"}},
-	Fence:   {{1, "string", "the greatest token"}},
-	Leader:  {{0, "hash", "a lock"}, {1, "list", "the queue"}, {2, "hash", "who leads"}},
+	Fence:     {{1, "string", "the greatest token"}},
+	Leader:    {{0, "hash", "a lock"}, {1, "list", "the queue"}, {2, "hash", "who leads"}},
+	Latch:     {{0, "string", "a latch"}, {1, "hash", "the latch's record"}},
+	Barrier:   {{0, "hash", "a barrier"}, {1, "zset", "the arrivals"}, {3, "zset", "the members"}},
+	RunOnce:   {{0, "hash", "a lock"}, {1, "hash", "the runs"}},
+	RunShared: {{0, "hash", "a lock"}, {1, "hash", "the runs"}},
+	RunTicks:  {{0, "hash", "a lock"}, {1, "hash", "the ticks"}},
 }
 
 // NewKeys validates the name and returns its keys. sharded is for clients of a cluster: they use sharded

@@ -23,11 +23,14 @@ var parts = [families][]part{
 	Leased: append(permits(),
 		part{"TIMEOUTS", func(name string, _ bool) string { return suffixed(name, "timeout") }},
 		beside("HOLDERS", "latchkey_holders")),
-	Plain:   permits(),
-	Latch:   {beside("RECORD", "latchkey_latch"), beside("DONE", "latchkey_done")},
-	Barrier: {beside("ARRIVALS", "latchkey_arrivals"), beside("DONE", "latchkey_done"), beside("MEMBERS", "latchkey_members")},
-	Fence:   {beside("COMPANION", "latchkey_fence")},
-	Leader:  {beside("QUEUE", "latchkey_queue"), beside("RECORD", "latchkey_leader")},
+	Fence:     {beside("COMPANION", "latchkey_fence")},
+	Leader:    {beside("QUEUE", "latchkey_queue"), beside("RECORD", "latchkey_leader")},
+	Plain:     permits(),
+	Latch:     {beside("RECORD", "latchkey_latch"), beside("DONE", "latchkey_done")},
+	Barrier:   {beside("ARRIVALS", "latchkey_arrivals"), beside("DONE", "latchkey_done"), beside("MEMBERS", "latchkey_members")},
+	RunOnce:   {beside("RUN", "latchkey_once")},
+	RunShared: {beside("RUN", "latchkey_share")},
+	RunTicks:  {beside("RUN", "latchkey_every")},
 }
 
 func permits() []part {

@@ -1,0 +1,129 @@
+package lua
+
+import (
+	"context"
+	"errors"
+	"strconv"
+)
+
+var (
+	everyDue    = script(RunTicks, "every/due.lua")
+	everyBegin  = script(RunTicks, "every/begin.lua")
+	everyFinish = script(RunTicks, "every/finish.lua")
+)
+
+// Missed is what is done about ticks that were missed: see every/begin.lua.
+type Missed string
+
+// The ways.
+const (
+	MissedSkip Missed = "skip"
+	MissedOnce Missed = "once"
+	MissedAll  Missed = "all"
+)
+
+// Ticks are those of a job.
+type Ticks struct {
+	Period int64  // ms
+	Delay  int64  // the longest after a tick, in ms; less than the period
+	Seed   uint16 // the delays follow from it; below 65521
+	Missed Missed
+	Grace  int64 // ms after which a tick that has not begun is missed, with MissedSkip
+	Limit  int64 // how many runs of a tick there may be; 0: any number
+}
+
+func (t Ticks) args(more ...string) []string {
+	return append([]string{number(t.Period), number(t.Delay), strconv.Itoa(int(t.Seed))}, more...)
+}
+
+// Due is the reply of [Conn.Due].
+type Due struct {
+	Take bool  // take the lock
+	Dead int64 // ms after which the lock is free, if who runs now has died; 0: nobody runs
+	Next int64 // ms until the next tick
+}
+
+// Due runs every/due.lua: what is to be done now by this process? lease is that of the lock, in ms.
+func (c Conn) Due(ctx context.Context, k *Keys, t Ticks, lease int64, by string) (d Due, err error) {
+	reply, err := c.Run(ctx, everyDue, k, t.args(number(lease), by)).ToArray()
+	if err != nil {
+		return d, err
+	}
+	if len(reply) < 2 {
+		return d, ErrReply
+	}
+	status, err := reply[0].ToString()
+	if err != nil {
+		return d, errors.Join(ErrReply, err)
+	}
+	switch {
+	case status == "g":
+		d.Take = true
+		return d, nil
+	case status == "n":
+		d.Next, err = ends(&reply[1])
+	case status == "b" && len(reply) == 3:
+		var other error
+		d.Dead, err = ends(&reply[1])
+		d.Next, other = ends(&reply[2])
+		err = errors.Join(err, other)
+	default:
+		err = ErrReply
+	}
+	return d, err
+}
+
+// Tick is the reply of [Conn.Tick].
+type Tick struct {
+	At      int64 // the tick that is run, in ms since the epoch; 0: none
+	Attempt int64 // number of its run
+	Next    int64 // if none: ms until the next tick
+	Stale   bool  // if none: a run with a greater token has begun, or the one with this token is over
+	Dropped int64 // the tick that is given up, because so many runs of it have died; 0: none
+}
+
+// Tick runs every/begin.lua: the holder of the lock begins the run of a tick.
+func (c Conn) Tick(ctx context.Context, k *Keys, t Ticks, token int64) (r Tick, err error) {
+	reply, err := c.Run(ctx, everyBegin, k, t.args(number(token), string(t.Missed), number(t.Grace), number(t.Limit))).ToArray()
+	if err != nil {
+		return r, err
+	}
+	if len(reply) != 4 {
+		return r, ErrReply
+	}
+	status, err := reply[0].ToString()
+	if err != nil {
+		return r, errors.Join(ErrReply, err)
+	}
+	var numbers [3]int64
+	for i := range numbers {
+		if numbers[i], err = count(&reply[i+1]); err != nil {
+			return r, errors.Join(ErrReply, err)
+		}
+	}
+	r.Dropped = numbers[2]
+	switch {
+	case status == "r" && numbers[0] > 0 && numbers[1] > 0:
+		r.At, r.Attempt = numbers[0], numbers[1]
+	case status == "n":
+		r.Next = bounded(numbers[0])
+	case status == "s":
+		r.Stale = true
+	default:
+		return r, ErrReply
+	}
+	return r, nil
+}
+
+// FinishTick runs every/finish.lua: the run is over. It returns the ms until the next tick, and false when
+// the run is stale, which changes nothing.
+func (c Conn) FinishTick(ctx context.Context, k *Keys, t Ticks, token int64) (next int64, ok bool, err error) {
+	reply, err := c.Run(ctx, everyFinish, k, t.args(number(token), string(t.Missed))).AsIntSlice()
+	if err != nil {
+		return 0, false, err
+	}
+	if len(reply) != 2 || reply[0] != 0 && reply[0] != 1 || check(reply[1]) != nil {
+		return 0, false, ErrReply
+	}
+	return bounded(reply[1]), reply[0] == 1, nil
+}

@@ -1,0 +1,31 @@
+-- due: what is to be done now? Of all processes that ask at a tick one is told to take the lock, the others
+-- when to look again. That is a hint, which saves the others commands. The lock decides. Safe to repeat: who
+-- was told to take the lock is told so again.
+--
+-- Keys  as in every/state.lua
+-- ARGV  1, 2, 3: see every/state.lua
+--       4 lease of the lock in ms
+--       5 who asks
+-- Reply {'n', ms until the next tick}  nothing is due
+--       {'g', 0}                       take the lock
+--       {'b', ms, ms}                  somebody runs, or was told to. If that dies, the lock is free after
+--                                      the first time. The second one is that until the next tick
+-- include every/state.lua
+
+if fresh then
+  redis.call('HSET', RUN, 'last', decimal(last))
+  keep()
+end
+if not tick and rest() > 0 then return {'n', rest()} end
+
+local lease = tonumber(ARGV[4])
+local at = latest()
+local later = due(following(at)) - now
+local held = redis.call('PTTL', NAME) -- -2: free, -1: for ever
+if held == -1 then held = lease end
+if held >= 0 then return {'b', held + 1, later} end
+if told and f[6] ~= ARGV[5] and now >= told and now < told + lease then
+  return {'b', told + lease - now, later}
+end
+redis.call('HSET', RUN, 'told', decimal(now), 'by', ARGV[5])
+return {'g', 0}

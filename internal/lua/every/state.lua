@@ -1,0 +1,65 @@
+-- state: where a job that runs at ticks has come to. Every script of a job reads it first. The lock of the
+-- name decides who runs. This record decides which tick is next, and whose end of a run counts.
+--
+-- The server's clock decides what is due. Tick k is at k periods since the epoch. It is due a delay later,
+-- which is the same for all processes: it follows from k.
+--
+-- RUN  HASH  last     ms since the epoch: all ticks up to this one are over
+--            token    fencing token of the run that has begun last
+--            tick     ms since the epoch: that run's tick; absent when the run is over
+--            attempt  its number: how many runs of this tick have begun
+--            told    ms since the epoch: when a process was told to take the lock; absent once it has begun
+--            by       who that was
+-- ARGV  1 period, 2 longest delay, both in ms
+--       3 a number that follows from the name: from it and the tick follows the delay
+-- keys RUN
+
+local AHEAD = 600000 -- ms that the clock may be set back with no tick run twice
+local KEPT = 604800000 -- ms, a week: the record is kept for so long and two periods
+
+if moving then moving.need(RUN) end
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000) -- ms
+local f = redis.call('HMGET', RUN, 'last', 'token', 'tick', 'attempt', 'told', 'by')
+local period, longest, seed = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
+
+-- Reads a whole number of the record; nil when it is absent.
+local function number_of(text)
+  if text and (#text > 16 or not string.find(text, '^%d+$')) then
+    error('WRONGTYPE ' .. RUN .. ' holds data that is not of a job')
+  end
+  return text and tonumber(text)
+end
+
+local last, token, tick = number_of(f[1]), number_of(f[2]) or 0, number_of(f[3])
+local attempt, told = number_of(f[4]) or 0, number_of(f[5])
+if not last and redis.call('EXISTS', RUN) == 1 then
+  error('WRONGTYPE ' .. RUN .. ' holds data that is not of a job')
+end
+
+local function decimal(number) return string.format('%.0f', number) end
+
+-- When a tick is due.
+local function due(at)
+  if longest == 0 then return at end
+  return at + math.floor((at / period % 1000003 * 7919 + seed) % 65521 / 65521 * longest)
+end
+
+-- The last tick that is due. A delay is shorter than a period: so it is this one or the one before.
+local function latest()
+  local at = math.floor(now / period) * period
+  return due(at) <= now and at or at - period
+end
+
+-- The first tick after one.
+local function following(at) return (math.floor(at / period) + 1) * period end
+
+-- Ms until a tick is due that is not over; 0: one is.
+local function rest() return math.max(0, due(following(last)) - now) end
+
+-- A job begins with the tick after its first look. A record that is far ahead was made while the clock was
+-- wrong: the job goes on from the clock.
+local fresh = not last or last > now + period + AHEAD
+if fresh then last = latest() end
+
+local function keep() redis.call('PEXPIRE', RUN, decimal(KEPT + 2 * period)) end

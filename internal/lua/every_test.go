@@ -1,0 +1,240 @@
+package lua_test
+
+import (
+	"math/rand/v2"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey/internal/lua"
+	"github.com/latchkey-go/latchkey/internal/redistest"
+)
+
+// day is a period that no test is in the way of, in ms.
+const day = 86_400_000
+
+// tick begins a run twice: the second one is a copy.
+func (r *runs) tick(ticks lua.Ticks, token int64) lua.Tick {
+	r.t.Helper()
+	got, err := r.conn.Tick(r.t.Context(), r.keys, ticks, token)
+	require.NoError(r.t, err)
+	again, err := r.conn.Tick(r.t.Context(), r.keys, ticks, token)
+	require.NoError(r.t, err)
+	if got.At > 0 {
+		require.Equal(r.t, got.At, again.At, "a copy")
+		require.Equal(r.t, got.Attempt, again.Attempt, "a copy")
+	} else {
+		require.Zero(r.t, again.At)
+	}
+	return got
+}
+
+func (r *runs) over(ticks lua.Ticks, token int64) bool {
+	r.t.Helper()
+	_, ok, err := r.conn.FinishTick(r.t.Context(), r.keys, ticks, token)
+	require.NoError(r.t, err)
+	_, again, err := r.conn.FinishTick(r.t.Context(), r.keys, ticks, token)
+	require.NoError(r.t, err)
+	require.Equal(r.t, ok, again, "a copy")
+	return ok
+}
+
+func (r *runs) due(ticks lua.Ticks, by string) lua.Due {
+	r.t.Helper()
+	d, err := r.conn.Due(r.t.Context(), r.keys, ticks, 10_000, by)
+	require.NoError(r.t, err)
+	return d
+}
+
+func decimal(n int64) string { return strconv.FormatInt(n, 10) }
+
+// back sets the last tick that is over to so many periods before the last one.
+func (r *runs) back(ticks lua.Ticks, periods int64) (last int64) {
+	r.t.Helper()
+	now, err := r.conn.Time(r.t.Context(), nil)
+	require.NoError(r.t, err)
+	last = now / 1000 / ticks.Period * ticks.Period
+	require.NoError(r.t, r.do("HSET", r.record(), "last", decimal(last-periods*ticks.Period)).Error())
+	return last
+}
+
+// Of all who ask one is told to take the lock, and told so again; the others when to look again.
+func TestDue(t *testing.T) {
+	eachRuns(t, lua.RunTicks, func(t *testing.T, r *runs) {
+		ticks := lua.Ticks{Period: day, Missed: lua.MissedOnce}
+		for range 2 {
+			d := r.due(ticks, "a")
+			require.Positive(t, d.Next, "it begins with the next tick")
+			require.LessOrEqual(t, d.Next, int64(day))
+			require.Equal(t, lua.Due{Next: d.Next}, d)
+		}
+		r.kept(604_800_000 + 2*day)
+		r.back(ticks, 1)
+		for range 2 {
+			require.True(t, r.due(ticks, "a").Take)
+			d := r.due(ticks, "b")
+			require.Positive(t, d.Next)
+			require.Greater(t, d.Dead, int64(9000))
+			require.LessOrEqual(t, d.Dead, int64(10_000))
+		}
+		require.NoError(t, r.do("HSET", r.record(), "told", "1").Error(), "long ago")
+		require.True(t, r.due(ticks, "b").Take)
+		require.NoError(t, r.do("HSET", r.record(), "told", "9007199254740990").Error(), "before the clock was set back")
+		require.True(t, r.due(ticks, "a").Take)
+
+		require.NoError(t, r.do("HSET", r.keys.Name(), "x:1", "t5+0/10000", "some", "1").Error())
+		require.EqualValues(t, 10_001, r.due(ticks, "a").Dead, "the lock is held, for ever")
+		require.NoError(t, r.do("PEXPIRE", r.keys.Name(), "5000").Error())
+		d := r.due(ticks, "a")
+		require.Greater(t, d.Dead, int64(4000))
+		require.LessOrEqual(t, d.Dead, int64(5001))
+		require.NoError(t, r.do("DEL", r.keys.Name()).Error())
+
+		require.Positive(t, r.tick(ticks, 5).At)
+		require.True(t, r.due(ticks, "b").Take, "its process has given up the lock")
+		require.True(t, r.over(ticks, 5))
+		d = r.due(ticks, "b")
+		require.Equal(t, lua.Due{Next: d.Next}, d)
+	})
+}
+
+// A tick is run once, by the run that has begun last.
+func TestTick(t *testing.T) {
+	eachRuns(t, lua.RunTicks, func(t *testing.T, r *runs) {
+		ticks := lua.Ticks{Period: day, Missed: lua.MissedAll}
+		require.Positive(t, r.tick(ticks, 1).Next, "it begins with the next tick")
+		last := r.back(ticks, 2)
+		require.Equal(t, lua.Tick{At: last - day, Attempt: 1}, r.tick(ticks, 5))
+		require.Equal(t, lua.Tick{At: last - day, Attempt: 2}, r.tick(ticks, 6), "the first one died")
+		require.Equal(t, lua.Tick{Stale: true}, r.tick(ticks, 5))
+		require.False(t, r.over(ticks, 5), "stale")
+		require.True(t, r.over(ticks, 6))
+		require.Equal(t, lua.Tick{Stale: true}, r.tick(ticks, 6), "a late copy")
+		require.Equal(t, lua.Tick{At: last, Attempt: 1}, r.tick(ticks, 7))
+		require.False(t, r.over(ticks, 6))
+		require.True(t, r.over(ticks, 7))
+		require.Positive(t, r.tick(ticks, 8).Next)
+		require.False(t, r.over(ticks, 8))
+	})
+}
+
+// Ticks that were missed are run, or one for all of them, or none.
+func TestMissedTicks(t *testing.T) {
+	eachRuns(t, lua.RunTicks, func(t *testing.T, r *runs) {
+		token := int64(5)
+		for _, missed := range []lua.Missed{lua.MissedAll, lua.MissedOnce, lua.MissedSkip} {
+			ticks := lua.Ticks{Period: day, Missed: missed}
+			r.tick(ticks, token)
+			last := r.back(ticks, 3)
+			want := map[lua.Missed][]int64{
+				lua.MissedAll: {last - 2*day, last - day, last}, lua.MissedOnce: {last}, lua.MissedSkip: nil,
+			}[missed]
+			var got []int64
+			for {
+				token++
+				tick := r.tick(ticks, token)
+				if tick.At == 0 {
+					require.Positive(t, tick.Next, missed)
+					break
+				}
+				got = append(got, tick.At)
+				require.True(t, r.over(ticks, token))
+			}
+			require.Equal(t, want, got, missed)
+		}
+
+		// What is late by less than the grace is not missed. What has begun is repeated, however late.
+		ticks := lua.Ticks{Period: day, Missed: lua.MissedSkip, Grace: day}
+		last := r.back(ticks, 3)
+		require.Equal(t, last, r.tick(ticks, token+1).At)
+		require.NoError(t, r.do("HSET", r.record(), "tick", decimal(last-2*day), "last", decimal(last-3*day)).Error())
+		ticks.Grace = 0
+		require.Equal(t, lua.Tick{At: last - 2*day, Attempt: 2}, r.tick(ticks, token+2))
+		require.True(t, r.over(ticks, token+2))
+		require.Positive(t, r.tick(ticks, token+3).Next, "what became due meanwhile is missed")
+	})
+}
+
+// A tick whose runs die again and again is over after so many.
+func TestTickIsDropped(t *testing.T) {
+	eachRuns(t, lua.RunTicks, func(t *testing.T, r *runs) {
+		ticks := lua.Ticks{Period: day, Missed: lua.MissedAll, Limit: 2}
+		r.tick(ticks, 1)
+		last := r.back(ticks, 2)
+		require.EqualValues(t, 1, r.tick(ticks, 5).Attempt)
+		require.EqualValues(t, 2, r.tick(ticks, 6).Attempt)
+		require.Equal(t, lua.Tick{At: last, Attempt: 1, Dropped: last - day}, r.tick(ticks, 7))
+		r.tick(ticks, 8)
+		dropped := r.tick(ticks, 9)
+		require.Equal(t, last, dropped.Dropped)
+		require.Positive(t, dropped.Next)
+		require.False(t, r.over(ticks, 8))
+	})
+}
+
+// A clock that is set back repeats no tick. One that was wrong by more than ten minutes holds up no job.
+func TestTicksWhenTheClockWasAhead(t *testing.T) {
+	eachRuns(t, lua.RunTicks, func(t *testing.T, r *runs) {
+		ticks := lua.Ticks{Period: 1000, Missed: lua.MissedAll}
+		r.tick(ticks, 1)
+		r.back(ticks, -500)
+		require.Greater(t, r.due(ticks, "a").Next, int64(490_000))
+		require.Greater(t, r.tick(ticks, 5).Next, int64(490_000))
+		r.back(ticks, -700)
+		require.Less(t, r.due(ticks, "a").Next, int64(1001))
+		r.back(ticks, -700)
+		require.Less(t, r.tick(ticks, 6).Next, int64(1001))
+	})
+}
+
+// The delay of a tick is below the longest, and the same for all who ask. It follows from the tick and the
+// name. All ticks come, one after the other.
+func TestDelayedTicks(t *testing.T) {
+	eachRuns(t, lua.RunTicks, func(t *testing.T, r *runs) {
+		ticks := lua.Ticks{Period: day, Delay: day - 1, Missed: lua.MissedAll}
+		delays := map[int64]bool{}
+		for range 30 {
+			ticks.Seed = uint16(rand.IntN(65521))
+			require.NoError(t, r.do("DEL", r.record()).Error())
+			first, again := r.due(ticks, "a").Next, r.due(ticks, "b").Next
+			require.InDelta(t, first, again, 5000)
+			require.Less(t, first, int64(2*day))
+			require.Positive(t, first)
+			delays[first/10_000] = true
+			r.back(ticks, 2)
+			tick := r.tick(ticks, 5)
+			require.Positive(t, tick.At, "that of yesterday is due at any time of today")
+			require.Zero(t, tick.At%day)
+		}
+		require.Greater(t, len(delays), 20, "they differ")
+	})
+}
+
+// Ticks of a real clock: they come one after the other, and never early.
+func TestTicksOfAClock(t *testing.T) {
+	r := &runs{t: t, conn: lua.Conn{Client: redistest.New(t).Client(t)}}
+	var err error
+	r.keys, err = lua.NewKeys(lua.RunTicks, "clock", false)
+	require.NoError(t, err)
+	ticks := lua.Ticks{Period: 20, Delay: 10, Seed: 7, Missed: lua.MissedAll}
+	var last, token int64
+	for token < 25 {
+		d := r.due(ticks, "a")
+		if !d.Take {
+			<-time.After(time.Duration(d.Next) * time.Millisecond)
+			continue
+		}
+		token++
+		tick := r.tick(ticks, token)
+		now, err := r.conn.Time(t.Context(), nil)
+		require.NoError(t, err)
+		require.LessOrEqual(t, tick.At, now/1000)
+		if last > 0 {
+			require.Equal(t, last+20, tick.At)
+		}
+		last = tick.At
+		require.True(t, r.over(ticks, token))
+	}
+}

@@ -1,0 +1,159 @@
+package lua
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	"github.com/redis/rueidis"
+)
+
+// The scripts of package once that are not about ticks. Both families have the same.
+var (
+	onceLook   = ofRuns("once/look.lua")
+	onceEnter  = ofRuns("once/enter.lua")
+	onceBegin  = ofRuns("once/begin.lua")
+	onceFinish = ofRuns("once/finish.lua")
+)
+
+func ofRuns(path string) [families]*Script {
+	return [families]*Script{RunOnce: script(RunOnce, path), RunShared: script(RunShared, path)}
+}
+
+// Outcome is how a run ended.
+type Outcome struct {
+	Number int64  // greater than that of every outcome before; 0 when it is not told
+	Failed bool   // Value is the text of an error
+	Value  string // empty when it was not asked for
+}
+
+// kind is what the scripts call it.
+func (o Outcome) kind() string {
+	if o.Failed {
+		return "e"
+	}
+	return "v"
+}
+
+// Begun is the reply of [Conn.Look] and [Conn.Begin]: one of its fields says what holds. None of Look says
+// that there is no outcome yet.
+type Begun struct {
+	Outcome   *Outcome // there is one
+	Attempt   int64    // the run has begun, and this is its number
+	Exhausted int64    // there have been so many runs that none begins any more
+	Wait      int64    // ms until the next run may begin
+	Stale     bool     // a run with a greater token has begun, or the one with this token is over
+}
+
+// Look runs once/look.lua. limit is how many runs there may be, 0 for any number. whole: with the outcome's
+// value.
+func (c Conn) Look(ctx context.Context, k *Keys, limit int64, whole bool) (Begun, error) {
+	wanted := "0"
+	if whole {
+		wanted = "1"
+	}
+	b, err := begun(c.Run(ctx, onceLook[k.family], k, []string{number(limit), wanted}))
+	if b.Outcome == nil && b.Exhausted == 0 && (b.Attempt != 0 || b.Wait != 0 || b.Stale) {
+		return Begun{}, errors.Join(ErrReply, err)
+	}
+	return b, err
+}
+
+// Enter runs once/enter.lua, which keeps the record for so many ms. It returns the number of the last
+// outcome.
+func (c Conn) Enter(ctx context.Context, k *Keys, kept int64) (int64, error) {
+	text, err := c.Run(ctx, onceEnter[k.family], k, []string{number(kept)}).ToString()
+	if err != nil {
+		return 0, err
+	}
+	return parsed(text)
+}
+
+// Begin runs once/begin.lua for the holder of the lock. since is the number of an outcome that is too old, 0
+// for none. limit as for [Conn.Look]. The record is kept for so many ms.
+func (c Conn) Begin(ctx context.Context, k *Keys, token, since, limit, kept int64) (Begun, error) {
+	return begun(c.Run(ctx, onceBegin[k.family], k, []string{number(token), number(since), number(limit), number(kept)}))
+}
+
+// Finish runs once/finish.lua for a run that has this outcome, or has failed if that is nil: then no other
+// begins for pause ms. The record is kept for so many ms. It returns the number of the outcome, 1 for a
+// failure, and 0 when the run is stale, which changes nothing.
+func (c Conn) Finish(ctx context.Context, k *Keys, token int64, o *Outcome, pause, kept int64) (int64, error) {
+	args := []string{number(token), "f", number(kept), number(pause)}
+	if o != nil {
+		args = []string{number(token), "o", number(kept), o.kind(), o.Value}
+	}
+	text, err := c.Run(ctx, onceFinish[k.family], k, args).ToString()
+	if err != nil {
+		return 0, err
+	}
+	return parsed(text)
+}
+
+// parsed reads a number from 0 to maxToken.
+func parsed(text string) (int64, error) {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || check(n) != nil {
+		return 0, errors.Join(ErrReply, err)
+	}
+	return n, nil
+}
+
+func begun(result rueidis.RedisResult) (b Begun, err error) {
+	reply, err := result.ToArray()
+	if err != nil {
+		return b, err
+	}
+	if len(reply) < 2 {
+		return b, ErrReply
+	}
+	status, err := reply[0].ToString()
+	if err != nil {
+		return b, errors.Join(ErrReply, err)
+	}
+	if status == "o" {
+		b.Outcome, err = outcome(reply[1:])
+		return b, err
+	}
+	n, err := count(&reply[1])
+	if err != nil {
+		return b, errors.Join(ErrReply, err)
+	}
+	switch {
+	case status == "n":
+	case status == "s":
+		b.Stale = true
+	case n == 0:
+		return b, ErrReply
+	case status == "r":
+		b.Attempt = n
+	case status == "x":
+		b.Exhausted = n
+	case status == "w":
+		b.Wait = bounded(n)
+	default:
+		return b, ErrReply
+	}
+	return b, nil
+}
+
+// outcome reads {kind, value} and, of a begin, its number.
+func outcome(reply []rueidis.RedisMessage) (*Outcome, error) {
+	var texts [3]string
+	for i := range reply {
+		text, err := reply[i].ToString()
+		if err != nil || i >= len(texts) {
+			return nil, errors.Join(ErrReply, err)
+		}
+		texts[i] = text
+	}
+	o := &Outcome{Failed: texts[0] == "e", Value: texts[1]}
+	if len(reply) < 2 || texts[0] != o.kind() {
+		return nil, ErrReply
+	}
+	var err error
+	if len(reply) == 3 {
+		o.Number, err = parsed(texts[2])
+	}
+	return o, err
+}

@@ -1,0 +1,32 @@
+-- begin: begin a run, by whoever has the lock. Safe to repeat: a token is for one run, and a copy gets the
+-- same reply. A copy that comes late, after the end of the run, changes nothing.
+--
+-- Keys  as in once/state.lua
+-- ARGV  1 fencing token of the lock
+--       2 number of an outcome that is too old, 0 for none: see once/enter.lua
+--       3 how many runs there may be, 0 for any number
+--       4 ms that the record is kept while the run lasts
+-- Reply {'r', attempt}            the run has begun
+--       {'o', kind, value, over}  nothing has begun: there is an outcome with a greater number
+--       {'x', attempts}           nothing has begun: there have been so many runs
+--       {'w', ms}                 nothing has begun: the last run failed, and the next may begin after that
+--       {'s', 0}                  nothing has begun: a run with a greater token has, or this one is over
+-- include once/state.lua
+
+local mine, most = tonumber(ARGV[1]), tonumber(ARGV[3])
+-- First: whoever waits for an outcome may have it, whatever became of its lock.
+if phase == 'o' and over > tonumber(ARGV[2]) then return {'o', f[5], f[6], decimal(over)} end
+if token > mine then return {'s', 0} end
+if token == mine then return phase == 'r' and {'r', attempt} or {'s', 0} end
+if phase == 'o' then attempt = 0 end
+if most > 0 and attempt >= most then return {'x', decimal(attempt)} end
+local wait = paused()
+if wait > 0 then return {'w', wait} end
+
+-- What was recorded by now is of no use to those who wait: the run that begins ends after they came.
+if over == 0 then over = tonumber(next_over()) - 1 end
+redis.call('HSET', RUN, 'token', ARGV[1], 'attempt', decimal(attempt + 1), 'phase', 'r',
+  'over', decimal(over))
+redis.call('HDEL', RUN, 'kind', 'value', 'until', 'pause')
+redis.call('PEXPIRE', RUN, ARGV[4])
+return {'r', attempt + 1}

@@ -1,0 +1,47 @@
+-- state: what is known of the runs of a name, which every script of package once reads first. The lock of the
+-- name decides who runs. This record decides whose outcome counts: that of the run which has begun last.
+--
+-- RUN  HASH  token    fencing token of the run that has begun last
+--            attempt  its number: how many runs in a row began without an outcome, with this one
+--            phase    r: it runs, or its process has died; f: it has failed; o: it has the outcome
+--            over     number of the last outcome. It is the server's clock in microseconds, and grows
+--            kind     v: the outcome is a value, e: it is the text of an error. Absent unless phase is o
+--            value    the outcome
+--            until    ms since the epoch: the next run does not begin before. Absent unless phase is f
+--            pause    ms from then: how long that was from the failure
+--      Whoever was told `over`, and began to wait, takes any outcome with a greater number: that run ended
+--      after the wait began.
+-- keys RUN
+
+if moving then moving.need(RUN) end
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000) -- ms
+local f = redis.call('HMGET', RUN, 'token', 'attempt', 'phase', 'over', 'kind', 'value', 'until', 'pause')
+
+-- Reads a whole number of the record: 0 when it is absent.
+local function number_of(text)
+  if not text then return 0 end
+  if #text > 16 or not string.find(text, '^%d+$') then
+    error('WRONGTYPE ' .. RUN .. ' holds data that is not of runs')
+  end
+  return tonumber(text)
+end
+
+local token, attempt, phase, over = number_of(f[1]), number_of(f[2]), f[3] or '', number_of(f[4])
+local ends, pause = number_of(f[7]), number_of(f[8])
+if phase ~= '' and not string.find(phase, '^[rfo]$') or phase == 'o' and not (f[5] and f[6])
+  or not f[4] and redis.call('EXISTS', RUN) == 1 then
+  error('WRONGTYPE ' .. RUN .. ' holds data that is not of runs')
+end
+
+local function decimal(number) return string.format('%.0f', number) end
+
+-- The number of an outcome that comes now: greater than that of the last one.
+local function next_over() return decimal(math.max(over + 1, time[1] * 1000000 + time[2])) end
+
+-- Ms until the next run may begin. A pause is never longer than it was at its beginning, also when the
+-- server's clock was set back.
+local function paused()
+  if phase ~= 'f' or ends <= now then return 0 end
+  return math.min(ends - now, pause)
+end

@@ -1,0 +1,46 @@
+package once
+
+import (
+	"context"
+	"errors"
+
+	"github.com/latchkey-go/latchkey/internal/grant"
+)
+
+// The errors that only this package has, for errors.Is.
+var (
+	// ErrDone is returned by TryDo for what was done before.
+	ErrDone = errors.New("done already")
+	// ErrNotDone is returned by Result for what is not done.
+	ErrNotDone = errors.New("not done")
+	// ErrStale says that the function ran to its end, and that this does not count: another run has begun
+	// meanwhile, or Redis has lost its record of this one. Nothing was recorded. Whether what the function has
+	// written counts is for the store to say, which compares tokens.
+	ErrStale = errors.New("stale: another run has begun meanwhile, or the record of this one is lost")
+	// ErrGivenUp says that the function has failed as often as WithAttempts allows, or its process has died.
+	// It is not run any more until that is forgotten.
+	ErrGivenUp = errors.New("given up")
+)
+
+// Failure is the error of a function that ran in another process, or for another caller: its text. Share
+// returns it, for errors.As.
+type Failure struct {
+	// Text is what the error said, 4 KB at most.
+	Text string
+}
+
+// Error returns the text.
+func (f *Failure) Error() string { return f.Text }
+
+// longestText is how many bytes of an error others are told.
+const longestText = 4 << 10
+
+func failure(err error) string {
+	text := err.Error()
+	return text[:min(len(text), longestText)]
+}
+
+// notRun makes an error match ErrNotRun of the root package, as the errors of a lock's Do that never ran.
+func notRun(ctx context.Context, err error) error {
+	return grant.Guard[*grant.Hold](ctx, nil, err, nil)
+}

@@ -1,0 +1,98 @@
+package once
+
+import (
+	"context"
+	"hash/fnv"
+	"time"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/fairlock"
+	"github.com/latchkey-go/latchkey/internal/lua"
+	"github.com/latchkey-go/latchkey/internal/session"
+)
+
+// Job is what runs once a tick, of one name. There is no usable zero value: see [Every].
+type Job struct {
+	*group
+	lock  *latchkey.Lock
+	f     func(context.Context, *Run) error
+	ticks lua.Ticks
+	lease int64 // ms
+}
+
+// The bounds of a period.
+const (
+	shortestPeriod = 10 * time.Millisecond
+	longestPeriod  = 10 * 365 * 24 * time.Hour
+)
+
+// seeds is how many there are of them: SEED in every/state.lua.
+const seeds = 65521
+
+// Every returns a job that runs once a tick of the fleet: each process calls [Job.Run]. It does no I/O.
+//
+// Ticks are whole numbers of periods since 1970 in UTC, by the server's clock. So a period of 24 h is at
+// midnight UTC, and one of a week on Thursdays. The last tick that was run is kept in Redis, for a week and
+// two periods: so a long period survives that all processes are restarted. The first tick is the one after
+// the job was first looked at. A clock of the server that is set back by up to ten minutes repeats no tick:
+// the job waits until the clock has caught up. After a longer step it goes on from the clock.
+//
+// f never overlaps itself, as long as its leases are trusted, and what becomes of ticks that come meanwhile
+// is for [WithMissed] to say. When f returns, its tick counts as run. An error of f is logged, by the
+// client's logger. When the process dies, or the lock is lost, or ctx ends and f returns an error, the run of
+// that tick is repeated, by another process after a lease at the latest. A panic of f is not caught.
+//
+// The period is from 10 ms to ten years, in whole ms. When it is changed, the next tick is the first one of
+// the new period after the last that was run. All processes should set the same.
+//
+// The name is as for [New], and so is what New refuses.
+func Every(c *latchkey.Client, name string, period time.Duration, f func(context.Context, *Run) error, opts ...Option) (*Job, error) {
+	o := settingsOf(opts)
+	if period < shortestPeriod || period > longestPeriod || period%time.Millisecond != 0 {
+		return nil, session.Wrap(name, session.Invalid("the period must be whole milliseconds, from 10 ms to ten years, not %v", period))
+	}
+	if f == nil {
+		return nil, session.Wrap(name, session.Invalid("the function is nil"))
+	}
+	if err := o.valid(false, period); err != nil {
+		return nil, session.Wrap(name, err)
+	}
+	g, err := groupOf(c, lua.RunTicks, name)
+	if err != nil {
+		return nil, err
+	}
+	lease := g.Client.Options.Lease
+	options := []fairlock.Option{fairlock.WithoutReentry()}
+	if o.lease != nil {
+		lease = *o.lease
+		options = append(options, fairlock.WithLease(lease))
+	}
+	l, err := fairlock.New(c, name, options...)
+	if err != nil {
+		return nil, err
+	}
+	j := &Job{group: g, lock: l, f: f, lease: session.Milliseconds(lease)}
+	j.ticks = o.ticks(name, period, lease)
+	return j, nil
+}
+
+// ticks are those of a job.
+func (o settings) ticks(name string, period, lease time.Duration) lua.Ticks {
+	t := lua.Ticks{
+		Period: session.Milliseconds(period), Missed: lua.MissedSkip, Limit: o.limit(),
+		Grace: session.Milliseconds(lease + time.Second),
+	}
+	if o.missed != nil {
+		t.Missed = map[Missed]lua.Missed{Skip: lua.MissedSkip, RunOnce: lua.MissedOnce, RunAll: lua.MissedAll}[*o.missed]
+	}
+	if o.jitter != nil {
+		t.Delay = min(session.Milliseconds(*o.jitter), t.Period-1)
+		sum := fnv.New32a()
+		_, _ = sum.Write([]byte(name)) // never fails
+		t.Seed = uint16(sum.Sum32() % seeds)
+	}
+	return t
+}
+
+// Name returns the name that the job was made with, without the client's key prefix.
+func (j *Job) Name() string { return j.lock.Name() }

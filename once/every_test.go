@@ -1,0 +1,275 @@
+package once_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/once"
+)
+
+// journal is where a client logs.
+type journal struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *journal) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *journal) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+func (l *journal) option() latchkey.Option {
+	return latchkey.WithLogger(slog.New(slog.NewTextHandler(l, nil)))
+}
+
+// runsJob runs a job until its attempt is cancelled.
+func runsJob(t testing.TB, c *latchkey.Client, period time.Duration, f func(context.Context, *once.Run) error, opts ...once.Option) *redistest.Attempt[struct{}] {
+	t.Helper()
+	j, err := once.Every(c, "a", period, f, opts...)
+	require.NoError(t, err)
+	require.Equal(t, "a", j.Name())
+	return redistest.Begin(t, func(ctx context.Context) (struct{}, error) { return struct{}{}, j.Run(ctx) })
+}
+
+// sets makes a job that looked last so many periods ago.
+func sets(t testing.TB, plain rueidis.Client, period time.Duration, ago int64) (last time.Time) {
+	t.Helper()
+	last = time.Now().Truncate(period)
+	before := strconv.FormatInt(last.UnixMilli()-ago*period.Milliseconds(), 10)
+	require.NoError(t, plain.Do(t.Context(), plain.B().Hset().Key("latchkey_every:{a}").FieldValue().FieldValue("last", before).Build()).Error())
+	return last
+}
+
+// hour is a period that ends in no test, as a rule.
+const hour = time.Hour
+
+// next returns what a job sends next.
+func next[T any](t testing.TB, c <-chan T) T {
+	t.Helper()
+	select {
+	case x := <-c:
+		return x
+	case <-time.After(20 * time.Second):
+		require.FailNow(t, "nothing comes")
+		panic("not reached")
+	}
+}
+
+// A job runs once a tick in all processes. Its errors are logged, and count as run.
+func TestEvery(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		const period = 100 * time.Millisecond
+		var logged journal
+		ran := make(chan *once.Run, 1000)
+		f := func(_ context.Context, run *once.Run) error {
+			ran <- run
+			return errWork
+		}
+		var all []*redistest.Attempt[struct{}]
+		for range 3 {
+			all = append(all, runsJob(t, open(t, s.Option(), logged.option()), period, f, once.WithMissed(once.RunAll)))
+		}
+		var last *once.Run
+		for range 10 {
+			run := next(t, ran)
+			require.Equal(t, 1, run.Attempt())
+			require.Zero(t, run.Tick().UnixNano()%int64(period))
+			require.ErrorIs(t, run.SetResult(nil), latchkey.ErrInvalid)
+			if last != nil {
+				require.Equal(t, last.Tick().Add(period), run.Tick())
+				require.Greater(t, run.Token(), last.Token())
+			}
+			require.WithinDuration(t, time.Now(), run.Tick(), 5*time.Second)
+			last = run
+		}
+		for _, a := range all {
+			a.Cancel()
+			require.ErrorIs(t, a.Outcome(t), context.Canceled)
+		}
+		require.Contains(t, logged.String(), "a job failed")
+		require.Contains(t, logged.String(), errWork.Error())
+		redistest.OnlyExpiring(t, s.Client(t))
+	})
+}
+
+// The last tick is kept in Redis. What was missed meanwhile is run, or is not.
+func TestEveryMissed(t *testing.T) {
+	s := redistest.New(t)
+	plain := s.Client(t)
+	c := open(t, s.Option())
+	for missed, want := range map[once.Missed]int{once.RunAll: 3, once.RunOnce: 1, once.Skip: 0} {
+		last := sets(t, plain, hour, 3)
+		ran := make(chan time.Time, 10)
+		a := runsJob(t, c, hour, func(_ context.Context, run *once.Run) error { ran <- run.Tick(); return nil }, once.WithMissed(missed))
+		for n := range want {
+			require.Equal(t, last.Add(time.Duration(n+1-want)*hour).UTC(), next(t, ran))
+		}
+		require.Eventually(t, func() bool {
+			text, err := plain.Do(t.Context(), plain.B().Hget().Key("latchkey_every:{a}").Field("last").Build()).AsInt64()
+			return err == nil && text == last.UnixMilli()
+		}, 10*time.Second, time.Millisecond)
+		a.Cancel()
+		require.ErrorIs(t, a.Outcome(t), context.Canceled)
+		require.Empty(t, ran)
+	}
+}
+
+// A run that is given up is repeated by another process. One that ended is not, also when its context had.
+func TestEveryGivenUp(t *testing.T) {
+	s := redistest.New(t)
+	sets(t, s.Client(t), hour, 1)
+	var logged journal
+	const short = 300 * time.Millisecond
+	runs := make(chan struct{})
+	first := runsJob(t, open(t, s.Option(), logged.option()), hour, func(ctx context.Context, _ *once.Run) error {
+		close(runs)
+		<-ctx.Done()
+		return context.Cause(ctx)
+	}, once.WithMissed(once.RunOnce), once.WithLease(short))
+	next(t, runs)
+	ran := make(chan *once.Run, 10)
+	second := runsJob(t, open(t, s.Option()), hour, func(ctx context.Context, run *once.Run) error {
+		ran <- run
+		<-ctx.Done()
+		return nil
+	}, once.WithMissed(once.RunOnce), once.WithLease(short))
+	first.Cancel()
+	require.ErrorIs(t, first.Outcome(t), context.Canceled)
+	given := time.Now()
+	run := next(t, ran)
+	require.Less(t, time.Since(given), short+time.Second)
+	require.Equal(t, 2, run.Attempt())
+	require.Contains(t, logged.String(), "a run is given up")
+	second.Cancel()
+	require.ErrorIs(t, second.Outcome(t), context.Canceled)
+
+	var again atomic.Int64
+	third := runsJob(t, open(t, s.Option()), hour, func(context.Context, *once.Run) error { again.Add(1); return nil }, once.WithMissed(once.RunOnce))
+	<-time.After(200 * time.Millisecond) // it has looked, and does nothing
+	third.Cancel()
+	require.ErrorIs(t, third.Outcome(t), context.Canceled)
+	require.Zero(t, again.Load())
+}
+
+// A tick whose runs die again and again is given up.
+func TestEveryDropped(t *testing.T) {
+	s := redistest.New(t)
+	sets(t, s.Client(t), hour, 1)
+	var logged journal
+	c := open(t, s.Option(), logged.option())
+	for range 2 {
+		runs := make(chan struct{})
+		a := runsJob(t, c, hour, func(ctx context.Context, _ *once.Run) error { close(runs); <-ctx.Done(); return errWork },
+			once.WithMissed(once.RunOnce), once.WithAttempts(2))
+		next(t, runs)
+		a.Cancel()
+		require.ErrorIs(t, a.Outcome(t), context.Canceled)
+	}
+	a := runsJob(t, c, hour, never(t), once.WithMissed(once.RunOnce), once.WithAttempts(2))
+	require.Eventually(t, func() bool { return bytes.Contains([]byte(logged.String()), []byte("a tick is given up")) }, 20*time.Second, time.Millisecond)
+	a.Cancel()
+	require.ErrorIs(t, a.Outcome(t), context.Canceled)
+}
+
+// The jitter delays a tick in all processes alike, and Tick does not tell it.
+func TestEveryJitter(t *testing.T) {
+	s := redistest.New(t)
+	const period = 200 * time.Millisecond
+	type ran struct{ tick, at time.Time }
+	all := make(chan ran, 1000)
+	for range 2 {
+		runsJob(t, open(t, s.Option()), period, func(_ context.Context, run *once.Run) error {
+			all <- ran{run.Tick(), time.Now()}
+			return nil
+		}, once.WithJitter(period-time.Millisecond), once.WithMissed(once.RunAll))
+	}
+	var most time.Duration
+	first := next(t, all)
+	for n := range 10 {
+		r := next(t, all)
+		require.Equal(t, first.tick.Add(time.Duration(n+1)*period), r.tick)
+		most = max(most, r.at.Sub(r.tick))
+	}
+	require.Greater(t, most, 40*time.Millisecond, "some are delayed")
+}
+
+// What a process that has nothing to run sends at rest, with a lease that is longer than a period or shorter.
+func TestEveryCommands(t *testing.T) {
+	for _, lease := range []time.Duration{10 * time.Second, 100 * time.Millisecond} {
+		t.Run(lease.String(), func(t *testing.T) { everyCommands(t, lease) })
+	}
+}
+
+func everyCommands(t *testing.T, lease time.Duration) {
+	s := redistest.New(t)
+	plain := s.Client(t)
+	const period, ticks = 400 * time.Millisecond, 8
+	ran := make(chan time.Time, 100)
+	for range processes {
+		runsJob(t, open(t, s.Option()), period, func(_ context.Context, run *once.Run) error { ran <- run.Tick(); return nil },
+			once.WithMissed(once.RunAll), once.WithLease(lease))
+	}
+	for range 4 { // until all have begun
+		next(t, ran)
+	}
+	<-time.After(period / 2)
+	before := redistest.Scripts(t, plain)
+	for range ticks {
+		next(t, ran)
+	}
+	<-time.After(period / 2)
+	scripts := redistest.Scripts(t, plain) - before
+	t.Logf("%d scripts in %d ticks of %d processes: %.2f a tick and process", scripts, ticks, processes, float64(scripts)/ticks/processes)
+	require.LessOrEqual(t, scripts, int64(2*processes*ticks))
+}
+
+// Outages and lost replies are survived. No tick is left out, and none is run as if for the first time.
+func TestEveryOutage(t *testing.T) {
+	s := redistest.NewProcess(t)
+	p := redistest.NewProxy(t, s)
+	const period = 100 * time.Millisecond
+	var sent atomic.Int64
+	p.Judge(func(request string) redistest.Verdict {
+		if redistest.IsScript(request) && sent.Add(1)%7 == 0 {
+			return redistest.LoseReply
+		}
+		return redistest.Pass
+	})
+	ran := make(chan *once.Run, 1000)
+	var c *latchkey.Client
+	for range 2 {
+		c = open(t, p.Option())
+		runsJob(t, c, period, func(_ context.Context, run *once.Run) error { ran <- run; return nil }, once.WithMissed(once.RunAll))
+	}
+	first := next(t, ran)
+	for n := range 20 {
+		if n == 10 {
+			s.Stop(t)
+			time.AfterFunc(1500*time.Millisecond, func() { s.Continue(t) })
+		}
+		run := next(t, ran)
+		require.Equal(t, first.Tick().Add(time.Duration(n+1)*period), run.Tick())
+		require.Equal(t, 1, run.Attempt())
+	}
+	last := runsJob(t, c, period, succeeds)
+	c.Close()
+	require.ErrorIs(t, last.Outcome(t), latchkey.ErrClosed)
+}

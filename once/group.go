@@ -1,0 +1,112 @@
+package once
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/lua"
+	"github.com/latchkey-go/latchkey/internal/session"
+)
+
+// group is what all that is made with one name shares on one client.
+type group struct {
+	session.Target
+
+	mu   sync.Mutex
+	last *lua.Outcome // the last one that this process has seen
+	seen time.Time    // Redis had it at some moment after this one
+}
+
+func groupOf(c *latchkey.Client, family lua.Family, name string) (*group, error) {
+	client := (*session.Handle)(c).Client()
+	switch {
+	case client == nil:
+		return nil, session.Wrap(name, session.Invalid("the client is nil"))
+	case name == "":
+		return nil, session.Wrap(name, session.Invalid("%w: it is empty", lua.ErrName))
+	case client.Options.WithoutPubSub:
+		return nil, session.Wrap(name, session.ErrMute)
+	case client.Options.Replicas > 0:
+		return nil, session.Wrap(name, session.Invalid("what is run once does not wait for replicas"))
+	}
+	g, err := session.GetOrCreate(client, family, name, func(t session.Target) *group { return &group{Target: t} })
+	if err != nil {
+		return nil, session.Wrap(name, err)
+	}
+	return g, nil
+}
+
+// saw keeps an outcome for the goroutines of this process that still wait: they need not ask for it. The
+// command that told it was sent then.
+func (g *group) saw(o *lua.Outcome, sent time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if sent.After(g.seen) {
+		g.last, g.seen = o, sent
+	}
+}
+
+// newerThan returns the last outcome if its number is greater than this one; else nil.
+func (g *group) newerThan(number int64) *lua.Outcome {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.last == nil || g.last.Number <= number {
+		return nil
+	}
+	return g.last
+}
+
+// knownSince returns the last outcome if Redis had it at some time after this one; else nil.
+func (g *group) knownSince(began time.Time) *lua.Outcome {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.last == nil || !g.seen.After(began) {
+		return nil
+	}
+	return g.last
+}
+
+// ask sends a command that is safe to repeat until Redis answers, or ctx or the client ends. The error is not
+// wrapped. answered is false when it is not known what Redis says: then stray says whether the command may
+// have taken effect.
+func (g *group) ask(ctx context.Context, send func(context.Context) error) (answered, stray bool, err error) {
+	if ctx.Err() != nil {
+		return false, false, session.ContextError(ctx)
+	}
+	answered, err = g.RetryUntilAnswered(ctx, g.Up, &stray, send)
+	switch {
+	case err == nil:
+		return true, stray, nil
+	case answered:
+		return true, stray, session.WithSentinel(err)
+	default:
+		return false, stray, g.Interrupted(ctx, nil)
+	}
+}
+
+// lingering returns a context that outlives ctx for as long as a release may take: what is done is to be
+// recorded, also when the caller has gone.
+func (g *group) lingering(ctx context.Context) (context.Context, context.CancelFunc) {
+	if ctx.Err() != nil {
+		return context.WithTimeout(context.WithoutCancel(ctx), g.Client.Options.ReleaseTimeout)
+	}
+	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	unhook := context.AfterFunc(ctx, func() {
+		timer := time.AfterFunc(g.Client.Options.ReleaseTimeout, cancel)
+		context.AfterFunc(longer, func() { timer.Stop() })
+	})
+	return longer, func() { unhook(); cancel() }
+}
+
+// enter refuses what begins after the client was closed, or after its context ended.
+func (g *group) enter(ctx context.Context) error {
+	if g.Client.Closing.Err() != nil {
+		return session.ErrClosed
+	}
+	if ctx.Err() != nil {
+		return session.ContextError(ctx)
+	}
+	return nil
+}

@@ -1,0 +1,191 @@
+package once
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/lua"
+	"github.com/latchkey-go/latchkey/internal/retry"
+	"github.com/latchkey-go/latchkey/internal/session"
+)
+
+// Run takes part in the job until ctx ends, or the client is closed: it runs f at those ticks at which it is
+// this process's turn. It survives any outage of Redis. It returns the error of ctx, or ErrClosed, or at once
+// what is wrong with the job: ErrWrongType, ErrReentered inside f, or that an access rule forbids it. It logs
+// all other errors, and goes on. It returns once f has. It may be called again, and by several goroutines,
+// each of which takes part.
+//
+// At rest it sends two commands a tick at most, in every process that does not run the tick: one, unless it
+// asked while the tick was run, and then one more before the next tick, if that is further away than the
+// lease. A run that takes longer than a lease costs the others one for each lease. To run a tick takes five.
+// Between ticks Run goes by the clock of its own process.
+func (j *Job) Run(ctx context.Context) error {
+	r := &rounds{Job: j, by: j.Client.NewID()}
+	for {
+		if err := j.enter(ctx); err != nil {
+			return session.Wrap(j.Name(), err)
+		}
+		next, err := r.round(ctx)
+		if err != nil && ctx.Err() == nil && j.Client.Closing.Err() == nil {
+			if hopeless(err) {
+				return session.Wrap(j.Name(), err)
+			}
+			j.Client.Options.Logger.Warn("latchkey: a job cannot go on for now", "name", j.Name(), "error", err)
+			next = wake{in: r.pause.Next()}
+		}
+		r.sleep(ctx, next)
+	}
+}
+
+// hopeless reports whether another round would fail as this one did.
+func hopeless(err error) bool {
+	return errors.Is(err, session.ErrWrongType) || errors.Is(err, session.ErrReentered) ||
+		errors.Is(err, session.ErrInvalid) || lua.Forbidden(err)
+}
+
+// rounds are one call of Run.
+type rounds struct {
+	*Job
+	by   string // who it is, for every/due.lua
+	mine bool   // it has run the last tick that it knows of
+	more bool   // a tick is due that nobody runs, as far as it knows
+
+	pause retry.Backoff // after what failed
+}
+
+// wake is when a round begins next, if nothing is done before: so much later, and behind says whether another
+// process may be expected to be first.
+type wake struct {
+	in     time.Duration
+	behind bool
+}
+
+// round does what is to be done now.
+func (r *rounds) round(ctx context.Context) (wake, error) {
+	if !r.more {
+		var d lua.Due
+		if _, _, err := r.ask(ctx, func(ctx context.Context) (err error) {
+			d, err = r.Client.Conn.Due(ctx, r.Keys, r.ticks, r.lease, r.by)
+			return err
+		}); err != nil {
+			return wake{}, err
+		}
+		if !d.Take {
+			r.pause.Reset()
+			return r.untaken(d), nil
+		}
+	}
+	return r.take(ctx)
+}
+
+// untaken is when to look again if there was nothing to do. Who did not run the last tick looks a moment
+// after the next one: by then it is run, as a rule, and nothing more is to be asked.
+func (r *rounds) untaken(d lua.Due) wake {
+	next := wake{milliseconds(d.Next), !r.mine}
+	if d.Dead > 0 {
+		r.mine, next.behind = false, true
+		if dead := milliseconds(d.Dead); dead < next.in {
+			return wake{in: dead}
+		}
+	}
+	return next
+}
+
+// take takes the lock, and runs what is due.
+func (r *rounds) take(ctx context.Context) (next wake, err error) {
+	r.more = false
+	err = r.lock.TryDo(ctx, func(held context.Context, h *latchkey.Hold) (err error) {
+		next, err = r.run(ctx, held, h)
+		return err
+	})
+	if errors.Is(err, latchkey.ErrNotAcquired) {
+		r.mine = false
+		return wake{in: r.pause.Next()}, nil // somebody was faster: the next question says how long he may have it
+	}
+	return next, err
+}
+
+// run runs the tick that is due, if there still is one, under the lock.
+func (r *rounds) run(ctx, held context.Context, h *latchkey.Hold) (wake, error) {
+	var t lua.Tick
+	_, _, err := r.ask(held, func(ctx context.Context) (err error) {
+		t, err = r.Client.Conn.Tick(ctx, r.Keys, r.ticks, h.Token())
+		return err
+	})
+	if err != nil {
+		return wake{}, err
+	}
+	log := r.Client.Options.Logger.With("name", r.Name())
+	if t.Dropped > 0 {
+		log.Error("latchkey: a tick is given up, because all its runs died", "tick", time.UnixMilli(t.Dropped), "runs", r.ticks.Limit)
+	}
+	if t.At == 0 {
+		r.mine = false
+		return wake{milliseconds(t.Next), true}, nil
+	}
+	run := &Run{hold: h, attempt: t.Attempt, tick: time.UnixMilli(t.At).UTC()}
+	err = r.f(held, run)
+	if err != nil && held.Err() != nil {
+		log.Warn("latchkey: a run is given up, and will be repeated", "tick", run.tick, "error", err)
+		return wake{}, nil
+	}
+	if err != nil {
+		log.Error("latchkey: a job failed", "tick", run.tick, "error", err)
+	}
+	longer, cancel := r.lingering(ctx)
+	defer cancel()
+	return r.over(longer, run)
+}
+
+// over records that a tick is over.
+func (r *rounds) over(ctx context.Context, run *Run) (wake, error) {
+	var next int64
+	var recorded bool
+	_, _, err := r.ask(ctx, func(ctx context.Context) (err error) {
+		next, recorded, err = r.Client.Conn.FinishTick(ctx, r.Keys, r.ticks, run.Token())
+		return err
+	})
+	if err == nil && !recorded {
+		err = ErrStale
+	}
+	if err != nil {
+		r.mine = false
+		r.Client.Options.Logger.Warn("latchkey: that a job has run is not recorded, so it may be repeated", "name", r.Name(), "tick", run.tick, "error", err)
+		return wake{}, nil
+	}
+	r.pause.Reset()
+	r.mine, r.more = true, next == 0
+	return wake{in: milliseconds(next)}, nil
+}
+
+// aMinute is how long a process sleeps at most without a look at the clock: the time that its machine is
+// suspended does not count for timers.
+const aMinute = time.Minute
+
+// sleep returns when the next round is to begin, or ctx or the client ends.
+func (r *rounds) sleep(ctx context.Context, next wake) {
+	if next.in <= 0 {
+		return
+	}
+	ctx, stop := retry.Until(ctx, r.Client.Closing)
+	defer stop()
+	// Clocks differ by a little in how fast they run. Who came too early would have to ask again.
+	wait := next.in + time.Millisecond + min(next.in/20_000, 50*time.Millisecond)
+	if next.behind {
+		spread := min(milliseconds(r.ticks.Period)/5, 50*time.Millisecond)
+		wait += spread/2 + rand.N(spread/2)
+	}
+	until := time.Now().Add(wait)
+	for {
+		now := time.Now()
+		left := min(until.Sub(now), until.Round(0).Sub(now.Round(0)), aMinute)
+		if left <= 0 || retry.Sleep(ctx, left) != nil {
+			return
+		}
+	}
+}
+
+func milliseconds(n int64) time.Duration { return time.Duration(n) * time.Millisecond }

@@ -1,0 +1,118 @@
+package once_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/once"
+	"github.com/latchkey-go/latchkey/rlock"
+)
+
+func TestMain(m *testing.M) {
+	if mode := redistest.Mode(); mode != nil {
+		worker(mode)
+		return
+	}
+	redistest.Main(m)
+}
+
+// workers are what processes of their own do, by their mode. They are told the server's address first.
+var workers = map[string]func(c *latchkey.Client, args []string){
+	"holds": holds, "many": many, "shares": shares, "ticks": ticks,
+}
+
+func worker(args []string) {
+	option := rueidis.ClientOption{InitAddress: []string{args[1]}, ForceSingleClient: true}
+	lease := 10 * time.Second
+	if d, err := time.ParseDuration(os.Getenv("LATCHKEY_TEST_LEASE")); err == nil {
+		lease = d
+	}
+	c, err := latchkey.New(option, latchkey.WithLease(lease))
+	for errors.Is(err, latchkey.ErrUnavailable) { // connections are killed meanwhile
+		c, err = latchkey.New(option, latchkey.WithLease(lease))
+	}
+	check(err)
+	workers[args[0]](c, args[2:])
+}
+
+func check(err error) {
+	if err != nil {
+		fmt.Println("error", err)
+		os.Exit(1)
+	}
+}
+
+var errWork = errors.New("the work failed")
+
+func open(t testing.TB, option rueidis.ClientOption, opts ...latchkey.Option) *latchkey.Client {
+	t.Helper()
+	c, err := latchkey.New(option, opts...)
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	require.NoError(t, c.Check(t.Context()))
+	return c
+}
+
+func newOnce(t testing.TB, c *latchkey.Client, opts ...once.Option) *once.Once {
+	t.Helper()
+	o, err := once.New(c, "a", opts...)
+	require.NoError(t, err)
+	return o
+}
+
+// does begins a Do, and returns when its function runs.
+func does(t testing.TB, o *once.Once, f func(context.Context, *once.Run) error) *redistest.Attempt[struct{}] {
+	t.Helper()
+	runs := make(chan struct{})
+	a := redistest.Begin(t, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, o.Do(ctx, func(ctx context.Context, run *once.Run) error {
+			close(runs)
+			return f(ctx, run)
+		})
+	})
+	select {
+	case <-runs:
+	case <-a.Ended:
+		require.FailNow(t, "it did not run", "%v", a.Err)
+	}
+	return a
+}
+
+// waits returns when so many entries are in the queue of the lock.
+func waits(t testing.TB, c *latchkey.Client, n int) {
+	t.Helper()
+	l, err := rlock.New(c, "a")
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		s, err := l.Inspect(context.Background())
+		return err == nil && s.Waiting == n
+	}, 20*time.Second, time.Millisecond)
+}
+
+// await waits until a test closes the channel, or gives up.
+func await(ctx context.Context, ends <-chan struct{}) {
+	select {
+	case <-ends:
+	case <-ctx.Done():
+	case <-time.After(20 * time.Second):
+	}
+}
+
+// never is a function that must not run.
+func never(t testing.TB) func(context.Context, *once.Run) error {
+	return func(context.Context, *once.Run) error {
+		t.Error("it is done, and runs")
+		return nil
+	}
+}
+
+func succeeds(context.Context, *once.Run) error { return nil }

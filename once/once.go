@@ -1,0 +1,172 @@
+package once
+
+import (
+	"context"
+	"time"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/lua"
+	"github.com/latchkey-go/latchkey/internal/session"
+)
+
+// Once is something that is done once, of one name. Any number of goroutines share it. There is no usable
+// zero value: see [New].
+type Once struct {
+	runner
+	backoff *backoff
+	ttl     int64 // ms
+}
+
+// New returns what is done once under a name. It does no I/O. The name is as for package rlock: a lock of
+// that name excludes the runs. New returns ErrInvalid for other names, a nil client, options out of range, a
+// client without subscriptions, and one with [latchkey.WithReplicas]: what was done would not wait for them.
+func New(c *latchkey.Client, name string, opts ...Option) (*Once, error) {
+	o := settingsOf(opts)
+	if err := o.valid(true, 0); err != nil {
+		return nil, session.Wrap(name, err)
+	}
+	r, err := newRunner(c, lua.RunOnce, name, o)
+	if err != nil {
+		return nil, err
+	}
+	ttl := defaultTTL
+	if o.ttl != nil {
+		ttl = *o.ttl
+	}
+	return &Once{runner: r, backoff: o.backoff, ttl: session.Milliseconds(ttl)}, nil
+}
+
+// Name returns the name that it was made with, without the client's key prefix.
+func (o *Once) Name() string { return o.lock.Name() }
+
+// Do returns nil when it is done, by whomever. If it is done already that costs one command. Else one process
+// runs f, and the others wait, until ctx ends. When f fails, or its process dies, the next one runs it.
+//
+// An error that matches ErrNotRun of package latchkey says that f never ran here: that of a lock's Lock, or
+// [ErrGivenUp]. Any other error is f's own, with ErrLost beside it when the lock was lost before f ended; or
+// [ErrStale]; or ErrUnknownOutcome, when Redis did not answer whether it has recorded what f did. The last
+// two are returned after f has returned nil.
+//
+// f's context ends with the lock, and with ctx. When f returns nil it is done, also when ctx has ended. Do
+// waits for the record until then, and for the release timeout after that. When f panics, so does Do, and f
+// has failed. A Do inside f returns ErrReentered.
+func (o *Once) Do(ctx context.Context, f func(context.Context, *Run) error) error {
+	began := time.Now()
+	b, err := o.look(ctx, false)
+	if err != nil || b.Outcome != nil {
+		return err
+	}
+	for {
+		var a verdict
+		err := o.lock.Do(ctx, func(held context.Context, h *latchkey.Hold) error {
+			if o.knownSince(began) != nil {
+				a.done = true
+				return nil
+			}
+			return o.run(ctx, held, h, &a, true, f)
+		})
+		if !a.again {
+			return a.result(ctx, err)
+		}
+	}
+}
+
+// TryDo is [Once.Do] that does not wait. It returns [ErrDone] when it was done before, and ErrNotAcquired
+// while another runs, or while a pause after a failure lasts: both with ErrNotRun.
+func (o *Once) TryDo(ctx context.Context, f func(context.Context, *Run) error) error {
+	b, err := o.look(ctx, false)
+	if err != nil {
+		return err
+	}
+	if b.Outcome != nil {
+		return notRun(ctx, session.Wrap(o.Name(), ErrDone))
+	}
+	var a verdict
+	err = o.lock.TryDo(ctx, func(held context.Context, h *latchkey.Hold) error {
+		return o.run(ctx, held, h, &a, false, f)
+	})
+	switch {
+	case a.again:
+		return notRun(ctx, session.Wrap(o.Name(), session.ErrNotAcquired))
+	case a.done && !a.ran:
+		return notRun(ctx, session.Wrap(o.Name(), ErrDone))
+	default:
+		return a.result(ctx, err)
+	}
+}
+
+// Done reports whether it is done. It costs one command, which is repeated until Redis answers or ctx ends.
+func (o *Once) Done(ctx context.Context) (bool, error) {
+	b, err := o.read(ctx, false)
+	return b.Outcome != nil, err
+}
+
+// Result returns what the function that did it has set with [Run.SetResult]; nil if that is nothing. It
+// returns [ErrNotDone] when it is not done. It costs one command, as [Once.Done] does.
+func (o *Once) Result(ctx context.Context) ([]byte, error) {
+	b, err := o.read(ctx, true)
+	switch {
+	case err != nil:
+		return nil, err
+	case b.Outcome == nil:
+		return nil, session.Wrap(o.Name(), ErrNotDone)
+	case b.Outcome.Value == "":
+		return nil, nil
+	default:
+		return []byte(b.Outcome.Value), nil
+	}
+}
+
+// read asks what became of it.
+func (o *Once) read(ctx context.Context, whole bool) (b lua.Begun, err error) {
+	_, _, err = o.ask(ctx, func(ctx context.Context) (err error) {
+		b, err = o.Client.Conn.Look(ctx, o.Keys, o.limit, whole)
+		return err
+	})
+	if err != nil {
+		return lua.Begun{}, session.Wrap(o.Name(), err)
+	}
+	return b, nil
+}
+
+// look is the first command of a Do.
+func (o *Once) look(ctx context.Context, whole bool) (lua.Begun, error) {
+	if err := o.enter(ctx); err != nil {
+		return lua.Begun{}, notRun(ctx, session.Wrap(o.Name(), err))
+	}
+	b, err := o.read(ctx, whole)
+	if err == nil && b.Exhausted > 0 {
+		err = session.Wrap(o.Name(), givenUp(b.Exhausted))
+	}
+	if err != nil {
+		return lua.Begun{}, notRun(ctx, err)
+	}
+	return b, nil
+}
+
+// run runs f under the lock, if that is still to be done. ctx is the caller's, held that of the hold. With
+// waits it waits for the end of a pause.
+func (o *Once) run(ctx, held context.Context, h *latchkey.Hold, a *verdict, waits bool, f func(context.Context, *Run) error) error {
+	run := o.begin(ctx, held, h, 0, session.Milliseconds(longestRun), waits, a)
+	if run == nil {
+		return nil
+	}
+	run.results = true
+	failed := true // f panics, or ends its goroutine
+	defer func() {
+		if failed && held.Err() == nil { // else its attempt counts, and the next one need not wait
+			ended, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.Client.Options.ReleaseTimeout)
+			defer cancel()
+			_, _, _ = o.finish(ended, run, nil, o.backoff.pause(run.attempt), o.ttl) // the lease ends it otherwise
+		}
+	}()
+	if err := f(held, run); err != nil {
+		return err
+	}
+	failed = false
+	longer, cancel := o.lingering(ctx)
+	defer cancel()
+	outcome := &lua.Outcome{Value: run.take()}
+	_, a.done, a.err = o.finish(longer, run, outcome, 0, o.ttl)
+	return nil
+}

@@ -1,0 +1,133 @@
+package once
+
+import (
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/session"
+)
+
+// Option configures [New], [Share] or [Every]. What an option is for is said with it. Elsewhere it is
+// ErrInvalid. A nil one does nothing.
+type Option func(*settings)
+
+// WithLease sets the lease of the lock, which is renewed while the function runs: after a process was killed
+// the next one runs after the lease at the latest. For all. From 10 ms to 24 h; default: the client's.
+func WithLease(d time.Duration) Option { return func(o *settings) { o.lease = &d } }
+
+// WithTTL sets for how long it is remembered that something is done, with its result, or that it has failed,
+// with the number of attempts. After that it is run again. For New. From a second to ten years; default: a
+// day.
+func WithTTL(d time.Duration) Option { return func(o *settings) { o.ttl = &d } }
+
+// WithAttempts sets how many runs there may be in all. A run that failed counts, and so does one whose
+// process died or gave up. For New: after the last one Do returns [ErrGivenUp], until the last run is
+// forgotten (see [WithTTL]). For Every: a tick whose runs died so often counts as run, which is logged. At
+// least 1; default: any number. All processes should set the same.
+func WithAttempts(n int) Option { return func(o *settings) { o.attempts = &n } }
+
+// WithBackoff sets a pause between a run that failed and the next attempt: first at first, then twice as long
+// each time, up to last. Meanwhile whoever is next has the lock, and waits; a TryDo is refused. After a run
+// whose process died there is none. For New. From 1 ms to 24 h, first not longer than last; default: none.
+func WithBackoff(first, last time.Duration) Option {
+	return func(o *settings) { o.backoff = &backoff{first, last} }
+}
+
+// WithMissed sets what becomes of ticks that were missed. For Every; default: [Skip]. All processes should
+// set the same.
+func WithMissed(m Missed) Option { return func(o *settings) { o.missed = &m } }
+
+// WithJitter delays each tick by a time that looks random, from 0 to just below d: so that jobs with the same
+// period do not all begin together. It follows from the name and the tick, and so is the same in all
+// processes, which must set the same. For Every. More than 0 and less than the period; default: none.
+func WithJitter(d time.Duration) Option { return func(o *settings) { o.jitter = &d } }
+
+// Missed is what becomes of the ticks of a job that were missed: nobody ran at that time, or the run before
+// took longer than a period.
+type Missed int
+
+// The ways. The run of a tick that has begun, and whose process died or gave up, is repeated in any of them.
+const (
+	// Skip drops ticks that were missed: those that became due while the job ran, and those that nobody has
+	// begun within a lease and a second.
+	Skip Missed = iota
+	// RunOnce runs the last of them, once for all.
+	RunOnce
+	// RunAll runs each of them, one after the other.
+	RunAll
+)
+
+// settings are what the options set. Zero values mean that the option was not given.
+type settings struct {
+	lease    *time.Duration
+	ttl      *time.Duration
+	attempts *int
+	backoff  *backoff
+	missed   *Missed
+	jitter   *time.Duration
+}
+
+type backoff struct{ first, last time.Duration }
+
+// pause returns how long it is until the next attempt after this one, in ms.
+func (b *backoff) pause(attempt int64) int64 {
+	if b == nil {
+		return 0
+	}
+	d := b.first
+	for i := int64(1); i < attempt && d < b.last; i++ {
+		d *= 2
+	}
+	return session.Milliseconds(min(d, b.last))
+}
+
+const (
+	longestTTL   = 10 * 365 * 24 * time.Hour
+	longestPause = 24 * time.Hour
+	defaultTTL   = 24 * time.Hour
+)
+
+func settingsOf(opts []Option) (o settings) {
+	for _, option := range opts {
+		if option != nil {
+			option(&o)
+		}
+	}
+	return o
+}
+
+// valid checks all but the lease, which the lock checks. The jitter must be below the period; 0 is for what
+// has none.
+func (o settings) valid(isOnce bool, period time.Duration) error {
+	isJob := period > 0
+	switch {
+	case o.ttl != nil && !isOnce:
+		return session.Invalid("WithTTL is for New")
+	case o.backoff != nil && !isOnce:
+		return session.Invalid("WithBackoff is for New")
+	case o.attempts != nil && !isOnce && !isJob:
+		return session.Invalid("WithAttempts is for New and Every")
+	case o.missed != nil && !isJob:
+		return session.Invalid("WithMissed is for Every")
+	case o.jitter != nil && !isJob:
+		return session.Invalid("WithJitter is for Every")
+	case o.ttl != nil && (*o.ttl < time.Second || *o.ttl > longestTTL):
+		return session.Invalid("the time to live must be from a second to ten years, not %v", *o.ttl)
+	case o.attempts != nil && *o.attempts < 1:
+		return session.Invalid("the number of attempts must be at least 1, not %d", *o.attempts)
+	case o.backoff != nil && (o.backoff.first < time.Millisecond || o.backoff.last > longestPause || o.backoff.first > o.backoff.last):
+		return session.Invalid("the pauses must be from 1 ms to 24 h, and the first not longer than the last: not %v and %v", o.backoff.first, o.backoff.last)
+	case o.missed != nil && (*o.missed < Skip || *o.missed > RunAll):
+		return session.Invalid("there is no way %d for missed ticks", *o.missed)
+	case o.jitter != nil && (*o.jitter <= 0 || *o.jitter >= period):
+		return session.Invalid("the jitter must be more than 0 and less than the period, not %v", *o.jitter)
+	}
+	return nil
+}
+
+// limit is how many runs there may be; 0: any number.
+func (o settings) limit() int64 {
+	if o.attempts == nil {
+		return 0
+	}
+	return int64(*o.attempts)
+}

@@ -1,0 +1,71 @@
+package once
+
+import (
+	"sync"
+	"time"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/session"
+)
+
+// MaxResult is the greatest length of a result in bytes.
+const MaxResult = 64 << 10
+
+// Run is what a function is told of its run. Its methods are safe for concurrent use. There is no usable zero
+// value.
+type Run struct {
+	hold    *latchkey.Hold
+	attempt int64
+	tick    time.Time // of Every alone
+	results bool      // there may be a result
+
+	mu     sync.Mutex
+	result []byte
+	over   bool
+}
+
+// Token returns the fencing token: greater than that of every run of the name before. Hand it to whatever the
+// function writes to, which should refuse smaller ones.
+func (r *Run) Token() int64 { return r.hold.Token() }
+
+// Hold returns the hold of the lock under which the function runs, for whatever takes one. The function must
+// not unlock it.
+func (r *Run) Hold() *latchkey.Hold { return r.hold }
+
+// Attempt returns the number of this run, from 1: of [Once] since it was last done or forgotten, of [Share]
+// since the last outcome, of [Every] for this tick. More than 1: there was a run before it that failed, gave
+// up, or whose process died, and that may have done a part of the work, or all of it.
+func (r *Run) Attempt() int { return int(r.attempt) }
+
+// Tick returns when the tick was due, by the server's clock and without the jitter: a whole number of periods
+// since 1970 in UTC. It is the zero time but for [Every].
+func (r *Run) Tick() time.Time { return r.tick }
+
+// SetResult sets what [Once.Result] returns once this is done. A further call replaces it. It returns
+// ErrInvalid, and sets nothing, for more than 64 KB, after the function has returned, and but for [Once].
+func (r *Run) SetResult(b []byte) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case !r.results:
+		return session.Wrap(r.hold.Name(), session.Invalid("only what is done once has a result that is set"))
+	case r.over:
+		return session.Wrap(r.hold.Name(), session.Invalid("the run is over"))
+	case len(b) > MaxResult:
+		return session.Wrap(r.hold.Name(), tooLong(b))
+	}
+	r.result = append([]byte(nil), b...)
+	return nil
+}
+
+func tooLong(b []byte) error {
+	return session.Invalid("a result has %d bytes at most, not %d", MaxResult, len(b))
+}
+
+// take ends the run, and returns its result.
+func (r *Run) take() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.over = true
+	return string(r.result)
+}

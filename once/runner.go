@@ -1,0 +1,132 @@
+package once
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/lua"
+	"github.com/latchkey-go/latchkey/internal/retry"
+	"github.com/latchkey-go/latchkey/internal/session"
+	"github.com/latchkey-go/latchkey/rlock"
+)
+
+// longestRun is for how long a run may take: after that its record may be gone, and it is stale.
+const longestRun = 7 * 24 * time.Hour
+
+// runner is what runs under a lock and has an outcome: a Once, or one call of Share.
+type runner struct {
+	*group
+	lock  *latchkey.Lock
+	limit int64 // how many runs there may be; 0: any number
+}
+
+func newRunner(c *latchkey.Client, family lua.Family, name string, o settings) (runner, error) {
+	g, err := groupOf(c, family, name)
+	if err != nil {
+		return runner{}, err
+	}
+	// A function that asks for its own outcome would wait for itself.
+	options := []rlock.Option{rlock.WithoutReentry()}
+	if o.lease != nil {
+		options = append(options, rlock.WithLease(*o.lease))
+	}
+	l, err := rlock.New(c, name, options...)
+	if err != nil {
+		return runner{}, err
+	}
+	return runner{group: g, lock: l, limit: o.limit()}, nil
+}
+
+// verdict is what came of holding the lock once. The zero value: the lock was not acquired, or f has failed.
+type verdict struct {
+	ran     bool         // f has begun
+	done    bool         // there is an outcome
+	outcome *lua.Outcome // the one that another run had
+	again   bool         // nothing is known: the lock was lost, or nobody may run yet
+	err     error        // of a step, not wrapped
+	name    string
+}
+
+// result is what the caller gets, where err is that of the lock's Do.
+func (a *verdict) result(ctx context.Context, err error) error {
+	switch {
+	case a.done:
+		return nil // whatever became of the lock: what counts is what was recorded
+	case a.err == nil:
+		return err
+	case a.ran:
+		return session.Wrap(a.name, a.err)
+	default:
+		return notRun(ctx, session.Wrap(a.name, a.err))
+	}
+}
+
+func givenUp(attempts int64) error { return fmt.Errorf("%w after %d attempts", ErrGivenUp, attempts) }
+
+// begin begins a run, and returns nil when there is nothing to run: then a says why. kept is for how many ms
+// the record is kept meanwhile. With waits it waits for the end of a pause, under the lock.
+func (r *runner) begin(ctx, held context.Context, h *latchkey.Hold, since, kept int64, waits bool, a *verdict) *Run {
+	a.name = h.Name()
+	for {
+		var b lua.Begun
+		sent := time.Now()
+		answered, _, err := r.ask(held, func(ctx context.Context) (err error) {
+			b, err = r.Client.Conn.Begin(ctx, r.Keys, h.Token(), since, r.limit, kept)
+			return err
+		})
+		switch {
+		case !answered && ctx.Err() != nil:
+			a.err = session.ContextError(ctx)
+		case !answered && r.Client.Closing.Err() != nil:
+			a.err = session.ErrClosed
+		case !answered:
+			a.again = true // the lock was lost while Redis was away
+		case err != nil:
+			a.err = err
+		case b.Outcome != nil:
+			r.saw(b.Outcome, sent)
+			a.done, a.outcome = true, b.Outcome
+		case b.Stale && h.Err() == nil:
+			a.err = ErrStale // a token that was greater came first: the tokens are lost, and the clock was set back
+		case b.Stale:
+			a.again = true
+		case b.Exhausted > 0:
+			a.err = givenUp(b.Exhausted)
+		case b.Wait > 0 && !waits:
+			a.again = true
+		case b.Wait > 0:
+			_ = retry.Sleep(held, time.Duration(b.Wait)*time.Millisecond) // the next question says what is wrong
+			continue
+		default:
+			a.ran = true
+			return &Run{hold: h, attempt: b.Attempt}
+		}
+		return nil
+	}
+}
+
+// finish records the end of a run: its outcome, or nil when it has failed. It returns the number of the
+// outcome. recorded is false with an error that is not wrapped.
+func (r *runner) finish(ctx context.Context, run *Run, o *lua.Outcome, pause, kept int64) (number int64, recorded bool, err error) {
+	sent := time.Now()
+	_, stray, err := r.ask(ctx, func(ctx context.Context) (err error) {
+		number, err = r.Client.Conn.Finish(ctx, r.Keys, run.Token(), o, pause, kept)
+		return err
+	})
+	switch {
+	case err != nil && stray && !errors.Is(err, session.ErrWrongType):
+		return 0, false, session.Join(lua.Quiet(err), session.ErrUnknownOutcome) // it was a timer of ours
+	case err != nil:
+		return 0, false, err
+	case number == 0:
+		return 0, false, ErrStale
+	}
+	if o != nil {
+		o.Number = number
+		r.saw(o, sent)
+	}
+	return number, true, nil
+}

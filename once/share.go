@@ -1,0 +1,121 @@
+package once
+
+import (
+	"context"
+	"time"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/lua"
+	"github.com/latchkey-go/latchkey/internal/session"
+)
+
+// How long the record of a name is kept: an outcome for those who wait for the lock behind each other, and
+// that of a run which has not ended.
+const (
+	delivery      = time.Minute
+	longestShared = 24 * time.Hour
+)
+
+// Share runs f once for all who want its result now, in all processes: one caller runs it, the others wait,
+// until ctx ends, and get what it got. A caller that comes while f runs gets that result; one that comes
+// after f has ended has it run again. Nothing else is remembered: Redis has the result for a minute, for
+// those who wait.
+//
+// f ran to its end when it returned, unless it returned an error and its context had ended. Then all get its
+// result, or its error: the caller whose f it was f's own, the others a [*Failure] with its text. If it did
+// not, because its caller gave up, or the lock was lost, or its process was killed, the next of the callers
+// that wait runs its own f. All callers should give functions that do the same.
+//
+// The result may have 64 KB. f has failed with ErrInvalid if it has more. When f panics, so does Share, and
+// the next one runs.
+//
+// An error that matches ErrNotRun of package latchkey says that f did not run here, and that nobody's outcome
+// is known: that of a lock's Lock. An error that matches neither that nor Failure is f's own, with ErrLost
+// beside it when the lock was lost before f ended; or [ErrStale]; or ErrUnknownOutcome, when Redis did not
+// answer whether the others get to know what f returned. With the last two the result of this caller's f
+// comes beside the error.
+//
+// The name is as for [New], and so are the clients. Share takes the options whose text says so; all callers
+// should give the same. It costs five commands when nobody else calls.
+func Share(ctx context.Context, c *latchkey.Client, name string, f func(context.Context, *Run) ([]byte, error), opts ...Option) ([]byte, error) {
+	o := settingsOf(opts)
+	if err := o.valid(false, 0); err != nil {
+		return nil, session.Wrap(name, err)
+	}
+	r, err := newRunner(c, lua.RunShared, name, o)
+	if err != nil {
+		return nil, err
+	}
+	since, err := r.arrive(ctx)
+	if err != nil {
+		return nil, notRun(ctx, session.Wrap(name, err))
+	}
+	for {
+		var a verdict
+		var b []byte
+		err := r.lock.Do(ctx, func(held context.Context, h *latchkey.Hold) (err error) {
+			if known := r.newerThan(since); known != nil {
+				a.done, a.outcome = true, known
+				return nil
+			}
+			b, err = r.share(ctx, held, h, since, &a, f)
+			return err
+		})
+		switch {
+		case a.again:
+			continue
+		case a.outcome == nil:
+			return b, a.result(ctx, err)
+		case a.outcome.Failed:
+			return nil, session.Wrap(name, &Failure{a.outcome.Value})
+		default:
+			return []byte(a.outcome.Value), nil
+		}
+	}
+}
+
+// arrive begins to wait: only what ends from now on is for this caller.
+func (r *runner) arrive(ctx context.Context) (since int64, err error) {
+	if err := r.enter(ctx); err != nil {
+		return 0, err
+	}
+	_, _, err = r.ask(ctx, func(ctx context.Context) (err error) {
+		since, err = r.Client.Conn.Enter(ctx, r.Keys, session.Milliseconds(delivery))
+		return err
+	})
+	return since, err
+}
+
+// share runs f under the lock, if no run has ended since this caller came.
+func (r *runner) share(
+	ctx, held context.Context, h *latchkey.Hold, since int64, a *verdict, f func(context.Context, *Run) ([]byte, error),
+) ([]byte, error) {
+	run := r.begin(ctx, held, h, since, session.Milliseconds(longestShared), true, a)
+	if run == nil {
+		return nil, nil
+	}
+	b, err := f(held, run)
+	run.take()
+	if err != nil && held.Err() != nil {
+		return nil, err // it did not run to its end: the next one does
+	}
+	if err == nil && len(b) > MaxResult {
+		err = session.Wrap(h.Name(), tooLong(b))
+	}
+	outcome := &lua.Outcome{Value: string(b)}
+	if err != nil {
+		outcome = &lua.Outcome{Failed: true, Value: failure(err)}
+	}
+	longer, cancel := r.lingering(ctx)
+	defer cancel()
+	_, recorded, why := r.finish(longer, run, outcome, 0, session.Milliseconds(delivery))
+	switch {
+	case err != nil:
+		return nil, err
+	case recorded:
+		a.done = true
+	default:
+		a.err = why
+	}
+	return b, nil
+}
