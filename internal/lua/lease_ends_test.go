@@ -25,11 +25,11 @@ func (b *bench) clock() int64 {
 
 // queuedBehind has A take a lock and B queue for it, and returns the grant of B by message, which the release
 // of A sends.
-func (b *bench) queuedBehind(claim func(owner string, lease int64) lua.Claim, n int) (trusted int64) {
+func (b *bench) queuedBehind(claim func(owner string, lease int64) lua.Claim, n int, lease int64) (trusted int64) {
 	b.t.Helper()
 	first, second := fmt.Sprint("A:", n), fmt.Sprint("B:", n)
 	require.Positive(b.t, b.acquire(first, 60_000, lua.First).Token)
-	require.True(b.t, b.claim(claim(second, brief), lua.First).Queued)
+	require.True(b.t, b.claim(claim(second, lease), lua.First).Queued)
 	require.True(b.t, b.release(first, ""))
 	return b.toldGrant("B")
 }
@@ -61,10 +61,10 @@ var shortHolds = map[string]func(b *bench, n int) (trusted int64){
 		require.Positive(b.t, b.acquire(fmt.Sprint("A:", n), brief, lua.Try).Token)
 		return trusted
 	},
-	"by message":             func(b *bench, n int) int64 { return b.queuedBehind(exclusive, n) },
-	"by message, to hand on": func(b *bench, n int) int64 { return b.queuedBehind(handsOn, n) },
+	"by message":             func(b *bench, n int) int64 { return b.queuedBehind(exclusive, n, brief) },
+	"by message, to hand on": func(b *bench, n int) int64 { return b.queuedBehind(handsOn, n, brief) },
 	"by message, and renewed": func(b *bench, n int) int64 {
-		b.queuedBehind(exclusive, n)
+		b.queuedBehind(exclusive, n, 60_000)
 		trusted := b.clock() + brief*1000
 		require.True(b.t, b.renew(fmt.Sprint("B:", n), brief))
 		return trusted
@@ -125,7 +125,7 @@ var shortReads = map[string]func(b *bench, n int) (trusted int64){
 		require.True(b.t, b.release(other, ""))
 		return trusted
 	},
-	"read by message": func(b *bench, n int) int64 { return b.queuedBehind(readsFor, n) },
+	"read by message": func(b *bench, n int) int64 { return b.queuedBehind(readsFor, n, brief) },
 	"read renewed": func(b *bench, n int) int64 {
 		owner := fmt.Sprint("A:", n)
 		require.Positive(b.t, b.readFor(owner, 60_000).Token)

@@ -19,7 +19,8 @@ local now
 
 if said[1] and said[1] > ARGV[2] then return {-1, said[1]} end
 
--- A mark counts while its client is in the queue, and lives. One that is not may be about to come, for a minute.
+-- A mark counts while its client is in the queue, and lives. A client that is not in the queue
+-- may be about to come, for a minute.
 local function better_waits(at)
   local marks, any = redis.call('HGETALL', RECORD), false
   local marked = {}
