@@ -273,3 +273,29 @@ func TestEveryOutage(t *testing.T) {
 	c.Close()
 	require.ErrorIs(t, last.Outcome(t), latchkey.ErrClosed)
 }
+
+// A process died that ran a tick, and the clock was set back: its lock lasts for much longer than a lease.
+// The tick is run again after a lease all the same.
+func TestEveryAfterTheClockWasSetBack(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		plain := s.Client(t)
+		last := sets(t, plain, hour, 1)
+		do := func(args ...string) {
+			require.NoError(t, plain.Do(t.Context(), plain.B().Arbitrary(args...).Build()).Error())
+		}
+		do("HSET", "a", "DEAD:1", "t5+0/"+strconv.FormatInt(lease.Milliseconds(), 10))
+		do("PEXPIRE", "a", "60000")
+		c, err := latchkey.New(s.Option(), latchkey.WithLease(lease))
+		require.NoError(t, err)
+		t.Cleanup(c.Close)
+		began, ran := time.Now(), make(chan time.Time, 1)
+		a := runsJob(t, c, hour, func(_ context.Context, run *once.Run) error {
+			ran <- run.Tick()
+			return nil
+		}, once.WithMissed(once.RunOnce))
+		require.Equal(t, last.UTC(), next(t, ran))
+		require.Less(t, time.Since(began), 10*time.Second, "not after a minute")
+		t.Logf("run after %v, with a lease of %v", time.Since(began).Round(time.Millisecond), lease)
+		a.Cancel()
+	})
+}

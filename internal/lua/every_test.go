@@ -90,6 +90,16 @@ func TestDue(t *testing.T) {
 		d := r.due(ticks, "a")
 		require.Greater(t, d.Dead, int64(4000))
 		require.LessOrEqual(t, d.Dead, int64(5001))
+
+		require.NoError(t, r.do("PEXPIRE", r.keys.Name(), "90000").Error(), "the clock was set back")
+		require.NoError(t, r.do("HDEL", r.record(), "told", "by").Error())
+		require.True(t, r.due(ticks, "a").Take, "an attempt cuts it")
+		for _, by := range []string{"a", "b"} { // where that did not help
+			d := r.due(ticks, by)
+			require.Greater(t, d.Dead, int64(9000), by)
+			require.LessOrEqual(t, d.Dead, int64(10_000), by)
+		}
+		require.NoError(t, r.do("HDEL", r.record(), "told", "by").Error())
 		require.NoError(t, r.do("DEL", r.keys.Name()).Error())
 
 		require.Positive(t, r.tick(ticks, 5).At)

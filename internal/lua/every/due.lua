@@ -1,6 +1,6 @@
 -- due: what is to be done now? Of all processes that ask at a tick one is told to take the lock, the others
 -- when to look again. That is a hint, which saves the others commands. The lock decides. Safe to repeat: who
--- was told to take the lock is told so again.
+-- was told to take a free lock is told so again.
 --
 -- Keys  as in every/state.lua
 -- ARGV  1, 2, 3: see every/state.lua
@@ -23,9 +23,12 @@ local at = latest()
 local later = due(following(at)) - now
 local held = redis.call('PTTL', NAME) -- -2: free, -1: for ever
 if held == -1 then held = lease end
-if held >= 0 then return {'b', held + 1, later} end
-if told and f[6] ~= ARGV[5] and now >= told and now < told + lease then
-  return {'b', told + lease - now, later}
-end
+local recently = told and now >= told and now < told + lease and told + lease - now
+if held >= 0 and held <= lease then return {'b', held + 1, later} end
+-- A lock that is held for longer than a lease may be of a process that died before the clock was set back. An
+-- attempt cuts what is left of it to a lease (lock/holder.lua). So one process is told to make one, in each
+-- lease: where leases differ, that is all it costs.
+if held > lease and recently then return {'b', recently, later} end
+if recently and f[6] ~= ARGV[5] then return {'b', recently, later} end
 redis.call('HSET', RUN, 'told', decimal(now), 'by', ARGV[5])
 return {'g', 0}
