@@ -109,6 +109,7 @@ func TestFailover(t *testing.T) {
 					})
 				}
 				t.Run("latch and barrier", func(t *testing.T) { releasedByTheSuccessor(t, top, fault.begin, fault.end) })
+				t.Run("leader", func(t *testing.T) { ledByTheSuccessor(t, top, fault.begin, fault.end) })
 				top.settled(t)
 				servers.Clean(t, true)
 			})
