@@ -4,6 +4,7 @@ PACKAGES ?= ./... ./cmd/latchkey/... ./integration/... ./bench/... ./examples/fe
 # with redistest.Alone, and run after them, one at a time.
 ALONE    := $(shell grep -rhB1 --include='*_test.go' 'redistest.Alone(t)' . | sed -n 's/^func \(Test[A-Za-z0-9]*\).*/\1/p' | sort -u | paste -sd '|' -)
 MEASURED  = $(shell for d in $$($(GO) list -f '{{.Dir}}' $(PACKAGES)); do grep -qs 'redistest.Alone(t)' $$d/*_test.go && echo $$d; done)
+PARALLEL ?= 4
 GOTESTSUM := $(GO) run gotest.tools/gotestsum@v1.13.0 --format pkgname --format-hide-empty-pkg
 LINT     := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
@@ -25,7 +26,7 @@ race: which ## run all tests with the race detector (needs a C compiler)
 define tests
 $(if $(RUN),\
 $(GOTESTSUM) -- $(RACE) -p 1 -timeout 30m -run '$(RUN)' $(PACKAGES),\
-$(GOTESTSUM) -- $(RACE) -p 4 -parallel 4 -timeout 30m -skip '^($(ALONE))$$' $(PACKAGES)
+$(GOTESTSUM) -- $(RACE) -p 4 -parallel $(PARALLEL) -timeout 30m -skip '^($(ALONE))$$' $(PACKAGES)
 $(if $(MEASURED),$(GOTESTSUM) -- $(RACE) -p 1 -timeout 30m -run '^($(ALONE))$$' $(MEASURED)))
 endef
 

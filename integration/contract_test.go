@@ -11,6 +11,10 @@ import (
 	"github.com/latchkey-go/latchkey/internal/contract"
 )
 
+// patient is how long the clients of the contracts wait for a server. No server is silent there, and a busy
+// machine takes its time.
+const patient = 3 * time.Second
+
 // servers are the topology as the contracts see it. A node that cannot be written to now is left out.
 func (top *topology) servers(t testing.TB) contract.Servers {
 	t.Helper()
@@ -19,7 +23,11 @@ func (top *topology) servers(t testing.TB) contract.Servers {
 		plain[n] = n.client(t)
 	}
 	return contract.Servers{
-		Option: top.option,
+		Option: func() rueidis.ClientOption {
+			o := top.option()
+			o.Dialer.Timeout, o.ConnWriteTimeout = patient, patient
+			return o
+		},
 		Plain: func() (writable []rueidis.Client) {
 			for _, n := range top.nodes {
 				if m, err := n.ask("INFO", "replication"); err == nil {
