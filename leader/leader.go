@@ -180,11 +180,11 @@ func (l *Candidate) serve(ctx context.Context, t *term, f func(context.Context, 
 		l.term = nil
 	}()
 	err := f(t, t.Term)
-	if err == nil || ctx.Err() != nil {
-		return err
-	}
 	if why := t.Err(); why != nil && (errors.Is(err, why) || errors.Is(err, context.Cause(t))) {
-		return nil // it says that its time was over
+		err = nil // it says that its time was over
+	}
+	if err == nil && ctx.Err() != nil {
+		return session.Wrap(l.name, session.ContextError(ctx))
 	}
 	return err
 }
