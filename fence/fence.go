@@ -207,7 +207,7 @@ func (w *writer) eval(ctx context.Context, script string, args []string) (reply 
 	}
 	stray := lua.Classify(err) == lua.NoAnswer
 	if ctx.Err() == nil {
-		w.Failed(err, sent)
+		w.Failed(err, sent) //nolint:contextcheck // it probes in the background
 	} else {
 		err = session.Interruption(ctx, err, sent)
 	}

@@ -97,13 +97,6 @@ func hold(t testing.TB, c *latchkey.Client, name string) *latchkey.Hold {
 	return h
 }
 
-// next takes the lock from whoever has it, as an expiry or a failover does: its holder does not know yet.
-func next(t testing.TB, plain rueidis.Client, c *latchkey.Client, name string) *latchkey.Hold {
-	t.Helper()
-	require.NoError(t, plain.Do(t.Context(), plain.B().Del().Key(name).Build()).Error())
-	return hold(t, c, name)
-}
-
 func value(t testing.TB, plain rueidis.Client, key string) string {
 	t.Helper()
 	text, err := plain.Do(t.Context(), plain.B().Get().Key(key).Build()).ToString()

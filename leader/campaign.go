@@ -60,7 +60,7 @@ func (l *Candidate) acquire(ctx context.Context) (*latchkey.Hold, error) {
 		l.giveBack(ctx, hold)
 		return nil, session.Wrap(l.name, session.ContextError(ctx))
 	default:
-		context.AfterFunc(hold.Context(), func() { cancel(nil) }) // with the hold, and not before
+		context.AfterFunc(hold.Context(), func() { cancel(nil) }) //nolint:contextcheck // with the hold, and not before
 		return hold, nil
 	}
 }
@@ -95,7 +95,7 @@ func (l *Candidate) declare(ctx context.Context, hold *latchkey.Hold) (led lua.L
 	defer context.AfterFunc(ctx, func() { stop(context.Cause(ctx)) })()
 	defer stop(nil)
 	stray := false
-	answered, err := l.group.RetryUntilAnswered(limited, l.group.Up, &stray, func(ctx context.Context) (err error) {
+	answered, err := l.group.RetryUntilAnswered(limited, l.group.Up, &stray, func(ctx context.Context) (err error) { //nolint:contextcheck // it is that of the hold, and ends with ctx
 		led, err = l.group.Client.Conn.Lead(ctx, l.group.Keys, lua.Lead{
 			Token: hold.Token(), Who: l.own, Preferred: l.preferred, Begins: true,
 		})

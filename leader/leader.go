@@ -169,7 +169,7 @@ func (l *Candidate) Resign() bool {
 
 // serve runs f for a term. It returns an error if that ends Run.
 func (l *Candidate) serve(ctx context.Context, t *term, f func(context.Context, Term) error) error {
-	defer t.over() // also when f panics
+	defer t.over() //nolint:contextcheck // also when f panics; it gives back although ctx has ended
 	defer context.AfterFunc(ctx, func() { t.end(context.Cause(ctx)) })()
 	l.mu.Lock()
 	l.term = t
@@ -179,8 +179,8 @@ func (l *Candidate) serve(ctx context.Context, t *term, f func(context.Context, 
 		defer l.mu.Unlock()
 		l.term = nil
 	}()
-	err := f(t, t.Term)
-	if why := t.Err(); why != nil && (errors.Is(err, why) || errors.Is(err, context.Cause(t))) {
+	err := f(t, t.Term) //nolint:contextcheck // it is that of the hold, and ends with ctx
+	if why := t.Err(); why != nil && (errors.Is(err, why) || errors.Is(err, t.cause())) {
 		err = nil // it says that its time was over
 	}
 	if err == nil && ctx.Err() != nil {

@@ -50,9 +50,8 @@ func worker(args []string) {
 		if args[2] == "exits" {
 			select {}
 		}
-		last := began // the last moment at which it was seen to be trusted
 		for ctx.Err() == nil {
-			last = time.Now()
+			last := time.Now()    // the last moment at which it was seen to be trusted
 			if ctx.Err() != nil { // it was stopped between the two
 				break
 			}

@@ -45,6 +45,9 @@ func (t *term) Err() error {
 	return t.Context.Err()
 }
 
+// cause is with what the context has ended.
+func (t *term) cause() error { return context.Cause(t.Context) }
+
 // left is how long the context still lasts, unless the lease is renewed.
 func (t *term) left() time.Duration {
 	left := t.hold.Remaining()

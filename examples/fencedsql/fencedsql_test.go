@@ -180,7 +180,7 @@ func TestAllOrNothing(t *testing.T) {
 	}), failed)
 	require.Equal(t, "again", value(t, db))
 	require.NoError(t, write(ctx, db, 6, "six"), "9 was rolled back")
-	require.NoError(t, fencedsql.InTx(ctx, db, "b", 1, func(tx *sql.Tx) error { return nil }), "another name")
+	require.NoError(t, fencedsql.InTx(ctx, db, "b", 1, func(*sql.Tx) error { return nil }), "another name")
 }
 
 // Transactions of several tokens at the same time: once one is done, none with a smaller token is.

@@ -39,7 +39,7 @@ type candidacy struct {
 
 func (s leaders) run(t testing.TB, name string, opts ...leader.Option) *candidacy {
 	t.Helper()
-	client := s.Servers.open(t)
+	client := s.open(t)
 	l, err := leader.New(client, "leader:"+name, opts...)
 	require.NoError(t, err)
 	c := &candidacy{Candidate: l, client: client, terms: make(chan leader.Term, 100), causes: make(chan error, 100)}
@@ -144,7 +144,7 @@ func (s leaders) preferred(t *testing.T) {
 // that watch see both.
 func (s leaders) takenAway(t *testing.T) {
 	a := s.run(t, "away", leader.WithLease(time.Second))
-	watcher, err := leader.New(s.Servers.open(t), "leader:away")
+	watcher, err := leader.New(s.open(t), "leader:away")
 	require.NoError(t, err)
 	seen := make(chan leader.Leader, 100)
 	w := redistest.Begin(t, func(ctx context.Context) (struct{}, error) {

@@ -50,7 +50,7 @@ func runs(t testing.TB, o *once.Once, returns <-chan error) *redistest.Attempt[s
 	t.Helper()
 	begun := make(chan struct{})
 	a := redistest.Begin(t, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, o.Do(ctx, func(ctx context.Context, run *once.Run) error {
+		return struct{}{}, o.Do(ctx, func(_ context.Context, run *once.Run) error {
 			close(begun)
 			select {
 			case err := <-returns:

@@ -91,7 +91,7 @@ func (s *trade[I]) serve(self *I, looks bool) (mine *holding[I]) {
 			continue
 		}
 		never := x.n > s.capacity()
-		if heldUp && !(x.patient && never) && !x.passes && !s.headIsPassed {
+		if heldUp && (!x.patient || !never) && !x.passes && !s.headIsPassed {
 			break
 		}
 		own := self != nil && x.id == *self

@@ -129,7 +129,7 @@ func (m *done) begin() {
 	m.tell("%d: begins in the background", client)
 	begun, attempt := make(chan struct{}), m.attempts+1
 	b.Attempt = redistest.Begin(m.t, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, m.free[client].Do(ctx, func(ctx context.Context, run *once.Run) error {
+		return struct{}{}, m.free[client].Do(ctx, func(_ context.Context, run *once.Run) error {
 			close(begun)
 			if run.Attempt() != attempt {
 				return fmt.Errorf("it is attempt %d, not %d", run.Attempt(), attempt)
