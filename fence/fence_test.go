@@ -205,8 +205,7 @@ func TestRepliesOfSetsAreLost(t *testing.T) {
 	require.Greater(t, sent.Load(), int64(40))
 }
 
-// An Eval is sent once: without an answer nobody knows whether it has run, and it has not run twice. Redis
-// refusing it for now is another thing.
+// An Eval is sent once: without an answer nobody knows whether it has run, and it has not run twice.
 func TestEvalIsNotRepeated(t *testing.T) {
 	s := redistest.New(t)
 	plain, p := s.Client(t), redistest.NewProxy(t, s)
@@ -236,12 +235,6 @@ func TestEvalIsNotRepeated(t *testing.T) {
 		require.Equal(t, runs, value(t, plain, "data"))
 		require.EqualValues(t, 1, times.Load())
 	}
-	judge, _ := redistest.Once(redistest.Forge, func(request string) bool { return strings.Contains(request, "INCR") })
-	p.Forge("-LOADING Redis is loading the dataset in memory\r\n")
-	p.Judge(judge)
-	err := count()
-	require.ErrorIs(t, err, latchkey.ErrUnavailable)
-	require.NotErrorIs(t, err, latchkey.ErrUnknownOutcome)
 
 	// Its caller gives up: what was sent may be run.
 	p.Judge(func(request string) redistest.Verdict {
@@ -252,9 +245,30 @@ func TestEvalIsNotRepeated(t *testing.T) {
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	_, err = fence.Eval(ctx, h, `return redis.call("INCR", KEYS[1])`, []string{"data"})
+	_, err := fence.Eval(ctx, h, `return redis.call("INCR", KEYS[1])`, []string{"data"})
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.ErrorIs(t, err, latchkey.ErrUnknownOutcome)
+}
+
+// A server that refuses writes for now has not run an Eval.
+func TestEvalIsRefused(t *testing.T) {
+	s := redistest.NewProcess(t)
+	plain, h := s.Client(t), hold(t, open(t, s.Option()), "a")
+	replicas := func(n string) {
+		require.NoError(t, plain.Do(t.Context(), plain.B().ConfigSet().ParameterValue().ParameterValue("min-replicas-to-write", n).Build()).Error())
+	}
+	eval := func() error {
+		_, err := fence.Eval(t.Context(), h, `return redis.call("INCR", KEYS[1])`, []string{"data"})
+		return err
+	}
+	replicas("1")
+	err := eval()
+	require.ErrorIs(t, err, latchkey.ErrUnavailable)
+	require.NotErrorIs(t, err, latchkey.ErrUnknownOutcome)
+	require.Empty(t, value(t, plain, "data"))
+	replicas("0")
+	require.NoError(t, eval())
+	require.Equal(t, "1", value(t, plain, "data"))
 }
 
 // A Set waits for a server that is away, and not longer than its hold can be trusted.
