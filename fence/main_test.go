@@ -3,7 +3,6 @@ package fence_test
 import (
 	"context"
 	"fmt"
-	"os"
 	"testing"
 	"time"
 
@@ -35,15 +34,15 @@ func worker(args []string) {
 	ctx := context.Background()
 	option := rueidis.ClientOption{InitAddress: []string{args[0]}, ForceSingleClient: true}
 	c, err := latchkey.New(option)
-	check(err)
+	redistest.Must(err)
 	plain, err := rueidis.NewClient(option)
-	check(err)
+	redistest.Must(err)
 	l, err := fairlock.New(c, "a", fairlock.WithLease(workerLease))
-	check(err)
+	redistest.Must(err)
 	hold, err := l.Lock(ctx)
-	check(err)
+	redistest.Must(err)
 	fmt.Println("holds", hold.Token())
-	waitForTurn(ctx, plain)
+	redistest.Told() // that the next holder writes
 	refused, trusted := 0, hold.Held()
 	for i := range staleWrites {
 		value := fmt.Sprint("stale", i)
@@ -62,24 +61,6 @@ func worker(args []string) {
 
 // staleWrites is how many a holder tries that has lost its lock.
 const staleWrites = 1000
-
-// waitForTurn returns when the test has said that the next holder writes.
-func waitForTurn(ctx context.Context, plain rueidis.Client) {
-	for {
-		n, err := plain.Do(ctx, plain.B().Exists().Key("turn").Build()).AsInt64()
-		if err == nil && n == 1 {
-			return
-		}
-		time.Sleep(time.Millisecond)
-	}
-}
-
-func check(err error) {
-	if err != nil {
-		fmt.Println("error", err)
-		os.Exit(1)
-	}
-}
 
 func open(t testing.TB, option rueidis.ClientOption, opts ...latchkey.Option) *latchkey.Client {
 	t.Helper()

@@ -32,7 +32,7 @@ func TestStoppedHolder(t *testing.T) {
 			h, err := l.Lock(t.Context())
 			require.NoError(t, err)
 			require.NoError(t, fence.Set(t.Context(), h, "data", "0"))
-			require.NoError(t, plain.Do(t.Context(), plain.B().Set().Key("turn").Value("1").Build()).Error())
+			w.Tell(t, "write")
 			w.Signal(t, redistest.Continue)
 			lost, mine := 0, "0"
 			wrote := make(chan []string, 1)

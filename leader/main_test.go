@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strconv"
 	"testing"
 	"time"
@@ -32,9 +31,9 @@ const long = 20 * time.Second
 // its terms begins, when it can be trusted no longer, and when it has ended, in ns since the epoch.
 func worker(args []string) {
 	c, err := latchkey.New(rueidis.ClientOption{InitAddress: []string{args[0]}, ForceSingleClient: true})
-	check(err)
+	redistest.Must(err)
 	ms, err := strconv.Atoi(args[1])
-	check(err)
+	redistest.Must(err)
 	options := []leader.Option{
 		leader.WithLease(time.Duration(ms) * time.Millisecond),
 		leader.WithOverrun(func(o leader.Overrun) { fmt.Println("overrun", o.Term.Token(), time.Now().UnixNano()) }),
@@ -43,8 +42,8 @@ func worker(args []string) {
 		options = append(options, leader.WithExit(7))
 	}
 	l, err := leader.New(c, "a", options...)
-	check(err)
-	check(l.Run(context.Background(), func(ctx context.Context, term leader.Term) error {
+	redistest.Must(err)
+	redistest.Must(l.Run(context.Background(), func(ctx context.Context, term leader.Term) error {
 		began := time.Now()
 		fmt.Println("leads", term.Token(), began.UnixNano())
 		if args[2] == "exits" {
@@ -64,13 +63,6 @@ func worker(args []string) {
 		fmt.Println("ended", term.Token(), time.Now().UnixNano())
 		return ctx.Err()
 	}))
-}
-
-func check(err error) {
-	if err != nil {
-		fmt.Println("error", err)
-		os.Exit(1)
-	}
 }
 
 func open(t testing.TB, option rueidis.ClientOption, opts ...latchkey.Option) *latchkey.Client {

@@ -1,11 +1,8 @@
 package once_test
 
 import (
-	"bytes"
 	"context"
-	"log/slog"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -14,31 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/locktest"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/once"
 )
-
-// journal is where a client logs.
-type journal struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *journal) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *journal) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
-func (l *journal) option() latchkey.Option {
-	return latchkey.WithLogger(slog.New(slog.NewTextHandler(l, nil)))
-}
 
 // runsJob runs a job until its attempt is cancelled.
 func runsJob(t testing.TB, c *latchkey.Client, period time.Duration, f func(context.Context, *once.Run) error, opts ...once.Option) *redistest.Attempt[struct{}] {
@@ -77,7 +53,7 @@ func next[T any](t testing.TB, c <-chan T) T {
 func TestEvery(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		const period = 100 * time.Millisecond
-		var logged journal
+		var logged locktest.Journal
 		ran := make(chan *once.Run, 1000)
 		f := func(_ context.Context, run *once.Run) error {
 			ran <- run
@@ -85,7 +61,7 @@ func TestEvery(t *testing.T) {
 		}
 		var all []*redistest.Attempt[struct{}]
 		for range 3 {
-			all = append(all, runsJob(t, open(t, s.Option(), logged.option()), period, f, once.WithMissed(once.RunAll)))
+			all = append(all, runsJob(t, open(t, s.Option(), logged.Logger()), period, f, once.WithMissed(once.RunAll)))
 		}
 		var last *once.Run
 		for range 10 {
@@ -136,10 +112,10 @@ func TestEveryMissed(t *testing.T) {
 func TestEveryGivenUp(t *testing.T) {
 	s := redistest.New(t)
 	sets(t, s.Client(t), hour, 1)
-	var logged journal
+	var logged locktest.Journal
 	const short = 300 * time.Millisecond
 	runs := make(chan struct{})
-	first := runsJob(t, open(t, s.Option(), logged.option()), hour, func(ctx context.Context, _ *once.Run) error {
+	first := runsJob(t, open(t, s.Option(), logged.Logger()), hour, func(ctx context.Context, _ *once.Run) error {
 		close(runs)
 		<-ctx.Done()
 		return context.Cause(ctx)
@@ -173,8 +149,8 @@ func TestEveryGivenUp(t *testing.T) {
 func TestEveryDropped(t *testing.T) {
 	s := redistest.New(t)
 	sets(t, s.Client(t), hour, 1)
-	var logged journal
-	c := open(t, s.Option(), logged.option())
+	var logged locktest.Journal
+	c := open(t, s.Option(), logged.Logger())
 	for range 2 {
 		runs := make(chan struct{})
 		a := runsJob(t, c, hour, func(ctx context.Context, _ *once.Run) error { close(runs); <-ctx.Done(); return errWork },
@@ -184,7 +160,7 @@ func TestEveryDropped(t *testing.T) {
 		require.ErrorIs(t, a.Outcome(t), context.Canceled)
 	}
 	a := runsJob(t, c, hour, never(t), once.WithMissed(once.RunOnce), once.WithAttempts(2))
-	require.Eventually(t, func() bool { return bytes.Contains([]byte(logged.String()), []byte("a tick is given up")) }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return logged.Says("a tick is given up") > 0 }, 20*time.Second, time.Millisecond)
 	a.Cancel()
 	require.ErrorIs(t, a.Outcome(t), context.Canceled)
 }

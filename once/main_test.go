@@ -3,7 +3,6 @@ package once_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"testing"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/locktest"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/once"
 	"github.com/latchkey-go/latchkey/rlock"
@@ -40,26 +40,15 @@ func worker(args []string) {
 	for errors.Is(err, latchkey.ErrUnavailable) { // connections are killed meanwhile
 		c, err = latchkey.New(option, latchkey.WithLease(lease))
 	}
-	check(err)
+	redistest.Must(err)
 	workers[args[0]](c, args[2:])
-}
-
-func check(err error) {
-	if err != nil {
-		fmt.Println("error", err)
-		os.Exit(1)
-	}
 }
 
 var errWork = errors.New("the work failed")
 
 func open(t testing.TB, option rueidis.ClientOption, opts ...latchkey.Option) *latchkey.Client {
 	t.Helper()
-	c, err := latchkey.New(option, opts...)
-	require.NoError(t, err)
-	t.Cleanup(c.Close)
-	require.NoError(t, c.Check(t.Context()))
-	return c
+	return locktest.Client(t, option, opts...)
 }
 
 func newOnce(t testing.TB, c *latchkey.Client, opts ...once.Option) *once.Once {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/internal/redistest/shared"
 	"github.com/latchkey-go/latchkey/once"
 )
@@ -21,13 +22,13 @@ type words struct{ shared.Memory }
 
 func openWords(path string, n int) words {
 	m, err := shared.Open(path, 64*n)
-	check(err)
+	redistest.Must(err)
 	return words{m}
 }
 
 func atoi(text string) int {
 	n, err := strconv.Atoi(text)
-	check(err)
+	redistest.Must(err)
 	return n
 }
 
@@ -35,7 +36,7 @@ func atoi(text string) int {
 // became of it.
 func holds(c *latchkey.Client, args []string) {
 	o, err := once.New(c, "a")
-	check(err)
+	redistest.Must(err)
 	err = o.Do(context.Background(), func(_ context.Context, run *once.Run) error {
 		fmt.Println("runs", run.Token(), run.Attempt())
 		for {
@@ -60,8 +61,8 @@ func many(c *latchkey.Client, args []string) {
 		wg.Go(func() {
 			for i := g; i < n; i += goroutines {
 				o, err := once.New(c, fmt.Sprint("name", i))
-				check(err)
-				check(o.Do(context.Background(), func(context.Context, *once.Run) error {
+				redistest.Must(err)
+				redistest.Must(o.Do(context.Background(), func(context.Context, *once.Run) error {
 					if i%10 == 0 {
 						<-time.After(rand.N(3 * time.Millisecond)) // some take longer
 					}
@@ -70,9 +71,9 @@ func many(c *latchkey.Client, args []string) {
 				}))
 				if i%50 == 0 {
 					done, err := o.Done(context.Background())
-					check(err)
+					redistest.Must(err)
 					if !done {
-						check(errors.New("it is not done"))
+						redistest.Must(errors.New("it is not done"))
 					}
 				}
 			}
@@ -251,7 +252,7 @@ func ticks(c *latchkey.Client, args []string) {
 		d.write(ctx, run, period, n, takes)
 		return nil
 	}, once.WithMissed(missed))
-	check(err)
+	redistest.Must(err)
 	fmt.Println("ready")
-	check(job.Run(context.Background()))
+	redistest.Must(job.Run(context.Background()))
 }

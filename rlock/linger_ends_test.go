@@ -1,11 +1,8 @@
 package rlock_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"log/slog"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -14,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/locktest"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/rlock"
 )
@@ -26,28 +24,16 @@ func exists(t *testing.T, plain rueidis.Client, name string) bool {
 	return n == 1
 }
 
-// witness counts what a client's hooks and logger are told.
+// witness counts what a client's hooks are told, and keeps what it logs.
 type witness struct {
+	locktest.Journal
+
 	acquired, released, lost atomic.Int64
-	mu                       sync.Mutex
-	log                      bytes.Buffer
-}
-
-func (w *witness) Write(p []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.log.Write(p)
-}
-
-func (w *witness) logged() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.log.String()
 }
 
 func (w *witness) options() []latchkey.Option {
 	return []latchkey.Option{
-		latchkey.WithLogger(slog.New(slog.NewTextHandler(w, nil))),
+		w.Logger(),
 		latchkey.WithObserver(latchkey.Observer{
 			Acquired: func(latchkey.Event) { w.acquired.Add(1) },
 			Released: func(latchkey.Event) { w.released.Add(1) },
@@ -93,7 +79,7 @@ func TestLingerIsLostQuietly(t *testing.T) {
 				require.Greater(t, pair(t, l), next)
 				require.Equal(t, w.acquired.Load(), w.released.Load())
 				require.Zero(t, w.lost.Load())
-				require.Empty(t, w.logged())
+				require.Empty(t, w.String())
 			})
 		})
 	}
@@ -141,7 +127,7 @@ func TestLingerEndsWithTheClient(t *testing.T) {
 					require.False(t, exists(t, plain, key))
 				}
 				require.Zero(t, w.lost.Load())
-				require.Empty(t, w.logged())
+				require.Empty(t, w.String())
 			})
 		})
 	}
@@ -180,7 +166,7 @@ func TestLingerHooks(t *testing.T) {
 		require.EqualValues(t, 3, w.acquired.Load())
 		require.EqualValues(t, 3, w.released.Load())
 		require.Zero(t, w.lost.Load())
-		require.Empty(t, w.logged())
+		require.Empty(t, w.String())
 	})
 }
 
@@ -342,6 +328,6 @@ func TestHoldAfterLingerIsLost(t *testing.T) {
 		<-h.Context().Done()
 		require.ErrorIs(t, h.Unlock(t.Context()), latchkey.ErrLost)
 		require.Eventually(t, func() bool { return w.lost.Load() == 1 }, 10*time.Second, time.Millisecond)
-		require.Contains(t, w.logged(), "lost")
+		require.Contains(t, w.String(), "lost")
 	})
 }

@@ -406,6 +406,20 @@ func (c *slow) Err() error {
 	return c.Context.Err()
 }
 
+// lockSlowly begins a Lock with such a context.
+func lockSlowly(t testing.TB, l *lock.Lock) (ctx *slow, got chan *grant.Hold) {
+	t.Helper()
+	ctx, got = newSlow(t), make(chan *grant.Hold, 1)
+	go func() {
+		h, err := l.Lock(ctx)
+		if err != nil {
+			t.Error(err)
+		}
+		got <- h
+	}()
+	return ctx, got
+}
+
 // What was granted is taken away, and given back by the client itself, before the goroutine that waited for
 // it has gone on.
 func TestRefusedBeforeItIsHeld(t *testing.T) {
@@ -413,14 +427,7 @@ func TestRefusedBeforeItIsHeld(t *testing.T) {
 	plain := s.Client(t)
 	mine, other := newLock(t, open(t, s.Option()), "a", false), newLock(t, open(t, s.Option()), "a", false)
 	h := mustLock(t, other)
-	ctx, got := newSlow(t), make(chan *grant.Hold, 1)
-	go func() {
-		h, err := mine.Lock(ctx)
-		if err != nil {
-			t.Error(err)
-		}
-		got <- h
-	}()
+	ctx, got := lockSlowly(t, mine)
 	queued(t, other, 1)
 	entry, err := do(t, plain, "LINDEX", "latchkey_queue:{a}", "0").ToString()
 	require.NoError(t, err)
@@ -450,14 +457,7 @@ func TestLateCopyOfInheritedAcquire(t *testing.T) {
 	p.Judge(judge)
 	first := lockLater(t, l)
 	require.Eventually(t, func() bool { return withheld.Load() == 1 }, long, time.Millisecond)
-	ctx, got := newSlow(t), make(chan *grant.Hold, 1)
-	go func() {
-		h, err := l.Lock(ctx)
-		if err != nil {
-			t.Error(err)
-		}
-		got <- h
-	}()
+	ctx, got := lockSlowly(t, l)
 	inLine(t, l, 1)
 	close(ctx.waits)
 	first.Cancel()

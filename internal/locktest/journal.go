@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
@@ -37,6 +38,18 @@ func (j *Journal) Keep(o *session.Options) {
 		defer j.mu.Unlock()
 		j.up++
 	}
+}
+
+// String returns what was logged.
+func (j *Journal) String() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.String()
+}
+
+// Logger is an option that logs to it.
+func (j *Journal) Logger() latchkey.Option {
+	return latchkey.WithLogger(slog.New(slog.NewTextHandler(j, nil)))
 }
 
 // Says counts a text in what was logged.

@@ -3,6 +3,8 @@ package redistest
 import (
 	"bufio"
 	"context"
+	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -25,16 +27,33 @@ func Mode() []string {
 		return nil
 	}
 	go func() {
-		_, _ = bufio.NewReader(os.Stdin).ReadString(0) // returns when the test that started us is gone
+		for scanner := bufio.NewScanner(os.Stdin); scanner.Scan(); { // until the test that started us is gone
+			told <- scanner.Text()
+		}
 		os.Exit(0)
 	}()
 	return strings.Fields(text)
 }
 
+// told has what a worker was told and has not asked for. No test tells a worker more than that: its reader
+// must not stop, or the worker would outlive its test.
+var told = make(chan string, 100)
+
+// Told returns, in a worker, the next line that its test has told it: see [Worker.Tell].
+func Told() string { return <-told }
+
+// Must ends a worker that cannot go on, and says why.
+func Must(err error) {
+	if err != nil {
+		fmt.Println("error", err)
+		os.Exit(1)
+	}
+}
+
 // Worker is the test binary in a process of its own, so that it can be killed and stopped.
 type Worker struct {
 	cmd   *exec.Cmd
-	stdin interface{ Close() error } // closed with this process
+	stdin io.WriteCloser // closed with this process
 	lines chan string
 	once  sync.Once
 	left  []string // lines that nobody has read, not all; set by Kill
@@ -103,6 +122,13 @@ func (w *Worker) Kill() {
 func (w *Worker) Signal(t testing.TB, s syscall.Signal) {
 	t.Helper()
 	require.NoError(t, w.cmd.Process.Signal(s))
+}
+
+// Tell sends it a line, also while it is stopped: see [Told].
+func (w *Worker) Tell(t testing.TB, line string) {
+	t.Helper()
+	_, err := io.WriteString(w.stdin, line+"\n")
+	require.NoError(t, err)
 }
 
 // Ends waits until the process has ended by itself, with that exit code.
