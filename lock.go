@@ -8,10 +8,10 @@ import (
 	"github.com/latchkey-go/latchkey/internal/lock"
 )
 
-// Lock is a lock of one name, or one half of a read-write lock. Packages rlock, fairlock and rwlock make it;
-// code that works with any lock takes this type. Any number of goroutines share it and exclude each other,
-// unless it is for readers. Two locks of one name on one client are the same lock. Its methods are safe for
-// concurrent use. There is no usable zero value.
+// Lock is a lock of one name, or one half of a read-write lock. Packages rlock, fairlock, spinlock, redlock
+// and rwlock make it; code that works with any lock takes this type. Any number of goroutines share it and
+// exclude each other, unless it is for readers. Two locks of one name on one client are the same lock. Its
+// methods are safe for concurrent use. There is no usable zero value.
 type Lock lock.Lock
 
 func (l *Lock) inside() *lock.Lock { return (*lock.Lock)(l) }

@@ -78,7 +78,7 @@ type Kind string
 
 // The kinds.
 const (
-	KindLock      Kind = "lock"      // packages rlock and fairlock
+	KindLock      Kind = "lock"      // packages rlock, fairlock, spinlock and redlock
 	KindSemaphore Kind = "semaphore" // semaphore.New
 	KindCounting  Kind = "counting"  // semaphore.NewCounting
 	KindReadWrite Kind = "rwlock"    // package rwlock

@@ -21,7 +21,10 @@ var (
 		"internal/session", "internal/grant", "internal/wait", "internal/broadcast", "internal/hub", "internal/lease",
 		"internal/retry", "internal/lua",
 	}
-	primitives = []string{"latchkey", "rlock", "fairlock", "spinlock", "rwlock", "multilock", "redlock", "semaphore", "countdown", "barrier", "once", "internal/lock"}
+	primitives = []string{
+		"latchkey", "rlock", "fairlock", "spinlock", "rwlock", "multilock", "redlock", "semaphore", "countdown", "barrier",
+		"once", "leader", "fence", "internal/lock",
+	}
 )
 
 func TestEnginesKnowNoPrimitive(t *testing.T) {

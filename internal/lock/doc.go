@@ -1,4 +1,4 @@
-// Package lock is what both locks are inside, those of package rlock and of package fairlock: their kind,
-// which tells the engine how to acquire and release one, and the methods that the root package's Lock
-// shows.
+// Package lock is what every lock is inside, of packages rlock, fairlock, spinlock and redlock, and either
+// half of one of package rwlock: the kind, which tells the engine how to acquire and release one, and the
+// methods that the root package's Lock shows.
 package lock
