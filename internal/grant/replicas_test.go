@@ -50,7 +50,10 @@ func TestReplicas(t *testing.T) {
 	}
 	for kind, delegate := range kinds {
 		t.Run(kind, func(t *testing.T) {
-			careful, quick := open(t, s.Option(), replicas(1)), open(t, s.Option())
+			patient := func() *session.Client {
+				return open(t, s.Option(), func(o *session.Options) { o.Replicas, o.ReplicaTimeout = 1, 9*time.Second })
+			}
+			careful, quick := patient(), open(t, s.Option())
 			l, other := newLock(t, careful, "a", delegate), newLock(t, quick, "a", delegate)
 			for n := range 50 {
 				name := fmt.Sprint(kind, n)
@@ -70,10 +73,11 @@ func TestReplicas(t *testing.T) {
 			require.ErrorIs(t, err, session.ErrNotReplicated)
 
 			follower.Stop(t)
-			_, err = l.TryLock(t.Context())
+			hasty := newLock(t, open(t, s.Option(), replicas(1)), "a", delegate)
+			_, err = hasty.TryLock(t.Context())
 			require.ErrorIs(t, err, session.ErrNotReplicated)
 			h := mustLock(t, other)
-			next := lockLater(t, l)
+			next := lockLater(t, hasty)
 			queued(t, other, 1)
 			last := lockLater(t, newLock(t, open(t, s.Option()), "a", delegate))
 			queued(t, other, 2)
@@ -83,9 +87,6 @@ func TestReplicas(t *testing.T) {
 			require.NoError(t, last.Granted(t).Unlock(t.Context()))
 
 			// Whatever ends the wait for the replicas ends it at once, and the grant is undone.
-			patient := func() *session.Client {
-				return open(t, s.Option(), func(o *session.Options) { o.Replicas, o.ReplicaTimeout = 1, 9*time.Second })
-			}
 			began := time.Now()
 			cancelled := lockLater(t, newLock(t, patient(), "a", delegate))
 			waited := func() {
