@@ -31,7 +31,28 @@ func TestProtocolNamesItsTests(t *testing.T) {
 	}
 }
 
-// testsOfTheRepository are the names of all tests, in any package of any of its modules.
+// Each row of docs/compare.md ends with the tests that show what it says.
+func TestCompareNamesItsTests(t *testing.T) {
+	text, err := os.ReadFile("docs/compare.md")
+	require.NoError(t, err)
+	tests, rows := testsOfTheRepository(t), 0
+	for line := range strings.Lines(string(text)) {
+		cells := strings.Split(strings.TrimSpace(line), " | ")
+		if len(cells) < 2 || strings.HasPrefix(line, "| what went wrong") {
+			continue
+		}
+		require.Len(t, cells, 4, line)
+		rows++
+		require.Regexp(t, "^`[a-z/]*.Test\\w+`(, `[a-z/]*.Test\\w+`)* \\|$", cells[3], line)
+		for _, name := range regexp.MustCompile("`([a-z/]*\\.Test\\w+)`").FindAllStringSubmatch(cells[3], -1) {
+			require.True(t, tests[name[1]], "docs/compare.md names %s, which does not exist", name[1])
+		}
+	}
+	require.Greater(t, rows, 20)
+}
+
+// testsOfTheRepository are the names of all tests, in any package of any of its modules: each alone, and with
+// its folder before it, as in rlock.TestLinger.
 func testsOfTheRepository(t *testing.T) map[string]bool {
 	t.Helper()
 	declared, tests := regexp.MustCompile(`(?m)^func (Test\w+)\(\w+ \*testing\.T\)`), map[string]bool{}
@@ -41,7 +62,8 @@ func testsOfTheRepository(t *testing.T) map[string]bool {
 		}
 		source, err := os.ReadFile(path)
 		for _, found := range declared.FindAllSubmatch(source, -1) {
-			tests[string(found[1])] = true
+			name := string(found[1])
+			tests[name], tests[strings.TrimPrefix(filepath.ToSlash(filepath.Dir(path))+"."+name, ".")] = true, true
 		}
 		return err
 	}))
