@@ -40,7 +40,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
+	"strings"
+	"syscall"
 	"time"
+
+	"github.com/redis/rueidis"
 
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/barrier"
@@ -55,10 +60,11 @@ import (
 )
 
 var (
-	_ = []any{errors.Join, time.Hour, barrier.New, countdown.New, fairlock.New, fence.Set, leader.New, once.New, rlock.New, rwlock.New, semaphore.New}
+	_ = []any{errors.Join, signal.Stop, syscall.SIGTERM, rueidis.NewClient, time.Hour, barrier.New, countdown.New, fairlock.New, fence.Set, leader.New, once.New, rlock.New, rwlock.New, semaphore.New}
 
 	ctx   = context.Background()
 	url   = os.Args[1]
+	address = strings.TrimPrefix(url, "redis://")
 	shard = "shard-" + os.Args[2]
 	done  = errors.New("done")
 )
@@ -70,6 +76,8 @@ func upload(ctx context.Context) error              { return errors.Join(ctx.Err
 func lookUp(ctx context.Context) error              { return errors.Join(ctx.Err(), say("found")) }
 func simulate(context.Context)                      { _ = say("simulated") }
 func use(token []byte) error                        { return say("used", string(token)) }
+func work(ctx context.Context, c *latchkey.Client) error { return errors.Join(c.Check(ctx), say("worked")) }
+func freshToken() string                                  { return "" }
 func migrate(ctx context.Context, token int64) error {
 	return errors.Join(ctx.Err(), say("migrated", token))
 }
@@ -211,7 +219,7 @@ func buildSnippets(t *testing.T, snippets []string) string {
 	source, functions := bytes.NewBufferString(readmeProgram), ""
 	for _, snippet := range snippets {
 		if function := wholeFunction.FindStringSubmatch(snippet); function != nil {
-			functions += snippet
+			functions += strings.ReplaceAll(snippet, `"`+readmeURL+`"`, "url")
 			snippet = callOf(function)
 		}
 		if strings.Contains(snippet, readmeURL) { // it has a client of its own
