@@ -28,14 +28,14 @@ func runsJob(t testing.TB, c *latchkey.Client, period time.Duration, f func(cont
 // sets makes a job that looked last so many periods ago.
 func sets(t testing.TB, plain rueidis.Client, period time.Duration, ago int64) (last time.Time) {
 	t.Helper()
-	last = time.Now().Truncate(period)
+	last = time.UnixMilli(time.Now().UnixMilli() / period.Milliseconds() * period.Milliseconds())
 	before := strconv.FormatInt(last.UnixMilli()-ago*period.Milliseconds(), 10)
 	require.NoError(t, plain.Do(t.Context(), plain.B().Hset().Key("latchkey_every:{a}").FieldValue().FieldValue("last", before).Build()).Error())
 	return last
 }
 
-// hour is a period that ends in no test, as a rule.
-const hour = time.Hour
+// eightYears is a period that ends in no test before 2033.
+const eightYears = 8 * 365 * 24 * time.Hour
 
 // next returns what a job sends next.
 func next[T any](t testing.TB, c <-chan T) T {
@@ -92,11 +92,11 @@ func TestEveryMissed(t *testing.T) {
 	plain := s.Client(t)
 	c := open(t, s.Option())
 	for missed, want := range map[once.Missed]int{once.RunAll: 3, once.RunOnce: 1, once.Skip: 0} {
-		last := sets(t, plain, hour, 3)
+		last := sets(t, plain, eightYears, 3)
 		ran := make(chan time.Time, 10)
-		a := runsJob(t, c, hour, func(_ context.Context, run *once.Run) error { ran <- run.Tick(); return nil }, once.WithMissed(missed))
+		a := runsJob(t, c, eightYears, func(_ context.Context, run *once.Run) error { ran <- run.Tick(); return nil }, once.WithMissed(missed))
 		for n := range want {
-			require.Equal(t, last.Add(time.Duration(n+1-want)*hour).UTC(), next(t, ran))
+			require.Equal(t, last.Add(time.Duration(n+1-want)*eightYears).UTC(), next(t, ran))
 		}
 		require.Eventually(t, func() bool {
 			text, err := plain.Do(t.Context(), plain.B().Hget().Key("latchkey_every:{a}").Field("last").Build()).AsInt64()
@@ -111,18 +111,18 @@ func TestEveryMissed(t *testing.T) {
 // A run that is given up is repeated by another process. One that ended is not, also when its context had.
 func TestEveryGivenUp(t *testing.T) {
 	s := redistest.New(t)
-	sets(t, s.Client(t), hour, 1)
+	sets(t, s.Client(t), eightYears, 1)
 	var logged locktest.Journal
 	const short = 300 * time.Millisecond
 	runs := make(chan struct{})
-	first := runsJob(t, open(t, s.Option(), logged.Logger()), hour, func(ctx context.Context, _ *once.Run) error {
+	first := runsJob(t, open(t, s.Option(), logged.Logger()), eightYears, func(ctx context.Context, _ *once.Run) error {
 		close(runs)
 		<-ctx.Done()
 		return context.Cause(ctx)
 	}, once.WithMissed(once.RunOnce), once.WithLease(short))
 	next(t, runs)
 	ran := make(chan *once.Run, 10)
-	second := runsJob(t, open(t, s.Option()), hour, func(ctx context.Context, run *once.Run) error {
+	second := runsJob(t, open(t, s.Option()), eightYears, func(ctx context.Context, run *once.Run) error {
 		ran <- run
 		<-ctx.Done()
 		return nil
@@ -138,7 +138,7 @@ func TestEveryGivenUp(t *testing.T) {
 	require.ErrorIs(t, second.Outcome(t), context.Canceled)
 
 	var again atomic.Int64
-	third := runsJob(t, open(t, s.Option()), hour, func(context.Context, *once.Run) error { again.Add(1); return nil }, once.WithMissed(once.RunOnce))
+	third := runsJob(t, open(t, s.Option()), eightYears, func(context.Context, *once.Run) error { again.Add(1); return nil }, once.WithMissed(once.RunOnce))
 	<-time.After(200 * time.Millisecond) // it has looked, and does nothing
 	third.Cancel()
 	require.ErrorIs(t, third.Outcome(t), context.Canceled)
@@ -148,18 +148,18 @@ func TestEveryGivenUp(t *testing.T) {
 // A tick whose runs die again and again is given up.
 func TestEveryDropped(t *testing.T) {
 	s := redistest.New(t)
-	sets(t, s.Client(t), hour, 1)
+	sets(t, s.Client(t), eightYears, 1)
 	var logged locktest.Journal
 	c := open(t, s.Option(), logged.Logger())
 	for range 2 {
 		runs := make(chan struct{})
-		a := runsJob(t, c, hour, func(ctx context.Context, _ *once.Run) error { close(runs); <-ctx.Done(); return errWork },
+		a := runsJob(t, c, eightYears, func(ctx context.Context, _ *once.Run) error { close(runs); <-ctx.Done(); return errWork },
 			once.WithMissed(once.RunOnce), once.WithAttempts(2))
 		next(t, runs)
 		a.Cancel()
 		require.ErrorIs(t, a.Outcome(t), context.Canceled)
 	}
-	a := runsJob(t, c, hour, never(t), once.WithMissed(once.RunOnce), once.WithAttempts(2))
+	a := runsJob(t, c, eightYears, never(t), once.WithMissed(once.RunOnce), once.WithAttempts(2))
 	require.Eventually(t, func() bool { return logged.Says("a tick is given up") > 0 }, 20*time.Second, time.Millisecond)
 	a.Cancel()
 	require.ErrorIs(t, a.Outcome(t), context.Canceled)
@@ -255,7 +255,7 @@ func TestEveryOutage(t *testing.T) {
 func TestEveryAfterTheClockWasSetBack(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		plain := s.Client(t)
-		last := sets(t, plain, hour, 1)
+		last := sets(t, plain, eightYears, 1)
 		do := func(args ...string) {
 			require.NoError(t, plain.Do(t.Context(), plain.B().Arbitrary(args...).Build()).Error())
 		}
@@ -265,7 +265,7 @@ func TestEveryAfterTheClockWasSetBack(t *testing.T) {
 		require.NoError(t, err)
 		t.Cleanup(c.Close)
 		began, ran := time.Now(), make(chan time.Time, 1)
-		a := runsJob(t, c, hour, func(_ context.Context, run *once.Run) error {
+		a := runsJob(t, c, eightYears, func(_ context.Context, run *once.Run) error {
 			ran <- run.Tick()
 			return nil
 		}, once.WithMissed(once.RunOnce))

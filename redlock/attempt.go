@@ -141,7 +141,7 @@ func (w *ways) ask(ctx context.Context, q *quorum, first int) (a *asking, err er
 				next(max(0, min(failed.far-before, len(waiting))))
 				continue
 			}
-			failed.add(got.err)
+			failed.add(got.err, ctx.Err() != nil)
 			if granted == 0 && first == 1 && failed.taken == 1 {
 				return a, session.ErrNotAcquired // somebody else was faster
 			}
@@ -190,13 +190,16 @@ type failures struct {
 	far               int // a token that is not believed
 }
 
-func (f *failures) add(err error) {
+// add is told why a server did not grant, and whether it came when the attempt was over already.
+func (f *failures) add(err error, over bool) {
 	switch {
 	case errors.Is(err, session.ErrUnavailable), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		f.silent++ // also when it is ErrNotAcquired as well, because the time to wait was over meanwhile
 		if errors.Is(err, session.ErrUnavailable) {
 			f.away = err
 		}
+	case errors.Is(err, session.ErrNotAcquired) && over:
+		f.silent++ // it may say no more than that its wait has ended
 	case errors.Is(err, session.ErrNotAcquired):
 		f.taken++
 	default:
@@ -210,9 +213,9 @@ func (f *failures) add(err error) {
 func (f *failures) overdue(granted, open int, began time.Time) error {
 	for range open {
 		if silence := retry.Silence(began); silence != nil {
-			f.add(session.Unavailable(silence))
+			f.add(session.Unavailable(silence), true)
 		} else {
-			f.add(context.DeadlineExceeded)
+			f.add(context.DeadlineExceeded, true)
 		}
 	}
 	if err := f.err(granted, 0); err != nil {

@@ -111,8 +111,12 @@ func (w *ways) await(parent, waits context.Context) (*quorum, error) {
 	var backoff retry.Backoff
 	var heard chan struct{} // nil until it listens
 	first := w.majority
+	var silence error // of the attempt before, if no majority answered it
 	for {
 		q, err := w.attempt(waits, first)
+		if silence != nil && waits.Err() != nil && err != nil && !final(err) && errors.Is(err, errSilent) && !errors.Is(err, session.ErrUnavailable) {
+			err = silence // this one was too short to tell, and nobody has answered since
+		}
 		switch {
 		case err == nil:
 			return q, nil
@@ -121,6 +125,9 @@ func (w *ways) await(parent, waits context.Context) (*quorum, error) {
 		case heard == nil:
 			heard = make(chan struct{}, 1)
 			defer w.listen(heard)()
+		}
+		if silence = nil; errors.Is(err, errSilent) {
+			silence = err
 		}
 		t := time.NewTimer(backoff.Next())
 		select {
