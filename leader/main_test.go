@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strconv"
 	"testing"
 	"time"
@@ -18,21 +17,14 @@ import (
 	"github.com/latchkey-go/latchkey/leader"
 )
 
-func TestMain(m *testing.M) {
-	if mode := redistest.Mode(); mode != nil {
-		worker(mode)
-		return
-	}
-	redistest.Main(m)
-}
+func TestMain(m *testing.M) { redistest.MainWithWorkers(m, worker) }
 
-const long = 20 * time.Second
+const long = locktest.Long
 
 // worker is a process that campaigns until it is killed: address, lease in ms, and how. It says when each of
 // its terms begins, when it can be trusted no longer, and when it has ended, in ns since the epoch.
 func worker(args []string) {
-	c, err := latchkey.New(rueidis.ClientOption{InitAddress: []string{args[0]}, ForceSingleClient: true})
-	check(err)
+	c := locktest.Connected(args[0])
 	ms, err := strconv.Atoi(args[1])
 	check(err)
 	options := []leader.Option{
@@ -66,17 +58,11 @@ func worker(args []string) {
 	}))
 }
 
-func check(err error) {
-	if err != nil {
-		fmt.Println("error", err)
-		os.Exit(1)
-	}
-}
-
-func open(t testing.TB, option rueidis.ClientOption, opts ...latchkey.Option) *latchkey.Client {
-	t.Helper()
-	return locktest.Client(t, option, opts...)
-}
+// What the tests say often.
+var (
+	check = locktest.Check
+	open  = locktest.Client
+)
 
 func newCandidate(t testing.TB, c *latchkey.Client, opts ...leader.Option) *leader.Candidate {
 	t.Helper()

@@ -23,16 +23,11 @@ func Example() {
 	if err != nil {
 		log.Panic(err)
 	}
-	one, err := catalog.Read().Lock(ctx)
+	err = catalog.Read().Do(ctx, func(_ context.Context, hold *latchkey.Hold) error {
+		fmt.Println("reads, as others do:", hold.Held())
+		return nil
+	})
 	if err != nil {
-		log.Panic(err)
-	}
-	two, err := catalog.Read().Lock(ctx) // joins the other one, without a command
-	if err != nil {
-		log.Panic(err)
-	}
-	fmt.Println("read together:", one.Held() && two.Held())
-	if err := errors.Join(one.Unlock(ctx), two.Unlock(ctx)); err != nil {
 		log.Panic(err)
 	}
 	err = catalog.Write().Do(ctx, func(_ context.Context, hold *latchkey.Hold) error {
@@ -41,8 +36,35 @@ func Example() {
 	})
 	fmt.Println(err)
 	// Output:
-	// read together: true
+	// reads, as others do: true
 	// writes alone: true
+	// <nil>
+}
+
+// All who read have the same token: a store keeps the greatest that it has seen, and refuses smaller ones.
+func ExampleLock_Read() {
+	ctx := context.Background()
+	c, err := latchkey.Open(os.Getenv("REDIS_URL"))
+	if err != nil {
+		log.Panic(err)
+	}
+	defer c.Close()
+	catalog, err := rwlock.New(c, "catalog")
+	if err != nil {
+		log.Panic(err)
+	}
+	one, err := catalog.Read().Lock(ctx)
+	if err != nil {
+		log.Panic(err)
+	}
+	two, err := catalog.Read().Lock(ctx) // joins the other one, without a command
+	if err != nil {
+		log.Panic(err)
+	}
+	fmt.Println(one.Held() && two.Held(), one.Token() == two.Token())
+	fmt.Println(errors.Join(one.Unlock(ctx), two.Unlock(ctx)))
+	// Output:
+	// true true
 	// <nil>
 }
 
