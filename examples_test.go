@@ -22,7 +22,7 @@ const plainExample = 25
 
 // notRun are the Examples whose output no test can compare, and why.
 var notRun = map[string]string{
-	"redlock: WithUptime": "it wants servers that have been up for a lease, and embedded ones never say so",
+	"redlock: ExampleWithUptime": "it wants servers that have been up for a lease, and embedded ones never say so",
 }
 
 // publicPackages are the folders of the packages that users import, the root among them.
@@ -44,11 +44,18 @@ func publicPackages(t *testing.T) (folders []string) {
 	return folders
 }
 
-// examplesOf parses the file that has all Examples of a package.
+// examplesOf parses the file that has all Examples of a package, and sees that no other one has any.
 func examplesOf(t *testing.T, folder string, positions *token.FileSet) (*ast.File, []*doc.Example) {
 	t.Helper()
 	path := filepath.Join(folder, "example_test.go")
 	require.FileExists(t, path, "a package without an Example")
+	tests, err := filepath.Glob(filepath.Join(folder, "*_test.go"))
+	require.NoError(t, err)
+	for _, test := range tests {
+		file, err := parser.ParseFile(positions, test, nil, parser.ParseComments)
+		require.NoError(t, err)
+		require.True(t, test == path || len(doc.Examples(file)) == 0, "%s has an Example", test)
+	}
 	file, err := parser.ParseFile(positions, path, nil, parser.ParseComments)
 	require.NoError(t, err)
 	return file, doc.Examples(file)
@@ -70,7 +77,7 @@ func TestExamplesCanBePasted(t *testing.T) {
 		}
 		plain := 0
 		for _, example := range examples {
-			what := folder + ": " + example.Name
+			what := folder + ": Example" + example.Name
 			require.NotNil(t, example.Play, "%s: it needs what go doc does not show with it", what)
 			if _, ok := notRun[what]; ok {
 				excused[what] = true
@@ -120,7 +127,7 @@ func TestExamplesRunElsewhere(t *testing.T) {
 		name := strings.ReplaceAll(folder, ".", "latchkey")
 		write(filepath.Join(name, "example_test.go"), read(filepath.Join(folder, "example_test.go")))
 		for _, example := range examples {
-			if _, ok := notRun[folder+": "+example.Name]; !ok {
+			if _, ok := notRun[folder+": Example"+example.Name]; !ok {
 				runs[name]++
 			}
 		}
