@@ -61,8 +61,8 @@ func examplesOf(t *testing.T, folder string, positions *token.FileSet) (*ast.Fil
 	return file, doc.Examples(file)
 }
 
-// Every package has a short Example. Each is a whole program as go doc shows it, of what users can import, and
-// says what it prints.
+// Every package has a short Example. Each is a whole program as go doc shows it, of what users can import,
+// and says what it prints.
 func TestExamplesCanBePasted(t *testing.T) {
 	positions, excused := token.NewFileSet(), map[string]bool{}
 	for _, folder := range publicPackages(t) {
@@ -97,8 +97,8 @@ func TestExamplesCanBePasted(t *testing.T) {
 }
 
 // The files of the Examples compile in a module of somebody else, as they stand, and print there what they
-// say: also the second time, when Redis has what the first one left. That module needs what ours needs, so that
-// nothing has to be downloaded.
+// say: also the second time, when Redis has what the first one left. That module needs what ours needs, so
+// that nothing has to be downloaded.
 func TestExamplesRunElsewhere(t *testing.T) {
 	here, err := os.Getwd()
 	require.NoError(t, err)

@@ -14,8 +14,8 @@ import (
 
 func TestMain(m *testing.M) { redistest.Main(m) }
 
-// Examples have a server, and a redlock has three, whatever the environment says of a server of somebody else:
-// they would write keys there.
+// Examples have a server, and a redlock has three, whatever the environment says of a server of somebody
+// else: they would write keys there.
 func TestMainServesExamples(t *testing.T) {
 	const theirs = "redis://127.0.0.1:1"
 	if os.Getenv("REDIS_URL_BEFORE") == "" { // so this is not yet the process below
