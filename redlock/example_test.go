@@ -13,8 +13,8 @@ import (
 )
 
 // REDIS_URLS has the addresses of three servers or more, with commas between: as
-// redis://a:6379,redis://b:6379,redis://c:6379. They share no data, so that one may be lost. Three databases
-// of one server, or a primary and its replicas, would be lost together, and are refused.
+// redis://a:6379,redis://b:6379,redis://c:6379. They share no data, so that one of them may be lost. Three
+// databases of one server would be lost together, and are refused.
 func Example() {
 	ctx := context.Background()
 	var clients []*latchkey.Client
