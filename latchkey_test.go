@@ -2,8 +2,6 @@ package latchkey_test
 
 import (
 	"context"
-	"fmt"
-	"log"
 	"log/slog"
 	"testing"
 	"time"
@@ -15,48 +13,6 @@ import (
 	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/rlock"
 )
-
-func Example() {
-	url, stop := redistest.Embedded() // yours: redis://localhost:6379
-	defer stop()
-	c, err := latchkey.Open(url, latchkey.WithKeyPrefix("shop:"), latchkey.WithLease(5*time.Second))
-	if err != nil {
-		log.Panic(err)
-	}
-	defer func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		defer cancel()
-		if err := c.Shutdown(ctx); err != nil { // waits for what is held
-			log.Panic(err)
-		}
-	}()
-	fmt.Println("healthy:", c.Check(context.Background()) == nil)
-	// Output: healthy: true
-}
-
-func ExampleObserver() {
-	url, stop := redistest.Embedded()
-	defer stop()
-	c, err := latchkey.Open(url, latchkey.WithObserver(latchkey.Observer{
-		Acquired: func(e latchkey.Event) { fmt.Println("acquired", e.Kind, e.Name) },
-		Released: func(e latchkey.Event) { fmt.Println("released", e.Kind, e.Name) },
-		Lost:     func(e latchkey.Event) { fmt.Println("lost", e.Kind, e.Name, e.Err) },
-	}))
-	if err != nil {
-		log.Panic(err)
-	}
-	defer c.Close()
-	lock, err := rlock.New(c, "a")
-	if err != nil {
-		log.Panic(err)
-	}
-	if err := lock.Do(context.Background(), func(context.Context, *latchkey.Hold) error { return nil }); err != nil {
-		log.Panic(err)
-	}
-	// Output:
-	// acquired lock a
-	// released lock a
-}
 
 func TestOpenFails(t *testing.T) {
 	for _, malformed := range []string{"redis://user:secret@host:port/0", "redis://user:sec ret@host/0", "foo://user:secret@host"} {

@@ -7,9 +7,5 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if mode := redistest.Mode(); mode != nil {
-		idleWorker(mode[1], mode[2])
-		return
-	}
-	redistest.Main(m)
+	redistest.MainWithWorkers(m, func(mode []string) { idleWorker(mode[1], mode[2]) })
 }

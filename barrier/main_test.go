@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey"
@@ -16,13 +15,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/redistest"
 )
 
-func TestMain(m *testing.M) {
-	if mode := redistest.Mode(); mode != nil {
-		worker(mode)
-		return
-	}
-	redistest.Main(m)
-}
+func TestMain(m *testing.M) { redistest.MainWithWorkers(m, worker) }
 
 // worker is what a process of its own does: a mode, the server's address, a lease and the number of
 // parties.
@@ -31,8 +24,7 @@ func worker(args []string) {
 	check(err)
 	parties, err := strconv.Atoi(args[3])
 	check(err)
-	c, err := latchkey.New(rueidis.ClientOption{InitAddress: []string{args[1]}, ForceSingleClient: true}, latchkey.WithLease(lease))
-	check(err)
+	c := locktest.Connected(args[1], latchkey.WithLease(lease))
 	check(c.Check(context.Background()))
 	action := func(context.Context) error {
 		fmt.Println("acting")

@@ -19,19 +19,12 @@ import (
 	"github.com/latchkey-go/latchkey/internal/redistest"
 )
 
-func TestMain(m *testing.M) {
-	if mode := redistest.Mode(); mode != nil {
-		worker(mode)
-		return
-	}
-	redistest.Main(m)
-}
+func TestMain(m *testing.M) { redistest.MainWithWorkers(m, worker) }
 
 // worker is what a process of its own does: it has goroutines wait, and says when each was released, in ns
 // since the epoch. It is told the server's address and their number.
 func worker(args []string) {
-	c, err := latchkey.New(rueidis.ClientOption{InitAddress: []string{args[0]}, ForceSingleClient: true})
-	check(err)
+	c := locktest.Connected(args[0])
 	check(c.Check(context.Background()))
 	l, err := countdown.New(c, "a", countdown.WithWaitForSet())
 	check(err)

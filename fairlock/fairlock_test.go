@@ -2,8 +2,6 @@ package fairlock_test
 
 import (
 	"context"
-	"fmt"
-	"log"
 	"sync"
 	"testing"
 	"time"
@@ -14,32 +12,6 @@ import (
 	"github.com/latchkey-go/latchkey/fairlock"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 )
-
-func Example() {
-	url, stop := redistest.Embedded() // yours: redis://localhost:6379
-	defer stop()
-	c, err := latchkey.Open(url)
-	if err != nil {
-		log.Panic(err)
-	}
-	defer c.Close()
-	lock, err := fairlock.New(c, "printer")
-	if err != nil {
-		log.Panic(err)
-	}
-	err = lock.Do(context.Background(), func(ctx context.Context, hold *latchkey.Hold) error {
-		again, err := lock.Lock(ctx) // re-enters: ctx is the hold's
-		if err != nil {
-			return err
-		}
-		fmt.Println("the same tenure:", again.Token() == hold.Token())
-		return again.Unlock(ctx)
-	})
-	fmt.Println(err)
-	// Output:
-	// the same tenure: true
-	// <nil>
-}
 
 // All waiters of all processes are granted in the order in which Redis received them.
 func TestFIFOAcrossClients(t *testing.T) {

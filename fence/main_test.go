@@ -17,11 +17,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if mode := redistest.Mode(); mode != nil {
-		worker(mode)
-		return
-	}
-	redistest.Main(m)
+	redistest.MainWithWorkers(m, worker)
 }
 
 // workerLease is short: the test waits for it to be over.
@@ -34,13 +30,13 @@ func worker(args []string) {
 	ctx := context.Background()
 	option := rueidis.ClientOption{InitAddress: []string{args[0]}, ForceSingleClient: true}
 	c, err := latchkey.New(option)
-	redistest.Must(err)
+	locktest.Check(err)
 	plain, err := rueidis.NewClient(option)
-	redistest.Must(err)
+	locktest.Check(err)
 	l, err := fairlock.New(c, "a", fairlock.WithLease(workerLease))
-	redistest.Must(err)
+	locktest.Check(err)
 	hold, err := l.Lock(ctx)
-	redistest.Must(err)
+	locktest.Check(err)
 	fmt.Println("holds", hold.Token())
 	redistest.Told() // that the next holder writes
 	refused, trusted := 0, hold.Held()

@@ -17,23 +17,16 @@ import (
 	"github.com/latchkey-go/latchkey/leader"
 )
 
-func TestMain(m *testing.M) {
-	if mode := redistest.Mode(); mode != nil {
-		worker(mode)
-		return
-	}
-	redistest.Main(m)
-}
+func TestMain(m *testing.M) { redistest.MainWithWorkers(m, worker) }
 
-const long = 20 * time.Second
+const long = locktest.Long
 
 // worker is a process that campaigns until it is killed: address, lease in ms, and how. It says when each of
 // its terms begins, when it can be trusted no longer, and when it has ended, in ns since the epoch.
 func worker(args []string) {
-	c, err := latchkey.New(rueidis.ClientOption{InitAddress: []string{args[0]}, ForceSingleClient: true})
-	redistest.Must(err)
+	c := locktest.Connected(args[0])
 	ms, err := strconv.Atoi(args[1])
-	redistest.Must(err)
+	check(err)
 	options := []leader.Option{
 		leader.WithLease(time.Duration(ms) * time.Millisecond),
 		leader.WithOverrun(func(o leader.Overrun) { fmt.Println("overrun", o.Term.Token(), time.Now().UnixNano()) }),
@@ -42,8 +35,8 @@ func worker(args []string) {
 		options = append(options, leader.WithExit(7))
 	}
 	l, err := leader.New(c, "a", options...)
-	redistest.Must(err)
-	redistest.Must(l.Run(context.Background(), func(ctx context.Context, term leader.Term) error {
+	check(err)
+	check(l.Run(context.Background(), func(ctx context.Context, term leader.Term) error {
 		began := time.Now()
 		fmt.Println("leads", term.Token(), began.UnixNano())
 		if args[2] == "exits" {
@@ -65,10 +58,11 @@ func worker(args []string) {
 	}))
 }
 
-func open(t testing.TB, option rueidis.ClientOption, opts ...latchkey.Option) *latchkey.Client {
-	t.Helper()
-	return locktest.Client(t, option, opts...)
-}
+// What the tests say often.
+var (
+	check = locktest.Check
+	open  = locktest.Client
+)
 
 func newCandidate(t testing.TB, c *latchkey.Client, opts ...leader.Option) *leader.Candidate {
 	t.Helper()

@@ -15,11 +15,11 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/internal/contract"
+	"github.com/latchkey-go/latchkey/internal/locktest"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/internal/redistest/shared"
 	"github.com/latchkey-go/latchkey/multilock"
@@ -55,12 +55,7 @@ func sectionsOf(path string) ([]section, error) {
 // words: the server, a file for its sections, the file of the count, the goal, and whether it has locks of
 // its own, as a broken lock would.
 func worker(args []string) {
-	option := rueidis.ClientOption{InitAddress: []string{args[0]}, ForceSingleClient: true}
-	c, err := latchkey.New(option, latchkey.WithLease(time.Second))
-	for errors.Is(err, latchkey.ErrUnavailable) { // connections are killed meanwhile
-		c, err = latchkey.New(option, latchkey.WithLease(time.Second))
-	}
-	check(err)
+	c := locktest.Connected(args[0], latchkey.WithLease(time.Second))
 	sections, err := sectionsOf(args[1])
 	check(err)
 	counter, err := shared.Open(args[2], 64)

@@ -2,7 +2,6 @@ package multilock_test
 
 import (
 	"context"
-	"fmt"
 	"log"
 	"testing"
 
@@ -14,36 +13,6 @@ import (
 	"github.com/latchkey-go/latchkey/multilock"
 	"github.com/latchkey-go/latchkey/rlock"
 )
-
-func Example() {
-	url, stop := redistest.Embedded() // yours: redis://localhost:6379
-	defer stop()
-	c, err := latchkey.Open(url)
-	if err != nil {
-		log.Panic(err)
-	}
-	defer c.Close()
-	var accounts []*latchkey.Lock
-	for _, name := range []string{"account:2", "account:1"} {
-		lock, err := rlock.New(c, name)
-		if err != nil {
-			log.Panic(err)
-		}
-		accounts = append(accounts, lock)
-	}
-	both, err := multilock.New(accounts...)
-	if err != nil {
-		log.Panic(err)
-	}
-	err = both.Do(context.Background(), func(_ context.Context, hold *multilock.Hold) error {
-		fmt.Println(both.Names(), len(hold.Tokens()), hold.Held())
-		return nil
-	})
-	fmt.Println(err)
-	// Output:
-	// [account:1 account:2] 2 true
-	// <nil>
-}
 
 func locks(t testing.TB, c *latchkey.Client, names ...string) (all []*latchkey.Lock) {
 	t.Helper()

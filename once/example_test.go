@@ -2,85 +2,124 @@ package once_test
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log"
+	"os"
 	"time"
 
 	"github.com/latchkey-go/latchkey"
-	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/once"
 )
 
-func ExampleOnce_Do() {
-	url, stop := redistest.Embedded() // yours: redis://localhost:6379
-	defer stop()
+func Example() {
 	ctx := context.Background()
-
-	c, err := latchkey.Open(url)
+	c, err := latchkey.Open(os.Getenv("REDIS_URL")) // as redis://localhost:6379
 	if err != nil {
 		log.Panic(err)
 	}
 	defer c.Close()
-	migration, err := once.New(c, "migrate:42", once.WithAttempts(3), once.WithTTL(7*24*time.Hour))
+	name := "migrate:" + rand.Text() // yours is one that all processes know, as "migrate:42"
+	migration, err := once.New(c, name, once.WithTTL(time.Hour))
 	if err != nil {
 		log.Panic(err)
 	}
-
 	for range 3 { // in any process, and after each restart
 		err := migration.Do(ctx, func(_ context.Context, run *once.Run) error {
+			fmt.Println("migrates, fenced:", run.Token() > 0)
+			return nil
+		})
+		fmt.Println(err)
+	}
+	// Output:
+	// migrates, fenced: true
+	// <nil>
+	// <nil>
+	// <nil>
+}
+
+// What fails is run again, and what it got is kept.
+func ExampleOnce_Do() {
+	ctx := context.Background()
+	c, err := latchkey.Open(os.Getenv("REDIS_URL"))
+	if err != nil {
+		log.Panic(err)
+	}
+	defer c.Close()
+	name := "count:" + rand.Text() // yours is one that all processes know
+	count, err := once.New(c, name, once.WithTTL(time.Hour))
+	if err != nil {
+		log.Panic(err)
+	}
+	for range 3 {
+		err := count.Do(ctx, func(_ context.Context, run *once.Run) error {
 			if run.Attempt() == 1 {
 				return errors.New("the database is away")
 			}
-			fmt.Println("migrated, attempt", run.Attempt())
 			return run.SetResult([]byte("17 tables"))
 		})
 		fmt.Println(err)
 	}
-	result, err := migration.Result(ctx)
+	result, err := count.Result(ctx)
 	fmt.Println(string(result), err)
 	// Output:
 	// the database is away
-	// migrated, attempt 2
 	// <nil>
 	// <nil>
 	// 17 tables <nil>
 }
 
+// What fails again and again is given up.
+func ExampleWithAttempts() {
+	ctx := context.Background()
+	c, err := latchkey.Open(os.Getenv("REDIS_URL"))
+	if err != nil {
+		log.Panic(err)
+	}
+	defer c.Close()
+	name := "payment:" + rand.Text() // yours is one that all processes know
+	payment, err := once.New(c, name, once.WithAttempts(2), once.WithTTL(time.Hour))
+	if err != nil {
+		log.Panic(err)
+	}
+	for range 3 {
+		err := payment.Do(ctx, func(context.Context, *once.Run) error { return errors.New("the bank is away") })
+		fmt.Println("given up:", errors.Is(err, once.ErrGivenUp))
+	}
+	// Output:
+	// given up: false
+	// given up: false
+	// given up: true
+}
+
 // The refresh of a token that can be used once: a second refresh with the same one would have the server take
 // it for stolen, and end the session.
 func ExampleShare() {
-	url, stop := redistest.Embedded() // yours: redis://localhost:6379
-	defer stop()
 	ctx := context.Background()
-
-	c, err := latchkey.Open(url)
+	c, err := latchkey.Open(os.Getenv("REDIS_URL"))
 	if err != nil {
 		log.Panic(err)
 	}
 	defer c.Close()
 	stored := "refresh-1" // in a database, for all processes
-	refresh := func(ctx context.Context, run *once.Run) ([]byte, error) {
+	access, err := once.Share(ctx, c, "token:7", func(ctx context.Context, run *once.Run) ([]byte, error) {
 		used := stored       // read under the lock: whoever was before has stored another
 		stored = "refresh-2" // the database refuses a token that is smaller than one it has seen
 		fmt.Println("used", used, "stale:", run.Hold().Err() != nil)
 		return []byte("access-2"), ctx.Err()
-	}
-
-	access, err := once.Share(ctx, c, "token:7", refresh)
+	})
 	fmt.Println(string(access), err)
 	// Output:
 	// used refresh-1 stale: false
 	// access-2 <nil>
 }
 
+// Cron for a fleet: each process runs this, and each tick is run once.
 func ExampleEvery() {
-	url, stop := redistest.Embedded() // yours: redis://localhost:6379
-	defer stop()
 	ctx, cancel := context.WithCancel(context.Background()) // yours ends with the process
 	defer cancel()
-
-	c, err := latchkey.Open(url)
+	c, err := latchkey.Open(os.Getenv("REDIS_URL"))
 	if err != nil {
 		log.Panic(err)
 	}

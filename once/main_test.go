@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey"
@@ -17,13 +16,7 @@ import (
 	"github.com/latchkey-go/latchkey/rlock"
 )
 
-func TestMain(m *testing.M) {
-	if mode := redistest.Mode(); mode != nil {
-		worker(mode)
-		return
-	}
-	redistest.Main(m)
-}
+func TestMain(m *testing.M) { redistest.MainWithWorkers(m, worker) }
 
 // workers are what processes of their own do, by their mode. They are told the server's address first.
 var workers = map[string]func(c *latchkey.Client, args []string){
@@ -31,25 +24,20 @@ var workers = map[string]func(c *latchkey.Client, args []string){
 }
 
 func worker(args []string) {
-	option := rueidis.ClientOption{InitAddress: []string{args[1]}, ForceSingleClient: true}
 	lease := 10 * time.Second
-	if d, err := time.ParseDuration(os.Getenv("LATCHKEY_TEST_LEASE")); err == nil {
+	if d, err := time.ParseDuration(os.Getenv(locktest.LeaseVariable)); err == nil {
 		lease = d
 	}
-	c, err := latchkey.New(option, latchkey.WithLease(lease))
-	for errors.Is(err, latchkey.ErrUnavailable) { // connections are killed meanwhile
-		c, err = latchkey.New(option, latchkey.WithLease(lease))
-	}
-	redistest.Must(err)
-	workers[args[0]](c, args[2:])
+	workers[args[0]](locktest.Connected(args[1], latchkey.WithLease(lease)), args[2:])
 }
+
+// What the tests say often.
+var (
+	check = locktest.Check
+	open  = locktest.Client
+)
 
 var errWork = errors.New("the work failed")
-
-func open(t testing.TB, option rueidis.ClientOption, opts ...latchkey.Option) *latchkey.Client {
-	t.Helper()
-	return locktest.Client(t, option, opts...)
-}
 
 func newOnce(t testing.TB, c *latchkey.Client, opts ...once.Option) *once.Once {
 	t.Helper()

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey"
-	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/internal/redistest/shared"
 	"github.com/latchkey-go/latchkey/once"
 )
@@ -22,13 +21,13 @@ type words struct{ shared.Memory }
 
 func openWords(path string, n int) words {
 	m, err := shared.Open(path, 64*n)
-	redistest.Must(err)
+	check(err)
 	return words{m}
 }
 
 func atoi(text string) int {
 	n, err := strconv.Atoi(text)
-	redistest.Must(err)
+	check(err)
 	return n
 }
 
@@ -36,7 +35,7 @@ func atoi(text string) int {
 // became of it.
 func holds(c *latchkey.Client, args []string) {
 	o, err := once.New(c, "a")
-	redistest.Must(err)
+	check(err)
 	err = o.Do(context.Background(), func(_ context.Context, run *once.Run) error {
 		fmt.Println("runs", run.Token(), run.Attempt())
 		for {
@@ -61,8 +60,8 @@ func many(c *latchkey.Client, args []string) {
 		wg.Go(func() {
 			for i := g; i < n; i += goroutines {
 				o, err := once.New(c, fmt.Sprint("name", i))
-				redistest.Must(err)
-				redistest.Must(o.Do(context.Background(), func(context.Context, *once.Run) error {
+				check(err)
+				check(o.Do(context.Background(), func(context.Context, *once.Run) error {
 					if i%10 == 0 {
 						<-time.After(rand.N(3 * time.Millisecond)) // some take longer
 					}
@@ -71,9 +70,9 @@ func many(c *latchkey.Client, args []string) {
 				}))
 				if i%50 == 0 {
 					done, err := o.Done(context.Background())
-					redistest.Must(err)
+					check(err)
 					if !done {
-						redistest.Must(errors.New("it is not done"))
+						check(errors.New("it is not done"))
 					}
 				}
 			}
@@ -252,7 +251,7 @@ func ticks(c *latchkey.Client, args []string) {
 		d.write(ctx, run, period, n, takes)
 		return nil
 	}, once.WithMissed(missed))
-	redistest.Must(err)
+	check(err)
 	fmt.Println("ready")
-	redistest.Must(job.Run(context.Background()))
+	check(job.Run(context.Background()))
 }

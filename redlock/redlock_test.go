@@ -2,7 +2,6 @@ package redlock_test
 
 import (
 	"context"
-	"fmt"
 	"log"
 	"testing"
 	"time"
@@ -13,32 +12,6 @@ import (
 	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/redlock"
 )
-
-func Example() {
-	var clients []*latchkey.Client
-	for range 3 {
-		url, stop := redistest.Embedded() // yours: three servers that do not share data
-		defer stop()
-		c, err := latchkey.Open(url)
-		if err != nil {
-			log.Panic(err)
-		}
-		defer c.Close()
-		clients = append(clients, c)
-	}
-	lock, err := redlock.New(clients, "orders:42")
-	if err != nil {
-		log.Panic(err)
-	}
-	err = lock.Do(context.Background(), func(_ context.Context, hold *latchkey.Hold) error {
-		fmt.Println("held on a majority:", hold.Held())
-		return nil
-	})
-	fmt.Println(err)
-	// Output:
-	// held on a majority: true
-	// <nil>
-}
 
 // five are five servers.
 func five(t testing.TB, kind func(testing.TB) *redistest.Server) (all []*redistest.Server) {

@@ -2,22 +2,20 @@ package rlock_test
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log"
+	"os"
 	"time"
 
 	"github.com/latchkey-go/latchkey"
-	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/rlock"
 )
 
 func Example() {
-	url, stop := redistest.Embedded() // yours: redis://localhost:6379
-	defer stop()
 	ctx := context.Background()
-
-	c, err := latchkey.Open(url)
+	c, err := latchkey.Open(os.Getenv("REDIS_URL")) // as redis://localhost:6379
 	if err != nil {
 		log.Panic(err)
 	}
@@ -26,36 +24,38 @@ func Example() {
 	if err != nil {
 		log.Panic(err)
 	}
-
-	hold, err := lock.Lock(ctx) // blocks; no polling
+	hold, err := lock.Lock(ctx) // blocks until it is granted; no polling
 	if err != nil {
 		log.Panic(err)
 	}
-	defer hold.Unlock(ctx)
-
 	charge := func(ctx context.Context, token int64) { // ctx ends when the lock is lost; token fences
 		fmt.Println("charged:", ctx.Err() == nil && token > 0)
 	}
 	charge(hold.Context(), hold.Token())
-	// Output: charged: true
+	fmt.Println(hold.Unlock(ctx)) // ErrLost if it may not have been alone
+	// Output:
+	// charged: true
+	// <nil>
 }
 
 func ExampleLock_Do() {
-	url, stop := redistest.Embedded()
-	defer stop()
-	c, err := latchkey.Open(url)
+	ctx := context.Background()
+	c, err := latchkey.Open(os.Getenv("REDIS_URL"))
 	if err != nil {
 		log.Panic(err)
 	}
 	defer c.Close()
-	lock, err := rlock.New(c, "report")
+	lock, err := rlock.New(c, "orders:42")
 	if err != nil {
 		log.Panic(err)
 	}
-	err = lock.Do(context.Background(), func(_ context.Context, hold *latchkey.Hold) error {
+	err = lock.Do(ctx, func(_ context.Context, hold *latchkey.Hold) error {
 		fmt.Println("alone:", hold.Held())
 		return nil
 	})
+	if errors.Is(err, latchkey.ErrNotRun) {
+		fmt.Println("nothing was done: it can be tried again")
+	}
 	fmt.Println(err) // ErrLost if it may not have been alone
 	// Output:
 	// alone: true
@@ -63,30 +63,87 @@ func ExampleLock_Do() {
 }
 
 func ExampleLock_TryLock() {
-	url, stop := redistest.Embedded()
-	defer stop()
-	c, err := latchkey.Open(url)
+	ctx := context.Background()
+	c, err := latchkey.Open(os.Getenv("REDIS_URL"))
 	if err != nil {
 		log.Panic(err)
 	}
 	defer c.Close()
-	// A job that many processes start at about the same time, and one of them runs.
-	lock, err := rlock.New(c, "nightly", rlock.WithMinHold(time.Minute))
+	lock, err := rlock.New(c, "cleaning")
+	if err != nil {
+		log.Panic(err)
+	}
+	hold, err := lock.TryLock(ctx)
+	if err != nil {
+		log.Panic(err)
+	}
+	_, err = lock.TryLock(ctx) // in any process
+	fmt.Println("somebody else cleans:", errors.Is(err, latchkey.ErrNotAcquired))
+	fmt.Println(hold.Unlock(ctx))
+	// Output:
+	// somebody else cleans: true
+	// <nil>
+}
+
+// A job that many processes start at about the same time, and one of them runs. The lock stays taken for
+// longer than their clocks differ.
+func ExampleWithMinHold() {
+	ctx := context.Background()
+	c, err := latchkey.Open(os.Getenv("REDIS_URL"))
+	if err != nil {
+		log.Panic(err)
+	}
+	defer c.Close()
+	name := "nightly:" + rand.Text() // yours is one that all processes know, as "nightly"
+	lock, err := rlock.New(c, name, rlock.WithMinHold(time.Minute))
 	if err != nil {
 		log.Panic(err)
 	}
 	for range 2 {
-		hold, err := lock.TryLock(context.Background())
+		err := lock.TryDo(ctx, func(context.Context, *latchkey.Hold) error {
+			fmt.Println("the job runs")
+			return nil
+		})
 		if errors.Is(err, latchkey.ErrNotAcquired) {
-			fmt.Println("somebody else runs it")
-			continue
-		}
-		fmt.Println("run it")
-		if err := hold.Unlock(context.Background()); err != nil { // stays taken for the rest of the minute
+			fmt.Println("somebody else runs it, or has just done so")
+		} else if err != nil {
 			log.Panic(err)
 		}
 	}
 	// Output:
-	// run it
-	// somebody else runs it
+	// the job runs
+	// somebody else runs it, or has just done so
+}
+
+// A lock that one process takes again and again, and others rarely: taking it again costs no command.
+func ExampleWithLinger() {
+	ctx := context.Background()
+	c, err := latchkey.Open(os.Getenv("REDIS_URL"))
+	if err != nil {
+		log.Panic(err)
+	}
+	defer c.Close()
+	if err := c.Check(ctx); err != nil { // it hears from now on when somebody else wants the lock
+		log.Panic(err)
+	}
+	lock, err := rlock.New(c, "device:7", rlock.WithLinger(time.Minute))
+	if err != nil {
+		log.Panic(err)
+	}
+	for n := range 3 {
+		err := lock.Do(ctx, func(context.Context, *latchkey.Hold) error {
+			fmt.Println("read", n)
+			return nil
+		})
+		if err != nil {
+			log.Panic(err)
+		}
+	}
+	state, err := lock.Inspect(ctx)
+	fmt.Println("nobody holds it, and it lingers:", state.Lingers, err)
+	// Output:
+	// read 0
+	// read 1
+	// read 2
+	// nobody holds it, and it lingers: true <nil>
 }

@@ -5,18 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"os"
+	"time"
 
 	"github.com/latchkey-go/latchkey"
-	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/rwlock"
 )
 
 func Example() {
-	url, stop := redistest.Embedded() // yours: redis://localhost:6379
-	defer stop()
 	ctx := context.Background()
-
-	c, err := latchkey.Open(url)
+	c, err := latchkey.Open(os.Getenv("REDIS_URL")) // as redis://localhost:6379
 	if err != nil {
 		log.Panic(err)
 	}
@@ -25,11 +23,33 @@ func Example() {
 	if err != nil {
 		log.Panic(err)
 	}
-
+	err = catalog.Read().Do(ctx, func(_ context.Context, hold *latchkey.Hold) error {
+		fmt.Println("reads, as others do:", hold.Held())
+		return nil
+	})
+	if err != nil {
+		log.Panic(err)
+	}
 	err = catalog.Write().Do(ctx, func(_ context.Context, hold *latchkey.Hold) error {
 		fmt.Println("writes alone:", hold.Held())
 		return nil
 	})
+	fmt.Println(err)
+	// Output:
+	// reads, as others do: true
+	// writes alone: true
+	// <nil>
+}
+
+// All who read have the same token: a store keeps the greatest that it has seen, and refuses smaller ones.
+func ExampleLock_Read() {
+	ctx := context.Background()
+	c, err := latchkey.Open(os.Getenv("REDIS_URL"))
+	if err != nil {
+		log.Panic(err)
+	}
+	defer c.Close()
+	catalog, err := rwlock.New(c, "catalog")
 	if err != nil {
 		log.Panic(err)
 	}
@@ -37,27 +57,21 @@ func Example() {
 	if err != nil {
 		log.Panic(err)
 	}
-	defer one.Unlock(ctx)
 	two, err := catalog.Read().Lock(ctx) // joins the other one, without a command
 	if err != nil {
 		log.Panic(err)
 	}
-	defer two.Unlock(ctx)
-	fmt.Println("read together:", one.Held() && two.Held(), one.Token() == two.Token())
-	_, err = catalog.Write().Lock(two.Context())
-	fmt.Println("reads, and wants to write:", errors.Is(err, rwlock.ErrUpgrade))
+	fmt.Println(one.Held() && two.Held(), one.Token() == two.Token())
+	fmt.Println(errors.Join(one.Unlock(ctx), two.Unlock(ctx)))
 	// Output:
-	// writes alone: true
-	// read together: true true
-	// reads, and wants to write: true
+	// true true
+	// <nil>
 }
 
 // A writer goes on reading what it has written. No other writer comes in between.
 func ExampleLock_Write_downgrade() {
-	url, stop := redistest.Embedded()
-	defer stop()
 	ctx := context.Background()
-	c, err := latchkey.Open(url)
+	c, err := latchkey.Open(os.Getenv("REDIS_URL"))
 	if err != nil {
 		log.Panic(err)
 	}
@@ -70,7 +84,6 @@ func ExampleLock_Write_downgrade() {
 	if err != nil {
 		log.Panic(err)
 	}
-	defer hold.Unlock(ctx)
 	if err := hold.Downgrade(ctx); err != nil {
 		log.Panic(err)
 	}
@@ -78,10 +91,51 @@ func ExampleLock_Write_downgrade() {
 	fmt.Println(other.Held(), err)
 	_, err = catalog.Write().TryLock(ctx)
 	fmt.Println(err)
-	if err := other.Unlock(ctx); err != nil {
-		log.Panic(err)
-	}
+	fmt.Println(errors.Join(other.Unlock(ctx), hold.Unlock(ctx)))
 	// Output:
 	// true <nil>
 	// latchkey: "catalog": not acquired
+	// <nil>
+}
+
+// Two readers that both wanted to write would wait for each other.
+func ExampleErrUpgrade() {
+	ctx := context.Background()
+	c, err := latchkey.Open(os.Getenv("REDIS_URL"))
+	if err != nil {
+		log.Panic(err)
+	}
+	defer c.Close()
+	catalog, err := rwlock.New(c, "catalog")
+	if err != nil {
+		log.Panic(err)
+	}
+	err = catalog.Read().Do(ctx, func(ctx context.Context, _ *latchkey.Hold) error {
+		_, err := catalog.Write().Lock(ctx)
+		return err
+	})
+	fmt.Println(errors.Is(err, rwlock.ErrUpgrade))
+	// Output: true
+}
+
+// After a holder was killed the lock is free after two seconds at the latest.
+func ExampleWithLease() {
+	ctx := context.Background()
+	c, err := latchkey.Open(os.Getenv("REDIS_URL"))
+	if err != nil {
+		log.Panic(err)
+	}
+	defer c.Close()
+	catalog, err := rwlock.New(c, "catalog", rwlock.WithLease(2*time.Second))
+	if err != nil {
+		log.Panic(err)
+	}
+	err = catalog.Write().Do(ctx, func(_ context.Context, hold *latchkey.Hold) error {
+		fmt.Println(hold.Remaining() <= 2*time.Second) // and it is renewed while the function runs
+		return nil
+	})
+	fmt.Println(err)
+	// Output:
+	// true
+	// <nil>
 }

@@ -4,18 +4,15 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"os"
 
 	"github.com/latchkey-go/latchkey"
-	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/semaphore"
 )
 
 func Example() {
-	url, stop := redistest.Embedded() // yours: redis://localhost:6379
-	defer stop()
 	ctx := context.Background()
-
-	c, err := latchkey.Open(url)
+	c, err := latchkey.Open(os.Getenv("REDIS_URL")) // as redis://localhost:6379
 	if err != nil {
 		log.Panic(err)
 	}
@@ -24,29 +21,26 @@ func Example() {
 	if err != nil {
 		log.Panic(err)
 	}
-
 	permits, err := uploads.Acquire(ctx, 2)
 	if err != nil {
 		log.Panic(err)
 	}
 	_, err = uploads.TryAcquire(ctx, 2)
 	fmt.Println(err)
-	if err := permits.ReleaseN(ctx, 1); err != nil { // one of the two uploads is done
-		log.Panic(err)
-	}
+	fmt.Println(permits.ReleaseN(ctx, 1)) // one of the two uploads is done
 	free, err := uploads.Available(ctx)
 	fmt.Println(free, "of 3 are free,", permits.N(), "is held:", permits.Held(), err)
 	fmt.Println(permits.Release(ctx))
 	// Output:
 	// latchkey: "uploads": not acquired
+	// <nil>
 	// 2 of 3 are free, 1 is held: true <nil>
 	// <nil>
 }
 
 func ExampleSemaphore_Do() {
-	url, stop := redistest.Embedded()
-	defer stop()
-	c, err := latchkey.Open(url)
+	ctx := context.Background()
+	c, err := latchkey.Open(os.Getenv("REDIS_URL"))
 	if err != nil {
 		log.Panic(err)
 	}
@@ -55,7 +49,7 @@ func ExampleSemaphore_Do() {
 	if err != nil {
 		log.Panic(err)
 	}
-	err = memory.Do(context.Background(), 5, func(_ context.Context, permits *semaphore.Permits) error {
+	err = memory.Do(ctx, 5, func(_ context.Context, permits *semaphore.Permits) error {
 		fmt.Println(permits.N(), "are held")
 		return nil
 	})
@@ -65,11 +59,30 @@ func ExampleSemaphore_Do() {
 	// <nil>
 }
 
-func ExampleNewCounting() {
-	url, stop := redistest.Embedded()
-	defer stop()
+// To change how many permits there are, deploy processes that say another number.
+func ExampleWithCapacity() {
 	ctx := context.Background()
-	c, err := latchkey.Open(url)
+	for _, capacity := range []int{3, 5} { // in the process of today, and that of tomorrow
+		c, err := latchkey.Open(os.Getenv("REDIS_URL"))
+		if err != nil {
+			log.Panic(err)
+		}
+		defer c.Close()
+		downloads, err := semaphore.New(c, "downloads", semaphore.WithCapacity(capacity))
+		if err != nil {
+			log.Panic(err)
+		}
+		fmt.Println(downloads.Capacity(ctx))
+	}
+	// Output:
+	// 3 <nil>
+	// 5 <nil>
+}
+
+// A plain counter: nobody owns a permit, and anybody may release.
+func ExampleNewCounting() {
+	ctx := context.Background()
+	c, err := latchkey.Open(os.Getenv("REDIS_URL"))
 	if err != nil {
 		log.Panic(err)
 	}
@@ -80,12 +93,11 @@ func ExampleNewCounting() {
 	}
 	fmt.Println(jobs.Acquire(ctx, 1))
 	fmt.Println(jobs.TryAcquire(ctx, 1))
-	fmt.Println(jobs.Release(ctx, 2)) // whoever wants may release any number
-	free, err := jobs.Available(ctx)
-	fmt.Println(free, err)
+	fmt.Println(jobs.Release(ctx, 1)) // in whatever process
+	fmt.Println(jobs.Available(ctx))
 	// Output:
 	// <nil>
 	// latchkey: "jobs": not acquired
 	// <nil>
-	// 2 <nil>
+	// 1 <nil>
 }

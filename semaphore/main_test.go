@@ -7,28 +7,19 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/rueidis"
-
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/internal/locktest"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/semaphore"
 )
 
-func TestMain(m *testing.M) {
-	if mode := redistest.Mode(); mode != nil {
-		worker(mode)
-		return
-	}
-	redistest.Main(m)
-}
+func TestMain(m *testing.M) { redistest.MainWithWorkers(m, worker) }
 
 // worker is what a process of its own does: a mode, the server's address, a lease, and more.
 func worker(args []string) {
 	lease, err := time.ParseDuration(args[2])
 	check(err)
-	c, err := latchkey.New(rueidis.ClientOption{InitAddress: []string{args[1]}, ForceSingleClient: true}, latchkey.WithLease(lease))
-	check(err)
+	c := locktest.Connected(args[1], latchkey.WithLease(lease))
 	check(c.Check(context.Background()))
 	var opts []semaphore.Option
 	switch {

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey"
@@ -19,8 +18,7 @@ import (
 func worker(args []string) {
 	lease, err := time.ParseDuration(args[1])
 	check(err)
-	c, err := latchkey.New(rueidis.ClientOption{InitAddress: args[:1], ForceSingleClient: true}, latchkey.WithoutPubSub())
-	check(err)
+	c := locktest.Connected(args[0], latchkey.WithoutPubSub())
 	l, err := spinlock.New(c, "a", spinlock.WithLease(lease))
 	check(err)
 	h, err := l.Lock(context.Background())

@@ -2,7 +2,6 @@ package spinlock_test
 
 import (
 	"context"
-	"fmt"
 	"log"
 	"testing"
 	"time"
@@ -20,32 +19,8 @@ import (
 	"github.com/latchkey-go/latchkey/spinlock"
 )
 
-func Example() {
-	url, stop := redistest.Embedded() // yours: redis://localhost:6379
-	defer stop()
-	c, err := latchkey.Open(url, latchkey.WithoutPubSub())
-	if err != nil {
-		log.Panic(err)
-	}
-	defer c.Close()
-	lock, err := spinlock.New(c, "orders:42", spinlock.WithBackoff(time.Millisecond, 50*time.Millisecond))
-	if err != nil {
-		log.Panic(err)
-	}
-	err = lock.Do(context.Background(), func(_ context.Context, hold *latchkey.Hold) error {
-		fmt.Println("held:", hold.Held())
-		return nil
-	})
-	fmt.Println(err)
-	// Output:
-	// held: true
-	// <nil>
-}
-
 func TestOptions(t *testing.T) {
-	url, stop := redistest.Embedded()
-	t.Cleanup(stop)
-	c, err := latchkey.Open(url, latchkey.WithoutPubSub())
+	c, err := latchkey.Open(redistest.NewEmbedded(t).URL(), latchkey.WithoutPubSub())
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
 	for name, opts := range map[string][]spinlock.Option{
@@ -74,9 +49,7 @@ func TestOptions(t *testing.T) {
 
 // Where nothing is subscribed to, whoever would have to be told something is refused at once.
 func TestOthersRefuseWithoutPubSub(t *testing.T) {
-	url, stop := redistest.Embedded()
-	t.Cleanup(stop)
-	c, err := latchkey.Open(url, latchkey.WithoutPubSub())
+	c, err := latchkey.Open(redistest.NewEmbedded(t).URL(), latchkey.WithoutPubSub())
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
 	require.NoError(t, c.Check(t.Context()))

@@ -16,16 +16,13 @@ import (
 
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/examples/fencedsql"
+	"github.com/latchkey-go/latchkey/internal/locktest"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/rlock"
 )
 
 func TestMain(m *testing.M) {
-	if mode := redistest.Mode(); mode != nil {
-		worker(mode)
-		return
-	}
-	redistest.Main(m)
+	redistest.MainWithWorkers(m, worker)
 }
 
 // staleWrites is how many a holder tries that has lost its lock.
@@ -56,13 +53,13 @@ func update(ctx context.Context, on interface {
 func worker(args []string) {
 	ctx := context.Background()
 	c, err := latchkey.New(rueidis.ClientOption{InitAddress: []string{args[0]}, ForceSingleClient: true})
-	redistest.Must(err)
+	locktest.Check(err)
 	db, err := openDB(args[1])
-	redistest.Must(err)
+	locktest.Check(err)
 	l, err := rlock.New(c, "a", rlock.WithLease(lease))
-	redistest.Must(err)
+	locktest.Check(err)
 	hold, err := l.Lock(ctx)
-	redistest.Must(err)
+	locktest.Check(err)
 	fmt.Println("holds")
 	redistest.Told() // that the next holder writes
 	stale, done := 0, 0
@@ -79,7 +76,7 @@ func worker(args []string) {
 		case err == nil:
 			done++
 		default:
-			redistest.Must(err)
+			locktest.Check(err)
 		}
 	}
 	fmt.Println("wrote", stale, done)

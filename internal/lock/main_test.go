@@ -8,13 +8,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/redistest"
 )
 
-func TestMain(m *testing.M) {
-	if mode := redistest.Mode(); mode != nil {
-		worker(mode)
-		return
-	}
-	redistest.Main(m)
-}
+func TestMain(m *testing.M) { redistest.MainWithWorkers(m, worker) }
 
 const long = locktest.Long
 

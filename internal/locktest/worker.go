@@ -2,6 +2,7 @@ package locktest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -11,6 +12,7 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
+	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/internal/core"
 	"github.com/latchkey-go/latchkey/internal/lock"
 	"github.com/latchkey-go/latchkey/internal/session"
@@ -38,6 +40,18 @@ func Connect(addr string, set ...func(*session.Options)) (*session.Client, error
 		CloseNow(c)
 	}
 	return c, err
+}
+
+// Connected is the client of a worker, as users have one. It dials until the server is there: tests kill
+// connections meanwhile. Any other error ends the worker.
+func Connected(addr string, opts ...latchkey.Option) *latchkey.Client {
+	option := rueidis.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true}
+	c, err := latchkey.New(option, opts...)
+	for errors.Is(err, latchkey.ErrUnavailable) {
+		c, err = latchkey.New(option, opts...)
+	}
+	Check(err)
+	return c
 }
 
 // Check ends a worker with an error.

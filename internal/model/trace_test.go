@@ -23,11 +23,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if mode := redistest.Mode(); mode != nil {
-		traffic(mode[0], mode[1:])
-		return
-	}
-	redistest.Main(m)
+	redistest.MainWithWorkers(m, func(mode []string) { traffic(mode[0], mode[1:]) })
 }
 
 // traceNames are the names that the processes use, and what each is.

@@ -9,8 +9,6 @@ import (
 	"github.com/latchkey-go/latchkey/internal/redistest"
 )
 
-func TestMain(m *testing.M) { redistest.Main(m) }
-
 // What the server says of the time, and the ends of its keys, go by the clock that the test sets; what it
 // measures does not.
 func TestClockJumps(t *testing.T) {

@@ -6,31 +6,18 @@
 package redistest
 
 import (
-	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 )
-
-var skipped atomic.Int64
-
-// Lingering are goroutines of rueidis that nothing ends: a cluster client closes what it no longer needs five
-// seconds later, and looks at the cluster again after a while.
-var Lingering = []goleak.Option{
-	goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2"),
-	goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient).redirectOrNew.func1"),
-	goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"),
-}
 
 // Longer returns the long form of a number with LATCHKEY_SOAK set, else the short one.
 func Longer(short, long int64) int64 {
@@ -55,33 +42,6 @@ func Together(t *testing.T) {
 func Alone(t *testing.T) {
 	t.Helper()
 	t.Setenv("LATCHKEY_ALONE", "yes") // panics in a test that is parallel
-}
-
-// Main runs the tests of a package, then says which server they ran on and how many were skipped for the lack
-// of one, and fails when they leave a goroutine behind.
-func Main(m *testing.M) {
-	code := m.Run()
-	fmt.Fprintf(os.Stderr, "latchkey: tests ran on %s; %d skipped for the lack of a redis-server, a C compiler or valgrind\n", describe(), skipped.Load())
-	if code == 0 {
-		if err := goleak.Find(Lingering...); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
-		}
-	}
-	os.Exit(code)
-}
-
-func describe() string {
-	if url := os.Getenv("LATCHKEY_TEST_REDIS"); url != "" {
-		return url
-	}
-	if path := binary(); path != "" {
-		version, err := exec.Command(path, "--version").Output()
-		if err == nil {
-			return fmt.Sprintf("%s (%.60s)", path, version[:len(version)-1])
-		}
-	}
-	return "the embedded server"
 }
 
 func binary() string {
@@ -127,11 +87,16 @@ func New(t testing.TB) *Server {
 // NewEmbedded returns the embedded server, whose keys expire by the clock.
 func NewEmbedded(t testing.TB) *Server {
 	t.Helper()
-	m := miniredis.NewMiniRedis()
-	m.ClockTTL(true)
-	require.NoError(t, m.Start())
+	m, err := startEmbedded()
+	require.NoError(t, err)
 	t.Cleanup(m.Close)
 	return &Server{Addr: m.Addr()}
+}
+
+func startEmbedded() (*miniredis.Miniredis, error) {
+	m := miniredis.NewMiniRedis()
+	m.ClockTTL(true)
+	return m, m.Start()
 }
 
 // Each runs a test on a real server and on the embedded one.
@@ -215,14 +180,4 @@ func (s *Server) Port(t testing.TB) int {
 	n, err := strconv.Atoi(port)
 	require.NoError(t, err)
 	return n
-}
-
-// Embedded starts the embedded server for an example, which has no testing.TB.
-func Embedded() (url string, stop func()) {
-	m := miniredis.NewMiniRedis()
-	m.ClockTTL(true)
-	if err := m.Start(); err != nil {
-		panic(err)
-	}
-	return "redis://" + m.Addr(), m.Close
 }

@@ -3,7 +3,6 @@ package redistest
 import (
 	"bufio"
 	"context"
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -41,14 +40,6 @@ var told = make(chan string, 100)
 
 // Told returns, in a worker, the next line that its test has told it: see [Worker.Tell].
 func Told() string { return <-told }
-
-// Must ends a worker that cannot go on, and says why.
-func Must(err error) {
-	if err != nil {
-		fmt.Println("error", err)
-		os.Exit(1)
-	}
-}
 
 // Worker is the test binary in a process of its own, so that it can be killed and stopped.
 type Worker struct {

@@ -14,13 +14,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
-func TestMain(m *testing.M) {
-	if mode := redistest.Mode(); mode != nil {
-		worker(mode)
-		return
-	}
-	redistest.Main(m)
-}
+func TestMain(m *testing.M) { redistest.MainWithWorkers(m, worker) }
 
 // worker is what a process of its own does.
 func worker(args []string) {

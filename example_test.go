@@ -1,0 +1,98 @@
+package latchkey_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"os"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/rlock"
+)
+
+// A process has one client, and as many locks and other primitives on it as it needs.
+func Example() {
+	ctx := context.Background()
+	url := os.Getenv("REDIS_URL") // as redis://localhost:6379
+	c, err := latchkey.Open(url, latchkey.WithKeyPrefix("shop:"), latchkey.WithLease(5*time.Second))
+	if err != nil {
+		log.Panic(err)
+	}
+	defer c.Close()
+	lock, err := rlock.New(c, "orders:42")
+	if err != nil {
+		log.Panic(err)
+	}
+	err = lock.Do(ctx, func(_ context.Context, hold *latchkey.Hold) error {
+		fmt.Println("alone:", hold.Held())
+		return nil
+	})
+	if err != nil {
+		log.Panic(err)
+	}
+	fmt.Println(c.Shutdown(ctx)) // at the end of the process: it waits until what is held was unlocked
+	// Output:
+	// alone: true
+	// <nil>
+}
+
+func ExampleClient_Check() {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	c, err := latchkey.Open(os.Getenv("REDIS_URL"))
+	if err != nil {
+		log.Panic(err)
+	}
+	defer c.Close()
+	fmt.Println(c.Check(ctx)) // the whole way that a grant takes: for a health check
+	// Output: <nil>
+}
+
+// A client on connections that the program has already.
+func ExampleWrap() {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	option, err := rueidis.ParseURL(os.Getenv("REDIS_URL"))
+	if err != nil {
+		log.Panic(err)
+	}
+	option.ForceSingleClient, option.DisableCache = true, true // one server, and nothing to cache
+	own, err := rueidis.NewClient(option)
+	if err != nil {
+		log.Panic(err)
+	}
+	defer own.Close()
+	c, err := latchkey.Wrap(own, own)
+	if err != nil {
+		log.Panic(err)
+	}
+	defer c.Close() // which leaves own open
+	fmt.Println(c.Check(ctx))
+	// Output: <nil>
+}
+
+func ExampleWithObserver() {
+	ctx := context.Background()
+	c, err := latchkey.Open(os.Getenv("REDIS_URL"), latchkey.WithObserver(latchkey.Observer{
+		Acquired: func(e latchkey.Event) { fmt.Println("acquired", e.Kind, e.Name) },
+		Released: func(e latchkey.Event) { fmt.Println("released", e.Kind, e.Name) },
+		Lost:     func(e latchkey.Event) { fmt.Println("lost", e.Kind, e.Name, e.Err) },
+	}))
+	if err != nil {
+		log.Panic(err)
+	}
+	defer c.Close()
+	lock, err := rlock.New(c, "observed")
+	if err != nil {
+		log.Panic(err)
+	}
+	err = lock.Do(ctx, func(context.Context, *latchkey.Hold) error { return nil })
+	fmt.Println(err)
+	// Output:
+	// acquired lock observed
+	// released lock observed
+	// <nil>
+}
