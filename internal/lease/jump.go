@@ -30,3 +30,15 @@ func (k *Keeper) Jumped(d time.Duration, sent time.Time, concerns func(*Item) bo
 	k.mu.Unlock()
 	tell(lost, ErrJumped)
 }
+
+// Shortest returns for how long all that is kept can be trusted; 0 when nothing is kept.
+func (k *Keeper) Shortest() (least time.Duration) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, i := range k.items {
+		if left := max(i.trust.left(), 1); least == 0 || left < least {
+			least = left
+		}
+	}
+	return least
+}
