@@ -102,10 +102,10 @@ func (s *Server) Pass(d time.Duration) {
 	for d > 0 {
 		step := d
 		for _, c := range clients {
-			// A renewal may have been sent before the last step and be answered now. So a lease of a client that lives
-			// outlasts several of them.
+			// Every lease was renewed after the last step, so in Redis there is as much left of it as the client knows,
+			// and it outlasts the next step.
 			if least := c.Keeper.Shortest(); least > 0 {
-				step = max(min(step, least/4), 1)
+				step = max(min(step, least/2), 1)
 			}
 		}
 		s.tick(step)
