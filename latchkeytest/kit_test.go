@@ -13,6 +13,9 @@ import (
 	"time"
 )
 
+// latchkeyLease is the lease of what is not given another.
+const latchkeyLease = 10 * time.Second
+
 // long is for waits that end sooner, on however busy a machine.
 const long = 20 * time.Second
 
@@ -65,18 +68,22 @@ type tester struct {
 func trial(t *testing.T, test func(t testing.TB)) *tester {
 	t.Helper()
 	inner := &tester{TB: t}
+	inner.run(test)
+	return inner
+}
+
+func (t *tester) run(test func(t testing.TB)) {
 	ended := make(chan struct{})
 	go func() { // of its own, as it may end in the middle
 		defer close(ended)
 		defer func() {
-			for i := len(inner.cleanup) - 1; i >= 0; i-- {
-				inner.cleanup[i]()
+			for i := len(t.cleanup) - 1; i >= 0; i-- {
+				t.cleanup[i]()
 			}
 		}()
-		test(inner)
+		test(t)
 	}()
 	<-ended
-	return inner
 }
 
 func (t *tester) Helper() {}
