@@ -119,6 +119,11 @@ func TestPass(t *testing.T) {
 	s.Kill(dead)
 	within(t, left.Context().Done(), "ended")
 	is(t, context.Cause(left.Context()), latchkey.ErrClosed)
+	began := time.Now()
+	if left.Unlock(t.Context()) == nil {
+		t.Fatal("a dead process gave back what it held")
+	}
+	t.Logf("Unlock returned after %v", time.Since(began))
 	granted := make(chan *latchkey.Hold, 1)
 	go func() {
 		h, _ := newLock(t, next, "left").Lock(t.Context())
@@ -287,7 +292,8 @@ func TestBubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := latchkeytest.NewServer(t)
 		one, other, dead := s.Open(), s.Open(), s.Open()
-		hold := take(t, one, "a")
+		hold, err := newLock(t, one, "a").TryLock(t.Context())
+		ok(t, err)
 		granted := make(chan *latchkey.Hold, 1)
 		go func() {
 			h, _ := newLock(t, other, "a").Lock(t.Context())

@@ -124,9 +124,6 @@ func (s *Server) inside(e session.Event, inner step) {
 		return
 	}
 	for _, h := range grant.HoldsOf(e.Context) {
-		if !h.Held() {
-			continue
-		}
 		if report := s.orders.note(heldKey{h.Name(), h.Token()}, inner); report != "" {
 			s.mu.Lock()
 			if !s.over {
@@ -142,7 +139,7 @@ func (o *orders) note(outer heldKey, inner step) string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	holding, known := o.held[outer]
-	if !known { // of a client that is not the kit's
+	if !known { // it has ended, or is of a client that is not the kit's
 		return ""
 	}
 	return o.rules.note(holding.step, inner)
