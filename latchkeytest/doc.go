@@ -36,15 +36,15 @@
 // each other, also in a circle of three or more, although nothing has blocked. The report has both lines of
 // each order. The kernel of Linux checks its locks in the same way (lockdep).
 //
-//   - Orders are those of classes of names: orders:42 and orders:43 are both orders:*. [WithClass] says what a
-//     class is. Among names of one class it is the names that must not contradict each other: a transfer that
-//     locks both accounts in the order of its arguments is found once it is called in both directions, and one
-//     that sorts them is right.
+//   - Orders are those of classes of names: orders:42 and orders:43 are both orders:*. [WithClass] says what
+//     a class is. Among names of one class it is the names that must not contradict each other: a transfer
+//     that locks both accounts in the order of its arguments is found once it is called in both directions,
+//     and one that sorts them is right.
 //   - A Lock that re-enters has no order.
-//   - Whoever does not wait cannot deadlock: TryLock, TryDo and TryAcquire come after nothing. What is asked
-//     for inside their holds comes after them. TryLockFor and TryAcquireFor wait.
-//   - A read half counts like any lock. Two readers do not exclude each other, but a writer that waits between
-//     them makes the second one wait for the first.
+//   - Whoever does not wait cannot deadlock: TryLock, TryDo and TryAcquire come after nothing. What is
+//     asked for inside their holds comes after them. TryLockFor and TryAcquireFor wait.
+//   - A read half counts like any lock. Two readers do not exclude each other, but a writer that waits
+//     between them makes the second one wait for the first.
 //   - The names of a multilock have no order among each other, because it takes them in one that cannot
 //     deadlock. All of them come after the hold outside.
 //   - Permits of a semaphore count like a lock, whatever its capacity is: it can be exhausted. Plain permits

@@ -12,7 +12,7 @@ import (
 )
 
 // charge is a function under test: it takes a hold.
-func charge(ctx context.Context, hold *latchkey.Hold) error {
+func charge(ctx context.Context, _ *latchkey.Hold) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("nothing was charged: %w", context.Cause(ctx))
 	}

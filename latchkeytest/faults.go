@@ -42,8 +42,8 @@ func (s *Server) CutSubscriptions() { s.cut(func(l *link) bool { return l.subscr
 
 // Kill has a client end as if its process were killed: it gives nothing back, renews nothing any more, and
 // its connections are cut. What it held stays taken until its leases end: see [Server.Pass]. A moment later
-// its calls return latchkey.ErrClosed, and the contexts of its holds end with that. It is no error to kill a client twice; a
-// client of another server fails the test.
+// its calls return latchkey.ErrClosed, and the contexts of its holds end with that. It is no error to kill a
+// client twice; a client of another server fails the test.
 func (s *Server) Kill(c *latchkey.Client) {
 	s.t.Helper()
 	s.mu.Lock()
@@ -102,8 +102,8 @@ func (s *Server) Pass(d time.Duration) {
 	for d > 0 {
 		step := d
 		for _, c := range clients {
-			// Every lease was renewed after the last step, so in Redis there is as much left of it as the client knows,
-			// and it outlasts the next step.
+			// Every lease was renewed after the last step. So in Redis as much is left of it as the client knows, and
+			// it outlasts the next step.
 			if least := c.Keeper.Shortest(); least > 0 {
 				step = max(min(step, least/2), 1)
 			}

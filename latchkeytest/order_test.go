@@ -17,7 +17,7 @@ import (
 )
 
 // nest takes locks, each inside the one before, and gives all back.
-func nest(t testing.TB, ctx context.Context, c *latchkey.Client, names ...string) { //nolint:revive // t comes first in tests
+func nest(t testing.TB, ctx context.Context, c *latchkey.Client, names ...string) {
 	t.Helper()
 	if len(names) == 0 {
 		return
