@@ -1,5 +1,5 @@
 GO       ?= go
-PACKAGES ?= ./... ./cmd/latchkey/... ./integration/... ./bench/... ./examples/fencedsql/...
+PACKAGES ?= ./... ./cmd/latchkey/... ./integration/... ./bench/... ./examples/fencedsql/... ./latchkeytest/...
 # Most tests wait most of their time, so packages run beside each other. Those that measure times are marked
 # with redistest.Alone, and run after them, one at a time.
 ALONE    := $(shell grep -rhB1 --include='*_test.go' 'redistest.Alone(t)' . | sed -n 's/^func \(Test[A-Za-z0-9]*\).*/\1/p' | sort -u | paste -sd '|' -)

@@ -144,5 +144,6 @@ func (c *holdContext) Value(key any) any {
 			return one
 		}
 	}
+	grant.Collect(key, c.hold.holds...)
 	return c.Context.Value(key)
 }

@@ -238,5 +238,6 @@ func (c *holdContext) Value(key any) any {
 	if c.hold.backing.IsKey(key) {
 		return c.hold
 	}
+	Collect(key, c.hold)
 	return c.Context.Value(key)
 }

@@ -30,3 +30,22 @@ func (k *Keeper) Jumped(d time.Duration, sent time.Time, concerns func(*Item) bo
 	k.mu.Unlock()
 	tell(lost, ErrJumped)
 }
+
+// RenewedSince reports whether all that is kept has a lease that was asked for at this moment or later.
+func (k *Keeper) RenewedSince(moment time.Time) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return !slices.ContainsFunc(k.items, func(i *Item) bool { return i.since.Before(moment) })
+}
+
+// Shortest returns for how long all that is kept can be trusted; 0 when nothing is kept.
+func (k *Keeper) Shortest() (least time.Duration) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, i := range k.items {
+		if left := max(i.trust.left(), 1); least == 0 || left < least {
+			least = left
+		}
+	}
+	return least
+}
