@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -132,6 +133,9 @@ func redisURL(t *testing.T) string {
 		_ = server.Wait()
 		_ = os.RemoveAll(dir)
 	})
-	eventually(t, "started", func() bool { _, err := os.Stat(socket); return err == nil })
+	eventually(t, "started", func() bool { // the file is there before the server listens
+		c, err := net.Dial("unix", socket)
+		return err == nil && c.Close() == nil
+	})
 	return "unix://" + socket
 }
