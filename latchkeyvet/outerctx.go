@@ -115,9 +115,9 @@ func (g *guarded) outer(n ast.Node) *types.Var {
 	return v
 }
 
-// isMistake reports whether an outer context is hardly there on purpose: it is the one that Do was given. Another
-// one may have a reason, as that it has no deadline for the wait. Where none is given to compare with, as to
-// once.Every, the own one must be without a use.
+// isMistake reports whether an outer context is hardly there on purpose: it is the one that Do was given.
+// Another one may have a reason, as that it has no deadline for the wait. Where none is given to compare
+// with, as to once.Every, the own one must be without a use.
 func (g *guarded) isMistake(outer *types.Var) bool {
 	return outer == g.given || g.given == nil && !g.used
 }

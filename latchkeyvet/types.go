@@ -133,7 +133,8 @@ func mentions(info *types.Info, n ast.Node, v *types.Var) bool {
 	return found
 }
 
-// assigns reports whether a node of a graph gives a variable another value: a statement, or the head of a loop.
+// assigns reports whether a node of a graph gives a variable another value: a statement, or the head of a
+// loop.
 func assigns(info *types.Info, n ast.Node, v *types.Var) bool {
 	is := func(left ast.Expr) bool { return v != nil && left != nil && variable(info, left) == v }
 	switch n := n.(type) {

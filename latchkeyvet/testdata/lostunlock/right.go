@@ -279,3 +279,47 @@ func switchedOffAbove(ctx context.Context, lock *latchkey.Lock) error {
 	_, err := lock.TryLock(ctx)
 	return err
 }
+
+func capturedByTheLocking(ctx context.Context, lock *latchkey.Lock) (err error) {
+	var hold *latchkey.Hold
+	func() {
+		hold, err = lock.Lock(ctx)
+	}()
+	if err != nil {
+		return err
+	}
+	return hold.Unlock(ctx)
+}
+
+func byTwoPredicates(ctx context.Context, lock *latchkey.Lock) error {
+	hold, err := lock.Lock(ctx)
+	if ctx.Err() == nil && unusual(err) {
+		return err
+	}
+	return hold.Unlock(ctx)
+}
+
+func endsInAPanic(ctx context.Context, lock *latchkey.Lock) {
+	hold, err := lock.Lock(ctx)
+	if err != nil {
+		return
+	}
+	switch hold.Token() {
+	case 0:
+		panic("no token")
+	default:
+		_ = hold.Unlock(ctx)
+	}
+}
+
+type cache struct{}
+
+func (cache) Lock(context.Context) (int, error) { return 0, nil }
+
+func somethingElse(ctx context.Context, c cache) error {
+	_, err := c.Lock(ctx)
+	return err
+}
+
+// Account is for programs that import this package, and none of latchkey.
+type Account struct{ *latchkey.Lock }

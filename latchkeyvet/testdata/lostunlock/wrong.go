@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/fence"
 	"github.com/latchkey-go/latchkey/multilock"
 	"github.com/latchkey-go/latchkey/rwlock"
 	"github.com/latchkey-go/latchkey/semaphore"
@@ -16,7 +17,7 @@ var errOther = errors.New("other")
 func charge(context.Context, int64) error { return nil }
 
 func never(ctx context.Context, lock *latchkey.Lock) error {
-	hold, err := lock.Lock(ctx) // want `hold is not given back on the way to the return on line 23, and the lock stays taken .* Write defer hold.Unlock\(ctx\)`
+	hold, err := lock.Lock(ctx) // want `hold is not given back on the way to the return on line 24, and the lock stays taken .* Write defer hold.Unlock\(ctx\)`
 	if err != nil {
 		return err
 	}
@@ -24,7 +25,7 @@ func never(ctx context.Context, lock *latchkey.Lock) error {
 }
 
 func early(ctx context.Context, lock *latchkey.Lock, wanted bool) error {
-	hold, err := lock.Lock(ctx) // want `return on line 32`
+	hold, err := lock.Lock(ctx) // want `return on line 33`
 	if err != nil {
 		return err
 	}
@@ -35,7 +36,7 @@ func early(ctx context.Context, lock *latchkey.Lock, wanted bool) error {
 }
 
 func whenWorkFails(ctx context.Context, lock *latchkey.Lock) error {
-	hold, err := lock.TryLockFor(ctx, time.Second) // want `return on line 43`
+	hold, err := lock.TryLockFor(ctx, time.Second) // want `return on line 44`
 	if err != nil {
 		return err
 	}
@@ -55,7 +56,7 @@ func dropped(ctx context.Context, lock *latchkey.Lock) {
 }
 
 func discarded(ctx context.Context, lock *latchkey.Lock) {
-	hold, err := lock.Lock(ctx) // want `return on line 61`
+	hold, err := lock.Lock(ctx) // want `return on line 62`
 	_, _ = hold.Token(), err
 	_ = hold
 }
@@ -69,7 +70,7 @@ func beside(ctx context.Context, lock *latchkey.Lock) {
 }
 
 func permits(ctx context.Context, s *semaphore.Semaphore) error {
-	p, err := s.Acquire(ctx, 2) // want `p is not given back on the way to the return on line 76, and they stay taken .* defer p.Release\(ctx\)`
+	p, err := s.Acquire(ctx, 2) // want `p is not given back on the way to the return on line 77, and they stay taken .* defer p.Release\(ctx\)`
 	if err != nil {
 		return err
 	}
@@ -82,7 +83,7 @@ func drained(ctx context.Context, s *semaphore.Semaphore) error {
 }
 
 func several(ctx context.Context, both *multilock.Lock) error {
-	hold, err := both.Lock(ctx) // want `return on line 91`
+	hold, err := both.Lock(ctx) // want `return on line 92`
 	if err != nil {
 		return err
 	}
@@ -95,7 +96,7 @@ func several(ctx context.Context, both *multilock.Lock) error {
 }
 
 func readers(ctx context.Context, catalog *rwlock.Lock) bool {
-	var hold, err = catalog.Read().Lock(ctx) // want `return on line 99`
+	var hold, err = catalog.Read().Lock(ctx) // want `return on line 100`
 	return err == nil && hold.Held()
 }
 
@@ -110,7 +111,7 @@ func rounds(ctx context.Context, lock *latchkey.Lock) {
 }
 
 func oneCase(ctx context.Context, lock *latchkey.Lock, n int) error {
-	hold, err := lock.Lock(ctx) // want `return on line 120`
+	hold, err := lock.Lock(ctx) // want `return on line 121`
 	switch {
 	case err != nil:
 		return err
@@ -122,7 +123,7 @@ func oneCase(ctx context.Context, lock *latchkey.Lock, n int) error {
 }
 
 func whileWaiting(ctx context.Context, lock *latchkey.Lock, more <-chan int) error {
-	hold, err := lock.Lock(ctx) // want `return on line 131`
+	hold, err := lock.Lock(ctx) // want `return on line 132`
 	if err != nil {
 		return err
 	}
@@ -154,7 +155,7 @@ type account struct {
 }
 
 func embedded(ctx context.Context, a *account) error {
-	hold, err := a.Lock.Lock(ctx) // want `return on line 162`
+	hold, err := a.Lock.Lock(ctx) // want `return on line 163`
 	if err != nil {
 		return err
 	}
@@ -166,10 +167,29 @@ func embedded(ctx context.Context, a *account) error {
 
 func inAFunction(ctx context.Context, lock *latchkey.Lock) func() error {
 	return func() error {
-		hold, err := lock.Lock(ctx) // want `return on line 173`
+		hold, err := lock.Lock(ctx) // want `return on line 174`
 		if err != nil {
 			return err
 		}
 		return charge(hold.Context(), hold.Token())
 	}
+}
+
+func afterIs(ctx context.Context, lock *latchkey.Lock) error {
+	hold, err := lock.TryLock(ctx) // want `return on line 186`
+	if errors.Is(err, latchkey.ErrNotAcquired) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return charge(hold.Context(), hold.Token())
+}
+
+func fenced(ctx context.Context, lock *latchkey.Lock) error {
+	hold, err := lock.Lock(ctx) // want `return on line 194`
+	if err != nil {
+		return err
+	}
+	return fence.Set(ctx, hold, "stock", "17") // which does not give it back
 }
