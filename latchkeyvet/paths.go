@@ -182,10 +182,10 @@ func (p *path) isNil(e *ast.BinaryExpr, fresh bool) (is, understood bool) {
 	if call, ok := x.(*ast.CallExpr); ok {
 		return true, p.isHoldMethod(call, "Err")
 	}
-	switch v := variable(p.info, x); {
-	case v == nil:
+	switch v := variable(p.info, x); v {
+	case nil:
 		return false, false
-	case v == p.hold:
+	case p.hold:
 		return false, true
 	default:
 		return true, v == p.err && fresh

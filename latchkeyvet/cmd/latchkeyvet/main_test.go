@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -26,7 +27,7 @@ func TestCommand(t *testing.T) {
 	} {
 		t.Run(way.name, func(t *testing.T) {
 			run := func(more ...string) (string, error) {
-				args := append(way.args[1:len(way.args):len(way.args)], more...)
+				args := slices.Concat(way.args[1:], more)
 				c := exec.CommandContext(t.Context(), way.args[0], args...)
 				c.Dir = filepath.Join("..", "..", "testdata")
 				c.Env = append(os.Environ(), "GOWORK=")
