@@ -30,7 +30,7 @@ var DroppedUnlock = newAnalyzer("droppedunlock", "report an error of Unlock or R
 
 // droppedIn looks at a deferred function, which stands at the end of a stack.
 func droppedIn(pass *analysis.Pass, deferred *ast.FuncLit, stack []ast.Node) {
-	around, body, f := enclosing(stack)
+	body, f := enclosing(stack)
 	if body == nil {
 		return
 	}
@@ -40,7 +40,7 @@ func droppedIn(pass *analysis.Pass, deferred *ast.FuncLit, stack []ast.Node) {
 			return true
 		}
 		v := variable(pass.TypesInfo, s.Lhs[0])
-		if v == nil || !within(around, v.Pos()) || within(deferred, v.Pos()) || !within(body, v.Pos()) || seen(pass.TypesInfo, body, deferred, s, v) {
+		if v == nil || within(deferred, v.Pos()) || !within(body, v.Pos()) || seen(pass.TypesInfo, body, deferred, s, v) {
 			return true
 		}
 		pass.Report(analysis.Diagnostic{
@@ -53,16 +53,16 @@ func droppedIn(pass *analysis.Pass, deferred *ast.FuncLit, stack []ast.Node) {
 }
 
 // enclosing returns the innermost function of a stack.
-func enclosing(stack []ast.Node) (ast.Node, *ast.BlockStmt, *ast.FuncType) {
+func enclosing(stack []ast.Node) (*ast.BlockStmt, *ast.FuncType) {
 	for i := len(stack) - 1; i >= 0; i-- {
 		switch n := stack[i].(type) {
 		case *ast.FuncDecl:
-			return n, n.Body, n.Type
+			return n.Body, n.Type
 		case *ast.FuncLit:
-			return n, n.Body, n.Type
+			return n.Body, n.Type
 		}
 	}
-	return nil, nil, nil
+	return nil, nil
 }
 
 // releasesIn reports whether an expression has the error of an Unlock or Release.

@@ -76,7 +76,6 @@ func newGuarded(pass *analysis.Pass, call *ast.CallExpr, f *ast.FuncLit) *guarde
 }
 
 func (g *guarded) check() {
-	info := g.pass.TypesInfo
 	ast.PreorderStack(g.f.Body, nil, func(n ast.Node, stack []ast.Node) bool {
 		if v := g.outer(n); v != nil {
 			id := n.(*ast.Ident)
@@ -86,10 +85,7 @@ func (g *guarded) check() {
 				g.fine[v] = true
 			}
 		}
-		// A function inside that is guarded itself is looked at by itself.
-		f, ok := n.(*ast.FuncLit)
-		call, isCall := parent(stack).(*ast.CallExpr)
-		return !ok || !isCall || !isGuarded(info, call, f)
+		return true
 	})
 	for _, id := range g.wrong {
 		d := analysis.Diagnostic{Pos: id.Pos(), End: id.End(), SuggestedFixes: g.fix(id)}

@@ -103,3 +103,16 @@ func byInterface(ctx context.Context, d doer) error {
 		return charge(ctx, hold.Token()) // want `pass held`
 	})
 }
+
+func shadowed(ctx context.Context, lock *latchkey.Lock) error {
+	return lock.Do(ctx, func(held context.Context, hold *latchkey.Hold) error {
+		held, cancel := context.WithTimeout(held, time.Second)
+		defer cancel()
+		for held := range 3 { // the name means something else here, so nothing is fixed
+			if err := charge(ctx, hold.Token()+int64(held)); err != nil { // want `pass held`
+				return err
+			}
+		}
+		return charge(held, hold.Token())
+	})
+}
