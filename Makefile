@@ -1,5 +1,5 @@
 GO       ?= go
-PACKAGES ?= ./... ./cmd/latchkey/... ./integration/... ./bench/... ./examples/fencedsql/... ./latchkeytest/...
+PACKAGES ?= ./... ./cmd/latchkey/... ./integration/... ./bench/... ./examples/fencedsql/... ./latchkeytest/... ./latchkeyvet/...
 # Most tests wait most of their time, so packages run beside each other. Those that measure times are marked
 # with redistest.Alone, and run after them, one at a time.
 ALONE    := $(shell grep -rhB1 --include='*_test.go' 'redistest.Alone(t)' . | sed -n 's/^func \(Test[A-Za-z0-9]*\).*/\1/p' | sort -u | paste -sd '|' -)
@@ -92,6 +92,11 @@ demo: ## sell a stock from several processes, then break it on purpose
 	$(GO) run ./cmd/latchkey demo
 
 .PHONY: lint
-lint: ## run vet and golangci-lint
+lint: latchkeyvet ## run vet, golangci-lint and latchkeyvet
 	$(GO) vet $(PACKAGES) ./robustness/...
 	$(LINT) run $(PACKAGES) ./robustness/...
+
+.PHONY: latchkeyvet
+latchkeyvet: ## look for mistakes in the use of latchkey, as its users can
+	bin=$$(mktemp -d) && trap 'rm -rf "$$bin"' EXIT && $(GO) build -o "$$bin/latchkeyvet" ./latchkeyvet/cmd/latchkeyvet && \
+		$(GO) vet -vettool="$$bin/latchkeyvet" $(PACKAGES) ./robustness/...

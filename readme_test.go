@@ -212,9 +212,20 @@ func callOf(function []string) string {
 	return "err = " + function[1] + "(" + strings.Join(arguments, ", ") + ")\n"
 }
 
-// buildSnippets makes one program of the snippets of a document. It is compiled as a package of this module
-// that exists for this call alone.
+// buildSnippets compiles the program of the snippets of a document.
 func buildSnippets(t *testing.T, snippets []string) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "snippets")
+	overlay, source := programOf(t, snippets)
+	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-overlay", overlay, "-o", program, "./docs")
+	output, err := build.CombinedOutput()
+	require.NoError(t, err, "%s\n%s", output, source)
+	return program
+}
+
+// programOf makes one program of the snippets of a document, ./docs: a package of this module that exists
+// only for a go command with this overlay. Its folder exists, because go vet goes there.
+func programOf(t *testing.T, snippets []string) (overlay, text string) {
 	t.Helper()
 	source, functions := bytes.NewBufferString(readmeProgram), ""
 	for _, snippet := range snippets {
@@ -237,16 +248,13 @@ func buildSnippets(t *testing.T, snippets []string) string {
 	here, err := os.Getwd()
 	require.NoError(t, err)
 	dir := t.TempDir()
-	file, program := filepath.Join(dir, "main.go"), filepath.Join(dir, "snippets")
+	file := filepath.Join(dir, "main.go")
 	require.NoError(t, os.WriteFile(file, source.Bytes(), 0o600))
-	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(here, "readme_snippets", "main.go"): file}})
+	replace, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(here, "docs", "main.go"): file}})
 	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "overlay.json"), overlay, 0o600))
-	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false",
-		"-overlay", filepath.Join(dir, "overlay.json"), "-o", program, "./readme_snippets")
-	output, err := build.CombinedOutput()
-	require.NoError(t, err, "%s\n%s", output, source)
-	return program
+	overlay = filepath.Join(dir, "overlay.json")
+	require.NoError(t, os.WriteFile(overlay, replace, 0o600))
+	return overlay, source.String()
 }
 
 // runSnippets runs the program in several processes, and returns what they have said, by its first word.

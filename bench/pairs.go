@@ -131,7 +131,7 @@ func handOn(locks [2]*latchkey.Lock, queued <-chan struct{}, n int) error {
 		select {
 		case <-queued:
 		case err := <-next:
-			return errors.Join(errors.New("a lock that is held was granted, or failed"), err)
+			return errors.Join(errors.New("a lock that is held was granted, or failed"), err, hold.Unlock(context.Background()))
 		}
 		if err := hold.Unlock(context.Background()); err != nil {
 			return err

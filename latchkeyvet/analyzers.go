@@ -1,0 +1,93 @@
+// Package latchkeyvet reports code that uses github.com/latchkey-go/latchkey in a way that compiles and is
+// wrong. Each of [Analyzers] is a go/analysis pass for one mistake; README.md shows each with wrong and right
+// code. Command latchkeyvet runs them, by itself or in go vet.
+//
+// It would rather say nothing than something wrong. It knows types, and not names: what embeds a lock, or
+// has its methods by an interface, is looked at as well. A package that does not import the module directly
+// is not looked at, which costs nothing; nothing is asked of the packages that it imports.
+//
+// A line, or the one after it, is switched off by a comment that says why:
+//
+//	_, err := lock.TryLock(ctx) //latchkeyvet:ignore the fixed lease is the pause until the next attempt
+//
+// Without a reason the comment has no effect. The command has a flag for each analyzer: -lostunlock=false.
+package latchkeyvet
+
+import (
+	"go/token"
+	"regexp"
+	"strings"
+
+	"golang.org/x/tools/go/analysis"
+)
+
+// Analyzers are all of this package, each of which has a flag of its name in the command. The slice is new
+// with every call.
+func Analyzers() []*analysis.Analyzer {
+	return []*analysis.Analyzer{LostUnlock, LockLoop, SelfLock, OuterContext, DroppedUnlock, PerProcess, ErrCompare}
+}
+
+// newAnalyzer returns an analyzer that has nothing to say of a package that does not import this module, and
+// nothing of lines that are switched off.
+func newAnalyzer(name, doc string, run func(*analysis.Pass), requires ...*analysis.Analyzer) *analysis.Analyzer {
+	return &analysis.Analyzer{
+		Name:     name,
+		Doc:      doc,
+		URL:      "https://github.com/latchkey-go/latchkey/blob/main/latchkeyvet/README.md#" + name,
+		Requires: requires,
+		Run: func(pass *analysis.Pass) (any, error) {
+			if !imports(pass.Pkg) {
+				return nil, nil
+			}
+			all, heard := ignored(pass), *pass
+			heard.Report = func(d analysis.Diagnostic) {
+				if at := pass.Fset.Position(d.Pos); !all[line{at.Filename, at.Line}] {
+					pass.Report(d)
+				}
+			}
+			run(&heard)
+			return nil, nil
+		},
+	}
+}
+
+// line is one of a file.
+type line struct {
+	file string
+	n    int
+}
+
+// ignore is the comment that switches findings off. It says why, or has no effect.
+var ignore = regexp.MustCompile(`^//latchkeyvet:ignore\s+\S`)
+
+// ignored are the lines of which nothing is reported: that of an ignoring comment, and the one after it.
+func ignored(pass *analysis.Pass) map[line]bool {
+	all := map[line]bool{}
+	for _, file := range pass.Files {
+		for _, group := range file.Comments {
+			for _, comment := range group.List {
+				if ignore.MatchString(comment.Text) {
+					at := pass.Fset.Position(comment.Pos())
+					all[line{at.Filename, at.Line}], all[line{at.Filename, at.Line + 1}] = true, true
+				}
+			}
+		}
+	}
+	return all
+}
+
+// inTest reports whether a position is in a test, or in what tests are made of: a file of tests, or one that
+// imports testing.
+func inTest(pass *analysis.Pass, pos token.Pos) bool {
+	for _, file := range pass.Files {
+		if !within(file, pos) {
+			continue
+		}
+		for _, imported := range file.Imports {
+			if imported.Path.Value == `"testing"` {
+				return true
+			}
+		}
+	}
+	return strings.HasSuffix(pass.Fset.Position(pos).Filename, "_test.go")
+}

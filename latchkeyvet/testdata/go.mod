@@ -1,0 +1,3 @@
+module snippets
+
+go 1.25.0

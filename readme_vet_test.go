@@ -1,0 +1,35 @@
+package latchkey_test
+
+import (
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What the documents show is nothing that latchkeyvet reports. It is a module of its own, and is built there.
+func TestReadmeIsVetted(t *testing.T) {
+	tool := filepath.Join(t.TempDir(), "latchkeyvet.exe") // Windows runs nothing else, and others do not mind
+	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", tool, "./cmd/latchkeyvet")
+	build.Dir = "latchkeyvet"
+	output, err := build.CombinedOutput()
+	require.NoError(t, err, "%s", output)
+	vet := func(t *testing.T, snippets []string) (string, error) {
+		overlay, _ := programOf(t, snippets)
+		check := exec.CommandContext(t.Context(), "go", "vet", "-vettool="+tool, "-overlay", overlay, "./docs")
+		output, err := check.CombinedOutput()
+		return string(output), err
+	}
+	for document, snippets := range snippetsOf(t) {
+		t.Run(document, func(t *testing.T) {
+			output, err := vet(t, snippets)
+			require.NoError(t, err, output)
+		})
+	}
+	t.Run("something wrong", func(t *testing.T) { // is found in such a program
+		output, err := vet(t, []string{"_, err = lock.Lock(ctx)\n"})
+		require.Error(t, err)
+		require.Contains(t, output, "what Lock returns is assigned to _")
+	})
+}
