@@ -67,7 +67,7 @@ import (
 var (
 	// ErrNotSet says that Redis knows nothing of the latch. It was never set, or was deleted or lost, or
 	// its name is misspelt, or it opened or expired so long ago that Redis has forgotten it.
-	ErrNotSet = errors.New("not set")
+	ErrNotSet = errors.New("not set: WithCount or TrySetCount says how many")
 	// ErrExpired says that the latch did not open within its time to live.
 	ErrExpired = errors.New("expired")
 	// ErrDeleted says that somebody deleted the latch during the wait.

@@ -144,7 +144,7 @@ type Acquired struct {
 // What Redis can say instead of granting or queueing.
 var (
 	ErrFull           = errors.New("too many waiters")
-	ErrNotInitialized = errors.New("nobody has set how many permits there are")
+	ErrNotInitialized = errors.New("nobody has set how many permits there are: WithCapacity or TrySetPermits does")
 	ErrCapacity       = errors.New("more permits than there are")
 	ErrUnsettled      = errors.New("the server has not been up for long enough")
 )
