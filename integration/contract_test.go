@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -30,10 +31,11 @@ func (top *topology) servers(t testing.TB) contract.Servers {
 		},
 		Plain: func() (writable []rueidis.Client) {
 			for _, n := range top.nodes {
-				if m, err := n.ask("INFO", "replication"); err == nil {
-					if text, _ := m.ToString(); strings.Contains(text, "role:master") {
-						writable = append(writable, plain[n])
-					}
+				ctx, cancel := context.WithTimeout(context.Background(), patient)
+				role, err := plain[n].Do(ctx, plain[n].B().Info().Section("replication").Build()).ToString()
+				cancel()
+				if err == nil && strings.Contains(role, "role:master") {
+					writable = append(writable, plain[n])
 				}
 			}
 			return writable

@@ -90,10 +90,11 @@ func option(e engine, addrs ...string) rueidis.ClientOption {
 	}
 }
 
-// client is a plain client of this node alone.
+// client is a plain client of this node alone, which waits as long as a busy machine needs.
 func (n *node) client(t testing.TB) rueidis.Client {
 	t.Helper()
 	o := option(n.engine, n.addr)
+	o.Dialer.Timeout, o.ConnWriteTimeout = patient, patient
 	o.DisableCache, o.ForceSingleClient = true, true
 	c, err := rueidis.NewClient(o)
 	require.NoError(t, err)
