@@ -253,7 +253,8 @@ func (m *shares) force() {
 	m.settle()
 }
 
-// dies closes the client of who runs, as a process that is killed: after the lease another one runs.
+// dies closes the client of who runs, whose function does not return: as of a process that is killed. After
+// the lease another one runs.
 func (m *shares) dies() {
 	s := m.running
 	m.tell("%d: the client dies", s.client)
@@ -270,7 +271,11 @@ func (m *shares) dies() {
 	l, err := rlock.New(c, m.name)
 	require.NoError(m.t, err)
 	m.clients[s.client], m.locks[s.client] = c, l
-	m.fails(ending{err: errWork}, errWork)
+	m.running = nil
+	m.settle()
+	s.ends <- ending{err: errWork} // it was only stopped
+	require.ErrorIs(m.t, s.Outcome(m.t), errWork, m.told())
+	m.settle()
 }
 
 // leave cancels one who waits.

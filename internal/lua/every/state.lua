@@ -59,7 +59,14 @@ local function rest() return math.max(0, due(following(last)) - now) end
 
 -- A job begins with the tick after its first look. A record that is far ahead was made while the clock was
 -- wrong: the job goes on from the clock.
-local fresh = not last or last > now + period + AHEAD
+local function far(at) return at > now + period + AHEAD end
+local fresh = not last or far(last)
 if fresh then last = latest() end
+
+-- A tick is over. One that began while the clock was wrong leaves no trace: else its process would sleep until
+-- the clock has come there.
+local function pass(at)
+  if not far(at) then last = math.max(last, at) end
+end
 
 local function keep() redis.call('PEXPIRE', RUN, decimal(KEPT + 2 * period)) end
