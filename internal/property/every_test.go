@@ -115,7 +115,14 @@ func (m *jobs) goesOn(p *joiner) bool {
 		m.look(m.now())
 		return false
 	}
-	if !m.begin(m.now()) {
+	before := m.tick
+	runs := m.begin(m.now())
+	if runs || !before.IsZero() { // a run that is given up is stale as well
+		for _, other := range m.all {
+			other.stale = other.stale || other != p && other.run != nil
+		}
+	}
+	if !runs {
 		return false
 	}
 	select {
@@ -131,9 +138,6 @@ func (m *jobs) goesOn(p *joiner) bool {
 	require.Equal(m.t, m.attempt, p.run.Attempt(), m.told())
 	require.Greater(m.t, p.run.Token(), m.token, m.told())
 	m.token = p.run.Token()
-	for _, other := range m.all {
-		other.stale = other.stale || other.run != nil && other != p
-	}
 	m.holder, m.free, p.stale = p, m.now().Add(jobLease), false
 	m.recorded()
 	return true
@@ -329,17 +333,17 @@ func (m *jobs) looks() {
 func (m *jobs) step() {
 	p := m.runner()
 	switch n := m.random.IntN(20); {
-	case n < 6 && len(m.all) < 6:
+	case (n < 3 || n < 9 && p == nil) && len(m.all) < 6:
 		m.start()
-	case n < 11:
+	case n < 8 || n < 14 && p == nil:
 		m.passes()
-	case n < 16 && p != nil:
+	case n < 14:
 		m.ends(p, pickError(m.random), false)
-	case n == 16 && p != nil:
+	case n == 15 && p != nil:
 		m.cancel(p)
-	case n == 17 && m.holder != nil && m.locked():
+	case n == 16 && m.holder != nil && m.locked():
 		m.force()
-	case n == 18 && p != nil:
+	case n == 17 && p != nil:
 		m.dies(p)
 	case len(m.all) > 0:
 		m.cancel(m.all[m.random.IntN(len(m.all))])
@@ -350,7 +354,6 @@ func (m *jobs) step() {
 func (m *jobs) play(steps int) {
 	m.begins = make(chan *joiner, 100)
 	m.period, m.grace = jobPeriod, jobLease+time.Second
-	m.missed = []once.Missed{once.Skip, once.RunOnce, once.RunAll}[m.random.IntN(3)]
 	m.options = []once.Option{once.WithMissed(m.missed), once.WithLease(jobLease)}
 	if m.random.IntN(2) == 0 {
 		m.limit = 2
@@ -386,6 +389,7 @@ func everyScenario(t *testing.T, seed uint64, n int64, option func() rueidis.Cli
 	require.NoError(t, err)
 	t.Cleanup(plain.Close)
 	require.NoError(t, plain.Do(t.Context(), plain.B().Flushall().Build()).Error())
+	m.missed = []once.Missed{once.Skip, once.RunOnce, once.RunAll}[n%3]
 	m.t, m.plain, m.random = t, plain, rand.New(rand.NewPCG(seed, uint64(n)))
 	m.name, m.about = []string{"a", "{c}d"}[n%2], "LATCHKEY_SEED="+strconv.FormatUint(seed, 10)+", scenario "+strconv.FormatInt(n, 10)
 	m.open = func() *latchkey.Client {
