@@ -177,18 +177,19 @@ func (m *jobs) settled() {
 
 // ends is the end of a run. When it counts its tick is over. Then the process goes on, or is cancelled.
 func (m *jobs) ends(p *joiner, err error, cancelled bool) {
+	stale := p.stale
+	p.run, p.stale = nil, false
 	p.ends <- err
 	over := <-p.lost
 	lost := over || !m.locked() || m.holder != p
-	counts := !p.stale && (err == nil || !over)
-	m.tell("%d: its run ends with %v (counts %t, lost %t, stale %t)", p.client, err, counts, lost, p.stale)
+	counts := !stale && (err == nil || !over)
+	m.tell("%d: its run ends with %v (counts %t, lost %t, stale %t)", p.client, err, counts, lost, stale)
 	if counts {
 		m.over(m.now())
 	}
 	if m.holder == p {
 		m.holder, m.free = nil, time.Time{}
 	}
-	p.run, p.stale = nil, false
 	switch {
 	case cancelled:
 		m.gone(p, context.Canceled)
