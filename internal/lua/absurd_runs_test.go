@@ -21,7 +21,7 @@ func TestAbsurdRuns(t *testing.T) {
 			"failed": func(r *runs) { r.finish(5, nil, 40_000) },
 		} {
 			t.Run(name+"/"+phase, func(t *testing.T) {
-				eachRuns(t, family, func(t *testing.T, r *runs) { absurdRuns(r, end) })
+				eachRuns(t, family, func(_ *testing.T, r *runs) { absurdRuns(r, end) })
 			})
 		}
 	}
@@ -61,7 +61,7 @@ func absurdRuns(r *runs, end func(r *runs)) {
 func TestAbsurdTicks(t *testing.T) {
 	for _, running := range []bool{false, true} {
 		t.Run(fmt.Sprintf("runs %t", running), func(t *testing.T) {
-			eachRuns(t, lua.RunTicks, func(t *testing.T, r *runs) { absurdTicks(r, running) })
+			eachRuns(t, lua.RunTicks, func(_ *testing.T, r *runs) { absurdTicks(r, running) })
 		})
 	}
 }
@@ -126,7 +126,9 @@ func TestAbsurdFences(t *testing.T) {
 			{"string", companion, "", "0000000000000005 0000000000000001%"},
 		}
 		s.stay = []string{key}
-		set := func(token int64, number uint64) error { return s.conn.FenceSet(ctx, k, token, number, fmt.Sprint("set ", token, number)) }
+		set := func(token int64, number uint64) error {
+			return s.conn.FenceSet(ctx, k, token, number, fmt.Sprint("set ", token, number))
+		}
 		eval := func(token int64) error {
 			_, err := s.conn.FenceEval(ctx, []*lua.Keys{k}, token, "return redis.call('SET', KEYS[1], ARGV[1])", []string{fmt.Sprint("eval ", token)})
 			return err
