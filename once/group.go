@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/session"
 )
@@ -98,6 +99,12 @@ func (g *group) lingering(ctx context.Context) (context.Context, context.CancelF
 		context.AfterFunc(longer, func() { timer.Stop() })
 	})
 	return longer, func() { unhook(); cancel() }
+}
+
+// follow has the next holds of a lock have greater tokens than a record has: Redis may have lost those that
+// the lock had.
+func follow(h *latchkey.Hold, token int64) {
+	session.Raise((*grant.Hold)(h).Alone().Floor, token)
 }
 
 // enter refuses what begins after the client was closed, or after its context ended.

@@ -122,6 +122,10 @@ func (r *rounds) run(ctx, held context.Context, h *latchkey.Hold) (wake, error) 
 	if t.Dropped > 0 {
 		log.Error("latchkey: a tick is given up, because all its runs died", "tick", time.UnixMilli(t.Dropped), "runs", r.ticks.Limit)
 	}
+	if t.Stale { // the lock was lost, or Redis has lost its last token, and not this one
+		follow(h, t.Last)
+		return wake{in: r.pause.Next()}, nil
+	}
 	if t.At == 0 {
 		r.mine = false
 		return wake{milliseconds(t.Next), true}, nil

@@ -89,9 +89,8 @@ func (r *runner) begin(ctx, held context.Context, h *latchkey.Hold, since, kept 
 		case b.Outcome != nil:
 			r.saw(b.Outcome, sent)
 			a.done, a.outcome = true, b.Outcome
-		case b.Stale && h.Err() == nil:
-			a.err = ErrStale // a token that was greater came first: the tokens are lost, and the clock was set back
-		case b.Stale:
+		case b.Stale: // the lock was lost, or Redis has lost its last token, and not this one
+			follow(h, b.Last)
 			a.again = true
 		case b.Exhausted > 0:
 			a.err = givenUp(b.Exhausted)

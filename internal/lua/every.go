@@ -79,6 +79,7 @@ type Tick struct {
 	Attempt int64 // number of its run
 	Next    int64 // if none: ms until the next tick
 	Stale   bool  // if none: a run with a greater token has begun, or the one with this token is over
+	Last    int64 // if stale: the token of the run that has begun last
 	Dropped int64 // the tick that is given up, because so many runs of it have died; 0: none
 }
 
@@ -108,7 +109,7 @@ func (c Conn) Tick(ctx context.Context, k *Keys, t Ticks, token int64) (r Tick, 
 	case status == "n":
 		r.Next = bounded(numbers[0])
 	case status == "s":
-		r.Stale = true
+		r.Stale, r.Last = true, numbers[0]
 	default:
 		return r, ErrReply
 	}

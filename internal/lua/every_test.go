@@ -118,10 +118,10 @@ func TestTick(t *testing.T) {
 		last := r.back(ticks, 2)
 		require.Equal(t, lua.Tick{At: last - day, Attempt: 1}, r.tick(ticks, 5))
 		require.Equal(t, lua.Tick{At: last - day, Attempt: 2}, r.tick(ticks, 6), "the first one died")
-		require.Equal(t, lua.Tick{Stale: true}, r.tick(ticks, 5))
+		require.Equal(t, lua.Tick{Stale: true, Last: 6}, r.tick(ticks, 5))
 		require.False(t, r.over(ticks, 5), "stale")
 		require.True(t, r.over(ticks, 6))
-		require.Equal(t, lua.Tick{Stale: true}, r.tick(ticks, 6), "a late copy")
+		require.Equal(t, lua.Tick{Stale: true, Last: 6}, r.tick(ticks, 6), "a late copy")
 		require.Equal(t, lua.Tick{At: last, Attempt: 1}, r.tick(ticks, 7))
 		require.False(t, r.over(ticks, 6))
 		require.True(t, r.over(ticks, 7))
@@ -196,6 +196,32 @@ func TestTicksWhenTheClockWasAhead(t *testing.T) {
 		require.Less(t, r.due(ticks, "a").Next, int64(1001))
 		r.back(ticks, -700)
 		require.Less(t, r.tick(ticks, 6).Next, int64(1001))
+	})
+}
+
+// Nor does a run that had begun while the clock was wrong: its process goes on from the clock when it is over,
+// or given up.
+func TestRunOfATickThatIsFarAhead(t *testing.T) {
+	eachRuns(t, lua.RunTicks, func(t *testing.T, r *runs) {
+		ticks := lua.Ticks{Period: day, Missed: lua.MissedAll, Limit: 2}
+		begun := func(token, attempt int64) {
+			r.back(ticks, 1)
+			at := r.tick(ticks, token).At
+			require.Positive(t, at)
+			require.NoError(t, r.do("HSET", r.record(), "tick", decimal(at+9*day), "last", decimal(at+8*day), "attempt", decimal(attempt)).Error())
+		}
+		begun(5, 1)
+		next, ok, err := r.conn.FinishTick(t.Context(), r.keys, ticks, 5)
+		require.NoError(t, err)
+		require.True(t, ok)
+		require.LessOrEqual(t, next, int64(day))
+
+		begun(6, 2)
+		dropped, err := r.conn.Tick(t.Context(), r.keys, ticks, 7)
+		require.NoError(t, err)
+		require.Positive(t, dropped.Dropped)
+		require.Positive(t, dropped.Next)
+		require.LessOrEqual(t, dropped.Next, int64(day))
 	})
 }
 

@@ -43,6 +43,7 @@ type Begun struct {
 	Exhausted int64    // there have been so many runs that none begins any more
 	Wait      int64    // ms until the next run may begin
 	Stale     bool     // a run with a greater token has begun, or the one with this token is over
+	Last      int64    // if stale: the token of the run that has begun last
 }
 
 // Look runs once/look.lua. limit is how many runs there may be, 0 for any number. whole: with the outcome's
@@ -122,7 +123,7 @@ func begun(result rueidis.RedisResult) (b Begun, err error) {
 	switch {
 	case status == "n":
 	case status == "s":
-		b.Stale = true
+		b.Stale, b.Last = true, n
 	case n == 0:
 		return b, ErrReply
 	case status == "r":

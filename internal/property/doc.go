@@ -14,6 +14,11 @@
 // that. Counting and leased semaphores and latches are all a number in Redis, which cannot be told apart: of
 // those only one at a time is used under a name.
 //
+// What is done once, shared, or run at ticks has models and names of its own. Of Share at most one call runs,
+// all others are seen to wait, and whoever waits as it ends gets what it got. Of Every the server's clock is
+// set at will, and its ticks are hours apart: so nothing is due by itself, and the model knows which tick who
+// takes part must run, and that nobody else does. Clients die there: their functions do not return.
+//
 // LATCHKEY_SEED repeats a run, LATCHKEY_SOAK makes it longer. A failure prints the seed and what was done
 // under the name up to then.
 package property

@@ -10,18 +10,19 @@
 --       7 how many runs of a tick there may be, 0 for any number
 -- Reply {'r', tick, attempt, dropped}    the run of this tick has begun
 --       {'n', ms to the next, 0, dropped}  nothing is due
---       {'s', 0, 0, 0}                     nothing has begun: a run with a greater token has, or this one is
---                                          over
+--       {'s', token, 0, 0}                 nothing has begun: a run with this token has, which is greater, or
+--                                          this one is over
 --       dropped: a tick that is over because so many runs of it have died; 0: none is
 -- include every/state.lua
 
 local mine, most, dropped = tonumber(ARGV[4]), tonumber(ARGV[7]), 0
-if token > mine or token == mine and not tick then return {'s', 0, 0, 0} end
+if token > mine or token == mine and not tick then return {'s', decimal(token), 0, 0} end
 if token == mine then return {'r', decimal(tick), attempt, 0} end
 
 redis.call('HDEL', RUN, 'told', 'by') -- first: Redis never refuses it for lack of memory, nor what follows
 if tick and most > 0 and attempt >= most then
-  dropped, last, tick = tick, math.max(last, tick), nil
+  pass(tick)
+  dropped, tick = tick, nil
 end
 if not tick then
   attempt = 0

@@ -11,7 +11,7 @@
 
 if token ~= tonumber(ARGV[4]) then return {0, 0} end
 if tick then
-  last = math.max(last, tick)
+  pass(tick)
   if ARGV[5] == 'skip' then last = math.max(last, latest()) end -- what became due meanwhile was missed
   redis.call('HDEL', RUN, 'tick', 'attempt', 'told', 'by') -- first, as in every/begin.lua
   redis.call('HSET', RUN, 'last', decimal(last))

@@ -23,17 +23,17 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000) -- ms
 local f = redis.call('HMGET', RUN, 'last', 'token', 'tick', 'attempt', 'told', 'by')
 local period, longest, seed = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 
--- Reads a whole number of the record; nil when it is absent.
+-- Reads a whole number of the record; nil when it is absent. None is greater than a token can be.
 local function number_of(text)
-  if text and (#text > 16 or not string.find(text, '^%d+$')) then
+  if text and (#text > 16 or not string.find(text, '^%d+$') or tonumber(text) > 9007199254740990) then
     error('WRONGTYPE ' .. RUN .. ' holds data that is not of a job')
   end
   return text and tonumber(text)
 end
 
 local last, token, tick = number_of(f[1]), number_of(f[2]) or 0, number_of(f[3])
-local attempt, told = number_of(f[4]) or 0, number_of(f[5])
-if not last and redis.call('EXISTS', RUN) == 1 then
+local attempt, told = number_of(f[4]), number_of(f[5])
+if tick and (tick == 0 or not attempt or attempt == 0) or not last and redis.call('EXISTS', RUN) == 1 then
   error('WRONGTYPE ' .. RUN .. ' holds data that is not of a job')
 end
 
@@ -59,7 +59,14 @@ local function rest() return math.max(0, due(following(last)) - now) end
 
 -- A job begins with the tick after its first look. A record that is far ahead was made while the clock was
 -- wrong: the job goes on from the clock.
-local fresh = not last or last > now + period + AHEAD
+local function far(at) return at > now + period + AHEAD end
+local fresh = not last or far(last)
 if fresh then last = latest() end
+
+-- A tick is over. One that began while the clock was wrong leaves no trace: else its process would sleep until
+-- the clock has come there.
+local function pass(at)
+  if not far(at) then last = math.max(last, at) end
+end
 
 local function keep() redis.call('PEXPIRE', RUN, decimal(KEPT + 2 * period)) end

@@ -20,7 +20,8 @@ for i = 1, n do
     elseif not string.find(last.err, 'WRONGTYPE', 1, true) then
       return last
     end
-    if not token or #token ~= 16 or token > '9007199254740990' or #number ~= 0 and #number ~= 16 then
+    if not token or #token ~= 16 or token > '9007199254740990' or #number ~= 0 and #number ~= 16
+        or number > '9007199254740990' then
       return {err = 'LATCHKEY_FOREIGN ' .. KEYS[n + i] .. ' holds data that is not a fencing token'}
     end
     if token > ARGV[1] then return {err = 'LATCHKEY_STALE token ' .. token} end

@@ -10,14 +10,15 @@
 --       {'o', kind, value, over}  nothing has begun: there is an outcome with a greater number
 --       {'x', attempts}           nothing has begun: there have been so many runs
 --       {'w', ms}                 nothing has begun: the last run failed, and the next may begin after that
---       {'s', 0}                  nothing has begun: a run with a greater token has, or this one is over
+--       {'s', token}              nothing has begun: a run with this token has, which is greater, or this one
+--                                 is over
 -- include once/state.lua
 
 local mine, most = tonumber(ARGV[1]), tonumber(ARGV[3])
 -- First: whoever waits for an outcome may have it, whatever became of its lock.
 if phase == 'o' and over > tonumber(ARGV[2]) then return {'o', f[5], f[6], decimal(over)} end
-if token > mine then return {'s', 0} end
-if token == mine then return phase == 'r' and {'r', attempt} or {'s', 0} end
+if token > mine then return {'s', decimal(token)} end
+if token == mine then return phase == 'r' and {'r', attempt} or {'s', decimal(token)} end
 if phase == 'o' then attempt = 0 end
 if most > 0 and attempt >= most then return {'x', decimal(attempt)} end
 local wait = paused()
