@@ -25,10 +25,16 @@ func runsJob(t testing.TB, c *latchkey.Client, period time.Duration, f func(cont
 	return redistest.Begin(t, func(ctx context.Context) (struct{}, error) { return struct{}{}, j.Run(ctx) })
 }
 
+// lastTick is when the last whole number of periods was over.
+func lastTick(period time.Duration) time.Time {
+	ms := period.Milliseconds()
+	return time.UnixMilli(time.Now().UnixMilli() / ms * ms)
+}
+
 // sets makes a job that looked last so many periods ago.
 func sets(t testing.TB, plain rueidis.Client, period time.Duration, ago int64) (last time.Time) {
 	t.Helper()
-	last = time.UnixMilli(time.Now().UnixMilli() / period.Milliseconds() * period.Milliseconds())
+	last = lastTick(period)
 	before := strconv.FormatInt(last.UnixMilli()-ago*period.Milliseconds(), 10)
 	require.NoError(t, plain.Do(t.Context(), plain.B().Hset().Key("latchkey_every:{a}").FieldValue().FieldValue("last", before).Build()).Error())
 	return last

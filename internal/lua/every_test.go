@@ -199,8 +199,8 @@ func TestTicksWhenTheClockWasAhead(t *testing.T) {
 	})
 }
 
-// Nor does a run that had begun while the clock was wrong: its process goes on from the clock when it is over,
-// or given up.
+// Nor does a run that had begun while the clock was wrong: its process goes on from the clock when it is
+// over, or given up.
 func TestRunOfATickThatIsFarAhead(t *testing.T) {
 	eachRuns(t, lua.RunTicks, func(t *testing.T, r *runs) {
 		ticks := lua.Ticks{Period: day, Missed: lua.MissedAll, Limit: 2}

@@ -93,8 +93,8 @@ func (m *jobs) force() {
 	m.holder, m.free = nil, time.Time{}
 }
 
-// dies closes a client that runs, and its function does not return: as of a process that was stopped. Its lock
-// is free after the lease, and its tick is repeated.
+// dies closes a client that runs, and its function does not return: as of a process that was stopped. Its
+// lock is free after the lease, and its tick is repeated.
 func (m *jobs) dies(p *joiner) {
 	m.tell("%d: the client dies", p.client)
 	m.clients[p.client].Close()
@@ -147,7 +147,8 @@ func (m *jobs) passes() {
 	m.looks()
 }
 
-// looks looks until when the lock is held: a client renews what it holds when it finds that the clock was set.
+// looks looks until when the lock is held: a client renews what it holds when it finds that the clock was
+// set.
 func (m *jobs) looks() {
 	if m.free.IsZero() {
 		return

@@ -7,8 +7,8 @@ import (
 	"github.com/latchkey-go/latchkey/once"
 )
 
-// timetable is the model of the ticks of a job: what is due, by the server's clock, and what was run of it. It
-// follows what package once says of Every and of its options.
+// timetable is the model of the ticks of a job: what is due, by the server's clock, and what was run of it.
+// It follows what package once says of Every and of its options.
 type timetable struct {
 	period, grace time.Duration // grace: after that a tick that has not begun is missed, with Skip
 	missed        once.Missed
