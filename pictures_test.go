@@ -40,7 +40,8 @@ func TestPicturesAreTrue(t *testing.T) {
 				require.FileExists(t, filepath.Join("internal", "lua", filepath.FromSlash(script)+".lua"), "%s names a script", document)
 			}
 			for _, name := range regexp.MustCompile(`\b(?:latchkey_\w+|redisson_\w+|Err[A-Z]\w+)`).FindAllString(picture, -1) {
-				require.True(t, strings.Contains(code.String(), name), "%s names %s, which does not exist", document, name)
+				exists := strings.Contains(code.String(), name)
+				require.True(t, exists, "%s names %s, which does not exist", document, name)
 			}
 		}
 	}

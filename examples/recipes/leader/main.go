@@ -17,8 +17,9 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx); err != nil && !errors.Is(err, context.Canceled) {
+	err := run(ctx)
+	stop()
+	if err != nil && !errors.Is(err, context.Canceled) {
 		log.Fatal(err)
 	}
 }
@@ -38,12 +39,12 @@ func run(ctx context.Context) error {
 
 // schedule is called when this process leads. Its ctx ends before another one can lead.
 func schedule(ctx context.Context, term leader.Term) error {
-	fmt.Println("process", os.Getpid(), "leads")
+	fmt.Println("process", os.Getpid(), "leads, with token", term.Token())
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(time.Second): // work in steps, with term.Token() for whatever is written
+		case <-time.After(time.Second): // work in steps; whatever is written says the token
 		}
 	}
 }
