@@ -133,7 +133,7 @@ func (s *scene) onlyExpiring(ctx context.Context) (violations []Violation) {
 		}
 		for name, ttl := range all {
 			stays := strings.Contains(name, string(Leased)) || strings.Contains(name, string(Queued)) ||
-				strings.Contains(name, string(Counting)) || strings.Contains(name, string(Latch))
+				strings.Contains(name, string(Counting)) || strings.Contains(name, string(Latch)) || strings.HasSuffix(name, data)
 			if ttl == -1 && !stays {
 				violations = append(violations, Violation{"left behind", "a key without a time to live: " + name})
 			}
