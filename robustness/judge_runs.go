@@ -135,7 +135,8 @@ func (h *history) ticked(o Object, runs []entry) (violations []Violation) {
 	return violations
 }
 
-// writes looks for writes that were done with a smaller token than one before.
+// writes looks for writes that were done with a smaller token than one before, and for what was overwritten by
+// such a one.
 func (h *history) writes(o Object) (violations []Violation) {
 	if h.loses() {
 		return nil
@@ -151,7 +152,11 @@ func (h *history) writes(o Object) (violations []Violation) {
 			}
 			byEnd = byEnd[1:]
 		}
-		if greatest != nil && e.Token < greatest.Token {
+		switch {
+		case greatest == nil:
+		case e.Mode == 1 && (e.Extra < greatest.Token || e.Extra > e.Token):
+			violations = append(violations, Violation{"fence", fmt.Sprintf("it reads %d: %s\n  after %s", e.Extra, e.describe(h.Began), greatest.describe(h.Began))})
+		case e.Token < greatest.Token:
 			violations = append(violations, Violation{"fence", fmt.Sprintf("written: %s\n  after %s", e.describe(h.Began), greatest.describe(h.Began))})
 		}
 	}

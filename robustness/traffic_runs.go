@@ -94,6 +94,7 @@ func (w *worker) useOnce(rng *rand.Rand, c *client, o Object) {
 	}
 	err := way(ctx, func(ctx context.Context, run *once.Run) error {
 		ran, token = true, run.Token()
+		nap(ctx, time.Duration(rng.IntN(200))*time.Millisecond) // so that it may be in the way of faults
 		w.running(ctx, rng, c, o, run, name)
 		if rng.IntN(4) == 0 {
 			return errRun
@@ -198,7 +199,14 @@ func (w *worker) campaign(stopping context.Context, rng *rand.Rand, c *client, o
 	err := candidate.Run(ctx, func(ctx context.Context, term leader.Term) error {
 		r := w.witness.Ask(Run, o, Alone, 0, c.number)
 		r.Granted(trusted{ctx}, term.Token(), 0)
-		for range 1 + rng.IntN(20) {
+		rounds := 1 + rng.IntN(20)
+		if rng.IntN(4) == 0 { // longer than a lease, as a rule
+			rounds *= 50
+		}
+		for range rounds {
+			if ctx.Err() != nil {
+				break
+			}
 			w.inside(ctx, rng, stack{held{object: o, client: c, token: term.Token(), ctx: ctx}}, func() { r.Seen(trusted{ctx}) })
 			nap(ctx, time.Duration(rng.IntN(5))*time.Millisecond)
 			r.Seen(trusted{ctx})
