@@ -19,6 +19,9 @@ func (h *history) ran(o Object) (violations []Violation) {
 		}
 		names[name] = append(names[name], e)
 	}
+	for _, call := range h.of(Call, o.Index) {
+		names[call.N] = append(names[call.N], nil...) // perhaps nobody has run
+	}
 	for name, runs := range names {
 		violations = append(violations, h.alone(begun(slices.Clone(runs)))...)
 		slices.SortFunc(runs, func(a, b entry) int { return cmp.Compare(a.Token, b.Token) })
@@ -43,7 +46,7 @@ func (h *history) grow(o Object, runs []entry) (violations []Violation) {
 	}
 	for n := 1; n < len(runs); n++ {
 		before, e := runs[n-1], runs[n]
-		what := ""
+		var what string
 		switch {
 		case e.Token == before.Token:
 			what = "token twice"
