@@ -30,6 +30,11 @@ func (h *history) judge() (violations []Violation) {
 			found = h.linear(o)
 		case o.Family == Barrier:
 			found = h.barriers(o)
+		case o.Runs():
+			found = h.ran(o)
+		}
+		if o.Family == Fenced {
+			found = append(found, h.writes(o)...)
 		}
 		if o.Family == Fair || o.Family == Queued {
 			found = append(found, h.order(o)...)
@@ -46,8 +51,11 @@ func (h *history) judge() (violations []Violation) {
 }
 
 // sections returns those of an object that were granted, in the order of their begins.
-func (h *history) sections(o Object) []entry {
-	some := slices.DeleteFunc(h.of(Section, o.Index), func(e entry) bool { return e.Begin == 0 })
+func (h *history) sections(o Object) []entry { return begun(h.of(Section, o.Index)) }
+
+// begun returns those that were granted, in the order of their begins.
+func begun(some []entry) []entry {
+	some = slices.DeleteFunc(some, func(e entry) bool { return e.Begin == 0 })
 	slices.SortFunc(some, func(a, b entry) int { return cmp.Or(cmp.Compare(a.Begin, b.Begin), cmp.Compare(a.end, b.end)) })
 	return some
 }
@@ -79,7 +87,10 @@ func eventsOf(sections []entry) []event {
 
 // exclusion looks for sections that were trusted beside a writer's, and for tokens that contradict the order
 // of the sections.
-func (h *history) exclusion(o Object) (violations []Violation) {
+func (h *history) exclusion(o Object) []Violation { return h.alone(h.sections(o)) }
+
+// alone is exclusion for some sections.
+func (h *history) alone(sections []entry) (violations []Violation) {
 	type latest struct {
 		token int64
 		entry
@@ -88,7 +99,7 @@ func (h *history) exclusion(o Object) (violations []Violation) {
 	// The greatest tokens of those alone, and together.
 	all := map[[2]int64]*[2]latest{}
 	perClient := h.mayForgetTokens()
-	for _, e := range eventsOf(h.sections(o)) {
+	for _, e := range eventsOf(sections) {
 		var who [2]int64
 		if perClient {
 			who = [2]int64{int64(e.serial), e.Client}

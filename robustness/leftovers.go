@@ -132,8 +132,9 @@ func (s *scene) onlyExpiring(ctx context.Context) (violations []Violation) {
 			return []Violation{{"left behind", err.Error()}}
 		}
 		for name, ttl := range all {
-			stays := strings.Contains(name, string(Leased)) || strings.Contains(name, string(Queued)) ||
-				strings.Contains(name, string(Counting)) || strings.Contains(name, string(Latch))
+			stays := strings.HasSuffix(name, data) || slices.ContainsFunc([]Family{Leased, Queued, Counting, Latch}, func(f Family) bool {
+				return strings.Contains(name, "-"+string(f)) // each key has the name of its object in it
+			})
 			if ttl == -1 && !stays {
 				violations = append(violations, Violation{"left behind", "a key without a time to live: " + name})
 			}

@@ -33,6 +33,8 @@ const (
 	luaOfPermits  = "internal/lua/permit/"
 	luaOfLatches  = "internal/lua/latch/"
 	luaOfBarriers = "internal/lua/barrier/"
+	luaOfRuns     = "internal/lua/once/"
+	luaOfTicks    = "internal/lua/every/"
 	luaOfAll      = "internal/lua/shared/"
 )
 
@@ -126,4 +128,20 @@ type downgrader struct`},
 	mutate("nobody is told that a barrier opens", luaOfBarriers+"arrive.lua", "  advance()\n  over = true\nend\nreturn", "  advance()\nend\nreturn"),
 	mutate("commands take effect twice", luaOfAll+"once.lua", "  if not outcome then return nil end\n", "  do return nil end\n").
 		under("lose replies"),
+
+	// What is run once, leaders, writes with tokens.
+	mutate("what is done runs again", luaOfRuns+"begin.lua", "if phase == 'o' and over > tonumber(ARGV[2]) then", "if phase == 'o' and ARGV[2] ~= '0' and over > tonumber(ARGV[2]) then"),
+	mutate("a stale run is recorded", luaOfRuns+"finish.lua", "if token ~= tonumber(ARGV[1]) then return '0' end\n", "").
+		under("stop a worker"),
+	mutate("who comes late is given what was over", luaOfRuns+"enter.lua", "return decimal(over)", "return '1'"),
+	mutate("attempts are not counted", luaOfRuns+"begin.lua", "'attempt', decimal(attempt + 1)", "'attempt', '1'"),
+	mutate("a tick is not over", luaOfTicks+"finish.lua", "  redis.call('HSET', RUN, 'last', decimal(last))\n", ""),
+	mutate("the last of all missed ticks is run alone", luaOfTicks+"begin.lua", "tick = following(last)", "tick = newest"),
+	{Name: "a leader does not look at the clock", Edits: []Edit{
+		{"leader/term.go", "context.WithCancelCause(hold.Context())", "context.WithCancelCause(context.WithoutCancel(hold.Context()))"},
+		{"leader/term.go", "	left := t.hold.Remaining()\n", "	left := t.hold.Remaining() + time.Minute\n"},
+		{"leader/term.go", "			t.end(t.hold.Err())\n			t.overrun()", "			t.overrun()"},
+	}, Focus: Focus{Faults: []string{"stop a worker"}}},
+	mutate("a write with a smaller token is done", "internal/lua/fence/check.lua", "if token > ARGV[1] then", "if token < ARGV[1] and false then").
+		under("late copies"),
 }

@@ -3,6 +3,8 @@ package robustness
 import (
 	"fmt"
 	"math/rand/v2"
+
+	"github.com/latchkey-go/latchkey/once"
 )
 
 // Family is which primitives share an object.
@@ -19,6 +21,11 @@ const (
 	Counting Family = "counting"
 	Latch    Family = "latch"
 	Barrier  Family = "barrier"
+	Fenced   Family = "fence"  // as Locks; with its tokens something is written
+	Onces    Family = "once"   // names that come one after the other, each done once
+	Shared   Family = "share"  // a name of which runs are shared
+	Ticks    Family = "every"  // a job
+	Leads    Family = "leader" // who leads
 )
 
 // Object is one name in Redis, which all processes of an episode use.
@@ -26,7 +33,7 @@ type Object struct {
 	Index    int // its place in the order in which nested waits must be
 	Key      string
 	Family   Family
-	Capacity int  // of permits; of a barrier its parties
+	Capacity int  // of permits; of a barrier its parties; of a job its once.Missed
 	Taken    bool // it may be taken away: ForceUnlock, DEL of its key
 	Changes  bool // its capacity changes while it is used
 	Lone     bool // no multi-lock has it, and no lease of it is short in a calm episode: so a lost wake-up shows
@@ -41,7 +48,12 @@ const prefix = "k/"
 
 // Exclusive reports whether it is a lock, of which one may be inside, or only readers.
 func (o Object) Exclusive() bool {
-	return o.Family == Locks || o.Family == Fair || o.Family == Halves || o.Family == Red
+	return o.Family == Locks || o.Family == Fair || o.Family == Halves || o.Family == Red || o.Family == Fenced
+}
+
+// Runs reports whether functions run under it, one at a time.
+func (o Object) Runs() bool {
+	return o.Family == Onces || o.Family == Shared || o.Family == Ticks || o.Family == Leads
 }
 
 // Permits reports whether it has permits with holders.
@@ -66,6 +78,12 @@ func newObjects(rng *rand.Rand, topology Topology, parties int) []Object {
 		add(6, Object{Family: Red, Busy: true})
 		return all
 	}
+	add(1, Object{Family: Onces}) // first: what they run may use all that follows
+	add(1, Object{Family: Shared})
+	add(1, Object{Family: Ticks, Capacity: int(once.RunAll)})
+	add(1, Object{Family: Ticks, Capacity: int(once.Skip)})
+	add(1, Object{Family: Leads})
+	add(1, Object{Family: Fenced, Taken: true, Busy: true})
 	add(1, Object{Family: Locks})
 	add(1, Object{Family: Locks, Lone: true})
 	add(1, Object{Family: Locks, Taken: true})

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"sync"
 	"time"
+
+	"github.com/latchkey-go/latchkey"
 )
 
 // section is a hold of a lock, or permits.
@@ -108,6 +110,9 @@ func (w *worker) tiny(rng *rand.Rand, c *client, o Object, variant int) {
 		nap(s.Context(), time.Duration(rng.IntN(500))*time.Microsecond)
 	}
 	r.Seen(s)
+	if hold, ok := s.(*latchkey.Hold); ok && rng.IntN(4) == 0 {
+		w.write(rng, c, o, hold)
+	}
 	r.Over(w.endOf(c, "end of "+o.Key, w.unlock(rng, release, r)))
 }
 

@@ -46,6 +46,7 @@ func (w *worker) useLock(parent context.Context, rng *rand.Rand, c *client, o Ob
 	r.Granted(hold, hold.Token(), hold.Sequence())
 	me := held{object: o, client: c, shared: reads, token: hold.Token(), ctx: hold.Context(), alone: true}
 	w.inside(hold.Context(), rng, s.with(me), func() { r.Seen(hold) })
+	w.write(rng, c, o, hold)
 	r.Seen(hold)
 	if o.Family == Halves && !reads && rng.IntN(4) == 0 {
 		r = w.downgrade(rng, c, o, hold, r)

@@ -21,6 +21,9 @@ const (
 	Command      // of plain permits or of a latch: Mode says which
 	Arrival      // at a barrier
 	Closing      // of a client
+	Run          // of a function that runs once, for all, at a tick, or while its process leads
+	Call         // of what is done once or shared: Mode says which
+	Write        // with a token
 )
 
 // The modes of sections.
@@ -54,10 +57,10 @@ type Record struct {
 	Queued   int64 // it stood in the queue by then; negative: it was queued again
 	Token    int64
 	Sequence int64
-	N        int64 // permits, or an argument
+	N        int64 // permits, or an argument; of a run its name or tick
 	Mode     int64
 	Result   int64
-	Extra    int64 // a second result
+	Extra    int64 // a second result; of a run the number of the attempt; of a call 1: it ran here
 	Client   int64 // of its process; each one that is opened has a number
 	Ends     int64 // 1: a section that ends by itself: a fixed lease, or a longest hold
 	Several  int64 // 1: it is a part of a multi-lock, which may have had it before it was granted all

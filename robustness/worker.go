@@ -121,6 +121,10 @@ func (w *worker) run() {
 			if w.Worker < o.Capacity {
 				begin(func(ctx context.Context, rng *rand.Rand) { w.useBarrier(ctx, rng, o) })
 			}
+		case o.Runs():
+			for n := range w.runners(o) {
+				begin(func(ctx context.Context, rng *rand.Rand) { w.useRuns(ctx, rng, o, n) })
+			}
 		}
 	}
 	w.busy = busyOf(w.Objects)

@@ -1,0 +1,222 @@
+package robustness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"time"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/leader"
+	"github.com/latchkey-go/latchkey/once"
+)
+
+// The calls of what is done once or shared, as modes of records.
+const (
+	doOnce int64 = iota
+	tryOnce
+	readResult
+	shareRun
+)
+
+// What is done once has another name each epoch, in all processes. It fails so often at most.
+const (
+	epoch    = 250 * time.Millisecond
+	attempts = 4
+)
+
+// period is that of jobs.
+const period = 50 * time.Millisecond
+
+// errRun is what a function fails with.
+var errRun = errors.New("own")
+
+// ofRuns are errors that a random program runs into.
+var ofRuns = []error{once.ErrDone, once.ErrNotDone, once.ErrGivenUp, once.ErrStale, errRun, leader.ErrResigned}
+
+// runners is how many goroutines of a worker use what functions run under.
+func (w *worker) runners(o Object) int {
+	if o.Family == Onces || o.Family == Shared {
+		return 3
+	}
+	return 1
+}
+
+// useRuns uses it once; n is the number of the goroutine.
+func (w *worker) useRuns(stopping context.Context, rng *rand.Rand, o Object, n int) {
+	nap(stopping, time.Duration(rng.IntN(20))*time.Millisecond)
+	c := w.any(rng)
+	if c == nil || stopping.Err() != nil {
+		return
+	}
+	switch o.Family {
+	case Onces:
+		w.useOnce(rng, c, o)
+	case Shared:
+		w.useShare(rng, c, o)
+	case Ticks:
+		w.takePart(stopping, rng, c, o)
+	default:
+		w.campaign(stopping, rng, c, o, n)
+	}
+}
+
+// running writes down a run, and does what is done meanwhile. name is what runs of its own exclude each other.
+func (w *worker) running(ctx context.Context, rng *rand.Rand, c *client, o Object, run *once.Run, name int64) *Record {
+	r := w.witness.Ask(Run, o, Alone, name, c.number)
+	r.Extra = int64(run.Attempt())
+	r.Granted(run.Hold(), run.Token(), 0)
+	me := held{object: o, client: c, token: run.Token(), ctx: ctx}
+	w.inside(ctx, rng, stack{me}, func() { r.Seen(run.Hold()) })
+	r.Seen(run.Hold())
+	r.Leaves()
+	return r
+}
+
+// useOnce does what is to be done now, or looks what became of it.
+func (w *worker) useOnce(rng *rand.Rand, c *client, o Object) {
+	name := time.Now().UnixMilli() / epoch.Milliseconds()
+	one := must1(once.New(c.Client, fmt.Sprint(c.name(o), "-", name), once.WithAttempts(attempts)))
+	mode := []int64{doOnce, doOnce, doOnce, tryOnce, readResult}[rng.IntN(5)]
+	call := w.witness.Ask(Call, o, mode, name, c.number)
+	ctx, patient, cancel := w.waiting(context.Background(), rng, call)
+	defer cancel()
+	if mode == readResult {
+		b, err := one.Result(ctx)
+		w.called(c, call, "Result of "+o.Key, patient, false, tokenOf(b), err)
+		return
+	}
+	way, ran, token := one.Do, false, int64(0)
+	if mode == tryOnce {
+		way = one.TryDo
+	}
+	err := way(ctx, func(ctx context.Context, run *once.Run) error {
+		ran, token = true, run.Token()
+		nap(ctx, time.Duration(rng.IntN(200))*time.Millisecond) // so that it may be in the way of faults
+		w.running(ctx, rng, c, o, run, name)
+		if rng.IntN(4) == 0 {
+			return errRun
+		}
+		return run.SetResult(strconv.AppendInt(nil, token, 10))
+	})
+	w.called(c, call, "once "+o.Key, patient, ran, token, err)
+}
+
+// useShare wants what a run gives now.
+func (w *worker) useShare(rng *rand.Rand, c *client, o Object) {
+	call := w.witness.Ask(Call, o, shareRun, 0, c.number)
+	ctx, patient, cancel := w.waiting(context.Background(), rng, call)
+	defer cancel()
+	ran := false
+	b, err := once.Share(ctx, c.Client, c.name(o), func(ctx context.Context, run *once.Run) ([]byte, error) {
+		ran = true
+		w.running(ctx, rng, c, o, run, 0)
+		token := strconv.AppendInt(nil, run.Token(), 10)
+		if rng.IntN(8) == 0 {
+			return nil, fmt.Errorf("%w", &once.Failure{Text: string(token)})
+		}
+		return token, nil
+	})
+	var failure *once.Failure
+	if errors.As(err, &failure) {
+		b = []byte(failure.Text)
+		if err = nil; ran { // which may be joined with what became of the lock
+			b, err = nil, errRun
+		}
+	}
+	w.called(c, call, "share "+o.Key, patient, ran, tokenOf(b), err)
+}
+
+// tokenOf is the token that a run gave; 0: none.
+func tokenOf(b []byte) int64 {
+	token, _ := strconv.ParseInt(string(b), 10, 64)
+	return token
+}
+
+// called writes down what came of a call.
+func (w *worker) called(c *client, call *Record, what string, patient, ran bool, token int64, err error) {
+	extra := int64(0)
+	if ran {
+		extra = 1
+	}
+	switch {
+	case ran && errors.Is(err, latchkey.ErrNotRun):
+		w.violation("do", "%s: f ran, and the error is %v", what, err)
+	case !ran && err != nil && call.Mode != readResult && !errors.Is(err, latchkey.ErrNotRun):
+		w.violation("do", "%s: f never ran, and the error is %v", what, err)
+	case !ran && patient && errors.Is(err, context.DeadlineExceeded):
+		w.violation("forgotten", "%s waited for %v: %v", what, w.Patience(), err)
+	}
+	result := Refused
+	if !errors.Is(err, errRun) { // whatever became of the lock beside
+		result = w.resultOf(c, what, err, ofRuns...)
+	}
+	call.Answered(result, token, extra)
+}
+
+// takePart takes part in a job for a while.
+func (w *worker) takePart(stopping context.Context, rng *rand.Rand, c *client, o Object) {
+	ctx, cancel := context.WithTimeout(stopping, time.Duration(100+rng.IntN(3000))*time.Millisecond)
+	defer cancel()
+	job := must1(once.Every(c.Client, c.name(o), period, func(ctx context.Context, run *once.Run) error {
+		r := w.running(ctx, rng, c, o, run, run.Tick().UnixMilli())
+		if ctx.Err() != nil {
+			r.Over(Refused)
+			return errRun // it is given up
+		}
+		r.Over(Done)
+		if rng.IntN(8) == 0 {
+			return errRun
+		}
+		return nil
+	}, once.WithMissed(once.Missed(o.Capacity))))
+	_ = w.resultOf(c, "job "+o.Key, job.Run(ctx), ofRuns...)
+}
+
+// trusted is a term as a hold: how long it will last is not known.
+type trusted struct{ context.Context }
+
+func (t trusted) Held() bool { return t.Err() == nil }
+
+func (t trusted) Remaining() time.Duration {
+	if t.Err() != nil {
+		return 0
+	}
+	return time.Nanosecond
+}
+
+// campaign is a candidate for a while. That of the second worker is preferred now and then.
+func (w *worker) campaign(stopping context.Context, rng *rand.Rand, c *client, o Object, n int) {
+	ctx, cancel := context.WithTimeout(stopping, time.Duration(50+rng.IntN(2000))*time.Millisecond)
+	defer cancel()
+	var options []leader.Option
+	if w.Worker == 1 && rng.IntN(2) == n {
+		options = append(options, leader.WithPreferred())
+	}
+	candidate := must1(leader.New(c.Client, c.name(o), options...))
+	err := candidate.Run(ctx, func(ctx context.Context, term leader.Term) error {
+		r := w.witness.Ask(Run, o, Alone, 0, c.number)
+		r.Granted(trusted{ctx}, term.Token(), 0)
+		rounds := 1 + rng.IntN(20)
+		if rng.IntN(4) == 0 { // longer than a lease, as a rule
+			rounds *= 50
+		}
+		for range rounds {
+			if ctx.Err() != nil {
+				break
+			}
+			w.inside(ctx, rng, stack{held{object: o, client: c, token: term.Token(), ctx: ctx}}, func() { r.Seen(trusted{ctx}) })
+			nap(ctx, time.Duration(rng.IntN(5))*time.Millisecond)
+			r.Seen(trusted{ctx})
+		}
+		if rng.IntN(4) == 0 {
+			candidate.Resign()
+		}
+		r.Leaves()
+		r.Over(Done)
+		return nil
+	})
+	_ = w.resultOf(c, "leader "+o.Key, err, ofRuns...)
+}

@@ -1,0 +1,53 @@
+package robustness
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"strconv"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/fence"
+)
+
+// exchange writes, and returns what was there.
+const exchange = `local was = redis.call('GET', KEYS[1])
+redis.call('SET', KEYS[1], ARGV[1])
+return was or '0'`
+
+// data is how the keys end that are written with tokens.
+const data = "-data"
+
+// write writes with the token of a hold, in one of the two ways. Now and then it is late.
+func (w *worker) write(rng *rand.Rand, c *client, o Object, hold *latchkey.Hold) {
+	if o.Family != Fenced {
+		return
+	}
+	if rng.IntN(8) == 0 {
+		nap(hold.Context(), time.Duration(rng.IntN(20))*time.Millisecond)
+	}
+	mode := int64(rng.IntN(2))
+	r := w.witness.Ask(Write, o, mode, 0, c.number)
+	ctx, cancel := context.WithTimeout(context.Background(), w.Patience())
+	defer cancel()
+	token := strconv.FormatInt(hold.Token(), 10)
+	var err error
+	was := int64(0) // what the one before has written, as an Eval sees it
+	if mode == 0 {
+		err = fence.Set(ctx, hold, o.Key+data, token)
+	} else {
+		var reply rueidis.RedisMessage
+		reply, err = fence.Eval(ctx, hold, exchange, []string{o.Key + data}, token)
+		if text, other := reply.ToString(); err == nil && other == nil {
+			was = tokenOf([]byte(text))
+		}
+	}
+	result := w.resultOf(c, "write of "+o.Key, err, fence.ErrStale)
+	if errors.Is(err, fence.ErrStale) && !errors.Is(err, latchkey.ErrUnknownOutcome) {
+		result = Refused
+	}
+	r.Answered(result, hold.Token(), was)
+}
