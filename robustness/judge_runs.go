@@ -138,8 +138,8 @@ func (h *history) ticked(o Object, runs []entry) (violations []Violation) {
 	return violations
 }
 
-// writes looks for writes that were done with a smaller token than one before, and for what was overwritten by
-// such a one.
+// writes looks for writes that were done with a smaller token than one before, and for what was overwritten
+// by such a one.
 func (h *history) writes(o Object) (violations []Violation) {
 	if h.loses() {
 		return nil

@@ -63,7 +63,8 @@ func (w *worker) useRuns(stopping context.Context, rng *rand.Rand, o Object, n i
 	}
 }
 
-// running writes down a run, and does what is done meanwhile. name is what runs of its own exclude each other.
+// running writes down a run, and does what is done meanwhile. name is what runs of its own exclude each
+// other.
 func (w *worker) running(ctx context.Context, rng *rand.Rand, c *client, o Object, run *once.Run, name int64) *Record {
 	r := w.witness.Ask(Run, o, Alone, name, c.number)
 	r.Extra = int64(run.Attempt())
