@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"runtime/debug"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -166,7 +164,7 @@ func TestIdleWaiters(t *testing.T) {
 			require.NoError(t, err, said)
 			t.Logf("%d B for each that waits: %d of stack, %d of heap", stack+heap, stack, heap)
 			most := 5 << 10
-			if raceDetector() {
+			if redistest.Raced() {
 				most *= 2
 			}
 			require.Less(t, stack, most, "what it has on its stack as it sleeps must be less than a quarter of 8 KB")
@@ -215,12 +213,6 @@ func idleWorker(url, what string) {
 	cancel()
 	all.Wait()
 	c.Close()
-}
-
-// raceDetector reports whether the test runs with it.
-func raceDetector() bool {
-	info, ok := debug.ReadBuildInfo()
-	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }
 
 // inUse is what memory is used for when all garbage is gone: the least of some looks, because now and then a

@@ -16,8 +16,9 @@ import (
 
 func TestMain(m *testing.M) { redistest.Main(m) }
 
-// How many scenarios there are on each server, and how many operations each has: about a minute together,
-// with the race detector, under which the embedded server is slow.
+// How many scenarios there are on each server, and how many operations each has: about a minute together.
+// With the race detector the embedded server is so slow that on a busy machine calls are given up, and what
+// they have sent comes later than the model foresees: then one is enough, and CI runs all of them without.
 const (
 	scenarios, manyScenarios = 35, 1000
 	embedded, manyEmbedded   = 6, 100
@@ -37,6 +38,9 @@ func TestRandomOperations(t *testing.T) {
 		runs := redistest.Longer(scenarios, manyScenarios)
 		if strings.HasSuffix(t.Name(), "embedded") {
 			runs = redistest.Longer(embedded, manyEmbedded)
+			if redistest.Raced() {
+				runs = 1
+			}
 		}
 		for n := range runs {
 			s := &scene{

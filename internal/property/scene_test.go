@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/locktest"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/rlock"
 )
@@ -50,6 +51,7 @@ type scene struct {
 	clients [2]*latchkey.Client
 	ids     [2]string // of the clients, as owner ids begin
 	places  []*place
+	log     locktest.Journal // of the clients: one that is cut off for a moment loses its places in queues
 }
 
 // place is one name, with what the model knows of it.
@@ -77,7 +79,10 @@ type family interface {
 
 func (s *scene) play(steps int) {
 	for n := range s.clients {
-		c, err := latchkey.New(s.server.Option(), latchkey.WithLease(lease), latchkey.WithCommandTimeout(long), latchkey.WithReleaseTimeout(long))
+		c, err := latchkey.New(s.server.Option(), latchkey.WithLease(lease), latchkey.WithCommandTimeout(long), latchkey.WithReleaseTimeout(long),
+			s.log.Logger(), latchkey.WithObserver(latchkey.Observer{
+				Subscribed: func() { _, _ = fmt.Fprintf(&s.log, "client %d has subscribed\n", n) },
+			}))
 		require.NoError(s.t, err)
 		s.t.Cleanup(c.Close)
 		s.clients[n] = c
@@ -215,7 +220,7 @@ func (p history) String() string {
 			p.tell("(%s has returned %v)", c.what, c.err)
 		}
 	}
-	return fmt.Sprintf("%s, name %q:\n%s", p.about, p.name, strings.Join(p.story, "\n"))
+	return fmt.Sprintf("%s, name %q:\n%s\nThe clients said:\n%s", p.about, p.name, strings.Join(p.story, "\n"), p.log.String())
 }
 
 // same compares, and notes what was done.
