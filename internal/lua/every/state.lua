@@ -63,8 +63,8 @@ local function far(at) return at > now + period + AHEAD end
 local fresh = not last or far(last)
 if fresh then last = latest() end
 
--- A tick is over. One that began while the clock was wrong leaves no trace: else its process would sleep until
--- the clock has come there.
+-- A tick is over. One that began while the clock was wrong leaves no trace: else its process would sleep
+-- until the clock has come there.
 local function pass(at)
   if not far(at) then last = math.max(last, at) end
 end
