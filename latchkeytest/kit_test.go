@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -32,6 +33,18 @@ func is(t testing.TB, err, target error) {
 	if !errors.Is(err, target) {
 		t.Fatalf("%v is not %v", err, target)
 	}
+}
+
+// skipped counts the tests that had no redis-server.
+var skipped atomic.Int64
+
+// TestMain says how many those were.
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if n := skipped.Load(); n > 0 {
+		fmt.Fprintf(os.Stderr, "latchkeytest: %d tests were skipped for the lack of a redis-server\n", n)
+	}
+	os.Exit(code)
 }
 
 // within awaits something that is sent, or the end of a channel.
@@ -121,6 +134,7 @@ func redisURL(t *testing.T) string {
 		if os.Getenv("LATCHKEY_REQUIRE") != "" {
 			t.Fatal("LATCHKEY_REQUIRE is set, and there is no redis-server on the PATH")
 		}
+		skipped.Add(1)
 		t.Skip("needs a redis-server on the PATH")
 	}
 	dir, err := os.MkdirTemp("", "latchkey") // a socket's path must be short

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/latchkey-go/latchkey"
@@ -58,22 +59,24 @@ func TestGoroutinesLeftBehind(t *testing.T) {
 
 // One that ends a little later is waited for.
 func TestGoroutinesThatEnd(t *testing.T) {
-	inner := trial(t, func(t testing.TB) {
-		c := latchkeytest.Open(t)
-		inside := make(chan struct{})
-		go func() {
-			_ = newLock(t, c, "a").Do(t.Context(), func(ctx context.Context, _ *latchkey.Hold) error {
-				close(inside)
-				<-ctx.Done() // the client is closed
-				time.Sleep(50 * time.Millisecond)
-				return nil
-			})
-		}()
-		within(t, inside, "inside")
+	synctest.Test(t, func(t *testing.T) {
+		inner := trial(t, func(t testing.TB) {
+			c := latchkeytest.Open(t)
+			inside := make(chan struct{})
+			go func() {
+				_ = newLock(t, c, "a").Do(t.Context(), func(ctx context.Context, _ *latchkey.Hold) error {
+					close(inside)
+					<-ctx.Done()                      // the client is closed
+					time.Sleep(50 * time.Millisecond) // of the bubble: it ends 50 ms into the check
+					return nil
+				})
+			}()
+			within(t, inside, "inside")
+		})
+		if len(inner.errors) > 0 {
+			t.Fatal(inner.errors)
+		}
 	})
-	if len(inner.errors) > 0 {
-		t.Fatal(inner.errors)
-	}
 }
 
 func TestClass(t *testing.T) {
