@@ -32,7 +32,7 @@ var crowds = map[string]func(t testing.TB, c *latchkey.Client) acquirer{
 		}
 	},
 	"semaphore": func(t testing.TB, c *latchkey.Client) acquirer {
-		s, err := semaphore.New(c, "one", semaphore.WithCapacity(1), semaphore.WithBudget(0, 0))
+		s, err := semaphore.New(c, "one", semaphore.WithCapacity(1), semaphore.WithoutLocalHandOff())
 		require.NoError(t, err)
 		return func(ctx context.Context) (func(context.Context) error, error) {
 			p, err := s.Acquire(ctx, 1)

@@ -10,7 +10,9 @@ import (
 // Hold is a lock that is held. The methods of [Lock] return it. Its methods are safe for concurrent use. A
 // nil one, as a Lock that failed returns, and the zero value are not held: Err and Unlock return
 // [ErrNotHeld], and Context returns a context that has ended with it.
-type Hold grant.Hold
+type Hold hold
+
+type hold = grant.Hold
 
 func (h *Hold) inside() *grant.Hold { return (*grant.Hold)(h) }
 

@@ -71,7 +71,10 @@ import (
 // It has one connection for commands and one for its inbox, and a third once it has used latches or barriers;
 // none but the first with [WithoutPubSub]. With Sentinel it has also one to a sentinel. A cluster client has
 // up to two to every node. With [WithReplicas] there are further ones, as many as acquire at the same time.
-type Client session.Handle
+type Client handle
+
+// handle is what the packages of this module make of a client, and back.
+type handle = session.Handle
 
 // Open returns a client for a URL as redis://user:password@host:6379/0, rediss:// or unix://, in the form
 // that rueidis.ParseURL documents. It dials, and fails with [ErrUnavailable] while Redis cannot be reached:

@@ -12,7 +12,9 @@ import (
 // and rwlock make it; code that works with any lock takes this type. Any number of goroutines share it and
 // exclude each other, unless it is for readers. Two locks of one name on one client are the same lock. Its
 // methods are safe for concurrent use. There is no usable zero value.
-type Lock lock.Lock
+type Lock anyLock
+
+type anyLock = lock.Lock
 
 func (l *Lock) inside() *lock.Lock { return (*lock.Lock)(l) }
 
@@ -77,6 +79,29 @@ func (l *Lock) TryDo(ctx context.Context, f func(context.Context, *Hold) error) 
 	return l.inside().TryDo(ctx, func(ctx context.Context, h *grant.Hold) error { return f(ctx, (*Hold)(h)) })
 }
 
+// DoFor is [Lock.Do] with [Lock.TryLockFor]: it waits for the lock for wait at most, which bounds neither f nor
+// its context.
+func (l *Lock) DoFor(ctx context.Context, wait time.Duration, f func(context.Context, *Hold) error) error {
+	return l.inside().DoFor(ctx, wait, func(ctx context.Context, h *grant.Hold) error { return f(ctx, (*Hold)(h)) })
+}
+
+// DoValue calls do with a function that keeps the value of f, and returns that with the error of do. do is
+// the Do, TryDo or DoOnce of something that is held: of a [Lock], or of package multilock.
+//
+//	balance, err := latchkey.DoValue(ctx, lock.Do, func(ctx context.Context, h *latchkey.Hold) (int, error) {
+//		return read(ctx, h.Token())
+//	})
+//
+// The value is what f returned, also when the error is not nil, as when the lock was lost before f ended. It
+// is the zero value when f never ran ([ErrNotRun]), or panicked. H is what f is given: a *Hold of a Lock.
+func DoValue[T, H any](ctx context.Context, do func(context.Context, func(context.Context, H) error) error, f func(context.Context, H) (T, error)) (value T, err error) {
+	err = do(ctx, func(ctx context.Context, h H) (err error) {
+		value, err = f(ctx, h)
+		return err
+	})
+	return value, err
+}
+
 // ForceUnlock takes the lock away from whoever holds it, grants it to the next waiter, and reports whether it
 // was held. It is sent once. Without an answer the error matches [ErrUnknownOutcome]. The holder's hold is
 // lost as soon as its client hears of it. Until then two may believe that they hold the lock.
@@ -110,10 +135,12 @@ type State struct {
 	// before the client heard of the name, as right after Open, and in a Cluster the first readers of a name.
 	// Holder is one of them, and Remaining that of the longest lease.
 	Shares int
-	// Lingers reports that the lock stays with Holder although nobody holds it (rlock.WithLinger). Of the
-	// client that asks that is exact. Redis does not know it of others: there Lingers says that the lock is one
-	// that may stay, and it may be held as well. Either way whoever asks for the lock ends it.
+	// Lingers reports that the lock stays with the client that asks although nobody holds it (rlock.WithLinger).
+	// Whoever asks for the lock ends that.
 	Lingers bool
+	// MayLinger reports that Holder is another client, which has the lock and may have no use for it. It is held
+	// or it lingers there: Redis does not know which.
+	MayLinger bool
 	// Waiting is the number of entries in the queue.
 	Waiting int
 	// Queue has the owner ids of the first 1000 entries, the next one first.

@@ -9,13 +9,13 @@ import (
 
 // WithObserver sets hooks for metrics and traces. Default: none.
 func WithObserver(hooks Observer) Option {
-	return func(o *session.Options) {
+	return session.Option(func(o *session.Options) {
 		o.Observer = session.Observer{
 			Queued: eventHook(hooks.Queued), Acquired: eventHook(hooks.Acquired), Failed: eventHook(hooks.Failed),
 			Released: eventHook(hooks.Released), Lost: eventHook(hooks.Lost), Passed: eventHook(hooks.Passed),
 			Subscribed: hooks.Subscribed, Down: outageHook(hooks.Down), Up: outageHook(hooks.Up),
 		}
-	}
+	})
 }
 
 // Observer is a set of hooks. Nil ones are not called, and cost nothing. Fields may be added in later

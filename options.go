@@ -7,14 +7,16 @@ import (
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
-// Option configures a client. A nil one does nothing.
-type Option func(*session.Options)
+// Option configures a client: see [Open]. A nil one does nothing.
+type Option interface{ clientOption }
+
+type clientOption = session.Setter
 
 func options(opts []Option) session.Options {
 	o := session.DefaultOptions()
 	for _, opt := range opts {
 		if opt != nil {
-			opt(&o)
+			opt.SetClient(&o)
 		}
 	}
 	return o
@@ -22,12 +24,9 @@ func options(opts []Option) session.Options {
 
 // WithKeyPrefix puts a prefix before the name of every primitive, to keep applications apart. Default: none.
 // A prefix may have braces, to keep all its names in one slot of a cluster. They must be balanced.
-func WithKeyPrefix(prefix string) Option { return func(o *session.Options) { o.Prefix = prefix } }
-
-// WithLease sets the lease of what is not given another. It is how long a lock stays taken after its holder
-// was killed, and how long a hold survives a Redis that is away. A hold is renewed after each third of it.
-// From 10 ms to 24 h; default: 10 s.
-func WithLease(d time.Duration) Option { return func(o *session.Options) { o.Lease = d } }
+func WithKeyPrefix(prefix string) Option {
+	return session.Option(func(o *session.Options) { o.Prefix = prefix })
+}
 
 // WithLazyConnect makes [Open] and [New] return without a connection, for services that may start before
 // Redis. They dial in the background. A call waits for the first dial, for a second at most. Until they are
@@ -37,29 +36,33 @@ func WithLease(d time.Duration) Option { return func(o *session.Options) { o.Lea
 // It is for a single server (one address) and for Sentinel. With several addresses and no Sentinel it is
 // [ErrInvalid], as in [Wrap]. A client that turns out to talk to a node of a cluster is closed, which is
 // logged.
-func WithLazyConnect() Option { return func(o *session.Options) { o.Lazy = true } }
+func WithLazyConnect() Option { return session.Option(func(o *session.Options) { o.Lazy = true }) }
 
 // WithoutPubSub opens a client that subscribes to nothing, for servers and proxies without pub/sub, and for
 // users who may not subscribe. Only package spinlock works with it. All others refuse it with [ErrInvalid],
 // because their waiters would hear of nothing. Check sends a command then. Such a client has one connection,
 // or one to every node of a cluster. It learns that a lock was taken from it by its next renewal.
-func WithoutPubSub() Option { return func(o *session.Options) { o.WithoutPubSub = true } }
+func WithoutPubSub() Option {
+	return session.Option(func(o *session.Options) { o.WithoutPubSub = true })
+}
 
 // WithCommandTimeout sets how long TryLock tries. It is also how long [New] lets a connection be silent while
 // a command waits for its reply, but then a second at least. More than 0; default: 1 s.
 func WithCommandTimeout(d time.Duration) Option {
-	return func(o *session.Options) { o.CommandTimeout = d }
+	return session.Option(func(o *session.Options) { o.CommandTimeout = d })
 }
 
 // WithReleaseTimeout sets how long Unlock waits for its reply when its context has ended. More than 0;
 // default: 1 s.
 func WithReleaseTimeout(d time.Duration) Option {
-	return func(o *session.Options) { o.ReleaseTimeout = d }
+	return session.Option(func(o *session.Options) { o.ReleaseTimeout = d })
 }
 
 // WithMaxWaiters sets how many may wait for one name: entries in its queue in Redis, and goroutines of this
 // client. At least 1; default: 100,000.
-func WithMaxWaiters(n int) Option { return func(o *session.Options) { o.MaxWaiters = n } }
+func WithMaxWaiters(n int) Option {
+	return session.Option(func(o *session.Options) { o.MaxWaiters = n })
+}
 
 // WithReplicas makes an acquire succeed only when n replicas have it within timeout. Otherwise it is undone,
 // and fails with [ErrNotReplicated]. So it does when an outage between the grant and the replicas' answer
@@ -79,15 +82,15 @@ func WithMaxWaiters(n int) Option { return func(o *session.Options) { o.MaxWaite
 // its successor lets go after the lease. Redis' own min-replicas-to-write, with a min-replicas-max-lag below
 // the lease, makes such a primary refuse.
 func WithReplicas(n int, timeout time.Duration) Option {
-	return func(o *session.Options) { o.Replicas, o.ReplicaTimeout = n, timeout }
+	return session.Option(func(o *session.Options) { o.Replicas, o.ReplicaTimeout = n, timeout })
 }
 
 // WithLogger sets where lost locks, failed renewals and outages are logged. Default, and nil: nowhere.
 func WithLogger(l *slog.Logger) Option {
-	return func(o *session.Options) {
+	return session.Option(func(o *session.Options) {
 		if l == nil {
 			l = slog.New(slog.DiscardHandler)
 		}
 		o.Logger = l
-	}
+	})
 }

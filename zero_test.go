@@ -42,7 +42,7 @@ func TestNoHold(t *testing.T) {
 				require.ErrorIs(t, h.Unlock(t.Context()), latchkey.ErrNotHeld)
 			case *semaphore.Permits:
 				require.Zero(t, h.Remaining())
-				require.Zero(t, h.N())
+				require.Zero(t, h.Count())
 				require.ErrorIs(t, h.Release(t.Context()), latchkey.ErrNotHeld)
 				require.ErrorIs(t, h.ReleaseN(t.Context(), 1), latchkey.ErrNotHeld)
 			}

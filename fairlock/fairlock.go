@@ -14,6 +14,7 @@
 package fairlock
 
 import (
+	"context"
 	"time"
 
 	"github.com/latchkey-go/latchkey"
@@ -25,39 +26,38 @@ import (
 // Lock is what [New] returns. Its methods are those of every lock: see [latchkey.Lock].
 type Lock = latchkey.Lock
 
-// Option configures a lock.
-type Option grant.Option
+// Option configures a lock. It is [latchkey.LockOption], so that one list serves several packages.
+type Option = latchkey.LockOption
 
-// WithLease sets the lease. It is renewed every third of it for as long as the lock is held. After its
-// holder was killed the lock is free after the lease at the latest. From 10 ms to 24 h; default: the
-// client's. Excludes [WithFixedLease].
-func WithLease(d time.Duration) Option { return Option(grant.WithLease(d)) }
+// WithLease is [latchkey.WithLease].
+func WithLease(d time.Duration) Option { return latchkey.WithLease(d) }
 
-// WithFixedLease makes holds last d at most: they are not renewed beyond that, and after d they are lost.
-// From 10 ms to 24 h.
-func WithFixedLease(d time.Duration) Option { return Option(grant.WithFixedLease(d)) }
+// WithFixedLease is [latchkey.WithFixedLease].
+func WithFixedLease(d time.Duration) Option { return latchkey.WithFixedLease(d) }
 
-// WithMinHold keeps the lock taken for d from when it was acquired: an Unlock before that leaves the rest
-// as a lease that nobody renews. It is for a job that must not run twice although the clocks of its
-// processes differ. More than 0, up to 24 h, and not longer than a fixed lease or longest hold; default:
-// none.
-func WithMinHold(d time.Duration) Option { return Option(grant.WithMinHold(d)) }
+// WithMinHold is [latchkey.WithMinHold].
+func WithMinHold(d time.Duration) Option { return latchkey.WithMinHold(d) }
 
-// WithMaxHold ends the renewal early enough that a hold is lost d after it was acquired at the latest. At
-// least 10 ms; default: none.
-func WithMaxHold(d time.Duration) Option { return Option(grant.WithMaxHold(d)) }
+// WithMaxHold is [latchkey.WithMaxHold].
+func WithMaxHold(d time.Duration) Option { return latchkey.WithMaxHold(d) }
 
-// WithoutReentry makes attempts return ErrReentered at once when their context holds the lock already.
-func WithoutReentry() Option { return Option(grant.WithoutReentry()) }
+// WithoutReentry is [latchkey.WithoutReentry].
+func WithoutReentry() Option { return latchkey.WithoutReentry() }
 
 // New returns the lock of a name. It does no I/O. The name, after the client's key prefix, is a key in
 // Redis: 1 to 1024 bytes, with balanced braces, of which the first pair is not empty. New returns
-// ErrInvalid for other names, a nil client and options out of range.
+// ErrInvalid for other names, a nil client, options out of range, and those that are another package's.
 func New(c *latchkey.Client, name string, opts ...Option) (*Lock, error) {
-	set := make([]grant.Option, len(opts))
-	for i, o := range opts {
-		set[i] = grant.Option(o)
-	}
-	l, err := lock.New((*session.Handle)(c).Client(), name, false, set)
+	l, err := lock.New((*session.Handle)(c).Client(), name, false, grant.Chosen("fairlock", grant.Shared, opts))
 	return (*Lock)(l), err
+}
+
+// Do is [latchkey.Lock.Do] of the lock of a name, for names that are made for one use, as of a request. An
+// error of [New] matches [latchkey.ErrNotRun] as well.
+func Do(ctx context.Context, c *latchkey.Client, name string, f func(context.Context, *latchkey.Hold) error, opts ...Option) error {
+	l, err := New(c, name, opts...)
+	if err != nil {
+		return grant.NotRun(err)
+	}
+	return l.Do(ctx, f)
 }

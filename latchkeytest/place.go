@@ -40,19 +40,32 @@ func caller() (c call) {
 			if strings.HasPrefix(frame.Function, "runtime.") { // nobody has called: it is the goroutine's first
 				return call{place: "a goroutine of latchkey"}
 			}
-			return call{outermost[strings.LastIndexByte(outermost, '.')+1:], place(frame.File, frame.Line)}
+			return call{outermost, place(frame.File, frame.Line)}
 		}
-		outermost = frame.Function
+		if name := method(frame.Function); name != "" {
+			outermost = name
+		}
 		if !more {
 			return call{place: "a goroutine of latchkey"}
 		}
 	}
 }
 
+// method is the last part of the name of a function. It is empty for DoValue, which does what the method does
+// that it is given.
+func method(function string) string {
+	name, _, generic := strings.Cut(function, "[")
+	name = name[strings.LastIndexByte(name, '.')+1:]
+	if generic && name == "DoValue" {
+		return ""
+	}
+	return name
+}
+
 // waits reports whether the method is one that waits for what it wants.
 func (c call) waits() bool {
 	switch c.method {
-	case "Lock", "TryLockFor", "Do", "Acquire", "TryAcquireFor":
+	case "Lock", "TryLockFor", "Do", "DoFor", "Acquire", "TryAcquireFor":
 		return true
 	default:
 		return false

@@ -80,7 +80,7 @@ func forgetHold(h *grant.Hold) {
 // watch is the last option of a client: it puts the prefix of the test before that of the client, and the
 // hooks of the kit before those of the program.
 func (s *Server) watch(p *process) latchkey.Option {
-	return func(o *session.Options) {
+	return session.Option(func(o *session.Options) {
 		prefix, program := o.Prefix, o.Observer
 		o.Prefix = s.prefix + o.Prefix
 		step := func(e session.Event, c call) step {
@@ -103,7 +103,7 @@ func (s *Server) watch(p *process) latchkey.Option {
 		}, program.Acquired)
 		o.Observer.Released = then(s.orders.left, program.Released)
 		o.Observer.Lost = then(s.orders.left, program.Lost)
-	}
+	})
 }
 
 // then calls one after the other.

@@ -139,3 +139,10 @@ func (l *Lock) TryDo(ctx context.Context, f func(context.Context, *Hold) error) 
 	hold, err := l.TryLock(ctx)
 	return grant.Guard(ctx, hold, err, f)
 }
+
+// DoFor is [Lock.Do] with [Lock.TryLockFor]: it waits for the locks for wait at most, which bounds neither f
+// nor its context.
+func (l *Lock) DoFor(ctx context.Context, wait time.Duration, f func(context.Context, *Hold) error) error {
+	hold, err := l.TryLockFor(ctx, wait)
+	return grant.Guard(ctx, hold, err, f)
+}

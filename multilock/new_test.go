@@ -16,7 +16,7 @@ import (
 )
 
 func TestMethods(t *testing.T) {
-	redistest.Methods(t, &multilock.Lock{}, "Do", "Lock", "Names", "TryDo", "TryLock", "TryLockFor")
+	redistest.Methods(t, &multilock.Lock{}, "Do", "DoFor", "Lock", "Names", "TryDo", "TryLock", "TryLockFor")
 	redistest.Methods(t, &multilock.Hold{}, "Context", "Err", "Held", "Names", "Remaining", "Tokens", "Unlock")
 }
 

@@ -62,35 +62,21 @@ import (
 // nothing is acquired.
 type Lock = latchkey.Lock
 
-// Option configures a lock.
-type Option func(*settings)
+// Option configures a lock. It is [latchkey.LockOption], so that one list serves several packages. There is no
+// [latchkey.WithMinHold] here. Leases and longest holds are of at least 100 ms.
+type Option = latchkey.LockOption
 
-type settings struct {
-	lock   []grant.Option
-	leased bool
-	uptime time.Duration
-}
+// WithLease is [latchkey.WithLease], on each server. The default is that of the first client.
+func WithLease(d time.Duration) Option { return latchkey.WithLease(d) }
 
-func (s *settings) add(o grant.Option) { s.lock = append(s.lock, o) }
+// WithFixedLease is [latchkey.WithFixedLease].
+func WithFixedLease(d time.Duration) Option { return latchkey.WithFixedLease(d) }
 
-// WithLease sets the lease, on each server. It is renewed every third of it for as long as the lock is held.
-// From 100 ms to 24 h; default: that of the first client. Excludes [WithFixedLease].
-func WithLease(d time.Duration) Option {
-	return func(s *settings) { s.add(grant.WithLease(d)); s.leased = true }
-}
+// WithMaxHold is [latchkey.WithMaxHold].
+func WithMaxHold(d time.Duration) Option { return latchkey.WithMaxHold(d) }
 
-// WithFixedLease makes holds last d at most: they are not renewed beyond that, and after d they are lost.
-// From 100 ms to 24 h.
-func WithFixedLease(d time.Duration) Option {
-	return func(s *settings) { s.add(grant.WithFixedLease(d)); s.leased = true }
-}
-
-// WithMaxHold ends the renewal early enough that a hold is lost d after it was acquired at the latest. At
-// least 100 ms; default: none.
-func WithMaxHold(d time.Duration) Option { return func(s *settings) { s.add(grant.WithMaxHold(d)) } }
-
-// WithoutReentry makes attempts return ErrReentered at once when their context holds the lock already.
-func WithoutReentry() Option { return func(s *settings) { s.add(grant.WithoutReentry()) } }
+// WithoutReentry is [latchkey.WithoutReentry].
+func WithoutReentry() Option { return latchkey.WithoutReentry() }
 
 // WithUptime has a server that does not know the lock's name count only when it has been up for d: it may
 // have been restarted without its data, and have forgotten a lease. So d is the longest lease that any
@@ -98,7 +84,7 @@ func WithoutReentry() Option { return func(s *settings) { s.add(grant.WithoutRee
 // counts, attempts that do not wait return ErrUnavailable. It needs the permission to call INFO, and a server
 // that tells its uptime there: the embedded one of miniredis does not, and never counts. A name is known for
 // a day. From 1 s to 24 h; default: every server counts at once.
-func WithUptime(d time.Duration) Option { return func(s *settings) { s.uptime = d } }
+func WithUptime(d time.Duration) Option { return grant.WithUptime(d) }
 
 // minServers is the least number of which a majority survives the loss of one.
 const minServers = 3
@@ -111,7 +97,7 @@ const minLease = 100 * time.Millisecond
 // meet at the same ones, and fewer attempts come to nothing.
 //
 // New returns ErrInvalid for other names, fewer than three clients, a nil one, one that is given twice, and
-// options out of range. Two clients of one server are found out at the first attempt, which returns
+// options that are out of range or another package's. Two clients of one server are found out at the first attempt, which returns
 // ErrInvalid, where the server tells its run id.
 func New(clients []*latchkey.Client, name string, opts ...Option) (*Lock, error) {
 	w, err := newWays(clients, name, opts)
@@ -125,19 +111,15 @@ func newWays(clients []*latchkey.Client, name string, opts []Option) (*ways, err
 	if len(clients) < minServers {
 		return nil, session.Wrap(name, session.Invalid("a majority needs at least %d servers, not %d", minServers, len(clients)))
 	}
-	var s settings
-	for _, o := range opts {
-		if o != nil {
-			o(&s)
-		}
-	}
-	if s.uptime != 0 && (s.uptime < time.Second || s.uptime > session.MaxLease) {
-		return nil, session.Wrap(name, session.Invalid("the uptime must be from %v to %v, not %v", time.Second, session.MaxLease, s.uptime))
+	o := grant.Chosen("redlock", grant.Shared&^grant.MinHold|grant.Uptime, opts)
+	uptime, given := o.Uptime()
+	if given && (uptime < time.Second || uptime > session.MaxLease) {
+		return nil, session.Wrap(name, session.Invalid("the uptime must be from %v to %v, not %v", time.Second, session.MaxLease, uptime))
 	}
 	w := &ways{name: name, majority: len(clients)/2 + 1}
 	seen := map[*session.Client]bool{}
-	for n, given := range clients {
-		c := (*session.Handle)(given).Client()
+	for n, client := range clients {
+		c := (*session.Handle)(client).Client()
 		if c == nil {
 			return nil, session.Wrap(name, session.Invalid("client %d of %d is nil", n+1, len(clients)))
 		}
@@ -145,19 +127,16 @@ func newWays(clients []*latchkey.Client, name string, opts []Option) (*ways, err
 			return nil, session.Wrap(name, session.Invalid("client %d of %d is given twice", n+1, len(clients)))
 		}
 		seen[c] = true
-		if !s.leased {
-			s.add(grant.WithLease(c.Options.Lease))
-			s.leased = true
-		}
-		p, err := lock.NewPolled(c, name, s.lock)
+		o = o.LeasedFor(c.Options.Lease) // that of the first
+		p, err := lock.NewPolled(c, name, o)
 		if err != nil {
 			return nil, err
 		}
 		if p.Lease() < minLease {
 			return nil, session.Wrap(name, session.Invalid("a lease on several servers must be at least %v, not %v", minLease, p.Lease()))
 		}
-		if s.uptime > 0 {
-			demand := lua.Demand{Uptime: session.Milliseconds(s.uptime)}
+		if given {
+			demand := lua.Demand{Uptime: session.Milliseconds(uptime)}
 			p.Demand = func(int) lua.Demand { return demand }
 		}
 		w.servers = append(w.servers, &p)

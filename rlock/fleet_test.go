@@ -114,7 +114,7 @@ func newLock(c *latchkey.Client, kind, name string) (*latchkey.Lock, error) {
 	case "fairlock":
 		return fairlock.New(c, name)
 	case "redis":
-		return rlock.New(c, name, rlock.WithBudget(0, time.Second))
+		return rlock.New(c, name, rlock.WithoutLocalHandOff())
 	case "lingering":
 		return rlock.New(c, name, rlock.WithLinger(time.Second))
 	default:

@@ -29,7 +29,7 @@ func TestLingerOptions(t *testing.T) {
 		_, err := rlock.New(c, "a", rlock.WithLinger(d))
 		require.NoError(t, err)
 	}
-	_, err := rlock.New(c, "a", rlock.WithLinger(time.Second), rlock.WithBudget(0, 0))
+	_, err := rlock.New(c, "a", rlock.WithLinger(time.Second), rlock.WithoutLocalHandOff())
 	require.ErrorIs(t, err, latchkey.ErrInvalid)
 }
 
@@ -160,26 +160,26 @@ func TestInspectALingeringLock(t *testing.T) {
 		l := lingering(t, open(t, s), "a", 0)
 		other, err := rlock.New(open(t, s), "a")
 		require.NoError(t, err)
-		lingers := func(l *latchkey.Lock, want bool) {
+		says := func(l *latchkey.Lock, lingers, mayLinger bool) {
 			t.Helper()
 			state, err := l.Inspect(t.Context())
 			require.NoError(t, err)
-			require.Equal(t, want, state.Lingers)
+			require.Equal(t, []bool{lingers, mayLinger}, []bool{state.Lingers, state.MayLinger})
 			require.Zero(t, state.Shares)
 		}
-		lingers(l, false)
+		says(l, false, false)
 		h, err := l.Lock(t.Context())
 		require.NoError(t, err)
-		lingers(l, false)
-		lingers(other, true)
+		says(l, false, false)
+		says(other, false, true)
 		require.NoError(t, h.Unlock(t.Context()))
-		lingers(l, true)
-		lingers(other, true)
+		says(l, true, false)
+		says(other, false, true)
 		pair(t, other)
-		lingers(l, false)
+		says(l, false, false)
 		h, err = other.Lock(t.Context())
 		require.NoError(t, err)
-		lingers(l, false)
+		says(l, false, false)
 		require.NoError(t, h.Unlock(t.Context()))
 	})
 }

@@ -20,6 +20,7 @@
 package rlock
 
 import (
+	"context"
 	"time"
 
 	"github.com/latchkey-go/latchkey"
@@ -31,39 +32,35 @@ import (
 // Lock is what [New] returns. Its methods are those of every lock: see [latchkey.Lock].
 type Lock = latchkey.Lock
 
-// Option configures a lock.
-type Option grant.Option
+// Option configures a lock. It is [latchkey.LockOption], so that one list serves several packages.
+type Option = latchkey.LockOption
 
-// WithLease sets the lease. It is renewed every third of it for as long as the lock is held. After its
-// holder was killed the lock is free after the lease at the latest. From 10 ms to 24 h; default: the
-// client's. Excludes [WithFixedLease].
-func WithLease(d time.Duration) Option { return Option(grant.WithLease(d)) }
+// WithLease is [latchkey.WithLease].
+func WithLease(d time.Duration) Option { return latchkey.WithLease(d) }
 
-// WithFixedLease makes holds last d at most: they are not renewed beyond that, and after d they are lost.
-// From 10 ms to 24 h.
-func WithFixedLease(d time.Duration) Option { return Option(grant.WithFixedLease(d)) }
+// WithFixedLease is [latchkey.WithFixedLease].
+func WithFixedLease(d time.Duration) Option { return latchkey.WithFixedLease(d) }
 
-// WithMinHold keeps the lock taken for d from when it was acquired: an Unlock before that leaves the rest
-// as a lease that nobody renews. It is for a job that must not run twice although the clocks of its
-// processes differ. More than 0, up to 24 h, and not longer than a fixed lease or longest hold; default:
-// none.
-func WithMinHold(d time.Duration) Option { return Option(grant.WithMinHold(d)) }
+// WithMinHold is [latchkey.WithMinHold].
+func WithMinHold(d time.Duration) Option { return latchkey.WithMinHold(d) }
 
-// WithMaxHold ends the renewal early enough that a hold is lost d after it was acquired at the latest. At
-// least 10 ms; default: none.
-func WithMaxHold(d time.Duration) Option { return Option(grant.WithMaxHold(d)) }
+// WithMaxHold is [latchkey.WithMaxHold].
+func WithMaxHold(d time.Duration) Option { return latchkey.WithMaxHold(d) }
 
-// WithoutReentry makes attempts return ErrReentered at once when their context holds the lock already.
-func WithoutReentry() Option { return Option(grant.WithoutReentry()) }
+// WithoutReentry is [latchkey.WithoutReentry].
+func WithoutReentry() Option { return latchkey.WithoutReentry() }
 
 // WithBudget bounds how long the lock stays among the goroutines of this process while other processes
 // wait. Once this process knows that they do, at most holds further holds begin here, and none later than
 // span, before another process gets its turn. Should the message that says that they wait be lost, they
 // get it four spans after this process got the lock. A longer budget means fewer commands, a shorter one
-// less waiting for the others. From 0 to 5000 holds and up to a second; default: 32 holds and 5 ms. With 0
-// holds every hold goes through Redis. Among locks of one name, the budget of the one that is next in line
-// counts.
-func WithBudget(holds int, span time.Duration) Option { return Option(grant.WithBudget(holds, span)) }
+// less waiting for the others. From 1 to 5000 holds and up to a second; default: 32 holds and 5 ms. For none
+// see [WithoutLocalHandOff]. Among locks of one name, the budget of the one that is next in line counts.
+func WithBudget(holds int, span time.Duration) Option { return grant.WithBudget(holds, span) }
+
+// WithoutLocalHandOff has every hold go through Redis: an Unlock gives the lock back, also when other
+// goroutines of this process wait. It excludes [WithBudget] and [WithLinger].
+func WithoutLocalHandOff() Option { return grant.WithoutLocalHandOff() }
 
 // WithLinger has a lock that was unlocked stay with this process for up to d, as long as nobody else wants
 // it. To take it again then costs no command. It is for a lock that one process takes again and again, and
@@ -84,18 +81,24 @@ func WithBudget(holds int, span time.Duration) Option { return Option(grant.With
 // An Unlock that leaves the lock to linger does not ask Redis whether it was still held, as in a hand-off
 // inside the process. The lock does not linger while the client's subscription is down, nor after holds
 // with [WithMinHold], [WithMaxHold] or [WithFixedLease], nor what package multilock took together with
-// others in one script. A budget of 0 holds excludes it. Another lock of the name on this client takes what
+// others in one script. [WithoutLocalHandOff] excludes it. Another lock of the name on this client takes what
 // lingers as well; it lingers on if that lock has the option too.
-func WithLinger(d time.Duration) Option { return Option(grant.WithLinger(d)) }
+func WithLinger(d time.Duration) Option { return grant.WithLinger(d) }
 
 // New returns the lock of a name. It does no I/O. The name, after the client's key prefix, is a key in
 // Redis: 1 to 1024 bytes, with balanced braces, of which the first pair is not empty. New returns
-// ErrInvalid for other names, a nil client and options out of range.
+// ErrInvalid for other names, a nil client, options out of range, and those that are another package's.
 func New(c *latchkey.Client, name string, opts ...Option) (*Lock, error) {
-	set := make([]grant.Option, len(opts))
-	for i, o := range opts {
-		set[i] = grant.Option(o)
-	}
-	l, err := lock.New((*session.Handle)(c).Client(), name, true, set)
+	l, err := lock.New((*session.Handle)(c).Client(), name, true, grant.Chosen("rlock", grant.Shared|grant.Budget|grant.HandOff|grant.Linger, opts))
 	return (*Lock)(l), err
+}
+
+// Do is [latchkey.Lock.Do] of the lock of a name, for names that are made for one use, as of a request. An
+// error of [New] matches [latchkey.ErrNotRun] as well.
+func Do(ctx context.Context, c *latchkey.Client, name string, f func(context.Context, *latchkey.Hold) error, opts ...Option) error {
+	l, err := New(c, name, opts...)
+	if err != nil {
+		return grant.NotRun(err)
+	}
+	return l.Do(ctx, f)
 }

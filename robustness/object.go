@@ -17,7 +17,7 @@ const (
 	Halves   Family = "rwlock"
 	Red      Family = "redlock"
 	Leased   Family = "semaphore"
-	Queued   Family = "fifo" // semaphores with WithBudget(0, 0), whose order is judged
+	Queued   Family = "fifo" // semaphores with WithoutLocalHandOff, whose order is judged
 	Counting Family = "counting"
 	Latch    Family = "latch"
 	Barrier  Family = "barrier"

@@ -95,7 +95,7 @@ func (w *worker) newLock(c *client, o Object, variant int) (any, error) {
 	case Halves:
 		options := [][]rwlock.Option{
 			endsFixed: {rwlock.WithFixedLease(fixed)}, endsMost: {rwlock.WithMaxHold(fixed)},
-			briefLease: {rwlock.WithLease(brief)}, 4: {rwlock.WithMinHold(minimum)}, 5: {rwlock.WithBudget(0, 0)},
+			briefLease: {rwlock.WithLease(brief)}, 4: {rwlock.WithMinHold(minimum)}, 5: {rwlock.WithoutLocalHandOff()},
 			6: {rwlock.WithBudget(4, time.Millisecond)}, noReentry: {rwlock.WithoutReentry()}, 15: nil,
 		}
 		return rwlock.New(c.Client, name, options[variant]...)
@@ -118,7 +118,7 @@ func (w *worker) newLock(c *client, o Object, variant int) (any, error) {
 	}
 	options := [][]rlock.Option{
 		endsFixed: {rlock.WithFixedLease(fixed)}, endsMost: {rlock.WithMaxHold(fixed)},
-		briefLease: {rlock.WithLease(brief)}, 4: {rlock.WithMinHold(minimum)}, 5: {rlock.WithBudget(0, 0)},
+		briefLease: {rlock.WithLease(brief)}, 4: {rlock.WithMinHold(minimum)}, 5: {rlock.WithoutLocalHandOff()},
 		6: {rlock.WithBudget(4, time.Millisecond)}, 7: {rlock.WithLinger(50 * time.Millisecond)}, noReentry: {rlock.WithoutReentry()}, 15: nil,
 	}
 	return rlock.New(c.Client, name, options[variant]...)

@@ -34,7 +34,7 @@ func (w *worker) permitsIn(c *client, o Object, variant int) *semaphore.Semaphor
 	}
 	switch {
 	case o.Family == Queued:
-		options = append(options, semaphore.WithBudget(0, 0))
+		options = append(options, semaphore.WithoutLocalHandOff())
 	case variant == 2:
 		options = append(options, semaphore.WithBudget(16, 5*time.Millisecond))
 	case variant == 1:
@@ -77,12 +77,12 @@ func (w *worker) usePermits(parent context.Context, rng *rand.Rand, c *client, o
 		w.failed(c, []*Record{r}, o.Key, patient, parent, err, ofPermits...)
 		return
 	}
-	r.N = int64(permits.N())
+	r.N = int64(permits.Count())
 	r.Granted(permits, permits.Token(), permits.Sequence())
 	me := held{object: o, client: c, token: permits.Token(), ctx: permits.Context()}
 	w.inside(permits.Context(), rng, s.with(me), func() { r.Seen(permits) })
 	r.Seen(permits)
-	for permits.N() > 1 && rng.IntN(2) == 0 {
+	for permits.Count() > 1 && rng.IntN(2) == 0 {
 		r = w.releaseSome(rng, c, o, permits, r)
 	}
 	r.Over(w.endOf(c, "Release of "+o.Key, w.unlock(rng, permits.Release, r)))
@@ -90,8 +90,8 @@ func (w *worker) usePermits(parent context.Context, rng *rand.Rand, c *client, o
 
 // releaseSome gives back a part, and returns the record of the rest.
 func (w *worker) releaseSome(rng *rand.Rand, c *client, o Object, permits *semaphore.Permits, r *Record) *Record {
-	some := 1 + rng.IntN(permits.N()-1)
-	next := w.witness.Ask(Section, o, Part, int64(permits.N()-some), c.number)
+	some := 1 + rng.IntN(permits.Count()-1)
+	next := w.witness.Ask(Section, o, Part, int64(permits.Count()-some), c.number)
 	next.Extra = 1 // it is no grant of its own
 	result := w.endOf(c, "ReleaseN of "+o.Key, w.unlock(rng, func(ctx context.Context) error { return permits.ReleaseN(ctx, some) }, r))
 	r.Over(result)

@@ -104,7 +104,7 @@ func crowdOf(b *testing.B, n int) {
 	clients, locks, reads := make([]*latchkey.Client, n), make([]*rwlock.Lock, n), make([]*latchkey.Hold, n)
 	crowd(n, func(i int) {
 		clients[i] = openSmall(b, s)
-		locks[i] = newLock(b, clients[i], rwlock.WithBudget(0, time.Second))
+		locks[i] = newLock(b, clients[i], rwlock.WithoutLocalHandOff())
 	})
 	defer crowd(n, func(i int) { clients[i].Close() })
 	other := openSmall(b, s)

@@ -70,50 +70,44 @@ import (
 // what was read.
 var ErrUpgrade = grant.ErrUpgrade
 
-// Option configures both halves of a lock.
-type Option grant.Option
+// Option configures both halves of a lock. It is [latchkey.LockOption], so that one list serves several packages.
+type Option = latchkey.LockOption
 
-// WithLease sets the lease of either half. It is renewed every third of it for as long as the lock is held.
-// After its holder was killed the lock is free after the lease at the latest. From 10 ms to 24 h; default:
-// the client's. Excludes [WithFixedLease]. Readers of one process share an entry if they have the same lease.
-func WithLease(d time.Duration) Option { return Option(grant.WithLease(d)) }
+// WithLease is [latchkey.WithLease].
+func WithLease(d time.Duration) Option { return latchkey.WithLease(d) }
 
-// WithFixedLease makes holds last d at most: they are not renewed beyond that, and after d they are lost.
-// From 10 ms to 24 h. Readers with a fixed lease share no entry.
-func WithFixedLease(d time.Duration) Option { return Option(grant.WithFixedLease(d)) }
+// WithFixedLease is [latchkey.WithFixedLease].
+func WithFixedLease(d time.Duration) Option { return latchkey.WithFixedLease(d) }
 
-// WithMinHold keeps the lock taken for d from when it was acquired: an Unlock before that leaves the rest
-// as a lease that nobody renews. More than 0, up to 24 h, and not longer than a fixed lease or longest hold;
-// default: none. Readers with a shortest hold share no entry.
-func WithMinHold(d time.Duration) Option { return Option(grant.WithMinHold(d)) }
+// WithMinHold is [latchkey.WithMinHold].
+func WithMinHold(d time.Duration) Option { return latchkey.WithMinHold(d) }
 
-// WithMaxHold ends the renewal early enough that a hold is lost d after it was acquired at the latest. At
-// least 10 ms; default: none. Readers with a longest hold share no entry.
-func WithMaxHold(d time.Duration) Option { return Option(grant.WithMaxHold(d)) }
+// WithMaxHold is [latchkey.WithMaxHold].
+func WithMaxHold(d time.Duration) Option { return latchkey.WithMaxHold(d) }
 
-// WithoutReentry makes attempts return ErrReentered at once when their context holds the lock already.
-func WithoutReentry() Option { return Option(grant.WithoutReentry()) }
+// WithoutReentry is [latchkey.WithoutReentry].
+func WithoutReentry() Option { return latchkey.WithoutReentry() }
 
 // WithBudget bounds how long the lock stays with this process while others wait. Once this process knows
 // that they do, at most holds further holds begin here, and none later than span. Of writers it is as in
-// package rlock. Of readers it concerns those that join others of this process while a writer waits. From 0
+// package rlock. Of readers it concerns those that join others of this process while a writer waits. From 1
 // to 5000 holds and up to a second; default: 32 holds and 5 ms. Those that stood in line when their process
-// was granted the lock do not count. With 0 holds no other reader joins while a writer waits, and every write
-// hold goes through Redis.
-func WithBudget(holds int, span time.Duration) Option { return Option(grant.WithBudget(holds, span)) }
+// was granted the lock do not count. For none see [WithoutLocalHandOff].
+func WithBudget(holds int, span time.Duration) Option { return grant.WithBudget(holds, span) }
+
+// WithoutLocalHandOff has every write hold go through Redis, and no other reader join while a writer waits. It
+// excludes [WithBudget].
+func WithoutLocalHandOff() Option { return grant.WithoutLocalHandOff() }
 
 // Lock is a read-write lock of one name. Any number of goroutines share it. Two of one name on one client are
 // the same lock. Its methods are safe for concurrent use. There is no usable zero value: see [New].
 type Lock struct{ read, write *lock.Lock }
 
 // New returns the read-write lock of a name. It does no I/O. The name is as for package rlock. New returns
-// ErrInvalid for other names, a nil client and options out of range.
+// ErrInvalid for other names, a nil client, options out of range, and those that are another package's.
 func New(c *latchkey.Client, name string, opts ...Option) (*Lock, error) {
-	set := make([]grant.Option, len(opts))
-	for i, o := range opts {
-		set[i] = grant.Option(o)
-	}
-	p, err := grant.NewPrimitive((*session.Handle)(c).Client(), kind, name, set)
+	o := grant.Chosen("rwlock", grant.Shared|grant.Budget|grant.HandOff, opts)
+	p, err := grant.NewPrimitive((*session.Handle)(c).Client(), kind, name, o)
 	if err != nil {
 		return nil, err
 	}

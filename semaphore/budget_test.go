@@ -61,13 +61,13 @@ func TestPassedOn(t *testing.T) {
 	for n, a := range line {
 		last := p.Token()
 		require.NoError(t, p.Release(t.Context()))
-		require.Equal(t, 2, p.N())
+		require.Equal(t, 2, p.Count())
 		require.ErrorIs(t, p.Err(), latchkey.ErrReleased)
 		require.ErrorIs(t, p.Release(t.Context()), latchkey.ErrNotHeld)
 		require.ErrorIs(t, p.ReleaseN(t.Context(), 1), latchkey.ErrNotHeld, "they are somebody else's")
 		p = a.Granted(t)
 		require.Equal(t, last+1, p.Token())
-		require.Equal(t, 2, p.N())
+		require.Equal(t, 2, p.Count())
 		require.True(t, p.Held())
 		for _, later := range line[n+1:] {
 			select {
@@ -91,7 +91,7 @@ func TestPassedOn(t *testing.T) {
 func TestNotPassedOn(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		for _, opts := range [][]semaphore.Option{
-			{semaphore.WithCapacity(1), semaphore.WithBudget(0, 0)},
+			{semaphore.WithCapacity(1), semaphore.WithoutLocalHandOff()},
 			{semaphore.WithCapacity(1), generous, semaphore.WithFixedLease(5 * time.Second)},
 			{semaphore.WithCapacity(1), yielding, semaphore.WithFixedLease(5 * time.Second)},
 		} {
@@ -171,7 +171,7 @@ func TestPassedToWhoWantsAsMany(t *testing.T) {
 		require.Equal(t, former.Token()+1, p.Token())
 		numbers(t, sem, 0, 2)
 		require.NoError(t, p.ReleaseN(t.Context(), 1))
-		require.Equal(t, []int{2, 1}, []int{former.N(), p.N()})
+		require.Equal(t, []int{2, 1}, []int{former.Count(), p.Count()})
 		require.NoError(t, p.Release(t.Context()))
 		require.NoError(t, delegate.Granted(t).Release(t.Context()))
 		require.NoError(t, fewer.Granted(t).Release(t.Context()))
@@ -259,6 +259,6 @@ func TestBudgetOptions(t *testing.T) {
 	}
 	_, err := semaphore.NewCounting(c, "b", generous)
 	require.ErrorIs(t, err, latchkey.ErrInvalid)
-	_, err = semaphore.New(c, "a", semaphore.WithBudget(0, 0), semaphore.WithOvertaking())
+	_, err = semaphore.New(c, "a", semaphore.WithoutLocalHandOff(), semaphore.WithOvertaking())
 	require.NoError(t, err)
 }

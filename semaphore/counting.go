@@ -22,7 +22,7 @@ import (
 type Counting struct{ base base }
 
 // NewCounting returns the plain semaphore of a name. It does no I/O. It takes the options of [New], but
-// not those about leases; of the budgets only WithBudget(0, 0), which is what it does anyway. It returns
+// not those about leases, nor [WithBudget]: [WithoutLocalHandOff] is what it does anyway. It returns
 // ErrInvalid for those, for names that are not as for package rlock, a nil client, options out of range,
 // and a client with [latchkey.WithReplicas]: it would not wait for them. Use one name as one kind of
 // thing only. Semaphores of either kind and latches are plain numbers in Redis, as Redisson's are. They
@@ -31,7 +31,7 @@ type Counting struct{ base base }
 func NewCounting(c *latchkey.Client, name string, opts ...Option) (*Counting, error) {
 	o, inner := set(opts), (*session.Handle)(c).Client()
 	switch {
-	case o.passes:
+	case len(o.budgets) > 0:
 		return nil, session.Wrap(name, session.Invalid("nobody holds the permits of a counting semaphore, so nobody passes them on"))
 	case len(o.leases) > 0:
 		return nil, session.Wrap(name, session.Invalid("the permits of a counting semaphore have no lease"))

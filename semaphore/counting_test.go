@@ -117,7 +117,7 @@ func TestCountingWithoutABudget(t *testing.T) {
 	c, err := latchkey.New(s.Option())
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
-	sem, err := semaphore.NewCounting(c, "budget", semaphore.WithCapacity(1), semaphore.WithBudget(0, 0))
+	sem, err := semaphore.NewCounting(c, "budget", semaphore.WithCapacity(1), semaphore.WithoutLocalHandOff())
 	require.NoError(t, err)
 	require.NoError(t, sem.Acquire(t.Context(), 1))
 	require.NoError(t, sem.Release(t.Context(), 1))

@@ -29,7 +29,7 @@ func Example() {
 	fmt.Println(err)
 	fmt.Println(permits.ReleaseN(ctx, 1)) // one of the two uploads is done
 	free, err := uploads.Available(ctx)
-	fmt.Println(free, "of 3 are free,", permits.N(), "is held:", permits.Held(), err)
+	fmt.Println(free, "of 3 are free,", permits.Count(), "is held:", permits.Held(), err)
 	fmt.Println(permits.Release(ctx))
 	// Output:
 	// latchkey: "uploads": not acquired
@@ -50,7 +50,7 @@ func ExampleSemaphore_Do() {
 		log.Panic(err)
 	}
 	err = memory.Do(ctx, 5, func(_ context.Context, permits *semaphore.Permits) error {
-		fmt.Println(permits.N(), "are held")
+		fmt.Println(permits.Count(), "are held")
 		return nil
 	})
 	fmt.Println(err)

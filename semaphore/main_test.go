@@ -26,7 +26,7 @@ func worker(args []string) {
 	case args[0] == "history" && args[6] == "budget":
 		opts = append(opts, semaphore.WithBudget(32, 5*time.Millisecond))
 	case args[0] == "wait": // each in the queue
-		opts = append(opts, semaphore.WithBudget(0, 0))
+		opts = append(opts, semaphore.WithoutLocalHandOff())
 	}
 	s, err := semaphore.New(c, "a", opts...)
 	check(err)

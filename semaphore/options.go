@@ -57,41 +57,49 @@ func WithWaitForInit() Option { return func(o *settings) { o.demand.Unset = true
 // stand in a line inside the process, of which the first queues in Redis. A Release leaves its permits to the
 // next in the line that wants as many, on the same lease. That may go on while others wait, who came before.
 // Without this option only single permits are passed on, up to 32 times and for 5 ms, and no more once the
-// process knows that others wait. WithBudget(0, 0) has every request queue in Redis.
+// process knows that others wait. [WithoutLocalHandOff] has every request queue in Redis.
 //
 // The budget begins when Redis grants the permits. After that at most holds further holds begin with them,
 // and none later than span. Then they go back to Redis, which grants them to the first in its queue: the
 // permits of a hold that nobody is inside of are free for other processes span after they were granted, at
 // the latest. A longer budget means fewer commands, a shorter one less waiting for the others. Choose a span
-// that is several times as long as a hold, and as a trip to Redis. From 0 to 5000 holds and up to a second;
-// with 0 holds nothing is passed on. Of two semaphores of one name on one client the shorter budget counts.
+// that is several times as long as a hold, and as a trip to Redis. From 1 to 5000 holds and up to a second.
+// Of two semaphores of one name on one client the shorter budget counts.
 //
 // Permits are not passed on that were taken when nobody of the process waited, or by TryAcquire or Drain,
 // nor those of which a part was given back, nor with [WithFixedLease]. It excludes [WithOvertaking] and
 // [WithWaitForCapacity]: nobody passes the first in a line. Who stands in it learns as the first that there
 // are too few permits ([ErrCapacity]). What it means for tokens is at [Permits.Token].
 func WithBudget(holds int, span time.Duration) Option {
-	return func(o *settings) { o.budget, o.passes = grant.WithBudget(holds, span), holds != 0 || span != 0 }
+	return func(o *settings) { o.budgets = append(o.budgets, grant.WithBudget(holds, span)) }
 }
+
+// WithoutLocalHandOff has every request queue in Redis, in the order in which Redis received them, and every
+// release go there. It excludes [WithBudget]. A [Counting] does that anyway.
+func WithoutLocalHandOff() Option { return func(o *settings) { o.queues = true } }
 
 // settings are what the options set. Zero values mean that the option was not given.
 type settings struct {
 	leases   []grant.Option
-	budget   grant.Option
-	passes   bool // budget is one within which permits are passed on
+	budgets  []grant.Option
+	queues   bool // nothing is passed on
 	capacity *int
 	demand   lua.Demand // but for the number
 }
 
 // passing is how far permits are passed on inside the process.
-func (s *settings) passing(kind *grant.Kind) grant.Option {
+func (s *settings) passing(kind *grant.Kind) []grant.Option {
+	budgets := s.budgets
+	if s.queues {
+		budgets = append(budgets, grant.WithoutLocalHandOff())
+	}
 	switch {
-	case s.budget != nil:
-		return s.budget
+	case len(budgets) > 0:
+		return budgets
 	case kind == plain || s.demand.Pass || s.demand.Grow: // nobody holds them, or passes the first in a line
-		return grant.WithBudget(0, 0)
+		return []grant.Option{grant.WithoutLocalHandOff()}
 	default:
-		return grant.WithYielding(grant.DefaultBudgetHolds, grant.DefaultBudgetTime)
+		return []grant.Option{grant.WithYielding(grant.DefaultBudgetHolds, grant.DefaultBudgetTime)}
 	}
 }
 

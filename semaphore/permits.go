@@ -10,16 +10,18 @@ import (
 // Permits are the permits that one request holds. The Acquire methods return them. Its methods are safe
 // for concurrent use. A nil Permits, as an Acquire that failed returns, and the zero value are not held:
 // Err and Release return ErrNotHeld, and Context returns one that has ended with it.
-type Permits grant.Hold
+type Permits hold
+
+type hold = grant.Hold
 
 func (p *Permits) inside() *grant.Hold { return (*grant.Hold)(p) }
 
 // Name returns the name of the semaphore, without the client's key prefix.
 func (p *Permits) Name() string { return p.inside().Name() }
 
-// N returns how many permits are held: what was acquired, less what [Permits.ReleaseN] has given back. It
+// Count returns how many permits are held: what was acquired, less what [Permits.ReleaseN] has given back. It
 // does not change when the hold ends.
-func (p *Permits) N() int { return p.inside().Permits() }
+func (p *Permits) Count() int { return p.inside().Permits() }
 
 // Context returns a context that is derived from that of the Acquire, and ends with the hold. Its cause is
 // ErrLost when the lease can no longer be trusted, ErrReleased after Release, ErrClosed when the client was
@@ -37,8 +39,8 @@ func (p *Permits) Context() context.Context { return p.inside().Context() }
 // [WithBudget]: their token may be smaller than one that was granted meanwhile, to others that hold beside
 // them. It is greater than those of the holds before that had the same permits, and no token is used twice.
 // What Redis grants has a greater token than all it granted before, and than those that it reserved for
-// passing on. So who has permits after others lost them has the greater token. With WithBudget(0, 0) nothing
-// is passed on, and the order has no exception in Redis.
+// passing on. So who has permits after others lost them has the greater token. With [WithoutLocalHandOff]
+// nothing is passed on, and the order has no exception in Redis.
 func (p *Permits) Token() int64 { return p.inside().Token() }
 
 // Release gives back all permits. Their context ends first, with ErrReleased. The release is sent even

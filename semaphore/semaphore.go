@@ -162,6 +162,23 @@ func (s *Semaphore) Do(ctx context.Context, n int, f func(context.Context, *Perm
 	return grant.Guard(ctx, p.inside(), err, func(ctx context.Context, h *grant.Hold) error { return f(ctx, (*Permits)(h)) })
 }
 
+// DoFor is [Semaphore.Do] with [Semaphore.TryAcquireFor]: it waits for the permits for wait at most, which
+// bounds neither f nor its context.
+func (s *Semaphore) DoFor(ctx context.Context, n int, wait time.Duration, f func(context.Context, *Permits) error) error {
+	p, err := s.TryAcquireFor(ctx, n, wait)
+	return grant.Guard(ctx, p.inside(), err, func(ctx context.Context, h *grant.Hold) error { return f(ctx, (*Permits)(h)) })
+}
+
+// Do is [Semaphore.Do] of the semaphore of a name, for names that are made for one use, as of a tenant. An
+// error of [New] matches latchkey.ErrNotRun as well.
+func Do(ctx context.Context, c *latchkey.Client, name string, n int, f func(context.Context, *Permits) error, opts ...Option) error {
+	s, err := New(c, name, opts...)
+	if err != nil {
+		return grant.NotRun(err)
+	}
+	return s.Do(ctx, n, f)
+}
+
 // Drain takes all permits that are free now, also those that somebody waits for, but [MaxPermits] at most.
 // It returns ErrNotAcquired when none is free. It returns [ErrNotInitialized] when nobody has set how many
 // there are, also with [WithWaitForInit]: it never waits.

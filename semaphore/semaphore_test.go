@@ -26,7 +26,7 @@ var open = locktest.Client
 // newSemaphore returns one that passes nothing on inside unless the options say so.
 func newSemaphore(t testing.TB, c *latchkey.Client, opts ...semaphore.Option) *semaphore.Semaphore {
 	t.Helper()
-	s, err := semaphore.New(c, "a", append([]semaphore.Option{semaphore.WithBudget(0, 0)}, opts...)...)
+	s, err := semaphore.New(c, "a", append([]semaphore.Option{semaphore.WithoutLocalHandOff()}, opts...)...)
 	require.NoError(t, err)
 	return s
 }
@@ -82,7 +82,7 @@ func TestAcquireRelease(t *testing.T) {
 		require.Equal(t, "a", sem.Name())
 		numbers(t, sem, 5, 0)
 		p := acquire(t, sem, 3)
-		require.Equal(t, 3, p.N())
+		require.Equal(t, 3, p.Count())
 		require.True(t, p.Held())
 		require.NoError(t, p.Err())
 		require.Greater(t, p.Remaining(), 5*time.Second)
@@ -108,7 +108,7 @@ func TestAcquireRelease(t *testing.T) {
 		require.ErrorIs(t, p.ReleaseN(t.Context(), 4), latchkey.ErrInvalid)
 		require.ErrorIs(t, p.ReleaseN(t.Context(), 0), latchkey.ErrInvalid)
 		require.NoError(t, p.ReleaseN(t.Context(), 1))
-		require.Equal(t, 2, p.N())
+		require.Equal(t, 2, p.Count())
 		require.True(t, p.Held())
 		numbers(t, sem, 1, 4)
 		require.NoError(t, p.ReleaseN(t.Context(), 2))
@@ -120,7 +120,7 @@ func TestAcquireRelease(t *testing.T) {
 
 		require.NoError(t, sem.Do(t.Context(), 5, func(ctx context.Context, p *semaphore.Permits) error {
 			require.NoError(t, ctx.Err())
-			require.Equal(t, 5, p.N())
+			require.Equal(t, 5, p.Count())
 			drained, err := sem.Drain(t.Context())
 			require.ErrorIs(t, err, latchkey.ErrNotAcquired, "none is free")
 			require.Nil(t, drained)
@@ -129,7 +129,7 @@ func TestAcquireRelease(t *testing.T) {
 		p = acquire(t, sem, 1)
 		drained, err := sem.Drain(t.Context())
 		require.NoError(t, err)
-		require.Equal(t, 4, drained.N())
+		require.Equal(t, 4, drained.Count())
 		numbers(t, sem, 0, 5)
 		require.NoError(t, drained.ReleaseN(t.Context(), 3))
 		require.NoError(t, drained.Release(t.Context()))
@@ -444,7 +444,7 @@ func TestRenewalsRaceReleases(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				for p.N() > 0 && p.Err() == nil {
+				for p.Count() > 0 && p.Err() == nil {
 					if err := p.ReleaseN(t.Context(), 1); err != nil { // the machine may have stood still for 30 ms
 						require.ErrorIs(t, err, latchkey.ErrLost)
 						break

@@ -32,6 +32,7 @@
 package spinlock
 
 import (
+	"context"
 	"time"
 
 	"github.com/latchkey-go/latchkey"
@@ -44,43 +45,44 @@ import (
 // the queue, a spin lock has no place in it, and its holds have no sequence.
 type Lock = latchkey.Lock
 
-// Option configures a lock.
-type Option grant.Option
+// Option configures a lock. It is [latchkey.LockOption], so that one list serves several packages.
+type Option = latchkey.LockOption
+
+// WithLease is [latchkey.WithLease].
+func WithLease(d time.Duration) Option { return latchkey.WithLease(d) }
+
+// WithFixedLease is [latchkey.WithFixedLease].
+func WithFixedLease(d time.Duration) Option { return latchkey.WithFixedLease(d) }
+
+// WithMinHold is [latchkey.WithMinHold].
+func WithMinHold(d time.Duration) Option { return latchkey.WithMinHold(d) }
+
+// WithMaxHold is [latchkey.WithMaxHold].
+func WithMaxHold(d time.Duration) Option { return latchkey.WithMaxHold(d) }
+
+// WithoutReentry is [latchkey.WithoutReentry].
+func WithoutReentry() Option { return latchkey.WithoutReentry() }
 
 // WithBackoff sets the pauses between two attempts. Each is random: up to first after the first attempt, and
 // up to twice as much after each further one, but never more than last. first is at least 100 µs, last at
 // least first and at most a minute. Default: 1 ms and 128 ms. Shorter pauses hand over sooner, and cost Redis
 // more.
-func WithBackoff(first, last time.Duration) Option { return Option(grant.WithPolling(first, last)) }
-
-// WithLease sets the lease. It is renewed every third of it for as long as the lock is held. After its
-// holder was killed the lock is free after the lease at the latest. From 10 ms to 24 h; default: the
-// client's. Excludes [WithFixedLease].
-func WithLease(d time.Duration) Option { return Option(grant.WithLease(d)) }
-
-// WithFixedLease makes holds last d at most: they are not renewed beyond that, and after d they are lost.
-// From 10 ms to 24 h.
-func WithFixedLease(d time.Duration) Option { return Option(grant.WithFixedLease(d)) }
-
-// WithMinHold keeps the lock taken for d from when it was acquired: an Unlock before that leaves the rest
-// as a lease that nobody renews. More than 0, up to 24 h, and not longer than a fixed lease or longest hold;
-// default: none.
-func WithMinHold(d time.Duration) Option { return Option(grant.WithMinHold(d)) }
-
-// WithMaxHold ends the renewal early enough that a hold is lost d after it was acquired at the latest. At
-// least 10 ms; default: none.
-func WithMaxHold(d time.Duration) Option { return Option(grant.WithMaxHold(d)) }
-
-// WithoutReentry makes attempts return ErrReentered at once when their context holds the lock already.
-func WithoutReentry() Option { return Option(grant.WithoutReentry()) }
+func WithBackoff(first, last time.Duration) Option { return grant.WithPolling(first, last) }
 
 // New returns the lock of a name. It does no I/O. The name is as for package rlock. New returns ErrInvalid
-// for other names, a nil client and options out of range.
+// for other names, a nil client, options out of range, and those that are another package's.
 func New(c *latchkey.Client, name string, opts ...Option) (*Lock, error) {
-	set := []grant.Option{grant.WithPolling(grant.DefaultFirstPause, grant.DefaultLastPause)}
-	for _, o := range opts {
-		set = append(set, grant.Option(o))
-	}
-	l, err := lock.New((*session.Handle)(c).Client(), name, false, set)
+	o := grant.Chosen("spinlock", grant.Shared|grant.Backoff, opts)
+	l, err := lock.New((*session.Handle)(c).Client(), name, false, o.Polling())
 	return (*Lock)(l), err
+}
+
+// Do is [latchkey.Lock.Do] of the lock of a name, for names that are made for one use, as of a request. An
+// error of [New] matches [latchkey.ErrNotRun] as well.
+func Do(ctx context.Context, c *latchkey.Client, name string, f func(context.Context, *latchkey.Hold) error, opts ...Option) error {
+	l, err := New(c, name, opts...)
+	if err != nil {
+		return grant.NotRun(err)
+	}
+	return l.Do(ctx, f)
 }

@@ -232,12 +232,12 @@ func (l locks) cancelled(t *testing.T) {
 
 // Holds are renewed, in all slots, for as long as they are held.
 func (l locks) renewed(t *testing.T) {
-	c := l.open(t, latchkey.WithLease(1500*time.Millisecond)) // longer than a stall of the machine
+	c := l.open(t, latchkey.WithLease(2500*time.Millisecond)) // renewed 1.6 s before its end: longer than a machine stalls
 	var holds []*latchkey.Hold
 	for n := range 30 {
 		holds = append(holds, must(t, l.lock(t, c, fmt.Sprint("renewed", n))))
 	}
-	for end := time.Now().Add(2 * time.Second); time.Now().Before(end); <-time.After(20 * time.Millisecond) {
+	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); <-time.After(20 * time.Millisecond) {
 		for _, h := range holds {
 			require.NoError(t, h.Err())
 		}

@@ -213,7 +213,7 @@ func (s rwlocks) order(t *testing.T) {
 // A writer that waits holds up the readers that come later, also those of a client that reads. When it gives
 // up they go in.
 func (s rwlocks) heldUp(t *testing.T) {
-	reader, other := s.new(t, s.open(t), "held-up", rwlock.WithBudget(0, 0)), s.new(t, s.open(t), "held-up")
+	reader, other := s.new(t, s.open(t), "held-up", rwlock.WithoutLocalHandOff()), s.new(t, s.open(t), "held-up")
 	inside := share(t, reader, 1)[0]
 	writer := Wait(t, s.new(t, s.open(t), "held-up").Write(), 0)
 	refused(t, other.Read())

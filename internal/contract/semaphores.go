@@ -112,7 +112,7 @@ func (s semaphores) free(t *testing.T) {
 			require.Greater(t, q.Token(), p.Token())
 			last = q.Token()
 			require.NoError(t, p.ReleaseN(t.Context(), 1))
-			require.Equal(t, 1, p.N())
+			require.Equal(t, 1, p.Count())
 			require.NoError(t, p.Release(t.Context()))
 			require.ErrorIs(t, p.Release(t.Context()), latchkey.ErrNotHeld)
 			require.NoError(t, q.Release(t.Context()))

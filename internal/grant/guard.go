@@ -19,6 +19,9 @@ func (e notRun) Unwrap() error { return e.error }
 
 func (e notRun) Is(target error) bool { return target == ErrNotRun }
 
+// NotRun is err, and ErrNotRun beside it.
+func NotRun(err error) error { return notRun{err} }
+
 // ran is an error of a function that ran. It hides the ErrNotRun of a Do inside the function, which is not
 // about this one.
 type ran struct{ error }

@@ -568,7 +568,7 @@ func TestLeaseOfItsOwnGoesThroughRedis(t *testing.T) {
 		c := open(t, s.Option())
 		for name, option := range map[string]grant.Option{
 			"fixed": grant.WithFixedLease(3 * time.Second), "max": grant.WithMaxHold(3 * time.Second), "other": grant.WithLease(3 * time.Second),
-			"min": grant.WithMinHold(time.Millisecond), "no budget": grant.WithBudget(0, time.Second),
+			"min": grant.WithMinHold(time.Millisecond), "no budget": grant.WithoutLocalHandOff(),
 		} {
 			t.Run(name, func(t *testing.T) {
 				plain, special := newLock(t, c, "a", true), newLock(t, c, "a", true, option)

@@ -18,6 +18,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/core"
 	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/lock"
+	"github.com/latchkey-go/latchkey/internal/locktest"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/internal/session"
 	"github.com/latchkey-go/latchkey/semaphore"
@@ -74,7 +75,7 @@ func (c *scene) acquire(ctx context.Context, a *actor) (*grant.Hold, error) {
 		}
 		return sem.Acquire(ctx, 1)
 	}
-	l, err := lock.New(a.party.client, c.name, c.kind == "rlock", []grant.Option{option})
+	l, err := lock.New(a.party.client, c.name, c.kind == "rlock", locktest.Options(option))
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/core"
 	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/lock"
+	"github.com/latchkey-go/latchkey/internal/locktest"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/internal/session"
@@ -57,7 +58,7 @@ func TestTryWhileALingeringLockLeaves(t *testing.T) {
 			},
 			Offerer: func(q *grant.Queue) grant.Offerer { return lock.Commands{Queue: q} },
 		}
-		p, err := grant.NewPrimitive(c, kind, "a", []grant.Option{grant.WithLinger(grant.MinLinger)})
+		p, err := grant.NewPrimitive(c, kind, "a", locktest.Options(grant.WithLinger(grant.MinLinger)))
 		require.NoError(t, err)
 		p.Delegate = true
 		h, err := p.Acquire(t.Context(), t.Context(), 0, false)

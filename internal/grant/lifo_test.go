@@ -9,6 +9,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/core"
 	"github.com/latchkey-go/latchkey/internal/grant"
+	"github.com/latchkey-go/latchkey/internal/locktest"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/internal/session"
@@ -42,7 +43,7 @@ var lifo = &grant.Kind{
 type stack struct{ p grant.Primitive }
 
 func newStack(c *session.Client, name string, set ...grant.Option) (*stack, error) {
-	p, err := grant.NewPrimitive(c, lifo, name, set)
+	p, err := grant.NewPrimitive(c, lifo, name, locktest.Options(set...))
 	return &stack{p}, err
 }
 

@@ -7,6 +7,7 @@ import (
 )
 
 // Options are what the options of the lock packages set. Zero values mean that the option was not given.
+// [Chosen] makes them of a list.
 type Options struct {
 	lease, fixed, minHold, maxHold *time.Duration
 	withoutReentry                 bool
@@ -14,6 +15,10 @@ type Options struct {
 	yields                         bool
 	linger                         *time.Duration
 	polling                        *polling
+	uptime                         *time.Duration
+
+	given   Choice
+	refused error // what was given and is no option of the package
 }
 
 // polling is how a waiter pauses that does not queue.
@@ -30,7 +35,32 @@ const (
 // WithPolling has waiters ask again and again, and never queue. The pauses between are random, and up to a
 // span that doubles from first to last.
 func WithPolling(first, last time.Duration) Option {
-	return func(o *Options) { o.polling = &polling{first, last} }
+	return set{Backoff, func(o *Options) { o.polling = &polling{first, last} }}
+}
+
+// LeasedFor returns options with that lease, unless they were given one.
+func (o Options) LeasedFor(d time.Duration) Options {
+	if o.lease == nil && o.fixed == nil {
+		o.lease = &d
+	}
+	return o
+}
+
+// Uptime returns that of [WithUptime], and whether it was given.
+func (o Options) Uptime() (d time.Duration, given bool) {
+	if o.uptime == nil {
+		return 0, false
+	}
+	return *o.uptime, true
+}
+
+// Polling returns options with which waiters ask again and again. Their pauses are the usual ones unless they
+// were given others.
+func (o Options) Polling() Options {
+	if o.polling == nil {
+		o.polling = &polling{DefaultFirstPause, DefaultLastPause}
+	}
+	return o
 }
 
 // budget is how long a process that hands off locally keeps others waiting.
@@ -47,33 +77,40 @@ const (
 	MaxBudgetTime      = time.Second
 )
 
-// Option sets one of [Options].
-type Option func(*Options)
+// WithUptime is documented by package redlock.
+func WithUptime(d time.Duration) Option { return set{Uptime, func(o *Options) { o.uptime = &d }} }
 
-// WithLease is documented by the lock packages.
-func WithLease(d time.Duration) Option { return func(o *Options) { o.lease = &d } }
+// WithLease is documented by the root package.
+func WithLease(d time.Duration) Option { return set{Lease, func(o *Options) { o.lease = &d }} }
 
-// WithFixedLease is documented by the lock packages.
-func WithFixedLease(d time.Duration) Option { return func(o *Options) { o.fixed = &d } }
+// WithFixedLease is documented by the root package.
+func WithFixedLease(d time.Duration) Option {
+	return set{FixedLease, func(o *Options) { o.fixed = &d }}
+}
 
-// WithMinHold is documented by the lock packages.
-func WithMinHold(d time.Duration) Option { return func(o *Options) { o.minHold = &d } }
+// WithMinHold is documented by the root package.
+func WithMinHold(d time.Duration) Option { return set{MinHold, func(o *Options) { o.minHold = &d }} }
 
-// WithMaxHold is documented by the lock packages.
-func WithMaxHold(d time.Duration) Option { return func(o *Options) { o.maxHold = &d } }
+// WithMaxHold is documented by the root package.
+func WithMaxHold(d time.Duration) Option { return set{MaxHold, func(o *Options) { o.maxHold = &d }} }
 
-// WithoutReentry is documented by the lock packages.
-func WithoutReentry() Option { return func(o *Options) { o.withoutReentry = true } }
+// WithoutReentry is documented by the root package.
+func WithoutReentry() Option { return set{Reentry, func(o *Options) { o.withoutReentry = true }} }
 
 // WithBudget is documented by package rlock.
 func WithBudget(holds int, span time.Duration) Option {
-	return func(o *Options) { o.budget, o.yields = &budget{holds, span}, false }
+	return set{Budget, func(o *Options) { o.budget, o.yields = &budget{holds, span}, false }}
+}
+
+// WithoutLocalHandOff is documented by package rlock.
+func WithoutLocalHandOff() Option {
+	return set{HandOff, func(o *Options) { o.budget = &budget{} }}
 }
 
 // WithYielding has permits passed on within a budget, and only as long as the process does not know that
 // others wait.
 func WithYielding(holds int, span time.Duration) Option {
-	return func(o *Options) { o.budget, o.yields = &budget{holds, span}, true }
+	return set{Budget, func(o *Options) { o.budget, o.yields = &budget{holds, span}, true }}
 }
 
 // The bounds of how long a lock lingers.
@@ -83,7 +120,7 @@ const (
 )
 
 // WithLinger is documented by package rlock.
-func WithLinger(d time.Duration) Option { return func(o *Options) { o.linger = &d } }
+func WithLinger(d time.Duration) Option { return set{Linger, func(o *Options) { o.linger = &d }} }
 
 // terms are the validated options of a lock.
 type terms struct {
@@ -109,19 +146,27 @@ func (t *terms) sharable() bool { return t.minHold == 0 && t.maxHold == 0 }
 
 func (o *Options) terms(standard time.Duration) (terms, error) {
 	t := terms{lease: standard, withoutReentry: o.withoutReentry, budget: budget{DefaultBudgetHolds, DefaultBudgetTime}}
+	if o.refused != nil {
+		return t, o.refused
+	}
 	if o.budget != nil {
 		t.budget, t.yields = *o.budget, o.yields
 	}
-	if t.holds < 0 || t.holds > MaxBudgetHolds || t.span < 0 || t.span > MaxBudgetTime || t.span == 0 && t.holds > 0 {
-		return t, session.Invalid("a budget must be from 0 to %d holds and more than 0 and at most %v, not %d and %v",
-			MaxBudgetHolds, MaxBudgetTime, t.holds, t.span)
+	if o.given.has(Budget) {
+		if o.given.has(HandOff) {
+			return t, session.Invalid("without local hand-offs there is no budget for them")
+		}
+		if t.holds < 1 || t.holds > MaxBudgetHolds || t.span <= 0 || t.span > MaxBudgetTime {
+			return t, session.Invalid("a budget must be from 1 to %d holds and more than 0 and at most %v, not %d and %v; "+
+				"WithoutLocalHandOff is for none", MaxBudgetHolds, MaxBudgetTime, t.holds, t.span)
+		}
 	}
 	if o.linger != nil {
 		if *o.linger < MinLinger || *o.linger > MaxLinger {
 			return t, session.Invalid("a lock must linger for %v to %v, not %v", MinLinger, MaxLinger, *o.linger)
 		}
-		if t.holds == 0 {
-			return t, session.Invalid("a lock whose every hold goes through Redis cannot linger")
+		if o.given.has(HandOff) {
+			return t, session.Invalid("a lock without local hand-offs cannot linger")
 		}
 		t.linger = *o.linger
 	}
@@ -165,17 +210,4 @@ func (o *Options) terms(standard time.Duration) (terms, error) {
 		t.minHold = *o.minHold
 	}
 	return t, nil
-}
-
-func optionsOf(set []Option) Options {
-	if len(set) == 0 {
-		return Options{}
-	}
-	var o Options // on the heap
-	for _, option := range set {
-		if option != nil {
-			option(&o)
-		}
-	}
-	return o
 }

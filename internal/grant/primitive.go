@@ -40,7 +40,7 @@ func (p *Primitive) InQueue() int { return p.Queue.waiters.Queued() }
 
 // NewPrimitive returns that of a name. It returns ErrInvalid for a name or options that are not valid, and
 // for a nil client.
-func NewPrimitive(c *session.Client, kind *Kind, name string, set []Option) (p Primitive, err error) {
+func NewPrimitive(c *session.Client, kind *Kind, name string, o Options) (p Primitive, err error) {
 	defer func() {
 		if err != nil {
 			err = session.Wrap(name, err)
@@ -52,7 +52,6 @@ func NewPrimitive(c *session.Client, kind *Kind, name string, set []Option) (p P
 	if name == "" {
 		return p, session.Invalid("%w: it is empty", lua.ErrName)
 	}
-	o := optionsOf(set)
 	p.Name = name
 	if p.terms, err = o.terms(c.Options.Lease); err != nil {
 		return p, err

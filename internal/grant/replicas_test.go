@@ -14,6 +14,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/core"
 	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/lock"
+	"github.com/latchkey-go/latchkey/internal/locktest"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/internal/session"
 )
@@ -113,7 +114,7 @@ func TestReplicas(t *testing.T) {
 			answers()
 			require.NoError(t, mustLock(t, l).Unlock(t.Context()))
 			clean(t, plain)
-			_, err = lock.New(careful, "a", delegate, []grant.Option{grant.WithLease(100 * time.Millisecond)})
+			_, err = lock.New(careful, "a", delegate, locktest.Options(grant.WithLease(100*time.Millisecond)))
 			require.ErrorIs(t, err, session.ErrInvalid)
 		})
 	}

@@ -16,7 +16,8 @@ type State struct {
 	Token     int64         // the holder's fencing token, or the first of those its turns share; 0 for none
 	Remaining time.Duration // until the lease ends; negative: never
 	Shares    int           // tenures that hold it together; 0 unless they do
-	Lingers   bool          // nobody holds it; of another client: perhaps nobody does
+	Lingers   bool          // it is at this client, and nobody holds it
+	MayLinger bool          // it is at another client, where perhaps nobody holds it
 	Waiting   int           // entries in the queue
 	Queue     []string      // owner ids of the first of them, the next one first
 }
@@ -38,7 +39,8 @@ func (l *Lock) Inspect(ctx context.Context) (State, error) {
 	held.Against(s.Owner, s.Shares) //nolint:contextcheck // what it ends is released in the background
 	state := State{Holder: s.Owner, Token: s.Token, Waiting: int(s.Length), Shares: int(s.Shares), Remaining: time.Duration(s.Ends) * time.Millisecond}
 	state.Mine = lua.ClientOf(s.Owner) == c.IDs.Client
-	state.Lingers = s.MayLinger && (!state.Mine || q.Lingers(s.Owner))
+	state.Lingers = s.MayLinger && state.Mine && q.Lingers(s.Owner)
+	state.MayLinger = s.MayLinger && !state.Mine
 	for _, entry := range s.Queue {
 		if owner, err := lua.ParseEntry(entry); err == nil {
 			state.Queue = append(state.Queue, owner)

@@ -32,9 +32,9 @@ type Ways interface {
 
 // New returns the lock of a name. With delegate, one goroutine of this client queues in Redis at a time,
 // and the others stand behind it in the line of the process. It returns ErrInvalid for a nil client, and
-// for names and options out of range.
-func New(c *session.Client, name string, delegate bool, options []grant.Option) (*Lock, error) {
-	p, err := grant.NewPrimitive(c, kind, name, options)
+// for names and options that are not valid.
+func New(c *session.Client, name string, delegate bool, o grant.Options) (*Lock, error) {
+	p, err := grant.NewPrimitive(c, kind, name, o)
 	p.Delegate = delegate
 	if err != nil {
 		return nil, err
@@ -43,9 +43,8 @@ func New(c *session.Client, name string, delegate bool, options []grant.Option) 
 }
 
 // NewPolled returns the primitive of a name whose waiters are never queued.
-func NewPolled(c *session.Client, name string, options []grant.Option) (grant.Primitive, error) {
-	polling := grant.WithPolling(grant.DefaultFirstPause, grant.DefaultLastPause)
-	return grant.NewPrimitive(c, kind, name, append([]grant.Option{polling}, options...))
+func NewPolled(c *session.Client, name string, o grant.Options) (grant.Primitive, error) {
+	return grant.NewPrimitive(c, kind, name, o.Polling())
 }
 
 // Of returns the lock with these terms and this kind.
@@ -146,6 +145,12 @@ func (l *Lock) Do(ctx context.Context, f func(context.Context, *grant.Hold) erro
 // TryDo is Do with TryLock.
 func (l *Lock) TryDo(ctx context.Context, f func(context.Context, *grant.Hold) error) error {
 	hold, err := l.TryLock(ctx)
+	return grant.Guard(ctx, hold, err, f)
+}
+
+// DoFor is Do with TryLockFor.
+func (l *Lock) DoFor(ctx context.Context, d time.Duration, f func(context.Context, *grant.Hold) error) error {
+	hold, err := l.TryLockFor(ctx, d)
 	return grant.Guard(ctx, hold, err, f)
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/core"
 	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/lock"
+	"github.com/latchkey-go/latchkey/internal/locktest"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/internal/session"
 )
@@ -358,7 +359,7 @@ func TestBadInput(t *testing.T) {
 		plain := s.Client(t)
 		c := open(t, s.Option())
 		for _, name := range []string{"", "a{b", "a}b", "{}", strings.Repeat("x", 1025)} {
-			_, err := lock.New(c, name, delegate, nil)
+			_, err := lock.New(c, name, delegate, grant.Options{})
 			require.ErrorIs(t, err, session.ErrInvalid, name)
 		}
 		for _, option := range []grant.Option{
@@ -366,18 +367,18 @@ func TestBadInput(t *testing.T) {
 			grant.WithFixedLease(0), grant.WithFixedLease(-1), grant.WithMinHold(0), grant.WithMinHold(-1), grant.WithMaxHold(0), grant.WithMaxHold(-1),
 			grant.WithBudget(-1, time.Second), grant.WithBudget(grant.MaxBudgetHolds+1, time.Second), grant.WithBudget(1, 0), grant.WithBudget(1, grant.MaxBudgetTime+1),
 		} {
-			_, err := lock.New(c, "a", delegate, []grant.Option{option})
+			_, err := lock.New(c, "a", delegate, locktest.Options(option))
 			require.ErrorIs(t, err, session.ErrInvalid)
 		}
-		_, err := lock.New(c, "a", delegate, []grant.Option{grant.WithLease(time.Second), grant.WithFixedLease(time.Second)})
+		_, err := lock.New(c, "a", delegate, locktest.Options(grant.WithLease(time.Second), grant.WithFixedLease(time.Second)))
 		require.ErrorIs(t, err, session.ErrInvalid)
 		for _, longest := range []grant.Option{grant.WithFixedLease(time.Second), grant.WithMaxHold(time.Second)} {
-			_, err = lock.New(c, "a", delegate, []grant.Option{grant.WithMinHold(2 * time.Second), longest})
+			_, err = lock.New(c, "a", delegate, locktest.Options(grant.WithMinHold(2*time.Second), longest))
 			require.ErrorIs(t, err, session.ErrInvalid)
 		}
-		_, err = lock.New(c, "a", delegate, []grant.Option{grant.WithBudget(0, 0)})
+		_, err = lock.New(c, "a", delegate, locktest.Options(grant.WithoutLocalHandOff()))
 		require.NoError(t, err)
-		_, err = lock.New(nil, "a", delegate, nil)
+		_, err = lock.New(nil, "a", delegate, grant.Options{})
 		require.ErrorIs(t, err, session.ErrInvalid)
 		for _, set := range []func(*session.Options){
 			func(o *session.Options) { o.Lease = 0 },

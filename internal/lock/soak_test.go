@@ -95,7 +95,7 @@ func handoff(c *session.Client, kind string, args []string) {
 	if lingers {
 		set = append(set, grant.WithLinger(time.Second))
 	}
-	l, err := lock.New(c, "a", delegate, set)
+	l, err := lock.New(c, "a", delegate, locktest.Options(set...))
 	locktest.Check(err)
 	var wg sync.WaitGroup
 	stop, err := time.Parse(time.RFC3339Nano, args[1])

@@ -23,7 +23,7 @@ func worker(args []string) {
 		c, err = locktest.Connect(args[1])
 	}
 	locktest.Check(err)
-	l, err := lock.New(c, "a", args[2] == "rlock", nil)
+	l, err := lock.New(c, "a", args[2] == "rlock", locktest.Options())
 	locktest.Check(err)
 	switch args[0] {
 	case "hold": // hold one lock; report when the hold ends

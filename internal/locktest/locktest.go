@@ -64,10 +64,13 @@ func LingeringOrNot(t *testing.T, may bool, test func(t *testing.T, set ...grant
 // New returns the lock of a name.
 func New(t testing.TB, c *session.Client, name string, delegate bool, set ...grant.Option) *lock.Lock {
 	t.Helper()
-	l, err := lock.New(c, name, delegate, set)
+	l, err := lock.New(c, name, delegate, Options(set...))
 	require.NoError(t, err)
 	return l
 }
+
+// Options are those of a package that has them all.
+func Options(set ...grant.Option) grant.Options { return grant.Chosen("test", grant.Every, set) }
 
 // Locker is any lock whose holds are of that type.
 type Locker[H any] interface {

@@ -14,7 +14,7 @@ type Semaphore struct{ *semaphore.Semaphore }
 
 // NewSemaphore returns one whose every request has an entry of its own.
 func NewSemaphore(c *session.Client, name string, set ...semaphore.Option) (Semaphore, error) {
-	s, err := semaphore.New((*latchkey.Client)(c.Handle()), name, append(set, semaphore.WithBudget(0, 0))...)
+	s, err := semaphore.New((*latchkey.Client)(c.Handle()), name, append(set, semaphore.WithoutLocalHandOff())...)
 	return Semaphore{s}, err
 }
 

@@ -57,7 +57,7 @@ func newTrader(c *latchkey.Client, name string) (*trader, error) {
 	s, err := semaphore.New(c, name, options...)
 	back := func(p *semaphore.Permits, err error) (func(), error) {
 		return func() {
-			if n := p.N(); n > 1 && rand.N(3) == 0 {
+			if n := p.Count(); n > 1 && rand.N(3) == 0 {
 				_ = p.ReleaseN(context.Background(), rand.N(n)) // what it returns says nothing about the scripts
 			}
 			_ = p.Release(context.Background())

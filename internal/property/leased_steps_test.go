@@ -136,7 +136,7 @@ func (m *leased) do(n int) {
 	err := s.Do(ctx, n, func(ctx context.Context, h *semaphore.Permits) error {
 		ran = true
 		require.NoError(m.t, h.Err(), m.told())
-		require.Equal(m.t, n, h.N(), m.told())
+		require.Equal(m.t, n, h.Count(), m.told())
 		require.Equal(m.t, h.Context(), ctx, m.told())
 		require.Greater(m.t, h.Token(), m.token, m.told())
 		m.token = h.Token()
@@ -164,7 +164,7 @@ func (m *leased) drain() {
 		return
 	}
 	n := min(m.free, semaphore.MaxPermits)
-	require.Equal(m.t, n, h.N(), m.told())
+	require.Equal(m.t, n, h.Count(), m.told())
 	m.free -= n
 	m.got(h, s.client, n, s.what)
 }

@@ -38,7 +38,7 @@ var variants = []variant{
 }
 
 // queues has every request queue in Redis, where the model looks for it.
-var queues = semaphore.WithBudget(0, 0)
+var queues = semaphore.WithoutLocalHandOff()
 
 // permits is one hold.
 type permits struct {
@@ -157,7 +157,7 @@ func (m *leased) check() {
 		require.NoError(m.t, h.Err(), "%s\n%s", h.what, m.told())
 		require.True(m.t, h.Held(), m.told())
 		require.NoError(m.t, h.Context().Err(), m.told())
-		require.Equal(m.t, h.n, h.N(), m.told())
+		require.Equal(m.t, h.n, h.Count(), m.told())
 		require.Equal(m.t, m.name, h.Name(), m.told())
 		require.Positive(m.t, h.Remaining(), m.told())
 		require.LessOrEqual(m.t, h.Remaining(), lease, m.told())
@@ -169,7 +169,7 @@ func (m *leased) dead(h *permits) {
 	require.Equal(m.t, h.ended, kinds(h.Err()), "%s\n%s", h.what, m.told())
 	require.False(m.t, h.Held(), m.told())
 	require.Equal(m.t, h.ended, kinds(context.Cause(h.Context())), m.told())
-	require.Equal(m.t, h.n, h.N(), m.told())
+	require.Equal(m.t, h.n, h.Count(), m.told())
 	require.Zero(m.t, h.Remaining(), m.told())
 }
 

@@ -143,7 +143,7 @@ func (c *crowd) take(one *call) {
 		return
 	}
 	h, n := one.result.(*semaphore.Permits), c.wants[one]
-	require.Equal(c.t, n, h.N(), c.told())
+	require.Equal(c.t, n, h.Count(), c.told())
 	require.Greater(c.t, h.Token(), c.token, c.told())
 	require.False(c.t, c.tokens[h.Token()], "the token %d is used twice\n%s", h.Token(), c.told())
 	c.tokens[h.Token()] = true

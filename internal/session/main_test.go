@@ -22,7 +22,7 @@ func worker(args []string) {
 	case "hold":
 		c, err := locktest.Connect(args[1])
 		locktest.Check(err)
-		l, err := lock.New(c, "a", true, nil)
+		l, err := lock.New(c, "a", true, grant.Options{})
 		locktest.Check(err)
 		locktest.Hold(l)
 	case "panics":

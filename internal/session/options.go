@@ -23,6 +23,15 @@ type Options struct {
 	Observer       Observer
 }
 
+// Setter is what the root package's options of a client are.
+type Setter interface{ SetClient(o *Options) }
+
+// Option is the usual Setter.
+type Option func(*Options)
+
+// SetClient calls the function.
+func (f Option) SetClient(o *Options) { f(o) }
+
 // The defaults of [Options], and the bounds of a lease.
 const (
 	DefaultLease          = 10 * time.Second

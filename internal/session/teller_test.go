@@ -42,7 +42,7 @@ func panicking(addr string) {
 		o.Observer.Queued = func(session.Event) { panic(errHook) }
 	})
 	locktest.Check(err)
-	l, err := lock.New(c, "a", false, nil)
+	l, err := lock.New(c, "a", false, grant.Options{})
 	locktest.Check(err)
 	_, err = l.Lock(context.Background())
 	locktest.Check(err)

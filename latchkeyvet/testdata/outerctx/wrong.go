@@ -8,6 +8,7 @@ import (
 	"github.com/latchkey-go/latchkey/barrier"
 	"github.com/latchkey-go/latchkey/leader"
 	"github.com/latchkey-go/latchkey/once"
+	"github.com/latchkey-go/latchkey/rlock"
 	"github.com/latchkey-go/latchkey/semaphore"
 	"golang.org/x/sync/errgroup"
 )
@@ -23,6 +24,24 @@ func unnamed(ctx context.Context, lock *latchkey.Lock) error {
 func named(ctx context.Context, lock *latchkey.Lock) error {
 	return lock.TryDo(ctx, func(held context.Context, hold *latchkey.Hold) error {
 		return charge(ctx, hold.Token()) // want `ctx does not end when what is held here is lost: pass held, which does`
+	})
+}
+
+func bounded(ctx context.Context, lock *latchkey.Lock) error {
+	return lock.DoFor(ctx, time.Second, func(held context.Context, hold *latchkey.Hold) error {
+		return charge(ctx, hold.Token()) // want `pass held`
+	})
+}
+
+func byName(ctx context.Context, c *latchkey.Client, name string) error {
+	return rlock.Do(ctx, c, name, func(held context.Context, hold *latchkey.Hold) error {
+		return charge(ctx, hold.Token()) // want `pass held`
+	})
+}
+
+func value(ctx context.Context, lock *latchkey.Lock) (int64, error) {
+	return latchkey.DoValue(ctx, lock.Do, func(held context.Context, hold *latchkey.Hold) (int64, error) {
+		return hold.Token(), charge(ctx, hold.Token()) // want `pass held`
 	})
 }
 

@@ -1,0 +1,72 @@
+package grant
+
+import (
+	"math/bits"
+
+	"github.com/latchkey-go/latchkey/internal/session"
+)
+
+// Choice is a set of options: those that a package has, or that it was given.
+type Choice uint16
+
+// The options, each under the name that users know.
+const (
+	Lease      Choice = 1 << iota // WithLease
+	FixedLease                    // WithFixedLease
+	MinHold                       // WithMinHold
+	MaxHold                       // WithMaxHold
+	Reentry                       // WithoutReentry
+	Budget                        // WithBudget
+	HandOff                       // WithoutLocalHandOff
+	Linger                        // WithLinger
+	Backoff                       // WithBackoff
+	Uptime                        // WithUptime
+
+	// Shared are those of all locks on one server.
+	Shared = Lease | FixedLease | MinHold | MaxHold | Reentry
+	// Every is all of them.
+	Every = Uptime<<1 - 1
+)
+
+var choiceNames = [...]string{
+	"WithLease", "WithFixedLease", "WithMinHold", "WithMaxHold", "WithoutReentry", "WithBudget", "WithoutLocalHandOff",
+	"WithLinger", "WithBackoff", "WithUptime",
+}
+
+// String is the name of the first option of the set.
+func (c Choice) String() string { return choiceNames[bits.TrailingZeros16(uint16(c))] }
+
+func (c Choice) has(o Choice) bool { return c&o != 0 }
+
+// Option sets one of [Options]. A nil one does nothing. The options of the packages are this interface: so one
+// list serves several packages.
+type Option interface{ SetLock(o *Options) }
+
+// set is the only kind of Option.
+type set struct {
+	which Choice
+	apply func(*Options)
+}
+
+func (s set) SetLock(o *Options) {
+	o.given |= s.which
+	s.apply(o)
+}
+
+// Chosen returns what the options set, of a package that has these. [NewPrimitive] refuses what it does not
+// have.
+func Chosen[O Option](pkg string, has Choice, options []O) Options {
+	if len(options) == 0 {
+		return Options{}
+	}
+	var o Options // on the heap
+	for _, option := range options {
+		if any(option) != nil {
+			option.SetLock(&o)
+		}
+	}
+	if extra := o.given &^ has; extra != 0 {
+		o.refused = session.Invalid("%s has no option %v", pkg, extra)
+	}
+	return o
+}

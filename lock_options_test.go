@@ -1,0 +1,305 @@
+package latchkey_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/fairlock"
+	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/multilock"
+	"github.com/latchkey-go/latchkey/redlock"
+	"github.com/latchkey-go/latchkey/rlock"
+	"github.com/latchkey-go/latchkey/rwlock"
+	"github.com/latchkey-go/latchkey/semaphore"
+	"github.com/latchkey-go/latchkey/spinlock"
+)
+
+// errWork is an error of what a lock guards.
+var errWork = errors.New("work failed")
+
+// openOn returns a client that is closed with the test.
+func openOn(t testing.TB, s *redistest.Server, opts ...latchkey.Option) *latchkey.Client {
+	t.Helper()
+	c, err := latchkey.New(s.Option(), opts...)
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	return c
+}
+
+// makers are the packages that make locks, each on the servers of three clients.
+func makers(clients []*latchkey.Client) map[string]func(name string, opts ...latchkey.LockOption) (*latchkey.Lock, error) {
+	type make = func(name string, opts ...latchkey.LockOption) (*latchkey.Lock, error)
+	half := func(of func(*rwlock.Lock) *latchkey.Lock) make {
+		return func(name string, opts ...latchkey.LockOption) (*latchkey.Lock, error) {
+			l, err := rwlock.New(clients[0], name, opts...)
+			if err != nil {
+				return nil, err
+			}
+			return of(l), nil
+		}
+	}
+	return map[string]make{
+		"rlock": func(name string, opts ...latchkey.LockOption) (*latchkey.Lock, error) {
+			return rlock.New(clients[0], name, opts...)
+		},
+		"fairlock": func(name string, opts ...latchkey.LockOption) (*latchkey.Lock, error) {
+			return fairlock.New(clients[0], name, opts...)
+		},
+		"spinlock": func(name string, opts ...latchkey.LockOption) (*latchkey.Lock, error) {
+			return spinlock.New(clients[0], name, opts...)
+		},
+		"redlock": func(name string, opts ...latchkey.LockOption) (*latchkey.Lock, error) {
+			return redlock.New(clients, name, opts...)
+		},
+		"reader": half((*rwlock.Lock).Read),
+		"writer": half((*rwlock.Lock).Write),
+	}
+}
+
+func threeClients(t *testing.T) []*latchkey.Client {
+	var clients []*latchkey.Client
+	for range 3 {
+		clients = append(clients, openOn(t, redistest.NewEmbedded(t)))
+	}
+	return clients
+}
+
+// One list of options makes any lock, and each option has its effect there.
+func TestOneListOfOptions(t *testing.T) {
+	for kind, make := range makers(threeClients(t)) {
+		t.Run(kind, func(t *testing.T) {
+			terms := []latchkey.LockOption{nil, latchkey.WithLease(time.Minute), latchkey.WithMaxHold(30 * time.Second), latchkey.WithoutReentry()}
+			l, err := make("terms:"+kind, terms...)
+			require.NoError(t, err)
+			h, err := l.Lock(t.Context())
+			require.NoError(t, err)
+			require.InDelta(t, 30, h.Remaining().Seconds(), 2, "the longest hold is shorter than the lease, which is not the client's")
+			_, err = l.TryLock(h.Context())
+			require.ErrorIs(t, err, latchkey.ErrReentered)
+			require.NoError(t, h.Unlock(t.Context()))
+
+			leased, err := make("lease:"+kind, latchkey.WithLease(time.Minute))
+			require.NoError(t, err)
+			h, err = leased.Lock(t.Context())
+			require.NoError(t, err)
+			require.InDelta(t, 60, h.Remaining().Seconds(), 2)
+			require.NoError(t, h.Unlock(t.Context()))
+
+			fixed, err := make("fixed:"+kind, latchkey.WithFixedLease(200*time.Millisecond))
+			require.NoError(t, err)
+			h, err = fixed.Lock(t.Context())
+			require.NoError(t, err)
+			<-h.Context().Done()
+			require.ErrorIs(t, context.Cause(h.Context()), latchkey.ErrLost)
+			require.ErrorIs(t, h.Unlock(t.Context()), latchkey.ErrLost)
+		})
+	}
+}
+
+// An option of another package is refused by its name, and no option is taken and ignored.
+func TestOptionsOfOtherPackages(t *testing.T) {
+	options := map[string]latchkey.LockOption{
+		"WithLease": latchkey.WithLease(time.Minute), "WithFixedLease": latchkey.WithFixedLease(time.Minute),
+		"WithMinHold": latchkey.WithMinHold(time.Second), "WithMaxHold": latchkey.WithMaxHold(time.Minute),
+		"WithoutReentry": latchkey.WithoutReentry(), "WithBudget": rlock.WithBudget(1, time.Millisecond),
+		"WithoutLocalHandOff": rlock.WithoutLocalHandOff(), "WithLinger": rlock.WithLinger(time.Second),
+		"WithBackoff": spinlock.WithBackoff(time.Millisecond, time.Second), "WithUptime": redlock.WithUptime(time.Second),
+	}
+	own := map[string][]string{
+		"rlock":    {"WithMinHold", "WithBudget", "WithoutLocalHandOff", "WithLinger"},
+		"fairlock": {"WithMinHold"},
+		"spinlock": {"WithMinHold", "WithBackoff"},
+		"reader":   {"WithMinHold", "WithBudget", "WithoutLocalHandOff"},
+		"writer":   {"WithMinHold", "WithBudget", "WithoutLocalHandOff"},
+		"redlock":  {"WithUptime"},
+	}
+	clients := threeClients(t)
+	for kind, make := range makers(clients) {
+		has := append(own[kind], "WithLease", "WithFixedLease", "WithMaxHold", "WithoutReentry")
+		for _, option := range slices.Sorted(maps.Keys(options)) {
+			_, err := make(kind, options[option])
+			if slices.Contains(has, option) {
+				require.NoError(t, err, "%s %s", kind, option)
+				continue
+			}
+			require.ErrorIs(t, err, latchkey.ErrInvalid, "%s %s", kind, option)
+			pkg := kind
+			if kind == "reader" || kind == "writer" {
+				pkg = "rwlock"
+			}
+			require.EqualError(t, err, fmt.Sprintf("latchkey: %q: invalid argument: %s has no option %s", kind, pkg, option))
+		}
+	}
+	for name, of := range map[string]func() (*latchkey.Lock, error){
+		"a budget and none": func() (*latchkey.Lock, error) {
+			return rlock.New(clients[0], "a", rlock.WithBudget(1, 1), rlock.WithoutLocalHandOff())
+		},
+		"a lease of either kind": func() (*latchkey.Lock, error) {
+			return fairlock.New(clients[0], "a", latchkey.WithLease(time.Second), latchkey.WithFixedLease(time.Second))
+		},
+		"none, and it lingers": func() (*latchkey.Lock, error) {
+			return rlock.New(clients[0], "a", rlock.WithLinger(time.Second), rlock.WithoutLocalHandOff())
+		},
+		"a budget of 0":  func() (*latchkey.Lock, error) { return rlock.New(clients[0], "a", rlock.WithBudget(0, time.Second)) },
+		"an uptime of 0": func() (*latchkey.Lock, error) { return redlock.New(clients, "a", redlock.WithUptime(0)) },
+		"a short lease of a redlock": func() (*latchkey.Lock, error) {
+			return redlock.New(clients, "a", latchkey.WithLease(99*time.Millisecond))
+		},
+	} {
+		_, err := of()
+		require.ErrorIs(t, err, latchkey.ErrInvalid, name)
+	}
+	_, err := semaphore.New(clients[0], "s", semaphore.WithBudget(1, time.Millisecond), semaphore.WithoutLocalHandOff())
+	require.ErrorIs(t, err, latchkey.ErrInvalid)
+}
+
+// The lease of a client is that of all its locks that are given no other, and both are the same option.
+func TestLeaseOfClientAndLock(t *testing.T) {
+	var shared latchkey.SharedOption = latchkey.WithLease(time.Minute)
+	s := redistest.NewEmbedded(t)
+	c, plain := openOn(t, s, shared), openOn(t, s)
+	for name, l := range map[string]func() (*latchkey.Lock, error){
+		"client's": func() (*latchkey.Lock, error) { return rlock.New(c, "a") },
+		"lock's":   func() (*latchkey.Lock, error) { return rlock.New(plain, "b", shared) },
+	} {
+		l, err := l()
+		require.NoError(t, err)
+		h, err := l.Lock(t.Context())
+		require.NoError(t, err)
+		require.InDelta(t, 60, h.Remaining().Seconds(), 2, name)
+		require.NoError(t, h.Unlock(t.Context()))
+	}
+}
+
+// DoFor waits no longer than it was told, and f has the time that it needs.
+func TestDoFor(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		c := openOn(t, s)
+		x, err := rlock.New(c, "x")
+		require.NoError(t, err)
+		y, err := rlock.New(c, "y")
+		require.NoError(t, err)
+		both, err := multilock.New(x, y)
+		require.NoError(t, err)
+		two, err := semaphore.New(c, "two", semaphore.WithCapacity(2))
+		require.NoError(t, err)
+		const wait = 50 * time.Millisecond
+		work := func(ctx context.Context, held func() bool) error { // for longer than the wait
+			select {
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			case <-time.After(2 * wait):
+				if !held() {
+					return latchkey.ErrLost
+				}
+				return nil
+			}
+		}
+		do := map[string]func(ctx context.Context, wait time.Duration) error{
+			"lock": func(ctx context.Context, wait time.Duration) error {
+				return x.DoFor(ctx, wait, func(ctx context.Context, h *latchkey.Hold) error { return work(ctx, h.Held) })
+			},
+			"multilock": func(ctx context.Context, wait time.Duration) error {
+				return both.DoFor(ctx, wait, func(ctx context.Context, h *multilock.Hold) error {
+					return work(ctx, func() bool { return h.Err() == nil })
+				})
+			},
+			"semaphore": func(ctx context.Context, wait time.Duration) error {
+				return two.DoFor(ctx, 2, wait, func(ctx context.Context, p *semaphore.Permits) error { return work(ctx, p.Held) })
+			},
+		}
+		for name, do := range do {
+			require.NoError(t, do(t.Context(), wait), name)
+			err := do(t.Context(), 0)
+			require.ErrorIs(t, err, latchkey.ErrInvalid, name)
+			require.ErrorIs(t, err, latchkey.ErrNotRun, name)
+		}
+		held, err := x.Lock(t.Context())
+		require.NoError(t, err)
+		permit, err := two.Acquire(t.Context(), 1)
+		require.NoError(t, err)
+		for name, do := range do {
+			began := time.Now()
+			err := do(t.Context(), wait)
+			require.ErrorIs(t, err, latchkey.ErrNotAcquired, name)
+			require.ErrorIs(t, err, latchkey.ErrNotRun, name)
+			require.GreaterOrEqual(t, time.Since(began), wait, name)
+		}
+		require.NoError(t, held.Unlock(t.Context()))
+		require.NoError(t, permit.Release(t.Context()))
+	})
+}
+
+// The Do of a name does what that of a lock does, and a name that cannot be used is an error of it.
+func TestDoByName(t *testing.T) {
+	type do = func(ctx context.Context, c *latchkey.Client, name string, f func(context.Context, *latchkey.Hold) error, opts ...latchkey.LockOption) error
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		c := openOn(t, s)
+		for kind, do := range map[string]do{"rlock": rlock.Do, "fairlock": fairlock.Do, "spinlock": spinlock.Do} {
+			outer := c
+			err := do(t.Context(), c, kind, func(ctx context.Context, h *latchkey.Hold) error {
+				require.True(t, h.Held())
+				require.InDelta(t, 60, h.Remaining().Seconds(), 2)
+				other, err := fairlock.New(outer, kind)
+				require.NoError(t, err)
+				_, err = other.TryLock(t.Context())
+				require.ErrorIs(t, err, latchkey.ErrNotAcquired, "it is that lock")
+				return errWork
+			}, latchkey.WithLease(time.Minute))
+			require.ErrorIs(t, err, errWork)
+			require.NotErrorIs(t, err, latchkey.ErrNotRun)
+			err = do(t.Context(), c, "", nil)
+			require.ErrorIs(t, err, latchkey.ErrInvalid)
+			require.ErrorIs(t, err, latchkey.ErrNotRun)
+		}
+		err := semaphore.Do(t.Context(), c, "s", 2, func(_ context.Context, p *semaphore.Permits) error {
+			require.Equal(t, 2, p.Count())
+			return errWork
+		}, semaphore.WithCapacity(2))
+		require.ErrorIs(t, err, errWork)
+		err = semaphore.Do(t.Context(), c, "", 1, nil)
+		require.ErrorIs(t, err, latchkey.ErrInvalid)
+		require.ErrorIs(t, err, latchkey.ErrNotRun)
+	})
+}
+
+// DoValue returns the value of f, of whatever is held, and the error of the Do.
+func TestDoValue(t *testing.T) {
+	s := redistest.NewEmbedded(t)
+	c := openOn(t, s)
+	l, err := rlock.New(c, "a")
+	require.NoError(t, err)
+	both, err := multilock.New(l, func() *latchkey.Lock { l, err := rlock.New(c, "b"); require.NoError(t, err); return l }())
+	require.NoError(t, err)
+
+	n, err := latchkey.DoValue(t.Context(), l.Do, func(_ context.Context, h *latchkey.Hold) (int, error) { return len(h.Name()), nil })
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+	tokens, err := latchkey.DoValue(t.Context(), both.TryDo, func(_ context.Context, h *multilock.Hold) (string, error) { return "half", errWork })
+	require.ErrorIs(t, err, errWork)
+	require.Equal(t, "half", tokens, "the value beside an error is f's")
+
+	lost, err := latchkey.DoValue(t.Context(), l.Do, func(ctx context.Context, h *latchkey.Hold) (int, error) {
+		_, err := l.ForceUnlock(t.Context())
+		require.NoError(t, err)
+		<-ctx.Done()
+		return 7, nil
+	})
+	require.ErrorIs(t, err, latchkey.ErrLost)
+	require.Equal(t, 7, lost)
+
+	held, err := l.Lock(t.Context())
+	require.NoError(t, err)
+	n, err = latchkey.DoValue(t.Context(), l.TryDo, func(context.Context, *latchkey.Hold) (int, error) { return 1, nil })
+	require.ErrorIs(t, err, latchkey.ErrNotRun)
+	require.Zero(t, n)
+	require.NoError(t, held.Unlock(t.Context()))
+}
