@@ -10,6 +10,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/fairlock"
 	"github.com/latchkey-go/latchkey/rlock"
 )
 
@@ -37,6 +38,53 @@ func Example() {
 	// Output:
 	// alone: true
 	// <nil>
+}
+
+// A value comes out of what a lock guards, together with the error of the Do.
+func ExampleDoValue() {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	c, err := latchkey.Open(os.Getenv("REDIS_URL"))
+	if err != nil {
+		log.Panic(err)
+	}
+	defer c.Close()
+	lock, err := rlock.New(c, "account:7")
+	if err != nil {
+		log.Panic(err)
+	}
+	balance := 100
+	left, err := latchkey.DoValue(ctx, lock.Do, func(context.Context, *latchkey.Hold) (int, error) {
+		balance -= 30
+		return balance, nil
+	})
+	fmt.Println(left, err)
+	// Output: 70 <nil>
+}
+
+// One list of options for any kind of lock, which a configuration chooses.
+func ExampleLockOption() {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	c, err := latchkey.Open(os.Getenv("REDIS_URL"))
+	if err != nil {
+		log.Panic(err)
+	}
+	defer c.Close()
+	kinds := map[string]func(*latchkey.Client, string, ...latchkey.LockOption) (*latchkey.Lock, error){
+		"rlock": rlock.New, "fairlock": fairlock.New,
+	}
+	terms := []latchkey.LockOption{latchkey.WithLease(5 * time.Second), latchkey.WithMaxHold(time.Minute)}
+	lock, err := kinds["fairlock"](c, "printer", terms...)
+	if err != nil {
+		log.Panic(err)
+	}
+	fmt.Println(lock.TryDo(ctx, func(context.Context, *latchkey.Hold) error { return nil }))
+	_, err = kinds["fairlock"](c, "printer", append(terms, rlock.WithLinger(time.Second))...)
+	fmt.Println(err)
+	// Output:
+	// <nil>
+	// latchkey: "printer": invalid argument: fairlock has no option WithLinger
 }
 
 func ExampleClient_Check() {

@@ -34,18 +34,17 @@ func run(ctx context.Context) error {
 
 var balances = map[string]int{"alice": 100} // in a database, which refuses older tokens
 
-func withdraw(ctx context.Context, c *latchkey.Client, account string, amount int) (left int, err error) {
+func withdraw(ctx context.Context, c *latchkey.Client, account string, amount int) (int, error) {
 	lock, err := rlock.New(c, "account:"+account)
 	if err != nil {
 		return 0, err
 	}
-	err = lock.Do(ctx, func(context.Context, *latchkey.Hold) error {
+	left, err := latchkey.DoValue(ctx, lock.Do, func(context.Context, *latchkey.Hold) (int, error) {
 		if balances[account] < amount {
-			return fmt.Errorf("%s has %d", account, balances[account])
+			return 0, fmt.Errorf("%s has %d", account, balances[account])
 		}
 		balances[account] -= amount
-		left = balances[account]
-		return nil
+		return balances[account], nil
 	})
 	switch {
 	case errors.Is(err, latchkey.ErrNotRun):
