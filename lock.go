@@ -79,8 +79,8 @@ func (l *Lock) TryDo(ctx context.Context, f func(context.Context, *Hold) error) 
 	return l.inside().TryDo(ctx, func(ctx context.Context, h *grant.Hold) error { return f(ctx, (*Hold)(h)) })
 }
 
-// DoFor is [Lock.Do] with [Lock.TryLockFor]: it waits for the lock for wait at most, which bounds neither f nor
-// its context.
+// DoFor is [Lock.Do] with [Lock.TryLockFor]: it waits for the lock for wait at most, which bounds neither f
+// nor its context.
 func (l *Lock) DoFor(ctx context.Context, wait time.Duration, f func(context.Context, *Hold) error) error {
 	return l.inside().DoFor(ctx, wait, func(ctx context.Context, h *grant.Hold) error { return f(ctx, (*Hold)(h)) })
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What users read names nothing that they cannot import: no exported type, function, method or field has a type
-// of an internal package in its text.
+// What users read names nothing that they cannot import: no exported type, function, method or field has a
+// type of an internal package in its text.
 func TestPublicNamesAreWhole(t *testing.T) {
 	seen := 0
 	for _, room := range primitives {

@@ -62,8 +62,8 @@ import (
 // nothing is acquired.
 type Lock = latchkey.Lock
 
-// Option configures a lock. It is [latchkey.LockOption], so that one list serves several packages. There is no
-// [latchkey.WithMinHold] here. Leases and longest holds are of at least 100 ms.
+// Option configures a lock. It is [latchkey.LockOption], so that one list serves several packages. There is
+// no [latchkey.WithMinHold] here. Leases and longest holds are of at least 100 ms.
 type Option = latchkey.LockOption
 
 // WithLease is [latchkey.WithLease], on each server. The default is that of the first client.
@@ -97,8 +97,8 @@ const minLease = 100 * time.Millisecond
 // meet at the same ones, and fewer attempts come to nothing.
 //
 // New returns ErrInvalid for other names, fewer than three clients, a nil one, one that is given twice, and
-// options that are out of range or another package's. Two clients of one server are found out at the first attempt, which returns
-// ErrInvalid, where the server tells its run id.
+// options that are out of range or another package's. Two clients of one server are found out at the first
+// attempt, which returns ErrInvalid, where the server tells its run id.
 func New(clients []*latchkey.Client, name string, opts ...Option) (*Lock, error) {
 	w, err := newWays(clients, name, opts)
 	if err != nil {

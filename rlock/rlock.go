@@ -59,7 +59,8 @@ func WithoutReentry() Option { return latchkey.WithoutReentry() }
 func WithBudget(holds int, span time.Duration) Option { return grant.WithBudget(holds, span) }
 
 // WithoutLocalHandOff has every hold go through Redis: an Unlock gives the lock back, also when other
-// goroutines of this process wait. It excludes [WithBudget] and [WithLinger].
+// goroutines of this process wait. It excludes
+// [WithLinger]. Of this and [WithBudget] the last counts.
 func WithoutLocalHandOff() Option { return grant.WithoutLocalHandOff() }
 
 // WithLinger has a lock that was unlocked stay with this process for up to d, as long as nobody else wants

@@ -70,7 +70,8 @@ import (
 // what was read.
 var ErrUpgrade = grant.ErrUpgrade
 
-// Option configures both halves of a lock. It is [latchkey.LockOption], so that one list serves several packages.
+// Option configures both halves of a lock. It is [latchkey.LockOption], so that one list serves several
+// packages.
 type Option = latchkey.LockOption
 
 // WithLease is [latchkey.WithLease].
@@ -95,8 +96,8 @@ func WithoutReentry() Option { return latchkey.WithoutReentry() }
 // was granted the lock do not count. For none see [WithoutLocalHandOff].
 func WithBudget(holds int, span time.Duration) Option { return grant.WithBudget(holds, span) }
 
-// WithoutLocalHandOff has every write hold go through Redis, and no other reader join while a writer waits. It
-// excludes [WithBudget].
+// WithoutLocalHandOff has every write hold go through Redis, and no other reader join while a writer waits.
+// Of this and [WithBudget] the last counts.
 func WithoutLocalHandOff() Option { return grant.WithoutLocalHandOff() }
 
 // Lock is a read-write lock of one name. Any number of goroutines share it. Two of one name on one client are

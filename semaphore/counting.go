@@ -31,7 +31,7 @@ type Counting struct{ base base }
 func NewCounting(c *latchkey.Client, name string, opts ...Option) (*Counting, error) {
 	o, inner := set(opts), (*session.Handle)(c).Client()
 	switch {
-	case len(o.budgets) > 0:
+	case o.passes:
 		return nil, session.Wrap(name, session.Invalid("nobody holds the permits of a counting semaphore, so nobody passes them on"))
 	case len(o.leases) > 0:
 		return nil, session.Wrap(name, session.Invalid("the permits of a counting semaphore have no lease"))

@@ -9,7 +9,7 @@ import (
 
 // Yielding is what a semaphore does without options, with another budget.
 func Yielding(holds int, span time.Duration) Option {
-	return func(o *settings) { o.budgets = []grant.Option{grant.WithYielding(holds, span)} }
+	return func(o *settings) { o.budget = grant.WithYielding(holds, span) }
 }
 
 // RedeclareAfter sets how long the client believes that Redis has a capacity, until the test ends.

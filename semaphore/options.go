@@ -71,35 +71,33 @@ func WithWaitForInit() Option { return func(o *settings) { o.demand.Unset = true
 // [WithWaitForCapacity]: nobody passes the first in a line. Who stands in it learns as the first that there
 // are too few permits ([ErrCapacity]). What it means for tokens is at [Permits.Token].
 func WithBudget(holds int, span time.Duration) Option {
-	return func(o *settings) { o.budgets = append(o.budgets, grant.WithBudget(holds, span)) }
+	return func(o *settings) { o.budget, o.passes = grant.WithBudget(holds, span), true }
 }
 
 // WithoutLocalHandOff has every request queue in Redis, in the order in which Redis received them, and every
-// release go there. It excludes [WithBudget]. A [Counting] does that anyway.
-func WithoutLocalHandOff() Option { return func(o *settings) { o.queues = true } }
+// release go there. Of this and [WithBudget] the last counts. A [Counting] does it anyway.
+func WithoutLocalHandOff() Option {
+	return func(o *settings) { o.budget, o.passes = grant.WithoutLocalHandOff(), false }
+}
 
 // settings are what the options set. Zero values mean that the option was not given.
 type settings struct {
 	leases   []grant.Option
-	budgets  []grant.Option
-	queues   bool // nothing is passed on
+	budget   grant.Option
+	passes   bool // budget is one within which permits are passed on
 	capacity *int
 	demand   lua.Demand // but for the number
 }
 
 // passing is how far permits are passed on inside the process.
-func (s *settings) passing(kind *grant.Kind) []grant.Option {
-	budgets := s.budgets
-	if s.queues {
-		budgets = append(budgets, grant.WithoutLocalHandOff())
-	}
+func (s *settings) passing(kind *grant.Kind) grant.Option {
 	switch {
-	case len(budgets) > 0:
-		return budgets
+	case s.budget != nil:
+		return s.budget
 	case kind == plain || s.demand.Pass || s.demand.Grow: // nobody holds them, or passes the first in a line
-		return []grant.Option{grant.WithoutLocalHandOff()}
+		return grant.WithoutLocalHandOff()
 	default:
-		return []grant.Option{grant.WithYielding(grant.DefaultBudgetHolds, grant.DefaultBudgetTime)}
+		return grant.WithYielding(grant.DefaultBudgetHolds, grant.DefaultBudgetTime)
 	}
 }
 

@@ -38,8 +38,8 @@ func (c Choice) String() string { return choiceNames[bits.TrailingZeros16(uint16
 
 func (c Choice) has(o Choice) bool { return c&o != 0 }
 
-// Option sets one of [Options]. A nil one does nothing. The options of the packages are this interface: so one
-// list serves several packages.
+// Option sets one of [Options]. A nil one does nothing. The options of the packages are this interface: so
+// one list serves several packages.
 type Option interface{ SetLock(o *Options) }
 
 // set is the only kind of Option.
@@ -49,12 +49,15 @@ type set struct {
 }
 
 func (s set) SetLock(o *Options) {
+	if budgets := Budget | HandOff; budgets.has(s.which) {
+		o.given &^= budgets // one setting: the last counts
+	}
 	o.given |= s.which
 	s.apply(o)
 }
 
-// Chosen returns what the options set, of a package that has these. [NewPrimitive] refuses what it does not
-// have.
+// Chosen returns what the options set, of a package that has these. [NewPrimitive] refuses what it does
+// not have.
 func Chosen[O Option](pkg string, has Choice, options []O) Options {
 	if len(options) == 0 {
 		return Options{}

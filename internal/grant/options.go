@@ -153,9 +153,6 @@ func (o *Options) terms(standard time.Duration) (terms, error) {
 		t.budget, t.yields = *o.budget, o.yields
 	}
 	if o.given.has(Budget) {
-		if o.given.has(HandOff) {
-			return t, session.Invalid("without local hand-offs there is no budget for them")
-		}
 		if t.holds < 1 || t.holds > MaxBudgetHolds || t.span <= 0 || t.span > MaxBudgetTime {
 			return t, session.Invalid("a budget must be from 1 to %d holds and more than 0 and at most %v, not %d and %v; "+
 				"WithoutLocalHandOff is for none", MaxBudgetHolds, MaxBudgetTime, t.holds, t.span)

@@ -48,7 +48,7 @@ func (m *locks) mislingers(reader int, s latchkey.State) string {
 	p := m.parked
 	switch {
 	case m.whose(s.Holder) != p.client || s.Mine != (p.client == reader) ||
-		!s.Lingers || s.Token <= 0 || s.Token > p.token || s.Remaining <= 0 || s.Remaining > lease || s.Waiting != 0:
+		s.Lingers != s.Mine || s.MayLinger == s.Mine || s.Token <= 0 || s.Token > p.token || s.Remaining <= 0 || s.Remaining > lease || s.Waiting != 0:
 		return fmt.Sprintf("client %d lingers with token %d, and Inspect says %+v", p.client, p.token, s)
 	case time.Now().After(p.until.Add(prompt)):
 		return fmt.Sprintf("client %d lingers too long: %+v", p.client, s)

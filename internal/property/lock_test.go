@@ -203,7 +203,7 @@ func (m *locks) wrong(reader int) string {
 		return ""
 	case m.whose(s.Holder) != m.holder.client || s.Mine != (m.holder.client == reader):
 		return fmt.Sprintf("client %d holds the lock, and Inspect of client %d says %+v", m.holder.client, reader, s)
-	case s.Remaining <= 0 || s.Remaining > lease || s.Mine && s.Lingers || s.Waiting != len(s.Queue):
+	case s.Remaining <= 0 || s.Remaining > lease || s.Lingers || s.Mine && s.MayLinger || s.Waiting != len(s.Queue):
 		return fmt.Sprintf("Inspect says %+v", s)
 	case s.Token > m.token || s.Token < m.token && !m.holder.passed:
 		return fmt.Sprintf("the token is %d, and Inspect says %d", m.token, s.Token)
