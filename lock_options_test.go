@@ -36,8 +36,8 @@ func openOn(t testing.TB, s *redistest.Server, opts ...latchkey.Option) *latchke
 
 // makers are the packages that make locks, each on the servers of three clients.
 func makers(clients []*latchkey.Client) map[string]func(name string, opts ...latchkey.LockOption) (*latchkey.Lock, error) {
-	type make = func(name string, opts ...latchkey.LockOption) (*latchkey.Lock, error)
-	half := func(of func(*rwlock.Lock) *latchkey.Lock) make {
+	type maker = func(name string, opts ...latchkey.LockOption) (*latchkey.Lock, error)
+	half := func(of func(*rwlock.Lock) *latchkey.Lock) maker {
 		return func(name string, opts ...latchkey.LockOption) (*latchkey.Lock, error) {
 			l, err := rwlock.New(clients[0], name, opts...)
 			if err != nil {
@@ -46,7 +46,7 @@ func makers(clients []*latchkey.Client) map[string]func(name string, opts ...lat
 			return of(l), nil
 		}
 	}
-	return map[string]make{
+	return map[string]maker{
 		"rlock": func(name string, opts ...latchkey.LockOption) (*latchkey.Lock, error) {
 			return rlock.New(clients[0], name, opts...)
 		},
@@ -74,10 +74,10 @@ func threeClients(t *testing.T) []*latchkey.Client {
 
 // One list of options makes any lock, and each option has its effect there.
 func TestOneListOfOptions(t *testing.T) {
-	for kind, make := range makers(threeClients(t)) {
+	for kind, newLock := range makers(threeClients(t)) {
 		t.Run(kind, func(t *testing.T) {
 			terms := []latchkey.LockOption{nil, latchkey.WithLease(time.Minute), latchkey.WithMaxHold(30 * time.Second), latchkey.WithoutReentry()}
-			l, err := make("terms:"+kind, terms...)
+			l, err := newLock("terms:"+kind, terms...)
 			require.NoError(t, err)
 			h, err := l.Lock(t.Context())
 			require.NoError(t, err)
@@ -86,14 +86,14 @@ func TestOneListOfOptions(t *testing.T) {
 			require.ErrorIs(t, err, latchkey.ErrReentered)
 			require.NoError(t, h.Unlock(t.Context()))
 
-			leased, err := make("lease:"+kind, latchkey.WithLease(time.Minute))
+			leased, err := newLock("lease:"+kind, latchkey.WithLease(time.Minute))
 			require.NoError(t, err)
 			h, err = leased.Lock(t.Context())
 			require.NoError(t, err)
 			require.InDelta(t, 60, h.Remaining().Seconds(), 2)
 			require.NoError(t, h.Unlock(t.Context()))
 
-			fixed, err := make("fixed:"+kind, latchkey.WithFixedLease(200*time.Millisecond))
+			fixed, err := newLock("fixed:"+kind, latchkey.WithFixedLease(200*time.Millisecond))
 			require.NoError(t, err)
 			h, err = fixed.Lock(t.Context())
 			require.NoError(t, err)
@@ -122,10 +122,10 @@ func TestOptionsOfOtherPackages(t *testing.T) {
 		"redlock":  {"WithUptime"},
 	}
 	clients := threeClients(t)
-	for kind, make := range makers(clients) {
-		has := append(own[kind], "WithLease", "WithFixedLease", "WithMaxHold", "WithoutReentry")
+	for kind, newLock := range makers(clients) {
+		has := append([]string{"WithLease", "WithFixedLease", "WithMaxHold", "WithoutReentry"}, own[kind]...)
 		for _, option := range slices.Sorted(maps.Keys(options)) {
-			_, err := make(kind, options[option])
+			_, err := newLock(kind, options[option])
 			if slices.Contains(has, option) {
 				require.NoError(t, err, "%s %s", kind, option)
 				continue
@@ -160,7 +160,7 @@ func TestOptionsOfOtherPackages(t *testing.T) {
 
 // The lease of a client is that of all its locks that are given no other, and both are the same option.
 func TestLeaseOfClientAndLock(t *testing.T) {
-	var shared latchkey.SharedOption = latchkey.WithLease(time.Minute)
+	shared := latchkey.WithLease(time.Minute)
 	s := redistest.NewEmbedded(t)
 	c, plain := openOn(t, s, shared), openOn(t, s)
 	for name, l := range map[string]func() (*latchkey.Lock, error){
@@ -242,7 +242,7 @@ func TestDoByName(t *testing.T) {
 		c := openOn(t, s)
 		for kind, do := range map[string]do{"rlock": rlock.Do, "fairlock": fairlock.Do, "spinlock": spinlock.Do} {
 			outer := c
-			err := do(t.Context(), c, kind, func(ctx context.Context, h *latchkey.Hold) error {
+			err := do(t.Context(), c, kind, func(_ context.Context, h *latchkey.Hold) error {
 				require.True(t, h.Held())
 				require.InDelta(t, 60, h.Remaining().Seconds(), 2)
 				other, err := fairlock.New(outer, kind)
@@ -280,11 +280,11 @@ func TestDoValue(t *testing.T) {
 	n, err := latchkey.DoValue(t.Context(), l.Do, func(_ context.Context, h *latchkey.Hold) (int, error) { return len(h.Name()), nil })
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
-	tokens, err := latchkey.DoValue(t.Context(), both.TryDo, func(_ context.Context, h *multilock.Hold) (string, error) { return "half", errWork })
+	tokens, err := latchkey.DoValue(t.Context(), both.TryDo, func(context.Context, *multilock.Hold) (string, error) { return "half", errWork })
 	require.ErrorIs(t, err, errWork)
 	require.Equal(t, "half", tokens, "the value beside an error is f's")
 
-	lost, err := latchkey.DoValue(t.Context(), l.Do, func(ctx context.Context, h *latchkey.Hold) (int, error) {
+	lost, err := latchkey.DoValue(t.Context(), l.Do, func(ctx context.Context, _ *latchkey.Hold) (int, error) {
 		_, err := l.ForceUnlock(t.Context())
 		require.NoError(t, err)
 		<-ctx.Done()
