@@ -129,7 +129,7 @@ func (t *term) look() {
 	}
 }
 
-// overrun tells that the function goes on, although somebody else may lead.
+// overrun tells that the function goes on, although another candidate may lead.
 func (t *term) overrun() {
 	c, o := t.of.group.Client, Overrun{t.of.name, t.Term, t.hold.Err()}
 	c.Options.Logger.Error("latchkey: a leader's function goes on although its term is over", "name", o.Name, "token", t.token, "error", o.Err)
@@ -164,8 +164,8 @@ func (s *settings) overrunHook(o Overrun) func() {
 	}
 }
 
-// over ends a term whose function has returned. The lead is given back first, and those who watch hear of
-// that in the background: whoever leads next tells them as well.
+// over ends a term whose function has returned. The lead is given back first. Watchers hear of that in the
+// background, because the next leader tells them as well.
 func (t *term) over() {
 	close(t.ended)
 	t.guards.Wait()

@@ -45,7 +45,7 @@ type verdict struct {
 	ran     bool         // f has begun
 	done    bool         // there is an outcome
 	outcome *lua.Outcome // the one that another run had
-	again   bool         // nothing is known: the lock was lost, or nobody may run yet
+	again   bool         // nothing is known: the lock was lost, or no caller may run yet
 	err     error        // of a step, not wrapped
 	name    string
 }
@@ -54,7 +54,7 @@ type verdict struct {
 func (a *verdict) result(ctx context.Context, err error) error {
 	switch {
 	case a.done:
-		return nil // whatever became of the lock: what counts is what was recorded
+		return nil // also when the lock was lost: what counts is what was recorded
 	case a.err == nil:
 		return err
 	case a.ran:
