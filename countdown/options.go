@@ -58,7 +58,7 @@ func (o *settings) valid() error {
 		}
 	}
 	if o.count != nil && (o.waitForSet || o.openWhenUnset) || o.waitForSet && o.openWhenUnset {
-		return session.Invalid("WithCount, WithWaitForSet and WithOpenWhenUnset exclude each other")
+		return session.Invalid("WithCount, WithWaitForSet and WithOpenWhenUnset exclude each other: give one of them")
 	}
 	if o.ttl != nil && (*o.ttl < session.MinLease || *o.ttl > maxTTL) {
 		return session.Invalid("the time to live must be from %v to %v, not %v", session.MinLease, maxTTL, *o.ttl)

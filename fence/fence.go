@@ -124,10 +124,10 @@ func newWriter(h *latchkey.Hold, keys ...string) (*writer, error) {
 	}
 	of := hold.Alone()
 	if of == nil {
-		return invalid("its hold is not alone, or of several servers: it has no token of its own to fence with")
+		return invalid("the hold reads, or is of several servers: only that of an exclusive lock on one server has a token to fence with")
 	}
 	if len(keys) == 0 {
-		return invalid("there is no key that a token could fence")
+		return invalid("there is no key to fence: Eval needs one at least")
 	}
 	w := &writer{hold: hold}
 	for _, key := range keys {
@@ -136,9 +136,9 @@ func newWriter(h *latchkey.Hold, keys ...string) (*writer, error) {
 		case err != nil:
 			return invalid("a key cannot be fenced: %w", err)
 		case key == of.Name():
-			return invalid("the key is that of the lock itself")
+			return invalid("the key is that of the lock itself: fence another one")
 		case len(w.keys) > 0 && of.Client.Conn.Slot(k) != w.Client.Conn.Slot(w.keys[0]):
-			return invalid("the keys %q and %q are in different slots of the cluster", lua.Brief(keys[0]), lua.Brief(key))
+			return invalid("the keys %q and %q are in different slots of the cluster: give both the same part in braces", lua.Brief(keys[0]), lua.Brief(key))
 		case len(w.keys) == 0:
 			w.Target = of.Client.At(k)
 		}
@@ -189,7 +189,7 @@ func (w *writer) set(ctx context.Context, value string) error {
 // eval sends an Eval once.
 func (w *writer) eval(ctx context.Context, script string, args []string) (reply rueidis.RedisMessage, err error) {
 	if strings.HasPrefix(script, "#!") {
-		return reply, w.wrap(session.Invalid("a script behind a check cannot begin with a line of flags"), false)
+		return reply, w.wrap(session.Invalid("a script behind a check cannot begin with a line of flags: leave out #!lua"), false)
 	}
 	if err := w.may(ctx); err != nil {
 		return reply, w.wrap(err, false)

@@ -125,7 +125,7 @@ func (l *Candidate) Run(ctx context.Context, f func(ctx context.Context, term Te
 		return session.Wrap(l.name, session.Invalid("the function is nil"))
 	}
 	if !l.start() {
-		return session.Wrap(l.name, session.Invalid("the candidate runs already"))
+		return session.Wrap(l.name, session.Invalid("the candidate runs already: a second Run needs a candidate of its own"))
 	}
 	defer l.stop()
 	for {

@@ -122,7 +122,7 @@ func (t *term) look() {
 		switch {
 		case err != nil: // the renewals of the lease say whether Redis is away
 		case led.Greater > 0:
-			t.end(session.Wrap(t.of.name, fmt.Errorf("%w: somebody leads with a greater token", session.ErrLost)))
+			t.end(session.Wrap(t.of.name, fmt.Errorf("%w: another candidate leads with a greater token", session.ErrLost)))
 		case led.Waits:
 			t.end(errPreferred)
 		}

@@ -118,7 +118,7 @@ func (o settings) valid(isOnce bool, period time.Duration) error {
 	case o.backoff != nil && (o.backoff.first < time.Millisecond || o.backoff.last > longestPause || o.backoff.first > o.backoff.last):
 		return session.Invalid("the pauses must be from 1 ms to 24 h, and the first not longer than the last: not %v and %v", o.backoff.first, o.backoff.last)
 	case o.missed != nil && (*o.missed < Skip || *o.missed > RunAll):
-		return session.Invalid("there is no way %d for missed ticks", *o.missed)
+		return session.Invalid("there is no way %d for missed ticks: Skip, RunOnce and RunAll are those", *o.missed)
 	case o.jitter != nil && (*o.jitter <= 0 || *o.jitter >= period):
 		return session.Invalid("the jitter must be more than 0 and less than the period, not %v", *o.jitter)
 	}

@@ -49,9 +49,9 @@ func (r *Run) SetResult(b []byte) error {
 	defer r.mu.Unlock()
 	switch {
 	case !r.results:
-		return session.Wrap(r.hold.Name(), session.Invalid("only what is done once has a result that is set"))
+		return session.Wrap(r.hold.Name(), session.Invalid("SetResult is for New: the function of Share returns its result, and that of Every has none"))
 	case r.over:
-		return session.Wrap(r.hold.Name(), session.Invalid("the run is over"))
+		return session.Wrap(r.hold.Name(), session.Invalid("the run is over: only its function may set the result"))
 	case len(b) > MaxResult:
 		return session.Wrap(r.hold.Name(), tooLong(b))
 	}

@@ -64,7 +64,9 @@ func (a *verdict) result(ctx context.Context, err error) error {
 	}
 }
 
-func givenUp(attempts int64) error { return fmt.Errorf("%w after %d attempts", ErrGivenUp, attempts) }
+func givenUp(attempts int64) error {
+	return fmt.Errorf("%w after %d attempts, as WithAttempts says, until WithTTL is over", ErrGivenUp, attempts)
+}
 
 // begin begins a run, and returns nil when there is nothing to run: then a says why. kept is for how many ms
 // the record is kept meanwhile. With waits it waits for the end of a pause, under the lock.
