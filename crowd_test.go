@@ -145,6 +145,7 @@ func called(t testing.TB, c rueidis.Client, command string) (calls int, spent ti
 
 // A subscription that breaks has Redis look for each waiter of a crowd. That takes hardly more scripts than
 // for one waiter, and all are granted their turn.
+// Rule 4.
 func TestCrowdIsConfirmed(t *testing.T) {
 	redistest.Alone(t)
 	for kind := range crowds {
@@ -173,6 +174,7 @@ func TestCrowdIsConfirmed(t *testing.T) {
 }
 
 // A crowd that comes before the inbox of its client is confirmed joins the queue as any other does.
+// Rule 4.
 func TestCrowdBeforeInbox(t *testing.T) {
 	redistest.Alone(t)
 	for kind := range crowds {

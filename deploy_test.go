@@ -11,26 +11,29 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// docs/deploy.md has every line that the library logs, and says what each parameter of a URL means.
+// docs/deploy.md has every line that the library logs, and docs/operations.md none that it does not log.
+// docs/deploy.md says what each parameter of a URL means.
 func TestDeployHasAll(t *testing.T) {
 	text, err := os.ReadFile("docs/deploy.md")
 	require.NoError(t, err)
-	_, logged, found := strings.Cut(string(text), "\n## What is logged\n")
+	_, listed, found := strings.Cut(string(text), "\n## What is logged\n")
 	require.True(t, found)
-	logged, parameters, found := strings.Cut(logged, "\n## URLs\n")
+	listed, parameters, found := strings.Cut(listed, "\n## URLs\n")
 	require.True(t, found)
-
-	lines, called := regexp.MustCompile(`\.(?:Warn|Error|Info)\(\s*"latchkey: ([^"]+)"`), map[string]bool{}
-	for _, folder := range []string{"internal", "once", "leader", "fence", "redlock", "multilock", "barrier", "countdown", "semaphore"} {
-		for _, file := range sources(t, folder, ".go") {
-			for _, line := range lines.FindAllStringSubmatch(strings.Join(file.lines, "\n"), -1) {
-				called[line[1]] = true
-				listed := strings.Contains(logged, "`"+line[1]+"`")
-				require.True(t, listed, "docs/deploy.md lacks the line %q of %s", line[1], file.path)
-			}
-		}
+	lines := logged(t)
+	for line, path := range lines {
+		has := strings.Contains(listed, "`"+line+"`")
+		require.True(t, has, "docs/deploy.md lacks the line %q of %s", line, path)
 	}
-	require.Len(t, called, strings.Count(logged, "\n| `")+2, "rows; two of them have two lines")
+	require.Len(t, lines, strings.Count(listed, "\n| `")+2, "rows; two of them have two lines")
+
+	symptoms, err := os.ReadFile("docs/operations.md")
+	require.NoError(t, err)
+	quoted := regexp.MustCompile("`latchkey: ([^`]+)`").FindAllStringSubmatch(string(symptoms), -1)
+	require.NotEmpty(t, quoted)
+	for _, line := range quoted {
+		require.Contains(t, lines, line[1], "docs/operations.md quotes a line that is not logged")
+	}
 
 	rueidis, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/redis/rueidis").Output()
 	require.NoError(t, err)
@@ -41,4 +44,18 @@ func TestDeployHasAll(t *testing.T) {
 	for _, parameter := range known {
 		require.Regexp(t, "(?m)^\\| .*`"+string(parameter[1])+"[=`]", parameters, "docs/deploy.md lacks a parameter")
 	}
+}
+
+// logged are the lines that the library logs, without what they begin with, and the file of each.
+func logged(t *testing.T) map[string]string {
+	t.Helper()
+	line, all := regexp.MustCompile(`\.(?:Warn|Error|Info)\(\s*"latchkey: ([^"]+)"`), map[string]string{}
+	for _, folder := range []string{"internal", "once", "leader", "fence", "redlock", "multilock", "barrier", "countdown", "semaphore"} {
+		for _, file := range sources(t, folder, ".go") {
+			for _, found := range line.FindAllStringSubmatch(strings.Join(file.lines, "\n"), -1) {
+				all[found[1]] = file.path
+			}
+		}
+	}
+	return all
 }

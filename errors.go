@@ -10,19 +10,19 @@ import (
 // context.Canceled or context.DeadlineExceeded only when the caller's context has ended: timers of this
 // module and of rueidis do not match.
 var (
-	// ErrNotAcquired is returned by TryLock when somebody else holds the lock or is next, and by TryLockFor when
-	// its time is over before the caller's context.
+	// ErrNotAcquired is returned by TryLock when another process or goroutine holds the lock or is next, and by
+	// TryLockFor when its time is over before the caller's context.
 	ErrNotAcquired = session.ErrNotAcquired
 	// ErrNotHeld is returned by the second Unlock of a hold, and by that of no hold at all.
 	ErrNotHeld = session.ErrNotHeld
 	// ErrLost says that a hold ended without a release: its lease could not be renewed in time, or Redis says
-	// that somebody else, or nobody, has the lock. It is the cause of the hold's context.
+	// that the lock is another owner's, or free. It is the cause of the hold's context.
 	ErrLost = session.ErrLost
 	// ErrReleased is the cause of a hold's context after Unlock.
 	ErrReleased = session.ErrReleased
 	// ErrReentered is returned by Lock, under WithoutReentry, for a context that holds the lock already.
 	ErrReentered = session.ErrReentered
-	// ErrClosed is returned after Close or Shutdown, and by whatever they end.
+	// ErrClosed is returned after Close or Shutdown, and by the calls that they end.
 	ErrClosed = session.ErrClosed
 	// ErrTooManyWaiters is returned instead of waiting with more than WithMaxWaiters others.
 	ErrTooManyWaiters = session.ErrTooManyWaiters
@@ -32,8 +32,8 @@ var (
 	// ErrUnavailable says that Redis did not answer, or refused to serve for now. A caller whose context ends
 	// while Redis is well does not get it. Redis is taken for silent when no answer has come for 50 ms, also
 	// while a connection is being dialled, as the first one of a client that was given to Wrap. An error that
-	// says what is wrong with a configuration, as a wrong password or a certificate that is not accepted, does
-	// not match it: to try again does not help.
+	// names a mistake in the configuration, as a wrong password or a certificate that is not accepted, does not
+	// match it: to try again does not help.
 	ErrUnavailable = session.ErrUnavailable
 	// ErrUnknownOutcome says that a command got no answer, so it may or may not have been done: an Unlock, a
 	// ForceUnlock, a change of permits or of a latch.

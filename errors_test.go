@@ -16,7 +16,10 @@ import (
 	"github.com/latchkey-go/latchkey/barrier"
 	"github.com/latchkey-go/latchkey/countdown"
 	"github.com/latchkey-go/latchkey/fairlock"
+	"github.com/latchkey-go/latchkey/fence"
 	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/leader"
+	"github.com/latchkey-go/latchkey/once"
 	"github.com/latchkey-go/latchkey/rlock"
 	"github.com/latchkey-go/latchkey/semaphore"
 )
@@ -233,7 +236,57 @@ func TestErrorsOfArguments(t *testing.T) {
 		`latchkey: "permits": invalid argument: the number of permits must be from 0 to 2147483647, not -1`)
 }
 
-// Who forgets the scheme is told of it.
+// An error of an argument says what to give instead.
+func TestErrorsSayWhatToDo(t *testing.T) {
+	s := redistest.New(t)
+	c, err := latchkey.Open(s.URL(), latchkey.WithMaxWaiters(1))
+	require.NoError(t, err)
+	defer c.Close()
+	replicated, err := latchkey.Open(s.URL(), latchkey.WithReplicas(1, time.Second))
+	require.NoError(t, err)
+	defer replicated.Close()
+	lock, err := fairlock.New(c, "a")
+	require.NoError(t, err)
+	hold, err := lock.Lock(t.Context())
+	require.NoError(t, err)
+	waiter := redistest.Begin(t, lock.Lock)
+	require.Eventually(t, func() bool {
+		state, err := lock.Inspect(t.Context())
+		return err == nil && state.Waiting == 1
+	}, 20*time.Second, time.Millisecond)
+	candidate, err := leader.New(c, "lead")
+	require.NoError(t, err)
+	require.ErrorIs(t, candidate.Run(t.Context(), func(context.Context, leader.Term) error {
+		err := candidate.Run(t.Context(), func(context.Context, leader.Term) error { return nil })
+		require.EqualError(t, err, `latchkey: "lead": invalid argument: the candidate runs already: a second Run needs a candidate of its own`)
+		return errDone
+	}), errDone)
+	_, err = once.Share(t.Context(), c, "share", func(_ context.Context, run *once.Run) ([]byte, error) {
+		return nil, run.SetResult(nil)
+	})
+	for said, err := range map[string]error{
+		`"a": too many waiters, see WithMaxWaiters`:                                                               second(lock.Lock(t.Context())),
+		`"a": invalid argument: latches and barriers do not wait for replicas: use a client without WithReplicas`: second(barrier.New(replicated, "a", 2)),
+		`"a": invalid argument: what is run once does not wait for replicas: use a client without WithReplicas`:   second(once.New(replicated, "a")),
+		`"a": invalid argument: WithCount, WithWaitForSet and WithOpenWhenUnset exclude each other: give one of them`: second(
+			countdown.New(c, "a", countdown.WithCount(1), countdown.WithWaitForSet())),
+		`"a": invalid argument: there is no way 7 for missed ticks: Skip, RunOnce and RunAll are those`: second(
+			once.Every(c, "a", time.Second, func(context.Context, *once.Run) error { return nil }, once.WithMissed(7))),
+		`"share": invalid argument: SetResult is for New: the function of Share returns its result, and that of Every has none`: err,
+		`"a": invalid argument: there is no key to fence: Eval needs one at least`:                                              second(fence.Eval(t.Context(), hold, "return 1", nil)),
+		`"a": invalid argument: the key is that of the lock itself: fence another one`:                                          fence.Set(t.Context(), hold, "a", "1"),
+		`"a": invalid argument: a script behind a check cannot begin with a line of flags: leave out #!lua`: second(
+			fence.Eval(t.Context(), hold, "#!lua\nreturn 1", []string{"b"})),
+	} {
+		require.EqualError(t, err, "latchkey: "+said)
+	}
+	require.NoError(t, hold.Unlock(t.Context()))
+	require.NoError(t, waiter.Granted(t).Unlock(t.Context()))
+}
+
+var errDone = errors.New("done")
+
+// An address without a scheme has an error that says what one looks like.
 func TestErrorsOfAddresses(t *testing.T) {
 	for _, address := range []string{"localhost:6379", "127.0.0.1:6379", "", "http://localhost:6379"} {
 		err := second(latchkey.Open(address))

@@ -30,8 +30,8 @@ func (h *Hold) Name() string { return h.inside().Name() }
 func (h *Hold) Context() context.Context { return h.inside().Context() }
 
 // Token returns the fencing token: greater than that of every hold of this lock before, and less than 2^53.
-// Holds that re-entered share it. That of a read hold is not smaller than that of any write hold before, and
-// smaller than that of every write hold after.
+// Holds that re-entered share it. The token of a read hold is not smaller than that of any write hold before,
+// and smaller than that of every write hold after.
 //
 // It follows the server's clock in microseconds since 1970, and is never more than 5 ms ahead of it unless
 // that was set back. So it also grows when Redis loses its data. There are two exceptions: losing the data
@@ -52,7 +52,7 @@ func (h *Hold) Token() int64 { return h.inside().Token() }
 // matters, let the store that the lock guards compare tokens, or use package fairlock.
 //
 // The first Unlock after the lock was lost returns [ErrLost]. Every Unlock of a hold but the first returns
-// [ErrNotHeld]. After Close or Shutdown it still releases what was held until then, if the lease is not over;
+// [ErrNotHeld]. After Close or Shutdown it still releases a hold from before, if the lease is not over;
 // otherwise it returns [ErrClosed].
 //
 // A defer that joins the error of Unlock to that of its function needs a named result. Without one the error

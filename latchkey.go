@@ -14,7 +14,7 @@
 //	charge(hold.Context(), hold.Token())
 //
 // The primitives are in packages of their own. In rlock each process queues through one delegate. In fairlock
-// all waiters of all processes queue first in, first out. In spinlock they poll, for where nobody may
+// all waiters of all processes queue first in, first out. In spinlock they poll, for users who may not
 // subscribe: see [WithoutPubSub]. Package rwlock has a lock with two halves, for readers and for writers.
 // Package multilock holds several locks at once, and redlock has one over several servers. The others are
 // semaphore, countdown (a latch) and barrier. Package once runs something once, or once a tick.
@@ -33,8 +33,8 @@
 // lock guards, and refuse writes with a smaller one (Martin Kleppmann, "How to do distributed locking").
 //
 // A waiter is woken by its grant. Should the message or the connection be lost, it asks again: when the
-// subscription is back, when the holder's lease ends, and every two seconds at least; sooner where somebody
-// else's lease is shorter.
+// subscription is back, when the holder's lease ends, and every two seconds at least; sooner where another
+// client's lease is shorter.
 //
 // When a context ends, or a process dies, nothing of it stays. Entries in a queue are removed or skipped, and
 // every key has a time to live.
@@ -96,8 +96,8 @@ func Open(address string, opts ...Option) (*Client, error) {
 
 // New returns a client for a rueidis configuration: TLS, authentication, Sentinel, Cluster. It owns the
 // rueidis clients that it makes of it (two of a cluster). It dials, and fails with [ErrUnavailable] while
-// Redis cannot be reached: see [WithLazyConnect]. What cannot be used is [ErrInvalid], as reading from
-// replicas is.
+// Redis cannot be reached: see [WithLazyConnect]. A configuration that cannot be used, as one that reads from
+// replicas, is [ErrInvalid].
 //
 // It sets DisableCache, and PipelineMultiplex to one connection for all commands. Where they are zero it also
 // sets
@@ -118,10 +118,10 @@ func New(option rueidis.ClientOption, opts ...Option) (*Client, error) {
 // same. For its subscriptions the client takes connections from the pool of the second one, and gives them
 // back. A nil client is [ErrInvalid].
 //
-// Of a cluster, commands must have PipelineMultiplex -1, so that what is sent later runs later. Otherwise a
-// Lock that is cancelled in the very moment of its acquire could leave the lock taken until its lease ends.
-// Wrap asks one node whether that is so, and returns [ErrInvalid] when it is not. subscriptions should be
-// another client there, with DisableRetry, so that a lost subscription is noticed at once. It stays
+// Of a cluster, commands must have PipelineMultiplex -1, so that a command that is sent later runs later.
+// Otherwise a Lock that is cancelled in the very moment of its acquire could leave the lock taken until its
+// lease ends. Wrap asks one node for that, and returns [ErrInvalid] when it is not so. subscriptions should
+// be another client there, with DisableRetry, so that a lost subscription is noticed at once. It stays
 // subscribed to what the client has waited for, until the caller closes it: rueidis v1.0.79 ends the process
 // when an UNSUBSCRIBE is refused.
 //
@@ -132,9 +132,9 @@ func Wrap(commands, subscriptions rueidis.Client, opts ...Option) (*Client, erro
 	return (*Client)(c.Handle()), err
 }
 
-// Check publishes to the client's own inbox, and returns once it has received that: the whole way that a
-// grant takes. Use it as a health check. When ctx ends before, the error is the context's, joined with
-// [ErrUnavailable] if that took more than 50 ms. For a user who may not subscribe, or publish, it says so at
+// Check publishes to the client's own inbox, and returns once it has received the message: the whole way that
+// a grant takes. Use it as a health check. When ctx ends before, the error is the context's, joined with
+// [ErrUnavailable] if Check took more than 50 ms. For a user who may not subscribe, or publish, it says so at
 // once. After Close it is [ErrClosed].
 func (c *Client) Check(ctx context.Context) error { return (*session.Handle)(c).Client().Check(ctx) }
 
@@ -142,9 +142,9 @@ func (c *Client) Check(ctx context.Context) error { return (*session.Handle)(c).
 // ErrClosed, and takes them out of the queues. Then it waits until everything that is held was unlocked, or
 // ctx ends.
 //
-// When ctx ends first, Shutdown ends the contexts of what is still held with ErrClosed, and returns an error
-// that names up to ten of it. It leaves the locks taken in Redis, because the code that they guard may still
-// run. Nobody renews them any more. An Unlock that comes before the lease is over still releases; a
+// When ctx ends first, Shutdown ends the contexts of the holds that are left with ErrClosed, and returns an
+// error that names up to ten of them. It leaves their locks taken in Redis, because the code that they guard
+// may still run. It renews them no more. An Unlock that comes before the lease is over still releases; a
 // connection stays open for that.
 //
 // It takes less than a second longer than ctx, also when Redis is silent. A Shutdown whose context has ended
@@ -153,7 +153,7 @@ func (c *Client) Shutdown(ctx context.Context) error {
 	return (*session.Handle)(c).Client().Shutdown(ctx)
 }
 
-// Close is Shutdown without waiting for what is held. When Redis is silent it takes the release timeout and
+// Close is Shutdown without waiting for the holders. When Redis is silent it takes the release timeout and
 // less than a second more: two seconds at most with the default.
 func (c *Client) Close() {
 	ctx, cancel := context.WithCancel(context.Background())

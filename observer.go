@@ -21,16 +21,15 @@ func WithObserver(hooks Observer) Option {
 // Observer is a set of hooks. Nil ones are not called, and cost nothing. Fields may be added in later
 // versions.
 //
-// Queued, Acquired, Failed, Released and Passed are called on the goroutine of whoever called the primitive,
-// from many at once. They hold it up, so they should be quick. All but Queued are called when the operation
-// is over, and may call the client. When one of them panics, so does the call: what it had acquired is
-// released again, and what it had released stays released. When an operation goes on in the background,
-// Failed and Released are called in some goroutine of the client. So is Queued when a waiter had to be queued
-// again.
+// Queued, Acquired, Failed, Released and Passed are called on the goroutine that called the primitive, from
+// many at once. They hold it up, so they should be quick. All but Queued are called when the operation is
+// over, and may call the client. When one of them panics, so does the call: what it had acquired is released
+// again, and what it had released stays released. When an operation goes on in the background, Failed and
+// Released are called in some goroutine of the client. So is Queued when a waiter had to be queued again.
 //
 // Lost, Subscribed, Down and Up are called one after the other in a goroutine of the client, as is its
-// logger. The client goes on meanwhile. One that does not return holds up the others. What comes when ten
-// thousand calls wait is left out. A panic in one of them, or in Queued, ends the process.
+// logger. The client goes on meanwhile. A hook that does not return holds up the others. Calls that come
+// while ten thousand wait are left out. A panic in one of them, or in Queued, ends the process.
 //
 // Failed is also called for a release that went on in the background, and failed: with Err alone. At a local
 // hand-off the next hold's Acquired may be called before the Released of the one before.

@@ -4,31 +4,79 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
-// Every rule of docs/protocol.md names tests, in the order of its number, and every test that it names
-// exists.
+// Every rule of docs/protocol.md has tests, and the table at its end has them. It is made of the comments of
+// the tests: one that fails when a rule is broken says so in its last line, as "Rule 24." or "Rules 3, 24."
+// With LATCHKEY_UPDATE=1 the table is written.
 func TestProtocolNamesItsTests(t *testing.T) {
-	text, err := os.ReadFile("docs/protocol.md")
+	const document, above = "docs/protocol.md", "\n| rule | tests |\n|---|---|\n"
+	content, err := os.ReadFile(document)
 	require.NoError(t, err)
-	tests := testsOfTheRepository(t)
-	_, rules, found := strings.Cut(string(text), "\n## The rules\n")
+	text, table, found := strings.Cut(string(content), above)
+	require.True(t, found, "%s has no table of tests", document)
+	_, rules, found := strings.Cut(text, "\n## The rules\n")
 	require.True(t, found)
-	for i, rule := range strings.Split(rules, "\n### ")[1:] {
-		require.True(t, strings.HasPrefix(rule, fmt.Sprintf("%d. ", i+1)), "rule %d: %.40s", i+1, rule)
-		_, named, found := strings.Cut(rule, "\nTests: ")
-		require.True(t, found, "rule %d has no tests", i+1)
-		require.Regexp(t, "^`Test", named)
+	headings, kept, made := map[int]string{}, testsOfRules(t), ""
+	for _, heading := range regexp.MustCompile(`(?m)^#### ((\d+)\. .*)$`).FindAllStringSubmatch(rules, -1) {
+		number, err := strconv.Atoi(heading[2])
+		require.NoError(t, err)
+		require.Empty(t, headings[number], "%s has two rules of this number", document)
+		headings[number] = heading[1]
 	}
-	for _, name := range regexp.MustCompile(`\bTest[A-Z]\w*`).FindAllString(string(text), -1) {
-		require.True(t, tests[name], "docs/protocol.md names %s, which does not exist", name)
+	require.NotEmpty(t, headings)
+	for number := range kept {
+		require.NotEmpty(t, headings[number], "%v say that they keep rule %d, which does not exist", kept[number], number)
 	}
+	for number := 1; number <= len(headings); number++ {
+		require.NotEmpty(t, headings[number], "%s has no rule %d, and a later one", document, number)
+		require.NotEmpty(t, kept[number], "no test keeps rule %d: let the last line of its comment be \"Rule %d.\"", number, number)
+		made += fmt.Sprintf("| [%d](#%s) | `%s` |\n", number, anchor(headings[number]), strings.Join(kept[number], "`, `"))
+	}
+	if os.Getenv("LATCHKEY_UPDATE") != "" {
+		require.NoError(t, os.WriteFile(document, []byte(text+above+made), 0o644)) //nolint:gosec // to be read by all
+		table = made
+	}
+	require.Equal(t, made, table, "LATCHKEY_UPDATE=1 go test . -run %s writes the table of %s", t.Name(), document)
+
+	tests := testsOfTheRepository(t)
+	for _, name := range regexp.MustCompile(`\bTest[A-Z]\w*`).FindAllString(text, -1) {
+		require.True(t, tests[name], "%s names %s, which does not exist", document, name)
+	}
+}
+
+// testsOfRules are the tests that say which rules they keep, by rule, each with its folder before it.
+func testsOfRules(t *testing.T) map[int][]string {
+	t.Helper()
+	said := regexp.MustCompile(`(?m)^// Rules? ([\d, ]+)\.\n(.*)$`)
+	declared, kept := regexp.MustCompile(`^func (Test\w+)\(\w+ \*testing\.T\)`), map[int][]string{}
+	for _, file := range sources(t, ".", ".go") {
+		if !file.isTest() {
+			continue
+		}
+		for _, found := range said.FindAllStringSubmatch(strings.Join(file.lines, "\n"), -1) {
+			test := declared.FindStringSubmatch(found[2])
+			require.NotNil(t, test, "%s: rules %s are kept by what is no test: %s", file.path, found[1], found[2])
+			for rule := range strings.SplitSeq(found[1], ", ") {
+				number, err := strconv.Atoi(rule)
+				require.NoError(t, err, "%s: %s", file.path, found[0])
+				kept[number] = append(kept[number], strings.TrimPrefix(path.Dir(file.path), ".")+"."+test[1])
+			}
+		}
+	}
+	for number := range kept {
+		slices.Sort(kept[number])
+	}
+	return kept
 }
 
 // Each row of docs/compare.md ends with the tests that show what it says.

@@ -326,8 +326,13 @@ func headings(t *testing.T, document string) map[string]bool {
 	require.NoError(t, err)
 	all := map[string]bool{}
 	for _, found := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllSubmatch(text, -1) {
-		plain := regexp.MustCompile(`[^a-z0-9 -]`).ReplaceAll(bytes.ToLower(found[1]), nil)
-		all[strings.ReplaceAll(string(plain), " ", "-")] = true
+		all[anchor(string(found[1]))] = true
 	}
 	return all
+}
+
+// anchor is a heading as links write it.
+func anchor(heading string) string {
+	plain := regexp.MustCompile(`[^a-z0-9 -]`).ReplaceAllString(strings.ToLower(heading), "")
+	return strings.ReplaceAll(plain, " ", "-")
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
-// act runs the action of the last party, and settles the generation: the others go on, or it is broken
-// when the action failed or panicked. The context of the action ends also when somebody else breaks the
+// act runs the action of the last party, and settles the generation: the others go on, or it is broken when
+// the action failed or panicked. The context of the action ends also when another party breaks the
 // generation.
 func (a *arrival) act(ctx, waiting context.Context, view *broadcast.View) (err error) {
 	within, cancel := context.WithCancelCause(waiting)

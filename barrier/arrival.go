@@ -49,8 +49,8 @@ func (b *Barrier) await(ctx context.Context) (Arrival, error) {
 	return Arrival{a.generation, int(a.index)}, nil
 }
 
-// await arrives and waits until waiting ends, which it does with ctx and with the client. view is from
-// before the arrival. What it has on its stack is most of what a party costs that waits.
+// await arrives and waits until waiting ends, which it does with ctx and with the client. view is from before
+// the arrival. Its stack is most of what a waiting party costs.
 func (a *arrival) await(ctx, waiting context.Context, view *broadcast.View) error {
 	// A party that left and comes again must not complete a generation together with the arrival that it
 	// left there. An arrival that begins to be settled after this is another party's: its Await has not

@@ -44,7 +44,7 @@ func (g *group) breakByReading(generation int64) {
 	}
 }
 
-// allLeft runs when nobody of the client waits any more: no arrival is renewed then. Redis may still have
+// allLeft runs when no party of the client waits any more: no arrival is renewed then. Redis may still have
 // one, when a failover took it back to before the generation was over. The lease of that one ends, which
 // breaks the generation for those of other clients that wait.
 func (g *group) allLeft() {

@@ -12,7 +12,7 @@
 //
 // # Guarantees
 //
-// Nobody goes on before all parties of the generation have arrived. Then one message releases all of them,
+// No party goes on before all parties of the generation have arrived. Then one message releases all of them,
 // in all processes, and the next generation begins. Each [Barrier.Await] arrives once, also when its reply
 // was lost and it was sent again. Redis keeps a record of it until the client's next command on the same
 // barrier says that it was answered, and for ten minutes at most. After nine minutes without an answer the
@@ -28,19 +28,18 @@
 // A party that is killed and comes back before its lease is over arrives a second time, and counts as two.
 // Where processes restart so fast, give arrivals a short lease, or call [Barrier.Reset] first.
 //
-// When a restart or a failover of Redis has lost one arrival, the generation is broken, too, within a
-// third of the lease of its client, or two seconds. When it has lost the generation, nobody knows whether
-// that went on. Within the same time, parties that wait get [ErrForgotten], and a new generation begins. A
-// party also gets it when it was cut off while its generation ended, and more than 32 later generations
-// broke before it was back.
+// When a restart or a failover of Redis has lost one arrival, the generation is broken, too, within a third
+// of the lease of its client, or two seconds. When Redis has lost the generation, no process can tell whether
+// it went on. Within the same time, parties that wait get [ErrForgotten], and a new generation begins. A
+// party also gets it when it was cut off while its generation ended, and more than 32 later generations broke
+// before it was back.
 //
 // # Members
 //
 // The barrier also waits for parties that are at work. So the first Await of a client, or [Barrier.Join],
-// makes the client a member, until [Barrier.Leave] or until the client is closed, which leaves all
-// barriers. A member has a lease, which its client renews also during the work. When the lease is over,
-// the barrier is broken, as above, whether or not the member had arrived, and whether or not anybody waits
-// just then.
+// makes the client a member, until [Barrier.Leave] or until the client is closed, which leaves all barriers.
+// A member has a lease, which its client renews also during the work. When the lease is over, the barrier is
+// broken, as above, whether or not the member had arrived, and whether or not a party waits just then.
 //
 // There is one membership for each name and client, whatever the number of goroutines and Barriers. It
 // does not end with the Barrier values: a client that will not come again has to leave. A party that was
@@ -48,10 +47,10 @@
 // before the others wait. A process that ends by os.Exit or log.Fatal runs no defer, and so does not
 // leave: it counts as dead, and the end of its lease breaks the barrier until Reset.
 //
-// A process that is stopped, or cut off, for longer than its lease is taken for dead. When it goes on it
-// is no member any more, and its Leave does nothing. Its next Await finds the barrier broken. If somebody
-// has reset the barrier meanwhile, the process takes part again from that Await on. When Redis has lost
-// its members, clients name theirs again with their next read. [WithoutMembership] does without all this.
+// A process that is stopped, or cut off, for longer than its lease is taken for dead. When it goes on it is
+// no member any more, and its Leave does nothing. Its next Await finds the barrier broken. If the barrier was
+// reset meanwhile, the process takes part again from that Await on. When Redis has lost its members, clients
+// name theirs again with their next read. [WithoutMembership] does without all this.
 //
 // # Costs
 //
@@ -150,7 +149,7 @@ type Arrival struct {
 }
 
 // Await arrives, and waits until all parties have. It makes the client a member unless [WithoutMembership]
-// was given. An Await that is refused before it has arrived, as by a barrier that is broken, does not.
+// was given. An Await that is refused before it has arrived, as by a broken barrier, does not.
 //
 // When ctx ends during the wait, the generation is broken, and the error is the context's. If the last
 // party came just then, Await succeeds. A party whose ctx ended before it arrived breaks nothing. If Redis
@@ -180,10 +179,10 @@ func (b *Barrier) Await(ctx context.Context) (Arrival, error) {
 func (b *Barrier) Join(ctx context.Context) error { return b.group.join(ctx, b.name) }
 
 // Leave ends the membership of the client: the barrier does without it from now on. When parties of other
-// clients have arrived and wait for more, it breaks their generation, as a party that gives up does. When
-// nobody waits, or all have arrived, it breaks nothing. Parties of this client that wait go on waiting.
-// The next [Barrier.Await] makes the client a member again. When the client is no member, Leave sends
-// nothing, and returns no error.
+// clients have arrived and wait for more, it breaks their generation, as a party that gives up does. When no
+// party waits, or all have arrived, it breaks nothing. Parties of this client that wait go on waiting. The
+// next [Barrier.Await] makes the client a member again. When the client is no member, Leave sends nothing,
+// and returns no error.
 //
 // It is sent although ctx has ended, as in a defer, and then for as long as [latchkey.WithReleaseTimeout]
 // says. After that it goes on in the background, and the error has ErrUnknownOutcome. It never takes
@@ -196,9 +195,9 @@ func (b *Barrier) Leave(ctx context.Context) error {
 	return nil
 }
 
-// Reset begins a new generation, in which nobody has arrived. If somebody waits, it breaks the generation
-// of those. Members stay members. It is sent until Redis answers or ctx ends. If it may have taken effect
-// without an answer, the error has ErrUnknownOutcome.
+// Reset begins a new generation, in which no party has arrived. If parties wait, it breaks their generation.
+// Members stay members. It is sent until Redis answers or ctx ends. If it may have taken effect without an
+// answer, the error has ErrUnknownOutcome.
 func (b *Barrier) Reset(ctx context.Context) error {
 	return b.group.Change(ctx, b.group.Client.Closing, b.name, func(ctx context.Context, o lua.Once) error {
 		return b.group.Client.Conn.ResetBarrier(ctx, b.group.Keys, o)

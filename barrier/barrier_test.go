@@ -114,6 +114,7 @@ func TestReset(t *testing.T) {
 }
 
 // A party that is killed, or stopped, breaks the barrier when its lease is over.
+// Rule 19.
 func TestDeadPartyBreaks(t *testing.T) {
 	const lease = 900 * time.Millisecond
 	for name, signal := range map[string]syscall.Signal{"killed": syscall.SIGKILL, "stopped": redistest.Stop} {
@@ -242,6 +243,7 @@ func TestActionFails(t *testing.T) {
 	require.ErrorIs(t, err, barrier.ErrBroken)
 }
 
+// Rule 19.
 func TestActingProcessKilled(t *testing.T) {
 	const lease = 900 * time.Millisecond
 	s := redistest.NewProcess(t)
@@ -273,6 +275,7 @@ func TestParties(t *testing.T) {
 }
 
 // What Redis has lost breaks the generation: nobody waits for ever.
+// Rule 19.
 func TestLost(t *testing.T) {
 	s := redistest.NewProcess(t)
 	mine, other := newBarrier(t, open(t, s.Option()), 3), newBarrier(t, open(t, s.Option()), 3)
@@ -305,6 +308,7 @@ func TestLost(t *testing.T) {
 
 // A failover takes Redis back to before the others came. What is there then lets nobody go on: whoever
 // comes breaks it, and a member that has seen more does away with it, before anybody comes.
+// Rules 19, 20.
 func TestRolledBack(t *testing.T) {
 	for _, member := range []bool{false, true} {
 		t.Run(fmt.Sprint("members ", member), func(t *testing.T) {
@@ -373,6 +377,7 @@ func TestLeftOver(t *testing.T) {
 
 // A party that was cut off while its generation went on is told so, or, when too many have broken since,
 // that this is not known any more; and not that it broke.
+// Rule 18.
 func TestHearsOfItLate(t *testing.T) {
 	s := redistest.New(t)
 	p := redistest.NewProxy(t, s)
@@ -430,6 +435,7 @@ func TestLongWait(t *testing.T) {
 
 // A party that is told an error which will not pass has left, and the others do not go on without it; nor
 // does the error outlast its reason.
+// Rule 19.
 func TestErrorWhileWaiting(t *testing.T) {
 	s := redistest.NewProcess(t)
 	plain := s.Client(t)

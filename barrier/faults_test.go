@@ -164,6 +164,7 @@ func TestGiveUpAtAnyMoment(t *testing.T) {
 
 // Redis' channels know no databases: what a barrier of the same name in another one publishes is heard, and
 // is no news of ours. Nor is what somebody else publishes, who does not know which generation it is.
+// Rule 25.
 func TestForgedNews(t *testing.T) {
 	s := redistest.NewProcess(t)
 	plain := s.Client(t)

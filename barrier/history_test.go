@@ -24,6 +24,7 @@ type visit struct {
 // Parties of several clients go through generations together while their clients lose replies and
 // subscriptions all the time. In each generation every party was there exactly once, and none went on
 // before the last one came.
+// Rule 17.
 func TestGenerations(t *testing.T) {
 	s := redistest.NewProcess(t)
 	plain := s.Client(t)

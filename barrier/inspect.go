@@ -10,8 +10,8 @@ import (
 
 // State is what [Barrier.Inspect] returns: a snapshot, which may be out of date when it arrives.
 type State struct {
-	Generation int64 // of those that wait, or come next; 0 for a barrier that nobody has used
-	Parties    int   // for how many those wait; 0 while nobody waits
+	Generation int64 // of the parties that wait, or come next; 0 for a barrier that was never used
+	Parties    int   // for how many they wait; 0 while none waits
 	Waiting    int   // how many have arrived
 	Acting     bool  // all have arrived, and the action runs
 	Broken     bool  // until Reset

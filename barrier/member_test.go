@@ -54,6 +54,7 @@ func restore(t testing.TB, plain rueidis.Client, kept map[string]string) {
 
 // A party that dies, or is stopped, while it works breaks the barrier for those who wait, and for those who
 // come later.
+// Rule 20.
 func TestPartyDiesAtWork(t *testing.T) {
 	const lease = 900 * time.Millisecond
 	for name, signal := range map[string]syscall.Signal{"killed": syscall.SIGKILL, "stopped": redistest.Stop} {
@@ -327,6 +328,7 @@ func TestMembershipIsLost(t *testing.T) {
 }
 
 // A copy of what began a membership does not begin it again when it arrives after the end.
+// Rule 20.
 func TestLateCopyOfMembership(t *testing.T) {
 	s := redistest.New(t)
 	p := redistest.NewProxy(t, s)

@@ -53,7 +53,7 @@ func charts(r *Results, out string) error {
 func (c dots) draw(r *Results, out string) error {
 	p := newPlot(c.title)
 	p.X.Label.Text = c.axis + " (logarithmic)"
-	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
+	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, decades{}
 	var labels []string
 	points := map[string]plotter.XYs{}
 	var names []string
@@ -106,7 +106,7 @@ func commandsChart(r *Results, out string) error {
 		p := newPlot("Commands per acquisition and its release")
 		p.X.Label.Text, p.Y.Label.Text = axis+" (logarithmic)", "commands (logarithmic)"
 		p.X.Scale, p.Y.Scale = plot.LogScale{}, plot.LogScale{}
-		p.X.Tick.Marker, p.Y.Tick.Marker = plot.LogTicks{Prec: -1}, plot.LogTicks{Prec: -1}
+		p.X.Tick.Marker, p.Y.Tick.Marker = decades{}, decades{}
 		p.Add(plotter.NewGrid())
 		points := map[string]plotter.XYs{}
 		var names []string
@@ -162,13 +162,10 @@ func newPlot(title string) *plot.Plot {
 	for _, axis := range []*plot.Axis{&p.X, &p.Y} {
 		axis.Label.TextStyle.Font.Size, axis.Tick.Label.Font.Size = vg.Points(11), vg.Points(11)
 	}
-	p.Y.Padding = vg.Points(14)     // the fonts of whoever looks may be wider
+	p.Y.Padding = vg.Points(14)     // the reader's font may be wider
 	p.BackgroundColor = color.White // also on a dark page
 	return p
 }
-
-// widen keeps what is drawn off the edges of a logarithmic axis.
-func widen(a *plot.Axis) { a.Min, a.Max = a.Min/1.3, a.Max*1.3 }
 
 func newLegend() *plot.Legend {
 	l := plot.NewLegend()
@@ -176,11 +173,14 @@ func newLegend() *plot.Legend {
 	return &l
 }
 
+// wider is how much wider than the font that a chart names the reader's may be: the file has no font in it.
+const wider = 1.3
+
 // save draws the plot with the legend beside it, where it hides nothing.
 func save(p *plot.Plot, legend *plot.Legend, path string, height vg.Length) error {
-	const width, aside = 760, 120
+	const width = 760
 	canvas := vgsvg.New(width, height)
-	paint(draw.New(canvas), p, legend, aside)
+	paint(draw.New(canvas), p, legend)
 	f, err := os.Create(path)
 	if err != nil {
 		return err
@@ -192,9 +192,12 @@ func save(p *plot.Plot, legend *plot.Legend, path string, height vg.Length) erro
 	return f.Close()
 }
 
-func paint(c draw.Canvas, p *plot.Plot, legend *plot.Legend, aside vg.Length) {
+func paint(c draw.Canvas, p *plot.Plot, legend *plot.Legend) {
+	const gap, least = 12, 120
+	names := legend.Rectangle(c).Size().X - legend.ThumbnailWidth
+	aside := max(least, gap+legend.ThumbnailWidth+wider*names+gap)
 	c.SetColor(color.White)
 	c.Fill(c.Path())
 	p.Draw(draw.Crop(c, 4, -aside, 4, -4))
-	legend.Draw(draw.Crop(c, c.Max.X-c.Min.X-aside, -8, 0, -30))
+	legend.Draw(draw.Crop(c, c.Max.X-c.Min.X-aside+gap, -gap, 0, -30))
 }

@@ -24,9 +24,8 @@ func (l *Latch) set(ctx context.Context, n int64, rearm bool) (done bool, err er
 	return l.sendSet(ctx, l.group.Client.Closing, n, rearm)
 }
 
-// setIfStated sets a latch that was found not set, with the count of WithCount, and returns ErrNotSet
-// without one. It succeeds also when somebody else was faster. open is the client's context that allows
-// it.
+// setIfStated sets a latch that was found not set, with the count of WithCount, and returns ErrNotSet without
+// one. It succeeds also when another process was faster. open is the client's context that allows it.
 func (l *Latch) setIfStated(ctx, open context.Context) error {
 	if l.stated == 0 {
 		return session.Wrap(l.name, ErrNotSet)
@@ -44,7 +43,7 @@ func (l *Latch) sendSet(ctx, open context.Context, n int64, rearm bool) (done bo
 }
 
 // countDown counts down by n, for a participant unless that is empty. It works until the client is closed,
-// also while Shutdown waits: whoever has done its work must be able to say so.
+// also while Shutdown waits: a process that has done its work must be able to say so.
 //
 // When the latch is not set, it sets it and counts again. That is another command, with an id of its own:
 // Redis has a record that the first one did nothing.

@@ -1,38 +1,38 @@
-// Package countdown is a count-down latch across processes: those who await it go on when a count has come
-// down to zero. It has the layout of Redisson's RCountDownLatch.
+// Package countdown is a count-down latch across processes: its waiters go on when a count has come down to
+// zero. It has the layout of Redisson's RCountDownLatch.
 //
 //	latch, err := countdown.New(c, "imports:today", countdown.WithCount(3), countdown.WithTTL(time.Hour))
 //	...
 //	tally, err := latch.CountDownAs(ctx, "shard-2")          // each of the three, when it is done
 //	...
-//	err = latch.Await(ctx)                                   // anybody
+//	err = latch.Await(ctx)                                   // any process
 //
 // # Guarantees
 //
-// Nobody is released before the count is zero. Then one message releases all waiters, in all processes. A
+// No waiter is released before the count is zero. Then one message releases all waiters, in all processes. A
 // waiter whose subscription was down at that time reads the count when the subscription is back. A waiter
 // whose server was silent reads it every two seconds.
 //
-// Each CountDown counts once, also when its reply was lost and it was sent again. Redis keeps a record of
-// it until the client's next command on the same latch says that it was answered, and for ten minutes at
-// most. So the last command of each client leaves a small key for so long. After nine minutes without an
-// answer the client gives up. [Latch.CountDownAs] counts once for each participant, however often that
-// restarts. All this holds while Redis keeps its data: replication is asynchronous, and a failover can
-// lose counts, which then remain.
+// Each CountDown counts once, also when its reply was lost and it was sent again. Redis keeps a record of it
+// until the client's next command on the same latch says that it was answered, and for ten minutes at most.
+// So the last command of each client leaves a small key for so long. After nine minutes without an answer the
+// client gives up. [Latch.CountDownAs] counts once for each participant, however often the participant
+// restarts. All this holds while Redis keeps its data: replication is asynchronous, and a failover can lose
+// counts, which then have to be counted again.
 //
-// Every [Latch.TrySetCount] that returns true begins a generation. A latch that was counted down stays
-// open: a process that awaits it later, because it was restarted, does not hang, and a late TrySetCount
-// does not shut the latch again. Only [Latch.Rearm] does. A waiter belongs to the generation that it saw
-// first. Its Await returns what became of that one, also when the client learns of it late.
+// Every [Latch.TrySetCount] that returns true begins a generation. A latch that was counted down stays open:
+// a process that awaits it later, because it was restarted, does not hang, and a late TrySetCount does not
+// shut the latch again. Only [Latch.Rearm] does. A waiter belongs to the generation that it saw first. Its
+// Await returns what became of that generation, also when the client learns of it late.
 //
-// Await does not let anybody through when nobody has set the latch, when its name is misspelt, or when
-// Redis has lost it: the error is [ErrNotSet]. Where it should not matter who comes first, [WithCount]
-// states the count in all processes.
+// Await lets no caller through when the latch was never set, when its name is misspelt, or when Redis has
+// lost it: the error is [ErrNotSet]. Where it should not matter which process comes first, [WithCount] states
+// the count in all of them.
 //
 // Redis remembers an open latch for its time to live ([WithTTL]), or for a day without one. After that the
-// latch is as if it had never been set; those who wait can still learn for ten minutes more that it
-// opened. Of a shut latch without a time to live, the count and its record stay until the latch is open or
-// deleted. All else has a time to live.
+// latch is as if it had never been set. Its waiters can still learn for ten minutes more that it opened. Of a
+// shut latch without a time to live, the count and its record stay until the latch is open or deleted. All
+// else has a time to live.
 //
 // The cost of waiting does not depend on how many goroutines of a process wait. They share one
 // subscription, one read of the state for each change, and one read every two seconds.
@@ -44,12 +44,12 @@
 // redisson_countdownlatch__channel__{N}. If N has braces the keys are without these, and in a cluster the
 // channel is redisson_countdownlatch__channel__:N.
 //
-// Java processes that use Redisson's latch take part: they can set it, count it down and await it. They
-// know no generations: to them an open latch is one that was never set, and a delete opens it. To us, a
-// latch is not set when Java processes alone have set it and counted it down before any of ours has
-// looked. A count that a Java process deletes opens the latch for those who wait, and so does one that
-// expires without a time to live of ours. When Java processes count a latch down and set it again before
-// any of ours has looked, it is the same generation.
+// Java processes that use Redisson's latch take part: they can set it, count it down and await it. They know
+// no generations: to them an open latch is one that was never set, and a delete opens it. To us, a latch is
+// not set when Java processes alone have set it and counted it down before any of ours has looked. A count
+// that a Java process deletes opens the latch for its waiters, and so does one that expires without a time to
+// live of ours. When Java processes count a latch down and set it again before any of ours has looked, it is
+// the same generation.
 package countdown
 
 import (
@@ -70,7 +70,7 @@ var (
 	ErrNotSet = errors.New("not set: WithCount or TrySetCount says how many")
 	// ErrExpired says that the latch did not open within its time to live.
 	ErrExpired = errors.New("expired")
-	// ErrDeleted says that somebody deleted the latch during the wait.
+	// ErrDeleted says that the latch was deleted during the wait, by [Latch.Delete].
 	ErrDeleted = errors.New("deleted")
 )
 
@@ -159,8 +159,8 @@ func (l *Latch) CountDownN(ctx context.Context, n int64) (Tally, error) {
 }
 
 // CountDownAs is CountDown for a participant, a name of 1 to 1024 bytes. A participant counts once in each
-// generation. A participant that is late, so that the next generation has begun, counts in that one. Where
-// this can happen, give each generation a latch name of its own.
+// generation. A late participant counts in the next generation, if that has begun. Where this can happen,
+// give each generation a latch name of its own.
 func (l *Latch) CountDownAs(ctx context.Context, participant string) (Tally, error) {
 	if participant == "" || len(participant) > maxParticipant {
 		return Tally{}, session.Wrap(l.name, session.Invalid("a participant must have from 1 to %d bytes, not %d", maxParticipant, len(participant)))
@@ -192,8 +192,8 @@ func (l *Latch) Await(ctx context.Context) error {
 	return err
 }
 
-// Delete removes the latch, and reports whether there was one: shut, open or expired. Those who wait for
-// it get [ErrDeleted].
+// Delete removes the latch, and reports whether there was one: shut, open or expired. Its waiters get
+// [ErrDeleted].
 func (l *Latch) Delete(ctx context.Context) (existed bool, err error) {
 	err = l.group.Change(ctx, l.group.Client.Closing, l.name, func(ctx context.Context, o lua.Once) (err error) {
 		existed, err = l.group.Client.Conn.DeleteLatch(ctx, l.group.Keys, o)

@@ -401,6 +401,7 @@ func TestBadInput(t *testing.T) {
 }
 
 // Waiters who hear of it late learn what became of the generation that they saw, whatever was done since.
+// Rule 18.
 func TestGenerationOfAWaiter(t *testing.T) {
 	s := redistest.New(t)
 	l := newLatch(t, open(t, s.Option()))

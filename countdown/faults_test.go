@@ -184,6 +184,7 @@ func TestCountDownDuringShutdown(t *testing.T) {
 }
 
 // A message of somebody else on the channel opens nothing: it is a reason to look.
+// Rule 25.
 func TestForgedNews(t *testing.T) {
 	s := redistest.NewProcess(t)
 	plain := s.Client(t)

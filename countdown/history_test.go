@@ -20,6 +20,7 @@ import (
 // Rounds of latches whose clients lose replies and subscriptions all the time. Of each round it is written
 // down when it was counted down and when waiters went on: none before the last CountDown began, all after
 // it, and each CountDown counted once.
+// Rule 17.
 func TestRounds(t *testing.T) {
 	s := redistest.NewProcess(t)
 	plain := s.Client(t)

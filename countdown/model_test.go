@@ -212,6 +212,7 @@ func orders(m model, left []*operation, f func(model)) {
 // Clients set, count down, delete and await one latch at the same time. There is always an order of what
 // they did that explains all that they were told; and whoever waits for a generation that is over is told
 // promptly what became of it.
+// Rule 18.
 func TestRacesAgainstModel(t *testing.T) {
 	s := redistest.New(t)
 	var clients []*latchkey.Client

@@ -15,6 +15,7 @@ import (
 
 // Whoever has given up waiting is not next any more. So the process that gave up is not refused because of
 // it, although the wait returned before Redis heard of its end.
+// Rule 2.
 func TestTryLockAfterAWaitWasGivenUp(t *testing.T) {
 	kinds := map[string]func(c *latchkey.Client) (*latchkey.Lock, error){
 		"fairlock": func(c *latchkey.Client) (*latchkey.Lock, error) { return fairlock.New(c, "a") },

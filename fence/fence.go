@@ -1,9 +1,9 @@
 // Package fence puts fencing tokens to use, for data in the Redis that also has the lock: a write happens
-// only if no greater token has been there. A token that nobody checks protects nothing.
+// only if no greater token has been there. A token that the store does not check protects nothing.
 //
 //	hold, err := lock.Lock(ctx)
 //	...
-//	err = fence.Set(ctx, hold, "stock:{orders:42}", "17") // ErrStale: somebody with a greater token was here
+//	err = fence.Set(ctx, hold, "stock:{orders:42}", "17") // ErrStale: a greater token was here
 //	script := `return redis.call("INCRBY", KEYS[1], ARGV[1])`
 //	left, err := fence.Eval(ctx, hold, script, []string{"stock:{orders:42}"}, "-1")
 //
@@ -14,14 +14,14 @@
 // matter why the writer is late: its process was stopped, its command was long under way, or a failover has
 // lost the lock and granted it twice.
 //
-// What was written before the greater token came stays. So whoever computes a new value from the old one
-// reads the old one with its token as well, by Eval: from then on no write of a holder before can come
+// What was written before the greater token came stays. So a holder that computes a new value from the old
+// one reads the old one with its token as well, by Eval: from then on no write of an earlier holder can come
 // between. A plain GET does not do that.
 //
 // A hold that its own process knows to have ended is refused without a command: see [ErrStale].
 //
 // With these, what is done under a lock is effectively done once, although a lock by itself cannot promise
-// that: a holder may be stopped at any instruction, and go on when somebody else has the lock. Without them
+// that: a holder may be stopped at any instruction, and go on when another one has the lock. Without them
 // such a holder overwrites what the next one has written. Data elsewhere needs the same check there: see
 // docs/usage.md for SQL.
 //
@@ -83,11 +83,11 @@ func Set(ctx context.Context, hold *latchkey.Hold, key, value string) error {
 }
 
 // Eval runs a Lua script, unless a greater token has been at one of its keys. In it KEYS and ARGV are keys
-// and args, and whatever else a script may have is there: local functions, early returns. It may read or
-// write the keys. Redis runs it together with the check. hold and keys are as for [Set]; there must be a
-// key. In a Cluster all are of one slot: otherwise the error is [latchkey.ErrInvalid], and nothing is sent.
+// and args. It may have all that a script may have: local functions, early returns. It may read or write the
+// keys. Redis runs it together with the check. hold and keys are as for [Set]; there must be a key. In a
+// Cluster all are of one slot: otherwise the error is [latchkey.ErrInvalid], and nothing is sent.
 //
-// The script runs once at most. It is not sent a second time: when no answer comes, the error is
+// The script runs once at most, because it is sent once. When no answer comes, the error is
 // [latchkey.ErrUnknownOutcome], and it may be run later, as long as no greater token comes.
 //
 // The reply is the script's; one that is nil is no error (rueidis.RedisMessage.IsNil). The script's errors
@@ -124,10 +124,10 @@ func newWriter(h *latchkey.Hold, keys ...string) (*writer, error) {
 	}
 	of := hold.Alone()
 	if of == nil {
-		return invalid("its hold is not alone, or of several servers: it has no token of its own to fence with")
+		return invalid("the hold reads, or is of several servers: only that of an exclusive lock on one server has a token to fence with")
 	}
 	if len(keys) == 0 {
-		return invalid("there is no key that a token could fence")
+		return invalid("there is no key to fence: Eval needs one at least")
 	}
 	w := &writer{hold: hold}
 	for _, key := range keys {
@@ -136,9 +136,9 @@ func newWriter(h *latchkey.Hold, keys ...string) (*writer, error) {
 		case err != nil:
 			return invalid("a key cannot be fenced: %w", err)
 		case key == of.Name():
-			return invalid("the key is that of the lock itself")
+			return invalid("the key is that of the lock itself: fence another one")
 		case len(w.keys) > 0 && of.Client.Conn.Slot(k) != w.Client.Conn.Slot(w.keys[0]):
-			return invalid("the keys %q and %q are in different slots of the cluster", lua.Brief(keys[0]), lua.Brief(key))
+			return invalid("the keys %q and %q are in different slots of the cluster: give both the same part in braces", lua.Brief(keys[0]), lua.Brief(key))
 		case len(w.keys) == 0:
 			w.Target = of.Client.At(k)
 		}
@@ -189,7 +189,7 @@ func (w *writer) set(ctx context.Context, value string) error {
 // eval sends an Eval once.
 func (w *writer) eval(ctx context.Context, script string, args []string) (reply rueidis.RedisMessage, err error) {
 	if strings.HasPrefix(script, "#!") {
-		return reply, w.wrap(session.Invalid("a script behind a check cannot begin with a line of flags"), false)
+		return reply, w.wrap(session.Invalid("a script behind a check cannot begin with a line of flags: leave out #!lua"), false)
 	}
 	if err := w.may(ctx); err != nil {
 		return reply, w.wrap(err, false)

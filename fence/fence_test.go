@@ -26,6 +26,7 @@ const read = `return redis.call("GET", KEYS[1])`
 
 // A holder that does not know yet that another one has the lock is refused by Redis, once that one was there,
 // by a read as well. Keys are those of the caller, without the prefix of its client.
+// Rule 43.
 func TestStale(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		plain := s.Client(t)
@@ -60,6 +61,7 @@ func TestStale(t *testing.T) {
 }
 
 // What a process knows to have ended is refused without a command.
+// Rule 43.
 func TestHoldHasEnded(t *testing.T) {
 	s := redistest.New(t)
 	c := open(t, s.Option())
@@ -150,6 +152,7 @@ func TestInvalid(t *testing.T) {
 
 // Keys of different slots are refused before anything is sent. In one slot, each key may have another node
 // than the lock.
+// Rule 43.
 func TestSlots(t *testing.T) {
 	cluster := redistest.NewCluster(t)
 	c := open(t, cluster.Option())
@@ -168,6 +171,7 @@ func TestSlots(t *testing.T) {
 }
 
 // A copy of a Set that comes late overwrites nothing that was written after it; nor does its second copy.
+// Rule 43.
 func TestLateCopyOfSet(t *testing.T) {
 	s := redistest.New(t)
 	plain, p := s.Client(t), redistest.NewProxy(t, s)
@@ -186,6 +190,7 @@ func TestLateCopyOfSet(t *testing.T) {
 }
 
 // However many replies are lost, each Set is done, and nothing is ever set back.
+// Rule 43.
 func TestRepliesOfSetsAreLost(t *testing.T) {
 	s := redistest.New(t)
 	plain, p := s.Client(t), redistest.NewProxy(t, s)
@@ -206,6 +211,7 @@ func TestRepliesOfSetsAreLost(t *testing.T) {
 }
 
 // An Eval is sent once: without an answer nobody knows whether it has run, and it has not run twice.
+// Rule 43.
 func TestEvalIsNotRepeated(t *testing.T) {
 	s := redistest.New(t)
 	plain, p := s.Client(t), redistest.NewProxy(t, s)
@@ -251,6 +257,7 @@ func TestEvalIsNotRepeated(t *testing.T) {
 }
 
 // A server that refuses writes for now has not run an Eval.
+// Rule 43.
 func TestEvalIsRefused(t *testing.T) {
 	s := redistest.NewProcess(t)
 	plain, h := s.Client(t), hold(t, open(t, s.Option()), "a")
@@ -272,6 +279,7 @@ func TestEvalIsRefused(t *testing.T) {
 }
 
 // A Set waits for a server that is away, and not longer than its hold can be trusted.
+// Rule 43.
 func TestSetWhileRedisIsAway(t *testing.T) {
 	s := redistest.NewProcess(t)
 	c := open(t, s.Option())
@@ -296,6 +304,7 @@ func TestSetWhileRedisIsAway(t *testing.T) {
 }
 
 // The errors of the caller's script come back as Redis sends them, and its nil is no error.
+// Rule 43.
 func TestScriptsOwnErrors(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		h := hold(t, open(t, s.Option()), "a")

@@ -19,6 +19,7 @@ import (
 
 // A holder is stopped past its lease, and goes on while the next one writes: none of its 1,000 writes is
 // done, and all of the next one's are there. The same without the fence loses updates.
+// Rule 43.
 func TestStoppedHolder(t *testing.T) {
 	for _, how := range []string{"fenced", "plain"} {
 		t.Run(how, func(t *testing.T) {
@@ -63,6 +64,7 @@ func TestStoppedHolder(t *testing.T) {
 
 // The writes of a holder are on their way, for longer than its lease, when the next one begins to write: so
 // its process could not know. Redis refuses all 1,000. Without the fence they are done.
+// Rule 43.
 func TestDelayedWrites(t *testing.T) {
 	for _, how := range []string{"fenced", "plain"} {
 		t.Run(how, func(t *testing.T) {

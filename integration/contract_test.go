@@ -77,6 +77,7 @@ func TestLatches(t *testing.T) {
 }
 
 // What leaders and fenced writes promise does.
+// Rules 43, 44.
 func TestLeadersAndFences(t *testing.T) {
 	each(t, func(t *testing.T, top *topology) {
 		contract.Leaders(t, top.servers(t))

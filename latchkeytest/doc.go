@@ -7,10 +7,10 @@
 //		...
 //	}
 //
-// [Open] is enough where one process is. [NewServer] has several clients of one server, each in place of a
-// process, and all that can go wrong: the server is slow, or away ([Server.Slow], [Server.Down]), a process
-// is killed ([Server.Kill]), time passes until its leases have ended ([Server.Pass]), a hold is lost
-// ([Lose]). Nothing of it takes longer than milliseconds.
+// [Open] is enough for a program of one process. [NewServer] has several clients of one server, each in place
+// of a process, and all that can go wrong: the server is slow, or away ([Server.Slow], [Server.Down]), a
+// process is killed ([Server.Kill]), time passes until its leases have ended ([Server.Pass]), a hold is lost
+// ([Lose]). None of these takes longer than milliseconds.
 //
 // # The server
 //
@@ -20,10 +20,10 @@
 // removed when the test ends; the server is never flushed.
 //
 // Everything is closed when the test ends. A hold that was not unlocked by then is logged, with the line that
-// took it. A goroutine of latchkey that goes on running fails the test. That is looked at once no other test
-// of the binary has a server of this kit, and it is the last of them that fails. Goroutines of clients that
-// were not opened here count as well when they began meanwhile: [WithoutLeakCheck] is for tests that run
-// beside such clients.
+// took it. A goroutine of latchkey that goes on running fails the test. The kit looks for that when no other
+// test of the binary has a server of this kit, and the last of them fails. Goroutines of clients that were
+// not opened here count as well when they began meanwhile: [WithoutLeakCheck] is for tests that run beside
+// such clients.
 //
 // Tests may run in a bubble of testing/synctest: [Open] inside of it. Then leases, pauses and deadlines take
 // no time at all. [Server.URL] and [OnRedis] do not work there, because a bubble cannot wait for a network.
@@ -41,8 +41,8 @@
 //     that locks both accounts in the order of its arguments is found once it is called in both directions,
 //     and one that sorts them is right.
 //   - A Lock that re-enters has no order.
-//   - Whoever does not wait cannot deadlock: TryLock, TryDo and TryAcquire come after nothing. What is
-//     asked for inside their holds comes after them. TryLockFor and TryAcquireFor wait.
+//   - A call that does not wait cannot deadlock: TryLock, TryDo and TryAcquire come after nothing. Locks that
+//     are asked for inside their holds come after them. TryLockFor and TryAcquireFor wait.
 //   - A read half counts like any lock. Two readers do not exclude each other, but a writer that waits
 //     between them makes the second one wait for the first.
 //   - The names of a multilock have no order among each other, because it takes them in one that cannot

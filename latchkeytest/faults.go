@@ -63,13 +63,13 @@ func (s *Server) Kill(c *latchkey.Client) {
 // longestWait is for how long Pass waits on a real server.
 const longestWait = time.Minute
 
-// Pass lets time pass on the server: leases that nobody renews end, keys expire. It returns when the clients
-// have heard of that and have asked again, so that a waiter is granted in milliseconds what a dead process
-// has left. Clients that live keep what they hold, as they would have renewed it meanwhile, also with a fixed
-// lease: no time passes for them, nor for contexts and timers of the test. (In a bubble of testing/synctest
-// time.Sleep does all of that.) While the server is [Server.Down], nothing can be renewed: holds are lost
-// whose leases end in that time. Members of a barrier are not renewed by Pass, but at their own pace: a Pass
-// that is longer than their lease breaks it.
+// Pass lets time pass on the server: leases that no client renews end, keys expire. It returns when the
+// clients have heard of that and have asked again. So a waiter is granted the lock of a dead process in
+// milliseconds. Clients that live keep what they hold, as they would have renewed it meanwhile, also with a
+// fixed lease: no time passes for them, nor for contexts and timers of the test. (In a bubble of
+// testing/synctest time.Sleep does all of that.) While the server is [Server.Down], no lease can be renewed:
+// holds whose leases end in that time are lost. Pass does not renew members of a barrier, which are renewed
+// at their own pace: a Pass that is longer than their lease breaks the barrier.
 //
 // On a real server Pass waits for d; more than a minute fails the test. A negative d does too.
 func (s *Server) Pass(d time.Duration) {
@@ -136,7 +136,7 @@ func catchUp(clients []*session.Client) {
 var errTaken = errors.New("latchkeytest took it away")
 
 // Lose takes a hold away, as the end of its lease would. When it returns, the context of the hold has ended
-// with latchkey.ErrLost, and somebody else may have the lock. Holds that share the lease are lost with it:
+// with latchkey.ErrLost, and another client may have the lock. Holds that share the lease are lost with it:
 // those that re-entered, and of a read half those of the same process. Lose does not need the hold to be of a
 // client of this kit.
 //

@@ -22,7 +22,7 @@ type link struct {
 func (l *link) close() {
 	if l.closing.CompareAndSwap(false, true) {
 		close(l.closed)
-		_, _ = l.client.Close(), l.server.Close() // whoever uses an end hears of it there
+		_, _ = l.client.Close(), l.server.Close() // both sides hear of it there
 	}
 }
 
@@ -90,7 +90,7 @@ func (s *Server) connect(p *process, client net.Conn, reach func() (net.Conn, er
 	return nil
 }
 
-// accept links those who come by the URL.
+// accept links the connections that come by the URL.
 func (s *Server) accept(listener net.Listener) {
 	for {
 		client, err := listener.Accept()

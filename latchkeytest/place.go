@@ -37,7 +37,7 @@ func caller() (c call) {
 	for outermost := ""; ; {
 		frame, more := frames.Next()
 		if !isOurs(frame.Function) {
-			if strings.HasPrefix(frame.Function, "runtime.") { // nobody has called: it is the goroutine's first
+			if strings.HasPrefix(frame.Function, "runtime.") { // no function has called it: it is the goroutine's first
 				return call{place: "a goroutine of latchkey"}
 			}
 			return call{outermost, place(frame.File, frame.Line)}
@@ -72,7 +72,7 @@ func (c call) waits() bool {
 	}
 }
 
-// tries reports whether the method is one that waits for nobody.
+// tries reports whether the method is one that does not wait.
 func (c call) tries() bool {
 	switch c.method {
 	case "TryLock", "TryDo", "TryAcquire", "Drain":

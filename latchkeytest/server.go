@@ -33,7 +33,7 @@ type Server struct {
 	mu        sync.Mutex
 	clients   map[*latchkey.Client]*process
 	links     map[*link]struct{}
-	listener  net.Listener // nil: nobody has asked for a URL
+	listener  net.Listener // nil: no URL was asked for
 	late      time.Duration
 	down      bool
 	missed    time.Duration // passed while it was down

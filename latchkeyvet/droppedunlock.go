@@ -9,11 +9,11 @@ import (
 )
 
 // DroppedUnlock reports the error of an Unlock or Release that a deferred function assigns to a local
-// variable which is no result: nobody sees it, ErrLost neither. The result must have a name.
+// variable which is no result: no caller sees it, nor ErrLost. The result must have a name.
 //
 // It says nothing of defer hold.Unlock(ctx), fenced or not: there the error is dropped for all to see. What a
-// hold that was lost has written is for the store to refuse, and what is not fenced is no more correct for
-// an error that comes after it. errcheck is for those who want every error.
+// hold that was lost has written is for the store to refuse, and what is not fenced is no more correct for an
+// error that comes after it. errcheck finds every dropped error.
 var DroppedUnlock = newAnalyzer("droppedunlock", "report an error of Unlock or Release that is assigned to no result",
 	func(pass *analysis.Pass) {
 		for _, file := range pass.Files {
@@ -75,8 +75,8 @@ func releasesIn(info *types.Info, e ast.Expr) (found bool) {
 	return found
 }
 
-// seen reports whether somebody may read what is assigned: the deferred function itself, later, another
-// function inside the one around, or who has the address.
+// seen reports whether other code may read what is assigned: the deferred function itself, later; another
+// function inside the one around; or code that has the address.
 func seen(info *types.Info, body *ast.BlockStmt, deferred *ast.FuncLit, s *ast.AssignStmt, v *types.Var) (found bool) {
 	ast.Inspect(body, func(n ast.Node) bool {
 		switch n := n.(type) {

@@ -109,7 +109,7 @@ func (f *finder) in(function ast.Node, body *ast.BlockStmt) (all []*acquired) {
 			a.hold, a.err = variable(f.info, left[0]), variable(f.info, left[1])
 		}
 		if a.hold != nil && !within(function, a.hold.Pos()) {
-			a.hold = nil // somebody else's, who may unlock it
+			a.hold = nil // another function's, which may unlock it
 		}
 		if a.hold != nil {
 			if graph == nil {

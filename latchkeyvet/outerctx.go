@@ -15,7 +15,7 @@ import (
 //
 // What is cleaned up, goes on beside, or is logged may well have the outer one: defer, go,
 // context.WithoutCancel, log/slog, Unlock and Release. So may fence, which looks at the hold. It says nothing
-// of work after Lock that is given ctx and not hold.Context(): nobody can tell which of it is guarded.
+// of work after Lock that is given ctx and not hold.Context(): it does not show which of it is guarded.
 var OuterContext = newAnalyzer("outerctx", "report the outer context where that of the hold was meant",
 	func(pass *analysis.Pass) {
 		for _, file := range pass.Files {
@@ -119,7 +119,7 @@ func (g *guarded) isMistake(outer *types.Var) bool {
 }
 
 // runs reports whether what stands at the end of a stack runs as a part of the function: not deferred, not
-// beside it, and in no function that somebody else may call later.
+// beside it, and in no function that other code may call later.
 func (g *guarded) runs(stack []ast.Node) bool {
 	for i, n := range stack {
 		switch n := n.(type) {

@@ -109,7 +109,7 @@ func definitions(pass *analysis.Pass) defined {
 				}
 			case *ast.IncDecStmt:
 				note(n.X, nil)
-			case *ast.UnaryExpr: // who has the address may assign
+			case *ast.UnaryExpr: // code that has the address may assign
 				if n.Op == token.AND {
 					note(n.X, nil)
 				}

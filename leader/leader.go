@@ -15,16 +15,16 @@
 // costs: a command every two seconds.
 //
 // A term begins completely or not at all. The function is called only when the lock is held and Redis knows
-// who leads. If either fails, what was taken is given back.
+// who leads. If the second fails, the lock is given back.
 //
 // The lease is renewed until the function has returned, also after its context has ended because of
-// [Candidate.Resign] or the context of Run, or because a preferred candidate came. So nobody else leads while
-// it still winds up. When Redis cannot be reached, nobody can renew the lease: the context ends a while
-// before the lease does ([WithGrace]), so that the function can return by then. If it has not, somebody else
-// may lead beside it. That is logged, and told to a hook ([WithOverrun]), or ends the process ([WithExit]).
-// Only a store that compares tokens refuses what such a function still writes: see package fence. With that
-// its work is effectively done once; without it, a leader that was stopped for longer than its lease
-// overwrites what the next one has done.
+// [Candidate.Resign] or the context of Run, or because a preferred candidate came. So no other candidate
+// leads while it still winds up. When Redis cannot be reached, the lease cannot be renewed. Then the context
+// ends a while before the lease does ([WithGrace]), so that the function can return by then. If it has not,
+// another candidate may lead beside it. That is logged, and told to a hook ([WithOverrun]), or ends the
+// process ([WithExit]). Only a store that compares tokens refuses what such a function still writes: see
+// package fence. With such a store its work is effectively done once. Without one, a leader that was stopped
+// for longer than its lease overwrites what the next leader has done.
 //
 // # In Redis
 //
@@ -55,13 +55,13 @@ var ErrResigned = errors.New("resigned")
 // errPreferred is that of the second case.
 var errPreferred = fmt.Errorf("%w: a preferred candidate waits", ErrResigned)
 
-// Candidate is who may lead under one name. It is safe for concurrent use. There is no usable zero value:
-// see [New].
+// Candidate is one that may lead under a name: as a rule one for each process. It is safe for concurrent use.
+// There is no usable zero value: see [New].
 type Candidate struct {
 	name  string
 	lock  *fairlock.Lock
 	group *broadcast.Group
-	own   string // who it is, as in Redis
+	own   string // the text of this process, as in Redis
 	settings
 
 	mu      sync.Mutex
@@ -70,9 +70,9 @@ type Candidate struct {
 }
 
 // New returns a candidate for the lead of a name. It does no I/O: [Candidate.Run] campaigns. The name is as
-// for package fairlock, and is that of a lock: no other kind of primitive may have it, and whoever takes that
-// lock by itself keeps all candidates waiting. New returns ErrInvalid for other names, a nil client, options
-// out of range, and a client without subscriptions.
+// for package fairlock, and is that of a lock: no other kind of primitive may have it, and a process that
+// takes that lock by itself keeps all candidates waiting. New returns ErrInvalid for other names, a nil
+// client, options out of range, and a client without subscriptions.
 func New(c *latchkey.Client, name string, opts ...Option) (*Candidate, error) {
 	l := &Candidate{name: name}
 	for _, option := range opts {
@@ -125,7 +125,7 @@ func (l *Candidate) Run(ctx context.Context, f func(ctx context.Context, term Te
 		return session.Wrap(l.name, session.Invalid("the function is nil"))
 	}
 	if !l.start() {
-		return session.Wrap(l.name, session.Invalid("the candidate runs already"))
+		return session.Wrap(l.name, session.Invalid("the candidate runs already: a second Run needs a candidate of its own"))
 	}
 	defer l.stop()
 	for {

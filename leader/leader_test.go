@@ -20,6 +20,7 @@ func nothing(context.Context, leader.Term) error { return nil }
 
 // One leads at a time, the next one when it resigns, when its function returns, and when its Run ends. Who
 // leads is known everywhere.
+// Rule 44.
 func TestTurns(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		plain := s.Client(t)
@@ -64,6 +65,7 @@ func TestTurns(t *testing.T) {
 
 // After a resignation, or the end of Run's context, the lease is renewed until the function has returned:
 // nobody leads before that.
+// Rule 44.
 func TestLeaseOutlastsTheFunction(t *testing.T) {
 	const lease = 300 * time.Millisecond
 	for what, end := range map[string]func(*leader.Candidate, *run){
@@ -93,6 +95,7 @@ func TestLeaseOutlastsTheFunction(t *testing.T) {
 
 // A leader whose server falls silent hears of it while nobody else can lead. One whose function goes on all
 // the same, for two leases, is told of to the hook, once; the next term's token is greater.
+// Rule 44.
 func TestOverrun(t *testing.T) {
 	const lease = time.Second
 	s := redistest.New(t)
@@ -130,6 +133,7 @@ func TestOverrun(t *testing.T) {
 }
 
 // A function that returns in time is no overrun, and the lead goes on to the next one.
+// Rule 44.
 func TestReturnsInTime(t *testing.T) {
 	s := redistest.New(t)
 	l := newCandidate(t, open(t, s.Option()), leader.WithLease(300*time.Millisecond),
@@ -150,6 +154,7 @@ func TestReturnsInTime(t *testing.T) {
 
 // A lead that is granted by a message has a lease of two seconds at first, which is shorter than the grace
 // of a long one. Its term goes on all the same.
+// Rule 44.
 func TestGrantByMessage(t *testing.T) {
 	s := redistest.New(t)
 	one := newCandidate(t, open(t, s.Option()))
@@ -168,6 +173,7 @@ func TestGrantByMessage(t *testing.T) {
 
 // With WithExit, a process whose function goes on although its term is over ends with that code, and has told
 // the hook.
+// Rule 44.
 func TestExit(t *testing.T) {
 	s := redistest.NewProcess(t)
 	w := redistest.StartWorker(t, s.Addr+" 500 exits")
@@ -181,6 +187,7 @@ func TestExit(t *testing.T) {
 }
 
 // The lead is taken away: the context ends at once, and Run campaigns again.
+// Rule 44.
 func TestTakenAway(t *testing.T) {
 	s := redistest.New(t)
 	overruns := make(chan leader.Overrun, 1)
@@ -197,6 +204,7 @@ func TestTakenAway(t *testing.T) {
 }
 
 // A preferred candidate is handed the lead, also when others have come before it, and keeps it.
+// Rule 44.
 func TestPreferred(t *testing.T) {
 	s := redistest.New(t)
 	plain := s.Client(t)
@@ -252,6 +260,7 @@ func TestPreferred(t *testing.T) {
 }
 
 // Those who watch see each leader, and that nobody leads; and an end when theirs has come.
+// Rule 44.
 func TestWatch(t *testing.T) {
 	s := redistest.New(t)
 	one := newCandidate(t, open(t, s.Option()))
@@ -304,6 +313,7 @@ func TestWatch(t *testing.T) {
 
 // Nothing begins that cannot begin completely: with foreign data in the record no function runs, and nothing
 // is held after that.
+// Rule 44.
 func TestStartsCompletelyOrNotAtAll(t *testing.T) {
 	s := redistest.New(t)
 	plain := s.Client(t)
@@ -332,6 +342,7 @@ func TestStartsCompletelyOrNotAtAll(t *testing.T) {
 }
 
 // Run ends with the error of its context, whatever the function says of that, and with an error of its own.
+// Rule 44.
 func TestRunEndsWithTheContext(t *testing.T) {
 	l := newCandidate(t, open(t, redistest.New(t).Option()))
 	for _, result := range []func(ctx context.Context) error{
@@ -383,6 +394,7 @@ func TestShutdown(t *testing.T) {
 }
 
 // Redis loses everything: the record is written again.
+// Rule 44.
 func TestFlushed(t *testing.T) {
 	s := redistest.New(t)
 	plain := s.Client(t)
@@ -403,6 +415,7 @@ func TestFlushed(t *testing.T) {
 }
 
 // Redis has the record of a greater token than those that it gives out: it was lost, and is caught up with.
+// Rule 44.
 func TestRecordIsAhead(t *testing.T) {
 	s := redistest.New(t)
 	plain := s.Client(t)
@@ -462,6 +475,7 @@ func TestInvalid(t *testing.T) {
 
 // A candidate that waits costs what a waiter of a lock costs: a command every two seconds, a preferred one
 // one more each half a minute. A leader asks once each third of its lease beside the renewal.
+// Rule 44.
 func TestIdleCandidateCostsAWaiter(t *testing.T) {
 	redistest.Alone(t)
 	s := redistest.NewProcess(t)

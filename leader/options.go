@@ -20,25 +20,25 @@ type settings struct {
 	leaseLength, graceLength time.Duration // set by validate
 }
 
-// WithLease sets the lease: after a leader was killed, the next one leads after so much time. It is renewed
-// every third of it. From 10 ms to 24 h; default: the client's.
+// WithLease sets the lease: after a leader was killed, the next candidate leads after so much time. The lease
+// is renewed every third of it. From 10 ms to 24 h; default: the client's.
 func WithLease(d time.Duration) Option { return func(s *settings) { s.lease = &d } }
 
-// WithGrace sets how long before the end of the lease the context of a term ends, when it cannot be renewed:
-// so long has the function to return while nobody else can lead. From 0 to half of the lease; default: a
+// WithGrace sets how long before the end of a lease that cannot be renewed the context of a term ends: so
+// long the function has to return while no other candidate can lead. From 0 to half of the lease; default: a
 // quarter of the lease. A lead that is taken away, as by ForceUnlock of its lock, ends without it.
 func WithGrace(d time.Duration) Option { return func(s *settings) { s.grace = &d } }
 
-// WithPreferred makes a candidate a better one: it is handed the lead by one that is not, at the next look of
-// that one, which is a third of its lease away at most, and when its function has returned. Candidates that
-// are not preferred and come first in the queue leave it their turn. All candidates of the name on the same
-// client are preferred with it. It does not take the lead from another preferred one.
+// WithPreferred makes a candidate a better one. A leader that is not preferred hands it the lead: it looks
+// for preferred candidates each third of its lease, and hands over when its function has returned. Candidates
+// that are not preferred and come first in the queue leave it their turn. All candidates of the name on the
+// same client are preferred with it. It does not take the lead from another preferred candidate.
 func WithPreferred() Option { return func(s *settings) { s.preferred = true } }
 
 // WithOverrun sets a hook for a function that has not returned when its term could no longer be trusted: from
-// that moment on somebody else may lead beside it. It is called once for a term. It is called in the
-// background, one after the other with the client's hooks, and with [WithExit] before the process ends, which
-// does not wait for it for longer than 100 ms. nil: none, as by default.
+// that moment on another candidate may lead beside it. The hook is called once for a term, in the background,
+// one after the other with the client's hooks. With [WithExit] it is called before the process ends, which
+// waits for it for 100 ms at most. nil: none, as by default.
 func WithOverrun(f func(Overrun)) Option { return func(s *settings) { s.overrun = f } }
 
 // WithExit ends the process, with this code, when a function has not returned and its term can no longer be

@@ -122,14 +122,14 @@ func (t *term) look() {
 		switch {
 		case err != nil: // the renewals of the lease say whether Redis is away
 		case led.Greater > 0:
-			t.end(session.Wrap(t.of.name, fmt.Errorf("%w: somebody leads with a greater token", session.ErrLost)))
+			t.end(session.Wrap(t.of.name, fmt.Errorf("%w: another candidate leads with a greater token", session.ErrLost)))
 		case led.Waits:
 			t.end(errPreferred)
 		}
 	}
 }
 
-// overrun tells that the function goes on, although somebody else may lead.
+// overrun tells that the function goes on, although another candidate may lead.
 func (t *term) overrun() {
 	c, o := t.of.group.Client, Overrun{t.of.name, t.Term, t.hold.Err()}
 	c.Options.Logger.Error("latchkey: a leader's function goes on although its term is over", "name", o.Name, "token", t.token, "error", o.Err)
@@ -164,8 +164,8 @@ func (s *settings) overrunHook(o Overrun) func() {
 	}
 }
 
-// over ends a term whose function has returned. The lead is given back first, and those who watch hear of
-// that in the background: whoever leads next tells them as well.
+// over ends a term whose function has returned. The lead is given back first. Watchers hear of that in the
+// background, because the next leader tells them as well.
 func (t *term) over() {
 	close(t.ended)
 	t.guards.Wait()

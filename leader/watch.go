@@ -16,7 +16,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/wait"
 )
 
-// Leader says who leads. The zero value is nobody: then Token is 0.
+// Leader says who leads. The zero value says that nobody does: then Token is 0.
 type Leader struct {
 	Host      string    // name of the machine
 	PID       int       // of the process there
@@ -48,7 +48,8 @@ func identify(preferred bool) (string, error) {
 	return string(text), err
 }
 
-// parse reads what Redis says. A text that it cannot read is one of another version: then somebody leads.
+// parse reads what Redis says. A text that it cannot read is one of another version: then a leader without a
+// name leads.
 func parse(l lua.Leading) Leader {
 	if l.Token == 0 {
 		return Leader{}
@@ -58,8 +59,8 @@ func parse(l lua.Leading) Leader {
 	return Leader{who.Host, who.PID, who.Program, who.Preferred, l.Token, time.UnixMicro(l.Since)}
 }
 
-// Leader returns who leads; the zero value when nobody does, or who does has only just been granted the lead.
-// It is sent once, and may be history when it arrives. When Redis does not answer it returns
+// Leader returns who leads; the zero value when nobody does, or the leader has only just been granted the
+// lead. It is sent once, and may be history when it arrives. When Redis does not answer it returns
 // [latchkey.ErrUnavailable].
 func (l *Candidate) Leader(ctx context.Context) (Leader, error) {
 	if l.group.Client.Closing.Err() != nil {
@@ -75,10 +76,11 @@ func (l *Candidate) Leader(ctx context.Context) (Leader, error) {
 
 // Watch yields who leads now, and then each change, until ctx ends, or the client does. Then it yields the
 // error, and ends; so it does with an error of Redis that does not pass by itself. Between two leaders it may
-// yield nobody (the zero value). Who led for a short time only, or while Redis was away, may be left out.
+// yield nobody (the zero value). It may leave out a leader that led for a short time only, or while Redis was
+// away.
 //
-// Changes are heard by subscription. A leader that has died is noticed at the end of its lease. Those that
-// watch a name in one process share the subscription, and a command every two seconds.
+// Changes are heard by subscription. The death of a leader is noticed at the end of its lease. All that watch
+// a name in one process share the subscription, and a command every two seconds.
 func (l *Candidate) Watch(ctx context.Context) iter.Seq2[Leader, error] {
 	return func(yield func(Leader, error) bool) {
 		if _, err := l.group.BeginWait(ctx, l.name, l.group.Client.Options.MaxWaiters); err != nil {

@@ -89,6 +89,7 @@ func TestContextEndsWithUnlock(t *testing.T) {
 }
 
 // A lock that is lost while another one is waited for is of no use: all are given back, and it begins again.
+// Rule 35.
 func TestLostWhileWaiting(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		var failed, lost atomic.Int64
@@ -241,6 +242,7 @@ func TestHooks(t *testing.T) {
 }
 
 // What was acquired is released again when a hook panics.
+// Rule 27.
 func TestHookPanics(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		l := newLock(t, locks(t, open(t, s, latchkey.WithObserver(latchkey.Observer{Acquired: func(e latchkey.Event) {
@@ -265,6 +267,7 @@ func TestHookPanics(t *testing.T) {
 }
 
 // The end of one client ends the wait, and what the others have is given back.
+// Rule 35.
 func TestClosedWhileWaiting(t *testing.T) {
 	for name, end := range map[string]func(c *latchkey.Client) error{
 		"Close":    func(c *latchkey.Client) error { c.Close(); return nil },
@@ -302,6 +305,7 @@ func isBasket(takes bool) func(request string) bool {
 }
 
 // A reply, or a request, that is lost: nothing is taken twice, and nothing left.
+// Rule 34.
 func TestReplyLost(t *testing.T) {
 	for name, verdict := range map[string]redistest.Verdict{
 		"reply": redistest.LoseReply, "request": redistest.LoseRequest, "copy arrives late": redistest.Keep,

@@ -63,6 +63,7 @@ func TestInvalid(t *testing.T) {
 }
 
 // The order is that of the keys, and not of the names, or of their mention.
+// Rule 35.
 func TestOrder(t *testing.T) {
 	s := redistest.New(t)
 	a, z := open(t, s, latchkey.WithKeyPrefix("a:")), open(t, s, latchkey.WithKeyPrefix("z:"))

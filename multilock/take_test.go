@@ -54,6 +54,7 @@ func names(prefix string, n int) (all []string) {
 }
 
 // Ten free locks of one client cost one script to take and one to give back.
+// Rule 34.
 func TestCommands(t *testing.T) {
 	s := redistest.NewProcess(t)
 	l := newLock(t, locks(t, open(t, s), names("", 10)...)...)
@@ -153,6 +154,7 @@ func TestMixed(t *testing.T) {
 }
 
 // Whoever waits, waits for one after the other, in one order: nobody waits for ever.
+// Rule 35.
 func TestNoDeadlock(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		clients := []*latchkey.Client{open(t, s), open(t, s), open(t, s)}
@@ -203,6 +205,7 @@ func TestNoDeadlock(t *testing.T) {
 }
 
 // A lock whose waiters are dead is free, also for TryLock.
+// Rule 34.
 func TestQueueOfTheDead(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		a, b := open(t, s), open(t, s)

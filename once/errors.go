@@ -9,16 +9,16 @@ import (
 
 // The errors that only this package has, for errors.Is.
 var (
-	// ErrDone is returned by TryDo for what was done before.
+	// ErrDone is returned by TryDo when it was done before.
 	ErrDone = errors.New("done already")
-	// ErrNotDone is returned by Result for what is not done.
+	// ErrNotDone is returned by Result while it is not done.
 	ErrNotDone = errors.New("not done")
 	// ErrStale says that the function ran to its end, and that this does not count: another run has begun
-	// meanwhile, or Redis has lost its record of this one. Nothing was recorded. Whether what the function has
-	// written counts is for the store to say, which compares tokens.
+	// meanwhile, or Redis has lost its record of this one. Nothing was recorded. Whether the function's writes
+	// count is for the store to say, which compares tokens.
 	ErrStale = errors.New("stale: another run has begun meanwhile, or the record of this one is lost")
-	// ErrGivenUp says that the function has failed as often as WithAttempts allows, or its process has died.
-	// It is not run any more until that is forgotten.
+	// ErrGivenUp says that the function has failed as often as WithAttempts allows, or its process has died. It
+	// is not run any more until Redis has forgotten that: see WithTTL.
 	ErrGivenUp = errors.New("given up")
 )
 

@@ -37,15 +37,15 @@ const seeds = 65521
 // the job was first looked at. A clock of the server that is set back by up to ten minutes repeats no tick:
 // the job waits until the clock has caught up. After a longer step it goes on from the clock.
 //
-// f never overlaps itself, as long as its leases are trusted, and what becomes of ticks that come meanwhile
-// is for [WithMissed] to say. When f returns, its tick counts as run. An error of f is logged, by the
-// client's logger. When the process dies, or the lock is lost, or ctx ends and f returns an error, the run of
-// that tick is repeated, by another process after a lease at the latest. A panic of f is not caught.
+// f never overlaps itself, as long as its leases are trusted. [WithMissed] says what becomes of ticks that
+// come meanwhile. When f returns, its tick counts as run. An error of f is logged, by the client's logger.
+// When the process dies, or the lock is lost, or ctx ends and f returns an error, the run of that tick is
+// repeated, by another process after a lease at the latest. A panic of f is not caught.
 //
 // The period is from 10 ms to ten years, in whole ms. When it is changed, the next tick is the first one of
 // the new period after the last that was run. All processes should set the same.
 //
-// The name is as for [New], and so is what New refuses.
+// The name is as for [New]. Every refuses the names and clients that New refuses.
 func Every(c *latchkey.Client, name string, period time.Duration, f func(context.Context, *Run) error, opts ...Option) (*Job, error) {
 	o := settingsOf(opts)
 	if period < shortestPeriod || period > longestPeriod || period%time.Millisecond != 0 {

@@ -61,6 +61,7 @@ func (f *fleet) written() (n int, missing []int) {
 }
 
 // A job of no time on 8 processes that began at different moments: one run a tick, and no other.
+// Rule 47.
 func TestSoakShortJob(t *testing.T) {
 	for _, missed := range []string{"skip", "once", "all"} {
 		t.Run(missed, func(t *testing.T) {
@@ -84,6 +85,7 @@ func TestSoakShortJob(t *testing.T) {
 
 // A job that takes longer than its period does not overlap itself, and says what it does about the ticks that
 // come meanwhile.
+// Rule 47.
 func TestLongJob(t *testing.T) {
 	for _, missed := range []string{"skip", "once", "all"} {
 		t.Run(missed, func(t *testing.T) {
@@ -109,6 +111,7 @@ func TestLongJob(t *testing.T) {
 
 // 8 processes, of which the one that runs is killed every second, connections that are killed, and a server
 // whose clock is set forth and back: all ticks are run, and written once.
+// Rule 47.
 func TestSoakTicks(t *testing.T) {
 	n := int(redistest.Longer(120, 2000))
 	s := redistest.NewJumping(t, "--maxclients", "1000")

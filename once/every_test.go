@@ -56,6 +56,7 @@ func next[T any](t testing.TB, c <-chan T) T {
 }
 
 // A job runs once a tick in all processes. Its errors are logged, and count as run.
+// Rule 47.
 func TestEvery(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		const period = 100 * time.Millisecond
@@ -115,6 +116,7 @@ func TestEveryMissed(t *testing.T) {
 }
 
 // A run that is given up is repeated by another process. One that ended is not, also when its context had.
+// Rule 47.
 func TestEveryGivenUp(t *testing.T) {
 	s := redistest.New(t)
 	sets(t, s.Client(t), eightYears, 1)
@@ -194,6 +196,7 @@ func TestEveryJitter(t *testing.T) {
 }
 
 // What a process that has nothing to run sends at rest, with a lease that is longer than a period or shorter.
+// Rule 47.
 func TestEveryCommands(t *testing.T) {
 	for _, lease := range []time.Duration{10 * time.Second, 100 * time.Millisecond} {
 		t.Run(lease.String(), func(t *testing.T) { everyCommands(t, lease) })
@@ -258,6 +261,7 @@ func TestEveryOutage(t *testing.T) {
 
 // A process died that ran a tick, and the clock was set back: its lock lasts for much longer than a lease.
 // The tick is run again after a lease all the same.
+// Rule 47.
 func TestEveryAfterTheClockWasSetBack(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		plain := s.Client(t)

@@ -30,7 +30,7 @@ func groupOf(c *latchkey.Client, family lua.Family, name string) (*group, error)
 	case client.Options.WithoutPubSub:
 		return nil, session.Wrap(name, session.ErrMute)
 	case client.Options.Replicas > 0:
-		return nil, session.Wrap(name, session.Invalid("what is run once does not wait for replicas"))
+		return nil, session.Wrap(name, session.Invalid("what is run once does not wait for replicas: use a client without WithReplicas"))
 	}
 	g, err := session.GetOrCreate(client, family, name, func(t session.Target) *group { return &group{Target: t} })
 	if err != nil {

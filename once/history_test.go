@@ -31,6 +31,7 @@ func number(t testing.TB, text string) int64 {
 }
 
 // Many names are done once each by 8 processes, while replies are lost. Nobody is forgotten.
+// Rule 45.
 func TestSoakNames(t *testing.T) {
 	n := int(redistest.Longer(600, 10_000))
 	s := redistest.NewProcess(t)
@@ -56,6 +57,7 @@ func TestSoakNames(t *testing.T) {
 }
 
 // A process that is killed while it runs is replaced when its lease is over.
+// Rule 45.
 func TestKilledRunnerIsReplaced(t *testing.T) {
 	s := redistest.NewProcess(t)
 	c := open(t, s.Option())
@@ -79,6 +81,7 @@ func TestKilledRunnerIsReplaced(t *testing.T) {
 }
 
 // A process that was stopped for longer than its lease cannot record what it has done.
+// Rule 45.
 func TestStoppedRunnerIsRefused(t *testing.T) {
 	s := redistest.NewProcess(t)
 	c := open(t, s.Option())
@@ -120,6 +123,7 @@ func monitor(t *testing.T, s *redistest.Server, tell func(line string)) {
 
 // Rounds of 64 callers in 8 processes, some of whose runners are killed: in each the function runs once to
 // its end, and everybody who is left has its result, or its error.
+// Rule 46.
 func TestSoakShares(t *testing.T) {
 	rounds := redistest.Longer(25, 1000)
 	s := redistest.NewProcess(t)

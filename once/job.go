@@ -49,9 +49,9 @@ func hopeless(err error) bool {
 // rounds are one call of Run.
 type rounds struct {
 	*Job
-	by   string // who it is, for every/due.lua
+	by   string // the id of this call, for every/due.lua
 	mine bool   // it has run the last tick that it knows of
-	more bool   // a tick is due that nobody runs, as far as it knows
+	more bool   // a tick is due that no process runs, as far as it knows
 
 	pause retry.Backoff // after what failed
 }
@@ -81,8 +81,8 @@ func (r *rounds) round(ctx context.Context) (wake, error) {
 	return r.take(ctx)
 }
 
-// untaken is when to look again if there was nothing to do. Who did not run the last tick looks a moment
-// after the next one: by then it is run, as a rule, and nothing more is to be asked.
+// untaken is when to look again if there was nothing to do. A process that did not run the last tick looks a
+// moment after the next one. By then that is run, as a rule, and there is nothing more to ask.
 func (r *rounds) untaken(d lua.Due) wake {
 	next := wake{milliseconds(d.Next), !r.mine}
 	if d.Dead > 0 {
@@ -103,7 +103,7 @@ func (r *rounds) take(ctx context.Context) (next wake, err error) {
 	})
 	if errors.Is(err, latchkey.ErrNotAcquired) {
 		r.mine = false
-		return wake{in: r.pause.Next()}, nil // somebody was faster: the next question says how long he may have it
+		return wake{in: r.pause.Next()}, nil // another process was faster: the next question says for how long it may have the lock
 	}
 	return next, err
 }
@@ -176,7 +176,7 @@ func (r *rounds) sleep(ctx context.Context, next wake) {
 	}
 	ctx, stop := retry.Until(ctx, r.Client.Closing)
 	defer stop()
-	// Clocks differ by a little in how fast they run. Who came too early would have to ask again.
+	// Clocks differ by a little in how fast they run. A process that came too early would have to ask again.
 	wait := next.in + time.Millisecond + min(next.in/20_000, 50*time.Millisecond)
 	if next.behind {
 		spread := min(milliseconds(r.ticks.Period)/5, 50*time.Millisecond)

@@ -39,13 +39,14 @@ func New(c *latchkey.Client, name string, opts ...Option) (*Once, error) {
 // Name returns the name that it was made with, without the client's key prefix.
 func (o *Once) Name() string { return o.lock.Name() }
 
-// Do returns nil when it is done, by whomever. If it is done already that costs one command. Else one process
-// runs f, and the others wait, until ctx ends. When f fails, or its process dies, the next one runs it.
+// Do returns nil when it is done, by this process or another. If it is done already that costs one command.
+// Otherwise one process runs f, and the others wait, until ctx ends. When f fails, or its process dies, the
+// next one runs it.
 //
 // An error that matches ErrNotRun of package latchkey says that f never ran here: that of a lock's Lock, or
 // [ErrGivenUp]. Any other error is f's own, with ErrLost beside it when the lock was lost before f ended; or
-// [ErrStale]; or ErrUnknownOutcome, when Redis did not answer whether it has recorded what f did. The last
-// two are returned after f has returned nil.
+// [ErrStale]; or ErrUnknownOutcome, when Redis did not answer whether it has recorded that f is done. The
+// last two are returned after f has returned nil.
 //
 // f's context ends with the lock, and with ctx. When f returns nil it is done, also when ctx has ended. Do
 // waits for the record until then, and for the release timeout after that. When f panics, so does Do, and f
@@ -72,7 +73,7 @@ func (o *Once) Do(ctx context.Context, f func(context.Context, *Run) error) erro
 }
 
 // TryDo is [Once.Do] that does not wait. It returns [ErrDone] when it was done before, and ErrNotAcquired
-// while another runs, or while a pause after a failure lasts: both with ErrNotRun.
+// while another caller runs it, or while a pause after a failure lasts: both with ErrNotRun.
 func (o *Once) TryDo(ctx context.Context, f func(context.Context, *Run) error) error {
 	b, err := o.look(ctx, false)
 	if err != nil {

@@ -148,6 +148,7 @@ func TestPanic(t *testing.T) {
 
 // A run that has lost its lock, while another has begun, records nothing, and its caller is told so. One that
 // has lost it to nobody counts.
+// Rule 45.
 func TestStaleRun(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		for name, begun := range map[string]bool{"another runs": true, "nobody runs": false} {
@@ -197,6 +198,7 @@ func TestStaleRun(t *testing.T) {
 }
 
 // Whatever reply is lost, the function runs once, and its end is recorded once.
+// Rule 45.
 func TestReplyLost(t *testing.T) {
 	s := redistest.New(t)
 	plain := s.Client(t)
@@ -340,6 +342,7 @@ func TestOutage(t *testing.T) {
 }
 
 // Redis has lost everything while the function ran: it is not known whether another has run since.
+// Rule 45.
 func TestRunIsLost(t *testing.T) {
 	s := redistest.New(t)
 	plain := s.Client(t)

@@ -6,15 +6,15 @@ import (
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
-// Option configures [New], [Share] or [Every]. What an option is for is said with it. Elsewhere it is
-// ErrInvalid. A nil one does nothing.
+// Option configures [New], [Share] or [Every]. Each option says which of them it is for. With the others it
+// is ErrInvalid. A nil one does nothing.
 type Option func(*settings)
 
-// WithLease sets the lease of the lock, which is renewed while the function runs: after a process was killed
+// WithLease sets the lease of the lock, which is renewed while the function runs. After a process was killed
 // the next one runs after the lease at the latest. For all. From 10 ms to 24 h; default: the client's.
 func WithLease(d time.Duration) Option { return func(o *settings) { o.lease = &d } }
 
-// WithTTL sets for how long it is remembered that something is done, with its result, or that it has failed,
+// WithTTL sets for how long Redis remembers that something is done, with its result, or that it has failed,
 // with the number of attempts. After that it is run again. For New. From a second to ten years; default: a
 // day.
 func WithTTL(d time.Duration) Option { return func(o *settings) { o.ttl = &d } }
@@ -26,8 +26,9 @@ func WithTTL(d time.Duration) Option { return func(o *settings) { o.ttl = &d } }
 func WithAttempts(n int) Option { return func(o *settings) { o.attempts = &n } }
 
 // WithBackoff sets a pause between a run that failed and the next attempt: first at first, then twice as long
-// each time, up to last. Meanwhile whoever is next has the lock, and waits; a TryDo is refused. After a run
-// whose process died there is none. For New. From 1 ms to 24 h, first not longer than last; default: none.
+// each time, up to last. Meanwhile the next caller has the lock, and waits; a TryDo is refused. After a run
+// whose process died there is no pause. For New. From 1 ms to 24 h, first not longer than last; default:
+// none.
 func WithBackoff(first, last time.Duration) Option {
 	return func(o *settings) { o.backoff = &backoff{first, last} }
 }
@@ -37,17 +38,17 @@ func WithBackoff(first, last time.Duration) Option {
 func WithMissed(m Missed) Option { return func(o *settings) { o.missed = &m } }
 
 // WithJitter delays each tick by a time that looks random, from 0 to just below d: so that jobs with the same
-// period do not all begin together. It follows from the name and the tick, and so is the same in all
-// processes, which must set the same. For Every. More than 0 and less than the period; default: none.
+// period do not all begin together. The delay follows from the name and the tick, and so is the same in all
+// processes that set the same d; all must. For Every. More than 0 and less than the period; default: none.
 func WithJitter(d time.Duration) Option { return func(o *settings) { o.jitter = &d } }
 
-// Missed is what becomes of the ticks of a job that were missed: nobody ran at that time, or the run before
-// took longer than a period.
+// Missed is what becomes of the ticks of a job that were missed: no process ran at that time, or the run
+// before took longer than a period.
 type Missed int
 
 // The ways. The run of a tick that has begun, and whose process died or gave up, is repeated in any of them.
 const (
-	// Skip drops ticks that were missed: those that became due while the job ran, and those that nobody has
+	// Skip drops ticks that were missed: those that became due while the job ran, and those that no process has
 	// begun within a lease and a second.
 	Skip Missed = iota
 	// RunOnce runs the last of them, once for all.
@@ -117,7 +118,7 @@ func (o settings) valid(isOnce bool, period time.Duration) error {
 	case o.backoff != nil && (o.backoff.first < time.Millisecond || o.backoff.last > longestPause || o.backoff.first > o.backoff.last):
 		return session.Invalid("the pauses must be from 1 ms to 24 h, and the first not longer than the last: not %v and %v", o.backoff.first, o.backoff.last)
 	case o.missed != nil && (*o.missed < Skip || *o.missed > RunAll):
-		return session.Invalid("there is no way %d for missed ticks", *o.missed)
+		return session.Invalid("there is no way %d for missed ticks: Skip, RunOnce and RunAll are those", *o.missed)
 	case o.jitter != nil && (*o.jitter <= 0 || *o.jitter >= period):
 		return session.Invalid("the jitter must be more than 0 and less than the period, not %v", *o.jitter)
 	}

@@ -24,12 +24,12 @@ type Run struct {
 	over   bool
 }
 
-// Token returns the fencing token: greater than that of every run of the name before. Hand it to whatever the
-// function writes to, which should refuse smaller ones.
+// Token returns the fencing token: greater than that of every run of the name before. Hand it to the store
+// that the function writes to, which should refuse smaller ones.
 func (r *Run) Token() int64 { return r.hold.Token() }
 
-// Hold returns the hold of the lock under which the function runs, for whatever takes one. The function must
-// not unlock it.
+// Hold returns the hold of the lock under which the function runs, for functions that take one. The function
+// must not unlock it.
 func (r *Run) Hold() *latchkey.Hold { return r.hold }
 
 // Attempt returns the number of this run, from 1: of [Once] since it was last done or forgotten, of [Share]
@@ -38,19 +38,20 @@ func (r *Run) Hold() *latchkey.Hold { return r.hold }
 func (r *Run) Attempt() int { return int(r.attempt) }
 
 // Tick returns when the tick was due, by the server's clock and without the jitter: a whole number of periods
-// since 1970 in UTC. It is the zero time but for [Every].
+// since 1970 in UTC. Of New and Share it is the zero time.
 func (r *Run) Tick() time.Time { return r.tick }
 
 // SetResult sets what [Once.Result] returns once this is done. A further call replaces it. It returns
-// ErrInvalid, and sets nothing, for more than 64 KB, after the function has returned, and but for [Once].
+// ErrInvalid, and sets nothing, for more than 64 KB, after the function has returned, and for Share and
+// Every.
 func (r *Run) SetResult(b []byte) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
 	case !r.results:
-		return session.Wrap(r.hold.Name(), session.Invalid("only what is done once has a result that is set"))
+		return session.Wrap(r.hold.Name(), session.Invalid("SetResult is for New: the function of Share returns its result, and that of Every has none"))
 	case r.over:
-		return session.Wrap(r.hold.Name(), session.Invalid("the run is over"))
+		return session.Wrap(r.hold.Name(), session.Invalid("the run is over: only its function may set the result"))
 	case len(b) > MaxResult:
 		return session.Wrap(r.hold.Name(), tooLong(b))
 	}

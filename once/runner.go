@@ -45,7 +45,7 @@ type verdict struct {
 	ran     bool         // f has begun
 	done    bool         // there is an outcome
 	outcome *lua.Outcome // the one that another run had
-	again   bool         // nothing is known: the lock was lost, or nobody may run yet
+	again   bool         // nothing is known: the lock was lost, or no caller may run yet
 	err     error        // of a step, not wrapped
 	name    string
 }
@@ -54,7 +54,7 @@ type verdict struct {
 func (a *verdict) result(ctx context.Context, err error) error {
 	switch {
 	case a.done:
-		return nil // whatever became of the lock: what counts is what was recorded
+		return nil // also when the lock was lost: what counts is what was recorded
 	case a.err == nil:
 		return err
 	case a.ran:
@@ -64,7 +64,9 @@ func (a *verdict) result(ctx context.Context, err error) error {
 	}
 }
 
-func givenUp(attempts int64) error { return fmt.Errorf("%w after %d attempts", ErrGivenUp, attempts) }
+func givenUp(attempts int64) error {
+	return fmt.Errorf("%w after %d attempts, as WithAttempts says, until WithTTL is over", ErrGivenUp, attempts)
+}
 
 // begin begins a run, and returns nil when there is nothing to run: then a says why. kept is for how many ms
 // the record is kept meanwhile. With waits it waits for the end of a pause, under the lock.

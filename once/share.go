@@ -9,17 +9,17 @@ import (
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
-// How long the record of a name is kept: an outcome for those who wait for the lock behind each other, and
+// How long the record of a name is kept: an outcome for callers that wait for the lock behind each other, and
 // that of a run which has not ended.
 const (
 	delivery      = time.Minute
 	longestShared = 24 * time.Hour
 )
 
-// Share runs f once for all who want its result now, in all processes: one caller runs it, the others wait,
-// until ctx ends, and get what it got. A caller that comes while f runs gets that result; one that comes
-// after f has ended has it run again. Nothing else is remembered: Redis has the result for a minute, for
-// those who wait.
+// Share runs f once for all callers that want its result now, in all processes. One caller runs it. The
+// others wait, until ctx ends, and get its result. A caller that comes while f runs gets that result; one
+// that comes after f has ended has it run again. Nothing else is remembered: Redis has the result for a
+// minute, for those that wait.
 //
 // f ran to its end when it returned, unless it returned an error and its context had ended. Then all get its
 // result, or its error: the caller whose f it was f's own, the others a [*Failure] with its text. If it did
@@ -29,14 +29,14 @@ const (
 // The result may have 64 KB. f has failed with ErrInvalid if it has more. When f panics, so does Share, and
 // the next one runs.
 //
-// An error that matches ErrNotRun of package latchkey says that f did not run here, and that nobody's outcome
-// is known: that of a lock's Lock. An error that matches neither that nor Failure is f's own, with ErrLost
-// beside it when the lock was lost before f ended; or [ErrStale]; or ErrUnknownOutcome, when Redis did not
-// answer whether the others get to know what f returned. With the last two the result of this caller's f
-// comes beside the error.
+// An error that matches ErrNotRun of package latchkey says that f did not run here, and that no outcome of
+// another caller is known: that of a lock's Lock. An error that matches neither that nor Failure is f's own,
+// with ErrLost beside it when the lock was lost before f ended; or [ErrStale]; or ErrUnknownOutcome, when
+// Redis did not answer whether the others get to know what f returned. With the last two the result of this
+// caller's f comes beside the error.
 //
 // The name is as for [New], and so are the clients. Share takes the options whose text says so; all callers
-// should give the same. It costs five commands when nobody else calls.
+// should give the same. It costs five commands when there is no other caller.
 func Share(ctx context.Context, c *latchkey.Client, name string, f func(context.Context, *Run) ([]byte, error), opts ...Option) ([]byte, error) {
 	o := settingsOf(opts)
 	if err := o.valid(false, 0); err != nil {

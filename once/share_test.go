@@ -41,6 +41,7 @@ func gives(text string) func(context.Context, *once.Run) ([]byte, error) {
 }
 
 // Those who come while it runs get what it gave. Who comes later has it run again.
+// Rule 46.
 func TestShare(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		mine, other := open(t, s.Option()), open(t, s.Option())
@@ -110,6 +111,7 @@ func TestShareFails(t *testing.T) {
 }
 
 // A runner that gives up, or panics, is replaced by the next one.
+// Rule 46.
 func TestShareIsReplaced(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		mine, other := open(t, s.Option()), open(t, s.Option())
@@ -145,6 +147,7 @@ func TestShareIsReplaced(t *testing.T) {
 }
 
 // A runner that has lost its lock to another one gets its result with an error, and the others do not get it.
+// Rule 46.
 func TestShareIsStale(t *testing.T) {
 	s := redistest.New(t)
 	mine, other := open(t, s.Option()), open(t, s.Option())

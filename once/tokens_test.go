@@ -14,6 +14,7 @@ import (
 
 // Redis has lost the last token of the lock, which is kept for a day, and has a record with a greater one, of
 // before its clock was set back. What is to be run is run all the same, with a token that is greater still.
+// Rule 45.
 func TestRecordIsAhead(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		plain := s.Client(t)

@@ -21,6 +21,7 @@ import (
 
 // With three of five servers away every call returns in time, and leaves nothing on the other two, also not
 // when the three are back.
+// Rule 37.
 func TestNoMajorityAnswers(t *testing.T) {
 	const timeout = 500 * time.Millisecond
 	for name, way := range away {
@@ -92,6 +93,7 @@ func rlocks(t testing.TB, servers []*redistest.Server) (release func()) {
 }
 
 // What was taken without a majority is given back at once, and not by the end of its lease.
+// Rule 37.
 func TestMinorityIsGivenBack(t *testing.T) {
 	servers := five(t, process)
 	plain := plains(t, servers)
@@ -123,6 +125,7 @@ func proxied(t testing.TB, proxies []*redistest.Proxy, opts ...latchkey.Option) 
 
 // What is granted when nobody waits for it any more is given back as well: after an attempt that has failed,
 // and after one that has succeeded and whose hold is over.
+// Rule 37.
 func TestLateAnswerIsGivenBack(t *testing.T) {
 	for _, taken := range []bool{false, true} {
 		t.Run(fmt.Sprint("taken ", taken), func(t *testing.T) {
@@ -191,6 +194,7 @@ func contend(t *testing.T, locks []*redlock.Lock, times int64) {
 }
 
 // Lost replies change nothing: what was taken is found again, and given back.
+// Rule 37.
 func TestLostReplies(t *testing.T) {
 	servers := five(t, process)
 	var lost atomic.Int64
@@ -218,6 +222,7 @@ func TestLostReplies(t *testing.T) {
 }
 
 // Connections are killed all the while, those of subscriptions and all others: nobody is forgotten.
+// Rule 39.
 func TestConnectionsKilled(t *testing.T) {
 	servers := five(t, process)
 	plain := plains(t, servers)
@@ -269,6 +274,7 @@ func TestForeignData(t *testing.T) {
 
 // Several want the lock while two of five servers are away. So each needs all of those that are left:
 // attempts that meet there must not wait for those that are away.
+// Rule 37.
 func TestContentionWhileServersAreAway(t *testing.T) {
 	for name, way := range away {
 		t.Run(name, func(t *testing.T) {

@@ -22,6 +22,7 @@ var ends = map[string]func(t testing.TB, c *latchkey.Client){
 }
 
 // A client that is closed is as a server that is away: a hold stays, and others get the lock.
+// Rule 38.
 func TestOneClientCloses(t *testing.T) {
 	for name, end := range ends {
 		t.Run(name, func(t *testing.T) {
@@ -46,6 +47,7 @@ func TestOneClientCloses(t *testing.T) {
 
 // When a majority of the clients is closed, holds end with ErrClosed and are released by their Unlock. Who
 // waits gets ErrClosed.
+// Rule 38.
 func TestMajorityOfClientsCloses(t *testing.T) {
 	for name, end := range ends {
 		t.Run(name, func(t *testing.T) {
@@ -78,6 +80,7 @@ func TestMajorityOfClientsCloses(t *testing.T) {
 
 // All clients are closed, as at the end of a process: whoever waits hears of it at once, and what is held is
 // still released by its Unlock.
+// Rule 37.
 func TestAllClientsClose(t *testing.T) {
 	for name, end := range ends {
 		t.Run(name, func(t *testing.T) {

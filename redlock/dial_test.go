@@ -15,6 +15,7 @@ import (
 )
 
 // rueidis dials on the goroutine that asks, whatever its context says. An attempt does not wait for that.
+// Rule 37.
 func TestDialHangs(t *testing.T) {
 	var hangs atomic.Bool
 	over := make(chan struct{})

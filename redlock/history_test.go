@@ -190,6 +190,7 @@ func runHistory(t *testing.T, goal int64, broken bool) (paths []string, killed m
 // Several processes share locks over five servers, of which one or two at a time are killed and come back
 // empty, are stopped, paused, and lose their connections. Judged from what the processes wrote down, no two
 // ever held one lock, and the tokens have their order.
+// Rules 36, 38.
 func TestHistory(t *testing.T) {
 	redistest.Require(t)
 	goal, began := redistest.Longer(3_000, 100_000), time.Now()

@@ -29,6 +29,7 @@ func everywhere(t testing.TB, l *redlock.Lock, servers []*redistest.Server) *lat
 
 // A hold stays while two of five servers are away, for longer than its lease, and is lost when a third one
 // goes: when the leases of a majority end, and no later. What is left on the others runs out.
+// Rule 38.
 func TestMajorityIsLost(t *testing.T) {
 	for name, way := range away {
 		t.Run(name, func(t *testing.T) {
@@ -72,6 +73,7 @@ func TestMajorityIsLost(t *testing.T) {
 
 // A server that comes back empty is taken again while the lock is held. So the hold lasts although all five
 // are restarted, one after the other, and its token does not change.
+// Rule 38.
 func TestRollingRestart(t *testing.T) {
 	servers := five(t, process)
 	l := lockOf(t, clients(t, servers), redlock.WithLease(1500*time.Millisecond))
@@ -131,6 +133,7 @@ func TestForceUnlock(t *testing.T) {
 }
 
 // Parts that are lost while others are being taken, by ForceUnlock here, are no part of a majority.
+// Rule 37.
 func TestForceUnlockDuringAttempts(t *testing.T) {
 	servers := five(t, redistest.NewEmbedded)
 	l, other := lockOf(t, clients(t, servers)), lockOf(t, clients(t, servers))

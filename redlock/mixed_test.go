@@ -96,6 +96,7 @@ func TestLazyClients(t *testing.T) {
 
 // With an uptime a server that was restarted empty does not count until it has been up for so long. Without
 // it counts at once.
+// Rule 38.
 func TestUptime(t *testing.T) {
 	const settled = 3 * time.Second
 	servers := five(t, process)

@@ -24,6 +24,7 @@ func skewed(t *testing.T) (all []*redistest.Server) {
 
 // Tokens grow although each grant has another majority, and the server that gave the greatest is never in
 // the next one: its clock is set far forward just before, and each holder knows nothing of those before it.
+// Rule 36.
 func TestTokensGrowWhileTheMajorityChanges(t *testing.T) {
 	servers := skewed(t)
 	last := int64(0)
@@ -55,6 +56,7 @@ func TestTokensGrowWhileTheMajorityChanges(t *testing.T) {
 
 // Servers that gave a smaller token are told of the greatest before the lock is held. Where all gave the
 // same one, which is the rule, none is told, also when their clocks differ.
+// Rule 36.
 func TestTokenIsWrittenOnlyWhereItIsBehind(t *testing.T) {
 	servers := skewed(t)
 	plain := plains(t, servers)
@@ -90,6 +92,7 @@ func TestTokenIsWrittenOnlyWhereItIsBehind(t *testing.T) {
 // One server of three has a counter that is far ahead, or at the end of what numbers can say. It does not
 // count, and nobody else hears of its tokens: the name goes on elsewhere as before. Two such servers are
 // believed, as long as their numbers are tokens.
+// Rule 36.
 func TestCounterOfAMinority(t *testing.T) {
 	day := 24 * time.Hour
 	for name, c := range map[string]struct {
@@ -147,6 +150,7 @@ func number(at time.Time) string { return strconv.FormatInt(at.UnixMicro(), 10) 
 
 // A server whose counter is not believed counts as one with foreign data: with another one that refuses there
 // is no majority, and the error says why.
+// Rule 36.
 func TestCounterOfAMinorityAndForeignData(t *testing.T) {
 	servers := five(t, redistest.NewEmbedded)[:3]
 	plain := plains(t, servers)

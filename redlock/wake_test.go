@@ -26,6 +26,7 @@ func listening(t testing.TB, s *redistest.Server, n int64) {
 }
 
 // A release wakes who waits, however long that has waited: its pauses are up to 400 ms long by then.
+// Rule 39.
 func TestReleaseWakes(t *testing.T) {
 	servers := five(t, process)
 	wakes(t, lockOf(t, clients(t, servers)), lockOf(t, clients(t, servers)), func() {
@@ -55,6 +56,7 @@ func wakes(t *testing.T, l, other *redlock.Lock, waits func()) {
 }
 
 // Who hears nothing of a release tries again within 400 ms.
+// Rule 39.
 func TestReleaseIsNotHeard(t *testing.T) {
 	servers := five(t, process)
 	l, deaf := lockOf(t, clients(t, servers)), lockOf(t, clients(t, servers, latchkey.WithoutPubSub()))
@@ -235,6 +237,7 @@ func TestHoldEnds(t *testing.T) {
 
 // Somebody has the name on the server that all ask first, and on no other: who waits gets the lock all the
 // same, also while releases are heard all the time.
+// Rule 39.
 func TestOneServerIsTakenByAnother(t *testing.T) {
 	servers := five(t, process)
 	release := rlocks(t, servers[:1])

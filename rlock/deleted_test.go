@@ -48,6 +48,7 @@ const far = 5 * time.Minute
 // The first process begins no hold any more once it has to offer the lock, which is long before its next
 // renewal. Until then its tokens are smaller. Where Redis has lost the last token as well they may be ahead,
 // by what is reserved at most.
+// Rule 42.
 func TestHandOffOfADeletedKey(t *testing.T) {
 	eachLoss(t, func(t *testing.T, s *redistest.Server, lose func(), ahead int64) {
 		l, err := rlock.New(open(t, s), "a", rlock.WithLease(far))
@@ -111,6 +112,7 @@ func TestHandOffOfADeletedKey(t *testing.T) {
 }
 
 // The same of a lock that lingers, which is not offered: it may be taken until its next renewal.
+// Rule 42.
 func TestLingerOfADeletedKey(t *testing.T) {
 	eachLoss(t, func(t *testing.T, s *redistest.Server, lose func(), _ int64) {
 		l := lingering(t, open(t, s), "a", 0, rlock.WithLease(6*time.Second))
@@ -135,6 +137,7 @@ func TestLingerOfADeletedKey(t *testing.T) {
 }
 
 // What lingers is not taken any more once its process has read that another one holds the lock.
+// Rule 42.
 func TestLingerEndsWithAnInspect(t *testing.T) {
 	eachLoss(t, func(t *testing.T, s *redistest.Server, lose func(), _ int64) {
 		l := lingering(t, open(t, s), "a", 0, rlock.WithLease(far))
@@ -162,6 +165,7 @@ func TestLingerEndsWithAnInspect(t *testing.T) {
 
 // A hold is asked about at once when its process reads that another one holds the lock, and when a waiter of
 // its process has lost its place in the queue, which it finds when it asks.
+// Rule 42.
 func TestHoldOfALostKeyIsAskedAbout(t *testing.T) {
 	for _, what := range []string{"inspect", "place lost"} {
 		t.Run(what, func(t *testing.T) {

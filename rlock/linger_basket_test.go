@@ -13,6 +13,7 @@ import (
 
 // The script that takes several locks does not say that they may linger, so nobody would tell that others
 // want them. They are given back.
+// Rule 40.
 func TestABasketDoesNotLinger(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		c, plain := open(t, s), s.Client(t)

@@ -15,6 +15,7 @@ import (
 
 // Goroutines stand in line for a lock that may linger while their process is deaf, so nobody tells it that
 // others want the lock. Once it hears again the others have their turn, although the line is never empty.
+// Rule 40.
 func TestLingerOfABusyLineAfterDeafness(t *testing.T) {
 	s := redistest.New(t)
 	c, p := deaf(t, s)

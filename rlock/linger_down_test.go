@@ -13,6 +13,7 @@ import (
 
 // A lock that may linger is to be had as others are while the subscription is down: within a short deadline,
 // and without a wait for the subscription each time.
+// Rule 40.
 func TestLingerCostsLittleWhileDeaf(t *testing.T) {
 	s := redistest.New(t)
 	c, p := deaf(t, s)

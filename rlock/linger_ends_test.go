@@ -44,6 +44,7 @@ func (w *witness) options() []latchkey.Option {
 
 // Nobody has lost what nobody held: a ForceUnlock, and the end of the lease in Redis, end a lingering lock
 // without a word. After that the next hold has a token of its own.
+// Rule 40.
 func TestLingerIsLostQuietly(t *testing.T) {
 	for name, end := range map[string]func(t *testing.T, s *redistest.Server, l *rlock.Lock){
 		"forced by another": func(t *testing.T, s *redistest.Server, _ *rlock.Lock) {
@@ -103,6 +104,7 @@ func TestLingerIsRenewed(t *testing.T) {
 }
 
 // A client that ends leaves nothing of it in Redis, and says nothing of it.
+// Rule 40.
 func TestLingerEndsWithTheClient(t *testing.T) {
 	for name, end := range map[string]func(*testing.T, *latchkey.Client){
 		"shutdown": func(t *testing.T, c *latchkey.Client) { require.NoError(t, c.Shutdown(t.Context())) },
@@ -171,6 +173,7 @@ func TestLingerHooks(t *testing.T) {
 }
 
 // A process that dies keeps it for its lease, and not longer.
+// Rule 40.
 func TestLingerOfADeadProcess(t *testing.T) {
 	s := redistest.New(t)
 	p := redistest.NewProxy(t, s)
@@ -192,6 +195,7 @@ func TestLingerOfADeadProcess(t *testing.T) {
 }
 
 // The message that others want it is lost. Still it ends after its time, also while it is used all the while.
+// Rule 40.
 func TestLingerWhenNothingIsHeard(t *testing.T) {
 	for name, used := range map[string]bool{"idle": false, "busy": true} {
 		t.Run(name, func(t *testing.T) {
@@ -244,6 +248,7 @@ func deaf(t *testing.T, s *redistest.Server) (*latchkey.Client, *redistest.Proxy
 }
 
 // Who could not hear that others want it keeps nothing.
+// Rule 40.
 func TestLingerOfTheDeaf(t *testing.T) {
 	s := redistest.New(t)
 	c, p := deaf(t, s)
@@ -271,6 +276,7 @@ func TestLingerOfTheDeaf(t *testing.T) {
 
 // Nobody was told while the process was deaf that others want it. Once it hears again, the first Unlock gives
 // the lock back, and what lingered has been.
+// Rule 40.
 func TestLingerAfterDeafness(t *testing.T) {
 	for name, before := range map[string]bool{"taken before": true, "taken meanwhile": false} {
 		t.Run(name, func(t *testing.T) {

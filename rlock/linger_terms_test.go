@@ -12,6 +12,7 @@ import (
 
 // Two locks of one name on one client linger for different times. Each does so for its own, whatever the
 // other has done before.
+// Rule 40.
 func TestLingerOfTwoTerms(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		c := open(t, s)

@@ -11,6 +11,7 @@ import (
 
 // Processes that take turns find the lock free as a rule, as without the option. Once one of them is alone
 // again, the lock lingers there as before.
+// Rule 40.
 func TestLingerOfThoseWhoTakeTurns(t *testing.T) {
 	s := redistest.NewProcess(t)
 	first, second := lingering(t, open(t, s), "a", 0), lingering(t, open(t, s), "a", 0)

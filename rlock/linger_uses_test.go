@@ -185,6 +185,7 @@ func TestInspectALingeringLock(t *testing.T) {
 }
 
 // In a cluster each name has an inbox of its own, which stays open while the lock lingers.
+// Rule 40.
 func TestLingerInACluster(t *testing.T) {
 	cluster := redistest.NewCluster(t)
 	dial := func() *latchkey.Client {

@@ -26,6 +26,7 @@ var losses = map[string]func(t *testing.T, s *redistest.Server){
 
 // Somebody deletes the key while a process reads, and another process writes. Goroutines of the first still
 // join those that read, until the next renewal: with a smaller token. Then all of them have lost their holds.
+// Rule 42.
 func TestJoinsOfADeletedKey(t *testing.T) {
 	for what, lose := range losses {
 		t.Run(what, func(t *testing.T) {
@@ -55,6 +56,7 @@ func TestJoinsOfADeletedKey(t *testing.T) {
 
 // Nobody joins any more once the process has read that nobody reads in Redis, or once its writer has lost its
 // place in the queue. And the readers are asked about at once.
+// Rule 42.
 func TestReadersOfALostKeyAreAskedAbout(t *testing.T) {
 	for _, what := range []string{"inspect", "place lost"} {
 		t.Run(what, func(t *testing.T) {

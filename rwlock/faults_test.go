@@ -195,6 +195,7 @@ func TestLateCopies(t *testing.T) {
 
 // A downgrade that was given up may have been done, or may still arrive. So the hold is never handed on to
 // another writer of its process, who would write beside readers, and its release ends it as what it is.
+// Rule 31.
 func TestDowngradeGivenUp(t *testing.T) {
 	for name, verdict := range map[string]redistest.Verdict{"done": redistest.LoseReply, "late": redistest.Keep} {
 		t.Run(name, func(t *testing.T) {
@@ -297,6 +298,7 @@ func readOn(t testing.TB, l *rwlock.Lock) (end func()) {
 
 // The message that a writer waits is lost, although the subscription stands. Readers go on joining until the
 // writer asks again.
+// Rule 29.
 func TestWantIsLost(t *testing.T) {
 	s := redistest.New(t)
 	p := redistest.NewProxy(t, s)
@@ -329,6 +331,7 @@ func TestWantIsLost(t *testing.T) {
 }
 
 // Subscriptions are killed again and again while readers share the lock: a writer still gets in.
+// Rule 29.
 func TestSubscriptionsKilledWhileReading(t *testing.T) {
 	s := redistest.NewProcess(t)
 	plain := s.Client(t)

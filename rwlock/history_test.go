@@ -162,6 +162,7 @@ func (f *fleet) run(t *testing.T, s *redistest.Server, goal int64, names ...stri
 
 // 8 processes read and write under one lock while connections and processes are killed, and replies are lost.
 // Judged from what they wrote down, nobody ever wrote beside anybody, and the tokens have their order.
+// Rule 32.
 func TestHistory(t *testing.T) {
 	s := redistest.NewProcess(t, "--maxclients", "1000")
 	goal := redistest.Longer(10_000, 200_000)

@@ -17,6 +17,7 @@ import (
 
 // Readers that stood in line when their process was granted the lock all read before a writer that came after
 // them, also when the first of them leaves before the next one has run.
+// Rule 29.
 func TestReadersInLineKeepTheirPlace(t *testing.T) {
 	s := redistest.NewProcess(t)
 	l, other, third := newLock(t, open(t, s)), newLock(t, open(t, s)), newLock(t, open(t, s))

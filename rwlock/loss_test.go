@@ -24,6 +24,7 @@ func await(t testing.TB, a *attempt, d time.Duration) *latchkey.Hold {
 }
 
 // A writer that died at the head of the queue does not hold up the readers behind it while others read.
+// Rule 28.
 func TestDeadWriterAheadOfReaders(t *testing.T) {
 	s := redistest.NewProcess(t)
 	reads, other := newLock(t, open(t, s)), newLock(t, open(t, s))
@@ -55,6 +56,7 @@ func TestDeadWriterAheadOfReaders(t *testing.T) {
 
 // A hold whose downgrade got no answer may read by now. It is not handed to the next writer of its process,
 // and Unlock ends it.
+// Rule 31.
 func TestDowngradeWithoutAnswer(t *testing.T) {
 	s := redistest.New(t)
 	p := redistest.NewProxy(t, s)

@@ -13,6 +13,7 @@ import (
 
 // A process that reads is killed while a writer waits: the writer has the lock at most its lease and 100 ms
 // later, and the readers beside it notice nothing.
+// Rule 30.
 func TestReaderKilled(t *testing.T) {
 	const length = 1200 * time.Millisecond
 	t.Run("alone", func(t *testing.T) {

@@ -85,6 +85,7 @@ func (c *crowd) end() {
 
 // However many pass permits on, give up just then, and give back parts: there are never more out than there
 // are, no token is used twice, and nothing is left behind.
+// Rule 41.
 func TestPassedOnAtRandom(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		const capacity = 5
@@ -112,6 +113,7 @@ func TestPassedOnAtRandom(t *testing.T) {
 }
 
 // A process that is busy with permits lets another one have some within its span.
+// Rule 41.
 func TestOthersGetPermitsWithinTheSpan(t *testing.T) {
 	s := redistest.NewProcess(t)
 	const capacity, span = 4, 100 * time.Millisecond
@@ -147,6 +149,7 @@ func TestOthersGetPermitsWithinTheSpan(t *testing.T) {
 }
 
 // What is lost ends the hold and the passing on. Those in the line compete again, and nobody is forgotten.
+// Rule 41.
 func TestLossEndsThePassingOn(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		sem := newSemaphore(t, open(t, s.Option(), latchkey.WithLease(1500*time.Millisecond)), semaphore.WithCapacity(1), generous)
@@ -200,6 +203,7 @@ func forget(t testing.TB, s *redistest.Server) error {
 
 // Shutdown and Close race a Release for who is given the permits. Shutdown leaves nothing behind. All calls
 // end, and what is held when the client closes can be released.
+// Rule 41.
 func TestClosedWhilePassingOn(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		watch := newSemaphore(t, open(t, s.Option()))
@@ -250,6 +254,7 @@ func TestClosedWhilePassingOn(t *testing.T) {
 }
 
 // While a part is being given back the rest is not passed on: the part would be taken from who has them next.
+// Rule 41.
 func TestPartIsUnderWay(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		proxy := redistest.NewProxy(t, s)

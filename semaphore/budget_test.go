@@ -46,6 +46,7 @@ func inQueue(t testing.TB, sem *semaphore.Semaphore, n, before int) *attempt {
 
 // Those in the line get the permits in the order in which they came, with growing tokens, and no command is
 // sent. Who queues in Redis for them gets the next that come back.
+// Rule 41.
 func TestPassedOn(t *testing.T) {
 	s := redistest.NewProcess(t)
 	sem := newSemaphore(t, open(t, s.Option()), generous)
@@ -114,6 +115,7 @@ func TestNotPassedOn(t *testing.T) {
 }
 
 // When so many holds have begun, who waits in another process has its turn, although others stand in line.
+// Rule 41.
 func TestBudgetOfHolds(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		sem := newSemaphore(t, open(t, s.Option()), semaphore.WithBudget(2, time.Second))
@@ -138,6 +140,7 @@ func TestBudgetOfHolds(t *testing.T) {
 }
 
 // Permits of a hold that outlasts the span go to who waits in another process.
+// Rule 41.
 func TestBudgetOfTime(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		const span = 300 * time.Millisecond
@@ -157,6 +160,7 @@ func TestBudgetOfTime(t *testing.T) {
 }
 
 // Permits go to the first in the line that wants as many, on the same lease.
+// Rule 41.
 func TestPassedToWhoWantsAsMany(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		c := open(t, s.Option())
@@ -182,6 +186,7 @@ func TestPassedToWhoWantsAsMany(t *testing.T) {
 }
 
 // What is left after a part was given back goes to who is first in Redis.
+// Rule 41.
 func TestRestIsNotPassedOn(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		sem := newSemaphore(t, open(t, s.Option()), generous)
@@ -197,6 +202,7 @@ func TestRestIsNotPassedOn(t *testing.T) {
 }
 
 // Permits that were taken without waiting go back to Redis.
+// Rule 41.
 func TestAttemptIsNotPassedOn(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		sem := newSemaphore(t, open(t, s.Option()), semaphore.WithCapacity(2), generous)
@@ -217,6 +223,7 @@ func TestAttemptIsNotPassedOn(t *testing.T) {
 }
 
 // A delegate that gives up leaves its place in the queue to the next in the line, if that wants as many.
+// Rule 41.
 func TestPlaceIsLeft(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		other := newSemaphore(t, open(t, s.Option()), semaphore.WithCapacity(2))

@@ -38,6 +38,7 @@ func TestHolderKilled(t *testing.T) {
 
 // A first in the queue whose process died, and which does not fit, is dropped, and those behind it are
 // served.
+// Rule 6.
 func TestKilledHeadIsDropped(t *testing.T) {
 	s := redistest.NewProcess(t)
 	sem, other := newSemaphore(t, open(t, s.Option()), semaphore.WithCapacity(3)), newSemaphore(t, open(t, s.Option()))
@@ -69,6 +70,7 @@ func TestKilledHeadIsDropped(t *testing.T) {
 }
 
 // A process that stopped while it waits costs one short lease in all, whatever it is granted.
+// Rule 5.
 func TestStoppedWaitersCostOneShortLease(t *testing.T) {
 	s := redistest.NewProcess(t)
 	sem, other := newSemaphore(t, open(t, s.Option()), semaphore.WithCapacity(3)), newSemaphore(t, open(t, s.Option()))
@@ -95,6 +97,7 @@ func TestStoppedWaitersCostOneShortLease(t *testing.T) {
 	clean(t, s.Client(t), "a", "3")
 }
 
+// Rule 4.
 func TestSubscriptionKilled(t *testing.T) {
 	s := redistest.NewProcess(t)
 	sem, other := newSemaphore(t, open(t, s.Option()), semaphore.WithCapacity(2)), newSemaphore(t, open(t, s.Option()))
@@ -113,6 +116,7 @@ func TestSubscriptionKilled(t *testing.T) {
 }
 
 // Replies get lost, commands are sent again, and the number is right at the end.
+// Rule 15.
 func TestRepliesLost(t *testing.T) {
 	t.Run("leased", func(t *testing.T) {
 		repliesLost(t, func(c *latchkey.Client) func(context.Context, int) error {

@@ -12,6 +12,7 @@ import (
 
 // A process asks again for its oldest request. The first in the queue is told that it asks for more than
 // there are also when it is another one of that process, and nothing is free.
+// Rule 6.
 func TestFirstOfAProcessIsNotItsOldest(t *testing.T) {
 	t.Run("its reply came later", func(t *testing.T) {
 		s := redistest.New(t)

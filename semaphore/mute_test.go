@@ -54,6 +54,7 @@ func freeOf(t *testing.T, s interface {
 
 // Who may not publish gives permits back once, and is told that it is done. Nobody hears of it, and who waits
 // asks.
+// Rule 33.
 func TestPermitsOfWhoMayNotPublish(t *testing.T) {
 	for name, rule := range muteRules {
 		t.Run(name, func(t *testing.T) {
@@ -84,6 +85,7 @@ func TestPermitsOfWhoMayNotPublish(t *testing.T) {
 }
 
 // The same of plain permits. Their Release cannot be repeated: a second one adds more.
+// Rule 33.
 func TestPlainPermitsOfWhoMayNotPublish(t *testing.T) {
 	for name, rule := range muteRules {
 		t.Run(name, func(t *testing.T) {

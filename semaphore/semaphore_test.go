@@ -351,6 +351,7 @@ func TestLargeRequestsAreNotStarved(t *testing.T) {
 }
 
 // One release grants to several, in the order of arrival.
+// Rule 6.
 func TestReleaseGrantsToSeveral(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		sem := newSemaphore(t, open(t, s.Option()), semaphore.WithCapacity(6))
@@ -392,6 +393,7 @@ func TestReleaseGrantsToSeveral(t *testing.T) {
 	})
 }
 
+// Rule 7.
 func TestLeases(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		sem := newSemaphore(t, open(t, s.Option(), latchkey.WithLease(900*time.Millisecond)), semaphore.WithCapacity(4))

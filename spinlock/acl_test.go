@@ -65,6 +65,7 @@ func TestWithoutChannels(t *testing.T) {
 }
 
 // Who may not publish hands the lock to the first in the queue all the same. That one is not told, and asks.
+// Rule 33.
 func TestHandsOverWithoutAWord(t *testing.T) {
 	s := redistest.NewProcess(t)
 	l := newLock(t, open(t, mute(t, s), latchkey.WithKeyPrefix("shop:")))
@@ -98,6 +99,7 @@ func TestHandsOverWithoutAWord(t *testing.T) {
 }
 
 // Who may not ask who listens takes everybody for alive: the dead cost two seconds each.
+// Rule 33.
 func TestHandsOverToTheDead(t *testing.T) {
 	s := redistest.NewProcess(t)
 	l := newLock(t, open(t, mute(t, s), latchkey.WithKeyPrefix("shop:")))

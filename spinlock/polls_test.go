@@ -116,6 +116,7 @@ func judged(p *redistest.Proxy, verdict redistest.Verdict, after int64, then fun
 
 // An attempt takes the lock, and its reply is lost: the next one asks for the same owner, and finds that it
 // has the lock already. One that was lost itself is repeated.
+// Rule 33.
 func TestReplyOfAnAttemptIsLost(t *testing.T) {
 	for name, verdict := range map[string]redistest.Verdict{"reply": redistest.LoseReply, "request": redistest.LoseRequest} {
 		t.Run(name, func(t *testing.T) {
@@ -133,6 +134,7 @@ func TestReplyOfAnAttemptIsLost(t *testing.T) {
 
 // A copy of an attempt arrives while its waiter pauses, and takes the lock: the waiter finds that when it
 // asks.
+// Rule 33.
 func TestCopyOfAnAttemptArrives(t *testing.T) {
 	s := redistest.NewProcess(t)
 	p := redistest.NewProxy(t, s)
@@ -165,6 +167,7 @@ func takenOnce(t *testing.T, s *redistest.Server, before, got *latchkey.Hold) {
 }
 
 // An attempt reaches Redis when its caller has gone, and takes the lock: it is given back.
+// Rule 33.
 func TestCancelledAttemptArrives(t *testing.T) {
 	s := redistest.NewProcess(t)
 	p := redistest.NewProxy(t, s)
@@ -183,6 +186,7 @@ func TestCancelledAttemptArrives(t *testing.T) {
 
 // The reply of an attempt that has taken the lock is lost while Redis goes away, and its caller gives up: the
 // lock is given back as soon as Redis can be reached.
+// Rule 33.
 func TestReplyOfACancelledAttemptIsLost(t *testing.T) {
 	s := redistest.NewProcess(t)
 	p := redistest.NewProxy(t, s)

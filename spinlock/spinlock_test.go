@@ -142,6 +142,7 @@ func TestRespectsTheQueue(t *testing.T) {
 }
 
 // Also a lock that is free is not taken before those who are queued: the attempt grants it to the first.
+// Rule 33.
 func TestOvertakesNobody(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		spin := newLock(t, open(t, s.Option()))
@@ -165,6 +166,7 @@ func TestOvertakesNobody(t *testing.T) {
 }
 
 // A ForceUnlock that the client cannot hear of: the answer to the release says it, and so does Do.
+// Rule 23.
 func TestDoOfWhatWasForced(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		c, err := latchkey.New(s.Option(), latchkey.WithoutPubSub())

@@ -40,7 +40,7 @@ type event struct {
 // stop.
 func work(ctx context.Context, url, prefix string, m mode) error {
 	reports := json.NewEncoder(os.Stdout)
-	report := func(e event) { _ = reports.Encode(e) } // when nobody listens any more, the standard input ends, too
+	report := func(e event) { _ = reports.Encode(e) } // when no process listens any more, the standard input ends, too
 	if err := sell(ctx, url, prefix, m, report); err != nil && ctx.Err() == nil {
 		report(event{Event: "error", Error: err.Error()})
 		return err
@@ -123,7 +123,8 @@ func sale(ctx context.Context, s *stock, m mode, hold *latchkey.Hold, orders *or
 	return true, nil
 }
 
-// orders are the lines of the standard input. When it ends, so does the process: whoever started it is gone.
+// orders are the lines of the standard input. When it ends, so does the process: the process that started it
+// is gone.
 type orders struct{ lines chan struct{} }
 
 func listen(context.Context) *orders {

@@ -59,7 +59,7 @@ func New[T any](c *session.Client, family lua.Family, name string, build func(se
 	case c.Options.WithoutPubSub:
 		return nil, session.ErrMute
 	case c.Options.Replicas > 0:
-		return nil, session.Invalid("latches and barriers do not wait for replicas")
+		return nil, session.Invalid("latches and barriers do not wait for replicas: use a client without WithReplicas")
 	}
 	return session.GetOrCreate(c, family, name, build)
 }

@@ -97,6 +97,7 @@ func TestLookIsFresh(t *testing.T) {
 }
 
 // Everybody gets to the last state, whoever comes and goes, and although messages are lost.
+// Rule 18.
 func TestEverybodyGetsThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		random := rand.New(rand.NewPCG(1, 1))

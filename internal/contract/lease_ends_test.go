@@ -113,6 +113,7 @@ var shortHolds = map[string]holds{
 
 // A hold with a fixed lease that nobody releases, and what another client is granted after it, are never both
 // held at one instant: whether it was taken at once, or granted by a message.
+// Rule 30.
 func TestNoTwoAreHeldAtTheEndOfALease(t *testing.T) {
 	for name, holds := range shortHolds {
 		for _, byMessage := range []bool{false, true} {

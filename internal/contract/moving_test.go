@@ -22,6 +22,7 @@ import (
 // its old primary, while one key after the other moves, while all have moved and it is not assigned, and
 // after that. What cannot be done for a while waits; no error comes out, nothing is forgotten, and no key is
 // made on one side that is on the other.
+// Rule 26.
 func TestSlotMovesInTheMiddleOfEverything(t *testing.T) {
 	cluster := redistest.NewCluster(t)
 	s := on(t, cluster.Nodes...)
@@ -209,6 +210,7 @@ func (h *holders) check(end bool) {
 }
 
 // Who cannot see the queue makes no other one on the new side, which would stop the move.
+// Rule 26.
 func TestQueueOfAMovingSlotIsMadeOnce(t *testing.T) {
 	cluster := redistest.NewCluster(t)
 	var locks []*fairlock.Lock
@@ -249,6 +251,7 @@ func TestQueueOfAMovingSlotIsMadeOnce(t *testing.T) {
 
 // Holders whose keys are on both sides of a move cannot be renewed, and are lost. That takes nothing from
 // others in the slot.
+// Rule 26.
 func TestStuckHolderIsLostAlone(t *testing.T) {
 	cluster := redistest.NewCluster(t)
 	c, err := latchkey.New(cluster.Option())

@@ -9,6 +9,7 @@ import (
 )
 
 // It rings at the earliest time, and once for all that it was set for.
+// Rule 40.
 func TestAlarm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()

@@ -9,6 +9,7 @@ import (
 )
 
 // A hold that was unlocked while its downgrade was under way is being given back: nobody may join it.
+// Rule 31.
 func TestDowngradedAfterUnlock(t *testing.T) {
 	for name, unlocked := range map[string]bool{"unlocked": true, "held": false} {
 		t.Run(name, func(t *testing.T) {

@@ -85,6 +85,7 @@ func TestReleaseRequestLost(t *testing.T) {
 }
 
 // A copy of an acquire that arrives after the release must not keep the lock for nobody.
+// Rule 2.
 func TestLateCopyOfAcquire(t *testing.T) {
 	eachThrough(t, func(t *testing.T, s *redistest.Server, p *redistest.Proxy, delegate bool) {
 		t.Run("takes a free lock", func(t *testing.T) {
@@ -123,7 +124,8 @@ func TestLateCopyOfAcquire(t *testing.T) {
 	})
 }
 
-// Rule 3: a grant for a tenure that is over is released at once, whoever queued it.
+// A grant for a tenure that is over is released at once, whichever command queued it.
+// Rule 3.
 func TestGrantForNobodyIsReleased(t *testing.T) {
 	each(t, func(t *testing.T, s *redistest.Server, delegate bool) {
 		a, b := open(t, s.Option()), open(t, s.Option())
@@ -227,6 +229,7 @@ func TestCancellationAtEveryAwait(t *testing.T) {
 }
 
 // A grant that races the cancellation is passed on.
+// Rule 3.
 func TestGrantRacesCancellation(t *testing.T) {
 	each(t, func(t *testing.T, s *redistest.Server, delegate bool) {
 		lingeringOrNot(t, delegate, func(t *testing.T, set ...grant.Option) {
@@ -493,7 +496,8 @@ func TestKeyChangesUnderTheHolder(t *testing.T) {
 }
 
 // A waiter that queues while the holder's lease is long is served at the end of that lease when the holder is
-// gone: the reply says when (rule 7), and nobody needs to tell.
+// gone: the reply says when, and nobody needs to tell.
+// Rule 7.
 func TestLeaseEndIsKnown(t *testing.T) {
 	each(t, func(t *testing.T, s *redistest.Server, delegate bool) {
 		c := open(t, s.Option())

@@ -13,6 +13,7 @@ import (
 // A name whose tokens are ahead of the server's clock, as after the clock was set back, or on another server
 // of a cluster, slows no other name, and its tokens spread to none. Its own are handed on inside the process
 // as well, and come hardly further ahead than they are used.
+// Rule 13.
 func TestNameAheadOfTheClock(t *testing.T) {
 	s := redistest.NewProcess(t)
 	plain := s.Client(t)

@@ -34,6 +34,7 @@ func eachDoer(t *testing.T, test func(t *testing.T, s *redistest.Server, of func
 
 // Work that is done is not reported as if it was not, and its caller does not wait for a Redis that is
 // silent.
+// Rule 23.
 func TestDoWhenTheReleaseIsNotAnswered(t *testing.T) {
 	eachDoer(t, func(t *testing.T, s *redistest.Server, of func(*session.Client) doer) {
 		do, other := of(open(t, s.Option())), of(open(t, s.Option()))
@@ -58,6 +59,7 @@ func TestDoWhenTheReleaseIsNotAnswered(t *testing.T) {
 	})
 }
 
+// Rule 23.
 func TestDoSaysWhetherItRan(t *testing.T) {
 	eachDoer(t, func(t *testing.T, s *redistest.Server, of func(*session.Client) doer) {
 		do, other := of(open(t, s.Option())), of(open(t, s.Option()))
@@ -84,6 +86,7 @@ func TestDoSaysWhetherItRan(t *testing.T) {
 	})
 }
 
+// Rule 23.
 func TestDoSaysThatItMayNotHaveBeenAlone(t *testing.T) {
 	s := redistest.NewProcess(t)
 	c := open(t, s.Option())

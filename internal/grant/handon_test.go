@@ -114,6 +114,7 @@ func TestHandOnInside(t *testing.T) {
 
 // Another process that waits gets its turn: it says so, and should that be lost, it is offered the lock after
 // a while.
+// Rule 12.
 func TestOthersGetTheirTurn(t *testing.T) {
 	const span = 200 * time.Millisecond // so that a stall of the machine is less than one
 	for name, test := range map[string]struct {
@@ -199,6 +200,7 @@ func TestSpansAreKept(t *testing.T) {
 
 // However a message, a reply or a copy of an offer goes astray, nobody is inside together with somebody else,
 // and everybody gets further turns.
+// Rule 10.
 func TestOfferGoesAstray(t *testing.T) {
 	for name, verdict := range map[string]redistest.Verdict{
 		"reply lost": redistest.LoseReply, "request lost": redistest.LoseRequest, "copy arrives late": redistest.Keep, "slow": redistest.Delay,
@@ -233,6 +235,7 @@ func TestOfferGoesAstray(t *testing.T) {
 
 // A copy of an offer that arrives while a goroutine holds, and another process waits, must not give the lock
 // away.
+// Rule 10.
 func TestLateCopyOfOfferWhileHeld(t *testing.T) {
 	s := redistest.New(t)
 	p := redistest.NewProxy(t, s)
@@ -273,6 +276,7 @@ func TestLateCopyOfOfferWhileHeld(t *testing.T) {
 
 // A goroutine that gives up while its offer is unanswered returns at once, and the next one goes on with the
 // offer. With nobody there, both ids are ended.
+// Rule 11.
 func TestOfferCancelled(t *testing.T) {
 	for name, verdict := range map[string]redistest.Verdict{"delayed": redistest.Delay, "lost": redistest.LoseRequest} {
 		for kind, heirs := range map[string]int{"inherited": 1, "alone": 0} {
@@ -316,6 +320,7 @@ func TestOfferCancelled(t *testing.T) {
 }
 
 // A delegate that gives up leaves its place in the queue to the next goroutine of its process.
+// Rule 11.
 func TestPlaceIsInherited(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		a, b := newLock(t, open(t, s.Option()), "a", true), newLock(t, open(t, s.Option()), "a", true)
@@ -343,6 +348,7 @@ func TestPlaceIsInherited(t *testing.T) {
 
 // ForceUnlock, or a loss that is found out, ends the hold and the handing on at once: the next goroutine
 // competes again.
+// Rule 8.
 func TestLossEndsTheHandingOn(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		plain := s.Client(t)
@@ -607,6 +613,7 @@ func TestLeaseOfItsOwnGoesThroughRedis(t *testing.T) {
 
 // Shutdown ends those in line at once, while one of the process holds; what is left when nobody takes it is
 // released.
+// Rule 11.
 func TestShutdownWithALine(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		for range 20 {
@@ -637,6 +644,7 @@ func TestShutdownWithALine(t *testing.T) {
 }
 
 // Tokens of a lock at full speed grow through an empty restart, and stay near the server's clock.
+// Rule 13.
 func TestTokensAtFullSpeed(t *testing.T) {
 	lingeringOrNot(t, true, func(t *testing.T, set ...grant.Option) {
 		s := redistest.NewProcess(t)

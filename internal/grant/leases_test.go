@@ -213,8 +213,9 @@ func (c *scene) run() error {
 	}
 }
 
-// Rule 7, in random scenarios: whoever is next has it at most 100 ms after the lease is over, however short
-// that is, and whoever left in between.
+// In random scenarios the next waiter has the lock at most 100 ms after the lease is over, however short the
+// lease is, and whichever waiters left in between.
+// Rule 7.
 func TestLeasesEndForWhoeverIsNext(t *testing.T) {
 	s := redistest.NewProcess(t)
 	seed := uint64(time.Now().UnixNano())

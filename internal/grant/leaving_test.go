@@ -43,6 +43,7 @@ func (c tardy) Release(ctx context.Context, e lua.Ending, weight int, alone bool
 
 // An attempt inside the process comes when the time of what lingered is over, and its release is not sent
 // yet. Nobody holds the lock and nobody else wants it. So it is not refused.
+// Rule 40.
 func TestTryWhileALingeringLockLeaves(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		c, err := core.Open(s.Option(), session.DefaultOptions())

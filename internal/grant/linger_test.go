@@ -32,6 +32,7 @@ func (t *tenure) stepDownLocked() succession {
 }
 
 // What ends a lingering lock may come before its Unlock. Then it is not left there: nobody would end it.
+// Rule 40.
 func TestWantBeforeParking(t *testing.T) {
 	closing, beginClosing := context.WithCancel(t.Context())
 	for _, c := range []struct {
@@ -56,6 +57,7 @@ func TestWantBeforeParking(t *testing.T) {
 }
 
 // Who says that others want a lock, while it is unlocked, finds it parked, or it is not left there.
+// Rule 40.
 func TestWantWhileParking(t *testing.T) {
 	for range 4_000 {
 		x := turnOf(t, t.Context())
@@ -85,6 +87,7 @@ func TestWantWhileParking(t *testing.T) {
 }
 
 // A tenure without tokens is given back. Redis tells only one that has some whether others wait.
+// Rule 40.
 func TestNothingIsParkedWithoutTokens(t *testing.T) {
 	for reserved, parks := range []bool{false, true} {
 		x := turnOf(t, t.Context())
@@ -95,6 +98,7 @@ func TestNothingIsParkedWithoutTokens(t *testing.T) {
 }
 
 // An attempt waits for what leaves, and not for longer than anybody wants to.
+// Rule 40.
 func TestAwaitLeaving(t *testing.T) {
 	for _, c := range []struct {
 		name string

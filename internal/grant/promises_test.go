@@ -17,6 +17,7 @@ import (
 )
 
 // A hold that was granted by message has its whole lease soon, not after a third of the short one.
+// Rule 5.
 func TestGrantIsConfirmedSoon(t *testing.T) {
 	for kind, delegate := range kinds {
 		t.Run(kind, func(t *testing.T) {
@@ -40,6 +41,7 @@ func TestGrantIsConfirmedSoon(t *testing.T) {
 }
 
 // An attempt that was given up does nothing when it reaches Redis after all.
+// Rule 2.
 func TestAttemptThatArrivesLate(t *testing.T) {
 	s := redistest.New(t)
 	kinds := map[string]func(c *session.Client) func() (undo func(context.Context) error, err error){
@@ -126,6 +128,7 @@ func TestAttemptThatArrivesBeforeItsEnd(t *testing.T) {
 }
 
 // After an outage one of those who try gets it: attempts from the outage itself are in nobody's way.
+// Rule 2.
 func TestTryLockAfterAnOutage(t *testing.T) {
 	s := redistest.NewProcess(t)
 	var locks []*lock.Lock

@@ -7,6 +7,7 @@ import (
 )
 
 // What others ask for again and again lingers ever more seldom, and as before once it is used here again.
+// Rule 40.
 func TestWorthOfLingering(t *testing.T) {
 	var w worth
 	rests := func() (n int) {

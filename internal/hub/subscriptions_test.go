@@ -43,7 +43,8 @@ func TestSubscriptionIsBackSoon(t *testing.T) {
 }
 
 // The subscription is killed between every pair of steps of a hand-off. The waiter asks again once it is
-// subscribed again (rule 4), and is served long before its poll cap or the end of a lease.
+// subscribed again, and is served long before its poll cap or the end of a lease.
+// Rule 4.
 func TestSubscriptionKilled(t *testing.T) {
 	for kind, delegate := range kinds {
 		t.Run(kind, func(t *testing.T) {
@@ -157,8 +158,8 @@ func TestSubscriberOnAReplica(t *testing.T) {
 	}
 }
 
-// Rule 5: who cannot send must not be granted anything. The commands of a client fail while its subscription
-// stands.
+// A client that cannot send must not be granted anything: its commands fail while its subscription stands.
+// Rule 5.
 func TestClientThatCannotSendClosesItsInbox(t *testing.T) {
 	s := redistest.New(t)
 	p := redistest.NewProxy(t, s)

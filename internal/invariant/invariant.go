@@ -1,6 +1,6 @@
 // Package invariant is the switch of assertions that only tests pay for.
 package invariant
 
-// Checked makes a broken assertion panic. Tests switch it on before they run, and nobody writes it after
+// Checked makes a broken assertion panic. Tests switch it on before they run, and no code writes it after
 // that: internal/redistest does so for every test that needs a server. In a program it is false.
 var Checked bool

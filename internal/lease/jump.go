@@ -14,7 +14,7 @@ var ErrJumped = errors.New("the server's clock was set forward past the end of t
 // it was.
 //
 // A lease that was granted later than that is not concerned. When an older one had no more than d left, Redis
-// has ended it, and somebody else may hold. Of the others less is left in Redis than they are trusted for, so
+// has ended it, and another owner may hold. Of the others less is left in Redis than they are trusted for, so
 // RenewAll must follow.
 func (k *Keeper) Jumped(d time.Duration, sent time.Time, concerns func(*Item) bool) {
 	k.mu.Lock()

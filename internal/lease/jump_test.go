@@ -13,6 +13,7 @@ func every(*lease.Item) bool { return true }
 
 // What has no more left than the jump is lost at once, unless it was granted after that, or by another
 // server.
+// Rule 24.
 func TestJumpEndsWhatMayBeOver(t *testing.T) {
 	s := &server{}
 	run(t, s, func(k *lease.Keeper) {
@@ -34,6 +35,7 @@ func TestJumpEndsWhatMayBeOver(t *testing.T) {
 
 // The answer to a question from before the jump gives less than it says, also when it arrives later: it is
 // asked again at once.
+// Rule 24.
 func TestLeaseFromBeforeAJumpIsConfirmed(t *testing.T) {
 	t.Run("a grant", func(t *testing.T) {
 		s := &server{}

@@ -26,7 +26,7 @@ var ErrExpired = errors.New("the lease ran out before it was renewed")
 var ErrEnded = errors.New("its fixed lease or longest hold is over")
 
 // Owner has a lease, and is told once when that is lost. Many are told one after the other, so Lost must not
-// block. Whoever looks at [Item.Left] before its owner is told sees that the lease is over.
+// block. A caller that looks at [Item.Left] before its owner is told sees that the lease is over.
 type Owner interface{ Lost(reason error) }
 
 // Item is one lease. The exported fields are set before it is kept, and do not change after that.
@@ -80,9 +80,9 @@ const (
 )
 
 // KeepShort is Keep for a grant by message. Redis gave it a lease of d, which may be less than the item's
-// own, until its first renewal. That is sent soon, so that a holder who dies costs the others no more than d.
-// It is sent also when it adds nothing, because Redis takes a client that never renews for one that does not
-// react.
+// own, until its first renewal. That is sent soon, so that a holder that dies costs the others no more than
+// d. It is sent also when it adds nothing, because Redis takes a client that never renews for one that does
+// not react.
 func (k *Keeper) KeepShort(i *Item, moment time.Time, d time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -168,7 +168,7 @@ func (k *Keeper) hasten(i *Item) {
 	k.arm()
 }
 
-// Expire loses the item if its time is over. Whoever looks at the clock before the timer does calls it.
+// Expire loses the item if its time is over. Code that looks at the clock before the timer does calls it.
 func (k *Keeper) Expire(i *Item) {
 	if i.Left() <= 0 {
 		k.Lose(i, i.Expiry())

@@ -189,6 +189,7 @@ func TestGoneIsLostAtOnce(t *testing.T) {
 }
 
 // What cannot be renewed for a while, because its slot is moving, keeps nothing else from it.
+// Rule 26.
 func TestStuckIsLostAlone(t *testing.T) {
 	s := &server{}
 	run(t, s, func(k *lease.Keeper) {
@@ -332,6 +333,7 @@ func TestLose(t *testing.T) {
 
 // What is in doubt is renewed at once, and once more when a renewal was under way: that may have been
 // answered before there was a doubt.
+// Rule 42.
 func TestAsk(t *testing.T) {
 	s := &server{latency: 10 * time.Millisecond, gone: map[*lease.Item]bool{}}
 	run(t, s, func(k *lease.Keeper) {
@@ -360,6 +362,7 @@ func TestAsk(t *testing.T) {
 
 // A lease that was granted by message is confirmed once, soon, together with others, and not at all when it
 // is over before.
+// Rule 5.
 func TestShortLeasesAreConfirmed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &server{began: time.Now()}

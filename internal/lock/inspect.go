@@ -16,8 +16,8 @@ type State struct {
 	Token     int64         // the holder's fencing token, or the first of those its turns share; 0 for none
 	Remaining time.Duration // until the lease ends; negative: never
 	Shares    int           // tenures that hold it together; 0 unless they do
-	Lingers   bool          // it is at this client, and nobody holds it
-	MayLinger bool          // it is at another client, where perhaps nobody holds it
+	Lingers   bool          // it is at this client, without a hold
+	MayLinger bool          // it is at another client, perhaps without a hold
 	Waiting   int           // entries in the queue
 	Queue     []string      // owner ids of the first of them, the next one first
 }

@@ -154,8 +154,8 @@ func (l *Lock) DoFor(ctx context.Context, d time.Duration, f func(context.Contex
 	return grant.Guard(ctx, hold, err, f)
 }
 
-// ForceUnlock takes the lock from whoever holds it, and reports whether it was held. It is sent once: a
-// second copy could take the lock from the next holder.
+// ForceUnlock takes the lock from its holder, and reports whether it was held. It is sent once: a second copy
+// could take the lock from the next holder.
 func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 	if l.by != nil {
 		return l.by.ForceUnlock(ctx)

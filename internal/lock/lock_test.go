@@ -117,6 +117,7 @@ func TestTryLock(t *testing.T) {
 	})
 }
 
+// Rule 23.
 func TestDo(t *testing.T) {
 	each(t, func(t *testing.T, s *redistest.Server, delegate bool) {
 		c := open(t, s.Option())
@@ -189,6 +190,7 @@ func TestHoldContext(t *testing.T) {
 	})
 }
 
+// Rule 7.
 func TestLeases(t *testing.T) {
 	each(t, func(t *testing.T, s *redistest.Server, delegate bool) {
 		plain := s.Client(t)
@@ -240,6 +242,7 @@ func TestLeases(t *testing.T) {
 	})
 }
 
+// Rule 8.
 func TestForceUnlock(t *testing.T) {
 	each(t, func(t *testing.T, s *redistest.Server, delegate bool) {
 		holder, other := open(t, s.Option()), open(t, s.Option())

@@ -101,7 +101,8 @@ func TestKilledWaitersAreSkipped(t *testing.T) {
 }
 
 // A process that stopped while it waits still counts as a subscriber. All its entries together cost one short
-// lease (rule 5).
+// lease.
+// Rule 5.
 func TestStoppedWaitersCostOneShortLease(t *testing.T) {
 	eachProcess(t, func(t *testing.T, s *redistest.Server, kind string, l, other *lock.Lock) {
 		h := mustLock(t, l)

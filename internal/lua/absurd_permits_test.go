@@ -12,6 +12,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/redistest"
 )
 
+// Rule 16.
 func TestAbsurdSemaphores(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, server *redistest.Server) {
 		for _, family := range []lua.Family{lua.Leased, lua.Plain} {

@@ -9,6 +9,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/redistest"
 )
 
+// Rule 16.
 func TestAbsurdLatches(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, server *redistest.Server) {
 		k, err := lua.NewKeys(lua.Latch, "latch", false)
@@ -62,6 +63,7 @@ func TestAbsurdLatches(t *testing.T) {
 	})
 }
 
+// Rule 16.
 func TestAbsurdBarriers(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, server *redistest.Server) {
 		k, err := lua.NewKeys(lua.Barrier, "barrier", false)

@@ -199,6 +199,7 @@ func hear(t *testing.T, s *redistest.Server, keys *lua.Keys, clients ...string) 
 	}
 }
 
+// Rule 16.
 func TestAbsurdLocks(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, server *redistest.Server) {
 		b := newBench(t, server)

@@ -73,6 +73,7 @@ func (c *circle) pending(p *party) bool {
 // Arrivals, the end of actions, parties that give up or whose lease ends, resets, and copies of any of them
 // later: the state, each reply, and what each generation that ever was is said to have become, are those of
 // the model.
+// Rule 17.
 func TestBarrierAgainstModel(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		conn := lua.Conn{Client: s.Client(t)}

@@ -81,6 +81,7 @@ func (b *basket) keys() []string {
 	return keys
 }
 
+// Rule 34.
 func TestBasketOfFreeLocks(t *testing.T) {
 	for _, all := range []bool{true, false} {
 		redistest.Each(t, func(t *testing.T, s *redistest.Server) {
@@ -116,6 +117,7 @@ func TestBasketOfFreeLocks(t *testing.T) {
 
 // A lock that is held or waited for is not free. Who takes all takes none then, and leaves nothing behind.
 // Who takes some takes those before it.
+// Rule 34.
 func TestBasketOfWhichSomeAreNotFree(t *testing.T) {
 	for name, occupy := range map[string]func(b *basket){
 		"held":   func(b *basket) { b.acquire("X:1", basketLease, lua.First) },
@@ -172,6 +174,7 @@ func TestBasketOfItsOwn(t *testing.T) {
 	})
 }
 
+// Rule 34.
 func TestBasketTooLate(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBasket(t, s, 2)
@@ -191,6 +194,7 @@ func TestBasketTooLate(t *testing.T) {
 }
 
 // Foreign data under a name ends the script before anything is written.
+// Rule 34.
 func TestBasketOfForeignData(t *testing.T) {
 	for _, all := range []bool{true, false} {
 		redistest.Each(t, func(t *testing.T, s *redistest.Server) {
@@ -207,6 +211,7 @@ func TestBasketOfForeignData(t *testing.T) {
 }
 
 // A token that cannot be had is found out at the last part: then nothing stays taken.
+// Rule 34.
 func TestBasketWithoutAToken(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBasket(t, s, 3)
@@ -259,6 +264,7 @@ func TestBasketTokensGrow(t *testing.T) {
 
 // Each lock goes to the first who waits for it and lives, and that waiter is told. Those that nobody waits
 // for are free. A lock that the owner has lost stays with who has it now.
+// Rule 34.
 func TestBasketReleaseGrants(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBasket(t, s, 5)
@@ -298,8 +304,9 @@ func TestBasketReleaseGrants(t *testing.T) {
 	})
 }
 
-// Whoever finds the lock free while somebody is queued serves that one, also with a release that comes too
-// late (rule 1).
+// A command that finds the lock free while somebody is queued serves the first in the queue, also a release
+// that comes too late.
+// Rules 1, 34.
 func TestBasketReleaseOfAFreeLock(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBasket(t, s, 2)
@@ -351,6 +358,7 @@ func TestBasketOfTooMany(t *testing.T) {
 
 // In a slot that is moving some keys are on each side: then one step cannot take them, and says so. Nothing
 // was done.
+// Rule 34.
 func TestBasketInAMovingSlot(t *testing.T) {
 	c := redistest.NewCluster(t)
 	conn, one := sharded(t, c, lua.Locks, "one:{x}")

@@ -61,6 +61,7 @@ func (r *runs) back(ticks lua.Ticks, periods int64) (last int64) {
 }
 
 // Of all who ask one is told to take the lock, and told so again; the others when to look again.
+// Rule 47.
 func TestDue(t *testing.T) {
 	eachRuns(t, lua.RunTicks, func(t *testing.T, r *runs) {
 		ticks := lua.Ticks{Period: day, Missed: lua.MissedOnce}
@@ -111,6 +112,7 @@ func TestDue(t *testing.T) {
 }
 
 // A tick is run once, by the run that has begun last.
+// Rule 45.
 func TestTick(t *testing.T) {
 	eachRuns(t, lua.RunTicks, func(t *testing.T, r *runs) {
 		ticks := lua.Ticks{Period: day, Missed: lua.MissedAll}
@@ -131,6 +133,7 @@ func TestTick(t *testing.T) {
 }
 
 // Ticks that were missed are run, or one for all of them, or none.
+// Rule 47.
 func TestMissedTicks(t *testing.T) {
 	eachRuns(t, lua.RunTicks, func(t *testing.T, r *runs) {
 		token := int64(5)
@@ -168,6 +171,7 @@ func TestMissedTicks(t *testing.T) {
 }
 
 // A tick whose runs die again and again is over after so many.
+// Rule 47.
 func TestTickIsDropped(t *testing.T) {
 	eachRuns(t, lua.RunTicks, func(t *testing.T, r *runs) {
 		ticks := lua.Ticks{Period: day, Missed: lua.MissedAll, Limit: 2}
@@ -185,6 +189,7 @@ func TestTickIsDropped(t *testing.T) {
 }
 
 // A clock that is set back repeats no tick. One that was wrong by more than ten minutes holds up no job.
+// Rule 47.
 func TestTicksWhenTheClockWasAhead(t *testing.T) {
 	eachRuns(t, lua.RunTicks, func(t *testing.T, r *runs) {
 		ticks := lua.Ticks{Period: 1000, Missed: lua.MissedAll}
@@ -201,6 +206,7 @@ func TestTicksWhenTheClockWasAhead(t *testing.T) {
 
 // Nor does a run that had begun while the clock was wrong: its process goes on from the clock when it is
 // over, or given up.
+// Rule 47.
 func TestRunOfATickThatIsFarAhead(t *testing.T) {
 	eachRuns(t, lua.RunTicks, func(t *testing.T, r *runs) {
 		ticks := lua.Ticks{Period: day, Missed: lua.MissedAll, Limit: 2}
@@ -227,6 +233,7 @@ func TestRunOfATickThatIsFarAhead(t *testing.T) {
 
 // The delay of a tick is below the longest, and the same for all who ask. It follows from the tick and the
 // name. All ticks come, one after the other.
+// Rule 47.
 func TestDelayedTicks(t *testing.T) {
 	eachRuns(t, lua.RunTicks, func(t *testing.T, r *runs) {
 		ticks := lua.Ticks{Period: day, Delay: day - 1, Missed: lua.MissedAll}
@@ -249,6 +256,7 @@ func TestDelayedTicks(t *testing.T) {
 }
 
 // Ticks of a real clock: they come one after the other, and never early.
+// Rule 47.
 func TestTicksOfAClock(t *testing.T) {
 	r := &runs{t: t, conn: lua.Conn{Client: redistest.New(t).Client(t)}}
 	var err error

@@ -59,6 +59,7 @@ func (f fences) eval(token int64, script string, args ...string) (rueidis.RedisM
 
 // Sets with several tokens, Evals, and copies of any Set later: what is in Redis, and each reply, are those
 // of the model.
+// Rule 43.
 func TestFenceAgainstModel(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		f := newFences(t, s, "a")
@@ -131,6 +132,7 @@ func TestFenceAgainstModel(t *testing.T) {
 
 // A script of the user's runs as it would by itself: with its keys and arguments, whatever it declares and
 // however it returns; its errors name its lines.
+// Rule 43.
 func TestFenceEval(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		f := newFences(t, s, "{x}a", "{x}b")
@@ -218,6 +220,7 @@ func isRedis(t testing.TB, f fences) bool {
 
 // A companion that is not ours is left as it is, and so is the key. What may not be read is refused as Redis
 // says it.
+// Rule 43.
 func TestFenceOfForeignData(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		f := newFences(t, s, "a")
@@ -251,6 +254,7 @@ func TestFenceOfForeignData(t *testing.T) {
 }
 
 // When memory is short, a write is refused before anything is changed.
+// Rule 43.
 func TestFenceWhenMemoryIsFull(t *testing.T) {
 	f := newFences(t, redistest.NewProcess(t, "--maxmemory", "1", "--maxmemory-policy", "noeviction"), "a")
 	require.ErrorContains(t, f.set(token, 1, "v"), "OOM")
@@ -263,6 +267,7 @@ func TestFenceWhenMemoryIsFull(t *testing.T) {
 
 // While a slot moves, a write either finds key and companion on one side, or is refused for now: no token is
 // forgotten on the way.
+// Rule 43.
 func TestFenceInAMovingSlot(t *testing.T) {
 	c := redistest.NewCluster(t)
 	conn, k := sharded(t, c, lua.Fence, "one")

@@ -13,6 +13,7 @@ import (
 
 // After the server's clock was set back nobody's lease is longer than it was at the beginning, once somebody
 // has asked.
+// Rule 24.
 func TestLeaseIsCut(t *testing.T) {
 	t.Run("of a lock", func(t *testing.T) {
 		s := redistest.NewJumping(t)
@@ -50,6 +51,7 @@ func TestLeaseIsCut(t *testing.T) {
 }
 
 // The same of permits, some of which have another lease.
+// Rule 24.
 func TestPermitLeaseIsCut(t *testing.T) {
 	s := redistest.NewJumping(t)
 	b := newSem(t, s, lua.Leased)
@@ -116,6 +118,7 @@ func TestMemberOfALostBarrierIsNotCut(t *testing.T) {
 }
 
 // The same of a latch, shut or open.
+// Rule 24.
 func TestTimeOfLatchIsCut(t *testing.T) {
 	s := redistest.NewJumping(t)
 	conn := lua.Conn{Client: s.Client(t)}
@@ -149,6 +152,7 @@ func TestTimeOfLatchIsCut(t *testing.T) {
 }
 
 // The same of the arrivals at a barrier, and of its members.
+// Rule 24.
 func TestLeaseAtBarrierIsCut(t *testing.T) {
 	s := redistest.NewJumping(t)
 	conn := lua.Conn{Client: s.Client(t)}

@@ -141,6 +141,7 @@ func listen(t testing.TB, s *redistest.Server, channel string) chan string {
 
 // Set, count down, delete, by us and by Java processes, and copies of any of them later: the state, each
 // reply, and what each generation that ever was is said to have become, are those of the model.
+// Rule 17.
 func TestLatchAgainstModel(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		conn := lua.Conn{Client: s.Client(t)}

@@ -22,6 +22,7 @@ func (b *bench) lead(t testing.TB, k *lua.Keys, l lua.Lead) lua.Led {
 
 // The holder of the lock says that it leads, as often as it likes. Whoever had the lock before says nothing
 // any more. What is said is true only as long as the lock has the same token.
+// Rule 44.
 func TestLead(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
@@ -69,6 +70,7 @@ func TestLead(t *testing.T) {
 }
 
 // A candidate that is not preferred leaves the lead to one that is, as long as that one is queued, and lives.
+// Rule 44.
 func TestLeadIsLeftToTheBetter(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
@@ -111,6 +113,7 @@ func TestLeadIsLeftToTheBetter(t *testing.T) {
 }
 
 // Foreign data is left as it is.
+// Rule 44.
 func TestLeadOfForeignData(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
@@ -136,6 +139,7 @@ func TestLeadOfForeignData(t *testing.T) {
 }
 
 // While the slot moves, a record on the other side is not written anew.
+// Rule 44.
 func TestLeadInAMovingSlot(t *testing.T) {
 	c := redistest.NewCluster(t)
 	conn, lock := sharded(t, c, lua.Locks, "one")

@@ -211,6 +211,7 @@ func outlast(t *testing.T, b *bench, begin func(n int) (trusted int64), try func
 
 // A lease in Redis is not shorter than its client trusts, to the microsecond: however the hold began, and
 // whatever holds.
+// Rule 30.
 func TestLeasesOutlastTheirTrust(t *testing.T) {
 	run := func(name string, family lua.Family, begin func(b *bench, n int) int64) {
 		t.Run(name, func(t *testing.T) {

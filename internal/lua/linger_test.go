@@ -32,6 +32,7 @@ func (b *bench) value() (value string) {
 }
 
 // An owner that may linger says so, however it became the owner, and has tokens from the first acquire on.
+// Rule 40.
 func TestLingerIsMarked(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
@@ -62,6 +63,7 @@ func TestLingerIsMarked(t *testing.T) {
 }
 
 // Who queues first behind an owner that may linger tells it, also when it has no tokens left.
+// Rule 40.
 func TestWantIsToldToWhoLingers(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
@@ -79,6 +81,7 @@ func TestWantIsToldToWhoLingers(t *testing.T) {
 
 // An attempt tells an owner that may linger who asks. It does not where nobody would answer, where others are
 // next, and inside of the owner's client.
+// Rule 40.
 func TestAttemptAtALockThatMayLinger(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)

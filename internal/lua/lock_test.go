@@ -273,7 +273,8 @@ func TestReleaseWithoutWaitersWhoLive(t *testing.T) {
 	})
 }
 
-// Whoever finds the lock free while somebody is queued runs the grant loop (rule 1 of the core).
+// A command that finds the lock free while somebody is queued runs the grant loop.
+// Rule 1.
 func TestFreeButQueued(t *testing.T) {
 	for name, step := range map[string]func(b *bench){
 		"try":            func(b *bench) { require.Zero(b.t, b.acquire("A:2", 1000, lua.Try).Token) },
@@ -333,6 +334,7 @@ func TestCancel(t *testing.T) {
 
 // A grant by message that expires without a renewal costs one short lease, not one for each entry of that
 // client.
+// Rule 5.
 func TestUnresponsiveClientIsDropped(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
@@ -360,6 +362,7 @@ func TestUnresponsiveClientIsDropped(t *testing.T) {
 }
 
 // The same, while the key itself still lives: an entry with a full lease was granted short.
+// Rule 5.
 func TestShortGrantEndsBeforeTheKey(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
@@ -382,6 +385,7 @@ func TestShortGrantEndsBeforeTheKey(t *testing.T) {
 	})
 }
 
+// Rule 7.
 func TestMinHoldLeavesTheRest(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
@@ -406,6 +410,7 @@ func TestMinHoldLeavesTheRest(t *testing.T) {
 }
 
 // An offer gives the lock to the head and queues behind it, in one step.
+// Rule 10.
 func TestOfferPasses(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
@@ -441,6 +446,7 @@ func TestOfferPasses(t *testing.T) {
 }
 
 // With nobody there to take it, the offer makes the fresh id the owner, with further tokens.
+// Rule 10.
 func TestOfferKeeps(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
@@ -473,6 +479,7 @@ func TestOfferKeeps(t *testing.T) {
 }
 
 // Reserved tokens stay near the clock, however often they are reserved.
+// Rule 13.
 func TestReservedTokensStayNearTheClock(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
@@ -491,6 +498,7 @@ func TestReservedTokensStayNearTheClock(t *testing.T) {
 
 // Who queues first behind an owner that hands on inside its process tells it; the next ones need not, nor
 // does anybody tell an owner that does not hand on.
+// Rule 12.
 func TestWantIsTold(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)

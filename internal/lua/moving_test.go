@@ -12,6 +12,7 @@ import (
 )
 
 // What a command or a script is told while a slot is moving passes, in the words of each server.
+// Rule 26.
 func TestMovingSlotsPass(t *testing.T) {
 	s := redistest.NewEmbedded(t).Client(t)
 	for _, text := range []string{
@@ -41,6 +42,7 @@ func sharded(t *testing.T, c *redistest.Cluster, family lua.Family, name string)
 
 // An offer that has to wait, because the token is on the other side, has queued nothing: else each copy of it
 // would queue the fresh id once more.
+// Rule 26.
 func TestOfferThatWaitsForAMovingSlotQueuesNothing(t *testing.T) {
 	c := redistest.NewCluster(t)
 	conn, k := sharded(t, c, lua.Locks, "one")
@@ -61,6 +63,7 @@ func TestOfferThatWaitsForAMovingSlotQueuesNothing(t *testing.T) {
 }
 
 // Of holders whose slot is moving, each is renewed as soon as its own keys are on one side.
+// Rule 26.
 func TestRenewalsOfAMovingSlotAreApart(t *testing.T) {
 	c := redistest.NewCluster(t)
 	conn, stuck := sharded(t, c, lua.Leased, "stuck:{x}")

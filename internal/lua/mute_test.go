@@ -27,6 +27,7 @@ func newMuteBench(t *testing.T) *bench {
 
 // Who may neither publish nor ask who listens hands the lock to the first in the queue with every script
 // that ends an ownership, and nothing of it is half done. Nobody is told.
+// Rule 33.
 func TestHandOverByWhoMayNotPublish(t *testing.T) {
 	for name, end := range map[string]func(b *bench){
 		"release": func(b *bench) { require.True(b.t, b.release("A:1", "")) },

@@ -84,6 +84,7 @@ func (r *runs) finish(token int64, o *lua.Outcome, pause int64) int64 {
 }
 
 // What is done is done: once, by the run that has begun last.
+// Rule 45.
 func TestRunOnce(t *testing.T) {
 	eachRuns(t, lua.RunOnce, func(t *testing.T, r *runs) {
 		require.Equal(t, lua.Begun{}, r.look(0))
@@ -115,6 +116,7 @@ func TestRunOnce(t *testing.T) {
 }
 
 // Whoever failed is followed by the next attempt, after a pause, as often as is said.
+// Rule 45.
 func TestRunFails(t *testing.T) {
 	eachRuns(t, lua.RunOnce, func(t *testing.T, r *runs) {
 		require.Equal(t, lua.Begun{Attempt: 1}, r.begin(5, 0, 2))
@@ -137,6 +139,7 @@ func TestRunFails(t *testing.T) {
 }
 
 // Who waits gets what ended after it came, and nothing else.
+// Rule 46.
 func TestRunShared(t *testing.T) {
 	eachRuns(t, lua.RunShared, func(t *testing.T, r *runs) {
 		enter := func() int64 {
@@ -170,6 +173,7 @@ func TestRunShared(t *testing.T) {
 }
 
 // The record of a run that dies is not that of an outcome: who waited for the one before runs itself.
+// Rule 46.
 func TestRunSharedDies(t *testing.T) {
 	eachRuns(t, lua.RunShared, func(t *testing.T, r *runs) {
 		require.Equal(t, lua.Begun{Attempt: 1}, r.begin(5, 0, 0), "the record was forgotten meanwhile")
@@ -235,6 +239,7 @@ func (r *runs) calls(ctx context.Context) []func() error {
 }
 
 // A server whose memory is full begins no run. The end of one is recorded.
+// Rule 45.
 func TestRunsWhenMemoryIsFull(t *testing.T) {
 	s := redistest.NewProcess(t)
 	for _, family := range []lua.Family{lua.RunOnce, lua.RunTicks} {
@@ -268,6 +273,7 @@ func TestRunsWhenMemoryIsFull(t *testing.T) {
 
 // In a slot that moves nothing is taken for absent that is on the other side, and what is nowhere can be
 // made.
+// Rule 45.
 func TestRunsInAMovingSlot(t *testing.T) {
 	c := redistest.NewCluster(t)
 	for _, family := range []lua.Family{lua.RunOnce, lua.RunTicks} {

@@ -11,7 +11,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/redistest"
 )
 
-// Rule 7: nobody who waits sleeps longer than the shortest lease of those who may hold before it.
+// No waiter sleeps longer than the shortest lease of those that may hold before it.
+// Rule 7.
 func TestShortestLeaseIsKnown(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
@@ -50,6 +51,7 @@ func TestShortestLeaseIsForeign(t *testing.T) {
 }
 
 // An attempt that arrives when its time is over does nothing; before that it is as any other.
+// Rule 2.
 func TestLateAttempt(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)

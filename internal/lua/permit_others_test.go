@@ -11,6 +11,7 @@ import (
 
 // A client learns that others wait: by the reply when it queues behind one of them, by a message when one
 // queues behind it, by a grant, and when it asks again.
+// Rule 41.
 func TestPermitsOthersAreTold(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newSem(t, s, lua.Leased)
@@ -75,6 +76,7 @@ func TestPermitsOthersAreTold(t *testing.T) {
 }
 
 // One that waits alone is told, whatever it is: perhaps it came first of many of its process.
+// Rule 41.
 func TestLastInTheQueueIsToldOnce(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		for _, family := range []lua.Family{lua.Leased, lua.Plain} {

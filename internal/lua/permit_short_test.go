@@ -104,6 +104,7 @@ func singleRequests(t *testing.T, b *sem, longest int, answered string, alone bo
 }
 
 // What the short ways of plain permits do leaves a record, with a time to live.
+// Rule 15.
 func TestShortWaysLeaveRecords(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newSem(t, s, lua.Plain)
@@ -125,6 +126,7 @@ func TestShortWaysLeaveRecords(t *testing.T) {
 }
 
 // The short ways give back when the server's memory is full, and take nothing.
+// Rule 16.
 func TestShortWaysWhenMemoryIsFull(t *testing.T) {
 	for _, family := range []lua.Family{lua.Leased, lua.Plain} {
 		t.Run(family.String(), func(t *testing.T) {

@@ -299,6 +299,7 @@ func (m *semaphore) forget(who string) {
 
 // Whatever the order of requests, releases, deaths, ends of leases and changes of the capacity: permits,
 // holders and queue are those of the model.
+// Rule 6.
 func TestPermitsAgainstModel(t *testing.T) {
 	for name, family := range map[string]lua.Family{"leased": lua.Leased, "plain": lua.Plain} {
 		t.Run(name, func(t *testing.T) {
@@ -524,6 +525,7 @@ func permitsAgainstModel(r *rapid.T, b *sem, clients []string) {
 
 // What gives back or renews is not refused when the server's memory is full; what takes is, and changes
 // nothing.
+// Rule 16.
 func TestPermitsWhenMemoryIsFull(t *testing.T) {
 	for name, family := range map[string]lua.Family{"leased": lua.Leased, "plain": lua.Plain} {
 		t.Run(name, func(t *testing.T) {
@@ -563,6 +565,7 @@ func must(t testing.TB, m rueidis.RedisMessage) int64 {
 }
 
 // Permits are given back also when the queue or the token key has been replaced by foreign data.
+// Rule 16.
 func TestGiveBackBesideForeignData(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		for _, i := range []int{1, 2} {
@@ -655,6 +658,7 @@ func TestRedissonsPermits(t *testing.T) {
 
 // A copy of a first request that arrives late takes nothing a second time: neither when its owner holds, nor
 // after it gave some back, nor when it queues the owner twice.
+// Rule 14.
 func TestLateCopiesOfTakes(t *testing.T) {
 	for name, family := range map[string]lua.Family{"leased": lua.Leased, "plain": lua.Plain} {
 		t.Run(name, func(t *testing.T) {
@@ -714,6 +718,7 @@ func TestJoinedAndGrantedInOneScript(t *testing.T) {
 }
 
 // A late copy of a partial release does nothing, whatever came after it.
+// Rule 14.
 func TestLateCopyOfPartialRelease(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newSem(t, s, lua.Leased)
@@ -730,6 +735,7 @@ func TestLateCopyOfPartialRelease(t *testing.T) {
 
 // Who waits for more than there are since the capacity shrank is told to ask, each client once, when it holds
 // up what is free.
+// Rule 6.
 func TestImpossibleRequestsAreTold(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newSem(t, s, lua.Leased)
@@ -753,6 +759,7 @@ func TestImpossibleRequestsAreTold(t *testing.T) {
 
 // Whoever asks again has such a request told also while nothing is free: its own client may not ask for it.
 // Who waits aside does not hide it.
+// Rule 6.
 func TestImpossibleRequestIsToldWhileNothingIsFree(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newSem(t, s, lua.Leased)

@@ -19,6 +19,7 @@ func turns(owner, demand string, n int) lua.Claim {
 
 // Tokens for further turns are the owner's alone: whoever gets permits later has greater ones. They are
 // reserved at once and from the queue, and a question that is repeated reserves none.
+// Rule 41.
 func TestTokensForFurtherTurns(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newSem(t, s, lua.Leased)
@@ -68,6 +69,7 @@ func TestTokensForFurtherTurns(t *testing.T) {
 
 // Tokens are reserved no further ahead of the clock than a restart takes, and none for a name that is far
 // ahead of it already.
+// Rule 41.
 func TestTurnsStayNearTheClock(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newSem(t, s, lua.Leased)

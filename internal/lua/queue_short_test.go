@@ -18,6 +18,7 @@ import (
 // The short ways into the queue and out of it against a model, with clients that reckon the clock and others
 // that do not. A place has a greater number than all tokens and places before. What a reply says to come
 // after lies between the tokens that were granted before it and those that are granted later.
+// Rule 3.
 func TestShortQueueAgainstModel(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
@@ -130,6 +131,7 @@ func TestShortQueueAgainstModel(t *testing.T) {
 }
 
 // Whoever is queued by the short way hears when to ask again, whatever lease may end before.
+// Rule 24.
 func TestShortQueueEnds(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)

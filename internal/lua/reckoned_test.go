@@ -13,6 +13,7 @@ import (
 
 // Where the client knows the clock, that is the token of a free lock, and no script looks at the clock. All
 // else is as without it.
+// Rule 24.
 func TestReckonedClock(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)

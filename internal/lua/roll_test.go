@@ -103,6 +103,7 @@ func TestRollOfOtherFamilies(t *testing.T) {
 
 // Of what is in the queue from the beginning to the end of a roll call, all is seen, and nothing that never
 // was there: whatever is granted, cancelled, and queued behind in between.
+// Rule 4.
 func TestRollAgainstModel(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
@@ -175,6 +176,7 @@ func TestRollOfForeignData(t *testing.T) {
 }
 
 // While a slot moves, a queue that may be on the other side is not taken for one in which nobody waits.
+// Rule 4.
 func TestRollInAMovingSlot(t *testing.T) {
 	c := redistest.NewCluster(t)
 	for _, family := range []lua.Family{lua.Locks, lua.ReadWrite} {
@@ -210,6 +212,7 @@ func TestRollInAMovingSlot(t *testing.T) {
 }
 
 // Whom nothing can have queued is queued without a search, but may own what it asks for: then it is told so.
+// Rule 4.
 func TestUnqueued(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b, rw := newBench(t, s), newRW(t, s)

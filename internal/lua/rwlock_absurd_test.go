@@ -11,6 +11,7 @@ import (
 )
 
 // Absurd data in every place of a read-write lock, whether somebody reads or writes: see spoiled.
+// Rule 16.
 func TestAbsurdReadWriteLocks(t *testing.T) {
 	for half, hold := range map[string]lua.Claim{"reader": reads("A:1"), "writer": shared("A:1")} {
 		t.Run(half, func(t *testing.T) {
@@ -100,6 +101,7 @@ func TestManyReadersLeave(t *testing.T) {
 
 // After the server's clock was set back nobody's lease is longer than it was at the beginning, once somebody
 // has asked.
+// Rule 24.
 func TestReadWriteLeaseIsCut(t *testing.T) {
 	try := func(b *bench) lua.Acquired { return b.acquire("C:1", 60_000, lua.Try) }
 	t.Run("of a writer", func(t *testing.T) {

@@ -51,6 +51,7 @@ func TestRestOfEitherHalf(t *testing.T) {
 }
 
 // A downgrade lets the readers at the head of the queue join, and no writer in between.
+// Rule 31.
 func TestDowngrade(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newRW(t, s)
@@ -113,6 +114,7 @@ func TestDowngradeBeforeTheFirstRenewal(t *testing.T) {
 }
 
 // ForceUnlock of one half takes the lock from that half alone. It says up to which token.
+// Rule 32.
 func TestForceOfEitherHalf(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newRW(t, s)
@@ -182,6 +184,7 @@ func TestForceGrantsToTheSameId(t *testing.T) {
 }
 
 // All clients that read hear that somebody waits, and again with each question of the first who waits.
+// Rule 29.
 func TestReadersHearThatOthersWait(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newRW(t, s)
@@ -269,6 +272,7 @@ func TestOfferToReaders(t *testing.T) {
 }
 
 // Tokens go on from what the caller has seen, and from what the key holds, in both halves.
+// Rule 32.
 func TestTokensOfBothHalvesGrow(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newRW(t, s)

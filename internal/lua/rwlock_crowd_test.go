@@ -91,6 +91,7 @@ func (c *rwCrowd) calls() map[string]int {
 
 // What a crowd costs grows with it, and not with its square: who waits behind others looks neither at each
 // reader nor through the queue.
+// Rule 30.
 func TestCrowdIsNotLookedAtByAll(t *testing.T) {
 	c := newCrowd(t, redistest.NewProcess(t))
 	begun := c.calls()
@@ -112,6 +113,7 @@ func TestCrowdIsNotLookedAtByAll(t *testing.T) {
 }
 
 // Readers are all told that somebody waits, at once.
+// Rule 29.
 func TestCrowdIsTold(t *testing.T) {
 	b := &rwCrowd{bench: newRW(t, redistest.NewProcess(t))}
 	for i := range 1500 {
@@ -123,6 +125,7 @@ func TestCrowdIsTold(t *testing.T) {
 }
 
 // Wherever the place that a question names is wrong, the answer is right.
+// Rule 30.
 func TestPlaceInACrowd(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		c := newCrowd(t, s)
@@ -147,6 +150,7 @@ func TestPlaceInACrowd(t *testing.T) {
 }
 
 // A writer that is first in the queue and is gone holds up nobody.
+// Rule 30.
 func TestCrowdBehindADeadWriter(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		c := newCrowd(t, s)
@@ -158,6 +162,7 @@ func TestCrowdBehindADeadWriter(t *testing.T) {
 
 // When what is known of the leases is not there, or is nonsense, each question looks for itself. It is known
 // again after that.
+// Rule 30.
 func TestCrowdWhoseEndIsNotKnown(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		c := newCrowd(t, s)
@@ -176,6 +181,7 @@ func TestCrowdWhoseEndIsNotKnown(t *testing.T) {
 
 // The writer who is first never asks, and the readers have all died, while the lock's key lives longer. Those
 // behind the writer find that out at the end that is known.
+// Rule 30.
 func TestCrowdOfTheDead(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		c := &rwCrowd{bench: newRW(t, s)}
@@ -201,6 +207,7 @@ func TestCrowdOfTheDead(t *testing.T) {
 }
 
 // When all readers have died, one question takes them out, and what their processes had queued, in one pass.
+// Rule 30.
 func TestCrowdThatDiesAtOnce(t *testing.T) {
 	c := newCrowd(t, redistest.NewProcess(t))
 	for i := range crowded {
@@ -216,6 +223,7 @@ func TestCrowdThatDiesAtOnce(t *testing.T) {
 
 // In a cluster it is the same. While the slot moves only the first who waits looks. It leaves no hint, which
 // would be of what cannot be seen, and might be made on both sides.
+// Rule 30.
 func TestCrowdInAMovingSlot(t *testing.T) {
 	cluster := redistest.NewCluster(t)
 	moving := func(name string) (*rwCrowd, *redistest.Moving) {
@@ -247,6 +255,7 @@ func TestCrowdInAMovingSlot(t *testing.T) {
 }
 
 // Without memory the end cannot be noted. Then each question looks for itself, and is answered as ever.
+// Rule 30.
 func TestCrowdWhenMemoryIsFull(t *testing.T) {
 	c := newCrowd(t, redistest.NewProcess(t))
 	require.NoError(t, c.do("HDEL", c.lock.All()[3], "ends").Error())

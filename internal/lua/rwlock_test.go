@@ -196,6 +196,7 @@ func TestRunOfReaders(t *testing.T) {
 }
 
 // One script grants a hundred readers at most. It has the next one ask for the rest.
+// Rule 28.
 func TestLongRunOfReaders(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newRW(t, s)
@@ -229,6 +230,7 @@ func TestLongRunOfReaders(t *testing.T) {
 }
 
 // A writer that waits holds up the readers that come later, also those that may not wait.
+// Rule 29.
 func TestWaitingWriterHoldsUpReaders(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newRW(t, s)
@@ -251,6 +253,7 @@ func TestWaitingWriterHoldsUpReaders(t *testing.T) {
 }
 
 // When the writer in front gives up, the readers behind it join those that read.
+// Rule 28.
 func TestReadersJoinWhenTheWriterLeaves(t *testing.T) {
 	for name, leave := range map[string]func(b *bench){
 		"cancel": func(b *bench) { require.False(b.t, b.release("W:1", shared("W:1").Entry())) },
@@ -289,6 +292,7 @@ func TestReadersJoinWhenTheWriterLeaves(t *testing.T) {
 }
 
 // A reader whose lease is over holds up nobody, and costs those that read with it nothing.
+// Rule 30.
 func TestReaderWhoseLeaseEndedIsPruned(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newRW(t, s)
@@ -313,6 +317,7 @@ func TestReaderWhoseLeaseEndedIsPruned(t *testing.T) {
 }
 
 // Whoever waits for readers is told when the first of their leases ends.
+// Rule 30.
 func TestFirstLeaseOfReaders(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newRW(t, s)
@@ -350,6 +355,7 @@ func TestWriterThatNeverRenewsIsDropped(t *testing.T) {
 }
 
 // So does a reader, beside others that do renew.
+// Rule 30.
 func TestReaderThatNeverRenewsIsDropped(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newRW(t, s)

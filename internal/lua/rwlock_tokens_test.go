@@ -11,6 +11,7 @@ import (
 
 // Readers have the token of the writer that gave the lock back. They have a greater one than a writer that
 // did not: what it still writes must be refused.
+// Rule 32.
 func TestReadersFenceOffADeadWriter(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newRW(t, s)

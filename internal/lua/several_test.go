@@ -31,6 +31,7 @@ func (b *bench) stored() string {
 
 // Whoever has the lock after a raise gets a greater token, and whoever looks sees the raised one. A copy
 // changes nothing.
+// Rule 36.
 func TestRaise(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
@@ -55,6 +56,7 @@ func TestRaise(t *testing.T) {
 }
 
 // The counter never goes back, also when the token that is raised to is smaller.
+// Rule 36.
 func TestRaiseNeverLowersTheCounter(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
@@ -68,6 +70,7 @@ func TestRaiseNeverLowersTheCounter(t *testing.T) {
 }
 
 // Only the owner raises: a copy that arrives late does not touch what followed.
+// Rule 36.
 func TestRaiseOfAnother(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
@@ -129,6 +132,7 @@ func unsettled(owner string, uptime time.Duration) lua.Claim {
 }
 
 // A server that does not know the name must have been up for long enough. One that knows it need not.
+// Rule 38.
 func TestSettled(t *testing.T) {
 	b := newBench(t, redistest.NewProcess(t))
 	ask := func(owner string, uptime time.Duration) lua.Acquired {
@@ -152,6 +156,7 @@ func TestSettled(t *testing.T) {
 }
 
 // A server says in whole seconds for how long it has been up, and may say a second too much.
+// Rule 38.
 func TestSettledInTime(t *testing.T) {
 	for range 3 { // at different moments of a second
 		began := time.Now()
@@ -185,6 +190,7 @@ func published(t testing.TB, s *redistest.Server, channel string) chan string {
 
 // A release is announced where that is asked for: once, by its owner, also when it grants to one who is
 // queued.
+// Rule 39.
 func TestReleaseIsAnnounced(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)

@@ -157,6 +157,7 @@ func TestUnpromptedOffersAreForLostMessages(t *testing.T) {
 }
 
 // TestSeededBugs shows that the search sees what it is for.
+// Rule 33.
 func TestSeededBugs(t *testing.T) {
 	together(t)
 	type hidden struct {

@@ -98,6 +98,7 @@ func sharingPairs() (all []config) {
 	return all
 }
 
+// Rule 29.
 func TestReadWriteProtocol(t *testing.T) {
 	together(t)
 	taken := verifyAll(t, append(sharingConfigs, sharingPairs()...), func(c *config) string { return c.name })
@@ -110,6 +111,7 @@ func TestReadWriteProtocol(t *testing.T) {
 
 // TestSeededReadWriteBugs shows that the search sees what it is for. The comment at each bug says where its
 // line is in the scripts or in package grant.
+// Rules 28, 29, 30, 31, 32.
 func TestSeededReadWriteBugs(t *testing.T) {
 	together(t)
 	type hidden struct {

@@ -227,6 +227,7 @@ func everyScenario(t *testing.T, seed uint64, n int64, option func() rueidis.Cli
 
 // Whatever three clients do with a job, and the server's clock with its ticks: a tick is run once, at its
 // turn, and again only when its run has not ended.
+// Rule 47.
 func TestRandomOperationsOfEvery(t *testing.T) {
 	seed := seed(t)
 	t.Logf("LATCHKEY_SEED=%d", seed)

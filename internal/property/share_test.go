@@ -178,6 +178,7 @@ func (m *shares) play(steps int) {
 }
 
 // Whatever three clients do with what they share, each call returns what the documentation says.
+// Rule 46.
 func TestRandomOperationsOfShare(t *testing.T) {
 	seed := seed(t)
 	t.Logf("LATCHKEY_SEED=%d", seed)

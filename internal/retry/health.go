@@ -26,8 +26,8 @@ type Health struct {
 	Lasting func()
 	// Patience is how long that is.
 	Patience time.Duration
-	// Up is called when Redis answers again, before anybody else is let through. It is called again when a
-	// command fails meanwhile: that is the same outage.
+	// Up is called when Redis answers again, before any waiter is let through. It is called again when a command
+	// fails meanwhile: that is the same outage.
 	Up func(Outage)
 
 	mu      sync.Mutex
@@ -101,7 +101,7 @@ func (h *Health) Succeeded() {
 	}
 }
 
-// run goes through an outage: it probes until Redis answers, calls Up, and lets through who waits. If a
+// run goes through an outage: it probes until Redis answers, calls Up, and lets the waiters through. If a
 // command fails during Up, the outage goes on.
 func (h *Health) run(probe func(context.Context) error) {
 	h.Down(h.outage())
@@ -113,7 +113,7 @@ func (h *Health) run(probe func(context.Context) error) {
 		}
 	}
 	h.mu.Lock()
-	h.again = false // the client has ended: nobody probes any more
+	h.again = false // the client has ended: there are no probes any more
 	h.mu.Unlock()
 	h.end()
 }
@@ -156,7 +156,7 @@ func (h *Health) answered() Outage {
 	return o
 }
 
-// end ends the outage and lets through who waits, unless a command has failed since Up began.
+// end ends the outage and lets the waiters through, unless a command has failed since Up began.
 func (h *Health) end() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -207,9 +207,9 @@ func (h *Health) Away() error {
 }
 
 // Wait returns when Redis is up; at once when there is no outage. It returns the cause when ctx or the client
-// ends. Those who waited are let through spread over 100 µs for each, LastPause at most.
+// ends. Waiters are let through spread over 100 µs for each, LastPause at most.
 func (h *Health) Wait(ctx context.Context) error {
-	if h.Context.Err() != nil { // nobody looks any more whether Redis is back
+	if h.Context.Err() != nil { // no goroutine looks any more whether Redis is back
 		return context.Cause(h.Context)
 	}
 	h.mu.Lock()

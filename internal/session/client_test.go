@@ -19,6 +19,7 @@ import (
 
 // In a cluster the nodes are asked. The tests of the others are those of a single server: nothing else
 // depends on it.
+// Rule 24.
 func TestForwardJumpInACluster(t *testing.T) {
 	s := redistest.NewJumping(t, "--cluster-enabled", "yes", "--cluster-node-timeout", "2000", "--cluster-config-file", "nodes.conf")
 	redistest.Form(t, []redistest.Member{s.Member()}, 1)
@@ -34,6 +35,7 @@ func TestForwardJumpInACluster(t *testing.T) {
 
 // Names of one slot are renewed together, and have a clock each: all of them hear of the jump. One that did
 // not would end a hold that was renewed after it, as soon as anything else told it.
+// Rule 24.
 func TestForwardJumpInASlot(t *testing.T) {
 	s := redistest.NewJumping(t, "--cluster-enabled", "yes", "--cluster-node-timeout", "2000", "--cluster-config-file", "nodes.conf")
 	redistest.Form(t, []redistest.Member{s.Member()}, 1)
@@ -74,6 +76,7 @@ func TestTryLockAfterTheClockMoved(t *testing.T) {
 }
 
 // Grants to tenures that are over take no memory without bound, however many of them come.
+// Rule 25.
 func TestRefusalsAreBounded(t *testing.T) {
 	c := open(t, redistest.New(t).Option())
 	for i := range 3 * session.MaxRefusals / 256 {
@@ -84,6 +87,7 @@ func TestRefusalsAreBounded(t *testing.T) {
 }
 
 // What a client has seen of a name it knows also after nothing of it was in use for a while.
+// Rule 13.
 func TestFloorIsKept(t *testing.T) {
 	s := redistest.New(t)
 	plain := s.Client(t)

@@ -25,6 +25,7 @@ func (r *reader) read(there, back time.Duration) jump {
 }
 
 // A jump is what no length of the trips explains, and its size is bounded by them.
+// Rule 24.
 func TestJumpsAreSeen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &reader{}
@@ -100,6 +101,7 @@ func TestHintsOfAJump(t *testing.T) {
 }
 
 // The clock is reckoned for a moment after it was told, by an answer or by a token, and never too high.
+// Rule 24.
 func TestReckon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &reader{off: time.Hour}

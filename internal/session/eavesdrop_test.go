@@ -30,6 +30,7 @@ func eavesdropper(t *testing.T, s *redistest.Server) rueidis.Client {
 // Whoever hears an inbox reads the ids of its waiters there, and can do what docs/operations.md says. A
 // waiter believes that it has the lock until its hold is confirmed, and never for long. The real holder
 // keeps it.
+// Rule 25.
 func TestForgedByWhoeverListens(t *testing.T) {
 	s := redistest.NewProcess(t)
 	plain, ear := s.Client(t), eavesdropper(t, s)
@@ -74,6 +75,7 @@ func TestForgedByWhoeverListens(t *testing.T) {
 
 // Whoever can read the key of a lock can end its hold: the message looks like that of a ForceUnlock. In Redis
 // the lock stays taken until the lease is over, and nobody else gets it before.
+// Rule 25.
 func TestHoldEndedByWhoeverReads(t *testing.T) {
 	s := redistest.NewProcess(t)
 	plain := s.Client(t)

@@ -16,7 +16,7 @@ var (
 	ErrReleased       = errors.New("released")
 	ErrReentered      = errors.New("held by this context already")
 	ErrClosed         = errors.New("client closed")
-	ErrTooManyWaiters = errors.New("too many waiters")
+	ErrTooManyWaiters = errors.New("too many waiters, see WithMaxWaiters")
 	ErrWrongType      = errors.New("key holds foreign data")
 	ErrUnavailable    = errors.New("redis unavailable")
 	ErrUnknownOutcome = errors.New("unknown outcome")

@@ -20,6 +20,7 @@ import (
 // beyond is further than what is left of a lease of the default options.
 const beyond = session.DefaultLease + time.Second
 
+// Rule 24.
 func TestForwardJumpOfAnIdleHolder(t *testing.T) {
 	t.Run("lock", func(t *testing.T) {
 		s := redistest.NewJumping(t)
@@ -49,6 +50,7 @@ func TestForwardJumpOfAnIdleHolder(t *testing.T) {
 const reckoned = 120 * time.Millisecond
 
 // Whatever the client asks tells of the jump: it is noticed before the answer is used.
+// Rule 24.
 func TestForwardJumpOfABusyHolder(t *testing.T) {
 	asks := map[string]func(t *testing.T, c *session.Client, s *redistest.Server){
 		"a free lock": func(t *testing.T, c *session.Client, _ *redistest.Server) {
@@ -86,6 +88,7 @@ func TestForwardJumpOfABusyHolder(t *testing.T) {
 
 // A name that is ahead of the clock has it asked for again and again, which does not keep others from asking:
 // what is granted after a jump is not lost because of it.
+// Rule 24.
 func TestForwardJumpBesideANameAhead(t *testing.T) {
 	s := redistest.NewJumping(t)
 	c := open(t, s.Option())
@@ -107,6 +110,7 @@ func TestForwardJumpBesideANameAhead(t *testing.T) {
 
 // The clock goes back just after a holder has died: the next has what it held two seconds (until somebody
 // asks) and a lease later.
+// Rule 24.
 func TestBackwardJumpAfterADeath(t *testing.T) {
 	const left = 2 * time.Second
 	bound := left + soon
@@ -181,6 +185,7 @@ func TestBackwardJumpAfterADeath(t *testing.T) {
 
 // The parties that wait are told, and each of them the same: their leases are over for Redis. Nobody goes on
 // alone.
+// Rule 24.
 func TestForwardJumpAtABarrier(t *testing.T) {
 	s := redistest.NewJumping(t)
 	errs := make(chan error, 2)

@@ -9,9 +9,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/redistest"
 )
 
-// Rule 24, for those who wait.
-
 // Who waits has the lock when it next asks. The holder asks for the clock as often, and here before them.
+// Rule 24.
 func TestForwardJumpWithWaiters(t *testing.T) {
 	for name, delegate := range kinds {
 		t.Run(name, func(t *testing.T) {
@@ -43,6 +42,7 @@ func TestForwardJumpWithWaiters(t *testing.T) {
 
 // Who waits asks as soon as the client knows of the jump, and not when it would ask anyway, two seconds after
 // the last time. The machine may be slow once, but not each time.
+// Rule 24.
 func TestForwardJumpSeenByWhoWaits(t *testing.T) {
 	quickest := long
 	for range 3 {
@@ -62,6 +62,7 @@ func TestForwardJumpSeenByWhoWaits(t *testing.T) {
 }
 
 // A jump of a minute ends the queue, whose time to live that is. Who waited is queued again when it asks.
+// Rule 24.
 func TestForwardJumpPastTheQueue(t *testing.T) {
 	s := redistest.NewJumping(t)
 	plain := s.Client(t)
@@ -90,6 +91,7 @@ func TestForwardJumpPastTheQueue(t *testing.T) {
 }
 
 // The clock goes back under a holder that lives: it goes on, and hands on to who waits at once.
+// Rule 24.
 func TestBackwardJumpWithWaiters(t *testing.T) {
 	for name, delegate := range kinds {
 		t.Run(name, func(t *testing.T) {
@@ -113,6 +115,7 @@ func TestBackwardJumpWithWaiters(t *testing.T) {
 
 // What is granted by message while nobody has noticed the jump is dated by a clock that is not the server's
 // any more.
+// Rule 24.
 func TestGrantAfterAJump(t *testing.T) {
 	for _, by := range []time.Duration{beyond, -time.Hour} {
 		t.Run(by.String(), func(t *testing.T) {

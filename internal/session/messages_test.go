@@ -70,6 +70,7 @@ func isFooled(t testing.TB, a *attempt, forge func()) *grant.Hold {
 }
 
 // Whoever may publish, but not read what is in Redis, cannot write a message to a waiter, and costs nothing.
+// Rule 25.
 func TestForgedMessages(t *testing.T) {
 	s := redistest.NewProcess(t)
 	plain := s.Client(t)
@@ -102,6 +103,7 @@ func TestForgedMessages(t *testing.T) {
 
 // Whoever may read as well can tell a waiter that it was granted the lock. A token that cannot be is not
 // believed, nor goes into any command; one that can be is believed until the hold is confirmed, soon after.
+// Rule 25.
 func TestForgedByWhoeverReads(t *testing.T) {
 	s := redistest.NewProcess(t)
 	plain := s.Client(t)
@@ -127,6 +129,7 @@ func TestForgedByWhoeverReads(t *testing.T) {
 }
 
 // Permits that nobody owns are never asked for again once they are taken: so Redis is asked before.
+// Rule 25.
 func TestForgedPermits(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		plain := s.Client(t)
@@ -155,6 +158,7 @@ func TestForgedPermits(t *testing.T) {
 }
 
 // Messages that nobody can read cost what little they are worth, however many waiters there are.
+// Rule 25.
 func TestUnknownMessages(t *testing.T) {
 	const crowd = 1000
 	s := redistest.NewProcess(t)
@@ -193,6 +197,7 @@ func TestUnknownMessages(t *testing.T) {
 // Who replays old grants has their client give them back again, at a pace that costs Redis little: one grant
 // again and again, the grants of many tenures, and under names that there are not. A grant that is real is
 // given back at once all the same.
+// Rule 25.
 func TestReplayedGrants(t *testing.T) {
 	const messages, most = 20_000, 100 // scripts a second
 	for what, of := range map[string]struct{ tenures, names int }{

@@ -44,6 +44,7 @@ func comeAndGo(t *testing.T, locks ...*lock.Lock) (stop func()) {
 
 // A server that answers with errors for a while, also to what belongs to a subscription, costs time and
 // nothing else.
+// Rule 21.
 func TestServerRefusesForAWhile(t *testing.T) {
 	for code, begin := range redistest.Refusals {
 		t.Run(code, func(t *testing.T) {
@@ -80,6 +81,7 @@ func TestServerRefusesForAWhile(t *testing.T) {
 }
 
 // A client is closed, and soon, whatever the server answers just then.
+// Rule 21.
 func TestCloseWhileRefused(t *testing.T) {
 	for code, begin := range redistest.Refusals {
 		t.Run(code, func(t *testing.T) {
@@ -102,6 +104,7 @@ func TestCloseWhileRefused(t *testing.T) {
 
 // Close ends within two seconds, Shutdown with its context, when Redis is silent, whatever waits; and the
 // process does not go round in circles afterwards.
+// Rule 22.
 func TestCloseOnASilentServer(t *testing.T) {
 	// Close waits for a second, the release timeout, and then three times for a quarter of one. One more release
 	// timeout would be 2.75 s.
@@ -167,6 +170,7 @@ func TestCloseOnASilentServer(t *testing.T) {
 }
 
 // What was held when Shutdown gave up waiting is released by its Unlock all the same.
+// Rule 22.
 func TestUnlockAfterClose(t *testing.T) {
 	each(t, func(t *testing.T, s *redistest.Server, delegate bool) {
 		c := open(t, s.Option())
@@ -195,6 +199,7 @@ func TestUnlockAfterClose(t *testing.T) {
 }
 
 // The connections on which replicas are waited for survive it, too.
+// Rule 21.
 func TestServerRefusesWhoWaitsForReplicas(t *testing.T) {
 	for _, code := range []string{"BUSY", "MISCONF"} {
 		t.Run(code, func(t *testing.T) {

@@ -55,6 +55,7 @@ func panicking(addr string) {
 
 // A hook that panics on the goroutine of a caller, who recovers, leaves nothing behind: what was just
 // acquired is given back, and what was released is.
+// Rule 27.
 func TestHookPanics(t *testing.T) {
 	s := redistest.New(t)
 	plain := s.Client(t)
@@ -113,6 +114,7 @@ func TestHookPanics(t *testing.T) {
 }
 
 // A hook that panics in the middle of an operation ends the process, although the caller recovers.
+// Rule 27.
 func TestHookPanicsInTheMiddle(t *testing.T) {
 	s := redistest.NewProcess(t)
 	output, err := redistest.RunWorker(t, "panics "+s.Addr)
@@ -133,6 +135,7 @@ func (b blocked) Enabled(context.Context, slog.Level) bool  { return true }
 
 // Hooks and a logger that do not return hold up nobody but whom they are called for, and not the end of the
 // client.
+// Rule 27.
 func TestHooksBlock(t *testing.T) {
 	s := redistest.New(t)
 	const patience = 300 * time.Millisecond

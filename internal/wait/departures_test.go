@@ -13,6 +13,7 @@ import (
 )
 
 // A wait that was given up returns at once. Redis hears of it a moment later. AwaitDepartures waits for that.
+// Rule 2.
 func TestAwaitDepartures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &redis{t: t, random: rand.New(rand.NewPCG(1, 1)), pending: map[string]int{}}

@@ -58,6 +58,7 @@ func TestGivenToWhoWantsIt(t *testing.T) {
 }
 
 // What is given is never lost, although contexts end in the same instant, and the turn never is.
+// Rule 41.
 func TestGivenIsNotLost(t *testing.T) {
 	var got atomic.Int64 // in all, since those of a seed may be too impatient
 	for seed := range uint64(200) {

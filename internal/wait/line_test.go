@@ -46,6 +46,7 @@ func TestLineInOrder(t *testing.T) {
 
 // What is passed on is never lost, although contexts end in the same instant: whatever is left is taken by
 // exactly one, or comes back to whoever found that nobody was there.
+// Rule 11.
 func TestLineLosesNothing(t *testing.T) {
 	for seed := range uint64(200) {
 		synctest.Test(t, func(t *testing.T) {

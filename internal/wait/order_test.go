@@ -27,6 +27,7 @@ func (s *scripted) Ask(context.Context, *wait.Waiter, lua.Mode, int64) (lua.Acqu
 func (s *scripted) Revoked(_ *wait.Waiter, token int64) { s.revoked.Store(token) }
 
 // Clients reckon the clock, so it does not say what came first: numbers do. Here, clocks say the opposite.
+// Rule 3.
 func TestNumbersSayWhatCameFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		shows := time.Now().UnixMicro()

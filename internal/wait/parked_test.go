@@ -12,6 +12,7 @@ import (
 )
 
 // What is parked is had by whoever comes next, in either way, or by whoever takes it out: by one alone.
+// Rule 40.
 func TestParked(t *testing.T) {
 	var line wait.Line[*int]
 	one, two := new(int), new(int)
@@ -79,6 +80,7 @@ func TestParkPasses(t *testing.T) {
 }
 
 // Many park, enter and take out at the same time: what is left is never had by two, nor lost.
+// Rule 40.
 func TestParkedAtOnce(t *testing.T) {
 	var line wait.Line[*int]
 	var inside, made, ended atomic.Int64

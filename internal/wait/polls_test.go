@@ -33,6 +33,7 @@ func (b *busy) Ask(ctx context.Context, w *wait.Waiter, mode lua.Mode, _ int64) 
 
 // Who polls pauses for a random time, up to a span that doubles from the first to the last. It asks for one
 // owner id, and never queues.
+// Rule 33.
 func TestPausesAreFullJitter(t *testing.T) {
 	const first, last, waits, attempts = time.Millisecond, 128 * time.Millisecond, 200, 30
 	synctest.Test(t, func(t *testing.T) {
@@ -66,6 +67,7 @@ func TestPausesAreFullJitter(t *testing.T) {
 }
 
 // A pause is cut short by the end of the context, and of the client; nothing is sent then but the cancel.
+// Rule 33.
 func TestPauseIsCutShort(t *testing.T) {
 	for name, cause := range map[string]func(ctx, closing context.CancelFunc){
 		"cancelled": func(ctx, _ context.CancelFunc) { ctx() },

@@ -128,6 +128,7 @@ func (g *gathered) over() {
 func (g *gathered) asks() int { g.redis.mu.Lock(); defer g.redis.mu.Unlock(); return g.redis.asks }
 
 // The oldest asks. For all others the queue is read in parts.
+// Rule 4.
 func TestCrowdIsCalled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := gather(t)
@@ -141,6 +142,7 @@ func TestCrowdIsCalled(t *testing.T) {
 }
 
 // Whoever is not in the queue any more joins it again, in the order of before. Nobody else asks.
+// Rule 4.
 func TestMissingJoinAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := gather(t)
@@ -162,6 +164,7 @@ func TestMissingJoinAgain(t *testing.T) {
 }
 
 // The queue is lost in the middle of a roll call. Those who were seen before are looked for once more.
+// Rule 4.
 func TestQueueIsLostDuringRoll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := gather(t)
@@ -211,8 +214,8 @@ func TestCopiesOfOneEntryDoNotHoldUpRoll(t *testing.T) {
 	})
 }
 
-// A part that was read before another confirmation says nothing of a grant that was lost before that
-// (rule 4).
+// A part that was read before another confirmation says nothing of a grant that was lost before that.
+// Rule 4.
 func TestConfirmedDuringRoll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := gather(t)
@@ -242,6 +245,7 @@ func TestConfirmedDuringRoll(t *testing.T) {
 }
 
 // Who asks while the roll is called is told by the answer to that where it stands, and not by the roll.
+// Rule 4.
 func TestAsksDuringRoll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := gather(t)
@@ -261,6 +265,7 @@ func TestAsksDuringRoll(t *testing.T) {
 
 // Somebody whose acquire got no answer asks: a copy of it may have queued it twice, and it may own the lock
 // although it is queued.
+// Rule 4.
 func TestStrayIsNotCalled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := gather(t)
@@ -309,6 +314,7 @@ func TestRollFails(t *testing.T) {
 }
 
 // A confirmation that comes while a roll call fails is followed by another.
+// Rule 4.
 func TestConfirmedWhileRollFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := gather(t)
@@ -327,6 +333,7 @@ func TestConfirmedWhileRollFails(t *testing.T) {
 }
 
 // Whoever has only tried cannot be queued, and is not searched for there when it queues at last.
+// Rule 4.
 func TestAfterAttemptsNobodyIsQueued(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := gather(t)

@@ -429,6 +429,7 @@ func (c *client) cycle(ctx context.Context, owner string, lease time.Duration) (
 
 // Everything at random: losses, interrupted subscriptions, cancellations. Nobody is inside together with
 // somebody else, and nobody waits much longer than a lease that a loss can cost.
+// Rules 2, 3, 4.
 func TestWaitersAtRandom(t *testing.T) {
 	for seed := range uint64(60) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -493,6 +494,7 @@ func TestWaitersAtRandom(t *testing.T) {
 }
 
 // Idle waiters cost one question for each queue and poll, however many there are.
+// Rule 4.
 func TestIdleWaitersAskOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &redis{t: t, random: rand.New(rand.NewPCG(1, 1)), pending: map[string]int{}}
@@ -517,8 +519,8 @@ func TestIdleWaitersAskOnce(t *testing.T) {
 	})
 }
 
-// A confirmation that comes while an acquire is unanswered is followed by a question that is sent after it
-// (rule 4).
+// A confirmation that comes while an acquire is unanswered is followed by a question that is sent after it.
+// Rule 4.
 func TestRecheckIsNotForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &redis{t: t, random: rand.New(rand.NewPCG(1, 1)), pending: map[string]int{}}
@@ -554,6 +556,7 @@ func TestRecheckIsNotForgotten(t *testing.T) {
 }
 
 // A grant that arrives in the instant in which the context ends, before or after, is given back.
+// Rule 3.
 func TestGrantRacesCancellation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &redis{t: t, random: rand.New(rand.NewPCG(1, 1)), pending: map[string]int{}}
@@ -593,6 +596,7 @@ func TestGrantRacesCancellation(t *testing.T) {
 
 // What was granted is taken away while a question of the same waiter is under way. Its answer tells, and is
 // not ignored because the waiter has what it waited for.
+// Rule 3.
 func TestAnswerContradictsGrant(t *testing.T) {
 	for name, next := range map[string]*entry{
 		"granted again": nil, "queued": {waiter: &wait.Waiter{}}, "queued by whoever reckons": {waiter: &wait.Waiter{}},
