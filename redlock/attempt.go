@@ -88,7 +88,7 @@ type asking struct {
 // well is how many of those that have not answered are not known to be away.
 func (a *asking) well(w *ways) (n int) {
 	for i, p := range w.servers {
-		if a.unheard[i] && p.Queue.Health().Away() == nil {
+		if a.unheard[i] && p.Queue.At.Health().Away() == nil {
 			n++
 		}
 	}
@@ -161,7 +161,7 @@ func (w *ways) ask(ctx context.Context, q *quorum, first int) (a *asking, err er
 func (w *ways) order() []int {
 	order, away := make([]int, 0, len(w.servers)), []int(nil)
 	for i, p := range w.servers {
-		if p.Queue.Health().Away() == nil {
+		if p.Queue.At.Health().Away() == nil {
 			order = append(order, i)
 		} else {
 			away = append(away, i)

@@ -10,7 +10,7 @@ import (
 // The hooks are those of the first client. They are told of the lock once, and not of its parts.
 
 func (q *quorum) event(ctx context.Context) session.Event {
-	e := q.ways.servers[0].Queue.NewEvent(ctx, q.ways.name)
+	e := q.ways.servers[0].Queue.At.NewEvent(ctx, q.ways.name)
 	e.Token = q.token
 	return e
 }

@@ -154,10 +154,10 @@ func (q *quorum) takeMissing() {
 	ctx, cancel := context.WithTimeout(context.Background(), q.ways.servers[0].Lease()/3)
 	q.mender = cancel
 	for i, p := range q.ways.servers {
-		if q.parts[i] != nil && q.parts[i].Left() > 0 || p.Queue.Client.Closing.Err() != nil {
+		if q.parts[i] != nil && q.parts[i].Left() > 0 || p.Queue.At.Client.Closing.Err() != nil {
 			continue
 		}
-		p.Queue.Client.Go(func() {
+		p.Queue.At.Client.Go(func() {
 			p.RaiseFloor(q.token - 1)
 			part, err := p.TakePart(ctx, q.partLost)
 			if err != nil {
@@ -267,7 +267,7 @@ func (q *quorum) closed() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for i, part := range q.parts {
-		if part != nil && part.Left() <= 0 && q.ways.servers[i].Queue.Client.Closing.Err() != nil {
+		if part != nil && part.Left() <= 0 && q.ways.servers[i].Queue.At.Client.Closing.Err() != nil {
 			return true
 		}
 	}

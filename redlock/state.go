@@ -83,7 +83,7 @@ func (w *ways) sameServer(ctx context.Context) error {
 	defer cancel()
 	ids := make(chan string, len(w.servers))
 	for _, p := range w.servers {
-		go func() { ids <- p.Queue.Client.RunID(ctx) }()
+		go func() { ids <- p.Queue.At.Client.RunID(ctx) }()
 	}
 	seen := map[string]bool{}
 	for range w.servers {

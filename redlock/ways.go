@@ -33,7 +33,7 @@ var _ lock.Ways = (*ways)(nil)
 // Name is of [lock.Ways], as are the methods that follow.
 func (w *ways) Name() string { return w.name }
 
-func (w *ways) Client() *session.Client { return w.servers[0].Queue.Client }
+func (w *ways) Client() *session.Client { return w.servers[0].Queue.At.Client }
 
 func (w *ways) Reenter(parent context.Context) (*grant.Hold, error) {
 	outer, ok := parent.Value(w).(*grant.Hold)

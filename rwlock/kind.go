@@ -28,5 +28,5 @@ func (d downgrader) Downgrade(
 	ctx context.Context, owner string, token int64, lease time.Duration,
 ) (holds, others bool, err error) {
 	q := d.queue
-	return q.Client.Conn.Downgrade(ctx, q.Keys, owner, token, session.Milliseconds(lease), q.Floor.Load())
+	return q.At.Client.Conn.Downgrade(ctx, q.At.Keys, owner, token, session.Milliseconds(lease), q.At.Floor.Load())
 }

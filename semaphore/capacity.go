@@ -18,11 +18,11 @@ func (b *base) changeCapacity(ctx context.Context, change lua.Change, n int64) (
 	if n < least || n > MaxCapacity {
 		return false, 0, 0, session.Wrap(b.p.Name, session.Invalid("the number of permits must be from %d to %d, not %d", least, MaxCapacity, n))
 	}
-	q, c := b.p.Queue, b.p.Queue.Client
+	q, c := b.p.Queue, b.p.Queue.At.Client
 	id := c.NewID()
-	_, err = q.Send(ctx, c.Closing, b.p.Name, func(ctx context.Context) error {
+	_, err = q.At.Send(ctx, c.Closing, b.p.Name, func(ctx context.Context) error {
 		return b.pool.afterDeclaring(ctx, func() (err error) {
-			done, total, free, err = c.Conn.Capacity(ctx, q.Keys, id, q.Floor.Load(), change, n, MaxCapacity, 0)
+			done, total, free, err = c.Conn.Capacity(ctx, q.At.Keys, id, q.At.Floor.Load(), change, n, MaxCapacity, 0)
 			return err
 		})
 	})
@@ -31,10 +31,10 @@ func (b *base) changeCapacity(ctx context.Context, change lua.Change, n int64) (
 
 // delete removes the semaphore, so that its holders lose their permits.
 func (b *base) delete(ctx context.Context) (existed bool, err error) {
-	q, c := b.p.Queue, b.p.Queue.Client
+	q, c := b.p.Queue, b.p.Queue.At.Client
 	id := c.NewID()
-	_, err = q.Send(ctx, c.Closing, b.p.Name, func(ctx context.Context) (err error) {
-		existed, err = c.Conn.Destroy(ctx, q.Keys, id, q.Floor.Load())
+	_, err = q.At.Send(ctx, c.Closing, b.p.Name, func(ctx context.Context) (err error) {
+		existed, err = c.Conn.Destroy(ctx, q.At.Keys, id, q.At.Floor.Load())
 		return err
 	})
 	return existed, err

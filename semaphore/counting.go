@@ -57,7 +57,7 @@ func (s *Counting) Acquire(ctx context.Context, n int) error { return s.acquire(
 // TryAcquire makes one attempt. It returns ErrNotAcquired when too few permits are free or somebody waits
 // for them, and ErrUnavailable when Redis does not answer within the client's command timeout.
 func (s *Counting) TryAcquire(ctx context.Context, n int) error {
-	limited, cancel := grant.Impatient(ctx, s.base.p.Queue.Client)
+	limited, cancel := grant.Impatient(ctx, s.base.p.Queue.At.Client)
 	defer cancel()
 	return s.acquire(ctx, limited, n, true)
 }
@@ -85,10 +85,10 @@ func (s *Counting) Release(ctx context.Context, n int) error {
 		return err
 	}
 	q := s.base.p.Queue
-	if q.Client.Stopped.Err() != nil { // it works while Shutdown waits: permits must come back then, too
+	if q.At.Client.Stopped.Err() != nil { // it works while Shutdown waits: permits must come back then, too
 		return session.Wrap(s.base.p.Name, session.ErrClosed)
 	}
-	if err := q.FinishInBackground(ctx, s.base.pool.newPlainRelease(n).send); err != nil {
+	if err := q.At.FinishInBackground(ctx, s.base.pool.newPlainRelease(n).send); err != nil {
 		return session.Wrap(s.base.p.Name, err)
 	}
 	s.base.p.GaveBack(ctx, n)
@@ -152,7 +152,7 @@ func (s *Counting) acquire(ctx, waiting context.Context, n int, try bool) error 
 func (s *Counting) taken(ctx context.Context, n int, began time.Time, err error) error {
 	session.HookOrUndo(func() { s.base.p.Attempted(ctx, n, began, err) }, func() {
 		if err == nil {
-			s.base.p.Queue.Go(func() { _ = s.Release(context.Background(), n) })
+			s.base.p.Queue.At.Go(func() { _ = s.Release(context.Background(), n) })
 		}
 	})
 	return err

@@ -24,16 +24,16 @@ var redeclareAfter = time.Minute // shorter in a test
 // keeps that of the client that was opened last: so a process of an old version does not undo what a new
 // one declares.
 func (p *pool) declare(ctx context.Context) error {
-	d, c := &p.declared, p.Client
+	d, c := &p.declared, p.queue.At.Client
 	n, now := d.capacity.Load(), time.Now().UnixNano()
 	if n == 0 || n == d.sent.Load() && now-d.sentAt.Load() < int64(redeclareAfter) {
 		return nil
 	}
 	change := lua.Declare
-	if p.Keys.Family() == lua.Plain {
+	if p.queue.At.Keys.Family() == lua.Plain {
 		change = lua.Initialize // nobody knows how many plain permits are held, so the rest cannot be computed
 	}
-	_, _, _, err := c.Conn.Capacity(ctx, p.Keys, c.NewID(), p.Floor.Load(), change, n, MaxCapacity, c.Began.UnixMicro())
+	_, _, _, err := c.Conn.Capacity(ctx, p.queue.At.Keys, c.NewID(), p.queue.At.Floor.Load(), change, n, MaxCapacity, c.Began.UnixMicro())
 	if err == nil {
 		d.sent.Store(n)
 		d.sentAt.Store(now)

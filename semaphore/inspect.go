@@ -36,21 +36,21 @@ type Request struct {
 
 // inspect returns at most limit holders and entries of the queue.
 func (b *base) inspect(ctx context.Context, limit int) (State, error) {
-	q, c := b.p.Queue, b.p.Queue.Client
+	q, c := b.p.Queue, b.p.Queue.At.Client
 	if c.Closing.Err() != nil {
 		return State{}, session.Wrap(b.p.Name, session.ErrClosed)
 	}
 	var census lua.Census
 	sent := time.Now()
 	err := b.pool.afterDeclaring(session.WithoutDeadline(ctx), func() (err error) {
-		census, err = c.Conn.Census(session.WithoutDeadline(ctx), q.Keys, limit)
+		census, err = c.Conn.Census(session.WithoutDeadline(ctx), q.At.Keys, limit)
 		if err == nil && !census.Initialized {
 			err = lua.ErrNotInitialized
 		}
 		return err
 	})
 	if err != nil && !errors.Is(err, lua.ErrNotInitialized) {
-		return State{}, q.ReadError(ctx, sent, b.p.Name, err)
+		return State{}, q.At.ReadError(ctx, sent, b.p.Name, err)
 	}
 	s := State{
 		Capacity: int(census.Free + census.Held), Available: int(census.Free), InUse: int(census.Held), Waiting: int(census.Length),

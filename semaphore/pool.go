@@ -20,15 +20,15 @@ var (
 // pool is the permits of one name, as the semaphores of that name on one client share them. It sends their
 // commands.
 type pool struct {
-	*grant.Queue
+	queue    *grant.Queue
 	declared declaration
 	batches  batcher
 	acks     session.Acks // of plain permits
 }
 
 func newPool(q *grant.Queue) grant.Commands {
-	p := &pool{Queue: q}
-	p.batches.client, p.batches.pool = q.Client, p
+	p := &pool{queue: q}
+	p.batches.client, p.batches.pool = q.At.Client, p
 	return p
 }
 
@@ -99,9 +99,9 @@ func (p *pool) put(ctx context.Context, request lua.Request) error {
 
 // send sends one script with all requests, and acknowledges commands with it.
 func (p *pool) send(ctx context.Context, requests ...lua.Request) (replies []rueidis.RedisMessage, err error) {
-	c := p.Client
+	c := p.queue.At.Client
 	err = p.acks.With(c.IDs, func(acks string) error {
-		replies, err = c.Conn.Trade(ctx, p.Keys, p.Floor.Load(), c.Options.MaxWaiters, acks, requests...)
+		replies, err = c.Conn.Trade(ctx, p.queue.At.Keys, p.queue.At.Floor.Load(), c.Options.MaxWaiters, acks, requests...)
 		return err
 	})
 	return replies, err

@@ -18,14 +18,14 @@ type plainRelease struct {
 }
 
 func (p *pool) newPlainRelease(n int) *plainRelease {
-	number := p.Client.IDs.Next()
-	return &plainRelease{pool: p, number: number, request: lua.Put(p.Client.IDs.ID(number), int64(n)), up: p.UpWhileRecorded()}
+	number := p.queue.At.Client.IDs.Next()
+	return &plainRelease{pool: p, number: number, request: lua.Put(p.queue.At.Client.IDs.ID(number), int64(n)), up: p.queue.At.UpWhileRecorded()}
 }
 
 // send sends the release until Redis answers or ctx ends. It reports whether it is over; otherwise it is
 // to be called again.
 func (r *plainRelease) send(ctx context.Context) (over bool, err error) {
-	answered, err := r.pool.RetryUntilAnswered(ctx, r.up, &r.stray, func(ctx context.Context) error {
+	answered, err := r.pool.queue.At.RetryUntilAnswered(ctx, r.up, &r.stray, func(ctx context.Context) error {
 		return r.pool.put(ctx, r.request)
 	})
 	switch {

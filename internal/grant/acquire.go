@@ -11,7 +11,7 @@ import (
 
 // Try makes one attempt.
 func (p *Primitive) Try(ctx context.Context, permits int) (*Hold, error) {
-	limited, cancel := Impatient(ctx, p.Queue.Client)
+	limited, cancel := Impatient(ctx, p.Queue.At.Client)
 	defer cancel()
 	return p.Acquire(ctx, limited, permits, true)
 }
@@ -214,17 +214,17 @@ func (p *Primitive) holdOf(c *contender) (*Hold, error) {
 
 // enter checks what can be known at once, and counts a goroutine that goes on, until leave.
 func (p *Primitive) enter(parent context.Context, try bool) error {
-	r, c := p.Queue, p.Queue.Client
+	q, c := p.Queue, p.Queue.At.Client
 	switch {
 	case c.Closing.Err() != nil:
 		return session.Wrap(p.Name, session.ErrClosed)
 	case parent.Err() != nil:
 		return session.Wrap(p.Name, session.ContextError(parent))
-	case !try && r.waiters.Callers.Add(1) > int64(c.Options.MaxWaiters):
-		r.waiters.Callers.Add(-1)
+	case !try && q.waiters.Callers.Add(1) > int64(c.Options.MaxWaiters):
+		q.waiters.Callers.Add(-1)
 		return session.Wrap(p.Name, session.ErrTooManyWaiters)
 	}
-	r.enter()
+	q.enter()
 	return nil
 }
 
@@ -232,7 +232,7 @@ func (p *Primitive) enter(parent context.Context, try bool) error {
 // holds alone may also hold together with others.
 func (p *Primitive) Reenter(parent context.Context) (*Hold, error) {
 	outer, ok := parent.Value(p.Queue).(*Hold)
-	if !ok || !p.Queue.kind.Exclusive || p.Queue.Client.Closing.Err() != nil || parent.Err() != nil || !outer.Held() {
+	if !ok || !p.Queue.kind.Exclusive || p.Queue.At.Client.Closing.Err() != nil || parent.Err() != nil || !outer.Held() {
 		return nil, nil //nolint:nilnil,nilerr // there is nothing to re-enter, which is no error
 	}
 	hold, err := outer.turn().reenter(parent, p)
@@ -257,17 +257,17 @@ var (
 func (p *Primitive) failed(c *contender, err error) error {
 	r, cause := p.Queue, context.Cause(c.waits)
 	var away *wait.AwayError
-	last := r.Away(r.hears())
+	last := r.At.Away(r.hears())
 	if errors.As(err, &away) {
 		last = away.Last
 	}
 	switch {
-	case errors.Is(err, session.ErrClosed) && r.Client.Closing.Err() != nil:
+	case errors.Is(err, session.ErrClosed) && r.At.Client.Closing.Err() != nil:
 		return session.Wrap(p.Name, session.ErrClosed)
 	case errors.Is(err, wait.ErrBusy):
 		return session.Wrap(p.Name, session.ErrNotAcquired)
 	case away == nil && !errors.Is(err, cause):
-		return session.Wrap(p.Name, session.WithSentinel(r.Explain(c.parent, err)))
+		return session.Wrap(p.Name, session.WithSentinel(r.At.Explain(c.parent, err)))
 	default:
 		return EndOf(p.Name, c.parent, c.waits, last)
 	}

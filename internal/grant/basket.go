@@ -16,12 +16,12 @@ import (
 // FitsInto reports whether one script can take both.
 func (p *Primitive) FitsInto(other *Primitive) bool {
 	a, b := p.Queue, other.Queue
-	return a.Client == b.Client && a.kind == b.kind && a.batch == b.batch && p.mayGoTogether() && other.mayGoTogether()
+	return a.At.Client == b.At.Client && a.kind == b.kind && a.batch == b.batch && p.mayGoTogether() && other.mayGoTogether()
 }
 
 // mayGoTogether reports whether one script can take it with others. Replicas are waited for by each itself.
 func (p *Primitive) mayGoTogether() bool {
-	return p.Queue.kind.Together != nil && !p.Shared && p.Queue.Client.Options.Replicas == 0
+	return p.Queue.kind.Together != nil && !p.Shared && p.Queue.At.Client.Options.Replicas == 0
 }
 
 // AcquireTogether makes one attempt for primitives that fit into one basket, at most [lua.BasketLimit] of
@@ -106,7 +106,7 @@ func newTenures(parent context.Context, ps []*Primitive) []*tenure {
 func takeTogether(waits context.Context, commands Together, tenures []*tenure, all bool) (errs []error, free int) {
 	members, parts := make([]wait.Member, len(tenures)), make([]lua.Part, len(tenures))
 	for i, t := range tenures {
-		members[i] = wait.Member{Waiters: t.waiters, Waiter: &t.waiter}
+		members[i] = wait.Member{Waiters: t.queue.waiters, Waiter: &t.waiter}
 		parts[i] = t.part()
 	}
 	free = len(tenures)
@@ -118,7 +118,7 @@ func takeTogether(waits context.Context, commands Together, tenures []*tenure, a
 		}
 		free = n
 		for i, t := range tenures {
-			t.heed(ctx, &t.waiter, replies[i], sent, lua.Try)
+			t.queue.heed(ctx, &t.waiter, replies[i], sent, lua.Try)
 		}
 		return replies, nil
 	})
@@ -127,7 +127,7 @@ func takeTogether(waits context.Context, commands Together, tenures []*tenure, a
 
 // part is what the scripts of a basket are told of the tenure.
 func (t *tenure) part() lua.Part {
-	return lua.Part{Keys: t.Keys, Owner: t.waiter.Owner, Lease: session.Milliseconds(t.waiter.Lease), Seen: t.Floor.Load()}
+	return lua.Part{Keys: t.queue.At.Keys, Owner: t.waiter.Owner, Lease: session.Milliseconds(t.waiter.Lease), Seen: t.queue.At.Floor.Load()}
 }
 
 // holdPrefix makes holds of the tenures before the first that has none, and gives back the others.
@@ -150,7 +150,7 @@ func holdPrefix(parent context.Context, ps []*Primitive, tenures []*tenure, errs
 func discardFrom(i int, tenures []*tenure, errs []error) {
 	for ; i < len(tenures); i++ {
 		if errs[i] == nil {
-			tenures[i].waiters.Cancel(&tenures[i].waiter)
+			tenures[i].queue.waiters.Cancel(&tenures[i].waiter)
 		}
 	}
 }

@@ -10,23 +10,23 @@ import (
 // hold makes a granted tenure its first hold. It returns nil when the lease was over before that, or when the
 // client was closed. Then the tenure has been given back, and a delegate still has the turn of the line.
 func (t *tenure) hold(parent context.Context, terms *terms) *Hold {
-	session.Raise(t.Floor, t.waiter.Grant.Token)
+	session.Raise(t.queue.At.Floor, t.waiter.Grant.Token)
 	t.take(parent, terms)
 	t.keep()
-	if t.item.Left() <= 0 || t.Client.Closing.Err() != nil {
-		t.Client.Keeper.Remove(&t.item)
+	if t.item.Left() <= 0 || t.queue.At.Client.Closing.Err() != nil {
+		t.queue.At.Client.Keeper.Remove(&t.item)
 		t.finish(released, true)
 		return nil
 	}
 	revoked := t.settleLine()
 	switch shared := t.isShared(); {
 	case shared:
-		t.supersedeWriter(t)
-	case t.kind.Exclusive:
-		t.supersede(t)
+		t.queue.supersedeWriter(t)
+	case t.queue.kind.Exclusive:
+		t.queue.supersede(t)
 	}
 	if revoked != nil { // while it became a hold
-		t.Client.Keeper.Lose(&t.item, revoked)
+		t.queue.At.Client.Keeper.Lose(&t.item, revoked)
 	}
 	return &t.first.first
 }
@@ -45,11 +45,11 @@ func (t *tenure) take(parent context.Context, terms *terms) {
 	t.become(held)
 	t.terms, t.turn, t.stay.span = *terms, &t.first, terms.linger
 	if t.waiter.Demand.Lingers {
-		t.enter() // as long as it is there, its process must hear that others want it
+		t.queue.enter() // as long as it is there, its process must hear that others want it
 	}
 	t.handOffs.token, t.handOffs.reserved = grant.Token, grant.Reserved
 	switch {
-	case !t.kind.Exclusive:
+	case !t.queue.kind.Exclusive:
 		t.beginBudget(terms)
 		if grant.Others {
 			t.othersWait()
@@ -64,7 +64,7 @@ func (t *tenure) take(parent context.Context, terms *terms) {
 
 // keep has the lease renewed.
 func (t *tenure) keep() {
-	c, grant := t.Client, t.waiter.Grant
+	c, grant := t.queue.At.Client, t.waiter.Grant
 	c.Count(-1, 1)
 	if grant.Short {
 		c.Keeper.KeepShort(&t.item, grant.Moment, min(t.terms.lease, wait.ShortLease))
@@ -80,7 +80,7 @@ func (t *tenure) keep() {
 // it has.
 func (t *tenure) settleLine() (revoked error) {
 	t.mu.Lock()
-	t.inLine = t.delegate && t.kind.Exclusive && !t.shared && t.terms.passable() && t.phase == held
+	t.inLine = t.delegate && t.queue.kind.Exclusive && !t.shared && t.terms.passable() && t.phase == held
 	pass := t.delegate && !t.inLine
 	if t.shared {
 		t.share()
@@ -89,11 +89,11 @@ func (t *tenure) settleLine() (revoked error) {
 	if t.revoked.token >= t.first.token {
 		revoked = t.revoked.why
 	}
-	line := &t.half(t.shared).line
+	line := &t.queue.half(t.shared).line
 	t.mu.Unlock()
 	switch {
-	case pass && !t.kind.Exclusive:
-		t.letIn(t.first.sequence == 0)
+	case pass && !t.queue.kind.Exclusive:
+		t.queue.letIn(t.first.sequence == 0)
 	case pass:
 		line.Pass(nil)
 	}

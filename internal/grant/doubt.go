@@ -39,7 +39,7 @@ func (t *tenure) doubt() {
 	t.handOffs.reserved, t.open = 0, false
 	t.mu.Unlock()
 	if !t.leaveParked() {
-		t.Client.Keeper.Ask(&t.item)
+		t.queue.At.Client.Keeper.Ask(&t.item)
 	}
 }
 

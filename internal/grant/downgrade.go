@@ -18,11 +18,11 @@ func (h *Hold) Downgrade(ctx context.Context) error {
 		return h.Err()
 	}
 	u := h.turn()
-	if u == nil || u.tenure.kind.Downgrader == nil {
+	if u == nil || u.tenure.queue.kind.Downgrader == nil {
 		return session.Wrap(h.Name(), session.Invalid("only a write hold of a read-write lock can be downgraded"))
 	}
 	t := u.tenure
-	commands := t.kind.Downgrader(t.Queue)
+	commands := t.queue.kind.Downgrader(t.queue)
 	h.look()
 	t.parting.Lock() // one after the other
 	defer t.parting.Unlock()
@@ -39,9 +39,9 @@ func (h *Hold) Downgrade(ctx context.Context) error {
 	if !t.item.End.IsZero() { // by then it must be free in Redis, too
 		length = min(length, max(time.Until(t.item.End), time.Millisecond))
 	}
-	audible := t.Listening()
+	audible := t.queue.Listening()
 	var holds, others bool
-	stray, err := t.Send(limited, t.Client.Stopped, t.name, func(ctx context.Context) (err error) {
+	stray, err := t.queue.At.Send(limited, t.queue.At.Client.Stopped, t.name, func(ctx context.Context) (err error) {
 		holds, others, err = commands.Downgrade(ctx, t.waiter.Owner, u.token, length)
 		return err
 	})
@@ -54,7 +54,7 @@ func (h *Hold) Downgrade(ctx context.Context) error {
 		}
 		return err
 	case !holds:
-		t.Client.Keeper.Lose(&t.item, lease.ErrGone)
+		t.queue.At.Client.Keeper.Lose(&t.item, lease.ErrGone)
 		return h.Err()
 	}
 	t.goOnShared(audible, others)
@@ -82,7 +82,7 @@ func (h *Hold) beginDowngrade() (done bool, err error) {
 	t.weak++
 	if t.inLine {
 		t.inLine = false
-		t.alone.line.Pass(nil)
+		t.queue.alone.line.Pass(nil)
 	}
 	return false, nil
 }
@@ -106,5 +106,5 @@ func (t *tenure) goOnShared(audible, others bool) {
 		t.share()
 	}
 	t.mu.Unlock()
-	t.alone.holder.CompareAndSwap(t, nil)
+	t.queue.alone.holder.CompareAndSwap(t, nil)
 }

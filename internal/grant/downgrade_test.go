@@ -13,8 +13,8 @@ import (
 func TestDowngradedAfterUnlock(t *testing.T) {
 	for name, unlocked := range map[string]bool{"unlocked": true, "held": false} {
 		t.Run(name, func(t *testing.T) {
-			q := &Queue{Target: session.Target{Client: &session.Client{}}, shared: &half{}}
-			shared := &tenure{Queue: q, phase: held}
+			q := &Queue{At: session.Target{Client: &session.Client{}}, shared: &half{}}
+			shared := &tenure{queue: q, phase: held}
 			shared.first.tenure = shared
 			shared.first.begin(t.Context())
 			shared.turn = &shared.first

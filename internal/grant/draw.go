@@ -36,9 +36,9 @@ func (p *Primitive) notDrawn(parent, waits context.Context, err error) error {
 // While a copy of its acquire, or a message about it, may still arrive, it stays known here and in Redis, so
 // that these are not taken for something else.
 func (t *tenure) drawn() (settled bool) {
-	c, n := t.Client, t.waiter.Number
-	if !t.waiters.Outstanding(&t.waiter) {
-		t.waiters.End(&t.waiter)
+	c, n := t.queue.At.Client, t.waiter.Number
+	if !t.queue.waiters.Outstanding(&t.waiter) {
+		t.queue.waiters.End(&t.waiter)
 		return true
 	}
 	c.Count(-1, 0)

@@ -19,7 +19,7 @@ type listener struct{ heard func() }
 // until stop is called. It must not block. On a client without subscriptions it is never called.
 func (p *Primitive) ListenForReleases(heard func()) (stop func()) {
 	q := p.Queue
-	if q.Client.Inbox == nil {
+	if q.At.Client.Inbox == nil {
 		return func() {}
 	}
 	l, e := &listener{heard}, &q.ear
@@ -30,7 +30,7 @@ func (p *Primitive) ListenForReleases(heard func()) (stop func()) {
 	}
 	e.listeners[l] = struct{}{}
 	if e.channel == nil {
-		e.channel = q.Client.Hub.Listen(q.Keys.Released(), e.tell, func(string) { e.tell() })
+		e.channel = q.At.Client.Hub.Listen(q.At.Keys.Released(), e.tell, func(string) { e.tell() })
 	}
 	return func() {
 		e.mu.Lock()

@@ -126,7 +126,7 @@ func (t *tenure) give(now time.Time) bool {
 	state, permits, begun := t.handOffs, t.permits, t.first.moment
 	goes := t.mayGoOn(now, &t.terms)
 	t.mu.Unlock()
-	return goes && t.alone.line.Give(t, func(wants any) bool {
+	return goes && t.queue.alone.line.Give(t, func(wants any) bool {
 		w, ok := wants.(wish)
 		return ok && w.permits == permits && w.terms.lease == t.terms.lease && !state.due(now, begun, time.Time{}, w.terms)
 	})

@@ -36,7 +36,7 @@ func UnlockTogether(ctx context.Context, holds []*Hold) []error {
 		case u == nil:
 			others = append(others, l)
 		case l.begin(ctx) && u.tenure.fits():
-			of := basketOf{u.tenure.Client, u.tenure.kind, u.tenure.batch}
+			of := basketOf{u.tenure.queue.At.Client, u.tenure.queue.kind, u.tenure.queue.batch}
 			baskets[of] = append(baskets[of], l)
 		case l.release != nil:
 			others = append(others, l)
@@ -89,7 +89,7 @@ func (l *leaving) begin(ctx context.Context) bool {
 
 // fits reports whether a script for several can release the tenure.
 func (t *tenure) fits() bool {
-	return t.kind.Together != nil && !t.isShared() && t.terms.minHold == 0 && t.waiters.Answered(&t.waiter) && !t.waiters.Stray(&t.waiter)
+	return t.queue.kind.Together != nil && !t.isShared() && t.terms.minHold == 0 && t.queue.waiters.Answered(&t.waiter) && !t.queue.waiters.Stray(&t.waiter)
 }
 
 // send unlocks by itself.
@@ -104,7 +104,7 @@ func (l *leaving) send(ctx context.Context) {
 // goesOn has a release go on in the background: ctx has ended, and nobody waits any longer.
 func (l *leaving) goesOn(ctx context.Context) {
 	r, t, background := l.release, l.release.turn.tenure, false
-	l.err = t.FinishInBackground(ctx, func(ctx context.Context) (bool, error) {
+	l.err = t.queue.At.FinishInBackground(ctx, func(ctx context.Context) (bool, error) {
 		if !background {
 			background = true
 			return false, nil
@@ -130,12 +130,12 @@ func releaseTogether(ctx context.Context, basket []*leaving) {
 	waits := ctx
 	if ctx.Err() != nil {
 		var cancel context.CancelFunc
-		waits, cancel = context.WithTimeout(context.WithoutCancel(ctx), first.Client.Options.ReleaseTimeout)
+		waits, cancel = context.WithTimeout(context.WithoutCancel(ctx), first.queue.At.Client.Options.ReleaseTimeout)
 		defer cancel()
 	}
 	limited, cancel := context.WithTimeout(waits, until)
 	defer cancel()
-	owned, err := first.kind.Together(first.Queue).ReleaseTogether(session.WithoutDeadline(limited), parts)
+	owned, err := first.queue.kind.Together(first.queue).ReleaseTogether(session.WithoutDeadline(limited), parts)
 	if err != nil {
 		steps := make([]func(), len(basket))
 		for i, l := range basket {
@@ -148,7 +148,7 @@ func releaseTogether(ctx context.Context, basket []*leaving) {
 		abreast(steps)
 		return
 	}
-	first.Health().Succeeded()
+	first.queue.At.Health().Succeeded()
 	for i, l := range basket {
 		l.answered(owned[i])
 	}

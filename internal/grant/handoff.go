@@ -95,8 +95,8 @@ func (t *tenure) handOff(done *turn, s succession) bool {
 	switch {
 	case s.passed:
 	case s.parked:
-		t.endsAt(t.stay.until) // which does not change any more
-	case s.inLine && t.alone.line.Pass(t):
+		t.queue.endsAt(t.stay.until) // which does not change any more
+	case s.inLine && t.queue.alone.line.Pass(t):
 	default:
 		return false
 	}
@@ -114,19 +114,19 @@ func (t *tenure) next(parent context.Context, terms *terms) *Hold {
 	}
 	u := &turn{tenure: t, token: t.handOffs.next(), moment: now}
 	u.begin(parent)
-	t.turn, t.inLine = u, t.kind.Exclusive
+	t.turn, t.inLine = u, t.queue.kind.Exclusive
 	if t.stay.parked {
-		t.worth.used()
+		t.queue.worth.used()
 	}
 	t.stay.parked, t.stay.span = false, terms.linger
 	t.mu.Unlock()
-	session.Raise(t.Floor, u.token)
+	session.Raise(t.queue.At.Floor, u.token)
 	return &u.first
 }
 
 // mayGoOn reports whether a further turn may begin, on these terms. The mutex is held.
 func (t *tenure) mayGoOn(now time.Time, terms *terms) bool {
-	return t.phase == held && t.item.LeftAt(now) > 0 && t.Client.Closing.Err() == nil &&
+	return t.phase == held && t.item.LeftAt(now) > 0 && t.queue.At.Client.Closing.Err() == nil &&
 		terms.passable() && terms.lease == t.terms.lease && !t.handOffs.due(now, t.first.moment, t.stay.until, terms)
 }
 
@@ -151,9 +151,9 @@ func (p *Primitive) succeed(left *tenure) *tenure {
 	t := p.newTenure(0, true)
 	switch {
 	case left == nil:
-	case t == nil || !left.waiters.Answered(&left.waiter): // nothing may end it before its acquires are answered
+	case t == nil || !left.queue.waiters.Answered(&left.waiter): // nothing may end it before its acquires are answered
 		left.discard()
-	case !left.Client.Keeper.Remove(&left.item): // lost, while nobody held it who would have to be told
+	case !left.queue.At.Client.Keeper.Remove(&left.item): // lost, while nobody held it who would have to be told
 		left.finish(lost, false)
 	default:
 		t.waiter.Offers = true
@@ -167,10 +167,10 @@ func (t *tenure) discard() {
 	switch {
 	case t == nil:
 	case t.wasHeld(): // its turns have ended well; it is cancelled like a wait, for which Shutdown has patience
-		t.Client.Keeper.Remove(&t.item)
+		t.queue.At.Client.Keeper.Remove(&t.item)
 		t.finish(released, true)
 	default:
-		t.waiters.Cancel(&t.waiter)
+		t.queue.waiters.Cancel(&t.waiter)
 	}
 }
 

@@ -64,7 +64,7 @@ func (h *Hold) Alone() *session.Target {
 		return nil
 	}
 	u := h.turn()
-	if u == nil || !u.tenure.kind.Exclusive && !u.tenure.kind.Sharable {
+	if u == nil || !u.tenure.queue.kind.Exclusive && !u.tenure.queue.kind.Sharable {
 		return nil
 	}
 	t := u.tenure
@@ -73,7 +73,7 @@ func (h *Hold) Alone() *session.Target {
 	if t.shared || t.weak > 0 {
 		return nil
 	}
-	return &t.Queue.Target
+	return &t.queue.At
 }
 
 // noHold is the context of none: one that has ended.

@@ -17,8 +17,8 @@ type inbox struct {
 
 // Inbox is of [wait.Server].
 func (q *Queue) Inbox(ctx context.Context) error {
-	if !q.Client.Sharded {
-		return q.Client.Inbox.Wait(ctx)
+	if !q.At.Client.Sharded {
+		return q.At.Client.Inbox.Wait(ctx)
 	}
 	return q.listen().Wait(ctx)
 }
@@ -28,15 +28,15 @@ func (q *Queue) listen() *hub.Channel {
 	q.inbox.mu.Lock()
 	defer q.inbox.mu.Unlock()
 	if q.inbox.channel == nil {
-		q.inbox.channel = q.Client.Hub.Open(q.Keys.Inbox(q.Client.IDs.Client), q.RecheckAll)
+		q.inbox.channel = q.At.Client.Hub.Open(q.At.Keys.Inbox(q.At.Client.IDs.Client), q.RecheckAll)
 	}
 	return q.inbox.channel
 }
 
 // hears returns the channel on which the client hears of the name; nil while there is none.
 func (q *Queue) hears() *hub.Channel {
-	if !q.Client.Sharded {
-		return q.Client.Inbox
+	if !q.At.Client.Sharded {
+		return q.At.Client.Inbox
 	}
 	q.inbox.mu.Lock()
 	defer q.inbox.mu.Unlock()
@@ -45,8 +45,8 @@ func (q *Queue) hears() *hub.Channel {
 
 // Listening is of [wait.Server].
 func (q *Queue) Listening() bool {
-	if !q.Client.Sharded {
-		return q.Client.Inbox != nil && q.Client.Inbox.Up()
+	if !q.At.Client.Sharded {
+		return q.At.Client.Inbox != nil && q.At.Client.Inbox.Up()
 	}
 	q.inbox.mu.Lock()
 	defer q.inbox.mu.Unlock()
@@ -55,11 +55,11 @@ func (q *Queue) Listening() bool {
 
 // hearing returns a number that is the same for as long as the client hears of the name; 0 while it does not.
 func (q *Queue) hearing() uint64 {
-	if !q.Client.Sharded {
-		if q.Client.Inbox == nil {
+	if !q.At.Client.Sharded {
+		if q.At.Client.Inbox == nil {
 			return 0
 		}
-		return q.Client.Inbox.Unbroken()
+		return q.At.Client.Inbox.Unbroken()
 	}
 	q.inbox.mu.Lock()
 	defer q.inbox.mu.Unlock()
@@ -72,7 +72,7 @@ func (q *Queue) hearing() uint64 {
 // enter counts a goroutine that may need the inbox of the name, until exit. The inbox is opened when it is
 // waited for: one that polls never does.
 func (q *Queue) enter() {
-	if q.Client.Sharded {
+	if q.At.Client.Sharded {
 		q.inbox.mu.Lock()
 		q.inbox.users++
 		q.inbox.mu.Unlock()
@@ -80,7 +80,7 @@ func (q *Queue) enter() {
 }
 
 func (q *Queue) exit() {
-	if !q.Client.Sharded {
+	if !q.At.Client.Sharded {
 		return
 	}
 	q.inbox.mu.Lock()

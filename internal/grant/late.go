@@ -12,10 +12,10 @@ import (
 // trust ends nobody else has it either. It is sent once, and not for long: whoever is closing waits for
 // nothing.
 func (t *tenure) unlockLate(ctx context.Context, done *turn) error {
-	c := t.Client
+	c := t.queue.At.Client
 	until := c.HeldAtClose.TrustedUntil(t)
 	defer c.HeldAtClose.Remove(t)
-	if !time.Now().Before(until) || !t.waiters.Answered(&t.waiter) {
+	if !time.Now().Before(until) || !t.queue.waiters.Answered(&t.waiter) {
 		return session.ErrClosed
 	}
 	if ctx.Err() != nil {
@@ -23,7 +23,7 @@ func (t *tenure) unlockLate(ctx context.Context, done *turn) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, min(c.Options.ReleaseTimeout, time.Until(until)))
 	defer cancel()
-	owned, err := t.Commands.Release(session.WithoutDeadline(ctx), t.endingOf(&release{turn: done}), 0, true)
+	owned, err := t.queue.Commands.Release(session.WithoutDeadline(ctx), t.endingOf(&release{turn: done}), 0, true)
 	switch {
 	case err != nil:
 		return fmt.Errorf("%w: it was not released, and its lease runs out: %w", session.ErrClosed, session.WithSentinel(err))

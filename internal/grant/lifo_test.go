@@ -24,14 +24,14 @@ local function enqueue(entry) return redis.call('LPUSH', QUEUE, entry) end
 -- include lock/contend.lua
 `)
 
-type lifoCommands struct{ *grant.Queue }
+type lifoCommands struct{ queue *grant.Queue }
 
 func (l lifoCommands) Take(ctx context.Context, claim lua.Claim, mode lua.Mode) (lua.Acquired, error) {
-	return l.Client.Conn.AcquireBy(ctx, lifoAcquire, l.Keys, claim, l.Floor.Load(), mode)
+	return l.queue.At.Client.Conn.AcquireBy(ctx, lifoAcquire, l.queue.At.Keys, claim, l.queue.At.Floor.Load(), mode)
 }
 
 func (l lifoCommands) Release(ctx context.Context, e lua.Ending, _ int, _ bool) (bool, error) {
-	return l.Client.Conn.Release(ctx, l.Keys, e, l.Floor.Load())
+	return l.queue.At.Client.Conn.Release(ctx, l.queue.At.Keys, e, l.queue.At.Floor.Load())
 }
 
 var lifo = &grant.Kind{

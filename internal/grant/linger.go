@@ -35,16 +35,16 @@ type stay struct {
 // without tokens would be of no use to whoever comes, and Redis may not have told it that others wait.
 func (t *tenure) mayPark() bool {
 	s := &t.stay
-	return s.span != 0 && t.phase == held && t.handOffs.reserved > 0 && t.handOffs.contended.IsZero() && t.Client.Closing.Err() == nil &&
-		(s.until.IsZero() || t.ends.isSetBy(s.until) || time.Until(s.until) > 0)
+	return s.span != 0 && t.phase == held && t.handOffs.reserved > 0 && t.handOffs.contended.IsZero() && t.queue.At.Client.Closing.Err() == nil &&
+		(s.until.IsZero() || t.queue.ends.isSetBy(s.until) || time.Until(s.until) > 0)
 }
 
 // park leaves a tenure that may be parked in the line, or passes it to the next there. If it does neither,
 // the caller must release it. The mutex is held. Whether the process hears is looked at last: so when it
 // hears again, either endDeaf finds the tenure, or it is not left here.
 func (t *tenure) park(inLine bool) (passed, parked bool) {
-	passed, parked = t.alone.line.Park(t, inLine)
-	if !parked || t.hearing() != t.heard && t.alone.line.Unpark(t) {
+	passed, parked = t.queue.alone.line.Park(t, inLine)
+	if !parked || t.queue.hearing() != t.heard && t.queue.alone.line.Unpark(t) {
 		return passed, false
 	}
 	t.stay.parked = true
@@ -128,7 +128,7 @@ func (q *Queue) endDeaf() {
 func (t *tenure) wanted() {
 	t.contend()
 	if t.leaveParked() {
-		t.worth.wanted()
+		t.queue.worth.wanted()
 	}
 }
 
@@ -137,7 +137,7 @@ func (t *tenure) wanted() {
 func (t *tenure) leaveParked() bool {
 	left := make(chan struct{})
 	t.mu.Lock() // whoever finds it neither parked nor held finds what to wait for
-	unparked := t.alone.line.Unpark(t)
+	unparked := t.queue.alone.line.Unpark(t)
 	if unparked {
 		t.stay.left = left
 	}
@@ -146,15 +146,15 @@ func (t *tenure) leaveParked() bool {
 		return false
 	}
 	t.countAsOver() // Shutdown has the patience for it that it has for waits
-	t.Client.Go(func() {
+	t.queue.At.Client.Go(func() {
 		defer close(left)
-		if !t.Client.Keeper.Remove(&t.item) {
+		if !t.queue.At.Client.Keeper.Remove(&t.item) {
 			t.finish(lost, false)
 			return
 		}
 		// That it was taken away is nobody's loss.
 		if err := t.release(context.Background(), &release{}); err != nil && !errors.Is(err, session.ErrLost) {
-			t.Client.Options.Logger.Info("latchkey: a lock that nobody held was not released", "name", t.name, "error", err)
+			t.queue.At.Client.Options.Logger.Info("latchkey: a lock that nobody held was not released", "name", t.name, "error", err)
 		}
 	})
 	return true
@@ -174,7 +174,7 @@ func (q *Queue) awaitLeaving(waits context.Context) {
 		select {
 		case <-left:
 		case <-limited.Done():
-		case <-q.Client.Closing.Done():
+		case <-q.At.Client.Closing.Done():
 		}
 	}
 	q.waiters.AwaitDepartures(limited)
@@ -199,7 +199,7 @@ const (
 )
 
 func (q *Queue) patience() time.Duration {
-	if c := q.Client; c.Inbox != nil && c.Inbox.Up() {
+	if c := q.At.Client; c.Inbox != nil && c.Inbox.Up() {
 		return forAnswer
 	}
 	return withoutOne
@@ -213,7 +213,7 @@ func (t *tenure) answer(m lua.Message) {
 	if left != nil && !session.ClosedWithin(left, forAnswer) {
 		return // nobody waits for it any more
 	}
-	t.Client.Answer(m)
+	t.queue.At.Client.Answer(m)
 }
 
 // Lingers reports whether what this owner has, of this client, is held by nobody.
@@ -234,7 +234,7 @@ func (t *tenure) countAsOver() {
 	t.stay.over = true
 	t.mu.Unlock()
 	if !counted {
-		t.Client.Count(1, -1)
+		t.queue.At.Client.Count(1, -1)
 	}
 }
 
@@ -242,6 +242,6 @@ func (t *tenure) countAsOver() {
 func (t *tenure) stayEnded() {
 	t.countAsOver()
 	if t.waiter.Demand.Lingers {
-		t.exit()
+		t.queue.exit()
 	}
 }

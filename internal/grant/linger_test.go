@@ -17,8 +17,8 @@ import (
 // turnOf returns a tenure that is held, may linger, and has the turn of the line.
 func turnOf(t *testing.T, closing context.Context) *tenure {
 	t.Helper()
-	q := &Queue{Target: session.Target{Client: &session.Client{Closing: closing}}}
-	x := &tenure{Queue: q, phase: held, inLine: true, stay: stay{span: MaxLinger}, handOffs: handOffs{reserved: 1}}
+	q := &Queue{At: session.Target{Client: &session.Client{Closing: closing}}}
+	x := &tenure{queue: q, phase: held, inLine: true, stay: stay{span: MaxLinger}, handOffs: handOffs{reserved: 1}}
 	x.waiter.Demand.Lingers = true
 	_, err := q.alone.line.Enter(t.Context())
 	require.NoError(t, err)
@@ -51,7 +51,7 @@ func TestWantBeforeParking(t *testing.T) {
 			c.end(x)
 			require.Equal(t, succession{inLine: true, parked: c.stays}, x.stepDownLocked())
 			require.Equal(t, c.stays, x.stay.parked)
-			require.Equal(t, c.stays, x.alone.line.Parked() == x)
+			require.Equal(t, c.stays, x.queue.alone.line.Parked() == x)
 		})
 	}
 }
@@ -78,11 +78,11 @@ func TestWantWhileParking(t *testing.T) {
 			x.contend()
 			x.mu.Lock()
 			defer x.mu.Unlock()
-			unparked = x.alone.line.Unpark(x)
+			unparked = x.queue.alone.line.Unpark(x)
 		})
 		both.Wait()
 		require.Equal(t, s.parked, unparked)
-		require.Nil(t, x.alone.line.Parked())
+		require.Nil(t, x.queue.alone.line.Parked())
 	}
 }
 
@@ -117,9 +117,9 @@ func TestAwaitLeaving(t *testing.T) {
 				waits, giveUp := context.WithCancel(t.Context())
 				defer giveUp()
 				defer beginClosing()
-				q := &Queue{Target: session.Target{Client: &session.Client{Closing: closing}}}
+				q := &Queue{At: session.Target{Client: &session.Client{Closing: closing}}}
 				q.waiters = wait.New(closing, q, time.Second)
-				x := &tenure{Queue: q, stay: stay{left: make(chan struct{})}}
+				x := &tenure{queue: q, stay: stay{left: make(chan struct{})}}
 				q.alone.holder.Store(x)
 				if c.wait == 0 {
 					c.end(x, giveUp, beginClosing)

@@ -19,7 +19,7 @@ func (t *tenure) revoke(token int64, why error) {
 	concerned := t.phase == held && token >= t.first.token
 	t.mu.Unlock()
 	if concerned {
-		t.Client.Keeper.Lose(&t.item, why)
+		t.queue.At.Client.Keeper.Lose(&t.item, why)
 	}
 }
 
@@ -46,10 +46,10 @@ func (t *tenure) Lost(reason error) {
 	t.inLine = false
 	t.mu.Unlock()
 	if inLine {
-		t.alone.line.Pass(nil)
+		t.queue.alone.line.Pass(nil)
 	}
 	if parked {
-		t.alone.line.Unpark(t)
+		t.queue.alone.line.Unpark(t)
 	}
 	if !first {
 		return
@@ -63,9 +63,9 @@ func (t *tenure) Lost(reason error) {
 		t.retire(false)
 		return
 	}
-	t.Client.Options.Logger.Warn("latchkey: lost", "name", t.name, "token", token, "reason", reason)
+	t.queue.At.Client.Options.Logger.Warn("latchkey: lost", "name", t.name, "token", token, "reason", reason)
 	for _, u := range turns {
-		t.Client.Notifier.Notify(func() { u.lost(token, reason) })
+		t.queue.At.Client.Notifier.Notify(func() { u.lost(token, reason) })
 	}
 	t.retire(false) // Unlock may never be called
 }

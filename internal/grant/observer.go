@@ -10,7 +10,7 @@ import (
 
 // asks notes for whom the tenure competes from now on.
 func (t *tenure) asks(caller context.Context) {
-	if t.Client.Options.Observer.Queued != nil {
+	if t.queue.At.Client.Options.Observer.Queued != nil {
 		t.mu.Lock()
 		t.caller = caller
 		t.mu.Unlock()
@@ -18,17 +18,17 @@ func (t *tenure) asks(caller context.Context) {
 }
 
 // queued calls the hook of a waiter that has been queued.
-func (r *Queue) queued(w *wait.Waiter) {
-	hook := r.Client.Options.Observer.Queued
+func (q *Queue) queued(w *wait.Waiter) {
+	hook := q.At.Client.Options.Observer.Queued
 	if hook == nil {
 		return
 	}
-	t := r.tenure(w.Number)
+	t := q.tenure(w.Number)
 	if t == nil { // it is over
 		return
 	}
 	t.mu.Lock()
-	e := t.NewEvent(t.caller, t.name)
+	e := t.queue.At.NewEvent(t.caller, t.name)
 	e.Permits = max(t.permits, 0)
 	t.mu.Unlock()
 	session.HookOrCrash(func() { hook(e) })
@@ -36,7 +36,7 @@ func (r *Queue) queued(w *wait.Waiter) {
 
 // begins is the time, for an attempt that needs it: a reading of the clock is felt in a local hand-off.
 func (p *Primitive) begins() (now time.Time) {
-	if o := &p.Queue.Client.Options.Observer; p.Shared || o.Acquired != nil || o.Failed != nil {
+	if o := &p.Queue.At.Client.Options.Observer; p.Shared || o.Acquired != nil || o.Failed != nil {
 		now = time.Now()
 	}
 	return now
@@ -46,19 +46,19 @@ func (p *Primitive) begins() (now time.Time) {
 func (h *Hold) acquired(began time.Time) {
 	u := h.turn()
 	t := u.tenure
-	hook := t.Client.Options.Observer.Acquired
+	hook := t.queue.At.Client.Options.Observer.Acquired
 	if hook == nil {
 		return
 	}
-	e := t.NewEvent(h.parent, t.name)
+	e := t.queue.At.NewEvent(h.parent, t.name)
 	e.Token, e.Permits, e.Waited = u.token, t.Weight(), time.Since(began)
-	session.HookOrUndo(func() { hook(e) }, func() { t.Go(func() { _ = h.Unlock(context.Background()) }) })
+	session.HookOrUndo(func() { hook(e) }, func() { t.queue.At.Go(func() { _ = h.Unlock(context.Background()) }) })
 }
 
 // released calls the hook of a turn that has ended well.
 func (u *turn) released() {
-	if t, o := u.tenure, &u.tenure.Client.Options.Observer; o.Released != nil && t.partOf == nil {
-		e := t.NewEvent(u.first.parent, t.name)
+	if t, o := u.tenure, &u.tenure.queue.At.Client.Options.Observer; o.Released != nil && t.partOf == nil {
+		e := t.queue.At.NewEvent(u.first.parent, t.name)
 		e.Token, e.Permits, e.Held = u.token, t.Weight(), time.Since(u.moment)
 		o.Released(e)
 	}
@@ -66,8 +66,8 @@ func (u *turn) released() {
 
 // lost calls the hook of a tenure that is lost. Its last turn was u.
 func (u *turn) lost(token int64, reason error) {
-	if t, o := u.tenure, &u.tenure.Client.Options.Observer; o.Lost != nil {
-		e := t.NewEvent(u.first.parent, t.name)
+	if t, o := u.tenure, &u.tenure.queue.At.Client.Options.Observer; o.Lost != nil {
+		e := t.queue.At.NewEvent(u.first.parent, t.name)
 		e.Token, e.Permits, e.Held, e.Err = token, t.Weight(), time.Since(u.moment), reason
 		o.Lost(e)
 	}
@@ -76,22 +76,22 @@ func (u *turn) lost(token int64, reason error) {
 // Attempted calls the hook of an attempt that leaves no tenure.
 func (p *Primitive) Attempted(ctx context.Context, permits int, began time.Time, err error) {
 	r := p.Queue
-	hook := r.Client.Options.Observer.Acquired
+	hook := r.At.Client.Options.Observer.Acquired
 	if err != nil {
-		hook = r.Client.Options.Observer.Failed
+		hook = r.At.Client.Options.Observer.Failed
 	}
 	if hook == nil {
 		return
 	}
-	e := r.NewEvent(ctx, p.Name)
+	e := r.At.NewEvent(ctx, p.Name)
 	e.Permits, e.Waited, e.Err = max(permits, 0), time.Since(began), err
 	hook(e)
 }
 
 // GaveBack calls the hook of permits without an owner.
 func (p *Primitive) GaveBack(ctx context.Context, permits int) {
-	if hook := p.Queue.Client.Options.Observer.Released; hook != nil {
-		e := p.Queue.NewEvent(ctx, p.Name)
+	if hook := p.Queue.At.Client.Options.Observer.Released; hook != nil {
+		e := p.Queue.At.NewEvent(ctx, p.Name)
 		e.Permits = permits
 		hook(e)
 	}

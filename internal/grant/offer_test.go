@@ -42,9 +42,9 @@ func TestOfferOfWhatIsLost(t *testing.T) {
 			require.NoError(t, err)
 			commands := &vanished{}
 			kind := &Kind{Offerer: func(*Queue) Offerer { return commands }}
-			q := &Queue{Target: session.Target{Client: c, Keys: keys}, Commands: commands, kind: kind}
+			q := &Queue{At: session.Target{Client: c, Keys: keys}, Commands: commands, kind: kind}
 			q.waiters = wait.New(c.Closing, q, time.Second)
-			old, fresh := &tenure{Queue: q}, &tenure{Queue: q}
+			old, fresh := &tenure{queue: q}, &tenure{queue: q}
 			old.waiter.Number, fresh.waiter.Number, fresh.waiter.Offers = 1, 2, true
 			fresh.offered.Store(old)
 			require.True(t, c.Register(2, fresh))

@@ -72,7 +72,7 @@ func (h *Hold) part(ctx context.Context, keep int) error {
 	case errors.Is(err, ErrNotOurs) && h.isUnlocked():
 		return nil // a release of all of them was faster
 	case errors.Is(err, ErrNotOurs):
-		t.Client.Keeper.Lose(&t.item, lease.ErrGone)
+		t.queue.At.Client.Keeper.Lose(&t.item, lease.ErrGone)
 	case err == nil, errors.Is(err, session.ErrUnknownOutcome): // it goes on
 		t.mu.Lock()
 		t.permits = keep

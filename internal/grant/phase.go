@@ -65,11 +65,11 @@ func (t *tenure) finish(how phase, cancel bool) bool {
 // retire takes a tenure that is over out of what the client holds, and sees to what is left of it in Redis.
 func (t *tenure) retire(cancel bool) {
 	t.unshare()
-	t.half(t.isShared()).holder.CompareAndSwap(t, nil)
+	t.queue.half(t.isShared()).holder.CompareAndSwap(t, nil)
 	t.stayEnded() // it counts as one that waits until Gone
 	if cancel {
-		t.waiters.Cancel(&t.waiter)
+		t.queue.waiters.Cancel(&t.waiter)
 	} else {
-		t.waiters.End(&t.waiter)
+		t.queue.waiters.End(&t.waiter)
 	}
 }

@@ -19,8 +19,8 @@ const InspectLimit = 1000
 // process. Package wait sees it as the server. It is also the key under which a context has its hold. Its
 // methods are safe for concurrent use. The zero value is not usable: see [QueueOf].
 type Queue struct {
-	session.Target
-	Commands Commands // its kind's
+	At       session.Target // where its commands go
+	Commands Commands       // its kind's
 
 	kind    *Kind
 	batch   uint16 // which renewals go together
@@ -56,7 +56,7 @@ func (q *Queue) half(shared bool) *half {
 // QueueOf returns the queue of a name. It lives for as long as a primitive, a waiter or a hold refers to it.
 func QueueOf(c *session.Client, kind *Kind, name string) (*Queue, error) {
 	return session.GetOrCreate(c, kind.Family, name, func(at session.Target) *Queue {
-		q := &Queue{Target: at, kind: kind, batch: c.Conn.Batch(at.Keys)}
+		q := &Queue{At: at, kind: kind, batch: c.Conn.Batch(at.Keys)}
 		q.waiters = wait.New(c.Closing, q, c.Options.Lease)
 		q.Commands = kind.Commands(q)
 		if kind.Sharable {
@@ -72,18 +72,18 @@ func QueueOf(c *session.Client, kind *Kind, name string) (*Queue, error) {
 func (q *Queue) supersede(t *tenure) {
 	if q.shared != nil {
 		if s := q.shared.holder.Load(); s != nil && s.first.token < t.first.token {
-			q.Client.Keeper.Lose(&s.item, lease.ErrGone)
+			q.At.Client.Keeper.Lose(&s.item, lease.ErrGone)
 		}
 	}
 	for {
 		before := q.alone.holder.Load()
 		if before != nil && before.first.token > t.first.token {
-			q.Client.Keeper.Lose(&t.item, lease.ErrGone)
+			q.At.Client.Keeper.Lose(&t.item, lease.ErrGone)
 			return
 		}
 		if q.alone.holder.CompareAndSwap(before, t) {
 			if before != nil {
-				q.Client.Keeper.Lose(&before.item, lease.ErrGone)
+				q.At.Client.Keeper.Lose(&before.item, lease.ErrGone)
 			}
 			return
 		}
@@ -98,14 +98,14 @@ func (q *Queue) supersedeWriter(t *tenure) {
 	switch {
 	case before == nil || before.mayBeShared():
 	case before.first.token > t.first.token:
-		q.Client.Keeper.Lose(&t.item, lease.ErrGone)
+		q.At.Client.Keeper.Lose(&t.item, lease.ErrGone)
 	default:
-		q.Client.Keeper.Lose(&before.item, lease.ErrGone)
+		q.At.Client.Keeper.Lose(&before.item, lease.ErrGone)
 	}
 }
 
 // Clock is of [wait.Server], as are the methods that follow, and Inbox, Listening, Failed, Up and Go.
-func (q *Queue) Clock(at time.Time) int64 { return q.ServerClock.At(at) }
+func (q *Queue) Clock(at time.Time) int64 { return q.At.ServerClock.At(at) }
 
 // Ask sends one acquire, or an offer where the waiter begins with one.
 func (q *Queue) Ask(ctx context.Context, w *wait.Waiter, mode lua.Mode, until int64) (reply lua.Acquired, err error) {
@@ -116,7 +116,7 @@ func (q *Queue) Ask(ctx context.Context, w *wait.Waiter, mode lua.Mode, until in
 	if t, old := q.offering(w); old != nil {
 		reply, err = q.offer(ctx, t, old, claim, mode)
 		if reply.Gone && mode == lua.First {
-			q.Client.Options.Logger.Warn("latchkey: lock lost between two holds of this process", "name", q.Name())
+			q.At.Client.Options.Logger.Warn("latchkey: lock lost between two holds of this process", "name", q.At.Name())
 			mode = lua.Again // a copy of the offer may have queued it
 		}
 		if reply.Gone {
@@ -130,14 +130,14 @@ func (q *Queue) Ask(ctx context.Context, w *wait.Waiter, mode lua.Mode, until in
 		q.heed(ctx, w, reply, sent, mode)
 	}
 	if reply.Queued && reply.Now == 0 {
-		reply.Now = q.ServerClock.AtMost(sent)
+		reply.Now = q.At.ServerClock.AtMost(sent)
 	}
 	return reply, err
 }
 
 // offer gives up the tenure that was offered for t.
 func (q *Queue) offer(ctx context.Context, t, old *tenure, claim lua.Claim, mode lua.Mode) (lua.Acquired, error) {
-	if q.Client.Sharded {
+	if q.At.Client.Sharded {
 		q.listen() // from now on others may have to say that they wait
 	}
 	reply, err := q.kind.Offerer(q).Offer(ctx, old.waiter.Owner, old.strayEntry(), old.used(), claim, mode)
@@ -150,13 +150,13 @@ func (q *Queue) offer(ctx context.Context, t, old *tenure, claim lua.Claim, mode
 
 // heed notes what a reply says of the server: that it is well, its clock, the highest token.
 func (q *Queue) heed(ctx context.Context, w *wait.Waiter, reply lua.Acquired, sent time.Time, mode lua.Mode) {
-	q.Health().Succeeded()
-	session.Raise(q.Floor, reply.Token)
+	q.At.Health().Succeeded()
+	session.Raise(q.At.Floor, reply.Token)
 	switch {
 	case reply.Now > 0:
-		q.Client.RecordClock(q.ServerClock, reply.Now, sent)
+		q.At.Client.RecordClock(q.At.ServerClock, reply.Now, sent)
 	case reply.Token > 0 && !q.kind.Undated && !w.Demand.Shared && !w.Proposed && !reply.Reckoned:
-		q.CheckClock(ctx, reply.Token, sent, mode == lua.Again || mode == lua.Unqueued)
+		q.At.CheckClock(ctx, reply.Token, sent, mode == lua.Again || mode == lua.Unqueued)
 	}
 	if reply.Sequence > 0 {
 		q.queued(w)
@@ -183,11 +183,11 @@ func (q *Queue) Entry(w *wait.Waiter) string { return q.claim(w).Entry() }
 // Roll reads the entries of this client in a part of the queue.
 func (q *Queue) Roll(behind string) (lua.Roll, error) {
 	sent := time.Now()
-	r, err := q.Client.Conn.Roll(context.Background(), q.Keys, q.Client.IDs.Client, behind, lua.RollPart)
+	r, err := q.At.Client.Conn.Roll(context.Background(), q.At.Keys, q.At.Client.IDs.Client, behind, lua.RollPart)
 	if err == nil {
-		q.Health().Succeeded()
+		q.At.Health().Succeeded()
 		if r.Now > 0 {
-			q.Client.RecordClock(q.ServerClock, r.Now, sent)
+			q.At.Client.RecordClock(q.At.ServerClock, r.Now, sent)
 		}
 	}
 	return r, err
@@ -205,7 +205,7 @@ func (q *Queue) Cancel(ws []*wait.Waiter) ([]bool, error) {
 		batch = append(batch, lua.Departure{Owner: w.Owner, Entry: claim.Entry(), Everywhere: q.waiters.Stray(w)})
 		ends[i] = len(batch)
 	}
-	parts, err := q.Client.Conn.Leave(context.Background(), q.Keys, batch, q.Floor.Load())
+	parts, err := q.At.Client.Conn.Leave(context.Background(), q.At.Keys, batch, q.At.Floor.Load())
 	if err != nil {
 		return nil, err
 	}
@@ -219,9 +219,9 @@ func (q *Queue) Cancel(ws []*wait.Waiter) ([]bool, error) {
 
 // Gone forgets the tenure of a waiter.
 func (q *Queue) Gone(w *wait.Waiter) {
-	t, _ := q.Client.Forget(w.Number).(*tenure)
+	t, _ := q.At.Client.Forget(w.Number).(*tenure)
 	if t != nil && t.offered.Load() != nil {
-		q.Client.Go(t.offerAnswered) // it has been ended with w
+		q.At.Client.Go(t.offerAnswered) // it has been ended with w
 	}
 }
 
@@ -241,10 +241,10 @@ func (q *Queue) GivenUp(w *wait.Waiter, inheritable bool) bool {
 // Revoked gives back what was granted to a waiter, and ends its hold.
 func (q *Queue) Revoked(w *wait.Waiter, token int64) {
 	t := q.tenure(w.Number)
-	m := lua.Message{Family: q.Keys.Family(), Number: w.Number, Name: q.Name(), Owned: lua.Owned{Token: token}}
-	q.Client.Go(func() {
+	m := lua.Message{Family: q.At.Keys.Family(), Number: w.Number, Name: q.At.Name(), Owned: lua.Owned{Token: token}}
+	q.At.Client.Go(func() {
 		if t == nil {
-			q.Client.RefuseGrant(m)
+			q.At.Client.RefuseGrant(m)
 		} else {
 			t.refuse(m)
 		}
@@ -253,13 +253,13 @@ func (q *Queue) Revoked(w *wait.Waiter, token int64) {
 
 // tenure finds one by its number.
 func (q *Queue) tenure(n uint64) *tenure {
-	t, _ := q.Client.Tenure(n).(*tenure)
+	t, _ := q.At.Client.Tenure(n).(*tenure)
 	return t
 }
 
 // claim is what the commands of w ask for.
 func (q *Queue) claim(w *wait.Waiter) lua.Claim {
-	return lua.Claim{Owner: w.Owner, Lease: session.Milliseconds(w.Lease), Demand: w.Demand, Longest: q.Client.Options.MaxWaiters, Place: w.Place.Load()}
+	return lua.Claim{Owner: w.Owner, Lease: session.Milliseconds(w.Lease), Demand: w.Demand, Longest: q.At.Client.Options.MaxWaiters, Place: w.Place.Load()}
 }
 
 // offering returns the tenure of w and the one that it was offered for, as long as Redis has not answered
@@ -273,6 +273,14 @@ func (q *Queue) offering(w *wait.Waiter) (t, old *tenure) {
 	}
 	return t, old
 }
+
+// Failed, Up and Go are those of the name, for [wait.Server].
+
+func (q *Queue) Failed(err error, sent time.Time) { q.At.Failed(err, sent) }
+
+func (q *Queue) Up(ctx context.Context) error { return q.At.Up(ctx) }
+
+func (q *Queue) Go(f func()) { q.At.Go(f) }
 
 // RecheckAll is of [session.Queue], as are the methods that follow.
 func (q *Queue) RecheckAll() {

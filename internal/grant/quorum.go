@@ -28,11 +28,11 @@ func (p *Primitive) TakePart(waits context.Context, lost func(reason error)) (*P
 		return nil, session.Wrap(p.Name, session.ErrClosed)
 	}
 	t.partOf, t.waiter.Proposed = &Part{lost: lost}, true
-	if err := t.waiters.Wait(waits, &t.waiter, true); err != nil {
+	if err := t.queue.waiters.Wait(waits, &t.waiter, true); err != nil {
 		return nil, p.failed(&contender{parent: waits, waits: waits}, err)
 	}
 	if err := t.replicate(waits); err != nil {
-		t.waiters.Cancel(&t.waiter)
+		t.queue.waiters.Cancel(&t.waiter)
 		return nil, session.Wrap(p.Name, err)
 	}
 	if t.partOf.hold = t.hold(context.Background(), &p.terms); t.partOf.hold == nil {
@@ -54,14 +54,14 @@ func (p *Part) Expiry() error { return p.hold.turn().tenure.item.Expiry() }
 // server says that it did, and that it still has the part.
 func (p *Part) Raise(ctx context.Context, token int64) error {
 	t := p.hold.turn().tenure
-	held, err := t.Client.Conn.Raise(session.WithoutDeadline(ctx), t.Keys, t.waiter.Owner, token)
+	held, err := t.queue.At.Client.Conn.Raise(session.WithoutDeadline(ctx), t.queue.At.Keys, t.waiter.Owner, token)
 	switch {
 	case err != nil:
 		return session.WithSentinel(err)
 	case !held:
 		return session.ErrLost
 	}
-	session.Raise(t.Floor, token)
+	session.Raise(t.queue.At.Floor, token)
 	return nil
 }
 
@@ -74,15 +74,15 @@ func (p *Part) Release(ctx context.Context, announce bool) error {
 // Drop stops renewing it, and sends nothing.
 func (p *Part) Drop() {
 	t := p.hold.turn().tenure
-	t.Client.Keeper.Lose(&t.item, session.ErrLost)
+	t.queue.At.Client.Keeper.Lose(&t.item, session.ErrLost)
 }
 
 // Floor returns the highest token that the client has seen of the name, and what the server's clock shows
 // now, in microseconds, or more; 0 when it is not known.
 func (p *Primitive) Floor(now time.Time) (floor, clock int64) {
-	return p.Queue.Floor.Load(), p.Queue.ServerClock.Latest(now)
+	return p.Queue.At.Floor.Load(), p.Queue.At.ServerClock.Latest(now)
 }
 
 // RaiseFloor has the next token of this server be greater than that. Tokens that are proposed are no
 // readings of the server's clock.
-func (p *Primitive) RaiseFloor(token int64) { session.Raise(p.Queue.Floor, token) }
+func (p *Primitive) RaiseFloor(token int64) { session.Raise(p.Queue.At.Floor, token) }

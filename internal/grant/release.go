@@ -24,9 +24,9 @@ func (t *tenure) unlock(ctx context.Context, done *turn) error {
 // the tenure then.
 func (t *tenure) stopRenewals(ctx context.Context, done *turn) (over bool, err error) {
 	switch {
-	case t.Client.Keeper.Remove(&t.item):
+	case t.queue.At.Client.Keeper.Remove(&t.item):
 		return false, nil
-	case !t.Client.HeldAtClose.TrustedUntil(t).IsZero(): // the client was closed just now
+	case !t.queue.At.Client.HeldAtClose.TrustedUntil(t).IsZero(): // the client was closed just now
 		return true, t.unlockLate(ctx, done)
 	default:
 		return true, t.late()
@@ -35,7 +35,7 @@ func (t *tenure) stopRenewals(ctx context.Context, done *turn) (over bool, err e
 
 // see sends a release and waits for it as unlock says.
 func (t *tenure) see(ctx context.Context, r *release) error {
-	return t.FinishInBackground(ctx, func(ctx context.Context) (bool, error) {
+	return t.queue.At.FinishInBackground(ctx, func(ctx context.Context) (bool, error) {
 		err := t.release(ctx, r)
 		return r.done, err
 	})
@@ -78,16 +78,16 @@ func (t *tenure) release(ctx context.Context, r *release) error {
 }
 
 func (t *tenure) send(ctx context.Context, r *release) error {
-	if !t.waiters.Answered(&t.waiter) {
-		if err := t.patiently(ctx, func(ctx context.Context) error { return t.waiters.AwaitAnswers(ctx, &t.waiter) }); err != nil {
+	if !t.queue.waiters.Answered(&t.waiter) {
+		if err := t.patiently(ctx, func(ctx context.Context) error { return t.queue.waiters.AwaitAnswers(ctx, &t.waiter) }); err != nil {
 			return t.undone(ctx, r, session.ErrUnavailable)
 		}
 	}
 	e := t.endingOf(r)
 	owned := false
-	answered, err := t.RetryUntilAnswered(ctx, func(ctx context.Context) error { return t.patiently(ctx, t.Up) }, &r.unanswered, func(ctx context.Context) (err error) {
+	answered, err := t.queue.At.RetryUntilAnswered(ctx, func(ctx context.Context) error { return t.patiently(ctx, t.queue.At.Up) }, &r.unanswered, func(ctx context.Context) (err error) {
 		e.Rest = t.rest(r)
-		owned, err = t.Commands.Release(ctx, e, t.Weight(), false)
+		owned, err = t.queue.Commands.Release(ctx, e, t.Weight(), false)
 		return err
 	})
 	switch {
@@ -121,7 +121,7 @@ func (t *tenure) patiently(ctx context.Context, f func(context.Context) error) e
 // undone is the error of a release that was not answered while it mattered.
 func (t *tenure) undone(ctx context.Context, r *release, err error) error {
 	switch {
-	case t.Client.Stopped.Err() != nil:
+	case t.queue.At.Client.Stopped.Err() != nil:
 		return session.ErrClosed
 	case ctx.Err() != nil:
 		return session.ErrInterrupted
@@ -145,8 +145,8 @@ func (t *tenure) rest(r *release) int64 {
 
 // strayEntry is the tenure's queue entry if a copy of its acquire may have restored that, else empty.
 func (t *tenure) strayEntry() string {
-	if !t.waiters.Stray(&t.waiter) {
+	if !t.queue.waiters.Stray(&t.waiter) {
 		return ""
 	}
-	return t.claim(&t.waiter).Entry()
+	return t.queue.claim(&t.waiter).Entry()
 }

@@ -23,7 +23,7 @@ var (
 // the connection of another process. So the lease is renewed first, on the connection on which WAIT follows.
 // A replica that has the renewal has all before it.
 func (t *tenure) replicate(waits context.Context) error {
-	c, o := t.Client, &t.Client.Options
+	c, o := t.queue.At.Client, &t.queue.At.Client.Options
 	if o.Replicas == 0 {
 		return nil
 	}
@@ -33,7 +33,7 @@ func (t *tenure) replicate(waits context.Context) error {
 	defer stop()
 	for {
 		sent := time.Now()
-		renewal := lua.Renewal{Keys: t.Keys, Owner: t.waiter.Owner, Lease: session.Milliseconds(t.terms.lease)}
+		renewal := lua.Renewal{Keys: t.queue.At.Keys, Owner: t.waiter.Owner, Lease: session.Milliseconds(t.terms.lease)}
 		held, replicas, err := t.ask(ctx, renewal)
 		switch {
 		case err == nil && !held:
@@ -44,12 +44,12 @@ func (t *tenure) replicate(waits context.Context) error {
 			t.waiter.Grant.Moment, t.waiter.Grant.Short = sent, false // it has its whole lease
 			return nil
 		case ctx.Err() == nil && lua.Passing(err):
-			t.Failed(err, sent)
-			if t.Up(ctx) == nil {
+			t.queue.At.Failed(err, sent)
+			if t.queue.At.Up(ctx) == nil {
 				continue
 			}
 		case ctx.Err() == nil:
-			return session.WithSentinel(t.Explain(ctx, err))
+			return session.WithSentinel(t.queue.At.Explain(ctx, err))
 		}
 		switch {
 		case c.Closing.Err() != nil:
@@ -70,11 +70,11 @@ func (t *tenure) ask(ctx context.Context, renewal lua.Renewal) (held bool, repli
 		replicas int64
 		err      error
 	}
-	o, replies := &t.Client.Options, make(chan reply, 1)
+	o, replies := &t.queue.At.Client.Options, make(chan reply, 1)
 	go func() {
 		patient, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.ReplicaTimeout+o.CommandTimeout)
 		defer cancel()
-		held, replicas, err := t.Client.Conn.Replicate(patient, renewal, o.Replicas, session.Milliseconds(o.ReplicaTimeout))
+		held, replicas, err := t.queue.At.Client.Conn.Replicate(patient, renewal, o.Replicas, session.Milliseconds(o.ReplicaTimeout))
 		replies <- reply{held, replicas, err}
 	}()
 	select {

@@ -58,7 +58,7 @@ func (t *tenure) join(parent context.Context, now time.Time, terms *terms, inTur
 
 // admits reports whether others of this process may join now. The mutex is held.
 func (t *tenure) admits(now time.Time) bool {
-	if !t.open || t.phase != held || t.Client.Closing.Err() != nil {
+	if !t.open || t.phase != held || t.queue.At.Client.Closing.Err() != nil {
 		return false
 	}
 	o := &t.handOffs
@@ -73,18 +73,18 @@ const forInbox = 100 * time.Millisecond
 // the inbox where nobody shares: then the tenure is not shared either. Where one is held already which nobody
 // could join, several goroutines want to share. Then it waits for a moment, unless it only tries.
 func (t *tenure) prepareToShare(waits context.Context, try bool) {
-	t.audible = t.Listening()
-	if h := t.half(true); t.audible || try || h.held.Load() == 0 && !h.line.HasNext() {
+	t.audible = t.queue.Listening()
+	if h := t.queue.half(true); t.audible || try || h.held.Load() == 0 && !h.line.HasNext() {
 		return
 	}
-	t.audible = t.awaitInbox(waits)
+	t.audible = t.queue.awaitInbox(waits)
 }
 
 // awaitInbox reports whether the client hears of the name, for which it waits for a moment.
 func (q *Queue) awaitInbox(waits context.Context) bool {
 	limited, cancel := context.WithTimeout(waits, forInbox)
 	defer cancel()
-	open, stop := retry.Until(limited, q.Client.Closing)
+	open, stop := retry.Until(limited, q.At.Client.Closing)
 	defer stop()
 	return q.Inbox(open) == nil
 }
@@ -95,12 +95,12 @@ func (t *tenure) share() {
 	if t.phase != held {
 		return
 	}
-	h := t.half(true)
+	h := t.queue.half(true)
 	h.held.Add(1)
 	t.sharing = true
-	t.enter() // as long as it is shared, its process must hear that others wait
+	t.queue.enter() // as long as it is shared, its process must hear that others wait
 	// A channel of the name alone may have been closed since it was looked at.
-	listening := t.audible && (!t.Client.Sharded || t.Listening())
+	listening := t.audible && (!t.queue.At.Client.Sharded || t.queue.Listening())
 	if listening && t.terms.sharable() {
 		t.open = true
 		t.handOffs.handed = -h.line.Len()
@@ -115,8 +115,8 @@ func (t *tenure) unshare() {
 	t.sharing, t.open = false, false
 	t.mu.Unlock()
 	if shared {
-		t.half(true).held.Add(-1)
-		t.exit()
+		t.queue.half(true).held.Add(-1)
+		t.queue.exit()
 	}
 }
 
@@ -152,7 +152,7 @@ func (t *tenure) vacate(u *turn) (last bool) {
 		}
 	}
 	t.open = false
-	t.half(true).holder.CompareAndSwap(t, nil)
+	t.queue.half(true).holder.CompareAndSwap(t, nil)
 	return true
 }
 
@@ -165,7 +165,7 @@ const forLine = 50 * time.Millisecond
 // that gives up leaves the line, and one that cannot join says so. So as a rule this takes as long as a
 // goroutine takes to run.
 func (t *tenure) awaitLine(joined int) {
-	h, end := t.half(true), time.Now().Add(forLine)
+	h, end := t.queue.half(true), time.Now().Add(forLine)
 	for pause := 10 * time.Microsecond; t.joined == joined; pause = min(2*pause, time.Millisecond) {
 		now := time.Now()
 		if !t.joins || t.handOffs.handed >= 0 || h.line.IsEmpty() || h.holder.Load() != t || !t.admits(now) || !now.Before(end) {

@@ -17,7 +17,7 @@ import (
 // The lease, its renewal and its loss are the tenure's. Goroutines of the process that pass the lock on among
 // themselves have their turns in it, one after the other.
 type tenure struct {
-	*Queue
+	queue    *Queue
 	name     string
 	terms    terms
 	yields   bool   // nothing of it is passed on while others wait, as far as is known
@@ -59,15 +59,15 @@ type revocation struct {
 
 // Target, Item, Renewal, Batch, Weight, Hear, Interrupt and HeldName are of [session.Tenure].
 
-func (t *tenure) Target() *session.Target { return &t.Queue.Target }
+func (t *tenure) Target() *session.Target { return &t.queue.At }
 
 func (t *tenure) Item() *lease.Item { return &t.item }
 
 func (t *tenure) Renewal(d time.Duration) lua.Renewal {
-	return lua.Renewal{Keys: t.Keys, Owner: t.waiter.Owner, Lease: session.Milliseconds(d)}
+	return lua.Renewal{Keys: t.queue.At.Keys, Owner: t.waiter.Owner, Lease: session.Milliseconds(d)}
 }
 
-func (t *tenure) Batch() uint16 { return t.batch }
+func (t *tenure) Batch() uint16 { return t.queue.batch }
 
 func (t *tenure) Weight() int {
 	t.mu.Lock()
@@ -76,7 +76,7 @@ func (t *tenure) Weight() int {
 }
 
 func (t *tenure) Interrupt() {
-	t.waiters.Interrupt(&t.waiter)
+	t.queue.waiters.Interrupt(&t.waiter)
 	t.leaveParked()
 }
 
@@ -92,26 +92,26 @@ func (t *tenure) HeldName() string {
 func (t *tenure) Hear(m lua.Message) {
 	switch m.Kind {
 	case lua.Grant:
-		if !t.ServerClock.FitsMessage(m.Now) {
-			t.ReadClock()
+		if !t.queue.At.ServerClock.FitsMessage(m.Now) {
+			t.queue.At.ReadClock()
 		}
-		if !t.waiters.Granted(&t.waiter, m) {
-			t.Client.Go(func() { t.refuse(m) })
+		if !t.queue.waiters.Granted(&t.waiter, m) {
+			t.queue.At.Client.Go(func() { t.refuse(m) })
 		}
 	case lua.Ask:
-		if !t.waiters.OwnerAnswered(&t.waiter) {
-			t.Client.Go(t.waiters.RecheckAll)
+		if !t.queue.waiters.OwnerAnswered(&t.waiter) {
+			t.queue.At.Client.Go(t.queue.waiters.RecheckAll)
 		}
 	case lua.Attempt:
 		t.wanted()
-		t.Client.Go(func() { t.answer(m) })
+		t.queue.At.Client.Go(func() { t.answer(m) })
 	case lua.Forced:
-		t.Client.Go(func() { t.revoke(m.Token, errForced) })
+		t.queue.At.Client.Go(func() { t.revoke(m.Token, errForced) })
 	case lua.Want:
 		t.wanted()
 		t.othersWait()
 	case lua.Ends:
-		t.waiters.LeaseEnds(time.Duration(m.Lease) * time.Millisecond)
+		t.queue.waiters.LeaseEnds(time.Duration(m.Lease) * time.Millisecond)
 	}
 }
 
@@ -119,7 +119,7 @@ func (t *tenure) Hear(m lua.Message) {
 // Redis has revoked what it had.
 func (t *tenure) refuse(m lua.Message) {
 	t.revoke(m.Token, lease.ErrGone)
-	t.Client.RefuseGrant(m)
+	t.queue.At.Client.RefuseGrant(m)
 }
 
 // All is the number of permits of a tenure that takes whatever is free, until it is granted that.
@@ -128,9 +128,9 @@ const All = -1
 // newTenure registers a fresh id, so that whatever Redis says of it finds it. It returns nil once the client
 // is closing.
 func (p *Primitive) newTenure(permits int, delegate bool) *tenure {
-	c := p.Queue.Client
+	c := p.Queue.At.Client
 	n := c.IDs.Next()
-	t := &tenure{Queue: p.Queue, name: p.Name, terms: p.terms, yields: p.terms.yields, delegate: delegate, permits: permits, shared: p.Shared}
+	t := &tenure{queue: p.Queue, name: p.Name, terms: p.terms, yields: p.terms.yields, delegate: delegate, permits: permits, shared: p.Shared}
 	t.waiter = wait.Waiter{Number: n, Owner: c.IDs.ID(n), Lease: p.terms.lease}
 	if polls := p.terms.polling; polls != nil {
 		t.waiter.Pauses = &retry.Backoff{First: polls.first, Last: polls.last}
@@ -142,7 +142,7 @@ func (p *Primitive) newTenure(permits int, delegate bool) *tenure {
 		t.waiter.Demand.Permits = p.terms.holds // tokens for the holds that follow in this process
 	}
 	if p.terms.lingers() && p.Queue.worth.linger() {
-		if t.heard = t.hearing(); t.heard > 0 { // else nobody could end it
+		if t.heard = t.queue.hearing(); t.heard > 0 { // else nobody could end it
 			t.waiter.Demand.Lingers, t.waiter.Demand.Permits = true, MaxBudgetHolds
 		}
 	}

@@ -37,13 +37,13 @@ func (u *turn) Left() time.Duration { return u.tenure.item.Left() }
 
 func (u *turn) Expire() error {
 	why := u.tenure.item.Expiry()
-	u.tenure.Client.Keeper.Expire(&u.tenure.item)
+	u.tenure.queue.At.Client.Keeper.Expire(&u.tenure.item)
 	return why
 }
 
 func (u *turn) IsKey(key any) bool {
 	q, ok := key.(*Queue)
-	return ok && q == u.tenure.Queue
+	return ok && q == u.tenure.queue
 }
 
 func (u *turn) Release(ctx context.Context, h *Hold) error {
@@ -61,12 +61,12 @@ func (u *turn) conclude(ctx context.Context, h *Hold) (over bool, err error) {
 	t.mu.Lock()
 	left, last, loss := u.leave(h)
 	var next succession
-	if last && loss == nil && t.kind.Exclusive {
+	if last && loss == nil && t.queue.kind.Exclusive {
 		next = t.stepDown()
 	}
 	t.mu.Unlock()
 	switch {
-	case left && !last && (loss == nil || !t.Client.HeldAtClose.TrustedUntil(t).IsZero()):
+	case left && !last && (loss == nil || !t.queue.At.Client.HeldAtClose.TrustedUntil(t).IsZero()):
 		u.released() // others of this process hold on
 		return true, nil
 	case last && errors.Is(loss, session.ErrClosed):
@@ -75,7 +75,7 @@ func (u *turn) conclude(ctx context.Context, h *Hold) (over bool, err error) {
 		return true, loss
 	case !last:
 		return true, nil
-	case t.kind.Exclusive:
+	case t.queue.kind.Exclusive:
 		return t.handOff(u, next), nil
 	default:
 		return t.giveOn(u), nil

@@ -47,10 +47,10 @@ func (h *Hold) Lose(ctx context.Context, reason error) error {
 	t := u.tenure
 	ending := t.endingOf(&release{turn: u})
 	ending.Rest = 0 // also where the lock is to stay taken for a while after an Unlock
-	if !t.Client.Keeper.Lose(&t.item, reason) {
+	if !t.queue.At.Client.Keeper.Lose(&t.item, reason) {
 		return session.Join(h.Err(), session.ErrNotHeld) // it ended in this moment
 	}
-	if _, err := t.Commands.Release(session.WithoutDeadline(ctx), ending, t.Weight(), false); err != nil {
+	if _, err := t.queue.Commands.Release(session.WithoutDeadline(ctx), ending, t.Weight(), false); err != nil {
 		return session.WithSentinel(err)
 	}
 	return nil

@@ -38,6 +38,6 @@ func (t *tenure) othersWait() {
 	if !t.yields {
 		return
 	}
-	t.others.heard.Store(int64(time.Since(epoch)))
-	t.alone.line.Disband()
+	t.queue.others.heard.Store(int64(time.Since(epoch)))
+	t.queue.alone.line.Disband()
 }

@@ -27,14 +27,14 @@ func (l *Lock) Inspect(ctx context.Context) (State, error) {
 	if l.by != nil {
 		return l.by.Inspect(ctx)
 	}
-	q, c := l.p.Queue, l.p.Queue.Client
+	q, c := l.p.Queue, l.p.Queue.At.Client
 	if c.Closing.Err() != nil {
 		return State{}, session.Wrap(l.p.Name, session.ErrClosed)
 	}
 	held, sent := q.Holding(), time.Now()
-	s, err := c.Conn.Inspect(session.WithoutDeadline(ctx), q.Keys, grant.InspectLimit)
+	s, err := c.Conn.Inspect(session.WithoutDeadline(ctx), q.At.Keys, grant.InspectLimit)
 	if err != nil {
-		return State{}, q.ReadError(ctx, sent, l.p.Name, err)
+		return State{}, q.At.ReadError(ctx, sent, l.p.Name, err)
 	}
 	held.Against(s.Owner, s.Shares) //nolint:contextcheck // what it ends is released in the background
 	state := State{Holder: s.Owner, Token: s.Token, Waiting: int(s.Length), Shares: int(s.Shares), Remaining: time.Duration(s.Ends) * time.Millisecond}

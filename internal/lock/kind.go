@@ -14,7 +14,7 @@ var kind = &grant.Kind{
 	Exclusive: true,
 	Commands:  func(q *grant.Queue) grant.Commands { return Commands{q} },
 	Offerer:   func(q *grant.Queue) grant.Offerer { return Commands{q} },
-	Together:  func(q *grant.Queue) grant.Together { return basket{q.Client} },
+	Together:  func(q *grant.Queue) grant.Together { return basket{q.At.Client} },
 }
 
 // Commands send each acquire, release and offer as a script of its own: the one of the name's family. So
@@ -24,15 +24,15 @@ type Commands struct{ Queue *grant.Queue }
 // Take is of [grant.Commands], as is Release.
 func (c Commands) Take(ctx context.Context, claim lua.Claim, mode lua.Mode) (lua.Acquired, error) {
 	q := c.Queue
-	claim.Clock, claim.Behind = q.ServerClock.Reckon(), q.Contended()
-	return q.Client.Conn.Acquire(ctx, q.Keys, claim, q.Floor.Load(), mode)
+	claim.Clock, claim.Behind = q.At.ServerClock.Reckon(), q.Contended()
+	return q.At.Client.Conn.Acquire(ctx, q.At.Keys, claim, q.At.Floor.Load(), mode)
 }
 
 // Release ends the tenure of an owner.
 func (c Commands) Release(ctx context.Context, e lua.Ending, _ int, _ bool) (owned bool, err error) {
 	q := c.Queue
-	e.Clock = q.ServerClock.Reckon()
-	return q.Client.Conn.Release(ctx, q.Keys, e, q.Floor.Load())
+	e.Clock = q.At.ServerClock.Reckon()
+	return q.At.Client.Conn.Release(ctx, q.At.Keys, e, q.At.Floor.Load())
 }
 
 // Offer is of [grant.Offerer]: it gives the lock to the next process in the queue.
@@ -40,7 +40,7 @@ func (c Commands) Offer(
 	ctx context.Context, owner, entry string, used int64, claim lua.Claim, mode lua.Mode,
 ) (lua.Acquired, error) {
 	q := c.Queue
-	return q.Client.Conn.Offer(ctx, q.Keys, owner, entry, used, claim, q.Floor.Load(), mode)
+	return q.At.Client.Conn.Offer(ctx, q.At.Keys, owner, entry, used, claim, q.At.Floor.Load(), mode)
 }
 
 // basket sends the acquires of several locks, or their releases, as one script. It knows the layout of a lock

@@ -69,7 +69,7 @@ func (l *Lock) Client() *session.Client {
 	case l.p.Queue == nil:
 		return nil
 	default:
-		return l.p.Queue.Client
+		return l.p.Queue.At.Client
 	}
 }
 
@@ -160,7 +160,7 @@ func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 	if l.by != nil {
 		return l.by.ForceUnlock(ctx)
 	}
-	q, c := l.p.Queue, l.p.Queue.Client
+	q, c := l.p.Queue, l.p.Queue.At.Client
 	if c.Closing.Err() != nil {
 		return false, session.Wrap(l.p.Name, session.ErrClosed)
 	}
@@ -168,13 +168,13 @@ func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 		return false, session.Wrap(l.p.Name, session.ContextError(ctx))
 	}
 	sent := time.Now()
-	held, err := c.Conn.Force(session.WithoutDeadline(ctx), q.Keys, l.p.Shared, q.Floor.Load())
+	held, err := c.Conn.Force(session.WithoutDeadline(ctx), q.At.Keys, l.p.Shared, q.At.Floor.Load())
 	if err == nil {
 		q.LeaveParked() //nolint:contextcheck // it is released in the background
 		return held, nil
 	}
 	unanswered := lua.Classify(err) == lua.NoAnswer
-	err = q.ReadError(ctx, sent, l.p.Name, err)
+	err = q.At.ReadError(ctx, sent, l.p.Name, err)
 	if unanswered {
 		err = session.Wrap(l.p.Name, session.Join(err, session.ErrUnknownOutcome))
 	}
