@@ -20,7 +20,7 @@ func (g *Group) Change(ctx, open context.Context, name string, send func(context
 	return err
 }
 
-// SendCopy sends one copy of the command that has this number, and acknowledges others with it. Whoever
+// SendCopy sends one copy of the command that has this number, and acknowledges others with it. A caller that
 // knows that no copy is under way any more adds the number to the group's Acks.
 func (g *Group) SendCopy(number uint64, send func(lua.Once) error) error {
 	return g.Acks.With(g.Client.IDs, func(acks string) error {

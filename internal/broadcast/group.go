@@ -47,9 +47,9 @@ type Reading struct {
 	Unsubscribed func()
 }
 
-// New returns what build has made of the target of a name, and calls build if that does not exist yet.
-// Whoever builds calls [Group.Init]. It returns ErrInvalid for names that cannot be a key, a nil client, a
-// client without subscriptions, and one that waits for replicas.
+// New returns what build has made of the target of a name, and calls build if that does not exist yet. A
+// caller that builds one calls [Group.Init]. It returns ErrInvalid for names that cannot be a key, a nil
+// client, a client without subscriptions, and one that waits for replicas.
 func New[T any](c *session.Client, family lua.Family, name string, build func(session.Target) *T) (*T, error) {
 	switch {
 	case c == nil:
@@ -80,8 +80,8 @@ func (g *Group) Init(target session.Target, reading Reading) {
 	}
 }
 
-// run runs a reading. One that nobody waits for, as that of a member who works, shares goroutines with those
-// of other names.
+// run runs a reading. A reading that no caller waits for, as that of a member at work, shares goroutines with
+// those of other names.
 func (g *Group) run(f func()) {
 	if g.awaited.Load() {
 		g.Client.Go(f)

@@ -14,7 +14,7 @@ type reader struct {
 	timer Timer
 	due   time.Time          // when the next read begins at the latest
 	stop  context.CancelFunc // ends the read that is under way; nil: none is
-	again bool               // somebody asked for another read meanwhile
+	again bool               // another read was asked for meanwhile
 }
 
 // newReader returns a reader that begins after a pause. The caller holds the mutex.

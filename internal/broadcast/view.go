@@ -46,9 +46,9 @@ func (w *Watch) Update(r lua.Round) {
 	}
 }
 
-// UpdateFromMessage is [Watch.Update] with a state that a message has named, which anybody who may publish
-// can send. It believes the message, and reports true, only when it says what comes next after the last
-// view: nobody else knows the number of that.
+// UpdateFromMessage is [Watch.Update] with a state that a message has named, which every user who may publish
+// can send. It believes the message, and reports true, only when it says what comes next after the last view:
+// other users do not know its number.
 func (w *Watch) UpdateFromMessage(r lua.Round) (believed bool) {
 	w.mu.Lock()
 	v := w.view

@@ -8,10 +8,10 @@ import (
 	"github.com/latchkey-go/latchkey/internal/lua"
 )
 
-// Watch reads a state for all goroutines of one process that wait for it to change. While somebody is
-// inside, it reads when somebody asks, when a message says that something may have changed, and after a
-// pause. So a wait costs the same number of commands however many wait. Between two reads it needs no
-// goroutine. Those that wait follow the states as a chain of [View], so that nobody misses one.
+// Watch reads a state for all goroutines of one process that wait for it to change. While a goroutine is
+// inside, it reads when one asks, when a message says that something may have changed, and after a pause. So
+// a wait costs the same number of commands however many wait. Between two reads it needs no goroutine. The
+// waiters follow the states as a chain of [View], so that none misses a state.
 //
 // The exported fields must be set before the first call. The rest of the zero value is ready. It is safe
 // for concurrent use.
@@ -29,9 +29,9 @@ type Watch struct {
 
 	mu     sync.Mutex
 	inside int
-	reader *reader // nil while nobody is inside
-	view   *View   // the last one; nil before anybody was inside
-	look   *look   // waits for a read that has not begun; nil: nobody asks for one
+	reader *reader // nil while no goroutine is inside
+	view   *View   // the last one; nil before a goroutine was inside
+	look   *look   // waits for a read that has not begun; nil: none was asked for
 }
 
 // Timer is what AfterFunc returns: a *time.Timer is one.
@@ -40,7 +40,7 @@ type Timer interface {
 	Stop() bool
 }
 
-// look is answered with the view of a read that began after it was asked for. Those who ask together share
+// look is answered with the view of a read that began after it was asked for. Callers that ask together share
 // it.
 type look struct {
 	view *View
@@ -48,8 +48,8 @@ type look struct {
 }
 
 // Enter counts the caller in, until it calls Leave. It returns the last view, which may be old, and from
-// which the caller can go on to later ones. It returns nil, and counts nobody, when most others are
-// inside.
+// which the caller can go on to later ones. It returns nil, and does not count the caller, when most others
+// are inside.
 func (w *Watch) Enter(most int) *View {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -26,13 +26,13 @@ type Channel struct {
 
 	// guarded by hub.mu
 	users       int
-	idle        *list.Element // in the group's list, while nobody uses it
+	idle        *list.Element // in the group's list, while it has no users
 	unusedSince time.Time
 	current     *Subscription // nil: none; there will be one after retry, or Resume
 	retry       *time.Timer
 	backoff     retry.Backoff
 	refused     error         // the user may not subscribe; nil once a subscription is confirmed
-	news        chan struct{} // closed once the subscription is confirmed or refused; nil while nobody waits for that
+	news        chan struct{} // closed once the subscription is confirmed or refused; nil while no caller waits for that
 	upSince     time.Time     // when it was confirmed last
 	lostAt      time.Time     // since when the server is away, as far as is known; zero: it is not
 	why         error         // of that
@@ -41,7 +41,7 @@ type Channel struct {
 	again       bool          // and must run again
 }
 
-// Close ends one Open or Listen. When nobody uses the channel for half a minute, it is given up.
+// Close ends one Open or Listen. A channel without users is given up after half a minute.
 func (c *Channel) Close() {
 	h := c.hub
 	h.mu.Lock()
@@ -120,7 +120,7 @@ func (c *Channel) awaitable() (news <-chan struct{}, refused error) {
 	return c.news, c.refused
 }
 
-// tell wakes those who wait for news. It is called with the mutex.
+// tell wakes the callers that wait for news. It is called with the mutex.
 func (c *Channel) tell() {
 	if c.news != nil {
 		close(c.news)
@@ -175,7 +175,7 @@ func (c *Channel) announce() {
 	}
 }
 
-// lost takes the end of a subscription. The next one begins soon, if anybody uses the channel.
+// lost takes the end of a subscription. The next one begins soon, if the channel has users.
 func (c *Channel) lost(s *Subscription, err error) {
 	if c.end(s, err) {
 		c.hub.log.Warn("latchkey: the user may not subscribe", "channel", c.name, "error", Refused("subscribe to", c.name, err))

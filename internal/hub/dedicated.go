@@ -33,7 +33,7 @@ type connection struct {
 	// guarded by the source's mutex
 	listeners map[string]*Subscription // of each channel the one that hears
 	pending   []*Subscription          // not sent yet
-	abandoned int                      // channels that nobody listens to any more
+	abandoned int                      // channels without listeners
 	dropped   bool                     // it was closed, or is about to be
 }
 
@@ -73,7 +73,7 @@ func (d *Dedicated) run(c *connection) {
 	err := d.serve(c, c.client.SetPubSubHooks(d.hooks(c)))
 	d.drop(c)
 	d.mu.Lock()
-	all := c.listeners // nobody is added any more
+	all := c.listeners // none is added any more
 	c.listeners = nil
 	d.mu.Unlock()
 	for _, s := range all {

@@ -4,7 +4,7 @@
 // open channels.
 //
 // A channel costs no goroutine: what is to be done about it begins with an event, and ends soon. So names
-// that nobody waits for cost nothing but memory.
+// without waiters cost nothing but memory.
 package hub
 
 import (
@@ -36,7 +36,7 @@ type group struct {
 	source Source
 
 	// guarded by hub.mu
-	idle  list.List // of *Channel: those that nobody uses, the first to be given up first
+	idle  list.List // of *Channel: those without users, the first to be given up first
 	timer *time.Timer
 }
 
@@ -72,7 +72,7 @@ func (h *Hub) cut() {
 	h.others.source.Cut()
 }
 
-// dropAll ends the subscription of each channel, and forgets the channels that nobody uses. It is called with
+// dropAll ends the subscription of each channel, and forgets the channels without users. It is called with
 // the mutex.
 func (h *Hub) dropAll() {
 	for _, c := range h.channels {
@@ -113,7 +113,7 @@ func (h *Hub) Resume() {
 	}
 }
 
-// idleTime is how long a channel that nobody uses is listened to: the next waiter often comes soon.
+// idleTime is how long a channel without users is listened to: the next waiter often comes soon.
 var idleTime = 30 * time.Second // shorter in a test
 
 // Open returns the channel of an inbox, which is subscribed, or about to be. confirmed is called after each
@@ -124,7 +124,8 @@ func (h *Hub) Open(name string, confirmed func()) *Channel {
 }
 
 // Listen is Open for a channel that is no inbox. heard is called with its messages; what [New] says of
-// deliver holds for it. Whoever listens to a channel that is open already must bring the same functions.
+// deliver holds for it. A caller that listens to a channel that is open already must bring the same
+// functions.
 func (h *Hub) Listen(name string, confirmed func(), heard func(string)) *Channel {
 	return h.open(h.others, name, confirmed, heard)
 }
@@ -143,7 +144,7 @@ func (h *Hub) open(g *group, name string, confirmed func(), heard func(string)) 
 	return c
 }
 
-// leaveIdle takes a channel from the list of those that nobody uses. It is called with the mutex.
+// leaveIdle takes a channel from the list of those without users. It is called with the mutex.
 func (c *Channel) leaveIdle() {
 	if c.idle != nil {
 		c.group.idle.Remove(c.idle)
@@ -160,7 +161,7 @@ func (h *Hub) subscribe(c *Channel) {
 	c.group.source.Subscribe(c.current)
 }
 
-// forget gives up a channel that nobody uses. It is called with the mutex.
+// forget gives up a channel without users. It is called with the mutex.
 func (h *Hub) forget(c *Channel) {
 	c.leaveIdle()
 	delete(h.channels, c.name)
@@ -169,8 +170,8 @@ func (h *Hub) forget(c *Channel) {
 	}
 }
 
-// forgetIdle gives up the channels of a group that nobody has used for long, and those that are too many. For
-// the others it comes again. It is called with the mutex.
+// forgetIdle gives up the channels of a group that have had no users for long, and those that are too many.
+// For the others it comes again. It is called with the mutex.
 func (h *Hub) forgetIdle(g *group) {
 	if h.closed {
 		return

@@ -15,7 +15,7 @@ func Refused(verb, channel string, err error) error {
 const maxRefused = 100
 
 // isNew reports whether it is to be logged that a channel is refused: once, although the hub subscribes again
-// and again, and a channel that nobody uses is forgotten. It is called with the mutex.
+// and again, and forgets a channel without users. It is called with the mutex.
 func (h *Hub) isNew(name string) bool {
 	if h.refused[name] || len(h.refused) >= maxRefused {
 		return false

@@ -8,12 +8,12 @@ import (
 )
 
 // Sharded subscribes to the shard channels of a cluster, on the connections that the client has to its nodes.
-// The client knows which node has a channel, and follows it. But each channel costs it a goroutine, so few
-// are listened to that nobody uses. The exported fields are set before it is used.
+// The client knows which node has a channel, and follows it. But each channel costs it a goroutine, so it
+// listens to few channels without users. The exported fields are set before it is used.
 type Sharded struct {
 	// Client makes the connections.
 	Client rueidis.Client
-	// Close closes them. It is nil when they are somebody else's: then abandoned channels stay subscribed.
+	// Close closes them. It is nil when they are the user's: then abandoned channels stay subscribed.
 	Close func()
 
 	running sync.WaitGroup

@@ -12,9 +12,9 @@ type Source interface {
 	// Drop makes a subscription hear nothing more. The server still counts it, until Cut.
 	Drop(s *Subscription)
 	// Abandoned says that a channel was given up, while so many others stay. It reports whether it is time for
-	// Cut, so that the channels that nobody listens to any more do not grow without bound.
+	// Cut, so that the channels without listeners do not grow without bound.
 	Abandoned(others int) bool
-	// MaxIdle returns how many channels that nobody uses may be listened to.
+	// MaxIdle returns how many channels without users may be listened to.
 	MaxIdle() int
 	// Cut closes the connections, and with them all subscriptions. It does not wait for that.
 	Cut()
@@ -42,7 +42,7 @@ func (s *Subscription) Heard(text string) { s.channel.heard(text) }
 // Ended says that the subscription is over, and why.
 func (s *Subscription) Ended(err error) { s.channel.lost(s, err) }
 
-// maxAbandoned is how many channels that nobody listens to may stay subscribed while there are few others.
+// maxAbandoned is how many channels without listeners may stay subscribed while there are few others.
 var maxAbandoned = 1000 // fewer in a test
 
 // tooMany reports whether to close a connection, to be rid of the abandoned channels. Then the others are

@@ -18,7 +18,7 @@ var (
 
 // Arrival is what Redis knows of an arrival.
 type Arrival struct {
-	Generation int64 // 0: the generation is broken; negative: one of the constants; then nobody has arrived
+	Generation int64 // 0: the generation is broken; negative: one of the constants; then no party has arrived
 	Index      int64 // how many were there before it
 	Leads      bool  // it is the last, and runs the action
 	Round      Round
@@ -101,7 +101,7 @@ func (c Conn) Attend(ctx context.Context, k *Keys, a Attendance) (Round, error) 
 }
 
 // JoinBarrier runs barrier/join.lua for a membership. The membership's id is that of the command; the lease
-// is in ms. It reports whether the client is a member: nobody becomes one of a broken barrier.
+// is in ms. It reports whether the client is a member: no client becomes one of a broken barrier.
 func (c Conn) JoinBarrier(ctx context.Context, k *Keys, member Once, lease int64) (bool, Round, error) {
 	reply, err := c.Run(ctx, barrierJoin, k, []string{
 		member.ID, member.Answered, number(lease),

@@ -55,7 +55,7 @@ func (c Claim) mode(m Mode) string {
 		return string(Again) + " " + number(c.Place)
 	}
 	if m == Unqueued {
-		m = First // whoever asks first may own it as well, as far as the scripts are concerned
+		m = First // a waiter that asks first may own it as well, as far as the scripts are concerned
 	}
 	return string(m)
 }
@@ -80,12 +80,12 @@ type Demand struct {
 	// Permits is how many permits a semaphore is asked for. Of a lock it is how many tokens to reserve when it
 	// is granted from the queue.
 	Permits int
-	Drain   bool // take all permits that are free, at once, whatever their number
+	Drain   bool // take all permits that are free, at once
 	Pass    bool // pass a first in the queue that does not fit
 	Grow    bool // wait although there are fewer permits: their number may grow
-	Unset   bool // wait although nobody has set how many permits there are
+	Unset   bool // wait although it is not set how many permits there are
 	Shared  bool // hold together with others: the read half of a read-write lock
-	Lingers bool // a lock may stay with its process while nobody holds it there
+	Lingers bool // a lock may stay with its process without a hold
 	Turns   int  // of permits: reserve tokens for so many further turns; at most 9999
 
 	// Uptime is how long, in ms, the server of a lock must have been up if it does not know the name; 0: no
@@ -127,7 +127,7 @@ type Acquired struct {
 	Refused  error // it does not, and this is why: [ErrFull], [ErrNotInitialized], [ErrCapacity]
 	Gone     bool  // neither id of an offer owns the lock
 	Late     bool  // the deadline was over: nothing was done
-	Lingers  bool  // somebody else has it, perhaps without using it, and was told of this attempt
+	Lingers  bool  // another client has it, perhaps without a hold, and was told of this attempt
 	Reckoned bool  // the token is no reading of the server's clock: it was taken with that of [Claim]
 	Sequence int64 // of a new entry; 0 when the id was queued before
 

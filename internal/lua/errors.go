@@ -74,7 +74,7 @@ func Forbidden(err error) bool {
 }
 
 // Quiet hides from errors.Is that a command ended with a context, and hides nothing else. The context was one
-// of ours, or a timer of rueidis; but whoever asks whether a context has ended means their own.
+// of ours, or a timer of rueidis; but a caller that asks whether a context has ended means its own.
 func Quiet(err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return quiet{err}

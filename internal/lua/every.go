@@ -39,7 +39,7 @@ func (t Ticks) args(more ...string) []string {
 // Due is the reply of [Conn.Due].
 type Due struct {
 	Take bool  // take the lock
-	Dead int64 // ms after which the lock is free, if who runs now has died; 0: nobody runs
+	Dead int64 // ms after which the lock is free, if the process that runs now has died; 0: none runs
 	Next int64 // ms until the next tick
 }
 

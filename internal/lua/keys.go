@@ -28,7 +28,7 @@ const (
 	Fence                   // a key of the user's, which tokens guard
 	Leader                  // who leads: the holder of the lock of the same name
 	RunOnce                 // what is run once: its lock is one of the family Locks
-	RunShared               // what is run once for all who wait now, in the same way
+	RunShared               // what is run once for all that wait now, in the same way
 	RunTicks                // what is run once a tick, in the same way
 	families                // how many families there are
 )
@@ -51,7 +51,7 @@ type Keys struct {
 	done    int      // which of keys is the prefix of records; 0: none
 	probe   string
 	inbox   string // prefix of inbox channels
-	news    string // channel for all who wait for a latch or barrier
+	news    string // channel for all waiters of a latch or barrier
 }
 
 // shape says of a key its place in Keys, its type, and what it is to the primitive.
@@ -129,7 +129,7 @@ func (k *Keys) Inbox(client string) string { return k.inbox + client }
 // Released is the channel on which a release of a lock is announced, where that is asked for: Redisson's.
 func (k *Keys) Released() string { return companion("redisson_lock__channel", k.keys[0]) }
 
-// News is the channel on which all who wait for a latch or barrier hear of changes.
+// News is the channel on which all waiters of a latch or barrier hear of changes.
 func (k *Keys) News() string { return k.news }
 
 // latchNews is Redisson's channel, which always has braces around the name. In a cluster, that can be another

@@ -17,7 +17,7 @@ var (
 type Lead struct {
 	Token     int64
 	Who       string // the leader, in a text
-	Preferred bool   // it leaves the lead to nobody
+	Preferred bool   // it leaves the lead to no other candidate
 	Begins    bool   // the term has not begun
 }
 
@@ -71,7 +71,7 @@ func (c Conn) Prefer(ctx context.Context, k *Keys, client string) error {
 	return c.Run(ctx, leaderPrefer, k, []string{client}).Error()
 }
 
-// Leading is the reply of [Conn.Leading]: who leads. The zero value is nobody.
+// Leading is the reply of [Conn.Leading]: who leads. The zero value says that nobody does.
 type Leading struct {
 	Token int64
 	Since int64 // the server's clock when the term began, in microseconds

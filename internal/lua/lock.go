@@ -84,8 +84,8 @@ func (c Conn) Raise(ctx context.Context, k *Keys, owner string, token int64) (bo
 const leanest = 100
 
 // Offer runs lock/offer.lua. It gives the lock that old owns to the next waiter and queues the claim behind
-// it; when nobody waits, the claim gets the lock. entry is the queue entry of old if it may be queued, else
-// empty. used is how many tokens the tenure of old has used.
+// it; when there is no waiter, the claim gets the lock. entry is the queue entry of old if it may be queued,
+// else empty. used is how many tokens the tenure of old has used.
 func (c Conn) Offer(
 	ctx context.Context, k *Keys, old, entry string, used int64, claim Claim, seen int64, mode Mode,
 ) (Acquired, error) {
@@ -110,8 +110,8 @@ func (c Conn) Release(ctx context.Context, k *Keys, e Ending, seen int64) (bool,
 	return owned == 1, err
 }
 
-// Force runs lock/force.lua, and reports whether somebody held the lock. shared is for the readers of a
-// read-write lock. seen: as for [Conn.Acquire].
+// Force runs lock/force.lua, and reports whether the lock was held. shared is for the readers of a read-write
+// lock. seen: as for [Conn.Acquire].
 func (c Conn) Force(ctx context.Context, k *Keys, shared bool, seen int64) (bool, error) {
 	half := "write"
 	if shared {
@@ -121,8 +121,8 @@ func (c Conn) Force(ctx context.Context, k *Keys, shared bool, seen int64) (bool
 	return held == 1, err
 }
 
-// Downgrade runs rwlock/downgrade.lua: the writer, who has that token, reads from now on, with a lease of so
-// many ms. It reports whether the owner holds the lock, and whether somebody waits. seen: as for
+// Downgrade runs rwlock/downgrade.lua: the writer, which has that token, reads from now on, with a lease of
+// so many ms. It reports whether the owner holds the lock, and whether others wait. seen: as for
 // [Conn.Acquire].
 func (c Conn) Downgrade(
 	ctx context.Context, k *Keys, owner string, token, lease, seen int64,
@@ -148,7 +148,7 @@ type State struct {
 	Shares int64  // how many hold it together; 0 unless they do
 	Queue  []string
 
-	MayLinger bool // the owner says that it may have the lock while nobody uses it
+	MayLinger bool // the owner says that it may have the lock without a hold
 }
 
 // Inspect runs lock/inspect.lua. It lists at most limit entries of the queue.

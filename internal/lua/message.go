@@ -26,7 +26,7 @@ type Message struct {
 	Kind   Kind
 	Family Family // Grant
 	Number uint64 // of the tenure it is for, or of the ping
-	Secret uint32 // only its client knows it, and whoever can read what is in Redis or hear the inbox
+	Secret uint32 // only its client knows it, and users who can read what is in Redis or hear the inbox
 	Owned         // Grant; Forced: the token alone
 	Now    int64  // Grant: the server's clock in microseconds at the grant
 	Lease  int64  // Grant: the lease until the first renewal; Ends: when to ask; both in ms
@@ -38,7 +38,7 @@ type Message struct {
 type Owned struct {
 	Token    int64 // the fencing token
 	Reserved int64 // so many tokens after it are the owner's too
-	Others   bool  // somebody waits; said only with Reserved
+	Others   bool  // others wait; said only with Reserved
 }
 
 // ParseMessage reads what the scripts publish. What it cannot read is Unknown.

@@ -56,7 +56,7 @@ func inbox(prefix string) part {
 	}}
 }
 
-// news are the channels on which all who wait for a latch or barrier hear of changes.
+// news are the channels on which all waiters of a latch or barrier hear of changes.
 var news = [families]part{
 	Latch:   {"NEWS", latchNews},
 	Barrier: beside("NEWS", "latchkey_barrier"),

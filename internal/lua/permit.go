@@ -142,7 +142,7 @@ type Census struct {
 	Queue       []string
 }
 
-// Holder is who holds permits.
+// Holder is an owner of permits.
 type Holder struct {
 	Owner   string // or the hex digits of a permit of Redisson
 	Permits int64

@@ -31,7 +31,7 @@ type Round struct {
 	Bad        string // the bad generations, as spoil in shared/generation.lua lists them
 	Ends       int64  // ms until the latch expires, or the first lease at the barrier ends; negative: never
 	Number     int64  // the latch's count; how many wait at the barrier
-	Parties    int64  // of the barrier; 0 while nobody waits
+	Parties    int64  // of the barrier; 0 while no party waits
 	Gone       bool   // the membership that an attendance named is over
 }
 

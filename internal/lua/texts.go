@@ -39,7 +39,7 @@ func SHA(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// registered are all scripts, which nobody adds to once the program runs: their texts, by file.
+// registered are all scripts. None is added once the program runs: their texts, by file.
 var registered = map[string][]func() []string{}
 
 func register(path string, texts func() []string) {

@@ -17,7 +17,7 @@ type Acks struct {
 // acksPerScript is how many acknowledgements go with one script at most.
 const acksPerScript = 100
 
-// Add acknowledges commands. Whoever calls it knows that none of them can still be under way.
+// Add acknowledges commands. The caller knows that none of them can still be under way.
 func (a *Acks) Add(numbers ...uint64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -101,7 +101,7 @@ func (c *Client) receivePing(n uint64) {
 	c.mu.Unlock()
 	select {
 	case received <- struct{}{}:
-	default: // nobody waits for it any more
+	default: // its caller waits no more
 	}
 }
 

@@ -87,7 +87,7 @@ func (c *Client) newHealth() *retry.Health {
 		Go:      c.Go,
 		Down:    c.down,
 		Lasting: func() {
-			if !c.Sharded { // there, other nodes may be well; a grant that reaches nobody costs the short lease
+			if !c.Sharded { // there, other nodes may be well; a grant that reaches no waiter costs the short lease
 				c.Hub.Suspend()
 			}
 		},
@@ -125,7 +125,7 @@ func (c *Client) inboxConfirmed() {
 	c.recheckAll()
 }
 
-// queues returns all queues that anybody may wait in.
+// queues returns all queues that a goroutine may wait in.
 func (c *Client) queues() []Queue { return inUse[Queue](c) }
 
 func (c *Client) recheckAll() {
@@ -144,7 +144,7 @@ func (c *Client) deliver(m lua.Message) {
 		return
 	}
 	if !c.IDs.made(m) {
-		return // whoever wrote it does not read what we write
+		return // its sender cannot read what we write
 	}
 	if m.Kind == lua.Ping {
 		c.receivePing(m.Number)
@@ -161,7 +161,7 @@ func (c *Client) deliver(m lua.Message) {
 	}
 }
 
-// Answer tells whoever has sent an attempt to ask once more. It is a hint: an error concerns nobody.
+// Answer tells the client that has sent an attempt to ask once more. It is a hint, so its error is dropped.
 func (c *Client) Answer(m lua.Message) {
 	client, number, _ := strings.Cut(m.Asker, ":")
 	_ = c.Conn.Answer(context.Background(), c.inboxOf(client), number, m.Name, c.Sharded)

@@ -25,7 +25,7 @@ type Clock struct {
 
 	told atomic.Int64 // when a token last told it, by our clock
 
-	mu        sync.Mutex    // held by whoever writes what the last reading says
+	mu        sync.Mutex    // held to write what the last reading says
 	refreshed chan struct{} // closed when the refresh that is under way has ended; nil: none is
 }
 
@@ -119,8 +119,8 @@ func (c *Clock) At(moment time.Time) int64 {
 	return ahead + sinceEpoch(moment)
 }
 
-// reckoned is for how long the clock is reckoned after an answer told it. So whoever asks again and again
-// hears of a jump that much later than if each answer told it.
+// reckoned is for how long the clock is reckoned after an answer told it. So a client that asks again and
+// again hears of a jump that much later than if each answer told it.
 const reckoned = 100 * time.Millisecond
 
 // Reckon returns what the clock shows now, or less, as long as that was heard a moment ago; otherwise 0.
@@ -162,7 +162,7 @@ func (c *Clock) age() time.Duration {
 const hintPause = time.Second
 
 // refresh has read ask for the clock, in a goroutine that begin starts. It returns a channel that is closed
-// when that has ended. Whoever comes while a refresh is under way waits for the same answer.
+// when that has ended. A caller that comes while a refresh is under way waits for the same answer.
 //
 // hinted is when tokens of a name last caused a refresh; nil when something else does. A hint that comes too
 // soon after another causes none, and the result is nil.

@@ -12,15 +12,15 @@ import (
 
 // How a jump of a server's clock is noticed, and what follows (rule 24).
 //
-// Redis ends leases by its wall clock. When somebody sets that forward, leases end early, and somebody else
-// may hold at once. When it is set back, leases stay. So every reply that tells the clock is compared with
-// the one before. A fresh token is a reading as a rule. When one does not fit, the clock is read before
-// whoever was granted it goes on. And whoever holds something reads the clock now and then, when nothing else
-// has told it.
+// Redis ends leases by its wall clock. When that is set forward, leases end early, and another client may
+// hold at once. When it is set back, leases stay. So every reply that tells the clock is compared with the
+// one before. A fresh token is a reading as a rule. When one does not fit, the clock is read before the
+// waiter that was granted it goes on. And a client that holds something reads the clock now and then, when
+// nothing else has told it.
 //
 // In a cluster the client does not know which node has a name. So each name has a clock of its own. Each node
-// has one as well, for the regular reading. A jump of that one ends the trust of nothing by itself, but has
-// all holds renewed, as every jump does. The renewals then tell the clocks of the names.
+// has one as well, for the regular reading. A jump of a node's clock ends no trust by itself, but has all
+// holds renewed, as every jump does. The renewals then tell the clocks of the names.
 
 // watchInterval is how long a client that holds something goes without a reading of the clock.
 const watchInterval = 2 * time.Second

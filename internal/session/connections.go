@@ -129,6 +129,6 @@ func (s *Connections) Cut() {
 	s.all = map[*connection]struct{}{}
 	s.mu.Unlock()
 	for c := range all {
-		_ = c.Conn.Close() // whoever uses it finds out
+		_ = c.Conn.Close() // its users find out
 	}
 }

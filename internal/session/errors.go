@@ -28,11 +28,11 @@ var (
 // wrapped.
 var ErrMute = Invalid("the client has no subscription, as WithoutPubSub says: only locks of package spinlock can be used with it")
 
-// ErrInterrupted says that nothing is wrong with Redis: whoever waited has gone. No caller gets it.
+// ErrInterrupted says that nothing is wrong with Redis: the waiter has gone. No caller gets it.
 var ErrInterrupted = errors.New("interrupted")
 
-// Invalid returns an error that matches ErrInvalid, and says what is wrong with an argument. Whoever returns
-// it to the caller wraps it.
+// Invalid returns an error that matches ErrInvalid, and says what is wrong with an argument. The function
+// that returns it to the user wraps it.
 func Invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrInvalid, fmt.Errorf(format, args...))
 }

@@ -10,7 +10,8 @@ import (
 var evictionPolicy = regexp.MustCompile(`(?m)^maxmemory_policy:([\w-]+)`)
 
 // warnOfEviction logs it when the server may drop keys for lack of memory: nearly all of ours may be among
-// them. It asks once in the life of a client, of a cluster one node. Who may not ask is told nothing.
+// them. It asks once in the life of a client, of a cluster one node. Of a user who may not ask it logs
+// nothing.
 func (c *Client) warnOfEviction() {
 	if c.evictionAsked.Swap(true) {
 		return

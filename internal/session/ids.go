@@ -10,13 +10,13 @@ import (
 )
 
 // IDs makes the ids of one client: of owners, commands and memberships. An id is the client's, a number, and
-// a secret. No number is used twice. Only this process can compute the secret. So whoever may publish, but
+// a secret. No number is used twice. Only this process can compute the secret. So a user who may publish, but
 // not read what is in Redis, cannot write a message to one of our waiters. It is safe for concurrent use.
 type IDs struct {
 	// Client is the id of the client.
 	Client string
 
-	seed maphash.Seed // who can only publish sees nothing from which it could be learnt
+	seed maphash.Seed // a user who can only publish sees nothing from which it could be learnt
 	last atomic.Uint64
 }
 

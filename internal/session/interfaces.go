@@ -35,7 +35,7 @@ type Tenure interface {
 
 // Queue is one in which tenures wait. Its methods are safe for concurrent use.
 type Queue interface {
-	// CloseLines ends, for this reason, the waits of those who have no tenure yet.
+	// CloseLines ends, for this reason, the waits of goroutines that have no tenure yet.
 	CloseLines(reason error)
 	// RecheckAll asks Redis for every waiter.
 	RecheckAll()

@@ -56,7 +56,7 @@ func (c *Client) inboxOf(client string) string {
 }
 
 // sources returns where the client subscribes: to its inboxes, and to all else. Without a cluster each of the
-// two has a connection of its own. So giving up channels that nobody waits for does not interrupt the inbox.
+// two has a connection of its own. So to give up channels without waiters does not interrupt the inbox.
 func (c *Client) sources(subscriptions rueidis.Client) (inboxes, others hub.Source) {
 	if !c.Sharded {
 		inbox := &hub.Dedicated{Client: subscriptions}

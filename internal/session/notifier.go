@@ -67,14 +67,14 @@ func (h notifyingHandler) Enabled(context.Context, slog.Level) bool { return tru
 func (h notifyingHandler) Handle(ctx context.Context, r slog.Record) error {
 	h.by.Notify(func() {
 		if h.Handler.Enabled(ctx, r.Level) {
-			_ = h.Handler.Handle(ctx, r) // its error would help nobody here
+			_ = h.Handler.Handle(ctx, r) // nothing can be done about its error here
 		}
 	})
 	return nil
 }
 
 // HookOrUndo calls a hook on the goroutine of a caller for whom something was just acquired. If the hook
-// panics, undo gives that back: a caller who recovers does not have it.
+// panics, undo gives that back: a caller that recovers does not have it.
 func HookOrUndo(hook, undo func()) {
 	done := false
 	defer func() {
@@ -87,7 +87,7 @@ func HookOrUndo(hook, undo func()) {
 }
 
 // HookOrCrash calls a hook in the middle of an operation of ours. If the hook panics, or ends its goroutine,
-// the process ends: a panic that somebody recovered would leave the operation half done.
+// the process ends: a panic that the caller recovered would leave the operation half done.
 func HookOrCrash(hook func()) {
 	done := false
 	defer func() {

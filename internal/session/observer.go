@@ -38,7 +38,7 @@ type Observer struct {
 	Down, Up                                         func(Outage)
 }
 
-// NewEvent returns an event of the primitive with that name, without what the hook adds. Whoever calls a hook
+// NewEvent returns an event of the primitive with that name, without what the hook adds. The caller of a hook
 // looks first whether there is one: then an event costs nothing without it.
 func (t *Target) NewEvent(ctx context.Context, name string) Event {
 	return Event{Kind: Kind(t.Keys.Family().String()), Name: name, Prefix: t.Client.Options.Prefix, Context: ctx}

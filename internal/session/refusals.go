@@ -9,7 +9,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/retry"
 )
 
-// refusals are grants to tenures that are over: the client gives them back (rule 3). Somebody who hears the
+// refusals are grants to tenures that are over: the client gives them back (rule 3). A user who hears the
 // messages of an inbox, and may publish, can replay such a grant, also under a name that the tenure never
 // had. So the grants of a name share a script, a grant that comes again before that was sent is given back
 // once, and after the first few scripts there is a pause before each. The zero value is ready.

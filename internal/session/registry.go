@@ -10,7 +10,7 @@ import (
 // registry is what the client knows of its tenures. The zero value is ready.
 type registry struct {
 	mu      sync.Mutex
-	tenures map[uint64]Tenure // whatever Redis may know of: waiters, holds, and those that are leaving
+	tenures map[uint64]Tenure // all that Redis may know of: waiters, holds, and those that are leaving
 	waiters tally             // of tenures that are not held, and of others that wait
 	holds   tally             // of those that are
 }
@@ -79,7 +79,7 @@ func (c *Client) tenures() []Tenure {
 // tally counts tenures. It is guarded by the registry's mutex.
 type tally struct {
 	n    int
-	zero chan struct{} // closed at 0; nil when nobody waits for that
+	zero chan struct{} // closed at 0; nil when no caller waits for that
 }
 
 func (t *tally) add(n int) {

@@ -186,7 +186,7 @@ func (t *Target) Explain(ctx context.Context, err error) error {
 	return t.Client.Conn.Foreign(WithoutDeadline(ctx), t.Keys, err)
 }
 
-// Away returns why Redis is away, as far as commands have told, or the channel on which somebody waits; nil
+// Away returns why Redis is away, as far as commands have told, or the channel on which a caller waits; nil
 // while it is not. The channel may be nil.
 func (t *Target) Away(waitsOn *hub.Channel) error {
 	away := t.Health().Away()

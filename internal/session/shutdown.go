@@ -21,7 +21,7 @@ func (c *Client) shutDown(leaving, patient context.Context) (err error) {
 	defer context.AfterFunc(patient, c.endShutdownWait)()
 	c.shutdown.Do(func() {
 		c.beginClosing(ErrClosed)
-		for _, q := range c.queues() { // whoever asks for a queue from now on finds that the client is closing
+		for _, q := range c.queues() { // a caller that asks for a queue from now on finds that the client is closing
 			q.CloseLines(ErrClosed)
 		}
 		c.leave(leaving)

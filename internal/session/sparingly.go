@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// sparing runs functions that nobody waits for, a few at a time, in the order in which they came. The zero
+// sparing runs functions that no caller waits for, a few at a time, in the order in which they came. The zero
 // value is ready.
 type sparing struct {
 	mu      sync.Mutex
@@ -25,7 +25,7 @@ const (
 	// workerPatience is how long the oldest waits before there is one goroutine more: a server that is far away
 	// takes more of them at a time.
 	workerPatience = time.Second
-	// workerPause is between that one and the next.
+	// workerPause is between two such additions.
 	workerPause = 250 * time.Millisecond
 )
 

@@ -7,16 +7,16 @@ import (
 	"github.com/latchkey-go/latchkey/internal/retry"
 )
 
-// unreadable is about messages that nobody here can read. A later version may have written them, or anybody
-// else. So each is a hint that something may have changed. All waiters ask again, one after the other, at a
-// pace that costs Redis little however many such messages come. The zero value is ready.
+// unreadable is about messages that this version cannot read. A later version may have written them, or any
+// other program. So each is a hint that something may have changed. All waiters ask again, one after the
+// other, at a pace that costs Redis little however many such messages come. The zero value is ready.
 type unreadable struct {
 	mu     sync.Mutex
 	asking bool // a round of questions is under way
 	again  bool // such a message has come since it began
 }
 
-// questionPause is between two questions. Whoever waits asks every two seconds in any case.
+// questionPause is between two questions. Waiters ask every two seconds in any case.
 const questionPause = 10 * time.Millisecond
 
 // deliverUnreadable takes such a message. It does not block.
