@@ -97,7 +97,7 @@ func (s barriers) generations(t *testing.T) {
 	}
 }
 
-// Who gives up breaks it for the others, until it is reset.
+// A party that gives up breaks the barrier for the others, until it is reset.
 func (s barriers) cancelled(t *testing.T) {
 	mine, other := s.new(t, s.open(t), "cancelled", 3), s.new(t, s.open(t), "cancelled", 3)
 	one, two := arrive(t, mine, 1), arrive(t, other, 2)
@@ -130,8 +130,8 @@ func (s barriers) leaseEnds(t *testing.T) {
 	_ = two.Outcome(t)
 }
 
-// A member is renewed also while it works; and a client that is shut down at work gives up, for those who
-// wait by then.
+// A member is renewed also while it works; and a client that is shut down at work gives up, for the parties
+// that wait by then.
 func (s barriers) members(t *testing.T) {
 	const lease = 900 * time.Millisecond
 	c := s.open(t)
@@ -149,7 +149,8 @@ func (s barriers) members(t *testing.T) {
 	require.Less(t, w.At.Sub(began), lease, "it said so")
 }
 
-// Who leaves breaks what others wait for, and nothing else; and whoever comes to what is broken is told so.
+// A member that leaves breaks the generation that others wait for, and nothing else. A party that comes to a
+// broken barrier is told so.
 func (s barriers) leave(t *testing.T) {
 	mine, other := s.new(t, s.open(t), "leave", 2), s.new(t, s.open(t), "leave", 2)
 	require.NoError(t, mine.Join(t.Context()))

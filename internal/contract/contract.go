@@ -90,7 +90,7 @@ func (s Servers) keys(t testing.TB) map[string]int64 {
 	return all
 }
 
-// channels returns the channels that somebody is subscribed to, but for those of Sentinel.
+// channels returns the channels that have a subscriber, but for those of Sentinel.
 func (s Servers) channels(t testing.TB) (all []string) {
 	t.Helper()
 	for _, kind := range []string{"CHANNELS", "SHARDCHANNELS"} {

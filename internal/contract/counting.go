@@ -11,7 +11,7 @@ import (
 	"github.com/latchkey-go/latchkey/semaphore"
 )
 
-// Permits without holders: what is taken and given back is exact, whoever does it and whatever breaks.
+// Permits without holders: the count is exact, whichever client takes and gives back, and whatever breaks.
 func (s semaphores) counting(t *testing.T) {
 	const capacity = 3
 	var wg sync.WaitGroup

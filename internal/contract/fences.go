@@ -95,7 +95,7 @@ func (s fences) counted(t *testing.T) {
 	require.NoError(t, h.Unlock(t.Context()))
 }
 
-// Whatever connections are killed, a Set is done, and none sets another one back.
+// Whichever connections are killed, a Set is done, and none sets another one back.
 func (s fences) connectionsKilled(t *testing.T) {
 	h := s.hold(t, s.open(t), "killed")
 	for n := range 20 {

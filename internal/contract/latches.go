@@ -78,7 +78,7 @@ func (s Servers) listen(t testing.TB, channel string, listeners int) {
 	}, long, time.Millisecond, "%d listen on %s", listeners, channel)
 }
 
-// In all slots: those who wait go on at zero, in every client, and it stays open until it is shut again.
+// In all slots: waiters go on at zero, in every client, and the latch stays open until it is shut again.
 func (s latches) open(t *testing.T) {
 	a, b := s.Servers.open(t), s.Servers.open(t)
 	for n := range 20 {
@@ -110,7 +110,7 @@ func (s latches) open(t *testing.T) {
 	}
 }
 
-// Nobody passes a latch that Redis knows nothing of, unless that was said.
+// No waiter passes a latch that Redis knows nothing of, unless an option says so.
 func (s latches) notSet(t *testing.T) {
 	c := s.Servers.open(t)
 	require.ErrorIs(t, s.new(t, c, "misspelt").Await(t.Context()), countdown.ErrNotSet)
@@ -124,8 +124,8 @@ func (s latches) notSet(t *testing.T) {
 	w.Granted(t)
 }
 
-// A latch whose count is stated is set by whoever comes first; and who counts is told what remains, and
-// whether it counted.
+// A latch whose count is stated is set by the first client that comes. One that counts is told what remains,
+// and whether it counted.
 func (s latches) stated(t *testing.T) {
 	of := func() *countdown.Latch {
 		return s.new(t, s.Servers.open(t), "stated", countdown.WithCount(3), countdown.WithTTL(time.Minute))
@@ -154,7 +154,7 @@ func (s latches) stated(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// However many count at the same time, whatever connections are killed, each counts once.
+// However many count at the same time, whichever connections are killed, each counts once.
 func (s latches) countedOnce(t *testing.T) {
 	const workers, each = 12, 25
 	clients := []*latchkey.Client{s.Servers.open(t), s.Servers.open(t), s.Servers.open(t)}

@@ -92,7 +92,8 @@ func (s leaders) waits(t testing.TB, name string, n int64) {
 	}, long, time.Millisecond)
 }
 
-// In several slots: one after the other leads, with a token that grows, and everybody knows who does.
+// In several slots: one after the other leads, with a token that grows, and every candidate knows which one
+// does.
 func (s leaders) turns(t *testing.T) {
 	for n := range 5 {
 		name := fmt.Sprint("turns", n)
@@ -140,8 +141,8 @@ func (s leaders) preferred(t *testing.T) {
 	}
 }
 
-// Somebody deletes the lock: the term ends with the next renewal, and the next one has a greater token. Those
-// that watch see both.
+// The lock is deleted: the term ends with the next renewal, and the next one has a greater token. Those that
+// watch see both.
 func (s leaders) takenAway(t *testing.T) {
 	a := s.run(t, "away", leader.WithLease(time.Second))
 	watcher, err := leader.New(s.open(t), "leader:away")
@@ -184,8 +185,8 @@ func (s leaders) takenAway(t *testing.T) {
 	require.Error(t, a.Outcome(t))
 }
 
-// Whatever connections are killed, the leader leads on, and one of both leads next: the other one may have
-// lost its place while nobody could tell it.
+// Whichever connections are killed, the leader leads on, and one of both leads next: the other one may have
+// lost its place while it could not be told.
 func (s leaders) connectionsKilled(t *testing.T) {
 	a := s.run(t, "killed")
 	term := a.leads(t)

@@ -21,7 +21,7 @@ type locks struct {
 	kind, other Kind
 
 	reads             bool // one of the two is held together with others
-	polls, otherPolls bool // who waits for kind, or for other, is not in the queue
+	polls, otherPolls bool // waiters for kind, or for other, are not in the queue
 }
 
 // Locks runs the contract of the locks, of both halves of a read-write lock, and of spin locks alone and
@@ -66,7 +66,7 @@ func (l locks) lock(t testing.TB, c *latchkey.Client, name string) *latchkey.Loc
 	return k
 }
 
-// against is the same lock for those who are excluded.
+// against is the same lock for the contenders that are excluded.
 func (l locks) against(t testing.TB, c *latchkey.Client, name string) *latchkey.Lock {
 	t.Helper()
 	k, err := l.other(c, l.name+":"+name, 0)
@@ -119,7 +119,7 @@ func waiting(t testing.TB, l *latchkey.Lock, n int) {
 	}, long, time.Millisecond, "%d entries in the queue", n)
 }
 
-// A lock that nobody wants is taken and released, in all slots; whoever does not wait is told that it is
+// A lock without contenders is taken and released, in all slots. A call that does not wait is told that it is
 // taken.
 func (l locks) free(t *testing.T) {
 	a, b := l.open(t), l.open(t)
@@ -253,7 +253,7 @@ func (l locks) leaseEnds(t *testing.T) {
 	const fixed = 900 * time.Millisecond
 	holder, err := l.kind(l.open(t), l.name+":lease", fixed)
 	require.NoError(t, err)
-	unlock(t, must(t, holder)) // it has a connection to whatever serves the lock
+	unlock(t, must(t, holder)) // it has a connection to the server of the lock
 	began := time.Now()
 	h := must(t, holder)
 	acquired := time.Now()
@@ -267,7 +267,7 @@ func (l locks) leaseEnds(t *testing.T) {
 	require.NoError(t, got.Unlock(t.Context()))
 }
 
-// Whoever's lock is taken away in Redis knows after the next renewal.
+// A holder whose lock is taken away in Redis knows after the next renewal.
 func (l locks) deleted(t *testing.T) {
 	c := l.open(t, latchkey.WithLease(600*time.Millisecond))
 	h := must(t, l.lock(t, c, "deleted"))

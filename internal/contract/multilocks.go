@@ -72,7 +72,7 @@ func (m multiLocks) wait(t testing.TB, l *multilock.Lock, held *latchkey.Lock) *
 	return a
 }
 
-// Those that nobody wants are taken and released, wherever they are. Whoever does not wait gets none.
+// Locks without contenders are taken and released, wherever they are. A call that does not wait gets none.
 func (m multiLocks) free(t *testing.T) {
 	a, b := m.open(t), m.open(t)
 	for n := range 5 {
@@ -136,7 +136,7 @@ func (m multiLocks) halves(t *testing.T) {
 	}
 }
 
-// However many want some of them, each has one holder, and nobody waits for ever.
+// However many want some of them, each has one holder, and no caller waits for ever.
 func (m multiLocks) exclusion(t *testing.T) {
 	clients := []*latchkey.Client{m.open(t), m.open(t), m.open(t)}
 	var wg sync.WaitGroup
@@ -166,7 +166,7 @@ func (m multiLocks) exclusion(t *testing.T) {
 	}
 }
 
-// A release of all wakes who waits for the first; that of one, who has waited for that alone.
+// A release of all wakes the waiter for the first; that of one, the waiter for that one alone.
 func (m multiLocks) handOff(t *testing.T) {
 	a, b := m.open(t), m.open(t)
 	mine, other := m.lock(t, a, "hand-off"), m.lock(t, b, "hand-off")
@@ -206,7 +206,7 @@ func (m multiLocks) cancelled(t *testing.T) {
 	require.NoError(t, h.Unlock(t.Context()))
 }
 
-// Whichever connections are killed, who waits for one of them, and has the others, gets all.
+// Whichever connections are killed, a caller that waits for one of them, and has the others, gets all.
 func (m multiLocks) connectionsKilled(t *testing.T) {
 	for _, kind := range []string{"pubsub", "normal"} {
 		name := "killed-" + kind
@@ -219,7 +219,7 @@ func (m multiLocks) connectionsKilled(t *testing.T) {
 	}
 }
 
-// Shutdown ends who waits, and waits for what is held.
+// Shutdown ends the waits, and waits for the holders.
 func (m multiLocks) shutdown(t *testing.T) {
 	parts := m.parts(t, m.open(t), "shutdown")
 	last := parts[len(parts)-1]

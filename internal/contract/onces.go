@@ -19,7 +19,7 @@ import (
 // onces is the contract of what is run once.
 type onces struct{ Servers }
 
-// Onces runs the contract of what is run once, once for all who wait, and once a tick.
+// Onces runs the contract of what is run once, once for all callers, and once a tick.
 func Onces(t *testing.T, s Servers) {
 	all := onces{s}
 	t.Run("once", all.once)
@@ -160,7 +160,7 @@ func (s onces) stale(t *testing.T) {
 	second.Granted(t)
 }
 
-// Who comes while it runs gets what the one that runs gets.
+// A caller that comes while it runs gets the result of the one that runs.
 func (s onces) shared(t *testing.T) {
 	a, b := s.open(t), s.open(t)
 	watcher, err := Kinds["rlock"](s.open(t), "once:shared", 0)
@@ -235,7 +235,7 @@ func (s onces) ticks(t *testing.T) {
 	}
 }
 
-// A client that is shut down ends who waits, and what runs may end.
+// A client that is shut down ends the waits, and a run may end.
 func (s onces) shutdown(t *testing.T) {
 	c := s.open(t)
 	o := s.new(t, c, "shutdown")

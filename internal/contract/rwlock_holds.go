@@ -62,7 +62,7 @@ func (s rwlocks) downgradeBehindAWriter(t *testing.T) {
 	unlock(t, reader.Granted(t))
 }
 
-// Whoever reads cannot write, and is told so at once.
+// A reader cannot write, and is told so at once.
 func (s rwlocks) upgrade(t *testing.T) {
 	c := s.open(t)
 	mine, strict := s.new(t, c, "upgrade"), s.new(t, c, "upgrade", rwlock.WithoutReentry())
@@ -99,7 +99,7 @@ func (s rwlocks) upgrade(t *testing.T) {
 	unlock(t, h)
 }
 
-// Both halves re-enter with the context of a hold, whoever waits, and whoever writes may read.
+// Both halves re-enter with the context of a hold, whichever clients wait, and a writer may read.
 func (s rwlocks) reentry(t *testing.T) {
 	c := s.open(t)
 	mine, strict := s.new(t, c, "re-entry"), s.new(t, c, "re-entry", rwlock.WithoutReentry())

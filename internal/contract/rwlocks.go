@@ -50,7 +50,7 @@ func unlock(t testing.TB, holds ...*latchkey.Hold) {
 	}
 }
 
-// refused checks that an attempt that does not wait is told that somebody else has the lock, or is next.
+// refused checks that an attempt that does not wait is told that another client has the lock, or is next.
 func refused(t testing.TB, l *latchkey.Lock) {
 	t.Helper()
 	_, err := l.TryLock(t.Context())
@@ -121,7 +121,7 @@ func (s rwlocks) together(t *testing.T) {
 	require.Zero(t, state(t, locks[0].Read(), 0, 0).Token)
 }
 
-// However many read and write, a writer is alone, and a store that keeps the greatest token refuses nobody.
+// However many read and write, a writer is alone, and a store that keeps the greatest token refuses none.
 func (s rwlocks) alone(t *testing.T) {
 	const rounds = 25
 	clients := []*latchkey.Client{s.open(t), s.open(t), s.open(t)}
@@ -217,7 +217,7 @@ func (s rwlocks) heldUp(t *testing.T) {
 	inside := share(t, reader, 1)[0]
 	writer := Wait(t, s.new(t, s.open(t), "held-up").Write(), 0)
 	refused(t, other.Read())
-	require.Eventually(t, func() bool { // until it has been told that somebody waits
+	require.Eventually(t, func() bool { // until it has been told that another client waits
 		h, err := reader.Read().TryLock(t.Context())
 		if err == nil {
 			unlock(t, h)

@@ -36,7 +36,7 @@ func Semaphores(t *testing.T, s Servers) {
 
 func (s semaphores) run(t *testing.T) {
 	t.Run("free", s.free)
-	if s.budget == nil { // who waits for the capacity to grow is not passed in a line
+	if s.budget == nil { // a request that waits for the capacity to grow is not passed in a line
 		t.Run("capacity", s.capacity)
 	}
 	t.Run("limit", s.limit)
@@ -58,7 +58,7 @@ func (s semaphores) new(t testing.TB, c *latchkey.Client, name string, opts ...s
 	return sem
 }
 
-// delete removes a semaphore that nobody uses, whose permits are all free.
+// delete removes a semaphore without users, whose permits are all free.
 func (s semaphores) delete(t testing.TB, sem *semaphore.Semaphore, permits int) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -121,7 +121,7 @@ func (s semaphores) free(t *testing.T) {
 	}
 }
 
-// What is said of the capacity holds for all, and growing serves those who wait.
+// The capacity that one client sets holds for all, and growing serves the waiters.
 func (s semaphores) capacity(t *testing.T) {
 	mine, other := s.new(t, s.open(t), "capacity"), s.new(t, s.open(t), "capacity", semaphore.WithWaitForCapacity())
 	_, err := mine.Acquire(t.Context(), 1)
@@ -247,7 +247,7 @@ func (s semaphores) leaseEnds(t *testing.T) {
 	s.delete(t, other, 2)
 }
 
-// When a semaphore is deleted its holders lose their permits, and those who wait are told.
+// When a semaphore is deleted its holders lose their permits, and its waiters are told.
 func (s semaphores) deleted(t *testing.T) {
 	mine, other := s.new(t, s.open(t), "deleted"), s.new(t, s.open(t), "deleted")
 	require.NoError(t, mine.SetPermits(t.Context(), 1))

@@ -152,7 +152,7 @@ func (s several) connectionsKilled(t *testing.T) {
 	}
 }
 
-// Shutdown of all clients waits for what is held, ends who waits, and leaves nothing.
+// Shutdown of all clients waits for the holders, ends the waits, and leaves nothing.
 func (s several) shutdown(t *testing.T) {
 	clients := s.open(t)
 	h, other := must(t, over(t, clients, "shutdown")), over(t, clients, "shutdown")

@@ -12,8 +12,8 @@ import (
 // much is how long goroutines may take that use something in turn, many times.
 const much = 2 * time.Minute
 
-// finish waits for goroutines. Whoever of them is forgotten fails the test here, and not when time is up for
-// the whole package.
+// finish waits for goroutines. One that is forgotten fails the test here, and not when time is up for the
+// whole package.
 func finish(t testing.TB, wg *sync.WaitGroup) {
 	t.Helper()
 	over := make(chan struct{})

@@ -40,8 +40,8 @@ func RequireCompiler(t testing.TB) {
 	}
 }
 
-// Jump sets the clock of the server forward by d, or back, as somebody does who sets the time of its machine.
-// The server sees it the next time it looks. It keeps what it was set by when it is started again.
+// Jump sets the clock of the server forward by d, or back, as an administrator does who sets the time of its
+// machine. The server sees it the next time it looks. It keeps what it was set by when it is started again.
 func (s *Server) Jump(t testing.TB, d time.Duration) {
 	t.Helper()
 	s.ahead += d

@@ -53,10 +53,10 @@ func MainWithWorkers(m *testing.M, worker func(mode []string)) {
 // exampleServers is how many there are: what an Example of a redlock needs.
 const exampleServers = 3
 
-// serveExamples sets REDIS_URL, the address of a server, and REDIS_URLS, those of three with commas
-// between. The Examples of a package read them: they are what somebody pastes, and know nothing of tests.
-// The servers are embedded ones until stop is called, but for the first, which is that of LATCHKEY_TEST_REDIS
-// where it is set. Examples write keys: so what was in REDIS_URL before is never used.
+// serveExamples sets REDIS_URL, the address of a server, and REDIS_URLS, those of three with commas between.
+// The Examples of a package read them: they are what users paste, and know nothing of tests. The servers are
+// embedded ones until stop is called, but for the first, which is that of LATCHKEY_TEST_REDIS where it is
+// set. Examples write keys: so what was in REDIS_URL before is never used.
 func serveExamples() (stop func()) {
 	var urls []string
 	if url := os.Getenv("LATCHKEY_TEST_REDIS"); url != "" {

@@ -71,7 +71,7 @@ func (m *Moving) Left(t testing.TB) []string {
 }
 
 // Key moves one key, which may be gone by now. It must not be on the other side already: then the move would
-// fail there for whoever does it by redis-cli.
+// fail there for a user who does it by redis-cli.
 func (m *Moving) Key(t testing.TB, key string) {
 	t.Helper()
 	host, port, err := net.SplitHostPort(m.to.Addr)

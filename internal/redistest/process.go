@@ -32,7 +32,7 @@ func newServer(t testing.TB, s *Server) *Server {
 	t.Cleanup(s.kill)
 	for began := time.Now(); time.Since(began) < patience; {
 		s.Addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(firstPort+rand.IntN(ports)))
-		if s.launch() { // otherwise that port was somebody else's
+		if s.launch() { // otherwise that port was another process's
 			return s
 		}
 	}
@@ -44,7 +44,7 @@ func newServer(t testing.TB, s *Server) *Server {
 func (s *Server) start(t testing.TB) {
 	t.Helper()
 	for began := time.Now(); time.Since(began) < patience; {
-		if s.launch() { // otherwise somebody has taken its port meanwhile, and may leave it again
+		if s.launch() { // otherwise another process has taken its port meanwhile, and may leave it again
 			return
 		}
 	}
@@ -92,7 +92,7 @@ func (s *Server) launch() bool {
 	return false
 }
 
-// answers asks whatever listens there which process it is.
+// answers asks the server that listens there which process it is.
 func (s *Server) answers() bool {
 	conn, err := net.Dial("tcp", s.Addr)
 	if err != nil {

@@ -22,7 +22,7 @@ type Step struct {
 	Keys, Args []string
 	Reply      any // nil, a string, an int64, a [ReplyError], or a []any of these
 	Messages   []Published
-	Listening  []string // channels that somebody was subscribed to when it had run
+	Listening  []string // channels that had a subscriber when it had run
 	Now        int64    // the server's clock then, in microseconds
 }
 
@@ -31,9 +31,9 @@ type Published struct{ Channel, Text string }
 
 // Recorder stands between clients and a server, of which it records what the scripts do, in the order in
 // which Redis runs them. So it lets through one script at a time, of all connections, and the next one only
-// when it has seen what that one published, and who listens. Nobody subscribes in between, but a connection
-// may end at any time. So whoever is listening after a step was so while it ran, and nobody was who is not
-// after the step before.
+// when it has seen what that one published, and who listens. No client subscribes in between, but a
+// connection may end at any time. So a client that listens after a step did so while it ran, and none did
+// that had not after the step before.
 type Recorder struct {
 	Addr string
 
@@ -171,8 +171,8 @@ func (r *Recorder) accept() {
 	}
 }
 
-// forward passes on what the server says. Whoever sent the request is told of its reply before the client is,
-// and also when the client has gone: what has run is recorded.
+// forward passes on what the server says. The goroutine that sent the request is told of its reply before the
+// client is, and also when the client has gone: what has run is recorded.
 func (l *recorded) forward() {
 	defer close(l.replies)
 	defer l.close()

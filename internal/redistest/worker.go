@@ -47,7 +47,7 @@ type Worker struct {
 	stdin io.WriteCloser // closed with this process
 	lines chan string
 	once  sync.Once
-	left  []string // lines that nobody has read, not all; set by Kill
+	left  []string // lines that the test has not read, not all; set by Kill
 }
 
 // StartWorker runs the test binary again, whose TestMain asks for its [Mode].
