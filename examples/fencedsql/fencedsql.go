@@ -1,5 +1,5 @@
 // Package fencedsql shows how a database checks fencing tokens: a transaction begins with a statement that
-// fails for whoever has a token smaller than one that was there, and the writes follow in the same
+// fails for a holder whose token is smaller than one that was there, and the writes follow in the same
 // transaction. The statements are those of SQLite, and of PostgreSQL as they stand.
 package fencedsql
 
@@ -18,13 +18,13 @@ const Schema = `CREATE TABLE IF NOT EXISTS fences (name TEXT PRIMARY KEY, token 
 
 // check notes a token, and changes no row if a greater one was there. It writes the row in any other case: so
 // two transactions of one name exclude each other from here to their ends. In PostgreSQL the second one waits
-// for the first, and then compares its token with what that one has left.
+// for the first, and then compares its token with the one that the first has left.
 const check = `INSERT INTO fences (name, token) VALUES ($1, $2)
 	ON CONFLICT (name) DO UPDATE SET token = excluded.token WHERE fences.token <= excluded.token`
 
 // InTx runs f in a transaction that is fenced by the token of a hold: hold.Token(). name is that of the lock.
-// What f reads and writes must go through tx. Reads count as well: what f has read there is not changed by
-// anybody with a smaller token any more.
+// What f reads and writes must go through tx. Reads count as well: no holder with a smaller token changes any
+// more what f has read there.
 //
 // With SQLite, transactions must begin with the right to write (_txlock=immediate): otherwise one that finds
 // the database locked fails, where it could have waited.
