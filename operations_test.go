@@ -129,10 +129,10 @@ func TestOperationsCommands(t *testing.T) {
 		words := strings.Fields(strings.Replace(line, "--scan --pattern", "SCAN 0 COUNT 1000 MATCH", 1))
 		reply, err := plain.Do(t.Context(), plain.B().Arbitrary(words...).Build()).ToAny()
 		require.NoError(t, err, line)
-		switch {
-		case words[0] == "SCAN":
+		switch words[0] {
+		case "SCAN":
 			reply = reply.([]any)[1]
-		case words[0] == "PUBSUB":
+		case "PUBSUB":
 			require.Equal(t, int64(1), reply.([]any)[1], line)
 		}
 		if nothing := map[string]bool{"SLOWLOG": true, "LATENCY": true, "ACL": true}[words[0]]; !nothing {
