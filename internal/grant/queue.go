@@ -274,12 +274,13 @@ func (q *Queue) offering(w *wait.Waiter) (t, old *tenure) {
 	return t, old
 }
 
-// Failed, Up and Go are those of the name, for [wait.Server].
-
+// Failed is of [wait.Server], as are Up and Go: those of where the commands go.
 func (q *Queue) Failed(err error, sent time.Time) { q.At.Failed(err, sent) }
 
+// Up is [session.Target.Up].
 func (q *Queue) Up(ctx context.Context) error { return q.At.Up(ctx) }
 
+// Go is [session.Target.Go].
 func (q *Queue) Go(f func()) { q.At.Go(f) }
 
 // RecheckAll is of [session.Queue], as are the methods that follow.
