@@ -293,3 +293,6 @@ func (q *Queue) AskAround(pause func() bool) { q.waiters.RecheckSlowly(pause) }
 
 // ClockSet has every waiter forget what it knows of the clock.
 func (q *Queue) ClockSet() { q.waiters.ClockSet() }
+
+// Leaving is what Redis may still get of those who were given up.
+func (q *Queue) Leaving() (unheard, unsettled bool) { return q.waiters.Leaving() }

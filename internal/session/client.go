@@ -128,6 +128,18 @@ func (c *Client) inboxConfirmed() {
 // queues returns all queues that anybody may wait in.
 func (c *Client) queues() []Queue { return inUse[Queue](c) }
 
+// Leaving is what Redis may still get of waits for that key which were given up, of all families together:
+// see [Queue]. Tests wait for the end of it.
+func (c *Client) Leaving(key string) (unheard, unsettled bool) {
+	for _, q := range c.queues() {
+		if q.Name() == key {
+			one, other := q.Leaving()
+			unheard, unsettled = unheard || one, unsettled || other
+		}
+	}
+	return unheard, unsettled
+}
+
 func (c *Client) recheckAll() {
 	var g errgroup.Group
 	g.SetLimit(64)
