@@ -164,9 +164,9 @@ func (c *Client) deliver(m lua.Message) {
 	}
 	t := c.Tenure(m.Number)
 	switch {
-	case t != nil && t.Target().Keys.Name() == m.Name:
+	case t != nil && t.Target().Keys.Name() == m.Name && (m.Kind != lua.Grant || t.Target().Keys.Family() == m.Family):
 		t.Hear(m)
-	case m.Kind == lua.Grant:
+	case m.Kind == lua.Grant: // also of another kind of thing, which is given back as that
 		c.RefuseGrant(m)
 	case m.Kind == lua.Attempt: // what it found is over
 		c.Go(func() { c.Answer(m) })
