@@ -106,6 +106,7 @@ func (p *place) begin(client int, what string, f func(context.Context) (any, err
 	ctx = context.WithValue(ctx, asked{}, c)
 	go func() {
 		defer close(c.ended)
+		<-time.After(p.lag)
 		c.result, c.err = f(ctx)
 	}()
 	p.calls = append(p.calls, c)

@@ -2,6 +2,7 @@ package property_test
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -163,6 +164,31 @@ func TestGivenUpAndRepeated(t *testing.T) {
 			}
 			return ""
 		})
+		m.end()
+	})
+}
+
+// Whoever gives up leaves his place in the queue to the next in the line of his client. The model waits until
+// that one stands there.
+func TestPlaceIsLeftToWhoComesLate(t *testing.T) {
+	eachPlace(t, func(t *testing.T, p *place) {
+		m := p.locks
+		at := func(client int) attempt {
+			return attempt{client, rLock, fmt.Sprintf("%d rlock.Lock", client), m.all[client][rLock]}
+		}
+		m.ask(at(1), origin{ctx: context.WithValue(t.Context(), m, at(1).what)}, false, m.all[1][rLock].TryLock)
+		m.wait(at(0), true)
+		m.check()
+		m.wait(at(1), true)
+		m.check()
+		p.lag = 50 * time.Millisecond
+		m.wait(at(0), true)
+		first := m.waiters[0]
+		first.cancel()
+		first.ends("Canceled")
+		m.waiters = without(m.waiters, first)
+		m.release(m.holder.holds[0])
+		require.Equal(t, 0, m.holder.client, "the place in the queue was that of client 0")
 		m.end()
 	})
 }

@@ -48,7 +48,8 @@ type scene struct {
 	random  *rand.Rand
 	about   string
 	done    tally
-	stalls  bool // the clients' connections are late now and then
+	stalls  bool          // the clients' connections are late now and then
+	lag     time.Duration // by how much those are late who are to wait
 	clients [2]*latchkey.Client
 	ids     [2]string // of the clients, as owner ids begin
 	places  []*place
