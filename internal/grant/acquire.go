@@ -291,5 +291,3 @@ func EndOf(name string, parent, waits context.Context, last error) (err error) {
 	}
 	return session.Wrap(name, err)
 }
-
-var _ wait.Server = (*Queue)(nil)

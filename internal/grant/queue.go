@@ -45,6 +45,11 @@ type half struct {
 	held   atomic.Int64           // how many shared tenures are held
 }
 
+var (
+	_ wait.Server   = (*Queue)(nil)
+	_ session.Queue = (*Queue)(nil) // else a client, which looks for those among all that it has, would find none
+)
+
 // half returns the one with that condition.
 func (q *Queue) half(shared bool) *half {
 	if shared {
@@ -274,6 +279,9 @@ func (q *Queue) offering(w *wait.Waiter) (t, old *tenure) {
 	return t, old
 }
 
+// Name is the key that is named by what is waited for.
+func (q *Queue) Name() string { return q.At.Name() }
+
 // Failed is of [wait.Server], as are Up and Go: those of where the commands go.
 func (q *Queue) Failed(err error, sent time.Time) { q.At.Failed(err, sent) }
 
@@ -302,3 +310,6 @@ func (q *Queue) AskAround(pause func() bool) { q.waiters.RecheckSlowly(pause) }
 
 // ClockSet has every waiter forget what it knows of the clock.
 func (q *Queue) ClockSet() { q.waiters.ClockSet() }
+
+// Leaving is what Redis may still get of those who were given up.
+func (q *Queue) Leaving() (unheard, unsettled bool) { return q.waiters.Leaving() }

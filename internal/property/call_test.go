@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -71,17 +72,41 @@ type call struct {
 	what   string
 	client int
 	cancel context.CancelFunc
+	began  time.Time
+	queued atomic.Int64 // how often its client has heard that it was queued
 	ended  chan struct{}
 	result any // what it returned beside the error
 	err    error
 }
 
+// asked is the key under which the context of a call has it.
+type asked struct{}
+
+// wasQueued is the hook of all clients.
+func wasQueued(e latchkey.Event) {
+	if c, ok := e.Context.Value(asked{}).(*call); ok {
+		c.queued.Add(1)
+	}
+}
+
+// outcome is kinds of its error. When it was cancelled before Redis has answered, and that took long, the
+// error says so as well. The model does not know how slow Redis is.
+func (c *call) outcome() string {
+	got := kinds(c.err)
+	if got == "Canceled ErrUnavailable" && c.queued.Load() == 0 && time.Since(c.began) >= slowness {
+		return "Canceled"
+	}
+	return got
+}
+
 // begin calls f in the background.
 func (p *place) begin(client int, what string, f func(context.Context) (any, error)) *call {
 	ctx, cancel := context.WithCancel(context.Background())
-	c := &call{place: p, what: what, client: client, cancel: cancel, ended: make(chan struct{})}
+	c := &call{place: p, what: what, client: client, cancel: cancel, began: time.Now(), ended: make(chan struct{})}
+	ctx = context.WithValue(ctx, asked{}, c)
 	go func() {
 		defer close(c.ended)
+		<-time.After(p.lag)
 		c.result, c.err = f(ctx)
 	}()
 	p.calls = append(p.calls, c)
@@ -104,7 +129,7 @@ func (c *call) over() bool {
 func (c *call) ends(want string) {
 	c.place.t.Helper()
 	c.place.first([]*call{c})
-	c.place.same(want, kinds(c.err), "%s, which waited", c.what)
+	c.place.same(want, c.outcome(), "%s, which waited", c.what)
 }
 
 // first waits until one of the calls returns.

@@ -10,6 +10,10 @@
 // whom, and until when. Whether an Await has looked at a latch cannot be seen from outside, so that the model
 // keeps all that it may have seen.
 //
+// A call that was given up has returned, and what it has sent may come later: a client is asked about that,
+// beside its public methods. So the models hold on a busy machine too. Clients that stall show it, whose
+// connections are late now and then.
+//
 // A name that is one kind of thing must refuse all others with ErrWrongType, and must be as it was after
 // that. Counting and leased semaphores and latches are all a number in Redis, which cannot be told apart: of
 // those only one at a time is used under a name.

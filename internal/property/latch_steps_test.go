@@ -155,8 +155,8 @@ func (m *latches) giveUp() {
 	for _, s := range w.seen {
 		may = append(may, m.fate(w, s))
 	}
-	require.Contains(m.t, may, kinds(w.err), "%s, which was cancelled\n%s", w.what, m.told())
-	m.same(kinds(w.err), kinds(w.err), "%s, which was cancelled", w.what)
+	require.Contains(m.t, may, w.outcome(), "%s, which was cancelled\n%s", w.what, m.told())
+	m.same(w.outcome(), w.outcome(), "%s, which was cancelled", w.what)
 	m.waiters = without(m.waiters, w)
 }
 

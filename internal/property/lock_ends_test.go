@@ -130,6 +130,7 @@ func (m *locks) giveUp() {
 	w.cancel()
 	w.ends("Canceled")
 	m.waiters = without(m.waiters, w)
+	m.heard()
 }
 
 func (m *locks) end() {

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/lock"
 )
 
 // short is how long an attempt waits that must be in vain.
@@ -160,7 +161,32 @@ func (m *locks) lock() {
 		m.unlock()
 		return
 	}
+	m.wait(a, line)
+}
+
+// wait waits in the background. Who stands in the line inside a client is not shown by Inspect: it is awaited
+// that he does. Else somebody who gives up would leave his place in the queue to nobody.
+func (m *locks) wait(a attempt, line bool) {
+	m.t.Helper()
 	m.waiters = append(m.waiters, &lockWaiter{call: m.begin(a.client, a.what, func(ctx context.Context) (any, error) { return a.lock.Lock(ctx) }), line: line, stays: a.which == stays})
+	if !line {
+		return
+	}
+	least := 0
+	for _, w := range m.waiters {
+		if w.line && w.client == a.client {
+			least++
+		}
+	}
+	if !m.holder.line || m.holder.client != a.client {
+		least-- // the first of them is in the queue
+	}
+	m.soon(func() string {
+		if n := (*lock.Lock)(a.lock).InLine(); n < least {
+			return fmt.Sprintf("%d stand in the line of client %d, and not %d", n, a.client, least)
+		}
+		return ""
+	})
 }
 
 // hidden reports whether somebody stands in the line inside a client whom Inspect does not show: a second one

@@ -178,6 +178,7 @@ func (m *pool) giveUp(r *request) {
 	m.t.Helper()
 	r.cancel()
 	m.leave(r, "Canceled")
+	m.heard()
 	m.serve()
 }
 

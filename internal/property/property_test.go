@@ -16,18 +16,35 @@ import (
 
 func TestMain(m *testing.M) { redistest.Main(m) }
 
-// How many scenarios there are on each server, and how many operations each has: about a minute together.
-// With the race detector the embedded server is so slow that on a busy machine calls are given up, and what
-// they have sent comes later than the model foresees: then one is enough, and CI runs all of them without.
+// How many scenarios there are on each server, and how many operations each has: about a minute together. Of
+// those in which clients stall most of the time is that of the stalls.
 const (
 	scenarios, manyScenarios = 35, 1000
 	embedded, manyEmbedded   = 6, 100
+	stalling, manyStalling   = 1, 30
 	steps                    = 400
 )
 
 // Whatever two clients do with all primitives under three names, one after the other, each call returns what
 // the documentation says, and nothing is left behind.
 func TestRandomOperations(t *testing.T) {
+	randomly(t, false, func(t *testing.T) int64 {
+		if strings.HasSuffix(t.Name(), "embedded") {
+			return redistest.Longer(embedded, manyEmbedded)
+		}
+		return redistest.Longer(scenarios, manyScenarios)
+	})
+}
+
+// It is so as well when what a client sends, or reads, is late now and then by more than others do meanwhile,
+// as on a machine that is busy.
+func TestRandomOperationsOfClientsThatStall(t *testing.T) {
+	redistest.Together(t)
+	randomly(t, true, func(*testing.T) int64 { return redistest.Longer(stalling, manyStalling) })
+}
+
+// randomly plays so many scenarios on each server.
+func randomly(t *testing.T, stalls bool, runs func(*testing.T) int64) {
 	seed := seed(t)
 	t.Logf("LATCHKEY_SEED=%d", seed)
 	redistest.Each(t, func(t *testing.T, server *redistest.Server) {
@@ -35,16 +52,9 @@ func TestRandomOperations(t *testing.T) {
 		require.NoError(t, plain.Do(t.Context(), plain.B().Ping().Build()).Error())
 		others := goleak.IgnoreCurrent() // of the server, and of the plain client
 		total := tally{}
-		runs := redistest.Longer(scenarios, manyScenarios)
-		if strings.HasSuffix(t.Name(), "embedded") {
-			runs = redistest.Longer(embedded, manyEmbedded)
-			if redistest.Raced() {
-				runs = 1
-			}
-		}
-		for n := range runs {
+		for n := range runs(t) {
 			s := &scene{
-				t: t, server: server, plain: plain, random: rand.New(rand.NewPCG(seed, uint64(n))),
+				t: t, server: server, plain: plain, random: rand.New(rand.NewPCG(seed, uint64(n))), stalls: stalls,
 				about: fmt.Sprintf("LATCHKEY_SEED=%d, scenario %d", seed, n), done: total,
 			}
 			s.play(steps)

@@ -48,9 +48,12 @@ type scene struct {
 	random  *rand.Rand
 	about   string
 	done    tally
+	stalls  bool          // the clients' connections are late now and then
+	lag     time.Duration // by how much those are late who are to wait
 	clients [2]*latchkey.Client
 	ids     [2]string // of the clients, as owner ids begin
 	places  []*place
+	links   [2]*link         // of the clients
 	log     locktest.Journal // of the clients: one that is cut off for a moment loses its places in queues
 }
 
@@ -59,6 +62,7 @@ type place struct {
 	*scene
 	name     string
 	families []family
+	last     family // that the name was used as, of those who queue
 	locks    *locks // one of them
 	favour   int    // the family that is used most, for now
 	story    []string
@@ -77,10 +81,16 @@ type family interface {
 	end()        // ends all that waits or is held, and deletes what can be
 }
 
-func (s *scene) play(steps int) {
+// open makes the clients, and the names.
+func (s *scene) open() {
 	for n := range s.clients {
-		c, err := latchkey.New(s.server.Option(), latchkey.WithLease(lease), latchkey.WithCommandTimeout(long), latchkey.WithReleaseTimeout(long),
-			s.log.Logger(), latchkey.WithObserver(latchkey.Observer{
+		s.links[n] = &link{}
+		if s.stalls {
+			s.links[n].stalls = rand.New(rand.NewPCG(s.random.Uint64(), 0))
+		}
+		c, err := latchkey.New(s.links[n].through(s.server.Option()), latchkey.WithLease(lease), latchkey.WithCommandTimeout(long),
+			latchkey.WithReleaseTimeout(long), s.log.Logger(), latchkey.WithObserver(latchkey.Observer{
+				Queued:     wasQueued,
 				Subscribed: func() { _, _ = fmt.Fprintf(&s.log, "client %d has subscribed\n", n) },
 			}))
 		require.NoError(s.t, err)
@@ -95,7 +105,14 @@ func (s *scene) play(steps int) {
 		p.families = []family{p.locks, newLeased(p), newCounting(p), newLatches(p), newBarriers(p)}
 		s.places = append(s.places, p)
 	}
+}
+
+func (s *scene) play(steps int) {
+	s.open()
+	all := s.random
 	for range steps {
+		// What a step does may depend on how fast it was. So that the next ones do not, each has its own.
+		s.random = rand.New(rand.NewPCG(all.Uint64(), 0))
 		p := s.places[s.random.IntN(len(s.places))]
 		p.bounded("a step", p.step)
 	}
@@ -103,7 +120,7 @@ func (s *scene) play(steps int) {
 		for _, f := range p.families {
 			p.bounded("the end of the "+f.kind(), f.end)
 		}
-		if p.occupant() == nil {
+		if p.occupant() == nil && p.mayBecome(p.locks) {
 			p.bounded("a linger", p.locks.linger)
 		}
 	}
@@ -129,6 +146,7 @@ func (p *place) bounded(what string, do func()) {
 		panic(fmt.Sprintf("%s hangs for %v. Before it under %s", what, stuck, p.told()))
 	})
 	defer hangs.Stop()
+	p.heard()
 	do()
 }
 
@@ -176,6 +194,7 @@ func (p *place) step() {
 		p.locks.depart()
 	}
 	switch {
+	case is == nil && !p.mayBecome(f):
 	case is == nil && f.kind() == "barrier" && !p.one(4):
 	case is == nil:
 		for _, other := range p.families {
@@ -204,9 +223,9 @@ func pick[T any](p *place, of ...T) T { return of[p.random.IntN(len(of))] }
 // client picks one.
 func (p *place) client() int { return p.random.IntN(len(p.clients)) }
 
-// tell notes what was done.
+// tell notes what was done, and when.
 func (p *place) tell(format string, args ...any) {
-	p.story = append(p.story, fmt.Sprintf(format, args...))
+	p.story = append(p.story, time.Now().Format("05.000 ")+fmt.Sprintf(format, args...))
 }
 
 // told is what was done under the name, for a failure.
@@ -218,9 +237,11 @@ func (p history) String() string {
 	for _, c := range p.calls {
 		if c.over() {
 			p.tell("(%s has returned %v)", c.what, c.err)
+		} else {
+			p.tell("(%s waits, and was queued %d times)", c.what, c.queued.Load())
 		}
 	}
-	return fmt.Sprintf("%s, name %q:\n%s\nThe clients said:\n%s", p.about, p.name, strings.Join(p.story, "\n"), p.log.String())
+	return fmt.Sprintf("%s, name %q:\n%s\n%s\nThe clients said:\n%s", p.about, p.name, strings.Join(p.story, "\n"), p.inRedis(), p.log.String())
 }
 
 // same compares, and notes what was done.

@@ -128,6 +128,18 @@ func (c *Client) inboxConfirmed() {
 // queues returns all queues that a goroutine may wait in.
 func (c *Client) queues() []Queue { return inUse[Queue](c) }
 
+// Leaving is what Redis may still get of waits for that key which were given up, of all families together:
+// see [Queue]. Tests wait for the end of it.
+func (c *Client) Leaving(key string) (unheard, unsettled bool) {
+	for _, q := range c.queues() {
+		if q.Name() == key {
+			one, other := q.Leaving()
+			unheard, unsettled = unheard || one, unsettled || other
+		}
+	}
+	return unheard, unsettled
+}
+
 func (c *Client) recheckAll() {
 	var g errgroup.Group
 	g.SetLimit(64)
@@ -152,9 +164,9 @@ func (c *Client) deliver(m lua.Message) {
 	}
 	t := c.Tenure(m.Number)
 	switch {
-	case t != nil && t.Target().Keys.Name() == m.Name:
+	case t != nil && t.Target().Keys.Name() == m.Name && (m.Kind != lua.Grant || t.Target().Keys.Family() == m.Family):
 		t.Hear(m)
-	case m.Kind == lua.Grant:
+	case m.Kind == lua.Grant: // also of another kind of thing, which is given back as that
 		c.RefuseGrant(m)
 	case m.Kind == lua.Attempt: // what it found is over
 		c.Go(func() { c.Answer(m) })

@@ -18,18 +18,15 @@ func NodesTold(c *Client) (n int) {
 	return n
 }
 
-// self is promoted to whatever embeds a target.
-func (t *Target) self() *Target { return t }
-
 // Reading is by how much the clock of a name's server is ahead of our monotonic one, as its last reading
-// says.
+// says. Of a name that something is held of.
 func Reading(c *Client, name string) time.Duration {
-	for _, at := range inUse[interface{ self() *Target }](c) {
-		if t := at.self(); t.Name() == name {
+	for _, tenure := range c.tenures() {
+		if t := tenure.Target(); t.Name() == name {
 			return time.Duration(t.ServerClock.least.Load()) * time.Microsecond
 		}
 	}
-	panic("nobody uses " + name)
+	panic("nobody holds " + name)
 }
 
 // TargetsInUse is how many names are in use.

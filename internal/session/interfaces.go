@@ -35,6 +35,8 @@ type Tenure interface {
 
 // Queue is one in which tenures wait. Its methods are safe for concurrent use.
 type Queue interface {
+	// Name returns the key that is named by what is waited for.
+	Name() string
 	// CloseLines ends, for this reason, the waits of goroutines that have no tenure yet.
 	CloseLines(reason error)
 	// RecheckAll asks Redis for every waiter.
@@ -44,6 +46,9 @@ type Queue interface {
 	AskAround(pause func() bool)
 	// ClockSet says that the server's clock was set. No grant may be dated by what was known of it before.
 	ClockSet()
+	// Leaving returns whether Redis has not heard yet of somebody who was given up, and whether anything is
+	// still to be sent of such.
+	Leaving() (unheard, unsettled bool)
 }
 
 // Member is what a closing client must leave: a primitive in which it takes part without holding.

@@ -45,3 +45,11 @@ func (q *Waiters) Departing() bool {
 	defer q.mu.Unlock()
 	return q.departures.open > 0 && q.queued.Len() == 0
 }
+
+// Leaving is what Redis may still get of those who were given up here. unheard: it has not heard of one of
+// them. unsettled: the cancel of one is under way, or is to be repeated. Tests wait for the end of it.
+func (q *Waiters) Leaving() (unheard, unsettled bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.departures.open > 0, q.departures.open > 0 || q.sending
+}

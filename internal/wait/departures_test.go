@@ -36,9 +36,14 @@ func TestAwaitDepartures(t *testing.T) {
 		giveUp("1:1")
 		require.Equal(t, 1, waiting(), "the wait has returned, and its entry is still there")
 		require.True(t, c.waiters.Departing())
+		unheard, unsettled := c.waiters.Leaving()
+		require.True(t, unheard && unsettled)
 		c.waiters.AwaitDepartures(t.Context())
 		require.False(t, c.waiters.Departing())
 		require.Zero(t, waiting())
+		synctest.Wait()
+		unheard, unsettled = c.waiters.Leaving()
+		require.False(t, unheard || unsettled, "its acquire was answered: so one cancel is enough")
 
 		giveUp("1:2")
 		ended, cancel := context.WithCancel(t.Context())
@@ -61,5 +66,25 @@ func TestAwaitDepartures(t *testing.T) {
 		c.waiters.AwaitDepartures(t.Context())
 		require.Zero(t, waiting(), "of several it waits for all")
 		time.Sleep(time.Minute)
+	})
+}
+
+// A cancel is repeated for as long as a copy of an acquire that was not answered may come.
+func TestLeavingWhileCancelsAreRepeated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &redis{t: t, random: rand.New(rand.NewPCG(1, 1)), pending: map[string]int{}}
+		c := newClient(r)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Microsecond)
+		defer cancel()
+		require.ErrorIs(t, c.waiters.Wait(ctx, &wait.Waiter{Owner: "1:1", Lease: time.Hour}, false), context.DeadlineExceeded)
+		unheard, unsettled := c.waiters.Leaving()
+		require.True(t, unheard && unsettled)
+		c.waiters.AwaitDepartures(t.Context())
+		unheard, unsettled = c.waiters.Leaving()
+		require.False(t, unheard, "Redis has heard of it")
+		require.True(t, unsettled)
+		time.Sleep(time.Minute)
+		_, unsettled = c.waiters.Leaving()
+		require.False(t, unsettled)
 	})
 }
