@@ -111,8 +111,10 @@ func (r *rounds) take(ctx context.Context) (next wake, err error) {
 // run runs the tick that is due, if there still is one, under the lock.
 func (r *rounds) run(ctx, held context.Context, h *latchkey.Hold) (wake, error) {
 	var t lua.Tick
+	again := false
 	_, _, err := r.ask(held, func(ctx context.Context) (err error) {
-		t, err = r.Client.Conn.Tick(ctx, r.Keys, r.ticks, h.Token())
+		t, err = r.Client.Conn.Tick(ctx, r.Keys, r.ticks, h.Token(), again)
+		again = true
 		return err
 	})
 	if err != nil {

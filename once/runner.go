@@ -74,9 +74,10 @@ func (r *runner) begin(ctx, held context.Context, h *latchkey.Hold, since, kept 
 	a.name = h.Name()
 	for {
 		var b lua.Begun
-		sent := time.Now()
+		sent, again := time.Now(), false
 		answered, _, err := r.ask(held, func(ctx context.Context) (err error) {
-			b, err = r.Client.Conn.Begin(ctx, r.Keys, h.Token(), since, r.limit, kept)
+			b, err = r.Client.Conn.Begin(ctx, r.Keys, h.Token(), since, r.limit, kept, again)
+			again = true
 			return err
 		})
 		switch {

@@ -38,7 +38,7 @@ func absurdRuns(r *runs, end func(r *runs)) {
 		return func() error { _, err := r.conn.Finish(ctx, r.keys, token, o, 1000, minute); return err }
 	}
 	begin := func(token int64) func() error {
-		return func() error { _, err := r.conn.Begin(ctx, r.keys, token, 0, 3, minute); return err }
+		return func() error { _, err := r.conn.Begin(ctx, r.keys, token, 0, 3, minute, true); return err }
 	}
 	s.uses = map[string]func() error{
 		"enter": func() error { _, err := r.conn.Enter(ctx, r.keys, minute); return err },
@@ -48,7 +48,7 @@ func absurdRuns(r *runs, end func(r *runs)) {
 	}
 	s.works = func(string) {
 		s.must(r.do("HDEL", r.record(), "until").Error())
-		b, err := r.conn.Begin(ctx, r.keys, 8, 9_007_199_254_740_990, 0, minute)
+		b, err := r.conn.Begin(ctx, r.keys, 8, 9_007_199_254_740_990, 0, minute, true)
 		s.must(err)
 		require.Positive(r.t, b.Attempt)
 		require.Positive(r.t, r.finish(8, &lua.Outcome{Value: "works"}, 0))
@@ -84,7 +84,7 @@ func absurdTicks(r *runs, running bool) {
 		return func() error {
 			t := ticks
 			t.Missed, t.Grace = missed, 1000
-			_, err := r.conn.Tick(ctx, r.keys, t, token)
+			_, err := r.conn.Tick(ctx, r.keys, t, token, true)
 			return err
 		}
 	}

@@ -83,9 +83,10 @@ type Tick struct {
 	Dropped int64 // the tick that is given up, because so many runs of it have died; 0: none
 }
 
-// Tick runs every/begin.lua: the holder of the lock begins the run of a tick.
-func (c Conn) Tick(ctx context.Context, k *Keys, t Ticks, token int64) (r Tick, err error) {
-	reply, err := c.Run(ctx, everyBegin, k, t.args(number(token), string(t.Missed), number(t.Grace), number(t.Limit))).ToArray()
+// Tick runs every/begin.lua: the holder of the lock begins the run of a tick. again is as for [Conn.Begin].
+func (c Conn) Tick(ctx context.Context, k *Keys, t Ticks, token int64, again bool) (r Tick, err error) {
+	args := t.args(number(token), string(t.Missed), number(t.Grace), number(t.Limit), isCopy(again))
+	reply, err := c.Run(ctx, everyBegin, k, args).ToArray()
 	if err != nil {
 		return r, err
 	}

@@ -15,16 +15,19 @@ import (
 // day is a period that no test is in the way of, in ms.
 const day = 86_400_000
 
-// tick begins a run twice: the second one is a copy.
+// tick begins a run twice: the second one is a copy. Whoever has the same token all the same begins nothing.
 func (r *runs) tick(ticks lua.Ticks, token int64) lua.Tick {
 	r.t.Helper()
-	got, err := r.conn.Tick(r.t.Context(), r.keys, ticks, token)
+	got, err := r.conn.Tick(r.t.Context(), r.keys, ticks, token, false)
 	require.NoError(r.t, err)
-	again, err := r.conn.Tick(r.t.Context(), r.keys, ticks, token)
+	twin, err := r.conn.Tick(r.t.Context(), r.keys, ticks, token, false)
+	require.NoError(r.t, err)
+	again, err := r.conn.Tick(r.t.Context(), r.keys, ticks, token, true)
 	require.NoError(r.t, err)
 	if got.At > 0 {
 		require.Equal(r.t, got.At, again.At, "a copy")
 		require.Equal(r.t, got.Attempt, again.Attempt, "a copy")
+		require.Equal(r.t, lua.Tick{Stale: true, Last: token}, twin)
 	} else {
 		require.Zero(r.t, again.At)
 	}
@@ -223,7 +226,7 @@ func TestRunOfATickThatIsFarAhead(t *testing.T) {
 		require.LessOrEqual(t, next, int64(day))
 
 		begun(6, 2)
-		dropped, err := r.conn.Tick(t.Context(), r.keys, ticks, 7)
+		dropped, err := r.conn.Tick(t.Context(), r.keys, ticks, 7, true)
 		require.NoError(t, err)
 		require.Positive(t, dropped.Dropped)
 		require.Positive(t, dropped.Next)

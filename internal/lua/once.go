@@ -71,9 +71,18 @@ func (c Conn) Enter(ctx context.Context, k *Keys, kept int64) (int64, error) {
 }
 
 // Begin runs once/begin.lua for the holder of the lock. since is the number of an outcome that is too old, 0
-// for none. limit as for [Conn.Look]. The record is kept for so many ms.
-func (c Conn) Begin(ctx context.Context, k *Keys, token, since, limit, kept int64) (Begun, error) {
-	return begun(c.Run(ctx, onceBegin[k.family], k, []string{number(token), number(since), number(limit), number(kept)}))
+// for none. limit as for [Conn.Look]. The record is kept for so many ms. again says that it was sent before:
+// else a run that has the token is not the caller's, whose lock has given the token twice.
+func (c Conn) Begin(ctx context.Context, k *Keys, token, since, limit, kept int64, again bool) (Begun, error) {
+	return begun(c.Run(ctx, onceBegin[k.family], k, []string{number(token), number(since), number(limit), number(kept), isCopy(again)}))
+}
+
+// isCopy is the argument that says whether a command was sent before.
+func isCopy(again bool) string {
+	if again {
+		return "1"
+	}
+	return "0"
 }
 
 // Finish runs once/finish.lua for a run that has this outcome, or has failed if that is nil: then no other

@@ -60,13 +60,18 @@ func (r *runs) look(limit int64) lua.Begun {
 	return b
 }
 
-// begin begins twice: the second one is a copy.
+// begin begins twice: the second one is a copy. Whoever has the same token all the same begins nothing.
 func (r *runs) begin(token, since, limit int64) lua.Begun {
 	r.t.Helper()
-	b, err := r.conn.Begin(r.t.Context(), r.keys, token, since, limit, 2*minute)
+	b, err := r.conn.Begin(r.t.Context(), r.keys, token, since, limit, 2*minute, false)
 	require.NoError(r.t, err)
-	again, err := r.conn.Begin(r.t.Context(), r.keys, token, since, limit, 2*minute)
+	again, err := r.conn.Begin(r.t.Context(), r.keys, token, since, limit, 2*minute, true)
 	require.NoError(r.t, err)
+	if b.Attempt > 0 {
+		twin, err := r.conn.Begin(r.t.Context(), r.keys, token, since, limit, 2*minute, false)
+		require.NoError(r.t, err)
+		require.Equal(r.t, lua.Begun{Stale: true, Last: token}, twin)
+	}
 	if b.Wait == 0 {
 		require.Equal(r.t, b, again, "a copy")
 	}
@@ -223,14 +228,14 @@ func (r *runs) calls(ctx context.Context) []func() error {
 		t := lua.Ticks{Period: 1000, Missed: lua.MissedOnce}
 		return []func() error{
 			func() error { _, err := r.conn.Due(ctx, r.keys, t, 1000, "a"); return err },
-			func() error { _, err := r.conn.Tick(ctx, r.keys, t, 5); return err },
+			func() error { _, err := r.conn.Tick(ctx, r.keys, t, 5, true); return err },
 			func() error { _, _, err := r.conn.FinishTick(ctx, r.keys, t, 5); return err },
 		}
 	}
 	return []func() error{
 		func() error { _, err := r.conn.Look(ctx, r.keys, 0, true); return err },
 		func() error { _, err := r.conn.Enter(ctx, r.keys, minute); return err },
-		func() error { _, err := r.conn.Begin(ctx, r.keys, 5, 0, 0, minute); return err },
+		func() error { _, err := r.conn.Begin(ctx, r.keys, 5, 0, 0, minute, true); return err },
 		func() error {
 			_, err := r.conn.Finish(ctx, r.keys, 5, &lua.Outcome{Value: "x"}, 0, minute)
 			return err
@@ -264,7 +269,7 @@ func TestRunsWhenMemoryIsFull(t *testing.T) {
 			require.NotNil(t, r.look(0).Outcome)
 			other, err := lua.NewKeys(family, "other", false)
 			require.NoError(t, err)
-			_, err = r.conn.Begin(t.Context(), other, 5, 0, 0, minute)
+			_, err = r.conn.Begin(t.Context(), other, 5, 0, 0, minute, true)
 			require.ErrorContains(t, err, "OOM")
 		}
 		require.NoError(t, r.do("CONFIG", "SET", "maxmemory", "0").Error())

@@ -8,15 +8,15 @@
 --       5 of ticks that were missed run: all; once: one for all; skip: none
 --       6 skip: ms after which a tick that has not begun is missed
 --       7 how many runs of a tick there may be, 0 for any number
+--       8 as argument 5 of once/begin.lua
 -- Reply {'r', tick, attempt, dropped}    the run of this tick has begun
 --       {'n', ms to the next, 0, dropped}  nothing is due
---       {'s', token, 0, 0}                 nothing has begun: a run with this token has, which is greater, or
---                                          this one is over
+--       {'s', token, 0, 0}                 as in once/begin.lua
 --       dropped: a tick that is over because so many runs of it have died; 0: none is
 -- include every/state.lua
 
 local mine, most, dropped = tonumber(ARGV[4]), tonumber(ARGV[7]), 0
-if token > mine or token == mine and not tick then return {'s', decimal(token), 0, 0} end
+if token > mine or token == mine and not (tick and ARGV[8] == '1') then return {'s', decimal(token), 0, 0} end
 if token == mine then return {'r', decimal(tick), attempt, 0} end
 
 redis.call('HDEL', RUN, 'told', 'by') -- first: Redis never refuses it for lack of memory, nor what follows

@@ -6,19 +6,21 @@
 --       2 number of an outcome that is too old, 0 for none: see once/enter.lua
 --       3 how many runs there may be, 0 for any number
 --       4 ms that the record is kept while the run lasts
+--       5 '1' for a copy. Else no run with this token can be the asker's: the lock has given the token
+--         twice, as it may when its last token was lost while the clock was behind
 -- Reply {'r', attempt}            the run has begun
 --       {'o', kind, value, over}  nothing has begun: there is an outcome with a greater number
 --       {'x', attempts}           nothing has begun: there have been so many runs
 --       {'w', ms}                 nothing has begun: the last run failed, and the next may begin after that
---       {'s', token}              nothing has begun: a run with this token has, which is greater, or this one
---                                 is over
+--       {'s', token}              nothing has begun: a run with this token has, which is greater, or is that
+--                                 of the asker and over, or of somebody else
 -- include once/state.lua
 
 local mine, most = tonumber(ARGV[1]), tonumber(ARGV[3])
 -- First: whoever waits for an outcome may have it, whatever became of its lock.
 if phase == 'o' and over > tonumber(ARGV[2]) then return {'o', f[5], f[6], decimal(over)} end
 if token > mine then return {'s', decimal(token)} end
-if token == mine then return phase == 'r' and {'r', attempt} or {'s', decimal(token)} end
+if token == mine then return phase == 'r' and ARGV[5] == '1' and {'r', attempt} or {'s', decimal(token)} end
 if phase == 'o' then attempt = 0 end
 if most > 0 and attempt >= most then return {'x', decimal(attempt)} end
 local wait = paused()
