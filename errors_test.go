@@ -233,9 +233,12 @@ func TestErrorsOfArguments(t *testing.T) {
 		`latchkey: "permits": invalid argument: the number of permits must be from 0 to 2147483647, not -1`)
 }
 
+// schemeless are no URLs of servers.
+var schemeless = []string{"localhost:6379", "127.0.0.1:6379", "", "http://localhost:6379"}
+
 // Who forgets the scheme is told of it.
 func TestErrorsOfAddresses(t *testing.T) {
-	for _, address := range []string{"localhost:6379", "127.0.0.1:6379", "", "http://localhost:6379"} {
+	for _, address := range schemeless {
 		err := second(latchkey.Open(address))
 		says(t, err, latchkey.ErrInvalid)
 		require.ErrorContains(t, err, "latchkey: invalid argument: the address must be a URL as redis://host:port: ")
