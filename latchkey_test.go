@@ -34,6 +34,7 @@ var malformed = map[string]string{
 	"redis://user:secret@host?addr=other":        `addr="other" is not host:port`,
 	"redis://user:secret@host/a%0Ab/c":           "redis: invalid URL path: /a\ufffdb/c",
 	"redis://user:secret@::1:6380":               `host "::1:6380" has a colon: an IPv6 address stands in brackets`,
+	"redis://::":                                 `host "::" has a colon`,
 	"unix://user:secret@":                        "the path of the socket is missing",
 }
 

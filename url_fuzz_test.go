@@ -78,6 +78,7 @@ func FuzzOpen(f *testing.F) {
 	for _, address := range append(wellFormed, schemeless...) {
 		f.Add(address)
 	}
+	f.Add("redis://host/" + strings.Repeat("é", 1000))
 	f.Fuzz(func(t *testing.T, address string) {
 		option, err := latchkey.Parse(address)
 		if err != nil {

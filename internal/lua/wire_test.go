@@ -18,6 +18,9 @@ var messages = map[string]lua.Message{
 	"1 g 7 1700000000000001 0 0 1700000000000000 10 a": {
 		Kind: lua.Grant, Number: 7, Owned: lua.Owned{Token: 1700000000000001}, Now: 1700000000000000, Lease: 10, Name: "a",
 	},
+	"1 g 7 1700000000000001 32 0 1700000000000000 10 a": {
+		Kind: lua.Grant, Number: 7, Owned: lua.Owned{Token: 1700000000000001, Reserved: 32}, Now: 1700000000000000, Lease: 10, Name: "a",
+	},
 	"1 s 7 1700000000000001 0 0 1700000000000000 10 a": {
 		Kind: lua.Grant, Family: lua.Leased, Number: 7, Owned: lua.Owned{Token: 1700000000000001},
 		Now: 1700000000000000, Lease: 10, Name: "a",
@@ -29,19 +32,22 @@ var messages = map[string]lua.Message{
 	"1 c 7 1 0 0 1700000000000000 10 a": {
 		Kind: lua.Grant, Family: lua.Plain, Number: 7, Owned: lua.Owned{Token: 1}, Now: 1700000000000000, Lease: 10, Name: "a",
 	},
-	"1 a 7 a":          {Kind: lua.Ask, Number: 7, Name: "a"},
-	"1 a 7123456789 a": {Kind: lua.Ask, Number: 7, Secret: 123456789, Name: "a"},
-	"1 w 7 a b":        {Kind: lua.Want, Number: 7, Name: "a b"},
-	"1 t 7 b:8 a b":    {Kind: lua.Attempt, Number: 7, Asker: "b:8", Name: "a b"},
-	"1 t 7 a":          {},
-	"1 f 7 8 a b":      {Kind: lua.Forced, Number: 7, Owned: lua.Owned{Token: 8}, Name: "a b"},
-	"1 l 7 50 a":       {Kind: lua.Ends, Number: 7, Lease: 50, Name: "a"},
-	"1 p 9":            {Kind: lua.Ping, Number: 9},
-	"2 g 7 1 1 1 a":    {},
-	"1 x 7":            {},
-	"1 g 7 a":          {},
-	"":                 {},
-	"0":                {},
+	"1 a 7 a":                            {Kind: lua.Ask, Number: 7, Name: "a"},
+	"1 a 7123456789 a":                   {Kind: lua.Ask, Number: 7, Secret: 123456789, Name: "a"},
+	"1 w 7 a b":                          {Kind: lua.Want, Number: 7, Name: "a b"},
+	"1 t 7 b:8 a b":                      {Kind: lua.Attempt, Number: 7, Asker: "b:8", Name: "a b"},
+	"1 t 7 a":                            {},
+	"1 f 7 8 a b":                        {Kind: lua.Forced, Number: 7, Owned: lua.Owned{Token: 8}, Name: "a b"},
+	"1 l 7 50 a":                         {Kind: lua.Ends, Number: 7, Lease: 50, Name: "a"},
+	"1 p 9":                              {Kind: lua.Ping, Number: 9},
+	"2 g 7 1 1 1 a":                      {},
+	"1 f 7 9007199254740991 a":           {},
+	"1 g 7 1 0 0 9007199254740991 10 a":  {},
+	"1 g 7 1 0 -1 1700000000000000 10 a": {},
+	"1 x 7":                              {},
+	"1 g 7 a":                            {},
+	"":                                   {},
+	"0":                                  {},
 }
 
 func TestMessages(t *testing.T) {

@@ -42,6 +42,7 @@ func TestReleased(t *testing.T) {
 	again, err := released(release(t, before).with(t, changelog, "## [0.1.0] - 2026-11-24\n", ""), "v0.2.0", today)
 	require.NoError(t, err)
 	require.NoError(t, verify(again, "v0.2.0"), "the checksums of another version give way")
+	require.NotContains(t, string(again["cmd/mini/go.sum"].data), version)
 }
 
 // Whatever is wrong is found, by whoever it was made.

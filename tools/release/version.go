@@ -14,7 +14,7 @@ const firstVersion = "v0.1.0"
 
 // checkVersion refuses what is no version of a module, as 1.0 is not.
 func checkVersion(version string) error {
-	if module.CanonicalVersion(version) != version || semver.Build(version) != "" || module.IsPseudoVersion(version) {
+	if module.CanonicalVersion(version) != version || module.IsPseudoVersion(version) {
 		return fmt.Errorf("%q is no version as v0.1.0", version)
 	}
 	return nil
