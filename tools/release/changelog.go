@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -11,6 +12,9 @@ import (
 
 // changelog is the file that says what changed, in the form of Keep a Changelog.
 const changelog = "CHANGELOG.md"
+
+// errNothingNew says that there is nothing to release.
+var errNothingNew = errors.New("nothing is said to be unreleased")
 
 const unreleased = "## [Unreleased]\n"
 
@@ -26,14 +30,9 @@ func releasedChangelog(text, root, version string, date time.Time) (string, erro
 	if strings.Count(text, "\n"+unreleased) != 1 {
 		return "", fmt.Errorf("%s must have one heading %q", changelog, strings.TrimSpace(unreleased))
 	}
-	last := ""
-	for _, heading := range releaseHeading.FindAllStringSubmatch(text, -1) {
-		if semver.Compare("v"+heading[1], version) >= 0 {
-			return "", fmt.Errorf("%s has %s already: %s is no later version", changelog, heading[1], number)
-		}
-		if last == "" || semver.Compare("v"+heading[1], "v"+last) > 0 {
-			last = heading[1]
-		}
+	last := lastHeading(text)
+	if last != "" && semver.Compare(last, version) >= 0 {
+		return "", fmt.Errorf("%s has %s already: %s is no later version", changelog, last, version)
 	}
 	links := ""
 	text = linkLine.ReplaceAllStringFunc(text, func(line string) string {
@@ -45,17 +44,36 @@ func releasedChangelog(text, root, version string, date time.Time) (string, erro
 	before, news, _ := strings.Cut(text, unreleased)
 	news, older := cutAt(news, "\n## [")
 	if !strings.Contains(news, "\n- ") {
-		return "", fmt.Errorf("%s says of nothing that it is unreleased", changelog)
+		return "", fmt.Errorf("%s: %w", changelog, errNothingNew)
 	}
 	home := "https://" + root
 	since := home + "/releases/tag/" + version
 	if last != "" {
-		since = home + "/compare/v" + last + "..." + version
+		since = home + "/compare/" + last + "..." + version
 	}
 	links = fmt.Sprintf("[Unreleased]: %s/compare/%s...HEAD\n[%s]: %s\n%s", home, version, number, since, links)
 	body := strings.TrimRight(news, "\n") + "\n" + older
 	return before + unreleased + fmt.Sprintf("\n## [%s] - %s\n", number, date.Format(time.DateOnly)) +
 		strings.TrimRight(body, "\n") + "\n\n" + links, nil
+}
+
+// lastHeading is the greatest version that has a heading; empty when there is none.
+func lastHeading(text string) (last string) {
+	for _, heading := range releaseHeading.FindAllStringSubmatch(text, -1) {
+		if semver.Compare("v"+heading[1], last) > 0 {
+			last = "v" + heading[1]
+		}
+	}
+	return last
+}
+
+// withNews is the text with something unreleased, if there is nothing: just after a release there is not.
+func withNews(text string) string {
+	before, after, found := strings.Cut(text, unreleased)
+	if news, _ := cutAt(after, "\n## ["); !found || strings.Contains(news, "\n- ") {
+		return text
+	}
+	return before + unreleased + "\n- Nothing yet.\n" + after
 }
 
 // cutAt splits before a separator, which is left in the second part; all is in the first when it is not

@@ -19,7 +19,11 @@ func TestChangelog(t *testing.T) {
 	require.Equal(t, log("", "\n## [0.1.0] - 2026-11-24\n\nThe first.\n\n### Added\n\n- A thing.\n"+links), first)
 
 	_, err = releasedChangelog(first, "example.invalid/mini", "v0.2.0", today)
-	require.ErrorContains(t, err, "says of nothing that it is unreleased", "not even what the version before has is taken for it")
+	require.ErrorIs(t, err, errNothingNew, "not even what the version before has is taken for it")
+	_, err = releasedChangelog(withNews(first), "example.invalid/mini", "v0.2.0", today)
+	require.NoError(t, err)
+	require.Equal(t, log("\n- It.\n", ""), withNews(log("\n- It.\n", "")))
+	require.Equal(t, []string{"v0.1.0", ""}, []string{lastHeading(first), lastHeading(log("\n- It.\n", ""))})
 
 	const before = "\n## [0.1.0] - 2026-11-24\n\n- A thing.\n" + links
 	second, err := releasedChangelog(log("\n### Fixed\n\n- It.\n", before), "example.invalid/mini", "v0.2.0-rc.1", today)
@@ -31,13 +35,13 @@ func TestChangelog(t *testing.T) {
 
 	for says, text := range map[string]string{
 		"must have one heading":        "# Changelog\n\n- A thing.\n",
-		"has 0.1.0 already":            log("\n- It.\n", before),
-		"says of nothing":              log("\n### Added\n", ""),
+		"has v0.1.0 already":           log("\n- It.\n", before),
+		"nothing is said to be":        log("\n### Added\n", ""),
 		"must have one heading \"## [": log("\n- It.\n", "\n## [Unreleased]\n\n- It again.\n"),
 	} {
 		_, err := releasedChangelog(text, "example.invalid/mini", "v0.1.0", today)
 		require.ErrorContains(t, err, says)
 	}
 	_, err = releasedChangelog(log("\n- It.\n", before), "example.invalid/mini", "v0.0.9", today)
-	require.ErrorContains(t, err, "0.0.9 is no later version")
+	require.ErrorContains(t, err, "v0.0.9 is no later version")
 }

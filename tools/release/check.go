@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"golang.org/x/mod/semver"
 )
 
 // elsewhere is a place outside of the repository, to which only released modules come.
@@ -26,17 +28,22 @@ type elsewhere struct {
 // runCheck makes the tree of a release of the files that are here, publishes its modules to a folder, and
 // does with them what users do. Nothing of it stays.
 func runCheck(ctx context.Context, o options) error {
+	t, err := folderTree(ctx, o.root)
+	if err != nil {
+		return err
+	}
+	log := string(t[changelog].data)
 	if o.version == "" {
 		last, err := lastVersion(ctx, o.root, "")
 		if err != nil {
 			return err
 		}
+		if heading := lastHeading(log); semver.Compare(heading, last) > 0 { // a clone may have no tags
+			last = heading
+		}
 		o.version = nextVersion(last)
 	}
-	t, err := folderTree(ctx, o.root)
-	if err != nil {
-		return err
-	}
+	t[changelog] = file{data: []byte(withNews(log))}
 	if t, err = released(t, o.version, o.date); err != nil {
 		return err
 	}

@@ -72,7 +72,7 @@ func TestCommitIsRefused(t *testing.T) {
 	refused(version, "v0.1.0 is no version after v0.2.0")
 	refused("v0.2.0", "v0.2.0 is no version after v0.2.0")
 	commitFiles(t, root, miniature().with(t, changelog, "- Everything.\n", ""))
-	refused("v0.3.0", "says of nothing that it is unreleased")
+	refused("v0.3.0", errNothingNew.Error())
 	branches, err := exec.CommandContext(t.Context(), "git", "-C", root, "branch", "--list", "release/*").Output()
 	require.NoError(t, err)
 	require.Equal(t, "release/v0.1.0", strings.TrimSpace(string(branches)), "what is refused leaves nothing")

@@ -89,12 +89,13 @@ func TestModulesNeedOneAnother(t *testing.T) {
 func TestThisRepository(t *testing.T) {
 	here, err := folderTree(t.Context(), "../..")
 	require.NoError(t, err)
-	require.Error(t, verify(here, version))
-	next := nextVersion("")
+	next := nextVersion(lastHeading(string(here[changelog].data)))
+	here[changelog] = file{data: []byte(withNews(string(here[changelog].data)))}
+	require.Error(t, verify(here, next))
 	after, err := released(here, next, today)
 	require.NoError(t, err)
 	require.NoError(t, verify(after, next))
-	require.Contains(t, string(after[changelog].data), "\n## [Unreleased]\n\n## [0.1.0] - 2026-11-24\n\n")
+	require.Contains(t, string(after[changelog].data), "\n## [Unreleased]\n\n## ["+next[1:]+"] - 2026-11-24\n\n")
 	modules, err := modulesOf(after)
 	require.NoError(t, err)
 	var tags []string
@@ -105,7 +106,7 @@ func TestThisRepository(t *testing.T) {
 	}
 	slices.Sort(tags)
 	require.Equal(t, []string{
-		"cmd/latchkey/v0.1.0", "examples/fencedsql/v0.1.0", "latchkeytest/v0.1.0", "latchkeyvet/v0.1.0", "v0.1.0",
+		"cmd/latchkey/" + next, "examples/fencedsql/" + next, "latchkeytest/" + next, "latchkeyvet/" + next, next,
 	}, tags)
 	for _, folder := range untagged {
 		require.Contains(t, here, folder+"/go.mod", "a module that is not there need not be named")
