@@ -1,12 +1,15 @@
 GO       ?= go
-PACKAGES ?= ./... ./cmd/latchkey/... ./integration/... ./bench/... ./examples/fencedsql/... ./latchkeytest/... ./latchkeyvet/...
+PACKAGES ?= ./... ./cmd/latchkey/... ./integration/... ./bench/... ./examples/fencedsql/... ./latchkeytest/... ./latchkeyvet/... ./tools/...
 # Most tests wait most of their time, so packages run beside each other. Those that measure times are marked
-# with redistest.Alone, and run after them, one at a time.
+# with redistest.Alone, and run after them, one at a time. So do all where LATCHKEY_TEST_REDIS names a server,
+# which each test flushes.
 ALONE    := $(shell grep -rhB1 --include='*_test.go' 'redistest.Alone(t)' . | sed -n 's/^func \(Test[A-Za-z0-9]*\).*/\1/p' | sort -u | paste -sd '|' -)
 MEASURED  = $(shell for d in $$($(GO) list -f '{{.Dir}}' $(PACKAGES)); do grep -qs 'redistest.Alone(t)' $$d/*_test.go && echo $$d; done)
 PARALLEL ?= 4
 GOTESTSUM := $(GO) run gotest.tools/gotestsum@v1.13.0 --format pkgname --format-hide-empty-pkg
 LINT     := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+ACTIONS  := $(GO) run github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
+RELEASE  := $(GO) run ./tools/release
 
 .DEFAULT_GOAL := help
 
@@ -26,7 +29,7 @@ race: which ## run all tests with the race detector (needs a C compiler)
 define tests
 $(if $(RUN),\
 $(GOTESTSUM) -- $(RACE) -p 1 -timeout 30m -run '$(RUN)' $(PACKAGES),\
-$(GOTESTSUM) -- $(RACE) -p 4 -parallel $(PARALLEL) -timeout 30m -skip '^($(ALONE))$$' $(PACKAGES)
+$(GOTESTSUM) -- $(RACE) -p $(if $(LATCHKEY_TEST_REDIS),1,4) -parallel $(PARALLEL) -timeout 30m -skip '^($(ALONE))$$' $(PACKAGES)
 $(if $(MEASURED),$(GOTESTSUM) -- $(RACE) -p 1 -timeout 30m -run '^($(ALONE))$$' $(MEASURED)))
 endef
 
@@ -92,11 +95,41 @@ demo: ## sell a stock from several processes, then break it on purpose
 	$(GO) run ./cmd/latchkey demo
 
 .PHONY: lint
-lint: latchkeyvet ## run vet, golangci-lint and latchkeyvet
+lint: latchkeyvet ## run vet, golangci-lint, latchkeyvet, and actionlint on the workflows
 	$(GO) vet $(PACKAGES) ./robustness/...
 	$(LINT) run $(PACKAGES) ./robustness/...
+	$(ACTIONS) .github/workflows/*.yaml
 
 .PHONY: latchkeyvet
 latchkeyvet: ## look for mistakes in the use of latchkey, as its users can
 	bin=$$(mktemp -d) && trap 'rm -rf "$$bin"' EXIT && $(GO) build -o "$$bin/latchkeyvet" ./latchkeyvet/cmd/latchkeyvet && \
 		$(GO) vet -vettool="$$bin/latchkeyvet" $(PACKAGES) ./robustness/...
+
+# The targets are Fuzz… in any _test.go. The go command fuzzes one of one package at a time.
+FUZZTIME ?= 10s
+
+.PHONY: fuzz
+fuzz: ## fuzz each target for FUZZTIME=10s: decoders of what comes from Redis, and the URL of Open
+	@targets=$$(grep -rE --include='*_test.go' '^func Fuzz' . | sed -E 's|/[^/]*_test.go:func (Fuzz[A-Za-z0-9]*)\(.*| \1|' | sort); \
+	test -n "$$targets" || { echo "there is nothing to fuzz"; exit 1; }; \
+	echo "$$targets" | while read -r package target; do echo "== $$target ($$package)"; \
+		$(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) "$$package" || exit 1; done
+
+.PHONY: apidiff
+apidiff: ## compare the API with that of the last tag: does VERSION=v0.2.0 say as much? Without VERSION: which would?
+	$(RELEASE) api $(if $(VERSION),-version $(VERSION))
+
+.PHONY: vulncheck
+vulncheck: ## look for known vulnerabilities in what users get; fails when the database, vuln.go.dev, does not answer
+	$(RELEASE) vulnerabilities
+
+.PHONY: release-check
+release-check: ## publish the modules to a folder, as VERSION=v0.1.0, and use them from there as users do
+	$(RELEASE) check $(if $(VERSION),-version $(VERSION))
+
+.PHONY: release
+release: ## make the tree to tag as VERSION=v0.1.0, a commit beside the branch, and say how it becomes a release
+	@test -n '$(VERSION)' || { echo "which version? make release VERSION=v0.1.0"; exit 1; }
+	$(RELEASE) api -version '$(VERSION)'
+	$(RELEASE) check -version '$(VERSION)'
+	$(RELEASE) commit -version '$(VERSION)'

@@ -286,9 +286,12 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 
 var errDone = errors.New("done")
 
+// schemeless are no URLs of servers.
+var schemeless = []string{"localhost:6379", "127.0.0.1:6379", "", "http://localhost:6379"}
+
 // An address without a scheme has an error that says what one looks like.
 func TestErrorsOfAddresses(t *testing.T) {
-	for _, address := range []string{"localhost:6379", "127.0.0.1:6379", "", "http://localhost:6379"} {
+	for _, address := range schemeless {
 		err := second(latchkey.Open(address))
 		says(t, err, latchkey.ErrInvalid)
 		require.ErrorContains(t, err, "latchkey: invalid argument: the address must be a URL as redis://host:port: ")

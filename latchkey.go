@@ -53,10 +53,6 @@ package latchkey
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"net/url"
-	"strings"
 
 	"github.com/redis/rueidis"
 
@@ -78,18 +74,13 @@ type handle = session.Handle
 
 // Open returns a client for a URL as redis://user:password@host:6379/0, rediss:// or unix://, in the form
 // that rueidis.ParseURL documents. It dials, and fails with [ErrUnavailable] while Redis cannot be reached:
-// see [WithLazyConnect]. A malformed URL, and options out of range, are [ErrInvalid]. docs/operations.md says
+// see [WithLazyConnect]. A malformed URL, and options out of range, are [ErrInvalid]; its text has nothing
+// of a user or a password, whose special characters must be escaped, as %2F for /. docs/operations.md says
 // what its other errors mean.
 func Open(address string, opts ...Option) (*Client, error) {
-	option, err := rueidis.ParseURL(address)
+	option, err := parse(address)
 	if err != nil {
-		if malformed := new(url.Error); errors.As(err, &malformed) {
-			err = malformed.Err // without the URL, which may have a password
-		}
-		if !strings.Contains(address, "://") || strings.Contains(err.Error(), "URL scheme") {
-			err = fmt.Errorf("the address must be a URL as redis://host:port: %w", err)
-		}
-		return nil, fmt.Errorf("latchkey: %w: %w", ErrInvalid, err)
+		return nil, err
 	}
 	return New(option, opts...)
 }

@@ -14,11 +14,37 @@ import (
 	"github.com/latchkey-go/latchkey/rlock"
 )
 
+// malformed are URLs with a password that ends with ret, and errors about them.
+var malformed = map[string]string{
+	"redis://user:secret@host:port/0":            `invalid port ":port" after host`,
+	"redis://user:secret@host/zero":              `invalid database number: "zero"`,
+	"foo://user:secret@host":                     "the address must be a URL as redis://host:port: redis: invalid URL scheme: foo",
+	"redis://user:sec ret@host/0":                "special characters of a user or a password are escaped, as %2F for /",
+	"redis://user:12/ret@host:6379":              "special characters",
+	"redis://user:sec/ret@host:6379":             "special characters",
+	"redis://user:sec?ret@host:6379":             "special characters",
+	"redis://user:sec#ret@host:6379":             "special characters",
+	"redis://user:sec%ret@host:6379":             "special characters",
+	"redis://user:s@ec/ret@host:6379":            "special characters",
+	"user:secret@host:6379":                      "the address must be a URL as redis://host:port: ",
+	"redis://user:secret@host:65536":             "port 65536 is more than 65535",
+	"redis://user:secret@host/-1":                "the database number is -1",
+	"redis://user:secret@host?dial_timeout=-1s":  "a timeout is negative",
+	"redis://user:secret@host?write_timeout=-1s": "a timeout is negative",
+	"redis://user:secret@host?addr=other":        `addr="other" is not host:port`,
+	"redis://user:secret@host/a%0Ab/c":           "redis: invalid URL path: /a\ufffdb/c",
+	"redis://user:secret@::1:6380":               `host "::1:6380" has a colon: an IPv6 address stands in brackets`,
+	"redis://::":                                 `host "::" has a colon`,
+	"unix://user:secret@":                        "the path of the socket is missing",
+}
+
 func TestOpenFails(t *testing.T) {
-	for _, malformed := range []string{"redis://user:secret@host:port/0", "redis://user:sec ret@host/0", "foo://user:secret@host"} {
-		_, err := latchkey.Open(malformed)
-		require.ErrorIs(t, err, latchkey.ErrInvalid)
+	for address, why := range malformed {
+		_, err := latchkey.Open(address)
+		says(t, err, latchkey.ErrInvalid)
+		require.ErrorContains(t, err, why)
 		require.NotContains(t, err.Error(), "ret", "the password is nobody's business")
+		require.NotContains(t, err.Error(), "12", "nor is a part of it")
 	}
 	_, err := latchkey.Open("nonsense")
 	require.ErrorIs(t, err, latchkey.ErrInvalid)

@@ -112,7 +112,7 @@ func (e *containers) launch(t testing.TB, config string, args ...string) *node {
 		command = append(command, "/data/server.conf")
 	}
 	command = append(command, "--port", "6379", "--protected-mode", "no", "--save", "", "--dir", "/data",
-		"--enable-debug-command", "yes", "--repl-diskless-sync-delay", "0")
+		"--repl-diskless-sync-delay", "0")
 	options = append(options, testcontainers.WithCmd(append(command, args...)...))
 	c, err := testcontainers.Run(context.Background(), image(), options...)
 	testcontainers.CleanupContainer(t, c)

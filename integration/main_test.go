@@ -23,6 +23,9 @@ func TestMain(m *testing.M) {
 	if n := skipped.Load(); n > 0 {
 		fmt.Fprintf(os.Stderr, "latchkey: %d INTEGRATION TESTS WERE SKIPPED: start a Docker engine, or install redis-server\n", n)
 	}
+	if n := tooOld.Load(); n > 0 {
+		fmt.Fprintf(os.Stderr, "latchkey: %d tests of clusters were skipped: the server is older than Redis 7.0\n", n)
+	}
 	if code == 0 {
 		if err := goleak.Find(append(redistest.Lingering, proxied)...); err != nil {
 			fmt.Fprintln(os.Stderr, err)

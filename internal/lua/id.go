@@ -51,23 +51,24 @@ func parseNumber(text string) (n uint64, secret uint32, ok bool) {
 
 // ParseEntry returns the owner of a queue entry.
 func ParseEntry(entry string) (owner string, err error) {
-	owner, _, err = parseEntry(entry)
+	owner, _, err = ParseRequest(entry)
 	return owner, err
 }
 
 // ParseRequest returns the owner of an entry in the queue of a semaphore, and how many permits it asks for.
+// What nobody of ours writes is ErrReply, and nothing of it is returned: so are more permits than there can
+// be.
 func ParseRequest(entry string) (owner string, permits int, err error) {
-	owner, demand, err := parseEntry(entry)
-	number := demand[:len(demand)-len(strings.TrimLeft(demand, "0123456789"))]
-	return owner, int(integer(number)), err
-}
-
-func parseEntry(entry string) (owner, demand string, err error) {
 	fields := strings.Split(entry, ":")
 	if len(fields) != 5 || fields[0] != Version {
-		return "", "", fmt.Errorf("%w: queue entry %q", ErrReply, entry)
+		return "", 0, fmt.Errorf("%w: queue entry %q", ErrReply, entry)
 	}
-	return fields[1] + ":" + fields[2], fields[4], nil
+	demand := fields[4]
+	n, err := strconv.ParseInt(demand[:len(demand)-len(strings.TrimLeft(demand, "0123456789"))], 10, 32)
+	if err != nil {
+		return "", 0, fmt.Errorf("%w: queue entry %q", ErrReply, entry)
+	}
+	return fields[1] + ":" + fields[2], int(n), nil
 }
 
 // ClientOf returns the client of an owner id of ours. Of another id it returns what stands before the first

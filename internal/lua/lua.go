@@ -128,8 +128,11 @@ func padded(n int64, behind string) string {
 	return "0000000000000000"[:max(16-len(text), 0)] + string(text) + behind
 }
 
-// integer is 0 for a text that is no number.
+// integer is 0 for a text that is no number, or too great a one.
 func integer(text string) int64 {
-	n, _ := strconv.ParseInt(text, 10, 64)
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return 0
+	}
 	return n
 }

@@ -2,13 +2,16 @@ package redistest
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"net"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -58,10 +61,10 @@ func (s *Server) launch() bool {
 	if err != nil {
 		return false
 	}
-	args := append([]string{
+	args := slices.Concat([]string{
 		"--bind", host, "--port", port, "--dir", s.dir, "--save", "", "--appendonly", "no",
-		"--logfile", filepath.Join(s.dir, "log"), "--enable-debug-command", "yes", "--repl-diskless-sync-delay", "0",
-	}, s.args...)
+		"--logfile", filepath.Join(s.dir, "log"), "--repl-diskless-sync-delay", "0",
+	}, debugging(), s.args)
 	if s.config != "" {
 		args = append([]string{s.config}, args...)
 	}
@@ -91,6 +94,15 @@ func (s *Server) launch() bool {
 	s.kill()
 	return false
 }
+
+// debugging are the arguments with which the server obeys DEBUG. Redis 6 always does, and does not know them.
+var debugging = sync.OnceValue(func() []string {
+	version, err := exec.Command(binary(), "--version").Output()
+	if err == nil && bytes.Contains(version, []byte("v=6.")) {
+		return nil
+	}
+	return []string{"--enable-debug-command", "yes"}
+})
 
 // answers asks the server that listens there which process it is.
 func (s *Server) answers() bool {

@@ -13,6 +13,7 @@ if not moving and (entry or not ARGV[4] and (#ARGV[3] > 4 or #ARGV[3] == 4 and A
     left, granted = 2000, tonumber(string.sub(value, -9, -4), 10) -- ms, modulo a thousand seconds
   else
     local longest = string.match(value, '^t%d+/(%d+)$')
+    if longest and (#longest > 10 or #value - #longest > 18) then longest = nil end -- see shared/value.lua
     left = longest and redis.call('PTTL', NAME) or 0
     if longest and left > tonumber(longest) then left = 0 end -- it must be cut
   end

@@ -1,0 +1,98 @@
+package latchkey
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/redis/rueidis"
+)
+
+// longestComplaint is how many bytes of an error about a URL there are at most.
+const longestComplaint = 200
+
+// errCredentials is all that is said of what stands before the last @ of a URL: it may be a part of a
+// password.
+var errCredentials = errors.New("what is before the @ cannot be read: special characters of a user or a password are escaped, as %2F for /")
+
+var scheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*://`)
+
+// parse reads the URL of [Open]. A URL that it refuses gives no option at all. Its error is one line, and has
+// nothing of what may be a user or a password, however that is written.
+func parse(address string) (rueidis.ClientOption, error) {
+	option, err := read(address)
+	if err == nil {
+		return option, nil
+	}
+	if at := strings.LastIndex(address, "@"); at >= 0 {
+		address = scheme.FindString(address) + address[at+1:]
+		if _, err = read(address); err == nil {
+			err = errCredentials
+		}
+	}
+	if malformed := new(url.Error); errors.As(err, &malformed) {
+		err = malformed.Err // without the URL
+	}
+	text := strings.Map(printable, err.Error())
+	if !strings.Contains(address, "://") || strings.Contains(text, "URL scheme") {
+		text = "the address must be a URL as redis://host:port: " + text
+	}
+	if len(text) > longestComplaint {
+		text = strings.ToValidUTF8(text[:longestComplaint], "") + "…"
+	}
+	return rueidis.ClientOption{}, fmt.Errorf("latchkey: %w: %s", ErrInvalid, text)
+}
+
+func printable(r rune) rune {
+	if unicode.IsPrint(r) {
+		return r
+	}
+	return unicode.ReplacementChar
+}
+
+// read is rueidis.ParseURL, and refuses what that takes and no connection can be made with.
+func read(address string) (rueidis.ClientOption, error) {
+	option, err := rueidis.ParseURL(address)
+	if err != nil {
+		return option, err
+	}
+	if option.SelectDB < 0 {
+		return option, fmt.Errorf("the database number is %d", option.SelectDB)
+	}
+	if option.Dialer.Timeout < 0 || option.ConnWriteTimeout < 0 {
+		return option, errors.New("a timeout is negative")
+	}
+	u, err := url.Parse(address)
+	if err != nil {
+		return option, err
+	}
+	if u.Scheme == "unix" {
+		if option.InitAddress[0] == "" {
+			return option, errors.New("the path of the socket is missing, as in unix:///run/redis.sock")
+		}
+		return option, nil
+	}
+	if strings.Contains(u.Hostname(), ":") && !strings.HasPrefix(u.Host, "[") { // rueidis would lose the port
+		return option, fmt.Errorf("host %q has a colon: an IPv6 address stands in brackets", u.Host)
+	}
+	for _, further := range u.Query()["addr"] { // rueidis takes the first host for what it cannot read here
+		if host, port, err := net.SplitHostPort(further); err != nil || host == "" || port == "" {
+			return option, fmt.Errorf("addr=%q is not host:port", further)
+		}
+	}
+	for _, server := range option.InitAddress {
+		_, port, err := net.SplitHostPort(server)
+		if err != nil {
+			return option, err
+		}
+		if _, err := strconv.ParseUint(port, 10, 16); errors.Is(err, strconv.ErrRange) { // others are names of services
+			return option, fmt.Errorf("port %s is more than 65535", port)
+		}
+	}
+	return option, nil
+}
