@@ -96,7 +96,7 @@ func apisOf(ctx context.Context, t tree) (map[string]*apidiff.Module, error) {
 		}
 		loaded, err := packages.Load(&packages.Config{
 			Context: ctx, Dir: filepath.Join(folder, filepath.FromSlash(m.folder)),
-			Mode: packages.NeedName | packages.NeedTypes | packages.NeedImports | packages.NeedDeps,
+			Mode: packages.LoadTypes,
 			Env:  append(os.Environ(), "GOWORK="+filepath.Join(folder, "go.work"), "GOFLAGS=-buildvcs=false"),
 		}, "./...")
 		if err != nil {

@@ -52,6 +52,10 @@ func TestCommit(t *testing.T) {
 	for _, module := range []string{"kit", "cmd/mini", "bench"} {
 		must(t, filepath.Join(elsewhere, module), "go", "build", "-mod=readonly", "-buildvcs=false", "-o", os.DevNull, "./...")
 	}
+	for name, value := range map[string]string{"GOWORK": "", "GOPROXY": "off", "GOMODCACHE": t.TempDir()} { // before anybody can get it
+		t.Setenv(name, value)
+	}
+	must(t, elsewhere, "go", "vet", "./...", "./kit/...", "./cmd/mini/...", "./bench/...")
 }
 
 func TestCommitIsRefused(t *testing.T) {

@@ -13,7 +13,8 @@ import (
 
 // released makes the tree that is tagged of one of a branch: no module replaces another one of the
 // repository, each needs the others at the version, with their checksums, and what CHANGELOG.md says is
-// unreleased is that version. go.work stays, so that the tests run in a checkout of a tag as well.
+// unreleased is that version. go.work has the folders of the modules also for that version, so that the
+// tests run in a checkout of a tag as they do on the branch.
 func released(t tree, version string, date time.Time) (tree, error) {
 	modules, err := modulesOf(t)
 	if err != nil {
@@ -26,6 +27,9 @@ func released(t tree, version string, date time.Time) (tree, error) {
 		return nil, err
 	}
 	out[changelog] = file{data: []byte(log)}
+	if out[workspace], err = releasedWorkspace(t[workspace], modules, version); err != nil {
+		return nil, err
+	}
 	sums := map[string][]string{} // lines of go.sum, by module
 	for _, m := range modules {
 		if err := m.release(modules, version); err != nil {
@@ -48,6 +52,26 @@ func released(t tree, version string, date time.Time) (tree, error) {
 		}
 	}
 	return out, nil
+}
+
+// workspace is the file that has the modules together. Nobody else sees it.
+const workspace = "go.work"
+
+// releasedWorkspace takes the version of each module from its folder: else the go command would ask for it, and
+// that before there is one.
+func releasedWorkspace(f file, modules []repoModule, version string) (file, error) {
+	work, err := modfile.ParseWork(workspace, f.data, nil)
+	if err != nil {
+		return file{}, err
+	}
+	for _, m := range modules {
+		if err := work.AddReplace(m.path, version, "./"+m.folder, ""); err != nil {
+			return file{}, err
+		}
+	}
+	work.SortBlocks()
+	work.Cleanup()
+	return file{data: modfile.Format(work.Syntax)}, nil
 }
 
 // release drops the replace directives of modules of the repository, and asks for these at the version.
