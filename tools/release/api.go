@@ -97,7 +97,7 @@ func apisOf(ctx context.Context, t tree) (map[string]*apidiff.Module, error) {
 		loaded, err := packages.Load(&packages.Config{
 			Context: ctx, Dir: filepath.Join(folder, filepath.FromSlash(m.folder)),
 			Mode: packages.LoadTypes,
-			Env:  append(os.Environ(), "GOWORK="+filepath.Join(folder, "go.work"), "GOFLAGS=-buildvcs=false"),
+			Env:  append(os.Environ(), "GOWORK="+filepath.Join(folder, "go.work"), "GOFLAGS=-buildvcs=false -trimpath"),
 		}, "./...")
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", m.path, err)
