@@ -103,18 +103,24 @@ func (n *node) client(t testing.TB) rueidis.Client {
 }
 
 // ask sends one command and returns an error rather than failing: the node may be down.
-func (n *node) ask(args ...string) (rueidis.RedisMessage, error) { return n.last(args) }
+func (n *node) ask(args ...string) (rueidis.RedisMessage, error) { return n.last(soon, args) }
+
+// order is ask, of a node that is known to answer, on however busy a machine.
+func (n *node) order(args ...string) (rueidis.RedisMessage, error) { return n.last(patient, args) }
 
 // read is ask, of a replica.
 func (n *node) read(args ...string) (rueidis.RedisMessage, error) {
-	return n.last([]string{"READONLY"}, args) // which is refused outside of a cluster, and not necessary there
+	return n.last(soon, []string{"READONLY"}, args) // which is refused outside of a cluster, and not necessary there
 }
 
-// last sends commands over a connection of their own and returns the reply to the last.
-func (n *node) last(commands ...[]string) (rueidis.RedisMessage, error) {
+// soon is when a node that answers has answered, as a rule: those that ask it ask again.
+const soon = 500 * time.Millisecond
+
+// last sends commands over a connection of their own and returns the reply to the last, within that time.
+func (n *node) last(within time.Duration, commands ...[]string) (rueidis.RedisMessage, error) {
 	o := option(n.engine, n.addr)
 	o.DisableCache, o.ForceSingleClient, o.DisableRetry = true, true, true
-	o.ConnWriteTimeout = 500 * time.Millisecond
+	o.ConnWriteTimeout = within
 	c, err := rueidis.NewClient(o)
 	if err != nil {
 		if c != nil {
@@ -123,7 +129,7 @@ func (n *node) last(commands ...[]string) (rueidis.RedisMessage, error) {
 		return rueidis.RedisMessage{}, err
 	}
 	defer c.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
+	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
 	var built []rueidis.Completed
 	for _, args := range commands {
@@ -142,7 +148,7 @@ func (n *node) hostPort(t testing.TB) (host, port string) {
 // must sends one command that has to succeed.
 func (n *node) must(t testing.TB, args ...string) string {
 	t.Helper()
-	m, err := n.ask(args...)
+	m, err := n.order(args...)
 	require.NoError(t, err, "%v", args)
 	reply, err := m.ToAny()
 	require.NoError(t, err, "%v", args)

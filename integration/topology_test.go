@@ -131,7 +131,7 @@ func cluster(t testing.TB, e engine, args ...string) *topology {
 			t.Skip("this server is older than Redis 7.0: it has no sharded pub/sub, so there is no cluster")
 		}
 		top.nodes = append(top.nodes, n)
-		members = append(members, redistest.Member{Addr: n.addr, Ask: n.ask})
+		members = append(members, redistest.Member{Addr: n.addr, Ask: n.order})
 	}
 	redistest.Form(t, members, 3)
 	require.Eventually(t, top.replicated, 30*time.Second, 50*time.Millisecond, "the replicas do not follow")
@@ -198,7 +198,7 @@ func (top *topology) acknowledged(t testing.TB) {
 	for _, key := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} { // in all nodes' slots
 		n, _ := top.serving(t, key)
 		require.Eventually(t, func() bool {
-			m, err := n.last([]string{"SET", "{" + key + "}probe", "", "PX", "1"}, []string{"WAIT", "1", "300"})
+			m, err := n.last(soon, []string{"SET", "{" + key + "}probe", "", "PX", "1"}, []string{"WAIT", "1", "300"})
 			replicas, _ := m.AsInt64()
 			return err == nil && replicas > 0
 		}, 20*time.Second, 10*time.Millisecond, "no replica of %s answers", n.addr)

@@ -254,10 +254,11 @@ func (l locks) leaseEnds(t *testing.T) {
 	holder, err := l.kind(l.open(t), l.name+":lease", fixed)
 	require.NoError(t, err)
 	unlock(t, must(t, holder)) // it has a connection to the server of the lock
+	other := l.against(t, l.open(t), "lease")
 	began := time.Now()
 	h := must(t, holder)
 	acquired := time.Now()
-	next := wait(t, l.against(t, l.open(t), "lease"), l.otherPolls)
+	next := wait(t, other, l.otherPolls)
 	isOver(t, h.Context())
 	require.ErrorIs(t, context.Cause(h.Context()), latchkey.ErrLost)
 	lasts(t, began, fixed)
