@@ -103,18 +103,18 @@ func (n *node) client(t testing.TB) rueidis.Client {
 }
 
 // ask sends one command and returns an error rather than failing: the node may be down.
-func (n *node) ask(args ...string) (rueidis.RedisMessage, error) { return n.last(soon, args) }
+func (n *node) ask(args ...string) (rueidis.RedisMessage, error) { return n.last(answering, args) }
 
 // order is ask, of a node that is known to answer, on however busy a machine.
 func (n *node) order(args ...string) (rueidis.RedisMessage, error) { return n.last(patient, args) }
 
 // read is ask, of a replica.
 func (n *node) read(args ...string) (rueidis.RedisMessage, error) {
-	return n.last(soon, []string{"READONLY"}, args) // which is refused outside of a cluster, and not necessary there
+	return n.last(answering, []string{"READONLY"}, args) // which is refused outside of a cluster, and not necessary there
 }
 
-// soon is when a node that answers has answered, as a rule: those that ask it ask again.
-const soon = 500 * time.Millisecond
+// answering is when a node that answers has answered, as a rule: those that ask it ask again.
+const answering = 500 * time.Millisecond
 
 // last sends commands over a connection of their own and returns the reply to the last, within that time.
 func (n *node) last(within time.Duration, commands ...[]string) (rueidis.RedisMessage, error) {

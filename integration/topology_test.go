@@ -198,7 +198,7 @@ func (top *topology) acknowledged(t testing.TB) {
 	for _, key := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} { // in all nodes' slots
 		n, _ := top.serving(t, key)
 		require.Eventually(t, func() bool {
-			m, err := n.last(soon, []string{"SET", "{" + key + "}probe", "", "PX", "1"}, []string{"WAIT", "1", "300"})
+			m, err := n.last(answering, []string{"SET", "{" + key + "}probe", "", "PX", "1"}, []string{"WAIT", "1", "300"})
 			replicas, _ := m.AsInt64()
 			return err == nil && replicas > 0
 		}, 20*time.Second, 10*time.Millisecond, "no replica of %s answers", n.addr)
