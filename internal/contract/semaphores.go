@@ -211,12 +211,12 @@ func (s semaphores) cancelled(t *testing.T) {
 
 // Permits are renewed, in all slots, for as long as they are held.
 func (s semaphores) renewed(t *testing.T) {
-	c := s.open(t, latchkey.WithLease(1500*time.Millisecond)) // longer than a stall of the machine
+	c := s.open(t, latchkey.WithLease(2500*time.Millisecond)) // renewed 1.6 s before its end: longer than a machine stalls
 	var held []*semaphore.Permits
 	for n := range 20 {
 		held = append(held, take(t, s.new(t, c, fmt.Sprint("renewed", n), semaphore.WithCapacity(3)), 3))
 	}
-	for end := time.Now().Add(2 * time.Second); time.Now().Before(end); <-time.After(20 * time.Millisecond) {
+	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); <-time.After(20 * time.Millisecond) {
 		for _, p := range held {
 			require.NoError(t, p.Err())
 		}
