@@ -238,8 +238,8 @@ func (s rwlocks) heldUp(t *testing.T) {
 // With readers inside all the time, a writer waits for those that are inside and a budget. With writers all
 // the time, a reader waits as briefly.
 func (s rwlocks) neitherStarves(t *testing.T) {
-	// On an idle machine it is some 20 rounds: two budgets, and who was inside. On a busy one a process hears late
-	// that somebody waits, and goes on meanwhile. Who starves sees many times as many.
+	// On an idle machine it is some 20 rounds: two budgets, and who was inside. On a busy one a process hears
+	// late that somebody waits, and goes on meanwhile. Who starves sees many times as many.
 	const few = 3000
 	for name, crowd := range map[string]func(*rwlock.Lock) (many, one *latchkey.Lock){
 		"readers": func(l *rwlock.Lock) (many, one *latchkey.Lock) { return l.Read(), l.Write() },
