@@ -1,5 +1,5 @@
-// Package github has tests of what GitHub reads in .github. Nobody else would find a mistake in it before it is
-// on the branch: actionlint knows what a workflow may be, and not what ours have to be.
+// Package github has tests of what GitHub reads in .github. Nobody else would find a mistake in it before it
+// is on the branch: actionlint knows what a workflow may be, and not what ours have to be.
 package github
 
 import (

@@ -57,8 +57,8 @@ func released(t tree, version string, date time.Time) (tree, error) {
 // workspace is the file that has the modules together. Nobody else sees it.
 const workspace = "go.work"
 
-// releasedWorkspace takes the version of each module from its folder: else the go command would ask for it, and
-// that before there is one.
+// releasedWorkspace takes the version of each module from its folder: else the go command would ask for it,
+// and that before there is one.
 func releasedWorkspace(f file, modules []repoModule, version string) (file, error) {
 	work, err := modfile.ParseWork(workspace, f.data, nil)
 	if err != nil {
