@@ -23,8 +23,12 @@ const (
 var ErrUnsent = errors.New("not sent")
 
 // nonLocal is in the error of a command in a script when the slot is moving, and the command's key is not at
-// this node.
-const nonLocal = "non local key"
+// this node. rehashing is in that of a command with several keys, of which one is not there: Redis 7.4 and
+// Valkey 8 have other words for it than those before.
+const (
+	nonLocal  = "non local key"
+	rehashing = "rehashing of the slot"
+)
 
 // Classify tells what can be done about the error of a script. Redis 6 puts the error of a command inside
 // that of the script. So the code may stand anywhere in the text.
@@ -44,7 +48,7 @@ func Classify(err error) Class {
 		}
 		for _, code := range []string{
 			"READONLY", "LOADING", "CLUSTERDOWN", "TRYAGAIN", "MASTERDOWN", "BUSY ", "MISCONF", "NOREPLICAS",
-			"MOVED ", "ASK ", nonLocal,
+			"MOVED ", "ASK ", nonLocal, rehashing,
 			"UNBLOCKED", // the reply to WAIT of a primary that is demoted
 		} {
 			if strings.Contains(text, code) {

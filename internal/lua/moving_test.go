@@ -19,6 +19,7 @@ func TestMovingSlotsPass(t *testing.T) {
 		"TRYAGAIN Multiple keys request during rehashing of slot",
 		"ERR Script attempted to access a non local key in a cluster node script: 8b5a, on @user_script:1.",
 		"Script attempted to access a non local key in a cluster node script: 8b5a, on @user_script:1.",
+		"ERR Unable to execute command 'exists' in script because undeclared keys were accessed during rehashing of the slot script: 8b5a",
 		"ERR Error running script (call to f_8b5a): @user_script:1: Lua script attempted to access a non local key in a cluster node",
 		"ERR user_script:14: TRYAGAIN the slot is moving, and latchkey_queue:{a} may be on the other side script: 8b5a, on @user_script:14.",
 	} {

@@ -26,9 +26,11 @@ local ARGV = {unpack(ARGV)} -- some servers refuse changes of the globals
 do
   local nowhere = {}
   for _ = 1, tonumber(table.remove(ARGV)) do nowhere[table.remove(ARGV)] = true end
-  -- Both sides refuse a command over several keys when one of the keys is missing.
+  -- Both sides refuse a command over several keys when one of the keys is missing. Redis 7.4 and Valkey 8
+  -- have other words for that than those before.
   local all = redis.pcall('EXISTS', NAME, unpack(COMPANIONS))
-  if type(all) ~= 'number' and string.find(all.err, 'non local key', 1, true) then
+  local why = type(all) ~= 'number' and all.err or ''
+  if string.find(why, 'non local key', 1, true) or string.find(why, 'rehashing of the slot', 1, true) then
     local function has(key)
       local here = redis.pcall('EXISTS', key) -- an error on the old primary when the key is not there
       return here == 1 or here == 0 and nowhere[key]
