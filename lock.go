@@ -86,7 +86,7 @@ func (l *Lock) DoFor(ctx context.Context, wait time.Duration, f func(context.Con
 }
 
 // DoValue calls do with a function that keeps the value of f, and returns that with the error of do. do is
-// the Do, TryDo or DoOnce of something that is held: of a [Lock], or of package multilock.
+// the Do or TryDo of a [Lock], or of package multilock.
 //
 //	balance, err := latchkey.DoValue(ctx, lock.Do, func(ctx context.Context, h *latchkey.Hold) (int, error) {
 //		return read(ctx, h.Token())

@@ -23,8 +23,8 @@ const (
 var ErrUnsent = errors.New("not sent")
 
 // nonLocal is in the error of a command in a script when the slot is moving, and the command's key is not at
-// this node. rehashing is in that of a command with several keys, of which one is not there: Redis 7.4 and
-// Valkey 8 have other words for it than those before.
+// this node. rehashing is in that of a command with several keys, of which one is not there: newer
+// servers, as Redis 8.2, have other words for it than those before.
 const (
 	nonLocal  = "non local key"
 	rehashing = "rehashing of the slot"

@@ -26,8 +26,8 @@ local ARGV = {unpack(ARGV)} -- some servers refuse changes of the globals
 do
   local nowhere = {}
   for _ = 1, tonumber(table.remove(ARGV)) do nowhere[table.remove(ARGV)] = true end
-  -- Both sides refuse a command over several keys when one of the keys is missing. Redis 7.4 and Valkey 8
-  -- have other words for that than those before.
+  -- Both sides refuse a command over several keys when one of the keys is missing. Newer servers, as
+  -- Redis 8.2, have other words for that than those before.
   local all = redis.pcall('EXISTS', NAME, unpack(COMPANIONS))
   local why = type(all) ~= 'number' and all.err or ''
   if string.find(why, 'non local key', 1, true) or string.find(why, 'rehashing of the slot', 1, true) then
