@@ -207,7 +207,7 @@ func (w *worker) any(rng *rand.Rand) *client {
 // special returns one of all clients: one of those that not all can be used with among them.
 func (w *worker) special(rng *rand.Rand, o Object, otherwise *client) *client {
 	n := bounded
-	if o.Family == Locks && rng.IntN(2) == 0 {
+	if o.Mixed() && rng.IntN(2) == 0 {
 		n = mute
 	}
 	if c := w.clients[n].Load(); c != nil && o.Family != Counting && rng.IntN(8) == 0 {

@@ -51,3 +51,15 @@ func TestKilledSections(t *testing.T) {
 	alive := newEntry(&Record{Begin: 100, End: 200, Until: 9000}, &member{})
 	require.Equal(t, int64(200), alive.end)
 }
+
+// A waiter that polls is named as one, whatever is done under its lock besides: no order holds for it.
+func TestPollingIsNamed(t *testing.T) {
+	for _, o := range newObjects(rngOf(1), Single, 2) {
+		for what, polls := range map[int]bool{plain: false, mute: o.Mixed()} {
+			c := &client{what: what}
+			require.Equal(t, polls, c.polls(o, 0), o.Key)
+			require.Equal(t, o.Mixed(), c.polls(o, spins), o.Key)
+		}
+	}
+	require.True(t, Object{Family: Fenced}.Mixed(), "spin locks write with their tokens too")
+}

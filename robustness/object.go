@@ -48,8 +48,11 @@ const prefix = "k/"
 
 // Exclusive reports whether it is a lock, of which one may be inside, or only readers.
 func (o Object) Exclusive() bool {
-	return o.Family == Locks || o.Family == Fair || o.Family == Halves || o.Family == Red || o.Family == Fenced
+	return o.Mixed() || o.Family == Fair || o.Family == Halves || o.Family == Red
 }
+
+// Mixed reports whether rlock, fairlock and spinlock share it. Spin locks poll, so no order holds for their waiters.
+func (o Object) Mixed() bool { return o.Family == Locks || o.Family == Fenced }
 
 // Runs reports whether functions run under it, one at a time.
 func (o Object) Runs() bool {

@@ -95,8 +95,8 @@ func (w *worker) tiny(rng *rand.Rand, c *client, o Object, variant int) {
 	if o.Exclusive() && endsByItself(variant) {
 		r.Ends = 1
 	}
-	if o.Family == Locks && (c.what == mute || variant >= spins) {
-		r.Queued = -1 // it polls
+	if c.polls(o, variant) {
+		r.Queued = -1
 	}
 	ctx, patient, cancel := w.waitingMostly(context.Background(), rng, o, r)
 	defer cancel()

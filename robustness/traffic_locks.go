@@ -28,8 +28,8 @@ func (w *worker) useLock(parent context.Context, rng *rand.Rand, c *client, o Ob
 	if ends {
 		r.Ends = 1
 	}
-	if o.Family == Locks && (c.what == mute || variant >= spins) {
-		r.Queued = -1 // it polls
+	if c.polls(o, variant) {
+		r.Queued = -1
 	}
 	ctx, patient, cancel := w.waiting(parent, rng, r)
 	defer cancel()

@@ -67,6 +67,11 @@ const (
 	spins    = 13
 )
 
+// polls reports whether a waiter for this variant of an object stands in no queue.
+func (c *client) polls(o Object, variant int) bool {
+	return o.Mixed() && (c.what == mute || variant >= spins)
+}
+
 func endsByItself(variant int) bool { return variant == endsFixed || variant == endsMost }
 
 const (
@@ -106,7 +111,7 @@ func (w *worker) newLock(c *client, o Object, variant int) (any, error) {
 		}
 		return fairlock.New(c.Client, name, options[variant]...)
 	}
-	if c.what == mute || variant >= spins {
+	if c.polls(o, variant) {
 		options := [][]spinlock.Option{
 			endsFixed: {spinlock.WithFixedLease(fixed)}, endsMost: {spinlock.WithMaxHold(fixed)},
 			briefLease: {spinlock.WithLease(brief)}, 4: {spinlock.WithBackoff(time.Millisecond, 8*time.Millisecond)}, noReentry: {spinlock.WithoutReentry()}, 15: nil,
