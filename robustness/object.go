@@ -51,7 +51,8 @@ func (o Object) Exclusive() bool {
 	return o.Mixed() || o.Family == Fair || o.Family == Halves || o.Family == Red
 }
 
-// Mixed reports whether rlock, fairlock and spinlock share it. Spin locks poll, so no order holds for their waiters.
+// Mixed reports whether rlock, fairlock and spinlock share it. The waiters of a spin lock poll: no order
+// holds for them.
 func (o Object) Mixed() bool { return o.Family == Locks || o.Family == Fenced }
 
 // Runs reports whether functions run under it, one at a time.

@@ -7,6 +7,9 @@ func SetClock(c *Client, off time.Duration) {
 	c.clock.record(time.Now().Add(off).UnixMicro(), time.Now())
 }
 
+// KnowsClock reports whether a reading has told the server's clock.
+func KnowsClock(c *Client) bool { return c.clock.most.Load() != 0 }
+
 // NodesTold returns of how many nodes of a cluster a client knows the clock.
 func NodesTold(c *Client) (n int) {
 	c.nodeClocks.Range(func(_, k any) bool {

@@ -24,16 +24,16 @@ const beyond = session.DefaultLease + time.Second
 func TestForwardJumpOfAnIdleHolder(t *testing.T) {
 	t.Run("lock", func(t *testing.T) {
 		s := redistest.NewJumping(t)
-		h := mustLock(t, newLock(t, open(t, s.Option(), lease(time.Minute)), "a", true))
+		h := mustLock(t, newLock(t, told(t, s.Option(), lease(time.Minute)), "a", true))
 		s.Jump(t, time.Minute+time.Second)
-		other := rival(t, newLock(t, open(t, s.Option()), "a", true).TryLock)
+		other := rival(t, newLock(t, told(t, s.Option()), "a", true).TryLock)
 		require.Less(t, ends(t, h), soon, "and not a third of a minute")
 		require.True(t, other.Held())
 	})
 	t.Run("permits", func(t *testing.T) {
 		s := redistest.NewJumping(t)
 		sem := func() sem {
-			sem, err := newSemaphore(open(t, s.Option(), lease(time.Minute)), "a", semaphore.WithCapacity(1))
+			sem, err := newSemaphore(told(t, s.Option(), lease(time.Minute)), "a", semaphore.WithCapacity(1))
 			require.NoError(t, err)
 			return sem
 		}
@@ -58,7 +58,7 @@ func TestForwardJumpOfABusyHolder(t *testing.T) {
 			require.True(t, rival(t, newLock(t, c, "b", true).Lock).Held(), "what was granted after the jump is kept")
 		},
 		"a lock that is held": func(t *testing.T, c *session.Client, s *redistest.Server) {
-			rival(t, newLock(t, open(t, s.Option()), "b", true).Lock)
+			rival(t, newLock(t, told(t, s.Option()), "b", true).Lock)
 			_, err := newLock(t, c, "b", true).TryLock(t.Context())
 			require.ErrorIs(t, err, session.ErrNotAcquired)
 		},
@@ -71,7 +71,7 @@ func TestForwardJumpOfABusyHolder(t *testing.T) {
 	for name, ask := range asks {
 		t.Run(name, func(t *testing.T) {
 			s := redistest.NewJumping(t)
-			c := open(t, s.Option())
+			c := told(t, s.Option())
 			short := mustLock(t, newLock(t, c, "a", true))
 			whole := rival(t, newLock(t, c, "long", true, grant.WithLease(time.Hour)).Lock)
 			s.Jump(t, beyond)
@@ -91,7 +91,7 @@ func TestForwardJumpOfABusyHolder(t *testing.T) {
 // Rule 24.
 func TestForwardJumpBesideANameAhead(t *testing.T) {
 	s := redistest.NewJumping(t)
-	c := open(t, s.Option())
+	c := told(t, s.Option())
 	ahead, b := newLock(t, c, "ahead", true), newLock(t, c, "b", true)
 	s.Jump(t, time.Hour)
 	require.NoError(t, mustLock(t, ahead).Unlock(t.Context()))
@@ -118,8 +118,8 @@ func TestBackwardJumpAfterADeath(t *testing.T) {
 		s := redistest.NewJumping(t)
 		dead := redistest.StartWorker(t, "hold "+s.Addr, "LATCHKEY_TEST_LEASE="+left.String())
 		dead.Next(t, "held")
-		waiter := lockLater(t, newLock(t, open(t, s.Option()), "a", true))
-		queued(t, newLock(t, open(t, s.Option()), "a", true), 1)
+		waiter := lockLater(t, newLock(t, told(t, s.Option()), "a", true))
+		queued(t, newLock(t, told(t, s.Option()), "a", true), 1)
 		dead.Kill()
 		s.Jump(t, -time.Hour)
 		began := time.Now()
@@ -132,7 +132,7 @@ func TestBackwardJumpAfterADeath(t *testing.T) {
 		s := redistest.NewJumping(t)
 		p := redistest.NewProxy(t, s)
 		sem := func(option rueidis.ClientOption) sem {
-			sem, err := newSemaphore(open(t, option, lease(left)), "a", semaphore.WithCapacity(1))
+			sem, err := newSemaphore(told(t, option, lease(left)), "a", semaphore.WithCapacity(1))
 			require.NoError(t, err)
 			return sem
 		}
@@ -153,7 +153,7 @@ func TestBackwardJumpAfterADeath(t *testing.T) {
 		p := redistest.NewProxy(t, s)
 		short := left
 		party := func(option rueidis.ClientOption) *barrier.Barrier {
-			b, err := barrier.New((*latchkey.Client)(open(t, option).Handle()), "a", 3, barrier.WithLease(short))
+			b, err := barrier.New((*latchkey.Client)(told(t, option).Handle()), "a", 3, barrier.WithLease(short))
 			require.NoError(t, err)
 			return b
 		}
@@ -170,7 +170,7 @@ func TestBackwardJumpAfterADeath(t *testing.T) {
 	t.Run("participant of a latch", func(t *testing.T) {
 		s := redistest.NewJumping(t)
 		ttl := left
-		l, err := countdown.New((*latchkey.Client)(open(t, s.Option()).Handle()), "a", countdown.WithTTL(ttl))
+		l, err := countdown.New((*latchkey.Client)(told(t, s.Option()).Handle()), "a", countdown.WithTTL(ttl))
 		require.NoError(t, err)
 		_, err = l.TrySetCount(t.Context(), 1)
 		require.NoError(t, err)
@@ -190,14 +190,14 @@ func TestForwardJumpAtABarrier(t *testing.T) {
 	s := redistest.NewJumping(t)
 	errs := make(chan error, 2)
 	for range 2 {
-		b, err := barrier.New((*latchkey.Client)(open(t, s.Option()).Handle()), "a", 3)
+		b, err := barrier.New((*latchkey.Client)(told(t, s.Option()).Handle()), "a", 3)
 		require.NoError(t, err)
 		go func() {
 			_, err := b.Await(t.Context())
 			errs <- err
 		}()
 	}
-	b, err := barrier.New((*latchkey.Client)(open(t, s.Option()).Handle()), "a", 3)
+	b, err := barrier.New((*latchkey.Client)(told(t, s.Option()).Handle()), "a", 3)
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
 		round, err := b.Inspect(t.Context())
@@ -215,7 +215,7 @@ func TestForwardJumpAtABarrier(t *testing.T) {
 func TestTryLockAfterAJump(t *testing.T) {
 	for _, by := range []time.Duration{beyond, -time.Hour} {
 		s := redistest.NewJumping(t)
-		l := newLock(t, open(t, s.Option()), "a", true)
+		l := newLock(t, told(t, s.Option()), "a", true)
 		require.NoError(t, mustLock(t, l).Unlock(t.Context()))
 		s.Jump(t, by)
 		began := time.Now()

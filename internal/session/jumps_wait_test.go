@@ -15,9 +15,9 @@ func TestForwardJumpWithWaiters(t *testing.T) {
 	for name, delegate := range kinds {
 		t.Run(name, func(t *testing.T) {
 			s := redistest.NewJumping(t)
-			b := open(t, s.Option())
-			h := mustLock(t, newLock(t, open(t, s.Option(), lease(time.Minute)), "a", delegate))
-			first, second := lockLater(t, newLock(t, b, "a", delegate)), lockLater(t, newLock(t, open(t, s.Option()), "a", delegate))
+			b := told(t, s.Option())
+			h := mustLock(t, newLock(t, told(t, s.Option(), lease(time.Minute)), "a", delegate))
+			first, second := lockLater(t, newLock(t, b, "a", delegate)), lockLater(t, newLock(t, told(t, s.Option()), "a", delegate))
 			queued(t, newLock(t, b, "a", delegate), 2)
 			s.Jump(t, time.Minute+time.Second)
 			began := time.Now()
@@ -47,9 +47,9 @@ func TestForwardJumpSeenByWhoWaits(t *testing.T) {
 	quickest := long
 	for range 3 {
 		s := redistest.NewJumping(t)
-		c := open(t, s.Option())
+		c := told(t, s.Option())
 		l := newLock(t, c, "a", false)
-		mustLock(t, newLock(t, open(t, s.Option()), "a", false))
+		mustLock(t, newLock(t, told(t, s.Option()), "a", false))
 		waiter := lockLater(t, l)
 		queued(t, l, 1)
 		s.Jump(t, beyond)
@@ -66,11 +66,11 @@ func TestForwardJumpSeenByWhoWaits(t *testing.T) {
 func TestForwardJumpPastTheQueue(t *testing.T) {
 	s := redistest.NewJumping(t)
 	plain := s.Client(t)
-	l := newLock(t, open(t, s.Option(), lease(time.Hour)), "a", false)
+	l := newLock(t, told(t, s.Option(), lease(time.Hour)), "a", false)
 	h := mustLock(t, l)
-	first := lockLater(t, newLock(t, open(t, s.Option()), "a", false))
+	first := lockLater(t, newLock(t, told(t, s.Option()), "a", false))
 	queued(t, l, 1)
-	second := lockLater(t, newLock(t, open(t, s.Option()), "a", false))
+	second := lockLater(t, newLock(t, told(t, s.Option()), "a", false))
 	queued(t, l, 2)
 	s.Jump(t, 61*time.Second)
 	n, err := do(t, plain, "LLEN", "latchkey_queue:{a}").AsInt64()
@@ -96,7 +96,7 @@ func TestBackwardJumpWithWaiters(t *testing.T) {
 	for name, delegate := range kinds {
 		t.Run(name, func(t *testing.T) {
 			s := redistest.NewJumping(t)
-			a, b := open(t, s.Option(), lease(4*time.Second)), open(t, s.Option())
+			a, b := told(t, s.Option(), lease(4*time.Second)), told(t, s.Option())
 			h := mustLock(t, newLock(t, a, "a", delegate))
 			waiter := lockLater(t, newLock(t, b, "a", delegate))
 			queued(t, newLock(t, b, "a", delegate), 1)
@@ -120,7 +120,7 @@ func TestGrantAfterAJump(t *testing.T) {
 	for _, by := range []time.Duration{beyond, -time.Hour} {
 		t.Run(by.String(), func(t *testing.T) {
 			s := redistest.NewJumping(t)
-			a, b := open(t, s.Option(), lease(time.Minute)), open(t, s.Option())
+			a, b := told(t, s.Option(), lease(time.Minute)), told(t, s.Option())
 			h := mustLock(t, newLock(t, a, "a", false))
 			waiter := lockLater(t, newLock(t, b, "a", false))
 			queued(t, newLock(t, b, "a", false), 1)

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/grant"
@@ -57,6 +58,15 @@ var (
 // soon is more than the two seconds after which the clock is asked for, and less than a third of the leases
 // of the tests.
 const soon = 10 * time.Second
+
+// told opens a client, and returns it once it knows the server's clock. What sets that before is not noticed:
+// there is nothing to compare it with.
+func told(t *testing.T, option rueidis.ClientOption, set ...func(*session.Options)) *session.Client {
+	t.Helper()
+	c := open(t, option, set...)
+	require.Eventually(t, func() bool { return c.Sharded || session.KnowsClock(c) }, long, time.Millisecond)
+	return c
+}
 
 // rival is a hold that another client has now. It is unlocked with the test, as a client that is closed would
 // wait for it.
