@@ -201,9 +201,6 @@ func TestDoFor(t *testing.T) {
 			}
 		}
 		do := map[string]func(ctx context.Context, wait time.Duration) error{
-			"lock": func(ctx context.Context, wait time.Duration) error {
-				return x.DoFor(ctx, wait, func(ctx context.Context, h *latchkey.Hold) error { return work(ctx, h.Held) })
-			},
 			"multilock": func(ctx context.Context, wait time.Duration) error {
 				return both.DoFor(ctx, wait, func(ctx context.Context, h *multilock.Hold) error {
 					return work(ctx, func() bool { return h.Err() == nil })
@@ -213,14 +210,32 @@ func TestDoFor(t *testing.T) {
 				return two.DoFor(ctx, 2, wait, func(ctx context.Context, p *semaphore.Permits) error { return work(ctx, p.Held) })
 			},
 		}
+		var busy []*latchkey.Lock // what keeps all of them waiting
+		makers := makers([]*latchkey.Client{c, openOn(t, redistest.NewEmbedded(t)), openOn(t, redistest.NewEmbedded(t))})
+		for kind, newLock := range makers {
+			l, err := newLock(kind)
+			require.NoError(t, err)
+			do[kind] = func(ctx context.Context, wait time.Duration) error {
+				return l.DoFor(ctx, wait, func(ctx context.Context, h *latchkey.Hold) error { return work(ctx, h.Held) })
+			}
+			if kind == "reader" {
+				l, err = makers["writer"](kind)
+				require.NoError(t, err)
+			}
+			busy = append(busy, l)
+		}
 		for name, do := range do {
 			require.NoError(t, do(t.Context(), wait), name)
 			err := do(t.Context(), 0)
 			require.ErrorIs(t, err, latchkey.ErrInvalid, name)
 			require.ErrorIs(t, err, latchkey.ErrNotRun, name)
 		}
-		held, err := x.Lock(t.Context())
-		require.NoError(t, err)
+		var holds []*latchkey.Hold
+		for _, l := range append(busy, x) {
+			h, err := l.Lock(t.Context())
+			require.NoError(t, err)
+			holds = append(holds, h)
+		}
 		permit, err := two.Acquire(t.Context(), 1)
 		require.NoError(t, err)
 		for name, do := range do {
@@ -230,7 +245,9 @@ func TestDoFor(t *testing.T) {
 			require.ErrorIs(t, err, latchkey.ErrNotRun, name)
 			require.GreaterOrEqual(t, time.Since(began), wait, name)
 		}
-		require.NoError(t, held.Unlock(t.Context()))
+		for _, h := range holds {
+			require.NoError(t, h.Unlock(t.Context()))
+		}
 		require.NoError(t, permit.Release(t.Context()))
 	})
 }

@@ -97,7 +97,7 @@ func (s *scene) watched(args ...string) {
 	require.NoError(s.t, err)
 	s.servers = append(s.servers, first)
 	for range 2 {
-		s.servers = append(s.servers, redistest.NewProcess(s.t, append([]string{"--replicaof", host + " " + port}, args...)...))
+		s.servers = append(s.servers, redistest.NewProcess(s.t, append([]string{"--replicaof", host, port}, args...)...))
 	}
 	config := fmt.Sprintf("sentinel monitor %[1]s %[2]s %[3]s 2\nsentinel down-after-milliseconds %[1]s 2500\n"+
 		"sentinel failover-timeout %[1]s 2000\nsentinel parallel-syncs %[1]s 2\n", master, host, port)

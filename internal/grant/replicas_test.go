@@ -32,7 +32,7 @@ func TestReplicas(t *testing.T) {
 	s := redistest.NewProcess(t)
 	host, port, err := net.SplitHostPort(s.Addr)
 	require.NoError(t, err)
-	follower := redistest.NewProcess(t, "--replicaof", host+" "+port)
+	follower := redistest.NewProcess(t, "--replicaof", host, port)
 	plain, copied := s.Client(t), follower.Client(t)
 	// WAIT counts what was written on its own connection: without a write it would count a replica that never
 	// answered yet.
@@ -135,7 +135,7 @@ func waitsForReplica(t *testing.T, timeout time.Duration) (s, follower *redistes
 	s = redistest.NewProcess(t)
 	host, port, err := net.SplitHostPort(s.Addr)
 	require.NoError(t, err)
-	follower = redistest.NewProcess(t, "--replicaof", host+" "+port)
+	follower = redistest.NewProcess(t, "--replicaof", host, port)
 	plain := s.Client(t)
 	require.Eventually(t, func() bool {
 		info, err := plain.Do(context.Background(), plain.B().Info().Section("replication").Build()).ToString()

@@ -129,7 +129,7 @@ func TestSubscriberOnAReplica(t *testing.T) {
 	for kind, delegate := range kinds {
 		t.Run(kind, func(t *testing.T) {
 			primary := redistest.NewProcess(t)
-			replica := redistest.NewProcess(t, "--replicaof", "127.0.0.1 "+fmt.Sprint(primary.Port(t)))
+			replica := redistest.NewProcess(t, "--replicaof", "127.0.0.1", fmt.Sprint(primary.Port(t)))
 			require.Eventually(t, func() bool {
 				info, err := replica.Client(t).Do(t.Context(), primary.Client(t).B().Info().Section("replication").Build()).ToString()
 				return err == nil && strings.Contains(info, "master_link_status:up")

@@ -204,7 +204,7 @@ func TestServerRefusesWhoWaitsForReplicas(t *testing.T) {
 	for _, code := range []string{"BUSY", "MISCONF"} {
 		t.Run(code, func(t *testing.T) {
 			s := redistest.NewProcess(t, redistest.Refusing()...)
-			_ = redistest.NewProcess(t, "--replicaof", "127.0.0.1 "+fmt.Sprint(s.Port(t)))
+			_ = redistest.NewProcess(t, "--replicaof", "127.0.0.1", fmt.Sprint(s.Port(t)))
 			c := open(t, s.Option(), hasty, replicas(1))
 			var locks []*lock.Lock
 			for i := range 8 {
