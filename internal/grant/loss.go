@@ -70,6 +70,20 @@ func (t *tenure) Lost(reason error) {
 	t.retire(false) // Unlock may never be called
 }
 
+// lossOf is why the tenure of a hold was lost; nil while it is not. The hold may know that by the clock
+// before the keeper tells the tenure. The mutex is held.
+func (t *tenure) lossOf(h *Hold) error {
+	if t.loss != nil {
+		return t.loss
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if errors.Is(h.cause, session.ErrReleased) {
+		return nil
+	}
+	return h.cause
+}
+
 // LossOf is the error of a hold that was lost for this reason, or whose client was closed.
 func LossOf(reason error) error {
 	if errors.Is(reason, session.ErrClosed) {

@@ -126,5 +126,5 @@ func (u *turn) leave(h *Hold) (over, last bool, loss error) {
 	}
 	over = u.last == nil
 	last = over && (!t.shared || t.vacate(u))
-	return over, last, t.loss
+	return over, last, t.lossOf(h)
 }
