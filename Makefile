@@ -52,14 +52,17 @@ soak: ## run the long tests: 8 processes share a lock, a read-write lock, severa
 	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'History' ./multilock
 	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'History' ./redlock
 	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'Soak' ./once
+	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'Changes|IdleCandidate' ./leader
 	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'Protocol' ./internal/model
 	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'Traces' ./internal/model
-	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'RandomOperations|Simulated' ./internal/property
-	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'Absurd' ./internal/lua
+	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'RandomOperations|Simulated|SeveralAtRandom' ./internal/property
+	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'Absurd|Outlast' ./internal/lua
+	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'NoTwoAreHeld' ./internal/contract
 	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'LosesTheWrite' ./integration
 
 .PHONY: robustness
 robustness: ## run random programs of all primitives while things fail, and judge them: SECONDS=60 SEED=… FAULTS='flush all,clock back' TOPOLOGY=cluster MONITOR=1
+	cd robustness && $(GO) test -count=1 -skip '^Test(Robustness|Mutations)$$' .
 	cd robustness && ROBUSTNESS_SECONDS=$(or $(SECONDS),60) ROBUSTNESS_SEED=$(SEED) ROBUSTNESS_EPISODE=$(EPISODE) ROBUSTNESS_FAULTS='$(FAULTS)' \
 		ROBUSTNESS_TOPOLOGY=$(TOPOLOGY) ROBUSTNESS_MONITOR=$(MONITOR) $(GO) test -count=1 -timeout 0 -v -run '^TestRobustness$$' .
 
@@ -89,6 +92,7 @@ bench-packages: ## run the benchmarks of the packages, each compared with its fl
 	$(GO) test -run xxx -bench 'Contended' -benchtime 20000x ./semaphore
 	$(GO) test -run xxx -bench 'Pair|Readers' -benchtime 30x ./rwlock
 	$(GO) test -run xxx -bench 'Contended' -benchtime 20000x ./rwlock
+	$(GO) test -run xxx -bench 'Crowd' -benchtime 1x -timeout 30m ./rwlock .
 
 .PHONY: demo
 demo: ## sell a stock from several processes, then break it on purpose

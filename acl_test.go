@@ -28,27 +28,30 @@ import (
 
 // tenants makes users by the access rule of docs/operations.md.
 type tenants struct {
-	server *redistest.Server
-	rule   string
-	more   string // what is appended for names with braces of their own
+	nodes []*redistest.Server
+	rule  string
+	more  string // what is appended for names with braces of their own
 }
 
-func newTenants(t *testing.T) *tenants {
+func newTenants(t *testing.T, nodes ...*redistest.Server) *tenants {
 	text, err := os.ReadFile("docs/operations.md")
 	require.NoError(t, err)
 	rule := regexp.MustCompile(`(?m)^(ACL SETUSER shop .*)$`).FindSubmatch(text)
 	require.NotNil(t, rule)
 	more := regexp.MustCompile("(?m)^- `([^`]*)`, in place, for names that have braces of their own").FindSubmatch(text)
 	require.NotNil(t, more)
-	return &tenants{redistest.NewProcess(t), string(rule[1]), string(more[1])}
+	return &tenants{nodes, string(rule[1]), string(more[1])}
 }
 
 // option makes the tenant with that name and prefix, and returns how it connects.
 func (a *tenants) option(t *testing.T, name string) rueidis.ClientOption {
-	plain := a.server.Client(t)
 	rule := strings.Fields(strings.ReplaceAll(a.rule+" "+a.more, "shop", name))
-	require.NoError(t, plain.Do(t.Context(), plain.B().Arbitrary(rule...).Build()).Error())
-	o := a.server.Option()
+	for _, node := range a.nodes {
+		plain := node.Client(t)
+		require.NoError(t, plain.Do(t.Context(), plain.B().Arbitrary(rule...).Build()).Error())
+	}
+	o := a.nodes[0].Option()
+	o.ForceSingleClient = len(a.nodes) == 1
 	o.Username, o.Password = name, "secret"
 	return o
 }
@@ -56,23 +59,33 @@ func (a *tenants) option(t *testing.T, name string) rueidis.ClientOption {
 // keepsOut has a tenant try all keys and all channels that there are. All belong to others.
 func (a *tenants) keepsOut(t *testing.T, name string) {
 	t.Helper()
-	plain := a.server.Client(t)
-	intruder, err := rueidis.NewClient(a.option(t, name))
-	require.NoError(t, err)
-	defer intruder.Close()
-	channels, err := plain.Do(t.Context(), plain.B().PubsubChannels().Build()).AsStrSlice()
-	require.NoError(t, err)
-	require.GreaterOrEqual(t, len(channels), 3, "two inboxes, and the barrier's")
-	for _, channel := range channels {
-		err := intruder.Do(t.Context(), intruder.B().Publish().Channel(channel).Message("1 p 1").Build()).Error()
-		require.ErrorContains(t, err, "NOPERM", channel)
+	option := a.option(t, name)
+	option.ForceSingleClient = true // of a cluster each node by itself
+	channels, keys := 0, 0
+	for _, node := range a.nodes {
+		plain := node.Client(t)
+		option.InitAddress = []string{node.Addr}
+		intruder, err := rueidis.NewClient(option)
+		require.NoError(t, err)
+		defer intruder.Close()
+		for list, publish := range map[string]string{"CHANNELS": "PUBLISH", "SHARDCHANNELS": "SPUBLISH"} {
+			names, err := plain.Do(t.Context(), plain.B().Arbitrary("PUBSUB", list).Build()).AsStrSlice()
+			require.NoError(t, err)
+			for _, channel := range names {
+				err := intruder.Do(t.Context(), intruder.B().Arbitrary(publish, channel, "1 p 1").Build()).Error()
+				require.ErrorContains(t, err, "NOPERM", channel)
+			}
+			channels += len(names)
+		}
+		names, err := plain.Do(t.Context(), plain.B().Keys().Pattern("*").Build()).AsStrSlice()
+		require.NoError(t, err)
+		for _, key := range names {
+			require.ErrorContains(t, intruder.Do(t.Context(), intruder.B().Arbitrary("DEL", key).Build()).Error(), "NOPERM", key)
+		}
+		keys += len(names)
 	}
-	keys, err := plain.Do(t.Context(), plain.B().Keys().Pattern("*").Build()).AsStrSlice()
-	require.NoError(t, err)
-	require.NotEmpty(t, keys)
-	for _, key := range keys {
-		require.ErrorContains(t, intruder.Do(t.Context(), intruder.B().Del().Key(key).Build()).Error(), "NOPERM", key)
-	}
+	require.GreaterOrEqual(t, channels, 3, "two inboxes, and the barrier's")
+	require.Positive(t, keys)
 }
 
 // The access rule of docs/operations.md is all that a tenant needs, and keeps others out: also one whose
@@ -81,27 +94,49 @@ func TestACLKeepsTenantsApart(t *testing.T) {
 	for _, braces := range []string{"", "{tag}"} {
 		for name, intruder := range map[string]string{"mine": "other", "mine_2": "mine"} {
 			t.Run(name+braces, func(t *testing.T) {
-				a := newTenants(t)
-				option := a.option(t, name)
-				clients := make([]*latchkey.Client, 2)
-				for i := range clients {
-					c, err := latchkey.New(option, latchkey.WithKeyPrefix(name+":"))
-					require.NoError(t, err)
-					defer c.Close()
-					clients[i] = c
-				}
-				for _, what := range everyPrimitive(t, braces) {
-					ended := make(chan error, 2)
-					for _, c := range clients {
-						use := what(c)
-						go func() { ended <- use(t.Context()) }()
-					}
-					require.NoError(t, <-ended)
-					require.NoError(t, <-ended)
-				}
+				a := newTenants(t, redistest.NewProcess(t))
+				a.useEverything(t, name, braces)
 				a.keepsOut(t, intruder)
 			})
 		}
+	}
+}
+
+// The same in a cluster, where each client has an inbox in a slot of its own, and each lock its own channel.
+// The fenced key is in the slot of its lock, for which the names have braces.
+func TestACLInACluster(t *testing.T) {
+	redistest.Together(t)
+	for name, intruder := range map[string]string{"mine": "other", "mine_2": "mine"} {
+		t.Run(name, func(t *testing.T) {
+			a := newTenants(t, redistest.NewCluster(t).Nodes...)
+			a.useEverything(t, name, "{tag}")
+			a.keepsOut(t, intruder)
+		})
+	}
+}
+
+// useEverything has two clients of a tenant use every primitive together.
+func (a *tenants) useEverything(t *testing.T, name, braces string) {
+	t.Helper()
+	option := a.option(t, name)
+	clients := make([]*latchkey.Client, 2)
+	for i := range clients {
+		c, err := latchkey.New(option, latchkey.WithKeyPrefix(name+":"))
+		require.NoError(t, err)
+		t.Cleanup(c.Close)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		require.NoError(t, c.Check(ctx))
+		clients[i] = c
+	}
+	for _, what := range everyPrimitive(t, braces) {
+		ended := make(chan error, 2)
+		for _, c := range clients {
+			use := what(c)
+			go func() { ended <- use(t.Context()) }()
+		}
+		require.NoError(t, <-ended)
+		require.NoError(t, <-ended)
 	}
 }
 

@@ -40,8 +40,8 @@ var (
 	ErrUnknownOutcome = session.ErrUnknownOutcome
 	// ErrNotReplicated is returned instead of a hold that fewer replicas have than WithReplicas asks for.
 	ErrNotReplicated = session.ErrNotReplicated
-	// ErrNotRun is matched by the error of a Do, or TryDo, whose function never ran, because the lock was not
-	// acquired. The error also says why. Nothing was done, so it is safe to do it again. An error of Do that
+	// ErrNotRun is matched by the error of a Do, TryDo or DoFor whose function never ran, because the lock was
+	// not acquired. The error also says why. Nothing was done, so it is safe to do it again. An error of Do that
 	// does not match ErrNotRun is the function's own, or ErrLost.
 	ErrNotRun = grant.ErrNotRun
 	// ErrInvalid says that an argument or option is out of range. Nothing was done.

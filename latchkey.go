@@ -8,16 +8,16 @@
 //	c, err := latchkey.Open("redis://localhost:6379")
 //	...
 //	lock, err := rlock.New(c, "orders:42")
-//	hold, err := lock.Lock(ctx)
-//	...
-//	defer hold.Unlock(ctx)
-//	charge(hold.Context(), hold.Token())
+//	err = lock.Do(ctx, func(ctx context.Context, hold *latchkey.Hold) error {
+//		return charge(ctx, hold.Token())
+//	})
 //
 // The primitives are in packages of their own. In rlock each process queues through one delegate. In fairlock
 // all waiters of all processes queue first in, first out. In spinlock they poll, for users who may not
 // subscribe: see [WithoutPubSub]. Package rwlock has a lock with two halves, for readers and for writers.
 // Package multilock holds several locks at once, and redlock has one over several servers. The others are
-// semaphore, countdown (a latch) and barrier. Package once runs something once, or once a tick.
+// semaphore, countdown (a latch) and barrier. Package once runs something once, or once a tick. Package leader
+// has one of many processes lead. Package fence writes to Redis what no late holder can overwrite.
 //
 // # Guarantees
 //

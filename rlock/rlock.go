@@ -15,8 +15,8 @@
 // # Guarantees
 //
 // Those of package latchkey: at most one trusted hold, tokens that grow, no forgotten waiter, nothing left
-// behind. Locks of one name are one lock, whether they come from package rlock, from package fairlock, or
-// from a Java process that uses Redisson's RLock.
+// behind. Locks of one name are one lock, whether they come from package rlock, fairlock or spinlock, or from
+// a Java process that uses Redisson's RLock.
 package rlock
 
 import (

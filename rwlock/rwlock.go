@@ -123,8 +123,8 @@ func (l *Lock) Name() string { return l.read.Name() }
 
 // Read returns the half that many hold together.
 //
-// Its Inspect says in Shares how many processes read. Its ForceUnlock takes the lock away from all readers,
-// and from no writer.
+// Its Inspect says in Shares how many entries read: one a process, as a rule ([latchkey.State]). Its
+// ForceUnlock takes the lock away from all readers, and from no writer.
 func (l *Lock) Read() *latchkey.Lock { return (*latchkey.Lock)(l.read) }
 
 // Write returns the half that one holds alone. Its Inspect says the same as that of Read. Its ForceUnlock

@@ -37,7 +37,7 @@ func run(ctx context.Context) error {
 	return candidate.Run(ctx, schedule) // campaigns again when a term ends, until SIGTERM
 }
 
-// schedule is called when this process leads. Its ctx ends before another one can lead.
+// schedule is called when this process leads. Its ctx ends before its lease does.
 func schedule(ctx context.Context, term leader.Term) error {
 	fmt.Println("process", os.Getpid(), "leads, with token", term.Token())
 	for {

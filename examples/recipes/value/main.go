@@ -50,7 +50,7 @@ func withdraw(ctx context.Context, c *latchkey.Client, account string, amount in
 	case errors.Is(err, latchkey.ErrNotRun):
 		return 0, fmt.Errorf("nothing was done, try again: %w", err)
 	case errors.Is(err, latchkey.ErrLost):
-		return 0, fmt.Errorf("it was done, and perhaps not alone: %w", err)
+		return 0, fmt.Errorf("the lock was lost: it may have been done, and not alone: %w", err)
 	}
 	return left, err
 }
