@@ -16,8 +16,8 @@
 // all waiters of all processes queue first in, first out. In spinlock they poll, for users who may not
 // subscribe: see [WithoutPubSub]. Package rwlock has a lock with two halves, for readers and for writers.
 // Package multilock holds several locks at once, and redlock has one over several servers. The others are
-// semaphore, countdown (a latch) and barrier. Package once runs something once, or once a tick. Package leader
-// has one of many processes lead. Package fence writes to Redis what no late holder can overwrite.
+// semaphore, countdown (a latch) and barrier. Package once runs something once, or once a tick. Package
+// leader has one of many processes lead. Package fence writes to Redis what no late holder can overwrite.
 //
 // # Guarantees
 //
