@@ -18,7 +18,7 @@ func modeOf(reads bool) int64 {
 	return Alone
 }
 
-// useLock takes one lock in one of the five ways, and gives it back.
+// useLock takes one lock in one of the six ways, and gives it back.
 func (w *worker) useLock(parent context.Context, rng *rand.Rand, c *client, o Object, s stack) {
 	c = w.special(rng, o, c)
 	reads := o.Family == Halves && rng.IntN(2) == 0
@@ -34,8 +34,8 @@ func (w *worker) useLock(parent context.Context, rng *rand.Rand, c *client, o Ob
 	ctx, patient, cancel := w.waiting(parent, rng, r)
 	defer cancel()
 	what := fmt.Sprintf("%s on client %d (%d)", o.Key, c.number, c.what)
-	if way := rng.IntN(10); way >= 6 {
-		w.doLock(parent, ctx, rng, c, o, l, r, s, way == 9, patient, reads)
+	if rng.IntN(10) >= 6 {
+		w.doLock(parent, ctx, rng, c, o, l, r, s, patient, reads)
 		return
 	}
 	hold, err := lockSomehow(ctx, rng, l)
@@ -54,29 +54,37 @@ func (w *worker) useLock(parent context.Context, rng *rand.Rand, c *client, o Ob
 	r.Over(w.endOf(c, "Unlock of "+o.Key, w.unlock(rng, hold.Unlock, r)))
 }
 
-// doLock is for Do and TryDo.
+// doLock is for Do, TryDo and DoFor, which have a value.
 func (w *worker) doLock(
-	parent, ctx context.Context, rng *rand.Rand, c *client, o Object, l *latchkey.Lock, r *Record, s stack, try, patient, reads bool,
+	parent, ctx context.Context, rng *rand.Rand, c *client, o Object, l *latchkey.Lock, r *Record, s stack, patient, reads bool,
 ) {
-	way, ran := l.Do, false
-	if try {
+	way, ran, token := l.Do, false, int64(0)
+	switch rng.IntN(8) {
+	case 0, 1:
 		way = l.TryDo
+	case 2:
+		d := time.Duration(1+rng.IntN(30)) * time.Millisecond
+		way = func(ctx context.Context, f func(context.Context, *latchkey.Hold) error) error {
+			return l.DoFor(ctx, d, f)
+		}
 	}
 	own := errors.New("own")
 	fails := rng.IntN(8) == 0
-	err := way(ctx, func(ctx context.Context, hold *latchkey.Hold) error {
-		ran = true
+	value, err := latchkey.DoValue(ctx, way, func(ctx context.Context, hold *latchkey.Hold) (int64, error) {
+		ran, token = true, hold.Token()
 		r.Granted(hold, hold.Token(), hold.Sequence())
 		me := held{object: o, client: c, shared: reads, token: hold.Token(), ctx: ctx, alone: true}
 		w.inside(ctx, rng, s.with(me), func() { r.Seen(hold) })
 		r.Seen(hold)
 		r.Leaves()
 		if fails {
-			return own
+			return token, own
 		}
-		return nil
+		return token, nil
 	})
 	switch {
+	case value != token:
+		w.violation("do", "%s: f gave %d, and the value is %d", o.Key, token, value)
 	case !ran && !errors.Is(err, latchkey.ErrNotRun):
 		w.violation("do", "%s: f never ran, and the error is %v", o.Key, err)
 	case !ran:
