@@ -63,6 +63,43 @@ func TestOfferThatWaitsForAMovingSlotQueuesNothing(t *testing.T) {
 	require.Equal(t, []string{shared("b:1").Entry()}, s.Queue)
 }
 
+// The pace is not made a second time at the new primary, where all other keys of the name are already: then the
+// slot could not be moved to its end.
+// Rule 26.
+func TestPaceThatMovesLast(t *testing.T) {
+	c := redistest.NewCluster(t)
+	for name, family := range map[string]lua.Family{"lock": lua.Locks, "halves": lua.ReadWrite} {
+		t.Run(name, func(t *testing.T) {
+			conn, k := sharded(t, c, family, name)
+			acquire := func(owner string, lease int64) {
+				claim := lua.Claim{Owner: owner, Lease: lease, Longest: 1000}
+				_, err := conn.Acquire(t.Context(), k, claim, 0, lua.First)
+				require.NoError(t, err)
+			}
+			acquire("A:1", 60_000)
+			acquire("B:1", 900)
+			pace := "latchkey_pace:{" + name + "}"
+			m := c.Move(t, name)
+			require.Contains(t, m.Left(t), pace)
+			for _, key := range m.Left(t) {
+				if key != pace {
+					m.Key(t, key)
+				}
+			}
+			acquire("C:1", 500)
+			require.Equal(t, []string{pace}, m.Left(t))
+			moved(t, m)
+			shortest, err := conn.Client.Do(t.Context(), conn.Client.B().Get().Key(pace).Build()).AsInt64()
+			require.NoError(t, err)
+			require.EqualValues(t, 900, shortest)
+			acquire("D:1", 400)
+			shortest, err = conn.Client.Do(t.Context(), conn.Client.B().Get().Key(pace).Build()).AsInt64()
+			require.NoError(t, err)
+			require.EqualValues(t, 400, shortest)
+		})
+	}
+}
+
 // Of holders whose slot is moving, each is renewed as soon as its own keys are on one side.
 // Rule 26.
 func TestRenewalsOfAMovingSlotAreApart(t *testing.T) {

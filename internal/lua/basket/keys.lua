@@ -13,6 +13,7 @@ local all, given = KEYS, ARGV
 local ARGV, NAME, QUEUE, TOKEN, PACE, INBOX = {}
 local VERB, NUMSUB = given[1], given[1] == 'SPUBLISH' and 'SHARDNUMSUB' or 'NUMSUB'
 local moving -- as in shared/moving.lua, and never set
+local SLOTS = VERB == 'SPUBLISH' or nil
 local count = #all / 3
 
 -- From here on, the keys and ARGV are those of the lock with this number, as in lock/acquire.lua. In a

@@ -36,7 +36,9 @@ local function note_lease(lease, asker)
     if before == tonumber(lease) then redis.pcall('PEXPIRE', PACE, QUEUE_KEPT) end
     return
   end
-  if moving and moving.lacks(PACE) then return end
+  -- The pace is none of the COMPANIONS, since it rarely exists. So while the slot is moving it may be on the
+  -- other side although all of these are here. A command over both keys is refused then.
+  if SLOTS and type(redis.pcall('EXISTS', NAME, PACE)) ~= 'number' then return end
   redis.pcall('SET', PACE, lease, 'PX', QUEUE_KEPT)
   tell_waiting(lease, asker)
 end
