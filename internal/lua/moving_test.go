@@ -63,8 +63,8 @@ func TestOfferThatWaitsForAMovingSlotQueuesNothing(t *testing.T) {
 	require.Equal(t, []string{shared("b:1").Entry()}, s.Queue)
 }
 
-// The pace is not made a second time at the new primary, where all other keys of the name are already: then the
-// slot could not be moved to its end.
+// The pace is not made a second time at the new primary, where all other keys of the name are already: then
+// the slot could not be moved to its end.
 // Rule 26.
 func TestPaceThatMovesLast(t *testing.T) {
 	c := redistest.NewCluster(t)
