@@ -243,7 +243,7 @@ func asleep() (n int) {
 		text = make([]byte, 2*len(text))
 	}
 	for goroutine := range strings.SplitSeq(string(text), "\n\n") {
-		for _, sleeps := range []string{"wait.(*Waiters).sleep", "wait.(*Line[", "broadcast.(*Watch).Next"} {
+		for _, sleeps := range []string{"wait.(*Waiters).sleep", "grant.(*Queue).enterLine", "broadcast.(*Watch).Next"} {
 			if strings.Contains(goroutine, sleeps) {
 				n++
 				break

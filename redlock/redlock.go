@@ -49,6 +49,8 @@ package redlock
 import (
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/lock"
@@ -116,7 +118,7 @@ func newWays(clients []*latchkey.Client, name string, opts []Option) (*ways, err
 	if given && (uptime < time.Second || uptime > session.MaxLease) {
 		return nil, session.Wrap(name, session.Invalid("the uptime must be from %v to %v, not %v", time.Second, session.MaxLease, uptime))
 	}
-	w := &ways{name: name, majority: len(clients)/2 + 1}
+	w := &ways{name: name, majority: len(clients)/2 + 1, line: semaphore.NewWeighted(1)}
 	seen := map[*session.Client]bool{}
 	for n, client := range clients {
 		c := (*session.Handle)(client).Client()

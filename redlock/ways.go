@@ -8,11 +8,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/lock"
 	"github.com/latchkey-go/latchkey/internal/retry"
 	"github.com/latchkey-go/latchkey/internal/session"
-	"github.com/latchkey-go/latchkey/internal/wait"
 )
 
 // ways are how the lock is taken: what is behind [Lock]. They are also the key under which a context has its
@@ -22,7 +23,7 @@ type ways struct {
 	servers  []*grant.Primitive
 	majority int
 
-	line    wait.Line[struct{}] // of the goroutines that wait: one tries
+	line    *semaphore.Weighted // of the goroutines that wait: one tries
 	waiting atomic.Int64        // how many there are
 	told    sync.Once           // whether the servers are different has been asked
 	twice   error               // two of them are one
@@ -89,13 +90,13 @@ func (w *ways) acquire(parent, waits context.Context, try bool) (*quorum, error)
 	open, cancel := context.WithCancelCause(waits)
 	defer cancel(nil)
 	defer context.AfterFunc(closing, func() { cancel(session.ErrClosed) })()
-	if _, err := w.line.Enter(open); err != nil {
+	if err := w.line.Acquire(open, 1); err != nil {
 		if closing.Err() != nil && waits.Err() == nil {
 			return nil, session.Wrap(w.name, session.ErrClosed)
 		}
 		return nil, grant.EndOf(w.name, parent, waits, nil)
 	}
-	defer w.line.Pass(struct{}{})
+	defer w.line.Release(1)
 	return w.await(parent, waits)
 }
 

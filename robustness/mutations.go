@@ -99,7 +99,7 @@ type downgrader struct`},
 	mutate("local hand-offs have one token", "internal/grant/handoff.go", "	o.token++\n", ""),
 	mutate("the first reader of a process leaves for all", "internal/grant/share.go", "	if t.turn != nil {\n		return false\n	}\n", ""),
 	mutate("what was acquired too late is not given back", "internal/wait/answers.go", "		q.cancel(w)\n	}\n}", "		q.forget(w)\n	}\n}"),
-	mutate("redlock is held on less than a majority", "redlock/redlock.go", "majority: len(clients)/2 + 1}", "majority: len(clients) / 2}").on(Three),
+	mutate("redlock is held on less than a majority", "redlock/redlock.go", "majority: len(clients)/2 + 1,", "majority: len(clients) / 2,").on(Three),
 
 	// Permits.
 	mutate("one permit more than there are, when it is quick", luaOfPermits+"quick.lua", "and free - demand >= 0) then", "and free - demand >= -1) then"),

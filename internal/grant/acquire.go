@@ -68,7 +68,7 @@ func (p *Primitive) Acquire(parent, waits context.Context, permits int, try bool
 		return hold, nil // no hook is called for it
 	}
 	if err == nil && p.Shared {
-		hold = p.join(parent, c.began, false)
+		hold = p.join(parent, c.began)
 	}
 	if err == nil && hold == nil {
 		hold, err = p.await(&c)
@@ -114,8 +114,8 @@ func (p *Primitive) prepare(c *contender) (*Hold, error) {
 	default:
 		return p.standForPermits(c)
 	}
-	if left, ok := p.takeParked(); ok {
-		return p.goOn(c, left), nil
+	if g, ok := p.takeParked(c.parent); ok {
+		return p.goOn(c, g), nil
 	}
 	if c.try {
 		p.Queue.awaitLeaving(c.waits)
@@ -135,33 +135,34 @@ func (p *Primitive) leave(try bool) {
 	}
 }
 
-// standInLine waits for its turn in the process, and goes on with what was left to it.
+// standInLine waits for a hold, or for its turn to compete.
 func (p *Primitive) standInLine(c *contender) (*Hold, error) {
-	line := &p.Queue.half(p.Shared).line
-	left, err := line.Enter(c.waits)
+	g, err := p.enterLine(c)
 	if err != nil {
-		left.discard()
 		return nil, p.failed(c, err)
 	}
-	if p.Shared {
-		if hold := p.join(c.parent, time.Now(), true); hold != nil {
-			left.discard() // what its delegate has left is of no use
-			line.Pass(nil)
-			return hold, nil
-		}
-	}
-	return p.goOn(c, left), nil
+	return p.goOn(c, g), nil
 }
 
-// goOn has the turn of the line, and goes on with what was left there: with a hold, or to compete.
-func (p *Primitive) goOn(c *contender, left *tenure) *Hold {
-	if left != nil && !p.Shared {
-		if hold := left.next(c.parent, &p.terms); hold != nil {
-			return hold
+// enterLine waits in the line for a hold, or for the turn. A hold whose lease is over by now, as when the
+// process was stopped meanwhile, was never its goroutine's: that one comes anew.
+func (p *Primitive) enterLine(c *contender) (gift, error) {
+	for {
+		g, err := p.Queue.enterLine(c.waits, wish{primitive: p, parent: c.parent, permits: c.permits})
+		if g.hold == nil || g.hold.backing.Left() > 0 {
+			return g, err
 		}
+		g.hold.look()
+		g.hold.turn().undo()
 	}
-	c.inTurn, c.tenure = true, p.succeed(left)
-	return nil
+}
+
+// goOn has what came to it in the line: a hold, or the turn to compete.
+func (p *Primitive) goOn(c *contender, g gift) *Hold {
+	if g.hold == nil {
+		c.inTurn, c.tenure = true, p.succeed(g.left)
+	}
+	return g.hold
 }
 
 // compete acquires in Redis.

@@ -1,6 +1,7 @@
 package grant
 
 import (
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,9 +15,14 @@ func TestAlarm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		var a alarm
+		var mu sync.Mutex // that of the queue
 		var rings []time.Duration
 		set := func(d time.Duration) {
+			mu.Lock()
+			defer mu.Unlock()
 			a.setBy(began.Add(d), func() {
+				mu.Lock()
+				defer mu.Unlock()
 				a.rung()
 				rings = append(rings, time.Since(began))
 			})

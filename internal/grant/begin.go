@@ -3,6 +3,7 @@ package grant
 import (
 	"context"
 
+	"github.com/latchkey-go/latchkey/internal/lease"
 	"github.com/latchkey-go/latchkey/internal/session"
 	"github.com/latchkey-go/latchkey/internal/wait"
 )
@@ -18,12 +19,9 @@ func (t *tenure) hold(parent context.Context, terms *terms) *Hold {
 		t.finish(released, true)
 		return nil
 	}
-	revoked := t.settleLine()
-	switch shared := t.isShared(); {
-	case shared:
-		t.queue.supersedeWriter(t)
-	case t.queue.kind.Exclusive:
-		t.queue.supersede(t)
+	revoked, over := t.settle()
+	for _, o := range over {
+		t.queue.At.Client.Keeper.Lose(&o.item, lease.ErrGone)
 	}
 	if revoked != nil { // while it became a hold
 		t.queue.At.Client.Keeper.Lose(&t.item, revoked)
@@ -40,8 +38,8 @@ func (t *tenure) take(parent context.Context, terms *terms) {
 	}
 	t.first = turn{tenure: t, token: grant.Token, sequence: t.waiter.Sequence(), moment: grant.Moment}
 	t.first.begin(parent)
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.queue.mu.Lock()
+	defer t.queue.mu.Unlock()
 	t.become(held)
 	t.terms, t.turn, t.stay.span = *terms, &t.first, terms.linger
 	if t.waiter.Demand.Lingers {
@@ -52,7 +50,7 @@ func (t *tenure) take(parent context.Context, terms *terms) {
 	case !t.queue.kind.Exclusive:
 		t.beginBudget(terms)
 		if grant.Others {
-			t.othersWait()
+			t.othersWaitNow()
 		}
 	case grant.Others: // else a message may have said so since
 		t.contendNow()
@@ -74,28 +72,31 @@ func (t *tenure) keep() {
 	c.WatchClock()
 }
 
-// settleLine passes the turn of the line on, where the goroutines share the tenure: they join it. Else it
-// keeps the turn for those who follow in this process, or passes it on where the lock cannot be handed off
-// locally: the next one queues in Redis while this one holds. It returns why Redis has revoked the grant, if
-// it has.
-func (t *tenure) settleLine() (revoked error) {
-	t.mu.Lock()
-	t.inLine = t.delegate && t.queue.kind.Exclusive && !t.shared && t.terms.passable() && t.phase == held
-	pass := t.delegate && !t.inLine
-	if t.shared {
+// settle passes the turn of the line on, where the goroutines share the tenure: they join it. Else it keeps
+// the turn for those who follow in this process, or passes it on where the lock cannot be handed off locally:
+// the next one queues in Redis while this one holds. It returns why Redis has revoked the grant, if it has,
+// and the tenures of this client that are over because this one holds.
+func (t *tenure) settle() (revoked error, over []*tenure) {
+	q := t.queue
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch {
+	case t.shared:
 		t.share()
-		t.joins = pass
+		over = q.supersedeWriter(t)
+	case q.kind.Exclusive:
+		over = q.supersede(t)
+	}
+	t.inLine = t.delegate && q.kind.Exclusive && !t.shared && t.terms.passable() && t.phase == held
+	switch {
+	case !t.delegate || t.inLine:
+	case q.kind.Exclusive:
+		q.passTurn(&q.half(t.shared).line)
+	default:
+		q.letIn(t.first.sequence == 0)
 	}
 	if t.revoked.token >= t.first.token {
 		revoked = t.revoked.why
 	}
-	line := &t.queue.half(t.shared).line
-	t.mu.Unlock()
-	switch {
-	case pass && !t.queue.kind.Exclusive:
-		t.queue.letIn(t.first.sequence == 0)
-	case pass:
-		line.Pass(nil)
-	}
-	return revoked
+	return revoked, over
 }

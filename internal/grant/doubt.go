@@ -15,9 +15,11 @@ type Holding struct{ alone, shared *tenure }
 
 // Holding returns what this process holds of the name, or has parked. It is called before Redis is asked.
 func (q *Queue) Holding() (h Holding) {
-	h.alone = q.alone.holder.Load()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	h.alone = q.alone.holder
 	if q.shared != nil {
-		h.shared = q.shared.holder.Load()
+		h.shared = q.shared.holder
 	}
 	return h
 }
@@ -25,7 +27,7 @@ func (q *Queue) Holding() (h Holding) {
 // Against compares it with the answer: one of the owners, or none, and how many hold together.
 func (h Holding) Against(owner string, shares int64) {
 	owner = strings.TrimSuffix(owner, ":write") // of a read-write lock
-	if t := h.alone; t != nil && owner != t.waiter.Owner && (shares == 0 || !t.mayBeShared()) {
+	if t := h.alone; t != nil && owner != t.waiter.Owner && (shares == 0 || t.excludes()) {
 		t.doubt()
 	}
 	if t := h.shared; t != nil && shares == 0 {
@@ -35,12 +37,19 @@ func (h Holding) Against(owner string, shares int64) {
 
 // doubt has Redis be asked whether the tenure is still there, before another turn begins in it.
 func (t *tenure) doubt() {
-	t.mu.Lock()
+	t.queue.mu.Lock()
 	t.handOffs.reserved, t.open = 0, false
-	t.mu.Unlock()
+	t.queue.mu.Unlock()
 	if !t.leaveParked() {
 		t.queue.At.Client.Keeper.Ask(&t.item)
 	}
+}
+
+// excludes reports whether the tenure is its holder's alone for sure.
+func (t *tenure) excludes() bool {
+	t.queue.mu.Lock()
+	defer t.queue.mu.Unlock()
+	return !t.mayBeShared()
 }
 
 // doubtAll is doubt for all that the process holds of the name.

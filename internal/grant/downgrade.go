@@ -67,8 +67,8 @@ func (h *Hold) Downgrade(ctx context.Context) error {
 func (h *Hold) beginDowngrade() (done bool, err error) {
 	t := h.turn().tenure
 	over := h.isUnlocked()
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.queue.mu.Lock()
+	defer t.queue.mu.Unlock()
 	switch {
 	case over:
 		return false, session.ErrNotHeld
@@ -82,22 +82,24 @@ func (h *Hold) beginDowngrade() (done bool, err error) {
 	t.weak++
 	if t.inLine {
 		t.inLine = false
-		t.queue.alone.line.Pass(nil)
+		t.queue.passTurn(&t.queue.alone.line)
 	}
 	return false, nil
 }
 
 // refuseDowngrade records that the last one did nothing.
 func (t *tenure) refuseDowngrade() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.queue.mu.Lock()
+	defer t.queue.mu.Unlock()
 	t.weak--
 }
 
 // goOnShared has a tenure that was its holder's alone go on as a shared one, unless that is being released.
 // audible says whether its process has heard all the while that others wait.
 func (t *tenure) goOnShared(audible, others bool) {
-	t.mu.Lock()
+	q := t.queue
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	if t.phase == held && t.turn != nil && t.turn.last != nil {
 		t.shared, t.audible = true, audible && t.terms.sharable()
 		if others {
@@ -105,6 +107,7 @@ func (t *tenure) goOnShared(audible, others bool) {
 		}
 		t.share()
 	}
-	t.mu.Unlock()
-	t.queue.alone.holder.CompareAndSwap(t, nil)
+	if q.alone.holder == t {
+		q.alone.holder = nil
+	}
 }

@@ -18,49 +18,35 @@ import (
 // grant: nobody tells a holder of permits that others wait. When it is used up the permits go back to Redis,
 // which grants them to the first in the queue.
 
-// wish is what one in the line wants: so many permits, on these terms.
-type wish struct {
-	permits int
-	terms   *terms
-}
-
 // standForPermits waits in the line for permits that are given on, or for the turn to compete. Where nobody
 // stands in line, and nobody had to queue, there may be enough for all that come now. So they compete beside
 // the delegate, without the turn, and their requests share a script.
 func (p *Primitive) standForPermits(c *contender) (*Hold, error) {
 	q := p.Queue
-	if p.terms.yields && (c.permits > 1 || q.others.wait()) { // a larger one may fit later than those behind it
+	q.mu.Lock()
+	apart := p.terms.yields && (c.permits > 1 || q.others.wait()) // a larger one may fit later than those behind it
+	alone, next := q.alone.line.isEmpty(), q.alone.line.hasNext()
+	q.mu.Unlock()
+	if apart || !alone && !next && q.waiters.Queued() == 0 {
 		c.tenure = p.newTenure(c.permits, false)
 		return nil, nil //nolint:nilnil // it competes
 	}
-	line := &q.alone.line
-	alone := line.IsEmpty()
-	if !alone && !line.HasNext() && q.waiters.Queued() == 0 {
-		c.tenure = p.newTenure(c.permits, false)
-		return nil, nil //nolint:nilnil // the same
-	}
-	left, given, err := line.EnterWanting(c.waits, wish{c.permits, &p.terms})
-	switch {
-	case err != nil:
-		if !given || !left.give(time.Now()) {
-			left.discard()
+	g, err := p.enterLine(c)
+	if g.hold != nil || err != nil {
+		if err != nil {
+			err = p.failed(c, err)
 		}
-		return nil, p.failed(c, err)
-	case given:
-		if hold := left.next(c.parent, &p.terms); hold != nil {
-			return hold, nil
-		}
-		left.discard() // it was lost just now, or its time is up
-		c.tenure = p.newTenure(c.permits, false)
-		return nil, nil //nolint:nilnil // the same
+		return g.hold, err
 	}
-	q.rivals.Add(1)
-	t := p.inherit(left, c.permits)
-	if t != nil && t != left && !alone { // else nobody may come to whom it could be given, and tokens cost Redis a little
+	q.mu.Lock()
+	q.rivals++
+	q.mu.Unlock()
+	t := p.inherit(g.left, c.permits)
+	if t != nil && t != g.left && !alone { // else nobody may come to whom it could be given, and tokens cost Redis a little
 		t.waiter.Demand.Turns = p.terms.holds
 	}
 	c.inTurn, c.tenure = true, t
-	return nil, nil //nolint:nilnil // the same
+	return nil, nil //nolint:nilnil // it competes
 }
 
 // inherit returns the tenure with which the new delegate competes: the one that was left to it, if that
@@ -82,52 +68,56 @@ func (t *tenure) beginBudget(terms *terms) {
 
 // endTurn passes on the turn of a delegate that got nothing, with its place in the queue if that is left.
 func (q *Queue) endTurn(shared bool, left *tenure) (taken bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	if !q.kind.Exclusive {
-		q.rivals.Add(-1)
+		q.rivals--
 	}
-	return q.half(shared).line.Pass(left)
+	return q.passNow(&q.half(shared).line, left, time.Now())
 }
 
 // letIn ends the turn of a delegate that holds now: others compete. Where it did not have to queue there may
 // be more to be had. So two compete after it, and four after these, until one has to queue. Of those that
-// had to queue, only the last lets one in.
+// had to queue, only the last lets one in. The mutex is held.
 func (q *Queue) letIn(atOnce bool) {
-	last := q.rivals.Add(-1) <= 0
-	if last || atOnce {
-		q.alone.line.Pass(nil)
+	q.rivals--
+	if q.rivals <= 0 || atOnce {
+		q.passTurn(&q.alone.line)
 	}
 	if atOnce {
-		q.alone.line.Pass(nil)
+		q.passTurn(&q.alone.line)
 	}
 }
 
 // giveOn leaves the tenure to one in the line, and reports whether there is one. The turn's hold has ended.
-func (t *tenure) giveOn(done *turn) bool {
-	if t.terms.holds == 0 || !t.parting.TryLock() { // a part is being given back: the rest follows it
+// Where a part was given back, or is about to be, the rest follows it. The mutex is held: so a part that
+// comes too late finds no hold.
+func (t *tenure) giveOn(done *turn, now time.Time) bool {
+	if t.terms.holds == 0 || t.parted {
 		return false
 	}
-	defer t.parting.Unlock() // until the next has the permits: a part that comes too late finds that
-	if t.parted {
-		return false
-	}
-	t.mu.Lock()
 	t.turn, done.gave = nil, t.permits
-	t.mu.Unlock()
-	if !t.give(time.Now()) {
-		return false
-	}
-	done.released()
-	return true
+	return t.give(now)
 }
 
-// give gives a tenure that nobody has a turn in to the first in the line that may go on with it.
+// looks is how many places give looks at. Behind so many who want something else nobody is looked for:
+// whoever gives has the mutex meanwhile.
+const looks = 100
+
+// give gives a tenure in which nobody has a turn to the first in the line that may go on with it. That one
+// leaves the line, and the turn of the line stays where it is. The mutex is held.
 func (t *tenure) give(now time.Time) bool {
-	t.mu.Lock()
-	state, permits, begun := t.handOffs, t.permits, t.first.moment
-	goes := t.mayGoOn(now, &t.terms)
-	t.mu.Unlock()
-	return goes && t.queue.alone.line.Give(t, func(wants any) bool {
-		w, ok := wants.(wish)
-		return ok && w.permits == permits && w.terms.lease == t.terms.lease && !state.due(now, begun, time.Time{}, w.terms)
-	})
+	t.queue.locked()
+	l := &t.queue.alone.line
+	p := l.first
+	for n := 0; p != nil && n < looks; n++ {
+		if p.wish.permits == t.permits {
+			if hold := t.next(&p.wish, now); hold != nil {
+				l.send(p, gift{hold: hold})
+				return true
+			}
+		}
+		p = p.next
+	}
+	return false
 }

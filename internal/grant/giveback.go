@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/session"
@@ -71,12 +72,13 @@ func GiveBack(holds []*Hold) {
 
 // begin ends the hold's context. It reports whether the tenure must be released in Redis.
 func (l *leaving) begin(ctx context.Context) bool {
-	if !l.hold.conclude() {
+	now := time.Now()
+	if !l.hold.conclude(now) {
 		l.err = session.ErrNotHeld
 		return false
 	}
 	u := l.hold.turn()
-	over, err := u.conclude(ctx, l.hold)
+	over, err := u.conclude(ctx, l.hold, now)
 	if !over {
 		over, err = u.tenure.stopRenewals(ctx, u)
 	}

@@ -1,7 +1,6 @@
 package grant
 
 import (
-	"context"
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/session"
@@ -11,8 +10,8 @@ import (
 //
 // The goroutines that want the lock stand in the line of the queue. The one at its head is the delegate: it
 // alone queues in Redis. From then on the turn of the line goes with the lock. Unlock passes both to the next
-// in line, who gets the tenure, and holds under the same owner id with the next of its reserved tokens. No
-// command is sent.
+// in line, whose turn in the tenure begins with the same step: it holds under the same owner id with the next
+// of its reserved tokens. No command is sent.
 //
 // That must not go on for ever while other processes wait. It ends when the budget is used up, or the tokens
 // are, and from time to time, as the message that others wait may be lost. Then the next in line offers the
@@ -59,8 +58,8 @@ func (o *handOffs) next() int64 {
 
 // contend notes that other processes wait.
 func (t *tenure) contend() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.queue.mu.Lock()
+	defer t.queue.mu.Unlock()
 	t.contendNow()
 }
 
@@ -71,55 +70,31 @@ func (t *tenure) contendNow() {
 	}
 }
 
-// succession is what becomes of a lock whose last hold has ended.
-type succession struct {
-	inLine bool // its tenure had the turn of the line, which is to be passed on
-	passed bool // it has been: the next in line has the lock
-	parked bool // whoever comes has the lock
-}
-
-// stepDown ends the last turn, and parks the tenure if it may linger. All of that is done with the mutex: so
-// whoever is told meanwhile that others want the lock finds it held, or parked. The mutex is held.
-func (t *tenure) stepDown() (s succession) {
-	s.inLine = t.inLine
+// stepDown ends the last turn of a tenure that is its holder's alone. It reports whether the next in line has
+// the tenure now, or it is parked for the next one that comes. Otherwise it is to be released. The mutex is
+// held: so a message that others want the lock finds it held, or parked.
+func (t *tenure) stepDown(now time.Time) (goesOn bool) {
+	t.queue.locked()
+	inLine := t.inLine
 	t.turn, t.inLine = nil, false
-	if t.waiter.Demand.Lingers && t.mayPark() {
-		s.passed, s.parked = t.park(s.inLine)
-	}
-	return s
+	return inLine && t.queue.passNow(&t.queue.alone.line, t, now) || t.mayPark() && t.park()
 }
 
-// handOff leaves the lock to the next in line, unless stepDown has left it to somebody. It reports whether
-// somebody has it, or may come to have it.
-func (t *tenure) handOff(done *turn, s succession) bool {
-	switch {
-	case s.passed:
-	case s.parked:
-		t.queue.endsAt(t.stay.until) // which does not change any more
-	case s.inLine && t.queue.alone.line.Pass(t):
-	default:
-		return false
-	}
-	done.released()
-	return true
-}
-
-// next begins a further turn. It returns nil when the lock has to be offered, or was lost.
-func (t *tenure) next(parent context.Context, terms *terms) *Hold {
-	t.mu.Lock()
-	now := time.Now() // with the mutex, which may have kept it waiting
+// next begins a further turn, for a goroutine that wants it. It returns nil when the lock has to be offered,
+// or was lost. The mutex is held.
+func (t *tenure) next(w *wish, now time.Time) *Hold {
+	t.queue.locked()
+	terms := &w.primitive.terms
 	if !t.mayGoOn(now, terms) {
-		t.mu.Unlock()
 		return nil
 	}
 	u := &turn{tenure: t, token: t.handOffs.next(), moment: now}
-	u.begin(parent)
+	u.begin(w.parent)
 	t.turn, t.inLine = u, t.queue.kind.Exclusive
 	if t.stay.parked {
 		t.queue.worth.used()
 	}
 	t.stay.parked, t.stay.span = false, terms.linger
-	t.mu.Unlock()
 	session.Raise(t.queue.At.Floor, u.token)
 	return &u.first
 }
@@ -132,8 +107,8 @@ func (t *tenure) mayGoOn(now time.Time, terms *terms) bool {
 
 // used is how many tokens its turns have had.
 func (t *tenure) used() int64 {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.queue.mu.Lock()
+	defer t.queue.mu.Unlock()
 	return t.handOffs.token - t.first.token + 1
 }
 

@@ -68,9 +68,7 @@ func (h *Hold) Alone() *session.Target {
 		return nil
 	}
 	t := u.tenure
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.shared || t.weak > 0 {
+	if !t.excludes() {
 		return nil
 	}
 	return &t.queue.At
@@ -199,18 +197,29 @@ func (h *Hold) Unlock(ctx context.Context) error {
 	if h.none() {
 		return h.Err()
 	}
-	if !h.conclude() {
+	now := time.Now()
+	if !h.conclude(now) {
 		return session.Wrap(h.backing.HoldName(), session.ErrNotHeld)
 	}
-	if err := h.backing.Release(ctx, h); err != nil {
+	if err := h.release(ctx, now); err != nil {
 		return session.Wrap(h.backing.HoldName(), err)
 	}
 	return nil
 }
 
+// release is the backing's. One reading of the clock serves the whole Unlock.
+func (h *Hold) release(ctx context.Context, now time.Time) error {
+	if u := h.turn(); u != nil {
+		return u.release(ctx, h, now)
+	}
+	return h.backing.Release(ctx, h)
+}
+
 // conclude ends the hold's context for its Unlock. It returns false when another Unlock has.
-func (h *Hold) conclude() bool {
-	h.look()
+func (h *Hold) conclude(now time.Time) bool {
+	if u := h.turn(); u == nil || u.tenure.item.LeftAt(now) <= 0 {
+		h.look()
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.unlocked {

@@ -35,31 +35,58 @@ type stay struct {
 // without tokens would be of no use to whoever comes, and Redis may not have told it that others wait.
 func (t *tenure) mayPark() bool {
 	s := &t.stay
-	return s.span != 0 && t.phase == held && t.handOffs.reserved > 0 && t.handOffs.contended.IsZero() && t.queue.At.Client.Closing.Err() == nil &&
-		(s.until.IsZero() || t.queue.ends.isSetBy(s.until) || time.Until(s.until) > 0)
+	return s.span != 0 && t.waiter.Demand.Lingers && t.phase == held && t.handOffs.reserved > 0 && t.handOffs.contended.IsZero() &&
+		t.queue.At.Client.Closing.Err() == nil && (s.until.IsZero() || t.queue.ends.isSetBy(s.until) || time.Until(s.until) > 0)
 }
 
-// park leaves a tenure that may be parked in the line, or passes it to the next there. If it does neither,
-// the caller must release it. The mutex is held. Whether the process hears is looked at last: so when it
-// hears again, either endDeaf finds the tenure, or it is not left here.
-func (t *tenure) park(inLine bool) (passed, parked bool) {
-	passed, parked = t.queue.alone.line.Park(t, inLine)
-	if !parked || t.queue.hearing() != t.heard && t.queue.alone.line.Unpark(t) {
-		return passed, false
+// park leaves a tenure that may be parked in the line. It reports false, and does nothing, when somebody else
+// competes, or has parked one, and when the process may not hear that others want it. The mutex is held: so
+// when the process hears again, either endDeaf finds the tenure, or it is not left here.
+func (t *tenure) park() bool {
+	q := t.queue
+	l := &q.alone.line
+	if l.taken || l.parked != nil || q.hearing() != t.heard {
+		return false
 	}
-	t.stay.parked = true
+	l.parked, t.stay.parked = t, true
 	if t.stay.until.IsZero() {
 		t.stay.until = time.Now().Add(t.stay.span)
 	}
-	return false, true
+	q.endsAt(t.stay.until)
+	return true
 }
 
 // takeParked takes the turn of the line with what is parked there. It reports false when nothing is.
-func (p *Primitive) takeParked() (*tenure, bool) {
-	if p.Shared || !p.Queue.kind.Exclusive {
-		return nil, false
+func (p *Primitive) takeParked(parent context.Context) (gift, bool) {
+	q := p.Queue
+	if p.Shared || !q.kind.Exclusive {
+		return gift{}, false
 	}
-	return p.Queue.alone.line.EnterParked()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.alone.line.parked == nil {
+		return gift{}, false
+	}
+	w := wish{primitive: p, parent: parent}
+	return w.givenTurn(q.alone.line.take(), time.Now()), true
+}
+
+// unpark takes the tenure out of the line, if it is parked there. It reports whether it was: then nobody
+// comes to have it. The mutex is held.
+func (t *tenure) unpark() bool {
+	l := &t.queue.alone.line
+	if l.parked != t {
+		return false
+	}
+	l.parked = nil
+	return true
+}
+
+// mayLinger reports whether the next tenure shall linger.
+func (q *Queue) mayLinger() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.worth.linger()
 }
 
 // vain is how long nobody waits for an inbox again that was waited for in vain.
@@ -70,7 +97,10 @@ const vain = time.Second
 // down one of many waits.
 func (q *Queue) awaitHearing(waits context.Context) {
 	now := time.Now()
-	if now.UnixNano() < q.deaf.Load() {
+	q.mu.Lock()
+	deaf := now.Before(q.deaf)
+	q.mu.Unlock()
+	if deaf {
 		return
 	}
 	if end, ok := waits.Deadline(); ok {
@@ -79,12 +109,14 @@ func (q *Queue) awaitHearing(waits context.Context) {
 		defer cancel()
 	}
 	if !q.awaitInbox(waits) && time.Since(now) >= forInbox { // else the caller had no time for it
-		q.deaf.Store(time.Now().Add(vain).UnixNano())
+		q.mu.Lock()
+		q.deaf = time.Now().Add(vain)
+		q.mu.Unlock()
 	}
 }
 
 // endsAt has what is parked end at that time. As a rule an Unlock sets no timer: one that is set for an
-// earlier time looks at what is parked then.
+// earlier time looks at what is parked then. The mutex is held.
 func (q *Queue) endsAt(until time.Time) {
 	if !q.ends.isSetBy(until) { // else the bound method would be an object for each Unlock
 		q.ends.setBy(until, q.endParked)
@@ -93,24 +125,25 @@ func (q *Queue) endsAt(until time.Time) {
 
 // endParked releases what is parked if its time is over, or looks again when it will be.
 func (q *Queue) endParked() {
-	q.ends.rung() // before it looks: whoever parks something after that sets the alarm
-	t := q.alone.line.Parked()
-	if t == nil {
-		return
+	q.mu.Lock()
+	q.ends.rung()
+	t := q.alone.line.parked
+	over := t != nil && !time.Now().Before(t.stay.until)
+	if t != nil && !over {
+		q.endsAt(t.stay.until)
 	}
-	t.mu.Lock()
-	until := t.stay.until
-	t.mu.Unlock()
-	if time.Now().Before(until) {
-		q.endsAt(until)
-		return
+	q.mu.Unlock()
+	if over {
+		t.leaveParked()
 	}
-	t.leaveParked()
 }
 
 // LeaveParked releases what is parked.
 func (q *Queue) LeaveParked() {
-	if t := q.alone.line.Parked(); t != nil {
+	q.mu.Lock()
+	t := q.alone.line.parked
+	q.mu.Unlock()
+	if t != nil {
 		t.leaveParked()
 	}
 }
@@ -118,7 +151,8 @@ func (q *Queue) LeaveParked() {
 // endDeaf has a tenure that may linger end as if others wanted it, if its process may have missed that they
 // do.
 func (q *Queue) endDeaf() {
-	if t := q.alone.holder.Load(); t != nil && t.waiter.Demand.Lingers && t.heard != q.hearing() {
+	t := q.holder()
+	if t != nil && t.waiter.Demand.Lingers && t.heard != q.hearing() {
 		t.contend()
 		t.leaveParked()
 	}
@@ -128,7 +162,9 @@ func (q *Queue) endDeaf() {
 func (t *tenure) wanted() {
 	t.contend()
 	if t.leaveParked() {
+		t.queue.mu.Lock()
 		t.queue.worth.wanted()
+		t.queue.mu.Unlock()
 	}
 }
 
@@ -136,12 +172,12 @@ func (t *tenure) wanted() {
 // does not block, and reports whether it was parked.
 func (t *tenure) leaveParked() bool {
 	left := make(chan struct{})
-	t.mu.Lock() // whoever finds it neither parked nor held finds what to wait for
-	unparked := t.queue.alone.line.Unpark(t)
+	t.queue.mu.Lock() // whoever finds it neither parked nor held finds what to wait for
+	unparked := t.unpark()
 	if unparked {
 		t.stay.left = left
 	}
-	t.mu.Unlock()
+	t.queue.mu.Unlock()
 	if !unparked {
 		return false
 	}
@@ -182,13 +218,19 @@ func (q *Queue) awaitLeaving(waits context.Context) {
 
 // leaving is closed when what was parked here is released; nil when nothing is being released.
 func (q *Queue) leaving() <-chan struct{} {
-	t := q.alone.holder.Load()
-	if t == nil {
-		return nil
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if t := q.alone.holder; t != nil {
+		return t.stay.left
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.stay.left
+	return nil
+}
+
+// holder is the tenure that this process holds alone, or has parked; nil when there is none.
+func (q *Queue) holder() *tenure {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.alone.holder
 }
 
 // How long an attempt waits for the answer of an owner that may linger. Where no answer can arrive, it pauses
@@ -207,9 +249,9 @@ func (q *Queue) patience() time.Duration {
 
 // answer tells whoever sent an attempt that the tenure was held, or when it is released.
 func (t *tenure) answer(m lua.Message) {
-	t.mu.Lock()
+	t.queue.mu.Lock()
 	left := t.stay.left
-	t.mu.Unlock()
+	t.queue.mu.Unlock()
 	if left != nil && !session.ClosedWithin(left, forAnswer) {
 		return // nobody waits for it any more
 	}
@@ -218,30 +260,19 @@ func (t *tenure) answer(m lua.Message) {
 
 // Lingers reports whether what this owner has, of this client, is held by nobody.
 func (q *Queue) Lingers(owner string) bool {
-	t := q.alone.holder.Load()
-	if t == nil || t.waiter.Owner != owner {
-		return false
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.stay.parked
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	t := q.alone.holder
+	return t != nil && t.waiter.Owner == owner && t.stay.parked
 }
 
 // countAsOver counts a tenure that was held as one that waits.
 func (t *tenure) countAsOver() {
-	t.mu.Lock()
+	t.queue.mu.Lock()
 	counted := t.stay.over
 	t.stay.over = true
-	t.mu.Unlock()
+	t.queue.mu.Unlock()
 	if !counted {
 		t.queue.At.Client.Count(1, -1)
-	}
-}
-
-// stayEnded is told that the tenure is over. It is called once.
-func (t *tenure) stayEnded() {
-	t.countAsOver()
-	if t.waiter.Demand.Lingers {
-		t.queue.exit()
 	}
 }

@@ -20,15 +20,21 @@ func turnOf(t *testing.T, closing context.Context) *tenure {
 	q := &Queue{At: session.Target{Client: &session.Client{Closing: closing}}}
 	x := &tenure{queue: q, phase: held, inLine: true, stay: stay{span: MaxLinger}, handOffs: handOffs{reserved: 1}}
 	x.waiter.Demand.Lingers = true
-	_, err := q.alone.line.Enter(t.Context())
-	require.NoError(t, err)
+	q.alone.line.taken = true
+	t.Cleanup(func() {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		if q.ends.timer != nil {
+			q.ends.timer.Stop()
+		}
+	})
 	return x
 }
 
-func (t *tenure) stepDownLocked() succession {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.stepDown()
+func (t *tenure) stepDownLocked() (goesOn bool) {
+	t.queue.mu.Lock()
+	defer t.queue.mu.Unlock()
+	return t.stepDown(time.Now())
 }
 
 // What ends a lingering lock may come before its Unlock. Then it is not left there: nobody would end it.
@@ -49,9 +55,10 @@ func TestWantBeforeParking(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			x := turnOf(t, closing)
 			c.end(x)
-			require.Equal(t, succession{inLine: true, parked: c.stays}, x.stepDownLocked())
+			require.Equal(t, c.stays, x.stepDownLocked())
 			require.Equal(t, c.stays, x.stay.parked)
-			require.Equal(t, c.stays, x.queue.alone.line.Parked() == x)
+			require.Equal(t, c.stays, x.queue.alone.line.parked == x)
+			require.True(t, x.queue.alone.line.isEmpty())
 		})
 	}
 }
@@ -66,23 +73,22 @@ func TestWantWhileParking(t *testing.T) {
 			for came.Add(1); came.Load() < 2; {
 			}
 		}
-		var s succession
-		var unparked bool
+		var parked, unparked bool
 		var both sync.WaitGroup
 		both.Go(func() {
 			together()
-			s = x.stepDownLocked()
+			parked = x.stepDownLocked()
 		})
 		both.Go(func() {
 			together()
 			x.contend()
-			x.mu.Lock()
-			defer x.mu.Unlock()
-			unparked = x.queue.alone.line.Unpark(x)
+			x.queue.mu.Lock()
+			defer x.queue.mu.Unlock()
+			unparked = x.unpark()
 		})
 		both.Wait()
-		require.Equal(t, s.parked, unparked)
-		require.Nil(t, x.queue.alone.line.Parked())
+		require.Equal(t, parked, unparked)
+		require.Nil(t, x.queue.alone.line.parked)
 	}
 }
 
@@ -92,7 +98,7 @@ func TestNothingIsParkedWithoutTokens(t *testing.T) {
 	for reserved, parks := range []bool{false, true} {
 		x := turnOf(t, t.Context())
 		x.handOffs.reserved = int64(reserved)
-		require.Equal(t, parks, x.stepDownLocked().parked)
+		require.Equal(t, parks, x.stepDownLocked())
 		require.Equal(t, parks, x.stay.parked)
 	}
 }
@@ -120,7 +126,7 @@ func TestAwaitLeaving(t *testing.T) {
 				q := &Queue{At: session.Target{Client: &session.Client{Closing: closing}}}
 				q.waiters = wait.New(closing, q, time.Second)
 				x := &tenure{queue: q, stay: stay{left: make(chan struct{})}}
-				q.alone.holder.Store(x)
+				q.alone.holder = x
 				if c.wait == 0 {
 					c.end(x, giveUp, beginClosing)
 				} else {

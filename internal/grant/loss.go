@@ -12,12 +12,12 @@ var errForced = errors.New("taken away by ForceUnlock or Delete")
 // revoke records that Redis took back every grant up to this token. A hold with such a token is lost now; one
 // that is still in flight is lost on arrival.
 func (t *tenure) revoke(token int64, why error) {
-	t.mu.Lock()
+	t.queue.mu.Lock()
 	if token > t.revoked.token {
 		t.revoked = revocation{token, why}
 	}
 	concerned := t.phase == held && token >= t.first.token
-	t.mu.Unlock()
+	t.queue.mu.Unlock()
 	if concerned {
 		t.queue.At.Client.Keeper.Lose(&t.item, why)
 	}
@@ -26,7 +26,7 @@ func (t *tenure) revoke(token int64, why error) {
 // Lost ends the contexts of all holds: the keeper calls it when the lease can no longer be trusted. Nothing
 // is sent, because their code may still run. Others of this process may compete from now on.
 func (t *tenure) Lost(reason error) {
-	t.mu.Lock()
+	t.queue.mu.Lock()
 	first := t.phase == held // else a release found out before
 	if first {
 		t.become(lost)
@@ -39,18 +39,16 @@ func (t *tenure) Lost(reason error) {
 			h.end(t.loss)
 		}
 	}
-	inLine, parked, token := t.inLine, t.stay.parked, t.handOffs.token
+	parked, token := t.stay.parked, t.handOffs.token
 	if turns == nil {
 		turns = []*turn{&t.first}
 	}
-	t.inLine = false
-	t.mu.Unlock()
-	if inLine {
-		t.queue.alone.line.Pass(nil)
+	if t.inLine {
+		t.inLine = false
+		t.queue.passTurn(&t.queue.alone.line)
 	}
-	if parked {
-		t.queue.alone.line.Unpark(t)
-	}
+	t.unpark()
+	t.queue.mu.Unlock()
 	if !first {
 		return
 	}

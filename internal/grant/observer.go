@@ -11,9 +11,9 @@ import (
 // asks notes for whom the tenure competes from now on.
 func (t *tenure) asks(caller context.Context) {
 	if t.queue.At.Client.Options.Observer.Queued != nil {
-		t.mu.Lock()
+		t.queue.mu.Lock()
 		t.caller = caller
-		t.mu.Unlock()
+		t.queue.mu.Unlock()
 	}
 }
 
@@ -27,10 +27,10 @@ func (q *Queue) queued(w *wait.Waiter) {
 	if t == nil { // it is over
 		return
 	}
-	t.mu.Lock()
+	q.mu.Lock()
 	e := t.queue.At.NewEvent(t.caller, t.name)
 	e.Permits = max(t.permits, 0)
-	t.mu.Unlock()
+	q.mu.Unlock()
 	session.HookOrCrash(func() { hook(e) })
 }
 

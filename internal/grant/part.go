@@ -14,8 +14,8 @@ func (h *Hold) Permits() int {
 		return 0
 	}
 	u := h.turn()
-	u.tenure.mu.Lock()
-	defer u.tenure.mu.Unlock()
+	u.tenure.queue.mu.Lock()
+	defer u.tenure.queue.mu.Unlock()
 	if u.gave > 0 {
 		return u.gave
 	}
@@ -37,7 +37,6 @@ func (h *Hold) ReleaseN(ctx context.Context, n int) error {
 	}
 	defer t.parting.Unlock()
 	if err == nil {
-		t.parted = true
 		err = h.part(ctx, keep)
 	}
 	if err != nil {
@@ -46,22 +45,25 @@ func (h *Hold) ReleaseN(ctx context.Context, n int) error {
 	return nil
 }
 
-// keeps returns how many permits stay when n are given back, or why they cannot be.
+// keeps returns how many permits stay when n are given back, or why they cannot be. If some stay, they are
+// not given on from now on.
 func (h *Hold) keeps(n int) (keep int, err error) {
-	t := h.turn().tenure
-	t.mu.Lock()
-	keep, loss := t.permits-n, t.loss
-	t.mu.Unlock()
-	switch over := h.isUnlocked(); {
+	u := h.turn()
+	t := u.tenure
+	unlocked := h.isUnlocked()
+	t.queue.mu.Lock()
+	defer t.queue.mu.Unlock()
+	keep = t.permits - n
+	switch over := unlocked || u.last == nil; { // what was given on is another hold's
 	case n < 1 || keep < 0 && !over:
 		return 0, session.Invalid("the number of permits must be from 1 to the %d that are held, not %d", keep+n, n)
 	case over:
 		return 0, session.ErrNotHeld
-	case loss != nil && keep > 0:
-		return 0, loss
-	default:
-		return keep, nil
+	case t.loss != nil && keep > 0:
+		return 0, t.loss
 	}
+	t.parted = t.parted || keep > 0
+	return keep, nil
 }
 
 // part releases all permits but those that are kept.
@@ -74,9 +76,9 @@ func (h *Hold) part(ctx context.Context, keep int) error {
 	case errors.Is(err, ErrNotOurs):
 		t.queue.At.Client.Keeper.Lose(&t.item, lease.ErrGone)
 	case err == nil, errors.Is(err, session.ErrUnknownOutcome): // it goes on
-		t.mu.Lock()
+		t.queue.mu.Lock()
 		t.permits = keep
-		t.mu.Unlock()
+		t.queue.mu.Unlock()
 	}
 	return err
 }

@@ -41,8 +41,8 @@ func (t *tenure) become(next phase) {
 }
 
 func (t *tenure) wasHeld() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.queue.mu.Lock()
+	defer t.queue.mu.Unlock()
 	return t.phase != waiting
 }
 
@@ -50,23 +50,47 @@ func (t *tenure) wasHeld() bool {
 // is left of it in Redis is removed when cancel says so, and also while an acquire of it is unanswered or may
 // still arrive.
 func (t *tenure) finish(how phase, cancel bool) bool {
-	t.mu.Lock()
+	t.queue.mu.Lock()
 	first := t.phase == held
 	if first {
 		t.become(how)
 	}
-	t.mu.Unlock()
+	t.queue.mu.Unlock()
 	if first {
 		t.retire(cancel)
 	}
 	return first
 }
 
+// letGo takes a tenure that is over out of what this process holds of the name.
+func (t *tenure) letGo() {
+	q := t.queue
+	q.mu.Lock()
+	shared := t.sharing
+	if shared {
+		t.sharing, t.open = false, false
+		q.shared.held--
+	}
+	if h := q.half(t.shared); h.holder == t {
+		h.holder = nil
+	}
+	counted := t.stay.over
+	t.stay.over = true
+	q.mu.Unlock()
+	if !counted {
+		q.At.Client.Count(1, -1)
+	}
+	if shared {
+		q.exit()
+	}
+	if t.waiter.Demand.Lingers {
+		q.exit()
+	}
+}
+
 // retire takes a tenure that is over out of what the client holds, and sees to what is left of it in Redis.
 func (t *tenure) retire(cancel bool) {
-	t.unshare()
-	t.queue.half(t.isShared()).holder.CompareAndSwap(t, nil)
-	t.stayEnded() // it counts as one that waits until Gone
+	t.letGo() // it counts as one that waits until Gone
 	if cancel {
 		t.queue.waiters.Cancel(&t.waiter)
 	} else {

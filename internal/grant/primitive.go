@@ -33,7 +33,11 @@ func (p *Primitive) Passable() bool { return p.terms.passable() }
 func (p *Primitive) Reenters() bool { return !p.terms.withoutReentry }
 
 // InLine is how many goroutines of this client stand in the line, behind their delegate. Tests wait for them.
-func (p *Primitive) InLine() int { return p.Queue.half(p.Shared).line.Len() }
+func (p *Primitive) InLine() int {
+	p.Queue.mu.Lock()
+	defer p.Queue.mu.Unlock()
+	return p.Queue.half(p.Shared).line.length
+}
 
 // InQueue is how many waiters of this client are in the queue, as far as it knows. Tests wait for that.
 func (p *Primitive) InQueue() int { return p.Queue.waiters.Queued() }

@@ -3,10 +3,11 @@ package grant
 import (
 	"context"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/latchkey-go/latchkey/internal/lease"
+	"github.com/latchkey-go/latchkey/internal/invariant"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/session"
 	"github.com/latchkey-go/latchkey/internal/wait"
@@ -25,30 +26,45 @@ type Queue struct {
 	kind    *Kind
 	batch   uint16 // which renewals go together
 	waiters *wait.Waiters
-	alone   half         // of those who exclude each other
-	shared  *half        // of those who hold together; nil unless the kind is sharable
-	rivals  atomic.Int64 // delegates of a line that compete at the same time: see letIn
 	inbox   inbox
 	ear     ear
-	ends    alarm // when what is parked is looked at
-	worth   worth
-	others  others
-	deaf    atomic.Int64 // until then nobody waits for the inbox to linger: see awaitHearing
 
 	contended atomic.Bool // see Contended
+
+	// mu guards what follows, and the tenures and turns of the name: all that says who has it, or is next, in
+	// this process. It is held for moments, in which nothing is sent or waited for.
+	//
+	// Of the mutexes of a name those of a hold, of the inbox and of the registry may be locked while it is held,
+	// and never the other way round. The waiters and the keeper have theirs; what they call does so without.
+	mu     sync.Mutex
+	alone  half  // of those who exclude each other
+	shared *half // of those who hold together; nil unless the kind is sharable
+	rivals int   // delegates of a line that compete at the same time: see letIn
+	ends   alarm // when what is parked is looked at
+	worth  worth
+	others others
+	deaf   time.Time // until then nobody waits for the inbox to linger: see awaitHearing
 }
 
 // half is what the goroutines of this process share who hold on the same condition.
 type half struct {
-	line   wait.Line[*tenure]     // whoever has the turn competes, or hands off locally
-	holder atomic.Pointer[tenure] // the last one that began to hold, until it has ended
-	held   atomic.Int64           // how many shared tenures are held
+	line   line    // the one that has the turn competes, or hands off locally
+	holder *tenure // the last one that began to hold, until it has ended
+	held   int     // how many shared tenures are held
 }
 
 var (
 	_ wait.Server   = (*Queue)(nil)
 	_ session.Queue = (*Queue)(nil) // else a client, which looks for those among all that it has, would find none
 )
+
+// locked is said by what needs the mutex of the queue. In tests it panics when no goroutine has locked that.
+func (q *Queue) locked() {
+	if invariant.Checked && q.mu.TryLock() {
+		q.mu.Unlock()
+		panic("grant: the mutex of a queue is not held")
+	}
+}
 
 // half returns the one with that condition.
 func (q *Queue) half(shared bool) *half {
@@ -73,39 +89,35 @@ func QueueOf(c *session.Client, kind *Kind, name string) (*Queue, error) {
 
 // supersede makes a tenure the holder. If another one of this client is still held, the one with the smaller
 // token is lost: a release is sent only for a tenure that is held no more. So is one that is shared, and that
-// others may still join.
-func (q *Queue) supersede(t *tenure) {
+// others may still join. The mutex is held; the caller loses what is returned.
+func (q *Queue) supersede(t *tenure) (over []*tenure) {
 	if q.shared != nil {
-		if s := q.shared.holder.Load(); s != nil && s.first.token < t.first.token {
-			q.At.Client.Keeper.Lose(&s.item, lease.ErrGone)
+		if s := q.shared.holder; s != nil && s.first.token < t.first.token {
+			over = append(over, s)
 		}
 	}
-	for {
-		before := q.alone.holder.Load()
-		if before != nil && before.first.token > t.first.token {
-			q.At.Client.Keeper.Lose(&t.item, lease.ErrGone)
-			return
-		}
-		if q.alone.holder.CompareAndSwap(before, t) {
-			if before != nil {
-				q.At.Client.Keeper.Lose(&before.item, lease.ErrGone)
-			}
-			return
-		}
+	before := q.alone.holder
+	if before != nil && before.first.token > t.first.token {
+		return append(over, t)
 	}
+	q.alone.holder = t
+	if before != nil {
+		over = append(over, before)
+	}
+	return over
 }
 
 // supersedeWriter is supersede for a tenure that is shared. One of this client that is its holder's alone has
 // ended in Redis, or this one has, unless a downgrade is under way. While it is being released it cannot be
 // lost.
-func (q *Queue) supersedeWriter(t *tenure) {
-	before := q.alone.holder.Load()
-	switch {
+func (q *Queue) supersedeWriter(t *tenure) (over []*tenure) {
+	switch before := q.alone.holder; {
 	case before == nil || before.mayBeShared():
+		return nil
 	case before.first.token > t.first.token:
-		q.At.Client.Keeper.Lose(&t.item, lease.ErrGone)
+		return []*tenure{t}
 	default:
-		q.At.Client.Keeper.Lose(&before.item, lease.ErrGone)
+		return []*tenure{before}
 	}
 }
 
@@ -299,9 +311,11 @@ func (q *Queue) RecheckAll() {
 
 // CloseLines ends the waits in the lines of this process, because the client is closing.
 func (q *Queue) CloseLines(reason error) {
-	q.alone.line.Close(reason)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.alone.line.close(reason)
 	if q.shared != nil {
-		q.shared.line.Close(reason)
+		q.shared.line.close(reason)
 	}
 }
 

@@ -43,9 +43,9 @@ func (t *tenure) see(ctx context.Context, r *release) error {
 
 // late ends a tenure whose lease is over before its release.
 func (t *tenure) late() error {
-	t.mu.Lock()
+	t.queue.mu.Lock()
 	loss := t.loss
-	t.mu.Unlock()
+	t.queue.mu.Unlock()
 	if loss == nil {
 		loss = LossOf(t.item.Expiry())
 	}

@@ -10,9 +10,9 @@ import (
 
 // Sharing: how the goroutines of a process hold one tenure together.
 //
-// Those that come while the tenure is held join it: each has a turn in it, and no command is sent. Whoever
-// leaves last releases. Those that come while none is held stand in the line of their half. Its delegate
-// competes, and joins the next in line to what it was granted.
+// Those that come while the tenure is held join it: each has a turn in it, and no command is sent. The one
+// that leaves last releases. Those that come while none is held stand in the line of their half. Its delegate
+// competes, and all that stand behind it join what it was granted, in the same step.
 //
 // That must not go on for ever while others wait. A message says that they do. From then on a budget bounds
 // how many may join, and for how long. Who comes after that competes under a fresh id, which Redis queues
@@ -20,35 +20,45 @@ import (
 // The message can be lost. So whoever waits repeats it, each time it asks.
 
 // join returns a hold of the tenure that the goroutines of this process hold together. It returns nil when
-// there is none, or when it is for others to have their turn. inTurn says that the caller has the turn of the
-// line; whoever has not does not overtake those that stand in it.
-func (p *Primitive) join(parent context.Context, now time.Time, inTurn bool) *Hold {
-	h := p.Queue.shared
-	t := h.holder.Load()
-	if t == nil || !inTurn && !h.line.IsEmpty() || parent.Err() != nil {
+// there is none, or when it is for others to have their turn. It does not overtake those that stand in line.
+func (p *Primitive) join(parent context.Context, now time.Time) *Hold {
+	if parent.Err() != nil {
 		return nil
 	}
-	return t.join(parent, now, &p.terms, inTurn)
+	q := p.Queue
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.shared.line.isEmpty() {
+		return nil
+	}
+	return q.joinNow(&wish{primitive: p, parent: parent}, now, true)
 }
 
-func (t *tenure) join(parent context.Context, now time.Time, terms *terms, inTurn bool) *Hold {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if !terms.sharable() || terms.lease != t.terms.lease || t.item.Left() <= 0 || !t.admits(now) {
-		if inTurn {
-			t.joins = false // it competes, as do those behind it
+// letJoin has those at the head of the line join what is held, up to the first that may not. counts says
+// whether the budget counts them. The mutex is held.
+func (q *Queue) letJoin(l *line, counts bool) {
+	for p := l.first; p != nil; p = l.first {
+		hold := q.joinNow(&p.wish, time.Now(), counts)
+		if hold == nil {
+			return
 		}
+		l.send(p, gift{hold: hold})
+	}
+}
+
+// joinNow is join for whoever is next. The mutex is held.
+func (q *Queue) joinNow(w *wish, now time.Time, counts bool) *Hold {
+	q.locked()
+	t, terms := q.shared.holder, &w.primitive.terms
+	if t == nil || !terms.sharable() || terms.lease != t.terms.lease || t.item.Left() <= 0 || !t.admits(now) {
 		return nil
 	}
-	if !inTurn && t.handOffs.handed < 0 {
-		t.handOffs.handed = 0 // nobody is left in the line of those who came before
-	}
-	if t.handOffs.handed < 0 || !t.handOffs.contended.IsZero() {
+	if counts && !t.handOffs.contended.IsZero() {
 		t.handOffs.handed++
 	}
 	t.joined++
 	u := &turn{tenure: t, token: t.handOffs.token, moment: now, next: t.turn}
-	u.begin(parent)
+	u.begin(w.parent)
 	if t.turn != nil {
 		t.turn.previous = u
 	}
@@ -62,7 +72,7 @@ func (t *tenure) admits(now time.Time) bool {
 		return false
 	}
 	o := &t.handOffs
-	return o.handed < 0 || o.contended.IsZero() || o.handed < t.terms.holds && now.Sub(o.contended) < t.terms.span
+	return o.contended.IsZero() || o.handed < t.terms.holds && now.Sub(o.contended) < t.terms.span
 }
 
 // forInbox is how long a reader waits for the inbox at most, so that others may join it. So does whoever
@@ -74,10 +84,17 @@ const forInbox = 100 * time.Millisecond
 // could join, several goroutines want to share. Then it waits for a moment, unless it only tries.
 func (t *tenure) prepareToShare(waits context.Context, try bool) {
 	t.audible = t.queue.Listening()
-	if h := t.queue.half(true); t.audible || try || h.held.Load() == 0 && !h.line.HasNext() {
+	if t.audible || try || !t.queue.isShared() {
 		return
 	}
 	t.audible = t.queue.awaitInbox(waits)
+}
+
+// isShared reports whether several goroutines hold together here, or want to.
+func (q *Queue) isShared() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.shared.held > 0 || q.shared.line.hasNext()
 }
 
 // awaitInbox reports whether the client hears of the name, for which it waits for a moment.
@@ -89,49 +106,33 @@ func (q *Queue) awaitInbox(waits context.Context) bool {
 	return q.Inbox(open) == nil
 }
 
-// share lets others join a tenure that begins to hold: first those in the line, who came before it was
+// share lets others join a tenure that begins to hold: at once those in the line, who came before it was
 // granted and are no part of the budget. The mutex is held.
 func (t *tenure) share() {
 	if t.phase != held {
 		return
 	}
 	h := t.queue.half(true)
-	h.held.Add(1)
+	h.held++
 	t.sharing = true
 	t.queue.enter() // as long as it is shared, its process must hear that others wait
 	// A channel of the name alone may have been closed since it was looked at.
 	listening := t.audible && (!t.queue.At.Client.Sharded || t.queue.Listening())
 	if listening && t.terms.sharable() {
 		t.open = true
-		t.handOffs.handed = -h.line.Len()
-		h.holder.Store(t)
-	}
-}
-
-// unshare ends what share began, if it did.
-func (t *tenure) unshare() {
-	t.mu.Lock()
-	shared := t.sharing
-	t.sharing, t.open = false, false
-	t.mu.Unlock()
-	if shared {
-		t.queue.half(true).held.Add(-1)
-		t.queue.exit()
+		h.holder = t
+		t.queue.letJoin(&h.line, false)
 	}
 }
 
 func (t *tenure) isShared() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.queue.mu.Lock()
+	defer t.queue.mu.Unlock()
 	return t.shared
 }
 
-// mayBeShared reports whether Redis may let others hold together with it.
-func (t *tenure) mayBeShared() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.shared || t.weak > 0
-}
+// mayBeShared reports whether Redis may let others hold together with it. The mutex is held.
+func (t *tenure) mayBeShared() bool { return t.shared || t.weak > 0 }
 
 // vacate takes a turn whose last hold has ended out of a shared tenure, and reports whether the tenure ends
 // with it. The mutex is held, and may be free meanwhile.
@@ -140,39 +141,20 @@ func (t *tenure) vacate(u *turn) (last bool) {
 	if t.turn != nil {
 		return false
 	}
+	q := t.queue
 	if t.admits(u.moment) {
 		// Goroutines that are ready to run may be about to join. To let them spares two commands.
 		joined := t.joined
-		t.mu.Unlock()
+		q.mu.Unlock()
 		runtime.Gosched()
-		t.mu.Lock()
-		t.awaitLine(joined)
+		q.mu.Lock()
 		if t.joined != joined {
 			return false // it is for whoever leaves last of those
 		}
 	}
 	t.open = false
-	t.queue.half(true).holder.CompareAndSwap(t, nil)
-	return true
-}
-
-// forLine is how long a tenure that nobody holds stays for those who stood in line when it was granted. They
-// are about to join: each has only to run.
-const forLine = 50 * time.Millisecond
-
-// awaitLine waits until somebody joins beyond so many, while goroutines stand in line that came before the
-// grant: they would lose their place to others that came later. The mutex is held, and is free meanwhile. One
-// that gives up leaves the line, and one that cannot join says so. So as a rule this takes as long as a
-// goroutine takes to run.
-func (t *tenure) awaitLine(joined int) {
-	h, end := t.queue.half(true), time.Now().Add(forLine)
-	for pause := 10 * time.Microsecond; t.joined == joined; pause = min(2*pause, time.Millisecond) {
-		now := time.Now()
-		if !t.joins || t.handOffs.handed >= 0 || h.line.IsEmpty() || h.holder.Load() != t || !t.admits(now) || !now.Before(end) {
-			return
-		}
-		t.mu.Unlock()
-		time.Sleep(pause)
-		t.mu.Lock()
+	if q.shared.holder == t {
+		q.shared.holder = nil
 	}
+	return true
 }

@@ -29,10 +29,10 @@ type tenure struct {
 	offered  atomic.Pointer[tenure] // the one that is given up for this one, until Redis has answered that
 	first    turn
 
-	parting sync.Mutex // held while a part of the permits is given back, and while they are given on
-	parted  bool       // a part was, guarded by parting
+	parting sync.Mutex // held while a part of the permits is given back, or a downgrade is under way: one after the other
 
-	mu       sync.Mutex
+	// Guarded by the mutex of its queue.
+
 	phase    phase
 	loss     error // why it was lost; nil unless it was
 	revoked  revocation
@@ -43,8 +43,8 @@ type tenure struct {
 	open     bool  // others may join; only of a shared one
 	sharing  bool  // it counts as a shared one that is held
 	joined   int   // how many have joined it
-	joins    bool  // the turn of the line goes through those who stood there when it was granted: they join
 	inLine   bool  // it has the turn of the line, and must pass it on
+	parted   bool  // a part of its permits was given back, or is about to be
 	handOffs handOffs
 	stay     stay
 	partOf   *Part           // nil unless it is one of a lock over several servers
@@ -70,8 +70,8 @@ func (t *tenure) Renewal(d time.Duration) lua.Renewal {
 func (t *tenure) Batch() uint16 { return t.queue.batch }
 
 func (t *tenure) Weight() int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.queue.mu.Lock()
+	defer t.queue.mu.Unlock()
 	return t.permits
 }
 
@@ -81,8 +81,8 @@ func (t *tenure) Interrupt() {
 }
 
 func (t *tenure) HeldName() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.queue.mu.Lock()
+	defer t.queue.mu.Unlock()
 	if t.phase != held || t.stay.parked {
 		return ""
 	}
@@ -138,10 +138,10 @@ func (p *Primitive) newTenure(permits int, delegate bool) *tenure {
 	switch {
 	case p.Demand != nil:
 		t.waiter.Demand = p.Demand(permits)
-	case delegate && p.terms.passable() && p.Queue.alone.line.HasNext(): // else the first that comes may offer
+	case delegate && p.terms.passable() && p.Queue.hasNext(): // else the first that comes may offer
 		t.waiter.Demand.Permits = p.terms.holds // tokens for the holds that follow in this process
 	}
-	if p.terms.lingers() && p.Queue.worth.linger() {
+	if p.terms.lingers() && p.Queue.mayLinger() {
 		if t.heard = t.queue.hearing(); t.heard > 0 { // else nobody could end it
 			t.waiter.Demand.Lingers, t.waiter.Demand.Permits = true, MaxBudgetHolds
 		}

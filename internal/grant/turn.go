@@ -46,25 +46,23 @@ func (u *turn) IsKey(key any) bool {
 	return ok && q == u.tenure.queue
 }
 
-func (u *turn) Release(ctx context.Context, h *Hold) error {
-	t := u.tenure
-	if over, err := u.conclude(ctx, h); over {
+func (u *turn) Release(ctx context.Context, h *Hold) error { return u.release(ctx, h, time.Now()) }
+
+func (u *turn) release(ctx context.Context, h *Hold, now time.Time) error {
+	if over, err := u.conclude(ctx, h, now); over {
 		return err
 	}
-	return t.unlock(ctx, u)
+	return u.tenure.unlock(ctx, u)
 }
 
 // conclude takes h out of the turn, which it may end with it. It reports false when the tenure must be
 // released in Redis.
-func (u *turn) conclude(ctx context.Context, h *Hold) (over bool, err error) {
+func (u *turn) conclude(ctx context.Context, h *Hold, now time.Time) (over bool, err error) {
 	t := u.tenure
-	t.mu.Lock()
+	t.queue.mu.Lock()
 	left, last, loss := u.leave(h)
-	var next succession
-	if last && loss == nil && t.queue.kind.Exclusive {
-		next = t.stepDown()
-	}
-	t.mu.Unlock()
+	goesOn := last && loss == nil && u.stepDown(now)
+	t.queue.mu.Unlock()
 	switch {
 	case left && !last && (loss == nil || !t.queue.At.Client.HeldAtClose.TrustedUntil(t).IsZero()):
 		u.released() // others of this process hold on
@@ -75,10 +73,31 @@ func (u *turn) conclude(ctx context.Context, h *Hold) (over bool, err error) {
 		return true, loss
 	case !last:
 		return true, nil
-	case t.queue.kind.Exclusive:
-		return t.handOff(u, next), nil
-	default:
-		return t.giveOn(u), nil
+	}
+	if goesOn {
+		u.released()
+	}
+	return goesOn, nil
+}
+
+// stepDown ends the last turn of a tenure. It reports whether the tenure goes on without a release. The
+// mutex is held.
+func (u *turn) stepDown(now time.Time) (goesOn bool) {
+	if u.tenure.queue.kind.Exclusive {
+		return u.tenure.stepDown(now)
+	}
+	return u.tenure.giveOn(u, now)
+}
+
+// undo ends a turn whose goroutine has given up as it got it. The next in line has it, or it is given back.
+func (u *turn) undo() {
+	t := u.tenure
+	t.queue.mu.Lock()
+	_, last, loss := u.leave(&u.first)
+	over := last && loss == nil && !u.stepDown(time.Now())
+	t.queue.mu.Unlock()
+	if over {
+		t.discard()
 	}
 }
 
@@ -86,8 +105,8 @@ func (u *turn) conclude(ctx context.Context, h *Hold) (over bool, err error) {
 // hold is to be its holder's alone, and the tenure may be shared; ErrReentered where that is not wanted.
 func (u *turn) reenter(parent context.Context, p *Primitive) (*Hold, error) {
 	t := u.tenure
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.queue.mu.Lock()
+	defer t.queue.mu.Unlock()
 	if u.last == nil || t.phase != held { // it is being released, or was lost
 		return nil, nil //nolint:nilnil // which is no error
 	}

@@ -1,9 +1,6 @@
 package grant
 
-import (
-	"sync/atomic"
-	"time"
-)
+import "time"
 
 // Yielding: permits are passed on inside the process as long as nobody waits elsewhere, as far as the process
 // knows.
@@ -22,22 +19,25 @@ import (
 // meanwhile, and finds others, tells it once more.
 const remembered = 50 * time.Millisecond
 
-// others is whether others wait for the permits of a name. The zero value says no; methods are safe for
-// concurrent use.
-type others struct{ heard atomic.Int64 } // in ns since epoch; 0: never
+// others is whether others wait for the permits of a name. The zero value says no. The mutex of the queue
+// guards it.
+type others struct{ heard time.Time } // zero: never
 
 // wait reports whether others do, as far as is known.
-func (o *others) wait() bool {
-	heard := o.heard.Load()
-	return heard > 0 && time.Since(epoch)-time.Duration(heard) < remembered
+func (o *others) wait() bool { return !o.heard.IsZero() && time.Since(o.heard) < remembered }
+
+// othersWait is told that others wait for what the tenure has or wants. The goroutines in line go to the
+// queue.
+func (t *tenure) othersWait() {
+	t.queue.mu.Lock()
+	defer t.queue.mu.Unlock()
+	t.othersWaitNow()
 }
 
-// othersWait is told that others wait for what the tenure has or wants. Whoever stands in line goes to the
-// queue. It does not block.
-func (t *tenure) othersWait() {
-	if !t.yields {
-		return
+// othersWaitNow is othersWait with the mutex held.
+func (t *tenure) othersWaitNow() {
+	if t.yields {
+		t.queue.others.heard = time.Now()
+		t.queue.alone.line.disband()
 	}
-	t.queue.others.heard.Store(int64(time.Since(epoch)))
-	t.queue.alone.line.Disband()
 }

@@ -55,7 +55,7 @@ func (w *world) overtaking(t id) {
 // joined checks that readers of a process do not join each other for ever while somebody else waits.
 func (w *world) joined(t id) {
 	r, x, p := &w.redis, w.tenure(t), w.owned(t)
-	if r.queued == 0 || x.reading.handed < 0 || w.takenUnknowingly(x) {
+	if r.queued == 0 || w.takenUnknowingly(x) {
 		return
 	}
 	if first := w.owned(r.queue[0]); first.dead && first.link == halfOpen {

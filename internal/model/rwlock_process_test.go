@@ -24,7 +24,7 @@ func (w *world) joins(c int) bool {
 	}
 	x := w.tenure(t)
 	w.joined(t)
-	if x.reading.handed < 0 || x.reading.contended {
+	if x.reading.contended {
 		x.reading.handed++
 	}
 	x.reading.inside++
@@ -35,7 +35,7 @@ func (w *world) joins(c int) bool {
 func (w *world) admits(t id) bool {
 	x := w.tenure(t)
 	r := &x.reading
-	return r.open && x.phase == held && (r.handed < 0 || !r.contended || r.handed < w.budget || w.bugs.joinAfterWant)
+	return r.open && x.phase == held && (!r.contended || r.handed < w.budget || w.bugs.joinAfterWant)
 }
 
 // beginRead is what a goroutine does with its turn.
@@ -79,8 +79,8 @@ func (w *world) grantedToReader(t id, others bool) {
 	w.share(t)
 }
 
-// share begins the first hold of a tenure, and lets others join: first those in the line, who are no part of
-// the budget.
+// share begins the first hold of a tenure, and lets others join: at once those in the line, who are no part
+// of the budget.
 func (w *world) share(t id) {
 	x, h := w.tenure(t), &w.owned(t).sharing.side
 	w.open(t)
@@ -97,8 +97,12 @@ func (w *world) open(t id) {
 	r := &x.reading
 	r.inside, r.joins, r.unasked = 1, 0, 0
 	if r.audible {
-		r.open, r.handed = true, -s.line
+		r.open, r.handed = true, 0
 		s.holder = t
+		for ; s.line > 0; s.line-- {
+			r.inside++
+			w.entered(t, x.token)
+		}
 	}
 }
 

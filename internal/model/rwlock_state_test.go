@@ -71,7 +71,7 @@ type reading struct {
 	open      bool // others may join
 	contended bool // it is known that others wait
 	inside    int8 // goroutines that hold
-	handed    int8 // that have joined since; less than 0: those who were in the line before may join
+	handed    int8 // that have joined since
 
 	downgrade command // and its answer
 	answer    bool    // it reads

@@ -1,0 +1,488 @@
+package grant
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey/internal/lease"
+	"github.com/latchkey-go/latchkey/internal/session"
+	"github.com/latchkey-go/latchkey/internal/wait"
+)
+
+// room is a queue without Redis: what is released there is gone.
+type room struct {
+	*Primitive
+	closing func()
+	made    atomic.Int64 // tenures
+}
+
+func newRoom(t *testing.T, kind *Kind, o ...Option) *room {
+	t.Helper()
+	closing, closes := context.WithCancel(context.Background())
+	t.Cleanup(closes)
+	stopped, stop := context.WithCancel(context.Background())
+	stop() // its clock is not watched
+	c := &session.Client{Closing: closing, Stopped: stopped, Keeper: lease.NewKeeper(closing, nil), Options: session.Options{Logger: slog.New(slog.DiscardHandler)}}
+	q := &Queue{At: session.Target{Client: c, Floor: new(atomic.Int64)}, kind: kind}
+	q.waiters = wait.New(closing, q, time.Second)
+	if kind.Sharable {
+		q.shared = &half{}
+	}
+	p := &Primitive{Queue: q, Name: "room", Delegate: true}
+	options := Chosen("test", Every, o)
+	terms, err := options.terms(time.Hour)
+	require.NoError(t, err)
+	p.terms = terms
+	return &room{Primitive: p, closing: closes}
+}
+
+// held is a tenure that was granted now, with the turn of the line and tokens for further turns. Redis would
+// grant it only when the one before is given back.
+func (r *room) held(tokens int64) *Hold {
+	for r.Queue.holder() != nil {
+		runtime.Gosched()
+	}
+	r.made.Add(1)
+	t := &tenure{queue: r.Queue, name: r.Name, terms: r.terms, delegate: true, permits: 1}
+	t.waiter.Lease = r.terms.lease
+	t.waiter.Grant.Token, t.waiter.Grant.Reserved, t.waiter.Grant.Moment = 1_000_000*r.made.Load(), tokens, time.Now()
+	t.waiter.Demand.Lingers = r.terms.linger > 0
+	return t.hold(context.Background(), &r.terms)
+}
+
+// enter waits in the line.
+func (r *room) enter(ctx context.Context, permits int) (gift, error) {
+	return r.Queue.enterLine(ctx, wish{primitive: r.Primitive, parent: context.Background(), permits: permits})
+}
+
+// over reports whether nothing is held, parked, or waited for.
+func (r *room) over() bool {
+	q := r.Queue
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.alone.holder == nil && q.alone.line.parked == nil && q.alone.line.isEmpty() && !q.alone.line.hasNext()
+}
+
+var exclusive = &Kind{Exclusive: true}
+
+// The line is first come, first served. Each in it gets a hold of the tenure before it, with the next token.
+func TestLineInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRoom(t, exclusive)
+		_, err := r.enter(t.Context(), 1) // the turn
+		require.NoError(t, err)
+		h := r.held(100)
+		var order []int
+		for n := range 10 {
+			go func() {
+				g, err := r.enter(t.Context(), 1)
+				if err != nil || g.hold == nil || g.hold.Token() != h.Token()+int64(n)+1 {
+					t.Errorf("%v after %v, %v", n, err, g)
+					return
+				}
+				order = append(order, n)
+				g.hold.turn().undo()
+			}()
+			synctest.Wait()
+		}
+		require.Equal(t, 10, r.InLine())
+		h.turn().undo()
+		synctest.Wait()
+		require.Equal(t, []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, order)
+		require.True(t, r.over())
+	})
+}
+
+// What is passed on is never lost, although contexts end in the same instant: each tenure is had by one at a
+// time, and is given back in the end. When its tokens are used up, the next one has the turn with it.
+// Rule 11.
+func TestLineLosesNothing(t *testing.T) {
+	for seed := range uint64(200) {
+		synctest.Test(t, func(t *testing.T) {
+			random := rand.New(rand.NewPCG(seed, 1))
+			r := newRoom(t, exclusive)
+			var inside, turns atomic.Int64
+			var wg sync.WaitGroup
+			for range 8 {
+				var patience, pause, stay time.Duration
+				for _, d := range []*time.Duration{&patience, &pause, &stay} {
+					*d = time.Duration(random.IntN(5)) * time.Millisecond
+				}
+				wg.Go(func() {
+					for range 20 {
+						ctx, cancel := context.WithTimeout(t.Context(), patience)
+						g, err := r.enter(ctx, 1)
+						cancel()
+						if err != nil {
+							time.Sleep(pause)
+							continue
+						}
+						if inside.Add(1) != 1 {
+							t.Error("two have the turn, or hold")
+						}
+						turns.Add(1)
+						if g.hold == nil {
+							g.left.discard()
+							g.hold = r.held(3)
+						}
+						time.Sleep(stay)
+						inside.Add(-1)
+						g.hold.turn().undo()
+					}
+				})
+			}
+			time.Sleep(50 * time.Millisecond)
+			r.Queue.CloseLines(errors.New("closed"))
+			wg.Wait()
+			require.Positive(t, turns.Load())
+			require.True(t, r.over())
+			require.True(t, r.Queue.At.Client.Keeper.Empty())
+		})
+	}
+}
+
+// A closed line sends away who waits, also with a context that never ends, and who would wait. Whoever has
+// the turn keeps it.
+func TestLineCloses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRoom(t, exclusive)
+		_, err := r.enter(t.Context(), 1)
+		require.NoError(t, err)
+		closed := errors.New("closed")
+		sent := make(chan error, 3)
+		for _, ctx := range []context.Context{context.Background(), t.Context(), context.Background()} {
+			go func() {
+				g, err := r.enter(ctx, 1)
+				if g != (gift{}) {
+					t.Error("it has something")
+				}
+				sent <- err
+			}()
+		}
+		synctest.Wait()
+		require.Empty(t, sent)
+		r.Queue.CloseLines(closed)
+		r.Queue.CloseLines(errors.New("again"))
+		synctest.Wait()
+		for range 3 {
+			require.ErrorIs(t, <-sent, closed)
+		}
+		_, err = r.enter(context.Background(), 1)
+		require.ErrorIs(t, err, closed)
+		require.False(t, r.Queue.pass(&r.Queue.alone.line, nil), "nobody waits")
+		_, err = r.enter(t.Context(), 1)
+		require.NoError(t, err, "it need not wait")
+	})
+}
+
+// A place is used again. So a turn that comes while its waiter gives up must not be taken by whoever has the
+// place after that: whoever has the turn ends the waits of all others, and passes it at that moment.
+func TestLineUsesPlacesAgain(t *testing.T) {
+	r := newRoom(t, exclusive)
+	var inside, turns atomic.Int64
+	var wg sync.WaitGroup
+	var waits [8]atomic.Pointer[context.CancelFunc]
+	for i := range waits {
+		wg.Go(func() {
+			for range 30_000 {
+				ctx, cancel := context.WithCancel(t.Context())
+				waits[i].Store(&cancel)
+				if _, err := r.enter(ctx, 1); err != nil {
+					continue
+				}
+				if inside.Add(1) != 1 {
+					t.Error("two have the turn")
+				}
+				turns.Add(1)
+				for j := range waits {
+					if end := waits[j].Load(); end != nil {
+						(*end)()
+					}
+				}
+				inside.Add(-1)
+				r.Queue.pass(&r.Queue.alone.line, nil)
+			}
+		})
+	}
+	wg.Wait()
+	require.Positive(t, turns.Load())
+	require.True(t, r.over())
+}
+
+// A line that is disbanded has everybody go on at once.
+func TestLineIsDisbanded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRoom(t, &Kind{}, WithYielding(32, time.Second))
+		_, err := r.enter(t.Context(), 1)
+		require.NoError(t, err)
+		var passed atomic.Int64
+		for n := range 5 {
+			go func() {
+				if g, err := r.enter(t.Context(), 1+n%2); err == nil && g == (gift{}) {
+					passed.Add(1)
+				}
+			}()
+		}
+		synctest.Wait()
+		require.Equal(t, 5, r.InLine())
+		(&tenure{queue: r.Queue, yields: true}).othersWait()
+		synctest.Wait()
+		require.EqualValues(t, 5, passed.Load())
+		require.Zero(t, r.InLine())
+		require.False(t, r.Queue.pass(&r.Queue.alone.line, nil))
+		require.True(t, r.over())
+	})
+}
+
+// A hold that was made for a goroutine, and whose lease is over before it runs, is not returned: the process
+// was stopped meanwhile. The goroutine comes anew.
+func TestHoldThatIsOverBeforeItsGoroutineRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRoom(t, exclusive)
+		_, err := r.enter(t.Context(), 1)
+		require.NoError(t, err)
+		h := r.held(100)
+		got := make(chan gift, 1)
+		go func() {
+			g, err := r.enterLine(&contender{parent: context.Background(), waits: t.Context(), permits: 1})
+			if err == nil {
+				got <- g
+			}
+		}()
+		synctest.Wait()
+		r.Queue.At.Client.Keeper.Remove(&h.turn().tenure.item) // nobody tells it that the lease is over
+		r.Queue.mu.Lock()
+		p := r.Queue.alone.line.first
+		hold := h.turn().tenure.next(&p.wish, time.Now())
+		require.NotNil(t, hold)
+		r.Queue.alone.line.remove(p)
+		r.Queue.mu.Unlock()
+		time.Sleep(2 * time.Hour)
+		require.Error(t, hold.Err())
+		p.came <- gift{hold: hold}
+		synctest.Wait()
+		require.Empty(t, got)
+		require.Equal(t, 1, r.InLine())
+		r.Queue.pass(&r.Queue.alone.line, nil)
+		require.Nil(t, (<-got).hold)
+	})
+}
+
+// Permits are given to the first who wants as many. The others keep their places, and the turn of the line
+// stays where it is.
+// Rule 41.
+func TestGivenToWhoWantsIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRoom(t, &Kind{}, WithBudget(5000, time.Second))
+		_, err := r.enter(t.Context(), 1)
+		require.NoError(t, err)
+		var order []string
+		enter := func(name string, permits int) {
+			go func() {
+				g, err := r.enter(t.Context(), permits)
+				switch {
+				case err != nil:
+					t.Error(err)
+				case g.hold != nil:
+					order = append(order, name)
+				default:
+					order = append(order, name+" turn")
+				}
+			}()
+			synctest.Wait()
+		}
+		give := func(permits int) bool {
+			defer synctest.Wait()
+			h := r.permits(permits)
+			return h.turn().tenure.giveNow()
+		}
+		enter("1", 1)
+		enter("2", 7)
+		enter("3", 2)
+		enter("4", 1)
+		require.True(t, give(2))
+		require.True(t, give(1))
+		require.False(t, give(2))
+		require.True(t, give(1))
+		require.False(t, give(1))
+		require.Equal(t, 1, r.InLine())
+		require.True(t, r.Queue.pass(&r.Queue.alone.line, nil))
+		synctest.Wait()
+		require.Equal(t, []string{"3", "1", "4", "2 turn"}, order)
+	})
+}
+
+// permits is a tenure of so many, which was granted now.
+func (r *room) permits(n int) *Hold {
+	r.made.Add(1)
+	t := &tenure{queue: r.Queue, name: r.Name, terms: r.terms, permits: n}
+	t.waiter.Lease = r.terms.lease
+	t.waiter.Grant.Token, t.waiter.Grant.Reserved, t.waiter.Grant.Moment = 1_000_000*r.made.Load(), 5000, time.Now()
+	return t.hold(context.Background(), &r.terms)
+}
+
+func (t *tenure) giveNow() bool {
+	t.queue.mu.Lock()
+	defer t.queue.mu.Unlock()
+	return t.give(time.Now())
+}
+
+// What is given is never lost, although contexts end in the same instant, and the turn never is.
+// Rule 41.
+func TestGivenIsNotLost(t *testing.T) {
+	var got atomic.Int64 // in all, since those of a seed may be too impatient
+	for seed := range uint64(200) {
+		synctest.Test(t, func(t *testing.T) {
+			random := rand.New(rand.NewPCG(seed, 1))
+			r := newRoom(t, &Kind{}, WithBudget(5000, time.Second))
+			var inside atomic.Int64
+			var wg sync.WaitGroup
+			for range 8 {
+				var patience, stay time.Duration
+				for _, d := range []*time.Duration{&patience, &stay} {
+					*d = time.Duration(random.IntN(5)) * time.Millisecond
+				}
+				wg.Go(func() {
+					for range 20 {
+						ctx, cancel := context.WithTimeout(t.Context(), patience)
+						g, err := r.enter(ctx, 1)
+						cancel()
+						switch {
+						case err != nil:
+							time.Sleep(stay)
+						case g.hold != nil:
+							got.Add(1)
+							time.Sleep(stay)
+							g.hold.turn().undo()
+						default:
+							if inside.Add(1) != 1 {
+								t.Error("two have the turn")
+							}
+							time.Sleep(stay)
+							inside.Add(-1)
+							h := r.permits(1)
+							r.Queue.pass(&r.Queue.alone.line, nil)
+							h.turn().undo()
+						}
+					}
+				})
+			}
+			time.Sleep(50 * time.Millisecond)
+			r.Queue.CloseLines(errors.New("closed"))
+			wg.Wait()
+			require.True(t, r.over(), "nobody has the turn")
+			require.True(t, r.Queue.At.Client.Keeper.Empty(), "each came back, or found that nobody was there")
+		})
+	}
+	require.Greater(t, got.Load(), int64(1000))
+}
+
+// What is parked is had by whoever comes next, in either way, or by whoever takes it out: by one alone.
+// Rule 40.
+func TestParked(t *testing.T) {
+	r := newRoom(t, exclusive, WithLinger(time.Minute))
+	t.Cleanup(func() { r.Queue.ends.timer.Stop() })
+	_, ok := r.takeParked(t.Context())
+	require.False(t, ok)
+	require.True(t, r.over(), "nothing was to be had, so nobody has the turn")
+
+	_, err := r.enter(t.Context(), 1)
+	require.NoError(t, err)
+	h := r.held(100)
+	one := h.turn().tenure
+	h.turn().undo()
+	require.Same(t, one, r.Queue.alone.line.parked)
+	g, err := r.enter(t.Context(), 1)
+	require.NoError(t, err)
+	require.Same(t, one, g.hold.turn().tenure)
+	require.Nil(t, r.Queue.alone.line.parked)
+	g.hold.turn().undo()
+	g, ok = r.takeParked(t.Context())
+	require.True(t, ok)
+	require.Same(t, one, g.hold.turn().tenure)
+	_, ok = r.takeParked(t.Context())
+	require.False(t, ok)
+
+	two := &tenure{queue: r.Queue, phase: held, stay: stay{span: time.Minute}, handOffs: handOffs{reserved: 1}}
+	two.waiter.Demand.Lingers = true
+	require.False(t, two.stepDownLocked(), "somebody else has the turn")
+	g.hold.turn().undo()
+	require.False(t, two.stepDownLocked(), "another one is parked")
+	require.False(t, two.unparkLocked())
+	require.True(t, one.unparkLocked())
+	require.False(t, one.unparkLocked())
+	one.discard()
+	require.True(t, r.over())
+}
+
+func (t *tenure) unparkLocked() bool {
+	t.queue.mu.Lock()
+	defer t.queue.mu.Unlock()
+	return t.unpark()
+}
+
+// Many park, enter and take out at the same time: a tenure is never had by two, nor lost.
+// Rule 40.
+func TestParkedAtOnce(t *testing.T) {
+	r := newRoom(t, exclusive, WithLinger(time.Minute))
+	q := r.Queue
+	t.Cleanup(func() { q.ends.timer.Stop() })
+	var inside, parked, turns atomic.Int64
+	var wg sync.WaitGroup
+	const users, times = 5, 3000
+	wg.Go(func() {
+		for turns.Load() < users*times {
+			q.mu.Lock()
+			left := q.alone.line.parked
+			q.mu.Unlock()
+			if left != nil && left.unparkLocked() {
+				parked.Add(1)
+				left.discard()
+			}
+			runtime.Gosched()
+		}
+	})
+	for n := range users {
+		wg.Go(func() {
+			for range times {
+				turns.Add(1)
+				var g gift
+				if n == 0 {
+					var ok bool
+					if g, ok = r.takeParked(t.Context()); !ok {
+						continue
+					}
+				} else {
+					g, _ = r.enter(t.Context(), 1)
+				}
+				if inside.Add(1) != 1 {
+					t.Error("two have the turn, or hold")
+				}
+				if g.hold == nil {
+					g.left.discard()
+					g.hold = r.held(100)
+				}
+				inside.Add(-1)
+				g.hold.turn().undo()
+			}
+		})
+	}
+	wg.Wait()
+	require.Positive(t, parked.Load())
+	if left := q.alone.line.parked; left != nil {
+		require.True(t, left.unparkLocked())
+		left.discard()
+	}
+	require.True(t, r.over())
+	require.True(t, q.At.Client.Keeper.Empty())
+}
