@@ -31,8 +31,7 @@ type Outcome struct {
 func Play(t testing.TB, plan Plan, dir string) Outcome {
 	t.Helper()
 	o := Outcome{Plan: plan, Began: time.Now().UnixNano(), Dir: filepath.Join(dir, fmt.Sprint(plan.Episode))}
-	require.NoError(t, os.RemoveAll(o.Dir)) // of an earlier run
-	require.NoError(t, os.MkdirAll(o.Dir, 0o700))
+	makeRoom(t, o.Dir)
 	s := newScene(t, plan, o.Dir)
 	for n := range plan.Workers {
 		s.crew.hire(t, n)
@@ -61,6 +60,17 @@ func Play(t testing.TB, plan Plan, dir string) Outcome {
 	h.close()
 	o.Took = time.Since(time.Unix(0, o.Began))
 	return o
+}
+
+// makeRoom makes a folder anew. One in which an earlier run has kept what it found is named otherwise: it may
+// not be found again.
+func makeRoom(t testing.TB, dir string) {
+	t.Helper()
+	if found, err := os.Stat(filepath.Join(dir, "episode.json")); err == nil {
+		require.NoError(t, os.Rename(dir, dir+"-"+found.ModTime().Format("150405.000")))
+	}
+	require.NoError(t, os.RemoveAll(dir))
+	require.NoError(t, os.MkdirAll(dir, 0o700))
 }
 
 // fail lets things fail until the episode is over, and returns when they did.

@@ -1,6 +1,8 @@
 package robustness
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -62,4 +64,24 @@ func TestPollingIsNamed(t *testing.T) {
 		}
 	}
 	require.True(t, Object{Family: Fenced}.Mixed(), "spin locks write with their tokens too")
+}
+
+// What a run has kept is still there when its episode runs again, and what it has not kept is not.
+func TestWhatWasFoundIsKept(t *testing.T) {
+	all := t.TempDir()
+	dir := filepath.Join(all, "5")
+	kept := func() int {
+		names, err := os.ReadDir(all)
+		require.NoError(t, err)
+		return len(names)
+	}
+	makeRoom(t, dir)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "0.log"), nil, 0o600))
+	makeRoom(t, dir)
+	require.NoFileExists(t, filepath.Join(dir, "0.log"))
+	require.Equal(t, 1, kept())
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "episode.json"), nil, 0o600))
+	makeRoom(t, dir)
+	require.NoFileExists(t, filepath.Join(dir, "episode.json"))
+	require.Equal(t, 2, kept())
 }
