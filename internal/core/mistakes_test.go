@@ -3,6 +3,7 @@ package core_test
 import (
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"net"
 	"net/http/httptest"
 	"strings"
@@ -51,9 +52,16 @@ func mistakes(t testing.TB) map[string]mistake {
 			_ = c.Close()
 		}
 	}()
+	locked := redistest.NewProcess(t)
+	do(t, locked.Client(t), "CONFIG", "SET", "requirepass", "secret")
+	sentinel := redistest.NewConfigured(t, fmt.Sprintf("sentinel monitor primary 127.0.0.1 %d 1\n", s.Port(t)), "--sentinel")
 	trusting := &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12} //nolint:gosec // it is about other errors
 	return map[string]mistake{
-		"password": {with(func(o *rueidis.ClientOption) { o.Username, o.Password = "user", "wrong" }), "wrong user or password: WRONGPASS", false},
+		"password":    {with(func(o *rueidis.ClientOption) { o.Username, o.Password = "user", "wrong" }), "wrong user or password: WRONGPASS", false},
+		"no password": {at(locked.Addr, nil), "a password is needed: NOAUTH", false},
+		"master": {with(func(o *rueidis.ClientOption) {
+			o.ForceSingleClient, o.InitAddress, o.Sentinel.MasterSet = false, []string{sentinel.Addr}, "other"
+		}), "Sentinel does not know the master: No such master with that name", false},
 		"database": {with(func(o *rueidis.ClientOption) { o.SelectDB = 99 }), "no such database: DB index is out of range", false},
 		"certificate": {at(speaksTLS.Listener.Addr().String(), &tls.Config{ServerName: "127.0.0.1", MinVersion: tls.VersionTLS12}),
 			"the certificate of the server is not accepted: tls: failed to verify certificate", false},
