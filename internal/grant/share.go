@@ -50,7 +50,7 @@ func (q *Queue) letJoin(l *line, counts bool) {
 func (q *Queue) joinNow(w *wish, now time.Time, counts bool) *Hold {
 	q.locked()
 	t, terms := q.shared.holder, &w.primitive.terms
-	if t == nil || !terms.sharable() || terms.lease != t.terms.lease || t.item.Left() <= 0 || !t.admits(now) {
+	if t == nil || !terms.sharable() || terms.lease != t.terms.lease || t.item.Left() <= 0 || !t.isOpen() || counts && !t.inBudget(now) {
 		return nil
 	}
 	if counts && !t.handOffs.contended.IsZero() {
@@ -66,11 +66,13 @@ func (q *Queue) joinNow(w *wish, now time.Time, counts bool) *Hold {
 	return &u.first
 }
 
-// admits reports whether others of this process may join now. The mutex is held.
-func (t *tenure) admits(now time.Time) bool {
-	if !t.open || t.phase != held || t.queue.At.Client.Closing.Err() != nil {
-		return false
-	}
+// isOpen reports whether others of this process may join at all. The mutex is held.
+func (t *tenure) isOpen() bool {
+	return t.open && t.phase == held && t.queue.At.Client.Closing.Err() == nil
+}
+
+// inBudget reports whether one more may join now whom the budget counts. The mutex is held.
+func (t *tenure) inBudget(now time.Time) bool {
 	o := &t.handOffs
 	return o.contended.IsZero() || o.handed < t.terms.holds && now.Sub(o.contended) < t.terms.span
 }
@@ -142,7 +144,7 @@ func (t *tenure) vacate(u *turn) (last bool) {
 		return false
 	}
 	q := t.queue
-	if t.admits(u.moment) {
+	if t.isOpen() && t.inBudget(u.moment) {
 		// Goroutines that are ready to run may be about to join. To let them spares two commands.
 		joined := t.joined
 		q.mu.Unlock()
