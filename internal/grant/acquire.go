@@ -149,11 +149,17 @@ func (p *Primitive) standInLine(c *contender) (*Hold, error) {
 func (p *Primitive) enterLine(c *contender) (gift, error) {
 	for {
 		g, err := p.Queue.enterLine(c.waits, wish{primitive: p, parent: c.parent, permits: c.permits})
-		if g.hold == nil || g.hold.backing.Left() > 0 {
+		if g.hold == nil {
 			return g, err
 		}
+		u := g.hold.turn()
+		u.had.Store(true)
+		if u.tenure.item.Left() > 0 {
+			return g, err
+		}
+		u.had.Store(false)
 		g.hold.look()
-		g.hold.turn().undo()
+		u.undo()
 	}
 }
 

@@ -38,6 +38,7 @@ func (t *tenure) take(parent context.Context, terms *terms) {
 	}
 	t.first = turn{tenure: t, token: grant.Token, sequence: t.waiter.Sequence(), moment: grant.Moment}
 	t.first.begin(parent)
+	t.first.had.Store(true)
 	t.queue.mu.Lock()
 	defer t.queue.mu.Unlock()
 	t.become(held)
@@ -81,6 +82,7 @@ func (t *tenure) settle() (revoked error, over []*tenure) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch {
+	case t.phase != held: // it was lost just now
 	case t.shared:
 		t.share()
 		over = q.supersedeWriter(t)

@@ -70,7 +70,7 @@ func (h *Hold) beginDowngrade() (done bool, err error) {
 	t.queue.mu.Lock()
 	defer t.queue.mu.Unlock()
 	switch {
-	case over:
+	case over || h.turn().last == nil:
 		return false, session.ErrNotHeld
 	case t.loss != nil:
 		return false, t.loss

@@ -59,7 +59,7 @@ func (p *Primitive) inherit(left *tenure, permits int) *tenure {
 	return p.newTenure(permits, true)
 }
 
-// beginBudget begins the budget of a tenure of permits, whose mutex is held. Up to a quarter of the span is
+// beginBudget begins the budget of a tenure of permits. The mutex is held. Up to a quarter of the span is
 // taken as over. So tenures that begin together do not all go back to Redis at the same moment, where the
 // delegate alone waits for them.
 func (t *tenure) beginBudget(terms *terms) {

@@ -25,7 +25,7 @@ import (
 // not know of others that wait.
 const unasked = 4
 
-// handOffs are what a tenure must know to hand off locally. They are guarded by its mutex.
+// handOffs are what a tenure must know to hand off locally. They are guarded by the mutex of its queue.
 type handOffs struct {
 	token     int64     // of the last turn
 	reserved  int64     // tokens for further turns
@@ -72,7 +72,7 @@ func (t *tenure) contendNow() {
 
 // stepDown ends the last turn of a tenure that is its holder's alone. It reports whether the next in line has
 // the tenure now, or it is parked for the next one that comes. Otherwise it is to be released. The mutex is
-// held: so a message that others want the lock finds it held, or parked.
+// held: so a message that others want the lock finds it held, parked, or left to the next.
 func (t *tenure) stepDown(now time.Time) (goesOn bool) {
 	t.queue.locked()
 	inLine := t.inLine

@@ -13,7 +13,7 @@ import (
 type Hold struct {
 	backing Backing
 	parent  context.Context
-	before  *Hold // in the turn's chain, guarded by the tenure's mutex
+	before  *Hold // in the turn's chain, guarded by the mutex of its queue
 
 	mu       sync.Mutex
 	unlocked bool
@@ -84,8 +84,11 @@ var noHold = func() context.Context {
 // look ends the hold if its lease is over at this instant. It does not wait for the keeper, which may have
 // many to end.
 func (h *Hold) look() {
-	if h.backing.Left() <= 0 {
-		h.End(h.backing.Expire())
+	if h.backing.Left() > 0 {
+		return
+	}
+	if why := h.backing.Expire(); h.backing.Left() <= 0 { // else a renewal was just being answered
+		h.End(why)
 	}
 }
 

@@ -12,6 +12,15 @@ import (
 // trust ends nobody else has it either. It is sent once, and not for long: whoever is closing waits for
 // nothing.
 func (t *tenure) unlockLate(ctx context.Context, done *turn) error {
+	err := t.sendLate(ctx, done)
+	if err == nil {
+		done.released()
+	}
+	return err
+}
+
+// sendLate is unlockLate of a turn that nobody hears of.
+func (t *tenure) sendLate(ctx context.Context, done *turn) error {
 	c := t.queue.At.Client
 	until := c.HeldAtClose.TrustedUntil(t)
 	defer c.HeldAtClose.Remove(t)
@@ -30,6 +39,5 @@ func (t *tenure) unlockLate(ctx context.Context, done *turn) error {
 	case !owned:
 		return fmt.Errorf("%w: %w", session.ErrLost, ErrNotOurs)
 	}
-	done.released()
 	return nil
 }

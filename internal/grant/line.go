@@ -10,7 +10,7 @@ import (
 // One at a time has its turn: it competes in Redis for all, or it holds and hands off to those behind it.
 //
 // What a goroutine in the line gets is made by the one that leaves it to it, with the mutex of the queue: its
-// hold, or the turn. So there is no moment in which a lock is between two goroutines and is nobody's.
+// hold, or the turn. So what can go on without Redis is never between two goroutines, and nobody's.
 
 // line is that of one half of a queue, whose mutex guards it. The zero value is empty.
 type line struct {
@@ -46,7 +46,7 @@ type place struct {
 
 // enterLine waits in the line until the caller holds, or has the turn. When ctx ends before, it returns the
 // cause, and when the line is closed the reason. Then the caller has neither: what came as ctx ended has been
-// left to the next, or given back.
+// left to the next, parked, or given back.
 func (q *Queue) enterLine(ctx context.Context, w wish) (gift, error) {
 	l := &q.half(w.primitive.Shared).line
 	q.mu.Lock()

@@ -270,11 +270,8 @@ func TestHoldThatIsOverBeforeItsGoroutineRuns(t *testing.T) {
 		time.Sleep(2 * time.Hour)
 		require.Error(t, hold.Err())
 		p.came <- gift{hold: hold}
-		synctest.Wait()
-		require.Empty(t, got)
-		require.Equal(t, 1, r.InLine())
-		r.Queue.pass(&r.Queue.alone.line, nil)
-		require.Nil(t, (<-got).hold)
+		require.Equal(t, gift{}, <-got, "the turn, to compete with a fresh tenure")
+		require.Nil(t, r.Queue.holder(), "what is over was given back")
 	})
 }
 

@@ -21,7 +21,7 @@ import (
 // first: other uses in between do not put it off. Then the timer releases it, or whoever uses it offers it.
 // Where others ask each time before it is used here again, it seldom lingers: see worth.
 
-// stay is what a tenure must know to linger. It is guarded by its mutex.
+// stay is what a tenure must know to linger. It is guarded by the mutex of its queue.
 type stay struct {
 	span   time.Duration // for how long it may linger, on the terms of its last turn
 	until  time.Time     // when that ends; zero before it was parked. Set once
@@ -68,7 +68,11 @@ func (p *Primitive) takeParked(parent context.Context) (gift, bool) {
 		return gift{}, false
 	}
 	w := wish{primitive: p, parent: parent}
-	return w.givenTurn(q.alone.line.take(), time.Now()), true
+	g := w.givenTurn(q.alone.line.take(), time.Now())
+	if g.hold != nil {
+		g.hold.turn().had.Store(true)
+	}
+	return g, true
 }
 
 // unpark takes the tenure out of the line, if it is parked there. It reports whether it was: then nobody

@@ -33,14 +33,17 @@ func (t *tenure) Lost(reason error) {
 	}
 	t.loss = LossOf(reason)
 	var turns []*turn
+	between := t.turn == nil
 	for u := t.turn; u != nil; u = u.next {
-		turns = append(turns, u)
+		if u.had.Load() { // else no hook has heard of it
+			turns = append(turns, u)
+		}
 		for h := u.last; h != nil; h = h.before {
 			h.end(t.loss)
 		}
 	}
 	parked, token := t.stay.parked, t.handOffs.token
-	if turns == nil {
+	if between {
 		turns = []*turn{&t.first}
 	}
 	if t.inLine {

@@ -34,8 +34,8 @@ type Queue struct {
 	// mu guards what follows, and the tenures and turns of the name: all that says who has it, or is next, in
 	// this process. It is held for moments, in which nothing is sent or waited for.
 	//
-	// Of the mutexes of a name those of a hold, of the inbox and of the registry may be locked while it is held,
-	// and never the other way round. The waiters and the keeper have theirs; what they call does so without.
+	// Those of a hold, of its contexts and of the inbox may be locked while it is held, and never the other way
+	// round. The waiters, the keeper and the registry have theirs: neither is locked while one of the others is.
 	mu     sync.Mutex
 	alone  half  // of those who exclude each other
 	shared *half // of those who hold together; nil unless the kind is sharable

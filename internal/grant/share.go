@@ -31,7 +31,11 @@ func (p *Primitive) join(parent context.Context, now time.Time) *Hold {
 	if !q.shared.line.isEmpty() {
 		return nil
 	}
-	return q.joinNow(&wish{primitive: p, parent: parent}, now, true)
+	hold := q.joinNow(&wish{primitive: p, parent: parent}, now, true)
+	if hold != nil {
+		hold.turn().had.Store(true)
+	}
+	return hold
 }
 
 // letJoin has those at the head of the line join what is held, up to the first that may not. counts says

@@ -47,7 +47,7 @@ type tenure struct {
 	parted   bool  // a part of its permits was given back, or is about to be
 	handOffs handOffs
 	stay     stay
-	partOf   *Part           // nil unless it is one of a lock over several servers
+	partOf   *Part           // set before it competes; nil unless it is one of a lock over several servers
 	caller   context.Context // of whoever competes with it, for the hook that tells of its place in the queue
 }
 

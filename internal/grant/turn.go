@@ -3,6 +3,7 @@ package grant
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/session"
@@ -13,12 +14,13 @@ type turn struct {
 	tenure   *tenure
 	token    int64
 	sequence int64
-	moment   time.Time // since when it holds
-	gave     int       // so many permits it gave on, with the tenure; 0: it did not. Guarded as last is
-	last     *Hold     // of those that are not unlocked; they are chained. Guarded by the tenure's mutex
+	moment   time.Time   // since when it holds
+	gave     int         // so many permits it gave on, with the tenure; 0: it did not. Guarded as last is
+	had      atomic.Bool // its goroutine has got it: it was made by the one before
+	last     *Hold       // of those that are not unlocked; they are chained. Guarded by the mutex of the queue
 	first    Hold
 
-	previous, next *turn // in the chain of a shared tenure, guarded by its mutex
+	previous, next *turn // in the chain of a shared tenure, guarded by that of the queue
 }
 
 func (u *turn) begin(parent context.Context) {
@@ -89,15 +91,20 @@ func (u *turn) stepDown(now time.Time) (goesOn bool) {
 	return u.tenure.giveOn(u, now)
 }
 
-// undo ends a turn whose goroutine has given up as it got it. The next in line has it, or it is given back.
+// undo ends a turn whose goroutine has given up as it got it. The next in line has it, or it is parked or
+// given back.
 func (u *turn) undo() {
 	t := u.tenure
 	t.queue.mu.Lock()
-	_, last, loss := u.leave(&u.first)
+	_, last, _ := u.leave(&u.first)
+	loss := t.loss // nobody has this hold, so what it knows by the clock does not count
 	over := last && loss == nil && !u.stepDown(time.Now())
 	t.queue.mu.Unlock()
-	if over {
+	switch {
+	case over:
 		t.discard()
+	case last && errors.Is(loss, session.ErrClosed): // those before it have left the release to the last
+		go func() { _ = t.sendLate(context.Background(), u) }() // else its lease runs out
 	}
 }
 
@@ -120,7 +127,7 @@ func (u *turn) reenter(parent context.Context, p *Primitive) (*Hold, error) {
 	return u.last, nil
 }
 
-// unlink takes the turn out of the chain of its tenure, whose mutex is held.
+// unlink takes the turn out of the chain of its tenure, with the mutex of the queue.
 func (u *turn) unlink() {
 	if u.next != nil {
 		u.next.previous = u.previous
@@ -134,7 +141,7 @@ func (u *turn) unlink() {
 }
 
 // leave removes h, and reports whether it was the turn's last hold, whether the tenure ends with it or is
-// handed off, and whether the tenure was lost. The tenure's mutex is held.
+// handed off, and whether the tenure was lost. The mutex of the queue is held.
 func (u *turn) leave(h *Hold) (over, last bool, loss error) {
 	t := u.tenure
 	for p := &u.last; *p != nil; p = &(*p).before {

@@ -45,14 +45,15 @@ func (q *Waiters) question(ctx context.Context, w *Waiter, mode lua.Mode) questi
 
 // answered takes the answer to an acquire, a reply or an error. It reports whether another must be sent.
 func (q *Waiters) answered(ctx context.Context, w *Waiter, a question, reply lua.Acquired, err error) bool {
+	ended := err != nil && ctx.Err() != nil
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if err != nil {
-		w.failed(ctx, a, err)
+		w.failed(ended, a, err)
 	}
 	switch {
 	case w.waits():
-		if (err == nil || ctx.Err() == nil) && q.heed(w, a, reply, err) {
+		if !ended && q.heed(w, a, reply, err) {
 			return true
 		}
 	case w.phase == granted && err == nil && w.contradictedBy(reply):

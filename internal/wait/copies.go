@@ -1,7 +1,6 @@
 package wait
 
 import (
-	"context"
 	"errors"
 	"time"
 
@@ -20,11 +19,11 @@ type copies struct {
 // possible reports whether one may still run.
 func (c *copies) possible() bool { return c.stray || c.aborted }
 
-// failed keeps what may come of an acquire that ended with an error.
-func (w *Waiter) failed(ctx context.Context, a question, err error) {
+// failed keeps what may come of an acquire that ended with an error. ended: its context had ended by then.
+func (w *Waiter) failed(ended bool, a question, err error) {
 	c := &w.copies
 	switch {
-	case ctx.Err() != nil: // Wait sees the same, and gives up
+	case ended: // Wait sees the same, and gives up
 		c.aborted = true
 		if silence := retry.Silence(a.sent); silence != nil {
 			w.notice.silence = silence

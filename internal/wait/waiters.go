@@ -35,7 +35,9 @@ type AwayError struct {
 func (e *AwayError) Error() string   { return e.Cause.Error() + ": " + e.Last.Error() }
 func (e *AwayError) Unwrap() []error { return []error{e.Cause, e.Last} }
 
-// Waiters are those of one client in one queue. Methods are safe for concurrent use.
+// Waiters are those of one client in one queue. Methods are safe for concurrent use. No context of a caller
+// is looked at with the mutex: it may be that of a hold whose lease is over, which ends its tenure as it is
+// asked, and that calls the waiters.
 type Waiters struct {
 	server  Server
 	poll    time.Duration
@@ -120,8 +122,9 @@ func (q *Waiters) prepare(w *Waiter) (mode lua.Mode, over bool, err error) {
 
 // sleep returns when there is a notice, which may be there already, or when ctx or the client ends.
 func (q *Waiters) sleep(ctx context.Context, w *Waiter) {
+	ended := ctx.Err() != nil // without the mutex: see [Waiters]
 	q.mu.Lock()
-	if w.notice.untaken || ctx.Err() != nil {
+	if w.notice.untaken || ended {
 		q.mu.Unlock()
 		return
 	}
