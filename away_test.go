@@ -11,6 +11,7 @@ import (
 	"github.com/latchkey-go/latchkey/barrier"
 	"github.com/latchkey-go/latchkey/countdown"
 	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/once"
 	"github.com/latchkey-go/latchkey/rlock"
 	"github.com/latchkey-go/latchkey/semaphore"
 )
@@ -34,6 +35,8 @@ func TestQuestionsToASilentServer(t *testing.T) {
 	require.NoError(t, err)
 	b, err := barrier.New(c, "barrier", 2)
 	require.NoError(t, err)
+	o, err := once.New(c, "once")
+	require.NoError(t, err)
 	_, err = permits.Available(t.Context()) // its capacity is stated
 	require.NoError(t, err)
 	_, err = counting.Available(t.Context())
@@ -46,6 +49,14 @@ func TestQuestionsToASilentServer(t *testing.T) {
 		"Latch.Inspect":      func(ctx context.Context) error { _, err := latch.Inspect(ctx); return err },
 		"Count":              func(ctx context.Context) error { _, err := latch.Count(ctx); return err },
 		"Waiting":            func(ctx context.Context) error { _, err := b.Waiting(ctx); return err },
+		"Once.Done":          func(ctx context.Context) error { _, err := o.Done(ctx); return err },
+		"Once.Do": func(ctx context.Context) error {
+			return o.Do(ctx, func(context.Context, *once.Run) error { return nil })
+		},
+		"Share": func(ctx context.Context) error {
+			_, err := once.Share(ctx, c, "share", func(context.Context, *once.Run) ([]byte, error) { return nil, nil })
+			return err
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			canceled, cancel := context.WithCancel(t.Context())

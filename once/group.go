@@ -2,6 +2,7 @@ package once
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -82,9 +83,12 @@ func (g *group) ask(ctx context.Context, send func(context.Context) error) (answ
 		return true, stray, nil
 	case answered:
 		return true, stray, session.WithSentinel(err)
-	default:
-		return false, stray, g.Interrupted(ctx, nil)
 	}
+	end := g.Interrupted(ctx, nil)
+	if !errors.Is(err, session.ErrInterrupted) && !errors.Is(end, session.ErrUnavailable) { // Redis was silent
+		end = session.Join(end, session.WithSentinel(err))
+	}
+	return false, stray, end
 }
 
 // lingering returns a context that outlives ctx for as long as a release may take: what is done is to be
