@@ -483,3 +483,32 @@ func TestParkedAtOnce(t *testing.T) {
 	require.True(t, r.over())
 	require.True(t, q.At.Client.Keeper.Empty())
 }
+
+// A hold that was made for a goroutine, and was lost before that has got it, is nobody's loss: no hook has
+// heard of it. (The clients of these tests have nobody to tell hooks, and panic when they should.)
+func TestNobodyHearsOfAHoldThatNobodyGot(t *testing.T) {
+	for name, got := range map[string]bool{"lost before": false, "got": true} {
+		t.Run(name, func(t *testing.T) {
+			r := newRoom(t, exclusive)
+			_, err := r.enter(t.Context(), 1)
+			require.NoError(t, err)
+			h := r.held(100)
+			l := &r.Queue.alone.line
+			r.Queue.mu.Lock()
+			p := l.append(wish{primitive: r.Primitive, parent: context.Background(), permits: 1})
+			r.Queue.mu.Unlock()
+			h.turn().undo()
+			g := <-p.came
+			require.NotNil(t, g.hold)
+			g.hold.turn().had.Store(got)
+			lose := func() { r.Queue.At.Client.Keeper.Lose(&h.turn().tenure.item, errForced) }
+			if got {
+				require.Panics(t, lose)
+			} else {
+				lose()
+				require.True(t, r.over())
+			}
+			require.ErrorIs(t, g.hold.Err(), session.ErrLost)
+		})
+	}
+}
