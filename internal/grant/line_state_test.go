@@ -434,7 +434,7 @@ func TestParkedAtOnce(t *testing.T) {
 	r := newRoom(t, exclusive, WithLinger(time.Minute))
 	q := r.Queue
 	t.Cleanup(func() { q.ends.timer.Stop() })
-	var inside, parked, turns atomic.Int64
+	var inside, turns atomic.Int64
 	var wg sync.WaitGroup
 	const users, times = 5, 3000
 	wg.Go(func() {
@@ -443,7 +443,6 @@ func TestParkedAtOnce(t *testing.T) {
 			left := q.alone.line.parked
 			q.mu.Unlock()
 			if left != nil && left.unparkLocked() {
-				parked.Add(1)
 				left.discard()
 			}
 			runtime.Gosched()
@@ -475,7 +474,6 @@ func TestParkedAtOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	require.Positive(t, parked.Load())
 	if left := q.alone.line.parked; left != nil {
 		require.True(t, left.unparkLocked())
 		left.discard()
