@@ -6,6 +6,7 @@ import (
 
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/latchkeytest"
+	"github.com/latchkey-go/latchkey/rlock"
 )
 
 // The program is tested with the kit alone, in less than a second.
@@ -94,6 +95,13 @@ func testReports(t *testing.T, opts ...latchkeytest.Option) {
 		is(t, within(t, ended, "ended"), latchkey.ErrClosed)
 		next := make(chan error, 1)
 		go func() { next <- all[1].Write(t.Context(), 7, nothing) }()
+		lock, err := rlock.New(clients[1], "account:7")
+		ok(t, err)
+		for waits := false; !waits && len(next) == 0; { // what is just being sent as time passes may be lost
+			state, err := lock.Inspect(t.Context())
+			ok(t, err)
+			waits = state.Waiting > 0
+		}
 		s.Pass(lease) // and nobody else gives it back
 		ok(t, within(t, next, "granted after the lease of the dead process"))
 		if len(p.written) != 3 {
