@@ -19,7 +19,7 @@ func (t *tenure) hold(parent context.Context, terms *terms) *Hold {
 		t.finish(released, true)
 		return nil
 	}
-	revoked, over := t.settle()
+	over, revoked := t.settle()
 	for _, o := range over {
 		t.queue.At.Client.Keeper.Lose(&o.item, lease.ErrGone)
 	}
@@ -75,9 +75,9 @@ func (t *tenure) keep() {
 
 // settle passes the turn of the line on, where the goroutines share the tenure: they join it. Else it keeps
 // the turn for those who follow in this process, or passes it on where the lock cannot be handed off locally:
-// the next one queues in Redis while this one holds. It returns why Redis has revoked the grant, if it has,
-// and the tenures of this client that are over because this one holds.
-func (t *tenure) settle() (revoked error, over []*tenure) {
+// the next one queues in Redis while this one holds. It returns the tenures of this client that are over
+// because this one holds, and why Redis has revoked the grant, if it has.
+func (t *tenure) settle() (over []*tenure, revoked error) {
 	q := t.queue
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -100,5 +100,5 @@ func (t *tenure) settle() (revoked error, over []*tenure) {
 	if t.revoked.token >= t.first.token {
 		revoked = t.revoked.why
 	}
-	return revoked, over
+	return over, revoked
 }
