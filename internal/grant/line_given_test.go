@@ -1,0 +1,123 @@
+package grant
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Permits are given to the first who wants as many. The others keep their places, and the turn of the line
+// stays where it is.
+// Rule 41.
+func TestGivenToWhoWantsIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRoom(t, &Kind{}, WithBudget(5000, time.Second))
+		_, err := r.enter(t.Context(), 1)
+		require.NoError(t, err)
+		var order []string
+		enter := func(name string, permits int) {
+			go func() {
+				g, err := r.enter(t.Context(), permits)
+				switch {
+				case err != nil:
+					t.Error(err)
+				case g.hold != nil:
+					order = append(order, name)
+				default:
+					order = append(order, name+" turn")
+				}
+			}()
+			synctest.Wait()
+		}
+		give := func(permits int) bool {
+			defer synctest.Wait()
+			h := r.permits(permits)
+			return h.turn().tenure.giveNow()
+		}
+		enter("1", 1)
+		enter("2", 7)
+		enter("3", 2)
+		enter("4", 1)
+		require.True(t, give(2))
+		require.True(t, give(1))
+		require.False(t, give(2))
+		require.True(t, give(1))
+		require.False(t, give(1))
+		require.Equal(t, 1, r.InLine())
+		require.True(t, r.Queue.pass(&r.Queue.alone.line, nil))
+		synctest.Wait()
+		require.Equal(t, []string{"3", "1", "4", "2 turn"}, order)
+	})
+}
+
+// permits is a tenure of so many, which was granted now.
+func (r *room) permits(n int) *Hold {
+	r.made.Add(1)
+	t := &tenure{queue: r.Queue, name: r.Name, terms: r.terms, permits: n}
+	t.waiter.Lease = r.terms.lease
+	t.waiter.Grant.Token, t.waiter.Grant.Reserved, t.waiter.Grant.Moment = 1_000_000*r.made.Load(), 5000, time.Now()
+	return t.hold(context.Background(), &r.terms)
+}
+
+func (t *tenure) giveNow() bool {
+	t.queue.mu.Lock()
+	defer t.queue.mu.Unlock()
+	return t.give(time.Now())
+}
+
+// What is given is never lost, although contexts end in the same instant, and the turn never is.
+// Rule 41.
+func TestGivenIsNotLost(t *testing.T) {
+	var got atomic.Int64 // in all, since those of a seed may be too impatient
+	for seed := range uint64(200) {
+		synctest.Test(t, func(t *testing.T) {
+			random := rand.New(rand.NewPCG(seed, 1))
+			r := newRoom(t, &Kind{}, WithBudget(5000, time.Second))
+			var inside atomic.Int64
+			var wg sync.WaitGroup
+			for range 8 {
+				var patience, stay time.Duration
+				for _, d := range []*time.Duration{&patience, &stay} {
+					*d = time.Duration(random.IntN(5)) * time.Millisecond
+				}
+				wg.Go(func() {
+					for range 20 {
+						ctx, cancel := context.WithTimeout(t.Context(), patience)
+						g, err := r.enter(ctx, 1)
+						cancel()
+						switch {
+						case err != nil:
+							time.Sleep(stay)
+						case g.hold != nil:
+							got.Add(1)
+							time.Sleep(stay)
+							g.hold.turn().undo()
+						default:
+							if inside.Add(1) != 1 {
+								t.Error("two have the turn")
+							}
+							time.Sleep(stay)
+							inside.Add(-1)
+							h := r.permits(1)
+							r.Queue.pass(&r.Queue.alone.line, nil)
+							h.turn().undo()
+						}
+					}
+				})
+			}
+			time.Sleep(50 * time.Millisecond)
+			r.Queue.CloseLines(errors.New("closed"))
+			wg.Wait()
+			require.True(t, r.over(), "nobody has the turn")
+			require.True(t, r.Queue.At.Client.Keeper.Empty(), "each came back, or found that nobody was there")
+		})
+	}
+	require.Greater(t, got.Load(), int64(1000))
+}

@@ -1,0 +1,109 @@
+package grant
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What is parked is had by whoever comes next, in either way, or by whoever takes it out: by one alone.
+// Rule 40.
+func TestParked(t *testing.T) {
+	r := newRoom(t, exclusive, WithLinger(time.Minute))
+	t.Cleanup(func() { r.Queue.ends.timer.Stop() })
+	_, ok := r.takeParked(t.Context())
+	require.False(t, ok)
+	require.True(t, r.over(), "nothing was to be had, so nobody has the turn")
+
+	_, err := r.enter(t.Context(), 1)
+	require.NoError(t, err)
+	h := r.held(100)
+	one := h.turn().tenure
+	h.turn().undo()
+	require.Same(t, one, r.Queue.alone.line.parked)
+	g, err := r.enter(t.Context(), 1)
+	require.NoError(t, err)
+	require.Same(t, one, g.hold.turn().tenure)
+	require.Nil(t, r.Queue.alone.line.parked)
+	g.hold.turn().undo()
+	g, ok = r.takeParked(t.Context())
+	require.True(t, ok)
+	require.Same(t, one, g.hold.turn().tenure)
+	_, ok = r.takeParked(t.Context())
+	require.False(t, ok)
+
+	two := &tenure{queue: r.Queue, phase: held, stay: stay{span: time.Minute}, handOffs: handOffs{reserved: 1}}
+	two.waiter.Demand.Lingers = true
+	require.False(t, two.stepDownLocked(), "somebody else has the turn")
+	g.hold.turn().undo()
+	require.False(t, two.stepDownLocked(), "another one is parked")
+	require.False(t, two.unparkLocked())
+	require.True(t, one.unparkLocked())
+	require.False(t, one.unparkLocked())
+	one.discard()
+	require.True(t, r.over())
+}
+
+func (t *tenure) unparkLocked() bool {
+	t.queue.mu.Lock()
+	defer t.queue.mu.Unlock()
+	return t.unpark()
+}
+
+// Many park, enter and take out at the same time: a tenure is never had by two, nor lost.
+// Rule 40.
+func TestParkedAtOnce(t *testing.T) {
+	r := newRoom(t, exclusive, WithLinger(time.Minute))
+	q := r.Queue
+	t.Cleanup(func() { q.ends.timer.Stop() })
+	var inside, turns atomic.Int64
+	var wg sync.WaitGroup
+	const users, times = 5, 3000
+	wg.Go(func() {
+		for turns.Load() < users*times {
+			q.mu.Lock()
+			left := q.alone.line.parked
+			q.mu.Unlock()
+			if left != nil && left.unparkLocked() {
+				left.discard()
+			}
+			runtime.Gosched()
+		}
+	})
+	for n := range users {
+		wg.Go(func() {
+			for range times {
+				turns.Add(1)
+				var g gift
+				if n == 0 {
+					var ok bool
+					if g, ok = r.takeParked(t.Context()); !ok {
+						continue
+					}
+				} else {
+					g, _ = r.enter(t.Context(), 1)
+				}
+				if inside.Add(1) != 1 {
+					t.Error("two have the turn, or hold")
+				}
+				if g.hold == nil {
+					g.left.discard()
+					g.hold = r.held(100)
+				}
+				inside.Add(-1)
+				g.hold.turn().undo()
+			}
+		})
+	}
+	wg.Wait()
+	if left := q.alone.line.parked; left != nil {
+		require.True(t, left.unparkLocked())
+		left.discard()
+	}
+	require.True(t, r.over())
+	require.True(t, q.At.Client.Keeper.Empty())
+}
