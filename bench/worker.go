@@ -12,12 +12,12 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/redistest"
 )
 
 // job is what one process of a round does.
@@ -139,14 +139,14 @@ func work(in io.Reader, out io.Writer) error {
 		}
 		stopProfile = func() { pprof.StopCPUProfile(); _ = f.Close() } // it is written
 	}
-	cpu := processorTime()
+	cpu := redistest.CPU()
 	j.measured.Store(true)
 	began := time.Now()
 	<-time.After(j.Duration)
 	j.measured.Store(false)
 	took := time.Since(began)
 	stopProfile()
-	cpu = processorTime() - cpu
+	cpu = redistest.CPU() - cpu
 	runtime.ReadMemStats(&after)
 	cancel()
 	if err := <-ended; err != nil {
@@ -155,14 +155,6 @@ func work(in io.Reader, out io.Writer) error {
 	s.Took, s.CPU = took, cpu
 	s.Allocs, s.Bytes = after.Mallocs-before.Mallocs, after.TotalAlloc-before.TotalAlloc
 	return json.NewEncoder(out).Encode(s)
-}
-
-func processorTime() time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // locks has goroutines lock and unlock: one key for all, or each its own.

@@ -38,7 +38,7 @@ func (l *Candidate) campaign(ctx context.Context) (*term, error) {
 func (l *Candidate) acquire(ctx context.Context) (*latchkey.Hold, error) {
 	waits, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	release := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
-	if l.preferred {
+	if l.settings.preferred {
 		marking, stop := context.WithCancel(waits)
 		marked := make(chan struct{})
 		go func() { defer close(marked); l.mark(marking) }()
@@ -97,7 +97,7 @@ func (l *Candidate) declare(ctx context.Context, hold *latchkey.Hold) (led lua.L
 	stray := false
 	answered, err := l.group.RetryUntilAnswered(limited, l.group.Up, &stray, func(ctx context.Context) (err error) { //nolint:contextcheck // it is that of the hold, and ends with ctx
 		led, err = l.group.Client.Conn.Lead(ctx, l.group.Keys, lua.Lead{
-			Token: hold.Token(), Who: l.own, Preferred: l.preferred, Begins: true,
+			Token: hold.Token(), Who: l.own, Preferred: l.settings.preferred, Begins: true,
 		})
 		return err
 	})

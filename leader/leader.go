@@ -58,11 +58,11 @@ var errPreferred = fmt.Errorf("%w: a preferred candidate waits", ErrResigned)
 // Candidate is one that may lead under a name: as a rule one for each process. It is safe for concurrent use.
 // There is no usable zero value: see [New].
 type Candidate struct {
-	name  string
-	lock  *fairlock.Lock
-	group *broadcast.Group
-	own   string // the text of this process, as in Redis
-	settings
+	name     string
+	lock     *fairlock.Lock
+	group    *broadcast.Group
+	own      string // the text of this process, as in Redis
+	settings settings
 
 	mu      sync.Mutex
 	running bool
@@ -85,17 +85,17 @@ func New(c *latchkey.Client, name string, opts ...Option) (*Candidate, error) {
 		return nil, session.Wrap(name, session.Invalid("the client is nil"))
 	}
 	terms := []fairlock.Option{fairlock.WithoutReentry()}
-	if l.lease != nil {
-		terms = append(terms, fairlock.WithLease(*l.lease))
+	if l.settings.lease != nil {
+		terms = append(terms, fairlock.WithLease(*l.settings.lease))
 	}
 	var err error
 	if l.lock, err = fairlock.New(c, name, terms...); err != nil {
 		return nil, err
 	}
-	if err := l.validate(client.Options.Lease); err != nil {
+	if err := l.settings.validate(client.Options.Lease); err != nil {
 		return nil, session.Wrap(name, err)
 	}
-	if l.own, err = identify(l.preferred); err != nil {
+	if l.own, err = identify(l.settings.preferred); err != nil {
 		return nil, session.Wrap(name, err)
 	}
 	if l.group, err = session.GetOrCreate(client, lua.Leader, name, newGroup); err != nil {

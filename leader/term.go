@@ -51,11 +51,11 @@ func (t *term) cause() error { return context.Cause(t.Context) }
 // left is how long the context still lasts, unless the lease is renewed.
 func (t *term) left() time.Duration {
 	left := t.hold.Remaining()
-	if left > t.of.graceLength {
+	if left > t.of.settings.graceLength {
 		t.whole.Store(true)
 	}
 	if t.whole.Load() {
-		left -= t.of.graceLength
+		left -= t.of.settings.graceLength
 	}
 	return left
 }
@@ -101,7 +101,7 @@ func (t *term) guard() {
 // It also writes again what Redis has lost.
 func (t *term) look() {
 	c, k := t.of.group.Client, t.of.group.Keys
-	ticker := time.NewTicker(t.of.leaseLength / 3)
+	ticker := time.NewTicker(t.of.settings.leaseLength / 3)
 	defer ticker.Stop()
 	ctx, cancel := context.WithCancel(t.Context)
 	defer cancel()
@@ -118,7 +118,7 @@ func (t *term) look() {
 			return
 		case <-ticker.C:
 		}
-		led, err := c.Conn.Lead(ctx, k, lua.Lead{Token: t.token, Who: t.of.own, Preferred: t.of.preferred})
+		led, err := c.Conn.Lead(ctx, k, lua.Lead{Token: t.token, Who: t.of.own, Preferred: t.of.settings.preferred})
 		switch {
 		case err != nil: // the renewals of the lease say whether Redis is away
 		case led.Greater > 0:
@@ -133,8 +133,8 @@ func (t *term) look() {
 func (t *term) overrun() {
 	c, o := t.of.group.Client, Overrun{t.of.name, t.Term, t.hold.Err()}
 	c.Options.Logger.Error("latchkey: a leader's function goes on although its term is over", "name", o.Name, "token", t.token, "error", o.Err)
-	hook := t.of.overrunHook(o)
-	if t.of.exit == nil {
+	hook := t.of.settings.overrunHook(o)
+	if t.of.settings.exit == nil {
 		c.Notifier.Notify(hook)
 		return
 	}
@@ -147,10 +147,10 @@ func (t *term) overrun() {
 		select {
 		case <-done:
 		case <-late.C:
-			os.Exit(*t.of.exit)
+			os.Exit(*t.of.settings.exit)
 		}
 	}
-	os.Exit(*t.of.exit)
+	os.Exit(*t.of.settings.exit)
 }
 
 // exitPatience is how long the end of a process waits for its hook and its logger.

@@ -13,7 +13,7 @@ import (
 
 // Job is what runs once a tick, of one name. There is no usable zero value: see [Every].
 type Job struct {
-	*group
+	group *group
 	lock  *latchkey.Lock
 	f     func(context.Context, *Run) error
 	ticks lua.Ticks

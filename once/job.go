@@ -23,17 +23,17 @@ import (
 // lease. A run that takes longer than a lease costs the others one for each lease. To run a tick takes five.
 // Between ticks Run goes by the clock of its own process.
 func (j *Job) Run(ctx context.Context) error {
-	r := &rounds{Job: j, by: j.Client.NewID()}
+	r := &rounds{Job: j, by: j.group.Client.NewID()}
 	for {
-		if err := j.enter(ctx); err != nil {
+		if err := j.group.enter(ctx); err != nil {
 			return session.Wrap(j.Name(), err)
 		}
 		next, err := r.round(ctx)
-		if err != nil && ctx.Err() == nil && j.Client.Closing.Err() == nil {
+		if err != nil && ctx.Err() == nil && j.group.Client.Closing.Err() == nil {
 			if hopeless(err) {
 				return session.Wrap(j.Name(), err)
 			}
-			j.Client.Options.Logger.Warn("latchkey: a job cannot go on for now", "name", j.Name(), "error", err)
+			j.group.Client.Options.Logger.Warn("latchkey: a job cannot go on for now", "name", j.Name(), "error", err)
 			next = wake{in: r.pause.Next()}
 		}
 		r.sleep(ctx, next)
@@ -67,8 +67,8 @@ type wake struct {
 func (r *rounds) round(ctx context.Context) (wake, error) {
 	if !r.more {
 		var d lua.Due
-		if _, _, err := r.ask(ctx, func(ctx context.Context) (err error) {
-			d, err = r.Client.Conn.Due(ctx, r.Keys, r.ticks, r.lease, r.by)
+		if _, _, err := r.group.ask(ctx, func(ctx context.Context) (err error) {
+			d, err = r.group.Client.Conn.Due(ctx, r.group.Keys, r.ticks, r.lease, r.by)
 			return err
 		}); err != nil {
 			return wake{}, err
@@ -112,15 +112,15 @@ func (r *rounds) take(ctx context.Context) (next wake, err error) {
 func (r *rounds) run(ctx, held context.Context, h *latchkey.Hold) (wake, error) {
 	var t lua.Tick
 	again := false
-	_, _, err := r.ask(held, func(ctx context.Context) (err error) {
-		t, err = r.Client.Conn.Tick(ctx, r.Keys, r.ticks, h.Token(), again)
+	_, _, err := r.group.ask(held, func(ctx context.Context) (err error) {
+		t, err = r.group.Client.Conn.Tick(ctx, r.group.Keys, r.ticks, h.Token(), again)
 		again = true
 		return err
 	})
 	if err != nil {
 		return wake{}, err
 	}
-	log := r.Client.Options.Logger.With("name", r.Name())
+	log := r.group.Client.Options.Logger.With("name", r.Name())
 	if t.Dropped > 0 {
 		log.Error("latchkey: a tick is given up, because all its runs died", "tick", time.UnixMilli(t.Dropped), "runs", r.ticks.Limit)
 	}
@@ -141,7 +141,7 @@ func (r *rounds) run(ctx, held context.Context, h *latchkey.Hold) (wake, error) 
 	if err != nil {
 		log.Error("latchkey: a job failed", "tick", run.tick, "error", err)
 	}
-	longer, cancel := r.lingering(ctx)
+	longer, cancel := r.group.lingering(ctx)
 	defer cancel()
 	return r.over(longer, run)
 }
@@ -150,8 +150,8 @@ func (r *rounds) run(ctx, held context.Context, h *latchkey.Hold) (wake, error) 
 func (r *rounds) over(ctx context.Context, run *Run) (wake, error) {
 	var next int64
 	var recorded bool
-	_, _, err := r.ask(ctx, func(ctx context.Context) (err error) {
-		next, recorded, err = r.Client.Conn.FinishTick(ctx, r.Keys, r.ticks, run.Token())
+	_, _, err := r.group.ask(ctx, func(ctx context.Context) (err error) {
+		next, recorded, err = r.group.Client.Conn.FinishTick(ctx, r.group.Keys, r.ticks, run.Token())
 		return err
 	})
 	if err == nil && !recorded {
@@ -159,7 +159,7 @@ func (r *rounds) over(ctx context.Context, run *Run) (wake, error) {
 	}
 	if err != nil {
 		r.mine = false
-		r.Client.Options.Logger.Warn("latchkey: that a job has run is not recorded, so it may be repeated", "name", r.Name(), "tick", run.tick, "error", err)
+		r.group.Client.Options.Logger.Warn("latchkey: that a job has run is not recorded, so it may be repeated", "name", r.Name(), "tick", run.tick, "error", err)
 		return wake{}, nil
 	}
 	r.pause.Reset()
@@ -176,7 +176,7 @@ func (r *rounds) sleep(ctx context.Context, next wake) {
 	if next.in <= 0 {
 		return
 	}
-	ctx, stop := retry.Until(ctx, r.Client.Closing)
+	ctx, stop := retry.Until(ctx, r.group.Client.Closing)
 	defer stop()
 	// Clocks differ by a little in how fast they run. A process that came too early would have to ask again.
 	wait := next.in + time.Millisecond + min(next.in/20_000, 50*time.Millisecond)

@@ -12,7 +12,7 @@ import (
 // Once is something that is done once, of one name. Any number of goroutines share it. There is no usable
 // zero value: see [New].
 type Once struct {
-	runner
+	runner  runner
 	backoff *backoff
 	ttl     int64 // ms
 }
@@ -37,7 +37,7 @@ func New(c *latchkey.Client, name string, opts ...Option) (*Once, error) {
 }
 
 // Name returns the name that it was made with, without the client's key prefix.
-func (o *Once) Name() string { return o.lock.Name() }
+func (o *Once) Name() string { return o.runner.lock.Name() }
 
 // Do returns nil when it is done, by this process or another. If it is done already that costs one command.
 // Otherwise one process runs f, and the others wait, until ctx ends. When f fails, or its process dies, the
@@ -59,8 +59,8 @@ func (o *Once) Do(ctx context.Context, f func(context.Context, *Run) error) erro
 	}
 	for {
 		var a verdict
-		err := o.lock.Do(ctx, func(held context.Context, h *latchkey.Hold) error {
-			if o.knownSince(began) != nil {
+		err := o.runner.lock.Do(ctx, func(held context.Context, h *latchkey.Hold) error {
+			if o.runner.knownSince(began) != nil {
 				a.done = true
 				return nil
 			}
@@ -83,7 +83,7 @@ func (o *Once) TryDo(ctx context.Context, f func(context.Context, *Run) error) e
 		return notRun(ctx, session.Wrap(o.Name(), ErrDone))
 	}
 	var a verdict
-	err = o.lock.TryDo(ctx, func(held context.Context, h *latchkey.Hold) error {
+	err = o.runner.lock.TryDo(ctx, func(held context.Context, h *latchkey.Hold) error {
 		return o.run(ctx, held, h, &a, false, f)
 	})
 	switch {
@@ -120,8 +120,8 @@ func (o *Once) Result(ctx context.Context) ([]byte, error) {
 
 // read asks what became of it.
 func (o *Once) read(ctx context.Context, whole bool) (b lua.Begun, err error) {
-	_, _, err = o.ask(ctx, func(ctx context.Context) (err error) {
-		b, err = o.Client.Conn.Look(ctx, o.Keys, o.limit, whole)
+	_, _, err = o.runner.ask(ctx, func(ctx context.Context) (err error) {
+		b, err = o.runner.Client.Conn.Look(ctx, o.runner.Keys, o.runner.limit, whole)
 		return err
 	})
 	if err != nil {
@@ -132,7 +132,7 @@ func (o *Once) read(ctx context.Context, whole bool) (b lua.Begun, err error) {
 
 // look is the first command of a Do.
 func (o *Once) look(ctx context.Context, whole bool) (lua.Begun, error) {
-	if err := o.enter(ctx); err != nil {
+	if err := o.runner.enter(ctx); err != nil {
 		return lua.Begun{}, notRun(ctx, session.Wrap(o.Name(), err))
 	}
 	b, err := o.read(ctx, whole)
@@ -148,7 +148,7 @@ func (o *Once) look(ctx context.Context, whole bool) (lua.Begun, error) {
 // run runs f under the lock, if that is still to be done. ctx is the caller's, held that of the hold. With
 // waits it waits for the end of a pause.
 func (o *Once) run(ctx, held context.Context, h *latchkey.Hold, a *verdict, waits bool, f func(context.Context, *Run) error) error {
-	run := o.begin(ctx, held, h, 0, session.Milliseconds(longestRun), waits, a)
+	run := o.runner.begin(ctx, held, h, 0, session.Milliseconds(longestRun), waits, a)
 	if run == nil {
 		return nil
 	}
@@ -156,18 +156,18 @@ func (o *Once) run(ctx, held context.Context, h *latchkey.Hold, a *verdict, wait
 	failed := true // f panics, or ends its goroutine
 	defer func() {
 		if failed && held.Err() == nil { // else its attempt counts, and the next one need not wait
-			ended, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.Client.Options.ReleaseTimeout)
+			ended, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.runner.Client.Options.ReleaseTimeout)
 			defer cancel()
-			_, _, _ = o.finish(ended, run, nil, o.backoff.pause(run.attempt), o.ttl) // the lease ends it otherwise
+			_, _, _ = o.runner.finish(ended, run, nil, o.backoff.pause(run.attempt), o.ttl) // the lease ends it otherwise
 		}
 	}()
 	if err := f(held, run); err != nil {
 		return err
 	}
 	failed = false
-	longer, cancel := o.lingering(ctx)
+	longer, cancel := o.runner.lingering(ctx)
 	defer cancel()
 	outcome := &lua.Outcome{Value: run.take()}
-	_, a.done, a.err = o.finish(longer, run, outcome, 0, o.ttl)
+	_, a.done, a.err = o.runner.finish(longer, run, outcome, 0, o.ttl)
 	return nil
 }

@@ -89,7 +89,7 @@ func (p Plan) option(words Words, addresses ...string) rueidis.ClientOption {
 // options are those of the n-th client.
 func (w *worker) options(n int) []latchkey.Option {
 	options := []latchkey.Option{
-		latchkey.WithLease(w.Lease()), latchkey.WithObserver(latchkey.Observer{Queued: queued}),
+		latchkey.WithLease(w.Lease()), latchkey.WithObserver(latchkey.Observer{Queued: queued}), latchkey.WithLogger(w.logger),
 	}
 	switch n {
 	case proxied:
@@ -97,7 +97,8 @@ func (w *worker) options(n int) []latchkey.Option {
 			options = append(options, latchkey.WithLazyConnect())
 		}
 	case prefixed:
-		options = append(options, latchkey.WithKeyPrefix(prefix))
+		options = append(options, latchkey.WithKeyPrefix(prefix),
+			latchkey.WithCommandTimeout(700*time.Millisecond), latchkey.WithReleaseTimeout(settles))
 	case mute:
 		options = append(options, latchkey.WithoutPubSub())
 	case bounded:
@@ -112,6 +113,9 @@ func (w *worker) options(n int) []latchkey.Option {
 // open opens a client of some servers.
 func (w *worker) open(c *client, n int, addresses ...string) (*latchkey.Client, error) {
 	option := w.option(w.words, addresses...)
+	if n == prefixed && len(addresses) == 1 && !w.has("credentials rotate") { // a server that is known by its URL
+		return latchkey.Open("redis://"+addresses[0], w.options(n)...)
+	}
 	if n != another {
 		return latchkey.New(option, w.options(n)...)
 	}

@@ -66,3 +66,11 @@ var (
 	ofBarriers = []error{barrier.ErrBroken, barrier.ErrForgotten}
 	ofPermits  = []error{semaphore.ErrCapacity, semaphore.ErrNotInitialized}
 )
+
+// ofCounting are those of plain permits: somebody deletes those that change.
+func ofCounting(o Object) []error {
+	if o.Changes {
+		return []error{semaphore.ErrNotInitialized}
+	}
+	return nil
+}

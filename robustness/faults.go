@@ -177,6 +177,15 @@ var faults = []Fault{
 		Excuses: Excuse{},
 	},
 	{
+		// Clients ask it for the primary, and another one where it is silent.
+		Name: "stop a sentinel", On: []Topology{Sentinel}, Begin: stopSentinel, Lasts: span(50, 1500),
+		Excuses: Excuse{},
+	},
+	{
+		Name: "kill a sentinel", On: []Topology{Sentinel}, Begin: killSentinel, Lasts: span(0, 1000),
+		Excuses: Excuse{},
+	},
+	{
 		// The last writes may be lost.
 		Name: "kill a primary", On: []Topology{Cluster, Sentinel}, Begin: killPrimary, Lasts: span(3500, 4500),
 		Excuses: Excuse{Overlap: longestLease, Recovers: longestLease + noticed + 3*time.Second, Order: true, Counts: true},

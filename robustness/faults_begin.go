@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -37,9 +36,9 @@ func stopWorker(s *scene, rng *rand.Rand) func() {
 	n := rng.IntN(s.plan.Workers)
 	stall := s.crew.words.Stall(n)
 	before := stall.Load()
-	s.crew.signal(n, syscall.SIGSTOP)
+	s.crew.signal(n, redistest.Stop)
 	return func() {
-		s.crew.signal(n, syscall.SIGCONT)
+		s.crew.signal(n, redistest.Continue)
 		<-time.After(50 * time.Millisecond)
 		stall.Store(before) // that it was stopped is no stall of the machine, which would excuse the others
 	}
@@ -156,7 +155,7 @@ func starve(s *scene, _ *rand.Rand) func() {
 
 // taken draws a lock that may be taken away.
 func (s *scene) taken(rng *rand.Rand) Object {
-	all := slices.DeleteFunc(slices.Clone(s.plan.Objects), func(o Object) bool { return !o.Taken })
+	all := slices.DeleteFunc(slices.Clone(s.plan.Objects), func(o Object) bool { return !o.Taken || !o.Exclusive() })
 	return all[rng.IntN(len(all))]
 }
 
@@ -208,6 +207,18 @@ func stopReplica(s *scene, rng *rand.Rand) func() {
 		return func() { one.Continue(s.t) }
 	}
 	return nothing
+}
+
+func stopSentinel(s *scene, rng *rand.Rand) func() {
+	one := s.sentinels[rng.IntN(len(s.sentinels))]
+	one.Stop(s.t)
+	return func() { one.Continue(s.t) }
+}
+
+func killSentinel(s *scene, rng *rand.Rand) func() {
+	one := s.sentinels[rng.IntN(len(s.sentinels))]
+	one.Kill()
+	return func() { one.Start(s.t) }
 }
 
 // The user of the workers, where passwords change.

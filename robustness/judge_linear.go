@@ -41,7 +41,7 @@ func (h *history) linear(o Object) []Violation {
 		return nil
 	}
 	if o.Family == Counting {
-		if more := h.overdrawn(o); more != nil || o.Busy { // a model takes too long for what is busy
+		if more := h.overdrawn(o); !o.Changes && (more != nil || o.Busy) { // a model takes too long for what is busy
 			return more
 		}
 	}
@@ -59,7 +59,7 @@ func (h *history) linear(o Object) []Violation {
 	}
 	model := latchModel().ToModel()
 	if o.Family == Counting {
-		model = countingModel(o.Capacity, o.Exact && h.Plan.Calm()).ToModel()
+		model = countingModel(o, o.Exact && h.Plan.Calm()).ToModel()
 	}
 	result, info := porcupine.CheckOperationsVerbose(model, operations, judging)
 	switch result {
@@ -119,47 +119,6 @@ func (h *history) late(o Object) (violations []Violation) {
 		}
 	}
 	return violations
-}
-
-// countingModel is plain permits, of which so many are free at first. If it is not exact, fewer may be seen
-// than are free: somebody whose context ends may be granted permits all the same, and gives them back.
-func countingModel(free int, exact bool) *porcupine.NondeterministicModel {
-	return &porcupine.NondeterministicModel{
-		Init: func() []any { return []any{int64(free)} },
-		Step: func(state, in, out any) []any {
-			free, i, o := state.(int64), in.(input), out.(output)
-			after := free
-			switch i.mode {
-			case take:
-				after -= i.n
-			case drain:
-				after -= i.n
-				if o.result == Unknown {
-					after = min(free, 0)
-				} else if o.result == Done && (i.n > max(free, 0) || exact && i.n != max(free, 0)) {
-					return nil
-				}
-			case put:
-				after += i.n
-			case look:
-				if o.result == Done && (o.value > free || exact && o.value != free) {
-					return nil
-				}
-			}
-			switch {
-			case o.result == Refused:
-				return []any{free}
-			case o.result == Unknown && after >= 0:
-				return []any{free, after}
-			case o.result == Unknown:
-				return []any{free}
-			case after < 0:
-				return nil
-			}
-			return []any{after}
-		},
-		DescribeOperation: func(in, out any) string { return fmt.Sprintf("%+v: %+v", in, out) },
-	}
 }
 
 // latch is the state of one: it has a count, or is open, or not set. counted is a bit for each participant.

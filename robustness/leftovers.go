@@ -2,6 +2,7 @@ package robustness
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -78,7 +79,7 @@ func free(ctx context.Context, clients []*latchkey.Client, o Object, h *history)
 	case o.Permits():
 		return freePermits(ctx, c, o, h)
 	}
-	if o.Family == Counting && h.Plan.Calm() {
+	if o.Family == Counting && h.Plan.Calm() && !o.Changes {
 		sem, err := semaphore.NewCounting(c, o.Key)
 		if err != nil {
 			return err
@@ -103,7 +104,7 @@ func freePermits(ctx context.Context, c *latchkey.Client, o Object, h *history) 
 	for {
 		state, err := sem.Inspect(ctx)
 		switch {
-		case err != nil && h.loses():
+		case err != nil && (h.loses() || o.Taken && errors.Is(err, semaphore.ErrNotInitialized)):
 			return nil // it was lost, and nobody has made it again
 		case err != nil:
 			return err

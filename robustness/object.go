@@ -34,8 +34,8 @@ type Object struct {
 	Key      string
 	Family   Family
 	Capacity int  // of permits; of a barrier its parties; of a job its once.Missed
-	Taken    bool // it may be taken away: ForceUnlock, DEL of its key
-	Changes  bool // its capacity changes while it is used
+	Taken    bool // it may be taken away: ForceUnlock, Delete of permits, DEL of a lock's key
+	Changes  bool // its capacity changes while it is used; of plain permits their number, also by Delete
 	Lone     bool // no multi-lock has it, and no lease of it is short in a calm episode: so a lost wake-up shows
 	Busy     bool // bursts use it
 	Quiet    bool // nothing but traffic_quiet.go uses it
@@ -98,10 +98,12 @@ func newObjects(rng *rand.Rand, topology Topology, parties int) []Object {
 	add(1, Object{Family: Halves, Taken: true})
 	add(1, Object{Family: Leased, Capacity: 1 + rng.IntN(4), Lone: true})
 	add(1, Object{Family: Leased, Capacity: 2 + rng.IntN(4), Changes: true})
+	add(1, Object{Family: Leased, Capacity: 1 + rng.IntN(4), Taken: true})
 	add(1, Object{Family: Queued, Capacity: 1 + rng.IntN(4)})
 	add(1, Object{Family: Queued, Capacity: 1, Lone: true})
 	add(1, Object{Family: Counting, Capacity: 1 + rng.IntN(4)})
 	add(1, Object{Family: Counting, Capacity: 1 + rng.IntN(4), Exact: true})
+	add(1, Object{Family: Counting, Capacity: 1 + rng.IntN(4), Changes: true})
 	add(1, Object{Family: Locks, Busy: true})
 	add(1, Object{Family: Fair, Busy: true})
 	add(1, Object{Family: Halves, Busy: true})

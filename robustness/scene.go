@@ -24,8 +24,8 @@ type scene struct {
 	cluster   *redistest.Cluster
 	plain     []rueidis.Client // of each server
 	monitors  []*monitor       // of each server, where there are any
-	sentinels []string         // their addresses
-	about     int64            // the object that the fault concerns; -1: all
+	sentinels []*redistest.Server
+	about     int64 // the object that the fault concerns; -1: all
 }
 
 // newScene starts the servers, and a proxy of each.
@@ -62,7 +62,11 @@ func newScene(t testing.TB, plan Plan, dir string) *scene {
 		order.Direct, order.Proxy = append(order.Direct, one.Addr), append(order.Proxy, p.Addr)
 	}
 	if plan.Topology == Sentinel {
-		order.Direct, order.Proxy = s.sentinels, s.sentinels
+		order.Direct = nil
+		for _, one := range s.sentinels {
+			order.Direct = append(order.Direct, one.Addr)
+		}
+		order.Proxy = order.Direct
 	}
 	if os.Getenv("ROBUSTNESS_MONITOR") != "" {
 		for _, one := range s.servers {
@@ -104,7 +108,7 @@ func (s *scene) watched(args ...string) {
 	var watching []rueidis.Client
 	for range 3 {
 		one := redistest.NewConfigured(s.t, config, "--sentinel")
-		s.sentinels = append(s.sentinels, one.Addr)
+		s.sentinels = append(s.sentinels, one)
 		asked := one.Client(s.t)
 		require.Eventually(s.t, func() bool {
 			state, err := asked.Do(s.t.Context(), asked.B().Arbitrary("SENTINEL", "MASTER", master).Build()).AsStrMap()

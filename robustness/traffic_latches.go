@@ -23,6 +23,7 @@ const (
 	count
 	awaitOpen // one that is not set is open
 	awaitSet  // one that is not set is waited for
+	inspect   // a count, as records have it
 )
 
 // Why a command of a latch was refused, as a record's second result.
@@ -39,7 +40,7 @@ func (w *worker) useLatch(stopping context.Context, rng *rand.Rand, o Object) {
 	if c == nil {
 		return
 	}
-	mode, n := int64(rng.IntN(int(awaitSet)+1)), int64(1+rng.IntN(4))
+	mode, n := int64(rng.IntN(int(inspect)+1)), int64(1+rng.IntN(4))
 	if mode == remove && rng.IntN(4) > 0 {
 		mode = down
 	}
@@ -54,6 +55,9 @@ func (w *worker) useLatch(stopping context.Context, rng *rand.Rand, o Object) {
 
 // latchOf returns a latch of a client, for what a command is to do where it is not set.
 func (c *client) latchOf(o Object, mode int64) *countdown.Latch {
+	if mode == inspect {
+		mode = count
+	}
 	key := fmt.Sprint(o.Key, max(mode, count))
 	if made, known := c.handles.Load(key); known {
 		return made.(*countdown.Latch)
@@ -78,7 +82,11 @@ func (c *client) latchOf(o Object, mode int64) *countdown.Latch {
 // commandLatch sends one command to a latch, and writes down what came of it.
 func (w *worker) commandLatch(ctx context.Context, c *client, o Object, mode, n int64) {
 	latch := c.latchOf(o, mode)
-	r := w.witness.Ask(Command, o, mode, n, c.number)
+	w.named(c, o, latch.Name())
+	r := w.witness.Ask(Command, o, min(mode, awaitSet), n, c.number)
+	if mode == inspect {
+		r.Mode = count
+	}
 	var value, extra int64
 	var err error
 	yes := func(done bool) {
@@ -115,6 +123,13 @@ func (w *worker) commandLatch(ctx context.Context, c *client, o Object, mode, n 
 		yes(existed)
 	case count:
 		value, err = latch.Count(ctx)
+	case inspect:
+		var state countdown.State
+		state, err = latch.Inspect(ctx)
+		value = state.Count
+		if (state.Count > 0) != (state.Status == countdown.Shut) {
+			w.violation("inspect", "latch %s is %v, with a count of %d", o.Key, state.Status, state.Count)
+		}
 	}
 	result := w.resultOf(c, "latch "+o.Key, err, ofLatches...)
 	if result == Refused {
@@ -128,29 +143,33 @@ func (w *worker) commandLatch(ctx context.Context, c *client, o Object, mode, n 
 	r.Answered(result, value, extra)
 }
 
+// barrierOf returns the barrier of an object.
+func (w *worker) barrierOf(c *client, o Object) *barrier.Barrier {
+	if made, known := c.handles.Load(o.Key); known {
+		return made.(*barrier.Barrier)
+	}
+	options := []barrier.Option{barrier.WithLease(w.Lease())}
+	if c.what == prefixed {
+		options = append(options, barrier.WithoutMembership())
+	}
+	if o.Index%2 == 0 {
+		options = append(options, barrier.WithAction(func(ctx context.Context) error {
+			nap(ctx, time.Millisecond)
+			return nil
+		}))
+	}
+	made := must1(barrier.New(c.Client, c.name(o), o.Capacity, options...))
+	c.handles.Store(o.Key, made)
+	return made
+}
+
 // useBarrier arrives at a barrier as one of its parties.
 func (w *worker) useBarrier(stopping context.Context, rng *rand.Rand, o Object) {
 	c := w.any(rng)
 	if c == nil {
 		return
 	}
-	action := o.Index%2 == 0
-	made, known := c.handles.Load(o.Key)
-	if !known {
-		options := []barrier.Option{barrier.WithLease(w.Lease())}
-		if c.what == prefixed {
-			options = append(options, barrier.WithoutMembership())
-		}
-		if action {
-			options = append(options, barrier.WithAction(func(ctx context.Context) error {
-				nap(ctx, time.Millisecond)
-				return nil
-			}))
-		}
-		made = must1(barrier.New(c.Client, c.name(o), o.Capacity, options...))
-		c.handles.Store(o.Key, made)
-	}
-	b := made.(*barrier.Barrier)
+	b := w.barrierOf(c, o)
 	ctx, cancel := context.WithTimeout(stopping, w.Patience())
 	defer cancel()
 	switch rng.IntN(30) {

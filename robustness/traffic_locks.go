@@ -8,7 +8,10 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/fairlock"
+	"github.com/latchkey-go/latchkey/rlock"
 	"github.com/latchkey-go/latchkey/rwlock"
+	"github.com/latchkey-go/latchkey/spinlock"
 )
 
 func modeOf(reads bool) int64 {
@@ -52,25 +55,29 @@ func (w *worker) useLock(parent context.Context, rng *rand.Rand, c *client, o Ob
 		r = w.downgrade(rng, c, o, hold, r)
 	}
 	r.Over(w.endOf(c, "Unlock of "+o.Key, w.unlock(rng, hold.Unlock, r)))
+	w.named(c, o, hold.Name())
+	w.ended(o.Key, hold.Err())
 }
 
 // doLock is for Do, TryDo and DoFor, which have a value.
 func (w *worker) doLock(
 	parent, ctx context.Context, rng *rand.Rand, c *client, o Object, l *latchkey.Lock, r *Record, s stack, patient, reads bool,
 ) {
-	way, ran, token := l.Do, false, int64(0)
+	do, ran, token := way(l.Do), false, int64(0)
 	switch rng.IntN(8) {
 	case 0, 1:
-		way = l.TryDo
+		do = l.TryDo
 	case 2:
 		d := time.Duration(1+rng.IntN(30)) * time.Millisecond
-		way = func(ctx context.Context, f func(context.Context, *latchkey.Hold) error) error {
+		do = func(ctx context.Context, f func(context.Context, *latchkey.Hold) error) error {
 			return l.DoFor(ctx, d, f)
 		}
+	case 3:
+		do = w.doNamed(rng, c, o, r, do)
 	}
 	own := errors.New("own")
 	fails := rng.IntN(8) == 0
-	value, err := latchkey.DoValue(ctx, way, func(ctx context.Context, hold *latchkey.Hold) (int64, error) {
+	value, err := latchkey.DoValue(ctx, do, func(ctx context.Context, hold *latchkey.Hold) (int64, error) {
 		ran, token = true, hold.Token()
 		r.Granted(hold, hold.Token(), hold.Sequence())
 		me := held{object: o, client: c, shared: reads, token: hold.Token(), ctx: ctx, alone: true}
@@ -100,6 +107,26 @@ func (w *worker) doLock(
 		r.Over(w.endOf(c, "Do of "+o.Key, err))
 	}
 }
+
+// doNamed is Do of a lock that is not kept, or another way where that is not what the object is for.
+func (w *worker) doNamed(rng *rand.Rand, c *client, o Object, r *Record, otherwise way) way {
+	type done func(context.Context, *latchkey.Client, string, func(context.Context, *latchkey.Hold) error, ...latchkey.LockOption) error
+	do := done(fairlock.Do)
+	switch {
+	case o.Mixed() && c.what == mute, o.Mixed() && rng.IntN(3) == 0:
+		do, r.Queued = spinlock.Do, -1
+	case o.Mixed() && rng.IntN(2) == 0:
+		do = rlock.Do
+	case !o.Mixed() && o.Family != Fair:
+		return otherwise
+	}
+	return func(ctx context.Context, f func(context.Context, *latchkey.Hold) error) error {
+		return do(ctx, c.Client, c.name(o), f)
+	}
+}
+
+// way is how a function is run under a lock.
+type way func(ctx context.Context, f func(context.Context, *latchkey.Hold) error) error
 
 // unlock gives back with a context that lasts, or one that has ended.
 func (w *worker) unlock(rng *rand.Rand, release func(context.Context) error, records ...*Record) error {
@@ -173,41 +200,4 @@ func (w *worker) reenter(rng *rand.Rand, s stack) {
 		}
 	}
 	_ = w.endOf(h.client, "Unlock of a re-entry of "+h.object.Key, again.Unlock(ctx))
-}
-
-// take takes an object away from whoever has it.
-func (w *worker) take(rng *rand.Rand, o Object) {
-	c := w.any(rng)
-	if c == nil {
-		return
-	}
-	l, _ := w.lockOf(rng, c, o, rng.IntN(2) == 0)
-	r := w.witness.Ask(Taking, o, 0, 0, c.number)
-	ctx, cancel := context.WithTimeout(context.Background(), w.Patience())
-	defer cancel()
-	_, err := l.ForceUnlock(ctx)
-	r.Answered(w.resultOf(c, "ForceUnlock", err), 0, 0)
-}
-
-// inspect looks at an object. What it sees may be history, but it must make sense.
-func (w *worker) inspect(rng *rand.Rand, o Object) {
-	c := w.any(rng)
-	if c == nil {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), w.Patience())
-	defer cancel()
-	if o.Permits() {
-		state, err := w.permitsOf(rng, c, o).Inspect(ctx)
-		if w.resultOf(c, "Inspect", err, ofPermits...) == Done && len(w.Faults) == 0 && !o.Changes &&
-			(state.Capacity != o.Capacity || state.Available < 0 || state.InUse > o.Capacity) {
-			w.violation("inspect", "%s has %d permits: %+v", o.Key, o.Capacity, state)
-		}
-		return
-	}
-	l, _ := w.lockOf(rng, c, o, rng.IntN(2) == 0)
-	state, err := l.Inspect(ctx)
-	if w.resultOf(c, "Inspect", err) == Done && state.Remaining > 2*w.Lease() && !w.has("clock back") {
-		w.violation("inspect", "%s has a lease of %v", o.Key, state.Remaining)
-	}
 }

@@ -36,6 +36,8 @@ func (w *worker) lockIn(c *client, o Object, variant int, reads bool) *latchkey.
 	}
 	both, halves := made.(*rwlock.Lock)
 	switch {
+	case halves && both.Name() != c.name(o):
+		panic("a read-write lock is called " + both.Name())
 	case halves && reads:
 		return both.Read()
 	case halves:
@@ -105,16 +107,23 @@ func (w *worker) newLock(c *client, o Object, variant int) (any, error) {
 		}
 		return rwlock.New(c.Client, name, options[variant]...)
 	case Fair:
-		options := [][]fairlock.Option{
-			endsFixed: {fairlock.WithFixedLease(fixed)}, endsMost: {fairlock.WithMaxHold(fixed)},
-			briefLease: {fairlock.WithLease(brief)}, 4: {fairlock.WithMinHold(minimum)}, noReentry: {fairlock.WithoutReentry()}, 15: nil,
+		options := [][]latchkey.LockOption{ // those of all locks
+			endsFixed: {latchkey.WithFixedLease(fixed)}, endsMost: {latchkey.WithMaxHold(fixed)},
+			briefLease: {latchkey.WithLease(brief)}, 4: {latchkey.WithMinHold(minimum)}, noReentry: {latchkey.WithoutReentry()}, 15: nil,
+		}
+		if w.Worker == 1 {
+			options = [][]fairlock.Option{
+				endsFixed: {fairlock.WithFixedLease(fixed)}, endsMost: {fairlock.WithMaxHold(fixed)},
+				briefLease: {fairlock.WithLease(brief)}, 4: {fairlock.WithMinHold(minimum)}, noReentry: {fairlock.WithoutReentry()}, 15: nil,
+			}
 		}
 		return fairlock.New(c.Client, name, options[variant]...)
 	}
 	if c.polls(o, variant) {
 		options := [][]spinlock.Option{
 			endsFixed: {spinlock.WithFixedLease(fixed)}, endsMost: {spinlock.WithMaxHold(fixed)},
-			briefLease: {spinlock.WithLease(brief)}, 4: {spinlock.WithBackoff(time.Millisecond, 8*time.Millisecond)}, noReentry: {spinlock.WithoutReentry()}, 15: nil,
+			briefLease: {spinlock.WithLease(brief)}, 4: {spinlock.WithBackoff(time.Millisecond, 8*time.Millisecond)}, 5: {spinlock.WithMinHold(minimum)},
+			noReentry: {spinlock.WithoutReentry()}, 15: nil,
 		}
 		return spinlock.New(c.Client, name, options[variant]...)
 	}

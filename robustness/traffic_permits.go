@@ -12,7 +12,10 @@ import (
 )
 
 // There are so many variants of semaphores.
-const permitVariants = 6
+const (
+	permitVariants = 7
+	permitsEnd     = 6 // they are not renewed
+)
 
 // permitsOf returns a semaphore of an object in one of the ways in which it can be made.
 func (w *worker) permitsOf(rng *rand.Rand, c *client, o Object) *semaphore.Semaphore {
@@ -26,7 +29,16 @@ func (w *worker) permitsIn(c *client, o Object, variant int) *semaphore.Semaphor
 	if made, known := c.handles.Load(key); known {
 		return made.(*semaphore.Semaphore)
 	}
-	options := [][]semaphore.Option{briefLease: {semaphore.WithLease(brief)}, 5: nil}[variant]
+	made := must1(semaphore.New(c.Client, c.name(o), permitOptions(o, variant)...))
+	c.handles.Store(key, made)
+	return made
+}
+
+// permitOptions are those of a way.
+func permitOptions(o Object, variant int) []semaphore.Option {
+	options := [][]semaphore.Option{
+		briefLease: {semaphore.WithLease(brief)}, permitsEnd: {semaphore.WithFixedLease(fixed)}, permitVariants: nil,
+	}[variant]
 	if o.Changes {
 		options = append(options, semaphore.WithWaitForInit())
 	} else {
@@ -42,19 +54,21 @@ func (w *worker) permitsIn(c *client, o Object, variant int) *semaphore.Semaphor
 	case variant == 4:
 		options = append(options, semaphore.WithWaitForCapacity())
 	}
-	made := must1(semaphore.New(c.Client, c.name(o), options...))
-	c.handles.Store(key, made)
-	return made
+	return options
 }
 
 // usePermits acquires permits in one of the ways, and gives them back at once, or in parts.
 func (w *worker) usePermits(parent context.Context, rng *rand.Rand, c *client, o Object, s stack) {
-	sem := w.permitsOf(rng, c, o)
+	variant := w.unlessShort(o, rng.IntN(permitVariants))
+	sem := w.permitsIn(c, o, variant)
 	n := 1 + rng.IntN(o.Capacity)
 	if rng.IntN(2) == 0 {
 		n = 1
 	}
 	r := w.witness.Ask(Section, o, Part, int64(n), c.number)
+	if variant == permitsEnd {
+		r.Ends = 1
+	}
 	ctx, patient, cancel := w.waiting(parent, rng, r)
 	defer cancel()
 	var permits *semaphore.Permits
@@ -70,13 +84,14 @@ func (w *worker) usePermits(parent context.Context, rng *rand.Rand, c *client, o
 		r.Queued = -1 // it may pass those who wait
 		permits, err = sem.Drain(ctx)
 	default:
-		w.doPermits(parent, ctx, rng, c, o, sem, n, r, s, patient)
+		w.doPermits(parent, ctx, rng, c, o, variant, n, r, s, patient)
 		return
 	}
 	if err != nil {
 		w.failed(c, []*Record{r}, o.Key, patient, parent, err, ofPermits...)
 		return
 	}
+	w.named(c, o, permits.Name())
 	r.N = int64(permits.Count())
 	r.Granted(permits, permits.Token(), permits.Sequence())
 	me := held{object: o, client: c, token: permits.Token(), ctx: permits.Context()}
@@ -86,6 +101,7 @@ func (w *worker) usePermits(parent context.Context, rng *rand.Rand, c *client, o
 		r = w.releaseSome(rng, c, o, permits, r)
 	}
 	r.Over(w.endOf(c, "Release of "+o.Key, w.unlock(rng, permits.Release, r)))
+	w.ended(o.Key, permits.Err())
 }
 
 // releaseSome gives back a part, and returns the record of the rest.
@@ -101,11 +117,22 @@ func (w *worker) releaseSome(rng *rand.Rand, c *client, o Object, permits *semap
 	return next
 }
 
+// doPermits is for Do, in its three forms.
 func (w *worker) doPermits(
-	parent, ctx context.Context, rng *rand.Rand, c *client, o Object, sem *semaphore.Semaphore, n int, r *Record, s stack, patient bool,
+	parent, ctx context.Context, rng *rand.Rand, c *client, o Object, variant, n int, r *Record, s stack, patient bool,
 ) {
-	ran := false
-	err := sem.Do(ctx, n, func(ctx context.Context, permits *semaphore.Permits) error {
+	ran, way := false, w.permitsIn(c, o, variant).Do
+	switch rng.IntN(3) {
+	case 0:
+		way = func(ctx context.Context, n int, f func(context.Context, *semaphore.Permits) error) error {
+			return w.permitsIn(c, o, variant).DoFor(ctx, n, time.Duration(1+rng.IntN(30))*time.Millisecond, f)
+		}
+	case 1:
+		way = func(ctx context.Context, n int, f func(context.Context, *semaphore.Permits) error) error {
+			return semaphore.Do(ctx, c.Client, c.name(o), n, f, permitOptions(o, variant)...)
+		}
+	}
+	err := way(ctx, n, func(ctx context.Context, permits *semaphore.Permits) error {
 		ran = true
 		r.Granted(permits, permits.Token(), permits.Sequence())
 		w.inside(ctx, rng, s.with(held{object: o, client: c, token: permits.Token(), ctx: ctx}), func() { r.Seen(permits) })
@@ -125,42 +152,35 @@ func (w *worker) doPermits(
 	}
 }
 
-// change sets another capacity. Requests are for so many permits at most that one of them is always enough.
-func (w *worker) change(rng *rand.Rand, o Object) {
-	c := w.any(rng)
-	if c == nil {
-		return
-	}
-	sem := w.permitsOf(rng, c, o)
-	n := o.Capacity + rng.IntN(3)
-	r := w.witness.Ask(Setting, o, 0, int64(n), c.number)
-	ctx, cancel := context.WithTimeout(context.Background(), w.Patience())
-	defer cancel()
-	r.Answered(w.resultOf(c, "SetPermits", sem.SetPermits(ctx, n)), 0, 0)
-}
-
 // The commands of plain permits, as modes of records.
 const (
 	take int64 = iota
 	put
 	look
 	drain
+	add
+	initialize // TrySetPermits
+	erase      // Delete
 )
+
+// countingOf returns the plain permits of an object.
+func (w *worker) countingOf(c *client, o Object) *semaphore.Counting {
+	made, known := c.handles.Load(o.Key)
+	if !known {
+		made = must1(semaphore.NewCounting(c.Client, c.name(o), semaphore.WithCapacity(o.Capacity)))
+		c.handles.Store(o.Key, made)
+	}
+	return made.(*semaphore.Counting)
+}
 
 // useCounting takes plain permits and gives them back, or looks how many are free.
 func (w *worker) useCounting(parent context.Context, rng *rand.Rand, c *client, o Object) {
-	key := o.Key
-	made, known := c.handles.Load(key)
-	if !known {
-		made = must1(semaphore.NewCounting(c.Client, c.name(o), semaphore.WithCapacity(o.Capacity)))
-		c.handles.Store(key, made)
-	}
-	sem := made.(*semaphore.Counting)
+	sem := w.countingOf(c, o)
 	n := 1 + rng.IntN(o.Capacity)
 	if rng.IntN(8) == 0 {
 		r := w.witness.Ask(Command, o, look, 0, c.number)
 		free, err := sem.Available(context.WithoutCancel(parent))
-		r.Answered(w.resultOf(c, "Available", err), int64(free), 0)
+		r.Answered(w.resultOf(c, "Available", err, ofCounting(o)...), int64(free), 0)
 		return
 	}
 	mode := take
@@ -169,10 +189,10 @@ func (w *worker) useCounting(parent context.Context, rng *rand.Rand, c *client, 
 	}
 	r := w.witness.Ask(Command, o, mode, int64(n), c.number)
 	ctx, patient, cancel := w.waiting(parent, rng, r)
-	if o.Exact || mode == drain || !w.Calm() { // what is not answered may be done; and permits of those that are killed do not come back
+	if o.Exact || o.Changes || mode == drain || !w.Calm() { // what is not answered may be done; and permits of those that are killed do not come back
 		cancel()
 		limit := 200 * time.Millisecond
-		if patient = w.Calm(); patient {
+		if patient = w.Calm() && !o.Changes; patient {
 			limit = w.Patience()
 		}
 		ctx, cancel = context.WithTimeout(context.WithoutCancel(parent), limit)
@@ -190,7 +210,7 @@ func (w *worker) useCounting(parent context.Context, rng *rand.Rand, c *client, 
 	default:
 		err = sem.TryAcquireFor(ctx, n, time.Duration(1+rng.IntN(30))*time.Millisecond)
 	}
-	result := w.resultOf(c, o.Key, err)
+	result := w.resultOf(c, o.Key, err, ofCounting(o)...)
 	r.Answered(result, 0, 0)
 	if result != Done {
 		if patient && errors.Is(err, context.DeadlineExceeded) && parent.Err() == nil {
@@ -206,7 +226,7 @@ func (w *worker) useCounting(parent context.Context, rng *rand.Rand, c *client, 
 		some := 1 + rng.IntN(n)
 		r := w.witness.Ask(Command, o, put, int64(some), c.number)
 		err := w.unlock(rng, func(ctx context.Context) error { return sem.Release(ctx, some) })
-		r.Answered(w.resultOf(c, "Release of "+o.Key, err), 0, 0)
+		r.Answered(w.resultOf(c, "Release of "+o.Key, err, ofCounting(o)...), 0, 0)
 		n -= some
 	}
 }

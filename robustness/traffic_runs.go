@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/latchkey-go/latchkey"
-	"github.com/latchkey-go/latchkey/leader"
 	"github.com/latchkey-go/latchkey/once"
 )
 
@@ -18,6 +18,7 @@ const (
 	doOnce int64 = iota
 	tryOnce
 	readResult
+	isDone
 	shareRun
 )
 
@@ -34,7 +35,7 @@ const period = 50 * time.Millisecond
 var errRun = errors.New("own")
 
 // ofRuns are errors that a random program runs into.
-var ofRuns = []error{once.ErrDone, once.ErrNotDone, once.ErrGivenUp, once.ErrStale, errRun, leader.ErrResigned}
+var ofRuns = []error{once.ErrDone, once.ErrNotDone, once.ErrGivenUp, once.ErrStale, errRun}
 
 // runners is how many goroutines of a worker use what functions run under.
 func (w *worker) runners(o Object) int {
@@ -79,14 +80,28 @@ func (w *worker) running(ctx context.Context, rng *rand.Rand, c *client, o Objec
 // useOnce does what is to be done now, or looks what became of it.
 func (w *worker) useOnce(rng *rand.Rand, c *client, o Object) {
 	name := time.Now().UnixMilli() / epoch.Milliseconds()
-	one := must1(once.New(c.Client, fmt.Sprint(c.name(o), "-", name), once.WithAttempts(attempts)))
-	mode := []int64{doOnce, doOnce, doOnce, tryOnce, readResult}[rng.IntN(5)]
+	options := []once.Option{
+		once.WithAttempts(attempts), once.WithBackoff(time.Millisecond, 50*time.Millisecond), once.WithTTL(time.Minute), once.WithLease(w.Lease()),
+	}[:1+rng.IntN(4)]
+	one := must1(once.New(c.Client, fmt.Sprint(c.name(o), "-", name), options...))
+	if one.Name() != fmt.Sprint(c.name(o), "-", name) {
+		w.violation("name", "%s %d is called %s", c.name(o), name, one.Name())
+	}
+	mode := []int64{doOnce, doOnce, doOnce, tryOnce, readResult, isDone}[rng.IntN(6)]
 	call := w.witness.Ask(Call, o, mode, name, c.number)
 	ctx, patient, cancel := w.waiting(context.Background(), rng, call)
 	defer cancel()
 	if mode == readResult {
 		b, err := one.Result(ctx)
 		w.called(c, call, "Result of "+o.Key, patient, false, tokenOf(b), err)
+		return
+	}
+	if mode == isDone {
+		done, err := one.Done(ctx)
+		if err == nil && !done {
+			err = once.ErrNotDone
+		}
+		w.called(c, call, "Done of "+o.Key, patient, false, 0, err)
 		return
 	}
 	way, ran, token := one.Do, false, int64(0)
@@ -122,6 +137,9 @@ func (w *worker) useShare(rng *rand.Rand, c *client, o Object) {
 	})
 	var failure *once.Failure
 	if errors.As(err, &failure) {
+		if !strings.Contains(failure.Error(), failure.Text) {
+			w.violation("share", "%s failed with %q and says %v", o.Key, failure.Text, failure)
+		}
 		b = []byte(failure.Text)
 		if err = nil; ran { // which may be joined with what became of the lock
 			b, err = nil, errRun
@@ -145,7 +163,7 @@ func (w *worker) called(c *client, call *Record, what string, patient, ran bool,
 	switch {
 	case ran && errors.Is(err, latchkey.ErrNotRun):
 		w.violation("do", "%s: f ran, and the error is %v", what, err)
-	case !ran && err != nil && call.Mode != readResult && !errors.Is(err, latchkey.ErrNotRun):
+	case !ran && err != nil && call.Mode != readResult && call.Mode != isDone && !errors.Is(err, latchkey.ErrNotRun):
 		w.violation("do", "%s: f never ran, and the error is %v", what, err)
 	case !ran && patient && errors.Is(err, context.DeadlineExceeded):
 		w.violation("forgotten", "%s waited for %v: %v", what, w.Patience(), err)
@@ -161,6 +179,10 @@ func (w *worker) called(c *client, call *Record, what string, patient, ran bool,
 func (w *worker) takePart(stopping context.Context, rng *rand.Rand, c *client, o Object) {
 	ctx, cancel := context.WithTimeout(stopping, time.Duration(100+rng.IntN(3000))*time.Millisecond)
 	defer cancel()
+	options := []once.Option{once.WithMissed(once.Missed(o.Capacity)), once.WithLease(w.Lease())}
+	if o.Capacity == int(once.Skip) { // all processes alike
+		options = append(options, once.WithJitter(period/2))
+	}
 	job := must1(once.Every(c.Client, c.name(o), period, func(ctx context.Context, run *once.Run) error {
 		r := w.running(ctx, rng, c, o, run, run.Tick().UnixMilli())
 		if ctx.Err() != nil {
@@ -172,52 +194,7 @@ func (w *worker) takePart(stopping context.Context, rng *rand.Rand, c *client, o
 			return errRun
 		}
 		return nil
-	}, once.WithMissed(once.Missed(o.Capacity))))
+	}, options...))
+	w.named(c, o, job.Name())
 	_ = w.resultOf(c, "job "+o.Key, job.Run(ctx), ofRuns...)
-}
-
-// trusted is a term as a hold: how long it will last is not known.
-type trusted struct{ context.Context }
-
-func (t trusted) Held() bool { return t.Err() == nil }
-
-func (t trusted) Remaining() time.Duration {
-	if t.Err() != nil {
-		return 0
-	}
-	return time.Nanosecond
-}
-
-// campaign is a candidate for a while. That of the second worker is preferred now and then.
-func (w *worker) campaign(stopping context.Context, rng *rand.Rand, c *client, o Object, n int) {
-	ctx, cancel := context.WithTimeout(stopping, time.Duration(50+rng.IntN(2000))*time.Millisecond)
-	defer cancel()
-	var options []leader.Option
-	if w.Worker == 1 && rng.IntN(2) == n {
-		options = append(options, leader.WithPreferred())
-	}
-	candidate := must1(leader.New(c.Client, c.name(o), options...))
-	err := candidate.Run(ctx, func(ctx context.Context, term leader.Term) error {
-		r := w.witness.Ask(Run, o, Alone, 0, c.number)
-		r.Granted(trusted{ctx}, term.Token(), 0)
-		rounds := 1 + rng.IntN(20)
-		if rng.IntN(4) == 0 { // longer than a lease, as a rule
-			rounds *= 50
-		}
-		for range rounds {
-			if ctx.Err() != nil {
-				break
-			}
-			w.inside(ctx, rng, stack{held{object: o, client: c, token: term.Token(), ctx: ctx}}, func() { r.Seen(trusted{ctx}) })
-			nap(ctx, time.Duration(rng.IntN(5))*time.Millisecond)
-			r.Seen(trusted{ctx})
-		}
-		if rng.IntN(4) == 0 {
-			candidate.Resign()
-		}
-		r.Leaves()
-		r.Over(Done)
-		return nil
-	})
-	_ = w.resultOf(c, "leader "+o.Key, err, ofRuns...)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"strings"
+	"time"
 
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/multilock"
@@ -76,10 +77,12 @@ func (w *worker) useSeveral(parent context.Context, rng *rand.Rand, objects []Ob
 	}
 	var hold *multilock.Hold
 	switch way := rng.IntN(8); {
-	case way < 6:
+	case way < 5:
 		hold, err = lockSomehow(ctx, rng, l)
-	case way == 6:
+	case way == 5:
 		err = l.Do(ctx, work)
+	case way == 6:
+		err = l.DoFor(ctx, time.Duration(1+rng.IntN(30))*time.Millisecond, work)
 	default:
 		err = l.TryDo(ctx, work)
 	}
@@ -87,6 +90,7 @@ func (w *worker) useSeveral(parent context.Context, rng *rand.Rand, objects []Ob
 	case hold != nil:
 		_ = work(hold.Context(), hold) // it returns nil
 		err = w.unlock(rng, hold.Unlock)
+		w.ended(strings.Join(l.Names(), "+"), hold.Err())
 	case !ran:
 		w.failed(nil, parts.records, strings.Join(l.Names(), "+"), patient && !w.anyClosing(parts), parent, w.unlessClosed(err))
 		return
@@ -123,6 +127,9 @@ func (w *worker) unlessClosed(err error) error {
 
 func (w *worker) holdSeveral(ctx context.Context, rng *rand.Rand, hold *multilock.Hold, parts several, s stack) {
 	tokens := hold.Tokens()
+	if names := hold.Names(); len(names) != len(tokens) {
+		w.violation("tokens", "%v have %v", names, tokens)
+	}
 	see := func() {
 		for _, r := range parts.records {
 			if r.Begin != 0 {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -39,6 +40,7 @@ type worker struct {
 	clients [6]atomic.Pointer[client]
 	numbers atomic.Int64
 	log     *os.File
+	logger  *slog.Logger // of the clients
 	mute    sync.Mutex
 
 	busy     []Object // those that bursts use, as often as they are to
@@ -84,6 +86,8 @@ func (w *worker) run() {
 	w.words = must1(OpenWords(filepath.Join(w.Dir, "words")))
 	w.witness = must1(OpenWitness(witnessPath(w.Dir, w.Serial)))
 	w.log = must1(os.OpenFile(logPath(w.Dir, w.Serial), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600))
+	told := must1(os.OpenFile(logPath(w.Dir, w.Serial)+"key", os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600))
+	w.logger = slog.New(slog.NewTextHandler(told, nil))
 	before := goleak.IgnoreCurrent()
 	ctx, cancel := context.WithCancel(context.Background())
 	var watching, working sync.WaitGroup
@@ -207,9 +211,11 @@ func (w *worker) disturb(ctx context.Context, rng *rand.Rand) {
 		w.replace(rng)
 	case o.Taken && rng.IntN(3) == 0:
 		w.take(rng, o)
+	case o.Changes && o.Family == Counting:
+		w.changeCounting(rng, o)
 	case o.Changes:
 		w.change(rng, o)
-	case !o.Quiet && (o.Exclusive() || o.Permits()):
+	case !o.Quiet:
 		w.inspect(rng, o)
 	}
 }

@@ -1,0 +1,14 @@
+package once_test
+
+import (
+	"testing"
+
+	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/once"
+)
+
+func TestMethods(t *testing.T) {
+	redistest.Methods(t, &once.Once{}, "Do", "Done", "Name", "Result", "TryDo")
+	redistest.Methods(t, &once.Job{}, "Name", "Run")
+	redistest.Methods(t, &once.Run{}, "Attempt", "Hold", "SetResult", "Tick", "Token")
+}

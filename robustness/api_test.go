@@ -1,0 +1,92 @@
+package robustness
+
+import (
+	"go/types"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/tools/go/packages"
+)
+
+const module = "github.com/latchkey-go/latchkey"
+
+// unused is what programs do not use, and why. A name of the API that is neither here nor used is forgotten.
+var unused = map[string]string{
+	"leader.WithExit":         "it ends the process: package leader's own tests have it",
+	"countdown.Status.String": "text for people",
+}
+
+// Programs use each function, method and option of the public packages.
+func TestEverythingIsUsed(t *testing.T) {
+	load := packages.NeedName | packages.NeedTypes | packages.NeedTypesInfo | packages.NeedImports | packages.NeedDeps | packages.NeedSyntax
+	loaded, err := packages.Load(&packages.Config{Context: t.Context(), Mode: load}, ".")
+	require.NoError(t, err)
+	require.Len(t, loaded, 1)
+	require.Empty(t, loaded[0].Errors)
+	used := map[string]bool{}
+	called := map[string]bool{} // methods of interfaces of this package
+	for _, object := range loaded[0].TypesInfo.Uses {
+		if name := nameOf(object); name != "" {
+			used[name] = true
+		}
+		if f, ok := object.(*types.Func); ok && f.Pkg() == loaded[0].Types {
+			if of := f.Signature().Recv(); of != nil && types.IsInterface(of.Type()) {
+				called[f.Name()] = true
+			}
+		}
+	}
+	wanted := map[string]bool{}
+	for path, imported := range loaded[0].Imports {
+		if strings.HasPrefix(path, module) && !strings.Contains(path, "/internal/") {
+			for _, object := range callable(imported.Types) {
+				wanted[nameOf(object)] = true
+			}
+		}
+	}
+	require.Greater(t, len(wanted), 150)
+	for _, name := range slices.Sorted(maps.Keys(wanted)) {
+		used[name] = used[name] || called[name[strings.LastIndexByte(name, '.')+1:]] && strings.Count(name, ".") > 1
+		if _, excused := unused[name]; used[name] == excused {
+			t.Errorf("%s: used is %v, and that it is not is explained is %v", name, used[name], excused)
+		}
+	}
+	for name := range unused {
+		require.True(t, wanted[name], "%s is no name of the API", name)
+	}
+}
+
+// callable is the exported functions of a package, and the methods of its exported types.
+func callable(of *types.Package) (all []types.Object) {
+	scope := of.Scope()
+	for _, name := range scope.Names() {
+		switch object := scope.Lookup(name).(type) {
+		case *types.Func:
+			if object.Exported() {
+				all = append(all, object)
+			}
+		case *types.TypeName:
+			if !object.Exported() || object.IsAlias() {
+				continue
+			}
+			methods := types.NewMethodSet(types.NewPointer(object.Type()))
+			for method := range methods.Methods() {
+				if method.Obj().Exported() {
+					all = append(all, method.Obj())
+				}
+			}
+		}
+	}
+	return all
+}
+
+// nameOf is a function as rlock.New, and a method as latchkey.Lock.TryLock. Others have none.
+func nameOf(object types.Object) string {
+	f, ok := object.(*types.Func)
+	if !ok || f.Pkg() == nil || !strings.HasPrefix(f.Pkg().Path(), module) {
+		return ""
+	}
+	return strings.NewReplacer("(*", "", "(", "", ")", "", module+"/", "", module+".", "latchkey.").Replace(f.Origin().FullName())
+}
