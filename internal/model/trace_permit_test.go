@@ -55,7 +55,7 @@ func (k *tracedPool) next(c *permitCall, s *redistest.Step, m moment, was []stri
 			may = append(may, h.id)
 		}
 	}
-	doubtful := k.doubtful(was, s.Listening)
+	doubtful := k.doubtful(was, s.Listening, lua.ClientOf(c.client))
 	if len(may)+len(doubtful) > 10 {
 		return nil, errRoom
 	}
@@ -84,11 +84,12 @@ func (k *tracedPool) next(c *permitCall, s *redistest.Step, m moment, was []stri
 	return all, first
 }
 
-// doubtful are the clients that wait, and have stopped listening before the step, or after it.
-func (k *tracedPool) doubtful(was, is []string) (clients []string) {
+// doubtful are the clients that wait, and have stopped listening before the step, or after it. The one that
+// calls may begin to wait with the step, and be granted something by another request of it.
+func (k *tracedPool) doubtful(was, is []string, calls string) (clients []string) {
 	for _, channel := range was {
 		client := strings.TrimPrefix(channel, lua.Inbox(""))
-		waits := slices.ContainsFunc(k.queue, func(p place[string]) bool { return lua.ClientOf(p.id) == client })
+		waits := client == calls || slices.ContainsFunc(k.queue, func(p place[string]) bool { return lua.ClientOf(p.id) == client })
 		if waits && !slices.Contains(is, channel) {
 			clients = append(clients, client)
 		}
