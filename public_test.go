@@ -59,9 +59,9 @@ func TestPublicNamesAreWhole(t *testing.T) {
 	require.Greater(t, seen, 300)
 }
 
-// exported are the types in a file that users read: those of exported types, but for fields that are not
-// exported, and of functions and methods, without what these do. embedding are the exported structs that embed
-// something.
+// exported are the types in a file that users read: those of exported types, but for fields that are
+// not exported, and of functions and methods, without what these do. embedding are the exported structs that
+// embed something.
 func exported(file *ast.File) (shown []ast.Expr, embedding []string) {
 	for _, d := range file.Decls {
 		switch d := d.(type) {
