@@ -12,17 +12,17 @@ type plainPermits struct {
 	free int64
 }
 
-// countingModel is plain permits, of which so many are free at first as an object has. If it is not exact,
-// fewer may be seen than are free: somebody whose context ends may be granted permits all the same, and gives
-// them back.
+// countingModel is plain permits, of which so many are free as an object has once a client has said so. If it
+// is not exact, fewer may be seen than are free: somebody whose context ends may be granted permits all the
+// same, and gives them back.
 func countingModel(of Object, exact bool) *porcupine.NondeterministicModel {
 	declared := plainPermits{true, int64(of.Capacity)}
 	return &porcupine.NondeterministicModel{
-		Init: func() []any { return []any{declared} },
+		Init: func() []any { return []any{plainPermits{}} },
 		Step: func(state, in, out any) (next []any) {
 			before := state.(plainPermits)
 			next = stepPlain(before, in.(input), out.(output), declared.free, exact)
-			if !before.set { // the clients declare how many there are
+			if !before.set { // the client may have declared how many there are
 				next = append(next, stepPlain(declared, in.(input), out.(output), declared.free, exact)...)
 			}
 			return next

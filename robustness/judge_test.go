@@ -85,3 +85,31 @@ func TestWhatWasFoundIsKept(t *testing.T) {
 	require.NoFileExists(t, filepath.Join(dir, "episode.json"))
 	require.Equal(t, 2, kept())
 }
+
+// Plain permits that are made, changed and removed by commands, one after the other, have an order if each
+// replies what the ones before it have left.
+func TestPlainPermitsThatChange(t *testing.T) {
+	o := Object{Family: Counting, Capacity: 3, Changes: true}
+	at := int64(0)
+	said := func(mode, n, value, extra int64) entry {
+		at += 10
+		e := ended(mode, n, at, at+5, Done)
+		e.Token, e.Extra = value, extra
+		return e
+	}
+	for name, test := range map[string]struct {
+		commands []entry
+		want     int
+	}{
+		"nobody has made them":    {[]entry{said(erase, 0, 0, 0), said(initialize, 3, 0, 1), said(look, 0, 3, 0)}, 0},
+		"the first one made them": {[]entry{said(take, 2, 0, 0), said(add, 4, 5, 0), said(erase, 0, 0, 1), said(erase, 0, 0, 0)}, 0},
+		"more than were added":    {[]entry{said(take, 2, 0, 0), said(add, 4, 6, 0)}, 1},
+		"made twice":              {[]entry{said(initialize, 3, 0, 1), said(initialize, 3, 0, 1)}, 1},
+		"removed twice":           {[]entry{said(erase, 0, 0, 1), said(erase, 0, 0, 1), said(erase, 0, 0, 1)}, 0},
+		"taken, and not there":    {[]entry{said(take, 3, 0, 0), said(take, 1, 0, 0)}, 1},
+		"fewer than none":         {[]entry{said(take, 3, 0, 0), said(add, -2, -2, 0), said(drain, 0, 0, 0), said(put, 3, 0, 0), said(take, 1, 0, 0)}, 0},
+	} {
+		h := &history{Outcome: Outcome{Dir: t.TempDir()}, entries: test.commands}
+		require.Len(t, h.linear(o), test.want, name)
+	}
+}

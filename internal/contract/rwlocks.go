@@ -58,15 +58,31 @@ func refused(t testing.TB, l *latchkey.Lock) {
 }
 
 // share returns holds of one client that share an entry. In a cluster a client listens for those of a name
-// from its second reader on, and before that it would share none.
+// from its second reader on. Who comes before it hears shares none, and nobody waits for that for longer than
+// a moment: so the holds are taken again, beside one that has it listen, until they share.
 func share(t testing.TB, l *rwlock.Lock, n int) (holds []*latchkey.Hold) {
 	t.Helper()
-	first := must(t, l.Read())
-	for range n {
-		holds = append(holds, must(t, l.Read()))
+	others, err := l.Read().Inspect(t.Context())
+	require.NoError(t, err)
+	one := must(t, l.Read())
+	for began := time.Now(); time.Since(began) < long; {
+		holds = nil
+		for range n {
+			holds = append(holds, must(t, l.Read()))
+		}
+		unlock(t, one)
+		all, err := l.Read().Inspect(t.Context())
+		require.NoError(t, err)
+		if all.Shares == others.Shares+1 {
+			return holds
+		}
+		one = holds[0]
+		for _, h := range holds[1:] {
+			unlock(t, h)
+		}
 	}
-	unlock(t, first)
-	return holds
+	require.FailNow(t, "the readers of a client share no entry")
+	return nil
 }
 
 // state waits until so many entries hold the lock together, and so many are queued.

@@ -191,7 +191,7 @@ func (p *Primitive) compete(c *contender) (*Hold, error) {
 		c.tenure = p.newTenure(c.permits, c.inTurn) // its lease was over before it was a hold
 	}
 	if c.inTurn {
-		p.Queue.endTurn(p.Shared, nil)
+		p.Queue.passOn(p.Shared)
 	}
 	return nil, session.Wrap(p.Name, session.ErrClosed)
 }
@@ -206,12 +206,12 @@ func (p *Primitive) holdOf(c *contender) (*Hold, error) {
 	if err == nil {
 		return t.hold(c.parent, &p.terms), nil
 	}
-	p.Queue.waiters.Cancel(&t.waiter)
+	t.cancel()
 	if errors.Is(err, errGone) {
 		return nil, nil //nolint:nilnil // as it says
 	}
 	if c.inTurn {
-		p.Queue.endTurn(p.Shared, nil)
+		p.Queue.passOn(p.Shared)
 	}
 	if errors.Is(err, errEnded) {
 		return nil, p.failed(c, context.Cause(c.waits))

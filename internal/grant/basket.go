@@ -150,7 +150,7 @@ func holdPrefix(parent context.Context, ps []*Primitive, tenures []*tenure, errs
 func discardFrom(i int, tenures []*tenure, errs []error) {
 	for ; i < len(tenures); i++ {
 		if errs[i] == nil {
-			tenures[i].queue.waiters.Cancel(&tenures[i].waiter)
+			tenures[i].cancel()
 		}
 	}
 }

@@ -38,7 +38,8 @@ func (h Holding) Against(owner string, shares int64) {
 // doubt has Redis be asked whether the tenure is still there, before another turn begins in it.
 func (t *tenure) doubt() {
 	t.queue.mu.Lock()
-	t.handOffs.reserved, t.open = 0, false
+	t.handOffs.reserved = 0
+	t.stopJoining()
 	t.queue.mu.Unlock()
 	if !t.leaveParked() {
 		t.queue.At.Client.Keeper.Ask(&t.item)

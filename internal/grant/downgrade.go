@@ -80,8 +80,8 @@ func (h *Hold) beginDowngrade() (done bool, err error) {
 		return false, session.Invalid("the write hold was re-entered: unlock the others first")
 	}
 	t.weak++
-	if t.inLine {
-		t.inLine = false
+	if t.hasTurn {
+		t.hasTurn = false
 		t.queue.passTurn(&t.queue.alone.line)
 	}
 	return false, nil
@@ -100,7 +100,7 @@ func (t *tenure) goOnShared(audible, others bool) {
 	q := t.queue
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if t.phase == held && t.turn != nil && t.turn.last != nil {
+	if t.owns() && t.turn != nil && t.turn.last != nil {
 		t.shared, t.audible = true, audible && t.terms.sharable()
 		if others {
 			t.contendNow()

@@ -14,7 +14,7 @@ func TestDowngradedAfterUnlock(t *testing.T) {
 	for name, unlocked := range map[string]bool{"unlocked": true, "held": false} {
 		t.Run(name, func(t *testing.T) {
 			q := &Queue{At: session.Target{Client: &session.Client{}}, shared: &half{}}
-			shared := &tenure{queue: q, phase: held}
+			shared := heldTenure(t, q)
 			shared.first.tenure = shared
 			shared.first.begin(t.Context())
 			shared.turn = &shared.first

@@ -32,13 +32,20 @@ func (p *Primitive) notDrawn(parent, waits context.Context, err error) error {
 	return p.failed(&contender{parent: parent, waits: waits}, err)
 }
 
+// ended ends a tenure that had no holds, and whose grant nobody here has any more.
+func (t *tenure) ended() {
+	t.queue.mu.Lock()
+	defer t.queue.mu.Unlock()
+	t.queue.waiters.End(&t.waiter)
+}
+
 // drawn ends a tenure whose grant is the caller's, and reports whether nothing of it can arrive any more.
 // While a copy of its acquire, or a message about it, may still arrive, it stays known here and in Redis, so
 // that these are not taken for something else.
 func (t *tenure) drawn() (settled bool) {
 	c, n := t.queue.At.Client, t.waiter.Number
 	if !t.queue.waiters.Outstanding(&t.waiter) {
-		t.queue.waiters.End(&t.waiter)
+		t.ended()
 		return true
 	}
 	c.Count(-1, 0)

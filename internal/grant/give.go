@@ -66,10 +66,16 @@ func (t *tenure) beginBudget(terms *terms) {
 	t.handOffs.contended = time.Now().Add(-rand.N(terms.span/4 + 1))
 }
 
-// endTurn passes on the turn of a delegate that got nothing, with its place in the queue if that is left.
-func (q *Queue) endTurn(shared bool, left *tenure) (taken bool) {
+// passOn passes on the turn of a delegate that got nothing, and of which nothing is left.
+func (q *Queue) passOn(shared bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.endTurn(shared, nil)
+}
+
+// endTurn passes on the turn of a delegate that got nothing, with its place in the queue if that is left. The
+// mutex is held.
+func (q *Queue) endTurn(shared bool, left *tenure) (taken bool) {
 	if !q.kind.Exclusive {
 		q.rivals--
 	}

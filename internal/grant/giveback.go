@@ -160,7 +160,7 @@ func releaseTogether(ctx context.Context, basket []*leaving) {
 func (l *leaving) answered(owned bool) {
 	r := l.release
 	r.done = true
-	r.turn.tenure.finish(released, false)
+	r.turn.tenure.finish()
 	if !owned { // rule 9: nothing was sent before
 		l.err = fmt.Errorf("%w: %w", session.ErrLost, ErrNotOurs)
 		return

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/session"
+	"github.com/latchkey-go/latchkey/internal/wait"
 )
 
 // The local hand-off: how rlock passes the lock on inside the process.
@@ -75,9 +76,9 @@ func (t *tenure) contendNow() {
 // held: so a message that others want the lock finds it held, parked, or left to the next.
 func (t *tenure) stepDown(now time.Time) (goesOn bool) {
 	t.queue.locked()
-	inLine := t.inLine
-	t.turn, t.inLine = nil, false
-	return inLine && t.queue.passNow(&t.queue.alone.line, t, now) || t.mayPark() && t.park()
+	hadTurn := t.hasTurn
+	t.turn, t.hasTurn = nil, false
+	return hadTurn && t.queue.passNow(&t.queue.alone.line, t, now) || t.mayPark() && t.park()
 }
 
 // next begins a further turn, for a goroutine that wants it. It returns nil when the lock has to be offered,
@@ -90,18 +91,19 @@ func (t *tenure) next(w *wish, now time.Time) *Hold {
 	}
 	u := &turn{tenure: t, token: t.handOffs.next(), moment: now}
 	u.begin(w.parent)
-	t.turn, t.inLine = u, t.queue.kind.Exclusive
-	if t.stay.parked {
+	t.turn, t.hasTurn = u, t.queue.kind.Exclusive
+	if t.state() == wait.Parked {
+		t.become(wait.Held)
 		t.queue.worth.used()
 	}
-	t.stay.parked, t.stay.span = false, terms.linger
+	t.stay.span = terms.linger
 	session.Raise(t.queue.At.Floor, u.token)
 	return &u.first
 }
 
 // mayGoOn reports whether a further turn may begin, on these terms. The mutex is held.
 func (t *tenure) mayGoOn(now time.Time, terms *terms) bool {
-	return t.phase == held && t.item.LeftAt(now) > 0 && t.queue.At.Client.Closing.Err() == nil &&
+	return (t.state() == wait.Held || t.state() == wait.Parked) && t.item.LeftAt(now) > 0 && t.queue.At.Client.Closing.Err() == nil &&
 		terms.passable() && terms.lease == t.terms.lease && !t.handOffs.due(now, t.first.moment, t.stay.until, terms)
 }
 
@@ -129,10 +131,10 @@ func (p *Primitive) succeed(left *tenure) *tenure {
 	case t == nil || !left.queue.waiters.Answered(&left.waiter): // nothing may end it before its acquires are answered
 		left.discard()
 	case !left.queue.At.Client.Keeper.Remove(&left.item): // lost, while nobody held it who would have to be told
-		left.finish(lost, false)
+		left.finish()
 	default:
 		t.waiter.Offers = true
-		t.offered.Store(left)
+		t.offered = left // nobody else knows of either
 	}
 	return t
 }
@@ -143,15 +145,31 @@ func (t *tenure) discard() {
 	case t == nil:
 	case t.wasHeld(): // its turns have ended well; it is cancelled like a wait, for which Shutdown has patience
 		t.queue.At.Client.Keeper.Remove(&t.item)
-		t.finish(released, true)
+		t.giveBack()
 	default:
-		t.queue.waiters.Cancel(&t.waiter)
+		t.cancel()
 	}
+}
+
+// cancel gives back what was granted, or may be, to a tenure that nobody waits with any more.
+func (t *tenure) cancel() {
+	t.queue.mu.Lock()
+	defer t.queue.mu.Unlock()
+	t.queue.waiters.Cancel(&t.waiter)
 }
 
 // offerAnswered ends the tenure that was offered: Redis has ended its id.
 func (t *tenure) offerAnswered() {
-	if old := t.offered.Swap(nil); old != nil {
-		old.finish(released, false)
+	t.queue.mu.Lock()
+	defer t.queue.mu.Unlock()
+	t.endOffered()
+}
+
+// endOffered is offerAnswered with the mutex held.
+func (t *tenure) endOffered() {
+	old := t.offered
+	t.offered = nil
+	if old != nil && old.owns() {
+		old.retire(old.queue.waiters.End)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/wait"
 )
 
 // The line: the goroutines of this process that want the same thing stand in it, first come, first served.
@@ -121,6 +123,9 @@ func (w *wish) givenTurn(left *tenure, now time.Time) gift {
 	if left != nil && !w.primitive.Shared {
 		if hold := left.next(w, now); hold != nil {
 			return gift{hold: hold}
+		}
+		if s := left.state(); s == wait.Held || s == wait.Parked {
+			left.become(wait.Offered)
 		}
 	}
 	return gift{left: left}

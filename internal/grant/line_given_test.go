@@ -61,6 +61,7 @@ func TestGivenToWhoWantsIt(t *testing.T) {
 func (r *room) permits(n int) *Hold {
 	r.made.Add(1)
 	t := &tenure{queue: r.Queue, name: r.Name, terms: r.terms, permits: n}
+	t.granted()
 	t.waiter.Lease = r.terms.lease
 	t.waiter.Grant.Token, t.waiter.Grant.Reserved, t.waiter.Grant.Moment = 1_000_000*r.made.Load(), 5000, time.Now()
 	return t.hold(context.Background(), &r.terms)

@@ -36,7 +36,8 @@ func TestParked(t *testing.T) {
 	_, ok = r.takeParked(t.Context())
 	require.False(t, ok)
 
-	two := &tenure{queue: r.Queue, phase: held, stay: stay{span: time.Minute}, handOffs: handOffs{reserved: 1}}
+	two := heldTenure(t, r.Queue)
+	two.stay.span, two.handOffs.reserved = time.Minute, 1
 	two.waiter.Demand.Lingers = true
 	require.False(t, two.stepDownLocked(), "somebody else has the turn")
 	g.hold.turn().undo()

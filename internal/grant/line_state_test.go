@@ -34,7 +34,7 @@ func newRoom(t *testing.T, kind *Kind, o ...Option) *room {
 	stop() // its clock is not watched
 	c := &session.Client{Closing: closing, Stopped: stopped, Keeper: lease.NewKeeper(closing, nil), Options: session.Options{Logger: slog.New(slog.DiscardHandler)}}
 	q := &Queue{At: session.Target{Client: c, Floor: new(atomic.Int64)}, kind: kind}
-	q.waiters = wait.New(closing, q, time.Second)
+	q.waiters = wait.New(&q.mu, closing, forgetful{q}, time.Second)
 	if kind.Sharable {
 		q.shared = &half{}
 	}
@@ -46,6 +46,17 @@ func newRoom(t *testing.T, kind *Kind, o ...Option) *room {
 	return &room{Primitive: p, closing: closes}
 }
 
+// forgetful is a queue whose Redis has forgotten what is cancelled.
+type forgetful struct{ *Queue }
+
+func (forgetful) Cancel(ws []*wait.Waiter) ([]bool, error) {
+	all := make([]bool, len(ws))
+	for i := range all {
+		all[i] = true
+	}
+	return all, nil
+}
+
 // held is a tenure that was granted now, with the turn of the line and tokens for further turns. Redis would
 // grant it only when the one before is given back.
 func (r *room) held(tokens int64) *Hold {
@@ -53,7 +64,8 @@ func (r *room) held(tokens int64) *Hold {
 		runtime.Gosched()
 	}
 	r.made.Add(1)
-	t := &tenure{queue: r.Queue, name: r.Name, terms: r.terms, delegate: true, permits: 1}
+	t := &tenure{queue: r.Queue, name: r.Name, terms: r.terms, hasTurn: true, permits: 1}
+	t.granted()
 	t.waiter.Lease = r.terms.lease
 	t.waiter.Grant.Token, t.waiter.Grant.Reserved, t.waiter.Grant.Moment = 1_000_000*r.made.Load(), tokens, time.Now()
 	t.waiter.Demand.Lingers = r.terms.linger > 0
@@ -235,7 +247,7 @@ func TestLineIsDisbanded(t *testing.T) {
 		}
 		synctest.Wait()
 		require.Equal(t, 5, r.InLine())
-		(&tenure{queue: r.Queue, yields: true}).othersWait()
+		(&tenure{queue: r.Queue, terms: r.terms}).othersWait()
 		synctest.Wait()
 		require.EqualValues(t, 5, passed.Load())
 		require.Zero(t, r.InLine())

@@ -7,6 +7,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/session"
+	"github.com/latchkey-go/latchkey/internal/wait"
 )
 
 // Lingering: how a lock stays with its process while nobody holds it.
@@ -23,11 +24,9 @@ import (
 
 // stay is what a tenure must know to linger. It is guarded by the mutex of its queue.
 type stay struct {
-	span   time.Duration // for how long it may linger, on the terms of its last turn
-	until  time.Time     // when that ends; zero before it was parked. Set once
-	parked bool          // nobody holds it; also while it is taken, or released
-	over   bool          // it counts as one that waits, as what was held does until it is forgotten
-	left   chan struct{} // closed when it was released; nil before it is being released
+	span  time.Duration // for how long it may linger, on the terms of its last turn
+	until time.Time     // when that ends; zero before it was parked. Set once
+	left  chan struct{} // closed when what was parked is released; nil before it is being released. From then on it counts as one that waits
 }
 
 // mayPark reports whether a tenure that nobody holds may stay. The mutex is held. Where the timer is set for
@@ -35,7 +34,7 @@ type stay struct {
 // without tokens would be of no use to whoever comes, and Redis may not have told it that others wait.
 func (t *tenure) mayPark() bool {
 	s := &t.stay
-	return s.span != 0 && t.waiter.Demand.Lingers && t.phase == held && t.handOffs.reserved > 0 && t.handOffs.contended.IsZero() &&
+	return s.span != 0 && t.waiter.Demand.Lingers && t.owns() && t.handOffs.reserved > 0 && t.handOffs.contended.IsZero() &&
 		t.queue.At.Client.Closing.Err() == nil && (s.until.IsZero() || t.queue.ends.isSetBy(s.until) || time.Until(s.until) > 0)
 }
 
@@ -48,7 +47,8 @@ func (t *tenure) park() bool {
 	if l.taken || l.parked != nil || q.hearing() != t.heard {
 		return false
 	}
-	l.parked, t.stay.parked = t, true
+	l.parked = t
+	t.become(wait.Parked)
 	if t.stay.until.IsZero() {
 		t.stay.until = time.Now().Add(t.stay.span)
 	}
@@ -179,17 +179,18 @@ func (t *tenure) leaveParked() bool {
 	t.queue.mu.Lock() // whoever finds it neither parked nor held finds what to wait for
 	unparked := t.unpark()
 	if unparked {
+		t.become(wait.Releasing)
 		t.stay.left = left
+		t.queue.At.Client.Count(1, -1) // Shutdown has the patience for it that it has for waits
 	}
 	t.queue.mu.Unlock()
 	if !unparked {
 		return false
 	}
-	t.countAsOver() // Shutdown has the patience for it that it has for waits
 	t.queue.At.Client.Go(func() {
 		defer close(left)
 		if !t.queue.At.Client.Keeper.Remove(&t.item) {
-			t.finish(lost, false)
+			t.finish()
 			return
 		}
 		// That it was taken away is nobody's loss.
@@ -267,16 +268,5 @@ func (q *Queue) Lingers(owner string) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	t := q.alone.holder
-	return t != nil && t.waiter.Owner == owner && t.stay.parked
-}
-
-// countAsOver counts a tenure that was held as one that waits.
-func (t *tenure) countAsOver() {
-	t.queue.mu.Lock()
-	counted := t.stay.over
-	t.stay.over = true
-	t.queue.mu.Unlock()
-	if !counted {
-		t.queue.At.Client.Count(1, -1)
-	}
+	return t != nil && t.waiter.Owner == owner && t.state() == wait.Parked
 }

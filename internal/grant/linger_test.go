@@ -18,7 +18,8 @@ import (
 func turnOf(t *testing.T, closing context.Context) *tenure {
 	t.Helper()
 	q := &Queue{At: session.Target{Client: &session.Client{Closing: closing}}}
-	x := &tenure{queue: q, phase: held, inLine: true, stay: stay{span: MaxLinger}, handOffs: handOffs{reserved: 1}}
+	x := heldTenure(t, q)
+	x.hasTurn, x.stay.span, x.handOffs.reserved = true, MaxLinger, 1
 	x.waiter.Demand.Lingers = true
 	q.alone.line.taken = true
 	t.Cleanup(func() {
@@ -48,7 +49,7 @@ func TestWantBeforeParking(t *testing.T) {
 	}{
 		{"nothing", func(*tenure) {}, true},
 		{"want", (*tenure).contend, false},
-		{"lost", func(x *tenure) { x.become(lost) }, false},
+		{"lost", func(x *tenure) { x.becomes(wait.Over) }, false},
 		{"deaf", func(x *tenure) { x.heard++ }, false},
 		{"closing", func(*tenure) { beginClosing() }, false},
 	} {
@@ -56,7 +57,7 @@ func TestWantBeforeParking(t *testing.T) {
 			x := turnOf(t, closing)
 			c.end(x)
 			require.Equal(t, c.stays, x.stepDownLocked())
-			require.Equal(t, c.stays, x.stay.parked)
+			require.Equal(t, c.stays, x.state() == wait.Parked)
 			require.Equal(t, c.stays, x.queue.alone.line.parked == x)
 			require.True(t, x.queue.alone.line.isEmpty())
 		})
@@ -99,7 +100,7 @@ func TestNothingIsParkedWithoutTokens(t *testing.T) {
 		x := turnOf(t, t.Context())
 		x.handOffs.reserved = int64(reserved)
 		require.Equal(t, parks, x.stepDownLocked())
-		require.Equal(t, parks, x.stay.parked)
+		require.Equal(t, parks, x.state() == wait.Parked)
 	}
 }
 
@@ -124,7 +125,7 @@ func TestAwaitLeaving(t *testing.T) {
 				defer giveUp()
 				defer beginClosing()
 				q := &Queue{At: session.Target{Client: &session.Client{Closing: closing}}}
-				q.waiters = wait.New(closing, q, time.Second)
+				q.waiters = wait.New(&q.mu, closing, q, time.Second)
 				x := &tenure{queue: q, stay: stay{left: make(chan struct{})}}
 				q.alone.holder = x
 				if c.wait == 0 {

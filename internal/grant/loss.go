@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/latchkey-go/latchkey/internal/session"
+	"github.com/latchkey-go/latchkey/internal/wait"
 )
 
 var errForced = errors.New("taken away by ForceUnlock or Delete")
@@ -16,7 +17,7 @@ func (t *tenure) revoke(token int64, why error) {
 	if token > t.revoked.token {
 		t.revoked = revocation{token, why}
 	}
-	concerned := t.phase == held && token >= t.first.token
+	concerned := t.owns() && token >= t.first.token
 	t.queue.mu.Unlock()
 	if concerned {
 		t.queue.At.Client.Keeper.Lose(&t.item, why)
@@ -27,10 +28,7 @@ func (t *tenure) revoke(token int64, why error) {
 // is sent, because their code may still run. Others of this process may compete from now on.
 func (t *tenure) Lost(reason error) {
 	t.queue.mu.Lock()
-	first := t.phase == held // else a release found out before
-	if first {
-		t.become(lost)
-	}
+	first := t.owns() // else a release found out before
 	t.loss = LossOf(reason)
 	var turns []*turn
 	between := t.turn == nil
@@ -42,33 +40,28 @@ func (t *tenure) Lost(reason error) {
 			h.end(t.loss)
 		}
 	}
-	parked, token := t.stay.parked, t.handOffs.token
+	lingered, token := t.state() == wait.Parked || t.stay.left != nil, t.handOffs.token
 	if between {
 		turns = []*turn{&t.first}
 	}
-	if t.inLine {
-		t.inLine = false
+	if first && t.hasTurn {
+		t.hasTurn = false
 		t.queue.passTurn(&t.queue.alone.line)
 	}
 	t.unpark()
+	if first && t.partOf == nil && !lingered { // else nobody has lost anything
+		t.queue.At.Client.Options.Logger.Warn("latchkey: lost", "name", t.name, "token", token, "reason", reason)
+		for _, u := range turns {
+			t.queue.At.Client.Notifier.Notify(func() { u.lost(token, reason) })
+		}
+	}
+	if first {
+		t.retire(t.queue.waiters.End) // Unlock may never be called
+	}
 	t.queue.mu.Unlock()
-	if !first {
-		return
-	}
-	if t.partOf != nil {
-		t.retire(false)
+	if first && t.partOf != nil {
 		t.partOf.lost(LossOf(reason))
-		return
 	}
-	if parked { // nobody has lost anything
-		t.retire(false)
-		return
-	}
-	t.queue.At.Client.Options.Logger.Warn("latchkey: lost", "name", t.name, "token", token, "reason", reason)
-	for _, u := range turns {
-		t.queue.At.Client.Notifier.Notify(func() { u.lost(token, reason) })
-	}
-	t.retire(false) // Unlock may never be called
 }
 
 // lossOf is why the tenure of a hold was lost; nil while it is not. The hold may know that by the clock

@@ -19,7 +19,7 @@ func TestUnlockOfWhatTheClockEnded(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				keeper := lease.NewKeeper(t.Context(), nil)
 				q := &Queue{At: session.Target{Client: &session.Client{Closing: t.Context(), Keeper: keeper}}, kind: &Kind{Exclusive: true}}
-				x := &tenure{queue: q, phase: held}
+				x := heldTenure(t, q)
 				x.item = lease.Item{Owner: x, Lease: time.Hour}
 				keeper.Keep(&x.item, time.Now(), time.Hour)
 				x.first = turn{tenure: x, moment: time.Now()}

@@ -43,10 +43,10 @@ func TestOfferOfWhatIsLost(t *testing.T) {
 			commands := &vanished{}
 			kind := &Kind{Offerer: func(*Queue) Offerer { return commands }}
 			q := &Queue{At: session.Target{Client: c, Keys: keys}, Commands: commands, kind: kind}
-			q.waiters = wait.New(c.Closing, q, time.Second)
+			q.waiters = wait.New(&q.mu, c.Closing, q, time.Second)
 			old, fresh := &tenure{queue: q}, &tenure{queue: q}
 			old.waiter.Number, fresh.waiter.Number, fresh.waiter.Offers = 1, 2, true
-			fresh.offered.Store(old)
+			fresh.offered = old
 			require.True(t, c.Register(2, fresh))
 			_, err = q.Ask(t.Context(), &fresh.waiter, mode, 12345)
 			require.Error(t, err)

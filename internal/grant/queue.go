@@ -24,8 +24,8 @@ type Queue struct {
 	Commands Commands       // its kind's
 
 	kind    *Kind
-	batch   uint16 // which renewals go together
-	waiters *wait.Waiters
+	batch   uint16        // which renewals go together
+	waiters *wait.Waiters // which mu guards too
 	inbox   inbox
 	ear     ear
 
@@ -34,8 +34,8 @@ type Queue struct {
 	// mu guards what follows, and the tenures and turns of the name: all that says who has it, or is next, in
 	// this process. It is held for moments, in which nothing is sent or waited for.
 	//
-	// Those of a hold, of its contexts and of the inbox may be locked while it is held, and never the other way
-	// round. The waiters, the keeper and the registry have theirs: neither is locked while one of the others is.
+	// Those of a hold, of its contexts, of the inbox and of the registry may be locked while it is held, and
+	// never the other way round. The keeper has its own: neither is locked while the other is.
 	mu     sync.Mutex
 	alone  half  // of those who exclude each other
 	shared *half // of those who hold together; nil unless the kind is sharable
@@ -78,7 +78,7 @@ func (q *Queue) half(shared bool) *half {
 func QueueOf(c *session.Client, kind *Kind, name string) (*Queue, error) {
 	return session.GetOrCreate(c, kind.Family, name, func(at session.Target) *Queue {
 		q := &Queue{At: at, kind: kind, batch: c.Conn.Batch(at.Keys)}
-		q.waiters = wait.New(c.Closing, q, c.Options.Lease)
+		q.waiters = wait.New(&q.mu, c.Closing, q, c.Options.Lease)
 		q.Commands = kind.Commands(q)
 		if kind.Sharable {
 			q.shared = &half{}
@@ -237,21 +237,21 @@ func (q *Queue) Cancel(ws []*wait.Waiter) ([]bool, error) {
 // Gone forgets the tenure of a waiter.
 func (q *Queue) Gone(w *wait.Waiter) {
 	t, _ := q.At.Client.Forget(w.Number).(*tenure)
-	if t != nil && t.offered.Load() != nil {
-		q.At.Client.Go(t.offerAnswered) // it has been ended with w
+	if t != nil {
+		t.endOffered() // it has been ended with w
 	}
 }
 
 // GivenUp passes on the turn of the line, if the waiter had it.
 func (q *Queue) GivenUp(w *wait.Waiter, inheritable bool) bool {
 	t := q.tenure(w.Number)
-	if t == nil || !t.delegate {
+	if t == nil || !t.hasTurn {
 		return false
 	}
 	if inheritable {
-		return q.endTurn(w.Demand.Shared, t)
+		return q.endTurn(t.shared, t)
 	}
-	q.endTurn(w.Demand.Shared, nil)
+	q.endTurn(t.shared, nil)
 	return false
 }
 
@@ -286,7 +286,9 @@ func (q *Queue) offering(w *wait.Waiter) (t, old *tenure) {
 		return nil, nil
 	}
 	if t = q.tenure(w.Number); t != nil {
-		old = t.offered.Load()
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		old = t.offered
 	}
 	return t, old
 }

@@ -32,7 +32,7 @@ func (p *Primitive) TakePart(waits context.Context, lost func(reason error)) (*P
 		return nil, p.failed(&contender{parent: waits, waits: waits}, err)
 	}
 	if err := t.replicate(waits); err != nil {
-		t.queue.waiters.Cancel(&t.waiter)
+		t.cancel()
 		return nil, session.Wrap(p.Name, err)
 	}
 	if t.partOf.hold = t.hold(context.Background(), &p.terms); t.partOf.hold == nil {

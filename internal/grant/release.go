@@ -49,7 +49,7 @@ func (t *tenure) late() error {
 	if loss == nil {
 		loss = LossOf(t.item.Expiry())
 	}
-	t.finish(lost, false)
+	t.finish()
 	return loss
 }
 
@@ -69,7 +69,7 @@ func (t *tenure) release(ctx context.Context, r *release) error {
 	}
 	r.done = true
 	if r.keep == 0 {
-		t.finish(released, false)
+		t.finish()
 		if err == nil && r.turn != nil {
 			r.turn.released()
 		}

@@ -19,6 +19,18 @@ import (
 // behind those others. So a tenure is joined only if its process would have heard the message all the while.
 // The message can be lost. So whoever waits repeats it, each time it asks.
 
+// sharing is whether goroutines hold a tenure together.
+type sharing uint8
+
+const (
+	notShared sharing = iota // one alone; or nobody yet, or nobody any more
+	closed                   // several do, and no others may join
+	open                     // several do, and others may join
+)
+
+// stopJoining has nobody join any more. The mutex is held.
+func (t *tenure) stopJoining() { t.sharing = min(t.sharing, closed) }
+
 // join returns a hold of the tenure that the goroutines of this process hold together. It returns nil when
 // there is none, or when it is for others to have their turn. It does not overtake those that stand in line.
 func (p *Primitive) join(parent context.Context, now time.Time) *Hold {
@@ -72,7 +84,7 @@ func (q *Queue) joinNow(w *wish, now time.Time, counts bool) *Hold {
 
 // isOpen reports whether others of this process may join at all. The mutex is held.
 func (t *tenure) isOpen() bool {
-	return t.open && t.phase == held && t.queue.At.Client.Closing.Err() == nil
+	return t.sharing == open && t.owns() && t.queue.At.Client.Closing.Err() == nil
 }
 
 // inBudget reports whether one more may join now whom the budget counts. The mutex is held.
@@ -115,17 +127,17 @@ func (q *Queue) awaitInbox(waits context.Context) bool {
 // share lets others join a tenure that begins to hold: at once those in the line, who came before it was
 // granted and are no part of the budget. The mutex is held.
 func (t *tenure) share() {
-	if t.phase != held {
+	if !t.owns() {
 		return
 	}
 	h := t.queue.half(true)
 	h.held++
-	t.sharing = true
+	t.sharing = closed
 	t.queue.enter() // as long as it is shared, its process must hear that others wait
 	// A channel of the name alone may have been closed since it was looked at.
 	listening := t.audible && (!t.queue.At.Client.Sharded || t.queue.Listening())
 	if listening && t.terms.sharable() {
-		t.open = true
+		t.sharing = open
 		h.holder = t
 		t.queue.letJoin(&h.line, false)
 	}
@@ -158,7 +170,7 @@ func (t *tenure) vacate(u *turn) (last bool) {
 			return false // it is for whoever leaves last of those
 		}
 	}
-	t.open = false
+	t.stopJoining()
 	if q.shared.holder == t {
 		q.shared.holder = nil
 	}

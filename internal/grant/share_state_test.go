@@ -28,12 +28,17 @@ func TestLineJoinsOutsideTheBudget(t *testing.T) {
 			}()
 		}
 		synctest.Wait()
-		x := &tenure{queue: r.Queue, name: r.Name, terms: r.terms, delegate: true, shared: true, audible: true}
+		x := &tenure{queue: r.Queue, name: r.Name, terms: r.terms, hasTurn: true, shared: true, audible: true}
+		x.granted()
 		x.waiter.Grant.Token, x.waiter.Grant.Moment, x.waiter.Grant.Others = 100, time.Now(), true
-		x.take(context.Background(), &r.terms)
-		x.keep()
-		time.Sleep(time.Second) // a busy machine, between the two steps of a grant
+		x.first = turn{tenure: x, token: 100}
+		x.first.begin(context.Background())
+		x.keep(&r.terms)
+		x.queue.mu.Lock()
+		x.begin(&r.terms)
+		time.Sleep(time.Second) // as if the message had come long ago
 		x.settle()
+		x.queue.mu.Unlock()
 		for range inLine {
 			h := <-joined
 			require.NotNil(t, h)

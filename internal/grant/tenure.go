@@ -3,7 +3,6 @@ package grant
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/lease"
@@ -17,34 +16,30 @@ import (
 // The lease, its renewal and its loss are the tenure's. Goroutines of the process that pass the lock on among
 // themselves have their turns in it, one after the other.
 type tenure struct {
-	queue    *Queue
-	name     string
-	terms    terms
-	yields   bool   // nothing of it is passed on while others wait, as far as is known
-	delegate bool   // it competes for those in the line, as their delegate
-	audible  bool   // it would have heard all the while that others wait; set before it competes
-	heard    uint64 // of one that may linger: what hearing was before it competed
-	waiter   wait.Waiter
-	item     lease.Item
-	offered  atomic.Pointer[tenure] // the one that is given up for this one, until Redis has answered that
-	first    turn
+	queue   *Queue
+	name    string
+	terms   terms
+	audible bool   // it would have heard all the while that others wait; set before it competes
+	heard   uint64 // of one that may linger: what hearing was before it competed
+	waiter  wait.Waiter
+	item    lease.Item
+	first   turn
 
 	parting sync.Mutex // held while a part of the permits is given back, or a downgrade is under way: one after the other
 
 	// Guarded by the mutex of its queue.
 
-	phase    phase
-	loss     error // why it was lost; nil unless it was
+	offered  *tenure // the one that is given up for this one, until Redis has answered that
+	loss     error   // why it was lost; nil unless it was
 	revoked  revocation
 	permits  int   // how many it holds, or wants; [All]: what is free
 	turn     *turn // who holds; nil between two turns. Of a shared tenure the first of a chain
 	shared   bool  // its turns hold together
 	weak     int   // downgrades that may have been done: it may not be its holder's alone any more
-	open     bool  // others may join; only of a shared one
-	sharing  bool  // it counts as a shared one that is held
-	joined   int   // how many have joined it
-	inLine   bool  // it has the turn of the line, and must pass it on
-	parted   bool  // a part of its permits was given back, or is about to be
+	sharing  sharing
+	joined   int  // how many have joined it
+	hasTurn  bool // it has the turn of the line: it competes for those in it, or holds and must pass it on
+	parted   bool // a part of its permits was given back, or is about to be
 	handOffs handOffs
 	stay     stay
 	partOf   *Part           // set before it competes; nil unless it is one of a lock over several servers
@@ -83,7 +78,7 @@ func (t *tenure) Interrupt() {
 func (t *tenure) HeldName() string {
 	t.queue.mu.Lock()
 	defer t.queue.mu.Unlock()
-	if t.phase != held || t.stay.parked {
+	if !t.owns() || t.state() == wait.Parked || t.stay.left != nil { // nobody in it holds it
 		return ""
 	}
 	return t.name
@@ -127,10 +122,10 @@ const All = -1
 
 // newTenure registers a fresh id, so that whatever Redis says of it finds it. It returns nil once the client
 // is closing.
-func (p *Primitive) newTenure(permits int, delegate bool) *tenure {
+func (p *Primitive) newTenure(permits int, hasTurn bool) *tenure {
 	c := p.Queue.At.Client
 	n := c.IDs.Next()
-	t := &tenure{queue: p.Queue, name: p.Name, terms: p.terms, yields: p.terms.yields, delegate: delegate, permits: permits, shared: p.Shared}
+	t := &tenure{queue: p.Queue, name: p.Name, terms: p.terms, hasTurn: hasTurn, permits: permits, shared: p.Shared}
 	t.waiter = wait.Waiter{Number: n, Owner: c.IDs.ID(n), Lease: p.terms.lease}
 	if polls := p.terms.polling; polls != nil {
 		t.waiter.Pauses = &retry.Backoff{First: polls.first, Last: polls.last}
@@ -138,7 +133,7 @@ func (p *Primitive) newTenure(permits int, delegate bool) *tenure {
 	switch {
 	case p.Demand != nil:
 		t.waiter.Demand = p.Demand(permits)
-	case delegate && p.terms.passable() && p.Queue.hasNext(): // else the first that comes may offer
+	case hasTurn && p.terms.passable() && p.Queue.hasNext(): // else the first that comes may offer
 		t.waiter.Demand.Permits = p.terms.holds // tokens for the holds that follow in this process
 	}
 	if p.terms.lingers() && p.Queue.mayLinger() {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/session"
+	"github.com/latchkey-go/latchkey/internal/wait"
 )
 
 // turn is one goroutine's time in a tenure, with the holds that re-enter it.
@@ -64,6 +65,9 @@ func (u *turn) conclude(ctx context.Context, h *Hold, now time.Time) (over bool,
 	t.queue.mu.Lock()
 	left, last, loss := u.leave(h)
 	goesOn := last && loss == nil && u.stepDown(now)
+	if last && loss == nil && !goesOn {
+		t.become(wait.Releasing)
+	}
 	t.queue.mu.Unlock()
 	switch {
 	case left && !last && (loss == nil || !t.queue.At.Client.HeldAtClose.TrustedUntil(t).IsZero()):
@@ -114,7 +118,7 @@ func (u *turn) reenter(parent context.Context, p *Primitive) (*Hold, error) {
 	t := u.tenure
 	t.queue.mu.Lock()
 	defer t.queue.mu.Unlock()
-	if u.last == nil || t.phase != held { // it is being released, or was lost
+	if u.last == nil || !t.owns() { // it is being released, or was lost
 		return nil, nil //nolint:nilnil // which is no error
 	}
 	if !p.Shared && (t.shared || t.weak > 0) {

@@ -36,7 +36,7 @@ func (t *tenure) othersWait() {
 
 // othersWaitNow is othersWait with the mutex held.
 func (t *tenure) othersWaitNow() {
-	if t.yields {
+	if t.terms.yields {
 		t.queue.others.heard = time.Now()
 		t.queue.alone.line.disband()
 	}

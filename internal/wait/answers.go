@@ -56,7 +56,7 @@ func (q *Waiters) answered(ctx context.Context, w *Waiter, a question, reply lua
 		if !ended && q.heed(w, a, reply, err) {
 			return true
 		}
-	case w.phase == granted && err == nil && w.contradictedBy(reply):
+	case w.hasGrant() && err == nil && w.contradictedBy(reply):
 		w.copies.stray, w.copies.endless = true, true // the reply may say that it is queued
 		q.server.Revoked(w, max(reply.Token, w.Grant.Token))
 	}
@@ -75,7 +75,7 @@ func (q *Waiters) lastAnswered(w *Waiter) {
 		close(w.allAnswered)
 		w.allAnswered = nil
 	}
-	if w.phase == leaving {
+	if w.state == Leaving {
 		// Rule 2: nobody wants what the acquires took or queued. Only now it is certain that the cancel does not
 		// overtake them.
 		q.cancel(w)
@@ -119,7 +119,7 @@ func (q *Waiters) heed(w *Waiter, a question, reply lua.Acquired, err error) boo
 	case reply.Late:
 		w.tell(errLate, false)
 	case reply.Refused != nil:
-		if w.phase == queued {
+		if w.state == Queued {
 			q.arm(0) // the next one may be no better off
 		}
 		q.refuse(w, reply.Refused)
@@ -140,7 +140,7 @@ func (q *Waiters) heedError(w *Waiter, a question, err error) {
 		q.server.Failed(err, a.sent)
 	}
 	switch {
-	case w.phase != queued:
+	case w.state != Queued:
 		w.tell(err, passing)
 	case !passing:
 		q.refuse(w, err)
@@ -151,7 +151,7 @@ func (q *Waiters) heedGrant(w *Waiter, a question, reply lua.Acquired) (again bo
 	if !time.Now().Before(a.sent.Add(w.Lease)) {
 		return true // the answer took longer than the lease: ask whether it is still true
 	}
-	if w.phase == queued && !w.heard && q.queued.Len() > 1 {
+	if w.state == Queued && !w.heard && q.queued.Len() > 1 {
 		// It was queued and had to ask. If its entry was gone, so are those of the others here: the next one's
 		// question will tell.
 		q.arm(0)
@@ -169,11 +169,11 @@ func (q *Waiters) heedQueued(w *Waiter, a question, reply lua.Acquired) (again b
 	w.Place.Store(reply.Place)
 	lost := false // its entry, for which it has a new one
 	if reply.Sequence > 0 {
-		lost = w.phase == queued
+		lost = w.state == Queued
 		w.sequence = reply.Sequence
 	}
-	if w.phase != queued {
-		q.become(w, queued)
+	if w.state != Queued {
+		q.Become(w, Queued)
 	}
 	w.reading = reading{sent: a.sent, clock: reply.Now, after: reply.After}
 	q.arm(reply.Ends)
@@ -198,14 +198,14 @@ func (q *Waiters) heedQueued(w *Waiter, a question, reply lua.Acquired) (again b
 }
 
 func (q *Waiters) grant(w *Waiter, g Grant) {
-	q.become(w, granted)
+	q.Become(w, Granted)
 	w.Grant = g
 	w.tell(nil, false)
 }
 
 // refuse ends the wait of w with an error.
 func (q *Waiters) refuse(w *Waiter, err error) {
-	q.become(w, refused)
+	q.Become(w, Refused)
 	w.tell(err, false)
 }
 
@@ -217,11 +217,11 @@ func (q *Waiters) Granted(w *Waiter, m lua.Message) bool {
 	switch {
 	case w.waits():
 		q.learn(w, m)
-		if w.phase == granted && w.unanswered > 0 {
+		if w.state == Granted && w.unanswered > 0 {
 			w.sequence = 0 // the answer might say that it had lost its place, and was queued again
 		}
 		return true
-	case w.phase == granted: // the same grant, or one before it; else one for an entry that a stray copy left
+	case w.hasGrant(): // the same grant, or one before it; else one for an entry that a stray copy left
 		return m.Token <= w.Grant.Token
 	default:
 		return w.unanswered > 0 // the cancel that follows gives it back

@@ -26,19 +26,17 @@ const queueTTL = time.Minute
 // not known exactly.
 const certain = 100 * time.Millisecond
 
-// Cancel ends w, which nobody wants any more: neither its wait, nor a grant that raced the end of that.
+// Cancel ends w, which nobody wants any more: neither its wait, nor a grant that raced the end of that. The
+// mutex is held.
 func (q *Waiters) Cancel(w *Waiter) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
 	// Not so when every acquire was answered, with a no.
-	something := w.phase == granted || w.wasQueued || w.copies.possible() || w.Offers
+	something := w.hasGrant() || w.wasQueued || w.copies.possible() || w.Offers
 	q.end(w, something)
 }
 
-// End ends w, whose grant is over in Redis. What an acquire of it may still do there is cancelled.
+// End ends w, whose grant is over in Redis. What an acquire of it may still do there is cancelled. The mutex
+// is held.
 func (q *Waiters) End(w *Waiter) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
 	q.end(w, w.copies.possible())
 }
 
@@ -47,7 +45,7 @@ func (q *Waiters) end(w *Waiter, something bool) {
 	switch {
 	case w.unanswered > 0:
 		q.departures.begin()
-		q.become(w, leaving)
+		q.Become(w, Leaving)
 	case something:
 		q.departures.begin()
 		q.cancel(w)
@@ -56,9 +54,9 @@ func (q *Waiters) end(w *Waiter, something bool) {
 	}
 }
 
-// forget ends the last phase but one of w.
+// forget ends the last state but one of w.
 func (q *Waiters) forget(w *Waiter) {
-	q.become(w, gone)
+	q.Become(w, Over)
 	q.server.Gone(w)
 }
 
@@ -71,7 +69,7 @@ func (q *Waiters) forget(w *Waiter) {
 // that this broke just then, the cancel is repeated for a second. What was sent with a deadline cannot run
 // after it: the last cancel is sent then.
 func (q *Waiters) cancel(w *Waiter) {
-	q.become(w, cancelling)
+	q.Become(w, Cancelling)
 	c := &cancellation{
 		waiter: w, place: w.sequence, pause: 50 * time.Millisecond,
 		useless: time.Now().Add(max(queueTTL, w.Lease)),

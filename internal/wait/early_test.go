@@ -2,6 +2,7 @@ package wait_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -37,7 +38,7 @@ func (o *overtaken) Go(f func())              { go f() }
 func TestEarlyGrantIsConfirmed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := &overtaken{}
-		o.waiters = wait.New(t.Context(), o, time.Minute)
+		o.waiters = wait.New(new(sync.Mutex), t.Context(), o, time.Minute)
 		began := time.Now()
 		require.NoError(t, o.waiters.Wait(t.Context(), &wait.Waiter{Number: 1, Owner: "a:1", Lease: time.Hour}, false))
 		require.Zero(t, time.Since(began))

@@ -2,6 +2,7 @@ package wait_test
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -39,7 +40,7 @@ func TestNumbersSayWhatCameFirst(t *testing.T) {
 		}
 		begin := func(first lua.Acquired) (*scripted, *wait.Waiter, chan error) {
 			s := &scripted{replies: make(chan lua.Acquired, 1)}
-			s.waiters = wait.New(t.Context(), s, time.Minute)
+			s.waiters = wait.New(new(sync.Mutex), t.Context(), s, time.Minute)
 			w := &wait.Waiter{Number: 1, Owner: "a:1", Lease: time.Hour}
 			result := make(chan error, 1)
 			s.replies <- first

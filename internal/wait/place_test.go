@@ -2,6 +2,7 @@ package wait_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -27,7 +28,7 @@ func (p *placed) Ask(ctx context.Context, w *wait.Waiter, mode lua.Mode, until i
 func TestPlaceGoesWithTheNextQuestion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &placed{scripted{replies: make(chan lua.Acquired, 9)}, make(chan int64, 9)}
-		p.waiters = wait.New(t.Context(), p, time.Minute)
+		p.waiters = wait.New(new(sync.Mutex), t.Context(), p, time.Minute)
 		for _, place := range []int64{700, 650, 0} {
 			p.replies <- lua.Acquired{Queued: true, Sequence: 0, Place: place, Ends: 500, Now: time.Now().UnixMicro()}
 		}

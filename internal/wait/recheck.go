@@ -64,8 +64,8 @@ func (q *Waiters) countRecheck(w *Waiter) bool {
 		w.recheckDue = true
 		return false
 	}
-	if w.phase == idle {
-		q.become(w, asking) // somebody has sent a message to a waiter that nobody could know
+	if w.state == Idle {
+		q.Become(w, Asking) // somebody has sent a message to a waiter that nobody could know
 	}
 	w.count()
 	w.mayQueue = true

@@ -187,7 +187,7 @@ func (q *Waiters) present(a question, roll lua.Roll, entries map[string]*Waiter)
 	defer q.mu.Unlock()
 	for _, entry := range roll.Entries {
 		w := entries[entry]
-		if w == nil || w.called != open || w.phase != queued {
+		if w == nil || w.called != open || w.state != Queued {
 			continue
 		}
 		w.called = seen

@@ -37,7 +37,7 @@ type gathered struct {
 func gather(t *testing.T) *gathered {
 	r := &redis{t: t, random: rand.New(rand.NewPCG(1, 1)), pending: map[string]int{}}
 	g := &gathered{client: newClient(r), t: t, modes: map[string][]lua.Mode{}, during: func(int, *lua.Roll) error { return nil }}
-	g.waiters = wait.New(t.Context(), g, time.Hour)
+	g.waiters = wait.New(&g.name, t.Context(), g, time.Hour)
 	g.ctx, g.cancel = context.WithCancel(t.Context())
 	r.owner, r.until = &entry{waiter: &wait.Waiter{}}, time.Now().Add(time.Hour)
 	for n := range many {

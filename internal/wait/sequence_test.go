@@ -2,6 +2,7 @@ package wait_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -37,7 +38,7 @@ func TestSequenceOfAGrantThatWasLost(t *testing.T) {
 			if !same {
 				g.token++
 			}
-			waiters := wait.New(t.Context(), g, time.Minute)
+			waiters := wait.New(new(sync.Mutex), t.Context(), g, time.Minute)
 			w := &wait.Waiter{Number: 1, Owner: "A:1", Lease: time.Minute}
 			acquired := make(chan error, 1)
 			go func() { acquired <- waiters.Wait(t.Context(), w, false) }()

@@ -8,7 +8,7 @@ import (
 )
 
 // Server is what the loop needs of Redis and of the client. Those methods that are told something must not
-// block: they are called with a mutex held.
+// block: they are called with the mutex held.
 type Server interface {
 	// Ask sends one acquire. When ctx ends before the answer, it returns at once; a Cancel that is sent
 	// after that runs after it in Redis, unless the connection is lost in between. The acquire does nothing
@@ -36,7 +36,7 @@ type Server interface {
 	Go(func())
 
 	// GivenUp is told that whoever called Wait for w has given up. It reports whether somebody else inherits
-	// w and calls Wait for it, which happens only when w is inheritable. It is called without the mutex.
+	// w and calls Wait for it, which happens only when w is inheritable.
 	GivenUp(w *Waiter, inheritable bool) (inherited bool)
 	// Revoked is told that Redis has revoked what it granted w up to this token. It may have granted w the lock
 	// again.

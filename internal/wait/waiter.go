@@ -30,9 +30,9 @@ type Waiter struct {
 
 	Place atomic.Int64 // where it stood in a long queue by the last answer; 0: not known
 
-	// Guarded by the mutex of its Waiters.
+	// Guarded by the mutex.
 
-	phase       phase
+	state       State
 	wasQueued   bool // it has been in the queue
 	mayQueue    bool // an acquire of it was sent that may have queued it
 	recheckDue  bool // ask again once no acquire is unanswered; only while it waits
@@ -63,7 +63,10 @@ type Grant struct {
 func (w *Waiter) Sequence() int64 { return w.sequence }
 
 // waits reports whether w can still be granted.
-func (w *Waiter) waits() bool { return w.phase <= queued }
+func (w *Waiter) waits() bool { return w.state.waits() }
+
+// hasGrant reports whether w was granted what it waited for, and that is not over.
+func (w *Waiter) hasGrant() bool { return w.state == Granted || w.state.Owns() }
 
 // takeRecheck reports whether a re-check is due, which the caller must send.
 func (w *Waiter) takeRecheck() bool {

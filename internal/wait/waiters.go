@@ -35,9 +35,10 @@ type AwayError struct {
 func (e *AwayError) Error() string   { return e.Cause.Error() + ": " + e.Last.Error() }
 func (e *AwayError) Unwrap() []error { return []error{e.Cause, e.Last} }
 
-// Waiters are those of one client in one queue. Methods are safe for concurrent use. No context of a caller
-// is looked at with the mutex: it may be that of a hold whose lease is over, which ends its tenure as it is
-// asked, and that calls the waiters.
+// Waiters are those of one client in one queue. Methods are safe for concurrent use, but for those that say
+// that the mutex is held. That is the one of the name: what is true of a waiter, and of what it became,
+// changes in one step. No context of a caller is looked at with it: it may be that of a hold whose lease is
+// over, which ends its tenure as it is asked, and that locks it.
 type Waiters struct {
 	server  Server
 	poll    time.Duration
@@ -46,7 +47,7 @@ type Waiters struct {
 	// Callers counts the goroutines that wait, or are about to. It is for the caller of Wait to keep.
 	Callers atomic.Int64
 
-	mu     sync.Mutex
+	mu     *sync.Mutex
 	queued list.List // of *Waiter, oldest first
 	rounds uint64    // calls of RecheckAll
 	anyDue bool      // a question of somebody who is queued is due
@@ -61,12 +62,12 @@ type Waiters struct {
 	added      chan struct{} // capacity 1: there is another cancel
 }
 
-// New returns the waiters of a queue in which nobody waits. They ask again at least every poll, which is at
-// most [ShortLease]. So who asked before a grant by message asks again before that ends, hears when it ends,
-// and asks at that moment. closing ends with the client; its cause is what waiters get.
-func New(closing context.Context, server Server, poll time.Duration) *Waiters {
+// New returns the waiters of a queue in which nobody waits, which mu guards. They ask again at least every
+// poll, which is at most [ShortLease]. So who asked before a grant by message asks again before that ends,
+// hears when it ends, and asks at that moment. closing ends with the client; its cause is what waiters get.
+func New(mu *sync.Mutex, closing context.Context, server Server, poll time.Duration) *Waiters {
 	return &Waiters{
-		server: server, poll: min(poll, ShortLease), closing: closing,
+		mu: mu, server: server, poll: min(poll, ShortLease), closing: closing,
 		cancels: newSchedule(), added: make(chan struct{}, 1),
 	}
 }
@@ -109,9 +110,9 @@ func (q *Waiters) prepare(w *Waiter) (mode lua.Mode, over bool, err error) {
 	}
 	mode = lua.Again
 	switch {
-	case w.phase == idle:
+	case w.state == Idle:
 		mode = lua.First
-		q.become(w, asking)
+		q.Become(w, Asking)
 	case !w.mayQueue && !w.Offers: // its attempts did not queue it
 		mode = lua.Unqueued
 	}
@@ -240,10 +241,11 @@ func (q *Waiters) pause(ctx context.Context, d time.Duration) error {
 
 // giveUp ends the caller's part of a wait that failed: somebody inherits w, or it is cancelled.
 func (q *Waiters) giveUp(ctx context.Context, w *Waiter) {
+	may := ctx.Err() != nil && q.closing.Err() == nil // without the mutex: see [Waiters]
 	q.mu.Lock()
-	over := w.phase == refused // and its error is the caller's
-	q.mu.Unlock()
-	if !q.server.GivenUp(w, !over && ctx.Err() != nil && q.closing.Err() == nil) {
+	defer q.mu.Unlock()
+	may = may && w.state != Refused // then its error is the caller's
+	if !q.server.GivenUp(w, may) {
 		q.Cancel(w)
 	}
 }

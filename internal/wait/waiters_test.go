@@ -58,6 +58,7 @@ type entry struct {
 
 // client is a process: its waiters, and its subscription.
 type client struct {
+	name    sync.Mutex // that of the waiters
 	redis   *redis
 	waiters *wait.Waiters
 	refused atomic.Int64
@@ -76,7 +77,7 @@ var errNet = errors.New("connection lost")
 
 func newClient(r *redis) *client {
 	c := &client{redis: r, up: true, wake: make(chan struct{})}
-	c.waiters = wait.New(r.t.Context(), c, 2*time.Second)
+	c.waiters = wait.New(&c.name, r.t.Context(), c, 2*time.Second)
 	return c
 }
 
@@ -100,9 +101,16 @@ func (r *redis) trip() {
 	time.Sleep(time.Duration(d) * time.Microsecond)
 }
 
-func (c *client) Go(f func())                  { go f() }
-func (c *client) Clock(time.Time) int64        { return 0 }
-func (c *client) Gone(*wait.Waiter)            {}
+func (c *client) Go(f func())           { go f() }
+func (c *client) Clock(time.Time) int64 { return 0 }
+func (c *client) Gone(*wait.Waiter)     {}
+
+func (c *client) cancel(w *wait.Waiter) {
+	c.name.Lock()
+	defer c.name.Unlock()
+	c.waiters.Cancel(w)
+}
+
 func (c *client) Listening() bool              { c.mu.Lock(); defer c.mu.Unlock(); return c.up }
 func (c *client) Up(ctx context.Context) error { return retry.Sleep(ctx, 20*time.Millisecond) }
 
@@ -406,7 +414,7 @@ func (c *client) cycle(ctx context.Context, owner string, lease time.Duration) (
 		trusted = g.Moment.Add(min(lease, wait.ShortLease))
 	}
 	if !time.Now().Before(trusted) {
-		c.waiters.Cancel(w)
+		c.cancel(w)
 		return waited, nil
 	}
 	r.mu.Lock()
@@ -423,7 +431,7 @@ func (c *client) cycle(ctx context.Context, owner string, lease time.Duration) (
 	if err := c.waiters.AwaitAnswers(context.Background(), w); err != nil {
 		return waited, err
 	}
-	c.waiters.Cancel(w) // as a release does, until it was answered
+	c.cancel(w) // as a release does, until it was answered
 	return waited, nil
 }
 
@@ -666,7 +674,7 @@ func TestSequenceOfAGrantThatOvertakesAnAnswer(t *testing.T) {
 		for what, asks := range map[string]bool{"asks nothing": false, "is answered": true, "is not answered": true} {
 			a := &asked{client: &client{up: true, wake: make(chan struct{})}, times: map[*wait.Waiter][]time.Duration{}, began: time.Now()}
 			a.loses = what == "is not answered"
-			waiters := wait.New(t.Context(), a, 2*time.Second)
+			waiters := wait.New(new(sync.Mutex), t.Context(), a, 2*time.Second)
 			w := &wait.Waiter{Number: 1, Owner: "A:1", Lease: time.Minute}
 			acquired := make(chan error, 1)
 			go func() { acquired <- waiters.Wait(t.Context(), w, false) }()
@@ -688,7 +696,7 @@ func TestSequenceOfAGrantThatOvertakesAnAnswer(t *testing.T) {
 func TestWhoeverAsksMayGiveUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &asked{client: &client{up: true, wake: make(chan struct{})}, times: map[*wait.Waiter][]time.Duration{}, began: time.Now()}
-		waiters := wait.New(t.Context(), a, 2*time.Second)
+		waiters := wait.New(new(sync.Mutex), t.Context(), a, 2*time.Second)
 		var both [2]*wait.Waiter
 		var cancels [2]context.CancelFunc
 		for i := range both {

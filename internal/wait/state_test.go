@@ -3,6 +3,7 @@ package wait
 import (
 	"os"
 	"regexp"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -15,24 +16,24 @@ func (nobody) Gone(*Waiter) {}
 
 // A transition that the table does not have is noticed by whatever test runs into it.
 func TestIllegalTransition(t *testing.T) {
-	q, w := New(t.Context(), nobody{}, ShortLease), &Waiter{Owner: "a:1"}
+	q, w := New(new(sync.Mutex), t.Context(), nobody{}, ShortLease), &Waiter{Owner: "a:1"}
 	q.Cancel(w)
-	require.PanicsWithValue(t, "wait: a:1 was gone and cannot become gone", func() { q.Cancel(w) })
+	require.PanicsWithValue(t, "wait: a:1 was over and cannot become over", func() { q.Cancel(w) })
 	require.Panics(t, func() { q.End(w) })
 }
 
 // The table in the comment is the one that is checked.
 func TestTransitionsAreDocumented(t *testing.T) {
-	source, err := os.ReadFile("phase.go")
+	source, err := os.ReadFile("state.go")
 	require.NoError(t, err)
-	var documented [len(phaseNames)]phases
-	named := func(name []byte) phase {
-		for p, n := range phaseNames {
+	var documented [len(stateNames)]states
+	named := func(name []byte) State {
+		for p, n := range stateNames {
 			if n == string(name) {
-				return phase(p)
+				return State(p)
 			}
 		}
-		require.Fail(t, "no phase", "%s", name)
+		require.Fail(t, "no state", "%s", name)
 		return 0
 	}
 	for _, row := range regexp.MustCompile(`(?m)^//\t([a-z]+) +([a-z]+) +[^ ]`).FindAllSubmatch(source, -1) {
