@@ -102,7 +102,7 @@ func (a *attempt) goOnWithoutWaiting() error {
 		return err
 	}
 	a.open[0], a.open[next] = a.open[next], a.open[0]
-	return a.take(a.waits, true)
+	return a.take(grant.Attempt{Parent: a.parent, Waits: a.waits, Try: true})
 }
 
 // takeBaskets takes the next ones by one script, as long as that can take two of them at least. With all it
@@ -114,7 +114,7 @@ func (a *attempt) takeBaskets(all bool) (next int, err error) {
 		if len(basket) < 2 {
 			return 0, nil
 		}
-		holds, next, err := grant.AcquireTogether(a.parent, a.waits, basket, all)
+		holds, next, err := grant.AcquireTogether(grant.Attempt{Parent: a.parent, Waits: a.waits}, basket, all)
 		if err != nil {
 			return 0, err
 		}
@@ -148,8 +148,8 @@ func first(basket []*grant.Primitive, otherwise *grant.Primitive) *grant.Primiti
 }
 
 // take takes the next one.
-func (a *attempt) take(waits context.Context, try bool) error {
-	hold, err := a.open[0].Acquire(a.parent, waits, try)
+func (a *attempt) take(next grant.Attempt) error {
+	hold, err := a.open[0].Acquire(next)
 	if err != nil {
 		return err
 	}
@@ -167,7 +167,7 @@ func (a *attempt) awaitNext() error {
 		defer context.AfterFunc(t.hold.Context(), func() { cancel(grant.ErrOther) })()
 		defer context.AfterFunc(t.lock.Client().Closing, func() { cancel(grant.ErrOther) })()
 	}
-	err := a.take(waits, false)
+	err := a.take(grant.Attempt{Parent: a.parent, Waits: waits})
 	if err != nil && errors.Is(context.Cause(waits), grant.ErrOther) && !errors.Is(err, grant.ErrOther) {
 		err = session.Join(err, grant.ErrOther)
 	}

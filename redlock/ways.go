@@ -48,38 +48,38 @@ func (w *ways) Reenter(parent context.Context) (*grant.Hold, error) {
 	return q.reenter(parent), nil
 }
 
-func (w *ways) Acquire(parent, waits context.Context, try bool) (*grant.Hold, error) {
+func (w *ways) Acquire(a grant.Attempt) (*grant.Hold, error) {
 	began := time.Now()
-	hold, err := w.Reenter(parent)
+	hold, err := w.Reenter(a.Parent)
 	if hold != nil {
 		return hold, nil // no hook is called for it
 	}
 	var q *quorum
 	if err == nil {
-		q, err = w.acquire(parent, waits, try)
+		q, err = w.acquire(a)
 	}
 	if err != nil {
-		w.servers[0].Attempted(parent, 0, began, err)
+		w.servers[0].Attempted(a.Parent, 0, began, err)
 		return nil, err
 	}
-	return q.begin(parent, began), nil
+	return q.begin(a.Parent, began), nil
 }
 
-func (w *ways) acquire(parent, waits context.Context, try bool) (*quorum, error) {
+func (w *ways) acquire(a grant.Attempt) (*quorum, error) {
 	closing := w.Client().Closing
 	switch {
 	case closing.Err() != nil:
 		return nil, session.Wrap(w.name, session.ErrClosed)
-	case parent.Err() != nil:
-		return nil, session.Wrap(w.name, session.ContextError(parent))
+	case a.Parent.Err() != nil:
+		return nil, session.Wrap(w.name, session.ContextError(a.Parent))
 	}
-	if w.told.Do(func() { w.twice = w.sameServer(waits) }); w.twice != nil {
+	if w.told.Do(func() { w.twice = w.sameServer(a.Waits) }); w.twice != nil {
 		return nil, session.Wrap(w.name, w.twice)
 	}
-	if try {
-		q, err := w.attempt(waits, w.majority)
+	if a.Try {
+		q, err := w.attempt(a.Waits, w.majority)
 		if err != nil {
-			return nil, w.failed(parent, waits, err, true)
+			return nil, w.failed(a, err)
 		}
 		return q, nil
 	}
@@ -87,17 +87,17 @@ func (w *ways) acquire(parent, waits context.Context, try bool) (*quorum, error)
 	if w.waiting.Add(1) > int64(w.Client().Options.MaxWaiters) {
 		return nil, session.Wrap(w.name, session.ErrTooManyWaiters)
 	}
-	open, cancel := context.WithCancelCause(waits)
+	open, cancel := context.WithCancelCause(a.Waits)
 	defer cancel(nil)
 	defer context.AfterFunc(closing, func() { cancel(session.ErrClosed) })()
 	if err := w.line.Acquire(open, 1); err != nil {
-		if closing.Err() != nil && waits.Err() == nil {
+		if closing.Err() != nil && a.Waits.Err() == nil {
 			return nil, session.Wrap(w.name, session.ErrClosed)
 		}
-		return nil, grant.EndOf(w.name, parent, waits, nil)
+		return nil, grant.EndOf(w.name, a.Parent, a.Waits, nil)
 	}
 	defer w.line.Release(1)
-	return w.await(parent, waits)
+	return w.await(a)
 }
 
 // jitter is how long a waiter pauses at most after it has heard of a release. By then all servers have been
@@ -108,7 +108,8 @@ const jitter = 2 * time.Millisecond
 // first, the same one as the others do, and goes on when it was the fastest there: else they would share out
 // the servers, and none had a majority. Whoever comes after a pause asks a majority at once: the lock may be
 // free although that one server is taken.
-func (w *ways) await(parent, waits context.Context) (*quorum, error) {
+func (w *ways) await(a grant.Attempt) (*quorum, error) {
+	waits := a.Waits
 	var backoff retry.Backoff
 	var heard chan struct{} // nil until it listens
 	first := w.majority
@@ -122,7 +123,7 @@ func (w *ways) await(parent, waits context.Context) (*quorum, error) {
 		case err == nil:
 			return q, nil
 		case waits.Err() != nil || final(err):
-			return nil, w.failed(parent, waits, err, false)
+			return nil, w.failed(a, err)
 		case heard == nil:
 			heard = make(chan struct{}, 1)
 			defer w.listen(heard)()
@@ -167,17 +168,17 @@ func (w *ways) listen(heard chan struct{}) (stop func()) {
 }
 
 // failed is the error of an attempt that is not repeated.
-func (w *ways) failed(parent, waits context.Context, err error, try bool) error {
+func (w *ways) failed(a grant.Attempt, err error) error {
 	silent := errors.Is(err, errSilent)
 	switch {
-	case silent && waits.Err() != nil && !errors.Is(err, session.ErrUnavailable): // nobody waited for an answer
-		return grant.EndOf(w.name, parent, waits, nil)
-	case final(err), try && !silent && parent.Err() == nil:
+	case silent && a.Waits.Err() != nil && !errors.Is(err, session.ErrUnavailable): // nobody waited for an answer
+		return grant.EndOf(w.name, a.Parent, a.Waits, nil)
+	case final(err), a.Try && !silent && a.Parent.Err() == nil:
 		return session.Wrap(w.name, err)
 	case silent:
-		return grant.EndOf(w.name, parent, waits, err)
+		return grant.EndOf(w.name, a.Parent, a.Waits, err)
 	default:
-		return grant.EndOf(w.name, parent, waits, nil)
+		return grant.EndOf(w.name, a.Parent, a.Waits, nil)
 	}
 }
 

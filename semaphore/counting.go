@@ -52,14 +52,16 @@ func (s *Counting) Name() string { return s.base.p.Name }
 
 // Acquire waits until it has n permits or ctx ends; n is from 1 to [MaxCapacity]. Errors are those of
 // [Semaphore.Acquire] except [ErrCapacity]: any number may be released some day.
-func (s *Counting) Acquire(ctx context.Context, n int) error { return s.acquire(ctx, ctx, n, false) }
+func (s *Counting) Acquire(ctx context.Context, n int) error {
+	return s.acquire(grant.Attempt{Parent: ctx, Waits: ctx, Permits: n})
+}
 
 // TryAcquire makes one attempt. It returns ErrNotAcquired when too few permits are free or somebody waits
 // for them, and ErrUnavailable when Redis does not answer within the client's command timeout.
 func (s *Counting) TryAcquire(ctx context.Context, n int) error {
 	limited, cancel := grant.Impatient(ctx, s.base.p.Queue.At.Client)
 	defer cancel()
-	return s.acquire(ctx, limited, n, true)
+	return s.acquire(grant.Attempt{Parent: ctx, Waits: limited, Permits: n, Try: true})
 }
 
 // TryAcquireFor is Acquire that waits no longer than wait, which must be more than 0. After that it returns
@@ -70,7 +72,7 @@ func (s *Counting) TryAcquireFor(ctx context.Context, n int, wait time.Duration)
 		return err
 	}
 	defer cancel()
-	return s.acquire(ctx, limited, n, false)
+	return s.acquire(grant.Attempt{Parent: ctx, Waits: limited, Permits: n})
 }
 
 // Release adds n permits, from 1 to [MaxCapacity], and grants them to those who wait. It is sent even when
@@ -135,14 +137,14 @@ func (s *Counting) Waiting(ctx context.Context) (int, error) {
 // [ErrNotInitialized], or wait on where [WithWaitForInit] says so.
 func (s *Counting) Delete(ctx context.Context) (bool, error) { return s.base.delete(ctx) }
 
-// acquire waits until waiting ends. It takes the permits for the context ctx, and has the observer hear of
-// it. When the observer panics, it gives them back: the caller never learns that it has them.
-func (s *Counting) acquire(ctx, waiting context.Context, n int, try bool) error {
-	if err := s.base.validPermits(n, MaxCapacity); err != nil {
+// acquire takes permits, and has the observer hear of it. When the observer panics, it gives them back: the
+// caller never learns that it has them.
+func (s *Counting) acquire(a grant.Attempt) error {
+	if err := s.base.validPermits(a.Permits, MaxCapacity); err != nil {
 		return err
 	}
 	began := time.Now()
-	return s.taken(ctx, n, began, s.take(ctx, waiting, n, try))
+	return s.taken(a.Parent, a.Permits, began, s.take(a))
 }
 
 // taken tells the observer what came of a request, and returns that. It stands apart because of what acquire
@@ -159,8 +161,8 @@ func (s *Counting) taken(ctx context.Context, n int, began time.Time, err error)
 }
 
 // take waits for the permits, and acknowledges the command unless a copy of it may still arrive.
-func (s *Counting) take(ctx, waiting context.Context, n int, try bool) error {
-	number, settled, err := s.base.p.Draw(ctx, waiting, n, try)
+func (s *Counting) take(a grant.Attempt) error {
+	number, settled, err := s.base.p.Draw(a)
 	if settled {
 		s.base.pool.acks.Add(number)
 	}

@@ -121,7 +121,7 @@ func (s *Semaphore) Acquire(ctx context.Context, n int) (*Permits, error) {
 	if err := s.base.validPermits(n, MaxPermits); err != nil {
 		return nil, err
 	}
-	h, err := s.base.p.Acquire(ctx, ctx, n, false)
+	h, err := s.base.p.Acquire(grant.Attempt{Parent: ctx, Waits: ctx, Permits: n})
 	return (*Permits)(h), err
 }
 

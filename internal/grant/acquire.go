@@ -13,7 +13,7 @@ import (
 func (p *Primitive) Try(ctx context.Context, permits int) (*Hold, error) {
 	limited, cancel := Impatient(ctx, p.Queue.At.Client)
 	defer cancel()
-	return p.Acquire(ctx, limited, permits, true)
+	return p.Acquire(Attempt{Parent: ctx, Waits: limited, Permits: permits, Try: true})
 }
 
 // TryFor waits for d at most.
@@ -23,7 +23,7 @@ func (p *Primitive) TryFor(ctx context.Context, permits int, d time.Duration) (*
 		return nil, err
 	}
 	defer cancel()
-	return p.Acquire(ctx, limited, permits, false)
+	return p.Acquire(Attempt{Parent: ctx, Waits: limited, Permits: permits})
 }
 
 // Impatient is the context of an attempt that does not wait.
@@ -45,30 +45,37 @@ func Within(ctx context.Context, name string, d time.Duration) (context.Context,
 	return limited, cancel, nil
 }
 
-// contender is a goroutine that wants a hold.
-type contender struct {
-	parent  context.Context // from which the context of its hold is derived
-	waits   context.Context // ends the wait
-	permits int
-	try     bool      // it makes one attempt
-	inTurn  bool      // it has the turn of the line
-	began   time.Time // zero unless that is needed: see begins
-	tenure  *tenure   // with which it competes; nil: the client is closing
+// Attempt is what somebody wants to acquire.
+type Attempt struct {
+	Parent  context.Context // from which the context of the hold is derived
+	Waits   context.Context // ends the wait: Parent, or derived from it
+	Permits int             // 0 of a lock; [All]
+	Try     bool            // it asks once and does not wait
 }
 
-// Acquire waits until waits ends. The hold's context is derived from parent.
+// contender is a goroutine that wants what an attempt says.
+type contender struct {
+	Attempt
+
+	inTurn bool      // it has the turn of the line
+	part   *Part     // that its tenure is to be; nil: none
+	began  time.Time // zero unless that is needed: see begins
+	tenure *tenure   // with which it competes; nil: the client is closing
+}
+
+// Acquire makes an attempt.
 //
 // What a goroutine has on its stack while it sleeps is most of what an idle waiter costs. So what comes
 // before it competes in Redis has returned by then, and what comes after that has not begun.
-func (p *Primitive) Acquire(parent, waits context.Context, permits int, try bool) (*Hold, error) {
+func (p *Primitive) Acquire(a Attempt) (*Hold, error) {
 	var c contender // filled in place: a literal would be on the stack twice
-	c.parent, c.waits, c.permits, c.try, c.began = parent, waits, permits, try, p.begins()
-	hold, err := p.Reenter(parent)
+	c.Attempt, c.began = a, p.begins()
+	hold, err := p.Reenter(c.Parent)
 	if hold != nil {
 		return hold, nil // no hook is called for it
 	}
 	if err == nil && p.Shared {
-		hold = p.join(parent, c.began)
+		hold = p.join(c.Parent, c.began)
 	}
 	if err == nil && hold == nil {
 		hold, err = p.await(&c)
@@ -84,16 +91,16 @@ func (p *Primitive) Acquire(parent, waits context.Context, permits int, try bool
 //
 //go:noinline
 func (p *Primitive) attempted(c *contender, err error) error {
-	p.Attempted(c.parent, c.permits, c.began, err)
+	p.Attempted(c.Parent, c.Permits, c.began, err)
 	return err
 }
 
 // await competes for a hold, unless one is to be had in the process.
 func (p *Primitive) await(c *contender) (*Hold, error) {
-	if err := p.enter(c.parent, c.try); err != nil {
+	if err := p.enter(&c.Attempt); err != nil {
 		return nil, err
 	}
-	defer p.leave(c.try)
+	defer p.leave(&c.Attempt)
 	if hold, err := p.prepare(c); hold != nil || err != nil {
 		return hold, err
 	}
@@ -105,32 +112,32 @@ func (p *Primitive) await(c *contender) (*Hold, error) {
 //go:noinline
 func (p *Primitive) prepare(c *contender) (*Hold, error) {
 	if p.terms.lingers() && !p.Queue.Listening() {
-		p.Queue.awaitHearing(c.waits)
+		p.Queue.awaitHearing(c.Waits)
 	}
 	switch {
-	case c.try || !p.Delegate:
+	case c.Try || !p.Delegate:
 	case p.Queue.kind.Exclusive:
 		return p.standInLine(c)
 	default:
 		return p.standForPermits(c)
 	}
-	if g, ok := p.takeParked(c.parent); ok {
+	if g, ok := p.takeParked(c.Parent); ok {
 		return p.goOn(c, g), nil
 	}
-	if c.try {
-		p.Queue.awaitLeaving(c.waits)
+	if c.Try {
+		p.Queue.awaitLeaving(c.Waits)
 	}
-	c.tenure = p.newTenure(c.permits, false)
-	if c.try && c.tenure != nil {
+	c.tenure = p.newTenure(c)
+	if c.Try && c.tenure != nil {
 		c.tenure.waiter.Patience = p.Queue.patience()
 	}
 	return nil, nil //nolint:nilnil // it competes
 }
 
 // leave ends what enter began.
-func (p *Primitive) leave(try bool) {
+func (p *Primitive) leave(a *Attempt) {
 	p.Queue.exit()
-	if !try {
+	if !a.Try {
 		p.Queue.waiters.Callers.Add(-1)
 	}
 }
@@ -139,7 +146,7 @@ func (p *Primitive) leave(try bool) {
 func (p *Primitive) standInLine(c *contender) (*Hold, error) {
 	g, err := p.enterLine(c)
 	if err != nil {
-		return nil, p.failed(c, err)
+		return nil, p.failed(&c.Attempt, err)
 	}
 	return p.goOn(c, g), nil
 }
@@ -148,7 +155,7 @@ func (p *Primitive) standInLine(c *contender) (*Hold, error) {
 // process was stopped meanwhile, was never its goroutine's: that one comes anew.
 func (p *Primitive) enterLine(c *contender) (gift, error) {
 	for {
-		g, err := p.Queue.enterLine(c.waits, wish{primitive: p, parent: c.parent, permits: c.permits})
+		g, err := p.Queue.enterLine(c.Waits, wish{primitive: p, parent: c.Parent, permits: c.Permits})
 		if g.hold == nil {
 			return g, err
 		}
@@ -166,7 +173,8 @@ func (p *Primitive) enterLine(c *contender) (gift, error) {
 // goOn has what came to it in the line: a hold, or the turn to compete.
 func (p *Primitive) goOn(c *contender, g gift) *Hold {
 	if g.hold == nil {
-		c.inTurn, c.tenure = true, p.succeed(g.left)
+		c.inTurn = true
+		c.tenure = p.succeed(c, g.left)
 	}
 	return g.hold
 }
@@ -177,18 +185,18 @@ func (p *Primitive) goOn(c *contender, g gift) *Hold {
 func (p *Primitive) compete(c *contender) (*Hold, error) {
 	for c.tenure != nil {
 		t := c.tenure
-		t.asks(c.parent)
-		c.permits = t.permits
+		c.Permits = t.permits
 		if p.Shared {
-			t.prepareToShare(c.waits, c.try)
+			t.prepareToShare(&c.Attempt)
 		}
-		if err := p.Queue.waiters.Wait(c.waits, &t.waiter, c.try); err != nil {
-			return nil, p.failed(c, err)
+		t.asks(&c.Attempt)
+		if err := p.Queue.waiters.Wait(c.Waits, &t.waiter); err != nil {
+			return nil, p.failed(&c.Attempt, err)
 		}
 		if hold, err := p.holdOf(c); hold != nil || err != nil {
 			return hold, err
 		}
-		c.tenure = p.newTenure(c.permits, c.inTurn) // its lease was over before it was a hold
+		c.tenure = p.newTenure(c) // its lease was over before it was a hold
 	}
 	if c.inTurn {
 		p.Queue.passOn(p.Shared)
@@ -202,9 +210,13 @@ func (p *Primitive) compete(c *contender) (*Hold, error) {
 //go:noinline
 func (p *Primitive) holdOf(c *contender) (*Hold, error) {
 	t := c.tenure
-	err := t.replicate(c.waits)
+	err := t.replicate(c.Waits)
 	if err == nil {
-		return t.hold(c.parent, &p.terms), nil
+		parent := c.Parent
+		if c.part != nil {
+			parent = context.Background() // its attempt is over when the others of its lock are
+		}
+		return t.hold(parent, &p.terms), nil
 	}
 	t.cancel()
 	if errors.Is(err, errGone) {
@@ -214,20 +226,20 @@ func (p *Primitive) holdOf(c *contender) (*Hold, error) {
 		p.Queue.passOn(p.Shared)
 	}
 	if errors.Is(err, errEnded) {
-		return nil, p.failed(c, context.Cause(c.waits))
+		return nil, p.failed(&c.Attempt, context.Cause(c.Waits))
 	}
 	return nil, session.Wrap(p.Name, err)
 }
 
 // enter checks what can be known at once, and counts a goroutine that goes on, until leave.
-func (p *Primitive) enter(parent context.Context, try bool) error {
+func (p *Primitive) enter(a *Attempt) error {
 	q, c := p.Queue, p.Queue.At.Client
 	switch {
 	case c.Closing.Err() != nil:
 		return session.Wrap(p.Name, session.ErrClosed)
-	case parent.Err() != nil:
-		return session.Wrap(p.Name, session.ContextError(parent))
-	case !try && q.waiters.Callers.Add(1) > int64(c.Options.MaxWaiters):
+	case a.Parent.Err() != nil:
+		return session.Wrap(p.Name, session.ContextError(a.Parent))
+	case !a.Try && q.waiters.Callers.Add(1) > int64(c.Options.MaxWaiters):
 		q.waiters.Callers.Add(-1)
 		return session.Wrap(p.Name, session.ErrTooManyWaiters)
 	}
@@ -261,8 +273,8 @@ var (
 // failed is the error of an attempt that ended: the server's answer if there was one, else what ended it,
 // with the reason why Redis did not answer. Whose context it was is decided by what ended first, and not by
 // what has ended by now.
-func (p *Primitive) failed(c *contender, err error) error {
-	r, cause := p.Queue, context.Cause(c.waits)
+func (p *Primitive) failed(a *Attempt, err error) error {
+	r, cause := p.Queue, context.Cause(a.Waits)
 	var away *wait.AwayError
 	last := r.At.Away(r.hears())
 	if errors.As(err, &away) {
@@ -274,9 +286,9 @@ func (p *Primitive) failed(c *contender, err error) error {
 	case errors.Is(err, wait.ErrBusy):
 		return session.Wrap(p.Name, session.ErrNotAcquired)
 	case away == nil && !errors.Is(err, cause):
-		return session.Wrap(p.Name, session.WithSentinel(r.At.Explain(c.parent, err)))
+		return session.Wrap(p.Name, session.WithSentinel(r.At.Explain(a.Parent, err)))
 	default:
-		return EndOf(p.Name, c.parent, c.waits, last)
+		return EndOf(p.Name, a.Parent, a.Waits, last)
 	}
 }
 

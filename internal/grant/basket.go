@@ -28,34 +28,35 @@ func (p *Primitive) mayGoTogether() bool {
 // them. With all it takes all or none. Else it takes those before the first that somebody else holds or waits
 // for. It returns the holds, whose contexts are derived from parent, and without an error also which
 // primitive must be asked for by itself then: what it says alone is true of that one. That is the first one
-// that is not free, or the first of all when one script cannot take them.
-func AcquireTogether(parent, waits context.Context, ps []*Primitive, all bool) (holds []*Hold, next int, err error) {
+// that is not free, or the first of all when one script cannot take them. It does not wait, whatever a says.
+func AcquireTogether(a Attempt, ps []*Primitive, all bool) (holds []*Hold, next int, err error) {
 	began := time.Now()
+	a.Try = true
 	for i, p := range ps {
-		if err := p.enter(parent, true); err != nil {
-			leaveAll(ps[:i])
-			p.Attempted(parent, 0, began, err)
+		if err := p.enter(&a); err != nil {
+			leaveAll(&a, ps[:i])
+			p.Attempted(a.Parent, 0, began, err)
 			return nil, i, err
 		}
 	}
-	defer leaveAll(ps)
-	tenures := newTenures(parent, ps)
+	defer leaveAll(&a, ps)
+	tenures := newTenures(&contender{Attempt: a}, ps)
 	if tenures == nil {
 		err := session.Wrap(ps[0].Name, session.ErrClosed)
-		ps[0].Attempted(parent, 0, began, err)
+		ps[0].Attempted(a.Parent, 0, began, err)
 		return nil, 0, err
 	}
-	errs, free := takeTogether(waits, ps[0].Queue.kind.Together(ps[0].Queue), tenures, all)
+	errs, free := takeTogether(a.Waits, ps[0].Queue.kind.Together(ps[0].Queue), tenures, all)
 	if failed := failure(errs); failed < len(ps) {
 		discardFrom(0, tenures, errs)
 		if class := lua.Classify(errs[failed]); class == lua.Permanent || class == lua.WrongType {
 			return nil, 0, nil // perhaps because of one of them, or because their slot is moving
 		}
-		err := ps[failed].failed(&contender{parent: parent, waits: waits}, errs[failed])
-		ps[failed].Attempted(parent, 0, began, err)
+		err := ps[failed].failed(&a, errs[failed])
+		ps[failed].Attempted(a.Parent, 0, began, err)
 		return nil, failed, err
 	}
-	holds = holdPrefix(parent, ps, tenures, errs)
+	holds = holdPrefix(a.Parent, ps, tenures, errs)
 	session.HookOrUndo(func() {
 		for _, h := range holds {
 			h.acquired(began)
@@ -77,17 +78,17 @@ func failure(errs []error) int {
 	return len(errs)
 }
 
-func leaveAll(ps []*Primitive) {
+func leaveAll(a *Attempt, ps []*Primitive) {
 	for _, p := range ps {
-		p.leave(true)
+		p.leave(a)
 	}
 }
 
 // newTenures returns nil once the client is closing.
-func newTenures(parent context.Context, ps []*Primitive) []*tenure {
+func newTenures(c *contender, ps []*Primitive) []*tenure {
 	tenures := make([]*tenure, 0, len(ps))
 	for _, p := range ps {
-		t := p.newTenure(0, false)
+		t := p.newTenure(c)
 		if t == nil {
 			discardFrom(0, tenures, make([]error, len(tenures))) // nothing was sent of them
 			return nil
@@ -95,7 +96,7 @@ func newTenures(parent context.Context, ps []*Primitive) []*tenure {
 		// The script asks for the lease alone. So Redis does not know of a lock that may linger, and nobody would
 		// tell that others want it: it does not.
 		t.waiter.Demand = lua.Demand{}
-		t.asks(parent)
+		t.asks(&c.Attempt)
 		tenures = append(tenures, t)
 	}
 	return tenures

@@ -22,6 +22,7 @@ func (t *tenure) hold(parent context.Context, terms *terms) *Hold {
 		q.waiters.Cancel(&t.waiter)
 		q.mu.Unlock()
 		c.Keeper.Remove(&t.item)
+		c.HeldAtClose.Remove(t) // nobody will unlock it
 		return nil
 	}
 	t.begin(terms)

@@ -1,7 +1,6 @@
 package grant
 
 import (
-	"context"
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/session"
@@ -9,27 +8,22 @@ import (
 
 // Draw acquires without a hold: what is granted is the caller's, and no tenure goes on. It returns the number
 // under which Redis knows that, and whether Redis may forget it: nothing of it can arrive any more.
-func (p *Primitive) Draw(parent, waits context.Context, permits int, try bool) (number uint64, settled bool, err error) {
-	if err := p.enter(parent, try); err != nil {
+func (p *Primitive) Draw(a Attempt) (number uint64, settled bool, err error) {
+	var c contender // filled in place: see Acquire
+	c.Attempt = a
+	if err := p.enter(&c.Attempt); err != nil {
 		return 0, false, err
 	}
-	defer p.leave(try)
-	t := p.newTenure(permits, false)
+	defer p.leave(&c.Attempt)
+	t := p.newTenure(&c)
 	if t == nil {
 		return 0, false, session.Wrap(p.Name, session.ErrClosed)
 	}
-	t.asks(parent)
-	if err := p.Queue.waiters.Wait(waits, &t.waiter, try); err != nil {
-		return 0, false, p.notDrawn(parent, waits, err)
+	t.asks(&c.Attempt)
+	if err := p.Queue.waiters.Wait(c.Waits, &t.waiter); err != nil {
+		return 0, false, p.failed(&c.Attempt, err)
 	}
 	return t.waiter.Number, t.drawn(), nil
-}
-
-// notDrawn is the error of a Draw. It stands apart because of what Draw has on its stack while it sleeps.
-//
-//go:noinline
-func (p *Primitive) notDrawn(parent, waits context.Context, err error) error {
-	return p.failed(&contender{parent: parent, waits: waits}, err)
 }
 
 // ended ends a tenure that had no holds, and whose grant nobody here has any more.

@@ -24,39 +24,40 @@ import (
 func (p *Primitive) standForPermits(c *contender) (*Hold, error) {
 	q := p.Queue
 	q.mu.Lock()
-	apart := p.terms.yields && (c.permits > 1 || q.others.wait()) // a larger one may fit later than those behind it
+	apart := p.terms.yields && (c.Permits > 1 || q.others.wait()) // a larger one may fit later than those behind it
 	alone, next := q.alone.line.isEmpty(), q.alone.line.hasNext()
 	q.mu.Unlock()
 	if apart || !alone && !next && q.waiters.Queued() == 0 {
-		c.tenure = p.newTenure(c.permits, false)
+		c.tenure = p.newTenure(c)
 		return nil, nil //nolint:nilnil // it competes
 	}
 	g, err := p.enterLine(c)
 	if g.hold != nil || err != nil {
 		if err != nil {
-			err = p.failed(c, err)
+			err = p.failed(&c.Attempt, err)
 		}
 		return g.hold, err
 	}
 	q.mu.Lock()
 	q.rivals++
 	q.mu.Unlock()
-	t := p.inherit(g.left, c.permits)
+	c.inTurn = true
+	t := p.inherit(c, g.left)
 	if t != nil && t != g.left && !alone { // else nobody may come to whom it could be given, and tokens cost Redis a little
 		t.waiter.Demand.Turns = p.terms.holds
 	}
-	c.inTurn, c.tenure = true, t
+	c.tenure = t
 	return nil, nil //nolint:nilnil // it competes
 }
 
 // inherit returns the tenure with which the new delegate competes: the one that was left to it, if that
 // stands in the queue for the same, else a fresh one. It returns nil once the client is closing.
-func (p *Primitive) inherit(left *tenure, permits int) *tenure {
-	if left != nil && left.permits == permits && left.terms.lease == p.terms.lease {
+func (p *Primitive) inherit(c *contender, left *tenure) *tenure {
+	if left != nil && left.permits == c.Permits && left.terms.lease == p.terms.lease {
 		return left
 	}
 	left.discard()
-	return p.newTenure(permits, true)
+	return p.newTenure(c)
 }
 
 // beginBudget begins the budget of a tenure of permits. The mutex is held. Up to a quarter of the span is

@@ -96,7 +96,7 @@ func (t *tenure) next(w *wish, now time.Time) *Hold {
 		t.become(wait.Held)
 		t.queue.worth.used()
 	}
-	t.stay.span = terms.linger
+	t.stay.spare, t.stay.span = false, terms.linger
 	session.Raise(t.queue.At.Floor, u.token)
 	return &u.first
 }
@@ -117,7 +117,7 @@ func (t *tenure) used() int64 {
 // succeed returns the tenure with which the new delegate of the line competes: what was left to it if that
 // waits in the queue, else a fresh one. If what was left holds the lock, the fresh one begins with an offer.
 // It returns nil once the client is closing.
-func (p *Primitive) succeed(left *tenure) *tenure {
+func (p *Primitive) succeed(c *contender, left *tenure) *tenure {
 	if left != nil && !left.wasHeld() {
 		if left.terms.lease == p.terms.lease {
 			return left
@@ -125,7 +125,7 @@ func (p *Primitive) succeed(left *tenure) *tenure {
 		left.discard()
 		left = nil
 	}
-	t := p.newTenure(0, true)
+	t := p.newTenure(c)
 	switch {
 	case left == nil:
 	case t == nil || !left.queue.waiters.Answered(&left.waiter): // nothing may end it before its acquires are answered

@@ -62,7 +62,7 @@ func TestTryWhileALingeringLockLeaves(t *testing.T) {
 		p, err := grant.NewPrimitive(c, kind, "a", locktest.Options(grant.WithLinger(grant.MinLinger)))
 		require.NoError(t, err)
 		p.Delegate = true
-		h, err := p.Acquire(t.Context(), t.Context(), 0, false)
+		h, err := p.Acquire(grant.Attempt{Parent: t.Context(), Waits: t.Context(), Permits: 0})
 		require.NoError(t, err)
 		before := commands.early.Load()
 		require.NoError(t, h.Unlock(t.Context()))

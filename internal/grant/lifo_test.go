@@ -48,7 +48,7 @@ func newStack(c *session.Client, name string, set ...grant.Option) (*stack, erro
 }
 
 func (s *stack) Lock(ctx context.Context) (*grant.Hold, error) {
-	return s.p.Acquire(ctx, ctx, 0, false)
+	return s.p.Acquire(grant.Attempt{Parent: ctx, Waits: ctx})
 }
 
 func (s *stack) TryLock(ctx context.Context) (*grant.Hold, error) { return s.p.Try(ctx, 0) }

@@ -83,7 +83,7 @@ func (q *Queue) enterLine(ctx context.Context, w wish) (gift, error) {
 // first is what the first one that comes to an empty line gets. The mutex is held.
 func (q *Queue) first(w *wish, l *line) gift {
 	if w.primitive.Shared {
-		if hold := q.joinNow(w, time.Now(), true); hold != nil {
+		if hold := q.joinNow(w, time.Now(), counted); hold != nil {
 			return gift{hold: hold}
 		}
 	}
@@ -147,7 +147,7 @@ func (q *Queue) passTurn(l *line) { q.passNow(l, nil, time.Time{}) }
 func (q *Queue) passNow(l *line, left *tenure, now time.Time) (taken bool) {
 	q.locked()
 	if q.shared != nil && l == &q.shared.line {
-		q.letJoin(l, true)
+		q.letJoin(l, counted)
 	}
 	if l.first == nil {
 		l.taken = false

@@ -1,6 +1,8 @@
 package grant
 
 import (
+	"bytes"
+	"log/slog"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -8,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey/internal/wait"
 )
 
 // What is parked is had by whoever comes next, in either way, or by whoever takes it out: by one alone.
@@ -107,4 +111,31 @@ func TestParkedAtOnce(t *testing.T) {
 	}
 	require.True(t, r.over())
 	require.True(t, q.At.Client.Keeper.Empty())
+}
+
+// What is parked, and then left to one that must let other processes go first, has nobody who could lose it.
+// Rule 40.
+func TestOfferedAfterParking(t *testing.T) {
+	var log bytes.Buffer
+	r := newRoom(t, exclusive, WithLinger(time.Minute))
+	t.Cleanup(func() { r.Queue.ends.timer.Stop() })
+	r.Queue.At.Client.Options.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	_, err := r.enter(t.Context(), 1)
+	require.NoError(t, err)
+	h := r.held(100)
+	x := h.turn().tenure
+	require.Equal(t, r.Name, x.HeldName())
+	h.turn().undo()
+	require.Empty(t, x.HeldName())
+	other := *r.Primitive
+	other.terms.lease = time.Minute
+	g, ok := other.takeParked(t.Context())
+	require.True(t, ok)
+	require.Same(t, x, g.left)
+	require.Equal(t, wait.Offered, x.state())
+	require.Empty(t, x.HeldName())
+	require.True(t, r.Queue.Lingers(x.waiter.Owner))
+	require.True(t, r.Queue.At.Client.Keeper.Lose(&x.item, errForced))
+	require.Empty(t, log.String())
+	require.Equal(t, wait.Over, x.state())
 }

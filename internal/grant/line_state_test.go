@@ -266,7 +266,7 @@ func TestHoldThatIsOverBeforeItsGoroutineRuns(t *testing.T) {
 		h := r.held(100)
 		got := make(chan gift, 1)
 		go func() {
-			g, err := r.enterLine(&contender{parent: context.Background(), waits: t.Context(), permits: 1})
+			g, err := r.enterLine(&contender{Attempt: Attempt{Parent: context.Background(), Waits: t.Context(), Permits: 1}})
 			if err == nil {
 				got <- g
 			}

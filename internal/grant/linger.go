@@ -26,6 +26,7 @@ import (
 type stay struct {
 	span  time.Duration // for how long it may linger, on the terms of its last turn
 	until time.Time     // when that ends; zero before it was parked. Set once
+	spare bool          // nobody has had it since it was parked
 	left  chan struct{} // closed when what was parked is released; nil before it is being released. From then on it counts as one that waits
 }
 
@@ -47,7 +48,7 @@ func (t *tenure) park() bool {
 	if l.taken || l.parked != nil || q.hearing() != t.heard {
 		return false
 	}
-	l.parked = t
+	l.parked, t.stay.spare = t, true
 	t.become(wait.Parked)
 	if t.stay.until.IsZero() {
 		t.stay.until = time.Now().Add(t.stay.span)
@@ -268,5 +269,5 @@ func (q *Queue) Lingers(owner string) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	t := q.alone.holder
-	return t != nil && t.waiter.Owner == owner && t.state() == wait.Parked
+	return t != nil && t.waiter.Owner == owner && t.stay.spare
 }

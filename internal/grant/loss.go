@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/latchkey-go/latchkey/internal/session"
-	"github.com/latchkey-go/latchkey/internal/wait"
 )
 
 var errForced = errors.New("taken away by ForceUnlock or Delete")
@@ -40,7 +39,7 @@ func (t *tenure) Lost(reason error) {
 			h.end(t.loss)
 		}
 	}
-	lingered, token := t.state() == wait.Parked || t.stay.left != nil, t.handOffs.token
+	spare, token := t.stay.spare, t.handOffs.token
 	if between {
 		turns = []*turn{&t.first}
 	}
@@ -49,7 +48,7 @@ func (t *tenure) Lost(reason error) {
 		t.queue.passTurn(&t.queue.alone.line)
 	}
 	t.unpark()
-	if first && t.partOf == nil && !lingered { // else nobody has lost anything
+	if first && t.partOf == nil && !spare { // else nobody has lost anything
 		t.queue.At.Client.Options.Logger.Warn("latchkey: lost", "name", t.name, "token", token, "reason", reason)
 		for _, u := range turns {
 			t.queue.At.Client.Notifier.Notify(func() { u.lost(token, reason) })

@@ -8,11 +8,12 @@ import (
 	"github.com/latchkey-go/latchkey/internal/wait"
 )
 
-// asks notes for whom the tenure competes from now on.
-func (t *tenure) asks(caller context.Context) {
+// asks notes for which attempt the tenure competes from now on.
+func (t *tenure) asks(a *Attempt) {
+	t.waiter.Try = a.Try
 	if t.queue.At.Client.Options.Observer.Queued != nil {
 		t.queue.mu.Lock()
-		t.caller = caller
+		t.caller = a.Parent
 		t.queue.mu.Unlock()
 	}
 }

@@ -34,8 +34,9 @@ type Queue struct {
 	// mu guards what follows, and the tenures and turns of the name: all that says who has it, or is next, in
 	// this process. It is held for moments, in which nothing is sent or waited for.
 	//
-	// Those of a hold, of its contexts, of the inbox and of the registry may be locked while it is held, and
-	// never the other way round. The keeper has its own: neither is locked while the other is.
+	// Those of a hold, of its contexts, of the inbox and the hub, of the registry, the notifier, the health of a
+	// server and the client may be locked while it is held, and never the other way round. The keeper has its
+	// own: neither is locked while the other is.
 	mu     sync.Mutex
 	alone  half  // of those who exclude each other
 	shared *half // of those who hold together; nil unless the kind is sharable

@@ -19,26 +19,18 @@ type Part struct {
 // TakePart makes one attempt, which ends when waits does. What an attempt that was given up has taken, or
 // takes later, is given back. lost is called when the part is lost, also before TakePart returns.
 func (p *Primitive) TakePart(waits context.Context, lost func(reason error)) (*Part, error) {
-	if err := p.enter(waits, true); err != nil {
+	c := contender{Attempt: Attempt{Parent: waits, Waits: waits, Try: true}, part: &Part{lost: lost}}
+	if err := p.enter(&c.Attempt); err != nil {
 		return nil, err
 	}
-	defer p.leave(true)
-	t := p.newTenure(0, false)
-	if t == nil {
-		return nil, session.Wrap(p.Name, session.ErrClosed)
+	defer p.leave(&c.Attempt)
+	c.tenure = p.newTenure(&c)
+	hold, err := p.compete(&c)
+	if err != nil {
+		return nil, err
 	}
-	t.partOf, t.waiter.Proposed = &Part{lost: lost}, true
-	if err := t.queue.waiters.Wait(waits, &t.waiter, true); err != nil {
-		return nil, p.failed(&contender{parent: waits, waits: waits}, err)
-	}
-	if err := t.replicate(waits); err != nil {
-		t.cancel()
-		return nil, session.Wrap(p.Name, err)
-	}
-	if t.partOf.hold = t.hold(context.Background(), &p.terms); t.partOf.hold == nil {
-		return nil, session.Wrap(p.Name, session.ErrNotAcquired)
-	}
-	return t.partOf, nil
+	c.part.hold = hold
+	return c.part, nil
 }
 
 // Token is that of the server.

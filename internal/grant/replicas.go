@@ -34,7 +34,7 @@ func (t *tenure) replicate(waits context.Context) error {
 	for {
 		sent := time.Now()
 		renewal := lua.Renewal{Keys: t.queue.At.Keys, Owner: t.waiter.Owner, Lease: session.Milliseconds(t.terms.lease)}
-		held, replicas, err := t.ask(ctx, renewal)
+		held, replicas, err := t.renewOnce(ctx, renewal)
 		switch {
 		case err == nil && !held:
 			return errGone
@@ -62,9 +62,9 @@ func (t *tenure) replicate(waits context.Context) error {
 	}
 }
 
-// ask sends one renewal and waits for the replicas, until ctx ends. What has been sent then goes on, for as
-// long as it may.
-func (t *tenure) ask(ctx context.Context, renewal lua.Renewal) (held bool, replicas int64, err error) {
+// renewOnce sends one renewal and waits for the replicas, until ctx ends. What has been sent then goes on for
+// as long as it may.
+func (t *tenure) renewOnce(ctx context.Context, renewal lua.Renewal) (held bool, replicas int64, err error) {
 	type reply struct {
 		held     bool
 		replicas int64

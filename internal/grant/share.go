@@ -43,18 +43,26 @@ func (p *Primitive) join(parent context.Context, now time.Time) *Hold {
 	if !q.shared.line.isEmpty() {
 		return nil
 	}
-	hold := q.joinNow(&wish{primitive: p, parent: parent}, now, true)
+	hold := q.joinNow(&wish{primitive: p, parent: parent}, now, counted)
 	if hold != nil {
 		hold.turn().had.Store(true)
 	}
 	return hold
 }
 
-// letJoin has those at the head of the line join what is held, up to the first that may not. counts says
-// whether the budget counts them. The mutex is held.
-func (q *Queue) letJoin(l *line, counts bool) {
+// joining is whether the budget counts those who join.
+type joining uint8
+
+const (
+	counted   joining = iota
+	uncounted         // they came before it was granted
+)
+
+// letJoin has those at the head of the line join what is held, up to the first that may not. The mutex is
+// held.
+func (q *Queue) letJoin(l *line, as joining) {
 	for p := l.first; p != nil; p = l.first {
-		hold := q.joinNow(&p.wish, time.Now(), counts)
+		hold := q.joinNow(&p.wish, time.Now(), as)
 		if hold == nil {
 			return
 		}
@@ -63,13 +71,13 @@ func (q *Queue) letJoin(l *line, counts bool) {
 }
 
 // joinNow is join for whoever is next. The mutex is held.
-func (q *Queue) joinNow(w *wish, now time.Time, counts bool) *Hold {
+func (q *Queue) joinNow(w *wish, now time.Time, as joining) *Hold {
 	q.locked()
 	t, terms := q.shared.holder, &w.primitive.terms
-	if t == nil || !terms.sharable() || terms.lease != t.terms.lease || t.item.Left() <= 0 || !t.isOpen() || counts && !t.inBudget(now) {
+	if t == nil || !terms.sharable() || terms.lease != t.terms.lease || t.item.Left() <= 0 || !t.isOpen() || as == counted && !t.inBudget(now) {
 		return nil
 	}
-	if counts && !t.handOffs.contended.IsZero() {
+	if as == counted && !t.handOffs.contended.IsZero() {
 		t.handOffs.handed++
 	}
 	t.joined++
@@ -100,12 +108,12 @@ const forInbox = 100 * time.Millisecond
 // prepareToShare has a fresh tenure hear that others wait, from before it is granted. It does not wait for
 // the inbox where nobody shares: then the tenure is not shared either. Where one is held already which nobody
 // could join, several goroutines want to share. Then it waits for a moment, unless it only tries.
-func (t *tenure) prepareToShare(waits context.Context, try bool) {
+func (t *tenure) prepareToShare(a *Attempt) {
 	t.audible = t.queue.Listening()
-	if t.audible || try || !t.queue.isShared() {
+	if t.audible || a.Try || !t.queue.isShared() {
 		return
 	}
-	t.audible = t.queue.awaitInbox(waits)
+	t.audible = t.queue.awaitInbox(a.Waits)
 }
 
 // isShared reports whether several goroutines hold together here, or want to.
@@ -130,7 +138,7 @@ func (t *tenure) share() {
 	if !t.owns() {
 		return
 	}
-	h := t.queue.half(true)
+	h := t.queue.shared
 	h.held++
 	t.sharing = closed
 	t.queue.enter() // as long as it is shared, its process must hear that others wait
@@ -139,7 +147,7 @@ func (t *tenure) share() {
 	if listening && t.terms.sharable() {
 		t.sharing = open
 		h.holder = t
-		t.queue.letJoin(&h.line, false)
+		t.queue.letJoin(&h.line, uncounted)
 	}
 }
 

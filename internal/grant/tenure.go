@@ -78,7 +78,7 @@ func (t *tenure) Interrupt() {
 func (t *tenure) HeldName() string {
 	t.queue.mu.Lock()
 	defer t.queue.mu.Unlock()
-	if !t.owns() || t.state() == wait.Parked || t.stay.left != nil { // nobody in it holds it
+	if !t.owns() || t.stay.spare {
 		return ""
 	}
 	return t.name
@@ -122,18 +122,18 @@ const All = -1
 
 // newTenure registers a fresh id, so that whatever Redis says of it finds it. It returns nil once the client
 // is closing.
-func (p *Primitive) newTenure(permits int, hasTurn bool) *tenure {
+func (p *Primitive) newTenure(of *contender) *tenure {
 	c := p.Queue.At.Client
 	n := c.IDs.Next()
-	t := &tenure{queue: p.Queue, name: p.Name, terms: p.terms, hasTurn: hasTurn, permits: permits, shared: p.Shared}
-	t.waiter = wait.Waiter{Number: n, Owner: c.IDs.ID(n), Lease: p.terms.lease}
+	t := &tenure{queue: p.Queue, name: p.Name, terms: p.terms, hasTurn: of.inTurn, permits: of.Permits, shared: p.Shared, partOf: of.part}
+	t.waiter = wait.Waiter{Number: n, Owner: c.IDs.ID(n), Lease: p.terms.lease, Proposed: of.part != nil}
 	if polls := p.terms.polling; polls != nil {
 		t.waiter.Pauses = &retry.Backoff{First: polls.first, Last: polls.last}
 	}
 	switch {
 	case p.Demand != nil:
-		t.waiter.Demand = p.Demand(permits)
-	case hasTurn && p.terms.passable() && p.Queue.hasNext(): // else the first that comes may offer
+		t.waiter.Demand = p.Demand(of.Permits)
+	case of.inTurn && p.terms.passable() && p.Queue.hasNext(): // else the first that comes may offer
 		t.waiter.Demand.Permits = p.terms.holds // tokens for the holds that follow in this process
 	}
 	if p.terms.lingers() && p.Queue.mayLinger() {

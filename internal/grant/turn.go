@@ -108,7 +108,7 @@ func (u *turn) undo() {
 	case over:
 		t.discard()
 	case last && errors.Is(loss, session.ErrClosed): // those before it have left the release to the last
-		go func() { _ = t.sendLate(context.Background(), u) }() // else its lease runs out
+		go func() { _ = t.sendLate(context.WithoutCancel(u.first.parent), u) }() // else its lease runs out
 	}
 }
 

@@ -24,8 +24,8 @@ type Ways interface {
 	Client() *session.Client
 	// Reenter returns a further hold if parent is the context of one, and nil if it is not.
 	Reenter(parent context.Context) (*grant.Hold, error)
-	// Acquire waits until waits ends, or makes one attempt. The hold's context is derived from parent.
-	Acquire(parent, waits context.Context, try bool) (*grant.Hold, error)
+	// Acquire makes an attempt.
+	Acquire(grant.Attempt) (*grant.Hold, error)
 	ForceUnlock(ctx context.Context) (bool, error)
 	Inspect(ctx context.Context) (State, error)
 }
@@ -106,16 +106,17 @@ func (l *Lock) Name() string {
 // Lock waits until the lock is held.
 func (l *Lock) Lock(ctx context.Context) (*grant.Hold, error) {
 	if l.by != nil {
-		return l.by.Acquire(ctx, ctx, false)
+		return l.by.Acquire(grant.Attempt{Parent: ctx, Waits: ctx})
 	}
-	return l.p.Acquire(ctx, ctx, 0, false) // inlined: what an idle waiter has on its stack is most of its cost
+	// Inlined: what an idle waiter has on its stack is most of its cost.
+	return l.p.Acquire(grant.Attempt{Parent: ctx, Waits: ctx}) //nolint:contextcheck // it is in the attempt
 }
 
 // TryLock makes one attempt.
 func (l *Lock) TryLock(ctx context.Context) (*grant.Hold, error) {
 	limited, cancel := grant.Impatient(ctx, l.Client())
 	defer cancel()
-	return l.Acquire(ctx, limited, true)
+	return l.Acquire(grant.Attempt{Parent: ctx, Waits: limited, Try: true}) //nolint:contextcheck // it is in the attempt
 }
 
 // TryLockFor waits for d at most.
@@ -125,15 +126,15 @@ func (l *Lock) TryLockFor(ctx context.Context, d time.Duration) (*grant.Hold, er
 		return nil, err
 	}
 	defer cancel()
-	return l.Acquire(ctx, limited, false)
+	return l.Acquire(grant.Attempt{Parent: ctx, Waits: limited}) //nolint:contextcheck // it is in the attempt
 }
 
-// Acquire waits until waits ends, or makes one attempt. The hold's context is derived from parent.
-func (l *Lock) Acquire(parent, waits context.Context, try bool) (*grant.Hold, error) {
+// Acquire makes an attempt.
+func (l *Lock) Acquire(a grant.Attempt) (*grant.Hold, error) {
 	if l.by != nil {
-		return l.by.Acquire(parent, waits, try)
+		return l.by.Acquire(a)
 	}
-	return l.p.Acquire(parent, waits, 0, try)
+	return l.p.Acquire(a)
 }
 
 // Do locks, runs f and unlocks.

@@ -195,7 +195,7 @@ func TestSoak(t *testing.T) {
 			require.Zero(t, w.disorder.Load(), "token order")
 			require.Zero(t, w.inversions.Load(), "acknowledged enqueues are granted in order")
 			require.Equal(t, kind == "lingering", w.lingered.Load() > 0)
-			require.Greater(t, w.handoffs.Load(), int64(100)*int64(duration/time.Second))
+			require.Greater(t, w.handoffs.Load(), int64(20)*int64(duration/time.Second), "it shows nothing")
 			if os.Getenv("LATCHKEY_SOAK") != "" {
 				require.GreaterOrEqual(t, kills, 50)
 				require.GreaterOrEqual(t, w.handoffs.Load(), int64(50_000))

@@ -117,7 +117,7 @@ func (q *Waiters) heed(w *Waiter, a question, reply lua.Acquired, err error) boo
 	case reply.Token > 0:
 		return q.heedGrant(w, a, reply)
 	case reply.Late:
-		w.tell(errLate, false)
+		w.tell(errLate)
 	case reply.Refused != nil:
 		if w.state == Queued {
 			q.arm(0) // the next one may be no better off
@@ -126,9 +126,9 @@ func (q *Waiters) heed(w *Waiter, a question, reply lua.Acquired, err error) boo
 	case reply.Queued:
 		return q.heedQueued(w, a, reply)
 	case reply.Lingers:
-		w.tell(errLingers, false)
+		w.tell(errLingers)
 	default:
-		w.tell(ErrBusy, false)
+		w.tell(ErrBusy)
 	}
 	return false
 }
@@ -140,8 +140,10 @@ func (q *Waiters) heedError(w *Waiter, a question, err error) {
 		q.server.Failed(err, a.sent)
 	}
 	switch {
+	case w.state != Queued && passing:
+		w.tellPassing(err)
 	case w.state != Queued:
-		w.tell(err, passing)
+		w.tell(err)
 	case !passing:
 		q.refuse(w, err)
 	}
@@ -200,13 +202,13 @@ func (q *Waiters) heedQueued(w *Waiter, a question, reply lua.Acquired) (again b
 func (q *Waiters) grant(w *Waiter, g Grant) {
 	q.Become(w, Granted)
 	w.Grant = g
-	w.tell(nil, false)
+	w.tell(nil)
 }
 
 // refuse ends the wait of w with an error.
 func (q *Waiters) refuse(w *Waiter, err error) {
 	q.Become(w, Refused)
-	w.tell(err, false)
+	w.tell(err)
 }
 
 // Granted takes a grant message. It reports false when the grant is for nobody and must be given back: the

@@ -37,7 +37,7 @@ func TestContextsAreLookedAtWithoutTheMutex(t *testing.T) {
 			inner, cancel := context.WithTimeout(t.Context(), time.Duration(patience)*100*time.Microsecond)
 			defer cancel()
 			ctx := nosy{inner, c.waiters}
-			err := c.waiters.Wait(ctx, &wait.Waiter{Owner: "1:1", Lease: time.Hour}, false)
+			err := c.waiters.Wait(ctx, &wait.Waiter{Owner: "1:1", Lease: time.Hour})
 			require.ErrorIs(t, err, context.DeadlineExceeded)
 			c.waiters.AwaitDepartures(t.Context())
 		})

@@ -30,7 +30,7 @@ func TestAwaitDepartures(t *testing.T) {
 		giveUp := func(owner string) {
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 			defer cancel()
-			require.ErrorIs(t, c.waiters.Wait(ctx, &wait.Waiter{Owner: owner, Lease: time.Hour}, false), context.DeadlineExceeded)
+			require.ErrorIs(t, c.waiters.Wait(ctx, &wait.Waiter{Owner: owner, Lease: time.Hour}), context.DeadlineExceeded)
 		}
 
 		giveUp("1:1")
@@ -54,7 +54,7 @@ func TestAwaitDepartures(t *testing.T) {
 
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
-		go func() { done <- c.waiters.Wait(ctx, &wait.Waiter{Owner: "1:3", Lease: time.Hour}, false) }()
+		go func() { done <- c.waiters.Wait(ctx, &wait.Waiter{Owner: "1:3", Lease: time.Hour}) }()
 		synctest.Wait()
 		time.Sleep(time.Millisecond)
 		giveUp("1:4")
@@ -76,7 +76,7 @@ func TestLeavingWhileCancelsAreRepeated(t *testing.T) {
 		c := newClient(r)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Microsecond)
 		defer cancel()
-		require.ErrorIs(t, c.waiters.Wait(ctx, &wait.Waiter{Owner: "1:1", Lease: time.Hour}, false), context.DeadlineExceeded)
+		require.ErrorIs(t, c.waiters.Wait(ctx, &wait.Waiter{Owner: "1:1", Lease: time.Hour}), context.DeadlineExceeded)
 		unheard, unsettled := c.waiters.Leaving()
 		require.True(t, unheard && unsettled)
 		c.waiters.AwaitDepartures(t.Context())

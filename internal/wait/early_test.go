@@ -40,7 +40,7 @@ func TestEarlyGrantIsConfirmed(t *testing.T) {
 		o := &overtaken{}
 		o.waiters = wait.New(new(sync.Mutex), t.Context(), o, time.Minute)
 		began := time.Now()
-		require.NoError(t, o.waiters.Wait(t.Context(), &wait.Waiter{Number: 1, Owner: "a:1", Lease: time.Hour}, false))
+		require.NoError(t, o.waiters.Wait(t.Context(), &wait.Waiter{Number: 1, Owner: "a:1", Lease: time.Hour}))
 		require.Zero(t, time.Since(began))
 		time.Sleep(time.Minute) // its timer
 	})

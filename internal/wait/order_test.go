@@ -44,7 +44,7 @@ func TestNumbersSayWhatCameFirst(t *testing.T) {
 			w := &wait.Waiter{Number: 1, Owner: "a:1", Lease: time.Hour}
 			result := make(chan error, 1)
 			s.replies <- first
-			go func() { result <- s.waiters.Wait(t.Context(), w, false) }()
+			go func() { result <- s.waiters.Wait(t.Context(), w) }()
 			synctest.Wait()
 			return s, w, result
 		}

@@ -33,7 +33,7 @@ func TestPlaceGoesWithTheNextQuestion(t *testing.T) {
 			p.replies <- lua.Acquired{Queued: true, Sequence: 0, Place: place, Ends: 500, Now: time.Now().UnixMicro()}
 		}
 		p.replies <- lua.Acquired{Owned: lua.Owned{Token: 5}}
-		require.NoError(t, p.waiters.Wait(t.Context(), &wait.Waiter{Number: 1, Owner: "a:1", Lease: time.Hour}, false))
+		require.NoError(t, p.waiters.Wait(t.Context(), &wait.Waiter{Number: 1, Owner: "a:1", Lease: time.Hour}))
 		for _, place := range []int64{0, 700, 650, 0} {
 			require.Equal(t, place, <-p.places)
 		}

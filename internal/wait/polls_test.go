@@ -42,7 +42,7 @@ func TestPausesAreFullJitter(t *testing.T) {
 		for range waits {
 			s := &busy{client: newClient(&redis{t: t, random: rand.New(rand.NewPCG(1, 1)), pending: map[string]int{}}), last: attempts}
 			w := &wait.Waiter{Owner: "1:1", Lease: time.Hour, Pauses: &retry.Backoff{First: first, Last: last}}
-			require.NoError(t, wait.New(new(sync.Mutex), t.Context(), s, 2*time.Second).Wait(t.Context(), w, false))
+			require.NoError(t, wait.New(new(sync.Mutex), t.Context(), s, 2*time.Second).Wait(t.Context(), w))
 			require.Len(t, s.times, attempts+1)
 			for n := range attempts {
 				pause := s.times[n+1].Sub(s.times[n])
@@ -84,7 +84,7 @@ func TestPauseIsCutShort(t *testing.T) {
 				began := time.Now()
 				time.AfterFunc(time.Microsecond, func() { cause(cancel, end) })
 				w := &wait.Waiter{Owner: "1:1", Lease: time.Hour, Pauses: &retry.Backoff{First: time.Hour, Last: time.Hour}}
-				require.ErrorIs(t, wait.New(new(sync.Mutex), closing, s, 2*time.Second).Wait(ctx, w, false), context.Canceled)
+				require.ErrorIs(t, wait.New(new(sync.Mutex), closing, s, 2*time.Second).Wait(ctx, w), context.Canceled)
 				require.Equal(t, time.Microsecond, time.Since(began))
 				require.Len(t, s.times, 1)
 			})

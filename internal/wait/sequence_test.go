@@ -41,7 +41,7 @@ func TestSequenceOfAGrantThatWasLost(t *testing.T) {
 			waiters := wait.New(new(sync.Mutex), t.Context(), g, time.Minute)
 			w := &wait.Waiter{Number: 1, Owner: "A:1", Lease: time.Minute}
 			acquired := make(chan error, 1)
-			go func() { acquired <- waiters.Wait(t.Context(), w, false) }()
+			go func() { acquired <- waiters.Wait(t.Context(), w) }()
 			synctest.Wait()
 			time.Sleep(50 * time.Millisecond) // it is stopped
 			require.True(t, waiters.Granted(w, lua.Message{Kind: lua.Grant, Owned: lua.Owned{Token: first}, Now: first, Lease: 1}))

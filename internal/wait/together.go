@@ -6,7 +6,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/lua"
 )
 
-// Member is one of several waiters, of different queues, that ask with one command.
+// Member is one of several waiters, of different queues, that ask with one command. Each only tries.
 type Member struct {
 	Waiters *Waiters
 	Waiter  *Waiter
@@ -32,7 +32,7 @@ func Together(
 			continue // Redis was away, and answers again
 		}
 		for _, i := range open { // its answer came too late to be believed
-			errs[i] = members[i].Waiters.Wait(ctx, members[i].Waiter, true)
+			errs[i] = members[i].Waiters.Wait(ctx, members[i].Waiter)
 		}
 		return errs
 	}
@@ -60,7 +60,7 @@ func attemptTogether(
 		}
 	}
 	for i, m := range members {
-		done, err := m.Waiters.awake(ctx, m.Waiter, true)
+		done, err := m.Waiters.awake(ctx, m.Waiter)
 		if errs[i] = err; !done {
 			open = append(open, i)
 		}

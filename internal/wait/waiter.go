@@ -15,6 +15,7 @@ type Waiter struct {
 	Owner  string        // the owner id in Redis
 	Lease  time.Duration // what it is granted by a reply; more than 0
 	Demand lua.Demand    // what it asks for beside the lease
+	Try    bool          // it makes one attempt, and never queues
 	Offers bool          // its first command is an offer, which may take what an acquire would not
 	Grant  Grant         // set by Wait
 
@@ -94,9 +95,15 @@ type notice struct {
 }
 
 // tell leaves a notice for Wait. That of a grant replaces an error that was not taken.
-func (w *Waiter) tell(err error, passing bool) {
-	w.notice.err, w.notice.passing, w.notice.untaken = err, passing, true
+func (w *Waiter) tell(err error) {
+	w.notice.err, w.notice.passing, w.notice.untaken = err, false, true
 	w.wake()
+}
+
+// tellPassing is tell for an error that passes by itself.
+func (w *Waiter) tellPassing(err error) {
+	w.tell(err)
+	w.notice.passing = true
 }
 
 // wake ends the sleep of Wait, with or without a notice.

@@ -73,10 +73,10 @@ func New(mu *sync.Mutex, closing context.Context, server Server, poll time.Durat
 }
 
 // Wait returns nil when w owns the lock, as w.Grant says, or an error after which nothing of w stays in
-// Redis. With try it makes one attempt and never queues. It is called again for a w that was inherited.
+// Redis. It is called again for a w that was inherited.
 //
 // It keeps little on the stack, which is most of what an idle waiter costs.
-func (q *Waiters) Wait(ctx context.Context, w *Waiter, try bool) error {
+func (q *Waiters) Wait(ctx context.Context, w *Waiter) error {
 	for {
 		if ctx.Err() != nil { // rather than send what would have to be cancelled
 			q.giveUp(ctx, w)
@@ -89,12 +89,12 @@ func (q *Waiters) Wait(ctx context.Context, w *Waiter, try bool) error {
 			}
 			return err
 		}
-		if try || w.Pauses != nil || !q.server.Listening() {
+		if w.Try || w.Pauses != nil || !q.server.Listening() {
 			mode = lua.Try // nobody may queue whom no grant would reach
 		}
 		q.ask(ctx, w, mode)
 		q.sleep(ctx, w)
-		if done, err := q.awake(ctx, w, try); done {
+		if done, err := q.awake(ctx, w); done {
 			return err
 		}
 	}
@@ -158,7 +158,7 @@ func (q *Waiters) Interrupt(w *Waiter) {
 }
 
 // awake takes the notice. It returns what Wait returns, or not done when w must ask again.
-func (q *Waiters) awake(ctx context.Context, w *Waiter, try bool) (done bool, err error) {
+func (q *Waiters) awake(ctx context.Context, w *Waiter) (done bool, err error) {
 	q.mu.Lock()
 	n := w.notice
 	w.notice.untaken, w.notice.wake = false, nil
@@ -172,11 +172,11 @@ func (q *Waiters) awake(ctx context.Context, w *Waiter, try bool) (done bool, er
 		err = q.awaitServer(ctx, n.err)
 	case errors.Is(n.err, errLate): // by the server's clock, of which more is known now
 		err = context.Cause(ctx)
-	case errors.Is(n.err, errLingers) && try:
+	case errors.Is(n.err, errLingers) && w.Try:
 		err = q.awaitAnswer(ctx, w)
-	case errors.Is(n.err, ErrBusy) && !try && w.Pauses != nil:
+	case errors.Is(n.err, ErrBusy) && !w.Try && w.Pauses != nil:
 		err = q.pause(ctx, w.Pauses.Next())
-	case errors.Is(n.err, ErrBusy) && !try:
+	case errors.Is(n.err, ErrBusy) && !w.Try:
 		err = q.awaitInbox(ctx)
 	default:
 		err = n.err

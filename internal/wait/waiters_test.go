@@ -403,7 +403,7 @@ func (c *client) cycle(ctx context.Context, owner string, lease time.Duration) (
 	r := c.redis
 	w := &wait.Waiter{Owner: owner, Lease: lease}
 	began := time.Now()
-	err = c.waiters.Wait(ctx, w, false)
+	err = c.waiters.Wait(ctx, w)
 	g := w.Grant
 	if err != nil {
 		return 0, err
@@ -618,7 +618,7 @@ func TestAnswerContradictsGrant(t *testing.T) {
 				r.owner, r.until = &entry{waiter: &wait.Waiter{}}, time.Now().Add(time.Hour)
 				w := &wait.Waiter{Owner: "w", Lease: time.Minute}
 				result := make(chan error, 1)
-				go func() { result <- c.waiters.Wait(t.Context(), w, false) }()
+				go func() { result <- c.waiters.Wait(t.Context(), w) }()
 				time.Sleep(10 * tick)
 				c.waiters.LeaseEnds(0)
 				time.Sleep(25 * tick) // the question is sent after 20, and runs in Redis 20 later
@@ -677,7 +677,7 @@ func TestSequenceOfAGrantThatOvertakesAnAnswer(t *testing.T) {
 			waiters := wait.New(new(sync.Mutex), t.Context(), a, 2*time.Second)
 			w := &wait.Waiter{Number: 1, Owner: "A:1", Lease: time.Minute}
 			acquired := make(chan error, 1)
-			go func() { acquired <- waiters.Wait(t.Context(), w, false) }()
+			go func() { acquired <- waiters.Wait(t.Context(), w) }()
 			synctest.Wait()
 			if asks {
 				time.Sleep(120 * time.Millisecond) // it has begun to ask, and is answered later
@@ -703,7 +703,7 @@ func TestWhoeverAsksMayGiveUp(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			w := &wait.Waiter{Number: uint64(i + 1), Owner: fmt.Sprint("A:", i+1), Lease: time.Minute}
 			both[i], cancels[i] = w, cancel
-			go func() { _ = waiters.Wait(ctx, w, false) }()
+			go func() { _ = waiters.Wait(ctx, w) }()
 			synctest.Wait()
 		}
 		time.Sleep(120 * time.Millisecond) // the first one has begun to ask
