@@ -1,6 +1,7 @@
 package latchkey_test
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,6 +20,32 @@ func TestArchitectureNamesFiles(t *testing.T) {
 	require.NotEmpty(t, named)
 	for _, file := range named {
 		require.FileExists(t, filepath.FromSlash(file[1]))
+	}
+}
+
+// Each way in docs/architecture.md says how many files it names, and how many lines they have, to the
+// hundred. Nobody has to read more than that to follow it, and no file is entered more than twice.
+func TestWaysAreShort(t *testing.T) {
+	text, err := os.ReadFile("docs/architecture.md")
+	require.NoError(t, err)
+	_, ways, found := strings.Cut(string(text), "\n## The way of a call\n")
+	require.True(t, found)
+	ways, _, _ = strings.Cut(ways, "\n## ")
+	for _, way := range strings.Split(ways, "\n### ")[1:] {
+		heading, _, _ := strings.Cut(way, "\n")
+		times, lines := map[string]int{}, 0
+		for _, file := range regexp.MustCompile("`([a-z/]+\\.go)`").FindAllStringSubmatch(way, -1) {
+			if times[file[1]]++; times[file[1]] == 1 {
+				source, err := os.ReadFile(filepath.FromSlash(file[1]))
+				require.NoError(t, err)
+				lines += strings.Count(string(source), "\n")
+			}
+			require.LessOrEqual(t, times[file[1]], 2, "%s: %s", heading, file[1])
+		}
+		said := fmt.Sprintf("%d files, %d lines", len(times), (lines+50)/100*100)
+		require.Contains(t, way, said, heading)
+		require.LessOrEqual(t, len(times), 30, heading)
+		require.LessOrEqual(t, lines, 3700, heading)
 	}
 }
 

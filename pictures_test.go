@@ -25,6 +25,10 @@ func TestPicturesAreTrue(t *testing.T) {
 		for _, found := range regexp.MustCompile("(?ms)^```mermaid\n(.*?)^```$").FindAllSubmatch(text, -1) {
 			pictures++
 			picture := string(found[1])
+			if strings.HasPrefix(picture, "stateDiagram-v2\n") {
+				statesAreTrue(t, picture)
+				continue
+			}
 			require.True(t, strings.HasPrefix(picture, "sequenceDiagram\n"), "%s: another kind of picture needs another check", document)
 			participants := map[string]bool{}
 			for _, p := range regexp.MustCompile(`(?m)^    participant (\w+) as .+$`).FindAllStringSubmatch(picture, -1) {
@@ -46,4 +50,28 @@ func TestPicturesAreTrue(t *testing.T) {
 		}
 	}
 	require.GreaterOrEqual(t, pictures, 4)
+}
+
+// statesAreTrue compares a picture of the life of a tenure with the table of its states: each of them is in
+// it, and each arrow is a transition that is legal.
+func statesAreTrue(t *testing.T, picture string) {
+	t.Helper()
+	source, err := os.ReadFile("internal/wait/state.go")
+	require.NoError(t, err)
+	states, legal := map[string]bool{}, map[[2]string]bool{{"[*]", "idle"}: true, {"over", "[*]"}: true}
+	for _, row := range regexp.MustCompile(`(?m)^//\t([a-z]+) +([a-z]+) +[^ ]`).FindAllSubmatch(source, -1) {
+		if from, to := string(row[1]), string(row[2]); from != "from" {
+			states[from], states[to], legal[[2]string{from, to}] = true, true, true
+		}
+	}
+	require.Len(t, states, 12)
+	seen := map[string]bool{}
+	arrows := regexp.MustCompile(`(?m)^    (\S+) --> (\S+?)(?::.*)?$`).FindAllStringSubmatch(picture, -1)
+	require.Len(t, arrows, strings.Count(picture, "-->"))
+	for _, arrow := range arrows {
+		require.True(t, legal[[2]string{arrow[1], arrow[2]}], "%s cannot become %s", arrow[1], arrow[2])
+		seen[arrow[1]], seen[arrow[2]] = true, true
+	}
+	delete(seen, "[*]")
+	require.Equal(t, states, seen)
 }

@@ -7,13 +7,21 @@ import (
 	"github.com/latchkey-go/latchkey/internal/hub"
 )
 
-// inbox is where a cluster client hears of one name: a channel in the slot of that name, open while somebody
-// may wait. Others have one inbox for all names. The zero value is closed.
+// inbox is where a client hears of one name. The zero value is closed.
 type inbox struct {
-	mu      sync.Mutex
+	mu sync.Mutex
+
+	// A channel in the slot of the name, open while somebody may wait. Only cluster clients have it: others have
+	// one inbox for all names.
 	users   int
 	channel *hub.Channel
+
+	// Who waits for announced releases, without being queued.
+	listeners map[*listener]struct{}
+	released  *hub.Channel // open while there are listeners
 }
+
+type listener struct{ heard func() }
 
 // Inbox is of [wait.Server].
 func (q *Queue) Inbox(ctx context.Context) error {
@@ -88,5 +96,42 @@ func (q *Queue) exit() {
 	if q.inbox.users--; q.inbox.users == 0 && q.inbox.channel != nil {
 		q.inbox.channel.Close()
 		q.inbox.channel = nil
+	}
+}
+
+// ListenForReleases calls heard for each release that is announced, and whenever one may have been missed,
+// until stop is called. It must not block. On a client without subscriptions it is never called.
+func (p *Primitive) ListenForReleases(heard func()) (stop func()) {
+	q := p.Queue
+	if q.At.Client.Inbox == nil {
+		return func() {}
+	}
+	l, i := &listener{heard}, &q.inbox
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.listeners == nil {
+		i.listeners = map[*listener]struct{}{}
+	}
+	i.listeners[l] = struct{}{}
+	if i.released == nil {
+		i.released = q.At.Client.Hub.Listen(q.At.Keys.Released(), i.tell, func(string) { i.tell() })
+	}
+	return func() {
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		delete(i.listeners, l)
+		if len(i.listeners) == 0 && i.released != nil {
+			i.released.Close()
+			i.released = nil
+		}
+	}
+}
+
+// tell runs where the subscription is read.
+func (i *inbox) tell() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for l := range i.listeners {
+		l.heard()
 	}
 }

@@ -2,89 +2,79 @@ package grant
 
 import (
 	"context"
-	"errors"
+	"sync/atomic"
+	"time"
 
-	"github.com/latchkey-go/latchkey/internal/lease"
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
-// Permits is how many are held.
-func (h *Hold) Permits() int {
-	if h.none() {
-		return 0
-	}
-	u := h.turn()
-	u.tenure.queue.mu.Lock()
-	defer u.tenure.queue.mu.Unlock()
-	if u.gave > 0 {
-		return u.gave
-	}
-	return u.tenure.permits
+// Part is what a lock over several servers holds on one of them: a tenure that is renewed, lost and released
+// like any other, but whose caller is that lock. No hook is called for it. It is safe for concurrent use.
+type Part struct {
+	hold      *Hold
+	lost      func(reason error) // called once if it is lost; must not block
+	announces atomic.Bool        // its release is published
 }
 
-// ReleaseN gives back n of the permits; all of them is Unlock.
-func (h *Hold) ReleaseN(ctx context.Context, n int) error {
-	if h.none() {
-		return h.Err()
+// TakePart makes one attempt, which ends when waits does. What an attempt that was given up has taken, or
+// takes later, is given back. lost is called when the part is lost, also before TakePart returns.
+func (p *Primitive) TakePart(waits context.Context, lost func(reason error)) (*Part, error) {
+	c := contender{Attempt: Attempt{Parent: waits, Waits: waits, Try: true}, part: &Part{lost: lost}}
+	if err := p.enter(&c.Attempt); err != nil {
+		return nil, err
 	}
-	t := h.turn().tenure
-	h.look()
-	t.parting.Lock() // how many stay is told to Redis, so that a copy changes nothing: one after the other
-	keep, err := h.keeps(n)
-	if err == nil && keep == 0 {
-		t.parting.Unlock()
-		return h.Unlock(ctx)
-	}
-	defer t.parting.Unlock()
-	if err == nil {
-		err = h.part(ctx, keep)
-	}
+	defer p.leave(&c.Attempt)
+	c.tenure = p.newTenure(&c)
+	hold, err := p.compete(&c)
 	if err != nil {
-		return session.Wrap(t.name, err)
+		return nil, err
 	}
+	c.part.hold = hold
+	return c.part, nil
+}
+
+// Token is that of the server.
+func (p *Part) Token() int64 { return p.hold.Token() }
+
+// Left is for how long it can be trusted; 0 or less when it is over.
+func (p *Part) Left() time.Duration { return p.hold.backing.Left() }
+
+// Expiry is the reason of a loss when the trust is over that there is now.
+func (p *Part) Expiry() error { return p.hold.turn().tenure.item.Expiry() }
+
+// Raise has the server give out no token after this one that is not greater. It returns an error unless the
+// server says that it did, and that it still has the part.
+func (p *Part) Raise(ctx context.Context, token int64) error {
+	t := p.hold.turn().tenure
+	held, err := t.queue.At.Client.Conn.Raise(session.WithoutDeadline(ctx), t.queue.At.Keys, t.waiter.Owner, token)
+	switch {
+	case err != nil:
+		return session.WithSentinel(err)
+	case !held:
+		return session.ErrLost
+	}
+	session.Raise(t.queue.At.Floor, token)
 	return nil
 }
 
-// keeps returns how many permits stay when n are given back, or why they cannot be. If some stay, they are
-// not given on from now on.
-func (h *Hold) keeps(n int) (keep int, err error) {
-	u := h.turn()
-	t := u.tenure
-	unlocked := h.isUnlocked()
-	t.queue.mu.Lock()
-	defer t.queue.mu.Unlock()
-	keep = t.permits - n
-	switch over := unlocked || u.last == nil; { // what was given on is another hold's
-	case n < 1 || keep < 0 && !over:
-		return 0, session.Invalid("the number of permits must be from 1 to the %d that are held, not %d", keep+n, n)
-	case over:
-		return 0, session.ErrNotHeld
-	case t.loss != nil && keep > 0:
-		return 0, t.loss
-	}
-	t.parted = t.parted || keep > 0
-	return keep, nil
+// Release gives it back, as an Unlock does. With announce, whoever listens hears of it.
+func (p *Part) Release(ctx context.Context, announce bool) error {
+	p.announces.Store(announce)
+	return p.hold.Unlock(ctx)
 }
 
-// part releases all permits but those that are kept.
-func (h *Hold) part(ctx context.Context, keep int) error {
-	t := h.turn().tenure
-	err := t.see(ctx, &release{turn: h.turn(), keep: keep})
-	switch {
-	case errors.Is(err, ErrNotOurs) && h.isUnlocked():
-		return nil // a release of all of them was faster
-	case errors.Is(err, ErrNotOurs):
-		t.queue.At.Client.Keeper.Lose(&t.item, lease.ErrGone)
-	case err == nil, errors.Is(err, session.ErrUnknownOutcome): // it goes on
-		t.queue.mu.Lock()
-		t.permits = keep
-		t.queue.mu.Unlock()
-	}
-	return err
+// Drop stops renewing it, and sends nothing.
+func (p *Part) Drop() {
+	t := p.hold.turn().tenure
+	t.queue.At.Client.Keeper.Lose(&t.item, session.ErrLost)
 }
 
-func (h *Hold) isUnlocked() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.unlocked
+// Floor returns the highest token that the client has seen of the name, and what the server's clock shows
+// now, in microseconds, or more; 0 when it is not known.
+func (p *Primitive) Floor(now time.Time) (floor, clock int64) {
+	return p.Queue.At.Floor.Load(), p.Queue.At.ServerClock.Latest(now)
 }
+
+// RaiseFloor has the next token of this server be greater than that. Tokens that are proposed are no
+// readings of the server's clock.
+func (p *Primitive) RaiseFloor(token int64) { session.Raise(p.Queue.At.Floor, token) }

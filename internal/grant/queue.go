@@ -27,7 +27,6 @@ type Queue struct {
 	batch   uint16        // which renewals go together
 	waiters *wait.Waiters // which mu guards too
 	inbox   inbox
-	ear     ear
 
 	contended atomic.Bool // see Contended
 

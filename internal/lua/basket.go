@@ -51,7 +51,7 @@ func (c Conn) TakeBasket(ctx context.Context, parts []Part, all bool, until int6
 		return nil, 0, err
 	}
 	for i := range replies {
-		replies[i] = Acquired{Now: numbers[2], Late: numbers[0] == -6}
+		replies[i] = Acquired{Now: numbers[2], Late: numbers[0] == replyLate}
 		if i+3 < len(numbers) {
 			replies[i].Token = numbers[i+3]
 		}

@@ -189,22 +189,22 @@ func acquired(message rueidis.RedisMessage, err error) (Acquired, error) {
 		a.Place = numbers[4]
 	}
 	switch numbers[0] {
-	case -1:
-	case -2:
+	case replyBusy:
+	case replyFull:
 		a.Refused = ErrFull
-	case -3:
+	case replyGone:
 		a.Gone = true
-	case -4:
+	case replyUnset:
 		a.Refused = ErrNotInitialized
-	case -5:
+	case replyFewer:
 		a.Refused = fmt.Errorf("%w: %d", ErrCapacity, numbers[1])
-	case -6:
+	case replyLate:
 		a.Late = true
-	case -7:
+	case replyMoving:
 		return Acquired{}, ErrMoving
-	case -9:
+	case replyLingers:
 		a.Lingers = true
-	case -8:
+	case replyYoung:
 		a.Refused = fmt.Errorf("%w: %d s", ErrUnsettled, numbers[1])
 	default:
 		a.Queued, a.Sequence, a.After = true, max(numbers[0], 0), max(-numbers[0], 0)

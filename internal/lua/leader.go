@@ -45,7 +45,7 @@ func (c Conn) Lead(ctx context.Context, k *Keys, l Lead) (led Led, err error) {
 	switch status {
 	case 0, 1, 2:
 		led.Since, led.Waits = n, status != 1
-	case -1:
+	case replyGreater:
 		led.Greater = n
 	default:
 		err = fmt.Errorf("%w: %d", ErrReply, status)

@@ -53,9 +53,9 @@ func (c Conn) Capacity(
 		return false, 0, 0, err
 	case len(reply) != 3:
 		return false, 0, 0, ErrReply
-	case reply[0] == -4:
+	case reply[0] == replyUnset:
 		return false, 0, 0, ErrNotInitialized
-	case reply[0] == -6:
+	case reply[0] == replyRange:
 		return false, reply[1], 0, ErrRange
 	}
 	return reply[0] == 1, reply[1], reply[2], nil
@@ -118,9 +118,9 @@ func ParseGiven(reply rueidis.RedisMessage) (held bool, err error) {
 	n, err := reply.AsInt64()
 	switch {
 	case err != nil:
-	case n == -4:
+	case n == replyUnset:
 		err = ErrNotInitialized
-	case n == -6:
+	case n == replyRange:
 		err = ErrRange
 	}
 	return n == 1, err

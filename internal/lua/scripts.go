@@ -3,6 +3,7 @@ package lua
 import (
 	"embed"
 	"fmt"
+	"regexp"
 	"strings"
 	"sync"
 
@@ -27,7 +28,8 @@ type Script struct {
 //
 // of the text stands for that file of this package, with what that includes; each file is included once. With
 // inline in place of include it stands for the file in any case: inside a block that seldom runs, so that its
-// functions are seldom made, each of which costs as much as a command. A line
+// functions are seldom made, each of which costs as much as a command. A word as REPLY_BUSY stands for a code
+// of a reply, of which replies.go has the table. A line
 //
 //	-- keys QUEUE TOKEN
 //
@@ -87,6 +89,9 @@ func includes(paths []string) string {
 	return "-- include " + strings.Join(paths, "\n-- include ") + "\n"
 }
 
+// replies are the names of codes in a text: see [codes].
+var replies = regexp.MustCompile(`\bREPLY_[A-Z]+\b`)
+
 // writer composes a text.
 type writer struct {
 	strings.Builder
@@ -112,6 +117,7 @@ func (w *writer) write(text string) {
 		} else if keys, ok := strings.CutPrefix(trimmed, "-- keys "); ok {
 			w.define(strings.Fields(keys), true)
 		} else if trimmed != "" && !strings.HasPrefix(trimmed, "--") {
+			line = replies.ReplaceAllStringFunc(line, func(name string) string { return code(strings.TrimPrefix(name, "REPLY_")) })
 			w.WriteString(strings.TrimRight(line, "\n") + "\n") // a composed text may end without one
 		}
 	}

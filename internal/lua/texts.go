@@ -3,6 +3,7 @@ package lua
 import (
 	"crypto/sha1" //nolint:gosec // Redis names scripts so
 	"encoding/hex"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -44,6 +45,23 @@ var registered = map[string][]func() []string{}
 
 func register(path string, texts func() []string) {
 	registered[path] = append(registered[path], texts)
+}
+
+// Composed returns what Redis runs of each script, by its file, as "lock/acquire": with all that it includes,
+// and without comments. There are several texts of a script that names of several kinds share. What a cluster
+// client and one without channels run differs in a few lines, and is not here.
+func Composed() map[string][]string {
+	composed := map[string][]string{}
+	for path, all := range registered {
+		name := strings.TrimSuffix(path, ".lua")
+		for _, texts := range all {
+			if text := texts()[0]; !slices.Contains(composed[name], text) {
+				composed[name] = append(composed[name], text)
+			}
+		}
+		slices.Sort(composed[name])
+	}
+	return composed
 }
 
 var names = sync.OnceValue(func() map[string]string {

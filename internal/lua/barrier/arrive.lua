@@ -9,9 +9,9 @@
 --       6 id of the membership that the client has, or has from now on; empty: it need not be a member
 -- Reply {generation, index, 1 to run the action, state}  arrived, by this or an earlier copy
 --       {0, 0, 0, state}   not arrived: the generation is broken
---       {-1, 0, 0, state}  not arrived: others wait for another number of parties
---       {-2, 0, 0, state}  not arrived: barrier/settle.lua came before
---       {-3, 0, 0, state}  not arrived: all parties of this generation are there, and it is not over yet
+--       {PARTIES, 0, 0, state}  not arrived: others wait for another number of parties
+--       {GIVENUP, 0, 0, state}  not arrived: barrier/settle.lua came before
+--       {ACTING, 0, 0, state}  not arrived: all parties of this generation are there, and it is not over yet
 --       state: see round in barrier/state.lua
 -- include barrier/quick.lua
 -- include shared/once.lua
@@ -40,8 +40,8 @@ if before then
 end
 if barrier.phase == 'b' then return refuse(0) end
 local parties = tonumber(ARGV[3])
-if barrier.waiting > 0 and barrier.parties ~= parties then return refuse(-1) end
-if barrier.phase == 'a' then return reply(-3, 0, 0) end
+if barrier.waiting > 0 and barrier.parties ~= parties then return refuse(REPLY_PARTIES) end
+if barrier.phase == 'a' then return reply(REPLY_ACTING, 0, 0) end
 
 local index, last = barrier.waiting, barrier.waiting + 1 >= parties
 local waits = not last or ARGV[5] == '1'

@@ -8,7 +8,7 @@
 --         a the action failed, s Redis has lost the arrival
 --       4 generation and 5 index of the arrival; 0 if its client does not know them
 -- Reply {generation and index of the arrival, 0, state: see round in barrier/state.lua}
---       {-2, 0, 0, state}  there is no such arrival
+--       {GIVENUP, 0, 0, state}  there is no such arrival
 -- include shared/once.lua
 
 exempt_from_memory_limit()
@@ -18,7 +18,7 @@ local before = recorded('^%d+:%d+$', '^%-?[01]$', '^given up$')
 local generation, index = string.match(before or '', '^(%d+):(%d+)$')
 generation, index = tonumber(generation or ARGV[4]), tonumber(index or ARGV[5])
 if generation == 0 then
-  generation = -2
+  generation = REPLY_GIVENUP
   record('given up')
 elseif generation == barrier.generation and is_waiting() then
   if ARGV[3] ~= 'p' then

@@ -6,13 +6,13 @@
 -- ARGV  2 all, or some: those before the first that is not free
 --       3 microseconds since the epoch, after which it does nothing; 0: it may run at any time
 -- Reply {how many were taken, how many could have been, now, tokens...}
---       {-6, 0, now}  the deadline was over: nothing was done
+--       {LATE, 0, now}  the deadline was over: nothing was done
 -- include basket/keys.lua
 -- include shared/token.lua
 -- include shared/value.lua
 
 local now = clock()
-if given[3] ~= '0' and now > given[3] then return {-6, 0, now} end
+if given[3] ~= '0' and now > given[3] then return {REPLY_LATE, 0, now} end
 
 -- First it only looks: foreign data ends the script before anything is written.
 local free, tokens, first = count, {}, {}

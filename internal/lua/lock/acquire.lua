@@ -34,10 +34,10 @@
 --                                     another one may end then (shared/pace.lua); -1: no lease ends
 --                                     now: the server's clock in microseconds
 --       ends, as a number             queued, and the number of its place is the clock as the caller reckons
---       {-1, ends, now}               somebody else holds it (mode try)
---       {-2, length, now}             the queue is full
---       {-6, 0, now}                  the deadline was over: nothing was done
---       {-9, ends, now}               somebody else holds it (mode try), who may linger, and was told that
+--       {BUSY, ends, now}             somebody else holds it (mode try)
+--       {FULL, length, now}           the queue is full
+--       {LATE, 0, now}                the deadline was over: nothing was done
+--       {LINGERS, ends, now}          somebody else holds it (mode try), who may linger, and was told that
 --                                     this id wants it: ask again when he answers
 --
 -- A lock with another order of its queue replaces this file by one with another enqueue.

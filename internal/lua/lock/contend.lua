@@ -11,7 +11,7 @@
 local LONGEST = 100000
 
 local mode, late = parse_mode(ARGV[4] or 'first')
-if late then return {-6, 0, clock()} end
+if late then return {REPLY_LATE, 0, clock()} end
 local block, lingers = string.match(ARGV[5] or '0', '^(%d+)(l?)$')
 local held = fields()
 local number, reserved, longest, may_linger, granted = parse_token(held[2])
@@ -48,14 +48,14 @@ end
 
 if mode == 'try' then
   -- inline lock/linger.lua
-  return {may_linger and ask_owner(held[1]) and -9 or -1, left or 0, now}
+  return {may_linger and ask_owner(held[1]) and REPLY_LINGERS or REPLY_BUSY, left or 0, now}
 end
 
 if moving then moving.need(QUEUE) end
 local sequence
 if mode == 'first' or not redis.call('LPOS', QUEUE, entry) then
   local length = redis.call('LLEN', QUEUE)
-  if length >= tonumber(ARGV[6] or LONGEST) then return {-2, length, now} end
+  if length >= tonumber(ARGV[6] or LONGEST) then return {REPLY_FULL, length, now} end
   if moving then moving.need(TOKEN) end
   sequence = next_place(now)
   enqueue(entry)

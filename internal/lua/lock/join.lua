@@ -31,7 +31,7 @@ if not moving and (entry or not ARGV[4] and (#ARGV[3] > 4 or #ARGV[3] == 4 and A
       local length = redis.call('RPUSH', QUEUE, entry or '1:' .. ARGV[1] .. ':' .. ARGV[3] .. ':0')
       if length > 100000 then
         redis.call('RPOP', QUEUE)
-        return {-2, length - 1, 0}
+        return {REPLY_FULL, length - 1, 0}
       end
       redis.call('PEXPIRE', QUEUE, '60000')
       if length > 1 then -- those before may have shorter leases: see shared/pace.lua

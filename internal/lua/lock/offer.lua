@@ -10,7 +10,7 @@
 --       8 old entry        the old id's queue entry when it may be queued, else the empty string
 --       9 lean             how many tokens to reserve for a name that is far ahead of the clock
 -- Reply as in lock/acquire.lua, and
---       {-3, 0, now}       neither id owns the lock; an earlier copy may have queued the fresh id
+--       {GONE, 0, now}     neither id owns the lock; an earlier copy may have queued the fresh id
 -- include lock/owner.lua
 -- include shared/pace.lua
 -- include shared/place.lua
@@ -24,7 +24,7 @@ if token then
   if granted then redis.call('HSET', NAME, ARGV[1], (string.gsub(held[1], '!.*', ''))) end
   return owner_reply(token, reserved)
 end
-if not held[2] then return {-3, 0, clock()} end
+if not held[2] then return {REPLY_GONE, 0, clock()} end
 if moving then moving.need(TOKEN) end -- before anything is queued: a copy would queue it again
 if ARGV[8] ~= '' and not (moving and moving.lacks(QUEUE)) then redis.call('LREM', QUEUE, 0, ARGV[8]) end
 
@@ -46,7 +46,7 @@ local function left()
   local _, _, longest, _, at = parse_token(fields()[2])
   return lease_left(now, longest, at) or 0
 end
-if not queues then return {-1, left(), now} end
+if not queues then return {REPLY_BUSY, left(), now} end
 local sequence = next_place(now)
 if not early then redis.call('RPUSH', QUEUE, entry) end
 redis.call('PEXPIRE', QUEUE, QUEUE_KEPT)

@@ -7,9 +7,9 @@
 -- Keys, ARGV  as in lock/acquire.lua, and
 -- ARGV  7 ms that the server must have been up
 -- Reply as in lock/acquire.lua, and
---       {-8, seconds, 0}  it has been up for less
+--       {YOUNG, seconds, 0}  it has been up for less
 -- keys TOKEN
 if redis.call('EXISTS', TOKEN) == 0 then
   local up = tonumber(string.match(redis.call('INFO', 'server'), 'uptime_in_seconds:(%d+)'))
-  if not up or (up - 1) * 1000 < tonumber(ARGV[7]) then return {-8, up or 0, 0} end
+  if not up or (up - 1) * 1000 < tonumber(ARGV[7]) then return {REPLY_YOUNG, up or 0, 0} end
 end

@@ -15,8 +15,8 @@
 --       6 when the client began, in microseconds since the epoch (mode state)
 -- Reply {1, number, free} done; free: how many permits are free, or were taken (drain)
 --       {0, number, free} nothing changed: it was initialised, or a later client has stated a number
---       {-4, 0, 0}        not initialised (add, drain)
---       {-6, number, 0}   the number would be out of range; nothing changed
+--       {UNSET, 0, 0}      not initialised (add, drain)
+--       {RANGE, number, 0} the number would be out of range; nothing changed
 --
 -- A store stands in front of this file.
 -- include permit/transaction.lua
@@ -36,7 +36,7 @@ if before then -- an earlier copy did it, and replied this
 end
 local statement = ARGV[6] .. ':' .. ARGV[4]
 if (mode == 'add' or mode == 'drain') and not free then
-  return {-4, 0, 0}
+  return {REPLY_UNSET, 0, 0}
 elseif mode == 'try' and free then
   return {0, total(), free}
 elseif mode == 'state' and free then
@@ -49,7 +49,7 @@ open_queue().reclaim()
 local goal = n
 if mode == 'add' then goal = total() + n end
 if mode == 'drain' then goal = math.min(free, 0) end
-if goal < 0 and COUNTS_HELD or math.abs(goal) > tonumber(ARGV[5]) then return {-6, total(), 0} end
+if goal < 0 and COUNTS_HELD or math.abs(goal) > tonumber(ARGV[5]) then return {REPLY_RANGE, total(), 0} end
 bonus = goal - total() -- permits may be out that were taken before the semaphore was deleted
 free = (free or 0) + bonus
 given = given or bonus > 0

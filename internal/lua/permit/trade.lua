@@ -29,17 +29,17 @@
 --              {0, token, reserved, 0}  the same, when tokens were reserved by this script
 --              {sequence, ends, now}    queued, as in lock/acquire.lua
 --              {sequence, ends, now, 1} the same, and other clients wait too
---              {-1, ends, now}          not free (mode try)
---              {-2, length, now}        the queue is full
---              {-4, 0, now}             not initialised
---              {-5, capacity, now}      there are fewer permits
---              {-6, 0, now}             the deadline was over: nothing was done
---              {-7, 0, now}             the request would have to queue, but the slot is moving, and the
+--              {BUSY, ends, now}        not free (mode try)
+--              {FULL, length, now}      the queue is full
+--              {UNSET, 0, now}          not initialised
+--              {FEWER, capacity, now}   there are fewer permits
+--              {LATE, 0, now}           the deadline was over: nothing was done
+--              {MOVING, 0, now}         the request would have to queue, but the slot is moving, and the
 --                                       queue may be on the other side
 --       give   1 the id held permits, 0 it did not
 --       put    1 done, by this or an earlier copy
---              -4 not initialised
---              -6 there would be more than 2^31 - 1: nothing was done
+--              UNSET not initialised
+--              RANGE there would be more than 2^31 - 1: nothing was done
 --
 -- A single request may have fewer arguments: permit/quick.lua (leased permits) and permit/count.lua (plain
 -- permits) say which. One of these and a store stand in front of this file.
@@ -92,11 +92,11 @@ local function contend(owner, lease, mode, demand, n, flags, turns)
   end
   local never, reply = free and n > capacity(), nil
   if not free and not string.find(flags, 'u', 1, true) then
-    reply = {-4, 0, now}
+    reply = {REPLY_UNSET, 0, now}
   elseif never and not patient and not drains then
-    reply = {-5, capacity(), now}
+    reply = {REPLY_FEWER, capacity(), now}
   elseif mode == 'try' then
-    reply = {-1, 0, now}
+    reply = {REPLY_BUSY, 0, now}
     ends[#ends + 1] = reply
     return reply
   end
@@ -105,10 +105,10 @@ local function contend(owner, lease, mode, demand, n, flags, turns)
     return reply
   end
   if moving and not moving.has(QUEUE) then
-    return {-7, 0, now}
+    return {REPLY_MOVING, 0, now}
   end
   local sequence, others = line.join(entry, lease, mode == 'first', longest, never, passes)
-  if not sequence then return {-2, others, now} end -- the length
+  if not sequence then return {REPLY_FULL, others, now} end -- the length
   reply = {sequence, 0, now}
   if others == 1 then reply[4] = 1 end
   ends[#ends + 1] = reply
@@ -125,7 +125,7 @@ for i = 5, #ARGV, 5 do
     n, turns = tonumber(n), tonumber(turns)
     local record = holding(owner)
     if late then
-      reply = {-6, 0, now}
+      reply = {REPLY_LATE, 0, now}
     elseif record and extend(record, lease) then
       reply = reply_to(record, flags)
     elseif not record and not queue and (flags == '' or flags == 't') and free and free >= n then
@@ -141,9 +141,9 @@ for i = 5, #ARGV, 5 do
   elseif holding(owner) then
     reply = 1
   elseif not free then
-    reply = -4
+    reply = REPLY_UNSET
   elseif free + ARGV[i + 2] > 2147483647 then
-    reply = -6
+    reply = REPLY_RANGE
   else
     local n = tonumber(ARGV[i + 2])
     take(owner, n)

@@ -40,13 +40,13 @@ if former[1] then -- the lock is free, and the next who waits cannot be granted 
   drop_former()
   redis.call('DEL', NAME)
 end
-if how == 'try' then return {-1, left or 0, now} end
+if how == 'try' then return {REPLY_BUSY, left or 0, now} end
 
 if moving then moving.need(QUEUE) end
 local sequence, place = 0, how == 'again' and redis.call('LPOS', QUEUE, entry)
 if not place then
   place = redis.call('LLEN', QUEUE)
-  if place >= tonumber(ARGV[6] or LONGEST) then return {-2, place, now} end
+  if place >= tonumber(ARGV[6] or LONGEST) then return {REPLY_FULL, place, now} end
   if moving then moving.need(TOKEN) end
   sequence = next_place(now)
   redis.call('RPUSH', QUEUE, entry)

@@ -17,7 +17,7 @@ if holds[1] then
     return owner_reply(token, reserved)
   end
 end
-if not holds[2] then return {-3, 0, clock()} end
+if not holds[2] then return {REPLY_GONE, 0, clock()} end
 if moving then
   moving.need(TOKEN) -- before anything is queued: a copy would queue it again
   moving.need(STATE)
@@ -39,7 +39,7 @@ if granted == 0 then
   return owner_reply(token, reserved)
 end
 local now, left = clock(), holder_left()
-if not queues then return {-1, left or 0, now} end
+if not queues then return {REPLY_BUSY, left or 0, now} end
 local sequence = next_place(now)
 if not early then redis.call('RPUSH', QUEUE, entry) end
 redis.call('PEXPIRE', QUEUE, QUEUE_KEPT)

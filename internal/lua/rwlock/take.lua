@@ -36,7 +36,7 @@ end
 -- include rwlock/state.lua
 
 local how, late = parse_mode(ARGV[4])
-if late then return {-6, 0, clock()} end
+if late then return {REPLY_LATE, 0, clock()} end
 
 -- Takes the lock, and returns the reply.
 local function own_now()

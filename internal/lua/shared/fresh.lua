@@ -5,7 +5,7 @@ local now, floor = ARGV[2], ''
 if #now ~= 16 then
   floor = now
   -- inline shared/now.lua
-  if ARGV[4] and #ARGV[4] > 5 and now > string.sub(ARGV[4], 5) then return {-6, 0, now} end
+  if ARGV[4] and #ARGV[4] > 5 and now > string.sub(ARGV[4], 5) then return {REPLY_LATE, 0, now} end
 end
 local last = redis.call('SET', TOKEN, now, 'KEEPTTL', 'GET')
 -- inline shared/newest.lua

@@ -1,0 +1,90 @@
+package grant
+
+import (
+	"context"
+	"errors"
+
+	"github.com/latchkey-go/latchkey/internal/lease"
+	"github.com/latchkey-go/latchkey/internal/session"
+)
+
+// Permits is how many are held.
+func (h *Hold) Permits() int {
+	if h.none() {
+		return 0
+	}
+	u := h.turn()
+	u.tenure.queue.mu.Lock()
+	defer u.tenure.queue.mu.Unlock()
+	if u.gave > 0 {
+		return u.gave
+	}
+	return u.tenure.permits
+}
+
+// ReleaseN gives back n of the permits; all of them is Unlock.
+func (h *Hold) ReleaseN(ctx context.Context, n int) error {
+	if h.none() {
+		return h.Err()
+	}
+	t := h.turn().tenure
+	h.look()
+	t.parting.Lock() // how many stay is told to Redis, so that a copy changes nothing: one after the other
+	keep, err := h.keeps(n)
+	if err == nil && keep == 0 {
+		t.parting.Unlock()
+		return h.Unlock(ctx)
+	}
+	defer t.parting.Unlock()
+	if err == nil {
+		err = h.part(ctx, keep)
+	}
+	if err != nil {
+		return session.Wrap(t.name, err)
+	}
+	return nil
+}
+
+// keeps returns how many permits stay when n are given back, or why they cannot be. If some stay, they are
+// not given on from now on.
+func (h *Hold) keeps(n int) (keep int, err error) {
+	u := h.turn()
+	t := u.tenure
+	unlocked := h.isUnlocked()
+	t.queue.mu.Lock()
+	defer t.queue.mu.Unlock()
+	keep = t.permits - n
+	switch over := unlocked || u.last == nil; { // what was given on is another hold's
+	case n < 1 || keep < 0 && !over:
+		return 0, session.Invalid("the number of permits must be from 1 to the %d that are held, not %d", keep+n, n)
+	case over:
+		return 0, session.ErrNotHeld
+	case t.loss != nil && keep > 0:
+		return 0, t.loss
+	}
+	t.parted = t.parted || keep > 0
+	return keep, nil
+}
+
+// part releases all permits but those that are kept.
+func (h *Hold) part(ctx context.Context, keep int) error {
+	t := h.turn().tenure
+	err := t.see(ctx, &release{turn: h.turn(), keep: keep})
+	switch {
+	case errors.Is(err, ErrNotOurs) && h.isUnlocked():
+		return nil // a release of all of them was faster
+	case errors.Is(err, ErrNotOurs):
+		t.queue.At.Client.Keeper.Lose(&t.item, lease.ErrGone)
+	case err == nil, errors.Is(err, session.ErrUnknownOutcome): // it goes on
+		t.queue.mu.Lock()
+		t.permits = keep
+		t.queue.mu.Unlock()
+	}
+	return err
+}
+
+func (h *Hold) isUnlocked() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.unlocked
+}

@@ -1,0 +1,191 @@
+local NAME, VERB, NUMSUB, SLOTS, moving = KEYS[1], 'PUBLISH', 'NUMSUB'
+local NEWS = 'latchkey_barrier:{' .. NAME .. '}'
+local ARRIVALS = 'latchkey_arrivals:{' .. NAME .. '}'
+local DONE = 'latchkey_done:{' .. NAME .. '}'
+local MEMBERS = 'latchkey_members:{' .. NAME .. '}'
+local MOST_BAD = 32 -- generations that the list holds
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000) -- ms
+local function number_of(text, digits)
+  if not text then return 0 end
+  return #text <= (digits or 16) and string.find(text, '^%d+$') and tonumber(text) or nil
+end
+local function is_list(bad) return bad == '' or string.gsub(bad, '%d+%a ', '') == '' and #bad < 1000 end
+local function decimal(number) return string.format('%d', number) end
+local function clock() return time[1] * 1000000 + time[2] end
+local function spoil(state, why)
+  state.bad = state.bad .. decimal(state.generation) .. why .. ' '
+  local _, n = string.gsub(state.bad, ' ', '')
+  if n > MOST_BAD then
+    local oldest, rest = string.match(state.bad, '^(%d+)%a (.*)$')
+    state.first, state.bad = oldest + 1, rest
+  end
+end
+local function succeed(state)
+  if state.generation == 0 then
+    state.generation = clock()
+    state.first = state.generation
+  else
+    state.generation = state.generation + 1
+  end
+end
+local KEPT = '172800000' -- ms that an idle barrier is remembered: two days, longer than any lease
+local barrier
+do
+  local f = redis.call('HMGET', NAME, 'generation', 'first', 'bad', 'phase', 'parties', 'waiting',
+    'leader', 'barrier', 'lease')
+  barrier = {
+    generation = number_of(f[1]), first = number_of(f[2]), bad = f[3] or '', phase = f[4] or 'n',
+    parties = number_of(f[5], 9), waiting = number_of(f[6], 9), leader = f[7] or '',
+    lease = number_of(f[9], 10),
+  }
+  local numbers = barrier.generation and barrier.first and barrier.parties and barrier.waiting
+    and barrier.lease
+  if not (numbers and is_list(barrier.bad) and string.find(barrier.phase, '^[nwab]$'))
+    or f[8] ~= '1' and (f[8] or redis.call('EXISTS', NAME) == 1) then
+    error('WRONGTYPE ' .. NAME .. ' holds data that is not a barrier')
+  end
+end
+if barrier.phase == 'n' and not (moving and moving.lacks(MEMBERS)) then
+  local last = redis.call('ZRANGE', MEMBERS, '-1', '-1', 'WITHSCORES')[2]
+  barrier.lease = math.max(0, (tonumber(last or '0') or 0) - now)
+  if barrier.lease > 1e10 then barrier.lease = 0 end
+end
+if moving and barrier.waiting > 0 then moving.need(ARRIVALS) end
+local function is_waiting() return barrier.phase == 'w' or barrier.phase == 'a' end
+local function arrived(client)
+  local n = number_of(redis.call('HGET', NAME, 'c:' .. client), 9)
+  return n or error('WRONGTYPE ' .. NAME .. ' holds data that is not a barrier')
+end
+local function first_end(set)
+  if moving and moving.lacks(set) then return nil end
+  local first = redis.call('ZRANGE', set, '0', '0', 'WITHSCORES')
+  return first[2] and (tonumber(first[2]) or math.huge) - now
+end
+local function ends()
+  if not is_waiting() then return -1 end
+  local first = first_end(MEMBERS) or math.huge
+  if barrier.waiting > 0 then first = math.min(first, first_end(ARRIVALS) or 0) end
+  return first < math.huge and first or -1
+end
+local function clear(phase)
+  local here = not (moving and moving.lacks(ARRIVALS))
+  if here and (barrier.waiting > 0 or redis.call('TYPE', ARRIVALS).ok == 'zset') then
+    redis.call('DEL', ARRIVALS)
+  end
+  redis.call('PERSIST', NAME) -- Redis never refuses it for lack of memory, nor what follows
+  barrier.phase, barrier.parties, barrier.waiting, barrier.leader = phase, 0, 0, ''
+  redis.call('HSET', NAME, 'barrier', '1',
+    'generation', decimal(barrier.generation), 'first', decimal(barrier.first), 'bad', barrier.bad,
+    'phase', phase, 'parties', '0', 'waiting', '0', 'leader', '', 'lease', decimal(barrier.lease))
+  redis.call('PEXPIRE', NAME, KEPT)
+  local gone = {}
+  for _, field in ipairs(redis.call('HKEYS', NAME)) do
+    if string.sub(field, 1, 2) == 'c:' then gone[#gone + 1] = field end
+  end
+  for i = 1, #gone, 1000 do redis.call('HDEL', NAME, unpack(gone, i, math.min(i + 999, #gone))) end
+end
+local function advance()
+  succeed(barrier)
+  clear('w')
+end
+local function break_generation(why)
+  spoil(barrier, why)
+  clear('b')
+end
+local SHORT = 2000 -- ms: nobody waits longer without asking
+local sooner = false -- a lease ends before everybody who waits asks again
+local function extend(set, id, ms, before)
+  if moving then moving.need(set) end
+  before = before or redis.call('ZSCORE', set, id)
+  local after = now + ms + 1
+  redis.call('ZADD', set, decimal(after), id)
+  redis.call('PEXPIRE', set, KEPT)
+  if tonumber(ms) > barrier.lease then
+    barrier.lease = tonumber(ms)
+    if barrier.phase ~= 'n' then redis.call('HSET', NAME, 'lease', ms) end -- otherwise clear writes it
+  end
+  if tonumber(ms) < SHORT and not (before and tonumber(before) <= after) then sooner = true end
+end
+local DEAD = 'dead' -- the record of a membership whose lease was over
+local function belong(id, ms, asked)
+  if moving then moving.need(MEMBERS) end
+  local before = redis.call('ZSCORE', MEMBERS, id)
+  if not before then
+    if moving then moving.need(DONE .. ':' .. id) end
+    local record = redis.call('GET', DONE .. ':' .. id)
+    if record and not (asked and record == DEAD) then return end
+    if record then redis.call('DEL', DONE .. ':' .. id) end
+  end
+  extend(MEMBERS, id, ms, before)
+end
+local function tell()
+  redis.pcall(VERB, NEWS, table.concat({
+    '1 r', barrier.phase, decimal(barrier.generation), decimal(barrier.first), decimal(ends()), barrier.bad,
+  }, ' '))
+end
+local over = false -- this script has ended a generation, and no message says so yet
+do
+  local member = first_end(MEMBERS)
+  local dead = member and member <= 0 and not moving
+  if dead then
+    local gone = redis.call('ZRANGEBYSCORE', MEMBERS, '-inf', decimal(now))
+    redis.call('ZREMRANGEBYSCORE', MEMBERS, '-inf', decimal(now))
+    for _, id in ipairs(gone) do redis.call('SET', DONE .. ':' .. id, DEAD, 'PX', KEPT) end
+  end
+  if is_waiting() and (dead or barrier.waiting > 0 and (first_end(ARRIVALS) or 0) <= 0) then
+    break_generation('l')
+    over = true
+  end
+end
+local function tell_what_changed()
+  if over or sooner and barrier.waiting > 0 then tell() end
+end
+local function round()
+  return {
+    barrier.phase, barrier.generation, barrier.first, barrier.bad, ends(), tostring(barrier.waiting),
+    barrier.parties,
+  }
+end
+if moving and ARGV[5] ~= '' then moving.need(MEMBERS) end
+local function cut(set)
+  if moving and moving.lacks(set) then return end
+  local most = decimal(now + 1 + barrier.lease)
+  local last = redis.call('ZRANGE', set, '-1', '-1', 'WITHSCORES')[2]
+  if not last or (tonumber(last) or math.huge) <= tonumber(most) then return end
+  redis.call('PEXPIRE', set, KEPT) -- first: Redis never refuses it for lack of memory, nor what follows
+  for _, id in ipairs(redis.call('ZRANGEBYSCORE', set, '(' .. most, '+inf')) do
+    redis.call('ZADD', set, 'XX', most, id)
+  end
+end
+if barrier.lease > 0 then
+  if barrier.waiting > 0 then cut(ARRIVALS) end
+  cut(MEMBERS)
+end
+local generation, count = tonumber(ARGV[3]), tonumber(ARGV[4])
+local seen = tonumber(ARGV[6])
+if barrier.generation < seen then
+  local was_broken = barrier.phase == 'b'
+  barrier.bad, barrier.generation = '', math.max(seen, clock())
+  barrier.first = barrier.generation + 1
+  advance()
+  if was_broken then break_generation('s') end
+  over = true
+elseif count > 0 and barrier.generation == generation and is_waiting() then
+  if arrived(ARGV[1]) < count then
+    break_generation('s')
+    over = true
+  else
+    redis.call('PEXPIRE', NAME, KEPT) -- first: Redis never refuses it for lack of memory, nor what follows
+    extend(ARRIVALS, ARGV[1], ARGV[2])
+  end
+end
+if ARGV[5] ~= '' then
+  redis.call('PEXPIRE', NAME, KEPT)
+  if barrier.phase ~= 'b' or redis.call('ZSCORE', MEMBERS, ARGV[5]) then belong(ARGV[5], ARGV[2]) end
+  if barrier.phase == 'n' then advance() end
+end
+tell_what_changed()
+local reply = round()
+reply[8] = ARGV[5] ~= '' and not redis.call('ZSCORE', MEMBERS, ARGV[5]) and 1 or 0
+return reply

@@ -1,0 +1,184 @@
+local all, given = KEYS, ARGV
+local ARGV, NAME, QUEUE, TOKEN, PACE, INBOX = {}
+local VERB, NUMSUB = given[1], given[1] == 'SPUBLISH' and 'SHARDNUMSUB' or 'NUMSUB'
+local moving -- as in shared/moving.lua, and never set
+local SLOTS = VERB == 'SPUBLISH' or nil
+local count = #all / 3
+local function turn_to(i)
+  NAME, QUEUE, TOKEN = all[3 * i - 2], all[3 * i - 1], all[3 * i]
+  ARGV[1], ARGV[2], ARGV[3] = given[3 * i + 1], given[3 * i + 2], given[3 * i + 3]
+  PACE = 'latchkey_pace' .. string.sub(QUEUE, 15) -- after 'latchkey_queue'
+  INBOX = 'latchkey_inbox' .. (VERB == 'SPUBLISH' and string.sub(QUEUE, 15) or '') .. ':'
+end
+local function decimal(number) return string.format('%.0f', number) end
+local function token_after(now, last, floor, reserved, lean)
+  local number = tonumber(now)
+  floor = tonumber(floor) or 0
+  if last then
+    local before = tonumber(last)
+    if not (before and before > 0 and before < 9007199254730000) then
+      redis.call('SET', TOKEN, last, 'KEEPTTL')
+      error('WRONGTYPE ' .. TOKEN .. ' holds no fencing token')
+    end
+    if before > floor then floor = before end
+  end
+  if floor >= number then
+    local ahead = 5000
+    if floor > number + 2 * ahead then
+      reserved = math.min(reserved, lean or 100)
+    else
+      reserved = math.max(0, math.min(reserved, number + ahead - floor - 1))
+    end
+    number = floor + 1
+    redis.call('SET', TOKEN, decimal(number + reserved), 'KEEPTTL')
+  end
+  redis.call('PEXPIRE', TOKEN, '86400000') -- a day
+  return decimal(number), reserved
+end
+local AHEAD = 5000
+local DAY = '86400000'
+local function clock()
+  local now
+local time = redis.call('TIME')
+now = time[2]
+if #now < 6 then now = string.sub('00000' .. now, -6) end
+now = time[1] .. now
+  return now
+end
+local function next_token(now, block, lean)
+  local floor = ARGV[2]
+  if block and block > 0 then
+    local reserved = math.min(block, AHEAD)
+    local last = redis.call('SET', TOKEN, decimal(now + reserved), 'KEEPTTL', 'GET')
+    return token_after(now, last, floor, reserved, lean)
+  end
+  local last = redis.call('SET', TOKEN, now, 'KEEPTTL', 'GET')
+local newest = last and last < now and floor < now and #last == 16 and last > '1'
+  and string.byte(last, 7) == string.byte(now, 7)
+  if newest then return now, 0 end
+  return token_after(now, last, floor, 0, lean)
+end
+local SHORT = 2000
+local OUTLIVES = 1000
+local QUEUE_KEPT = '60000'
+local counted = {}
+local function alive(client)
+  if counted[client] == nil then
+    local reply = redis.pcall('PUBSUB', NUMSUB, INBOX .. client)
+    counted[client] = reply.err ~= nil or reply[2] > 0
+  end
+  return counted[client]
+end
+local function tell(client, kind, text)
+  return redis.pcall(VERB, INBOX .. client, '1 ' .. kind .. ' ' .. text .. ' ' .. NAME)
+end
+local function tell_grant(client, kind, number, text, reserved, others, now, short)
+  tell(client, kind, number .. ' ' .. text .. ' ' .. reserved .. ' ' .. others .. ' ' .. now .. ' ' .. short)
+end
+local former = {}
+local function mark_of(reserved, lingers)
+  if reserved > 0 or lingers == 'l' then return '+' .. reserved .. lingers end
+  return ''
+end
+local function own(id, lease, token, reserved, lingers)
+  redis.call('HSET', NAME, id, 't' .. token .. mark_of(reserved, lingers) .. '/' .. lease)
+  redis.call('PEXPIRE', NAME, lease)
+  for _, field in ipairs(former) do
+    if field ~= id then redis.call('HDEL', NAME, field) end
+  end
+end
+local function others_wait()
+  if moving and moving.lacks(QUEUE) then return 0 end
+  return math.min(redis.call('LLEN', QUEUE), 1)
+end
+local function grant(self, head, queues)
+  if moving then moving.need(TOKEN) end
+  local entry = head
+  while true do
+    entry = entry or not (moving and moving.lacks(QUEUE)) and redis.call('LPOP', QUEUE)
+    if not entry then return nil end
+    local client, number, lease, block, lingers = string.match(entry, '^1:([^:]+):(%d+):(%d+):(%d+)(l?)$')
+    if client and #lease <= 10 and (entry == self or alive(client)) then
+      local now = clock()
+      local done, token, reserved = pcall(next_token, now, tonumber(block))
+      if not done then
+        redis.pcall('LPUSH', QUEUE, entry)
+        redis.pcall('PEXPIRE', QUEUE, QUEUE_KEPT)
+        error(token, 0)
+      end
+      if entry == self then
+        own(client .. ':' .. number, lease, token, reserved, lingers)
+        return token, reserved
+      end
+      local short, ms = '2000', lease
+      if #lease < 5 then
+        ms = math.max(tonumber(lease), math.min(tonumber(lease), SHORT) + OUTLIVES)
+        if tonumber(lease) < SHORT then
+          short = lease
+local LISTENERS = 1000
+local function tell_waiting(ms, asker)
+  if moving and moving.lacks(QUEUE) then return end
+  local told = {[asker and string.match(asker, '^[^:]+') or ''] = true}
+  for _, entry in ipairs(redis.pcall('LRANGE', QUEUE, 0, LISTENERS - 1)) do -- nobody waits in foreign data
+    local client, number = string.match(entry, '^1:([^:]+):(%d+):')
+    if client and not told[client] then
+      told[client] = true
+      tell(client, 'l', number .. ' ' .. ms)
+    end
+  end
+end
+local function note_lease(lease, asker)
+  if tonumber(lease) >= SHORT then return end
+  local before = redis.pcall('GET', PACE)
+  before = type(before) == 'string' and tonumber(before)
+  if before and before <= tonumber(lease) then
+    if before == tonumber(lease) then redis.pcall('PEXPIRE', PACE, QUEUE_KEPT) end
+    return
+  end
+  if SLOTS and type(redis.pcall('EXISTS', NAME, PACE)) ~= 'number' then return end
+  redis.pcall('SET', PACE, lease, 'PX', QUEUE_KEPT)
+  tell_waiting(lease, asker)
+end
+local function ask_in(ms)
+  local pace = redis.pcall('GET', PACE)
+  pace = type(pace) == 'string' and tonumber(pace)
+  if pace and (ms < 0 or pace < ms) then return math.max(pace, 10) end -- no lease is shorter than 10 ms
+  return ms
+end
+          note_lease(lease)
+        end
+      end
+      local others = queues and 1 or reserved > 0 and others_wait() or 0
+      local mark = mark_of(reserved, lingers)
+      local inbox = INBOX .. client
+local id = client .. ':' .. number
+redis.call('HSET', NAME, id, 't' .. token .. mark .. '/' .. lease .. '!' .. now)
+redis.call('PEXPIRE', NAME, ms)
+for i = 1, former and #former or 0 do
+  if former[i] ~= id then redis.call('HDEL', NAME, former[i]) end
+end
+redis.pcall(VERB, inbox, '1 g ' .. number .. ' ' .. token .. ' ' .. reserved .. ' ' .. others
+  .. ' ' .. now .. ' ' .. short .. ' ' .. NAME)
+      return false
+    end
+    entry = nil
+  end
+end
+local function hand_over(head)
+  local done, token = pcall(grant, nil, head)
+  if not done or token == nil then redis.call('DEL', NAME) end
+end
+local queues, reply = {}, {}
+for i = 1, count do queues[i] = all[3 * i - 1] end
+local waited = redis.call('EXISTS', unpack(queues)) > 0
+for i = 1, count do
+  local lock = all[3 * i - 2]
+  reply[i] = redis.pcall(waited and 'HEXISTS' or 'HDEL', lock, given[3 * i + 1]) == 1 and 1 or 0
+end
+for i = 1, waited and count or 0 do
+  turn_to(i)
+  counted = {} -- in a cluster, each name has inboxes of its own
+  former[1] = reply[i] == 1 and ARGV[1] or nil
+  if reply[i] == 1 or redis.call('EXISTS', NAME) == 0 then hand_over() end
+end
+return reply

@@ -1,0 +1,79 @@
+local NAME, VERB, NUMSUB, SLOTS, moving = KEYS[1], 'PUBLISH', 'NUMSUB'
+local RUN = 'latchkey_once:{' .. NAME .. '}'
+if moving then moving.need(RUN) end
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000) -- ms
+local f = redis.call('HMGET', RUN, 'token', 'attempt', 'phase', 'over', 'kind', 'value', 'until', 'pause')
+local function number_of(text)
+  if not text then return 0 end
+  if #text > 16 or not string.find(text, '^%d+$') or tonumber(text) > 9007199254740990 then
+    error('WRONGTYPE ' .. RUN .. ' holds data that is not of runs')
+  end
+  return tonumber(text)
+end
+local token, attempt, phase, over = number_of(f[1]), number_of(f[2]), f[3] or '', number_of(f[4])
+local ends, pause = number_of(f[7]), number_of(f[8])
+if phase ~= '' and not string.find(phase, '^[rfo]$')
+  or phase == 'o' and not ((f[5] == 'v' or f[5] == 'e') and f[6])
+  or phase == 'r' and attempt == 0 or over == 9007199254740990 -- after which none comes
+  or not f[4] and redis.call('EXISTS', RUN) == 1 then
+  error('WRONGTYPE ' .. RUN .. ' holds data that is not of runs')
+end
+local function decimal(number) return string.format('%.0f', number) end
+local function next_over() return decimal(math.max(over + 1, time[1] * 1000000 + time[2])) end
+local function paused()
+  if phase ~= 'f' or ends <= now then return 0 end
+  return math.min(ends - now, pause)
+end
+if token ~= tonumber(ARGV[1]) then return '0' end
+if phase == 'r' then
+  phase = ARGV[2]
+  redis.call('PEXPIRE', RUN, ARGV[3]) -- first: Redis never refuses it for lack of memory, nor what follows
+  if phase == 'o' then
+    over = tonumber(next_over())
+    redis.call('HSET', RUN, 'phase', 'o', 'over', decimal(over), 'kind', ARGV[4], 'value', ARGV[5])
+  else
+    redis.call('HSET', RUN, 'phase', 'f', 'until', decimal(now + ARGV[4]), 'pause', ARGV[4])
+  end
+end
+return phase == 'o' and decimal(over) or '1'
+-- the same for names of another kind
+local NAME, VERB, NUMSUB, SLOTS, moving = KEYS[1], 'PUBLISH', 'NUMSUB'
+local RUN = 'latchkey_share:{' .. NAME .. '}'
+if moving then moving.need(RUN) end
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000) -- ms
+local f = redis.call('HMGET', RUN, 'token', 'attempt', 'phase', 'over', 'kind', 'value', 'until', 'pause')
+local function number_of(text)
+  if not text then return 0 end
+  if #text > 16 or not string.find(text, '^%d+$') or tonumber(text) > 9007199254740990 then
+    error('WRONGTYPE ' .. RUN .. ' holds data that is not of runs')
+  end
+  return tonumber(text)
+end
+local token, attempt, phase, over = number_of(f[1]), number_of(f[2]), f[3] or '', number_of(f[4])
+local ends, pause = number_of(f[7]), number_of(f[8])
+if phase ~= '' and not string.find(phase, '^[rfo]$')
+  or phase == 'o' and not ((f[5] == 'v' or f[5] == 'e') and f[6])
+  or phase == 'r' and attempt == 0 or over == 9007199254740990 -- after which none comes
+  or not f[4] and redis.call('EXISTS', RUN) == 1 then
+  error('WRONGTYPE ' .. RUN .. ' holds data that is not of runs')
+end
+local function decimal(number) return string.format('%.0f', number) end
+local function next_over() return decimal(math.max(over + 1, time[1] * 1000000 + time[2])) end
+local function paused()
+  if phase ~= 'f' or ends <= now then return 0 end
+  return math.min(ends - now, pause)
+end
+if token ~= tonumber(ARGV[1]) then return '0' end
+if phase == 'r' then
+  phase = ARGV[2]
+  redis.call('PEXPIRE', RUN, ARGV[3]) -- first: Redis never refuses it for lack of memory, nor what follows
+  if phase == 'o' then
+    over = tonumber(next_over())
+    redis.call('HSET', RUN, 'phase', 'o', 'over', decimal(over), 'kind', ARGV[4], 'value', ARGV[5])
+  else
+    redis.call('HSET', RUN, 'phase', 'f', 'until', decimal(now + ARGV[4]), 'pause', ARGV[4])
+  end
+end
+return phase == 'o' and decimal(over) or '1'

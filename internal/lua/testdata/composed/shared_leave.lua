@@ -1,0 +1,1860 @@
+local NAME, VERB, NUMSUB, SLOTS, moving = KEYS[1], 'PUBLISH', 'NUMSUB'
+local QUEUE = 'latchkey_queue:{' .. NAME .. '}'
+local TOKEN = 'latchkey_token:{' .. NAME .. '}'
+local CHANNEL = 'redisson_sc:{' .. NAME .. '}'
+local DONE = 'latchkey_done:{' .. NAME .. '}'
+local TIMEOUTS = '{' .. NAME .. '}:timeout'
+local HOLDERS = 'latchkey_holders:{' .. NAME .. '}'
+local function decimal(number) return string.format('%.0f', number) end
+local function token_after(now, last, floor, reserved, lean)
+  local number = tonumber(now)
+  floor = tonumber(floor) or 0
+  if last then
+    local before = tonumber(last)
+    if not (before and before > 0 and before < 9007199254730000) then
+      redis.call('SET', TOKEN, last, 'KEEPTTL')
+      error('WRONGTYPE ' .. TOKEN .. ' holds no fencing token')
+    end
+    if before > floor then floor = before end
+  end
+  if floor >= number then
+    local ahead = 5000
+    if floor > number + 2 * ahead then
+      reserved = math.min(reserved, lean or 100)
+    else
+      reserved = math.max(0, math.min(reserved, number + ahead - floor - 1))
+    end
+    number = floor + 1
+    redis.call('SET', TOKEN, decimal(number + reserved), 'KEEPTTL')
+  end
+  redis.call('PEXPIRE', TOKEN, '86400000') -- a day
+  return decimal(number), reserved
+end
+local AHEAD = 5000
+local DAY = '86400000'
+local function clock()
+  local now
+local time = redis.call('TIME')
+now = time[2]
+if #now < 6 then now = string.sub('00000' .. now, -6) end
+now = time[1] .. now
+  return now
+end
+local function next_token(now, block, lean)
+  local floor = ARGV[2]
+  if block and block > 0 then
+    local reserved = math.min(block, AHEAD)
+    local last = redis.call('SET', TOKEN, decimal(now + reserved), 'KEEPTTL', 'GET')
+    return token_after(now, last, floor, reserved, lean)
+  end
+  local last = redis.call('SET', TOKEN, now, 'KEEPTTL', 'GET')
+local newest = last and last < now and floor < now and #last == 16 and last > '1'
+  and string.byte(last, 7) == string.byte(now, 7)
+  if newest then return now, 0 end
+  return token_after(now, last, floor, 0, lean)
+end
+local now = tonumber(clock())
+local function many(command, key, list)
+  local sum = 0
+  for i = 1, #list, 1000 do
+    sum = sum + redis.call(command, key, unpack(list, i, math.min(i + 999, #list)))
+  end
+  return sum
+end
+local last
+local function next_number()
+  if not last then
+    local before = tonumber(redis.call('GET', TOKEN) or '0')
+    if not (before and before >= 0 and before < 9007199254730000) then
+      error('WRONGTYPE ' .. TOKEN .. ' holds no fencing token')
+    end
+    last = math.max(before, tonumber(ARGV[2]))
+  end
+  last = math.max(last + 1, now)
+  return last
+end
+local function reserve(n)
+  local more = math.max(0, math.min(n, now + AHEAD - last))
+  last = last + more
+  return more
+end
+local function base(owner)
+  local prefix
+local colon = string.find(owner, ':', 1, true)
+local number = string.sub(owner, colon + 1, #owner > colon + 9 and -10 or -1)
+local fourth = number % 256
+local high = (number - fourth) / 256
+local third = high % 256
+high = (high - third) / 256
+local second = high % 256
+prefix = (colon > 10 and string.sub(owner, colon - 10, colon - 1)
+  or string.sub('..........' .. string.sub(owner, 1, colon - 1), -10))
+  .. string.char((high - second) / 256 % 256, second, third, fourth)
+  return prefix
+end
+local function append_permits(list, prefix, from, to, score)
+  local size = #list
+  for i = from, to - 1 do
+    if score then
+      size = size + 1
+      list[size] = score
+    end
+    size = size + 1
+    list[size] = prefix .. string.char(math.floor(i / 256), i % 256)
+  end
+end
+local function parse_holder(text)
+  local n, token, short, lease, owner = string.match(text or '', '^(%d+):(%d+):([01]):(%d+):([^:]+:%d+)$')
+  if not n or #n > 4 or #token > 16 or #lease > 10
+    or tonumber(n) == 0 or tonumber(n) > 1000 then return nil end
+  return tonumber(n), token, short, owner, lease
+end
+local HOLDERS_KEPT = '172800000' -- two days, in ms: longer than any lease
+local KIND = 's'
+local COUNTS_HELD = true
+local NEVER = 922337203685477
+local ms = math.floor(now / 1000)
+local records, changed, moved = {}, {}, 0
+local bases = {}
+local others, orphans = {}, {} -- to remove: permits that are not ours, and holders without permits
+local junk = {}                -- to remove: what is nobody's permit, and counts for none
+local function acknowledge() end -- a holder is the record of its command
+local function prefetch(owners)
+  local names, prefixes = {}, {}
+  for i = 1, #owners do
+    local owner = owners[i]
+    if records[owner] == nil then
+      local prefix = bases[owner] or base(owner)
+      bases[owner] = prefix
+      names[#names + 1], prefixes[#prefixes + 1] = owner, prefix
+    end
+  end
+  if #names == 0 then return end
+  local held = redis.call('HMGET', HOLDERS, unpack(prefixes))
+  for i = 1, #names do
+    local n, token, short, _, lease = parse_holder(held[i])
+    records[names[i]] = n
+      and {owner = names[i], was = n, n = n, token = token, short = short, lease = lease} or false
+  end
+end
+local function holding(owner)
+  if records[owner] == nil then prefetch({owner}) end
+  local record = records[owner]
+  return record and record.n > 0 and record or nil
+end
+local function change(record, n)
+  moved = moved + n - record.n
+  record.n = n
+  changed[record.owner] = record
+end
+local function take(owner, n, lease, short, turns)
+  local token = decimal(next_number())
+  local before = records[owner]
+  local record = {
+    owner = owner, was = before and before.was or 0, n = 0, token = token,
+    short = short and '1' or '0', lease = lease, ends = ms + 1 + lease,
+    reserved = turns and reserve(turns) or 0,
+  }
+  bases[owner] = bases[owner] or base(owner)
+  records[owner] = record
+  change(record, n)
+  return record
+end
+local function extend(record, lease)
+  if not record.ends then
+    local ends = redis.call('ZSCORE', TIMEOUTS, bases[record.owner] .. '\0\0')
+    if not ends or (tonumber(ends) or math.huge) <= ms then return false end
+  end
+  record.ends, record.short, record.lease = ms + 1 + lease, '0', lease
+  change(record, record.n)
+  return true
+end
+local card
+local function out()
+  card = card or redis.call('ZCARD', TIMEOUTS)
+  return card - #others - #junk + moved
+end
+local function write()
+  local set, names, del, add, rem, scores = {}, {}, {}, {}, {}, {}
+  for owner, record in pairs(changed) do
+    local prefix = bases[owner]
+    if record.n > 0 then
+      names[#names + 1] = prefix
+      set[#set + 1] = prefix
+      set[#set + 1] = record.n .. ':' .. record.token .. ':' .. record.short .. ':' .. record.lease
+        .. ':' .. owner
+      if record.ends then
+        scores[record.ends] = scores[record.ends] or decimal(record.ends)
+        append_permits(add, prefix, 0, record.n, scores[record.ends])
+      end
+    elseif record.was > 0 then
+      del[#del + 1] = prefix
+    end
+    append_permits(rem, prefix, record.n, record.was)
+  end
+  local new = {}
+  for _, name in ipairs(#orphans > 0 and names or {}) do new[name] = true end
+  for i = 2, #others > 0 and #add or 0, 2 do new[add[i]] = true end
+  for _, prefix in ipairs(orphans) do
+    if not new[prefix] then del[#del + 1] = prefix end
+  end
+  for _, permit in ipairs(others) do
+    if not new[permit] then rem[#rem + 1] = permit end
+  end
+  local freed = -many('ZADD', TIMEOUTS, add)
+  many('HSET', HOLDERS, set)
+  many('HDEL', HOLDERS, del)
+  freed = freed + many('ZREM', TIMEOUTS, rem)
+  many('ZREM', TIMEOUTS, junk)
+  if #set > 0 then
+    redis.call('PEXPIRE', HOLDERS, HOLDERS_KEPT)
+    local ttl = redis.call('PTTL', NAME)
+    if ttl > 0 then redis.call('PEXPIRE', TIMEOUTS, ttl) end -- Redisson gave the semaphore this time to live
+  end
+  return freed
+end
+local function first_end()
+  if moving and moving.lacks(TIMEOUTS) then return -1 end
+  local score = tonumber(redis.call('ZRANGE', TIMEOUTS, 0, 0, 'WITHSCORES')[2])
+  if not score or score >= NEVER then return -1 end
+  return math.max(0, score - ms)
+end
+local RECLAIMS = 5000 -- how many permits one script looks at
+local function cut()
+  local last = redis.call('ZREVRANGE', TIMEOUTS, 0, 0, 'WITHSCORES')
+  local function excess(permit, score)
+    local prefix = string.sub(permit, 1, 14)
+    local n, token, short, owner, lease = parse_holder(redis.call('HGET', HOLDERS, prefix))
+    if not n or score - ms - 1 <= tonumber(lease) then return false end
+    bases[owner] = prefix
+    records[owner] = records[owner]
+      or {owner = owner, was = n, n = n, token = token, short = short, lease = lease}
+    return records[owner]
+  end
+  if not last[1] then return end
+  if now % 16 ~= 0 and not excess(last[1], tonumber(last[2]) or math.huge) then return end
+  local all = redis.call('ZRANGEBYSCORE', TIMEOUTS, '(' .. decimal(ms), '(' .. decimal(NEVER), 'WITHSCORES',
+    'LIMIT', 0, RECLAIMS)
+  for i = 1, #all, 2 do
+    local record = string.sub(all[i], 15) == '\0\0' and excess(all[i], tonumber(all[i + 1]) or math.huge)
+    if record and record.n > 0 and not record.ends then
+      record.ends = ms + 1 + record.lease
+      change(record, record.n)
+    end
+  end
+end
+local function reclaim(unresponsive)
+  cut()
+  local dead = redis.call('ZRANGEBYSCORE', TIMEOUTS, '-inf', decimal(ms), 'LIMIT', 0, RECLAIMS)
+  local freed, seen = 0, {}
+  for _, permit in ipairs(dead) do
+    local prefix = string.sub(permit, 1, 14)
+    if #permit ~= 16 then
+      junk[#junk + 1] = permit
+      seen[prefix] = true
+    elseif seen[prefix] == nil then
+      local n, token, short, owner, lease = parse_holder(redis.call('HGET', HOLDERS, prefix))
+      seen[prefix] = n ~= nil
+      if n then
+        bases[owner] = prefix
+        records[owner] = records[owner]
+          or {owner = owner, was = n, n = n, token = token, short = short, lease = lease}
+        local record = records[owner]
+        if record.n > 0 and not record.ends then
+          freed = freed + record.n
+          change(record, 0)
+          if record.short == '1' then unresponsive(string.match(owner, '^[^:]+')) end
+        end
+      end
+    end
+    if not seen[prefix] then
+      others[#others + 1] = permit
+      freed = freed + 1
+    end
+  end
+  if now % 64 == 0 and redis.call('HLEN', HOLDERS) > redis.call('ZCARD', TIMEOUTS) + 100 then
+    for _, prefix in ipairs(redis.call('HKEYS', HOLDERS)) do
+      if not redis.call('ZSCORE', TIMEOUTS, prefix .. '\0\0') then orphans[#orphans + 1] = prefix end
+    end
+  end
+  return freed, #dead == RECLAIMS
+end
+local function ready()
+  if not moving then return end
+  moving.need(TOKEN)
+  if HOLDERS then
+    moving.need(TIMEOUTS)
+    moving.need(HOLDERS)
+  end
+end
+local function queued()
+  if moving then return not moving.lacks(QUEUE) end
+  return redis.call('EXISTS', QUEUE) == 1
+end
+local free = redis.call('GET', NAME)
+if free and not (#free <= 11 and string.find(free, '^-?%d+$')) then
+  error('WRONGTYPE ' .. NAME .. ' holds data that is not a semaphore')
+end
+free = free and tonumber(free) or nil
+local found = free   -- the free permits in Redis
+local bonus = 0      -- by how much capacity.lua changes their number
+local given = false  -- somebody gave permits back
+local queue          -- see open_queue; nil while nobody waits, as far as is known
+local function add(n)
+  if free then free = free + n end
+  given = given or n > 0
+end
+local function capacity() return (free or 0) + out() end
+local function disown(owner, keep)
+  local record = holding(owner)
+  if not record then return false end
+  if keep < record.n then -- or it is a late copy of a partial release
+    add(record.n - keep)
+    change(record, keep)
+  end
+  return true
+end
+local function commit()
+  if given then redis.pcall('PEXPIRE', QUEUE, '60000') end
+  if last then redis.call('SET', TOKEN, decimal(last), 'PX', DAY) end
+  local freed = write()
+  if found then
+    local change = freed and freed + bonus or free - found
+    if change ~= 0 then free = redis.call('INCRBY', NAME, decimal(change)) end
+  elseif free then
+    redis.call('SET', NAME, decimal(free))
+  end
+  if queue then queue.commit() end
+  if given and free and free > 0 then redis.pcall(VERB, CHANNEL, free) end
+end
+local function open_queue()
+  if queue then return queue end
+local INBOX = 'latchkey_inbox:'
+local SHORT = 2000
+local OUTLIVES = 1000
+local QUEUE_KEPT = '60000'
+local counted = {}
+local function alive(client)
+  if counted[client] == nil then
+    local reply = redis.pcall('PUBSUB', NUMSUB, INBOX .. client)
+    counted[client] = reply.err ~= nil or reply[2] > 0
+  end
+  return counted[client]
+end
+local function tell(client, kind, text)
+  return redis.pcall(VERB, INBOX .. client, '1 ' .. kind .. ' ' .. text .. ' ' .. NAME)
+end
+local function tell_grant(client, kind, number, text, reserved, others, now, short)
+  tell(client, kind, number .. ' ' .. text .. ' ' .. reserved .. ' ' .. others .. ' ' .. now .. ' ' .. short)
+end
+local PACE = 'latchkey_pace:{' .. NAME .. '}'
+local LISTENERS = 1000
+local function tell_waiting(ms, asker)
+  if moving and moving.lacks(QUEUE) then return end
+  local told = {[asker and string.match(asker, '^[^:]+') or ''] = true}
+  for _, entry in ipairs(redis.pcall('LRANGE', QUEUE, 0, LISTENERS - 1)) do -- nobody waits in foreign data
+    local client, number = string.match(entry, '^1:([^:]+):(%d+):')
+    if client and not told[client] then
+      told[client] = true
+      tell(client, 'l', number .. ' ' .. ms)
+    end
+  end
+end
+local function note_lease(lease, asker)
+  if tonumber(lease) >= SHORT then return end
+  local before = redis.pcall('GET', PACE)
+  before = type(before) == 'string' and tonumber(before)
+  if before and before <= tonumber(lease) then
+    if before == tonumber(lease) then redis.pcall('PEXPIRE', PACE, QUEUE_KEPT) end
+    return
+  end
+  if SLOTS and type(redis.pcall('EXISTS', NAME, PACE)) ~= 'number' then return end
+  redis.pcall('SET', PACE, lease, 'PX', QUEUE_KEPT)
+  tell_waiting(lease, asker)
+end
+local function ask_in(ms)
+  local pace = redis.pcall('GET', PACE)
+  pace = type(pace) == 'string' and tonumber(pace)
+  if pace and (ms < 0 or pace < ms) then return math.max(pace, 10) end -- no lease is shorter than 10 ms
+  return ms
+end
+local function of_unresponsive(clients)
+  local found, own = {}, string.match(ARGV[1], '^[^:]+')
+  if moving and moving.lacks(QUEUE) then return found end
+  for _, entry in ipairs(redis.call('LRANGE', QUEUE, 0, -1)) do
+    local client = string.match(entry, '^1:([^:]+):')
+    if client and client ~= own and clients[client] then found[#found + 1] = entry end
+  end
+  return found
+end
+local MOST, DROPS, LOOKS, ASIDES = 1000, 20000, 100, 100
+local list, more, tail = {}, true, {}
+local removals = {} -- entries to remove wherever they stand in what was not read
+local first = 1     -- all places before this one are gone
+local chunk = 2     -- how many entries are read next
+local joined, length = false, nil
+local briefest = SHORT -- ms: the shortest lease of those who join, or that began while somebody waited
+local messages, told = {}, {}
+local function parse(place)
+  local owner, client, number, lease, n, flags, turns =
+    string.match(place[1], '^1:(([^:]+):(%d+)):(%d+):(%d+)(%a*)(%d*)$')
+  if owner and #number <= 20 and #lease <= 10 and #n <= 10 and #turns <= 4 and tonumber(n) > 0 then
+    place.owner, place.client, place.number, place.lease, place.n, place.flags, place.turns =
+      owner, client, number, lease, n, flags, tonumber(turns)
+  end
+  return place.owner
+end
+local function place_at(i)
+  if more and moving and moving.lacks(QUEUE) then more = false end
+  while more and i > #list do
+    local got = redis.call('LRANGE', QUEUE, #list, #list + chunk - 1)
+    local owners = {}
+    for _, entry in ipairs(got) do
+      local place = {entry, removals[entry]}
+      owners[#owners + 1] = parse(place)
+      list[#list + 1] = place
+    end
+    if not moving then prefetch(owners) end -- else a record of another owner may be on the other side
+    more = #got == chunk
+    chunk = math.min(2 * chunk, 500)
+  end
+  return list[i] or tail[i - #list]
+end
+local function find(entry)
+  for i = first, #list do
+    if list[i][1] == entry and not list[i][2] then return list[i] end
+  end
+  for _, place in ipairs(tail) do
+    if place[1] == entry and not place[2] then return place end
+  end
+  return nil
+end
+local function remove(entry)
+  for i = first, #list do
+    if list[i][1] == entry then list[i][2] = true end
+  end
+  for _, place in ipairs(tail) do
+    if place[1] == entry then place[2] = true end
+  end
+  if more then removals[entry] = true end
+end
+local function ask(client, number)
+  if not told[client] then
+    told[client] = true
+    messages[#messages + 1] = {client, 'a', number}
+  end
+end
+local ALL, PASSING, NOBODY = 1, 2, 3
+local door = ALL
+local stuck, unfinished, asides = 0, false, 0
+local function serve(self, looks)
+  if not free or free <= stuck and not looks then return nil end
+  local at, grants, drops, held_up, mine = first, 0, 0, nil, nil
+  asides = 0
+  door = NOBODY
+  while true do
+    local place = place_at(at)
+    if not place then
+      door = held_up and PASSING or ALL
+      break
+    end
+    if grants >= MOST or drops >= DROPS then
+      unfinished = true
+      break
+    end
+    if free < 1 and (held_up or not looks) or held_up and at - held_up > LOOKS then break end
+    if not place[2] then
+      if not place.owner then parse(place) end
+      local entry, owner, client, flags, n =
+        place[1], place.owner, place.client, place.flags, tonumber(place.n)
+      local aside, passes = false, false
+      if n and flags ~= '' then
+        passes = string.find(flags, 'p', 1, true)
+        aside = string.find(flags, 'g', 1, true) and n > capacity()
+      end
+      if held_up and not aside and not passes then break end
+      if not n or entry ~= self and not alive(client) or holding(owner) then
+        place[2] = true
+        drops = drops + 1
+      elseif n <= free then
+        local lease = tonumber(place.lease)
+        if entry == self then
+          mine = take(owner, n, lease, false, place.turns)
+        else
+          local short = lease > SHORT and SHORT or lease
+          local record = take(owner, n, short, true, place.turns)
+          messages[#messages + 1] = {client, 'grant', place.number, record.token, short, record.reserved or 0}
+        end
+        if lease < briefest then briefest = lease end
+        place[2] = true
+        free = free - n
+        grants = grants + 1
+      elseif aside and asides < ASIDES then
+        asides = asides + 1
+      elseif n <= capacity() then
+        held_up = held_up or at
+      else
+        place[2] = true
+        drops = drops + 1
+        ask(client, place.number)
+      end
+    end
+    if at == first and place[2] then first = first + 1 end
+    at = at + 1
+  end
+  stuck = free > 0 and free or 0
+  return mine
+end
+local NEXT = 8 -- so many of the first are looked at
+local others, said
+local function look_around()
+  others = 0
+  local own = '1:' .. string.match(ARGV[1], '^[^:]+:')
+  local last = list[length]
+  if not COUNTS_HELD or length == 0 or last and last[2] then return end
+  last = last and last[1] or redis.call('LRANGE', QUEUE, -1, -1)[1]
+  if string.sub(last, 1, #own) ~= own then
+    others = 1
+    local client, number, flags = string.match(last, '^1:([^:]+):(%d+):%d+:%d+(%a*)')
+    if client and (length == 1 or string.find(flags, 't', 1, true)) then
+      messages[#messages + 1] = {client, 'w', number}
+    end
+  elseif length > 1 then
+    for _, entry in ipairs(redis.call('LRANGE', QUEUE, 0, NEXT - 1)) do
+      if string.sub(entry, 1, #own) ~= own then others = 1 end
+    end
+  end
+end
+local function others_than(client)
+  local prefix, looked = '1:' .. client .. ':', 0
+  for i = first, #list + #tail do
+    local place = list[i] or tail[i - #list]
+    if not place[2] then
+      if string.sub(place[1], 1, #prefix) ~= prefix then return 1 end
+      looked = looked + 1
+      if looked == NEXT then break end
+    end
+  end
+  return 0
+end
+local function join(entry, lease, fresh, longest, aside, passing)
+  joined = true
+  if lease < briefest then briefest = lease end
+  length = length or moving and moving.lacks(QUEUE) and 0 or redis.call('LLEN', QUEUE)
+  if not others then look_around() end
+  if not fresh and (find(entry) or more and not removals[entry] and redis.call('LPOS', QUEUE, entry)) then
+    if others == 1 and not said then
+      said = true
+      messages[#messages + 1] = {string.match(ARGV[1], '^[^:]+'), 'w', string.match(entry, '^1:[^:]+:(%d+)')}
+    end
+    return 0
+  end
+  if length + #tail >= longest or aside and asides >= ASIDES then return nil, length + #tail end
+  local sequence = next_number()
+  tail[#tail + 1] = {entry}
+  stuck = math.min(stuck, math.max(free or 0, 0)) -- with more free permits than now it may be granted
+  if aside then
+    return sequence, others
+  elseif door == ALL then
+    door = PASSING
+  elseif not passing then
+    door = NOBODY
+  end
+  return sequence, others
+end
+local reclaimed = false
+local function reclaim_once()
+  if reclaimed then return end
+  reclaimed = true
+  local freed, rest = reclaim(function(client)
+    for _, entry in ipairs(of_unresponsive({[client] = true})) do remove(entry) end
+  end)
+  add(freed)
+  unfinished = rest
+end
+local function commit_queue()
+  local function push()
+    local new = {}
+    for _, place in ipairs(tail) do
+      if not place[2] then new[#new + 1] = place[1] end
+    end
+    many('RPUSH', QUEUE, new)
+    if joined then redis.call('PEXPIRE', QUEUE, QUEUE_KEPT) end
+  end
+  if moving then push() end -- before the last other entry goes, and with it the key
+  local popped = 0
+  while popped < #list and list[popped + 1][2] do popped = popped + 1 end
+  if popped > 0 then redis.call('LTRIM', QUEUE, popped, -1) end
+  for i = popped + 1, #list do
+    if list[i][2] then redis.call('LREM', QUEUE, 1, list[i][1]) end
+  end
+  for entry in pairs(removals) do redis.pcall('LREM', QUEUE, 0, entry) end
+  if not moving then push() end
+  local clock, wait = decimal(now), {}
+  for _, m in ipairs(messages) do
+    if m[2] == 'grant' then
+      local client = m[1]
+      if m[6] > 0 and not wait[client] then wait[client] = others_than(client) end
+      tell_grant(client, KIND, m[3], m[4], m[6], m[6] > 0 and wait[client] or 0, clock, m[5])
+    else
+      tell(m[1], m[2], m[3])
+    end
+  end
+  note_lease(briefest)
+end
+queue = {
+  grant = serve, join = join, remove = remove, reclaim = reclaim_once, commit = commit_queue, ask = ask,
+  may_take = function(passing) return door == ALL or door == PASSING and passing end,
+  began = function(lease) if lease < briefest then briefest = lease end end,
+  first_end = function() return unfinished and 0 or ask_in(first_end()) end,
+  expect = function(n) chunk = math.max(chunk, n) end,
+  messages = messages, tell = tell,
+}
+  return queue
+end
+local function grant()
+  if queue or queued() then open_queue().grant() end
+end
+local function give_back(ids)
+  ready()
+  prefetch(ids)
+  for _, id in ipairs(ids) do disown(id, 0) end
+  pcall(grant) -- foreign data under a companion's name must not keep permits from being given back
+  commit()
+end
+local BUDGET, READ, WINDOW = 200000, 16, 4000
+local GONE = '' -- replaces each entry to remove, until one pass removes them all
+local n = (#ARGV - 2) / 3
+local length = redis.pcall('LLEN', QUEUE)
+local wanted = {} -- by entry: how many copies are still to be removed
+local spent = 0
+local function sweep(from, count)
+  local entries, kept, found = redis.call('LRANGE', QUEUE, from, from + count - 1), {}, {}
+  for i, entry in ipairs(entries) do
+    local copies = wanted[entry]
+    if copies and copies > 0 then
+      wanted[entry] = copies - 1
+      found[#found + 1] = from + i - 1
+    else
+      kept[#kept + 1] = entry
+    end
+  end
+  local gone = #found
+  spent = spent + 2 * from + READ * #entries
+  length = length - gone
+  if gone == 0 then return end
+  local moves = found[gone] + 1 - gone -- how many kept entries stand before the last removed one
+  redis.call('LTRIM', QUEUE, 0, -1)
+  if from == 0 and moves < gone then
+    for i = moves, 1, -1 do redis.call('LSET', QUEUE, gone + i - 1, kept[i]) end
+    redis.call('LTRIM', QUEUE, gone, -1)
+  else
+    for _, at in ipairs(found) do redis.call('LSET', QUEUE, at, GONE) end
+    redis.call('LREM', QUEUE, gone, GONE)
+  end
+end
+local function remove(entry, others)
+  if others > 0 then
+    local at = redis.call('LPOS', QUEUE, entry)
+    local count = math.min(2 * others + 2, WINDOW)
+    if at then
+      sweep(at < count and 0 or at, count)
+    else
+      wanted[entry] = 0
+      spent = spent + length
+    end
+  end
+  local copies = wanted[entry]
+  if copies > 0 and length > 0 then
+    spent = spent + length
+    length = length - redis.call('LREM', QUEUE, copies == math.huge and 0 or copies, entry)
+    wanted[entry] = 0
+  end
+end
+local ids, left = {}, {}
+if type(length) == 'number' and length > 0 then -- foreign data under the queue's name is left alone
+  for i = 1, n do
+    local entry, copies = ARGV[3 * i + 1], tonumber(ARGV[3 * i + 2])
+    wanted[entry] = copies == 0 and math.huge or (wanted[entry] or 0) + copies
+  end
+  if READ < n and READ * length < BUDGET then
+    sweep(0, length)
+    wanted = {}
+  end
+end
+for i = 1, n do
+  local entry = ARGV[3 * i + 1]
+  local sought = (wanted[entry] or 0) > 0 and length > 0
+  if sought and spent >= BUDGET and #ids >= 2 then
+    left[#left + 1] = i
+  else
+    if sought then remove(entry, n - i) end
+    ids[#ids + 1] = ARGV[3 * i]
+  end
+end
+give_back(ids)
+return left
+-- the same for names of another kind
+local NAME, VERB, NUMSUB, SLOTS, moving = KEYS[1], 'PUBLISH', 'NUMSUB'
+local QUEUE = 'latchkey_queue:{' .. NAME .. '}'
+local TOKEN = 'latchkey_token:{' .. NAME .. '}'
+local CHANNEL = 'redisson_sc:{' .. NAME .. '}'
+local DONE = 'latchkey_done:{' .. NAME .. '}'
+local TIMEOUTS = nil
+local HOLDERS = nil
+local function decimal(number) return string.format('%.0f', number) end
+local function token_after(now, last, floor, reserved, lean)
+  local number = tonumber(now)
+  floor = tonumber(floor) or 0
+  if last then
+    local before = tonumber(last)
+    if not (before and before > 0 and before < 9007199254730000) then
+      redis.call('SET', TOKEN, last, 'KEEPTTL')
+      error('WRONGTYPE ' .. TOKEN .. ' holds no fencing token')
+    end
+    if before > floor then floor = before end
+  end
+  if floor >= number then
+    local ahead = 5000
+    if floor > number + 2 * ahead then
+      reserved = math.min(reserved, lean or 100)
+    else
+      reserved = math.max(0, math.min(reserved, number + ahead - floor - 1))
+    end
+    number = floor + 1
+    redis.call('SET', TOKEN, decimal(number + reserved), 'KEEPTTL')
+  end
+  redis.call('PEXPIRE', TOKEN, '86400000') -- a day
+  return decimal(number), reserved
+end
+local AHEAD = 5000
+local DAY = '86400000'
+local function clock()
+  local now
+local time = redis.call('TIME')
+now = time[2]
+if #now < 6 then now = string.sub('00000' .. now, -6) end
+now = time[1] .. now
+  return now
+end
+local function next_token(now, block, lean)
+  local floor = ARGV[2]
+  if block and block > 0 then
+    local reserved = math.min(block, AHEAD)
+    local last = redis.call('SET', TOKEN, decimal(now + reserved), 'KEEPTTL', 'GET')
+    return token_after(now, last, floor, reserved, lean)
+  end
+  local last = redis.call('SET', TOKEN, now, 'KEEPTTL', 'GET')
+local newest = last and last < now and floor < now and #last == 16 and last > '1'
+  and string.byte(last, 7) == string.byte(now, 7)
+  if newest then return now, 0 end
+  return token_after(now, last, floor, 0, lean)
+end
+local now = tonumber(clock())
+local function many(command, key, list)
+  local sum = 0
+  for i = 1, #list, 1000 do
+    sum = sum + redis.call(command, key, unpack(list, i, math.min(i + 999, #list)))
+  end
+  return sum
+end
+local last
+local function next_number()
+  if not last then
+    local before = tonumber(redis.call('GET', TOKEN) or '0')
+    if not (before and before >= 0 and before < 9007199254730000) then
+      error('WRONGTYPE ' .. TOKEN .. ' holds no fencing token')
+    end
+    last = math.max(before, tonumber(ARGV[2]))
+  end
+  last = math.max(last + 1, now)
+  return last
+end
+local function reserve(n)
+  local more = math.max(0, math.min(n, now + AHEAD - last))
+  last = last + more
+  return more
+end
+local KIND = 'c'
+local COUNTS_HELD = false -- nobody knows how many permits are out
+local REMEMBERED = '600000' -- ms
+local records, changed = {}, {} -- by owner id
+local answered = {}
+local function acknowledge(client, numbers)
+  for number in string.gmatch(numbers, '%d+') do
+    answered[#answered + 1] = DONE .. ':' .. client .. ':' .. number
+  end
+end
+local function prefetch(owners)
+  local names, keys = {}, {}
+  for i = 1, #owners do
+    if records[owners[i]] == nil then
+      names[#names + 1], keys[#keys + 1] = owners[i], DONE .. ':' .. owners[i]
+    end
+  end
+  if #names == 0 then return end
+  local done
+  if moving then
+    done = {}
+    for i = 1, #keys do
+      moving.need(keys[i])
+      done[i] = redis.call('GET', keys[i])
+    end
+  else
+    done = redis.call('MGET', unpack(keys))
+  end
+  for i = 1, #names do
+    local text = done[i] or '0'
+    if #text > 10 or not string.find(text, '^%d+$') then
+      error('WRONGTYPE ' .. keys[i] .. ' does not say what was taken or given')
+    end
+    local n = done[i] and tonumber(text)
+    records[names[i]] = n and {owner = names[i], was = n, n = n, token = '1'} or false
+  end
+end
+local function holding(owner)
+  if records[owner] == nil then prefetch({owner}) end
+  local record = records[owner]
+  return record and record.n > 0 and record or nil
+end
+local function change(record, n)
+  record.n = n
+  changed[record.owner] = record
+end
+local function take(owner, n)
+  local record = {owner = owner, was = 0, n = 0, token = '1'}
+  records[owner] = record
+  change(record, n)
+  return record
+end
+local function extend() return true end
+local function reclaim() return 0, false end
+local function first_end() return -1 end
+local function out() return math.huge end
+local function write()
+  local gone = answered
+  for owner, record in pairs(changed) do
+    if record.n > 0 then
+      redis.call('SET', DONE .. ':' .. owner, record.n, 'PX', REMEMBERED)
+    elseif record.was > 0 then
+      gone[#gone + 1] = DONE .. ':' .. owner
+    end
+  end
+  for i = 1, moving and #gone or 0 do redis.pcall('DEL', gone[i]) end -- those on the other side expire
+  if #gone > 0 and not moving then redis.call('DEL', unpack(gone)) end
+  return nil
+end
+local function ready()
+  if not moving then return end
+  moving.need(TOKEN)
+  if HOLDERS then
+    moving.need(TIMEOUTS)
+    moving.need(HOLDERS)
+  end
+end
+local function queued()
+  if moving then return not moving.lacks(QUEUE) end
+  return redis.call('EXISTS', QUEUE) == 1
+end
+local free = redis.call('GET', NAME)
+if free and not (#free <= 11 and string.find(free, '^-?%d+$')) then
+  error('WRONGTYPE ' .. NAME .. ' holds data that is not a semaphore')
+end
+free = free and tonumber(free) or nil
+local found = free   -- the free permits in Redis
+local bonus = 0      -- by how much capacity.lua changes their number
+local given = false  -- somebody gave permits back
+local queue          -- see open_queue; nil while nobody waits, as far as is known
+local function add(n)
+  if free then free = free + n end
+  given = given or n > 0
+end
+local function capacity() return (free or 0) + out() end
+local function disown(owner, keep)
+  local record = holding(owner)
+  if not record then return false end
+  if keep < record.n then -- or it is a late copy of a partial release
+    add(record.n - keep)
+    change(record, keep)
+  end
+  return true
+end
+local function commit()
+  if given then redis.pcall('PEXPIRE', QUEUE, '60000') end
+  if last then redis.call('SET', TOKEN, decimal(last), 'PX', DAY) end
+  local freed = write()
+  if found then
+    local change = freed and freed + bonus or free - found
+    if change ~= 0 then free = redis.call('INCRBY', NAME, decimal(change)) end
+  elseif free then
+    redis.call('SET', NAME, decimal(free))
+  end
+  if queue then queue.commit() end
+  if given and free and free > 0 then redis.pcall(VERB, CHANNEL, free) end
+end
+local function open_queue()
+  if queue then return queue end
+local INBOX = 'latchkey_inbox:'
+local SHORT = 2000
+local OUTLIVES = 1000
+local QUEUE_KEPT = '60000'
+local counted = {}
+local function alive(client)
+  if counted[client] == nil then
+    local reply = redis.pcall('PUBSUB', NUMSUB, INBOX .. client)
+    counted[client] = reply.err ~= nil or reply[2] > 0
+  end
+  return counted[client]
+end
+local function tell(client, kind, text)
+  return redis.pcall(VERB, INBOX .. client, '1 ' .. kind .. ' ' .. text .. ' ' .. NAME)
+end
+local function tell_grant(client, kind, number, text, reserved, others, now, short)
+  tell(client, kind, number .. ' ' .. text .. ' ' .. reserved .. ' ' .. others .. ' ' .. now .. ' ' .. short)
+end
+local PACE = 'latchkey_pace:{' .. NAME .. '}'
+local LISTENERS = 1000
+local function tell_waiting(ms, asker)
+  if moving and moving.lacks(QUEUE) then return end
+  local told = {[asker and string.match(asker, '^[^:]+') or ''] = true}
+  for _, entry in ipairs(redis.pcall('LRANGE', QUEUE, 0, LISTENERS - 1)) do -- nobody waits in foreign data
+    local client, number = string.match(entry, '^1:([^:]+):(%d+):')
+    if client and not told[client] then
+      told[client] = true
+      tell(client, 'l', number .. ' ' .. ms)
+    end
+  end
+end
+local function note_lease(lease, asker)
+  if tonumber(lease) >= SHORT then return end
+  local before = redis.pcall('GET', PACE)
+  before = type(before) == 'string' and tonumber(before)
+  if before and before <= tonumber(lease) then
+    if before == tonumber(lease) then redis.pcall('PEXPIRE', PACE, QUEUE_KEPT) end
+    return
+  end
+  if SLOTS and type(redis.pcall('EXISTS', NAME, PACE)) ~= 'number' then return end
+  redis.pcall('SET', PACE, lease, 'PX', QUEUE_KEPT)
+  tell_waiting(lease, asker)
+end
+local function ask_in(ms)
+  local pace = redis.pcall('GET', PACE)
+  pace = type(pace) == 'string' and tonumber(pace)
+  if pace and (ms < 0 or pace < ms) then return math.max(pace, 10) end -- no lease is shorter than 10 ms
+  return ms
+end
+local function of_unresponsive(clients)
+  local found, own = {}, string.match(ARGV[1], '^[^:]+')
+  if moving and moving.lacks(QUEUE) then return found end
+  for _, entry in ipairs(redis.call('LRANGE', QUEUE, 0, -1)) do
+    local client = string.match(entry, '^1:([^:]+):')
+    if client and client ~= own and clients[client] then found[#found + 1] = entry end
+  end
+  return found
+end
+local MOST, DROPS, LOOKS, ASIDES = 1000, 20000, 100, 100
+local list, more, tail = {}, true, {}
+local removals = {} -- entries to remove wherever they stand in what was not read
+local first = 1     -- all places before this one are gone
+local chunk = 2     -- how many entries are read next
+local joined, length = false, nil
+local briefest = SHORT -- ms: the shortest lease of those who join, or that began while somebody waited
+local messages, told = {}, {}
+local function parse(place)
+  local owner, client, number, lease, n, flags, turns =
+    string.match(place[1], '^1:(([^:]+):(%d+)):(%d+):(%d+)(%a*)(%d*)$')
+  if owner and #number <= 20 and #lease <= 10 and #n <= 10 and #turns <= 4 and tonumber(n) > 0 then
+    place.owner, place.client, place.number, place.lease, place.n, place.flags, place.turns =
+      owner, client, number, lease, n, flags, tonumber(turns)
+  end
+  return place.owner
+end
+local function place_at(i)
+  if more and moving and moving.lacks(QUEUE) then more = false end
+  while more and i > #list do
+    local got = redis.call('LRANGE', QUEUE, #list, #list + chunk - 1)
+    local owners = {}
+    for _, entry in ipairs(got) do
+      local place = {entry, removals[entry]}
+      owners[#owners + 1] = parse(place)
+      list[#list + 1] = place
+    end
+    if not moving then prefetch(owners) end -- else a record of another owner may be on the other side
+    more = #got == chunk
+    chunk = math.min(2 * chunk, 500)
+  end
+  return list[i] or tail[i - #list]
+end
+local function find(entry)
+  for i = first, #list do
+    if list[i][1] == entry and not list[i][2] then return list[i] end
+  end
+  for _, place in ipairs(tail) do
+    if place[1] == entry and not place[2] then return place end
+  end
+  return nil
+end
+local function remove(entry)
+  for i = first, #list do
+    if list[i][1] == entry then list[i][2] = true end
+  end
+  for _, place in ipairs(tail) do
+    if place[1] == entry then place[2] = true end
+  end
+  if more then removals[entry] = true end
+end
+local function ask(client, number)
+  if not told[client] then
+    told[client] = true
+    messages[#messages + 1] = {client, 'a', number}
+  end
+end
+local ALL, PASSING, NOBODY = 1, 2, 3
+local door = ALL
+local stuck, unfinished, asides = 0, false, 0
+local function serve(self, looks)
+  if not free or free <= stuck and not looks then return nil end
+  local at, grants, drops, held_up, mine = first, 0, 0, nil, nil
+  asides = 0
+  door = NOBODY
+  while true do
+    local place = place_at(at)
+    if not place then
+      door = held_up and PASSING or ALL
+      break
+    end
+    if grants >= MOST or drops >= DROPS then
+      unfinished = true
+      break
+    end
+    if free < 1 and (held_up or not looks) or held_up and at - held_up > LOOKS then break end
+    if not place[2] then
+      if not place.owner then parse(place) end
+      local entry, owner, client, flags, n =
+        place[1], place.owner, place.client, place.flags, tonumber(place.n)
+      local aside, passes = false, false
+      if n and flags ~= '' then
+        passes = string.find(flags, 'p', 1, true)
+        aside = string.find(flags, 'g', 1, true) and n > capacity()
+      end
+      if held_up and not aside and not passes then break end
+      if not n or entry ~= self and not alive(client) or holding(owner) then
+        place[2] = true
+        drops = drops + 1
+      elseif n <= free then
+        local lease = tonumber(place.lease)
+        if entry == self then
+          mine = take(owner, n, lease, false, place.turns)
+        else
+          local short = lease > SHORT and SHORT or lease
+          local record = take(owner, n, short, true, place.turns)
+          messages[#messages + 1] = {client, 'grant', place.number, record.token, short, record.reserved or 0}
+        end
+        if lease < briefest then briefest = lease end
+        place[2] = true
+        free = free - n
+        grants = grants + 1
+      elseif aside and asides < ASIDES then
+        asides = asides + 1
+      elseif n <= capacity() then
+        held_up = held_up or at
+      else
+        place[2] = true
+        drops = drops + 1
+        ask(client, place.number)
+      end
+    end
+    if at == first and place[2] then first = first + 1 end
+    at = at + 1
+  end
+  stuck = free > 0 and free or 0
+  return mine
+end
+local NEXT = 8 -- so many of the first are looked at
+local others, said
+local function look_around()
+  others = 0
+  local own = '1:' .. string.match(ARGV[1], '^[^:]+:')
+  local last = list[length]
+  if not COUNTS_HELD or length == 0 or last and last[2] then return end
+  last = last and last[1] or redis.call('LRANGE', QUEUE, -1, -1)[1]
+  if string.sub(last, 1, #own) ~= own then
+    others = 1
+    local client, number, flags = string.match(last, '^1:([^:]+):(%d+):%d+:%d+(%a*)')
+    if client and (length == 1 or string.find(flags, 't', 1, true)) then
+      messages[#messages + 1] = {client, 'w', number}
+    end
+  elseif length > 1 then
+    for _, entry in ipairs(redis.call('LRANGE', QUEUE, 0, NEXT - 1)) do
+      if string.sub(entry, 1, #own) ~= own then others = 1 end
+    end
+  end
+end
+local function others_than(client)
+  local prefix, looked = '1:' .. client .. ':', 0
+  for i = first, #list + #tail do
+    local place = list[i] or tail[i - #list]
+    if not place[2] then
+      if string.sub(place[1], 1, #prefix) ~= prefix then return 1 end
+      looked = looked + 1
+      if looked == NEXT then break end
+    end
+  end
+  return 0
+end
+local function join(entry, lease, fresh, longest, aside, passing)
+  joined = true
+  if lease < briefest then briefest = lease end
+  length = length or moving and moving.lacks(QUEUE) and 0 or redis.call('LLEN', QUEUE)
+  if not others then look_around() end
+  if not fresh and (find(entry) or more and not removals[entry] and redis.call('LPOS', QUEUE, entry)) then
+    if others == 1 and not said then
+      said = true
+      messages[#messages + 1] = {string.match(ARGV[1], '^[^:]+'), 'w', string.match(entry, '^1:[^:]+:(%d+)')}
+    end
+    return 0
+  end
+  if length + #tail >= longest or aside and asides >= ASIDES then return nil, length + #tail end
+  local sequence = next_number()
+  tail[#tail + 1] = {entry}
+  stuck = math.min(stuck, math.max(free or 0, 0)) -- with more free permits than now it may be granted
+  if aside then
+    return sequence, others
+  elseif door == ALL then
+    door = PASSING
+  elseif not passing then
+    door = NOBODY
+  end
+  return sequence, others
+end
+local reclaimed = false
+local function reclaim_once()
+  if reclaimed then return end
+  reclaimed = true
+  local freed, rest = reclaim(function(client)
+    for _, entry in ipairs(of_unresponsive({[client] = true})) do remove(entry) end
+  end)
+  add(freed)
+  unfinished = rest
+end
+local function commit_queue()
+  local function push()
+    local new = {}
+    for _, place in ipairs(tail) do
+      if not place[2] then new[#new + 1] = place[1] end
+    end
+    many('RPUSH', QUEUE, new)
+    if joined then redis.call('PEXPIRE', QUEUE, QUEUE_KEPT) end
+  end
+  if moving then push() end -- before the last other entry goes, and with it the key
+  local popped = 0
+  while popped < #list and list[popped + 1][2] do popped = popped + 1 end
+  if popped > 0 then redis.call('LTRIM', QUEUE, popped, -1) end
+  for i = popped + 1, #list do
+    if list[i][2] then redis.call('LREM', QUEUE, 1, list[i][1]) end
+  end
+  for entry in pairs(removals) do redis.pcall('LREM', QUEUE, 0, entry) end
+  if not moving then push() end
+  local clock, wait = decimal(now), {}
+  for _, m in ipairs(messages) do
+    if m[2] == 'grant' then
+      local client = m[1]
+      if m[6] > 0 and not wait[client] then wait[client] = others_than(client) end
+      tell_grant(client, KIND, m[3], m[4], m[6], m[6] > 0 and wait[client] or 0, clock, m[5])
+    else
+      tell(m[1], m[2], m[3])
+    end
+  end
+  note_lease(briefest)
+end
+queue = {
+  grant = serve, join = join, remove = remove, reclaim = reclaim_once, commit = commit_queue, ask = ask,
+  may_take = function(passing) return door == ALL or door == PASSING and passing end,
+  began = function(lease) if lease < briefest then briefest = lease end end,
+  first_end = function() return unfinished and 0 or ask_in(first_end()) end,
+  expect = function(n) chunk = math.max(chunk, n) end,
+  messages = messages, tell = tell,
+}
+  return queue
+end
+local function grant()
+  if queue or queued() then open_queue().grant() end
+end
+local function give_back(ids)
+  ready()
+  prefetch(ids)
+  for _, id in ipairs(ids) do disown(id, 0) end
+  pcall(grant) -- foreign data under a companion's name must not keep permits from being given back
+  commit()
+end
+local BUDGET, READ, WINDOW = 200000, 16, 4000
+local GONE = '' -- replaces each entry to remove, until one pass removes them all
+local n = (#ARGV - 2) / 3
+local length = redis.pcall('LLEN', QUEUE)
+local wanted = {} -- by entry: how many copies are still to be removed
+local spent = 0
+local function sweep(from, count)
+  local entries, kept, found = redis.call('LRANGE', QUEUE, from, from + count - 1), {}, {}
+  for i, entry in ipairs(entries) do
+    local copies = wanted[entry]
+    if copies and copies > 0 then
+      wanted[entry] = copies - 1
+      found[#found + 1] = from + i - 1
+    else
+      kept[#kept + 1] = entry
+    end
+  end
+  local gone = #found
+  spent = spent + 2 * from + READ * #entries
+  length = length - gone
+  if gone == 0 then return end
+  local moves = found[gone] + 1 - gone -- how many kept entries stand before the last removed one
+  redis.call('LTRIM', QUEUE, 0, -1)
+  if from == 0 and moves < gone then
+    for i = moves, 1, -1 do redis.call('LSET', QUEUE, gone + i - 1, kept[i]) end
+    redis.call('LTRIM', QUEUE, gone, -1)
+  else
+    for _, at in ipairs(found) do redis.call('LSET', QUEUE, at, GONE) end
+    redis.call('LREM', QUEUE, gone, GONE)
+  end
+end
+local function remove(entry, others)
+  if others > 0 then
+    local at = redis.call('LPOS', QUEUE, entry)
+    local count = math.min(2 * others + 2, WINDOW)
+    if at then
+      sweep(at < count and 0 or at, count)
+    else
+      wanted[entry] = 0
+      spent = spent + length
+    end
+  end
+  local copies = wanted[entry]
+  if copies > 0 and length > 0 then
+    spent = spent + length
+    length = length - redis.call('LREM', QUEUE, copies == math.huge and 0 or copies, entry)
+    wanted[entry] = 0
+  end
+end
+local ids, left = {}, {}
+if type(length) == 'number' and length > 0 then -- foreign data under the queue's name is left alone
+  for i = 1, n do
+    local entry, copies = ARGV[3 * i + 1], tonumber(ARGV[3 * i + 2])
+    wanted[entry] = copies == 0 and math.huge or (wanted[entry] or 0) + copies
+  end
+  if READ < n and READ * length < BUDGET then
+    sweep(0, length)
+    wanted = {}
+  end
+end
+for i = 1, n do
+  local entry = ARGV[3 * i + 1]
+  local sought = (wanted[entry] or 0) > 0 and length > 0
+  if sought and spent >= BUDGET and #ids >= 2 then
+    left[#left + 1] = i
+  else
+    if sought then remove(entry, n - i) end
+    ids[#ids + 1] = ARGV[3 * i]
+  end
+end
+give_back(ids)
+return left
+-- the same for names of another kind
+local NAME, VERB, NUMSUB, SLOTS, moving = KEYS[1], 'PUBLISH', 'NUMSUB'
+local QUEUE = 'latchkey_queue:{' .. NAME .. '}'
+local TOKEN = 'redisson_lock_token:{' .. NAME .. '}'
+local STATE = 'latchkey_rwlock:{' .. NAME .. '}'
+local LEASES = '{' .. NAME .. '}:'
+local function decimal(number) return string.format('%.0f', number) end
+local function token_after(now, last, floor, reserved, lean)
+  local number = tonumber(now)
+  floor = tonumber(floor) or 0
+  if last then
+    local before = tonumber(last)
+    if not (before and before > 0 and before < 9007199254730000) then
+      redis.call('SET', TOKEN, last, 'KEEPTTL')
+      error('WRONGTYPE ' .. TOKEN .. ' holds no fencing token')
+    end
+    if before > floor then floor = before end
+  end
+  if floor >= number then
+    local ahead = 5000
+    if floor > number + 2 * ahead then
+      reserved = math.min(reserved, lean or 100)
+    else
+      reserved = math.max(0, math.min(reserved, number + ahead - floor - 1))
+    end
+    number = floor + 1
+    redis.call('SET', TOKEN, decimal(number + reserved), 'KEEPTTL')
+  end
+  redis.call('PEXPIRE', TOKEN, '86400000') -- a day
+  return decimal(number), reserved
+end
+local AHEAD = 5000
+local DAY = '86400000'
+local function clock()
+  local now
+local time = redis.call('TIME')
+now = time[2]
+if #now < 6 then now = string.sub('00000' .. now, -6) end
+now = time[1] .. now
+  return now
+end
+local function next_token(now, block, lean)
+  local floor = ARGV[2]
+  if block and block > 0 then
+    local reserved = math.min(block, AHEAD)
+    local last = redis.call('SET', TOKEN, decimal(now + reserved), 'KEEPTTL', 'GET')
+    return token_after(now, last, floor, reserved, lean)
+  end
+  local last = redis.call('SET', TOKEN, now, 'KEEPTTL', 'GET')
+local newest = last and last < now and floor < now and #last == 16 and last > '1'
+  and string.byte(last, 7) == string.byte(now, 7)
+  if newest then return now, 0 end
+  return token_after(now, last, floor, 0, lean)
+end
+local function parse_token(text)
+  local number, reserved, lingers, longest, granted =
+    string.match(text or '', '^t(%d+)%+?(%d*)(l?)/?(%d*)!?(%d*)$')
+  if not number or #number > 16 or #reserved > 4 or #longest > 10 or #granted > 16 then return nil, 0 end
+  return number, tonumber(reserved) or 0, tonumber(longest), lingers ~= '', tonumber(granted)
+end
+local INBOX = 'latchkey_inbox:'
+local SHORT = 2000
+local OUTLIVES = 1000
+local QUEUE_KEPT = '60000'
+local counted = {}
+local function alive(client)
+  if counted[client] == nil then
+    local reply = redis.pcall('PUBSUB', NUMSUB, INBOX .. client)
+    counted[client] = reply.err ~= nil or reply[2] > 0
+  end
+  return counted[client]
+end
+local function tell(client, kind, text)
+  return redis.pcall(VERB, INBOX .. client, '1 ' .. kind .. ' ' .. text .. ' ' .. NAME)
+end
+local function tell_grant(client, kind, number, text, reserved, others, now, short)
+  tell(client, kind, number .. ' ' .. text .. ' ' .. reserved .. ' ' .. others .. ' ' .. now .. ' ' .. short)
+end
+local PACE = 'latchkey_pace:{' .. NAME .. '}'
+local LISTENERS = 1000
+local function tell_waiting(ms, asker)
+  if moving and moving.lacks(QUEUE) then return end
+  local told = {[asker and string.match(asker, '^[^:]+') or ''] = true}
+  for _, entry in ipairs(redis.pcall('LRANGE', QUEUE, 0, LISTENERS - 1)) do -- nobody waits in foreign data
+    local client, number = string.match(entry, '^1:([^:]+):(%d+):')
+    if client and not told[client] then
+      told[client] = true
+      tell(client, 'l', number .. ' ' .. ms)
+    end
+  end
+end
+local function note_lease(lease, asker)
+  if tonumber(lease) >= SHORT then return end
+  local before = redis.pcall('GET', PACE)
+  before = type(before) == 'string' and tonumber(before)
+  if before and before <= tonumber(lease) then
+    if before == tonumber(lease) then redis.pcall('PEXPIRE', PACE, QUEUE_KEPT) end
+    return
+  end
+  if SLOTS and type(redis.pcall('EXISTS', NAME, PACE)) ~= 'number' then return end
+  redis.pcall('SET', PACE, lease, 'PX', QUEUE_KEPT)
+  tell_waiting(lease, asker)
+end
+local function ask_in(ms)
+  local pace = redis.pcall('GET', PACE)
+  pace = type(pace) == 'string' and tonumber(pace)
+  if pace and (ms < 0 or pace < ms) then return math.max(pace, 10) end -- no lease is shorter than 10 ms
+  return ms
+end
+local function of_unresponsive(clients)
+  local found, own = {}, string.match(ARGV[1], '^[^:]+')
+  if moving and moving.lacks(QUEUE) then return found end
+  for _, entry in ipairs(redis.call('LRANGE', QUEUE, 0, -1)) do
+    local client = string.match(entry, '^1:([^:]+):')
+    if client and client ~= own and clients[client] then found[#found + 1] = entry end
+  end
+  return found
+end
+local mode = redis.call('HGET', NAME, 'mode')
+if mode ~= 'read' and mode ~= 'write' then
+  if mode or redis.call('EXISTS', NAME) == 1 then
+    return {err = 'WRONGTYPE ' .. NAME .. ' holds data that is not a read-write lock'}
+  end
+  mode = nil -- nobody holds it
+end
+local function timeout_of(owner, n) return LEASES .. owner .. ':rwlock_timeout:' .. (n or '1') end
+local function state_token() return parse_token(redis.call('HGET', STATE, 'token')) end
+local function token_field(text, reserved, longest)
+  return 't' .. text .. (reserved > 0 and '+' .. reserved or '') .. '/' .. longest
+end
+local former = {}
+local function is_at_large(writer)
+  if not writer or writer == '' or string.find(writer, ':rest', -5, true) then return false end
+  for _, field in ipairs(former) do
+    if field == writer .. ':write' then return false end -- this script takes it back
+  end
+  return true
+end
+local function read_token(lease)
+  local state = redis.call('HMGET', STATE, 'token', 'writer', 'short')
+  local number, reserved, longest = parse_token(state[1])
+  if reserved > 0 then number = decimal(number + reserved) end
+  if not number or tonumber(number) < tonumber(ARGV[2]) or is_at_large(state[2]) then
+    number, longest = next_token(clock()), nil
+  end
+  if not longest or longest < tonumber(lease) or (state[3] or '') ~= '' then
+    redis.call('HSET', STATE, 'token', token_field(number, 0, lease), 'writer', '', 'short', '')
+    redis.call('PEXPIRE', STATE, DAY)
+  end
+  return number
+end
+local function keep(ms)
+  local left = redis.call('PTTL', NAME)
+  if not mode or left >= 0 and left < tonumber(ms) then redis.call('PEXPIRE', NAME, ms) end
+end
+local function drop_former(owner)
+  for i = #former, 1, -1 do
+    if former[i] == owner then table.remove(former, i) end
+  end
+  for i = 1, #former, 1000 do redis.call('HDEL', NAME, unpack(former, i, math.min(i + 999, #former))) end
+  for _, field in ipairs(former) do
+    local writer = string.match(field, '^(.*):write$')
+    if not writer then
+      redis.pcall('DEL', timeout_of(field)) -- one on the other side of a slot that is moving expires
+    elseif redis.pcall('HGET', STATE, 'writer') == writer then
+      redis.pcall('HSET', STATE, 'writer', '', 'short', '') -- it has given the lock back
+    end
+  end
+  former = {}
+end
+local function own_read(id, lease, ms)
+  if moving then moving.need(timeout_of(id)) end
+  local token = read_token(lease)
+  redis.call('SET', timeout_of(id), lease, 'PX', ms) -- first: while the slot moves it may be refused
+  redis.call('HSET', NAME, 'mode', 'read', id, '1')
+  keep(ms == lease and ms or ms + OUTLIVES)
+  mode = 'read'
+  drop_former(id)
+  return token
+end
+local function own_write(id, lease, text, reserved, ms)
+  local token = token_field(text, reserved, lease)
+  redis.call('HSET', STATE, 'token', token, 'short', ms == lease and '' or id, 'writer', id)
+  redis.call('PEXPIRE', STATE, DAY)
+  redis.call('HSET', NAME, 'mode', 'write', id .. ':write', '1')
+  redis.call('PEXPIRE', NAME, ms)
+  mode = 'write'
+  drop_former(id .. ':write')
+end
+local function fits(reads) return not mode or reads and mode == 'read' end
+local function is_read(demand) return string.sub(demand, -1) == 's' end
+local RUN = 100 -- so many readers are granted by one script at most: the first who is left asks for the rest
+local function others_wait()
+  local length = redis.pcall('LLEN', QUEUE)
+  return type(length) == 'number' and math.min(length, 1) or 0
+end
+local function owner_reply(token, reserved)
+  local others = (mode == 'read' or reserved > 0) and others_wait() or 0
+  if reserved == 0 and others == 0 then return token end
+  return {0, token, reserved, others}
+end
+local function serve(self, queues)
+  local granted, messages, token, reserved = 0, {}, nil, nil
+  local now = clock()
+  while granted < RUN do
+    local entry = not (moving and moving.lacks(QUEUE)) and redis.call('LINDEX', QUEUE, 0)
+    if not entry then break end
+    local client, number, lease, demand = string.match(entry, '^1:([^:]+):(%d+):(%d+):(%d+s?)$')
+    if client and (#lease > 10 or tonumber(lease) == 0) then client = nil end -- nobody of ours wrote this
+    if client and mode == 'write' then break end -- it fits nobody
+    local reads = client and is_read(demand)
+    local lives = client and (entry == self or alive(client))
+    if lives and not fits(reads) then break end
+    if lives and mode == 'read' and redis.call('HEXISTS', NAME, client .. ':' .. number) == 1 then
+      lives = false
+    end
+    if not lives then
+      redis.call('LPOP', QUEUE)
+    else
+      local id, ms = client .. ':' .. number, lease
+      if moving then
+        if reads and entry ~= self then break end -- nobody knows whether its timeout may be made here
+        moving.need(TOKEN)
+        moving.need(STATE)
+      end
+      if granted == 0 then redis.call('LTRIM', QUEUE, 0, -1) end
+      if entry ~= self then ms = math.min(tonumber(lease), SHORT) end
+      local own_token, text, own_reserved = nil, nil, 0
+      if reads then
+        own_token = own_read(id, lease, ms)
+        text = own_token
+      else
+        text, own_reserved = next_token(now, tonumber(demand))
+        own_token = text
+        own_write(id, lease, text, own_reserved, ms)
+      end
+      redis.call('LPOP', QUEUE)
+      granted = granted + 1
+      if entry == self then
+        token, reserved = own_token, own_reserved
+      else
+        if ms < SHORT then note_lease(lease) end
+        messages[#messages + 1] = {client, number, text, own_reserved, ms}
+      end
+      if not reads then break end
+    end
+  end
+  if granted > 0 and mode == 'read' then redis.pcall('HDEL', STATE, 'ends') end -- see rwlock/crowd.lua
+  local others = granted > 0 and (queues and 1 or others_wait()) or 0
+  for _, m in ipairs(messages) do tell_grant(m[1], 'r', m[2], m[3], m[4], others, now, m[5]) end
+  if granted == RUN and others == 1 then
+    local client, number = string.match(redis.call('LINDEX', QUEUE, 0) or '', '^1:([^:]+):(%d+):')
+    if client then tell(client, 'a', number) end
+  end
+  return granted, token, reserved
+end
+local function hand_over()
+  mode = nil
+  local done, granted = pcall(serve)
+  if done and granted > 0 then return end
+  drop_former()
+  redis.call('DEL', NAME)
+end
+local function give_back(ids)
+  local wrote, seen = false, {}
+  for _, id in ipairs(mode and ids or {}) do
+    for _, field in ipairs({id, id .. ':write'}) do
+      if not seen[field] and redis.call('HEXISTS', NAME, field) == 1 then
+        former[#former + 1], seen[field] = field, true
+        wrote = wrote or field ~= id
+      end
+    end
+  end
+  if not mode or former[1] and redis.call('HLEN', NAME) == #former + 1 then return hand_over() end
+  if wrote then -- a writer of Redisson that reads as well
+    redis.call('HSET', NAME, 'mode', 'read')
+    mode = 'read'
+  end
+  drop_former()
+  pcall(serve)
+end
+local BUDGET, READ, WINDOW = 200000, 16, 4000
+local GONE = '' -- replaces each entry to remove, until one pass removes them all
+local n = (#ARGV - 2) / 3
+local length = redis.pcall('LLEN', QUEUE)
+local wanted = {} -- by entry: how many copies are still to be removed
+local spent = 0
+local function sweep(from, count)
+  local entries, kept, found = redis.call('LRANGE', QUEUE, from, from + count - 1), {}, {}
+  for i, entry in ipairs(entries) do
+    local copies = wanted[entry]
+    if copies and copies > 0 then
+      wanted[entry] = copies - 1
+      found[#found + 1] = from + i - 1
+    else
+      kept[#kept + 1] = entry
+    end
+  end
+  local gone = #found
+  spent = spent + 2 * from + READ * #entries
+  length = length - gone
+  if gone == 0 then return end
+  local moves = found[gone] + 1 - gone -- how many kept entries stand before the last removed one
+  redis.call('LTRIM', QUEUE, 0, -1)
+  if from == 0 and moves < gone then
+    for i = moves, 1, -1 do redis.call('LSET', QUEUE, gone + i - 1, kept[i]) end
+    redis.call('LTRIM', QUEUE, gone, -1)
+  else
+    for _, at in ipairs(found) do redis.call('LSET', QUEUE, at, GONE) end
+    redis.call('LREM', QUEUE, gone, GONE)
+  end
+end
+local function remove(entry, others)
+  if others > 0 then
+    local at = redis.call('LPOS', QUEUE, entry)
+    local count = math.min(2 * others + 2, WINDOW)
+    if at then
+      sweep(at < count and 0 or at, count)
+    else
+      wanted[entry] = 0
+      spent = spent + length
+    end
+  end
+  local copies = wanted[entry]
+  if copies > 0 and length > 0 then
+    spent = spent + length
+    length = length - redis.call('LREM', QUEUE, copies == math.huge and 0 or copies, entry)
+    wanted[entry] = 0
+  end
+end
+local ids, left = {}, {}
+if type(length) == 'number' and length > 0 then -- foreign data under the queue's name is left alone
+  for i = 1, n do
+    local entry, copies = ARGV[3 * i + 1], tonumber(ARGV[3 * i + 2])
+    wanted[entry] = copies == 0 and math.huge or (wanted[entry] or 0) + copies
+  end
+  if READ < n and READ * length < BUDGET then
+    sweep(0, length)
+    wanted = {}
+  end
+end
+for i = 1, n do
+  local entry = ARGV[3 * i + 1]
+  local sought = (wanted[entry] or 0) > 0 and length > 0
+  if sought and spent >= BUDGET and #ids >= 2 then
+    left[#left + 1] = i
+  else
+    if sought then remove(entry, n - i) end
+    ids[#ids + 1] = ARGV[3 * i]
+  end
+end
+give_back(ids)
+return left
+-- the same for names of another kind
+local NAME, VERB, NUMSUB, SLOTS, moving = KEYS[1], 'PUBLISH', 'NUMSUB'
+local QUEUE = 'latchkey_queue:{' .. NAME .. '}'
+local TOKEN = 'redisson_lock_token:{' .. NAME .. '}'
+local function decimal(number) return string.format('%.0f', number) end
+local function token_after(now, last, floor, reserved, lean)
+  local number = tonumber(now)
+  floor = tonumber(floor) or 0
+  if last then
+    local before = tonumber(last)
+    if not (before and before > 0 and before < 9007199254730000) then
+      redis.call('SET', TOKEN, last, 'KEEPTTL')
+      error('WRONGTYPE ' .. TOKEN .. ' holds no fencing token')
+    end
+    if before > floor then floor = before end
+  end
+  if floor >= number then
+    local ahead = 5000
+    if floor > number + 2 * ahead then
+      reserved = math.min(reserved, lean or 100)
+    else
+      reserved = math.max(0, math.min(reserved, number + ahead - floor - 1))
+    end
+    number = floor + 1
+    redis.call('SET', TOKEN, decimal(number + reserved), 'KEEPTTL')
+  end
+  redis.call('PEXPIRE', TOKEN, '86400000') -- a day
+  return decimal(number), reserved
+end
+local AHEAD = 5000
+local DAY = '86400000'
+local function clock()
+  local now
+local time = redis.call('TIME')
+now = time[2]
+if #now < 6 then now = string.sub('00000' .. now, -6) end
+now = time[1] .. now
+  return now
+end
+local function next_token(now, block, lean)
+  local floor = ARGV[2]
+  if block and block > 0 then
+    local reserved = math.min(block, AHEAD)
+    local last = redis.call('SET', TOKEN, decimal(now + reserved), 'KEEPTTL', 'GET')
+    return token_after(now, last, floor, reserved, lean)
+  end
+  local last = redis.call('SET', TOKEN, now, 'KEEPTTL', 'GET')
+local newest = last and last < now and floor < now and #last == 16 and last > '1'
+  and string.byte(last, 7) == string.byte(now, 7)
+  if newest then return now, 0 end
+  return token_after(now, last, floor, 0, lean)
+end
+local INBOX = 'latchkey_inbox:'
+local SHORT = 2000
+local OUTLIVES = 1000
+local QUEUE_KEPT = '60000'
+local counted = {}
+local function alive(client)
+  if counted[client] == nil then
+    local reply = redis.pcall('PUBSUB', NUMSUB, INBOX .. client)
+    counted[client] = reply.err ~= nil or reply[2] > 0
+  end
+  return counted[client]
+end
+local function tell(client, kind, text)
+  return redis.pcall(VERB, INBOX .. client, '1 ' .. kind .. ' ' .. text .. ' ' .. NAME)
+end
+local function tell_grant(client, kind, number, text, reserved, others, now, short)
+  tell(client, kind, number .. ' ' .. text .. ' ' .. reserved .. ' ' .. others .. ' ' .. now .. ' ' .. short)
+end
+local former = {}
+local function mark_of(reserved, lingers)
+  if reserved > 0 or lingers == 'l' then return '+' .. reserved .. lingers end
+  return ''
+end
+local function own(id, lease, token, reserved, lingers)
+  redis.call('HSET', NAME, id, 't' .. token .. mark_of(reserved, lingers) .. '/' .. lease)
+  redis.call('PEXPIRE', NAME, lease)
+  for _, field in ipairs(former) do
+    if field ~= id then redis.call('HDEL', NAME, field) end
+  end
+end
+local function others_wait()
+  if moving and moving.lacks(QUEUE) then return 0 end
+  return math.min(redis.call('LLEN', QUEUE), 1)
+end
+local function grant(self, head, queues)
+  if moving then moving.need(TOKEN) end
+  local entry = head
+  while true do
+    entry = entry or not (moving and moving.lacks(QUEUE)) and redis.call('LPOP', QUEUE)
+    if not entry then return nil end
+    local client, number, lease, block, lingers = string.match(entry, '^1:([^:]+):(%d+):(%d+):(%d+)(l?)$')
+    if client and #lease <= 10 and (entry == self or alive(client)) then
+      local now = clock()
+      local done, token, reserved = pcall(next_token, now, tonumber(block))
+      if not done then
+        redis.pcall('LPUSH', QUEUE, entry)
+        redis.pcall('PEXPIRE', QUEUE, QUEUE_KEPT)
+        error(token, 0)
+      end
+      if entry == self then
+        own(client .. ':' .. number, lease, token, reserved, lingers)
+        return token, reserved
+      end
+      local short, ms = '2000', lease
+      if #lease < 5 then
+        ms = math.max(tonumber(lease), math.min(tonumber(lease), SHORT) + OUTLIVES)
+        if tonumber(lease) < SHORT then
+          short = lease
+local PACE = 'latchkey_pace:{' .. NAME .. '}'
+local LISTENERS = 1000
+local function tell_waiting(ms, asker)
+  if moving and moving.lacks(QUEUE) then return end
+  local told = {[asker and string.match(asker, '^[^:]+') or ''] = true}
+  for _, entry in ipairs(redis.pcall('LRANGE', QUEUE, 0, LISTENERS - 1)) do -- nobody waits in foreign data
+    local client, number = string.match(entry, '^1:([^:]+):(%d+):')
+    if client and not told[client] then
+      told[client] = true
+      tell(client, 'l', number .. ' ' .. ms)
+    end
+  end
+end
+local function note_lease(lease, asker)
+  if tonumber(lease) >= SHORT then return end
+  local before = redis.pcall('GET', PACE)
+  before = type(before) == 'string' and tonumber(before)
+  if before and before <= tonumber(lease) then
+    if before == tonumber(lease) then redis.pcall('PEXPIRE', PACE, QUEUE_KEPT) end
+    return
+  end
+  if SLOTS and type(redis.pcall('EXISTS', NAME, PACE)) ~= 'number' then return end
+  redis.pcall('SET', PACE, lease, 'PX', QUEUE_KEPT)
+  tell_waiting(lease, asker)
+end
+local function ask_in(ms)
+  local pace = redis.pcall('GET', PACE)
+  pace = type(pace) == 'string' and tonumber(pace)
+  if pace and (ms < 0 or pace < ms) then return math.max(pace, 10) end -- no lease is shorter than 10 ms
+  return ms
+end
+          note_lease(lease)
+        end
+      end
+      local others = queues and 1 or reserved > 0 and others_wait() or 0
+      local mark = mark_of(reserved, lingers)
+      local inbox = INBOX .. client
+local id = client .. ':' .. number
+redis.call('HSET', NAME, id, 't' .. token .. mark .. '/' .. lease .. '!' .. now)
+redis.call('PEXPIRE', NAME, ms)
+for i = 1, former and #former or 0 do
+  if former[i] ~= id then redis.call('HDEL', NAME, former[i]) end
+end
+redis.pcall(VERB, inbox, '1 g ' .. number .. ' ' .. token .. ' ' .. reserved .. ' ' .. others
+  .. ' ' .. now .. ' ' .. short .. ' ' .. NAME)
+      return false
+    end
+    entry = nil
+  end
+end
+local function hand_over(head)
+  local done, token = pcall(grant, nil, head)
+  if not done or token == nil then redis.call('DEL', NAME) end
+end
+local function give_back(ids)
+  local free = redis.call('EXISTS', NAME) == 0
+  if not free then
+    local held = redis.pcall('HMGET', NAME, unpack(ids))
+    for i = 1, #ids do
+      if held[i] then free, former = true, {ids[i]} end
+    end
+  end
+  if free then hand_over() end
+end
+local BUDGET, READ, WINDOW = 200000, 16, 4000
+local GONE = '' -- replaces each entry to remove, until one pass removes them all
+local n = (#ARGV - 2) / 3
+local length = redis.pcall('LLEN', QUEUE)
+local wanted = {} -- by entry: how many copies are still to be removed
+local spent = 0
+local function sweep(from, count)
+  local entries, kept, found = redis.call('LRANGE', QUEUE, from, from + count - 1), {}, {}
+  for i, entry in ipairs(entries) do
+    local copies = wanted[entry]
+    if copies and copies > 0 then
+      wanted[entry] = copies - 1
+      found[#found + 1] = from + i - 1
+    else
+      kept[#kept + 1] = entry
+    end
+  end
+  local gone = #found
+  spent = spent + 2 * from + READ * #entries
+  length = length - gone
+  if gone == 0 then return end
+  local moves = found[gone] + 1 - gone -- how many kept entries stand before the last removed one
+  redis.call('LTRIM', QUEUE, 0, -1)
+  if from == 0 and moves < gone then
+    for i = moves, 1, -1 do redis.call('LSET', QUEUE, gone + i - 1, kept[i]) end
+    redis.call('LTRIM', QUEUE, gone, -1)
+  else
+    for _, at in ipairs(found) do redis.call('LSET', QUEUE, at, GONE) end
+    redis.call('LREM', QUEUE, gone, GONE)
+  end
+end
+local function remove(entry, others)
+  if others > 0 then
+    local at = redis.call('LPOS', QUEUE, entry)
+    local count = math.min(2 * others + 2, WINDOW)
+    if at then
+      sweep(at < count and 0 or at, count)
+    else
+      wanted[entry] = 0
+      spent = spent + length
+    end
+  end
+  local copies = wanted[entry]
+  if copies > 0 and length > 0 then
+    spent = spent + length
+    length = length - redis.call('LREM', QUEUE, copies == math.huge and 0 or copies, entry)
+    wanted[entry] = 0
+  end
+end
+local ids, left = {}, {}
+if type(length) == 'number' and length > 0 then -- foreign data under the queue's name is left alone
+  for i = 1, n do
+    local entry, copies = ARGV[3 * i + 1], tonumber(ARGV[3 * i + 2])
+    wanted[entry] = copies == 0 and math.huge or (wanted[entry] or 0) + copies
+  end
+  if READ < n and READ * length < BUDGET then
+    sweep(0, length)
+    wanted = {}
+  end
+end
+for i = 1, n do
+  local entry = ARGV[3 * i + 1]
+  local sought = (wanted[entry] or 0) > 0 and length > 0
+  if sought and spent >= BUDGET and #ids >= 2 then
+    left[#left + 1] = i
+  else
+    if sought then remove(entry, n - i) end
+    ids[#ids + 1] = ARGV[3 * i]
+  end
+end
+give_back(ids)
+return left
