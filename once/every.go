@@ -54,7 +54,7 @@ func Every(c *latchkey.Client, name string, period time.Duration, f func(context
 	if f == nil {
 		return nil, session.Wrap(name, session.Invalid("the function is nil"))
 	}
-	if err := o.valid(false, period); err != nil {
+	if err := o.valid(forEvery, period); err != nil {
 		return nil, session.Wrap(name, err)
 	}
 	g, err := groupOf(c, lua.RunTicks, name)

@@ -22,7 +22,7 @@ type Once struct {
 // client without subscriptions, and one with [latchkey.WithReplicas]: what was done would not wait for them.
 func New(c *latchkey.Client, name string, opts ...Option) (*Once, error) {
 	o := settingsOf(opts)
-	if err := o.valid(true, 0); err != nil {
+	if err := o.valid(forNew, 0); err != nil {
 		return nil, session.Wrap(name, err)
 	}
 	r, err := newRunner(c, lua.RunOnce, name, o)
@@ -53,7 +53,7 @@ func (o *Once) Name() string { return o.runner.lock.Name() }
 // has failed. A Do inside f returns ErrReentered.
 func (o *Once) Do(ctx context.Context, f func(context.Context, *Run) error) error {
 	began := time.Now()
-	b, err := o.look(ctx, false)
+	b, err := o.look(ctx)
 	if err != nil || b.Outcome != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func (o *Once) Do(ctx context.Context, f func(context.Context, *Run) error) erro
 				a.done = true
 				return nil
 			}
-			return o.run(ctx, held, h, &a, true, f)
+			return o.run(ctx, held, h, &a, waits, f)
 		})
 		if !a.again {
 			return a.result(ctx, err)
@@ -75,7 +75,7 @@ func (o *Once) Do(ctx context.Context, f func(context.Context, *Run) error) erro
 // TryDo is [Once.Do] that does not wait. It returns [ErrDone] when it was done before, and ErrNotAcquired
 // while another caller runs it, or while a pause after a failure lasts: both with ErrNotRun.
 func (o *Once) TryDo(ctx context.Context, f func(context.Context, *Run) error) error {
-	b, err := o.look(ctx, false)
+	b, err := o.look(ctx)
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (o *Once) TryDo(ctx context.Context, f func(context.Context, *Run) error) e
 	}
 	var a verdict
 	err = o.runner.lock.TryDo(ctx, func(held context.Context, h *latchkey.Hold) error {
-		return o.run(ctx, held, h, &a, false, f)
+		return o.run(ctx, held, h, &a, tries, f)
 	})
 	switch {
 	case a.again:
@@ -98,14 +98,14 @@ func (o *Once) TryDo(ctx context.Context, f func(context.Context, *Run) error) e
 
 // Done reports whether it is done. It costs one command, which is repeated until Redis answers or ctx ends.
 func (o *Once) Done(ctx context.Context) (bool, error) {
-	b, err := o.read(ctx, false)
+	b, err := o.read(ctx, whetherDone)
 	return b.Outcome != nil, err
 }
 
 // Result returns what the function that did it has set with [Run.SetResult]; nil if that is nothing. It
 // returns [ErrNotDone] when it is not done. It costs one command, as [Once.Done] does.
 func (o *Once) Result(ctx context.Context) ([]byte, error) {
-	b, err := o.read(ctx, true)
+	b, err := o.read(ctx, withResult)
 	switch {
 	case err != nil:
 		return nil, err
@@ -118,10 +118,18 @@ func (o *Once) Result(ctx context.Context) ([]byte, error) {
 	}
 }
 
+// wanted is how much of an outcome is read.
+type wanted uint8
+
+const (
+	whetherDone wanted = iota
+	withResult
+)
+
 // read asks what became of it.
-func (o *Once) read(ctx context.Context, whole bool) (b lua.Begun, err error) {
+func (o *Once) read(ctx context.Context, what wanted) (b lua.Begun, err error) {
 	_, _, err = o.runner.ask(ctx, func(ctx context.Context) (err error) {
-		b, err = o.runner.Client.Conn.Look(ctx, o.runner.Keys, o.runner.limit, whole)
+		b, err = o.runner.Client.Conn.Look(ctx, o.runner.Keys, o.runner.limit, what == withResult)
 		return err
 	})
 	if err != nil {
@@ -131,11 +139,11 @@ func (o *Once) read(ctx context.Context, whole bool) (b lua.Begun, err error) {
 }
 
 // look is the first command of a Do.
-func (o *Once) look(ctx context.Context, whole bool) (lua.Begun, error) {
+func (o *Once) look(ctx context.Context) (lua.Begun, error) {
 	if err := o.runner.enter(ctx); err != nil {
 		return lua.Begun{}, notRun(ctx, session.Wrap(o.Name(), err))
 	}
-	b, err := o.read(ctx, whole)
+	b, err := o.read(ctx, whetherDone)
 	if err == nil && b.Exhausted > 0 {
 		err = session.Wrap(o.Name(), givenUp(b.Exhausted))
 	}
@@ -147,8 +155,8 @@ func (o *Once) look(ctx context.Context, whole bool) (lua.Begun, error) {
 
 // run runs f under the lock, if that is still to be done. ctx is the caller's, held that of the hold. With
 // waits it waits for the end of a pause.
-func (o *Once) run(ctx, held context.Context, h *latchkey.Hold, a *verdict, waits bool, f func(context.Context, *Run) error) error {
-	run := o.runner.begin(ctx, held, h, 0, session.Milliseconds(longestRun), waits, a)
+func (o *Once) run(ctx, held context.Context, h *latchkey.Hold, a *verdict, how patience, f func(context.Context, *Run) error) error {
+	run := o.runner.begin(ctx, held, h, 0, session.Milliseconds(longestRun), how, a)
 	if run == nil {
 		return nil
 	}

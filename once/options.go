@@ -96,10 +96,19 @@ func settingsOf(opts []Option) (o settings) {
 	return o
 }
 
+// purpose is what options are given for.
+type purpose uint8
+
+const (
+	forNew purpose = iota
+	forShare
+	forEvery
+)
+
 // valid checks all but the lease, which the lock checks. The jitter must be below the period; 0 is for what
 // has none.
-func (o settings) valid(isOnce bool, period time.Duration) error {
-	isJob := period > 0
+func (o settings) valid(given purpose, period time.Duration) error {
+	isOnce, isJob := given == forNew, given == forEvery
 	switch {
 	case o.ttl != nil && !isOnce:
 		return session.Invalid("WithTTL is for New")

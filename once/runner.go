@@ -40,6 +40,14 @@ func newRunner(c *latchkey.Client, family lua.Family, name string, o settings) (
 	return runner{group: g, lock: l, limit: o.limit()}, nil
 }
 
+// patience is what a caller does while no run may begin yet.
+type patience uint8
+
+const (
+	waits patience = iota
+	tries
+)
+
 // verdict is what came of holding the lock once. The zero value: the lock was not acquired, or f has failed.
 type verdict struct {
 	ran     bool         // f has begun
@@ -70,7 +78,7 @@ func givenUp(attempts int64) error {
 
 // begin begins a run, and returns nil when there is nothing to run: then a says why. kept is for how many ms
 // the record is kept meanwhile. With waits it waits for the end of a pause, under the lock.
-func (r *runner) begin(ctx, held context.Context, h *latchkey.Hold, since, kept int64, waits bool, a *verdict) *Run {
+func (r *runner) begin(ctx, held context.Context, h *latchkey.Hold, since, kept int64, how patience, a *verdict) *Run {
 	a.name = h.Name()
 	for {
 		var b lua.Begun
@@ -97,7 +105,7 @@ func (r *runner) begin(ctx, held context.Context, h *latchkey.Hold, since, kept 
 			a.again = true
 		case b.Exhausted > 0:
 			a.err = givenUp(b.Exhausted)
-		case b.Wait > 0 && !waits:
+		case b.Wait > 0 && how == tries:
 			a.again = true
 		case b.Wait > 0:
 			_ = retry.Sleep(held, time.Duration(b.Wait)*time.Millisecond) // the next question says what is wrong

@@ -39,7 +39,7 @@ const (
 // should give the same. It costs five commands when there is no other caller.
 func Share(ctx context.Context, c *latchkey.Client, name string, f func(context.Context, *Run) ([]byte, error), opts ...Option) ([]byte, error) {
 	o := settingsOf(opts)
-	if err := o.valid(false, 0); err != nil {
+	if err := o.valid(forShare, 0); err != nil {
 		return nil, session.Wrap(name, err)
 	}
 	r, err := newRunner(c, lua.RunShared, name, o)
@@ -90,7 +90,7 @@ func (r *runner) arrive(ctx context.Context) (since int64, err error) {
 func (r *runner) share(
 	ctx, held context.Context, h *latchkey.Hold, since int64, a *verdict, f func(context.Context, *Run) ([]byte, error),
 ) ([]byte, error) {
-	run := r.begin(ctx, held, h, since, session.Milliseconds(longestShared), true, a)
+	run := r.begin(ctx, held, h, since, session.Milliseconds(longestShared), waits, a)
 	if run == nil {
 		return nil, nil
 	}

@@ -35,7 +35,7 @@ func (w *ways) attempt(waits context.Context, first int) (*quorum, error) {
 	asked, err := w.ask(ctx, q, first)
 	cancel() // those that are still asked give back what they take
 	if others := q.withoutOthers(); len(others) > 0 {
-		releaseAll(context.Background(), others, false)
+		releaseAll(context.Background(), others, grant.Quietly)
 	}
 	if err == nil {
 		settling, stop := context.WithTimeout(waits, min(w.Client().Options.CommandTimeout, w.servers[0].Lease()/2))
@@ -174,7 +174,7 @@ func (w *ways) order() []int {
 func (a *asking) giveBackLate() {
 	for ; a.open > 0; a.open-- {
 		if late := <-a.answers; late.part != nil {
-			go func() { _ = late.part.Release(context.Background(), false) }() // which is repeated until it is answered
+			go func() { _ = late.part.Release(context.Background(), grant.Quietly) }() // which is repeated until it is answered
 		}
 	}
 }

@@ -164,7 +164,7 @@ func (q *quorum) takeMissing() {
 				return // the next round tries again
 			}
 			if !q.adopt(i, part) {
-				_ = part.Release(context.Background(), true)
+				_ = part.Release(context.Background(), grant.Aloud)
 				return
 			}
 			_ = part.Raise(ctx, q.token) // whoever inspects it sees the token; its own is no smaller

@@ -14,7 +14,7 @@ import (
 // undo gives back what was taken without a majority, also when clients were closed meanwhile. It waits for
 // the answers for a moment only.
 func (q *quorum) undo() {
-	released := releaseAll(context.Background(), q.parts, false)
+	released := releaseAll(context.Background(), q.parts, grant.Quietly)
 	moment := time.NewTimer(grant.Handover)
 	defer moment.Stop()
 	for range cap(released) {
@@ -28,11 +28,11 @@ func (q *quorum) undo() {
 
 // releaseAll sends the release of all parts side by side. The channel gets what comes of each; its capacity
 // is how many there are.
-func releaseAll(ctx context.Context, parts []*grant.Part, announce bool) chan error {
+func releaseAll(ctx context.Context, parts []*grant.Part, how grant.Voice) chan error {
 	there := slices.DeleteFunc(slices.Clone(parts), func(p *grant.Part) bool { return p == nil })
 	released := make(chan error, len(there))
 	for _, part := range there {
-		go func() { released <- part.Release(ctx, announce) }()
+		go func() { released <- part.Release(ctx, how) }()
 	}
 	return released
 }
@@ -69,7 +69,7 @@ func (q *quorum) Release(ctx context.Context, h *grant.Hold) error {
 func (q *quorum) await(ctx context.Context, parts []*grant.Part) error {
 	sending, stop := context.WithCancel(ctx)
 	defer stop() // what is unanswered goes on in the background
-	released := releaseAll(sending, parts, true)
+	released := releaseAll(sending, parts, grant.Aloud)
 	free, ours, unknown := len(q.ways.servers)-len(parts), len(parts), error(nil)
 	var enough <-chan time.Time
 	for range parts {
@@ -108,7 +108,7 @@ func (q *quorum) releaseLate(ctx context.Context) error {
 	q.mu.Lock()
 	parts := slices.Clone(q.parts)
 	q.mu.Unlock()
-	released, ours := releaseAll(ctx, parts, true), 0
+	released, ours := releaseAll(ctx, parts, grant.Aloud), 0
 	for range cap(released) {
 		if <-released == nil {
 			ours++

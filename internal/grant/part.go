@@ -57,9 +57,18 @@ func (p *Part) Raise(ctx context.Context, token int64) error {
 	return nil
 }
 
-// Release gives it back, as an Unlock does. With announce, whoever listens hears of it.
-func (p *Part) Release(ctx context.Context, announce bool) error {
-	p.announces.Store(announce)
+// Voice is whether those who listen hear of a release.
+type Voice uint8
+
+// The voices.
+const (
+	Quietly Voice = iota
+	Aloud
+)
+
+// Release gives it back, as an Unlock does.
+func (p *Part) Release(ctx context.Context, how Voice) error {
+	p.announces.Store(how == Aloud)
 	return p.hold.Unlock(ctx)
 }
 
