@@ -186,10 +186,10 @@ func (p *Primitive) compete(c *contender) (*Hold, error) {
 	for c.tenure != nil {
 		t := c.tenure
 		c.Permits = t.permits
+		t.asks(&c.Attempt)
 		if p.Shared {
 			t.prepareToShare(&c.Attempt)
 		}
-		t.asks(&c.Attempt)
 		if err := p.Queue.waiters.Wait(c.Waits, &t.waiter); err != nil {
 			return nil, p.failed(&c.Attempt, err)
 		}

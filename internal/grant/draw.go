@@ -9,21 +9,30 @@ import (
 // Draw acquires without a hold: what is granted is the caller's, and no tenure goes on. It returns the number
 // under which Redis knows that, and whether Redis may forget it: nothing of it can arrive any more.
 func (p *Primitive) Draw(a Attempt) (number uint64, settled bool, err error) {
-	var c contender // filled in place: see Acquire
-	c.Attempt = a
-	if err := p.enter(&c.Attempt); err != nil {
+	if err := p.enter(&a); err != nil {
 		return 0, false, err
 	}
-	defer p.leave(&c.Attempt)
-	t := p.newTenure(&c)
+	defer p.leave(&a)
+	t := p.newDraw(&a)
 	if t == nil {
 		return 0, false, session.Wrap(p.Name, session.ErrClosed)
 	}
-	t.asks(&c.Attempt)
-	if err := p.Queue.waiters.Wait(c.Waits, &t.waiter); err != nil {
-		return 0, false, p.failed(&c.Attempt, err)
+	if err := p.Queue.waiters.Wait(a.Waits, &t.waiter); err != nil {
+		return 0, false, p.failed(&a, err)
 	}
 	return t.waiter.Number, t.drawn(), nil
+}
+
+// newDraw is newTenure for an attempt that ends without a hold. It stands apart because of what Draw has on
+// its stack while it sleeps.
+//
+//go:noinline
+func (p *Primitive) newDraw(a *Attempt) *tenure {
+	t := p.newTenure(&contender{Attempt: *a})
+	if t != nil {
+		t.asks(a)
+	}
+	return t
 }
 
 // ended ends a tenure that had no holds, and whose grant nobody here has any more.

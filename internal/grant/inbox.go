@@ -100,7 +100,8 @@ func (q *Queue) exit() {
 }
 
 // ListenForReleases calls heard for each release that is announced, and whenever one may have been missed,
-// until stop is called. It must not block. On a client without subscriptions it is never called.
+// until stop is called. heard must not block, nor lock anything of the queue, nor call stop. On a client
+// without subscriptions it is never called.
 func (p *Primitive) ListenForReleases(heard func()) (stop func()) {
 	q := p.Queue
 	if q.At.Client.Inbox == nil {

@@ -16,8 +16,9 @@ type Part struct {
 	announces atomic.Bool        // its release is published
 }
 
-// TakePart makes one attempt, which ends when waits does. What an attempt that was given up has taken, or
-// takes later, is given back. lost is called when the part is lost, also before TakePart returns.
+// TakePart asks without waiting for others, until waits ends: once, unless the lease was over before it held.
+// What an attempt that was given up has taken, or takes later, is given back. lost is called when the part is
+// lost, also before TakePart returns.
 func (p *Primitive) TakePart(waits context.Context, lost func(reason error)) (*Part, error) {
 	c := contender{Attempt: Attempt{Parent: waits, Waits: waits, Try: true}, part: &Part{lost: lost}}
 	if err := p.enter(&c.Attempt); err != nil {

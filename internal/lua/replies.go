@@ -3,7 +3,7 @@ package lua
 import "fmt"
 
 // The codes of replies: what a script says in place of a number that is greater than 0, or 0. A script has
-// the name behind REPLY_, for which the composer puts the number. Of one script no two mean the same.
+// the name behind REPLY_, for which the composer puts the number. No two mean the same to one request.
 //
 //	code  name      said by                     means
 //	-1    BUSY      acquires, offers, takes     somebody else holds it, or waits, and the attempt may not wait
@@ -17,7 +17,7 @@ import "fmt"
 //	-8    YOUNG     acquires of a redlock       the server has not been up for long enough
 //	-9    LINGERS   acquires                    as BUSY, and the owner may linger, and was told
 //	-1    PARTIES   arrivals at a barrier       others wait for another number of parties
-//	-2    GIVENUP   arrivals at a barrier       it was given up, and never arrives
+//	-2    GIVENUP   arrivals, and their ends    it was given up, and never arrives
 //	-3    ACTING    arrivals at a barrier       all parties are there, and have not gone on yet
 //	-1    GREATER   leaders                     a greater token was there
 const (

@@ -90,7 +90,7 @@ func includes(paths []string) string {
 }
 
 // replies are the names of codes in a text: see [codes].
-var replies = regexp.MustCompile(`\bREPLY_[A-Z]+\b`)
+var replies = regexp.MustCompile(`\bREPLY_\w+`)
 
 // writer composes a text.
 type writer struct {
@@ -117,7 +117,9 @@ func (w *writer) write(text string) {
 		} else if keys, ok := strings.CutPrefix(trimmed, "-- keys "); ok {
 			w.define(strings.Fields(keys), true)
 		} else if trimmed != "" && !strings.HasPrefix(trimmed, "--") {
-			line = replies.ReplaceAllStringFunc(line, func(name string) string { return code(strings.TrimPrefix(name, "REPLY_")) })
+			if strings.Contains(line, "REPLY_") { // nearly none has one, and all are composed when a program begins
+				line = replies.ReplaceAllStringFunc(line, func(name string) string { return code(strings.TrimPrefix(name, "REPLY_")) })
+			}
 			w.WriteString(strings.TrimRight(line, "\n") + "\n") // a composed text may end without one
 		}
 	}

@@ -33,7 +33,7 @@ end
 
 if before then
   local generation, index = string.match(before, '^(%d+):(%d+)$')
-  if not generation then return reply(tonumber(before) or -2, 0, 0) end
+  if not generation then return reply(tonumber(before) or REPLY_GIVENUP, 0, 0) end
   generation = tonumber(generation)
   local leads = barrier.generation == generation and barrier.phase == 'a' and barrier.leader == ARGV[1]
   return reply(generation, tonumber(index), leads and 1 or 0)
