@@ -70,11 +70,11 @@ var Mutations = []Mutation{
 		{"rwlock/kind.go", "type downgrader struct", `type together struct{ queue *grant.Queue }
 
 func (b together) TakeTogether(ctx context.Context, parts []lua.Part, all bool, until int64) ([]lua.Acquired, int, error) {
-	return b.queue.Client.Conn.TakeBasket(ctx, parts, all, until)
+	return b.queue.At.Client.Conn.TakeBasket(ctx, parts, all, until)
 }
 
 func (b together) ReleaseTogether(ctx context.Context, parts []lua.Part) ([]bool, error) {
-	return b.queue.Client.Conn.ReleaseBasket(ctx, parts)
+	return b.queue.At.Client.Conn.ReleaseBasket(ctx, parts)
 }
 
 type downgrader struct`},
