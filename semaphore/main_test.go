@@ -41,6 +41,7 @@ func worker(args []string) {
 	case "wait": // with goroutines that take one permit each, for a moment
 		n, err := strconv.Atoi(args[3])
 		check(err)
+		check(c.Check(context.Background())) // nothing of a waiter's is under way once it is in the queue (rule 4)
 		for range n {
 			go func() {
 				p, err := s.Acquire(context.Background(), 1)

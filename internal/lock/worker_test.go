@@ -31,6 +31,10 @@ func worker(args []string) {
 	case "wait": // wait with a number of goroutines
 		n, err := strconv.Atoi(args[3])
 		locktest.Check(err)
+		// Its inbox is confirmed before its goroutines wait. So, once they are in the queue, nothing of theirs is under
+		// way to Redis (rule 4): a question that Redis runs after the process was stopped would be answered with the
+		// lock, for its whole lease.
+		locktest.Check(c.Check(context.Background()))
 		for range n {
 			go func() {
 				h, err := l.Lock(context.Background())

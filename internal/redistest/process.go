@@ -154,7 +154,7 @@ func (s *Server) Start(t testing.TB) { t.Helper(); s.start(t) }
 // Stop freezes the server with SIGSTOP, until Continue.
 func (s *Server) Stop(t testing.TB) {
 	t.Helper()
-	require.NoError(t, s.process.Process.Signal(Stop))
+	signal(t, s.process.Process, Stop)
 	if !s.stopped {
 		s.stopped = true
 		t.Cleanup(func() { s.Continue(t) })

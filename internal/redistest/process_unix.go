@@ -3,6 +3,7 @@
 package redistest
 
 import (
+	"os"
 	"syscall"
 	"time"
 )
@@ -12,6 +13,21 @@ const (
 	Stop     = syscall.SIGSTOP
 	Continue = syscall.SIGCONT
 )
+
+// awaitStopped waits until a child that was sent [Stop], and ran, has stopped. The signal only begins that: the
+// thread of the child that takes it stops the others when it runs, and until then these go on. It fails when the
+// child ends instead.
+func awaitStopped(pid int) error {
+	var status syscall.WaitStatus
+	for {
+		switch _, err := syscall.Wait4(pid, &status, syscall.WUNTRACED, nil); {
+		case err == nil && !status.Stopped():
+			return os.ErrProcessDone
+		case err != syscall.EINTR:
+			return err
+		}
+	}
+}
 
 // Alive says whether there is such a process. One that has ended counts until its parent has asked for its
 // end.

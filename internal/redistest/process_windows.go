@@ -1,6 +1,7 @@
 package redistest
 
 import (
+	"errors"
 	"syscall"
 	"time"
 )
@@ -11,6 +12,9 @@ const (
 	Stop     = syscall.Signal(19)
 	Continue = syscall.Signal(18)
 )
+
+// awaitStopped is never called: see Stop.
+func awaitStopped(int) error { return errors.ErrUnsupported }
 
 // Alive says whether there is such a process.
 func Alive(pid int) bool {

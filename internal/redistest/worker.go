@@ -109,10 +109,19 @@ func (w *Worker) Kill() {
 	})
 }
 
-// Signal sends it a signal.
+// Signal sends it a signal. When it returns after [Stop], none of its threads runs.
 func (w *Worker) Signal(t testing.TB, s syscall.Signal) {
 	t.Helper()
-	require.NoError(t, w.cmd.Process.Signal(s))
+	signal(t, w.cmd.Process, s)
+}
+
+// signal sends a child a signal, and waits until it has stopped if that is what it shall do. It must run then.
+func signal(t testing.TB, child *os.Process, s syscall.Signal) {
+	t.Helper()
+	require.NoError(t, child.Signal(s))
+	if s == Stop {
+		require.NoError(t, awaitStopped(child.Pid))
+	}
 }
 
 // Tell sends it a line, also while it is stopped: see [Told].
