@@ -19,7 +19,7 @@ import (
 var (
 	engines = []string{
 		"internal/session", "internal/grant", "internal/wait", "internal/broadcast", "internal/hub", "internal/lease",
-		"internal/retry", "internal/lua",
+		"internal/retry", "internal/clock", "internal/fail", "internal/lua",
 	}
 	primitives = []string{
 		"latchkey", "rlock", "fairlock", "spinlock", "rwlock", "multilock", "redlock", "semaphore", "countdown", "barrier",

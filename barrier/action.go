@@ -6,8 +6,8 @@ import (
 	"fmt"
 
 	"github.com/latchkey-go/latchkey/internal/broadcast"
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/lua"
-	"github.com/latchkey-go/latchkey/internal/session"
 )
 
 // act runs the action of the last party, and settles the generation: the others go on, or it is broken when
@@ -40,7 +40,7 @@ func (a *arrival) settleAction(ctx context.Context, wanted lua.Fate, failure err
 	fate, err := a.settle(ctx, wanted)
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return errors.Join(failure, session.ContextError(ctx), err)
+		return errors.Join(failure, fail.ContextError(ctx), err)
 	case err != nil:
 		return errors.Join(failure, err)
 	case wanted == lua.Failed && fate != lua.Done:

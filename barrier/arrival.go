@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/broadcast"
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/retry"
 	"github.com/latchkey-go/latchkey/internal/session"
@@ -43,7 +44,7 @@ func (b *Barrier) await(ctx context.Context) (Arrival, error) {
 	waiting, stop := retry.Until(ctx, b.group.Client.Closing)
 	defer stop()
 	if err := a.await(ctx, waiting, view); err != nil {
-		return Arrival{}, session.Wrap(b.name, err)
+		return Arrival{}, fail.Wrap(b.name, err)
 	}
 	session.Raise(b.group.Floor, a.generation+1) // only a message may have said that the next one has begun
 	return Arrival{a.generation, int(a.index)}, nil
@@ -96,10 +97,10 @@ func (a *arrival) arrive(ctx, waiting context.Context) (step, error) {
 	case !answered:
 		return returns, a.giveUp(ctx, a.Interrupted(ctx))
 	case err != nil && a.stray: // a copy may have arrived
-		return returns, a.giveUp(ctx, session.WithSentinel(lua.Quiet(err)))
+		return returns, a.giveUp(ctx, fail.WithSentinel(lua.Quiet(err)))
 	case err != nil:
 		a.finish()
-		return returns, session.WithSentinel(lua.Quiet(err))
+		return returns, fail.WithSentinel(lua.Quiet(err))
 	}
 	a.update(reply.Round) // also for the time at which the first lease ends
 	switch reply.Generation {
@@ -153,7 +154,7 @@ func (a *arrival) send(ctx context.Context) (reply lua.Arrival, answered bool, e
 func (a *arrival) wait(ctx, waiting context.Context, view *broadcast.View) error {
 	fate, err := a.follow(waiting, view)
 	switch {
-	case errors.Is(err, session.ErrInterrupted):
+	case errors.Is(err, fail.ErrInterrupted):
 		return a.giveUp(ctx, a.Interrupted(ctx))
 	case err != nil:
 		return a.giveUp(ctx, err)
@@ -176,10 +177,10 @@ func (a *arrival) follow(ctx context.Context, view *broadcast.View) (lua.Fate, e
 		}
 		var err error
 		if view, err = a.Watch.Next(ctx, view); err != nil {
-			return lua.Pending, session.ErrInterrupted
+			return lua.Pending, fail.ErrInterrupted
 		}
 		if view.Err != nil {
-			return lua.Pending, session.WithSentinel(lua.Quiet(view.Err))
+			return lua.Pending, fail.WithSentinel(lua.Quiet(view.Err))
 		}
 	}
 }

@@ -75,6 +75,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/session"
 )
@@ -116,19 +117,19 @@ func New(c *latchkey.Client, name string, parties int, opts ...Option) (*Barrier
 		}
 	}
 	if parties < 1 || parties > MaxParties {
-		return nil, session.Wrap(name, session.Invalid("the number of parties must be from 1 to %d, not %d", MaxParties, parties))
+		return nil, fail.Wrap(name, fail.Invalid("the number of parties must be from 1 to %d, not %d", MaxParties, parties))
 	}
 	b := &Barrier{name: name, parties: parties, action: o.action, joins: !o.withoutMembership}
 	var err error
 	if b.group, err = groupOf((*session.Handle)(c).Client(), name); err != nil {
-		return nil, session.Wrap(name, err)
+		return nil, fail.Wrap(name, err)
 	}
 	lease := (*session.Handle)(c).Client().Options.Lease
 	if o.lease != nil {
 		lease = *o.lease
 	}
 	if err := session.ValidLease(lease); err != nil {
-		return nil, session.Wrap(name, err)
+		return nil, fail.Wrap(name, err)
 	}
 	b.group.setLease(lease)
 	return b, nil
@@ -190,7 +191,7 @@ func (b *Barrier) Join(ctx context.Context) error { return b.group.join(ctx, b.n
 // and ErrUnavailable.
 func (b *Barrier) Leave(ctx context.Context) error {
 	if err := b.group.leave(ctx); err != nil {
-		return session.Wrap(b.name, err)
+		return fail.Wrap(b.name, err)
 	}
 	return nil
 }

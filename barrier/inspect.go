@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/session"
 )
@@ -41,7 +42,7 @@ func (b *Barrier) Waiting(ctx context.Context) (int, error) {
 
 func (b *Barrier) read(ctx context.Context) (lua.Round, error) {
 	if b.group.Client.Closing.Err() != nil {
-		return lua.Round{}, session.Wrap(b.name, session.ErrClosed)
+		return lua.Round{}, fail.Wrap(b.name, fail.ErrClosed)
 	}
 	sent := time.Now()
 	r, err := b.group.Client.Conn.Attend(session.WithoutDeadline(ctx), b.group.Keys, lua.Attendance{Client: b.group.Client.IDs.Client})

@@ -7,6 +7,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/session"
 )
@@ -150,7 +151,7 @@ func (g *group) join(ctx context.Context, name string) error {
 		g.update(round)
 		return nil
 	default: // a stray copy may have come before the barrier was broken, and begun the membership
-		err = session.Wrap(name, brokenBefore(round))
+		err = fail.Wrap(name, brokenBefore(round))
 	}
 	g.membershipNotBegun(number, stray)
 	return err
@@ -169,8 +170,8 @@ func (g *group) leave(ctx context.Context) error {
 		leased, cancel := context.WithDeadline(ctx, until)
 		defer cancel()
 		err := g.sendLeave(leased, up, number, begun)
-		if errors.Is(err, session.ErrInterrupted) && ctx.Err() == nil {
-			err = fmt.Errorf("%w: the lease ran out: %w", session.ErrUnknownOutcome, g.Interrupted(ctx))
+		if errors.Is(err, fail.ErrInterrupted) && ctx.Err() == nil {
+			err = fmt.Errorf("%w: the lease ran out: %w", fail.ErrUnknownOutcome, g.Interrupted(ctx))
 		}
 		return err == nil || ctx.Err() == nil, err
 	})
@@ -178,7 +179,7 @@ func (g *group) leave(ctx context.Context) error {
 	case err == nil:
 		return nil
 	case ctx.Err() != nil:
-		return fmt.Errorf("%w: %w", session.ContextError(ctx), lua.Quiet(err))
+		return fmt.Errorf("%w: %w", fail.ContextError(ctx), lua.Quiet(err))
 	default:
 		return lua.Quiet(err)
 	}
@@ -204,8 +205,8 @@ func (g *group) sendLeave(ctx context.Context, up func(context.Context) error, n
 	case err == nil:
 		return nil
 	case answered:
-		return session.WithSentinel(err)
+		return fail.WithSentinel(err)
 	default:
-		return fmt.Errorf("%w: %w", session.ErrUnknownOutcome, session.WithSentinel(err))
+		return fmt.Errorf("%w: %w", fail.ErrUnknownOutcome, fail.WithSentinel(err))
 	}
 }

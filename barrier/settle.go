@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/lua"
-	"github.com/latchkey-go/latchkey/internal/session"
 )
 
 // To settle an arrival is to say what is to become of its generation. Redis does that unless something
@@ -67,9 +67,9 @@ func (s *settlement) send(ctx context.Context) (over bool, err error) {
 		s.answered(reply)
 		return true, nil
 	}
-	err = session.WithSentinel(err)
+	err = fail.WithSentinel(err)
 	if !answered {
-		err = fmt.Errorf("%w: %w", session.ErrUnknownOutcome, err)
+		err = fmt.Errorf("%w: %w", fail.ErrUnknownOutcome, err)
 	}
 	if !answered && ctx.Err() != nil {
 		return false, err
@@ -84,9 +84,9 @@ func (s *settlement) count(over bool) {
 	switch {
 	case !over && !s.background:
 		s.background = true
-		s.arrival.settling.add()
+		s.arrival.settling.add(1)
 	case over && s.background:
-		s.arrival.settling.done()
+		s.arrival.settling.add(-1)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/broadcast"
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/retry"
 	"github.com/latchkey-go/latchkey/internal/session"
@@ -42,9 +43,9 @@ func (l *Latch) wait(ctx context.Context) error {
 		case err == nil:
 			return nil
 		case waiting.Err() != nil && errors.Is(err, context.Cause(waiting)):
-			return session.Wrap(l.name, l.group.Interrupted(ctx))
+			return fail.Wrap(l.name, l.group.Interrupted(ctx))
 		case !errors.Is(err, ErrNotSet):
-			return session.Wrap(l.name, err)
+			return fail.Wrap(l.name, err)
 		}
 		if err := l.setIfStated(ctx, closing); err != nil {
 			return err
@@ -64,7 +65,7 @@ func (l *Latch) follow(ctx context.Context) error {
 	view, err := watch.Look(ctx)
 	for ; err == nil; view, err = watch.Next(ctx, view) {
 		if view.Err != nil {
-			return session.WithSentinel(lua.Quiet(view.Err))
+			return fail.WithSentinel(lua.Quiet(view.Err))
 		}
 		if generation == 0 {
 			var over bool
@@ -112,6 +113,6 @@ func fateError(fate lua.Fate) error {
 	case lua.Removed:
 		return ErrDeleted
 	default: // Lost; or Later: Redis is back at an earlier generation
-		return fmt.Errorf("%w: redis does not know of it any more", session.ErrLost)
+		return fmt.Errorf("%w: redis does not know of it any more", fail.ErrLost)
 	}
 }

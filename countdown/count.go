@@ -3,14 +3,14 @@ package countdown
 import (
 	"context"
 
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/lua"
-	"github.com/latchkey-go/latchkey/internal/session"
 )
 
 // validCount checks a count that a latch is to be set with.
 func validCount(n int64) error {
 	if n < 1 {
-		return session.Invalid("the count must be at least 1, not %d", n)
+		return fail.Invalid("the count must be at least 1, not %d", n)
 	}
 	return nil
 }
@@ -19,7 +19,7 @@ func validCount(n int64) error {
 // that is open stays so, unless rearm.
 func (l *Latch) set(ctx context.Context, n int64, rearm bool) (done bool, err error) {
 	if err := validCount(n); err != nil {
-		return false, session.Wrap(l.name, err)
+		return false, fail.Wrap(l.name, err)
 	}
 	return l.sendSet(ctx, l.group.Client.Closing, n, rearm)
 }
@@ -28,7 +28,7 @@ func (l *Latch) set(ctx context.Context, n int64, rearm bool) (done bool, err er
 // one. It succeeds also when another process was faster. open is the client's context that allows it.
 func (l *Latch) setIfStated(ctx, open context.Context) error {
 	if l.stated == 0 {
-		return session.Wrap(l.name, ErrNotSet)
+		return fail.Wrap(l.name, ErrNotSet)
 	}
 	_, err := l.sendSet(ctx, open, l.stated, false)
 	return err
@@ -57,9 +57,9 @@ func (l *Latch) countDown(ctx context.Context, n int64, participant string) (Tal
 		case r.Done, r.Before, r.Phase == lua.Open:
 			return Tally{Remaining: r.Remain, Counted: r.Done}, nil
 		case r.Phase == lua.Expired:
-			return Tally{}, session.Wrap(l.name, ErrExpired)
+			return Tally{}, fail.Wrap(l.name, ErrExpired)
 		case r.Phase == 0:
-			return Tally{}, session.Wrap(l.name, session.Invalid("the count is %d, which is less than %d", r.Remain, n))
+			return Tally{}, fail.Wrap(l.name, fail.Invalid("the count is %d, which is less than %d", r.Remain, n))
 		}
 		if err := l.setIfStated(ctx, open); err != nil {
 			return Tally{}, err

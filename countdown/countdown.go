@@ -59,6 +59,7 @@ import (
 
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/internal/broadcast"
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/session"
 )
@@ -99,7 +100,7 @@ func New(c *latchkey.Client, name string, opts ...Option) (*Latch, error) {
 		}
 	}
 	if err := o.valid(); err != nil {
-		return nil, session.Wrap(name, err)
+		return nil, fail.Wrap(name, err)
 	}
 	l := &Latch{name: name, waitForSet: o.waitForSet, openWhenUnset: o.openWhenUnset}
 	if o.count != nil {
@@ -110,7 +111,7 @@ func New(c *latchkey.Client, name string, opts ...Option) (*Latch, error) {
 	}
 	var err error
 	if l.group, err = broadcast.New((*session.Handle)(c).Client(), lua.Latch, name, newGroup); err != nil {
-		return nil, session.Wrap(name, err)
+		return nil, fail.Wrap(name, err)
 	}
 	return l, nil
 }
@@ -153,7 +154,7 @@ func (l *Latch) CountDown(ctx context.Context) (Tally, error) {
 // shut and its count is less than n.
 func (l *Latch) CountDownN(ctx context.Context, n int64) (Tally, error) {
 	if n < 1 {
-		return Tally{}, session.Wrap(l.name, session.Invalid("the number must be at least 1, not %d", n))
+		return Tally{}, fail.Wrap(l.name, fail.Invalid("the number must be at least 1, not %d", n))
 	}
 	return l.countDown(ctx, n, "")
 }
@@ -163,7 +164,7 @@ func (l *Latch) CountDownN(ctx context.Context, n int64) (Tally, error) {
 // give each generation a latch name of its own.
 func (l *Latch) CountDownAs(ctx context.Context, participant string) (Tally, error) {
 	if participant == "" || len(participant) > maxParticipant {
-		return Tally{}, session.Wrap(l.name, session.Invalid("a participant must have from 1 to %d bytes, not %d", maxParticipant, len(participant)))
+		return Tally{}, fail.Wrap(l.name, fail.Invalid("a participant must have from 1 to %d bytes, not %d", maxParticipant, len(participant)))
 	}
 	return l.countDown(ctx, 1, participant)
 }

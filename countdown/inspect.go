@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/session"
 )
@@ -64,7 +65,7 @@ const maxListed = 1000
 // read returns the state, and at most limit participants.
 func (l *Latch) read(ctx context.Context, limit int) (lua.Round, []string, error) {
 	if l.group.Client.Closing.Err() != nil {
-		return lua.Round{}, nil, session.Wrap(l.name, session.ErrClosed)
+		return lua.Round{}, nil, fail.Wrap(l.name, fail.ErrClosed)
 	}
 	sent := time.Now()
 	r, participants, err := l.group.Client.Conn.Latch(session.WithoutDeadline(ctx), l.group.Keys, limit)

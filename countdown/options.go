@@ -3,6 +3,7 @@ package countdown
 import (
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
@@ -58,10 +59,10 @@ func (o *settings) valid() error {
 		}
 	}
 	if o.count != nil && (o.waitForSet || o.openWhenUnset) || o.waitForSet && o.openWhenUnset {
-		return session.Invalid("WithCount, WithWaitForSet and WithOpenWhenUnset exclude each other: give one of them")
+		return fail.Invalid("WithCount, WithWaitForSet and WithOpenWhenUnset exclude each other: give one of them")
 	}
 	if o.ttl != nil && (*o.ttl < session.MinLease || *o.ttl > maxTTL) {
-		return session.Invalid("the time to live must be from %v to %v, not %v", session.MinLease, maxTTL, *o.ttl)
+		return fail.Invalid("the time to live must be from %v to %v, not %v", session.MinLease, maxTTL, *o.ttl)
 	}
 	return nil
 }

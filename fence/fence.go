@@ -50,6 +50,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/session"
@@ -116,11 +117,11 @@ type writer struct {
 // newWriter says why a hold, or one of the keys, is none to write with.
 func newWriter(h *latchkey.Hold, keys ...string) (*writer, error) {
 	hold := (*grant.Hold)(h)
-	if err := hold.Err(); errors.Is(err, session.ErrNotHeld) {
+	if err := hold.Err(); errors.Is(err, fail.ErrNotHeld) {
 		return nil, err
 	}
 	invalid := func(format string, args ...any) (*writer, error) {
-		return nil, session.Wrap(hold.Name(), session.Invalid(format, args...))
+		return nil, fail.Wrap(hold.Name(), fail.Invalid(format, args...))
 	}
 	of := hold.Alone()
 	if of == nil {
@@ -151,9 +152,9 @@ func newWriter(h *latchkey.Hold, keys ...string) (*writer, error) {
 func (w *writer) may(ctx context.Context) error {
 	switch {
 	case w.hold.Err() != nil:
-		return session.Join(ErrStale, w.hold.Err())
+		return fail.Join(ErrStale, w.hold.Err())
 	case ctx.Err() != nil:
-		return session.ContextError(ctx)
+		return fail.ContextError(ctx)
 	default:
 		return nil
 	}
@@ -179,9 +180,9 @@ func (w *writer) set(ctx context.Context, value string) error {
 		case err == nil:
 			return nil
 		case answered:
-			return w.wrap(session.WithSentinel(err), stray) // also of a copy that was refused: another may have been done
+			return w.wrap(fail.WithSentinel(err), stray) // also of a copy that was refused: another may have been done
 		case !over:
-			return session.Wrap(w.hold.Name(), w.Unanswered(ctx, stray, err))
+			return fail.Wrap(w.hold.Name(), w.Unanswered(ctx, stray, err))
 		}
 	}
 }
@@ -189,7 +190,7 @@ func (w *writer) set(ctx context.Context, value string) error {
 // eval sends an Eval once.
 func (w *writer) eval(ctx context.Context, script string, args []string) (reply rueidis.RedisMessage, err error) {
 	if strings.HasPrefix(script, "#!") {
-		return reply, w.wrap(session.Invalid("a script behind a check cannot begin with a line of flags: leave out #!lua"), false)
+		return reply, w.wrap(fail.Invalid("a script behind a check cannot begin with a line of flags: leave out #!lua"), false)
 	}
 	if err := w.may(ctx); err != nil {
 		return reply, w.wrap(err, false)
@@ -201,7 +202,7 @@ func (w *writer) eval(ctx context.Context, script string, args []string) (reply 
 		w.Health().Succeeded()
 		return reply, nil
 	case errors.Is(err, lua.ErrStale), errors.Is(err, lua.ErrForeignFence):
-		return reply, w.wrap(session.WithSentinel(w.Explain(ctx, err)), false)
+		return reply, w.wrap(fail.WithSentinel(w.Explain(ctx, err)), false)
 	case lua.Ran(err): // the error is the script's own
 		return reply, err
 	}
@@ -211,13 +212,13 @@ func (w *writer) eval(ctx context.Context, script string, args []string) (reply 
 	} else {
 		err = session.Interruption(ctx, err, sent)
 	}
-	return reply, session.Wrap(w.hold.Name(), w.Unanswered(ctx, stray, err))
+	return reply, fail.Wrap(w.hold.Name(), w.Unanswered(ctx, stray, err))
 }
 
 // wrap adds the name of the lock; and, if it is so, that a copy may have been done.
 func (w *writer) wrap(err error, stray bool) error {
 	if stray {
-		err = session.Join(err, session.ErrUnknownOutcome)
+		err = fail.Join(err, fail.ErrUnknownOutcome)
 	}
-	return session.Wrap(w.hold.Name(), err)
+	return fail.Wrap(w.hold.Name(), err)
 }

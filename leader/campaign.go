@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/session"
@@ -49,16 +50,16 @@ func (l *Candidate) acquire(ctx context.Context) (*latchkey.Hold, error) {
 	case err != nil && ctx.Err() != nil:
 		cancel(nil)
 		var away error
-		if errors.Is(err, session.ErrUnavailable) {
-			away = session.ErrUnavailable
+		if errors.Is(err, fail.ErrUnavailable) {
+			away = fail.ErrUnavailable
 		}
-		return nil, session.Wrap(l.name, session.Join(session.ContextError(ctx), away))
+		return nil, fail.Wrap(l.name, fail.Join(fail.ContextError(ctx), away))
 	case err != nil:
 		cancel(nil)
 		return nil, err
 	case ended:
 		l.giveBack(ctx, hold)
-		return nil, session.Wrap(l.name, session.ContextError(ctx))
+		return nil, fail.Wrap(l.name, fail.ContextError(ctx))
 	default:
 		context.AfterFunc(hold.Context(), func() { cancel(nil) }) //nolint:contextcheck // with the hold, and not before
 		return hold, nil
@@ -105,11 +106,11 @@ func (l *Candidate) declare(ctx context.Context, hold *latchkey.Hold) (led lua.L
 	case err == nil:
 		return led, nil
 	case answered:
-		return led, session.Wrap(l.name, session.WithSentinel(err))
+		return led, fail.Wrap(l.name, fail.WithSentinel(err))
 	case ctx.Err() != nil:
-		return led, session.Wrap(l.name, session.ContextError(ctx))
+		return led, fail.Wrap(l.name, fail.ContextError(ctx))
 	default: // the hold was lost, or the client is closed, which the next Lock says
-		return led, session.Wrap(l.name, session.WithSentinel(err))
+		return led, fail.Wrap(l.name, fail.WithSentinel(err))
 	}
 }
 

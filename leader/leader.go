@@ -44,6 +44,7 @@ import (
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/fairlock"
 	"github.com/latchkey-go/latchkey/internal/broadcast"
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/session"
 )
@@ -82,7 +83,7 @@ func New(c *latchkey.Client, name string, opts ...Option) (*Candidate, error) {
 	}
 	client := (*session.Handle)(c).Client()
 	if client == nil {
-		return nil, session.Wrap(name, session.Invalid("the client is nil"))
+		return nil, fail.Wrap(name, fail.Invalid("the client is nil"))
 	}
 	terms := []fairlock.Option{fairlock.WithoutReentry()}
 	if l.settings.lease != nil {
@@ -93,13 +94,13 @@ func New(c *latchkey.Client, name string, opts ...Option) (*Candidate, error) {
 		return nil, err
 	}
 	if err := l.settings.validate(client.Options.Lease); err != nil {
-		return nil, session.Wrap(name, err)
+		return nil, fail.Wrap(name, err)
 	}
 	if l.own, err = identify(l.settings.preferred); err != nil {
-		return nil, session.Wrap(name, err)
+		return nil, fail.Wrap(name, err)
 	}
 	if l.group, err = session.GetOrCreate(client, lua.Leader, name, newGroup); err != nil {
-		return nil, session.Wrap(name, err)
+		return nil, fail.Wrap(name, err)
 	}
 	return l, nil
 }
@@ -122,10 +123,10 @@ func (l *Candidate) Name() string { return l.name }
 // Redis that do not pass by themselves. After an error f does not run, and nothing is held.
 func (l *Candidate) Run(ctx context.Context, f func(ctx context.Context, term Term) error) error {
 	if f == nil {
-		return session.Wrap(l.name, session.Invalid("the function is nil"))
+		return fail.Wrap(l.name, fail.Invalid("the function is nil"))
 	}
 	if !l.start() {
-		return session.Wrap(l.name, session.Invalid("the candidate runs already: a second Run needs a candidate of its own"))
+		return fail.Wrap(l.name, fail.Invalid("the candidate runs already: a second Run needs a candidate of its own"))
 	}
 	defer l.stop()
 	for {
@@ -184,7 +185,7 @@ func (l *Candidate) serve(ctx context.Context, t *term, f func(context.Context, 
 		err = nil // it says that its time was over
 	}
 	if err == nil && ctx.Err() != nil {
-		return session.Wrap(l.name, session.ContextError(ctx))
+		return fail.Wrap(l.name, fail.ContextError(ctx))
 	}
 	return err
 }

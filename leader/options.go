@@ -3,7 +3,7 @@ package leader
 import (
 	"time"
 
-	"github.com/latchkey-go/latchkey/internal/session"
+	"github.com/latchkey-go/latchkey/internal/fail"
 )
 
 // Option configures a candidate. A nil one does nothing.
@@ -67,10 +67,10 @@ func (s *settings) validate(standard time.Duration) error {
 		s.graceLength = *s.grace
 	}
 	if s.graceLength < 0 || s.graceLength > s.leaseLength/2 {
-		return session.Invalid("the grace must be from 0 to half of the lease of %v, not %v", s.leaseLength, s.graceLength)
+		return fail.Invalid("the grace must be from 0 to half of the lease of %v, not %v", s.leaseLength, s.graceLength)
 	}
 	if s.exit != nil && (*s.exit < minExit || *s.exit > maxExit) {
-		return session.Invalid("the exit code must be from %d to %d, not %d", minExit, maxExit, *s.exit)
+		return fail.Invalid("the exit code must be from %d to %d, not %d", minExit, maxExit, *s.exit)
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/session"
 )
@@ -66,7 +67,7 @@ func (t *term) expire() {
 		t.end(err)
 		return
 	}
-	t.end(session.Wrap(t.of.name, fmt.Errorf("%w: the lease is not renewed, and ends soon", session.ErrLost)))
+	t.end(fail.Wrap(t.of.name, fmt.Errorf("%w: the lease is not renewed, and ends soon", fail.ErrLost)))
 }
 
 // guard ends the context while the function still has time to return, and says so when it has not returned
@@ -80,7 +81,7 @@ func (t *term) guard() {
 		case <-t.ended:
 			return
 		case <-closing:
-			t.end(session.Wrap(t.of.name, session.ErrClosed))
+			t.end(fail.Wrap(t.of.name, fail.ErrClosed))
 			closing = nil
 		case <-t.hold.Context().Done():
 			t.end(t.hold.Err())
@@ -122,7 +123,7 @@ func (t *term) look() {
 		switch {
 		case err != nil: // the renewals of the lease say whether Redis is away
 		case led.Greater > 0:
-			t.end(session.Wrap(t.of.name, fmt.Errorf("%w: another candidate leads with a greater token", session.ErrLost)))
+			t.end(fail.Wrap(t.of.name, fmt.Errorf("%w: another candidate leads with a greater token", fail.ErrLost)))
 		case led.Waits:
 			t.end(errPreferred)
 		}
@@ -169,7 +170,7 @@ func (s *settings) overrunHook(o Overrun) func() {
 func (t *term) over() {
 	close(t.ended)
 	t.guards.Wait()
-	t.end(session.ErrReleased)
+	t.end(fail.ErrReleased)
 	t.of.giveBack(t.Context, t.hold)
 	c := t.of.group.Client
 	c.Go(func() {

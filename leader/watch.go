@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/broadcast"
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/retry"
 	"github.com/latchkey-go/latchkey/internal/session"
@@ -64,7 +65,7 @@ func parse(l lua.Leading) Leader {
 // [latchkey.ErrUnavailable].
 func (l *Candidate) Leader(ctx context.Context) (Leader, error) {
 	if l.group.Client.Closing.Err() != nil {
-		return Leader{}, session.Wrap(l.name, session.ErrClosed)
+		return Leader{}, fail.Wrap(l.name, fail.ErrClosed)
 	}
 	sent := time.Now()
 	leading, err := l.group.Client.Conn.Leading(session.WithoutDeadline(ctx), l.group.Keys)
@@ -96,7 +97,7 @@ func (l *Candidate) Watch(ctx context.Context) iter.Seq2[Leader, error] {
 		view, err := l.group.Watch.Look(watching)
 		for ; err == nil; view, err = l.group.Watch.Next(watching, view) {
 			if view.Err != nil {
-				yield(Leader{}, session.Wrap(l.name, session.WithSentinel(lua.Quiet(view.Err))))
+				yield(Leader{}, fail.Wrap(l.name, fail.WithSentinel(lua.Quiet(view.Err))))
 				return
 			}
 			if view.Generation == last {
@@ -107,7 +108,7 @@ func (l *Candidate) Watch(ctx context.Context) iter.Seq2[Leader, error] {
 				return
 			}
 		}
-		yield(Leader{}, session.Wrap(l.name, l.group.Interrupted(ctx)))
+		yield(Leader{}, fail.Wrap(l.name, l.group.Interrupted(ctx)))
 	}
 }
 

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/lock"
 	"github.com/latchkey-go/latchkey/internal/lua"
-	"github.com/latchkey-go/latchkey/internal/session"
 )
 
 // attempt is one way through the locks.
@@ -169,7 +169,7 @@ func (a *attempt) awaitNext() error {
 	}
 	err := a.take(grant.Attempt{Parent: a.parent, Waits: waits})
 	if err != nil && errors.Is(context.Cause(waits), grant.ErrOther) && !errors.Is(err, grant.ErrOther) {
-		err = session.Join(err, grant.ErrOther)
+		err = fail.Join(err, grant.ErrOther)
 	}
 	return err
 }
@@ -178,7 +178,7 @@ func (a *attempt) awaitNext() error {
 func (a *attempt) lost() error {
 	for _, t := range a.taken {
 		if !t.hold.Held() {
-			return session.Wrap(t.lock.Name(), session.Join(session.ErrNotAcquired, grant.ErrOther))
+			return fail.Wrap(t.lock.Name(), fail.Join(fail.ErrNotAcquired, grant.ErrOther))
 		}
 	}
 	return nil
@@ -187,7 +187,7 @@ func (a *attempt) lost() error {
 // closed returns the error of a lock whose client was closed while another one was waited for.
 func (a *attempt) closed() error {
 	for _, t := range a.taken {
-		if err := t.hold.Err(); errors.Is(err, session.ErrClosed) {
+		if err := t.hold.Err(); errors.Is(err, fail.ErrClosed) {
 			return err
 		}
 	}
@@ -203,7 +203,7 @@ func (a *attempt) final(err error) error {
 		return closed
 	}
 	if a.parent.Err() != nil {
-		return session.Wrap(a.taken[0].lock.Name(), session.ContextError(a.parent))
+		return fail.Wrap(a.taken[0].lock.Name(), fail.ContextError(a.parent))
 	}
 	return err
 }

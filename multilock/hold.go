@@ -5,8 +5,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/grant"
-	"github.com/latchkey-go/latchkey/internal/session"
 )
 
 // Hold is several locks that are held together. The methods of [Lock] return it. Its methods are safe for
@@ -105,14 +105,14 @@ func (h *Hold) Unlock(ctx context.Context) error {
 		return noHold.Unlock(ctx)
 	}
 	h.end()
-	return session.Join(grant.UnlockTogether(ctx, h.holds)...)
+	return fail.Join(grant.UnlockTogether(ctx, h.holds)...)
 }
 
 // end ends the context, as that of each lock is ended by its Unlock.
 func (h *Hold) end() {
 	cause := h.Err()
 	if cause == nil {
-		cause = session.Wrap(h.names[0], session.ErrReleased)
+		cause = fail.Wrap(h.names[0], fail.ErrReleased)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()

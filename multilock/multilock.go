@@ -39,9 +39,9 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/lock"
-	"github.com/latchkey-go/latchkey/internal/session"
 )
 
 // Lock is several locks that are held together. Any number of goroutines share it. Its methods are safe for
@@ -50,7 +50,7 @@ import (
 type Lock struct{ locks []*lock.Lock } // in the global order
 
 // errNone is that of no locks: to hold all of them would be to hold nothing.
-var errNone = session.Wrap("", session.Invalid("a multi-lock needs at least one lock: multilock.New is given them"))
+var errNone = fail.Wrap("", fail.Invalid("a multi-lock needs at least one lock: multilock.New is given them"))
 
 // New returns the multi-lock of some locks. It does no I/O. A lock that is given twice counts once.
 //
@@ -65,7 +65,7 @@ func New(locks ...*latchkey.Lock) (*Lock, error) {
 	for n, given := range locks {
 		inner := (*lock.Lock)(given)
 		if inner == nil || inner.Client() == nil {
-			return nil, session.Wrap("", session.Invalid("lock %d of %d is nil", n+1, len(locks)))
+			return nil, fail.Wrap("", fail.Invalid("lock %d of %d is nil", n+1, len(locks)))
 		}
 		if !slices.ContainsFunc(l.locks, inner.Same) {
 			l.locks = append(l.locks, inner)
@@ -75,10 +75,10 @@ func New(locks ...*latchkey.Lock) (*Lock, error) {
 	names := map[string]bool{}
 	for i, member := range l.locks {
 		if i > 0 && member.Key() == l.locks[i-1].Key() {
-			return nil, session.Wrap(member.Name(), session.Invalid("two of the locks have this key, and would exclude each other"))
+			return nil, fail.Wrap(member.Name(), fail.Invalid("two of the locks have this key, and would exclude each other"))
 		}
 		if names[member.Name()] {
-			return nil, session.Wrap(member.Name(), session.Invalid("two of the locks have this name, and their tokens could not be told apart"))
+			return nil, fail.Wrap(member.Name(), fail.Invalid("two of the locks have this name, and their tokens could not be told apart"))
 		}
 		names[member.Name()] = true
 	}

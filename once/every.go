@@ -7,6 +7,7 @@ import (
 
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/fairlock"
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/session"
 )
@@ -49,13 +50,13 @@ const seeds = 65521
 func Every(c *latchkey.Client, name string, period time.Duration, f func(context.Context, *Run) error, opts ...Option) (*Job, error) {
 	o := settingsOf(opts)
 	if period < shortestPeriod || period > longestPeriod || period%time.Millisecond != 0 {
-		return nil, session.Wrap(name, session.Invalid("the period must be whole milliseconds, from 10 ms to ten years, not %v", period))
+		return nil, fail.Wrap(name, fail.Invalid("the period must be whole milliseconds, from 10 ms to ten years, not %v", period))
 	}
 	if f == nil {
-		return nil, session.Wrap(name, session.Invalid("the function is nil"))
+		return nil, fail.Wrap(name, fail.Invalid("the function is nil"))
 	}
 	if err := o.valid(forEvery, period); err != nil {
-		return nil, session.Wrap(name, err)
+		return nil, fail.Wrap(name, err)
 	}
 	g, err := groupOf(c, lua.RunTicks, name)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/session"
@@ -25,17 +26,17 @@ func groupOf(c *latchkey.Client, family lua.Family, name string) (*group, error)
 	client := (*session.Handle)(c).Client()
 	switch {
 	case client == nil:
-		return nil, session.Wrap(name, session.Invalid("the client is nil"))
+		return nil, fail.Wrap(name, fail.Invalid("the client is nil"))
 	case name == "":
-		return nil, session.Wrap(name, session.Invalid("%w: it is empty", lua.ErrName))
+		return nil, fail.Wrap(name, fail.Invalid("%w: it is empty", lua.ErrName))
 	case client.Options.WithoutPubSub:
-		return nil, session.Wrap(name, session.ErrMute)
+		return nil, fail.Wrap(name, fail.ErrMute)
 	case client.Options.Replicas > 0:
-		return nil, session.Wrap(name, session.Invalid("what is run once does not wait for replicas: use a client without WithReplicas"))
+		return nil, fail.Wrap(name, fail.Invalid("what is run once does not wait for replicas: use a client without WithReplicas"))
 	}
 	g, err := session.GetOrCreate(client, family, name, func(t session.Target) *group { return &group{Target: t} })
 	if err != nil {
-		return nil, session.Wrap(name, err)
+		return nil, fail.Wrap(name, err)
 	}
 	return g, nil
 }
@@ -75,18 +76,18 @@ func (g *group) knownSince(began time.Time) *lua.Outcome {
 // have taken effect.
 func (g *group) ask(ctx context.Context, send func(context.Context) error) (answered, stray bool, err error) {
 	if ctx.Err() != nil {
-		return false, false, session.ContextError(ctx)
+		return false, false, fail.ContextError(ctx)
 	}
 	answered, err = g.RetryUntilAnswered(ctx, g.Up, &stray, send)
 	switch {
 	case err == nil:
 		return true, stray, nil
 	case answered:
-		return true, stray, session.WithSentinel(err)
+		return true, stray, fail.WithSentinel(err)
 	}
 	end := g.Interrupted(ctx, nil)
-	if !errors.Is(err, session.ErrInterrupted) && !errors.Is(end, session.ErrUnavailable) { // Redis was silent
-		end = session.Join(end, session.WithSentinel(err))
+	if !errors.Is(err, fail.ErrInterrupted) && !errors.Is(end, fail.ErrUnavailable) { // Redis was silent
+		end = fail.Join(end, fail.WithSentinel(err))
 	}
 	return false, stray, end
 }
@@ -114,10 +115,10 @@ func follow(h *latchkey.Hold, token int64) {
 // enter refuses what begins after the client was closed, or after its context ended.
 func (g *group) enter(ctx context.Context) error {
 	if g.Client.Closing.Err() != nil {
-		return session.ErrClosed
+		return fail.ErrClosed
 	}
 	if ctx.Err() != nil {
-		return session.ContextError(ctx)
+		return fail.ContextError(ctx)
 	}
 	return nil
 }

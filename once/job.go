@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/retry"
-	"github.com/latchkey-go/latchkey/internal/session"
 )
 
 // Run takes part in the job until ctx ends, or the client is closed: it runs f at those ticks at which it is
@@ -26,12 +26,12 @@ func (j *Job) Run(ctx context.Context) error {
 	r := &rounds{Job: j, by: j.group.Client.NewID()}
 	for {
 		if err := j.group.enter(ctx); err != nil {
-			return session.Wrap(j.Name(), err)
+			return fail.Wrap(j.Name(), err)
 		}
 		next, err := r.round(ctx)
 		if err != nil && ctx.Err() == nil && j.group.Client.Closing.Err() == nil {
 			if hopeless(err) {
-				return session.Wrap(j.Name(), err)
+				return fail.Wrap(j.Name(), err)
 			}
 			j.group.Client.Options.Logger.Warn("latchkey: a job cannot go on for now", "name", j.Name(), "error", err)
 			next = wake{in: r.pause.Next()}
@@ -42,8 +42,8 @@ func (j *Job) Run(ctx context.Context) error {
 
 // hopeless reports whether another round would fail as this one did.
 func hopeless(err error) bool {
-	return errors.Is(err, session.ErrWrongType) || errors.Is(err, session.ErrReentered) ||
-		errors.Is(err, session.ErrInvalid) || lua.Forbidden(err)
+	return errors.Is(err, fail.ErrWrongType) || errors.Is(err, fail.ErrReentered) ||
+		errors.Is(err, fail.ErrInvalid) || lua.Forbidden(err)
 }
 
 // rounds are one call of Run.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/session"
 )
@@ -23,7 +24,7 @@ type Once struct {
 func New(c *latchkey.Client, name string, opts ...Option) (*Once, error) {
 	o := settingsOf(opts)
 	if err := o.valid(forNew, 0); err != nil {
-		return nil, session.Wrap(name, err)
+		return nil, fail.Wrap(name, err)
 	}
 	r, err := newRunner(c, lua.RunOnce, name, o)
 	if err != nil {
@@ -80,7 +81,7 @@ func (o *Once) TryDo(ctx context.Context, f func(context.Context, *Run) error) e
 		return err
 	}
 	if b.Outcome != nil {
-		return notRun(ctx, session.Wrap(o.Name(), ErrDone))
+		return notRun(ctx, fail.Wrap(o.Name(), ErrDone))
 	}
 	var a verdict
 	err = o.runner.lock.TryDo(ctx, func(held context.Context, h *latchkey.Hold) error {
@@ -88,9 +89,9 @@ func (o *Once) TryDo(ctx context.Context, f func(context.Context, *Run) error) e
 	})
 	switch {
 	case a.again:
-		return notRun(ctx, session.Wrap(o.Name(), session.ErrNotAcquired))
+		return notRun(ctx, fail.Wrap(o.Name(), fail.ErrNotAcquired))
 	case a.done && !a.ran:
-		return notRun(ctx, session.Wrap(o.Name(), ErrDone))
+		return notRun(ctx, fail.Wrap(o.Name(), ErrDone))
 	default:
 		return a.result(ctx, err)
 	}
@@ -110,7 +111,7 @@ func (o *Once) Result(ctx context.Context) ([]byte, error) {
 	case err != nil:
 		return nil, err
 	case b.Outcome == nil:
-		return nil, session.Wrap(o.Name(), ErrNotDone)
+		return nil, fail.Wrap(o.Name(), ErrNotDone)
 	case b.Outcome.Value == "":
 		return nil, nil
 	default:
@@ -133,7 +134,7 @@ func (o *Once) read(ctx context.Context, what wanted) (b lua.Begun, err error) {
 		return err
 	})
 	if err != nil {
-		return lua.Begun{}, session.Wrap(o.Name(), err)
+		return lua.Begun{}, fail.Wrap(o.Name(), err)
 	}
 	return b, nil
 }
@@ -141,11 +142,11 @@ func (o *Once) read(ctx context.Context, what wanted) (b lua.Begun, err error) {
 // look is the first command of a Do.
 func (o *Once) look(ctx context.Context) (lua.Begun, error) {
 	if err := o.runner.enter(ctx); err != nil {
-		return lua.Begun{}, notRun(ctx, session.Wrap(o.Name(), err))
+		return lua.Begun{}, notRun(ctx, fail.Wrap(o.Name(), err))
 	}
 	b, err := o.read(ctx, whetherDone)
 	if err == nil && b.Exhausted > 0 {
-		err = session.Wrap(o.Name(), givenUp(b.Exhausted))
+		err = fail.Wrap(o.Name(), givenUp(b.Exhausted))
 	}
 	if err != nil {
 		return lua.Begun{}, notRun(ctx, err)

@@ -3,6 +3,7 @@ package once
 import (
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
@@ -111,25 +112,25 @@ func (o settings) valid(given purpose, period time.Duration) error {
 	isOnce, isJob := given == forNew, given == forEvery
 	switch {
 	case o.ttl != nil && !isOnce:
-		return session.Invalid("WithTTL is for New")
+		return fail.Invalid("WithTTL is for New")
 	case o.backoff != nil && !isOnce:
-		return session.Invalid("WithBackoff is for New")
+		return fail.Invalid("WithBackoff is for New")
 	case o.attempts != nil && !isOnce && !isJob:
-		return session.Invalid("WithAttempts is for New and Every")
+		return fail.Invalid("WithAttempts is for New and Every")
 	case o.missed != nil && !isJob:
-		return session.Invalid("WithMissed is for Every")
+		return fail.Invalid("WithMissed is for Every")
 	case o.jitter != nil && !isJob:
-		return session.Invalid("WithJitter is for Every")
+		return fail.Invalid("WithJitter is for Every")
 	case o.ttl != nil && (*o.ttl < time.Second || *o.ttl > longestTTL):
-		return session.Invalid("the time to live must be from a second to ten years, not %v", *o.ttl)
+		return fail.Invalid("the time to live must be from a second to ten years, not %v", *o.ttl)
 	case o.attempts != nil && *o.attempts < 1:
-		return session.Invalid("the number of attempts must be at least 1, not %d", *o.attempts)
+		return fail.Invalid("the number of attempts must be at least 1, not %d", *o.attempts)
 	case o.backoff != nil && (o.backoff.first < time.Millisecond || o.backoff.last > longestPause || o.backoff.first > o.backoff.last):
-		return session.Invalid("the pauses must be from 1 ms to 24 h, and the first not longer than the last: not %v and %v", o.backoff.first, o.backoff.last)
+		return fail.Invalid("the pauses must be from 1 ms to 24 h, and the first not longer than the last: not %v and %v", o.backoff.first, o.backoff.last)
 	case o.missed != nil && (*o.missed < Skip || *o.missed > RunAll):
-		return session.Invalid("there is no way %d for missed ticks: Skip, RunOnce and RunAll are those", *o.missed)
+		return fail.Invalid("there is no way %d for missed ticks: Skip, RunOnce and RunAll are those", *o.missed)
 	case o.jitter != nil && (*o.jitter <= 0 || *o.jitter >= period):
-		return session.Invalid("the jitter must be more than 0 and less than the period, not %v", *o.jitter)
+		return fail.Invalid("the jitter must be more than 0 and less than the period, not %v", *o.jitter)
 	}
 	return nil
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey"
-	"github.com/latchkey-go/latchkey/internal/session"
+	"github.com/latchkey-go/latchkey/internal/fail"
 )
 
 // MaxResult is the greatest length of a result in bytes.
@@ -49,18 +49,18 @@ func (r *Run) SetResult(b []byte) error {
 	defer r.mu.Unlock()
 	switch {
 	case !r.results:
-		return session.Wrap(r.hold.Name(), session.Invalid("SetResult is for New: the function of Share returns its result, and that of Every has none"))
+		return fail.Wrap(r.hold.Name(), fail.Invalid("SetResult is for New: the function of Share returns its result, and that of Every has none"))
 	case r.over:
-		return session.Wrap(r.hold.Name(), session.Invalid("the run is over: only its function may set the result"))
+		return fail.Wrap(r.hold.Name(), fail.Invalid("the run is over: only its function may set the result"))
 	case len(b) > MaxResult:
-		return session.Wrap(r.hold.Name(), tooLong(b))
+		return fail.Wrap(r.hold.Name(), tooLong(b))
 	}
 	r.result = append([]byte(nil), b...)
 	return nil
 }
 
 func tooLong(b []byte) error {
-	return session.Invalid("a result has %d bytes at most, not %d", MaxResult, len(b))
+	return fail.Invalid("a result has %d bytes at most, not %d", MaxResult, len(b))
 }
 
 // take ends the run, and returns its result.

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/retry"
-	"github.com/latchkey-go/latchkey/internal/session"
 	"github.com/latchkey-go/latchkey/rlock"
 )
 
@@ -66,9 +66,9 @@ func (a *verdict) result(ctx context.Context, err error) error {
 	case a.err == nil:
 		return err
 	case a.ran:
-		return session.Wrap(a.name, a.err)
+		return fail.Wrap(a.name, a.err)
 	default:
-		return notRun(ctx, session.Wrap(a.name, a.err))
+		return notRun(ctx, fail.Wrap(a.name, a.err))
 	}
 }
 
@@ -90,9 +90,9 @@ func (r *runner) begin(ctx, held context.Context, h *latchkey.Hold, since, kept 
 		})
 		switch {
 		case !answered && ctx.Err() != nil:
-			a.err = session.ContextError(ctx)
+			a.err = fail.ContextError(ctx)
 		case !answered && r.Client.Closing.Err() != nil:
-			a.err = session.ErrClosed
+			a.err = fail.ErrClosed
 		case !answered:
 			a.again = true // the lock was lost while Redis was away
 		case err != nil:
@@ -127,8 +127,8 @@ func (r *runner) finish(ctx context.Context, run *Run, o *lua.Outcome, pause, ke
 		return err
 	})
 	switch {
-	case err != nil && stray && !errors.Is(err, session.ErrWrongType):
-		return 0, false, session.Join(lua.Quiet(err), session.ErrUnknownOutcome) // it was a timer of ours
+	case err != nil && stray && !errors.Is(err, fail.ErrWrongType):
+		return 0, false, fail.Join(lua.Quiet(err), fail.ErrUnknownOutcome) // it was a timer of ours
 	case err != nil:
 		return 0, false, err
 	case number == 0:

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/session"
 )
@@ -40,7 +41,7 @@ const (
 func Share(ctx context.Context, c *latchkey.Client, name string, f func(context.Context, *Run) ([]byte, error), opts ...Option) ([]byte, error) {
 	o := settingsOf(opts)
 	if err := o.valid(forShare, 0); err != nil {
-		return nil, session.Wrap(name, err)
+		return nil, fail.Wrap(name, err)
 	}
 	r, err := newRunner(c, lua.RunShared, name, o)
 	if err != nil {
@@ -48,7 +49,7 @@ func Share(ctx context.Context, c *latchkey.Client, name string, f func(context.
 	}
 	since, err := r.arrive(ctx)
 	if err != nil {
-		return nil, notRun(ctx, session.Wrap(name, err))
+		return nil, notRun(ctx, fail.Wrap(name, err))
 	}
 	for {
 		var a verdict
@@ -67,7 +68,7 @@ func Share(ctx context.Context, c *latchkey.Client, name string, f func(context.
 		case a.outcome == nil:
 			return b, a.result(ctx, err)
 		case a.outcome.Failed:
-			return nil, session.Wrap(name, &Failure{a.outcome.Value})
+			return nil, fail.Wrap(name, &Failure{a.outcome.Value})
 		default:
 			return []byte(a.outcome.Value), nil
 		}
@@ -100,7 +101,7 @@ func (r *runner) share(
 		return nil, err // it did not run to its end: the next one does
 	}
 	if err == nil && len(b) > MaxResult {
-		err = session.Wrap(h.Name(), tooLong(b))
+		err = fail.Wrap(h.Name(), tooLong(b))
 	}
 	outcome := &lua.Outcome{Value: string(b)}
 	if err != nil {

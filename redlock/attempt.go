@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/retry"
-	"github.com/latchkey-go/latchkey/internal/session"
 )
 
 // errSilent says that so many servers were away or silent that no majority could be asked.
@@ -126,7 +126,7 @@ func (w *ways) ask(ctx context.Context, q *quorum, first int) (a *asking, err er
 		// Others who want it may have some of the servers that are left. Whoever waits for those that are away
 		// keeps these others waiting, too.
 		if failed.taken > 0 && granted+failed.taken >= w.majority && granted+a.well(w) < w.majority {
-			return a, session.ErrNotAcquired
+			return a, fail.ErrNotAcquired
 		}
 		select {
 		case got := <-a.answers:
@@ -143,7 +143,7 @@ func (w *ways) ask(ctx context.Context, q *quorum, first int) (a *asking, err er
 			}
 			failed.add(got.err, ctx.Err() != nil)
 			if granted == 0 && first == 1 && failed.taken == 1 {
-				return a, session.ErrNotAcquired // somebody else was faster
+				return a, fail.ErrNotAcquired // somebody else was faster
 			}
 			next(min(1, len(waiting)))
 		case <-slow.C:
@@ -193,14 +193,14 @@ type failures struct {
 // add is told why a server did not grant, and whether it came when the attempt was over already.
 func (f *failures) add(err error, over bool) {
 	switch {
-	case errors.Is(err, session.ErrUnavailable), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, fail.ErrUnavailable), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		f.silent++ // also when it is ErrNotAcquired as well, because the time to wait was over meanwhile
-		if errors.Is(err, session.ErrUnavailable) {
+		if errors.Is(err, fail.ErrUnavailable) {
 			f.away = err
 		}
-	case errors.Is(err, session.ErrNotAcquired) && over:
+	case errors.Is(err, fail.ErrNotAcquired) && over:
 		f.silent++ // it may say no more than that its wait has ended
-	case errors.Is(err, session.ErrNotAcquired):
+	case errors.Is(err, fail.ErrNotAcquired):
 		f.taken++
 	default:
 		if f.refused++; f.refusal == nil {
@@ -213,7 +213,7 @@ func (f *failures) add(err error, over bool) {
 func (f *failures) overdue(granted, open int, began time.Time) error {
 	for range open {
 		if silence := retry.Silence(began); silence != nil {
-			f.add(session.Unavailable(silence), true)
+			f.add(fail.Unavailable(silence), true)
 		} else {
 			f.add(context.DeadlineExceeded, true)
 		}
@@ -239,11 +239,11 @@ func (f *failures) err(granted, open int) error {
 	case refused > spare:
 		return refusal
 	case f.silent == 0 || majorityAnswers:
-		return session.ErrNotAcquired
+		return fail.ErrNotAcquired
 	case (refused+f.silent > spare || open == 0) && f.away == nil:
 		return errSilent
 	case refused+f.silent > spare || open == 0:
-		return fmt.Errorf("%w: %w", errSilent, session.Unavailable(f.away))
+		return fmt.Errorf("%w: %w", errSilent, fail.Unavailable(f.away))
 	default:
 		return nil
 	}

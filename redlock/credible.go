@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/grant"
-	"github.com/latchkey-go/latchkey/internal/session"
 )
 
 // What one server says of its tokens would be told to all others, and would stay there: a server whose
@@ -17,7 +17,7 @@ import (
 const far = int64(24 * time.Hour / time.Microsecond)
 
 // errFar is what such a server has: it counts as one with foreign data.
-var errFar = fmt.Errorf("%w: its fencing tokens are more than a day ahead of those of the other servers", session.ErrWrongType)
+var errFar = fmt.Errorf("%w: its fencing tokens are more than a day ahead of those of the other servers", fail.ErrWrongType)
 
 // credible is the greatest number that is believed, of those that servers say: more servers than a minority
 // say as much, or not much less. While not more than a minority has said something, all are believed. It

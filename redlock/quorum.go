@@ -8,10 +8,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/lease"
 	"github.com/latchkey-go/latchkey/internal/retry"
-	"github.com/latchkey-go/latchkey/internal/session"
 )
 
 // quorum is what a hold stands on: parts on a majority of the servers. Each part is renewed by its own
@@ -220,7 +220,7 @@ func (q *quorum) settle(ctx context.Context) error {
 		switch err := <-results; {
 		case err == nil:
 			know++
-		case errors.Is(err, session.ErrLost): // the server has answered: it was taken away
+		case errors.Is(err, fail.ErrLost): // the server has answered: it was taken away
 		case ctx.Err() != nil && retry.Silence(sent) == nil: // its answer was not waited for
 			interrupted = true
 		default:
@@ -232,11 +232,11 @@ func (q *quorum) settle(ctx context.Context) error {
 	}
 	switch {
 	case know < q.ways.majority && silent != nil:
-		return fmt.Errorf("%w: %w", errSilent, session.Unavailable(silent))
+		return fmt.Errorf("%w: %w", errSilent, fail.Unavailable(silent))
 	case know < q.ways.majority && interrupted:
 		return errSilent
 	case know < q.ways.majority, q.Left() <= 0:
-		return session.ErrNotAcquired
+		return fail.ErrNotAcquired
 	default:
 		return nil
 	}
@@ -278,7 +278,7 @@ func (q *quorum) closed() bool {
 // nothing is renewed any more.
 func (q *quorum) lose(reason error) {
 	if q.closed() { // somebody may look before the client has told
-		reason = session.ErrClosed
+		reason = fail.ErrClosed
 	}
 	parts, holds, first := q.conclude(grant.LossOf(reason))
 	if !first {
@@ -292,7 +292,7 @@ func (q *quorum) lose(reason error) {
 			part.Drop()
 		}
 	}
-	if errors.Is(reason, session.ErrClosed) { // an Unlock still releases them, for as long as a lease
+	if errors.Is(reason, fail.ErrClosed) { // an Unlock still releases them, for as long as a lease
 		time.AfterFunc(q.ways.servers[0].Lease(), drop)
 	} else {
 		drop()

@@ -52,6 +52,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/lock"
 	"github.com/latchkey-go/latchkey/internal/lua"
@@ -111,22 +112,22 @@ func New(clients []*latchkey.Client, name string, opts ...Option) (*Lock, error)
 
 func newWays(clients []*latchkey.Client, name string, opts []Option) (*ways, error) {
 	if len(clients) < minServers {
-		return nil, session.Wrap(name, session.Invalid("a majority needs at least %d servers, not %d", minServers, len(clients)))
+		return nil, fail.Wrap(name, fail.Invalid("a majority needs at least %d servers, not %d", minServers, len(clients)))
 	}
 	o := grant.Chosen("redlock", grant.Shared&^grant.MinHold|grant.Uptime, opts)
 	uptime, given := o.Uptime()
 	if given && (uptime < time.Second || uptime > session.MaxLease) {
-		return nil, session.Wrap(name, session.Invalid("the uptime must be from %v to %v, not %v", time.Second, session.MaxLease, uptime))
+		return nil, fail.Wrap(name, fail.Invalid("the uptime must be from %v to %v, not %v", time.Second, session.MaxLease, uptime))
 	}
 	w := &ways{name: name, majority: len(clients)/2 + 1, line: semaphore.NewWeighted(1)}
 	seen := map[*session.Client]bool{}
 	for n, client := range clients {
 		c := (*session.Handle)(client).Client()
 		if c == nil {
-			return nil, session.Wrap(name, session.Invalid("client %d of %d is nil", n+1, len(clients)))
+			return nil, fail.Wrap(name, fail.Invalid("client %d of %d is nil", n+1, len(clients)))
 		}
 		if seen[c] {
-			return nil, session.Wrap(name, session.Invalid("client %d of %d is given twice", n+1, len(clients)))
+			return nil, fail.Wrap(name, fail.Invalid("client %d of %d is given twice", n+1, len(clients)))
 		}
 		seen[c] = true
 		o = o.LeasedFor(c.Options.Lease) // that of the first
@@ -135,7 +136,7 @@ func newWays(clients []*latchkey.Client, name string, opts []Option) (*ways, err
 			return nil, err
 		}
 		if p.Lease() < minLease {
-			return nil, session.Wrap(name, session.Invalid("a lease on several servers must be at least %v, not %v", minLease, p.Lease()))
+			return nil, fail.Wrap(name, fail.Invalid("a lease on several servers must be at least %v, not %v", minLease, p.Lease()))
 		}
 		if given {
 			demand := lua.Demand{Uptime: session.Milliseconds(uptime)}

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/grant"
-	"github.com/latchkey-go/latchkey/internal/session"
 )
 
 // undo gives back what was taken without a majority, also when clients were closed meanwhile. It waits for
@@ -44,7 +44,7 @@ func (q *quorum) Release(ctx context.Context, h *grant.Hold) error {
 	last, loss := len(q.holds) == 0, q.loss
 	q.mu.Unlock()
 	switch {
-	case errors.Is(loss, session.ErrClosed) && last:
+	case errors.Is(loss, fail.ErrClosed) && last:
 		return q.releaseLate(ctx)
 	case loss != nil:
 		return loss
@@ -78,7 +78,7 @@ func (q *quorum) await(ctx context.Context, parts []*grant.Part) error {
 			switch {
 			case err == nil:
 				free++
-			case errors.Is(err, session.ErrLost), errors.Is(err, session.ErrNotHeld):
+			case errors.Is(err, fail.ErrLost), errors.Is(err, fail.ErrNotHeld):
 				free++
 				ours--
 			default:
@@ -95,7 +95,7 @@ func (q *quorum) await(ctx context.Context, parts []*grant.Part) error {
 	}
 	switch {
 	case ours < q.ways.majority: // so the servers say, although it was trusted
-		return fmt.Errorf("%w: %w", session.ErrLost, grant.ErrNotOurs)
+		return fmt.Errorf("%w: %w", fail.ErrLost, grant.ErrNotOurs)
 	case free >= q.ways.majority:
 		return nil
 	default:
@@ -115,7 +115,7 @@ func (q *quorum) releaseLate(ctx context.Context) error {
 		}
 	}
 	if ours < q.ways.majority {
-		return session.ErrClosed
+		return fail.ErrClosed
 	}
 	q.released()
 	return nil

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/lock"
-	"github.com/latchkey-go/latchkey/internal/session"
 )
 
 // each asks all servers side by side, and returns what those say that answer. Without the answers of a
@@ -36,11 +36,11 @@ func each[T any](ctx context.Context, w *ways, ask func(*lock.Lock) (T, error)) 
 				errs = errors.Join(errs, r.err)
 			}
 		case <-ctx.Done():
-			errs = errors.Join(errs, session.Unavailable(errSilent))
+			errs = errors.Join(errs, fail.Unavailable(errSilent))
 		}
 	}
 	if len(all) < w.majority {
-		return nil, session.Wrap(w.name, errs)
+		return nil, fail.Wrap(w.name, errs)
 	}
 	return all, nil
 }
@@ -90,7 +90,7 @@ func (w *ways) sameServer(ctx context.Context) error {
 		select {
 		case id := <-ids:
 			if id != "" && seen[id] {
-				return session.Invalid("two of the %d clients talk to one server, which would count twice", len(w.servers))
+				return fail.Invalid("two of the %d clients talk to one server, which would count twice", len(w.servers))
 			}
 			seen[id] = true
 		case <-ctx.Done():

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/lock"
 	"github.com/latchkey-go/latchkey/internal/retry"
@@ -42,7 +43,7 @@ func (w *ways) Reenter(parent context.Context) (*grant.Hold, error) {
 		return nil, nil //nolint:nilnil,nilerr // there is nothing to re-enter, which is no error
 	}
 	if !w.servers[0].Reenters() {
-		return nil, session.Wrap(w.name, session.ErrReentered)
+		return nil, fail.Wrap(w.name, fail.ErrReentered)
 	}
 	q, _ := outer.Backing().(*quorum)
 	return q.reenter(parent), nil
@@ -69,12 +70,12 @@ func (w *ways) acquire(a grant.Attempt) (*quorum, error) {
 	closing := w.Client().Closing
 	switch {
 	case closing.Err() != nil:
-		return nil, session.Wrap(w.name, session.ErrClosed)
+		return nil, fail.Wrap(w.name, fail.ErrClosed)
 	case a.Parent.Err() != nil:
-		return nil, session.Wrap(w.name, session.ContextError(a.Parent))
+		return nil, fail.Wrap(w.name, fail.ContextError(a.Parent))
 	}
 	if w.told.Do(func() { w.twice = w.sameServer(a.Waits) }); w.twice != nil {
-		return nil, session.Wrap(w.name, w.twice)
+		return nil, fail.Wrap(w.name, w.twice)
 	}
 	if a.Try {
 		q, err := w.attempt(a.Waits, w.majority)
@@ -85,14 +86,14 @@ func (w *ways) acquire(a grant.Attempt) (*quorum, error) {
 	}
 	defer w.waiting.Add(-1)
 	if w.waiting.Add(1) > int64(w.Client().Options.MaxWaiters) {
-		return nil, session.Wrap(w.name, session.ErrTooManyWaiters)
+		return nil, fail.Wrap(w.name, fail.ErrTooManyWaiters)
 	}
 	open, cancel := context.WithCancelCause(a.Waits)
 	defer cancel(nil)
-	defer context.AfterFunc(closing, func() { cancel(session.ErrClosed) })()
+	defer context.AfterFunc(closing, func() { cancel(fail.ErrClosed) })()
 	if err := w.line.Acquire(open, 1); err != nil {
 		if closing.Err() != nil && a.Waits.Err() == nil {
-			return nil, session.Wrap(w.name, session.ErrClosed)
+			return nil, fail.Wrap(w.name, fail.ErrClosed)
 		}
 		return nil, grant.EndOf(w.name, a.Parent, a.Waits, nil)
 	}
@@ -116,7 +117,7 @@ func (w *ways) await(a grant.Attempt) (*quorum, error) {
 	var silence error // of the attempt before, if no majority answered it
 	for {
 		q, err := w.attempt(waits, first)
-		if silence != nil && waits.Err() != nil && err != nil && !final(err) && errors.Is(err, errSilent) && !errors.Is(err, session.ErrUnavailable) {
+		if silence != nil && waits.Err() != nil && err != nil && !final(err) && errors.Is(err, errSilent) && !errors.Is(err, fail.ErrUnavailable) {
 			err = silence // this one was too short to tell, and nobody has answered since
 		}
 		switch {
@@ -144,7 +145,7 @@ func (w *ways) await(a grant.Attempt) (*quorum, error) {
 			t.Stop()
 		case <-w.Client().Closing.Done():
 			t.Stop()
-			return nil, session.Wrap(w.name, session.ErrClosed)
+			return nil, fail.Wrap(w.name, fail.ErrClosed)
 		}
 	}
 }
@@ -171,10 +172,10 @@ func (w *ways) listen(heard chan struct{}) (stop func()) {
 func (w *ways) failed(a grant.Attempt, err error) error {
 	silent := errors.Is(err, errSilent)
 	switch {
-	case silent && a.Waits.Err() != nil && !errors.Is(err, session.ErrUnavailable): // nobody waited for an answer
+	case silent && a.Waits.Err() != nil && !errors.Is(err, fail.ErrUnavailable): // nobody waited for an answer
 		return grant.EndOf(w.name, a.Parent, a.Waits, nil)
 	case final(err), a.Try && !silent && a.Parent.Err() == nil:
-		return session.Wrap(w.name, err)
+		return fail.Wrap(w.name, err)
 	case silent:
 		return grant.EndOf(w.name, a.Parent, a.Waits, err)
 	default:
@@ -184,5 +185,5 @@ func (w *ways) failed(a grant.Attempt, err error) error {
 
 // final reports whether the next attempt would fail as this one did.
 func final(err error) bool {
-	return !errors.Is(err, session.ErrNotAcquired) && !errors.Is(err, errSilent)
+	return !errors.Is(err, fail.ErrNotAcquired) && !errors.Is(err, errSilent)
 }

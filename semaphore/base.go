@@ -2,6 +2,7 @@ package semaphore
 
 import (
 	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/session"
@@ -16,7 +17,7 @@ type base struct {
 
 func newBase(c *latchkey.Client, kind *grant.Kind, name string, o settings) (b base, err error) {
 	if o.capacity != nil && (*o.capacity < 1 || *o.capacity > MaxCapacity) {
-		return b, session.Wrap(name, session.Invalid("the capacity must be from 1 to %d, not %d", MaxCapacity, *o.capacity))
+		return b, fail.Wrap(name, fail.Invalid("the capacity must be from 1 to %d, not %d", MaxCapacity, *o.capacity))
 	}
 	terms := grant.Chosen("semaphore", grant.Every, append([]grant.Option{o.passing(kind)}, o.leases...))
 	if b.p, err = grant.NewPrimitive((*session.Handle)(c).Client(), kind, name, terms); err != nil {
@@ -24,7 +25,7 @@ func newBase(c *latchkey.Client, kind *grant.Kind, name string, o settings) (b b
 	}
 	b.p.Delegate = b.p.Passable()
 	if b.p.Delegate && (o.demand.Pass || o.demand.Grow) {
-		return b, session.Wrap(name, session.Invalid("who waits in a line cannot be passed: a budget excludes overtaking and waiting for capacity"))
+		return b, fail.Wrap(name, fail.Invalid("who waits in a line cannot be passed: a budget excludes overtaking and waiting for capacity"))
 	}
 	b.pool = b.p.Queue.Commands.(*pool)
 	if o.capacity != nil {
@@ -37,7 +38,7 @@ func newBase(c *latchkey.Client, kind *grant.Kind, name string, o settings) (b b
 // validPermits checks how many permits a request is for.
 func (b *base) validPermits(n, most int) error {
 	if n < 1 || n > most {
-		return session.Wrap(b.p.Name, session.Invalid("the number of permits must be from 1 to %d, not %d", most, n))
+		return fail.Wrap(b.p.Name, fail.Invalid("the number of permits must be from 1 to %d, not %d", most, n))
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/session"
 )
@@ -135,5 +136,5 @@ func (b *batcher) takeOut(g *gathered) error {
 		b.gathered = slices.Delete(b.gathered, i, i+1)
 		return lua.ErrUnsent
 	}
-	return session.ErrInterrupted
+	return fail.ErrInterrupted
 }

@@ -3,8 +3,8 @@ package semaphore
 import (
 	"context"
 
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/lua"
-	"github.com/latchkey-go/latchkey/internal/session"
 )
 
 // changeCapacity changes how many permits there are (permit/capacity.lua). It is sent until Redis answers,
@@ -16,7 +16,7 @@ func (b *base) changeCapacity(ctx context.Context, change lua.Change, n int64) (
 		least = -MaxCapacity
 	}
 	if n < least || n > MaxCapacity {
-		return false, 0, 0, session.Wrap(b.p.Name, session.Invalid("the number of permits must be from %d to %d, not %d", least, MaxCapacity, n))
+		return false, 0, 0, fail.Wrap(b.p.Name, fail.Invalid("the number of permits must be from %d to %d, not %d", least, MaxCapacity, n))
 	}
 	q, c := b.p.Queue, b.p.Queue.At.Client
 	id := c.NewID()

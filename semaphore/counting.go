@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/session"
@@ -32,11 +33,11 @@ func NewCounting(c *latchkey.Client, name string, opts ...Option) (*Counting, er
 	o, inner := set(opts), (*session.Handle)(c).Client()
 	switch {
 	case o.passes:
-		return nil, session.Wrap(name, session.Invalid("nobody holds the permits of a counting semaphore, so nobody passes them on"))
+		return nil, fail.Wrap(name, fail.Invalid("nobody holds the permits of a counting semaphore, so nobody passes them on"))
 	case len(o.leases) > 0:
-		return nil, session.Wrap(name, session.Invalid("the permits of a counting semaphore have no lease"))
+		return nil, fail.Wrap(name, fail.Invalid("the permits of a counting semaphore have no lease"))
 	case inner != nil && inner.Options.Replicas > 0:
-		return nil, session.Wrap(name, session.Invalid("a counting semaphore does not wait for replicas"))
+		return nil, fail.Wrap(name, fail.Invalid("a counting semaphore does not wait for replicas"))
 	}
 	// The lease ends nothing, as no permit has one. It only must not be over while a reply is on its way.
 	o.leases = []grant.Option{grant.WithLease(session.MaxLease)}
@@ -88,10 +89,10 @@ func (s *Counting) Release(ctx context.Context, n int) error {
 	}
 	q := s.base.p.Queue
 	if q.At.Client.Stopped.Err() != nil { // it works while Shutdown waits: permits must come back then, too
-		return session.Wrap(s.base.p.Name, session.ErrClosed)
+		return fail.Wrap(s.base.p.Name, fail.ErrClosed)
 	}
 	if err := q.At.FinishInBackground(ctx, s.base.pool.newPlainRelease(n).send); err != nil {
-		return session.Wrap(s.base.p.Name, err)
+		return fail.Wrap(s.base.p.Name, err)
 	}
 	s.base.p.GaveBack(ctx, n)
 	return nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/session"
 )
@@ -38,7 +39,7 @@ type Request struct {
 func (b *base) inspect(ctx context.Context, limit int) (State, error) {
 	q, c := b.p.Queue, b.p.Queue.At.Client
 	if c.Closing.Err() != nil {
-		return State{}, session.Wrap(b.p.Name, session.ErrClosed)
+		return State{}, fail.Wrap(b.p.Name, fail.ErrClosed)
 	}
 	var census lua.Census
 	sent := time.Now()
@@ -67,7 +68,7 @@ func (b *base) inspect(ctx context.Context, limit int) (State, error) {
 		}
 	}
 	if err != nil {
-		err = session.Wrap(b.p.Name, err)
+		err = fail.Wrap(b.p.Name, err)
 	}
 	return s, err
 }

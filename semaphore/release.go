@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/lua"
-	"github.com/latchkey-go/latchkey/internal/session"
 )
 
 // plainRelease is one release of plain permits. It takes effect once: Redis keeps a record of its number.
@@ -35,10 +35,10 @@ func (r *plainRelease) send(ctx context.Context) (over bool, err error) {
 		}
 		return answered, nil
 	case answered:
-		return true, session.WithSentinel(err)
+		return true, fail.WithSentinel(err)
 	case ctx.Err() != nil:
-		return false, session.WithSentinel(err)
+		return false, fail.WithSentinel(err)
 	default: // Redis may have dropped the record, or the client is closed
-		return true, fmt.Errorf("%w: %w", session.ErrUnknownOutcome, session.WithSentinel(err))
+		return true, fmt.Errorf("%w: %w", fail.ErrUnknownOutcome, fail.WithSentinel(err))
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/hub"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/session"
@@ -53,13 +54,13 @@ type Reading struct {
 func New[T any](c *session.Client, family lua.Family, name string, build func(session.Target) *T) (*T, error) {
 	switch {
 	case c == nil:
-		return nil, session.Invalid("the client is nil")
+		return nil, fail.Invalid("the client is nil")
 	case name == "":
-		return nil, session.Invalid("%w: it is empty", lua.ErrName)
+		return nil, fail.Invalid("%w: it is empty", lua.ErrName)
 	case c.Options.WithoutPubSub:
-		return nil, session.ErrMute
+		return nil, fail.ErrMute
 	case c.Options.Replicas > 0:
-		return nil, session.Invalid("latches and barriers do not wait for replicas: use a client without WithReplicas")
+		return nil, fail.Invalid("latches and barriers do not wait for replicas: use a client without WithReplicas")
 	}
 	return session.GetOrCreate(c, family, name, build)
 }
@@ -128,7 +129,7 @@ func (g *Group) Interrupted(ctx context.Context) error {
 	if ctx.Err() == nil {
 		return err
 	}
-	return session.Join(err, refused)
+	return fail.Join(err, refused)
 }
 
 // receive takes a message. It runs where the subscription is read.
@@ -143,14 +144,14 @@ func (g *Group) receive(message string) {
 // that has ended; then there is nothing to end.
 func (g *Group) BeginWait(ctx context.Context, name string, most int) (*View, error) {
 	if g.Client.Closing.Err() != nil {
-		return nil, session.Wrap(name, session.ErrClosed)
+		return nil, fail.Wrap(name, fail.ErrClosed)
 	}
 	if ctx.Err() != nil {
-		return nil, session.Wrap(name, session.ContextError(ctx))
+		return nil, fail.Wrap(name, fail.ContextError(ctx))
 	}
 	v := g.Watch.Enter(most)
 	if v == nil {
-		return nil, session.Wrap(name, session.ErrTooManyWaiters)
+		return nil, fail.Wrap(name, fail.ErrTooManyWaiters)
 	}
 	g.Client.Count(1, 0)
 	return v, nil

@@ -12,9 +12,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/locktest"
 	"github.com/latchkey-go/latchkey/internal/redistest"
-	"github.com/latchkey-go/latchkey/internal/session"
 )
 
 // A client that cannot connect says why: in the errors of its calls, in the log, and to the hook.
@@ -33,13 +33,13 @@ func TestLazyConnectSaysWhy(t *testing.T) {
 			_, err = newLock(t, c, "a", true).TryLock(t.Context())
 			require.ErrorContains(t, err, parts[0])
 			require.ErrorContains(t, err, parts[1])
-			require.Equal(t, m.passes, errors.Is(err, session.ErrUnavailable), err)
+			require.Equal(t, m.passes, errors.Is(err, fail.ErrUnavailable), err)
 			require.NotErrorIs(t, err, context.DeadlineExceeded)
 			ctx, cancel := context.WithTimeout(t.Context(), 60*time.Millisecond)
 			err = c.Check(ctx)
 			cancel()
 			require.ErrorContains(t, err, parts[1])
-			require.Equal(t, m.passes, errors.Is(err, session.ErrUnavailable), err)
+			require.Equal(t, m.passes, errors.Is(err, fail.ErrUnavailable), err)
 			ctx, cancel = context.WithCancel(t.Context())
 			waiter := make(chan error, 1)
 			l := newLock(t, c, "a", false)
@@ -79,7 +79,7 @@ func TestLazyConnectSaysWhyAnew(t *testing.T) {
 	require.Equal(t, 1, j.Says("WRONGPASS"))
 	_, err = newLock(t, c, "b", true).TryLock(t.Context())
 	require.ErrorContains(t, err, "WRONGPASS")
-	require.NotErrorIs(t, err, session.ErrUnavailable)
+	require.NotErrorIs(t, err, fail.ErrUnavailable)
 
 	do(t, s.Client(t), "ACL", "SETUSER", "late", "on", ">secret", "+@all", "~*", "&*")
 	require.NoError(t, waiter.Granted(t).Unlock(t.Context()))

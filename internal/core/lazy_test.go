@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/core"
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/internal/session"
 )
@@ -39,7 +40,7 @@ func TestLazyConnect(t *testing.T) {
 	require.NoError(t, err)
 	l := newLock(t, c, "a", true)
 	_, err = l.TryLock(t.Context())
-	require.ErrorIs(t, err, session.ErrUnavailable)
+	require.ErrorIs(t, err, fail.ErrUnavailable)
 	waiter := lockLater(t, l)
 	s.Start(t)
 	require.NoError(t, waiter.Granted(t).Unlock(t.Context()))
@@ -51,7 +52,7 @@ func TestLazyConnect(t *testing.T) {
 	waiter = lockLater(t, newLock(t, early, "a", true))
 	closeNow(early) // before it has ever connected
 	<-waiter.Ended
-	require.ErrorIs(t, waiter.Err, session.ErrClosed)
+	require.ErrorIs(t, waiter.Err, fail.ErrClosed)
 }
 
 func TestLazyConnectWithSentinel(t *testing.T) {
@@ -61,10 +62,10 @@ func TestLazyConnectWithSentinel(t *testing.T) {
 	c, err := openLazily(t, option)
 	require.NoError(t, err)
 	_, err = newLock(t, c, "a", true).TryLock(t.Context())
-	require.ErrorIs(t, err, session.ErrUnavailable)
+	require.ErrorIs(t, err, fail.ErrUnavailable)
 	closeNow(c)
 	_, err = newLock(t, c, "a", true).TryLock(t.Context())
-	require.ErrorIs(t, err, session.ErrClosed)
+	require.ErrorIs(t, err, fail.ErrClosed)
 }
 
 // Neither the caller nor Close waits for a server that does not answer.
@@ -84,7 +85,7 @@ func TestLazyConnectToASilentServer(t *testing.T) {
 
 func TestLazyConnectIsNotForClusters(t *testing.T) {
 	_, err := openLazily(t, rueidis.ClientOption{InitAddress: []string{"127.0.0.1:1", "127.0.0.1:2"}})
-	require.ErrorIs(t, err, session.ErrInvalid)
+	require.ErrorIs(t, err, fail.ErrInvalid)
 	cluster := redistest.NewCluster(t)
 	option := cluster.Option()
 	option.InitAddress = option.InitAddress[:1]
@@ -94,7 +95,7 @@ func TestLazyConnectIsNotForClusters(t *testing.T) {
 		_, err := newLock(t, c, "a", true).TryLock(context.Background())
 		return err != nil && c.Check(context.Background()) != nil
 	}, long, 10*time.Millisecond)
-	require.ErrorIs(t, c.Check(t.Context()), session.ErrClosed)
+	require.ErrorIs(t, c.Check(t.Context()), fail.ErrClosed)
 }
 
 // Where commands could overtake each other, a client is refused.
@@ -107,7 +108,7 @@ func TestWrapRefusesSeveralPipes(t *testing.T) {
 		t.Cleanup(client.Close)
 		c, err := core.Wrap(client, client, session.DefaultOptions())
 		if !valid {
-			require.ErrorIs(t, err, session.ErrInvalid)
+			require.ErrorIs(t, err, fail.ErrInvalid)
 			continue
 		}
 		require.NoError(t, err)
@@ -118,5 +119,5 @@ func TestWrapRefusesSeveralPipes(t *testing.T) {
 	o := session.DefaultOptions()
 	lazy(&o)
 	_, err := core.Wrap(s, s, o)
-	require.ErrorIs(t, err, session.ErrInvalid)
+	require.ErrorIs(t, err, fail.ErrInvalid)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/core"
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/internal/session"
 )
@@ -79,7 +80,7 @@ func TestMistakesAreNamed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, err := core.Open(m.option, session.DefaultOptions())
 			require.ErrorContains(t, err, m.says)
-			require.Equal(t, m.passes, errors.Is(err, session.ErrUnavailable), err)
+			require.Equal(t, m.passes, errors.Is(err, fail.ErrUnavailable), err)
 			require.True(t, strings.HasPrefix(err.Error(), "latchkey: "), err)
 		})
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
@@ -15,7 +16,7 @@ import (
 // match ErrInvalid for options that cannot be used, and ErrUnavailable while Redis cannot be reached.
 func Open(option rueidis.ClientOption, o session.Options) (*session.Client, error) {
 	if err := o.Validate(); err != nil {
-		return nil, session.Wrap("", err)
+		return nil, fail.Wrap("", err)
 	}
 	if option.ReplicaOnly || option.SendToReplicas != nil || len(option.Standalone.ReplicaAddress) > 0 {
 		return nil, invalid("locks live on primaries: ReplicaOnly, SendToReplicas and ReplicaAddress cannot be used")
@@ -28,14 +29,14 @@ func Open(option rueidis.ClientOption, o session.Options) (*session.Client, erro
 
 // invalid is the error of an argument, as callers see it.
 func invalid(format string, args ...any) error {
-	return session.Wrap("", session.Invalid(format, args...))
+	return fail.Wrap("", fail.Invalid(format, args...))
 }
 
 func openNow(option rueidis.ClientOption, o session.Options) (*session.Client, error) {
 	connections := session.NewConnections()
 	commands, err := connect(connections.Track(option))
 	if err != nil {
-		return nil, session.Wrap("", session.Unavailable(err))
+		return nil, fail.Wrap("", fail.Unavailable(err))
 	}
 	if commands.Mode() != rueidis.ClientModeCluster {
 		return ownClient(commands, commands, o, connections), nil
@@ -60,7 +61,7 @@ func openNow(option rueidis.ClientOption, o session.Options) (*session.Client, e
 	subscriptions, err := dial(listening.Track(option))
 	if err != nil {
 		commands.Close()
-		return nil, session.Wrap("", session.Unavailable(err))
+		return nil, fail.Wrap("", fail.Unavailable(err))
 	}
 	return ownClient(commands, subscriptions, o, connections, listening), nil
 }
@@ -91,7 +92,7 @@ func ownClient(
 // Wrap returns a client on rueidis clients that stay the caller's. Errors come wrapped, and match ErrInvalid.
 func Wrap(commands, subscriptions rueidis.Client, o session.Options) (*session.Client, error) {
 	if err := o.Validate(); err != nil {
-		return nil, session.Wrap("", err)
+		return nil, fail.Wrap("", err)
 	}
 	if commands == nil || subscriptions == nil {
 		return nil, invalid("a rueidis client is nil")
@@ -205,7 +206,7 @@ func imitatesCluster(client rueidis.Client, o session.Options) (bool, error) {
 		return false, nil
 	}
 	if cluster, infoErr := isCluster(ctx, client); infoErr == nil && cluster {
-		return false, session.Wrap("", fmt.Errorf("a cluster must run Redis 7.0 or later, for sharded pub/sub: %w", err))
+		return false, fail.Wrap("", fmt.Errorf("a cluster must run Redis 7.0 or later, for sharded pub/sub: %w", err))
 	}
 	return true, nil
 }

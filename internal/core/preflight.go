@@ -7,8 +7,8 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/lua"
-	"github.com/latchkey-go/latchkey/internal/session"
 )
 
 // preflight asks a server that was just connected to whether the user may do what every script needs. So it
@@ -35,7 +35,7 @@ func preflight(client rueidis.Client) error {
 		case lua.Forbidden(err):
 			return fmt.Errorf("the user may not send %s, see Tenants in docs/operations.md: %w", asked[i].name, err)
 		case err != nil && strings.Contains(err.Error(), "unknown command") && isSentinel(client):
-			return session.Invalid("a Sentinel answers, and no master is named: see master_set of a URL, or Sentinel.MasterSet")
+			return fail.Invalid("a Sentinel answers, and no master is named: see master_set of a URL, or Sentinel.MasterSet")
 		}
 	}
 	return nil

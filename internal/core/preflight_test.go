@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/core"
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/locktest"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/internal/session"
@@ -27,7 +28,7 @@ func TestOpenSaysWhatTheUserMayNot(t *testing.T) {
 			_, err := core.Open(option, session.DefaultOptions())
 			says := fmt.Sprintf("the user may not send %s, see Tenants in docs/operations.md: NOPERM", says)
 			require.ErrorContains(t, err, "latchkey: not permitted: "+says)
-			require.NotErrorIs(t, err, session.ErrUnavailable)
+			require.NotErrorIs(t, err, fail.ErrUnavailable)
 
 			var j locktest.Journal
 			c, err := openLazily(t, option, j.Keep)
@@ -49,7 +50,7 @@ func TestOpenSaysThatItIsASentinel(t *testing.T) {
 	option := sentinel.Option()
 	_, err := core.Open(option, session.DefaultOptions())
 	require.ErrorContains(t, err, "a Sentinel answers, and no master is named: see master_set of a URL")
-	require.ErrorIs(t, err, session.ErrInvalid)
+	require.ErrorIs(t, err, fail.ErrInvalid)
 	require.Equal(t, 1, strings.Count(err.Error(), "invalid argument"))
 
 	var j locktest.Journal

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/core"
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/internal/session"
 )
@@ -82,7 +83,7 @@ func TestOpenOnAStranger(t *testing.T) {
 			if err == nil {
 				closeNow(c)
 			}
-			require.ErrorIs(t, err, session.ErrUnavailable)
+			require.ErrorIs(t, err, fail.ErrUnavailable)
 			require.Less(t, time.Since(began), 5*time.Second)
 		})
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/session"
 	"github.com/latchkey-go/latchkey/internal/wait"
 )
@@ -35,7 +36,7 @@ func Impatient(ctx context.Context, c *session.Client) (context.Context, context
 // second deadline: it is the one that ends the wait.
 func Within(ctx context.Context, name string, d time.Duration) (context.Context, context.CancelFunc, error) {
 	if d <= 0 {
-		return nil, nil, session.Wrap(name, session.Invalid("the wait must be more than 0, not %v", d))
+		return nil, nil, fail.Wrap(name, fail.Invalid("the wait must be more than 0, not %v", d))
 	}
 	end := time.Now().Add(d)
 	if deadline, ok := ctx.Deadline(); ok && !deadline.After(end) {
@@ -201,7 +202,7 @@ func (p *Primitive) compete(c *contender) (*Hold, error) {
 	if c.inTurn {
 		p.Queue.passOn(p.Shared)
 	}
-	return nil, session.Wrap(p.Name, session.ErrClosed)
+	return nil, fail.Wrap(p.Name, fail.ErrClosed)
 }
 
 // holdOf makes a hold of what was granted. It returns neither a hold nor an error when the lease was over
@@ -228,7 +229,7 @@ func (p *Primitive) holdOf(c *contender) (*Hold, error) {
 	if errors.Is(err, errEnded) {
 		return nil, p.failed(&c.Attempt, context.Cause(c.Waits))
 	}
-	return nil, session.Wrap(p.Name, err)
+	return nil, fail.Wrap(p.Name, err)
 }
 
 // enter checks what can be known at once, and counts a goroutine that goes on, until leave.
@@ -236,12 +237,12 @@ func (p *Primitive) enter(a *Attempt) error {
 	q, c := p.Queue, p.Queue.At.Client
 	switch {
 	case c.Closing.Err() != nil:
-		return session.Wrap(p.Name, session.ErrClosed)
+		return fail.Wrap(p.Name, fail.ErrClosed)
 	case a.Parent.Err() != nil:
-		return session.Wrap(p.Name, session.ContextError(a.Parent))
+		return fail.Wrap(p.Name, fail.ContextError(a.Parent))
 	case !a.Try && q.waiters.Callers.Add(1) > int64(c.Options.MaxWaiters):
 		q.waiters.Callers.Add(-1)
-		return session.Wrap(p.Name, session.ErrTooManyWaiters)
+		return fail.Wrap(p.Name, fail.ErrTooManyWaiters)
 	}
 	q.enter()
 	return nil
@@ -256,7 +257,7 @@ func (p *Primitive) Reenter(parent context.Context) (*Hold, error) {
 	}
 	hold, err := outer.turn().reenter(parent, p)
 	if err != nil {
-		return nil, session.Wrap(p.Name, err)
+		return nil, fail.Wrap(p.Name, err)
 	}
 	return hold, nil
 }
@@ -281,12 +282,12 @@ func (p *Primitive) failed(a *Attempt, err error) error {
 		last = away.Last
 	}
 	switch {
-	case errors.Is(err, session.ErrClosed) && r.At.Client.Closing.Err() != nil:
-		return session.Wrap(p.Name, session.ErrClosed)
+	case errors.Is(err, fail.ErrClosed) && r.At.Client.Closing.Err() != nil:
+		return fail.Wrap(p.Name, fail.ErrClosed)
 	case errors.Is(err, wait.ErrBusy):
-		return session.Wrap(p.Name, session.ErrNotAcquired)
+		return fail.Wrap(p.Name, fail.ErrNotAcquired)
 	case away == nil && !errors.Is(err, cause):
-		return session.Wrap(p.Name, session.WithSentinel(r.At.Explain(a.Parent, err)))
+		return fail.Wrap(p.Name, fail.WithSentinel(r.At.Explain(a.Parent, err)))
 	default:
 		return EndOf(p.Name, a.Parent, a.Waits, last)
 	}
@@ -297,16 +298,16 @@ func (p *Primitive) failed(a *Attempt, err error) error {
 func EndOf(name string, parent, waits context.Context, last error) (err error) {
 	switch cause := context.Cause(waits); {
 	case cause == errWaited: //nolint:errorlint // it is nobody else's
-		err = session.ErrNotAcquired
+		err = fail.ErrNotAcquired
 	case cause == ErrOther: //nolint:errorlint // the same
-		err = session.Join(session.ErrNotAcquired, cause)
+		err = fail.Join(fail.ErrNotAcquired, cause)
 	case cause == errTimedOut || parent.Err() == nil: //nolint:errorlint // the same
-		return session.Wrap(name, session.Unavailable(session.Join(errTimedOut, last)))
+		return fail.Wrap(name, fail.Unavailable(fail.Join(errTimedOut, last)))
 	default:
-		err = session.ContextError(parent)
+		err = fail.ContextError(parent)
 	}
 	if last != nil {
-		err = session.Join(err, session.Unavailable(last))
+		err = fail.Join(err, fail.Unavailable(last))
 	}
-	return session.Wrap(name, err)
+	return fail.Wrap(name, err)
 }

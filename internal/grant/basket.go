@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/session"
 	"github.com/latchkey-go/latchkey/internal/wait"
@@ -42,7 +43,7 @@ func AcquireTogether(a Attempt, ps []*Primitive, all bool) (holds []*Hold, next 
 	defer leaveAll(&a, ps)
 	tenures := newTenures(&contender{Attempt: a}, ps)
 	if tenures == nil {
-		err := session.Wrap(ps[0].Name, session.ErrClosed)
+		err := fail.Wrap(ps[0].Name, fail.ErrClosed)
 		ps[0].Attempted(a.Parent, 0, began, err)
 		return nil, 0, err
 	}

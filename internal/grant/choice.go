@@ -3,7 +3,7 @@ package grant
 import (
 	"math/bits"
 
-	"github.com/latchkey-go/latchkey/internal/session"
+	"github.com/latchkey-go/latchkey/internal/fail"
 )
 
 // Choice is a set of options: those that a package has, or that it was given.
@@ -69,7 +69,7 @@ func Chosen[O Option](pkg string, has Choice, options []O) Options {
 		}
 	}
 	if extra := o.given &^ has; extra != 0 {
-		o.refused = session.Invalid("%s has no option %v", pkg, extra)
+		o.refused = fail.Invalid("%s has no option %v", pkg, extra)
 	}
 	return o
 }

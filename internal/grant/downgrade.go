@@ -5,8 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/lease"
-	"github.com/latchkey-go/latchkey/internal/session"
 )
 
 // ErrUpgrade is documented by package rwlock.
@@ -19,7 +19,7 @@ func (h *Hold) Downgrade(ctx context.Context) error {
 	}
 	u := h.turn()
 	if u == nil || u.tenure.queue.kind.Downgrader == nil {
-		return session.Wrap(h.Name(), session.Invalid("only a write hold of a read-write lock can be downgraded"))
+		return fail.Wrap(h.Name(), fail.Invalid("only a write hold of a read-write lock can be downgraded"))
 	}
 	t := u.tenure
 	commands := t.queue.kind.Downgrader(t.queue)
@@ -28,7 +28,7 @@ func (h *Hold) Downgrade(ctx context.Context) error {
 	defer t.parting.Unlock()
 	done, err := h.beginDowngrade()
 	if err != nil {
-		return session.Wrap(t.name, err)
+		return fail.Wrap(t.name, err)
 	}
 	if done {
 		return nil
@@ -71,13 +71,13 @@ func (h *Hold) beginDowngrade() (done bool, err error) {
 	defer t.queue.mu.Unlock()
 	switch {
 	case over || h.turn().last == nil:
-		return false, session.ErrNotHeld
+		return false, fail.ErrNotHeld
 	case t.loss != nil:
 		return false, t.loss
 	case t.shared:
 		return true, nil
 	case h.turn().last != h || h.before != nil:
-		return false, session.Invalid("the write hold was re-entered: unlock the others first")
+		return false, fail.Invalid("the write hold was re-entered: unlock the others first")
 	}
 	t.weak++
 	if t.hasTurn {

@@ -3,6 +3,7 @@ package grant
 import (
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
@@ -15,7 +16,7 @@ func (p *Primitive) Draw(a Attempt) (number uint64, settled bool, err error) {
 	defer p.leave(&a)
 	t := p.newDraw(&a)
 	if t == nil {
-		return 0, false, session.Wrap(p.Name, session.ErrClosed)
+		return 0, false, fail.Wrap(p.Name, fail.ErrClosed)
 	}
 	if err := p.Queue.waiters.Wait(a.Waits, &t.waiter); err != nil {
 		return 0, false, p.failed(&a, err)

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/lock"
 	"github.com/latchkey-go/latchkey/internal/lua"
@@ -206,7 +207,7 @@ func TestCancellationAtEveryAwait(t *testing.T) {
 		held := mustLock(t, l)
 		next := lockLater(t, l)
 		_, err := l.TryLockFor(t.Context(), 50*time.Millisecond)
-		require.ErrorIs(t, err, session.ErrNotAcquired)
+		require.ErrorIs(t, err, fail.ErrNotAcquired)
 		require.NoError(t, held.Unlock(t.Context()))
 		require.NoError(t, next.Granted(t).Unlock(t.Context()))
 		clean(t, s.Client(t))
@@ -221,7 +222,7 @@ func TestCancellationAtEveryAwait(t *testing.T) {
 			go func() { result <- h.Unlock(ctx) }()
 			require.Eventually(t, func() bool { return n.Load() == 1 }, long, time.Millisecond)
 			cancel()
-			require.ErrorIs(t, <-result, session.ErrUnknownOutcome)
+			require.ErrorIs(t, <-result, fail.ErrUnknownOutcome)
 			p.Deliver()
 			clean(t, s.Client(t)) // it goes on in the background
 		})
@@ -263,11 +264,11 @@ func TestRedisRestartsEmpty(t *testing.T) {
 			queued(t, la, 1)
 			s.Restart(t)
 			<-h.Context().Done()
-			require.ErrorIs(t, context.Cause(h.Context()), session.ErrLost)
+			require.ErrorIs(t, context.Cause(h.Context()), fail.ErrLost)
 			require.Less(t, time.Since(time.Unix(0, up.Load())), 3*time.Second, "a round trip after the reconnection, and not at the next renewal")
 			got := next.Granted(t)
 			require.Greater(t, got.Token(), h.Token(), "tokens grow although nothing was kept")
-			require.ErrorIs(t, h.Unlock(t.Context()), session.ErrLost)
+			require.ErrorIs(t, h.Unlock(t.Context()), fail.ErrLost)
 			require.NoError(t, got.Unlock(t.Context()))
 			clean(t, s.Client(t))
 		})
@@ -298,15 +299,15 @@ func TestRedisStopped(t *testing.T) {
 			next := lockLater(t, newLock(t, c, "a", delegate))
 			<-h.Context().Done()
 			took(t, last, length)
-			require.ErrorIs(t, context.Cause(h.Context()), session.ErrLost)
+			require.ErrorIs(t, context.Cause(h.Context()), fail.ErrLost)
 			limited, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 			defer cancel()
 			_, err := newLock(t, c, "b", delegate).Lock(limited)
 			require.ErrorIs(t, err, context.DeadlineExceeded)
-			require.ErrorIs(t, err, session.ErrUnavailable)
+			require.ErrorIs(t, err, fail.ErrUnavailable)
 			began := time.Now()
 			_, err = newLock(t, c, "b", delegate).TryLock(t.Context())
-			require.ErrorIs(t, err, session.ErrUnavailable)
+			require.ErrorIs(t, err, fail.ErrUnavailable)
 			took(t, began, session.DefaultCommandTimeout)
 			s.Continue(t)
 			got := next.Granted(t)
@@ -403,9 +404,9 @@ func TestServerRefuses(t *testing.T) {
 				}
 				_, err := newLock(t, c, "b", delegate).TryLock(t.Context())
 				require.Error(t, err)
-				require.NotErrorIs(t, err, session.ErrNotAcquired)
+				require.NotErrorIs(t, err, fail.ErrNotAcquired)
 				if !state.permanent {
-					require.ErrorIs(t, err, session.ErrUnavailable)
+					require.ErrorIs(t, err, fail.ErrUnavailable)
 				}
 				state.end(t, plain)
 				if !state.permanent {
@@ -452,10 +453,10 @@ func TestKeyChangesUnderTheHolder(t *testing.T) {
 			h := mustLock(t, l)
 			do(t, plain, "DEL", "a")
 			<-h.Context().Done() // the next renewal says so
-			require.ErrorIs(t, h.Unlock(t.Context()), session.ErrLost)
+			require.ErrorIs(t, h.Unlock(t.Context()), fail.ErrLost)
 			h = mustLock(t, l)
 			do(t, plain, "DEL", "a")
-			require.ErrorIs(t, h.Unlock(t.Context()), session.ErrLost, "or the release")
+			require.ErrorIs(t, h.Unlock(t.Context()), fail.ErrLost, "or the release")
 			clean(t, plain)
 		})
 		t.Run("flushed, while somebody waits", func(t *testing.T) {
@@ -464,7 +465,7 @@ func TestKeyChangesUnderTheHolder(t *testing.T) {
 			queued(t, l, 1)
 			do(t, plain, "FLUSHALL")
 			<-h.Context().Done()
-			require.ErrorIs(t, h.Err(), session.ErrLost)
+			require.ErrorIs(t, h.Err(), fail.ErrLost)
 			began := time.Now()
 			got := next.Granted(t)
 			require.Less(t, time.Since(began), 3*time.Second, "it asks every two")
@@ -478,7 +479,7 @@ func TestKeyChangesUnderTheHolder(t *testing.T) {
 			do(t, plain, "DEL", "a")
 			second := mustLock(t, newLock(t, patient, "a", !delegate))
 			require.False(t, h.Held())
-			require.ErrorIs(t, h.Unlock(t.Context()), session.ErrLost)
+			require.ErrorIs(t, h.Unlock(t.Context()), fail.ErrLost)
 			require.NoError(t, second.Unlock(t.Context()))
 			clean(t, plain)
 		})
@@ -486,8 +487,8 @@ func TestKeyChangesUnderTheHolder(t *testing.T) {
 			h := mustLock(t, newLock(t, open(t, s.Option()), "a", delegate)) // the release says so, and no renewal
 			do(t, plain, "SET", "a", "foreign")
 			err := h.Unlock(t.Context())
-			require.ErrorIs(t, err, session.ErrLost)
-			require.ErrorIs(t, err, session.ErrWrongType)
+			require.ErrorIs(t, err, fail.ErrLost)
+			require.ErrorIs(t, err, fail.ErrWrongType)
 			value, err := do(t, plain, "GET", "a").ToString()
 			require.NoError(t, err)
 			require.Equal(t, "foreign", value)

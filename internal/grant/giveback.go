@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/session"
 )
@@ -57,7 +58,7 @@ func UnlockTogether(ctx context.Context, holds []*Hold) []error {
 	errs := make([]error, len(holds))
 	for i := range all {
 		if err := all[i].err; err != nil {
-			errs[i] = session.Wrap(holds[i].Name(), err)
+			errs[i] = fail.Wrap(holds[i].Name(), err)
 		}
 	}
 	return errs
@@ -75,7 +76,7 @@ func GiveBack(holds []*Hold) {
 func (l *leaving) begin(ctx context.Context) bool {
 	now := time.Now()
 	if !l.hold.conclude(now) {
-		l.err = session.ErrNotHeld
+		l.err = fail.ErrNotHeld
 		return false
 	}
 	u := l.hold.turn()
@@ -163,7 +164,7 @@ func (l *leaving) answered(owned bool) {
 	r.done = true
 	r.turn.tenure.finish()
 	if !owned { // rule 9: nothing was sent before
-		l.err = fmt.Errorf("%w: %w", session.ErrLost, ErrNotOurs)
+		l.err = fmt.Errorf("%w: %w", fail.ErrLost, ErrNotOurs)
 		return
 	}
 	r.turn.released()

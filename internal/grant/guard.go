@@ -5,8 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/lease"
-	"github.com/latchkey-go/latchkey/internal/session"
 )
 
 // ErrNotRun is documented by the root package.
@@ -55,7 +55,7 @@ func Guard[H Guarded](ctx context.Context, hold H, err error, f func(context.Con
 		if errors.Is(result, ErrNotRun) {
 			result = ran{result}
 		}
-		result = session.Join(result, finish(ctx, hold))
+		result = fail.Join(result, finish(ctx, hold))
 	}()
 	return f(hold.Context(), hold)
 }
@@ -67,7 +67,7 @@ func finish(ctx context.Context, h Guarded) error {
 	defer cancel()
 	err := h.Unlock(limited)
 	switch {
-	case errors.Is(loss, session.ErrLost):
+	case errors.Is(loss, fail.ErrLost):
 		return loss
 	case errors.Is(err, ErrNotOurs), errors.Is(err, errForced), errors.Is(err, lease.ErrGone): // so Redis says, just now
 		return err

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/internal/session"
@@ -70,7 +71,7 @@ func TestDoSaysWhetherItRan(t *testing.T) {
 			inner := other(short, never)
 			require.ErrorIs(t, inner, grant.ErrNotRun)
 			require.ErrorIs(t, inner, context.DeadlineExceeded)
-			require.NotErrorIs(t, inner, session.ErrLost)
+			require.NotErrorIs(t, inner, fail.ErrLost)
 			return inner
 		})
 		require.ErrorIs(t, err, context.DeadlineExceeded, "it is what f returned")
@@ -95,13 +96,13 @@ func TestDoSaysThatItMayNotHaveBeenAlone(t *testing.T) {
 		<-ctx.Done()
 		return ctx.Err()
 	})
-	require.ErrorIs(t, err, session.ErrLost)
+	require.ErrorIs(t, err, fail.ErrLost)
 	require.ErrorIs(t, err, context.Canceled, "and what f returned")
 	err = newLock(t, c, "a", true).Do(t.Context(), func(context.Context, *grant.Hold) error {
 		do(t, s.Client(t), "FLUSHALL")
 		return nil
 	})
-	require.ErrorIs(t, err, session.ErrLost, "the client could not know, but Redis does")
+	require.ErrorIs(t, err, fail.ErrLost, "the client could not know, but Redis does")
 }
 
 // A release that fails when nobody waits for it any more is told to the observer.

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/core"
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/lock"
 	"github.com/latchkey-go/latchkey/internal/redistest"
@@ -68,7 +69,7 @@ func (c *crowd) run(t testing.TB, l *lock.Lock, goroutines int) {
 					return
 				}
 				c.enter(t, h)
-				if err := h.Unlock(context.Background()); errors.Is(err, session.ErrLost) {
+				if err := h.Unlock(context.Background()); errors.Is(err, fail.ErrLost) {
 					c.lost.Add(1)
 				} else if err != nil {
 					t.Error(err)
@@ -369,11 +370,11 @@ func TestLossEndsTheHandingOn(t *testing.T) {
 				h := second.Granted(t)
 				lose()
 				<-h.Context().Done()
-				require.ErrorIs(t, context.Cause(h.Context()), session.ErrLost)
+				require.ErrorIs(t, context.Cause(h.Context()), fail.ErrLost)
 				next := third.Granted(t) // although h is never unlocked
 				require.Greater(t, next.Token(), h.Token())
 				require.True(t, next.Held())
-				require.ErrorIs(t, h.Unlock(t.Context()), session.ErrLost)
+				require.ErrorIs(t, h.Unlock(t.Context()), fail.ErrLost)
 				require.True(t, next.Held())
 				require.NoError(t, next.Unlock(t.Context()))
 				clean(t, plain)
@@ -456,7 +457,7 @@ func TestRefusedBeforeItIsHeld(t *testing.T) {
 	first := <-got
 	require.Eventually(t, func() bool { return !first.Held() }, session.DefaultLease/20, time.Millisecond)
 	require.True(t, second.Held())
-	require.ErrorIs(t, first.Unlock(t.Context()), session.ErrLost)
+	require.ErrorIs(t, first.Unlock(t.Context()), fail.ErrLost)
 	require.NoError(t, second.Unlock(t.Context()))
 }
 
@@ -633,7 +634,7 @@ func TestShutdownWithALine(t *testing.T) {
 				if a.Err == nil {
 					require.NoError(t, a.Hold.Unlock(t.Context()))
 				} else {
-					require.ErrorIs(t, a.Err, session.ErrClosed)
+					require.ErrorIs(t, a.Err, fail.ErrClosed)
 				}
 			}
 			require.NoError(t, <-unlocked)

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
@@ -77,7 +78,7 @@ func (h *Hold) Alone() *session.Target {
 // noHold is the context of none: one that has ended.
 var noHold = func() context.Context {
 	ctx, cancel := context.WithCancelCause(context.Background())
-	cancel(session.Wrap("", session.ErrNotHeld))
+	cancel(fail.Wrap("", fail.ErrNotHeld))
 	return ctx
 }()
 
@@ -114,7 +115,7 @@ func (h *Hold) Context() context.Context {
 	}
 	h.ctx, h.cancel = &holdContext{Context: inner, hold: h}, cancel
 	if h.cause != nil {
-		cancel(session.Wrap(h.backing.HoldName(), h.cause))
+		cancel(fail.Wrap(h.backing.HoldName(), h.cause))
 	}
 	return h.ctx
 }
@@ -136,7 +137,7 @@ func (h *Hold) endNow(cause error) {
 	}
 	h.cause = cause
 	if h.cancel != nil {
-		h.cancel(session.Wrap(h.backing.HoldName(), cause))
+		h.cancel(fail.Wrap(h.backing.HoldName(), cause))
 	}
 }
 
@@ -173,7 +174,7 @@ func (h *Hold) Held() bool { return h.Err() == nil }
 // Err is why the hold has ended; nil while it has not.
 func (h *Hold) Err() error {
 	if h.none() {
-		return session.Wrap("", session.ErrNotHeld)
+		return fail.Wrap("", fail.ErrNotHeld)
 	}
 	h.look()
 	h.mu.Lock()
@@ -181,7 +182,7 @@ func (h *Hold) Err() error {
 	if h.cause == nil {
 		return nil
 	}
-	return session.Wrap(h.backing.HoldName(), h.cause)
+	return fail.Wrap(h.backing.HoldName(), h.cause)
 }
 
 // Remaining is for how long the lease can be trusted. It is 0 only for a hold that has ended: a renewal may
@@ -202,10 +203,10 @@ func (h *Hold) Unlock(ctx context.Context) error {
 	}
 	now := time.Now()
 	if !h.conclude(now) {
-		return session.Wrap(h.backing.HoldName(), session.ErrNotHeld)
+		return fail.Wrap(h.backing.HoldName(), fail.ErrNotHeld)
 	}
 	if err := h.release(ctx, now); err != nil {
-		return session.Wrap(h.backing.HoldName(), err)
+		return fail.Wrap(h.backing.HoldName(), err)
 	}
 	return nil
 }
@@ -229,7 +230,7 @@ func (h *Hold) conclude(now time.Time) bool {
 		return false
 	}
 	h.unlocked = true
-	h.endNow(session.ErrReleased)
+	h.endNow(fail.ErrReleased)
 	return true
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/core"
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/locktest"
 	"github.com/latchkey-go/latchkey/internal/lua"
@@ -70,7 +71,7 @@ func TestANewPrimitive(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, again.Unlock(t.Context()))
 		_, err = locks[1].TryLock(t.Context())
-		require.ErrorIs(t, err, session.ErrNotAcquired)
+		require.ErrorIs(t, err, fail.ErrNotAcquired)
 
 		plain := s.Client(t)
 		queued := func(n int64) {

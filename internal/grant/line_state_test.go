@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/lease"
 	"github.com/latchkey-go/latchkey/internal/session"
 	"github.com/latchkey-go/latchkey/internal/wait"
@@ -311,7 +312,7 @@ func TestNobodyHearsOfAHoldThatNobodyGot(t *testing.T) {
 				lose()
 				require.True(t, r.over())
 			}
-			require.ErrorIs(t, g.hold.Err(), session.ErrLost)
+			require.ErrorIs(t, g.hold.Err(), fail.ErrLost)
 		})
 	}
 }

@@ -5,9 +5,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/redistest"
-	"github.com/latchkey-go/latchkey/internal/session"
 )
 
 // Shutdown sends away those in line while one of the process still holds, and goes on to.
@@ -24,7 +24,7 @@ func TestShutdownDoesNotWaitInLine(t *testing.T) {
 		stopped := make(chan error)
 		go func() { stopped <- c.Shutdown(t.Context()) }()
 		for _, a := range waiting {
-			require.ErrorIs(t, a.Outcome(t), session.ErrClosed)
+			require.ErrorIs(t, a.Outcome(t), fail.ErrClosed)
 		}
 		require.NoError(t, h.Err(), "Shutdown waits for it")
 		require.NoError(t, h.Unlock(t.Context()))

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/latchkey-go/latchkey/internal/session"
+	"github.com/latchkey-go/latchkey/internal/fail"
 )
 
 var errForced = errors.New("taken away by ForceUnlock or Delete")
@@ -71,7 +71,7 @@ func (t *tenure) lossOf(h *Hold) error {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if errors.Is(h.cause, session.ErrReleased) {
+	if errors.Is(h.cause, fail.ErrReleased) {
 		return nil
 	}
 	return h.cause
@@ -79,8 +79,8 @@ func (t *tenure) lossOf(h *Hold) error {
 
 // LossOf is the error of a hold that was lost for this reason, or whose client was closed.
 func LossOf(reason error) error {
-	if errors.Is(reason, session.ErrClosed) {
-		return session.ErrClosed
+	if errors.Is(reason, fail.ErrClosed) {
+		return fail.ErrClosed
 	}
-	return fmt.Errorf("%w: %w", session.ErrLost, reason)
+	return fmt.Errorf("%w: %w", fail.ErrLost, reason)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/lease"
 	"github.com/latchkey-go/latchkey/internal/session"
 )
@@ -34,8 +35,8 @@ func TestUnlockOfWhatTheClockEnded(t *testing.T) {
 				require.NoError(t, h.Err())
 				require.True(t, keeper.Remove(&x.item)) // it tells nobody
 				time.Sleep(time.Hour)
-				require.ErrorIs(t, h.Err(), session.ErrLost)
-				require.ErrorIs(t, h.Unlock(t.Context()), session.ErrLost)
+				require.ErrorIs(t, h.Err(), fail.ErrLost)
+				require.ErrorIs(t, h.Unlock(t.Context()), fail.ErrLost)
 				require.Error(t, h.Context().Err())
 			})
 		})

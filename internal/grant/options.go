@@ -3,6 +3,7 @@ package grant
 import (
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
@@ -154,28 +155,28 @@ func (o *Options) terms(standard time.Duration) (terms, error) {
 	}
 	if o.given.has(Budget) {
 		if t.holds < 1 || t.holds > MaxBudgetHolds || t.span <= 0 || t.span > MaxBudgetTime {
-			return t, session.Invalid("a budget must be from 1 to %d holds and more than 0 and at most %v, not %d and %v; "+
+			return t, fail.Invalid("a budget must be from 1 to %d holds and more than 0 and at most %v, not %d and %v; "+
 				"WithoutLocalHandOff is for none", MaxBudgetHolds, MaxBudgetTime, t.holds, t.span)
 		}
 	}
 	if o.linger != nil {
 		if *o.linger < MinLinger || *o.linger > MaxLinger {
-			return t, session.Invalid("a lock must linger for %v to %v, not %v", MinLinger, MaxLinger, *o.linger)
+			return t, fail.Invalid("a lock must linger for %v to %v, not %v", MinLinger, MaxLinger, *o.linger)
 		}
 		if o.given.has(HandOff) {
-			return t, session.Invalid("a lock without local hand-offs cannot linger")
+			return t, fail.Invalid("a lock without local hand-offs cannot linger")
 		}
 		t.linger = *o.linger
 	}
 	if p := o.polling; p != nil {
 		if p.first < MinPause || p.last < p.first || p.last > MaxPause {
-			return t, session.Invalid("a backoff must be from at least %v to at most %v, and not shrink: not from %v to %v",
+			return t, fail.Invalid("a backoff must be from at least %v to at most %v, and not shrink: not from %v to %v",
 				MinPause, MaxPause, p.first, p.last)
 		}
 		t.polling = p
 	}
 	if o.lease != nil && o.fixed != nil {
-		return t, session.Invalid("a lease is either renewed or fixed")
+		return t, fail.Invalid("a lease is either renewed or fixed")
 	}
 	if o.lease != nil {
 		t.lease = *o.lease
@@ -188,7 +189,7 @@ func (o *Options) terms(standard time.Duration) (terms, error) {
 	}
 	if o.maxHold != nil {
 		if *o.maxHold < session.MinLease {
-			return t, session.Invalid("the longest hold must be at least %v, not %v", session.MinLease, *o.maxHold)
+			return t, fail.Invalid("the longest hold must be at least %v, not %v", session.MinLease, *o.maxHold)
 		}
 		if t.maxHold == 0 || *o.maxHold < t.maxHold {
 			t.maxHold = *o.maxHold
@@ -199,10 +200,10 @@ func (o *Options) terms(standard time.Duration) (terms, error) {
 	}
 	if o.minHold != nil {
 		if *o.minHold <= 0 || *o.minHold > session.MaxLease {
-			return t, session.Invalid("the shortest hold must be more than 0 and at most %v, not %v", session.MaxLease, *o.minHold)
+			return t, fail.Invalid("the shortest hold must be more than 0 and at most %v, not %v", session.MaxLease, *o.minHold)
 		}
 		if t.maxHold > 0 && *o.minHold > t.maxHold { // it would end before its time when it is not unlocked early
-			return t, session.Invalid("the shortest hold is longer than the longest: %v and %v", *o.minHold, t.maxHold)
+			return t, fail.Invalid("the shortest hold is longer than the longest: %v and %v", *o.minHold, t.maxHold)
 		}
 		t.minHold = *o.minHold
 	}

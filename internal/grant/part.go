@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
@@ -50,9 +51,9 @@ func (p *Part) Raise(ctx context.Context, token int64) error {
 	held, err := t.queue.At.Client.Conn.Raise(session.WithoutDeadline(ctx), t.queue.At.Keys, t.waiter.Owner, token)
 	switch {
 	case err != nil:
-		return session.WithSentinel(err)
+		return fail.WithSentinel(err)
 	case !held:
-		return session.ErrLost
+		return fail.ErrLost
 	}
 	session.Raise(t.queue.At.Floor, token)
 	return nil
@@ -76,7 +77,7 @@ func (p *Part) Release(ctx context.Context, how Voice) error {
 // Drop stops renewing it, and sends nothing.
 func (p *Part) Drop() {
 	t := p.hold.turn().tenure
-	t.queue.At.Client.Keeper.Lose(&t.item, session.ErrLost)
+	t.queue.At.Client.Keeper.Lose(&t.item, fail.ErrLost)
 }
 
 // Floor returns the highest token that the client has seen of the name, and what the server's clock shows

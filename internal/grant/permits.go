@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/lease"
-	"github.com/latchkey-go/latchkey/internal/session"
 )
 
 // Permits is how many are held.
@@ -40,7 +40,7 @@ func (h *Hold) ReleaseN(ctx context.Context, n int) error {
 		err = h.part(ctx, keep)
 	}
 	if err != nil {
-		return session.Wrap(t.name, err)
+		return fail.Wrap(t.name, err)
 	}
 	return nil
 }
@@ -56,9 +56,9 @@ func (h *Hold) keeps(n int) (keep int, err error) {
 	keep = t.permits - n
 	switch over := unlocked || u.last == nil; { // what was given on is another hold's
 	case n < 1 || keep < 0 && !over:
-		return 0, session.Invalid("the number of permits must be from 1 to the %d that are held, not %d", keep+n, n)
+		return 0, fail.Invalid("the number of permits must be from 1 to the %d that are held, not %d", keep+n, n)
 	case over:
-		return 0, session.ErrNotHeld
+		return 0, fail.ErrNotHeld
 	case t.loss != nil && keep > 0:
 		return 0, t.loss
 	}
@@ -75,7 +75,7 @@ func (h *Hold) part(ctx context.Context, keep int) error {
 		return nil // a release of all of them was faster
 	case errors.Is(err, ErrNotOurs):
 		t.queue.At.Client.Keeper.Lose(&t.item, lease.ErrGone)
-	case err == nil, errors.Is(err, session.ErrUnknownOutcome): // it goes on
+	case err == nil, errors.Is(err, fail.ErrUnknownOutcome): // it goes on
 		t.queue.mu.Lock()
 		t.permits = keep
 		t.queue.mu.Unlock()

@@ -3,6 +3,7 @@ package grant
 import (
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/session"
 )
@@ -47,24 +48,24 @@ func (p *Primitive) InQueue() int { return p.Queue.waiters.Queued() }
 func NewPrimitive(c *session.Client, kind *Kind, name string, o Options) (p Primitive, err error) {
 	defer func() {
 		if err != nil {
-			err = session.Wrap(name, err)
+			err = fail.Wrap(name, err)
 		}
 	}()
 	if c == nil {
-		return p, session.Invalid("the client is nil")
+		return p, fail.Invalid("the client is nil")
 	}
 	if name == "" {
-		return p, session.Invalid("%w: it is empty", lua.ErrName)
+		return p, fail.Invalid("%w: it is empty", lua.ErrName)
 	}
 	p.Name = name
 	if p.terms, err = o.terms(c.Options.Lease); err != nil {
 		return p, err
 	}
 	if c.Options.WithoutPubSub && p.terms.polling == nil {
-		return p, session.ErrMute
+		return p, fail.ErrMute
 	}
 	if c.Options.Replicas > 0 && c.Options.ReplicaTimeout >= p.terms.lease {
-		return p, session.Invalid("the lease must be longer than what replicas may take, not %v and %v", p.terms.lease, c.Options.ReplicaTimeout)
+		return p, fail.Invalid("the lease must be longer than what replicas may take, not %v and %v", p.terms.lease, c.Options.ReplicaTimeout)
 	}
 	p.Queue, err = QueueOf(c, kind, name)
 	return p, err

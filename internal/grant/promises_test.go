@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/lock"
 	"github.com/latchkey-go/latchkey/internal/redistest"
@@ -76,7 +77,7 @@ func TestAttemptThatArrivesLate(t *testing.T) {
 			judge, kept := redistest.Once(redistest.Withhold, redistest.IsAcquire)
 			p.Judge(judge)
 			_, err := try()
-			require.ErrorIs(t, err, session.ErrUnavailable)
+			require.ErrorIs(t, err, fail.ErrUnavailable)
 			require.EqualValues(t, 1, kept.Load())
 			require.Eventually(t, func() bool { return c.Check(t.Context()) == nil }, long, 10*time.Millisecond, "on another connection")
 			p.Deliver()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/internal/session"
@@ -61,7 +62,7 @@ func TestContextOfAnInnerHoldAfterTheEnd(t *testing.T) {
 		case <-time.After(long):
 			require.FailNow(t, "deadlock")
 		}
-		require.ErrorIs(t, inner.Unlock(t.Context()), session.ErrLost)
+		require.ErrorIs(t, inner.Unlock(t.Context()), fail.ErrLost)
 	}
 }
 
@@ -95,7 +96,7 @@ func TestManyHoldsEndTogether(t *testing.T) {
 	}
 	require.Less(t, time.Since(began), 2*time.Second, "the machine may be busy")
 	for _, h := range holds {
-		require.ErrorIs(t, h.Unlock(t.Context()), session.ErrLost)
+		require.ErrorIs(t, h.Unlock(t.Context()), fail.ErrLost)
 	}
 }
 
@@ -109,12 +110,12 @@ func TestForeignDataWhileWaiting(t *testing.T) {
 		queued(t, l, 1)
 		do(t, plain, "SET", "a", "foreign")
 		<-next.Ended
-		require.ErrorIs(t, next.Err, session.ErrWrongType)
+		require.ErrorIs(t, next.Err, fail.ErrWrongType)
 		require.Eventually(t, func() bool {
 			n, err := do(t, plain, "EXISTS", "latchkey_queue:{a}").AsInt64()
 			return err == nil && n == 0
 		}, long, time.Millisecond)
-		require.ErrorIs(t, held.Unlock(t.Context()), session.ErrLost)
+		require.ErrorIs(t, held.Unlock(t.Context()), fail.ErrLost)
 	})
 }
 
@@ -137,7 +138,7 @@ func TestCloseWhileRedisIsDown(t *testing.T) {
 			closeNow(c)
 			for _, a := range waiting {
 				<-a.Ended
-				require.ErrorIs(t, a.Err, session.ErrClosed)
+				require.ErrorIs(t, a.Err, fail.ErrClosed)
 			}
 			require.Error(t, <-background)
 			require.Less(t, time.Since(began), 3*time.Second)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/session"
 )
@@ -64,7 +65,7 @@ type release struct {
 // release sends the release until it is answered, ctx ends, or the trust has ended.
 func (t *tenure) release(ctx context.Context, r *release) error {
 	err := t.send(ctx, r)
-	if ctx.Err() != nil && errors.Is(err, session.ErrInterrupted) {
+	if ctx.Err() != nil && errors.Is(err, fail.ErrInterrupted) {
 		return err
 	}
 	r.done = true
@@ -80,7 +81,7 @@ func (t *tenure) release(ctx context.Context, r *release) error {
 func (t *tenure) send(ctx context.Context, r *release) error {
 	if !t.queue.waiters.Answered(&t.waiter) {
 		if err := t.patiently(ctx, func(ctx context.Context) error { return t.queue.waiters.AwaitAnswers(ctx, &t.waiter) }); err != nil {
-			return t.undone(ctx, r, session.ErrUnavailable)
+			return t.undone(ctx, r, fail.ErrUnavailable)
 		}
 	}
 	e := t.endingOf(r)
@@ -92,15 +93,15 @@ func (t *tenure) send(ctx context.Context, r *release) error {
 	})
 	switch {
 	case !answered && ctx.Err() != nil:
-		return session.ErrInterrupted
+		return fail.ErrInterrupted
 	case !answered:
-		return t.undone(ctx, r, session.WithSentinel(err))
+		return t.undone(ctx, r, fail.WithSentinel(err))
 	case err != nil && lua.Classify(err) == lua.WrongType:
-		return fmt.Errorf("%w: %w: %w", session.ErrLost, ErrNotOurs, session.WithSentinel(err))
+		return fmt.Errorf("%w: %w: %w", fail.ErrLost, ErrNotOurs, fail.WithSentinel(err))
 	case err != nil:
-		return session.WithSentinel(err)
+		return fail.WithSentinel(err)
 	case !owned && !r.unanswered: // rule 9: or a send before this one released it
-		return fmt.Errorf("%w: %w", session.ErrLost, ErrNotOurs)
+		return fmt.Errorf("%w: %w", fail.ErrLost, ErrNotOurs)
 	}
 	return nil
 }
@@ -122,13 +123,13 @@ func (t *tenure) patiently(ctx context.Context, f func(context.Context) error) e
 func (t *tenure) undone(ctx context.Context, r *release, err error) error {
 	switch {
 	case t.queue.At.Client.Stopped.Err() != nil:
-		return session.ErrClosed
+		return fail.ErrClosed
 	case ctx.Err() != nil:
-		return session.ErrInterrupted
+		return fail.ErrInterrupted
 	case r.unanswered:
-		return fmt.Errorf("%w: the lease ran out: %w", session.ErrUnknownOutcome, err)
+		return fmt.Errorf("%w: the lease ran out: %w", fail.ErrUnknownOutcome, err)
 	default:
-		return fmt.Errorf("%w: the lease ran out before a release was sent: %w", session.ErrLost, err)
+		return fmt.Errorf("%w: the lease ran out before a release was sent: %w", fail.ErrLost, err)
 	}
 }
 
@@ -168,7 +169,7 @@ func (t *tenure) sendLate(ctx context.Context, done *turn) error {
 	until := c.HeldAtClose.TrustedUntil(t)
 	defer c.HeldAtClose.Remove(t)
 	if !time.Now().Before(until) || !t.queue.waiters.Answered(&t.waiter) {
-		return session.ErrClosed
+		return fail.ErrClosed
 	}
 	if ctx.Err() != nil {
 		ctx = context.WithoutCancel(ctx)
@@ -178,9 +179,9 @@ func (t *tenure) sendLate(ctx context.Context, done *turn) error {
 	owned, err := t.queue.Commands.Release(session.WithoutDeadline(ctx), t.endingOf(&release{turn: done}), 0, true)
 	switch {
 	case err != nil:
-		return fmt.Errorf("%w: it was not released, and its lease runs out: %w", session.ErrClosed, session.WithSentinel(err))
+		return fmt.Errorf("%w: it was not released, and its lease runs out: %w", fail.ErrClosed, fail.WithSentinel(err))
 	case !owned:
-		return fmt.Errorf("%w: %w", session.ErrLost, ErrNotOurs)
+		return fmt.Errorf("%w: %w", fail.ErrLost, ErrNotOurs)
 	}
 	return nil
 }

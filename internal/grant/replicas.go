@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/retry"
 	"github.com/latchkey-go/latchkey/internal/session"
@@ -39,7 +40,7 @@ func (t *tenure) replicate(waits context.Context) error {
 		case err == nil && !held:
 			return errGone
 		case err == nil && replicas < int64(o.Replicas):
-			return fmt.Errorf("%w: %d of %d after %v", session.ErrNotReplicated, replicas, o.Replicas, o.ReplicaTimeout)
+			return fmt.Errorf("%w: %d of %d after %v", fail.ErrNotReplicated, replicas, o.Replicas, o.ReplicaTimeout)
 		case err == nil:
 			t.waiter.Grant.Moment, t.waiter.Grant.Short = sent, false // it has its whole lease
 			return nil
@@ -49,15 +50,15 @@ func (t *tenure) replicate(waits context.Context) error {
 				continue
 			}
 		case ctx.Err() == nil:
-			return session.WithSentinel(t.queue.At.Explain(ctx, err))
+			return fail.WithSentinel(t.queue.At.Explain(ctx, err))
 		}
 		switch {
 		case c.Closing.Err() != nil:
-			return session.ErrClosed
+			return fail.ErrClosed
 		case waits.Err() != nil:
 			return errEnded
 		default:
-			return fmt.Errorf("%w: %w", session.ErrNotReplicated, session.WithSentinel(err))
+			return fmt.Errorf("%w: %w", fail.ErrNotReplicated, fail.WithSentinel(err))
 		}
 	}
 }

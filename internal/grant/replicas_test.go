@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/core"
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/lock"
 	"github.com/latchkey-go/latchkey/internal/locktest"
@@ -71,12 +72,12 @@ func TestReplicas(t *testing.T) {
 				require.NoError(t, h.Unlock(t.Context()))
 			}
 			_, err := newLock(t, open(t, s.Option(), replicas(2)), "b", delegate).Lock(t.Context())
-			require.ErrorIs(t, err, session.ErrNotReplicated)
+			require.ErrorIs(t, err, fail.ErrNotReplicated)
 
 			follower.Stop(t)
 			hasty := newLock(t, open(t, s.Option(), replicas(1)), "a", delegate)
 			_, err = hasty.TryLock(t.Context())
-			require.ErrorIs(t, err, session.ErrNotReplicated)
+			require.ErrorIs(t, err, fail.ErrNotReplicated)
 			h := mustLock(t, other)
 			next := lockLater(t, hasty)
 			queued(t, other, 1)
@@ -84,7 +85,7 @@ func TestReplicas(t *testing.T) {
 			queued(t, other, 2)
 			require.NoError(t, h.Unlock(t.Context()))
 			<-next.Ended
-			require.ErrorIs(t, next.Err, session.ErrNotReplicated)
+			require.ErrorIs(t, next.Err, fail.ErrNotReplicated)
 			require.NoError(t, last.Granted(t).Unlock(t.Context()))
 
 			// Whatever ends the wait for the replicas ends it at once, and the grant is undone.
@@ -99,14 +100,14 @@ func TestReplicas(t *testing.T) {
 			require.ErrorIs(t, cancelled.Err, context.Canceled)
 			clean(t, plain)
 			_, err = newLock(t, patient(), "a", delegate).TryLockFor(t.Context(), 100*time.Millisecond)
-			require.ErrorIs(t, err, session.ErrNotAcquired)
+			require.ErrorIs(t, err, fail.ErrNotAcquired)
 			clean(t, plain)
 			leaves := patient()
 			closed := lockLater(t, newLock(t, leaves, "a", delegate))
 			waited()
 			closeNow(leaves)
 			<-closed.Ended
-			require.ErrorIs(t, closed.Err, session.ErrClosed)
+			require.ErrorIs(t, closed.Err, fail.ErrClosed)
 			clean(t, plain)
 			require.Less(t, time.Since(began), 5*time.Second)
 
@@ -115,7 +116,7 @@ func TestReplicas(t *testing.T) {
 			require.NoError(t, mustLock(t, l).Unlock(t.Context()))
 			clean(t, plain)
 			_, err = lock.New(careful, "a", delegate, locktest.Options(grant.WithLease(100*time.Millisecond)))
-			require.ErrorIs(t, err, session.ErrInvalid)
+			require.ErrorIs(t, err, fail.ErrInvalid)
 		})
 	}
 	for _, bad := range []func(*session.Options){
@@ -124,7 +125,7 @@ func TestReplicas(t *testing.T) {
 		o := session.DefaultOptions()
 		bad(&o)
 		_, err := core.Open(s.Option(), o)
-		require.ErrorIs(t, err, session.ErrInvalid)
+		require.ErrorIs(t, err, fail.ErrInvalid)
 	}
 }
 
@@ -166,6 +167,6 @@ func TestNotReplicatedInTime(t *testing.T) {
 	s.Stop(t)
 	defer s.Continue(t)
 	<-next.Ended
-	require.ErrorIs(t, next.Err, session.ErrNotReplicated)
+	require.ErrorIs(t, next.Err, fail.ErrNotReplicated)
 	require.NotErrorIs(t, next.Err, context.DeadlineExceeded)
 }

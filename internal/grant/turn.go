@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/latchkey-go/latchkey/internal/session"
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/wait"
 )
 
@@ -73,7 +73,7 @@ func (u *turn) conclude(ctx context.Context, h *Hold, now time.Time) (over bool,
 	case left && !last && (loss == nil || !t.queue.At.Client.HeldAtClose.TrustedUntil(t).IsZero()):
 		u.released() // others of this process hold on
 		return true, nil
-	case last && errors.Is(loss, session.ErrClosed):
+	case last && errors.Is(loss, fail.ErrClosed):
 		return true, t.unlockLate(ctx, u)
 	case loss != nil:
 		return true, loss
@@ -107,7 +107,7 @@ func (u *turn) undo() {
 	switch {
 	case over:
 		t.discard()
-	case last && errors.Is(loss, session.ErrClosed): // those before it have left the release to the last
+	case last && errors.Is(loss, fail.ErrClosed): // those before it have left the release to the last
 		go func() { _ = t.sendLate(context.WithoutCancel(u.first.parent), u) }() // else its lease runs out
 	}
 }
@@ -125,7 +125,7 @@ func (u *turn) reenter(parent context.Context, p *Primitive) (*Hold, error) {
 		return nil, ErrUpgrade
 	}
 	if p.terms.withoutReentry {
-		return nil, session.ErrReentered
+		return nil, fail.ErrReentered
 	}
 	u.last = &Hold{backing: u, parent: parent, before: u.last}
 	return u.last, nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
@@ -48,10 +49,10 @@ func (h *Hold) Lose(ctx context.Context, reason error) error {
 	ending := t.endingOf(&release{turn: u})
 	ending.Rest = 0 // also where the lock is to stay taken for a while after an Unlock
 	if !t.queue.At.Client.Keeper.Lose(&t.item, reason) {
-		return session.Join(h.Err(), session.ErrNotHeld) // it ended in this moment
+		return fail.Join(h.Err(), fail.ErrNotHeld) // it ended in this moment
 	}
 	if _, err := t.queue.Commands.Release(session.WithoutDeadline(ctx), ending, t.Weight(), false); err != nil {
-		return session.WithSentinel(err)
+		return fail.WithSentinel(err)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/session"
@@ -29,7 +30,7 @@ func (l *Lock) Inspect(ctx context.Context) (State, error) {
 	}
 	q, c := l.p.Queue, l.p.Queue.At.Client
 	if c.Closing.Err() != nil {
-		return State{}, session.Wrap(l.p.Name, session.ErrClosed)
+		return State{}, fail.Wrap(l.p.Name, fail.ErrClosed)
 	}
 	held, sent := q.Holding(), time.Now()
 	s, err := c.Conn.Inspect(session.WithoutDeadline(ctx), q.At.Keys, grant.InspectLimit)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/session"
@@ -163,10 +164,10 @@ func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 	}
 	q, c := l.p.Queue, l.p.Queue.At.Client
 	if c.Closing.Err() != nil {
-		return false, session.Wrap(l.p.Name, session.ErrClosed)
+		return false, fail.Wrap(l.p.Name, fail.ErrClosed)
 	}
 	if ctx.Err() != nil {
-		return false, session.Wrap(l.p.Name, session.ContextError(ctx))
+		return false, fail.Wrap(l.p.Name, fail.ContextError(ctx))
 	}
 	sent := time.Now()
 	held, err := c.Conn.Force(session.WithoutDeadline(ctx), q.At.Keys, l.p.Shared, q.At.Floor.Load())
@@ -177,7 +178,7 @@ func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 	unanswered := lua.Classify(err) == lua.NoAnswer
 	err = q.At.ReadError(ctx, sent, l.p.Name, err)
 	if unanswered {
-		err = session.Wrap(l.p.Name, session.Join(err, session.ErrUnknownOutcome))
+		err = fail.Wrap(l.p.Name, fail.Join(err, fail.ErrUnknownOutcome))
 	}
 	return false, err
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/core"
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/lock"
 	"github.com/latchkey-go/latchkey/internal/locktest"
@@ -36,9 +37,9 @@ func TestLockUnlock(t *testing.T) {
 		require.NoError(t, h.Unlock(t.Context()))
 		require.False(t, h.Held())
 		require.Zero(t, h.Remaining())
-		require.ErrorIs(t, h.Err(), session.ErrReleased)
-		require.ErrorIs(t, context.Cause(h.Context()), session.ErrReleased)
-		require.ErrorIs(t, h.Unlock(t.Context()), session.ErrNotHeld)
+		require.ErrorIs(t, h.Err(), fail.ErrReleased)
+		require.ErrorIs(t, context.Cause(h.Context()), fail.ErrReleased)
+		require.ErrorIs(t, h.Unlock(t.Context()), fail.ErrNotHeld)
 		clean(t, s.Client(t))
 	})
 }
@@ -82,18 +83,18 @@ func TestTryLock(t *testing.T) {
 		h, err := la.TryLock(t.Context())
 		require.NoError(t, err)
 		_, err = lb.TryLock(t.Context())
-		require.ErrorIs(t, err, session.ErrNotAcquired)
+		require.ErrorIs(t, err, fail.ErrNotAcquired)
 		require.ErrorContains(t, err, `"a"`)
 		_, err = la.TryLock(t.Context())
-		require.ErrorIs(t, err, session.ErrNotAcquired, "goroutines of one process exclude each other, too")
+		require.ErrorIs(t, err, fail.ErrNotAcquired, "goroutines of one process exclude each other, too")
 		began := time.Now()
 		_, err = lb.TryLockFor(t.Context(), 50*time.Millisecond)
-		require.ErrorIs(t, err, session.ErrNotAcquired)
+		require.ErrorIs(t, err, fail.ErrNotAcquired)
 		require.NotErrorIs(t, err, context.DeadlineExceeded)
 		require.GreaterOrEqual(t, time.Since(began), 50*time.Millisecond)
 		queued(t, la, 0)
 		_, err = lb.TryLockFor(t.Context(), 0)
-		require.ErrorIs(t, err, session.ErrInvalid)
+		require.ErrorIs(t, err, fail.ErrInvalid)
 
 		done := make(chan struct{})
 		go func() {
@@ -125,7 +126,7 @@ func TestDo(t *testing.T) {
 		boom := errors.New("boom")
 		require.ErrorIs(t, l.Do(t.Context(), func(_ context.Context, h *grant.Hold) error {
 			require.True(t, h.Held())
-			require.ErrorIs(t, l.TryDo(context.Background(), nil), session.ErrNotAcquired)
+			require.ErrorIs(t, l.TryDo(context.Background(), nil), fail.ErrNotAcquired)
 			return boom
 		}), boom)
 		require.PanicsWithValue(t, "oh", func() {
@@ -138,7 +139,7 @@ func TestDo(t *testing.T) {
 			<-ctx.Done()
 			return nil
 		})
-		require.ErrorIs(t, err, session.ErrLost, "although f returned nil")
+		require.ErrorIs(t, err, fail.ErrLost, "although f returned nil")
 	})
 }
 
@@ -151,21 +152,21 @@ func TestReentry(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, outer.Token(), inner.Token())
 		_, err = newLock(t, c, "a", delegate, grant.WithoutReentry()).Lock(outer.Context())
-		require.ErrorIs(t, err, session.ErrReentered)
+		require.ErrorIs(t, err, fail.ErrReentered)
 		_, err = l.TryLock(t.Context())
-		require.ErrorIs(t, err, session.ErrNotAcquired, "another context does not re-enter")
+		require.ErrorIs(t, err, fail.ErrNotAcquired, "another context does not re-enter")
 
 		require.NoError(t, outer.Unlock(t.Context()))
 		require.True(t, inner.Held(), "the last unlock releases")
 		_, err = l.TryLock(t.Context())
-		require.ErrorIs(t, err, session.ErrNotAcquired)
+		require.ErrorIs(t, err, fail.ErrNotAcquired)
 		require.NoError(t, inner.Unlock(t.Context()))
-		require.ErrorIs(t, inner.Unlock(t.Context()), session.ErrNotHeld)
+		require.ErrorIs(t, inner.Unlock(t.Context()), fail.ErrNotHeld)
 		clean(t, s.Client(t))
 
 		again := mustLock(t, l)
 		_, err = l.TryLockFor(context.WithoutCancel(outer.Context()), 20*time.Millisecond)
-		require.ErrorIs(t, err, session.ErrNotAcquired, "the context of a hold that ended does not re-enter")
+		require.ErrorIs(t, err, fail.ErrNotAcquired, "the context of a hold that ended does not re-enter")
 		require.NoError(t, again.Unlock(t.Context()))
 	})
 }
@@ -201,9 +202,9 @@ func TestLeases(t *testing.T) {
 			h := mustLock(t, l)
 			<-h.Context().Done()
 			took(t, began, 200*time.Millisecond)
-			require.ErrorIs(t, context.Cause(h.Context()), session.ErrLost)
+			require.ErrorIs(t, context.Cause(h.Context()), fail.ErrLost)
 			require.False(t, h.Held())
-			require.ErrorIs(t, h.Unlock(t.Context()), session.ErrLost)
+			require.ErrorIs(t, h.Unlock(t.Context()), fail.ErrLost)
 			clean(t, plain)
 		})
 		t.Run("fixed, granted by message", func(t *testing.T) {
@@ -224,7 +225,7 @@ func TestLeases(t *testing.T) {
 			h := mustLock(t, l)
 			<-h.Context().Done()
 			took(t, began, 1200*time.Millisecond)
-			require.ErrorIs(t, h.Unlock(t.Context()), session.ErrLost)
+			require.ErrorIs(t, h.Unlock(t.Context()), fail.ErrLost)
 			clean(t, plain)
 		})
 		t.Run("min", func(t *testing.T) {
@@ -260,10 +261,10 @@ func TestForceUnlock(t *testing.T) {
 		require.True(t, held)
 		<-h.Context().Done() // rule 8
 		require.Less(t, time.Since(began), session.DefaultLease/4, "told, not found out by a renewal")
-		require.ErrorIs(t, context.Cause(h.Context()), session.ErrLost)
+		require.ErrorIs(t, context.Cause(h.Context()), fail.ErrLost)
 		second := next.Granted(t)
 		require.Greater(t, second.Token(), h.Token())
-		require.ErrorIs(t, h.Unlock(t.Context()), session.ErrLost)
+		require.ErrorIs(t, h.Unlock(t.Context()), fail.ErrLost)
 
 		// A waiter may be granted the lock, lose it and be granted it again before it hears of the first.
 		plain := s.Client(t)
@@ -297,10 +298,10 @@ func TestTooManyWaiters(t *testing.T) {
 		one := lockLater(t, waiter)
 		queued(t, l, 1)
 		_, err := waiter.Lock(t.Context())
-		require.ErrorIs(t, err, session.ErrTooManyWaiters)
+		require.ErrorIs(t, err, fail.ErrTooManyWaiters)
 		other := newLock(t, open(t, s.Option(), func(o *session.Options) { o.MaxWaiters = 1 }), "a", delegate)
 		_, err = other.Lock(t.Context())
-		require.ErrorIs(t, err, session.ErrTooManyWaiters, "the queue is counted in Redis, too")
+		require.ErrorIs(t, err, fail.ErrTooManyWaiters, "the queue is counted in Redis, too")
 		queued(t, l, 1)
 		require.NoError(t, h.Unlock(t.Context()))
 		require.NoError(t, one.Granted(t).Unlock(t.Context()))
@@ -320,10 +321,10 @@ func TestShutdown(t *testing.T) {
 		stopped := make(chan error)
 		go func() { stopped <- c.Shutdown(context.Background()) }()
 		<-waiting.Ended
-		require.ErrorIs(t, waiting.Err, session.ErrClosed)
+		require.ErrorIs(t, waiting.Err, fail.ErrClosed)
 		queued(t, watch, 0)
 		_, err := newLock(t, c, "c", delegate).Lock(t.Context())
-		require.ErrorIs(t, err, session.ErrClosed)
+		require.ErrorIs(t, err, fail.ErrClosed)
 		select {
 		case <-stopped:
 			require.Fail(t, "Shutdown did not wait for the Unlock")
@@ -344,7 +345,7 @@ func TestCloseEndsHolds(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		require.ErrorIs(t, c.Shutdown(ctx), context.Canceled)
-		require.ErrorIs(t, context.Cause(h.Context()), session.ErrClosed)
+		require.ErrorIs(t, context.Cause(h.Context()), fail.ErrClosed)
 		require.False(t, h.Held())
 		later := newLock(t, open(t, s.Option()), "a", delegate)
 		state, err := later.Inspect(t.Context())
@@ -363,7 +364,7 @@ func TestBadInput(t *testing.T) {
 		c := open(t, s.Option())
 		for _, name := range []string{"", "a{b", "a}b", "{}", strings.Repeat("x", 1025)} {
 			_, err := lock.New(c, name, delegate, grant.Options{})
-			require.ErrorIs(t, err, session.ErrInvalid, name)
+			require.ErrorIs(t, err, fail.ErrInvalid, name)
 		}
 		for _, option := range []grant.Option{
 			grant.WithLease(0), grant.WithLease(-time.Second), grant.WithLease(9 * time.Millisecond), grant.WithLease(25 * time.Hour),
@@ -371,18 +372,18 @@ func TestBadInput(t *testing.T) {
 			grant.WithBudget(-1, time.Second), grant.WithBudget(grant.MaxBudgetHolds+1, time.Second), grant.WithBudget(1, 0), grant.WithBudget(1, grant.MaxBudgetTime+1),
 		} {
 			_, err := lock.New(c, "a", delegate, locktest.Options(option))
-			require.ErrorIs(t, err, session.ErrInvalid)
+			require.ErrorIs(t, err, fail.ErrInvalid)
 		}
 		_, err := lock.New(c, "a", delegate, locktest.Options(grant.WithLease(time.Second), grant.WithFixedLease(time.Second)))
-		require.ErrorIs(t, err, session.ErrInvalid)
+		require.ErrorIs(t, err, fail.ErrInvalid)
 		for _, longest := range []grant.Option{grant.WithFixedLease(time.Second), grant.WithMaxHold(time.Second)} {
 			_, err = lock.New(c, "a", delegate, locktest.Options(grant.WithMinHold(2*time.Second), longest))
-			require.ErrorIs(t, err, session.ErrInvalid)
+			require.ErrorIs(t, err, fail.ErrInvalid)
 		}
 		_, err = lock.New(c, "a", delegate, locktest.Options(grant.WithoutLocalHandOff()))
 		require.NoError(t, err)
 		_, err = lock.New(nil, "a", delegate, grant.Options{})
-		require.ErrorIs(t, err, session.ErrInvalid)
+		require.ErrorIs(t, err, fail.ErrInvalid)
 		for _, set := range []func(*session.Options){
 			func(o *session.Options) { o.Lease = 0 },
 			func(o *session.Options) { o.CommandTimeout = 0 },
@@ -392,10 +393,10 @@ func TestBadInput(t *testing.T) {
 			o := session.DefaultOptions()
 			set(&o)
 			_, err := core.Open(s.Option(), o)
-			require.ErrorIs(t, err, session.ErrInvalid)
+			require.ErrorIs(t, err, fail.ErrInvalid)
 		}
 		_, err = core.Wrap(nil, nil, session.DefaultOptions())
-		require.ErrorIs(t, err, session.ErrInvalid)
+		require.ErrorIs(t, err, fail.ErrInvalid)
 
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -410,13 +411,13 @@ func TestBadInput(t *testing.T) {
 			do(t, plain, write...)
 			foreign := newLock(t, c, name, delegate)
 			_, err = foreign.Lock(t.Context())
-			require.ErrorIs(t, err, session.ErrWrongType)
+			require.ErrorIs(t, err, fail.ErrWrongType)
 			_, err = foreign.TryLock(t.Context())
-			require.ErrorIs(t, err, session.ErrWrongType)
+			require.ErrorIs(t, err, fail.ErrWrongType)
 			_, err = foreign.ForceUnlock(t.Context())
-			require.ErrorIs(t, err, session.ErrWrongType)
+			require.ErrorIs(t, err, fail.ErrWrongType)
 			_, err = foreign.Inspect(t.Context())
-			require.ErrorIs(t, err, session.ErrWrongType)
+			require.ErrorIs(t, err, fail.ErrWrongType)
 			kind, err := do(t, plain, "TYPE", name).ToString()
 			require.NoError(t, err)
 			require.Equal(t, name, kind)

@@ -10,16 +10,16 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/lock"
 	"github.com/latchkey-go/latchkey/internal/locktest"
 	"github.com/latchkey-go/latchkey/internal/redistest"
-	"github.com/latchkey-go/latchkey/internal/session"
 )
 
 // worker is what a process of its own does: a mode and its arguments.
 func worker(args []string) {
 	c, err := locktest.Connect(args[1])
-	for args[0] == "handoff" && errors.Is(err, session.ErrUnavailable) { // connections are killed meanwhile
+	for args[0] == "handoff" && errors.Is(err, fail.ErrUnavailable) { // connections are killed meanwhile
 		c, err = locktest.Connect(args[1])
 	}
 	locktest.Check(err)
@@ -31,9 +31,9 @@ func worker(args []string) {
 	case "wait": // wait with a number of goroutines
 		n, err := strconv.Atoi(args[3])
 		locktest.Check(err)
-		// Its inbox is confirmed before its goroutines wait. So, once they are in the queue, nothing of theirs is under
-		// way to Redis (rule 4): a question that Redis runs after the process was stopped would be answered with the
-		// lock, for its whole lease.
+		// Its inbox is confirmed before its goroutines wait. So, once they are in the queue, nothing of theirs is
+		// under way to Redis (rule 4): a question that Redis runs after the process was stopped would be answered
+		// with the lock, for its whole lease.
 		locktest.Check(c.Check(context.Background()))
 		for range n {
 			go func() {

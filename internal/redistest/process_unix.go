@@ -14,9 +14,9 @@ const (
 	Continue = syscall.SIGCONT
 )
 
-// awaitStopped waits until a child that was sent [Stop], and ran, has stopped. The signal only begins that: the
-// thread of the child that takes it stops the others when it runs, and until then these go on. It fails when the
-// child ends instead.
+// awaitStopped waits until a child that was sent [Stop], and ran, has stopped. The signal only begins that:
+// the thread of the child that takes it stops the others when it runs, and until then these go on. It fails
+// when the child ends instead.
 func awaitStopped(pid int) error {
 	var status syscall.WaitStatus
 	for {

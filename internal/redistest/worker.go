@@ -115,7 +115,8 @@ func (w *Worker) Signal(t testing.TB, s syscall.Signal) {
 	signal(t, w.cmd.Process, s)
 }
 
-// signal sends a child a signal, and waits until it has stopped if that is what it shall do. It must run then.
+// signal sends a child a signal, and waits until it has stopped if that is what it shall do. It must run
+// then.
 func signal(t testing.TB, child *os.Process, s syscall.Signal) {
 	t.Helper()
 	require.NoError(t, child.Signal(s))

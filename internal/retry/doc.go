@@ -1,4 +1,4 @@
-// Package retry is what is done while Redis does not answer: health probes, one at a time for
-// each part of a cluster; pauses that grow; and waits that end with the client. All rooms that send commands
-// use it.
+// Package retry is what is done while Redis does not answer: health probes, one at a time for each part of a
+// cluster; pauses that grow; waits that end with the client, and waits until nothing is under way. All rooms
+// that send commands use it.
 package retry

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/hub"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/retry"
@@ -18,10 +19,10 @@ var (
 // Check is documented by the root package.
 func (c *Client) Check(ctx context.Context) error {
 	if c.Closing.Err() != nil {
-		return Wrap("", ErrClosed)
+		return fail.Wrap("", fail.ErrClosed)
 	}
 	if ctx.Err() != nil {
-		return Wrap("", ContextError(ctx))
+		return fail.Wrap("", fail.ContextError(ctx))
 	}
 	if c.Inbox == nil {
 		return c.checkCommands(ctx)
@@ -32,7 +33,7 @@ func (c *Client) Check(ctx context.Context) error {
 	defer stop()
 	began := time.Now()
 	if err := c.Inbox.WaitUnlessRefused(open); lua.Forbidden(err) {
-		return Wrap("", err)
+		return fail.Wrap("", err)
 	} else if err != nil {
 		return c.checkError(ctx, began, errNotSubscribed)
 	}
@@ -41,9 +42,9 @@ func (c *Client) Check(ctx context.Context) error {
 	if err := c.Conn.Ping(WithoutDeadline(ctx), c.Inbox.Name(), c.IDs.Suffix(n), c.Sharded); err != nil {
 		switch {
 		case lua.Forbidden(err):
-			return Wrap("", hub.Refused("publish to", c.Inbox.Name(), err))
+			return fail.Wrap("", hub.Refused("publish to", c.Inbox.Name(), err))
 		case ctx.Err() == nil:
-			return Wrap("", WithSentinel(err))
+			return fail.Wrap("", fail.WithSentinel(err))
 		}
 		return c.checkError(ctx, began, nil)
 	}
@@ -62,7 +63,7 @@ func (c *Client) checkCommands(ctx context.Context) error {
 	case err == nil:
 		return nil
 	case ctx.Err() == nil:
-		return Wrap("", WithSentinel(err))
+		return fail.Wrap("", fail.WithSentinel(err))
 	default:
 		return c.checkError(ctx, began, nil)
 	}
@@ -109,14 +110,14 @@ func (c *Client) receivePing(n uint64) {
 // blamed only when it had enough time.
 func (c *Client) checkError(ctx context.Context, began time.Time, missing error) error {
 	if c.Closing.Err() != nil {
-		return Wrap("", ErrClosed)
+		return fail.Wrap("", fail.ErrClosed)
 	}
-	err := ContextError(ctx)
+	err := fail.ContextError(ctx)
 	if away := c.health[0].Away(); away != nil && !c.Sharded {
-		return Wrap("", Join(err, Unavailable(away)))
+		return fail.Wrap("", fail.Join(err, fail.Unavailable(away)))
 	}
 	if silence := retry.Silence(began); silence != nil {
-		err = Join(err, Unavailable(Join(missing, silence)))
+		err = fail.Join(err, fail.Unavailable(fail.Join(missing, silence)))
 	}
-	return Wrap("", err)
+	return fail.Wrap("", err)
 }

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/latchkey-go/latchkey/internal/clock"
 	"github.com/latchkey-go/latchkey/internal/hub"
 	"github.com/latchkey-go/latchkey/internal/lease"
 	"github.com/latchkey-go/latchkey/internal/lua"
@@ -52,8 +53,8 @@ type Client struct {
 	evictionAsked atomic.Bool
 
 	health     [healthParts]*retry.Health
-	clock      Clock        // of the server; not of a cluster, which has many
-	nodeClocks sync.Map     // of a cluster: address -> *Clock
+	clock      clock.Clock  // of the server; not of a cluster, which has many
+	nodeClocks sync.Map     // of a cluster: address -> *clock.Clock
 	watching   atomic.Bool  // the clock is read now and then
 	jumpRounds atomic.Int32 // of renewals that are still to come after a jump; 2: one, and then once more
 

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/lock"
 	"github.com/latchkey-go/latchkey/internal/lua"
@@ -48,7 +49,7 @@ func TestForwardJumpInASlot(t *testing.T) {
 		locks = append(locks, l)
 		holds = append(holds, mustLock(t, l))
 		_, err := l.TryLock(t.Context()) // which is told the clock
-		require.ErrorIs(t, err, session.ErrNotAcquired)
+		require.ErrorIs(t, err, fail.ErrNotAcquired)
 		before = append(before, session.Reading(c, l.Name()))
 	}
 	require.Eventually(t, func() bool { return session.NodesTold(c) == 1 }, long, time.Millisecond)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/clock"
 	"github.com/latchkey-go/latchkey/internal/lease"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/retry"
@@ -28,14 +29,14 @@ const watchInterval = 2 * time.Second
 // RecordClock takes a reading of a clock that has just arrived, in microseconds since 1970, and when the
 // question was sent. If it shows a jump forward, holds end whose leases may be over. After any jump all holds
 // are renewed and all waiters ask, in the background.
-func (c *Client) RecordClock(k *Clock, reading int64, sent time.Time) {
-	j := k.record(reading, sent)
-	if j.least == 0 {
+func (c *Client) RecordClock(k *clock.Clock, reading int64, sent time.Time) {
+	j := k.Record(reading, sent)
+	if j.Least == 0 {
 		return
 	}
-	by := time.Duration(j.least) * time.Microsecond
+	by := time.Duration(j.Least) * time.Microsecond
 	if by > 0 {
-		most := time.Duration(j.most) * time.Microsecond
+		most := time.Duration(j.Most) * time.Microsecond
 		c.Keeper.Jumped(most, sent, func(i *lease.Item) bool { return tenureOf(i).Target().ServerClock == k })
 	}
 	if c.jumpRounds.Swap(2) == 0 { // else a round of renewals is under way, and another follows it
@@ -54,7 +55,7 @@ func (c *Client) recoverFromJump() {
 		for _, q := range c.queues() {
 			q.ClockSet()
 		}
-		if c.jumpRounds.CompareAndSwap(1, 0) || retry.Sleep(c.Stopped, hintPause) != nil {
+		if c.jumpRounds.CompareAndSwap(1, 0) || retry.Sleep(c.Stopped, clock.HintPause) != nil {
 			return
 		}
 	}
@@ -79,7 +80,7 @@ func (t *Target) CheckClock(ctx context.Context, token int64, sent time.Time, ag
 // also without an answer. Too soon after another ReadClock of the name it asks for nothing.
 func (t *Target) ReadClock() <-chan struct{} {
 	c := t.Client
-	done := t.ServerClock.refresh(t.hinted, c.Go, func() { c.readClock(t.ServerClock, c.Conn, t.Keys) })
+	done := t.ServerClock.Refresh(t.hinted, c.Go, func() { c.readClock(t.ServerClock, c.Conn, t.Keys) })
 	if done == nil {
 		return alreadyDone
 	}
@@ -91,7 +92,7 @@ var alreadyDone = func() chan struct{} { c := make(chan struct{}); close(c); ret
 
 // readClock asks for a clock once, for as long as a command may take. Without an answer another reply tells
 // it.
-func (c *Client) readClock(k *Clock, conn lua.Conn, keys *lua.Keys) {
+func (c *Client) readClock(k *clock.Clock, conn lua.Conn, keys *lua.Keys) {
 	ctx, cancel := context.WithTimeout(c.Stopped, c.Options.CommandTimeout)
 	defer cancel()
 	sent := time.Now()
@@ -103,8 +104,8 @@ func (c *Client) readClock(k *Clock, conn lua.Conn, keys *lua.Keys) {
 // readNodeClocks asks each node of a cluster for its clock.
 func (c *Client) readNodeClocks() {
 	for addr, node := range c.Conn.Client.Nodes() {
-		k, _ := c.nodeClocks.LoadOrStore(addr, &Clock{})
-		c.Go(func() { c.readClock(k.(*Clock), lua.Conn{Client: node}, nil) })
+		k, _ := c.nodeClocks.LoadOrStore(addr, &clock.Clock{})
+		c.Go(func() { c.readClock(k.(*clock.Clock), lua.Conn{Client: node}, nil) })
 	}
 }
 
@@ -123,7 +124,7 @@ func (c *Client) WatchClock() {
 func (c *Client) watchLater() {
 	d := watchInterval
 	if !c.Sharded {
-		d = max(watchInterval-c.clock.age(), watchInterval/20) // most of what is held is not held so long
+		d = max(watchInterval-c.clock.Age(), watchInterval/20) // most of what is held is not held so long
 	}
 	time.AfterFunc(d, c.watchOnce)
 }
@@ -141,8 +142,8 @@ func (c *Client) watchOnce() {
 		// One probe is enough for all, and what follows it tells the clock.
 	case c.Sharded:
 		c.Go(c.readNodeClocks)
-	case c.clock.age() >= watchInterval:
-		c.clock.refresh(nil, c.Go, func() { c.readClock(&c.clock, c.Conn, nil) })
+	case c.clock.Age() >= watchInterval:
+		c.clock.Refresh(nil, c.Go, func() { c.readClock(&c.clock, c.Conn, nil) })
 	}
 	c.watchLater()
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/redistest"
-	"github.com/latchkey-go/latchkey/internal/session"
 )
 
 // eavesdropper is a user who may read no key, and may use the inboxes.
@@ -87,7 +87,7 @@ func TestHoldEndedByWhoeverReads(t *testing.T) {
 	require.Len(t, owner, 1)
 	forger{plain, c}.says(t, fmt.Sprintf("1 f %s %d a", strings.Split(owner[0], ":")[1], h.Token()))
 	<-h.Context().Done()
-	require.ErrorIs(t, h.Err(), session.ErrLost)
+	require.ErrorIs(t, h.Err(), fail.ErrLost)
 	next := mustLock(t, other)
 	require.Greater(t, next.Token(), h.Token())
 	require.NoError(t, next.Unlock(t.Context()))

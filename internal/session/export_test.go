@@ -1,19 +1,23 @@
 package session
 
-import "time"
+import (
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/clock"
+)
 
 // SetClock makes a client believe that the server's clock is off by so much.
 func SetClock(c *Client, off time.Duration) {
-	c.clock.record(time.Now().Add(off).UnixMicro(), time.Now())
+	c.clock.Record(time.Now().Add(off).UnixMicro(), time.Now())
 }
 
 // KnowsClock reports whether a reading has told the server's clock.
-func KnowsClock(c *Client) bool { return c.clock.most.Load() != 0 }
+func KnowsClock(c *Client) bool { return c.clock.Latest(time.Now()) != 0 }
 
 // NodesTold returns of how many nodes of a cluster a client knows the clock.
 func NodesTold(c *Client) (n int) {
 	c.nodeClocks.Range(func(_, k any) bool {
-		if k.(*Clock).most.Load() != 0 {
+		if k.(*clock.Clock).Latest(time.Now()) != 0 {
 			n++
 		}
 		return true
@@ -21,12 +25,12 @@ func NodesTold(c *Client) (n int) {
 	return n
 }
 
-// Reading is by how much the clock of a name's server is ahead of our monotonic one, as its last reading
+// Reading is what the clock of a name's server showed at most when the client was made, as its last reading
 // says. Of a name that something is held of.
 func Reading(c *Client, name string) time.Duration {
 	for _, tenure := range c.tenures() {
 		if t := tenure.Target(); t.Name() == name {
-			return time.Duration(t.ServerClock.least.Load()) * time.Microsecond
+			return time.Duration(t.ServerClock.Latest(c.Began)) * time.Microsecond
 		}
 	}
 	panic("nobody holds " + name)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/retry"
 )
 
@@ -20,16 +21,16 @@ func TestInterruptedByTheCallerAlone(t *testing.T) {
 	r := &Target{Client: c}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.NotErrorIs(t, r.Interrupted(ended, nil), ErrUnavailable)
+	require.NotErrorIs(t, r.Interrupted(ended, nil), fail.ErrUnavailable)
 	c.health[0].Failed(fmt.Errorf("dial: %w", context.DeadlineExceeded), time.Now(), nil)
 	err := r.Interrupted(ended, nil)
 	require.ErrorIs(t, err, context.Canceled)
-	require.ErrorIs(t, err, ErrUnavailable)
+	require.ErrorIs(t, err, fail.ErrUnavailable)
 	require.ErrorContains(t, err, "dial")
 	require.NotErrorIs(t, err, context.DeadlineExceeded)
 	err = r.Interrupted(t.Context(), nil)
-	require.ErrorIs(t, err, ErrUnavailable)
+	require.ErrorIs(t, err, fail.ErrUnavailable)
 	require.NotErrorIs(t, err, context.DeadlineExceeded)
-	shut(ErrClosed)
-	require.Equal(t, ErrClosed, r.Interrupted(t.Context(), nil))
+	shut(fail.ErrClosed)
+	require.Equal(t, fail.ErrClosed, r.Interrupted(t.Context(), nil))
 }

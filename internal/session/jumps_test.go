@@ -11,6 +11,7 @@ import (
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/barrier"
 	"github.com/latchkey-go/latchkey/countdown"
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/internal/session"
@@ -46,7 +47,7 @@ func TestForwardJumpOfAnIdleHolder(t *testing.T) {
 	})
 }
 
-// reckoned is longer than a client reckons what the clock shows that it was told: see session.Clock.
+// reckoned is longer than a client reckons what the clock shows that it was told: see clock.Clock.
 const reckoned = 120 * time.Millisecond
 
 // Whatever the client asks tells of the jump: it is noticed before the answer is used.
@@ -60,7 +61,7 @@ func TestForwardJumpOfABusyHolder(t *testing.T) {
 		"a lock that is held": func(t *testing.T, c *session.Client, s *redistest.Server) {
 			rival(t, newLock(t, told(t, s.Option()), "b", true).Lock)
 			_, err := newLock(t, c, "b", true).TryLock(t.Context())
-			require.ErrorIs(t, err, session.ErrNotAcquired)
+			require.ErrorIs(t, err, fail.ErrNotAcquired)
 		},
 		"a permit": func(t *testing.T, c *session.Client, _ *redistest.Server) {
 			sem, err := newSemaphore(c, "b", semaphore.WithCapacity(1))
@@ -103,7 +104,7 @@ func TestForwardJumpBesideANameAhead(t *testing.T) {
 	<-time.After(reckoned)
 	h := mustLock(t, b)
 	_, err := b.TryLock(t.Context()) // which is told the clock
-	require.ErrorIs(t, err, session.ErrNotAcquired)
+	require.ErrorIs(t, err, fail.ErrNotAcquired)
 	require.True(t, h.Held())
 	require.NoError(t, h.Unlock(t.Context()))
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/lock"
 	"github.com/latchkey-go/latchkey/internal/locktest"
@@ -87,6 +88,6 @@ func ends(t *testing.T, h *grant.Hold) time.Duration {
 	case <-time.After(long):
 		require.FailNow(t, "still trusted")
 	}
-	require.ErrorIs(t, h.Err(), session.ErrLost)
+	require.ErrorIs(t, h.Err(), fail.ErrLost)
 	return time.Since(began)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/redistest"
@@ -64,7 +65,7 @@ func isFooled(t testing.TB, a *attempt, forge func()) *grant.Hold {
 	}
 	forged := a.Granted(t)
 	<-forged.Context().Done()
-	require.ErrorIs(t, forged.Err(), session.ErrLost)
+	require.ErrorIs(t, forged.Err(), fail.ErrLost)
 	require.Less(t, time.Since(began), 2*time.Second)
 	return forged
 }
@@ -119,7 +120,7 @@ func TestForgedByWhoeverReads(t *testing.T) {
 	f.says(t, grants("g", number, clockOf(t, plain))[1:]...)
 	next.Waits(t)
 	forged := isFooled(t, next, func() { f.says(t, grants("g", number, clockOf(t, plain))[0]) })
-	require.ErrorIs(t, forged.Unlock(t.Context()), session.ErrLost)
+	require.ErrorIs(t, forged.Unlock(t.Context()), fail.ErrLost)
 	require.True(t, h.Held())
 	require.NoError(t, h.Unlock(t.Context()))
 	last := mustLock(t, l)

@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/lua"
 )
 
@@ -57,20 +58,20 @@ func DefaultOptions() Options {
 func (o *Options) Validate() error {
 	switch {
 	case o.CommandTimeout <= 0:
-		return Invalid("the command timeout must be more than 0, not %v", o.CommandTimeout)
+		return fail.Invalid("the command timeout must be more than 0, not %v", o.CommandTimeout)
 	case o.ReleaseTimeout <= 0:
-		return Invalid("the release timeout must be more than 0, not %v", o.ReleaseTimeout)
+		return fail.Invalid("the release timeout must be more than 0, not %v", o.ReleaseTimeout)
 	case o.MaxWaiters < 1:
-		return Invalid("the maximum of waiters must be at least 1, not %d", o.MaxWaiters)
+		return fail.Invalid("the maximum of waiters must be at least 1, not %d", o.MaxWaiters)
 	case o.Replicas < 0:
-		return Invalid("the number of replicas must be at least 0, not %d", o.Replicas)
+		return fail.Invalid("the number of replicas must be at least 0, not %d", o.Replicas)
 	case o.Replicas > 0 && o.ReplicaTimeout <= 0:
-		return Invalid("the time to wait for replicas must be more than 0, not %v", o.ReplicaTimeout)
+		return fail.Invalid("the time to wait for replicas must be more than 0, not %v", o.ReplicaTimeout)
 	case o.Replicas > 0 && o.ReplicaTimeout >= o.Lease:
-		return Invalid("the time to wait for replicas must be less than the lease of %v, not %v", o.Lease, o.ReplicaTimeout)
+		return fail.Invalid("the time to wait for replicas must be less than the lease of %v, not %v", o.Lease, o.ReplicaTimeout)
 	}
 	if err := lua.ValidPrefix(o.Prefix); err != nil {
-		return Invalid("the key prefix cannot be used: %w", err)
+		return fail.Invalid("the key prefix cannot be used: %w", err)
 	}
 	return ValidLease(o.Lease)
 }
@@ -79,7 +80,7 @@ func (o *Options) Validate() error {
 // than [MaxLease].
 func ValidLease(d time.Duration) error {
 	if d < MinLease || d > MaxLease {
-		return Invalid("a lease must be from %v to %v, not %v", MinLease, MaxLease, d)
+		return fail.Invalid("a lease must be from %v to %v, not %v", MinLease, MaxLease, d)
 	}
 	return nil
 }

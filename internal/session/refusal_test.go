@@ -12,6 +12,7 @@ import (
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/countdown"
 	"github.com/latchkey-go/latchkey/internal/core"
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/lock"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/internal/session"
@@ -96,7 +97,7 @@ func TestCloseWhileRefused(t *testing.T) {
 			closeNow(c)
 			require.Less(t, time.Since(began), 2*time.Second)
 			<-waiter.Ended
-			require.ErrorIs(t, waiter.Err, session.ErrClosed)
+			require.ErrorIs(t, waiter.Err, fail.ErrClosed)
 			end()
 		})
 	}
@@ -157,10 +158,10 @@ func TestCloseOnASilentServer(t *testing.T) {
 				require.Less(t, time.Since(began), limit)
 				for _, w := range waiters {
 					<-w.Ended
-					require.ErrorIs(t, w.Err, session.ErrClosed)
+					require.ErrorIs(t, w.Err, fail.ErrClosed)
 				}
 				for range 5 {
-					require.ErrorIs(t, <-drawn, session.ErrClosed)
+					require.ErrorIs(t, <-drawn, fail.ErrClosed)
 				}
 				s.Continue(t)
 				require.NoError(t, h.Unlock(t.Context()))
@@ -180,7 +181,7 @@ func TestUnlockAfterClose(t *testing.T) {
 		p, err := sem.Acquire(t.Context(), 2)
 		require.NoError(t, err)
 		closeNow(c)
-		require.ErrorIs(t, h.Err(), session.ErrClosed)
+		require.ErrorIs(t, h.Err(), fail.ErrClosed)
 		later := open(t, s.Option())
 		waiter := lockLater(t, newLock(t, later, "a", delegate))
 		queued(t, newLock(t, later, "a", delegate), 1)
@@ -192,9 +193,9 @@ func TestUnlockAfterClose(t *testing.T) {
 		available, err := free.Available(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, 2, available)
-		require.ErrorIs(t, h.Unlock(t.Context()), session.ErrNotHeld, "once")
+		require.ErrorIs(t, h.Unlock(t.Context()), fail.ErrNotHeld, "once")
 		require.NoError(t, other.Unlock(t.Context())) // the last one: the connections end with it
-		require.ErrorIs(t, other.Unlock(t.Context()), session.ErrNotHeld)
+		require.ErrorIs(t, other.Unlock(t.Context()), fail.ErrNotHeld)
 	})
 }
 

@@ -5,14 +5,16 @@ import (
 	"maps"
 	"slices"
 	"sync"
+
+	"github.com/latchkey-go/latchkey/internal/retry"
 )
 
 // registry is what the client knows of its tenures. The zero value is ready.
 type registry struct {
 	mu      sync.Mutex
 	tenures map[uint64]Tenure // all that Redis may know of: waiters, holds, and those that are leaving
-	waiters tally             // of tenures that are not held, and of others that wait
-	holds   tally             // of those that are
+	waiters retry.Tally       // of tenures that are not held, and of others that wait
+	holds   retry.Tally       // of those that are
 }
 
 // Register makes a tenure known by its number, and counts it as one that waits. Once the client is closing it
@@ -28,7 +30,7 @@ func (c *Client) Register(n uint64, t Tenure) bool {
 		r.tenures = map[uint64]Tenure{}
 	}
 	r.tenures[n] = t
-	r.waiters.add(1)
+	r.waiters.Add(1)
 	return true
 }
 
@@ -41,7 +43,7 @@ func (c *Client) Forget(n uint64) Tenure {
 	t := r.tenures[n]
 	if t != nil {
 		delete(r.tenures, n)
-		r.waiters.add(-1)
+		r.waiters.Add(-1)
 	}
 	return t
 }
@@ -58,8 +60,8 @@ func (c *Client) Count(waiters, holds int) {
 	r := &c.registry
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.waiters.add(waiters)
-	r.holds.add(holds)
+	r.waiters.Add(waiters)
+	r.holds.Add(holds)
 }
 
 // Tenure returns the one with that number; nil when there is none.
@@ -76,36 +78,10 @@ func (c *Client) tenures() []Tenure {
 	return slices.Collect(maps.Values(c.registry.tenures))
 }
 
-// tally counts tenures. It is guarded by the registry's mutex.
-type tally struct {
-	n    int
-	zero chan struct{} // closed at 0; nil when no caller waits for that
-}
-
-func (t *tally) add(n int) {
-	t.n += n
-	if t.n == 0 && t.zero != nil {
-		close(t.zero)
-		t.zero = nil
-	}
-}
-
-// waitForNone returns when the tally is 0, or with the cause when ctx ends.
-func (c *Client) waitForNone(ctx context.Context, t *tally) error {
+// waitForNone waits until one of the registry's tallies is 0. It returns the cause when ctx ends before.
+func (c *Client) waitForNone(ctx context.Context, t *retry.Tally) error {
 	c.registry.mu.Lock()
-	if t.n == 0 {
-		c.registry.mu.Unlock()
-		return nil
-	}
-	if t.zero == nil {
-		t.zero = make(chan struct{})
-	}
-	zero := t.zero
+	none := t.None()
 	c.registry.mu.Unlock()
-	select {
-	case <-zero:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return retry.Await(ctx, none)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/clock"
 	"github.com/latchkey-go/latchkey/internal/lease"
 	"github.com/latchkey-go/latchkey/internal/lua"
 )
@@ -75,7 +76,7 @@ func endOfScript(items []*lease.Item, begin int) int {
 // recordClocks takes a reading of the clock for each of these. In a cluster each name has a clock of its own.
 // One that heard nothing of a jump would take it later for one after this renewal.
 func (r renewer) recordClocks(items []*lease.Item, reading int64, sent time.Time) {
-	var last *Clock
+	var last *clock.Clock
 	for _, i := range items {
 		if k := tenureOf(i).Target().ServerClock; k != last {
 			r.client.RecordClock(k, reading, sent)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/hub"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/retry"
@@ -45,14 +46,14 @@ func (t *Target) RetryUntilAnswered(
 // Interruption is the error of an attempt that ended with ctx, or with the client. Redis is not to blame for
 // that, unless it had been silent for long, or said something else.
 func Interruption(ctx context.Context, err error, sent time.Time) error {
-	ours := errors.Is(err, ErrInterrupted) || errors.Is(err, lua.ErrUnsent)
+	ours := errors.Is(err, fail.ErrInterrupted) || errors.Is(err, lua.ErrUnsent)
 	if !ours && (ctx.Err() == nil || !errors.Is(err, ctx.Err()) && !errors.Is(err, context.Cause(ctx))) {
 		return err
 	}
 	if silence := retry.Silence(sent); silence != nil {
 		return silence
 	}
-	return ErrInterrupted
+	return fail.ErrInterrupted
 }
 
 // NewID returns the id of a command that takes effect once.
@@ -87,19 +88,19 @@ func (t *Target) Send(
 	ctx, open context.Context, name string, send func(context.Context) error,
 ) (stray bool, err error) {
 	if open.Err() != nil {
-		return false, Wrap(name, ErrClosed)
+		return false, fail.Wrap(name, fail.ErrClosed)
 	}
 	if ctx.Err() != nil {
-		return false, Wrap(name, ContextError(ctx))
+		return false, fail.Wrap(name, fail.ContextError(ctx))
 	}
 	answered, err := t.RetryUntilAnswered(ctx, t.UpWhileRecorded(), &stray, send)
 	switch {
 	case err == nil:
 		return stray, nil
 	case answered:
-		return stray, Wrap(name, WithSentinel(err))
+		return stray, fail.Wrap(name, fail.WithSentinel(err))
 	default:
-		return stray, Wrap(name, t.Unanswered(ctx, stray, err))
+		return stray, fail.Wrap(name, t.Unanswered(ctx, stray, err))
 	}
 }
 
@@ -109,18 +110,18 @@ func (t *Target) Unanswered(ctx context.Context, stray bool, err error) error {
 	stopped := t.Client.Stopped.Err() != nil
 	var why []error
 	if ctx.Err() != nil {
-		why = append(why, ContextError(ctx))
+		why = append(why, fail.ContextError(ctx))
 	}
 	if stopped {
-		why = append(why, ErrClosed)
+		why = append(why, fail.ErrClosed)
 	}
 	if stray {
-		why = append(why, ErrUnknownOutcome)
+		why = append(why, fail.ErrUnknownOutcome)
 	}
-	if !errors.Is(err, ErrInterrupted) && !stopped {
-		why = append(why, WithSentinel(err))
+	if !errors.Is(err, fail.ErrInterrupted) && !stopped {
+		why = append(why, fail.WithSentinel(err))
 	}
-	return Join(why...)
+	return fail.Join(why...)
 }
 
 // FinishInBackground calls send, for something that must be sent, and waits for it until ctx ends; for the
@@ -143,7 +144,7 @@ func (t *Target) FinishInBackground(ctx context.Context, send func(context.Conte
 			t.failedInBackground(ctx, err)
 		}
 	})
-	return fmt.Errorf("%w: it goes on in the background: %w", ErrUnknownOutcome, ContextError(ctx))
+	return fmt.Errorf("%w: it goes on in the background: %w", fail.ErrUnknownOutcome, fail.ContextError(ctx))
 }
 
 // failedInBackground logs what could not be given back, and tells the observer: no caller waits for the
@@ -153,7 +154,7 @@ func (t *Target) failedInBackground(ctx context.Context, err error) {
 	t.Client.Options.Logger.Warn("latchkey: a command in the background failed; a lease that it was to end runs out", "name", name, "error", err)
 	if hook := t.Client.Options.Observer.Failed; hook != nil {
 		e := t.NewEvent(ctx, name)
-		e.Err = Wrap(name, err)
+		e.Err = fail.Wrap(name, err)
 		t.Client.Notifier.Notify(func() { hook(e) })
 	}
 }
@@ -162,17 +163,17 @@ func (t *Target) failedInBackground(ctx context.Context, err error) {
 // wrapped with name.
 func (t *Target) ReadError(ctx context.Context, sent time.Time, name string, err error) error {
 	if ctx.Err() == nil {
-		return Wrap(name, WithSentinel(t.Explain(ctx, err)))
+		return fail.Wrap(name, fail.WithSentinel(t.Explain(ctx, err)))
 	}
-	err = ContextError(ctx)
+	err = fail.ContextError(ctx)
 	away := t.Health().Away()
 	if away == nil {
 		away = retry.Silence(sent)
 	}
 	if away != nil {
-		err = Join(err, Unavailable(away))
+		err = fail.Join(err, fail.Unavailable(away))
 	}
-	return Wrap(name, err)
+	return fail.Wrap(name, err)
 }
 
 // Explain adds to the error of foreign data which key has it, and what it holds instead of what. It asks
@@ -200,15 +201,15 @@ func (t *Target) Away(waitsOn *hub.Channel) error {
 // Redis was away for so long that records of commands may be gone. It is not wrapped.
 func (t *Target) Interrupted(ctx context.Context, waitsOn *hub.Channel) error {
 	if t.Client.Closing.Err() != nil && ctx.Err() == nil {
-		return ErrClosed
+		return fail.ErrClosed
 	}
 	away := t.Away(waitsOn)
 	switch {
 	case ctx.Err() == nil:
-		return Unavailable(away)
+		return fail.Unavailable(away)
 	case away == nil:
-		return ContextError(ctx)
+		return fail.ContextError(ctx)
 	default:
-		return fmt.Errorf("%w: %w", ContextError(ctx), Unavailable(away))
+		return fmt.Errorf("%w: %w", fail.ContextError(ctx), fail.Unavailable(away))
 	}
 }

@@ -2,8 +2,16 @@ package session
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/fail"
+	"github.com/latchkey-go/latchkey/internal/lua"
 )
 
 // Shutdown is documented by the root package. One whose context has ended is Close.
@@ -20,9 +28,9 @@ func (c *Client) Shutdown(ctx context.Context) error {
 func (c *Client) shutDown(leaving, patient context.Context) (err error) {
 	defer context.AfterFunc(patient, c.endShutdownWait)()
 	c.shutdown.Do(func() {
-		c.beginClosing(ErrClosed)
+		c.beginClosing(fail.ErrClosed)
 		for _, q := range c.queues() { // a caller that asks for a queue from now on finds that the client is closing
-			q.CloseLines(ErrClosed)
+			q.CloseLines(fail.ErrClosed)
 		}
 		c.leave(leaving)
 		if c.waitForNone(c.shutdownWait, &c.registry.holds) != nil {
@@ -87,7 +95,7 @@ func (c *Client) finish() {
 func (c *Client) loseAll() {
 	for _, t := range c.tenures() {
 		c.HeldAtClose.add(t)
-		if !c.Keeper.Lose(t.Item(), ErrClosed) { // it is being released, or was lost
+		if !c.Keeper.Lose(t.Item(), fail.ErrClosed) { // it is being released, or was lost
 			c.HeldAtClose.Remove(t)
 		}
 	}
@@ -103,4 +111,49 @@ func ClosedWithin(done <-chan struct{}, d time.Duration) bool {
 	case <-t.C:
 		return false
 	}
+}
+
+// mostNamed is how many names an error lists.
+const mostNamed = 10
+
+var errCutShort = errors.New("another call of Shutdown or Close ended the wait")
+
+// stillHeld is the error of a Shutdown that ended before everything was unlocked. It names what is held.
+func (c *Client) stillHeld(ctx context.Context) error {
+	why := errCutShort
+	if ctx.Err() != nil {
+		why = fail.ContextError(ctx)
+	}
+	names := c.heldNames()
+	if len(names) == 0 {
+		return fail.Wrap("", fmt.Errorf("locks are still held: %w", why)) // the last one was unlocked just now
+	}
+	return fail.Wrap("", fmt.Errorf("locks are still held: %s: %w", list(names), why))
+}
+
+// heldNames returns the names of what is held, sorted, each once.
+func (c *Client) heldNames() []string {
+	var names []string
+	for _, t := range c.tenures() {
+		if name := t.HeldName(); name != "" {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// list quotes the first ten names, and counts the rest.
+func list(names []string) string {
+	var b strings.Builder
+	for i, name := range names[:min(len(names), mostNamed)] {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(strconv.Quote(lua.Brief(name)))
+	}
+	if more := len(names) - mostNamed; more > 0 {
+		fmt.Fprintf(&b, " and %d more", more)
+	}
+	return b.String()
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 	"weak"
 
+	"github.com/latchkey-go/latchkey/internal/clock"
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/retry"
 )
@@ -19,7 +21,7 @@ type Target struct {
 	// Keys are those of the name.
 	Keys *lua.Keys
 	// ServerClock is the clock of the server that has the name.
-	ServerClock *Clock
+	ServerClock *clock.Clock
 	// Floor is the highest token of the name that the client has seen; of a barrier, the highest generation. It
 	// only grows: see [Raise].
 	Floor *atomic.Int64
@@ -56,7 +58,7 @@ func GetOrCreate[T any](c *Client, family lua.Family, name string, build func(Ta
 	}
 	keys, err := lua.NewKeys(family, key.key, c.Sharded)
 	if err != nil {
-		return nil, Invalid("%w", err)
+		return nil, fail.Invalid("%w", err)
 	}
 	t := c.newTarget(key, keys, before.floor)
 	x := build(t)
@@ -69,7 +71,7 @@ func GetOrCreate[T any](c *Client, family lua.Family, name string, build func(Ta
 // makes one.
 func (c *Client) At(keys *lua.Keys) *Target {
 	return &Target{
-		Client: c, Keys: keys, slot: c.Conn.Slot(keys), ServerClock: &Clock{}, Floor: new(atomic.Int64), hinted: new(time.Time),
+		Client: c, Keys: keys, slot: c.Conn.Slot(keys), ServerClock: &clock.Clock{}, Floor: new(atomic.Int64), hinted: new(time.Time),
 	}
 }
 
@@ -82,7 +84,7 @@ func (c *Client) newTarget(key targetKey, keys *lua.Keys, floor *atomic.Int64) T
 	}
 	t := Target{Client: c, Keys: keys, slot: c.Conn.Slot(keys), ServerClock: &c.clock, Floor: floor, hinted: new(time.Time)}
 	if c.Sharded {
-		t.ServerClock = &Clock{} // each node has its own
+		t.ServerClock = &clock.Clock{} // each node has its own
 	}
 	return t
 }

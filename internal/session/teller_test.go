@@ -13,6 +13,7 @@ import (
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/countdown"
 	"github.com/latchkey-go/latchkey/internal/core"
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/lock"
 	"github.com/latchkey-go/latchkey/internal/locktest"
@@ -200,7 +201,7 @@ func TestHooksBlock(t *testing.T) {
 				p.KillAll()
 				waits := lockLater(t, newLock(t, c, "e", false))
 				_, err := newLock(t, c, "e", false).TryLock(t.Context())
-				require.ErrorIs(t, err, session.ErrUnavailable)
+				require.ErrorIs(t, err, fail.ErrUnavailable)
 				p.Judge(nil)
 				require.NoError(t, waits.Granted(t).Unlock(t.Context()), "it is not in the way of those who wait for Redis")
 			}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/lua"
+	"github.com/latchkey-go/latchkey/internal/retry"
 )
 
 // question is what must be known of an acquire when its answer arrives.
@@ -63,7 +64,7 @@ func (q *Waiters) answered(ctx context.Context, w *Waiter, a question, reply lua
 	if !w.waits() && q.queued.Len() > 0 {
 		q.arm(0) // w has left, or holds: what it was told is nobody's now, so the next one asks
 	}
-	if w.unanswered--; w.unanswered == 0 {
+	if w.unanswered.Add(-1); w.unanswered.N() == 0 {
 		q.lastAnswered(w)
 	}
 	return false
@@ -71,10 +72,6 @@ func (q *Waiters) answered(ctx context.Context, w *Waiter, a question, reply lua
 
 // lastAnswered does what had to wait until no acquire of w was unanswered.
 func (q *Waiters) lastAnswered(w *Waiter) {
-	if w.allAnswered != nil {
-		close(w.allAnswered)
-		w.allAnswered = nil
-	}
 	if w.state == Leaving {
 		// Rule 2: nobody wants what the acquires took or queued. Only now it is certain that the cancel does not
 		// overtake them.
@@ -86,27 +83,15 @@ func (q *Waiters) lastAnswered(w *Waiter) {
 func (q *Waiters) Answered(w *Waiter) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return w.unanswered == 0
+	return w.unanswered.N() == 0
 }
 
 // AwaitAnswers returns nil when that is so, or the cause when ctx ends.
 func (q *Waiters) AwaitAnswers(ctx context.Context, w *Waiter) error {
 	q.mu.Lock()
-	if w.unanswered == 0 {
-		q.mu.Unlock()
-		return nil
-	}
-	if w.allAnswered == nil {
-		w.allAnswered = make(chan struct{})
-	}
-	allAnswered := w.allAnswered
+	answered := w.unanswered.None()
 	q.mu.Unlock()
-	select {
-	case <-allAnswered:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return retry.Await(ctx, answered)
 }
 
 // heed takes the answer for a w that still waits. It reports whether another acquire must be sent.
@@ -219,14 +204,14 @@ func (q *Waiters) Granted(w *Waiter, m lua.Message) bool {
 	switch {
 	case w.waits():
 		q.learn(w, m)
-		if w.state == Granted && w.unanswered > 0 {
+		if w.state == Granted && w.unanswered.N() > 0 {
 			w.sequence = 0 // the answer might say that it had lost its place, and was queued again
 		}
 		return true
 	case w.hasGrant(): // the same grant, or one before it; else one for an entry that a stray copy left
 		return m.Token <= w.Grant.Token
 	default:
-		return w.unanswered > 0 // the cancel that follows gives it back
+		return w.unanswered.N() > 0 // the cancel that follows gives it back
 	}
 }
 
@@ -241,7 +226,7 @@ const strange = int64(time.Minute / time.Microsecond)
 // Trust counts from the moment the grant was written. The reply that queued the waiter has a reading of the
 // same clock. So that moment is known without trusting this machine's clock, or the time the message took.
 func (q *Waiters) learn(w *Waiter, m lua.Message) {
-	if !w.reading.known() && w.unanswered > 0 && !w.recheckDue {
+	if !w.reading.known() && w.unanswered.N() > 0 && !w.recheckDue {
 		early := m // it was published after the reply, and read before it
 		w.early = &early
 		return

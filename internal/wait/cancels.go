@@ -43,11 +43,11 @@ func (q *Waiters) End(w *Waiter) {
 // end cancels w if something of it may be in Redis, or come to be there. It is called once.
 func (q *Waiters) end(w *Waiter, something bool) {
 	switch {
-	case w.unanswered > 0:
-		q.departures.begin()
+	case w.unanswered.N() > 0:
+		q.departures.Add(1)
 		q.Become(w, Leaving)
 	case something:
-		q.departures.begin()
+		q.departures.Add(1)
 		q.cancel(w)
 	default:
 		q.forget(w)
@@ -180,7 +180,7 @@ func (q *Waiters) sendBatch(batch []*cancellation) {
 // heard notes that Redis has heard of a cancel, or that nobody waits for that any more.
 func (q *Waiters) heard(c *cancellation) {
 	if c.answered.IsZero() {
-		q.departures.end()
+		q.departures.Add(-1)
 	}
 }
 

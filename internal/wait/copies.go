@@ -70,5 +70,5 @@ func (q *Waiters) Stray(w *Waiter) bool {
 func (q *Waiters) Outstanding(w *Waiter) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return w.unanswered > 0 || w.copies.possible() || w.wasQueued && !w.heard
+	return w.unanswered.N() > 0 || w.copies.possible() || w.wasQueued && !w.heard
 }

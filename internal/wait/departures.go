@@ -1,49 +1,33 @@
 package wait
 
-import "context"
+import (
+	"context"
 
-// departures counts the waiters that were given up and that Redis may still take for some that wait. The
-// mutex of their Waiters guards it.
-type departures struct {
-	open int
-	none chan struct{} // closed when there are none; nil when nobody waits for that
-}
-
-func (d *departures) begin() { d.open++ }
-
-func (d *departures) end() {
-	if d.open--; d.open == 0 && d.none != nil {
-		close(d.none)
-		d.none = nil
-	}
-}
+	"github.com/latchkey-go/latchkey/internal/retry"
+)
 
 // AwaitDepartures waits until Redis has heard of all waiters that were given up here, or ctx ends. It does
 // not wait while others here are queued: it is they who are next then.
 func (q *Waiters) AwaitDepartures(ctx context.Context) {
 	q.mu.Lock()
-	d := &q.departures
-	if d.open == 0 || q.queued.Len() > 0 {
-		q.mu.Unlock()
+	var none <-chan struct{}
+	if q.queued.Len() == 0 {
+		none = q.departures.None()
+	}
+	q.mu.Unlock()
+	if none == nil {
 		return
 	}
-	if d.none == nil {
-		d.none = make(chan struct{})
-	}
-	none := d.none
-	q.mu.Unlock()
-	select {
-	case <-none:
-	case <-ctx.Done():
-	case <-q.closing.Done():
-	}
+	open, stop := retry.Until(ctx, q.closing)
+	defer stop()
+	_ = retry.Await(open, none)
 }
 
 // Departing reports whether AwaitDepartures would wait.
 func (q *Waiters) Departing() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.departures.open > 0 && q.queued.Len() == 0
+	return q.departures.N() > 0 && q.queued.Len() == 0
 }
 
 // Leaving is what Redis may still get of those who were given up here. unheard: it has not heard of one of
@@ -51,5 +35,5 @@ func (q *Waiters) Departing() bool {
 func (q *Waiters) Leaving() (unheard, unsettled bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.departures.open > 0, q.departures.open > 0 || q.sending
+	return q.departures.N() > 0, q.departures.N() > 0 || q.sending
 }

@@ -60,7 +60,7 @@ func (q *Waiters) recheck(w *Waiter) {
 // countRecheck counts an acquire that the caller must send. While another is unanswered it returns false, and
 // the re-check falls due after that. The mutex is held.
 func (q *Waiters) countRecheck(w *Waiter) bool {
-	if w.unanswered > 0 {
+	if w.unanswered.N() > 0 {
 		w.recheckDue = true
 		return false
 	}

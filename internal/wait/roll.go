@@ -27,7 +27,7 @@ const lostRolls = 3
 
 // count counts an acquire of w that follows. It is the question that was due.
 func (w *Waiter) count() {
-	w.unanswered++
+	w.unanswered.Add(1)
 	w.due, w.called = false, uncalled
 }
 
@@ -56,7 +56,7 @@ func (q *Waiters) allDue(except *Waiter) {
 	for e := q.queued.Front(); e != nil; e = e.Next() {
 		switch w := e.Value.(*Waiter); {
 		case w == except:
-		case w.unanswered > 0:
+		case w.unanswered.N() > 0:
 			w.recheckDue = true
 		default:
 			w.due, q.anyDue = true, true

@@ -33,23 +33,22 @@ type Waiter struct {
 
 	// Guarded by the mutex.
 
-	state       State
-	wasQueued   bool // it has been in the queue
-	mayQueue    bool // an acquire of it was sent that may have queued it
-	recheckDue  bool // ask again once no acquire is unanswered; only while it waits
-	due         bool // ask again, or look whether it is in the queue; only while no acquire is unanswered
-	called      called
-	heard       bool          // a message said that it was granted, and no reply has denied it since
-	told        int64         // the token in that message
-	unanswered  int           // how many acquires are
-	allAnswered chan struct{} // closed when there are none; nil when nobody waits for that
-	place       *list.Element // while it is queued
-	sequence    int64         // see Sequence
-	notice      notice
-	answer      answer
-	copies      copies
-	reading     reading
-	early       *lua.Message // of a grant, which arrived before the reply that dates it; nil: none
+	state      State
+	wasQueued  bool // it has been in the queue
+	mayQueue   bool // an acquire of it was sent that may have queued it
+	recheckDue bool // ask again once no acquire is unanswered; only while it waits
+	due        bool // ask again, or look whether it is in the queue; only while no acquire is unanswered
+	called     called
+	heard      bool          // a message said that it was granted, and no reply has denied it since
+	told       int64         // the token in that message
+	unanswered retry.Tally   // acquires
+	place      *list.Element // while it is queued
+	sequence   int64         // see Sequence
+	notice     notice
+	answer     answer
+	copies     copies
+	reading    reading
+	early      *lua.Message // of a grant, which arrived before the reply that dates it; nil: none
 }
 
 // Grant is ownership, as it was learnt.

@@ -56,7 +56,7 @@ type Waiters struct {
 	timer  *time.Timer
 	due    time.Time // of the timer; zero when it is not set
 
-	departures departures
+	departures retry.Tally // waiters that were given up and that Redis may still take for some that wait
 	cancels    schedule
 	sending    bool          // sendCancels runs
 	added      chan struct{} // capacity 1: there is another cancel

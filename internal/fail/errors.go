@@ -1,4 +1,6 @@
-package session
+// Package fail has the errors of the module as callers see them: the sentinels, each on one line with the
+// module's prefix and the name of the primitive once, and what the refusal of a server means.
+package fail
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package session
+package clock
 
 import (
 	"testing"
@@ -16,12 +16,12 @@ type reader struct {
 
 // read returns what a question shows that takes so long until the server reads its clock, and so long after
 // that.
-func (r *reader) read(there, back time.Duration) jump {
+func (r *reader) read(there, back time.Duration) Jump {
 	sent := time.Now()
 	time.Sleep(there)
 	shown := time.Now().Add(r.off).UnixMicro()
 	time.Sleep(back)
-	return r.record(shown, sent)
+	return r.Record(shown, sent)
 }
 
 // A jump is what no length of the trips explains, and its size is bounded by them.
@@ -35,15 +35,15 @@ func TestJumpsAreSeen(t *testing.T) {
 		require.Zero(t, r.read(time.Millisecond, time.Millisecond))
 		r.off += 10 * time.Second
 		j := r.read(time.Millisecond, 3*time.Millisecond)
-		require.LessOrEqual(t, j.least, int64(10e6))
-		require.GreaterOrEqual(t, j.most, int64(10e6))
-		require.InDelta(t, 10e6, j.least, 10e3)
-		require.InDelta(t, 10e6, j.most, 10e3)
+		require.LessOrEqual(t, j.Least, int64(10e6))
+		require.GreaterOrEqual(t, j.Most, int64(10e6))
+		require.InDelta(t, 10e6, j.Least, 10e3)
+		require.InDelta(t, 10e6, j.Most, 10e3)
 		require.Zero(t, r.read(0, 0), "it is told once")
 		r.off -= time.Hour
 		j = r.read(0, 5*time.Millisecond)
-		require.InDelta(t, -3600e6, j.least, 10e3)
-		require.LessOrEqual(t, j.most, j.least)
+		require.InDelta(t, -3600e6, j.Least, 10e3)
+		require.LessOrEqual(t, j.Most, j.Least)
 		r.off += 15 * time.Millisecond
 		require.Zero(t, r.read(0, 0), "what is as small does not count")
 	})
@@ -73,7 +73,7 @@ func TestReadingsAreInOrder(t *testing.T) {
 		time.Sleep(time.Millisecond)
 		r.off += time.Hour
 		require.NotZero(t, r.read(0, 0))
-		require.Zero(t, r.record(before, asked), "it was overtaken")
+		require.Zero(t, r.Record(before, asked), "it was overtaken")
 		time.Sleep(time.Second)
 		require.Zero(t, r.read(0, 0))
 	})

@@ -1,4 +1,5 @@
-package session
+// Package clock knows what a server's clock shows, without the trust that it runs like ours (rule 24).
+package clock
 
 import (
 	"math"
@@ -41,27 +42,27 @@ const skew = 0.001
 
 func sinceEpoch(at time.Time) int64 { return at.Sub(epoch).Microseconds() }
 
-// jump says that a clock was set: by this many microseconds at least and at most. They are negative when it
+// Jump says that a clock was set: by this many microseconds at least and at most. They are negative when it
 // was set back. The zero value says that it was not.
-type jump struct{ least, most int64 }
+type Jump struct{ Least, Most int64 }
 
-// record takes a reading that has just arrived, in microseconds, and when the question was sent. It returns
+// Record takes a reading that has just arrived, in microseconds, and when the question was sent. It returns
 // the jump that this shows since the last reading. Readings are compared in the order in which their
 // questions were sent: one that was overtaken says nothing.
-func (c *Clock) record(reading int64, sent time.Time) (j jump) {
+func (c *Clock) Record(reading int64, sent time.Time) (j Jump) {
 	now, asked := sinceEpoch(time.Now()), sinceEpoch(sent)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	last := c.read.Load()
 	if c.most.Load() != 0 && asked < last {
-		return jump{}
+		return Jump{}
 	}
 	least, most := reading-now, reading-asked
 	switch c.compare(least, most, asked) {
 	case 1:
-		j = jump{least - c.most.Load(), most - c.least.Load()}
+		j = Jump{least - c.most.Load(), most - c.least.Load()}
 	case -1:
-		j = jump{most - c.least.Load(), least - c.most.Load()}
+		j = Jump{most - c.least.Load(), least - c.most.Load()}
 	}
 	c.least.Store(least)
 	c.most.Store(most)
@@ -152,28 +153,28 @@ func (c *Clock) AtMost(moment time.Time) int64 {
 	return most + sinceEpoch(moment) + int64(skew*float64(max(since, 0)))
 }
 
-// age is the time since the question of the last reading was sent.
-func (c *Clock) age() time.Duration {
+// Age is the time since the question of the last reading was sent.
+func (c *Clock) Age() time.Duration {
 	return time.Duration(sinceEpoch(time.Now())-c.read.Load()) * time.Microsecond
 }
 
-// hintPause is the least time between two refreshes that the tokens of one name cause. Where the tokens of a
+// HintPause is the least time between two refreshes that the tokens of one name cause. Where the tokens of a
 // name are ahead of the clock, each of its grants causes one.
-const hintPause = time.Second
+const HintPause = time.Second
 
-// refresh has read ask for the clock, in a goroutine that begin starts. It returns a channel that is closed
+// Refresh has read ask for the clock, in a goroutine that begin starts. It returns a channel that is closed
 // when that has ended. A caller that comes while a refresh is under way waits for the same answer.
 //
 // hinted is when tokens of a name last caused a refresh; nil when something else does. A hint that comes too
 // soon after another causes none, and the result is nil.
-func (c *Clock) refresh(hinted *time.Time, begin func(func()), read func()) <-chan struct{} {
+func (c *Clock) Refresh(hinted *time.Time, begin func(func()), read func()) <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.refreshed != nil {
 		return c.refreshed
 	}
 	if hinted != nil {
-		if time.Since(*hinted) < hintPause {
+		if time.Since(*hinted) < HintPause {
 			return nil
 		}
 		*hinted = time.Now()
