@@ -3,6 +3,7 @@ package grant_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -525,6 +526,41 @@ func TestCloseAfterUnlock(t *testing.T) {
 		require.NoError(t, err)
 		require.Zero(t, n)
 	}
+}
+
+// A process unlocks and closes its client while another of its goroutines waits, and the lock is passed to
+// that goroutine: to be offered, or as a hold. It is given back all the same, and not when its lease ends.
+func TestCloseAsTheLockIsPassedOn(t *testing.T) {
+	lingeringOrNot(t, true, func(t *testing.T, set ...grant.Option) {
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // the goroutine seldom runs before the client is closed
+		s := redistest.New(t)
+		plain := s.Client(t)
+		for n := range redistest.Longer(60, 600) {
+			c, err := core.Open(s.Option(), session.DefaultOptions())
+			require.NoError(t, err)
+			l := newLock(t, c, "a", true, set...)
+			h := mustLock(t, l)
+			for range n % 3 { // so it has tokens for further turns
+				next := lockLater(t, l)
+				inLine(t, l, 1)
+				require.NoError(t, h.Unlock(t.Context()))
+				h = next.Granted(t)
+			}
+			next := lockLater(t, l)
+			inLine(t, l, 1)
+			require.NoError(t, h.Unlock(t.Context()))
+			closeNow(c)
+			if next.Outcome(t) == nil {
+				_ = next.Hold.Unlock(t.Context()) // it may be closed
+			}
+			began := time.Now()
+			require.Eventually(t, func() bool {
+				n, err := do(t, plain, "EXISTS", "a").AsInt64()
+				return err == nil && n == 0
+			}, long, time.Millisecond)
+			require.Less(t, time.Since(began), session.DefaultLease/2)
+		}
+	})
 }
 
 // However the loss falls between two holds, the line goes on.

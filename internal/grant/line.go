@@ -126,6 +126,7 @@ func (w *wish) givenTurn(left *tenure, now time.Time) gift {
 		}
 		if s := left.state(); s == wait.Held || s == wait.Parked {
 			left.become(wait.Offered)
+			left.queue.At.Client.Count(1, -1) // nobody has it: Shutdown waits until it is offered or given back
 		}
 	}
 	return gift{left: left}

@@ -54,7 +54,7 @@ func (t *tenure) retire(end func(*wait.Waiter)) {
 	if h := q.half(t.shared); h.holder == t {
 		h.holder = nil
 	}
-	if t.stay.left == nil { // else it counts already
+	if t.stay.left == nil && t.state() != wait.Offered { // else it counts already
 		q.At.Client.Count(1, -1)
 	}
 	if t.waiter.Demand.Lingers {
