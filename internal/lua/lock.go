@@ -31,27 +31,11 @@ func (c Conn) Acquire(ctx context.Context, k *Keys, claim Claim, seen int64, mod
 	return c.AcquireBy(ctx, acquire[k.family], k, claim, seen, mode)
 }
 
-// notShort is SHORT of shared/inbox.lua.
-const notShort = 2000
-
 // AcquireBy is [Conn.Acquire] by another script with the arguments and replies of lock/acquire.lua: see
 // [MustCompose].
 func (c Conn) AcquireBy(ctx context.Context, s *Script, k *Keys, claim Claim, seen int64, mode Mode) (Acquired, error) {
 	reckoned := mode == First && claim.Clock > seen && claim.Demand == Demand{}
-	args := append(make([]string, 0, 7), claim.Owner, newest(claim.Clock, seen, reckoned), number(claim.Lease), claim.mode(mode))
-	block := claim.text()
-	switch { // each argument costs Redis time: the last ones may be missing
-	case claim.Uptime > 0:
-		args = append(args, block, strconv.Itoa(claim.longest()), number(claim.Uptime))
-	case claim.longest() != DefaultLongest:
-		args = append(args, block, strconv.Itoa(claim.longest()))
-	case block != "0" || k.family == ReadWrite:
-		args = append(args, block)
-	case mode == First && claim.Behind && claim.Lease >= notShort && s == acquire[Locks]:
-		args = append(args[:0], claim.Entry(), args[1])
-	case mode == First, mode == Unqueued:
-		args = args[:3]
-	}
+	args := k.acquireArguments(claim, newest(claim.Clock, seen, reckoned), mode, s != acquire[Locks])
 	message, err := c.Run(ctx, s, k, args).ToMessage()
 	if err == nil && reckoned && message.IsInt64() {
 		left, err := ends(&message)
@@ -78,34 +62,21 @@ func (c Conn) Raise(ctx context.Context, k *Keys, owner string, token int64) (bo
 	return held == 1, err
 }
 
-// leanest is how many tokens an offer reserves at least for a name that is far ahead of the clock. It
-// reserves twice what was used, if that is more. So nearly all that it reserves is used, and yet it lasts for
-// long in a busy process.
-const leanest = 100
-
 // Offer runs lock/offer.lua. It gives the lock that old owns to the next waiter and queues the claim behind
 // it; when there is no waiter, the claim gets the lock. entry is the queue entry of old if it may be queued,
 // else empty. used is how many tokens the tenure of old has used.
 func (c Conn) Offer(
 	ctx context.Context, k *Keys, old, entry string, used int64, claim Claim, seen int64, mode Mode,
 ) (Acquired, error) {
-	a, err := acquired(c.Run(ctx, offer[k.family], k, []string{
-		claim.Owner, floor(seen), number(claim.Lease), string(mode),
-		claim.text(), "", old, entry, number(2 * max(used, leanest/2)),
-	}).ToMessage())
+	args := offerArguments(old, entry, used, claim, floor(seen), mode)
+	a, err := acquired(c.Run(ctx, offer[k.family], k, args).ToMessage())
 	return k.order(a), err
 }
 
 // Release runs lock/release.lua. It ends the tenure of an owner, and reports whether that owned the lock.
 // seen: as for [Conn.Acquire].
 func (c Conn) Release(ctx context.Context, k *Keys, e Ending, seen int64) (bool, error) {
-	args := []string{e.Owner, newest(e.Clock, seen, e.Clock > seen), e.Entry, number(e.Rest)}
-	switch { // as in Acquire
-	case e.Announce:
-		args = append(args, k.Released())
-	case e.Entry == "" && e.Rest == 0:
-		args = args[:2]
-	}
+	args := k.releaseArguments(e, newest(e.Clock, seen, e.Clock > seen))
 	owned, err := c.Run(ctx, release[k.family], k, args).AsInt64()
 	return owned == 1, err
 }
