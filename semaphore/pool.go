@@ -70,9 +70,9 @@ func (p *pool) ask(ctx context.Context, claim lua.Claim, mode lua.Mode) (reply l
 	return reply, err
 }
 
-// Release sends one release, in a batch with the requests of other goroutines unless it must be alone.
-func (p *pool) Release(ctx context.Context, e lua.Ending, weight int, alone bool) (owned bool, err error) {
-	if !alone {
+// Release sends one release, in a batch with the requests of other goroutines if it has a weight.
+func (p *pool) Release(ctx context.Context, e lua.Ending, weight int) (owned bool, err error) {
+	if weight > 0 {
 		reply, err := p.batches.do(ctx, lua.Give(e), weight)
 		if err != nil {
 			return false, err

@@ -28,8 +28,8 @@ type Commands interface {
 	// Take sends one acquire.
 	Take(ctx context.Context, claim lua.Claim, mode lua.Mode) (lua.Acquired, error)
 	// Release sends one release, and reports whether the owner held anything. weight is how many entries it
-	// changes. With alone it shares its script with nothing that other goroutines ask for.
-	Release(ctx context.Context, e lua.Ending, weight int, alone bool) (owned bool, err error)
+	// changes: its script may also do what other goroutines ask for, up to a bound. With 0 it does nothing else.
+	Release(ctx context.Context, e lua.Ending, weight int) (owned bool, err error)
 }
 
 // Downgrader is what a kind has that is sharable.

@@ -33,10 +33,10 @@ func (c tardy) Take(ctx context.Context, claim lua.Claim, mode lua.Mode) (lua.Ac
 	return c.Commands.Take(ctx, claim, mode)
 }
 
-func (c tardy) Release(ctx context.Context, e lua.Ending, weight int, alone bool) (bool, error) {
+func (c tardy) Release(ctx context.Context, e lua.Ending, weight int) (bool, error) {
 	c.releases <- struct{}{}
 	<-time.After(c.late)
-	owned, err := c.Commands.Release(ctx, e, weight, alone)
+	owned, err := c.Commands.Release(ctx, e, weight)
 	c.released.Store(true)
 	return owned, err
 }

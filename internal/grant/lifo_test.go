@@ -31,7 +31,7 @@ func (l lifoCommands) Take(ctx context.Context, claim lua.Claim, mode lua.Mode) 
 	return l.queue.At.Client.Conn.AcquireBy(ctx, lifoAcquire, l.queue.At.Keys, claim, l.queue.At.Floor.Load(), mode)
 }
 
-func (l lifoCommands) Release(ctx context.Context, e lua.Ending, _ int, _ bool) (bool, error) {
+func (l lifoCommands) Release(ctx context.Context, e lua.Ending, _ int) (bool, error) {
 	return l.queue.At.Client.Conn.Release(ctx, l.queue.At.Keys, e, l.queue.At.Floor.Load())
 }
 

@@ -25,7 +25,7 @@ func (v *vanished) Take(_ context.Context, c lua.Claim, m lua.Mode) (lua.Acquire
 	return lua.Acquired{}, errors.New("not asked any further")
 }
 
-func (*vanished) Release(context.Context, lua.Ending, int, bool) (bool, error) { return false, nil }
+func (*vanished) Release(context.Context, lua.Ending, int) (bool, error) { return false, nil }
 
 func (*vanished) Offer(context.Context, string, string, int64, lua.Claim, lua.Mode) (lua.Acquired, error) {
 	return lua.Acquired{Gone: true}, nil

@@ -88,7 +88,7 @@ func (t *tenure) send(ctx context.Context, r *release) error {
 	owned := false
 	answered, err := t.queue.At.RetryUntilAnswered(ctx, func(ctx context.Context) error { return t.patiently(ctx, t.queue.At.Up) }, &r.unanswered, func(ctx context.Context) (err error) {
 		e.Rest = t.rest(r)
-		owned, err = t.queue.Commands.Release(ctx, e, t.Weight(), false)
+		owned, err = t.queue.Commands.Release(ctx, e, t.Weight())
 		return err
 	})
 	switch {
@@ -176,7 +176,7 @@ func (t *tenure) sendLate(ctx context.Context, done *turn) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, min(c.Options.ReleaseTimeout, time.Until(until)))
 	defer cancel()
-	owned, err := t.queue.Commands.Release(session.WithoutDeadline(ctx), t.endingOf(&release{turn: done}), 0, true)
+	owned, err := t.queue.Commands.Release(session.WithoutDeadline(ctx), t.endingOf(&release{turn: done}), 0)
 	switch {
 	case err != nil:
 		return fmt.Errorf("%w: it was not released, and its lease runs out: %w", fail.ErrClosed, fail.WithSentinel(err))

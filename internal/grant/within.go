@@ -51,7 +51,7 @@ func (h *Hold) Lose(ctx context.Context, reason error) error {
 	if !t.queue.At.Client.Keeper.Lose(&t.item, reason) {
 		return fail.Join(h.Err(), fail.ErrNotHeld) // it ended in this moment
 	}
-	if _, err := t.queue.Commands.Release(session.WithoutDeadline(ctx), ending, t.Weight(), false); err != nil {
+	if _, err := t.queue.Commands.Release(session.WithoutDeadline(ctx), ending, t.Weight()); err != nil {
 		return fail.WithSentinel(err)
 	}
 	return nil

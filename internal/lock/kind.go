@@ -29,7 +29,7 @@ func (c Commands) Take(ctx context.Context, claim lua.Claim, mode lua.Mode) (lua
 }
 
 // Release ends the tenure of an owner.
-func (c Commands) Release(ctx context.Context, e lua.Ending, _ int, _ bool) (owned bool, err error) {
+func (c Commands) Release(ctx context.Context, e lua.Ending, _ int) (owned bool, err error) {
 	q := c.Queue
 	e.Clock = q.At.ServerClock.Reckon()
 	return q.At.Client.Conn.Release(ctx, q.At.Keys, e, q.At.Floor.Load())
