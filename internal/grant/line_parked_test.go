@@ -2,6 +2,7 @@ package grant
 
 import (
 	"bytes"
+	"context"
 	"log/slog"
 	"runtime"
 	"sync"
@@ -13,6 +14,32 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/wait"
 )
+
+// A tenure that is given to the next in line, which must offer it, is nobody's hold. Shutdown does not name
+// it.
+func TestOfferedIsNoHold(t *testing.T) {
+	r := newRoom(t, exclusive)
+	_, err := r.enter(t.Context(), 1)
+	require.NoError(t, err)
+	h := r.held(100)
+	x := h.turn().tenure
+	other := *r.Primitive
+	other.terms.lease = time.Minute // so the turn cannot go on as it is
+	came := make(chan gift, 1)
+	go func() {
+		g, _ := r.Queue.enterLine(context.Background(), wish{primitive: &other, permits: 1})
+		came <- g
+	}()
+	for !r.Queue.hasNext() {
+		runtime.Gosched()
+	}
+	require.Equal(t, r.Name, x.HeldName())
+	h.turn().undo()
+	require.Same(t, x, (<-came).left)
+	require.Equal(t, wait.Offered, x.state())
+	require.Empty(t, x.HeldName())
+	require.True(t, x.giveBack())
+}
 
 // What is parked is had by whoever comes next, in either way, or by whoever takes it out: by one alone.
 // Rule 40.

@@ -78,7 +78,7 @@ func (t *tenure) Interrupt() {
 func (t *tenure) HeldName() string {
 	t.queue.mu.Lock()
 	defer t.queue.mu.Unlock()
-	if !t.owns() || t.stay.spare {
+	if !t.owns() || t.stay.spare || t.state() == wait.Offered {
 		return ""
 	}
 	return t.name

@@ -3,11 +3,11 @@ package lua
 import "strconv"
 
 // The arguments of the scripts that run most, and the layouts in which some are left out, as each costs Redis
-// time. Every other script has one layout, which its call shows. What an argument is, the head of the script
-// says.
+// time. What another script is sent, its call shows: latch/count.lua and once/finish.lua have two layouts,
+// all others one. What an argument is, the head of the script says.
 //
 //	lock/acquire.lua, rwlock/acquire.lua
-//	entry floor                                 mode first of a lock, when the last claim was queued
+//	entry floor                                 mode first of a lock, behind others; no short lease
 //	owner floor lease                           mode first of a lock without a block
 //	owner floor lease mode                      another mode of a lock without a block
 //	owner floor lease mode block                with a block; and always of a read-write lock

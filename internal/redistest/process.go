@@ -151,7 +151,7 @@ func (s *Server) Kill() { s.kill() }
 // Start starts it again.
 func (s *Server) Start(t testing.TB) { t.Helper(); s.start(t) }
 
-// Stop freezes the server with SIGSTOP, until Continue.
+// Stop freezes the server, which must run, with SIGSTOP, until Continue.
 func (s *Server) Stop(t testing.TB) {
 	t.Helper()
 	signal(t, s.process.Process, Stop)

@@ -21,7 +21,7 @@ func awaitStopped(pid int) error {
 	var status syscall.WaitStatus
 	for {
 		switch _, err := syscall.Wait4(pid, &status, syscall.WUNTRACED, nil); {
-		case err == nil && !status.Stopped():
+		case err == nil && (status.Exited() || status.Signaled()): // BSD calls what SIGSTOP stops not stopped
 			return os.ErrProcessDone
 		case err != syscall.EINTR:
 			return err

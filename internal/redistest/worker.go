@@ -109,7 +109,7 @@ func (w *Worker) Kill() {
 	})
 }
 
-// Signal sends it a signal. When it returns after [Stop], none of its threads runs.
+// Signal sends it a signal. [Stop] is for a worker that runs: when Signal returns, none of its threads does.
 func (w *Worker) Signal(t testing.TB, s syscall.Signal) {
 	t.Helper()
 	signal(t, w.cmd.Process, s)
