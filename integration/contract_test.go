@@ -99,7 +99,7 @@ func TestWithReplicas(t *testing.T) {
 			top := topologies[name](t, newEngine(t))
 			top.acknowledged(t)
 			s := top.servers(t)
-			s.Options = []latchkey.Option{latchkey.WithReplicas(1, 5*time.Second)} // a machine may be busy
+			s.Options = []latchkey.Option{latchkey.WithReplicas(1, 500*time.Millisecond)}
 			contract.Locks(t, s)
 			contract.ReadWriteLocks(t, s)
 			contract.Semaphores(t, s)
