@@ -563,6 +563,27 @@ func TestCloseAsTheLockIsPassedOn(t *testing.T) {
 	})
 }
 
+// Unlock and Close come at one moment. Unlock succeeds, and the lock is free: a release that has begun is sent
+// before the client goes, and one that begins later as well.
+func TestCloseBesideUnlock(t *testing.T) {
+	lingeringOrNot(t, true, func(t *testing.T, set ...grant.Option) {
+		s := redistest.New(t)
+		plain := s.Client(t)
+		for range redistest.Longer(200, 2000) {
+			c, err := core.Open(s.Option(), session.DefaultOptions())
+			require.NoError(t, err)
+			h := mustLock(t, newLock(t, c, "a", true, set...))
+			var wg sync.WaitGroup
+			wg.Go(func() { closeNow(c) })
+			require.NoError(t, h.Unlock(t.Context()))
+			wg.Wait()
+			n, err := do(t, plain, "EXISTS", "a").AsInt64()
+			require.NoError(t, err)
+			require.Zero(t, n)
+		}
+	})
+}
+
 // However the loss falls between two holds, the line goes on.
 func TestForcedWhileHandedOn(t *testing.T) {
 	lingeringOrNot(t, true, func(t *testing.T, set ...grant.Option) {

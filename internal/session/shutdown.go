@@ -57,14 +57,17 @@ func (c *Client) leave(ctx context.Context) {
 	left.Wait()
 }
 
-// CloseGrace is how long the last goroutines of a client are waited for, and once more after their
-// connections were closed.
+// CloseGrace is how long a release that has begun is waited for, then the last goroutines of a client, and
+// these once more after their connections were closed.
 const CloseGrace = 250 * time.Millisecond
 
 // finish ends everything, within a second also when Redis is silent. What is still held is lost with
 // ErrClosed. Its lease stays in Redis until it is unlocked: the code that it guards may still run.
 func (c *Client) finish() {
 	c.loseAll()
+	released, cancel := context.WithTimeout(context.Background(), CloseGrace)
+	_ = c.waitForNone(released, &c.registry.holds) // those that are left are being released: let it be sent
+	cancel()
 	unsubscribed := make(chan struct{}) // closed once nothing can be granted to us any more
 	go func() {
 		c.Hub.Close()
