@@ -563,8 +563,8 @@ func TestCloseAsTheLockIsPassedOn(t *testing.T) {
 	})
 }
 
-// Unlock and Close come at one moment. Unlock succeeds, and the lock is free: a release that has begun is sent
-// before the client goes, and one that begins later as well.
+// Unlock and Close come at one moment. Unlock succeeds, and the lock is free: a release that has begun is
+// sent before the client goes, and one that begins later as well.
 func TestCloseBesideUnlock(t *testing.T) {
 	lingeringOrNot(t, true, func(t *testing.T, set ...grant.Option) {
 		s := redistest.New(t)
