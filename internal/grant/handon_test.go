@@ -569,7 +569,7 @@ func TestCloseBesideUnlock(t *testing.T) {
 	lingeringOrNot(t, true, func(t *testing.T, set ...grant.Option) {
 		s := redistest.New(t)
 		plain := s.Client(t)
-		for range redistest.Longer(200, 2000) {
+		for range redistest.Longer(500, 5000) {
 			c, err := core.Open(s.Option(), session.DefaultOptions())
 			require.NoError(t, err)
 			h := mustLock(t, newLock(t, c, "a", true, set...))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/lua"
+	"github.com/latchkey-go/latchkey/internal/retry"
 )
 
 // Shutdown is documented by the root package. One whose context has ended is Close.
@@ -57,23 +58,23 @@ func (c *Client) leave(ctx context.Context) {
 	left.Wait()
 }
 
-// CloseGrace is how long a release that has begun is waited for, then the last goroutines of a client, and
-// these once more after their connections were closed.
+// CloseGrace is how long the releases that have begun, and the end of the subscriptions, are waited for, then
+// the last goroutines of a client, and these once more after their connections were closed.
 const CloseGrace = 250 * time.Millisecond
 
 // finish ends everything, within a second also when Redis is silent. What is still held is lost with
 // ErrClosed. Its lease stays in Redis until it is unlocked: the code that it guards may still run.
 func (c *Client) finish() {
 	c.loseAll()
-	released, cancel := context.WithTimeout(context.Background(), CloseGrace)
-	_ = c.waitForNone(released, &c.registry.holds) // those that are left are being released: let it be sent
-	cancel()
 	unsubscribed := make(chan struct{}) // closed once nothing can be granted to us any more
 	go func() {
 		c.Hub.Close()
 		close(unsubscribed)
 	}()
-	ClosedWithin(unsubscribed, CloseGrace)
+	grace, cancel := context.WithTimeout(context.Background(), CloseGrace)
+	defer cancel()
+	_ = c.waitForNone(grace, &c.registry.holds) // those that are left are being released: let that be sent
+	_ = retry.Await(grace, unsubscribed)
 	c.stop()
 	c.mu.Lock()
 	c.isStopped = true
