@@ -55,6 +55,7 @@ soak: ## run the long tests: 8 processes share a lock, a read-write lock, severa
 	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'Changes|IdleCandidate' ./leader
 	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'Protocol' ./internal/model
 	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'Traces' ./internal/model
+	LATCHKEY_EXPLORE=20s $(GO) test -count=1 -timeout 60m -v -run 'Scenes' ./internal/explore
 	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'RandomOperations|Simulated|SeveralAtRandom' ./internal/property
 	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'Absurd|Outlast' ./internal/lua
 	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'NoTwoAreHeld' ./internal/contract
