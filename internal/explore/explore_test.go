@@ -70,6 +70,12 @@ func scenes() (all []scene) {
 			permits.with(users, closes), permits.with(users, dies), permits.with(users, passes, passes),
 		)
 	}
+	for _, users := range [][][]string{{{"M"}, {"M"}}, {{"M"}, {"F"}}, {{"M", "L"}, {"F"}}, {{"O"}, {"M"}, {"L"}}, {{"m", "L"}, {"M"}}} {
+		all = append(all,
+			several.with(users), several.with(users, cancels), several.with(users, breaks), several.with(users, deafens), several.with(users, closes),
+			several.with(users, dies), several.with(users, passes), several.with(users, breaks, cancels),
+		)
+	}
 	return append(all, spins.with(one), spins.with(two, cancels), spins.with(one, breaks), spins.with(two, closes))
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,13 +28,15 @@ func (r *run) always() {
 		c := u.calls[u.next]
 		taken += c.permits
 		for _, o := range inside {
-			if c.permits == 0 && (!c.shared || !o.calls[o.next].shared) && !r.forced {
+			if c.excludes(o.calls[o.next]) && !r.forced {
 				r.violated("ME", "%s and %s hold", o.name, u.name)
 			}
 		}
 		inside = append(inside, u)
-		if c.permits == 0 && !r.forced && !r.owns(u.of) {
-			r.violated("TRUST", "%s holds, and Redis has\n%s", u.name, r.names.plain(r.data()))
+		for _, name := range c.of {
+			if !r.forced && !r.owns(u.of, name) {
+				r.violated("TRUST", "%s holds %s, and Redis has\n%s", u.name, name, r.names.plain(r.data()))
+			}
 		}
 	}
 	if taken > capacity {
@@ -41,9 +44,9 @@ func (r *run) always() {
 	}
 }
 
-// owns reports whether a client has the lock in Redis.
-func (r *run) owns(client int) bool {
-	fields, _ := r.server.HKeys(thing)
+// owns reports whether a client has a lock in Redis.
+func (r *run) owns(client int, name string) bool {
+	fields, _ := r.server.HKeys(name)
 	for _, f := range fields {
 		if strings.HasPrefix(r.names.plain(f), fmt.Sprintf("c%d:", client)) {
 			return true
@@ -72,7 +75,7 @@ func (r *run) remains() (all []string) {
 			if free, _ := r.server.Get(key); free != fmt.Sprint(capacity) {
 				all = append(all, key+" = "+free)
 			}
-		case key == thing, strings.Contains(key, "queue"), strings.HasSuffix(key, "}:timeout"):
+		case slices.Contains(things, key), strings.Contains(key, "queue"), strings.HasSuffix(key, "}:timeout"):
 			all = append(all, key)
 		case r.server.TTL(key) <= 0 && r.server.Type(key) != "string":
 			all = append(all, key+", without an end")
@@ -96,15 +99,25 @@ func (r *run) returned(u *user, c call, err error) {
 
 // entered looks at a new hold. The mutex is held.
 func (r *run) entered(u *user, c call) {
-	token := u.hold.Token()
-	if !u.hold.Held() || c.permits > 0 || r.forced { // what was forced away may be on its way
+	if !u.hold.Held() || r.forced { // what was forced away may be on its way
 		return
 	}
-	if token < r.last || token == r.last && !c.shared {
-		r.violated("TOK", "%s has token %d after %d", u.name, token, r.last)
+	given := map[string]int64{}
+	switch h := u.hold.(type) {
+	case interface{ Tokens() map[string]int64 }:
+		given = h.Tokens()
+	case interface{ Token() int64 }:
+		for _, name := range c.of {
+			given[name] = h.Token()
+		}
 	}
-	if !c.shared {
-		r.last = token
+	for name, token := range given {
+		if last := r.last[name]; token < last || token == last && !c.shared {
+			r.violated("TOK", "%s has token %d of %s after %d", u.name, token, name, last)
+		}
+		if !c.shared {
+			r.last[name] = token
+		}
 	}
 }
 
@@ -127,7 +140,7 @@ func (r *run) ends() {
 	}
 	time.Sleep(lease + 2*time.Second) // what the dead held
 	for _, key := range r.remains() {
-		if key == thing {
+		if slices.Contains(things, key) {
 			r.violated("LEFT", "in the end: %s\n%s", key, r.names.plain(r.data()))
 		}
 	}

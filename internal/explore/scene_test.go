@@ -2,6 +2,8 @@ package explore_test
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -9,6 +11,7 @@ import (
 
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/fairlock"
+	"github.com/latchkey-go/latchkey/multilock"
 	"github.com/latchkey-go/latchkey/rlock"
 	"github.com/latchkey-go/latchkey/rwlock"
 	"github.com/latchkey-go/latchkey/semaphore"
@@ -16,18 +19,22 @@ import (
 )
 
 // tenancy is what a user holds.
-type tenancy interface {
-	Held() bool
-	Token() int64
-}
+type tenancy interface{ Held() bool }
 
 // call is one way to take something, and to give it back.
 type call struct {
 	name    string
-	attempt bool // it does not wait
-	shared  bool // with others that share
-	permits int  // 0: of a lock
+	attempt bool     // it does not wait
+	shared  bool     // with others that share
+	of      []string // the locks that it takes; nil: permits
+	permits int      // 0: of a lock
 	take    func(ctx context.Context) (tenancy, func(context.Context) error, error)
+}
+
+// excludes reports whether what is taken by one call may not be held beside what the other one takes.
+func (c call) excludes(o call) bool {
+	common := slices.ContainsFunc(c.of, func(name string) bool { return slices.Contains(o.of, name) })
+	return common && (!c.shared || !o.shared)
 }
 
 // fault is what may go wrong, or be done to a client.
@@ -79,7 +86,10 @@ func (s scene) with(users [][]string, faults ...fault) scene {
 	return s
 }
 
-const thing = "a"
+// thing and other are the names of all that is taken.
+const thing, other = "a", "b"
+
+var things = []string{thing, other}
 
 func locks(name string, lock func(c *latchkey.Client) (*latchkey.Lock, error)) scene {
 	return scene{
@@ -100,7 +110,7 @@ func locks(name string, lock func(c *latchkey.Client) (*latchkey.Lock, error)) s
 }
 
 func ofLock(name string, take func(context.Context) (*latchkey.Hold, error)) call {
-	return call{name: name, take: func(ctx context.Context) (tenancy, func(context.Context) error, error) {
+	return call{name: name, of: []string{thing}, take: func(ctx context.Context) (tenancy, func(context.Context) error, error) {
 		h, err := take(ctx)
 		return h, h.Unlock, err
 	}}
@@ -146,6 +156,34 @@ var (
 				_, err = l.Write().ForceUnlock(ctx)
 			}
 			return err
+		},
+	}
+	several = scene{
+		name: "multilock",
+		make: func(t *testing.T, c *latchkey.Client) map[string]call {
+			first, err := rlock.New(c, thing)
+			require.NoError(t, err)
+			second, err := rlock.New(c, other)
+			require.NoError(t, err)
+			fairly, err := fairlock.New(c, other)
+			require.NoError(t, err)
+			calls := map[string]call{"L": ofLock("Lock", first.Lock)}
+			for letter, locks := range map[string][]*latchkey.Lock{"M": {first, second}, "F": {fairly, first}} {
+				all, err := multilock.New(locks...)
+				require.NoError(t, err)
+				for n, take := range []func(context.Context) (*multilock.Hold, error){all.Lock, all.TryLock} {
+					c := call{name: []string{"Lock of both", "TryLock of both"}[n], attempt: n == 1, of: things}
+					c.take = func(ctx context.Context) (tenancy, func(context.Context) error, error) {
+						h, err := take(ctx)
+						return h, h.Unlock, err
+					}
+					calls[[]string{letter, strings.ToLower(letter)}[n]] = c
+				}
+			}
+			alone := ofLock("Lock of the other", second.Lock)
+			alone.of = []string{other}
+			calls["O"] = alone
+			return calls
 		},
 	}
 	permits = scene{
