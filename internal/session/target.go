@@ -63,7 +63,7 @@ func GetOrCreate[T any](c *Client, family lua.Family, name string, build func(Ta
 	t := c.newTarget(key, keys, before.floor)
 	x := build(t)
 	c.targets[key] = entry{weakly(x), t.Floor}
-	runtime.AddCleanup(x, c.collected, key)
+	runtime.AddCleanup(x, collected, collection{weak.Make(c), key})
 	return x, nil
 }
 
@@ -100,8 +100,19 @@ func weakly[T any](x *T) func() any {
 	}
 }
 
+// collection is what a client has to forget. It does not keep the client: what has the target may refer to
+// it, and be all that does.
+type collection struct {
+	client weak.Pointer[Client]
+	key    targetKey
+}
+
 // collected runs when nothing refers any more to what was found by a key. Something else may be there by now.
-func (c *Client) collected(key targetKey) {
+func collected(of collection) {
+	c, key := of.client.Value(), of.key
+	if c == nil {
+		return
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if e, ok := c.targets[key]; ok && e.value() == nil {
