@@ -66,7 +66,7 @@ func TestSeededBugs(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, os.WriteFile(overlay, replace, 0o600))
 			found := exec.CommandContext(t.Context(), "go", "test", "-count=1", "-overlay", overlay, "-run", "^TestScenes$/"+b.scenes, ".")
-			found.Env = append(os.Environ(), "LATCHKEY_EXPLORE=20s")
+			found.Env = append(os.Environ(), "LATCHKEY_EXPLORE=1m")
 			output, err := found.CombinedOutput()
 			require.Error(t, err, "it was not found\n%s", output)
 			require.Regexp(t, "("+b.property+"): ", string(output))
