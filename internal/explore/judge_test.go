@@ -92,6 +92,7 @@ func (r *run) returned(u *user, c call, err error) {
 	case p.closed && errors.Is(err, latchkey.ErrClosed), p.dead:
 	case c.attempt && errors.Is(err, latchkey.ErrNotAcquired):
 	case r.lossy && c.attempt && errors.Is(err, latchkey.ErrUnavailable):
+	case r.lossy && c.name == "Downgrade" && errors.Is(err, latchkey.ErrLost): // of the write hold
 	default:
 		r.violated("ERR", "%s: %s returns %v", u.name, c.name, err)
 	}

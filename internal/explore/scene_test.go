@@ -2,6 +2,7 @@ package explore_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -146,6 +147,16 @@ var (
 			l, err := rwlock.New(c, thing)
 			require.NoError(t, err)
 			return map[string]call{
+				"D": shared(ofLock("Downgrade", func(ctx context.Context) (*latchkey.Hold, error) {
+					h, err := l.Write().Lock(ctx)
+					if err != nil {
+						return h, err
+					}
+					if err := h.Downgrade(ctx); err != nil {
+						return nil, errors.Join(err, h.Unlock(context.WithoutCancel(ctx)))
+					}
+					return h, nil
+				})),
 				"R": shared(ofLock("Read", l.Read().Lock)), "W": ofLock("Write", l.Write().Lock),
 				"r": attempt(shared(ofLock("TryRead", l.Read().TryLock))), "w": attempt(ofLock("TryWrite", l.Write().TryLock)),
 			}

@@ -279,6 +279,7 @@ func (r *run) stop() {
 		l.end()
 	}
 	r.closeAll()
+	time.Sleep(soon) // calls that pause between two attempts look then
 	for _, l := range r.all() {
 		l.end()
 	}
