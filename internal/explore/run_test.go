@@ -51,7 +51,6 @@ type process struct {
 	seen   uint64 // a print of all that it has seen
 	dead   bool
 	closed bool
-	ended  chan struct{} // its Close; nil until that is called
 }
 
 type doing uint8

@@ -129,19 +129,7 @@ func (r *run) die(n int) {
 func (r *run) close(n int) {
 	r.sees(n, "closes")
 	r.clients[n].closed = true
-	go r.clients[n].end()
-}
-
-// end closes a client, once: a second call would wait for the first with a mutex, and in a bubble no time
-// passes while somebody does.
-func (p *process) end() {
-	if p.ended == nil {
-		p.ended = make(chan struct{})
-		p.client.Close()
-		close(p.ended)
-		return
-	}
-	<-p.ended
+	go r.clients[n].client.Close()
 }
 
 func (r *run) force(n int) {
@@ -262,7 +250,7 @@ func (r *run) flow() {
 func (r *run) closeAll() {
 	var all sync.WaitGroup
 	for _, p := range r.clients {
-		all.Go(p.end)
+		all.Go(p.client.Close) // also of one that is being closed
 	}
 	all.Wait()
 }

@@ -60,7 +60,8 @@ type Client struct {
 
 	beginClosing    context.CancelCauseFunc
 	stop            context.CancelFunc
-	shutdown        sync.Once
+	isShutDown      atomic.Bool // the first Shutdown or Close has begun
+	shutDownOver    chan struct{}
 	shutdownWait    context.Context // ends when Shutdown waits no longer
 	endShutdownWait context.CancelFunc
 

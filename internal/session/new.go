@@ -25,6 +25,8 @@ func New(commands, subscriptions rueidis.Client, o Options, connections []*Conne
 		Sharded:     commands.Mode() == rueidis.ClientModeCluster,
 		targets:     map[targetKey]entry{},
 		pings:       map[uint64]chan struct{}{},
+
+		shutDownOver: make(chan struct{}),
 	}
 	c.Notifier.start = c.Go
 	o.Logger = slog.New(notifyingHandler{o.Logger.Handler(), &c.Notifier})
