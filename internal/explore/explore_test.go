@@ -39,7 +39,8 @@ var (
 	three     = [][]string{{"L"}, {"L"}, {"L"}}
 	readers   = [][]string{{"R", "R"}, {"W"}}
 	writers   = [][]string{{"W", "R"}, {"W"}}
-	turncoats = [][]string{{"D", "R"}, {"W"}} // a write hold becomes a read hold
+	turncoats = [][]string{{"D", "R"}, {"W"}}      // a write hold becomes a read hold
+	tryers    = [][]string{{"R", "w"}, {"W", "r"}} // some do not wait
 	singles   = [][]string{{"1", "1"}, {"2"}}
 	pairs     = [][]string{{"2", "1"}, {"1"}}
 )
@@ -59,7 +60,7 @@ func scenes() (all []scene) {
 		all = append(all, budgeted.with(users), budgeted.with(users, cancels), budgeted.with(users, breaks), budgeted.with(users, breaks, cancels),
 			budgeted.with(users, deafens), budgeted.with(users, closes), budgeted.with(users, dies), budgeted.with(users, passes, passes))
 	}
-	for _, users := range [][][]string{readers, writers, turncoats} {
+	for _, users := range [][][]string{readers, writers, turncoats, tryers} {
 		all = append(all,
 			halves.with(users), halves.with(users, cancels), halves.with(users, cancels, cancels), halves.with(users, breaks), halves.with(users, deafens),
 			halves.with(users, closes), halves.with(users, dies), halves.with(users, passes, passes), halves.with(users, forces),
