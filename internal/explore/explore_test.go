@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"runtime/debug"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -20,15 +19,6 @@ import (
 func TestMain(m *testing.M) {
 	debug.SetGCPercent(400)
 	redistest.Main(m)
-}
-
-func seed(t *testing.T) uint64 {
-	if text := os.Getenv("LATCHKEY_SEED"); text != "" {
-		n, err := strconv.ParseUint(text, 10, 64)
-		require.NoError(t, err)
-		return n
-	}
-	return rand.Uint64()
 }
 
 var (
@@ -93,7 +83,7 @@ func length(t *testing.T) time.Duration {
 
 // Nothing that must be true is broken, whatever happens in which order.
 func TestScenes(t *testing.T) {
-	seed, length := seed(t), length(t)
+	seed, length := redistest.Seed(t), length(t)
 	t.Logf("LATCHKEY_SEED=%d", seed)
 	var found atomic.Bool
 	var total tally
@@ -106,6 +96,7 @@ func TestScenes(t *testing.T) {
 			total.add(search)
 			t.Log(search.String())
 			require.Empty(t, search.broken, "LATCHKEY_SEED=%d\n%s", seed, strings.Join(search.broken, "\n  "))
+			require.True(t, search.ends > 0 || found.Load(), "no path came to its end: %s", search)
 		})
 	}
 }

@@ -27,7 +27,6 @@ type run struct {
 	*scene
 	*network
 
-	t       *testing.T
 	server  *miniredis.Miniredis
 	clients []*process
 	users   []*user
@@ -80,7 +79,7 @@ type user struct {
 func newRun(t *testing.T, s *scene) *run {
 	// Scripts compare times as text of 16 digits: see internal/property.
 	time.Sleep(time.Until(time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)))
-	r := &run{scene: s, network: newNetwork(), t: t, server: miniredis.NewMiniRedis(), left: map[fault]int{}, last: map[string]int64{}, mending: map[int]bool{}, names: names{ids: map[string]string{}}}
+	r := &run{scene: s, network: newNetwork(), server: miniredis.NewMiniRedis(), left: map[fault]int{}, last: map[string]int64{}, mending: map[int]bool{}, names: names{ids: map[string]string{}}}
 	for f, n := range s.faults {
 		r.left[f] = n
 	}

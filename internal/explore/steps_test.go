@@ -170,7 +170,6 @@ func (r *run) moment() {
 	before := r.sent()
 	for n := 0; n < 50 && r.sent() == before; n++ {
 		r.pass(often)
-		r.settle(whatIsFree)
 	}
 }
 
@@ -195,7 +194,6 @@ func (r *run) waits() {
 	for range 100 {
 		r.pass(often)
 		r.waited += often
-		r.settle(whatIsFree)
 		if r.waited > r.recover+r.polling() && !r.isOver() {
 			r.violated("WAKE", "%v have passed, and there are users whose calls have not ended", r.waited)
 			return

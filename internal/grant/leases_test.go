@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -218,11 +217,7 @@ func (c *scene) run() error {
 // Rule 7.
 func TestLeasesEndForWhoeverIsNext(t *testing.T) {
 	s := redistest.NewProcess(t)
-	seed := uint64(time.Now().UnixNano())
-	if text := os.Getenv("LATCHKEY_SEED"); text != "" {
-		_, err := fmt.Sscan(text, &seed)
-		require.NoError(t, err)
-	}
+	seed := redistest.Seed(t)
 	t.Logf("LATCHKEY_SEED=%d", seed)
 	kinds := []string{"rlock", "fairlock", "semaphore"}
 	var g errgroup.Group

@@ -229,7 +229,7 @@ func everyScenario(t *testing.T, seed uint64, n int64, option func() rueidis.Cli
 // turn, and again only when its run has not ended.
 // Rule 47.
 func TestRandomOperationsOfEvery(t *testing.T) {
-	seed := seed(t)
+	seed := redistest.Seed(t)
 	t.Logf("LATCHKEY_SEED=%d", seed)
 	t.Run("redis", func(t *testing.T) {
 		server, passed, done := redistest.NewJumping(t), time.Duration(0), tally{}

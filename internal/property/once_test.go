@@ -249,7 +249,7 @@ func (m *done) step() {
 
 // Whatever two clients do with what is done once, each call returns what the documentation says.
 func TestRandomOperationsOfOnce(t *testing.T) {
-	seed := seed(t)
+	seed := redistest.Seed(t)
 	t.Logf("LATCHKEY_SEED=%d", seed)
 	redistest.Each(t, func(t *testing.T, server *redistest.Server) {
 		for n := range redistest.Longer(10, 300) {

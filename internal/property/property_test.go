@@ -3,10 +3,8 @@ package property_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -45,7 +43,7 @@ func TestRandomOperationsOfClientsThatStall(t *testing.T) {
 
 // randomly plays so many scenarios on each server.
 func randomly(t *testing.T, stalls bool, runs func(*testing.T) int64) {
-	seed := seed(t)
+	seed := redistest.Seed(t)
 	t.Logf("LATCHKEY_SEED=%d", seed)
 	redistest.Each(t, func(t *testing.T, server *redistest.Server) {
 		plain := server.Client(t)
@@ -62,16 +60,4 @@ func randomly(t *testing.T, stalls bool, runs func(*testing.T) int64) {
 		}
 		t.Logf("%s", total)
 	})
-}
-
-// seed is that of LATCHKEY_SEED, or a fresh one.
-func seed(t *testing.T) (n uint64) {
-	t.Helper()
-	text := os.Getenv("LATCHKEY_SEED")
-	if text == "" {
-		return uint64(time.Now().UnixNano())
-	}
-	_, err := fmt.Sscan(text, &n)
-	require.NoError(t, err)
-	return n
 }

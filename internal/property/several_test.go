@@ -279,7 +279,7 @@ func (v *several) downgrade(g *group) {
 // comes to what is true of its locks one by one. A multi-lock of two halves of one client once did not.
 func TestSeveralAtRandom(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
-		v := newSeveral(t, s, seed(t))
+		v := newSeveral(t, s, redistest.Seed(t))
 		for range redistest.Longer(400, 20_000) {
 			v.step()
 		}

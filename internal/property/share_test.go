@@ -180,7 +180,7 @@ func (m *shares) play(steps int) {
 // Whatever three clients do with what they share, each call returns what the documentation says.
 // Rule 46.
 func TestRandomOperationsOfShare(t *testing.T) {
-	seed := seed(t)
+	seed := redistest.Seed(t)
 	t.Logf("LATCHKEY_SEED=%d", seed)
 	scenario := func(t *testing.T, n int64, steps int, option func() rueidis.ClientOption, done tally) {
 		plain, err := rueidis.NewClient(option())

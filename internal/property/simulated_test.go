@@ -59,7 +59,7 @@ const pooled, simulated, users, calls = 3, 3, 5, 20
 // Whatever they do together, nobody holds what excludes another one that holds, tokens grow, everybody gets a
 // turn, and nothing is left behind.
 func TestSimulated(t *testing.T) {
-	seed := seed(t)
+	seed := redistest.Seed(t)
 	t.Logf("LATCHKEY_SEED=%d", seed)
 	began, passed, total := time.Now(), time.Duration(0), simulation{}
 	runs := redistest.Longer(1, 60) // the embedded server needs seconds for each

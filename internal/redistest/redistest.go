@@ -19,6 +19,18 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// Seed is what LATCHKEY_SEED says, or a fresh one. Whoever draws from it logs it.
+func Seed(t testing.TB) uint64 {
+	t.Helper()
+	text := os.Getenv("LATCHKEY_SEED")
+	if text == "" {
+		return uint64(time.Now().UnixNano())
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	require.NoError(t, err, "LATCHKEY_SEED")
+	return n
+}
+
 // Longer returns the long form of a number with LATCHKEY_SOAK set, else the short one.
 func Longer(short, long int64) int64 {
 	if os.Getenv("LATCHKEY_SOAK") != "" {
