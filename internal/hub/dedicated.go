@@ -26,7 +26,7 @@ type Dedicated struct {
 
 // connection is one that was taken from the pool.
 type connection struct {
-	ready  chan struct{} // closed once client is set
+	ready  chan struct{} // closed once client is set, with its hooks
 	wake   chan struct{} // capacity 1: something is pending
 	client rueidis.DedicatedClient
 
@@ -69,8 +69,11 @@ func (d *Dedicated) Drop(s *Subscription) {
 // subscriptions ended with it.
 func (d *Dedicated) run(c *connection) {
 	c.client, _ = d.Client.Dedicate() // its second result only gives the connection back to the pool
+	// What closes the connection waits for ready. rueidis begins to read a connection where its hooks are set,
+	// and a Close beside that begins it neither, so that it waits for an answer which nobody reads.
+	over := c.client.SetPubSubHooks(d.hooks(c))
 	close(c.ready)
-	err := d.serve(c, c.client.SetPubSubHooks(d.hooks(c)))
+	err := d.serve(c, over)
 	d.drop(c)
 	d.mu.Lock()
 	all := c.listeners // none is added any more
