@@ -15,7 +15,6 @@ import (
 var kind = &grant.Kind{
 	Family:     lua.ReadWrite,
 	Exclusive:  true,
-	Sharable:   true,
 	Commands:   func(q *grant.Queue) grant.Commands { return lock.Commands{Queue: q} },
 	Offerer:    func(q *grant.Queue) grant.Offerer { return lock.Commands{Queue: q} },
 	Downgrader: func(q *grant.Queue) grant.Downgrader { return downgrader{q} },

@@ -46,24 +46,6 @@ func Within(ctx context.Context, name string, d time.Duration) (context.Context,
 	return limited, cancel, nil
 }
 
-// Attempt is what somebody wants to acquire.
-type Attempt struct {
-	Parent  context.Context // from which the context of the hold is derived
-	Waits   context.Context // ends the wait: Parent, or derived from it
-	Permits int             // 0 of a lock; [All]
-	Try     bool            // it asks once and does not wait
-}
-
-// contender is a goroutine that wants what an attempt says.
-type contender struct {
-	Attempt
-
-	inTurn bool      // it has the turn of the line
-	part   *Part     // that its tenure is to be; nil: none
-	began  time.Time // zero unless that is needed: see begins
-	tenure *tenure   // with which it competes; nil: the client is closing
-}
-
 // Acquire makes an attempt.
 //
 // What a goroutine has on its stack while it sleeps is most of what an idle waiter costs. So what comes

@@ -2,15 +2,11 @@ package grant
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/lease"
 )
-
-// ErrUpgrade is documented by package rwlock.
-var ErrUpgrade = errors.New("a read hold cannot become a write hold: two that try would wait for each other")
 
 // Downgrade has the hold go on together with others of its half and kind.
 func (h *Hold) Downgrade(ctx context.Context) error {

@@ -113,8 +113,7 @@ func (l *leaving) goesOn(ctx context.Context) {
 			background = true
 			return false, nil
 		}
-		err := t.release(ctx, r)
-		return r.done, err
+		return t.release(ctx, r)
 	})
 }
 
@@ -161,7 +160,6 @@ func releaseTogether(ctx context.Context, basket []*leaving) {
 // answered ends a tenure whose release was answered.
 func (l *leaving) answered(owned bool) {
 	r := l.release
-	r.done = true
 	r.turn.tenure.finish()
 	if !owned { // rule 9: nothing was sent before
 		l.err = fmt.Errorf("%w: %w", fail.ErrLost, ErrNotOurs)

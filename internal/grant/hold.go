@@ -65,7 +65,7 @@ func (h *Hold) Alone() *session.Target {
 		return nil
 	}
 	u := h.turn()
-	if u == nil || !u.tenure.queue.kind.Exclusive && !u.tenure.queue.kind.Sharable {
+	if u == nil || !u.tenure.queue.kind.Exclusive && !u.tenure.queue.kind.isSharable() {
 		return nil
 	}
 	t := u.tenure

@@ -12,7 +12,6 @@ type Kind struct {
 	Family    lua.Family
 	Exclusive bool // one tenure holds at a time, and whoever holds may re-enter
 	Undated   bool // its tokens are no readings of the server's clock
-	Sharable  bool // it has a second half, whose tenures hold together ([Primitive.Shared])
 	// Commands returns those of a queue.
 	Commands func(*Queue) Commands
 
@@ -23,6 +22,9 @@ type Kind struct {
 	Downgrader func(*Queue) Downgrader
 }
 
+// isSharable reports whether it has a second half, whose tenures hold together ([Primitive.Shared]).
+func (k *Kind) isSharable() bool { return k.Downgrader != nil }
+
 // Commands are those to Redis in which the kinds differ. Methods are safe for concurrent use.
 type Commands interface {
 	// Take sends one acquire.
@@ -32,7 +34,7 @@ type Commands interface {
 	Release(ctx context.Context, e lua.Ending, weight int) (owned bool, err error)
 }
 
-// Downgrader is what a kind has that is sharable.
+// Downgrader is what a kind has of which tenures may hold together: who holds alone can let others join.
 type Downgrader interface {
 	// Downgrade has an owner that holds alone hold with others from now on, who have its token. It reports
 	// whether the owner holds the lock, and whether somebody waits.

@@ -35,7 +35,7 @@ type wish struct {
 type gift struct {
 	hold *Hold   // nil: it has the turn, and must compete
 	left *tenure // with the turn: what the one before has left; nil: nothing
-	sent bool    // neither: the line is closed
+	none error   // why it gets neither: the line was closed; nil: it gets one
 }
 
 // place is that of a goroutine that waits. A place and its channel are used again: under contention each turn
@@ -74,8 +74,8 @@ func (q *Queue) enterLine(ctx context.Context, w wish) (gift, error) {
 		}
 	}
 	l.leave(p)
-	if g.sent {
-		return gift{}, l.closed // which does not change any more
+	if g.none != nil {
+		return gift{}, g.none
 	}
 	return g, nil
 }
@@ -106,7 +106,7 @@ func (q *Queue) withdraw(l *line, p *place, ended context.Context) error {
 	q.mu.Unlock()
 	if !waits { // a gift came with it out of the line
 		switch g := <-p.came; {
-		case g.sent:
+		case g.none != nil:
 		case g.hold != nil:
 			g.hold.turn().undo()
 		case !q.pass(l, g.left):
@@ -191,7 +191,7 @@ func (l *line) close(reason error) {
 	}
 	l.closed = reason
 	for l.first != nil {
-		l.send(l.first, gift{sent: true})
+		l.send(l.first, gift{none: reason})
 	}
 }
 

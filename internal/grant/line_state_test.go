@@ -36,7 +36,7 @@ func newRoom(t *testing.T, kind *Kind, o ...Option) *room {
 	c := &session.Client{Closing: closing, Stopped: stopped, Keeper: lease.NewKeeper(closing, nil), Options: session.Options{Logger: slog.New(slog.DiscardHandler)}}
 	q := &Queue{At: session.Target{Client: c, Floor: new(atomic.Int64)}, kind: kind}
 	q.waiters = wait.New(&q.mu, closing, forgetful{q}, time.Second)
-	if kind.Sharable {
+	if kind.isSharable() {
 		q.shared = &half{}
 	}
 	p := &Primitive{Queue: q, Name: "room", Delegate: true}

@@ -196,7 +196,7 @@ func (t *tenure) leaveParked() bool {
 			return
 		}
 		// That it was taken away is nobody's loss.
-		if err := t.release(context.Background(), &release{}); err != nil && !errors.Is(err, fail.ErrLost) {
+		if _, err := t.release(context.Background(), &release{}); err != nil && !errors.Is(err, fail.ErrLost) {
 			t.queue.At.Client.Options.Logger.Info("latchkey: a lock that nobody held was not released", "name", t.name, "error", err)
 		}
 	})

@@ -11,9 +11,7 @@ import (
 // [Chosen] makes them of a list.
 type Options struct {
 	lease, fixed, minHold, maxHold *time.Duration
-	withoutReentry                 bool
 	budget                         *budget
-	yields                         bool
 	linger                         *time.Duration
 	polling                        *polling
 	uptime                         *time.Duration
@@ -66,8 +64,9 @@ func (o Options) Polling() Options {
 
 // budget is how long a process that hands off locally keeps others waiting.
 type budget struct {
-	holds int
-	span  time.Duration
+	holds  int
+	span   time.Duration
+	yields bool // nothing is passed on while others wait, as far as is known
 }
 
 // The defaults and bounds of a budget.
@@ -96,11 +95,11 @@ func WithMinHold(d time.Duration) Option { return set{MinHold, func(o *Options) 
 func WithMaxHold(d time.Duration) Option { return set{MaxHold, func(o *Options) { o.maxHold = &d }} }
 
 // WithoutReentry is documented by the root package.
-func WithoutReentry() Option { return set{Reentry, func(o *Options) { o.withoutReentry = true }} }
+func WithoutReentry() Option { return set{Reentry, func(*Options) {}} }
 
 // WithBudget is documented by package rlock.
 func WithBudget(holds int, span time.Duration) Option {
-	return set{Budget, func(o *Options) { o.budget, o.yields = &budget{holds, span}, false }}
+	return set{Budget, func(o *Options) { o.budget = &budget{holds: holds, span: span} }}
 }
 
 // WithoutLocalHandOff is documented by package rlock.
@@ -111,7 +110,7 @@ func WithoutLocalHandOff() Option {
 // WithYielding has permits passed on within a budget, and only as long as the process does not know that
 // others wait.
 func WithYielding(holds int, span time.Duration) Option {
-	return set{Budget, func(o *Options) { o.budget, o.yields = &budget{holds, span}, true }}
+	return set{Budget, func(o *Options) { o.budget = &budget{holds: holds, span: span, yields: true} }}
 }
 
 // The bounds of how long a lock lingers.
@@ -132,7 +131,6 @@ type terms struct {
 	linger         time.Duration // how long it stays with the process while nobody holds it; 0: not at all
 	budget                       // within which it is handed on inside the process
 	polling        *polling      // nil: waiters queue
-	yields         bool          // nothing is passed on while others wait, as far as is known
 }
 
 // passable reports whether a hold may go on to another goroutine without Redis. One that ends at a time of
@@ -146,12 +144,14 @@ func (t *terms) lingers() bool { return t.linger > 0 && t.passable() }
 func (t *terms) sharable() bool { return t.minHold == 0 && t.maxHold == 0 }
 
 func (o *Options) terms(standard time.Duration) (terms, error) {
-	t := terms{lease: standard, withoutReentry: o.withoutReentry, budget: budget{DefaultBudgetHolds, DefaultBudgetTime}}
+	t := terms{
+		lease: standard, withoutReentry: o.given.has(Reentry), budget: budget{holds: DefaultBudgetHolds, span: DefaultBudgetTime},
+	}
 	if o.refused != nil {
 		return t, o.refused
 	}
 	if o.budget != nil {
-		t.budget, t.yields = *o.budget, o.yields
+		t.budget = *o.budget
 	}
 	if o.given.has(Budget) {
 		if t.holds < 1 || t.holds > MaxBudgetHolds || t.span <= 0 || t.span > MaxBudgetTime {

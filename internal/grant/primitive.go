@@ -1,6 +1,7 @@
 package grant
 
 import (
+	"context"
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/fail"
@@ -69,4 +70,22 @@ func NewPrimitive(c *session.Client, kind *Kind, name string, o Options) (p Prim
 	}
 	p.Queue, err = QueueOf(c, kind, name)
 	return p, err
+}
+
+// Attempt is what somebody wants to acquire.
+type Attempt struct {
+	Parent  context.Context // from which the context of the hold is derived
+	Waits   context.Context // ends the wait: Parent, or derived from it
+	Permits int             // 0 of a lock; [All]
+	Try     bool            // it asks once and does not wait
+}
+
+// contender is a goroutine that wants what an attempt says.
+type contender struct {
+	Attempt
+
+	inTurn bool      // it has the turn of the line
+	part   *Part     // that its tenure is to be; nil: none
+	began  time.Time // zero unless that is needed: see begins
+	tenure *tenure   // with which it competes; nil: the client is closing
 }

@@ -80,45 +80,11 @@ func QueueOf(c *session.Client, kind *Kind, name string) (*Queue, error) {
 		q := &Queue{At: at, kind: kind, batch: c.Conn.Batch(at.Keys)}
 		q.waiters = wait.New(&q.mu, c.Closing, q, c.Options.Lease)
 		q.Commands = kind.Commands(q)
-		if kind.Sharable {
+		if kind.isSharable() {
 			q.shared = &half{}
 		}
 		return q
 	})
-}
-
-// supersede makes a tenure the holder. If another one of this client is still held, the one with the smaller
-// token is lost: a release is sent only for a tenure that is held no more. So is one that is shared, and that
-// others may still join. The mutex is held; the caller loses what is returned.
-func (q *Queue) supersede(t *tenure) (over []*tenure) {
-	if q.shared != nil {
-		if s := q.shared.holder; s != nil && s.first.token < t.first.token {
-			over = append(over, s)
-		}
-	}
-	before := q.alone.holder
-	if before != nil && before.first.token > t.first.token {
-		return append(over, t)
-	}
-	q.alone.holder = t
-	if before != nil {
-		over = append(over, before)
-	}
-	return over
-}
-
-// supersedeWriter is supersede for a tenure that is shared. One of this client that is its holder's alone has
-// ended in Redis, or this one has, unless a downgrade is under way. While it is being released it cannot be
-// lost.
-func (q *Queue) supersedeWriter(t *tenure) (over []*tenure) {
-	switch before := q.alone.holder; {
-	case before == nil || before.mayBeShared():
-		return nil
-	case before.first.token > t.first.token:
-		return []*tenure{t}
-	default:
-		return []*tenure{before}
-	}
 }
 
 // Clock is of [wait.Server], as are the methods that follow, and Inbox, Listening, Failed, Up and Go.

@@ -36,10 +36,7 @@ func (t *tenure) stopRenewals(ctx context.Context, done *turn) (over bool, err e
 
 // see sends a release and waits for it as unlock says.
 func (t *tenure) see(ctx context.Context, r *release) error {
-	return t.queue.At.FinishInBackground(ctx, func(ctx context.Context) (bool, error) {
-		err := t.release(ctx, r)
-		return r.done, err
-	})
+	return t.queue.At.FinishInBackground(ctx, func(ctx context.Context) (bool, error) { return t.release(ctx, r) })
 }
 
 // late ends a tenure whose lease is over before its release.
@@ -59,23 +56,22 @@ type release struct {
 	turn       *turn // nil: nobody held it
 	keep       int   // permits that stay held: then the tenure goes on
 	unanswered bool  // one was sent and not answered
-	done       bool
 }
 
-// release sends the release until it is answered, ctx ends, or the trust has ended.
-func (t *tenure) release(ctx context.Context, r *release) error {
-	err := t.send(ctx, r)
+// release sends the release until it is answered, ctx ends, or the trust has ended. It reports false when ctx
+// has ended first: then it is to go on.
+func (t *tenure) release(ctx context.Context, r *release) (over bool, err error) {
+	err = t.send(ctx, r)
 	if ctx.Err() != nil && errors.Is(err, fail.ErrInterrupted) {
-		return err
+		return false, err
 	}
-	r.done = true
 	if r.keep == 0 {
 		t.finish()
 		if err == nil && r.turn != nil {
 			r.turn.released()
 		}
 	}
-	return err
+	return true, err
 }
 
 func (t *tenure) send(ctx context.Context, r *release) error {

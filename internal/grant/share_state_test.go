@@ -14,7 +14,7 @@ import (
 // Rule 29.
 func TestLineJoinsOutsideTheBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRoom(t, &Kind{Exclusive: true, Sharable: true}, WithBudget(2, time.Millisecond))
+		r := newRoom(t, &Kind{Exclusive: true, Downgrader: func(*Queue) Downgrader { return nil }}, WithBudget(2, time.Millisecond))
 		r.Shared = true
 		_, err := r.enter(t.Context(), 0)
 		require.NoError(t, err)

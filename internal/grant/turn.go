@@ -112,6 +112,9 @@ func (u *turn) undo() {
 	}
 }
 
+// ErrUpgrade is documented by package rwlock.
+var ErrUpgrade = errors.New("a read hold cannot become a write hold: two that try would wait for each other")
+
 // reenter returns a further hold, or nil when the turn has ended meanwhile. It returns ErrUpgrade where the
 // hold is to be its holder's alone, and the tenure may be shared; ErrReentered where that is not wanted.
 func (u *turn) reenter(parent context.Context, p *Primitive) (*Hold, error) {

@@ -180,3 +180,11 @@ func (c *Client) Answer(m lua.Message) {
 	client, number, _ := strings.Cut(m.Asker, ":")
 	_ = c.Conn.Answer(context.Background(), c.inboxOf(client), number, m.Name, c.Sharded)
 }
+
+// inboxOf is the name of a client's standing inbox. In a cluster the client's id decides which node has it.
+func (c *Client) inboxOf(client string) string {
+	if c.Sharded {
+		return lua.Inbox("{" + client + "}")
+	}
+	return lua.Inbox(client)
+}

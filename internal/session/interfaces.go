@@ -56,3 +56,6 @@ type Member interface {
 	// Resign leaves, or gives up when ctx ends.
 	Resign(ctx context.Context)
 }
+
+// tenureOf is whose lease the keeper keeps with i.
+func tenureOf(i *lease.Item) Tenure { return i.Owner.(Tenure) }

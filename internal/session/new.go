@@ -49,14 +49,6 @@ func New(commands, subscriptions rueidis.Client, o Options, connections []*Conne
 	return c
 }
 
-// inboxOf is the name of a client's standing inbox. In a cluster the client's id decides which node has it.
-func (c *Client) inboxOf(client string) string {
-	if c.Sharded {
-		return lua.Inbox("{" + client + "}")
-	}
-	return lua.Inbox(client)
-}
-
 // sources returns where the client subscribes: to its inboxes, and to all else. Without a cluster each of the
 // two has a connection of its own. So to give up channels without waiters does not interrupt the inbox.
 func (c *Client) sources(subscriptions rueidis.Client) (inboxes, others hub.Source) {

@@ -18,8 +18,6 @@ type renewer struct{ client *Client }
 
 var _ lease.Renewer = renewer{}
 
-func tenureOf(i *lease.Item) Tenure { return i.Owner.(Tenure) }
-
 func (r renewer) Go(f func()) { r.client.Go(f) }
 
 func (r renewer) Slot(i *lease.Item) uint16 { return tenureOf(i).Batch() }

@@ -8,14 +8,6 @@ import (
 	"github.com/latchkey-go/latchkey/internal/retry"
 )
 
-// question is what must be known of an acquire when its answer arrives.
-type question struct {
-	sent     time.Time
-	round    uint64    // calls of RecheckAll before it
-	until    int64     // the moment of the server's clock after which it does nothing; 0: it may run at any time
-	deadline time.Time // the same moment here
-}
-
 // ask sends an acquire for w, which was counted, and another while the answer asks for one.
 func (q *Waiters) ask(ctx context.Context, w *Waiter, mode lua.Mode) {
 	for {
@@ -34,7 +26,7 @@ func (q *Waiters) question(ctx context.Context, w *Waiter, mode lua.Mode) questi
 	q.mu.Lock()
 	a := question{round: q.rounds}
 	if w != nil && mode != lua.Try {
-		w.mayQueue = true
+		w.trace = max(w.trace, mayQueue)
 	}
 	q.mu.Unlock()
 	a.sent = time.Now()
@@ -58,7 +50,7 @@ func (q *Waiters) answered(ctx context.Context, w *Waiter, a question, reply lua
 			return true
 		}
 	case w.hasGrant() && err == nil && w.contradictedBy(reply):
-		w.copies.stray, w.copies.endless = true, true // the reply may say that it is queued
+		w.copies.late, w.copies.endless = stray, true // the reply may say that it is queued
 		q.server.Revoked(w, max(reply.Token, w.Grant.Token))
 	}
 	if !w.waits() && q.queued.Len() > 0 {
@@ -164,22 +156,22 @@ func (q *Waiters) heedQueued(w *Waiter, a question, reply lua.Acquired) (again b
 	}
 	w.reading = reading{sent: a.sent, clock: reply.Now, after: reply.After}
 	q.arm(reply.Ends)
-	if lost && (!q.round || q.queued.Front() == w.place) { // and so are, very likely, the entries of the others here
+	if lost && (q.asks != forAll || q.queued.Front() == w.place) { // and so are, very likely, the entries of the others
 		q.allDue(w)
-		q.beginAsking()
+		q.beginAsking(forAll)
 	}
-	if w.takeRecheck() {
+	if w.takeDue() {
 		return true
 	}
 	if a.round != q.rounds { // rule 4: a question fell due while this one was unanswered
 		w.reading.clock = 0
-		w.due, q.anyDue = true, true
-		q.beginAsking()
+		w.due = true
+		q.beginAsking(forSome)
 		return false
 	}
 	if w.early != nil {
 		q.learn(w, *w.early)
-		return w.takeRecheck() // it has to be confirmed, by a question after this one
+		return w.takeDue() // it has to be confirmed, by a question after this one
 	}
 	return false
 }
@@ -226,7 +218,7 @@ const strange = int64(time.Minute / time.Microsecond)
 // Trust counts from the moment the grant was written. The reply that queued the waiter has a reading of the
 // same clock. So that moment is known without trusting this machine's clock, or the time the message took.
 func (q *Waiters) learn(w *Waiter, m lua.Message) {
-	if !w.reading.known() && w.unanswered.N() > 0 && !w.recheckDue {
+	if !w.reading.known() && w.unanswered.N() > 0 && !w.due {
 		early := m // it was published after the reply, and read before it
 		w.early = &early
 		return

@@ -30,7 +30,7 @@ const certain = 100 * time.Millisecond
 // mutex is held.
 func (q *Waiters) Cancel(w *Waiter) {
 	// Not so when every acquire was answered, with a no.
-	something := w.hasGrant() || w.wasQueued || w.copies.possible() || w.Offers
+	something := w.hasGrant() || w.trace == wasQueued || w.copies.possible() || w.Offers
 	q.end(w, something)
 }
 

@@ -10,32 +10,40 @@ import (
 
 // copies is what is known of acquires that ended without an answer. Redis may still run them.
 type copies struct {
-	stray   bool      // one got no answer: a copy of it may be under way
-	aborted bool      // one was not waited for, or not understood: it is ahead of whatever is sent after it
+	late    lateness
 	endless bool      // one may run at any time
 	latest  time.Time // when the others may run at the latest
 }
 
+// lateness is how long after a cancel one may run. It never grows less.
+type lateness uint8
+
+const (
+	noCopies lateness = iota
+	aborted           // one was not waited for, or not understood: it is ahead of whatever is sent after it
+	stray             // one got no answer: a copy of it may be under way
+)
+
 // possible reports whether one may still run.
-func (c *copies) possible() bool { return c.stray || c.aborted }
+func (c *copies) possible() bool { return c.late > noCopies }
 
 // failed keeps what may come of an acquire that ended with an error. ended: its context had ended by then.
 func (w *Waiter) failed(ended bool, a question, err error) {
 	c := &w.copies
 	switch {
 	case ended: // Wait sees the same, and gives up
-		c.aborted = true
+		c.late = max(c.late, aborted)
 		if silence := retry.Silence(a.sent); silence != nil {
 			w.notice.silence = silence
-			c.stray = true // the connection may be broken, and a copy under way
+			c.late = stray // the connection may be broken, and a copy under way
 		}
 	case lua.Classify(err) == lua.NoAnswer:
-		c.stray = true
+		c.late = stray
 		if w.waits() { // otherwise the owner reads it, without a lock
 			w.sequence = 0 // it may have lost its place, and been queued again
 		}
 	case errors.Is(err, lua.ErrReply):
-		c.aborted = true // it was answered, and nobody knows what it did
+		c.late = max(c.late, aborted) // it was answered, and nobody knows what it did
 	}
 	c.endless = c.endless || a.until <= 0
 	if a.deadline.After(c.latest) {
@@ -45,10 +53,10 @@ func (w *Waiter) failed(ended bool, a question, err error) {
 
 // repeat returns for how long a cancel is repeated because of copies, and when the last one must be sent.
 func (c *copies) repeat(lease time.Duration) (d time.Duration, last time.Time) {
-	if c.aborted {
+	switch c.late {
+	case aborted:
 		d = time.Second
-	}
-	if c.stray {
+	case stray:
 		d = min(2*lease, queueTTL)
 	}
 	if !c.endless && d > 0 {
@@ -62,7 +70,7 @@ func (c *copies) repeat(lease time.Duration) (d time.Duration, last time.Time) {
 func (q *Waiters) Stray(w *Waiter) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return w.copies.stray
+	return w.copies.late == stray
 }
 
 // Outstanding reports whether something about w, which was granted, may still arrive: an answer, a copy of an
@@ -70,5 +78,5 @@ func (q *Waiters) Stray(w *Waiter) bool {
 func (q *Waiters) Outstanding(w *Waiter) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return w.unanswered.N() > 0 || w.copies.possible() || w.wasQueued && !w.heard
+	return w.unanswered.N() > 0 || w.copies.possible() || w.trace == wasQueued && !w.heard
 }

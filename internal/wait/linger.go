@@ -12,16 +12,24 @@ var errLingers = fmt.Errorf("%w, who may give it up", ErrBusy)
 
 // answer is that of an owner that may linger. It may come before the reply that says so.
 type answer struct {
-	heard   bool
+	course  course
 	awaited chan struct{} // closed with it; nil while nobody waits
-	used    bool          // the attempt has waited for it: it asks once more and not again
 }
+
+// course is how far an answer has come.
+type course uint8
+
+const (
+	expected course = iota
+	early           // it came before the attempt waited for it
+	used            // the attempt has waited for it: it asks once more and not again
+)
 
 // OwnerAnswered tells an attempt of w that it may ask again. It reports false when none of w waits for that.
 func (q *Waiters) OwnerAnswered(w *Waiter) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	w.answer.heard = true
+	w.answer.course = max(w.answer.course, early)
 	if w.answer.awaited == nil {
 		return false
 	}
@@ -38,22 +46,22 @@ func (q *Waiters) awaitAnswer(ctx context.Context, w *Waiter) error {
 		patience = min(patience, time.Until(end)/2)
 	}
 	q.mu.Lock()
-	if w.answer.used || patience <= 0 {
+	if w.answer.course == used || patience <= 0 {
 		q.mu.Unlock()
 		return errLingers
 	}
-	w.answer.used = true
-	heard := make(chan struct{})
-	if w.answer.heard {
-		close(heard)
+	came := make(chan struct{})
+	if w.answer.course == early {
+		close(came)
 	} else {
-		w.answer.awaited = heard
+		w.answer.awaited = came
 	}
+	w.answer.course = used
 	q.mu.Unlock()
 	over := time.NewTimer(patience)
 	defer over.Stop()
 	select {
-	case <-heard:
+	case <-came:
 	case <-over.C:
 	case <-ctx.Done():
 		return errLingers // which was so before

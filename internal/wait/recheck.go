@@ -61,14 +61,14 @@ func (q *Waiters) recheck(w *Waiter) {
 // the re-check falls due after that. The mutex is held.
 func (q *Waiters) countRecheck(w *Waiter) bool {
 	if w.unanswered.N() > 0 {
-		w.recheckDue = true
+		w.due = true
 		return false
 	}
 	if w.state == Idle {
 		q.Become(w, Asking) // somebody has sent a message to a waiter that nobody could know
 	}
 	w.count()
-	w.mayQueue = true
+	w.trace = max(w.trace, mayQueue)
 	return true
 }
 

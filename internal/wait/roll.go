@@ -43,32 +43,41 @@ func (q *Waiters) RecheckAll() {
 	q.rounds++
 	q.forgetClock()
 	q.allDue(nil)
-	run := q.anyDue && !q.asking
-	q.asking = q.asking || run
+	run := q.begins(forAll)
 	q.mu.Unlock()
 	if run {
 		q.askDue()
 	}
 }
 
+// asks is what askDue does.
+type asks uint8
+
+const (
+	forNobody asks = iota // it does not run
+	forSome               // it asks for those of whom a question has fallen due
+	forAll                // that of all who are queued has since it began
+)
+
+// begins reports whether askDue does not run yet. Then the caller must run it. The mutex is held.
+func (q *Waiters) begins(next asks) bool {
+	before := q.asks
+	q.asks = max(before, next)
+	return before == forNobody
+}
+
 // allDue notes that a question of everybody who is queued is due, but of one. The mutex is held.
 func (q *Waiters) allDue(except *Waiter) {
 	for e := q.queued.Front(); e != nil; e = e.Next() {
-		switch w := e.Value.(*Waiter); {
-		case w == except:
-		case w.unanswered.N() > 0:
-			w.recheckDue = true
-		default:
-			w.due, q.anyDue = true, true
+		if w := e.Value.(*Waiter); w != except {
+			w.due = true
 		}
 	}
-	q.round = true
 }
 
 // beginAsking has what is due asked. The mutex is held.
-func (q *Waiters) beginAsking() {
-	if q.anyDue && !q.asking {
-		q.asking = true
+func (q *Waiters) beginAsking(next asks) {
+	if q.begins(next) {
 		q.server.Go(q.askDue)
 	}
 }
@@ -98,15 +107,15 @@ func (q *Waiters) askDue() {
 func (q *Waiters) takeDue() (ws []*Waiter) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.anyDue && q.closing.Err() == nil {
+	if q.closing.Err() == nil {
 		for e := q.queued.Front(); e != nil; e = e.Next() {
-			if w := e.Value.(*Waiter); w.due {
+			if w := e.Value.(*Waiter); w.isDue() {
 				ws = append(ws, w)
 			}
 		}
 	}
-	if q.anyDue = false; ws == nil {
-		q.asking, q.round = false, false
+	if ws == nil {
+		q.asks = forNobody
 	}
 	slices.SortFunc(ws, func(a, b *Waiter) int {
 		return cmp.Or(cmp.Compare(a.sequence, b.sequence), cmp.Compare(a.Number, b.Number))
@@ -173,7 +182,7 @@ func (q *Waiters) beginRoll(ws []*Waiter) []*Waiter {
 	defer q.mu.Unlock()
 	all := make([]*Waiter, 0, len(ws))
 	for _, w := range ws {
-		if w.called = uncalled; w.due && !w.copies.possible() {
+		if w.called = uncalled; w.isDue() && !w.copies.possible() {
 			w.called = open
 			all = append(all, w)
 		}
@@ -215,7 +224,6 @@ func (q *Waiters) endRoll(ws []*Waiter, becomes called) (rest []*Waiter) {
 		}
 		rest = append(rest, w)
 	}
-	q.anyDue = true
 	return rest
 }
 
@@ -226,7 +234,8 @@ func (q *Waiters) excuse(ws []*Waiter, a question) {
 	defer q.mu.Unlock()
 	for _, w := range ws {
 		w.called = uncalled
-		w.due = w.due && a.round != q.rounds
-		q.anyDue = q.anyDue || w.due
+		if w.isDue() {
+			w.due = a.round != q.rounds
+		}
 	}
 }

@@ -123,9 +123,9 @@ func (q *Waiters) Become(w *Waiter, next State) {
 		w.place = nil
 	}
 	if w.state = next; next == Queued {
-		w.place, w.wasQueued = q.queued.PushBack(w), true
+		w.place, w.trace = q.queued.PushBack(w), wasQueued
 	}
 	if !w.waits() {
-		w.recheckDue = false
+		w.due = false
 	}
 }

@@ -34,10 +34,8 @@ type Waiter struct {
 	// Guarded by the mutex.
 
 	state      State
-	wasQueued  bool // it has been in the queue
-	mayQueue   bool // an acquire of it was sent that may have queued it
-	recheckDue bool // ask again once no acquire is unanswered; only while it waits
-	due        bool // ask again, or look whether it is in the queue; only while no acquire is unanswered
+	trace      trace
+	due        bool // ask again, or look whether it is in the queue: now, or once no acquire is unanswered
 	called     called
 	heard      bool          // a message said that it was granted, and no reply has denied it since
 	told       int64         // the token in that message
@@ -50,6 +48,15 @@ type Waiter struct {
 	reading    reading
 	early      *lua.Message // of a grant, which arrived before the reply that dates it; nil: none
 }
+
+// trace is how near to the queue a waiter has come. It never grows less.
+type trace uint8
+
+const (
+	untraced  trace = iota
+	mayQueue        // an acquire of it was sent that may have queued it
+	wasQueued       // it has been in the queue
+)
 
 // Grant is ownership, as it was learnt.
 type Grant struct {
@@ -68,12 +75,15 @@ func (w *Waiter) waits() bool { return w.state.waits() }
 // hasGrant reports whether w was granted what it waited for, and that is not over.
 func (w *Waiter) hasGrant() bool { return w.state == Granted || w.state.Owns() }
 
-// takeRecheck reports whether a re-check is due, which the caller must send.
-func (w *Waiter) takeRecheck() bool {
-	due := w.recheckDue
-	w.recheckDue = false
+// takeDue reports whether a question is due, which the caller must send.
+func (w *Waiter) takeDue() bool {
+	due := w.due
+	w.due = false
 	return due
 }
+
+// isDue reports whether a question is due that somebody must begin: no answer is on its way that would.
+func (w *Waiter) isDue() bool { return w.due && w.unanswered.N() == 0 }
 
 // contradictedBy reports whether a reply was written after the grant of w and says otherwise. Then Redis has
 // revoked the grant.
@@ -86,23 +96,30 @@ func (w *Waiter) contradictedBy(reply lua.Acquired) bool {
 
 // notice is what Wait is told, and how it is woken.
 type notice struct {
-	untaken bool          // Wait has not taken it
-	passing bool          // the error passes by itself
+	news    news          // what Wait has not taken
 	err     error         // nil: granted
 	silence error         // Redis had been silent for long when the context of Wait ended
 	wake    chan struct{} // capacity 1; nil while Wait does not sleep
 }
 
+// news is what kind of notice it is.
+type news uint8
+
+const (
+	noNews  news = iota
+	outcome      // a grant, or any other error
+	setback      // an error that passes by itself
+)
+
 // tell leaves a notice for Wait. That of a grant replaces an error that was not taken.
-func (w *Waiter) tell(err error) {
-	w.notice.err, w.notice.passing, w.notice.untaken = err, false, true
-	w.wake()
-}
+func (w *Waiter) tell(err error) { w.leave(outcome, err) }
 
 // tellPassing is tell for an error that passes by itself.
-func (w *Waiter) tellPassing(err error) {
-	w.tell(err)
-	w.notice.passing = true
+func (w *Waiter) tellPassing(err error) { w.leave(setback, err) }
+
+func (w *Waiter) leave(n news, err error) {
+	w.notice.news, w.notice.err = n, err
+	w.wake()
 }
 
 // wake ends the sleep of Wait, with or without a notice.
@@ -138,4 +155,12 @@ func (r reading) date(m lua.Message) (moment time.Time, ok bool) {
 	}
 	ok = r.known() && later && ahead <= 10*time.Millisecond && arrival.Sub(r.sent) <= time.Minute
 	return moment, ok && 2*arrival.Sub(moment) <= time.Duration(m.Lease)*time.Millisecond
+}
+
+// question is what must be known of an acquire when its answer arrives.
+type question struct {
+	sent     time.Time
+	round    uint64    // calls of RecheckAll before it
+	until    int64     // the moment of the server's clock after which it does nothing; 0: it may run at any time
+	deadline time.Time // the same moment here
 }

@@ -50,9 +50,7 @@ type Waiters struct {
 	mu     *sync.Mutex
 	queued list.List // of *Waiter, oldest first
 	rounds uint64    // calls of RecheckAll
-	anyDue bool      // a question of somebody who is queued is due
-	asking bool      // askDue runs
-	round  bool      // that of all who are queued fell due, and askDue has not come to its end since
+	asks   asks      // what askDue does
 	timer  *time.Timer
 	due    time.Time // of the timer; zero when it is not set
 
@@ -113,7 +111,7 @@ func (q *Waiters) prepare(w *Waiter) (mode lua.Mode, over bool, err error) {
 	case w.state == Idle:
 		mode = lua.First
 		q.Become(w, Asking)
-	case !w.mayQueue && !w.Offers: // its attempts did not queue it
+	case w.trace < mayQueue && !w.Offers: // its attempts did not queue it
 		mode = lua.Unqueued
 	}
 	w.notice.silence = nil
@@ -125,7 +123,7 @@ func (q *Waiters) prepare(w *Waiter) (mode lua.Mode, over bool, err error) {
 func (q *Waiters) sleep(ctx context.Context, w *Waiter) {
 	ended := ctx.Err() != nil // without the mutex: see [Waiters]
 	q.mu.Lock()
-	if w.notice.untaken || ended {
+	if w.notice.news != noNews || ended {
 		q.mu.Unlock()
 		return
 	}
@@ -161,14 +159,14 @@ func (q *Waiters) Interrupt(w *Waiter) {
 func (q *Waiters) awake(ctx context.Context, w *Waiter) (done bool, err error) {
 	q.mu.Lock()
 	n := w.notice
-	w.notice.untaken, w.notice.wake = false, nil
+	w.notice.news, w.notice.wake = noNews, nil
 	q.mu.Unlock()
 	switch {
-	case n.untaken && n.err == nil && ctx.Err() == nil:
+	case n.news != noNews && n.err == nil && ctx.Err() == nil:
 		return true, nil
-	case !n.untaken || n.err == nil: // a grant is given back: who asked has gone
+	case n.news == noNews || n.err == nil: // a grant is given back: who asked has gone
 		err = q.interrupted(ctx, n.silence)
-	case n.passing:
+	case n.news == setback:
 		err = q.awaitServer(ctx, n.err)
 	case errors.Is(n.err, errLate): // by the server's clock, of which more is known now
 		err = context.Cause(ctx)
