@@ -54,6 +54,33 @@ func TestKilledSections(t *testing.T) {
 	require.Equal(t, int64(200), alive.end)
 }
 
+// A token that was in reserve when Redis lost its data may be granted once more, to another client. Any other
+// is a fault.
+func TestTokenTwice(t *testing.T) {
+	const flushed, other = 1_000_000, 9_000_000 // µs
+	granted := func(worker uint64, client, token int64) entry {
+		return entry{serial: worker, Record: &Record{Kind: Section, Client: client, Token: token, Begin: token, Result: Done}}
+	}
+	for name, test := range map[string]struct {
+		family     Family
+		one, again entry
+		want       int
+	}{
+		"of another client":                    {Locks, granted(0, 1, flushed+4_000), granted(0, 2, flushed+4_000), 0},
+		"of another process":                   {Locks, granted(0, 1, flushed+4_000), granted(1, 1, flushed+4_000), 0},
+		"of the client itself":                 {Locks, granted(0, 1, flushed+4_000), granted(0, 1, flushed+4_000), 1},
+		"permits":                              {Leased, granted(0, 1, flushed+4_000), granted(0, 1, flushed+4_000), 0},
+		"further ahead than any is in reserve": {Locks, granted(0, 1, flushed+9_000), granted(0, 2, flushed+9_000), 1},
+		"of another time":                      {Locks, granted(0, 1, other), granted(0, 2, other), 1},
+	} {
+		h := &history{
+			entries:   []entry{test.one, test.again},
+			excusable: []Window{{Name: "flush all", Begin: flushed * 1_000, End: flushed*1_000 + 500_000}},
+		}
+		require.Len(t, h.unique(Object{Family: test.family}), test.want, name)
+	}
+}
+
 // A waiter that polls is named as one, whatever is done under its lock besides: no order holds for it.
 func TestPollingIsNamed(t *testing.T) {
 	for _, o := range newObjects(rngOf(1), Single, 2) {

@@ -8,8 +8,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/wait"
 )
 
-// hold makes a granted tenure its first hold. It returns nil when the lease was over before that, or when the
-// client was closed. Then the tenure has been given back, and its goroutine still has the turn of the line.
+// hold makes a granted tenure its first hold. It returns nil when the lease was over before that, when it was
+// outrun, or when the client was closed. Then the tenure has been given back, and its goroutine still has the turn of the line.
 func (t *tenure) hold(parent context.Context, terms *terms) *Hold {
 	q, c, grant := t.queue, t.queue.At.Client, &t.waiter.Grant
 	session.Raise(q.At.Floor, grant.Token)
@@ -18,7 +18,7 @@ func (t *tenure) hold(parent context.Context, terms *terms) *Hold {
 	t.first.had.Store(true)
 	t.keep(terms)
 	q.mu.Lock()
-	if t.item.Left() <= 0 || t.loss != nil || c.Closing.Err() != nil {
+	if t.item.Left() <= 0 || t.isOutrun() || t.loss != nil || c.Closing.Err() != nil {
 		q.waiters.Cancel(&t.waiter)
 		q.mu.Unlock()
 		c.Keeper.Remove(&t.item)
@@ -35,6 +35,27 @@ func (t *tenure) hold(parent context.Context, terms *terms) *Hold {
 		c.Keeper.Lose(&t.item, revoked)
 	}
 	return &t.first.first
+}
+
+// isOutrun reports whether a hold of this process has a token that is not smaller than the one that was
+// granted now. Redis grants none such, unless it has lost its tokens: then a tenure that it has lost as well
+// may have handed on with tokens that were reserved for it, while this one was granted. Another grant has a
+// greater one, since the client tells which it has seen. The mutex is held.
+func (t *tenure) isOutrun() bool {
+	return t.excludesHere() && t.waiter.Grant.Token <= t.queue.alone.given
+}
+
+// gives notes the token of a hold that begins. The mutex is held.
+func (t *tenure) gives(token int64) {
+	if t.excludesHere() {
+		t.queue.alone.given = max(t.queue.alone.given, token)
+	}
+}
+
+// excludesHere reports whether tokens of the tenure grow from hold to hold of the process. Those of the parts
+// of a redlock are compared by that.
+func (t *tenure) excludesHere() bool {
+	return t.queue.kind.Exclusive && !t.shared && t.partOf == nil
 }
 
 // keep has the lease renewed, on the terms of its first hold.
@@ -62,6 +83,7 @@ func (t *tenure) begin(terms *terms) {
 		q.enter() // as long as it is there, its process must hear that others want it
 	}
 	t.handOffs.token, t.handOffs.reserved = grant.Token, grant.Reserved
+	t.gives(grant.Token)
 	switch {
 	case !q.kind.Exclusive:
 		t.beginBudget(terms)

@@ -98,12 +98,14 @@ func (t *tenure) next(w *wish, now time.Time) *Hold {
 	}
 	t.stay.spare, t.stay.span = false, terms.linger
 	session.Raise(t.queue.At.Floor, u.token)
+	t.gives(u.token)
 	return &u.first
 }
 
-// mayGoOn reports whether a further turn may begin, on these terms. The mutex is held.
+// mayGoOn reports whether a further turn may begin, on these terms. Where another tenure has begun to hold
+// since its last turn, Redis had lost this one, which is about to learn it. The mutex is held.
 func (t *tenure) mayGoOn(now time.Time, terms *terms) bool {
-	return (t.state() == wait.Held || t.state() == wait.Parked) && t.item.LeftAt(now) > 0 && t.queue.At.Client.Closing.Err() == nil &&
+	return t.handOffs.token >= t.queue.alone.given && (t.state() == wait.Held || t.state() == wait.Parked) && t.item.LeftAt(now) > 0 && t.queue.At.Client.Closing.Err() == nil &&
 		terms.passable() && terms.lease == t.terms.lease && !t.handOffs.due(now, t.first.moment, t.stay.until, terms)
 }
 

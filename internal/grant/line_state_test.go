@@ -64,11 +64,15 @@ func (r *room) held(tokens int64) *Hold {
 	for r.Queue.holder() != nil {
 		runtime.Gosched()
 	}
-	r.made.Add(1)
+	return r.granted(1_000_000*r.made.Add(1), tokens)
+}
+
+// granted is a tenure that was granted now, with these tokens; nil when it cannot hold.
+func (r *room) granted(token, reserved int64) *Hold {
 	t := &tenure{queue: r.Queue, name: r.Name, terms: r.terms, hasTurn: true, permits: 1}
 	t.granted()
 	t.waiter.Lease = r.terms.lease
-	t.waiter.Grant.Token, t.waiter.Grant.Reserved, t.waiter.Grant.Moment = 1_000_000*r.made.Load(), tokens, time.Now()
+	t.waiter.Grant.Token, t.waiter.Grant.Reserved, t.waiter.Grant.Moment = token, reserved, time.Now()
 	t.waiter.Demand.Lingers = r.terms.linger > 0
 	return t.hold(context.Background(), &r.terms)
 }

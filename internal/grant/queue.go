@@ -51,6 +51,7 @@ type half struct {
 	line   line    // the one that has the turn competes, or hands off locally
 	holder *tenure // the last one that began to hold, until it has ended
 	held   int     // how many shared tenures are held
+	given  int64   // the greatest token of a hold of those who exclude each other
 }
 
 var (
