@@ -9,7 +9,8 @@ import (
 )
 
 // hold makes a granted tenure its first hold. It returns nil when the lease was over before that, when it was
-// outrun, or when the client was closed. Then the tenure has been given back, and its goroutine still has the turn of the line.
+// outrun, or when the client was closed. Then the tenure has been given back, and its goroutine still has the
+// turn of the line.
 func (t *tenure) hold(parent context.Context, terms *terms) *Hold {
 	q, c, grant := t.queue, t.queue.At.Client, &t.waiter.Grant
 	session.Raise(q.At.Floor, grant.Token)
