@@ -22,6 +22,9 @@ var (
 
 var downgrade = script(ReadWrite, "rwlock/downgrade.lua")
 
+// mostArguments is how many a command of a lock has at most.
+const mostArguments = 9
+
 // Acquire runs lock/acquire.lua, or that of its family, as do the methods that follow. seen is the highest
 // token of the name that the client has seen.
 func (c Conn) Acquire(ctx context.Context, k *Keys, claim Claim, seen int64, mode Mode) (Acquired, error) {
@@ -35,7 +38,7 @@ func (c Conn) Acquire(ctx context.Context, k *Keys, claim Claim, seen int64, mod
 // [MustCompose].
 func (c Conn) AcquireBy(ctx context.Context, s *Script, k *Keys, claim Claim, seen int64, mode Mode) (Acquired, error) {
 	reckoned := mode == First && claim.Clock > seen && claim.Demand == Demand{}
-	args := k.acquireArguments(claim, newest(claim.Clock, seen, reckoned), mode, s != acquire[Locks])
+	args := k.acquireArguments(make([]string, 0, mostArguments), claim, newest(claim.Clock, seen, reckoned), mode, s != acquire[Locks])
 	message, err := c.Run(ctx, s, k, args).ToMessage()
 	if err == nil && reckoned && message.IsInt64() {
 		left, err := ends(&message)
@@ -68,7 +71,7 @@ func (c Conn) Raise(ctx context.Context, k *Keys, owner string, token int64) (bo
 func (c Conn) Offer(
 	ctx context.Context, k *Keys, old, entry string, used int64, claim Claim, seen int64, mode Mode,
 ) (Acquired, error) {
-	args := offerArguments(old, entry, used, claim, floor(seen), mode)
+	args := offerArguments(make([]string, 0, mostArguments), old, entry, used, claim, floor(seen), mode)
 	a, err := acquired(c.Run(ctx, offer[k.family], k, args).ToMessage())
 	return k.order(a), err
 }
@@ -76,7 +79,7 @@ func (c Conn) Offer(
 // Release runs lock/release.lua. It ends the tenure of an owner, and reports whether that owned the lock.
 // seen: as for [Conn.Acquire].
 func (c Conn) Release(ctx context.Context, k *Keys, e Ending, seen int64) (bool, error) {
-	args := k.releaseArguments(e, newest(e.Clock, seen, e.Clock > seen))
+	args := k.releaseArguments(make([]string, 0, mostArguments), e, newest(e.Clock, seen, e.Clock > seen))
 	owned, err := c.Run(ctx, release[k.family], k, args).AsInt64()
 	return owned == 1, err
 }

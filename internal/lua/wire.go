@@ -35,9 +35,10 @@ import "strconv"
 //	id floor longest answered kind owner first second third
 
 // acquireArguments are those of lock/acquire.lua, rwlock/acquire.lua and lock/settled.lua. replaced says that
-// another script runs in place of the first.
-func (k *Keys) acquireArguments(claim Claim, floor string, mode Mode, replaced bool) []string {
-	args := append(make([]string, 0, 7), claim.Owner, floor, number(claim.Lease), claim.mode(mode))
+// another script runs in place of the first. As the functions that follow, it appends to args, which is empty:
+// so the arguments of a pair are on the stack of who sends them.
+func (k *Keys) acquireArguments(args []string, claim Claim, floor string, mode Mode, replaced bool) []string {
+	args = append(args, claim.Owner, floor, number(claim.Lease), claim.mode(mode))
 	block := claim.text()
 	switch {
 	case claim.Uptime > 0:
@@ -59,10 +60,9 @@ const notShort = 2000
 
 // offerArguments are those of lock/offer.lua and rwlock/offer.lua: see [Conn.Offer]. These scripts do not use
 // the bound of the queue.
-func offerArguments(old, entry string, used int64, claim Claim, floor string, mode Mode) []string {
-	return []string{
-		claim.Owner, floor, number(claim.Lease), string(mode), claim.text(), "", old, entry, number(2 * max(used, leanest/2)),
-	}
+func offerArguments(args []string, old, entry string, used int64, claim Claim, floor string, mode Mode) []string {
+	return append(args,
+		claim.Owner, floor, number(claim.Lease), string(mode), claim.text(), "", old, entry, number(2*max(used, leanest/2)))
 }
 
 // leanest is how many tokens an offer reserves at least for a name that is far ahead of the clock. It
@@ -71,8 +71,8 @@ func offerArguments(old, entry string, used int64, claim Claim, floor string, mo
 const leanest = 100
 
 // releaseArguments are those of lock/release.lua and rwlock/release.lua.
-func (k *Keys) releaseArguments(e Ending, floor string) []string {
-	args := []string{e.Owner, floor, e.Entry, number(e.Rest)}
+func (k *Keys) releaseArguments(args []string, e Ending, floor string) []string {
+	args = append(args, e.Owner, floor, e.Entry, number(e.Rest))
 	switch {
 	case e.Announce:
 		return append(args, k.Released())

@@ -19,7 +19,7 @@ func TestLayouts(t *testing.T) {
 	locks, halves := keys(Locks), keys(ReadWrite)
 	acquire := func(k *Keys, mode Mode, claim Claim) []string {
 		claim.Owner, claim.Lease = "c:1", 10_000
-		return k.acquireArguments(claim, "7 ", mode, k == halves)
+		return k.acquireArguments(nil, claim, "7 ", mode, k == halves)
 	}
 	take := func(mode Mode) Request {
 		return Take(Claim{Owner: "c:1", Lease: 10_000, Demand: Demand{Permits: 2}}, mode)
@@ -37,11 +37,11 @@ func TestLayouts(t *testing.T) {
 			acquire(locks, First, Claim{Longest: 9, Behind: true}), acquire(halves, Again, Claim{Longest: 9}),
 		},
 		"lock/settled.lua":                 {acquire(locks, Try, Claim{Demand: Demand{Uptime: 9}})},
-		"lock/offer.lua, rwlock/offer.lua": {offerArguments("c:1", "", 9, Claim{Owner: "c:2"}, "7 ", First)},
+		"lock/offer.lua, rwlock/offer.lua": {offerArguments(nil, "c:1", "", 9, Claim{Owner: "c:2"}, "7 ", First)},
 		"lock/release.lua, rwlock/release.lua": {
-			locks.releaseArguments(Ending{Owner: "c:1"}, "7 "),
-			locks.releaseArguments(Ending{Owner: "c:1", Entry: "1:c:1:9:0"}, "7 "), locks.releaseArguments(Ending{Owner: "c:1", Rest: 9}, "7 "),
-			locks.releaseArguments(Ending{Owner: "c:1", Announce: true}, "7 "),
+			locks.releaseArguments(nil, Ending{Owner: "c:1"}, "7 "),
+			locks.releaseArguments(nil, Ending{Owner: "c:1", Entry: "1:c:1:9:0"}, "7 "), locks.releaseArguments(nil, Ending{Owner: "c:1", Rest: 9}, "7 "),
+			locks.releaseArguments(nil, Ending{Owner: "c:1", Announce: true}, "7 "),
 		},
 		"permit/quick.lua, one request for permits with leases, without answered commands": {
 			trade(Leased, DefaultLongest, "", give),
