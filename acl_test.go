@@ -138,6 +138,25 @@ func (a *tenants) useEverything(t *testing.T, name, braces string) {
 		require.NoError(t, <-ended)
 		require.NoError(t, <-ended)
 	}
+	requireKnown(t, clients, "lock"+braces)
+}
+
+// requireKnown checks that one client finds out who the other is.
+func requireKnown(t *testing.T, clients []*latchkey.Client, name string) {
+	t.Helper()
+	locks := make([]*latchkey.Lock, len(clients))
+	for i, c := range clients {
+		var err error
+		locks[i], err = rlock.New(c, name)
+		require.NoError(t, err)
+	}
+	hold, err := locks[0].Lock(t.Context())
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		state, err := locks[1].Inspect(t.Context())
+		return err == nil && state.Who.PID == os.Getpid()
+	}, 20*time.Second, 10*time.Millisecond)
+	require.NoError(t, hold.Unlock(t.Context()))
 }
 
 // everyPrimitive returns what uses one each, with names that end as given. Two clients use it together.

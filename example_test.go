@@ -144,3 +144,28 @@ func ExampleWithObserver() {
 	// released lock observed
 	// <nil>
 }
+
+func ExampleWithNote() {
+	ctx := context.Background()
+	c, err := latchkey.Open(os.Getenv("REDIS_URL"), latchkey.WithLabel("billing"))
+	if err != nil {
+		panic(err)
+	}
+	defer c.Close()
+	lock, err := rlock.New(c, "invoice:7")
+	if err != nil {
+		panic(err)
+	}
+	err = lock.Do(latchkey.WithNote(ctx, "order 42"), func(ctx context.Context, _ *latchkey.Hold) error {
+		state, err := lock.Inspect(ctx) // of any client
+		if err != nil {
+			return err
+		}
+		fmt.Println("held by", state.Who.Label) // on state.Who.Host, and after a second for state.Who.Note
+		return nil
+	})
+	if err != nil {
+		panic(err)
+	}
+	// Output: held by billing
+}

@@ -107,12 +107,19 @@ func DoValue[T, H any](ctx context.Context, do func(context.Context, func(contex
 // lost as soon as its client hears of it. Until then two may believe that they hold the lock.
 func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) { return l.inside().ForceUnlock(ctx) }
 
-// Inspect returns who holds the lock, and who waits for it in Redis. It changes nothing. It is sent
-// once. When Redis does not answer it returns [ErrUnavailable], joined with the error of ctx if that has
-// ended.
+// Inspect returns who holds the lock, and who waits for it in Redis. It changes nothing. It is sent once, and
+// then once more where other clients hold or wait, for what they tell of themselves. When Redis does not
+// answer it returns [ErrUnavailable], joined with the error of ctx if that has ended.
 func (l *Lock) Inspect(ctx context.Context) (State, error) {
 	s, err := l.inside().Inspect(ctx)
-	return State(s), err
+	state := State{
+		Holder: s.Holder, Mine: s.Mine, Token: s.Token, Remaining: s.Remaining, Shares: s.Shares, Lingers: s.Lingers, MayLinger: s.MayLinger,
+		Waiting: s.Waiting, Queue: s.Queue, Who: Identity(s.Who),
+	}
+	for _, w := range s.Waiters {
+		state.Waiters = append(state.Waiters, Identity(w))
+	}
+	return state, err
 }
 
 // State is what [Lock.Inspect] returns: a snapshot that may be history when it arrives.
@@ -145,4 +152,8 @@ type State struct {
 	Waiting int
 	// Queue has the owner ids of the first 1000 entries, the next one first.
 	Queue []string
+	// Who is the holder, as far as its client tells.
+	Who Identity
+	// Waiters are those of Queue, in its order, as far as their clients tell.
+	Waiters []Identity
 }

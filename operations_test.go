@@ -123,6 +123,10 @@ func TestOperationsCommands(t *testing.T) {
 	require.NoError(t, err)
 	plain, commands := server.Client(t), regexp.MustCompile(`(?m)^redis-cli (.*?)(?: +#.*)?$`).FindAllStringSubmatch(string(text), -1)
 	require.Greater(t, len(commands), 20)
+	require.Eventually(t, func() bool {
+		state, err := same.Inspect(t.Context())
+		return err == nil && !state.Who.Since.IsZero()
+	}, 20*time.Second, 10*time.Millisecond, "its client tells who it is")
 	for _, command := range commands {
 		line := strings.ReplaceAll(command[1], "'", "")
 		line = strings.ReplaceAll(line, "EXAMPLE4CLIENTID", clientOf(t, plain))

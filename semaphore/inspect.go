@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/session"
@@ -27,12 +28,34 @@ type Holder struct {
 	Permits   int           // how many it holds; 1 for one of Redisson's
 	Token     int64         // its fencing token; 0 for one of Redisson's
 	Remaining time.Duration // until its lease ends unless it is renewed; negative: never
+
+	Who latchkey.Identity // as far as its client tells
 }
 
 // Request is one that waits for permits.
 type Request struct {
 	Owner   string // <client id>:<number>
 	Permits int    // how many it is for
+
+	Who latchkey.Identity // as far as its client tells
+}
+
+// resolve finds out who the holders and the requests are.
+func (s *State) resolve(ctx context.Context, c *session.Client, key string) {
+	owners := make([]string, 0, len(s.Holders)+len(s.Queue))
+	for _, h := range s.Holders {
+		owners = append(owners, h.Owner)
+	}
+	for _, r := range s.Queue {
+		owners = append(owners, r.Owner)
+	}
+	for i, p := range c.Who(ctx, key, owners) {
+		if i < len(s.Holders) {
+			s.Holders[i].Who = latchkey.Identity(p)
+		} else {
+			s.Queue[i-len(s.Holders)].Who = latchkey.Identity(p)
+		}
+	}
 }
 
 // inspect returns at most limit holders and entries of the queue.
@@ -64,9 +87,10 @@ func (b *base) inspect(ctx context.Context, limit int) (State, error) {
 	}
 	for _, entry := range census.Queue {
 		if owner, permits, err := lua.ParseRequest(entry); err == nil {
-			s.Queue = append(s.Queue, Request{owner, permits})
+			s.Queue = append(s.Queue, Request{Owner: owner, Permits: permits})
 		}
 	}
+	s.resolve(ctx, c, q.At.Name())
 	if err != nil {
 		err = fail.Wrap(b.p.Name, err)
 	}

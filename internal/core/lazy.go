@@ -20,9 +20,9 @@ import (
 // openLazily returns a client that dials in the background. What kind of servers these are must be known
 // without asking them: a cluster has keys, channels and scripts of its own. It is known of a single server
 // and of Sentinel.
-func openLazily(option rueidis.ClientOption, o session.Options) (*session.Client, error) {
+func openLazily(option rueidis.ClientOption, o session.Options, id string) (*session.Client, error) {
 	connections := session.NewConnections()
-	option = connections.Track(tuned(option, o))
+	option = connections.Track(option)
 	single := option.Sentinel.MasterSet == ""
 	if single && len(option.InitAddress) != 1 {
 		return nil, invalid("a cluster cannot be connected to lazily: give one address, or a Sentinel")
@@ -32,7 +32,7 @@ func openLazily(option rueidis.ClientOption, o session.Options) (*session.Client
 	if err != nil {
 		return nil, invalid("%w", err)
 	}
-	c := ownClient(client, client, o, connections)
+	c := ownClient(id, client, client, o, connections)
 	context.AfterFunc(c.Closing, client.hasTried)
 	go client.connect(option, c.NotConnected)
 	if single {

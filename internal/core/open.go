@@ -9,6 +9,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/latchkey-go/latchkey/internal/fail"
+	"github.com/latchkey-go/latchkey/internal/identity"
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
@@ -21,10 +22,12 @@ func Open(option rueidis.ClientOption, o session.Options) (*session.Client, erro
 	if option.ReplicaOnly || option.SendToReplicas != nil || len(option.Standalone.ReplicaAddress) > 0 {
 		return nil, invalid("locks live on primaries: ReplicaOnly, SendToReplicas and ReplicaAddress cannot be used")
 	}
+	id := identity.NewID(o.Prefix)
+	option = tuned(option, o, id)
 	if o.Lazy {
-		return openLazily(option, o)
+		return openLazily(option, o, id)
 	}
-	return openNow(tuned(option, o), o)
+	return openNow(option, o, id)
 }
 
 // invalid is the error of an argument, as callers see it.
@@ -32,14 +35,14 @@ func invalid(format string, args ...any) error {
 	return fail.Wrap("", fail.Invalid(format, args...))
 }
 
-func openNow(option rueidis.ClientOption, o session.Options) (*session.Client, error) {
+func openNow(option rueidis.ClientOption, o session.Options, id string) (*session.Client, error) {
 	connections := session.NewConnections()
 	commands, err := connect(connections.Track(option))
 	if err != nil {
 		return nil, fail.Wrap("", fail.Unavailable(err))
 	}
 	if commands.Mode() != rueidis.ClientModeCluster {
-		return ownClient(commands, commands, o, connections), nil
+		return ownClient(id, commands, commands, o, connections), nil
 	}
 	imitation, err := imitatesCluster(commands, o)
 	if err != nil {
@@ -49,10 +52,10 @@ func openNow(option rueidis.ClientOption, o session.Options) (*session.Client, e
 	if imitation {
 		commands.Close()
 		option.ForceSingleClient = true
-		return openNow(option, o)
+		return openNow(option, o, id)
 	}
 	if o.WithoutPubSub {
-		return ownClient(commands, commands, o, connections), nil
+		return ownClient(id, commands, commands, o, connections), nil
 	}
 	// Shard channels of one node share a connection. It must not be that of the commands, which would be closed
 	// with it.
@@ -63,15 +66,15 @@ func openNow(option rueidis.ClientOption, o session.Options) (*session.Client, e
 		commands.Close()
 		return nil, fail.Wrap("", fail.Unavailable(err))
 	}
-	return ownClient(commands, subscriptions, o, connections, listening), nil
+	return ownClient(id, commands, subscriptions, o, connections, listening), nil
 }
 
 // ownClient returns a client that owns the two rueidis clients, which may be one, and their connections.
 // Those of the subscriptions come last.
 func ownClient(
-	commands, subscriptions rueidis.Client, o session.Options, connections ...*session.Connections,
+	id string, commands, subscriptions rueidis.Client, o session.Options, connections ...*session.Connections,
 ) *session.Client {
-	return session.New(commands, subscriptions, o, connections, func() {
+	return session.New(id, commands, subscriptions, o, connections, func() {
 		closed := make(chan struct{})
 		go func() {
 			defer close(closed)
@@ -103,7 +106,7 @@ func Wrap(commands, subscriptions rueidis.Client, o session.Options) (*session.C
 	if hasSeveralPipes(commands) {
 		return nil, invalid("the client for commands must have PipelineMultiplex -1, so that what is sent later runs later")
 	}
-	return session.New(commands, subscriptions, o, nil, func() {}), nil
+	return session.New(identity.NewID(o.Prefix), commands, subscriptions, o, nil, func() {}), nil
 }
 
 // hasSeveralPipes reports whether a client sends commands to one node on several connections: then a command
@@ -154,11 +157,14 @@ func connect(option rueidis.ClientOption) (rueidis.Client, error) {
 }
 
 // tuned sets what our client needs of rueidis, and leaves what the caller set.
-func tuned(option rueidis.ClientOption, o session.Options) rueidis.ClientOption {
+func tuned(option rueidis.ClientOption, o session.Options, id string) rueidis.ClientOption {
 	// One connection for all commands: what is sent later runs later, so that a cancel cannot overtake its
 	// acquire (rule 2).
 	option.PipelineMultiplex = -1
-	option.DisableCache = true // nothing is cached, and tracking would cost a round trip at each connection
+	option.DisableCache = true                                              // nothing is cached, and tracking would cost a round trip at each connection
+	if option.ClientName == "" && !option.AlwaysRESP2 && !o.WithoutPubSub { // what proxies may not know
+		option.ClientName = "latchkey:" + id
+	}
 	if option.ConnWriteTimeout == 0 {
 		option.ConnWriteTimeout = max(o.CommandTimeout, time.Second) // then a silent server is given up
 	}

@@ -87,7 +87,7 @@ func newRun(t *testing.T, s *scene) *run {
 	for n, of := range s.users {
 		var c *latchkey.Client
 		var err error
-		go func() { c, err = latchkey.New(r.option(n), latchkey.WithLease(lease)) }()
+		go func() { c, err = latchkey.New(r.option(n), latchkey.WithLease(lease), latchkey.WithoutRecord()) }()
 		r.settle(everything)
 		require.NoError(t, err)
 		require.NotNil(t, c)

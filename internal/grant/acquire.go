@@ -169,7 +169,6 @@ func (p *Primitive) compete(c *contender) (*Hold, error) {
 	for c.tenure != nil {
 		t := c.tenure
 		c.Permits = t.permits
-		t.asks(&c.Attempt)
 		if p.Shared {
 			t.prepareToShare(&c.Attempt)
 		}

@@ -97,7 +97,6 @@ func newTenures(c *contender, ps []*Primitive) []*tenure {
 		// The script asks for the lease alone. So Redis does not know of a lock that may linger, and nobody would
 		// tell that others want it: it does not.
 		t.waiter.Demand = lua.Demand{}
-		t.asks(&c.Attempt)
 		tenures = append(tenures, t)
 	}
 	return tenures

@@ -29,11 +29,7 @@ func (p *Primitive) Draw(a Attempt) (number uint64, settled bool, err error) {
 //
 //go:noinline
 func (p *Primitive) newDraw(a *Attempt) *tenure {
-	t := p.newTenure(&contender{Attempt: *a})
-	if t != nil {
-		t.asks(a)
-	}
-	return t
+	return p.newTenure(&contender{Attempt: *a})
 }
 
 // ended ends a tenure that had no holds, and whose grant nobody here has any more.

@@ -122,6 +122,7 @@ func (t *tenure) used() int64 {
 func (p *Primitive) succeed(c *contender, left *tenure) *tenure {
 	if left != nil && !left.wasHeld() {
 		if left.terms.lease == p.terms.lease {
+			left.inherit(c)
 			return left
 		}
 		left.discard()
@@ -139,6 +140,13 @@ func (p *Primitive) succeed(c *contender, left *tenure) *tenure {
 		t.offered = left // nobody else knows of either
 	}
 	return t
+}
+
+// inherit notes who competes with it from now on.
+func (t *tenure) inherit(c *contender) {
+	t.queue.mu.Lock()
+	defer t.queue.mu.Unlock()
+	t.caller = c.Parent
 }
 
 // discard gives back what nobody in the line took.

@@ -8,16 +8,6 @@ import (
 	"github.com/latchkey-go/latchkey/internal/wait"
 )
 
-// asks notes for which attempt the tenure competes from now on.
-func (t *tenure) asks(a *Attempt) {
-	t.waiter.Try = a.Try
-	if t.queue.At.Client.Options.Observer.Queued != nil {
-		t.queue.mu.Lock()
-		t.caller = a.Parent
-		t.queue.mu.Unlock()
-	}
-}
-
 // queued calls the hook of a waiter that has been queued.
 func (q *Queue) queued(w *wait.Waiter) {
 	hook := q.At.Client.Options.Observer.Queued

@@ -43,7 +43,8 @@ type tenure struct {
 	handOffs handOffs
 	stay     stay
 	partOf   *Part           // set before it competes; nil unless it is one of a lock over several servers
-	caller   context.Context // of whoever competes with it, for the hook that tells of its place in the queue
+	caller   context.Context // of whoever competes with it
+	made     time.Time
 }
 
 // revocation says that Redis took back what it had granted.
@@ -52,7 +53,7 @@ type revocation struct {
 	why   error
 }
 
-// Target, Item, Renewal, Batch, Weight, Hear, Interrupt and HeldName are of [session.Tenure].
+// Target, Item, Renewal, Batch, Weight, Hear, Interrupt, Tell and HeldName are of [session.Tenure].
 
 func (t *tenure) Target() *session.Target { return &t.queue.At }
 
@@ -73,6 +74,23 @@ func (t *tenure) Weight() int {
 func (t *tenure) Interrupt() {
 	t.queue.waiters.Interrupt(&t.waiter)
 	t.leaveParked()
+}
+
+func (t *tenure) Tell() session.Telling {
+	t.queue.mu.Lock()
+	defer t.queue.mu.Unlock()
+	switch s := t.state(); {
+	case s <= wait.Queued:
+		return session.Telling{Since: t.made, Caller: t.caller}
+	case !s.Owns():
+		return session.Telling{}
+	case t.turn == nil: // it lingers, or is being given back
+		return session.Telling{Since: t.first.moment, Holds: true}
+	case t.partOf != nil: // its hold is on no context of its caller's
+		return session.Telling{Since: t.turn.moment, Holds: true, Caller: t.caller}
+	default:
+		return session.Telling{Since: t.turn.moment, Holds: true, Caller: t.turn.first.parent}
+	}
 }
 
 func (t *tenure) HeldName() string {
@@ -125,8 +143,10 @@ const All = -1
 func (p *Primitive) newTenure(of *contender) *tenure {
 	c := p.Queue.At.Client
 	n := c.IDs.Next()
-	t := &tenure{queue: p.Queue, name: p.Name, terms: p.terms, hasTurn: of.inTurn, permits: of.Permits, shared: p.Shared, partOf: of.part}
-	t.waiter = wait.Waiter{Number: n, Owner: c.IDs.ID(n), Lease: p.terms.lease, Proposed: of.part != nil}
+	t := &tenure{queue: p.Queue, name: p.Name, terms: p.terms, hasTurn: of.inTurn, permits: of.Permits, shared: p.Shared, partOf: of.part,
+		caller: of.Parent, made: time.Now(),
+	}
+	t.waiter = wait.Waiter{Number: n, Owner: c.IDs.ID(n), Lease: p.terms.lease, Try: of.Try, Proposed: of.part != nil}
 	if polls := p.terms.polling; polls != nil {
 		t.waiter.Pauses = &retry.Backoff{First: polls.first, Last: polls.last}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/grant"
+	"github.com/latchkey-go/latchkey/internal/identity"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/session"
 )
@@ -21,6 +22,9 @@ type State struct {
 	MayLinger bool          // it is at another client, perhaps without a hold
 	Waiting   int           // entries in the queue
 	Queue     []string      // owner ids of the first of them, the next one first
+
+	Who     identity.Party   // the holder
+	Waiters []identity.Party // those of Queue
 }
 
 // Inspect returns who holds the lock and who waits for it in Redis. It is sent once.
@@ -47,5 +51,7 @@ func (l *Lock) Inspect(ctx context.Context) (State, error) {
 			state.Queue = append(state.Queue, owner)
 		}
 	}
+	parties := c.Who(ctx, q.At.Name(), append([]string{state.Holder}, state.Queue...))
+	state.Who, state.Waiters = parties[0], parties[1:]
 	return state, nil
 }

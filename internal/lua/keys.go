@@ -227,3 +227,6 @@ func Brief(name string) string {
 	}
 	return name[:end] + "…"
 }
+
+// ClientRecord is the key under which a client tells who it is. name is its prefix, with its id.
+func ClientRecord(name string) string { return companion("latchkey_client", name) }

@@ -35,8 +35,8 @@ import "strconv"
 //	id floor longest answered kind owner first second third
 
 // acquireArguments are those of lock/acquire.lua, rwlock/acquire.lua and lock/settled.lua. replaced says that
-// another script runs in place of the first. As the functions that follow, it appends to args, which is empty:
-// so the arguments of a pair are on the stack of who sends them.
+// another script runs in place of the first. As the functions that follow, it appends to args, which is
+// empty: so the arguments of a pair are on the stack of who sends them.
 func (k *Keys) acquireArguments(args []string, claim Claim, floor string, mode Mode, replaced bool) []string {
 	args = append(args, claim.Owner, floor, number(claim.Lease), claim.mode(mode))
 	block := claim.text()

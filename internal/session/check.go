@@ -7,6 +7,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/hub"
+	"github.com/latchkey-go/latchkey/internal/identity"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/retry"
 )
@@ -71,7 +72,7 @@ func (c *Client) checkCommands(ctx context.Context) error {
 
 // probe sends a command that changes nothing, for a name that access rules allow.
 func (c *Client) probe(ctx context.Context) error {
-	name := c.Options.Prefix + c.IDs.Client[len(c.IDs.Client)-randomLength:]
+	name := c.Options.Prefix + c.IDs.Client[len(c.IDs.Client)-identity.RandomLength:]
 	keys, err := lua.NewKeys(lua.Locks, name[:min(len(name), lua.MaxName)], c.Sharded)
 	if err != nil {
 		return err

@@ -66,6 +66,7 @@ type Client struct {
 	endShutdownWait context.CancelFunc
 
 	registry registry
+	teller   teller
 
 	mu         sync.Mutex
 	running    sync.WaitGroup // of Go; nothing is added once isStopped is set

@@ -76,6 +76,13 @@ func (h *HeldAtClose) TrustedUntil(t Tenure) time.Time {
 	return h.held[t]
 }
 
+// isEmpty reports whether nothing is held any more.
+func (h *HeldAtClose) isEmpty() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.held) == 0
+}
+
 // Remove takes out a tenure that is over. With the last one the connections are closed.
 func (h *HeldAtClose) Remove(t Tenure) {
 	h.mu.Lock()

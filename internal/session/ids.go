@@ -1,9 +1,7 @@
 package session
 
 import (
-	"crypto/rand"
 	"hash/maphash"
-	"strings"
 	"sync/atomic"
 
 	"github.com/latchkey-go/latchkey/internal/lua"
@@ -20,28 +18,8 @@ type IDs struct {
 	last atomic.Uint64
 }
 
-// newIDs returns those of a new client. The id of the client begins with the prefix of its keys and an end
-// mark, and so does the name of its inbox. So access rules can tell the inboxes of tenants apart, also where
-// the prefix of one begins with that of another.
-func newIDs(prefix string) *IDs {
-	readable := strings.Map(func(r rune) rune {
-		switch {
-		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', strings.ContainsRune("-_./", r):
-			return r
-		default: // it may mean something in the wire format, in a pattern or in a hash tag
-			return '_'
-		}
-	}, prefix)
-	if readable != "" {
-		readable += "="
-	}
-	return &IDs{Client: readable + rand.Text()[:randomLength], seed: maphash.MakeSeed()}
-}
-
-// randomLength is how many characters of a client's id are random, of five bits each. Redis keeps small
-// hashes small while nothing in them is longer than 64 bytes. A holder of permits must fit into that
-// (permit/holder.lua).
-const randomLength = 16
+// newIDs returns those of a new client.
+func newIDs(client string) *IDs { return &IDs{Client: client, seed: maphash.MakeSeed()} }
 
 // Next returns a number that has not been used, from 1.
 func (i *IDs) Next() uint64 { return i.last.Add(1) }

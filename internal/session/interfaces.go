@@ -29,6 +29,8 @@ type Tenure interface {
 	Hear(m lua.Message)
 	// Interrupt ends its wait, because the client is closing.
 	Interrupt()
+	// Tell returns what others may know of it.
+	Tell() Telling
 	// HeldName returns the name of what it holds; empty when it does not hold.
 	HeldName() string
 }

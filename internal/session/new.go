@@ -12,12 +12,12 @@ import (
 	"github.com/latchkey-go/latchkey/internal/lua"
 )
 
-// New returns a client that has begun to subscribe to its inbox, if it is to have one. o must be valid.
-// connections are those of the two rueidis clients if our client owns them, those of subscriptions last.
-// closeOwned closes what it owns.
-func New(commands, subscriptions rueidis.Client, o Options, connections []*Connections, closeOwned func()) *Client {
+// New returns a client that has begun to subscribe to its inbox, if it is to have one. o must be valid, and
+// id is of [identity.NewID]. connections are those of the two rueidis clients if our client owns them, those
+// of subscriptions last. closeOwned closes what it owns.
+func New(id string, commands, subscriptions rueidis.Client, o Options, connections []*Connections, closeOwned func()) *Client {
 	c := &Client{
-		IDs:         newIDs(o.Prefix),
+		IDs:         newIDs(id),
 		Began:       time.Now(),
 		Conn:        lua.Conn{Client: commands},
 		closeOwned:  closeOwned,
@@ -34,6 +34,7 @@ func New(commands, subscriptions rueidis.Client, o Options, connections []*Conne
 	c.Closing, c.beginClosing = context.WithCancelCause(context.Background())
 	c.shutdownWait, c.endShutdownWait = context.WithCancel(context.Background())
 	c.Stopped, c.stop = context.WithCancel(context.Background())
+	c.teller.open, c.teller.shut = context.WithCancel(context.Background())
 	c.Keeper = lease.NewKeeper(c.Stopped, renewer{c})
 	inboxes, others := c.sources(subscriptions)
 	c.Hub = hub.New(inboxes, others, c.deliver, o.Logger)

@@ -3,8 +3,10 @@ package session
 import (
 	"log/slog"
 	"time"
+	"unicode/utf8"
 
 	"github.com/latchkey-go/latchkey/internal/fail"
+	"github.com/latchkey-go/latchkey/internal/identity"
 	"github.com/latchkey-go/latchkey/internal/lua"
 )
 
@@ -20,6 +22,8 @@ type Options struct {
 	WithoutPubSub  bool          // nothing is subscribed to
 	Replicas       int           // that must have a grant; 0: an acquire does not wait for replicas
 	ReplicaTimeout time.Duration // for them
+	Label          string        // for those who ask who holds; empty: the program's name
+	Untold         bool          // the client writes no record of itself
 	Logger         *slog.Logger  // not nil
 	Observer       Observer
 }
@@ -69,6 +73,9 @@ func (o *Options) Validate() error {
 		return fail.Invalid("the time to wait for replicas must be more than 0, not %v", o.ReplicaTimeout)
 	case o.Replicas > 0 && o.ReplicaTimeout >= o.Lease:
 		return fail.Invalid("the time to wait for replicas must be less than the lease of %v, not %v", o.Lease, o.ReplicaTimeout)
+	}
+	if len(o.Label) > identity.MaxLabel || !utf8.ValidString(o.Label) {
+		return fail.Invalid("a label must be UTF-8, and at most %d bytes long, not %d", identity.MaxLabel, len(o.Label))
 	}
 	if err := lua.ValidPrefix(o.Prefix); err != nil {
 		return fail.Invalid("the key prefix cannot be used: %w", err)

@@ -15,23 +15,34 @@ type registry struct {
 	tenures map[uint64]Tenure // all that Redis may know of: waiters, holds, and those that are leaving
 	waiters retry.Tally       // of tenures that are not held, and of others that wait
 	holds   retry.Tally       // of those that are
+	isTold  bool              // the client's record is looked at: see teller
 }
 
 // Register makes a tenure known by its number, and counts it as one that waits. Once the client is closing it
 // does nothing, and returns false.
 func (c *Client) Register(n uint64, t Tenure) bool {
-	r := &c.registry
+	registered, begins := c.registry.add(n, t, c.Closing)
+	if begins && !c.Options.Untold {
+		c.tellLater(tellPause)
+	}
+	return registered
+}
+
+// add is Register. begins says that the client's record must be looked at from now on.
+func (r *registry) add(n uint64, t Tenure, closing context.Context) (registered, begins bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if c.Closing.Err() != nil {
-		return false
+	if closing.Err() != nil {
+		return false, false
 	}
 	if r.tenures == nil {
 		r.tenures = map[uint64]Tenure{}
 	}
 	r.tenures[n] = t
 	r.waiters.Add(1)
-	return true
+	begins = !r.isTold
+	r.isTold = true
+	return true, begins
 }
 
 // Forget ends what Register began: it removes the tenure and counts it no longer. It returns the tenure, or
@@ -76,6 +87,22 @@ func (c *Client) tenures() []Tenure {
 	c.registry.mu.Lock()
 	defer c.registry.mu.Unlock()
 	return slices.Collect(maps.Values(c.registry.tenures))
+}
+
+// numbers returns those of all tenures.
+func (r *registry) numbers() []uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Collect(maps.Keys(r.tenures))
+}
+
+// told is numbers for the client's record. When there are none, the next tenure that is registered has it
+// looked at again.
+func (r *registry) told() []uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.isTold = len(r.tenures) > 0
+	return slices.Collect(maps.Keys(r.tenures))
 }
 
 // waitForNone waits until one of the registry's tallies is 0. It returns the cause when ctx ends before.

@@ -78,6 +78,7 @@ func (c *Client) finish() {
 	defer cancel()
 	_ = c.waitForNone(grace, &c.registry.holds) // those that are left are being released: let that be sent
 	_ = retry.Await(grace, unsubscribed)
+	c.endTelling(grace)
 	c.stop()
 	c.mu.Lock()
 	c.isStopped = true

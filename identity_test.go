@@ -1,0 +1,193 @@
+package latchkey_test
+
+import (
+	"log/slog"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/rlock"
+)
+
+// records returns the records of clients that are in Redis, with the time to live of each.
+func records(t *testing.T, plain rueidis.Client) map[string]time.Duration {
+	t.Helper()
+	names, err := plain.Do(t.Context(), plain.B().Keys().Pattern("latchkey_client:*").Build()).AsStrSlice()
+	require.NoError(t, err)
+	all := map[string]time.Duration{}
+	for _, name := range names {
+		ms, err := plain.Do(t.Context(), plain.B().Pttl().Key(name).Build()).AsInt64()
+		require.NoError(t, err)
+		all[name] = time.Duration(ms) * time.Millisecond
+	}
+	return all
+}
+
+func eventually(t *testing.T, what string, f func() bool) {
+	t.Helper()
+	require.Eventually(t, f, 20*time.Second, 5*time.Millisecond, what)
+}
+
+func mustLock(t *testing.T, c *latchkey.Client, name string) *latchkey.Hold {
+	t.Helper()
+	l, err := rlock.New(c, name)
+	require.NoError(t, err)
+	h, err := l.Lock(t.Context())
+	require.NoError(t, err)
+	return h
+}
+
+// The record of a client is there while it holds something that lasts. It goes after that, with a Close, and
+// by itself when the client closed while it held.
+func TestRecordOfAClient(t *testing.T) {
+	s := redistest.New(t)
+	plain := s.Client(t)
+	c, err := latchkey.New(s.Option(), latchkey.WithKeyPrefix("shop:"), latchkey.WithLabel("orders"))
+	require.NoError(t, err)
+	defer c.Close()
+	key := "latchkey_client:{shop:" + c.ID() + "}"
+	requireRecord := func() {
+		t.Helper()
+		eventually(t, "its record is there", func() bool { return records(t, plain)[key] > 0 })
+		require.LessOrEqual(t, records(t, plain)[key], 30*time.Second)
+	}
+	requireNone := func() {
+		t.Helper()
+		eventually(t, "its record is gone", func() bool { return len(records(t, plain)) == 0 })
+	}
+	requireNone()
+	h := mustLock(t, c, "a")
+	requireRecord()
+	text, err := plain.Do(t.Context(), plain.B().Get().Key(key).Build()).ToString()
+	require.NoError(t, err)
+	require.Contains(t, text, `"label":"orders"`)
+	require.NoError(t, h.Unlock(t.Context()))
+	requireNone()
+
+	h = mustLock(t, c, "a")
+	requireRecord()
+	require.NoError(t, h.Unlock(t.Context()))
+	c.Close()
+	require.Empty(t, records(t, plain), "Close has removed it")
+
+	c, err = latchkey.New(s.Option(), latchkey.WithKeyPrefix("shop:"))
+	require.NoError(t, err)
+	h = mustLock(t, c, "a")
+	key = "latchkey_client:{shop:" + c.ID() + "}"
+	requireRecord()
+	c.Close()
+	require.Len(t, records(t, plain), 1, "what it holds is still taken")
+	require.NoError(t, h.Unlock(t.Context()))
+}
+
+// A client without a record, and one whose user may write none, are known by their ids alone, and to
+// themselves.
+func TestUntold(t *testing.T) {
+	s := redistest.NewProcess(t)
+	plain := s.Client(t)
+	rule := strings.Fields("ACL SETUSER some on >secret ~a ~latchkey_[^c]* ~redisson_* &* +@all")
+	require.NoError(t, plain.Do(t.Context(), plain.B().Arbitrary(rule...).Build()).Error())
+	refused := s.Option()
+	refused.Username, refused.Password = "some", "secret"
+	var log lines
+	for name, test := range map[string]struct {
+		option rueidis.ClientOption
+		opts   []latchkey.Option
+		lines  int
+	}{
+		"without a record": {s.Option(), []latchkey.Option{latchkey.WithoutRecord()}, 0},
+		"refused":          {refused, []latchkey.Option{latchkey.WithLogger(slog.New(slog.NewTextHandler(&log, nil)))}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, err := latchkey.New(test.option, test.opts...)
+			require.NoError(t, err)
+			defer c.Close()
+			l, err := rlock.New(c, "a")
+			require.NoError(t, err)
+			h := mustLock(t, c, "a")
+			var state latchkey.State
+			eventually(t, "it knows itself", func() bool {
+				state, err = l.Inspect(t.Context())
+				return err == nil && !state.Who.Since.IsZero()
+			})
+			require.Equal(t, os.Getpid(), state.Who.PID)
+			eventually(t, "it is logged", func() bool { return len(log.with("may not write who this client is")) == test.lines })
+			other, err := latchkey.New(refused)
+			require.NoError(t, err)
+			defer other.Close()
+			seen, err := rlock.New(other, "a")
+			require.NoError(t, err)
+			state, err = seen.Inspect(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, latchkey.Identity{Client: c.ID()}, state.Who)
+			require.Empty(t, records(t, plain))
+			require.NoError(t, h.Unlock(t.Context()))
+		})
+	}
+}
+
+// What lasts less than a second is told to nobody: a client that locks and unlocks again and again writes its
+// record once in a while, however often that is.
+func TestRecordCostsLittle(t *testing.T) {
+	s := redistest.New(t)
+	p := redistest.NewProxy(t, s)
+	var written, sent atomic.Int64
+	p.Judge(func(request string) redistest.Verdict {
+		sent.Add(1)
+		if strings.Contains(request, "latchkey_client:") {
+			written.Add(1)
+		}
+		return redistest.Pass
+	})
+	c, err := latchkey.New(p.Option())
+	require.NoError(t, err)
+	defer c.Close()
+	began := time.Now()
+	for time.Since(began) < 3*time.Second {
+		require.NoError(t, mustLock(t, c, "a").Unlock(t.Context()))
+	}
+	require.Greater(t, sent.Load(), int64(100))
+	require.LessOrEqual(t, written.Load(), int64(4), "one a second")
+}
+
+// The connections of a client bear its id, unless they have another name.
+func TestConnectionsAreNamed(t *testing.T) {
+	s := redistest.NewProcess(t)
+	plain := s.Client(t)
+	named := func(name string) int {
+		list, err := plain.Do(t.Context(), plain.B().ClientList().Build()).ToString()
+		require.NoError(t, err)
+		return strings.Count(list, " name="+name+" ")
+	}
+	c, err := latchkey.New(s.Option())
+	require.NoError(t, err)
+	defer c.Close()
+	require.NoError(t, c.Check(t.Context()))
+	require.Equal(t, 2, named("latchkey:"+c.ID()))
+	option := s.Option()
+	option.ClientName = "orders"
+	other, err := latchkey.New(option)
+	require.NoError(t, err)
+	defer other.Close()
+	require.NoError(t, other.Check(t.Context()))
+	require.Equal(t, 2, named("orders"))
+	mute, err := latchkey.New(s.Option(), latchkey.WithoutPubSub())
+	require.NoError(t, err)
+	defer mute.Close()
+	require.Zero(t, named("latchkey:"+mute.ID()))
+}
+
+// A label that is no text, or too long, is refused.
+func TestLabelIsValidated(t *testing.T) {
+	for _, label := range []string{strings.Repeat("x", 101), "\xff"} {
+		_, err := latchkey.New(rueidis.ClientOption{InitAddress: []string{"127.0.0.1:1"}}, latchkey.WithLabel(label))
+		require.ErrorIs(t, err, latchkey.ErrInvalid)
+	}
+}

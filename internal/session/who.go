@@ -1,0 +1,46 @@
+package session
+
+import (
+	"context"
+
+	"github.com/redis/rueidis"
+
+	"github.com/latchkey-go/latchkey/internal/identity"
+	"github.com/latchkey-go/latchkey/internal/lua"
+)
+
+// Who returns who the owner ids stand for that Redis has under a key, in their order. Of a client that does
+// not tell it returns the id alone, and of an empty owner nothing. It asks Redis once, of other clients than
+// this one. An answer that does not come is like one that says nothing.
+func (c *Client) Who(ctx context.Context, key string, owners []string) []identity.Party {
+	records := map[string]identity.Record{}
+	var others []string
+	var commands []rueidis.Completed
+	for _, owner := range owners {
+		client := lua.ClientOf(owner)
+		if _, known := records[client]; known {
+			continue
+		}
+		records[client] = identity.Record{}
+		if client == c.IDs.Client {
+			records[client] = c.record(c.registry.numbers())
+		} else if at := identity.KeyBeside(key, client); at != "" {
+			others = append(others, client)
+			commands = append(commands, c.Conn.Client.B().Get().Key(at).Build())
+		}
+	}
+	if len(commands) > 0 {
+		for i, reply := range c.Conn.Client.DoMulti(WithoutDeadline(ctx), commands...) {
+			if text, err := reply.ToString(); err == nil {
+				records[others[i]], _ = identity.Parse(text)
+			}
+		}
+	}
+	parties := make([]identity.Party, len(owners))
+	for i, owner := range owners {
+		if owner != "" {
+			parties[i] = identity.PartyOf(owner, records[lua.ClientOf(owner)])
+		}
+	}
+	return parties
+}
