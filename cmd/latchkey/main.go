@@ -1,4 +1,5 @@
-// Command latchkey shows what the locks of this module do on real processes.
+// Command latchkey runs commands under a lock, says who holds one and who waits, takes it away, and shows
+// what the locks of this module do on real processes.
 package main
 
 import (
@@ -7,20 +8,28 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/urfave/cli/v3"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := context.Background(), func() {}
+	if len(os.Args) > 1 && os.Args[1] != "lock" { // which passes signals on
+		ctx, stop = signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	}
 	defer stop()
 	if err := command().Run(ctx, os.Args); err != nil {
-		if !errors.Is(err, errBroken) { // which the summary has said
-			fmt.Fprintln(os.Stderr, "latchkey:", err)
+		if !errors.Is(err, errBroken) && err.Error() != "" { // what is broken the summary has said
+			fmt.Fprintln(os.Stderr, "latchkey:", strings.TrimPrefix(err.Error(), "latchkey: "))
 		}
 		stop()
-		os.Exit(1) //nolint:gocritic // stop was called
+		var status cli.ExitCoder
+		if errors.As(err, &status) {
+			os.Exit(status.ExitCode()) //nolint:gocritic // stop was called
+		}
+		os.Exit(1)
 	}
 }
 
@@ -28,7 +37,10 @@ func command() *cli.Command {
 	return &cli.Command{
 		Name:  "latchkey",
 		Usage: "locks across processes, on Redis or Valkey",
+		// The process ends in main, with the status that an error has.
+		ExitErrHandler: func(context.Context, *cli.Command, error) {},
 		Commands: []*cli.Command{
+			lockCommand(), inspectCommand(), unlockCommand(), guardCommand(),
 			{
 				Name:  "demo",
 				Usage: "sell a stock from several processes, without a lock and with one, and break it on purpose",

@@ -1,0 +1,20 @@
+package main
+
+import (
+	"context"
+	"os"
+
+	"github.com/urfave/cli/v3"
+)
+
+// guardCommand is what a command's guard runs: see supervise.
+func guardCommand() *cli.Command {
+	return &cli.Command{
+		Name: "guard", Hidden: true,
+		Flags: []cli.Flag{&cli.DurationFlag{Name: "grace"}},
+		Action: func(_ context.Context, c *cli.Command) error {
+			stand(os.Stdin, c.Duration("grace"))
+			return nil
+		},
+	}
+}

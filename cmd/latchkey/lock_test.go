@@ -1,0 +1,238 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/rlock"
+)
+
+// running is the command as a process.
+type running struct {
+	*exec.Cmd
+	out, errors bytes.Buffer
+	ended       chan struct{}
+}
+
+// begin starts the command with these arguments.
+func begin(t *testing.T, url string, args ...string) *running {
+	t.Helper()
+	path, err := os.Executable()
+	require.NoError(t, err)
+	r := &running{Cmd: exec.Command(path, args...), ended: make(chan struct{})} //nolint:gosec,noctx // ourselves; it is killed below
+	r.Env = append(os.Environ(), asCommand+"=1", "LATCHKEY_REDIS="+url, "GOCOVERDIR="+t.TempDir())
+	r.Stdout, r.Stderr = &r.out, &r.errors
+	require.NoError(t, r.Start())
+	go func() {
+		_ = r.Wait() // its status says it
+		close(r.ended)
+	}()
+	t.Cleanup(func() {
+		_ = r.Process.Kill()
+		<-r.ended
+	})
+	return r
+}
+
+// status waits for the end, and returns the status.
+func (r *running) status(t *testing.T) int {
+	t.Helper()
+	select {
+	case <-r.ended:
+	case <-time.After(limit):
+		t.Fatal("it does not end")
+	}
+	return r.ProcessState.ExitCode()
+}
+
+// runCommand runs the command to its end.
+func runCommand(t *testing.T, url string, args ...string) (status int, out string) {
+	t.Helper()
+	r := begin(t, url, args...)
+	status = r.status(t)
+	return status, r.out.String() + r.errors.String()
+}
+
+// pids has a command write the pids of itself and of a child, and waits for them.
+type pids struct{ file string }
+
+func (p pids) await(t *testing.T, n int) (all []int) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		text, _ := os.ReadFile(p.file)
+		all = nil
+		for _, word := range strings.Fields(string(text)) {
+			if pid, err := strconv.Atoi(word); err == nil {
+				all = append(all, pid)
+			}
+		}
+		return len(all) == n
+	}, limit, time.Millisecond)
+	return all
+}
+
+func requireGone(t *testing.T, all []int) {
+	t.Helper()
+	for _, pid := range all {
+		require.Eventually(t, func() bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) || isZombie(pid) }, limit, time.Millisecond, pid)
+	}
+}
+
+// isZombie reports whether a process has ended, and nobody has asked for its status: so it is in containers
+// whose first process reaps none.
+func isZombie(pid int) bool {
+	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	return err == nil && strings.Contains(string(stat), ") Z ")
+}
+
+func requireFree(t *testing.T, url, name string) {
+	t.Helper()
+	c, err := latchkey.Open(url)
+	require.NoError(t, err)
+	defer c.Close()
+	l, err := rlock.New(c, name)
+	require.NoError(t, err)
+	h, err := l.TryLock(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, h.Unlock(t.Context()))
+}
+
+// A command runs under the lock, with its name and token, and its status is ours.
+func TestLockRuns(t *testing.T) {
+	url := redistest.New(t).URL()
+	status, out := runCommand(t, url, "lock", "job", "--", "sh", "-c", "echo $LATCHKEY_NAME; test $LATCHKEY_TOKEN -gt 0 && exit 7")
+	require.Equal(t, 7, status)
+	require.Equal(t, "job\n", out)
+	requireFree(t, url, "job")
+	for _, flag := range []string{"--fair", "--read", "--write"} {
+		status, out = runCommand(t, url, "lock", flag, "of"+flag, "--", "true")
+		require.Zero(t, status, out)
+	}
+	status, _ = runCommand(t, url, "lock", "job", "--", "sh", "-c", "kill -9 $$")
+	require.Equal(t, 128+9, status)
+	status, _ = runCommand(t, url, "lock", "job", "--", "/no/such/command")
+	require.Equal(t, statusNotFound, status)
+	requireFree(t, url, "job")
+}
+
+// What makes no sense, and a Redis that is away, have statuses of their own.
+func TestLockRefuses(t *testing.T) {
+	url := redistest.New(t).URL()
+	for _, args := range [][]string{{"lock"}, {"lock", "job"}, {"lock", "--fair", "--read", "job", "--", "true"}, {"lock", "--lease", "1ms", "job", "--", "true"}} {
+		status, out := runCommand(t, url, args...)
+		require.Equal(t, statusUsage, status, out)
+	}
+	status, out := runCommand(t, "redis://127.0.0.1:1", "lock", "job", "--", "true")
+	require.Equal(t, statusAway, status, out)
+}
+
+// Whoever does not want to wait is told so. Others see who holds, and why.
+func TestLockIsTaken(t *testing.T) {
+	url := redistest.New(t).URL()
+	file := pids{filepath.Join(t.TempDir(), "pids")}
+	holder := begin(t, url, "lock", "--note", "the nightly import", "job", "--", "sh", "-c", "echo $$ >"+file.file+"; exec sleep 60")
+	all := file.await(t, 1)
+	for _, args := range [][]string{{"--try"}, {"--wait", "50ms"}} {
+		status, out := runCommand(t, url, append(append([]string{"lock"}, args...), "job", "--", "true")...)
+		require.Equal(t, statusNotAcquired, status, out)
+	}
+	var r report
+	require.Eventually(t, func() bool {
+		status, out := runCommand(t, url, "inspect", "--json", "job")
+		return status == 0 && json.Unmarshal([]byte(out), &r) == nil && len(r.Holders) == 1 && r.Holders[0].Note != ""
+	}, limit, time.Millisecond)
+	require.Equal(t, kindLock, r.Kind)
+	require.Equal(t, "the nightly import", r.Holders[0].Note)
+	require.Equal(t, holder.Process.Pid, r.Holders[0].PID)
+	_, out := runCommand(t, url, "inspect", "job")
+	require.Contains(t, out, "the nightly import")
+	require.NoError(t, holder.Process.Signal(syscall.SIGTERM))
+	require.Equal(t, 128+int(syscall.SIGTERM), holder.status(t))
+	requireGone(t, all)
+	requireFree(t, url, "job")
+	_, out = runCommand(t, url, "inspect", "job")
+	require.Contains(t, out, "free, 0 waiting")
+}
+
+// family is a command that ignores TERM, as its child does, and writes the pids of both.
+func family(p pids) []string {
+	return []string{"sh", "-c", "trap '' TERM; sh -c 'echo $$ >>" + p.file + "; while :; do sleep 0.05; done' & echo $$ >>" + p.file + "; while :; do sleep 0.05; done"}
+}
+
+// A command that ignores what it is told is killed after the grace, with all that it has started: when the
+// lock is lost, when we are told to end, and when we are killed.
+func TestLockEnds(t *testing.T) {
+	for name, test := range map[string]struct {
+		end    func(t *testing.T, url string, r *running)
+		status int
+	}{
+		"forced": {func(t *testing.T, url string, _ *running) {
+			status, out := runCommand(t, url, "unlock", "--force", "--yes", "job")
+			require.Zero(t, status, out)
+			require.Contains(t, out, "it was taken away")
+		}, statusLost},
+		"TERM":   {func(t *testing.T, _ string, r *running) { require.NoError(t, r.Process.Signal(syscall.SIGTERM)) }, 128 + 9},
+		"killed": {func(t *testing.T, _ string, r *running) { require.NoError(t, r.Process.Kill()) }, -1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			url := redistest.New(t).URL()
+			file := pids{filepath.Join(t.TempDir(), "pids")}
+			r := begin(t, url, append([]string{"lock", "--grace", "200ms", "--lease", "2s", "job", "--"}, family(file)...)...)
+			all := file.await(t, 2)
+			test.end(t, url, r)
+			require.Equal(t, test.status, r.status(t), r.errors.String())
+			requireGone(t, all)
+		})
+	}
+}
+
+// When Redis is silent the command ends when the lease is over.
+func TestLockIsCutOff(t *testing.T) {
+	s := redistest.New(t)
+	p := redistest.NewProxy(t, s)
+	file := pids{filepath.Join(t.TempDir(), "pids")}
+	r := begin(t, "redis://"+p.Option().InitAddress[0], "lock", "--lease", "500ms", "--grace", "100ms", "job", "--", "sh", "-c", "echo $$ >"+file.file+"; exec sleep 60")
+	all := file.await(t, 1)
+	p.Silence(true)
+	require.Equal(t, statusLost, r.status(t), r.errors.String())
+	requireGone(t, all)
+}
+
+// A wait that is ended by a signal ends, and leaves nothing.
+func TestLockIsInterrupted(t *testing.T) {
+	url := redistest.New(t).URL()
+	c, err := latchkey.Open(url)
+	require.NoError(t, err)
+	defer c.Close()
+	l, err := rlock.New(c, "job")
+	require.NoError(t, err)
+	h, err := l.Lock(t.Context())
+	require.NoError(t, err)
+	r := begin(t, url, "lock", "job", "--", "true")
+	require.Eventually(t, func() bool {
+		state, err := l.Inspect(t.Context())
+		return err == nil && state.Waiting == 1
+	}, limit, time.Millisecond)
+	require.NoError(t, r.Process.Signal(syscall.SIGINT))
+	require.Equal(t, 128+int(syscall.SIGINT), r.status(t))
+	require.Eventually(t, func() bool {
+		state, err := l.Inspect(t.Context())
+		return err == nil && state.Waiting == 0
+	}, limit, time.Millisecond)
+	require.NoError(t, h.Unlock(t.Context()))
+}

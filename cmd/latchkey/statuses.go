@@ -1,0 +1,58 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/latchkey-go/latchkey"
+)
+
+// The statuses with which the command ends by itself. They are those of sysexits.h, so that few commands
+// that it runs have one of them for something else.
+const (
+	statusUsage       = 64 // what it was told makes no sense
+	statusAway        = 69 // Redis did not answer, or refused
+	statusNotAcquired = 75 // somebody else holds it
+	statusLost        = 76 // the lock was lost, and the command was ended because of that
+	statusNotRunnable = 126
+	statusNotFound    = 127
+	statusSignal      = 128 // and the number of the signal
+)
+
+const statusHelp = `Exit status: that of COMMAND, or 128 and the number of the signal that ended it; or
+   64  the arguments make no sense
+   69  Redis did not answer, or refused
+   75  somebody else has it, and --try or --wait did not want to wait (any longer)
+   76  it was lost, and COMMAND was ended because of that
+   126 COMMAND cannot be run
+   127 there is no COMMAND`
+
+// exit is an error that ends the process with a status.
+func exit(status int, format string, args ...any) error {
+	return cli.Exit(fmt.Errorf(format, args...), status)
+}
+
+// failed is an error with which the process ends. One that has a status keeps it.
+func failed(err error) error {
+	var coded cli.ExitCoder
+	if err == nil || errors.As(err, &coded) {
+		return err
+	}
+	return cli.Exit(err, statusOf(err))
+}
+
+// statusOf is with what the process ends because of an error of this library.
+func statusOf(err error) int {
+	switch {
+	case errors.Is(err, latchkey.ErrInvalid):
+		return statusUsage
+	case errors.Is(err, latchkey.ErrNotAcquired):
+		return statusNotAcquired
+	case errors.Is(err, latchkey.ErrLost):
+		return statusLost
+	default:
+		return statusAway
+	}
+}

@@ -1,0 +1,200 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"golang.org/x/term"
+)
+
+// passed are the signals that a command gets in place of us.
+var passed = []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2}
+
+// stopped is the cause of a wait that a signal has ended.
+type stopped struct{ by syscall.Signal }
+
+func (s stopped) Error() string { return s.by.String() }
+
+// untilSignal returns a context that ends when somebody ends the process before it has run anything.
+func untilSignal(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	over := make(chan struct{})
+	go func() {
+		select {
+		case s := <-signals:
+			cancel(stopped{s.(syscall.Signal)})
+		case <-over:
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(signals)
+		close(over)
+		cancel(nil)
+	}
+}
+
+// statusOfCause is that of a process whose wait was ended by a signal.
+func statusOfCause(ctx context.Context) int {
+	var by stopped
+	if errors.As(context.Cause(ctx), &by) {
+		return statusSignal + int(by.by)
+	}
+	return statusAway
+}
+
+// looks is how often it is looked whether what a command has started has ended.
+const looks = 20 * time.Millisecond
+
+// supervise runs a command in a process group of its own, and returns its status when all processes of the
+// group have ended. When ctx ends, or a signal says so, they get a TERM, and a KILL after the grace. A guard
+// does the same should this process be killed, with a grace of its own: the lock lasts for the rest of its
+// lease then.
+func supervise(ctx context.Context, command, env []string, grace, orphaned time.Duration) (status int, err error) {
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, passed...)
+	defer signal.Stop(signals)
+	g, err := newGuard(orphaned)
+	if err != nil {
+		return 0, exit(statusNotRunnable, "%w", err)
+	}
+	defer g.dismiss()
+	child := exec.Command(command[0], command[1:]...) //nolint:gosec,noctx // it is what this is for; it gets a TERM first
+	child.Stdin, child.Stdout, child.Stderr, child.Env = os.Stdin, os.Stdout, os.Stderr, env
+	child.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	terminal := int(os.Stdin.Fd())
+	if term.IsTerminal(terminal) { // the group of the command gets what is typed, as Ctrl-C
+		child.SysProcAttr.Foreground, child.SysProcAttr.Ctty = true, terminal
+		defer foreground(terminal)
+	}
+	if err := child.Start(); err != nil {
+		if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
+			return 0, exit(statusNotFound, "%w", err)
+		}
+		return 0, exit(statusNotRunnable, "%w", err)
+	}
+	group := child.Process.Pid
+	g.watch(group)
+	exited := make(chan struct{})
+	go func() {
+		_ = child.Wait() // its status is in ProcessState
+		close(exited)
+	}()
+	end(ctx, group, exited, signals, grace)
+	s := child.ProcessState.Sys().(syscall.WaitStatus)
+	if s.Signaled() {
+		return statusSignal + int(s.Signal()), nil
+	}
+	return s.ExitStatus(), nil
+}
+
+// end returns when the command and its group have ended.
+func end(ctx context.Context, group int, exited <-chan struct{}, signals <-chan os.Signal, grace time.Duration) {
+	lost := ctx.Done()
+	var killed <-chan time.Time
+	ask := func(by syscall.Signal) {
+		_ = syscall.Kill(-group, by) // they may have ended
+		if killed == nil && by != syscall.SIGUSR1 && by != syscall.SIGUSR2 {
+			killed = time.After(grace)
+		}
+	}
+	look := time.NewTicker(looks)
+	defer look.Stop()
+	ended, interrupted := exited, false
+	for {
+		select {
+		case <-ended:
+			ended = nil
+			if alive(group) {
+				ask(syscall.SIGTERM) // what it has left behind runs no longer than the lock is held
+			}
+		case <-look.C:
+		case <-lost:
+			lost = nil
+			ask(syscall.SIGTERM)
+		case <-killed:
+			_ = syscall.Kill(-group, syscall.SIGKILL)
+		case s := <-signals:
+			switch by := s.(syscall.Signal); {
+			case by == syscall.SIGINT && !interrupted: // a command may go on after one
+				interrupted = true
+				_ = syscall.Kill(-group, by)
+			case by == syscall.SIGINT:
+				ask(syscall.SIGTERM)
+			default:
+				ask(by)
+			}
+		}
+		if ended == nil && !alive(group) {
+			return
+		}
+	}
+}
+
+// alive reports whether a process of the group runs.
+func alive(group int) bool { return !errors.Is(syscall.Kill(-group, 0), syscall.ESRCH) }
+
+// foreground makes our group that of the terminal again.
+func foreground(terminal int) {
+	signal.Ignore(syscall.SIGTTOU) // which is sent to whoever does this in the background
+	defer signal.Reset(syscall.SIGTTOU)
+	_ = unix.IoctlSetPointerInt(terminal, unix.TIOCSPGRP, syscall.Getpgrp())
+}
+
+// guard is a process that outlives ours when that is killed, and then ends the group of the command.
+type guard struct {
+	process *exec.Cmd
+	pipe    io.WriteCloser
+}
+
+func newGuard(grace time.Duration) (*guard, error) {
+	path, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	g := &guard{process: exec.Command(path, "guard", "--grace", grace.String())} //nolint:gosec,noctx // ourselves; it ends with us
+	g.process.SysProcAttr = &syscall.SysProcAttr{Setsid: true}                   // what ends our group does not end it
+	if g.pipe, err = g.process.StdinPipe(); err != nil {
+		return nil, err
+	}
+	return g, g.process.Start()
+}
+
+func (g *guard) watch(group int) { _, _ = fmt.Fprintln(g.pipe, group) }
+
+// dismiss ends the guard, which has nothing to do any more.
+func (g *guard) dismiss() {
+	_, _ = fmt.Fprintln(g.pipe, "done")
+	_ = g.pipe.Close()
+	_ = g.process.Wait()
+}
+
+// stand is what the guard does: it reads the group from in, and ends that when in ends without a word.
+func stand(in io.Reader, grace time.Duration) {
+	var group int
+	var word string
+	if n, _ := fmt.Fscan(in, &group); n == 0 || group <= 1 {
+		return
+	}
+	if n, _ := fmt.Fscan(in, &word); n > 0 || !alive(group) {
+		return
+	}
+	_ = syscall.Kill(-group, syscall.SIGTERM)
+	for deadline := time.Now().Add(grace); alive(group); time.Sleep(looks) {
+		if time.Now().After(deadline) {
+			_ = syscall.Kill(-group, syscall.SIGKILL)
+			return
+		}
+	}
+}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v3"
+	"golang.org/x/term"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/rlock"
+	"github.com/latchkey-go/latchkey/rwlock"
+)
+
+func unlockCommand() *cli.Command {
+	return &cli.Command{
+		Name: "unlock", Usage: "take a lock away from whoever holds it", ArgsUsage: "--force NAME",
+		Description: "Shows who holds the lock NAME, and asks on a terminal. Then it takes the lock away and grants it to the next waiter.\n" +
+			"The holder learns it, but until then two may hold the lock: see to it that the holder has ended.",
+		Flags: append(connection(),
+			&cli.BoolFlag{Name: "force", Usage: "do it: without it nothing is taken away"},
+			&cli.BoolFlag{Name: "yes", Usage: "do not ask"},
+		),
+		Action: unlock,
+	}
+}
+
+func unlock(ctx context.Context, c *cli.Command) error {
+	name := c.Args().First()
+	if name == "" || c.Args().Len() > 1 || !c.Bool("force") {
+		return exit(statusUsage, "usage: latchkey %s %s", c.Name, c.ArgsUsage)
+	}
+	r, err := inspect(ctx, c, name)
+	if err != nil {
+		return err
+	}
+	out := c.Root().Writer
+	r.print(out, time.Now())
+	if r.Kind != kindLock && r.Kind != kindReadWrite {
+		return exit(statusNotAcquired, "%q is no lock that is held", name)
+	}
+	if !c.Bool("yes") && term.IsTerminal(int(os.Stdin.Fd())) {
+		_, _ = fmt.Fprint(out, "Take it away? [y/N] ")
+		answer, _ := bufio.NewReader(os.Stdin).ReadString('\n')
+		if !strings.HasPrefix(strings.ToLower(strings.TrimSpace(answer)), "y") {
+			return exit(statusNotAcquired, "nothing was done")
+		}
+	}
+	client, err := open(c, "latchkey unlock")
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	taken, err := takeAway(ctx, client, name, r.Kind)
+	switch {
+	case err != nil:
+		return failed(err)
+	case !taken:
+		return exit(statusNotAcquired, "%q was given back meanwhile", name)
+	}
+	_, _ = fmt.Fprintln(out, "it was taken away")
+	return nil
+}
+
+func takeAway(ctx context.Context, client *latchkey.Client, name string, k kind) (taken bool, err error) {
+	if k == kindLock {
+		l, err := rlock.New(client, name)
+		if err != nil {
+			return false, err
+		}
+		return l.ForceUnlock(ctx)
+	}
+	both, err := rwlock.New(client, name)
+	if err != nil {
+		return false, err
+	}
+	for _, half := range []*latchkey.Lock{both.Write(), both.Read()} {
+		forced, err := half.ForceUnlock(ctx)
+		taken = taken || forced
+		if err != nil {
+			return taken, err
+		}
+	}
+	return taken, nil
+}
