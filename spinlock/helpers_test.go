@@ -2,6 +2,7 @@ package spinlock_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -70,7 +71,7 @@ func free(t testing.TB, s *redistest.Server) {
 	plain := s.Client(t)
 	keys, err := plain.Do(t.Context(), plain.B().Keys().Pattern("*").Build()).AsStrSlice()
 	require.NoError(t, err)
-	require.Equal(t, []string{"redisson_lock_token:{a}"}, keys)
+	require.Equal(t, []string{"redisson_lock_token:{a}"}, slices.DeleteFunc(keys, redistest.IsRecord))
 }
 
 func do(t testing.TB, c rueidis.Client, args ...string) rueidis.RedisMessage {

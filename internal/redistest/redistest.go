@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -193,3 +194,7 @@ func (s *Server) Port(t testing.TB) int {
 	require.NoError(t, err)
 	return n
 }
+
+// IsRecord reports whether a key is what a client tells of itself. It outlives a client that was killed by 30
+// seconds.
+func IsRecord(key string) bool { return strings.HasPrefix(key, "latchkey_client:") }

@@ -34,6 +34,7 @@ func New(id string, commands, subscriptions rueidis.Client, o Options, connectio
 	c.Closing, c.beginClosing = context.WithCancelCause(context.Background())
 	c.shutdownWait, c.endShutdownWait = context.WithCancel(context.Background())
 	c.Stopped, c.stop = context.WithCancel(context.Background())
+	c.registry.begins = !o.Untold
 	c.teller.open, c.teller.shut = context.WithCancel(context.Background())
 	c.Keeper = lease.NewKeeper(c.Stopped, renewer{c})
 	inboxes, others := c.sources(subscriptions)

@@ -15,14 +15,14 @@ type registry struct {
 	tenures map[uint64]Tenure // all that Redis may know of: waiters, holds, and those that are leaving
 	waiters retry.Tally       // of tenures that are not held, and of others that wait
 	holds   retry.Tally       // of those that are
-	isTold  bool              // the client's record is looked at: see teller
+	begins  bool              // the next one has the client's record looked at: see teller
 }
 
 // Register makes a tenure known by its number, and counts it as one that waits. Once the client is closing it
 // does nothing, and returns false.
 func (c *Client) Register(n uint64, t Tenure) bool {
 	registered, begins := c.registry.add(n, t, c.Closing)
-	if begins && !c.Options.Untold {
+	if begins {
 		c.tellLater(tellPause)
 	}
 	return registered
@@ -40,8 +40,7 @@ func (r *registry) add(n uint64, t Tenure, closing context.Context) (registered,
 	}
 	r.tenures[n] = t
 	r.waiters.Add(1)
-	begins = !r.isTold
-	r.isTold = true
+	begins, r.begins = r.begins, false
 	return true, begins
 }
 
@@ -101,7 +100,7 @@ func (r *registry) numbers() []uint64 {
 func (r *registry) told() []uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.isTold = len(r.tenures) > 0
+	r.begins = len(r.tenures) == 0
 	return slices.Collect(maps.Keys(r.tenures))
 }
 
