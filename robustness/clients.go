@@ -86,10 +86,18 @@ func (p Plan) option(words Words, addresses ...string) rueidis.ClientOption {
 	return option
 }
 
+// labelled is what clients call themselves.
+const labelled = "a client of the harness"
+
 // options are those of the n-th client.
 func (w *worker) options(n int) []latchkey.Option {
 	options := []latchkey.Option{
 		latchkey.WithLease(w.Lease()), latchkey.WithObserver(latchkey.Observer{Queued: queued}), latchkey.WithLogger(w.logger),
+	}
+	if n == bounded {
+		options = append(options, latchkey.WithoutRecord())
+	} else {
+		options = append(options, latchkey.WithLabel(labelled))
 	}
 	switch n {
 	case proxied:

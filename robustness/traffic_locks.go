@@ -37,6 +37,7 @@ func (w *worker) useLock(parent context.Context, rng *rand.Rand, c *client, o Ob
 	ctx, patient, cancel := w.waiting(parent, rng, r)
 	defer cancel()
 	what := fmt.Sprintf("%s on client %d (%d)", o.Key, c.number, c.what)
+	ctx = latchkey.WithNote(ctx, o.Key)
 	if rng.IntN(10) >= 6 {
 		w.doLock(parent, ctx, rng, c, o, l, r, s, patient, reads)
 		return

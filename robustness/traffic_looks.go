@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"github.com/latchkey-go/latchkey"
@@ -50,6 +51,23 @@ func (w *worker) inspectLock(ctx context.Context, rng *rand.Rand, c *client, o O
 	state, err := l.Inspect(ctx)
 	if w.resultOf(c, "Inspect", err) == Done && state.Remaining > 2*w.Lease() && !w.has("clock back") {
 		w.violation("inspect", "%s has a lease of %v", o.Key, state.Remaining)
+	}
+	if err == nil && o.Family != Red {
+		w.told(c, o, state)
+	}
+}
+
+// told judges what the holder of a lock tells of itself: nothing yet, or what one of ours would. Who holds
+// inside of something else may have the note of that.
+func (w *worker) told(c *client, o Object, state latchkey.State) {
+	who := state.Who
+	switch {
+	case state.Mine != (state.Holder != "" && who.Client == c.ID()):
+		w.violation("told", "%s is held by %s, of client %s; mine: %t", o.Key, state.Holder, who.Client, state.Mine)
+	case who.Label != "" && who.Label != labelled, who.Note != "" && !strings.HasPrefix(who.Note, prefix):
+		w.violation("told", "%s is held by %+v", o.Key, who)
+	case who.Note != "" && who.Since.IsZero():
+		w.violation("told", "%s is held since no time: %+v", o.Key, who)
 	}
 }
 
