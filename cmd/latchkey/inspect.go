@@ -26,9 +26,9 @@ func inspectCommand() *cli.Command {
 			"What lasts less than a second is known by its owner id alone.",
 		Flags: append(connection(), &cli.BoolFlag{Name: "json", Usage: "print JSON"}),
 		Action: func(ctx context.Context, c *cli.Command) error {
-			name := c.Args().First()
-			if name == "" || c.Args().Len() > 1 {
-				return exit(statusUsage, "usage: latchkey %s %s", c.Name, c.ArgsUsage)
+			name, err := onlyName(c)
+			if err != nil {
+				return err
 			}
 			r, err := inspect(ctx, c, name)
 			if err != nil {
@@ -41,6 +41,14 @@ func inspectCommand() *cli.Command {
 			return nil
 		},
 	}
+}
+
+// onlyName is the argument of a sub-command that has one.
+func onlyName(c *cli.Command) (string, error) {
+	if name := c.Args().First(); name != "" && c.Args().Len() == 1 {
+		return name, nil
+	}
+	return "", exit(statusUsage, "usage: latchkey %s %s", c.Name, c.ArgsUsage)
 }
 
 // report is what is known of a name.

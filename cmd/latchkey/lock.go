@@ -81,8 +81,8 @@ func runLocked(ctx context.Context, c *cli.Command) error {
 		return failed(err)
 	}
 	ctx = latchkey.WithNote(ctx, noteOf(c, command))
-	wait, end := untilSignal(ctx)
-	defer end()
+	wait, disarm := untilSignal(ctx)
+	defer disarm()
 	hold, err := acquire(wait, c, lock)
 	switch {
 	case wait.Err() != nil && ctx.Err() == nil: // whoever asks by a signal wants no message
@@ -95,7 +95,7 @@ func runLocked(ctx context.Context, c *cli.Command) error {
 	}
 	env := append(os.Environ(), "LATCHKEY_NAME="+name, "LATCHKEY_TOKEN="+strconv.FormatInt(hold.Token(), 10))
 	grace := c.Duration("grace")
-	status, runErr := supervise(hold.Context(), command, env, grace, min(grace, hold.Remaining()/2))
+	status, runErr := supervise(hold.Context(), disarm, command, env, grace, min(grace, hold.Remaining()/2))
 	lost := hold.Err()
 	if err := hold.Unlock(context.WithoutCancel(ctx)); err != nil && lost == nil {
 		lost = err

@@ -236,3 +236,20 @@ func TestLockIsInterrupted(t *testing.T) {
 	}, limit, time.Millisecond)
 	require.NoError(t, h.Unlock(t.Context()))
 }
+
+// A command may go on after one interrupt, under the lock.
+func TestLockGoesOnAfterAnInterrupt(t *testing.T) {
+	url := redistest.New(t).URL()
+	folder := t.TempDir()
+	began, heard := pids{filepath.Join(folder, "began")}, pids{filepath.Join(folder, "heard")}
+	r := begin(t, url, "lock", "job", "--", "sh", "-c",
+		"trap 'echo 1 >"+heard.file+"' INT; trap 'exit 5' USR1; echo $$ >"+began.file+"; while :; do sleep 0.05; done")
+	began.await(t, 1)
+	require.NoError(t, r.Process.Signal(syscall.SIGINT))
+	heard.await(t, 1)
+	status, out := runCommand(t, url, "lock", "--try", "job", "--", "true")
+	require.Equal(t, statusNotAcquired, status, out)
+	require.NoError(t, r.Process.Signal(syscall.SIGUSR1))
+	require.Equal(t, 5, r.status(t), r.errors.String())
+	requireFree(t, url, "job")
+}

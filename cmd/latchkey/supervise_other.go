@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// untilSignal returns a context that ends when somebody ends the process before it has run anything.
+// untilSignal returns a context that ends when somebody interrupts the process. What it runs is interrupted
+// with it.
 func untilSignal(ctx context.Context) (context.Context, func()) {
 	return signal.NotifyContext(ctx, os.Interrupt)
 }
@@ -22,7 +23,7 @@ func statusOfCause(context.Context) int { return statusSignal + 2 } // of an int
 
 // supervise runs a command, and returns its status when it has ended. When ctx ends it is killed: here no
 // process can be asked to end.
-func supervise(ctx context.Context, command, env []string, _, _ time.Duration) (status int, err error) {
+func supervise(ctx context.Context, _ func(), command, env []string, _, _ time.Duration) (status int, err error) {
 	child := exec.CommandContext(ctx, command[0], command[1:]...) //nolint:gosec // it is what this is for
 	child.Stdin, child.Stdout, child.Stderr, child.Env = os.Stdin, os.Stdout, os.Stderr, env
 	err = child.Run()

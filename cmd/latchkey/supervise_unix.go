@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"sync"
 	"syscall"
 	"time"
 
@@ -25,9 +26,10 @@ type stopped struct{ by syscall.Signal }
 
 func (s stopped) Error() string { return s.by.String() }
 
-// untilSignal returns a context that ends when somebody ends the process before it has run anything.
-func untilSignal(ctx context.Context) (context.Context, func()) {
-	ctx, cancel := context.WithCancelCause(ctx)
+// untilSignal returns a context that ends when somebody ends the process before disarm is called. A hold that
+// is acquired with it goes on after that, whatever signals come.
+func untilSignal(ctx context.Context) (waits context.Context, disarm func()) {
+	waits, cancel := context.WithCancelCause(ctx)
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	over := make(chan struct{})
@@ -38,11 +40,10 @@ func untilSignal(ctx context.Context) (context.Context, func()) {
 		case <-over:
 		}
 	}()
-	return ctx, func() {
+	return waits, sync.OnceFunc(func() {
 		signal.Stop(signals)
 		close(over)
-		cancel(nil)
-	}
+	})
 }
 
 // statusOfCause is that of a process whose wait was ended by a signal.
@@ -61,10 +62,13 @@ const looks = 20 * time.Millisecond
 // group have ended. When ctx ends, or a signal says so, they get a TERM, and a KILL after the grace. A guard
 // does the same should this process be killed, with a grace of its own: the lock lasts for the rest of its
 // lease then.
-func supervise(ctx context.Context, command, env []string, grace, orphaned time.Duration) (status int, err error) {
+//
+// It calls disarm once it hears the signals itself.
+func supervise(ctx context.Context, disarm func(), command, env []string, grace, orphaned time.Duration) (status int, err error) {
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, passed...)
 	defer signal.Stop(signals)
+	disarm()
 	g, err := newGuard(orphaned)
 	if err != nil {
 		return 0, exit(statusNotRunnable, "%w", err)

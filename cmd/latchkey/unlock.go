@@ -30,9 +30,12 @@ func unlockCommand() *cli.Command {
 }
 
 func unlock(ctx context.Context, c *cli.Command) error {
-	name := c.Args().First()
-	if name == "" || c.Args().Len() > 1 || !c.Bool("force") {
-		return exit(statusUsage, "usage: latchkey %s %s", c.Name, c.ArgsUsage)
+	name, err := onlyName(c)
+	if err != nil {
+		return err
+	}
+	if !c.Bool("force") {
+		return exit(statusUsage, "nothing is taken away without --force")
 	}
 	r, err := inspect(ctx, c, name)
 	if err != nil {
