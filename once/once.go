@@ -15,8 +15,17 @@ import (
 type Once struct {
 	runner  runner
 	backoff *backoff
-	ttl     int64 // ms
+	ttl     time.Duration
+	since   origin
 }
+
+// origin is when the time for which something is remembered begins.
+type origin uint8
+
+const (
+	sinceEnd   origin = iota // of the run
+	sinceBegin               // of the run
+)
 
 // New returns what is done once under a name. It does no I/O. The name is as for package rlock: a lock of
 // that name excludes the runs. New returns ErrInvalid for other names, a nil client, options out of range, a
@@ -30,11 +39,14 @@ func New(c *latchkey.Client, name string, opts ...Option) (*Once, error) {
 	if err != nil {
 		return nil, err
 	}
-	ttl := defaultTTL
-	if o.ttl != nil {
-		ttl = *o.ttl
+	once := &Once{runner: r, backoff: o.backoff, ttl: defaultTTL}
+	switch {
+	case o.ttl != nil:
+		once.ttl = *o.ttl
+	case o.spacing != nil:
+		once.ttl, once.since = *o.spacing, sinceBegin
 	}
-	return &Once{runner: r, backoff: o.backoff, ttl: session.Milliseconds(ttl)}, nil
+	return once, nil
 }
 
 // Name returns the name that it was made with, without the client's key prefix.
@@ -162,12 +174,13 @@ func (o *Once) run(ctx, held context.Context, h *latchkey.Hold, a *verdict, how 
 		return nil
 	}
 	run.results = true
+	began := time.Now()
 	failed := true // f panics, or ends its goroutine
 	defer func() {
 		if failed && held.Err() == nil { // else its attempt counts, and the next one need not wait
 			ended, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.runner.Client.Options.ReleaseTimeout)
 			defer cancel()
-			_, _, _ = o.runner.finish(ended, run, nil, o.backoff.pause(run.attempt), o.ttl) // the lease ends it otherwise
+			_, _, _ = o.runner.finish(ended, run, nil, o.backoff.pause(run.attempt), o.remember(began)) // the lease ends it otherwise
 		}
 	}()
 	if err := f(held, run); err != nil {
@@ -177,6 +190,15 @@ func (o *Once) run(ctx, held context.Context, h *latchkey.Hold, a *verdict, how 
 	longer, cancel := o.runner.lingering(ctx)
 	defer cancel()
 	outcome := &lua.Outcome{Value: run.take()}
-	_, a.done, a.err = o.runner.finish(longer, run, outcome, 0, o.ttl)
+	_, a.done, a.err = o.runner.finish(longer, run, outcome, 0, o.remember(began))
 	return nil
+}
+
+// remember is for how long Redis remembers a run that began then and ends now, in ms: for a second at least,
+// so that a finish whose reply was lost can be repeated.
+func (o *Once) remember(began time.Time) int64 {
+	if o.since == sinceEnd {
+		return session.Milliseconds(o.ttl)
+	}
+	return max(1000, session.Milliseconds(o.ttl-time.Since(began)))
 }

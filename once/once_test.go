@@ -320,6 +320,49 @@ func TestForgotten(t *testing.T) {
 	})
 }
 
+// WithSpacing counts from the beginning of a run: what has taken longer is forgotten a second after its end,
+// and what failed is run again at once.
+func TestSpacing(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		o := newOnce(t, open(t, s.Option()), once.WithSpacing(2*time.Second))
+		require.ErrorIs(t, o.Do(t.Context(), func(context.Context, *once.Run) error { return context.Canceled }), context.Canceled)
+		begins := time.Now()
+		require.NoError(t, o.Do(t.Context(), func(ctx context.Context, _ *once.Run) error {
+			short, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
+			defer cancel()
+			<-short.Done()
+			return nil
+		}))
+		require.ErrorIs(t, o.TryDo(t.Context(), never(t)), once.ErrDone)
+		left := func() time.Duration {
+			plain := s.Client(t)
+			ms, err := plain.Do(t.Context(), plain.B().Pttl().Key("latchkey_once:{"+o.Name()+"}").Build()).AsInt64()
+			require.NoError(t, err)
+			return time.Duration(ms) * time.Millisecond
+		}
+		require.LessOrEqual(t, left(), 1500*time.Millisecond)
+		require.Greater(t, left(), 2*time.Second-time.Since(begins)-100*time.Millisecond)
+
+		o = newOnce(t, open(t, s.Option()), once.WithSpacing(time.Second))
+		require.Eventually(t, func() bool { return !isDone(t, o) }, 10*time.Second, 10*time.Millisecond)
+		require.NoError(t, o.Do(t.Context(), func(ctx context.Context, _ *once.Run) error {
+			long, cancel := context.WithTimeout(ctx, 1100*time.Millisecond)
+			defer cancel()
+			<-long.Done()
+			return nil
+		}))
+		require.LessOrEqual(t, left(), time.Second)
+		require.ErrorIs(t, o.TryDo(t.Context(), never(t)), once.ErrDone)
+	})
+}
+
+func isDone(t *testing.T, o *once.Once) bool {
+	t.Helper()
+	done, err := o.Done(t.Context())
+	require.NoError(t, err)
+	return done
+}
+
 // Outages that end in time are not noticed, wherever they begin. A client that is closed says so.
 func TestOutage(t *testing.T) {
 	s := redistest.NewProcess(t)
@@ -374,6 +417,7 @@ func TestInvalid(t *testing.T) {
 		"no client": {nil, "a", nil}, "no name": {c, "", nil}, "braces": {c, "a{", nil},
 		"long name": {c, strings.Repeat("x", 1025), nil}, "mute": {mute, "a", nil}, "replicas": {replicated, "a", nil},
 		"lease": {c, "a", once.WithLease(time.Millisecond)}, "ttl": {c, "a", once.WithTTL(time.Millisecond)},
+		"spacing": {c, "a", once.WithSpacing(time.Millisecond)}, "spaced for ever": {c, "a", once.WithSpacing(1 << 62)},
 		"attempts": {c, "a", once.WithAttempts(0)}, "backoff": {c, "a", once.WithBackoff(time.Second, time.Millisecond)},
 		"no backoff": {c, "a", once.WithBackoff(0, 0)}, "missed": {c, "a", once.WithMissed(once.Skip)},
 		"jitter": {c, "a", once.WithJitter(time.Second)},
@@ -383,24 +427,26 @@ func TestInvalid(t *testing.T) {
 		require.Nil(t, o, name)
 	}
 	for name, option := range map[string]once.Option{
-		"ttl": once.WithTTL(time.Hour), "attempts": once.WithAttempts(1), "backoff": once.WithBackoff(time.Second, time.Second),
+		"ttl": once.WithTTL(time.Hour), "spacing": once.WithSpacing(time.Hour), "attempts": once.WithAttempts(1), "backoff": once.WithBackoff(time.Second, time.Second),
 		"missed": once.WithMissed(once.Skip), "jitter": once.WithJitter(time.Second), "lease": once.WithLease(0),
 	} {
 		_, err := once.Share(t.Context(), c, "a", nil, option)
 		require.ErrorIs(t, err, latchkey.ErrInvalid, name)
 	}
 	for name, option := range map[string]once.Option{
-		"ttl": once.WithTTL(time.Hour), "attempts": once.WithAttempts(0), "backoff": once.WithBackoff(time.Second, time.Second),
+		"ttl": once.WithTTL(time.Hour), "spacing": once.WithSpacing(time.Hour), "attempts": once.WithAttempts(0), "backoff": once.WithBackoff(time.Second, time.Second),
 		"missed": once.WithMissed(7), "jitter": once.WithJitter(time.Second), "no jitter": once.WithJitter(0), "lease": once.WithLease(0),
 	} {
 		_, err := once.Every(c, "a", time.Second, succeeds, option)
 		require.ErrorIs(t, err, latchkey.ErrInvalid, name)
 	}
+	_, err := once.New(c, "a", once.WithSpacing(time.Hour), once.WithTTL(time.Hour))
+	require.ErrorIs(t, err, latchkey.ErrInvalid)
 	for _, period := range []time.Duration{0, -time.Second, time.Millisecond, time.Second + time.Microsecond, 1 << 62} {
 		_, err := once.Every(c, "a", period, succeeds)
 		require.ErrorIs(t, err, latchkey.ErrInvalid, period)
 	}
-	_, err := once.Every(c, "a", time.Second, nil)
+	_, err = once.Every(c, "a", time.Second, nil)
 	require.ErrorIs(t, err, latchkey.ErrInvalid)
 }
 

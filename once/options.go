@@ -20,6 +20,12 @@ func WithLease(d time.Duration) Option { return func(o *settings) { o.lease = &d
 // day.
 func WithTTL(d time.Duration) Option { return func(o *settings) { o.ttl = &d } }
 
+// WithSpacing has something run again when so much time has passed since its last run began. A run that takes
+// longer is remembered for a second after its end. It is WithTTL for what is started from time to time, as by
+// the crontabs of several machines: with half of the period it is run once in each period, also when their
+// clocks differ. For New, in place of WithTTL. From a second to ten years.
+func WithSpacing(d time.Duration) Option { return func(o *settings) { o.spacing = &d } }
+
 // WithAttempts sets how many runs there may be in all. A run that failed counts, and so does one whose
 // process died or gave up. For New: after the last one Do returns [ErrGivenUp], until the last run is
 // forgotten (see [WithTTL]). For Every: a tick whose runs died so often counts as run, which is logged. At
@@ -62,6 +68,7 @@ const (
 type settings struct {
 	lease    *time.Duration
 	ttl      *time.Duration
+	spacing  *time.Duration
 	attempts *int
 	backoff  *backoff
 	missed   *Missed
@@ -113,6 +120,10 @@ func (o settings) valid(given purpose, period time.Duration) error {
 	switch {
 	case o.ttl != nil && !isOnce:
 		return fail.Invalid("WithTTL is for New")
+	case o.spacing != nil && !isOnce:
+		return fail.Invalid("WithSpacing is for New")
+	case o.spacing != nil && o.ttl != nil:
+		return fail.Invalid("WithSpacing excludes WithTTL")
 	case o.backoff != nil && !isOnce:
 		return fail.Invalid("WithBackoff is for New")
 	case o.attempts != nil && !isOnce && !isJob:
@@ -123,6 +134,8 @@ func (o settings) valid(given purpose, period time.Duration) error {
 		return fail.Invalid("WithJitter is for Every")
 	case o.ttl != nil && (*o.ttl < time.Second || *o.ttl > longestTTL):
 		return fail.Invalid("the time to live must be from a second to ten years, not %v", *o.ttl)
+	case o.spacing != nil && (*o.spacing < time.Second || *o.spacing > longestTTL):
+		return fail.Invalid("the spacing must be from a second to ten years, not %v", *o.spacing)
 	case o.attempts != nil && *o.attempts < 1:
 		return fail.Invalid("the number of attempts must be at least 1, not %d", *o.attempts)
 	case o.backoff != nil && (o.backoff.first < time.Millisecond || o.backoff.last > longestPause || o.backoff.first > o.backoff.last):

@@ -136,8 +136,8 @@ func TestForceUnlock(t *testing.T) {
 // Rule 37.
 func TestForceUnlockDuringAttempts(t *testing.T) {
 	servers := five(t, redistest.NewEmbedded)
-	// Lua in Go keeps an answer back for most of a second where other tests want the machine, too. Here it is not
-	// about servers that are silent.
+	// Lua in Go keeps an answer back for most of a second where other tests want the machine, too. Here it is
+	// not about servers that are silent.
 	patient := latchkey.WithCommandTimeout(10 * time.Second)
 	l, other := lockOf(t, clients(t, servers, patient)), lockOf(t, clients(t, servers, patient))
 	ctx, stop := context.WithCancel(t.Context())

@@ -81,7 +81,8 @@ func (w *worker) running(ctx context.Context, rng *rand.Rand, c *client, o Objec
 func (w *worker) useOnce(rng *rand.Rand, c *client, o Object) {
 	name := time.Now().UnixMilli() / epoch.Milliseconds()
 	options := []once.Option{
-		once.WithAttempts(attempts), once.WithBackoff(time.Millisecond, 50*time.Millisecond), once.WithTTL(time.Minute), once.WithLease(w.Lease()),
+		once.WithAttempts(attempts), once.WithBackoff(time.Millisecond, 50*time.Millisecond), once.WithLease(w.Lease()),
+		[]once.Option{once.WithTTL(time.Minute), once.WithSpacing(time.Minute)}[rng.IntN(2)],
 	}[:1+rng.IntN(4)]
 	one := must1(once.New(c.Client, fmt.Sprint(c.name(o), "-", name), options...))
 	if one.Name() != fmt.Sprint(c.name(o), "-", name) {
