@@ -254,7 +254,7 @@ func (d *demonstration) hold(ctx context.Context) (*process, int64, error) {
 
 // queue starts a process that waits for the lock, and returns when it does.
 func (d *demonstration) queue(ctx context.Context) (*process, error) {
-	p, err := d.start(ctx, once)
+	p, err := d.start(ctx, single)
 	if err != nil {
 		return nil, err
 	}

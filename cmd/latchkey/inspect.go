@@ -48,7 +48,7 @@ func onlyName(c *cli.Command) (string, error) {
 	if name := c.Args().First(); name != "" && c.Args().Len() == 1 {
 		return name, nil
 	}
-	return "", exit(statusUsage, "usage: latchkey %s %s", c.Name, c.ArgsUsage)
+	return "", usage(c)
 }
 
 // report is what is known of a name.
@@ -186,8 +186,7 @@ func printParties(out io.Writer, role string, all []party, now time.Time) {
 	if len(all) == 0 {
 		return
 	}
-	t := table.NewWriter()
-	t.SetOutputMirror(out)
+	t := newTable(out)
 	t.AppendHeader(table.Row{role, "host", "pid", "program", "label", "since", "note", "lease", "token", "permits"})
 	for _, p := range all {
 		since := ""
@@ -201,6 +200,17 @@ func printParties(out io.Writer, role string, all []party, now time.Time) {
 	}
 	t.SuppressEmptyColumns()
 	t.Render()
+}
+
+// newTable is a table without lines, as others can be cut with what a shell has.
+func newTable(out io.Writer) table.Writer {
+	t := table.NewWriter()
+	t.SetOutputMirror(out)
+	style := table.StyleDefault
+	style.Options = table.OptionsNoBordersAndSeparators
+	style.Box.PaddingLeft, style.Box.PaddingRight = "", "  "
+	t.SetStyle(style)
+	return t
 }
 
 func number(n int64) string {

@@ -2,9 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
-	"os"
-	"strconv"
 	"time"
 
 	"github.com/urfave/cli/v3"
@@ -14,24 +11,6 @@ import (
 	"github.com/latchkey-go/latchkey/rlock"
 	"github.com/latchkey-go/latchkey/rwlock"
 )
-
-// waiting are the flags of what runs a command while it holds something.
-func waiting() []cli.Flag {
-	return append(connection(),
-		&cli.BoolFlag{Name: "try", Usage: "do not wait"},
-		&cli.DurationFlag{Name: "wait", Usage: "wait for this long at most; without it for as long as it takes", Validator: positive},
-		&cli.DurationFlag{Name: "lease", Usage: "how long the lock outlives this process when that is killed (default: 10s)", Validator: positive},
-		&cli.DurationFlag{Name: "grace", Usage: "how long COMMAND may go on after a TERM before it gets a KILL", Value: 10 * time.Second, Validator: positive},
-		&cli.StringFlag{Name: "note", Usage: "what others see of why it is held; by default the beginning of COMMAND"},
-	)
-}
-
-func positive(d time.Duration) error {
-	if d <= 0 {
-		return errors.New("must be more than 0")
-	}
-	return nil
-}
 
 func lockCommand() *cli.Command {
 	return &cli.Command{
@@ -43,74 +22,31 @@ Signals are passed on to COMMAND. When the lock is lost, also because Redis cann
 lease, COMMAND gets a TERM, and after --grace a KILL. It gets the same when this process is killed.
 
 ` + statusHelp,
-		Flags: append(waiting(),
+		Flags: append(waitFlags(),
 			&cli.BoolFlag{Name: "fair", Usage: "first come, first served over all processes"},
 			&cli.BoolFlag{Name: "read", Usage: "hold the lock NAME together with others that read"},
 			&cli.BoolFlag{Name: "write", Usage: "hold the lock NAME alone, beside others that read"},
-			&cli.DurationFlag{Name: "min-hold", Usage: "keep the lock taken for this long at least, also when COMMAND ends before", Validator: positive},
-			&cli.DurationFlag{Name: "max-hold", Usage: "end COMMAND after this long", Validator: positive},
+			&cli.DurationFlag{
+				Name: "min-hold", Usage: "keep the lock taken for this long at least, also when COMMAND ends before", Validator: positive, DefaultText: "none",
+			},
+			&cli.DurationFlag{Name: "max-hold", Usage: "end COMMAND after this long", Validator: positive, DefaultText: "none"},
 		),
 		Action: runLocked,
 	}
 }
 
-// split returns the name and the command of the arguments.
-func split(c *cli.Command) (name string, command []string, err error) {
-	all := c.Args().Slice()
-	if len(all) > 1 && all[1] == "--" {
-		all = append(all[:1:1], all[2:]...)
-	}
-	if len(all) < 2 || all[0] == "--" {
-		return "", nil, exit(statusUsage, "usage: latchkey %s %s", c.Name, c.ArgsUsage)
-	}
-	return all[0], all[1:], nil
-}
-
 func runLocked(ctx context.Context, c *cli.Command) error {
-	name, command, err := split(c)
-	if err != nil {
-		return err
-	}
-	client, err := open(c, "latchkey lock "+command[0])
-	if err != nil {
-		return err
-	}
-	defer client.Close()
-	lock, err := lockOf(c, client, name)
-	if err != nil {
-		return failed(err)
-	}
-	ctx = latchkey.WithNote(ctx, noteOf(c, command))
-	wait, disarm := untilSignal(ctx)
-	defer disarm()
-	hold, err := acquire(wait, c, lock)
-	switch {
-	case wait.Err() != nil && ctx.Err() == nil: // whoever asks by a signal wants no message
-		if hold != nil {
-			_ = hold.Unlock(ctx)
+	return runHolding(ctx, c, func(ctx context.Context, client *latchkey.Client, name string) (held, func(context.Context) error, error) {
+		lock, err := lockOf(c, client, name)
+		if err != nil {
+			return nil, nil, err
 		}
-		return cli.Exit("", statusOfCause(wait))
-	case err != nil:
-		return failed(err)
-	}
-	env := append(os.Environ(), "LATCHKEY_NAME="+name, "LATCHKEY_TOKEN="+strconv.FormatInt(hold.Token(), 10))
-	grace := c.Duration("grace")
-	status, runErr := supervise(hold.Context(), disarm, command, env, grace, min(grace, hold.Remaining()/2))
-	lost := hold.Err()
-	if err := hold.Unlock(context.WithoutCancel(ctx)); err != nil && lost == nil {
-		lost = err
-	}
-	switch {
-	case runErr != nil:
-		return runErr
-	case errors.Is(lost, latchkey.ErrLost):
-		return exit(statusLost, "%w", lost)
-	case lost != nil && status == 0: // the command has done its work
-		return exit(statusAway, "%w", lost)
-	case status != 0:
-		return cli.Exit("", status)
-	}
-	return nil
+		h, err := acquire(ctx, c, lock)
+		if err != nil {
+			return nil, nil, err
+		}
+		return h, h.Unlock, nil
+	})
 }
 
 // lockOf is the lock that the flags say.
@@ -160,16 +96,4 @@ func acquire(ctx context.Context, c *cli.Command, lock *latchkey.Lock) (*latchke
 	default:
 		return lock.Lock(ctx)
 	}
-}
-
-// noteOf is what others see of why something is held.
-func noteOf(c *cli.Command, command []string) string {
-	if note := c.String("note"); note != "" {
-		return note
-	}
-	note := ""
-	for _, word := range command {
-		note += " " + word
-	}
-	return note[1:]
 }

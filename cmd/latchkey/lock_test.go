@@ -201,6 +201,20 @@ func TestLockEnds(t *testing.T) {
 	}
 }
 
+// --max-hold ends the command; --min-hold keeps the lock taken when it has ended.
+func TestLockHolds(t *testing.T) {
+	url := redistest.New(t).URL()
+	began := time.Now()
+	r := begin(t, url, "lock", "--max-hold", "300ms", "job", "--", "sleep", "60")
+	require.Equal(t, statusLost, r.status(t), r.errors.String())
+	require.GreaterOrEqual(t, time.Since(began), 300*time.Millisecond)
+	requireFree(t, url, "job")
+	status, out := runCommand(t, url, "lock", "--min-hold", "1m", "job", "--", "true")
+	require.Zero(t, status, out)
+	status, _ = runCommand(t, url, "lock", "--try", "job", "--", "true")
+	require.Equal(t, statusNotAcquired, status)
+}
+
 // When Redis is silent the command ends when the lease is over.
 func TestLockIsCutOff(t *testing.T) {
 	s := redistest.New(t)

@@ -7,17 +7,16 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
+	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/urfave/cli/v3"
 )
 
 func main() {
 	ctx, stop := context.Background(), func() {}
-	if len(os.Args) > 1 && os.Args[1] != "lock" { // which passes signals on
-		ctx, stop = signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	if len(os.Args) > 1 && !slices.Contains(runners, os.Args[1]) {
+		ctx, stop = untilSignal(ctx)
 	}
 	defer stop()
 	if err := command().Run(ctx, os.Args); err != nil {
@@ -33,14 +32,42 @@ func main() {
 	}
 }
 
+// runners are the sub-commands that run another one, which gets the signals.
+var runners = []string{"lock", "semaphore", "once"}
+
 func command() *cli.Command {
+	root := subCommands()
+	strict(root)
+	return root
+}
+
+// strict gives all commands below this one the status and the words for arguments that make no sense.
+func strict(c *cli.Command) {
+	c.OnUsageError = func(_ context.Context, c *cli.Command, err error, _ bool) error {
+		return exit(statusUsage, "%w; see %s --help", err, c.FullName())
+	}
+	if len(c.Commands) > 0 {
+		c.HideHelpCommand, c.Suggest = true, true
+		c.Action = func(_ context.Context, c *cli.Command) error {
+			if word := c.Args().First(); word != "" {
+				return exit(statusUsage, "there is no %s %s; see %s --help", c.FullName(), word, c.FullName())
+			}
+			return cli.ShowSubcommandHelp(c)
+		}
+	}
+	for _, below := range c.Commands {
+		strict(below)
+	}
+}
+
+func subCommands() *cli.Command {
 	return &cli.Command{
 		Name:  "latchkey",
 		Usage: "locks across processes, on Redis or Valkey",
 		// The process ends in main, with the status that an error has.
 		ExitErrHandler: func(context.Context, *cli.Command, error) {},
 		Commands: []*cli.Command{
-			lockCommand(), inspectCommand(), unlockCommand(), guardCommand(),
+			lockCommand(), semaphoreCommand(), onceCommand(), latchCommand(), inspectCommand(), unlockCommand(), guardCommand(),
 			{
 				Name:  "demo",
 				Usage: "sell a stock from several processes, without a lock and with one, and break it on purpose",

@@ -18,7 +18,7 @@ type mode string
 const (
 	unlocked mode = "unlocked" // sell until the stock looks empty, without a lock
 	locked   mode = "locked"   // the same, with the lock
-	once     mode = "once"     // wait for the lock, sell one item, and end
+	single   mode = "single"   // wait for the lock, sell one item, and end
 	stuck    mode = "stuck"    // take the lock, and hang in the middle of a sale until told to go on
 )
 
@@ -86,7 +86,7 @@ func sell(ctx context.Context, url, prefix string, m mode, report func(event)) e
 				err = errors.Join(err, unlockErr)
 			}
 		}
-		if err != nil || !more || m == once || m == stuck {
+		if err != nil || !more || m == single || m == stuck {
 			return err
 		}
 	}
@@ -102,7 +102,7 @@ func sale(ctx context.Context, s *stock, m mode, hold *latchkey.Hold, orders *or
 	if hold != nil {
 		token, state = hold.Token(), hold.Held
 	}
-	if m == stuck || m == once {
+	if m == stuck || m == single {
 		report(event{Event: "inside", Token: token, Held: state()})
 	}
 	if m == stuck {
