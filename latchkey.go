@@ -79,7 +79,7 @@ type handle = session.Handle
 // of a user or a password, whose special characters must be escaped, as %2F for /. docs/operations.md says
 // what its other errors mean.
 func Open(address string, opts ...Option) (*Client, error) {
-	option, err := parse(address)
+	option, err := ParseURL(address)
 	if err != nil {
 		return nil, err
 	}

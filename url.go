@@ -22,9 +22,11 @@ var errCredentials = errors.New("what is before the @ cannot be read: special ch
 
 var scheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*://`)
 
-// parse reads the URL of [Open]. A URL that it refuses gives no option at all. Its error is one line, and has
-// nothing of what may be a user or a password, however that is written.
-func parse(address string) (rueidis.ClientOption, error) {
+// ParseURL returns the configuration that [Open] makes of a URL, for [New]: so that a program can add what a
+// URL cannot say, as files for TLS, or a password for Sentinel. It is rueidis.ParseURL, and refuses what no
+// connection can be made with. A URL that it refuses gives no configuration at all, and [ErrInvalid] with one
+// line that has nothing of a user or a password, however those are written.
+func ParseURL(address string) (rueidis.ClientOption, error) {
 	option, err := read(address)
 	if err == nil {
 		return option, nil

@@ -122,7 +122,13 @@ func (w *worker) options(n int) []latchkey.Option {
 func (w *worker) open(c *client, n int, addresses ...string) (*latchkey.Client, error) {
 	option := w.option(w.words, addresses...)
 	if n == prefixed && len(addresses) == 1 && !w.has("credentials rotate") { // a server that is known by its URL
-		return latchkey.Open("redis://"+addresses[0], w.options(n)...)
+		if address := "redis://" + addresses[0]; rand.IntN(2) == 0 {
+			return latchkey.Open(address, w.options(n)...)
+		} else if option, err := latchkey.ParseURL(address); err != nil {
+			return nil, err
+		} else {
+			return latchkey.New(option, w.options(n)...)
+		}
 	}
 	if n != another {
 		return latchkey.New(option, w.options(n)...)

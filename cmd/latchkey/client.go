@@ -1,6 +1,13 @@
 package main
 
 import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"os"
+	"time"
+
+	"github.com/redis/rueidis"
 	"github.com/urfave/cli/v3"
 
 	"github.com/latchkey-go/latchkey"
@@ -10,25 +17,138 @@ import (
 func connection() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{
-			Name: "redis", Usage: "`URL` of a Redis, as redis://user:password@host:6379/0, rediss:// or unix://",
+			Name: "redis", Usage: "`URL` of a Redis, as redis://user:password@host:6379/0, rediss:// or unix://; further servers of a cluster, " +
+				"or further sentinels, as ?addr=host:port",
 			Value: "redis://localhost:6379", Sources: cli.EnvVars("LATCHKEY_REDIS"),
 		},
 		&cli.StringFlag{
 			Name: "prefix", Usage: "what stands before all names of the application (WithKeyPrefix)", Sources: cli.EnvVars("LATCHKEY_PREFIX"),
 		},
+		&cli.StringFlag{Name: "tls-ca", Usage: "`FILE` of the authorities that the server's certificate is of", Sources: cli.EnvVars("LATCHKEY_TLS_CA")},
+		&cli.StringFlag{Name: "tls-cert", Usage: "`FILE` of our certificate", Sources: cli.EnvVars("LATCHKEY_TLS_CERT")},
+		&cli.StringFlag{Name: "tls-key", Usage: "`FILE` of its key", Sources: cli.EnvVars("LATCHKEY_TLS_KEY")},
+		&cli.StringFlag{Name: "tls-name", Usage: "`NAME` of the server in its certificate, if that is not the host of the URL", Sources: cli.EnvVars("LATCHKEY_TLS_NAME")},
+		&cli.StringFlag{
+			Name: "sentinel", Usage: "`NAME` of the master, where the URL is that of a sentinel", Sources: cli.EnvVars("LATCHKEY_SENTINEL"),
+		},
+		&cli.StringFlag{Name: "sentinel-user", Usage: "user of the sentinels", Sources: cli.EnvVars("LATCHKEY_SENTINEL_USER")},
+		&cli.StringFlag{Name: "sentinel-password", Usage: "password of the sentinels: better in the environment", Sources: cli.EnvVars("LATCHKEY_SENTINEL_PASSWORD")},
 	}
+}
+
+// optionOf is the configuration that the flags say.
+func optionOf(c *cli.Command) (rueidis.ClientOption, error) {
+	option, err := latchkey.ParseURL(c.String("redis"))
+	if err != nil {
+		return option, failed(err)
+	}
+	if err := secure(c, &option); err != nil {
+		return option, err
+	}
+	if name := c.String("sentinel"); name != "" {
+		option.Sentinel.MasterSet = name
+	}
+	if option.Sentinel.MasterSet == "" && (c.IsSet("sentinel-user") || c.IsSet("sentinel-password")) {
+		return option, exit(statusUsage, "--sentinel-user and --sentinel-password need --sentinel")
+	}
+	option.Sentinel.Username, option.Sentinel.Password = c.String("sentinel-user"), c.String("sentinel-password")
+	option.Sentinel.TLSConfig = option.TLSConfig
+	return option, nil
+}
+
+// secure adds what the flags say of TLS.
+func secure(c *cli.Command, option *rueidis.ClientOption) error {
+	asked := c.IsSet("tls-ca") || c.IsSet("tls-cert") || c.IsSet("tls-key") || c.IsSet("tls-name")
+	switch {
+	case !asked:
+		return nil
+	case option.TLSConfig == nil:
+		return exit(statusUsage, "the TLS flags need a URL that begins with rediss://")
+	case c.IsSet("tls-cert") != c.IsSet("tls-key"):
+		return exit(statusUsage, "--tls-cert and --tls-key need each other")
+	}
+	if name := c.String("tls-name"); name != "" {
+		option.TLSConfig.ServerName = name
+	}
+	if file := c.String("tls-ca"); file != "" {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return exit(statusUsage, "--tls-ca: %w", err)
+		}
+		option.TLSConfig.RootCAs = x509.NewCertPool()
+		if !option.TLSConfig.RootCAs.AppendCertsFromPEM(text) {
+			return exit(statusUsage, "--tls-ca: %s has no certificate", file)
+		}
+	}
+	if c.IsSet("tls-cert") {
+		pair, err := tls.LoadX509KeyPair(c.String("tls-cert"), c.String("tls-key"))
+		if err != nil {
+			return exit(statusUsage, "--tls-cert: %w", err)
+		}
+		option.TLSConfig.Certificates = []tls.Certificate{pair}
+	}
+	return nil
 }
 
 // open returns the client of a sub-command. label is what others see of it.
 func open(c *cli.Command, label string, more ...latchkey.Option) (*latchkey.Client, error) {
+	option, err := optionOf(c)
+	if err != nil {
+		return nil, err
+	}
 	const most = 100 // bytes of a label
 	if len(label) > most {
 		label = label[:most]
 	}
 	options := append([]latchkey.Option{latchkey.WithKeyPrefix(c.String("prefix")), latchkey.WithLabel(label)}, more...)
-	client, err := latchkey.Open(c.String("redis"), options...)
+	client, err := latchkey.New(option, options...)
 	if err != nil {
 		return nil, failed(err)
 	}
 	return client, nil
+}
+
+// silence is how long a server may say nothing to a plain client.
+const silence = 2 * time.Second
+
+// openPlain returns a client for what only Redis itself can say.
+func openPlain(c *cli.Command) (rueidis.Client, error) {
+	option, err := optionOf(c)
+	if err != nil {
+		return nil, err
+	}
+	option.DisableCache, option.ConnWriteTimeout, option.Dialer.Timeout = true, silence, silence
+	r, err := rueidis.NewClient(option)
+	if err != nil {
+		return nil, exit(statusAway, "%w", err)
+	}
+	return r, nil
+}
+
+// eachServer calls f with a client of each server that keys may be on.
+func eachServer(r rueidis.Client, f func(address string, server rueidis.Client) error) error {
+	for address, server := range r.Nodes() {
+		if err := f(address, server); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// scan calls f with the keys that match a pattern, page by page. A key may come twice.
+func scan(ctx context.Context, r rueidis.Client, pattern string, f func(keys []string) error) error {
+	return eachServer(r, func(_ string, server rueidis.Client) error {
+		for cursor := uint64(0); ; {
+			page, err := server.Do(ctx, server.B().Scan().Cursor(cursor).Match(pattern).Count(1000).Build()).AsScanEntry()
+			if err != nil {
+				return err
+			}
+			if err := f(page.Elements); err != nil {
+				return err
+			}
+			if cursor = page.Cursor; cursor == 0 {
+				return nil
+			}
+		}
+	})
 }

@@ -2,10 +2,10 @@ package main
 
 import (
 	"context"
-	"strings"
 
 	"github.com/redis/rueidis"
-	"github.com/urfave/cli/v3"
+
+	"github.com/latchkey-go/latchkey/internal/lua"
 )
 
 // kind is what a name is in Redis.
@@ -19,51 +19,65 @@ const (
 	kindSemaphore kind = "a semaphore"
 	kindLatch     kind = "a latch"
 	kindBarrier   kind = "a barrier"
+	kindLeader    kind = "a leader's lock"
+	kindOnce      kind = "what runs once"
 	kindOther     kind = "something else"
 )
 
-// kindOf finds out what a name is by its keys. A lock that nobody holds is nothing.
-func kindOf(ctx context.Context, c *cli.Command, name string) (kind, error) {
-	option, err := rueidis.ParseURL(c.String("redis"))
-	if err != nil {
-		return "", cli.Exit(err, statusUsage)
+// marks are the keys beside a name that only one kind has, and where they are in the keys of their family. The
+// first that is there decides. Those of a lock are there for others, too.
+var marks = []struct {
+	family lua.Family
+	place  int
+	is     kind
+}{
+	{lua.ReadWrite, 3, kindReadWrite}, {lua.Leased, 5, kindSemaphore}, {lua.Latch, 1, kindLatch},
+	{lua.Barrier, 1, kindBarrier}, {lua.Barrier, 3, kindBarrier}, {lua.Leader, 2, kindLeader},
+	{lua.RunOnce, 1, kindOnce}, {lua.RunShared, 1, kindOnce}, {lua.RunTicks, 1, kindOnce},
+	{lua.Locks, 1, kindLock}, // its queue; semaphores have one, too
+}
+
+// kindOf finds out what the name of a key is by the keys beside it. A lock that nobody holds, and that nobody
+// waits for, is nothing.
+func kindOf(ctx context.Context, r rueidis.Client, key string) (kind, error) {
+	commands := []rueidis.Completed{
+		r.B().Type().Key(key).Build(),
+		r.B().Hexists().Key(key).Field("mode").Build(), // of a read-write lock, ours and Redisson's
+		r.B().Hexists().Key(key).Field("barrier").Build(),
 	}
-	option.DisableCache = true
-	r, err := rueidis.NewClient(option)
-	if err != nil {
-		return "", cli.Exit(err, statusAway)
-	}
-	defer r.Close()
-	key := c.String("prefix") + name
-	beside := func(companion string) string {
-		if strings.Contains(key, "{") {
-			return companion + ":" + key
+	for _, m := range marks {
+		keys, err := lua.NewKeys(m.family, key, false)
+		if err != nil {
+			return "", exit(statusUsage, "%w", err)
 		}
-		return companion + ":{" + key + "}"
+		commands = append(commands, r.B().Exists().Key(keys.All()[m.place]).Build())
 	}
-	is, err := r.Do(ctx, r.B().Type().Key(key).Build()).ToString()
+	replies := r.DoMulti(ctx, commands...)
+	is, err := replies[0].ToString()
 	if err != nil {
-		return "", cli.Exit(err, statusAway)
+		return "", exit(statusAway, "%w", err)
 	}
-	there := func(command rueidis.Completed) bool {
-		n, err := r.Do(ctx, command).AsInt64()
+	there := func(i int) bool {
+		n, err := replies[i].AsInt64() // an error: the key is of another type
 		return err == nil && n == 1
 	}
+	switch {
+	case is == "hash" && there(1):
+		return kindReadWrite, nil
+	case is == "hash" && there(2):
+		return kindBarrier, nil
+	}
+	for i, m := range marks {
+		if there(3+i) && (m.is != kindLock || is != "string") {
+			return m.is, nil
+		}
+	}
 	switch is {
+	case "hash":
+		return kindLock, nil
 	case "none":
 		return kindFree, nil
-	case "hash":
-		switch {
-		case there(r.B().Hexists().Key(key).Field("mode").Build()):
-			return kindReadWrite, nil
-		case there(r.B().Hexists().Key(key).Field("barrier").Build()):
-			return kindBarrier, nil
-		}
-		return kindLock, nil
 	case "string":
-		if there(r.B().Exists().Key(beside("latchkey_latch")).Build()) {
-			return kindLatch, nil
-		}
 		return kindSemaphore, nil
 	}
 	return kindOther, nil

@@ -135,7 +135,7 @@ var masks = []struct {
 // they are given none.
 func masked(text string) string {
 	if host, err := os.Hostname(); err == nil && host != "" {
-		text = strings.ReplaceAll(text, host, "HOST")
+		text = regexp.MustCompile(`\b`+regexp.QuoteMeta(host)+`\b`).ReplaceAllString(text, "HOST")
 	}
 	for _, m := range masks {
 		text = m.pattern.ReplaceAllString(text, m.by)

@@ -43,7 +43,7 @@ func unlock(ctx context.Context, c *cli.Command) error {
 	}
 	out := c.Root().Writer
 	r.print(out, time.Now())
-	if r.Kind != kindLock && r.Kind != kindReadWrite {
+	if len(r.Holders) == 0 || r.Kind == kindSemaphore {
 		return exit(statusNotAcquired, "%q is no lock that is held", name)
 	}
 	if !c.Bool("yes") && term.IsTerminal(int(os.Stdin.Fd())) {
@@ -70,7 +70,7 @@ func unlock(ctx context.Context, c *cli.Command) error {
 }
 
 func takeAway(ctx context.Context, client *latchkey.Client, name string, k kind) (taken bool, err error) {
-	if k == kindLock {
+	if k != kindReadWrite {
 		l, err := rlock.New(client, name)
 		if err != nil {
 			return false, err

@@ -126,6 +126,22 @@ func (k *Keys) All() []string { return slices.Clone(k.keys) }
 // Inbox is the channel on which a client hears what concerns it and this name.
 func (k *Keys) Inbox(client string) string { return k.inbox + client }
 
+// NameBeside returns the name that a key stands beside, as its queue or token. It reports false for all keys that
+// stand beside none, and for records of repeated commands.
+func NameBeside(key string) (string, bool) {
+	_, rest, _ := strings.Cut(key, ":")
+	for _, name := range []string{strings.TrimSuffix(strings.TrimPrefix(rest, "{"), "}"), rest} {
+		for _, all := range parts {
+			for _, p := range all {
+				if p.local != "DONE" && p.local != "CHANNEL" && name != "" && p.of(name, false) == key && validate(name) == nil {
+					return name, true
+				}
+			}
+		}
+	}
+	return "", false
+}
+
 // Released is the channel on which a release of a lock is announced, where that is asked for: Redisson's.
 func (k *Keys) Released() string { return companion("redisson_lock__channel", k.keys[0]) }
 

@@ -761,5 +761,21 @@ func TestNames(t *testing.T) {
 		require.NoError(t, err)
 		got := l.All()[1]
 		require.Equal(t, queue, got)
+		for family := lua.Locks; family <= lua.RunTicks; family++ {
+			k, err := lua.NewKeys(family, name, false)
+			require.NoError(t, err)
+			for _, key := range k.All()[1:] {
+				if strings.HasPrefix(key, "latchkey_done:") || strings.HasPrefix(key, "redisson_sc:") || strings.HasSuffix(key, ":timeout") {
+					continue // of commands, a channel, and one that Redisson names in another way
+				}
+				beside, ok := lua.NameBeside(key)
+				require.True(t, ok, key)
+				require.Equal(t, name, beside)
+			}
+		}
+	}
+	for _, key := range []string{"", "a", "a:b", "latchkey_queue:", "latchkey_queue:{}", "latchkey_queue:a", "latchkey_done:{a}:7", "latchkey_done:{a}", "latchkey_client:{a}", "other:{a}"} {
+		_, ok := lua.NameBeside(key)
+		require.False(t, ok, key)
 	}
 }

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/urfave/cli/v3"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/latchkey-go/latchkey/internal/lua"
+)
+
+func listCommand() *cli.Command {
+	return &cli.Command{
+		Name: "list", Usage: "say what is held and waited for", ArgsUsage: "[PATTERN]",
+		Description: "Lists the names that match PATTERN, as Redis reads one: * is any text. It finds them with SCAN, which holds up nobody.",
+		Flags: append(connection(),
+			&cli.BoolFlag{Name: "all", Usage: "list also what is free, as far as Redis remembers it"},
+			&cli.BoolFlag{Name: "json", Usage: "print JSON"},
+		),
+		Action: func(ctx context.Context, c *cli.Command) error {
+			if c.Args().Len() > 1 {
+				return usage(c)
+			}
+			l, err := newLooker(c)
+			if err != nil {
+				return err
+			}
+			defer l.close()
+			names, err := l.names(ctx, patternOf(c))
+			if err != nil {
+				return failed(err)
+			}
+			all, err := l.reports(ctx, names)
+			if err != nil {
+				return err
+			}
+			if !c.Bool("all") {
+				all = slices.DeleteFunc(all, report.isFree)
+			}
+			if c.Bool("json") {
+				return json.NewEncoder(c.Root().Writer).Encode(all)
+			}
+			printList(c.Root().Writer, all, time.Now())
+			return nil
+		},
+	}
+}
+
+// patternOf is what the names of a list must match.
+func patternOf(c *cli.Command) string {
+	if pattern := c.Args().First(); pattern != "" {
+		return pattern
+	}
+	return "*"
+}
+
+// names returns the names that match a pattern, in their order.
+func (l *looker) names(ctx context.Context, pattern string) ([]string, error) {
+	escaped := strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(l.prefix)
+	found := map[string]bool{}
+	for _, beside := range []string{"*_*:{" + escaped + pattern + "}", "*_*:" + escaped + pattern} { // names with braces have no others
+		err := scan(ctx, l.plain, beside, func(keys []string) error {
+			for _, key := range keys {
+				if name, ok := lua.NameBeside(key); ok && strings.HasPrefix(name, l.prefix) && name != l.prefix {
+					found[strings.TrimPrefix(name, l.prefix)] = true
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return slices.Sorted(maps.Keys(found)), nil
+}
+
+// reports says of names what they are, in their order.
+func (l *looker) reports(ctx context.Context, names []string) ([]report, error) {
+	const abreast = 16
+	var group errgroup.Group
+	group.SetLimit(abreast)
+	var mu sync.Mutex
+	byName := map[string]report{}
+	for _, name := range names {
+		group.Go(func() error {
+			r, err := l.report(ctx, name)
+			if err != nil {
+				return err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			byName[name] = r
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	all := make([]report, 0, len(names))
+	for _, name := range names {
+		all = append(all, byName[name])
+	}
+	return all, nil
+}
+
+// isFree reports that nobody has a use for it now.
+func (r report) isFree() bool {
+	return len(r.Holders) == 0 && r.Waiting == 0 && slices.Contains([]string{"", "done", "open", "not set", "nobody waits"}, r.State)
+}
+
+// first is who holds it, or nobody.
+func (r report) first() party {
+	if len(r.Holders) == 0 {
+		return party{}
+	}
+	return r.Holders[0]
+}
+
+func printList(out io.Writer, all []report, now time.Time) {
+	t := newTable(out)
+	t.AppendHeader(table.Row{"name", "kind", "holders", "waiting", "holder", "host", "pid", "since", "note"})
+	for _, r := range all {
+		state := any(len(r.Holders))
+		if r.State != "" {
+			state = r.State
+		}
+		p := r.first()
+		who := p.Label
+		if who == "" {
+			who = p.Owner
+		}
+		t.AppendRow(table.Row{
+			plainText(r.Name), strings.TrimPrefix(strings.TrimPrefix(string(r.Kind), "a "), "what "), state, r.Waiting,
+			plainText(who), plainText(p.Host), number(int64(p.PID)), p.age(now), plainText(p.Note),
+		})
+	}
+	t.SuppressEmptyColumns()
+	t.Render()
+}

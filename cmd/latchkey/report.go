@@ -1,0 +1,213 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/urfave/cli/v3"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/barrier"
+	"github.com/latchkey-go/latchkey/countdown"
+	"github.com/latchkey-go/latchkey/once"
+	"github.com/latchkey-go/latchkey/rlock"
+	"github.com/latchkey-go/latchkey/rwlock"
+	"github.com/latchkey-go/latchkey/semaphore"
+)
+
+// report is what is known of a name.
+type report struct {
+	Name      string  `json:"name"`
+	Kind      kind    `json:"kind"`
+	Capacity  int     `json:"capacity,omitempty"`  // of a semaphore
+	Available int     `json:"available,omitempty"` // of its permits
+	Shares    int     `json:"shares,omitempty"`    // how many read
+	State     string  `json:"state,omitempty"`     // of what nobody holds, in words
+	Holders   []party `json:"holders"`
+	Waiting   int     `json:"waiting"`
+	Waiters   []party `json:"waiters"` // the first 1000 of those
+}
+
+// party is one that holds or waits.
+type party struct {
+	Owner     string     `json:"owner"`
+	Host      string     `json:"host,omitempty"`
+	PID       int        `json:"pid,omitempty"`
+	Program   string     `json:"program,omitempty"`
+	Label     string     `json:"label,omitempty"`
+	Version   string     `json:"version,omitempty"`
+	Since     *time.Time `json:"since,omitempty"`
+	Note      string     `json:"note,omitempty"`
+	Token     int64      `json:"token,omitempty"`
+	Remaining string     `json:"remaining,omitempty"` // of the lease
+	Permits   int        `json:"permits,omitempty"`
+}
+
+func newParty(owner string, who latchkey.Identity) party {
+	p := party{Owner: owner, Host: who.Host, PID: who.PID, Program: who.Program, Label: who.Label, Version: who.Version, Note: who.Note}
+	if !who.Since.IsZero() {
+		p.Since = &who.Since
+	}
+	return p
+}
+
+// inspect finds out what a name is, and asks that.
+func inspect(ctx context.Context, c *cli.Command, name string) (report, error) {
+	l, err := newLooker(c)
+	if err != nil {
+		return report{}, err
+	}
+	defer l.close()
+	return l.report(ctx, name)
+}
+
+// looker looks at names.
+type looker struct {
+	client *latchkey.Client
+	plain  rueidis.Client
+	prefix string
+}
+
+func newLooker(c *cli.Command) (*looker, error) {
+	client, err := open(c, c.FullName())
+	if err != nil {
+		return nil, err
+	}
+	plain, err := openPlain(c)
+	if err != nil {
+		client.Close()
+		return nil, err
+	}
+	return &looker{client: client, plain: plain, prefix: c.String("prefix")}, nil
+}
+
+func (l *looker) close() {
+	l.client.Close()
+	l.plain.Close()
+}
+
+// report finds out what a name is, and asks that.
+func (l *looker) report(ctx context.Context, name string) (report, error) {
+	r := report{Name: name, Holders: []party{}, Waiters: []party{}}
+	var err error
+	if r.Kind, err = kindOf(ctx, l.plain, l.prefix+name); err != nil {
+		return r, err
+	}
+	switch r.Kind {
+	case kindLock, kindFree, kindLeader, kindOnce:
+		err = r.addLock(ctx, l.client)
+	case kindReadWrite:
+		var lock *rwlock.Lock
+		if lock, err = rwlock.New(l.client, name); err == nil {
+			err = r.addState(ctx, lock.Write())
+		}
+	case kindSemaphore:
+		var s *semaphore.Semaphore
+		if s, err = semaphore.New(l.client, name); err == nil {
+			err = r.addSemaphore(ctx, s)
+		}
+	case kindLatch:
+		err = r.addLatch(ctx, l.client)
+	case kindBarrier:
+		err = r.addBarrier(ctx, l.client)
+	}
+	return r, failed(err)
+}
+
+// addLock is for all that have a lock. What leads or runs has one that is its own.
+func (r *report) addLock(ctx context.Context, client *latchkey.Client) error {
+	lock, err := rlock.New(client, r.Name)
+	if err == nil {
+		err = r.addState(ctx, lock)
+	}
+	if err != nil || r.Kind != kindOnce || len(r.Holders) > 0 {
+		return err
+	}
+	o, err := once.New(client, r.Name)
+	if err != nil {
+		return err
+	}
+	done, err := o.Done(ctx)
+	if done {
+		r.State = "done"
+	}
+	return err
+}
+
+func (r *report) addLatch(ctx context.Context, client *latchkey.Client) error {
+	l, err := countdown.New(client, r.Name)
+	if err != nil {
+		return err
+	}
+	s, err := l.Inspect(ctx)
+	if r.State = s.Status.String(); s.Status == countdown.Shut {
+		r.State += fmt.Sprintf(", %d to count", s.Count)
+	}
+	return err
+}
+
+func (r *report) addBarrier(ctx context.Context, client *latchkey.Client) error {
+	const parties = 2 // that is for those who wait
+	b, err := barrier.New(client, r.Name, parties)
+	if err != nil {
+		return err
+	}
+	s, err := b.Inspect(ctx)
+	switch {
+	case s.Broken:
+		r.State = "broken"
+	case s.Acting:
+		r.State = "its action runs"
+	case s.Parties == 0:
+		r.State = "nobody waits"
+	default:
+		r.State = fmt.Sprintf("%d of %d have arrived", s.Waiting, s.Parties)
+	}
+	return err
+}
+
+func (r *report) addState(ctx context.Context, l *latchkey.Lock) error {
+	s, err := l.Inspect(ctx)
+	if err != nil {
+		return err
+	}
+	if s.Holder != "" {
+		p := newParty(s.Holder, s.Who)
+		p.Token, p.Remaining = s.Token, remaining(s.Remaining)
+		r.Holders = append(r.Holders, p)
+	}
+	r.Shares, r.Waiting = s.Shares, s.Waiting
+	for i, owner := range s.Queue {
+		r.Waiters = append(r.Waiters, newParty(owner, s.Waiters[i]))
+	}
+	return nil
+}
+
+func (r *report) addSemaphore(ctx context.Context, sem *semaphore.Semaphore) error {
+	s, err := sem.Inspect(ctx)
+	if err != nil {
+		return err
+	}
+	r.Capacity, r.Available, r.Waiting = s.Capacity, s.Available, s.Waiting
+	for _, h := range s.Holders {
+		p := newParty(h.Owner, h.Who)
+		p.Token, p.Remaining, p.Permits = h.Token, remaining(h.Remaining), h.Permits
+		r.Holders = append(r.Holders, p)
+	}
+	for _, q := range s.Queue {
+		p := newParty(q.Owner, q.Who)
+		p.Permits = q.Permits
+		r.Waiters = append(r.Waiters, p)
+	}
+	return nil
+}
+
+// remaining is what is left of a lease.
+func remaining(d time.Duration) string {
+	if d < 0 {
+		return "never ends"
+	}
+	return d.Round(100 * time.Millisecond).String()
+}
