@@ -87,6 +87,7 @@ func printParties(out io.Writer, role string, all []party, now time.Time) {
 func newTable(out io.Writer) table.Writer {
 	t := table.NewWriter()
 	t.SetOutputMirror(out)
+	t.SuppressTrailingSpaces()
 	style := table.StyleDefault
 	style.Options = table.OptionsNoBordersAndSeparators
 	style.Box.PaddingLeft, style.Box.PaddingRight = "", "  "

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/redis/rueidis"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/lua"
+	"github.com/latchkey-go/latchkey/rlock"
+)
+
+// doctorsLock is what the doctor takes and gives back.
+const doctorsLock = "latchkey-doctor"
+
+// takeAndGiveBack takes a lock, and gives it back.
+func takeAndGiveBack(ctx context.Context, client *latchkey.Client) error {
+	l, err := rlock.New(client, doctorsLock)
+	if err != nil {
+		return err
+	}
+	h, err := l.TryLock(ctx)
+	if err != nil {
+		return err
+	}
+	return h.Unlock(ctx)
+}
+
+// census counts the keys of locks and their like.
+type census struct {
+	names   map[string]bool
+	tokens  int
+	records int      // of clients
+	eternal []string // locks that never end
+}
+
+// keys counts what is there, and what will never go.
+func (p *patient) keys(ctx context.Context) finding {
+	const check = "keys"
+	n := census{names: map[string]bool{}}
+	err := scan(ctx, p.plain, "*_*:*{*", func(keys []string) error {
+		for _, key := range keys {
+			n.count(key, p.prefix)
+		}
+		return nil
+	})
+	if err == nil {
+		err = p.findEternal(ctx, &n)
+	}
+	if err != nil {
+		return finding{check, "", unknown, err.Error(), "let this user call SCAN"}
+	}
+	found := fmt.Sprintf("%d names, %d tokens of them, %d clients", len(n.names), n.tokens, n.records)
+	if len(n.eternal) > 0 {
+		const most = 5
+		shown := strings.Join(n.eternal[:min(most, len(n.eternal))], ", ")
+		return finding{
+			check, "", doubtful, fmt.Sprintf("%s; without an end: %d, as %s", found, len(n.eternal), shown),
+			"they were held without a lease, or something has taken their TTL: latchkey unlock --force NAME",
+		}
+	}
+	return finding{check, "", fine, found, ""}
+}
+
+func (n *census) count(key, prefix string) {
+	name, ok := lua.NameBeside(key)
+	switch {
+	case strings.HasPrefix(key, "latchkey_client:") && strings.Contains(key, prefix):
+		n.records++
+	case ok && strings.HasPrefix(name, prefix) && name != prefix:
+		n.names[name] = true
+		if strings.HasPrefix(key, "redisson_lock_token:") || strings.HasPrefix(key, "latchkey_token:") {
+			n.tokens++
+		}
+	}
+}
+
+// findEternal finds locks that no lease ends.
+func (p *patient) findEternal(ctx context.Context, n *census) error {
+	const page = 500
+	names := make([]string, 0, len(n.names))
+	for name := range n.names {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for part := range slices.Chunk(names, page) {
+		var commands []rueidis.Completed
+		for _, name := range part {
+			commands = append(commands, p.plain.B().Type().Key(name).Build(), p.plain.B().Pttl().Key(name).Build())
+		}
+		replies := p.plain.DoMulti(ctx, commands...)
+		for i, name := range part {
+			is, err := replies[2*i].ToString()
+			if err != nil {
+				return err
+			}
+			left, err := replies[2*i+1].AsInt64()
+			if err != nil {
+				return err
+			}
+			if is == "hash" && left == -1 {
+				n.eternal = append(n.eternal, strings.TrimPrefix(name, p.prefix))
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,175 @@
+//go:build unix
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey/internal/redistest"
+)
+
+// examined is what the doctor finds that is not fine, by check.
+func examined(t *testing.T, url string, flags ...string) (status int, found map[string]finding) {
+	t.Helper()
+	status, out := runCommand(t, url, append([]string{"doctor", "--json"}, flags...)...)
+	var all []finding
+	require.NoError(t, json.Unmarshal([]byte(out), &all), out)
+	require.Len(t, all, 13)
+	found = map[string]finding{}
+	for _, f := range all {
+		if f.Verdict != fine {
+			require.NotEmpty(t, f.Mend, f)
+			found[f.Check] = f
+		}
+	}
+	return status, found
+}
+
+// verdicts are those of findings.
+func verdicts(found map[string]finding) map[string]verdict {
+	all := map[string]verdict{}
+	for check, f := range found {
+		all[check] = f.Verdict
+	}
+	return all
+}
+
+func do(t *testing.T, s *redistest.Server, words ...string) {
+	t.Helper()
+	c := s.Client(t)
+	require.NoError(t, c.Do(t.Context(), c.B().Arbitrary(words...).Build()).Error())
+}
+
+// Nothing is wrong with a server that keeps all it is told.
+func TestDoctorFindsNothing(t *testing.T) {
+	s := redistest.NewProcess(t, "--appendonly", "yes", "--appendfsync", "always", "--dir", t.TempDir())
+	status, found := examined(t, s.URL(), "--strict")
+	require.Empty(t, found)
+	require.Zero(t, status)
+	status, out := runCommand(t, s.URL(), "list")
+	require.Zero(t, status)
+	require.Empty(t, out, "the doctor leaves no lock")
+}
+
+// What a guarantee rests on, and is not so, is named with its mend.
+func TestDoctorFinds(t *testing.T) {
+	const user = "redis://doctor:secret@"
+	rules := func(t *testing.T, s *redistest.Server, rules string) string {
+		do(t, s, append([]string{"ACL", "SETUSER", "doctor", "on", ">secret", "~*", "&*", "+@all"}, strings.Fields(rules)...)...)
+		return strings.Replace(s.URL(), "redis://", user, 1)
+	}
+	for name, test := range map[string]struct {
+		server func(t *testing.T) string // its URL
+		check  string
+		is     verdict
+		found  string
+		mend   string
+	}{
+		"eviction": {func(t *testing.T) string {
+			return redistest.NewProcess(t, "--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru").URL()
+		}, "eviction", wrong, "allkeys-lru", "CONFIG SET maxmemory-policy noeviction"},
+		"eviction some day": {func(t *testing.T) string {
+			return redistest.NewProcess(t, "--maxmemory-policy", "volatile-lru").URL()
+		}, "eviction", doubtful, "without a limit", "noeviction"},
+		"replicas": {func(t *testing.T) string {
+			s := redistest.NewProcess(t)
+			follow(t, s)
+			return s.URL()
+		}, "replicas", doubtful, "min-replicas-to-write 0", "min-replicas-to-write 1"},
+		"subscribe": {func(t *testing.T) string {
+			return rules(t, redistest.NewProcess(t), "-subscribe")
+		}, "subscription", wrong, "NOPERM", "+subscribe"},
+		"channels": {func(t *testing.T) string {
+			return rules(t, redistest.NewProcess(t), "resetchannels")
+		}, "subscription", wrong, "NOPERM", "&latchkey_inbox:"},
+		"clock ahead": {func(t *testing.T) string {
+			redistest.RequireCompiler(t)
+			s := redistest.NewJumping(t)
+			s.Jump(t, time.Hour)
+			return s.URL()
+		}, "clock", wrong, "1h0m0", "NTP"},
+		"clock behind": {func(t *testing.T) string {
+			redistest.RequireCompiler(t)
+			s := redistest.NewJumping(t)
+			s.Jump(t, -5*time.Second)
+			return s.URL()
+		}, "clock", doubtful, "behind ours", "NTP"},
+		"WAIT":      {func(t *testing.T) string { return rules(t, redistest.NewProcess(t), "-wait") }, "WAIT", doubtful, "NOPERM", "+wait"},
+		"listeners": {func(t *testing.T) string { return rules(t, redistest.NewProcess(t), "-pubsub") }, "listeners", doubtful, "NOPERM", "+pubsub"},
+		"scripts":   {func(t *testing.T) string { return rules(t, redistest.NewProcess(t), "-eval") }, "scripts", wrong, "NOPERM", "EVAL"},
+		"a lock":    {func(t *testing.T) string { return rules(t, redistest.NewProcess(t), "-hset -hincrby") }, "a lock", wrong, "", "docs/operations.md"},
+		"no info":   {func(t *testing.T) string { return rules(t, redistest.NewProcess(t), "-info") }, "version", unknown, "", "+info"},
+		"eternal": {func(t *testing.T) string {
+			s := redistest.NewProcess(t)
+			do(t, s, "HSET", "old", "someone:1", "1")
+			do(t, s, "SET", "redisson_lock_token:{old}", "7")
+			return s.URL()
+		}, "keys", doubtful, "2 names, 2 tokens of them, 0 clients; without an end: 1, as old", "unlock --force"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			status, found := examined(t, test.server(t))
+			f := found[test.check]
+			require.Equal(t, test.is, f.Verdict, "%v", found)
+			require.Contains(t, f.Found, test.found)
+			require.Contains(t, f.Mend, test.mend)
+			expected := 0
+			if test.is == wrong {
+				expected = 1
+			}
+			require.Equal(t, expected, status)
+		})
+	}
+}
+
+// follow starts a replica, and returns when it has all.
+func follow(t *testing.T, s *redistest.Server) *redistest.Server {
+	t.Helper()
+	host, port, _ := strings.Cut(s.Addr, ":")
+	r := redistest.NewProcess(t, "--replicaof", fmt.Sprintf("%s %s", host, port))
+	c := s.Client(t)
+	require.Eventually(t, func() bool {
+		info, err := c.Do(t.Context(), c.B().Info().Section("replication").Build()).ToString()
+		return err == nil && strings.Contains(info, "state=online")
+	}, limit, 10*time.Millisecond)
+	return r
+}
+
+// Of a replica it is said that it is one.
+func TestDoctorAtAReplica(t *testing.T) {
+	r := follow(t, redistest.NewProcess(t))
+	status, found := examined(t, r.URL())
+	require.Equal(t, 1, status)
+	require.Equal(t, wrong, found["role"].Verdict)
+	require.Contains(t, found["role"].Mend, "--sentinel")
+	require.Equal(t, wrong, found["a lock"].Verdict)
+}
+
+// A server that is away has the status of that, and what is printed for people says the same.
+func TestDoctorPrints(t *testing.T) {
+	status, out := runCommand(t, "redis://127.0.0.1:1", "doctor")
+	require.Equal(t, statusAway, status, out)
+	s := redistest.NewProcess(t)
+	status, out = runCommand(t, s.URL(), "doctor")
+	require.Zero(t, status, out)
+	require.Contains(t, out, "appendonly no")
+	require.Contains(t, out, "→ a restart loses all locks")
+	status, _ = runCommand(t, s.URL(), "doctor", "--strict")
+	require.Equal(t, 1, status)
+	status, _ = runCommand(t, s.URL(), "doctor", "all")
+	require.Equal(t, statusUsage, status)
+}
+
+// All nodes of a cluster are examined.
+func TestDoctorOfACluster(t *testing.T) {
+	c := redistest.NewCluster(t)
+	status, out := runCommand(t, "redis://"+c.Option().InitAddress[0], "doctor")
+	require.Zero(t, status, out)
+	require.GreaterOrEqual(t, strings.Count(out, "version"), 2, out)
+}
