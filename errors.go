@@ -38,6 +38,8 @@ var (
 	// ErrUnknownOutcome says that a command got no answer, so it may or may not have been done: an Unlock, a
 	// ForceUnlock, a change of permits or of a latch.
 	ErrUnknownOutcome = fail.ErrUnknownOutcome
+	// ErrDeadlock is returned under WithDeadlockCheck by a wait that could never end. The text has the circle.
+	ErrDeadlock = fail.ErrDeadlock
 	// ErrNotReplicated is returned instead of a hold that fewer replicas have than WithReplicas asks for.
 	ErrNotReplicated = fail.ErrNotReplicated
 	// ErrNotRun is matched by the error of a Do, TryDo or DoFor whose function never ran, because the lock was

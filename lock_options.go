@@ -14,7 +14,8 @@ import (
 //	...
 //	lock, err := fairlock.New(c, "orders:42", terms...)
 //
-// The options of this package are those of all locks, but for [WithMinHold], which redlock has not. The
+// The options of this package are those of all locks, but for [WithMinHold] and [WithDeadlockCheck], which
+// redlock has not. The
 // packages have them under the same names, and some of their own. A New that is given an option of another
 // package returns [ErrInvalid], which names the option.
 type LockOption interface{ lockOption }
@@ -58,3 +59,21 @@ func WithMaxHold(d time.Duration) LockOption { return grant.WithMaxHold(d) }
 
 // WithoutReentry makes attempts return [ErrReentered] at once when their context holds the lock already.
 func WithoutReentry() LockOption { return grant.WithoutReentry() }
+
+// WithDeadlockCheck makes a wait end with [ErrDeadlock] when it can never end: its context is derived from
+// that of a hold, and somebody waits for that hold's lock while holding this one, or one that leads here over
+// others. Of such a circle the youngest wait ends whose lock has the option. The others go on once its caller
+// gives back what it holds. Default: a circle stays until a context ends.
+//
+// It is the wait-for graph of databases, over processes. It is asked when a wait has lasted for a second, and
+// once a second from then on, with two commands for each lock on the way. An acquire without a wait, and a
+// wait while nothing is held, cost nothing. A circle is found two to four seconds after it closes: it must be
+// seen twice. What can be seen is what clients tell of themselves (see [Identity]), of holds of rlock,
+// fairlock, spinlock, rwlock, multilock and leader. So no circle is found that runs over
+//   - a client that tells nothing, as WithoutRecord, or that has more than 1000 waits and holds;
+//   - a hold whose context is no ancestor of the wait's, or of another client than the wait's;
+//   - permits, latches and barriers, a redlock, or a lock of Redisson;
+//   - more than 32 waits.
+//
+// See also [Client.Deadlocks].
+func WithDeadlockCheck() LockOption { return grant.WithDeadlockCheck() }

@@ -80,7 +80,7 @@ func FuzzOpen(f *testing.F) {
 	}
 	f.Add("redis://host/" + strings.Repeat("é", 1000))
 	f.Fuzz(func(t *testing.T, address string) {
-		option, err := latchkey.Parse(address)
+		option, err := latchkey.ParseURL(address)
 		if err != nil {
 			require.Zero(t, saidBy(option))
 			requireComplaint(t, address, err)
@@ -98,7 +98,7 @@ func FuzzOpen(f *testing.F) {
 			n, err := strconv.Atoi(port)
 			require.True(t, host != "" && (err != nil || n <= 65535), "%q of %q", server, address)
 		}
-		again, err := latchkey.Parse(s.url())
+		again, err := latchkey.ParseURL(s.url())
 		require.NoError(t, err, "%q of %q", s.url(), address)
 		require.Equal(t, s, saidBy(again), "%q of %q", s.url(), address)
 	})
@@ -119,7 +119,7 @@ func requireComplaint(t *testing.T, address string, err error) {
 	if at < 0 {
 		return
 	}
-	_, bare := latchkey.Parse(schemeOf.FindString(address) + address[at+1:])
+	_, bare := latchkey.ParseURL(schemeOf.FindString(address) + address[at+1:])
 	if bare == nil {
 		bare = latchkey.ErrCredentials
 		text = strings.TrimPrefix(text, "latchkey: invalid argument: ")

@@ -44,6 +44,9 @@ func WithMaxHold(d time.Duration) Option { return latchkey.WithMaxHold(d) }
 // WithoutReentry is [latchkey.WithoutReentry].
 func WithoutReentry() Option { return latchkey.WithoutReentry() }
 
+// WithDeadlockCheck is [latchkey.WithDeadlockCheck].
+func WithDeadlockCheck() Option { return latchkey.WithDeadlockCheck() }
+
 // New returns the lock of a name. It does no I/O. The name, after the client's key prefix, is a key in
 // Redis: 1 to 1024 bytes, with balanced braces, of which the first pair is not empty. New returns
 // ErrInvalid for other names, a nil client, options out of range, and those that are another package's.

@@ -114,7 +114,7 @@ func newWays(clients []*latchkey.Client, name string, opts []Option) (*ways, err
 	if len(clients) < minServers {
 		return nil, fail.Wrap(name, fail.Invalid("a majority needs at least %d servers, not %d", minServers, len(clients)))
 	}
-	o := grant.Chosen("redlock", grant.Shared&^grant.MinHold|grant.Uptime, opts)
+	o := grant.Chosen("redlock", grant.Shared&^(grant.MinHold|grant.Deadlocks)|grant.Uptime, opts)
 	uptime, given := o.Uptime()
 	if given && (uptime < time.Second || uptime > session.MaxLease) {
 		return nil, fail.Wrap(name, fail.Invalid("the uptime must be from %v to %v, not %v", time.Second, session.MaxLease, uptime))

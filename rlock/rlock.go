@@ -50,6 +50,9 @@ func WithMaxHold(d time.Duration) Option { return latchkey.WithMaxHold(d) }
 // WithoutReentry is [latchkey.WithoutReentry].
 func WithoutReentry() Option { return latchkey.WithoutReentry() }
 
+// WithDeadlockCheck is [latchkey.WithDeadlockCheck].
+func WithDeadlockCheck() Option { return latchkey.WithDeadlockCheck() }
+
 // WithBudget bounds how long the lock stays among the goroutines of this process while other processes
 // wait. Once this process knows that they do, at most holds further holds begin here, and none later than
 // span, before another process gets its turn. Should the message that says that they wait be lost, they

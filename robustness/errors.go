@@ -27,7 +27,7 @@ func (w *worker) resultOf(c *client, what string, err error, also ...error) int6
 		return Unknown
 	case errors.Is(err, latchkey.ErrTooManyWaiters) && c != nil && c.what == bounded:
 		return Refused
-	case ended, errors.Is(err, latchkey.ErrNotAcquired):
+	case ended, errors.Is(err, latchkey.ErrNotAcquired), errors.Is(err, latchkey.ErrDeadlock): // of one inside another
 		return Refused
 	case errors.Is(err, latchkey.ErrLost):
 		return Lost

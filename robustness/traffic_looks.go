@@ -55,6 +55,24 @@ func (w *worker) inspectLock(ctx context.Context, rng *rand.Rand, c *client, o O
 	if err == nil && o.Family != Red {
 		w.told(c, o, state)
 	}
+	if rng.IntN(8) == 0 {
+		w.lookForDeadlocks(ctx, c)
+	}
+}
+
+// lookForDeadlocks judges circles: what one waits for the next one holds.
+func (w *worker) lookForDeadlocks(ctx context.Context, c *client) {
+	circles, err := c.Deadlocks(ctx)
+	if w.resultOf(c, "Deadlocks", err) != Done {
+		return
+	}
+	for _, circle := range circles {
+		for i, b := range circle {
+			if next := circle[(i+1)%len(circle)]; b.WaitsFor != next.Holds || b.Since.After(time.Now().Add(time.Minute)) {
+				w.violation("deadlock", "no circle: %v", circle.String())
+			}
+		}
+	}
 }
 
 // told judges what the holder of a lock tells of itself: nothing yet, or what one of ours would. Who holds

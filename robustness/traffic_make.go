@@ -86,6 +86,7 @@ const (
 const (
 	briefLease = 3 // a lease that is shorter than the longest holds
 	noReentry  = 8
+	watched    = 9 // a wait ends when it is in a circle
 	known      = 5 // a redlock counts servers that know its name, or have been up for long
 )
 
@@ -103,18 +104,20 @@ func (w *worker) newLock(c *client, o Object, variant int) (any, error) {
 		options := [][]rwlock.Option{
 			endsFixed: {rwlock.WithFixedLease(fixed)}, endsMost: {rwlock.WithMaxHold(fixed)},
 			briefLease: {rwlock.WithLease(brief)}, 4: {rwlock.WithMinHold(minimum)}, 5: {rwlock.WithoutLocalHandOff()},
-			6: {rwlock.WithBudget(4, time.Millisecond)}, noReentry: {rwlock.WithoutReentry()}, 15: nil,
+			6: {rwlock.WithBudget(4, time.Millisecond)}, noReentry: {rwlock.WithoutReentry()}, watched: {rwlock.WithDeadlockCheck()}, 15: nil,
 		}
 		return rwlock.New(c.Client, name, options[variant]...)
 	case Fair:
 		options := [][]latchkey.LockOption{ // those of all locks
 			endsFixed: {latchkey.WithFixedLease(fixed)}, endsMost: {latchkey.WithMaxHold(fixed)},
-			briefLease: {latchkey.WithLease(brief)}, 4: {latchkey.WithMinHold(minimum)}, noReentry: {latchkey.WithoutReentry()}, 15: nil,
+			briefLease: {latchkey.WithLease(brief)}, 4: {latchkey.WithMinHold(minimum)}, noReentry: {latchkey.WithoutReentry()},
+			watched: {latchkey.WithDeadlockCheck()}, 15: nil,
 		}
 		if w.Worker == 1 {
 			options = [][]fairlock.Option{
 				endsFixed: {fairlock.WithFixedLease(fixed)}, endsMost: {fairlock.WithMaxHold(fixed)},
-				briefLease: {fairlock.WithLease(brief)}, 4: {fairlock.WithMinHold(minimum)}, noReentry: {fairlock.WithoutReentry()}, 15: nil,
+				briefLease: {fairlock.WithLease(brief)}, 4: {fairlock.WithMinHold(minimum)}, noReentry: {fairlock.WithoutReentry()},
+				watched: {fairlock.WithDeadlockCheck()}, 15: nil,
 			}
 		}
 		return fairlock.New(c.Client, name, options[variant]...)
@@ -123,7 +126,7 @@ func (w *worker) newLock(c *client, o Object, variant int) (any, error) {
 		options := [][]spinlock.Option{
 			endsFixed: {spinlock.WithFixedLease(fixed)}, endsMost: {spinlock.WithMaxHold(fixed)},
 			briefLease: {spinlock.WithLease(brief)}, 4: {spinlock.WithBackoff(time.Millisecond, 8*time.Millisecond)}, 5: {spinlock.WithMinHold(minimum)},
-			noReentry: {spinlock.WithoutReentry()}, 15: nil,
+			noReentry: {spinlock.WithoutReentry()}, watched: {spinlock.WithDeadlockCheck()}, 15: nil,
 		}
 		return spinlock.New(c.Client, name, options[variant]...)
 	}
@@ -133,7 +136,8 @@ func (w *worker) newLock(c *client, o Object, variant int) (any, error) {
 	options := [][]rlock.Option{
 		endsFixed: {rlock.WithFixedLease(fixed)}, endsMost: {rlock.WithMaxHold(fixed)},
 		briefLease: {rlock.WithLease(brief)}, 4: {rlock.WithMinHold(minimum)}, 5: {rlock.WithoutLocalHandOff()},
-		6: {rlock.WithBudget(4, time.Millisecond)}, 7: {rlock.WithLinger(50 * time.Millisecond)}, noReentry: {rlock.WithoutReentry()}, 15: nil,
+		6: {rlock.WithBudget(4, time.Millisecond)}, 7: {rlock.WithLinger(50 * time.Millisecond)}, noReentry: {rlock.WithoutReentry()},
+		watched: {rlock.WithDeadlockCheck()}, 15: nil,
 	}
 	return rlock.New(c.Client, name, options[variant]...)
 }

@@ -89,6 +89,9 @@ func WithMaxHold(d time.Duration) Option { return latchkey.WithMaxHold(d) }
 // WithoutReentry is [latchkey.WithoutReentry].
 func WithoutReentry() Option { return latchkey.WithoutReentry() }
 
+// WithDeadlockCheck is [latchkey.WithDeadlockCheck].
+func WithDeadlockCheck() Option { return latchkey.WithDeadlockCheck() }
+
 // WithBudget bounds how long the lock stays with this process while others wait. Once this process knows
 // that they do, at most holds further holds begin here, and none later than span. Of writers it is as in
 // package rlock. Of readers it concerns those that join others of this process while a writer waits. From 1

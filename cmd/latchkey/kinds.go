@@ -24,8 +24,8 @@ const (
 	kindOther     kind = "something else"
 )
 
-// marks are the keys beside a name that only one kind has, and where they are in the keys of their family. The
-// first that is there decides. Those of a lock are there for others, too.
+// marks are the keys beside a name that only one kind has, and where they are in the keys of their family.
+// The first that is there decides. Those of a lock are there for others, too.
 var marks = []struct {
 	family lua.Family
 	place  int

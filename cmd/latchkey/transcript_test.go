@@ -19,8 +19,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/redistest"
 )
 
-// TestTranscripts repeats the terminal sessions of testdata. Each begins with what is typed, and ends with the
-// transcript. LATCHKEY_UPDATE=1 writes that anew.
+// TestTranscripts repeats the terminal sessions of testdata. Each begins with what is typed, and ends with
+// the transcript. LATCHKEY_UPDATE=1 writes that anew.
 //
 // The commands of a script, beside those of testscript:
 //

@@ -24,6 +24,7 @@ var (
 	ErrUnknownOutcome = errors.New("unknown outcome")
 	ErrNotReplicated  = errors.New("not replicated")
 	ErrInvalid        = errors.New("invalid argument")
+	ErrDeadlock       = errors.New("deadlock")
 )
 
 // ErrMute refuses a primitive whose waiters must be told something. It matches ErrInvalid, and is not

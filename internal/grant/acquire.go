@@ -60,7 +60,11 @@ func (p *Primitive) Acquire(a Attempt) (*Hold, error) {
 	if err == nil && p.Shared {
 		hold = p.join(c.Parent, c.began)
 	}
-	if err == nil && hold == nil {
+	switch {
+	case err != nil || hold != nil:
+	case p.terms.detects && !c.Try:
+		hold, err = p.awaitWatched(&c)
+	default:
 		hold, err = p.await(&c)
 	}
 	if err != nil {
@@ -280,6 +284,8 @@ func EndOf(name string, parent, waits context.Context, last error) (err error) {
 	switch cause := context.Cause(waits); {
 	case cause == errWaited: //nolint:errorlint // it is nobody else's
 		err = fail.ErrNotAcquired
+	case errors.Is(cause, fail.ErrDeadlock):
+		return fail.Wrap(name, cause)
 	case cause == ErrOther: //nolint:errorlint // the same
 		err = fail.Join(fail.ErrNotAcquired, cause)
 	case cause == errTimedOut || parent.Err() == nil: //nolint:errorlint // the same

@@ -16,6 +16,7 @@ const (
 	MinHold                       // WithMinHold
 	MaxHold                       // WithMaxHold
 	Reentry                       // WithoutReentry
+	Deadlocks                     // WithDeadlockCheck
 	Budget                        // WithBudget
 	HandOff                       // WithoutLocalHandOff
 	Linger                        // WithLinger
@@ -23,13 +24,13 @@ const (
 	Uptime                        // WithUptime
 
 	// Shared are those of all locks on one server.
-	Shared = Lease | FixedLease | MinHold | MaxHold | Reentry
+	Shared = Lease | FixedLease | MinHold | MaxHold | Reentry | Deadlocks
 	// Every is all of them.
 	Every = Uptime<<1 - 1
 )
 
 var choiceNames = [...]string{
-	"WithLease", "WithFixedLease", "WithMinHold", "WithMaxHold", "WithoutReentry", "WithBudget", "WithoutLocalHandOff",
+	"WithLease", "WithFixedLease", "WithMinHold", "WithMaxHold", "WithoutReentry", "WithDeadlockCheck", "WithBudget", "WithoutLocalHandOff",
 	"WithLinger", "WithBackoff", "WithUptime",
 }
 

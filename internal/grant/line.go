@@ -43,6 +43,7 @@ type gift struct {
 type place struct {
 	wish           wish
 	came           chan gift // capacity 1: a gift has room, since one is sent for each use
+	seen           time.Time // when it was first told; zero: it was not
 	previous, next *place
 }
 
@@ -207,7 +208,7 @@ func (l *line) append(w wish) *place {
 	if p == nil {
 		p = &place{came: make(chan gift, 1)}
 	}
-	p.wish = w
+	p.wish, p.seen = w, time.Time{}
 	if p.previous = l.last; l.last == nil {
 		l.first = p
 	} else {

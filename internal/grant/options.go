@@ -97,6 +97,9 @@ func WithMaxHold(d time.Duration) Option { return set{MaxHold, func(o *Options) 
 // WithoutReentry is documented by the root package.
 func WithoutReentry() Option { return set{Reentry, func(*Options) {}} }
 
+// WithDeadlockCheck is documented by the root package.
+func WithDeadlockCheck() Option { return set{Deadlocks, func(*Options) {}} }
+
 // WithBudget is documented by package rlock.
 func WithBudget(holds int, span time.Duration) Option {
 	return set{Budget, func(o *Options) { o.budget = &budget{holds: holds, span: span} }}
@@ -128,6 +131,7 @@ type terms struct {
 	minHold        time.Duration // 0: none
 	maxHold        time.Duration // 0: unlimited; a fixed lease is a hold of that length at most
 	withoutReentry bool
+	detects        bool          // a wait ends when it is the youngest of a circle
 	linger         time.Duration // how long it stays with the process while nobody holds it; 0: not at all
 	budget                       // within which it is handed on inside the process
 	polling        *polling      // nil: waiters queue
@@ -145,7 +149,7 @@ func (t *terms) sharable() bool { return t.minHold == 0 && t.maxHold == 0 }
 
 func (o *Options) terms(standard time.Duration) (terms, error) {
 	t := terms{
-		lease: standard, withoutReentry: o.given.has(Reentry), budget: budget{holds: DefaultBudgetHolds, span: DefaultBudgetTime},
+		lease: standard, withoutReentry: o.given.has(Reentry), detects: o.given.has(Deadlocks), budget: budget{holds: DefaultBudgetHolds, span: DefaultBudgetTime},
 	}
 	if o.refused != nil {
 		return t, o.refused

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/latchkey-go/latchkey/internal/fail"
+	"github.com/latchkey-go/latchkey/internal/identity"
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
@@ -22,11 +23,15 @@ func HoldsOf(ctx context.Context) []*Hold {
 	return all.holds
 }
 
-// Collect is called by each context of holds that is asked for a key. If the key is that of [HoldsOf], it
-// adds them.
+// Collect is called by each context of holds that is asked for a key. If the key is that of [HoldsOf], or of
+// [identity.HeldIn], it adds them.
 func Collect(key any, holds ...*Hold) {
 	if all, ok := key.(*holdsOf); ok {
 		all.holds = append(all.holds, holds...)
+		return
+	}
+	for _, h := range holds {
+		identity.Answer(key, h.told)
 	}
 }
 

@@ -43,6 +43,19 @@ func legible(prefix string) string {
 // Key is that of the record of a client with this key prefix and id.
 func Key(prefix, id string) string { return lua.ClientRecord(prefix + id) }
 
+// Pattern is that of the keys of records, for SCAN.
+const Pattern = "latchkey_client:*"
+
+// ClientOf returns the id of the client whose record a key is, if that client has this very prefix.
+func ClientOf(prefix, key string) (id string, ok bool) {
+	_, name, _ := strings.Cut(key, ":")
+	if !strings.Contains(prefix, "{") {
+		name = strings.TrimSuffix(strings.TrimPrefix(name, "{"), "}")
+	}
+	id, ok = strings.CutPrefix(name, prefix)
+	return id, ok && KeyBeside(prefix+"a name", id) == key
+}
+
 // KeyBeside is Key for a client of which only the id is known, and a key that it has used: that begins with
 // its prefix, and the id tells how long this is. It is empty for an id that is none of ours.
 func KeyBeside(key, id string) string {

@@ -19,6 +19,15 @@ func TestKeyBeside(t *testing.T) {
 			require.Equal(t, Key(prefix, id), KeyBeside(prefix+name, id), "%q %q", prefix, name)
 		}
 		require.NotEqual(t, id, NewID(prefix))
+		same, ok := ClientOf(prefix, Key(prefix, id))
+		require.True(t, ok, prefix)
+		require.Equal(t, id, same)
+		for _, other := range []string{"", "shop:", "sho", "{shop}:", "warehouse:"} {
+			if other != prefix {
+				_, ok := ClientOf(other, Key(prefix, id))
+				require.False(t, ok, "%q %q", other, prefix)
+			}
+		}
 	}
 	require.Equal(t, "latchkey_client:{shop:shop_=ABCDEFGHIJKLMNOP}", KeyBeside("shop:orders", "shop_=ABCDEFGHIJKLMNOP"))
 	require.Equal(t, "latchkey_client:{shop}:_shop__=ABCDEFGHIJKLMNOP", KeyBeside("{shop}:orders", "_shop__=ABCDEFGHIJKLMNOP"))

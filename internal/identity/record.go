@@ -19,6 +19,7 @@ type Record struct {
 	Version string   `json:"version,omitempty"` // of this library; empty where the build does not say
 	Opened  int64    `json:"opened"`            // ms since 1970, by the clock of the client
 	Tenures []Tenure `json:"tenures,omitempty"` // the oldest of those that have lasted, oldest first
+	Waits   []Wait   `json:"waits,omitempty"`   // of those that have lasted, and hold something meanwhile
 }
 
 // Tenure is what a record says of one owner id.
@@ -84,7 +85,7 @@ func (r Record) String() string {
 
 // Parse undoes String. It reports false for what no client writes.
 func Parse(text string) (r Record, ok bool) {
-	if len(text) > maxRecord || json.Unmarshal([]byte(text), &r) != nil || len(r.Tenures) > MaxTenures {
+	if len(text) > maxRecord || json.Unmarshal([]byte(text), &r) != nil || len(r.Tenures) > MaxTenures || len(r.Waits) > MaxWaits {
 		return Record{}, false
 	}
 	for _, s := range []*string{&r.Host, &r.Program, &r.Label, &r.Version} {
@@ -93,7 +94,17 @@ func Parse(text string) (r Record, ok bool) {
 	for i := range r.Tenures {
 		r.Tenures[i].Note = clipped(r.Tenures[i].Note, MaxNote)
 	}
+	for i := range r.Waits {
+		r.Waits[i].clip()
+	}
 	return r, true
+}
+
+// OwnerOf is an owner id without what stands behind its number, as of a writer.
+func OwnerOf(field string) string {
+	client, rest, _ := strings.Cut(field, ":")
+	number, _, _ := strings.Cut(rest, ":")
+	return client + ":" + number
 }
 
 // Party is the inside of the root package's Identity, which has the same fields.

@@ -126,8 +126,8 @@ func (k *Keys) All() []string { return slices.Clone(k.keys) }
 // Inbox is the channel on which a client hears what concerns it and this name.
 func (k *Keys) Inbox(client string) string { return k.inbox + client }
 
-// NameBeside returns the name that a key stands beside, as its queue or token. It reports false for all keys that
-// stand beside none, and for records of repeated commands.
+// NameBeside returns the name that a key stands beside, as its queue or token. It reports false for all keys
+// that stand beside none, and for records of repeated commands.
 func NameBeside(key string) (string, bool) {
 	_, rest, _ := strings.Cut(key, ":")
 	for _, name := range []string{strings.TrimSuffix(strings.TrimPrefix(rest, "{"), "}"), rest} {

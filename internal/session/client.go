@@ -67,6 +67,7 @@ type Client struct {
 
 	registry registry
 	teller   teller
+	watches  watches
 
 	mu         sync.Mutex
 	running    sync.WaitGroup // of Go; nothing is added once isStopped is set

@@ -48,6 +48,8 @@ type Queue interface {
 	AskAround(pause func() bool)
 	// ClockSet says that the server's clock was set. No grant may be dated by what was known of it before.
 	ClockSet()
+	// TellLine returns what others may know of the goroutines that wait and have no tenure, and where.
+	TellLine(now time.Time) (at *Target, line []Telling)
 	// Leaving returns whether Redis has not heard yet of somebody who was given up, and whether anything is
 	// still to be sent of such.
 	Leaving() (unheard, unsettled bool)

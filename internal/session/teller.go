@@ -147,12 +147,14 @@ func (c *Client) record(numbers []uint64) identity.Record {
 	r := identity.New(c.Options.Label, c.Began)
 	slices.Sort(numbers) // they grow with time
 	now := time.Now()
+	var tenures []Tenure
 	for _, n := range numbers {
-		if len(r.Tenures) == identity.MaxTenures {
-			break
-		}
 		t := c.Tenure(n)
 		if t == nil {
+			continue
+		}
+		tenures = append(tenures, t)
+		if len(r.Tenures) == identity.MaxTenures {
 			continue
 		}
 		told := t.Tell()
@@ -167,5 +169,6 @@ func (c *Client) record(numbers []uint64) identity.Record {
 			Number: c.IDs.Suffix(n), Since: since, Holds: told.Holds, Note: identity.NoteOf(told.Caller),
 		})
 	}
+	r.Waits = c.waitsTold(tenures, now)
 	return r
 }

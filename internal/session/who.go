@@ -13,6 +13,18 @@ import (
 // not tell it returns the id alone, and of an empty owner nothing. It asks Redis once, of other clients than
 // this one. An answer that does not come is like one that says nothing.
 func (c *Client) Who(ctx context.Context, key string, owners []string) []identity.Party {
+	records := c.records(ctx, key, owners)
+	parties := make([]identity.Party, len(owners))
+	for i, owner := range owners {
+		if owner != "" {
+			parties[i] = identity.PartyOf(owner, records[lua.ClientOf(owner)])
+		}
+	}
+	return parties
+}
+
+// records are those of the clients that these owners belong to.
+func (c *Client) records(ctx context.Context, key string, owners []string) map[string]identity.Record {
 	records := map[string]identity.Record{}
 	var others []string
 	var commands []rueidis.Completed
@@ -36,11 +48,5 @@ func (c *Client) Who(ctx context.Context, key string, owners []string) []identit
 			}
 		}
 	}
-	parties := make([]identity.Party, len(owners))
-	for i, owner := range owners {
-		if owner != "" {
-			parties[i] = identity.PartyOf(owner, records[lua.ClientOf(owner)])
-		}
-	}
-	return parties
+	return records
 }

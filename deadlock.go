@@ -1,0 +1,53 @@
+package latchkey
+
+import (
+	"context"
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/deadlock"
+	"github.com/latchkey-go/latchkey/internal/session"
+)
+
+// Blocked is a goroutine that holds a lock, and waits for another one, in a circle of such: a [Deadlock].
+type Blocked struct {
+	Who      Identity  // its client; without Since and Note
+	Since    time.Time // when the wait began, by that client's clock
+	Note     string    // that of the wait: see WithNote
+	Holds    string    // the name of the lock that the one before it waits for, without the key prefix
+	WaitsFor string    // the name of the lock that the next one holds
+}
+
+// Deadlock is a circle: each waits for what the next one holds, and the last one for what the first one
+// holds. One alone waits for a lock that it holds itself, through another client.
+type Deadlock []Blocked
+
+// String is the circle as a chain: who holds what and waits for what since when, on which host.
+func (d Deadlock) String() string {
+	circle := make(deadlock.Circle, len(d))
+	for i, b := range d {
+		circle[i].Who = deadlock.Party(b.Who)
+		circle[i].Key, circle[i].Note, circle[i].Since = b.WaitsFor, b.Note, b.Since.UnixMicro()
+	}
+	return circle.String(func(key string) string { return key })
+}
+
+// Deadlocks returns all circles of waits among the clients with this client's key prefix that can be seen:
+// see [WithDeadlockCheck], whose limits but one are those of Deadlocks as well. Holds and waits of different
+// clients are seen together. It reads the records of all clients with SCAN. When it finds a circle it reads
+// them again after a second: what is returned was there both times.
+//
+// It returns [ErrUnavailable] when Redis does not answer, [ErrClosed] after Close, and the error of a context
+// that has ended.
+func (c *Client) Deadlocks(ctx context.Context) ([]Deadlock, error) {
+	inner := (*session.Handle)(c).Client()
+	circles, err := inner.Deadlocks(ctx)
+	all := make([]Deadlock, len(circles))
+	for i, circle := range circles {
+		for j, w := range circle {
+			all[i] = append(all[i], Blocked{
+				Who: Identity(w.Who), Since: w.At(), Note: w.Note, Holds: inner.ShortName(circle.Held(j)), WaitsFor: inner.ShortName(w.Key),
+			})
+		}
+	}
+	return all, err
+}

@@ -1,0 +1,56 @@
+package grant
+
+import (
+	"context"
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/identity"
+	"github.com/latchkey-go/latchkey/internal/session"
+)
+
+// awaitWatched is await for a wait that ends when it is the youngest of a circle. Only one that lasts while
+// something is held can be in one.
+//
+//go:noinline
+func (p *Primitive) awaitWatched(c *contender) (*Hold, error) {
+	if len(identity.HeldIn(c.Parent)) == 0 {
+		return p.await(c)
+	}
+	waits, end := context.WithCancelCause(c.Waits)
+	defer end(nil)
+	defer p.Queue.At.Watch(c.Parent, end)()
+	c.Waits = waits
+	return p.await(c)
+}
+
+// told is what others may know of a hold. It reports false for one that is no lock's, or has ended.
+func (h *Hold) told() (identity.Held, bool) {
+	u := h.turn()
+	if u == nil || h.Err() != nil {
+		return identity.Held{}, false
+	}
+	q := u.tenure.queue
+	if !q.kind.Exclusive && !q.kind.isSharable() {
+		return identity.Held{}, false
+	}
+	return identity.Held{Key: q.At.Keys.Name(), Owner: identity.OwnerOf(u.tenure.waiter.Owner)}, true
+}
+
+// TellLine is of [session.Queue]. When a goroutine came to the line is not known: it is told since it was
+// first looked at.
+func (q *Queue) TellLine(now time.Time) (at *session.Target, line []session.Telling) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, half := range []*half{&q.alone, q.shared} {
+		if half == nil {
+			continue
+		}
+		for p := half.line.first; p != nil; p = p.next {
+			if p.seen.IsZero() {
+				p.seen = now
+			}
+			line = append(line, session.Telling{Since: p.seen, Caller: p.wish.parent})
+		}
+	}
+	return &q.At, line
+}

@@ -1,0 +1,188 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/deadlock"
+	"github.com/latchkey-go/latchkey/internal/fail"
+	"github.com/latchkey-go/latchkey/internal/identity"
+	"github.com/latchkey-go/latchkey/internal/lua"
+)
+
+// watches are the waits of a client that end when they are the youngest of a circle. The zero value is ready.
+type watches struct {
+	mu  sync.Mutex
+	all map[*Watch]struct{}
+}
+
+// Watch is one of them.
+type Watch struct {
+	target *Target
+	caller context.Context
+	since  time.Time
+	end    context.CancelCauseFunc
+	date   *Date
+	last   deadlock.Circle // that was found the last time; only the one look that runs has it
+}
+
+// Watch begins to look whether the wait of a caller is in a circle: once a second, when it has lasted for a
+// second. It ends the wait when the circle is found a second time and no wait of it is younger that would end
+// as well. stop must be called when the wait is over.
+func (t *Target) Watch(caller context.Context, end context.CancelCauseFunc) (stop func()) {
+	c := t.Client
+	w := &Watch{target: t, caller: caller, since: time.Now(), end: end}
+	c.watches.mu.Lock()
+	if c.watches.all == nil {
+		c.watches.all = map[*Watch]struct{}{}
+	}
+	c.watches.all[w] = struct{}{}
+	w.date = c.AfterFunc(lookPause, func() { c.GoSparingly(w.look) })
+	c.watches.mu.Unlock()
+	return func() {
+		c.watches.mu.Lock()
+		defer c.watches.mu.Unlock()
+		delete(c.watches.all, w)
+		w.date.Stop()
+	}
+}
+
+// lookPause is a little longer than what is told may be old.
+const lookPause = tellPause + 100*time.Millisecond
+
+// look looks for a circle, and has itself called again.
+func (w *Watch) look() {
+	c := w.target.Client
+	first := w.wait()
+	if len(first.Holds) > 0 { // else what was held is given back
+		circle := deadlock.Find(first, func(key string) []deadlock.Wait { return c.during(first, key) })
+		if circle != nil && circle.Same(w.last) && circle.IsVictim(first) {
+			w.end(fmt.Errorf("%w: %s", fail.ErrDeadlock, circle.String(c.ShortName)))
+			return
+		}
+		w.last = circle
+	}
+	c.watches.mu.Lock()
+	defer c.watches.mu.Unlock()
+	if _, goesOn := c.watches.all[w]; goesOn {
+		w.date.Reset(lookPause)
+	}
+}
+
+// ShortName is a key without the client's prefix.
+func (c *Client) ShortName(key string) string { return strings.TrimPrefix(key, c.Options.Prefix) }
+
+// wait is what others are told of it.
+func (w *Watch) wait() deadlock.Wait {
+	c := w.target.Client
+	return deadlock.Wait{Who: c.self(), Wait: w.told()}
+}
+
+func (w *Watch) told() identity.Wait {
+	told := waitOf(w.target, Telling{Since: w.since, Caller: w.caller})
+	told.Checked = true
+	return told
+}
+
+// self is who this client is.
+func (c *Client) self() identity.Party {
+	return identity.PartyOf(c.IDs.Client, identity.New(c.Options.Label, c.Began))
+}
+
+// waitOf is what others are told of a wait. It has no holds when it holds up nobody.
+func waitOf(t *Target, told Telling) identity.Wait {
+	return identity.Wait{
+		Key: t.Keys.Name(), Since: told.Since.UnixMicro(), Note: identity.NoteOf(told.Caller), Holds: identity.HeldIn(told.Caller),
+	}
+}
+
+// during returns the waits that last while somebody has a key, as far as their clients tell. Of this client
+// it knows them itself, and of first without asking its client.
+func (c *Client) during(first deadlock.Wait, key string) (all []deadlock.Wait) {
+	ctx, cancel := context.WithTimeout(c.Stopped, c.Options.CommandTimeout)
+	defer cancel()
+	fields, err := c.Conn.Client.Do(WithoutDeadline(ctx), c.Conn.Client.B().Hkeys().Key(key).Build()).AsStrSlice()
+	if err != nil { // it is no lock, or its server is away: then the next look is soon enough
+		return nil
+	}
+	owners := map[string]bool{}
+	for _, field := range fields {
+		owners[identity.OwnerOf(field)] = true
+	}
+	has := func(owner string) bool { return owners[owner] }
+	if first.HasHeld(key, has) {
+		return []deadlock.Wait{first}
+	}
+	for client, record := range c.records(ctx, key, fields) {
+		for _, w := range record.Waits {
+			if w.HasHeld(key, has) {
+				all = append(all, deadlock.Wait{Who: identity.PartyOf(client, record), Wait: w})
+			}
+		}
+	}
+	return all
+}
+
+// waitsTold are those that last while their callers hold something. With more than tellMany tenures there are
+// none: they would be told too seldom to be believed.
+func (c *Client) waitsTold(tenures []Tenure, now time.Time) (all []identity.Wait) {
+	if len(tenures) > tellMany {
+		return nil
+	}
+	add := func(t *Target, told Telling) {
+		if len(all) < identity.MaxWaits && !told.Since.IsZero() && now.Sub(told.Since) >= tellPause && isLock(t) {
+			if w := waitOf(t, told); len(w.Holds) > 0 {
+				all = append(all, w)
+			}
+		}
+	}
+	c.watches.mu.Lock()
+	var watched []*Watch
+	for w := range c.watches.all {
+		watched = append(watched, w)
+	}
+	c.watches.mu.Unlock()
+	isWatched := func(t *Target, told Telling) bool {
+		return slices.ContainsFunc(watched, func(w *Watch) bool { return w.target.Keys.Name() == t.Keys.Name() && same(w.caller, told.Caller) })
+	}
+	slices.SortFunc(watched, func(a, b *Watch) int { return a.since.Compare(b.since) })
+	for _, w := range watched {
+		add(w.target, Telling{Since: w.since, Caller: w.caller})
+		if n := len(all); n > 0 && all[n-1].Key == w.target.Keys.Name() {
+			all[n-1].Checked = true
+		}
+	}
+	for _, t := range tenures {
+		if told := t.Tell(); !told.Holds && !isWatched(t.Target(), told) {
+			add(t.Target(), told)
+		}
+	}
+	for _, q := range c.queues() {
+		at, line := q.TellLine(now)
+		for _, told := range line {
+			if !isWatched(at, told) {
+				add(at, told)
+			}
+		}
+	}
+	return all
+}
+
+// isLock reports whether what a target is of has an owner at a time, or readers.
+func isLock(t *Target) bool {
+	switch t.Keys.Family() {
+	case lua.Locks, lua.ReadWrite, lua.Leader:
+		return true
+	}
+	return false
+}
+
+// same reports whether both are one context. One that cannot be compared is like none.
+func same(a, b context.Context) bool {
+	return a != nil && b != nil && reflect.ValueOf(a).Comparable() && reflect.ValueOf(b).Comparable() && a == b
+}

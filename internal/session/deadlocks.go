@@ -1,0 +1,93 @@
+package session
+
+import (
+	"context"
+	"slices"
+
+	"github.com/redis/rueidis"
+
+	"github.com/latchkey-go/latchkey/internal/deadlock"
+	"github.com/latchkey-go/latchkey/internal/fail"
+	"github.com/latchkey-go/latchkey/internal/identity"
+	"github.com/latchkey-go/latchkey/internal/retry"
+)
+
+// Deadlocks returns all circles of waits that the clients with this prefix tell twice. The error is wrapped.
+func (c *Client) Deadlocks(ctx context.Context) ([]deadlock.Circle, error) {
+	first, err := c.circles(ctx)
+	if err != nil || len(first) == 0 {
+		return nil, err
+	}
+	pause, cancel := context.WithTimeout(ctx, lookPause)
+	defer cancel()
+	if _ = retry.Await(pause, c.Closing.Done()); ctx.Err() != nil {
+		return nil, fail.Wrap("", fail.ContextError(ctx))
+	}
+	second, err := c.circles(ctx)
+	return slices.DeleteFunc(second, func(circle deadlock.Circle) bool {
+		return !slices.ContainsFunc(first, circle.Same)
+	}), err
+}
+
+// circles returns those that are told now.
+func (c *Client) circles(ctx context.Context) ([]deadlock.Circle, error) {
+	records, err := c.allRecords(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var waits []deadlock.Wait
+	for client, record := range records {
+		for _, w := range record.Waits {
+			waits = append(waits, deadlock.Wait{Who: identity.PartyOf(client, record), Wait: w})
+		}
+	}
+	return deadlock.All(waits), nil
+}
+
+// allRecords are those of all clients with this one's prefix.
+func (c *Client) allRecords(ctx context.Context) (map[string]identity.Record, error) {
+	if c.Closing.Err() != nil {
+		return nil, fail.Wrap("", fail.ErrClosed)
+	}
+	records := map[string]identity.Record{}
+	for _, node := range c.Conn.Client.Nodes() {
+		for cursor := uint64(0); ; {
+			scan := node.B().Scan().Cursor(cursor).Match(identity.Pattern).Count(scanCount).Build()
+			page, err := node.Do(ctx, scan).AsScanEntry()
+			if err == nil {
+				err = c.readRecords(ctx, page.Elements, records)
+			}
+			switch {
+			case ctx.Err() != nil:
+				return nil, fail.Wrap("", fail.ContextError(ctx))
+			case err != nil:
+				return nil, fail.Wrap("", fail.WithSentinel(err))
+			}
+			if cursor = page.Cursor; cursor == 0 {
+				break
+			}
+		}
+	}
+	records[c.IDs.Client] = c.record(c.registry.numbers())
+	return records, nil
+}
+
+const scanCount = 1000
+
+// readRecords reads those records that are of clients with this one's prefix.
+func (c *Client) readRecords(ctx context.Context, keys []string, records map[string]identity.Record) error {
+	for _, key := range keys {
+		id, ok := identity.ClientOf(c.Options.Prefix, key)
+		if !ok {
+			continue
+		}
+		text, err := c.Conn.Client.Do(ctx, c.Conn.Client.B().Get().Key(key).Build()).ToString()
+		if err != nil && !rueidis.IsRedisNil(err) { // it is gone
+			return err
+		}
+		if r, ok := identity.Parse(text); ok {
+			records[id] = r
+		}
+	}
+	return nil
+}
