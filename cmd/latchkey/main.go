@@ -67,7 +67,7 @@ func subCommands() *cli.Command {
 		// The process ends in main, with the status that an error has.
 		ExitErrHandler: func(context.Context, *cli.Command, error) {},
 		Commands: []*cli.Command{
-			lockCommand(), semaphoreCommand(), onceCommand(), latchCommand(), inspectCommand(), listCommand(), unlockCommand(), doctorCommand(), guardCommand(),
+			lockCommand(), semaphoreCommand(), onceCommand(), latchCommand(), inspectCommand(), listCommand(), deadlocksCommand(), unlockCommand(), doctorCommand(), guardCommand(),
 			{
 				Name:  "demo",
 				Usage: "sell a stock from several processes, without a lock and with one, and break it on purpose",
