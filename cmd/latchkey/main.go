@@ -64,10 +64,13 @@ func subCommands() *cli.Command {
 	return &cli.Command{
 		Name:  "latchkey",
 		Usage: "locks across processes, on Redis or Valkey",
+		// latchkey completion bash, zsh, fish or pwsh prints it.
+		EnableShellCompletion:           true,
+		ConfigureShellCompletionCommand: func(c *cli.Command) { c.Hidden = false },
 		// The process ends in main, with the status that an error has.
 		ExitErrHandler: func(context.Context, *cli.Command, error) {},
 		Commands: []*cli.Command{
-			lockCommand(), semaphoreCommand(), onceCommand(), latchCommand(), inspectCommand(), listCommand(), deadlocksCommand(), unlockCommand(), doctorCommand(), guardCommand(),
+			lockCommand(), semaphoreCommand(), onceCommand(), latchCommand(), inspectCommand(), listCommand(), topCommand(), deadlocksCommand(), unlockCommand(), doctorCommand(), guardCommand(),
 			{
 				Name:  "demo",
 				Usage: "sell a stock from several processes, without a lock and with one, and break it on purpose",

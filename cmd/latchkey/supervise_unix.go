@@ -13,9 +13,6 @@ import (
 	"sync"
 	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
-	"golang.org/x/term"
 )
 
 // passed are the signals that a command gets in place of us.
@@ -77,10 +74,10 @@ func supervise(ctx context.Context, disarm func(), command, env []string, grace,
 	child := exec.Command(command[0], command[1:]...) //nolint:gosec,noctx // it is what this is for; it gets a TERM first
 	child.Stdin, child.Stdout, child.Stderr, child.Env = os.Stdin, os.Stdout, os.Stderr, env
 	child.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	terminal := int(os.Stdin.Fd())
-	if term.IsTerminal(terminal) { // the group of the command gets what is typed, as Ctrl-C
-		child.SysProcAttr.Foreground, child.SysProcAttr.Ctty = true, terminal
-		defer foreground(terminal)
+	tty := terminal{int(os.Stdin.Fd())}
+	if tty.is() { // the group of the command gets what is typed, as Ctrl-C
+		child.SysProcAttr.Foreground, child.SysProcAttr.Ctty = true, tty.fd
+		defer tty.give(syscall.Getpgrp())
 	}
 	if err := child.Start(); err != nil {
 		if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
@@ -90,25 +87,37 @@ func supervise(ctx context.Context, disarm func(), command, env []string, grace,
 	}
 	group := child.Process.Pid
 	g.watch(group)
-	exited := make(chan struct{})
-	go func() {
-		_ = child.Wait() // its status is in ProcessState
-		close(exited)
-	}()
-	end(ctx, group, exited, signals, grace)
-	s := child.ProcessState.Sys().(syscall.WaitStatus)
+	exited := make(chan syscall.WaitStatus, 1)
+	go func() { exited <- await(group, func() { tty.suspend(group) }) }()
+	s := end(ctx, group, exited, signals, grace)
+	_ = child.Process.Release()
 	if s.Signaled() {
 		return statusSignal + int(s.Signal()), nil
 	}
 	return s.ExitStatus(), nil
 }
 
-// end returns when the command and its group have ended.
-func end(ctx context.Context, group int, exited <-chan struct{}, signals <-chan os.Signal, grace time.Duration) {
+// await returns the status of a child when it has ended. It calls stopped each time when it was stopped.
+func await(child int, stopped func()) (s syscall.WaitStatus) {
+	for {
+		_, err := syscall.Wait4(child, &s, syscall.WUNTRACED, nil)
+		switch {
+		case errors.Is(err, syscall.EINTR):
+		case err == nil && s.Stopped():
+			stopped()
+		default:
+			return s
+		}
+	}
+}
+
+// end returns the status of the command when it and its group have ended.
+func end(ctx context.Context, group int, exited <-chan syscall.WaitStatus, signals <-chan os.Signal, grace time.Duration) (s syscall.WaitStatus) {
 	lost := ctx.Done()
 	var killed <-chan time.Time
 	ask := func(by syscall.Signal) {
-		_ = syscall.Kill(-group, by) // they may have ended
+		_ = syscall.Kill(-group, by)              // they may have ended
+		_ = syscall.Kill(-group, syscall.SIGCONT) // else one that is stopped does not hear it
 		if killed == nil && by != syscall.SIGUSR1 && by != syscall.SIGUSR2 {
 			killed = time.After(grace)
 		}
@@ -118,7 +127,7 @@ func end(ctx context.Context, group int, exited <-chan struct{}, signals <-chan 
 	ended, interrupted := exited, false
 	for {
 		select {
-		case <-ended:
+		case s = <-ended:
 			ended = nil
 			if alive(group) {
 				ask(syscall.SIGTERM) // what it has left behind runs no longer than the lock is held
@@ -129,8 +138,8 @@ func end(ctx context.Context, group int, exited <-chan struct{}, signals <-chan 
 			ask(syscall.SIGTERM)
 		case <-killed:
 			_ = syscall.Kill(-group, syscall.SIGKILL)
-		case s := <-signals:
-			switch by := s.(syscall.Signal); {
+		case got := <-signals:
+			switch by := got.(syscall.Signal); {
 			case by == syscall.SIGINT && !interrupted: // a command may go on after one
 				interrupted = true
 				_ = syscall.Kill(-group, by)
@@ -141,20 +150,13 @@ func end(ctx context.Context, group int, exited <-chan struct{}, signals <-chan 
 			}
 		}
 		if ended == nil && !alive(group) {
-			return
+			return s
 		}
 	}
 }
 
 // alive reports whether a process of the group runs.
 func alive(group int) bool { return !errors.Is(syscall.Kill(-group, 0), syscall.ESRCH) }
-
-// foreground makes our group that of the terminal again.
-func foreground(terminal int) {
-	signal.Ignore(syscall.SIGTTOU) // which is sent to whoever does this in the background
-	defer signal.Reset(syscall.SIGTTOU)
-	_ = unix.IoctlSetPointerInt(terminal, unix.TIOCSPGRP, syscall.Getpgrp())
-}
 
 // guard is a process that outlives ours when that is killed, and then ends the group of the command.
 type guard struct {

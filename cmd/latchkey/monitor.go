@@ -1,0 +1,233 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/redis/rueidis"
+
+	"github.com/latchkey-go/latchkey/internal/lua"
+)
+
+// monitor looks at all names again and again.
+type monitor struct {
+	*looker
+
+	pattern  string
+	interval time.Duration
+
+	names   []string
+	scanned time.Time
+	looked  time.Time
+
+	mu     sync.Mutex
+	counts bool           // grants are counted
+	grants map[string]int // by key, since the last look
+}
+
+// scanPause is how often the names are asked for anew.
+const scanPause = 5 * time.Second
+
+// sight is what a look has seen.
+type sight struct {
+	At   time.Time `json:"at"`
+	Rows []row     `json:"names"`
+
+	rows   []row
+	counts bool
+}
+
+// row is one name.
+type row struct {
+	report
+
+	LongestWait float64  `json:"longest_wait"` // s; 0: less than a second, or not told
+	Rate        *float64 `json:"hand_offs"`    // a second; nil: not counted
+
+	held, wait time.Duration
+}
+
+// look looks at what is held or waited for.
+func (m *monitor) look(ctx context.Context) (*sight, error) {
+	now := time.Now()
+	if now.Sub(m.scanned) >= scanPause {
+		names, err := m.looker.names(ctx, m.pattern)
+		if err != nil {
+			return nil, err
+		}
+		m.names, m.scanned = names, now
+	}
+	all, err := m.reports(ctx, m.names)
+	if err != nil {
+		return nil, err
+	}
+	grants, counted := m.granted()
+	s := &sight{At: now, counts: counted && !m.looked.IsZero()}
+	for _, r := range all {
+		if n := grants[m.prefix+r.Name]; n > 0 || !r.isFree() {
+			row := newRow(r, now)
+			if s.counts {
+				rate := float64(n) / now.Sub(m.looked).Seconds()
+				row.Rate = &rate
+			}
+			s.rows = append(s.rows, row)
+		}
+	}
+	m.looked, s.Rows = now, s.rows
+	if s.Rows == nil {
+		s.Rows = []row{}
+	}
+	return s, nil
+}
+
+func newRow(r report, now time.Time) row {
+	row := row{report: r}
+	if since := r.first().Since; since != nil {
+		row.held = now.Sub(*since)
+	}
+	for _, p := range r.Waiters {
+		if p.Since != nil {
+			row.wait = max(row.wait, now.Sub(*p.Since))
+		}
+	}
+	row.LongestWait = row.wait.Seconds()
+	return row
+}
+
+// countGrants counts the messages with which grants are told, until ctx ends. wait waits for that.
+func (m *monitor) countGrants(ctx context.Context) (wait func()) {
+	m.grants = map[string]int{}
+	var over sync.WaitGroup
+	over.Go(func() {
+		listen := m.plain.B().Psubscribe().Pattern(lua.Inbox("*")).Build()
+		_ = m.plain.Receive(ctx, listen, func(message rueidis.PubSubMessage) { // a user who may not hear them has no rates
+			if told := lua.ParseMessage(message.Message); told.Kind == lua.Grant {
+				m.mu.Lock()
+				defer m.mu.Unlock()
+				m.counts = true
+				m.grants[told.Name]++
+			}
+		})
+	})
+	return over.Wait
+}
+
+// granted returns what was granted since it was last called, and whether that is known.
+func (m *monitor) granted() (grants map[string]int, counted bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	grants, m.grants = m.grants, map[string]int{}
+	return grants, m.counts
+}
+
+// column is one of the columns of a row, and how rows are sorted by it.
+type column struct {
+	title   string
+	text    func(row) string
+	compare func(a, b row) int // the first one comes first; nil: by the text
+}
+
+// seconds is a duration in whole seconds; empty for none.
+func seconds(d time.Duration) string {
+	if d == 0 {
+		return ""
+	}
+	return d.Round(time.Second).String()
+}
+
+var columns = []column{
+	{"wait", func(r row) string { return seconds(r.wait) }, func(a, b row) int { return cmp.Compare(b.wait, a.wait) }},
+	{"waiting", func(r row) string { return number(int64(r.Waiting)) }, func(a, b row) int { return cmp.Compare(b.Waiting, a.Waiting) }},
+	{"hand-offs/s", func(r row) string {
+		if r.Rate == nil || *r.Rate == 0 {
+			return ""
+		}
+		return fmt.Sprintf("%.1f", *r.Rate)
+	}, func(a, b row) int { return cmp.Compare(b.rate(), a.rate()) }},
+	{"held", func(r row) string { return seconds(r.held) }, func(a, b row) int { return cmp.Compare(b.held, a.held) }},
+	{"name", func(r row) string { return plainText(r.Name) }, nil},
+	{"kind", func(r row) string { return strings.TrimPrefix(strings.TrimPrefix(string(r.Kind), "a "), "what ") }, nil},
+	{"holder", func(r row) string {
+		switch p := r.first(); {
+		case r.State != "":
+			return r.State
+		case p.Label != "":
+			return plainText(p.Label) + more(len(r.Holders))
+		default:
+			return p.Owner + more(len(r.Holders))
+		}
+	}, nil},
+	{"host", func(r row) string { return plainText(r.first().Host) }, nil},
+	{"pid", func(r row) string { return number(int64(r.first().PID)) }, nil},
+	{"note", func(r row) string { return plainText(r.first().Note) }, nil},
+}
+
+func (r row) rate() float64 {
+	if r.Rate == nil {
+		return 0
+	}
+	return *r.Rate
+}
+
+// more says that there are further holders.
+func more(holders int) string {
+	if holders < 2 {
+		return ""
+	}
+	return fmt.Sprintf(" and %d more", holders-1)
+}
+
+// order is by which column rows are sorted.
+type order int
+
+const byLongestWait order = 0
+
+// sort sorts rows by the column, and equal ones by the number that wait and by name.
+func (o order) sort(rows []row) {
+	slices.SortStableFunc(rows, func(a, b row) int {
+		by := 0
+		if c := columns[o]; c.compare != nil {
+			by = c.compare(a, b)
+		} else {
+			by = cmp.Compare(c.text(a), c.text(b))
+		}
+		return cmp.Or(by, cmp.Compare(b.Waiting, a.Waiting), cmp.Compare(a.Name, b.Name))
+	})
+}
+
+func headerRow() (header table.Row) {
+	for _, c := range columns {
+		header = append(header, c.title)
+	}
+	return header
+}
+
+func (r row) tableRow() (cells table.Row) {
+	for _, c := range columns {
+		cells = append(cells, c.text(r))
+	}
+	return cells
+}
+
+// summary is all names in a line.
+func (s *sight) summary() string {
+	held, waiting, rate := 0, 0, 0.0
+	for _, r := range s.rows {
+		if len(r.Holders) > 0 {
+			held++
+		}
+		waiting += r.Waiting
+		rate += r.rate()
+	}
+	text := fmt.Sprintf("%d held, %d waiting", held, waiting)
+	if s.counts {
+		text += fmt.Sprintf(", %.1f hand-offs a second", rate)
+	}
+	return text
+}

@@ -1,0 +1,251 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"charm.land/bubbles/v2/table"
+	tea "charm.land/bubbletea/v2"
+	"charm.land/lipgloss/v2"
+)
+
+// screen is what top shows on a terminal.
+type screen struct {
+	ctx     context.Context
+	monitor *monitor
+
+	sight     *sight
+	err       error // of the last look
+	order     order
+	filter    string
+	filtering bool   // what is typed is the filter
+	paused    bool   // it goes on looking, and shows what it had
+	details   string // the name of which all is shown; empty: none
+	table     table.Model
+	width     int
+	height    int
+}
+
+// The messages of a screen.
+type (
+	seen struct {
+		sight *sight
+		err   error
+	}
+	due struct{}
+)
+
+func newScreen(ctx context.Context, m *monitor) *screen {
+	s := &screen{ctx: ctx, monitor: m, order: byLongestWait, table: table.New(table.WithFocused(true)), width: 100, height: 24}
+	styles := table.DefaultStyles()
+	styles.Header = styles.Header.Bold(true).Foreground(lipgloss.Color("6"))
+	styles.Selected = lipgloss.NewStyle().Reverse(true)
+	s.table.SetStyles(styles)
+	return s
+}
+
+func (s *screen) Init() tea.Cmd { return s.look }
+
+// look is a command: bubbletea runs it aside.
+func (s *screen) look() tea.Msg {
+	sight, err := s.monitor.look(s.ctx)
+	return seen{sight, err}
+}
+
+func (s *screen) Update(message tea.Msg) (tea.Model, tea.Cmd) {
+	switch m := message.(type) {
+	case tea.WindowSizeMsg:
+		s.width, s.height = m.Width, m.Height
+	case seen:
+		if s.err = m.err; m.err == nil && (!s.paused || s.sight == nil) {
+			s.sight = m.sight
+		}
+		s.arrange()
+		return s, tea.Tick(s.monitor.interval, func(time.Time) tea.Msg { return due{} })
+	case due:
+		return s, s.look
+	case tea.KeyPressMsg:
+		if quits := s.press(m); quits {
+			return s, tea.Quit
+		}
+	}
+	s.arrange()
+	if s.filtering {
+		return s, nil
+	}
+	var command tea.Cmd
+	s.table, command = s.table.Update(message)
+	return s, command
+}
+
+// press obeys a key. It reports that it was the one to end.
+func (s *screen) press(key tea.KeyPressMsg) (quits bool) {
+	name := key.String()
+	if name == "ctrl+c" {
+		return true
+	}
+	if s.filtering {
+		s.typed(name, key.Text)
+		return false
+	}
+	switch name {
+	case "q":
+		return true
+	case "s":
+		s.order = (s.order + 1) % order(len(columns))
+	case "S":
+		s.order = (s.order + order(len(columns)) - 1) % order(len(columns))
+	case "p":
+		s.paused = !s.paused
+	case "/":
+		s.filtering = true
+	case "enter":
+		if rows := s.rows(); s.table.Cursor() >= 0 && s.table.Cursor() < len(rows) {
+			s.details = rows[s.table.Cursor()].Name
+		}
+	case "esc":
+		if s.details == "" {
+			s.filter = ""
+		}
+		s.details = ""
+	}
+	return false
+}
+
+// typed is a key while a filter is written.
+func (s *screen) typed(name, text string) {
+	switch name {
+	case "enter":
+		s.filtering = false
+	case "esc":
+		s.filtering, s.filter = false, ""
+	case "backspace":
+		if letters := []rune(s.filter); len(letters) > 0 {
+			s.filter = string(letters[:len(letters)-1])
+		}
+	default:
+		s.filter += text
+	}
+}
+
+// rows are those that are shown.
+func (s *screen) rows() (all []row) {
+	if s.sight == nil {
+		return nil
+	}
+	for _, r := range s.sight.rows {
+		if strings.Contains(strings.ToLower(strings.Join(r.cells(), " ")), strings.ToLower(s.filter)) {
+			all = append(all, r)
+		}
+	}
+	s.order.sort(all)
+	return all
+}
+
+// cells are the columns of a row.
+func (r row) cells() (cells []string) {
+	for _, c := range columns {
+		cells = append(cells, c.text(r))
+	}
+	return cells
+}
+
+// arrange gives the table what there is, as wide as it fits.
+func (s *screen) arrange() {
+	rows := s.rows()
+	widths := make([]int, len(columns))
+	for i, c := range columns {
+		widths[i] = lipgloss.Width(c.title) + 1 // beside it the sign of the order
+		for _, r := range rows {
+			widths[i] = max(widths[i], lipgloss.Width(c.text(r)))
+		}
+	}
+	const padding, narrowest = 2, 4
+	for spare := s.width; ; { // the widest gives way
+		total, widest := 0, 0
+		for i, w := range widths {
+			total += w + padding
+			if w > widths[widest] {
+				widest = i
+			}
+		}
+		if total <= spare || widths[widest] <= narrowest {
+			break
+		}
+		widths[widest]--
+	}
+	titles := make([]table.Column, len(columns))
+	for i, c := range columns {
+		titles[i] = table.Column{Title: c.title, Width: widths[i]}
+		if order(i) == s.order {
+			titles[i].Title += "▾"
+		}
+	}
+	lines := make([]table.Row, len(rows))
+	for i, r := range rows {
+		lines[i] = r.cells()
+	}
+	cursor := s.table.Cursor()
+	s.table.SetRows(nil) // else rows of other columns would be drawn
+	s.table.SetColumns(titles)
+	s.table.SetRows(lines)
+	s.table.SetWidth(s.width)
+	const around = 3 // lines above and below
+	s.table.SetHeight(max(2, s.height-around))
+	s.table.SetCursor(max(0, min(cursor, len(lines)-1)))
+}
+
+func (s *screen) View() tea.View {
+	v := tea.NewView(s.content())
+	v.AltScreen, v.WindowTitle = true, "latchkey top"
+	return v
+}
+
+func (s *screen) content() string {
+	dim := lipgloss.NewStyle().Faint(true)
+	lines := []string{s.status()}
+	if s.details != "" {
+		lines = append(lines, s.detailsOf(s.details), dim.Render("esc back  q end"))
+		return strings.Join(lines, "\n")
+	}
+	help := "s/S sort  / filter  ↑↓ enter details  p pause  q end"
+	if s.filtering {
+		help = "filter: " + s.filter + "▏ enter keep  esc drop"
+	}
+	return strings.Join(append(lines, s.table.View(), dim.Render(help)), "\n")
+}
+
+// status is the first line.
+func (s *screen) status() string {
+	text := lipgloss.NewStyle().Bold(true).Render("latchkey top")
+	switch {
+	case s.err != nil:
+		text += "  " + lipgloss.NewStyle().Foreground(lipgloss.Color("1")).Render(plainText(s.err.Error()))
+	case s.sight == nil:
+		return text + "  ..."
+	}
+	if s.sight != nil {
+		text += fmt.Sprintf("  %s  %s", s.sight.At.Format(time.TimeOnly), s.sight.summary())
+	}
+	if s.paused {
+		text += "  paused"
+	}
+	if s.filter != "" && !s.filtering {
+		text += "  filter: " + s.filter
+	}
+	return text
+}
+
+// detailsOf is all that is known of a name.
+func (s *screen) detailsOf(name string) string {
+	for _, r := range s.sight.rows {
+		if r.Name == name {
+			var text strings.Builder
+			r.report.print(&text, s.sight.At)
+			return strings.TrimRight(text.String(), "\n")
+		}
+	}
+	return plainText(name) + ": free"
+}

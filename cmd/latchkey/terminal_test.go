@@ -1,0 +1,80 @@
+//go:build unix
+
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey/internal/redistest"
+)
+
+// On a terminal the command gets what is typed. Ctrl-Z gives the terminal back to the shell, and fg goes on.
+// Ctrl-C ends the command, and the lock is given back.
+func TestLockOnATerminal(t *testing.T) {
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip("there is no bash, whose job control this is about")
+	}
+	url := redistest.New(t).URL()
+	folder := t.TempDir()
+	path, err := os.Executable()
+	require.NoError(t, err)
+	require.NoError(t, os.Symlink(path, filepath.Join(folder, "latchkey")))
+	shell := exec.Command(bash, "--norc", "--noprofile", "-i") //nolint:noctx // it is killed below
+	shell.Env = append(os.Environ(), asCommand+"=1", "LATCHKEY_REDIS="+url, "GOCOVERDIR="+t.TempDir(), "PS1=ready> ", "PATH="+folder+":"+os.Getenv("PATH"))
+	tty, err := pty.Start(shell)
+	require.NoError(t, err)
+	var screen output
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		buffer := make([]byte, 4096)
+		for {
+			n, err := tty.Read(buffer)
+			_, _ = screen.Write(buffer[:n])
+			if err != nil {
+				return
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		_ = shell.Process.Kill()
+		_ = shell.Wait()
+		_ = tty.Close()
+		<-read
+	})
+	shown := 0
+	// types what is said, and waits until the screen has shown a text so often since the last time.
+	types := func(keys, text string, times int) {
+		t.Helper()
+		_, err := tty.WriteString(keys)
+		require.NoError(t, err)
+		deadline := time.After(limit)
+		for strings.Count(screen.String()[shown:], text) < times {
+			select {
+			case <-deadline:
+				t.Fatalf("%q shows no %q: %q", keys, text, screen.String())
+			case <-time.After(time.Millisecond):
+			}
+		}
+		shown = len(screen.String())
+	}
+	types("latchkey lock job -- sh -c 'echo be; echo gun; exec cat'\n", "gun\r\n", 1)
+	types("one\n", "one\r\n", 2) // the terminal's, and the command's
+	status, out := runCommand(t, url, "lock", "--try", "job", "--", "true")
+	require.Equal(t, statusNotAcquired, status, out)
+	types("\x1a", "ready> ", 1)
+	types("fg\n", "cat'\r\n", 1)
+	types("two\n", "two\r\n", 2)
+	types("\x03", "ready> ", 1)
+	types("echo status=$?\n", "status=130", 1)
+	requireFree(t, url, "job")
+}

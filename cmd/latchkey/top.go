@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/urfave/cli/v3"
+	"golang.org/x/term"
+)
+
+func topCommand() *cli.Command {
+	return &cli.Command{
+		Name: "top", Usage: "show what is held and waited for, as it changes", ArgsUsage: "[PATTERN]",
+		Description: `Shows the names that match PATTERN and are held or waited for, the longest wait first. Keys: s and S sort by the next
+or the last column, / filters, ↑ and ↓ and Enter show who holds and waits, p pauses, q ends.
+
+Where standard output is no terminal it prints a table each interval, or with --json a line.
+
+It asks for the names every five seconds with SCAN, and for each of those shown with three commands an interval. To
+count hand-offs it hears the messages of all grants, where the user may and the server is no cluster: Redis sends them
+twice then. --no-rates leaves that out.`,
+		Flags: append(connection(),
+			&cli.DurationFlag{Name: "interval", Usage: "how often it looks", Value: time.Second, Validator: atLeast(100 * time.Millisecond)},
+			&cli.IntFlag{Name: "count", Usage: "end after `N` times", DefaultText: "never", Validator: between(1, 1<<31-1)},
+			&cli.BoolFlag{Name: "no-rates", Usage: "do not count hand-offs"},
+			&cli.BoolFlag{Name: "json", Usage: "print JSON, one line an interval"},
+		),
+		Action: top,
+	}
+}
+
+func top(ctx context.Context, c *cli.Command) error {
+	if c.Args().Len() > 1 {
+		return usage(c)
+	}
+	l, err := newLooker(c)
+	if err != nil {
+		return err
+	}
+	defer l.close()
+	ctx, stop := context.WithCancel(ctx)
+	m := &monitor{looker: l, pattern: patternOf(c), interval: c.Duration("interval")}
+	if !c.Bool("no-rates") {
+		defer m.countGrants(ctx)()
+	}
+	defer stop() // before the count is waited for
+	out := c.Root().Writer
+	if f, ok := out.(*os.File); ok && term.IsTerminal(int(f.Fd())) && !c.Bool("json") {
+		_, err := tea.NewProgram(newScreen(ctx, m), tea.WithContext(ctx), tea.WithoutSignalHandler()).Run()
+		if errors.Is(err, tea.ErrProgramKilled) && ctx.Err() != nil || errors.Is(err, tea.ErrInterrupted) {
+			return nil
+		}
+		return err
+	}
+	return m.print(ctx, out, c.Bool("json"), c.Int("count"))
+}
+
+// print prints what there is at each interval, until ctx ends or it was done so often; 0: for ever.
+func (m *monitor) print(ctx context.Context, out io.Writer, asJSON bool, times int) error {
+	tick := time.NewTicker(m.interval)
+	defer tick.Stop()
+	for n := 1; ; n++ {
+		seen, err := m.look(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			return failed(err)
+		}
+		byLongestWait.sort(seen.rows)
+		if asJSON {
+			err = json.NewEncoder(out).Encode(seen)
+		} else {
+			err = seen.print(out)
+		}
+		if err != nil || n == times {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// print prints a table.
+func (s *sight) print(out io.Writer) error {
+	if _, err := fmt.Fprintf(out, "%s  %s\n", s.At.Format(time.DateTime), s.summary()); err != nil {
+		return err
+	}
+	t := newTable(out)
+	t.AppendHeader(headerRow())
+	for _, r := range s.rows {
+		t.AppendRow(r.tableRow())
+	}
+	t.SuppressEmptyColumns()
+	t.Render()
+	return nil
+}

@@ -1,0 +1,235 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"charm.land/lipgloss/v2"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/fairlock"
+	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/semaphore"
+)
+
+// busy is a server on which something is held and waited for, since more than a second.
+func busy(t *testing.T) *redistest.Server {
+	t.Helper()
+	s := redistest.New(t)
+	open := func(label string) *latchkey.Client {
+		c, err := latchkey.New(s.Option(), latchkey.WithLabel(label))
+		require.NoError(t, err)
+		t.Cleanup(c.Close)
+		return c
+	}
+	lock := func(c *latchkey.Client, name string) *latchkey.Lock {
+		l, err := fairlock.New(c, name)
+		require.NoError(t, err)
+		return l
+	}
+	importer, retrier := open("importer"), open("retrier")
+	for _, name := range []string{"orders:42", "alone"} {
+		_, err := lock(importer, name).Lock(latchkey.WithNote(t.Context(), "of "+name))
+		require.NoError(t, err)
+	}
+	sem, err := semaphore.New(importer, "build", semaphore.WithCapacity(2))
+	require.NoError(t, err)
+	_, err = sem.Acquire(t.Context(), 2)
+	require.NoError(t, err)
+	_ = redistest.Begin(t, func(ctx context.Context) (*latchkey.Hold, error) {
+		return lock(retrier, "orders:42").Lock(latchkey.WithNote(ctx, "a retry"))
+	})
+	l := lock(importer, "orders:42")
+	require.Eventually(t, func() bool {
+		state, err := l.Inspect(t.Context())
+		return err == nil && len(state.Waiters) == 1 && state.Waiters[0].Note != ""
+	}, limit, 10*time.Millisecond)
+	return s
+}
+
+// Where it is no terminal, top prints a table or a line of JSON at each interval. The longest wait is first.
+func TestTopPrints(t *testing.T) {
+	s := busy(t)
+	status, out := runCommand(t, s.URL(), "top", "--count", "2", "--interval", "100ms")
+	require.Zero(t, status, out)
+	require.Equal(t, 2, strings.Count(out, "3 held, 1 waiting"), out)
+	require.Less(t, strings.Index(out, "orders:42"), strings.Index(out, "alone"))
+	require.Contains(t, out, "of orders:42")
+	status, out = runCommand(t, s.URL(), "top", "--count", "1", "--json", "o*")
+	require.Zero(t, status, out)
+	var seen struct {
+		Names []row `json:"names"`
+	}
+	require.NoError(t, json.Unmarshal([]byte(out), &seen))
+	require.Len(t, seen.Names, 1)
+	require.Equal(t, "orders:42", seen.Names[0].Name)
+	require.Greater(t, seen.Names[0].LongestWait, 0.9)
+	require.Equal(t, "a retry", seen.Names[0].Waiters[0].Note)
+	for _, args := range [][]string{{"--interval", "1ms"}, {"--count", "0"}, {"a", "b"}} {
+		status, out = runCommand(t, s.URL(), append([]string{"top"}, args...)...)
+		require.Equal(t, statusUsage, status, out)
+	}
+	status, out = runCommand(t, "redis://127.0.0.1:1", "top", "--count", "1")
+	require.Equal(t, statusAway, status, out)
+}
+
+// Hand-offs are counted by name, from the second look on.
+func TestTopCountsHandOffs(t *testing.T) {
+	s := redistest.New(t)
+	r := begin(t, s.URL(), "top", "--json", "--interval", "200ms")
+	c, err := latchkey.New(s.Option())
+	require.NoError(t, err)
+	defer c.Close()
+	ctx, stop := context.WithCancel(t.Context())
+	l, err := fairlock.New(c, "counter")
+	require.NoError(t, err)
+	var both sync.WaitGroup
+	for range 2 { // each grants it to the other
+		both.Go(func() {
+			for ctx.Err() == nil {
+				_ = l.Do(ctx, func(context.Context, *latchkey.Hold) error { return nil })
+			}
+		})
+	}
+	require.Eventually(t, func() bool {
+		for line := range strings.Lines(r.out.String()) {
+			var seen struct {
+				Names []row `json:"names"`
+			}
+			if json.Unmarshal([]byte(line), &seen) == nil && len(seen.Names) == 1 && seen.Names[0].rate() > 1 {
+				return true
+			}
+		}
+		return false
+	}, limit, 10*time.Millisecond)
+	stop()
+	both.Wait()
+	require.NoError(t, r.Process.Signal(os.Interrupt))
+	require.Zero(t, r.status(t), r.errors.String())
+}
+
+// keys are what is typed, one after the other.
+type keys []string
+
+var named = map[string]tea.KeyPressMsg{
+	"enter": {Code: tea.KeyEnter}, "esc": {Code: tea.KeyEscape}, "backspace": {Code: tea.KeyBackspace}, "down": {Code: tea.KeyDown},
+	"ctrl+c": {Code: 'c', Mod: tea.ModCtrl},
+}
+
+// types gives a screen these keys. It reports that one of them ends it.
+func (k keys) types(s *screen) (quits bool) {
+	for _, key := range k {
+		message, ok := named[key]
+		if !ok {
+			message = tea.KeyPressMsg{Code: []rune(key)[0], Text: key}
+		}
+		_, command := s.Update(message)
+		if command != nil {
+			if _, ends := command().(tea.QuitMsg); ends {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// A screen sorts, filters, shows details, pauses and ends by keys.
+func TestScreen(t *testing.T) {
+	now := time.Now()
+	rows := func() (all []row) {
+		for i := range 40 {
+			since := now.Add(-time.Duration(i) * time.Minute)
+			rate := float64(40 - i)
+			all = append(all, row{
+				report: report{Name: fmt.Sprintf("name-%02d", i), Kind: kindLock, Waiting: i, Holders: []party{{Owner: "X:1", Host: fmt.Sprint("host-", i), Since: &since, Note: "\x1b[31mred"}}},
+				Rate:   &rate, wait: time.Duration(i) * time.Second, held: time.Duration(i) * time.Minute,
+			})
+		}
+		return all
+	}
+	s := newScreen(t.Context(), &monitor{interval: time.Second})
+	require.Contains(t, s.content(), "...")
+	s.Update(tea.WindowSizeMsg{Width: 100, Height: 20})
+	s.Update(seen{sight: &sight{At: now, rows: rows(), counts: true}})
+	first := func() string { return s.rows()[0].Name }
+	require.Equal(t, "name-39", first(), "the longest wait")
+	text := s.content()
+	require.Contains(t, text, "40 held, 780 waiting, 820.0 hand-offs a second")
+	require.Contains(t, text, "?[31mred", "what a terminal would obey is not shown")
+	lines := strings.Split(text, "\n")
+	require.LessOrEqual(t, len(lines), 20)
+	for _, line := range lines {
+		require.LessOrEqual(t, lipgloss.Width(line), 100, line)
+	}
+	for _, sorted := range []string{"name-39", "name-00", "name-39", "name-00"} { // waiting, rate, held, name
+		require.False(t, keys{"s"}.types(s))
+		require.Equal(t, sorted, first())
+	}
+	keys{"S", "S", "S", "S"}.types(s)
+	require.Equal(t, "name-39", first())
+	keys{"/", "H", "O", "S", "T", "-", "1", "1", "backspace", "2", "enter"}.types(s)
+	require.Equal(t, "name-12", first())
+	require.Len(t, s.rows(), 1)
+	require.Contains(t, s.content(), "filter: HOST-12")
+	keys{"enter"}.types(s)
+	require.Contains(t, s.content(), "name-12: a lock, 12 waiting")
+	s.Update(seen{sight: &sight{At: now, rows: rows()[:3]}})
+	require.Contains(t, s.content(), "name-12: free")
+	keys{"esc", "esc"}.types(s)
+	require.Len(t, s.rows(), 3)
+	keys{"down", "enter"}.types(s)
+	require.Contains(t, s.content(), "name-01: a lock")
+	keys{"esc", "p"}.types(s)
+	s.Update(seen{sight: &sight{At: now, rows: rows()}})
+	require.Len(t, s.rows(), 3, "it is paused")
+	require.Contains(t, s.content(), "paused")
+	keys{"p"}.types(s)
+	s.Update(seen{err: io.ErrUnexpectedEOF})
+	require.Contains(t, s.content(), io.ErrUnexpectedEOF.Error())
+	require.Len(t, s.rows(), 3, "and what was seen stays")
+	keys{"/", "x", "q"}.types(s)
+	require.Empty(t, s.rows())
+	keys{"esc"}.types(s)
+	require.Len(t, s.rows(), 3)
+	require.True(t, keys{"q"}.types(s))
+	require.True(t, keys{"/", "ctrl+c"}.types(s))
+	s.Update(tea.WindowSizeMsg{Width: 1, Height: 1})
+	_ = s.View()
+}
+
+// The whole program on a terminal: it looks, shows and ends.
+func TestTopOnATerminal(t *testing.T) {
+	s := busy(t)
+	client, err := latchkey.New(s.Option())
+	require.NoError(t, err)
+	l := &looker{client: client, plain: s.Client(t)}
+	defer client.Close()
+	var out output
+	typed, keyboard := io.Pipe()
+	ended := make(chan error, 1)
+	p := tea.NewProgram(newScreen(t.Context(), &monitor{looker: l, pattern: "*", interval: 50 * time.Millisecond}),
+		tea.WithContext(t.Context()), tea.WithInput(typed), tea.WithOutput(&out), tea.WithWindowSize(120, 20), tea.WithoutSignalHandler())
+	go func() {
+		_, err := p.Run()
+		ended <- err
+	}()
+	require.Eventually(t, func() bool { return strings.Contains(out.String(), "orders:42") }, limit, time.Millisecond)
+	_, err = keyboard.Write([]byte("s"))
+	require.NoError(t, err)
+	_, err = keyboard.Write([]byte("q"))
+	require.NoError(t, err)
+	require.NoError(t, <-ended)
+	require.NoError(t, keyboard.Close())
+	require.Contains(t, out.String(), "latchkey top")
+}
