@@ -18,3 +18,16 @@ func guardCommand() *cli.Command {
 		},
 	}
 }
+
+// startCommand is what becomes a command: see waiting.
+func startCommand() *cli.Command {
+	return &cli.Command{
+		Name: "start", Hidden: true,
+		Action: func(_ context.Context, c *cli.Command) error {
+			if c.Args().Len() < 2 {
+				return usage(c)
+			}
+			return become(c.Args().First(), c.Args().Tail())
+		},
+	}
+}

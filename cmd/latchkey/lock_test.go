@@ -286,3 +286,22 @@ func TestLockGoesOnAfterAnInterrupt(t *testing.T) {
 	require.Equal(t, 5, r.status(t), r.errors.String())
 	requireFree(t, url, "job")
 }
+
+// A command does not begin before the guard knows it: when we are killed before that, it never runs.
+func TestLockIsKilledBeforeItsCommand(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "ran")
+	for _, told := range []string{"", "\n"} {
+		t.Setenv(asCommand, "1")
+		child, start, err := waiting("/bin/sh", []string{"sh", "-c", "echo >" + file})
+		require.NoError(t, err)
+		require.NoError(t, child.Start())
+		require.NoError(t, child.ExtraFiles[0].Close())
+		_, err = start.WriteString(told)
+		require.NoError(t, err)
+		require.NoError(t, start.Close())
+		err = child.Wait()
+		_, missing := os.Stat(file)
+		require.Equal(t, told == "", err != nil)
+		require.Equal(t, told == "", errors.Is(missing, os.ErrNotExist))
+	}
+}

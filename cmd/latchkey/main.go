@@ -33,7 +33,7 @@ func main() {
 }
 
 // runners are the sub-commands that run another one, which gets the signals.
-var runners = []string{"lock", "semaphore", "once"}
+var runners = []string{"lock", "semaphore", "once", "start"}
 
 func command() *cli.Command {
 	root := subCommands()
@@ -70,7 +70,7 @@ func subCommands() *cli.Command {
 		// The process ends in main, with the status that an error has.
 		ExitErrHandler: func(context.Context, *cli.Command, error) {},
 		Commands: []*cli.Command{
-			lockCommand(), semaphoreCommand(), onceCommand(), latchCommand(), inspectCommand(), listCommand(), topCommand(), deadlocksCommand(), unlockCommand(), doctorCommand(), guardCommand(),
+			lockCommand(), semaphoreCommand(), onceCommand(), latchCommand(), inspectCommand(), listCommand(), topCommand(), deadlocksCommand(), unlockCommand(), doctorCommand(), guardCommand(), startCommand(),
 			{
 				Name:  "demo",
 				Usage: "sell a stock from several processes, without a lock and with one, and break it on purpose",

@@ -38,3 +38,6 @@ func supervise(ctx context.Context, _ func(), command, env []string, _, _ time.D
 
 // stand is what a guard does: here none is started.
 func stand(io.Reader, time.Duration) {}
+
+// become is what a process does that waits for its start: here none is started.
+func become(string, []string) error { return exit(statusUsage, "there is no sub-command start here") }

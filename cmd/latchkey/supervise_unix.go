@@ -5,8 +5,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -71,7 +69,15 @@ func supervise(ctx context.Context, disarm func(), command, env []string, grace,
 		return 0, exit(statusNotRunnable, "%w", err)
 	}
 	defer g.dismiss()
-	child := exec.Command(command[0], command[1:]...) //nolint:gosec,noctx // it is what this is for; it gets a TERM first
+	path, err := exec.LookPath(command[0])
+	if err != nil {
+		return 0, exit(statusOfStart(err), "%w", err)
+	}
+	child, start, err := waiting(path, command)
+	if err != nil {
+		return 0, exit(statusNotRunnable, "%w", err)
+	}
+	defer start.Close() //nolint:errcheck // nothing was written that could be lost
 	child.Stdin, child.Stdout, child.Stderr, child.Env = os.Stdin, os.Stdout, os.Stderr, env
 	child.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	tty := terminal{int(os.Stdin.Fd())}
@@ -80,13 +86,12 @@ func supervise(ctx context.Context, disarm func(), command, env []string, grace,
 		defer tty.give(syscall.Getpgrp())
 	}
 	if err := child.Start(); err != nil {
-		if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
-			return 0, exit(statusNotFound, "%w", err)
-		}
 		return 0, exit(statusNotRunnable, "%w", err)
 	}
+	_ = child.ExtraFiles[0].Close()
 	group := child.Process.Pid
 	g.watch(group)
+	_, _ = start.Write([]byte{'\n'})
 	exited := make(chan syscall.WaitStatus, 1)
 	go func() { exited <- await(group, func() { tty.suspend(group) }) }()
 	s := end(ctx, group, exited, signals, grace)
@@ -157,50 +162,3 @@ func end(ctx context.Context, group int, exited <-chan syscall.WaitStatus, signa
 
 // alive reports whether a process of the group runs.
 func alive(group int) bool { return !errors.Is(syscall.Kill(-group, 0), syscall.ESRCH) }
-
-// guard is a process that outlives ours when that is killed, and then ends the group of the command.
-type guard struct {
-	process *exec.Cmd
-	pipe    io.WriteCloser
-}
-
-func newGuard(grace time.Duration) (*guard, error) {
-	path, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	g := &guard{process: exec.Command(path, "guard", "--grace", grace.String())} //nolint:gosec,noctx // ourselves; it ends with us
-	g.process.SysProcAttr = &syscall.SysProcAttr{Setsid: true}                   // what ends our group does not end it
-	if g.pipe, err = g.process.StdinPipe(); err != nil {
-		return nil, err
-	}
-	return g, g.process.Start()
-}
-
-func (g *guard) watch(group int) { _, _ = fmt.Fprintln(g.pipe, group) }
-
-// dismiss ends the guard, which has nothing to do any more.
-func (g *guard) dismiss() {
-	_, _ = fmt.Fprintln(g.pipe, "done")
-	_ = g.pipe.Close()
-	_ = g.process.Wait()
-}
-
-// stand is what the guard does: it reads the group from in, and ends that when in ends without a word.
-func stand(in io.Reader, grace time.Duration) {
-	var group int
-	var word string
-	if n, _ := fmt.Fscan(in, &group); n == 0 || group <= 1 {
-		return
-	}
-	if n, _ := fmt.Fscan(in, &word); n > 0 || !alive(group) {
-		return
-	}
-	_ = syscall.Kill(-group, syscall.SIGTERM)
-	for deadline := time.Now().Add(grace); alive(group); time.Sleep(looks) {
-		if time.Now().After(deadline) {
-			_ = syscall.Kill(-group, syscall.SIGKILL)
-			return
-		}
-	}
-}

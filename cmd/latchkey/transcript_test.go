@@ -65,7 +65,7 @@ func shell(ts *testscript.TestScript, words []string) *exec.Cmd {
 func line(words []string) string {
 	quoted := make([]string, len(words))
 	for i, word := range words {
-		if quoted[i] = word; strings.ContainsAny(word, " ;$") {
+		if quoted[i] = word; strings.ContainsAny(word, ` ;$*?[("`) {
 			quoted[i] = "'" + word + "'"
 		}
 	}
@@ -123,7 +123,11 @@ var masks = []struct {
 	{regexp.MustCompile(`\b1[0-9]{15}\b`), "TOKEN"},
 	{regexp.MustCompile(`"pid":[0-9]+`), `"pid":PID`},
 	{regexp.MustCompile(`\b[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z`), "TIME"},
+	{regexp.MustCompile(`\b[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]+`), "TIME"},
+	{regexp.MustCompile(`\b[0-9]+\.[0-9]+\.[0-9]+\.[0-9]+:[0-9]+\b`), "ADDRESS"},
+	{regexp.MustCompile(`\b[0-9]+\.[0-9]+\.[0-9]+\b`), "VERSION"},
 	{regexp.MustCompile(`\b[0-9.]+(ms|µs|s)\b`), "SPAN"},
+	{regexp.MustCompile(`"longest_wait":[0-9.]+`), `"longest_wait":SECONDS`},
 	{regexp.MustCompile(`\b[0-9]{2,7}\b`), "NUMBER"},
 	{regexp.MustCompile(`(redis|localhost|127\.0\.0\.1):[0-9]+`), "ADDRESS"},
 	{regexp.MustCompile(` {2,}`), " "},
