@@ -40,10 +40,10 @@ var lockMakers = map[string]lockMaker{
 	}),
 }
 
-func making(make func(*latchkey.Client, string, ...latchkey.LockOption) (*latchkey.Lock, error)) lockMaker {
+func making(construct func(*latchkey.Client, string, ...latchkey.LockOption) (*latchkey.Lock, error)) lockMaker {
 	return func(t *testing.T, c *latchkey.Client, name string, terms ...latchkey.LockOption) *latchkey.Lock {
 		t.Helper()
-		l, err := make(c, name, terms...)
+		l, err := construct(c, name, terms...)
 		require.NoError(t, err)
 		return l
 	}
@@ -269,7 +269,7 @@ func TestNoDeadlock(t *testing.T) {
 		closes := redistest.Begin(t, func(context.Context) (*latchkey.Hold, error) {
 			return making(rlock.New)(t, clients[1], "a").Lock(waits)
 		})
-		chained := redistest.Begin(t, func(ctx context.Context) (*latchkey.Hold, error) {
+		chained := redistest.Begin(t, func(context.Context) (*latchkey.Hold, error) {
 			waits, cancel := context.WithTimeout(a.Context(), 4*time.Second)
 			defer cancel()
 			return making(rlock.New)(t, clients[0], "b", rlock.WithDeadlockCheck()).Lock(waits)

@@ -31,15 +31,6 @@ func examined(t *testing.T, url string, flags ...string) (status int, found map[
 	return status, found
 }
 
-// verdicts are those of findings.
-func verdicts(found map[string]finding) map[string]verdict {
-	all := map[string]verdict{}
-	for check, f := range found {
-		all[check] = f.Verdict
-	}
-	return all
-}
-
 func do(t *testing.T, s *redistest.Server, words ...string) {
 	t.Helper()
 	c := s.Client(t)

@@ -191,13 +191,11 @@ const byLongestWait order = 0
 // sort sorts rows by the column, and equal ones by the number that wait and by name.
 func (o order) sort(rows []row) {
 	slices.SortStableFunc(rows, func(a, b row) int {
-		by := 0
-		if c := columns[o]; c.compare != nil {
-			by = c.compare(a, b)
-		} else {
-			by = cmp.Compare(c.text(a), c.text(b))
+		compare := columns[o].compare
+		if compare == nil {
+			compare = func(a, b row) int { return cmp.Compare(columns[o].text(a), columns[o].text(b)) }
 		}
-		return cmp.Or(by, cmp.Compare(b.Waiting, a.Waiting), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(compare(a, b), cmp.Compare(b.Waiting, a.Waiting), cmp.Compare(a.Name, b.Name))
 	})
 }
 

@@ -243,7 +243,7 @@ func (s *screen) detailsOf(name string) string {
 	for _, r := range s.sight.rows {
 		if r.Name == name {
 			var text strings.Builder
-			r.report.print(&text, s.sight.At)
+			r.print(&text, s.sight.At)
 			return strings.TrimRight(text.String(), "\n")
 		}
 	}
