@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -122,6 +123,7 @@ func openN(t *testing.T, s *redistest.Server, n int, options ...latchkey.Option)
 
 // Of a circle of three processes one wait ends, and the two others go on: with all kinds of locks.
 func TestDeadlockCheck(t *testing.T) {
+	t.Parallel()
 	for held, makeHeld := range lockMakers {
 		for wanted, makeWanted := range lockMakers {
 			readWrite := func(kind string) bool { return kind == "read" || kind == "write" }
@@ -143,8 +145,97 @@ func TestDeadlockCheck(t *testing.T) {
 	}
 }
 
+// deadlockWorker holds one lock and, when it is told to, waits for another one.
+func deadlockWorker(url, holds, wants string, checks bool) {
+	fatal := func(err error) {
+		if err != nil {
+			fmt.Println("failed", err)
+			os.Exit(1)
+		}
+	}
+	c, err := latchkey.Open(url)
+	fatal(err)
+	var terms []latchkey.LockOption
+	if checks {
+		terms = append(terms, latchkey.WithDeadlockCheck(), latchkey.WithLease(2*time.Second))
+	}
+	mine, err := rlock.New(c, holds, latchkey.WithLease(2*time.Second))
+	fatal(err)
+	other, err := rlock.New(c, wants, terms...)
+	fatal(err)
+	err = mine.Do(context.Background(), func(ctx context.Context, _ *latchkey.Hold) error {
+		fmt.Println("holds", holds)
+		redistest.Told()
+		return other.Do(ctx, func(context.Context, *latchkey.Hold) error {
+			fmt.Println("granted", wants)
+			return nil
+		})
+	})
+	if errors.Is(err, latchkey.ErrDeadlock) {
+		fmt.Println("deadlock", err)
+		err = nil
+	}
+	fatal(err)
+	c.Close()
+	fmt.Println("ended", holds)
+}
+
+// A circle of three processes over three locks is broken: one gets ErrDeadlock, and two go on. So they do
+// without the option when one of the processes is killed.
+func TestDeadlockOfProcesses(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{"checks", "waits"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			s := redistest.New(t)
+			var all []*redistest.Worker
+			for i := range 3 {
+				w := redistest.StartWorker(t, fmt.Sprintf("deadlock %s lock-%d lock-%d %s", s.URL(), i, (i+1)%3, mode))
+				w.Next(t, "holds")
+				all = append(all, w)
+			}
+			for _, w := range all {
+				w.Tell(t, "go on")
+			}
+			if mode == "waits" {
+				c := openN(t, s, 1)[0]
+				eventually(t, "the circle is told", func() bool {
+					found, err := c.Deadlocks(t.Context())
+					return err == nil && len(found) == 1 && len(found[0]) == 3
+				})
+				all[0].Kill()
+				all = all[1:]
+			}
+			var lines []string
+			for _, w := range all {
+				for line := range w.Lines() {
+					if strings.HasPrefix(line, "ended") {
+						break
+					}
+					lines = append(lines, line)
+				}
+			}
+			deadlocks, granted := 0, 0
+			for _, line := range lines {
+				switch {
+				case strings.HasPrefix(line, "granted"):
+					granted++
+				case strings.HasPrefix(line, "deadlock"):
+					deadlocks++
+					require.Equal(t, 3, strings.Count(line, " and waits for "), line)
+				default:
+					t.Error(line)
+				}
+			}
+			require.Equal(t, 2, granted)
+			require.Equal(t, map[string]int{"checks": 1, "waits": 0}[mode], deadlocks)
+		})
+	}
+}
+
 // The goroutines of one client can be a circle, also those that stand in its line, and two can.
 func TestDeadlockCheckInAProcess(t *testing.T) {
+	t.Parallel()
 	for _, n := range []int{2, 5} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			t.Parallel()
@@ -160,6 +251,7 @@ func TestDeadlockCheckInAProcess(t *testing.T) {
 
 // Only waits with the option end, and the youngest of those.
 func TestDeadlockCheckOfOne(t *testing.T) {
+	t.Parallel()
 	s := redistest.New(t)
 	clients := openN(t, s, 3)
 	r := &ring{clients: clients, names: []string{"lock-0", "lock-1", "lock-2"}}
@@ -192,6 +284,7 @@ func TestDeadlockCheckOfOne(t *testing.T) {
 // Deadlocks names a circle that nothing ends, within two seconds when it has been told. It is empty before
 // and after.
 func TestDeadlocks(t *testing.T) {
+	t.Parallel()
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		clients := openN(t, s, 3, latchkey.WithKeyPrefix("shop:"), latchkey.WithLabel("billing"))
 		all, err := clients[0].Deadlocks(t.Context())
@@ -245,6 +338,7 @@ func TestDeadlocks(t *testing.T) {
 
 // A lock that its own caller holds, through another client, is a circle of one. So is one of a multilock.
 func TestDeadlockWithItself(t *testing.T) {
+	t.Parallel()
 	clients := openN(t, redistest.New(t), 2)
 	both, err := multilock.New(making(rlock.New)(t, clients[0], "a"), making(rlock.New)(t, clients[0], "b"))
 	require.NoError(t, err)
@@ -261,6 +355,7 @@ func TestDeadlockWithItself(t *testing.T) {
 
 // A wait that is in no circle goes on, however long it takes: a chain, and a circle that its context ended.
 func TestNoDeadlock(t *testing.T) {
+	t.Parallel()
 	s := redistest.New(t)
 	clients := openN(t, s, 3)
 	a, b := mustLock(t, clients[0], "a"), mustLock(t, clients[1], "b")
@@ -287,6 +382,7 @@ func TestNoDeadlock(t *testing.T) {
 
 // Who takes locks in one order is never told of a deadlock, also when waits last for seconds.
 func TestNoDeadlockInOneOrder(t *testing.T) {
+	t.Parallel()
 	acquires, processes, goroutines, locks := int64(10_000), 3, 4, 6
 	if os.Getenv("LATCHKEY_SOAK") != "" {
 		acquires = 100_000

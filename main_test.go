@@ -7,5 +7,11 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	redistest.MainWithWorkers(m, func(mode []string) { idleWorker(mode[1], mode[2]) })
+	redistest.MainWithWorkers(m, func(mode []string) {
+		if mode[0] == "deadlock" {
+			deadlockWorker(mode[1], mode[2], mode[3], mode[4] == "checks")
+			return
+		}
+		idleWorker(mode[1], mode[2])
+	})
 }

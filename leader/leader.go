@@ -96,7 +96,7 @@ func New(c *latchkey.Client, name string, opts ...Option) (*Candidate, error) {
 	if err := l.settings.validate(client.Options.Lease); err != nil {
 		return nil, fail.Wrap(name, err)
 	}
-	if l.own, err = identify(l.settings.preferred); err != nil {
+	if l.own, err = textOf(client, l.settings.preferred); err != nil {
 		return nil, fail.Wrap(name, err)
 	}
 	if l.group, err = session.GetOrCreate(client, lua.Leader, name, newGroup); err != nil {

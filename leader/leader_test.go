@@ -35,7 +35,11 @@ func TestTurns(t *testing.T) {
 		require.NoError(t, err)
 		host, err := os.Hostname()
 		require.NoError(t, err)
-		require.Equal(t, leader.Leader{Host: host, PID: os.Getpid(), Program: "leader.test", Token: term.Token(), Since: term.Since()}, who)
+		require.NotEmpty(t, who.Client)
+		require.Equal(t, leader.Leader{
+			Client: who.Client, Host: host, PID: os.Getpid(), Program: "leader.test", Label: "leader.test", Version: who.Version,
+			Token: term.Token(), Since: term.Since(),
+		}, who)
 
 		second := begin(t, two, nil)
 		queued(t, plain, 1)
@@ -500,4 +504,25 @@ func TestIdleCandidateCostsAWaiter(t *testing.T) {
 	candidate := of(func(c *latchkey.Client) { begin(t, newCandidate(t, c), nil) })
 	t.Logf("a waiter %d scripts, a candidate %d", lock, candidate)
 	require.InDelta(t, lock, candidate, 1)
+}
+
+// A leader is known by its client's id and label, unless its client tells nobody who it is.
+func TestLeaderIsKnown(t *testing.T) {
+	s := redistest.New(t)
+	told, untold := open(t, s.Option(), latchkey.WithLabel("billing")), open(t, s.Option(), latchkey.WithoutRecord())
+	for _, c := range []*latchkey.Client{told, untold} {
+		l := newCandidate(t, c)
+		run := begin(t, l, nil)
+		term := run.led(t)
+		who, err := newCandidate(t, told).Leader(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, c.ID(), who.Client)
+		if c == told {
+			require.Equal(t, "billing", who.Label)
+		} else {
+			require.Equal(t, leader.Leader{Client: c.ID(), Token: term.Token(), Since: term.Since()}, who)
+		}
+		require.True(t, l.Resign())
+		require.ErrorIs(t, run.cause(t), leader.ErrResigned)
+	}
 }

@@ -5,48 +5,46 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/broadcast"
 	"github.com/latchkey-go/latchkey/internal/fail"
+	"github.com/latchkey-go/latchkey/internal/identity"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/retry"
 	"github.com/latchkey-go/latchkey/internal/session"
 	"github.com/latchkey-go/latchkey/internal/wait"
 )
 
-// Leader says who leads. The zero value says that nobody does: then Token is 0.
+// Leader says who leads. The zero value says that nobody does: then Token is 0. Of a client that tells nobody
+// who it is (latchkey.WithoutRecord) there is its id alone.
 type Leader struct {
+	Client    string    // id of its client: [latchkey.Client.ID]
 	Host      string    // name of the machine
 	PID       int       // of the process there
 	Program   string    // name of its program, without the folder
+	Label     string    // of its client: [latchkey.WithLabel]
+	Version   string    // of this library; empty where its build does not say
 	Preferred bool      // it is a preferred candidate
 	Token     int64     // of the term
 	Since     time.Time // when the term began, by the server's clock
 }
 
-// identity is what Redis keeps of a leader's process.
-type identity struct {
-	Host      string `json:"host"`
-	PID       int    `json:"pid"`
-	Program   string `json:"program"`
+// text is what Redis keeps of a leader's process: what its client tells in its own record, and more.
+type text struct {
+	identity.Record
+	Client    string `json:"client"`
 	Preferred bool   `json:"preferred,omitempty"`
 }
 
-// identify is the text of this process.
-func identify(preferred bool) (string, error) {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "" // it is for people to read
+// textOf is that of a client. One that tells nobody who it is has its id alone.
+func textOf(c *session.Client, preferred bool) (string, error) {
+	said := text{Client: c.IDs.Client, Preferred: preferred}
+	if !c.Options.Untold {
+		said.Record = identity.New(c.Options.Label, c.Began)
 	}
-	program := ""
-	if len(os.Args) > 0 {
-		program = filepath.Base(os.Args[0])
-	}
-	text, err := json.Marshal(identity{host, os.Getpid(), program, preferred})
-	return string(text), err
+	b, err := json.Marshal(said)
+	return string(b), err
 }
 
 // parse reads what Redis says. A text that it cannot read is one of another version: then a leader without a
@@ -55,9 +53,12 @@ func parse(l lua.Leading) Leader {
 	if l.Token == 0 {
 		return Leader{}
 	}
-	var who identity
+	var who text
 	_ = json.Unmarshal([]byte(l.Who), &who) // see above
-	return Leader{who.Host, who.PID, who.Program, who.Preferred, l.Token, time.UnixMicro(l.Since)}
+	return Leader{
+		Client: who.Client, Host: who.Host, PID: who.PID, Program: who.Program, Label: who.Label, Version: who.Version,
+		Preferred: who.Preferred, Token: l.Token, Since: time.UnixMicro(l.Since),
+	}
 }
 
 // Leader returns who leads; the zero value when nobody does, or the leader has only just been granted the

@@ -19,6 +19,7 @@ import (
 
 // A circle of three clients over three locks is named within two seconds.
 func TestDeadlocks(t *testing.T) {
+	t.Parallel()
 	s := redistest.New(t)
 	status, out := runCommand(t, s.URL(), "deadlocks")
 	require.Zero(t, status, out)

@@ -39,6 +39,7 @@ func do(t *testing.T, s *redistest.Server, words ...string) {
 
 // Nothing is wrong with a server that keeps all it is told.
 func TestDoctorFindsNothing(t *testing.T) {
+	t.Parallel()
 	s := redistest.NewProcess(t, "--appendonly", "yes", "--appendfsync", "always", "--dir", t.TempDir())
 	status, found := examined(t, s.URL(), "--strict")
 	require.Empty(t, found)
@@ -50,6 +51,7 @@ func TestDoctorFindsNothing(t *testing.T) {
 
 // What a guarantee rests on, and is not so, is named with its mend.
 func TestDoctorFinds(t *testing.T) {
+	t.Parallel()
 	const user = "redis://doctor:secret@"
 	rules := func(t *testing.T, s *redistest.Server, rules string) string {
 		do(t, s, append([]string{"ACL", "SETUSER", "doctor", "on", ">secret", "~*", "&*", "+@all"}, strings.Fields(rules)...)...)
@@ -134,6 +136,7 @@ func follow(t *testing.T, s *redistest.Server) *redistest.Server {
 
 // Of a replica it is said that it is one.
 func TestDoctorAtAReplica(t *testing.T) {
+	t.Parallel()
 	r := follow(t, redistest.NewProcess(t))
 	status, found := examined(t, r.URL())
 	require.Equal(t, 1, status)
@@ -144,6 +147,7 @@ func TestDoctorAtAReplica(t *testing.T) {
 
 // A server that is away has the status of that, and what is printed for people says the same.
 func TestDoctorPrints(t *testing.T) {
+	t.Parallel()
 	status, out := runCommand(t, "redis://127.0.0.1:1", "doctor")
 	require.Equal(t, statusAway, status, out)
 	s := redistest.NewProcess(t)
@@ -159,6 +163,7 @@ func TestDoctorPrints(t *testing.T) {
 
 // All nodes of a cluster are examined.
 func TestDoctorOfACluster(t *testing.T) {
+	t.Parallel()
 	c := redistest.NewCluster(t)
 	status, out := runCommand(t, "redis://"+c.Option().InitAddress[0], "doctor")
 	require.Zero(t, status, out)

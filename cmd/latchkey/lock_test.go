@@ -133,6 +133,7 @@ func requireFree(t *testing.T, url, name string) {
 
 // A command runs under the lock, with its name and token, and its status is ours.
 func TestLockRuns(t *testing.T) {
+	t.Parallel()
 	url := redistest.New(t).URL()
 	status, out := runCommand(t, url, "lock", "job", "--", "sh", "-c", "echo $LATCHKEY_NAME; test $LATCHKEY_TOKEN -gt 0 && exit 7")
 	require.Equal(t, 7, status)
@@ -151,6 +152,7 @@ func TestLockRuns(t *testing.T) {
 
 // What makes no sense, and a Redis that is away, have statuses of their own.
 func TestLockRefuses(t *testing.T) {
+	t.Parallel()
 	url := redistest.New(t).URL()
 	for _, args := range [][]string{{"lock"}, {"lock", "job"}, {"lock", "--fair", "--read", "job", "--", "true"}, {"lock", "--lease", "1ms", "job", "--", "true"}} {
 		status, out := runCommand(t, url, args...)
@@ -162,6 +164,7 @@ func TestLockRefuses(t *testing.T) {
 
 // Whoever does not want to wait is told so. Others see who holds, and why.
 func TestLockIsTaken(t *testing.T) {
+	t.Parallel()
 	url := redistest.New(t).URL()
 	file := pids{filepath.Join(t.TempDir(), "pids")}
 	holder := begin(t, url, "lock", "--note", "the nightly import", "job", "--", "sh", "-c", "echo $$ >"+file.file+"; exec sleep 60")
@@ -196,6 +199,7 @@ func family(p pids) []string {
 // A command that ignores what it is told is killed after the grace, with all that it has started: when the
 // lock is lost, when we are told to end, and when we are killed.
 func TestLockEnds(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		end    func(t *testing.T, url string, r *running)
 		status int
@@ -222,6 +226,7 @@ func TestLockEnds(t *testing.T) {
 
 // --max-hold ends the command; --min-hold keeps the lock taken when it has ended.
 func TestLockHolds(t *testing.T) {
+	t.Parallel()
 	url := redistest.New(t).URL()
 	began := time.Now()
 	r := begin(t, url, "lock", "--max-hold", "300ms", "job", "--", "sleep", "60")
@@ -236,6 +241,7 @@ func TestLockHolds(t *testing.T) {
 
 // When Redis is silent the command ends when the lease is over.
 func TestLockIsCutOff(t *testing.T) {
+	t.Parallel()
 	s := redistest.New(t)
 	p := redistest.NewProxy(t, s)
 	file := pids{filepath.Join(t.TempDir(), "pids")}
@@ -248,6 +254,7 @@ func TestLockIsCutOff(t *testing.T) {
 
 // A wait that is ended by a signal ends, and leaves nothing.
 func TestLockIsInterrupted(t *testing.T) {
+	t.Parallel()
 	url := redistest.New(t).URL()
 	c, err := latchkey.Open(url)
 	require.NoError(t, err)
@@ -272,6 +279,7 @@ func TestLockIsInterrupted(t *testing.T) {
 
 // A command may go on after one interrupt, under the lock.
 func TestLockGoesOnAfterAnInterrupt(t *testing.T) {
+	t.Parallel()
 	url := redistest.New(t).URL()
 	folder := t.TempDir()
 	began, heard := pids{filepath.Join(folder, "began")}, pids{filepath.Join(folder, "heard")}

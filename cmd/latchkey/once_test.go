@@ -16,6 +16,7 @@ import (
 
 // What the crontabs of several machines start runs once a tick.
 func TestOnceEvery(t *testing.T) {
+	t.Parallel()
 	s := redistest.New(t)
 	plain := s.Client(t)
 	file := filepath.Join(t.TempDir(), "ran")
@@ -44,6 +45,7 @@ func TestOnceEvery(t *testing.T) {
 
 // When the machine that runs a tick dies another one runs it, that still waits.
 func TestOnceEveryIsTakenOver(t *testing.T) {
+	t.Parallel()
 	url := redistest.New(t).URL()
 	folder := t.TempDir()
 	file := pids{filepath.Join(folder, "ran")}
@@ -57,6 +59,7 @@ func TestOnceEveryIsTakenOver(t *testing.T) {
 
 // One that waits for another's tick gives up when that is over, and --try does at once.
 func TestOnceEveryGivesUp(t *testing.T) {
+	t.Parallel()
 	url := redistest.New(t).URL()
 	file := pids{filepath.Join(t.TempDir(), "ran")}
 	first := begin(t, url, "once", "report", "--every", "2s", "--", "sh", "-c", "echo $$ >>"+file.file+"; exec sleep 60")
@@ -73,6 +76,7 @@ func TestOnceEveryGivesUp(t *testing.T) {
 
 // What runs once waits for the process that runs it, and runs it itself when that fails.
 func TestOnceWaits(t *testing.T) {
+	t.Parallel()
 	url := redistest.New(t).URL()
 	folder := t.TempDir()
 	file, goOn := pids{filepath.Join(folder, "ran")}, filepath.Join(folder, "go")

@@ -16,14 +16,14 @@ import (
 	"github.com/latchkey-go/latchkey/internal/redistest"
 )
 
-// On a terminal the command gets what is typed. Ctrl-Z gives the terminal back to the shell, and fg goes on.
-// Ctrl-C ends the command, and the lock is given back.
-func TestLockOnATerminal(t *testing.T) {
+// onTerminal runs a shell on a terminal. types types keys, and waits until the terminal has shown a text so often
+// since the last time.
+func onTerminal(t *testing.T, url string) (types func(keys, text string, times int)) {
+	t.Helper()
 	bash, err := exec.LookPath("bash")
 	if err != nil {
 		t.Skip("there is no bash, whose job control this is about")
 	}
-	url := redistest.New(t).URL()
 	folder := t.TempDir()
 	path, err := os.Executable()
 	require.NoError(t, err)
@@ -52,8 +52,7 @@ func TestLockOnATerminal(t *testing.T) {
 		<-read
 	})
 	shown := 0
-	// types what is said, and waits until the screen has shown a text so often since the last time.
-	types := func(keys, text string, times int) {
+	return func(keys, text string, times int) {
 		t.Helper()
 		_, err := tty.WriteString(keys)
 		require.NoError(t, err)
@@ -67,6 +66,14 @@ func TestLockOnATerminal(t *testing.T) {
 		}
 		shown = len(screen.String())
 	}
+}
+
+// On a terminal the command gets what is typed. Ctrl-Z gives the terminal back to the shell, and fg goes on.
+// Ctrl-C ends the command, and the lock is given back.
+func TestLockOnATerminal(t *testing.T) {
+	t.Parallel()
+	url := redistest.New(t).URL()
+	types := onTerminal(t, url)
 	types("latchkey lock job -- sh -c 'echo be; echo gun; exec cat'\n", "gun\r\n", 1)
 	types("one\n", "one\r\n", 2) // the terminal's, and the command's
 	status, out := runCommand(t, url, "lock", "--try", "job", "--", "true")
@@ -77,4 +84,20 @@ func TestLockOnATerminal(t *testing.T) {
 	types("\x03", "ready> ", 1)
 	types("echo status=$?\n", "status=130", 1)
 	requireFree(t, url, "job")
+}
+
+// On a terminal unlock asks.
+func TestUnlockAsks(t *testing.T) {
+	t.Parallel()
+	url := redistest.New(t).URL()
+	file := pids{filepath.Join(t.TempDir(), "pids")}
+	holder := begin(t, url, "lock", "job", "--", "sh", "-c", "echo $$ >"+file.file+"; exec sleep 60")
+	file.await(t, 1)
+	types := onTerminal(t, url)
+	types("latchkey unlock --force job\n", "Take it away? [y/N] ", 1)
+	types("\n", "nothing was done", 1)
+	types("echo status=$?\n", "status=75", 1)
+	types("latchkey unlock --force job\n", "Take it away? [y/N] ", 1)
+	types("yes\n", "it was taken away", 1)
+	require.Equal(t, statusLost, holder.status(t))
 }

@@ -60,6 +60,7 @@ func busy(t *testing.T) *redistest.Server {
 
 // Where it is no terminal, top prints a table or a line of JSON at each interval. The longest wait is first.
 func TestTopPrints(t *testing.T) {
+	t.Parallel()
 	s := busy(t)
 	status, out := runCommand(t, s.URL(), "top", "--count", "2", "--interval", "100ms")
 	require.Zero(t, status, out)
@@ -86,6 +87,7 @@ func TestTopPrints(t *testing.T) {
 
 // Hand-offs are counted by name, from the second look on.
 func TestTopCountsHandOffs(t *testing.T) {
+	t.Parallel()
 	s := redistest.New(t)
 	r := begin(t, s.URL(), "top", "--json", "--interval", "200ms")
 	c, err := latchkey.New(s.Option())
@@ -210,6 +212,7 @@ func TestScreen(t *testing.T) {
 
 // The whole program on a terminal: it looks, shows and ends.
 func TestTopOnATerminal(t *testing.T) {
+	t.Parallel()
 	s := busy(t)
 	client, err := latchkey.New(s.Option())
 	require.NoError(t, err)

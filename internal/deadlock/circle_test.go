@@ -45,9 +45,9 @@ func TestCircle(t *testing.T) {
 	_, found := deadlock.Circle{a}.Victim()
 	require.False(t, found)
 
-	circle[0].Who.Host, circle[0].Who.PID, circle[0].Who.Label, circle[0].Note = "web-1", 7, "billing", "order 42"
+	circle[0].Who.Host, circle[0].Who.PID, circle[0].Who.Label, circle[0].Note = "web-1", 7, "billing\n", "order 42"
 	text := circle.String(strings.ToUpper)
-	require.True(t, strings.HasPrefix(text, `web-1:7 billing holds "X" and waits for "Y" since 1970-01-01T00:00:00Z ("order 42"); c2 holds "Y" and waits for "Z" since `), text)
+	require.True(t, strings.HasPrefix(text, `web-1:7 billing� holds "X" and waits for "Y" since 1970-01-01T00:00:00Z ("order 42"); c2 holds "Y" and waits for "Z" since `), text)
 }
 
 // One that waits for what it holds itself is a circle.

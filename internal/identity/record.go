@@ -34,7 +34,7 @@ type Tenure struct {
 const (
 	MaxTenures = 100
 	MaxLabel   = 100
-	maxRecord  = 256 << 10
+	maxRecord  = 512 << 10 // with the longest notes and names, of which JSON has each byte as six
 )
 
 // New returns the record of a client of this process. An empty label is the name of the program.

@@ -20,7 +20,18 @@ type Held struct {
 const (
 	MaxWaits = 100
 	MaxHolds = 16 // of one wait: the innermost
+	// MaxWaitsSize is how many bytes of all of them are told.
+	MaxWaitsSize = 32 << 10
 )
+
+// Size is how long what is told of a wait is, but for what JSON adds.
+func (w *Wait) Size() int {
+	n := len(w.Key) + len(w.Note)
+	for _, h := range w.Holds {
+		n += len(h.Key) + len(h.Owner)
+	}
+	return n
+}
 
 // clip bounds what a record says that others have written.
 func (w *Wait) clip() {

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -19,6 +20,10 @@ import (
 type watches struct {
 	mu  sync.Mutex
 	all map[*Watch]struct{}
+
+	looking sync.Mutex // held while the waits of this client are gathered
+	own     []identity.Wait
+	looked  time.Time
 }
 
 // Watch is one of them.
@@ -101,6 +106,19 @@ func waitOf(t *Target, told Telling) identity.Wait {
 	}
 }
 
+// ownWaits are those that this client tells. Many looks at a time share what was gathered.
+func (c *Client) ownWaits() []identity.Wait {
+	const fresh = 50 * time.Millisecond
+	w := &c.watches
+	w.looking.Lock()
+	defer w.looking.Unlock()
+	if now := time.Now(); now.Sub(w.looked) > fresh {
+		w.own = c.waitsTold(c.tenures(), now)
+		w.looked = now
+	}
+	return w.own
+}
+
 // during returns the waits that last while somebody has a key, as far as their clients tell. Of this client
 // it knows them itself, and of first without asking its client.
 func (c *Client) during(first deadlock.Wait, key string) (all []deadlock.Wait) {
@@ -118,12 +136,19 @@ func (c *Client) during(first deadlock.Wait, key string) (all []deadlock.Wait) {
 	if first.HasHeld(key, has) {
 		return []deadlock.Wait{first}
 	}
-	for client, record := range c.records(ctx, key, fields) {
-		for _, w := range record.Waits {
+	add := func(who identity.Party, waits []identity.Wait) {
+		for _, w := range waits {
 			if w.HasHeld(key, has) {
-				all = append(all, deadlock.Wait{Who: identity.PartyOf(client, record), Wait: w})
+				all = append(all, deadlock.Wait{Who: who, Wait: w})
 			}
 		}
+	}
+	mine := func(field string) bool { return lua.ClientOf(field) == c.IDs.Client }
+	if slices.ContainsFunc(fields, mine) {
+		add(c.self(), c.ownWaits())
+	}
+	for client, record := range c.records(ctx, key, slices.DeleteFunc(fields, mine)) {
+		add(identity.PartyOf(client, record), record.Waits)
 	}
 	return all
 }
@@ -134,43 +159,61 @@ func (c *Client) waitsTold(tenures []Tenure, now time.Time) (all []identity.Wait
 	if len(tenures) > tellMany {
 		return nil
 	}
+	size := 0
 	add := func(t *Target, told Telling) {
 		if len(all) < identity.MaxWaits && !told.Since.IsZero() && now.Sub(told.Since) >= tellPause && isLock(t) {
-			if w := waitOf(t, told); len(w.Holds) > 0 {
+			w := waitOf(t, told)
+			if size += w.Size(); len(w.Holds) > 0 && size <= identity.MaxWaitsSize {
 				all = append(all, w)
 			}
 		}
 	}
-	c.watches.mu.Lock()
-	var watched []*Watch
-	for w := range c.watches.all {
-		watched = append(watched, w)
-	}
-	c.watches.mu.Unlock()
-	isWatched := func(t *Target, told Telling) bool {
-		return slices.ContainsFunc(watched, func(w *Watch) bool { return w.target.Keys.Name() == t.Keys.Name() && same(w.caller, told.Caller) })
-	}
-	slices.SortFunc(watched, func(a, b *Watch) int { return a.since.Compare(b.since) })
-	for _, w := range watched {
-		add(w.target, Telling{Since: w.since, Caller: w.caller})
-		if n := len(all); n > 0 && all[n-1].Key == w.target.Keys.Name() {
-			all[n-1].Checked = true
+	watched := map[watchedWait]bool{}
+	for _, w := range c.watches.oldestFirst() {
+		if by := waitBy(w.target, w.caller); by.key != "" {
+			watched[by] = true
 		}
+		add(w.target, Telling{Since: w.since, Caller: w.caller})
+	}
+	for i := range all {
+		all[i].Checked = true
 	}
 	for _, t := range tenures {
-		if told := t.Tell(); !told.Holds && !isWatched(t.Target(), told) {
+		if told := t.Tell(); !told.Holds && !watched[waitBy(t.Target(), told.Caller)] {
 			add(t.Target(), told)
 		}
 	}
 	for _, q := range c.queues() {
 		at, line := q.TellLine(now)
 		for _, told := range line {
-			if !isWatched(at, told) {
+			if !watched[waitBy(at, told.Caller)] {
 				add(at, told)
 			}
 		}
 	}
 	return all
+}
+
+// oldestFirst are all of them.
+func (w *watches) oldestFirst() []*Watch {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.SortedFunc(maps.Keys(w.all), func(a, b *Watch) int { return a.since.Compare(b.since) })
+}
+
+// watchedWait is by what a wait is known that is watched: it has a tenure as well, or stands in a line.
+type watchedWait struct {
+	key    string
+	caller context.Context
+}
+
+// waitBy is that of a caller. Of one whose context cannot be compared, or is not known, it is nobody's: its
+// wait may be told twice.
+func waitBy(t *Target, caller context.Context) watchedWait {
+	if caller == nil || !reflect.ValueOf(caller).Comparable() {
+		return watchedWait{}
+	}
+	return watchedWait{t.Keys.Name(), caller}
 }
 
 // isLock reports whether what a target is of has an owner at a time, or readers.
@@ -180,9 +223,4 @@ func isLock(t *Target) bool {
 		return true
 	}
 	return false
-}
-
-// same reports whether both are one context. One that cannot be compared is like none.
-func same(a, b context.Context) bool {
-	return a != nil && b != nil && reflect.ValueOf(a).Comparable() && reflect.ValueOf(b).Comparable() && a == b
 }
