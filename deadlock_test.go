@@ -383,9 +383,9 @@ func TestNoDeadlock(t *testing.T) {
 // Who takes locks in one order is never told of a deadlock, also when waits last for seconds.
 func TestNoDeadlockInOneOrder(t *testing.T) {
 	t.Parallel()
-	acquires, processes, goroutines, locks := int64(10_000), 3, 4, 6
+	acquires, slowly, processes, goroutines, locks := int64(10_000), int64(4), 3, 4, 6
 	if os.Getenv("LATCHKEY_SOAK") != "" {
-		acquires = 100_000
+		acquires, slowly = 100_000, 20
 	}
 	s := redistest.New(t)
 	var done, slow atomic.Int64
@@ -401,7 +401,7 @@ func TestNoDeadlockInOneOrder(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, uint64(p*goroutines+g)))
 			all.Go(func() {
 				for done.Load() < acquires {
-					if err := inOrder(t.Context(), rng, ls, &done, &slow, acquires/4); err != nil {
+					if err := inOrder(t.Context(), rng, ls, &done, &slow, acquires/slowly); err != nil {
 						failed <- err
 						return
 					}
