@@ -97,6 +97,11 @@ func (a *attempt) goOn() error {
 // goOnWithoutWaiting takes all, or asks for the one that is not free. It may yet be: those who wait for it
 // may be dead, which only its own attempt finds out. Nothing is waited for, so the order does not matter.
 func (a *attempt) goOnWithoutWaiting() error {
+	for _, l := range a.open {
+		if away := l.KnownOutage(); away != nil {
+			return away
+		}
+	}
 	next, err := a.takeBaskets(true)
 	if err != nil || len(a.open) == 0 {
 		return err

@@ -103,7 +103,8 @@ func (l *Lock) Lock(ctx context.Context) (*Hold, error) { return l.wait(ctx, ctx
 
 // TryLock makes one attempt. It returns [latchkey.ErrNotAcquired] when one of the locks is not free, and
 // leaves nothing behind. It returns [latchkey.ErrUnavailable] when Redis does not answer within the command
-// timeout of the first lock's client.
+// timeout of the first lock's client; at once when that of one of the locks has been away for as long
+// already.
 func (l *Lock) TryLock(ctx context.Context) (*Hold, error) {
 	if len(l.locks) == 0 {
 		return nil, errNone

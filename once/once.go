@@ -86,8 +86,12 @@ func (o *Once) Do(ctx context.Context, f func(context.Context, *Run) error) erro
 }
 
 // TryDo is [Once.Do] that does not wait. It returns [ErrDone] when it was done before, and ErrNotAcquired
-// while another caller runs it, or while a pause after a failure lasts: both with ErrNotRun.
+// while another caller runs it, or while a pause after a failure lasts: both with ErrNotRun. So does
+// ErrUnavailable, which it returns at once when Redis has been away for the client's command timeout.
 func (o *Once) TryDo(ctx context.Context, f func(context.Context, *Run) error) error {
+	if away := o.runner.KnownOutage(); away != nil {
+		return notRun(ctx, fail.Wrap(o.Name(), away))
+	}
 	b, err := o.look(ctx)
 	if err != nil {
 		return err

@@ -78,6 +78,9 @@ func (w *ways) acquire(a grant.Attempt) (*quorum, error) {
 		return nil, fail.Wrap(w.name, w.twice)
 	}
 	if a.Try {
+		if away := w.knownOutage(); away != nil {
+			return nil, fail.Wrap(w.name, away)
+		}
 		q, err := w.attempt(a.Waits, w.majority)
 		if err != nil {
 			return nil, w.failed(a, err)
@@ -99,6 +102,22 @@ func (w *ways) acquire(a grant.Attempt) (*quorum, error) {
 	}
 	defer w.line.Release(1)
 	return w.await(a)
+}
+
+// knownOutage is why no majority can be had by an attempt that does not wait, as far as is known without
+// asking; nil when one may.
+func (w *ways) knownOutage() (away error) {
+	well := len(w.servers)
+	for _, p := range w.servers {
+		if err := p.Queue.At.KnownOutage(); err != nil {
+			away = err
+			well--
+		}
+	}
+	if well >= w.majority {
+		return nil
+	}
+	return away
 }
 
 // jitter is how long a waiter pauses at most after it has heard of a release. By then all servers have been

@@ -57,8 +57,9 @@ func (s *Counting) Acquire(ctx context.Context, n int) error {
 	return s.acquire(grant.Attempt{Parent: ctx, Waits: ctx, Permits: n})
 }
 
-// TryAcquire makes one attempt. It returns ErrNotAcquired when too few permits are free or somebody waits
-// for them, and ErrUnavailable when Redis does not answer within the client's command timeout.
+// TryAcquire makes one attempt. It returns ErrNotAcquired when too few permits are free or somebody waits for
+// them, and ErrUnavailable when Redis does not answer within the client's command timeout; at once when it
+// has been away for as long already.
 func (s *Counting) TryAcquire(ctx context.Context, n int) error {
 	limited, cancel := grant.Impatient(ctx, s.base.p.Queue.At.Client)
 	defer cancel()

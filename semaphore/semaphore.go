@@ -125,10 +125,11 @@ func (s *Semaphore) Acquire(ctx context.Context, n int) (*Permits, error) {
 	return (*Permits)(h), err
 }
 
-// TryAcquire makes one attempt. It returns ErrNotAcquired when too few permits are free or somebody waits
-// for them, and ErrUnavailable when Redis does not answer within the client's command timeout. Other
-// errors are those of Acquire that come at once. Whoever gave up waiting counts until Redis has heard of it,
-// some milliseconds later. TryAcquire waits for that if it was of the same client, for 50 ms at most.
+// TryAcquire makes one attempt. It returns ErrNotAcquired when too few permits are free or somebody waits for
+// them, and ErrUnavailable when Redis does not answer within the client's command timeout; at once when it
+// has been away for as long already. Other errors are those of Acquire that come at once. Whoever gave up
+// waiting counts until Redis has heard of it, some milliseconds later. TryAcquire waits for that if it was of
+// the same client, for 50 ms at most.
 func (s *Semaphore) TryAcquire(ctx context.Context, n int) (*Permits, error) {
 	if err := s.base.validPermits(n, MaxPermits); err != nil {
 		return nil, err

@@ -16,8 +16,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/redistest"
 )
 
-// onTerminal runs a shell on a terminal. types types keys, and waits until the terminal has shown a text so often
-// since the last time.
+// onTerminal runs a shell on a terminal. types types keys, and waits until the terminal has shown a text so
+// often since the last time.
 func onTerminal(t *testing.T, url string) (types func(keys, text string, times int)) {
 	t.Helper()
 	bash, err := exec.LookPath("bash")

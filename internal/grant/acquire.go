@@ -112,6 +112,9 @@ func (p *Primitive) prepare(c *contender) (*Hold, error) {
 		return p.goOn(c, g), nil
 	}
 	if c.Try {
+		if away := p.KnownOutage(); away != nil && c.part == nil { // what is late of several servers costs nothing
+			return nil, away
+		}
 		p.Queue.awaitLeaving(c.Waits)
 	}
 	c.tenure = p.newTenure(c)
@@ -119,6 +122,14 @@ func (p *Primitive) prepare(c *contender) (*Hold, error) {
 		c.tenure.waiter.Patience = p.Queue.patience()
 	}
 	return nil, nil //nolint:nilnil // it competes
+}
+
+// KnownOutage is that of [session.Target], wrapped.
+func (p *Primitive) KnownOutage() error {
+	if away := p.Queue.At.KnownOutage(); away != nil {
+		return fail.Wrap(p.Name, away)
+	}
+	return nil
 }
 
 // leave ends what enter began.

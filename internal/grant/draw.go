@@ -14,6 +14,11 @@ func (p *Primitive) Draw(a Attempt) (number uint64, settled bool, err error) {
 		return 0, false, err
 	}
 	defer p.leave(&a)
+	if a.Try {
+		if away := p.KnownOutage(); away != nil {
+			return 0, false, away
+		}
+	}
 	t := p.newDraw(&a)
 	if t == nil {
 		return 0, false, fail.Wrap(p.Name, fail.ErrClosed)

@@ -104,6 +104,15 @@ func (l *Lock) Name() string {
 	return l.p.Name
 }
 
+// KnownOutage is that of [grant.Primitive]; nil for a lock over several servers, which asks those that are
+// there.
+func (l *Lock) KnownOutage() error {
+	if l.by != nil {
+		return nil
+	}
+	return l.p.KnownOutage()
+}
+
 // Lock waits until the lock is held.
 func (l *Lock) Lock(ctx context.Context) (*grant.Hold, error) {
 	if l.by != nil {

@@ -206,6 +206,19 @@ func (h *Health) Away() error {
 	return h.why
 }
 
+// AwayFor returns why Redis is away if it has been for so long; nil otherwise.
+func (h *Health) AwayFor(d time.Duration) error {
+	if !h.failed.Load() { // as a rule
+		return nil
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.up == nil || time.Since(h.began) < d {
+		return nil
+	}
+	return h.why
+}
+
 // Wait returns when Redis is up; at once when there is no outage. It returns the cause when ctx or the client
 // ends. Waiters are let through spread over 100 µs for each, LastPause at most.
 func (h *Health) Wait(ctx context.Context) error {

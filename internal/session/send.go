@@ -197,6 +197,15 @@ func (t *Target) Away(waitsOn *hub.Channel) error {
 	return away
 }
 
+// KnownOutage is the error of an attempt that does not wait, when Redis has been away for as long as such an
+// attempt takes: another one would learn nothing. It is nil otherwise. It is not wrapped.
+func (t *Target) KnownOutage() error {
+	if away := t.Health().AwayFor(t.Client.Options.CommandTimeout); away != nil {
+		return fail.Unavailable(away)
+	}
+	return nil
+}
+
 // Interrupted is the error of a wait on a channel that ended early: with the client, with ctx, or because
 // Redis was away for so long that records of commands may be gone. It is not wrapped.
 func (t *Target) Interrupted(ctx context.Context, waitsOn *hub.Channel) error {
