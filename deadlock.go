@@ -32,9 +32,9 @@ func (d Deadlock) String() string {
 }
 
 // Deadlocks returns all circles of waits among the clients with this client's key prefix that can be seen:
-// see [WithDeadlockCheck], whose limits but one are those of Deadlocks as well. Holds and waits of different
-// clients are seen together. It reads the records of all clients with SCAN. When it finds a circle it reads
-// them again after a second: what is returned was there both times.
+// see [WithDeadlockCheck], whose limits are those of Deadlocks as well, but for the one about different
+// clients: their holds and waits are seen together. It reads the records of all clients with SCAN. When it
+// finds a circle it reads them again after a second: what is returned was there both times.
 //
 // It returns [ErrUnavailable] when Redis does not answer, [ErrClosed] after Close, and the error of a context
 // that has ended.

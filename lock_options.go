@@ -70,8 +70,9 @@ func WithoutReentry() LockOption { return grant.WithoutReentry() }
 // wait while nothing is held, cost nothing. A circle is found two to four seconds after it closes: it must be
 // seen twice. What can be seen is what clients tell of themselves (see [Identity]), of holds of rlock,
 // fairlock, spinlock, rwlock, multilock and leader. So no circle is found that runs over
-//   - a client that tells nothing, as WithoutRecord, or that has more than 1000 waits and holds;
-//   - a hold whose context is no ancestor of the wait's, or of another client than the wait's;
+//   - several clients, of which one tells nothing, as WithoutRecord, or has more than 1000 waits and holds;
+//   - a hold whose context is no ancestor of the wait's, as of a multi-lock that is not complete yet;
+//   - a hold of another client than the wait's, unless the wait is for that very lock;
 //   - permits, latches and barriers, a redlock, or a lock of Redisson;
 //   - more than 32 waits.
 //

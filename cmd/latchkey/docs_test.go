@@ -24,9 +24,9 @@ func TestDocs(t *testing.T) {
 	for _, f := range connection() {
 		require.Contains(t, docs, "--"+f.Names()[0])
 	}
-	for _, status := range []int{statusUsage, statusMissing, statusAway, statusGivenUp, statusNotAcquired, statusLost} {
+	for _, status := range []int{statusUsage, statusMissing, statusAway, statusGivenUp, statusOutput, statusNotAcquired, statusLost} {
 		require.Contains(t, docs, fmt.Sprintf("\n| %d |", status))
-		if status != statusGivenUp {
+		if status != statusGivenUp && status != statusOutput {
 			require.Contains(t, statusHelp, fmt.Sprint(status))
 		}
 	}

@@ -76,7 +76,7 @@ func printParties(out io.Writer, role string, all []party, now time.Time) {
 	for _, p := range all {
 		t.AppendRow(table.Row{
 			p.Owner, plainText(p.Host), number(int64(p.PID)), plainText(p.Program), plainText(p.Label), p.age(now), plainText(p.Note),
-			p.Remaining, number(p.Token), number(int64(p.Permits)),
+			p.lease(), number(p.Token), number(int64(p.Permits)),
 		})
 	}
 	t.SuppressEmptyColumns()

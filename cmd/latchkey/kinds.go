@@ -14,14 +14,14 @@ type kind string
 // The kinds, as they are printed.
 const (
 	kindFree      kind = "nothing"
-	kindLock      kind = "a lock"
-	kindReadWrite kind = "a read-write lock"
-	kindSemaphore kind = "a semaphore"
-	kindLatch     kind = "a latch"
-	kindBarrier   kind = "a barrier"
-	kindLeader    kind = "a leader's lock"
-	kindOnce      kind = "what runs once"
-	kindOther     kind = "something else"
+	kindLock      kind = "lock"
+	kindReadWrite kind = "read-write lock"
+	kindSemaphore kind = "semaphore"
+	kindLatch     kind = "latch"
+	kindBarrier   kind = "barrier"
+	kindLeader    kind = "leader"
+	kindOnce      kind = "once"
+	kindOther     kind = "other"
 )
 
 // marks are the keys beside a name that only one kind has, and where they are in the keys of their family.

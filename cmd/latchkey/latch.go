@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/urfave/cli/v3"
 
@@ -180,7 +181,7 @@ func showLatch(ctx context.Context, c *cli.Command) error {
 		}
 		r := latchReport{Name: name, Status: s.Status.String(), Count: s.Count, Generation: s.Generation, Participants: s.Participants}
 		if s.Status == countdown.Shut && s.Expires >= 0 {
-			r.Expires = remaining(s.Expires)
+			r.Expires = s.Expires.Round(100 * time.Millisecond).String()
 		}
 		if c.Bool("json") {
 			return json.NewEncoder(c.Root().Writer).Encode(r)

@@ -15,8 +15,8 @@ import (
 func lockCommand() *cli.Command {
 	return &cli.Command{
 		Name: "lock", Usage: "run a command while it holds a lock", ArgsUsage: "NAME -- COMMAND [ARGS...]",
-		Description: `Waits for the lock NAME, runs COMMAND, and gives the lock back when COMMAND and all processes that it has
-started in its group have ended. COMMAND has the fencing token in LATCHKEY_TOKEN and the name in LATCHKEY_NAME.
+		Description: `Waits for the lock NAME, runs COMMAND, and gives the lock back when COMMAND has ended. What it has left running
+in its group gets a TERM then, and the lock is given back when that has ended, too. COMMAND has the fencing token in LATCHKEY_TOKEN and the name in LATCHKEY_NAME.
 
 Signals are passed on to COMMAND. When the lock is lost, also because Redis cannot be reached for as long as the
 lease, COMMAND gets a TERM, and after --grace a KILL. It gets the same when this process is killed.

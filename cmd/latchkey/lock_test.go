@@ -313,3 +313,57 @@ func TestLockIsKilledBeforeItsCommand(t *testing.T) {
 		require.Equal(t, told == "", errors.Is(missing, os.ErrNotExist))
 	}
 }
+
+// As the first process of a container, whose child is also what the command leaves behind.
+func TestLockAsFirstProcess(t *testing.T) {
+	if _, err := exec.LookPath("unshare"); err != nil || os.Getuid() != 0 {
+		t.Skip("it needs unshare, and root")
+	}
+	t.Parallel()
+	s := redistest.New(t)
+	path, err := os.Executable()
+	require.NoError(t, err)
+	for words, status := range map[string]int{
+		"(sleep 0.2 &); sleep 0.4; exit 3":       3,
+		"(sleep 60 &); exit 0":                   0,
+		"(trap '' TERM; sleep 60 &) & exit 7":    7,
+		"(true) & exit 5":                        5,
+		"sh -c 'sleep 0.1 & exec sleep 0.3' & :": 0,
+	} {
+		c := exec.Command("unshare", "-pfm", "--kill-child", "sh", "-c", "mount -t proc proc /proc && exec "+path+ //nolint:gosec,noctx // it is killed below
+			" lock --grace 300ms first -- sh -c '"+strings.ReplaceAll(words, "'", `'\''`)+"'")
+		c.Env = append(os.Environ(), asCommand+"=1", "LATCHKEY_REDIS="+s.URL(), "GOCOVERDIR="+t.TempDir())
+		var out output
+		c.Stdout, c.Stderr = &out, &out
+		require.NoError(t, c.Start())
+		killed := time.AfterFunc(limit, func() { _ = c.Process.Kill() })
+		_ = c.Wait()
+		killed.Stop()
+		require.Equal(t, status, c.ProcessState.ExitCode(), "%s: %s", words, &out)
+		requireFree(t, s.URL(), "first")
+	}
+}
+
+// What cannot be written has a status of its own, and hides no other.
+func TestOutputThatCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	url := redistest.New(t).URL()
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip("there is no /dev/full")
+	}
+	defer full.Close() //nolint:errcheck // nothing was written
+	status, out := runCommand(t, url, "latch", "set", "l", "9")
+	require.Zero(t, status, out)
+	path, err := os.Executable()
+	require.NoError(t, err)
+	for _, args := range []string{
+		"list --all", "list --json", "inspect l", "inspect l --json", "latch count l", "latch show l", "top --count 1", "deadlocks", "deadlocks --json", "doctor",
+	} {
+		c := exec.Command(path, strings.Fields(args)...) //nolint:gosec,noctx // it ends
+		c.Env = append(os.Environ(), asCommand+"=1", "LATCHKEY_REDIS="+url, "GOCOVERDIR="+t.TempDir())
+		c.Stdout = full
+		_ = c.Run()
+		require.Equal(t, statusOutput, c.ProcessState.ExitCode(), args)
+	}
+}

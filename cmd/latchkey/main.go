@@ -6,11 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v3"
+	"golang.org/x/term"
 )
 
 func main() {
@@ -19,7 +21,13 @@ func main() {
 		ctx, stop = untilSignal(ctx)
 	}
 	defer stop()
-	if err := command().Run(ctx, os.Args); err != nil {
+	root, out := command(), &standardOutput{}
+	root.Writer = out
+	err := root.Run(ctx, os.Args)
+	if out.err != nil { // whatever else is said: who reads it knows nothing
+		err = exit(statusOutput, "%w", out.err)
+	}
+	if err != nil {
 		if !errors.Is(err, errBroken) && err.Error() != "" { // what is broken the summary has said
 			fmt.Fprintln(os.Stderr, "latchkey:", strings.TrimPrefix(err.Error(), "latchkey: "))
 		}
@@ -30,6 +38,27 @@ func main() {
 		}
 		os.Exit(1)
 	}
+}
+
+// standardOutput remembers that something could not be written.
+type standardOutput struct{ err error }
+
+func (s *standardOutput) Write(b []byte) (int, error) {
+	n, err := os.Stdout.Write(b)
+	if err != nil && s.err == nil {
+		s.err = err
+	}
+	return n, err
+}
+
+// onTerminal returns the terminal that what is written to out appears on, if it does.
+func onTerminal(out io.Writer) (f *os.File, ok bool) {
+	if _, standard := out.(*standardOutput); standard {
+		f = os.Stdout
+	} else if f, ok = out.(*os.File); !ok {
+		return nil, false
+	}
+	return f, term.IsTerminal(int(f.Fd()))
 }
 
 // runners are the sub-commands that run another one, which gets the signals.

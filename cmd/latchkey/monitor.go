@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -133,8 +132,8 @@ type column struct {
 	compare func(a, b row) int // the first one comes first; nil: by the text
 }
 
-// seconds is a duration in whole seconds; empty for none.
-func seconds(d time.Duration) string {
+// whole is a duration in whole seconds; empty for none.
+func whole(d time.Duration) string {
 	if d == 0 {
 		return ""
 	}
@@ -142,7 +141,7 @@ func seconds(d time.Duration) string {
 }
 
 var columns = []column{
-	{"wait", func(r row) string { return seconds(r.wait) }, func(a, b row) int { return cmp.Compare(b.wait, a.wait) }},
+	{"wait", func(r row) string { return whole(r.wait) }, func(a, b row) int { return cmp.Compare(b.wait, a.wait) }},
 	{"waiting", func(r row) string { return number(int64(r.Waiting)) }, func(a, b row) int { return cmp.Compare(b.Waiting, a.Waiting) }},
 	{"hand-offs/s", func(r row) string {
 		if r.Rate == nil || *r.Rate == 0 {
@@ -150,9 +149,9 @@ var columns = []column{
 		}
 		return fmt.Sprintf("%.1f", *r.Rate)
 	}, func(a, b row) int { return cmp.Compare(b.rate(), a.rate()) }},
-	{"held", func(r row) string { return seconds(r.held) }, func(a, b row) int { return cmp.Compare(b.held, a.held) }},
+	{"held", func(r row) string { return whole(r.held) }, func(a, b row) int { return cmp.Compare(b.held, a.held) }},
 	{"name", func(r row) string { return plainText(r.Name) }, nil},
-	{"kind", func(r row) string { return strings.TrimPrefix(strings.TrimPrefix(string(r.Kind), "a "), "what ") }, nil},
+	{"kind", func(r row) string { return string(r.Kind) }, nil},
 	{"holder", func(r row) string {
 		switch p := r.first(); {
 		case r.State != "":

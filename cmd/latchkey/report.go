@@ -41,7 +41,7 @@ type party struct {
 	Since     *time.Time `json:"since,omitempty"`
 	Note      string     `json:"note,omitempty"`
 	Token     int64      `json:"token,omitempty"`
-	Remaining string     `json:"remaining,omitempty"` // of the lease
+	Remaining *float64   `json:"remaining_seconds,omitempty"` // of the lease; -1: it never ends
 	Permits   int        `json:"permits,omitempty"`
 }
 
@@ -175,7 +175,7 @@ func (r *report) addState(ctx context.Context, l *latchkey.Lock) error {
 	}
 	if s.Holder != "" {
 		p := newParty(s.Holder, s.Who)
-		p.Token, p.Remaining = s.Token, remaining(s.Remaining)
+		p.Token, p.Remaining = s.Token, seconds(s.Remaining)
 		r.Holders = append(r.Holders, p)
 	}
 	r.Shares, r.Waiting = s.Shares, s.Waiting
@@ -193,7 +193,7 @@ func (r *report) addSemaphore(ctx context.Context, sem *semaphore.Semaphore) err
 	r.Capacity, r.Available, r.Waiting = s.Capacity, s.Available, s.Waiting
 	for _, h := range s.Holders {
 		p := newParty(h.Owner, h.Who)
-		p.Token, p.Remaining, p.Permits = h.Token, remaining(h.Remaining), h.Permits
+		p.Token, p.Remaining, p.Permits = h.Token, seconds(h.Remaining), h.Permits
 		r.Holders = append(r.Holders, p)
 	}
 	for _, q := range s.Queue {
@@ -204,10 +204,22 @@ func (r *report) addSemaphore(ctx context.Context, sem *semaphore.Semaphore) err
 	return nil
 }
 
-// remaining is what is left of a lease.
-func remaining(d time.Duration) string {
-	if d < 0 {
+// seconds is what is left of a lease.
+func seconds(d time.Duration) *float64 {
+	left := -1.0
+	if d >= 0 {
+		left = d.Round(100 * time.Millisecond).Seconds()
+	}
+	return &left
+}
+
+// lease is what is left of it, in words; empty when it is not known.
+func (p party) lease() string {
+	switch {
+	case p.Remaining == nil:
+		return ""
+	case *p.Remaining < 0:
 		return "never ends"
 	}
-	return d.Round(100 * time.Millisecond).String()
+	return (time.Duration(*p.Remaining*10) * 100 * time.Millisecond).String()
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -52,18 +53,35 @@ type task struct {
 
 // newTask is what the arguments and flags say.
 func newTask(c *cli.Command) (task, error) {
-	all := c.Args().Slice()
-	if len(all) > 1 && all[1] == "--" {
-		all = append(all[:1:1], all[2:]...)
-	}
-	if len(all) < 2 || all[0] == "--" {
+	name, command, ok := split(c.Args().Slice(), os.Args)
+	if !ok {
 		return task{}, usage(c)
 	}
-	t := task{name: all[0], command: all[1:], note: c.String("note"), grace: c.Duration("grace")}
+	if c.Bool("try") && c.IsSet("wait") {
+		return task{}, exit(statusUsage, "one of --try and --wait")
+	}
+	t := task{name: name, command: command, note: c.String("note"), grace: c.Duration("grace")}
 	if t.note == "" {
 		t.note = strings.Join(t.command, " ")
 	}
 	return t, nil
+}
+
+// split returns what stands before the first -- of what was typed, which must be one name, and what stands
+// behind it. urfave/cli, which has taken out the flags, leaves that -- among the arguments, or not.
+func split(arguments, typed []string) (name string, command []string, ok bool) {
+	words := func(all []string) []string {
+		return slices.DeleteFunc(slices.Clone(all), func(word string) bool { return word == "--" })
+	}
+	at := slices.Index(typed, "--")
+	if at < 0 || at == len(typed)-1 {
+		return "", nil, false
+	}
+	before, behind := words(arguments), typed[at+1:]
+	if len(before)-len(words(behind)) != 1 {
+		return "", nil, false
+	}
+	return before[0], behind, true
 }
 
 // held is what is held while a command runs: a lock, or permits.

@@ -29,6 +29,9 @@ Who states a capacity sets it, also when there was another one. Without --capaci
 func runPermitted(ctx context.Context, c *cli.Command) error {
 	return runHolding(ctx, c, func(ctx context.Context, client *latchkey.Client, name string) (held, func(context.Context) error, error) {
 		var options []semaphore.Option
+		if c.IsSet("capacity") && c.Int("permits") > c.Int("capacity") {
+			return nil, nil, exit(statusUsage, "--permits %d is more than --capacity %d", c.Int("permits"), c.Int("capacity"))
+		}
 		if c.IsSet("capacity") {
 			options = append(options, semaphore.WithCapacity(c.Int("capacity")))
 		}

@@ -18,6 +18,7 @@ const (
 	statusUsage       = 64 // what it was told makes no sense
 	statusMissing     = 66 // there is no such latch or semaphore: nobody has set it
 	statusAway        = 69 // Redis did not answer, or refused
+	statusOutput      = 74 // what is to be printed cannot be written
 	statusGivenUp     = 70 // it has failed as often as it may
 	statusNotAcquired = 75 // somebody else holds it
 	statusLost        = 76 // the lock was lost, and the command was ended because of that

@@ -116,10 +116,24 @@ func await(child int, stopped func()) (s syscall.WaitStatus) {
 	}
 }
 
+// reap asks for the status of those of the group that have become our children: in a container this process
+// may be the first one. Until somebody asks, they look as if they ran.
+func reap(group int) {
+	for {
+		if pid, err := syscall.Wait4(-group, nil, syscall.WNOHANG, nil); err != nil || pid <= 0 {
+			return
+		}
+	}
+}
+
+// buried is how long those that were killed are waited for. What is left after that has ended, and its parent
+// does not ask for its status.
+const buried = time.Second
+
 // end returns the status of the command when it and its group have ended.
 func end(ctx context.Context, group int, exited <-chan syscall.WaitStatus, signals <-chan os.Signal, grace time.Duration) (s syscall.WaitStatus) {
 	lost := ctx.Done()
-	var killed <-chan time.Time
+	var killed, over <-chan time.Time
 	ask := func(by syscall.Signal) {
 		_ = syscall.Kill(-group, by)              // they may have ended
 		_ = syscall.Kill(-group, syscall.SIGCONT) // else one that is stopped does not hear it
@@ -143,6 +157,12 @@ func end(ctx context.Context, group int, exited <-chan syscall.WaitStatus, signa
 			ask(syscall.SIGTERM)
 		case <-killed:
 			_ = syscall.Kill(-group, syscall.SIGKILL)
+			over = time.After(buried)
+		case <-over:
+			if ended == nil {
+				return s
+			}
+			over = time.After(buried)
 		case got := <-signals:
 			switch by := got.(syscall.Signal); {
 			case by == syscall.SIGINT && !interrupted: // a command may go on after one
@@ -154,8 +174,10 @@ func end(ctx context.Context, group int, exited <-chan syscall.WaitStatus, signa
 				ask(by)
 			}
 		}
-		if ended == nil && !alive(group) {
-			return s
+		if ended == nil {
+			if reap(group); !alive(group) {
+				return s
+			}
 		}
 	}
 }

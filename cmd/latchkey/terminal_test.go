@@ -16,9 +16,9 @@ import (
 	"github.com/latchkey-go/latchkey/internal/redistest"
 )
 
-// onTerminal runs a shell on a terminal. types types keys, and waits until the terminal has shown a text so
+// inShell runs a shell on a terminal. types types keys, and waits until the terminal has shown a text so
 // often since the last time.
-func onTerminal(t *testing.T, url string) (types func(keys, text string, times int)) {
+func inShell(t *testing.T, url string) (types func(keys, text string, times int)) {
 	t.Helper()
 	bash, err := exec.LookPath("bash")
 	if err != nil {
@@ -73,7 +73,7 @@ func onTerminal(t *testing.T, url string) (types func(keys, text string, times i
 func TestLockOnATerminal(t *testing.T) {
 	t.Parallel()
 	url := redistest.New(t).URL()
-	types := onTerminal(t, url)
+	types := inShell(t, url)
 	types("latchkey lock job -- sh -c 'echo be; echo gun; exec cat'\n", "gun\r\n", 1)
 	types("one\n", "one\r\n", 2) // the terminal's, and the command's
 	status, out := runCommand(t, url, "lock", "--try", "job", "--", "true")
@@ -93,7 +93,7 @@ func TestUnlockAsks(t *testing.T) {
 	file := pids{filepath.Join(t.TempDir(), "pids")}
 	holder := begin(t, url, "lock", "job", "--", "sh", "-c", "echo $$ >"+file.file+"; exec sleep 60")
 	file.await(t, 1)
-	types := onTerminal(t, url)
+	types := inShell(t, url)
 	types("latchkey unlock --force job\n", "Take it away? [y/N] ", 1)
 	types("\n", "nothing was done", 1)
 	types("echo status=$?\n", "status=75", 1)

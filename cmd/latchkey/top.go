@@ -6,12 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/urfave/cli/v3"
-	"golang.org/x/term"
 )
 
 func topCommand() *cli.Command {
@@ -51,7 +49,7 @@ func top(ctx context.Context, c *cli.Command) error {
 	}
 	defer stop() // before the count is waited for
 	out := c.Root().Writer
-	if f, ok := out.(*os.File); ok && term.IsTerminal(int(f.Fd())) && !c.Bool("json") {
+	if _, ok := onTerminal(out); ok && !c.Bool("json") {
 		_, err := tea.NewProgram(newScreen(ctx, m), tea.WithContext(ctx), tea.WithoutSignalHandler()).Run()
 		if errors.Is(err, tea.ErrProgramKilled) && ctx.Err() != nil || errors.Is(err, tea.ErrInterrupted) {
 			return nil

@@ -128,6 +128,7 @@ var masks = []struct {
 	{regexp.MustCompile(`\b[0-9]+\.[0-9]+\.[0-9]+\b`), "VERSION"},
 	{regexp.MustCompile(`\b([0-9]+h)?([0-9]+m)?[0-9.]+(ms|µs|s)\b`), "SPAN"},
 	{regexp.MustCompile(`"longest_wait":[0-9.]+`), `"longest_wait":SECONDS`},
+	{regexp.MustCompile(`"remaining_seconds":[0-9.]+`), `"remaining_seconds":SECONDS`},
 	{regexp.MustCompile(`\b[0-9]{2,7}\b`), "NUMBER"},
 	{regexp.MustCompile(`(redis|localhost|127\.0\.0\.1):[0-9]+`), "ADDRESS"},
 	{regexp.MustCompile(` {2,}`), " "},

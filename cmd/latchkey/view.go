@@ -10,7 +10,6 @@ import (
 	"github.com/jedib0t/go-pretty/v6/progress"
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
-	"golang.org/x/term"
 )
 
 // view shows a run while it goes on.
@@ -27,7 +26,7 @@ func newView(s settings) view {
 	if s.json {
 		out = os.Stderr
 	}
-	if f, ok := out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+	if f, ok := onTerminal(out); ok {
 		return newLive(f)
 	}
 	text.DisableColors()
