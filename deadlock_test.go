@@ -437,3 +437,37 @@ func inOrder(ctx context.Context, rng *rand.Rand, locks []*latchkey.Lock, done, 
 		return inOrder(ctx, rng, locks[i+1:], done, slow, often)
 	})
 }
+
+// A client with more than a thousand waits and holds tells no waits: a circle that runs over it is not found.
+// With fewer it is.
+func TestDeadlockOverACrowd(t *testing.T) {
+	t.Parallel()
+	s := redistest.New(t)
+	clients := openN(t, s, 2)
+	var many []*latchkey.Hold
+	for i := range 1000 {
+		many = append(many, mustLock(t, clients[0], fmt.Sprint("other-", i)))
+	}
+	r := newRing(t, clients, lockMakers["rlock"], lockMakers["rlock"])
+	plain := s.Client(t)
+	eventually(t, "the other one tells its wait", func() bool {
+		text, err := plain.Do(t.Context(), plain.B().Get().Key("latchkey_client:{"+clients[1].ID()+"}").Build()).ToString()
+		return err == nil && strings.Contains(text, `"waits"`)
+	})
+	found, err := clients[0].Deadlocks(t.Context()) // which knows its own waits without a record
+	require.NoError(t, err)
+	require.Empty(t, found)
+	for _, h := range many {
+		require.NoError(t, h.Unlock(t.Context()))
+	}
+	eventually(t, "the circle is found", func() bool {
+		found, err := clients[0].Deadlocks(t.Context())
+		return err == nil && len(found) == 1
+	})
+	for i, h := range r.holds { // whose waits end with it, or are granted
+		_ = h.Unlock(t.Context())
+		if <-r.waits[i].Ended; r.waits[i].Err == nil {
+			_ = r.waits[i].Hold.Unlock(t.Context())
+		}
+	}
+}

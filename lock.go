@@ -40,7 +40,8 @@ func (l *Lock) Lock(ctx context.Context) (*Hold, error) {
 
 // TryLock makes one attempt. It returns [ErrNotAcquired] when somebody else holds the lock or is next, and
 // [ErrUnavailable] when Redis does not answer within the client's command timeout; at once when it has been
-// away for as long already. The client goes on probing, and TryLock works again within half a second.
+// away for as long already. The client goes on probing, and TryLock works again within half a second, as a
+// rule.
 //
 // A Lock whose context ends returns at once, and Redis hears of it some milliseconds later. Until then the
 // waiter that gave up may still be next. A TryLock of its own client waits for that, for 50 ms at most; one

@@ -8,9 +8,10 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"unicode"
 
 	"github.com/redis/rueidis"
+
+	"github.com/latchkey-go/latchkey/internal/identity"
 )
 
 // longestComplaint is how many bytes of an error about a URL there are at most.
@@ -40,7 +41,7 @@ func ParseURL(address string) (rueidis.ClientOption, error) {
 	if malformed := new(url.Error); errors.As(err, &malformed) {
 		err = malformed.Err // without the URL
 	}
-	text := strings.Map(printable, err.Error())
+	text := identity.Printable(err.Error())
 	if !strings.Contains(address, "://") || strings.Contains(text, "URL scheme") {
 		text = "the address must be a URL as redis://host:port: " + text
 	}
@@ -48,13 +49,6 @@ func ParseURL(address string) (rueidis.ClientOption, error) {
 		text = strings.ToValidUTF8(text[:longestComplaint], "") + "…"
 	}
 	return rueidis.ClientOption{}, fmt.Errorf("latchkey: %w: %s", ErrInvalid, text)
-}
-
-func printable(r rune) rune {
-	if unicode.IsPrint(r) {
-		return r
-	}
-	return unicode.ReplacementChar
 }
 
 // read is rueidis.ParseURL, and refuses what that takes and no connection can be made with.

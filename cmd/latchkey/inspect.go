@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"strings"
 	"time"
-	"unicode"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/urfave/cli/v3"
+
+	"github.com/latchkey-go/latchkey/internal/identity"
 )
 
 func inspectCommand() *cli.Command {
@@ -110,12 +110,5 @@ func number(n int64) string {
 	return strconv.FormatInt(n, 10)
 }
 
-// plainText is a text without what a terminal would obey: anybody may write it who may write to Redis.
-func plainText(text string) string {
-	return strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return '?'
-		}
-		return r
-	}, text)
-}
+// plainText is a text without what a terminal would obey.
+func plainText(text string) string { return identity.Printable(text) }

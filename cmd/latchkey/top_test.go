@@ -168,7 +168,7 @@ func TestScreen(t *testing.T) {
 	require.Equal(t, "name-39", first(), "the longest wait")
 	text := s.content()
 	require.Contains(t, text, "40 held, 780 waiting, 820.0 hand-offs a second")
-	require.Contains(t, text, "?[31mred", "what a terminal would obey is not shown")
+	require.Contains(t, text, "�[31mred", "what a terminal would obey is not shown")
 	lines := strings.Split(text, "\n")
 	require.LessOrEqual(t, len(lines), 20)
 	for _, line := range lines {

@@ -15,7 +15,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/latchkey-go/latchkey/internal/identity"
 )
@@ -143,12 +142,7 @@ func who(p identity.Party) string {
 	if p.Label != "" {
 		text += " " + p.Label
 	}
-	return strings.Map(func(r rune) rune { // anybody may have written it who may write to Redis
-		if !unicode.IsPrint(r) {
-			return unicode.ReplacementChar
-		}
-		return r
-	}, text)
+	return identity.Printable(text)
 }
 
 // Party is the inside of the root package's Identity.

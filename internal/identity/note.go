@@ -2,6 +2,8 @@ package identity
 
 import (
 	"context"
+	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -22,6 +24,17 @@ func NoteOf(ctx context.Context) string {
 	}
 	note, _ := ctx.Value(noteKey{}).(string)
 	return note
+}
+
+// Printable is a text without what a terminal would obey, or that would make two lines of it: anybody may
+// have written it who may write to Redis.
+func Printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, text)
 }
 
 // clipped returns at most so many bytes of a text, in whole characters.
