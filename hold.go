@@ -74,6 +74,34 @@ func (h *Hold) Unlock(ctx context.Context) error { return h.inside().Unlock(ctx)
 // [ErrReleased].
 func (h *Hold) Downgrade(ctx context.Context) error { return h.inside().Downgrade(ctx) }
 
+// Wanted returns a channel that is closed when somebody else wants the lock: another goroutine of this
+// process, or another process, waits for it, or has tried to get it. So a long job can save its state and let
+// go:
+//
+//	select {
+//	case <-hold.Wanted():
+//		save(state)
+//		return hold.Unlock(ctx)
+//	case <-hold.Context().Done():
+//		return context.Cause(hold.Context())
+//	case part := <-work:
+//		...
+//	}
+//
+// The first call asks Redis in the background, and has those who come tell this client: so the channel closes
+// within a trip. As a message may be lost, the client asks again every two seconds until the channel is
+// closed or the hold has ended. A hold of which nobody calls Wanted pays nothing.
+//
+// The channel stays closed, also when those who waited have given up. It stays open when the hold ends before
+// anybody came. It is the same one for each call of a hold; of nil and of the zero value it is nil, which
+// blocks for ever. Of a read-write lock (package rwlock) those count who wait: a TryLock of another process
+// is not seen.
+//
+// A waiter of Redisson is seen by the question, within two seconds, and one of its RSpinLock not at all. On a
+// client without pub/sub ([WithoutPubSub]) a waiter that is queued is seen within two seconds, and one that
+// polls not at all.
+func (h *Hold) Wanted() <-chan struct{} { return h.inside().Wanted() }
+
 // Held reports whether the lock is held at this instant, by the clock.
 func (h *Hold) Held() bool { return h.inside().Held() }
 

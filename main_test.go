@@ -8,10 +8,13 @@ import (
 
 func TestMain(m *testing.M) {
 	redistest.MainWithWorkers(m, func(mode []string) {
-		if mode[0] == "deadlock" {
+		switch mode[0] {
+		case "deadlock":
 			deadlockWorker(mode[1], mode[2], mode[3], mode[4] == "checks")
-			return
+		case "wanted":
+			wantedWorker(mode[1], mode[2])
+		default:
+			idleWorker(mode[1], mode[2])
 		}
-		idleWorker(mode[1], mode[2])
 	})
 }

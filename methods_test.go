@@ -10,5 +10,5 @@ import (
 func TestMethods(t *testing.T) {
 	redistest.Methods(t, &latchkey.Client{}, "Check", "Close", "Deadlocks", "ID", "Shutdown")
 	redistest.Methods(t, &latchkey.Lock{}, "Do", "DoFor", "ForceUnlock", "Inspect", "Lock", "Name", "TryDo", "TryLock", "TryLockFor")
-	redistest.Methods(t, &latchkey.Hold{}, "Context", "Downgrade", "Err", "Held", "Name", "Remaining", "Sequence", "Token", "Unlock")
+	redistest.Methods(t, &latchkey.Hold{}, "Context", "Downgrade", "Err", "Held", "Name", "Remaining", "Sequence", "Token", "Unlock", "Wanted")
 }

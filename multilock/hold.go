@@ -19,6 +19,7 @@ type Hold struct {
 	mu     sync.Mutex
 	ctx    *holdContext
 	cancel context.CancelCauseFunc
+	wanted chan struct{} // nil until it is asked for
 }
 
 func (h *Hold) none() bool { return h == nil || len(h.holds) == 0 }
@@ -45,6 +46,28 @@ func (h *Hold) Context() context.Context {
 		_ = h.ctx.Err() // if one has ended, so has this, at once
 	}
 	return h.ctx
+}
+
+// Wanted is closed when somebody else wants one of the locks: see [latchkey.Hold.Wanted]. It is the same
+// channel for each call; of nil and of the zero value it is nil, which blocks for ever.
+func (h *Hold) Wanted() <-chan struct{} {
+	if h.none() {
+		return nil
+	}
+	h.mu.Lock()
+	wanted, first := h.wanted, h.wanted == nil
+	if first {
+		wanted = make(chan struct{})
+		h.wanted = wanted
+	}
+	h.mu.Unlock()
+	if first {
+		tell := sync.OnceFunc(func() { close(wanted) })
+		for _, one := range h.holds {
+			one.WhenWanted(tell)
+		}
+	}
+	return wanted
 }
 
 // Names returns those of the locks, in their order.

@@ -30,6 +30,7 @@ type quorum struct {
 	timer  *time.Timer
 	mend   time.Time // when the missing parts are taken next
 	mender context.CancelFunc
+	wanted []func() // who is told that others wait
 }
 
 var _ grant.Backing = (*quorum)(nil)
@@ -44,6 +45,20 @@ func (q *quorum) HoldName() string { return q.ways.name }
 func (q *quorum) Token() int64 { return q.token }
 
 func (q *quorum) Sequence() int64 { return 0 }
+
+// WhenWanted is told by any of the parts, also by those that are taken later.
+func (q *quorum) WhenWanted(f func()) {
+	f = sync.OnceFunc(f)
+	q.mu.Lock()
+	q.wanted = append(q.wanted, f)
+	parts := slices.Clone(q.parts)
+	q.mu.Unlock()
+	for _, part := range parts {
+		if part != nil {
+			part.WhenWanted(f)
+		}
+	}
+}
 
 func (q *quorum) IsKey(key any) bool {
 	w, ok := key.(*ways)
@@ -180,6 +195,9 @@ func (q *quorum) adopt(i int, part *grant.Part) bool {
 		return false
 	}
 	q.parts[i] = part
+	for _, f := range q.wanted {
+		part.WhenWanted(f)
+	}
 	return true
 }
 

@@ -51,6 +51,9 @@ func (w *worker) useLock(parent context.Context, rng *rand.Rand, c *client, o Ob
 	me := held{object: o, client: c, shared: reads, token: hold.Token(), ctx: hold.Context(), alone: true}
 	w.inside(hold.Context(), rng, s.with(me), func() { r.Seen(hold) })
 	w.write(rng, c, o, hold)
+	if rng.IntN(8) == 0 {
+		untilWanted(hold, time.Duration(rng.IntN(20))*time.Millisecond)
+	}
 	r.Seen(hold)
 	if o.Family == Halves && !reads && rng.IntN(4) == 0 {
 		r = w.downgrade(rng, c, o, hold, r)
@@ -58,6 +61,20 @@ func (w *worker) useLock(parent context.Context, rng *rand.Rand, c *client, o Ob
 	r.Over(w.endOf(c, "Unlock of "+o.Key, w.unlock(rng, hold.Unlock, r)))
 	w.named(c, o, hold.Name())
 	w.ended(o.Key, hold.Err())
+}
+
+// untilWanted holds on until somebody else wants the lock, the hold ends, or the time is over.
+func untilWanted(hold interface {
+	Wanted() <-chan struct{}
+	Context() context.Context
+}, most time.Duration) {
+	over := time.NewTimer(most)
+	defer over.Stop()
+	select {
+	case <-hold.Wanted():
+	case <-hold.Context().Done():
+	case <-over.C:
+	}
 }
 
 // doLock is for Do, TryDo and DoFor, which have a value.

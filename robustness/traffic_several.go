@@ -127,6 +127,9 @@ func (w *worker) unlessClosed(err error) error {
 
 func (w *worker) holdSeveral(ctx context.Context, rng *rand.Rand, hold *multilock.Hold, parts several, s stack) {
 	tokens := hold.Tokens()
+	if rng.IntN(8) == 0 {
+		untilWanted(hold, time.Duration(rng.IntN(20))*time.Millisecond)
+	}
 	if names := hold.Names(); len(names) != len(tokens) {
 		w.violation("tokens", "%v have %v", names, tokens)
 	}

@@ -53,6 +53,7 @@ func Locks(t *testing.T, s Servers) {
 			t.Run("deleted", l.deleted)
 			t.Run("forced", l.forced)
 			t.Run("told", l.told)
+			t.Run("wanted", l.wanted)
 			t.Run("scripts flushed", l.scriptsFlushed)
 			t.Run("connections killed", l.connectionsKilled)
 			t.Run("shutdown", l.shutdown)

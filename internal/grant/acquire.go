@@ -241,6 +241,7 @@ func (p *Primitive) enter(a *Attempt) error {
 		return fail.Wrap(p.Name, fail.ErrTooManyWaiters)
 	}
 	q.enter()
+	q.comes(p.Shared)
 	return nil
 }
 

@@ -69,6 +69,7 @@ func (t *tenure) contendNow() {
 	if t.handOffs.contended.IsZero() {
 		t.handOffs.contended = time.Now()
 	}
+	t.tellWanted()
 }
 
 // stepDown ends the last turn of a tenure that is its holder's alone. It reports whether the next in line has

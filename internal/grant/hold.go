@@ -21,6 +21,7 @@ type Hold struct {
 	cause    error // why it ended; nil while it has not
 	ctx      *holdContext
 	cancel   context.CancelCauseFunc
+	wanted   chan struct{} // see Wanted; nil until it is called
 }
 
 // Backing is what a hold stands on: a turn in a tenure, or what another engine holds by. Its methods are safe
@@ -38,6 +39,9 @@ type Backing interface {
 	Expire() error
 	// Release is the Unlock of a hold, whose context has ended. It is called once for each.
 	Release(ctx context.Context, h *Hold) error
+	// WhenWanted has f called once when others wait, at once if they do already, and not after it is over. f
+	// does not block.
+	WhenWanted(f func())
 	// IsKey reports whether contexts have the hold under this key, for re-entry.
 	IsKey(key any) bool
 }

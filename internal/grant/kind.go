@@ -20,6 +20,7 @@ type Kind struct {
 	Offerer    func(*Queue) Offerer
 	Together   func(*Queue) Together
 	Downgrader func(*Queue) Downgrader
+	Watcher    func(*Queue) Watcher
 }
 
 // isSharable reports whether it has a second half, whose tenures hold together ([Primitive.Shared]).
@@ -39,6 +40,13 @@ type Downgrader interface {
 	// Downgrade has an owner that holds alone hold with others from now on, who have its token. It reports
 	// whether the owner holds the lock, and whether somebody waits.
 	Downgrade(ctx context.Context, owner string, token int64, lease time.Duration) (holds, others bool, err error)
+}
+
+// Watcher is what a kind has whose holders can hear that others wait.
+type Watcher interface {
+	// Watch has an owner told when others want what it has, from now on. It reports whether the owner has it,
+	// and whether somebody waits. With listeners those count who listen for a release.
+	Watch(ctx context.Context, owner string, listeners bool) (owns, others bool, err error)
 }
 
 // Together is what a kind has of which one script can take and release several, of one client and one slot.

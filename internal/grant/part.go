@@ -35,6 +35,9 @@ func (p *Primitive) TakePart(waits context.Context, lost func(reason error)) (*P
 	return c.part, nil
 }
 
+// WhenWanted is that of its hold.
+func (p *Part) WhenWanted(f func()) { p.hold.WhenWanted(f) }
+
 // Token is that of the server.
 func (p *Part) Token() int64 { return p.hold.Token() }
 

@@ -28,7 +28,8 @@ type Queue struct {
 	waiters *wait.Waiters // which mu guards too
 	inbox   inbox
 
-	contended atomic.Bool // see Contended
+	contended atomic.Bool  // see Contended
+	watched   atomic.Int32 // how many turns want to know that others wait
 
 	// mu guards what follows, and the tenures and turns of the name: all that says who has it, or is next, in
 	// this process. It is held for moments, in which nothing is sent or waited for.

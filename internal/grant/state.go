@@ -60,5 +60,8 @@ func (t *tenure) retire(end func(*wait.Waiter)) {
 	if t.waiter.Demand.Lingers {
 		q.exit()
 	}
+	if t.asks != nil {
+		t.asks.Stop()
+	}
 	end(&t.waiter)
 }

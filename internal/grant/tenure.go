@@ -42,6 +42,8 @@ type tenure struct {
 	parted   bool // a part of its permits was given back, or is about to be
 	handOffs handOffs
 	stay     stay
+	watches  bool            // Redis is being asked whether others wait
+	asks     *session.Date   // the next time
 	partOf   *Part           // set before it competes; nil unless it is one of a lock over several servers
 	caller   context.Context // of whoever competes with it
 	made     time.Time

@@ -18,7 +18,8 @@ type turn struct {
 	moment   time.Time   // since when it holds
 	gave     int         // so many permits it gave on, with the tenure; 0: it did not. Guarded as last is
 	had      atomic.Bool // its goroutine has got it: it was made by the one before
-	last     *Hold       // of those that are not unlocked; they are chained. Guarded by the mutex of the queue
+	wanted   wanted
+	last     *Hold // of those that are not unlocked; they are chained. Guarded by the mutex of the queue
 	first    Hold
 
 	previous, next *turn // in the chain of a shared tenure, guarded by that of the queue
@@ -157,7 +158,9 @@ func (u *turn) leave(h *Hold) (over, last bool, loss error) {
 			break
 		}
 	}
-	over = u.last == nil
+	if over = u.last == nil; over {
+		u.stopWatching()
+	}
 	last = over && (!t.shared || t.vacate(u))
 	return over, last, t.lossOf(h)
 }

@@ -15,6 +15,7 @@ var kind = &grant.Kind{
 	Commands:  func(q *grant.Queue) grant.Commands { return Commands{q} },
 	Offerer:   func(q *grant.Queue) grant.Offerer { return Commands{q} },
 	Together:  func(q *grant.Queue) grant.Together { return basket{q.At.Client} },
+	Watcher:   func(q *grant.Queue) grant.Watcher { return Commands{q} },
 }
 
 // Commands send each acquire, release and offer as a script of its own: the one of the name's family. So
@@ -41,6 +42,11 @@ func (c Commands) Offer(
 ) (lua.Acquired, error) {
 	q := c.Queue
 	return q.At.Client.Conn.Offer(ctx, q.At.Keys, owner, entry, used, claim, q.At.Floor.Load(), mode)
+}
+
+// Watch is of [grant.Watcher].
+func (c Commands) Watch(ctx context.Context, owner string, listeners bool) (owns, others bool, err error) {
+	return c.Queue.At.Client.Conn.Watch(ctx, c.Queue.At.Keys, owner, listeners)
 }
 
 // basket sends the acquires of several locks, or their releases, as one script. It knows the layout of a lock

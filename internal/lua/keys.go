@@ -143,7 +143,7 @@ func NameBeside(key string) (string, bool) {
 }
 
 // Released is the channel on which a release of a lock is announced, where that is asked for: Redisson's.
-func (k *Keys) Released() string { return companion("redisson_lock__channel", k.keys[0]) }
+func (k *Keys) Released() string { return released[Locks].of(k.keys[0], k.sharded()) }
 
 // News is the channel on which all waiters of a latch or barrier hear of changes.
 func (k *Keys) News() string { return k.news }

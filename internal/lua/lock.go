@@ -12,6 +12,7 @@ var (
 	offer   = [families]*Script{Locks: script(Locks, "lock/offer.lua"), ReadWrite: script(ReadWrite, "rwlock/offer.lua")}
 	release = [families]*Script{Locks: script(Locks, "lock/release.lua"), ReadWrite: script(ReadWrite, "rwlock/release.lua")}
 	force   = [families]*Script{Locks: script(Locks, "lock/force.lua"), ReadWrite: script(ReadWrite, "rwlock/force.lua")}
+	watch   = [families]*Script{Locks: script(Locks, "lock/watch.lua"), ReadWrite: script(ReadWrite, "rwlock/watch.lua")}
 	inspect = [families]*Script{Locks: script(Locks, "lock/inspect.lua"), ReadWrite: script(ReadWrite, "rwlock/inspect.lua")}
 )
 
@@ -82,6 +83,17 @@ func (c Conn) Release(ctx context.Context, k *Keys, e Ending, seen int64) (bool,
 	args := k.releaseArguments(make([]string, 0, mostArguments), e, newest(e.Clock, seen, e.Clock > seen))
 	owned, err := c.Run(ctx, release[k.family], k, args).AsInt64()
 	return owned == 1, err
+}
+
+// Watch runs lock/watch.lua: from now on an owner is told when others want the lock. It reports whether the
+// owner has the lock, and whether somebody waits for it. With listeners those count who listen for a release.
+func (c Conn) Watch(ctx context.Context, k *Keys, owner string, listeners bool) (held, others bool, err error) {
+	count := "0"
+	if listeners {
+		count = "1"
+	}
+	reply, err := c.Run(ctx, watch[k.family], k, []string{owner, count}).AsInt64()
+	return err == nil && reply != replyGone, reply == 1, err
 }
 
 // Force runs lock/force.lua, and reports whether the lock was held. shared is for the readers of a read-write

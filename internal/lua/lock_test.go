@@ -49,29 +49,32 @@ func newBench(t testing.TB, s *redistest.Server) *bench {
 
 // open subscribes a client's inbox; close ends it as a dying process does.
 func (b *bench) open(client string) *inbox {
+	box := &inbox{messages: make(chan lua.Message, 100)}
+	box.close = b.subscribe(b.lock.Inbox(client), func(text string) { box.messages <- lua.ParseMessage(text) })
+	b.inbox[client] = box
+	return box
+}
+
+// subscribe hears a channel. stop returns when Redis knows that nobody does.
+func (b *bench) subscribe(channel string, hear func(text string)) (stop func()) {
 	sub, err := rueidis.NewClient(b.server.Option())
 	require.NoError(b.t, err)
-	box := &inbox{messages: make(chan lua.Message, 100)}
 	confirmed := make(chan struct{})
 	ctx := rueidis.WithOnSubscriptionHook(b.t.Context(), func(rueidis.PubSubSubscription) { close(confirmed) })
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = sub.Receive(ctx, sub.B().Subscribe().Channel(b.lock.Inbox(client)).Build(), func(m rueidis.PubSubMessage) {
-			box.messages <- lua.ParseMessage(m.Message)
-		})
+		_ = sub.Receive(ctx, sub.B().Subscribe().Channel(channel).Build(), func(m rueidis.PubSubMessage) { hear(m.Message) })
 	}()
 	<-confirmed
 	b.t.Cleanup(func() { sub.Close(); <-ended })
-	box.close = func() {
+	return func() {
 		sub.Close()
 		require.Eventually(b.t, func() bool {
-			n, err := b.conn.Client.Do(b.t.Context(), b.conn.Client.B().PubsubNumsub().Channel(b.lock.Inbox(client)).Build()).AsIntMap()
-			return err == nil && n[b.lock.Inbox(client)] == 0
+			n, err := b.conn.Client.Do(b.t.Context(), b.conn.Client.B().PubsubNumsub().Channel(channel).Build()).AsIntMap()
+			return err == nil && n[channel] == 0
 		}, 5*time.Second, time.Millisecond)
 	}
-	b.inbox[client] = box
-	return box
 }
 
 func (b *bench) acquire(owner string, lease int64, mode lua.Mode) lua.Acquired {

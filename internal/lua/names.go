@@ -63,6 +63,12 @@ var news = [families]part{
 	Leader:  beside("NEWS", "latchkey_leader"),
 }
 
+// released are the channels on which those listen for a release who are not queued: Redisson's.
+var released = [families]part{
+	Locks:     beside("RELEASED", "redisson_lock__channel"),
+	ReadWrite: beside("RELEASED", "redisson_rwlock"),
+}
+
 // pace is the key beside a queue that says how soon those in it must ask: see shared/pace.lua.
 var pace = beside("PACE", "latchkey_pace")
 
@@ -107,7 +113,7 @@ func (p part) expression(v variant) string {
 // keysOf are the locals that a script may define, with their values.
 func keysOf(family Family, v variant) map[string]string {
 	keys := map[string]string{"TIMEOUTS": "nil", "HOLDERS": "nil"} // plain permits have none
-	for _, p := range slices.Concat(parts[family], []part{inboxes[family], news[family], leases, pace}) {
+	for _, p := range slices.Concat(parts[family], []part{inboxes[family], news[family], released[family], leases, pace}) {
 		if p.of != nil {
 			keys[p.local] = p.expression(v)
 		}

@@ -8,7 +8,7 @@ import "fmt"
 //	code  name      said by                     means
 //	-1    BUSY      acquires, offers, takes     somebody else holds it, or waits, and the attempt may not wait
 //	-2    FULL      acquires, takes             the queue is full
-//	-3    GONE      offers                      neither id owns the lock
+//	-3    GONE      offers, watches             no id of the request owns the lock
 //	-4    UNSET     permits                     nobody has said how many there are
 //	-5    FEWER     takes of permits            there are fewer permits
 //	-6    LATE      acquires, takes, baskets    the deadline was over: nothing was done

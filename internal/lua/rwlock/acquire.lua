@@ -16,6 +16,13 @@
 
 local LONGEST, FAR = 100000, 64
 
+-- Whether the writer's process hands on inside, or has asked to be told: see rwlock/watch.lua.
+local function writer_hears()
+  local state = redis.call('HMGET', STATE, 'token', 'writer', 'watched')
+  local _, reserved = parse_token(state[1])
+  return reserved > 0 or state[2] and state[2] ~= '' and state[2] == state[3]
+end
+
 local id = ARGV[1]
 local holds = redis.call('HMGET', NAME, id, id .. ':write')
 if holds[2] then
@@ -53,7 +60,7 @@ if not place then
 end
 -- The owners' processes let more in, and do not know yet that others wait. Readers are told with each
 -- question of the first who waits, as they do not ask by themselves.
-if place == 0 and (mode == 'read' or sequence > 0 and select(2, state_token()) > 0) then
+if place == 0 and (mode == 'read' or sequence > 0 and writer_hears()) then
   tell_want(sequence == 0)
 end
 redis.call('PEXPIRE', QUEUE, QUEUE_KEPT)

@@ -15,6 +15,8 @@
 --                        renewal; otherwise empty or missing
 --               writer -> owner id of the last writer of ours; empty or missing once it has given the
 --                         lock back
+--               watched -> owner id of a writer that is to be told when others want the lock; any other
+--                         id counts for nothing; may be missing
 --               ends -> when the first lease of many readers ends, in ms since the epoch, as far as
 --                         that is known: see rwlock/crowd.lua; may be missing
 -- {N}:<owner id>:rwlock_timeout:<n>

@@ -496,6 +496,11 @@ local function tell_want(repeated)
 end
 local function next_place(now) return tonumber((next_token(now))) end
 local LONGEST, FAR = 100000, 64
+local function writer_hears()
+  local state = redis.call('HMGET', STATE, 'token', 'writer', 'watched')
+  local _, reserved = parse_token(state[1])
+  return reserved > 0 or state[2] and state[2] ~= '' and state[2] == state[3]
+end
 local id = ARGV[1]
 local holds = redis.call('HMGET', NAME, id, id .. ':write')
 if holds[2] then
@@ -529,7 +534,7 @@ if not place then
   sequence = next_place(now)
   redis.call('RPUSH', QUEUE, entry)
 end
-if place == 0 and (mode == 'read' or sequence > 0 and select(2, state_token()) > 0) then
+if place == 0 and (mode == 'read' or sequence > 0 and writer_hears()) then
   tell_want(sequence == 0)
 end
 redis.call('PEXPIRE', QUEUE, QUEUE_KEPT)

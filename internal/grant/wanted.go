@@ -1,0 +1,150 @@
+package grant
+
+import (
+	"context"
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/lua"
+	"github.com/latchkey-go/latchkey/internal/session"
+)
+
+// Being wanted: how a holder hears that others wait for what it has.
+//
+// What waits in this process is seen as it comes. Of others Redis tells: a script marks the owner, and from
+// then on whoever finds the lock taken sends a message. That one may be lost, and some who wait leave no
+// trace that a message could follow. So the script is repeated, and says what can be seen in Redis.
+
+// question is how often it is repeated.
+const question = 2 * time.Second
+
+// wanted is who wants to know of a turn that others wait. The zero value is nobody. The mutex of the queue
+// guards it.
+type wanted struct {
+	tell []func() // called once each, with the mutex held
+	told bool
+}
+
+// Wanted is closed when others wait; nil of no hold.
+func (h *Hold) Wanted() <-chan struct{} {
+	if h.none() {
+		return nil
+	}
+	h.mu.Lock()
+	ch := h.wanted
+	first := ch == nil
+	if first {
+		ch = make(chan struct{})
+		h.wanted = ch
+	}
+	h.mu.Unlock()
+	if first {
+		h.backing.WhenWanted(func() { close(ch) })
+	}
+	return ch
+}
+
+// WhenWanted has f called once when others wait, at once if they do already, and not after the end of the
+// hold. f must not block, nor call the hold.
+func (h *Hold) WhenWanted(f func()) {
+	if !h.none() {
+		h.backing.WhenWanted(f)
+	}
+}
+
+// WhenWanted is of [Backing].
+func (u *turn) WhenWanted(f func()) {
+	t, q := u.tenure, u.tenure.queue
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch {
+	case u.last == nil || !t.owns(): // it is over
+	case u.wanted.told, !t.handOffs.contended.IsZero(), !t.shared && q.waiters.Callers.Load() > 0:
+		u.wanted.told = true
+		f()
+	default:
+		if len(u.wanted.tell) == 0 {
+			q.watched.Add(1)
+			q.enter() // its process must hear of others
+		}
+		u.wanted.tell = append(u.wanted.tell, f)
+		t.watch()
+	}
+}
+
+// tellWanted says to all who hold in the tenure that others wait. The mutex is held.
+func (t *tenure) tellWanted() {
+	for u := t.turn; u != nil; u = u.next {
+		u.wanted.told = true
+		for _, f := range u.wanted.tell {
+			f()
+		}
+		u.stopWatching()
+	}
+}
+
+// stopWatching ends what WhenWanted began. The mutex is held.
+func (u *turn) stopWatching() {
+	if len(u.wanted.tell) > 0 {
+		u.wanted.tell = nil
+		u.tenure.queue.watched.Add(-1)
+		u.tenure.queue.exit()
+	}
+}
+
+// isWatched reports whether a turn of it wants to know. The mutex is held.
+func (t *tenure) isWatched() bool {
+	for u := t.turn; u != nil; u = u.next {
+		if len(u.wanted.tell) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// comes is told of a goroutine of this process that may have to wait. Those that read do not wait for those
+// that read.
+func (q *Queue) comes(shared bool) {
+	if q.watched.Load() == 0 {
+		return
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, half := range []*half{&q.alone, q.shared} {
+		if half != nil && half.holder != nil && !(shared && half.holder.shared) {
+			half.holder.tellWanted()
+		}
+	}
+}
+
+// watch has Redis asked, now and from time to time. The mutex is held.
+func (t *tenure) watch() {
+	if t.watches {
+		return
+	}
+	t.watches = true
+	t.queue.At.Go(t.ask)
+}
+
+// ask asks Redis whether others wait, and has it say so when some come.
+func (t *tenure) ask() {
+	q := t.queue
+	if q.At.Client.Inbox != nil && !q.Listening() {
+		q.awaitInbox(context.Background())
+	}
+	sent := time.Now()
+	owns, others, err := q.kind.Watcher(q).Watch(session.WithoutDeadline(q.At.Client.Stopped), t.waiter.Owner, t.partOf == nil)
+	switch class := lua.Classify(err); {
+	case err == nil && !owns:
+		t.doubt()
+	case err != nil && (class == lua.NoAnswer || class == lua.Refused):
+		q.At.Failed(err, sent)
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if others && t.owns() {
+		t.contendNow()
+	}
+	if t.watches = t.owns() && t.isWatched(); t.watches {
+		t.asks = q.At.Client.AfterFunc(question, func() { q.At.Go(t.ask) })
+	}
+}
