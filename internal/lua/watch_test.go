@@ -25,7 +25,8 @@ func (b *bench) requireWatched(owner string) {
 }
 
 // An owner that asks is told of the first who queues, and of each attempt before that. The question finds
-// what a lost message would have said, and changes neither token nor lease. Rule 48.
+// what a lost message would have said, and changes neither token nor lease.
+// Rule 48.
 func TestWatchedLock(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
@@ -58,7 +59,8 @@ func TestWatchedLock(t *testing.T) {
 }
 
 // What an owner has of reserved tokens stays when it asks to be told, as does that its grant is not
-// confirmed. Rule 48.
+// confirmed.
+// Rule 48.
 func TestWatchKeepsWhatTheOwnerHas(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
