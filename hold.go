@@ -74,6 +74,33 @@ func (h *Hold) Unlock(ctx context.Context) error { return h.inside().Unlock(ctx)
 // [ErrReleased].
 func (h *Hold) Downgrade(ctx context.Context) error { return h.inside().Downgrade(ctx) }
 
+// Detach ends the hold, and returns a text with which another process goes on with it: [Lock.Attach]. Nobody
+// has the lock in between, and the token stays. So what was locked in a web request can be unlocked by the
+// worker that does the work:
+//
+//	text, err := hold.Detach(ctx) // in the request
+//	...
+//	hold, err := lock.Attach(ctx, text) // in the worker
+//
+// The hold's context ends first, with [ErrReleased], and its Unlock returns [ErrNotHeld]. From now on nobody
+// renews the lease: it lasts for its whole length once more. When nobody has attached the text by then, the
+// next waiter is granted the lock.
+//
+// Detach is sent until Redis answers, and waits as Unlock does. With [ErrUnknownOutcome] there is a text, and
+// its Attach tells whether it is of use. It returns ErrInvalid, and the hold goes on, when other holds share
+// the tenure: those that re-entered, and readers of the process (package rwlock). So it does for a lock over
+// several servers (package redlock). [ErrLost], [ErrNotHeld] and [ErrClosed] are as with Unlock.
+//
+// Whoever has the text can have the lock: it is no secret to those who can write to Redis, and should be one
+// to others.
+func (h *Hold) Detach(ctx context.Context) (text string, err error) { return h.inside().Detach(ctx) }
+
+// DetachFor is Detach for d, from 10 ms to 24 h, in place of the length of the lease: so long the text can be
+// attached.
+func (h *Hold) DetachFor(ctx context.Context, d time.Duration) (text string, err error) {
+	return h.inside().DetachFor(ctx, d)
+}
+
 // Wanted returns a channel that is closed when somebody else wants the lock: another goroutine of this
 // process, or another process, waits for it, or has tried to get it. So a long job can save its state and let
 // go:

@@ -104,6 +104,20 @@ func DoValue[T, H any](ctx context.Context, do func(context.Context, func(contex
 	return value, err
 }
 
+// Attach goes on with a hold that [Hold.Detach] has ended, of this lock on this or another client: with its
+// token, and a lease that is renewed on the terms of this lock. It waits for nobody. While Redis is away it is
+// sent again until ctx ends.
+//
+// It returns [ErrNotHeld] when the lock is not there any more: another Attach of the text was first, the time
+// is over, or the lock was taken away. So of many calls with one text one has the lock. It returns
+// [ErrInvalid] for a text that is none, or of another lock: another name or key prefix, or the other half of
+// a read-write lock. When ctx ends before Redis has answered, the lock may have been taken, and is given back:
+// then another Attach returns ErrNotHeld.
+func (l *Lock) Attach(ctx context.Context, text string) (*Hold, error) {
+	h, err := l.inside().Attach(ctx, text)
+	return (*Hold)(h), err
+}
+
 // ForceUnlock takes the lock away from whoever holds it, grants it to the next waiter, and reports whether it
 // was held. It is sent once. Without an answer the error matches [ErrUnknownOutcome]. The holder's hold is
 // lost as soon as its client hears of it. Until then two may believe that they hold the lock.

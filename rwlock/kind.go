@@ -17,6 +17,7 @@ var kind = &grant.Kind{
 	Exclusive:  true,
 	Commands:   func(q *grant.Queue) grant.Commands { return lock.Commands{Queue: q} },
 	Offerer:    func(q *grant.Queue) grant.Offerer { return lock.Commands{Queue: q} },
+	Mover:      func(q *grant.Queue) grant.Mover { return lock.Commands{Queue: q} },
 	Watcher:    func(q *grant.Queue) grant.Watcher { return lock.Commands{Queue: q} },
 	Downgrader: func(q *grant.Queue) grant.Downgrader { return downgrader{q} },
 }

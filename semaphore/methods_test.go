@@ -8,9 +8,9 @@ import (
 )
 
 func TestMethods(t *testing.T) {
-	redistest.Methods(t, &semaphore.Semaphore{}, "Acquire", "AddPermits", "Available", "Capacity", "Delete", "Do", "DoFor", "Drain", "InUse",
+	redistest.Methods(t, &semaphore.Semaphore{}, "Acquire", "AddPermits", "Attach", "Available", "Capacity", "Delete", "Do", "DoFor", "Drain", "InUse",
 		"Inspect", "Name", "SetPermits", "TryAcquire", "TryAcquireFor", "TrySetPermits")
 	redistest.Methods(t, &semaphore.Counting{}, "Acquire", "AddPermits", "Available", "Delete", "Drain", "Name", "Release",
 		"TryAcquire", "TryAcquireFor", "TrySetPermits", "Waiting")
-	redistest.Methods(t, &semaphore.Permits{}, "Context", "Count", "Err", "Held", "Name", "Release", "ReleaseN", "Sequence", "Remaining", "Token")
+	redistest.Methods(t, &semaphore.Permits{}, "Context", "Count", "Detach", "DetachFor", "Err", "Held", "Name", "Release", "ReleaseN", "Sequence", "Remaining", "Token")
 }

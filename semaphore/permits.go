@@ -59,6 +59,17 @@ func (p *Permits) Release(ctx context.Context) error { return p.inside().Unlock(
 // on the same permits wait for each other.
 func (p *Permits) ReleaseN(ctx context.Context, n int) error { return p.inside().ReleaseN(ctx, n) }
 
+// Detach ends the hold, and returns a text with which another process goes on with it: see
+// [latchkey.Hold.Detach] and [Semaphore.Attach]. A ReleaseN that is under way is waited for.
+func (p *Permits) Detach(ctx context.Context) (text string, err error) {
+	return p.inside().Detach(ctx)
+}
+
+// DetachFor is Detach with another time in which the text can be attached: see [latchkey.Hold.DetachFor].
+func (p *Permits) DetachFor(ctx context.Context, d time.Duration) (text string, err error) {
+	return p.inside().DetachFor(ctx, d)
+}
+
 // Held reports whether the permits are held at this instant, by the clock.
 func (p *Permits) Held() bool { return p.inside().Held() }
 

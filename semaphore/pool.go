@@ -13,9 +13,17 @@ import (
 
 // The kinds of semaphores: with permits that have a lease, and with permits that have none.
 var (
-	leased = &grant.Kind{Family: lua.Leased, Commands: newPool}
+	leased = &grant.Kind{Family: lua.Leased, Commands: newPool, Mover: func(q *grant.Queue) grant.Mover { return mover{q} }}
 	plain  = &grant.Kind{Family: lua.Plain, Undated: true, Commands: newPool}
 )
+
+// mover leaves permits to other owner ids.
+type mover struct{ queue *grant.Queue }
+
+// Move is of [grant.Mover].
+func (m mover) Move(ctx context.Context, owner string, claim lua.Claim, mode lua.Mode) (lua.Acquired, error) {
+	return m.queue.At.Client.Conn.Move(ctx, m.queue.At.Keys, owner, claim, mode)
+}
 
 // pool is the permits of one name, as the semaphores of that name on one client share them. It sends their
 // commands.

@@ -180,6 +180,12 @@ func Do(ctx context.Context, c *latchkey.Client, name string, n int, f func(cont
 	return s.Do(ctx, n, f)
 }
 
+// Attach goes on with permits that [Permits.Detach] has left, as [latchkey.Lock.Attach] does with a lock.
+func (s *Semaphore) Attach(ctx context.Context, text string) (*Permits, error) {
+	h, err := s.base.p.Attach(ctx, text)
+	return (*Permits)(h), err
+}
+
 // Drain takes all permits that are free now, also those that somebody waits for, but [MaxPermits] at most.
 // It returns ErrNotAcquired when none is free. It returns [ErrNotInitialized] when nobody has set how many
 // there are, also with [WithWaitForInit]: it never waits.

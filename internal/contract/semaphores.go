@@ -46,6 +46,7 @@ func (s semaphores) run(t *testing.T) {
 	t.Run("lease ends", s.leaseEnds)
 	t.Run("deleted", s.deleted)
 	t.Run("told", s.told)
+	t.Run("detached", s.detached)
 	t.Run("scripts flushed", s.scriptsFlushed)
 	t.Run("connections killed", s.connectionsKilled)
 	t.Run("shutdown", s.shutdown)

@@ -43,7 +43,11 @@ func (t *tenure) hold(parent context.Context, terms *terms) *Hold {
 // may have handed on with tokens that were reserved for it, while this one was granted. Another grant has a
 // greater one, since the client tells which it has seen. The mutex is held.
 func (t *tenure) isOutrun() bool {
-	return t.excludesHere() && t.waiter.Grant.Token <= t.queue.alone.given
+	given := t.queue.alone.given
+	if t.waiter.From != "" { // this process may have had it before
+		given--
+	}
+	return t.excludesHere() && t.waiter.Grant.Token <= given
 }
 
 // gives notes the token of a hold that begins. The mutex is held.

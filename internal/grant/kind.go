@@ -21,6 +21,7 @@ type Kind struct {
 	Together   func(*Queue) Together
 	Downgrader func(*Queue) Downgrader
 	Watcher    func(*Queue) Watcher
+	Mover      func(*Queue) Mover
 }
 
 // isSharable reports whether it has a second half, whose tenures hold together ([Primitive.Shared]).
@@ -47,6 +48,13 @@ type Watcher interface {
 	// Watch has an owner told when others want what it has, from now on. It reports whether the owner has it,
 	// and whether somebody waits. With listeners those count who listen for a release.
 	Watch(ctx context.Context, owner string, listeners bool) (owns, others bool, err error)
+}
+
+// Mover is what a kind has of which an owner id can leave what it has to another one.
+type Mover interface {
+	// Move gives what an owner has to the claim's, with its token, for the claim's lease. Of permits the reply
+	// says how many there are in place of the reserved tokens.
+	Move(ctx context.Context, owner string, claim lua.Claim, mode lua.Mode) (lua.Acquired, error)
 }
 
 // Together is what a kind has of which one script can take and release several, of one client and one slot.

@@ -98,7 +98,9 @@ func (q *Queue) Ask(ctx context.Context, w *wait.Waiter, mode lua.Mode, until in
 	claim := q.claim(w)
 	claim.Until = until
 	sent := time.Now()
-	if t, old := q.offering(w); old != nil {
+	if w.From != "" {
+		reply, err = q.attaching(ctx, w.From, claim, mode)
+	} else if t, old := q.offering(w); old != nil {
 		reply, err = q.offer(ctx, t, old, claim, mode)
 		if reply.Gone && mode == lua.First {
 			q.At.Client.Options.Logger.Warn("latchkey: lock lost between two holds of this process", "name", q.At.Name())

@@ -53,9 +53,11 @@ func (t *tenure) late() error {
 
 // release is what the sends of one release know of those before.
 type release struct {
-	turn       *turn // nil: nobody held it
-	keep       int   // permits that stay held: then the tenure goes on
-	unanswered bool  // one was sent and not answered
+	turn       *turn         // nil: nobody held it
+	keep       int           // permits that stay held: then the tenure goes on
+	to         string        // the owner id that has it after that; empty: nobody
+	lasts      time.Duration // so long; then it ends unless somebody attaches it
+	unanswered bool          // one was sent and not answered
 }
 
 // release sends the release until it is answered, ctx ends, or the trust has ended. It reports false when ctx
@@ -83,6 +85,10 @@ func (t *tenure) send(ctx context.Context, r *release) error {
 	e := t.endingOf(r)
 	owned := false
 	answered, err := t.queue.At.RetryUntilAnswered(ctx, func(ctx context.Context) error { return t.patiently(ctx, t.queue.At.Up) }, &r.unanswered, func(ctx context.Context) (err error) {
+		if r.to != "" {
+			owned, err = t.move(ctx, r)
+			return err
+		}
 		e.Rest = t.rest(r)
 		owned, err = t.queue.Commands.Release(ctx, e, t.Weight())
 		return err
@@ -96,7 +102,7 @@ func (t *tenure) send(ctx context.Context, r *release) error {
 		return fmt.Errorf("%w: %w: %w", fail.ErrLost, ErrNotOurs, fail.WithSentinel(err))
 	case err != nil:
 		return fail.WithSentinel(err)
-	case !owned && !r.unanswered: // rule 9: or a send before this one released it
+	case !owned && (!r.unanswered || r.to != ""): // rule 9: or a send before this one released it
 		return fmt.Errorf("%w: %w", fail.ErrLost, ErrNotOurs)
 	}
 	return nil

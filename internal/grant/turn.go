@@ -16,6 +16,7 @@ type turn struct {
 	token    int64
 	sequence int64
 	moment   time.Time   // since when it holds
+	leaves   bool        // it is being detached: nobody re-enters. Guarded as last is
 	gave     int         // so many permits it gave on, with the tenure; 0: it did not. Guarded as last is
 	had      atomic.Bool // its goroutine has got it: it was made by the one before
 	wanted   wanted
@@ -122,7 +123,7 @@ func (u *turn) reenter(parent context.Context, p *Primitive) (*Hold, error) {
 	t := u.tenure
 	t.queue.mu.Lock()
 	defer t.queue.mu.Unlock()
-	if u.last == nil || !t.owns() { // it is being released, or was lost
+	if u.last == nil || u.leaves || !t.owns() { // it is being released, or was lost
 		return nil, nil //nolint:nilnil // which is no error
 	}
 	if !p.Shared && (t.shared || t.weak > 0) {

@@ -15,6 +15,7 @@ var kind = &grant.Kind{
 	Commands:  func(q *grant.Queue) grant.Commands { return Commands{q} },
 	Offerer:   func(q *grant.Queue) grant.Offerer { return Commands{q} },
 	Together:  func(q *grant.Queue) grant.Together { return basket{q.At.Client} },
+	Mover:     func(q *grant.Queue) grant.Mover { return Commands{q} },
 	Watcher:   func(q *grant.Queue) grant.Watcher { return Commands{q} },
 }
 
@@ -47,6 +48,11 @@ func (c Commands) Offer(
 // Watch is of [grant.Watcher].
 func (c Commands) Watch(ctx context.Context, owner string, listeners bool) (owns, others bool, err error) {
 	return c.Queue.At.Client.Conn.Watch(ctx, c.Queue.At.Keys, owner, listeners)
+}
+
+// Move is of [grant.Mover].
+func (c Commands) Move(ctx context.Context, owner string, claim lua.Claim, mode lua.Mode) (lua.Acquired, error) {
+	return c.Queue.At.Client.Conn.Move(ctx, c.Queue.At.Keys, owner, claim, mode)
 }
 
 // basket sends the acquires of several locks, or their releases, as one script. It knows the layout of a lock

@@ -165,6 +165,14 @@ func (l *Lock) DoFor(ctx context.Context, d time.Duration, f func(context.Contex
 	return grant.Guard(ctx, hold, err, f)
 }
 
+// Attach goes on with what a Detach has left.
+func (l *Lock) Attach(ctx context.Context, text string) (*grant.Hold, error) {
+	if l.by != nil {
+		return nil, fail.Wrap(l.Name(), fail.Invalid("a lock over several servers cannot be attached"))
+	}
+	return l.p.Attach(ctx, text)
+}
+
 // ForceUnlock takes the lock from its holder, and reports whether it was held. It is sent once: a second copy
 // could take the lock from the next holder.
 func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {

@@ -71,6 +71,13 @@ func ParseRequest(entry string) (owner string, permits int, err error) {
 	return fields[1] + ":" + fields[2], int(n), nil
 }
 
+// IsOwner reports whether a text is an owner id of ours.
+func IsOwner(text string) bool {
+	client, number, _ := strings.Cut(text, ":")
+	_, _, ok := parseNumber(number)
+	return ok && client != ""
+}
+
 // ClientOf returns the client of an owner id of ours. Of another id it returns what stands before the first
 // colon.
 func ClientOf(owner string) string {

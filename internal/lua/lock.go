@@ -13,6 +13,9 @@ var (
 	release = [families]*Script{Locks: script(Locks, "lock/release.lua"), ReadWrite: script(ReadWrite, "rwlock/release.lua")}
 	force   = [families]*Script{Locks: script(Locks, "lock/force.lua"), ReadWrite: script(ReadWrite, "rwlock/force.lua")}
 	watch   = [families]*Script{Locks: script(Locks, "lock/watch.lua"), ReadWrite: script(ReadWrite, "rwlock/watch.lua")}
+	move    = [families]*Script{
+		Locks: script(Locks, "lock/move.lua"), ReadWrite: script(ReadWrite, "rwlock/move.lua"), Leased: script(Leased, "permit/move.lua"),
+	}
 	inspect = [families]*Script{Locks: script(Locks, "lock/inspect.lua"), ReadWrite: script(ReadWrite, "rwlock/inspect.lua")}
 )
 
@@ -94,6 +97,13 @@ func (c Conn) Watch(ctx context.Context, k *Keys, owner string, listeners bool) 
 	}
 	reply, err := c.Run(ctx, watch[k.family], k, []string{owner, count}).AsInt64()
 	return err == nil && reply != replyGone, reply == 1, err
+}
+
+// Move runs lock/move.lua: what an owner has is the claim's from now on, with its token. Of permits the reply
+// says how many there are in place of the reserved tokens.
+func (c Conn) Move(ctx context.Context, k *Keys, owner string, claim Claim, mode Mode) (Acquired, error) {
+	args := []string{claim.Owner, floor(0), number(claim.Lease), claim.mode(mode), owner}
+	return acquired(c.Run(ctx, move[k.family], k, args, owner).ToMessage())
 }
 
 // Force runs lock/force.lua, and reports whether the lock was held. shared is for the readers of a read-write

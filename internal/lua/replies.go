@@ -8,10 +8,10 @@ import "fmt"
 //	code  name      said by                     means
 //	-1    BUSY      acquires, offers, takes     somebody else holds it, or waits, and the attempt may not wait
 //	-2    FULL      acquires, takes             the queue is full
-//	-3    GONE      offers, watches             no id of the request owns the lock
+//	-3    GONE      offers, watches, moves      no id of the request owns the lock
 //	-4    UNSET     permits                     nobody has said how many there are
 //	-5    FEWER     takes of permits            there are fewer permits
-//	-6    LATE      acquires, takes, baskets    the deadline was over: nothing was done
+//	-6    LATE      acquires, moves, baskets    the deadline was over: nothing was done
 //	-6    RANGE     changes, puts of permits    there would be fewer than 0, or too many: nothing was done
 //	-7    MOVING    takes of permits            the slot is moving, and the queue may be on the other side
 //	-8    YOUNG     acquires of a redlock       the server has not been up for long enough

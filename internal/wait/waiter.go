@@ -17,9 +17,11 @@ type Waiter struct {
 	Demand lua.Demand    // what it asks for beside the lease
 	Try    bool          // it makes one attempt, and never queues
 	Offers bool          // its first command is an offer, which may take what an acquire would not
+	From   string        // the owner id that has what it is to have; empty: it acquires
 	Grant  Grant         // set by Wait
 
-	// Proposed says that its token may be one that the client has proposed, and no reading of the clock.
+	// Proposed says that its token is no reading of the clock at its grant: the client has proposed it, or it is
+	// that of a hold which goes on.
 	Proposed bool
 
 	// Pauses are those between the attempts of a waiter that never queues; nil: it queues.

@@ -1,0 +1,217 @@
+package grant
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/fail"
+	"github.com/latchkey-go/latchkey/internal/lua"
+	"github.com/latchkey-go/latchkey/internal/session"
+	"github.com/latchkey-go/latchkey/internal/wait"
+)
+
+// Detaching: how a process leaves what it holds to another one.
+//
+// One script gives what the owner id has to a fresh id, of which no client knows. So nothing that is still
+// under way for the old one finds it, no late renewal and no cancel. Nobody renews it: it lasts for a lease.
+// A text names the fresh id. Whoever attaches that sends the same script, from that id to one of its own.
+// So one of several has it, and a text that was used finds nothing.
+
+// detached is what a text says. The names of the fields are part of texts that may be days old.
+type detached struct {
+	Family lua.Family `json:"f"`
+	Shared bool       `json:"s,omitempty"`
+	Key    string     `json:"k"`
+	Owner  string     `json:"o"`
+}
+
+// detachedPrefix begins a text. Its number is that of the layout.
+const detachedPrefix = "latchkey1."
+
+// maxDetached is longer than the text of the longest name, of which JSON has each byte as six.
+const maxDetached = 16 << 10
+
+func (d detached) String() string {
+	text, err := json.Marshal(d)
+	if err != nil {
+		panic(err) // it has nothing that JSON has not
+	}
+	return detachedPrefix + base64.RawURLEncoding.EncodeToString(text)
+}
+
+// attachable returns the owner id that a text names, if that has what p is.
+func (p *Primitive) attachable(text string) (owner string, err error) {
+	encoded, ours := strings.CutPrefix(text, detachedPrefix)
+	var d detached
+	if ours && len(text) <= maxDetached {
+		var decoded []byte
+		if decoded, err = base64.RawURLEncoding.DecodeString(encoded); err == nil {
+			err = json.Unmarshal(decoded, &d)
+		}
+	}
+	at := &p.Queue.At
+	switch {
+	case err != nil || !lua.IsOwner(d.Owner):
+		return "", fail.Invalid("the text is none that Detach returned")
+	case d.Key != at.Keys.Name():
+		return "", fail.Invalid("the text is of %q", lua.Brief(d.Key))
+	case d.Family != at.Keys.Family():
+		return "", fail.Invalid("the text is of a %v, and this is a %v", d.Family, at.Keys.Family())
+	case d.Shared != p.Shared:
+		return "", fail.Invalid("the text is of the other half")
+	}
+	return d.Owner, nil
+}
+
+// Detach ends the hold, and leaves what it holds to whoever attaches the text that it returns, for as long as
+// a lease. There is a text also when the error matches ErrUnknownOutcome: it may be of use.
+func (h *Hold) Detach(ctx context.Context) (text string, err error) {
+	if h.none() {
+		return "", h.Err()
+	}
+	u := h.turn()
+	if u == nil {
+		return h.DetachFor(ctx, 0) // which says so
+	}
+	return h.DetachFor(ctx, u.tenure.terms.lease)
+}
+
+// DetachFor is Detach for another time.
+func (h *Hold) DetachFor(ctx context.Context, d time.Duration) (text string, err error) {
+	if h.none() {
+		return "", h.Err()
+	}
+	if text, err = h.detach(ctx, d); err != nil {
+		err = fail.Wrap(h.backing.HoldName(), err)
+	}
+	return text, err
+}
+
+func (h *Hold) detach(ctx context.Context, d time.Duration) (string, error) {
+	u := h.turn()
+	if u == nil {
+		return "", fail.Invalid("what is held on several servers cannot be detached")
+	}
+	t := u.tenure
+	at := &t.queue.At
+	if t.queue.kind.Mover == nil {
+		return "", fail.Invalid("this cannot be detached")
+	}
+	if d < session.MinLease || d > session.MaxLease {
+		return "", fail.Invalid("it can be detached for %v to %v, not for %v", session.MinLease, session.MaxLease, d)
+	}
+	t.parting.Lock() // how many permits it has does not change meanwhile
+	defer t.parting.Unlock()
+	if err := u.beginDetach(h); err != nil {
+		return "", err
+	}
+	if !h.conclude(time.Now()) {
+		return "", fail.ErrNotHeld
+	}
+	if loss := u.detached(h); loss != nil {
+		return "", loss
+	}
+	if !at.Client.Keeper.Remove(&t.item) {
+		if at.Client.Closing.Err() != nil {
+			return "", fail.ErrClosed
+		}
+		return "", t.late()
+	}
+	to := at.Client.NewID()
+	err := t.see(ctx, &release{turn: u, to: to, lasts: d})
+	if err != nil && !errors.Is(err, fail.ErrUnknownOutcome) {
+		return "", err
+	}
+	return detached{at.Keys.Family(), t.isShared(), at.Keys.Name(), to}.String(), err
+}
+
+// beginDetach returns an error unless h is all that holds in its tenure. From now on nobody joins it.
+func (u *turn) beginDetach(h *Hold) error {
+	t := u.tenure
+	h.look() // without the mutex
+	t.queue.mu.Lock()
+	defer t.queue.mu.Unlock()
+	switch {
+	case h.isUnlocked(), u.gave > 0:
+		return fail.ErrNotHeld
+	case t.loss != nil:
+		return nil // and Unlock says so
+	case u.last != h || h.before != nil:
+		return fail.Invalid("it was re-entered, and all its holds would end")
+	case t.turn != u || u.next != nil:
+		return fail.Invalid("others of this process hold it together with this one")
+	}
+	t.stopJoining()
+	u.leaves = true
+	return nil
+}
+
+// detached takes h out of its turn, which ends. Those in the line compete from now on. It returns why the
+// tenure was lost.
+func (u *turn) detached(h *Hold) error {
+	t := u.tenure
+	t.queue.mu.Lock()
+	defer t.queue.mu.Unlock()
+	_, _, loss := u.leave(h)
+	if loss != nil {
+		return loss
+	}
+	t.turn = nil
+	if t.hasTurn {
+		t.hasTurn = false
+		t.queue.passTurn(&t.queue.alone.line)
+	}
+	t.become(wait.Releasing)
+	return nil
+}
+
+// move sends what a release sends that leaves the tenure to an owner id. It reports whether that has it.
+func (t *tenure) move(ctx context.Context, r *release) (owned bool, err error) {
+	claim := lua.Claim{Owner: r.to, Lease: session.Milliseconds(r.lasts)}
+	reply, err := t.queue.kind.Mover(t.queue).Move(ctx, t.waiter.Owner, claim, lua.Try)
+	return reply.Token > 0, err
+}
+
+// Attach makes a hold of what a Detach has left. It returns ErrNotHeld when that is not there any more.
+func (p *Primitive) Attach(ctx context.Context, text string) (*Hold, error) {
+	var c contender
+	c.Attempt, c.began = Attempt{Parent: ctx, Waits: ctx, Try: true}, p.begins()
+	owner, err := p.attachable(text)
+	if err != nil {
+		return nil, p.attempted(&c, fail.Wrap(p.Name, err))
+	}
+	c.from = owner
+	if !p.Queue.kind.Exclusive {
+		c.Permits = All
+	}
+	hold, err := p.attach(&c)
+	if err != nil {
+		return nil, p.attempted(&c, err)
+	}
+	hold.acquired(c.began)
+	return hold, nil
+}
+
+func (p *Primitive) attach(c *contender) (*Hold, error) {
+	if err := p.enter(&c.Attempt); err != nil {
+		return nil, err
+	}
+	defer p.leave(&c.Attempt)
+	c.tenure = p.newTenure(c)
+	hold, err := p.compete(c)
+	if errors.Is(err, fail.ErrNotAcquired) {
+		return nil, fail.Wrap(p.Name, fail.ErrNotHeld)
+	}
+	return hold, err
+}
+
+// attaching sends the acquire of a tenure that is to have what another owner id has.
+func (q *Queue) attaching(ctx context.Context, from string, claim lua.Claim, mode lua.Mode) (lua.Acquired, error) {
+	reply, err := q.kind.Mover(q).Move(ctx, from, claim, mode)
+	reply.Gone = false // nobody has it: as when somebody else has
+	return reply, err
+}
