@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/locktest"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/redlock"
 	"github.com/latchkey-go/latchkey/rlock"
@@ -248,6 +249,43 @@ func TestDetachBesideALine(t *testing.T) {
 		}
 		for range line {
 			requireWanted(t, served) // each in turn
+		}
+	}
+}
+
+// A hold that came by a local hand-off goes on with its own token, of which Redis knows only that it was
+// reserved; and who comes next has a greater one.
+// Rule 49.
+func TestDetachAfterALocalHandOff(t *testing.T) {
+	s := redistest.New(t)
+	c, err := latchkey.New(s.Option())
+	require.NoError(t, err)
+	defer c.Close()
+	for _, kind := range []string{"rlock", "write"} {
+		l := newWanted(t, c, kind)
+		last := int64(0)
+		for range 20 {
+			h, err := l.Lock(t.Context())
+			require.NoError(t, err)
+			var line []*redistest.Attempt[*latchkey.Hold]
+			for n := range 3 {
+				line = append(line, redistest.Begin(t, l.Lock))
+				locktest.Standing(t, l, n+1)
+			}
+			require.NoError(t, h.Unlock(t.Context()))
+			require.NoError(t, line[0].Granted(t).Unlock(t.Context())) // whose tenure has tokens for those behind it
+			got := line[1].Granted(t)
+			text, err := got.Detach(t.Context())
+			require.NoError(t, err)
+			again, err := l.Attach(t.Context(), text)
+			require.NoError(t, err)
+			require.Equal(t, got.Token(), again.Token())
+			require.NoError(t, again.Unlock(t.Context()))
+			h = line[2].Granted(t)
+			require.Greater(t, got.Token(), last)
+			require.Greater(t, h.Token(), got.Token())
+			last = h.Token()
+			require.NoError(t, h.Unlock(t.Context()))
 		}
 	}
 }

@@ -40,6 +40,72 @@ func Example() {
 	// <nil>
 }
 
+// A hold is left to another process, which goes on with it: here on the same client.
+func ExampleHold_Detach() {
+	ctx := context.Background()
+	c, err := latchkey.Open(os.Getenv("REDIS_URL"))
+	if err != nil {
+		log.Panic(err)
+	}
+	defer c.Close()
+	lock, err := rlock.New(c, "order:42")
+	if err != nil {
+		log.Panic(err)
+	}
+	hold, err := lock.Lock(ctx)
+	if err != nil {
+		log.Panic(err)
+	}
+	text, err := hold.Detach(ctx) // in the web request
+	if err != nil {
+		log.Panic(err)
+	}
+	next, err := lock.Attach(ctx, text) // in the worker
+	if err != nil {
+		log.Panic(err)
+	}
+	fmt.Println("the same token:", next.Token() == hold.Token())
+	_, err = lock.Attach(ctx, text)
+	fmt.Println("a second time:", err)
+	fmt.Println(next.Unlock(ctx))
+	// Output:
+	// the same token: true
+	// a second time: latchkey: "order:42": not held
+	// <nil>
+}
+
+// A long job lets go when somebody else wants the lock.
+func ExampleHold_Wanted() {
+	ctx := context.Background()
+	c, err := latchkey.Open(os.Getenv("REDIS_URL"))
+	if err != nil {
+		log.Panic(err)
+	}
+	defer c.Close()
+	lock, err := rlock.New(c, "reports")
+	if err != nil {
+		log.Panic(err)
+	}
+	hold, err := lock.Lock(ctx)
+	if err != nil {
+		log.Panic(err)
+	}
+	other := make(chan error)
+	go func() {
+		other <- lock.Do(ctx, func(context.Context, *latchkey.Hold) error {
+			fmt.Println("another one goes on")
+			return nil
+		})
+	}()
+	<-hold.Wanted()
+	fmt.Println("saved, and let go:", hold.Unlock(ctx))
+	fmt.Println(<-other)
+	// Unordered output:
+	// saved, and let go: <nil>
+	// another one goes on
+	// <nil>
+}
+
 // A value comes out of what a lock guards, together with the error of the Do.
 func ExampleDoValue() {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)

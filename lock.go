@@ -105,14 +105,14 @@ func DoValue[T, H any](ctx context.Context, do func(context.Context, func(contex
 }
 
 // Attach goes on with a hold that [Hold.Detach] has ended, of this lock on this or another client: with its
-// token, and a lease that is renewed on the terms of this lock. It waits for nobody. While Redis is away it is
-// sent again until ctx ends.
+// token, and a lease that is renewed on the terms of this lock. It waits for nobody. While Redis is away it
+// is sent again until ctx ends.
 //
 // It returns [ErrNotHeld] when the lock is not there any more: another Attach of the text was first, the time
 // is over, or the lock was taken away. So of many calls with one text one has the lock. It returns
 // [ErrInvalid] for a text that is none, or of another lock: another name or key prefix, or the other half of
-// a read-write lock. When ctx ends before Redis has answered, the lock may have been taken, and is given back:
-// then another Attach returns ErrNotHeld.
+// a read-write lock. When ctx ends before Redis has answered, the lock may have been taken, and is given
+// back: then another Attach returns ErrNotHeld.
 func (l *Lock) Attach(ctx context.Context, text string) (*Hold, error) {
 	h, err := l.inside().Attach(ctx, text)
 	return (*Hold)(h), err
@@ -140,9 +140,10 @@ func (l *Lock) Inspect(ctx context.Context) (State, error) {
 
 // State is what [Lock.Inspect] returns: a snapshot that may be history when it arrives.
 type State struct {
-	// Holder is the owner id of the holder: <client id>:<number>, or Redisson's; with :write behind it for the
-	// writer of a read-write lock. It is empty when the lock is free. With :rest behind the number nobody holds
-	// the lock: its last holder unlocked it, and WithMinHold keeps it taken for Remaining.
+	// Holder is the owner id of the holder: <client id>:<number>, or Redisson's; with :write behind it for
+	// the writer of a read-write lock. It is empty when the lock is free. With :rest behind the number nobody
+	// holds the lock: its last holder unlocked it, and WithMinHold keeps it taken for Remaining. After a
+	// Detach it is an id of the client that detached the hold.
 	Holder string
 	// Mine reports whether the holder belongs to the client that asks.
 	Mine bool
@@ -162,7 +163,7 @@ type State struct {
 	// Whoever asks for the lock ends that.
 	Lingers bool
 	// MayLinger reports that Holder is another client, which has the lock and may have no use for it. It is held
-	// or it lingers there: Redis does not know which.
+	// or it lingers there: Redis does not know which. It is also true of a hold whose Wanted was called.
 	MayLinger bool
 	// Waiting is the number of entries in the queue.
 	Waiting int

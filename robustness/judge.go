@@ -122,7 +122,8 @@ func (h *history) alone(sections []entry) (violations []Violation) {
 			}
 		}
 		alone, together := ended[Alone], ended[Together]
-		wrong := e.Token < alone.token || e.Mode == Alone && e.Token <= max(alone.token, together.token)
+		newest := max(alone.token, together.token)
+		wrong := e.Token < alone.token || e.Mode == Alone && (e.Token < newest || e.Token == newest && e.Extra == 0) // else it goes on with a hold
 		if wrong && !h.excused(e.Object, e.at, overlap) {
 			before := alone
 			if together.token > before.token && e.Mode == Alone {

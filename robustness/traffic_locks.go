@@ -55,6 +55,16 @@ func (w *worker) useLock(parent context.Context, rng *rand.Rand, c *client, o Ob
 		untilWanted(hold, time.Duration(rng.IntN(20))*time.Millisecond)
 	}
 	r.Seen(hold)
+	if rng.IntN(leaves) == 0 && !reads && o.Family != Red { // others of the process may read with it
+		next, other, record, goesOn := leave(w, rng, c, o, hold, r, func(c *client, ctx context.Context, text string) (*latchkey.Hold, error) {
+			return w.lockIn(c, o, variant, reads).Attach(ctx, text)
+		})
+		if !goesOn {
+			return
+		}
+		hold, c, r = next, other, record
+		r.Seen(hold)
+	}
 	if o.Family == Halves && !reads && rng.IntN(4) == 0 {
 		r = w.downgrade(rng, c, o, hold, r)
 	}

@@ -97,6 +97,16 @@ func (w *worker) usePermits(parent context.Context, rng *rand.Rand, c *client, o
 	me := held{object: o, client: c, token: permits.Token(), ctx: permits.Context()}
 	w.inside(permits.Context(), rng, s.with(me), func() { r.Seen(permits) })
 	r.Seen(permits)
+	if rng.IntN(leaves) == 0 {
+		next, other, record, goesOn := leave(w, rng, c, o, permits, r, func(c *client, ctx context.Context, text string) (*semaphore.Permits, error) {
+			return w.permitsIn(c, o, variant).Attach(ctx, text)
+		})
+		if !goesOn {
+			return
+		}
+		permits, c, r = next, other, record
+		r.Seen(permits)
+	}
 	for permits.Count() > 1 && rng.IntN(2) == 0 {
 		r = w.releaseSome(rng, c, o, permits, r)
 	}

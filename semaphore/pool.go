@@ -21,8 +21,8 @@ var (
 type mover struct{ queue *grant.Queue }
 
 // Move is of [grant.Mover].
-func (m mover) Move(ctx context.Context, owner string, claim lua.Claim, mode lua.Mode) (lua.Acquired, error) {
-	return m.queue.At.Client.Conn.Move(ctx, m.queue.At.Keys, owner, claim, mode)
+func (m mover) Move(ctx context.Context, owner string, token int64, claim lua.Claim, mode lua.Mode) (lua.Acquired, error) {
+	return m.queue.At.Client.Conn.Move(ctx, m.queue.At.Keys, owner, token, claim, mode)
 }
 
 // pool is the permits of one name, as the semaphores of that name on one client share them. It sends their

@@ -172,7 +172,7 @@ func (u *turn) detached(h *Hold) error {
 // move sends what a release sends that leaves the tenure to an owner id. It reports whether that has it.
 func (t *tenure) move(ctx context.Context, r *release) (owned bool, err error) {
 	claim := lua.Claim{Owner: r.to, Lease: session.Milliseconds(r.lasts)}
-	reply, err := t.queue.kind.Mover(t.queue).Move(ctx, t.waiter.Owner, claim, lua.Try)
+	reply, err := t.queue.kind.Mover(t.queue).Move(ctx, t.waiter.Owner, r.turn.token, claim, lua.Try)
 	return reply.Token > 0, err
 }
 
@@ -211,7 +211,7 @@ func (p *Primitive) attach(c *contender) (*Hold, error) {
 
 // attaching sends the acquire of a tenure that is to have what another owner id has.
 func (q *Queue) attaching(ctx context.Context, from string, claim lua.Claim, mode lua.Mode) (lua.Acquired, error) {
-	reply, err := q.kind.Mover(q).Move(ctx, from, claim, mode)
+	reply, err := q.kind.Mover(q).Move(ctx, from, 0, claim, mode)
 	reply.Gone = false // nobody has it: as when somebody else has
 	return reply, err
 }

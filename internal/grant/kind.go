@@ -52,9 +52,10 @@ type Watcher interface {
 
 // Mover is what a kind has of which an owner id can leave what it has to another one.
 type Mover interface {
-	// Move gives what an owner has to the claim's, with its token, for the claim's lease. Of permits the reply
-	// says how many there are in place of the reserved tokens.
-	Move(ctx context.Context, owner string, claim lua.Claim, mode lua.Mode) (lua.Acquired, error)
+	// Move gives what an owner has to the claim's, with the token of its hold, for the claim's lease. With 0
+	// that is the one that Redis knows. Of permits the reply says how many there are in place of the reserved
+	// tokens.
+	Move(ctx context.Context, owner string, token int64, claim lua.Claim, mode lua.Mode) (lua.Acquired, error)
 }
 
 // Together is what a kind has of which one script can take and release several, of one client and one slot.

@@ -51,8 +51,8 @@ func (c Commands) Watch(ctx context.Context, owner string, listeners bool) (owns
 }
 
 // Move is of [grant.Mover].
-func (c Commands) Move(ctx context.Context, owner string, claim lua.Claim, mode lua.Mode) (lua.Acquired, error) {
-	return c.Queue.At.Client.Conn.Move(ctx, c.Queue.At.Keys, owner, claim, mode)
+func (c Commands) Move(ctx context.Context, owner string, token int64, claim lua.Claim, mode lua.Mode) (lua.Acquired, error) {
+	return c.Queue.At.Client.Conn.Move(ctx, c.Queue.At.Keys, owner, token, claim, mode)
 }
 
 // basket sends the acquires of several locks, or their releases, as one script. It knows the layout of a lock

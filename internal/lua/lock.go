@@ -99,10 +99,13 @@ func (c Conn) Watch(ctx context.Context, k *Keys, owner string, listeners bool) 
 	return err == nil && reply != replyGone, reply == 1, err
 }
 
-// Move runs lock/move.lua: what an owner has is the claim's from now on, with its token. Of permits the reply
-// says how many there are in place of the reserved tokens.
-func (c Conn) Move(ctx context.Context, k *Keys, owner string, claim Claim, mode Mode) (Acquired, error) {
+// Move runs lock/move.lua: what an owner has is the claim's from now on, with the token of its hold; 0: the
+// one that Redis knows. Of permits the reply says how many there are in place of the reserved tokens.
+func (c Conn) Move(ctx context.Context, k *Keys, owner string, token int64, claim Claim, mode Mode) (Acquired, error) {
 	args := []string{claim.Owner, floor(0), number(claim.Lease), claim.mode(mode), owner}
+	if token > 0 {
+		args = append(args, digits(token))
+	}
 	return acquired(c.Run(ctx, move[k.family], k, args, owner).ToMessage())
 }
 

@@ -13,7 +13,7 @@ import (
 
 func (b *bench) move(from, to string, lease int64) lua.Acquired {
 	b.t.Helper()
-	a, err := b.conn.Move(b.t.Context(), b.lock, from, lua.Claim{Owner: to, Lease: lease}, lua.Try)
+	a, err := b.conn.Move(b.t.Context(), b.lock, from, 0, lua.Claim{Owner: to, Lease: lease}, lua.Try)
 	require.NoError(b.t, err)
 	return a
 }
@@ -78,12 +78,19 @@ func TestMove(t *testing.T) {
 				require.True(t, b.renew("B:1", 50_000))
 
 				late := lua.Claim{Owner: "C:1", Lease: 1000, Until: time.Now().Add(-time.Hour).UnixMicro()}
-				reply, err := b.conn.Move(t.Context(), b.lock, "B:1", late, lua.Try)
+				reply, err := b.conn.Move(t.Context(), b.lock, "B:1", 0, late, lua.Try)
 				require.NoError(t, err)
 				require.True(t, reply.Late)
 				require.True(t, b.renew("B:1", 50_000))
 
-				require.Equal(t, first.Token, b.move("B:1", "C:1", 80).Token)
+				one, err := b.conn.Move(t.Context(), b.lock, "B:1", first.Token+1, lua.Claim{Owner: "E:1", Lease: 50_000}, lua.Try)
+				require.NoError(t, err)
+				if name == "read" { // whose token is that of all who read
+					require.Equal(t, first.Token, one.Token)
+				} else {
+					require.Equal(t, first.Token+1, one.Token, "that of a hold by a local hand-off")
+				}
+				require.Equal(t, one.Token, b.move("E:1", "C:1", 80).Token)
 				b.ends("C:1")
 				require.True(t, b.move("C:1", "D:1", 1000).Gone, "its lease is over")
 			})
@@ -143,7 +150,7 @@ func TestMoveOfForeignData(t *testing.T) {
 			}
 			require.NoError(t, b.do("DEL", key).Error())
 			require.NoError(t, b.do("SET", key, "x").Error())
-			_, err := b.conn.Move(t.Context(), b.lock, "A:1", lua.Claim{Owner: "B:1", Lease: 1000}, lua.Try)
+			_, err := b.conn.Move(t.Context(), b.lock, "A:1", 0, lua.Claim{Owner: "B:1", Lease: 1000}, lua.Try)
 			require.Equal(t, lua.WrongType, lua.Classify(err), name)
 			require.NoError(t, b.do("DEL", key).Error())
 		}

@@ -7,6 +7,8 @@
 --       3 lease            ms, which begins now
 --       4 mode             try, which may have a deadline: see shared/attempt.lua
 --       5 owner id         that has the lock
+--       6 token            of the hold, which may be one of those that were reserved for its process; missing:
+--                          the one that Redis knows
 -- Reply token              the other id owns the lock
 --       {GONE, 0, now}     neither id does
 --       {LATE, 0, now}     the deadline was over: nothing was done
@@ -18,7 +20,8 @@
 local _, late = parse_mode(ARGV[4])
 if late then return {REPLY_LATE, 0, clock()} end
 local held = redis.call('HMGET', NAME, ARGV[1], ARGV[5])
-local token = parse_token(held[1]) or parse_token(held[2])
+local token = parse_token(held[1])
+if not token and parse_token(held[2]) then token = ARGV[6] or parse_token(held[2]) end
 if not token then return {REPLY_GONE, 0, clock()} end
 redis.call('PEXPIRE', NAME, ARGV[3]) -- first: Redis never refuses it for lack of memory, nor what follows
 redis.call('HSET', NAME, ARGV[1], 't' .. token .. '/' .. ARGV[3])

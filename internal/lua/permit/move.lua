@@ -31,7 +31,10 @@ end
 
 local n, token = held_by(ARGV[1])
 local moves = not n
-if moves then n, token = held_by(ARGV[5]) end
+if moves then
+  n, token = held_by(ARGV[5])
+  token = ARGV[6] or token
+end
 if not n then return {REPLY_GONE, 0, now} end
 local to, from, permits = base(ARGV[1]), base(ARGV[5]), {}
 append_permits(permits, to, 0, n, string.format('%.0f', ms + 1 + ARGV[3]))

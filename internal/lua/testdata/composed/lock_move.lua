@@ -112,7 +112,8 @@ end
 local _, late = parse_mode(ARGV[4])
 if late then return {-6, 0, clock()} end
 local held = redis.call('HMGET', NAME, ARGV[1], ARGV[5])
-local token = parse_token(held[1]) or parse_token(held[2])
+local token = parse_token(held[1])
+if not token and parse_token(held[2]) then token = ARGV[6] or parse_token(held[2]) end
 if not token then return {-3, 0, clock()} end
 redis.call('PEXPIRE', NAME, ARGV[3]) -- first: Redis never refuses it for lack of memory, nor what follows
 redis.call('HSET', NAME, ARGV[1], 't' .. token .. '/' .. ARGV[3])

@@ -202,6 +202,7 @@ if holds[2] or holds[4] then
   if moving then moving.need(STATE) end
   token = state_token()
   if token then
+    if not holds[2] and ARGV[6] then token = ARGV[6] end
     former = {old .. ':write'}
     own_write(id, ARGV[3], token, 0, ARGV[3])
   end
