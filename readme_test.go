@@ -77,6 +77,8 @@ func lookUp(ctx context.Context) error              { return errors.Join(ctx.Err
 func simulate(context.Context)                      { _ = say("simulated") }
 func use(token []byte) error                        { return say("used", string(token)) }
 func work(ctx context.Context, c *latchkey.Client) error { return errors.Join(c.Check(ctx), say("worked")) }
+func index(ctx context.Context, page int) error           { return ctx.Err() }
+func saveState(ctx context.Context, page int) error       { return ctx.Err() }
 func freshToken() string                                  { return "" }
 func migrate(ctx context.Context, token int64) error {
 	return errors.Join(ctx.Err(), say("migrated", token))
