@@ -85,6 +85,16 @@ func WithReplicas(n int, timeout time.Duration) Option {
 	return session.Option(func(o *session.Options) { o.Replicas, o.ReplicaTimeout = n, timeout })
 }
 
+// WithSlow has the logger told, once each and while it lasts, of a wait for a lock or permits that lasts
+// longer than wait, and of a hold that lasts longer than hold: with its name, the place in the source that
+// called latchkey, and of a lock that is waited for who holds it, since when, and how many are queued. 0: not
+// of those. Neither may be negative. Default: none.
+//
+// An attempt that does not wait is not slow. Nor is an Await of a latch or barrier, which waits for work.
+func WithSlow(wait, hold time.Duration) Option {
+	return session.Option(func(o *session.Options) { o.SlowWait, o.SlowHold = wait, hold })
+}
+
 // WithLogger sets where lost locks, failed renewals and outages are logged. Default, and nil: nowhere.
 func WithLogger(l *slog.Logger) Option {
 	return session.Option(func(o *session.Options) {

@@ -15,6 +15,9 @@ func (q *quorum) event(ctx context.Context) session.Event {
 	return e
 }
 
+// noMore is what else the logger is told of a slow wait or hold.
+func noMore(context.Context) []any { return nil }
+
 // acquired calls the hook of a hold that begins. If the hook panics, the hold is released: nobody has it.
 func (q *quorum) acquired(parent context.Context, began time.Time) {
 	hook := q.ways.Client().Options.Observer.Acquired
@@ -29,7 +32,7 @@ func (q *quorum) acquired(parent context.Context, began time.Time) {
 // released calls the hook of a hold that has ended well.
 func (q *quorum) released() {
 	if hook := q.ways.Client().Options.Observer.Released; hook != nil {
-		e := q.event(context.Background())
+		e := q.event(q.parent)
 		e.Held = time.Since(q.since)
 		hook(e)
 	}
@@ -40,7 +43,7 @@ func (q *quorum) lost(reason error) {
 	c := q.ways.Client()
 	c.Options.Logger.Warn("latchkey: lost", "name", q.ways.name, "token", q.token, "reason", reason)
 	if hook := c.Options.Observer.Lost; hook != nil {
-		e := q.event(context.Background())
+		e := q.event(q.parent)
 		e.Held, e.Err = time.Since(q.since), reason
 		c.Notifier.Notify(func() { hook(e) })
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/lease"
 	"github.com/latchkey-go/latchkey/internal/retry"
+	"github.com/latchkey-go/latchkey/internal/session"
 )
 
 // quorum is what a hold stands on: parts on a majority of the servers. Each part is renewed by its own
@@ -24,6 +25,8 @@ type quorum struct {
 	parts  []*grant.Part // by server; nil, or with a lease that is over: none
 	holds  []*grant.Hold // those that are not unlocked
 	first  *grant.Hold
+	parent context.Context // from which it was acquired
+	slow   *session.Slow
 	since  time.Time // when it was held
 	loss   error     // nil unless it was lost
 	over   bool      // it was lost, or is released
@@ -120,8 +123,9 @@ func (q *quorum) partLost(reason error) {
 
 // begin returns the first hold.
 func (q *quorum) begin(parent context.Context, began time.Time) *grant.Hold {
+	slow := q.ways.Client().SlowHold(q.ways.name, noMore)
 	q.mu.Lock()
-	q.first = grant.NewHold(parent, q)
+	q.first, q.parent, q.slow = grant.NewHold(parent, q), parent, slow
 	q.holds, q.since = []*grant.Hold{q.first}, time.Now()
 	q.mend = q.since.Add(firstMend)
 	q.timer = time.AfterFunc(min(q.left(), firstMend), q.tick)
@@ -269,6 +273,7 @@ func (q *quorum) conclude(loss error) (parts []*grant.Part, holds []*grant.Hold,
 	}
 	q.over, q.loss = true, loss
 	q.timer.Stop()
+	q.slow.End()
 	if q.mender != nil {
 		q.mender()
 	}

@@ -91,6 +91,7 @@ func (w *ways) acquire(a grant.Attempt) (*quorum, error) {
 	if w.waiting.Add(1) > int64(w.Client().Options.MaxWaiters) {
 		return nil, fail.Wrap(w.name, fail.ErrTooManyWaiters)
 	}
+	defer w.Client().SlowWait(w.name, noMore).End()
 	open, cancel := context.WithCancelCause(a.Waits)
 	defer cancel(nil)
 	defer context.AfterFunc(closing, func() { cancel(fail.ErrClosed) })()

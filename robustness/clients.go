@@ -95,7 +95,7 @@ func (w *worker) options(n int) []latchkey.Option {
 		latchkey.WithLease(w.Lease()), latchkey.WithObserver(latchkey.Observer{Queued: queued}), latchkey.WithLogger(w.logger),
 	}
 	if n == bounded {
-		options = append(options, latchkey.WithoutRecord())
+		options = append(options, latchkey.WithoutRecord(), latchkey.WithSlow(100*time.Millisecond, 100*time.Millisecond))
 	} else {
 		options = append(options, latchkey.WithLabel(labelled))
 	}

@@ -121,4 +121,3 @@ func (s semaphores) detached(t *testing.T) {
 	require.NoError(t, next.Release(t.Context()))
 	s.delete(t, a, 5)
 }
-

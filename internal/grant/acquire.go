@@ -60,6 +60,7 @@ func (p *Primitive) Acquire(a Attempt) (*Hold, error) {
 	if err == nil && p.Shared {
 		hold = p.join(c.Parent, c.began)
 	}
+	slow := p.slowWait(&c.Attempt)
 	switch {
 	case err != nil || hold != nil:
 	case p.terms.detects && !c.Try:
@@ -67,6 +68,7 @@ func (p *Primitive) Acquire(a Attempt) (*Hold, error) {
 	default:
 		hold, err = p.await(&c)
 	}
+	slow.End()
 	if err != nil {
 		return nil, p.attempted(&c, err)
 	}

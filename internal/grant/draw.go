@@ -23,7 +23,10 @@ func (p *Primitive) Draw(a Attempt) (number uint64, settled bool, err error) {
 	if t == nil {
 		return 0, false, fail.Wrap(p.Name, fail.ErrClosed)
 	}
-	if err := p.Queue.waiters.Wait(a.Waits, &t.waiter); err != nil {
+	slow := p.slowWait(&a)
+	err = p.Queue.waiters.Wait(a.Waits, &t.waiter)
+	slow.End()
+	if err != nil {
 		return 0, false, p.failed(&a, err)
 	}
 	return t.waiter.Number, t.drawn(), nil

@@ -33,6 +33,7 @@ func (t *tenure) Lost(reason error) {
 	between := t.turn == nil
 	for u := t.turn; u != nil; u = u.next {
 		u.stopWatching()
+		u.slow.End()
 		if u.had.Load() { // else no hook has heard of it
 			turns = append(turns, u)
 		}

@@ -37,6 +37,7 @@ func (p *Primitive) begins() (now time.Time) {
 func (h *Hold) acquired(began time.Time) {
 	u := h.turn()
 	t := u.tenure
+	u.slowHold()
 	hook := t.queue.At.Client.Options.Observer.Acquired
 	if hook == nil {
 		return

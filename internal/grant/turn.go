@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/fail"
+	"github.com/latchkey-go/latchkey/internal/session"
 	"github.com/latchkey-go/latchkey/internal/wait"
 )
 
@@ -20,7 +21,8 @@ type turn struct {
 	gave     int         // so many permits it gave on, with the tenure; 0: it did not. Guarded as last is
 	had      atomic.Bool // its goroutine has got it: it was made by the one before
 	wanted   wanted
-	last     *Hold // of those that are not unlocked; they are chained. Guarded by the mutex of the queue
+	slow     *session.Slow // guarded as last is
+	last     *Hold         // of those that are not unlocked; they are chained. Guarded by the mutex of the queue
 	first    Hold
 
 	previous, next *turn // in the chain of a shared tenure, guarded by that of the queue
@@ -161,6 +163,7 @@ func (u *turn) leave(h *Hold) (over, last bool, loss error) {
 	}
 	if over = u.last == nil; over {
 		u.stopWatching()
+		u.slow.End()
 	}
 	last = over && (!t.shared || t.vacate(u))
 	return over, last, t.lossOf(h)

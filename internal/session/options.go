@@ -24,6 +24,8 @@ type Options struct {
 	ReplicaTimeout time.Duration // for them
 	Label          string        // for those who ask who holds; empty: the program's name
 	Untold         bool          // the client writes no record of itself
+	SlowWait       time.Duration // after which the logger is told of a wait; 0: it is not
+	SlowHold       time.Duration // the same of a hold
 	Logger         *slog.Logger  // not nil
 	Observer       Observer
 }
@@ -67,6 +69,8 @@ func (o *Options) Validate() error {
 		return fail.Invalid("the release timeout must be more than 0, not %v", o.ReleaseTimeout)
 	case o.MaxWaiters < 1:
 		return fail.Invalid("the maximum of waiters must be at least 1, not %d", o.MaxWaiters)
+	case o.SlowWait < 0 || o.SlowHold < 0:
+		return fail.Invalid("a wait or a hold is slow after a time that is not negative, not %v and %v", o.SlowWait, o.SlowHold)
 	case o.Replicas < 0:
 		return fail.Invalid("the number of replicas must be at least 0, not %d", o.Replicas)
 	case o.Replicas > 0 && o.ReplicaTimeout <= 0:

@@ -1,0 +1,85 @@
+package session
+
+import (
+	"context"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/identity"
+)
+
+// Slow is a wait or a hold of which the logger is told when it lasts for too long. Nil is one of which it is
+// not told.
+type Slow struct {
+	client *Client
+	date   *Date
+	at     string
+	began  time.Time
+}
+
+// SlowWait is for the wait of the calling goroutine, which begins now: nil without WithSlow. tell returns
+// what else is known of it, in pairs for the logger.
+func (c *Client) SlowWait(name string, tell func(context.Context) []any) *Slow {
+	return c.slow(c.Options.SlowWait, "latchkey: slow wait", "waited", name, tell)
+}
+
+// SlowHold is for a hold that the calling goroutine gets now.
+func (c *Client) SlowHold(name string, tell func(context.Context) []any) *Slow {
+	return c.slow(c.Options.SlowHold, "latchkey: slow hold", "held", name, tell)
+}
+
+func (c *Client) slow(limit time.Duration, message, lasts, name string, tell func(context.Context) []any) *Slow {
+	if limit == 0 {
+		return nil
+	}
+	s := &Slow{client: c, at: caller(), began: time.Now()}
+	s.date = c.AfterFunc(limit, func() {
+		c.Go(func() {
+			ctx, cancel := context.WithTimeout(c.Stopped, c.Options.CommandTimeout)
+			defer cancel()
+			about := append([]any{"name", name, lasts, time.Since(s.began).Round(time.Millisecond), "at", s.at}, tell(ctx)...)
+			c.Options.Logger.Warn(message, about...)
+		})
+	})
+	return s
+}
+
+// End says that it is over.
+func (s *Slow) End() {
+	if s != nil {
+		s.date.Stop()
+	}
+}
+
+// Holder is what a logger is told of who has something, in pairs.
+func Holder(who identity.Party) (about []any) {
+	for _, word := range []struct{ key, value string }{
+		{"holder", who.Label}, {"host", who.Host}, {"pid", strconv.Itoa(who.PID)}, {"client", who.Client}, {"note", who.Note},
+	} {
+		if word.value != "" && word.value != "0" {
+			about = append(about, word.key, identity.Printable(word.value))
+		}
+	}
+	if !who.Since.IsZero() {
+		about = append(about, "since", who.Since)
+	}
+	return about
+}
+
+// caller is the place in the source from which the library was called: <file>:<line>.
+func caller() string {
+	var counters [32]uintptr
+	frames := runtime.CallersFrames(counters[:runtime.Callers(3, counters[:])])
+	for {
+		frame, more := frames.Next()
+		ours := strings.HasPrefix(frame.Function, module+".") || strings.HasPrefix(frame.Function, module+"/")
+		if !ours || strings.Contains(frame.Function, "_test.") || strings.HasSuffix(frame.File, "_test.go") || !more {
+			return frame.File + ":" + strconv.Itoa(frame.Line)
+		}
+	}
+}
+
+// module is the path that the names of this library's functions begin with.
+const module = "github.com/latchkey-go/latchkey"
