@@ -11,7 +11,7 @@ import (
 func WithObserver(hooks Observer) Option {
 	return session.Option(func(o *session.Options) {
 		o.Observer = session.Observer{
-			Queued: eventHook(hooks.Queued), Acquired: eventHook(hooks.Acquired), Failed: eventHook(hooks.Failed),
+			Waiting: eventHook(hooks.Waiting), Queued: eventHook(hooks.Queued), Acquired: eventHook(hooks.Acquired), Failed: eventHook(hooks.Failed),
 			Released: eventHook(hooks.Released), Lost: eventHook(hooks.Lost), Passed: eventHook(hooks.Passed),
 			Subscribed: hooks.Subscribed, Down: outageHook(hooks.Down), Up: outageHook(hooks.Up),
 		}
@@ -21,15 +21,16 @@ func WithObserver(hooks Observer) Option {
 // Observer is a set of hooks. Nil ones are not called, and cost nothing. Fields may be added in later
 // versions.
 //
-// Queued, Acquired, Failed, Released and Passed are called on the goroutine that called the primitive, from
-// many at once. They hold it up, so they should be quick. All but Queued are called when the operation is
-// over, and may call the client. When one of them panics, so does the call: what it had acquired is released
-// again, and what it had released stays released. When an operation goes on in the background, Failed and
-// Released are called in some goroutine of the client. So is Queued when a waiter had to be queued again.
+// Waiting, Queued, Acquired, Failed, Released and Passed are called on the goroutine that called the
+// primitive, from many at once. They hold it up, so they should be quick. All but Waiting and Queued are
+// called when the operation is over, and may call the client. When one of them panics, so does the call: what
+// it had acquired is released again, and what it had released stays released. When an operation goes on in
+// the background, Failed and Released are called in some goroutine of the client. So is Queued when a waiter
+// had to be queued again, and Waiting when the answer of Redis says that the call waits.
 //
 // Lost, Subscribed, Down and Up are called one after the other in a goroutine of the client, as is its
 // logger. The client goes on meanwhile. A hook that does not return holds up the others. Calls that come
-// while ten thousand wait are left out. A panic in one of them, or in Queued, ends the process.
+// while ten thousand wait are left out. A panic in one of them, in Waiting or in Queued ends the process.
 //
 // Failed is also called for a release that went on in the background, and failed: with Err alone. At a local
 // hand-off the next hold's Acquired may be called before the Released of the one before.
@@ -37,6 +38,9 @@ func WithObserver(hooks Observer) Option {
 // In an [Event], Kind, Name, Prefix and Context are always set, and Permits for semaphores. What else is set
 // is said with each hook.
 type Observer struct {
+	// Waiting: a call waits for a lock or permits that others have, of this process or another one. It is called
+	// once for a call, and Acquired or Failed follows, with Contended.
+	Waiting func(Event)
 	// Queued: a waiter was queued in Redis; also when it had to be queued again.
 	Queued func(Event)
 	// Acquired: a hold begins that does not re-enter. Token (not of plain permits) and Waited.
@@ -70,6 +74,8 @@ type Event struct {
 	Waited  time.Duration   // since the call
 	Held    time.Duration   // since it was acquired
 	Err     error           // why
+	// Contended says with Acquired and Failed that the call waited for others: Waiting was called before.
+	Contended bool
 }
 
 // Kind is the kind of primitive that an [Event] is about. Kinds may be added in later versions.
@@ -102,7 +108,7 @@ func eventHook(hook func(Event)) func(session.Event) {
 	return func(e session.Event) {
 		hook(Event{
 			Kind: Kind(e.Kind), Name: e.Name, Prefix: e.Prefix, Context: e.Context, Token: e.Token, Permits: e.Permits,
-			Waited: e.Waited, Held: e.Held, Err: e.Err,
+			Waited: e.Waited, Held: e.Held, Err: e.Err, Contended: e.Contended,
 		})
 	}
 }

@@ -19,13 +19,13 @@ func (q *quorum) event(ctx context.Context) session.Event {
 func noMore(context.Context) []any { return nil }
 
 // acquired calls the hook of a hold that begins. If the hook panics, the hold is released: nobody has it.
-func (q *quorum) acquired(parent context.Context, began time.Time) {
+func (q *quorum) acquired(parent context.Context, began time.Time, contended bool) {
 	hook := q.ways.Client().Options.Observer.Acquired
 	if hook == nil {
 		return
 	}
 	e := q.event(parent)
-	e.Waited = time.Since(began)
+	e.Waited, e.Contended = time.Since(began), contended
 	session.HookOrUndo(func() { hook(e) }, func() { go func() { _ = q.first.Unlock(context.Background()) }() })
 }
 

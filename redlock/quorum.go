@@ -122,7 +122,7 @@ func (q *quorum) partLost(reason error) {
 }
 
 // begin returns the first hold.
-func (q *quorum) begin(parent context.Context, began time.Time) *grant.Hold {
+func (q *quorum) begin(parent context.Context, began time.Time, contended bool) *grant.Hold {
 	slow := q.ways.Client().SlowHold(q.ways.name, noMore)
 	q.mu.Lock()
 	q.first, q.parent, q.slow = grant.NewHold(parent, q), parent, slow
@@ -130,7 +130,7 @@ func (q *quorum) begin(parent context.Context, began time.Time) *grant.Hold {
 	q.mend = q.since.Add(firstMend)
 	q.timer = time.AfterFunc(min(q.left(), firstMend), q.tick)
 	q.mu.Unlock()
-	q.acquired(parent, began)
+	q.acquired(parent, began, contended)
 	return q.first
 }
 

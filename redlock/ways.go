@@ -56,17 +56,25 @@ func (w *ways) Acquire(a grant.Attempt) (*grant.Hold, error) {
 		return hold, nil // no hook is called for it
 	}
 	var q *quorum
+	contended := false
+	contends := func() {
+		if !contended {
+			contended = true
+			w.servers[0].Waiting(a.Parent, 0)
+		}
+	}
 	if err == nil {
-		q, err = w.acquire(a)
+		q, err = w.acquire(a, contends)
 	}
 	if err != nil {
-		w.servers[0].Attempted(a.Parent, 0, began, err)
+		w.servers[0].Attempted(a.Parent, 0, began, contended, err)
 		return nil, err
 	}
-	return q.begin(a.Parent, began), nil
+	return q.begin(a.Parent, began, contended), nil
 }
 
-func (w *ways) acquire(a grant.Attempt) (*quorum, error) {
+// acquire calls contends once others have the lock, and it waits.
+func (w *ways) acquire(a grant.Attempt, contends func()) (*quorum, error) {
 	closing := w.Client().Closing
 	switch {
 	case closing.Err() != nil:
@@ -95,14 +103,23 @@ func (w *ways) acquire(a grant.Attempt) (*quorum, error) {
 	open, cancel := context.WithCancelCause(a.Waits)
 	defer cancel(nil)
 	defer context.AfterFunc(closing, func() { cancel(fail.ErrClosed) })()
-	if err := w.line.Acquire(open, 1); err != nil {
+	if err := w.stand(open, contends); err != nil {
 		if closing.Err() != nil && a.Waits.Err() == nil {
 			return nil, fail.Wrap(w.name, fail.ErrClosed)
 		}
 		return nil, grant.EndOf(w.name, a.Parent, a.Waits, nil)
 	}
 	defer w.line.Release(1)
-	return w.await(a)
+	return w.await(a, contends)
+}
+
+// stand waits in the line of the goroutines that share the lock.
+func (w *ways) stand(open context.Context, contends func()) error {
+	if w.line.TryAcquire(1) {
+		return nil
+	}
+	contends()
+	return w.line.Acquire(open, 1)
 }
 
 // knownOutage is why no majority can be had by an attempt that does not wait, as far as is known without
@@ -129,7 +146,7 @@ const jitter = 2 * time.Millisecond
 // first, the same one as the others do, and goes on when it was the fastest there: else they would share out
 // the servers, and none had a majority. Whoever comes after a pause asks a majority at once: the lock may be
 // free although that one server is taken.
-func (w *ways) await(a grant.Attempt) (*quorum, error) {
+func (w *ways) await(a grant.Attempt, contends func()) (*quorum, error) {
 	waits := a.Waits
 	var backoff retry.Backoff
 	var heard chan struct{} // nil until it listens
@@ -149,6 +166,7 @@ func (w *ways) await(a grant.Attempt) (*quorum, error) {
 			heard = make(chan struct{}, 1)
 			defer w.listen(heard)()
 		}
+		contends()
 		if silence = nil; errors.Is(err, errSilent) {
 			silence = err
 		}

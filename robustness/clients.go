@@ -92,7 +92,7 @@ const labelled = "a client of the harness"
 // options are those of the n-th client.
 func (w *worker) options(n int) []latchkey.Option {
 	options := []latchkey.Option{
-		latchkey.WithLease(w.Lease()), latchkey.WithObserver(latchkey.Observer{Queued: queued}), latchkey.WithLogger(w.logger),
+		latchkey.WithLease(w.Lease()), latchkey.WithObserver(latchkey.Observer{Queued: queued, Waiting: func(latchkey.Event) {}}), latchkey.WithLogger(w.logger),
 	}
 	if n == bounded {
 		options = append(options, latchkey.WithoutRecord(), latchkey.WithSlow(100*time.Millisecond, 100*time.Millisecond))

@@ -146,15 +146,16 @@ func (s *Counting) acquire(a grant.Attempt) error {
 		return err
 	}
 	began := time.Now()
-	return s.taken(a.Parent, a.Permits, began, s.take(a))
+	contended, err := s.take(a)
+	return s.taken(a.Parent, a.Permits, began, contended, err)
 }
 
 // taken tells the observer what came of a request, and returns that. It stands apart because of what acquire
 // has on its stack while it sleeps.
 //
 //go:noinline
-func (s *Counting) taken(ctx context.Context, n int, began time.Time, err error) error {
-	session.HookOrUndo(func() { s.base.p.Attempted(ctx, n, began, err) }, func() {
+func (s *Counting) taken(ctx context.Context, n int, began time.Time, contended bool, err error) error {
+	session.HookOrUndo(func() { s.base.p.Attempted(ctx, n, began, contended, err) }, func() {
 		if err == nil {
 			s.base.p.Queue.At.Go(func() { _ = s.Release(context.Background(), n) })
 		}
@@ -162,11 +163,12 @@ func (s *Counting) taken(ctx context.Context, n int, began time.Time, err error)
 	return err
 }
 
-// take waits for the permits, and acknowledges the command unless a copy of it may still arrive.
-func (s *Counting) take(a grant.Attempt) error {
-	number, settled, err := s.base.p.Draw(a)
+// take waits for the permits, and acknowledges the command unless a copy of it may still arrive. It reports
+// whether it waited for others.
+func (s *Counting) take(a grant.Attempt) (contended bool, err error) {
+	number, settled, contended, err := s.base.p.Draw(a)
 	if settled {
 		s.base.pool.acks.Add(number)
 	}
-	return err
+	return contended, err
 }

@@ -72,7 +72,7 @@ func (p *Primitive) Acquire(a Attempt) (*Hold, error) {
 	if err != nil {
 		return nil, p.attempted(&c, err)
 	}
-	hold.acquired(c.began)
+	hold.acquired(c.began, c.ends())
 	return hold, nil
 }
 
@@ -80,7 +80,7 @@ func (p *Primitive) Acquire(a Attempt) (*Hold, error) {
 //
 //go:noinline
 func (p *Primitive) attempted(c *contender, err error) error {
-	p.Attempted(c.Parent, c.Permits, c.began, err)
+	p.Attempted(c.Parent, c.Permits, c.began, c.ends(), err)
 	return err
 }
 
@@ -155,7 +155,7 @@ func (p *Primitive) standInLine(c *contender) (*Hold, error) {
 // process was stopped meanwhile, was never its goroutine's: that one comes anew.
 func (p *Primitive) enterLine(c *contender) (gift, error) {
 	for {
-		g, err := p.Queue.enterLine(c.Waits, wish{primitive: p, parent: c.Parent, permits: c.Permits})
+		g, err := p.Queue.enterLine(c.Waits, wish{primitive: p, parent: c.Parent, permits: c.Permits}, p.inLine(c))
 		if g.hold == nil {
 			return g, err
 		}
@@ -195,6 +195,7 @@ func (p *Primitive) compete(c *contender) (*Hold, error) {
 		if hold, err := p.holdOf(c); hold != nil || err != nil {
 			return hold, err
 		}
+		c.ends()
 		c.tenure = p.newTenure(c) // its lease was over before it was a hold
 	}
 	if c.inTurn {

@@ -36,7 +36,7 @@ func AcquireTogether(a Attempt, ps []*Primitive, all bool) (holds []*Hold, next 
 	for i, p := range ps {
 		if err := p.enter(&a); err != nil {
 			leaveAll(&a, ps[:i])
-			p.Attempted(a.Parent, 0, began, err)
+			p.Attempted(a.Parent, 0, began, false, err)
 			return nil, i, err
 		}
 	}
@@ -44,7 +44,7 @@ func AcquireTogether(a Attempt, ps []*Primitive, all bool) (holds []*Hold, next 
 	tenures := newTenures(&contender{Attempt: a}, ps)
 	if tenures == nil {
 		err := fail.Wrap(ps[0].Name, fail.ErrClosed)
-		ps[0].Attempted(a.Parent, 0, began, err)
+		ps[0].Attempted(a.Parent, 0, began, false, err)
 		return nil, 0, err
 	}
 	errs, free := takeTogether(a.Waits, ps[0].Queue.kind.Together(ps[0].Queue), tenures, all)
@@ -54,13 +54,13 @@ func AcquireTogether(a Attempt, ps []*Primitive, all bool) (holds []*Hold, next 
 			return nil, 0, nil // perhaps because of one of them, or because their slot is moving
 		}
 		err := ps[failed].failed(&a, errs[failed])
-		ps[failed].Attempted(a.Parent, 0, began, err)
+		ps[failed].Attempted(a.Parent, 0, began, false, err)
 		return nil, failed, err
 	}
 	holds = holdPrefix(a.Parent, ps, tenures, errs)
 	session.HookOrUndo(func() {
 		for _, h := range holds {
-			h.acquired(began)
+			h.acquired(began, false)
 		}
 	}, func() { GiveBack(holds) })
 	if len(holds) > 0 {

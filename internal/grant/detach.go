@@ -192,7 +192,7 @@ func (p *Primitive) Attach(ctx context.Context, text string) (*Hold, error) {
 	if err != nil {
 		return nil, p.attempted(&c, err)
 	}
-	hold.acquired(c.began)
+	hold.acquired(c.began, false)
 	return hold, nil
 }
 

@@ -8,28 +8,30 @@ import (
 )
 
 // Draw acquires without a hold: what is granted is the caller's, and no tenure goes on. It returns the number
-// under which Redis knows that, and whether Redis may forget it: nothing of it can arrive any more.
-func (p *Primitive) Draw(a Attempt) (number uint64, settled bool, err error) {
+// under which Redis knows that, whether Redis may forget it: nothing of it can arrive any more; and whether
+// it waited for others.
+func (p *Primitive) Draw(a Attempt) (number uint64, settled, contended bool, err error) {
 	if err := p.enter(&a); err != nil {
-		return 0, false, err
+		return 0, false, false, err
 	}
 	defer p.leave(&a)
 	if a.Try {
 		if away := p.KnownOutage(); away != nil {
-			return 0, false, away
+			return 0, false, false, away
 		}
 	}
 	t := p.newDraw(&a)
 	if t == nil {
-		return 0, false, fail.Wrap(p.Name, fail.ErrClosed)
+		return 0, false, false, fail.Wrap(p.Name, fail.ErrClosed)
 	}
 	slow := p.slowWait(&a)
 	err = p.Queue.waiters.Wait(a.Waits, &t.waiter)
 	slow.End()
+	contended = t.endsContention()
 	if err != nil {
-		return 0, false, p.failed(&a, err)
+		return 0, false, contended, p.failed(&a, err)
 	}
-	return t.waiter.Number, t.drawn(), nil
+	return t.waiter.Number, t.drawn(), contended, nil
 }
 
 // newDraw is newTenure for an attempt that ends without a hold. It stands apart because of what Draw has on

@@ -50,7 +50,8 @@ type place struct {
 // enterLine waits in the line until the caller holds, or has the turn. When ctx ends before, it returns the
 // cause, and when the line is closed the reason. Then the caller has neither: what came as ctx ended has been
 // left to the next, parked, or given back.
-func (q *Queue) enterLine(ctx context.Context, w wish) (gift, error) {
+// waits is called when it waits; it may be nil.
+func (q *Queue) enterLine(ctx context.Context, w wish, waits func()) (gift, error) {
 	l := &q.half(w.primitive.Shared).line
 	q.mu.Lock()
 	if !l.taken {
@@ -64,6 +65,9 @@ func (q *Queue) enterLine(ctx context.Context, w wish) (gift, error) {
 	}
 	p := l.append(w)
 	q.mu.Unlock()
+	if waits != nil {
+		waits()
+	}
 	var g gift
 	if ended := ctx.Done(); ended == nil { // to wait for one thing costs half of what two cost
 		g = <-p.came

@@ -27,7 +27,7 @@ func TestOfferedIsNoHold(t *testing.T) {
 	other.terms.lease = time.Minute // so the turn cannot go on as it is
 	came := make(chan gift, 1)
 	go func() {
-		g, _ := r.Queue.enterLine(context.Background(), wish{primitive: &other, permits: 1})
+		g, _ := r.Queue.enterLine(context.Background(), wish{primitive: &other, permits: 1}, nil)
 		came <- g
 	}()
 	for !r.Queue.hasNext() {

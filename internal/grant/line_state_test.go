@@ -79,7 +79,7 @@ func (r *room) granted(token, reserved int64) *Hold {
 
 // enter waits in the line.
 func (r *room) enter(ctx context.Context, permits int) (gift, error) {
-	return r.Queue.enterLine(ctx, wish{primitive: r.Primitive, parent: context.Background(), permits: permits})
+	return r.Queue.enterLine(ctx, wish{primitive: r.Primitive, parent: context.Background(), permits: permits}, nil)
 }
 
 // over reports whether nothing is held, parked, or waited for.

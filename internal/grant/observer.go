@@ -34,7 +34,7 @@ func (p *Primitive) begins() (now time.Time) {
 }
 
 // acquired calls the hook of a hold that begins. If the hook panics, the hold is released: nobody has it.
-func (h *Hold) acquired(began time.Time) {
+func (h *Hold) acquired(began time.Time, contended bool) {
 	u := h.turn()
 	t := u.tenure
 	u.slowHold()
@@ -43,7 +43,7 @@ func (h *Hold) acquired(began time.Time) {
 		return
 	}
 	e := t.queue.At.NewEvent(h.parent, t.name)
-	e.Token, e.Permits, e.Waited = u.token, t.Weight(), time.Since(began)
+	e.Token, e.Permits, e.Waited, e.Contended = u.token, t.Weight(), time.Since(began), contended
 	session.HookOrUndo(func() { hook(e) }, func() { t.queue.At.Go(func() { _ = h.Unlock(context.Background()) }) })
 }
 
@@ -66,7 +66,7 @@ func (u *turn) lost(token int64, reason error) {
 }
 
 // Attempted calls the hook of an attempt that leaves no tenure.
-func (p *Primitive) Attempted(ctx context.Context, permits int, began time.Time, err error) {
+func (p *Primitive) Attempted(ctx context.Context, permits int, began time.Time, contended bool, err error) {
 	r := p.Queue
 	hook := r.At.Client.Options.Observer.Acquired
 	if err != nil {
@@ -76,7 +76,7 @@ func (p *Primitive) Attempted(ctx context.Context, permits int, began time.Time,
 		return
 	}
 	e := r.At.NewEvent(ctx, p.Name)
-	e.Permits, e.Waited, e.Err = max(permits, 0), time.Since(began), err
+	e.Permits, e.Waited, e.Contended, e.Err = max(permits, 0), time.Since(began), contended, err
 	hook(e)
 }
 

@@ -84,9 +84,10 @@ type Attempt struct {
 type contender struct {
 	Attempt
 
-	inTurn bool      // it has the turn of the line
-	from   string    // the owner id whose hold it attaches; empty: it acquires
-	part   *Part     // that its tenure is to be; nil: none
-	began  time.Time // zero unless that is needed: see begins
-	tenure *tenure   // with which it competes; nil: the client is closing
+	contended bool      // it waits for others, or did
+	inTurn    bool      // it has the turn of the line
+	from      string    // the owner id whose hold it attaches; empty: it acquires
+	part      *Part     // that its tenure is to be; nil: none
+	began     time.Time // zero unless that is needed: see begins
+	tenure    *tenure   // with which it competes; nil: the client is closing
 }

@@ -115,6 +115,7 @@ func (q *Queue) Ask(ctx context.Context, w *wait.Waiter, mode lua.Mode, until in
 	}
 	if err == nil {
 		q.heed(ctx, w, reply, sent, mode)
+		q.contends(w, reply)
 	}
 	if reply.Queued && reply.Now == 0 {
 		reply.Now = q.At.ServerClock.AtMost(sent)

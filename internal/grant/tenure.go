@@ -29,24 +29,25 @@ type tenure struct {
 
 	// Guarded by the mutex of its queue.
 
-	offered  *tenure // the one that is given up for this one, until Redis has answered that
-	loss     error   // why it was lost; nil unless it was
-	revoked  revocation
-	permits  int   // how many it holds, or wants; [All]: what is free
-	turn     *turn // who holds; nil between two turns. Of a shared tenure the first of a chain
-	shared   bool  // its turns hold together
-	weak     int   // downgrades that may have been done: it may not be its holder's alone any more
-	sharing  sharing
-	joined   int  // how many have joined it
-	hasTurn  bool // it has the turn of the line: it competes for those in it, or holds and must pass it on
-	parted   bool // a part of its permits was given back, or is about to be
-	handOffs handOffs
-	stay     stay
-	watches  bool            // Redis is being asked whether others wait
-	asks     *session.Date   // the next time
-	partOf   *Part           // set before it competes; nil unless it is one of a lock over several servers
-	caller   context.Context // of whoever competes with it
-	made     time.Time
+	offered    *tenure // the one that is given up for this one, until Redis has answered that
+	loss       error   // why it was lost; nil unless it was
+	revoked    revocation
+	permits    int   // how many it holds, or wants; [All]: what is free
+	turn       *turn // who holds; nil between two turns. Of a shared tenure the first of a chain
+	shared     bool  // its turns hold together
+	weak       int   // downgrades that may have been done: it may not be its holder's alone any more
+	sharing    sharing
+	joined     int  // how many have joined it
+	hasTurn    bool // it has the turn of the line: it competes for those in it, or holds and must pass it on
+	parted     bool // a part of its permits was given back, or is about to be
+	handOffs   handOffs
+	stay       stay
+	watches    bool          // Redis is being asked whether others wait
+	asks       *session.Date // the next time
+	partOf     *Part         // set before it competes; nil unless it is one of a lock over several servers
+	contention contention
+	caller     context.Context // of whoever competes with it
+	made       time.Time
 }
 
 // revocation says that Redis took back what it had granted.
@@ -149,6 +150,9 @@ func (p *Primitive) newTenure(of *contender) *tenure {
 		caller: of.Parent, made: time.Now(),
 	}
 	t.waiter = wait.Waiter{Number: n, Owner: c.IDs.ID(n), Lease: p.terms.lease, Try: of.Try, From: of.from, Proposed: of.part != nil || of.from != ""}
+	if of.contended {
+		t.contention = told
+	}
 	if polls := p.terms.polling; polls != nil {
 		t.waiter.Pauses = &retry.Backoff{First: polls.first, Last: polls.last}
 	}

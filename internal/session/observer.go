@@ -21,6 +21,7 @@ type Event struct {
 	Permits      int
 	Waited, Held time.Duration
 	Err          error
+	Contended    bool
 }
 
 // Outage is a time without answers of Redis.
@@ -33,10 +34,13 @@ type Outage struct {
 
 // Observer is a set of hooks. Those that are nil are not called.
 type Observer struct {
-	Queued, Acquired, Failed, Released, Lost, Passed func(Event)
-	Subscribed                                       func()
-	Down, Up                                         func(Outage)
+	Waiting, Queued, Acquired, Failed, Released, Lost, Passed func(Event)
+	Subscribed                                                func()
+	Down, Up                                                  func(Outage)
 }
+
+// WantsWaits reports whether a hook is told which calls wait for others.
+func (o *Observer) WantsWaits() bool { return o.Waiting != nil || o.Acquired != nil || o.Failed != nil }
 
 // NewEvent returns an event of the primitive with that name, without what the hook adds. The caller of a hook
 // looks first whether there is one: then an event costs nothing without it.

@@ -1,0 +1,84 @@
+package grant
+
+import (
+	"context"
+
+	"github.com/latchkey-go/latchkey/internal/lua"
+	"github.com/latchkey-go/latchkey/internal/session"
+	"github.com/latchkey-go/latchkey/internal/wait"
+)
+
+// Contention: how a hook is told once of a call that it waits for others, and at the end of the call that it
+// was told. A call waits from when it stands in the line, or an answer of Redis says that others have what it
+// wants.
+
+// contention is how far that has come of a tenure. The mutex of the queue guards it.
+type contention uint8
+
+const (
+	untold contention = iota
+	told              // the hook was called
+	ended             // the call is over, and it was not
+)
+
+// Waiting calls the hook of a call that waits.
+func (p *Primitive) Waiting(ctx context.Context, permits int) {
+	if hook := p.Queue.At.Client.Options.Observer.Waiting; hook != nil {
+		e := p.Queue.At.NewEvent(ctx, p.Name)
+		e.Permits = max(permits, 0)
+		session.HookOrCrash(func() { hook(e) })
+	}
+}
+
+// inLine is what a goroutine calls that is about to wait in the line; nil where no hook wants to know.
+func (p *Primitive) inLine(c *contender) func() {
+	if !p.Queue.At.Client.Options.Observer.WantsWaits() {
+		return nil
+	}
+	return func() {
+		if !c.contended {
+			c.contended = true
+			p.Waiting(c.Parent, c.Permits)
+		}
+	}
+}
+
+// contends is told of an answer that says that others have what w wants.
+func (q *Queue) contends(w *wait.Waiter, reply lua.Acquired) {
+	o := &q.At.Client.Options.Observer
+	if w.Try || reply.Token > 0 || reply.Refused != nil || reply.Gone || reply.Late || !o.WantsWaits() {
+		return
+	}
+	t := q.tenure(w.Number)
+	if t == nil {
+		return
+	}
+	q.mu.Lock()
+	first := t.contention == untold && t.partOf == nil
+	if first {
+		t.contention = told
+	}
+	e := q.At.NewEvent(t.caller, t.name)
+	e.Permits = max(t.permits, 0)
+	q.mu.Unlock()
+	if first && o.Waiting != nil {
+		session.HookOrCrash(func() { o.Waiting(e) })
+	}
+}
+
+// ends reports whether the call has waited for others. From now on the hook is not told any more.
+func (c *contender) ends() bool {
+	if t := c.tenure; t != nil && t.queue.At.Client.Options.Observer.WantsWaits() {
+		c.contended = t.endsContention() || c.contended
+	}
+	return c.contended
+}
+
+func (t *tenure) endsContention() bool {
+	t.queue.mu.Lock()
+	defer t.queue.mu.Unlock()
+	if t.contention == untold {
+		t.contention = ended
+	}
+	return t.contention == told
+}
