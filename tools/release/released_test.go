@@ -107,7 +107,8 @@ func TestThisRepository(t *testing.T) {
 	}
 	slices.Sort(tags)
 	require.Equal(t, []string{
-		"cmd/latchkey/" + next, "examples/fencedsql/" + next, "latchkeytest/" + next, "latchkeyvet/" + next, next,
+		"cmd/latchkey/" + next, "examples/fencedsql/" + next, "examples/metrics/" + next,
+		"latchkeytest/" + next, "latchkeyvet/" + next, "otel/" + next, next,
 	}, tags)
 	for _, folder := range untagged {
 		require.Contains(t, here, folder+"/go.mod", "a module that is not there need not be named")
