@@ -42,6 +42,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -77,6 +78,8 @@ func lookUp(ctx context.Context) error              { return errors.Join(ctx.Err
 func simulate(context.Context)                      { _ = say("simulated") }
 func use(token []byte) error                        { return say("used", string(token)) }
 func work(ctx context.Context, c *latchkey.Client) error { return errors.Join(c.Check(ctx), say("worked")) }
+var local sync.Mutex
+func indexLocally(ctx context.Context, page int) error { local.Lock(); defer local.Unlock(); return ctx.Err() }
 func index(ctx context.Context, page int) error           { return ctx.Err() }
 func saveState(ctx context.Context, page int) error       { return ctx.Err() }
 func freshToken() string                                  { return "" }

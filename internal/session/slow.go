@@ -22,15 +22,19 @@ type Slow struct {
 // SlowWait is for the wait of the calling goroutine, which begins now: nil without WithSlow. tell returns
 // what else is known of it, in pairs for the logger.
 func (c *Client) SlowWait(name string, tell func(context.Context) []any) *Slow {
-	return c.slow(c.Options.SlowWait, "latchkey: slow wait", "waited", name, tell)
+	return c.slow(c.Options.SlowWait, name, func(ctx context.Context, lasts time.Duration, about []any) {
+		c.Options.Logger.Warn("latchkey: slow wait", append(append(about, "waited", lasts), tell(ctx)...)...)
+	})
 }
 
 // SlowHold is for a hold that the calling goroutine gets now.
 func (c *Client) SlowHold(name string, tell func(context.Context) []any) *Slow {
-	return c.slow(c.Options.SlowHold, "latchkey: slow hold", "held", name, tell)
+	return c.slow(c.Options.SlowHold, name, func(ctx context.Context, lasts time.Duration, about []any) {
+		c.Options.Logger.Warn("latchkey: slow hold", append(append(about, "held", lasts), tell(ctx)...)...)
+	})
 }
 
-func (c *Client) slow(limit time.Duration, message, lasts, name string, tell func(context.Context) []any) *Slow {
+func (c *Client) slow(limit time.Duration, name string, log func(ctx context.Context, lasts time.Duration, about []any)) *Slow {
 	if limit == 0 {
 		return nil
 	}
@@ -39,8 +43,7 @@ func (c *Client) slow(limit time.Duration, message, lasts, name string, tell fun
 		c.Go(func() {
 			ctx, cancel := context.WithTimeout(c.Stopped, c.Options.CommandTimeout)
 			defer cancel()
-			about := append([]any{"name", name, lasts, time.Since(s.began).Round(time.Millisecond), "at", s.at}, tell(ctx)...)
-			c.Options.Logger.Warn(message, about...)
+			log(ctx, time.Since(s.began).Round(time.Millisecond), []any{"name", name, "at", s.at})
 		})
 	})
 	return s
