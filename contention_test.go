@@ -102,7 +102,7 @@ func takesLock(l *latchkey.Lock, err error) (func(ctx context.Context) error, er
 // Of each call that waits for others a hook is told once, and once more that it is over, however it ends; of
 // no other call.
 func TestWaitingIsTold(t *testing.T) {
-	for kind, make := range contentious {
+	for kind, create := range contentious {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			var waiting, contended atomic.Int64
@@ -140,7 +140,7 @@ func TestWaitingIsTold(t *testing.T) {
 			var calls sync.Map
 			var wg sync.WaitGroup
 			for _, clients := range sides {
-				take, err := make(clients)
+				take, err := create(clients)
 				require.NoError(t, err)
 				for range 4 {
 					wg.Go(func() {

@@ -72,7 +72,7 @@ func isMove(request string) bool {
 // behind.
 // Rule 49.
 func TestDetachGoesAstray(t *testing.T) {
-	for kind, make := range detachables {
+	for kind, create := range detachables {
 		for name, verdict := range map[string]redistest.Verdict{
 			"reply lost": redistest.LoseReply, "request lost": redistest.LoseRequest, "copy arrives late": redistest.Keep, "slow": redistest.Delay,
 		} {
@@ -83,7 +83,7 @@ func TestDetachGoesAstray(t *testing.T) {
 				c, err := latchkey.New(p.Option(), latchkey.WithLease(5*time.Second))
 				require.NoError(t, err)
 				defer c.Close()
-				d, err := make(c)
+				d, err := create(c)
 				require.NoError(t, err)
 				for _, ofAttach := range []bool{false, true} {
 					h, err := d.take(t.Context())
@@ -150,7 +150,7 @@ func detachWorker(url, kind, text string) {
 // The process that detached may die: another one goes on. When that dies as well, its lease ends.
 // Rule 49.
 func TestDetachedByProcessesThatDie(t *testing.T) {
-	for kind, make := range detachables {
+	for kind, create := range detachables {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			s := redistest.NewProcess(t)
@@ -162,7 +162,7 @@ func TestDetachedByProcessesThatDie(t *testing.T) {
 			c, err := latchkey.New(s.Option())
 			require.NoError(t, err)
 			defer c.Close()
-			d, err := make(c)
+			d, err := create(c)
 			require.NoError(t, err)
 			_, err = d.attach(t.Context(), text)
 			require.ErrorIs(t, err, latchkey.ErrNotHeld)

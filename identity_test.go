@@ -3,6 +3,7 @@ package latchkey_test
 import (
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -106,7 +107,7 @@ func TestUntold(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var log lines
-			opts := append(test.opts, latchkey.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+			opts := append(slices.Clone(test.opts), latchkey.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 			c, err := latchkey.New(test.option, opts...)
 			require.NoError(t, err)
 			defer c.Close()

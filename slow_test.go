@@ -35,7 +35,7 @@ func requireSlow(t *testing.T, log *lines, what string) string {
 // A wait that lasts is logged while it lasts, once, with who holds since when, and where it was called from.
 // So is a hold.
 func TestSlow(t *testing.T) {
-	for kind, make := range detachables {
+	for kind, create := range detachables {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			s := redistest.New(t)
@@ -46,12 +46,12 @@ func TestSlow(t *testing.T) {
 			waiter, err := latchkey.New(s.Option(), latchkey.WithSlow(slowLimit, 0), logging(&ofWaiter))
 			require.NoError(t, err)
 			defer waiter.Close()
-			mine, err := make(holder)
+			mine, err := create(holder)
 			require.NoError(t, err)
 			if kind == "read" {
-				make = detachables["write"]
+				create = detachables["write"]
 			}
-			theirs, err := make(waiter)
+			theirs, err := create(waiter)
 			require.NoError(t, err)
 			h, err := mine.take(latchkey.WithNote(t.Context(), "order 42"))
 			require.NoError(t, err)

@@ -33,22 +33,25 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
 	url := ""
 	if len(os.Args) > 1 {
 		url = os.Args[1]
 	}
+	if err := serve(url); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// serve runs until Ctrl-C.
+func serve(url string) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
 	listener, err := net.Listen("tcp", "127.0.0.1:9464")
-	if err == nil {
-		fmt.Println("see http://" + listener.Addr().String() + "/metrics")
-		err = run(ctx, url, listener)
-	}
 	if err != nil {
-		log.Print(err)
-		stop()
-		os.Exit(1)
+		return err
 	}
+	fmt.Println("see http://" + listener.Addr().String() + "/metrics")
+	return run(ctx, url, listener)
 }
 
 // run works and serves the metrics until ctx ends. An empty url is for a server of its own.

@@ -110,7 +110,7 @@ func (q *Queue) comes(shared bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, half := range []*half{&q.alone, q.shared} {
-		if half != nil && half.holder != nil && !(shared && half.holder.shared) {
+		if half != nil && half.holder != nil && (!shared || !half.holder.shared) {
 			half.holder.tellWanted()
 		}
 	}
