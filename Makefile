@@ -1,5 +1,6 @@
 GO       ?= go
-PACKAGES ?= ./... ./cmd/latchkey/... ./integration/... ./bench/... ./examples/fencedsql/... ./examples/metrics/... ./latchkeytest/... ./latchkeyvet/... ./otel/... ./tools/...
+ADAPTERS := $(patsubst %,./%/...,$(wildcard adapters/*))
+PACKAGES ?= ./... $(ADAPTERS) ./cmd/latchkey/... ./integration/... ./bench/... ./examples/fencedsql/... ./examples/metrics/... ./latchkeytest/... ./latchkeyvet/... ./otel/... ./tools/...
 # Most tests wait most of their time, so packages run beside each other. Those that measure times are marked
 # with redistest.Alone, and run after them, one at a time. So do all where LATCHKEY_TEST_REDIS names a server,
 # which each test flushes.

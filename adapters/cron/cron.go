@@ -1,0 +1,182 @@
+// Package latchkeycron has the schedulers of robfig/cron in several processes share their jobs by latchkey:
+// each tick of a schedule runs in one of them.
+//
+//	schedule, err := cron.ParseStandard("*/5 * * * *")
+//	...
+//	once, err := latchkeycron.Once(c, "report", schedule)
+//	...
+//	scheduler.Schedule(schedule, cron.NewChain(once).Then(job))
+//
+// # What is promised
+//
+// A tick is known by its time in the schedule, and Redis has a record of each that was run. A process whose
+// clock is wrong comes to a tick early or late, but to the same one. So clocks may differ by any time that is
+// shorter than that for which ticks are remembered: a day, or what once.WithTTL says. A tick begins when the
+// first of the clocks comes to it.
+//
+// Runs of one name do not overlap, as long as their leases are trusted: a tick that comes while the run of
+// another goes on is left out. So is one that no process comes to, or whose process dies: it is repeated only
+// if another process comes to it later, because its clock is behind. The Every of package once of latchkey
+// repeats those, goes by the server's clock, and needs no scheduler.
+//
+// The ticks of cron.Every and "@every" depend on when a process was started. Here one of them is run in each
+// whole period since the year 1, in UTC: that of the process that is first.
+package latchkeycron
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/robfig/cron/v3"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/once"
+	"github.com/latchkey-go/latchkey/rlock"
+)
+
+// Option configures [Once] and [Job]. A nil one does nothing.
+type Option func(*job)
+
+// WithLogger sets where it is said that a tick was left out, as Info, and that one failed, as Error. nil or
+// none: cron.DefaultLogger.
+func WithLogger(l cron.Logger) Option {
+	return func(j *job) {
+		if l != nil {
+			j.log = l
+		}
+	}
+}
+
+// WithLocation sets the zone of a schedule that names none: that of the scheduler, as cron.WithLocation has
+// it. nil or none: time.Local, as for schedulers.
+func WithLocation(l *time.Location) Option {
+	return func(j *job) {
+		if l != nil {
+			j.location = l
+		}
+	}
+}
+
+// WithOnce sets options of the record of each tick: those of once.New. once.WithTTL says for how long a tick
+// is remembered, which is how much clocks may differ; once.WithLease, for how long the tick of a process that
+// was killed is kept from the others.
+func WithOnce(opts ...once.Option) Option {
+	return func(j *job) { j.options = append(j.options, opts...) }
+}
+
+// job is a schedule's job in one process.
+type job struct {
+	client   *latchkey.Client
+	name     string
+	schedule cron.Schedule
+	lock     *latchkey.Lock // of the name: one run at a time
+	f        func(context.Context, time.Time, *latchkey.Hold) error
+
+	log      cron.Logger
+	location *time.Location
+	options  []once.Option
+	now      func() time.Time
+}
+
+// Once returns a wrapper that runs a job once for each tick of the schedule, in one of the processes that
+// have a wrapper of that name. All should have the same schedule, which must be the one that the job has in
+// its scheduler. A job learns neither that its lock was lost nor which tick it is: see [Job].
+//
+// The name is as for package rlock, and that of a lock. The keys of a tick have names that begin with it.
+// Each job needs a name of its own. Once does no I/O. It returns latchkey.ErrInvalid for other names, a nil
+// client or schedule, options out of range, and clients that once.New refuses.
+func Once(c *latchkey.Client, name string, schedule cron.Schedule, opts ...Option) (cron.JobWrapper, error) {
+	if _, err := newJob(c, name, schedule, nil, opts); err != nil {
+		return nil, err
+	}
+	return func(inner cron.Job) cron.Job {
+		wrapped, _ := newJob(c, name, schedule, func(context.Context, time.Time, *latchkey.Hold) error {
+			inner.Run()
+			return nil
+		}, opts) // was checked
+		return wrapped
+	}, nil
+}
+
+// Job returns a job that runs f as [Once] does, and tells it more: the context ends when the lock is lost,
+// the time is that of the tick, in UTC, and the token of the hold can be handed to a store that refuses
+// smaller ones. An error of f is logged. With an error the tick does not count as run: a process that comes
+// to it later runs it again. The same goes for a panic, which is not caught.
+func Job(c *latchkey.Client, name string, schedule cron.Schedule, f func(ctx context.Context, tick time.Time, hold *latchkey.Hold) error, opts ...Option) (cron.Job, error) {
+	if f == nil {
+		return nil, fmt.Errorf("latchkeycron: %w: the function is nil", latchkey.ErrInvalid)
+	}
+	j, err := newJob(c, name, schedule, f, opts)
+	if err != nil {
+		return nil, err // not a nil *job in an interface
+	}
+	return j, nil
+}
+
+func newJob(c *latchkey.Client, name string, schedule cron.Schedule, f func(context.Context, time.Time, *latchkey.Hold) error, opts []Option) (*job, error) {
+	j := &job{client: c, name: name, schedule: schedule, f: f, log: cron.DefaultLogger, location: time.Local, now: time.Now}
+	for _, option := range opts {
+		if option != nil {
+			option(j)
+		}
+	}
+	if schedule == nil {
+		return nil, fmt.Errorf("latchkeycron: %w: the schedule is nil", latchkey.ErrInvalid)
+	}
+	_, err := j.record(time.Time{}) // what is wrong is better known now than at the first tick
+	if err == nil {
+		j.lock, err = rlock.New(c, name, rlock.WithoutReentry())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("latchkeycron: %w", err)
+	}
+	return j, nil
+}
+
+// record is that of a tick.
+func (j *job) record(tick time.Time) (*once.Once, error) {
+	return once.New(j.client, j.name+"@"+tick.UTC().Format(time.RFC3339Nano), j.options...)
+}
+
+// Run runs the tick that is due by the clock of this process.
+func (j *job) Run() {
+	tick, ran := j.tick(j.now()).UTC(), false
+	record, err := j.record(tick)
+	if err == nil {
+		err = record.TryDo(context.Background(), func(ctx context.Context, _ *once.Run) error {
+			return j.lock.TryDo(ctx, func(ctx context.Context, hold *latchkey.Hold) error {
+				ran = true
+				return j.f(ctx, tick, hold)
+			})
+		})
+	}
+	switch {
+	case err == nil:
+	case !ran && (errors.Is(err, once.ErrDone) || errors.Is(err, latchkey.ErrNotAcquired)):
+		j.log.Info("skip", "job", j.name, "tick", tick, "reason", err)
+	default:
+		j.log.Error(err, "a tick failed", "job", j.name, "tick", tick)
+	}
+}
+
+// tick returns the last tick that is not after now; now itself if the schedule has none.
+func (j *job) tick(now time.Time) time.Time {
+	if every, ok := j.schedule.(cron.ConstantDelaySchedule); ok {
+		return now.Truncate(every.Delay)
+	}
+	const farthest = 10 * 366 * 24 * time.Hour // beyond which a schedule of cron does not look either
+	now = now.In(j.location)
+	for back := time.Second; back < farthest; back *= 2 { // a job begins less than a second after its tick, as a rule
+		tick := j.schedule.Next(now.Add(-back))
+		if tick.IsZero() || tick.After(now) {
+			continue
+		}
+		for next := j.schedule.Next(tick); !next.IsZero() && !next.After(now); next = j.schedule.Next(tick) {
+			tick = next
+		}
+		return tick
+	}
+	return now
+}
