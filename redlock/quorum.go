@@ -33,7 +33,8 @@ type quorum struct {
 	timer  *time.Timer
 	mend   time.Time // when the missing parts are taken next
 	mender context.CancelFunc
-	wanted []func() // who is told that others wait
+	wanted []func()      // who is told that others wait
+	came   chan struct{} // closed then; nil until somebody asks for it
 }
 
 var _ grant.Backing = (*quorum)(nil)
@@ -48,6 +49,21 @@ func (q *quorum) HoldName() string { return q.ways.name }
 func (q *quorum) Token() int64 { return q.token }
 
 func (q *quorum) Sequence() int64 { return 0 }
+
+// Wanted is closed by the first that is told.
+func (q *quorum) Wanted() <-chan struct{} {
+	q.mu.Lock()
+	came, first := q.came, q.came == nil
+	if first {
+		came = make(chan struct{})
+		q.came = came
+	}
+	q.mu.Unlock()
+	if first {
+		q.WhenWanted(func() { close(came) })
+	}
+	return came
+}
 
 // WhenWanted is told by any of the parts, also by those that are taken later.
 func (q *quorum) WhenWanted(f func()) {

@@ -146,7 +146,7 @@ func (u *turn) beginDetach(h *Hold) error {
 		return fail.Invalid("others of this process hold it together with this one")
 	}
 	t.stopJoining()
-	u.leaves = true
+	u.rarely().leaves = true
 	return nil
 }
 

@@ -103,7 +103,7 @@ func (t *tenure) giveOn(done *turn, now time.Time) bool {
 	if t.terms.holds == 0 || t.parted {
 		return false
 	}
-	t.turn, done.gave = nil, t.permits
+	t.turn, done.gave = nil, int32(t.permits)
 	return t.give(now)
 }
 

@@ -21,7 +21,6 @@ type Hold struct {
 	cause    error // why it ended; nil while it has not
 	ctx      *holdContext
 	cancel   context.CancelCauseFunc
-	wanted   chan struct{} // see Wanted; nil until it is called
 }
 
 // Backing is what a hold stands on: a turn in a tenure, or what another engine holds by. Its methods are safe
@@ -39,6 +38,8 @@ type Backing interface {
 	Expire() error
 	// Release is the Unlock of a hold, whose context has ended. It is called once for each.
 	Release(ctx context.Context, h *Hold) error
+	// Wanted is closed when others wait; the same for all holds of it.
+	Wanted() <-chan struct{}
 	// WhenWanted has f called once when others wait, at once if they do already, and not after it is over. f
 	// does not block.
 	WhenWanted(f func())

@@ -32,8 +32,7 @@ func (t *tenure) Lost(reason error) {
 	var turns []*turn
 	between := t.turn == nil
 	for u := t.turn; u != nil; u = u.next {
-		u.stopWatching()
-		u.slow.End()
+		u.endRare()
 		if u.had.Load() { // else no hook has heard of it
 			turns = append(turns, u)
 		}

@@ -17,7 +17,7 @@ func (h *Hold) Permits() int {
 	u.tenure.queue.mu.Lock()
 	defer u.tenure.queue.mu.Unlock()
 	if u.gave > 0 {
-		return u.gave
+		return int(u.gave)
 	}
 	return u.tenure.permits
 }

@@ -17,15 +17,36 @@ type turn struct {
 	token    int64
 	sequence int64
 	moment   time.Time   // since when it holds
-	leaves   bool        // it is being detached: nobody re-enters. Guarded as last is
-	gave     int         // so many permits it gave on, with the tenure; 0: it did not. Guarded as last is
+	gave     int32       // so many permits it gave on, with the tenure; 0: it did not. Guarded as last is
 	had      atomic.Bool // its goroutine has got it: it was made by the one before
-	wanted   wanted
-	slow     *session.Slow // guarded as last is
-	last     *Hold         // of those that are not unlocked; they are chained. Guarded by the mutex of the queue
+	rare     *rare       // what few turns have; nil: none of it. Guarded as last is
+	last     *Hold       // of those that are not unlocked; they are chained. Guarded by the mutex of the queue
 	first    Hold
 
 	previous, next *turn // in the chain of a shared tenure, guarded by that of the queue
+}
+
+// rare is what few turns have. Each local hand-off makes a turn, so one should be small.
+type rare struct {
+	leaves bool          // it is being detached: nobody re-enters
+	slow   *session.Slow // nil: the logger is not told of it
+	wanted wanted
+}
+
+// rarely makes it where there is none. The mutex is held.
+func (u *turn) rarely() *rare {
+	if u.rare == nil {
+		u.rare = &rare{}
+	}
+	return u.rare
+}
+
+// endRare ends what it has. The mutex is held.
+func (u *turn) endRare() {
+	if u.rare != nil {
+		u.stopWatching()
+		u.rare.slow.End()
+	}
 }
 
 func (u *turn) begin(parent context.Context) {
@@ -125,7 +146,7 @@ func (u *turn) reenter(parent context.Context, p *Primitive) (*Hold, error) {
 	t := u.tenure
 	t.queue.mu.Lock()
 	defer t.queue.mu.Unlock()
-	if u.last == nil || u.leaves || !t.owns() { // it is being released, or was lost
+	if u.last == nil || u.rare != nil && u.rare.leaves || !t.owns() { // it is being released, or was lost
 		return nil, nil //nolint:nilnil // which is no error
 	}
 	if !p.Shared && (t.shared || t.weak > 0) {
@@ -162,8 +183,7 @@ func (u *turn) leave(h *Hold) (over, last bool, loss error) {
 		}
 	}
 	if over = u.last == nil; over {
-		u.stopWatching()
-		u.slow.End()
+		u.endRare()
 	}
 	last = over && (!t.shared || t.vacate(u))
 	return over, last, t.lossOf(h)

@@ -17,11 +17,11 @@ import (
 // question is how often it is repeated.
 const question = 2 * time.Second
 
-// wanted is who wants to know of a turn that others wait. The zero value is nobody. The mutex of the queue
-// guards it.
+// wanted is who wants to know of a turn that others wait. The zero value is nobody.
 type wanted struct {
-	tell []func() // called once each, with the mutex held
-	told bool
+	tell []func()      // called once each, with the mutex held
+	told bool          // others wait
+	came chan struct{} // closed then; nil until somebody asks for it
 }
 
 // Wanted is closed when others wait; nil of no hold.
@@ -29,18 +29,7 @@ func (h *Hold) Wanted() <-chan struct{} {
 	if h.none() {
 		return nil
 	}
-	h.mu.Lock()
-	ch := h.wanted
-	first := ch == nil
-	if first {
-		ch = make(chan struct{})
-		h.wanted = ch
-	}
-	h.mu.Unlock()
-	if first {
-		h.backing.WhenWanted(func() { close(ch) })
-	}
-	return ch
+	return h.backing.Wanted()
 }
 
 // WhenWanted has f called once when others wait, at once if they do already, and not after the end of the
@@ -51,22 +40,38 @@ func (h *Hold) WhenWanted(f func()) {
 	}
 }
 
-// WhenWanted is of [Backing].
+// Wanted is of [Backing], as is WhenWanted.
+func (u *turn) Wanted() <-chan struct{} {
+	u.tenure.queue.mu.Lock()
+	defer u.tenure.queue.mu.Unlock()
+	w := &u.rarely().wanted
+	if w.came == nil {
+		w.came = make(chan struct{})
+		u.whenWanted(func() { close(w.came) })
+	}
+	return w.came
+}
+
 func (u *turn) WhenWanted(f func()) {
-	t, q := u.tenure, u.tenure.queue
-	q.mu.Lock()
-	defer q.mu.Unlock()
+	u.tenure.queue.mu.Lock()
+	defer u.tenure.queue.mu.Unlock()
+	u.whenWanted(f)
+}
+
+// whenWanted is WhenWanted with the mutex held.
+func (u *turn) whenWanted(f func()) {
+	t, q, w := u.tenure, u.tenure.queue, &u.rarely().wanted
 	switch {
 	case u.last == nil || !t.owns(): // it is over
-	case u.wanted.told, !t.handOffs.contended.IsZero(), !t.shared && q.waiters.Callers.Load() > 0:
-		u.wanted.told = true
+	case w.told, !t.handOffs.contended.IsZero(), !t.shared && q.waiters.Callers.Load() > 0:
+		w.told = true
 		f()
 	default:
-		if len(u.wanted.tell) == 0 {
+		if len(w.tell) == 0 {
 			q.watched.Add(1)
 			q.enter() // its process must hear of others
 		}
-		u.wanted.tell = append(u.wanted.tell, f)
+		w.tell = append(w.tell, f)
 		t.watch()
 	}
 }
@@ -74,18 +79,21 @@ func (u *turn) WhenWanted(f func()) {
 // tellWanted says to all who hold in the tenure that others wait. The mutex is held.
 func (t *tenure) tellWanted() {
 	for u := t.turn; u != nil; u = u.next {
-		u.wanted.told = true
-		for _, f := range u.wanted.tell {
+		if u.rare == nil {
+			continue
+		}
+		u.rare.wanted.told = true
+		for _, f := range u.rare.wanted.tell {
 			f()
 		}
 		u.stopWatching()
 	}
 }
 
-// stopWatching ends what WhenWanted began. The mutex is held.
+// stopWatching ends what WhenWanted began. The mutex is held, and the turn has what few have.
 func (u *turn) stopWatching() {
-	if len(u.wanted.tell) > 0 {
-		u.wanted.tell = nil
+	if len(u.rare.wanted.tell) > 0 {
+		u.rare.wanted.tell = nil
 		u.tenure.queue.watched.Add(-1)
 		u.tenure.queue.exit()
 	}
@@ -94,7 +102,7 @@ func (u *turn) stopWatching() {
 // isWatched reports whether a turn of it wants to know. The mutex is held.
 func (t *tenure) isWatched() bool {
 	for u := t.turn; u != nil; u = u.next {
-		if len(u.wanted.tell) > 0 {
+		if u.rare != nil && len(u.rare.wanted.tell) > 0 {
 			return true
 		}
 	}
