@@ -165,7 +165,7 @@ var rules = []rule{
 	}},
 	{"DisableIdentity DisableIndentity", "ClientSetInfo", "", func(_ in, to out) bool { to.ClientSetInfo = rueidis.DisableClientSetInfo; return true }},
 	{"IdentitySuffix", "ClientSetInfo", "", func(o in, to out) bool {
-		if !o.DisableIdentity && !o.DisableIndentity {
+		if !o.DisableIdentity && !o.DisableIndentity { //nolint:staticcheck // it is deprecated, and programs still set it
 			to.ClientSetInfo = []string{rueidis.LibName + "(" + o.IdentitySuffix + ")", rueidis.LibVer}
 		}
 		return true
