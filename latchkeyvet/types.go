@@ -76,7 +76,7 @@ func acquires(info *types.Info, call *ast.CallExpr) bool {
 		return false
 	}
 	switch f.Name() {
-	case "Lock", "TryLock", "TryLockFor", "Acquire", "TryAcquire", "TryAcquireFor", "Drain":
+	case "Lock", "TryLock", "TryLockFor", "Acquire", "TryAcquire", "TryAcquireFor", "Drain", "Attach":
 	default:
 		return false
 	}
@@ -84,14 +84,14 @@ func acquires(info *types.Info, call *ast.CallExpr) bool {
 	return sig.Recv() != nil && sig.Results().Len() == 2 && isHold(sig.Results().At(0).Type())
 }
 
-// releases reports whether a call gives back what is held, in whole or in part.
+// releases reports whether a call gives back what is held, in whole or in part, or leaves it to others.
 func releases(info *types.Info, call *ast.CallExpr) bool {
 	selector, ok := call.Fun.(*ast.SelectorExpr)
 	return ok && isRelease(selector.Sel.Name) && isHold(info.TypeOf(selector.X))
 }
 
 func isRelease(method string) bool {
-	return method == "Unlock" || method == "Release" || method == "ReleaseN"
+	return method == "Unlock" || method == "Release" || method == "ReleaseN" || method == "Detach" || method == "DetachFor"
 }
 
 // calls reports whether a call is that of a function of a package, or of a method of one of its types, with

@@ -42,6 +42,27 @@ func everyReturn(ctx context.Context, lock *latchkey.Lock, wanted bool) error {
 	return errors.Join(err, hold.Unlock(ctx))
 }
 
+func detached(ctx context.Context, lock *latchkey.Lock, enqueue func(string) error) error {
+	hold, err := lock.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	text, err := hold.DetachFor(ctx, time.Minute)
+	if err != nil {
+		return err
+	}
+	return enqueue(text)
+}
+
+func attached(ctx context.Context, lock *latchkey.Lock, text string) (err error) {
+	hold, err := lock.Attach(ctx, text)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, hold.Unlock(ctx)) }()
+	return charge(hold.Context(), hold.Token())
+}
+
 func returned(ctx context.Context, lock *latchkey.Lock) (*latchkey.Hold, error) {
 	hold, err := lock.Lock(ctx)
 	if err != nil {

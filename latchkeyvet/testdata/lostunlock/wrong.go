@@ -193,3 +193,11 @@ func fenced(ctx context.Context, lock *latchkey.Lock) error {
 	}
 	return fence.Set(ctx, hold, "stock", "17") // which does not give it back
 }
+
+func attachedForGood(ctx context.Context, lock *latchkey.Lock, text string) error {
+	hold, err := lock.Attach(ctx, text) // want `hold is not given back`
+	if err != nil {
+		return err
+	}
+	return charge(hold.Context(), hold.Token())
+}
