@@ -8,17 +8,15 @@ package latchkeycertmagic
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/caddyserver/certmagic"
 
 	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/rlock"
 )
 
@@ -70,21 +68,9 @@ func (l *Locker) lock(name string) (*latchkey.Lock, error) {
 	return lock, nil
 }
 
-// longest is how many bytes a name has at most that can be read in Redis.
-const longest = 512
-
-var escaped = strings.NewReplacer("%", "%25", "{", "%7B", "}", "%7D")
-
-// key returns what the lock of a name is called: "certmagic:" and the name, of which percent signs and braces
-// are escaped as in URLs. Of a long name it is a hash. Different names have different locks.
-func key(name string) string {
-	text := escaped.Replace(name)
-	if len(text) > longest {
-		sum := sha256.Sum256([]byte(name))
-		text = "%sha256-" + hex.EncodeToString(sum[:]) // no name is escaped to that
-	}
-	return "certmagic:" + text
-}
+// key returns what the lock of a name is called: "certmagic:" and the name, of which percent signs and braces are escaped as
+// in URLs. Of a long name it is a hash. Different names have different locks.
+func key(name string) string { return lua.AnyName("certmagic:", name) }
 
 // Storage returns a storage that has its data where data has it, and its locks here. Those of data are not
 // used.
