@@ -68,8 +68,8 @@ func (l *Locker) lock(name string) (*latchkey.Lock, error) {
 	return lock, nil
 }
 
-// key returns what the lock of a name is called: "certmagic:" and the name, of which percent signs and braces are escaped as
-// in URLs. Of a long name it is a hash. Different names have different locks.
+// key returns what the lock of a name is called: "certmagic:" and the name, of which percent signs and braces
+// are escaped as in URLs. Of a long name it is a hash. Different names have different locks.
 func key(name string) string { return lua.AnyName("certmagic:", name) }
 
 // Storage returns a storage that has its data where data has it, and its locks here. Those of data are not
