@@ -107,7 +107,7 @@ func TestThisRepository(t *testing.T) {
 	}
 	slices.Sort(tags)
 	require.Equal(t, []string{
-		"adapters/certmagic/" + next, "adapters/cron/" + next, "adapters/gocron/" + next, "adapters/goose/" + next, "adapters/goredis/" + next,
+		"adapters/certmagic/" + next, "adapters/cron/" + next, "adapters/gocron/" + next, "adapters/goose/" + next, "adapters/goredis/" + next, "adapters/tusd/" + next,
 		"cmd/latchkey/" + next, "examples/fencedsql/" + next, "examples/metrics/" + next,
 		"latchkeytest/" + next, "latchkeyvet/" + next, "otel/" + next, next,
 	}, tags)

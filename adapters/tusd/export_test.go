@@ -1,0 +1,4 @@
+package latchkeytusd
+
+// Key is key.
+func Key(id string) string { return key(id) }

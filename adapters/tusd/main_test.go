@@ -1,0 +1,10 @@
+package latchkeytusd_test
+
+import (
+	"testing"
+
+	"github.com/latchkey-go/latchkey/internal/redistest"
+)
+
+// TestMain also looks for goroutines that are left behind, by goleak.
+func TestMain(m *testing.M) { redistest.Main(m) }
