@@ -56,10 +56,10 @@ func movableLock(b *bench, reads bool) movable {
 // Rule 49.
 func TestMove(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
-		for name, make := range movables {
+		for name, create := range movables {
 			t.Run(name, func(t *testing.T) {
 				require.NoError(t, s.Client(t).Do(t.Context(), s.Client(t).B().Flushall().Build()).Error())
-				b := make(t, s)
+				b := create(t, s)
 				require.True(t, b.move("A:1", "A:2", 60_000).Gone, "nobody has it")
 				first := b.take("A:1")
 				require.Positive(t, first.Token)
@@ -142,8 +142,8 @@ func TestMoveShortensALease(t *testing.T) {
 // What is no lock, and no semaphore, is left alone.
 func TestMoveOfForeignData(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
-		for name, make := range movables {
-			b := make(t, s)
+		for name, create := range movables {
+			b := create(t, s)
 			key := b.lock.Name()
 			if name == "permits" {
 				key = b.lock.All()[6]
