@@ -117,7 +117,8 @@ func (h *Hold) DetachFor(ctx context.Context, d time.Duration) (text string, err
 //
 // The first call asks Redis in the background, and has those who come tell this client: so the channel closes
 // within a trip. As a message may be lost, the client asks again every two seconds until the channel is
-// closed or the hold has ended. A hold of which nobody calls Wanted pays nothing.
+// closed or the hold has ended. A hold of which nobody calls Wanted pays nothing. A TryLock of another client
+// takes a trip more while the lock is held by one of which somebody does: it waits for the holder's answer.
 //
 // The channel stays closed, also when those who waited have given up. It stays open when the hold ends before
 // anybody came. It is the same one for each call of a hold; of nil and of the zero value it is nil, which
