@@ -55,8 +55,8 @@ func TestTokensGrowWhileTheMajorityChanges(t *testing.T) {
 	clean(t, plains(t, servers), long)
 }
 
-// settled waits until nothing is sent any more of attempts that were given up: an acquire without an answer is
-// cancelled again and again, with pauses that grow.
+// settled waits until nothing is sent any more of attempts that were given up: an acquire without an answer
+// is cancelled again and again, with pauses that grow.
 func settled(t *testing.T, all []*latchkey.Client) {
 	t.Helper()
 	require.Eventually(t, func() bool {
