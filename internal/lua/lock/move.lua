@@ -7,8 +7,8 @@
 --       3 lease            ms, which begins now
 --       4 mode             try, which may have a deadline: see shared/attempt.lua
 --       5 owner id         that has the lock
---       6 token            of the hold, which may be one of those that were reserved for its process; missing:
---                          the one that Redis knows
+--       6 token            of the hold, which may be one of those that were reserved for its process;
+--                          missing: the one that Redis knows
 -- Reply token              the other id owns the lock
 --       {GONE, 0, now}     neither id does
 --       {LATE, 0, now}     the deadline was over: nothing was done
