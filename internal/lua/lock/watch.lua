@@ -3,7 +3,8 @@
 --
 -- Keys  as in lock/acquire.lua
 -- ARGV  1 owner id
---       2 listeners        1: those count who listen for a release, as a waiter of Redisson does; 0: they do not
+--       2 listeners        1: those count who listen for a release, as a waiter of Redisson does; 0: they do
+--                          not
 -- Reply 1 somebody waits: nothing is changed
 --       0 nobody does, as far as that leaves a trace
 --       GONE the id does not own the lock
