@@ -59,7 +59,8 @@ var process = sync.OnceValue(func() Record {
 	return r
 })
 
-const module = "github.com/latchkey-go/latchkey"
+// Module is the path of this library, with which the names of its functions begin.
+const Module = "github.com/latchkey-go/latchkey"
 
 func version() string {
 	info, ok := debug.ReadBuildInfo()
@@ -67,7 +68,7 @@ func version() string {
 		return ""
 	}
 	for _, m := range append(info.Deps, &info.Main) {
-		if m.Path == module {
+		if m.Path == Module {
 			return strings.Trim(m.Version, "()") // of a working tree: (devel)
 		}
 	}

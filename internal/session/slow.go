@@ -77,12 +77,9 @@ func caller() string {
 	frames := runtime.CallersFrames(counters[:runtime.Callers(3, counters[:])])
 	for {
 		frame, more := frames.Next()
-		ours := strings.HasPrefix(frame.Function, module+".") || strings.HasPrefix(frame.Function, module+"/")
+		ours := strings.HasPrefix(frame.Function, identity.Module+".") || strings.HasPrefix(frame.Function, identity.Module+"/")
 		if !ours || strings.Contains(frame.Function, "_test.") || strings.HasSuffix(frame.File, "_test.go") || !more {
 			return frame.File + ":" + strconv.Itoa(frame.Line)
 		}
 	}
 }
-
-// module is the path that the names of this library's functions begin with.
-const module = "github.com/latchkey-go/latchkey"
