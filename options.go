@@ -46,6 +46,15 @@ func WithoutPubSub() Option {
 	return session.Option(func(o *session.Options) { o.WithoutPubSub = true })
 }
 
+// WithRedisson has the locks, read-write locks and semaphores of the client take turns with those of Java
+// processes that use Redisson: each side hears what the other releases, and neither starves. Without it they
+// exclude each other all the same, but a waiter sleeps until its next question: of ours two seconds, of
+// Redisson's the lease of the holder. All clients that share a name with Redisson should have it. Default:
+// without, because it costs each acquire and release some commands in Redis.
+//
+// docs/redisson.md has what is shared, object by object, and what is not.
+func WithRedisson() Option { return session.Option(func(o *session.Options) { o.Redisson = true }) }
+
 // WithCommandTimeout sets how long TryLock tries. It is also how long [New] lets a connection be silent while
 // a command waits for its reply, but then a second at least. More than 0; default: 1 s.
 func WithCommandTimeout(d time.Duration) Option {

@@ -45,8 +45,8 @@ func newEngine(t testing.TB) engine {
 		if e := newContainers(t); e != nil {
 			return e
 		}
-		if os.Getenv("LATCHKEY_REQUIRE") == "docker" {
-			t.Fatal("LATCHKEY_REQUIRE=docker, and no Docker engine answers")
+		if redistest.Required("docker") {
+			t.Fatal("LATCHKEY_REQUIRE has docker, and no Docker engine answers")
 		}
 	}
 	if _, err := exec.LookPath("redis-server"); err != nil {

@@ -99,6 +99,9 @@ func (w *worker) options(n int) []latchkey.Option {
 	} else {
 		options = append(options, latchkey.WithLabel(labelled))
 	}
+	if w.has(listening) {
+		options = append(options, latchkey.WithRedisson())
+	}
 	switch n {
 	case proxied:
 		if w.Topology != Cluster {

@@ -154,6 +154,11 @@ var faults = []Fault{
 		Excuses: Excuse{Recovers: asksAgain + settles, Order: true, Errors: []string{"WRONGPASS", "NOAUTH"}},
 	},
 	{
+		// It costs a few hundredths of a second, and changes no order.
+		Name: listening, On: []Topology{Single, Sentinel}, Begin: listen, Lasts: span(50, 1500),
+		Excuses: Excuse{Recovers: settles},
+	},
+	{
 		Name: "clock forward", On: []Topology{Single}, Begin: jump(false), Lasts: span(0, 0),
 		Excuses: Excuse{Overlap: asksAgain + settles, Recovers: asksAgain + settles, Order: true, Counts: true},
 	},

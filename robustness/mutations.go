@@ -59,7 +59,7 @@ var Mutations = []Mutation{
 
 	// Read-write locks.
 	mutate("writers join readers", luaOfHalves+"state.lua",
-		"return not mode or reads and mode == 'read' end", "return not mode or mode == 'read' end"),
+		"return not mode or reads and mode == 'read'\nend", "return not mode or mode == 'read'\nend"),
 	mutate("the first reader that leaves frees the lock", luaOfHalves+"release.lua", "elseif fields == 2 then", "elseif fields >= 2 then"),
 	mutate("a downgrade leaves no reader", luaOfHalves+"downgrade.lua", "'mode', 'read', id, '1')", "'mode', 'read')"),
 	mutate("grants of read-write locks are not told", luaOfHalves+"grant.lua", "for _, m in ipairs(messages) do tell_grant", "for _, m in ipairs({}) do tell_grant"),

@@ -5,6 +5,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/internal/contract"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 )
@@ -47,6 +48,24 @@ func TestCluster(t *testing.T) {
 	contract.Leaders(t, s)
 	contract.Fences(t, s)
 	contract.Onces(t, s)
+}
+
+// What the primitives promise is so as well where clients take turns with processes of Redisson.
+func TestWithRedisson(t *testing.T) {
+	redistest.Together(t)
+	cluster := redistest.NewCluster(t)
+	clustered := on(t, cluster.Nodes...)
+	clustered.Option = cluster.Option
+	for _, s := range []contract.Servers{on(t, redistest.NewProcess(t)), clustered} {
+		s.Options = []latchkey.Option{latchkey.WithRedisson()}
+		contract.Locks(t, s)
+		contract.ReadWriteLocks(t, s)
+		contract.MultiLocks(t, s)
+		contract.Semaphores(t, s)
+		contract.Latches(t, s)
+		contract.Leaders(t, s)
+		contract.Onces(t, s)
+	}
 }
 
 func TestSeveral(t *testing.T) {

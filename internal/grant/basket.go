@@ -22,8 +22,12 @@ func (p *Primitive) FitsInto(other *Primitive) bool {
 
 // mayGoTogether reports whether one script can take it with others. Replicas are waited for by each itself.
 func (p *Primitive) mayGoTogether() bool {
-	return p.Queue.kind.Together != nil && !p.Shared && p.Queue.At.Client.Options.Replicas == 0
+	return p.Queue.mayGoTogether() && !p.Shared && p.Queue.At.Client.Options.Replicas == 0
 }
+
+// mayGoTogether reports whether there are scripts for several of its kind. These know nothing of turns with
+// Redisson.
+func (q *Queue) mayGoTogether() bool { return q.kind.Together != nil && !q.At.Client.Options.Redisson }
 
 // AcquireTogether makes one attempt for primitives that fit into one basket, at most [lua.BasketLimit] of
 // them. With all it takes all or none. Else it takes those before the first that somebody else holds or waits

@@ -93,7 +93,7 @@ func (l *leaving) begin(ctx context.Context) bool {
 
 // fits reports whether a script for several can release the tenure.
 func (t *tenure) fits() bool {
-	return t.queue.kind.Together != nil && !t.isShared() && t.terms.minHold == 0 && t.queue.waiters.Answered(&t.waiter) && !t.queue.waiters.Stray(&t.waiter)
+	return t.queue.mayGoTogether() && !t.isShared() && t.terms.minHold == 0 && t.queue.waiters.Answered(&t.waiter) && !t.queue.waiters.Stray(&t.waiter)
 }
 
 // send unlocks by itself.

@@ -22,9 +22,19 @@ import (
 //
 // A delegate that gives up leaves its place in the queue to the next in line, who goes on with it.
 
-// unasked is how many times the span of the budget a process hands off locally without an offer, when it does
-// not know of others that wait.
-const unasked = 4
+// How many times the span of the budget a process hands off locally without an offer, when it does not know
+// of others that wait. Processes of Redisson do not say that they do.
+const (
+	unasked               = 4
+	unaskedBesideRedisson = 1
+)
+
+func (q *Queue) unasked() time.Duration {
+	if q.takesTurns() {
+		return unaskedBesideRedisson
+	}
+	return unasked
+}
 
 // handOffs are what a tenure must know to hand off locally. They are guarded by the mutex of its queue.
 type handOffs struct {
@@ -36,7 +46,7 @@ type handOffs struct {
 
 // due reports whether the lock must be offered to other processes. first is when its tenure began, and until
 // when that stops to linger; zero when it does not.
-func (o *handOffs) due(now, first, until time.Time, terms *terms) bool {
+func (o *handOffs) due(now, first, until time.Time, terms *terms, unasked time.Duration) bool {
 	switch {
 	case o.reserved == 0:
 		return true
@@ -107,7 +117,7 @@ func (t *tenure) next(w *wish, now time.Time) *Hold {
 // since its last turn, Redis had lost this one, which is about to learn it. The mutex is held.
 func (t *tenure) mayGoOn(now time.Time, terms *terms) bool {
 	return t.handOffs.token >= t.queue.alone.given && (t.state() == wait.Held || t.state() == wait.Parked) && t.item.LeftAt(now) > 0 && t.queue.At.Client.Closing.Err() == nil &&
-		terms.passable() && terms.lease == t.terms.lease && !t.handOffs.due(now, t.first.moment, t.stay.until, terms)
+		terms.passable() && terms.lease == t.terms.lease && !t.handOffs.due(now, t.first.moment, t.stay.until, terms, t.queue.unasked())
 }
 
 // used is how many tokens its turns have had.

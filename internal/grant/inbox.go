@@ -18,7 +18,9 @@ type inbox struct {
 
 	// Who waits for announced releases, without being queued.
 	listeners map[*listener]struct{}
-	released  *hub.Channel // open while there are listeners
+	released  *hub.Channel // open while there are listeners, or it is an ear
+
+	ear *hub.Channel // open while waiters take turns with processes of Redisson
 }
 
 type listener struct{ heard func() }
@@ -80,7 +82,7 @@ func (q *Queue) hearing() uint64 {
 // enter counts a goroutine that may need the inbox of the name, until exit. The inbox is opened when it is
 // waited for: one that polls never does.
 func (q *Queue) enter() {
-	if q.At.Client.Sharded {
+	if q.countsUsers() {
 		q.inbox.mu.Lock()
 		q.inbox.users++
 		q.inbox.mu.Unlock()
@@ -88,16 +90,22 @@ func (q *Queue) enter() {
 }
 
 func (q *Queue) exit() {
-	if !q.At.Client.Sharded {
+	if !q.countsUsers() {
 		return
 	}
 	q.inbox.mu.Lock()
 	defer q.inbox.mu.Unlock()
-	if q.inbox.users--; q.inbox.users == 0 && q.inbox.channel != nil {
+	if q.inbox.users--; q.inbox.users > 0 {
+		return
+	}
+	if q.inbox.channel != nil {
 		q.inbox.channel.Close()
 		q.inbox.channel = nil
 	}
+	q.inbox.stopListening()
 }
+
+func (q *Queue) countsUsers() bool { return q.At.Client.Sharded || q.At.Client.Options.Redisson }
 
 // ListenForReleases calls heard for each release that is announced, and whenever one may have been missed,
 // until stop is called. heard must not block, nor lock anything of the queue, nor call stop. On a client
@@ -114,17 +122,28 @@ func (p *Primitive) ListenForReleases(heard func()) (stop func()) {
 		i.listeners = map[*listener]struct{}{}
 	}
 	i.listeners[l] = struct{}{}
-	if i.released == nil {
-		i.released = q.At.Client.Hub.Listen(q.At.Keys.Released(), i.tell, func(string) { i.tell() })
-	}
+	q.openReleased()
 	return func() {
 		i.mu.Lock()
 		defer i.mu.Unlock()
 		delete(i.listeners, l)
-		if len(i.listeners) == 0 && i.released != nil {
-			i.released.Close()
-			i.released = nil
-		}
+		i.closeReleased()
+	}
+}
+
+// openReleased opens the channel of releases, until closeReleased finds nobody who needs it. The mutex of the
+// inbox is held.
+func (q *Queue) openReleased() {
+	i := &q.inbox
+	if i.released == nil {
+		i.released = q.At.Client.Hub.Listen(q.At.Keys.Released(), q.releasesConfirmed, q.heardRelease)
+	}
+}
+
+func (i *inbox) closeReleased() {
+	if len(i.listeners) == 0 && i.ear == nil && i.released != nil {
+		i.released.Close()
+		i.released = nil
 	}
 }
 

@@ -29,6 +29,7 @@ type Queue struct {
 	inbox   inbox
 
 	contended atomic.Bool  // see Contended
+	theirs    atomic.Int64 // releases of Redisson's processes that were heard since ours was the last
 	watched   atomic.Int32 // how many turns want to know that others wait
 
 	// mu guards what follows, and the tenures and turns of the name: all that says who has it, or is next, in
@@ -157,6 +158,9 @@ func (q *Queue) heed(ctx context.Context, w *wait.Waiter, reply lua.Acquired, se
 			t.othersWait()
 		}
 	}
+	if reply.Queued && q.takesTurns() {
+		q.listenToRedisson()
+	}
 	if mode == lua.First {
 		q.contended.Store(reply.Queued)
 	}
@@ -247,7 +251,7 @@ func (q *Queue) tenure(n uint64) *tenure {
 
 // claim is what the commands of w ask for.
 func (q *Queue) claim(w *wait.Waiter) lua.Claim {
-	return lua.Claim{Owner: w.Owner, Lease: session.Milliseconds(w.Lease), Demand: w.Demand, Longest: q.At.Client.Options.MaxWaiters, Place: w.Place.Load()}
+	return lua.Claim{Owner: w.Owner, Lease: session.Milliseconds(w.Lease), Demand: w.Demand, Longest: q.At.Client.Options.MaxWaiters, Place: w.Place.Load(), Heard: q.theirs.Load()}
 }
 
 // offering returns the tenure of w and the one that it was offered for, as long as Redis has not answered

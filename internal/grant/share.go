@@ -148,6 +148,7 @@ func (t *tenure) share() {
 		t.sharing = open
 		h.holder = t
 		t.queue.letJoin(&h.line, uncounted)
+		t.askSoon()
 	}
 }
 

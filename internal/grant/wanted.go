@@ -14,8 +14,18 @@ import (
 // then on whoever finds the lock taken sends a message. That one may be lost, and some who wait leave no
 // trace that a message could follow. So the script is repeated, and says what can be seen in Redis.
 
-// question is how often it is repeated.
-const question = 2 * time.Second
+// How often it is repeated: of what goroutines hold together beside processes of Redisson, oftener.
+const (
+	question     = 2 * time.Second
+	redissonAsks = 100 * time.Millisecond
+)
+
+func (t *tenure) question() time.Duration {
+	if t.queue.takesTurns() && t.shared {
+		return redissonAsks
+	}
+	return question
+}
 
 // wanted is who wants to know of a turn that others wait. The zero value is nobody.
 type wanted struct {
@@ -101,6 +111,9 @@ func (u *turn) stopWatching() {
 
 // isWatched reports whether a turn of it wants to know. The mutex is held.
 func (t *tenure) isWatched() bool {
+	if t.asksForRedisson() {
+		return true
+	}
 	for u := t.turn; u != nil; u = u.next {
 		if u.rare != nil && len(u.rare.wanted.tell) > 0 {
 			return true
@@ -153,6 +166,6 @@ func (t *tenure) ask() {
 		t.contendNow()
 	}
 	if t.watches = t.owns() && t.isWatched(); t.watches {
-		t.asks = q.At.Client.AfterFunc(question, func() { q.At.Go(t.ask) })
+		t.asks = q.At.Client.AfterFunc(t.question(), func() { q.At.Go(t.ask) })
 	}
 }

@@ -36,6 +36,10 @@ type Claim struct {
 	// mode [Again], for a read-write lock: there Redis need not search a long queue for the entry.
 	Place int64
 
+	// Heard is how many releases of Redisson's processes the client has heard since ours was the last one. It
+	// counts only in mode [Again]: see shared/turns.lua.
+	Heard int64
+
 	// Behind says that the last claim of this client was queued, so that this one very likely will be.
 	Behind bool
 
@@ -52,12 +56,21 @@ func (c Claim) mode(m Mode) string {
 	case m == Try && c.Until > 0:
 		return string(Try) + " " + digits(c.Until)
 	case m == Again && c.Place > 0:
-		return string(Again) + " " + number(c.Place)
+		return string(Again) + " " + number(c.Place) + c.heard()
+	case m == Again:
+		return string(Again) + c.heard()
 	}
 	if m == Unqueued {
 		m = First // a waiter that asks first may own it as well, as far as the scripts are concerned
 	}
 	return string(m)
+}
+
+func (c Claim) heard() string {
+	if c.Heard == 0 {
+		return ""
+	}
+	return "+" + number(c.Heard)
 }
 
 // DefaultLongest is how many entries a queue may have unless its waiters say otherwise.

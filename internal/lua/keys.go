@@ -113,6 +113,17 @@ func NewKeys(family Family, name string, sharded bool) (*Keys, error) {
 	return k, nil
 }
 
+// TakesTurns has its scripts take turns with processes of Redisson, if those may have the name too: see
+// shared/turns.lua. It is called before any script runs.
+func (k *Keys) TakesTurns() {
+	if released[k.family].of != nil {
+		k.variant |= redisson
+	}
+}
+
+// Ear is a channel to which each client listens that listens to [Keys.Released] in order to take turns.
+func (k *Keys) Ear() string { return ear.of(k.keys[0], k.sharded()) }
+
 // Name is the key that has the name itself.
 func (k *Keys) Name() string { return k.keys[0] }
 
@@ -142,8 +153,9 @@ func NameBeside(key string) (string, bool) {
 	return "", false
 }
 
-// Released is the channel on which a release of a lock is announced, where that is asked for: Redisson's.
-func (k *Keys) Released() string { return released[Locks].of(k.keys[0], k.sharded()) }
+// Released is the channel on which a release is announced, where that is asked for: Redisson's. It is for
+// locks and semaphores.
+func (k *Keys) Released() string { return released[k.family].of(k.keys[0], k.sharded()) }
 
 // News is the channel on which all waiters of a latch or barrier hear of changes.
 func (k *Keys) News() string { return k.news }

@@ -67,7 +67,18 @@ var news = [families]part{
 var released = [families]part{
 	Locks:     beside("RELEASED", "redisson_lock__channel"),
 	ReadWrite: beside("RELEASED", "redisson_rwlock"),
+	Leased:    beside("RELEASED", "redisson_sc"),
+	Plain:     beside("RELEASED", "redisson_sc"),
 }
+
+// shared are what those add to a lock or semaphore who take turns at it with processes of Redisson: see
+// shared/turns.lua. ear is a channel that each of our clients listens to who listens to RELEASED.
+var (
+	turns   = beside("TURNS", "latchkey_turns")
+	holdoff = beside("HOLDOFF", "latchkey_holdoff")
+	ear     = beside("EAR", "latchkey_ear")
+	fair    = beside("FAIR", "redisson_lock_queue")
+)
 
 // pace is the key beside a queue that says how soon those in it must ask: see shared/pace.lua.
 var pace = beside("PACE", "latchkey_pace")
@@ -82,6 +93,7 @@ type variant uint8
 const (
 	braced   variant = 1 << iota // the name has braces: so its companions need none
 	sharded                      // the client is one of a cluster
+	redisson                     // its processes take turns with those of Redisson
 	variants variant = 1 << iota
 )
 
@@ -113,7 +125,7 @@ func (p part) expression(v variant) string {
 // keysOf are the locals that a script may define, with their values.
 func keysOf(family Family, v variant) map[string]string {
 	keys := map[string]string{"TIMEOUTS": "nil", "HOLDERS": "nil"} // plain permits have none
-	for _, p := range slices.Concat(parts[family], []part{inboxes[family], news[family], released[family], leases, pace}) {
+	for _, p := range slices.Concat(parts[family], []part{inboxes[family], news[family], released[family], leases, pace, turns, holdoff, ear, fair}) {
 		if p.of != nil {
 			keys[p.local] = p.expression(v)
 		}

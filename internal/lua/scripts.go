@@ -33,9 +33,12 @@ type Script struct {
 //
 //	-- keys QUEUE TOKEN
 //
-// defines these locals, unless they are defined. They are the keys beside NAME, which is the lock's. A text
-// that uses lock/take.lua and lock/contend.lua, as lock/acquire.lua does, is for [Conn.AcquireBy]; any other
-// for [Conn.Run].
+// defines these locals, unless they are defined. They are the keys beside NAME, which is the lock's. A line
+//
+//	-- redisson <line>
+//
+// is left out unless the client takes turns with processes of Redisson. A text that uses lock/take.lua and
+// lock/contend.lua, as lock/acquire.lua does, is for [Conn.AcquireBy]; any other for [Conn.Run].
 //
 // It panics when a file or a key does not exist: like a regular expression, a text is part of the program.
 func MustCompose(text string) *Script { return compose(Locks, text) }
@@ -58,7 +61,7 @@ func bare(path string) string {
 func compose(family Family, text string) *Script {
 	s := &Script{}
 	s.text = func(v variant) string {
-		w := writer{keys: keysOf(family, v), included: map[string]bool{}}
+		w := writer{keys: keysOf(family, v), included: map[string]bool{}, redisson: v&redisson != 0}
 		w.write(prelude(family, v) + text)
 		return w.String()
 	}
@@ -98,6 +101,7 @@ type writer struct {
 
 	keys     map[string]string // the definitions of locals; nil: the text has its own
 	included map[string]bool   // files, and keys
+	redisson bool              // see MustCompose
 }
 
 // write writes a text with what it includes, and without its comment lines, which the server would only have
@@ -105,6 +109,12 @@ type writer struct {
 func (w *writer) write(text string) {
 	for line := range strings.Lines(text) {
 		trimmed := strings.TrimSpace(line)
+		if rest, ok := strings.CutPrefix(trimmed, "-- redisson "); ok {
+			if !w.redisson {
+				continue
+			}
+			line, trimmed = rest+"\n", rest
+		}
 		if path, ok := strings.CutPrefix(trimmed, "-- include "); ok {
 			if !w.included[path] {
 				w.included[path] = true

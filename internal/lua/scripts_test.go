@@ -106,7 +106,7 @@ func TestFiles(t *testing.T) {
 		text, err := os.ReadFile(source)
 		require.NoError(t, err)
 		for line := range strings.Lines(string(text)) {
-			include, is := strings.CutPrefix(strings.Replace(strings.TrimSpace(line), "-- inline ", "-- include ", 1), "-- include ")
+			include, is := strings.CutPrefix(strings.Replace(strings.TrimPrefix(strings.TrimSpace(line), "-- redisson "), "-- inline ", "-- include ", 1), "-- include ")
 			switch inLua := strings.HasSuffix(source, ".lua"); {
 			case inLua && is && strings.HasPrefix(include, "keys "): // of the script's name
 			case inLua && is:

@@ -1,8 +1,8 @@
 // Package redistest gives tests a Redis: the one that LATCHKEY_TEST_REDIS names (it is flushed), else a
 // process of the redis-server on the PATH, else the embedded server. What only a process of our own can show
 // (SIGSTOP, a restart, a replica) is skipped without one. So is what sets its clock without a C compiler, and
-// what counts its instructions without valgrind. [Main] says how often. LATCHKEY_REQUIRE=redis, or docker,
-// makes each such skip a failure.
+// what counts its instructions without valgrind. [Main] says how often. LATCHKEY_REQUIRE, whatever
+// it has, makes each such skip a failure.
 package redistest
 
 import (
@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -140,6 +141,11 @@ func NewConfigured(t testing.TB, config string, args ...string) *Server {
 		require.NoError(t, os.WriteFile(s.config, []byte(config), 0o600))
 	}
 	return newServer(t, s)
+}
+
+// Required reports whether LATCHKEY_REQUIRE, which is a list with commas between, has that.
+func Required(what string) bool {
+	return slices.Contains(strings.Split(os.Getenv("LATCHKEY_REQUIRE"), ","), what)
 }
 
 // Require skips the test, or fails it with LATCHKEY_REQUIRE, when there is no redis-server on the PATH.

@@ -20,6 +20,7 @@ type Options struct {
 	MaxWaiters     int           // of one name
 	Lazy           bool          // Open does not wait for a connection
 	WithoutPubSub  bool          // nothing is subscribed to
+	Redisson       bool          // it takes turns with processes of Redisson
 	Replicas       int           // that must have a grant; 0: an acquire does not wait for replicas
 	ReplicaTimeout time.Duration // for them
 	Label          string        // for those who ask who holds; empty: the program's name

@@ -140,6 +140,9 @@ func (c *Client) sendRefusals() {
 func (c *Client) giveBack(name targetKey, numbers []uint64) {
 	keys, err := lua.NewKeys(name.family, name.key, c.Sharded)
 	if err == nil {
+		if c.Options.Redisson {
+			keys.TakesTurns()
+		}
 		batch := make([]lua.Departure, len(numbers))
 		for i, n := range numbers {
 			batch[i].Owner = c.IDs.ID(n)

@@ -60,6 +60,9 @@ func GetOrCreate[T any](c *Client, family lua.Family, name string, build func(Ta
 	if err != nil {
 		return nil, fail.Invalid("%w", err)
 	}
+	if c.Options.Redisson {
+		keys.TakesTurns()
+	}
 	t := c.newTarget(key, keys, before.floor)
 	x := build(t)
 	c.targets[key] = entry{weakly(x), t.Floor}

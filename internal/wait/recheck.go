@@ -17,6 +17,18 @@ func (q *Waiters) LeaseEnds(d time.Duration) {
 	q.arm(d.Milliseconds())
 }
 
+// Freed is told that what is waited for may be free now. It asks for the oldest waiter, as tick does.
+func (q *Waiters) Freed() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closing.Err() != nil {
+		return
+	}
+	if e := q.queued.Front(); e != nil {
+		q.recheck(e.Value.(*Waiter))
+	}
+}
+
 // arm sets the timer of the next re-check: for the holder's lease, which ends in ms (negative: never), and
 // never later than the poll. One timer serves all waiters.
 func (q *Waiters) arm(ms int64) {

@@ -43,6 +43,7 @@
 -- A lock with another order of its queue replaces this file by one with another enqueue.
 -- keys QUEUE TOKEN
 
+-- redisson -- include shared/keptback.lua
 local ARGV, entry = ARGV, nil -- some servers refuse changes of the globals
 if ARGV[3] then
   -- inline lock/take.lua

@@ -23,7 +23,7 @@ end
 
 local now, left = clock(), nil
 local free = not held[1]
-if not free then
+if held[1] then
   if not is_lock(held) then return not_a_lock() end
   left = lease_left(now, longest, granted)
   if granted and left == 0 then
@@ -32,11 +32,13 @@ if not free then
     for _, entry in ipairs(of_unresponsive({[client] = true})) do redis.call('LREM', QUEUE, 1, entry) end
   end
 end
+-- redisson if kept_back and not held[1] then free, left = false, kept_back end
 
 local entry = '1:' .. ARGV[1] .. ':' .. ARGV[3] .. ':' .. block .. lingers
 if free then
   local token, more = grant(entry)
   if token == nil then -- nobody who lives was queued
+    -- redisson block = within_turns(tonumber(block))
     token, more = next_token(now, lingers == 'l' and tonumber(block) or 0)
     own(ARGV[1], ARGV[3], token, more, lingers)
   end

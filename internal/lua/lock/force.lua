@@ -10,6 +10,7 @@
 local held = fields()
 if held[1] and not is_lock(held) then return not_a_lock() end
 former = {held[1]}
+-- redisson ended = held[1]
 hand_over()
 local token = parse_token(held[2])
 if token then tell_owner(held[1], 'f', token) end

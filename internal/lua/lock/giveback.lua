@@ -8,6 +8,7 @@ local function give_back(ids)
     local held = redis.pcall('HMGET', NAME, unpack(ids))
     for i = 1, #ids do
       if held[i] then free, former = true, {ids[i]} end
+      -- redisson ended = ended or held[i]
     end
   end
   if free then hand_over() end

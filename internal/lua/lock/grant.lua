@@ -3,6 +3,8 @@
 -- keys QUEUE
 -- include shared/token.lua
 -- include shared/inbox.lua
+-- redisson -- include lock/fair.lua
+-- redisson -- include shared/turns.lua
 
 -- The fields of the lock that go when it gets its next owner.
 local former = {}
@@ -24,6 +26,7 @@ end
 
 -- 1 when somebody waits, else 0.
 local function others_wait()
+  -- redisson if redisson_waits() then return 1 end
   if moving and moving.lacks(QUEUE) then return 0 end
   return math.min(redis.call('LLEN', QUEUE), 1)
 end
@@ -48,6 +51,7 @@ local function grant(self, head, queues)
     -- have none.
     if client and #lease <= 10 and (entry == self or alive(client)) then
       local now = clock()
+      -- redisson block = within_turns(tonumber(block))
       local done, token, reserved = pcall(next_token, now, tonumber(block))
       if not done then
         redis.pcall('LPUSH', QUEUE, entry)
@@ -78,9 +82,13 @@ local function grant(self, head, queues)
   end
 end
 
+-- redisson -- include lock/leave.lua
+
 -- Gives a lock without an owner to the next waiter. When there is no token, the lock is free, and waiters
 -- will ask.
 local function hand_over(head)
+  -- redisson if leave_free(head) then return end
   local done, token = pcall(grant, nil, head)
   if not done or token == nil then redis.call('DEL', NAME) end
+  -- redisson if (not done or token == nil) and redisson_waits() then announce('00') end
 end

@@ -30,6 +30,7 @@ if ARGV[8] ~= '' and not (moving and moving.lacks(QUEUE)) then redis.call('LREM'
 
 former = {ARGV[7]}
 local entry, queues = '1:' .. ARGV[1] .. ':' .. ARGV[3] .. ':' .. ARGV[5], ARGV[4] ~= 'try'
+-- redisson -- inline lock/leaveto.lua
 -- While the slot moves, the entry is queued first: when the last entry is taken from the queue, its key is
 -- gone.
 local early = moving and queues and not moving.lacks(QUEUE)
@@ -38,6 +39,7 @@ token, reserved = grant(early and entry, nil, queues)
 if token then return owner_reply(token, reserved) end
 local now = clock()
 if token == nil then
+  -- redisson AHEAD = within_turns(AHEAD)
   token, reserved = next_token(now, AHEAD, tonumber(ARGV[9]))
   own(ARGV[1], ARGV[3], token, reserved, string.match(ARGV[5], 'l?$'))
   return owner_reply(token, reserved)

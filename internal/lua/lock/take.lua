@@ -2,9 +2,11 @@
 -- replies: as in lock/acquire.lua. It makes no functions, as each costs as much as a command.
 -- keys QUEUE TOKEN
 
+-- redisson if not kept_back then
 if not moving and redis.call('EXISTS', NAME, QUEUE) == 0 and (ARGV[5] or '0') == '0' then
   -- inline shared/fresh.lua
   redis.call('HSET', NAME, ARGV[1], 't' .. token .. '/' .. ARGV[3])
   redis.call('PEXPIRE', NAME, ARGV[3])
   return token
 end
+-- redisson end

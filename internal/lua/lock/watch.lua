@@ -9,6 +9,8 @@
 --       0 nobody does, as far as that leaves a trace
 --       GONE the id does not own the lock
 -- keys QUEUE RELEASED
+-- redisson -- include lock/fair.lua
+-- redisson -- include shared/turns.lua
 -- include shared/value.lua
 -- include shared/listeners.lua
 

@@ -2,6 +2,8 @@
 -- permit/transaction.lua follow. Uses TOKEN and ARGV[2] of permit/trade.lua.
 -- keys QUEUE TOKEN CHANNEL DONE TIMEOUTS HOLDERS
 -- include shared/token.lua
+-- redisson local next_fair
+-- redisson -- include shared/turns.lua
 
 local now = tonumber(clock())
 

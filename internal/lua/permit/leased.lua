@@ -63,6 +63,7 @@ end
 local function take(owner, n, lease, short, turns)
   local token = decimal(next_number())
   local before = records[owner]
+  -- redisson turns = turns and within_turns(turns)
   local record = {
     owner = owner, was = before and before.was or 0, n = 0, token = token,
     short = short and '1' or '0', lease = lease, ends = ms + 1 + lease,

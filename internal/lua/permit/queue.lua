@@ -178,6 +178,7 @@ end
 
 -- Whether one of the next in the queue is not this client's, which is granted something: 1 or 0.
 local function others_than(client)
+  -- redisson if redisson_waits() then return 1 end
   local prefix, looked = '1:' .. client .. ':', 0
   for i = first, #list + #tail do
     local place = list[i] or tail[i - #list]
@@ -197,6 +198,7 @@ local function join(entry, lease, fresh, longest, aside, passing)
   if lease < briefest then briefest = lease end
   length = length or moving and moving.lacks(QUEUE) and 0 or redis.call('LLEN', QUEUE)
   if not others then look_around() end
+  -- redisson if redisson_waits() then others = 1 end
   if not fresh and (find(entry) or more and not removals[entry] and redis.call('LPOS', QUEUE, entry)) then
     -- It was said when the entry was queued. The message that said it since may be lost.
     if others == 1 and not said then

@@ -12,6 +12,7 @@
 
 local owner = #ARGV < 9 and not moving and redis.call('EXISTS', QUEUE) == 0 and ARGV[1]
 local free = owner and redis.call('GET', NAME)
+-- redisson -- inline permit/listen.lua
 if free and #free <= 11 then
   -- inline keys TIMEOUTS HOLDERS
   local prefix

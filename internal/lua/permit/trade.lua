@@ -136,6 +136,7 @@ for i = 5, #ARGV, 5 do
     end
   elseif kind == 'give' then
     reply = disown(owner, tonumber(ARGV[i + 3])) and 1 or 0
+    -- redisson if reply == 1 then leave_one() end
     -- Foreign data under a companion's name must not keep permits from being given back.
     if queue then pcall(queue.grant) end
   elseif holding(owner) then
@@ -149,6 +150,7 @@ for i = 5, #ARGV, 5 do
     take(owner, n)
     add(n)
     reply = 1
+    -- redisson leave_one()
     if queue then pcall(queue.grant) end
   end
   replies[#replies + 1] = reply

@@ -46,6 +46,7 @@ local found = free   -- the free permits in Redis
 local bonus = 0      -- by how much capacity.lua changes their number
 local given = false  -- somebody gave permits back
 local queue          -- see open_queue; nil while nobody waits, as far as is known
+-- redisson -- include permit/leave.lua
 
 local function add(n)
   if free then free = free + n end
@@ -54,6 +55,7 @@ end
 
 -- How many permits there are, held or free.
 local function capacity() return (free or 0) + out() end
+-- redisson -- include permit/count_all.lua
 
 -- Leaves an owner only so many permits, and reports whether it had any.
 local function disown(owner, keep)
@@ -71,6 +73,7 @@ local function commit()
   -- Giving back must work when memory is short. Redis never refuses this command, nor what follows it.
   if given then redis.pcall('PEXPIRE', QUEUE, '60000') end
   if last then redis.call('SET', TOKEN, decimal(last), 'PX', DAY) end
+  -- redisson if free then free = free + left_free end
   local freed = write()
   if found then
     local change = freed and freed + bonus or free - found
@@ -79,6 +82,7 @@ local function commit()
     redis.call('SET', NAME, decimal(free))
   end
   if queue then queue.commit() end
+  -- redisson -- inline permit/announce.lua
   -- Redisson's waiters try again. All is written, so a user who may not publish must not get an error.
   if given and free and free > 0 then redis.pcall(VERB, CHANNEL, free) end
 end
@@ -100,6 +104,7 @@ local function give_back(ids)
   ready()
   prefetch(ids)
   for _, id in ipairs(ids) do disown(id, 0) end
+  -- redisson if given then leave_one() end
   pcall(grant) -- foreign data under a companion's name must not keep permits from being given back
   commit()
 end

@@ -46,7 +46,9 @@ if granted > 0 then left = holder_left() end
 if former[1] then -- the lock is free, and the next who waits cannot be granted it here
   drop_former()
   redis.call('DEL', NAME)
+  -- redisson if redisson_waits() then announce('00') end -- they sleep until the end that they have read
 end
+-- redisson -- inline rwlock/barred.lua
 if how == 'try' then return {REPLY_BUSY, left or 0, now} end
 
 if moving then moving.need(QUEUE) end

@@ -5,9 +5,9 @@
 -- nothing is done, and the caller goes on.
 -- keys QUEUE STATE
 
-if not moving and #(ARGV[4] or '') > 6 and string.byte(ARGV[4]) == 97 -- again, and a place
+if not moving and #(ARGV[4] or '') > 6 and string.byte(ARGV[4], 6) == 32 -- again, and a place
   and (#ARGV[3] > 4 or #ARGV[3] == 4 and ARGV[3] >= '2000') then
-  local id, place = ARGV[1], tonumber(string.match(ARGV[4], '^again (%d+)$')) or 0
+  local id, place = ARGV[1], tonumber(string.match(ARGV[4], '^again (%d+)') or '') or 0
   local holds = redis.call('HMGET', NAME, 'mode', id, id .. ':write')
   local reads = holds[1] == 'read' and not holds[2] and not holds[3]
   -- What is known of the first end of a lease: see rwlock/crowd.lua. There is none unless many read.

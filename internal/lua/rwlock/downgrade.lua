@@ -26,5 +26,6 @@ if holds[2] then
   redis.pcall('HSET', STATE, 'token', token_field(ARGV[4], 0, ARGV[3]), 'writer', '', 'short', '')
   mode = 'read'
 end
+-- redisson if redisson_waits() then announce_release() end -- its readers may read now
 pcall(serve) -- what was done stays done: otherwise those who wait will ask
 return {1, others_wait()}

@@ -14,6 +14,7 @@ end
 -- The reply to an owner: the token alone, or {0, token, reserved, others}.
 local function owner_reply(token, reserved)
   local others = (mode == 'read' or reserved > 0) and others_wait() or 0
+  -- redisson if redisson_waits() then others = 1 end
   if reserved == 0 and others == 0 then return token end
   return {0, token, reserved, others}
 end
@@ -63,6 +64,7 @@ local function serve(self, queues)
         own_token = own_read(id, lease, ms)
         text = own_token
       else
+        -- redisson demand = within_turns(tonumber(demand))
         text, own_reserved = next_token(now, tonumber(demand))
         own_token = text
         own_write(id, lease, text, own_reserved, ms)
@@ -80,6 +82,7 @@ local function serve(self, queues)
   end
   if granted > 0 and mode == 'read' then redis.pcall('HDEL', STATE, 'ends') end -- see rwlock/crowd.lua
   local others = granted > 0 and (queues and 1 or others_wait()) or 0
+  -- redisson if granted > 0 and redisson_waits() then others = 1 end
   for _, m in ipairs(messages) do tell_grant(m[1], 'r', m[2], m[3], m[4], others, now, m[5]) end
   if granted == RUN and others == 1 then
     local client, number = string.match(redis.call('LINDEX', QUEUE, 0) or '', '^1:([^:]+):(%d+):')
@@ -92,10 +95,15 @@ end
 -- token, the lock is free, and waiters will ask.
 local function hand_over()
   mode = nil
+  -- redisson local ended, left_free = began, leave_free()
+  -- redisson if not left_free then
   local done, granted = pcall(serve)
   if done and granted > 0 then return end
+  -- redisson end
   drop_former()
   redis.call('DEL', NAME)
+  -- redisson began = ended
+  -- redisson if ended and redisson_waits() then announce_release() end
 end
 
 -- Ends what these ids own, and serves those who may have it now.

@@ -26,6 +26,7 @@ if ARGV[8] ~= '' and not (moving and moving.lacks(QUEUE)) then redis.call('LREM'
 
 former, mode = {ARGV[7] .. ':write'}, nil
 local entry, queues = '1:' .. id .. ':' .. ARGV[3] .. ':' .. ARGV[5], ARGV[4] ~= 'try'
+-- redisson -- inline rwlock/leaveto.lua
 -- While the slot moves, the entry is queued first: when the last entry is taken from the queue, its key is
 -- gone.
 local early = moving and queues and not moving.lacks(QUEUE)
@@ -34,6 +35,7 @@ local granted, token, reserved = serve(early and entry, queues)
 if token then return owner_reply(token, reserved) end
 if granted == 0 then
   if early then redis.call('LREM', QUEUE, -1, entry) end
+  -- redisson AHEAD = within_turns(AHEAD)
   token, reserved = next_token(clock(), AHEAD, tonumber(ARGV[9]))
   own_write(id, ARGV[3], token, reserved, ARGV[3])
   return owner_reply(token, reserved)

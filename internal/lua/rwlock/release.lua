@@ -11,6 +11,9 @@ local id, rests = ARGV[1], ARGV[4] and ARGV[4] ~= '0'
 -- The short way, which makes no functions: nobody waits, and the id holds one half alone, or reads with
 -- others. Where there is more to it, nothing is done, and the script goes on. Also in a
 -- slot that moves all keys may be here: there it is an error to ask for the queue once it is empty.
+-- redisson -- keys RELEASED EAR
+-- redisson local listen = redis.pcall('PUBSUB', NUMSUB, RELEASED, EAR)
+-- redisson if listen.err or listen[2] == listen[4] then
 if not rests and not moving and redis.pcall('EXISTS', QUEUE) == 0 then
   local how = redis.call('HGET', NAME, 'mode')
   local writes = how == 'write'
@@ -29,6 +32,7 @@ if not rests and not moving and redis.pcall('EXISTS', QUEUE) == 0 then
     return 1
   end
 end
+-- redisson end
 
 -- include rwlock/grant.lua
 local holds = redis.call('HMGET', NAME, id, id .. ':write')
@@ -61,6 +65,7 @@ if rests then
     redis.pcall('HSET', STATE, 'token', token_field(number, reserved, ARGV[4]))
   end
   tell_waiting(ARGV[4])
+  -- redisson announce_release() -- they read when it ends
   return 1
 end
 give_back({id})

@@ -27,6 +27,9 @@
 -- include shared/token.lua
 -- include shared/value.lua
 -- include shared/queue.lua
+-- redisson -- include shared/keptback.lua
+-- redisson local next_fair
+-- redisson -- include shared/turns.lua
 
 local mode = redis.call('HGET', NAME, 'mode')
 if mode ~= 'read' and mode ~= 'write' then
@@ -35,6 +38,7 @@ if mode ~= 'read' and mode ~= 'write' then
   end
   mode = nil -- nobody holds it
 end
+-- redisson -- include rwlock/leave.lua
 
 -- The key whose time to live is the lease of a reader's nth hold.
 local function timeout_of(owner, n) return LEASES .. owner .. ':rwlock_timeout:' .. (n or '1') end
@@ -127,6 +131,9 @@ local function own_write(id, lease, text, reserved, ms)
 end
 
 -- Whether the lock is to be granted to this demand now.
-local function fits(reads) return not mode or reads and mode == 'read' end
+local function fits(reads)
+  -- redisson if is_theirs() then return false end
+  return not mode or reads and mode == 'read'
+end
 
 local function is_read(demand) return string.sub(demand, -1) == 's' end

@@ -4,8 +4,10 @@
 -- done, and the script goes on.
 -- keys QUEUE TOKEN STATE LEASES
 
+-- redisson -- include shared/keptback.lua
 local reads = ARGV[5] and string.sub(ARGV[5], -1) == 's'
 local there = not moving and redis.call('EXISTS', NAME, QUEUE)
+-- redisson if kept_back or there == 1 and reads then there = nil end
 if there == 0 and not reads then
   -- inline shared/fresh.lua
   -- The state first: foreign data in its place must not leave a writer that nobody knows of.

@@ -31,5 +31,6 @@ local function token_after(now, last, floor, reserved, lean)
     redis.call('SET', TOKEN, decimal(number + reserved), 'KEEPTTL')
   end
   redis.call('PEXPIRE', TOKEN, '86400000') -- a day
+  -- redisson redis.call('PEXPIRE', TOKEN, '7776000000') -- ninety: without it Redisson's next one would be 1
   return decimal(number), reserved
 end

@@ -7,6 +7,7 @@
 local function others_wait()
   if not (moving and moving.lacks(QUEUE)) and redis.call('EXISTS', QUEUE) == 1 then return true end
   if ARGV[2] ~= '1' then return false end
+  -- redisson if true then return redisson_waits() end
   local reply = redis.pcall('PUBSUB', NUMSUB, RELEASED)
   return not reply.err and reply[2] > 0
 end

@@ -9,6 +9,7 @@ local AHEAD = 5000
 
 -- ms. Constants are text in the calls of every hand-off: Redis would format a number each time.
 local DAY = '86400000'
+-- redisson DAY = '7776000000' -- ninety: without the key Redisson's next token would be 1
 
 local function clock()
   local now

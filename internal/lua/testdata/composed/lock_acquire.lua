@@ -422,7 +422,7 @@ if number and held[1] == ARGV[1] then
 end
 local now, left = clock(), nil
 local free = not held[1]
-if not free then
+if held[1] then
   if not is_lock(held) then return not_a_lock() end
   left = lease_left(now, longest, granted)
   if granted and left == 0 then
@@ -899,7 +899,7 @@ if number and held[1] == ARGV[1] then
 end
 local now, left = clock(), nil
 local free = not held[1]
-if not free then
+if held[1] then
   if not is_lock(held) then return not_a_lock() end
   left = lease_left(now, longest, granted)
   if granted and left == 0 then

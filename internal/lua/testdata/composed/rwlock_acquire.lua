@@ -1,9 +1,9 @@
 local NAME, VERB, NUMSUB, SLOTS, moving = KEYS[1], 'PUBLISH', 'NUMSUB'
 local QUEUE = 'latchkey_queue:{' .. NAME .. '}'
 local STATE = 'latchkey_rwlock:{' .. NAME .. '}'
-if not moving and #(ARGV[4] or '') > 6 and string.byte(ARGV[4]) == 97 -- again, and a place
+if not moving and #(ARGV[4] or '') > 6 and string.byte(ARGV[4], 6) == 32 -- again, and a place
   and (#ARGV[3] > 4 or #ARGV[3] == 4 and ARGV[3] >= '2000') then
-  local id, place = ARGV[1], tonumber(string.match(ARGV[4], '^again (%d+)$')) or 0
+  local id, place = ARGV[1], tonumber(string.match(ARGV[4], '^again (%d+)') or '') or 0
   local holds = redis.call('HMGET', NAME, 'mode', id, id .. ':write')
   local reads = holds[1] == 'read' and not holds[2] and not holds[3]
   local state = reads and place > 15 and redis.pcall('HMGET', STATE, 'ends', 'token') or {}
@@ -292,7 +292,9 @@ local function own_write(id, lease, text, reserved, ms)
   mode = 'write'
   drop_former(id .. ':write')
 end
-local function fits(reads) return not mode or reads and mode == 'read' end
+local function fits(reads)
+  return not mode or reads and mode == 'read'
+end
 local function is_read(demand) return string.sub(demand, -1) == 's' end
 local how, late = parse_mode(ARGV[4])
 if late then return {-6, 0, clock()} end

@@ -186,7 +186,9 @@ local function own_write(id, lease, text, reserved, ms)
   mode = 'write'
   drop_former(id .. ':write')
 end
-local function fits(reads) return not mode or reads and mode == 'read' end
+local function fits(reads)
+  return not mode or reads and mode == 'read'
+end
 local function is_read(demand) return string.sub(demand, -1) == 's' end
 local owner, readers, left = '', 0, math.max(redis.call('PTTL', NAME), -1)
 local fields, leases = {}, {} -- of readers

@@ -191,7 +191,9 @@ local function own_write(id, lease, text, reserved, ms)
   mode = 'write'
   drop_former(id .. ':write')
 end
-local function fits(reads) return not mode or reads and mode == 'read' end
+local function fits(reads)
+  return not mode or reads and mode == 'read'
+end
 local function is_read(demand) return string.sub(demand, -1) == 's' end
 local _, late = parse_mode(ARGV[4])
 if late then return {-6, 0, clock()} end

@@ -187,7 +187,9 @@ local function own_write(id, lease, text, reserved, ms)
   mode = 'write'
   drop_former(id .. ':write')
 end
-local function fits(reads) return not mode or reads and mode == 'read' end
+local function fits(reads)
+  return not mode or reads and mode == 'read'
+end
 local function is_read(demand) return string.sub(demand, -1) == 's' end
 local function others_wait()
   if not (moving and moving.lacks(QUEUE)) and redis.call('EXISTS', QUEUE) == 1 then return true end

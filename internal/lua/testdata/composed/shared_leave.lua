@@ -1448,7 +1448,9 @@ local function own_write(id, lease, text, reserved, ms)
   mode = 'write'
   drop_former(id .. ':write')
 end
-local function fits(reads) return not mode or reads and mode == 'read' end
+local function fits(reads)
+  return not mode or reads and mode == 'read'
+end
 local function is_read(demand) return string.sub(demand, -1) == 's' end
 local RUN = 100 -- so many readers are granted by one script at most: the first who is left asks for the rest
 local function others_wait()

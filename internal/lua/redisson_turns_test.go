@@ -1,0 +1,384 @@
+package lua_test
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey/internal/lua"
+	"github.com/latchkey-go/latchkey/internal/redistest"
+)
+
+// neighbours is a bench whose name is shared with processes of Redisson. said has what was published to them.
+type neighbours struct {
+	*bench
+	said chan string
+}
+
+func takesTurns(b *bench) *neighbours {
+	b.lock.TakesTurns()
+	return &neighbours{bench: b}
+}
+
+// theyWait has a process of Redisson wait: it listens. stop ends that.
+func (b *neighbours) theyWait() (stop func()) {
+	b.said = make(chan string, 100)
+	return b.subscribe(b.lock.Released(), func(text string) { b.said <- text })
+}
+
+// weListen has a client of ours listen as its waiters do.
+func (b *neighbours) weListen() {
+	b.subscribe(b.lock.Ear(), func(string) {})
+	b.subscribe(b.lock.Released(), func(string) {})
+}
+
+func (b *neighbours) requireSaid(texts ...string) {
+	b.t.Helper()
+	for _, text := range texts {
+		select {
+		case said := <-b.said:
+			require.Equal(b.t, text, said)
+		case <-time.After(10 * time.Second):
+			require.FailNow(b.t, "nothing was published", text)
+		}
+	}
+	require.NoError(b.t, b.do("PUBLISH", b.lock.Released(), "end").Error())
+	require.Equal(b.t, "end", <-b.said, "nothing else was published")
+}
+
+// holder is who has the lock, as its fields say.
+func (b *neighbours) holder() []string {
+	b.t.Helper()
+	fields, err := b.do("HKEYS", b.lock.Name()).AsStrSlice()
+	require.NoError(b.t, err)
+	return fields
+}
+
+// theyTake and theyRelease are what a process of Redisson does with a lock.
+func (b *neighbours) theyTake() {
+	b.t.Helper()
+	require.Empty(b.t, b.holder())
+	require.NoError(b.t, b.do("HSET", b.lock.Name(), "a-uuid:7", "1").Error())
+	require.NoError(b.t, b.do("PEXPIRE", b.lock.Name(), "30000").Error())
+}
+
+func (b *neighbours) theyRelease() {
+	b.t.Helper()
+	require.NoError(b.t, b.do("DEL", b.lock.Name()).Error())
+}
+
+// heard asks again for an owner whose client has heard so many releases of Redisson's.
+func (b *neighbours) heard(owner string, n int64) lua.Acquired {
+	b.t.Helper()
+	return b.claim(lua.Claim{Owner: owner, Lease: 60_000, Longest: 1000, Heard: n}, lua.Again)
+}
+
+// turns is what the key beside the lock says; empty: nothing.
+func (b *neighbours) turns() string {
+	text, _ := b.do("GET", "latchkey_turns:"+b.lock.Name()).ToString()
+	return text
+}
+
+func (b *neighbours) keptBack() bool {
+	return b.number("EXISTS", "latchkey_holdoff:"+b.lock.Name()) == 1
+}
+
+// over ends the time for which processes of ours keep back.
+func (b *neighbours) over() {
+	require.NoError(b.t, b.do("DEL", "latchkey_holdoff:"+b.lock.Name()).Error())
+}
+
+// Where a process of Redisson waits, a release of ours leaves the lock free and says so, and ours keep back
+// until it had its turn.
+// Rule 50.
+func TestLeftToRedisson(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		b := takesTurns(newBench(t, s))
+		b.open("B")
+		b.theyWait()
+		b.weListen()
+		b.acquire("A:1", 60_000, lua.First)
+		require.True(t, b.acquire("B:1", 60_000, lua.First).Queued)
+		require.True(t, b.release("A:1", ""))
+		require.Empty(t, b.holder())
+		b.requireSaid("00")
+		b.expectNone("B")
+
+		asked := b.heard("B:1", 0)
+		require.True(t, asked.Queued, "it is theirs")
+		require.Positive(t, asked.Ends)
+		require.LessOrEqual(t, asked.Ends, int64(20))
+		require.True(t, b.acquire("C:1", 60_000, lua.First).Queued, "also for who comes")
+		require.Zero(t, b.acquire("D:1", 60_000, lua.Try).Token)
+		require.False(t, b.release("D:1", ""), "and for a cancel, which looks whether the lock is free")
+		require.Empty(t, b.holder())
+
+		b.theyTake()
+		require.Equal(t, int64(2), b.number("LLEN", "latchkey_queue:"+b.lock.Name()))
+		b.theyRelease()
+		require.Positive(t, b.heard("B:1", 1).Token, "it has heard that they had it")
+		require.False(t, b.keptBack())
+		require.True(t, b.release("B:1", ""))
+		require.Empty(t, b.holder(), "their next turn")
+		b.over()
+		b.open("C")
+		require.Positive(t, b.heard("C:1", 0).Token, "they did not come")
+	})
+}
+
+// Where nobody of Redisson waits, a release grants, and says nothing: those who listen are ours.
+// Rule 50.
+func TestNothingIsLeftToNobody(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		b := takesTurns(newBench(t, s))
+		box := b.open("B")
+		b.weListen()
+		b.weListen()
+		b.acquire("A:1", 60_000, lua.First)
+		require.True(t, b.acquire("B:1", 60_000, lua.First).Queued)
+		require.True(t, b.release("A:1", ""))
+		require.Equal(t, lua.Grant, box.next(t).Kind)
+		require.Empty(t, b.turns())
+		require.True(t, b.release("B:1", ""))
+		require.Positive(t, b.acquire("A:2", 60_000, lua.First).Token)
+	})
+}
+
+// Ours have as many turns as they have heard of theirs, also those that a process passes on inside.
+// Rule 50.
+func TestAsManyTurns(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		b := takesTurns(newBench(t, s))
+		b.open("A")
+		b.theyWait()
+		b.theyTake()
+		for _, owner := range []string{"A:1", "A:2", "A:3", "A:4"} {
+			require.True(t, b.acquire(owner, 60_000, lua.First).Queued)
+		}
+		b.theyRelease()
+		require.Positive(t, b.heard("A:1", 3).Token)
+		require.Equal(t, "3", b.turns())
+		require.True(t, b.release("A:1", ""))
+		require.Len(t, b.holder(), 1, "the second turn")
+		require.True(t, b.release("A:2", ""))
+		require.Len(t, b.holder(), 1, "the third")
+		require.True(t, b.release("A:3", ""))
+		require.Empty(t, b.holder())
+
+		b.theyTake()
+		require.True(t, b.share("A:5", lua.First).Queued)
+		require.False(t, b.release("A:4", entry("A:4", 60_000)), "it waits no more")
+		b.theyRelease()
+		claim := shared("A:5")
+		claim.Heard = 4
+		granted := b.claim(claim, lua.Again)
+		require.EqualValues(t, 3, granted.Reserved, "with its own turn four")
+		require.True(t, granted.Others)
+		require.Equal(t, "1", b.turns())
+		require.True(t, b.offer("A:5", "A:6", lua.First).Queued)
+		require.Empty(t, b.holder())
+	})
+}
+
+// Processes of Redisson that listen and never come, as when they are stopped, cost ours three short pauses,
+// and then none for half a second.
+// Rule 50.
+func TestStoppedRedisson(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		b := takesTurns(newBench(t, s))
+		b.open("A")
+		b.theyWait()
+		owner := func(n int) string { return "A:" + strconv.Itoa(n) }
+		b.acquire(owner(0), 60_000, lua.First)
+		for n := range 3 {
+			require.True(t, b.acquire(owner(n+1), 60_000, lua.First).Queued)
+			require.True(t, b.release(owner(n), ""))
+			require.Empty(t, b.holder())
+			b.over()
+			require.Positive(t, b.heard(owner(n+1), 0).Token)
+		}
+		require.True(t, b.acquire("A:4", 60_000, lua.First).Queued)
+		require.True(t, b.release("A:3", ""))
+		require.Equal(t, []string{"A:4"}, b.holder())
+		require.Equal(t, "x", b.turns())
+		require.LessOrEqual(t, b.number("PTTL", "latchkey_turns:"+b.lock.Name()), int64(500))
+		require.True(t, b.release("A:4", ""))
+		b.requireSaid("00", "00", "00", "00")
+		require.False(t, b.keptBack(), "it is free for everybody, and said so")
+	})
+}
+
+// Each way in which a lock of ours becomes free wakes a process of Redisson.
+// Rule 50.
+func TestEachReleaseIsSaid(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		b := takesTurns(newBench(t, s))
+		b.theyWait()
+		for what, release := range map[string]func(){
+			"release": func() { b.release("A:1", "") },
+			"cancel":  func() { b.leave(t, "A:1") },
+			"force":   func() { b.force(false) },
+			"offer":   func() { b.offer("A:1", "A:2", lua.Try) },
+		} {
+			b.do("DEL", "latchkey_holdoff:"+b.lock.Name(), "latchkey_turns:"+b.lock.Name())
+			b.acquire("A:1", 60_000, lua.First)
+			release()
+			require.Empty(t, b.holder(), what)
+			b.requireSaid("00")
+			require.True(t, b.keptBack(), what)
+		}
+		b.over()
+		b.acquire("A:1", 60_000, lua.First)
+		_, err := b.conn.Release(t.Context(), b.lock, lua.Ending{Owner: "A:1", Rest: 700}, 0)
+		require.NoError(t, err)
+		require.Equal(t, []string{"A:1:rest"}, b.holder())
+		b.requireSaid("00")
+	})
+}
+
+// Redisson's fair lock has a queue of its own, whose head has a channel of its own.
+// Rule 50.
+func TestFairRedisson(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		b := takesTurns(newBench(t, s))
+		require.NoError(t, b.do("RPUSH", "redisson_lock_queue:"+b.lock.Name(), "gone:1", "uuid:7").Error())
+		told := make(chan string, 10)
+		b.subscribe(b.lock.Released()+":uuid:7", func(text string) { told <- text })
+		b.open("B")
+		b.acquire("A:1", 60_000, lua.First)
+		require.True(t, b.acquire("B:1", 60_000, lua.First).Queued)
+		held, others := b.watch("A:1")
+		require.True(t, held && others)
+		require.True(t, b.release("A:1", ""))
+		require.Equal(t, "0", <-told)
+		require.Empty(t, b.holder())
+	})
+}
+
+// The token is kept for so long that Redisson's INCR does not begin at 1.
+// Rule 50.
+func TestTokenIsKeptForRedisson(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		b := takesTurns(newBench(t, s))
+		token := b.acquire("A:1", 60_000, lua.First).Token
+		require.InDelta(t, (90 * 24 * time.Hour).Milliseconds(), b.number("PTTL", b.lock.All()[2]), 60_000)
+		b.release("A:1", "")
+		require.Greater(t, b.number("INCR", b.lock.All()[2]), token)
+		theirs := b.number("INCR", b.lock.All()[2])
+		require.Greater(t, b.acquire("A:2", 60_000, lua.First).Token, theirs)
+	})
+}
+
+// Where a process of Redisson waits while others read, it is a writer: no reader of ours joins, and the last
+// one that leaves says so. A writer's release wakes all who wait.
+// Rule 50.
+func TestReadersLeaveItToRedisson(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		b := takesTurns(newRW(t, s))
+		b.open("B")
+		b.open("C")
+		require.Positive(t, b.read("A:1", lua.First).Token)
+		require.Positive(t, b.read("A:2", lua.First).Token, "nobody waits")
+		stop := b.theyWait()
+		joins := b.read("B:1", lua.First)
+		require.True(t, joins.Queued)
+		require.LessOrEqual(t, joins.Ends, int64(20), "they may give up without a word")
+		held, others := b.watch("A:1")
+		require.True(t, held && others, "a process whose goroutines join hears of it when it asks")
+		require.True(t, b.release("A:1", ""))
+		require.Equal(t, map[string]string{"mode": "read", "A:2": "1"}, b.fields())
+		require.True(t, b.release("A:2", ""))
+		require.Empty(t, b.fields())
+		b.requireSaid("00")
+		require.True(t, b.claim(lua.Claim{Owner: "B:1", Lease: 60_000, Demand: lua.Demand{Shared: true}, Longest: 1000}, lua.Again).Queued, "it is theirs")
+		require.True(t, b.acquire("C:1", 60_000, lua.First).Queued)
+
+		// They write, and go.
+		require.NoError(t, b.do("HSET", b.lock.Name(), "mode", "write", "uuid:7:write", "1").Error())
+		require.NoError(t, b.do("DEL", b.lock.Name()).Error())
+		again := reads("B:1")
+		again.Heard = 1
+		require.Positive(t, b.claim(again, lua.Again).Token)
+		stop()
+		require.True(t, b.release("B:1", ""))
+		require.Contains(t, b.fields(), "C:1:write")
+	})
+}
+
+// A writer's release and its downgrade wake all processes of Redisson that wait, and one more that is about
+// to sleep.
+// Rule 50.
+func TestWritersWakeRedisson(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		b := takesTurns(newRW(t, s))
+		b.theyWait()
+		b.acquire("A:1", 60_000, lua.First)
+		require.True(t, b.release("A:1", ""))
+		b.requireSaid("01", "00")
+		b.over()
+		b.acquire("A:2", 60_000, lua.First)
+		held, _ := b.downgrade("A:2")
+		require.True(t, held)
+		b.requireSaid("01", "00")
+		require.True(t, b.release("A:2", ""))
+		b.requireSaid("00")
+		b.over()
+
+		// Of readers that died, whoever takes them away says so: a writer of Redisson sleeps as long as the key
+		// lives.
+		require.Positive(t, b.read("B:1", lua.First).Token)
+		require.NoError(t, b.do("DEL", b.timeout("B:1")).Error())
+		require.Positive(t, b.acquire("A:3", 60_000, lua.Try).Token)
+		require.True(t, b.force(false))
+		b.requireSaid("01", "00")
+	})
+}
+
+// A permit that is given back is Redisson's turn as well: it stays free for a moment, and the others go on.
+// Rule 50.
+func TestPermitsLeftToRedisson(t *testing.T) {
+	for _, family := range []lua.Family{lua.Leased, lua.Plain} {
+		t.Run(family.String(), func(t *testing.T) {
+			redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+				p := newSem(t, s, family)
+				b := takesTurns(p.bench)
+				box := p.open("B")
+				p.set(2)
+				give := func(owner string) {
+					if family == lua.Leased {
+						require.True(t, p.give(owner, 0))
+						return
+					}
+					p.trade(lua.Put(owner+"0", 1))
+				}
+				free := func() int64 { return b.number("GET", "sem") }
+				require.Positive(t, p.take("A:1", "1", lua.First).Token)
+				require.Positive(t, p.take("A:2", "1", lua.First).Token)
+				require.True(t, p.take("B:1", "1", lua.First).Queued)
+				require.True(t, p.take("B:2", "1", lua.First).Queued)
+				b.theyWait()
+				give("A:1")
+				require.EqualValues(t, 1, free(), "it is theirs")
+				b.requireSaid("01")
+				require.True(t, p.take("B:1", "1", lua.Again).Queued)
+				require.Zero(t, p.take("C:1", "1", lua.Try).Token)
+				give("A:2")
+				require.EqualValues(t, 1, free(), "the other one is not")
+				for m := box.next(t); m.Kind != lua.Grant; m = box.next(t) {
+					require.Equal(t, lua.Want, m.Kind, "others wait")
+				}
+				b.requireSaid("01")
+
+				require.NoError(t, b.do("DECR", "sem").Error()) // they take it
+				require.True(t, p.take("B:2", "1", lua.Again).Queued)
+				require.NoError(t, b.do("INCR", "sem").Error())
+				heard := request("B:2", "1")
+				heard.Heard = 1
+				require.Positive(t, taken(t, p.trade(lua.Take(heard, lua.Again))[0]).Token)
+				require.EqualValues(t, 0, free())
+			})
+		})
+	}
+}

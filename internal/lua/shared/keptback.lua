@@ -1,0 +1,23 @@
+-- keptback: whether a lock that is free is Redisson's turn, in an acquire: see shared/turns.lua. It comes
+-- first, and makes no functions. An ARGV[4] of again+<n> says that the caller has heard n releases of
+-- Redisson's since ours was the last one: then it has had its turn.
+-- keys TURNS HOLDOFF
+
+local kept_back -- ms; nil: it is not, or somebody owns the lock
+local heard = ARGV[4] and #ARGV[4] > 5 and string.match(ARGV[4], '^again[ %d]*%+([1-9]%d*)$')
+if not moving and (heard or redis.call('EXISTS', HOLDOFF, TURNS) > 0) then
+  if redis.call('EXISTS', NAME) == 1 then
+    local said = redis.pcall('GET', TURNS)
+    local theirs = said == 'o' or said == 'p' or said == 'q'
+    -- Their ids have hyphens, and ours have none.
+    if theirs and string.find(table.concat(redis.call('HRANDFIELD', NAME, '3'), ' '), '-', 1, true) then
+      redis.pcall('SET', TURNS, '1', 'PX', '1000') -- they took it
+    end
+  elseif heard then
+    redis.pcall('DEL', HOLDOFF)
+    redis.pcall('SET', TURNS, math.min(tonumber(heard), 256), 'PX', '1000')
+  else
+    kept_back = redis.call('PTTL', HOLDOFF)
+    if kept_back <= 0 then kept_back = nil end
+  end
+end
