@@ -18,15 +18,15 @@
 -- EAR       channel to which each client of ours listens that listens to RELEASED, and nobody else. So those
 --                  who listen to RELEASED alone are Redisson's waiters
 --
--- The file in front of this one defines next_fair, which returns the channel of another waiter of Redisson, or
--- is nil.
+-- The file in front of this one defines next_fair, which returns the channel of another waiter of Redisson,
+-- or is nil.
 -- keys RELEASED EAR TURNS HOLDOFF
 
 local KEPT, PAUSE, NEAR = '20', '500', '1000' -- ms
 
 -- How many turns are ours, with the one that is under way or begins. math.huge: no process of Redisson waits,
--- nor has of late, or it does not come. While a slot moves all are ours: what is kept here may be on the other
--- side.
+-- nor has of late, or it does not come. While a slot moves all are ours, as what is kept here may be on the
+-- other side.
 local ours, waits, said
 local function our_turns()
   if ours then return ours end
