@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -41,6 +42,7 @@ var libraries = []library{
 	{name: "fairlock", open: openFairlock, ours: true},
 	{name: "spinlock", open: openSpinlock, ours: true},
 	{name: "redisson", open: openRedisson},
+	{name: realRedisson, open: noClient},
 	{name: "rueidislock", open: openRueidislock},
 	{name: "redislock", open: openRedislock},
 	{name: "redislock, as often", open: openFrequentRedislock},
@@ -49,6 +51,9 @@ var libraries = []library{
 	{name: "redlock", open: openRedlock, ours: true, several: true},
 	{name: "etcd", open: openEtcd, etcd: true},
 }
+
+// noClient is of a contender that is no client here: see [javaRound].
+func noClient(string) (Contender, error) { return nil, errors.New("it is a process of its own") }
 
 func libraryOf(name string) (library, error) {
 	i := slices.IndexFunc(libraries, func(l library) bool { return l.name == name })

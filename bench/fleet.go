@@ -57,6 +57,9 @@ var patience = time.Minute
 // round has the processes of a scenario do their work, for so long. at is where the contender finds its
 // server; redis is asked for what it did meanwhile.
 func round(s scenario, contender, at, profiles string, redis *server, duration time.Duration) (r Round, err error) {
+	if contender == realRedisson {
+		return javaRound(s, at, redis, duration)
+	}
 	memory, err := os.CreateTemp("", "bench-witness-")
 	if err != nil {
 		return r, err

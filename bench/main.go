@@ -99,6 +99,7 @@ func bench(ctx context.Context, c *cli.Command) error {
 		return err
 	}
 	defer redis.stop()
+	defer removeProgram()
 	etcd := ""
 	if c.Bool("etcd") {
 		addr, stop, err := startEtcd()

@@ -278,7 +278,8 @@ func (r *Results) sideBySide() string {
 		"somebody else was inside: the processes see it in memory that they share. The longest wait may be one that had not ended.\n" +
 		"The floor is the least that the same work can cost: two scripts that do nothing, or for a hand-off a message from one process\n" +
 		"to the other. The one with pauses is sent as seldom as the lock changes hands: processors that sleep meanwhile answer later.\n" +
-		"`redisson` is Redisson's protocol, written plainly. The budget of permits is 300 holds and 50 ms.\n" +
+		"`redisson` is Redisson's protocol, written plainly; `" + realRedisson + "` is Redisson itself, in one Java process that was warmed up, with a\n" +
+		"client for each process of the others, whose allocations are not counted. The budget of permits is 300 holds and 50 ms.\n" +
 		"All leases are 5 s. So is rueidislock's TryNextAfter: by default it is 20 ms, and a caller whose command takes\n" +
 		"longer waits for ever if nobody else has the lock.\n\n")
 	if slices.ContainsFunc(r.Rows, func(row Row) bool { l, err := libraryOf(row.Contender); return err == nil && l.local }) {

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/internal/redistest/redisson"
 )
 
 // Processes of both sides are killed while they hold, wait, or are given something. Nothing overlaps, tokens
@@ -67,10 +68,10 @@ func killRound(t *testing.T, s *redistest.Server, version string, kinds []string
 		first, second = second, first
 	}
 	first()
-	killed := monotonic()
+	killed := redisson.Monotonic()
 	time.Sleep(lease + 2*time.Second) // who is left must have had it by then, which is looked at below
 	second()
-	over := monotonic()
+	over := redisson.Monotonic()
 	d.process.Wait()
 	killOurs()
 	found := map[string][]record{}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/internal/redistest/redisson"
 	"github.com/latchkey-go/latchkey/multilock"
 	"github.com/latchkey-go/latchkey/rlock"
 	"github.com/latchkey-go/latchkey/rwlock"
@@ -46,7 +47,7 @@ func TestSpinAndFair(t *testing.T) {
 			freed := at(t, d.await(t, "freed", "h"+kind)[2])
 			h := <-held
 			require.NotNil(t, h)
-			require.Less(t, monotonic()-freed, 2*time.Second+500*time.Millisecond)
+			require.Less(t, redisson.Monotonic()-freed, 2*time.Second+500*time.Millisecond)
 
 			id := "w" + kind
 			d.tell(t, "hold %s %s %s -1 -1", id, kind, kind)
@@ -56,7 +57,7 @@ func TestSpinAndFair(t *testing.T) {
 					return err == nil && n == 1
 				}, 20*time.Second, time.Millisecond)
 			}
-			before := monotonic()
+			before := redisson.Monotonic()
 			require.NoError(t, h.Unlock(t.Context()))
 			require.Less(t, at(t, d.await(t, "held", id)[2])-before, 2*time.Second, "of %s", kind)
 			d.tell(t, "free %s", id)
@@ -92,7 +93,7 @@ func TestReadersThatRenewAll(t *testing.T) {
 			if err != nil {
 				t.Error(err)
 			}
-			held <- monotonic()
+			held <- redisson.Monotonic()
 		}()
 		time.Sleep(2 * lease) // it renews meanwhile
 		select {
@@ -128,7 +129,7 @@ func TestSeveral(t *testing.T) {
 			require.NoError(t, err)
 			d.tell(t, "hold j multi b,c -1 -1")
 			awaitTheirs(t, s.Client(t), "b")
-			before := monotonic()
+			before := redisson.Monotonic()
 			require.NoError(t, h.Unlock(t.Context()))
 			require.Less(t, at(t, d.await(t, "held", "j")[2])-before, time.Second, "it was not woken")
 			_, err = m.TryLock(t.Context())

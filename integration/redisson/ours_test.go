@@ -19,6 +19,7 @@ import (
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/fairlock"
 	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/internal/redistest/redisson"
 	"github.com/latchkey-go/latchkey/rlock"
 	"github.com/latchkey-go/latchkey/rwlock"
 	"github.com/latchkey-go/latchkey/semaphore"
@@ -133,15 +134,15 @@ func (p plan) hold(take taker, r []int64, random *rand.Rand) error {
 	if shared {
 		r[4] = 1
 	}
-	atomic.StoreInt64(&r[1], int64(monotonic()))
+	atomic.StoreInt64(&r[1], int64(redisson.Monotonic()))
 	if p.work > 0 {
 		time.Sleep(p.work)
 	}
-	atomic.StoreInt64(&r[2], int64(monotonic()))
+	atomic.StoreInt64(&r[2], int64(redisson.Monotonic()))
 	if err := release(ctx); err != nil {
 		return err
 	}
-	atomic.StoreInt64(&r[5], int64(monotonic()))
+	atomic.StoreInt64(&r[5], int64(redisson.Monotonic()))
 	return nil
 }
 

@@ -74,7 +74,7 @@ func (w *writer) begin(thread int) []int64 {
 		return nil
 	}
 	at := begin + redisson.Header + n*redisson.PerEntry
-	w.words[at] = int64(monotonic())
+	w.words[at] = int64(redisson.Monotonic())
 	atomic.StoreInt64(&w.words[begin], int64(n+1))
 	return w.words[at : at+redisson.PerEntry]
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/internal/redistest/redisson"
 )
 
 // side is what one side got of a run.
@@ -77,11 +78,11 @@ func beside(t *testing.T, d *driver, java, here plan, addrs ...string) run {
 	d.tell(t, "%s", java.text("r", files[0]))
 	w.Next(t, "running")
 	d.await(t, "running", "r")
-	begin := monotonic()
+	begin := redisson.Monotonic()
 	w.Next(t, "done")
-	end := monotonic()
+	end := redisson.Monotonic()
 	d.await(t, "done", "r")
-	over := monotonic()
+	over := redisson.Monotonic()
 	r := run{java.kind, readRecords(t, files[0], true, over), readRecords(t, files[1], false, over), begin, min(end, begin+here.lasts)}
 	r.begin = max(holds(r.java)[0].Entered, holds(r.ours)[0].Entered)
 	return r

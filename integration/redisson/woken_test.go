@@ -15,6 +15,7 @@ import (
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/countdown"
 	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/internal/redistest/redisson"
 )
 
 // rounds is how many times each side is woken.
@@ -82,7 +83,7 @@ func theyWait(t *testing.T, d *driver, plain rueidis.Client, kind string, take t
 	id := fmt.Sprint("w", round)
 	d.tell(t, "hold %s %s a -1 -1", id, kind)
 	awaitTheirs(t, plain, "a")
-	before := monotonic()
+	before := redisson.Monotonic()
 	require.NoError(t, release(t.Context()))
 	held := d.await(t, "held", id)
 	d.tell(t, "free %s", id)
@@ -98,7 +99,7 @@ func weWait(t *testing.T, d *driver, plain rueidis.Client, kind string, take tak
 	entered := make(chan time.Duration)
 	go func() {
 		_, _, release, err := take(context.Background(), nil)
-		at := monotonic()
+		at := redisson.Monotonic()
 		if err == nil {
 			err = release(context.Background())
 		}
@@ -166,13 +167,13 @@ func TestLatch(t *testing.T) {
 				if err := l.Await(context.Background()); err != nil {
 					t.Error(err)
 				}
-				opened <- monotonic()
+				opened <- redisson.Monotonic()
 			}()
 			d.tell(t, "latch await a%d %s", i, name)
 			require.Eventually(t, func() bool {
 				return listeners(t, s.Client(t), "redisson_countdownlatch__channel__{"+name+"}") == 2
 			}, 20*time.Second, time.Millisecond)
-			before := monotonic()
+			before := redisson.Monotonic()
 			if i%2 == 0 {
 				d.tell(t, "latch down %s", name)
 			} else {

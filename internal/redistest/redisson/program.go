@@ -18,6 +18,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -147,6 +148,22 @@ func (p *Process) Await(words ...string) ([]string, error) {
 			return nil, fmt.Errorf("the program did not say %q in %v", prefix, patience)
 		}
 	}
+}
+
+// CPU is how long it has used processors, to a hundredth of a second; 0 where that cannot be told.
+func (p *Process) CPU() time.Duration {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
+	_, rest, found := strings.Cut(string(stat), ") ") // behind the name of the program
+	fields := strings.Fields(rest)
+	if err != nil || !found || len(fields) < 13 {
+		return 0
+	}
+	user, err := strconv.Atoi(fields[11])
+	system, more := strconv.Atoi(fields[12])
+	if err != nil || more != nil {
+		return 0
+	}
+	return time.Duration(user+system) * 10 * time.Millisecond
 }
 
 // Kill ends it as kill -9 does.

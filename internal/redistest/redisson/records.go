@@ -11,6 +11,7 @@ import (
 type Record struct {
 	Asked, Entered, Left, Released time.Duration
 	Token                          int64 // 0: none
+	Thread                         int   // from 0; the clients of a process have its threads in turn
 	Shared                         bool  // others may hold beside it who share
 }
 
@@ -39,7 +40,7 @@ func Records(file string) (all []Record, err error) {
 			at := begin + Header + i*PerEntry
 			all = append(all, Record{
 				Asked: time.Duration(word(at)), Entered: time.Duration(word(at + 1)), Left: time.Duration(word(at + 2)),
-				Token: word(at + 3), Shared: word(at+4) == 1, Released: time.Duration(word(at + 5)),
+				Token: word(at + 3), Thread: n, Shared: word(at+4) == 1, Released: time.Duration(word(at + 5)),
 			})
 		}
 	}

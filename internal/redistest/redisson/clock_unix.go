@@ -1,5 +1,3 @@
-//go:build unix
-
 package redisson
 
 import (
@@ -8,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// monotonic reads CLOCK_MONOTONIC, as System.nanoTime of Java does: it is one clock for all processes.
-func monotonic() time.Duration {
+// Monotonic reads CLOCK_MONOTONIC, as System.nanoTime of Java does: it is one clock for all processes.
+func Monotonic() time.Duration {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
 		panic(err)
