@@ -29,6 +29,9 @@ func allPairs() []pairs {
 	return []pairs{
 		{"floor", alone(openFloor)},
 		{"rlock", alone(func(addr string) (Contender, error) { return openKeyed(addr, newRlock, patient...) })},
+		{"rlock with WithRedisson", alone(func(addr string) (Contender, error) {
+			return openKeyed(addr, newRlock, append(patient[:len(patient):len(patient)], latchkey.WithRedisson())...)
+		})},
 		{"rlock between two clients", inTurn(newRlock)},
 		{"fairlock between two clients", inTurn(newFairlock)},
 		{"spinlock", alone(func(addr string) (Contender, error) {

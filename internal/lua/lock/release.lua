@@ -20,8 +20,7 @@ local rests = ARGV[4] and ARGV[4] ~= '0'
 local owned = redis.call((SLOTS or rests) and 'HEXISTS' or 'HDEL', NAME, ARGV[1])
 -- A hint, which nobody can act on before this script has ended. 0 is what Redisson publishes there.
 if owned == 1 and ARGV[5] then redis.pcall(VERB, ARGV[5], '0') end
--- redisson -- include lock/fair.lua
--- redisson -- include shared/turns.lua
+-- redisson -- inline lock/quiet.lua
 local head
 local former = SLOTS and {ARGV[1]} -- of lock/hand.lua
 if owned == 0 then
@@ -29,14 +28,16 @@ if owned == 0 then
 elseif not rests then
   head = not (moving and moving.lacks(QUEUE)) and redis.pcall('LPOP', QUEUE)
   if not head or head.err then
+    -- redisson if quiet then
     if SLOTS then redis.call('HDEL', NAME, ARGV[1]) end
-    -- redisson if redisson_waits() then is_redissons() announce('00') end
     return 1
+    -- redisson end
+    -- redisson head = nil
   end
   -- The short way of a grant, which makes no functions: somebody has a lease of which the key needs no more
   -- than that (SHORT and OUTLIVES of shared/inbox.lua), and wants no tokens for others.
+  -- redisson if quiet then
   local client, number, lease = string.match(head, '^1:([^:]+):(%d+):([1-9]%d%d%d+):0$')
-  -- redisson client = nil
   if client and #lease <= 10 and (#lease > 4 or lease >= '3000') and not moving then
     local inbox = INBOX .. client
     local listening = redis.pcall('PUBSUB', NUMSUB, inbox)
@@ -50,6 +51,7 @@ elseif not rests then
       end
     end
   end
+  -- redisson end
 end
 
 -- include lock/grant.lua
