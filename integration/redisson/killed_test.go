@@ -21,17 +21,19 @@ func TestKilled(t *testing.T) {
 	redistest.Alone(t)
 	each(t, func(t *testing.T, version string) {
 		s := redistest.NewProcess(t)
-		kinds := []string{"lock", "fenced", "rw:50"}
-		all := map[string][]record{}
-		for total := 0; total < leastHolds(); {
-			first := rand.IntN(2)
-			for kind, records := range killRound(t, s, version, kinds, first == 0) {
-				all[kind] = append(all[kind], records...)
+		all, total := map[string][]record{}, 0
+		for round := 0; total < leastHolds(); round++ {
+			for kind, records := range killRound(t, s, version, round) {
 				total += len(records)
+				if kind == "counting" || kind == "permits" { // of this round alone
+					requireTurns(t, records, permits)
+					continue
+				}
+				all[kind] = append(all[kind], records...)
 			}
 		}
+		t.Logf("Redisson %s: %d holds", version, total)
 		for kind, records := range all {
-			t.Logf("Redisson %s: %d holds of %s", version, len(records), kind)
 			records = holds(records)
 			requireTurns(t, records, 1)
 			if kind == "fenced" {
@@ -41,16 +43,27 @@ func TestKilled(t *testing.T) {
 	})
 }
 
+// permits is how many there are, one more than one side takes: a killed process does not give back those of
+// a counting semaphore, nor one of Redisson those that it acquired without a lease.
+const permits = 4
+
 // killRound has processes of both run for a while, kills one side, and then the other. It returns their
 // holds.
-func killRound(t *testing.T, s *redistest.Server, version string, kinds []string, javaFirst bool) map[string][]record {
+func killRound(t *testing.T, s *redistest.Server, version string, round int) map[string][]record {
 	t.Helper()
+	kinds := []string{"lock", "fenced", "rw:50", "counting", "permits"}
+	javaFirst := rand.IntN(2) == 0
 	dir := t.TempDir()
 	d := java(t, version, "--redis", s.URL(), "--watchdog", fmt.Sprint(lease.Milliseconds()))
 	var workers []*redistest.Worker
 	file := func(side, kind string) string { return filepath.Join(dir, side+kind) }
 	for _, kind := range kinds {
-		p := plan{kind: kind, name: kind, threads: 3, work: time.Millisecond, lasts: time.Hour}
+		p := plan{kind: kind, name: kind, threads: permits - 1, work: 100 * time.Microsecond, lasts: time.Hour}
+		if kind == "counting" || kind == "permits" {
+			p.name = fmt.Sprint(kind, round)
+			d.tell(t, "semaphore set %s %s %d", kind, p.name, permits)
+			d.await(t, "permitted", p.name, "true")
+		}
 		d.tell(t, "%s", p.text(kind, file("java", kind)))
 		d.await(t, "running", kind)
 		w := ours(t, p, file("ours", kind), s.Addr)
