@@ -188,6 +188,30 @@ func ExampleWrap() {
 	// Output: <nil>
 }
 
+// Java processes that use Redisson have their turns at the same lock, and each side wakes the other.
+func ExampleWithRedisson() {
+	c, err := latchkey.Open(os.Getenv("REDIS_URL"), latchkey.WithRedisson())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer c.Close()
+
+	lock, err := rlock.New(c, "orders:42") // redisson.getFencedLock("orders:42")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	err = lock.Do(context.Background(), func(_ context.Context, hold *latchkey.Hold) error {
+		fmt.Println("a token greater than all of Redisson's:", hold.Token() > 0)
+		return nil
+	})
+	if err != nil {
+		fmt.Println(err)
+	}
+	// Output: a token greater than all of Redisson's: true
+}
+
 func ExampleWithObserver() {
 	ctx := context.Background()
 	c, err := latchkey.Open(os.Getenv("REDIS_URL"), latchkey.WithObserver(latchkey.Observer{
