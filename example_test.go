@@ -192,24 +192,21 @@ func ExampleWrap() {
 func ExampleWithRedisson() {
 	c, err := latchkey.Open(os.Getenv("REDIS_URL"), latchkey.WithRedisson())
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Panic(err)
 	}
 	defer c.Close()
-
 	lock, err := rlock.New(c, "orders:42") // redisson.getFencedLock("orders:42")
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Panic(err)
 	}
 	err = lock.Do(context.Background(), func(_ context.Context, hold *latchkey.Hold) error {
-		fmt.Println("a token greater than all of Redisson's:", hold.Token() > 0)
+		fmt.Println("greater than all of Redisson's before:", hold.Token() > 0)
 		return nil
 	})
 	if err != nil {
-		fmt.Println(err)
+		log.Panic(err)
 	}
-	// Output: a token greater than all of Redisson's: true
+	// Output: greater than all of Redisson's before: true
 }
 
 func ExampleWithObserver() {

@@ -24,6 +24,13 @@ import (
 // made on one side that is on the other.
 // Rule 26.
 func TestSlotMovesInTheMiddleOfEverything(t *testing.T) {
+	for what, opts := range map[string][]latchkey.Option{"latchkey": nil, "beside Redisson": {latchkey.WithRedisson()}} {
+		t.Run(what, func(t *testing.T) { slotMoves(t, opts...) })
+	}
+}
+
+func slotMoves(t *testing.T, opts ...latchkey.Option) {
+	redistest.Together(t)
 	cluster := redistest.NewCluster(t)
 	s := on(t, cluster.Nodes...)
 	const tag = ":{moving}"
@@ -39,7 +46,7 @@ func TestSlotMovesInTheMiddleOfEverything(t *testing.T) {
 	}
 	var clients []*latchkey.Client
 	for range 2 {
-		c, err := latchkey.New(cluster.Option(), latchkey.WithLease(10*time.Second))
+		c, err := latchkey.New(cluster.Option(), append(opts, latchkey.WithLease(10*time.Second))...)
 		require.NoError(t, err)
 		clients = append(clients, c)
 		for n := range 2 {

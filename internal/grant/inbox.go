@@ -18,9 +18,9 @@ type inbox struct {
 
 	// Who waits for announced releases, without being queued.
 	listeners map[*listener]struct{}
-	released  *hub.Channel // open while there are listeners, or it is an ear
-
-	ear *hub.Channel // open while waiters take turns with processes of Redisson
+	released  *hub.Channel // open while there are listeners, or turns are taken
+	ear       *hub.Channel // open with that, where the client takes turns with processes of Redisson
+	turns     bool         // waiters take turns
 }
 
 type listener struct{ heard func() }
@@ -102,7 +102,8 @@ func (q *Queue) exit() {
 		q.inbox.channel.Close()
 		q.inbox.channel = nil
 	}
-	q.inbox.stopListening()
+	q.inbox.turns = false
+	q.inbox.closeReleased()
 }
 
 func (q *Queue) countsUsers() bool { return q.At.Client.Sharded || q.At.Client.Options.Redisson }
@@ -135,16 +136,24 @@ func (p *Primitive) ListenForReleases(heard func()) (stop func()) {
 // inbox is held.
 func (q *Queue) openReleased() {
 	i := &q.inbox
-	if i.released == nil {
-		i.released = q.At.Client.Hub.Listen(q.At.Keys.Released(), q.releasesConfirmed, q.heardRelease)
+	if i.released != nil {
+		return
 	}
+	if q.takesTurns() { // before the other: who listens to that one alone is taken for Redisson
+		i.ear = q.At.Client.Hub.Listen(q.At.Keys.Ear(), func() {}, func(string) {})
+	}
+	i.released = q.At.Client.Hub.Listen(q.At.Keys.Released(), q.releasesConfirmed, q.heardRelease)
 }
 
 func (i *inbox) closeReleased() {
-	if len(i.listeners) == 0 && i.ear == nil && i.released != nil {
-		i.released.Close()
-		i.released = nil
+	if len(i.listeners) > 0 || i.turns || i.released == nil {
+		return
 	}
+	i.released.Close()
+	if i.ear != nil {
+		i.ear.Close()
+	}
+	i.released, i.ear = nil, nil
 }
 
 // tell runs where the subscription is read.

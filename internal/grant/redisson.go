@@ -21,19 +21,9 @@ func (q *Queue) listenToRedisson() {
 	i := &q.inbox
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.ear == nil && i.users > 0 {
-		// Before the other: who listens to that one alone is taken for Redisson.
-		i.ear = q.At.Client.Hub.Listen(q.At.Keys.Ear(), func() {}, func(string) {})
+	if !i.turns && i.users > 0 {
+		i.turns = true
 		q.openReleased()
-	}
-}
-
-// stopListening ends what listenToRedisson began. The mutex of the inbox is held.
-func (i *inbox) stopListening() {
-	if i.ear != nil {
-		i.ear.Close()
-		i.ear = nil
-		i.closeReleased()
 	}
 }
 

@@ -38,7 +38,7 @@ local entry = '1:' .. ARGV[1] .. ':' .. ARGV[3] .. ':' .. block .. lingers
 if free then
   local token, more = grant(entry)
   if token == nil then -- nobody who lives was queued
-    -- redisson block = within_turns(tonumber(block))
+    -- redisson if lingers == 'l' then block = within_turns(tonumber(block)) end
     token, more = next_token(now, lingers == 'l' and tonumber(block) or 0)
     own(ARGV[1], ARGV[3], token, more, lingers)
   end

@@ -2,4 +2,4 @@
 -- shared/turns.lua. That is before a store.
 -- inline keys RELEASED EAR HOLDOFF
 local listen = free and redis.pcall('PUBSUB', NUMSUB, RELEASED, EAR)
-if free and (listen.err or listen[2] > 0 or redis.call('EXISTS', HOLDOFF) == 1) then free = nil end
+if free and (listen.err or listen[2] > 0 or redis.pcall('EXISTS', HOLDOFF) ~= 0) then free = nil end

@@ -5,7 +5,9 @@
 
 local kept_back -- ms; nil: it is not, or somebody owns the lock
 local heard = ARGV[4] and #ARGV[4] > 5 and string.match(ARGV[4], '^again[ %d]*%+([1-9]%d*)$')
-if not moving and (heard or redis.call('EXISTS', HOLDOFF, TURNS) > 0) then
+-- While a slot moves, and no companion shows that, Redis refuses to look for what is not here.
+local marks = not moving and redis.pcall('EXISTS', HOLDOFF, TURNS)
+if not moving and (heard or type(marks) == 'number' and marks > 0) then
   if redis.call('EXISTS', NAME) == 1 then
     local said = redis.pcall('GET', TURNS)
     local theirs = said == 'o' or said == 'p' or said == 'q'
