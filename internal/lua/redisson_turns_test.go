@@ -143,6 +143,10 @@ func TestNothingIsLeftToNobody(t *testing.T) {
 		require.Empty(t, b.turns())
 		require.True(t, b.release("B:1", ""))
 		require.Positive(t, b.acquire("A:2", 60_000, lua.First).Token)
+		require.True(t, b.acquire("B:2", 60_000, lua.First).Queued)
+		require.True(t, b.offer("A:2", "A:3", lua.First).Queued)
+		require.Equal(t, lua.Grant, box.next(t).Kind, "an offer")
+		require.False(t, b.keptBack())
 	})
 }
 
