@@ -311,6 +311,30 @@ func TestReadersLeaveItToRedisson(t *testing.T) {
 	})
 }
 
+// A process of Redisson that waits and is stopped does not keep readers out for ever while another one reads.
+// Rule 50.
+func TestStoppedWriterOfRedisson(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		b := takesTurns(newRW(t, s))
+		b.open("B")
+		require.Positive(t, b.read("A:1", lua.First).Token)
+		b.theyWait()
+		require.True(t, b.read("B:1", lua.First).Queued)
+		since, err := strconv.ParseInt(b.turns()[1:], 10, 64)
+		require.NoError(t, err)
+		require.Equal(t, "r", b.turns()[:1])
+		later := func(ms int64) {
+			require.NoError(t, b.do("SET", "latchkey_turns:"+b.lock.Name(), "r"+strconv.FormatInt(since-ms, 10)).Error())
+		}
+		later(4000)
+		require.True(t, b.read("B:1", lua.Again).Queued)
+		later(5000)
+		require.Positive(t, b.read("B:1", lua.Again).Token)
+		later(5600)
+		require.True(t, b.read("B:2", lua.First).Queued)
+	})
+}
+
 // A writer's release and its downgrade wake all processes of Redisson that wait, and one more that is about
 // to sleep.
 // Rule 50.

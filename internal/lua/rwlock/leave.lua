@@ -4,12 +4,29 @@
 -- Who held the lock when the script began; nil: nobody. From then on a script may end that.
 local began = mode
 
+-- ms for which no reader of ours joins others while Redisson waits, and for which they may after that. Its
+-- process may be stopped, and a reader may read for long.
+local BARRED, LET_IN = 5000, 500
+
+-- Whether no reader of ours may join those who read: Redisson waits. That is a writer, as a reader of
+-- Redisson's would join them. TURNS keeps since when that is so, in ms, with r before it.
+local function is_barred()
+  if not redisson_waits() or our_turns() == math.huge then return false end
+  local now = math.floor(clock() / 1000)
+  local since = type(said) == 'string' and string.match(said, '^r(%d+)$')
+  if not since then
+    said = 'r' .. decimal(now)
+    redis.pcall('SET', TURNS, said, 'PX', '60000')
+  end
+  return (now - (since or now)) % (BARRED + LET_IN) < BARRED
+end
+
 -- Whether nobody of ours may have the lock who does not have it. That is so when it is free, and it is
--- Redisson's turn. It is so too when others read, and Redisson waits: that is a writer, as a reader of
--- Redisson's would join them. When a script ends what was held, the next are those of the queue.
+-- Redisson's turn, and when others read and Redisson waits. When a script ends what was held, the next are
+-- those of the queue.
 local function is_theirs()
   if not began then return kept_back ~= nil end
-  return mode == 'read' and began == 'read' and redisson_waits() and our_turns() < math.huge
+  return mode == 'read' and began == 'read' and is_barred()
 end
 
 -- Says that the lock was released. A reader's release wakes one who waits in a process of Redisson, and a

@@ -11,7 +11,8 @@
 --
 -- TURNS     STRING how many turns are ours before one of Redisson's, with the one that is under way; missing:
 --                  one. o: it is Redisson's turn; p, q: so it was the last times, and nothing was seen of it.
---                  x: it was so the next time too, as when its processes are stopped: for PAUSE all are ours
+--                  x: it was so the next time too, as when its processes are stopped: for PAUSE all are ours.
+--                  Others: see rwlock/leave.lua
 -- HOLDOFF   STRING exists as long as processes of ours keep back; of a semaphore, how many permits are free
 -- RELEASED  channel on which Redisson's processes say, and hear, that something was released. They send a
 --                  number; ours has a 0 before it, which they do not mind
