@@ -99,6 +99,20 @@ func TestCompareNamesItsTests(t *testing.T) {
 	require.Greater(t, rows, 20)
 }
 
+// docs/redisson.md says which test here shows what each of Redisson's does.
+func TestRedissonNamesItsTests(t *testing.T) {
+	text, err := os.ReadFile("docs/redisson.md")
+	require.NoError(t, err)
+	_, table, found := strings.Cut(string(text), "\n## Redisson's own tests\n")
+	require.True(t, found)
+	tests := testsOfTheRepository(t)
+	names := regexp.MustCompile("`([a-z/]*\\.Test\\w+)`").FindAllStringSubmatch(table, -1)
+	require.Greater(t, len(names), 50)
+	for _, name := range names {
+		require.True(t, tests[name[1]], "docs/redisson.md names %s, which does not exist", name[1])
+	}
+}
+
 // testsOfTheRepository are the names of all tests, in any package of any of its modules: each alone, and with
 // its folder before it, as in rlock.TestLinger.
 func testsOfTheRepository(t *testing.T) map[string]bool {
