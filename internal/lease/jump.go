@@ -22,8 +22,7 @@ func (k *Keeper) Jumped(d time.Duration, sent time.Time, concerns func(*Item) bo
 	var lost []*Item
 	for _, i := range slices.Clone(k.items) {
 		if i.since.Before(sent) && i.trust.leftMonotonic() <= d && concerns(i) {
-			k.remove(i)
-			i.trust.end()
+			k.end(i, ErrJumped)
 			lost = append(lost, i)
 		}
 	}

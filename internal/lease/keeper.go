@@ -13,6 +13,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -36,10 +37,11 @@ type Item struct {
 	End   time.Time     // never trusted nor renewed past this; zero: no such limit
 
 	trust    trust
-	since    time.Time     // the moment from which it counts; guarded by the keeper's mutex, as what follows
-	next     time.Time     // what happens next: a renewal, or the end of trust
-	slack    time.Duration // how much earlier a renewal may come
-	index    int           // in the heap, plus one; 0: not kept
+	lost     atomic.Pointer[error] // why the trust was ended before its time; nil unless it was. Set before that
+	since    time.Time             // the moment from which it counts; guarded by the keeper's mutex, as what follows
+	next     time.Time             // what happens next: a renewal, or the end of trust
+	slack    time.Duration         // how much earlier a renewal may come
+	index    int                   // in the heap, plus one; 0: not kept
 	renewing bool
 	again    bool // another renewal follows the one that is under way
 	removed  bool
@@ -132,6 +134,14 @@ func (k *Keeper) remove(i *Item) {
 	}
 }
 
+// end ends an item's trust before its time. Somebody may look at the trust before the owner is told of the
+// reason, and finds that as well.
+func (k *Keeper) end(i *Item, reason error) {
+	k.remove(i)
+	i.lost.Store(&reason)
+	i.trust.end()
+}
+
 // Lose ends an item's trust now, and tells its owner why. It reports whether the item was kept: otherwise it
 // does nothing.
 func (k *Keeper) Lose(i *Item, reason error) bool {
@@ -140,8 +150,7 @@ func (k *Keeper) Lose(i *Item, reason error) bool {
 		k.mu.Unlock()
 		return false
 	}
-	k.remove(i)
-	i.trust.end()
+	k.end(i, reason)
 	k.mu.Unlock()
 	i.Owner.Lost(reason)
 	return true

@@ -84,6 +84,9 @@ func (h *hold) Lost(reason error) {
 	if h.reason != nil {
 		panic("lost twice")
 	}
+	if why := h.item.Expiry(); why != reason { //nolint:errorlint // it is that one
+		panic("whoever has seen by the clock that it is over found another reason: " + why.Error())
+	}
 	h.reason, h.when = reason, time.Now()
 }
 

@@ -92,8 +92,7 @@ func (k *Keeper) renew(batch []*Item) {
 			i.next = now.Add(min(i.Lease/3, max(i.Left()+1, 0)))
 			heap.Fix(&k.items, i.index-1)
 		case !held[n]:
-			k.remove(i)
-			i.trust.end()
+			k.end(i, ErrGone)
 			lost = append(lost, i)
 		case i.Left() > 0: // past that the end of trust is final, however late the answer
 			i.short = false

@@ -37,9 +37,12 @@ func (i *Item) Left() time.Duration { return i.trust.left() }
 // LeftAt is Left for a caller that has just looked at the clock.
 func (i *Item) LeftAt(now time.Time) time.Duration { return i.trust.leftAt(now) }
 
-// Expiry is the reason of a loss when the trust is over that there is now: it went up to the End, or the
-// lease was not renewed in time.
+// Expiry is the reason of a loss when the trust is over that there is now: why it was ended before its time,
+// or that it went up to the End, or that the lease was not renewed in time.
 func (i *Item) Expiry() error {
+	if why := i.lost.Load(); why != nil {
+		return *why
+	}
 	if !i.End.IsZero() && i.trust.monotonic.Load() >= int64(i.End.Sub(epoch)) {
 		return ErrEnded
 	}
