@@ -1,0 +1,45 @@
+package rwlock_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/rwlock"
+)
+
+// Redisson's tests show these as well: docs/redisson-tests.md.
+
+// Who writes and re-enters on the terms of a shorter lease keeps the longer one.
+func TestReentryKeepsTheLease(t *testing.T) {
+	s := redistest.New(t)
+	c := open(t, s)
+	h := take(t, newLock(t, c, rwlock.WithFixedLease(time.Minute)).Write())
+	again, err := newLock(t, c, rwlock.WithFixedLease(100*time.Millisecond)).Write().Lock(h.Context())
+	require.NoError(t, err)
+	require.Greater(t, again.Remaining(), 50*time.Second)
+	plain := s.Client(t)
+	left, err := plain.Do(t.Context(), plain.B().Pttl().Key("a").Build()).AsInt64()
+	require.NoError(t, err)
+	require.Greater(t, left, int64(50_000))
+	unlock(t, again)
+	require.True(t, h.Held())
+	unlock(t, h)
+}
+
+// A hold that was downgraded is renewed as one that read from the beginning.
+func TestDowngradedIsRenewed(t *testing.T) {
+	s := redistest.New(t)
+	h := take(t, newLock(t, open(t, s), rwlock.WithLease(300*time.Millisecond)).Write())
+	require.NoError(t, h.Downgrade(t.Context()))
+	began := time.Now()
+	require.Never(t, func() bool { return !h.Held() }, time.Second, 10*time.Millisecond)
+	require.Greater(t, time.Since(began), 900*time.Millisecond, "three leases")
+	plain := s.Client(t)
+	there, err := plain.Do(t.Context(), plain.B().Exists().Key("a").Build()).AsInt64()
+	require.NoError(t, err)
+	require.EqualValues(t, 1, there)
+	unlock(t, h)
+}
