@@ -14,7 +14,7 @@ import (
 
 // detached: another client goes on with a hold, with its token, and nobody has the lock in between.
 func (l locks) detached(t *testing.T) {
-	a, b := l.open(t), l.open(t, latchkey.WithLease(time.Second))
+	a, b := l.open(t), l.open(t, latchkey.WithLease(2500*time.Millisecond)) // as in renewed
 	for _, by := range []*latchkey.Client{b, a} {
 		mine, theirs := l.lock(t, a, "detached"), l.lock(t, by, "detached")
 		hold := must(t, mine)
@@ -33,7 +33,7 @@ func (l locks) detached(t *testing.T) {
 			_, err = again.Attach(t.Context(), text)
 			require.ErrorIs(t, err, latchkey.ErrNotHeld)
 		}
-		time.Sleep(1200 * time.Millisecond) // longer than a lease, which is renewed
+		time.Sleep(2700 * time.Millisecond) // longer than b's lease, which is renewed
 		require.NoError(t, got.Err())
 		next.Waits(t)
 		require.NoError(t, got.Unlock(t.Context()))
