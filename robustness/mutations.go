@@ -78,7 +78,7 @@ func (b together) ReleaseTogether(ctx context.Context, parts []lua.Part) ([]bool
 }
 
 type downgrader struct`},
-		{"internal/grant/basket.go", "p.Queue.kind.Together != nil && !p.Shared &&", "p.Queue.kind.Together != nil &&"},
+		{"internal/grant/basket.go", "p.Queue.mayGoTogether() && !p.Shared &&", "p.Queue.kind.Together != nil &&"},
 	}},
 
 	{Name: "readers have the token of before the writers'", Edits: []Edit{
