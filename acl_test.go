@@ -102,7 +102,35 @@ func TestACLKeepsTenantsApart(t *testing.T) {
 	}
 }
 
-// The same in a cluster, where each client has an inbox in a slot of its own, and each lock its own channel.
+// The rule is enough for clients that take turns with Redisson, which listen to its channel and to one of
+// ours.
+func TestACLBesideRedisson(t *testing.T) {
+	s := redistest.NewProcess(t)
+	a := newTenants(t, s)
+	var locks []*latchkey.Lock
+	for range 2 {
+		c, err := latchkey.New(a.option(t, "mine"), latchkey.WithKeyPrefix("mine:"), latchkey.WithRedisson())
+		require.NoError(t, err)
+		t.Cleanup(c.Close)
+		l, err := rlock.New(c, "lock")
+		require.NoError(t, err)
+		locks = append(locks, l)
+	}
+	hold, err := locks[0].Lock(t.Context())
+	require.NoError(t, err)
+	ended := make(chan error)
+	go func() {
+		ended <- locks[1].Do(t.Context(), func(context.Context, *latchkey.Hold) error { return nil })
+	}()
+	for _, channel := range []string{"latchkey_ear:{mine:lock}", "redisson_lock__channel:{mine:lock}"} {
+		awaitListeners(t, s.Client(t), channel, 1)
+	}
+	a.keepsOut(t, "other")
+	require.NoError(t, hold.Unlock(t.Context()))
+	require.NoError(t, <-ended)
+}
+
+// The rule in a cluster, where each client has an inbox in a slot of its own, and each lock its own channel.
 // The fenced key is in the slot of its lock, for which the names have braces.
 func TestACLInACluster(t *testing.T) {
 	redistest.Together(t)

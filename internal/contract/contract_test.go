@@ -36,9 +36,21 @@ func TestStandalone(t *testing.T) {
 
 func TestCluster(t *testing.T) {
 	redistest.Together(t)
+	primitives(t, onCluster(t))
+}
+
+// onCluster is a cluster of its own.
+func onCluster(t *testing.T) contract.Servers {
+	t.Helper()
 	cluster := redistest.NewCluster(t)
 	s := on(t, cluster.Nodes...)
 	s.Option = cluster.Option
+	return s
+}
+
+// primitives runs all contracts of one server, or one cluster.
+func primitives(t *testing.T, s contract.Servers) {
+	t.Helper()
 	contract.Locks(t, s)
 	contract.ReadWriteLocks(t, s)
 	contract.MultiLocks(t, s)
@@ -53,26 +65,23 @@ func TestCluster(t *testing.T) {
 // What the primitives promise is so as well where clients take turns with processes of Redisson.
 func TestWithRedisson(t *testing.T) {
 	redistest.Together(t)
-	cluster := redistest.NewCluster(t)
-	clustered := on(t, cluster.Nodes...)
-	clustered.Option = cluster.Option
-	for _, s := range []contract.Servers{on(t, redistest.NewProcess(t)), clustered} {
+	for _, s := range []contract.Servers{on(t, redistest.NewProcess(t)), onCluster(t)} {
 		s.Options = []latchkey.Option{latchkey.WithRedisson()}
-		contract.Locks(t, s)
-		contract.ReadWriteLocks(t, s)
-		contract.MultiLocks(t, s)
-		contract.Semaphores(t, s)
-		contract.Latches(t, s)
-		contract.Leaders(t, s)
-		contract.Onces(t, s)
+		primitives(t, s)
 	}
 }
 
 func TestSeveral(t *testing.T) {
-	redistest.Together(t)
-	var all []contract.Servers
-	for range 5 {
-		all = append(all, on(t, redistest.NewProcess(t)))
+	for what, opts := range map[string][]latchkey.Option{"latchkey": nil, "beside Redisson": {latchkey.WithRedisson()}} {
+		t.Run(what, func(t *testing.T) {
+			redistest.Together(t)
+			var all []contract.Servers
+			for range 5 {
+				s := on(t, redistest.NewProcess(t))
+				s.Options = opts
+				all = append(all, s)
+			}
+			contract.Several(t, all...)
+		})
 	}
-	contract.Several(t, all...)
 }

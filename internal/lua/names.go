@@ -71,8 +71,8 @@ var released = [families]part{
 	Plain:     beside("RELEASED", "redisson_sc"),
 }
 
-// shared are what those add to a lock or semaphore who take turns at it with processes of Redisson: see
-// shared/turns.lua. ear is a channel that each of our clients listens to who listens to RELEASED.
+// What the scripts use beside a lock or a semaphore that takes turns with processes of Redisson: see
+// shared/turns.lua.
 var (
 	turns   = beside("TURNS", "latchkey_turns")
 	holdoff = beside("HOLDOFF", "latchkey_holdoff")
