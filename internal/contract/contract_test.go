@@ -64,10 +64,16 @@ func primitives(t *testing.T, s contract.Servers) {
 
 // What the primitives promise is so as well where clients take turns with processes of Redisson.
 func TestWithRedisson(t *testing.T) {
-	redistest.Together(t)
-	for _, s := range []contract.Servers{on(t, redistest.NewProcess(t)), onCluster(t)} {
-		s.Options = []latchkey.Option{latchkey.WithRedisson()}
-		primitives(t, s)
+	for what, servers := range map[string]func(*testing.T) contract.Servers{
+		"standalone": func(t *testing.T) contract.Servers { return on(t, redistest.NewProcess(t)) },
+		"cluster":    onCluster,
+	} {
+		t.Run(what, func(t *testing.T) {
+			redistest.Together(t)
+			s := servers(t)
+			s.Options = []latchkey.Option{latchkey.WithRedisson()}
+			primitives(t, s)
+		})
 	}
 }
 
