@@ -133,3 +133,35 @@ func TestUserWithChannelsLater(t *testing.T) {
 	rule("resetchannels")
 	require.Eventually(t, func() bool { return len(log.with("the user may not subscribe")) == 2 }, 20*time.Second, time.Millisecond)
 }
+
+// A client that may not listen to the ear does not listen to the channel of releases either: there it would
+// be taken for a waiter of Redisson, to which every other release is left.
+func TestNoEarNoReleases(t *testing.T) {
+	redistest.Together(t)
+	s := redistest.NewProcess(t)
+	require.NoError(t, s.Client(t).Do(t.Context(), s.Client(t).B().Arbitrary(
+		"ACL", "SETUSER", "deaf", "on", ">pw", "~*", "+@all", "resetchannels", "&latchkey_inbox:*", "&redisson_*").Build()).Error())
+	option := s.Option()
+	option.Username, option.Password = "deaf", "pw"
+	var log lines
+	var locks []*latchkey.Lock
+	for range 2 {
+		c, err := latchkey.New(option, latchkey.WithRedisson(), latchkey.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		require.NoError(t, err)
+		t.Cleanup(c.Close)
+		l, err := rlock.New(c, "lock")
+		require.NoError(t, err)
+		locks = append(locks, l)
+	}
+	hold, err := locks[0].Lock(t.Context())
+	require.NoError(t, err)
+	next := redistest.Begin(t, locks[1].Lock)
+	require.Eventually(t, func() bool { return len(log.with("channel=latchkey_ear:")) == 1 }, 20*time.Second, time.Millisecond)
+	n, err := s.Client(t).Do(t.Context(), s.Client(t).B().PubsubNumsub().Channel("redisson_lock__channel:{lock}").Build()).ToArray()
+	require.NoError(t, err)
+	listen, err := n[1].AsInt64()
+	require.NoError(t, err)
+	require.Zero(t, listen)
+	require.NoError(t, hold.Unlock(t.Context()))
+	require.NoError(t, next.Granted(t).Unlock(t.Context()))
+}

@@ -64,6 +64,7 @@ func primitives(t *testing.T, s contract.Servers) {
 
 // What the primitives promise is so as well where clients take turns with processes of Redisson.
 func TestWithRedisson(t *testing.T) {
+	redistest.Together(t)
 	for what, servers := range map[string]func(*testing.T) contract.Servers{
 		"standalone": func(t *testing.T) contract.Servers { return on(t, redistest.NewProcess(t)) },
 		"cluster":    onCluster,
@@ -78,6 +79,7 @@ func TestWithRedisson(t *testing.T) {
 }
 
 func TestSeveral(t *testing.T) {
+	redistest.Together(t)
 	for what, opts := range map[string][]latchkey.Option{"latchkey": nil, "beside Redisson": {latchkey.WithRedisson()}} {
 		t.Run(what, func(t *testing.T) {
 			redistest.Together(t)

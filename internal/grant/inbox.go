@@ -132,26 +132,43 @@ func (p *Primitive) ListenForReleases(heard func()) (stop func()) {
 	}
 }
 
-// openReleased opens the channel of releases, until closeReleased finds nobody who needs it. The mutex of the
-// inbox is held.
+// openReleased opens the channel of releases, until closeReleased finds nobody who needs it. Where the client
+// takes turns it listens to the ear first, until Redis has confirmed that: a client that listens to the other
+// channel alone is taken for a waiter of Redisson. The mutex of the inbox is held.
 func (q *Queue) openReleased() {
 	i := &q.inbox
 	if i.released != nil {
 		return
 	}
-	if q.takesTurns() { // before the other: who listens to that one alone is taken for Redisson
-		i.ear = q.At.Client.Hub.Listen(q.At.Keys.Ear(), func() {}, func(string) {})
+	if q.takesTurns() {
+		if i.ear == nil {
+			i.ear = q.At.Client.Hub.Listen(q.At.Keys.Ear(), q.earConfirmed, func(string) {})
+		}
+		if !i.ear.Up() {
+			return
+		}
 	}
 	i.released = q.At.Client.Hub.Listen(q.At.Keys.Released(), q.releasesConfirmed, q.heardRelease)
 }
 
+// earConfirmed opens what waited for the ear.
+func (q *Queue) earConfirmed() {
+	i := &q.inbox
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.ear != nil { // else nobody needs it any more
+		q.openReleased()
+	}
+}
+
 func (i *inbox) closeReleased() {
-	if len(i.listeners) > 0 || i.turns || i.released == nil {
+	if len(i.listeners) > 0 || i.turns {
 		return
 	}
-	i.released.Close()
-	if i.ear != nil {
-		i.ear.Close()
+	for _, c := range []*hub.Channel{i.released, i.ear} {
+		if c != nil {
+			c.Close()
+		}
 	}
 	i.released, i.ear = nil, nil
 }
