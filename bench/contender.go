@@ -47,6 +47,7 @@ var libraries = []library{
 	{name: "redislock", open: openRedislock},
 	{name: "redislock, as often", open: openFrequentRedislock},
 	{name: "redsync", open: openRedsync, commands: []string{"set"}},
+	{name: "redsync, as often", open: openFrequentRedsync, commands: []string{"set"}},
 	{name: "floor of five", open: openFloorOfSeveral, commands: []string{"set", "del"}, floor: true, several: true},
 	{name: "redlock", open: openRedlock, ours: true, several: true},
 	{name: "etcd", open: openEtcd, etcd: true},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"math/rand/v2"
 	"time"
 
 	"github.com/bsm/redislock"
@@ -83,20 +84,30 @@ func (l bsmLock) Close() { _ = l.client.Close() }
 type redSync struct {
 	clients []*redis.Client
 	sync    *redsync.Redsync
+	pauses  []redsync.Option // others than the usual ones
 }
 
-func openRedsync(addr string) (Contender, error) {
+func openRedsync(addr string) (Contender, error) { return redsyncWith(addr) }
+
+// openFrequentRedsync has pauses of 1 to 3 ms.
+func openFrequentRedsync(addr string) (Contender, error) {
+	return redsyncWith(addr, redsync.WithRetryDelayFunc(func(int) time.Duration {
+		return time.Millisecond + rand.N(2*time.Millisecond)
+	}))
+}
+
+func redsyncWith(addr string, pauses ...redsync.Option) (Contender, error) {
 	var clients []*redis.Client
 	var pools []redsyncredis.Pool
 	for _, a := range addresses(addr) {
 		c := redis.NewClient(&redis.Options{Addr: a})
 		clients, pools = append(clients, c), append(pools, goredis.NewPool(c))
 	}
-	return redSync{clients, redsync.New(pools...)}, nil
+	return redSync{clients, redsync.New(pools...), pauses}, nil
 }
 
 func (l redSync) Lock(ctx context.Context, key string) (Unlock, error) {
-	m := l.sync.NewMutex(key, redsync.WithExpiry(lease), redsync.WithTries(math.MaxInt32))
+	m := l.sync.NewMutex(key, append([]redsync.Option{redsync.WithExpiry(lease), redsync.WithTries(math.MaxInt32)}, l.pauses...)...)
 	if err := m.LockContext(ctx); err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"strings"
+	"time"
 
 	"github.com/redis/rueidis"
 	"golang.org/x/sync/errgroup"
@@ -24,7 +25,11 @@ func overSeveral() []scenario {
 		},
 		{
 			Name: "redlock fleet", Title: "8 processes on one key on five servers", Kind: "locks", Servers: 5,
-			Contenders: []string{"redlock", "redsync"}, Processes: 8, Goroutines: 1, Keys: 1,
+			Contenders: []string{"redlock", "redsync", "redsync, as often"}, Processes: 8, Goroutines: 1, Keys: 1,
+		},
+		{
+			Name: "redlock fleet 1 ms", Title: "8 processes on one key on five servers, 1 ms of work inside", Kind: "locks", Servers: 5,
+			Contenders: []string{"redlock", "redsync", "redsync, as often"}, Processes: 8, Goroutines: 1, Keys: 1, Section: time.Millisecond, Least: 3 * time.Second,
 		},
 	}
 }

@@ -24,15 +24,29 @@ type answer struct {
 	err    error
 }
 
-// attempt takes the lock on a majority, or on none. It is bounded: by the command timeout, and by half of the
-// lease, so that what it takes is worth something. first is how many servers are asked first: a majority, or
-// one, see [ways.await].
-func (w *ways) attempt(waits context.Context, first int) (*quorum, error) {
+// elsewhere are the servers that an attempt does not ask. The zero value are none.
+type elsewhere struct {
+	server int  // it
+	is     bool // there is one
+	taken  bool // others have it there, as it says
+}
+
+// attempt takes the lock on a majority, or on none.
+func (w *ways) attempt(waits context.Context, but elsewhere) (*quorum, error) {
+	if w.isClosed() {
+		return nil, fail.ErrClosed
+	}
+	w.propose(time.Now())
+	return w.complete(waits, w.newQuorum(), 0, but)
+}
+
+// complete takes the lock on a majority, of which q may have a part already, or gives back what there is. It
+// is bounded: by the command timeout, and by half of the lease, so that what it takes is worth something.
+// token is the one that all servers are to give; 0: their next one.
+func (w *ways) complete(waits context.Context, q *quorum, token int64, but elsewhere) (*quorum, error) {
 	ctx, cancel := context.WithTimeout(waits, min(w.Client().Options.CommandTimeout, w.servers[0].Lease()/2))
 	defer cancel()
-	q := &quorum{ways: w, parts: make([]*grant.Part, len(w.servers))}
-	w.propose(time.Now())
-	asked, err := w.ask(ctx, q, first)
+	asked, err := w.ask(ctx, q, token, but)
 	cancel() // those that are still asked give back what they take
 	if others := q.withoutOthers(); len(others) > 0 {
 		releaseAll(context.Background(), others, grant.Quietly)
@@ -78,6 +92,23 @@ func (w *ways) propose(now time.Time) {
 	}
 }
 
+// proposal is the token that the others are asked for after the first part: its own, if that is believed. It
+// is 0 otherwise.
+func (w *ways) proposal(server int, part *grant.Part) int64 {
+	known, now := make([]int64, 0, len(w.servers)), time.Now()
+	for i, p := range w.servers {
+		floor, clock := p.Floor(now)
+		if i == server {
+			floor, clock = part.Token(), 0
+		}
+		known = append(known, max(floor, clock))
+	}
+	if part.Token() > w.credible(known) {
+		return 0
+	}
+	return part.Token()
+}
+
 // asking are the servers that are being asked.
 type asking struct {
 	answers chan answer
@@ -98,27 +129,38 @@ func (a *asking) well(w *ways) (n int) {
 // ask asks a majority side by side, those first that are not known to be away. Where one of them fails
 // another one is asked, and all others when one is slow. It returns when a majority has granted, or none
 // can.
-func (w *ways) ask(ctx context.Context, q *quorum, first int) (a *asking, err error) {
+func (w *ways) ask(ctx context.Context, q *quorum, token int64, but elsewhere) (a *asking, err error) {
 	a = &asking{answers: make(chan answer, len(w.servers)), unheard: make([]bool, len(w.servers))}
-	for i := range a.unheard {
-		a.unheard[i] = true
+	failed := failures{servers: len(w.servers), majority: w.majority}
+	var waiting []int
+	for _, i := range w.order() {
+		switch {
+		case q.parts[i] != nil:
+		case but.is && i == but.server && but.taken:
+			failed.taken++
+		case but.is && i == but.server:
+			failed.silent++
+		default:
+			a.unheard[i] = true
+			waiting = append(waiting, i)
+		}
 	}
-	waiting := w.order()
 	next := func(n int) {
+		n = max(0, min(n, len(waiting)))
 		for _, i := range waiting[:n] {
 			a.open++
 			go func() {
-				part, err := w.servers[i].TakePart(ctx, q.partLost)
+				part, err := w.servers[i].TakePart(ctx, token, q.partLost)
 				a.answers <- answer{i, part, err}
 			}()
 		}
 		waiting = waiting[n:]
 	}
-	next(first)
+	granted, _ := q.count()
+	next(w.majority - granted)
 	slow := time.NewTimer(grace)
 	defer slow.Stop()
 	began, ended, over := time.Now(), ctx.Done(), (<-chan time.Time)(nil)
-	granted, failed := 0, failures{servers: len(w.servers), majority: w.majority}
 	for granted < w.majority {
 		if err := failed.err(granted, a.open); err != nil {
 			return a, err
@@ -135,17 +177,12 @@ func (w *ways) ask(ctx context.Context, q *quorum, first int) (a *asking, err er
 			if got.err == nil {
 				q.put(got.server, got.part)
 				before := failed.far
-				if granted, failed.far = q.count(); granted == 1 && first == 1 {
-					next(min(w.majority-1, len(waiting)))
-				}
-				next(max(0, min(failed.far-before, len(waiting))))
+				granted, failed.far = q.count()
+				next(failed.far - before)
 				continue
 			}
 			failed.add(got.err, ctx.Err() != nil)
-			if granted == 0 && first == 1 && failed.taken == 1 {
-				return a, fail.ErrNotAcquired // somebody else was faster
-			}
-			next(min(1, len(waiting)))
+			next(1)
 		case <-slow.C:
 			next(len(waiting))
 		case <-ended:
@@ -155,19 +192,6 @@ func (w *ways) ask(ctx context.Context, q *quorum, first int) (a *asking, err er
 		}
 	}
 	return a, nil
-}
-
-// order is the one in which servers are asked.
-func (w *ways) order() []int {
-	order, away := make([]int, 0, len(w.servers)), []int(nil)
-	for i, p := range w.servers {
-		if p.Queue.At.Health().Away() == nil {
-			order = append(order, i)
-		} else {
-			away = append(away, i)
-		}
-	}
-	return append(order, away...)
 }
 
 // giveBackLate gives back what arrives after the attempt.

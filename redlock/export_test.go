@@ -17,3 +17,12 @@ func Parts(h *latchkey.Hold) (n int) {
 	}
 	return n
 }
+
+// First is the server that is asked first for a name, and in whose queue contenders stand.
+func First(clients []*latchkey.Client, name string) int {
+	w, err := newWays(clients, name, nil)
+	if err != nil {
+		panic(err)
+	}
+	return w.first
+}

@@ -194,7 +194,7 @@ func (q *quorum) takeMissing() {
 		}
 		p.Queue.At.Client.Go(func() {
 			p.RaiseFloor(q.token - 1)
-			part, err := p.TakePart(ctx, q.partLost)
+			part, err := p.TakePart(ctx, 0, q.partLost)
 			if err != nil {
 				return // the next round tries again
 			}

@@ -14,10 +14,13 @@
 // refuses. What was taken without a majority is given back at once, and so is what comes late. A hold that
 // lasts for more than 50 ms takes the other servers, too.
 //
-// Nobody is queued. Waiters listen on all servers for a release, and try again after a random pause: first
-// on one server, where the fastest goes on. So there is no order among them, and with many of them some
-// attempts come to nothing. The goroutines of a process that share a lock stand in a line: one at a time
-// tries.
+// Those that wait stand in the queue of one server, the coordinator, and take turns in that order: a release
+// there grants its part to the head, which asks the others. The coordinator is the first server that is not
+// known to be away, in an order that all processes share; each name begins with another server. Its queue is
+// a hint: a process that stands there for 400 ms tries the other servers as well, from then on every 400 ms
+// and when it hears of a release. TryLock does not stand there. The goroutines of a process that share a lock
+// stand in a line: one at a time is in the queue. A client without pub/sub is in none, and tries every 400
+// ms.
 //
 // A client that is closed is as a server that is away. When the first client is closed, nobody acquires the
 // lock any more (ErrClosed). A hold that ends because clients were closed is released by its Unlock.
@@ -47,6 +50,7 @@
 package redlock
 
 import (
+	"hash/fnv"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -97,7 +101,7 @@ const minLease = 100 * time.Millisecond
 
 // New returns the lock of a name over the servers of these clients, which must not share data. It does no
 // I/O. The name is as for package rlock. Give the servers in the same order everywhere: then contenders
-// meet at the same ones, and fewer attempts come to nothing.
+// stand in the same queue.
 //
 // New returns ErrInvalid for other names, fewer than three clients, a nil one, one that is given twice, and
 // options that are out of range or another package's. Two clients of one server are found out at the first
@@ -119,7 +123,11 @@ func newWays(clients []*latchkey.Client, name string, opts []Option) (*ways, err
 	if given && (uptime < time.Second || uptime > session.MaxLease) {
 		return nil, fail.Wrap(name, fail.Invalid("the uptime must be from %v to %v, not %v", time.Second, session.MaxLease, uptime))
 	}
-	w := &ways{name: name, majority: len(clients)/2 + 1, line: semaphore.NewWeighted(1)}
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(name)) // never fails
+	w := &ways{
+		name: name, majority: len(clients)/2 + 1, first: int(h.Sum32() % uint32(len(clients))), line: semaphore.NewWeighted(1), //nolint:gosec // few
+	}
 	seen := map[*session.Client]bool{}
 	for n, client := range clients {
 		c := (*session.Handle)(client).Client()
@@ -142,7 +150,22 @@ func newWays(clients []*latchkey.Client, name string, opts []Option) (*ways, err
 			demand := lua.Demand{Uptime: session.Milliseconds(uptime)}
 			p.Demand = func(int) lua.Demand { return demand }
 		}
-		w.servers = append(w.servers, &p)
+		queued, err := queuedAs(c, &p, name, o)
+		if err != nil {
+			return nil, err
+		}
+		w.servers, w.queued = append(w.servers, &p), append(w.queued, queued)
 	}
 	return w, nil
+}
+
+// queuedAs is a primitive whose waiters are queued, but that is otherwise the polled one; nil where grants do
+// not reach the client.
+func queuedAs(c *session.Client, polled *grant.Primitive, name string, o grant.Options) (*grant.Primitive, error) {
+	if c.Options.WithoutPubSub {
+		return nil, nil //nolint:nilnil // it polls
+	}
+	p, err := lock.NewQueued(c, name, o)
+	p.Demand = polled.Demand
+	return &p, err
 }

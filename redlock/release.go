@@ -69,7 +69,7 @@ func (q *quorum) Release(ctx context.Context, h *grant.Hold) error {
 func (q *quorum) await(ctx context.Context, parts []*grant.Part) error {
 	sending, stop := context.WithCancel(ctx)
 	defer stop() // what is unanswered goes on in the background
-	released := releaseAll(sending, parts, grant.Aloud)
+	released := releaseAll(sending, parts, q.voice())
 	free, ours, unknown := len(q.ways.servers)-len(parts), len(parts), error(nil)
 	var enough <-chan time.Time
 	for range parts {
@@ -108,7 +108,7 @@ func (q *quorum) releaseLate(ctx context.Context) error {
 	q.mu.Lock()
 	parts := slices.Clone(q.parts)
 	q.mu.Unlock()
-	released, ours := releaseAll(ctx, parts, grant.Aloud), 0
+	released, ours := releaseAll(ctx, parts, q.voice()), 0
 	for range cap(released) {
 		if <-released == nil {
 			ours++
@@ -119,4 +119,15 @@ func (q *quorum) releaseLate(ctx context.Context) error {
 	}
 	q.released()
 	return nil
+}
+
+// voice is whether a release is to be announced. That of the coordinator's part grants it to the head of the
+// queue there, and nobody else need ask. Without that part, those hear of it who try without the coordinator.
+func (q *quorum) voice() grant.Voice {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if part := q.parts[q.ways.order()[0]]; part != nil && part.Left() > 0 {
+		return grant.Quietly
+	}
+	return grant.Aloud
 }

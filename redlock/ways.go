@@ -3,7 +3,6 @@ package redlock
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,7 +12,6 @@ import (
 	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/lock"
-	"github.com/latchkey-go/latchkey/internal/retry"
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
@@ -22,10 +20,13 @@ import (
 type ways struct {
 	name     string
 	servers  []*grant.Primitive
+	queued   []*grant.Primitive // the same, with waiters that stand in a queue; nil where the client hears of no grant
 	majority int
+	first    int // the server that is asked first
 
 	line    *semaphore.Weighted // of the goroutines that wait: one tries
 	waiting atomic.Int64        // how many there are
+	astray  atomic.Bool         // the last one that waited got the lock out of its turn
 	told    sync.Once           // whether the servers are different has been asked
 	twice   error               // two of them are one
 }
@@ -89,7 +90,7 @@ func (w *ways) acquire(a grant.Attempt, contends func()) (*quorum, error) {
 		if away := w.knownOutage(); away != nil {
 			return nil, fail.Wrap(w.name, away)
 		}
-		q, err := w.attempt(a.Waits, w.majority)
+		q, err := w.attempt(a.Waits, elsewhere{})
 		if err != nil {
 			return nil, w.failed(a, err)
 		}
@@ -110,7 +111,9 @@ func (w *ways) acquire(a grant.Attempt, contends func()) (*quorum, error) {
 		return nil, grant.EndOf(w.name, a.Parent, a.Waits, nil)
 	}
 	defer w.line.Release(1)
-	return w.await(a, contends)
+	c := contest{ways: w, attempt: a, contends: contends, unfit: make([]bool, len(w.servers))}
+	defer c.end()
+	return c.run()
 }
 
 // stand waits in the line of the goroutines that share the lock.
@@ -120,6 +123,42 @@ func (w *ways) stand(open context.Context, contends func()) error {
 	}
 	contends()
 	return w.line.Acquire(open, 1)
+}
+
+// newQuorum has no part yet.
+func (w *ways) newQuorum() *quorum {
+	return &quorum{ways: w, parts: make([]*grant.Part, len(w.servers))}
+}
+
+// order is the one in which servers are asked: the same for all processes that have given them in one order,
+// but that those come last that are known to be away. Each name begins with another server.
+func (w *ways) order() []int {
+	order, away := make([]int, 0, len(w.servers)), []int(nil)
+	for n := range w.servers {
+		if i := (w.first + n) % len(w.servers); w.isAway(i) {
+			away = append(away, i)
+		} else {
+			order = append(order, i)
+		}
+	}
+	return append(order, away...)
+}
+
+// isClosed reports whether so many clients are closed that no majority is left.
+func (w *ways) isClosed() bool {
+	open := 0
+	for _, p := range w.servers {
+		if p.Queue.At.Client.Closing.Err() == nil {
+			open++
+		}
+	}
+	return open < w.majority
+}
+
+// isAway reports whether a server is known to be away, or its client is closed.
+func (w *ways) isAway(server int) bool {
+	at := &w.servers[server].Queue.At
+	return at.Client.Closing.Err() != nil || at.Health().Away() != nil
 }
 
 // knownOutage is why no majority can be had by an attempt that does not wait, as far as is known without
@@ -136,74 +175,6 @@ func (w *ways) knownOutage() (away error) {
 		return nil
 	}
 	return away
-}
-
-// jitter is how long a waiter pauses at most after it has heard of a release. By then all servers have been
-// told, and not all waiters come at once.
-const jitter = 2 * time.Millisecond
-
-// await tries until it has a majority. Many hear of a release, and come at once. So each asks one server
-// first, the same one as the others do, and goes on when it was the fastest there: else they would share out
-// the servers, and none had a majority. Whoever comes after a pause asks a majority at once: the lock may be
-// free although that one server is taken.
-func (w *ways) await(a grant.Attempt, contends func()) (*quorum, error) {
-	waits := a.Waits
-	var backoff retry.Backoff
-	var heard chan struct{} // nil until it listens
-	first := w.majority
-	var silence error // of the attempt before, if no majority answered it
-	for {
-		q, err := w.attempt(waits, first)
-		if silence != nil && waits.Err() != nil && err != nil && !final(err) && errors.Is(err, errSilent) && !errors.Is(err, fail.ErrUnavailable) {
-			err = silence // this one was too short to tell, and nobody has answered since
-		}
-		switch {
-		case err == nil:
-			return q, nil
-		case waits.Err() != nil || final(err):
-			return nil, w.failed(a, err)
-		case heard == nil:
-			heard = make(chan struct{}, 1)
-			defer w.listen(heard)()
-		}
-		contends()
-		if silence = nil; errors.Is(err, errSilent) {
-			silence = err
-		}
-		t := time.NewTimer(backoff.Next())
-		select {
-		case <-heard:
-			first = 1
-			backoff.Reset()
-			t.Stop()
-			_ = retry.Sleep(waits, rand.N(jitter)) // the attempt sees that it is over
-		case <-t.C:
-			first = w.majority
-		case <-waits.Done():
-			t.Stop()
-		case <-w.Client().Closing.Done():
-			t.Stop()
-			return nil, fail.Wrap(w.name, fail.ErrClosed)
-		}
-	}
-}
-
-// listen has a value in the channel whenever somebody may have released the lock, until stop is called.
-func (w *ways) listen(heard chan struct{}) (stop func()) {
-	stops := make([]func(), len(w.servers))
-	for i, p := range w.servers {
-		stops[i] = p.ListenForReleases(func() {
-			select {
-			case heard <- struct{}{}:
-			default:
-			}
-		})
-	}
-	return func() {
-		for _, stop := range stops {
-			stop()
-		}
-	}
 }
 
 // failed is the error of an attempt that is not repeated.

@@ -46,15 +46,19 @@ func (p *Primitive) inLine(c *contender) func() {
 // contends is told of an answer that says that others have what w wants.
 func (q *Queue) contends(w *wait.Waiter, reply lua.Acquired) {
 	o := &q.At.Client.Options.Observer
-	if w.Try || reply.Token > 0 || reply.Refused != nil || reply.Gone || reply.Late || !o.WantsWaits() {
+	if w.Try || reply.Token > 0 || reply.Refused != nil || reply.Gone || reply.Late || !o.WantsWaits() && !w.Proposed {
 		return
 	}
 	t := q.tenure(w.Number)
 	if t == nil {
 		return
 	}
+	if t.partOf != nil {
+		t.partOf.queued()
+		return
+	}
 	q.mu.Lock()
-	first := t.contention == untold && t.partOf == nil
+	first := t.contention == untold && o.WantsWaits()
 	if first {
 		t.contention = told
 	}

@@ -13,15 +13,28 @@ import (
 // like any other, but whose caller is that lock. No hook is called for it. It is safe for concurrent use.
 type Part struct {
 	hold      *Hold
+	token     int64              // which the server is to give it; 0: its next one
+	queued    func()             // called when it waits for others; must not block, and may be nil
 	lost      func(reason error) // called once if it is lost; must not block
 	announces atomic.Bool        // its release is published
 }
 
 // TakePart asks without waiting for others, until waits ends: once, unless the lease was over before it held.
-// What an attempt that was given up has taken, or takes later, is given back. lost is called when the part is
-// lost, also before TakePart returns.
-func (p *Primitive) TakePart(waits context.Context, lost func(reason error)) (*Part, error) {
-	c := contender{Attempt: Attempt{Parent: waits, Waits: waits, Try: true}, part: &Part{lost: lost}}
+// What an attempt that was given up has taken, or takes later, is given back. The server gives it that token,
+// if it has given no greater one; 0: its next one. lost is called when the part is lost, also before TakePart
+// returns.
+func (p *Primitive) TakePart(waits context.Context, token int64, lost func(reason error)) (*Part, error) {
+	return p.takePart(Attempt{Parent: waits, Waits: waits, Try: true}, &Part{token: token, lost: lost})
+}
+
+// AwaitPart is TakePart that waits in the queue of the server until it is granted. queued is called when
+// others have it, and perhaps again.
+func (p *Primitive) AwaitPart(waits context.Context, queued func(), lost func(reason error)) (*Part, error) {
+	return p.takePart(Attempt{Parent: waits, Waits: waits}, &Part{queued: queued, lost: lost})
+}
+
+func (p *Primitive) takePart(a Attempt, part *Part) (*Part, error) {
+	c := contender{Attempt: a, part: part}
 	if err := p.enter(&c.Attempt); err != nil {
 		return nil, err
 	}
@@ -31,8 +44,8 @@ func (p *Primitive) TakePart(waits context.Context, lost func(reason error)) (*P
 	if err != nil {
 		return nil, err
 	}
-	c.part.hold = hold
-	return c.part, nil
+	part.hold = hold
+	return part, nil
 }
 
 // WhenWanted is that of its hold.

@@ -251,7 +251,7 @@ func (q *Queue) tenure(n uint64) *tenure {
 
 // claim is what the commands of w ask for.
 func (q *Queue) claim(w *wait.Waiter) lua.Claim {
-	return lua.Claim{Owner: w.Owner, Lease: session.Milliseconds(w.Lease), Demand: w.Demand, Longest: q.At.Client.Options.MaxWaiters, Place: w.Place.Load(), Heard: q.theirs.Load()}
+	return lua.Claim{Owner: w.Owner, Lease: session.Milliseconds(w.Lease), Demand: w.Demand, Longest: q.At.Client.Options.MaxWaiters, Place: w.Place.Load(), Heard: q.theirs.Load(), Proposed: w.Token}
 }
 
 // offering returns the tenure of w and the one that it was offered for, as long as Redis has not answered

@@ -150,6 +150,9 @@ func (p *Primitive) newTenure(of *contender) *tenure {
 		caller: of.Parent, made: time.Now(),
 	}
 	t.waiter = wait.Waiter{Number: n, Owner: c.IDs.ID(n), Lease: p.terms.lease, Try: of.Try, From: of.from, Proposed: of.part != nil || of.from != ""}
+	if of.part != nil {
+		t.waiter.Token = of.part.token
+	}
 	if of.contended {
 		t.contention = told
 	}

@@ -43,6 +43,11 @@ func New(c *session.Client, name string, delegate bool, o grant.Options) (*Lock,
 	return &Lock{p: p}, nil
 }
 
+// NewQueued returns the primitive of a name whose waiters are queued, each for itself.
+func NewQueued(c *session.Client, name string, o grant.Options) (grant.Primitive, error) {
+	return grant.NewPrimitive(c, kind, name, o)
+}
+
 // NewPolled returns the primitive of a name whose waiters are never queued.
 func NewPolled(c *session.Client, name string, o grant.Options) (grant.Primitive, error) {
 	return grant.NewPrimitive(c, kind, name, o.Polling())

@@ -32,6 +32,10 @@ type Claim struct {
 	// look at it. 0: the client does not know. It counts only in mode [First].
 	Clock int64
 
+	// Proposed is the token that an attempt is to get, where the server has given no greater one: several
+	// servers are to give the same. 0: the next one. It counts only in mode [Try], without a deadline.
+	Proposed int64
+
 	// Place is where the owner stood in the queue when it asked the last time; 0: not known. It counts only in
 	// mode [Again], for a read-write lock: there Redis need not search a long queue for the entry.
 	Place int64

@@ -42,6 +42,9 @@ func (c Conn) Acquire(ctx context.Context, k *Keys, claim Claim, seen int64, mod
 // [MustCompose].
 func (c Conn) AcquireBy(ctx context.Context, s *Script, k *Keys, claim Claim, seen int64, mode Mode) (Acquired, error) {
 	reckoned := mode == First && claim.Clock > seen && claim.Demand == Demand{}
+	if mode == Try && claim.Until == 0 && claim.Proposed > seen {
+		claim.Clock, reckoned = claim.Proposed, true
+	}
 	args := k.acquireArguments(make([]string, 0, mostArguments), claim, newest(claim.Clock, seen, reckoned), mode, s != acquire[Locks])
 	message, err := c.Run(ctx, s, k, args).ToMessage()
 	if err == nil && reckoned && message.IsInt64() {

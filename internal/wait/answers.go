@@ -30,7 +30,7 @@ func (q *Waiters) question(ctx context.Context, w *Waiter, mode lua.Mode) questi
 	}
 	q.mu.Unlock()
 	a.sent = time.Now()
-	if deadline, ok := ctx.Deadline(); ok && mode == lua.Try {
+	if deadline, ok := ctx.Deadline(); ok && mode == lua.Try && w.Token == 0 {
 		a.deadline, a.until = deadline, q.server.Clock(deadline)
 	}
 	return a

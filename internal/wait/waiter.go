@@ -24,6 +24,9 @@ type Waiter struct {
 	// that of a hold which goes on.
 	Proposed bool
 
+	// Token is the one that an attempt is to get; 0: the next one.
+	Token int64
+
 	// Pauses are those between the attempts of a waiter that never queues; nil: it queues.
 	Pauses *retry.Backoff
 

@@ -1,0 +1,256 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/fail"
+	"github.com/latchkey-go/latchkey/internal/grant"
+	"github.com/latchkey-go/latchkey/internal/retry"
+)
+
+// Who asks next. Processes that ask at the same time take servers from one another, and none gets a majority.
+// So those that wait stand in the queue of one server, the coordinator, as waiters of any lock do. A release
+// grants the coordinator's part to the head of that queue. The head asks the other servers, and all others
+// sleep.
+//
+// That is a hint, and no right. The lock is whose the majority is, whatever the coordinator says. Nobody
+// keeps the coordinator's part while the others are refused: two processes that queue on two servers, since
+// they do not see the same ones, would wait for each other. And nobody relies on the coordinator: a
+// process that stands there for long tries without it from time to time, and when it hears of a release.
+
+// patience is how long a process stands in the queue before it tries without the coordinator. It is a random
+// time up to that, and more than half of it, so that not all come at once.
+const patience = 400 * time.Millisecond
+
+func somePatience() time.Duration { return patience/2 + rand.N(patience/2) }
+
+// jitter is how long a waiter pauses at most after it has heard of a release. By then all servers have been
+// told, and not all waiters come at once.
+const jitter = 2 * time.Millisecond
+
+// contest is one call that waits for the lock.
+type contest struct {
+	ways     *ways
+	attempt  grant.Attempt
+	contends func() // called when others have the lock
+
+	unfit   []bool        // by server: it is no coordinator, since it refuses
+	heard   chan struct{} // of releases; nil until it listens
+	deafen  func()        // stops that
+	backoff retry.Backoff
+	silence error // of the last attempt, if no majority answered it
+}
+
+// end ends what the call began.
+func (c *contest) end() {
+	if c.deafen != nil {
+		c.deafen()
+	}
+}
+
+// run tries until it has a majority. Where nobody has waited of late it asks one at once. Otherwise it stands
+// in the queue of the coordinator before it asks the others.
+func (c *contest) run() (*quorum, error) {
+	w, waits := c.ways, c.attempt.Waits
+	inTurn := c.isCrowded()
+	for {
+		var q *quorum
+		var err error
+		if inTurn {
+			q, err = c.awaitTurn()
+		} else {
+			q, err = c.try(elsewhere{})
+		}
+		switch {
+		case err == nil:
+			return q, nil
+		case waits.Err() != nil || final(err):
+			return nil, w.failed(c.attempt, err)
+		}
+		c.contends()
+		joins := c.coordinator() >= 0
+		if inTurn || !joins { // else it has not stood in the queue yet
+			if err := c.pause(); err != nil {
+				return nil, err
+			}
+		}
+		inTurn = joins
+	}
+}
+
+// isCrowded reports whether the last call of this process that came to the coordinator had to wait there.
+func (c *contest) isCrowded() bool {
+	lead := c.coordinator()
+	return lead >= 0 && !c.ways.astray.Load() && c.ways.queued[lead].Queue.Contended()
+}
+
+// coordinator is the server in whose queue contenders stand: the first that is not known to be away; -1:
+// none.
+func (c *contest) coordinator() int {
+	for _, i := range c.ways.order() {
+		if c.ways.queued[i] != nil && !c.unfit[i] && !c.ways.isAway(i) {
+			return i
+		}
+	}
+	return -1
+}
+
+// try asks a majority now.
+func (c *contest) try(but elsewhere) (*quorum, error) {
+	q, err := c.ways.attempt(c.attempt.Waits, but)
+	return q, c.note(err)
+}
+
+// note remembers that no majority answered. An attempt that was too short to tell fails as the one before
+// did, since nobody has answered since.
+func (c *contest) note(err error) error {
+	if c.silence != nil && c.attempt.Waits.Err() != nil && errors.Is(err, errSilent) && !errors.Is(err, fail.ErrUnavailable) {
+		return c.silence
+	}
+	if c.silence = nil; errors.Is(err, errSilent) {
+		c.silence = err
+	}
+	return err
+}
+
+// awaitTurn waits until the coordinator grants its part, and asks the others. From time to time it tries
+// without the coordinator.
+func (c *contest) awaitTurn() (*quorum, error) {
+	w, waits := c.ways, c.attempt.Waits
+	lead := c.coordinator()
+	p := w.standAt(waits, lead)
+	if w.astray.Load() {
+		c.listen()
+	}
+	next := time.NewTimer(somePatience())
+	defer next.Stop()
+	for {
+		select {
+		case got := <-p.came:
+			if got.err != nil {
+				return nil, c.refused(lead)
+			}
+			w.astray.Store(false)
+			q, err := w.complete(waits, p.quorum, w.proposal(lead, got.part), elsewhere{})
+			return q, c.note(err)
+		case <-p.queued:
+			p.queued = nil
+			c.contends()
+			continue
+		case <-next.C:
+			c.listen()
+		case <-c.heard:
+			_ = retry.Sleep(waits, rand.N(jitter)) // the attempt sees that it is over
+		case <-waits.Done():
+			p.leave()
+			return nil, c.unsaid()
+		case <-w.Client().Closing.Done():
+			p.leave()
+			return nil, fail.ErrClosed
+		}
+		if c.coordinator() != lead {
+			p.leave()
+			return nil, fail.ErrNotAcquired
+		}
+		q, err := c.try(elsewhere{server: lead, is: true, taken: w.queued[lead].InQueue() > 0})
+		if err == nil || final(err) {
+			p.leave()
+			w.astray.Store(err == nil)
+			return q, err
+		}
+		next.Reset(somePatience())
+	}
+}
+
+// unsaid is the error of a wait that ended before an attempt has said more.
+func (c *contest) unsaid() error {
+	if c.silence != nil {
+		return c.silence
+	}
+	return fail.ErrNotAcquired
+}
+
+// refused is the error of a wait that the coordinator has ended.
+func (c *contest) refused(lead int) error {
+	switch {
+	case c.ways.Client().Closing.Err() != nil:
+		return fail.ErrClosed
+	case c.attempt.Waits.Err() == nil:
+		c.unfit[lead] = true
+	}
+	return c.unsaid()
+}
+
+// pause waits a while, or for a release.
+func (c *contest) pause() error {
+	w, waits := c.ways, c.attempt.Waits
+	c.listen()
+	t := time.NewTimer(c.backoff.Next())
+	defer t.Stop()
+	select {
+	case <-c.heard:
+		c.backoff.Reset()
+		_ = retry.Sleep(waits, rand.N(jitter))
+	case <-t.C:
+	case <-waits.Done():
+	case <-w.Client().Closing.Done():
+		return fail.Wrap(w.name, fail.ErrClosed)
+	}
+	return nil
+}
+
+// listen has a value in the channel whenever somebody may have released the lock.
+func (c *contest) listen() {
+	if c.heard != nil {
+		return
+	}
+	heard := make(chan struct{}, 1)
+	stops := make([]func(), len(c.ways.servers))
+	for i, p := range c.ways.servers {
+		stops[i] = p.ListenForReleases(func() {
+			select {
+			case heard <- struct{}{}:
+			default:
+			}
+		})
+	}
+	c.heard, c.deafen = heard, func() {
+		for _, stop := range stops {
+			stop()
+		}
+	}
+}
+
+// place is one in the queue of the coordinator.
+type place struct {
+	quorum *quorum       // of which that part is the first
+	queued chan struct{} // closed once others are before it
+	came   chan answer
+	leave  func() // gives it up, and gives back what was granted
+}
+
+// standAt queues on a server.
+func (w *ways) standAt(waits context.Context, server int) *place {
+	ctx, stop := context.WithCancel(waits)
+	p := &place{quorum: w.newQuorum(), queued: make(chan struct{}), came: make(chan answer, 1)}
+	go func() {
+		part, err := w.queued[server].AwaitPart(ctx, sync.OnceFunc(func() { close(p.queued) }), p.quorum.partLost)
+		if err == nil {
+			p.quorum.put(server, part)
+		}
+		p.came <- answer{server, part, err}
+	}()
+	p.leave = func() {
+		stop()
+		go func() {
+			if late := <-p.came; late.part != nil {
+				_ = late.part.Release(context.Background(), grant.Quietly)
+			}
+		}()
+	}
+	return p
+}

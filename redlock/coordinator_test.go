@@ -1,0 +1,151 @@
+package redlock_test
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/redlock"
+)
+
+// crowd has so many contenders take turns at the lock until stop is called, which returns how many holds each
+// had and the longest time without one.
+func crowd(t *testing.T, n int, lock func() *redlock.Lock) (stop func() (holds []int64, gap time.Duration)) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	holds := make([]int64, n)
+	var g sync.WaitGroup
+	var inside, last, gap atomic.Int64
+	last.Store(time.Now().UnixNano())
+	for i := range n {
+		l := lock()
+		g.Go(func() {
+			for ctx.Err() == nil {
+				err := l.Do(ctx, func(_ context.Context, h *latchkey.Hold) error {
+					if inside.Add(1) != 1 && h.Held() {
+						t.Error("two hold")
+					}
+					now := time.Now().UnixNano()
+					if since := now - last.Swap(now); since > gap.Load() {
+						gap.Store(since)
+					}
+					holds[i]++
+					inside.Add(-1)
+					return nil
+				})
+				if err != nil && ctx.Err() == nil {
+					t.Log(err)
+				}
+			}
+		})
+	}
+	return func() ([]int64, time.Duration) {
+		cancel()
+		g.Wait()
+		return holds, time.Duration(gap.Load())
+	}
+}
+
+// Contenders take turns in the order of the coordinator's queue: none is overtaken for long, and a hand-off
+// is three grants and three releases, one grant of which is by message. Rule 39.
+func TestContendersTakeTurns(t *testing.T) {
+	redistest.Alone(t)
+	servers := five(t, process)
+	plain := plains(t, servers)
+	stop := crowd(t, 8, func() *redlock.Lock { return lockOf(t, clients(t, servers)) })
+	<-time.After(500 * time.Millisecond)
+	before := scripts(t, plain)
+	<-time.After(2 * time.Second)
+	holds, gap := stop()
+	sum, sent := int64(0), scripts(t, plain)-before
+	for _, n := range holds {
+		sum += n
+	}
+	t.Logf("%d scripts, %v holds in all, %v without one at most", sent, holds, gap)
+	require.Less(t, float64(slices.Max(holds)), 1.3*float64(slices.Min(holds)))
+	require.Less(t, float64(sent)/float64(sum), 10.0, "scripts a hold")
+	clean(t, plain, long)
+}
+
+// The coordinator is killed and comes back empty, and is stopped, while eight take turns: they go on
+// elsewhere. Rule 39.
+func TestCoordinatorIsAway(t *testing.T) {
+	redistest.Alone(t)
+	servers := five(t, process)
+	plain := plains(t, servers)
+	coordinator := servers[redlock.First(clients(t, servers), "a")]
+	const lease = time.Second
+	stop := crowd(t, 8, func() *redlock.Lock { return lockOf(t, clients(t, servers), redlock.WithLease(lease)) })
+	pause := func() { <-time.After(lease + lease/2) } // what it has forgotten is over by then
+	pause()
+	coordinator.Kill()
+	pause()
+	coordinator.Start(t)
+	pause()
+	coordinator.Stop(t)
+	pause()
+	coordinator.Continue(t)
+	pause()
+	holds, gap := stop()
+	t.Log(holds, gap)
+	require.Less(t, gap, lease+100*time.Millisecond)
+	require.Less(t, float64(slices.Max(holds)), 2*float64(slices.Min(holds)))
+	clean(t, plain, long)
+}
+
+// A process dies while it holds, and the next waiter has the lock when its lease is over.
+// Rule 39.
+func TestHolderDies(t *testing.T) {
+	redistest.Alone(t)
+	servers := five(t, process)
+	const lease = time.Second
+	for range 5 {
+		dying := clients(t, servers)
+		next := lockOf(t, clients(t, servers), redlock.WithLease(lease))
+		take(t, lockOf(t, dying, redlock.WithFixedLease(lease)))
+		began := time.Now()
+		waits := later(t, next)
+		for _, c := range dying {
+			c.Close() // nobody unlocks it
+		}
+		h := waits.Granted(t)
+		require.Less(t, waits.At.Sub(began), lease+100*time.Millisecond)
+		unlock(t, h)
+	}
+	clean(t, plains(t, servers), long)
+}
+
+// Processes that have the servers in another order queue elsewhere. Where just a majority is there, they need
+// the same servers, and none keeps one while it waits for the others.
+// Rule 39.
+func TestTwoQueues(t *testing.T) {
+	servers := five(t, process)
+	plain := plains(t, servers)
+	first := redlock.First(clients(t, servers), "a")
+	for i := range 2 {
+		servers[(first+3+i)%5].Stop(t)
+	}
+	n := 0
+	stop := crowd(t, 4, func() *redlock.Lock {
+		all := lazy(t, servers)
+		if n++; n%2 == 0 {
+			slices.Reverse(all)
+		}
+		return lockOf(t, all)
+	})
+	<-time.After(4 * time.Second)
+	holds, gap := stop()
+	t.Log(holds, gap)
+	require.Greater(t, slices.Min(holds), int64(5))
+	for _, s := range servers {
+		s.Continue(t)
+	}
+	clean(t, plain, long)
+}
