@@ -83,7 +83,8 @@ type downgrader struct`},
 
 	{Name: "readers have the token of before the writers'", Edits: []Edit{
 		{luaOfHalves + "state.lua", "  if reserved > 0 then number = decimal(number + reserved) end\n", ""},
-		{luaOfHalves + "take.lua", "    if reserved ~= '' then token = string.format('%.0f', token + reserved) end\n", ""},
+		{luaOfHalves + "state.lua", "if mode ~= 'read' or not number", "if not number"},
+		{luaOfHalves + "take.lua", "if there == 0 then", "if there == 0 and not reads then"},
 	}},
 
 	// Several locks at once.

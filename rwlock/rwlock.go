@@ -35,12 +35,10 @@
 //
 // # Fencing tokens
 //
-// The token of a write hold is greater than that of every hold before. The token of a read hold is that of
-// the state it reads: not smaller than the last writer's, and smaller than the next one's. When the last
-// writer has not given the lock back, because it died or stopped, it is greater than that writer's. So one
-// rule serves both halves: a store keeps the greatest token that it has seen, and refuses what comes with a
-// smaller one. Readers that come between the same two writers have the same token, as long as Redis keeps its
-// data.
+// The token of a write hold is greater than that of every hold before. Readers that hold at the same time
+// have one token: greater than that of the writer before them, and smaller than the next one's. One rule
+// serves both halves: a store keeps the greatest token that it has seen, and refuses what comes with a
+// smaller one. A downgraded hold keeps its token, and those who read beside it have that.
 //
 // # Guarantees
 //

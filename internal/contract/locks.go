@@ -219,7 +219,7 @@ func (l locks) handOff(t *testing.T) {
 	}
 }
 
-// grow checks a token and a later one. That of a reader may be the one of the writer before.
+// grow checks a token and a later one. Those of readers that hold together are equal.
 func (l locks) grow(t testing.TB, before, now int64) {
 	t.Helper()
 	if l.reads {

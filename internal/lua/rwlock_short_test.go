@@ -10,7 +10,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/redistest"
 )
 
-// A reader that finds the state of a writer looks at all that it says, although it takes the short way.
+// A reader that takes the short way heeds all that is said of those before it.
 func TestReaderAfterAWriter(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newRW(t, s)
@@ -18,8 +18,8 @@ func TestReaderAfterAWriter(t *testing.T) {
 		kept := b.offer("A:1", "A:2", lua.First)
 		require.Positive(t, kept.Reserved)
 		require.True(t, b.release("A:2", ""))
-		last := kept.Token + kept.Reserved
-		require.Equal(t, last, b.read("R:1", lua.First).Token, "with all that the writer's process may have used")
+		last := b.read("R:1", lua.First).Token
+		require.Greater(t, last, kept.Token+kept.Reserved, "which the writer's process may have used")
 		require.Equal(t, last, b.read("R:2", lua.First).Token, "beside others")
 
 		late := reads("R:3")

@@ -1,6 +1,7 @@
 package model
 
-// risen checks the token of a new hold. Readers have that of the last writer before them.
+// risen checks the token of a new hold. In the model readers have that of the last writer before them: which
+// new one the server's clock gives them is checked of traces.
 func (w *world) risen(t id, token int8) {
 	switch gentle := w.tenure(t).gentle(); {
 	case !gentle && token <= w.seen.last:

@@ -204,27 +204,50 @@ func (t *trial) sameToken(to string, model int8, was int64) error {
 	return nil
 }
 
-// readToken is sameToken for a reader: that of the last writer with all that were reserved, unless that is
-// not known, or smaller than one that the caller has seen, or the writer has not given the lock back.
+// readToken is sameToken for a reader: that of those who read already, with all that were reserved for a
+// writer who goes on reading. It is a new one where nobody reads, where that is not known, or smaller than
+// one that the caller has seen, or a writer has not given the lock back.
 func (t *trial) readToken(model int8, was int64) error {
 	b, c := &t.before, t.call
 	last := b.token + b.reserved
+	stays, may := t.stayed()
 	back := b.writer == "" || c.script == "force" || b.owner == b.writer && slices.Contains(append(c.ids, c.old, c.id), b.writer)
 	if c.script == "downgrade" && b.owner == c.id {
-		last = c.token
+		last, stays = c.token, true
 	}
-	fresh := model > counted || !back || last < max(c.floor, c.clock)
+	fresh := model > counted || !back || last < max(c.floor, c.clock) || !stays && !may
 	switch given, told := t.fresh[0]; {
 	case told && given != was:
 		return errStep("a reader is told token %d, and another one %d", was, given)
 	case told:
-	case fresh && was <= b.counter, b.unknown && was <= last:
+	case may && was == last:
+	case (fresh || may) && was <= b.counter, b.unknown && was <= last:
 		return errStep("a reader is told token %d, after %d was given out", was, max(b.counter, last))
-	case !fresh && !b.unknown && was != last:
-		return errStep("a reader is told token %d, and the last writer's is %d", was, last)
+	case !fresh && !may && !b.unknown && was != last:
+		return errStep("a reader is told token %d, and that of the others is %d", was, last)
 	}
 	t.fresh[0] = was
 	return nil
+}
+
+// stayed reports whether others read before and after the step, and whether that is not known: there were
+// only such whose lease was over.
+func (t *trial) stayed() (stays, may bool) {
+	c := t.call
+	leaves := slices.Concat(c.ids, []string{c.old})
+	if c.script == "release" {
+		leaves = append(leaves, c.id)
+	}
+	for id := range t.before.readers {
+		switch {
+		case slices.Contains(leaves, id):
+		case t.before.lapsed[id]:
+			may = true
+		default:
+			return true, false
+		}
+	}
+	return false, may
 }
 
 // answered compares the reply.

@@ -10,7 +10,7 @@
 --               of its process
 -- TOKEN  STRING last number handed out or reserved
 -- STATE  HASH   token -> t<number>+<reserved>/<longest lease in ms>: of the last write hold, or of
---                        the readers, when the one of the writer before them is not known
+--                        those who began to read after that
 --               short -> owner id of a writer that a message granted the lock, until its first
 --                        renewal; otherwise empty or missing
 --               writer -> owner id of the last writer of ours; empty or missing once it has given the
@@ -65,14 +65,15 @@ local function is_at_large(writer)
   return true
 end
 
--- The token of readers: that of the writer before them, with all that its process may have used. It is a new
--- one where that is not known any more, and where the writer has not given the lock back: what that one
--- still writes must have a smaller token than theirs.
+-- The token of readers: that of those who read already, or of the writer who goes on reading, with all that
+-- its process may have used. Where nobody reads it is a new one: a failover may have lost a writer whose
+-- token was greater than what is known here. So it is where none is known any more, and where a writer has
+-- not given the lock back: what that one still writes must have a smaller token than theirs.
 local function read_token(lease)
   local state = redis.call('HMGET', STATE, 'token', 'writer', 'short')
   local number, reserved, longest = parse_token(state[1])
   if reserved > 0 then number = decimal(number + reserved) end
-  if not number or tonumber(number) < tonumber(ARGV[2]) or is_at_large(state[2]) then
+  if mode ~= 'read' or not number or tonumber(number) < tonumber(ARGV[2]) or is_at_large(state[2]) then
     number, longest = next_token(clock()), nil
   end
   if not longest or longest < tonumber(lease) or (state[3] or '') ~= '' then

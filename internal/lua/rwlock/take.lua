@@ -8,19 +8,24 @@
 local reads = ARGV[5] and string.sub(ARGV[5], -1) == 's'
 local there = not moving and redis.call('EXISTS', NAME, QUEUE)
 -- redisson if kept_back or there == 1 and reads then there = nil end
-if there == 0 and not reads then
+if there == 0 then
   -- inline shared/fresh.lua
   -- The state first: foreign data in its place must not leave a writer that nobody knows of.
-  redis.call('HSET', STATE, 'token', 't' .. token .. '/' .. ARGV[3], 'short', '', 'writer', ARGV[1])
+  local field, writer = 't' .. token .. '/' .. ARGV[3], reads and '' or ARGV[1]
+  redis.call('HSET', STATE, 'token', field, 'short', '', 'writer', writer)
   redis.call('PEXPIRE', STATE, '86400000')
-  redis.call('HSET', NAME, 'mode', 'write', ARGV[1] .. ':write', '1')
+  if reads then
+    redis.call('SET', LEASES .. ARGV[1] .. ':rwlock_timeout:1', ARGV[3], 'PX', ARGV[3])
+    redis.call('HSET', NAME, 'mode', 'read', ARGV[1], '1')
+  else
+    redis.call('HSET', NAME, 'mode', 'write', ARGV[1] .. ':write', '1')
+  end
   redis.call('PEXPIRE', NAME, ARGV[3])
   return token
 end
 -- When others read and one of both keys is there, nobody waits. A deadline needs the clock.
-if reads and #ARGV[4] <= 9 and (there == 0 or there == 1 and redis.call('HGET', NAME, 'mode') == 'read') then
-  -- The token of readers, when it is known and no writer is at large: see read_token. Where there is no
-  -- writer, there is none that a message granted the lock.
+if reads and #ARGV[4] <= 9 and there == 1 and redis.call('HGET', NAME, 'mode') == 'read' then
+  -- The token of those who read already, when it is known and no writer is at large: see read_token.
   local state = redis.call('HMGET', STATE, 'token', 'writer')
   local token, reserved, longest = string.match(state[1] or '', '^t(%d+)%+?(%d*)/(%d+)$')
   if token and (state[2] or '') == '' and #token == 16 and token .. ' ' >= ARGV[2]
@@ -28,7 +33,7 @@ if reads and #ARGV[4] <= 9 and (there == 0 or there == 1 and redis.call('HGET', 
     if reserved ~= '' then token = string.format('%.0f', token + reserved) end
     redis.call('SET', LEASES .. ARGV[1] .. ':rwlock_timeout:1', ARGV[3], 'PX', ARGV[3])
     redis.call('HSET', NAME, 'mode', 'read', ARGV[1], '1')
-    local left = there == 1 and redis.call('PTTL', NAME) or 0
+    local left = redis.call('PTTL', NAME)
     if left >= 0 and left < tonumber(ARGV[3]) then redis.call('PEXPIRE', NAME, ARGV[3]) end
     return token
   end

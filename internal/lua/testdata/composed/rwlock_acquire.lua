@@ -43,7 +43,7 @@ local TOKEN = 'redisson_lock_token:{' .. NAME .. '}'
 local LEASES = '{' .. NAME .. '}:'
 local reads = ARGV[5] and string.sub(ARGV[5], -1) == 's'
 local there = not moving and redis.call('EXISTS', NAME, QUEUE)
-if there == 0 and not reads then
+if there == 0 then
 local now, floor = ARGV[2], ''
 if #now ~= 16 then
   floor = now
@@ -85,13 +85,19 @@ local function token_after(now, last, floor, reserved, lean)
 end
   token = token_after(now, last, floor, 0)
 end
-  redis.call('HSET', STATE, 'token', 't' .. token .. '/' .. ARGV[3], 'short', '', 'writer', ARGV[1])
+  local field, writer = 't' .. token .. '/' .. ARGV[3], reads and '' or ARGV[1]
+  redis.call('HSET', STATE, 'token', field, 'short', '', 'writer', writer)
   redis.call('PEXPIRE', STATE, '86400000')
-  redis.call('HSET', NAME, 'mode', 'write', ARGV[1] .. ':write', '1')
+  if reads then
+    redis.call('SET', LEASES .. ARGV[1] .. ':rwlock_timeout:1', ARGV[3], 'PX', ARGV[3])
+    redis.call('HSET', NAME, 'mode', 'read', ARGV[1], '1')
+  else
+    redis.call('HSET', NAME, 'mode', 'write', ARGV[1] .. ':write', '1')
+  end
   redis.call('PEXPIRE', NAME, ARGV[3])
   return token
 end
-if reads and #ARGV[4] <= 9 and (there == 0 or there == 1 and redis.call('HGET', NAME, 'mode') == 'read') then
+if reads and #ARGV[4] <= 9 and there == 1 and redis.call('HGET', NAME, 'mode') == 'read' then
   local state = redis.call('HMGET', STATE, 'token', 'writer')
   local token, reserved, longest = string.match(state[1] or '', '^t(%d+)%+?(%d*)/(%d+)$')
   if token and (state[2] or '') == '' and #token == 16 and token .. ' ' >= ARGV[2]
@@ -99,7 +105,7 @@ if reads and #ARGV[4] <= 9 and (there == 0 or there == 1 and redis.call('HGET', 
     if reserved ~= '' then token = string.format('%.0f', token + reserved) end
     redis.call('SET', LEASES .. ARGV[1] .. ':rwlock_timeout:1', ARGV[3], 'PX', ARGV[3])
     redis.call('HSET', NAME, 'mode', 'read', ARGV[1], '1')
-    local left = there == 1 and redis.call('PTTL', NAME) or 0
+    local left = redis.call('PTTL', NAME)
     if left >= 0 and left < tonumber(ARGV[3]) then redis.call('PEXPIRE', NAME, ARGV[3]) end
     return token
   end
@@ -245,7 +251,7 @@ local function read_token(lease)
   local state = redis.call('HMGET', STATE, 'token', 'writer', 'short')
   local number, reserved, longest = parse_token(state[1])
   if reserved > 0 then number = decimal(number + reserved) end
-  if not number or tonumber(number) < tonumber(ARGV[2]) or is_at_large(state[2]) then
+  if mode ~= 'read' or not number or tonumber(number) < tonumber(ARGV[2]) or is_at_large(state[2]) then
     number, longest = next_token(clock()), nil
   end
   if not longest or longest < tonumber(lease) or (state[3] or '') ~= '' then

@@ -144,7 +144,7 @@ local function read_token(lease)
   local state = redis.call('HMGET', STATE, 'token', 'writer', 'short')
   local number, reserved, longest = parse_token(state[1])
   if reserved > 0 then number = decimal(number + reserved) end
-  if not number or tonumber(number) < tonumber(ARGV[2]) or is_at_large(state[2]) then
+  if mode ~= 'read' or not number or tonumber(number) < tonumber(ARGV[2]) or is_at_large(state[2]) then
     number, longest = next_token(clock()), nil
   end
   if not longest or longest < tonumber(lease) or (state[3] or '') ~= '' then
