@@ -1,6 +1,8 @@
 package redlock
 
 import (
+	"context"
+
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/internal/grant"
 )
@@ -25,4 +27,17 @@ func First(clients []*latchkey.Client, name string) int {
 		panic(err)
 	}
 	return w.first
+}
+
+// Adopt has a hold take a further part, and reports whether it did.
+func Adopt(h *latchkey.Hold, server int) (bool, error) {
+	q, _ := (*grant.Hold)(h).Backing().(*quorum)
+	part, err := q.ways.servers[server].TakePart(context.Background(), 0, q.partLost)
+	if err != nil {
+		return false, err
+	}
+	if q.adopt(server, part) {
+		return true, nil
+	}
+	return false, part.Release(context.Background(), grant.Quietly)
 }

@@ -29,8 +29,8 @@
 //
 // The token of a hold is the greatest that one of its servers gave. It is written to a majority before the
 // lock is held. Any later majority has one of these servers. So tokens grow although the majority changes,
-// as long as a majority keeps its data. As a rule all servers give the same token and nothing needs to be
-// written.
+// as long as a server that both majorities have keeps its data. As a rule all servers give the same token
+// and nothing needs to be written.
 //
 // # What it does not promise
 //
@@ -42,9 +42,12 @@
 // any of these locks safe, and with it one server with a replica is often enough: see
 // [latchkey.WithReplicas].
 //
-// A server that comes back without its data has forgotten who holds the lock. With two such servers of
-// five, two can hold it. So keep a server away for as long as the longest lease, or use [WithUptime]. A
-// server that comes back with old data, as with appendfsync everysec, is not noticed.
+// A server that comes back without its data has forgotten who holds the lock. In its first 50 ms a hold has
+// no more than a majority, and as long as its process cannot reach the other servers. Then one such server is
+// enough for two to hold the lock; later it takes a majority of them. A server whose clock is set forward by
+// a lease is as one that has forgotten. So keep a server away for as long as the longest lease, or use
+// [WithUptime]. A server that comes back with old data, as with appendfsync everysec, is not noticed, nor is
+// a clock.
 //
 // An even number of servers is allowed, and tolerates no more failures than one server less.
 package redlock
