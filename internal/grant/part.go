@@ -14,7 +14,7 @@ import (
 type Part struct {
 	hold      *Hold
 	token     int64              // which the server is to give it; 0: its next one
-	queued    func()             // called when it waits for others; must not block, and may be nil
+	queued    func()             // called when it waits for others; must not block
 	lost      func(reason error) // called once if it is lost; must not block
 	announces atomic.Bool        // its release is published
 }
