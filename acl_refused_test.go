@@ -144,15 +144,7 @@ func TestNoEarNoReleases(t *testing.T) {
 	option := s.Option()
 	option.Username, option.Password = "deaf", "pw"
 	var log lines
-	var locks []*latchkey.Lock
-	for range 2 {
-		c, err := latchkey.New(option, latchkey.WithRedisson(), latchkey.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
-		require.NoError(t, err)
-		t.Cleanup(c.Close)
-		l, err := rlock.New(c, "lock")
-		require.NoError(t, err)
-		locks = append(locks, l)
-	}
+	locks := besideRedisson(t, option, logging(&log))
 	hold, err := locks[0].Lock(t.Context())
 	require.NoError(t, err)
 	next := redistest.Begin(t, locks[1].Lock)

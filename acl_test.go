@@ -102,20 +102,26 @@ func TestACLKeepsTenantsApart(t *testing.T) {
 	}
 }
 
-// The rule is enough for clients that take turns with Redisson, which listen to its channel and to one of
-// ours.
-func TestACLBesideRedisson(t *testing.T) {
-	s := redistest.NewProcess(t)
-	a := newTenants(t, s)
-	var locks []*latchkey.Lock
+// besideRedisson is one lock of two clients that take turns with Redisson.
+func besideRedisson(t *testing.T, option rueidis.ClientOption, opts ...latchkey.Option) (locks []*latchkey.Lock) {
+	t.Helper()
 	for range 2 {
-		c, err := latchkey.New(a.option(t, "mine"), latchkey.WithKeyPrefix("mine:"), latchkey.WithRedisson())
+		c, err := latchkey.New(option, append([]latchkey.Option{latchkey.WithRedisson()}, opts...)...)
 		require.NoError(t, err)
 		t.Cleanup(c.Close)
 		l, err := rlock.New(c, "lock")
 		require.NoError(t, err)
 		locks = append(locks, l)
 	}
+	return locks
+}
+
+// The rule is enough for clients that take turns with Redisson, which listen to its channel and to one of
+// ours.
+func TestACLBesideRedisson(t *testing.T) {
+	s := redistest.NewProcess(t)
+	a := newTenants(t, s)
+	locks := besideRedisson(t, a.option(t, "mine"), latchkey.WithKeyPrefix("mine:"))
 	hold, err := locks[0].Lock(t.Context())
 	require.NoError(t, err)
 	ended := make(chan error)

@@ -24,7 +24,8 @@ type answer struct {
 	err    error
 }
 
-// elsewhere are the servers that an attempt does not ask. The zero value are none.
+// elsewhere is a server that an attempt does not ask: its caller stands in the queue there. The zero value is
+// none.
 type elsewhere struct {
 	server int  // it
 	is     bool // there is one

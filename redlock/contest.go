@@ -84,8 +84,8 @@ func (c *contest) run() (*quorum, error) {
 
 // isCrowded reports whether the last call of this process that came to the coordinator had to wait there.
 func (c *contest) isCrowded() bool {
-	lead := c.coordinator()
-	return lead >= 0 && !c.ways.astray.Load() && c.ways.queued[lead].Queue.Contended()
+	server := c.coordinator()
+	return server >= 0 && !c.ways.astray.Load() && c.ways.queued[server].Queue.Contended()
 }
 
 // coordinator is the server in whose queue contenders stand: the first that is not known to be away; -1:
@@ -121,8 +121,8 @@ func (c *contest) note(err error) error {
 // without the coordinator.
 func (c *contest) awaitTurn() (*quorum, error) {
 	w, waits := c.ways, c.attempt.Waits
-	lead := c.coordinator()
-	p := w.standAt(waits, lead)
+	server := c.coordinator()
+	p := w.standAt(waits, server)
 	if w.astray.Load() {
 		c.listen()
 	}
@@ -132,10 +132,10 @@ func (c *contest) awaitTurn() (*quorum, error) {
 		select {
 		case got := <-p.came:
 			if got.err != nil {
-				return nil, c.refused(lead)
+				return nil, c.refused(server)
 			}
 			w.astray.Store(false)
-			q, err := w.complete(waits, p.quorum, w.proposal(lead, got.part), elsewhere{})
+			q, err := w.complete(waits, p.quorum, w.proposal(server, got.part), elsewhere{})
 			return q, c.note(err)
 		case <-p.queued:
 			p.queued = nil
@@ -152,11 +152,11 @@ func (c *contest) awaitTurn() (*quorum, error) {
 			p.leave()
 			return nil, fail.ErrClosed
 		}
-		if c.coordinator() != lead {
+		if c.coordinator() != server {
 			p.leave()
 			return nil, fail.ErrNotAcquired
 		}
-		q, err := c.try(elsewhere{server: lead, is: true, taken: w.queued[lead].InQueue() > 0})
+		q, err := c.try(elsewhere{server: server, is: true, taken: w.queued[server].InQueue() > 0})
 		if err == nil || final(err) {
 			p.leave()
 			w.astray.Store(err == nil)
@@ -175,12 +175,12 @@ func (c *contest) unsaid() error {
 }
 
 // refused is the error of a wait that the coordinator has ended.
-func (c *contest) refused(lead int) error {
+func (c *contest) refused(server int) error {
 	switch {
 	case c.ways.Client().Closing.Err() != nil:
 		return fail.ErrClosed
 	case c.attempt.Waits.Err() == nil:
-		c.unfit[lead] = true
+		c.unfit[server] = true
 	}
 	return c.unsaid()
 }
