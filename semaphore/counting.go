@@ -16,24 +16,27 @@ import (
 // that died do not come back: where that matters use [Semaphore]. Any number of goroutines share it. There
 // is no usable zero value: see [NewCounting].
 //
-// Requests are granted in the order of arrival. Each takes effect once, also when its reply was lost and
-// it was sent again: Redis keeps a record of it until the client says that it was answered, and for ten
-// minutes at most. A process that dies between being granted permits and releasing them keeps them.
+// Requests are granted in the order of arrival. As long as a process does not know that others wait, its
+// goroutines pass single permits on without a command, as those of a [Semaphore] do: a Release of one leaves
+// it to the next goroutine in the line.
+//
+// Each request and release takes effect once, also when its reply was lost and it was sent again: Redis keeps
+// a record of it until the client says that it was answered, and for ten minutes at most. A process that dies
+// between being granted permits and releasing them keeps them.
 // [latchkey.Client.Shutdown] does not wait for them: release them first.
 type Counting struct{ base base }
 
-// NewCounting returns the plain semaphore of a name. It does no I/O. It takes the options of [New], but
-// not those about leases, nor [WithBudget]: [WithoutLocalHandOff] is what it does anyway. It returns
-// ErrInvalid for those, for names that are not as for package rlock, a nil client, options out of range,
-// and a client with [latchkey.WithReplicas]: it would not wait for them. Use one name as one kind of
-// thing only. Semaphores of either kind and latches are plain numbers in Redis, as Redisson's are. They
-// are not told apart: each takes the number of another as its own, without an error. To look for what
-// lies beside it would cost every call a further key.
+// NewCounting returns the plain semaphore of a name. It does no I/O. It takes the options of [New], but not
+// those about leases, nor [WithBudget]. It returns ErrInvalid for those, for names that are not as for
+// package rlock, a nil client, options out of range, and a client with [latchkey.WithReplicas]: it would not
+// wait for them. Use one name as one kind of thing only. Semaphores of either kind and latches are plain
+// numbers in Redis, as Redisson's are. They are not told apart: each takes the number of another as its own,
+// without an error. To look for what lies beside it would cost every call a further key.
 func NewCounting(c *latchkey.Client, name string, opts ...Option) (*Counting, error) {
 	o, inner := set(opts), (*session.Handle)(c).Client()
 	switch {
 	case o.passes:
-		return nil, fail.Wrap(name, fail.Invalid("nobody holds the permits of a counting semaphore, so nobody passes them on"))
+		return nil, fail.Wrap(name, fail.Invalid("a counting semaphore has no budget: it passes on only single permits, and only while nobody else waits"))
 	case len(o.leases) > 0:
 		return nil, fail.Wrap(name, fail.Invalid("the permits of a counting semaphore have no lease"))
 	case inner != nil && inner.Options.Replicas > 0:
@@ -83,7 +86,8 @@ func (s *Counting) TryAcquireFor(ctx context.Context, n int, wait time.Duration)
 // on in the background, for nine minutes, or until the client is closed.
 //
 // It returns [ErrNotInitialized], and adds nothing, when nobody has set a number of permits. It returns
-// ErrInvalid, and adds nothing, when there would be more than [MaxCapacity].
+// ErrInvalid, and adds nothing, when there would be more than [MaxCapacity]. A permit that is left to a
+// goroutine of the process is not added, and neither error is found then.
 func (s *Counting) Release(ctx context.Context, n int) error {
 	if err := s.base.validPermits(n, MaxCapacity); err != nil {
 		return err
@@ -91,6 +95,10 @@ func (s *Counting) Release(ctx context.Context, n int) error {
 	q := s.base.p.Queue
 	if q.At.Client.Stopped.Err() != nil { // it works while Shutdown waits: permits must come back then, too
 		return fail.Wrap(s.base.p.Name, fail.ErrClosed)
+	}
+	if n == 1 && s.base.p.PassOn() {
+		s.base.p.GaveBack(ctx, n)
+		return nil
 	}
 	if err := q.At.FinishInBackground(ctx, s.base.pool.newPlainRelease(n).send); err != nil {
 		return fail.Wrap(s.base.p.Name, err)

@@ -111,7 +111,7 @@ func TestCounting(t *testing.T) {
 	})
 }
 
-// A budget within which nothing is passed on is what it does anyway.
+// A budget cannot be set, but for none.
 func TestCountingWithoutABudget(t *testing.T) {
 	s := redistest.New(t)
 	c, err := latchkey.New(s.Option())

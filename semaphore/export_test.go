@@ -24,3 +24,6 @@ func InLine(s *Semaphore) int { return s.base.p.InLine() }
 
 // InQueue is how many requests of the client are in the queue, as far as it knows.
 func InQueue(s *Semaphore) int { return s.base.p.InQueue() }
+
+// PlainInLine is InLine of a plain semaphore.
+func PlainInLine(s *Counting) int { return s.base.p.InLine() }

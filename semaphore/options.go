@@ -75,7 +75,7 @@ func WithBudget(holds int, span time.Duration) Option {
 }
 
 // WithoutLocalHandOff has every request queue in Redis, in the order in which Redis received them, and every
-// release go there. Of this and [WithBudget] the last counts. A [Counting] does it anyway.
+// release go there. Of this and [WithBudget] the last counts.
 func WithoutLocalHandOff() Option {
 	return func(o *settings) { o.budget, o.passes = grant.WithoutLocalHandOff(), false }
 }
@@ -90,11 +90,11 @@ type settings struct {
 }
 
 // passing is how far permits are passed on inside the process.
-func (s *settings) passing(kind *grant.Kind) grant.Option {
+func (s *settings) passing() grant.Option {
 	switch {
 	case s.budget != nil:
 		return s.budget
-	case kind == plain || s.demand.Pass || s.demand.Grow: // nobody holds them, or passes the first in a line
+	case s.demand.Pass || s.demand.Grow: // nobody passes the first in a line
 		return grant.WithoutLocalHandOff()
 	default:
 		return grant.WithYielding(grant.DefaultBudgetHolds, grant.DefaultBudgetTime)

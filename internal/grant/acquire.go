@@ -108,7 +108,8 @@ func (p *Primitive) prepare(c *contender) (*Hold, error) {
 	case p.Queue.kind.Exclusive:
 		return p.standInLine(c)
 	default:
-		return p.standForPermits(c)
+		g, err := p.standForPermits(c)
+		return g.hold, err
 	}
 	if g, ok := p.takeParked(c.Parent); ok {
 		return p.goOn(c, g), nil

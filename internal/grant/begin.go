@@ -92,10 +92,7 @@ func (t *tenure) begin(terms *terms) {
 	switch {
 	case !q.kind.Exclusive:
 		t.beginBudget(terms)
-		if grant.Others {
-			t.othersWaitNow()
-		}
-	case grant.Others: // else a message may have said so since
+	case grant.Others: // else a message may have said so since; of permits one always does
 		t.contendNow()
 	}
 	if t.permits == All {

@@ -9,37 +9,70 @@ import (
 
 // Draw acquires without a hold: what is granted is the caller's, and no tenure goes on. It returns the number
 // under which Redis knows that, whether Redis may forget it: nothing of it can arrive any more; and whether
-// it waited for others.
+// it waited for others. The number is 0 when the permit came from the line.
 func (p *Primitive) Draw(a Attempt) (number uint64, settled, contended bool, err error) {
-	if err := p.enter(&a); err != nil {
+	var c contender // filled in place, as in Acquire
+	c.Attempt = a
+	if err := p.enter(&c.Attempt); err != nil {
 		return 0, false, false, err
 	}
-	defer p.leave(&a)
-	if a.Try {
-		if away := p.KnownOutage(); away != nil {
-			return 0, false, false, away
-		}
+	defer p.leave(&c.Attempt)
+	slow := p.slowWait(&c.Attempt)
+	has, err := p.prepareDraw(&c)
+	if err == nil && !has {
+		err = p.Queue.waiters.Wait(c.Waits, &c.tenure.waiter)
+		number, settled, err = p.drawn(&c, err)
 	}
-	t := p.newDraw(&a)
-	if t == nil {
-		return 0, false, false, fail.Wrap(p.Name, fail.ErrClosed)
-	}
-	slow := p.slowWait(&a)
-	err = p.Queue.waiters.Wait(a.Waits, &t.waiter)
 	slow.End()
-	contended = t.endsContention()
-	if err != nil {
-		return 0, false, contended, p.failed(&a, err)
-	}
-	return t.waiter.Number, t.drawn(), contended, nil
+	return number, settled, c.ends(), err
 }
 
-// newDraw is newTenure for an attempt that ends without a hold. It stands apart because of what Draw has on
-// its stack while it sleeps.
+// prepareDraw comes before c competes. It reports whether c need not: it has a permit. It stands apart
+// because of what Draw has on its stack while it sleeps.
 //
 //go:noinline
-func (p *Primitive) newDraw(a *Attempt) *tenure {
-	return p.newTenure(&contender{Attempt: *a})
+func (p *Primitive) prepareDraw(c *contender) (has bool, err error) {
+	switch {
+	case !c.Try && p.Delegate:
+		g, err := p.standForPermits(c)
+		if g.permit || err != nil {
+			return g.permit, err
+		}
+	case c.Try:
+		if away := p.KnownOutage(); away != nil {
+			return false, away
+		}
+		fallthrough
+	default:
+		c.tenure = p.newTenure(c)
+	}
+	if c.tenure != nil {
+		return false, nil
+	}
+	if c.inTurn {
+		p.Queue.passOn(p.Shared)
+	}
+	return false, fail.Wrap(p.Name, fail.ErrClosed)
+}
+
+// drawn ends the tenure of a wait that has ended with err.
+//
+//go:noinline
+func (p *Primitive) drawn(c *contender, err error) (number uint64, settled bool, _ error) {
+	if err != nil {
+		return 0, false, p.failed(&c.Attempt, err)
+	}
+	t, q := c.tenure, p.Queue
+	q.mu.Lock()
+	if t.waiter.Demand.Turns > 0 {
+		q.passed.grow(&t.terms.budget)
+	}
+	if c.inTurn {
+		t.hasTurn = false
+		q.letIn(t.waiter.Sequence() == 0)
+	}
+	q.mu.Unlock()
+	return t.waiter.Number, t.settled(), nil
 }
 
 // ended ends a tenure that had no holds, and whose grant nobody here has any more.
@@ -49,10 +82,10 @@ func (t *tenure) ended() {
 	t.queue.waiters.End(&t.waiter)
 }
 
-// drawn ends a tenure whose grant is the caller's, and reports whether nothing of it can arrive any more.
+// settled ends a tenure whose grant is the caller's, and reports whether nothing of it can arrive any more.
 // While a copy of its acquire, or a message about it, may still arrive, it stays known here and in Redis, so
 // that these are not taken for something else.
-func (t *tenure) drawn() (settled bool) {
+func (t *tenure) settled() bool {
 	c, n := t.queue.At.Client, t.waiter.Number
 	if !t.queue.waiters.Outstanding(&t.waiter) {
 		t.ended()

@@ -21,7 +21,8 @@ import (
 // standForPermits waits in the line for permits that are given on, or for the turn to compete. Where nobody
 // stands in line, and nobody had to queue, there may be enough for all that come now. So they compete beside
 // the delegate, without the turn, and their requests share a script.
-func (p *Primitive) standForPermits(c *contender) (*Hold, error) {
+// It returns what c was given: the turn, or nothing of the line, means that c competes.
+func (p *Primitive) standForPermits(c *contender) (gift, error) {
 	q := p.Queue
 	q.mu.Lock()
 	apart := p.terms.yields && (c.Permits > 1 || q.others.wait()) // a larger one may fit later than those behind it
@@ -29,14 +30,14 @@ func (p *Primitive) standForPermits(c *contender) (*Hold, error) {
 	q.mu.Unlock()
 	if apart || !alone && !next && q.waiters.Queued() == 0 {
 		c.tenure = p.newTenure(c)
-		return nil, nil //nolint:nilnil // it competes
+		return gift{}, nil
 	}
 	g, err := p.enterLine(c)
-	if g.hold != nil || err != nil {
-		if err != nil {
-			err = p.failed(&c.Attempt, err)
-		}
-		return g.hold, err
+	switch {
+	case err != nil:
+		return g, p.failed(&c.Attempt, err)
+	case g.has():
+		return g, nil
 	}
 	q.mu.Lock()
 	q.rivals++
@@ -47,7 +48,7 @@ func (p *Primitive) standForPermits(c *contender) (*Hold, error) {
 		t.waiter.Demand.Turns = p.terms.holds
 	}
 	c.tenure = t
-	return nil, nil //nolint:nilnil // it competes
+	return g, nil
 }
 
 // inherit returns the tenure with which the new delegate competes: the one that was left to it, if that
@@ -158,11 +159,6 @@ func (o *others) wait() bool { return !o.heard.IsZero() && time.Since(o.heard) <
 func (t *tenure) othersWait() {
 	t.queue.mu.Lock()
 	defer t.queue.mu.Unlock()
-	t.othersWaitNow()
-}
-
-// othersWaitNow is othersWait with the mutex held.
-func (t *tenure) othersWaitNow() {
 	if t.terms.yields {
 		t.queue.others.heard = time.Now()
 		t.queue.alone.line.disband()

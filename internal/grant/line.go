@@ -31,12 +31,16 @@ type wish struct {
 	permits   int
 }
 
-// gift is what a goroutine in the line gets: it holds, or it has the turn of the line.
+// gift is what a goroutine in the line gets: it holds, it has a permit, or it has the turn of the line.
 type gift struct {
-	hold *Hold   // nil: it has the turn, and must compete
-	left *tenure // with the turn: what the one before has left; nil: nothing
-	none error   // why it gets neither: the line was closed; nil: it gets one
+	hold   *Hold   // nil: it has the turn, and must compete, unless it has a permit
+	permit bool    // it has one, without a hold: see allowance
+	left   *tenure // with the turn: what the one before has left; nil: nothing
+	none   error   // why it gets nothing: the line was closed; nil: it gets something
 }
+
+// has reports whether it is what the goroutine stood in the line for.
+func (g *gift) has() bool { return g.hold != nil || g.permit }
 
 // place is that of a goroutine that waits. A place and its channel are used again: under contention each turn
 // would cost two otherwise.
@@ -49,7 +53,7 @@ type place struct {
 
 // enterLine waits in the line until the caller holds, or has the turn. When ctx ends before, it returns the
 // cause, and when the line is closed the reason. Then the caller has neither: what came as ctx ended has been
-// left to the next, parked, or given back.
+// left to the next, parked, or given back. A permit that came then is the caller's.
 // waits is called when it waits; it may be nil.
 func (q *Queue) enterLine(ctx context.Context, w wish, waits func()) (gift, error) {
 	l := &q.half(w.primitive.Shared).line
@@ -75,7 +79,7 @@ func (q *Queue) enterLine(ctx context.Context, w wish, waits func()) (gift, erro
 		select {
 		case g = <-p.came:
 		case <-ended:
-			return gift{}, q.withdraw(l, p, ctx)
+			return q.withdraw(l, p, ctx)
 		}
 	}
 	l.leave(p)
@@ -99,19 +103,21 @@ func (q *Queue) first(w *wish, l *line) gift {
 	return w.givenTurn(left, time.Now())
 }
 
-// withdraw is the end of a wait in the line whose context has ended. It returns the cause.
+// withdraw is the end of a wait in the line whose context has ended. It returns the cause, or a permit that
+// came before that: nobody else would give that back.
 //
 //go:noinline
-func (q *Queue) withdraw(l *line, p *place, ended context.Context) error {
+func (q *Queue) withdraw(l *line, p *place, ended context.Context) (gift, error) {
 	q.mu.Lock()
 	waits := p == l.first || p.previous != nil
 	if waits {
 		l.remove(p)
 	}
 	q.mu.Unlock()
+	var g gift
 	if !waits { // a gift came with it out of the line
-		switch g := <-p.came; {
-		case g.none != nil:
+		switch g = <-p.came; {
+		case g.none != nil || g.permit:
 		case g.hold != nil:
 			g.hold.turn().undo()
 		case !q.pass(l, g.left):
@@ -119,7 +125,10 @@ func (q *Queue) withdraw(l *line, p *place, ended context.Context) error {
 		}
 	}
 	l.leave(p)
-	return context.Cause(ended)
+	if g.permit {
+		return g, nil
+	}
+	return gift{}, context.Cause(ended)
 }
 
 // givenTurn is what the turn of the line is for w, with what the one before has left: a hold, where that is

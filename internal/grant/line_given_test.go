@@ -122,3 +122,39 @@ func TestGivenIsNotLost(t *testing.T) {
 	}
 	require.Greater(t, got.Load(), int64(1000))
 }
+
+// A permit that nobody holds is its goroutine's also when the context of that ends in the same instant:
+// nobody else would give it back.
+// Rule 41.
+func TestPassedPermitIsNotLost(t *testing.T) {
+	both := 0
+	for range 500 { // which comes first is left to chance
+		synctest.Test(t, func(t *testing.T) {
+			r := newRoom(t, &Kind{}, WithBudget(1, time.Second))
+			r.Delegate = true
+			_, err := r.enter(t.Context(), 1)
+			require.NoError(t, err)
+			ctx, cancel := context.WithCancel(t.Context())
+			var waited gift
+			ended := make(chan error, 1)
+			go func() {
+				var err error
+				waited, err = r.enter(ctx, 1)
+				ended <- err
+			}()
+			synctest.Wait()
+			require.False(t, r.PassOn(), "nothing was granted")
+			r.Queue.passed.grow(&r.terms.budget)
+			cancel()
+			passed := r.PassOn()
+			err = <-ended
+			require.Equal(t, passed, waited.permit)
+			require.Equal(t, passed, err == nil)
+			require.False(t, r.PassOn(), "nobody waits")
+			if passed {
+				both++
+			}
+		})
+	}
+	require.Positive(t, both)
+}

@@ -45,6 +45,7 @@ type Queue struct {
 	ends   alarm // when what is parked is looked at
 	worth  worth
 	others others
+	passed allowance
 	deaf   time.Time // until then nobody waits for the inbox to linger: see awaitHearing
 }
 

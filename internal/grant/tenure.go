@@ -111,6 +111,9 @@ func (t *tenure) Hear(m lua.Message) {
 		if !t.queue.At.ServerClock.FitsMessage(m.Now) {
 			t.queue.At.ReadClock()
 		}
+		if m.Others && !t.queue.kind.Exclusive {
+			t.othersWait()
+		}
 		if !t.queue.waiters.Granted(&t.waiter, m) {
 			t.queue.At.Client.Go(func() { t.refuse(m) })
 		}

@@ -103,7 +103,7 @@ type Demand struct {
 	Unset   bool // wait although it is not set how many permits there are
 	Shared  bool // hold together with others: the read half of a read-write lock
 	Lingers bool // a lock may stay with its process without a hold
-	Turns   int  // of permits: reserve tokens for so many further turns; at most 9999
+	Turns   int  // of permits: how many further turns may follow, for which tokens are reserved if they are leased; at most 9999
 
 	// Uptime is how long, in ms, the server of a lock must have been up if it does not know the name; 0: no
 	// matter. It is not told to the queue: who asks for it only tries.

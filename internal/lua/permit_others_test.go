@@ -89,10 +89,8 @@ func TestLastInTheQueueIsToldOnce(t *testing.T) {
 				require.Positive(t, b.take("A:1", "1", lua.First).Token)
 			}
 			require.True(t, b.take("A:2", "1", lua.First).Queued)
-			require.Equal(t, family == lua.Leased, b.take("B:1", "1", lua.First).Others)
-			if family == lua.Leased { // nobody passes on plain permits
-				require.Equal(t, lua.Want, box.next(t).Kind)
-			}
+			require.True(t, b.take("B:1", "1", lua.First).Others)
+			require.Equal(t, lua.Want, box.next(t).Kind)
 			b.take("B:2", "1", lua.First)
 			b.take("D:1", "1", lua.First)
 			b.drain("A", func(m lua.Message) { require.Fail(t, "told", "%c", m.Kind) })

@@ -21,7 +21,7 @@ func newCounting(p *place) *counting {
 	m := &counting{pool: pool{place: p, stated: -1, granted: func(*request) {}}}
 	m.asks = func(client int) error { _, err := m.all[client][0].Available(context.Background()); return err }
 	for n, c := range p.clients {
-		for _, v := range variants[:passing] { // nobody holds such permits, and nobody passes them on
+		for _, v := range variants[:passing] { // they have no budget that could be set
 			s, err := semaphore.NewCounting(c, p.name, v.options...)
 			require.NoError(p.t, err)
 			m.all[n] = append(m.all[n], s)

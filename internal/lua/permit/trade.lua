@@ -19,7 +19,8 @@
 --              g  waits although there are fewer permits
 --              u  waits until the semaphore is initialised
 --              d  takes all that are free (mode try)
---              t<number>  so many tokens are reserved for further turns of the same permits; it stands last
+--              t<number>  the client may pass the permits on so often: for that it gets tokens of leased
+--                         permits, and hears whether others wait; it stands last
 --       give   the id's queue entry when it may be queued, else the empty string; how many permits the owner
 --              keeps; unused
 --       put    how many permits to add (plain permits); unused; unused

@@ -483,7 +483,8 @@ local function serve(self, looks)
         else
           local short = lease > SHORT and SHORT or lease
           local record = take(owner, n, short, true, place.turns)
-          messages[#messages + 1] = {client, 'grant', place.number, record.token, short, record.reserved or 0}
+          messages[#messages + 1] =
+            {client, 'grant', place.number, record.token, short, record.reserved or 0, place.turns}
         end
         if lease < briefest then briefest = lease end
         place[2] = true
@@ -511,7 +512,7 @@ local function look_around()
   others = 0
   local own = '1:' .. string.match(ARGV[1], '^[^:]+:')
   local last = list[length]
-  if not COUNTS_HELD or length == 0 or last and last[2] then return end
+  if length == 0 or last and last[2] then return end
   last = last and last[1] or redis.call('LRANGE', QUEUE, -1, -1)[1]
   if string.sub(last, 1, #own) ~= own then
     others = 1
@@ -594,8 +595,8 @@ local function commit_queue()
   for _, m in ipairs(messages) do
     if m[2] == 'grant' then
       local client = m[1]
-      if m[6] > 0 and not wait[client] then wait[client] = others_than(client) end
-      tell_grant(client, KIND, m[3], m[4], m[6], m[6] > 0 and wait[client] or 0, clock, m[5])
+      if m[7] and not wait[client] then wait[client] = others_than(client) end
+      tell_grant(client, KIND, m[3], m[4], m[6], m[7] and wait[client] or 0, clock, m[5])
     else
       tell(m[1], m[2], m[3])
     end
@@ -1015,7 +1016,8 @@ local function serve(self, looks)
         else
           local short = lease > SHORT and SHORT or lease
           local record = take(owner, n, short, true, place.turns)
-          messages[#messages + 1] = {client, 'grant', place.number, record.token, short, record.reserved or 0}
+          messages[#messages + 1] =
+            {client, 'grant', place.number, record.token, short, record.reserved or 0, place.turns}
         end
         if lease < briefest then briefest = lease end
         place[2] = true
@@ -1043,7 +1045,7 @@ local function look_around()
   others = 0
   local own = '1:' .. string.match(ARGV[1], '^[^:]+:')
   local last = list[length]
-  if not COUNTS_HELD or length == 0 or last and last[2] then return end
+  if length == 0 or last and last[2] then return end
   last = last and last[1] or redis.call('LRANGE', QUEUE, -1, -1)[1]
   if string.sub(last, 1, #own) ~= own then
     others = 1
@@ -1126,8 +1128,8 @@ local function commit_queue()
   for _, m in ipairs(messages) do
     if m[2] == 'grant' then
       local client = m[1]
-      if m[6] > 0 and not wait[client] then wait[client] = others_than(client) end
-      tell_grant(client, KIND, m[3], m[4], m[6], m[6] > 0 and wait[client] or 0, clock, m[5])
+      if m[7] and not wait[client] then wait[client] = others_than(client) end
+      tell_grant(client, KIND, m[3], m[4], m[6], m[7] and wait[client] or 0, clock, m[5])
     else
       tell(m[1], m[2], m[3])
     end
