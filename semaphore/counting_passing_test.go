@@ -163,7 +163,11 @@ func TestPlainPermitsArePassedOnAtRandom(t *testing.T) {
 			wg.Go(func() {
 				mine := all[min(n/12, 1)]
 				for range 150 {
-					ctx, cancel := context.WithTimeout(t.Context(), time.Duration(random.IntN(3000))*time.Microsecond)
+					patience := time.Duration(random.IntN(3000)) * time.Microsecond
+					if random.IntN(4) == 0 {
+						patience = long
+					}
+					ctx, cancel := context.WithTimeout(t.Context(), patience)
 					err := mine.Acquire(ctx, 1)
 					cancel()
 					if err != nil {
