@@ -43,11 +43,12 @@ type Owned struct {
 
 // ParseMessage reads what the scripts publish. What it cannot read is Unknown.
 func ParseMessage(text string) (m Message) {
-	fields := strings.SplitN(text, " ", 3)
-	if len(fields) != 3 || fields[0] != Version || len(fields[1]) != 1 {
+	version, rest, _ := strings.Cut(text, " ")
+	letter, rest, found := strings.Cut(rest, " ")
+	if !found || version != Version || len(letter) != 1 {
 		return Message{}
 	}
-	kind, family := Kind(fields[1][0]), Locks
+	kind, family := Kind(letter[0]), Locks
 	switch kind {
 	case 's':
 		kind, family = Grant, Leased
@@ -66,7 +67,7 @@ func ParseMessage(text string) (m Message) {
 	default:
 		return Message{}
 	}
-	id, rest, found := strings.Cut(fields[2], " ")
+	id, rest, found := strings.Cut(rest, " ")
 	n, secret, ok := parseNumber(id)
 	if !ok || !found && kind != Ping {
 		return Message{}

@@ -38,8 +38,11 @@ import "strconv"
 // another script runs in place of the first. As the functions that follow, it appends to args, which is
 // empty: so the arguments of a pair are on the stack of who sends them.
 func (k *Keys) acquireArguments(args []string, claim Claim, floor string, mode Mode, replaced bool) []string {
-	args = append(args, claim.Owner, floor, number(claim.Lease), claim.mode(mode))
 	block := claim.text()
+	if mode == First && claim.Behind && claim.isUsual(block) && claim.Lease >= notShort && k.family == Locks && !replaced {
+		return append(args, claim.Entry(), floor)
+	}
+	args = append(args, claim.Owner, floor, number(claim.Lease), claim.mode(mode))
 	switch {
 	case claim.Uptime > 0:
 		return append(args, block, strconv.Itoa(claim.longest()), number(claim.Uptime))
@@ -47,12 +50,15 @@ func (k *Keys) acquireArguments(args []string, claim Claim, floor string, mode M
 		return append(args, block, strconv.Itoa(claim.longest()))
 	case block != "0" || k.family == ReadWrite:
 		return append(args, block)
-	case mode == First && claim.Behind && claim.Lease >= notShort && !replaced:
-		return append(args[:0], claim.Entry(), args[1])
 	case mode == First, mode == Unqueued:
 		return args[:3]
 	}
 	return args
+}
+
+// isUsual reports whether nothing but the mode has to be said beside the lease.
+func (c Claim) isUsual(block string) bool {
+	return c.Uptime == 0 && c.longest() == DefaultLongest && block == "0"
 }
 
 // notShort is SHORT of shared/inbox.lua.

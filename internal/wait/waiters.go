@@ -58,6 +58,8 @@ type Waiters struct {
 	cancels    schedule
 	sending    bool          // sendCancels runs
 	added      chan struct{} // capacity 1: there is another cancel
+
+	wakes sync.Pool // channels, capacity 1, that nobody sleeps on
 }
 
 // New returns the waiters of a queue in which nobody waits, which mu guards. They ask again at least every
@@ -127,7 +129,10 @@ func (q *Waiters) sleep(ctx context.Context, w *Waiter) {
 		q.mu.Unlock()
 		return
 	}
-	wake := make(chan struct{}, 1)
+	wake, _ := q.wakes.Get().(chan struct{})
+	if wake == nil {
+		wake = make(chan struct{}, 1)
+	}
 	w.notice.wake = wake
 	q.mu.Unlock()
 	if q.closing.Err() != nil { // Close does not see w if it came before
@@ -161,6 +166,13 @@ func (q *Waiters) awake(ctx context.Context, w *Waiter) (done bool, err error) {
 	n := w.notice
 	w.notice.news, w.notice.wake = noNews, nil
 	q.mu.Unlock()
+	if n.wake != nil { // nobody else has it any more
+		select {
+		case <-n.wake:
+		default:
+		}
+		q.wakes.Put(n.wake)
+	}
 	switch {
 	case n.news != noNews && n.err == nil && ctx.Err() == nil:
 		return true, nil
