@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -24,7 +25,7 @@ type keyed struct {
 	locks  sync.Map
 }
 
-func (k *keyed) Lock(ctx context.Context, key string) (Unlock, error) {
+func (k *keyed) of(key string) (*latchkey.Lock, error) {
 	l, ok := k.locks.Load(key)
 	if !ok {
 		made, err := k.make(k.client, key)
@@ -33,11 +34,30 @@ func (k *keyed) Lock(ctx context.Context, key string) (Unlock, error) {
 		}
 		l, _ = k.locks.LoadOrStore(key, made)
 	}
-	hold, err := l.(*latchkey.Lock).Lock(ctx)
+	return l.(*latchkey.Lock), nil
+}
+
+func (k *keyed) Lock(ctx context.Context, key string) (Unlock, error) {
+	l, err := k.of(key)
+	if err != nil {
+		return nil, err
+	}
+	hold, err := l.Lock(ctx)
 	if err != nil {
 		return nil, err
 	}
 	return func() error { return hold.Unlock(context.Background()) }, nil
+}
+
+func (k *keyed) Try(ctx context.Context, key string) (bool, error) {
+	l, err := k.of(key)
+	if err == nil {
+		_, err = l.TryLock(ctx)
+	}
+	if errors.Is(err, latchkey.ErrNotAcquired) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 func (k *keyed) Close() { k.client.Close() }

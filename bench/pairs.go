@@ -37,6 +37,10 @@ func allPairs() []pairs {
 		{"spinlock", alone(func(addr string) (Contender, error) {
 			return openKeyed(addr, newSpinlock, append(patient[:len(patient):len(patient)], latchkey.WithoutPubSub())...)
 		})},
+		{"attempt at a spinlock that is held", refused(func(addr string) (Contender, error) {
+			return openKeyed(addr, newSpinlock, append(patient[:len(patient):len(patient)], latchkey.WithoutPubSub())...)
+		})},
+		{"attempt at a redislock that is held", refused(openRedislock)},
 		{"rwlock, write", again(writing)},
 		{"rwlock, read", again(reading)},
 		{"permit of a semaphore", again(ofJob(permitsOf, "leased"))},
@@ -69,6 +73,38 @@ func again(open taking) opening {
 			}
 			return nil
 		}, closed, err
+	}
+}
+
+// trier is a contender that can try once.
+type trier interface {
+	// Try reports whether it has the lock.
+	Try(ctx context.Context, key string) (bool, error)
+}
+
+// refused is a lock that another client holds, and that is tried.
+func refused(open func(addr string) (Contender, error)) opening {
+	return func(addr string) (run func(n int) error, closed func(), err error) {
+		var both [2]Contender
+		for i := range both {
+			if both[i], err = open(addr); err != nil {
+				return nil, nil, err
+			}
+		}
+		unlock, err := both[0].Lock(context.Background(), "pair")
+		return func(n int) error {
+				for range n {
+					if held, err := both[1].(trier).Try(context.Background(), "pair"); held || err != nil {
+						return errors.Join(errors.New("a lock that is held was taken, or an attempt failed"), err)
+					}
+				}
+				return nil
+			}, func() {
+				_ = unlock() // the server ends with it
+				for _, c := range both {
+					c.Close()
+				}
+			}, err
 	}
 }
 

@@ -63,6 +63,14 @@ func openFrequentRedislock(addr string) (Contender, error) {
 	return bsmLock{c, redislock.New(c), time.Millisecond, 128 * time.Millisecond}, nil
 }
 
+func (l bsmLock) Try(ctx context.Context, key string) (bool, error) {
+	_, err := l.locks.Obtain(ctx, key, lease, nil)
+	if errors.Is(err, redislock.ErrNotObtained) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 func (l bsmLock) Lock(ctx context.Context, key string) (Unlock, error) {
 	for { // without a deadline of its own it would end after the lease
 		held, err := l.locks.Obtain(ctx, key, lease, &redislock.Options{RetryStrategy: redislock.ExponentialBackoff(l.first, l.last)})

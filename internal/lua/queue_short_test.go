@@ -220,3 +220,63 @@ func TestShortWaysOfLeases(t *testing.T) {
 		}
 	})
 }
+
+// An attempt that finds an owner of ours takes the short way: it is told how long the lease lasts, and nothing
+// else happens. What has to be done takes the long way, whose reply tells the time.
+// Rule 1.
+func TestShortAttempt(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		b := newBench(t, s)
+		attempt := func(owner string) lua.Acquired {
+			t.Helper()
+			a := b.acquire(owner, 10_000, lua.Try)
+			require.False(t, a.Queued)
+			return a
+		}
+		refused := func(short bool) {
+			t.Helper()
+			a := attempt("B:1")
+			require.Zero(t, a.Token)
+			require.Positive(t, a.Ends)
+			require.LessOrEqual(t, a.Ends, int64(10_000))
+			require.Equal(t, short, a.Now == 0, "the short way")
+			require.Equal(t, "A:1", b.inspect().Owner)
+		}
+		token := attempt("A:1").Token
+		require.Positive(t, token)
+		refused(true)
+		require.Equal(t, token, attempt("A:1").Token, "it may not have heard that it has the lock")
+		over, err := b.conn.Acquire(t.Context(), b.lock, lua.Claim{Owner: "B:1", Lease: 10_000, Until: 1}, 0, lua.Try)
+		require.NoError(t, err)
+		require.False(t, over.Late, "it does nothing in any case")
+		require.Positive(t, over.Ends)
+		b.open("C")
+		require.True(t, b.acquire("C:1", 10_000, lua.First).Queued)
+		refused(true)
+
+		value := b.value()
+		as := func(v string) {
+			t.Helper()
+			require.NoError(t, b.do("HSET", b.lock.Name(), "A:1", v).Error())
+		}
+		number := value[:17]
+		as(number + "+32/10000")
+		refused(true)
+		as(number + "l/10000")
+		refused(false)
+		as(number + "/10000!" + number[1:])
+		require.Zero(t, attempt("B:1").Token)
+		as(number + "/10000")
+		require.NoError(t, b.do("PEXPIRE", b.lock.Name(), "50000").Error())
+		refused(false) // the lease was cut
+		refused(true)
+		for _, v := range []string{"2", number + "0/10000", number + "+12345/10000", number + "/12345678901", number} {
+			as(v)
+			_, err := b.conn.Acquire(t.Context(), b.lock, lua.Claim{Owner: "B:1", Lease: 10_000}, 0, lua.Try)
+			long, errLong := b.conn.Acquire(t.Context(), b.lock, lua.Claim{Owner: "B:1", Lease: 10_000}, 0, lua.Again)
+			require.Equal(t, err == nil, errLong == nil, "%s: %v, %v", v, err, errLong)
+			require.Zero(t, long.Token)
+			b.leave(t, "B:1")
+		}
+	})
+}

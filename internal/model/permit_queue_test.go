@@ -161,7 +161,7 @@ func (s *trade[I]) join(id I, d demand, m mode, aside bool) bool {
 
 // lookAround finds out whether other clients wait, as both ends of the queue say. The last one is told.
 func (s *trade[I]) lookAround() {
-	if s.plain || s.length == 0 || s.read == s.length && s.list[s.length-1].gone {
+	if s.length == 0 || s.read == s.length && s.list[s.length-1].gone {
 		return
 	}
 	if last := s.list[s.length-1]; !s.mine(last.id) {

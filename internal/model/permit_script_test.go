@@ -154,6 +154,9 @@ func (s *trade[I]) own(id I, n int, short bool, turns int64) *holding[I] {
 	if !s.plain {
 		token = s.next()
 	}
+	if s.plain {
+		turns = 0 // there are no tokens to reserve
+	}
 	if !s.tokensNotReserved {
 		s.last += turns
 	}

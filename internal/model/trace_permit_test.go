@@ -353,7 +353,7 @@ func (t *permitTrial) heard(s *trade[string]) error {
 			return errStep("%s hears that %d was taken, and it was %d", d.id, m.Token, d.token)
 		case d.kind != granted:
 			continue
-		case m.Reserved > 0 && m.Others != d.others:
+		case d.block > 0 && m.Others != d.others:
 			return errStep("a grant to %s says that others wait: %t", d.id, m.Others)
 		case m.Lease != min(t.leases[d.id], notConfirmed) && !t.plain:
 			return errStep("a grant to %s is for %d ms", d.id, m.Lease)

@@ -34,7 +34,7 @@
 --                                     another one may end then (shared/pace.lua); -1: no lease ends
 --                                     now: the server's clock in microseconds
 --       ends, as a number             queued, and the number of its place is the clock as the caller reckons
---       {BUSY, ends, now}             somebody else holds it (mode try)
+--       {BUSY, ends, now}             somebody else holds it (mode try); now may be 0: not told
 --       {FULL, length, now}           the queue is full
 --       {LATE, 0, now}                the deadline was over: nothing was done
 --       {LINGERS, ends, now}          somebody else holds it (mode try), who may linger, and was told that

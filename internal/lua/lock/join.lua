@@ -1,9 +1,20 @@
 -- join: the short way into the queue of a lock, in an acquire: an id that nothing can have queued before
--- finds another owner of ours that does not hand on inside, and no lease is short. Keys, ARGV and replies:
--- as in lock/acquire.lua; entry: that of the id, if it was sent. It makes no functions, as each costs as much
--- as a command. Where there is more to it, nothing is done, and the caller goes on.
+-- finds another owner of ours that does not hand on inside, and no lease is short. It is also that of an
+-- attempt that finds another owner of ours. Keys, ARGV and replies: as in lock/acquire.lua; entry: that of
+-- the id, if it was sent. It makes no functions, as each costs as much as a command. Where there is more to
+-- it, nothing is done, and the caller goes on.
 
-if not moving and (entry or not ARGV[4] and (#ARGV[3] > 4 or #ARGV[3] == 4 and ARGV[3] >= '2000')) then
+if not moving and ARGV[4] and string.sub(ARGV[4], 1, 3) == 'try' then
+  -- Nothing is done, so it does not matter whether the deadline is over. Who hands on inside need not hear of
+  -- an attempt.
+  local held = redis.call('HRANDFIELD', NAME, '2', 'WITHVALUES')
+  local value = #held == 2 and held[1] ~= ARGV[1] and held[2] or ''
+  local number, reserved, longest = string.match(value, '^t(%d+)%+?(%d*)/(%d+)$')
+  if number and #number <= 16 and #reserved <= 4 and #longest <= 10 then -- see shared/value.lua
+    local left = redis.call('PTTL', NAME)
+    if left > 0 and left <= tonumber(longest) then return {REPLY_BUSY, left, 0} end -- else it must be cut
+  end
+elseif not moving and (entry or not ARGV[4] and (#ARGV[3] > 4 or #ARGV[3] == 4 and ARGV[3] >= '2000')) then
   local held = redis.call('HRANDFIELD', NAME, '2', 'WITHVALUES')
   local value = #held == 2 and held[1] ~= ARGV[1] and held[2] or ''
   local left, granted

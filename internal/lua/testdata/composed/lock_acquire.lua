@@ -52,7 +52,15 @@ end
 else
   entry = ARGV[1]
 end
-if not moving and (entry or not ARGV[4] and (#ARGV[3] > 4 or #ARGV[3] == 4 and ARGV[3] >= '2000')) then
+if not moving and ARGV[4] and string.sub(ARGV[4], 1, 3) == 'try' then
+  local held = redis.call('HRANDFIELD', NAME, '2', 'WITHVALUES')
+  local value = #held == 2 and held[1] ~= ARGV[1] and held[2] or ''
+  local number, reserved, longest = string.match(value, '^t(%d+)%+?(%d*)/(%d+)$')
+  if number and #number <= 16 and #reserved <= 4 and #longest <= 10 then -- see shared/value.lua
+    local left = redis.call('PTTL', NAME)
+    if left > 0 and left <= tonumber(longest) then return {-1, left, 0} end -- else it must be cut
+  end
+elseif not moving and (entry or not ARGV[4] and (#ARGV[3] > 4 or #ARGV[3] == 4 and ARGV[3] >= '2000')) then
   local held = redis.call('HRANDFIELD', NAME, '2', 'WITHVALUES')
   local value = #held == 2 and held[1] ~= ARGV[1] and held[2] or ''
   local left, granted
@@ -529,7 +537,15 @@ end
 else
   entry = ARGV[1]
 end
-if not moving and (entry or not ARGV[4] and (#ARGV[3] > 4 or #ARGV[3] == 4 and ARGV[3] >= '2000')) then
+if not moving and ARGV[4] and string.sub(ARGV[4], 1, 3) == 'try' then
+  local held = redis.call('HRANDFIELD', NAME, '2', 'WITHVALUES')
+  local value = #held == 2 and held[1] ~= ARGV[1] and held[2] or ''
+  local number, reserved, longest = string.match(value, '^t(%d+)%+?(%d*)/(%d+)$')
+  if number and #number <= 16 and #reserved <= 4 and #longest <= 10 then -- see shared/value.lua
+    local left = redis.call('PTTL', NAME)
+    if left > 0 and left <= tonumber(longest) then return {-1, left, 0} end -- else it must be cut
+  end
+elseif not moving and (entry or not ARGV[4] and (#ARGV[3] > 4 or #ARGV[3] == 4 and ARGV[3] >= '2000')) then
   local held = redis.call('HRANDFIELD', NAME, '2', 'WITHVALUES')
   local value = #held == 2 and held[1] ~= ARGV[1] and held[2] or ''
   local left, granted
