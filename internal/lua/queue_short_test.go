@@ -221,8 +221,8 @@ func TestShortWaysOfLeases(t *testing.T) {
 	})
 }
 
-// An attempt that finds an owner of ours takes the short way: it is told how long the lease lasts, and nothing
-// else happens. What has to be done takes the long way, whose reply tells the time.
+// An attempt that finds an owner of ours takes the short way: it is told how long the lease lasts, and
+// nothing else happens. What has to be done takes the long way, whose reply tells the time.
 // Rule 1.
 func TestShortAttempt(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {

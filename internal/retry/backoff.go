@@ -35,9 +35,26 @@ func (b *Backoff) Reset() { b.span = 0 }
 // Until returns a context that ends with either of the two, with the cause of the one that ended first. Its
 // values are those of ctx. stop must be called.
 func Until(ctx, closing context.Context) (merged context.Context, stop func()) {
+	if ctx.Done() == nil {
+		return valued{closing, ctx}, func() {}
+	}
 	merged, cancel := context.WithCancelCause(ctx)
 	unhook := context.AfterFunc(closing, func() { cancel(context.Cause(closing)) })
 	return merged, func() { unhook(); cancel(nil) }
+}
+
+// valued is a context that has the values of another one as well, which never ends.
+type valued struct {
+	context.Context
+	values context.Context
+}
+
+// Value asks the context itself first: package context finds the cause of its end by that.
+func (v valued) Value(key any) any {
+	if found := v.Context.Value(key); found != nil {
+		return found
+	}
+	return v.values.Value(key)
 }
 
 // Sleep pauses for d. It returns the cause when ctx ends before.
