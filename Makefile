@@ -81,8 +81,8 @@ bench-full: ## compare with longer and more rounds, and with etcd; takes an hour
 	$(GO) run ./bench --full --etcd
 
 .PHONY: bench-instructions
-bench-instructions: ## count the server's instructions for a pair, in two minutes (needs redis-server and valgrind)
-	$(GO) run ./bench --instructions
+bench-instructions: ## count the server's instructions for a pair, in two minutes (needs redis-server and valgrind); BENCH='--server "..."' for another server
+	$(GO) run ./bench --instructions $(BENCH)
 
 .PHONY: bench-packages
 bench-packages: ## run the benchmarks of the packages, each compared with its floor

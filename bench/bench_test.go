@@ -199,6 +199,17 @@ func TestHandOffIsWaitedFor(t *testing.T) {
 }
 
 // A median, and a spread as a share of it.
+// The long sections count by how long they are.
+func TestShareOut(t *testing.T) {
+	r := summary([]sample{{Done: 20}, {Done: 10}, {Done: 20}, {Done: 10}})
+	r.shareOut([]sample{{Done: 20}, {Done: 10}, {Done: 20}, {Done: 10}}, time.Millisecond, 10*time.Millisecond)
+	require.InDelta(t, 20.0/60, r.Extra[longHolds], 1e-9)
+	require.InDelta(t, 200.0/240, r.Extra[longTime], 1e-9)
+	none := summary([]sample{{}, {}})
+	none.shareOut([]sample{{}, {}}, time.Millisecond, 10*time.Millisecond)
+	require.NotContains(t, none.Extra, longHolds)
+}
+
 func TestSummary(t *testing.T) {
 	row := Row{Rounds: []Round{{Rate: 10}, {Rate: 30}, {Rate: 20}}}
 	require.InDelta(t, 20, row.median(rate), 0)

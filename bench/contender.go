@@ -46,6 +46,8 @@ var libraries = []library{
 	{name: "rueidislock", open: openRueidislock},
 	{name: "redislock", open: openRedislock},
 	{name: "redislock, as often", open: openFrequentRedislock},
+	{name: "redislock pipelining", open: openPipeliningRedislock},
+	{name: "redsync pipelining", open: openPipeliningRedsync, commands: []string{"set"}},
 	{name: "redsync", open: openRedsync, commands: []string{"set"}},
 	{name: "redsync, as often", open: openFrequentRedsync, commands: []string{"set"}},
 	{name: "floor of five", open: openFloorOfSeveral, commands: []string{"set", "del"}, floor: true, several: true},

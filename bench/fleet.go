@@ -89,9 +89,13 @@ func round(s scenario, contender, at, profiles string, redis *server, duration t
 		if profiles != "" {
 			profile = filepath.Join(profiles, fileName.Replace(fmt.Sprint(s.Name, " ", contender, " ", i+1))+".pprof")
 		}
+		section := s.Section
+		if s.Long > 0 && i%2 == 1 {
+			section = s.Long
+		}
 		p, err := startProcess(job{
 			Kind: kind, Contender: name, Variant: variant, Addr: at, Process: i + 1, Processes: s.Processes,
-			Goroutines: s.Goroutines, Keys: s.Keys, Section: s.Section, Alternate: s.Alternate, Turns: s.Turns, WriteEvery: s.WriteEvery,
+			Goroutines: s.Goroutines, Keys: s.Keys, Section: section, Alternate: s.Alternate, Turns: s.Turns, WriteEvery: s.WriteEvery,
 			Ramp: ramp, Duration: duration, Memory: memory.Name(), Profile: profile,
 		})
 		if p != nil {
@@ -168,6 +172,9 @@ func round(s scenario, contender, at, profiles string, redis *server, duration t
 		commands = l.commands
 	}
 	r = summary(samples)
+	if s.Long > 0 {
+		r.shareOut(samples, s.Section, s.Long)
+	}
 	r.Overlaps, r.Together = w.overlaps.Load(), w.together.Load()
 	calls, micro, cpu, bytes := after.since(before, commands...)
 	seconds := r.Seconds

@@ -61,7 +61,12 @@ func instructions(ctx context.Context, c *cli.Command, before *Results) error {
 	if err != nil {
 		return err
 	}
-	before.Instructions = counted
+	if c.IsSet("server") {
+		before.OnOthers = slices.DeleteFunc(before.OnOthers, func(r *Instructions) bool { return r.Redis == counted.Redis })
+		before.OnOthers = append(before.OnOthers, counted)
+	} else {
+		before.Instructions = counted
+	}
 	return keep(before, c.String("out"))
 }
 
@@ -208,7 +213,7 @@ func (r *Instructions) section() string {
 	fmt.Fprintf(&b, "\n## Instructions in Redis\n\nThousands that the server executes for a pair: one thing is taken and given back. Callgrind counts them, so they\n"+
 		"hardly depend on the machine: runs differ by a few percent. Kernel and network are not in them. Each is the difference of two runs\n"+
 		"that are %s pairs apart.\n"+
-		"Redis %s; valgrind %s; %s. Repeat with `%s`.\n\n", number(float64(r.Pairs)), r.Redis, r.Valgrind, r.When, r.Command)
+		"%s; valgrind %s; %s. Repeat with `%s`.\n\n", number(float64(r.Pairs)), r.Redis, r.Valgrind, r.When, r.Command)
 	floor := 0.0
 	if i := slices.IndexFunc(r.Rows, func(c Count) bool { return c.Contender == "floor" }); i >= 0 {
 		floor = r.Rows[i].Instructions
@@ -226,6 +231,29 @@ func (r *Instructions) section() string {
 	}
 	b.WriteString(markdown(table.Row{"", "thousands of instructions", "compared with the floor", "scripts"}, lines))
 	return b.String()
+}
+
+// onOthers is a table with what other servers need for the same, beside them.
+func (r *Results) onOthers() string {
+	header := table.Row{""}
+	all := append([]*Instructions{r.Instructions}, r.OnOthers...)
+	for _, on := range all {
+		header = append(header, on.Redis)
+	}
+	var lines []table.Row
+	for _, c := range r.Instructions.Rows {
+		line := table.Row{c.Contender}
+		for _, on := range all {
+			cell := ""
+			if i := slices.IndexFunc(on.Rows, func(o Count) bool { return o.Contender == c.Contender && o.Error == "" }); i >= 0 {
+				cell = thousands(on.Rows[i].Instructions)
+			}
+			line = append(line, cell)
+		}
+		lines = append(lines, line)
+	}
+	last := r.OnOthers[len(r.OnOthers)-1]
+	return fmt.Sprintf("\nThe same on other servers, in thousands: `go run ./bench --instructions --server \"...\"`, %s.\n\n", last.When) + markdown(header, lines)
 }
 
 func thousands(n float64) string { return strconv.FormatFloat(n/1000, 'f', 1, 64) }

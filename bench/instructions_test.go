@@ -54,7 +54,7 @@ func TestPerPair(t *testing.T) {
 
 func TestInstructionsSection(t *testing.T) {
 	r := Instructions{
-		When: "2026-01-02", Redis: "7.0", Valgrind: "3.19", Command: "go run ./bench --instructions", Pairs: 1000,
+		When: "2026-01-02", Redis: "Redis 7.0", Valgrind: "3.19", Command: "go run ./bench --instructions", Pairs: 1000,
 		Rows: []Count{
 			{Contender: "floor", Instructions: 20_000, Scripts: 2}, {Contender: "rlock", Instructions: 121_040, Scripts: 2},
 			{Contender: "spinlock", Error: "it | failed"},
@@ -66,6 +66,23 @@ func TestInstructionsSection(t *testing.T) {
 	require.Contains(t, text, "| floor | 20.0 | 1 | 2 |\n| rlock | 121.0 | 6.1 | 2 |\n| spinlock | failed: it / failed |  |  |\n")
 	r.Rows = r.Rows[1:]
 	require.Contains(t, r.section(), "| rlock | 121.0 |  | 2 |\n", "there is no floor to compare with")
+}
+
+// Other servers stand beside the usual one, with the rows that it has.
+func TestInstructionsOnOtherServers(t *testing.T) {
+	r := Results{
+		Instructions: &Instructions{Redis: "Redis 7.0", Rows: []Count{{Contender: "floor", Instructions: 20_000}, {Contender: "rlock", Instructions: 80_000}}},
+		OnOthers: []*Instructions{{
+			Redis: "Valkey 9.1", When: "2026-01-02",
+			Rows: []Count{{Contender: "rlock", Instructions: 90_000}, {Contender: "floor", Error: "it failed"}, {Contender: "gone", Instructions: 1}},
+		}},
+	}
+	text := r.onOthers()
+	require.Contains(t, text, "2026-01-02")
+	require.Contains(t, text, "|  | Redis 7.0 | Valkey 9.1 |\n| --- | --- | --- |\n| floor | 20.0 |  |\n| rlock | 80.0 | 90.0 |\n")
+	require.NotContains(t, text, "gone")
+	require.Equal(t, "9.1.2", field("# Server\r\nredis_version:7.2.4\r\nvalkey_version:9.1.2\r\n", "valkey_version"))
+	require.Empty(t, field("# Server\r\nredis_version:7.2.4\r\n", "valkey_version"))
 }
 
 // An ordinary run leaves the instructions that were counted before, in the record and in the report. A record

@@ -35,6 +35,7 @@ func command() *cli.Command {
 		Usage: "compare latchkey with other libraries on the same work",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "redis", Usage: "`address` of a server to use, and to flush; default: start a redis-server"},
+			&cli.StringFlag{Name: "server", Value: serverProgram[0], Usage: "`command` that starts a server, with spaces between its arguments, as ld.so and its own for one of another system"},
 			&cli.BoolFlag{Name: "full", Usage: "longer rounds, and more of them"},
 			&cli.BoolFlag{Name: "etcd", Usage: "include etcd's locks, on an embedded server"},
 			&cli.BoolFlag{Name: "instructions", Usage: "count the server's instructions instead, and leave the other results (needs valgrind)"},
@@ -80,6 +81,9 @@ func bench(ctx context.Context, c *cli.Command) error {
 		before = &Results{}
 	case err != nil:
 		return err // rather than lose what it has
+	}
+	if serverProgram = strings.Fields(c.String("server")); len(serverProgram) == 0 {
+		return errors.New("--server is empty")
 	}
 	if c.Bool("instructions") {
 		return instructions(ctx, c, before)
@@ -127,7 +131,7 @@ func bench(ctx context.Context, c *cli.Command) error {
 	}
 	results := &Results{
 		When: today(), Machine: machine(), Redis: redis.version(), Go: runtime.Version(),
-		Command: commandLine(), Versions: versions(), Instructions: before.Instructions,
+		Command: commandLine(), Versions: versions(), Instructions: before.Instructions, OnOthers: before.OnOthers,
 	}
 	if err := run(ctx, results, chosen, p, redis, etcd); err != nil {
 		return err
@@ -223,9 +227,17 @@ func (s *server) version() string {
 	if err != nil {
 		return "unknown"
 	}
-	_, rest, _ := strings.Cut(text, "redis_version:")
-	version, _, _ := strings.Cut(rest, "\r\n")
-	return version
+	if valkey := field(text, "valkey_version"); valkey != "" {
+		return "Valkey " + valkey // what it says of Redis is what it is compatible with
+	}
+	return "Redis " + field(text, "redis_version")
+}
+
+// field is a value of what INFO says; empty: it does not say that.
+func field(info, name string) string {
+	_, rest, _ := strings.Cut(info, "\n"+name+":")
+	value, _, _ := strings.Cut(rest, "\r\n")
+	return value
 }
 
 // machine describes the processor.

@@ -47,7 +47,7 @@ func (l rueidisLock) Lock(ctx context.Context, key string) (Unlock, error) {
 // bsm/redislock: waiters poll, with pauses that double from the first to the last. It renews nothing by
 // itself.
 type bsmLock struct {
-	client      *redis.Client
+	client      redis.UniversalClient
 	locks       *redislock.Client
 	first, last time.Duration
 }
@@ -90,7 +90,7 @@ func (l bsmLock) Close() { _ = l.client.Close() }
 // redsync: waiters poll, with pauses of 50 to 250 ms, its default. One server, as for the others, or several.
 // It renews nothing by itself.
 type redSync struct {
-	clients []*redis.Client
+	clients []redis.UniversalClient
 	sync    *redsync.Redsync
 	pauses  []redsync.Option // others than the usual ones
 }
@@ -105,7 +105,7 @@ func openFrequentRedsync(addr string) (Contender, error) {
 }
 
 func redsyncWith(addr string, pauses ...redsync.Option) (Contender, error) {
-	var clients []*redis.Client
+	var clients []redis.UniversalClient
 	var pools []redsyncredis.Pool
 	for _, a := range addresses(addr) {
 		c := redis.NewClient(&redis.Options{Addr: a})

@@ -81,6 +81,24 @@ func summary(samples []sample) Round {
 	return r
 }
 
+// The shares of the processes with long sections, where every other process has one.
+const (
+	longHolds = "share of the holds of the long"
+	longTime  = "share of the time of the long"
+)
+
+// shareOut notes those shares.
+func (r *Round) shareOut(samples []sample, section, long time.Duration) {
+	var holds [2]float64
+	for i, s := range samples {
+		holds[i%2] += float64(s.Done)
+	}
+	inside := holds[0]*section.Seconds() + holds[1]*long.Seconds()
+	if inside > 0 {
+		r.Extra[longHolds], r.Extra[longTime] = holds[1]/(holds[0]+holds[1]), holds[1]*long.Seconds()/inside
+	}
+}
+
 // Row is one contender in one scenario.
 type Row struct {
 	Scenario  string
@@ -102,7 +120,8 @@ type Results struct {
 	Versions map[string]string
 	Rows     []Row
 
-	Instructions *Instructions `json:",omitempty"` // of a run of their own, which has a date of its own
+	Instructions *Instructions   `json:",omitempty"` // of a run of their own, which has a date of its own
+	OnOthers     []*Instructions `json:",omitempty"` // the same on other servers, the last run of each version
 }
 
 // median is that of a figure over the rounds.

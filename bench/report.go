@@ -167,6 +167,9 @@ func columnsOf(name string) []column {
 		return slices.Concat(usual[:1], usual[2:6], ofWrites, usual[6:], []column{together, overlaps, spread})
 	case "fleet", "fleet 1 ms":
 		return append(usual[:len(usual):len(usual)], fairness, overlaps, spread)
+	case "fleet unequal":
+		return append(usual[:len(usual):len(usual)], fairness, figure("holds of those with 10 ms", extra(longHolds), percent),
+			figure("time of those with 10 ms", extra(longTime), percent), overlaps, spread)
 	case "one process", "uncontended":
 		return append(usual[:len(usual):len(usual)], overlaps, spread)
 	default:
@@ -261,6 +264,9 @@ func render(r *Results, out string) error {
 	}
 	if r.Instructions != nil {
 		b.WriteString(r.Instructions.section())
+		if len(r.OnOthers) > 0 {
+			b.WriteString(r.onOthers())
+		}
 	}
 	if err := os.WriteFile(filepath.Join(out, "results.md"), []byte(b.String()), 0o644); err != nil { //nolint:gosec // to be read by all
 		return err
@@ -271,7 +277,7 @@ func render(r *Results, out string) error {
 // sideBySide are the tables of the scenarios.
 func (r *Results) sideBySide() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n%s; Redis %s without persistence, on loopback; %s; %s. Repeat with `%s`.\n\n", r.Machine, r.Redis, r.Go, r.When, r.Command)
+	fmt.Fprintf(&b, "\n%s; %s without persistence, on loopback; %s; %s. Repeat with `%s`.\n\n", r.Machine, r.Redis, r.Go, r.When, r.Command)
 	b.WriteString("All figures are medians of interleaved rounds. A comparison is a ratio. The spread is the best round less the worst, as a share\n" +
 		"of the median.\n" +
 		"Commands, time in Redis, bytes and allocations are per acquisition, its release included. An overlap is an acquisition while\n" +

@@ -15,6 +15,7 @@ type scenario struct {
 	Goroutines int // in each
 	Keys       int
 	Section    time.Duration
+	Long       time.Duration // of every other process instead of Section; 0: all have the same
 	Alternate  bool          // a process asks again only when the other has the lock
 	Turns      bool          // a process asks only when the other has unlocked: nobody ever waits
 	Ramp       time.Duration // at least, before a round is measured; twice the round at most
@@ -37,6 +38,11 @@ func lingering(names []string) []string {
 	return slices.Insert(slices.Clone(names), slices.Index(names, "rlock")+1, "rlock lingering")
 }
 
+// pipelining has the libraries on go-redis beside them with its pipelining.
+func pipelining(names []string) []string {
+	return append(slices.Clone(names), "redislock pipelining", "redsync pipelining")
+}
+
 // withRedisson has the protocol of its RLock beside the other libraries.
 func withRedisson(names []string) []string {
 	return slices.Insert(slices.Clone(names), slices.Index(names, "rueidislock"), "redisson")
@@ -46,12 +52,16 @@ func withRedisson(names []string) []string {
 func scenarios() []scenario {
 	all := []scenario{
 		{Name: "uncontended", Title: "one goroutine, one key", Kind: "locks", Contenders: withRealRedisson(lingering(everybody)), Processes: 1, Goroutines: 1, Keys: 1},
-		{Name: "keys", Title: "64 goroutines on 64 keys", Kind: "locks", Contenders: withRealRedisson(lingering(everybody)), Processes: 1, Goroutines: 64, Keys: 64},
+		{Name: "keys", Title: "64 goroutines on 64 keys", Kind: "locks", Contenders: withRealRedisson(pipelining(lingering(everybody))), Processes: 1, Goroutines: 64, Keys: 64},
 		{Name: "one process", Title: "64 goroutines of one process on one key", Kind: "locks", Contenders: withRealRedisson(append([]string{"x/sync semaphore"}, lockers...)), Processes: 1, Goroutines: 64, Keys: 1},
 		{Name: "fleet", Title: "8 processes of 8 goroutines on one key, no work inside", Kind: "locks", Contenders: withRealRedisson(withRedisson(lockers)), Processes: 8, Goroutines: 8, Keys: 1},
 		{
 			Name: "fleet 1 ms", Title: "8 processes of 8 goroutines on one key, 1 ms of work inside", Kind: "locks", Contenders: withRealRedisson(withRedisson(lockers)),
 			Processes: 8, Goroutines: 8, Keys: 1, Section: time.Millisecond, Least: 3 * time.Second,
+		},
+		{
+			Name: "fleet unequal", Title: "8 processes of 8 goroutines on one key, four with 1 ms of work inside and four with 10 ms", Kind: "locks",
+			Contenders: withRedisson(lockers), Processes: 8, Goroutines: 8, Keys: 1, Section: time.Millisecond, Long: 10 * time.Millisecond, Least: 3 * time.Second,
 		},
 		{
 			Name: "hand-off", Title: "hand-off: from Unlock to Lock in another process", Kind: "locks", Contenders: lingering(append([]string{"ping-pong", "ping-pong with pauses"}, lockers...)),

@@ -39,11 +39,15 @@ func startServer(addr string) (*server, error) {
 	return s, s.await(10 * time.Second)
 }
 
-// launch starts a redis-server on a free port. under is a command that runs it, empty: none.
+// serverProgram is what is started as a server, with what stands before the server's own arguments. A flag
+// sets it.
+var serverProgram = []string{"redis-server"}
+
+// launch starts a server on a free port. under is a command that runs it, empty: none.
 func launch(under []string, args ...string) (*server, error) {
-	path, err := exec.LookPath("redis-server")
+	path, err := exec.LookPath(serverProgram[0])
 	if err != nil {
-		return nil, fmt.Errorf("install redis-server: %w", err)
+		return nil, fmt.Errorf("install %s: %w", serverProgram[0], err)
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -55,7 +59,7 @@ func launch(under []string, args ...string) (*server, error) {
 		return nil, err
 	}
 	_, port, _ := net.SplitHostPort(s.addr)
-	line := append(slices.Clone(under), path, "--bind", "127.0.0.1", "--port", port, "--dir", s.dir, "--save", "", "--appendonly", "no", "--logfile", "log")
+	line := slices.Concat(under, []string{path}, serverProgram[1:], []string{"--bind", "127.0.0.1", "--port", port, "--dir", s.dir, "--save", "", "--appendonly", "no", "--logfile", "log"})
 	line = append(line, args...)
 	s.process = exec.Command(line[0], line[1:]...)
 	if err := s.process.Start(); err != nil {
