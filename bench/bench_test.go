@@ -199,6 +199,21 @@ func TestHandOffIsWaitedFor(t *testing.T) {
 }
 
 // A median, and a spread as a share of it.
+// A run of some scenarios leaves the rows of the others, in their order.
+func TestRunJoinsTheOneBefore(t *testing.T) {
+	row := func(scenario string, x, rounds int) Row {
+		return Row{Scenario: scenario, X: x, Rounds: make([]Round, rounds)}
+	}
+	before := &Results{Redis: "7", Command: "all", Rows: []Row{row("a", 0, 1), row("a", 0, 1), row("b", 1, 1), row("b", 2, 1), row("c", 0, 1)}}
+	r := &Results{Redis: "7", Command: "some", Rows: []Row{row("b", 2, 5), row("a", 0, 5), row("new", 0, 5)}}
+	r.joins(before)
+	require.Equal(t, []Row{row("a", 0, 5), row("b", 1, 1), row("b", 2, 5), row("c", 0, 1), row("new", 0, 5)}, r.Rows)
+	require.Equal(t, "all; some", r.Command)
+	other := &Results{Redis: "8", Rows: []Row{row("b", 2, 5)}}
+	other.joins(before)
+	require.Len(t, other.Rows, 1, "on another server the rows of before do not compare")
+}
+
 // The long sections count by how long they are.
 func TestShareOut(t *testing.T) {
 	r := summary([]sample{{Done: 20}, {Done: 10}, {Done: 20}, {Done: 10}})

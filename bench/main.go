@@ -39,7 +39,7 @@ func command() *cli.Command {
 			&cli.BoolFlag{Name: "full", Usage: "longer rounds, and more of them"},
 			&cli.BoolFlag{Name: "etcd", Usage: "include etcd's locks, on an embedded server"},
 			&cli.BoolFlag{Name: "instructions", Usage: "count the server's instructions instead, and leave the other results (needs valgrind)"},
-			&cli.StringSliceFlag{Name: "only", Usage: "run only these `scenarios`, by name"},
+			&cli.StringSliceFlag{Name: "only", Usage: "run only these `scenarios`, by name, and leave the others as they were recorded here"},
 			&cli.StringSliceFlag{Name: "contenders", Usage: "run only these `contenders`, by name"},
 			&cli.DurationFlag{Name: "round", Usage: "`time` per round"},
 			&cli.IntFlag{Name: "rounds", Usage: "`number` of rounds"},
@@ -135,6 +135,9 @@ func bench(ctx context.Context, c *cli.Command) error {
 	}
 	if err := run(ctx, results, chosen, p, redis, etcd); err != nil {
 		return err
+	}
+	if c.IsSet("only") && !c.IsSet("contenders") {
+		results.joins(before)
 	}
 	return keep(results, c.String("out"))
 }

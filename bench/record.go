@@ -155,6 +155,30 @@ func rate(r Round) float64 { return r.Rate }
 // extra is one of the further figures.
 func extra(name string) func(Round) float64 { return func(r Round) float64 { return r.Extra[name] } }
 
+// joins has the rows of a run of some scenarios stand in place of those that were recorded before, beside the
+// others, if all ran in the same place.
+func (r *Results) joins(before *Results) {
+	if r.Machine != before.Machine || r.Redis != before.Redis || r.Go != before.Go || !maps.Equal(r.Versions, before.Versions) {
+		return
+	}
+	rows := slices.Clone(before.Rows)
+	for len(r.Rows) > 0 {
+		first := r.Rows[0]
+		same := func(row Row) bool { return row.Scenario == first.Scenario && row.X == first.X }
+		n := slices.IndexFunc(r.Rows, func(row Row) bool { return !same(row) })
+		if n < 0 {
+			n = len(r.Rows)
+		}
+		at := slices.IndexFunc(rows, same)
+		rows = slices.DeleteFunc(rows, same)
+		if at < 0 {
+			at = len(rows)
+		}
+		rows, r.Rows = slices.Insert(rows, at, r.Rows[:n]...), r.Rows[n:]
+	}
+	r.Rows, r.Command = rows, before.Command+"; "+r.Command
+}
+
 // rows are those of a scenario, in the order in which they ran.
 func (r *Results) rows(name string) (rows []*Row) {
 	for i := range r.Rows {

@@ -23,16 +23,37 @@ var kind = &grant.Kind{
 // read-write locks have them as well.
 type Commands struct{ Queue *grant.Queue }
 
-// Take is of [grant.Commands], as is Release.
+// Take is of [grant.Commands], as is Release. Where many requests of the client are under way, it shares a
+// script with those for other locks.
 func (c Commands) Take(ctx context.Context, claim lua.Claim, mode lua.Mode) (lua.Acquired, error) {
 	q := c.Queue
+	defer q.At.Client.EndRequest()
+	many := q.At.Client.BeginRequest()
 	claim.Clock, claim.Behind = q.At.ServerClock.Reckon(), q.Contended()
-	return q.At.Client.Conn.Acquire(ctx, q.At.Keys, claim, q.At.Floor.Load(), mode)
+	seen := q.At.Floor.Load()
+	if many {
+		if r, ok := q.At.Keys.ReadyToTake(claim, seen, mode); ok {
+			token, err := q.At.Client.Gather(ctx, r)
+			if token > 0 || err != nil {
+				return lua.Acquired{Owned: lua.Owned{Token: token}, Reckoned: true}, err
+			}
+		}
+	}
+	return q.At.Client.Conn.Acquire(ctx, q.At.Keys, claim, seen, mode)
 }
 
 // Release ends the tenure of an owner.
 func (c Commands) Release(ctx context.Context, e lua.Ending, _ int) (owned bool, err error) {
 	q := c.Queue
+	defer q.At.Client.EndRequest()
+	if q.At.Client.BeginRequest() && !q.Contended() { // else somebody may wait, and it would be left undone
+		if r, ok := q.At.Keys.ReadyToEnd(e); ok {
+			ended, err := q.At.Client.Gather(ctx, r)
+			if ended > 0 || err != nil {
+				return ended > 0, err
+			}
+		}
+	}
 	e.Clock = q.At.ServerClock.Reckon()
 	return q.At.Client.Conn.Release(ctx, q.At.Keys, e, q.At.Floor.Load())
 }

@@ -65,9 +65,10 @@ type Client struct {
 	shutdownWait    context.Context // ends when Shutdown waits no longer
 	endShutdownWait context.CancelFunc
 
-	registry registry
-	teller   teller
-	watches  watches
+	registry  registry
+	teller    teller
+	watches   watches
+	gathering gathering
 
 	mu         sync.Mutex
 	running    sync.WaitGroup // of Go; nothing is added once isStopped is set

@@ -1,0 +1,107 @@
+package session
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/latchkey-go/latchkey/internal/fail"
+	"github.com/latchkey-go/latchkey/internal/lua"
+)
+
+// Gathering: requests of a client for different locks that are ready at the same moment share a script. What
+// a script costs besides its work, in Redis and in the client, is then paid once.
+//
+// A request never waits for the answer to another one. The first one lets goroutines that can run do so,
+// once: those that are about to send join it. While few requests are under way not even that is done. There
+// is nobody to gather then, and a process that computes much would keep the request waiting.
+
+// gathering is what the goroutines of a client share. The zero value is ready.
+type gathering struct {
+	busy atomic.Int32 // requests that are under way
+
+	mu      sync.Mutex
+	open    bool // a goroutine gathers
+	waiting []*gathered
+}
+
+// fewRequests is how many requests under way are few. With as many the shared scripts would be small.
+const fewRequests = 12
+
+// gathered is a request that joins that of another goroutine, or is joined.
+type gathered struct {
+	lua.Ready
+	reply int64
+	err   error
+	done  chan struct{} // closed when reply and err are set
+}
+
+// BeginRequest counts a request of one lock until EndRequest. It reports whether many are under way. It says
+// no of a client without subscriptions: a proxy may be between it and several servers.
+func (c *Client) BeginRequest() (many bool) {
+	return c.gathering.busy.Add(1) > fewRequests && !c.Options.WithoutPubSub
+}
+
+// EndRequest ends what BeginRequest began.
+func (c *Client) EndRequest() { c.gathering.busy.Add(-1) }
+
+// Gather has a request carried out in one script with those of other goroutines that are ready now. It
+// returns the reply, as [lua.Conn.Gathered] does; 0 when nothing was done, as where nobody else is ready:
+// then the caller sends the request by itself. When ctx ends before the answer, or the client is closed, the
+// error is ErrInterrupted.
+func (c *Client) Gather(ctx context.Context, r lua.Ready) (reply int64, err error) {
+	g := &c.gathering
+	g.mu.Lock()
+	if !g.open {
+		g.open = true
+		g.mu.Unlock()
+		runtime.Gosched()
+		g.mu.Lock()
+		joined := g.waiting
+		g.open, g.waiting = false, nil
+		g.mu.Unlock()
+		if len(joined) == 0 {
+			return 0, nil
+		}
+		mine := &gathered{Ready: r, done: make(chan struct{})}
+		c.sendGathered(append([]*gathered{mine}, joined...)) // in the order in which they came
+		return mine.answer(ctx, c)
+	}
+	mine := &gathered{Ready: r, done: make(chan struct{})}
+	g.waiting = append(g.waiting, mine)
+	g.mu.Unlock()
+	return mine.answer(ctx, c)
+}
+
+// sendGathered has all sent, for nobody's context: the callers come and go.
+func (c *Client) sendGathered(all []*gathered) {
+	for len(all) > 0 {
+		n := min(len(all), lua.GatherLimit)
+		some := all[:n]
+		all = all[n:]
+		c.Go(func() { // it does not run once the client is closed, which the callers see
+			requests := make([]lua.Ready, len(some))
+			for i, r := range some {
+				requests[i] = r.Ready
+			}
+			replies, err := c.Conn.Gathered(context.Background(), requests)
+			for i, r := range some {
+				if r.err = err; err == nil {
+					r.reply = replies[i]
+				}
+				close(r.done)
+			}
+		})
+	}
+}
+
+func (r *gathered) answer(ctx context.Context, c *Client) (int64, error) {
+	select {
+	case <-r.done:
+		return r.reply, r.err
+	case <-ctx.Done():
+	case <-c.Stopped.Done():
+	}
+	return 0, fail.ErrInterrupted
+}
