@@ -22,13 +22,13 @@ func newCounting(p *place) *counting {
 	m.asks = func(client int) error { _, err := m.all[client][0].Available(context.Background()); return err }
 	for n, c := range p.clients {
 		for _, v := range variants[:passing] { // they have no budget that could be set
-			s, err := semaphore.NewCounting(c, p.name, v.options...)
+			s, err := semaphore.NewCounting(c, p.name, append([]semaphore.Option{queues}, v.options...)...)
 			require.NoError(p.t, err)
 			m.all[n] = append(m.all[n], s)
 		}
 		if p.one(4) {
 			m.said[n] = 1 + p.random.IntN(4)
-			s, err := semaphore.NewCounting(c, p.name, semaphore.WithCapacity(m.said[n]))
+			s, err := semaphore.NewCounting(c, p.name, queues, semaphore.WithCapacity(m.said[n]))
 			require.NoError(p.t, err)
 			m.all[n] = append(m.all[n], s)
 		}
