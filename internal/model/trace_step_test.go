@@ -67,7 +67,7 @@ func (t *trial) begin() (late bool, err error) {
 		return false, errStep("a reply that none of the model's is")
 	case said.late && (c.until == 0 || t.moment.after+precision < c.until):
 		return false, errStep("late, before the deadline")
-	case !said.late && said.kind != busy && c.until != 0 && t.moment.before > c.until+precision: // refused it does nothing
+	case !said.late && c.until != 0 && t.moment.before > c.until+precision:
 		return false, errStep("the deadline was over")
 	}
 	t.claims[c.id] = c.claim

@@ -5,14 +5,21 @@
 -- it, nothing is done, and the caller goes on.
 
 if not moving and ARGV[4] and string.sub(ARGV[4], 1, 3) == 'try' then
-  -- Nothing is done, so it does not matter whether the deadline is over. Who hands on inside need not hear of
-  -- an attempt.
+  -- Nothing is done. Who hands on inside need not hear of an attempt. An attempt without a deadline, as of a
+  -- waiter that polls, is not told the time.
   local held = redis.call('HRANDFIELD', NAME, '2', 'WITHVALUES')
   local value = #held == 2 and held[1] ~= ARGV[1] and held[2] or ''
   local number, reserved, longest = string.match(value, '^t(%d+)%+?(%d*)/(%d+)$')
   if number and #number <= 16 and #reserved <= 4 and #longest <= 10 then -- see shared/value.lua
     local left = redis.call('PTTL', NAME)
-    if left > 0 and left <= tonumber(longest) then return {REPLY_BUSY, left, 0} end -- else it must be cut
+    if left > 0 and left <= tonumber(longest) then -- else it must be cut
+      local now = 0
+      if #ARGV[4] > 5 then
+        -- inline shared/now.lua
+        if now > string.sub(ARGV[4], 5) then return {REPLY_LATE, 0, now} end
+      end
+      return {REPLY_BUSY, left, now}
+    end
   end
 elseif not moving and (entry or not ARGV[4] and (#ARGV[3] > 4 or #ARGV[3] == 4 and ARGV[3] >= '2000')) then
   local held = redis.call('HRANDFIELD', NAME, '2', 'WITHVALUES')

@@ -58,7 +58,17 @@ if not moving and ARGV[4] and string.sub(ARGV[4], 1, 3) == 'try' then
   local number, reserved, longest = string.match(value, '^t(%d+)%+?(%d*)/(%d+)$')
   if number and #number <= 16 and #reserved <= 4 and #longest <= 10 then -- see shared/value.lua
     local left = redis.call('PTTL', NAME)
-    if left > 0 and left <= tonumber(longest) then return {-1, left, 0} end -- else it must be cut
+    if left > 0 and left <= tonumber(longest) then -- else it must be cut
+      local now = 0
+      if #ARGV[4] > 5 then
+local time = redis.call('TIME')
+now = time[2]
+if #now < 6 then now = string.sub('00000' .. now, -6) end
+now = time[1] .. now
+        if now > string.sub(ARGV[4], 5) then return {-6, 0, now} end
+      end
+      return {-1, left, now}
+    end
   end
 elseif not moving and (entry or not ARGV[4] and (#ARGV[3] > 4 or #ARGV[3] == 4 and ARGV[3] >= '2000')) then
   local held = redis.call('HRANDFIELD', NAME, '2', 'WITHVALUES')
@@ -543,7 +553,17 @@ if not moving and ARGV[4] and string.sub(ARGV[4], 1, 3) == 'try' then
   local number, reserved, longest = string.match(value, '^t(%d+)%+?(%d*)/(%d+)$')
   if number and #number <= 16 and #reserved <= 4 and #longest <= 10 then -- see shared/value.lua
     local left = redis.call('PTTL', NAME)
-    if left > 0 and left <= tonumber(longest) then return {-1, left, 0} end -- else it must be cut
+    if left > 0 and left <= tonumber(longest) then -- else it must be cut
+      local now = 0
+      if #ARGV[4] > 5 then
+local time = redis.call('TIME')
+now = time[2]
+if #now < 6 then now = string.sub('00000' .. now, -6) end
+now = time[1] .. now
+        if now > string.sub(ARGV[4], 5) then return {-6, 0, now} end
+      end
+      return {-1, left, now}
+    end
   end
 elseif not moving and (entry or not ARGV[4] and (#ARGV[3] > 4 or #ARGV[3] == 4 and ARGV[3] >= '2000')) then
   local held = redis.call('HRANDFIELD', NAME, '2', 'WITHVALUES')
