@@ -51,13 +51,17 @@ func (k *keyed) Lock(ctx context.Context, key string) (Unlock, error) {
 
 func (k *keyed) Try(ctx context.Context, key string) (bool, error) {
 	l, err := k.of(key)
-	if err == nil {
-		_, err = l.TryLock(ctx)
+	if err != nil {
+		return false, err
 	}
-	if errors.Is(err, latchkey.ErrNotAcquired) {
+	hold, err := l.TryLock(ctx)
+	switch {
+	case err == nil:
+		return true, hold.Unlock(context.Background()) // the caller expects none
+	case errors.Is(err, latchkey.ErrNotAcquired):
 		return false, nil
 	}
-	return err == nil, err
+	return false, err
 }
 
 func (k *keyed) Close() { k.client.Close() }
