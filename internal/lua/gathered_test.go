@@ -134,6 +134,20 @@ func TestGatheredLeavesDataAlone(t *testing.T) {
 	})
 }
 
+// A name whose companions the user may not touch ends no script: what was done for others before is known.
+// Rule 51.
+func TestGatheredWithoutPermission(t *testing.T) {
+	s := redistest.NewProcess(t)
+	g := newGatherer(t, s, "a", "b")
+	require.Positive(t, g.alone("a", "A:1").Token)
+	acl := []string{"ACL", "SETUSER", "default", "resetkeys", "~b"}
+	for _, key := range g.locks["a"].All() {
+		acl = append(acl, "~"+key)
+	}
+	require.NoError(t, g.do(acl...).Error())
+	require.Equal(t, []int64{1, 0, 0}, g.send(g.end("a", "A:1"), g.take("b", "A:2"), g.end("b", "A:2")))
+}
+
 // Only what is plain goes with others.
 func TestReady(t *testing.T) {
 	lock := func(family lua.Family, name string, sharded bool) *lua.Keys {

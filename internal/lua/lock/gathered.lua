@@ -15,8 +15,8 @@ for i = 1, #KEYS do
   local QUEUE = 'latchkey_queue:{' .. NAME .. '}'
   reply[i] = 0
   if lease == '' then
-    if redis.call('EXISTS', QUEUE) == 0 and redis.pcall('HDEL', NAME, owner) == 1 then reply[i] = 1 end
-  elseif redis.call('EXISTS', NAME, QUEUE) == 0 then
+    if redis.pcall('EXISTS', QUEUE) == 0 and redis.pcall('HDEL', NAME, owner) == 1 then reply[i] = 1 end
+  elseif redis.pcall('EXISTS', NAME, QUEUE) == 0 then -- the user may not be allowed to look
     local TOKEN, floor = 'redisson_lock_token:{' .. NAME .. '}', ''
     local last = redis.pcall('SET', TOKEN, now, 'KEEPTTL', 'GET')
     if not last or type(last) == 'string' then -- else it holds foreign data, or Redis refuses writes
