@@ -99,7 +99,15 @@ func givenUpBeforeItArrives(t *testing.T, p *place, capacity int) {
 
 	goOn := p.links[1].holdUp(&p.links[1].sending)
 	defer goOn()
-	require.ErrorIs(t, other.TryAcquireFor(ctx, 3, short), latchkey.ErrNotAcquired)
+	attempt := p.begin(1, "1 Acquire 3", func(ctx context.Context) (any, error) { return nil, other.Acquire(ctx, 3) })
+	p.soon(func() string {
+		if !p.links[1].holds(p.name) {
+			return "the attempt is not on its way"
+		}
+		return ""
+	})
+	attempt.cancel()
+	attempt.ends("Canceled")
 	require.Empty(t, m.wrong(0), "Redis has not seen it")
 	if capacity > 0 {
 		existed, err := own.Delete(ctx)

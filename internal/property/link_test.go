@@ -1,6 +1,7 @@
 package property_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"math/rand/v2"
@@ -19,6 +20,7 @@ type link struct {
 
 	mu               sync.Mutex
 	sending, reading chan struct{} // closed to go on; nil: nothing is held up
+	held             bytes.Buffer  // what may not be sent yet
 }
 
 // How often a link is late, of the times that something passes, and by how much at most.
@@ -45,12 +47,29 @@ func (l *link) holdUp(direction *chan struct{}) (goOn func()) {
 	defer l.mu.Unlock()
 	gate := make(chan struct{})
 	*direction = gate
+	l.held.Reset()
 	return sync.OnceFunc(func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		*direction = nil
 		close(gate)
 	})
+}
+
+// note keeps what is to be sent while sending is held up.
+func (l *link) note(b []byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.sending != nil {
+		l.held.Write(b)
+	}
+}
+
+// holds reports whether a call of a script with that text among its arguments is held up.
+func (l *link) holds(text string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return bytes.Contains(l.held.Bytes(), []byte("EVALSHA")) && bytes.Contains(l.held.Bytes(), []byte(text))
 }
 
 // pass returns when something may go on in that direction.
@@ -75,6 +94,7 @@ type stallingConn struct {
 }
 
 func (c *stallingConn) Write(b []byte) (int, error) {
+	c.link.note(b)
 	c.link.pass(&c.link.sending)
 	return c.Conn.Write(b)
 }
