@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -222,7 +223,14 @@ func showProgress() (w progress.Writer, stop func()) {
 func today() string { return time.Now().UTC().Format("2006-01-02") }
 
 func commandLine() string {
-	return strings.TrimSpace("go run ./bench " + strings.Join(os.Args[1:], " "))
+	line := "go run ./bench"
+	for _, word := range os.Args[1:] {
+		if strings.Contains(word, " ") {
+			word = strconv.Quote(word)
+		}
+		line += " " + word
+	}
+	return line
 }
 
 func (s *server) version() string {
