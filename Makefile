@@ -62,6 +62,10 @@ soak: ## run the long tests: 8 processes share a lock, a read-write lock, severa
 	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'NoTwoAreHeld' ./internal/contract
 	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'LosesTheWrite' ./integration
 
+.PHONY: spec
+spec: ## check the spec in TLA+ with TLC, and that it finds the bugs that are put into it; LATCHKEY_SOAK=1 for the long searches (needs a JDK and Maven)
+	LATCHKEY_REQUIRE=spec $(GO) test -count=1 -timeout 120m ./spec
+
 .PHONY: robustness
 robustness: ## run random programs of all primitives while things fail, and judge them: SECONDS=60 SEED=… FAULTS='flush all,clock back' TOPOLOGY=cluster MONITOR=1
 	cd robustness && $(GO) test -count=1 -skip '^Test(Robustness|Mutations)$$' .

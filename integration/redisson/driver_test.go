@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/internal/redistest/redisson"
 )
 
@@ -45,13 +46,13 @@ var (
 func program(t testing.TB, version string) *redisson.Program {
 	t.Helper()
 	if os.Getenv("LATCHKEY_REDISSON") == "none" {
-		skip(t, "Redisson, and LATCHKEY_REDISSON is none,")
+		redistest.Lacks(t, "redisson", "Redisson: LATCHKEY_REDISSON is none")
 	}
 	if tool := redisson.Lacks(); tool != "" {
-		skip(t, tool)
+		redistest.Lacks(t, "redisson", tool+" on the PATH")
 	}
 	if _, err := exec.LookPath("redis-server"); err != nil {
-		skip(t, "redis-server")
+		redistest.Lacks(t, "redisson", "redis-server on the PATH")
 	}
 	building.Lock()
 	defer building.Unlock()

@@ -114,10 +114,13 @@ func (s barriers) cancelled(t *testing.T) {
 	two.Granted(t)
 }
 
+// attended is a lease that is renewed often, and longer than a busy machine keeps a goroutine from running.
+const attended = 2700 * time.Millisecond
+
 // An arrival is renewed for as long as its client lives, and breaks the barrier at most 100 ms after its
 // lease when it does not.
 func (s barriers) leaseEnds(t *testing.T) {
-	const lease = 900 * time.Millisecond
+	const lease = attended
 	mine, other := s.new(t, s.open(t), "lease", 3), s.new(t, s.open(t), "lease", 3, barrier.WithLease(lease))
 	one, two := arrive(t, mine, 1), arrive(t, other, 2)
 	for end := time.Now().Add(lease + lease/2); time.Now().Before(end); <-time.After(20 * time.Millisecond) {
@@ -133,7 +136,7 @@ func (s barriers) leaseEnds(t *testing.T) {
 // A member is renewed also while it works; and a client that is shut down at work gives up, for the parties
 // that wait by then.
 func (s barriers) members(t *testing.T) {
-	const lease = 900 * time.Millisecond
+	const lease = attended
 	c := s.open(t)
 	mine, other := s.new(t, c, "members", 2, barrier.WithLease(lease)), s.new(t, s.open(t), "members", 2)
 	require.NoError(t, mine.Join(t.Context()))

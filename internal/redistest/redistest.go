@@ -165,6 +165,20 @@ func RequireValgrind(t testing.TB) {
 	}
 }
 
+// Lacks skips a test for want of something that not every user has, or fails it where LATCHKEY_REQUIRE lists
+// what.
+func Lacks(t testing.TB, what, needs string) {
+	t.Helper()
+	if Required(what) {
+		t.Fatalf("LATCHKEY_REQUIRE has %s, and there is no %s", what, needs)
+	}
+	skipped.Add(1)
+	t.Skip("needs " + needs)
+}
+
+// Skipped is how many tests were skipped so far.
+func Skipped() int64 { return skipped.Load() }
+
 func lacks(t testing.TB, what string) {
 	t.Helper()
 	if os.Getenv("LATCHKEY_REQUIRE") != "" {
