@@ -18,7 +18,7 @@ import (
 type request = redistest.Attempt[struct{}]
 
 // asks begins to wait for a plain permit. It returns once so many wait in the queue, and so many in the line
-// of their process.
+// of their process, and the process knows it.
 func asks(t testing.TB, sem *semaphore.Counting, inQueue, inLine int) *request {
 	t.Helper()
 	r := redistest.Begin(t, func(ctx context.Context) (struct{}, error) { return struct{}{}, sem.Acquire(ctx, 1) })
@@ -30,7 +30,8 @@ func waiting(t testing.TB, sem *semaphore.Counting, inQueue, inLine int) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		n, err := sem.Waiting(t.Context())
-		return err == nil && n == inQueue && semaphore.PlainInLine(sem) == inLine
+		known := inQueue == 0 || semaphore.PlainInQueue(sem) > 0 // else who comes next may compete as well
+		return err == nil && n == inQueue && known && semaphore.PlainInLine(sem) == inLine
 	}, long, time.Millisecond, "%d in the queue, %d in the line", inQueue, inLine)
 }
 

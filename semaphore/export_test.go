@@ -27,3 +27,6 @@ func InQueue(s *Semaphore) int { return s.base.p.InQueue() }
 
 // PlainInLine is InLine of a plain semaphore.
 func PlainInLine(s *Counting) int { return s.base.p.InLine() }
+
+// PlainInQueue is InQueue of a plain semaphore.
+func PlainInQueue(s *Counting) int { return s.base.p.InQueue() }
