@@ -138,7 +138,7 @@ func (c *crowd) take(one *call) {
 	if c.ended[one] && one.err != nil { // it may have come before
 		want = "Canceled"
 	}
-	c.same(want, kinds(one.err), "%s", one.what)
+	c.same(want, one.outcome(), "%s", one.what)
 	if one.err != nil {
 		return
 	}
