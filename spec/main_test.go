@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, "latchkey:", line)
 	}
 	if n := redistest.Skipped(); n > 0 {
-		fmt.Fprintf(os.Stderr, "latchkey: %d TESTS OF THE SPEC WERE SKIPPED: install a JDK 17 and Maven\n", n)
+		fmt.Fprintf(os.Stderr, "latchkey: %d TESTS OF THE SPEC WERE SKIPPED: make spec runs them, with a JDK 17 and Maven\n", n)
 	}
 	if err := goleak.Find(); code == 0 && err != nil {
 		fmt.Fprintln(os.Stderr, err)
