@@ -25,9 +25,11 @@ const rounds = 40
 // lease of the holder ends.
 const woken = 50 * time.Millisecond
 
-// losesOne is a version of Redisson whose fenced lock forgets a waiter now and then, also among its own
-// processes: twice in 2500 times that a waiter had just listened when the other one released it.
-const losesOne = "3.24.3"
+// losesOne is the kind of lock whose waiters Redisson forgets now and then, in all versions up to 4.7.0, and also
+// between two of its own processes: twice in 2500 waits. A message that arrives while such a waiter adds its
+// listener finds no listener yet, and the waiter no permit of the latch yet (LockPubSub.onMessage and
+// RedissonLockEntry.addListener). It then sleeps for as long as the lease that it has read.
+const losesOne = "fenced"
 
 // A waiter of one side is woken by the release of the other: one waits, the other holds. Redisson's spin lock
 // says nothing when it is released, and its fair lock tells its own queue.
@@ -58,7 +60,7 @@ func TestWoken(t *testing.T) {
 				t.Logf("Redisson %s: p50 %v, last %v; latchkey: p50 %v, last %v", version, theirs[rounds/2], theirs[rounds-1], here[rounds/2], here[rounds-1])
 				for side, waits := range map[string][]time.Duration{"Redisson's": theirs, "ours": here} {
 					require.Less(t, waits[rounds*95/100], woken, "%s, of %v", side, waits)
-					if side == "ours" || c.java != "fenced" || version != losesOne {
+					if side == "ours" || c.java != losesOne {
 						require.Less(t, waits[rounds-1], time.Second, "%s: one was forgotten until it asked by itself", side)
 					}
 				}
