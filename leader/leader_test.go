@@ -524,5 +524,7 @@ func TestLeaderIsKnown(t *testing.T) {
 		}
 		require.True(t, l.Resign())
 		require.ErrorIs(t, run.cause(t), leader.ErrResigned)
+		run.Cancel() // otherwise it campaigns again, and may come before the next
+		<-run.Ended
 	}
 }

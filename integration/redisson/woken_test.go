@@ -25,10 +25,10 @@ const rounds = 40
 // lease of the holder ends.
 const woken = 50 * time.Millisecond
 
-// losesOne is the kind of lock whose waiters Redisson forgets now and then, in all versions up to 4.7.0, and also
-// between two of its own processes: twice in 2500 waits. A message that arrives while such a waiter adds its
-// listener finds no listener yet, and the waiter no permit of the latch yet (LockPubSub.onMessage and
-// RedissonLockEntry.addListener). It then sleeps for as long as the lease that it has read.
+// losesOne is the kind of lock whose waiters Redisson forgets now and then, in all versions up to 4.7.0, and
+// also between two of its own processes: twice in 2500 waits. A message that arrives while such a waiter adds
+// its listener finds no listener yet, and the waiter finds no permit of the latch yet (LockPubSub.onMessage
+// and RedissonLockEntry.addListener). It then sleeps for as long as the lease that it has read.
 const losesOne = "fenced"
 
 // A waiter of one side is woken by the release of the other: one waits, the other holds. Redisson's spin lock
