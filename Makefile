@@ -66,6 +66,14 @@ soak: ## run the long tests: 8 processes share a lock, a read-write lock, severa
 spec: ## check the spec in TLA+ with TLC, and that it finds the bugs that are put into it; LATCHKEY_SOAK=1 for the long searches (needs a JDK and Maven)
 	LATCHKEY_REQUIRE=spec $(GO) test -count=1 -timeout 120m ./spec
 
+.PHONY: capacity
+capacity: ## measure what one server carries, and clusters of three and six (three minutes, on a machine with nothing else to do)
+	LATCHKEY_REQUIRE=capacity $(GO) test -count=1 -timeout 30m -v ./integration/capacity
+
+.PHONY: strict
+strict: ## run the tests of primitives on servers that refuse scripts with undeclared keys (needs redis-server)
+	LATCHKEY_STRICT=1 LATCHKEY_REQUIRE=redis $(GO) test -count=1 -timeout 30m ./rlock ./fairlock ./rwlock ./multilock ./semaphore ./countdown ./barrier ./leader ./once ./fence
+
 .PHONY: robustness
 robustness: ## run random programs of all primitives while things fail, and judge them: SECONDS=60 SEED=… FAULTS='flush all,clock back' TOPOLOGY=cluster MONITOR=1
 	cd robustness && $(GO) test -count=1 -skip '^Test(Robustness|Mutations)$$' .

@@ -55,6 +55,15 @@ func WithoutPubSub() Option {
 // docs/redisson.md has what is shared, object by object, and what is not.
 func WithRedisson() Option { return session.Option(func(o *session.Options) { o.Redisson = true }) }
 
+// WithDeclaredKeys has each script name all keys that it uses, for servers and proxies that refuse others. [Open]
+// and [New] find out by themselves, so the option is for [Wrap], and for servers with another text of that
+// error than "undeclared key". Default: a script names one key of a name, and makes the others from it, which
+// costs less. A waiter for a read-write lock, one for plain permits, and the end of a barrier's member then
+// take a second trip now and then, since their scripts first find out which keys they need.
+func WithDeclaredKeys() Option {
+	return session.Option(func(o *session.Options) { o.DeclaredKeys = true })
+}
+
 // WithCommandTimeout sets how long TryLock tries. It is also how long [New] lets a connection be silent while
 // a command waits for its reply, but then a second at least. More than 0; default: 1 s.
 func WithCommandTimeout(d time.Duration) Option {

@@ -32,6 +32,9 @@ func allPairs() []pairs {
 		{"rlock with WithRedisson", alone(func(addr string) (Contender, error) {
 			return openKeyed(addr, newRlock, append(patient[:len(patient):len(patient)], latchkey.WithRedisson())...)
 		})},
+		{"rlock with WithDeclaredKeys", alone(func(addr string) (Contender, error) {
+			return openKeyed(addr, newRlock, append(patient[:len(patient):len(patient)], latchkey.WithDeclaredKeys())...)
+		})},
 		{"rlock between two clients", inTurn(newRlock)},
 		{"fairlock between two clients", inTurn(newFairlock)},
 		{"spinlock", alone(func(addr string) (Contender, error) {

@@ -113,7 +113,7 @@ func (w *worker) options(n int) []latchkey.Option {
 	case mute:
 		options = append(options, latchkey.WithoutPubSub())
 	case bounded:
-		options = append(options, latchkey.WithMaxWaiters(3))
+		options = append(options, latchkey.WithMaxWaiters(3), latchkey.WithDeclaredKeys())
 		if w.replicated() {
 			options = append(options, latchkey.WithReplicas(1, brief/2))
 		}

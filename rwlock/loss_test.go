@@ -64,7 +64,7 @@ func TestDowngradeWithoutAnswer(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
 	mine, other := newLock(t, c), newLock(t, open(t, s))
-	warm := take(t, other.Write()) // so that the server knows the script
+	warm := take(t, mine.Write()) // so that the server knows the script
 	require.NoError(t, warm.Downgrade(t.Context()))
 	unlock(t, warm)
 	writes := take(t, mine.Write())

@@ -34,7 +34,7 @@ func openLazily(option rueidis.ClientOption, o session.Options, id string) (*ses
 	}
 	c := ownClient(id, client, client, o, connections)
 	context.AfterFunc(c.Closing, client.hasTried)
-	go client.connect(option, c.NotConnected)
+	go client.connect(option, c.NotConnected, func() { c.Conn.Declares.Store(true) })
 	if single {
 		c.Go(func() { refuseCluster(c, client.over) })
 	}
@@ -113,8 +113,9 @@ func (l *lazyClient) notYet() error {
 func (l *lazyClient) hasTried() { l.tryOnce.Do(func() { close(l.tried) }) }
 
 // connect dials until it succeeds, or Close. failed is called with the error of a command that was not sent,
-// and when the dial began, for each reason once.
-func (l *lazyClient) connect(option rueidis.ClientOption, failed func(err error, began time.Time)) {
+// and when the dial began, for each reason once. strict is called before any command is sent to a server that
+// wants all keys named.
+func (l *lazyClient) connect(option rueidis.ClientOption, failed func(err error, began time.Time), strict func()) {
 	defer close(l.over)
 	defer l.hasTried()
 	defer time.AfterFunc(firstDial, l.hasTried).Stop()
@@ -123,8 +124,11 @@ func (l *lazyClient) connect(option rueidis.ClientOption, failed func(err error,
 	told := map[string]bool{} // two reasons may take turns
 	for l.ending.Err() == nil {
 		began := time.Now()
-		client, err := connect(option)
+		client, isStrict, err := connect(option)
 		if err == nil {
+			if isStrict {
+				strict()
+			}
 			l.dialled.Store(&client)
 			return
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/identity"
+	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
@@ -37,10 +38,11 @@ func invalid(format string, args ...any) error {
 
 func openNow(option rueidis.ClientOption, o session.Options, id string) (*session.Client, error) {
 	connections := session.NewConnections()
-	commands, err := connect(connections.Track(option))
+	commands, strict, err := connect(connections.Track(option))
 	if err != nil {
 		return nil, fail.Wrap("", fail.Unavailable(err))
 	}
+	o.DeclaredKeys = o.DeclaredKeys || strict
 	if commands.Mode() != rueidis.ClientModeCluster {
 		return ownClient(id, commands, commands, o, connections), nil
 	}
@@ -144,16 +146,16 @@ func dial(option rueidis.ClientOption) (rueidis.Client, error) {
 }
 
 // connect is dial, and a preflight.
-func connect(option rueidis.ClientOption) (rueidis.Client, error) {
-	client, err := dial(option)
+func connect(option rueidis.ClientOption) (client rueidis.Client, strict bool, err error) {
+	client, err = dial(option)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	if err := preflight(client); err != nil {
+	if strict, err = preflight(client); err != nil {
 		client.Close()
-		return nil, err
+		return nil, false, err
 	}
-	return client, nil
+	return client, strict, nil
 }
 
 // tuned sets what our client needs of rueidis, and leaves what the caller set.
@@ -208,7 +210,7 @@ func imitatesCluster(client rueidis.Client, o session.Options) (bool, error) {
 	}
 	probe := client.B().Arbitrary("PUBSUB", "SHARDNUMSUB").Keys("latchkey_probe").Build()
 	err := client.Do(ctx, probe).Error()
-	if _, refused := rueidis.IsRedisErr(err); !refused {
+	if _, refused := rueidis.IsRedisErr(err); !refused || lua.Forbidden(err) { // who may not ask is not told
 		return false, nil
 	}
 	if cluster, infoErr := isCluster(ctx, client); infoErr == nil && cluster {

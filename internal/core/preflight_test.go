@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/core"
@@ -62,4 +63,59 @@ func TestOpenSaysThatItIsASentinel(t *testing.T) {
 
 	option.Sentinel.MasterSet = "primary"
 	require.NotNil(t, open(t, option))
+}
+
+// Of a server that is too old, Open says so, and a client that connects later. Others are told apart by no
+// version: they count in their own way.
+func TestOpenSaysThatTheServerIsTooOld(t *testing.T) {
+	s := redistest.NewProcess(t)
+	for version, refused := range map[string]bool{
+		"6.0.16": true, "5.0.14": true, "6.2.0": false, "7.0.15": false, "10.0.0": false, "df-v1.25": false, "": false,
+	} {
+		t.Run(version, func(t *testing.T) {
+			p := redistest.NewProxy(t, s)
+			p.Forge("-NOSCRIPT none\r\n:0\r\n*2\r\n$1\r\n1\r\n$1\r\n1\r\n%1\r\n$7\r\nversion\r\n$" + fmt.Sprint(len(version), "\r\n", version, "\r\n"))
+			p.Judge(func(request string) redistest.Verdict {
+				if strings.Contains(request, "\r\nTIME\r\n") && strings.HasSuffix(request, "\r\nHELLO\r\n") {
+					return redistest.ForgeReply
+				}
+				return redistest.Pass
+			})
+			c, err := core.Open(p.Option(), session.DefaultOptions())
+			if !refused {
+				require.NoError(t, err)
+				closeNow(c)
+				return
+			}
+			says := "the server says that it is version " + version + ": Redis 6.2 or later is needed, or Valkey"
+			require.ErrorContains(t, err, "latchkey: invalid argument: "+says)
+			require.ErrorIs(t, err, fail.ErrInvalid)
+			require.NotErrorIs(t, err, fail.ErrUnavailable)
+
+			var j locktest.Journal
+			late, err := openLazily(t, p.Option(), j.Keep)
+			require.NoError(t, err)
+			require.Eventually(t, func() bool { return j.Says(says) == 1 }, long, time.Millisecond)
+			_, err = newLock(t, late, "a", true).TryLock(t.Context())
+			require.ErrorContains(t, err, says)
+		})
+	}
+}
+
+// A client finds out by itself that a server refuses scripts with keys that their calls have not named.
+func TestStrictServerIsKnown(t *testing.T) {
+	s := redistest.NewProcess(t)
+	strict := redistest.NewStrict(t, s)
+	for what, option := range map[string]func() rueidis.ClientOption{"strict": strict.Option, "another": s.Option} {
+		t.Run(what, func(t *testing.T) {
+			c := open(t, option())
+			late, err := openLazily(t, option())
+			require.NoError(t, err)
+			for _, c := range []*session.Client{c, late} {
+				require.NoError(t, lockLater(t, newLock(t, c, "a", true)).Granted(t).Unlock(t.Context()))
+				require.Equal(t, what == "strict", c.Conn.Declares.Load())
+			}
+			require.Empty(t, strict.Refused())
+		})
+	}
 }

@@ -15,6 +15,7 @@ type inbox struct {
 	// one inbox for all names.
 	users   int
 	channel *hub.Channel
+	lately  bool // it was open, and may be listened to still
 
 	// Who waits for announced releases, without being queued.
 	listeners map[*listener]struct{}
@@ -39,6 +40,7 @@ func (q *Queue) listen() *hub.Channel {
 	defer q.inbox.mu.Unlock()
 	if q.inbox.channel == nil {
 		q.inbox.channel = q.At.Client.Hub.Open(q.At.Keys.Inbox(q.At.Client.IDs.Client), q.RecheckAll)
+		q.inbox.lately = true
 	}
 	return q.inbox.channel
 }
@@ -80,12 +82,18 @@ func (q *Queue) hearing() uint64 {
 }
 
 // enter counts a goroutine that may need the inbox of the name, until exit. The inbox is opened when it is
-// waited for: one that polls never does.
+// waited for: one that polls never does. One that is listened to still is used at once, so that the first
+// request of the goroutine may queue.
 func (q *Queue) enter() {
-	if q.countsUsers() {
-		q.inbox.mu.Lock()
-		q.inbox.users++
-		q.inbox.mu.Unlock()
+	if !q.countsUsers() {
+		return
+	}
+	q.inbox.mu.Lock()
+	defer q.inbox.mu.Unlock()
+	q.inbox.users++
+	if q.inbox.channel == nil && q.inbox.lately {
+		q.inbox.channel = q.At.Client.Hub.Reopen(q.At.Keys.Inbox(q.At.Client.IDs.Client))
+		q.inbox.lately = q.inbox.channel != nil
 	}
 }
 

@@ -123,6 +123,18 @@ func (h *Hub) Open(name string, confirmed func()) *Channel {
 	return h.open(h.inboxes, name, confirmed, func(text string) { h.deliver(lua.ParseMessage(text)) })
 }
 
+// Reopen is [Hub.Open] for a channel that is listened to although nobody uses it any more; nil for any other.
+func (h *Hub) Reopen(name string) *Channel {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	c := h.channels[name]
+	if c != nil {
+		c.leaveIdle()
+		c.users++
+	}
+	return c
+}
+
 // Listen is Open for a channel that is no inbox. heard is called with its messages; what [New] says of
 // deliver holds for it. A caller that listens to a channel that is open already must bring the same
 // functions.

@@ -89,6 +89,11 @@ func (c Conn) basket(ctx context.Context, s *rueidis.Lua, parts []Part, second, 
 		keys = append(keys, p.Keys.keys...)
 		args = append(args, p.Owner, floor(p.Seen), number(p.Lease))
 	}
+	if c.declares() {
+		for _, p := range parts {
+			keys = append(keys, pace.of(p.Keys.keys[0], p.Keys.sharded()))
+		}
+	}
 	numbers, err := s.Exec(ctx, c.Client, keys, args).AsIntSlice()
 	if _, answered := rueidis.IsRedisErr(err); answered && (isMoving(err) || strings.Contains(err.Error(), "TRYAGAIN")) {
 		err = ErrBasket

@@ -21,7 +21,7 @@ var (
 var (
 	fenceSet = rueidis.NewLuaScript(bare("fence/set.lua"))
 	// fenceEval is one line, before the user's first one.
-	fenceEval = strings.ReplaceAll(bare("fence/eval.lua"), "\n", " ")
+	fenceEval = strings.ReplaceAll(behind("", "fence/eval.lua"), "\n", " ")
 )
 
 // FenceSet runs fence/set.lua: it writes a value with a token. number is that of this call, not of a copy,

@@ -43,6 +43,13 @@ func (c Conn) Gathered(ctx context.Context, requests []Ready) ([]int64, error) {
 	for _, r := range requests {
 		keys, args = append(keys, r.name), append(args, r.owner, r.clock, r.lease)
 	}
+	if c.declares() {
+		for _, r := range requests {
+			for _, p := range parts[Locks] {
+				keys = append(keys, p.of(r.name, false))
+			}
+		}
+	}
 	replies, err := gathered.Exec(ctx, c.Client, keys, args).AsIntSlice()
 	if _, answered := rueidis.IsRedisErr(err); answered {
 		return make([]int64, len(requests)), nil

@@ -35,6 +35,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"sync/atomic"
 
 	"github.com/redis/rueidis"
 )
@@ -48,6 +49,10 @@ var ErrReply = errors.New("unexpected reply of a script")
 // Conn runs the scripts on a client. It is safe for concurrent use.
 type Conn struct {
 	Client rueidis.Client
+
+	// Declares says that the server refuses a script which uses keys that its call has not named. It may be set
+	// at any time; nil: never.
+	Declares *atomic.Bool
 }
 
 var clock = rueidis.NewLuaScript(bare("shared/clock.lua"))

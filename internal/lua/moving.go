@@ -29,10 +29,21 @@ func (c Conn) Run(ctx context.Context, s *Script, k *Keys, args []string, ids ..
 func (c Conn) runKnowing(
 	ctx context.Context, s *Script, k *Keys, nowhere, args []string, ids ...string,
 ) rueidis.RedisResult {
-	if !k.sharded() {
-		return s.of(k).Exec(ctx, c.Client, k.keys[:1], args)
+	if c.declares() {
+		return c.runDeclaring(ctx, s, k, args, ids)
 	}
-	result := s.of(k).Exec(ctx, c.Client, k.keys[:1], arguments(args, nowhere))
+	var result rueidis.RedisResult
+	if k.sharded() {
+		result = s.of(k).Exec(ctx, c.Client, k.keys[:1], arguments(args, nowhere))
+	} else {
+		result = s.of(k).Exec(ctx, c.Client, k.keys[:1], args)
+	}
+	if c.isRefused(result.Error()) || c.declares() { // it was found out meanwhile
+		return c.runDeclaring(ctx, s, k, args, ids)
+	}
+	if !k.sharded() {
+		return result
+	}
 	if err := result.Error(); err != nil && nowhere == nil && isMoving(err) {
 		if nowhere = c.nowhere(ctx, k, append(ids, args[0])); nowhere != nil {
 			return s.of(k).Exec(ctx, c.Client, k.keys[:1], arguments(args, nowhere))

@@ -89,6 +89,12 @@ func (c Conn) Trade(
 		for i, r := range requests {
 			ids[i] = r[1]
 		}
+		if c.declares() {
+			client, _, _ := strings.Cut(requests[0][1], ":")
+			for _, n := range strings.Fields(answered) {
+				ids = append(ids, client+":"+n)
+			}
+		}
 		args := tradeArguments(k.family, floor(seen), longest, answered, requests)
 		replies, err := c.runKnowing(ctx, permitTrade[k.family], k, nowhere, args, ids...).ToArray()
 		if err == nil && len(replies) != len(requests) {

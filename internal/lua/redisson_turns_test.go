@@ -1,6 +1,7 @@
 package lua_test
 
 import (
+	"fmt"
 	"strconv"
 	"testing"
 	"time"
@@ -134,6 +135,34 @@ func TestLeftToRedisson(t *testing.T) {
 		b.over()
 		b.open("C")
 		require.Positive(t, b.heard("C:1", 0).Token, "they did not come")
+	})
+}
+
+// Redisson's waiter is seen beside any number of ours. Where none of Redisson waits, no release waits for one,
+// unless the server, as Valkey 9.1, has counted so many listeners wrongly.
+func TestListenersAreCounted(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		b := takesTurns(newBench(t, s))
+		b.open("B")
+		for ours := 1; ours <= 17; ours++ {
+			b.weListen()
+			for _, theirs := range []bool{false, true} {
+				stop := func() {}
+				if theirs {
+					stop = b.theyWait()
+				}
+				owner, waiter := fmt.Sprint("A:", ours, theirs), fmt.Sprint("B:", 2*ours)
+				b.acquire(owner, 60_000, lua.First)
+				require.True(t, b.acquire(waiter, 60_000, lua.First).Queued)
+				require.True(t, b.release(owner, ""))
+				listening, err := b.do("PUBSUB", "NUMSUB", b.lock.Ear(), b.lock.Released()).AsIntMap()
+				require.NoError(t, err)
+				miscounted := max(listening[b.lock.Ear()], listening[b.lock.Released()]) > 100
+				require.Equal(t, theirs || miscounted, len(b.holder()) == 0, "%d of ours listen", ours)
+				require.NoError(t, b.do("FLUSHALL").Error())
+				stop()
+			}
+		}
 	})
 }
 

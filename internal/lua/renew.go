@@ -51,10 +51,9 @@ func (c Conn) Renew(ctx context.Context, batch []Renewal) (renewed []bool, now i
 
 // renew names all keys. first is for a single renewal: it names the first key, and the other is an argument.
 func (c Conn) renew(ctx context.Context, batch []Renewal, first bool) (renewed []bool, now int64, err error) {
-	keys := make([]string, 0, 2*len(batch))
+	keys := c.leaseKeys(batch)
 	args := make([]string, 0, 2*len(batch))
 	for _, r := range batch {
-		keys = append(keys, r.Keys.leases...)
 		args = append(args, r.Owner, number(r.Lease))
 	}
 	if first {
@@ -85,9 +84,10 @@ func (c Conn) renew(ctx context.Context, batch []Renewal, first bool) (renewed [
 func (c Conn) Replicate(ctx context.Context, r Renewal, replicas int, ms int64) (held bool, n int64, err error) {
 	err = c.Client.Dedicated(func(d rueidis.DedicatedClient) error {
 		// EVAL and not EVALSHA: nothing may come between the two commands, not even the load of a script.
-		renewal := d.B().Eval().Script(renewals[r.Keys.family]).Numkeys(int64(len(r.Keys.leases)))
+		keys := c.leaseKeys([]Renewal{r})
+		renewal := d.B().Eval().Script(renewals[r.Keys.family]).Numkeys(int64(len(keys)))
 		results := d.DoMulti(ctx,
-			renewal.Key(r.Keys.leases...).Arg(r.Owner, number(r.Lease)).Build(),
+			renewal.Key(keys...).Arg(r.Owner, number(r.Lease)).Build(),
 			d.B().Wait().Numreplicas(int64(replicas)).Timeout(ms).Build(),
 		)
 		renewed, err := results[0].AsIntSlice()

@@ -51,8 +51,12 @@ func script(family Family, paths ...string) *Script {
 }
 
 // bare is the text of a script for many names or for none.
-func bare(path string) string {
+func bare(path string) string { return behind(tellsDragonfly, path) }
+
+// behind is a text that stands behind a first line, if that is not empty.
+func behind(first, path string) string {
 	w := writer{included: map[string]bool{}}
+	w.WriteString(first)
 	w.write(includes([]string{path}))
 	register(path, func() []string { return []string{w.String()} })
 	return w.String()
@@ -63,7 +67,7 @@ func compose(family Family, text string) *Script {
 	s.text = func(v variant) string {
 		w := writer{keys: keysOf(family, v), included: map[string]bool{}, redisson: v&redisson != 0}
 		w.write(prelude(family, v) + text)
-		return w.String()
+		return tellsDragonfly + w.String()
 	}
 	for v := range variants {
 		compiled := func() *rueidis.Lua { return rueidis.NewLuaScript(s.text(v)) }

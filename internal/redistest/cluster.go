@@ -16,20 +16,26 @@ import (
 // slots is how many a cluster has.
 const slots = 16384
 
-// Cluster is three primaries, as processes.
+// Cluster is some primaries, as processes.
 type Cluster struct{ Nodes []*Server }
 
 // NewCluster returns a cluster of three primaries that know each other.
 func NewCluster(t testing.TB) *Cluster {
 	t.Helper()
+	return NewClusterOf(t, 3)
+}
+
+// NewClusterOf returns a cluster of so many primaries that know each other.
+func NewClusterOf(t testing.TB, primaries int) *Cluster {
+	t.Helper()
 	c := &Cluster{}
 	var members []Member
-	for range 3 {
+	for range primaries {
 		s := NewProcess(t, "--cluster-enabled", "yes", "--cluster-node-timeout", "2000", "--cluster-config-file", "nodes.conf")
 		c.Nodes = append(c.Nodes, s)
 		members = append(members, s.Member())
 	}
-	Form(t, members, 3)
+	Form(t, members, primaries)
 	return c
 }
 

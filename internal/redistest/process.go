@@ -36,6 +36,7 @@ func newServer(t testing.TB, s *Server) *Server {
 	for began := time.Now(); time.Since(began) < patience; {
 		s.Addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(firstPort+rand.IntN(ports)))
 		if s.launch() { // otherwise that port was another process's
+			s.refuse(t)
 			return s
 		}
 	}

@@ -79,6 +79,7 @@ type Server struct {
 	process *exec.Cmd     // nil: it does not run
 	exited  chan struct{} // closed when the process has ended
 	stopped bool
+	strict  *Strict // stands before it; nil: none does
 }
 
 // New returns a server: any that is to be had.
@@ -191,15 +192,22 @@ func lacks(t testing.TB, what string) {
 // URL is the server's address as Open wants it.
 func (s *Server) URL() string { return "redis://" + s.Addr }
 
-// Option is the server's address as rueidis wants it.
+// Option is the server's address as rueidis wants it, or that of a [Strict] that stands before the server.
 func (s *Server) Option() rueidis.ClientOption {
-	return rueidis.ClientOption{InitAddress: []string{s.Addr}, DisableCache: true, ForceSingleClient: true, PipelineMultiplex: -1}
+	if s.strict != nil {
+		return s.strict.Option()
+	}
+	return optionOf(s.Addr)
+}
+
+func optionOf(addr string) rueidis.ClientOption {
+	return rueidis.ClientOption{InitAddress: []string{addr}, DisableCache: true, ForceSingleClient: true, PipelineMultiplex: -1}
 }
 
 // Client returns a plain client, closed with the test.
 func (s *Server) Client(t testing.TB) rueidis.Client {
 	t.Helper()
-	client, err := rueidis.NewClient(s.Option())
+	client, err := rueidis.NewClient(optionOf(s.Addr))
 	require.NoError(t, err)
 	t.Cleanup(client.Close)
 	return client

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -19,7 +20,7 @@ func New(id string, commands, subscriptions rueidis.Client, o Options, connectio
 	c := &Client{
 		IDs:         newIDs(id),
 		Began:       time.Now(),
-		Conn:        lua.Conn{Client: commands},
+		Conn:        lua.Conn{Client: commands, Declares: new(atomic.Bool)},
 		closeOwned:  closeOwned,
 		connections: connections,
 		Sharded:     commands.Mode() == rueidis.ClientModeCluster,
@@ -28,6 +29,7 @@ func New(id string, commands, subscriptions rueidis.Client, o Options, connectio
 
 		shutDownOver: make(chan struct{}),
 	}
+	c.Conn.Declares.Store(o.DeclaredKeys)
 	c.Notifier.start = c.Go
 	o.Logger = slog.New(notifyingHandler{o.Logger.Handler(), &c.Notifier})
 	c.Options = o

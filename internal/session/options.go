@@ -21,6 +21,7 @@ type Options struct {
 	Lazy           bool          // Open does not wait for a connection
 	WithoutPubSub  bool          // nothing is subscribed to
 	Redisson       bool          // it takes turns with processes of Redisson
+	DeclaredKeys   bool          // the server refuses scripts with keys that their calls have not named
 	Replicas       int           // that must have a grant; 0: an acquire does not wait for replicas
 	ReplicaTimeout time.Duration // for them
 	Label          string        // for those who ask who holds; empty: the program's name

@@ -18,6 +18,7 @@
 -- While a script runs, the phase may also be n: there is no barrier yet.
 -- keys NEWS ARRIVALS DONE MEMBERS
 -- include shared/generation.lua
+-- include shared/declared.lua
 
 local KEPT = '172800000' -- ms that an idle barrier is remembered: two days, longer than any lease
 
@@ -154,6 +155,11 @@ do
   local dead = member and member <= 0 and not moving
   if dead then
     local gone = redis.call('ZRANGEBYSCORE', MEMBERS, '-inf', decimal(now))
+    local wanted = {}
+    for _, id in ipairs(undeclared and gone or {}) do
+      if undeclared(DONE .. ':' .. id) then wanted[#wanted + 1] = id end
+    end
+    if wanted[1] then return {err = demand(wanted)} end
     -- First: Redis never refuses it for lack of memory, nor what follows.
     redis.call('ZREMRANGEBYSCORE', MEMBERS, '-inf', decimal(now))
     for _, id in ipairs(gone) do redis.call('SET', DONE .. ':' .. id, DEAD, 'PX', KEPT) end

@@ -3,14 +3,14 @@
 -- waits for it. Otherwise it is left undone, and its caller sends that script. So no request fails because of
 -- another one. Safe to repeat, as those scripts are.
 --
--- KEYS  of each request: NAME, which has no braces
+-- KEYS  of each request: NAME, which has no braces; then others that a server wants to hear of
 -- ARGV  of each request: owner id, clock, lease
 --       clock  as the client reckons, in 16 digits, above all tokens of the name that it has seen
 --       lease  ms; empty: end the tenure, and the clock is unused
 -- Reply for each: the token; or 1, the id owned the lock until now; or 0, it was left undone
 
 local reply = {}
-for i = 1, #KEYS do
+for i = 1, #ARGV / 3 do
   local NAME, owner, now, lease = KEYS[i], ARGV[3 * i - 2], ARGV[3 * i - 1], ARGV[3 * i]
   local QUEUE = 'latchkey_queue:{' .. NAME .. '}'
   reply[i] = 0

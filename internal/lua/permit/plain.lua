@@ -7,6 +7,7 @@
 --       or that release gave. It is deleted once its client says that it was answered, or it
 --       expires
 -- include permit/begin.lua
+-- include shared/declared.lua
 
 local KIND = 'c'
 local COUNTS_HELD = false -- nobody knows how many permits are out
@@ -21,14 +22,21 @@ local function acknowledge(client, numbers)
   end
 end
 
+local unnamed -- an error: nothing may be written
+
 local function prefetch(owners)
-  local names, keys = {}, {}
+  local names, keys, wanted = {}, {}, {}
   for i = 1, #owners do
     if records[owners[i]] == nil then
       names[#names + 1], keys[#keys + 1] = owners[i], DONE .. ':' .. owners[i]
+      if undeclared and undeclared(keys[#keys]) then wanted[#wanted + 1] = owners[i] end
     end
   end
   if #names == 0 then return end
+  if wanted[1] then
+    unnamed = demand(wanted)
+    error(unnamed)
+  end
   local done
   if moving then
     done = {}
@@ -73,6 +81,7 @@ local function first_end() return -1 end
 local function out() return math.huge end
 
 local function write()
+  if unnamed then error(unnamed) end
   local gone = answered
   for owner, record in pairs(changed) do
     if record.n > 0 then

@@ -30,7 +30,7 @@ end
 -- All writes come before PUBLISH. Redis may refuse the first write of a script (READONLY, OOM), and then
 -- nobody must have heard that he owns the lock.
 local function serve(self, queues)
-  local granted, messages, token, reserved = 0, {}, nil, nil
+  local granted, messages, token, reserved, left_out = 0, {}, nil, nil, false
   local now = clock()
   while granted < RUN do
     local entry = not (moving and moving.lacks(QUEUE)) and redis.call('LINDEX', QUEUE, 0)
@@ -50,6 +50,10 @@ local function serve(self, queues)
       redis.call('LPOP', QUEUE)
     else
       local id, ms = client .. ':' .. number, lease
+      if reads and undeclared and undeclared(timeout_of(id)) then
+        left_out = true
+        break
+      end
       if moving then
         if reads and entry ~= self then break end -- nobody knows whether its timeout may be made here
         moving.need(TOKEN)
@@ -84,7 +88,7 @@ local function serve(self, queues)
   local others = granted > 0 and (queues and 1 or others_wait()) or 0
   -- redisson if granted > 0 and redisson_waits() then others = 1 end
   for _, m in ipairs(messages) do tell_grant(m[1], 'r', m[2], m[3], m[4], others, now, m[5]) end
-  if granted == RUN and others == 1 then
+  if left_out or granted == RUN and others == 1 then
     local client, number = string.match(redis.call('LINDEX', QUEUE, 0) or '', '^1:([^:]+):(%d+):')
     if client then tell(client, 'a', number) end
   end

@@ -10,6 +10,7 @@ local function reader_left(id, count, longest)
   local most
   for n = 1, math.min(count, MOST) do
     local key = timeout_of(id, n)
+    if undeclared and undeclared(key) then return HIDDEN end
     local left = redis.pcall('PTTL', key)
     if type(left) ~= 'number' then return HIDDEN end -- on the other side of a slot that is moving
     if left == -1 then return -1 end

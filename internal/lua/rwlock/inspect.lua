@@ -13,7 +13,12 @@ for _, field in ipairs(mode and redis.call('HKEYS', NAME) or {}) do
   if string.find(field, ':write', -6, true) then
     owner = field
   elseif field ~= 'mode' then
-    fields[#fields + 1], leases[#leases + 1] = field, timeout_of(field)
+    local lease = timeout_of(field)
+    if undeclared and undeclared(lease) then
+      readers = readers + 1
+    else
+      fields[#fields + 1], leases[#leases + 1] = field, lease
+    end
   end
 end
 for from = 1, #fields, 1000 do

@@ -12,8 +12,8 @@ local id, rests = ARGV[1], ARGV[4] and ARGV[4] ~= '0'
 -- others. Where there is more to it, nothing is done, and the script goes on. Also in a
 -- slot that moves all keys may be here: there it is an error to ask for the queue once it is empty.
 -- redisson -- keys RELEASED EAR
--- redisson local listen = redis.pcall('PUBSUB', NUMSUB, RELEASED, EAR)
--- redisson if listen.err or listen[2] == listen[4] then
+-- redisson -- inline shared/theirs.lua
+-- redisson if not theirs then
 if not rests and not moving and redis.pcall('EXISTS', QUEUE) == 0 then
   local how = redis.call('HGET', NAME, 'mode')
   local writes = how == 'write'

@@ -27,6 +27,7 @@
 -- include shared/token.lua
 -- include shared/value.lua
 -- include shared/queue.lua
+-- include shared/declared.lua
 -- redisson -- include shared/keptback.lua
 -- redisson local next_fair
 -- redisson -- include shared/turns.lua
@@ -42,6 +43,9 @@ end
 
 -- The key whose time to live is the lease of a reader's nth hold.
 local function timeout_of(owner, n) return LEASES .. owner .. ':rwlock_timeout:' .. (n or '1') end
+if undeclared then
+  -- inline rwlock/declared.lua
+end
 
 -- The token field: its number, how many are reserved behind it, and the longest lease.
 local function state_token() return parse_token(redis.call('HGET', STATE, 'token')) end
@@ -99,7 +103,9 @@ local function drop_former(owner)
   for _, field in ipairs(former) do
     local writer = string.match(field, '^(.*):write$')
     if not writer then
-      redis.pcall('DEL', timeout_of(field)) -- one on the other side of a slot that is moving expires
+      local timeout = timeout_of(field)
+      -- One on the other side of a slot that is moving expires, and so does one that was not declared.
+      if not (undeclared and undeclared(timeout)) then redis.pcall('DEL', timeout) end
     elseif redis.pcall('HGET', STATE, 'writer') == writer then
       redis.pcall('HSET', STATE, 'writer', '', 'short', '') -- it has given the lock back
     end

@@ -32,8 +32,8 @@ local ours, waits, said
 local function our_turns()
   if ours then return ours end
   ours = math.huge
-  local listen = redis.pcall('PUBSUB', NUMSUB, RELEASED, EAR)
-  waits = not listen.err and listen[2] > listen[4] or next_fair and next_fair() and true or false
+  -- inline shared/theirs.lua
+  waits = theirs or next_fair and next_fair() and true or false
   said = not moving and redis.pcall('GET', TURNS)
   if said ~= 'x' and not moving and (waits or said) then
     ours = type(said) == 'string' and tonumber(said) or 1

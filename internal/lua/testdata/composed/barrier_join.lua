@@ -1,3 +1,4 @@
+--!df flags=allow-undeclared-keys
 local NAME, VERB, NUMSUB, SLOTS, moving = KEYS[1], 'PUBLISH', 'NUMSUB'
 local DONE = 'latchkey_done:{' .. NAME .. '}'
 local NEWS = 'latchkey_barrier:{' .. NAME .. '}'
@@ -63,6 +64,15 @@ local function succeed(state)
     state.first = state.generation
   else
     state.generation = state.generation + 1
+  end
+end
+local undeclared, demand
+if KEYS[2] then
+  local named = {}
+  for _, key in ipairs(KEYS) do named[key] = true end
+  undeclared = function(key) return not named[key] end
+  demand = function(ends)
+    return 'LATCHKEY_UNDECLARED ' .. table.concat(ends, ' ', 1, math.min(#ends, 1000)) .. ' .'
   end
 end
 local KEPT = '172800000' -- ms that an idle barrier is remembered: two days, longer than any lease
@@ -166,6 +176,11 @@ do
   local dead = member and member <= 0 and not moving
   if dead then
     local gone = redis.call('ZRANGEBYSCORE', MEMBERS, '-inf', decimal(now))
+    local wanted = {}
+    for _, id in ipairs(undeclared and gone or {}) do
+      if undeclared(DONE .. ':' .. id) then wanted[#wanted + 1] = id end
+    end
+    if wanted[1] then return {err = demand(wanted)} end
     redis.call('ZREMRANGEBYSCORE', MEMBERS, '-inf', decimal(now))
     for _, id in ipairs(gone) do redis.call('SET', DONE .. ':' .. id, DEAD, 'PX', KEPT) end
   end

@@ -1,9 +1,10 @@
+--!df flags=allow-undeclared-keys
 local all, given = KEYS, ARGV
 local ARGV, NAME, QUEUE, TOKEN, PACE, INBOX = {}
 local VERB, NUMSUB = given[1], given[1] == 'SPUBLISH' and 'SHARDNUMSUB' or 'NUMSUB'
 local moving -- as in shared/moving.lua, and never set
 local SLOTS = VERB == 'SPUBLISH' or nil
-local count = #all / 3
+local count = (#given - 3) / 3
 local function turn_to(i)
   NAME, QUEUE, TOKEN = all[3 * i - 2], all[3 * i - 1], all[3 * i]
   ARGV[1], ARGV[2], ARGV[3] = given[3 * i + 1], given[3 * i + 2], given[3 * i + 3]

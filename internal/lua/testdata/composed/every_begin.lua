@@ -1,3 +1,4 @@
+--!df flags=allow-undeclared-keys
 local NAME, VERB, NUMSUB, SLOTS, moving = KEYS[1], 'PUBLISH', 'NUMSUB'
 local RUN = 'latchkey_every:{' .. NAME .. '}'
 local AHEAD = 600000 -- ms that the clock may be set back with no tick run twice

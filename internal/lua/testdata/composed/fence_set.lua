@@ -1,3 +1,4 @@
+--!df flags=allow-undeclared-keys
 local n, tokens, numbers = #KEYS / 2, {}, {}
 for i = 1, n do
   local last = redis.pcall('GET', KEYS[n + i])

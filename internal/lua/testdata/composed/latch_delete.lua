@@ -1,3 +1,4 @@
+--!df flags=allow-undeclared-keys
 local NAME, VERB, NUMSUB, SLOTS, moving = KEYS[1], 'PUBLISH', 'NUMSUB'
 local DONE = 'latchkey_done:{' .. NAME .. '}'
 local NEWS = 'redisson_countdownlatch__channel__{' .. NAME .. '}'

@@ -1,3 +1,4 @@
+--!df flags=allow-undeclared-keys
 local NAME, VERB, NUMSUB, SLOTS, moving = KEYS[1], 'PUBLISH', 'NUMSUB'
 local RECORD = 'latchkey_latch:{' .. NAME .. '}'
 local MOST_BAD = 32 -- generations that the list holds

@@ -1,3 +1,4 @@
+--!df flags=allow-undeclared-keys
 local NAME, VERB, NUMSUB, SLOTS, moving = KEYS[1], 'PUBLISH', 'NUMSUB'
 local QUEUE = 'latchkey_queue:{' .. NAME .. '}'
 local TOKEN = 'redisson_lock_token:{' .. NAME .. '}'
@@ -489,6 +490,7 @@ redis.call('PEXPIRE', QUEUE, QUEUE_KEPT)
 note_lease(ARGV[3], ARGV[1])
 return {sequence, ask_in(left or 0), now}
 -- the same for names of another kind
+--!df flags=allow-undeclared-keys
 local NAME, VERB, NUMSUB, SLOTS, moving = KEYS[1], 'PUBLISH', 'NUMSUB'
 local TOKEN = 'redisson_lock_token:{' .. NAME .. '}'
 if redis.call('EXISTS', TOKEN) == 0 then

@@ -1,5 +1,6 @@
+--!df flags=allow-undeclared-keys
 local reply = {}
-for i = 1, #KEYS do
+for i = 1, #ARGV / 3 do
   local NAME, owner, now, lease = KEYS[i], ARGV[3 * i - 2], ARGV[3 * i - 1], ARGV[3 * i]
   local QUEUE = 'latchkey_queue:{' .. NAME .. '}'
   reply[i] = 0

@@ -1,3 +1,4 @@
+--!df flags=allow-undeclared-keys
 local NAME, VERB, NUMSUB, SLOTS, moving = KEYS[1], 'PUBLISH', 'NUMSUB'
 local TOKEN = 'redisson_lock_token:{' .. NAME .. '}'
 local function decimal(number) return string.format('%.0f', number) end

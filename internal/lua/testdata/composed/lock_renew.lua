@@ -1,3 +1,4 @@
+--!df flags=allow-undeclared-keys
 local reply = {}
 for i, key in ipairs(KEYS) do
   local owner, lease = ARGV[2 * i - 1], ARGV[2 * i]

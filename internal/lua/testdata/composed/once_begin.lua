@@ -1,3 +1,4 @@
+--!df flags=allow-undeclared-keys
 local NAME, VERB, NUMSUB, SLOTS, moving = KEYS[1], 'PUBLISH', 'NUMSUB'
 local RUN = 'latchkey_once:{' .. NAME .. '}'
 if moving then moving.need(RUN) end
@@ -40,6 +41,7 @@ redis.call('HDEL', RUN, 'kind', 'value', 'until', 'pause')
 redis.call('PEXPIRE', RUN, ARGV[4])
 return {'r', attempt + 1}
 -- the same for names of another kind
+--!df flags=allow-undeclared-keys
 local NAME, VERB, NUMSUB, SLOTS, moving = KEYS[1], 'PUBLISH', 'NUMSUB'
 local RUN = 'latchkey_share:{' .. NAME .. '}'
 if moving then moving.need(RUN) end

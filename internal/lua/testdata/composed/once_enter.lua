@@ -1,3 +1,4 @@
+--!df flags=allow-undeclared-keys
 local NAME, VERB, NUMSUB, SLOTS, moving = KEYS[1], 'PUBLISH', 'NUMSUB'
 local RUN = 'latchkey_once:{' .. NAME .. '}'
 if moving then moving.need(RUN) end
@@ -32,6 +33,7 @@ if over == 0 then
 end
 return decimal(over)
 -- the same for names of another kind
+--!df flags=allow-undeclared-keys
 local NAME, VERB, NUMSUB, SLOTS, moving = KEYS[1], 'PUBLISH', 'NUMSUB'
 local RUN = 'latchkey_share:{' .. NAME .. '}'
 if moving then moving.need(RUN) end

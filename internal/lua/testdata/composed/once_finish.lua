@@ -1,3 +1,4 @@
+--!df flags=allow-undeclared-keys
 local NAME, VERB, NUMSUB, SLOTS, moving = KEYS[1], 'PUBLISH', 'NUMSUB'
 local RUN = 'latchkey_once:{' .. NAME .. '}'
 if moving then moving.need(RUN) end
@@ -38,6 +39,7 @@ if phase == 'r' then
 end
 return phase == 'o' and decimal(over) or '1'
 -- the same for names of another kind
+--!df flags=allow-undeclared-keys
 local NAME, VERB, NUMSUB, SLOTS, moving = KEYS[1], 'PUBLISH', 'NUMSUB'
 local RUN = 'latchkey_share:{' .. NAME .. '}'
 if moving then moving.need(RUN) end

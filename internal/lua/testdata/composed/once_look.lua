@@ -1,3 +1,4 @@
+--!df flags=allow-undeclared-keys
 local NAME, VERB, NUMSUB, SLOTS, moving = KEYS[1], 'PUBLISH', 'NUMSUB'
 local RUN = 'latchkey_once:{' .. NAME .. '}'
 if moving then moving.need(RUN) end
@@ -29,6 +30,7 @@ if phase == 'o' then return {'o', f[5], ARGV[2] == '1' and f[6] or ''} end
 local most = tonumber(ARGV[1])
 return {phase == 'f' and most > 0 and attempt >= most and 'x' or 'n', decimal(attempt)}
 -- the same for names of another kind
+--!df flags=allow-undeclared-keys
 local NAME, VERB, NUMSUB, SLOTS, moving = KEYS[1], 'PUBLISH', 'NUMSUB'
 local RUN = 'latchkey_share:{' .. NAME .. '}'
 if moving then moving.need(RUN) end

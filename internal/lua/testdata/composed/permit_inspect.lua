@@ -1,3 +1,4 @@
+--!df flags=allow-undeclared-keys
 local NAME, VERB, NUMSUB, SLOTS, moving = KEYS[1], 'PUBLISH', 'NUMSUB'
 local QUEUE = 'latchkey_queue:{' .. NAME .. '}'
 local TOKEN = 'latchkey_token:{' .. NAME .. '}'
@@ -646,6 +647,7 @@ end
 if most > 0 and queued() then reply[6] = redis.call('LRANGE', QUEUE, 0, most - 1) end
 return reply
 -- the same for names of another kind
+--!df flags=allow-undeclared-keys
 local NAME, VERB, NUMSUB, SLOTS, moving = KEYS[1], 'PUBLISH', 'NUMSUB'
 local QUEUE = 'latchkey_queue:{' .. NAME .. '}'
 local TOKEN = 'latchkey_token:{' .. NAME .. '}'
@@ -726,6 +728,15 @@ local function reserve(n)
   last = last + more
   return more
 end
+local undeclared, demand
+if KEYS[2] then
+  local named = {}
+  for _, key in ipairs(KEYS) do named[key] = true end
+  undeclared = function(key) return not named[key] end
+  demand = function(ends)
+    return 'LATCHKEY_UNDECLARED ' .. table.concat(ends, ' ', 1, math.min(#ends, 1000)) .. ' .'
+  end
+end
 local KIND = 'c'
 local COUNTS_HELD = false -- nobody knows how many permits are out
 local REMEMBERED = '600000' -- ms
@@ -736,14 +747,20 @@ local function acknowledge(client, numbers)
     answered[#answered + 1] = DONE .. ':' .. client .. ':' .. number
   end
 end
+local unnamed -- an error: nothing may be written
 local function prefetch(owners)
-  local names, keys = {}, {}
+  local names, keys, wanted = {}, {}, {}
   for i = 1, #owners do
     if records[owners[i]] == nil then
       names[#names + 1], keys[#keys + 1] = owners[i], DONE .. ':' .. owners[i]
+      if undeclared and undeclared(keys[#keys]) then wanted[#wanted + 1] = owners[i] end
     end
   end
   if #names == 0 then return end
+  if wanted[1] then
+    unnamed = demand(wanted)
+    error(unnamed)
+  end
   local done
   if moving then
     done = {}
@@ -783,6 +800,7 @@ local function reclaim() return 0, false end
 local function first_end() return -1 end
 local function out() return math.huge end
 local function write()
+  if unnamed then error(unnamed) end
   local gone = answered
   for owner, record in pairs(changed) do
     if record.n > 0 then

@@ -1,3 +1,4 @@
+--!df flags=allow-undeclared-keys
 local NAME, VERB, NUMSUB, SLOTS, moving = KEYS[1], 'PUBLISH', 'NUMSUB'
 local QUEUE = 'latchkey_queue:{' .. NAME .. '}'
 local TIMEOUTS = '{' .. NAME .. '}:timeout'

@@ -1,3 +1,4 @@
+--!df flags=allow-undeclared-keys
 local function base(owner)
   local prefix
 local colon = string.find(owner, ':', 1, true)

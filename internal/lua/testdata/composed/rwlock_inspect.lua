@@ -1,3 +1,4 @@
+--!df flags=allow-undeclared-keys
 local NAME, VERB, NUMSUB, SLOTS, moving = KEYS[1], 'PUBLISH', 'NUMSUB'
 local QUEUE = 'latchkey_queue:{' .. NAME .. '}'
 local TOKEN = 'redisson_lock_token:{' .. NAME .. '}'
@@ -115,6 +116,15 @@ local function of_unresponsive(clients)
   end
   return found
 end
+local undeclared, demand
+if KEYS[2] then
+  local named = {}
+  for _, key in ipairs(KEYS) do named[key] = true end
+  undeclared = function(key) return not named[key] end
+  demand = function(ends)
+    return 'LATCHKEY_UNDECLARED ' .. table.concat(ends, ' ', 1, math.min(#ends, 1000)) .. ' .'
+  end
+end
 local mode = redis.call('HGET', NAME, 'mode')
 if mode ~= 'read' and mode ~= 'write' then
   if mode or redis.call('EXISTS', NAME) == 1 then
@@ -123,6 +133,26 @@ if mode ~= 'read' and mode ~= 'write' then
   mode = nil -- nobody holds it
 end
 local function timeout_of(owner, n) return LEASES .. owner .. ':rwlock_timeout:' .. (n or '1') end
+if undeclared then
+local wanted = {}
+local function want(id, n)
+  local key = timeout_of(id, n)
+  if undeclared(key) and not string.find(id, '%s') then wanted[#wanted + 1] = string.sub(key, #LEASES + 1) end
+end
+local fields = redis.call('HGETALL', NAME)
+for i = 1, #fields, 2 do
+  local count = tonumber(fields[i + 1])
+  if count and fields[i] ~= 'mode' and not string.find(fields[i], ':write', -6, true) then
+    for n = 1, math.min(count, 64) do want(fields[i], n) end
+  end
+end
+local queued = redis.pcall('LRANGE', QUEUE, 0, 99) -- so many are granted by one script
+for i = 1, queued.err and 0 or #queued do
+  local id, demanded = string.match(queued[i], '^1:([^:]+:%d+):%d+:(%d+s?)$')
+  if id and string.sub(demanded, -1) == 's' then want(id) end
+end
+if wanted[1] and KEYS[#KEYS] ~= NAME then return {err = demand(wanted)} end
+end
 local function state_token() return parse_token(redis.call('HGET', STATE, 'token')) end
 local function token_field(text, reserved, longest)
   return 't' .. text .. (reserved > 0 and '+' .. reserved or '') .. '/' .. longest
@@ -160,7 +190,8 @@ local function drop_former(owner)
   for _, field in ipairs(former) do
     local writer = string.match(field, '^(.*):write$')
     if not writer then
-      redis.pcall('DEL', timeout_of(field)) -- one on the other side of a slot that is moving expires
+      local timeout = timeout_of(field)
+      if not (undeclared and undeclared(timeout)) then redis.pcall('DEL', timeout) end
     elseif redis.pcall('HGET', STATE, 'writer') == writer then
       redis.pcall('HSET', STATE, 'writer', '', 'short', '') -- it has given the lock back
     end
@@ -196,7 +227,12 @@ for _, field in ipairs(mode and redis.call('HKEYS', NAME) or {}) do
   if string.find(field, ':write', -6, true) then
     owner = field
   elseif field ~= 'mode' then
-    fields[#fields + 1], leases[#leases + 1] = field, timeout_of(field)
+    local lease = timeout_of(field)
+    if undeclared and undeclared(lease) then
+      readers = readers + 1
+    else
+      fields[#fields + 1], leases[#leases + 1] = field, lease
+    end
   end
 end
 for from = 1, #fields, 1000 do

@@ -1,3 +1,4 @@
+--!df flags=allow-undeclared-keys
 local DAY = '86400000' -- ms
 local alone = #KEYS == 1
 if alone then KEYS[2] = table.remove(ARGV) end

@@ -1,1 +1,2 @@
+--!df flags=allow-undeclared-keys
 return redis.call('TIME')

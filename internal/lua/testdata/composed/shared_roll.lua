@@ -1,3 +1,4 @@
+--!df flags=allow-undeclared-keys
 local NAME, VERB, NUMSUB, SLOTS, moving = KEYS[1], 'PUBLISH', 'NUMSUB'
 local QUEUE = 'latchkey_queue:{' .. NAME .. '}'
 local TOKEN = 'latchkey_token:{' .. NAME .. '}'
@@ -29,6 +30,7 @@ for i = 1, #entries do
 end
 return reply
 -- the same for names of another kind
+--!df flags=allow-undeclared-keys
 local NAME, VERB, NUMSUB, SLOTS, moving = KEYS[1], 'PUBLISH', 'NUMSUB'
 local QUEUE = 'latchkey_queue:{' .. NAME .. '}'
 local TOKEN = 'redisson_lock_token:{' .. NAME .. '}'
