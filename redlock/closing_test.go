@@ -45,6 +45,18 @@ func TestOneClientCloses(t *testing.T) {
 	}
 }
 
+// The last server that could be the coordinator goes away while a call turns to it: the call asks a majority
+// without one, as it does where there never was one.
+// Rule 38.
+func TestNoCoordinatorIsLeft(t *testing.T) {
+	all := clients(t, five(t, process))
+	require.NoError(t, redlock.AwaitTurn(t.Context(), all, "a"))
+	for _, c := range all {
+		c.Close()
+	}
+	require.ErrorIs(t, redlock.AwaitTurn(t.Context(), all, "a"), latchkey.ErrClosed)
+}
+
 // When a majority of the clients is closed, holds end with ErrClosed and are released by their Unlock. Who
 // waits gets ErrClosed.
 // Rule 38.

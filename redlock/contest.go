@@ -118,10 +118,13 @@ func (c *contest) note(err error) error {
 }
 
 // awaitTurn waits until the coordinator grants its part, and asks the others. From time to time it tries
-// without the coordinator.
+// without the coordinator. Where there is none any more it tries once.
 func (c *contest) awaitTurn() (*quorum, error) {
 	w, waits := c.ways, c.attempt.Waits
 	server := c.coordinator()
+	if server < 0 {
+		return c.try(elsewhere{})
+	}
 	p := w.standAt(waits, server)
 	if w.astray.Load() {
 		c.listen()

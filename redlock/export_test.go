@@ -2,6 +2,7 @@ package redlock
 
 import (
 	"context"
+	"time"
 
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/internal/grant"
@@ -40,4 +41,22 @@ func Adopt(h *latchkey.Hold, server int) (bool, error) {
 		return true, nil
 	}
 	return false, part.Release(context.Background(), grant.Quietly)
+}
+
+// AwaitTurn is one turn of a call that has found a coordinator, and finds none when its turn begins.
+func AwaitTurn(ctx context.Context, clients []*latchkey.Client, name string) error {
+	w, err := newWays(clients, name, nil)
+	if err != nil {
+		panic(err)
+	}
+	c := contest{ways: w, attempt: grant.Attempt{Parent: ctx, Waits: ctx}, contends: func() {}, unfit: make([]bool, len(clients))}
+	for i := range c.unfit {
+		c.unfit[i] = true
+	}
+	defer c.end()
+	q, err := c.awaitTurn()
+	if err == nil {
+		_ = q.begin(ctx, time.Now(), false).Unlock(ctx)
+	}
+	return err
 }
