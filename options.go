@@ -55,11 +55,13 @@ func WithoutPubSub() Option {
 // docs/redisson.md has what is shared, object by object, and what is not.
 func WithRedisson() Option { return session.Option(func(o *session.Options) { o.Redisson = true }) }
 
-// WithDeclaredKeys has each script name all keys that it uses, for servers and proxies that refuse others. [Open]
-// and [New] find out by themselves, so the option is for [Wrap], and for servers with another text of that
-// error than "undeclared key". Default: a script names one key of a name, and makes the others from it, which
-// costs less. A waiter for a read-write lock, one for plain permits, and the end of a barrier's member then
-// take a second trip now and then, since their scripts first find out which keys they need.
+// WithDeclaredKeys has each call of a script declare all keys that the script uses, for servers and proxies
+// that refuse others. [Open] and [New] find out by themselves. So the option is for [Wrap], and for servers
+// with another text of that error than "undeclared key". Default: a call declares one key of a name, and the
+// script makes the others from it.
+//
+// With it a free lock costs Redis 14 % more instructions. Calls of read-write locks, of plain permits and of
+// barriers may take a second trip, where their script finds out in Redis which keys it needs.
 func WithDeclaredKeys() Option {
 	return session.Option(func(o *session.Options) { o.DeclaredKeys = true })
 }

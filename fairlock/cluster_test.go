@@ -13,8 +13,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/redistest"
 )
 
-// A hand-off costs two scripts in a cluster as well: a client that waits again for a name listens to its inbox
-// still, and so its first request may queue.
+// A hand-off costs two scripts in a cluster as well: a client that waits again for a name listens to its
+// inbox still, and so its first request may queue.
 func TestHandOffsInACluster(t *testing.T) {
 	cluster := redistest.NewCluster(t)
 	var nodes []rueidis.Client

@@ -163,10 +163,10 @@ func resting(t *testing.T, deployment string, nodes []*node, option rueidis.Clie
 	}
 }
 
-// A shard of a cluster of three or of six does for the grants of its names what a server does that stands alone:
-// that is the rule of thumb of docs/capacity.md. It is compared by the commands. How long those take differs
-// from run to run: servers that share two processors work longer for a grant the more of them there are. So as
-// many stand alone, beside each other, as the cluster has.
+// A shard of a cluster of three or of six does for the grants of its names what a server does that stands
+// alone: that is the rule of thumb of docs/capacity.md. It is compared by the commands. How long those take
+// differs from run to run: servers that share two processors work longer for a grant the more of them there
+// are. So as many stand alone, beside each other, as the cluster has.
 func TestShards(t *testing.T) {
 	measured(t)
 	const perShard, clients, works = 12, 4, 40 * time.Millisecond

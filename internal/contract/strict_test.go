@@ -13,8 +13,9 @@ import (
 	"github.com/latchkey-go/latchkey/internal/redistest"
 )
 
-// What the primitives promise is so on servers as ElastiCache Serverless, which know no WAIT, no PUBSUB and no
-// PSUBSCRIBE, and refuse scripts with keys that their calls have not named. A client finds that out by itself.
+// What the primitives promise is so on servers as ElastiCache Serverless, which know no WAIT, no PUBSUB and
+// no PSUBSCRIBE, and refuse scripts with keys that their calls have not named. A client finds that out by
+// itself.
 // Rule 52.
 func TestStrict(t *testing.T) {
 	redistest.Together(t)

@@ -34,7 +34,7 @@ func openLazily(option rueidis.ClientOption, o session.Options, id string) (*ses
 	}
 	c := ownClient(id, client, client, o, connections)
 	context.AfterFunc(c.Closing, client.hasTried)
-	go client.connect(option, c.NotConnected, func() { c.Conn.Declares.Store(true) })
+	go client.connect(option, o.Prefix, c.NotConnected, func() { c.Conn.Declares.Store(true) })
 	if single {
 		c.Go(func() { refuseCluster(c, client.over) })
 	}
@@ -115,7 +115,9 @@ func (l *lazyClient) hasTried() { l.tryOnce.Do(func() { close(l.tried) }) }
 // connect dials until it succeeds, or Close. failed is called with the error of a command that was not sent,
 // and when the dial began, for each reason once. strict is called before any command is sent to a server that
 // wants all keys named.
-func (l *lazyClient) connect(option rueidis.ClientOption, failed func(err error, began time.Time), strict func()) {
+func (l *lazyClient) connect(
+	option rueidis.ClientOption, prefix string, failed func(err error, began time.Time), strict func(),
+) {
 	defer close(l.over)
 	defer l.hasTried()
 	defer time.AfterFunc(firstDial, l.hasTried).Stop()
@@ -124,7 +126,7 @@ func (l *lazyClient) connect(option rueidis.ClientOption, failed func(err error,
 	told := map[string]bool{} // two reasons may take turns
 	for l.ending.Err() == nil {
 		began := time.Now()
-		client, isStrict, err := connect(option)
+		client, isStrict, err := connect(option, prefix)
 		if err == nil {
 			if isStrict {
 				strict()

@@ -11,6 +11,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/identity"
 	"github.com/latchkey-go/latchkey/internal/lua"
+	"github.com/latchkey-go/latchkey/internal/preflight"
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
@@ -38,7 +39,7 @@ func invalid(format string, args ...any) error {
 
 func openNow(option rueidis.ClientOption, o session.Options, id string) (*session.Client, error) {
 	connections := session.NewConnections()
-	commands, strict, err := connect(connections.Track(option))
+	commands, strict, err := connect(connections.Track(option), o.Prefix)
 	if err != nil {
 		return nil, fail.Wrap("", fail.Unavailable(err))
 	}
@@ -145,13 +146,13 @@ func dial(option rueidis.ClientOption) (rueidis.Client, error) {
 	return client, nil
 }
 
-// connect is dial, and a preflight.
-func connect(option rueidis.ClientOption) (client rueidis.Client, strict bool, err error) {
+// connect is dial, and package preflight.
+func connect(option rueidis.ClientOption, prefix string) (client rueidis.Client, strict bool, err error) {
 	client, err = dial(option)
 	if err != nil {
 		return nil, false, err
 	}
-	if strict, err = preflight(client); err != nil {
+	if strict, err = preflight.Ask(client, prefix); err != nil {
 		client.Close()
 		return nil, false, err
 	}

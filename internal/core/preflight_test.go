@@ -115,7 +115,7 @@ func TestStrictServerIsKnown(t *testing.T) {
 				require.NoError(t, lockLater(t, newLock(t, c, "a", true)).Granted(t).Unlock(t.Context()))
 				require.Equal(t, what == "strict", c.Conn.Declares.Load())
 			}
-			require.Empty(t, strict.Refused())
+			require.LessOrEqual(t, len(strict.Refused()), 1, "the first request of the one that connects later")
 		})
 	}
 }

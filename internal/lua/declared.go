@@ -12,17 +12,18 @@ import (
 // names all keys that follow from the name, and from the ids among its arguments: see [Conn.Declares]. The
 // keys of other ids are found by the script, which asks for them: see shared/declared.lua.
 
-// tellsDragonfly is the first line of each script: a comment to Redis and Valkey. Dragonfly reads there that a
-// script may use keys which its call has not named.
+// tellsDragonfly is the first line of each script: a comment to Redis and Valkey. Dragonfly reads there that
+// a script may use keys which its call has not named.
 const tellsDragonfly = "--!df flags=allow-undeclared-keys\n"
 
-// undeclaredCode begins the error of a script that asks for keys, and demanded is how many it asks for at most.
+// undeclaredCode begins the error of a script that asks for keys, and demanded is how many it asks for at
+// most.
 const (
 	undeclaredCode = "LATCHKEY_UNDECLARED "
 	demanded       = 1000
 )
 
-// mostDemands is how often a call is run with what its script has asked for. Only a crowd takes more than two.
+// mostDemands is how often a call is run with what its script has asked for. Only a crowd takes more than 2.
 const mostDemands = 16
 
 func (c Conn) declares() bool { return c.Declares != nil && c.Declares.Load() }
@@ -33,7 +34,7 @@ func (c Conn) isRefused(err error) bool {
 	if err == nil || c.Declares == nil {
 		return false
 	}
-	if _, answered := rueidis.IsRedisErr(err); !answered || !strings.Contains(err.Error(), "undeclared key ") {
+	if _, answered := rueidis.IsRedisErr(err); !answered || !strings.Contains(err.Error(), "undeclared key") || strings.Contains(err.Error(), rehashing) {
 		return false
 	}
 	c.Declares.Store(true)

@@ -138,8 +138,8 @@ func TestLeftToRedisson(t *testing.T) {
 	})
 }
 
-// Redisson's waiter is seen beside any number of ours. Where none of Redisson waits, no release waits for one,
-// unless the server, as Valkey 9.1, has counted so many listeners wrongly.
+// Redisson's waiter is seen beside any number of ours. Where none of Redisson waits, no release waits for
+// one, unless the server, as Valkey 9.1, has counted so many listeners wrongly.
 func TestListenersAreCounted(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := takesTurns(newBench(t, s))

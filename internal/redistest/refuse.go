@@ -25,7 +25,7 @@ var Refusals = map[string]func(t testing.TB, s *Server) (end func()){
 
 // Refusing is the arguments of a server that can do all of that.
 func Refusing() []string {
-	return []string{"--busy-reply-threshold", "50", "--replica-serve-stale-data", "no"}
+	return []string{"--lua-time-limit", "50", "--replica-serve-stale-data", "no"}
 }
 
 func command(t testing.TB, c rueidis.Client, words ...string) {
