@@ -1,0 +1,111 @@
+package lua_test
+
+import (
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey/internal/lua"
+	"github.com/latchkey-go/latchkey/internal/redistest"
+)
+
+// declares has a bench declare all keys.
+func (b *bench) declares() {
+	b.conn.Declares = new(atomic.Bool)
+	b.conn.Declares.Store(true)
+}
+
+// demands checks that a script asks for the key with an end, when its call declares these.
+func (b *bench) demands(end, script string, keys []string, args ...string) {
+	b.t.Helper()
+	command := b.conn.Client.B().Eval().Script(script).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build()
+	err := b.conn.Client.Do(b.t.Context(), command).Error()
+	require.ErrorContains(b.t, err, "LATCHKEY_UNDECLARED "+end+" .")
+}
+
+// A script of a read-write lock asks for the leases of those who read, and of those who wait to, and writes
+// nothing before it can look at them.
+// Rule 52.
+func TestLeasesOfReadersAreDemanded(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		b := newRW(t, s)
+		b.open("B")
+		b.open("C")
+		b.read("A:1", lua.First)
+		b.demands("A:1:rwlock_timeout:1", lua.Texts(b.lock)["acquire"], b.lock.All(), "B:1", "0000000000000000 ", "60000", "first", "0")
+		require.Zero(t, b.number("EXISTS", b.lock.All()[1]), "nobody is queued")
+
+		b.declares()
+		require.True(t, b.acquire("B:1", 60_000, lua.First).Queued)
+		require.True(t, b.read("C:1", lua.First).Queued)
+		require.True(t, b.release("A:1", ""))
+		writes := b.inbox["B"].next(t)
+		require.True(t, b.release("B:1", ""))
+		reads := b.inbox["C"].next(t)
+		require.Greater(t, reads.Token, writes.Token)
+		require.EqualValues(t, 1, b.number("EXISTS", b.timeout("C:1")))
+		require.True(t, b.renew("C:1", 60_000))
+		require.True(t, b.release("C:1", ""))
+		require.Zero(t, b.number("EXISTS", b.timeout("C:1"), b.lock.Name()))
+	})
+}
+
+// A reader whose lease nobody could look at is taken for one that reads, and a lease that is over is seen with
+// the next question.
+// Rule 52.
+func TestReaderIsGone(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		b := newRW(t, s)
+		b.open("B")
+		b.declares()
+		b.read("A:1", lua.First)
+		require.True(t, b.acquire("B:1", 60_000, lua.First).Queued)
+		require.NoError(t, b.do("DEL", b.timeout("A:1")).Error())
+		require.Positive(t, b.acquire("B:1", 60_000, lua.Again).Token)
+	})
+}
+
+// A script of plain permits asks for what was recorded of those who wait, and writes nothing before.
+// Rule 52.
+func TestRecordsOfWaitersAreDemanded(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		b := newSem(t, s, lua.Plain)
+		b.open("B")
+		b.set(1)
+		b.declares()
+		require.Positive(t, b.take("A:1", "1", lua.First).Token)
+		require.True(t, b.take("B:1", "1", lua.First).Queued)
+		keys := b.lock.All()
+		trade := lua.Texts(b.lock)["trade"]
+		b.demands("B:1", trade, append(keys, keys[4]+":A:1"), "A:1", "0000000000000000 ", "100", "", "give", "A:1", "", "0", "")
+		require.EqualValues(t, 1, b.number("EXISTS", keys[4]+":A:1"), "nothing was given back")
+		require.True(t, b.give("A:1", 0))
+		b.inbox["B"].next(t)
+		require.False(t, b.give("A:1", 0), "once")
+		require.EqualValues(t, 0, b.census().Free)
+		require.True(t, b.give("B:1", 0))
+		require.EqualValues(t, 1, b.census().Free)
+	})
+}
+
+// A script of a barrier asks for what is recorded of members that are dead, before it says so.
+// Rule 52.
+func TestRecordsOfTheDeadAreDemanded(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		b := newBench(t, s)
+		b.declares()
+		k, err := lua.NewKeys(lua.Barrier, "barrier", false)
+		require.NoError(t, err)
+		joined, _, err := b.conn.JoinBarrier(t.Context(), k, lua.Once{ID: "A:1"}, 60_000)
+		require.NoError(t, err)
+		require.True(t, joined)
+		require.NoError(t, b.do("ZADD", k.All()[3], "XX", "1", "A:1").Error())
+		b.demands("A:1", lua.Composed()["barrier/attend"][0], k.All(), "B", "60000", "0", "0", "", "0")
+		require.EqualValues(t, 1, b.number("ZCARD", k.All()[3]), "it is a member still")
+		round, err := b.conn.Attend(t.Context(), k, lua.Attendance{Client: "B", Lease: 60_000})
+		require.NoError(t, err)
+		require.Equal(t, lua.Broken, round.Phase)
+		require.EqualValues(t, 1, b.number("EXISTS", k.All()[2]+":A:1"))
+	})
+}
