@@ -1,6 +1,7 @@
 package lua_test
 
 import (
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -22,6 +23,16 @@ func (b *bench) demands(end, script string, keys []string, args ...string) {
 	command := b.conn.Client.B().Eval().Script(script).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build()
 	err := b.conn.Client.Do(b.t.Context(), command).Error()
 	require.ErrorContains(b.t, err, "LATCHKEY_UNDECLARED "+end+" .")
+}
+
+// Dragonfly reads in the first line of a script that it may use keys which were not declared. What stands
+// before a script of the user's says nothing about that script.
+func TestDragonflyIsTold(t *testing.T) {
+	for name, texts := range lua.Composed() {
+		for _, text := range texts {
+			require.Equal(t, name != "fence/eval", strings.HasPrefix(text, "--!df flags=allow-undeclared-keys\n"), name)
+		}
+	}
 }
 
 // A script of a read-write lock asks for the leases of those who read, and of those who wait to, and writes

@@ -48,7 +48,7 @@ func Classify(err error) Class {
 		}
 		for _, code := range []string{
 			"READONLY", "LOADING", "CLUSTERDOWN", "TRYAGAIN", "MASTERDOWN", "BUSY ", "MISCONF", "NOREPLICAS",
-			"MOVED ", "ASK ", nonLocal, rehashing,
+			"MOVED ", "ASK ", nonLocal, rehashing, undeclaredCode,
 			"UNBLOCKED", // the reply to WAIT of a primary that is demoted
 		} {
 			if strings.Contains(text, code) {
