@@ -63,7 +63,8 @@ func TestLeasesOfReadersAreDemanded(t *testing.T) {
 }
 
 // A reader whose lease nobody could look at is taken for one that reads, and a lease that is over is seen
-// with the next question. Rule 52.
+// with the next question.
+// Rule 52.
 func TestReaderIsGone(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newRW(t, s)
