@@ -64,7 +64,7 @@ func (m *Moving) id(t testing.TB, side int) string {
 // Left returns keys of the slot that have not been moved, a few at most.
 func (m *Moving) Left(t testing.TB) []string {
 	t.Helper()
-	reply := m.must(t, 0, "CLUSTER", "GETKEYSINSLOT", m.slot, "100")
+	reply := m.must(t, 0, "CLUSTER", "GETKEYSINSLOT", m.slot, "1000000")
 	keys, err := reply.AsStrSlice()
 	require.NoError(t, err)
 	return keys
