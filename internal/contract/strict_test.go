@@ -90,3 +90,43 @@ func TestNobodyKnowsWhoListens(t *testing.T) {
 		require.NoError(t, waits.Hold.Unlock(t.Context()))
 	}
 }
+
+// A client on rueidis clients of the caller is told, or finds out by its first request. One that takes turns
+// with processes of Redisson declares the keys of that as well.
+// Rule 52.
+func TestStrictToEveryClient(t *testing.T) {
+	redistest.Together(t)
+	for what, options := range map[string][]latchkey.Option{
+		"told": {latchkey.WithDeclaredKeys()}, "finds out": nil, "beside Redisson": {latchkey.WithDeclaredKeys(), latchkey.WithRedisson()},
+	} {
+		t.Run(what, func(t *testing.T) {
+			strict := redistest.NewStrict(t, redistest.NewProcess(t))
+			plain, err := rueidis.NewClient(strict.Option())
+			require.NoError(t, err)
+			t.Cleanup(plain.Close)
+			c, err := latchkey.Wrap(plain, plain, options...)
+			require.NoError(t, err)
+			t.Cleanup(c.Close)
+			require.NoError(t, c.Check(t.Context()))
+			lock, err := fairlock.New(c, "a")
+			require.NoError(t, err)
+			first, err := lock.Lock(t.Context())
+			require.NoError(t, err)
+			next := redistest.Begin(t, lock.Lock)
+			require.Eventually(t, func() bool {
+				state, err := lock.Inspect(t.Context())
+				return err == nil && state.Waiting == 1
+			}, 20*time.Second, time.Millisecond)
+			require.NoError(t, first.Unlock(t.Context()))
+			<-next.Ended
+			require.NoError(t, next.Err)
+			require.Greater(t, next.Hold.Token(), first.Token())
+			require.NoError(t, next.Hold.Unlock(t.Context()))
+			if options == nil {
+				require.Len(t, strict.Refused(), 1, "the first request")
+			} else {
+				require.Empty(t, strict.Refused())
+			}
+		})
+	}
+}
