@@ -96,7 +96,7 @@ func TestWithReplicas(t *testing.T) {
 	for _, name := range []string{"sentinel", "cluster"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			top := topologies[name](t, newEngine(t))
+			top := topologies[name](t, newEngine(t), calm)
 			top.acknowledged(t)
 			s := top.servers(t)
 			s.Options = []latchkey.Option{latchkey.WithReplicas(1, 500*time.Millisecond)}

@@ -16,7 +16,7 @@ import (
 // PUBLISH would be.
 func TestClusterBus(t *testing.T) {
 	t.Parallel()
-	top := cluster(t, newEngine(t))
+	top := cluster(t, newEngine(t), calm)
 	sent := func(kind string) int { return top.info(t, "cluster_stats_messages_"+kind+"_sent", "CLUSTER", "INFO") }
 	primary, _ := top.serving(t, "a")
 	require.Eventually(t, func() bool { // the primary knows of its replica, and reaches it
@@ -61,7 +61,7 @@ func TestConnections(t *testing.T) {
 		"cluster":    {12, 0}, // the same, to each node: rueidis asks all of them for the slots
 	} {
 		t.Run(name, func(t *testing.T) {
-			top := topologies[name](t, newEngine(t))
+			top := topologies[name](t, newEngine(t), calm)
 			o := top.option()
 			o.ClientName, o.Sentinel.ClientName = "counted", "counted"
 			c, err := latchkey.New(o)

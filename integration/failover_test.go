@@ -81,7 +81,7 @@ func TestFailover(t *testing.T) {
 		for outage, fault := range outages {
 			t.Run(name+"/"+outage, func(t *testing.T) {
 				t.Parallel()
-				top := topologies[name](t, newEngine(t))
+				top := topologies[name](t, newEngine(t), takeover)
 				servers := top.servers(t)
 				for kind := range contract.AllKinds {
 					t.Run(kind, func(t *testing.T) {

@@ -18,7 +18,7 @@ func (n *node) id(t testing.TB) string { t.Helper(); return n.must(t, "CLUSTER",
 // itself.
 func TestSlotMigration(t *testing.T) {
 	t.Parallel()
-	top := cluster(t, newEngine(t))
+	top := cluster(t, newEngine(t), calm)
 	servers := top.servers(t)
 	for kind := range contract.AllKinds {
 		for _, halfway := range []bool{false, true} {

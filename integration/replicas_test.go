@@ -53,7 +53,7 @@ func (top *topology) mend(t testing.TB, dead *node) {
 func TestFailoverLosesTheWrite(t *testing.T) {
 	t.Parallel()
 	rounds := int(redistest.Longer(10, 50))
-	top := sentinel(t, newEngine(t))
+	top := sentinel(t, newEngine(t), takeover)
 	servers := top.servers(t)
 	holders, others := top.open(t), top.open(t)
 	careful := top.open(t, latchkey.WithReplicas(1, 100*time.Millisecond))

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -23,9 +24,15 @@ type topology struct {
 	cluster   bool
 }
 
+// How long a primary may be silent until another server takes its place.
+const (
+	takeover = time.Second
+	calm     = 20 * time.Second // where no server fails, and a busy machine must not look as if one did
+)
+
 // topologies are those that every contract is run on.
-var topologies = map[string]func(testing.TB, engine, ...string) *topology{
-	"standalone": standalone,
+var topologies = map[string]func(t testing.TB, e engine, silence time.Duration) *topology{
+	"standalone": func(t testing.TB, e engine, _ time.Duration) *topology { return standalone(t, e) },
 	"sentinel":   sentinel,
 	"cluster":    cluster,
 }
@@ -35,7 +42,14 @@ func each(t *testing.T, test func(t *testing.T, top *topology)) {
 	for _, name := range []string{"standalone", "sentinel", "cluster"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			test(t, topologies[name](t, newEngine(t)))
+			top := topologies[name](t, newEngine(t), calm)
+			first := top.primaries()
+			t.Cleanup(func() {
+				if t.Failed() {
+					t.Logf("primaries were %v, and are %v", first, top.primaries())
+				}
+			})
+			test(t, top)
 		})
 	}
 }
@@ -50,18 +64,18 @@ func standalone(t testing.TB, e engine, args ...string) *topology {
 const master = "main"
 
 // sentinel is a primary, two replicas and three sentinels.
-func sentinel(t testing.TB, e engine, args ...string) *topology {
+func sentinel(t testing.TB, e engine, silence time.Duration) *topology {
 	t.Helper()
-	top := &topology{engine: e, nodes: []*node{e.launch(t, "", args...)}}
+	top := &topology{engine: e, nodes: []*node{e.launch(t, "")}}
 	host, p := top.nodes[0].hostPort(t)
 	for range 2 {
-		top.nodes = append(top.nodes, e.launch(t, "", append([]string{"--replicaof", host, p}, args...)...))
+		top.nodes = append(top.nodes, e.launch(t, "", "--replicaof", host, p))
 	}
 	config := fmt.Sprintf(`sentinel monitor %[1]s %[2]s %[3]s 2
-sentinel down-after-milliseconds %[1]s 1000
+sentinel down-after-milliseconds %[1]s %[4]d
 sentinel failover-timeout %[1]s 2000
 sentinel parallel-syncs %[1]s 2
-`, master, host, p)
+`, master, host, p, silence.Milliseconds())
 	for range 3 {
 		top.sentinels = append(top.sentinels, e.launch(t, config, "--sentinel"))
 	}
@@ -112,20 +126,32 @@ func (top *topology) replicated() bool {
 	return primaries == expected && online == len(top.nodes)-expected
 }
 
+// primaries are the addresses of the nodes that say they are.
+func (top *topology) primaries() (all []string) {
+	for _, n := range top.nodes {
+		if m, err := n.ask("ROLE"); err == nil {
+			if role, err := m.ToArray(); err == nil && len(role) > 0 {
+				if what, _ := role[0].ToString(); what == "master" {
+					all = append(all, n.addr)
+				}
+			}
+		}
+	}
+	return all
+}
+
 // tooOld counts the tests that were skipped because a cluster of this server cannot be used.
 var tooOld atomic.Int64
 
 // cluster is three primaries with a replica each. It must have sharded pub/sub, which came with Redis 7.0:
 // Open refuses one of an older server. So the test is skipped there, and counted.
-func cluster(t testing.TB, e engine, args ...string) *topology {
+func cluster(t testing.TB, e engine, silence time.Duration) *topology {
 	t.Helper()
 	top := &topology{engine: e, cluster: true}
 	var members []redistest.Member
 	for i := range 6 {
-		n := e.launch(t, "", append([]string{
-			"--cluster-enabled", "yes", "--cluster-node-timeout", "1000", "--cluster-config-file", "nodes.conf",
-			"--cluster-replica-validity-factor", "0",
-		}, args...)...)
+		n := e.launch(t, "", "--cluster-enabled", "yes", "--cluster-node-timeout", strconv.FormatInt(silence.Milliseconds(), 10),
+			"--cluster-config-file", "nodes.conf", "--cluster-replica-validity-factor", "0")
 		if i == 0 && strings.Contains(n.must(t, "INFO", "server"), "redis_version:6.") {
 			tooOld.Add(1)
 			t.Skip("this server is older than Redis 7.0: it has no sharded pub/sub, so there is no cluster")
