@@ -134,6 +134,7 @@ func (c *contest) awaitTurn() (*quorum, error) {
 	for {
 		select {
 		case got := <-p.came:
+			p.settled()
 			if got.err != nil {
 				return nil, c.refused(server)
 			}
@@ -234,12 +235,16 @@ type place struct {
 	queued chan struct{} // closed once others are before it
 	came   chan answer
 	leave  func() // gives it up, and gives back what was granted
+
+	settled func() bool // has it keep nothing of the wait's context: it came
 }
 
 // standAt queues on a server.
 func (w *ways) standAt(waits context.Context, server int) *place {
-	ctx, stop := context.WithCancel(waits)
-	p := &place{quorum: w.newQuorum(), queued: make(chan struct{}), came: make(chan answer, 1)}
+	// The part is held with this context, and often for longer than the caller waits. One that is derived from
+	// the caller's would stay in that for as long as it lives, with each turn one more.
+	ctx, stop := context.WithCancel(context.WithoutCancel(waits))
+	p := &place{quorum: w.newQuorum(), queued: make(chan struct{}), came: make(chan answer, 1), settled: context.AfterFunc(waits, stop)}
 	go func() {
 		part, err := w.queued[server].AwaitPart(ctx, sync.OnceFunc(func() { close(p.queued) }), p.quorum.partLost)
 		if err == nil {
@@ -248,6 +253,7 @@ func (w *ways) standAt(waits context.Context, server int) *place {
 		p.came <- answer{server, part, err}
 	}()
 	p.leave = func() {
+		p.settled()
 		stop()
 		go func() {
 			if late := <-p.came; late.part != nil {

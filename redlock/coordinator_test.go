@@ -80,6 +80,48 @@ func TestContendersTakeTurns(t *testing.T) {
 	clean(t, plain, long)
 }
 
+// counted is a context that counts what is derived from it and has not ended.
+type counted struct {
+	context.Context
+	done    chan struct{}
+	derived atomic.Int64
+}
+
+func (c *counted) Done() <-chan struct{} { return c.done }
+
+// AfterFunc is what package context calls for each context that is derived from this one.
+func (c *counted) AfterFunc(func()) (stop func() bool) {
+	c.derived.Add(1)
+	var once sync.Once
+	return func() bool {
+		once.Do(func() { c.derived.Add(-1) })
+		return true
+	}
+}
+
+// A context that lives for as long as its process keeps nothing of the turns that were taken with it.
+func TestNothingIsKeptOfATurn(t *testing.T) {
+	servers := five(t, process)
+	ctx := &counted{Context: t.Context(), done: make(chan struct{})}
+	var g sync.WaitGroup
+	for range 3 {
+		l := lockOf(t, clients(t, servers))
+		g.Go(func() {
+			for range 20 {
+				h, err := l.Lock(ctx)
+				if err == nil {
+					err = h.Unlock(t.Context())
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	g.Wait()
+	require.Less(t, ctx.derived.Load(), int64(3), "what is under way still, of sixty holds")
+}
+
 // The coordinator is killed and comes back empty, and is stopped, while eight take turns: they go on
 // elsewhere. Rule 39.
 func TestCoordinatorIsAway(t *testing.T) {
