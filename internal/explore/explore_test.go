@@ -68,7 +68,19 @@ func scenes() (all []scene) {
 			several.with(users, dies), several.with(users, passes), several.with(users, breaks, cancels),
 		)
 	}
+	all = append(all, asking(halves, readers, turncoats)...)
+	all = append(all, asking(permits, singles, pairs)...)
+	all = append(all, asking(lingers, two)...)
 	return append(all, spins.with(one), spins.with(two, cancels), spins.with(one, breaks), spins.with(two, closes))
+}
+
+// asking are scenes of clients whose scripts ask for keys.
+func asking(s scene, by ...[][]string) (all []scene) {
+	s = s.declared()
+	for _, users := range by {
+		all = append(all, s.with(users), s.with(users, cancels), s.with(users, breaks), s.with(users, deafens), s.with(users, dies), s.with(users, passes, passes))
+	}
+	return all
 }
 
 // length is for how long a scene is searched.

@@ -87,7 +87,8 @@ func newRun(t *testing.T, s *scene) *run {
 	for n, of := range s.users {
 		var c *latchkey.Client
 		var err error
-		go func() { c, err = latchkey.New(r.option(n), latchkey.WithLease(lease), latchkey.WithoutRecord()) }()
+		options := append([]latchkey.Option{latchkey.WithLease(lease), latchkey.WithoutRecord()}, s.client...)
+		go func() { c, err = latchkey.New(r.option(n), options...) }()
 		r.settle(everything)
 		require.NoError(t, err)
 		require.NotNil(t, c)

@@ -68,6 +68,7 @@ type scene struct {
 	users  [][]string                                             // of each client: the calls of each user, a letter each
 	faults map[fault]int
 	polls  bool // whoever waits asks from time to time
+	client []latchkey.Option
 	force  func(ctx context.Context, c *latchkey.Client) error
 }
 
@@ -84,6 +85,13 @@ func (s scene) with(users [][]string, faults ...fault) scene {
 			s.name += map[bool]string{true: "+", false: ""}[i > 0] + calls
 		}
 	}
+	return s
+}
+
+// declared has scripts ask for the keys that no client knows beforehand, which takes more calls.
+func (s scene) declared() scene {
+	s.name += " with declared keys"
+	s.client = []latchkey.Option{latchkey.WithDeclaredKeys()}
 	return s
 }
 

@@ -29,18 +29,24 @@ func (h *Hold) Downgrade(ctx context.Context) error {
 	if done {
 		return nil
 	}
-	limited, cancel := context.WithTimeout(ctx, t.item.Left())
-	defer cancel()
 	length := t.terms.lease
 	if !t.item.End.IsZero() { // by then it must be free in Redis, too
 		length = min(length, max(time.Until(t.item.End), time.Millisecond))
 	}
 	audible := t.queue.Listening()
-	var holds, others bool
-	stray, err := t.queue.At.Send(limited, t.queue.At.Client.Stopped, t.name, func(ctx context.Context) (err error) {
-		holds, others, err = commands.Downgrade(ctx, t.waiter.Owner, u.token, length)
-		return err
-	})
+	var holds, others, stray bool
+	for again := true; again; {
+		limited, cancel := context.WithTimeout(ctx, t.item.Left())
+		var sent bool
+		sent, err = t.queue.At.Send(limited, t.queue.At.Client.Stopped, t.name, func(ctx context.Context) (err error) {
+			holds, others, err = commands.Downgrade(ctx, t.waiter.Owner, u.token, length)
+			return err
+		})
+		stray = stray || sent
+		// A renewal may have been answered meanwhile: then there is more time.
+		again = err != nil && limited.Err() != nil && ctx.Err() == nil && h.Err() == nil
+		cancel()
+	}
 	switch lost := h.Err(); {
 	case lost != nil:
 		return lost

@@ -88,11 +88,15 @@ func (s *scene) open() {
 		if s.stalls {
 			s.links[n].stalls = rand.New(rand.NewPCG(s.random.Uint64(), 0))
 		}
-		c, err := latchkey.New(s.links[n].through(s.server.Option()), latchkey.WithLease(lease), latchkey.WithCommandTimeout(long),
+		options := []latchkey.Option{latchkey.WithLease(lease), latchkey.WithCommandTimeout(long),
 			latchkey.WithReleaseTimeout(long), s.log.Logger(), latchkey.WithObserver(latchkey.Observer{
 				Queued:     wasQueued,
 				Subscribed: func() { _, _ = fmt.Fprintf(&s.log, "client %d has subscribed\n", n) },
-			}))
+			})}
+		if n == 1 {
+			options = append(options, latchkey.WithDeclaredKeys()) // beside one that does not
+		}
+		c, err := latchkey.New(s.links[n].through(s.server.Option()), options...)
 		require.NoError(s.t, err)
 		s.t.Cleanup(c.Close)
 		s.clients[n] = c
