@@ -12,9 +12,9 @@ import (
 // names all keys that follow from the name, and from the ids among its arguments: see [Conn.Declares]. The
 // keys of other ids are found by the script, which asks for them: see shared/declared.lua.
 
-// tellsDragonfly is the first line of each script: a comment to Redis and Valkey. Dragonfly reads there that
+// TellsDragonfly is the first line of each script: a comment to Redis and Valkey. Dragonfly reads there that
 // a script may use keys which its call has not named.
-const tellsDragonfly = "--!df flags=allow-undeclared-keys\n"
+const TellsDragonfly = "--!df flags=allow-undeclared-keys\n"
 
 // undeclaredCode begins the error of a script that asks for keys, and demanded is how many it asks for at
 // most.

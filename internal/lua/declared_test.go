@@ -1,6 +1,7 @@
 package lua_test
 
 import (
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -119,4 +120,77 @@ func TestRecordsOfTheDeadAreDemanded(t *testing.T) {
 		require.Equal(t, lua.Broken, round.Phase)
 		require.EqualValues(t, 1, b.number("EXISTS", k.All()[2]+":A:1"))
 	})
+}
+
+// Many who give back at the same time, on a server that wants all keys declared, ask once for the records of
+// all who wait: also when nearly all of those are dead.
+// Rule 52.
+func TestCrowdIsDemandedAtOnce(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		for name, crowd := range map[string]struct{ alive, dead int }{"alive": {64, 0}, "dead": {1, 4500}} {
+			t.Run(name, func(t *testing.T) {
+				b := newSem(t, s, lua.Plain)
+				require.NoError(t, b.do("FLUSHALL").Error())
+				b.open("B")
+				b.set(1)
+				b.declares()
+				require.Positive(t, b.take("A:1", "1", lua.First).Token)
+				for start := 0; start < crowd.dead; start += 500 {
+					entries := []string{"RPUSH", b.lock.All()[1]}
+					for n := range 500 {
+						entries = append(entries, fmt.Sprintf("1:dead:%d:60000:1", start+n))
+					}
+					require.NoError(t, b.do(entries...).Error())
+				}
+				var puts []lua.Request
+				for n := range crowd.alive {
+					require.NoError(t, b.do("RPUSH", b.lock.All()[1], fmt.Sprintf("1:B:%d:60000:1", n)).Error())
+					puts = append(puts, lua.Put(fmt.Sprint("A:", n+2), 1))
+				}
+				replies, err := b.conn.Trade(t.Context(), b.lock, 0, 100_000, "", puts...)
+				require.NoError(t, err)
+				require.Len(t, replies, crowd.alive)
+				for range crowd.alive {
+					b.inbox["B"].next(t)
+				}
+				require.Zero(t, b.census().Free)
+			})
+		}
+	})
+}
+
+// A turn of ours is counted once, though a script asks for keys first.
+// Rule 52.
+func TestTurnIsCountedOnce(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		p := newSem(t, s, lua.Plain)
+		b := takesTurns(p.bench)
+		box := p.open("B")
+		p.set(1)
+		p.declares()
+		require.Positive(t, p.take("A:1", "1", lua.First).Token)
+		require.True(t, p.take("B:1", "1", lua.First).Queued)
+		b.theyWait()
+		require.NoError(t, b.do("SET", "latchkey_turns:{sem}", "3", "PX", "60000").Error())
+		p.trade(lua.Put("A:10", 1))
+		for m := box.next(t); m.Kind != lua.Grant; m = box.next(t) {
+			require.Equal(t, lua.Want, m.Kind, "others wait")
+		}
+		require.EqualValues(t, 2, b.number("GET", "latchkey_turns:{sem}"))
+	})
+}
+
+// Half of a slot has moved: a reader is renewed for as long as it was, and no key that its call has named is
+// taken for another one.
+// Rule 52.
+func TestDeclaredRenewalWhileASlotMoves(t *testing.T) {
+	c := redistest.NewCluster(t)
+	b := inSlot(t, c, "declared")
+	b.read("A:1", lua.First)
+	b.share("B:1", lua.First)
+	b.declares()
+	m := c.Move(t, "declared")
+	m.Key(t, b.lock.All()[3])
+	require.True(t, b.renew("A:1", 60_000))
+	require.InDelta(t, 60_000, b.number("PTTL", "{declared}:A:1:rwlock_timeout:1"), 10_000)
 }

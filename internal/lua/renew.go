@@ -50,6 +50,7 @@ func (c Conn) Renew(ctx context.Context, batch []Renewal) (renewed []bool, now i
 }
 
 // renew names all keys. first is for a single renewal: it names the first key, and the other is an argument.
+// A lease of a reader is not named then: where it has to be, it cannot be renewed while it is moving.
 func (c Conn) renew(ctx context.Context, batch []Renewal, first bool) (renewed []bool, now int64, err error) {
 	keys := c.leaseKeys(batch)
 	args := make([]string, 0, 2*len(batch))
@@ -57,7 +58,7 @@ func (c Conn) renew(ctx context.Context, batch []Renewal, first bool) (renewed [
 		args = append(args, r.Owner, number(r.Lease))
 	}
 	if first {
-		keys, args = keys[:1], append(args, keys[1:]...)
+		keys, args = batch[0].Keys.leases[:1], append(args, batch[0].Keys.leases[1:]...)
 	}
 	numbers, err := renew[batch[0].Keys.family].Exec(ctx, c.Client, keys, args).AsIntSlice()
 	if err != nil {

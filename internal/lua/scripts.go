@@ -51,7 +51,7 @@ func script(family Family, paths ...string) *Script {
 }
 
 // bare is the text of a script for many names or for none.
-func bare(path string) string { return behind(tellsDragonfly, path) }
+func bare(path string) string { return behind(TellsDragonfly, path) }
 
 // behind is a text that stands behind a first line, if that is not empty.
 func behind(first, path string) string {
@@ -67,7 +67,7 @@ func compose(family Family, text string) *Script {
 	s.text = func(v variant) string {
 		w := writer{keys: keysOf(family, v), included: map[string]bool{}, redisson: v&redisson != 0}
 		w.write(prelude(family, v) + text)
-		return tellsDragonfly + w.String()
+		return TellsDragonfly + w.String()
 	}
 	for v := range variants {
 		compiled := func() *rueidis.Lua { return rueidis.NewLuaScript(s.text(v)) }

@@ -27,6 +27,8 @@ local others, orphans = {}, {} -- to remove: permits that are not ours, and hold
 local junk = {}                -- to remove: what is nobody's permit, and counts for none
 
 local function acknowledge() end -- a holder is the record of its command
+local function foresee() end     -- its keys are known
+local MANY = 500
 
 local function prefetch(owners)
   local names, prefixes = {}, {}

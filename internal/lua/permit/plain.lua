@@ -25,6 +25,7 @@ end
 local unnamed -- an error: nothing may be written
 
 local function prefetch(owners)
+  if unnamed then error(unnamed) end -- a caller has caught it
   local names, keys, wanted = {}, {}, {}
   for i = 1, #owners do
     if records[owners[i]] == nil then
@@ -56,6 +57,13 @@ local function prefetch(owners)
     records[names[i]] = n and {owner = names[i], was = n, n = n, token = '1'} or false
   end
 end
+
+-- Asks for the records of those who wait, before the caller counts a turn. What is wrong with the queue is
+-- found out later.
+local function foresee(look)
+  if undeclared and pcall(look, 1) == false and unnamed then error(unnamed) end
+end
+local MANY = undeclared and 1000 or 500
 
 local function holding(owner)
   if records[owner] == nil then prefetch({owner}) end

@@ -3,16 +3,17 @@
 -- include shared/queue.lua
 
 -- One script does so much at most. After MOST grants or DROPS dropped entries, its replies say to ask again
--- at once. LOOKS is how many entries it looks at behind one that does not fit, for those that may pass it.
--- ASIDES is how many entries may wait aside.
-local MOST, DROPS, LOOKS, ASIDES = 1000, 20000, 100, 100
+-- at once. A script that has to ask for keys drops no more than it can ask for in a few calls. LOOKS is how
+-- many entries it looks at behind one that does not fit, for those that may pass it. ASIDES is how many
+-- entries may wait aside.
+local MOST, DROPS, LOOKS, ASIDES = 1000, MANY > 500 and 10000 or 20000, 100, 100
 
 -- list is what was read of the queue in Redis; more: there may be more of it. tail is what joins behind it. A
 -- place is {entry, gone}; gone: the entry is to be removed, or was granted.
 local list, more, tail = {}, true, {}
 local removals = {} -- entries to remove wherever they stand in what was not read
 local first = 1     -- all places before this one are gone
-local chunk = 2     -- how many entries are read next
+local chunk = MANY > 500 and MANY or 2 -- how many entries are read next
 local joined, length = false, nil
 local briefest = SHORT -- ms: the shortest lease of those who join, or that began while somebody waited
 local messages, told = {}, {}
@@ -41,7 +42,7 @@ local function place_at(i)
     end
     if not moving then prefetch(owners) end -- else a record of another owner may be on the other side
     more = #got == chunk
-    chunk = math.min(2 * chunk, 500)
+    chunk = math.min(2 * chunk, MANY)
   end
   return list[i] or tail[i - #list]
 end
@@ -273,5 +274,5 @@ queue = {
   began = function(lease) if lease < briefest then briefest = lease end end,
   first_end = function() return unfinished and 0 or ask_in(first_end()) end,
   expect = function(n) chunk = math.max(chunk, n) end,
-  messages = messages, tell = tell,
+  look = place_at, messages = messages, tell = tell,
 }

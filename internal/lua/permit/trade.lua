@@ -55,13 +55,16 @@ acknowledge(string.match(ARGV[1], '^[^:]+'), ARGV[4])
 local owners, gives = {}, 0
 for i = 5, #ARGV, 5 do
   owners[#owners + 1] = ARGV[i + 1]
-  if ARGV[i] == 'give' then
+  if ARGV[i] ~= 'take' then
     gives = gives + 1
-    if ARGV[i + 2] ~= '' then redis.pcall('LREM', QUEUE, 0, ARGV[i + 2]) end
+    if ARGV[i] == 'give' and ARGV[i + 2] ~= '' then redis.pcall('LREM', QUEUE, 0, ARGV[i + 2]) end
   end
 end
 prefetch(owners)
-if queued() then open_queue().expect(gives + 1) end
+if queued() then
+  open_queue().expect(gives + 1)
+  if gives > 0 then foresee(queue.look) end
+end
 
 local function reply_to(record, flags)
   if string.find(flags, 'd', 1, true) then return {0, tonumber(record.token), record.n, 0} end

@@ -1,6 +1,6 @@
 -- transaction: what a script finds of a semaphore is read once and changed in memory; commit writes it and
 -- sends the messages. So many requests share the commands that they cost. A script that fails before commit
--- has written nothing. A script whose writes Redis refuses (READONLY, OOM) has told nobody anything. Uses
+-- has changed no permit. A script whose writes Redis refuses (READONLY, OOM) has told nobody anything. Uses
 -- NAME, QUEUE, TOKEN and CHANNEL, and ARGV[1..2], of permit/trade.lua.
 --
 -- The store in front of this file, permit/leased.lua or permit/plain.lua, knows who has which permits. It
@@ -9,6 +9,9 @@
 --   COUNTS_HELD             whether it knows how many permits are held
 --   acknowledge(client, numbers)  forgets commands of a client that were answered
 --   prefetch(owners)        reads at once what many owners hold
+--   foresee(look)           ends the script if it must ask for keys (shared/declared.lua) to grant permits
+--                           to the first of those who wait
+--   MANY                    how many entries of the queue are read at once, at most
 --   holding(owner)          the record of what an owner holds, nil for nothing
 --   change(record, n)       sets how many permits an owner holds
 --   take(owner, n, lease, short, turns)  gives permits to an owner that has none, with tokens for so many
@@ -103,6 +106,7 @@ end
 local function give_back(ids)
   ready()
   prefetch(ids)
+  if queued() then foresee(open_queue().look) end
   for _, id in ipairs(ids) do disown(id, 0) end
   -- redisson if given then leave_one() end
   pcall(grant) -- foreign data under a companion's name must not keep permits from being given back

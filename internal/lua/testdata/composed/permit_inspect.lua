@@ -120,6 +120,8 @@ local bases = {}
 local others, orphans = {}, {} -- to remove: permits that are not ours, and holders without permits
 local junk = {}                -- to remove: what is nobody's permit, and counts for none
 local function acknowledge() end -- a holder is the record of its command
+local function foresee() end     -- its keys are known
+local MANY = 500
 local function prefetch(owners)
   local names, prefixes = {}, {}
   for i = 1, #owners do
@@ -388,11 +390,11 @@ local function of_unresponsive(clients)
   end
   return found
 end
-local MOST, DROPS, LOOKS, ASIDES = 1000, 20000, 100, 100
+local MOST, DROPS, LOOKS, ASIDES = 1000, MANY > 500 and 10000 or 20000, 100, 100
 local list, more, tail = {}, true, {}
 local removals = {} -- entries to remove wherever they stand in what was not read
 local first = 1     -- all places before this one are gone
-local chunk = 2     -- how many entries are read next
+local chunk = MANY > 500 and MANY or 2 -- how many entries are read next
 local joined, length = false, nil
 local briefest = SHORT -- ms: the shortest lease of those who join, or that began while somebody waited
 local messages, told = {}, {}
@@ -417,7 +419,7 @@ local function place_at(i)
     end
     if not moving then prefetch(owners) end -- else a record of another owner may be on the other side
     more = #got == chunk
-    chunk = math.min(2 * chunk, 500)
+    chunk = math.min(2 * chunk, MANY)
   end
   return list[i] or tail[i - #list]
 end
@@ -610,7 +612,7 @@ queue = {
   began = function(lease) if lease < briefest then briefest = lease end end,
   first_end = function() return unfinished and 0 or ask_in(first_end()) end,
   expect = function(n) chunk = math.max(chunk, n) end,
-  messages = messages, tell = tell,
+  look = place_at, messages = messages, tell = tell,
 }
   return queue
 end
@@ -620,6 +622,7 @@ end
 local function give_back(ids)
   ready()
   prefetch(ids)
+  if queued() then foresee(open_queue().look) end
   for _, id in ipairs(ids) do disown(id, 0) end
   pcall(grant) -- foreign data under a companion's name must not keep permits from being given back
   commit()
@@ -749,6 +752,7 @@ local function acknowledge(client, numbers)
 end
 local unnamed -- an error: nothing may be written
 local function prefetch(owners)
+  if unnamed then error(unnamed) end -- a caller has caught it
   local names, keys, wanted = {}, {}, {}
   for i = 1, #owners do
     if records[owners[i]] == nil then
@@ -780,6 +784,10 @@ local function prefetch(owners)
     records[names[i]] = n and {owner = names[i], was = n, n = n, token = '1'} or false
   end
 end
+local function foresee(look)
+  if undeclared and pcall(look, 1) == false and unnamed then error(unnamed) end
+end
+local MANY = undeclared and 1000 or 500
 local function holding(owner)
   if records[owner] == nil then prefetch({owner}) end
   local record = records[owner]
@@ -921,11 +929,11 @@ local function of_unresponsive(clients)
   end
   return found
 end
-local MOST, DROPS, LOOKS, ASIDES = 1000, 20000, 100, 100
+local MOST, DROPS, LOOKS, ASIDES = 1000, MANY > 500 and 10000 or 20000, 100, 100
 local list, more, tail = {}, true, {}
 local removals = {} -- entries to remove wherever they stand in what was not read
 local first = 1     -- all places before this one are gone
-local chunk = 2     -- how many entries are read next
+local chunk = MANY > 500 and MANY or 2 -- how many entries are read next
 local joined, length = false, nil
 local briefest = SHORT -- ms: the shortest lease of those who join, or that began while somebody waited
 local messages, told = {}, {}
@@ -950,7 +958,7 @@ local function place_at(i)
     end
     if not moving then prefetch(owners) end -- else a record of another owner may be on the other side
     more = #got == chunk
-    chunk = math.min(2 * chunk, 500)
+    chunk = math.min(2 * chunk, MANY)
   end
   return list[i] or tail[i - #list]
 end
@@ -1143,7 +1151,7 @@ queue = {
   began = function(lease) if lease < briefest then briefest = lease end end,
   first_end = function() return unfinished and 0 or ask_in(first_end()) end,
   expect = function(n) chunk = math.max(chunk, n) end,
-  messages = messages, tell = tell,
+  look = place_at, messages = messages, tell = tell,
 }
   return queue
 end
@@ -1153,6 +1161,7 @@ end
 local function give_back(ids)
   ready()
   prefetch(ids)
+  if queued() then foresee(open_queue().look) end
   for _, id in ipairs(ids) do disown(id, 0) end
   pcall(grant) -- foreign data under a companion's name must not keep permits from being given back
   commit()

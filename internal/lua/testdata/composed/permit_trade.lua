@@ -144,6 +144,7 @@ local function acknowledge(client, numbers)
 end
 local unnamed -- an error: nothing may be written
 local function prefetch(owners)
+  if unnamed then error(unnamed) end -- a caller has caught it
   local names, keys, wanted = {}, {}, {}
   for i = 1, #owners do
     if records[owners[i]] == nil then
@@ -175,6 +176,10 @@ local function prefetch(owners)
     records[names[i]] = n and {owner = names[i], was = n, n = n, token = '1'} or false
   end
 end
+local function foresee(look)
+  if undeclared and pcall(look, 1) == false and unnamed then error(unnamed) end
+end
+local MANY = undeclared and 1000 or 500
 local function holding(owner)
   if records[owner] == nil then prefetch({owner}) end
   local record = records[owner]
@@ -316,11 +321,11 @@ local function of_unresponsive(clients)
   end
   return found
 end
-local MOST, DROPS, LOOKS, ASIDES = 1000, 20000, 100, 100
+local MOST, DROPS, LOOKS, ASIDES = 1000, MANY > 500 and 10000 or 20000, 100, 100
 local list, more, tail = {}, true, {}
 local removals = {} -- entries to remove wherever they stand in what was not read
 local first = 1     -- all places before this one are gone
-local chunk = 2     -- how many entries are read next
+local chunk = MANY > 500 and MANY or 2 -- how many entries are read next
 local joined, length = false, nil
 local briefest = SHORT -- ms: the shortest lease of those who join, or that began while somebody waited
 local messages, told = {}, {}
@@ -345,7 +350,7 @@ local function place_at(i)
     end
     if not moving then prefetch(owners) end -- else a record of another owner may be on the other side
     more = #got == chunk
-    chunk = math.min(2 * chunk, 500)
+    chunk = math.min(2 * chunk, MANY)
   end
   return list[i] or tail[i - #list]
 end
@@ -538,7 +543,7 @@ queue = {
   began = function(lease) if lease < briefest then briefest = lease end end,
   first_end = function() return unfinished and 0 or ask_in(first_end()) end,
   expect = function(n) chunk = math.max(chunk, n) end,
-  messages = messages, tell = tell,
+  look = place_at, messages = messages, tell = tell,
 }
   return queue
 end
@@ -548,6 +553,7 @@ end
 local function give_back(ids)
   ready()
   prefetch(ids)
+  if queued() then foresee(open_queue().look) end
   for _, id in ipairs(ids) do disown(id, 0) end
   pcall(grant) -- foreign data under a companion's name must not keep permits from being given back
   commit()
@@ -564,13 +570,16 @@ acknowledge(string.match(ARGV[1], '^[^:]+'), ARGV[4])
 local owners, gives = {}, 0
 for i = 5, #ARGV, 5 do
   owners[#owners + 1] = ARGV[i + 1]
-  if ARGV[i] == 'give' then
+  if ARGV[i] ~= 'take' then
     gives = gives + 1
-    if ARGV[i + 2] ~= '' then redis.pcall('LREM', QUEUE, 0, ARGV[i + 2]) end
+    if ARGV[i] == 'give' and ARGV[i + 2] ~= '' then redis.pcall('LREM', QUEUE, 0, ARGV[i + 2]) end
   end
 end
 prefetch(owners)
-if queued() then open_queue().expect(gives + 1) end
+if queued() then
+  open_queue().expect(gives + 1)
+  if gives > 0 then foresee(queue.look) end
+end
 local function reply_to(record, flags)
   if string.find(flags, 'd', 1, true) then return {0, tonumber(record.token), record.n, 0} end
   if (record.reserved or 0) > 0 then return {0, tonumber(record.token), record.reserved, 0} end
@@ -955,6 +964,8 @@ local bases = {}
 local others, orphans = {}, {} -- to remove: permits that are not ours, and holders without permits
 local junk = {}                -- to remove: what is nobody's permit, and counts for none
 local function acknowledge() end -- a holder is the record of its command
+local function foresee() end     -- its keys are known
+local MANY = 500
 local function prefetch(owners)
   local names, prefixes = {}, {}
   for i = 1, #owners do
@@ -1223,11 +1234,11 @@ local function of_unresponsive(clients)
   end
   return found
 end
-local MOST, DROPS, LOOKS, ASIDES = 1000, 20000, 100, 100
+local MOST, DROPS, LOOKS, ASIDES = 1000, MANY > 500 and 10000 or 20000, 100, 100
 local list, more, tail = {}, true, {}
 local removals = {} -- entries to remove wherever they stand in what was not read
 local first = 1     -- all places before this one are gone
-local chunk = 2     -- how many entries are read next
+local chunk = MANY > 500 and MANY or 2 -- how many entries are read next
 local joined, length = false, nil
 local briefest = SHORT -- ms: the shortest lease of those who join, or that began while somebody waited
 local messages, told = {}, {}
@@ -1252,7 +1263,7 @@ local function place_at(i)
     end
     if not moving then prefetch(owners) end -- else a record of another owner may be on the other side
     more = #got == chunk
-    chunk = math.min(2 * chunk, 500)
+    chunk = math.min(2 * chunk, MANY)
   end
   return list[i] or tail[i - #list]
 end
@@ -1445,7 +1456,7 @@ queue = {
   began = function(lease) if lease < briefest then briefest = lease end end,
   first_end = function() return unfinished and 0 or ask_in(first_end()) end,
   expect = function(n) chunk = math.max(chunk, n) end,
-  messages = messages, tell = tell,
+  look = place_at, messages = messages, tell = tell,
 }
   return queue
 end
@@ -1455,6 +1466,7 @@ end
 local function give_back(ids)
   ready()
   prefetch(ids)
+  if queued() then foresee(open_queue().look) end
   for _, id in ipairs(ids) do disown(id, 0) end
   pcall(grant) -- foreign data under a companion's name must not keep permits from being given back
   commit()
@@ -1471,13 +1483,16 @@ acknowledge(string.match(ARGV[1], '^[^:]+'), ARGV[4])
 local owners, gives = {}, 0
 for i = 5, #ARGV, 5 do
   owners[#owners + 1] = ARGV[i + 1]
-  if ARGV[i] == 'give' then
+  if ARGV[i] ~= 'take' then
     gives = gives + 1
-    if ARGV[i + 2] ~= '' then redis.pcall('LREM', QUEUE, 0, ARGV[i + 2]) end
+    if ARGV[i] == 'give' and ARGV[i + 2] ~= '' then redis.pcall('LREM', QUEUE, 0, ARGV[i + 2]) end
   end
 end
 prefetch(owners)
-if queued() then open_queue().expect(gives + 1) end
+if queued() then
+  open_queue().expect(gives + 1)
+  if gives > 0 then foresee(queue.look) end
+end
 local function reply_to(record, flags)
   if string.find(flags, 'd', 1, true) then return {0, tonumber(record.token), record.n, 0} end
   if (record.reserved or 0) > 0 then return {0, tonumber(record.token), record.reserved, 0} end

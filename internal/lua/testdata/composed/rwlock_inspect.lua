@@ -230,6 +230,7 @@ for _, field in ipairs(mode and redis.call('HKEYS', NAME) or {}) do
     local lease = timeout_of(field)
     if undeclared and undeclared(lease) then
       readers = readers + 1
+      if mode == 'read' then owner = field end
     else
       fields[#fields + 1], leases[#leases + 1] = field, lease
     end
