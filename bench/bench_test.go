@@ -225,6 +225,12 @@ func TestShareOut(t *testing.T) {
 	require.NotContains(t, none.Extra, longHolds)
 }
 
+func TestCommandLine(t *testing.T) {
+	require.Equal(t, "go run ./bench", commandLine(nil))
+	require.Equal(t, `go run ./bench --instructions --server "/lib/ld.so /bin/valkey-server" --only ""`,
+		commandLine([]string{"--instructions", "--server", "/lib/ld.so /bin/valkey-server", "--only", ""}))
+}
+
 func TestSummary(t *testing.T) {
 	row := Row{Rounds: []Round{{Rate: 10}, {Rate: 30}, {Rate: 20}}}
 	require.InDelta(t, 20, row.median(rate), 0)

@@ -84,7 +84,7 @@ func countAll(ctx context.Context, all []pairs, n int, counted func()) (*Instruc
 		return nil, fmt.Errorf("valgrind does not run: %w", err)
 	}
 	r := &Instructions{
-		When: today(), Command: commandLine(), Versions: versions(), Pairs: 2 * n,
+		When: today(), Command: commandLine(os.Args[1:]), Versions: versions(), Pairs: 2 * n,
 		Valgrind: strings.TrimPrefix(strings.TrimSpace(string(version)), "valgrind-"),
 	}
 	for _, p := range all {

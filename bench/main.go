@@ -132,7 +132,7 @@ func bench(ctx context.Context, c *cli.Command) error {
 	}
 	results := &Results{
 		When: today(), Machine: machine(), Redis: redis.version(), Go: runtime.Version(),
-		Command: commandLine(), Versions: versions(), Instructions: before.Instructions, OnOthers: before.OnOthers,
+		Command: commandLine(os.Args[1:]), Versions: versions(), Instructions: before.Instructions, OnOthers: before.OnOthers,
 	}
 	if err := run(ctx, results, chosen, p, redis, etcd); err != nil {
 		return err
@@ -222,10 +222,11 @@ func showProgress() (w progress.Writer, stop func()) {
 
 func today() string { return time.Now().UTC().Format("2006-01-02") }
 
-func commandLine() string {
+// commandLine is what somebody types who wants these figures as well.
+func commandLine(arguments []string) string {
 	line := "go run ./bench"
-	for _, word := range os.Args[1:] {
-		if strings.Contains(word, " ") {
+	for _, word := range arguments {
+		if word == "" || strings.ContainsAny(word, " \"'$*\\") {
 			word = strconv.Quote(word)
 		}
 		line += " " + word

@@ -24,29 +24,29 @@ type opening func(addr string) (run func(n int) error, closed func(), err error)
 // patient are options for a slow server: nothing is renewed or repeated while it is counted.
 var patient = []latchkey.Option{latchkey.WithLease(time.Minute), latchkey.WithCommandTimeout(30 * time.Second)}
 
+// patiently is patient, and options of one pair.
+func patiently(more []latchkey.Option) []latchkey.Option {
+	return append(patient[:len(patient):len(patient)], more...)
+}
+
 // allPairs are those whose instructions are counted, in the order of the table. The floor is first.
 func allPairs() []pairs {
 	return []pairs{
 		{"floor", alone(openFloor)},
-		{"rlock", alone(func(addr string) (Contender, error) { return openKeyed(addr, newRlock, patient...) })},
-		{"rlock with WithRedisson", alone(func(addr string) (Contender, error) {
-			return openKeyed(addr, newRlock, append(patient[:len(patient):len(patient)], latchkey.WithRedisson())...)
-		})},
-		{"rlock with WithDeclaredKeys", alone(func(addr string) (Contender, error) {
-			return openKeyed(addr, newRlock, append(patient[:len(patient):len(patient)], latchkey.WithDeclaredKeys())...)
-		})},
+		{"rlock", alone(ours(newRlock))},
+		{"rlock with WithRedisson", alone(ours(newRlock, latchkey.WithRedisson()))},
+		{"rlock with WithDeclaredKeys", alone(ours(newRlock, latchkey.WithDeclaredKeys()))},
 		{"rlock between two clients", inTurn(newRlock)},
 		{"fairlock between two clients", inTurn(newFairlock)},
-		{"spinlock", alone(func(addr string) (Contender, error) {
-			return openKeyed(addr, newSpinlock, append(patient[:len(patient):len(patient)], latchkey.WithoutPubSub())...)
-		})},
-		{"attempt at a spinlock that is held", refused(func(addr string) (Contender, error) {
-			return openKeyed(addr, newSpinlock, append(patient[:len(patient):len(patient)], latchkey.WithoutPubSub())...)
-		})},
+		{"spinlock", alone(ours(newSpinlock, latchkey.WithoutPubSub()))},
+		{"attempt at a spinlock that is held", refused(ours(newSpinlock, latchkey.WithoutPubSub()))},
 		{"attempt at a redislock that is held", refused(openRedislock)},
-		{"rwlock, write", again(writing)},
-		{"rwlock, read", again(reading)},
+		{"rwlock, write", again(writing())},
+		{"rwlock, write, with WithDeclaredKeys", again(writing(latchkey.WithDeclaredKeys()))},
+		{"rwlock, read", again(reading())},
+		{"rwlock, read, with WithDeclaredKeys", again(reading(latchkey.WithDeclaredKeys()))},
 		{"permit of a semaphore", again(ofJob(permitsOf, "leased"))},
+		{"permit of a semaphore with WithDeclaredKeys", again(ofJob(permitsOf, "leased", latchkey.WithDeclaredKeys()))},
 		{"permit of a counting semaphore", again(ofJob(permitsOf, "counting"))},
 		{"CountDown of a latch", again(countingDown)},
 		{"Await of a barrier of one party", again(arriving)},
@@ -111,6 +111,11 @@ func refused(open func(addr string) (Contender, error)) opening {
 	}
 }
 
+// ours are locks of a new client of ours.
+func ours(of newLock, more ...latchkey.Option) func(addr string) (Contender, error) {
+	return func(addr string) (Contender, error) { return openKeyed(addr, of, patiently(more)...) }
+}
+
 // alone is a lock that one goroutine takes.
 func alone(open func(addr string) (Contender, error)) opening {
 	return again(func(addr string) (func(context.Context) (Unlock, error), func(), error) {
@@ -143,7 +148,7 @@ func inTurn(of newLock) opening {
 			}
 		}
 		for i := range locks {
-			clients[i], err = openLatchkey(addr, append(patient[:len(patient):len(patient)], tell)...)
+			clients[i], err = openLatchkey(addr, patiently([]latchkey.Option{tell})...)
 			if err == nil {
 				locks[i], err = of(clients[i], "pair")
 			}
@@ -187,24 +192,28 @@ func handOn(locks [2]*latchkey.Lock, queued <-chan struct{}, n int) error {
 }
 
 // ofJob is one of the variants that the scenarios run.
-func ofJob(open func(job) (func(context.Context) (Unlock, error), func(), error), variant string) taking {
+func ofJob(open func(job) (func(context.Context) (Unlock, error), func(), error), variant string, more ...latchkey.Option) taking {
 	return func(addr string) (func(context.Context) (Unlock, error), func(), error) {
-		return open(job{Addr: addr, Variant: variant, options: patient})
+		return open(job{Addr: addr, Variant: variant, options: patiently(more)})
 	}
 }
 
-func halvesOn(addr string) (halves, error) {
-	return halvesOf(job{Addr: addr, Variant: "rwlock", options: patient})
+func halvesOn(addr string, more []latchkey.Option) (halves, error) {
+	return halvesOf(job{Addr: addr, Variant: "rwlock", options: patiently(more)})
 }
 
-func writing(addr string) (acquire func(context.Context) (Unlock, error), closed func(), err error) {
-	h, err := halvesOn(addr)
-	return func(ctx context.Context) (Unlock, error) { return h.write(ctx, 1) }, h.closed, err
+func writing(more ...latchkey.Option) taking {
+	return func(addr string) (func(context.Context) (Unlock, error), func(), error) {
+		h, err := halvesOn(addr, more)
+		return func(ctx context.Context) (Unlock, error) { return h.write(ctx, 1) }, h.closed, err
+	}
 }
 
-func reading(addr string) (acquire func(context.Context) (Unlock, error), closed func(), err error) {
-	h, err := halvesOn(addr)
-	return func(ctx context.Context) (Unlock, error) { return h.read(ctx, 1) }, h.closed, err
+func reading(more ...latchkey.Option) taking {
+	return func(addr string) (func(context.Context) (Unlock, error), func(), error) {
+		h, err := halvesOn(addr, more)
+		return func(ctx context.Context) (Unlock, error) { return h.read(ctx, 1) }, h.closed, err
+	}
 }
 
 func nothing() error { return nil }

@@ -18,6 +18,32 @@ import (
 // itself.
 // Rule 52.
 func TestStrict(t *testing.T) {
+	strictly(t, func(t *testing.T) (contract.Servers, func() []string) {
+		server := redistest.NewProcess(t)
+		mayLittle(t, server)
+		strict := redistest.NewStrict(t, server)
+		s := on(t, server)
+		s.Option = serverless(strict.Option)
+		return s, strict.Refused
+	})
+}
+
+// In a cluster, too, as which ElastiCache Serverless shows itself.
+// Rule 52.
+func TestStrictCluster(t *testing.T) {
+	strictly(t, func(t *testing.T) (contract.Servers, func() []string) {
+		cluster := redistest.NewCluster(t)
+		for _, node := range cluster.Nodes {
+			mayLittle(t, node)
+		}
+		option, refused := cluster.Strict(t)
+		s := on(t, cluster.Nodes...)
+		s.Option = serverless(option)
+		return s, refused
+	})
+}
+
+func strictly(t *testing.T, make func(t *testing.T) (s contract.Servers, refused func() []string)) {
 	redistest.Together(t)
 	for what, test := range map[string]func(*testing.T, contract.Servers){
 		"locks": contract.Locks, "read-write locks": contract.ReadWriteLocks, "multilocks": contract.MultiLocks,
@@ -26,13 +52,9 @@ func TestStrict(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			redistest.Together(t)
-			server := redistest.NewProcess(t)
-			mayLittle(t, server)
-			strict := redistest.NewStrict(t, server)
-			s := on(t, server)
-			s.Option = serverless(strict.Option)
+			s, refused := make(t)
 			t.Cleanup(func() { // when the last test of the contract has ended
-				require.Empty(t, strict.Refused(), "scripts have used keys that they had not declared")
+				require.Empty(t, refused(), "scripts have used keys that they had not declared")
 			})
 			test(t, s)
 		})

@@ -170,8 +170,19 @@ func RequireValgrind(t testing.TB) {
 // what.
 func Lacks(t testing.TB, what, needs string) {
 	t.Helper()
-	if Required(what) {
-		t.Fatalf("LATCHKEY_REQUIRE has %s, and there is no %s", what, needs)
+	lacking(t, Required(what), needs)
+}
+
+// lacks is Lacks of a tool that most users have: LATCHKEY_REQUIRE wants it, whatever it lists.
+func lacks(t testing.TB, tool string) {
+	t.Helper()
+	lacking(t, os.Getenv("LATCHKEY_REQUIRE") != "", tool+" on the PATH")
+}
+
+func lacking(t testing.TB, required bool, needs string) {
+	t.Helper()
+	if required {
+		t.Fatalf("LATCHKEY_REQUIRE is %q, and this needs %s", os.Getenv("LATCHKEY_REQUIRE"), needs)
 	}
 	skipped.Add(1)
 	t.Skip("needs " + needs)
@@ -179,15 +190,6 @@ func Lacks(t testing.TB, what, needs string) {
 
 // Skipped is how many tests were skipped so far.
 func Skipped() int64 { return skipped.Load() }
-
-func lacks(t testing.TB, what string) {
-	t.Helper()
-	if os.Getenv("LATCHKEY_REQUIRE") != "" {
-		t.Fatalf("LATCHKEY_REQUIRE is set, and there is not %s on the PATH", what)
-	}
-	skipped.Add(1)
-	t.Skipf("needs %s on the PATH", what)
-}
 
 // URL is the server's address as Open wants it.
 func (s *Server) URL() string { return "redis://" + s.Addr }

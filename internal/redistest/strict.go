@@ -2,6 +2,8 @@ package redistest
 
 import (
 	"bufio"
+	"context"
+	"crypto/tls"
 	"io"
 	"net"
 	"os"
@@ -95,6 +97,29 @@ func NewStrict(t testing.TB, s *Server) *Strict {
 		p.running.Wait()
 	})
 	return p
+}
+
+// Strict stands before each node: a cluster of servers that refuse scripts with undeclared keys, to clients
+// with the option that is returned. refused is what scripts were refused, as [Strict.Refused].
+func (c *Cluster) Strict(t testing.TB) (option func() rueidis.ClientOption, refused func() []string) {
+	t.Helper()
+	before := map[string]*Strict{}
+	for _, node := range c.Nodes {
+		before[node.Addr] = NewStrict(t, node)
+	}
+	option = func() rueidis.ClientOption {
+		o := c.Option()
+		o.DialCtxFn = func(ctx context.Context, addr string, dialer *net.Dialer, _ *tls.Config) (net.Conn, error) {
+			return dialer.DialContext(ctx, "tcp", before[addr].Addr) // the nodes tell their own addresses
+		}
+		return o
+	}
+	return option, func() (all []string) {
+		for _, s := range before {
+			all = append(all, s.Refused()...)
+		}
+		return all
+	}
 }
 
 // Option is the address as rueidis wants it.
