@@ -43,7 +43,7 @@ func TestStrictCluster(t *testing.T) {
 	})
 }
 
-func strictly(t *testing.T, make func(t *testing.T) (s contract.Servers, refused func() []string)) {
+func strictly(t *testing.T, start func(t *testing.T) (s contract.Servers, refused func() []string)) {
 	redistest.Together(t)
 	for what, test := range map[string]func(*testing.T, contract.Servers){
 		"locks": contract.Locks, "read-write locks": contract.ReadWriteLocks, "multilocks": contract.MultiLocks,
@@ -52,7 +52,7 @@ func strictly(t *testing.T, make func(t *testing.T) (s contract.Servers, refused
 	} {
 		t.Run(what, func(t *testing.T) {
 			redistest.Together(t)
-			s, refused := make(t)
+			s, refused := start(t)
 			t.Cleanup(func() { // when the last test of the contract has ended
 				require.Empty(t, refused(), "scripts have used keys that they had not declared")
 			})
