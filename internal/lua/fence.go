@@ -58,7 +58,13 @@ func Ran(err error) bool {
 	if !errors.As(err, &reply) || errors.Is(err, ErrUnsent) {
 		return false
 	}
-	code, _, _ := strings.Cut(reply.Error(), " ")
+	text := reply.Error()
+	// Redis 6 puts the error of a command inside that of the script. Ours has all its commands in the first line.
+	// A command of the user's there is refused for none of these reasons when ours were not.
+	if _, inside, found := strings.Cut(text, "@user_script: 1: -"); found {
+		text = inside
+	}
+	code, _, _ := strings.Cut(text, " ")
 	return !slices.Contains(notRunYet, code)
 }
 

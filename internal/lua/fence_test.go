@@ -189,6 +189,11 @@ func TestFenceEval(t *testing.T) {
 			require.ErrorContains(t, err, want, script)
 			require.True(t, lua.Ran(err), script)
 		}
+		// What Redis 6.2 says when it refuses the first write, which is ours.
+		_, err := f.eval(token, `return redis.error_reply("ERR Error running script (call to f_1): @user_script:1: @user_script: 1: -MISCONF no disk")`)
+		require.ErrorContains(t, err, "MISCONF")
+		require.False(t, lua.Ran(err))
+
 		// Each of those has run once at most, also one whose error is that of a script which is not known.
 		for _, runs := range []string{"1", "2", "3"} { // the server knows it from the second time on
 			_, err := f.eval(token, `redis.call("INCR", "{x}runs") return redis.error_reply("NOSCRIPT No matching script. Please use EVAL.")`)
@@ -196,7 +201,7 @@ func TestFenceEval(t *testing.T) {
 			require.Equal(t, runs, f.get(t, "{x}runs"))
 		}
 
-		_, err := f.eval(token-1, `return redis.call("SET", KEYS[1], "stale")`)
+		_, err = f.eval(token-1, `return redis.call("SET", KEYS[1], "stale")`)
 		require.ErrorIs(t, err, lua.ErrStale)
 		require.Empty(t, f.get(t, "{x}a"))
 		require.Equal(t, "1", text(`return 1`), "nothing was left half done")
