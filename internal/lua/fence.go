@@ -59,8 +59,8 @@ func Ran(err error) bool {
 		return false
 	}
 	text := reply.Error()
-	// Redis 6 puts the error of a command inside that of the script. Ours has all its commands in the first line.
-	// A command of the user's there is refused for none of these reasons when ours were not.
+	// Redis 6 puts the error of a command inside that of the script. Ours is the first line. A command of the
+	// user's in that line is refused for none of these reasons when ours were not.
 	if _, inside, found := strings.Cut(text, "@user_script: 1: -"); found {
 		text = inside
 	}
