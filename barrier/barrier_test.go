@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -150,9 +151,11 @@ func TestDeadPartyBreaks(t *testing.T) {
 func TestAction(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		var runs, before atomic.Int64
-		proceed := make(chan struct{})
+		acting, proceed := make(chan struct{}, 2), make(chan struct{})
+		release := sync.OnceFunc(func() { close(proceed) })
 		action := barrier.WithAction(func(ctx context.Context) error {
 			runs.Add(1)
+			acting <- struct{}{}
 			<-proceed
 			before.Store(runs.Load())
 			return ctx.Err()
@@ -164,13 +167,15 @@ func TestAction(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, state.Acting)
 		next := await(t, mine)
+		t.Cleanup(release) // before what was begun above is waited for
+		<-acting
 		require.EqualValues(t, 1, runs.Load())
 		select {
 		case <-one.ended:
 			require.FailNow(t, "released while the action runs")
 		default:
 		}
-		close(proceed)
+		release()
 		a, err := one.result(t)
 		require.NoError(t, err)
 		require.Zero(t, a.Index)
