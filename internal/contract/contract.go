@@ -23,6 +23,10 @@ type Servers struct {
 	Plain  func() []rueidis.Client     // a plain client of each node that can be written to; the same at each call
 
 	Options []latchkey.Option // of all clients
+
+	// Slow is how much later than elsewhere something may happen there. With two seconds a client has asked by
+	// itself: what it would have been told is for other servers to show.
+	Slow time.Duration
 }
 
 // long is how long a test waits for what must happen before it gives up.
