@@ -12,6 +12,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/lua"
 )
 
 // patient is what the doctor examines.
@@ -55,7 +56,7 @@ func newPatient(ctx context.Context, c *cli.Command) (*patient, error) {
 		return nil
 	})
 	if err == nil {
-		if p.client, err = open(c, c.FullName()); isRefused(err) { // which is a finding
+		if p.client, err = open(c, c.FullName()); lua.Forbidden(err) { // which is a finding
 			p.client, err = open(c, c.FullName(), latchkey.WithLazyConnect())
 		}
 	}
@@ -220,14 +221,14 @@ func (s *server) clock(context.Context) finding {
 // undeclared asks for a key that a script has not declared, as ours do on most servers.
 func (s *server) undeclared(ctx context.Context) finding {
 	const check = "scripts"
-	const script = "--!df flags=allow-undeclared-keys\n" + // as ours begin, for Dragonfly
+	const script = lua.TellsDragonfly + // as ours begin
 		`return redis.call('EXISTS', 'latchkey_queue:' .. KEYS[1])`
 	key := "{latchkey-doctor}"
 	err := s.Do(ctx, s.B().Eval().Script(script).Numkeys(1).Key(key).Build()).Error()
 	switch {
 	case err == nil, isMoved(err):
 		return finding{check, "", fine, "run, with keys that are not declared", ""}
-	case isRefused(err):
+	case lua.Forbidden(err):
 		return finding{check, "", wrong, err.Error(), "let this user call EVAL, EVALSHA and EXISTS on its keys: docs/operations.md has the rule"}
 	case strings.Contains(err.Error(), "undeclared key"):
 		return finding{check, "", fine, "run, with all keys declared: a client finds out, and a free lock costs 14 % more", ""}
@@ -243,12 +244,6 @@ func isMoved(err error) bool {
 	}
 	_, moved := reply.IsMoved()
 	return moved || strings.HasPrefix(reply.Error(), "CROSSSLOT")
-}
-
-// isRefused reports that the user may not do it.
-func isRefused(err error) bool {
-	var reply *rueidis.RedisError
-	return errors.As(err, &reply) && strings.HasPrefix(reply.Error(), "NOPERM")
 }
 
 // hears asks whether somebody listens, as waiters do of each other.
@@ -283,7 +278,7 @@ func (p *patient) inbox(ctx context.Context) finding {
 	switch {
 	case err == nil:
 		return finding{check, "", fine, "a message to our inbox arrives", ""}
-	case isRefused(err):
+	case lua.Forbidden(err):
 		return finding{check, "", wrong, err.Error(), "let this user subscribe: +subscribe +unsubscribe &latchkey_inbox:*, in a cluster +ssubscribe; or WithoutPubSub, which asks instead"}
 	}
 	return finding{check, "", wrong, err.Error(), "what is between us and the server must let SUBSCRIBE through, as a proxy may not; or WithoutPubSub, which asks instead"}

@@ -194,3 +194,19 @@ func TestDeclaredRenewalWhileASlotMoves(t *testing.T) {
 	require.True(t, b.renew("A:1", 60_000))
 	require.InDelta(t, 60_000, b.number("PTTL", "{declared}:A:1:rwlock_timeout:1"), 10_000)
 }
+
+// An Inspect that may not look at a reader's lease takes it for one that reads: the lock is not free.
+// Rule 52.
+func TestInspectNamesAReaderItCannotSee(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		b := newRW(t, s)
+		b.read("A:1", lua.First)
+		keys := append(b.lock.All(), b.lock.Name()) // the last of a row of calls: see shared/declared.lua
+		command := b.conn.Client.B().Eval().Script(lua.Texts(b.lock)["inspect"]).Numkeys(int64(len(keys))).Key(keys...).Arg("0").Build()
+		reply, err := b.conn.Client.Do(t.Context(), command).ToArray()
+		require.NoError(t, err)
+		owner, err := reply[0].ToString()
+		require.NoError(t, err)
+		require.Equal(t, "A:1", owner)
+	})
+}
