@@ -3,6 +3,7 @@ package lua_test
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -25,8 +26,9 @@ func takesTurns(b *bench) *neighbours {
 
 // theyWait has a process of Redisson wait: it listens. stop ends that.
 func (b *neighbours) theyWait() (stop func()) {
-	b.said = make(chan string, 100)
-	return b.subscribe(b.lock.Released(), func(text string) { b.said <- text })
+	said := make(chan string, 100)
+	b.said = said // of the one who waits last: who waited before may still hear into a channel of its own
+	return b.subscribe(b.lock.Released(), func(text string) { said <- text })
 }
 
 // weListen has a client of ours listen as its waiters do.
@@ -76,28 +78,35 @@ func (b *neighbours) heard(owner string, n int64) lua.Acquired {
 	return b.claim(lua.Claim{Owner: owner, Lease: 60_000, Longest: 1000, Heard: n}, lua.Again)
 }
 
+// beside is a key beside the name, in its slot.
+func (b *neighbours) beside(kind string) string {
+	if strings.Contains(b.lock.Name(), "{") {
+		return "latchkey_" + kind + ":" + b.lock.Name()
+	}
+	return "latchkey_" + kind + ":{" + b.lock.Name() + "}"
+}
+
 // turns is what the key beside the lock says; empty: nothing.
 func (b *neighbours) turns() string {
-	text, _ := b.do("GET", "latchkey_turns:"+b.lock.Name()).ToString()
+	text, _ := b.do("GET", b.beside("turns")).ToString()
 	return text
 }
 
 func (b *neighbours) keptBack() bool {
-	return b.number("EXISTS", "latchkey_holdoff:"+b.lock.Name()) == 1
+	return b.number("EXISTS", b.beside("holdoff")) == 1
 }
 
 // stretch has processes of ours keep back for a minute, so that a test is not too slow for it. Before it is a
 // moment, which may be over.
 func (b *neighbours) stretch() {
 	b.t.Helper()
-	key := "latchkey_holdoff:" + b.lock.Name()
-	require.LessOrEqual(b.t, b.number("PTTL", key), int64(20))
-	require.NoError(b.t, b.do("SET", key, "1", "PX", "60000").Error())
+	require.LessOrEqual(b.t, b.number("PTTL", b.beside("holdoff")), int64(20))
+	require.NoError(b.t, b.do("SET", b.beside("holdoff"), "1", "PX", "60000").Error())
 }
 
 // over ends the time for which processes of ours keep back.
 func (b *neighbours) over() {
-	require.NoError(b.t, b.do("DEL", "latchkey_holdoff:"+b.lock.Name()).Error())
+	require.NoError(b.t, b.do("DEL", b.beside("holdoff")).Error())
 }
 
 // Where a process of Redisson waits, a release of ours leaves the lock free and says so, and ours keep back
@@ -126,7 +135,7 @@ func TestLeftToRedisson(t *testing.T) {
 		require.Empty(t, b.holder())
 
 		b.theyTake()
-		require.Equal(t, int64(2), b.number("LLEN", "latchkey_queue:"+b.lock.Name()))
+		require.Equal(t, int64(2), b.number("LLEN", b.beside("queue")))
 		b.theyRelease()
 		require.Positive(t, b.heard("B:1", 1).Token, "it has heard that they had it")
 		require.False(t, b.keptBack())
@@ -245,7 +254,7 @@ func TestStoppedRedisson(t *testing.T) {
 		require.True(t, b.release("A:3", ""))
 		require.Equal(t, []string{"A:4"}, b.holder())
 		require.Equal(t, "x", b.turns())
-		require.LessOrEqual(t, b.number("PTTL", "latchkey_turns:"+b.lock.Name()), int64(500))
+		require.LessOrEqual(t, b.number("PTTL", b.beside("turns")), int64(500))
 		require.True(t, b.release("A:4", ""))
 		b.requireSaid("00", "00", "00", "00")
 		require.False(t, b.keptBack(), "it is free for everybody, and said so")
@@ -264,7 +273,7 @@ func TestEachReleaseIsSaid(t *testing.T) {
 			"force":   func() { b.force(false) },
 			"offer":   func() { b.offer("A:1", "A:2", lua.Try) },
 		} {
-			b.do("DEL", "latchkey_holdoff:"+b.lock.Name(), "latchkey_turns:"+b.lock.Name())
+			b.do("DEL", b.beside("holdoff"), b.beside("turns"))
 			b.acquire("A:1", 60_000, lua.First)
 			began := time.Now()
 			release()
@@ -335,6 +344,7 @@ func TestReadersLeaveItToRedisson(t *testing.T) {
 		require.True(t, b.release("A:1", ""))
 		require.Equal(t, map[string]string{"mode": "read", "A:2": "1"}, b.fields())
 		require.True(t, b.release("A:2", ""))
+		b.stretch()
 		require.Empty(t, b.fields())
 		b.requireSaid("00")
 		require.True(t, b.claim(lua.Claim{Owner: "B:1", Lease: 60_000, Demand: lua.Demand{Shared: true}, Longest: 1000}, lua.Again).Queued, "it is theirs")
@@ -365,7 +375,7 @@ func TestStoppedWriterOfRedisson(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "r", b.turns()[:1])
 		later := func(ms int64) {
-			require.NoError(t, b.do("SET", "latchkey_turns:"+b.lock.Name(), "r"+strconv.FormatInt(since-ms, 10)).Error())
+			require.NoError(t, b.do("SET", b.beside("turns"), "r"+strconv.FormatInt(since-ms, 10)).Error())
 		}
 		later(4000)
 		require.True(t, b.read("B:1", lua.Again).Queued)
@@ -429,6 +439,7 @@ func TestPermitsLeftToRedisson(t *testing.T) {
 				require.True(t, p.take("B:2", "1", lua.First).Queued)
 				b.theyWait()
 				give("A:1")
+				b.stretch()
 				require.EqualValues(t, 1, free(), "it is theirs")
 				b.requireSaid("01")
 				require.True(t, p.take("B:1", "1", lua.Again).Queued)
