@@ -89,16 +89,18 @@ func TestTokenIsWrittenOnlyWhereItIsBehind(t *testing.T) {
 		read, sent, began := calls(t, plain, "get"), scripts(t, plain), time.Now()
 		h := take(t, l)
 		unlock(t, h)
+		busy, quick := time.Since(began), 8*time.Millisecond
+		if jumps == 0 {
+			quick = time.Millisecond
+		}
+		now, asked := calls(t, plain, "get")-read, scripts(t, plain)-sent // only raise reads the counter with GET
+		if now == told && (asked == 6 || jumps > 0) {                     // after a jump leases are renewed when the clients see it
+			return true
+		}
 		// On a busy machine others may have been asked as well, or a command may have come after the clock had
 		// passed what was proposed.
-		if busy := time.Since(began); busy > 8*time.Millisecond || jumps == 0 && busy > time.Millisecond {
-			return false
-		}
-		require.Equal(t, told, calls(t, plain, "get")-read, "only raise reads the counter with GET")
-		if jumps == 0 { // else leases are renewed when the clients see it
-			require.EqualValues(t, 6, scripts(t, plain)-sent)
-		}
-		return true
+		require.Greater(t, busy, quick, "%d were told, and %d scripts ran", now, asked)
+		return false
 	}
 	for range 3 {
 		for jumps, told := range map[int64]int64{0: 0, 1: 2} {

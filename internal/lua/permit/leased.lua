@@ -28,7 +28,7 @@ local junk = {}                -- to remove: what is nobody's permit, and counts
 
 local function acknowledge() end -- a holder is the record of its command
 local function foresee() end     -- its keys are known
-local MANY = 500
+local FEW, MANY, DROPS = 2, 500, 20000
 
 local function prefetch(owners)
   local names, prefixes = {}, {}

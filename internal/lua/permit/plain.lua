@@ -63,7 +63,9 @@ end
 local function foresee(look)
   if undeclared and pcall(look, 1) == false and unnamed then error(unnamed) end
 end
-local MANY = undeclared and 1000 or 500
+local FEW, MANY, DROPS = 2, 500, 20000
+-- A script that has to ask for keys asks for many at once, and for no more than a few calls can.
+if undeclared then FEW, MANY, DROPS = 1000, 1000, 10000 end
 
 local function holding(owner)
   if records[owner] == nil then prefetch({owner}) end

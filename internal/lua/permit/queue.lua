@@ -3,17 +3,16 @@
 -- include shared/queue.lua
 
 -- One script does so much at most. After MOST grants or DROPS dropped entries, its replies say to ask again
--- at once. A script that has to ask for keys drops no more than it can ask for in a few calls. LOOKS is how
--- many entries it looks at behind one that does not fit, for those that may pass it. ASIDES is how many
--- entries may wait aside.
-local MOST, DROPS, LOOKS, ASIDES = 1000, MANY > 500 and 10000 or 20000, 100, 100
+-- at once. LOOKS is how many entries it looks at behind one that does not fit, for those that may pass it.
+-- ASIDES is how many entries may wait aside.
+local MOST, LOOKS, ASIDES = 1000, 100, 100
 
 -- list is what was read of the queue in Redis; more: there may be more of it. tail is what joins behind it. A
 -- place is {entry, gone}; gone: the entry is to be removed, or was granted.
 local list, more, tail = {}, true, {}
 local removals = {} -- entries to remove wherever they stand in what was not read
 local first = 1     -- all places before this one are gone
-local chunk = MANY > 500 and MANY or 2 -- how many entries are read next
+local chunk = FEW -- how many entries are read next
 local joined, length = false, nil
 local briefest = SHORT -- ms: the shortest lease of those who join, or that began while somebody waited
 local messages, told = {}, {}

@@ -11,7 +11,8 @@
 --   prefetch(owners)        reads at once what many owners hold
 --   foresee(look)           ends the script if it must ask for keys (shared/declared.lua) to grant permits
 --                           to the first of those who wait
---   MANY                    how many entries of the queue are read at once, at most
+--   FEW, MANY               how many entries of the queue are read at once: at first, and at most
+--   DROPS                   how many entries one script drops at most
 --   holding(owner)          the record of what an owner holds, nil for nothing
 --   change(record, n)       sets how many permits an owner holds
 --   take(owner, n, lease, short, turns)  gives permits to an owner that has none, with tokens for so many
