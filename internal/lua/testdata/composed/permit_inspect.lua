@@ -121,7 +121,7 @@ local others, orphans = {}, {} -- to remove: permits that are not ours, and hold
 local junk = {}                -- to remove: what is nobody's permit, and counts for none
 local function acknowledge() end -- a holder is the record of its command
 local function foresee() end     -- its keys are known
-local MANY = 500
+local FEW, MANY, DROPS = 2, 500, 20000
 local function prefetch(owners)
   local names, prefixes = {}, {}
   for i = 1, #owners do
@@ -390,11 +390,11 @@ local function of_unresponsive(clients)
   end
   return found
 end
-local MOST, DROPS, LOOKS, ASIDES = 1000, MANY > 500 and 10000 or 20000, 100, 100
+local MOST, LOOKS, ASIDES = 1000, 100, 100
 local list, more, tail = {}, true, {}
 local removals = {} -- entries to remove wherever they stand in what was not read
 local first = 1     -- all places before this one are gone
-local chunk = MANY > 500 and MANY or 2 -- how many entries are read next
+local chunk = FEW -- how many entries are read next
 local joined, length = false, nil
 local briefest = SHORT -- ms: the shortest lease of those who join, or that began while somebody waited
 local messages, told = {}, {}
@@ -787,7 +787,8 @@ end
 local function foresee(look)
   if undeclared and pcall(look, 1) == false and unnamed then error(unnamed) end
 end
-local MANY = undeclared and 1000 or 500
+local FEW, MANY, DROPS = 2, 500, 20000
+if undeclared then FEW, MANY, DROPS = 1000, 1000, 10000 end
 local function holding(owner)
   if records[owner] == nil then prefetch({owner}) end
   local record = records[owner]
@@ -929,11 +930,11 @@ local function of_unresponsive(clients)
   end
   return found
 end
-local MOST, DROPS, LOOKS, ASIDES = 1000, MANY > 500 and 10000 or 20000, 100, 100
+local MOST, LOOKS, ASIDES = 1000, 100, 100
 local list, more, tail = {}, true, {}
 local removals = {} -- entries to remove wherever they stand in what was not read
 local first = 1     -- all places before this one are gone
-local chunk = MANY > 500 and MANY or 2 -- how many entries are read next
+local chunk = FEW -- how many entries are read next
 local joined, length = false, nil
 local briefest = SHORT -- ms: the shortest lease of those who join, or that began while somebody waited
 local messages, told = {}, {}
