@@ -3,11 +3,13 @@ package barrier_test
 import (
 	"context"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey"
@@ -279,6 +281,67 @@ func TestTakenForDeadComesAgain(t *testing.T) {
 		members(t, plain, 1)
 		broken(t, near, false)
 	}
+}
+
+// gate is a client of Redis whose scripts wait before they are sent, and whose answers wait before they
+// arrive.
+type gate struct {
+	rueidis.Client
+	sends, arrives func(attends bool)
+}
+
+func (g *gate) Do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult {
+	words := slices.Clone(cmd.Commands())
+	if words[0] != "EVALSHA" {
+		return g.Client.Do(ctx, cmd)
+	}
+	keys, err := strconv.Atoi(words[2])
+	check(err)
+	attends := !strings.Contains(words[3+keys], ":") // the others begin with the id of a command
+	g.sends(attends)
+	defer g.arrives(attends)
+	return g.Client.Do(ctx, cmd)
+}
+
+// A read that found the client dead may be answered after the arrival that made it a member again: it was
+// sent when the arrival was on its way.
+func TestTakenForDeadIsHeardLate(t *testing.T) {
+	const lease = 900 * time.Millisecond
+	s := redistest.New(t)
+	var shut, holds atomic.Bool
+	var reads atomic.Int64
+	arrives, held, late := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	g := &gate{Client: s.Client(t), sends: func(attends bool) {
+		switch {
+		case !shut.Load():
+		case attends:
+			<-arrives
+		default:
+			close(arrives)
+			<-held
+			shut.Store(false)
+		}
+	}, arrives: func(attends bool) {
+		if attends && holds.Load() && reads.Add(1) == 2 { // the first one was on its way before the arrival
+			close(held)
+			<-late
+		}
+	}}
+	c, err := latchkey.Wrap(g, s.Client(t))
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	far, near := newBarrier(t, c, 1, barrier.WithLease(lease)), newBarrier(t, open(t, s.Option()), 1)
+	require.NoError(t, far.Join(t.Context()))
+	shut.Store(true)
+	require.Eventually(t, func() bool { is, err := near.Broken(t.Context()); return err == nil && is }, long, time.Millisecond)
+	require.NoError(t, near.Reset(t.Context()))
+	holds.Store(true)
+	_, err = far.Await(t.Context())
+	require.NoError(t, err)
+	close(late)
+	<-time.After(lease + lease/2)
+	members(t, s.Client(t), 1)
+	broken(t, near, false)
 }
 
 // Who finds something else under the key of the members is told which key, and what is there.

@@ -102,13 +102,14 @@ func (g *group) membershipNotBegun(number uint64, stray bool) {
 
 // membershipExpired records that a read has found the membership over: its lease ended while Redis could
 // not be reached. A client that was declared dead is no member until it joins again, under another number.
-// before is what the read said. Somebody who has started since then may have begun it again already: the
-// next read knows.
+// before is what the read said. A goroutine that was starting it then, or has started since, may have begun
+// it again: in Redis after the read, and here before the read was answered. The next read knows.
 func (g *group) membershipExpired(before membership) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	m := &g.attendance.membership
-	if m.number != before.number || !m.begun || m.starting > 0 || m.started != before.started {
+	restarted := before.starting > 0 || m.started != before.started
+	if m.number != before.number || !m.begun || restarted {
 		return
 	}
 	m.end()
