@@ -84,7 +84,7 @@ func newScene(t testing.TB, plan Plan, dir string) *scene {
 func newReplicated(t testing.TB) (all []*redistest.Server) {
 	var members []redistest.Member
 	for range 6 {
-		s := redistest.NewProcess(t, "--cluster-enabled", "yes", "--cluster-node-timeout", "2000", "--cluster-config-file", "nodes.conf")
+		s := redistest.NewNode(t)
 		all, members = append(all, s), append(members, s.Member())
 	}
 	redistest.Form(t, members, 3)

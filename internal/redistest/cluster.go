@@ -25,17 +25,24 @@ func NewCluster(t testing.TB) *Cluster {
 	return NewClusterOf(t, 3)
 }
 
-// NewClusterOf returns a cluster of so many primaries that know each other. On a server without sharded
+// NewNode starts a server in cluster mode, which belongs to no cluster yet. On a server without sharded
 // pub/sub, as Redis 6.2, the test is skipped.
+func NewNode(t testing.TB) *Server {
+	t.Helper()
+	s := NewProcess(t, "--cluster-enabled", "yes", "--cluster-node-timeout", "2000", "--cluster-config-file", "nodes.conf")
+	if _, err := s.ask("PUBSUB", "SHARDNUMSUB"); err != nil {
+		Lacks(t, "cluster", "a cluster of Redis 7.0 or later")
+	}
+	return s
+}
+
+// NewClusterOf returns a cluster of so many primaries that know each other. It consists of [NewNode].
 func NewClusterOf(t testing.TB, primaries int) *Cluster {
 	t.Helper()
 	c := &Cluster{}
 	var members []Member
 	for range primaries {
-		s := NewProcess(t, "--cluster-enabled", "yes", "--cluster-node-timeout", "2000", "--cluster-config-file", "nodes.conf")
-		if _, err := s.ask("PUBSUB", "SHARDNUMSUB"); err != nil {
-			Lacks(t, "cluster", "a cluster of Redis 7.0 or later")
-		}
+		s := NewNode(t)
 		c.Nodes = append(c.Nodes, s)
 		members = append(members, s.Member())
 	}
