@@ -216,14 +216,14 @@ func (w *worker) reenter(rng *rand.Rand, s stack) {
 	if h.shared && rng.IntN(4) == 0 {
 		alone := w.again(rng, h, false)
 		//latchkeyvet:ignore it must be refused; when it is not, the run has failed
-		if hold, err := alone.TryLock(again.Context()); !errors.Is(err, rwlock.ErrUpgrade) && again.Held() && ctx.Err() == nil {
+		if hold, err := alone.TryLock(again.Context()); !errors.Is(err, rwlock.ErrUpgrade) && again.Held() && (err == nil || ctx.Err() == nil) {
 			w.violation("upgrade", "%s: a reader writes: %v %v", h.object.Key, hold, err)
 		}
 	}
 	if rng.IntN(4) == 0 {
 		//latchkeyvet:ignore it must be refused; when it is not, the run has failed
 		_, err := w.lockIn(h.client, h.object, noReentry, reads).TryLock(again.Context())
-		if !errors.Is(err, latchkey.ErrReentered) && again.Held() && ctx.Err() == nil && !h.client.closing.Load() {
+		if !errors.Is(err, latchkey.ErrReentered) && again.Held() && (err == nil || ctx.Err() == nil) && !h.client.closing.Load() {
 			w.violation("re-entry", "%s is re-entered without re-entry: %v", h.object.Key, err)
 		}
 	}
