@@ -40,7 +40,7 @@ var crowds = map[string]func(t testing.TB, c *latchkey.Client) acquirer{
 		}
 	},
 	"counting": func(t testing.TB, c *latchkey.Client) acquirer {
-		s, err := semaphore.NewCounting(c, "one", semaphore.WithCapacity(1))
+		s, err := semaphore.NewCounting(c, "one", semaphore.WithCapacity(1), semaphore.WithoutLocalHandOff())
 		require.NoError(t, err)
 		return func(ctx context.Context) (func(context.Context) error, error) {
 			return func(ctx context.Context) error { return s.Release(ctx, 1) }, s.Acquire(ctx, 1)

@@ -126,7 +126,7 @@ func (s leaders) turns(t *testing.T) {
 
 // A preferred candidate is handed the lead, before others that wait.
 func (s leaders) preferred(t *testing.T) {
-	lease := leader.WithLease(time.Second)
+	lease := leader.WithLease(3 * time.Second) // the lead is left with a renewal, and the machine may be busy
 	a := s.run(t, "preferred", lease)
 	a.leads(t)
 	b := s.run(t, "preferred", lease)
