@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey"
@@ -50,9 +49,8 @@ func TestCapacityIsSaidAgain(t *testing.T) {
 // The token of plain permits is no reading of the server's clock: in a cluster, where each name has a
 // clock, it would be the first one, and the attempt after it too late, so that it is made again.
 func TestPlainPermitsTellNoClock(t *testing.T) {
-	s := redistest.NewProcess(t, "--cluster-enabled", "yes", "--cluster-node-timeout", "2000", "--cluster-config-file", "nodes.conf")
-	redistest.Form(t, []redistest.Member{s.Member()}, 1)
-	c := open(t, rueidis.ClientOption{InitAddress: []string{s.Addr}})
+	cluster := redistest.NewClusterOf(t, 1)
+	s, c := cluster.Nodes[0], open(t, cluster.Option())
 	sem, err := semaphore.NewCounting(c, "a", semaphore.WithCapacity(3))
 	require.NoError(t, err)
 	require.NoError(t, sem.Acquire(t.Context(), 1))
