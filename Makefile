@@ -30,7 +30,7 @@ race: which ## run all tests with the race detector (needs a C compiler)
 define tests
 $(if $(RUN),\
 $(GOTESTSUM) -- $(RACE) -p 1 -parallel $(PARALLEL) -timeout 30m -run '$(RUN)' $(PACKAGES),\
-$(GOTESTSUM) -- $(RACE) -p $(if $(LATCHKEY_TEST_REDIS),1,3) -parallel $(PARALLEL) -timeout 30m -skip '^($(ALONE)$(if $(SKIP),|$(SKIP)))$$' $(PACKAGES)
+$(GOTESTSUM) -- $(RACE) -p $(if $(LATCHKEY_TEST_REDIS),1,3) -parallel $(PARALLEL) -timeout 30m -skip '^($(ALONE))$$$(if $(SKIP),|$(SKIP))' $(PACKAGES)
 $(if $(MEASURED),$(GOTESTSUM) -- $(RACE) -p 1 -timeout 30m -run '^($(ALONE))$$' $(MEASURED)))
 endef
 
