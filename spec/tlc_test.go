@@ -57,7 +57,7 @@ func check(t *testing.T, module string, constants map[string]string) verdict {
 	dir := t.TempDir()
 	file := filepath.Join(dir, module+".cfg")
 	require.NoError(t, os.WriteFile(file, config, 0o600))
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Minute)
 	defer cancel()
 	tlc := exec.CommandContext(ctx, "java", "-XX:+UseParallelGC", "-Djava.io.tmpdir="+dir, "-cp", jar(t), "tlc2.TLC", //nolint:gosec // of this package
 		"-deadlock", "-nowarning", "-workers", "auto", "-metadir", dir, "-config", file, module+".tla")

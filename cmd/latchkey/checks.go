@@ -231,7 +231,7 @@ func (s *server) undeclared(ctx context.Context) finding {
 	case lua.Forbidden(err):
 		return finding{check, "", wrong, err.Error(), "let this user call EVAL, EVALSHA and EXISTS on its keys: docs/operations.md has the rule"}
 	case strings.Contains(err.Error(), "undeclared key"):
-		return finding{check, "", fine, "run, with all keys declared: a client finds out, and a free lock costs 14 % more", ""}
+		return finding{check, "", fine, "run, with all keys declared: a client finds out, and a free lock costs some 10 % more", ""}
 	}
 	return finding{check, "", wrong, err.Error(), "latchkey needs EVAL and EVALSHA; a server that wants keys declared, and says so in other words, needs WithDeclaredKeys"}
 }
