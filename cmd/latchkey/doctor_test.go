@@ -96,8 +96,19 @@ func TestDoctorFinds(t *testing.T) {
 		"WAIT":      {func(t *testing.T) string { return rules(t, redistest.NewProcess(t), "-wait") }, "WAIT", doubtful, "NOPERM", "+wait"},
 		"listeners": {func(t *testing.T) string { return rules(t, redistest.NewProcess(t), "-pubsub") }, "listeners", doubtful, "NOPERM", "+pubsub"},
 		"scripts":   {func(t *testing.T) string { return rules(t, redistest.NewProcess(t), "-eval") }, "scripts", wrong, "NOPERM", "EVAL"},
-		"a lock":    {func(t *testing.T) string { return rules(t, redistest.NewProcess(t), "-hset -hincrby") }, "a lock", wrong, "", "docs/operations.md"},
-		"no info":   {func(t *testing.T) string { return rules(t, redistest.NewProcess(t), "-info") }, "version", unknown, "", "+info"},
+		"keys to declare": {func(t *testing.T) string {
+			p := redistest.NewProxy(t, redistest.NewProcess(t))
+			p.Forge("-ERR name all keys\r\n")
+			p.Judge(func(request string) redistest.Verdict {
+				if strings.Contains(request, "'latchkey_queue:' .. KEYS[1]") {
+					return redistest.Forge
+				}
+				return redistest.Pass
+			})
+			return "redis://" + p.Addr
+		}, "scripts", wrong, "name all keys", "WithDeclaredKeys"},
+		"a lock":  {func(t *testing.T) string { return rules(t, redistest.NewProcess(t), "-hset -hincrby") }, "a lock", wrong, "", "docs/operations.md"},
+		"no info": {func(t *testing.T) string { return rules(t, redistest.NewProcess(t), "-info") }, "version", unknown, "", "+info"},
 		"eternal": {func(t *testing.T) string {
 			s := redistest.NewProcess(t)
 			do(t, s, "HSET", "old", "someone:1", "1")
@@ -159,6 +170,15 @@ func TestDoctorPrints(t *testing.T) {
 	require.Equal(t, 1, status)
 	status, _ = runCommand(t, s.URL(), "doctor", "all")
 	require.Equal(t, statusUsage, status)
+}
+
+// A server that wants keys declared is as good as another one.
+func TestDoctorAtAStrictServer(t *testing.T) {
+	t.Parallel()
+	strict := redistest.NewStrict(t, redistest.NewProcess(t))
+	status, out := runCommand(t, "redis://"+strict.Addr, "doctor")
+	require.Zero(t, status, out)
+	require.Contains(t, out, "with all keys declared")
 }
 
 // All nodes of a cluster are examined.
