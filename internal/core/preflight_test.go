@@ -3,6 +3,7 @@ package core_test
 import (
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/core"
 	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/locktest"
+	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/internal/session"
 )
@@ -118,4 +120,19 @@ func TestStrictServerIsKnown(t *testing.T) {
 			require.LessOrEqual(t, len(strict.Refused()), 1, "the first request of the one that connects later")
 		})
 	}
+}
+
+// The question by which it finds out begins as all scripts do, because Dragonfly would call itself such a server.
+func TestQuestionTellsDragonfly(t *testing.T) {
+	p := redistest.NewProxy(t, redistest.NewProcess(t))
+	var asked atomic.Pointer[string]
+	p.Judge(func(request string) redistest.Verdict {
+		if strings.Contains(request, "latchkey_probe_") {
+			asked.Store(&request)
+		}
+		return redistest.Pass
+	})
+	open(t, p.Option())
+	require.NotNil(t, asked.Load())
+	require.Contains(t, *asked.Load(), "\n"+lua.TellsDragonfly)
 }
