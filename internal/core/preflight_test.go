@@ -122,7 +122,8 @@ func TestStrictServerIsKnown(t *testing.T) {
 	}
 }
 
-// The question by which it finds out begins as all scripts do, because Dragonfly would call itself such a server.
+// The question by which it finds out begins as all scripts do. Dragonfly would refuse it otherwise, and then
+// be taken for such a server.
 func TestQuestionTellsDragonfly(t *testing.T) {
 	p := redistest.NewProxy(t, redistest.NewProcess(t))
 	var asked atomic.Pointer[string]
