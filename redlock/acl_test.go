@@ -15,18 +15,24 @@ import (
 )
 
 // tenants are clients that may do on each server what the rule of docs/operations.md says, and more.
-func tenants(t testing.TB, servers []*redistest.Server, more ...string) (all []*latchkey.Client) {
+func tenants(t testing.TB, servers []*redistest.Server, more ...string) []*latchkey.Client {
+	t.Helper()
+	return users(t, servers, "shop", more)
+}
+
+// users are clients of a user whose rule is in docs/operations.md.
+func users(t testing.TB, servers []*redistest.Server, user string, more []string, opts ...latchkey.Option) (all []*latchkey.Client) {
 	t.Helper()
 	text, err := os.ReadFile("../docs/operations.md")
 	require.NoError(t, err)
-	found := regexp.MustCompile(`(?m)^(ACL SETUSER shop .*)$`).FindSubmatch(text)
+	found := regexp.MustCompile(`(?m)^(ACL SETUSER ` + user + ` .*)$`).FindSubmatch(text)
 	require.NotNil(t, found)
 	for _, s := range servers {
 		plain := s.Client(t)
 		require.NoError(t, plain.Do(t.Context(), plain.B().Arbitrary(append(strings.Fields(string(found[1])), more...)...).Build()).Error())
 		o := s.Option()
-		o.Username, o.Password = "shop", "secret"
-		c, err := latchkey.New(o, latchkey.WithKeyPrefix("shop:"))
+		o.Username, o.Password = user, "secret"
+		c, err := latchkey.New(o, append(opts, latchkey.WithKeyPrefix("shop:"))...)
 		require.NoError(t, err)
 		t.Cleanup(c.Close)
 		all = append(all, c)
@@ -59,4 +65,20 @@ func TestAccessWithoutTheChannel(t *testing.T) {
 	unlock(t, h)
 	unlock(t, next.Granted(t))
 	require.Less(t, next.At.Sub(began), 900*time.Millisecond, "it is 400 ms, and the machine may be busy")
+}
+
+// A user who may use no channel takes turns with one who may.
+func TestAccessWithoutChannels(t *testing.T) {
+	servers := five(t, process)
+	plain := plains(t, servers)
+	polls, hears := lockOf(t, users(t, servers, "poller", nil, latchkey.WithoutPubSub())), lockOf(t, tenants(t, servers))
+	for _, turn := range []struct{ holder, waiter *redlock.Lock }{{polls, hears}, {hears, polls}} {
+		h := take(t, turn.holder)
+		before := scripts(t, plain)
+		next := later(t, turn.waiter)
+		require.Eventually(t, func() bool { return scripts(t, plain) >= before+3 }, long, time.Millisecond, "a majority refuses it")
+		unlock(t, h)
+		unlock(t, next.Granted(t))
+	}
+	clean(t, plain, long)
 }

@@ -171,28 +171,41 @@ func TestHolderDies(t *testing.T) {
 	clean(t, plains(t, servers), long)
 }
 
-// Processes that have the servers in another order queue elsewhere. Where just a majority is there, they need
-// the same servers, and none keeps one while it waits for the others.
+// Processes that have the servers in another order queue elsewhere, as do those that cannot hear the
+// coordinator. Where just a majority is there, they need the same servers, and none keeps one while it waits
+// for the others.
 // Rule 39.
 func TestTwoQueues(t *testing.T) {
-	servers := five(t, process)
-	plain := plains(t, servers)
-	first := redlock.First(clients(t, servers), "a")
-	for i := range 2 {
-		servers[(first+3+i)%5].Stop(t)
+	for name, change := range map[string]func(t *testing.T, servers []*redistest.Server, all []*latchkey.Client, first int){
+		"another order": func(_ *testing.T, _ []*redistest.Server, all []*latchkey.Client, _ int) { slices.Reverse(all) },
+		"a client without pub/sub": func(t *testing.T, servers []*redistest.Server, all []*latchkey.Client, first int) {
+			all[first] = lazy(t, servers[first:first+1], latchkey.WithoutPubSub())[0]
+		},
+		"no pub/sub": func(t *testing.T, servers []*redistest.Server, all []*latchkey.Client, _ int) {
+			copy(all, lazy(t, servers, latchkey.WithoutPubSub()))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			servers := five(t, process)
+			plain := plains(t, servers)
+			first := redlock.First(clients(t, servers), "a")
+			for i := range 2 {
+				servers[(first+3+i)%5].Stop(t)
+			}
+			n := 0
+			counts, stop := crowd(t, 4, func() *redlock.Lock {
+				all := lazy(t, servers)
+				if n++; n%2 == 0 {
+					change(t, servers, all, first)
+				}
+				return lockOf(t, all)
+			})
+			require.Eventually(t, func() bool { return slices.Min(counts()) >= 3 }, 3*long, 10*time.Millisecond)
+			t.Log(stop(), counts())
+			for _, s := range servers {
+				s.Continue(t)
+			}
+			clean(t, plain, long)
+		})
 	}
-	n := 0
-	counts, stop := crowd(t, 4, func() *redlock.Lock {
-		all := lazy(t, servers)
-		if n++; n%2 == 0 {
-			slices.Reverse(all)
-		}
-		return lockOf(t, all)
-	})
-	require.Eventually(t, func() bool { return slices.Min(counts()) >= 3 }, 3*long, 10*time.Millisecond)
-	t.Log(stop(), counts())
-	for _, s := range servers {
-		s.Continue(t)
-	}
-	clean(t, plain, long)
 }

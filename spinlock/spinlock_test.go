@@ -64,7 +64,7 @@ func TestOthersRefuseWithoutPubSub(t *testing.T) {
 	} {
 		err := build()
 		require.ErrorIs(t, err, latchkey.ErrInvalid, name)
-		require.EqualError(t, err, `latchkey: "a": invalid argument: the client has no subscription, as WithoutPubSub says: only locks of package spinlock can be used with it`, name)
+		require.EqualError(t, err, `latchkey: "a": invalid argument: the client has no subscription, as WithoutPubSub says: only locks of packages spinlock and redlock can be used with it`, name)
 	}
 }
 

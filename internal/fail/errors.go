@@ -29,7 +29,7 @@ var (
 
 // ErrMute refuses a primitive whose waiters must be told something. It matches ErrInvalid, and is not
 // wrapped.
-var ErrMute = Invalid("the client has no subscription, as WithoutPubSub says: only locks of package spinlock can be used with it")
+var ErrMute = Invalid("the client has no subscription, as WithoutPubSub says: only locks of packages spinlock and redlock can be used with it")
 
 // ErrInterrupted says that nothing is wrong with Redis: the waiter has gone. No caller gets it.
 var ErrInterrupted = errors.New("interrupted")
