@@ -87,19 +87,21 @@ sentinel parallel-syncs %[1]s 2
 // them answer, but not always within half a second on a busy machine.
 func (top *topology) healthy(t testing.TB) {
 	t.Helper()
+	seen := make([]string, len(top.sentinels)) // what each says of the group
 	require.Eventually(t, func() bool {
-		for _, s := range top.sentinels {
+		agree := true
+		for i, s := range top.sentinels {
 			m, err := s.order("SENTINEL", "MASTER", master)
 			if err != nil {
-				return false
+				seen[i], agree = err.Error(), false
+				continue
 			}
 			state, err := m.AsStrMap()
-			if err != nil || state["flags"] != "master" || state["num-slaves"] != "2" || state["num-other-sentinels"] != "2" {
-				return false
-			}
+			seen[i] = fmt.Sprint(state, err)
+			agree = agree && err == nil && state["flags"] == "master" && state["num-slaves"] == "2" && state["num-other-sentinels"] == "2"
 		}
-		return top.replicated()
-	}, 60*time.Second, 50*time.Millisecond, "the sentinels do not agree")
+		return agree && top.replicated()
+	}, 60*time.Second, 50*time.Millisecond, "the sentinels do not agree: %v", &seen)
 }
 
 // replicated reports whether there is one primary for each group of nodes and all others follow one, as both
