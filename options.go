@@ -41,8 +41,8 @@ func WithLazyConnect() Option { return session.Option(func(o *session.Options) {
 // WithoutPubSub opens a client that subscribes to nothing, for servers and proxies without pub/sub, and for
 // users who may not subscribe. Only packages spinlock and redlock work with it, as their waiters can do with
 // asking from time to time. All others refuse it with [ErrInvalid], because their waiters would hear of
-// nothing. Check sends a command then. Such a client has one connection, or one to every node of a cluster. It
-// learns that a lock was taken from it by its next renewal.
+// nothing. Check sends a command then. Such a client has one connection, or one to every node of a cluster.
+// It learns that a lock was taken from it by its next renewal.
 func WithoutPubSub() Option {
 	return session.Option(func(o *session.Options) { o.WithoutPubSub = true })
 }

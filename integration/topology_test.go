@@ -83,8 +83,8 @@ sentinel parallel-syncs %[1]s 2
 	return top
 }
 
-// healthy waits until the sentinels know each other and both replicas, which are in step with the primary. All of
-// them answer, but not always within half a second on a busy machine.
+// healthy waits until the sentinels know each other and both replicas, which are in step with the primary.
+// All of them answer, but not always within half a second on a busy machine.
 func (top *topology) healthy(t testing.TB) {
 	t.Helper()
 	seen := make([]string, len(top.sentinels)) // what each says of the group
