@@ -111,8 +111,9 @@ func (e *containers) launch(t testing.TB, config string, args ...string) *node {
 		}))
 		command = append(command, "/data/server.conf")
 	}
+	// Each says who it is: a rule for addresses that an engine which was killed left behind lets all look alike.
 	command = append(command, "--port", "6379", "--protected-mode", "no", "--save", "", "--dir", "/data",
-		"--repl-diskless-sync-delay", "0")
+		"--repl-diskless-sync-delay", "0", "--replica-announce-ip", ip.String(), "--cluster-announce-ip", ip.String())
 	options = append(options, testcontainers.WithCmd(append(command, args...)...))
 	c, err := testcontainers.Run(context.Background(), image(), options...)
 	testcontainers.CleanupContainer(t, c)
