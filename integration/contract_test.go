@@ -8,7 +8,6 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/internal/contract"
 )
 
@@ -104,7 +103,7 @@ func TestWithReplicas(t *testing.T) {
 			top := topologies[name](t, newEngine(t), calm)
 			top.acknowledged(t)
 			s := top.servers(t)
-			s.Options = []latchkey.Option{latchkey.WithReplicas(1, 500*time.Millisecond)}
+			s.Replicas = 1
 			contract.Locks(t, s)
 			contract.ReadWriteLocks(t, s)
 			contract.Semaphores(t, s)

@@ -22,7 +22,8 @@ type Servers struct {
 	Option func() rueidis.ClientOption // how clients reach them
 	Plain  func() []rueidis.Client     // a plain client of each node that can be written to; the same at each call
 
-	Options []latchkey.Option // of all clients
+	Options  []latchkey.Option // of all clients
+	Replicas int               // what is acquired must have reached so many
 
 	// Slow is how much later than elsewhere something may happen there. With two seconds a client has asked by
 	// itself: what it would have been told is for other servers to show.
@@ -51,6 +52,12 @@ func (s Servers) open(t testing.TB, opts ...latchkey.Option) *latchkey.Client {
 	return s.openAs(t, ours, opts...)
 }
 
+// leased is open, of a client with a short lease. Replicas must have what it acquires before that ends.
+func (s Servers) leased(t testing.TB, lease time.Duration) *latchkey.Client {
+	t.Helper()
+	return s.open(t, latchkey.WithLease(lease), latchkey.WithReplicas(s.Replicas, lease*2/3))
+}
+
 // ours is the name of the connections of the clients under test. Sentinels have connections of their own.
 const ours = "contract"
 
@@ -58,7 +65,8 @@ func (s Servers) openAs(t testing.TB, name string, opts ...latchkey.Option) *lat
 	t.Helper()
 	o := s.Option()
 	o.ClientName = name
-	c, err := latchkey.New(o, append(slices.Clone(s.Options), opts...)...)
+	patient := latchkey.WithReplicas(s.Replicas, 3*time.Second) // no replica is silent, and a busy machine takes its time
+	c, err := latchkey.New(o, slices.Concat(s.Options, []latchkey.Option{patient}, opts)...)
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
 	require.NoError(t, c.Check(t.Context()))

@@ -14,7 +14,7 @@ import (
 
 // detached: another client goes on with a hold, with its token, and nobody has the lock in between.
 func (l locks) detached(t *testing.T) {
-	a, b := l.open(t), l.open(t, latchkey.WithLease(2500*time.Millisecond)) // as in renewed
+	a, b := l.open(t), l.leased(t, 2500*time.Millisecond) // as in renewed
 	for _, by := range []*latchkey.Client{b, a} {
 		mine, theirs := l.lock(t, a, "detached"), l.lock(t, by, "detached")
 		hold := must(t, mine)
@@ -82,7 +82,7 @@ func (l locks) attached(t *testing.T) {
 
 // detached: permits that another client goes on with are counted once all the time.
 func (s semaphores) detached(t *testing.T) {
-	a, b := s.new(t, s.open(t), "detached", semaphore.WithCapacity(5)), s.new(t, s.open(t, latchkey.WithLease(time.Second)), "detached")
+	a, b := s.new(t, s.open(t), "detached", semaphore.WithCapacity(5)), s.new(t, s.leased(t, time.Second), "detached")
 	inUse := func(n int) {
 		t.Helper()
 		used, err := a.InUse(t.Context())

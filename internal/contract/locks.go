@@ -241,7 +241,7 @@ func (l locks) cancelled(t *testing.T) {
 
 // Holds are renewed, in all slots, for as long as they are held.
 func (l locks) renewed(t *testing.T) {
-	c := l.open(t, latchkey.WithLease(2500*time.Millisecond)) // renewed 1.6 s before its end: longer than a machine stalls
+	c := l.leased(t, 2500*time.Millisecond) // renewed 1.6 s before its end: longer than a machine stalls
 	var holds []*latchkey.Hold
 	for n := range 30 {
 		holds = append(holds, must(t, l.lock(t, c, fmt.Sprint("renewed", n))))
@@ -260,7 +260,7 @@ func (l locks) renewed(t *testing.T) {
 // 100 ms later.
 func (l locks) leaseEnds(t *testing.T) {
 	const fixed = 900 * time.Millisecond
-	holder, err := l.kind(l.open(t), l.name+":lease", fixed)
+	holder, err := l.kind(l.leased(t, fixed), l.name+":lease", fixed)
 	require.NoError(t, err)
 	unlock(t, must(t, holder)) // it has a connection to the server of the lock
 	other := l.against(t, l.open(t), "lease")
@@ -279,7 +279,7 @@ func (l locks) leaseEnds(t *testing.T) {
 
 // A holder whose lock is taken away in Redis knows after the next renewal.
 func (l locks) deleted(t *testing.T) {
-	c := l.open(t, latchkey.WithLease(600*time.Millisecond))
+	c := l.leased(t, 600*time.Millisecond)
 	h := must(t, l.lock(t, c, "deleted"))
 	for _, plain := range l.Plain() {
 		_ = plain.Do(t.Context(), plain.B().Del().Key(l.name+":deleted").Build()).Error() // only one of them serves the key

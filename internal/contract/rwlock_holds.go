@@ -137,8 +137,8 @@ func (s rwlocks) reentry(t *testing.T) {
 
 // ForceUnlock takes away what its half has, of all clients, and nothing of the other half.
 func (s rwlocks) forced(t *testing.T) {
-	short := latchkey.WithLease(900 * time.Millisecond) // in a cluster some hear of it at their next renewal
-	one, two := s.new(t, s.open(t, short), "forced"), s.new(t, s.open(t, short), "forced")
+	const short = 900 * time.Millisecond // in a cluster some hear of it at their next renewal
+	one, two := s.new(t, s.leased(t, short), "forced"), s.new(t, s.leased(t, short), "forced")
 	other := s.new(t, s.open(t), "forced")
 	force := func(half *latchkey.Lock, want bool) {
 		t.Helper()
@@ -218,7 +218,7 @@ func (s rwlocks) leaseEnds(t *testing.T) {
 	const fixed = 1200 * time.Millisecond // others are seen to wait before it is over
 	other, third := s.new(t, s.open(t), "lease"), s.new(t, s.open(t), "lease")
 	beside := must(t, s.new(t, s.open(t), "lease").Read())
-	ends := s.new(t, s.open(t), "lease", rwlock.WithFixedLease(fixed))
+	ends := s.new(t, s.leased(t, fixed), "lease", rwlock.WithFixedLease(fixed))
 	h := must(t, ends.Read())
 	acquired := time.Now()
 	next := Wait(t, other.Write(), 0)
