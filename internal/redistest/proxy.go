@@ -48,6 +48,7 @@ type Proxy struct {
 type link struct {
 	client, server net.Conn
 	lose, kept     atomic.Bool
+	delivered      atomic.Bool   // what was kept is the last that the server gets
 	forge          atomic.Bool   // the next reply
 	active         atomic.Int64  // when something passed, in ns since the epoch
 	ended          chan struct{} // closed when the server's end was read to its end
@@ -227,6 +228,7 @@ func (p *Proxy) keep(l *link, request []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.deliver = append(p.deliver, func() {
+		l.delivered.Store(true)
 		if _, err := l.server.Write(request); err == nil {
 			<-l.ended // it has run
 		}
@@ -251,7 +253,7 @@ func (p *Proxy) replies(l *link) {
 		if l.forge.CompareAndSwap(true, false) {
 			reply = []byte(*p.forged.Load())
 		}
-		if _, err := l.client.Write(reply); err != nil {
+		if _, err := l.client.Write(reply); err != nil || l.delivered.Load() { // the client may be open still
 			l.close()
 			return
 		}
