@@ -96,15 +96,23 @@ func (k *Keeper) KeepShort(i *Item, moment time.Time, d time.Duration) {
 	k.arm()
 }
 
+// Margin is how much shorter the trust in a lease is than the lease. Redis counts whole milliseconds: a lease
+// that begins within one ends up to a millisecond early, where Redis ends a key as soon as its last
+// millisecond begins. Redis 8.2 does.
+const Margin = time.Millisecond
+
 // schedule sets the trust that a lease of d from moment gives, and what comes next. A renewal comes after a
 // third of the lease. It comes early by up to a tenth of that third, so that holds which were taken together
 // do not stay together. It may come as much earlier again to fill a batch.
 func (k *Keeper) schedule(i *Item, moment time.Time, d time.Duration) {
-	until := moment.Add(d)
+	until := moment.Add(d - Margin)
 	i.since = moment
-	if !i.End.IsZero() && !until.Before(i.End) {
-		i.trust.set(i.End)
-		i.next, i.slack = i.End, 0
+	if i.reachesEnd(until) {
+		if until.After(i.End) {
+			until = i.End
+		}
+		i.trust.set(until)
+		i.next, i.slack = until, 0
 	} else {
 		i.trust.set(until)
 		i.slack = d / 30
@@ -113,6 +121,13 @@ func (k *Keeper) schedule(i *Item, moment time.Time, d time.Duration) {
 	if moment.Before(k.jump) { // it may be over in Redis: a renewal at once finds out
 		i.next, i.slack, i.short = time.Now(), 0, true
 	}
+}
+
+// Granted is for how long the lease was granted that an item has now; it is not told of one that is over.
+func (k *Keeper) Granted(i *Item) time.Duration {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return time.Duration(i.trust.monotonic.Load()) - i.since.Sub(epoch) + Margin
 }
 
 // Remove stops keeping an item, and reports whether its lease could still be trusted. The owner is not told

@@ -142,7 +142,7 @@ func TestTrustEndsWithoutAnAnswer(t *testing.T) {
 	run(t, s, func(k *lease.Keeper) {
 		h := keep(k, 3*time.Second, 0)
 		began := time.Now()
-		pass(2999 * time.Millisecond)
+		pass(3*time.Second - lease.Margin - time.Millisecond)
 		require.NoError(t, h.lost())
 		require.Positive(t, h.item.Left())
 		pass(2 * time.Millisecond)
@@ -169,7 +169,7 @@ func TestTrustCountsFromTheSend(t *testing.T) {
 					last = s.began.Add(at)
 				}
 			}
-			require.LessOrEqual(t, h.item.Left(), time.Until(last.Add(3*time.Second)))
+			require.LessOrEqual(t, h.item.Left(), time.Until(last.Add(3*time.Second-lease.Margin)))
 		}
 		require.NoError(t, h.lost())
 		k.Remove(&h.item)
@@ -248,7 +248,7 @@ func TestEnd(t *testing.T) {
 			pass(6 * time.Second)
 			require.Empty(t, s.sent)
 			require.ErrorIs(t, h.lost(), lease.ErrEnded)
-			require.Equal(t, 5*time.Second, h.at().Sub(s.began).Truncate(time.Millisecond))
+			require.Equal(t, 5*time.Second-lease.Margin, h.at().Sub(s.began).Truncate(time.Millisecond))
 		})
 	})
 	t.Run("unless it was granted short, and then once", func(t *testing.T) {
@@ -260,7 +260,7 @@ func TestEnd(t *testing.T) {
 			pass(6 * time.Second)
 			require.Len(t, s.sent, 1)
 			require.InDelta(t, 5*time.Second-s.times[0], s.leases[0], float64(time.Millisecond), "for the rest of it, not again for all")
-			require.Equal(t, 5*time.Second, h.at().Sub(s.began).Truncate(time.Millisecond))
+			require.Equal(t, 5*time.Second-lease.Margin, h.at().Sub(s.began).Truncate(time.Millisecond))
 		})
 	})
 	t.Run("no renewal reaches beyond it", func(t *testing.T) {
@@ -269,7 +269,7 @@ func TestEnd(t *testing.T) {
 			h := keep(k, 3*time.Second, 10*time.Second)
 			pass(11 * time.Second)
 			require.ErrorIs(t, h.lost(), lease.ErrEnded)
-			require.Equal(t, 10*time.Second, h.at().Sub(s.began).Truncate(time.Millisecond))
+			require.Equal(t, 10*time.Second-lease.Margin, h.at().Sub(s.began).Truncate(time.Millisecond))
 			for n, at := range s.times {
 				require.LessOrEqual(t, at+s.leases[n], 10*time.Second+time.Millisecond)
 			}

@@ -62,7 +62,12 @@ func (k *Keeper) collect(now time.Time) (due, lost []*Item) {
 
 // final reports whether the trust reaches to the item's End, so that a renewal would add nothing.
 func (i *Item) final(now time.Time) bool {
-	return !i.short && !i.End.IsZero() && !now.Add(i.Left()+time.Millisecond).Before(i.End)
+	return !i.short && i.reachesEnd(now.Add(i.Left()+time.Millisecond))
+}
+
+// reachesEnd reports whether a trust until then is all that the item may have.
+func (i *Item) reachesEnd(until time.Time) bool {
+	return !i.End.IsZero() && !until.Before(i.End.Add(-Margin))
 }
 
 // postpone leaves only the end of trust to happen.

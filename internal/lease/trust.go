@@ -43,7 +43,7 @@ func (i *Item) Expiry() error {
 	if why := i.lost.Load(); why != nil {
 		return *why
 	}
-	if !i.End.IsZero() && i.trust.monotonic.Load() >= int64(i.End.Sub(epoch)) {
+	if i.reachesEnd(epoch.Add(time.Duration(i.trust.monotonic.Load()))) {
 		return ErrEnded
 	}
 	return ErrExpired

