@@ -133,8 +133,10 @@ func TestSlowOfTheOthers(t *testing.T) {
 	h, err := l.Lock(t.Context())
 	require.NoError(t, err)
 	next := redistest.Begin(t, l.Lock)
-	requireSlow(t, &log, "slow hold")
-	requireSlow(t, &log, "slow wait")
+	require.Contains(t, requireSlow(t, &log, "slow hold"), "token="+strconv.FormatInt(h.Token(), 10))
+	waited := requireSlow(t, &log, "slow wait")
+	require.Contains(t, waited, "queued=")
+	require.Contains(t, waited, "pid="+strconv.Itoa(os.Getpid()))
 	require.NoError(t, h.Unlock(t.Context()))
 	require.NoError(t, next.Granted(t).Unlock(t.Context()))
 

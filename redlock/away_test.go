@@ -2,6 +2,7 @@ package redlock_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -74,6 +75,50 @@ func TestNoMajorityAnswers(t *testing.T) {
 			unlock(t, take(t, l)) // it is free, without waiting for a lease
 			clean(t, plain, long)
 		})
+	}
+}
+
+// Inspect and ForceUnlock say of a context that ended what it was, and of servers that did not answer in time
+// that they may have done it all the same.
+func TestAskedOfAll(t *testing.T) {
+	servers := five(t, process)
+	l := lockOf(t, clients(t, servers, latchkey.WithCommandTimeout(300*time.Millisecond)))
+	ask := map[string]func(ctx context.Context) error{
+		"Inspect":     func(ctx context.Context) error { _, err := l.Inspect(ctx); return err },
+		"ForceUnlock": func(ctx context.Context) error { _, err := l.ForceUnlock(ctx); return err },
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, f := range ask {
+		require.NoError(t, f(t.Context()), name)
+		err := f(ended)
+		require.ErrorIs(t, err, context.Canceled, name)
+		require.NotErrorIs(t, err, latchkey.ErrUnavailable, name)
+		require.NotErrorIs(t, err, latchkey.ErrUnknownOutcome, name)
+	}
+	for _, s := range servers[:3] {
+		s.Stop(t)
+	}
+	for name, f := range ask {
+		began := time.Now()
+		err := f(t.Context())
+		require.ErrorIs(t, err, latchkey.ErrUnavailable, name)
+		require.NotErrorIs(t, err, context.DeadlineExceeded, name)
+		require.Equal(t, name == "ForceUnlock", errors.Is(err, latchkey.ErrUnknownOutcome), name)
+		require.Less(t, time.Since(began), 2*time.Second)
+		require.Equal(t, 1, strings.Count(err.Error(), `latchkey: "a"`), err)
+		short, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		err = f(short)
+		cancel()
+		require.ErrorIs(t, err, context.DeadlineExceeded, name)
+		require.ErrorIs(t, err, latchkey.ErrUnavailable, name)
+		require.Equal(t, name == "ForceUnlock", errors.Is(err, latchkey.ErrUnknownOutcome), name)
+	}
+	for _, s := range servers[:3] {
+		s.Continue(t)
+	}
+	for name, f := range ask {
+		require.Eventually(t, func() bool { return f(context.Background()) == nil }, long, 10*time.Millisecond, name)
 	}
 }
 

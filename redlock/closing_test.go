@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/redlock"
 )
 
@@ -43,6 +44,60 @@ func TestOneClientCloses(t *testing.T) {
 			clean(t, plain, long)
 		})
 	}
+}
+
+// A hold that has outlived a client is lost by what takes it then, and not because of that client.
+// Rule 38.
+func TestLostAfterOneClientCloses(t *testing.T) {
+	for name, lose := range map[string]func(*testing.T, []*redistest.Server){
+		"forced": func(t *testing.T, servers []*redistest.Server) {
+			held, err := lockOf(t, clients(t, servers)).ForceUnlock(t.Context())
+			require.NoError(t, err)
+			require.True(t, held)
+		},
+		"expired": func(t *testing.T, servers []*redistest.Server) {
+			for _, s := range servers[:3] {
+				s.Stop(t)
+				t.Cleanup(func() { s.Continue(t) })
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			servers := five(t, process)
+			all := clients(t, servers)
+			l := lockOf(t, all, redlock.WithLease(time.Second))
+			err := l.Do(t.Context(), func(ctx context.Context, h *latchkey.Hold) error {
+				require.Eventually(t, func() bool { return redlock.Parts(h) == 5 }, long, time.Millisecond)
+				all[4].Close()
+				require.NoError(t, h.Err())
+				lose(t, servers)
+				<-ctx.Done()
+				require.NotErrorIs(t, h.Err(), latchkey.ErrClosed)
+				return nil
+			})
+			require.ErrorIs(t, err, latchkey.ErrLost)
+			require.NotErrorIs(t, err, latchkey.ErrClosed)
+		})
+	}
+}
+
+// Once the first client is closed nothing is acquired, also not by whoever has the lock.
+func TestNoReentryAfterTheFirstClose(t *testing.T) {
+	servers := five(t, process)
+	all := clients(t, servers)
+	l := lockOf(t, all)
+	h := everywhere(t, l, servers)
+	unlock(t, func() *latchkey.Hold {
+		again, err := l.Lock(h.Context())
+		require.NoError(t, err)
+		return again
+	}())
+	all[0].Close()
+	require.NoError(t, h.Err())
+	_, err := l.Lock(h.Context())
+	require.ErrorIs(t, err, latchkey.ErrClosed)
+	unlock(t, h)
+	clean(t, plains(t, servers), long)
 }
 
 // The last server that could be the coordinator goes away while a call turns to it: the call asks a majority

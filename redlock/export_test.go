@@ -21,6 +21,9 @@ func Parts(h *latchkey.Hold) (n int) {
 	return n
 }
 
+// Left is for how long a hold can be trusted. Unlike the hold's own methods it ends nothing.
+func Left(h *latchkey.Hold) time.Duration { return (*grant.Hold)(h).Backing().Left() }
+
 // First is the server that is asked first for a name, and in whose queue contenders stand.
 func First(clients []*latchkey.Client, name string) int {
 	w, err := newWays(clients, name, nil)
@@ -33,14 +36,7 @@ func First(clients []*latchkey.Client, name string) int {
 // Adopt has a hold take a further part, and reports whether it did.
 func Adopt(h *latchkey.Hold, server int) (bool, error) {
 	q, _ := (*grant.Hold)(h).Backing().(*quorum)
-	part, err := q.ways.servers[server].TakePart(context.Background(), 0, q.partLost)
-	if err != nil {
-		return false, err
-	}
-	if q.adopt(server, part) {
-		return true, nil
-	}
-	return false, part.Release(context.Background(), grant.Quietly)
+	return q.take(context.Background(), server)
 }
 
 // AwaitTurn is one turn of a call that has found a coordinator, and finds none when its turn begins.

@@ -11,6 +11,7 @@ import (
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/redlock"
+	"github.com/latchkey-go/latchkey/rlock"
 )
 
 // away are the ways in which servers go, each with the way back.
@@ -130,6 +131,95 @@ func TestForceUnlock(t *testing.T) {
 	require.True(t, got.Held(), "a late Unlock of what was taken away changes nothing")
 	unlock(t, got)
 	clean(t, plains(t, servers), long)
+}
+
+// retaken has a hold lose its part on a server, and take another one there.
+func retaken(t testing.TB, h *latchkey.Hold, s *redistest.Server, i int) {
+	t.Helper()
+	before := redlock.Parts(h)
+	single, err := rlock.New(clients(t, []*redistest.Server{s})[0], "a")
+	require.NoError(t, err)
+	held, err := single.ForceUnlock(t.Context())
+	require.NoError(t, err)
+	require.True(t, held)
+	require.Eventually(t, func() bool { return redlock.Parts(h) < before }, long, time.Millisecond)
+	adopted, err := redlock.Adopt(h, i)
+	require.NoError(t, err)
+	require.True(t, adopted)
+	require.Equal(t, before, redlock.Parts(h))
+}
+
+// ForceUnlock is heard of on servers that were taken again as well, whose own tokens are greater than the one
+// that all name.
+func TestForceUnlockOfWhatWasRetaken(t *testing.T) {
+	servers := five(t, process)[:3]
+	l, other := lockOf(t, clients(t, servers), redlock.WithLease(time.Hour)), lockOf(t, clients(t, servers))
+	h := everywhere(t, l, servers)
+	for i, s := range servers {
+		retaken(t, h, s, i)
+	}
+	held, err := other.ForceUnlock(t.Context())
+	require.NoError(t, err)
+	require.True(t, held)
+	select {
+	case <-h.Context().Done():
+		require.ErrorIs(t, h.Err(), latchkey.ErrLost)
+	case <-time.After(long):
+		require.FailNow(t, "it waits for a renewal, twenty minutes later")
+	}
+	clean(t, plains(t, servers), long)
+}
+
+// A longest hold is over when it is, although the servers were taken again meanwhile.
+func TestLongestHoldOfWhatWasRetaken(t *testing.T) {
+	const longest = 3 * time.Second
+	servers := five(t, process)[:3]
+	h := everywhere(t, lockOf(t, clients(t, servers), redlock.WithMaxHold(longest)), servers)
+	began := time.Now()
+	<-time.After(longest / 2)
+	for i, s := range servers {
+		retaken(t, h, s, i)
+	}
+	<-h.Context().Done()
+	require.Less(t, time.Since(began), longest+longest/3)
+	require.ErrorContains(t, context.Cause(h.Context()), "its fixed lease or longest hold is over")
+	clean(t, plains(t, servers), long)
+}
+
+// A hold that goes on with fewer parts ends with the trust in those, and no later: here the last one of a
+// majority is not renewed any more when another one is lost.
+// Rule 38.
+func TestTrustShrinks(t *testing.T) {
+	redistest.Alone(t)
+	const lease = 10 * time.Second
+	servers := five(t, process)[:4]
+	silent := redistest.NewProxy(t, servers[3])
+	all := append(clients(t, servers[:3]), proxied(t, []*redistest.Proxy{silent})...)
+	h := everywhere(t, lockOf(t, all, redlock.WithLease(lease)), servers)
+	silent.Judge(func(request string) redistest.Verdict {
+		if redistest.IsRenewal(request) {
+			return redistest.LoseRequest
+		}
+		return redistest.Pass
+	})
+	<-time.After(lease * 85 / 100) // until then that one has been trusted, and it has been looked for missing ones at two thirds
+	single, err := rlock.New(clients(t, servers[:1])[0], "a")
+	require.NoError(t, err)
+	forced, err := single.ForceUnlock(t.Context())
+	require.NoError(t, err)
+	require.True(t, forced)
+	require.Eventually(t, func() bool { return redlock.Parts(h) == 3 }, long, time.Millisecond)
+	require.True(t, h.Held())
+	servers[0].Stop(t) // nothing is taken again
+	for redlock.Left(h) > 0 {
+		time.Sleep(time.Millisecond)
+	}
+	over := time.Now()
+	<-h.Context().Done()
+	require.Less(t, time.Since(over), drift(lease)*3/4)
+	servers[0].Continue(t)
+	silent.Judge(nil)
+	require.ErrorIs(t, h.Unlock(t.Context()), latchkey.ErrLost)
 }
 
 // Parts that are lost while others are being taken, by ForceUnlock here, are no part of a majority.

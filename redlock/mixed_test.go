@@ -2,6 +2,7 @@ package redlock_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -75,6 +76,29 @@ func TestTwoClientsOfOneServer(t *testing.T) {
 		_, err := l.TryLock(t.Context())
 		require.ErrorIs(t, err, latchkey.ErrInvalid)
 	}
+}
+
+// A server that does not say at once who it is does not hold up the first attempt, and is found out later.
+func TestTwoClientsOfOneSlowServer(t *testing.T) {
+	servers := five(t, process)
+	slow := redistest.NewProxy(t, servers[2])
+	all := append(clients(t, servers[:4]), proxied(t, []*redistest.Proxy{slow})...)
+	slow.Judge(func(request string) redistest.Verdict {
+		if strings.Contains(request, "INFO") {
+			return redistest.Delay
+		}
+		return redistest.Pass
+	})
+	l := lockOf(t, all, redlock.WithLease(time.Hour))
+	unlock(t, take(t, l))
+	slow.Deliver()
+	require.Eventually(t, func() bool {
+		h, err := l.TryLock(t.Context())
+		if err == nil {
+			unlock(t, h)
+		}
+		return errors.Is(err, latchkey.ErrInvalid)
+	}, long, time.Millisecond)
 }
 
 // Clients that have not reached their servers yet are as servers that are away.

@@ -15,8 +15,17 @@ func (q *quorum) event(ctx context.Context) session.Event {
 	return e
 }
 
-// noMore is what else the logger is told of a slow wait or hold.
-func noMore(context.Context) []any { return nil }
+// told is what the logger is told of a slow hold.
+func (q *quorum) told(context.Context) []any { return []any{"token", q.token} }
+
+// whoHolds is what it is told of a slow wait: who has a majority, and how many are queued at the coordinator.
+func (w *ways) whoHolds(ctx context.Context) []any {
+	state, err := w.Inspect(ctx)
+	if err != nil {
+		return []any{"error", err}
+	}
+	return append([]any{"queued", state.Waiting}, session.Holder(state.Who)...)
+}
 
 // acquired calls the hook of a hold that begins. If the hook panics, the hold is released: nobody has it.
 func (q *quorum) acquired(parent context.Context, began time.Time, contended bool) {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/grant"
-	"github.com/latchkey-go/latchkey/internal/lease"
 	"github.com/latchkey-go/latchkey/internal/retry"
 	"github.com/latchkey-go/latchkey/internal/session"
 )
@@ -30,6 +29,8 @@ type quorum struct {
 	since  time.Time // when it was held
 	loss   error     // nil unless it was lost
 	over   bool      // it was lost, or is released
+	end    time.Time // when it ends however often it is renewed; zero: never
+	closed int       // parts that it has outlived whose clients were closed
 	timer  *time.Timer
 	mend   time.Time // when the missing parts are taken next
 	mender context.CancelFunc
@@ -84,66 +85,14 @@ func (q *quorum) IsKey(key any) bool {
 	return ok && w == q.ways
 }
 
-// Left is until the trust of a majority ends, less what the clocks of the servers may differ.
-func (q *quorum) Left() time.Duration {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.left()
-}
-
-// left is Left with the mutex held.
-func (q *quorum) left() time.Duration {
-	all := make([]time.Duration, 0, 16)
-	for _, part := range q.parts {
-		if part != nil {
-			all = append(all, part.Left())
-		}
-	}
-	if len(all) < q.ways.majority {
-		return 0
-	}
-	slices.Sort(all)
-	drift := q.ways.servers[0].Lease()/100 + 2*time.Millisecond
-	return all[len(all)-q.ways.majority] - drift
-}
-
-func (q *quorum) Expire() error {
-	q.mu.Lock()
-	why := q.expiry()
-	q.mu.Unlock()
-	q.lose(why)
-	return why
-}
-
-// expiry is the reason of a loss when the trust is over: that of a majority of the parts went up to the end,
-// or leases were not renewed in time. The mutex is held.
-func (q *quorum) expiry() error {
-	ended := 0
-	for _, part := range q.parts {
-		if part != nil && errors.Is(part.Expiry(), lease.ErrEnded) {
-			ended++
-		}
-	}
-	if ended >= q.ways.majority {
-		return lease.ErrEnded
-	}
-	return lease.ErrExpired
-}
-
-// partLost is told that a part was lost: perhaps the majority was lost with it.
-func (q *quorum) partLost(reason error) {
-	if q.Left() <= 0 {
-		q.lose(reason)
-	}
-}
-
 // begin returns the first hold.
 func (q *quorum) begin(parent context.Context, began time.Time, contended bool) *grant.Hold {
-	slow := q.ways.Client().SlowHold(q.ways.name, noMore)
+	slow := q.ways.Client().SlowHold(q.ways.name, q.told)
 	q.mu.Lock()
 	q.first, q.parent, q.slow = grant.NewHold(parent, q), parent, slow
 	q.holds, q.since = []*grant.Hold{q.first}, time.Now()
 	q.mend = q.since.Add(firstMend)
+	q.setEnd()
 	q.timer = time.AfterFunc(min(q.left(), firstMend), q.tick)
 	q.mu.Unlock()
 	q.acquired(parent, began, contended)
@@ -162,6 +111,12 @@ func (q *quorum) reenter(parent context.Context) *grant.Hold {
 	return h
 }
 
+// tickBefore has the next tick come before the trust has ended, which lasts for as long, and when parts are
+// due. The mutex is held.
+func (q *quorum) tickBefore(left time.Duration) {
+	q.timer.Reset(max(min(left, time.Until(q.mend)), 0))
+}
+
 // tick sees to the end of the trust, and to missing parts.
 func (q *quorum) tick() {
 	q.mu.Lock()
@@ -172,7 +127,7 @@ func (q *quorum) tick() {
 		q.takeMissing()
 	}
 	if !q.over && left > 0 {
-		q.timer.Reset(max(min(left, time.Until(q.mend)), 0))
+		q.tickBefore(left)
 	}
 	q.mu.Unlock()
 	if left <= 0 {
@@ -192,19 +147,23 @@ func (q *quorum) takeMissing() {
 		if q.parts[i] != nil && q.parts[i].Left() > 0 || p.Queue.At.Client.Closing.Err() != nil {
 			continue
 		}
-		p.Queue.At.Client.Go(func() {
-			p.RaiseFloor(q.token - 1)
-			part, err := p.TakePart(ctx, 0, q.partLost)
-			if err != nil {
-				return // the next round tries again
-			}
-			if !q.adopt(i, part) {
-				_ = part.Release(context.Background(), grant.Aloud)
-				return
-			}
-			_ = part.Raise(ctx, q.token) // whoever inspects it sees the token; its own is no smaller
-		})
+		p.Queue.At.Client.Go(func() { _, _ = q.take(ctx, i) }) // the next round tries again
 	}
+}
+
+// take takes a part on one server, and reports whether the hold has it.
+func (q *quorum) take(ctx context.Context, i int) (adopted bool, err error) {
+	p := q.ways.servers[i]
+	p.RaiseFloor(q.token - 1)
+	part, err := p.TakePart(ctx, 0, q.partLost)
+	if err != nil {
+		return false, err
+	}
+	if !q.adopt(i, part) {
+		return false, part.Release(context.WithoutCancel(ctx), grant.Aloud)
+	}
+	_ = part.Raise(ctx, q.token) // whoever inspects it sees the token; its own is no smaller
+	return true, nil
 }
 
 // adopt adds a part, unless it is over.
@@ -301,24 +260,9 @@ func (q *quorum) conclude(loss error) (parts []*grant.Part, holds []*grant.Hold,
 	return parts, slices.Clone(q.holds), true
 }
 
-// closed reports whether a part was lost because its client was closed.
-func (q *quorum) closed() bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for i, part := range q.parts {
-		if part != nil && part.Left() <= 0 && q.ways.servers[i].Queue.At.Client.Closing.Err() != nil {
-			return true
-		}
-	}
-	return false
-}
-
 // lose ends the holds because the majority was lost. Nothing is sent, because their code may still run, and
 // nothing is renewed any more.
 func (q *quorum) lose(reason error) {
-	if q.closed() { // somebody may look before the client has told
-		reason = fail.ErrClosed
-	}
 	parts, holds, first := q.conclude(grant.LossOf(reason))
 	if !first {
 		return

@@ -7,8 +7,8 @@
 //	hold, err := lock.Lock(ctx)
 //
 // The lock is held by whoever has it on a majority of the servers. It is trusted for as long as the leases
-// of a majority are, less what their clocks may differ: a hundredth of the lease and 2 ms. Each server
-// renews its own. A server that is lost, and comes back, is taken again while the lock is held.
+// of a majority are, less what their clocks may differ: a hundredth of the lease and 2 ms. Each client
+// renews its own part. A server that is lost, and comes back, is taken again while the lock is held.
 //
 // A majority is asked first, side by side, and the others when one of these does not answer in time or
 // refuses. What was taken without a majority is given back at once, and so is what comes late. A hold that
@@ -107,8 +107,9 @@ const minLease = 100 * time.Millisecond
 // stand in the same queue.
 //
 // New returns ErrInvalid for other names, fewer than three clients, a nil one, one that is given twice, and
-// options that are out of range or another package's. Two clients of one server are found out at the first
-// attempt, which returns ErrInvalid, where the server tells its run id.
+// options that are out of range or another package's. Two clients of one server are found out where the
+// server tells its run id: by the first attempt, if all servers answer within 100 ms, else by one of the
+// next. That returns ErrInvalid, as do all later ones.
 func New(clients []*latchkey.Client, name string, opts ...Option) (*Lock, error) {
 	w, err := newWays(clients, name, opts)
 	if err != nil {

@@ -2,53 +2,69 @@ package redlock
 
 import (
 	"context"
-	"errors"
 	"slices"
+	"time"
 
 	"github.com/latchkey-go/latchkey/internal/fail"
+	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/lock"
+	"github.com/latchkey-go/latchkey/internal/retry"
 )
 
-// each asks all servers side by side, and returns what those say that answer. Without the answers of a
-// majority it is an error.
-func each[T any](ctx context.Context, w *ways, ask func(*lock.Lock) (T, error)) ([]T, error) {
+// each asks all servers side by side, for as long as a command may take, and returns what those say that
+// answer. Without the answers of a majority it is an error. silent are the servers that did not answer.
+func each[T any](parent context.Context, w *ways, ask func(context.Context, *lock.Lock) (T, error)) (all []T, silent int, err error) {
+	if parent.Err() != nil {
+		return nil, 0, fail.Wrap(w.name, fail.ContextError(parent))
+	}
 	type reply struct {
 		said T
 		err  error
 	}
-	replies := make(chan reply, len(w.servers))
-	ctx, cancel := context.WithTimeout(ctx, w.Client().Options.CommandTimeout)
+	replies, sent := make(chan reply, len(w.servers)), time.Now()
+	ctx, cancel := context.WithTimeout(parent, w.Client().Options.CommandTimeout)
 	defer cancel()
 	for _, p := range w.servers {
 		go func() {
-			said, err := ask(lock.Of(*p))
+			said, err := ask(ctx, lock.Of(*p))
 			replies <- reply{said, err}
 		}()
 	}
-	var all []T
-	var errs error
+	var refused error
 	for range w.servers {
 		select {
 		case r := <-replies:
-			if r.err == nil {
+			switch {
+			case r.err == nil:
 				all = append(all, r.said)
-			} else {
-				errs = errors.Join(errs, r.err)
+			case ctx.Err() != nil: // an error of that, and not of the server
+				silent++
+			default:
+				refused = fail.Join(refused, r.err)
 			}
 		case <-ctx.Done():
-			errs = errors.Join(errs, fail.Unavailable(errSilent))
+			silent++
 		}
 	}
-	if len(all) < w.majority {
-		return nil, fail.Wrap(w.name, errs)
+	if len(all) >= w.majority {
+		return all, silent, nil
 	}
-	return all, nil
+	if parent.Err() != nil {
+		return nil, silent, grant.EndOf(w.name, parent, parent, retry.Silence(sent))
+	}
+	if silent > 0 {
+		refused = fail.Join(refused, fail.Unavailable(errSilent))
+	}
+	return nil, silent, fail.Wrap(w.name, refused)
 }
 
 // ForceUnlock takes the lock away on all servers that answer, and reports whether it was held on a majority.
 func (w *ways) ForceUnlock(ctx context.Context) (bool, error) {
-	held, err := each(ctx, w, func(l *lock.Lock) (bool, error) { return l.ForceUnlock(ctx) })
+	held, silent, err := each(ctx, w, func(ctx context.Context, l *lock.Lock) (bool, error) { return l.ForceUnlock(ctx) })
 	if err != nil {
+		if silent > 0 { // it may be done there all the same, or later
+			err = fail.Wrap(w.name, fail.Join(err, fail.ErrUnknownOutcome))
+		}
 		return false, err
 	}
 	return len(slices.DeleteFunc(held, func(was bool) bool { return !was })) >= w.majority, nil
@@ -56,7 +72,7 @@ func (w *ways) ForceUnlock(ctx context.Context) (bool, error) {
 
 // Inspect returns who has the lock on a majority: whose parts have one token.
 func (w *ways) Inspect(ctx context.Context) (lock.State, error) {
-	states, err := each(ctx, w, func(l *lock.Lock) (lock.State, error) { return l.Inspect(ctx) })
+	states, _, err := each(ctx, w, func(ctx context.Context, l *lock.Lock) (lock.State, error) { return l.Inspect(ctx) })
 	if err != nil {
 		return lock.State{}, err
 	}
@@ -71,15 +87,40 @@ func (w *ways) Inspect(ctx context.Context) (lock.State, error) {
 			slices.SortFunc(parts, func(a, b lock.State) int { return int(b.Remaining - a.Remaining) })
 			state := parts[0]
 			state.Remaining = parts[w.majority-1].Remaining
+			line := slices.MaxFunc(states, func(a, b lock.State) int { return a.Waiting - b.Waiting }) // the coordinator's
+			state.Waiting, state.Queue, state.Waiters = line.Waiting, line.Queue, line.Waiters
 			return state, nil
 		}
 	}
 	return lock.State{}, nil
 }
 
-// sameServer returns an error when two of the clients talk to one server, as far as that can be seen soon.
-func (w *ways) sameServer(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, 10*grace)
+// compare returns an error when two of the clients talk to one server, once that is known. The first attempt
+// asks, and waits a moment for the answers. Servers that answer later are told apart by later attempts.
+func (w *ways) compare(waits context.Context) error {
+	w.once.Do(func() {
+		w.compared = make(chan struct{})
+		w.Client().Go(w.findSame)
+		moment := time.NewTimer(10 * grace)
+		defer moment.Stop()
+		select {
+		case <-w.compared:
+		case <-moment.C:
+		case <-waits.Done():
+		}
+	})
+	select {
+	case <-w.compared:
+		return w.twice
+	default:
+		return nil
+	}
+}
+
+// findSame asks the servers who they are.
+func (w *ways) findSame() {
+	defer close(w.compared)
+	ctx, cancel := context.WithTimeout(w.Client().Stopped, w.Client().Options.CommandTimeout)
 	defer cancel()
 	ids := make(chan string, len(w.servers))
 	for _, p := range w.servers {
@@ -87,15 +128,11 @@ func (w *ways) sameServer(ctx context.Context) error {
 	}
 	seen := map[string]bool{}
 	for range w.servers {
-		select {
-		case id := <-ids:
-			if id != "" && seen[id] {
-				return fail.Invalid("two of the %d clients talk to one server, which would count twice", len(w.servers))
-			}
-			seen[id] = true
-		case <-ctx.Done():
-			return nil
+		id := <-ids
+		if id != "" && seen[id] {
+			w.twice = fail.Invalid("two of the %d clients talk to one server, which would count twice", len(w.servers))
+			return
 		}
+		seen[id] = true
 	}
-	return nil
 }

@@ -24,11 +24,12 @@ type ways struct {
 	majority int
 	first    int // the server that is asked first
 
-	line    *semaphore.Weighted // of the goroutines that wait: one tries
-	waiting atomic.Int64        // how many there are
-	astray  atomic.Bool         // the last one that waited got the lock out of its turn
-	told    sync.Once           // whether the servers are different has been asked
-	twice   error               // two of them are one
+	line     *semaphore.Weighted // of the goroutines that wait: one tries
+	waiting  atomic.Int64        // how many there are
+	astray   atomic.Bool         // the last one that waited got the lock out of its turn
+	once     sync.Once           // begins to ask whether the servers are different
+	compared chan struct{}       // closed when that is known
+	twice    error               // two of them are one
 }
 
 var _ lock.Ways = (*ways)(nil)
@@ -40,7 +41,7 @@ func (w *ways) Client() *session.Client { return w.servers[0].Queue.At.Client }
 
 func (w *ways) Reenter(parent context.Context) (*grant.Hold, error) {
 	outer, ok := parent.Value(w).(*grant.Hold)
-	if !ok || parent.Err() != nil || !outer.Held() {
+	if !ok || w.Client().Closing.Err() != nil || parent.Err() != nil || !outer.Held() {
 		return nil, nil //nolint:nilnil,nilerr // there is nothing to re-enter, which is no error
 	}
 	if !w.servers[0].Reenters() {
@@ -83,8 +84,8 @@ func (w *ways) acquire(a grant.Attempt, contends func()) (*quorum, error) {
 	case a.Parent.Err() != nil:
 		return nil, fail.Wrap(w.name, fail.ContextError(a.Parent))
 	}
-	if w.told.Do(func() { w.twice = w.sameServer(a.Waits) }); w.twice != nil {
-		return nil, fail.Wrap(w.name, w.twice)
+	if twice := w.compare(a.Waits); twice != nil {
+		return nil, fail.Wrap(w.name, twice)
 	}
 	if a.Try {
 		if away := w.knownOutage(); away != nil {
@@ -100,7 +101,7 @@ func (w *ways) acquire(a grant.Attempt, contends func()) (*quorum, error) {
 	if w.waiting.Add(1) > int64(w.Client().Options.MaxWaiters) {
 		return nil, fail.Wrap(w.name, fail.ErrTooManyWaiters)
 	}
-	defer w.Client().SlowWait(w.name, noMore).End()
+	defer w.Client().SlowWait(w.name, w.whoHolds).End()
 	open, cancel := context.WithCancelCause(a.Waits)
 	defer cancel(nil)
 	defer context.AfterFunc(closing, func() { cancel(fail.ErrClosed) })()

@@ -16,7 +16,7 @@ func (t *tenure) revoke(token int64, why error) {
 	if token > t.revoked.token {
 		t.revoked = revocation{token, why}
 	}
-	concerned := t.owns() && token >= t.first.token
+	concerned := t.owns() && (token >= t.first.token || t.partOf != nil && t.partOf.stated > 0 && token >= t.partOf.stated)
 	t.queue.mu.Unlock()
 	if concerned {
 		t.queue.At.Client.Keeper.Lose(&t.item, why)

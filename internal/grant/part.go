@@ -17,6 +17,7 @@ type Part struct {
 	queued    func()             // called when it waits for others; must not block
 	lost      func(reason error) // called once if it is lost; must not block
 	announces atomic.Bool        // its release is published
+	stated    int64              // with which the server may name it instead of its own; 0: none. The queue's mutex guards it
 }
 
 // TakePart asks without waiting for others, until waits ends: once, unless the lease was over before it held.
@@ -57,13 +58,25 @@ func (p *Part) Token() int64 { return p.hold.Token() }
 // Left is for how long it can be trusted; 0 or less when it is over.
 func (p *Part) Left() time.Duration { return p.hold.backing.Left() }
 
+// Granted is for how long its lease was granted: that by message is shorter than the next ones.
+func (p *Part) Granted() time.Duration {
+	t := p.hold.turn().tenure
+	return t.queue.At.Client.Keeper.Granted(&t.item)
+}
+
 // Expiry is the reason of a loss when the trust is over that there is now.
 func (p *Part) Expiry() error { return p.hold.turn().tenure.item.Expiry() }
+
+// End is when it ends however often it is renewed; zero: never.
+func (p *Part) End() time.Time { return p.hold.turn().tenure.item.End }
 
 // Raise has the server give out no token after this one that is not greater. It returns an error unless the
 // server says that it did, and that it still has the part.
 func (p *Part) Raise(ctx context.Context, token int64) error {
 	t := p.hold.turn().tenure
+	t.queue.mu.Lock()
+	p.stated = token
+	t.queue.mu.Unlock()
 	held, err := t.queue.At.Client.Conn.Raise(session.WithoutDeadline(ctx), t.queue.At.Keys, t.waiter.Owner, token)
 	switch {
 	case err != nil:

@@ -55,6 +55,19 @@ func TestRaise(t *testing.T) {
 	})
 }
 
+// A raise changes the token, and nothing else that the lock says of its owner.
+func TestRaiseKeepsTheRest(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		b := newBench(t, s)
+		b.acquire("A:1", 10_000, lua.First)
+		for _, rest := range []string{"", "/10000", "+0l/10000", "/10000!1700000000000000", "+12/10000"} {
+			require.NoError(t, b.do("HSET", b.lock.Name(), "A:1", "t5"+rest).Error())
+			require.True(t, b.raise("A:1", 1_800_000_000_000_000))
+			require.Equal(t, map[string]string{"A:1": "t1800000000000000" + rest}, asMap(t, b.do("HGETALL", b.lock.Name())))
+		}
+	})
+}
+
 // The counter never goes back, also when the token that is raised to is smaller.
 // Rule 36.
 func TestRaiseNeverLowersTheCounter(t *testing.T) {

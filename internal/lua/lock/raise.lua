@@ -10,12 +10,13 @@
 -- include shared/token.lua
 -- include shared/value.lua
 
-local number, _, longest = parse_token(redis.call('HGET', NAME, ARGV[1]))
-if not number then return 0 end
+local value = redis.call('HGET', NAME, ARGV[1])
+if not parse_token(value) then return 0 end
 if moving then moving.need(TOKEN) end
 local last = redis.call('GET', TOKEN)
 if not last or (tonumber(last) or 0) < tonumber(ARGV[3]) then
   redis.call('SET', TOKEN, ARGV[3], 'PX', DAY)
 end
-redis.call('HSET', NAME, ARGV[1], 't' .. ARGV[3] .. '/' .. (longest or 0))
+-- What else the value says still holds.
+redis.call('HSET', NAME, ARGV[1], (string.gsub(value, '^t%d+', 't' .. ARGV[3])))
 return 1

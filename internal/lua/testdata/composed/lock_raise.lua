@@ -55,12 +55,12 @@ local function parse_token(text)
   if not number or #number > 16 or #reserved > 4 or #longest > 10 or #granted > 16 then return nil, 0 end
   return number, tonumber(reserved) or 0, tonumber(longest), lingers ~= '', tonumber(granted)
 end
-local number, _, longest = parse_token(redis.call('HGET', NAME, ARGV[1]))
-if not number then return 0 end
+local value = redis.call('HGET', NAME, ARGV[1])
+if not parse_token(value) then return 0 end
 if moving then moving.need(TOKEN) end
 local last = redis.call('GET', TOKEN)
 if not last or (tonumber(last) or 0) < tonumber(ARGV[3]) then
   redis.call('SET', TOKEN, ARGV[3], 'PX', DAY)
 end
-redis.call('HSET', NAME, ARGV[1], 't' .. ARGV[3] .. '/' .. (longest or 0))
+redis.call('HSET', NAME, ARGV[1], (string.gsub(value, '^t%d+', 't' .. ARGV[3])))
 return 1
