@@ -163,6 +163,26 @@ func resting(t *testing.T, deployment string, nodes []*node, option rueidis.Clie
 	}
 }
 
+// What clients that do nothing cost a cluster, and each of its shards. Each asks a few nodes for the
+// topology, however many there are.
+func TestClientsOfACluster(t *testing.T) {
+	measured(t)
+	const many = 50
+	for _, shards := range []int{3, 6} {
+		t.Run(fmt.Sprint(shards), func(t *testing.T) {
+			cluster := redistest.NewClusterOf(t, shards)
+			nodes := nodesOf(t, cluster.Nodes...)
+			open(t, cluster.Option(), many)
+			var all, most time.Duration
+			for _, did := range during(t, nodes, func() { time.Sleep(spell) }) { // the measured span
+				all, most = all+did.time, max(most, did.time)
+			}
+			say(t, "cluster of %d | a client that does nothing | %.0f µs a second in all | %.0f µs on the busiest shard",
+				shards, per(all, many)/spell.Seconds(), per(most, many)/spell.Seconds())
+		})
+	}
+}
+
 // A shard of a cluster of three or of six does for the grants of its names what a server does that stands
 // alone: that is the rule of thumb of docs/capacity.md. It is compared by the commands. How long those take
 // differs from run to run: servers that share two processors work longer for a grant the more of them there
