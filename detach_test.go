@@ -3,12 +3,14 @@ package latchkey_test
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/fence"
 	"github.com/latchkey-go/latchkey/internal/locktest"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/redlock"
@@ -380,4 +382,72 @@ func TestDetachOfARedlock(t *testing.T) {
 	require.NoError(t, h.Unlock(t.Context()))
 	_, err = l.Attach(t.Context(), "x")
 	require.ErrorIs(t, err, latchkey.ErrInvalid)
+}
+
+// What is attached goes on with the fenced writes of the client that detached it, however many that has made.
+func TestFencedAfterAttach(t *testing.T) {
+	s := redistest.New(t)
+	both := openN(t, s, 2)
+	mine, err := rlock.New(both[0], "a")
+	require.NoError(t, err)
+	theirs, err := rlock.New(both[1], "a")
+	require.NoError(t, err)
+	plain := s.Client(t)
+	h, err := mine.Lock(t.Context())
+	require.NoError(t, err)
+	for n := range 30 {
+		require.NoError(t, fence.Set(t.Context(), h, "state", fmt.Sprint(n)))
+	}
+	text, err := h.Detach(t.Context())
+	require.NoError(t, err)
+	h, err = theirs.Attach(t.Context(), text)
+	require.NoError(t, err)
+	require.NoError(t, fence.Set(t.Context(), h, "state", "done"))
+	value, err := plain.Do(t.Context(), plain.B().Get().Key("state").Build()).ToString()
+	require.NoError(t, err)
+	require.Equal(t, "done", value)
+	require.NoError(t, h.Unlock(t.Context()))
+}
+
+// Once the client is closed nothing is detached, and an Unlock still releases it.
+func TestDetachAfterClose(t *testing.T) {
+	s := redistest.New(t)
+	both := openN(t, s, 2)
+	mine, err := rlock.New(both[0], "a")
+	require.NoError(t, err)
+	theirs, err := rlock.New(both[1], "a")
+	require.NoError(t, err)
+	h, err := mine.Lock(t.Context())
+	require.NoError(t, err)
+	both[0].Close()
+	_, err = h.Detach(t.Context())
+	require.ErrorIs(t, err, latchkey.ErrClosed)
+	require.NoError(t, h.Unlock(t.Context()))
+	next, err := theirs.TryLock(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, next.Unlock(t.Context()))
+}
+
+// Who waits on the client that detaches for a short time is told of that, as all others are.
+func TestDetachForShortIsHeard(t *testing.T) {
+	for _, kind := range []string{"fairlock", "permits"} { // whose goroutines each have an entry in Redis
+		create := detachables[kind]
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			var waits atomic.Bool
+			c := openN(t, redistest.New(t), 1, latchkey.WithObserver(latchkey.Observer{Queued: func(latchkey.Event) { waits.Store(true) }}))[0]
+			mine, err := create(c)
+			require.NoError(t, err)
+			h, err := mine.take(t.Context())
+			require.NoError(t, err)
+			next := redistest.Begin(t, mine.take)
+			eventually(t, "it waits", waits.Load)
+			began := time.Now()
+			_, err = h.DetachFor(t.Context(), 100*time.Millisecond)
+			require.NoError(t, err)
+			got := next.Granted(t)
+			require.Less(t, time.Since(began), 1200*time.Millisecond, "by itself it asks after two seconds")
+			require.NoError(t, letGo(got))
+		})
+	}
 }

@@ -50,7 +50,8 @@ func WithFixedLease(d time.Duration) LockOption { return grant.WithFixedLease(d)
 // WithMinHold keeps the lock taken for d from when it was acquired: an Unlock before that leaves the rest as
 // a lease that nobody renews. It is for a job that must not run twice although the clocks of its processes
 // differ. More than 0, up to 24 h, and not longer than a fixed lease or longest hold; default: none. A
-// redlock has no such option. Readers with it share no entry of their process.
+// redlock has no such option. Readers with it share no entry of their process. After an Attach it counts from
+// that; what is detached lasts for the time of the Detach alone.
 func WithMinHold(d time.Duration) LockOption { return grant.WithMinHold(d) }
 
 // WithMaxHold ends the renewal early enough that a hold is lost d after it was acquired at the latest. At

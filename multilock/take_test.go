@@ -323,3 +323,20 @@ func TestCluster(t *testing.T) {
 		free(t, locks(t, b, names("{r}:", 3)...)...)
 	})
 }
+
+// What is given back because not all could be had leaves nothing taken, whatever its shortest hold is.
+func TestGivenBackWithMinHold(t *testing.T) {
+	s := redistest.New(t)
+	mine, other := open(t, s), open(t, s)
+	held := take(t, locks(t, other, "b")[0])
+	a, err := rlock.New(mine, "a", rlock.WithMinHold(time.Hour))
+	require.NoError(t, err)
+	l, err := multilock.New(a, locks(t, mine, "b")[0])
+	require.NoError(t, err)
+	_, err = l.TryLockFor(t.Context(), 300*time.Millisecond)
+	require.ErrorIs(t, err, latchkey.ErrNotAcquired)
+	free, err := locks(t, other, "a")[0].TryLock(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, free.Unlock(t.Context()))
+	require.NoError(t, held.Unlock(t.Context()))
+}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/internal/fail"
+	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/session"
 )
@@ -92,11 +93,15 @@ func (o *Once) TryDo(ctx context.Context, f func(context.Context, *Run) error) e
 	if away := o.runner.KnownOutage(); away != nil {
 		return notRun(ctx, fail.Wrap(o.Name(), away))
 	}
-	b, err := o.look(ctx)
-	if err != nil {
+	limited, cancel := grant.Impatient(ctx, o.runner.Client)
+	defer cancel()
+	b, err := o.look(limited)
+	switch {
+	case err != nil && limited.Err() != nil && ctx.Err() == nil: // Redis was silent
+		return notRun(ctx, grant.EndOf(o.Name(), ctx, limited, nil))
+	case err != nil:
 		return err
-	}
-	if b.Outcome != nil {
+	case b.Outcome != nil:
 		return notRun(ctx, fail.Wrap(o.Name(), ErrDone))
 	}
 	var a verdict

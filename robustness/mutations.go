@@ -95,7 +95,7 @@ type downgrader struct`},
 	mutate("a basket is given back to nobody who waits", "internal/lua/basket/release.lua", "then hand_over() end", "then redis.call('HDEL', NAME, given[3 * i + 1]) end"),
 
 	// Go.
-	mutate("a lease is trusted for twice its time", "internal/lease/keeper.go", "	until := moment.Add(d)\n", "	until := moment.Add(2 * d)\n").
+	mutate("a lease is trusted for twice its time", "internal/lease/keeper.go", "	until := moment.Add(d - Margin)\n", "	until := moment.Add(2*d - Margin)\n").
 		under("stop a worker", "silent network"),
 	mutate("local hand-offs have one token", "internal/grant/handoff.go", "	o.token++\n", ""),
 	mutate("the first reader of a process leaves for all", "internal/grant/share.go", "	if t.turn != nil {\n		return false\n	}\n", ""),

@@ -226,6 +226,8 @@ func TestDowngradeGivenUp(t *testing.T) {
 			require.ErrorIs(t, err, latchkey.ErrUnknownOutcome)
 			require.ErrorIs(t, err, context.DeadlineExceeded)
 			require.True(t, h.Held(), "as one or the other")
+			_, err = h.Detach(t.Context())
+			require.ErrorIs(t, err, latchkey.ErrInvalid, "of which half would it be?")
 			p.Judge(nil)
 			began := time.Now()
 			unlock(t, h)

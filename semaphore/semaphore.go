@@ -14,8 +14,8 @@
 //
 // Holders never trust more permits than there are, as long as Redis keeps its data and clocks run at about
 // the same speed: a holder trusts a lease from the moment it sent its last successful request, and in
-// Redis the lease is not shorter. After the capacity was lowered, holders keep what they have, and nobody
-// gets any until enough came back. After [Semaphore.Delete], holders have their permits until their
+// Redis the lease is not shorter. After the capacity was lowered, holders keep what they have, and Redis
+// grants none until enough came back. After [Semaphore.Delete], holders have their permits until their
 // clients hear of it.
 //
 // The permits of a process that was killed are free no later than its lease. Within 100 ms of that they are
@@ -209,8 +209,9 @@ func (s *Semaphore) TrySetPermits(ctx context.Context, n int) (bool, error) {
 
 // SetPermits sets how many permits there are, from 0 to [MaxCapacity]. Permits that it adds are granted at
 // once to those who wait. When more are held than there are now, the holders keep them,
-// [Semaphore.Available] is negative, and nobody gets any until enough came back. A request that waits for
-// more than there are now gets [ErrCapacity], two seconds after it became the first at the latest.
+// [Semaphore.Available] is negative, and Redis grants none until enough came back: what a process passes on
+// inside goes on until its budget is used up. A request that waits for more than there are now gets
+// [ErrCapacity], two seconds after it became the first at the latest.
 func (s *Semaphore) SetPermits(ctx context.Context, n int) error {
 	_, _, _, err := s.base.changeCapacity(ctx, lua.Set, int64(n))
 	return err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -98,7 +99,7 @@ func runOnce(ctx context.Context, c *cli.Command) error {
 	ran, status := false, 0
 	err = do(patient, func(ctx context.Context, run *once.Run) (err error) {
 		if !inTime() || ctx.Err() != nil {
-			return context.Cause(ctx)
+			return cmp.Or(context.Cause(ctx), context.Canceled) // the timer may have fired, and not have cancelled yet
 		}
 		ran = true
 		status, err = t.run(run.Hold(), disarm)
@@ -116,7 +117,7 @@ func runOnce(ctx context.Context, c *cli.Command) error {
 		return nil
 	case wait.Err() != nil && ctx.Err() == nil:
 		return cli.Exit("", statusOfCause(wait))
-	case every && patient.Err() != nil: // another process runs it
+	case every && patient.Err() != nil && !errors.Is(err, latchkey.ErrUnavailable): // another process runs it
 		return nil
 	}
 	return failed(err)

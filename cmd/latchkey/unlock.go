@@ -58,7 +58,7 @@ func unlock(ctx context.Context, c *cli.Command) error {
 		return err
 	}
 	defer client.Close()
-	taken, err := takeAway(ctx, client, name, r.Kind)
+	taken, err := takeAway(ctx, client, name, r)
 	switch {
 	case err != nil:
 		return failed(err)
@@ -69,8 +69,8 @@ func unlock(ctx context.Context, c *cli.Command) error {
 	return nil
 }
 
-func takeAway(ctx context.Context, client *latchkey.Client, name string, k kind) (taken bool, err error) {
-	if k != kindReadWrite {
+func takeAway(ctx context.Context, client *latchkey.Client, name string, r report) (taken bool, err error) {
+	if r.Kind != kindReadWrite {
 		l, err := rlock.New(client, name)
 		if err != nil {
 			return false, err
@@ -81,12 +81,10 @@ func takeAway(ctx context.Context, client *latchkey.Client, name string, k kind)
 	if err != nil {
 		return false, err
 	}
-	for _, half := range []*latchkey.Lock{both.Write(), both.Read()} {
-		forced, err := half.ForceUnlock(ctx)
-		taken = taken || forced
-		if err != nil {
-			return taken, err
-		}
+	// One half alone: those to whom its release grants the lock may be of the other one.
+	half := both.Write()
+	if r.Shares > 0 {
+		half = both.Read()
 	}
-	return taken, nil
+	return half.ForceUnlock(ctx)
 }

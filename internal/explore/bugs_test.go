@@ -41,7 +41,7 @@ var bugs = []bug{
 	{"a copy that is under way is forgotten", waits + "copies.go", "		c.late = stray\n		if w.waits() {", "		if w.waits() {", "^rlock,_break,_cancel:", "LEFT|WAKE"},
 	{"local hand-offs have one token", grants + "handoff.go", "	o.token++\n", "", "^rlock:", "TOK"},
 	{"the first reader leaves for all", grants + "share.go", "	if t.turn != nil {\n		return false\n	}\n", "", "^rwlock:", "TRUST|panic"},
-	{"a lease is trusted for twice its time", "internal/lease/keeper.go", "	until := moment.Add(d)\n", "	until := moment.Add(2 * d)\n", "^rlock,_pass", "TRUST"},
+	{"a lease is trusted for twice its time", "internal/lease/keeper.go", "	until := moment.Add(d - Margin)\n", "	until := moment.Add(2*d - Margin)\n", "^rlock,_pass", "TRUST"},
 	{"a waiter is not woken", waits + "waiter.go", "	w.notice.news, w.notice.err = n, err\n	w.wake()", "	w.notice.news, w.notice.err = n, err", "^fairlock:", "WAKE"},
 	{"a client that closes interrupts nobody", "internal/session/shutdown.go", "		t.Interrupt()\n", "		_ = t\n", "^fairlock,_close:", "panic"},
 	{"a grant is not told", "internal/lua/lock/hand.lua", "redis.pcall(VERB, inbox,", "local _ = table.concat({VERB, inbox}) .. tostring(", "^fairlock:", "WAKE"},

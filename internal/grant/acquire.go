@@ -27,9 +27,13 @@ func (p *Primitive) TryFor(ctx context.Context, permits int, d time.Duration) (*
 	return p.Acquire(Attempt{Parent: ctx, Waits: limited, Permits: permits})
 }
 
-// Impatient is the context of an attempt that does not wait.
+// Impatient is the context of an attempt that does not wait: but for an answer, and for replicas.
 func Impatient(ctx context.Context, c *session.Client) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, c.Options.CommandTimeout, errTimedOut)
+	limit := c.Options.CommandTimeout
+	if c.Options.Replicas > 0 {
+		limit += c.Options.ReplicaTimeout
+	}
+	return context.WithTimeoutCause(ctx, limit, errTimedOut)
 }
 
 // Within is the context of a wait of d at most for what has that name. Where ctx ends by then there is no

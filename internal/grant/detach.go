@@ -104,6 +104,9 @@ func (h *Hold) detach(ctx context.Context, d time.Duration) (string, error) {
 	if d < session.MinLease || d > session.MaxLease {
 		return "", fail.Invalid("it can be detached for %v to %v, not for %v", session.MinLease, session.MaxLease, d)
 	}
+	if at.Client.Closing.Err() != nil { // an Unlock still releases it
+		return "", fail.ErrClosed
+	}
 	t.parting.Lock() // how many permits it has does not change meanwhile
 	defer t.parting.Unlock()
 	if err := u.beginDetach(h); err != nil {
@@ -140,6 +143,8 @@ func (u *turn) beginDetach(h *Hold) error {
 		return fail.ErrNotHeld
 	case t.loss != nil:
 		return nil // and Unlock says so
+	case !t.shared && t.weak > 0:
+		return fail.Invalid("a downgrade of it was not answered, so that others may read: downgrade again, or unlock")
 	case u.last != h || h.before != nil:
 		return fail.Invalid("it was re-entered, and all its holds would end")
 	case t.turn != u || u.next != nil:
@@ -192,6 +197,8 @@ func (p *Primitive) Attach(ctx context.Context, text string) (*Hold, error) {
 	if err != nil {
 		return nil, p.attempted(&c, err)
 	}
+	// What the client that detached has sent with the token, as a Set of package fence, is known by its numbers.
+	p.Queue.At.Client.IDs.Follow(lua.NumberOf(owner))
 	hold.acquired(c.began, false)
 	return hold, nil
 }

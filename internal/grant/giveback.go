@@ -15,6 +15,7 @@ import (
 // leaving is a hold that is being unlocked together with others.
 type leaving struct {
 	hold    *Hold
+	unheard bool     // no caller has had it
 	release *release // nil: nothing is left to send
 	err     error
 }
@@ -29,12 +30,17 @@ type basketOf struct {
 // UnlockTogether unlocks holds, all side by side. Those that one script can release are released by one. It
 // returns what Unlock returns for each.
 func UnlockTogether(ctx context.Context, holds []*Hold) []error {
+	return unlockTogether(ctx, holds, false)
+}
+
+// unlockTogether is UnlockTogether, also of holds that no caller has had.
+func unlockTogether(ctx context.Context, holds []*Hold, unheard bool) []error {
 	all := make([]leaving, len(holds))
 	var others []*leaving
 	baskets := map[basketOf][]*leaving{}
 	for i, h := range holds {
 		l := &all[i]
-		l.hold = h
+		l.hold, l.unheard = h, unheard
 		switch u := h.turn(); {
 		case u == nil:
 			others = append(others, l)
@@ -69,7 +75,7 @@ func UnlockTogether(ctx context.Context, holds []*Hold) []error {
 func GiveBack(holds []*Hold) {
 	ctx, cancel := context.WithTimeout(context.Background(), Handover)
 	defer cancel()
-	UnlockTogether(ctx, holds)
+	unlockTogether(ctx, holds, true)
 }
 
 // begin ends the hold's context. It reports whether the tenure must be released in Redis.
@@ -86,7 +92,7 @@ func (l *leaving) begin(ctx context.Context) bool {
 	}
 	l.err = err
 	if !over {
-		l.release = &release{turn: u}
+		l.release = &release{turn: u, unheard: l.unheard}
 	}
 	return !over
 }

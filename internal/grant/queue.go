@@ -224,7 +224,7 @@ func (q *Queue) GivenUp(w *wait.Waiter, inheritable bool) bool {
 	if t == nil || !t.hasTurn {
 		return false
 	}
-	if inheritable {
+	if inheritable && !w.Try { // what makes one attempt alone is no wait that another call could go on with
 		return q.endTurn(t.shared, t)
 	}
 	q.endTurn(t.shared, nil)

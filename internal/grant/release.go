@@ -58,6 +58,7 @@ type release struct {
 	to         string        // the owner id that has it after that; empty: nobody
 	lasts      time.Duration // so long; then it ends unless somebody attaches it
 	unanswered bool          // one was sent and not answered
+	unheard    bool          // no caller has had it: no time is left for which it was to be held
 }
 
 // release sends the release until it is answered, ctx ends, or the trust has ended. It reports false when ctx
@@ -140,7 +141,7 @@ var ErrNotOurs = errors.New("somebody else has it in Redis, or nobody")
 
 // rest is what stays after a release: for how many ms the lock, or how many permits.
 func (t *tenure) rest(r *release) int64 {
-	if t.terms.minHold == 0 {
+	if t.terms.minHold == 0 || r.unheard {
 		return int64(r.keep)
 	}
 	return max(session.Milliseconds(time.Until(r.turn.moment.Add(t.terms.minHold))), 0)

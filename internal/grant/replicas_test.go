@@ -170,3 +170,15 @@ func TestNotReplicatedInTime(t *testing.T) {
 	require.ErrorIs(t, next.Err, fail.ErrNotReplicated)
 	require.NotErrorIs(t, next.Err, context.DeadlineExceeded)
 }
+
+// An attempt that does not wait for others waits for replicas all the same, for as long as they may take.
+func TestReplicasOfAnAttempt(t *testing.T) {
+	c := open(t, redistest.NewProcess(t).Option(), func(o *session.Options) {
+		o.Replicas, o.ReplicaTimeout, o.CommandTimeout = 1, 600*time.Millisecond, 300*time.Millisecond
+	})
+	began := time.Now()
+	_, err := newLock(t, c, "a", true).TryLock(t.Context())
+	require.ErrorIs(t, err, fail.ErrNotReplicated)
+	require.NotErrorIs(t, err, fail.ErrUnavailable)
+	require.GreaterOrEqual(t, time.Since(began), 600*time.Millisecond)
+}

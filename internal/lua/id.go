@@ -78,6 +78,13 @@ func IsOwner(text string) bool {
 	return ok && client != ""
 }
 
+// NumberOf returns the number of an owner id of ours, and 0 of another one.
+func NumberOf(owner string) uint64 {
+	_, number, _ := strings.Cut(owner, ":")
+	n, _, _ := parseNumber(number)
+	return n
+}
+
 // ClientOf returns the client of an owner id of ours. Of another id it returns what stands before the first
 // colon.
 func ClientOf(owner string) string {

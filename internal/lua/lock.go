@@ -41,7 +41,7 @@ func (c Conn) Acquire(ctx context.Context, k *Keys, claim Claim, seen int64, mod
 // AcquireBy is [Conn.Acquire] by another script with the arguments and replies of lock/acquire.lua: see
 // [MustCompose].
 func (c Conn) AcquireBy(ctx context.Context, s *Script, k *Keys, claim Claim, seen int64, mode Mode) (Acquired, error) {
-	reckoned := mode == First && claim.Clock > seen && claim.Demand == Demand{}
+	reckoned := mode == First && k.reckons() && claim.Clock > seen && claim.Demand == Demand{}
 	if mode == Try && claim.Until == 0 && claim.Proposed > seen {
 		claim.Clock, reckoned = claim.Proposed, true
 	}
@@ -55,6 +55,10 @@ func (c Conn) AcquireBy(ctx context.Context, s *Script, k *Keys, claim Claim, se
 	a.Reckoned = reckoned
 	return k.order(a), err
 }
+
+// reckons reports whether scripts take the clock as a client reckons it. Those of read-write locks want the
+// floor: readers who join others have their token, unless the client has seen a greater one.
+func (k *Keys) reckons() bool { return k.family == Locks }
 
 // order notes that a grant which comes after a new entry has a greater token. It does not where holds share a
 // token.
@@ -86,7 +90,7 @@ func (c Conn) Offer(
 // Release runs lock/release.lua. It ends the tenure of an owner, and reports whether that owned the lock.
 // seen: as for [Conn.Acquire].
 func (c Conn) Release(ctx context.Context, k *Keys, e Ending, seen int64) (bool, error) {
-	args := k.releaseArguments(make([]string, 0, mostArguments), e, newest(e.Clock, seen, e.Clock > seen))
+	args := k.releaseArguments(make([]string, 0, mostArguments), e, newest(e.Clock, seen, k.reckons() && e.Clock > seen))
 	owned, err := c.Run(ctx, release[k.family], k, args).AsInt64()
 	return owned == 1, err
 }

@@ -444,3 +444,25 @@ func TestCompanionsOfReaders(t *testing.T) {
 		}
 	})
 }
+
+// Who joins readers has their token, also when the release that grants it says what its client reckons the
+// server's clock to show.
+// Rule 32.
+func TestReaderJoinsAfterAReckonedRelease(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		b := newRW(t, s)
+		dies := b.open("C")
+		b.open("D")
+		token := b.read("A:1", lua.First).Token
+		require.Equal(t, token, b.read("B:1", lua.First).Token)
+		require.True(t, b.acquire("C:1", 10_000, lua.First).Queued)
+		require.True(t, b.read("D:1", lua.First).Queued)
+		dies.close()
+		ending := lua.Ending{Owner: "A:1", Clock: b.clock()}
+		require.Greater(t, ending.Clock, token)
+		owned, err := b.conn.Release(t.Context(), b.lock, ending, token)
+		require.NoError(t, err)
+		require.True(t, owned)
+		require.Equal(t, token, b.read("D:1", lua.Again).Token)
+	})
+}

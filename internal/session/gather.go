@@ -38,9 +38,10 @@ type gathered struct {
 }
 
 // BeginRequest counts a request of one lock until EndRequest. It reports whether many are under way. It says
-// no of a client without subscriptions: a proxy may be between it and several servers.
+// no of a client without subscriptions: a proxy may be between it and several servers. And it says no once
+// the client is closed, when an Unlock sends by itself what nobody shares any more.
 func (c *Client) BeginRequest() (many bool) {
-	return c.gathering.busy.Add(1) > fewRequests && !c.Options.WithoutPubSub
+	return c.gathering.busy.Add(1) > fewRequests && !c.Options.WithoutPubSub && c.Stopped.Err() == nil
 }
 
 // EndRequest ends what BeginRequest began.

@@ -24,6 +24,19 @@ func newIDs(client string) *IDs { return &IDs{Client: client, seed: maphash.Make
 // Next returns a number that has not been used, from 1.
 func (i *IDs) Next() uint64 { return i.last.Add(1) }
 
+// mostNumbers is more than any client uses: they have 16 digits where scripts compare them.
+const mostNumbers = 1e15
+
+// Follow has all further numbers be greater than one that another client has used.
+func (i *IDs) Follow(n uint64) {
+	for {
+		last := i.last.Load()
+		if last >= n || n > mostNumbers || i.last.CompareAndSwap(last, n) {
+			return
+		}
+	}
+}
+
 func (i *IDs) secret(n uint64) uint32 { return uint32(maphash.Comparable(i.seed, n) % lua.Secrets) }
 
 // ID returns the id of a number.

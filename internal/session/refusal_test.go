@@ -2,6 +2,7 @@ package session_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/latchkey-go/latchkey/countdown"
 	"github.com/latchkey-go/latchkey/internal/core"
 	"github.com/latchkey-go/latchkey/internal/fail"
+	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/lock"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/internal/session"
@@ -220,4 +222,22 @@ func TestServerRefusesWhoWaitsForReplicas(t *testing.T) {
 			require.NoError(t, c.Check(t.Context()))
 		})
 	}
+}
+
+// Many Unlocks at the same time release after a Close, too: none waits for others to share a script with.
+func TestManyUnlocksAfterClose(t *testing.T) {
+	s := redistest.NewProcess(t)
+	c := open(t, s.Option())
+	var holds []*grant.Hold
+	for n := range 200 {
+		holds = append(holds, mustLock(t, newLock(t, c, fmt.Sprint(n), true)))
+	}
+	closeNow(c)
+	errs := make([]error, len(holds))
+	var all sync.WaitGroup
+	for n, h := range holds {
+		all.Go(func() { errs[n] = h.Unlock(t.Context()) })
+	}
+	all.Wait()
+	require.NoError(t, errors.Join(errs...))
 }

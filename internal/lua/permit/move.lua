@@ -47,5 +47,5 @@ if moves then
   redis.call('HDEL', HOLDERS, from)
   redis.call('ZREM', TIMEOUTS, unpack(permits))
 end
-note_lease(ARGV[3], ARGV[1])
+note_lease(ARGV[3]) -- also those of its own client, which gets no answer as a waiter
 return {0, tonumber(token), n, 0}

@@ -119,5 +119,5 @@ if not token then return {-3, 0, clock()} end
 redis.call('PEXPIRE', NAME, ARGV[3]) -- first: Redis never refuses it for lack of memory, nor what follows
 redis.call('HSET', NAME, ARGV[1], 't' .. token .. '/' .. ARGV[3])
 redis.call('HDEL', NAME, ARGV[5])
-note_lease(ARGV[3], ARGV[1])
+note_lease(ARGV[3]) -- also those of its own client, which gets no answer as a waiter
 return token

@@ -245,5 +245,5 @@ elseif holds[1] or holds[3] and redis.pcall('EXISTS', timeout_of(old)) ~= 0 then
   token = own_read(id, ARGV[3], ARGV[3])
 end
 if not token then return {-3, 0, clock()} end
-note_lease(ARGV[3], id)
+note_lease(ARGV[3]) -- also those of its own client, which gets no answer as a waiter
 return token

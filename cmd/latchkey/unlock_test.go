@@ -1,0 +1,79 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/rlock"
+	"github.com/latchkey-go/latchkey/rwlock"
+)
+
+// What is taken away from a writer is granted to the readers behind it, and theirs for as long as they read.
+func TestUnlockOfAWriter(t *testing.T) {
+	t.Parallel()
+	s := redistest.New(t)
+	half := func(read bool) *latchkey.Lock {
+		c, err := latchkey.New(s.Option())
+		require.NoError(t, err)
+		t.Cleanup(c.Close)
+		l, err := rwlock.New(c, "job")
+		require.NoError(t, err)
+		if read {
+			return l.Read()
+		}
+		return l.Write()
+	}
+	lost, err := half(false).Lock(t.Context())
+	require.NoError(t, err)
+	var all []*redistest.Attempt[*latchkey.Hold]
+	for n, read := range []bool{true, true, false} {
+		l := half(read)
+		all = append(all, redistest.Begin(t, l.Lock))
+		require.Eventually(t, func() bool {
+			state, err := l.Inspect(context.Background())
+			return err == nil && state.Waiting == n+1
+		}, limit, time.Millisecond)
+	}
+	status, out := runCommand(t, s.URL(), "unlock", "--force", "job")
+	require.Zero(t, status, out)
+	readers := []*latchkey.Hold{all[0].Granted(t), all[1].Granted(t)}
+	<-lost.Context().Done()
+	require.ErrorIs(t, lost.Unlock(t.Context()), latchkey.ErrLost)
+	for _, h := range readers {
+		require.NoError(t, h.Unlock(t.Context()))
+	}
+	require.NoError(t, all[2].Granted(t).Unlock(t.Context()))
+}
+
+// When Redis is silent for half of a period nobody knows whether the job has run: that is no success.
+func TestOnceEveryOfASilentServer(t *testing.T) {
+	t.Parallel()
+	s := redistest.NewProcess(t)
+	first := begin(t, s.URL(), "once", "report", "--every", "10s", "--", "sleep", "60")
+	c, err := latchkey.New(s.Option())
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	l, err := rlock.New(c, "report")
+	require.NoError(t, err)
+	waiting := func(n int) {
+		t.Helper()
+		require.Eventually(t, func() bool {
+			state, err := l.Inspect(context.Background())
+			return err == nil && state.Holder != "" && state.Waiting == n
+		}, limit, time.Millisecond)
+	}
+	waiting(0)
+	second := begin(t, s.URL(), "once", "report", "--every", "10s", "--", "false")
+	waiting(1)
+	s.Stop(t)
+	require.Equal(t, statusAway, second.status(t))
+	s.Continue(t)
+	require.NoError(t, first.Process.Kill())
+}
