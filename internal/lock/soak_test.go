@@ -104,8 +104,9 @@ func handoff(c *session.Client, kind string, args []string) {
 		wg.Go(func() {
 			for time.Now().Before(stop) {
 				take := l.Lock
-				if lingers && time.Now().UnixMilli()/500%2 == 0 { // every other half second few come, and some only try
-					<-time.After(rand.N(30 * time.Millisecond))
+				few := lingers && time.Now().UnixMilli()/500%2 == 0 // every other half second few come, and some only try
+				if few {
+					<-time.After(rand.N(200 * time.Millisecond))
 					if rand.N(2) == 0 {
 						take = l.TryLock
 					}
@@ -133,7 +134,7 @@ func handoff(c *session.Client, kind string, args []string) {
 				if err := h.Unlock(context.Background()); err != nil {
 					w.lost.Add(1)
 				}
-				if lingers && rand.N(20) == 0 {
+				if few || lingers && rand.N(20) == 0 {
 					if s, err := l.Inspect(context.Background()); err == nil && s.Mine && s.Lingers {
 						w.lingered.Add(1)
 					}
