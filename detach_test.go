@@ -388,10 +388,7 @@ func TestDetachOfARedlock(t *testing.T) {
 func TestFencedAfterAttach(t *testing.T) {
 	s := redistest.New(t)
 	both := openN(t, s, 2)
-	mine, err := rlock.New(both[0], "a")
-	require.NoError(t, err)
-	theirs, err := rlock.New(both[1], "a")
-	require.NoError(t, err)
+	mine, theirs := newWanted(t, both[0], "rlock"), newWanted(t, both[1], "rlock")
 	plain := s.Client(t)
 	h, err := mine.Lock(t.Context())
 	require.NoError(t, err)
@@ -413,10 +410,7 @@ func TestFencedAfterAttach(t *testing.T) {
 func TestDetachAfterClose(t *testing.T) {
 	s := redistest.New(t)
 	both := openN(t, s, 2)
-	mine, err := rlock.New(both[0], "a")
-	require.NoError(t, err)
-	theirs, err := rlock.New(both[1], "a")
-	require.NoError(t, err)
+	mine, theirs := newWanted(t, both[0], "rlock"), newWanted(t, both[1], "rlock")
 	h, err := mine.Lock(t.Context())
 	require.NoError(t, err)
 	both[0].Close()

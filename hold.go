@@ -88,8 +88,10 @@ func (h *Hold) Downgrade(ctx context.Context) error { return h.inside().Downgrad
 //
 // Detach is sent until Redis answers, and waits as Unlock does. With [ErrUnknownOutcome] there is a text, and
 // its Attach tells whether it is of use. It returns ErrInvalid, and the hold goes on, when other holds share
-// the tenure: those that re-entered, and readers of the process (package rwlock). So it does for a lock over
-// several servers (package redlock). [ErrLost], [ErrNotHeld] and [ErrClosed] are as with Unlock.
+// the tenure: those that re-entered, and readers of the process (package rwlock). So it does after a
+// Downgrade that was not answered, and for a lock over several servers (package redlock). [ErrLost] and
+// [ErrNotHeld] are as with Unlock. After Close or Shutdown it returns [ErrClosed], and Unlock still releases
+// the hold.
 //
 // Whoever has the text can have the lock: it is no secret to those who can write to Redis, and should be one
 // to others.

@@ -92,8 +92,9 @@ func WithMaxWaiters(n int) Option {
 // waiting. timeout is more than 0 and less than the lease.
 //
 // It costs a further trip to Redis, and one from there to the replicas, over a pool of connections of its
-// own. Releases and renewals do not wait. A lock that comes by a local hand-off of package rlock was
-// replicated when the process got it. Latches and barriers refuse such a client with [ErrInvalid].
+// own. A TryLock waits for it as well. Releases and renewals do not wait. A lock that comes by a local
+// hand-off of package rlock was replicated when the process got it. Latches and barriers refuse such a client
+// with [ErrInvalid].
 //
 // Redis replicates asynchronously. Without this, a primary that fails takes with it what it granted last. Its
 // successor can grant the lock again while the first holder still trusts it, until that has heard of the

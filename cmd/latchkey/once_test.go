@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,7 +12,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/rlock"
 )
 
 // What the crontabs of several machines start runs once a tick.
@@ -91,4 +94,30 @@ func TestOnceWaits(t *testing.T) {
 	file.await(t, 2)
 	status, out = runCommand(t, url, "once", "migrate", "--", "false")
 	require.Zero(t, status, out)
+}
+
+// When Redis is silent for half of a period nobody knows whether the job has run: that is no success.
+func TestOnceEveryOfASilentServer(t *testing.T) {
+	t.Parallel()
+	s := redistest.NewProcess(t)
+	first := begin(t, s.URL(), "once", "report", "--every", "10s", "--", "sleep", "60")
+	c, err := latchkey.New(s.Option())
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	l, err := rlock.New(c, "report")
+	require.NoError(t, err)
+	waiting := func(n int) {
+		t.Helper()
+		require.Eventually(t, func() bool {
+			state, err := l.Inspect(context.Background())
+			return err == nil && state.Holder != "" && state.Waiting == n
+		}, limit, time.Millisecond)
+	}
+	waiting(0)
+	second := begin(t, s.URL(), "once", "report", "--every", "10s", "--", "false")
+	waiting(1)
+	s.Stop(t)
+	require.Equal(t, statusAway, second.status(t))
+	s.Continue(t)
+	require.NoError(t, first.Process.Kill())
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/internal/redistest"
-	"github.com/latchkey-go/latchkey/rlock"
 	"github.com/latchkey-go/latchkey/rwlock"
 )
 
@@ -50,30 +49,4 @@ func TestUnlockOfAWriter(t *testing.T) {
 		require.NoError(t, h.Unlock(t.Context()))
 	}
 	require.NoError(t, all[2].Granted(t).Unlock(t.Context()))
-}
-
-// When Redis is silent for half of a period nobody knows whether the job has run: that is no success.
-func TestOnceEveryOfASilentServer(t *testing.T) {
-	t.Parallel()
-	s := redistest.NewProcess(t)
-	first := begin(t, s.URL(), "once", "report", "--every", "10s", "--", "sleep", "60")
-	c, err := latchkey.New(s.Option())
-	require.NoError(t, err)
-	t.Cleanup(c.Close)
-	l, err := rlock.New(c, "report")
-	require.NoError(t, err)
-	waiting := func(n int) {
-		t.Helper()
-		require.Eventually(t, func() bool {
-			state, err := l.Inspect(context.Background())
-			return err == nil && state.Holder != "" && state.Waiting == n
-		}, limit, time.Millisecond)
-	}
-	waiting(0)
-	second := begin(t, s.URL(), "once", "report", "--every", "10s", "--", "false")
-	waiting(1)
-	s.Stop(t)
-	require.Equal(t, statusAway, second.status(t))
-	s.Continue(t)
-	require.NoError(t, first.Process.Kill())
 }
