@@ -204,7 +204,7 @@ func TestEveryCommands(t *testing.T) {
 }
 
 func everyCommands(t *testing.T, lease time.Duration) {
-	s := redistest.New(t)
+	s := redistest.NewProcess(t)
 	plain := s.Client(t)
 	const period, ticks = 400 * time.Millisecond, 8
 	ran := make(chan time.Time, 100)

@@ -226,7 +226,7 @@ func TestReplyLost(t *testing.T) {
 // What is done costs one command, and the first time five. Of the goroutines of a process that wait, one
 // asks.
 func TestCommands(t *testing.T) {
-	s := redistest.New(t)
+	s := redistest.NewProcess(t)
 	plain := s.Client(t)
 	c := open(t, s.Option())
 	o := newOnce(t, c)

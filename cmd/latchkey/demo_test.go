@@ -2,10 +2,12 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"os"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -49,7 +51,7 @@ func run(t *testing.T, args ...string) (summary, error) {
 func TestDemo(t *testing.T) {
 	judge := func(t *testing.T, s summary, err error) {
 		require.NoError(t, err)
-		require.Len(t, s.Checks, 6)
+		require.Len(t, s.Checks, 7)
 		for _, c := range s.Checks {
 			require.True(t, c.OK, c.Name)
 		}
@@ -81,6 +83,7 @@ func TestBrokenInvariantIsAnError(t *testing.T) {
 	var s summary
 	s.Unlocked.Oversold = 1
 	s.Locked.Sold, s.Stock = 11, 10
+	s.Killed.Kept = true
 	s.judge()
 	broken := 0
 	for _, c := range s.Checks {
@@ -89,6 +92,44 @@ func TestBrokenInvariantIsAnError(t *testing.T) {
 		}
 	}
 	require.Equal(t, 1, broken)
+	require.ErrorIs(t, s.verdict(), errBroken)
+}
+
+// What a machine that stood still cannot show is not broken. What is late by more than that is.
+func TestStalledIsNotBroken(t *testing.T) {
+	for _, c := range []struct {
+		killing
+		err error
+	}{
+		{killing{LeaseMS: 1500, Kept: true, WaitedMS: 1600}, nil},
+		{killing{LeaseMS: 1500, Kept: true, WaitedMS: 1752, StillMS: 152}, errStalled},
+		{killing{LeaseMS: 1500, Kept: true, WaitedMS: 1752, StillMS: 151}, errBroken},
+		{killing{LeaseMS: 1500, Kept: false, StillMS: 999}, errBroken},
+		{killing{LeaseMS: 1500, Kept: false, StillMS: 1000}, errStalled},
+	} {
+		var s summary
+		s.Unlocked.Oversold, s.Killed = 1, c.killing
+		s.judge()
+		require.ErrorIs(t, s.verdict(), c.err, "%+v", c)
+	}
+}
+
+// A witness sees that its process was stopped, and says since when.
+func TestWitness(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		w := testify(ctx, nil)
+		time.Sleep(time.Minute)
+		require.Zero(t, w.since(time.Time{}), "it looks as often as it wants to")
+		cancel()
+	})
+	var w witness
+	now := time.Now()
+	w.note(stall{now, time.Second})
+	w.note(stall{now.Add(2 * time.Second), time.Second})
+	require.Equal(t, 2*time.Second, w.since(time.Time{}))
+	require.Equal(t, 1500*time.Millisecond, w.since(now.Add(-time.Second/2)), "the part of a stall that is not past")
+	require.Equal(t, time.Second, w.since(now))
 }
 
 func TestBadFlags(t *testing.T) {

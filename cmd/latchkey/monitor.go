@@ -99,13 +99,16 @@ func newRow(r report, now time.Time) row {
 	return row
 }
 
-// countGrants counts the messages with which grants are told, until ctx ends. wait waits for that.
+// countGrants counts the messages with which grants are told, until ctx ends. wait waits for that. It has a
+// connection of its own: not every server takes commands on one that has subscribed.
 func (m *monitor) countGrants(ctx context.Context) (wait func()) {
 	m.grants = map[string]int{}
+	listener, _ := m.plain.Dedicate()
 	var over sync.WaitGroup
 	over.Go(func() {
-		listen := m.plain.B().Psubscribe().Pattern(lua.Inbox("*")).Build()
-		_ = m.plain.Receive(ctx, listen, func(message rueidis.PubSubMessage) { // a user who may not hear them has no rates
+		defer listener.Close() // and it is not used again: what is subscribed ends with it
+		listen := listener.B().Psubscribe().Pattern(lua.Inbox("*")).Build()
+		_ = listener.Receive(ctx, listen, func(message rueidis.PubSubMessage) { // a user who may not hear them has no rates
 			if told := lua.ParseMessage(message.Message); told.Kind == lua.Grant {
 				m.mu.Lock()
 				defer m.mu.Unlock()

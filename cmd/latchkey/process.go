@@ -9,13 +9,15 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"time"
 )
 
 // process is a worker that runs.
 type process struct {
-	cmd    *exec.Cmd
-	orders io.WriteCloser
-	events chan event
+	cmd     *exec.Cmd
+	orders  io.WriteCloser
+	events  chan event
+	witness witness // what it says of itself
 }
 
 // start runs a worker and waits until it is ready. The context's end kills it.
@@ -41,7 +43,11 @@ func (d *demonstration) start(ctx context.Context, m mode) (*process, error) {
 		defer close(p.events)
 		for lines := bufio.NewScanner(out); lines.Scan(); {
 			var e event
-			if json.Unmarshal(lines.Bytes(), &e) == nil {
+			switch {
+			case json.Unmarshal(lines.Bytes(), &e) != nil:
+			case e.Event == stalled:
+				p.witness.note(stall{time.UnixMilli(e.Until), time.Duration(e.MS) * time.Millisecond})
+			default:
 				p.events <- e
 			}
 		}

@@ -28,8 +28,18 @@ import (
 //	& COMMAND        the same in the background, until the script ends; what it prints is left out
 //	until COMMAND    runs it until it succeeds
 func TestTranscripts(t *testing.T) {
+	transcripts(t, "testdata", func() *redistest.Server { return redistest.New(t) })
+}
+
+// The sessions of a server that tells all of itself.
+func TestTranscriptsOfARedisServer(t *testing.T) {
+	redistest.Require(t)
+	transcripts(t, filepath.Join("testdata", "redis-server"), func() *redistest.Server { return redistest.NewProcess(t) })
+}
+
+func transcripts(t *testing.T, folder string, server func() *redistest.Server) {
 	testscript.Run(t, testscript.Params{
-		Dir:           "testdata",
+		Dir:           folder,
 		UpdateScripts: os.Getenv("LATCHKEY_UPDATE") != "",
 		Setup: func(e *testscript.Env) error {
 			folder := e.Getenv("WORK")
@@ -41,7 +51,7 @@ func TestTranscripts(t *testing.T) {
 				return err
 			}
 			e.Setenv("PATH", folder+string(os.PathListSeparator)+os.Getenv("PATH"))
-			e.Setenv("LATCHKEY_REDIS", redistest.New(t).URL())
+			e.Setenv("LATCHKEY_REDIS", server().URL())
 			e.Setenv(asCommand, "1")
 			e.Setenv("GOCOVERDIR", t.TempDir())
 			e.Setenv("COLUMNS", "200")

@@ -125,7 +125,10 @@ func (d *demonstration) print(s summary) error {
 	t.Render()
 	for _, c := range s.Checks {
 		mark := text.FgGreen.Sprint("ok    ")
-		if !c.OK {
+		switch {
+		case c.Stalled:
+			mark = text.FgYellow.Sprint("?     ")
+		case !c.OK:
 			mark = text.FgRed.Sprint("BROKEN")
 		}
 		if _, err := fmt.Fprintln(d.out, mark, c.Name); err != nil {

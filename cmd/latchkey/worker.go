@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/latchkey-go/latchkey"
@@ -34,13 +35,24 @@ type event struct {
 	Token int64  `json:"token,omitempty"`
 	Held  bool   `json:"held,omitempty"` // what Hold.Held says at that moment
 	Error string `json:"error,omitempty"`
+	Until int64  `json:"until,omitempty"` // when a stall ended, in ms since 1970
+	MS    int64  `json:"ms,omitempty"`    // how long it was
 }
+
+// stalled is the event that says that the worker stood still.
+const stalled = "stalled"
 
 // work is a worker process. It reads its standard input: a line tells it to begin or to go on, and its end to
 // stop.
 func work(ctx context.Context, url, prefix string, m mode) error {
 	reports := json.NewEncoder(os.Stdout)
-	report := func(e event) { _ = reports.Encode(e) } // when no process listens any more, the standard input ends, too
+	var mu sync.Mutex
+	report := func(e event) {
+		mu.Lock()
+		defer mu.Unlock()
+		_ = reports.Encode(e) // when no process listens any more, the standard input ends, too
+	}
+	testify(ctx, func(s stall) { report(event{Event: stalled, Until: s.end.UnixMilli(), MS: s.length.Milliseconds()}) })
 	if err := sell(ctx, url, prefix, m, report); err != nil && ctx.Err() == nil {
 		report(event{Event: "error", Error: err.Error()})
 		return err

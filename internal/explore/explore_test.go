@@ -90,6 +90,9 @@ func length(t *testing.T) time.Duration {
 		require.NoError(t, err)
 		return d
 	}
+	if redistest.Brief() {
+		return 100 * time.Millisecond
+	}
 	return time.Duration(redistest.Longer(500, 60_000)) * time.Millisecond
 }
 

@@ -30,7 +30,7 @@ func TestWithheld(t *testing.T) {
 			c, err := net.Dial("tcp", p.Addr)
 			require.NoError(t, err)
 			defer func() { _ = c.Close() }() // perhaps again
-			_, err = io.WriteString(c, "INCR n\r\n")
+			_, err = io.WriteString(c, "*2\r\n$4\r\nINCR\r\n$1\r\nn\r\n")
 			require.NoError(t, err)
 			require.Eventually(t, seen.Load, 20*time.Second, time.Millisecond)
 			if closes {

@@ -41,6 +41,20 @@ func Longer(short, long int64) int64 {
 	return short
 }
 
+// Brief reports that a search takes a second and not a minute: there is no server but the embedded one, so this
+// is somebody's first run of the tests. Longer searches belong to the runs with a server.
+func Brief() bool {
+	return os.Getenv("LATCHKEY_TEST_REDIS") == "" && binary() == "" && Longer(0, 1) == 0
+}
+
+// Lengthy skips a test that takes minutes where [Brief] says so, as one that needs a redis-server.
+func Lengthy(t testing.TB) {
+	t.Helper()
+	if Brief() {
+		lacking(t, false, "a redis-server on the PATH: it takes minutes, and a first run has few")
+	}
+}
+
 // Together lets a test wait while others of its package do. It is the first thing that a test says which
 // takes seconds, and waits for most of them. With LATCHKEY_TEST_REDIS the tests run one after the other,
 // because each flushes that server.
