@@ -29,7 +29,7 @@ race: which ## run all tests with the race detector (needs a C compiler)
 
 # make lint vets. The last line says how many tests ran, and what the others need.
 define tests
-@seen=$$(mktemp -d); trap 'rm -rf "$$seen"' EXIT; status=0; \
+@seen=$${LATCHKEY_SEEN:-$$(mktemp -d)}; trap 'test -n "$$LATCHKEY_SEEN" || rm -rf "$$seen"' EXIT; status=0; \
 $(if $(RUN),\
 $(GOTESTSUM) --jsonfile "$$seen/1" -- $(RACE) -vet=off -p 1 -parallel $(PARALLEL) -timeout 30m -run '$(RUN)' $(PACKAGES) || status=1;,\
 $(GOTESTSUM) --jsonfile "$$seen/1" -- $(RACE) -vet=off -p $(if $(LATCHKEY_TEST_REDIS),1,3) -parallel $(PARALLEL) -timeout 30m -skip '^($(ALONE))$$$(if $(SKIP),|$(SKIP))' $(PACKAGES) || status=1; \

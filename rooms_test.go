@@ -1,7 +1,6 @@
 package latchkey_test
 
 import (
-	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -9,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 )
@@ -85,17 +83,4 @@ func TestFilesAreShort(t *testing.T) {
 		}
 	}
 	require.Less(t, sum, 500, "internal/core")
-}
-
-// Comments are at most 110 columns wide.
-func TestCommentsAreNarrow(t *testing.T) {
-	var wide []string
-	for _, file := range sources(t, ".", ".go") {
-		for n, line := range file.lines {
-			if width := utf8.RuneCountInString(line); width > 110 && strings.HasPrefix(strings.TrimSpace(line), "//") {
-				wide = append(wide, fmt.Sprintf("%s:%d has %d columns", file.path, n+1, width))
-			}
-		}
-	}
-	require.Empty(t, strings.Join(wide, "\n"))
 }

@@ -103,7 +103,14 @@ func TestScenes(t *testing.T) {
 	var found atomic.Bool
 	var total tally
 	t.Cleanup(func() { t.Log(total.String()) })
+	some := 0 // of those by chance, in a first run of the tests: each takes a while to begin
+	if redistest.Brief() && os.Getenv("LATCHKEY_EXPLORE") == "" {
+		some = 4
+	}
 	for n, s := range scenes() {
+		if some > 0 && (uint64(n)+seed)%uint64(some) != 0 {
+			continue
+		}
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			search := &search{scene: s, random: rand.New(rand.NewPCG(seed, uint64(n))), found: &found}

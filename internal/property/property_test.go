@@ -28,6 +28,9 @@ const (
 func TestRandomOperations(t *testing.T) {
 	randomly(t, false, func(t *testing.T) int64 {
 		if strings.HasSuffix(t.Name(), "embedded") {
+			if redistest.Brief() {
+				return 2
+			}
 			return redistest.Longer(embedded, manyEmbedded)
 		}
 		return redistest.Longer(scenarios, manyScenarios)
