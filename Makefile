@@ -7,6 +7,8 @@ PACKAGES ?= ./... $(ADAPTERS) ./cmd/latchkey/... ./integration/... ./bench/... .
 ALONE    := $(shell grep -rhB1 --include='*_test.go' 'redistest.Alone(t)' . | sed -n 's/^func \(Test[A-Za-z0-9]*\).*/\1/p' | sort -u | paste -sd '|' -)
 MEASURED  = $(shell for d in $$($(GO) list -f '{{.Dir}}' $(PACKAGES)); do grep -qs 'redistest.Alone(t)' $$d/*_test.go && echo $$d; done)
 PARALLEL ?= 4
+# With nothing but Go, what is tested waits more, and compiles more.
+ATONCE   ?= $(if $(LATCHKEY_TEST_REDIS),1,$(if $(shell command -v redis-server),3,6))
 GOTESTSUM := $(GO) run gotest.tools/gotestsum@v1.13.0 --format pkgname --format-hide-empty-pkg
 LINT     := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 ACTIONS  := $(GO) run github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
@@ -32,7 +34,7 @@ define tests
 @seen=$${LATCHKEY_SEEN:-$$(mktemp -d)}; trap 'test -n "$$LATCHKEY_SEEN" || rm -rf "$$seen"' EXIT; status=0; \
 $(if $(RUN),\
 $(GOTESTSUM) --jsonfile "$$seen/1" -- $(RACE) -vet=off -p 1 -parallel $(PARALLEL) -timeout 30m -run '$(RUN)' $(PACKAGES) || status=1;,\
-$(GOTESTSUM) --jsonfile "$$seen/1" -- $(RACE) -vet=off -p $(if $(LATCHKEY_TEST_REDIS),1,3) -parallel $(PARALLEL) -timeout 30m -skip '^($(ALONE))$$$(if $(SKIP),|$(SKIP))' $(PACKAGES) || status=1; \
+$(GOTESTSUM) --jsonfile "$$seen/1" -- $(RACE) -vet=off -p $(ATONCE) -parallel $(PARALLEL) -timeout 30m -skip '^($(ALONE))$$$(if $(SKIP),|$(SKIP))' $(PACKAGES) || status=1; \
 $(if $(MEASURED),$(GOTESTSUM) --jsonfile "$$seen/2" -- $(RACE) -vet=off -p 1 -timeout 30m -run '^($(ALONE))$$' $(MEASURED) || status=1;)) \
 $(GO) run ./tools/tests "$$seen"/* || status=1; exit $$status
 endef

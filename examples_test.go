@@ -137,7 +137,11 @@ func TestExamplesRunElsewhere(t *testing.T) {
 		c.Dir = elsewhere
 		return c
 	}
-	for _, args := range [][]string{{"vet", "./..."}, {"test", "-c", "-ldflags=-s -w", "-o", "built/", "./..."}} {
+	builds := [][]string{{"vet", "./..."}, {"test", "-c", "-vet=off", "-ldflags=-s -w", "-o", "built/", "./..."}}
+	if redistest.Brief() { // they compile there. Each package has run its own
+		builds, runs = builds[:1], nil
+	}
+	for _, args := range builds {
 		c := command("go", args...)
 		c.Env = append(os.Environ(), "GOWORK=off", "GOPROXY=off", "GOFLAGS=-mod=mod")
 		output, err := c.CombinedOutput()
