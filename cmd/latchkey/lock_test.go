@@ -232,7 +232,7 @@ func TestLockHolds(t *testing.T) {
 	r := begin(t, url, "lock", "--max-hold", "300ms", "job", "--", "sleep", "60")
 	require.Equal(t, statusLost, r.status(t), r.errors.String())
 	require.GreaterOrEqual(t, time.Since(began), 300*time.Millisecond)
-	requireFree(t, url, "job")
+	// Redis has the lease for a moment longer than the command trusted it: the next one waits for that.
 	status, out := runCommand(t, url, "lock", "--min-hold", "1m", "job", "--", "true")
 	require.Zero(t, status, out)
 	status, _ = runCommand(t, url, "lock", "--try", "job", "--", "true")

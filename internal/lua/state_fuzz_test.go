@@ -51,9 +51,9 @@ func shaped(text string) bool {
 	return n >= 39 && text[17] == '/' && text[n-17] == '!' && (n > 39 || text[18] >= '2')
 }
 
-// statesOfTests are the fields that TestAbsurdLocks and others put into locks.
+// statesOfTests are the fields that TestAbsurdLocks and others put into locks, with leases that last.
 func statesOfTests() (texts []string) {
-	for _, form := range []string{"%", "t%", "t1+%", "t1+%l/9", "t1/%", "t1/9!%"} {
+	for _, form := range []string{"%", "t%", "t1+%", "t1+%l/9000", "t1/%", "t1/9000!%"} {
 		for _, value := range absurd {
 			texts = append(texts, strings.Replace(form, "%", value, 1))
 		}
