@@ -3,12 +3,12 @@ ADAPTERS := $(patsubst %,./%/...,$(wildcard adapters/*))
 PACKAGES ?= ./... $(ADAPTERS) ./cmd/latchkey/... ./integration/... ./bench/... ./examples/fencedsql/... ./examples/metrics/... ./latchkeytest/... ./latchkeyvet/... ./otel/... ./tools/...
 # Most tests wait most of their time, so packages run beside each other. Those that measure times are marked
 # with redistest.Alone, and run after them, one at a time. So do all where LATCHKEY_TEST_REDIS names a server,
-# which each test flushes.
-ALONE    := $(shell grep -rhB1 --include='*_test.go' 'redistest.Alone(t)' . | sed -n 's/^func \(Test[A-Za-z0-9]*\).*/\1/p' | sort -u | paste -sd '|' -)
-MEASURED  = $(shell for d in $$($(GO) list -f '{{.Dir}}' $(PACKAGES)); do grep -qs 'redistest.Alone(t)' $$d/*_test.go && echo $$d; done)
+# which each test flushes. With nothing but Go two of those that measure are left, and run with the others.
+SERVER   := $(or $(LATCHKEY_TEST_REDIS),$(shell command -v redis-server))
+ALONE    := $(if $(SERVER),$(shell grep -rhB1 --include='*_test.go' 'redistest.Alone(t)' . | sed -n 's/^func \(Test[A-Za-z0-9]*\).*/\1/p' | sort -u | paste -sd '|' -),none)
+MEASURED  = $(if $(SERVER),$(shell for d in $$($(GO) list -f '{{.Dir}}' $(PACKAGES)); do grep -qs 'redistest.Alone(t)' $$d/*_test.go && echo $$d; done))
 PARALLEL ?= 4
-# With nothing but Go, what is tested waits more, and compiles more.
-ATONCE   ?= $(if $(LATCHKEY_TEST_REDIS),1,$(if $(shell command -v redis-server),3,6))
+ATONCE   ?= $(if $(LATCHKEY_TEST_REDIS),1,$(if $(SERVER),3,6))
 GOTESTSUM := $(GO) run gotest.tools/gotestsum@v1.13.0 --format pkgname --format-hide-empty-pkg
 LINT     := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 ACTIONS  := $(GO) run github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
