@@ -388,7 +388,7 @@ func TestNoDeadlockInOneOrder(t *testing.T) {
 		acquires, slowly = 100_000, 20
 	}
 	if redistest.Brief() {
-		acquires = 1000
+		acquires = 400
 	}
 	s := redistest.New(t)
 	var done, slow atomic.Int64

@@ -20,7 +20,7 @@ func TestNobodyIsAwayWhenCallersGiveUp(t *testing.T) {
 	servers := five(t, process)
 	crowd := lockOf(t, clients(t, servers))
 	other := lockOf(t, clients(t, servers))
-	rounds := int(redistest.Longer(200, 2000))
+	rounds := int(redistest.Rounds(200, 2000))
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	blamed, last := 0, error(nil)

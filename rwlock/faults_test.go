@@ -248,7 +248,7 @@ func TestDowngradeGivenUp(t *testing.T) {
 func TestDowngradeMeetsUnlock(t *testing.T) {
 	s := redistest.New(t)
 	l, other := newLock(t, open(t, s)), newLock(t, open(t, s))
-	for range redistest.Longer(300, 10_000) {
+	for range redistest.Rounds(300, 10_000) {
 		h := take(t, l.Write())
 		downgraded := make(chan error, 1)
 		go func() { downgraded <- h.Downgrade(context.Background()) }()
@@ -509,7 +509,7 @@ func TestPlaceOfReadersIsInherited(t *testing.T) {
 func TestDelegateOfReadersGivesUp(t *testing.T) {
 	s := redistest.NewProcess(t)
 	l, other, third := newLock(t, open(t, s)), newLock(t, open(t, s)), newLock(t, open(t, s))
-	for range redistest.Longer(60, 2000) {
+	for range redistest.Rounds(60, 2000) {
 		h := take(t, other.Write())
 		delegate := later(t, l.Read())
 		state(t, l, 0, 1)
@@ -557,7 +557,7 @@ func TestLastReaderLeavesWhileOthersJoin(t *testing.T) {
 				}
 			})
 		}
-		rounds := redistest.Longer(1500, 100_000)
+		rounds := redistest.Rounds(1500, 100_000)
 		for range 3 {
 			visit(l.Read(), 1, rounds)
 		}

@@ -23,7 +23,7 @@ func TestReadersInLineKeepTheirPlace(t *testing.T) {
 	l, other, third := newLock(t, open(t, s)), newLock(t, open(t, s)), newLock(t, open(t, s))
 	const readers = 8
 	late := 0
-	for range redistest.Longer(300, 3000) {
+	for range redistest.Rounds(300, 3000) {
 		h := take(t, other.Write())
 		var wg sync.WaitGroup
 		var read atomic.Int64

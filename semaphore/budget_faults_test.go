@@ -97,7 +97,7 @@ func TestPassedOnAtRandom(t *testing.T) {
 		c.run(t, newSemaphore(t, open(t, s.Option()), semaphore.Yielding(20, 5*time.Millisecond)), 16, 2)
 		c.run(t, newSemaphore(t, open(t, s.Option())), 4, 3)
 		defer c.end()
-		goal := redistest.Longer(5_000, 100_000)
+		goal := redistest.Rounds(5_000, 100_000)
 		if strings.HasSuffix(t.Name(), "embedded") { // which is slow under the race detector
 			goal /= 5
 		}

@@ -142,7 +142,7 @@ func TestHistory(t *testing.T) {
 	const capacity = 12
 	sem := newSemaphore(t, open(t, s.Option()), semaphore.WithCapacity(capacity))
 	numbers(t, sem, capacity, 0)
-	goal := redistest.Longer(25_000, 200_000)
+	goal := redistest.Rounds(25_000, 200_000)
 	dir := t.TempDir()
 	pairs := filepath.Join(dir, "pairs")
 	memory, err := openHistory(pairs, 1)

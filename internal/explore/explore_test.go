@@ -105,7 +105,7 @@ func TestScenes(t *testing.T) {
 	t.Cleanup(func() { t.Log(total.String()) })
 	some := 0 // of those by chance, in a first run of the tests: each takes a while to begin
 	if redistest.Brief() && os.Getenv("LATCHKEY_EXPLORE") == "" {
-		some = 4
+		some = 8
 	}
 	for n, s := range scenes() {
 		if some > 0 && (uint64(n)+seed)%uint64(some) != 0 {

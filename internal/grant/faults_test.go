@@ -235,7 +235,7 @@ func TestGrantRacesCancellation(t *testing.T) {
 	each(t, func(t *testing.T, s *redistest.Server, delegate bool) {
 		lingeringOrNot(t, delegate, func(t *testing.T, set ...grant.Option) {
 			a, b := newLock(t, open(t, s.Option()), "a", delegate, set...), newLock(t, open(t, s.Option()), "a", delegate, set...)
-			for range redistest.Longer(50, 2000) {
+			for range redistest.Rounds(50, 2000) {
 				h := mustLock(t, a)
 				racing := lockLater(t, b)
 				queued(t, a, 1)

@@ -499,7 +499,7 @@ func TestLateCopyOfInheritedAcquire(t *testing.T) {
 func TestCloseAfterUnlock(t *testing.T) {
 	s := redistest.New(t)
 	plain := s.Client(t)
-	for range redistest.Longer(400, 2000) {
+	for range redistest.Rounds(400, 2000) {
 		c, err := core.Open(s.Option(), session.DefaultOptions())
 		require.NoError(t, err)
 		l := newLock(t, c, "a", true)
@@ -535,7 +535,7 @@ func TestCloseAsTheLockIsPassedOn(t *testing.T) {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // the goroutine seldom runs before the client is closed
 		s := redistest.New(t)
 		plain := s.Client(t)
-		for n := range redistest.Longer(60, 600) {
+		for n := range redistest.Rounds(60, 600) {
 			c, err := core.Open(s.Option(), session.DefaultOptions())
 			require.NoError(t, err)
 			l := newLock(t, c, "a", true, set...)
@@ -569,7 +569,7 @@ func TestCloseBesideUnlock(t *testing.T) {
 	lingeringOrNot(t, true, func(t *testing.T, set ...grant.Option) {
 		s := redistest.New(t)
 		plain := s.Client(t)
-		for range redistest.Longer(500, 5000) {
+		for range redistest.Rounds(500, 5000) {
 			c, err := core.Open(s.Option(), session.DefaultOptions())
 			require.NoError(t, err)
 			h := mustLock(t, newLock(t, c, "a", true, set...))
@@ -591,7 +591,7 @@ func TestForcedWhileHandedOn(t *testing.T) {
 		l := newLock(t, open(t, s.Option()), "a", true, set...)
 		c := crowd{forced: true}
 		c.run(t, l, 8)
-		for range redistest.Longer(100, 2000) {
+		for range redistest.Rounds(100, 2000) {
 			_, err := l.ForceUnlock(t.Context())
 			require.NoError(t, err)
 			c.more(t, 50)
@@ -607,7 +607,7 @@ func TestTurnRacesCancellation(t *testing.T) {
 	lingeringOrNot(t, true, func(t *testing.T, set ...grant.Option) {
 		s := redistest.New(t)
 		l := newLock(t, open(t, s.Option()), "a", true, set...)
-		for n := range redistest.Longer(500, 10_000) {
+		for n := range redistest.Rounds(500, 10_000) {
 			h := mustLock(t, l)
 			racing := make([]*attempt, 1+n%2)
 			for i := range racing {

@@ -223,7 +223,7 @@ func TestLeasesEndForWhoeverIsNext(t *testing.T) {
 	var g errgroup.Group
 	g.SetLimit(16)
 	var late atomic.Int64
-	scenes := redistest.Longer(160, 1000)
+	scenes := redistest.Rounds(160, 1000)
 	for i := range scenes {
 		g.Go(func() error {
 			return play(&scene{

@@ -56,7 +56,7 @@ func (s *spoiled) must(err error) {
 }
 
 // id is that of a further command.
-func (s *spoiled) id() lua.Once { s.n++; return lua.Once{ID: fmt.Sprintf("Z:%d", s.n)} }
+func (s *spoiled) id() lua.Once { s.n++; return lua.Once{ID: fmt.Sprintf("Y:%d", s.n)} }
 
 func text(r rueidis.RedisResult) (string, bool) { v, err := r.ToString(); return v, err == nil }
 

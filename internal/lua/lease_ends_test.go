@@ -196,7 +196,7 @@ func (b *sem) claimFor(owner string, lease int64, mode lua.Mode) lua.Acquired {
 // may trust the hold any more.
 func outlast(t *testing.T, b *bench, begin func(n int) (trusted int64), try func(owner string) lua.Acquired, end func(owner string) bool) {
 	early, most := 0, time.Duration(0)
-	for n := range redistest.Longer(40, 1000) {
+	for n := range redistest.Rounds(40, 1000) {
 		time.Sleep(rand.N(time.Millisecond)) // where in the millisecond it begins
 		trusted := begin(int(n))
 		time.Sleep(time.Duration(trusted-b.clock())*time.Microsecond - 2*time.Millisecond)

@@ -10,7 +10,7 @@ import (
 
 // limit is how many states a search keeps, and briefly how many one keeps that looks for nothing, in a first
 // run of the tests: the nearest ones.
-const limit, briefly = 15_000_000, 10_000
+const limit, briefly = 15_000_000, 3_000
 
 // cut reports that a search which looks for nothing does not go to its end.
 var cut = redistest.Brief

@@ -29,7 +29,7 @@ func TestRandomOperations(t *testing.T) {
 	randomly(t, false, func(t *testing.T) int64 {
 		if strings.HasSuffix(t.Name(), "embedded") {
 			if redistest.Brief() {
-				return 2
+				return 1
 			}
 			return redistest.Longer(embedded, manyEmbedded)
 		}

@@ -47,6 +47,14 @@ func Brief() bool {
 	return os.Getenv("LATCHKEY_TEST_REDIS") == "" && binary() == "" && Longer(0, 1) == 0
 }
 
+// Rounds is [Longer] of how often a test tries what goes wrong by chance: a quarter of that where [Brief] says so.
+func Rounds(short, long int64) int64 {
+	if Brief() {
+		return max(short/4, 1)
+	}
+	return Longer(short, long)
+}
+
 // Lengthy skips a test that takes minutes where [Brief] says so, as one that needs a redis-server.
 func Lengthy(t testing.TB) {
 	t.Helper()
