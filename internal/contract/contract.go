@@ -25,6 +25,10 @@ type Servers struct {
 	Options  []latchkey.Option // of all clients
 	Replicas int               // what is acquired must have reached so many
 
+	// Apart makes servers of the same kind for a test alone. With it kinds of locks wait beside each other; nil: they
+	// share these servers, one after the other.
+	Apart func(t *testing.T) Servers
+
 	// Slow is how much later than elsewhere something may happen there. With two seconds a client has asked by
 	// itself: what it would have been told is for other servers to show.
 	Slow time.Duration
@@ -44,6 +48,20 @@ const soon = 900 * time.Millisecond
 func lasts(t testing.TB, began time.Time, d time.Duration) {
 	t.Helper()
 	require.WithinRange(t, time.Now(), began.Add(d-100*time.Millisecond), began.Add(d+soon))
+}
+
+// each runs the tests of one kind, and sees that they leave nothing behind.
+func (s Servers) each(t *testing.T, name string, tests func(t *testing.T, s Servers)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) {
+		own := s
+		if s.Apart != nil {
+			t.Parallel()
+			own = s.Apart(t)
+		}
+		tests(t, own)
+		own.Clean(t, true)
+	})
 }
 
 // open returns a client that is closed with the test.

@@ -1,6 +1,8 @@
 package contract_test
 
 import (
+	"maps"
+	"slices"
 	"testing"
 
 	"github.com/redis/rueidis"
@@ -23,15 +25,21 @@ func on(t *testing.T, servers ...*redistest.Server) contract.Servers {
 
 func TestStandalone(t *testing.T) {
 	redistest.Together(t)
-	contract.Locks(t, on(t, redistest.NewProcess(t)))
-	contract.ReadWriteLocks(t, on(t, redistest.NewProcess(t)))
-	contract.MultiLocks(t, on(t, redistest.NewProcess(t)))
-	contract.Semaphores(t, on(t, redistest.NewProcess(t)))
-	contract.Latches(t, on(t, redistest.NewProcess(t)))
-	contract.Barriers(t, on(t, redistest.NewProcess(t)))
-	contract.Leaders(t, on(t, redistest.NewProcess(t)))
-	contract.Fences(t, on(t, redistest.NewProcess(t)))
-	contract.Onces(t, on(t, redistest.NewProcess(t)))
+	redistest.Require(t)
+	s := contract.Servers{Apart: func(t *testing.T) contract.Servers { return on(t, redistest.NewProcess(t)) }}
+	contract.Locks(t, s)
+	for name, tests := range others {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tests(t, s.Apart(t))
+		})
+	}
+}
+
+// others are the contracts of all that is no lock of one holder.
+var others = map[string]func(*testing.T, contract.Servers){
+	"read-write locks": contract.ReadWriteLocks, "multi-locks": contract.MultiLocks, "semaphores": contract.Semaphores,
+	"latches": contract.Latches, "barriers": contract.Barriers, "leaders": contract.Leaders, "fences": contract.Fences, "onces": contract.Onces,
 }
 
 func TestCluster(t *testing.T) {
@@ -52,14 +60,9 @@ func onCluster(t *testing.T) contract.Servers {
 func primitives(t *testing.T, s contract.Servers) {
 	t.Helper()
 	contract.Locks(t, s)
-	contract.ReadWriteLocks(t, s)
-	contract.MultiLocks(t, s)
-	contract.Semaphores(t, s)
-	contract.Latches(t, s)
-	contract.Barriers(t, s)
-	contract.Leaders(t, s)
-	contract.Fences(t, s)
-	contract.Onces(t, s)
+	for _, name := range slices.Sorted(maps.Keys(others)) {
+		others[name](t, s)
+	}
 }
 
 // What the primitives promise is so as well where clients take turns with processes of Redisson.

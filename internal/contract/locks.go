@@ -40,8 +40,8 @@ func Locks(t *testing.T, s Servers) {
 		all = append(all, locks{name: name, kind: kind, other: kind})
 	}
 	for _, l := range all {
-		l.Servers = s
-		t.Run(l.name, func(t *testing.T) {
+		s.each(t, l.name, func(t *testing.T, own Servers) {
+			l.Servers = own
 			t.Run("free", l.free)
 			if !l.reads {
 				t.Run("exclusion", l.exclusion)
@@ -60,7 +60,6 @@ func Locks(t *testing.T, s Servers) {
 			t.Run("scripts flushed", l.scriptsFlushed)
 			t.Run("connections killed", l.connectionsKilled)
 			t.Run("shutdown", l.shutdown)
-			s.Clean(t, true)
 		})
 	}
 }
