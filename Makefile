@@ -36,7 +36,7 @@ $(if $(RUN),\
 $(GOTESTSUM) --jsonfile "$$seen/1" -- $(RACE) -vet=off -p 1 -parallel $(PARALLEL) -timeout 30m -run '$(RUN)' $(PACKAGES) || status=1;,\
 $(GOTESTSUM) --jsonfile "$$seen/1" -- $(RACE) -vet=off -p $(ATONCE) -parallel $(PARALLEL) -timeout 30m -skip '^($(ALONE))$$$(if $(SKIP),|$(SKIP))' $(PACKAGES) || status=1; \
 $(if $(MEASURED),$(GOTESTSUM) --jsonfile "$$seen/2" -- $(RACE) -vet=off -p 1 -timeout 30m -run '^($(ALONE))$$' $(MEASURED) || status=1;)) \
-$(GO) run ./tools/tests "$$seen"/* || status=1; exit $$status
+$(GO) run ./tools/tests $(RACE) -status $$status "$$seen"/*
 endef
 
 .PHONY: which

@@ -27,8 +27,9 @@ var Lingering = []goleak.Option{
 // of one, and fails when they leave a goroutine behind. While they run, REDIS_URL and REDIS_URLS say where
 // the servers of the Examples are.
 func Main(m *testing.M) {
-	stop := serveExamples()
+	stop, silence := serveExamples(), testify(os.Stderr)
 	code := m.Run()
+	silence()
 	stop()
 	fmt.Fprintf(os.Stderr, "latchkey: tests ran on %s; %d skipped for the lack of a redis-server, a C compiler or valgrind\n", describe(), skipped.Load())
 	if code == 0 {

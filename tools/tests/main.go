@@ -1,12 +1,18 @@
 // Command tests says what a run of tests has shown, and what it could not: how many tests ran, what the others
-// need, and how that is installed here. It reads the files that gotestsum --jsonfile has written:
+// need, and how that is installed here. It reads the files that gotestsum --jsonfile has written, and is told the
+// status of gotestsum:
 //
-//	go run ./tools/tests FILE...
+//	go run ./tools/tests [-race] [-status 1] FILE...
+//
+// It is the judge as well. A test that failed while its process stood still for longer than tests allow
+// (internal/redistest says when) is run once more, alone, and is reported as stalled. Everything else that failed
+// is red.
 package main
 
 import (
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"maps"
@@ -16,42 +22,89 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 )
 
 func main() {
-	if err := run(os.Args[1:], os.Stdout); err != nil {
+	race := flag.Bool("race", false, "run again with the race detector")
+	status := flag.Int("status", 0, "of gotestsum")
+	flag.Parse()
+	again := func(p, test string) ([]byte, error) {
+		args := []string{"test", "-count=1", "-vet=off", "-timeout", "30m", "-run", "^" + regexp.QuoteMeta(test) + "$", p}
+		if *race {
+			args = slices.Insert(args, 1, "-race")
+		}
+		return exec.Command("go", args...).CombinedOutput() //nolint:gosec,noctx // a test, which has an end of its own
+	}
+	green, err := run(flag.Args(), *status == 0, again, os.Stdout)
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "tests:", err)
+	}
+	if !green {
 		os.Exit(1)
 	}
 }
 
-func run(names []string, out io.Writer) error {
+// run reports whether all is green, or was so when it was run again.
+func run(names []string, passed bool, again func(p, test string) ([]byte, error), out io.Writer) (green bool, err error) {
 	t := newTally()
 	for _, name := range names {
 		f, err := os.Open(name) //nolint:gosec // make names it
 		if err != nil {
-			return err
+			return false, err
 		}
 		err = errors.Join(t.read(f), f.Close())
 		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
+			return false, fmt.Errorf("%s: %w", name, err)
 		}
 	}
-	_, err := fmt.Fprintln(out, t.String(installer()))
-	return err
+	green = t.judge(passed, again, out)
+	_, err = fmt.Fprintln(out, t.String(installer()))
+	return green && err == nil, err
 }
 
 // tally is what the tests of a run have said. Parts of tests count as tests, as gotestsum counts them.
 type tally struct {
 	ran, failed int
 	skipped     map[string]int // by what they need
-	said        map[[2]string]string
+	said        map[id]string
+	begun       map[id]time.Time // of those that have not ended
+	stalls      map[string][]stall
+	failures    []failure
+	red         map[string]bool // packages
 }
 
-func newTally() *tally { return &tally{skipped: map[string]int{}, said: map[[2]string]string{}} }
+func newTally() *tally {
+	return &tally{
+		skipped: map[string]int{}, said: map[id]string{}, begun: map[id]time.Time{}, stalls: map[string][]stall{}, red: map[string]bool{},
+	}
+}
+
+// id is that of a test.
+type id struct{ Package, Test string }
+
+// failure is a test that failed. Its parts are not counted.
+type failure struct {
+	id
+
+	began, ended time.Time
+}
+
+// stall is a second of which a package's process stood still for so long.
+type stall struct {
+	until  time.Time
+	length time.Duration
+}
 
 // event is a line of go test -json.
-type event struct{ Action, Package, Test, Output string }
+type event struct {
+	Time                  time.Time
+	Action                string
+	Package, Test, Output string
+}
+
+// stood is how internal/redistest says that a process stood still.
+var stood = regexp.MustCompile(`latchkey: stood still for (\d+) ms`)
 
 // reason is where a test says why it is skipped.
 var reason = regexp.MustCompile(`\.go:\d+: (.*)\n`)
@@ -65,9 +118,19 @@ func (t *tally) read(in io.Reader) error {
 			}
 			return err
 		}
-		test := [2]string{e.Package, e.Test}
+		test := id{e.Package, e.Test}
 		switch e.Action {
+		case "run", "cont": // one that is parallel begins when it goes on
+			t.begun[test] = e.Time
+			continue
 		case "output":
+			if said := stood.FindStringSubmatch(e.Output); said != nil {
+				length, err := time.ParseDuration(said[1] + "ms")
+				if err != nil {
+					return err
+				}
+				t.stalls[e.Package] = append(t.stalls[e.Package], stall{e.Time, length})
+			}
 			if e.Test != "" && reason.MatchString(e.Output) {
 				t.said[test] = reason.FindStringSubmatch(e.Output)[1]
 			}
@@ -77,7 +140,10 @@ func (t *tally) read(in io.Reader) error {
 			continue
 		}
 		switch said := t.said[test]; {
-		case e.Test == "": // a package
+		case e.Test == "":
+			if e.Action == "fail" {
+				t.red[e.Package] = true
+			}
 		case e.Action == "skip":
 			need, ok := strings.CutPrefix(said, "needs ")
 			if !ok {
@@ -87,11 +153,62 @@ func (t *tally) read(in io.Reader) error {
 		case e.Action == "fail":
 			t.ran++
 			t.failed++
+			if !strings.Contains(e.Test, "/") {
+				t.failures = append(t.failures, failure{test, t.begun[test], e.Time})
+			}
 		default:
 			t.ran++
 		}
 		delete(t.said, test)
+		delete(t.begun, test)
 	}
+}
+
+// stalled is for how long the process of a test stood still while it ran.
+func (t *tally) stalled(f failure) (sum time.Duration) {
+	for _, s := range t.stalls[f.Package] {
+		if s.until.After(f.began) && s.until.Add(-time.Second-s.length).Before(f.ended) {
+			sum += s.length
+		}
+	}
+	return sum
+}
+
+// judge reports whether all that failed is the machine's fault. passed says whether gotestsum was content.
+func (t *tally) judge(passed bool, again func(p, test string) ([]byte, error), out io.Writer) (green bool) {
+	if passed {
+		return true
+	}
+	say := func(format string, args ...any) { _, _ = fmt.Fprintf(out, format+"\n", args...) } // the last line says whether it can be written
+	green = len(t.failures) > 0                                                               // else it was something else: nothing was compiled, say
+	explained := map[string]bool{}
+	for _, f := range t.failures {
+		explained[f.Package] = true
+		still := t.stalled(f)
+		if still == 0 {
+			say("red: %s %s: its process did not stand still", f.Package, f.Test)
+			green = false
+			continue
+		}
+		text, err := again(f.Package, f.Test)
+		if err != nil {
+			say("red: %s %s: its process stood still for %v, and alone it failed as well:\n%s", f.Package, f.Test, still, text)
+			green = false
+			continue
+		}
+		say("stalled: %s %s failed while its process stood still for %v in all. Alone it passed", f.Package, f.Test, still)
+	}
+	for p := range t.red {
+		if !explained[p] {
+			say("red: %s: a package that fails without a test", p)
+			green = false
+		}
+	}
+	for test := range t.begun {
+		say("red: %s %s has not ended", test.Package, test.Test)
+		green = false
+	}
+	return green
 }
 
 // String is a line, or two where something can be installed: system says by what.

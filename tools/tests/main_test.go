@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -46,13 +47,60 @@ func TestTally(t *testing.T) {
 	require.Equal(t, "0 tests ran, 0 failed", newTally().String("apt-get"))
 }
 
+// What failed while its process stood still is run again, alone. All else that failed is red.
+func TestJudge(t *testing.T) {
+	const stalledTest = `{"Time":"2026-01-01T00:00:00Z","Action":"run","Package":"p","Test":"TestA"}
+{"Time":"2026-01-01T00:00:01Z","Action":"output","Package":"p","Output":"latchkey: stood still for 300 ms\n"}
+{"Time":"2026-01-01T00:00:02Z","Action":"fail","Package":"p","Test":"TestA","Elapsed":2}
+{"Time":"2026-01-01T00:00:02Z","Action":"fail","Package":"p","Elapsed":2}
+`
+	early := strings.ReplaceAll(stalledTest, "00:00:01Z", "00:00:00Z")
+	for name, c := range map[string]struct {
+		text          string
+		passed        bool
+		again         error
+		green, repeat bool
+		says          string
+	}{
+		"passed":               {"", true, nil, true, false, ""},
+		"stalled":              {stalledTest, false, nil, true, true, "stalled: p TestA failed while its process stood still for 300ms"},
+		"fails alone":          {stalledTest, false, errors.New("exit 1"), false, true, "alone it failed as well"},
+		"no stall":             {strings.ReplaceAll(stalledTest, "stood still", "went on"), false, nil, false, false, "did not stand still"},
+		"stalled before":       {early, false, nil, false, false, "did not stand still"},
+		"another one":          {strings.Replace(stalledTest, `"Package":"p","Output"`, `"Package":"q","Output"`, 1), false, nil, false, false, "did not stand still"},
+		"a package alone":      {stalledTest + `{"Action":"fail","Package":"q"}`, false, nil, false, true, "red: q"},
+		"one that never ended": {stalledTest + `{"Action":"run","Package":"p","Test":"TestB"}`, false, nil, false, true, "p TestB has not ended"},
+		"nothing ran":          {"", false, nil, false, false, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tally, out, repeated := newTally(), &bytes.Buffer{}, false
+			require.NoError(t, tally.read(strings.NewReader(c.text)))
+			green := tally.judge(c.passed, func(p, test string) ([]byte, error) {
+				require.Equal(t, "p TestA", p+" "+test)
+				repeated = true
+				return nil, c.again
+			}, out)
+			require.Equal(t, c.green, green)
+			require.Equal(t, c.repeat, repeated)
+			require.Contains(t, out.String(), c.says)
+		})
+	}
+}
+
 func TestFiles(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "1")
 	require.NoError(t, os.WriteFile(name, []byte(recorded), 0o600))
 	var out bytes.Buffer
-	require.NoError(t, run([]string{name, name}, &out))
+	green, err := run([]string{name, name}, true, nil, &out)
+	require.NoError(t, err)
+	require.True(t, green)
 	require.Contains(t, out.String(), "4 tests ran, 2 failed")
-	require.Error(t, run([]string{name + "x"}, &out))
+	green, err = run([]string{name}, false, nil, &out)
+	require.NoError(t, err)
+	require.False(t, green)
+	_, err = run([]string{name + "x"}, true, nil, &out)
+	require.Error(t, err)
 	require.NoError(t, os.WriteFile(name, []byte("{"), 0o600))
-	require.Error(t, run([]string{name}, &out))
+	_, err = run([]string{name}, true, nil, &out)
+	require.Error(t, err)
 }
