@@ -47,6 +47,9 @@ func Locks(t *testing.T, s Servers) {
 				t.Run("exclusion", l.exclusion)
 			}
 			t.Run("hand-off", l.handOff)
+			if !l.reads && !l.otherPolls {
+				t.Run("order", l.order)
+			}
 			t.Run("cancelled", l.cancelled)
 			t.Run("renewed", l.renewed)
 			t.Run("lease ends", l.leaseEnds)
@@ -216,6 +219,27 @@ func (l locks) handOff(t *testing.T) {
 		l.grow(t, h.Token(), got.Token())
 		require.NoError(t, got.Unlock(t.Context()))
 	}
+}
+
+// Processes that wait are granted it in the order in which they came.
+func (l locks) order(t *testing.T) {
+	h := must(t, l.lock(t, l.open(t), "order"))
+	var waiters []*Waiter
+	for n := range 4 {
+		waiters = append(waiters, Wait(t, l.against(t, l.open(t), "order"), n))
+	}
+	for n, w := range waiters {
+		require.NoError(t, h.Unlock(t.Context()))
+		h = w.Granted(t)
+		for _, later := range waiters[n+1:] {
+			select {
+			case <-later.Ended:
+				require.FailNow(t, "it was granted before its turn", "%v", later.Err)
+			default:
+			}
+		}
+	}
+	require.NoError(t, h.Unlock(t.Context()))
 }
 
 // grow checks a token and a later one. Those of readers that hold together are equal.
