@@ -7,7 +7,7 @@ PACKAGES ?= ./... $(ADAPTERS) ./cmd/latchkey/... ./integration/... ./bench/... .
 SERVER   := $(or $(LATCHKEY_TEST_REDIS),$(shell command -v redis-server))
 ALONE    := $(if $(SERVER),$(shell grep -rhB1 --include='*_test.go' 'redistest.Alone(t)' . | sed -n 's/^func \(Test[A-Za-z0-9]*\).*/\1/p' | sort -u | paste -sd '|' -),none)
 MEASURED  = $(if $(SERVER),$(shell for d in $$($(GO) list -f '{{.Dir}}' $(PACKAGES)); do grep -qs 'redistest.Alone(t)' $$d/*_test.go && echo $$d; done))
-PARALLEL ?= 4
+PARALLEL ?= 8
 ATONCE   ?= $(if $(LATCHKEY_TEST_REDIS),1,$(if $(SERVER),3,6))
 GOTESTSUM := $(GO) run gotest.tools/gotestsum@v1.13.0 --format pkgname --format-hide-empty-pkg
 LINT     := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0

@@ -19,6 +19,7 @@ import (
 
 // Who could not take its arrival back in time and comes again does not go on by itself.
 func TestComesAgainUnsettled(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	p := redistest.NewProxy(t, s)
 	near := newBarrier(t, open(t, s.Option()), 2)
@@ -63,6 +64,7 @@ func away(verdict redistest.Verdict) (judge func(string) redistest.Verdict, sent
 // Of two goroutines that begin the membership of their client at the same time one gives up: the other
 // one's client is a member.
 func TestOneOfTwoGivesUpJoining(t *testing.T) {
+	redistest.Together(t)
 	const lease = 900 * time.Millisecond
 	s := redistest.New(t)
 	plain := s.Client(t)
@@ -98,6 +100,7 @@ func TestOneOfTwoGivesUpJoining(t *testing.T) {
 
 // A Join that is told that the barrier is broken leaves no membership, although a copy of it had begun one.
 func TestJoinOfWhatWasWhole(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	p := redistest.NewProxy(t, s)
 	near := newBarrier(t, open(t, s.Option()), 2, barrier.WithoutMembership())
@@ -127,6 +130,7 @@ func TestJoinOfWhatWasWhole(t *testing.T) {
 // A party that comes to a broken barrier is refused. When that answer is lost, and the party asks again after
 // somebody's Reset, it still learns that the barrier was broken.
 func TestRefusedBeforeAReset(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	p := redistest.NewProxy(t, s)
 	near := newBarrier(t, open(t, s.Option()), 2, barrier.WithoutMembership())
@@ -165,6 +169,7 @@ func TestRefusedBeforeAReset(t *testing.T) {
 
 // Who never arrived is no member.
 func TestNeverArrived(t *testing.T) {
+	redistest.Together(t)
 	const lease = 300 * time.Millisecond
 	s := redistest.New(t)
 	plain := s.Client(t)
@@ -189,6 +194,7 @@ func TestNeverArrived(t *testing.T) {
 
 // Leave does not wait for Redis longer than the lease, after which Redis goes by itself.
 func TestLeaveIsBoundByTheLease(t *testing.T) {
+	redistest.Together(t)
 	const lease = 500 * time.Millisecond
 	s := redistest.NewProcess(t)
 	b := newBarrier(t, open(t, s.Option()), 2, barrier.WithLease(lease))
@@ -261,6 +267,7 @@ func TestTakenForDeadIsBack(t *testing.T) {
 
 // A party that was taken for dead, and comes again before its client has heard of that, is a member.
 func TestTakenForDeadComesAgain(t *testing.T) {
+	redistest.Together(t)
 	const lease = 900 * time.Millisecond
 	s := redistest.New(t)
 	plain := s.Client(t)
@@ -306,6 +313,7 @@ func (g *gate) Do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResul
 // A read that found the client dead may be answered after the arrival that made it a member again: it was
 // sent when the arrival was on its way.
 func TestTakenForDeadIsHeardLate(t *testing.T) {
+	redistest.Together(t)
 	const lease = 900 * time.Millisecond
 	s := redistest.New(t)
 	var shut, holds atomic.Bool
@@ -346,6 +354,7 @@ func TestTakenForDeadIsHeardLate(t *testing.T) {
 
 // Who finds something else under the key of the members is told which key, and what is there.
 func TestMembersAreForeign(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	plain := s.Client(t)
 	require.NoError(t, plain.Do(t.Context(), plain.B().Set().Key("latchkey_members:{a}").Value("x").Build()).Error())

@@ -20,6 +20,7 @@ import (
 
 // All parties go on together, each generation anew, whichever process and goroutine they are in.
 func TestAwait(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		mine, other := newBarrier(t, open(t, s.Option()), 3), newBarrier(t, open(t, s.Option()), 3)
 		require.Equal(t, 3, mine.Parties())
@@ -56,6 +57,7 @@ func TestAwait(t *testing.T) {
 // A party whose context ends breaks the generation for all the others, at once; and it stays broken until
 // it is reset.
 func TestCancelledPartyBreaks(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		mine, other := newBarrier(t, open(t, s.Option()), 4), newBarrier(t, open(t, s.Option()), 4)
 		quits, stays, far := arrive(t, mine, 1), arrive(t, mine, 2), arrive(t, other, 3)
@@ -98,6 +100,7 @@ func TestCancelledPartyBreaks(t *testing.T) {
 }
 
 func TestReset(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	mine, other := newBarrier(t, open(t, s.Option()), 2), newBarrier(t, open(t, s.Option()), 2)
 	require.NoError(t, mine.Reset(t.Context()), "of one that was never used")
@@ -117,6 +120,7 @@ func TestReset(t *testing.T) {
 // A party that is killed, or stopped, breaks the barrier when its lease is over.
 // Rule 19.
 func TestDeadPartyBreaks(t *testing.T) {
+	redistest.Together(t)
 	const lease = 900 * time.Millisecond
 	for name, signal := range map[string]syscall.Signal{"killed": syscall.SIGKILL, "stopped": redistest.Stop} {
 		t.Run(name, func(t *testing.T) {
@@ -149,6 +153,7 @@ func TestDeadPartyBreaks(t *testing.T) {
 // The last party runs the action, before anybody goes on; one that comes while it runs belongs to the next
 // generation.
 func TestAction(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		var runs, before atomic.Int64
 		acting, proceed := make(chan struct{}, 2), make(chan struct{})
@@ -195,6 +200,7 @@ func TestAction(t *testing.T) {
 
 // An action that fails, panics, or runs while somebody else breaks the generation.
 func TestActionFails(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	failure := errors.New("no disk")
 	c := open(t, s.Option())
@@ -250,6 +256,7 @@ func TestActionFails(t *testing.T) {
 
 // Rule 19.
 func TestActingProcessKilled(t *testing.T) {
+	redistest.Together(t)
 	const lease = 900 * time.Millisecond
 	s := redistest.NewProcess(t)
 	mine := newBarrier(t, open(t, s.Option()), 2)
@@ -266,6 +273,7 @@ func TestActingProcessKilled(t *testing.T) {
 }
 
 func TestParties(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	two, three := newBarrier(t, open(t, s.Option()), 2), newBarrier(t, open(t, s.Option()), 3)
 	w := arrive(t, two, 1)
@@ -282,6 +290,7 @@ func TestParties(t *testing.T) {
 // What Redis has lost breaks the generation: nobody waits for ever.
 // Rule 19.
 func TestLost(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	mine, other := newBarrier(t, open(t, s.Option()), 3), newBarrier(t, open(t, s.Option()), 3)
 	one, two := arrive(t, mine, 1), arrive(t, other, 2)
@@ -315,6 +324,7 @@ func TestLost(t *testing.T) {
 // comes breaks it, and a member that has seen more does away with it, before anybody comes.
 // Rules 19, 20.
 func TestRolledBack(t *testing.T) {
+	redistest.Together(t)
 	for _, member := range []bool{false, true} {
 		t.Run(fmt.Sprint("members ", member), func(t *testing.T) {
 			s := redistest.NewProcess(t)
@@ -357,6 +367,7 @@ func TestRolledBack(t *testing.T) {
 
 // What is left of a barrier whose key was deleted does not break the next generation.
 func TestLeftOver(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	plain := s.Client(t)
 	const lease = 900 * time.Millisecond
@@ -384,6 +395,7 @@ func TestLeftOver(t *testing.T) {
 // that this is not known any more; and not that it broke.
 // Rule 18.
 func TestHearsOfItLate(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	p := redistest.NewProxy(t, s)
 	for broken, want := range map[int]error{0: nil, 30: nil, 40: barrier.ErrForgotten} {
@@ -412,6 +424,7 @@ func TestHearsOfItLate(t *testing.T) {
 
 // An arrival, and an action, may take longer than Redis remembers the command.
 func TestLongWait(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	plain := s.Client(t)
 	forget := func() {
@@ -442,6 +455,7 @@ func TestLongWait(t *testing.T) {
 // does the error outlast its reason.
 // Rule 19.
 func TestErrorWhileWaiting(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	plain := s.Client(t)
 	do := func(command string) {
@@ -479,6 +493,7 @@ func TestErrorWhileWaiting(t *testing.T) {
 
 // An action that does not end does not keep its client from being closed, nor does one that closes it.
 func TestClosedWhileActing(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	c := open(t, s.Option())
 	release, acting := make(chan struct{}), make(chan struct{})
@@ -503,6 +518,7 @@ func TestClosedWhileActing(t *testing.T) {
 
 // Shutdown ends those who wait, and breaks the generation for the others at once.
 func TestShutdown(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	c := open(t, s.Option())
 	const many = 50 // what the client's membership breaks by its end must not overtake the news of any
@@ -531,10 +547,12 @@ func TestShutdown(t *testing.T) {
 
 // A barrier has the methods that are documented, and none of what it is made of.
 func TestMethods(t *testing.T) {
+	redistest.Together(t)
 	redistest.Methods(t, new(barrier.Barrier), "Await", "Broken", "Inspect", "Join", "Leave", "Name", "Parties", "Reset", "Waiting")
 }
 
 func TestBadInput(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	c := open(t, s.Option())
 	for _, name := range []string{"", "a{b", strings.Repeat("n", 1025), "{a}"} {

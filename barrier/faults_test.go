@@ -18,6 +18,7 @@ import (
 
 // An outage that is shorter than the lease is survived; a longer one breaks the generation, and all know.
 func TestRedisStopped(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	const lease = 4 * time.Second
 	mine := newBarrier(t, open(t, s.Option()), 2, barrier.WithLease(lease))
@@ -50,6 +51,7 @@ func TestRedisStopped(t *testing.T) {
 
 // An error says that a context ended, and that Redis is away, when that is so and not otherwise.
 func TestReasonOfAnEarlyEnd(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	healthy, away := newBarrier(t, open(t, s.Option()), 2), newBarrier(t, open(t, s.Option()), 2)
 	w := arrive(t, healthy, 1)
@@ -78,6 +80,7 @@ func TestReasonOfAnEarlyEnd(t *testing.T) {
 
 // Without memory nobody arrives; who is there is renewed, and can give up.
 func TestMemoryIsFull(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	plain := s.Client(t)
 	const lease = 900 * time.Millisecond
@@ -113,6 +116,7 @@ func TestMemoryIsFull(t *testing.T) {
 // told so, or those who were not told that it is broken: an arrival never counts for somebody who has
 // left.
 func TestGiveUpAtAnyMoment(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	const parties, rounds = 4, 150
 	var sides []*barrier.Barrier
@@ -166,6 +170,7 @@ func TestGiveUpAtAnyMoment(t *testing.T) {
 // is no news of ours. Nor is what somebody else publishes, who does not know which generation it is.
 // Rule 25.
 func TestForgedNews(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	plain := s.Client(t)
 	elsewhere := s.Option()

@@ -26,6 +26,7 @@ type visit struct {
 // before the last one came.
 // Rule 17.
 func TestGenerations(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	plain := s.Client(t)
 	const barriers, clients, parties = 8, 4, 6
@@ -101,6 +102,7 @@ func TestGenerations(t *testing.T) {
 // What a wait costs in commands does not depend on how many of a process wait, but for the arrivals
 // themselves.
 func TestCommandsForAnyNumberOfParties(t *testing.T) {
+	redistest.Together(t)
 	for _, parties := range []int{10, 1000} {
 		s := redistest.NewProcess(t)
 		plain := s.Client(t)

@@ -56,6 +56,7 @@ func restore(t testing.TB, plain rueidis.Client, kept map[string]string) {
 // come later.
 // Rule 20.
 func TestPartyDiesAtWork(t *testing.T) {
+	redistest.Together(t)
 	const lease = 900 * time.Millisecond
 	for name, signal := range map[string]syscall.Signal{"killed": syscall.SIGKILL, "stopped": redistest.Stop} {
 		for _, somebodyWaits := range []bool{true, false} {
@@ -103,6 +104,7 @@ func TestPartyDiesAtWork(t *testing.T) {
 // A process that was stopped past its lease finds the barrier broken when it comes, although nobody else
 // has looked.
 func TestStoppedAtWork(t *testing.T) {
+	redistest.Together(t)
 	const lease = 900 * time.Millisecond
 	s := redistest.NewProcess(t)
 	w := redistest.StartWorker(t, "join "+s.Addr+" "+lease.String()+" 1")
@@ -115,6 +117,7 @@ func TestStoppedAtWork(t *testing.T) {
 
 // Without membership only those who wait have a lease, and nothing is sent between two generations.
 func TestWithoutMembership(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		const lease = 600 * time.Millisecond
 		plain := s.Client(t)
@@ -145,6 +148,7 @@ func TestWithoutMembership(t *testing.T) {
 
 // Who leaves is waited for no longer: that breaks a generation in which others have arrived, and no other.
 func TestLeave(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		plain := s.Client(t)
 		mine, other := newBarrier(t, open(t, s.Option()), 2), newBarrier(t, open(t, s.Option()), 2)
@@ -195,6 +199,7 @@ func TestLeave(t *testing.T) {
 // Goroutines and barriers of one name on one client have one membership, which outlives them, and is
 // renewed.
 func TestOneMembership(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t) // the embedded server does not count its commands
 	plain := s.Client(t)
 	const lease, parties = 900 * time.Millisecond, 8
@@ -231,6 +236,7 @@ func TestOneMembership(t *testing.T) {
 
 // A lease that is shorter than the one before is renewed in time, and its end is known to those who wait.
 func TestShorterLease(t *testing.T) {
+	redistest.Together(t)
 	const lease = 900 * time.Millisecond
 	s := redistest.NewProcess(t)
 	c := open(t, s.Option())
@@ -257,6 +263,7 @@ func TestShorterLease(t *testing.T) {
 
 // Barriers of one name on a client have the lease of the last one: nothing is promised that is not renewed.
 func TestLeasesDiffer(t *testing.T) {
+	redistest.Together(t)
 	const lease = 900 * time.Millisecond
 	s := redistest.New(t)
 	c := open(t, s.Option())
@@ -285,6 +292,7 @@ func TestLeasesDiffer(t *testing.T) {
 
 // Those who wait and would look seldom are told of a lease that is over before they would.
 func TestShortLeaseIsTold(t *testing.T) {
+	redistest.Together(t)
 	const lease = 300 * time.Millisecond
 	s := redistest.NewProcess(t)
 	w := arrive(t, newBarrier(t, open(t, s.Option()), 2), 1)
@@ -300,6 +308,7 @@ func TestShortLeaseIsTold(t *testing.T) {
 // An arrival of a party that gave up is not renewed for the sake of the membership, should a failover bring
 // it back.
 func TestArrivalIsBackAgain(t *testing.T) {
+	redistest.Together(t)
 	const lease = 900 * time.Millisecond
 	s := redistest.NewProcess(t)
 	plain := s.Client(t)
@@ -317,6 +326,7 @@ func TestArrivalIsBackAgain(t *testing.T) {
 
 // Redis loses who is a member, and is told again, whether anybody waits or not.
 func TestMembershipIsLost(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	b := newBarrier(t, open(t, s.Option()), 2, barrier.WithLease(time.Second))
 	require.NoError(t, b.Join(t.Context()))
@@ -330,6 +340,7 @@ func TestMembershipIsLost(t *testing.T) {
 // A copy of what began a membership does not begin it again when it arrives after the end.
 // Rule 20.
 func TestLateCopyOfMembership(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	p := redistest.NewProxy(t, s)
 	plain := s.Client(t)
@@ -356,6 +367,7 @@ func TestLateCopyOfMembership(t *testing.T) {
 
 // Who gives up joining is no member, also when that was done, or arrives later.
 func TestJoinIsGivenUp(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	plain := s.Client(t)
 	for _, verdict := range []redistest.Verdict{redistest.LoseReply, redistest.Keep} {
@@ -393,6 +405,7 @@ func TestJoinIsGivenUp(t *testing.T) {
 // A client that is closed leaves all its barriers, at the same time, and is not kept from it by those it
 // cannot reach.
 func TestShutdownLeaves(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	plain := s.Client(t)
 	for _, silent := range []bool{false, true} {
@@ -424,6 +437,7 @@ func TestShutdownLeaves(t *testing.T) {
 // Between two readings nothing runs for a member, and nobody holds its Barrier: its client renews it all the
 // same, for as long as it has not left.
 func TestMemberStaysWhatNobodyHolds(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		lease := 900 * time.Millisecond // longer than a stall of the machine
 		joined := func(c *latchkey.Client) *barrier.Barrier {

@@ -12,6 +12,7 @@ import (
 
 // A client whose Await or Join was refused is no member: its Leave has nothing to send.
 func TestLeaveAfterARefusal(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		plain := s.Client(t)
 		require.NoError(t, plain.Do(t.Context(), plain.B().Set().Key("a").Value("foreign").Build()).Error())
@@ -35,6 +36,7 @@ func TestLeaveAfterARefusal(t *testing.T) {
 
 // Nor does a Leave after that break what others wait in.
 func TestRefusedPartyDisturbsNobody(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	one, other := newBarrier(t, open(t, s.Option()), 2), open(t, s.Option())
 	w := arrive(t, one, 1)

@@ -18,6 +18,7 @@ import (
 
 // Those who wait, in all processes and by any number of goroutines, go on at zero and not before.
 func TestAwait(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		mine, other := newLatch(t, open(t, s.Option())), newLatch(t, open(t, s.Option()))
 		set(t, mine, 3)
@@ -92,6 +93,7 @@ func participates(t testing.TB, l *countdown.Latch, name string, want countdown.
 
 // A latch that was never set lets nobody pass who does not say so, and may be waited for.
 func TestNeverSet(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	c := open(t, s.Option())
 	l, patient := newLatch(t, c), newLatch(t, open(t, s.Option()), countdown.WithWaitForSet())
@@ -134,6 +136,7 @@ func TestNeverSet(t *testing.T) {
 // A latch whose count is stated is set by whoever comes first, to wait or to count, also after it was
 // deleted or lost; and only once.
 func TestStated(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		plain := s.Client(t)
 		var all []*countdown.Latch
@@ -175,6 +178,7 @@ func TestStated(t *testing.T) {
 // However often replies are lost, a latch whose count is stated is set once, each count counts once, and
 // the answer says so.
 func TestStatedWhileRepliesAreLost(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	p := redistest.NewProxy(t, s)
 	l := newLatch(t, open(t, p.Option()), countdown.WithCount(3))
@@ -195,6 +199,7 @@ func TestStatedWhileRepliesAreLost(t *testing.T) {
 
 // A latch with a time to live does not keep its waiters for ever, and they know that it was not open.
 func TestExpires(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		const ttl = time.Second // longer than a stall of the machine
 		l, other := newLatch(t, open(t, s.Option()), countdown.WithTTL(ttl)), newLatch(t, open(t, s.Option()))
@@ -228,6 +233,7 @@ func TestExpires(t *testing.T) {
 
 // Whoever waits for a latch that is deleted, or that Redis has lost, is told so.
 func TestDeletedAndLost(t *testing.T) {
+	redistest.Together(t)
 	for name, end := range map[string]struct {
 		latch func(*testing.T, *redistest.Server, *countdown.Latch)
 		told  error
@@ -254,6 +260,7 @@ func TestDeletedAndLost(t *testing.T) {
 
 // What Java processes do to a latch is understood, and they understand what we do.
 func TestRedisson(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	l := newLatch(t, open(t, s.Option()))
 	plain := s.Client(t)
@@ -292,6 +299,7 @@ func TestRedisson(t *testing.T) {
 
 // Contexts that end, and clients that are closed, end waits at once and leave nothing.
 func TestCancelled(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	c := open(t, s.Option())
 	l := newLatch(t, c, countdown.WithWaitForSet())
@@ -326,11 +334,13 @@ func TestCancelled(t *testing.T) {
 
 // A latch has the methods that are documented, and none of what it is made of.
 func TestMethods(t *testing.T) {
+	redistest.Together(t)
 	redistest.Methods(t, new(countdown.Latch), "Await", "Count", "CountDown", "CountDownAs", "CountDownN", "Delete", "Inspect", "Name",
 		"Rearm", "TrySetCount")
 }
 
 func TestBadInput(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	c := open(t, s.Option(), latchkey.WithMaxWaiters(1))
 	for _, name := range []string{"", "a{b", strings.Repeat("n", 1025), "{a}"} {
@@ -403,6 +413,7 @@ func TestBadInput(t *testing.T) {
 // Waiters who hear of it late learn what became of the generation that they saw, whatever was done since.
 // Rule 18.
 func TestGenerationOfAWaiter(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	l := newLatch(t, open(t, s.Option()))
 	for _, deleted := range []bool{false, true} {

@@ -17,6 +17,7 @@ import (
 // While Redis does not answer, waiters wait and counts are repeated; afterwards everything is as it was
 // counted.
 func TestRedisStopped(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	l, other := newLatch(t, open(t, s.Option())), newLatch(t, open(t, s.Option()))
 	set(t, l, 3)
@@ -45,6 +46,7 @@ func TestRedisStopped(t *testing.T) {
 
 // An error says that a context ended, and that Redis is away, when that is so and not otherwise.
 func TestReasonOfAnEarlyEnd(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	c := open(t, s.Option())
 	l := newLatch(t, c)
@@ -77,6 +79,7 @@ func TestReasonOfAnEarlyEnd(t *testing.T) {
 // Without memory a latch cannot be set, and nothing has changed; what is set can be counted down and
 // deleted.
 func TestMemoryIsFull(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	plain := s.Client(t)
 	l := newLatch(t, open(t, s.Option()))
@@ -120,6 +123,7 @@ func TestMemoryIsFull(t *testing.T) {
 // A waiter that was cut off while a latch with a short time to live was open, and forgotten, still learns
 // that it was.
 func TestHearsOfItAfterTheTTL(t *testing.T) {
+	redistest.Together(t)
 	for name, opened := range map[string]bool{"opened": true, "expired": false} {
 		t.Run(name, func(t *testing.T) {
 			s := redistest.New(t)
@@ -150,6 +154,7 @@ func TestHearsOfItAfterTheTTL(t *testing.T) {
 // Whoever may not publish changes the latch all the same, and is told what was done; the others find out
 // when they ask.
 func TestMayNotPublish(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	plain := s.Client(t)
 	l := newLatch(t, open(t, s.Option()))
@@ -165,6 +170,7 @@ func TestMayNotPublish(t *testing.T) {
 
 // Who has done its work can say so while its client waits for others in Shutdown.
 func TestCountDownDuringShutdown(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	c := open(t, s.Option())
 	l := newLatch(t, c)
@@ -186,6 +192,7 @@ func TestCountDownDuringShutdown(t *testing.T) {
 // A message of somebody else on the channel opens nothing: it is a reason to look.
 // Rule 25.
 func TestForgedNews(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	plain := s.Client(t)
 	l := newLatch(t, open(t, s.Option()))

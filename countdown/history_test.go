@@ -22,6 +22,7 @@ import (
 // it, and each CountDown counted once.
 // Rule 17.
 func TestRounds(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	plain := s.Client(t)
 	const latches, clients, counts, waiters = 8, 4, 4, 4
@@ -110,6 +111,7 @@ func round(ctx context.Context, sides []*countdown.Latch, counts, waiters int) e
 // One CountDown releases 10,000 goroutines in 8 processes; it costs a command in each process, however many
 // wait there.
 func TestTenThousandWaiters(t *testing.T) {
+	redistest.Together(t)
 	const processes, each = 8, 1250
 	s := redistest.NewProcess(t)
 	plain := s.Client(t)
@@ -152,6 +154,7 @@ func TestTenThousandWaiters(t *testing.T) {
 
 // What a wait costs in commands does not depend on how many of a process wait.
 func TestCommandsForAnyNumberOfWaiters(t *testing.T) {
+	redistest.Together(t)
 	cost := func(waiters int) int64 {
 		s := redistest.NewProcess(t)
 		plain := s.Client(t)

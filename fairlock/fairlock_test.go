@@ -15,6 +15,7 @@ import (
 
 // All waiters of all processes are granted in the order in which Redis received them.
 func TestFIFOAcrossClients(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		locks := make([]*fairlock.Lock, 3)
 		for i := range locks {

@@ -21,6 +21,7 @@ import (
 // that.
 // Rule 51.
 func TestDifferentLocksShareScripts(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	c, err := latchkey.New(s.Option())
 	require.NoError(t, err)
@@ -58,6 +59,7 @@ func TestDifferentLocksShareScripts(t *testing.T) {
 // connections break. Nothing is left.
 // Rule 51.
 func TestSharedScriptsWhileConnectionsBreak(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	plain := s.Client(t)
 	const clients, names, goroutines, enough = 2, 16, 24, 2000

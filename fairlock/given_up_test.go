@@ -17,6 +17,7 @@ import (
 // it, although the wait returned before Redis heard of its end.
 // Rule 2.
 func TestTryLockAfterAWaitWasGivenUp(t *testing.T) {
+	redistest.Together(t)
 	kinds := map[string]func(c *latchkey.Client) (*latchkey.Lock, error){
 		"fairlock": func(c *latchkey.Client) (*latchkey.Lock, error) { return fairlock.New(c, "a") },
 		"rlock":    func(c *latchkey.Client) (*latchkey.Lock, error) { return rlock.New(c, "a") },

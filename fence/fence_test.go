@@ -28,6 +28,7 @@ const read = `return redis.call("GET", KEYS[1])`
 // by a read as well. Keys are those of the caller, without the prefix of its client.
 // Rule 43.
 func TestStale(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		plain := s.Client(t)
 		a := open(t, s.Option(), latchkey.WithKeyPrefix("app:"))
@@ -63,6 +64,7 @@ func TestStale(t *testing.T) {
 // What a process knows to have ended is refused without a command.
 // Rule 43.
 func TestHoldHasEnded(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	c := open(t, s.Option())
 	released := hold(t, c, "a")
@@ -106,6 +108,7 @@ func TestHoldHasEnded(t *testing.T) {
 // Holds that are not alone have no token of their own: those that read, also since a moment ago, and those of
 // several servers.
 func TestInvalid(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	c := open(t, s.Option())
 	both := func(h *latchkey.Hold, want error, keys ...string) {
@@ -154,6 +157,7 @@ func TestInvalid(t *testing.T) {
 // than the lock.
 // Rule 43.
 func TestSlots(t *testing.T) {
+	redistest.Together(t)
 	cluster := redistest.NewCluster(t)
 	c := open(t, cluster.Option())
 	h := hold(t, c, "a")
@@ -173,6 +177,7 @@ func TestSlots(t *testing.T) {
 // A copy of a Set that comes late overwrites nothing that was written after it; nor does its second copy.
 // Rule 43.
 func TestLateCopyOfSet(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	plain, p := s.Client(t), redistest.NewProxy(t, s)
 	c := open(t, p.Option())
@@ -192,6 +197,7 @@ func TestLateCopyOfSet(t *testing.T) {
 // However many replies are lost, each Set is done, and nothing is ever set back.
 // Rule 43.
 func TestRepliesOfSetsAreLost(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	plain, p := s.Client(t), redistest.NewProxy(t, s)
 	c := open(t, p.Option())
@@ -213,6 +219,7 @@ func TestRepliesOfSetsAreLost(t *testing.T) {
 // An Eval is sent once: without an answer nobody knows whether it has run, and it has not run twice.
 // Rule 43.
 func TestEvalIsNotRepeated(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	plain, p := s.Client(t), redistest.NewProxy(t, s)
 	c := open(t, p.Option())
@@ -259,6 +266,7 @@ func TestEvalIsNotRepeated(t *testing.T) {
 // A server that refuses writes for now has not run an Eval.
 // Rule 43.
 func TestEvalIsRefused(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	plain, h := s.Client(t), hold(t, open(t, s.Option()), "a")
 	replicas := func(n string) {
@@ -281,6 +289,7 @@ func TestEvalIsRefused(t *testing.T) {
 // A Set waits for a server that is away, and not longer than its hold can be trusted.
 // Rule 43.
 func TestSetWhileRedisIsAway(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	c := open(t, s.Option())
 	l, err := rlock.New(c, "a", rlock.WithLease(2*time.Second))
@@ -306,6 +315,7 @@ func TestSetWhileRedisIsAway(t *testing.T) {
 // The errors of the caller's script come back as Redis sends them, and its nil is no error.
 // Rule 43.
 func TestScriptsOwnErrors(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		h := hold(t, open(t, s.Option()), "a")
 		for script, text := range map[string]string{
@@ -337,6 +347,7 @@ func TestScriptsOwnErrors(t *testing.T) {
 
 // Goroutines that share a hold write at the same time: each is done, and the last number wins.
 func TestConcurrent(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	h := hold(t, open(t, s.Option()), "a")
 	var wg sync.WaitGroup

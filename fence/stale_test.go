@@ -21,6 +21,7 @@ import (
 // done, and all of the next one's are there. The same without the fence loses updates.
 // Rule 43.
 func TestStoppedHolder(t *testing.T) {
+	redistest.Together(t)
 	for _, how := range []string{"fenced", "plain"} {
 		t.Run(how, func(t *testing.T) {
 			s := redistest.NewProcess(t)
@@ -66,6 +67,7 @@ func TestStoppedHolder(t *testing.T) {
 // its process could not know. Redis refuses all 1,000. Without the fence they are done.
 // Rule 43.
 func TestDelayedWrites(t *testing.T) {
+	redistest.Together(t)
 	for _, how := range []string{"fenced", "plain"} {
 		t.Run(how, func(t *testing.T) {
 			s := redistest.NewProcess(t)

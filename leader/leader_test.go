@@ -22,6 +22,7 @@ func nothing(context.Context, leader.Term) error { return nil }
 // leads is known everywhere.
 // Rule 44.
 func TestTurns(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		plain := s.Client(t)
 		one, two := newCandidate(t, open(t, s.Option())), newCandidate(t, open(t, s.Option()))
@@ -71,6 +72,7 @@ func TestTurns(t *testing.T) {
 // nobody leads before that.
 // Rule 44.
 func TestLeaseOutlastsTheFunction(t *testing.T) {
+	redistest.Together(t)
 	const lease = 300 * time.Millisecond
 	for what, end := range map[string]func(*leader.Candidate, *run){
 		"resigned":  func(l *leader.Candidate, _ *run) { l.Resign() },
@@ -101,6 +103,7 @@ func TestLeaseOutlastsTheFunction(t *testing.T) {
 // the same, for two leases, is told of to the hook, once; the next term's token is greater.
 // Rule 44.
 func TestOverrun(t *testing.T) {
+	redistest.Together(t)
 	const lease = time.Second
 	s := redistest.New(t)
 	p := redistest.NewProxy(t, s)
@@ -139,6 +142,7 @@ func TestOverrun(t *testing.T) {
 // A function that returns in time is no overrun, and the lead goes on to the next one.
 // Rule 44.
 func TestReturnsInTime(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	l := newCandidate(t, open(t, s.Option()), leader.WithLease(300*time.Millisecond),
 		leader.WithOverrun(func(leader.Overrun) { t.Error("an overrun") }))
@@ -160,6 +164,7 @@ func TestReturnsInTime(t *testing.T) {
 // of a long one. Its term goes on all the same.
 // Rule 44.
 func TestGrantByMessage(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	one := newCandidate(t, open(t, s.Option()))
 	first := begin(t, one, nil)
@@ -179,6 +184,7 @@ func TestGrantByMessage(t *testing.T) {
 // the hook.
 // Rule 44.
 func TestExit(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	w := redistest.StartWorker(t, s.Addr+" 500 exits")
 	token := w.Next(t, "leads")[0]
@@ -193,6 +199,7 @@ func TestExit(t *testing.T) {
 // The lead is taken away: the context ends at once, and Run campaigns again.
 // Rule 44.
 func TestTakenAway(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	overruns := make(chan leader.Overrun, 1)
 	l := newCandidate(t, open(t, s.Option()), leader.WithOverrun(func(o leader.Overrun) { overruns <- o }))
@@ -210,6 +217,7 @@ func TestTakenAway(t *testing.T) {
 // A preferred candidate is handed the lead, also when others have come before it, and keeps it.
 // Rule 44.
 func TestPreferred(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	plain := s.Client(t)
 	lease := leader.WithLease(time.Second)
@@ -266,6 +274,7 @@ func TestPreferred(t *testing.T) {
 // Those who watch see each leader, and that nobody leads; and an end when theirs has come.
 // Rule 44.
 func TestWatch(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	one := newCandidate(t, open(t, s.Option()))
 	seen := make(chan leader.Leader, 100)
@@ -319,6 +328,7 @@ func TestWatch(t *testing.T) {
 // is held after that.
 // Rule 44.
 func TestStartsCompletelyOrNotAtAll(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	plain := s.Client(t)
 	require.NoError(t, plain.Do(t.Context(), plain.B().Set().Key("latchkey_leader:{a}").Value("x").Build()).Error())
@@ -348,6 +358,7 @@ func TestStartsCompletelyOrNotAtAll(t *testing.T) {
 // Run ends with the error of its context, whatever the function says of that, and with an error of its own.
 // Rule 44.
 func TestRunEndsWithTheContext(t *testing.T) {
+	redistest.Together(t)
 	l := newCandidate(t, open(t, redistest.New(t).Option()))
 	for _, result := range []func(ctx context.Context) error{
 		context.Context.Err, // Canceled: the context of a term is cancelled, whatever ends it
@@ -368,6 +379,7 @@ func TestRunEndsWithTheContext(t *testing.T) {
 
 // A panic of the function gives the lead back, and goes on.
 func TestPanic(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	l := newCandidate(t, open(t, s.Option()))
 	require.PanicsWithValue(t, "mine", func() {
@@ -380,6 +392,7 @@ func TestPanic(t *testing.T) {
 
 // A client that is shut down ends the term, and waits for its function.
 func TestShutdown(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	c := open(t, s.Option())
 	held := make(chan struct{})
@@ -400,6 +413,7 @@ func TestShutdown(t *testing.T) {
 // Redis loses everything: the record is written again.
 // Rule 44.
 func TestFlushed(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	plain := s.Client(t)
 	l := newCandidate(t, open(t, s.Option()), leader.WithLease(300*time.Millisecond))
@@ -421,6 +435,7 @@ func TestFlushed(t *testing.T) {
 // Redis has the record of a greater token than those that it gives out: it was lost, and is caught up with.
 // Rule 44.
 func TestRecordIsAhead(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	plain := s.Client(t)
 	require.NoError(t, plain.Do(t.Context(), plain.B().Hset().Key("latchkey_leader:{a}").FieldValue().
@@ -429,6 +444,7 @@ func TestRecordIsAhead(t *testing.T) {
 }
 
 func TestInvalid(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	c := open(t, s.Option())
 	for name, opts := range map[string][]leader.Option{
@@ -508,6 +524,7 @@ func TestIdleCandidateCostsAWaiter(t *testing.T) {
 
 // A leader is known by its client's id and label, unless its client tells nobody who it is.
 func TestLeaderIsKnown(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	told, untold := open(t, s.Option(), latchkey.WithLabel("billing")), open(t, s.Option(), latchkey.WithoutRecord())
 	for _, c := range []*latchkey.Client{told, untold} {

@@ -62,6 +62,7 @@ var combinations = [][]string{
 // Two and more locks of every kind, and of all kinds, of one client: while they are held nobody else gets
 // one, but readers. After that they are free, and nothing is left.
 func TestSeveralOfOneClient(t *testing.T) {
+	redistest.Together(t)
 	for _, names := range combinations {
 		t.Run(strings.Join(names, "+"), func(t *testing.T) {
 			redistest.Each(t, func(t *testing.T, s *redistest.Server) {
@@ -100,6 +101,7 @@ func TestSeveralOfOneClient(t *testing.T) {
 
 // Somebody else reads one of the locks that are held together, and goes on when they are given back.
 func TestGiveBackBesideAReader(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		names := []string{"read", "read", "read"}
 		mine, reader, other := open(t, s), open(t, s), open(t, s)

@@ -17,6 +17,7 @@ import (
 
 // A hold ends with the first of its locks that is lost. Its Unlock releases the others, and says which one.
 func TestEndsWithTheFirstThatIsLost(t *testing.T) {
+	redistest.Together(t)
 	for name, lose := range map[string]func(t testing.TB, s *redistest.Server){
 		"forced": func(t testing.TB, s *redistest.Server) {
 			forced, err := locks(t, open(t, s), "2")[0].ForceUnlock(t.Context())
@@ -61,6 +62,7 @@ func TestEndsWithTheFirstThatIsLost(t *testing.T) {
 
 // Its context ends before Unlock returns, for all who watch it; also where no command is waited for.
 func TestContextEndsWithUnlock(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		l := newLock(t, locks(t, open(t, s), "1", "2")...)
 		outer := must(t, l)
@@ -91,6 +93,7 @@ func TestContextEndsWithUnlock(t *testing.T) {
 // A lock that is lost while another one is waited for is of no use: all are given back, and it begins again.
 // Rule 35.
 func TestLostWhileWaiting(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		var failed, lost atomic.Int64
 		c := open(t, s, latchkey.WithObserver(latchkey.Observer{
@@ -125,6 +128,7 @@ func TestLostWhileWaiting(t *testing.T) {
 
 // Waits end with their context, and leave nothing.
 func TestCancelled(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		l, others := newLock(t, locks(t, open(t, s), "1", "2", "3")...), locks(t, open(t, s), "1", "2", "3")
 		held := take(t, others[1])
@@ -153,6 +157,7 @@ func TestCancelled(t *testing.T) {
 
 // A hold's context re-enters each of its locks, and a multi-lock of them.
 func TestReentry(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		c := open(t, s)
 		two, three := newLock(t, locks(t, c, "1", "2")...), newLock(t, locks(t, c, "1", "2", "3")...)
@@ -182,6 +187,7 @@ func TestReentry(t *testing.T) {
 }
 
 func TestDo(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		l, others := newLock(t, locks(t, open(t, s), "1", "2")...), locks(t, open(t, s), "1", "2")
 		mine := errors.New("mine")
@@ -212,6 +218,7 @@ func TestDo(t *testing.T) {
 
 // Hooks are called once for each lock.
 func TestHooks(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		calls := make(chan string, 100)
 		say := func(what string) func(latchkey.Event) {
@@ -244,6 +251,7 @@ func TestHooks(t *testing.T) {
 // What was acquired is released again when a hook panics.
 // Rule 27.
 func TestHookPanics(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		l := newLock(t, locks(t, open(t, s, latchkey.WithObserver(latchkey.Observer{Acquired: func(e latchkey.Event) {
 			if e.Name == "2" {
@@ -269,6 +277,7 @@ func TestHookPanics(t *testing.T) {
 // The end of one client ends the wait, and what the others have is given back.
 // Rule 35.
 func TestClosedWhileWaiting(t *testing.T) {
+	redistest.Together(t)
 	for name, end := range map[string]func(c *latchkey.Client) error{
 		"Close":    func(c *latchkey.Client) error { c.Close(); return nil },
 		"Shutdown": func(c *latchkey.Client) error { return c.Shutdown(context.Background()) },
@@ -307,6 +316,7 @@ func isBasket(takes bool) func(request string) bool {
 // A reply, or a request, that is lost: nothing is taken twice, and nothing left.
 // Rule 34.
 func TestReplyLost(t *testing.T) {
+	redistest.Together(t)
 	for name, verdict := range map[string]redistest.Verdict{
 		"reply": redistest.LoseReply, "request": redistest.LoseRequest, "copy arrives late": redistest.Keep,
 	} {
@@ -338,6 +348,7 @@ func TestReplyLost(t *testing.T) {
 
 // Whichever connections are killed, all get their turn.
 func TestConnectionsKilled(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	plain := s.Client(t)
 	l := newLock(t, locks(t, open(t, s), "1", "2", "3")...)
@@ -355,6 +366,7 @@ func TestConnectionsKilled(t *testing.T) {
 
 // Unlock waits no longer than its context, and what it did not wait for goes on.
 func TestUnlockOfASilentServer(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	p := redistest.NewProxy(t, s)
 	c, err := latchkey.New(p.Option())

@@ -28,6 +28,7 @@ var open = locktest.ClientOf
 
 // All are taken, by one who waits for the one that is held, and given back.
 func TestTakesAll(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		a, b := open(t, s), open(t, s)
 		mine, theirs := locks(t, a, "1", "2", "3", "4"), locks(t, b, "1", "2", "3", "4")

@@ -16,12 +16,14 @@ import (
 )
 
 func TestMethods(t *testing.T) {
+	redistest.Together(t)
 	redistest.Methods(t, &multilock.Lock{}, "Do", "DoFor", "Lock", "Names", "TryDo", "TryLock", "TryLockFor")
 	redistest.Methods(t, &multilock.Hold{}, "Context", "Err", "Held", "Names", "Remaining", "Tokens", "Unlock", "Wanted")
 }
 
 // What could not be held together, or not be told apart, is refused.
 func TestInvalid(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	a, b, prefixed := open(t, s), open(t, s), open(t, s, latchkey.WithKeyPrefix("p:"))
 	both, err := rwlock.New(a, "both")
@@ -65,6 +67,7 @@ func TestInvalid(t *testing.T) {
 // The order is that of the keys, and not of the names, or of their mention.
 // Rule 35.
 func TestOrder(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	a, z := open(t, s, latchkey.WithKeyPrefix("a:")), open(t, s, latchkey.WithKeyPrefix("z:"))
 	l, err := multilock.New(locks(t, z, "1")[0], locks(t, a, "3")[0], locks(t, a, "2")[0])
@@ -90,6 +93,7 @@ func TestNoHold(t *testing.T) {
 
 // A lock and a semaphore have one name and two families: Redis tells them apart.
 func TestForeignData(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		c := open(t, s)
 		permits, err := semaphore.New(c, "2", semaphore.WithCapacity(3))

@@ -56,6 +56,7 @@ func names(prefix string, n int) (all []string) {
 // Ten free locks of one client cost one script to take and one to give back.
 // Rule 34.
 func TestCommands(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	l := newLock(t, locks(t, open(t, s), names("", 10)...)...)
 	require.NoError(t, must(t, l).Unlock(t.Context())) // the server learns the scripts
@@ -80,6 +81,7 @@ func TestCommands(t *testing.T) {
 
 // More than one script takes are taken by several.
 func TestMany(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		all := names("n", 2*lua.BasketLimit+1)
 		patient := latchkey.WithCommandTimeout(long) // the embedded server is slow under the race detector
@@ -120,6 +122,7 @@ func mixed(t testing.TB, a, b *latchkey.Client) []*latchkey.Lock {
 
 // Locks of all kinds, and of two clients of two servers, are held together.
 func TestMixed(t *testing.T) {
+	redistest.Together(t)
 	one, two := redistest.New(t), redistest.NewEmbedded(t)
 	a, b := open(t, one), open(t, two)
 	l := newLock(t, mixed(t, a, b)...)
@@ -156,6 +159,7 @@ func TestMixed(t *testing.T) {
 // Whoever waits, waits for one after the other, in one order: nobody waits for ever.
 // Rule 35.
 func TestNoDeadlock(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		clients := []*latchkey.Client{open(t, s), open(t, s), open(t, s)}
 		all := names("l", 6)
@@ -207,6 +211,7 @@ func TestNoDeadlock(t *testing.T) {
 // A lock whose waiters are dead is free, also for TryLock.
 // Rule 34.
 func TestQueueOfTheDead(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		a, b := open(t, s), open(t, s)
 		l := newLock(t, locks(t, a, "1", "2", "3")...)
@@ -223,6 +228,7 @@ func TestQueueOfTheDead(t *testing.T) {
 
 // Goroutines of the process stand in line while a basket holds one of the locks, and get it after that.
 func TestBesideALine(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		c := open(t, s)
 		mine := locks(t, c, "1", "2")
@@ -258,6 +264,7 @@ func TestBesideALine(t *testing.T) {
 
 // In a cluster, those of one slot are taken by one script, and others one by one or slot by slot.
 func TestCluster(t *testing.T) {
+	redistest.Together(t)
 	cluster := redistest.NewCluster(t)
 	connect := func(opts ...latchkey.Option) *latchkey.Client {
 		c, err := latchkey.New(cluster.Option(), opts...)
@@ -326,6 +333,7 @@ func TestCluster(t *testing.T) {
 
 // What is given back because not all could be had leaves nothing taken, whatever its shortest hold is.
 func TestGivenBackWithMinHold(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	mine, other := open(t, s), open(t, s)
 	held := take(t, locks(t, other, "b")[0])

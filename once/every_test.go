@@ -58,6 +58,7 @@ func next[T any](t testing.TB, c <-chan T) T {
 // A job runs once a tick in all processes. Its errors are logged, and count as run.
 // Rule 47.
 func TestEvery(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		const period = 100 * time.Millisecond
 		var logged locktest.Journal
@@ -95,6 +96,7 @@ func TestEvery(t *testing.T) {
 
 // The last tick is kept in Redis. What was missed meanwhile is run, or is not.
 func TestEveryMissed(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	plain := s.Client(t)
 	c := open(t, s.Option())
@@ -118,6 +120,7 @@ func TestEveryMissed(t *testing.T) {
 // A run that is given up is repeated by another process. One that ended is not, also when its context had.
 // Rule 47.
 func TestEveryGivenUp(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	sets(t, s.Client(t), eightYears, 1)
 	var logged locktest.Journal
@@ -155,6 +158,7 @@ func TestEveryGivenUp(t *testing.T) {
 
 // A tick whose runs die again and again is given up.
 func TestEveryDropped(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	sets(t, s.Client(t), eightYears, 1)
 	var logged locktest.Journal
@@ -175,6 +179,7 @@ func TestEveryDropped(t *testing.T) {
 
 // The jitter delays a tick in all processes alike, and Tick does not tell it.
 func TestEveryJitter(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	const period = 200 * time.Millisecond
 	type ran struct{ tick, at time.Time }
@@ -228,6 +233,7 @@ func everyCommands(t *testing.T, lease time.Duration) {
 
 // Outages and lost replies are survived. No tick is left out, and none is run as if for the first time.
 func TestEveryOutage(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	p := redistest.NewProxy(t, s)
 	const period = 100 * time.Millisecond
@@ -263,6 +269,7 @@ func TestEveryOutage(t *testing.T) {
 // The tick is run again after a lease all the same.
 // Rule 47.
 func TestEveryAfterTheClockWasSetBack(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		plain := s.Client(t)
 		last := sets(t, plain, eightYears, 1)

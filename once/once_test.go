@@ -18,6 +18,7 @@ import (
 
 // One of all callers runs it, and the others return when it is done. So do those who come later.
 func TestDo(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		mine, other := newOnce(t, open(t, s.Option())), newOnce(t, open(t, s.Option()))
 		done, err := other.Done(t.Context())
@@ -65,6 +66,7 @@ func TestDo(t *testing.T) {
 // The caller whose function failed gets the error. The next one tries, with the next number, as often as is
 // said.
 func TestFails(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		o := newOnce(t, open(t, s.Option()), once.WithAttempts(3))
 		other := newOnce(t, open(t, s.Option()), once.WithAttempts(3))
@@ -102,6 +104,7 @@ func TestFails(t *testing.T) {
 
 // Between a failure and the next attempt there is a pause, for which whoever is next waits under the lock.
 func TestBackoff(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	const first = 300 * time.Millisecond
 	c := open(t, s.Option())
@@ -135,6 +138,7 @@ func TestBackoff(t *testing.T) {
 
 // A function that panics has failed, and its caller panics.
 func TestPanic(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	o := newOnce(t, open(t, s.Option()))
 	require.PanicsWithError(t, errWork.Error(), func() {
@@ -150,6 +154,7 @@ func TestPanic(t *testing.T) {
 // has lost it to nobody counts.
 // Rule 45.
 func TestStaleRun(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		for name, begun := range map[string]bool{"another runs": true, "nobody runs": false} {
 			t.Run(name, func(t *testing.T) {
@@ -200,6 +205,7 @@ func TestStaleRun(t *testing.T) {
 // Whatever reply is lost, the function runs once, and its end is recorded once.
 // Rule 45.
 func TestReplyLost(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	plain := s.Client(t)
 	for lost := range 6 {
@@ -226,6 +232,7 @@ func TestReplyLost(t *testing.T) {
 // What is done costs one command, and the first time five. Of the goroutines of a process that wait, one
 // asks.
 func TestCommands(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	plain := s.Client(t)
 	c := open(t, s.Option())
@@ -263,6 +270,7 @@ func TestCommands(t *testing.T) {
 
 // A context that ends ends the wait, and what runs. The next one runs it, also when there was a limit.
 func TestCancelled(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	o, other := newOnce(t, open(t, s.Option())), newOnce(t, open(t, s.Option()))
 	first := does(t, o, func(ctx context.Context, _ *once.Run) error { <-ctx.Done(); return context.Cause(ctx) })
@@ -294,6 +302,7 @@ func TestCancelled(t *testing.T) {
 
 // A function that asks for its own outcome would wait for itself.
 func TestReentered(t *testing.T) {
+	redistest.Together(t)
 	o := newOnce(t, open(t, redistest.New(t).Option()))
 	err := o.Do(t.Context(), func(ctx context.Context, _ *once.Run) error { return o.Do(ctx, never(t)) })
 	require.ErrorIs(t, err, latchkey.ErrReentered)
@@ -301,6 +310,7 @@ func TestReentered(t *testing.T) {
 
 // What is done is forgotten after its time, and is run again then.
 func TestForgotten(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		o := newOnce(t, open(t, s.Option()), once.WithTTL(time.Second))
 		began := time.Now()
@@ -323,6 +333,7 @@ func TestForgotten(t *testing.T) {
 // WithSpacing counts from the beginning of a run: what has taken longer is forgotten a second after its end,
 // and what failed is run again at once.
 func TestSpacing(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		o := newOnce(t, open(t, s.Option()), once.WithSpacing(2*time.Second))
 		require.ErrorIs(t, o.Do(t.Context(), func(context.Context, *once.Run) error { return context.Canceled }), context.Canceled)
@@ -365,6 +376,7 @@ func isDone(t *testing.T, o *once.Once) bool {
 
 // Outages that end in time are not noticed, wherever they begin. A client that is closed says so.
 func TestOutage(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	c := open(t, s.Option())
 	o := newOnce(t, c)
@@ -387,6 +399,7 @@ func TestOutage(t *testing.T) {
 // Redis has lost everything while the function ran: it is not known whether another has run since.
 // Rule 45.
 func TestRunIsLost(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	plain := s.Client(t)
 	o := newOnce(t, open(t, s.Option()))
@@ -400,6 +413,7 @@ func TestRunIsLost(t *testing.T) {
 
 // Bad arguments are refused, and nothing is done.
 func TestInvalid(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	c := open(t, s.Option())
 	mute := func() *latchkey.Client {
@@ -452,6 +466,7 @@ func TestInvalid(t *testing.T) {
 
 // Foreign data is left alone, and named.
 func TestForeignData(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	plain := s.Client(t)
 	c := open(t, s.Option())
@@ -470,6 +485,7 @@ func TestForeignData(t *testing.T) {
 
 // TryDo waits for a server that does not answer for no longer than a command may take.
 func TestTryDoOfASilentServer(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	o := newOnce(t, open(t, s.Option(), latchkey.WithCommandTimeout(500*time.Millisecond)))
 	done, err := o.Done(t.Context())

@@ -43,6 +43,7 @@ func gives(text string) func(context.Context, *once.Run) ([]byte, error) {
 // Those who come while it runs get what it gave. Who comes later has it run again.
 // Rule 46.
 func TestShare(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		mine, other := open(t, s.Option()), open(t, s.Option())
 		ends := make(chan struct{})
@@ -78,6 +79,7 @@ func TestShare(t *testing.T) {
 
 // An error is an outcome: the others get its text. It is forgotten as well.
 func TestShareFails(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	mine, other := open(t, s.Option()), open(t, s.Option())
 	for _, long := range []bool{false, true} {
@@ -113,6 +115,7 @@ func TestShareFails(t *testing.T) {
 // A runner that gives up, or panics, is replaced by the next one.
 // Rule 46.
 func TestShareIsReplaced(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		mine, other := open(t, s.Option()), open(t, s.Option())
 		first := share(t, mine, func(ctx context.Context, _ *once.Run) ([]byte, error) {
@@ -149,6 +152,7 @@ func TestShareIsReplaced(t *testing.T) {
 // A runner that has lost its lock to another one gets its result with an error, and the others do not get it.
 // Rule 46.
 func TestShareIsStale(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	mine, other := open(t, s.Option()), open(t, s.Option())
 	ends, fresh := make(chan struct{}), make(chan struct{})
@@ -168,6 +172,7 @@ func TestShareIsStale(t *testing.T) {
 
 // It costs five commands alone.
 func TestShareCommands(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	plain := s.Client(t)
 	c := open(t, s.Option())
@@ -181,6 +186,7 @@ func TestShareCommands(t *testing.T) {
 
 // Whatever reply is lost, the function runs once.
 func TestShareReplyLost(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	for lost := int64(1); lost <= 5; lost++ {
 		p := redistest.NewProxy(t, s)
@@ -204,6 +210,7 @@ func TestShareReplyLost(t *testing.T) {
 
 // Nothing is remembered for longer than a minute.
 func TestShareIsForgotten(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	plain := s.Client(t)
 	_, err := once.Share(t.Context(), open(t, s.Option()), "a", gives("x"))

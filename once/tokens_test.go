@@ -16,6 +16,7 @@ import (
 // before its clock was set back. What is to be run is run all the same, with a token that is greater still.
 // Rule 45.
 func TestRecordIsAhead(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		plain := s.Client(t)
 		ahead := time.Now().Add(time.Hour).UnixMicro()

@@ -43,6 +43,7 @@ func users(t testing.TB, servers []*redistest.Server, user string, more []string
 // The access rule of docs/operations.md is enough: who waits hears of a release. With +info it is enough for
 // WithUptime.
 func TestAccess(t *testing.T) {
+	redistest.Together(t)
 	servers := five(t, process)
 	wakes(t, lockOf(t, tenants(t, servers)), lockOf(t, tenants(t, servers)), func() {})
 	careful, err := redlock.New(tenants(t, servers), "b", redlock.WithUptime(time.Second))
@@ -56,6 +57,7 @@ func TestAccess(t *testing.T) {
 
 // Without the channel nothing is announced, and no more is lost than that.
 func TestAccessWithoutTheChannel(t *testing.T) {
+	redistest.Together(t)
 	servers := five(t, process)
 	l := lockOf(t, tenants(t, servers, "resetchannels", "&latchkey_inbox:shop_*"))
 	h := take(t, l)
@@ -69,6 +71,7 @@ func TestAccessWithoutTheChannel(t *testing.T) {
 
 // A user who may use no channel takes turns with one who may.
 func TestAccessWithoutChannels(t *testing.T) {
+	redistest.Together(t)
 	servers := five(t, process)
 	plain := plains(t, servers)
 	polls, hears := lockOf(t, users(t, servers, "poller", nil, latchkey.WithoutPubSub())), lockOf(t, tenants(t, servers))

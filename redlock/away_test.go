@@ -81,6 +81,7 @@ func TestNoMajorityAnswers(t *testing.T) {
 // Inspect and ForceUnlock say of a context that ended what it was, and of servers that did not answer in time
 // that they may have done it all the same.
 func TestAskedOfAll(t *testing.T) {
+	redistest.Together(t)
 	servers := five(t, process)
 	l := lockOf(t, clients(t, servers, latchkey.WithCommandTimeout(300*time.Millisecond)))
 	ask := map[string]func(ctx context.Context) error{
@@ -141,6 +142,7 @@ func rlocks(t testing.TB, servers []*redistest.Server) (release func()) {
 // What was taken without a majority is given back at once, and not by the end of its lease.
 // Rule 37.
 func TestMinorityIsGivenBack(t *testing.T) {
+	redistest.Together(t)
 	servers := five(t, process)
 	plain := plains(t, servers)
 	all := clients(t, servers)
@@ -174,6 +176,7 @@ func proxied(t testing.TB, proxies []*redistest.Proxy, opts ...latchkey.Option) 
 // and after one that has succeeded and whose hold is over.
 // Rule 37.
 func TestLateAnswerIsGivenBack(t *testing.T) {
+	redistest.Together(t)
 	for _, taken := range []bool{false, true} {
 		t.Run(fmt.Sprint("taken ", taken), func(t *testing.T) {
 			servers := five(t, process)
@@ -243,6 +246,7 @@ func contend(t *testing.T, locks []*redlock.Lock, times int64) {
 // Lost replies change nothing: what was taken is found again, and given back.
 // Rule 37.
 func TestLostReplies(t *testing.T) {
+	redistest.Together(t)
 	servers := five(t, process)
 	var lost atomic.Int64
 	var locks []*redlock.Lock
@@ -271,6 +275,7 @@ func TestLostReplies(t *testing.T) {
 // Connections are killed all the while, those of subscriptions and all others: nobody is forgotten.
 // Rule 39.
 func TestConnectionsKilled(t *testing.T) {
+	redistest.Together(t)
 	servers := five(t, process)
 	plain := plains(t, servers)
 	locks := []*redlock.Lock{lockOf(t, clients(t, servers)), lockOf(t, clients(t, servers)), lockOf(t, clients(t, servers))}
@@ -298,6 +303,7 @@ func TestConnectionsKilled(t *testing.T) {
 
 // Foreign data on one server does not matter. On three of them it is an error at once, which names the key.
 func TestForeignData(t *testing.T) {
+	redistest.Together(t)
 	servers := five(t, process)
 	plain := plains(t, servers)
 	l := lockOf(t, clients(t, servers))
@@ -323,6 +329,7 @@ func TestForeignData(t *testing.T) {
 // attempts that meet there must not wait for those that are away.
 // Rule 37.
 func TestContentionWhileServersAreAway(t *testing.T) {
+	redistest.Together(t)
 	for name, way := range away {
 		t.Run(name, func(t *testing.T) {
 			servers := five(t, process)

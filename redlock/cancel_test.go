@@ -17,6 +17,7 @@ import (
 // Callers of several processes give up at any moment, also while the token of an attempt is made known. All
 // servers are well, and nobody is told otherwise.
 func TestNobodyIsAwayWhenCallersGiveUp(t *testing.T) {
+	redistest.Together(t)
 	servers := five(t, process)
 	crowd := lockOf(t, clients(t, servers))
 	other := lockOf(t, clients(t, servers))

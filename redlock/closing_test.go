@@ -25,6 +25,7 @@ var ends = map[string]func(t testing.TB, c *latchkey.Client){
 // A client that is closed is as a server that is away: a hold stays, and others get the lock.
 // Rule 38.
 func TestOneClientCloses(t *testing.T) {
+	redistest.Together(t)
 	for name, end := range ends {
 		t.Run(name, func(t *testing.T) {
 			servers := five(t, process)
@@ -49,6 +50,7 @@ func TestOneClientCloses(t *testing.T) {
 // A hold that has outlived a client is lost by what takes it then, and not because of that client.
 // Rule 38.
 func TestLostAfterOneClientCloses(t *testing.T) {
+	redistest.Together(t)
 	for name, lose := range map[string]func(*testing.T, []*redistest.Server){
 		"forced": func(t *testing.T, servers []*redistest.Server) {
 			held, err := lockOf(t, clients(t, servers)).ForceUnlock(t.Context())
@@ -83,6 +85,7 @@ func TestLostAfterOneClientCloses(t *testing.T) {
 
 // Once the first client is closed nothing is acquired, also not by whoever has the lock.
 func TestNoReentryAfterTheFirstClose(t *testing.T) {
+	redistest.Together(t)
 	servers := five(t, process)
 	all := clients(t, servers)
 	l := lockOf(t, all)
@@ -116,6 +119,7 @@ func TestNoCoordinatorIsLeft(t *testing.T) {
 // waits gets ErrClosed.
 // Rule 38.
 func TestMajorityOfClientsCloses(t *testing.T) {
+	redistest.Together(t)
 	for name, end := range ends {
 		t.Run(name, func(t *testing.T) {
 			servers := five(t, process)
@@ -149,6 +153,7 @@ func TestMajorityOfClientsCloses(t *testing.T) {
 // still released by its Unlock.
 // Rule 37.
 func TestAllClientsClose(t *testing.T) {
+	redistest.Together(t)
 	for name, end := range ends {
 		t.Run(name, func(t *testing.T) {
 			servers := five(t, process)
@@ -177,6 +182,7 @@ func TestAllClientsClose(t *testing.T) {
 // A hold that ended because clients were closed, and is never unlocked, leaves nothing for longer than two
 // leases: the clients that are left do not renew what is no majority.
 func TestNeverUnlockedAfterClose(t *testing.T) {
+	redistest.Together(t)
 	servers := five(t, process)
 	all := clients(t, servers)
 	h := everywhere(t, lockOf(t, all, redlock.WithLease(time.Second)), servers)

@@ -107,6 +107,7 @@ func (c *counted) AfterFunc(func()) (stop func() bool) {
 
 // A context that lives for as long as its process keeps nothing of the turns that were taken with it.
 func TestNothingIsKeptOfATurn(t *testing.T) {
+	redistest.Together(t)
 	servers := five(t, process)
 	ctx := &counted{Context: t.Context(), done: make(chan struct{})}
 	var g sync.WaitGroup
@@ -181,6 +182,7 @@ func TestHolderDies(t *testing.T) {
 // for the others.
 // Rule 39.
 func TestTwoQueues(t *testing.T) {
+	redistest.Together(t)
 	for name, test := range map[string]struct {
 		holds  int64 // each has so many at last: shares are unequal between two queues
 		change func(t *testing.T, servers []*redistest.Server, all []*latchkey.Client, first int)

@@ -13,6 +13,7 @@ import (
 
 // A wait with an end has the lock when it is released before that, as docs/redisson-tests.md says.
 func TestTryLockForIsGranted(t *testing.T) {
+	redistest.Together(t)
 	servers := five(t, redistest.NewEmbedded)
 	a, err := redlock.New(clients(t, servers), "a")
 	require.NoError(t, err)

@@ -38,6 +38,7 @@ var forgetters = map[string]struct {
 // set forward, is enough for another one. A hold that has all servers stays alone until a majority of them
 // is. The token separates the two in both cases.
 func TestServersThatForget(t *testing.T) {
+	redistest.Together(t)
 	for name, way := range forgetters {
 		t.Run(name, func(t *testing.T) {
 			servers := five(t, way.server)
@@ -91,6 +92,7 @@ func TestServersThatForget(t *testing.T) {
 // emptied, and the clock of another one was ahead, they go back.
 // Rule 36.
 func TestTokensOfTheCommonServer(t *testing.T) {
+	redistest.Together(t)
 	for name, emptied := range map[string]bool{"keeps its data": false, "is emptied": true} {
 		t.Run(name, func(t *testing.T) {
 			var servers []*redistest.Server
@@ -133,6 +135,7 @@ func TestTokensOfTheCommonServer(t *testing.T) {
 // The trust in a hold is less than its leases, by what the clocks of the servers may differ.
 // Rule 38.
 func TestTrustIsLessThanTheLease(t *testing.T) {
+	redistest.Together(t)
 	const lease = 10 * time.Second
 	l := lockOf(t, clients(t, five(t, redistest.NewEmbedded)), redlock.WithFixedLease(lease))
 	for range 20 {
@@ -146,6 +149,7 @@ func TestTrustIsLessThanTheLease(t *testing.T) {
 // The trust after a renewal counts from when that was sent, and not from its answer.
 // Rule 38.
 func TestRenewalsAreDelayed(t *testing.T) {
+	redistest.Together(t)
 	const lease = 3 * time.Second
 	servers := five(t, process)
 	proxies := make([]*redistest.Proxy, 5)
@@ -183,6 +187,7 @@ func TestRenewalsAreDelayed(t *testing.T) {
 // What arrives after the end of a hold is no part of it.
 // Rule 37.
 func TestPartAfterTheEnd(t *testing.T) {
+	redistest.Together(t)
 	servers := five(t, redistest.NewEmbedded)
 	l := lockOf(t, clients(t, servers))
 	h := take(t, l)

@@ -76,6 +76,7 @@ func TestMajorityIsLost(t *testing.T) {
 // are restarted, one after the other, and its token does not change.
 // Rule 38.
 func TestRollingRestart(t *testing.T) {
+	redistest.Together(t)
 	servers := five(t, process)
 	l := lockOf(t, clients(t, servers), redlock.WithLease(1500*time.Millisecond))
 	other := lockOf(t, clients(t, servers))
@@ -105,6 +106,7 @@ func TestRollingRestart(t *testing.T) {
 
 // ForceUnlock takes the lock away everywhere: the holder hears of it, who waits gets it.
 func TestForceUnlock(t *testing.T) {
+	redistest.Together(t)
 	servers := five(t, process)
 	l, other := lockOf(t, clients(t, servers)), lockOf(t, clients(t, servers))
 	held, err := l.ForceUnlock(t.Context())
@@ -152,6 +154,7 @@ func retaken(t testing.TB, h *latchkey.Hold, s *redistest.Server, i int) {
 // ForceUnlock is heard of on servers that were taken again as well, whose own tokens are greater than the one
 // that all name.
 func TestForceUnlockOfWhatWasRetaken(t *testing.T) {
+	redistest.Together(t)
 	servers := five(t, process)[:3]
 	l, other := lockOf(t, clients(t, servers), redlock.WithLease(time.Hour)), lockOf(t, clients(t, servers))
 	h := everywhere(t, l, servers)
@@ -172,6 +175,7 @@ func TestForceUnlockOfWhatWasRetaken(t *testing.T) {
 
 // A longest hold is over when it is, although the servers were taken again meanwhile.
 func TestLongestHoldOfWhatWasRetaken(t *testing.T) {
+	redistest.Together(t)
 	const longest = 3 * time.Second
 	servers := five(t, process)[:3]
 	h := everywhere(t, lockOf(t, clients(t, servers), redlock.WithMaxHold(longest)), servers)
@@ -225,6 +229,7 @@ func TestTrustShrinks(t *testing.T) {
 // Parts that are lost while others are being taken, by ForceUnlock here, are no part of a majority.
 // Rule 37.
 func TestForceUnlockDuringAttempts(t *testing.T) {
+	redistest.Together(t)
 	servers := five(t, redistest.NewEmbedded)
 	// Lua in Go keeps an answer back for most of a second where other tests want the machine, too. Here it is
 	// not about servers that are silent.

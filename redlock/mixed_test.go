@@ -19,6 +19,7 @@ import (
 
 // A part is an rlock of that name on its server: each excludes the other.
 func TestPartsAreLocks(t *testing.T) {
+	redistest.Together(t)
 	servers := five(t, process)
 	all := clients(t, servers)
 	l := lockOf(t, all)
@@ -46,6 +47,7 @@ func TestPartsAreLocks(t *testing.T) {
 
 // A lock over several servers can be one of several locks.
 func TestInAMultilock(t *testing.T) {
+	redistest.Together(t)
 	servers := five(t, process)
 	other := clients(t, servers[:1])[0]
 	single, err := rlock.New(other, "b")
@@ -69,6 +71,7 @@ func TestInAMultilock(t *testing.T) {
 
 // Two clients of one server are found out at the first attempt.
 func TestTwoClientsOfOneServer(t *testing.T) {
+	redistest.Together(t)
 	servers := five(t, process)
 	twice := append(slices.Clone(servers[:4]), servers[2])
 	l := lockOf(t, clients(t, twice))
@@ -80,6 +83,7 @@ func TestTwoClientsOfOneServer(t *testing.T) {
 
 // A server that does not say at once who it is does not hold up the first attempt, and is found out later.
 func TestTwoClientsOfOneSlowServer(t *testing.T) {
+	redistest.Together(t)
 	servers := five(t, process)
 	slow := redistest.NewProxy(t, servers[2])
 	all := append(clients(t, servers[:4]), proxied(t, []*redistest.Proxy{slow})...)
@@ -103,6 +107,7 @@ func TestTwoClientsOfOneSlowServer(t *testing.T) {
 
 // Clients that have not reached their servers yet are as servers that are away.
 func TestLazyClients(t *testing.T) {
+	redistest.Together(t)
 	servers := five(t, process)
 	servers[0].Kill()
 	servers[1].Kill()
@@ -122,6 +127,7 @@ func TestLazyClients(t *testing.T) {
 // it counts at once.
 // Rule 38.
 func TestUptime(t *testing.T) {
+	redistest.Together(t)
 	const settled = 3 * time.Second
 	servers := five(t, process)
 	all := clients(t, servers)
@@ -155,6 +161,7 @@ func TestUptime(t *testing.T) {
 
 // The embedded server does not say for how long it is up: it never counts.
 func TestUptimeIsUnknown(t *testing.T) {
+	redistest.Together(t)
 	l := lockOf(t, clients(t, five(t, redistest.NewEmbedded)), redlock.WithUptime(time.Second))
 	_, err := l.TryLock(t.Context())
 	require.ErrorContains(t, err, "section (server) is not supported")

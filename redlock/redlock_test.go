@@ -38,6 +38,7 @@ func process(t testing.TB) *redistest.Server { return redistest.NewProcess(t) }
 
 // One at a time has it, tokens grow, and a release wakes who waits.
 func TestOneAtATime(t *testing.T) {
+	redistest.Together(t)
 	for name, kind := range map[string]func(testing.TB) *redistest.Server{"process": process, "embedded": redistest.NewEmbedded} {
 		t.Run(name, func(t *testing.T) {
 			servers := five(t, kind)
@@ -82,6 +83,7 @@ func TestOneAtATime(t *testing.T) {
 }
 
 func TestBadInput(t *testing.T) {
+	redistest.Together(t)
 	servers := five(t, redistest.NewEmbedded)
 	all := clients(t, servers)
 	for name, given := range map[string][]*latchkey.Client{
@@ -103,6 +105,7 @@ func TestBadInput(t *testing.T) {
 
 // Two servers may be away; with three there is an error within the command timeout, and nothing is left.
 func TestServersAway(t *testing.T) {
+	redistest.Together(t)
 	servers := five(t, process)
 	all := clients(t, servers, latchkey.WithCommandTimeout(500*time.Millisecond))
 	lock, err := redlock.New(all, "a", redlock.WithLease(2*time.Second))
@@ -138,6 +141,7 @@ func TestServersAway(t *testing.T) {
 
 // Tokens that are proposed do not run away from the servers' clocks.
 func TestTokensStayNearTheClock(t *testing.T) {
+	redistest.Together(t)
 	servers := five(t, process)
 	lock, err := redlock.New(clients(t, servers), "a")
 	require.NoError(t, err)
@@ -154,6 +158,7 @@ func TestTokensStayNearTheClock(t *testing.T) {
 
 // Do says that the lock was taken away while its function ran, whoever finds out.
 func TestDoIsForced(t *testing.T) {
+	redistest.Together(t)
 	servers := five(t, process)
 	mine, err := redlock.New(clients(t, servers, latchkey.WithoutPubSub()), "a") // so the release finds out
 	require.NoError(t, err)
@@ -173,6 +178,7 @@ func TestDoIsForced(t *testing.T) {
 
 // A majority that is gone is no majority, although one server had the lock until the end.
 func TestUnlockOfWhatIsGone(t *testing.T) {
+	redistest.Together(t)
 	servers := five(t, process)
 	plain := plains(t, servers)
 	l, err := redlock.New(clients(t, servers), "a")

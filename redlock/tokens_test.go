@@ -29,6 +29,7 @@ func skewed(t *testing.T) (all []*redistest.Server) {
 // the next one: its clock is set far forward just before, and each holder knows nothing of those before it.
 // Rule 36.
 func TestTokensGrowWhileTheMajorityChanges(t *testing.T) {
+	redistest.Together(t)
 	servers := skewed(t)
 	last := int64(0)
 	for round := range 15 {
@@ -116,6 +117,7 @@ func TestTokenIsWrittenOnlyWhereItIsBehind(t *testing.T) {
 // believed, as long as their numbers are tokens.
 // Rule 36.
 func TestCounterOfAMinority(t *testing.T) {
+	redistest.Together(t)
 	day := 24 * time.Hour
 	for name, c := range map[string]struct {
 		counter  string
@@ -175,6 +177,7 @@ func number(at time.Time) string { return strconv.FormatInt(at.UnixMicro(), 10) 
 // is no majority, and the error says why.
 // Rule 36.
 func TestCounterOfAMinorityAndForeignData(t *testing.T) {
+	redistest.Together(t)
 	servers := five(t, redistest.NewEmbedded)[:3]
 	plain := plains(t, servers)
 	require.NoError(t, plain[0].Do(t.Context(), plain[0].B().Set().Key("redisson_lock_token:{a}").Value(number(time.Now().AddDate(0, 0, 3))).Build()).Error())

@@ -28,6 +28,7 @@ func listening(t testing.TB, s *redistest.Server, n int64) {
 // A release wakes who waits, however long that has waited: its pauses are up to 400 ms long by then.
 // Rule 39.
 func TestReleaseWakes(t *testing.T) {
+	redistest.Together(t)
 	servers := five(t, process)
 	wakes(t, lockOf(t, clients(t, servers)), lockOf(t, clients(t, servers)), func() {
 		for _, s := range servers {
@@ -58,6 +59,7 @@ func wakes(t *testing.T, l, other *redlock.Lock, waits func()) {
 // Who hears nothing of a release tries again within 400 ms.
 // Rule 39.
 func TestReleaseIsNotHeard(t *testing.T) {
+	redistest.Together(t)
 	servers := five(t, process)
 	l, deaf := lockOf(t, clients(t, servers)), lockOf(t, clients(t, servers, latchkey.WithoutPubSub()))
 	for range 3 {
@@ -75,6 +77,7 @@ func TestReleaseIsNotHeard(t *testing.T) {
 
 // Goroutines that share a lock stand in a line, and one of them at a time asks.
 func TestLine(t *testing.T) {
+	redistest.Together(t)
 	servers := five(t, process)
 	plain := plains(t, servers)
 	l := lockOf(t, clients(t, servers, latchkey.WithMaxWaiters(10)))
@@ -147,6 +150,7 @@ func (o *told) count(what string) int {
 
 // The hooks of the first client are told of the lock once. Those of the others hear nothing of its parts.
 func TestHooks(t *testing.T) {
+	redistest.Together(t)
 	servers := five(t, process)
 	var first, rest told
 	all := clients(t, servers[:1], latchkey.WithObserver(first.observer()))
@@ -178,6 +182,7 @@ func TestHooks(t *testing.T) {
 
 // A context that holds the lock re-enters it, and no other lock of that name.
 func TestReentry(t *testing.T) {
+	redistest.Together(t)
 	servers := five(t, redistest.NewEmbedded)
 	all := clients(t, servers)
 	l := lockOf(t, all)
@@ -211,6 +216,7 @@ func TestReentry(t *testing.T) {
 
 // A fixed lease and a longest hold end, and then the lock is free.
 func TestHoldEnds(t *testing.T) {
+	redistest.Together(t)
 	for name, o := range map[string]redlock.Option{
 		"fixed": redlock.WithFixedLease(800 * time.Millisecond), "longest": redlock.WithMaxHold(800 * time.Millisecond),
 	} {
@@ -239,6 +245,7 @@ func TestHoldEnds(t *testing.T) {
 // same, also while releases are heard all the time.
 // Rule 39.
 func TestOneServerIsTakenByAnother(t *testing.T) {
+	redistest.Together(t)
 	servers := five(t, process)
 	release := rlocks(t, servers[:1])
 	l, other := lockOf(t, clients(t, servers)), lockOf(t, clients(t, servers))

@@ -50,6 +50,7 @@ const far = 5 * time.Minute
 // by what is reserved at most.
 // Rule 42.
 func TestHandOffOfADeletedKey(t *testing.T) {
+	redistest.Together(t)
 	eachLoss(t, func(t *testing.T, s *redistest.Server, lose func(), ahead int64) {
 		l, err := rlock.New(open(t, s), "a", rlock.WithLease(far))
 		require.NoError(t, err)
@@ -114,6 +115,7 @@ func TestHandOffOfADeletedKey(t *testing.T) {
 // The same of a lock that lingers, which is not offered: it may be taken until its next renewal.
 // Rule 42.
 func TestLingerOfADeletedKey(t *testing.T) {
+	redistest.Together(t)
 	eachLoss(t, func(t *testing.T, s *redistest.Server, lose func(), _ int64) {
 		l := lingering(t, open(t, s), "a", 0, rlock.WithLease(6*time.Second))
 		other, err := rlock.New(open(t, s), "a")
@@ -139,6 +141,7 @@ func TestLingerOfADeletedKey(t *testing.T) {
 // What lingers is not taken any more once its process has read that another one holds the lock.
 // Rule 42.
 func TestLingerEndsWithAnInspect(t *testing.T) {
+	redistest.Together(t)
 	eachLoss(t, func(t *testing.T, s *redistest.Server, lose func(), _ int64) {
 		l := lingering(t, open(t, s), "a", 0, rlock.WithLease(far))
 		other, err := rlock.New(open(t, s), "a")
@@ -167,6 +170,7 @@ func TestLingerEndsWithAnInspect(t *testing.T) {
 // its process has lost its place in the queue, which it finds when it asks.
 // Rule 42.
 func TestHoldOfALostKeyIsAskedAbout(t *testing.T) {
+	redistest.Together(t)
 	for _, what := range []string{"inspect", "place lost"} {
 		t.Run(what, func(t *testing.T) {
 			s := redistest.NewProcess(t)

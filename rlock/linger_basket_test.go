@@ -15,6 +15,7 @@ import (
 // want them. They are given back.
 // Rule 40.
 func TestABasketDoesNotLinger(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		c, plain := open(t, s), s.Client(t)
 		a, b := lingering(t, c, "a", 0), lingering(t, c, "b", 0)

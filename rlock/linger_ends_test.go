@@ -46,6 +46,7 @@ func (w *witness) options() []latchkey.Option {
 // without a word. After that the next hold has a token of its own.
 // Rule 40.
 func TestLingerIsLostQuietly(t *testing.T) {
+	redistest.Together(t)
 	for name, end := range map[string]func(t *testing.T, s *redistest.Server, l *rlock.Lock){
 		"forced by another": func(t *testing.T, s *redistest.Server, _ *rlock.Lock) {
 			other, err := rlock.New(open(t, s), "a")
@@ -88,6 +89,7 @@ func TestLingerIsLostQuietly(t *testing.T) {
 
 // What lingers is renewed.
 func TestLingerIsRenewed(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		const lease = 500 * time.Millisecond // a stall of the machine is shorter than two thirds of it
 		l := lingering(t, open(t, s), "a", 0, rlock.WithLease(lease))
@@ -106,6 +108,7 @@ func TestLingerIsRenewed(t *testing.T) {
 // A client that ends leaves nothing of it in Redis, and says nothing of it.
 // Rule 40.
 func TestLingerEndsWithTheClient(t *testing.T) {
+	redistest.Together(t)
 	for name, end := range map[string]func(*testing.T, *latchkey.Client){
 		"shutdown": func(t *testing.T, c *latchkey.Client) { require.NoError(t, c.Shutdown(t.Context())) },
 		"impatient": func(t *testing.T, c *latchkey.Client) {
@@ -137,6 +140,7 @@ func TestLingerEndsWithTheClient(t *testing.T) {
 
 // Shutdown waits for what is held, and names it: not what lingers, also while that cannot be given back.
 func TestShutdownNamesNoLingeringLock(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	p := redistest.NewProxy(t, s)
 	c, err := latchkey.New(p.Option(), latchkey.WithReleaseTimeout(50*time.Millisecond))
@@ -156,6 +160,7 @@ func TestShutdownNamesNoLingeringLock(t *testing.T) {
 
 // The hooks hear of holds, and not of what becomes of a lock that nobody holds.
 func TestLingerHooks(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		var w witness
 		l := lingering(t, open(t, s, w.options()...), "a", 0)
@@ -175,6 +180,7 @@ func TestLingerHooks(t *testing.T) {
 // A process that dies keeps it for its lease, and not longer.
 // Rule 40.
 func TestLingerOfADeadProcess(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	p := redistest.NewProxy(t, s)
 	c, err := latchkey.New(p.Option())
@@ -197,6 +203,7 @@ func TestLingerOfADeadProcess(t *testing.T) {
 // The message that others want it is lost. Still it ends after its time, also while it is used all the while.
 // Rule 40.
 func TestLingerWhenNothingIsHeard(t *testing.T) {
+	redistest.Together(t)
 	for name, used := range map[string]bool{"idle": false, "busy": true} {
 		t.Run(name, func(t *testing.T) {
 			s := redistest.New(t)
@@ -250,6 +257,7 @@ func deaf(t *testing.T, s *redistest.Server) (*latchkey.Client, *redistest.Proxy
 // Who could not hear that others want it keeps nothing.
 // Rule 40.
 func TestLingerOfTheDeaf(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	c, p := deaf(t, s)
 	plain := s.Client(t)
@@ -278,6 +286,7 @@ func TestLingerOfTheDeaf(t *testing.T) {
 // the lock back, and what lingered has been.
 // Rule 40.
 func TestLingerAfterDeafness(t *testing.T) {
+	redistest.Together(t)
 	for name, before := range map[string]bool{"taken before": true, "taken meanwhile": false} {
 		t.Run(name, func(t *testing.T) {
 			s := redistest.New(t)
@@ -318,6 +327,7 @@ func TestLingerAfterDeafness(t *testing.T) {
 
 // A hold that began with what lingered is lost like any other: its holder and the hooks are told.
 func TestHoldAfterLingerIsLost(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		var w witness
 		l := lingering(t, open(t, s, w.options()...), "a", 0)

@@ -15,6 +15,7 @@ import (
 
 // When ForceUnlock returns, what lingered in its own process is nobody's, though no message has come yet.
 func TestForceUnlockOfWhatLingersHere(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		l := lingering(t, open(t, s), "a", time.Minute)
 		for range 100 {
@@ -36,6 +37,7 @@ func TestForceUnlockOfWhatLingersHere(t *testing.T) {
 // A ForceUnlock elsewhere ends what lingers here as soon as its message has come: from then on the process
 // asks Redis, and does not take what another one has. The next renewal, which would find out, is far away.
 func TestForceUnlockElsewhereOfWhatLingersHere(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		here, there := open(t, s), open(t, s)
 		for n := range 20 {

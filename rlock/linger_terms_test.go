@@ -14,6 +14,7 @@ import (
 // other has done before.
 // Rule 40.
 func TestLingerOfTwoTerms(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		c := open(t, s)
 		long, short := lingering(t, c, "a", 0), lingering(t, c, "a", 20*time.Millisecond)

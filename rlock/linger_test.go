@@ -46,6 +46,7 @@ func free(t *testing.T, l *latchkey.Lock) {
 // Taking a lingering lock again costs no command, and its tokens grow.
 // Rule 40.
 func TestLingers(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		l := lingering(t, open(t, s), "a", 0)
 		last := pair(t, l)
@@ -66,6 +67,7 @@ func TestLingers(t *testing.T) {
 // That is so although nobody has asked for longer than a process hands on without an offer.
 // Rule 40.
 func TestLingerCostsNothing(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	l := lingering(t, open(t, s), "a", 0)
 	plain := s.Client(t)
@@ -85,6 +87,7 @@ func TestLingerCostsNothing(t *testing.T) {
 // The first other process that wants it has it at once.
 // Rule 40.
 func TestLingerEndsWhenOthersWant(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		l := lingering(t, open(t, s), "a", 0)
 		other, err := fairlock.New(open(t, s), "a")
@@ -106,6 +109,7 @@ func TestLingerEndsWhenOthersWant(t *testing.T) {
 // Two processes that use it as fast as they can never wait for the other's linger to end.
 // Rule 40.
 func TestLingerIsNoRace(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		var wg sync.WaitGroup
 		for range 2 {
@@ -129,6 +133,7 @@ func TestLingerIsNoRace(t *testing.T) {
 }
 
 func TestLingerEnds(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		l := lingering(t, open(t, s), "a", 50*time.Millisecond)
 		began := time.Now()
@@ -141,6 +146,7 @@ func TestLingerEnds(t *testing.T) {
 // A TryLock of another client gets a lingering lock, whichever lock of the name it is.
 // Rule 40.
 func TestTryLockEndsLinger(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		l := lingering(t, open(t, s), "a", 0)
 		for name, try := range attempts(t, s, "a") {
@@ -163,6 +169,7 @@ func TestTryLockEndsLinger(t *testing.T) {
 // A lock that is really held is not had, and the owner says so.
 // Rule 40.
 func TestTryLockOfALockThatMayLinger(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		l := lingering(t, open(t, s), "a", 0)
 		for name, try := range attempts(t, s, "a") {

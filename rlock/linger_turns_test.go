@@ -13,6 +13,7 @@ import (
 // again, the lock lingers there as before.
 // Rule 40.
 func TestLingerOfThoseWhoTakeTurns(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	first, second := lingering(t, open(t, s), "a", 0), lingering(t, open(t, s), "a", 0)
 	watch, err := rlock.New(open(t, s), "a")

@@ -20,6 +20,7 @@ import (
 )
 
 func TestLingerOptions(t *testing.T) {
+	redistest.Together(t)
 	c := open(t, redistest.New(t))
 	for _, d := range []time.Duration{-1, 0, time.Millisecond - 1, time.Minute + 1} {
 		_, err := rlock.New(c, "a", rlock.WithLinger(d))
@@ -35,6 +36,7 @@ func TestLingerOptions(t *testing.T) {
 
 // A hold that ends at a time of its own does without.
 func TestLingerOfTimedHolds(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		c, plain := open(t, s), s.Client(t)
 		for name, o := range map[string]rlock.Option{
@@ -57,6 +59,7 @@ func TestLingerOfTimedHolds(t *testing.T) {
 
 // Tokens are reserved again when they are used up, and grow all the while.
 func TestLingerUsesUpItsTokens(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	l, plain := lingering(t, open(t, s), "a", 0), s.Client(t)
 	last := pair(t, l)
@@ -89,6 +92,7 @@ func TestLingerAllocates(t *testing.T) {
 
 // What matters to a hold is its own: its context ends with it, and re-enters nothing after that.
 func TestLingerAndContexts(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		l := lingering(t, open(t, s), "a", 0)
 		first, err := l.Lock(t.Context())
@@ -117,6 +121,7 @@ func TestLingerAndContexts(t *testing.T) {
 
 // What lingers is had by any lock of the name in the process. One that does not linger itself releases it.
 func TestLingerInsideTheProcess(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		c, plain := open(t, s), s.Client(t)
 		l := lingering(t, c, "a", 0)
@@ -156,6 +161,7 @@ func TestLingerInsideTheProcess(t *testing.T) {
 
 // Inspect says of a lock of its own client whether it is held. Of another's it knows that it may linger.
 func TestInspectALingeringLock(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		l := lingering(t, open(t, s), "a", 0)
 		other, err := rlock.New(open(t, s), "a")
@@ -187,6 +193,7 @@ func TestInspectALingeringLock(t *testing.T) {
 // In a cluster each name has an inbox of its own, which stays open while the lock lingers.
 // Rule 40.
 func TestLingerInACluster(t *testing.T) {
+	redistest.Together(t)
 	cluster := redistest.NewCluster(t)
 	dial := func() *latchkey.Client {
 		c, err := latchkey.New(cluster.Option())
@@ -221,6 +228,7 @@ func TestLingerInACluster(t *testing.T) {
 
 // Several processes, with all kinds of uses side by side: one holds at a time, and tokens grow.
 func TestLingerAtRandom(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var inside, last, holds atomic.Int64

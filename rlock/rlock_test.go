@@ -18,6 +18,7 @@ import (
 // However many goroutines wait, one delegate of each process queues in Redis, and they are served in the
 // order in which they came.
 func TestOneDelegate(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		l, err := rlock.New(open(t, s), "a")
 		require.NoError(t, err)

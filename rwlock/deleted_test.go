@@ -28,6 +28,7 @@ var losses = map[string]func(t *testing.T, s *redistest.Server){
 // join those that read, until the next renewal: with a smaller token. Then all of them have lost their holds.
 // Rule 42.
 func TestJoinsOfADeletedKey(t *testing.T) {
+	redistest.Together(t)
 	for what, lose := range losses {
 		t.Run(what, func(t *testing.T) {
 			s := redistest.NewProcess(t)
@@ -58,6 +59,7 @@ func TestJoinsOfADeletedKey(t *testing.T) {
 // place in the queue. And the readers are asked about at once.
 // Rule 42.
 func TestReadersOfALostKeyAreAskedAbout(t *testing.T) {
+	redistest.Together(t)
 	for _, what := range []string{"inspect", "place lost"} {
 		t.Run(what, func(t *testing.T) {
 			s := redistest.NewProcess(t)

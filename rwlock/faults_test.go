@@ -45,6 +45,7 @@ func lose(t testing.TB, p *redistest.Proxy, verdict redistest.Verdict, match fun
 
 // A command that gets no answer is repeated, and what it does is done once.
 func TestRepliesLost(t *testing.T) {
+	redistest.Together(t)
 	t.Run("of the first read", func(t *testing.T) {
 		s, p, l := through(t)
 		lose(t, p, redistest.LoseReply, redistest.IsAcquire)
@@ -126,6 +127,7 @@ func TestRepliesLost(t *testing.T) {
 // Copies of commands that arrive when all is over do nothing, or block the lock for about as long as they
 // were late.
 func TestLateCopies(t *testing.T) {
+	redistest.Together(t)
 	const brief = 2500 * time.Millisecond // a quarter of the lease
 	t.Run("of a read takes a free lock", func(t *testing.T) {
 		s, p, l := through(t)
@@ -197,6 +199,7 @@ func TestLateCopies(t *testing.T) {
 // another writer of its process, who would write beside readers, and its release ends it as what it is.
 // Rule 31.
 func TestDowngradeGivenUp(t *testing.T) {
+	redistest.Together(t)
 	for name, verdict := range map[string]redistest.Verdict{"done": redistest.LoseReply, "late": redistest.Keep} {
 		t.Run(name, func(t *testing.T) {
 			s, p, _ := through(t)
@@ -246,6 +249,7 @@ func TestDowngradeGivenUp(t *testing.T) {
 // A downgrade and an Unlock of the same hold meet: it is one or the other, nobody joins what is given back,
 // and nothing is left.
 func TestDowngradeMeetsUnlock(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	l, other := newLock(t, open(t, s)), newLock(t, open(t, s))
 	for range redistest.Rounds(300, 10_000) {
@@ -302,6 +306,7 @@ func readOn(t testing.TB, l *rwlock.Lock) (end func()) {
 // writer asks again.
 // Rule 29.
 func TestWantIsLost(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	p := redistest.NewProxy(t, s)
 	subscriptions, err := rueidis.NewClient(p.Option())
@@ -335,6 +340,7 @@ func TestWantIsLost(t *testing.T) {
 // Subscriptions are killed again and again while readers share the lock: a writer still gets in.
 // Rule 29.
 func TestSubscriptionsKilledWhileReading(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	plain := s.Client(t)
 	var ends []func()
@@ -365,6 +371,7 @@ func TestSubscriptionsKilledWhileReading(t *testing.T) {
 
 // Whatever Redis loses under readers: those of all clients learn it, and who waits is served.
 func TestFlushedUnderReaders(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	short := latchkey.WithLease(3 * time.Second)
 	l, other, waits := newLock(t, open(t, s, short)), newLock(t, open(t, s, short)), newLock(t, open(t, s))
@@ -394,6 +401,7 @@ func TestFlushedUnderReaders(t *testing.T) {
 
 // Redis is restarted empty: readers learn it as soon as it is back, and the tokens still grow.
 func TestRedisRestartedUnderReaders(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	l, other := newLock(t, open(t, s)), newLock(t, open(t, s))
 	readers := []*latchkey.Hold{take(t, l.Read()), take(t, l.Read())}
@@ -422,6 +430,7 @@ func TestRedisRestartedUnderReaders(t *testing.T) {
 
 // While Redis is silent readers hold until their lease ends, others still join, and nobody afterwards.
 func TestRedisStoppedUnderReaders(t *testing.T) {
+	redistest.Together(t)
 	const length = 1500 * time.Millisecond
 	s := redistest.NewProcess(t)
 	l, other := newLock(t, open(t, s, latchkey.WithLease(length))), newLock(t, open(t, s))
@@ -448,6 +457,7 @@ func TestRedisStoppedUnderReaders(t *testing.T) {
 
 // The server stalls in the middle of every hand-off from readers to a writer and back.
 func TestServerStalls(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	l, other := newLock(t, open(t, s)), newLock(t, open(t, s))
 	for range 3 {
@@ -472,6 +482,7 @@ func TestServerStalls(t *testing.T) {
 // The delegate of a process that waits to read gives up: the next in line inherits its place, before a writer
 // that came later, and all read together.
 func TestPlaceOfReadersIsInherited(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		l, other := newLock(t, open(t, s)), newLock(t, open(t, s))
 		h := take(t, other.Write())
@@ -507,6 +518,7 @@ func TestPlaceOfReadersIsInherited(t *testing.T) {
 // The delegate gives up at the very moment in which its process is granted the lock: whoever is in line
 // reads, or a writer behind it is served.
 func TestDelegateOfReadersGivesUp(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	l, other, third := newLock(t, open(t, s)), newLock(t, open(t, s)), newLock(t, open(t, s))
 	for range redistest.Rounds(60, 2000) {
@@ -531,6 +543,7 @@ func TestDelegateOfReadersGivesUp(t *testing.T) {
 // The last reader leaves at the very moment in which others join, with writers in between: nobody holds what
 // was given back, and nothing is left.
 func TestLastReaderLeavesWhileOthersJoin(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		l, other := newLock(t, open(t, s)), newLock(t, open(t, s))
 		var inside atomic.Int64
@@ -572,6 +585,7 @@ func TestLastReaderLeavesWhileOthersJoin(t *testing.T) {
 // What readers hold when their client is closed is released when the last of them unlocks, and those before
 // it learn nothing bad. Shutdown waits as long as it may, and then does the same.
 func TestClosedUnderReaders(t *testing.T) {
+	redistest.Together(t)
 	for name, end := range map[string]func(*latchkey.Client){
 		"close": (*latchkey.Client).Close,
 		"shutdown": func(c *latchkey.Client) {

@@ -14,6 +14,7 @@ import (
 
 // Who writes and re-enters on the terms of a shorter lease keeps the longer one.
 func TestReentryKeepsTheLease(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	c := open(t, s)
 	h := take(t, newLock(t, c, rwlock.WithFixedLease(time.Minute)).Write())
@@ -31,6 +32,7 @@ func TestReentryKeepsTheLease(t *testing.T) {
 
 // A hold that was downgraded is renewed as one that read from the beginning.
 func TestDowngradedIsRenewed(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	h := take(t, newLock(t, open(t, s), rwlock.WithLease(300*time.Millisecond)).Write())
 	require.NoError(t, h.Downgrade(t.Context()))

@@ -19,6 +19,7 @@ import (
 // them, also when the first of them leaves before the next one has run.
 // Rule 29.
 func TestReadersInLineKeepTheirPlace(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	l, other, third := newLock(t, open(t, s)), newLock(t, open(t, s)), newLock(t, open(t, s))
 	const readers = 8

@@ -26,6 +26,7 @@ func await(t testing.TB, a *attempt, d time.Duration) *latchkey.Hold {
 // A writer that died at the head of the queue does not hold up the readers behind it while others read.
 // Rule 28.
 func TestDeadWriterAheadOfReaders(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	reads, other := newLock(t, open(t, s)), newLock(t, open(t, s))
 	p := redistest.NewProxy(t, s)
@@ -58,6 +59,7 @@ func TestDeadWriterAheadOfReaders(t *testing.T) {
 // and Unlock ends it.
 // Rule 31.
 func TestDowngradeWithoutAnswer(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	p := redistest.NewProxy(t, s)
 	c, err := latchkey.New(p.Option())

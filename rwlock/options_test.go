@@ -17,12 +17,14 @@ import (
 )
 
 func TestMethods(t *testing.T) {
+	redistest.Together(t)
 	redistest.Methods(t, &rwlock.Lock{}, "Name", "Read", "Write")
 	require.IsType(t, &latchkey.Lock{}, (*rwlock.Lock).Read(newLock(t, open(t, redistest.New(t)))))
 }
 
 // Bad input is refused at once, and leaves nothing.
 func TestBadInput(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	c := open(t, s)
 	for name, opts := range map[string][]rwlock.Option{
@@ -80,6 +82,7 @@ func TestBadInput(t *testing.T) {
 
 // Only a write hold of a read-write lock is downgraded, and none that has ended.
 func TestBadDowngrade(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	c := open(t, s)
 	other, err := rlock.New(c, "other")
@@ -115,6 +118,7 @@ func TestBadDowngrade(t *testing.T) {
 
 // A name is one kind of primitive: whatever is there of another kind stays as it is.
 func TestMixedUse(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		plain := s.Client(t)
 		dump := func() map[string]string {
@@ -162,6 +166,7 @@ func TestMixedUse(t *testing.T) {
 
 // So many may wait for a name: entries of all clients, and goroutines of one, in both halves together.
 func TestMaxWaiters(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	l := newLock(t, open(t, s, latchkey.WithMaxWaiters(2)))
 	other := newLock(t, open(t, s))
@@ -187,6 +192,7 @@ func TestMaxWaiters(t *testing.T) {
 
 // A shortest hold keeps the lock taken after its Unlock: for a writer where it read, for all where it wrote.
 func TestMinHold(t *testing.T) {
+	redistest.Together(t)
 	const shortest = 500 * time.Millisecond
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		l, other := newLock(t, open(t, s), rwlock.WithMinHold(shortest)), newLock(t, open(t, s))
@@ -214,6 +220,7 @@ func TestMinHold(t *testing.T) {
 
 // A fixed lease and a longest hold end the holds of either half, each its own, and nobody joins them.
 func TestHoldsThatEnd(t *testing.T) {
+	redistest.Together(t)
 	const most, slack = time.Second, 700 * time.Millisecond // the machine may be busy
 	for name, opts := range map[string][]rwlock.Option{
 		"fixed lease":  {rwlock.WithFixedLease(most)},
@@ -257,6 +264,7 @@ func TestHoldsThatEnd(t *testing.T) {
 
 // Readers of one process with different leases share no entry, and each has its own lease.
 func TestLeasesOfReaders(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	c := open(t, s)
 	quick, slow := newLock(t, c, rwlock.WithLease(300*time.Millisecond)), newLock(t, c, rwlock.WithLease(20*time.Second))
@@ -274,6 +282,7 @@ func TestLeasesOfReaders(t *testing.T) {
 // While one goroutine of a process reads and no writer waits, further readers cost no command. The first and
 // the last cost one each.
 func TestReadersCostNothing(t *testing.T) {
+	redistest.Together(t)
 	const goroutines, rounds = 64, 50
 	s := redistest.NewProcess(t)
 	plain := s.Client(t)
@@ -312,6 +321,7 @@ func TestReadersCostNothing(t *testing.T) {
 
 // Hooks hear of each reader, also of one that joins, and of each that loses the lock.
 func TestHooks(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	var mu sync.Mutex
 	heard := map[string][]latchkey.Event{}

@@ -15,6 +15,7 @@ import (
 // later, and the readers beside it notice nothing.
 // Rule 30.
 func TestReaderKilled(t *testing.T) {
+	redistest.Together(t)
 	const length = 1200 * time.Millisecond
 	t.Run("alone", func(t *testing.T) {
 		s := redistest.NewProcess(t)
@@ -56,6 +57,7 @@ func TestReaderKilled(t *testing.T) {
 
 // A process that writes is killed while readers wait: they read at most its lease and 100 ms later.
 func TestWriterKilled(t *testing.T) {
+	redistest.Together(t)
 	const length = 1200 * time.Millisecond
 	s := redistest.NewProcess(t)
 	l, other := newLock(t, open(t, s)), newLock(t, open(t, s))
@@ -80,6 +82,7 @@ func TestWriterKilled(t *testing.T) {
 // A process that reads is stopped past its lease: a writer gets in, and the reader knows at its first
 // instruction.
 func TestReaderStoppedPastItsLease(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	l := newLock(t, open(t, s))
 	reader := start(t, s, "read", time.Second)
@@ -102,6 +105,7 @@ func TestReaderStoppedPastItsLease(t *testing.T) {
 // A process that stopped while it waited to read is granted the lock by message. It costs the writer behind
 // it one short lease, however many of its goroutines wait, and the readers beside it nothing.
 func TestStoppedReaderIsGranted(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	l, other := newLock(t, open(t, s)), newLock(t, open(t, s))
 	h := take(t, l.Write())
@@ -130,6 +134,7 @@ func TestStoppedReaderIsGranted(t *testing.T) {
 // Processes with waiting readers are killed: they are skipped as soon as Redis has seen their connections
 // close.
 func TestKilledReadersAreSkipped(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	plain := s.Client(t)
 	l, other := newLock(t, open(t, s)), newLock(t, open(t, s))
@@ -158,6 +163,7 @@ func TestKilledReadersAreSkipped(t *testing.T) {
 
 // ForceUnlock takes the lock away from the readers of all processes, and each of them hears of it at once.
 func TestForceUnlockOfReadersElsewhere(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	l := newLock(t, open(t, s))
 	var readers []*redistest.Worker

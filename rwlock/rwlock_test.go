@@ -47,6 +47,7 @@ func newLock(t testing.TB, c *latchkey.Client, opts ...rwlock.Option) *rwlock.Lo
 
 // Readers read together, and writers write alone.
 func TestHalves(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		mine, other := newLock(t, open(t, s)), newLock(t, open(t, s))
 		one, two := take(t, mine.Read()), take(t, other.Read())
@@ -77,6 +78,7 @@ func TestHalves(t *testing.T) {
 
 // A hold that ends at a time of its own ends by then in Redis, too, when it is downgraded.
 func TestDowngradeKeepsTheEnd(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	plain := s.Client(t)
 	h := take(t, newLock(t, open(t, s), rwlock.WithFixedLease(3*time.Second)).Write())
@@ -90,6 +92,7 @@ func TestDowngradeKeepsTheEnd(t *testing.T) {
 
 // Whoever reads in a process that still believes to write ends that belief.
 func TestReadEndsALostWrite(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	plain := s.Client(t)
 	l := newLock(t, open(t, s))

@@ -87,6 +87,7 @@ func (c *crowd) end() {
 // are, no token is used twice, and nothing is left behind.
 // Rule 41.
 func TestPassedOnAtRandom(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		const capacity = 5
 		c := crowd{capacity: capacity}
@@ -115,6 +116,7 @@ func TestPassedOnAtRandom(t *testing.T) {
 // A process that is busy with permits lets another one have some within its span.
 // Rule 41.
 func TestOthersGetPermitsWithinTheSpan(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	const capacity, span = 4, 100 * time.Millisecond
 	c := crowd{capacity: capacity}
@@ -151,6 +153,7 @@ func TestOthersGetPermitsWithinTheSpan(t *testing.T) {
 // What is lost ends the hold and the passing on. Those in the line compete again, and nobody is forgotten.
 // Rule 41.
 func TestLossEndsThePassingOn(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		sem := newSemaphore(t, open(t, s.Option(), latchkey.WithLease(1500*time.Millisecond)), semaphore.WithCapacity(1), generous)
 		other := newSemaphore(t, open(t, s.Option()))
@@ -205,6 +208,7 @@ func forget(t testing.TB, s *redistest.Server) error {
 // end, and what is held when the client closes can be released.
 // Rule 41.
 func TestClosedWhilePassingOn(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		watch := newSemaphore(t, open(t, s.Option()))
 		for n := range 20 {
@@ -256,6 +260,7 @@ func TestClosedWhilePassingOn(t *testing.T) {
 // While a part is being given back the rest is not passed on: the part would be taken from who has them next.
 // Rule 41.
 func TestPartIsUnderWay(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		proxy := redistest.NewProxy(t, s)
 		sem := newSemaphore(t, open(t, proxy.Option()), generous)

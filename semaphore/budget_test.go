@@ -48,6 +48,7 @@ func inQueue(t testing.TB, sem *semaphore.Semaphore, n, before int) *attempt {
 // sent. Who queues in Redis for them gets the next that come back.
 // Rule 41.
 func TestPassedOn(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	sem := newSemaphore(t, open(t, s.Option()), generous)
 	p := passable(t, sem, newSemaphore(t, open(t, s.Option())), 2)
@@ -90,6 +91,7 @@ func TestPassedOn(t *testing.T) {
 
 // Nothing is passed on with a budget of no holds, nor of leases that are fixed.
 func TestNotPassedOn(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		for _, opts := range [][]semaphore.Option{
 			{semaphore.WithCapacity(1), semaphore.WithoutLocalHandOff()},
@@ -117,6 +119,7 @@ func TestNotPassedOn(t *testing.T) {
 // When so many holds have begun, who waits in another process has its turn, although others stand in line.
 // Rule 41.
 func TestBudgetOfHolds(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		sem := newSemaphore(t, open(t, s.Option()), semaphore.WithBudget(2, time.Second))
 		other := newSemaphore(t, open(t, s.Option()))
@@ -142,6 +145,7 @@ func TestBudgetOfHolds(t *testing.T) {
 // Permits of a hold that outlasts the span go to who waits in another process.
 // Rule 41.
 func TestBudgetOfTime(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		const span = 300 * time.Millisecond
 		sem := newSemaphore(t, open(t, s.Option()), semaphore.WithBudget(5000, span))
@@ -162,6 +166,7 @@ func TestBudgetOfTime(t *testing.T) {
 // Permits go to the first in the line that wants as many, on the same lease.
 // Rule 41.
 func TestPassedToWhoWantsAsMany(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		c := open(t, s.Option())
 		sem := newSemaphore(t, c, generous)
@@ -188,6 +193,7 @@ func TestPassedToWhoWantsAsMany(t *testing.T) {
 // What is left after a part was given back goes to who is first in Redis.
 // Rule 41.
 func TestRestIsNotPassedOn(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		sem := newSemaphore(t, open(t, s.Option()), generous)
 		p := passable(t, sem, newSemaphore(t, open(t, s.Option())), 2)
@@ -204,6 +210,7 @@ func TestRestIsNotPassedOn(t *testing.T) {
 // Permits that were taken without waiting go back to Redis.
 // Rule 41.
 func TestAttemptIsNotPassedOn(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		sem := newSemaphore(t, open(t, s.Option()), semaphore.WithCapacity(2), generous)
 		for name, take := range map[string]func() (*semaphore.Permits, error){
@@ -225,6 +232,7 @@ func TestAttemptIsNotPassedOn(t *testing.T) {
 // A delegate that gives up leaves its place in the queue to the next in the line, if that wants as many.
 // Rule 41.
 func TestPlaceIsLeft(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		other := newSemaphore(t, open(t, s.Option()), semaphore.WithCapacity(2))
 		for heir := 1; heir <= 2; heir++ {
@@ -252,6 +260,7 @@ func TestPlaceIsLeft(t *testing.T) {
 }
 
 func TestBudgetOptions(t *testing.T) {
+	redistest.Together(t)
 	c := open(t, redistest.New(t).Option())
 	for name, opts := range map[string][]semaphore.Option{
 		"holds":      {semaphore.WithBudget(-1, time.Second)},

@@ -53,6 +53,7 @@ func plainOfDelegate(t testing.TB, sem, other *semaphore.Counting) {
 // queues in Redis for them gets the next that comes back.
 // Rule 41.
 func TestPlainPermitIsPassedOn(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	sem, other := newCounting(t, open(t, s.Option()), yielding), newCounting(t, open(t, s.Option()))
 	plainOfDelegate(t, sem, other)
@@ -78,6 +79,7 @@ func TestPlainPermitIsPassedOn(t *testing.T) {
 // Who comes in another process has its turn before those who came after it, since this one is told.
 // Rule 41.
 func TestPlainPermitYields(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		sem, other := newCounting(t, open(t, s.Option()), yielding), newCounting(t, open(t, s.Option()))
 		plainOfDelegate(t, sem, other)
@@ -102,6 +104,7 @@ func TestPlainPermitYields(t *testing.T) {
 // granted without waiting is not passed on, and neither are several.
 // Rule 41.
 func TestPlainPermitsGoBack(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	for name, budget := range map[string]semaphore.Option{
 		"holds": semaphore.Yielding(1, time.Second),
@@ -151,6 +154,7 @@ func TestPlainPermitsGoBack(t *testing.T) {
 // there is none too many.
 // Rule 41.
 func TestPlainPermitsArePassedOnAtRandom(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		const capacity = 3
 		var all []*semaphore.Counting

@@ -28,6 +28,7 @@ func free(t testing.TB, s *semaphore.Counting, n int) {
 }
 
 func TestCounting(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		sem, other := newCounting(t, open(t, s.Option())), newCounting(t, open(t, s.Option()))
 		require.Equal(t, "a", sem.Name())
@@ -113,6 +114,7 @@ func TestCounting(t *testing.T) {
 
 // A budget cannot be set, but for none.
 func TestCountingWithoutABudget(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	c, err := latchkey.New(s.Option())
 	require.NoError(t, err)

@@ -14,6 +14,7 @@ import (
 // When Redis has lost a semaphore, an old client may be the first to say how many permits there are. The
 // one that is right says so again after a while, and not the other way round.
 func TestCapacityIsSaidAgain(t *testing.T) {
+	redistest.Together(t)
 	semaphore.RedeclareAfter(t, time.Millisecond)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		use := func(c *latchkey.Client, n int) *semaphore.Semaphore {
@@ -49,6 +50,7 @@ func TestCapacityIsSaidAgain(t *testing.T) {
 // The token of plain permits is no reading of the server's clock: in a cluster, where each name has a
 // clock, it would be the first one, and the attempt after it too late, so that it is made again.
 func TestPlainPermitsTellNoClock(t *testing.T) {
+	redistest.Together(t)
 	cluster := redistest.NewClusterOf(t, 1)
 	s, c := cluster.Nodes[0], open(t, cluster.Option())
 	sem, err := semaphore.NewCounting(c, "a", semaphore.WithCapacity(3))

@@ -17,6 +17,7 @@ import (
 )
 
 func TestHolderKilled(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	const length = 1200 * time.Millisecond
 	sem, other := newSemaphore(t, open(t, s.Option()), semaphore.WithCapacity(3)), newSemaphore(t, open(t, s.Option()))
@@ -40,6 +41,7 @@ func TestHolderKilled(t *testing.T) {
 // served.
 // Rule 6.
 func TestKilledHeadIsDropped(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	sem, other := newSemaphore(t, open(t, s.Option()), semaphore.WithCapacity(3)), newSemaphore(t, open(t, s.Option()))
 	held := acquire(t, sem, 2)
@@ -72,6 +74,7 @@ func TestKilledHeadIsDropped(t *testing.T) {
 // A process that stopped while it waits costs one short lease in all, whatever it is granted.
 // Rule 5.
 func TestStoppedWaitersCostOneShortLease(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	sem, other := newSemaphore(t, open(t, s.Option()), semaphore.WithCapacity(3)), newSemaphore(t, open(t, s.Option()))
 	held := acquire(t, sem, 3)
@@ -99,6 +102,7 @@ func TestStoppedWaitersCostOneShortLease(t *testing.T) {
 
 // Rule 4.
 func TestSubscriptionKilled(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	sem, other := newSemaphore(t, open(t, s.Option()), semaphore.WithCapacity(2)), newSemaphore(t, open(t, s.Option()))
 	plain := s.Client(t)
@@ -210,6 +214,7 @@ func repliesLost(t *testing.T, user func(*latchkey.Client) func(context.Context,
 
 // Permits that are renewed while Redis is away are lost in time, and free again afterwards.
 func TestRedisStopped(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	sem := newSemaphore(t, open(t, s.Option(), latchkey.WithLease(500*time.Millisecond)), semaphore.WithCapacity(2))
 	p := acquire(t, sem, 2)
@@ -235,6 +240,7 @@ func TestRedisStopped(t *testing.T) {
 // A semaphore that Redis has lost: holders know within a renewal, and the number is set again by whoever
 // says it.
 func TestRedisRestartsEmpty(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	sem := newSemaphore(t, open(t, s.Option()), semaphore.WithCapacity(2))
 	p := acquire(t, sem, 2)

@@ -14,6 +14,7 @@ import (
 // there are also when it is another one of that process, and nothing is free.
 // Rule 6.
 func TestFirstOfAProcessIsNotItsOldest(t *testing.T) {
+	redistest.Together(t)
 	t.Run("its reply came later", func(t *testing.T) {
 		s := redistest.New(t)
 		reply := make(chan struct{})

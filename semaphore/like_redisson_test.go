@@ -16,6 +16,7 @@ import (
 
 // A wait with an end has its permits when they are released before that.
 func TestTryAcquireForIsGranted(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		a, b := open(t, s.Option()), open(t, s.Option())
 		first, err := semaphore.New(a, "leased", semaphore.WithCapacity(5))
@@ -50,6 +51,7 @@ func TestTryAcquireForIsGranted(t *testing.T) {
 
 // Requests for all that there can be, and for one, have their turns.
 func TestAllOrOne(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		clients := []*latchkey.Client{open(t, s.Option()), open(t, s.Option())}
 		_, err := newCounting(t, clients[0]).TrySetPermits(t.Context(), semaphore.MaxCapacity)

@@ -8,6 +8,7 @@ import (
 )
 
 func TestMethods(t *testing.T) {
+	redistest.Together(t)
 	redistest.Methods(t, &semaphore.Semaphore{}, "Acquire", "AddPermits", "Attach", "Available", "Capacity", "Delete", "Do", "DoFor", "Drain", "InUse",
 		"Inspect", "Name", "SetPermits", "TryAcquire", "TryAcquireFor", "TrySetPermits")
 	redistest.Methods(t, &semaphore.Counting{}, "Acquire", "AddPermits", "Available", "Delete", "Drain", "Name", "Release",

@@ -21,6 +21,7 @@ import (
 //
 // Rule 3.
 func TestGrantOfAnotherKind(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		plain := s.Client(t)
 		one, other := locktest.ClientOf(t, s), locktest.ClientOf(t, s)

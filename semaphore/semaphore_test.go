@@ -77,6 +77,7 @@ func numbers(t testing.TB, s *semaphore.Semaphore, available, inUse int) {
 }
 
 func TestAcquireRelease(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		sem := newSemaphore(t, open(t, s.Option()), semaphore.WithCapacity(5))
 		require.Equal(t, "a", sem.Name())
@@ -160,6 +161,7 @@ func clean(t testing.TB, c rueidis.Client, name, value string) {
 }
 
 func TestCapacity(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		c := open(t, s.Option())
 		sem := newSemaphore(t, c)
@@ -231,6 +233,7 @@ func TestCapacity(t *testing.T) {
 
 // Whoever began last says how many permits there are, whoever comes after.
 func TestCapacityIsARedeploy(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		use := func(c *latchkey.Client, n int) *semaphore.Semaphore {
 			sem := newSemaphore(t, c, semaphore.WithCapacity(n))
@@ -261,6 +264,7 @@ func TestCapacityIsARedeploy(t *testing.T) {
 
 // All begin at once, and the number is right.
 func TestCapacityIsSetWithoutARace(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	const clients, each, capacity = 4, 25, 7
 	var inside, most atomic.Int64
@@ -297,6 +301,7 @@ func TestCapacityIsSetWithoutARace(t *testing.T) {
 // A request for all permits is served although single ones are wanted all the time; with overtaking, these
 // go first.
 func TestLargeRequestsAreNotStarved(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		sem := newSemaphore(t, open(t, s.Option()), semaphore.WithCapacity(5))
 		other := newSemaphore(t, open(t, s.Option()))
@@ -353,6 +358,7 @@ func TestLargeRequestsAreNotStarved(t *testing.T) {
 // One release grants to several, in the order of arrival.
 // Rule 6.
 func TestReleaseGrantsToSeveral(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		sem := newSemaphore(t, open(t, s.Option()), semaphore.WithCapacity(6))
 		other := newSemaphore(t, open(t, s.Option()))
@@ -395,6 +401,7 @@ func TestReleaseGrantsToSeveral(t *testing.T) {
 
 // Rule 7.
 func TestLeases(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		sem := newSemaphore(t, open(t, s.Option(), latchkey.WithLease(900*time.Millisecond)), semaphore.WithCapacity(4))
 		other := newSemaphore(t, open(t, s.Option()))
@@ -433,6 +440,7 @@ func TestLeases(t *testing.T) {
 
 // Renewals of permits race their release, in parts.
 func TestRenewalsRaceReleases(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	c := open(t, s.Option(), latchkey.WithLease(30*time.Millisecond)) // renewed every 10 ms
 	const capacity = 64
@@ -465,6 +473,7 @@ func TestRenewalsRaceReleases(t *testing.T) {
 }
 
 func TestBadInput(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		c, plain := open(t, s.Option()), s.Client(t)
 		tooMany := semaphore.MaxCapacity
@@ -581,6 +590,7 @@ func TestBadInput(t *testing.T) {
 // Requests for more than there are wait aside: they hold up nobody, cost others little, and there are not
 // too many of them.
 func TestWaitingAside(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	sem := newSemaphore(t, open(t, s.Option()), semaphore.WithCapacity(2))
 	patient := newSemaphore(t, open(t, s.Option()), semaphore.WithWaitForCapacity())
@@ -608,6 +618,7 @@ func TestWaitingAside(t *testing.T) {
 // A semaphore whose capacity is said is there for whoever asks, also when it was deleted, and what is set
 // by call stays set.
 func TestSaidAndSet(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		sem := newSemaphore(t, open(t, s.Option()), semaphore.WithCapacity(3))
 		set, err := sem.TrySetPermits(t.Context(), 5)
@@ -640,6 +651,7 @@ func TestSaidAndSet(t *testing.T) {
 
 // Many permits are held, renewed and released without any of them being forgotten.
 func TestHeavyRequests(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	const holds, each = 40, semaphore.MaxPermits
 	sem := newSemaphore(t, open(t, s.Option(), latchkey.WithLease(2*time.Second)), semaphore.WithCapacity(holds*each))
@@ -667,6 +679,7 @@ func TestHeavyRequests(t *testing.T) {
 
 // Releases of parts and of all, at once, give each permit back once.
 func TestPartialReleasesRaceTheFullOne(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	sem := newSemaphore(t, open(t, s.Option()), semaphore.WithCapacity(5))
 	for range 100 {

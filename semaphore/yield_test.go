@@ -36,6 +36,7 @@ func inTurn(t testing.TB, held *semaphore.Permits, all ...*attempt) {
 // Without a word about it, permits are passed on inside the process while nobody else wants them.
 // Rule 41.
 func TestPassedOnWhileNobodyElseWaits(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	sem := newSemaphore(t, open(t, s.Option()), yielding)
 	p := passable(t, sem, newSemaphore(t, open(t, s.Option())), 1)
@@ -58,6 +59,7 @@ func TestPassedOnWhileNobodyElseWaits(t *testing.T) {
 // in line are in the queue, also those who come later.
 // Rule 41.
 func TestYieldsToWhoComes(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	sem, other := newSemaphore(t, open(t, s.Option()), yielding), newSemaphore(t, open(t, s.Option()))
 	p := passable(t, sem, other, 1)
@@ -103,6 +105,7 @@ func behind(t *testing.T, s *redistest.Server) (sem, other *semaphore.Semaphore,
 // Who finds others in the queue lets nobody of its process stand in line behind it.
 // Rule 41.
 func TestYieldsToWhoWaits(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	sem, _, p, all := behind(t, s)
 	before := published(t, s)
@@ -132,6 +135,7 @@ func published(t testing.TB, s *redistest.Server) (n int64) {
 // Who wants more than one permit waits in the queue, and is passed by nobody of its process.
 // Rule 41.
 func TestYieldsToALargerRequest(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	sem, other := newSemaphore(t, open(t, s.Option()), yielding), newSemaphore(t, open(t, s.Option()))
 	p := passable(t, sem, other, 1)
@@ -161,6 +165,7 @@ func TestYieldsToALargerRequest(t *testing.T) {
 // When nobody else has waited for a while, those who come stand in line again.
 // Rule 41.
 func TestStandsInLineAgain(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	sem, other, p, all := behind(t, s)
 	inTurn(t, p, all...)

@@ -52,6 +52,7 @@ func used(t *testing.T, c *latchkey.Client, plain []rueidis.Client, name string)
 
 // A client without subscriptions has one connection, and subscribes to nothing, however it is made.
 func TestSubscribesToNothing(t *testing.T) {
+	redistest.Together(t)
 	lists := func(t *testing.T) (rueidis.ClientOption, []rueidis.Client) {
 		s := redistest.NewProcess(t)
 		o := s.Option()
@@ -92,6 +93,7 @@ func TestSubscribesToNothing(t *testing.T) {
 
 // Check says when Redis does not answer, also without a subscription, and when the client is closed.
 func TestCheckWithoutPubSub(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	c := open(t, s.Option(), latchkey.WithKeyPrefix("shop:"))
 	require.NoError(t, c.Check(t.Context()))

@@ -15,6 +15,7 @@ import (
 
 // Whoever pauses for a minute ends at once when its context does, and when its client is closed.
 func TestPauseEnds(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	h := take(t, newLock(t, open(t, s.Option()), spinlock.WithLease(time.Hour)))
 	slow := spinlock.WithBackoff(time.Minute, time.Minute)
@@ -60,6 +61,7 @@ func TestPauseEnds(t *testing.T) {
 
 // Who polls counts as a waiter, although nobody sees it in Redis.
 func TestTooManyPoll(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	h := take(t, newLock(t, open(t, s.Option()), spinlock.WithLease(time.Hour)))
 	l := newLock(t, open(t, s.Option(), latchkey.WithMaxWaiters(2)), spinlock.WithBackoff(time.Minute, time.Minute))
@@ -81,6 +83,7 @@ func TestTooManyPoll(t *testing.T) {
 
 // However often its connection is killed, a waiter goes on, and has the lock once.
 func TestKilledWhilePolling(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	h := take(t, newLock(t, open(t, s.Option()), spinlock.WithLease(time.Minute)))
 	a := later(t, newLock(t, open(t, s.Option())))
@@ -117,6 +120,7 @@ func judged(p *redistest.Proxy, verdict redistest.Verdict, after int64, then fun
 // has the lock already. One that was lost itself is repeated.
 // Rule 33.
 func TestReplyOfAnAttemptIsLost(t *testing.T) {
+	redistest.Together(t)
 	for name, verdict := range map[string]redistest.Verdict{"reply": redistest.LoseReply, "request": redistest.LoseRequest} {
 		t.Run(name, func(t *testing.T) {
 			s := redistest.NewProcess(t)
@@ -135,6 +139,7 @@ func TestReplyOfAnAttemptIsLost(t *testing.T) {
 // asks.
 // Rule 33.
 func TestCopyOfAnAttemptArrives(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	p := redistest.NewProxy(t, s)
 	h := take(t, newLock(t, open(t, s.Option())))
@@ -168,6 +173,7 @@ func takenOnce(t *testing.T, s *redistest.Server, before, got *latchkey.Hold) {
 // An attempt reaches Redis when its caller has gone, and takes the lock: it is given back.
 // Rule 33.
 func TestCancelledAttemptArrives(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	p := redistest.NewProxy(t, s)
 	h := take(t, newLock(t, open(t, s.Option())))
@@ -187,6 +193,7 @@ func TestCancelledAttemptArrives(t *testing.T) {
 // lock is given back as soon as Redis can be reached.
 // Rule 33.
 func TestReplyOfACancelledAttemptIsLost(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	p := redistest.NewProxy(t, s)
 	h := take(t, newLock(t, open(t, s.Option())))
@@ -221,6 +228,7 @@ func TestReplyOfACancelledAttemptIsLost(t *testing.T) {
 
 // A server that stops answering is waited for, and the lock is had when it is back.
 func TestServerStopsWhilePolling(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	h := take(t, newLock(t, open(t, s.Option()), spinlock.WithLease(time.Minute)))
 	c := open(t, s.Option())

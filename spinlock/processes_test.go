@@ -33,6 +33,7 @@ var check = locktest.Check
 
 // A holder is killed: the first attempt after its lease has the lock.
 func TestHolderKilled(t *testing.T) {
+	redistest.Together(t)
 	const lease = time.Second
 	s := redistest.NewProcess(t)
 	w := redistest.StartWorker(t, s.Addr+" "+lease.String())
@@ -54,6 +55,7 @@ func TestHolderKilled(t *testing.T) {
 
 // A holder that is stopped past its lease knows when it goes on, and takes nothing from the next.
 func TestHolderStopped(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	w := redistest.StartWorker(t, s.Addr+" 500ms")
 	w.Next(t, "held")

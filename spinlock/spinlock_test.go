@@ -20,6 +20,7 @@ import (
 )
 
 func TestOptions(t *testing.T) {
+	redistest.Together(t)
 	c, err := latchkey.Open(redistest.NewEmbedded(t).URL(), latchkey.WithoutPubSub())
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
@@ -49,6 +50,7 @@ func TestOptions(t *testing.T) {
 
 // Where nothing is subscribed to, whoever would have to be told something is refused at once.
 func TestOthersRefuseWithoutPubSub(t *testing.T) {
+	redistest.Together(t)
 	c, err := latchkey.Open(redistest.NewEmbedded(t).URL(), latchkey.WithoutPubSub())
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
@@ -70,6 +72,7 @@ func TestOthersRefuseWithoutPubSub(t *testing.T) {
 
 // An Unlock frees the lock for the next poll, and the waiter never stands in the queue.
 func TestPolls(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		open := func(opts ...latchkey.Option) *latchkey.Client {
 			c, err := latchkey.New(s.Option(), opts...)
@@ -111,6 +114,7 @@ func TestPolls(t *testing.T) {
 
 // Nobody overtakes those who are queued.
 func TestRespectsTheQueue(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	c, err := latchkey.New(s.Option())
 	require.NoError(t, err)
@@ -144,6 +148,7 @@ func TestRespectsTheQueue(t *testing.T) {
 // Also a lock that is free is not taken before those who are queued: the attempt grants it to the first.
 // Rule 33.
 func TestOvertakesNobody(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		spin := newLock(t, open(t, s.Option()))
 		fair, err := fairlock.New(subscribed(t, s.Option()), "a")
@@ -168,6 +173,7 @@ func TestOvertakesNobody(t *testing.T) {
 // A ForceUnlock that the client cannot hear of: the answer to the release says it, and so does Do.
 // Rule 23.
 func TestDoOfWhatWasForced(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		c, err := latchkey.New(s.Option(), latchkey.WithoutPubSub())
 		require.NoError(t, err)

@@ -15,6 +15,7 @@ import (
 )
 
 func TestReentry(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		c := open(t, s.Option())
 		l := newLock(t, c)
@@ -34,6 +35,7 @@ func TestReentry(t *testing.T) {
 
 // What is held for a shortest time stays taken after its Unlock, and a waiter polls until it is over.
 func TestMinHold(t *testing.T) {
+	redistest.Together(t)
 	const shortest = 400 * time.Millisecond
 	s := redistest.New(t)
 	began := time.Now()
@@ -52,6 +54,7 @@ func TestMinHold(t *testing.T) {
 
 // A hold that may not go on for longer is lost at that time, and the next poll has the lock.
 func TestLongestHolds(t *testing.T) {
+	redistest.Together(t)
 	const longest = 400 * time.Millisecond
 	for name, option := range map[string]spinlock.Option{
 		"max hold": spinlock.WithMaxHold(longest), "fixed lease": spinlock.WithFixedLease(longest),
@@ -75,6 +78,7 @@ func TestLongestHolds(t *testing.T) {
 
 // Tokens grow from one kind of lock to the next, and from client to client.
 func TestTokensOfAllLocksGrow(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		c := subscribed(t, s.Option())
 		spin, mute := newLock(t, c), newLock(t, open(t, s.Option()))
@@ -100,6 +104,7 @@ func TestTokensOfAllLocksGrow(t *testing.T) {
 
 // A lock that Redisson holds is somebody else's, until its lease ends or it is deleted.
 func TestRedissonHolds(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		const theirs = "8743c9c0-0795-4907-87fd-6c719a6b4586:1"
 		plain := s.Client(t)

@@ -19,6 +19,7 @@ import (
 
 // A client that cannot connect says why: in the errors of its calls, in the log, and to the hook.
 func TestLazyConnectSaysWhy(t *testing.T) {
+	redistest.Together(t)
 	for name, m := range mistakes(t) {
 		t.Run(name, func(t *testing.T) {
 			var j locktest.Journal
@@ -53,6 +54,7 @@ func TestLazyConnectSaysWhy(t *testing.T) {
 
 // Another reason is logged when it comes, and each once, however often the client dials.
 func TestLazyConnectSaysWhyAnew(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	s.Kill()
 	var (
@@ -90,6 +92,7 @@ func TestLazyConnectSaysWhyAnew(t *testing.T) {
 
 // A call that comes before the first dial is over waits for it: nothing is wrong.
 func TestLazyConnectAtANormalStart(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	var j locktest.Journal
 	option := s.Option()

@@ -34,6 +34,7 @@ func openLazily(t testing.TB, option rueidis.ClientOption, set ...func(*session.
 
 // A service may start before its Redis.
 func TestLazyConnect(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	s.Kill()
 	c, err := openLazily(t, s.Option())
@@ -56,6 +57,7 @@ func TestLazyConnect(t *testing.T) {
 }
 
 func TestLazyConnectWithSentinel(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	option := s.Option()
 	option.Sentinel.MasterSet = "none" // s is no sentinel: there is nothing to connect to
@@ -70,6 +72,7 @@ func TestLazyConnectWithSentinel(t *testing.T) {
 
 // Neither the caller nor Close waits for a server that does not answer.
 func TestLazyConnectToASilentServer(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	s.Stop(t)
 	for _, sentinel := range []string{"", "none"} {
@@ -84,6 +87,7 @@ func TestLazyConnectToASilentServer(t *testing.T) {
 }
 
 func TestLazyConnectIsNotForClusters(t *testing.T) {
+	redistest.Together(t)
 	_, err := openLazily(t, rueidis.ClientOption{InitAddress: []string{"127.0.0.1:1", "127.0.0.1:2"}})
 	require.ErrorIs(t, err, fail.ErrInvalid)
 	cluster := redistest.NewCluster(t)
@@ -100,6 +104,7 @@ func TestLazyConnectIsNotForClusters(t *testing.T) {
 
 // Where commands could overtake each other, a client is refused.
 func TestWrapRefusesSeveralPipes(t *testing.T) {
+	redistest.Together(t)
 	option := redistest.NewCluster(t).Option()
 	for multiplex, valid := range map[int]bool{-1: true, 2: false} {
 		option.PipelineMultiplex, option.DisableCache = multiplex, true

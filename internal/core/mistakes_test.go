@@ -88,6 +88,7 @@ func TestMistakesAreNamed(t *testing.T) {
 
 // An outage ends also for a user who may not send its probe.
 func TestOutageOfAUserWhoMayNotProbe(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	do(t, s.Client(t), "ACL", "SETUSER", "user", "on", ">secret", "+@all", "-persist", "~*", "&*")
 	p := redistest.NewProxy(t, s)

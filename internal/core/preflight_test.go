@@ -21,6 +21,7 @@ import (
 // What every script needs, and the user may not do, is the error of Open, and the reason of a client that
 // connects later.
 func TestOpenSaysWhatTheUserMayNot(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	plain := s.Client(t)
 	for command, says := range map[string]string{"eval": "EVAL", "evalsha": "EVALSHA", "time": "TIME"} {
@@ -47,6 +48,7 @@ func TestOpenSaysWhatTheUserMayNot(t *testing.T) {
 
 // Who gives the address of a Sentinel, and names no master, is told so.
 func TestOpenSaysThatItIsASentinel(t *testing.T) {
+	redistest.Together(t)
 	redistest.Require(t)
 	monitored := redistest.NewProcess(t)
 	sentinel := redistest.NewConfigured(t, fmt.Sprintf("sentinel monitor primary 127.0.0.1 %d 1\n", monitored.Port(t)), "--sentinel")
@@ -70,6 +72,7 @@ func TestOpenSaysThatItIsASentinel(t *testing.T) {
 // Of a server that is too old, Open says so, and a client that connects later. Others are told apart by no
 // version: they count in their own way.
 func TestOpenSaysThatTheServerIsTooOld(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	for version, refused := range map[string]bool{
 		"6.0.16": true, "5.0.14": true, "6.2.0": false, "7.0.15": false, "10.0.0": false, "df-v1.25": false, "": false,
@@ -106,6 +109,7 @@ func TestOpenSaysThatTheServerIsTooOld(t *testing.T) {
 
 // A client finds out by itself that a server refuses scripts with keys that their calls have not named.
 func TestStrictServerIsKnown(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	strict := redistest.NewStrict(t, s)
 	for what, option := range map[string]func() rueidis.ClientOption{"strict": strict.Option, "another": s.Option} {
@@ -125,6 +129,7 @@ func TestStrictServerIsKnown(t *testing.T) {
 // The question by which it finds out begins as all scripts do. Dragonfly would refuse it otherwise, and then
 // be taken for such a server.
 func TestQuestionTellsDragonfly(t *testing.T) {
+	redistest.Together(t)
 	p := redistest.NewProxy(t, redistest.NewProcess(t))
 	var asked atomic.Pointer[string]
 	p.Judge(func(request string) redistest.Verdict {

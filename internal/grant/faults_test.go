@@ -19,6 +19,7 @@ import (
 )
 
 func TestAcquireReplyLost(t *testing.T) {
+	redistest.Together(t)
 	eachThrough(t, func(t *testing.T, s *redistest.Server, p *redistest.Proxy, delegate bool) {
 		l := newLock(t, open(t, p.Option()), "a", delegate)
 		judge, lost := redistest.Once(redistest.LoseReply, redistest.IsAcquire)
@@ -36,6 +37,7 @@ func TestAcquireReplyLost(t *testing.T) {
 }
 
 func TestEnqueueReplyLost(t *testing.T) {
+	redistest.Together(t)
 	eachThrough(t, func(t *testing.T, s *redistest.Server, p *redistest.Proxy, delegate bool) {
 		holder := newLock(t, open(t, s.Option()), "a", delegate)
 		waiter := newLock(t, open(t, p.Option()), "a", delegate)
@@ -53,6 +55,7 @@ func TestEnqueueReplyLost(t *testing.T) {
 
 // Rule 9.
 func TestReleaseReplyLost(t *testing.T) {
+	redistest.Together(t)
 	eachThrough(t, func(t *testing.T, s *redistest.Server, p *redistest.Proxy, delegate bool) {
 		l := newLock(t, open(t, p.Option()), "a", delegate)
 		other := newLock(t, open(t, s.Option()), "a", delegate)
@@ -74,6 +77,7 @@ func TestReleaseReplyLost(t *testing.T) {
 }
 
 func TestReleaseRequestLost(t *testing.T) {
+	redistest.Together(t)
 	eachThrough(t, func(t *testing.T, s *redistest.Server, p *redistest.Proxy, delegate bool) {
 		l := newLock(t, open(t, p.Option()), "a", delegate)
 		h := mustLock(t, l)
@@ -88,6 +92,7 @@ func TestReleaseRequestLost(t *testing.T) {
 // A copy of an acquire that arrives after the release must not keep the lock for nobody.
 // Rule 2.
 func TestLateCopyOfAcquire(t *testing.T) {
+	redistest.Together(t)
 	eachThrough(t, func(t *testing.T, s *redistest.Server, p *redistest.Proxy, delegate bool) {
 		t.Run("takes a free lock", func(t *testing.T) {
 			l := newLock(t, open(t, p.Option()), "a", delegate)
@@ -128,6 +133,7 @@ func TestLateCopyOfAcquire(t *testing.T) {
 // A grant for a tenure that is over is released at once, whichever command queued it.
 // Rule 3.
 func TestGrantForNobodyIsReleased(t *testing.T) {
+	redistest.Together(t)
 	each(t, func(t *testing.T, s *redistest.Server, delegate bool) {
 		a, b := open(t, s.Option()), open(t, s.Option())
 		la, lb := newLock(t, a, "a", delegate), newLock(t, b, "a", delegate)
@@ -148,6 +154,7 @@ func TestGrantForNobodyIsReleased(t *testing.T) {
 
 // Whatever a Lock waits for when its context ends, it returns at once and leaves nothing.
 func TestCancellationAtEveryAwait(t *testing.T) {
+	redistest.Together(t)
 	for await, arrange := range map[string]func(t *testing.T, p *redistest.Proxy, l *lock.Lock) (arrived func() bool){
 		"the reply of the acquire": func(_ *testing.T, p *redistest.Proxy, _ *lock.Lock) func() bool {
 			judge, n := redistest.Once(redistest.Delay, redistest.IsAcquire)
@@ -232,6 +239,7 @@ func TestCancellationAtEveryAwait(t *testing.T) {
 // A grant that races the cancellation is passed on.
 // Rule 3.
 func TestGrantRacesCancellation(t *testing.T) {
+	redistest.Together(t)
 	each(t, func(t *testing.T, s *redistest.Server, delegate bool) {
 		lingeringOrNot(t, delegate, func(t *testing.T, set ...grant.Option) {
 			a, b := newLock(t, open(t, s.Option()), "a", delegate, set...), newLock(t, open(t, s.Option()), "a", delegate, set...)
@@ -249,6 +257,7 @@ func TestGrantRacesCancellation(t *testing.T) {
 }
 
 func TestRedisRestartsEmpty(t *testing.T) {
+	redistest.Together(t)
 	for kind, delegate := range kinds {
 		t.Run(kind, func(t *testing.T) {
 			s := redistest.NewProcess(t)
@@ -278,6 +287,7 @@ func TestRedisRestartsEmpty(t *testing.T) {
 // With Redis away, the hold's context ends no later than its lease after the last renewal was sent; a Lock
 // waits, and is served when Redis is back.
 func TestRedisStopped(t *testing.T) {
+	redistest.Together(t)
 	for kind, delegate := range kinds {
 		t.Run(kind, func(t *testing.T) {
 			s := redistest.NewProcess(t)
@@ -318,6 +328,7 @@ func TestRedisStopped(t *testing.T) {
 }
 
 func TestServerStall(t *testing.T) {
+	redistest.Together(t)
 	for kind, delegate := range kinds {
 		t.Run(kind, func(t *testing.T) {
 			s := redistest.NewProcess(t)
@@ -384,6 +395,7 @@ func nodes(c rueidis.Client) (addrs []string) {
 }
 
 func TestServerRefuses(t *testing.T) {
+	redistest.Together(t)
 	for name, state := range refusals {
 		for kind, delegate := range kinds {
 			t.Run(name+"/"+kind, func(t *testing.T) {
@@ -422,6 +434,7 @@ func TestServerRefuses(t *testing.T) {
 }
 
 func TestScriptFlush(t *testing.T) {
+	redistest.Together(t)
 	for kind, delegate := range kinds {
 		t.Run(kind, func(t *testing.T) {
 			const length = 900 * time.Millisecond // longer than a stall of the machine
@@ -445,6 +458,7 @@ func TestScriptFlush(t *testing.T) {
 
 // The key disappears, or becomes something else, under the holder.
 func TestKeyChangesUnderTheHolder(t *testing.T) {
+	redistest.Together(t)
 	each(t, func(t *testing.T, s *redistest.Server, delegate bool) {
 		plain := s.Client(t)
 		c := open(t, s.Option(), lease(300*time.Millisecond))
@@ -500,6 +514,7 @@ func TestKeyChangesUnderTheHolder(t *testing.T) {
 // gone: the reply says when, and nobody needs to tell.
 // Rule 7.
 func TestLeaseEndIsKnown(t *testing.T) {
+	redistest.Together(t)
 	each(t, func(t *testing.T, s *redistest.Server, delegate bool) {
 		c := open(t, s.Option())
 		holder := "GONE:1"

@@ -15,6 +15,7 @@ import (
 // as well, and come hardly further ahead than they are used.
 // Rule 13.
 func TestNameAheadOfTheClock(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	plain := s.Client(t)
 	now, err := do(t, plain, "TIME").AsIntSlice()

@@ -14,6 +14,7 @@ import (
 // A reply to an acquire with a number that no script says is an error, and nothing of it is believed: the
 // name is as it was, for this client and for all others.
 func TestAbsurdReplies(t *testing.T) {
+	redistest.Together(t)
 	const absurd = "9223372036854775807"
 	for name, reply := range map[string]string{
 		"token":     ":" + absurd + "\r\n",
@@ -53,6 +54,7 @@ func TestAbsurdReplies(t *testing.T) {
 // The server did what it was asked for, and its reply cannot be believed: what the acquire took is given
 // back.
 func TestAbsurdReplyOfAnAcquireThatRan(t *testing.T) {
+	redistest.Together(t)
 	for name, delegate := range kinds {
 		t.Run(name, func(t *testing.T) {
 			s := redistest.New(t)

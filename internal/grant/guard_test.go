@@ -37,6 +37,7 @@ func eachDoer(t *testing.T, test func(t *testing.T, s *redistest.Server, of func
 // silent.
 // Rule 23.
 func TestDoWhenTheReleaseIsNotAnswered(t *testing.T) {
+	redistest.Together(t)
 	eachDoer(t, func(t *testing.T, s *redistest.Server, of func(*session.Client) doer) {
 		do, other := of(open(t, s.Option())), of(open(t, s.Option()))
 		nothing := func(context.Context, *grant.Hold) error { return nil }
@@ -62,6 +63,7 @@ func TestDoWhenTheReleaseIsNotAnswered(t *testing.T) {
 
 // Rule 23.
 func TestDoSaysWhetherItRan(t *testing.T) {
+	redistest.Together(t)
 	eachDoer(t, func(t *testing.T, s *redistest.Server, of func(*session.Client) doer) {
 		do, other := of(open(t, s.Option())), of(open(t, s.Option()))
 		never := func(context.Context, *grant.Hold) error { panic("it ran") }
@@ -89,6 +91,7 @@ func TestDoSaysWhetherItRan(t *testing.T) {
 
 // Rule 23.
 func TestDoSaysThatItMayNotHaveBeenAlone(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	c := open(t, s.Option())
 	l := newLock(t, c, "a", true, grant.WithFixedLease(100*time.Millisecond))
@@ -107,6 +110,7 @@ func TestDoSaysThatItMayNotHaveBeenAlone(t *testing.T) {
 
 // A release that fails when nobody waits for it any more is told to the observer.
 func TestReleaseInTheBackgroundFails(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	failed := make(chan session.Event, 1)
 	c := open(t, s.Option(), lease(500*time.Millisecond), func(o *session.Options) {

@@ -98,6 +98,7 @@ func isOffer(request string) bool { return redistest.Runs(request, "lock/offer")
 // Goroutines of one process pass the lock on without commands, apart from an offer for every 5000 tokens or
 // 20 ms.
 func TestHandOnInside(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	plain := s.Client(t)
 	l := newLock(t, open(t, s.Option()), "a", true)
@@ -118,6 +119,7 @@ func TestHandOnInside(t *testing.T) {
 // a while.
 // Rule 12.
 func TestOthersGetTheirTurn(t *testing.T) {
+	redistest.Together(t)
 	const span = 200 * time.Millisecond // so that a stall of the machine is less than one
 	for name, test := range map[string]struct {
 		deaf bool
@@ -162,6 +164,7 @@ func TestOthersGetTheirTurn(t *testing.T) {
 // When all processes hand on inside, each keeps the lock for the span of its budget, and not until it has
 // heard that others wait: whoever is given the lock by an offer is told with the grant.
 func TestSpansAreKept(t *testing.T) {
+	redistest.Together(t)
 	const span = 40 * time.Millisecond
 	s := redistest.New(t)
 	var mu sync.Mutex
@@ -204,6 +207,7 @@ func TestSpansAreKept(t *testing.T) {
 // and everybody gets further turns.
 // Rule 10.
 func TestOfferGoesAstray(t *testing.T) {
+	redistest.Together(t)
 	for name, verdict := range map[string]redistest.Verdict{
 		"reply lost": redistest.LoseReply, "request lost": redistest.LoseRequest, "copy arrives late": redistest.Keep, "slow": redistest.Delay,
 	} {
@@ -239,6 +243,7 @@ func TestOfferGoesAstray(t *testing.T) {
 // away.
 // Rule 10.
 func TestLateCopyOfOfferWhileHeld(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	p := redistest.NewProxy(t, s)
 	l := newLock(t, open(t, p.Option()), "a", true)
@@ -280,6 +285,7 @@ func TestLateCopyOfOfferWhileHeld(t *testing.T) {
 // offer. With nobody there, both ids are ended.
 // Rule 11.
 func TestOfferCancelled(t *testing.T) {
+	redistest.Together(t)
 	for name, verdict := range map[string]redistest.Verdict{"delayed": redistest.Delay, "lost": redistest.LoseRequest} {
 		for kind, heirs := range map[string]int{"inherited": 1, "alone": 0} {
 			t.Run(name+"/"+kind, func(t *testing.T) {
@@ -324,6 +330,7 @@ func TestOfferCancelled(t *testing.T) {
 // A delegate that gives up leaves its place in the queue to the next goroutine of its process.
 // Rule 11.
 func TestPlaceIsInherited(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		a, b := newLock(t, open(t, s.Option()), "a", true), newLock(t, open(t, s.Option()), "a", true)
 		watch := newLock(t, open(t, s.Option()), "a", true)
@@ -352,6 +359,7 @@ func TestPlaceIsInherited(t *testing.T) {
 // competes again.
 // Rule 8.
 func TestLossEndsTheHandingOn(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		plain := s.Client(t)
 		c := open(t, s.Option(), lease(1500*time.Millisecond))
@@ -386,6 +394,7 @@ func TestLossEndsTheHandingOn(t *testing.T) {
 
 // What is lost between two holds is found out by the next offer, and costs nobody his turn.
 func TestLostBetweenHolds(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t) // the embedded server does not count its commands
 	plain := s.Client(t)
 	var c crowd
@@ -440,6 +449,7 @@ func lockSlowly(t testing.TB, l *lock.Lock) (ctx *slow, got chan *grant.Hold) {
 // What was granted is taken away, and given back by the client itself, before the goroutine that waited for
 // it has gone on.
 func TestRefusedBeforeItIsHeld(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	plain := s.Client(t)
 	mine, other := newLock(t, open(t, s.Option()), "a", false), newLock(t, open(t, s.Option()), "a", false)
@@ -465,6 +475,7 @@ func TestRefusedBeforeItIsHeld(t *testing.T) {
 // An acquire was not waited for, and its waiter was inherited and has got and released the lock, when it
 // arrives.
 func TestLateCopyOfInheritedAcquire(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	p := redistest.NewProxy(t, s)
 	c := open(t, p.Option())
@@ -497,6 +508,7 @@ func TestLateCopyOfInheritedAcquire(t *testing.T) {
 // A context that ends all, then Close: what was passed to a goroutine that gives up is given back before the
 // client goes.
 func TestCloseAfterUnlock(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	plain := s.Client(t)
 	for range redistest.Rounds(400, 2000) {
@@ -531,6 +543,7 @@ func TestCloseAfterUnlock(t *testing.T) {
 // A process unlocks and closes its client while another of its goroutines waits, and the lock is passed to
 // that goroutine: to be offered, or as a hold. It is given back all the same, and not when its lease ends.
 func TestCloseAsTheLockIsPassedOn(t *testing.T) {
+	redistest.Together(t)
 	lingeringOrNot(t, true, func(t *testing.T, set ...grant.Option) {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // the goroutine seldom runs before the client is closed
 		s := redistest.New(t)
@@ -566,6 +579,7 @@ func TestCloseAsTheLockIsPassedOn(t *testing.T) {
 // Unlock and Close come at one moment. Unlock succeeds, and the lock is free: a release that has begun is
 // sent before the client goes, and one that begins later as well.
 func TestCloseBesideUnlock(t *testing.T) {
+	redistest.Together(t)
 	lingeringOrNot(t, true, func(t *testing.T, set ...grant.Option) {
 		s := redistest.New(t)
 		plain := s.Client(t)
@@ -586,6 +600,7 @@ func TestCloseBesideUnlock(t *testing.T) {
 
 // However the loss falls between two holds, the line goes on.
 func TestForcedWhileHandedOn(t *testing.T) {
+	redistest.Together(t)
 	lingeringOrNot(t, true, func(t *testing.T, set ...grant.Option) {
 		s := redistest.New(t)
 		l := newLock(t, open(t, s.Option()), "a", true, set...)
@@ -604,6 +619,7 @@ func TestForcedWhileHandedOn(t *testing.T) {
 
 // A goroutine that gives up in the very moment in which it is passed the lock passes it on, or gives it back.
 func TestTurnRacesCancellation(t *testing.T) {
+	redistest.Together(t)
 	lingeringOrNot(t, true, func(t *testing.T, set ...grant.Option) {
 		s := redistest.New(t)
 		l := newLock(t, open(t, s.Option()), "a", true, set...)
@@ -628,6 +644,7 @@ func TestTurnRacesCancellation(t *testing.T) {
 
 // A hold with a lease of its own goes through Redis, and so does one whose lease differs.
 func TestLeaseOfItsOwnGoesThroughRedis(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		c := open(t, s.Option())
 		for name, option := range map[string]grant.Option{
@@ -673,6 +690,7 @@ func TestLeaseOfItsOwnGoesThroughRedis(t *testing.T) {
 // released.
 // Rule 11.
 func TestShutdownWithALine(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		for range 20 {
 			c := open(t, s.Option())
@@ -704,6 +722,7 @@ func TestShutdownWithALine(t *testing.T) {
 // Tokens of a lock at full speed grow through an empty restart, and stay near the server's clock.
 // Rule 13.
 func TestTokensAtFullSpeed(t *testing.T) {
+	redistest.Together(t)
 	lingeringOrNot(t, true, func(t *testing.T, set ...grant.Option) {
 		s := redistest.NewProcess(t)
 		plain := s.Client(t)

@@ -216,6 +216,7 @@ func (c *scene) run() error {
 // lease is, and whichever waiters left in between.
 // Rule 7.
 func TestLeasesEndForWhoeverIsNext(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	seed := redistest.Seed(t)
 	t.Logf("LATCHKEY_SEED=%d", seed)

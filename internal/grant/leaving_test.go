@@ -45,6 +45,7 @@ func (c tardy) Release(ctx context.Context, e lua.Ending, weight int) (bool, err
 // yet. Nobody holds the lock and nobody else wants it. So it is not refused.
 // Rule 40.
 func TestTryWhileALingeringLockLeaves(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		c, err := core.Open(s.Option(), session.DefaultOptions())
 		require.NoError(t, err)

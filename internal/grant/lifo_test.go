@@ -56,6 +56,7 @@ func (s *stack) TryLock(ctx context.Context) (*grant.Hold, error) { return s.p.T
 
 // That is all. It waits, is fenced, re-enters, and lets who gives up go, as the locks do.
 func TestANewPrimitive(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		locks := make([]*stack, 4)
 		for i := range locks {

@@ -12,6 +12,7 @@ import (
 
 // Shutdown sends away those in line while one of the process still holds, and goes on to.
 func TestShutdownDoesNotWaitInLine(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		c := open(t, s.Option())
 		l := newLock(t, c, "a", true)

@@ -20,6 +20,7 @@ import (
 // A hold that was granted by message has its whole lease soon, not after a third of the short one.
 // Rule 5.
 func TestGrantIsConfirmedSoon(t *testing.T) {
+	redistest.Together(t)
 	for kind, delegate := range kinds {
 		t.Run(kind, func(t *testing.T) {
 			s := redistest.NewProcess(t)
@@ -44,6 +45,7 @@ func TestGrantIsConfirmedSoon(t *testing.T) {
 // An attempt that was given up does nothing when it reaches Redis after all.
 // Rule 2.
 func TestAttemptThatArrivesLate(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	kinds := map[string]func(c *session.Client) func() (undo func(context.Context) error, err error){
 		"lock": func(c *session.Client) func() (func(context.Context) error, error) {
@@ -99,6 +101,7 @@ func undo(h *grant.Hold, err error) (func(context.Context) error, error) {
 // An attempt whose caller gave up long before its time was over is taken back when it arrives after all, also
 // at the end of its time.
 func TestAttemptThatArrivesBeforeItsEnd(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	p := redistest.NewProxy(t, s)
 	c := open(t, p.Option())
@@ -131,6 +134,7 @@ func TestAttemptThatArrivesBeforeItsEnd(t *testing.T) {
 // After an outage one of those who try gets it: attempts from the outage itself are in nobody's way.
 // Rule 2.
 func TestTryLockAfterAnOutage(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	var locks []*lock.Lock
 	for range 5 {
@@ -164,6 +168,7 @@ func TestTryLockAfterAnOutage(t *testing.T) {
 
 // A place in the queue that may have been lost is not reported.
 func TestSequenceOfALostPlace(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	p := redistest.NewProxy(t, s)
 	plain := s.Client(t)

@@ -15,6 +15,7 @@ import (
 
 // A hold whose release is under way is not re-entered: the lock may be somebody else's already.
 func TestReentryDuringUnlock(t *testing.T) {
+	redistest.Together(t)
 	eachThrough(t, func(t *testing.T, s *redistest.Server, p *redistest.Proxy, delegate bool) {
 		l := newLock(t, open(t, p.Option()), "a", delegate)
 		h := mustLock(t, l)
@@ -44,6 +45,7 @@ func TestReentryDuringUnlock(t *testing.T) {
 // The first call of Context may be what finds out that the lease is over, through the context of another
 // hold.
 func TestContextOfAnInnerHoldAfterTheEnd(t *testing.T) {
+	redistest.Together(t)
 	c := open(t, redistest.New(t).Option())
 	for range 20 {
 		l := newLock(t, c, "a", true, grant.WithFixedLease(20*time.Millisecond))
@@ -68,6 +70,7 @@ func TestContextOfAnInnerHoldAfterTheEnd(t *testing.T) {
 
 // However many holds end together, each says so at the instant.
 func TestManyHoldsEndTogether(t *testing.T) {
+	redistest.Together(t)
 	told := make(chan struct{})
 	defer close(told)
 	c := open(t, redistest.New(t).Option(), func(o *session.Options) {
@@ -102,6 +105,7 @@ func TestManyHoldsEndTogether(t *testing.T) {
 
 // A waiter whose re-check meets foreign data leaves the queue with its error.
 func TestForeignDataWhileWaiting(t *testing.T) {
+	redistest.Together(t)
 	each(t, func(t *testing.T, s *redistest.Server, delegate bool) {
 		plain := s.Client(t)
 		l := newLock(t, open(t, s.Option()), "a", delegate)
@@ -121,6 +125,7 @@ func TestForeignDataWhileWaiting(t *testing.T) {
 
 // While Redis is down, Close ends those who wait for it.
 func TestCloseWhileRedisIsDown(t *testing.T) {
+	redistest.Together(t)
 	for kind, delegate := range kinds {
 		t.Run(kind, func(t *testing.T) {
 			s := redistest.NewProcess(t)

@@ -30,6 +30,7 @@ func list(t testing.TB, c rueidis.Client) string {
 // A hold that waited for replicas is known to them; one that could not is undone, and whoever waits next is
 // served.
 func TestReplicas(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	host, port, err := net.SplitHostPort(s.Addr)
 	require.NoError(t, err)
@@ -173,6 +174,7 @@ func TestNotReplicatedInTime(t *testing.T) {
 
 // An attempt that does not wait for others waits for replicas all the same, for as long as they may take.
 func TestReplicasOfAnAttempt(t *testing.T) {
+	redistest.Together(t)
 	c := open(t, redistest.NewProcess(t).Option(), func(o *session.Options) {
 		o.Replicas, o.ReplicaTimeout, o.CommandTimeout = 1, 600*time.Millisecond, 300*time.Millisecond
 	})

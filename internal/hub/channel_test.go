@@ -74,6 +74,7 @@ func indices(of []atomic.Int64) []int {
 
 // A channel that the server refuses is asked for again, and disturbs no other one.
 func TestRefusedChannel(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	plain := s.Client(t)
 	acl := func(rule string) {

@@ -51,6 +51,7 @@ func eventually(t testing.TB, what string, f func() bool) {
 // Channels that nobody listens to any more do not grow without bound, although nothing is unsubscribed; those
 // that somebody does listen to are subscribed again, and told so.
 func TestWhatIsLeftIsBounded(t *testing.T) {
+	redistest.Together(t)
 	hub.Hasty(t, time.Millisecond, 20)
 	s := redistest.New(t)
 	client, plain := s.Client(t), s.Client(t)
@@ -78,6 +79,7 @@ func TestWhatIsLeftIsBounded(t *testing.T) {
 
 // While a hub is suspended the server counts no subscriber of it, and afterwards it does.
 func TestSuspend(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	client, plain := s.Client(t), s.Client(t)
 	source := &hub.Dedicated{Client: client}
@@ -99,6 +101,7 @@ func TestSuspend(t *testing.T) {
 
 // A connection that is lost, or that a killed server takes with it, is replaced.
 func TestLostConnection(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	p := redistest.NewProxy(t, s)
 	client, err := rueidis.NewClient(p.Option())

@@ -23,6 +23,7 @@ func killSubscriptions(t testing.TB, c rueidis.Client) {
 
 // A subscription that stood for a while is back at once, however often it was lost before.
 func TestSubscriptionIsBackSoon(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	plain := s.Client(t)
 	confirmed := make(chan struct{}, 1)
@@ -46,6 +47,7 @@ func TestSubscriptionIsBackSoon(t *testing.T) {
 // subscribed again, and is served long before its poll cap or the end of a lease.
 // Rule 4.
 func TestSubscriptionKilled(t *testing.T) {
+	redistest.Together(t)
 	for kind, delegate := range kinds {
 		t.Run(kind, func(t *testing.T) {
 			s := redistest.NewProcess(t)
@@ -96,6 +98,7 @@ func TestSubscriptionKilled(t *testing.T) {
 
 // The message is lost although the subscription stands: the waiter asks within its poll cap.
 func TestMessageLost(t *testing.T) {
+	redistest.Together(t)
 	for kind, delegate := range kinds {
 		t.Run(kind, func(t *testing.T) {
 			s := redistest.New(t)
@@ -126,6 +129,7 @@ func TestMessageLost(t *testing.T) {
 // A client whose inbox is on a replica hears what the primary publishes, but is not counted there: it is
 // never made an owner by message, beside or instead of the one whom the primary granted.
 func TestSubscriberOnAReplica(t *testing.T) {
+	redistest.Together(t)
 	for kind, delegate := range kinds {
 		t.Run(kind, func(t *testing.T) {
 			primary := redistest.NewProcess(t)
@@ -161,6 +165,7 @@ func TestSubscriberOnAReplica(t *testing.T) {
 // A client that cannot send must not be granted anything: its commands fail while its subscription stands.
 // Rule 5.
 func TestClientThatCannotSendClosesItsInbox(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	p := redistest.NewProxy(t, s)
 	commands, err := rueidis.NewClient(p.Option())

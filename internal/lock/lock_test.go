@@ -21,6 +21,7 @@ import (
 )
 
 func TestLockUnlock(t *testing.T) {
+	redistest.Together(t)
 	each(t, func(t *testing.T, s *redistest.Server, delegate bool) {
 		c := open(t, s.Option())
 		l := newLock(t, c, "a", delegate)
@@ -45,6 +46,7 @@ func TestLockUnlock(t *testing.T) {
 }
 
 func TestGoroutinesExclude(t *testing.T) {
+	redistest.Together(t)
 	each(t, func(t *testing.T, s *redistest.Server, delegate bool) {
 		clients := []*session.Client{open(t, s.Option()), open(t, s.Option())}
 		counter, last := 0, int64(0)
@@ -77,6 +79,7 @@ func TestGoroutinesExclude(t *testing.T) {
 }
 
 func TestTryLock(t *testing.T) {
+	redistest.Together(t)
 	each(t, func(t *testing.T, s *redistest.Server, delegate bool) {
 		a, b := open(t, s.Option()), open(t, s.Option())
 		la, lb := newLock(t, a, "a", delegate), newLock(t, b, "a", delegate)
@@ -120,6 +123,7 @@ func TestTryLock(t *testing.T) {
 
 // Rule 23.
 func TestDo(t *testing.T) {
+	redistest.Together(t)
 	each(t, func(t *testing.T, s *redistest.Server, delegate bool) {
 		c := open(t, s.Option())
 		l := newLock(t, c, "a", delegate)
@@ -144,6 +148,7 @@ func TestDo(t *testing.T) {
 }
 
 func TestReentry(t *testing.T) {
+	redistest.Together(t)
 	each(t, func(t *testing.T, s *redistest.Server, delegate bool) {
 		c := open(t, s.Option())
 		l := newLock(t, c, "a", delegate)
@@ -172,6 +177,7 @@ func TestReentry(t *testing.T) {
 }
 
 func TestHoldContext(t *testing.T) {
+	redistest.Together(t)
 	each(t, func(t *testing.T, s *redistest.Server, delegate bool) {
 		const lease = 1200 * time.Millisecond // longer than a stall of the machine
 		c := open(t, s.Option())
@@ -193,6 +199,7 @@ func TestHoldContext(t *testing.T) {
 
 // Rule 7.
 func TestLeases(t *testing.T) {
+	redistest.Together(t)
 	each(t, func(t *testing.T, s *redistest.Server, delegate bool) {
 		plain := s.Client(t)
 		c := open(t, s.Option())
@@ -245,6 +252,7 @@ func TestLeases(t *testing.T) {
 
 // Rule 8.
 func TestForceUnlock(t *testing.T) {
+	redistest.Together(t)
 	each(t, func(t *testing.T, s *redistest.Server, delegate bool) {
 		holder, other := open(t, s.Option()), open(t, s.Option())
 		l := newLock(t, other, "a", delegate)
@@ -290,6 +298,7 @@ func TestForceUnlock(t *testing.T) {
 }
 
 func TestTooManyWaiters(t *testing.T) {
+	redistest.Together(t)
 	each(t, func(t *testing.T, s *redistest.Server, delegate bool) {
 		c := open(t, s.Option(), func(o *session.Options) { o.MaxWaiters = 1 })
 		l := newLock(t, c, "a", delegate)
@@ -310,6 +319,7 @@ func TestTooManyWaiters(t *testing.T) {
 }
 
 func TestShutdown(t *testing.T) {
+	redistest.Together(t)
 	each(t, func(t *testing.T, s *redistest.Server, delegate bool) {
 		c, other := open(t, s.Option()), open(t, s.Option())
 		watch := newLock(t, other, "b", delegate)
@@ -339,6 +349,7 @@ func TestShutdown(t *testing.T) {
 }
 
 func TestCloseEndsHolds(t *testing.T) {
+	redistest.Together(t)
 	each(t, func(t *testing.T, s *redistest.Server, delegate bool) {
 		c := open(t, s.Option())
 		h := mustLock(t, newLock(t, c, "a", delegate))
@@ -359,6 +370,7 @@ func TestCloseEndsHolds(t *testing.T) {
 }
 
 func TestBadInput(t *testing.T) {
+	redistest.Together(t)
 	each(t, func(t *testing.T, s *redistest.Server, delegate bool) {
 		plain := s.Client(t)
 		c := open(t, s.Option())
@@ -434,6 +446,7 @@ func TestBadInput(t *testing.T) {
 // Two goroutines of one process with short holds: nobody is forgotten, however long it goes on (rueidislock
 // forgets one of them in four runs of five).
 func TestTwoGoroutinesTakeTurns(t *testing.T) {
+	redistest.Together(t)
 	each(t, func(t *testing.T, s *redistest.Server, delegate bool) {
 		lingeringOrNot(t, delegate, func(t *testing.T, set ...grant.Option) {
 			c := open(t, s.Option())

@@ -59,6 +59,7 @@ func eachProcess(t *testing.T, test func(t *testing.T, s *redistest.Server, kind
 }
 
 func TestHolderKilled(t *testing.T) {
+	redistest.Together(t)
 	eachProcess(t, func(t *testing.T, s *redistest.Server, kind string, l, other *lock.Lock) {
 		const length = 1200 * time.Millisecond
 		holder := redistest.StartWorker(t, "hold "+s.Addr+" "+kind, "LATCHKEY_TEST_LEASE="+length.String())
@@ -76,6 +77,7 @@ func TestHolderKilled(t *testing.T) {
 }
 
 func TestKilledWaitersAreSkipped(t *testing.T) {
+	redistest.Together(t)
 	eachProcess(t, func(t *testing.T, s *redistest.Server, kind string, l, other *lock.Lock) {
 		h := mustLock(t, l)
 		var dead []*redistest.Worker
@@ -108,6 +110,7 @@ func TestKilledWaitersAreSkipped(t *testing.T) {
 // lease.
 // Rule 5.
 func TestStoppedWaitersCostOneShortLease(t *testing.T) {
+	redistest.Together(t)
 	eachProcess(t, func(t *testing.T, s *redistest.Server, kind string, l, other *lock.Lock) {
 		h := mustLock(t, l)
 		stopped := redistest.StartWorker(t, "wait "+s.Addr+" "+kind+" 100")
@@ -140,6 +143,7 @@ if tonumber(ARGV[1]) < last then return 0 end
 redis.call('SET', KEYS[1], ARGV[1], 'PX', 60000) return 1`
 
 func TestHolderStoppedPastItsLease(t *testing.T) {
+	redistest.Together(t)
 	eachProcess(t, func(t *testing.T, s *redistest.Server, kind string, l, other *lock.Lock) {
 		holder := redistest.StartWorker(t, "hold "+s.Addr+" "+kind, "LATCHKEY_TEST_LEASE=1s")
 		stale := holder.Next(t, "held")[0]

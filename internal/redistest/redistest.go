@@ -66,9 +66,8 @@ func Lengthy(t testing.TB) {
 	}
 }
 
-// Together lets a test wait while others of its package do. It is the first thing that a test says which
-// takes seconds, and waits for most of them. With LATCHKEY_TEST_REDIS the tests run one after the other,
-// because each flushes that server.
+// Together lets a test wait while others of its package do: the first thing that a test says which has servers
+// of its own. With LATCHKEY_TEST_REDIS the tests run one after the other, because each flushes that server.
 func Together(t *testing.T) {
 	t.Helper()
 	if os.Getenv("LATCHKEY_TEST_REDIS") == "" {

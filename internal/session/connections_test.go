@@ -32,6 +32,7 @@ func (w *watched) Close() error {
 // What was being dialled while the client was closed is closed as soon as it is there: rueidis would keep it
 // for ever, with its goroutines (docs/operations.md).
 func TestDialEndsAfterClose(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	p := redistest.NewProxy(t, s)
 	option := p.Option()

@@ -32,6 +32,7 @@ func eavesdropper(t *testing.T, s *redistest.Server) rueidis.Client {
 // keeps it.
 // Rule 25.
 func TestForgedByWhoeverListens(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	plain, ear := s.Client(t), eavesdropper(t, s)
 	c := open(t, s.Option())
@@ -77,6 +78,7 @@ func TestForgedByWhoeverListens(t *testing.T) {
 // the lock stays taken until the lease is over, and nobody else gets it before.
 // Rule 25.
 func TestHoldEndedByWhoeverReads(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	plain := s.Client(t)
 	c := open(t, s.Option(), lease(time.Second))

@@ -37,6 +37,7 @@ func counted(t *testing.T, s *redistest.Server) (*redistest.Proxy, *atomic.Int64
 
 // Whatever drops keys with a time to live is logged, once for each client. Who may not ask is told nothing.
 func TestEvictionIsLogged(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	plain := s.Client(t)
 	do(t, plain, "ACL", "SETUSER", "shy", "on", ">secret", "~*", "&*", "+@all", "-info")
@@ -84,6 +85,7 @@ func TestEvictionIsLogged(t *testing.T) {
 
 // A cluster is asked as well, and a client that is wrapped.
 func TestEvictionElsewhereIsLogged(t *testing.T) {
+	redistest.Together(t)
 	cluster := redistest.NewCluster(t).Option()
 	cluster.PipelineMultiplex, cluster.DisableCache = -1, true
 	for name, option := range map[string]rueidis.ClientOption{"cluster": cluster, "standalone": redistest.NewProcess(t).Option()} {
@@ -110,6 +112,7 @@ func TestEvictionElsewhereIsLogged(t *testing.T) {
 // A server that does not answer the question holds up nobody: not what follows the confirmation of the inbox,
 // and not Close.
 func TestEvictionIsNotAnswered(t *testing.T) {
+	redistest.Together(t)
 	p := redistest.NewProxy(t, redistest.NewProcess(t))
 	var asked, times atomic.Int64
 	p.Judge(func(request string) redistest.Verdict {

@@ -23,6 +23,7 @@ const beyond = session.DefaultLease + time.Second
 
 // Rule 24.
 func TestForwardJumpOfAnIdleHolder(t *testing.T) {
+	redistest.Together(t)
 	t.Run("lock", func(t *testing.T) {
 		s := redistest.NewJumping(t)
 		h := mustLock(t, newLock(t, told(t, s.Option(), lease(time.Minute)), "a", true))
@@ -53,6 +54,7 @@ const reckoned = 120 * time.Millisecond
 // Whatever the client asks tells of the jump: it is noticed before the answer is used.
 // Rule 24.
 func TestForwardJumpOfABusyHolder(t *testing.T) {
+	redistest.Together(t)
 	asks := map[string]func(t *testing.T, c *session.Client, s *redistest.Server){
 		"a free lock": func(t *testing.T, c *session.Client, _ *redistest.Server) {
 			<-time.After(reckoned)
@@ -91,6 +93,7 @@ func TestForwardJumpOfABusyHolder(t *testing.T) {
 // what is granted after a jump is not lost because of it.
 // Rule 24.
 func TestForwardJumpBesideANameAhead(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewJumping(t)
 	c := told(t, s.Option())
 	ahead, b := newLock(t, c, "ahead", true), newLock(t, c, "b", true)
@@ -113,6 +116,7 @@ func TestForwardJumpBesideANameAhead(t *testing.T) {
 // asks) and a lease later.
 // Rule 24.
 func TestBackwardJumpAfterADeath(t *testing.T) {
+	redistest.Together(t)
 	const left = 2 * time.Second
 	bound := left + soon
 	t.Run("lock", func(t *testing.T) {
@@ -188,6 +192,7 @@ func TestBackwardJumpAfterADeath(t *testing.T) {
 // alone.
 // Rule 24.
 func TestForwardJumpAtABarrier(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewJumping(t)
 	errs := make(chan error, 2)
 	for range 2 {
@@ -214,6 +219,7 @@ func TestForwardJumpAtABarrier(t *testing.T) {
 
 // An attempt is answered at once although its deadline is over by the new clock before it begins.
 func TestTryLockAfterAJump(t *testing.T) {
+	redistest.Together(t)
 	for _, by := range []time.Duration{beyond, -time.Hour} {
 		s := redistest.NewJumping(t)
 		l := newLock(t, told(t, s.Option()), "a", true)

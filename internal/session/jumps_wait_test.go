@@ -12,6 +12,7 @@ import (
 // Who waits has the lock when it next asks. The holder asks for the clock as often, and here before them.
 // Rule 24.
 func TestForwardJumpWithWaiters(t *testing.T) {
+	redistest.Together(t)
 	for name, delegate := range kinds {
 		t.Run(name, func(t *testing.T) {
 			s := redistest.NewJumping(t)
@@ -44,6 +45,7 @@ func TestForwardJumpWithWaiters(t *testing.T) {
 // the last time. The machine may be slow once, but not each time.
 // Rule 24.
 func TestForwardJumpSeenByWhoWaits(t *testing.T) {
+	redistest.Together(t)
 	quickest := long
 	for range 3 {
 		s := redistest.NewJumping(t)
@@ -64,6 +66,7 @@ func TestForwardJumpSeenByWhoWaits(t *testing.T) {
 // A jump of a minute ends the queue, whose time to live that is. Who waited is queued again when it asks.
 // Rule 24.
 func TestForwardJumpPastTheQueue(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewJumping(t)
 	plain := s.Client(t)
 	l := newLock(t, told(t, s.Option(), lease(time.Hour)), "a", false)
@@ -93,6 +96,7 @@ func TestForwardJumpPastTheQueue(t *testing.T) {
 // The clock goes back under a holder that lives: it goes on, and hands on to who waits at once.
 // Rule 24.
 func TestBackwardJumpWithWaiters(t *testing.T) {
+	redistest.Together(t)
 	for name, delegate := range kinds {
 		t.Run(name, func(t *testing.T) {
 			s := redistest.NewJumping(t)
@@ -117,6 +121,7 @@ func TestBackwardJumpWithWaiters(t *testing.T) {
 // any more.
 // Rule 24.
 func TestGrantAfterAJump(t *testing.T) {
+	redistest.Together(t)
 	for _, by := range []time.Duration{beyond, -time.Hour} {
 		t.Run(by.String(), func(t *testing.T) {
 			s := redistest.NewJumping(t)

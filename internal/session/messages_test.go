@@ -73,6 +73,7 @@ func isFooled(t testing.TB, a *attempt, forge func()) *grant.Hold {
 // Whoever may publish, but not read what is in Redis, cannot write a message to a waiter, and costs nothing.
 // Rule 25.
 func TestForgedMessages(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	plain := s.Client(t)
 	c := open(t, s.Option())
@@ -106,6 +107,7 @@ func TestForgedMessages(t *testing.T) {
 // believed, nor goes into any command; one that can be is believed until the hold is confirmed, soon after.
 // Rule 25.
 func TestForgedByWhoeverReads(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	plain := s.Client(t)
 	c := open(t, s.Option())
@@ -132,6 +134,7 @@ func TestForgedByWhoeverReads(t *testing.T) {
 // Permits that nobody owns are never asked for again once they are taken: so Redis is asked before.
 // Rule 25.
 func TestForgedPermits(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		plain := s.Client(t)
 		c := open(t, s.Option())
@@ -161,6 +164,7 @@ func TestForgedPermits(t *testing.T) {
 // Messages that nobody can read cost what little they are worth, however many waiters there are.
 // Rule 25.
 func TestUnknownMessages(t *testing.T) {
+	redistest.Together(t)
 	const crowd = 1000
 	s := redistest.NewProcess(t)
 	plain := s.Client(t)
@@ -200,6 +204,7 @@ func TestUnknownMessages(t *testing.T) {
 // given back at once all the same.
 // Rule 25.
 func TestReplayedGrants(t *testing.T) {
+	redistest.Together(t)
 	const messages, most = 20_000, 100 // scripts a second
 	for what, of := range map[string]struct{ tenures, names int }{
 		"of one tenure":      {1, 1},

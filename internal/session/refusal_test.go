@@ -49,6 +49,7 @@ func comeAndGo(t *testing.T, locks ...*lock.Lock) (stop func()) {
 // nothing else.
 // Rule 21.
 func TestServerRefusesForAWhile(t *testing.T) {
+	redistest.Together(t)
 	for code, begin := range redistest.Refusals {
 		t.Run(code, func(t *testing.T) {
 			s := redistest.NewProcess(t, redistest.Refusing()...)
@@ -86,6 +87,7 @@ func TestServerRefusesForAWhile(t *testing.T) {
 // A client is closed, and soon, whatever the server answers just then.
 // Rule 21.
 func TestCloseWhileRefused(t *testing.T) {
+	redistest.Together(t)
 	for code, begin := range redistest.Refusals {
 		t.Run(code, func(t *testing.T) {
 			s := redistest.NewProcess(t, redistest.Refusing()...)
@@ -109,6 +111,7 @@ func TestCloseWhileRefused(t *testing.T) {
 // process does not go round in circles afterwards.
 // Rule 22.
 func TestCloseOnASilentServer(t *testing.T) {
+	redistest.Together(t)
 	// Close waits for a second, the release timeout, and then three times for a quarter of one. One more release
 	// timeout would be 2.75 s.
 	const limit = 2600 * time.Millisecond
@@ -175,6 +178,7 @@ func TestCloseOnASilentServer(t *testing.T) {
 // What was held when Shutdown gave up waiting is released by its Unlock all the same.
 // Rule 22.
 func TestUnlockAfterClose(t *testing.T) {
+	redistest.Together(t)
 	each(t, func(t *testing.T, s *redistest.Server, delegate bool) {
 		c := open(t, s.Option())
 		h, other := mustLock(t, newLock(t, c, "a", delegate)), mustLock(t, newLock(t, c, "b", delegate))
@@ -204,6 +208,7 @@ func TestUnlockAfterClose(t *testing.T) {
 // The connections on which replicas are waited for survive it, too.
 // Rule 21.
 func TestServerRefusesWhoWaitsForReplicas(t *testing.T) {
+	redistest.Together(t)
 	for _, code := range []string{"BUSY", "MISCONF"} {
 		t.Run(code, func(t *testing.T) {
 			s := redistest.NewProcess(t, redistest.Refusing()...)
@@ -226,6 +231,7 @@ func TestServerRefusesWhoWaitsForReplicas(t *testing.T) {
 
 // Many Unlocks at the same time release after a Close, too: none waits for others to share a script with.
 func TestManyUnlocksAfterClose(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	c := open(t, s.Option())
 	var holds []*grant.Hold

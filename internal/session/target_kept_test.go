@@ -8,11 +8,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/lua"
+	"github.com/latchkey-go/latchkey/internal/redistest"
 )
 
 // What is in use of a name does not keep its client in memory, also when the client refers to it, as it does
 // to what was held when it was closed.
 func TestNameDoesNotKeepItsClient(t *testing.T) {
+	redistest.Together(t)
 	gone := make(chan struct{})
 	func() {
 		type queue struct{ Target }

@@ -58,6 +58,7 @@ func panicking(addr string) {
 // acquired is given back, and what was released is.
 // Rule 27.
 func TestHookPanics(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	plain := s.Client(t)
 	for name := range hooks(&session.Observer{}) {
@@ -117,6 +118,7 @@ func TestHookPanics(t *testing.T) {
 // A hook that panics in the middle of an operation ends the process, although the caller recovers.
 // Rule 27.
 func TestHookPanicsInTheMiddle(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	output, err := redistest.RunWorker(t, "panics "+s.Addr)
 	require.Error(t, err)
@@ -138,6 +140,7 @@ func (b blocked) Enabled(context.Context, slog.Level) bool  { return true }
 // client.
 // Rule 27.
 func TestHooksBlock(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.New(t)
 	const patience = 300 * time.Millisecond
 	for _, name := range []string{"queued", "acquired", "failed", "released", "lost", "passed", "subscribed", "down", "up", "logger"} {
