@@ -36,8 +36,18 @@ $(if $(RUN),\
 $(GOTESTSUM) --jsonfile "$$seen/1" -- $(RACE) -vet=off -p 1 -parallel $(PARALLEL) -timeout 30m -run '$(RUN)' $(PACKAGES) || status=1;,\
 $(GOTESTSUM) --jsonfile "$$seen/1" -- $(RACE) -vet=off -p $(ATONCE) -parallel $(PARALLEL) -timeout 30m -skip '^($(ALONE))$$$(if $(SKIP),|$(SKIP))' $(PACKAGES) || status=1; \
 $(if $(MEASURED),$(GOTESTSUM) --jsonfile "$$seen/2" -- $(RACE) -vet=off -p 1 -timeout 30m -run '^($(ALONE))$$' $(MEASURED) || status=1;)) \
-$(GO) run ./tools/tests $(RACE) -status $$status "$$seen"/*
+$(GO) -C tools build -o "$$seen/judge" ./tests && "$$seen/judge" $(RACE) -status $$status "$$seen"/[12]
 endef
+
+.PHONY: quick
+quick: ## the loop of a contributor: vet and test one package, and beside it the contract on one server and brief scenes: PACKAGE=./rwlock
+	@test -n '$(PACKAGE)' || { echo "which package? make quick PACKAGE=./rwlock"; exit 1; }
+	$(GO) vet $(PACKAGE)
+	@export LATCHKEY_BRIEF=1; status=0; \
+	$(GO) test -vet=off -count=1 -parallel 16 $(PACKAGE) & own=$$!; \
+	$(GO) test -vet=off -count=1 -parallel 16 -run '^TestStandalone$$' ./internal/contract & contract=$$!; \
+	$(GO) test -vet=off -count=1 -run '^TestScenes$$' ./internal/explore & scenes=$$!; \
+	for test in $$own $$contract $$scenes; do wait $$test || status=1; done; exit $$status
 
 .PHONY: which
 which:

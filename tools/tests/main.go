@@ -2,7 +2,7 @@
 // need, and how that is installed here. It reads the files that gotestsum --jsonfile has written, and is told the
 // status of gotestsum:
 //
-//	go run ./tools/tests [-race] [-status 1] FILE...
+//	tests [-race] [-status 1] FILE...
 //
 // It is the judge as well. A test that failed while its process stood still for longer than tests allow
 // (internal/redistest says when) is run once more, alone, and is reported as stalled. Everything else that failed
