@@ -7,9 +7,9 @@ PACKAGES ?= ./... $(ADAPTERS) ./cmd/latchkey/... ./integration/... ./bench/... .
 SERVER   := $(or $(LATCHKEY_TEST_REDIS),$(shell command -v redis-server))
 ALONE    := $(if $(SERVER),$(shell grep -rhB1 --include='*_test.go' 'redistest.Alone(t)' . | sed -n 's/^func \(Test[A-Za-z0-9]*\).*/\1/p' | sort -u | paste -sd '|' -),none)
 MEASURED  = $(if $(SERVER),$(shell for d in $$($(GO) list -f '{{.Dir}}' $(PACKAGES)); do grep -qs 'redistest.Alone(t)' $$d/*_test.go && echo $$d; done))
-PARALLEL ?= 8
+PARALLEL ?= 4
 ATONCE   ?= $(if $(LATCHKEY_TEST_REDIS),1,$(if $(SERVER),3,6))
-GOTESTSUM := $(GO) run gotest.tools/gotestsum@v1.13.0 --format pkgname --format-hide-empty-pkg
+GOTESTSUM := $(GO) run gotest.tools/gotestsum@v1.13.0 --format pkgname --format-hide-empty-pkg --hide-summary=skipped
 LINT     := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 ACTIONS  := $(GO) run github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 RELEASE  := $(GO) run ./tools/release
@@ -51,6 +51,7 @@ quick: ## the loop of a contributor: vet and test one package, and beside it the
 
 .PHONY: which
 which:
+	@$(if $(RUN)$(filter command environment,$(word 1,$(origin PACKAGES))),true,echo "all of them take about $(if $(SERVER),20,3) minutes on two processors")
 	@if [ -n "$$LATCHKEY_TEST_REDIS" ]; then echo "tests run on $$LATCHKEY_TEST_REDIS"; \
 	elif command -v redis-server >/dev/null; then echo "tests run on $$(redis-server --version)"; \
 	else echo "tests run on the embedded server; tests that need a redis-server are skipped, and counted"; fi

@@ -194,7 +194,6 @@ func TestNeverArrived(t *testing.T) {
 
 // Leave does not wait for Redis longer than the lease, after which Redis goes by itself.
 func TestLeaveIsBoundByTheLease(t *testing.T) {
-	redistest.Together(t)
 	const lease = 500 * time.Millisecond
 	s := redistest.NewProcess(t)
 	b := newBarrier(t, open(t, s.Option()), 2, barrier.WithLease(lease))

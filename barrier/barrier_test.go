@@ -57,7 +57,6 @@ func TestAwait(t *testing.T) {
 // A party whose context ends breaks the generation for all the others, at once; and it stays broken until
 // it is reset.
 func TestCancelledPartyBreaks(t *testing.T) {
-	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		mine, other := newBarrier(t, open(t, s.Option()), 4), newBarrier(t, open(t, s.Option()), 4)
 		quits, stays, far := arrive(t, mine, 1), arrive(t, mine, 2), arrive(t, other, 3)
@@ -256,7 +255,6 @@ func TestActionFails(t *testing.T) {
 
 // Rule 19.
 func TestActingProcessKilled(t *testing.T) {
-	redistest.Together(t)
 	const lease = 900 * time.Millisecond
 	s := redistest.NewProcess(t)
 	mine := newBarrier(t, open(t, s.Option()), 2)
@@ -290,7 +288,6 @@ func TestParties(t *testing.T) {
 // What Redis has lost breaks the generation: nobody waits for ever.
 // Rule 19.
 func TestLost(t *testing.T) {
-	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	mine, other := newBarrier(t, open(t, s.Option()), 3), newBarrier(t, open(t, s.Option()), 3)
 	one, two := arrive(t, mine, 1), arrive(t, other, 2)
@@ -367,7 +364,6 @@ func TestRolledBack(t *testing.T) {
 
 // What is left of a barrier whose key was deleted does not break the next generation.
 func TestLeftOver(t *testing.T) {
-	redistest.Together(t)
 	s := redistest.New(t)
 	plain := s.Client(t)
 	const lease = 900 * time.Millisecond
@@ -455,7 +451,6 @@ func TestLongWait(t *testing.T) {
 // does the error outlast its reason.
 // Rule 19.
 func TestErrorWhileWaiting(t *testing.T) {
-	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	plain := s.Client(t)
 	do := func(command string) {
@@ -493,7 +488,6 @@ func TestErrorWhileWaiting(t *testing.T) {
 
 // An action that does not end does not keep its client from being closed, nor does one that closes it.
 func TestClosedWhileActing(t *testing.T) {
-	redistest.Together(t)
 	s := redistest.New(t)
 	c := open(t, s.Option())
 	release, acting := make(chan struct{}), make(chan struct{})
@@ -518,7 +512,6 @@ func TestClosedWhileActing(t *testing.T) {
 
 // Shutdown ends those who wait, and breaks the generation for the others at once.
 func TestShutdown(t *testing.T) {
-	redistest.Together(t)
 	s := redistest.New(t)
 	c := open(t, s.Option())
 	const many = 50 // what the client's membership breaks by its end must not overtake the news of any

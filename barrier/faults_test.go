@@ -18,7 +18,6 @@ import (
 
 // An outage that is shorter than the lease is survived; a longer one breaks the generation, and all know.
 func TestRedisStopped(t *testing.T) {
-	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	const lease = 4 * time.Second
 	mine := newBarrier(t, open(t, s.Option()), 2, barrier.WithLease(lease))

@@ -56,7 +56,6 @@ func restore(t testing.TB, plain rueidis.Client, kept map[string]string) {
 // come later.
 // Rule 20.
 func TestPartyDiesAtWork(t *testing.T) {
-	redistest.Together(t)
 	const lease = 900 * time.Millisecond
 	for name, signal := range map[string]syscall.Signal{"killed": syscall.SIGKILL, "stopped": redistest.Stop} {
 		for _, somebodyWaits := range []bool{true, false} {
@@ -148,7 +147,6 @@ func TestWithoutMembership(t *testing.T) {
 
 // Who leaves is waited for no longer: that breaks a generation in which others have arrived, and no other.
 func TestLeave(t *testing.T) {
-	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		plain := s.Client(t)
 		mine, other := newBarrier(t, open(t, s.Option()), 2), newBarrier(t, open(t, s.Option()), 2)
@@ -236,7 +234,6 @@ func TestOneMembership(t *testing.T) {
 
 // A lease that is shorter than the one before is renewed in time, and its end is known to those who wait.
 func TestShorterLease(t *testing.T) {
-	redistest.Together(t)
 	const lease = 900 * time.Millisecond
 	s := redistest.NewProcess(t)
 	c := open(t, s.Option())
@@ -292,7 +289,6 @@ func TestLeasesDiffer(t *testing.T) {
 
 // Those who wait and would look seldom are told of a lease that is over before they would.
 func TestShortLeaseIsTold(t *testing.T) {
-	redistest.Together(t)
 	const lease = 300 * time.Millisecond
 	s := redistest.NewProcess(t)
 	w := arrive(t, newBarrier(t, open(t, s.Option()), 2), 1)
@@ -405,7 +401,6 @@ func TestJoinIsGivenUp(t *testing.T) {
 // A client that is closed leaves all its barriers, at the same time, and is not kept from it by those it
 // cannot reach.
 func TestShutdownLeaves(t *testing.T) {
-	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	plain := s.Client(t)
 	for _, silent := range []bool{false, true} {

@@ -199,7 +199,6 @@ func TestStatedWhileRepliesAreLost(t *testing.T) {
 
 // A latch with a time to live does not keep its waiters for ever, and they know that it was not open.
 func TestExpires(t *testing.T) {
-	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		const ttl = time.Second // longer than a stall of the machine
 		l, other := newLatch(t, open(t, s.Option()), countdown.WithTTL(ttl)), newLatch(t, open(t, s.Option()))
@@ -260,7 +259,6 @@ func TestDeletedAndLost(t *testing.T) {
 
 // What Java processes do to a latch is understood, and they understand what we do.
 func TestRedisson(t *testing.T) {
-	redistest.Together(t)
 	s := redistest.New(t)
 	l := newLatch(t, open(t, s.Option()))
 	plain := s.Client(t)

@@ -17,7 +17,6 @@ import (
 // While Redis does not answer, waiters wait and counts are repeated; afterwards everything is as it was
 // counted.
 func TestRedisStopped(t *testing.T) {
-	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	l, other := newLatch(t, open(t, s.Option())), newLatch(t, open(t, s.Option()))
 	set(t, l, 3)

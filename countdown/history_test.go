@@ -111,7 +111,6 @@ func round(ctx context.Context, sides []*countdown.Latch, counts, waiters int) e
 // One CountDown releases 10,000 goroutines in 8 processes; it costs a command in each process, however many
 // wait there.
 func TestTenThousandWaiters(t *testing.T) {
-	redistest.Together(t)
 	const processes, each = 8, 1250
 	s := redistest.NewProcess(t)
 	plain := s.Client(t)

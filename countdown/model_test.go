@@ -214,7 +214,6 @@ func orders(m model, left []*operation, f func(model)) {
 // promptly what became of it.
 // Rule 18.
 func TestRacesAgainstModel(t *testing.T) {
-	redistest.Together(t)
 	s := redistest.New(t)
 	var clients []*latchkey.Client
 	for range 3 {

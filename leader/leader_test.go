@@ -22,7 +22,6 @@ func nothing(context.Context, leader.Term) error { return nil }
 // leads is known everywhere.
 // Rule 44.
 func TestTurns(t *testing.T) {
-	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		plain := s.Client(t)
 		one, two := newCandidate(t, open(t, s.Option())), newCandidate(t, open(t, s.Option()))
@@ -217,7 +216,6 @@ func TestTakenAway(t *testing.T) {
 // A preferred candidate is handed the lead, also when others have come before it, and keeps it.
 // Rule 44.
 func TestPreferred(t *testing.T) {
-	redistest.Together(t)
 	s := redistest.New(t)
 	plain := s.Client(t)
 	lease := leader.WithLease(time.Second)
@@ -274,7 +272,6 @@ func TestPreferred(t *testing.T) {
 // Those who watch see each leader, and that nobody leads; and an end when theirs has come.
 // Rule 44.
 func TestWatch(t *testing.T) {
-	redistest.Together(t)
 	s := redistest.New(t)
 	one := newCandidate(t, open(t, s.Option()))
 	seen := make(chan leader.Leader, 100)
@@ -379,7 +376,6 @@ func TestRunEndsWithTheContext(t *testing.T) {
 
 // A panic of the function gives the lead back, and goes on.
 func TestPanic(t *testing.T) {
-	redistest.Together(t)
 	s := redistest.New(t)
 	l := newCandidate(t, open(t, s.Option()))
 	require.PanicsWithValue(t, "mine", func() {

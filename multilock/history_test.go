@@ -285,7 +285,6 @@ func (f *fleet) judge(t *testing.T, paths []string, killed map[string]int64) {
 // replies are lost. Nobody waits for ever, nobody holds what another one holds, and nothing is left behind.
 // Rule 35.
 func TestHistory(t *testing.T) {
-	redistest.Together(t)
 	s := redistest.NewProcess(t, "--maxclients", "1000")
 	goal := redistest.Longer(4_000, 60_000)
 	var f fleet
@@ -305,7 +304,6 @@ func TestHistory(t *testing.T) {
 // The check above fails when processes do not exclude each other: here every other one has other locks.
 // Rule 35.
 func TestHistoryOfABrokenLock(t *testing.T) {
-	redistest.Together(t)
 	var f fleet
 	f.run(t, redistest.NewProcess(t), 1_000, "a", "b")
 	require.Positive(t, f.overlaps)

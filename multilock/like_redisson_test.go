@@ -16,7 +16,6 @@ import (
 // Of many attempts at the same locks at the same moment exactly one has them all, as docs/redisson-tests.md
 // says.
 func TestOneOfManyAttempts(t *testing.T) {
-	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		clients := []*latchkey.Client{open(t, s), open(t, s)}
 		for range 20 {

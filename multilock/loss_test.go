@@ -93,7 +93,6 @@ func TestContextEndsWithUnlock(t *testing.T) {
 // A lock that is lost while another one is waited for is of no use: all are given back, and it begins again.
 // Rule 35.
 func TestLostWhileWaiting(t *testing.T) {
-	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		var failed, lost atomic.Int64
 		c := open(t, s, latchkey.WithObserver(latchkey.Observer{
@@ -128,7 +127,6 @@ func TestLostWhileWaiting(t *testing.T) {
 
 // Waits end with their context, and leave nothing.
 func TestCancelled(t *testing.T) {
-	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		l, others := newLock(t, locks(t, open(t, s), "1", "2", "3")...), locks(t, open(t, s), "1", "2", "3")
 		held := take(t, others[1])
@@ -366,7 +364,6 @@ func TestConnectionsKilled(t *testing.T) {
 
 // Unlock waits no longer than its context, and what it did not wait for goes on.
 func TestUnlockOfASilentServer(t *testing.T) {
-	redistest.Together(t)
 	s := redistest.New(t)
 	p := redistest.NewProxy(t, s)
 	c, err := latchkey.New(p.Option())

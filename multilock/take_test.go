@@ -81,7 +81,6 @@ func TestCommands(t *testing.T) {
 
 // More than one script takes are taken by several.
 func TestMany(t *testing.T) {
-	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		all := names("n", 2*lua.BasketLimit+1)
 		patient := latchkey.WithCommandTimeout(long) // the embedded server is slow under the race detector

@@ -63,7 +63,6 @@ func (f *fleet) written() (n int, missing []int) {
 // A job of no time on 8 processes that began at different moments: one run a tick, and no other.
 // Rule 47.
 func TestSoakShortJob(t *testing.T) {
-	redistest.Together(t)
 	for _, missed := range []string{"skip", "once", "all"} {
 		t.Run(missed, func(t *testing.T) {
 			n, period := int(redistest.Longer(20, 300)), 100*time.Millisecond
@@ -115,7 +114,6 @@ func TestLongJob(t *testing.T) {
 // whose clock is set forth and back: all ticks are run, and written once.
 // Rule 47.
 func TestSoakTicks(t *testing.T) {
-	redistest.Together(t)
 	n := int(redistest.Longer(120, 2000))
 	s := redistest.NewJumping(t, "--maxclients", "1000")
 	f := newFleet(t, s, n, 50*time.Millisecond, 5*time.Millisecond, "all")

@@ -58,7 +58,6 @@ func next[T any](t testing.TB, c <-chan T) T {
 // A job runs once a tick in all processes. Its errors are logged, and count as run.
 // Rule 47.
 func TestEvery(t *testing.T) {
-	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		const period = 100 * time.Millisecond
 		var logged locktest.Journal
@@ -120,7 +119,6 @@ func TestEveryMissed(t *testing.T) {
 // A run that is given up is repeated by another process. One that ended is not, also when its context had.
 // Rule 47.
 func TestEveryGivenUp(t *testing.T) {
-	redistest.Together(t)
 	s := redistest.New(t)
 	sets(t, s.Client(t), eightYears, 1)
 	var logged locktest.Journal
@@ -269,7 +267,6 @@ func TestEveryOutage(t *testing.T) {
 // The tick is run again after a lease all the same.
 // Rule 47.
 func TestEveryAfterTheClockWasSetBack(t *testing.T) {
-	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		plain := s.Client(t)
 		last := sets(t, plain, eightYears, 1)

@@ -33,7 +33,6 @@ func number(t testing.TB, text string) int64 {
 // Many names are done once each by 8 processes, while replies are lost. Nobody is forgotten.
 // Rule 45.
 func TestSoakNames(t *testing.T) {
-	redistest.Together(t)
 	n := int(redistest.Longer(600, 10_000))
 	s := redistest.NewProcess(t)
 	path := filepath.Join(t.TempDir(), "words")
@@ -60,7 +59,6 @@ func TestSoakNames(t *testing.T) {
 // A process that is killed while it runs is replaced when its lease is over.
 // Rule 45.
 func TestKilledRunnerIsReplaced(t *testing.T) {
-	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	c := open(t, s.Option())
 	holder := redistest.StartWorker(t, "holds "+s.Addr+" "+filepath.Join(t.TempDir(), "never"), "LATCHKEY_TEST_LEASE="+lease.String())
@@ -128,7 +126,6 @@ func monitor(t *testing.T, s *redistest.Server, tell func(line string)) {
 // its end, and everybody who is left has its result, or its error.
 // Rule 46.
 func TestSoakShares(t *testing.T) {
-	redistest.Together(t)
 	rounds := redistest.Longer(25, 1000)
 	s := redistest.NewProcess(t)
 	path := filepath.Join(t.TempDir(), "board")

@@ -104,7 +104,6 @@ func TestFails(t *testing.T) {
 
 // Between a failure and the next attempt there is a pause, for which whoever is next waits under the lock.
 func TestBackoff(t *testing.T) {
-	redistest.Together(t)
 	s := redistest.New(t)
 	const first = 300 * time.Millisecond
 	c := open(t, s.Option())

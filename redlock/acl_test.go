@@ -57,7 +57,6 @@ func TestAccess(t *testing.T) {
 
 // Without the channel nothing is announced, and no more is lost than that.
 func TestAccessWithoutTheChannel(t *testing.T) {
-	redistest.Together(t)
 	servers := five(t, process)
 	l := lockOf(t, tenants(t, servers, "resetchannels", "&latchkey_inbox:shop_*"))
 	h := take(t, l)

@@ -81,7 +81,6 @@ func TestNoMajorityAnswers(t *testing.T) {
 // Inspect and ForceUnlock say of a context that ended what it was, and of servers that did not answer in time
 // that they may have done it all the same.
 func TestAskedOfAll(t *testing.T) {
-	redistest.Together(t)
 	servers := five(t, process)
 	l := lockOf(t, clients(t, servers, latchkey.WithCommandTimeout(300*time.Millisecond)))
 	ask := map[string]func(ctx context.Context) error{
@@ -303,7 +302,6 @@ func TestConnectionsKilled(t *testing.T) {
 
 // Foreign data on one server does not matter. On three of them it is an error at once, which names the key.
 func TestForeignData(t *testing.T) {
-	redistest.Together(t)
 	servers := five(t, process)
 	plain := plains(t, servers)
 	l := lockOf(t, clients(t, servers))
@@ -329,7 +327,6 @@ func TestForeignData(t *testing.T) {
 // attempts that meet there must not wait for those that are away.
 // Rule 37.
 func TestContentionWhileServersAreAway(t *testing.T) {
-	redistest.Together(t)
 	for name, way := range away {
 		t.Run(name, func(t *testing.T) {
 			servers := five(t, process)

@@ -50,7 +50,6 @@ func TestOneClientCloses(t *testing.T) {
 // A hold that has outlived a client is lost by what takes it then, and not because of that client.
 // Rule 38.
 func TestLostAfterOneClientCloses(t *testing.T) {
-	redistest.Together(t)
 	for name, lose := range map[string]func(*testing.T, []*redistest.Server){
 		"forced": func(t *testing.T, servers []*redistest.Server) {
 			held, err := lockOf(t, clients(t, servers)).ForceUnlock(t.Context())
@@ -119,7 +118,6 @@ func TestNoCoordinatorIsLeft(t *testing.T) {
 // waits gets ErrClosed.
 // Rule 38.
 func TestMajorityOfClientsCloses(t *testing.T) {
-	redistest.Together(t)
 	for name, end := range ends {
 		t.Run(name, func(t *testing.T) {
 			servers := five(t, process)

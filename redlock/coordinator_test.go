@@ -182,7 +182,6 @@ func TestHolderDies(t *testing.T) {
 // for the others.
 // Rule 39.
 func TestTwoQueues(t *testing.T) {
-	redistest.Together(t)
 	for name, test := range map[string]struct {
 		holds  int64 // each has so many at last: shares are unequal between two queues
 		change func(t *testing.T, servers []*redistest.Server, all []*latchkey.Client, first int)

@@ -11,14 +11,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey"
-	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/redlock"
 )
 
 // rueidis dials on the goroutine that asks, whatever its context says. An attempt does not wait for that.
 // Rule 37.
 func TestDialHangs(t *testing.T) {
-	redistest.Together(t)
 	var hangs atomic.Bool
 	over := make(chan struct{})
 	var all []*latchkey.Client

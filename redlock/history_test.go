@@ -192,7 +192,6 @@ func runHistory(t *testing.T, goal int64, broken bool) (paths []string, killed m
 // ever held one lock, and the tokens have their order.
 // Rules 36, 38.
 func TestHistory(t *testing.T) {
-	redistest.Together(t)
 	redistest.Require(t)
 	goal, began := redistest.Longer(3_000, 100_000), time.Now()
 	paths, killed, troubles := runHistory(t, goal, false)
@@ -205,7 +204,6 @@ func TestHistory(t *testing.T) {
 
 // The check above fails when processes do not exclude each other: here every other one has other locks.
 func TestHistoryOfABrokenLock(t *testing.T) {
-	redistest.Together(t)
 	redistest.Require(t)
 	paths, killed, _ := runHistory(t, 500, true)
 	v := judgeFiles(t, paths, killed)

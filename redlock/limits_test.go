@@ -38,7 +38,6 @@ var forgetters = map[string]struct {
 // set forward, is enough for another one. A hold that has all servers stays alone until a majority of them
 // is. The token separates the two in both cases.
 func TestServersThatForget(t *testing.T) {
-	redistest.Together(t)
 	for name, way := range forgetters {
 		t.Run(name, func(t *testing.T) {
 			servers := five(t, way.server)
@@ -149,7 +148,6 @@ func TestTrustIsLessThanTheLease(t *testing.T) {
 // The trust after a renewal counts from when that was sent, and not from its answer.
 // Rule 38.
 func TestRenewalsAreDelayed(t *testing.T) {
-	redistest.Together(t)
 	const lease = 3 * time.Second
 	servers := five(t, process)
 	proxies := make([]*redistest.Proxy, 5)
@@ -187,7 +185,6 @@ func TestRenewalsAreDelayed(t *testing.T) {
 // What arrives after the end of a hold is no part of it.
 // Rule 37.
 func TestPartAfterTheEnd(t *testing.T) {
-	redistest.Together(t)
 	servers := five(t, redistest.NewEmbedded)
 	l := lockOf(t, clients(t, servers))
 	h := take(t, l)

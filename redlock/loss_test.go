@@ -76,7 +76,6 @@ func TestMajorityIsLost(t *testing.T) {
 // are restarted, one after the other, and its token does not change.
 // Rule 38.
 func TestRollingRestart(t *testing.T) {
-	redistest.Together(t)
 	servers := five(t, process)
 	l := lockOf(t, clients(t, servers), redlock.WithLease(1500*time.Millisecond))
 	other := lockOf(t, clients(t, servers))
@@ -106,7 +105,6 @@ func TestRollingRestart(t *testing.T) {
 
 // ForceUnlock takes the lock away everywhere: the holder hears of it, who waits gets it.
 func TestForceUnlock(t *testing.T) {
-	redistest.Together(t)
 	servers := five(t, process)
 	l, other := lockOf(t, clients(t, servers)), lockOf(t, clients(t, servers))
 	held, err := l.ForceUnlock(t.Context())
@@ -175,7 +173,6 @@ func TestForceUnlockOfWhatWasRetaken(t *testing.T) {
 
 // A longest hold is over when it is, although the servers were taken again meanwhile.
 func TestLongestHoldOfWhatWasRetaken(t *testing.T) {
-	redistest.Together(t)
 	const longest = 3 * time.Second
 	servers := five(t, process)[:3]
 	h := everywhere(t, lockOf(t, clients(t, servers), redlock.WithMaxHold(longest)), servers)

@@ -107,7 +107,6 @@ func TestTwoClientsOfOneSlowServer(t *testing.T) {
 
 // Clients that have not reached their servers yet are as servers that are away.
 func TestLazyClients(t *testing.T) {
-	redistest.Together(t)
 	servers := five(t, process)
 	servers[0].Kill()
 	servers[1].Kill()
@@ -127,7 +126,6 @@ func TestLazyClients(t *testing.T) {
 // it counts at once.
 // Rule 38.
 func TestUptime(t *testing.T) {
-	redistest.Together(t)
 	const settled = 3 * time.Second
 	servers := five(t, process)
 	all := clients(t, servers)

@@ -105,7 +105,6 @@ func TestBadInput(t *testing.T) {
 
 // Two servers may be away; with three there is an error within the command timeout, and nothing is left.
 func TestServersAway(t *testing.T) {
-	redistest.Together(t)
 	servers := five(t, process)
 	all := clients(t, servers, latchkey.WithCommandTimeout(500*time.Millisecond))
 	lock, err := redlock.New(all, "a", redlock.WithLease(2*time.Second))

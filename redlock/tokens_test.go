@@ -117,7 +117,6 @@ func TestTokenIsWrittenOnlyWhereItIsBehind(t *testing.T) {
 // believed, as long as their numbers are tokens.
 // Rule 36.
 func TestCounterOfAMinority(t *testing.T) {
-	redistest.Together(t)
 	day := 24 * time.Hour
 	for name, c := range map[string]struct {
 		counter  string

@@ -59,7 +59,6 @@ func wakes(t *testing.T, l, other *redlock.Lock, waits func()) {
 // Who hears nothing of a release tries again within 400 ms.
 // Rule 39.
 func TestReleaseIsNotHeard(t *testing.T) {
-	redistest.Together(t)
 	servers := five(t, process)
 	l, deaf := lockOf(t, clients(t, servers)), lockOf(t, clients(t, servers, latchkey.WithoutPubSub()))
 	for range 3 {
@@ -216,7 +215,6 @@ func TestReentry(t *testing.T) {
 
 // A fixed lease and a longest hold end, and then the lock is free.
 func TestHoldEnds(t *testing.T) {
-	redistest.Together(t)
 	for name, o := range map[string]redlock.Option{
 		"fixed": redlock.WithFixedLease(800 * time.Millisecond), "longest": redlock.WithMaxHold(800 * time.Millisecond),
 	} {
@@ -245,7 +243,6 @@ func TestHoldEnds(t *testing.T) {
 // same, also while releases are heard all the time.
 // Rule 39.
 func TestOneServerIsTakenByAnother(t *testing.T) {
-	redistest.Together(t)
 	servers := five(t, process)
 	release := rlocks(t, servers[:1])
 	l, other := lockOf(t, clients(t, servers)), lockOf(t, clients(t, servers))

@@ -17,7 +17,6 @@ import (
 // others want the lock. Once it hears again the others have their turn, although the line is never empty.
 // Rule 40.
 func TestLingerOfABusyLineAfterDeafness(t *testing.T) {
-	redistest.Together(t)
 	s := redistest.New(t)
 	c, p := deaf(t, s)
 	l := lingering(t, c, "a", 0)

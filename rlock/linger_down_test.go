@@ -15,7 +15,6 @@ import (
 // and without a wait for the subscription each time.
 // Rule 40.
 func TestLingerCostsLittleWhileDeaf(t *testing.T) {
-	redistest.Together(t)
 	s := redistest.New(t)
 	c, p := deaf(t, s)
 	p.Judge(func(string) redistest.Verdict { return redistest.LoseRequest })

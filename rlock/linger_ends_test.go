@@ -180,7 +180,6 @@ func TestLingerHooks(t *testing.T) {
 // A process that dies keeps it for its lease, and not longer.
 // Rule 40.
 func TestLingerOfADeadProcess(t *testing.T) {
-	redistest.Together(t)
 	s := redistest.New(t)
 	p := redistest.NewProxy(t, s)
 	c, err := latchkey.New(p.Option())
@@ -203,7 +202,6 @@ func TestLingerOfADeadProcess(t *testing.T) {
 // The message that others want it is lost. Still it ends after its time, also while it is used all the while.
 // Rule 40.
 func TestLingerWhenNothingIsHeard(t *testing.T) {
-	redistest.Together(t)
 	for name, used := range map[string]bool{"idle": false, "busy": true} {
 		t.Run(name, func(t *testing.T) {
 			s := redistest.New(t)

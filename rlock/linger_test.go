@@ -87,7 +87,6 @@ func TestLingerCostsNothing(t *testing.T) {
 // The first other process that wants it has it at once.
 // Rule 40.
 func TestLingerEndsWhenOthersWant(t *testing.T) {
-	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		l := lingering(t, open(t, s), "a", 0)
 		other, err := fairlock.New(open(t, s), "a")

@@ -193,7 +193,6 @@ func TestInspectALingeringLock(t *testing.T) {
 // In a cluster each name has an inbox of its own, which stays open while the lock lingers.
 // Rule 40.
 func TestLingerInACluster(t *testing.T) {
-	redistest.Together(t)
 	cluster := redistest.NewCluster(t)
 	dial := func() *latchkey.Client {
 		c, err := latchkey.New(cluster.Option())
@@ -228,7 +227,6 @@ func TestLingerInACluster(t *testing.T) {
 
 // Several processes, with all kinds of uses side by side: one holds at a time, and tokens grow.
 func TestLingerAtRandom(t *testing.T) {
-	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var inside, last, holds atomic.Int64

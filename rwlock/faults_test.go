@@ -127,7 +127,6 @@ func TestRepliesLost(t *testing.T) {
 // Copies of commands that arrive when all is over do nothing, or block the lock for about as long as they
 // were late.
 func TestLateCopies(t *testing.T) {
-	redistest.Together(t)
 	const brief = 2500 * time.Millisecond // a quarter of the lease
 	t.Run("of a read takes a free lock", func(t *testing.T) {
 		s, p, l := through(t)
@@ -199,7 +198,6 @@ func TestLateCopies(t *testing.T) {
 // another writer of its process, who would write beside readers, and its release ends it as what it is.
 // Rule 31.
 func TestDowngradeGivenUp(t *testing.T) {
-	redistest.Together(t)
 	for name, verdict := range map[string]redistest.Verdict{"done": redistest.LoseReply, "late": redistest.Keep} {
 		t.Run(name, func(t *testing.T) {
 			s, p, _ := through(t)
@@ -306,7 +304,6 @@ func readOn(t testing.TB, l *rwlock.Lock) (end func()) {
 // writer asks again.
 // Rule 29.
 func TestWantIsLost(t *testing.T) {
-	redistest.Together(t)
 	s := redistest.New(t)
 	p := redistest.NewProxy(t, s)
 	subscriptions, err := rueidis.NewClient(p.Option())
@@ -371,7 +368,6 @@ func TestSubscriptionsKilledWhileReading(t *testing.T) {
 
 // Whatever Redis loses under readers: those of all clients learn it, and who waits is served.
 func TestFlushedUnderReaders(t *testing.T) {
-	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	short := latchkey.WithLease(3 * time.Second)
 	l, other, waits := newLock(t, open(t, s, short)), newLock(t, open(t, s, short)), newLock(t, open(t, s))
@@ -401,7 +397,6 @@ func TestFlushedUnderReaders(t *testing.T) {
 
 // Redis is restarted empty: readers learn it as soon as it is back, and the tokens still grow.
 func TestRedisRestartedUnderReaders(t *testing.T) {
-	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	l, other := newLock(t, open(t, s)), newLock(t, open(t, s))
 	readers := []*latchkey.Hold{take(t, l.Read()), take(t, l.Read())}
@@ -457,7 +452,6 @@ func TestRedisStoppedUnderReaders(t *testing.T) {
 
 // The server stalls in the middle of every hand-off from readers to a writer and back.
 func TestServerStalls(t *testing.T) {
-	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	l, other := newLock(t, open(t, s)), newLock(t, open(t, s))
 	for range 3 {

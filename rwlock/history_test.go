@@ -164,7 +164,6 @@ func (f *fleet) run(t *testing.T, s *redistest.Server, goal int64, names ...stri
 // Judged from what they wrote down, nobody ever wrote beside anybody, and the tokens have their order.
 // Rule 32.
 func TestHistory(t *testing.T) {
-	redistest.Together(t)
 	s := redistest.NewProcess(t, "--maxclients", "1000")
 	goal := redistest.Longer(10_000, 200_000)
 	var f fleet
@@ -185,7 +184,6 @@ func TestHistory(t *testing.T) {
 
 // The check above fails when processes do not exclude each other: here every other one has another lock.
 func TestHistoryOfABrokenLock(t *testing.T) {
-	redistest.Together(t)
 	var f fleet
 	f.run(t, redistest.NewProcess(t), 2_000, "a", "b")
 	v := judgeFiles(t, f.paths, f.killed)

@@ -192,7 +192,6 @@ func TestMaxWaiters(t *testing.T) {
 
 // A shortest hold keeps the lock taken after its Unlock: for a writer where it read, for all where it wrote.
 func TestMinHold(t *testing.T) {
-	redistest.Together(t)
 	const shortest = 500 * time.Millisecond
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		l, other := newLock(t, open(t, s), rwlock.WithMinHold(shortest)), newLock(t, open(t, s))
@@ -220,7 +219,6 @@ func TestMinHold(t *testing.T) {
 
 // A fixed lease and a longest hold end the holds of either half, each its own, and nobody joins them.
 func TestHoldsThatEnd(t *testing.T) {
-	redistest.Together(t)
 	const most, slack = time.Second, 700 * time.Millisecond // the machine may be busy
 	for name, opts := range map[string][]rwlock.Option{
 		"fixed lease":  {rwlock.WithFixedLease(most)},

@@ -15,7 +15,6 @@ import (
 // later, and the readers beside it notice nothing.
 // Rule 30.
 func TestReaderKilled(t *testing.T) {
-	redistest.Together(t)
 	const length = 1200 * time.Millisecond
 	t.Run("alone", func(t *testing.T) {
 		s := redistest.NewProcess(t)
@@ -57,7 +56,6 @@ func TestReaderKilled(t *testing.T) {
 
 // A process that writes is killed while readers wait: they read at most its lease and 100 ms later.
 func TestWriterKilled(t *testing.T) {
-	redistest.Together(t)
 	const length = 1200 * time.Millisecond
 	s := redistest.NewProcess(t)
 	l, other := newLock(t, open(t, s)), newLock(t, open(t, s))
@@ -105,7 +103,6 @@ func TestReaderStoppedPastItsLease(t *testing.T) {
 // A process that stopped while it waited to read is granted the lock by message. It costs the writer behind
 // it one short lease, however many of its goroutines wait, and the readers beside it nothing.
 func TestStoppedReaderIsGranted(t *testing.T) {
-	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	l, other := newLock(t, open(t, s)), newLock(t, open(t, s))
 	h := take(t, l.Write())
@@ -134,7 +131,6 @@ func TestStoppedReaderIsGranted(t *testing.T) {
 // Processes with waiting readers are killed: they are skipped as soon as Redis has seen their connections
 // close.
 func TestKilledReadersAreSkipped(t *testing.T) {
-	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	plain := s.Client(t)
 	l, other := newLock(t, open(t, s)), newLock(t, open(t, s))
@@ -163,7 +159,6 @@ func TestKilledReadersAreSkipped(t *testing.T) {
 
 // ForceUnlock takes the lock away from the readers of all processes, and each of them hears of it at once.
 func TestForceUnlockOfReadersElsewhere(t *testing.T) {
-	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	l := newLock(t, open(t, s))
 	var readers []*redistest.Worker

@@ -87,7 +87,6 @@ func (c *crowd) end() {
 // are, no token is used twice, and nothing is left behind.
 // Rule 41.
 func TestPassedOnAtRandom(t *testing.T) {
-	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		const capacity = 5
 		c := crowd{capacity: capacity}
@@ -116,7 +115,6 @@ func TestPassedOnAtRandom(t *testing.T) {
 // A process that is busy with permits lets another one have some within its span.
 // Rule 41.
 func TestOthersGetPermitsWithinTheSpan(t *testing.T) {
-	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	const capacity, span = 4, 100 * time.Millisecond
 	c := crowd{capacity: capacity}
@@ -208,7 +206,6 @@ func forget(t testing.TB, s *redistest.Server) error {
 // end, and what is held when the client closes can be released.
 // Rule 41.
 func TestClosedWhilePassingOn(t *testing.T) {
-	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		watch := newSemaphore(t, open(t, s.Option()))
 		for n := range 20 {

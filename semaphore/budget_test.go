@@ -166,7 +166,6 @@ func TestBudgetOfTime(t *testing.T) {
 // Permits go to the first in the line that wants as many, on the same lease.
 // Rule 41.
 func TestPassedToWhoWantsAsMany(t *testing.T) {
-	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		c := open(t, s.Option())
 		sem := newSemaphore(t, c, generous)

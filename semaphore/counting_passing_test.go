@@ -104,7 +104,6 @@ func TestPlainPermitYields(t *testing.T) {
 // granted without waiting is not passed on, and neither are several.
 // Rule 41.
 func TestPlainPermitsGoBack(t *testing.T) {
-	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	for name, budget := range map[string]semaphore.Option{
 		"holds": semaphore.Yielding(1, time.Second),
@@ -154,7 +153,6 @@ func TestPlainPermitsGoBack(t *testing.T) {
 // there is none too many.
 // Rule 41.
 func TestPlainPermitsArePassedOnAtRandom(t *testing.T) {
-	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		const capacity = 3
 		var all []*semaphore.Counting

@@ -14,7 +14,6 @@ import (
 // When Redis has lost a semaphore, an old client may be the first to say how many permits there are. The
 // one that is right says so again after a while, and not the other way round.
 func TestCapacityIsSaidAgain(t *testing.T) {
-	redistest.Together(t)
 	semaphore.RedeclareAfter(t, time.Millisecond)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		use := func(c *latchkey.Client, n int) *semaphore.Semaphore {

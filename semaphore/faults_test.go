@@ -17,7 +17,6 @@ import (
 )
 
 func TestHolderKilled(t *testing.T) {
-	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	const length = 1200 * time.Millisecond
 	sem, other := newSemaphore(t, open(t, s.Option()), semaphore.WithCapacity(3)), newSemaphore(t, open(t, s.Option()))
@@ -41,7 +40,6 @@ func TestHolderKilled(t *testing.T) {
 // served.
 // Rule 6.
 func TestKilledHeadIsDropped(t *testing.T) {
-	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	sem, other := newSemaphore(t, open(t, s.Option()), semaphore.WithCapacity(3)), newSemaphore(t, open(t, s.Option()))
 	held := acquire(t, sem, 2)
@@ -102,7 +100,6 @@ func TestStoppedWaitersCostOneShortLease(t *testing.T) {
 
 // Rule 4.
 func TestSubscriptionKilled(t *testing.T) {
-	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	sem, other := newSemaphore(t, open(t, s.Option()), semaphore.WithCapacity(2)), newSemaphore(t, open(t, s.Option()))
 	plain := s.Client(t)
@@ -214,7 +211,6 @@ func repliesLost(t *testing.T, user func(*latchkey.Client) func(context.Context,
 
 // Permits that are renewed while Redis is away are lost in time, and free again afterwards.
 func TestRedisStopped(t *testing.T) {
-	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	sem := newSemaphore(t, open(t, s.Option(), latchkey.WithLease(500*time.Millisecond)), semaphore.WithCapacity(2))
 	p := acquire(t, sem, 2)

@@ -137,7 +137,6 @@ func mostHeld(t testing.TB, paths []string, killed map[string]time.Time) (worst,
 // every second and a process every three. Judged from what they wrote down, there never were more;
 // afterwards all are free.
 func TestHistory(t *testing.T) {
-	redistest.Together(t)
 	s := redistest.NewProcess(t, "--maxclients", "1000")
 	plain := s.Client(t)
 	const capacity = 12

@@ -651,7 +651,6 @@ func TestSaidAndSet(t *testing.T) {
 
 // Many permits are held, renewed and released without any of them being forgotten.
 func TestHeavyRequests(t *testing.T) {
-	redistest.Together(t)
 	s := redistest.New(t)
 	const holds, each = 40, semaphore.MaxPermits
 	sem := newSemaphore(t, open(t, s.Option(), latchkey.WithLease(2*time.Second)), semaphore.WithCapacity(holds*each))

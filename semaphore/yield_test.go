@@ -165,7 +165,6 @@ func TestYieldsToALargerRequest(t *testing.T) {
 // When nobody else has waited for a while, those who come stand in line again.
 // Rule 41.
 func TestStandsInLineAgain(t *testing.T) {
-	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	sem, other, p, all := behind(t, s)
 	inTurn(t, p, all...)

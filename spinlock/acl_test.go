@@ -68,7 +68,6 @@ func TestWithoutChannels(t *testing.T) {
 // Who may not publish hands the lock to the first in the queue all the same. That one is not told, and asks.
 // Rule 33.
 func TestHandsOverWithoutAWord(t *testing.T) {
-	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	l := newLock(t, open(t, mute(t, s), latchkey.WithKeyPrefix("shop:")))
 	for name, release := range map[string]func(h *latchkey.Hold) error{
@@ -103,7 +102,6 @@ func TestHandsOverWithoutAWord(t *testing.T) {
 // Who may not ask who listens takes everybody for alive: the dead cost two seconds each.
 // Rule 33.
 func TestHandsOverToTheDead(t *testing.T) {
-	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	l := newLock(t, open(t, mute(t, s), latchkey.WithKeyPrefix("shop:")))
 	h := take(t, l)

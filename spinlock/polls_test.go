@@ -15,7 +15,6 @@ import (
 
 // Whoever pauses for a minute ends at once when its context does, and when its client is closed.
 func TestPauseEnds(t *testing.T) {
-	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	h := take(t, newLock(t, open(t, s.Option()), spinlock.WithLease(time.Hour)))
 	slow := spinlock.WithBackoff(time.Minute, time.Minute)
@@ -61,7 +60,6 @@ func TestPauseEnds(t *testing.T) {
 
 // Who polls counts as a waiter, although nobody sees it in Redis.
 func TestTooManyPoll(t *testing.T) {
-	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	h := take(t, newLock(t, open(t, s.Option()), spinlock.WithLease(time.Hour)))
 	l := newLock(t, open(t, s.Option(), latchkey.WithMaxWaiters(2)), spinlock.WithBackoff(time.Minute, time.Minute))

@@ -33,7 +33,6 @@ var check = locktest.Check
 
 // A holder is killed: the first attempt after its lease has the lock.
 func TestHolderKilled(t *testing.T) {
-	redistest.Together(t)
 	const lease = time.Second
 	s := redistest.NewProcess(t)
 	w := redistest.StartWorker(t, s.Addr+" "+lease.String())

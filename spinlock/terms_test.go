@@ -35,7 +35,6 @@ func TestReentry(t *testing.T) {
 
 // What is held for a shortest time stays taken after its Unlock, and a waiter polls until it is over.
 func TestMinHold(t *testing.T) {
-	redistest.Together(t)
 	const shortest = 400 * time.Millisecond
 	s := redistest.New(t)
 	began := time.Now()
@@ -54,7 +53,6 @@ func TestMinHold(t *testing.T) {
 
 // A hold that may not go on for longer is lost at that time, and the next poll has the lock.
 func TestLongestHolds(t *testing.T) {
-	redistest.Together(t)
 	const longest = 400 * time.Millisecond
 	for name, option := range map[string]spinlock.Option{
 		"max hold": spinlock.WithMaxHold(longest), "fixed lease": spinlock.WithFixedLease(longest),

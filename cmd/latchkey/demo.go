@@ -219,9 +219,10 @@ func (d *demonstration) killHolder(ctx context.Context) (killing, error) {
 	}
 	alive, end := context.WithTimeout(ctx, lease+lease/3)
 	_, err = next.next(alive, "inside")
+	waited := alive.Err() != nil
 	end()
 	if k.Kept, k.KeptMS = err != nil, time.Since(from).Milliseconds(); k.Kept {
-		if ctx.Err() != nil || alive.Err() == nil { // it did not wait
+		if ctx.Err() != nil || !waited { // it did not wait
 			return k, err
 		}
 		from = time.Now()

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/latchkey-go/latchkey/internal/redistest"
 )
@@ -25,12 +24,7 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
-	if code := m.Run(); code != 0 {
-		os.Exit(code)
-	}
-	if err := goleak.Find(); err != nil {
-		panic(err)
-	}
+	redistest.Main(m)
 }
 
 func run(t *testing.T, args ...string) (summary, error) {

@@ -103,21 +103,35 @@ func newRow(r report, now time.Time) row {
 // connection of its own: not every server takes commands on one that has subscribed.
 func (m *monitor) countGrants(ctx context.Context) (wait func()) {
 	m.grants = map[string]int{}
-	listener, _ := m.plain.Dedicate()
 	var over sync.WaitGroup
 	over.Go(func() {
-		defer listener.Close() // and it is not used again: what is subscribed ends with it
-		listen := listener.B().Psubscribe().Pattern(lua.Inbox("*")).Build()
-		_ = listener.Receive(ctx, listen, func(message rueidis.PubSubMessage) { // a user who may not hear them has no rates
-			if told := lua.ParseMessage(message.Message); told.Kind == lua.Grant {
-				m.mu.Lock()
-				defer m.mu.Unlock()
-				m.counts = true
-				m.grants[told.Name]++
+		for ctx.Err() == nil {
+			err := m.hearGrants(ctx)
+			if _, refused := rueidis.IsRedisErr(err); refused { // a user who may not hear them has no rates
+				return
 			}
-		})
+			select { // the connection broke
+			case <-time.After(m.interval):
+			case <-ctx.Done():
+			}
+		}
 	})
 	return over.Wait
+}
+
+// hearGrants counts them until the connection breaks.
+func (m *monitor) hearGrants(ctx context.Context) error {
+	listener, _ := m.plain.Dedicate()
+	defer listener.Close() // and it is not used again: what is subscribed ends with it
+	listen := listener.B().Psubscribe().Pattern(lua.Inbox("*")).Build()
+	return listener.Receive(ctx, listen, func(message rueidis.PubSubMessage) {
+		if told := lua.ParseMessage(message.Message); told.Kind == lua.Grant {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			m.counts = true
+			m.grants[told.Name]++
+		}
+	})
 }
 
 // granted returns what was granted since it was last called, and whether that is known.

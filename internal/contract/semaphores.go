@@ -244,6 +244,7 @@ func (s semaphores) leaseEnds(t *testing.T) {
 	for asks := s.new(t, s.open(t), "lease"); time.Since(began) < fixed-20*time.Millisecond; { // each has ends of leases looked at
 		_, err := asks.TryAcquire(t.Context(), 1)
 		require.ErrorIs(t, err, latchkey.ErrNotAcquired, "another one waits")
+		<-time.After(5 * time.Millisecond) // several questions before the lease ends are enough
 	}
 	isOver(t, p.Context())
 	require.ErrorIs(t, context.Cause(p.Context()), latchkey.ErrLost)

@@ -72,7 +72,6 @@ func TestLazyConnectWithSentinel(t *testing.T) {
 
 // Neither the caller nor Close waits for a server that does not answer.
 func TestLazyConnectToASilentServer(t *testing.T) {
-	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	s.Stop(t)
 	for _, sentinel := range []string{"", "none"} {

@@ -63,7 +63,6 @@ func stranger(t *testing.T, answer string, closes bool) string {
 
 // What is no Redis, or one that does not answer, is an error of Open, and soon.
 func TestOpenOnAStranger(t *testing.T) {
-	redistest.Together(t)
 	stopped := redistest.NewProcess(t)
 	stopped.Stop(t)
 	full := redistest.NewProcess(t, "--maxclients", "1")

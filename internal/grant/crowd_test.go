@@ -17,7 +17,6 @@ import (
 // A crowd that gives up at once leaves the queue in full batches: scripts grow with the crowd, and not with
 // its square. The server stands still until all have given up, so that their number is known.
 func TestCrowdGivesUp(t *testing.T) {
-	redistest.Together(t)
 	for what, crowd := range map[string]int{"fairlock": 20_000, "semaphore": 10_000, "closed": 10_000} {
 		t.Run(what, func(t *testing.T) {
 			s := redistest.NewProcess(t)

@@ -19,7 +19,6 @@ import (
 )
 
 func TestAcquireReplyLost(t *testing.T) {
-	redistest.Together(t)
 	eachThrough(t, func(t *testing.T, s *redistest.Server, p *redistest.Proxy, delegate bool) {
 		l := newLock(t, open(t, p.Option()), "a", delegate)
 		judge, lost := redistest.Once(redistest.LoseReply, redistest.IsAcquire)
@@ -92,7 +91,6 @@ func TestReleaseRequestLost(t *testing.T) {
 // A copy of an acquire that arrives after the release must not keep the lock for nobody.
 // Rule 2.
 func TestLateCopyOfAcquire(t *testing.T) {
-	redistest.Together(t)
 	eachThrough(t, func(t *testing.T, s *redistest.Server, p *redistest.Proxy, delegate bool) {
 		t.Run("takes a free lock", func(t *testing.T) {
 			l := newLock(t, open(t, p.Option()), "a", delegate)
@@ -133,7 +131,6 @@ func TestLateCopyOfAcquire(t *testing.T) {
 // A grant for a tenure that is over is released at once, whichever command queued it.
 // Rule 3.
 func TestGrantForNobodyIsReleased(t *testing.T) {
-	redistest.Together(t)
 	each(t, func(t *testing.T, s *redistest.Server, delegate bool) {
 		a, b := open(t, s.Option()), open(t, s.Option())
 		la, lb := newLock(t, a, "a", delegate), newLock(t, b, "a", delegate)
@@ -154,7 +151,6 @@ func TestGrantForNobodyIsReleased(t *testing.T) {
 
 // Whatever a Lock waits for when its context ends, it returns at once and leaves nothing.
 func TestCancellationAtEveryAwait(t *testing.T) {
-	redistest.Together(t)
 	for await, arrange := range map[string]func(t *testing.T, p *redistest.Proxy, l *lock.Lock) (arrived func() bool){
 		"the reply of the acquire": func(_ *testing.T, p *redistest.Proxy, _ *lock.Lock) func() bool {
 			judge, n := redistest.Once(redistest.Delay, redistest.IsAcquire)
@@ -239,7 +235,6 @@ func TestCancellationAtEveryAwait(t *testing.T) {
 // A grant that races the cancellation is passed on.
 // Rule 3.
 func TestGrantRacesCancellation(t *testing.T) {
-	redistest.Together(t)
 	each(t, func(t *testing.T, s *redistest.Server, delegate bool) {
 		lingeringOrNot(t, delegate, func(t *testing.T, set ...grant.Option) {
 			a, b := newLock(t, open(t, s.Option()), "a", delegate, set...), newLock(t, open(t, s.Option()), "a", delegate, set...)
@@ -257,7 +252,6 @@ func TestGrantRacesCancellation(t *testing.T) {
 }
 
 func TestRedisRestartsEmpty(t *testing.T) {
-	redistest.Together(t)
 	for kind, delegate := range kinds {
 		t.Run(kind, func(t *testing.T) {
 			s := redistest.NewProcess(t)
@@ -328,7 +322,6 @@ func TestRedisStopped(t *testing.T) {
 }
 
 func TestServerStall(t *testing.T) {
-	redistest.Together(t)
 	for kind, delegate := range kinds {
 		t.Run(kind, func(t *testing.T) {
 			s := redistest.NewProcess(t)
@@ -458,7 +451,6 @@ func TestScriptFlush(t *testing.T) {
 
 // The key disappears, or becomes something else, under the holder.
 func TestKeyChangesUnderTheHolder(t *testing.T) {
-	redistest.Together(t)
 	each(t, func(t *testing.T, s *redistest.Server, delegate bool) {
 		plain := s.Client(t)
 		c := open(t, s.Option(), lease(300*time.Millisecond))

@@ -37,7 +37,6 @@ func eachDoer(t *testing.T, test func(t *testing.T, s *redistest.Server, of func
 // silent.
 // Rule 23.
 func TestDoWhenTheReleaseIsNotAnswered(t *testing.T) {
-	redistest.Together(t)
 	eachDoer(t, func(t *testing.T, s *redistest.Server, of func(*session.Client) doer) {
 		do, other := of(open(t, s.Option())), of(open(t, s.Option()))
 		nothing := func(context.Context, *grant.Hold) error { return nil }

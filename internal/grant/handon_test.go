@@ -285,7 +285,6 @@ func TestLateCopyOfOfferWhileHeld(t *testing.T) {
 // offer. With nobody there, both ids are ended.
 // Rule 11.
 func TestOfferCancelled(t *testing.T) {
-	redistest.Together(t)
 	for name, verdict := range map[string]redistest.Verdict{"delayed": redistest.Delay, "lost": redistest.LoseRequest} {
 		for kind, heirs := range map[string]int{"inherited": 1, "alone": 0} {
 			t.Run(name+"/"+kind, func(t *testing.T) {
@@ -475,7 +474,6 @@ func TestRefusedBeforeItIsHeld(t *testing.T) {
 // An acquire was not waited for, and its waiter was inherited and has got and released the lock, when it
 // arrives.
 func TestLateCopyOfInheritedAcquire(t *testing.T) {
-	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	p := redistest.NewProxy(t, s)
 	c := open(t, p.Option())
@@ -543,7 +541,6 @@ func TestCloseAfterUnlock(t *testing.T) {
 // A process unlocks and closes its client while another of its goroutines waits, and the lock is passed to
 // that goroutine: to be offered, or as a hold. It is given back all the same, and not when its lease ends.
 func TestCloseAsTheLockIsPassedOn(t *testing.T) {
-	redistest.Together(t)
 	lingeringOrNot(t, true, func(t *testing.T, set ...grant.Option) {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // the goroutine seldom runs before the client is closed
 		s := redistest.New(t)
@@ -600,7 +597,6 @@ func TestCloseBesideUnlock(t *testing.T) {
 
 // However the loss falls between two holds, the line goes on.
 func TestForcedWhileHandedOn(t *testing.T) {
-	redistest.Together(t)
 	lingeringOrNot(t, true, func(t *testing.T, set ...grant.Option) {
 		s := redistest.New(t)
 		l := newLock(t, open(t, s.Option()), "a", true, set...)
@@ -619,7 +615,6 @@ func TestForcedWhileHandedOn(t *testing.T) {
 
 // A goroutine that gives up in the very moment in which it is passed the lock passes it on, or gives it back.
 func TestTurnRacesCancellation(t *testing.T) {
-	redistest.Together(t)
 	lingeringOrNot(t, true, func(t *testing.T, set ...grant.Option) {
 		s := redistest.New(t)
 		l := newLock(t, open(t, s.Option()), "a", true, set...)
@@ -722,7 +717,6 @@ func TestShutdownWithALine(t *testing.T) {
 // Tokens of a lock at full speed grow through an empty restart, and stay near the server's clock.
 // Rule 13.
 func TestTokensAtFullSpeed(t *testing.T) {
-	redistest.Together(t)
 	lingeringOrNot(t, true, func(t *testing.T, set ...grant.Option) {
 		s := redistest.NewProcess(t)
 		plain := s.Client(t)

@@ -20,7 +20,6 @@ import (
 // A hold that was granted by message has its whole lease soon, not after a third of the short one.
 // Rule 5.
 func TestGrantIsConfirmedSoon(t *testing.T) {
-	redistest.Together(t)
 	for kind, delegate := range kinds {
 		t.Run(kind, func(t *testing.T) {
 			s := redistest.NewProcess(t)

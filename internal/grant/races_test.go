@@ -70,7 +70,6 @@ func TestContextOfAnInnerHoldAfterTheEnd(t *testing.T) {
 
 // However many holds end together, each says so at the instant.
 func TestManyHoldsEndTogether(t *testing.T) {
-	redistest.Together(t)
 	told := make(chan struct{})
 	defer close(told)
 	c := open(t, redistest.New(t).Option(), func(o *session.Options) {
@@ -125,7 +124,6 @@ func TestForeignDataWhileWaiting(t *testing.T) {
 
 // While Redis is down, Close ends those who wait for it.
 func TestCloseWhileRedisIsDown(t *testing.T) {
-	redistest.Together(t)
 	for kind, delegate := range kinds {
 		t.Run(kind, func(t *testing.T) {
 			s := redistest.NewProcess(t)

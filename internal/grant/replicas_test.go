@@ -30,7 +30,6 @@ func list(t testing.TB, c rueidis.Client) string {
 // A hold that waited for replicas is known to them; one that could not is undone, and whoever waits next is
 // served.
 func TestReplicas(t *testing.T) {
-	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	host, port, err := net.SplitHostPort(s.Addr)
 	require.NoError(t, err)

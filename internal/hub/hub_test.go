@@ -51,7 +51,6 @@ func eventually(t testing.TB, what string, f func() bool) {
 // Channels that nobody listens to any more do not grow without bound, although nothing is unsubscribed; those
 // that somebody does listen to are subscribed again, and told so.
 func TestWhatIsLeftIsBounded(t *testing.T) {
-	redistest.Together(t)
 	hub.Hasty(t, time.Millisecond, 20)
 	s := redistest.New(t)
 	client, plain := s.Client(t), s.Client(t)

@@ -47,7 +47,6 @@ func TestSubscriptionIsBackSoon(t *testing.T) {
 // subscribed again, and is served long before its poll cap or the end of a lease.
 // Rule 4.
 func TestSubscriptionKilled(t *testing.T) {
-	redistest.Together(t)
 	for kind, delegate := range kinds {
 		t.Run(kind, func(t *testing.T) {
 			s := redistest.NewProcess(t)
@@ -98,7 +97,6 @@ func TestSubscriptionKilled(t *testing.T) {
 
 // The message is lost although the subscription stands: the waiter asks within its poll cap.
 func TestMessageLost(t *testing.T) {
-	redistest.Together(t)
 	for kind, delegate := range kinds {
 		t.Run(kind, func(t *testing.T) {
 			s := redistest.New(t)

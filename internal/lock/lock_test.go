@@ -252,7 +252,6 @@ func TestLeases(t *testing.T) {
 
 // Rule 8.
 func TestForceUnlock(t *testing.T) {
-	redistest.Together(t)
 	each(t, func(t *testing.T, s *redistest.Server, delegate bool) {
 		holder, other := open(t, s.Option()), open(t, s.Option())
 		l := newLock(t, other, "a", delegate)
@@ -298,7 +297,6 @@ func TestForceUnlock(t *testing.T) {
 }
 
 func TestTooManyWaiters(t *testing.T) {
-	redistest.Together(t)
 	each(t, func(t *testing.T, s *redistest.Server, delegate bool) {
 		c := open(t, s.Option(), func(o *session.Options) { o.MaxWaiters = 1 })
 		l := newLock(t, c, "a", delegate)

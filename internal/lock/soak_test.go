@@ -152,7 +152,6 @@ func handoff(c *session.Client, kind string, args []string) {
 // 8 processes hand one lock around, which lingers or does not, while connections are killed every second and
 // a process every five. The short form runs with the tests, the long one with `make soak`.
 func TestSoak(t *testing.T) {
-	redistest.Together(t)
 	for _, kind := range []string{"rlock", "fairlock", "lingering"} {
 		t.Run(kind, func(t *testing.T) {
 			duration := time.Duration(redistest.Longer(6, 75)) * time.Second

@@ -59,7 +59,6 @@ func eachProcess(t *testing.T, test func(t *testing.T, s *redistest.Server, kind
 }
 
 func TestHolderKilled(t *testing.T) {
-	redistest.Together(t)
 	eachProcess(t, func(t *testing.T, s *redistest.Server, kind string, l, other *lock.Lock) {
 		const length = 1200 * time.Millisecond
 		holder := redistest.StartWorker(t, "hold "+s.Addr+" "+kind, "LATCHKEY_TEST_LEASE="+length.String())
@@ -143,7 +142,6 @@ if tonumber(ARGV[1]) < last then return 0 end
 redis.call('SET', KEYS[1], ARGV[1], 'PX', 60000) return 1`
 
 func TestHolderStoppedPastItsLease(t *testing.T) {
-	redistest.Together(t)
 	eachProcess(t, func(t *testing.T, s *redistest.Server, kind string, l, other *lock.Lock) {
 		holder := redistest.StartWorker(t, "hold "+s.Addr+" "+kind, "LATCHKEY_TEST_LEASE=1s")
 		stale := holder.Next(t, "held")[0]

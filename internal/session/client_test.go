@@ -22,7 +22,6 @@ import (
 // depends on it.
 // Rule 24.
 func TestForwardJumpInACluster(t *testing.T) {
-	redistest.Together(t)
 	s := redistest.NewJumping(t, "--cluster-enabled", "yes", "--cluster-node-timeout", "2000", "--cluster-config-file", "nodes.conf")
 	redistest.Form(t, []redistest.Member{s.Member()}, 1)
 	option := rueidis.ClientOption{InitAddress: []string{s.Addr}}
@@ -39,7 +38,6 @@ func TestForwardJumpInACluster(t *testing.T) {
 // not would end a hold that was renewed after it, as soon as anything else told it.
 // Rule 24.
 func TestForwardJumpInASlot(t *testing.T) {
-	redistest.Together(t)
 	s := redistest.NewJumping(t, "--cluster-enabled", "yes", "--cluster-node-timeout", "2000", "--cluster-config-file", "nodes.conf")
 	redistest.Form(t, []redistest.Member{s.Member()}, 1)
 	c := open(t, rueidis.ClientOption{InitAddress: []string{s.Addr}}, lease(time.Minute))
@@ -67,7 +65,6 @@ func TestForwardJumpInASlot(t *testing.T) {
 
 // A clock that the client does not know well costs a second attempt, not the lock.
 func TestTryLockAfterTheClockMoved(t *testing.T) {
-	redistest.Together(t)
 	s := redistest.New(t)
 	c := open(t, s.Option())
 	l := newLock(t, c, "a", true)
@@ -82,7 +79,6 @@ func TestTryLockAfterTheClockMoved(t *testing.T) {
 // Grants to tenures that are over take no memory without bound, however many of them come.
 // Rule 25.
 func TestRefusalsAreBounded(t *testing.T) {
-	redistest.Together(t)
 	c := open(t, redistest.New(t).Option())
 	for i := range 3 * session.MaxRefusals / 256 {
 		c.RefuseGrant(lua.Message{Kind: lua.Grant, Number: uint64(i), Name: fmt.Sprint("a", i/2)})
@@ -94,7 +90,6 @@ func TestRefusalsAreBounded(t *testing.T) {
 // What a client has seen of a name it knows also after nothing of it was in use for a while.
 // Rule 13.
 func TestFloorIsKept(t *testing.T) {
-	redistest.Together(t)
 	s := redistest.New(t)
 	plain := s.Client(t)
 	c := open(t, s.Option())

@@ -116,7 +116,6 @@ func TestForwardJumpBesideANameAhead(t *testing.T) {
 // asks) and a lease later.
 // Rule 24.
 func TestBackwardJumpAfterADeath(t *testing.T) {
-	redistest.Together(t)
 	const left = 2 * time.Second
 	bound := left + soon
 	t.Run("lock", func(t *testing.T) {
@@ -192,7 +191,6 @@ func TestBackwardJumpAfterADeath(t *testing.T) {
 // alone.
 // Rule 24.
 func TestForwardJumpAtABarrier(t *testing.T) {
-	redistest.Together(t)
 	s := redistest.NewJumping(t)
 	errs := make(chan error, 2)
 	for range 2 {
@@ -219,7 +217,6 @@ func TestForwardJumpAtABarrier(t *testing.T) {
 
 // An attempt is answered at once although its deadline is over by the new clock before it begins.
 func TestTryLockAfterAJump(t *testing.T) {
-	redistest.Together(t)
 	for _, by := range []time.Duration{beyond, -time.Hour} {
 		s := redistest.NewJumping(t)
 		l := newLock(t, told(t, s.Option()), "a", true)

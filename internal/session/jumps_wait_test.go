@@ -12,7 +12,6 @@ import (
 // Who waits has the lock when it next asks. The holder asks for the clock as often, and here before them.
 // Rule 24.
 func TestForwardJumpWithWaiters(t *testing.T) {
-	redistest.Together(t)
 	for name, delegate := range kinds {
 		t.Run(name, func(t *testing.T) {
 			s := redistest.NewJumping(t)
@@ -96,7 +95,6 @@ func TestForwardJumpPastTheQueue(t *testing.T) {
 // The clock goes back under a holder that lives: it goes on, and hands on to who waits at once.
 // Rule 24.
 func TestBackwardJumpWithWaiters(t *testing.T) {
-	redistest.Together(t)
 	for name, delegate := range kinds {
 		t.Run(name, func(t *testing.T) {
 			s := redistest.NewJumping(t)
@@ -121,7 +119,6 @@ func TestBackwardJumpWithWaiters(t *testing.T) {
 // any more.
 // Rule 24.
 func TestGrantAfterAJump(t *testing.T) {
-	redistest.Together(t)
 	for _, by := range []time.Duration{beyond, -time.Hour} {
 		t.Run(by.String(), func(t *testing.T) {
 			s := redistest.NewJumping(t)

@@ -73,7 +73,6 @@ func isFooled(t testing.TB, a *attempt, forge func()) *grant.Hold {
 // Whoever may publish, but not read what is in Redis, cannot write a message to a waiter, and costs nothing.
 // Rule 25.
 func TestForgedMessages(t *testing.T) {
-	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	plain := s.Client(t)
 	c := open(t, s.Option())
@@ -204,7 +203,6 @@ func TestUnknownMessages(t *testing.T) {
 // given back at once all the same.
 // Rule 25.
 func TestReplayedGrants(t *testing.T) {
-	redistest.Together(t)
 	const messages, most = 20_000, 100 // scripts a second
 	for what, of := range map[string]struct{ tenures, names int }{
 		"of one tenure":      {1, 1},

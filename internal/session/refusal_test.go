@@ -87,7 +87,6 @@ func TestServerRefusesForAWhile(t *testing.T) {
 // A client is closed, and soon, whatever the server answers just then.
 // Rule 21.
 func TestCloseWhileRefused(t *testing.T) {
-	redistest.Together(t)
 	for code, begin := range redistest.Refusals {
 		t.Run(code, func(t *testing.T) {
 			s := redistest.NewProcess(t, redistest.Refusing()...)
@@ -111,7 +110,6 @@ func TestCloseWhileRefused(t *testing.T) {
 // process does not go round in circles afterwards.
 // Rule 22.
 func TestCloseOnASilentServer(t *testing.T) {
-	redistest.Together(t)
 	// Close waits for a second, the release timeout, and then three times for a quarter of one. One more release
 	// timeout would be 2.75 s.
 	const limit = 2600 * time.Millisecond
@@ -231,7 +229,6 @@ func TestServerRefusesWhoWaitsForReplicas(t *testing.T) {
 
 // Many Unlocks at the same time release after a Close, too: none waits for others to share a script with.
 func TestManyUnlocksAfterClose(t *testing.T) {
-	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	c := open(t, s.Option())
 	var holds []*grant.Hold

@@ -140,7 +140,6 @@ func (b blocked) Enabled(context.Context, slog.Level) bool  { return true }
 // client.
 // Rule 27.
 func TestHooksBlock(t *testing.T) {
-	redistest.Together(t)
 	s := redistest.New(t)
 	const patience = 300 * time.Millisecond
 	for _, name := range []string{"queued", "acquired", "failed", "released", "lost", "passed", "subscribed", "down", "up", "logger"} {

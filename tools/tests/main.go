@@ -71,12 +71,13 @@ type tally struct {
 	begun       map[id]time.Time // of those that have not ended
 	stalls      map[string][]stall
 	failures    []failure
-	red         map[string]bool // packages
+	red         map[string]bool   // packages
+	grave       map[string]string // packages with the worst that they said
 }
 
 func newTally() *tally {
 	return &tally{
-		skipped: map[string]int{}, said: map[id]string{}, begun: map[id]time.Time{}, stalls: map[string][]stall{}, red: map[string]bool{},
+		skipped: map[string]int{}, said: map[id]string{}, begun: map[id]time.Time{}, stalls: map[string][]stall{}, red: map[string]bool{}, grave: map[string]string{},
 	}
 }
 
@@ -103,6 +104,9 @@ type event struct {
 	Package, Test, Output string
 }
 
+// grave is what no stall explains, and what running a test alone does not repeat: such a package is red.
+var grave = regexp.MustCompile(`WARNING: DATA RACE|^panic: |^fatal error: |found unexpected goroutines`)
+
 // stood is how internal/redistest says that a process stood still.
 var stood = regexp.MustCompile(`latchkey: stood still for (\d+) ms`)
 
@@ -124,6 +128,9 @@ func (t *tally) read(in io.Reader) error {
 			t.begun[test] = e.Time
 			continue
 		case "output":
+			if grave.MatchString(e.Output) {
+				t.grave[e.Package] = strings.TrimSpace(e.Output)
+			}
 			if said := stood.FindStringSubmatch(e.Output); said != nil {
 				length, err := time.ParseDuration(said[1] + "ms")
 				if err != nil {
@@ -184,6 +191,11 @@ func (t *tally) judge(passed bool, again func(p, test string) ([]byte, error), o
 	explained := map[string]bool{}
 	for _, f := range t.failures {
 		explained[f.Package] = true
+		if text := t.grave[f.Package]; text != "" {
+			say("red: %s %s: the package said %q", f.Package, f.Test, text)
+			green = false
+			continue
+		}
 		still := t.stalled(f)
 		if still == 0 {
 			say("red: %s %s: its process did not stand still", f.Package, f.Test)

@@ -68,6 +68,7 @@ func TestJudge(t *testing.T) {
 		"no stall":             {strings.ReplaceAll(stalledTest, "stood still", "went on"), false, nil, false, false, "did not stand still"},
 		"stalled before":       {early, false, nil, false, false, "did not stand still"},
 		"another one":          {strings.Replace(stalledTest, `"Package":"p","Output"`, `"Package":"q","Output"`, 1), false, nil, false, false, "did not stand still"},
+		"a race":               {strings.Replace(stalledTest, "{", `{"Action":"output","Package":"p","Test":"TestA","Output":"WARNING: DATA RACE\n"}`+"\n{", 1), false, nil, false, false, "DATA RACE"},
 		"a package alone":      {stalledTest + `{"Action":"fail","Package":"q"}`, false, nil, false, true, "red: q"},
 		"one that never ended": {stalledTest + `{"Action":"run","Package":"p","Test":"TestB"}`, false, nil, false, true, "p TestB has not ended"},
 		"nothing ran":          {"", false, nil, false, false, ""},
