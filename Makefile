@@ -3,7 +3,7 @@ ADAPTERS := $(patsubst %,./%/...,$(wildcard adapters/*))
 PACKAGES ?= ./... $(ADAPTERS) ./cmd/latchkey/... ./integration/... ./bench/... ./examples/fencedsql/... ./examples/metrics/... ./latchkeytest/... ./latchkeyvet/... ./otel/... ./tools/...
 # Most tests wait most of their time, so packages run beside each other. Those that measure times are marked
 # with redistest.Alone, and run after them, one at a time. So do all where LATCHKEY_TEST_REDIS names a server,
-# which each test flushes. With nothing but Go two of those that measure are left, and run with the others.
+# which each test flushes. With nothing but Go two tests that measure are left, and run with the others.
 SERVER   := $(or $(LATCHKEY_TEST_REDIS),$(shell command -v redis-server))
 ALONE    := $(if $(SERVER),$(shell grep -rhB1 --include='*_test.go' 'redistest.Alone(t)' . | sed -n 's/^func \(Test[A-Za-z0-9]*\).*/\1/p' | sort -u | paste -sd '|' -),none)
 MEASURED  = $(if $(SERVER),$(shell for d in $$($(GO) list -f '{{.Dir}}' $(PACKAGES)); do grep -qs 'redistest.Alone(t)' $$d/*_test.go && echo $$d; done))
@@ -31,12 +31,13 @@ race: which ## run all tests with the race detector (needs a C compiler)
 
 # make lint vets. The last line says how many tests ran, and what the others need.
 define tests
-@seen=$${LATCHKEY_SEEN:-$$(mktemp -d)}; trap 'test -n "$$LATCHKEY_SEEN" || rm -rf "$$seen"' EXIT; status=0; \
+@seen=$${LATCHKEY_SEEN:-$$(mktemp -d)}; trap 'test -n "$$LATCHKEY_SEEN" || rm -rf "$$seen"' EXIT; rm -f "$$seen"/[12]; phases=; \
+phase() { n=$$1; shift; status=0; $(GOTESTSUM) --jsonfile "$$seen/$$n" -- "$$@" || status=1; phases="$$phases $$status:$$seen/$$n"; }; \
 $(if $(RUN),\
-$(GOTESTSUM) --jsonfile "$$seen/1" -- $(RACE) -vet=off -p 1 -parallel $(PARALLEL) -timeout 30m -run '$(RUN)' $(PACKAGES) || status=1;,\
-$(GOTESTSUM) --jsonfile "$$seen/1" -- $(RACE) -vet=off -p $(ATONCE) -parallel $(PARALLEL) -timeout 30m -skip '^($(ALONE))$$$(if $(SKIP),|$(SKIP))' $(PACKAGES) || status=1; \
-$(if $(MEASURED),$(GOTESTSUM) --jsonfile "$$seen/2" -- $(RACE) -vet=off -p 1 -timeout 30m -run '^($(ALONE))$$' $(MEASURED) || status=1;)) \
-$(GO) -C tools build -o "$$seen/judge" ./tests && "$$seen/judge" $(RACE) -status $$status "$$seen"/[12]
+phase 1 $(RACE) -vet=off -p 1 -parallel $(PARALLEL) -timeout 30m -run '$(RUN)' $(PACKAGES);,\
+phase 1 $(RACE) -vet=off -p $(ATONCE) -parallel $(PARALLEL) -timeout 30m -skip '^($(ALONE))$$$(if $(SKIP),|$(SKIP))' $(PACKAGES); \
+$(if $(MEASURED),phase 2 $(RACE) -vet=off -p 1 -timeout 30m -run '^($(ALONE))$$' $(MEASURED);)) \
+$(GO) -C tools build -o "$$seen/judge" ./tests && "$$seen/judge" $(RACE) $$phases
 endef
 
 .PHONY: quick

@@ -119,7 +119,6 @@ func TestReset(t *testing.T) {
 // A party that is killed, or stopped, breaks the barrier when its lease is over.
 // Rule 19.
 func TestDeadPartyBreaks(t *testing.T) {
-	redistest.Together(t)
 	const lease = 900 * time.Millisecond
 	for name, signal := range map[string]syscall.Signal{"killed": syscall.SIGKILL, "stopped": redistest.Stop} {
 		t.Run(name, func(t *testing.T) {

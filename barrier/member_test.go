@@ -197,7 +197,6 @@ func TestLeave(t *testing.T) {
 // Goroutines and barriers of one name on one client have one membership, which outlives them, and is
 // renewed.
 func TestOneMembership(t *testing.T) {
-	redistest.Together(t)
 	s := redistest.NewProcess(t) // the embedded server does not count its commands
 	plain := s.Client(t)
 	const lease, parties = 900 * time.Millisecond, 8
@@ -432,7 +431,6 @@ func TestShutdownLeaves(t *testing.T) {
 // Between two readings nothing runs for a member, and nobody holds its Barrier: its client renews it all the
 // same, for as long as it has not left.
 func TestMemberStaysWhatNobodyHolds(t *testing.T) {
-	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		lease := 900 * time.Millisecond // longer than a stall of the machine
 		joined := func(c *latchkey.Client) *barrier.Barrier {

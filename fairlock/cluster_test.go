@@ -16,7 +16,6 @@ import (
 // A hand-off costs two scripts in a cluster as well: a client that waits again for a name listens to its
 // inbox still, and so its first request may queue.
 func TestHandOffsInACluster(t *testing.T) {
-	redistest.Together(t)
 	cluster := redistest.NewCluster(t)
 	var nodes []rueidis.Client
 	for _, s := range cluster.Nodes {

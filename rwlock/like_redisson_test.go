@@ -32,7 +32,6 @@ func TestReentryKeepsTheLease(t *testing.T) {
 
 // A hold that was downgraded is renewed as one that read from the beginning.
 func TestDowngradedIsRenewed(t *testing.T) {
-	redistest.Together(t)
 	s := redistest.New(t)
 	h := take(t, newLock(t, open(t, s), rwlock.WithLease(300*time.Millisecond)).Write())
 	require.NoError(t, h.Downgrade(t.Context()))

@@ -72,7 +72,6 @@ func TestKilledHeadIsDropped(t *testing.T) {
 // A process that stopped while it waits costs one short lease in all, whatever it is granted.
 // Rule 5.
 func TestStoppedWaitersCostOneShortLease(t *testing.T) {
-	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	sem, other := newSemaphore(t, open(t, s.Option()), semaphore.WithCapacity(3)), newSemaphore(t, open(t, s.Option()))
 	held := acquire(t, sem, 3)

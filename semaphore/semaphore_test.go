@@ -401,7 +401,6 @@ func TestReleaseGrantsToSeveral(t *testing.T) {
 
 // Rule 7.
 func TestLeases(t *testing.T) {
-	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		sem := newSemaphore(t, open(t, s.Option(), latchkey.WithLease(900*time.Millisecond)), semaphore.WithCapacity(4))
 		other := newSemaphore(t, open(t, s.Option()))

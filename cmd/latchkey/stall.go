@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// witness notes when its process stood still: a machine that is busy, or was suspended, is not a lock that is
-// broken. The zero value has seen nothing.
+// witness notes when its process stood still: a machine that is busy is not a lock that is broken. The zero value
+// has seen nothing.
 type witness struct {
 	mu     sync.Mutex
 	stalls []stall

@@ -427,7 +427,6 @@ func TestServerRefuses(t *testing.T) {
 }
 
 func TestScriptFlush(t *testing.T) {
-	redistest.Together(t)
 	for kind, delegate := range kinds {
 		t.Run(kind, func(t *testing.T) {
 			const length = 900 * time.Millisecond // longer than a stall of the machine

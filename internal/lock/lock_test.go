@@ -177,7 +177,6 @@ func TestReentry(t *testing.T) {
 }
 
 func TestHoldContext(t *testing.T) {
-	redistest.Together(t)
 	each(t, func(t *testing.T, s *redistest.Server, delegate bool) {
 		const lease = 1200 * time.Millisecond // longer than a stall of the machine
 		c := open(t, s.Option())
@@ -199,7 +198,6 @@ func TestHoldContext(t *testing.T) {
 
 // Rule 7.
 func TestLeases(t *testing.T) {
-	redistest.Together(t)
 	each(t, func(t *testing.T, s *redistest.Server, delegate bool) {
 		plain := s.Client(t)
 		c := open(t, s.Option())

@@ -76,7 +76,6 @@ func TestHolderKilled(t *testing.T) {
 }
 
 func TestKilledWaitersAreSkipped(t *testing.T) {
-	redistest.Together(t)
 	eachProcess(t, func(t *testing.T, s *redistest.Server, kind string, l, other *lock.Lock) {
 		h := mustLock(t, l)
 		var dead []*redistest.Worker
@@ -109,7 +108,6 @@ func TestKilledWaitersAreSkipped(t *testing.T) {
 // lease.
 // Rule 5.
 func TestStoppedWaitersCostOneShortLease(t *testing.T) {
-	redistest.Together(t)
 	eachProcess(t, func(t *testing.T, s *redistest.Server, kind string, l, other *lock.Lock) {
 		h := mustLock(t, l)
 		stopped := redistest.StartWorker(t, "wait "+s.Addr+" "+kind+" 100")

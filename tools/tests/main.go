@@ -1,8 +1,8 @@
 // Command tests says what a run of tests has shown, and what it could not: how many tests ran, what the others
 // need, and how that is installed here. It reads the files that gotestsum --jsonfile has written, and is told the
-// status of gotestsum:
+// status of gotestsum for each:
 //
-//	tests [-race] [-status 1] FILE...
+//	tests [-race] STATUS:FILE...
 //
 // It is the judge as well. A test that failed while its process stood still for longer than tests allow
 // (internal/redistest says when) is run once more, alone, and is reported as stalled. Everything else that failed
@@ -27,7 +27,6 @@ import (
 
 func main() {
 	race := flag.Bool("race", false, "run again with the race detector")
-	status := flag.Int("status", 0, "of gotestsum")
 	flag.Parse()
 	again := func(p, test string) ([]byte, error) {
 		args := []string{"test", "-count=1", "-vet=off", "-timeout", "30m", "-run", "^" + regexp.QuoteMeta(test) + "$", p}
@@ -36,7 +35,7 @@ func main() {
 		}
 		return exec.Command("go", args...).CombinedOutput() //nolint:gosec,noctx // a test, which has an end of its own
 	}
-	green, err := run(flag.Args(), *status == 0, again, os.Stdout)
+	green, err := run(flag.Args(), again, os.Stdout)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "tests:", err)
 	}
@@ -46,9 +45,12 @@ func main() {
 }
 
 // run reports whether all is green, or was so when it was run again.
-func run(names []string, passed bool, again func(p, test string) ([]byte, error), out io.Writer) (green bool, err error) {
+func run(phases []string, again func(p, test string) ([]byte, error), out io.Writer) (green bool, err error) {
 	t := newTally()
-	for _, name := range names {
+	green = true
+	for _, phase := range phases {
+		status, name, _ := strings.Cut(phase, ":")
+		before := len(t.failures)
 		f, err := os.Open(name) //nolint:gosec // make names it
 		if err != nil {
 			return false, err
@@ -57,8 +59,12 @@ func run(names []string, passed bool, again func(p, test string) ([]byte, error)
 		if err != nil {
 			return false, fmt.Errorf("%s: %w", name, err)
 		}
+		if status != "0" && len(t.failures) == before { // nothing was compiled, say
+			_, _ = fmt.Fprintf(out, "red: %s: gotestsum failed, and no test did\n", name)
+			green = false
+		}
 	}
-	green = t.judge(passed, again, out)
+	green = t.judge(again, out) && green
 	_, err = fmt.Fprintln(out, t.String(installer()))
 	return green && err == nil, err
 }
@@ -68,7 +74,7 @@ type tally struct {
 	ran, failed int
 	skipped     map[string]int // by what they need
 	said        map[id]string
-	begun       map[id]time.Time // of those that have not ended
+	begun       map[id]time.Time // of tests that have not ended
 	stalls      map[string][]stall
 	failures    []failure
 	red         map[string]bool   // packages
@@ -91,7 +97,7 @@ type failure struct {
 	began, ended time.Time
 }
 
-// stall is a second of which a package's process stood still for so long.
+// stall is how long a package's process stood still within a second.
 type stall struct {
 	until  time.Time
 	length time.Duration
@@ -142,6 +148,9 @@ func (t *tally) read(in io.Reader) error {
 				t.said[test] = reason.FindStringSubmatch(e.Output)[1]
 			}
 			continue
+		case "start": // of a package
+			t.begun[test] = e.Time
+			continue
 		case "pass", "fail", "skip":
 		default:
 			continue
@@ -181,13 +190,10 @@ func (t *tally) stalled(f failure) (sum time.Duration) {
 	return sum
 }
 
-// judge reports whether all that failed is the machine's fault. passed says whether gotestsum was content.
-func (t *tally) judge(passed bool, again func(p, test string) ([]byte, error), out io.Writer) (green bool) {
-	if passed {
-		return true
-	}
+// judge reports whether all that failed is the machine's fault.
+func (t *tally) judge(again func(p, test string) ([]byte, error), out io.Writer) (green bool) {
 	say := func(format string, args ...any) { _, _ = fmt.Fprintf(out, format+"\n", args...) } // the last line says whether it can be written
-	green = len(t.failures) > 0                                                               // else it was something else: nothing was compiled, say
+	green = true
 	explained := map[string]bool{}
 	for _, f := range t.failures {
 		explained[f.Package] = true

@@ -57,26 +57,24 @@ func TestJudge(t *testing.T) {
 	early := strings.ReplaceAll(stalledTest, "00:00:01Z", "00:00:00Z")
 	for name, c := range map[string]struct {
 		text          string
-		passed        bool
 		again         error
 		green, repeat bool
 		says          string
 	}{
-		"passed":               {"", true, nil, true, false, ""},
-		"stalled":              {stalledTest, false, nil, true, true, "stalled: p TestA failed while its process stood still for 300ms"},
-		"fails alone":          {stalledTest, false, errors.New("exit 1"), false, true, "alone it failed as well"},
-		"no stall":             {strings.ReplaceAll(stalledTest, "stood still", "went on"), false, nil, false, false, "did not stand still"},
-		"stalled before":       {early, false, nil, false, false, "did not stand still"},
-		"another one":          {strings.Replace(stalledTest, `"Package":"p","Output"`, `"Package":"q","Output"`, 1), false, nil, false, false, "did not stand still"},
-		"a race":               {strings.Replace(stalledTest, "{", `{"Action":"output","Package":"p","Test":"TestA","Output":"WARNING: DATA RACE\n"}`+"\n{", 1), false, nil, false, false, "DATA RACE"},
-		"a package alone":      {stalledTest + `{"Action":"fail","Package":"q"}`, false, nil, false, true, "red: q"},
-		"one that never ended": {stalledTest + `{"Action":"run","Package":"p","Test":"TestB"}`, false, nil, false, true, "p TestB has not ended"},
-		"nothing ran":          {"", false, nil, false, false, ""},
+		"passed":               {"", nil, true, false, ""},
+		"stalled":              {stalledTest, nil, true, true, "stalled: p TestA failed while its process stood still for 300ms"},
+		"fails alone":          {stalledTest, errors.New("exit 1"), false, true, "alone it failed as well"},
+		"no stall":             {strings.ReplaceAll(stalledTest, "stood still", "went on"), nil, false, false, "did not stand still"},
+		"stalled before":       {early, nil, false, false, "did not stand still"},
+		"another one":          {strings.Replace(stalledTest, `"Package":"p","Output"`, `"Package":"q","Output"`, 1), nil, false, false, "did not stand still"},
+		"a race":               {strings.Replace(stalledTest, "{", `{"Action":"output","Package":"p","Test":"TestA","Output":"WARNING: DATA RACE\n"}`+"\n{", 1), nil, false, false, "DATA RACE"},
+		"a package alone":      {stalledTest + `{"Action":"fail","Package":"q"}`, nil, false, true, "red: q"},
+		"one that never ended": {stalledTest + `{"Action":"run","Package":"p","Test":"TestB"}`, nil, false, true, "p TestB has not ended"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tally, out, repeated := newTally(), &bytes.Buffer{}, false
 			require.NoError(t, tally.read(strings.NewReader(c.text)))
-			green := tally.judge(c.passed, func(p, test string) ([]byte, error) {
+			green := tally.judge(func(p, test string) ([]byte, error) {
 				require.Equal(t, "p TestA", p+" "+test)
 				repeated = true
 				return nil, c.again
@@ -88,20 +86,33 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-func TestFiles(t *testing.T) {
-	name := filepath.Join(t.TempDir(), "1")
-	require.NoError(t, os.WriteFile(name, []byte(recorded), 0o600))
-	var out bytes.Buffer
-	green, err := run([]string{name, name}, true, nil, &out)
-	require.NoError(t, err)
-	require.True(t, green)
-	require.Contains(t, out.String(), "4 tests ran, 2 failed")
-	green, err = run([]string{name}, false, nil, &out)
-	require.NoError(t, err)
-	require.False(t, green)
-	_, err = run([]string{name + "x"}, true, nil, &out)
-	require.Error(t, err)
-	require.NoError(t, os.WriteFile(name, []byte("{"), 0o600))
-	_, err = run([]string{name}, true, nil, &out)
-	require.Error(t, err)
+// A phase that failed without a test is red, also when what failed in another one is excused.
+func TestPhases(t *testing.T) {
+	write := func(text string) string {
+		name := filepath.Join(t.TempDir(), "1")
+		require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
+		return name
+	}
+	passes := func(string, string) ([]byte, error) { return nil, nil }
+	excused := write(strings.NewReplacer(`"fail","Package":"p","Test":"TestB","Elapsed":0.1}`, `"fail","Package":"p","Test":"TestB","Elapsed":0.1}
+{"Action":"output","Package":"p","Output":"latchkey: stood still for 300 ms\n","Time":"2026-01-01T00:00:01Z"}`).Replace(recorded))
+	for _, c := range []struct {
+		phases []string
+		green  bool
+	}{
+		{[]string{"1:" + excused}, false}, // the stall came later
+		{[]string{"0:" + write("")}, true},
+		{[]string{"1:" + write("")}, false},
+		{[]string{"0:" + write(`{"Action":"start","Package":"p"}`)}, false},
+	} {
+		var out bytes.Buffer
+		green, err := run(c.phases, passes, &out)
+		require.NoError(t, err)
+		require.Equal(t, c.green, green, "%v\n%s", c.phases, &out)
+	}
+	for _, phase := range []string{"0:" + excused + "x", "0:" + write("{")} {
+		green, err := run([]string{phase}, passes, &bytes.Buffer{})
+		require.Error(t, err)
+		require.False(t, green)
+	}
 }
