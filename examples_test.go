@@ -147,7 +147,7 @@ func TestExamplesRunElsewhere(t *testing.T) {
 		output, err := c.CombinedOutput()
 		require.NoError(t, err, "go %v: %s", args, output)
 	}
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachServed(t, func(t *testing.T, s *redistest.Server) {
 		urls := []string{s.URL(), redistest.NewEmbedded(t).URL(), redistest.NewEmbedded(t).URL()}
 		for name, n := range runs {
 			for _, which := range []string{"first", "second"} {

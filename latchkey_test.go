@@ -90,7 +90,7 @@ func TestPrefixKeepsApart(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		var locks []*rlock.Lock
 		for _, prefix := range []string{"a:", "b:", ""} {
-			c, err := latchkey.Open(s.URL(), latchkey.WithKeyPrefix(prefix))
+			c, err := latchkey.New(s.Option(), latchkey.WithKeyPrefix(prefix))
 			require.NoError(t, err)
 			t.Cleanup(c.Close)
 			l, err := rlock.New(c, "name")

@@ -211,7 +211,7 @@ func TestDoFor(t *testing.T) {
 			},
 		}
 		var busy []*latchkey.Lock // what keeps all of them waiting
-		makers := makers([]*latchkey.Client{c, openOn(t, redistest.NewEmbedded(t)), openOn(t, redistest.NewEmbedded(t))})
+		makers := makers([]*latchkey.Client{c, openOn(t, s.Beside(t)), openOn(t, s.Beside(t))})
 		for kind, newLock := range makers {
 			l, err := newLock(kind)
 			require.NoError(t, err)

@@ -73,7 +73,7 @@ type caller struct{}
 func TestObserverSaysWhat(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		var w witness
-		c, err := latchkey.Open(s.URL(), latchkey.WithKeyPrefix("shop:"), latchkey.WithObserver(w.observer()))
+		c, err := latchkey.New(s.Option(), latchkey.WithKeyPrefix("shop:"), latchkey.WithObserver(w.observer()))
 		require.NoError(t, err)
 		t.Cleanup(c.Close)
 		ctx := context.WithValue(t.Context(), caller{}, "me")

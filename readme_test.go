@@ -126,7 +126,7 @@ func TestReadmeSnippets(t *testing.T) {
 				checkSnippet(t, snippet)
 			}
 			program := buildSnippets(t, snippets)
-			redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+			redistest.EachServed(t, func(t *testing.T, s *redistest.Server) {
 				said := runSnippets(t, program, s.URL())
 				if document == "README.md" {
 					require.Len(t, slices.Compact(said["charged"]), 2*readmeProcesses, "each charge has a token of its own")

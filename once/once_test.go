@@ -156,7 +156,7 @@ func TestStaleRun(t *testing.T) {
 	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		for name, begun := range map[string]bool{"another runs": true, "nobody runs": false} {
-			t.Run(name, func(t *testing.T) {
+			s.Run(t, name, func(t *testing.T) {
 				c := open(t, s.Option())
 				plain := s.Client(t)
 				require.NoError(t, plain.Do(t.Context(), plain.B().Flushall().Build()).Error())

@@ -203,13 +203,13 @@ func TestMinHold(t *testing.T) {
 		unlock(t, take(t, other.Read())) // not for readers
 		unlock(t, take(t, other.Write()))
 		require.GreaterOrEqual(t, time.Since(began), shortest)
-		require.Less(t, time.Since(began), shortest+time.Second, "long before they would ask by themselves")
+		s.Within(t, began, shortest+time.Second, "long before they would ask by themselves")
 		for _, half := range []*latchkey.Lock{other.Read(), other.Write(), l.Read()} {
 			began = time.Now()
 			unlock(t, take(t, l.Write()))
 			h := take(t, half)
 			require.GreaterOrEqual(t, time.Since(began), shortest)
-			require.Less(t, time.Since(began), shortest+time.Second, "long before they would ask by themselves")
+			s.Within(t, began, shortest+time.Second, "long before they would ask by themselves")
 			unlock(t, h)
 		}
 		unlock(t, take(t, other.Write())) // takes what is left of the last reader's rest
@@ -239,10 +239,10 @@ func TestHoldsThatEnd(t *testing.T) {
 				if name == "fixed lease" { // which no renewal can miss
 					require.ErrorContains(t, context.Cause(one.Context()), "its fixed lease or longest hold is over")
 				}
-				require.Less(t, time.Since(began), most+slack)
+				s.Within(t, began, most+slack)
 				require.True(t, two.Held())
 				<-two.Context().Done()
-				require.Less(t, time.Since(began), 3*most/2+slack)
+				s.Within(t, began, 3*most/2+slack)
 				require.True(t, third.Held())
 				for _, h := range []*latchkey.Hold{one, two} {
 					require.ErrorIs(t, h.Unlock(t.Context()), latchkey.ErrLost)
@@ -251,7 +251,7 @@ func TestHoldsThatEnd(t *testing.T) {
 				began = time.Now()
 				h := take(t, l.Write())
 				next := take(t, other.Read())
-				require.Less(t, time.Since(began), most+slack)
+				s.Within(t, began, most+slack)
 				require.False(t, h.Held())
 				unlock(t, next)
 				clean(t, s.Client(t))

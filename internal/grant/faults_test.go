@@ -143,7 +143,7 @@ func TestGrantForNobodyIsReleased(t *testing.T) {
 		require.NoError(t, h.Unlock(t.Context())) // grants it to the tenure that is over
 		began := time.Now()
 		h = mustLock(t, lb)
-		require.Less(t, time.Since(began), time.Second, "released by its client, not by the end of a lease")
+		s.Within(t, began, time.Second, "released by its client, not by the end of a lease")
 		require.NoError(t, h.Unlock(t.Context()))
 		clean(t, s.Client(t))
 	})
@@ -236,7 +236,7 @@ func TestCancellationAtEveryAwait(t *testing.T) {
 // Rule 3.
 func TestGrantRacesCancellation(t *testing.T) {
 	each(t, func(t *testing.T, s *redistest.Server, delegate bool) {
-		lingeringOrNot(t, delegate, func(t *testing.T, set ...grant.Option) {
+		lingeringOrNot(t, s, delegate, func(t *testing.T, set ...grant.Option) {
 			a, b := newLock(t, open(t, s.Option()), "a", delegate, set...), newLock(t, open(t, s.Option()), "a", delegate, set...)
 			for range redistest.Rounds(50, 2000) {
 				h := mustLock(t, a)
@@ -454,7 +454,7 @@ func TestKeyChangesUnderTheHolder(t *testing.T) {
 		plain := s.Client(t)
 		c := open(t, s.Option(), lease(300*time.Millisecond))
 		l := newLock(t, c, "a", delegate)
-		t.Run("deleted", func(t *testing.T) {
+		s.Run(t, "deleted", func(t *testing.T) {
 			h := mustLock(t, l)
 			do(t, plain, "DEL", "a")
 			<-h.Context().Done() // the next renewal says so
@@ -464,7 +464,7 @@ func TestKeyChangesUnderTheHolder(t *testing.T) {
 			require.ErrorIs(t, h.Unlock(t.Context()), fail.ErrLost, "or the release")
 			clean(t, plain)
 		})
-		t.Run("flushed, while somebody waits", func(t *testing.T) {
+		s.Run(t, "flushed, while somebody waits", func(t *testing.T) {
 			h := mustLock(t, l)
 			next := lockLater(t, newLock(t, open(t, s.Option()), "a", delegate))
 			queued(t, l, 1)
@@ -473,12 +473,12 @@ func TestKeyChangesUnderTheHolder(t *testing.T) {
 			require.ErrorIs(t, h.Err(), fail.ErrLost)
 			began := time.Now()
 			got := next.Granted(t)
-			require.Less(t, time.Since(began), 3*time.Second, "it asks every two")
+			s.Within(t, began, 3*time.Second, "it asks every two")
 			require.Greater(t, got.Token(), h.Token())
 			require.NoError(t, got.Unlock(t.Context()))
 			clean(t, plain)
 		})
-		t.Run("taken by a lock of the same client", func(t *testing.T) {
+		s.Run(t, "taken by a lock of the same client", func(t *testing.T) {
 			patient := open(t, s.Option()) // no renewal tells it
 			h := mustLock(t, newLock(t, patient, "a", delegate))
 			do(t, plain, "DEL", "a")
@@ -488,7 +488,7 @@ func TestKeyChangesUnderTheHolder(t *testing.T) {
 			require.NoError(t, second.Unlock(t.Context()))
 			clean(t, plain)
 		})
-		t.Run("replaced", func(t *testing.T) {
+		s.Run(t, "replaced", func(t *testing.T) {
 			h := mustLock(t, newLock(t, open(t, s.Option()), "a", delegate)) // the release says so, and no renewal
 			do(t, plain, "SET", "a", "foreign")
 			err := h.Unlock(t.Context())

@@ -368,7 +368,7 @@ func TestLossEndsTheHandingOn(t *testing.T) {
 			"forced":  func() { _, err := other.ForceUnlock(t.Context()); require.NoError(t, err) },
 			"deleted": func() { do(t, plain, "DEL", "a") },
 		} {
-			t.Run(name, func(t *testing.T) {
+			s.Run(t, name, func(t *testing.T) {
 				first := mustLock(t, l)
 				second := lockLater(t, l)
 				inLine(t, l, 1)
@@ -541,7 +541,7 @@ func TestCloseAfterUnlock(t *testing.T) {
 // A process unlocks and closes its client while another of its goroutines waits, and the lock is passed to
 // that goroutine: to be offered, or as a hold. It is given back all the same, and not when its lease ends.
 func TestCloseAsTheLockIsPassedOn(t *testing.T) {
-	lingeringOrNot(t, true, func(t *testing.T, set ...grant.Option) {
+	lingeringOrNot(t, nil, true, func(t *testing.T, set ...grant.Option) {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // the goroutine seldom runs before the client is closed
 		s := redistest.New(t)
 		plain := s.Client(t)
@@ -577,7 +577,7 @@ func TestCloseAsTheLockIsPassedOn(t *testing.T) {
 // sent before the client goes, and one that begins later as well.
 func TestCloseBesideUnlock(t *testing.T) {
 	redistest.Together(t)
-	lingeringOrNot(t, true, func(t *testing.T, set ...grant.Option) {
+	lingeringOrNot(t, nil, true, func(t *testing.T, set ...grant.Option) {
 		s := redistest.New(t)
 		plain := s.Client(t)
 		for range redistest.Rounds(500, 5000) {
@@ -597,7 +597,7 @@ func TestCloseBesideUnlock(t *testing.T) {
 
 // However the loss falls between two holds, the line goes on.
 func TestForcedWhileHandedOn(t *testing.T) {
-	lingeringOrNot(t, true, func(t *testing.T, set ...grant.Option) {
+	lingeringOrNot(t, nil, true, func(t *testing.T, set ...grant.Option) {
 		s := redistest.New(t)
 		l := newLock(t, open(t, s.Option()), "a", true, set...)
 		c := crowd{forced: true}
@@ -615,7 +615,7 @@ func TestForcedWhileHandedOn(t *testing.T) {
 
 // A goroutine that gives up in the very moment in which it is passed the lock passes it on, or gives it back.
 func TestTurnRacesCancellation(t *testing.T) {
-	lingeringOrNot(t, true, func(t *testing.T, set ...grant.Option) {
+	lingeringOrNot(t, nil, true, func(t *testing.T, set ...grant.Option) {
 		s := redistest.New(t)
 		l := newLock(t, open(t, s.Option()), "a", true, set...)
 		for n := range redistest.Rounds(500, 10_000) {
@@ -646,7 +646,7 @@ func TestLeaseOfItsOwnGoesThroughRedis(t *testing.T) {
 			"fixed": grant.WithFixedLease(3 * time.Second), "max": grant.WithMaxHold(3 * time.Second), "other": grant.WithLease(3 * time.Second),
 			"min": grant.WithMinHold(time.Millisecond), "no budget": grant.WithoutLocalHandOff(),
 		} {
-			t.Run(name, func(t *testing.T) {
+			s.Run(t, name, func(t *testing.T) {
 				plain, special := newLock(t, c, "a", true), newLock(t, c, "a", true, option)
 				holder := func() string {
 					state, err := plain.Inspect(t.Context())
@@ -717,7 +717,7 @@ func TestShutdownWithALine(t *testing.T) {
 // Tokens of a lock at full speed grow through an empty restart, and stay near the server's clock.
 // Rule 13.
 func TestTokensAtFullSpeed(t *testing.T) {
-	lingeringOrNot(t, true, func(t *testing.T, set ...grant.Option) {
+	lingeringOrNot(t, nil, true, func(t *testing.T, set ...grant.Option) {
 		s := redistest.NewProcess(t)
 		plain := s.Client(t)
 		var c crowd

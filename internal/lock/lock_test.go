@@ -201,7 +201,7 @@ func TestLeases(t *testing.T) {
 	each(t, func(t *testing.T, s *redistest.Server, delegate bool) {
 		plain := s.Client(t)
 		c := open(t, s.Option())
-		t.Run("fixed", func(t *testing.T) {
+		s.Run(t, "fixed", func(t *testing.T) {
 			l := newLock(t, c, "fixed", delegate, grant.WithFixedLease(200*time.Millisecond))
 			began := time.Now()
 			h := mustLock(t, l)
@@ -212,7 +212,7 @@ func TestLeases(t *testing.T) {
 			require.ErrorIs(t, h.Unlock(t.Context()), fail.ErrLost)
 			clean(t, plain)
 		})
-		t.Run("fixed, granted by message", func(t *testing.T) {
+		s.Run(t, "fixed, granted by message", func(t *testing.T) {
 			l := newLock(t, c, "granted", delegate)
 			first := mustLock(t, l)
 			later := lockLater(t, newLock(t, open(t, s.Option()), "granted", delegate, grant.WithFixedLease(3*time.Second)))
@@ -224,7 +224,7 @@ func TestLeases(t *testing.T) {
 			took(t, began, 3*time.Second)
 			clean(t, plain)
 		})
-		t.Run("max", func(t *testing.T) {
+		s.Run(t, "max", func(t *testing.T) {
 			l := newLock(t, c, "max", delegate, grant.WithLease(900*time.Millisecond), grant.WithMaxHold(1200*time.Millisecond))
 			began := time.Now()
 			h := mustLock(t, l)
@@ -233,7 +233,7 @@ func TestLeases(t *testing.T) {
 			require.ErrorIs(t, h.Unlock(t.Context()), fail.ErrLost)
 			clean(t, plain)
 		})
-		t.Run("min", func(t *testing.T) {
+		s.Run(t, "min", func(t *testing.T) {
 			l := newLock(t, c, "min", delegate, grant.WithMinHold(300*time.Millisecond))
 			began := time.Now()
 			h := mustLock(t, l)
@@ -265,7 +265,7 @@ func TestForceUnlock(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, held)
 		<-h.Context().Done() // rule 8
-		require.Less(t, time.Since(began), session.DefaultLease/4, "told, not found out by a renewal")
+		s.Within(t, began, session.DefaultLease/4, "told, not found out by a renewal")
 		require.ErrorIs(t, context.Cause(h.Context()), fail.ErrLost)
 		second := next.Granted(t)
 		require.Greater(t, second.Token(), h.Token())
@@ -444,7 +444,7 @@ func TestBadInput(t *testing.T) {
 func TestTwoGoroutinesTakeTurns(t *testing.T) {
 	redistest.Together(t)
 	each(t, func(t *testing.T, s *redistest.Server, delegate bool) {
-		lingeringOrNot(t, delegate, func(t *testing.T, set ...grant.Option) {
+		lingeringOrNot(t, s, delegate, func(t *testing.T, set ...grant.Option) {
 			c := open(t, s.Option())
 			l := newLock(t, c, "a", delegate, set...)
 			turns := int(redistest.Longer(200, 25_000))

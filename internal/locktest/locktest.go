@@ -53,11 +53,11 @@ func EachThrough(t *testing.T, test func(t *testing.T, s *redistest.Server, p *r
 }
 
 // LingeringOrNot runs a test with what makes a lock linger, if it may, and without.
-func LingeringOrNot(t *testing.T, may bool, test func(t *testing.T, set ...grant.Option)) {
+func LingeringOrNot(t *testing.T, s *redistest.Server, may bool, test func(t *testing.T, set ...grant.Option)) {
 	t.Helper()
 	test(t)
 	if may {
-		t.Run("lingering", func(t *testing.T) { test(t, grant.WithLinger(time.Second)) })
+		s.Run(t, "lingering", func(t *testing.T) { test(t, grant.WithLinger(time.Second)) })
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 func TestAbsurdSemaphores(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, server *redistest.Server) {
 		for _, family := range []lua.Family{lua.Leased, lua.Plain} {
-			t.Run(map[lua.Family]string{lua.Leased: "leased", lua.Plain: "plain"}[family], func(t *testing.T) { absurdSemaphore(t, server, family) })
+			server.Run(t, map[lua.Family]string{lua.Leased: "leased", lua.Plain: "plain"}[family], func(t *testing.T) { absurdSemaphore(t, server, family) })
 		}
 	})
 }

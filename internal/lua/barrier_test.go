@@ -75,7 +75,7 @@ func (c *circle) pending(p *party) bool {
 // the model.
 // Rule 17.
 func TestBarrierAgainstModel(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachServed(t, func(t *testing.T, s *redistest.Server) {
 		conn := lua.Conn{Client: s.Client(t)}
 		keys, err := lua.NewKeys(lua.Barrier, "barrier", false)
 		require.NoError(t, err)

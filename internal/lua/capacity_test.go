@@ -23,7 +23,7 @@ func TestCapacityRepeatedAnswersAsThen(t *testing.T) {
 	}
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		for name, family := range map[string]lua.Family{"leased": lua.Leased, "plain": lua.Plain} {
-			t.Run(name, func(t *testing.T) {
+			s.Run(t, name, func(t *testing.T) {
 				b := newSem(t, s, family)
 				require.NoError(t, b.do("FLUSHALL").Error())
 				b.set(2)

@@ -128,7 +128,7 @@ func TestRecordsOfTheDeadAreDemanded(t *testing.T) {
 func TestCrowdIsDemandedAtOnce(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		for name, crowd := range map[string]struct{ alive, dead int }{"alive": {64, 0}, "dead": {1, 4500}} {
-			t.Run(name, func(t *testing.T) {
+			s.Run(t, name, func(t *testing.T) {
 				b := newSem(t, s, lua.Plain)
 				require.NoError(t, b.do("FLUSHALL").Error())
 				b.open("B")

@@ -61,7 +61,7 @@ func (f fences) eval(token int64, script string, args ...string) (rueidis.RedisM
 // of the model.
 // Rule 43.
 func TestFenceAgainstModel(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachServed(t, func(t *testing.T, s *redistest.Server) {
 		f := newFences(t, s, "a")
 		rapid.Check(t, func(r *rapid.T) {
 			f.do(r, "FLUSHALL")

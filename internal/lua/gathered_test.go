@@ -75,7 +75,7 @@ func (g *gatherer) state(name string) string {
 // A copy does nothing a second time.
 // Rule 51.
 func TestGathered(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachServed(t, func(t *testing.T, s *redistest.Server) { // tokens are times: where time stands still no two follow each other
 		g := newGatherer(t, s, "a", "b", "c")
 		require.Positive(t, g.alone("c", "A:9").Token)
 		first := g.send(g.take("a", "A:1"), g.take("b", "A:2"), g.take("a", "A:3"), g.take("c", "A:4"))

@@ -143,7 +143,7 @@ func listen(t testing.TB, s *redistest.Server, channel string) chan string {
 // reply, and what each generation that ever was is said to have become, are those of the model.
 // Rule 17.
 func TestLatchAgainstModel(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachServed(t, func(t *testing.T, s *redistest.Server) {
 		conn := lua.Conn{Client: s.Client(t)}
 		keys, err := lua.NewKeys(lua.Latch, "latch", false)
 		require.NoError(t, err)

@@ -112,7 +112,7 @@ func TestCrowdLeavesInBatches(t *testing.T) {
 // Whatever leaves, in whatever order, out of whatever queue: what stays keeps its order, and all that was to
 // be ended is, after as many repetitions as Redis asks for.
 func TestLeaveAgainstModel(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachServed(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
 		b.share("H:1", lua.First)
 		rapid.Check(t, func(r *rapid.T) {

@@ -637,7 +637,7 @@ func TestRedissonHolderExcludes(t *testing.T) {
 // The queue against a model: whatever the order of commands and deaths, the owner is the one a plain list
 // would choose.
 func TestQueueAgainstModel(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachServed(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
 		clients := []string{"A", "B", "C"}
 		token := b.lock.All()[2]

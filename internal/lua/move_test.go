@@ -57,7 +57,7 @@ func movableLock(b *bench, reads bool) movable {
 func TestMove(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		for name, create := range movables {
-			t.Run(name, func(t *testing.T) {
+			s.Run(t, name, func(t *testing.T) {
 				require.NoError(t, s.Client(t).Do(t.Context(), s.Client(t).B().Flushall().Build()).Error())
 				b := create(t, s)
 				require.True(t, b.move("A:1", "A:2", 60_000).Gone, "nobody has it")

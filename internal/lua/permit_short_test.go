@@ -20,7 +20,7 @@ func TestSingleRequestsAreAsOneOfMany(t *testing.T) {
 			for _, longest := range []int{1, lua.DefaultLongest} {
 				for _, answered := range []string{"", "7 ", "7 8 "} {
 					for _, alone := range []bool{true, false} {
-						t.Run(fmt.Sprint(family, longest, answered, alone), func(t *testing.T) {
+						s.Run(t, fmt.Sprint(family, longest, answered, alone), func(t *testing.T) {
 							singleRequests(t, newSem(t, s, family), longest, answered, alone)
 						})
 					}

@@ -303,7 +303,7 @@ func (m *semaphore) forget(who string) {
 func TestPermitsAgainstModel(t *testing.T) {
 	for name, family := range map[string]lua.Family{"leased": lua.Leased, "plain": lua.Plain} {
 		t.Run(name, func(t *testing.T) {
-			redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+			redistest.EachServed(t, func(t *testing.T, s *redistest.Server) {
 				b := newSem(t, s, family)
 				clients := []string{"A", "B", "D"}
 				b.open("A")

@@ -20,7 +20,7 @@ import (
 // after lies between the tokens that were granted before it and those that are granted later.
 // Rule 3.
 func TestShortQueueAgainstModel(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachServed(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
 		clients := []string{"A", "B"}
 		for _, c := range clients {

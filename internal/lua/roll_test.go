@@ -105,7 +105,7 @@ func TestRollOfOtherFamilies(t *testing.T) {
 // was there: whatever is granted, cancelled, and queued behind in between.
 // Rule 4.
 func TestRollAgainstModel(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachServed(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
 		rapid.Check(t, func(r *rapid.T) {
 			n := 0

@@ -257,15 +257,15 @@ func TestRandomOperationsOfEvery(t *testing.T) {
 		done := tally{}
 		for n := range redistest.Longer(24, 200) {
 			synctest.Test(t, func(t *testing.T) {
-				network := newNetwork(seed + uint64(n))
-				t.Cleanup(network.close)
+				network := redistest.NewNetwork(seed + uint64(n))
+				t.Cleanup(network.Close)
 				now := time.Now()
 				m := &jobs{
 					done: done, elapses: true, now: func() time.Time { return now },
-					jump: func(d time.Duration) { now = now.Add(d); network.server.SetTime(now) },
+					jump: func(d time.Duration) { now = now.Add(d); network.Server.SetTime(now) },
 					asks: func(start func()) bool { start(); time.Sleep(time.Second); return true },
 				}
-				everyScenario(t, seed, n, func() rueidis.ClientOption { return network.option(0) }, m)
+				everyScenario(t, seed, n, func() rueidis.ClientOption { return network.Option(0) }, m)
 			})
 		}
 		t.Log(done)

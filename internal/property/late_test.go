@@ -18,7 +18,7 @@ import (
 
 // eachPlace runs a test with a name and its clients, on each server.
 func eachPlace(t *testing.T, test func(t *testing.T, p *place)) {
-	redistest.Each(t, func(t *testing.T, server *redistest.Server) {
+	redistest.EachServed(t, func(t *testing.T, server *redistest.Server) {
 		s := &scene{
 			t: t, server: server, plain: server.Client(t), random: rand.New(rand.NewPCG(1, 1)),
 			about: "no random operations", done: tally{},

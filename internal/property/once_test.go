@@ -251,7 +251,7 @@ func (m *done) step() {
 func TestRandomOperationsOfOnce(t *testing.T) {
 	seed := redistest.Seed(t)
 	t.Logf("LATCHKEY_SEED=%d", seed)
-	redistest.Each(t, func(t *testing.T, server *redistest.Server) {
+	redistest.EachServed(t, func(t *testing.T, server *redistest.Server) {
 		for n := range redistest.Longer(10, 300) {
 			random, plain := rand.New(rand.NewPCG(seed, uint64(n))), server.Client(t)
 			require.NoError(t, plain.Do(t.Context(), plain.B().Flushall().Build()).Error())

@@ -48,7 +48,7 @@ func TestRandomOperationsOfClientsThatStall(t *testing.T) {
 func randomly(t *testing.T, stalls bool, runs func(*testing.T) int64) {
 	seed := redistest.Seed(t)
 	t.Logf("LATCHKEY_SEED=%d", seed)
-	redistest.Each(t, func(t *testing.T, server *redistest.Server) {
+	redistest.EachServed(t, func(t *testing.T, server *redistest.Server) {
 		plain := server.Client(t)
 		require.NoError(t, plain.Do(t.Context(), plain.B().Ping().Build()).Error())
 		others := goleak.IgnoreCurrent() // of the server, and of the plain client

@@ -278,7 +278,7 @@ func (v *several) downgrade(g *group) {
 // Locks of all kinds are taken one by one and together, by clients that hold others already, and each attempt
 // comes to what is true of its locks one by one. A multi-lock of two halves of one client once did not.
 func TestSeveralAtRandom(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachServed(t, func(t *testing.T, s *redistest.Server) {
 		v := newSeveral(t, s, redistest.Seed(t))
 		for range redistest.Longer(400, 20_000) {
 			v.step()

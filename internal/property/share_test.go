@@ -201,7 +201,7 @@ func TestRandomOperationsOfShare(t *testing.T) {
 		m.mortal = strings.HasSuffix(t.Name(), "simulated")
 		m.play(steps)
 	}
-	redistest.Each(t, func(t *testing.T, server *redistest.Server) {
+	redistest.EachServed(t, func(t *testing.T, server *redistest.Server) {
 		done := tally{}
 		for n := range redistest.Longer(6, 200) {
 			scenario(t, n, 100, server.Option, done)
@@ -212,9 +212,9 @@ func TestRandomOperationsOfShare(t *testing.T) {
 		done := tally{}
 		for n := range redistest.Longer(5, 100) {
 			synctest.Test(t, func(t *testing.T) {
-				network := newNetwork(seed + uint64(n))
-				t.Cleanup(network.close)
-				scenario(t, n, 100, func() rueidis.ClientOption { return network.option(0) }, done)
+				network := redistest.NewNetwork(seed + uint64(n))
+				t.Cleanup(network.Close)
+				scenario(t, n, 100, func() rueidis.ClientOption { return network.Option(0) }, done)
 			})
 		}
 		require.Positive(t, done["the client dies"])

@@ -22,8 +22,9 @@ import (
 // simulation is clients, a network and the embedded server in one synctest bubble. Time passes when nobody
 // has anything to do: so leases and pauses take none.
 type simulation struct {
-	*network
-	t *testing.T
+	*redistest.Network
+	t    *testing.T
+	seed uint64
 
 	mu     sync.Mutex
 	inside map[*visit]bool
@@ -66,8 +67,8 @@ func TestSimulated(t *testing.T) {
 	for n := range runs {
 		synctest.Test(t, func(t *testing.T) {
 			s := simulation{
-				t: t, inside: map[*visit]bool{}, tokens: map[string]int64{},
-				network: newNetwork(seed + uint64(n)),
+				t: t, seed: seed + uint64(n), inside: map[*visit]bool{}, tokens: map[string]int64{},
+				Network: redistest.NewNetwork(seed + uint64(n)),
 			}
 			start := time.Now()
 			s.run()
@@ -87,12 +88,12 @@ func TestSimulated(t *testing.T) {
 // What is on its way when a network ends is waited for.
 func TestNetworkEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := newNetwork(0)
-		link, err := n.dial(0)
+		n := redistest.NewNetwork(0)
+		link, err := n.Dial(0)
 		require.NoError(t, err)
 		_, err = link.Write([]byte("*1\r\n$4\r\nPING\r\n"))
 		require.NoError(t, err)
-		n.close()
+		n.Close()
 	})
 }
 
@@ -100,11 +101,11 @@ func TestNetworkEnds(t *testing.T) {
 // second.
 func TestSimulatedHour(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := newNetwork(0)
-		defer n.close()
+		n := redistest.NewNetwork(0)
+		defer n.Close()
 		var locks []*latchkey.Lock
 		for client := range 2 {
-			c, err := latchkey.New(n.option(client), latchkey.WithLease(time.Minute))
+			c, err := latchkey.New(n.Option(client), latchkey.WithLease(time.Minute))
 			require.NoError(t, err)
 			defer c.Close()
 			l, err := rlock.New(c, "a")
@@ -120,15 +121,15 @@ func TestSimulatedHour(t *testing.T) {
 		after := next.Granted(t)
 		require.Greater(t, after.Token(), hold.Token())
 		require.NoError(t, after.Unlock(t.Context()))
-		t.Logf("%d commands", n.server.CommandCount())
+		t.Logf("%d commands", n.Server.CommandCount())
 	})
 }
 
 func (s *simulation) run() {
-	defer s.close()
+	defer s.Close()
 	var clients []*latchkey.Client
 	for n := range simulated {
-		c, err := latchkey.New(s.option(n), latchkey.WithLease(time.Duration(n+1)*time.Second))
+		c, err := latchkey.New(s.Option(n), latchkey.WithLease(time.Duration(n+1)*time.Second))
 		require.NoError(s.t, err)
 		defer c.Close()
 		clients = append(clients, c)
@@ -165,14 +166,14 @@ func (s *simulation) isOver(clients []*latchkey.Client) {
 	for _, c := range clients {
 		require.NoError(s.t, c.Shutdown(s.t.Context()))
 	}
-	s.commands = s.server.CommandCount()
-	for _, key := range s.server.Keys() {
+	s.commands = s.Server.CommandCount()
+	for _, key := range s.Server.Keys() {
 		if key != "permits" { // their number stays
-			require.Positive(s.t, s.server.TTL(key), key)
+			require.Positive(s.t, s.Server.TTL(key), key)
 		}
 	}
 	for _, key := range []string{"line", "lingers", "fair", "both", "{permits}:timeout"} {
-		require.False(s.t, s.server.Exists(key), key)
+		require.False(s.t, s.Server.Exists(key), key)
 	}
 }
 
@@ -187,7 +188,7 @@ func (s *simulation) breaks(ended, stopped chan struct{}) {
 		case <-time.After(time.Duration(random.Int64N(int64(500 * time.Millisecond)))):
 			s.cuts++
 			all := random.IntN(2) == 0
-			s.cut(random.IntN(simulated), func() bool { return all || random.IntN(2) == 0 })
+			s.Cut(random.IntN(simulated), func() bool { return all || random.IntN(2) == 0 })
 		}
 	}
 }

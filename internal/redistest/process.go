@@ -142,19 +142,36 @@ func (s *Server) kill() {
 // Restart kills the server and starts it again, with nothing in it.
 func (s *Server) Restart(t testing.TB) {
 	t.Helper()
-	s.kill()
-	s.start(t)
+	s.Kill()
+	s.Start(t)
 }
 
 // Kill ends the server until [Server.Start].
-func (s *Server) Kill() { s.kill() }
+func (s *Server) Kill() {
+	if s.network != nil {
+		s.network.kill()
+		return
+	}
+	s.kill()
+}
 
 // Start starts it again.
-func (s *Server) Start(t testing.TB) { t.Helper(); s.start(t) }
+func (s *Server) Start(t testing.TB) {
+	t.Helper()
+	if s.network != nil {
+		s.network.start()
+		return
+	}
+	s.start(t)
+}
 
 // Stop freezes the server, which must run, with SIGSTOP, until Continue.
 func (s *Server) Stop(t testing.TB) {
 	t.Helper()
+	if s.network != nil {
+		s.network.stop(true)
+		return
+	}
 	signal(t, s.process.Process, Stop)
 	if !s.stopped {
 		s.stopped = true
@@ -165,6 +182,9 @@ func (s *Server) Stop(t testing.TB) {
 // Continue ends Stop.
 func (s *Server) Continue(t testing.TB) {
 	t.Helper()
+	if s.network != nil {
+		s.network.stop(false)
+	}
 	if s.process != nil {
 		_ = s.process.Process.Signal(Continue) // nothing to continue when it has ended
 	}

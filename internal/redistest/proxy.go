@@ -1,6 +1,8 @@
 package redistest
 
 import (
+	"context"
+	"crypto/tls"
 	"io"
 	"net"
 	"sync"
@@ -32,8 +34,8 @@ const (
 type Proxy struct {
 	Addr string
 
-	target   string
-	listener net.Listener
+	server   *Server
+	listener net.Listener // nil where time is virtual
 	running  sync.WaitGroup
 	judge    atomic.Pointer[func(request string) Verdict]
 	forged   atomic.Pointer[string]
@@ -64,12 +66,17 @@ func (l *link) close() {
 // NewProxy returns a proxy of the server, closed with the test.
 func NewProxy(t testing.TB, s *Server) *Proxy {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	p := &Proxy{Addr: listener.Addr().String(), target: s.Addr, listener: listener, links: map[*link]struct{}{}}
-	p.running.Go(p.accept)
+	p := &Proxy{Addr: s.Addr, server: s, links: map[*link]struct{}{}}
+	if s.network == nil {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		p.Addr, p.listener = listener.Addr().String(), listener
+		p.running.Go(p.accept)
+	}
 	t.Cleanup(func() {
-		_ = listener.Close() // ends accept
+		if p.listener != nil {
+			_ = p.listener.Close() // ends accept
+		}
 		p.Deliver()
 		p.KillAll()
 		p.running.Wait()
@@ -79,7 +86,15 @@ func NewProxy(t testing.TB, s *Server) *Proxy {
 
 // Option is the proxy's address as rueidis wants it.
 func (p *Proxy) Option() rueidis.ClientOption {
-	return rueidis.ClientOption{InitAddress: []string{p.Addr}, DisableCache: true, ForceSingleClient: true, PipelineMultiplex: -1}
+	o := optionOf(p.Addr)
+	if n := p.server.network; n != nil {
+		o.DialCtxFn = func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
+			mine, theirs := n.wire()
+			p.serve(theirs)
+			return mine, nil
+		}
+	}
+	return o
 }
 
 // Judge sets what happens to each chunk that a client sends from now on; nil: everything passes.
@@ -149,19 +164,24 @@ func (p *Proxy) accept() {
 		if err != nil {
 			return
 		}
-		server, err := net.Dial("tcp", p.target)
-		if err != nil {
-			_ = client.Close() // the server is down, and so are we
-			continue
-		}
-		l := &link{client: client, server: server, ended: make(chan struct{})}
-		l.active.Store(time.Now().UnixNano())
-		p.mu.Lock()
-		p.links[l] = struct{}{}
-		p.mu.Unlock()
-		p.running.Go(func() { p.requests(l) })
-		p.running.Go(func() { p.replies(l) })
+		p.serve(client)
 	}
+}
+
+// serve connects a client.
+func (p *Proxy) serve(client net.Conn) {
+	server, err := p.server.dial()
+	if err != nil {
+		_ = client.Close() // the server is down, and so are we
+		return
+	}
+	l := &link{client: client, server: server, ended: make(chan struct{})}
+	l.active.Store(time.Now().UnixNano())
+	p.mu.Lock()
+	p.links[l] = struct{}{}
+	p.mu.Unlock()
+	p.running.Go(func() { p.requests(l) })
+	p.running.Go(func() { p.replies(l) })
 }
 
 func (p *Proxy) requests(l *link) {

@@ -103,7 +103,8 @@ type Server struct {
 	process *exec.Cmd     // nil: it does not run
 	exited  chan struct{} // closed when the process has ended
 	stopped bool
-	strict  *Strict // stands before it; nil: none does
+	strict  *Strict  // stands before it; nil: none does
+	network *Network // to an embedded server where time is virtual; nil: it is real
 }
 
 // New returns a server: any that is to be had.
@@ -138,8 +139,19 @@ func startEmbedded() (*miniredis.Miniredis, error) {
 	return m, m.Start()
 }
 
-// Each runs a test on a real server and on the embedded one.
+// Each runs a test on a real server, and on the embedded one where time is virtual.
 func Each(t *testing.T, test func(t *testing.T, s *Server)) {
+	real(t, test)
+	t.Run("embedded", func(t *testing.T) { Virtual(t, test) })
+}
+
+// EachServed is Each for a test that runs processes: the embedded server has an address as well, so time is real.
+func EachServed(t *testing.T, test func(t *testing.T, s *Server)) {
+	real(t, test)
+	t.Run("embedded", func(t *testing.T) { test(t, NewEmbedded(t)) })
+}
+
+func real(t *testing.T, test func(t *testing.T, s *Server)) {
 	t.Run("redis", func(t *testing.T) {
 		if os.Getenv("LATCHKEY_TEST_REDIS") != "" {
 			test(t, New(t))
@@ -147,7 +159,6 @@ func Each(t *testing.T, test func(t *testing.T, s *Server)) {
 		}
 		test(t, NewProcess(t))
 	})
-	t.Run("embedded", func(t *testing.T) { test(t, NewEmbedded(t)) })
 }
 
 // NewProcess returns a redis-server of the test's own, with more arguments if wanted.
@@ -223,7 +234,22 @@ func (s *Server) Option() rueidis.ClientOption {
 	if s.strict != nil {
 		return s.strict.Option()
 	}
+	return s.direct()
+}
+
+// direct is the option of a client of the server itself.
+func (s *Server) direct() rueidis.ClientOption {
+	if s.network != nil {
+		return s.network.Option(0)
+	}
 	return optionOf(s.Addr)
+}
+
+func (s *Server) dial() (net.Conn, error) {
+	if s.network != nil {
+		return s.network.Dial(0)
+	}
+	return net.Dial("tcp", s.Addr)
 }
 
 func optionOf(addr string) rueidis.ClientOption {
@@ -233,7 +259,7 @@ func optionOf(addr string) rueidis.ClientOption {
 // Client returns a plain client, closed with the test.
 func (s *Server) Client(t testing.TB) rueidis.Client {
 	t.Helper()
-	client, err := rueidis.NewClient(optionOf(s.Addr))
+	client, err := rueidis.NewClient(s.direct())
 	require.NoError(t, err)
 	t.Cleanup(client.Close)
 	return client
