@@ -287,33 +287,34 @@ func TestParties(t *testing.T) {
 // What Redis has lost breaks the generation: nobody waits for ever.
 // Rule 19.
 func TestLost(t *testing.T) {
-	s := redistest.NewProcess(t)
-	mine, other := newBarrier(t, open(t, s.Option()), 3), newBarrier(t, open(t, s.Option()), 3)
-	one, two := arrive(t, mine, 1), arrive(t, other, 2)
-	began := time.Now()
-	s.Restart(t)
-	for _, w := range []*wait{one, two} {
-		_, err := w.result(t)
-		require.ErrorIs(t, err, barrier.ErrForgotten)
-	}
-	require.Less(t, time.Since(began), 3*time.Second)
-	require.NoError(t, mine.Reset(t.Context()))
-
-	one, two = arrive(t, mine, 1), arrive(t, other, 2) // one arrival alone
-	plain := s.Client(t)
-	keys, err := plain.Do(t.Context(), plain.B().Hkeys().Key("a").Build()).AsStrSlice()
-	require.NoError(t, err)
-	for _, key := range keys {
-		if strings.HasPrefix(key, "c:") {
-			require.NoError(t, plain.Do(t.Context(), plain.B().Hdel().Key("a").Field(key).Build()).Error())
-			break
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		mine, other := newBarrier(t, open(t, s.Option()), 3), newBarrier(t, open(t, s.Option()), 3)
+		one, two := arrive(t, mine, 1), arrive(t, other, 2)
+		began := time.Now()
+		s.Restart(t)
+		for _, w := range []*wait{one, two} {
+			_, err := w.result(t)
+			require.ErrorIs(t, err, barrier.ErrForgotten)
 		}
-	}
-	for _, w := range []*wait{one, two} {
-		_, err := w.result(t)
-		require.ErrorIs(t, err, barrier.ErrBroken)
-		require.ErrorContains(t, err, "an arrival was lost")
-	}
+		s.Within(t, began, 3*time.Second)
+		require.NoError(t, mine.Reset(t.Context()))
+
+		one, two = arrive(t, mine, 1), arrive(t, other, 2) // one arrival alone
+		plain := s.Client(t)
+		keys, err := plain.Do(t.Context(), plain.B().Hkeys().Key("a").Build()).AsStrSlice()
+		require.NoError(t, err)
+		for _, key := range keys {
+			if strings.HasPrefix(key, "c:") {
+				require.NoError(t, plain.Do(t.Context(), plain.B().Hdel().Key("a").Field(key).Build()).Error())
+				break
+			}
+		}
+		for _, w := range []*wait{one, two} {
+			_, err := w.result(t)
+			require.ErrorIs(t, err, barrier.ErrBroken)
+			require.ErrorContains(t, err, "an arrival was lost")
+		}
+	})
 }
 
 // A failover takes Redis back to before the others came. What is there then lets nobody go on: whoever
@@ -363,27 +364,28 @@ func TestRolledBack(t *testing.T) {
 
 // What is left of a barrier whose key was deleted does not break the next generation.
 func TestLeftOver(t *testing.T) {
-	s := redistest.New(t)
-	plain := s.Client(t)
-	const lease = 900 * time.Millisecond
-	short := newBarrier(t, open(t, s.Option()), 2, barrier.WithLease(lease))
-	w := arrive(t, short, 1)
-	require.NoError(t, plain.Do(t.Context(), plain.B().Del().Key("a").Build()).Error())
-	began := time.Now()
-	_, err := w.result(t)
-	require.ErrorIs(t, err, barrier.ErrForgotten)
-	require.Less(t, time.Since(began), lease, "a third of it, and what the commands take")
-	// In one step: a read of the first client that is late would begin a generation between the two.
-	leave := plain.B().Eval().Script("redis.call('DEL', KEYS[1]) return redis.call('ZADD', KEYS[2], 1, 'old')").
-		Numkeys(2).Key("a", "latchkey_arrivals:{a}").Build()
-	require.NoError(t, plain.Do(t.Context(), leave).Error())
-	b := newBarrier(t, open(t, s.Option()), 2)
-	w = arrive(t, b, 1)
-	broken(t, b, false)
-	_, err = b.Await(t.Context())
-	require.NoError(t, err)
-	_, err = w.result(t)
-	require.NoError(t, err)
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		plain := s.Client(t)
+		const lease = 900 * time.Millisecond
+		short := newBarrier(t, open(t, s.Option()), 2, barrier.WithLease(lease))
+		w := arrive(t, short, 1)
+		require.NoError(t, plain.Do(t.Context(), plain.B().Del().Key("a").Build()).Error())
+		began := time.Now()
+		_, err := w.result(t)
+		require.ErrorIs(t, err, barrier.ErrForgotten)
+		s.Within(t, began, lease, "a third of it, and what the commands take")
+		// In one step: a read of the first client that is late would begin a generation between the two.
+		leave := plain.B().Eval().Script("redis.call('DEL', KEYS[1]) return redis.call('ZADD', KEYS[2], 1, 'old')").
+			Numkeys(2).Key("a", "latchkey_arrivals:{a}").Build()
+		require.NoError(t, plain.Do(t.Context(), leave).Error())
+		b := newBarrier(t, open(t, s.Option()), 2)
+		w = arrive(t, b, 1)
+		broken(t, b, false)
+		_, err = b.Await(t.Context())
+		require.NoError(t, err)
+		_, err = w.result(t)
+		require.NoError(t, err)
+	})
 }
 
 // A party that was cut off while its generation went on is told so, or, when too many have broken since,
@@ -487,54 +489,56 @@ func TestErrorWhileWaiting(t *testing.T) {
 
 // An action that does not end does not keep its client from being closed, nor does one that closes it.
 func TestClosedWhileActing(t *testing.T) {
-	s := redistest.New(t)
-	c := open(t, s.Option())
-	release, acting := make(chan struct{}), make(chan struct{})
-	b := newBarrier(t, c, 1, barrier.WithAction(func(context.Context) error { close(acting); <-release; return nil }))
-	w := await(t, b)
-	<-acting
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
-	began := time.Now()
-	_ = c.Shutdown(ctx) // nothing is held
-	require.Less(t, time.Since(began), 2*time.Second)
-	close(release)
-	_, err := w.result(t)
-	require.Error(t, err)
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		c := open(t, s.Option())
+		release, acting := make(chan struct{}), make(chan struct{})
+		b := newBarrier(t, c, 1, barrier.WithAction(func(context.Context) error { close(acting); <-release; return nil }))
+		w := await(t, b)
+		<-acting
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		began := time.Now()
+		_ = c.Shutdown(ctx) // nothing is held
+		s.Within(t, began, 2*time.Second)
+		close(release)
+		_, err := w.result(t)
+		require.Error(t, err)
 
-	c = open(t, s.Option())
-	b, err = barrier.New(c, "b", 1, barrier.WithAction(func(context.Context) error { c.Close(); return nil }))
-	require.NoError(t, err)
-	_, err = await(t, b).result(t)
-	require.Error(t, err)
+		c = open(t, s.Option())
+		b, err = barrier.New(c, "b", 1, barrier.WithAction(func(context.Context) error { c.Close(); return nil }))
+		require.NoError(t, err)
+		_, err = await(t, b).result(t)
+		require.Error(t, err)
+	})
 }
 
 // Shutdown ends those who wait, and breaks the generation for the others at once.
 func TestShutdown(t *testing.T) {
-	s := redistest.New(t)
-	c := open(t, s.Option())
-	const many = 50 // what the client's membership breaks by its end must not overtake the news of any
-	mine, other := newBarrier(t, c, many+2), newBarrier(t, open(t, s.Option()), many+2)
-	var ours []*wait
-	for range many {
-		ours = append(ours, await(t, mine))
-	}
-	waiting(t, mine, many)
-	two := arrive(t, other, many+1)
-	began := time.Now()
-	require.NoError(t, c.Shutdown(t.Context()))
-	for _, one := range ours {
-		_, err := one.result(t)
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		c := open(t, s.Option())
+		const many = 50 // what the client's membership breaks by its end must not overtake the news of any
+		mine, other := newBarrier(t, c, many+2), newBarrier(t, open(t, s.Option()), many+2)
+		var ours []*wait
+		for range many {
+			ours = append(ours, await(t, mine))
+		}
+		waiting(t, mine, many)
+		two := arrive(t, other, many+1)
+		began := time.Now()
+		require.NoError(t, c.Shutdown(t.Context()))
+		for _, one := range ours {
+			_, err := one.result(t)
+			require.ErrorIs(t, err, latchkey.ErrClosed)
+		}
+		_, err := two.result(t)
+		require.ErrorIs(t, err, barrier.ErrBroken)
+		s.Within(t, began, time.Second)
+		_, err = mine.Await(t.Context())
 		require.ErrorIs(t, err, latchkey.ErrClosed)
-	}
-	_, err := two.result(t)
-	require.ErrorIs(t, err, barrier.ErrBroken)
-	require.Less(t, time.Since(began), time.Second)
-	_, err = mine.Await(t.Context())
-	require.ErrorIs(t, err, latchkey.ErrClosed)
-	_, err = mine.Inspect(t.Context())
-	require.ErrorIs(t, err, latchkey.ErrClosed)
-	require.ErrorIs(t, mine.Reset(t.Context()), latchkey.ErrClosed)
+		_, err = mine.Inspect(t.Context())
+		require.ErrorIs(t, err, latchkey.ErrClosed)
+		require.ErrorIs(t, mine.Reset(t.Context()), latchkey.ErrClosed)
+	})
 }
 
 // A barrier has the methods that are documented, and none of what it is made of.

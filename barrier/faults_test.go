@@ -18,34 +18,35 @@ import (
 
 // An outage that is shorter than the lease is survived; a longer one breaks the generation, and all know.
 func TestRedisStopped(t *testing.T) {
-	s := redistest.NewProcess(t)
-	const lease = 4 * time.Second
-	mine := newBarrier(t, open(t, s.Option()), 2, barrier.WithLease(lease))
-	other := newBarrier(t, open(t, s.Option()), 2, barrier.WithLease(lease))
-	w := arrive(t, mine, 1)
-	s.Stop(t)
-	last := await(t, other)
-	<-time.After(1500 * time.Millisecond) // connections are given up
-	s.Continue(t)
-	_, err := last.result(t)
-	require.NoError(t, err)
-	_, err = w.result(t)
-	require.NoError(t, err)
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		const lease = 4 * time.Second
+		mine := newBarrier(t, open(t, s.Option()), 2, barrier.WithLease(lease))
+		other := newBarrier(t, open(t, s.Option()), 2, barrier.WithLease(lease))
+		w := arrive(t, mine, 1)
+		s.Stop(t)
+		last := await(t, other)
+		<-time.After(1500 * time.Millisecond) // connections are given up
+		s.Continue(t)
+		_, err := last.result(t)
+		require.NoError(t, err)
+		_, err = w.result(t)
+		require.NoError(t, err)
 
-	short := newBarrier(t, open(t, s.Option()), 2, barrier.WithLease(500*time.Millisecond))
-	w = arrive(t, short, 1)
-	s.Stop(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 700*time.Millisecond)
-	defer cancel()
-	began := time.Now()
-	_, err = mine.Await(ctx)
-	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.ErrorIs(t, err, latchkey.ErrUnknownOutcome)
-	require.Less(t, time.Since(began), 2600*time.Millisecond, "its context, and one release timeout")
-	s.Continue(t)
-	_, err = w.result(t)
-	require.ErrorIs(t, err, barrier.ErrBroken)
-	require.NoError(t, other.Reset(t.Context()))
+		short := newBarrier(t, open(t, s.Option()), 2, barrier.WithLease(500*time.Millisecond))
+		w = arrive(t, short, 1)
+		s.Stop(t)
+		ctx, cancel := context.WithTimeout(t.Context(), 700*time.Millisecond)
+		defer cancel()
+		began := time.Now()
+		_, err = mine.Await(ctx)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorIs(t, err, latchkey.ErrUnknownOutcome)
+		s.Within(t, began, 2600*time.Millisecond, "its context, and one release timeout")
+		s.Continue(t)
+		_, err = w.result(t)
+		require.ErrorIs(t, err, barrier.ErrBroken)
+		require.NoError(t, other.Reset(t.Context()))
+	})
 }
 
 // An error says that a context ended, and that Redis is away, when that is so and not otherwise.

@@ -400,32 +400,33 @@ func TestJoinIsGivenUp(t *testing.T) {
 // A client that is closed leaves all its barriers, at the same time, and is not kept from it by those it
 // cannot reach.
 func TestShutdownLeaves(t *testing.T) {
-	s := redistest.NewProcess(t)
-	plain := s.Client(t)
-	for _, silent := range []bool{false, true} {
-		c := open(t, s.Option())
-		for n := range 20 {
-			b, err := barrier.New(c, fmt.Sprint(n), 2)
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		plain := s.Client(t)
+		for _, silent := range []bool{false, true} {
+			c := open(t, s.Option())
+			for n := range 20 {
+				b, err := barrier.New(c, fmt.Sprint(n), 2)
+				require.NoError(t, err)
+				require.NoError(t, b.Join(t.Context()))
+			}
+			if silent {
+				s.Stop(t)
+			}
+			began := time.Now()
+			require.NoError(t, c.Shutdown(t.Context()))
+			if silent {
+				s.Within(t, began, 4*time.Second, "to close connections to a silent server takes three")
+				continue
+			}
+			keys, err := plain.Do(t.Context(), plain.B().Keys().Pattern("latchkey_members:*").Build()).AsStrSlice()
 			require.NoError(t, err)
-			require.NoError(t, b.Join(t.Context()))
+			require.Empty(t, keys)
+			b, err := barrier.New(c, "0", 2)
+			require.NoError(t, err)
+			require.ErrorIs(t, b.Join(t.Context()), latchkey.ErrClosed)
+			require.NoError(t, b.Leave(t.Context()))
 		}
-		if silent {
-			s.Stop(t)
-		}
-		began := time.Now()
-		require.NoError(t, c.Shutdown(t.Context()))
-		if silent {
-			require.Less(t, time.Since(began), 4*time.Second, "to close connections to a silent server takes three")
-			continue
-		}
-		keys, err := plain.Do(t.Context(), plain.B().Keys().Pattern("latchkey_members:*").Build()).AsStrSlice()
-		require.NoError(t, err)
-		require.Empty(t, keys)
-		b, err := barrier.New(c, "0", 2)
-		require.NoError(t, err)
-		require.ErrorIs(t, b.Join(t.Context()), latchkey.ErrClosed)
-		require.NoError(t, b.Leave(t.Context()))
-	}
+	})
 }
 
 // Between two readings nothing runs for a member, and nobody holds its Barrier: its client renews it all the

@@ -259,40 +259,41 @@ func TestDeletedAndLost(t *testing.T) {
 
 // What Java processes do to a latch is understood, and they understand what we do.
 func TestRedisson(t *testing.T) {
-	s := redistest.New(t)
-	l := newLatch(t, open(t, s.Option()))
-	plain := s.Client(t)
-	do := func(args ...string) {
-		t.Helper()
-		require.NoError(t, plain.Do(t.Context(), plain.B().Arbitrary(args...).Build()).Error())
-	}
-	set(t, l, 2)
-	n, err := plain.Do(t.Context(), plain.B().Get().Key("a").Build()).AsInt64()
-	require.NoError(t, err)
-	require.EqualValues(t, 2, n, "its getCount")
-	w := await(t, l)
-	waits(t, plain, 1)
-	const countDown = `local v = redis.call('decr', KEYS[1])
-		if v <= 0 then redis.call('del', KEYS[1]) end
-		if v == 0 then redis.call('publish', KEYS[2], '0') end
-		return v` // its own: in one step, or a reader finds a 0
-	do("EVAL", countDown, "2", "a", "redisson_countdownlatch__channel__{a}")
-	began := time.Now()
-	do("EVAL", countDown, "2", "a", "redisson_countdownlatch__channel__{a}")
-	require.NoError(t, w.result(t))
-	require.Less(t, time.Since(began), time.Second, "before it would have asked by itself")
-	done, err := l.TrySetCount(t.Context(), 1)
-	require.NoError(t, err)
-	require.False(t, done, "it was open")
-	do("SET", "a", "1") // its trySetCount
-	do("PUBLISH", "redisson_countdownlatch__channel__{a}", "1")
-	w = await(t, l)
-	waits(t, plain, 1)
-	count(t, l, 0)
-	require.NoError(t, w.result(t))
-	exists, err := plain.Do(t.Context(), plain.B().Exists().Key("a").Build()).AsInt64()
-	require.NoError(t, err)
-	require.Zero(t, exists, "its getCount is 0")
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		l := newLatch(t, open(t, s.Option()))
+		plain := s.Client(t)
+		do := func(args ...string) {
+			t.Helper()
+			require.NoError(t, plain.Do(t.Context(), plain.B().Arbitrary(args...).Build()).Error())
+		}
+		set(t, l, 2)
+		n, err := plain.Do(t.Context(), plain.B().Get().Key("a").Build()).AsInt64()
+		require.NoError(t, err)
+		require.EqualValues(t, 2, n, "its getCount")
+		w := await(t, l)
+		waits(t, plain, 1)
+		const countDown = `local v = redis.call('decr', KEYS[1])
+			if v <= 0 then redis.call('del', KEYS[1]) end
+			if v == 0 then redis.call('publish', KEYS[2], '0') end
+			return v` // its own: in one step, or a reader finds a 0
+		do("EVAL", countDown, "2", "a", "redisson_countdownlatch__channel__{a}")
+		began := time.Now()
+		do("EVAL", countDown, "2", "a", "redisson_countdownlatch__channel__{a}")
+		require.NoError(t, w.result(t))
+		s.Within(t, began, time.Second, "before it would have asked by itself")
+		done, err := l.TrySetCount(t.Context(), 1)
+		require.NoError(t, err)
+		require.False(t, done, "it was open")
+		do("SET", "a", "1") // its trySetCount
+		do("PUBLISH", "redisson_countdownlatch__channel__{a}", "1")
+		w = await(t, l)
+		waits(t, plain, 1)
+		count(t, l, 0)
+		require.NoError(t, w.result(t))
+		exists, err := plain.Do(t.Context(), plain.B().Exists().Key("a").Build()).AsInt64()
+		require.NoError(t, err)
+		require.Zero(t, exists, "its getCount is 0")
+	})
 }
 
 // Contexts that end, and clients that are closed, end waits at once and leave nothing.

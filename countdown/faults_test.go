@@ -17,30 +17,31 @@ import (
 // While Redis does not answer, waiters wait and counts are repeated; afterwards everything is as it was
 // counted.
 func TestRedisStopped(t *testing.T) {
-	s := redistest.NewProcess(t)
-	l, other := newLatch(t, open(t, s.Option())), newLatch(t, open(t, s.Option()))
-	set(t, l, 3)
-	w := await(t, other)
-	waits(t, s.Client(t), 1)
-	s.Stop(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
-	began := time.Now()
-	_, err := l.CountDownAs(ctx, "p")
-	require.Less(t, time.Since(began), time.Second)
-	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.ErrorIs(t, err, latchkey.ErrUnknownOutcome)
-	require.ErrorIs(t, other.Await(ctx), context.DeadlineExceeded)
-	patient := make(chan error, 1)
-	go func() { _, err := l.CountDown(t.Context()); patient <- err }()
-	<-time.After(1500 * time.Millisecond) // connections are given up, and made again
-	s.Continue(t)
-	require.NoError(t, <-patient)
-	tally, err := l.CountDownAs(t.Context(), "p") // whether it was counted or not
-	require.NoError(t, err)
-	require.EqualValues(t, 1, tally.Remaining)
-	count(t, other, 0)
-	require.NoError(t, w.result(t))
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		l, other := newLatch(t, open(t, s.Option())), newLatch(t, open(t, s.Option()))
+		set(t, l, 3)
+		w := await(t, other)
+		waits(t, s.Client(t), 1)
+		s.Stop(t)
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		began := time.Now()
+		_, err := l.CountDownAs(ctx, "p")
+		s.Within(t, began, time.Second)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorIs(t, err, latchkey.ErrUnknownOutcome)
+		require.ErrorIs(t, other.Await(ctx), context.DeadlineExceeded)
+		patient := make(chan error, 1)
+		go func() { _, err := l.CountDown(t.Context()); patient <- err }()
+		<-time.After(1500 * time.Millisecond) // connections are given up, and made again
+		s.Continue(t)
+		require.NoError(t, <-patient)
+		tally, err := l.CountDownAs(t.Context(), "p") // whether it was counted or not
+		require.NoError(t, err)
+		require.EqualValues(t, 1, tally.Remaining)
+		count(t, other, 0)
+		require.NoError(t, w.result(t))
+	})
 }
 
 // An error says that a context ended, and that Redis is away, when that is so and not otherwise.

@@ -216,109 +216,111 @@ func TestTakenAway(t *testing.T) {
 // A preferred candidate is handed the lead, also when others have come before it, and keeps it.
 // Rule 44.
 func TestPreferred(t *testing.T) {
-	s := redistest.New(t)
-	plain := s.Client(t)
-	lease := leader.WithLease(time.Second)
-	var others []*run
-	for range 4 {
-		others = append(others, begin(t, newCandidate(t, open(t, s.Option()), lease), nil))
-		if len(others) == 1 {
-			others[0].led(t)
-		} else {
-			queued(t, plain, int64(len(others)-1))
-		}
-	}
-	better := newCandidate(t, open(t, s.Option()), lease, leader.WithPreferred())
-	began := time.Now()
-	r := begin(t, better, nil)
-	term := r.led(t)
-	t.Logf("handed over after %v", time.Since(began).Round(time.Millisecond))
-	require.Less(t, time.Since(began), 2*time.Second)
-	require.ErrorIs(t, others[0].cause(t), leader.ErrResigned)
-	for _, other := range others {
-		require.Empty(t, other.leads, "none of them began a term")
-	}
-	who, err := better.Leader(t.Context())
-	require.NoError(t, err)
-	require.True(t, who.Preferred)
-	require.Equal(t, term.Token(), who.Token)
-	rival := begin(t, newCandidate(t, open(t, s.Option()), lease, leader.WithPreferred()), nil)
-	queued(t, plain, 5)
-	select {
-	case err := <-r.ended:
-		require.FailNow(t, "it was not handed to its like", "%v", err)
-	case <-time.After(time.Second): // three looks
-	}
-	r.Cancel()
-	rival.led(t)
-	rival.Cancel()
-	require.Error(t, rival.Outcome(t))
-	began = time.Now()
-	led := make(chan struct{}, 4)
-	for _, other := range others {
-		go func() {
-			select {
-			case <-other.leads:
-				led <- struct{}{}
-			case <-t.Context().Done():
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		plain := s.Client(t)
+		lease := leader.WithLease(time.Second)
+		var others []*run
+		for range 4 {
+			others = append(others, begin(t, newCandidate(t, open(t, s.Option()), lease), nil))
+			if len(others) == 1 {
+				others[0].led(t)
+			} else {
+				queued(t, plain, int64(len(others)-1))
 			}
-		}()
-	}
-	<-led // one that is not preferred, since no better one waits
-	require.Less(t, time.Since(began), time.Second)
-	t.Logf("and back after %v", time.Since(began).Round(time.Millisecond))
+		}
+		better := newCandidate(t, open(t, s.Option()), lease, leader.WithPreferred())
+		began := time.Now()
+		r := begin(t, better, nil)
+		term := r.led(t)
+		t.Logf("handed over after %v", time.Since(began).Round(time.Millisecond))
+		s.Within(t, began, 2*time.Second)
+		require.ErrorIs(t, others[0].cause(t), leader.ErrResigned)
+		for _, other := range others {
+			require.Empty(t, other.leads, "none of them began a term")
+		}
+		who, err := better.Leader(t.Context())
+		require.NoError(t, err)
+		require.True(t, who.Preferred)
+		require.Equal(t, term.Token(), who.Token)
+		rival := begin(t, newCandidate(t, open(t, s.Option()), lease, leader.WithPreferred()), nil)
+		queued(t, plain, 5)
+		select {
+		case err := <-r.ended:
+			require.FailNow(t, "it was not handed to its like", "%v", err)
+		case <-time.After(time.Second): // three looks
+		}
+		r.Cancel()
+		rival.led(t)
+		rival.Cancel()
+		require.Error(t, rival.Outcome(t))
+		began = time.Now()
+		led := make(chan struct{}, 4)
+		for _, other := range others {
+			go func() {
+				select {
+				case <-other.leads:
+					led <- struct{}{}
+				case <-t.Context().Done():
+				}
+			}()
+		}
+		<-led // one that is not preferred, since no better one waits
+		s.Within(t, began, time.Second)
+		t.Logf("and back after %v", time.Since(began).Round(time.Millisecond))
+	})
 }
 
 // Those who watch see each leader, and that nobody leads; and an end when theirs has come.
 // Rule 44.
 func TestWatch(t *testing.T) {
-	s := redistest.New(t)
-	one := newCandidate(t, open(t, s.Option()))
-	seen := make(chan leader.Leader, 100)
-	w := redistest.Begin(t, func(ctx context.Context) (struct{}, error) {
-		for who, err := range newCandidate(t, open(t, s.Option())).Watch(ctx) {
-			if err != nil {
-				return struct{}{}, err
-			}
-			seen <- who
-		}
-		return struct{}{}, nil
-	})
-	require.Zero(t, <-seen)
-	r := begin(t, one, nil)
-	// sees returns what is seen of a term. What was before it, and nobody, may be seen first.
-	sees := func(term leader.Term) leader.Leader {
-		for {
-			select {
-			case who := <-seen:
-				if who.Token >= term.Token() {
-					return who
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		one := newCandidate(t, open(t, s.Option()))
+		seen := make(chan leader.Leader, 100)
+		w := redistest.Begin(t, func(ctx context.Context) (struct{}, error) {
+			for who, err := range newCandidate(t, open(t, s.Option())).Watch(ctx) {
+				if err != nil {
+					return struct{}{}, err
 				}
-			case <-time.After(20 * time.Second):
-				require.FailNow(t, "a leader is not seen")
+				seen <- who
+			}
+			return struct{}{}, nil
+		})
+		require.Zero(t, <-seen)
+		r := begin(t, one, nil)
+		// sees returns what is seen of a term. What was before it, and nobody, may be seen first.
+		sees := func(term leader.Term) leader.Leader {
+			for {
+				select {
+				case who := <-seen:
+					if who.Token >= term.Token() {
+						return who
+					}
+				case <-time.After(20 * time.Second):
+					require.FailNow(t, "a leader is not seen")
+				}
 			}
 		}
-	}
-	for range 3 {
-		term := r.led(t)
-		began := time.Now()
-		who := sees(term)
-		require.Equal(t, term.Token(), who.Token)
-		require.Equal(t, os.Getpid(), who.PID)
-		require.Less(t, time.Since(began), 1500*time.Millisecond, "before it would have asked by itself")
-		second := begin(t, newCandidate(t, open(t, s.Option())), nil)
-		queued(t, s.Client(t), 1)
-		one.Resign()
-		term = second.led(t)
-		require.Equal(t, term.Token(), sees(term).Token)
-		second.Cancel()
-		require.Error(t, second.Outcome(t))
-	}
-	w.Cancel()
-	require.ErrorIs(t, w.Outcome(t), context.Canceled)
-	for range newCandidate(t, open(t, s.Option())).Watch(t.Context()) {
-		break // it may be left
-	}
+		for range 3 {
+			term := r.led(t)
+			began := time.Now()
+			who := sees(term)
+			require.Equal(t, term.Token(), who.Token)
+			require.Equal(t, os.Getpid(), who.PID)
+			s.Within(t, began, 1500*time.Millisecond, "before it would have asked by itself")
+			second := begin(t, newCandidate(t, open(t, s.Option())), nil)
+			queued(t, s.Client(t), 1)
+			one.Resign()
+			term = second.led(t)
+			require.Equal(t, term.Token(), sees(term).Token)
+			second.Cancel()
+			require.Error(t, second.Outcome(t))
+		}
+		w.Cancel()
+		require.ErrorIs(t, w.Outcome(t), context.Canceled)
+		for range newCandidate(t, open(t, s.Option())).Watch(t.Context()) {
+			break // it may be left
+		}
+	})
 }
 
 // Nothing begins that cannot begin completely: with foreign data in the record no function runs, and nothing
@@ -376,14 +378,15 @@ func TestRunEndsWithTheContext(t *testing.T) {
 
 // A panic of the function gives the lead back, and goes on.
 func TestPanic(t *testing.T) {
-	s := redistest.New(t)
-	l := newCandidate(t, open(t, s.Option()))
-	require.PanicsWithValue(t, "mine", func() {
-		_ = l.Run(t.Context(), func(context.Context, leader.Term) error { panic("mine") })
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		l := newCandidate(t, open(t, s.Option()))
+		require.PanicsWithValue(t, "mine", func() {
+			_ = l.Run(t.Context(), func(context.Context, leader.Term) error { panic("mine") })
+		})
+		began := time.Now()
+		begin(t, newCandidate(t, open(t, s.Option())), nil).led(t)
+		s.Within(t, began, time.Second)
 	})
-	began := time.Now()
-	begin(t, newCandidate(t, open(t, s.Option())), nil).led(t)
-	require.Less(t, time.Since(began), time.Second)
 }
 
 // A client that is shut down ends the term, and waits for its function.

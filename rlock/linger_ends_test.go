@@ -180,23 +180,24 @@ func TestLingerHooks(t *testing.T) {
 // A process that dies keeps it for its lease, and not longer.
 // Rule 40.
 func TestLingerOfADeadProcess(t *testing.T) {
-	s := redistest.New(t)
-	p := redistest.NewProxy(t, s)
-	c, err := latchkey.New(p.Option())
-	require.NoError(t, err)
-	defer c.Close()
-	require.NoError(t, c.Check(t.Context()))
-	const lease = 500 * time.Millisecond
-	pair(t, lingering(t, c, "a", 0, rlock.WithLease(lease)))
-	p.Judge(func(string) redistest.Verdict { return redistest.LoseRequest })
-	p.KillAll()
-	other, err := rlock.New(open(t, s), "a")
-	require.NoError(t, err)
-	_, err = other.TryLock(t.Context())
-	require.ErrorIs(t, err, latchkey.ErrNotAcquired)
-	began := time.Now()
-	pair(t, other)
-	require.Less(t, time.Since(began), lease+time.Second, "before it would have asked by itself")
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		p := redistest.NewProxy(t, s)
+		c, err := latchkey.New(p.Option())
+		require.NoError(t, err)
+		defer c.Close()
+		require.NoError(t, c.Check(t.Context()))
+		const lease = 500 * time.Millisecond
+		pair(t, lingering(t, c, "a", 0, rlock.WithLease(lease)))
+		p.Judge(func(string) redistest.Verdict { return redistest.LoseRequest })
+		p.KillAll()
+		other, err := rlock.New(open(t, s), "a")
+		require.NoError(t, err)
+		_, err = other.TryLock(t.Context())
+		require.ErrorIs(t, err, latchkey.ErrNotAcquired)
+		began := time.Now()
+		pair(t, other)
+		s.Within(t, began, lease+time.Second, "before it would have asked by itself")
+	})
 }
 
 // The message that others want it is lost. Still it ends after its time, also while it is used all the while.
@@ -204,36 +205,37 @@ func TestLingerOfADeadProcess(t *testing.T) {
 func TestLingerWhenNothingIsHeard(t *testing.T) {
 	for name, used := range map[string]bool{"idle": false, "busy": true} {
 		t.Run(name, func(t *testing.T) {
-			s := redistest.New(t)
-			c, p := deaf(t, s)
-			const d = 400 * time.Millisecond
-			l := lingering(t, c, "a", d)
-			other, err := rlock.New(open(t, s), "a")
-			require.NoError(t, err)
-			pair(t, other)
-			pair(t, l)
-			p.Silence(true)
-			began, next := time.Now(), redistest.Begin(t, other.Lock)
-			ended, over := make(chan struct{}), make(chan struct{})
-			go func() {
-				defer close(over)
-				for used {
-					select {
-					case <-ended:
-						return
-					case <-time.After(5 * time.Millisecond):
+			redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+				c, p := deaf(t, s)
+				const d = 400 * time.Millisecond
+				l := lingering(t, c, "a", d)
+				other, err := rlock.New(open(t, s), "a")
+				require.NoError(t, err)
+				pair(t, other)
+				pair(t, l)
+				p.Silence(true)
+				began, next := time.Now(), redistest.Begin(t, other.Lock)
+				ended, over := make(chan struct{}), make(chan struct{})
+				go func() {
+					defer close(over)
+					for used {
+						select {
+						case <-ended:
+							return
+						case <-time.After(5 * time.Millisecond):
+						}
+						if h, err := l.TryLock(context.Background()); err == nil {
+							_ = h.Unlock(context.Background())
+						}
 					}
-					if h, err := l.TryLock(context.Background()); err == nil {
-						_ = h.Unlock(context.Background())
-					}
-				}
-			}()
-			h := next.Granted(t)
-			require.Less(t, time.Since(began), d+time.Second, "before it would have asked by itself")
-			close(ended)
-			<-over
-			require.NoError(t, h.Unlock(t.Context()))
-			p.Silence(false)
+				}()
+				h := next.Granted(t)
+				s.Within(t, began, d+time.Second, "before it would have asked by itself")
+				close(ended)
+				<-over
+				require.NoError(t, h.Unlock(t.Context()))
+				p.Silence(false)
+			})
 		})
 	}
 }

@@ -304,34 +304,35 @@ func readOn(t testing.TB, l *rwlock.Lock) (end func()) {
 // writer asks again.
 // Rule 29.
 func TestWantIsLost(t *testing.T) {
-	s := redistest.New(t)
-	p := redistest.NewProxy(t, s)
-	subscriptions, err := rueidis.NewClient(p.Option())
-	require.NoError(t, err)
-	defer subscriptions.Close()
-	c, err := latchkey.Wrap(s.Client(t), subscriptions)
-	require.NoError(t, err)
-	defer c.Close()
-	require.NoError(t, c.Check(t.Context()))
-	l, other := newLock(t, c), newLock(t, open(t, s))
-	end := readOn(t, l)
-	for range 3 { // it is quick when messages arrive
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		p := redistest.NewProxy(t, s)
+		subscriptions, err := rueidis.NewClient(p.Option())
+		require.NoError(t, err)
+		defer subscriptions.Close()
+		c, err := latchkey.Wrap(s.Client(t), subscriptions)
+		require.NoError(t, err)
+		defer c.Close()
+		require.NoError(t, c.Check(t.Context()))
+		l, other := newLock(t, c), newLock(t, open(t, s))
+		end := readOn(t, l)
+		for range 3 { // it is quick when messages arrive
+			began := time.Now()
+			unlock(t, take(t, other.Write()))
+			s.Within(t, began, time.Second)
+		}
+		state(t, other, 1, 0) // they read again: otherwise the next writer finds it free
+		p.Silence(true)
 		began := time.Now()
-		unlock(t, take(t, other.Write()))
-		require.Less(t, time.Since(began), time.Second)
-	}
-	state(t, other, 1, 0) // they read again: otherwise the next writer finds it free
-	p.Silence(true)
-	began := time.Now()
-	next := later(t, other.Write())
-	<-time.After(100 * time.Millisecond)
-	state(t, other, 1, 1) // it was not told
-	p.Silence(false)
-	h := next.Granted(t)
-	require.Less(t, time.Since(began), 3*time.Second, "it asks every two")
-	unlock(t, h)
-	end()
-	clean(t, s.Client(t))
+		next := later(t, other.Write())
+		<-time.After(100 * time.Millisecond)
+		state(t, other, 1, 1) // it was not told
+		p.Silence(false)
+		h := next.Granted(t)
+		s.Within(t, began, 3*time.Second, "it asks every two")
+		unlock(t, h)
+		end()
+		clean(t, s.Client(t))
+	})
 }
 
 // Subscriptions are killed again and again while readers share the lock: a writer still gets in.
@@ -368,59 +369,61 @@ func TestSubscriptionsKilledWhileReading(t *testing.T) {
 
 // Whatever Redis loses under readers: those of all clients learn it, and who waits is served.
 func TestFlushedUnderReaders(t *testing.T) {
-	s := redistest.NewProcess(t)
-	short := latchkey.WithLease(3 * time.Second)
-	l, other, waits := newLock(t, open(t, s, short)), newLock(t, open(t, s, short)), newLock(t, open(t, s))
-	readers := []*latchkey.Hold{take(t, l.Read()), take(t, l.Read()), take(t, other.Read())}
-	next := later(t, waits.Write())
-	state(t, waits, 2, 1)
-	do(t, s.Client(t), "FLUSHALL")
-	began := time.Now()
-	for _, h := range readers {
-		<-h.Context().Done()
-		require.ErrorIs(t, context.Cause(h.Context()), latchkey.ErrLost)
-		require.Less(t, time.Since(began), 1900*time.Millisecond, "a renewal tells it, and there is one each second")
-	}
-	h := next.Granted(t)
-	require.Less(t, time.Since(began), 3*time.Second)
-	for _, lost := range readers {
-		require.Greater(t, h.Token(), lost.Token())
-		require.ErrorIs(t, lost.Unlock(t.Context()), latchkey.ErrLost)
-	}
-	late := later(t, l.Read()) // nobody joins what was lost
-	state(t, waits, 0, 1)
-	require.True(t, h.Held())
-	unlock(t, h)
-	unlock(t, late.Granted(t))
-	clean(t, s.Client(t))
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		short := latchkey.WithLease(3 * time.Second)
+		l, other, waits := newLock(t, open(t, s, short)), newLock(t, open(t, s, short)), newLock(t, open(t, s))
+		readers := []*latchkey.Hold{take(t, l.Read()), take(t, l.Read()), take(t, other.Read())}
+		next := later(t, waits.Write())
+		state(t, waits, 2, 1)
+		do(t, s.Client(t), "FLUSHALL")
+		began := time.Now()
+		for _, h := range readers {
+			<-h.Context().Done()
+			require.ErrorIs(t, context.Cause(h.Context()), latchkey.ErrLost)
+			s.Within(t, began, 1900*time.Millisecond, "a renewal tells it, and there is one each second")
+		}
+		h := next.Granted(t)
+		s.Within(t, began, 3*time.Second)
+		for _, lost := range readers {
+			require.Greater(t, h.Token(), lost.Token())
+			require.ErrorIs(t, lost.Unlock(t.Context()), latchkey.ErrLost)
+		}
+		late := later(t, l.Read()) // nobody joins what was lost
+		state(t, waits, 0, 1)
+		require.True(t, h.Held())
+		unlock(t, h)
+		unlock(t, late.Granted(t))
+		clean(t, s.Client(t))
+	})
 }
 
 // Redis is restarted empty: readers learn it as soon as it is back, and the tokens still grow.
 func TestRedisRestartedUnderReaders(t *testing.T) {
-	s := redistest.NewProcess(t)
-	l, other := newLock(t, open(t, s)), newLock(t, open(t, s))
-	readers := []*latchkey.Hold{take(t, l.Read()), take(t, l.Read())}
-	writer := later(t, other.Write())
-	state(t, l, 1, 1)
-	reader := later(t, other.Read())
-	state(t, l, 1, 2)
-	s.Restart(t)
-	began := time.Now()
-	for _, h := range readers {
-		<-h.Context().Done()
-		require.ErrorIs(t, h.Unlock(t.Context()), latchkey.ErrLost)
-	}
-	for _, a := range []*attempt{writer, reader} { // in whatever order they ask
-		go func() {
-			if <-a.Ended; a.Err == nil {
-				_ = a.Hold.Unlock(context.Background()) // looked at below
-			}
-		}()
-	}
-	require.GreaterOrEqual(t, reader.Granted(t).Token(), readers[0].Token())
-	require.Greater(t, writer.Granted(t).Token(), readers[0].Token())
-	require.Less(t, time.Since(began), 5*time.Second)
-	clean(t, s.Client(t))
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		l, other := newLock(t, open(t, s)), newLock(t, open(t, s))
+		readers := []*latchkey.Hold{take(t, l.Read()), take(t, l.Read())}
+		writer := later(t, other.Write())
+		state(t, l, 1, 1)
+		reader := later(t, other.Read())
+		state(t, l, 1, 2)
+		s.Restart(t)
+		began := time.Now()
+		for _, h := range readers {
+			<-h.Context().Done()
+			require.ErrorIs(t, h.Unlock(t.Context()), latchkey.ErrLost)
+		}
+		for _, a := range []*attempt{writer, reader} { // in whatever order they ask
+			go func() {
+				if <-a.Ended; a.Err == nil {
+					_ = a.Hold.Unlock(context.Background()) // looked at below
+				}
+			}()
+		}
+		require.GreaterOrEqual(t, reader.Granted(t).Token(), readers[0].Token())
+		require.Greater(t, writer.Granted(t).Token(), readers[0].Token())
+		s.Within(t, began, 5*time.Second)
+		clean(t, s.Client(t))
+	})
 }
 
 // While Redis is silent readers hold until their lease ends, others still join, and nobody afterwards.
@@ -452,25 +455,26 @@ func TestRedisStoppedUnderReaders(t *testing.T) {
 
 // The server stalls in the middle of every hand-off from readers to a writer and back.
 func TestServerStalls(t *testing.T) {
-	s := redistest.NewProcess(t)
-	l, other := newLock(t, open(t, s)), newLock(t, open(t, s))
-	for range 3 {
-		for _, halves := range [][2]*latchkey.Lock{{l.Read(), other.Write()}, {other.Write(), l.Read()}} {
-			h := take(t, halves[0])
-			next := later(t, halves[1])
-			require.Eventually(t, func() bool {
-				found, err := l.Read().Inspect(t.Context())
-				return err == nil && found.Waiting == 1
-			}, long, time.Millisecond)
-			s.Stop(t)
-			time.AfterFunc(100*time.Millisecond, func() { s.Continue(t) })
-			unlock(t, h)
-			began := time.Now()
-			unlock(t, next.Granted(t))
-			require.Less(t, time.Since(began), time.Second)
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		l, other := newLock(t, open(t, s)), newLock(t, open(t, s))
+		for range 3 {
+			for _, halves := range [][2]*latchkey.Lock{{l.Read(), other.Write()}, {other.Write(), l.Read()}} {
+				h := take(t, halves[0])
+				next := later(t, halves[1])
+				require.Eventually(t, func() bool {
+					found, err := l.Read().Inspect(t.Context())
+					return err == nil && found.Waiting == 1
+				}, long, time.Millisecond)
+				s.Stop(t)
+				time.AfterFunc(100*time.Millisecond, func() { s.Continue(t) })
+				unlock(t, h)
+				began := time.Now()
+				unlock(t, next.Granted(t))
+				s.Within(t, began, time.Second)
+			}
 		}
-	}
-	clean(t, s.Client(t))
+		clean(t, s.Client(t))
+	})
 }
 
 // The delegate of a process that waits to read gives up: the next in line inherits its place, before a writer

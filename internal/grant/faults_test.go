@@ -254,26 +254,27 @@ func TestGrantRacesCancellation(t *testing.T) {
 func TestRedisRestartsEmpty(t *testing.T) {
 	for kind, delegate := range kinds {
 		t.Run(kind, func(t *testing.T) {
-			s := redistest.NewProcess(t)
-			var up atomic.Int64
-			a := open(t, s.Option(), func(o *session.Options) {
-				o.Lease = 30 * time.Second
-				o.Observer.Subscribed = func() { up.Store(time.Now().UnixNano()) }
+			redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+				var up atomic.Int64
+				a := open(t, s.Option(), func(o *session.Options) {
+					o.Lease = 30 * time.Second
+					o.Observer.Subscribed = func() { up.Store(time.Now().UnixNano()) }
+				})
+				b := open(t, s.Option())
+				la, lb := newLock(t, a, "a", delegate), newLock(t, b, "a", delegate)
+				h := mustLock(t, la)
+				next := lockLater(t, lb)
+				queued(t, la, 1)
+				s.Restart(t)
+				<-h.Context().Done()
+				require.ErrorIs(t, context.Cause(h.Context()), fail.ErrLost)
+				require.Less(t, time.Since(time.Unix(0, up.Load())), 3*time.Second, "a round trip after the reconnection, and not at the next renewal")
+				got := next.Granted(t)
+				require.Greater(t, got.Token(), h.Token(), "tokens grow although nothing was kept")
+				require.ErrorIs(t, h.Unlock(t.Context()), fail.ErrLost)
+				require.NoError(t, got.Unlock(t.Context()))
+				clean(t, s.Client(t))
 			})
-			b := open(t, s.Option())
-			la, lb := newLock(t, a, "a", delegate), newLock(t, b, "a", delegate)
-			h := mustLock(t, la)
-			next := lockLater(t, lb)
-			queued(t, la, 1)
-			s.Restart(t)
-			<-h.Context().Done()
-			require.ErrorIs(t, context.Cause(h.Context()), fail.ErrLost)
-			require.Less(t, time.Since(time.Unix(0, up.Load())), 3*time.Second, "a round trip after the reconnection, and not at the next renewal")
-			got := next.Granted(t)
-			require.Greater(t, got.Token(), h.Token(), "tokens grow although nothing was kept")
-			require.ErrorIs(t, h.Unlock(t.Context()), fail.ErrLost)
-			require.NoError(t, got.Unlock(t.Context()))
-			clean(t, s.Client(t))
 		})
 	}
 }
@@ -324,20 +325,21 @@ func TestRedisStopped(t *testing.T) {
 func TestServerStall(t *testing.T) {
 	for kind, delegate := range kinds {
 		t.Run(kind, func(t *testing.T) {
-			s := redistest.NewProcess(t)
-			a, b := newLock(t, open(t, s.Option()), "a", delegate), newLock(t, open(t, s.Option()), "a", delegate)
-			for range 5 {
-				h := mustLock(t, a)
-				next := lockLater(t, b)
-				queued(t, a, 1)
-				s.Stop(t)
-				time.AfterFunc(100*time.Millisecond, func() { s.Continue(t) })
-				require.NoError(t, h.Unlock(t.Context()))
-				began := time.Now()
-				require.NoError(t, next.Granted(t).Unlock(t.Context()))
-				require.Less(t, time.Since(began), 1500*time.Millisecond, "before it would have asked by itself")
-			}
-			clean(t, s.Client(t))
+			redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+				a, b := newLock(t, open(t, s.Option()), "a", delegate), newLock(t, open(t, s.Option()), "a", delegate)
+				for range 5 {
+					h := mustLock(t, a)
+					next := lockLater(t, b)
+					queued(t, a, 1)
+					s.Stop(t)
+					time.AfterFunc(100*time.Millisecond, func() { s.Continue(t) })
+					require.NoError(t, h.Unlock(t.Context()))
+					began := time.Now()
+					require.NoError(t, next.Granted(t).Unlock(t.Context()))
+					s.Within(t, began, 1500*time.Millisecond, "before it would have asked by itself")
+				}
+				clean(t, s.Client(t))
+			})
 		})
 	}
 }

@@ -288,39 +288,40 @@ func TestOfferCancelled(t *testing.T) {
 	for name, verdict := range map[string]redistest.Verdict{"delayed": redistest.Delay, "lost": redistest.LoseRequest} {
 		for kind, heirs := range map[string]int{"inherited": 1, "alone": 0} {
 			t.Run(name+"/"+kind, func(t *testing.T) {
-				s := redistest.New(t)
-				p := redistest.NewProxy(t, s)
-				l := newLock(t, open(t, p.Option()), "a", true)
-				judge, n := redistest.Once(verdict, isOffer)
-				p.Judge(judge)
-				first := mustLock(t, l)
-				offering := lockLater(t, l)
-				inLine(t, l, 1)
-				var heir *attempt
-				for range heirs {
-					heir = lockLater(t, l)
-					inLine(t, l, 2)
-				}
-				require.NoError(t, first.Unlock(t.Context()))
-				require.Eventually(t, func() bool { return n.Load() == 1 }, long, 100*time.Microsecond)
-				began := time.Now()
-				offering.Cancel()
-				<-offering.Ended
-				require.Less(t, time.Since(began), 900*time.Millisecond)
-				p.Deliver()
-				if offering.Err == nil { // the repetition was faster
-					require.NoError(t, offering.Hold.Unlock(t.Context()))
-				}
-				if heir != nil {
-					h := heir.Granted(t)
-					require.Greater(t, h.Token(), first.Token())
+				redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+					p := redistest.NewProxy(t, s)
+					l := newLock(t, open(t, p.Option()), "a", true)
+					judge, n := redistest.Once(verdict, isOffer)
+					p.Judge(judge)
+					first := mustLock(t, l)
+					offering := lockLater(t, l)
+					inLine(t, l, 1)
+					var heir *attempt
+					for range heirs {
+						heir = lockLater(t, l)
+						inLine(t, l, 2)
+					}
+					require.NoError(t, first.Unlock(t.Context()))
+					require.Eventually(t, func() bool { return n.Load() == 1 }, long, 100*time.Microsecond)
+					began := time.Now()
+					offering.Cancel()
+					<-offering.Ended
+					s.Within(t, began, 900*time.Millisecond)
+					p.Deliver()
+					if offering.Err == nil { // the repetition was faster
+						require.NoError(t, offering.Hold.Unlock(t.Context()))
+					}
+					if heir != nil {
+						h := heir.Granted(t)
+						require.Greater(t, h.Token(), first.Token())
+						require.NoError(t, h.Unlock(t.Context()))
+					}
+					began = time.Now()
+					h := mustLock(t, newLock(t, open(t, s.Option()), "a", true))
+					s.Within(t, began, session.DefaultLease/4, "nothing stays taken for nobody")
 					require.NoError(t, h.Unlock(t.Context()))
-				}
-				began = time.Now()
-				h := mustLock(t, newLock(t, open(t, s.Option()), "a", true))
-				require.Less(t, time.Since(began), session.DefaultLease/4, "nothing stays taken for nobody")
-				require.NoError(t, h.Unlock(t.Context()))
-				clean(t, s.Client(t))
+					clean(t, s.Client(t))
+				})
 			})
 		}
 	}
@@ -543,33 +544,34 @@ func TestCloseAfterUnlock(t *testing.T) {
 func TestCloseAsTheLockIsPassedOn(t *testing.T) {
 	lingeringOrNot(t, nil, true, func(t *testing.T, set ...grant.Option) {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // the goroutine seldom runs before the client is closed
-		s := redistest.New(t)
-		plain := s.Client(t)
-		for n := range redistest.Rounds(60, 600) {
-			c, err := core.Open(s.Option(), session.DefaultOptions())
-			require.NoError(t, err)
-			l := newLock(t, c, "a", true, set...)
-			h := mustLock(t, l)
-			for range n % 3 { // so it has tokens for further turns
+		redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+			plain := s.Client(t)
+			for n := range redistest.Rounds(60, 600) {
+				c, err := core.Open(s.Option(), session.DefaultOptions())
+				require.NoError(t, err)
+				l := newLock(t, c, "a", true, set...)
+				h := mustLock(t, l)
+				for range n % 3 { // so it has tokens for further turns
+					next := lockLater(t, l)
+					inLine(t, l, 1)
+					require.NoError(t, h.Unlock(t.Context()))
+					h = next.Granted(t)
+				}
 				next := lockLater(t, l)
 				inLine(t, l, 1)
 				require.NoError(t, h.Unlock(t.Context()))
-				h = next.Granted(t)
+				closeNow(c)
+				if next.Outcome(t) == nil {
+					_ = next.Hold.Unlock(t.Context()) // it may be closed
+				}
+				began := time.Now()
+				require.Eventually(t, func() bool {
+					n, err := do(t, plain, "EXISTS", "a").AsInt64()
+					return err == nil && n == 0
+				}, long, time.Millisecond)
+				s.Within(t, began, session.DefaultLease/2)
 			}
-			next := lockLater(t, l)
-			inLine(t, l, 1)
-			require.NoError(t, h.Unlock(t.Context()))
-			closeNow(c)
-			if next.Outcome(t) == nil {
-				_ = next.Hold.Unlock(t.Context()) // it may be closed
-			}
-			began := time.Now()
-			require.Eventually(t, func() bool {
-				n, err := do(t, plain, "EXISTS", "a").AsInt64()
-				return err == nil && n == 0
-			}, long, time.Millisecond)
-			require.Less(t, time.Since(began), session.DefaultLease/2)
-		}
+		})
 	})
 }
 

@@ -126,25 +126,26 @@ func TestForeignDataWhileWaiting(t *testing.T) {
 func TestCloseWhileRedisIsDown(t *testing.T) {
 	for kind, delegate := range kinds {
 		t.Run(kind, func(t *testing.T) {
-			s := redistest.NewProcess(t)
-			down := make(chan struct{})
-			c := open(t, s.Option(), func(o *session.Options) { o.Observer.Down = func(session.Outage) { close(down) } })
-			s.Kill()
-			var waiting []*attempt
-			for range 20 {
-				waiting = append(waiting, lockLater(t, newLock(t, c, "a", delegate)))
-			}
-			background := make(chan error, 1)
-			go func() { background <- c.Check(context.Background()) }()
-			<-down // from now on they wait for Redis
-			began := time.Now()
-			closeNow(c)
-			for _, a := range waiting {
-				<-a.Ended
-				require.ErrorIs(t, a.Err, fail.ErrClosed)
-			}
-			require.Error(t, <-background)
-			require.Less(t, time.Since(began), 3*time.Second)
+			redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+				down := make(chan struct{})
+				c := open(t, s.Option(), func(o *session.Options) { o.Observer.Down = func(session.Outage) { close(down) } })
+				s.Kill()
+				var waiting []*attempt
+				for range 20 {
+					waiting = append(waiting, lockLater(t, newLock(t, c, "a", delegate)))
+				}
+				background := make(chan error, 1)
+				go func() { background <- c.Check(context.Background()) }()
+				<-down // from now on they wait for Redis
+				began := time.Now()
+				closeNow(c)
+				for _, a := range waiting {
+					<-a.Ended
+					require.ErrorIs(t, a.Err, fail.ErrClosed)
+				}
+				require.Error(t, <-background)
+				s.Within(t, began, 3*time.Second)
+			})
 		})
 	}
 }

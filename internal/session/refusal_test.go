@@ -127,47 +127,48 @@ func TestCloseOnASilentServer(t *testing.T) {
 				name += " of a wrapped client"
 			}
 			t.Run(name, func(t *testing.T) {
-				s := redistest.NewProcess(t)
-				o := session.DefaultOptions()
-				client := s.Client(t)
-				c, err := core.Wrap(client, client, o)
-				if !wrapped {
-					closeNow(c)
-					c, err = core.Open(s.Option(), o)
-				}
-				require.NoError(t, err)
-				holding := open(t, s.Option())
-				h := mustLock(t, newLock(t, holding, "a", true))
-				var waiters []*attempt
-				for range 5 {
-					waiters = append(waiters, lockLater(t, newLock(t, c, "a", false)))
-				}
-				queued(t, newLock(t, holding, "a", false), 5)
-				plain, err := semaphore.NewCounting((*latchkey.Client)(c.Handle()), "plain")
-				require.NoError(t, err)
-				_, err = plain.TrySetPermits(t.Context(), 0)
-				require.NoError(t, err)
-				drawn := make(chan error, 5)
-				for range 5 {
-					go func() { drawn <- plain.Acquire(context.Background(), 1) }()
-				}
-				require.Eventually(t, func() bool {
-					waiting, err := plain.Waiting(t.Context())
-					return err == nil && waiting == 5
-				}, long, time.Millisecond)
-				s.Stop(t)
-				began := time.Now()
-				shut(c)
-				require.Less(t, time.Since(began), limit)
-				for _, w := range waiters {
-					<-w.Ended
-					require.ErrorIs(t, w.Err, fail.ErrClosed)
-				}
-				for range 5 {
-					require.ErrorIs(t, <-drawn, fail.ErrClosed)
-				}
-				s.Continue(t)
-				require.NoError(t, h.Unlock(t.Context()))
+				redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+					o := session.DefaultOptions()
+					client := s.Client(t)
+					c, err := core.Wrap(client, client, o)
+					if !wrapped {
+						closeNow(c)
+						c, err = core.Open(s.Option(), o)
+					}
+					require.NoError(t, err)
+					holding := open(t, s.Option())
+					h := mustLock(t, newLock(t, holding, "a", true))
+					var waiters []*attempt
+					for range 5 {
+						waiters = append(waiters, lockLater(t, newLock(t, c, "a", false)))
+					}
+					queued(t, newLock(t, holding, "a", false), 5)
+					plain, err := semaphore.NewCounting((*latchkey.Client)(c.Handle()), "plain")
+					require.NoError(t, err)
+					_, err = plain.TrySetPermits(t.Context(), 0)
+					require.NoError(t, err)
+					drawn := make(chan error, 5)
+					for range 5 {
+						go func() { drawn <- plain.Acquire(context.Background(), 1) }()
+					}
+					require.Eventually(t, func() bool {
+						waiting, err := plain.Waiting(t.Context())
+						return err == nil && waiting == 5
+					}, long, time.Millisecond)
+					s.Stop(t)
+					began := time.Now()
+					shut(c)
+					s.Within(t, began, limit)
+					for _, w := range waiters {
+						<-w.Ended
+						require.ErrorIs(t, w.Err, fail.ErrClosed)
+					}
+					for range 5 {
+						require.ErrorIs(t, <-drawn, fail.ErrClosed)
+					}
+					s.Continue(t)
+					require.NoError(t, h.Unlock(t.Context()))
+				})
 			})
 		}
 	}

@@ -140,82 +140,83 @@ func (b blocked) Enabled(context.Context, slog.Level) bool  { return true }
 // client.
 // Rule 27.
 func TestHooksBlock(t *testing.T) {
-	s := redistest.New(t)
-	const patience = 300 * time.Millisecond
-	for _, name := range []string{"queued", "acquired", "failed", "released", "lost", "passed", "subscribed", "down", "up", "logger"} {
-		t.Run(name, func(t *testing.T) {
-			p := redistest.NewProxy(t, s)
-			until, called := make(chan struct{}), make(chan struct{}, 100)
-			block := func() { called <- struct{}{}; <-until }
-			var o session.Observer
-			switch name {
-			case "subscribed":
-				o.Subscribed = block
-			case "down":
-				o.Down = func(session.Outage) { block() }
-			case "up":
-				o.Up = func(session.Outage) { block() }
-			case "logger":
-			default:
-				*hooks(&o)[name] = func(session.Event) { block() }
-			}
-			c, err := core.Open(p.Option(), func() session.Options {
-				all := session.DefaultOptions()
-				all.Observer, all.Lease = o, time.Second
-				if name == "logger" {
-					all.Logger = slog.New(blocked{slog.DiscardHandler, until})
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		const patience = 300 * time.Millisecond
+		for _, name := range []string{"queued", "acquired", "failed", "released", "lost", "passed", "subscribed", "down", "up", "logger"} {
+			s.Run(t, name, func(t *testing.T) {
+				p := redistest.NewProxy(t, s)
+				until, called := make(chan struct{}), make(chan struct{}, 100)
+				block := func() { called <- struct{}{}; <-until }
+				var o session.Observer
+				switch name {
+				case "subscribed":
+					o.Subscribed = block
+				case "down":
+					o.Down = func(session.Outage) { block() }
+				case "up":
+					o.Up = func(session.Outage) { block() }
+				case "logger":
+				default:
+					*hooks(&o)[name] = func(session.Event) { block() }
 				}
-				return all
-			}())
-			require.NoError(t, err)
-			defer closeNow(c)
-			require.NoError(t, c.Check(t.Context()))
-			h := mustLock(t, newLock(t, open(t, s.Option()), "a", false))
-			taken, free, last := newLock(t, c, "a", false), newLock(t, c, "b", false), newLock(t, c, "d", false)
-			users := make(chan struct{})
-			go func() { // each of them may block
-				defer close(users)
-				ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
-				defer cancel()
-				_, _ = taken.Lock(ctx)
-				if mine, err := free.Lock(context.Background()); err == nil {
-					_ = mine.Unlock(context.Background())
-				}
-				latch, err := countdown.New((*latchkey.Client)(c.Handle()), "latch", countdown.WithOpenWhenUnset())
-				if err == nil {
-					_ = latch.Await(context.Background())
-				}
-			}()
-			defer func() { close(until); <-users }()
-			if name == "lost" {
-				mine := make(chan *grant.Hold, 1)
-				go func() {
-					if h, err := last.Lock(context.Background()); err == nil {
-						mine <- h
+				c, err := core.Open(p.Option(), func() session.Options {
+					all := session.DefaultOptions()
+					all.Observer, all.Lease = o, time.Second
+					if name == "logger" {
+						all.Logger = slog.New(blocked{slog.DiscardHandler, until})
+					}
+					return all
+				}())
+				require.NoError(t, err)
+				defer closeNow(c)
+				require.NoError(t, c.Check(t.Context()))
+				h := mustLock(t, newLock(t, open(t, s.Option()), "a", false))
+				taken, free, last := newLock(t, c, "a", false), newLock(t, c, "b", false), newLock(t, c, "d", false)
+				users := make(chan struct{})
+				go func() { // each of them may block
+					defer close(users)
+					ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+					defer cancel()
+					_, _ = taken.Lock(ctx)
+					if mine, err := free.Lock(context.Background()); err == nil {
+						_ = mine.Unlock(context.Background())
+					}
+					latch, err := countdown.New((*latchkey.Client)(c.Handle()), "latch", countdown.WithOpenWhenUnset())
+					if err == nil {
+						_ = latch.Await(context.Background())
 					}
 				}()
-				h := <-mine
-				do(t, s.Client(t), "DEL", "d")
-				<-h.Context().Done()
-			}
-			if name == "down" || name == "up" || name == "logger" {
-				p.Judge(func(string) redistest.Verdict { return redistest.LoseRequest })
-				p.KillAll()
-				waits := lockLater(t, newLock(t, c, "e", false))
-				_, err := newLock(t, c, "e", false).TryLock(t.Context())
-				require.ErrorIs(t, err, fail.ErrUnavailable)
-				p.Judge(nil)
-				require.NoError(t, waits.Granted(t).Unlock(t.Context()), "it is not in the way of those who wait for Redis")
-			}
-			if name != "logger" {
-				<-called
-			}
-			began := time.Now()
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
-			defer cancel()
-			_ = c.Shutdown(ctx)
-			require.Less(t, time.Since(began), patience+1500*time.Millisecond)
-			require.NoError(t, h.Unlock(t.Context()))
-		})
-	}
+				defer func() { close(until); <-users }()
+				if name == "lost" {
+					mine := make(chan *grant.Hold, 1)
+					go func() {
+						if h, err := last.Lock(context.Background()); err == nil {
+							mine <- h
+						}
+					}()
+					h := <-mine
+					do(t, s.Client(t), "DEL", "d")
+					<-h.Context().Done()
+				}
+				if name == "down" || name == "up" || name == "logger" {
+					p.Judge(func(string) redistest.Verdict { return redistest.LoseRequest })
+					p.KillAll()
+					waits := lockLater(t, newLock(t, c, "e", false))
+					_, err := newLock(t, c, "e", false).TryLock(t.Context())
+					require.ErrorIs(t, err, fail.ErrUnavailable)
+					p.Judge(nil)
+					require.NoError(t, waits.Granted(t).Unlock(t.Context()), "it is not in the way of those who wait for Redis")
+				}
+				if name != "logger" {
+					<-called
+				}
+				began := time.Now()
+				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				defer cancel()
+				_ = c.Shutdown(ctx)
+				s.Within(t, began, patience+1500*time.Millisecond)
+				require.NoError(t, h.Unlock(t.Context()))
+			})
+		}
+	})
 }
