@@ -26,7 +26,7 @@ func TestAcquireReplyLost(t *testing.T) {
 		began := time.Now()
 		h := mustLock(t, l)
 		require.EqualValues(t, 1, lost.Load())
-		require.Less(t, time.Since(began), session.DefaultLease, "the repeated acquire finds that it has the lock")
+		s.Within(t, began, session.DefaultLease, "the repeated acquire finds that it has the lock")
 		state, err := l.Inspect(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, h.Token(), state.Token)
@@ -92,7 +92,7 @@ func TestReleaseRequestLost(t *testing.T) {
 // Rule 2.
 func TestLateCopyOfAcquire(t *testing.T) {
 	eachThrough(t, func(t *testing.T, s *redistest.Server, p *redistest.Proxy, delegate bool) {
-		t.Run("takes a free lock", func(t *testing.T) {
+		s.Run(t, "takes a free lock", func(t *testing.T) {
 			l := newLock(t, open(t, p.Option()), "a", delegate)
 			judge, kept := redistest.Once(redistest.Keep, redistest.IsAcquire)
 			p.Judge(judge)
@@ -104,11 +104,11 @@ func TestLateCopyOfAcquire(t *testing.T) {
 			late := time.Now()
 			p.Deliver()
 			h = mustLock(t, other)
-			require.Less(t, time.Since(late), session.DefaultLease/4, "far less than its lease")
+			s.Within(t, late, session.DefaultLease/4, "far less than its lease")
 			require.NoError(t, h.Unlock(t.Context()))
 			clean(t, s.Client(t))
 		})
-		t.Run("queues behind a holder", func(t *testing.T) { // rule 3
+		s.Run(t, "queues behind a holder", func(t *testing.T) { // rule 3
 			l := newLock(t, open(t, p.Option()), "b", delegate)
 			other := newLock(t, open(t, s.Option()), "b", delegate)
 			judge, kept := redistest.Once(redistest.Keep, redistest.IsAcquire)
@@ -121,7 +121,7 @@ func TestLateCopyOfAcquire(t *testing.T) {
 			require.NoError(t, h.Unlock(t.Context())) // perhaps to the copy
 			began := time.Now()
 			h = mustLock(t, other)
-			require.Less(t, time.Since(began), session.DefaultLease/4)
+			s.Within(t, began, session.DefaultLease/4)
 			require.NoError(t, h.Unlock(t.Context()))
 			clean(t, s.Client(t))
 		})
@@ -194,7 +194,7 @@ func TestCancellationAtEveryAwait(t *testing.T) {
 				began := time.Now()
 				a.Cancel()
 				<-a.Ended
-				require.Less(t, time.Since(began), 900*time.Millisecond)
+				s.Within(t, began, 900*time.Millisecond)
 				require.ErrorIs(t, a.Err, context.Canceled)
 				p.Judge(nil)
 				p.Deliver()

@@ -39,15 +39,16 @@ func Each(t *testing.T, test func(t *testing.T, s *redistest.Server, delegate bo
 	}
 }
 
-// EachThrough runs a test on a real server, for both locks, with a client behind a proxy.
+// EachThrough runs a test where time is virtual, for both locks, with a client behind a proxy.
 func EachThrough(t *testing.T, test func(t *testing.T, s *redistest.Server, p *redistest.Proxy, delegate bool)) {
 	for kind, delegate := range Kinds {
 		t.Run(kind, func(t *testing.T) {
-			s := redistest.New(t)
-			// The server must know the scripts: otherwise the reply that a test loses is only NOSCRIPT.
-			warm := Must(t, New(t, Open(t, s.Option()), "warm", delegate))
-			require.NoError(t, warm.Unlock(t.Context()))
-			test(t, s, redistest.NewProxy(t, s), delegate)
+			redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+				// The server must know the scripts: otherwise the reply that a test loses is only NOSCRIPT.
+				warm := Must(t, New(t, Open(t, s.Option()), "warm", delegate))
+				require.NoError(t, warm.Unlock(t.Context()))
+				test(t, s, redistest.NewProxy(t, s), delegate)
+			})
 		})
 	}
 }
