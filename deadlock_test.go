@@ -252,33 +252,34 @@ func TestDeadlockCheckInAProcess(t *testing.T) {
 // Only waits with the option end, and the youngest of those.
 func TestDeadlockCheckOfOne(t *testing.T) {
 	t.Parallel()
-	s := redistest.New(t)
-	clients := openN(t, s, 3)
-	r := &ring{clients: clients, names: []string{"lock-0", "lock-1", "lock-2"}}
-	for i, c := range clients {
-		h, err := making(rlock.New)(t, c, r.names[i]).Lock(t.Context())
-		require.NoError(t, err)
-		r.holds = append(r.holds, h)
-	}
-	for i, c := range clients {
-		var terms []latchkey.LockOption
-		if i == 0 {
-			terms = append(terms, rlock.WithDeadlockCheck())
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		clients := openN(t, s, 3)
+		r := &ring{clients: clients, names: []string{"lock-0", "lock-1", "lock-2"}}
+		for i, c := range clients {
+			h, err := making(rlock.New)(t, c, r.names[i]).Lock(t.Context())
+			require.NoError(t, err)
+			r.holds = append(r.holds, h)
 		}
-		l, parent := making(rlock.New)(t, c, r.names[(i+1)%3], terms...), r.holds[i].Context()
-		r.waits = append(r.waits, redistest.Begin(t, func(ctx context.Context) (*latchkey.Hold, error) {
-			waits, cancel := context.WithCancel(parent)
-			defer context.AfterFunc(ctx, cancel)()
-			return l.Lock(waits)
-		}))
-	}
-	err := r.waits[0].Outcome(t)
-	require.ErrorIs(t, err, latchkey.ErrDeadlock)
-	require.NoError(t, r.holds[0].Unlock(t.Context()))
-	for _, i := range []int{2, 1} {
-		require.NoError(t, r.waits[i].Granted(t).Unlock(t.Context()))
-		require.NoError(t, r.holds[i].Unlock(t.Context()))
-	}
+		for i, c := range clients {
+			var terms []latchkey.LockOption
+			if i == 0 {
+				terms = append(terms, rlock.WithDeadlockCheck())
+			}
+			l, parent := making(rlock.New)(t, c, r.names[(i+1)%3], terms...), r.holds[i].Context()
+			r.waits = append(r.waits, redistest.Begin(t, func(ctx context.Context) (*latchkey.Hold, error) {
+				waits, cancel := context.WithCancel(parent)
+				defer context.AfterFunc(ctx, cancel)()
+				return l.Lock(waits)
+			}))
+		}
+		err := r.waits[0].Outcome(t)
+		require.ErrorIs(t, err, latchkey.ErrDeadlock)
+		require.NoError(t, r.holds[0].Unlock(t.Context()))
+		for _, i := range []int{2, 1} {
+			require.NoError(t, r.waits[i].Granted(t).Unlock(t.Context()))
+			require.NoError(t, r.holds[i].Unlock(t.Context()))
+		}
+	})
 }
 
 // Deadlocks names a circle that nothing ends, within two seconds when it has been told. It is empty before
@@ -339,45 +340,48 @@ func TestDeadlocks(t *testing.T) {
 // A lock that its own caller holds, through another client, is a circle of one. So is one of a multilock.
 func TestDeadlockWithItself(t *testing.T) {
 	t.Parallel()
-	clients := openN(t, redistest.New(t), 2)
-	both, err := multilock.New(making(rlock.New)(t, clients[0], "a"), making(rlock.New)(t, clients[0], "b"))
-	require.NoError(t, err)
-	h, err := both.Lock(t.Context())
-	require.NoError(t, err)
-	l := making(rlock.New)(t, clients[1], "b", rlock.WithDeadlockCheck())
-	_, err = l.Lock(h.Context())
-	require.ErrorIs(t, err, latchkey.ErrDeadlock)
-	require.ErrorContains(t, err, `holds "b" and waits for "b"`)
-	require.NoError(t, h.Unlock(t.Context()))
-	err = l.Do(t.Context(), func(context.Context, *latchkey.Hold) error { return nil })
-	require.NoError(t, err)
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		clients := openN(t, s, 2)
+		both, err := multilock.New(making(rlock.New)(t, clients[0], "a"), making(rlock.New)(t, clients[0], "b"))
+		require.NoError(t, err)
+		h, err := both.Lock(t.Context())
+		require.NoError(t, err)
+		l := making(rlock.New)(t, clients[1], "b", rlock.WithDeadlockCheck())
+		_, err = l.Lock(h.Context())
+		require.ErrorIs(t, err, latchkey.ErrDeadlock)
+		require.ErrorContains(t, err, `holds "b" and waits for "b"`)
+		require.NoError(t, h.Unlock(t.Context()))
+		err = l.Do(t.Context(), func(context.Context, *latchkey.Hold) error { return nil })
+		require.NoError(t, err)
+	})
 }
 
 // A wait that is in no circle goes on, however long it takes: a chain, and a circle that its context ended.
 func TestNoDeadlock(t *testing.T) {
 	t.Parallel()
-	s := redistest.New(t)
-	clients := openN(t, s, 3)
-	a, b := mustLock(t, clients[0], "a"), mustLock(t, clients[1], "b")
-	for range 2 {
-		waits, cancel := context.WithTimeout(b.Context(), 1500*time.Millisecond) // a circle for a moment
-		closes := redistest.Begin(t, func(context.Context) (*latchkey.Hold, error) {
-			return making(rlock.New)(t, clients[1], "a").Lock(waits)
-		})
-		chained := redistest.Begin(t, func(context.Context) (*latchkey.Hold, error) {
-			waits, cancel := context.WithTimeout(a.Context(), 4*time.Second)
-			defer cancel()
-			return making(rlock.New)(t, clients[0], "b", rlock.WithDeadlockCheck()).Lock(waits)
-		})
-		err := closes.Outcome(t)
-		require.Error(t, err)
-		cancel()
-		err = chained.Outcome(t)
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.NotErrorIs(t, err, latchkey.ErrDeadlock)
-	}
-	require.NoError(t, a.Unlock(t.Context()))
-	require.NoError(t, b.Unlock(t.Context()))
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		clients := openN(t, s, 3)
+		a, b := mustLock(t, clients[0], "a"), mustLock(t, clients[1], "b")
+		for range 2 {
+			waits, cancel := context.WithTimeout(b.Context(), 1500*time.Millisecond) // a circle for a moment
+			closes := redistest.Begin(t, func(context.Context) (*latchkey.Hold, error) {
+				return making(rlock.New)(t, clients[1], "a").Lock(waits)
+			})
+			chained := redistest.Begin(t, func(context.Context) (*latchkey.Hold, error) {
+				waits, cancel := context.WithTimeout(a.Context(), 4*time.Second)
+				defer cancel()
+				return making(rlock.New)(t, clients[0], "b", rlock.WithDeadlockCheck()).Lock(waits)
+			})
+			err := closes.Outcome(t)
+			require.Error(t, err)
+			cancel()
+			err = chained.Outcome(t)
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.NotErrorIs(t, err, latchkey.ErrDeadlock)
+		}
+		require.NoError(t, a.Unlock(t.Context()))
+		require.NoError(t, b.Unlock(t.Context()))
+	})
 }
 
 // Who takes locks in one order is never told of a deadlock, also when waits last for seconds.
@@ -390,35 +394,36 @@ func TestNoDeadlockInOneOrder(t *testing.T) {
 	if redistest.Brief() {
 		acquires = 400
 	}
-	s := redistest.New(t)
-	var done, slow atomic.Int64
-	var all sync.WaitGroup
-	failed := make(chan error, processes*goroutines)
-	seed := redistest.Seed(t)
-	for p, c := range openN(t, s, processes) {
-		var ls []*latchkey.Lock
-		for i := range locks {
-			ls = append(ls, making(rlock.New)(t, c, fmt.Sprint("lock-", i), rlock.WithDeadlockCheck()))
-		}
-		for g := range goroutines {
-			rng := rand.New(rand.NewPCG(seed, uint64(p*goroutines+g)))
-			all.Go(func() {
-				for done.Load() < acquires {
-					if err := inOrder(t.Context(), rng, ls, &done, &slow, acquires/slowly); err != nil {
-						failed <- err
-						return
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		var done, slow atomic.Int64
+		var all sync.WaitGroup
+		failed := make(chan error, processes*goroutines)
+		seed := redistest.Seed(t)
+		for p, c := range openN(t, s, processes) {
+			var ls []*latchkey.Lock
+			for i := range locks {
+				ls = append(ls, making(rlock.New)(t, c, fmt.Sprint("lock-", i), rlock.WithDeadlockCheck()))
+			}
+			for g := range goroutines {
+				rng := rand.New(rand.NewPCG(seed, uint64(p*goroutines+g)))
+				all.Go(func() {
+					for done.Load() < acquires {
+						if err := inOrder(t.Context(), rng, ls, &done, &slow, acquires/slowly); err != nil {
+							failed <- err
+							return
+						}
 					}
-				}
-			})
+				})
+			}
 		}
-	}
-	all.Wait()
-	close(failed)
-	for err := range failed {
-		require.NoError(t, err)
-	}
-	require.Positive(t, slow.Load())
-	t.Logf("%d acquires, %d of them held for longer than it takes to look twice", done.Load(), slow.Load())
+		all.Wait()
+		close(failed)
+		for err := range failed {
+			require.NoError(t, err)
+		}
+		require.Positive(t, slow.Load())
+		t.Logf("%d acquires, %d of them held for longer than it takes to look twice", done.Load(), slow.Load())
+	})
 }
 
 // inOrder takes some of the locks, one inside the other, and now and then keeps them for long.

@@ -469,46 +469,48 @@ func TestErrorsOfTheClient(t *testing.T) {
 func TestErrorsWhileRedisIsAway(t *testing.T) {
 	for name, silent := range map[string]bool{"silent": true, "down": false} {
 		t.Run(name, func(t *testing.T) {
-			p := redistest.NewProxy(t, redistest.New(t))
-			k := newKit(t, p.Option(), latchkey.WithCommandTimeout(150*time.Millisecond), latchkey.WithReleaseTimeout(100*time.Millisecond),
-				latchkey.WithLease(time.Minute)) // which does not end meanwhile
-			other, err := rlock.New(k.client, "other")
-			require.NoError(t, err)
-			hold, err := other.Lock(t.Context())
-			require.NoError(t, err)
-			held, err := k.permits.Acquire(t.Context(), 2)
-			require.NoError(t, err)
-			if silent {
-				p.Silence(true)
-				defer p.Silence(false)
-			} else {
-				p.Judge(func(string) redistest.Verdict { return redistest.LoseRequest })
-				defer p.Judge(nil)
-				p.KillAll()
-			}
-			for _, c := range k.trying() {
-				says(t, c.do(t.Context()), latchkey.ErrUnavailable)
-			}
-			for _, c := range k.limited(150 * time.Millisecond) {
-				says(t, c.do(t.Context()), latchkey.ErrNotAcquired, latchkey.ErrUnavailable)
-			}
-			for _, c := range k.changing() {
-				ctx, cancel := context.WithTimeout(t.Context(), 150*time.Millisecond)
-				err := c.do(ctx)
+			redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+				p := redistest.NewProxy(t, s)
+				k := newKit(t, p.Option(), latchkey.WithCommandTimeout(150*time.Millisecond), latchkey.WithReleaseTimeout(100*time.Millisecond),
+					latchkey.WithLease(time.Minute)) // which does not end meanwhile
+				other, err := rlock.New(k.client, "other")
+				require.NoError(t, err)
+				hold, err := other.Lock(t.Context())
+				require.NoError(t, err)
+				held, err := k.permits.Acquire(t.Context(), 2)
+				require.NoError(t, err)
+				if silent {
+					p.Silence(true)
+					defer p.Silence(false)
+				} else {
+					p.Judge(func(string) redistest.Verdict { return redistest.LoseRequest })
+					defer p.Judge(nil)
+					p.KillAll()
+				}
+				for _, c := range k.trying() {
+					says(t, c.do(t.Context()), latchkey.ErrUnavailable)
+				}
+				for _, c := range k.limited(150 * time.Millisecond) {
+					says(t, c.do(t.Context()), latchkey.ErrNotAcquired, latchkey.ErrUnavailable)
+				}
+				for _, c := range k.changing() {
+					ctx, cancel := context.WithTimeout(t.Context(), 150*time.Millisecond)
+					err := c.do(ctx)
+					cancel()
+					says(t, err, context.DeadlineExceeded, latchkey.ErrUnavailable, latchkey.ErrUnknownOutcome)
+				}
+				for _, c := range k.waiting()[:4] { // those of latches and barriers are a matter of their packages
+					ctx, cancel := context.WithTimeout(t.Context(), 150*time.Millisecond)
+					err := c.do(ctx)
+					cancel()
+					says(t, err, context.DeadlineExceeded, latchkey.ErrUnavailable)
+				}
+				ctx, cancel := context.WithCancel(t.Context())
 				cancel()
-				says(t, err, context.DeadlineExceeded, latchkey.ErrUnavailable, latchkey.ErrUnknownOutcome)
-			}
-			for _, c := range k.waiting()[:4] { // those of latches and barriers are a matter of their packages
-				ctx, cancel := context.WithTimeout(t.Context(), 150*time.Millisecond)
-				err := c.do(ctx)
-				cancel()
-				says(t, err, context.DeadlineExceeded, latchkey.ErrUnavailable)
-			}
-			ctx, cancel := context.WithCancel(t.Context())
-			cancel()
-			says(t, hold.Unlock(ctx), latchkey.ErrUnknownOutcome, context.Canceled)
-			says(t, held.Release(ctx), latchkey.ErrUnknownOutcome, context.Canceled)
-			says(t, k.counting.Release(ctx, 1), latchkey.ErrUnknownOutcome, context.Canceled)
+				says(t, hold.Unlock(ctx), latchkey.ErrUnknownOutcome, context.Canceled)
+				says(t, held.Release(ctx), latchkey.ErrUnknownOutcome, context.Canceled)
+				says(t, k.counting.Release(ctx, 1), latchkey.ErrUnknownOutcome, context.Canceled)
+			})
 		})
 	}
 }

@@ -48,44 +48,45 @@ func mustLock(t *testing.T, c *latchkey.Client, name string) *latchkey.Hold {
 // The record of a client is there while it holds something that lasts. It goes after that, with a Close, and
 // by itself when the client closed while it held.
 func TestRecordOfAClient(t *testing.T) {
-	s := redistest.New(t)
-	plain := s.Client(t)
-	c, err := latchkey.New(s.Option(), latchkey.WithKeyPrefix("shop:"), latchkey.WithLabel("orders"))
-	require.NoError(t, err)
-	defer c.Close()
-	key := "latchkey_client:{shop:" + c.ID() + "}"
-	requireRecord := func() {
-		t.Helper()
-		eventually(t, "its record is there", func() bool { return records(t, plain)[key] > 0 })
-		require.LessOrEqual(t, records(t, plain)[key], 30*time.Second)
-	}
-	requireNone := func() {
-		t.Helper()
-		eventually(t, "its record is gone", func() bool { return len(records(t, plain)) == 0 })
-	}
-	requireNone()
-	h := mustLock(t, c, "a")
-	requireRecord()
-	text, err := plain.Do(t.Context(), plain.B().Get().Key(key).Build()).ToString()
-	require.NoError(t, err)
-	require.Contains(t, text, `"label":"orders"`)
-	require.NoError(t, h.Unlock(t.Context()))
-	requireNone()
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		plain := s.Client(t)
+		c, err := latchkey.New(s.Option(), latchkey.WithKeyPrefix("shop:"), latchkey.WithLabel("orders"))
+		require.NoError(t, err)
+		defer c.Close()
+		key := "latchkey_client:{shop:" + c.ID() + "}"
+		requireRecord := func() {
+			t.Helper()
+			eventually(t, "its record is there", func() bool { return records(t, plain)[key] > 0 })
+			require.LessOrEqual(t, records(t, plain)[key], 30*time.Second)
+		}
+		requireNone := func() {
+			t.Helper()
+			eventually(t, "its record is gone", func() bool { return len(records(t, plain)) == 0 })
+		}
+		requireNone()
+		h := mustLock(t, c, "a")
+		requireRecord()
+		text, err := plain.Do(t.Context(), plain.B().Get().Key(key).Build()).ToString()
+		require.NoError(t, err)
+		require.Contains(t, text, `"label":"orders"`)
+		require.NoError(t, h.Unlock(t.Context()))
+		requireNone()
 
-	h = mustLock(t, c, "a")
-	requireRecord()
-	require.NoError(t, h.Unlock(t.Context()))
-	c.Close()
-	require.Empty(t, records(t, plain), "Close has removed it")
+		h = mustLock(t, c, "a")
+		requireRecord()
+		require.NoError(t, h.Unlock(t.Context()))
+		c.Close()
+		require.Empty(t, records(t, plain), "Close has removed it")
 
-	c, err = latchkey.New(s.Option(), latchkey.WithKeyPrefix("shop:"))
-	require.NoError(t, err)
-	h = mustLock(t, c, "a")
-	key = "latchkey_client:{shop:" + c.ID() + "}"
-	requireRecord()
-	c.Close()
-	require.Len(t, records(t, plain), 1, "what it holds is still taken")
-	require.NoError(t, h.Unlock(t.Context()))
+		c, err = latchkey.New(s.Option(), latchkey.WithKeyPrefix("shop:"))
+		require.NoError(t, err)
+		h = mustLock(t, c, "a")
+		key = "latchkey_client:{shop:" + c.ID() + "}"
+		requireRecord()
+		c.Close()
+		require.Len(t, records(t, plain), 1, "what it holds is still taken")
+		require.NoError(t, h.Unlock(t.Context()))
+	})
 }
 
 // A client without a record, and one whose user may write none, are known by their ids alone, and to

@@ -74,16 +74,17 @@ func TestWrapOwnsNothing(t *testing.T) {
 }
 
 func TestCheckSaysWhyNot(t *testing.T) {
-	s := redistest.New(t)
-	p := redistest.NewProxy(t, s)
-	c, err := latchkey.New(p.Option())
-	require.NoError(t, err)
-	defer c.Close()
-	require.NoError(t, c.Check(t.Context()))
-	p.Silence(true)
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
-	require.ErrorIs(t, c.Check(ctx), latchkey.ErrUnavailable)
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		p := redistest.NewProxy(t, s)
+		c, err := latchkey.New(p.Option())
+		require.NoError(t, err)
+		defer c.Close()
+		require.NoError(t, c.Check(t.Context()))
+		p.Silence(true)
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		require.ErrorIs(t, c.Check(ctx), latchkey.ErrUnavailable)
+	})
 }
 
 func TestPrefixKeepsApart(t *testing.T) {

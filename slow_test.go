@@ -96,26 +96,27 @@ func isNoted(t *testing.T, plain rueidis.Client, note string) bool {
 
 // What is quick is not logged, nor an attempt that does not wait.
 func TestNotSlow(t *testing.T) {
-	s := redistest.New(t)
-	var log lines
-	c, err := latchkey.New(s.Option(), latchkey.WithSlow(20*time.Second, 20*time.Second), logging(&log))
-	require.NoError(t, err)
-	for kind := range wantedKinds {
-		l := newWanted(t, c, kind)
-		for range 100 {
-			h, err := l.Lock(t.Context())
-			require.NoError(t, err)
-			_, err = l.TryLock(t.Context())
-			require.ErrorIs(t, err, latchkey.ErrNotAcquired)
-			require.NoError(t, h.Unlock(t.Context()))
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		var log lines
+		c, err := latchkey.New(s.Option(), latchkey.WithSlow(20*time.Second, 20*time.Second), logging(&log))
+		require.NoError(t, err)
+		for kind := range wantedKinds {
+			l := newWanted(t, c, kind)
+			for range 100 {
+				h, err := l.Lock(t.Context())
+				require.NoError(t, err)
+				_, err = l.TryLock(t.Context())
+				require.ErrorIs(t, err, latchkey.ErrNotAcquired)
+				require.NoError(t, h.Unlock(t.Context()))
+			}
 		}
-	}
-	c.Close()
-	require.Empty(t, log.with("slow"))
-	for _, d := range [][2]time.Duration{{-1, 0}, {0, -1}} {
-		_, err := latchkey.New(s.Option(), latchkey.WithSlow(d[0], d[1]))
-		require.ErrorIs(t, err, latchkey.ErrInvalid)
-	}
+		c.Close()
+		require.Empty(t, log.with("slow"))
+		for _, d := range [][2]time.Duration{{-1, 0}, {0, -1}} {
+			_, err := latchkey.New(s.Option(), latchkey.WithSlow(d[0], d[1]))
+			require.ErrorIs(t, err, latchkey.ErrInvalid)
+		}
+	})
 }
 
 // Locks over several servers, and plain permits, are logged as well.

@@ -20,28 +20,29 @@ import (
 // Who could not take its arrival back in time and comes again does not go on by itself.
 func TestComesAgainUnsettled(t *testing.T) {
 	redistest.Together(t)
-	s := redistest.New(t)
-	p := redistest.NewProxy(t, s)
-	near := newBarrier(t, open(t, s.Option()), 2)
-	c := open(t, p.Option(), latchkey.WithReleaseTimeout(50*time.Millisecond))
-	for range 8 {
-		far := newBarrier(t, c, 2)
-		w := arrive(t, far, 1)
-		p.Judge(func(string) redistest.Verdict { return redistest.LoseRequest })
-		w.cancel()
-		_, err := w.result(t)
-		require.ErrorIs(t, err, latchkey.ErrUnknownOutcome)
-		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-		_, err = far.Await(ctx)
-		cancel()
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.NotErrorIs(t, err, latchkey.ErrUnknownOutcome, "it was not sent")
-		again := await(t, far)
-		p.Judge(nil)
-		_, err = again.result(t)
-		require.ErrorIs(t, err, barrier.ErrBroken)
-		require.NoError(t, near.Reset(t.Context()))
-	}
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		p := redistest.NewProxy(t, s)
+		near := newBarrier(t, open(t, s.Option()), 2)
+		c := open(t, p.Option(), latchkey.WithReleaseTimeout(50*time.Millisecond))
+		for range 8 {
+			far := newBarrier(t, c, 2)
+			w := arrive(t, far, 1)
+			p.Judge(func(string) redistest.Verdict { return redistest.LoseRequest })
+			w.cancel()
+			_, err := w.result(t)
+			require.ErrorIs(t, err, latchkey.ErrUnknownOutcome)
+			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			_, err = far.Await(ctx)
+			cancel()
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.NotErrorIs(t, err, latchkey.ErrUnknownOutcome, "it was not sent")
+			again := await(t, far)
+			p.Judge(nil)
+			_, err = again.result(t)
+			require.ErrorIs(t, err, barrier.ErrBroken)
+			require.NoError(t, near.Reset(t.Context()))
+		}
+	})
 }
 
 // away is a judge that gives the verdict to the scripts of a barrier and to the question whether Redis
@@ -66,36 +67,37 @@ func away(verdict redistest.Verdict) (judge func(string) redistest.Verdict, sent
 func TestOneOfTwoGivesUpJoining(t *testing.T) {
 	redistest.Together(t)
 	const lease = 900 * time.Millisecond
-	s := redistest.New(t)
-	plain := s.Client(t)
-	for name, begin := range map[string]func(context.Context, *barrier.Barrier) error{
-		"join":  func(ctx context.Context, b *barrier.Barrier) error { return b.Join(ctx) },
-		"await": func(ctx context.Context, b *barrier.Barrier) error { _, err := b.Await(ctx); return err },
-	} {
-		t.Run(name, func(t *testing.T) {
-			p := redistest.NewProxy(t, s)
-			b := newBarrier(t, open(t, p.Option()), 1, barrier.WithLease(lease))
-			judge, sent := away(redistest.Hang)
-			p.Judge(judge)
-			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
-			one, two := make(chan error, 1), make(chan error, 1)
-			go func() { one <- b.Join(ctx) }()
-			require.Eventually(t, func() bool { return sent.Load() == 1 }, long, time.Millisecond)
-			go func() { two <- begin(t.Context(), b) }()
-			require.Eventually(t, func() bool { return sent.Load() >= 2 }, long, time.Millisecond)
-			cancel()
-			require.ErrorIs(t, <-one, latchkey.ErrUnknownOutcome)
-			p.Judge(nil)
-			p.KillAll() // nobody waits for replies that do not come
-			require.NoError(t, <-two)
-			<-time.After(lease + lease/2)
-			members(t, plain, 1)
-			broken(t, b, false)
-			require.NoError(t, b.Leave(t.Context()))
-			members(t, plain, 0)
-		})
-	}
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		plain := s.Client(t)
+		for name, begin := range map[string]func(context.Context, *barrier.Barrier) error{
+			"join":  func(ctx context.Context, b *barrier.Barrier) error { return b.Join(ctx) },
+			"await": func(ctx context.Context, b *barrier.Barrier) error { _, err := b.Await(ctx); return err },
+		} {
+			s.Run(t, name, func(t *testing.T) {
+				p := redistest.NewProxy(t, s)
+				b := newBarrier(t, open(t, p.Option()), 1, barrier.WithLease(lease))
+				judge, sent := away(redistest.Hang)
+				p.Judge(judge)
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				one, two := make(chan error, 1), make(chan error, 1)
+				go func() { one <- b.Join(ctx) }()
+				require.Eventually(t, func() bool { return sent.Load() == 1 }, long, time.Millisecond)
+				go func() { two <- begin(t.Context(), b) }()
+				require.Eventually(t, func() bool { return sent.Load() >= 2 }, long, time.Millisecond)
+				cancel()
+				require.ErrorIs(t, <-one, latchkey.ErrUnknownOutcome)
+				p.Judge(nil)
+				p.KillAll() // nobody waits for replies that do not come
+				require.NoError(t, <-two)
+				<-time.After(lease + lease/2)
+				members(t, plain, 1)
+				broken(t, b, false)
+				require.NoError(t, b.Leave(t.Context()))
+				members(t, plain, 0)
+			})
+		}
+	})
 }
 
 // A Join that is told that the barrier is broken leaves no membership, although a copy of it had begun one.
@@ -171,25 +173,26 @@ func TestRefusedBeforeAReset(t *testing.T) {
 func TestNeverArrived(t *testing.T) {
 	redistest.Together(t)
 	const lease = 300 * time.Millisecond
-	s := redistest.New(t)
-	plain := s.Client(t)
-	p := redistest.NewProxy(t, s)
-	b := newBarrier(t, open(t, p.Option(), latchkey.WithReleaseTimeout(50*time.Millisecond)), 2, barrier.WithLease(lease))
-	judge, sent := away(redistest.LoseRequest)
-	p.Judge(judge)
-	w := await(t, b)
-	require.Eventually(t, func() bool { return sent.Load() > 0 }, long, time.Millisecond)
-	w.cancel()
-	_, err := w.result(t)
-	require.ErrorIs(t, err, latchkey.ErrUnknownOutcome)
-	p.Judge(nil)
-	require.Eventually(t, func() bool { // it is recorded
-		keys, err := plain.Do(t.Context(), plain.B().Keys().Pattern("latchkey_done:*").Build()).AsStrSlice()
-		return err == nil && len(keys) == 1
-	}, long, time.Millisecond)
-	<-time.After(2 * lease)
-	members(t, plain, 0)
-	broken(t, b, false)
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		plain := s.Client(t)
+		p := redistest.NewProxy(t, s)
+		b := newBarrier(t, open(t, p.Option(), latchkey.WithReleaseTimeout(50*time.Millisecond)), 2, barrier.WithLease(lease))
+		judge, sent := away(redistest.LoseRequest)
+		p.Judge(judge)
+		w := await(t, b)
+		require.Eventually(t, func() bool { return sent.Load() > 0 }, long, time.Millisecond)
+		w.cancel()
+		_, err := w.result(t)
+		require.ErrorIs(t, err, latchkey.ErrUnknownOutcome)
+		p.Judge(nil)
+		require.Eventually(t, func() bool { // it is recorded
+			keys, err := plain.Do(t.Context(), plain.B().Keys().Pattern("latchkey_done:*").Build()).AsStrSlice()
+			return err == nil && len(keys) == 1
+		}, long, time.Millisecond)
+		<-time.After(2 * lease)
+		members(t, plain, 0)
+		broken(t, b, false)
+	})
 }
 
 // Leave does not wait for Redis longer than the lease, after which Redis goes by itself.
@@ -269,25 +272,26 @@ func TestTakenForDeadIsBack(t *testing.T) {
 func TestTakenForDeadComesAgain(t *testing.T) {
 	redistest.Together(t)
 	const lease = 900 * time.Millisecond
-	s := redistest.New(t)
-	plain := s.Client(t)
-	p := redistest.NewProxy(t, s)
-	far := newBarrier(t, open(t, p.Option()), 1, barrier.WithLease(lease))
-	near := newBarrier(t, open(t, s.Option()), 1)
-	for range 3 {
-		require.NoError(t, far.Join(t.Context()))
-		judge, _ := away(redistest.LoseRequest)
-		p.Judge(judge)
-		require.Eventually(t, func() bool { is, err := near.Broken(t.Context()); return err == nil && is }, long, time.Millisecond)
-		require.NoError(t, near.Reset(t.Context()))
-		w := await(t, far)
-		p.Judge(nil)
-		_, err := w.result(t)
-		require.NoError(t, err)
-		<-time.After(lease + lease/2)
-		members(t, plain, 1)
-		broken(t, near, false)
-	}
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		plain := s.Client(t)
+		p := redistest.NewProxy(t, s)
+		far := newBarrier(t, open(t, p.Option()), 1, barrier.WithLease(lease))
+		near := newBarrier(t, open(t, s.Option()), 1)
+		for range 3 {
+			require.NoError(t, far.Join(t.Context()))
+			judge, _ := away(redistest.LoseRequest)
+			p.Judge(judge)
+			require.Eventually(t, func() bool { is, err := near.Broken(t.Context()); return err == nil && is }, long, time.Millisecond)
+			require.NoError(t, near.Reset(t.Context()))
+			w := await(t, far)
+			p.Judge(nil)
+			_, err := w.result(t)
+			require.NoError(t, err)
+			<-time.After(lease + lease/2)
+			members(t, plain, 1)
+			broken(t, near, false)
+		}
+	})
 }
 
 // gate is a client of Redis whose scripts wait before they are sent, and whose answers wait before they
@@ -315,41 +319,42 @@ func (g *gate) Do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResul
 func TestTakenForDeadIsHeardLate(t *testing.T) {
 	redistest.Together(t)
 	const lease = 900 * time.Millisecond
-	s := redistest.New(t)
-	var shut, holds atomic.Bool
-	var reads atomic.Int64
-	arrives, held, late := make(chan struct{}), make(chan struct{}), make(chan struct{})
-	g := &gate{Client: s.Client(t), sends: func(attends bool) {
-		switch {
-		case !shut.Load():
-		case attends:
-			<-arrives
-		default:
-			close(arrives)
-			<-held
-			shut.Store(false)
-		}
-	}, arrives: func(attends bool) {
-		if attends && holds.Load() && reads.Add(1) == 2 { // the first one was on its way before the arrival
-			close(held)
-			<-late
-		}
-	}}
-	c, err := latchkey.Wrap(g, s.Client(t))
-	require.NoError(t, err)
-	t.Cleanup(c.Close)
-	far, near := newBarrier(t, c, 1, barrier.WithLease(lease)), newBarrier(t, open(t, s.Option()), 1)
-	require.NoError(t, far.Join(t.Context()))
-	shut.Store(true)
-	require.Eventually(t, func() bool { is, err := near.Broken(t.Context()); return err == nil && is }, long, time.Millisecond)
-	require.NoError(t, near.Reset(t.Context()))
-	holds.Store(true)
-	_, err = far.Await(t.Context())
-	require.NoError(t, err)
-	close(late)
-	<-time.After(lease + lease/2)
-	members(t, s.Client(t), 1)
-	broken(t, near, false)
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		var shut, holds atomic.Bool
+		var reads atomic.Int64
+		arrives, held, late := make(chan struct{}), make(chan struct{}), make(chan struct{})
+		g := &gate{Client: s.Client(t), sends: func(attends bool) {
+			switch {
+			case !shut.Load():
+			case attends:
+				<-arrives
+			default:
+				close(arrives)
+				<-held
+				shut.Store(false)
+			}
+		}, arrives: func(attends bool) {
+			if attends && holds.Load() && reads.Add(1) == 2 { // the first one was on its way before the arrival
+				close(held)
+				<-late
+			}
+		}}
+		c, err := latchkey.Wrap(g, s.Client(t))
+		require.NoError(t, err)
+		t.Cleanup(c.Close)
+		far, near := newBarrier(t, c, 1, barrier.WithLease(lease)), newBarrier(t, open(t, s.Option()), 1)
+		require.NoError(t, far.Join(t.Context()))
+		shut.Store(true)
+		require.Eventually(t, func() bool { is, err := near.Broken(t.Context()); return err == nil && is }, long, time.Millisecond)
+		require.NoError(t, near.Reset(t.Context()))
+		holds.Store(true)
+		_, err = far.Await(t.Context())
+		require.NoError(t, err)
+		close(late)
+		<-time.After(lease + lease/2)
+		members(t, s.Client(t), 1)
+		broken(t, near, false)
+	})
 }
 
 // Who finds something else under the key of the members is told which key, and what is there.

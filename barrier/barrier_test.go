@@ -393,30 +393,31 @@ func TestLeftOver(t *testing.T) {
 // Rule 18.
 func TestHearsOfItLate(t *testing.T) {
 	redistest.Together(t)
-	s := redistest.New(t)
-	p := redistest.NewProxy(t, s)
-	for broken, want := range map[int]error{0: nil, 30: nil, 40: barrier.ErrForgotten} {
-		far, c := newBarrier(t, open(t, p.Option()), 2, barrier.WithLease(time.Minute)), open(t, s.Option())
-		near, other := newBarrier(t, c, 2), newBarrier(t, c, 2)
-		w := arrive(t, far, 1)
-		p.Judge(func(string) redistest.Verdict { return redistest.LoseRequest })
-		p.KillAll()
-		last, err := near.Await(t.Context())
-		require.NoError(t, err)
-		for range broken {
-			quits := arrive(t, other, 1)
-			require.NoError(t, near.Reset(t.Context()))
-			_, err = quits.result(t)
-			require.ErrorIs(t, err, barrier.ErrBroken)
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		p := redistest.NewProxy(t, s)
+		for broken, want := range map[int]error{0: nil, 30: nil, 40: barrier.ErrForgotten} {
+			far, c := newBarrier(t, open(t, p.Option()), 2, barrier.WithLease(time.Minute)), open(t, s.Option())
+			near, other := newBarrier(t, c, 2), newBarrier(t, c, 2)
+			w := arrive(t, far, 1)
+			p.Judge(func(string) redistest.Verdict { return redistest.LoseRequest })
+			p.KillAll()
+			last, err := near.Await(t.Context())
+			require.NoError(t, err)
+			for range broken {
+				quits := arrive(t, other, 1)
+				require.NoError(t, near.Reset(t.Context()))
+				_, err = quits.result(t)
+				require.ErrorIs(t, err, barrier.ErrBroken)
+			}
+			p.Judge(nil)
+			first, err := w.result(t)
+			require.NotErrorIs(t, err, barrier.ErrBroken)
+			require.ErrorIs(t, err, want)
+			if want == nil {
+				require.Equal(t, last.Generation, first.Generation)
+			}
 		}
-		p.Judge(nil)
-		first, err := w.result(t)
-		require.NotErrorIs(t, err, barrier.ErrBroken)
-		require.ErrorIs(t, err, want)
-		if want == nil {
-			require.Equal(t, last.Generation, first.Generation)
-		}
-	}
+	})
 }
 
 // An arrival, and an action, may take longer than Redis remembers the command.

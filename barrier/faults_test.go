@@ -52,30 +52,31 @@ func TestRedisStopped(t *testing.T) {
 // An error says that a context ended, and that Redis is away, when that is so and not otherwise.
 func TestReasonOfAnEarlyEnd(t *testing.T) {
 	redistest.Together(t)
-	s := redistest.NewProcess(t)
-	healthy, away := newBarrier(t, open(t, s.Option()), 2), newBarrier(t, open(t, s.Option()), 2)
-	w := arrive(t, healthy, 1)
-	w.cancel()
-	_, err := w.result(t)
-	require.ErrorIs(t, err, context.Canceled)
-	require.NotErrorIs(t, err, latchkey.ErrUnavailable)
-	require.NotErrorIs(t, err, context.DeadlineExceeded)
-	require.NoError(t, healthy.Reset(t.Context()))
-	w = arrive(t, away, 1)
-	s.Stop(t)
-	w.cancel()
-	_, err = w.result(t)
-	require.ErrorIs(t, err, context.Canceled)
-	require.ErrorIs(t, err, latchkey.ErrUnknownOutcome)
-	require.NotErrorIs(t, err, context.DeadlineExceeded, "that is how long it was tried")
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	err = away.Leave(ctx)
-	require.ErrorIs(t, err, context.Canceled)
-	require.ErrorIs(t, err, latchkey.ErrUnknownOutcome)
-	require.NotErrorIs(t, err, context.DeadlineExceeded)
-	s.Continue(t)
-	members(t, s.Client(t), 1) // it goes on in the background
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		healthy, away := newBarrier(t, open(t, s.Option()), 2), newBarrier(t, open(t, s.Option()), 2)
+		w := arrive(t, healthy, 1)
+		w.cancel()
+		_, err := w.result(t)
+		require.ErrorIs(t, err, context.Canceled)
+		require.NotErrorIs(t, err, latchkey.ErrUnavailable)
+		require.NotErrorIs(t, err, context.DeadlineExceeded)
+		require.NoError(t, healthy.Reset(t.Context()))
+		w = arrive(t, away, 1)
+		s.Stop(t)
+		w.cancel()
+		_, err = w.result(t)
+		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorIs(t, err, latchkey.ErrUnknownOutcome)
+		require.NotErrorIs(t, err, context.DeadlineExceeded, "that is how long it was tried")
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		err = away.Leave(ctx)
+		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorIs(t, err, latchkey.ErrUnknownOutcome)
+		require.NotErrorIs(t, err, context.DeadlineExceeded)
+		s.Continue(t)
+		members(t, s.Client(t), 1) // it goes on in the background
+	})
 }
 
 // Without memory nobody arrives; who is there is renewed, and can give up.
@@ -117,53 +118,54 @@ func TestMemoryIsFull(t *testing.T) {
 // left.
 func TestGiveUpAtAnyMoment(t *testing.T) {
 	redistest.Together(t)
-	s := redistest.NewProcess(t)
-	const parties, rounds = 4, 150
-	var sides []*barrier.Barrier
-	var lost atomic.Int64
-	for range parties {
-		sides = append(sides, newBarrier(t, open(t, redistest.NewLossyProxy(t, s, &lost).Option()), parties))
-	}
-	passed, gaveUp := 0, 0
-	for range rounds {
-		require.NoError(t, sides[0].Reset(t.Context()))
-		var wg sync.WaitGroup
-		arrivals, errs := make([]barrier.Arrival, parties), make([]error, parties)
-		for i, b := range sides {
-			patience := 300 * time.Millisecond // the first may not come at all
-			switch {
-			case i == 0 && rand.N(2) == 0:
-				patience = rand.N(2 * time.Millisecond)
-			case i == 0:
-				patience = long
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		const parties, rounds = 4, 150
+		var sides []*barrier.Barrier
+		var lost atomic.Int64
+		for range parties {
+			sides = append(sides, newBarrier(t, open(t, redistest.NewLossyProxy(t, s, &lost).Option()), parties))
+		}
+		passed, gaveUp := 0, 0
+		for range rounds {
+			require.NoError(t, sides[0].Reset(t.Context()))
+			var wg sync.WaitGroup
+			arrivals, errs := make([]barrier.Arrival, parties), make([]error, parties)
+			for i, b := range sides {
+				patience := 300 * time.Millisecond // the first may not come at all
+				switch {
+				case i == 0 && rand.N(2) == 0:
+					patience = rand.N(2 * time.Millisecond)
+				case i == 0:
+					patience = long
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				wg.Go(func() {
+					defer cancel()
+					<-time.After(rand.N(time.Millisecond))
+					arrivals[i], errs[i] = b.Await(ctx)
+				})
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
-			wg.Go(func() {
-				defer cancel()
-				<-time.After(rand.N(time.Millisecond))
-				arrivals[i], errs[i] = b.Await(ctx)
-			})
-		}
-		wg.Wait()
-		if errors.Is(errs[0], latchkey.ErrUnknownOutcome) {
-			continue
-		}
-		if errs[0] != nil {
-			gaveUp++
-			for i := 1; i < parties; i++ {
-				require.Error(t, errs[i], "somebody who has left was counted: %v %v", arrivals, errs)
+			wg.Wait()
+			if errors.Is(errs[0], latchkey.ErrUnknownOutcome) {
+				continue
 			}
-			continue
+			if errs[0] != nil {
+				gaveUp++
+				for i := 1; i < parties; i++ {
+					require.Error(t, errs[i], "somebody who has left was counted: %v %v", arrivals, errs)
+				}
+				continue
+			}
+			passed++
+			for i := range parties {
+				require.NoError(t, errs[i])
+				require.Equal(t, arrivals[0].Generation, arrivals[i].Generation)
+			}
 		}
-		passed++
-		for i := range parties {
-			require.NoError(t, errs[i])
-			require.Equal(t, arrivals[0].Generation, arrivals[i].Generation)
-		}
-	}
-	t.Logf("%d passed, of %d the first party gave up, %d replies lost", passed, gaveUp, lost.Load())
-	require.Greater(t, passed, rounds/10)
-	require.Greater(t, gaveUp, rounds/10)
+		t.Logf("%d passed, of %d the first party gave up, %d replies lost", passed, gaveUp, lost.Load())
+		require.Greater(t, passed, rounds/10)
+		require.Greater(t, gaveUp, rounds/10)
+	})
 }
 
 // Redis' channels know no databases: what a barrier of the same name in another one publishes is heard, and

@@ -261,29 +261,30 @@ func TestShorterLease(t *testing.T) {
 func TestLeasesDiffer(t *testing.T) {
 	redistest.Together(t)
 	const lease = 900 * time.Millisecond
-	s := redistest.New(t)
-	c := open(t, s.Option())
-	short := newBarrier(t, c, 2, barrier.WithLease(lease))
-	newBarrier(t, c, 2)
-	other := newBarrier(t, open(t, s.Option()), 2)
-	require.NoError(t, short.Join(t.Context()))
-	<-time.After(lease + lease/2)
-	broken(t, other, false)
-	w := arrive(t, short, 1)
-	<-time.After(lease + lease/2)
-	broken(t, other, false)
-	plain := s.Client(t)
-	newBarrier(t, c, 2, barrier.WithLease(lease)) // while the other one is promised
-	require.Eventually(t, func() bool {
-		end, err := plain.Do(t.Context(), plain.B().Zrange().Key("latchkey_members:{a}").Min("0").Max("0").Withscores().Build()).AsZScores()
-		return err == nil && len(end) == 1 && end[0].Score < float64(time.Now().Add(2*lease).UnixMilli())
-	}, long, 20*time.Millisecond)
-	<-time.After(lease + lease/2)
-	broken(t, other, false)
-	_, err := other.Await(t.Context())
-	require.NoError(t, err)
-	_, err = w.result(t)
-	require.NoError(t, err)
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		c := open(t, s.Option())
+		short := newBarrier(t, c, 2, barrier.WithLease(lease))
+		newBarrier(t, c, 2)
+		other := newBarrier(t, open(t, s.Option()), 2)
+		require.NoError(t, short.Join(t.Context()))
+		<-time.After(lease + lease/2)
+		broken(t, other, false)
+		w := arrive(t, short, 1)
+		<-time.After(lease + lease/2)
+		broken(t, other, false)
+		plain := s.Client(t)
+		newBarrier(t, c, 2, barrier.WithLease(lease)) // while the other one is promised
+		require.Eventually(t, func() bool {
+			end, err := plain.Do(t.Context(), plain.B().Zrange().Key("latchkey_members:{a}").Min("0").Max("0").Withscores().Build()).AsZScores()
+			return err == nil && len(end) == 1 && end[0].Score < float64(time.Now().Add(2*lease).UnixMilli())
+		}, long, 20*time.Millisecond)
+		<-time.After(lease + lease/2)
+		broken(t, other, false)
+		_, err := other.Await(t.Context())
+		require.NoError(t, err)
+		_, err = w.result(t)
+		require.NoError(t, err)
+	})
 }
 
 // Those who wait and would look seldom are told of a lease that is over before they would.
@@ -336,28 +337,29 @@ func TestMembershipIsLost(t *testing.T) {
 // Rule 20.
 func TestLateCopyOfMembership(t *testing.T) {
 	redistest.Together(t)
-	s := redistest.New(t)
-	p := redistest.NewProxy(t, s)
-	plain := s.Client(t)
-	const lease = 900 * time.Millisecond
-	b := newBarrier(t, open(t, p.Option()), 2, barrier.WithLease(lease))
-	require.NoError(t, b.Join(t.Context())) // by which the server knows the script
-	require.NoError(t, b.Leave(t.Context()))
-	member := redistest.IsScript
-	judge, kept := redistest.Once(redistest.Keep, member)
-	p.Judge(judge)
-	require.NoError(t, b.Join(t.Context()))
-	require.EqualValues(t, 1, kept.Load())
-	judge, renewed := redistest.Once(redistest.Keep, member)
-	p.Judge(judge)
-	require.Eventually(t, func() bool { return renewed.Load() == 1 }, long, time.Millisecond)
-	members(t, plain, 1)
-	require.NoError(t, b.Leave(t.Context()))
-	members(t, plain, 0)
-	p.Deliver()
-	members(t, plain, 0)
-	<-time.After(2 * lease)
-	broken(t, b, false)
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		p := redistest.NewProxy(t, s)
+		plain := s.Client(t)
+		const lease = 900 * time.Millisecond
+		b := newBarrier(t, open(t, p.Option()), 2, barrier.WithLease(lease))
+		require.NoError(t, b.Join(t.Context())) // by which the server knows the script
+		require.NoError(t, b.Leave(t.Context()))
+		member := redistest.IsScript
+		judge, kept := redistest.Once(redistest.Keep, member)
+		p.Judge(judge)
+		require.NoError(t, b.Join(t.Context()))
+		require.EqualValues(t, 1, kept.Load())
+		judge, renewed := redistest.Once(redistest.Keep, member)
+		p.Judge(judge)
+		require.Eventually(t, func() bool { return renewed.Load() == 1 }, long, time.Millisecond)
+		members(t, plain, 1)
+		require.NoError(t, b.Leave(t.Context()))
+		members(t, plain, 0)
+		p.Deliver()
+		members(t, plain, 0)
+		<-time.After(2 * lease)
+		broken(t, b, false)
+	})
 }
 
 // Who gives up joining is no member, also when that was done, or arrives later.

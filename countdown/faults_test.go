@@ -47,33 +47,34 @@ func TestRedisStopped(t *testing.T) {
 // An error says that a context ended, and that Redis is away, when that is so and not otherwise.
 func TestReasonOfAnEarlyEnd(t *testing.T) {
 	redistest.Together(t)
-	s := redistest.NewProcess(t)
-	c := open(t, s.Option())
-	l := newLatch(t, c)
-	set(t, l, 1)
-	healthy, away, closed := await(t, l), await(t, l), await(t, l)
-	waits(t, s.Client(t), 1)
-	healthy.cancel()
-	err := healthy.result(t)
-	require.ErrorIs(t, err, context.Canceled)
-	require.NotErrorIs(t, err, latchkey.ErrUnavailable)
-	require.NotErrorIs(t, err, context.DeadlineExceeded)
-	s.Stop(t)
-	require.Eventually(t, func() bool { // its commands get no answer, and it is known to be away
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-		defer cancel()
-		return errors.Is(l.Await(ctx), latchkey.ErrUnavailable)
-	}, long, time.Millisecond)
-	away.cancel()
-	err = away.result(t)
-	require.ErrorIs(t, err, context.Canceled)
-	require.ErrorIs(t, err, latchkey.ErrUnavailable)
-	require.NotErrorIs(t, err, context.DeadlineExceeded, "that is rueidis' own")
-	c.Close()
-	err = closed.result(t)
-	require.ErrorIs(t, err, latchkey.ErrClosed)
-	require.NotErrorIs(t, err, context.Canceled)
-	require.NotErrorIs(t, err, context.DeadlineExceeded)
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		c := open(t, s.Option())
+		l := newLatch(t, c)
+		set(t, l, 1)
+		healthy, away, closed := await(t, l), await(t, l), await(t, l)
+		waits(t, s.Client(t), 1)
+		healthy.cancel()
+		err := healthy.result(t)
+		require.ErrorIs(t, err, context.Canceled)
+		require.NotErrorIs(t, err, latchkey.ErrUnavailable)
+		require.NotErrorIs(t, err, context.DeadlineExceeded)
+		s.Stop(t)
+		require.Eventually(t, func() bool { // its commands get no answer, and it is known to be away
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+			defer cancel()
+			return errors.Is(l.Await(ctx), latchkey.ErrUnavailable)
+		}, long, time.Millisecond)
+		away.cancel()
+		err = away.result(t)
+		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorIs(t, err, latchkey.ErrUnavailable)
+		require.NotErrorIs(t, err, context.DeadlineExceeded, "that is rueidis' own")
+		c.Close()
+		err = closed.result(t)
+		require.ErrorIs(t, err, latchkey.ErrClosed)
+		require.NotErrorIs(t, err, context.Canceled)
+		require.NotErrorIs(t, err, context.DeadlineExceeded)
+	})
 }
 
 // Without memory a latch cannot be set, and nothing has changed; what is set can be counted down and
@@ -126,27 +127,28 @@ func TestHearsOfItAfterTheTTL(t *testing.T) {
 	redistest.Together(t)
 	for name, opened := range map[string]bool{"opened": true, "expired": false} {
 		t.Run(name, func(t *testing.T) {
-			s := redistest.New(t)
-			p := redistest.NewProxy(t, s)
-			const ttl = time.Second // longer than a stall of the machine
-			l, far := newLatch(t, open(t, s.Option()), countdown.WithTTL(ttl)), newLatch(t, open(t, p.Option()))
-			set(t, l, 1)
-			w := await(t, far)
-			waits(t, s.Client(t), 1) // it has looked before: the server is new
-			hold(t, p, s.Client(t))
-			if opened {
-				count(t, l, 0)
-			}
-			require.Eventually(t, func() bool {
-				state, err := l.Inspect(t.Context())
-				return err == nil && state.Status == countdown.NotSet
-			}, long, time.Millisecond)
-			p.Judge(nil)
-			if opened {
-				require.NoError(t, w.result(t))
-			} else {
-				require.ErrorIs(t, w.result(t), countdown.ErrExpired)
-			}
+			redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+				p := redistest.NewProxy(t, s)
+				const ttl = time.Second // longer than a stall of the machine
+				l, far := newLatch(t, open(t, s.Option()), countdown.WithTTL(ttl)), newLatch(t, open(t, p.Option()))
+				set(t, l, 1)
+				w := await(t, far)
+				waits(t, s.Client(t), 1) // it has looked before: the server is new
+				hold(t, p, s.Client(t))
+				if opened {
+					count(t, l, 0)
+				}
+				require.Eventually(t, func() bool {
+					state, err := l.Inspect(t.Context())
+					return err == nil && state.Status == countdown.NotSet
+				}, long, time.Millisecond)
+				p.Judge(nil)
+				if opened {
+					require.NoError(t, w.result(t))
+				} else {
+					require.ErrorIs(t, w.result(t), countdown.ErrExpired)
+				}
+			})
 		})
 	}
 }

@@ -109,48 +109,49 @@ func TestHoldHasEnded(t *testing.T) {
 // several servers.
 func TestInvalid(t *testing.T) {
 	redistest.Together(t)
-	s := redistest.New(t)
-	c := open(t, s.Option())
-	both := func(h *latchkey.Hold, want error, keys ...string) {
-		t.Helper()
-		_, err := fence.Eval(t.Context(), h, read, keys)
-		require.ErrorIs(t, err, want)
-		if len(keys) > 0 {
-			require.ErrorIs(t, fence.Set(t.Context(), h, keys[len(keys)-1], "v"), want)
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		c := open(t, s.Option())
+		both := func(h *latchkey.Hold, want error, keys ...string) {
+			t.Helper()
+			_, err := fence.Eval(t.Context(), h, read, keys)
+			require.ErrorIs(t, err, want)
+			if len(keys) > 0 {
+				require.ErrorIs(t, fence.Set(t.Context(), h, keys[len(keys)-1], "v"), want)
+			}
 		}
-	}
-	must := func(l *latchkey.Lock, err error) *latchkey.Hold {
-		t.Helper()
+		must := func(l *latchkey.Lock, err error) *latchkey.Hold {
+			t.Helper()
+			require.NoError(t, err)
+			h, err := l.Lock(t.Context())
+			require.NoError(t, err)
+			return h
+		}
+		rw, err := rwlock.New(c, "rw")
 		require.NoError(t, err)
-		h, err := l.Lock(t.Context())
-		require.NoError(t, err)
-		return h
-	}
-	rw, err := rwlock.New(c, "rw")
-	require.NoError(t, err)
-	reader := must(rw.Read(), nil)
-	both(reader, latchkey.ErrInvalid, "data")
-	require.NoError(t, reader.Unlock(t.Context()))
-	writer := must(rw.Write(), nil)
-	both(writer, nil, "data")
-	require.NoError(t, writer.Downgrade(t.Context()))
-	both(writer, latchkey.ErrInvalid, "data")
-	require.NoError(t, writer.Unlock(t.Context()))
-	red := must(redlock.New([]*latchkey.Client{c, open(t, redistest.NewProcess(t).Option()), open(t, redistest.NewProcess(t).Option())}, "red"))
-	both(red, latchkey.ErrInvalid, "data")
-	require.NoError(t, red.Unlock(t.Context()))
-	polled := must(spinlock.New(open(t, s.Option(), latchkey.WithoutPubSub()), "spin"))
-	both(polled, nil, "data2")
-	require.NoError(t, polled.Unlock(t.Context()))
-	h := must(rlock.New(c, "a"))
-	both(h, nil, "{data}3", "{data}4")
-	both(h, latchkey.ErrInvalid)
-	for _, key := range []string{"", "a", "{data", "data}", "{}data", "{data}", strings.Repeat("x", 1025)} {
-		both(h, latchkey.ErrInvalid, key)
-	}
-	_, err = fence.Eval(t.Context(), h, "#!lua flags=no-writes\nreturn 1", []string{"data"})
-	require.ErrorIs(t, err, latchkey.ErrInvalid)
-	require.NoError(t, h.Unlock(t.Context()))
+		reader := must(rw.Read(), nil)
+		both(reader, latchkey.ErrInvalid, "data")
+		require.NoError(t, reader.Unlock(t.Context()))
+		writer := must(rw.Write(), nil)
+		both(writer, nil, "data")
+		require.NoError(t, writer.Downgrade(t.Context()))
+		both(writer, latchkey.ErrInvalid, "data")
+		require.NoError(t, writer.Unlock(t.Context()))
+		red := must(redlock.New([]*latchkey.Client{c, open(t, redistest.NewProcess(t).Option()), open(t, redistest.NewProcess(t).Option())}, "red"))
+		both(red, latchkey.ErrInvalid, "data")
+		require.NoError(t, red.Unlock(t.Context()))
+		polled := must(spinlock.New(open(t, s.Option(), latchkey.WithoutPubSub()), "spin"))
+		both(polled, nil, "data2")
+		require.NoError(t, polled.Unlock(t.Context()))
+		h := must(rlock.New(c, "a"))
+		both(h, nil, "{data}3", "{data}4")
+		both(h, latchkey.ErrInvalid)
+		for _, key := range []string{"", "a", "{data", "data}", "{}data", "{data}", strings.Repeat("x", 1025)} {
+			both(h, latchkey.ErrInvalid, key)
+		}
+		_, err = fence.Eval(t.Context(), h, "#!lua flags=no-writes\nreturn 1", []string{"data"})
+		require.ErrorIs(t, err, latchkey.ErrInvalid)
+		require.NoError(t, h.Unlock(t.Context()))
+	})
 }
 
 // Keys of different slots are refused before anything is sent. In one slot, each key may have another node
@@ -198,69 +199,71 @@ func TestLateCopyOfSet(t *testing.T) {
 // Rule 43.
 func TestRepliesOfSetsAreLost(t *testing.T) {
 	redistest.Together(t)
-	s := redistest.New(t)
-	plain, p := s.Client(t), redistest.NewProxy(t, s)
-	c := open(t, p.Option())
-	h := hold(t, c, "a")
-	var sent atomic.Int64
-	p.Judge(func(request string) redistest.Verdict {
-		if strings.Contains(request, "EVAL") && sent.Add(1)%3 == 1 {
-			return redistest.LoseReply
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		plain, p := s.Client(t), redistest.NewProxy(t, s)
+		c := open(t, p.Option())
+		h := hold(t, c, "a")
+		var sent atomic.Int64
+		p.Judge(func(request string) redistest.Verdict {
+			if strings.Contains(request, "EVAL") && sent.Add(1)%3 == 1 {
+				return redistest.LoseReply
+			}
+			return redistest.Pass
+		})
+		for i := range 30 {
+			require.NoError(t, fence.Set(t.Context(), h, "data", fmt.Sprint(i)))
+			require.Equal(t, fmt.Sprint(i), value(t, plain, "data"))
 		}
-		return redistest.Pass
+		require.Greater(t, sent.Load(), int64(40))
 	})
-	for i := range 30 {
-		require.NoError(t, fence.Set(t.Context(), h, "data", fmt.Sprint(i)))
-		require.Equal(t, fmt.Sprint(i), value(t, plain, "data"))
-	}
-	require.Greater(t, sent.Load(), int64(40))
 }
 
 // An Eval is sent once: without an answer nobody knows whether it has run, and it has not run twice.
 // Rule 43.
 func TestEvalIsNotRepeated(t *testing.T) {
 	redistest.Together(t)
-	s := redistest.New(t)
-	plain, p := s.Client(t), redistest.NewProxy(t, s)
-	c := open(t, p.Option())
-	h := hold(t, c, "a")
-	count := func() error {
-		_, err := fence.Eval(t.Context(), h, `return redis.call("INCR", KEYS[1])`, []string{"data"})
-		return err
-	}
-	for verdict, runs := range map[redistest.Verdict]string{redistest.LoseReply: "1", redistest.LoseRequest: ""} {
-		require.NoError(t, plain.Do(t.Context(), plain.B().Del().Key("data").Build()).Error())
-		var times atomic.Int64
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		plain, p := s.Client(t), redistest.NewProxy(t, s)
+		c := open(t, p.Option())
+		h := hold(t, c, "a")
+		count := func() error {
+			_, err := fence.Eval(t.Context(), h, `return redis.call("INCR", KEYS[1])`, []string{"data"})
+			return err
+		}
+		for verdict, runs := range map[redistest.Verdict]string{redistest.LoseReply: "1", redistest.LoseRequest: ""} {
+			require.NoError(t, plain.Do(t.Context(), plain.B().Del().Key("data").Build()).Error())
+			var times atomic.Int64
+			p.Judge(func(request string) redistest.Verdict {
+				if strings.Contains(request, "INCR") {
+					times.Add(1)
+					return verdict
+				}
+				return redistest.Pass
+			})
+			err := count()
+			require.ErrorIs(t, err, latchkey.ErrUnknownOutcome)
+			require.NotErrorIs(t, err, fence.ErrStale)
+			require.NotErrorIs(t, err, context.Canceled)
+			require.EqualValues(t, 1, times.Load())
+			p.Judge(nil)
+			require.Eventually(t, func() bool { return c.Check(t.Context()) == nil }, 10*time.Second, time.Millisecond)
+			require.Equal(t, runs, value(t, plain, "data"))
+			require.EqualValues(t, 1, times.Load())
+		}
+
+		// Its caller gives up: what was sent may be run.
 		p.Judge(func(request string) redistest.Verdict {
 			if strings.Contains(request, "INCR") {
-				times.Add(1)
-				return verdict
+				return redistest.Hang
 			}
 			return redistest.Pass
 		})
-		err := count()
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		_, err := fence.Eval(ctx, h, `return redis.call("INCR", KEYS[1])`, []string{"data"})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorIs(t, err, latchkey.ErrUnknownOutcome)
-		require.NotErrorIs(t, err, fence.ErrStale)
-		require.NotErrorIs(t, err, context.Canceled)
-		require.EqualValues(t, 1, times.Load())
-		p.Judge(nil)
-		require.Eventually(t, func() bool { return c.Check(t.Context()) == nil }, 10*time.Second, time.Millisecond)
-		require.Equal(t, runs, value(t, plain, "data"))
-		require.EqualValues(t, 1, times.Load())
-	}
-
-	// Its caller gives up: what was sent may be run.
-	p.Judge(func(request string) redistest.Verdict {
-		if strings.Contains(request, "INCR") {
-			return redistest.Hang
-		}
-		return redistest.Pass
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
-	_, err := fence.Eval(ctx, h, `return redis.call("INCR", KEYS[1])`, []string{"data"})
-	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.ErrorIs(t, err, latchkey.ErrUnknownOutcome)
 }
 
 // A server that refuses writes for now has not run an Eval.
@@ -290,26 +293,27 @@ func TestEvalIsRefused(t *testing.T) {
 // Rule 43.
 func TestSetWhileRedisIsAway(t *testing.T) {
 	redistest.Together(t)
-	s := redistest.NewProcess(t)
-	c := open(t, s.Option())
-	l, err := rlock.New(c, "a", rlock.WithLease(2*time.Second))
-	require.NoError(t, err)
-	h, err := l.Lock(t.Context())
-	require.NoError(t, err)
-	s.Stop(t)
-	ended := redistest.Begin(t, func(ctx context.Context) (struct{}, error) { return struct{}{}, fence.Set(ctx, h, "data", "v") })
-	select {
-	case <-ended.Ended:
-		require.FailNow(t, "it does not wait", "%v", ended.Err)
-	case <-time.After(100 * time.Millisecond):
-	}
-	s.Continue(t)
-	require.NoError(t, ended.Outcome(t))
-	s.Kill()
-	err = fence.Set(t.Context(), h, "data", "w")
-	require.ErrorIs(t, err, latchkey.ErrLost)
-	require.ErrorIs(t, h.Err(), latchkey.ErrLost)
-	require.NotErrorIs(t, err, context.DeadlineExceeded)
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		c := open(t, s.Option())
+		l, err := rlock.New(c, "a", rlock.WithLease(2*time.Second))
+		require.NoError(t, err)
+		h, err := l.Lock(t.Context())
+		require.NoError(t, err)
+		s.Stop(t)
+		ended := redistest.Begin(t, func(ctx context.Context) (struct{}, error) { return struct{}{}, fence.Set(ctx, h, "data", "v") })
+		select {
+		case <-ended.Ended:
+			require.FailNow(t, "it does not wait", "%v", ended.Err)
+		case <-time.After(100 * time.Millisecond):
+		}
+		s.Continue(t)
+		require.NoError(t, ended.Outcome(t))
+		s.Kill()
+		err = fence.Set(t.Context(), h, "data", "w")
+		require.ErrorIs(t, err, latchkey.ErrLost)
+		require.ErrorIs(t, h.Err(), latchkey.ErrLost)
+		require.NotErrorIs(t, err, context.DeadlineExceeded)
+	})
 }
 
 // The errors of the caller's script come back as Redis sends them, and its nil is no error.
@@ -348,21 +352,22 @@ func TestScriptsOwnErrors(t *testing.T) {
 // Goroutines that share a hold write at the same time: each is done, and the last number wins.
 func TestConcurrent(t *testing.T) {
 	redistest.Together(t)
-	s := redistest.New(t)
-	h := hold(t, open(t, s.Option()), "a")
-	var wg sync.WaitGroup
-	for range 8 {
-		wg.Go(func() {
-			for range 50 {
-				if _, err := fence.Eval(context.Background(), h, `return redis.call("INCR", KEYS[1])`, []string{"n"}); err != nil {
-					t.Error(err)
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		h := hold(t, open(t, s.Option()), "a")
+		var wg sync.WaitGroup
+		for range 8 {
+			wg.Go(func() {
+				for range 50 {
+					if _, err := fence.Eval(context.Background(), h, `return redis.call("INCR", KEYS[1])`, []string{"n"}); err != nil {
+						t.Error(err)
+					}
+					if err := fence.Set(context.Background(), h, "v", "x"); err != nil {
+						t.Error(err)
+					}
 				}
-				if err := fence.Set(context.Background(), h, "v", "x"); err != nil {
-					t.Error(err)
-				}
-			}
-		})
-	}
-	wg.Wait()
-	require.Equal(t, "400", value(t, s.Client(t), "n"))
+			})
+		}
+		wg.Wait()
+		require.Equal(t, "400", value(t, s.Client(t), "n"))
+	})
 }

@@ -70,55 +70,56 @@ func TestDelayedWrites(t *testing.T) {
 	redistest.Together(t)
 	for _, how := range []string{"fenced", "plain"} {
 		t.Run(how, func(t *testing.T) {
-			s := redistest.NewProcess(t)
-			plain, p := s.Client(t), redistest.NewProxy(t, s)
-			l, err := fairlock.New(open(t, p.Option()), "a", fairlock.WithLease(workerLease))
-			require.NoError(t, err)
-			h, err := l.Lock(t.Context())
-			require.NoError(t, err)
-			late, err := newPlain(p)
-			require.NoError(t, err)
-			defer late.Close()
-			ctx, stop := context.WithTimeout(t.Context(), time.Minute)
-			defer stop()
-			p.Judge(func(string) redistest.Verdict { return redistest.Delay })
-			var refused, done atomic.Int64
-			var wg sync.WaitGroup
-			for n := range staleWrites {
-				wg.Go(func() {
-					var err error
-					if how == "fenced" {
-						// In one script each, so that a repetition after the lease is no part of what is measured.
-						_, err = fence.Eval(ctx, h, `return redis.call("SET", KEYS[1], ARGV[1])`, []string{"data"}, fmt.Sprint("stale", n))
-					} else {
-						err = late.Do(ctx, late.B().Set().Key("data").Value(fmt.Sprint("stale", n)).Build()).Error()
-					}
-					switch {
-					case errors.Is(err, fence.ErrStale) && !errors.Is(err, latchkey.ErrUnknownOutcome):
-						refused.Add(1)
-					case err == nil:
-						done.Add(1)
-					}
-				})
-			}
-			<-h.Context().Done()
-			next, err := fairlock.New(open(t, s.Option()), "a")
-			require.NoError(t, err)
-			now, err := next.Lock(t.Context())
-			require.NoError(t, err)
-			require.NoError(t, fence.Set(t.Context(), now, "data", "next"))
-			p.Judge(nil)
-			p.Deliver()
-			wg.Wait()
-			t.Logf("refused %d, done %d", refused.Load(), done.Load())
-			if how == "fenced" {
-				require.EqualValues(t, staleWrites, refused.Load())
-				require.Equal(t, "next", value(t, plain, "data"))
-			} else {
-				require.NotEqual(t, "next", value(t, plain, "data"), "otherwise this test shows nothing")
-			}
-			require.NoError(t, now.Unlock(t.Context()))
-			require.ErrorIs(t, h.Err(), latchkey.ErrLost)
+			redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+				plain, p := s.Client(t), redistest.NewProxy(t, s)
+				l, err := fairlock.New(open(t, p.Option()), "a", fairlock.WithLease(workerLease))
+				require.NoError(t, err)
+				h, err := l.Lock(t.Context())
+				require.NoError(t, err)
+				late, err := newPlain(p)
+				require.NoError(t, err)
+				defer late.Close()
+				ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+				defer stop()
+				p.Judge(func(string) redistest.Verdict { return redistest.Delay })
+				var refused, done atomic.Int64
+				var wg sync.WaitGroup
+				for n := range staleWrites {
+					wg.Go(func() {
+						var err error
+						if how == "fenced" {
+							// In one script each, so that a repetition after the lease is no part of what is measured.
+							_, err = fence.Eval(ctx, h, `return redis.call("SET", KEYS[1], ARGV[1])`, []string{"data"}, fmt.Sprint("stale", n))
+						} else {
+							err = late.Do(ctx, late.B().Set().Key("data").Value(fmt.Sprint("stale", n)).Build()).Error()
+						}
+						switch {
+						case errors.Is(err, fence.ErrStale) && !errors.Is(err, latchkey.ErrUnknownOutcome):
+							refused.Add(1)
+						case err == nil:
+							done.Add(1)
+						}
+					})
+				}
+				<-h.Context().Done()
+				next, err := fairlock.New(open(t, s.Option()), "a")
+				require.NoError(t, err)
+				now, err := next.Lock(t.Context())
+				require.NoError(t, err)
+				require.NoError(t, fence.Set(t.Context(), now, "data", "next"))
+				p.Judge(nil)
+				p.Deliver()
+				wg.Wait()
+				t.Logf("refused %d, done %d", refused.Load(), done.Load())
+				if how == "fenced" {
+					require.EqualValues(t, staleWrites, refused.Load())
+					require.Equal(t, "next", value(t, plain, "data"))
+				} else {
+					require.NotEqual(t, "next", value(t, plain, "data"), "otherwise this test shows nothing")
+				}
+				require.NoError(t, now.Unlock(t.Context()))
+				require.ErrorIs(t, h.Err(), latchkey.ErrLost)
+			})
 		})
 	}
 }

@@ -78,22 +78,23 @@ func TestLeaseOutlastsTheFunction(t *testing.T) {
 		"cancelled": func(_ *leader.Candidate, r *run) { r.Cancel() },
 	} {
 		t.Run(what, func(t *testing.T) {
-			s := redistest.New(t)
-			l := newCandidate(t, open(t, s.Option()), leader.WithLease(lease))
-			held := make(chan struct{})
-			first := begin(t, l, held)
-			first.led(t)
-			second := begin(t, newCandidate(t, open(t, s.Option()), leader.WithLease(lease)), nil)
-			queued(t, s.Client(t), 1)
-			end(l, first)
-			require.Error(t, first.cause(t))
-			select {
-			case <-second.leads:
-				require.FailNow(t, "two lead")
-			case <-time.After(3 * lease): // the span in question
-			}
-			close(held)
-			second.led(t)
+			redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+				l := newCandidate(t, open(t, s.Option()), leader.WithLease(lease))
+				held := make(chan struct{})
+				first := begin(t, l, held)
+				first.led(t)
+				second := begin(t, newCandidate(t, open(t, s.Option()), leader.WithLease(lease)), nil)
+				queued(t, s.Client(t), 1)
+				end(l, first)
+				require.Error(t, first.cause(t))
+				select {
+				case <-second.leads:
+					require.FailNow(t, "two lead")
+				case <-time.After(3 * lease): // the span in question
+				}
+				close(held)
+				second.led(t)
+			})
 		})
 	}
 }
@@ -104,59 +105,61 @@ func TestLeaseOutlastsTheFunction(t *testing.T) {
 func TestOverrun(t *testing.T) {
 	redistest.Together(t)
 	const lease = time.Second
-	s := redistest.New(t)
-	p := redistest.NewProxy(t, s)
-	overruns := make(chan leader.Overrun, 10)
-	l := newCandidate(t, open(t, p.Option()), leader.WithLease(lease), leader.WithOverrun(func(o leader.Overrun) { overruns <- o }))
-	held := make(chan struct{})
-	first := begin(t, l, held)
-	term := first.led(t)
-	second := begin(t, newCandidate(t, open(t, s.Option())), nil)
-	queued(t, s.Client(t), 1)
-	p.Silence(true)
-	silent := time.Now()
-	require.ErrorIs(t, first.cause(t), latchkey.ErrLost)
-	ended := time.Now()
-	require.Empty(t, overruns, "its function has time yet")
-	require.Empty(t, second.leads)
-	o := <-overruns
-	late := time.Now()
-	require.Equal(t, "a", o.Name)
-	require.Equal(t, term, o.Term)
-	require.ErrorIs(t, o.Err, latchkey.ErrLost)
-	t.Logf("the context ended after %v, the trust after %v", ended.Sub(silent).Round(time.Millisecond), late.Sub(silent).Round(time.Millisecond))
-	require.Greater(t, late.Sub(ended), lease/8)
-	require.Greater(t, second.led(t).Token(), term.Token())
-	select {
-	case <-overruns:
-		require.FailNow(t, "told twice")
-	case <-time.After(2 * lease): // so long the function ignores its context
-	}
-	p.Silence(false)
-	p.KillAll()
-	close(held)
-	queued(t, s.Client(t), 1) // it campaigns again
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		p := redistest.NewProxy(t, s)
+		overruns := make(chan leader.Overrun, 10)
+		l := newCandidate(t, open(t, p.Option()), leader.WithLease(lease), leader.WithOverrun(func(o leader.Overrun) { overruns <- o }))
+		held := make(chan struct{})
+		first := begin(t, l, held)
+		term := first.led(t)
+		second := begin(t, newCandidate(t, open(t, s.Option())), nil)
+		queued(t, s.Client(t), 1)
+		p.Silence(true)
+		silent := time.Now()
+		require.ErrorIs(t, first.cause(t), latchkey.ErrLost)
+		ended := time.Now()
+		require.Empty(t, overruns, "its function has time yet")
+		require.Empty(t, second.leads)
+		o := <-overruns
+		late := time.Now()
+		require.Equal(t, "a", o.Name)
+		require.Equal(t, term, o.Term)
+		require.ErrorIs(t, o.Err, latchkey.ErrLost)
+		t.Logf("the context ended after %v, the trust after %v", ended.Sub(silent).Round(time.Millisecond), late.Sub(silent).Round(time.Millisecond))
+		require.Greater(t, late.Sub(ended), lease/8)
+		require.Greater(t, second.led(t).Token(), term.Token())
+		select {
+		case <-overruns:
+			require.FailNow(t, "told twice")
+		case <-time.After(2 * lease): // so long the function ignores its context
+		}
+		p.Silence(false)
+		p.KillAll()
+		close(held)
+		queued(t, s.Client(t), 1) // it campaigns again
+	})
 }
 
 // A function that returns in time is no overrun, and the lead goes on to the next one.
 // Rule 44.
 func TestReturnsInTime(t *testing.T) {
 	redistest.Together(t)
-	s := redistest.New(t)
-	l := newCandidate(t, open(t, s.Option()), leader.WithLease(300*time.Millisecond),
-		leader.WithOverrun(func(leader.Overrun) { t.Error("an overrun") }))
-	r := begin(t, l, nil)
-	for range 3 {
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		l := newCandidate(t, open(t, s.Option()), leader.WithLease(300*time.Millisecond),
+			leader.WithOverrun(func(leader.Overrun) { t.Error("an overrun") }))
+		r := begin(t, l, nil)
+		for range 3 {
+			r.led(t)
+			require.True(t, l.Resign())
+			require.ErrorIs(t, r.cause(t), leader.ErrResigned)
+		}
 		r.led(t)
-		require.True(t, l.Resign())
-		require.ErrorIs(t, r.cause(t), leader.ErrResigned)
-	}
-	r.led(t)
-	select {
-	case err := <-r.ended:
-		require.FailNow(t, "the term ended", "%v", err)
-	case <-time.After(time.Second): // three leases
-	}
+		select {
+		case err := <-r.ended:
+			require.FailNow(t, "the term ended", "%v", err)
+		case <-time.After(time.Second): // three leases
+		}
+	})
 }
 
 // A lead that is granted by a message has a lease of two seconds at first, which is shorter than the grace

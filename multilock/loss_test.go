@@ -282,21 +282,22 @@ func TestClosedWhileWaiting(t *testing.T) {
 	} {
 		for first := range 3 {
 			t.Run(name, func(t *testing.T) {
-				s := redistest.New(t)
-				clients := []*latchkey.Client{open(t, s), open(t, s), open(t, s)}
-				l := newLock(t, locks(t, clients[0], "1")[0], locks(t, clients[1], "2")[0], locks(t, clients[2], "3")[0])
-				others := locks(t, open(t, s), "1", "2", "3")
-				held := take(t, others[2])
-				next := later(t, l.Lock)
-				waiting(t, others[2], 1)
-				require.NoError(t, end(clients[first]))
-				err := next.Outcome(t)
-				require.ErrorIs(t, err, latchkey.ErrClosed)
-				require.NoError(t, held.Unlock(t.Context()))
-				free(t, others...)
-				_, err = l.TryLock(t.Context())
-				require.ErrorIs(t, err, latchkey.ErrClosed)
-				free(t, others...)
+				redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+					clients := []*latchkey.Client{open(t, s), open(t, s), open(t, s)}
+					l := newLock(t, locks(t, clients[0], "1")[0], locks(t, clients[1], "2")[0], locks(t, clients[2], "3")[0])
+					others := locks(t, open(t, s), "1", "2", "3")
+					held := take(t, others[2])
+					next := later(t, l.Lock)
+					waiting(t, others[2], 1)
+					require.NoError(t, end(clients[first]))
+					err := next.Outcome(t)
+					require.ErrorIs(t, err, latchkey.ErrClosed)
+					require.NoError(t, held.Unlock(t.Context()))
+					free(t, others...)
+					_, err = l.TryLock(t.Context())
+					require.ErrorIs(t, err, latchkey.ErrClosed)
+					free(t, others...)
+				})
 			})
 		}
 	}
@@ -320,25 +321,26 @@ func TestReplyLost(t *testing.T) {
 	} {
 		for _, takes := range []bool{true, false} {
 			t.Run(name, func(t *testing.T) {
-				s := redistest.New(t)
-				require.NoError(t, must(t, newLock(t, locks(t, open(t, s), "1", "2")...)).Unlock(t.Context())) // the server learns the scripts
-				p := redistest.NewProxy(t, s)
-				c, err := latchkey.New(p.Option())
-				require.NoError(t, err)
-				t.Cleanup(c.Close)
-				l, others := newLock(t, locks(t, c, "1", "2", "3")...), locks(t, open(t, s), "1", "2", "3")
-				judge, lost := redistest.Once(verdict, isBasket(takes))
-				p.Judge(judge)
-				h := must(t, l)
-				for _, other := range others {
-					state, err := other.Inspect(t.Context())
+				redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+					require.NoError(t, must(t, newLock(t, locks(t, open(t, s), "1", "2")...)).Unlock(t.Context())) // the server learns the scripts
+					p := redistest.NewProxy(t, s)
+					c, err := latchkey.New(p.Option())
 					require.NoError(t, err)
-					require.Equal(t, h.Tokens()[other.Name()], state.Token)
-				}
-				require.NoError(t, h.Unlock(t.Context()))
-				require.EqualValues(t, 1, lost.Load())
-				p.Deliver()
-				free(t, others...)
+					t.Cleanup(c.Close)
+					l, others := newLock(t, locks(t, c, "1", "2", "3")...), locks(t, open(t, s), "1", "2", "3")
+					judge, lost := redistest.Once(verdict, isBasket(takes))
+					p.Judge(judge)
+					h := must(t, l)
+					for _, other := range others {
+						state, err := other.Inspect(t.Context())
+						require.NoError(t, err)
+						require.Equal(t, h.Tokens()[other.Name()], state.Token)
+					}
+					require.NoError(t, h.Unlock(t.Context()))
+					require.EqualValues(t, 1, lost.Load())
+					p.Deliver()
+					free(t, others...)
+				})
 			})
 		}
 	}

@@ -179,24 +179,25 @@ func TestEveryDropped(t *testing.T) {
 // The jitter delays a tick in all processes alike, and Tick does not tell it.
 func TestEveryJitter(t *testing.T) {
 	redistest.Together(t)
-	s := redistest.New(t)
-	const period = 200 * time.Millisecond
-	type ran struct{ tick, at time.Time }
-	all := make(chan ran, 1000)
-	for range 2 {
-		runsJob(t, open(t, s.Option()), period, func(_ context.Context, run *once.Run) error {
-			all <- ran{run.Tick(), time.Now()}
-			return nil
-		}, once.WithJitter(period-time.Millisecond), once.WithMissed(once.RunAll))
-	}
-	var most time.Duration
-	first := next(t, all)
-	for n := range 10 {
-		r := next(t, all)
-		require.Equal(t, first.tick.Add(time.Duration(n+1)*period), r.tick)
-		most = max(most, r.at.Sub(r.tick))
-	}
-	require.Greater(t, most, 40*time.Millisecond, "some are delayed")
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		const period = 200 * time.Millisecond
+		type ran struct{ tick, at time.Time }
+		all := make(chan ran, 1000)
+		for range 2 {
+			runsJob(t, open(t, s.Option()), period, func(_ context.Context, run *once.Run) error {
+				all <- ran{run.Tick(), time.Now()}
+				return nil
+			}, once.WithJitter(period-time.Millisecond), once.WithMissed(once.RunAll))
+		}
+		var most time.Duration
+		first := next(t, all)
+		for n := range 10 {
+			r := next(t, all)
+			require.Equal(t, first.tick.Add(time.Duration(n+1)*period), r.tick)
+			most = max(most, r.at.Sub(r.tick))
+		}
+		require.Greater(t, most, 40*time.Millisecond, "some are delayed")
+	})
 }
 
 // What a process that has nothing to run sends at rest, with a lease that is longer than a period or shorter.
@@ -233,35 +234,36 @@ func everyCommands(t *testing.T, lease time.Duration) {
 // Outages and lost replies are survived. No tick is left out, and none is run as if for the first time.
 func TestEveryOutage(t *testing.T) {
 	redistest.Together(t)
-	s := redistest.NewProcess(t)
-	p := redistest.NewProxy(t, s)
-	const period = 100 * time.Millisecond
-	var sent atomic.Int64
-	p.Judge(func(request string) redistest.Verdict {
-		if redistest.IsScript(request) && sent.Add(1)%7 == 0 {
-			return redistest.LoseReply
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		p := redistest.NewProxy(t, s)
+		const period = 100 * time.Millisecond
+		var sent atomic.Int64
+		p.Judge(func(request string) redistest.Verdict {
+			if redistest.IsScript(request) && sent.Add(1)%7 == 0 {
+				return redistest.LoseReply
+			}
+			return redistest.Pass
+		})
+		ran := make(chan *once.Run, 1000)
+		var c *latchkey.Client
+		for range 2 {
+			c = open(t, p.Option())
+			runsJob(t, c, period, func(_ context.Context, run *once.Run) error { ran <- run; return nil }, once.WithMissed(once.RunAll))
 		}
-		return redistest.Pass
+		first := next(t, ran)
+		for n := range 20 {
+			if n == 10 {
+				s.Stop(t)
+				time.AfterFunc(1500*time.Millisecond, func() { s.Continue(t) })
+			}
+			run := next(t, ran)
+			require.Equal(t, first.Tick().Add(time.Duration(n+1)*period), run.Tick())
+			require.Equal(t, 1, run.Attempt())
+		}
+		last := runsJob(t, c, period, succeeds)
+		c.Close()
+		require.ErrorIs(t, last.Outcome(t), latchkey.ErrClosed)
 	})
-	ran := make(chan *once.Run, 1000)
-	var c *latchkey.Client
-	for range 2 {
-		c = open(t, p.Option())
-		runsJob(t, c, period, func(_ context.Context, run *once.Run) error { ran <- run; return nil }, once.WithMissed(once.RunAll))
-	}
-	first := next(t, ran)
-	for n := range 20 {
-		if n == 10 {
-			s.Stop(t)
-			time.AfterFunc(1500*time.Millisecond, func() { s.Continue(t) })
-		}
-		run := next(t, ran)
-		require.Equal(t, first.Tick().Add(time.Duration(n+1)*period), run.Tick())
-		require.Equal(t, 1, run.Attempt())
-	}
-	last := runsJob(t, c, period, succeeds)
-	c.Close()
-	require.ErrorIs(t, last.Outcome(t), latchkey.ErrClosed)
 }
 
 // A process died that ran a tick, and the clock was set back: its lock lasts for much longer than a lease.

@@ -377,23 +377,24 @@ func isDone(t *testing.T, o *once.Once) bool {
 // Outages that end in time are not noticed, wherever they begin. A client that is closed says so.
 func TestOutage(t *testing.T) {
 	redistest.Together(t)
-	s := redistest.NewProcess(t)
-	c := open(t, s.Option())
-	o := newOnce(t, c)
-	s.Stop(t)
-	first := redistest.Begin(t, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, o.Do(ctx, func(context.Context, *once.Run) error {
-			s.Stop(t)
-			time.AfterFunc(1500*time.Millisecond, func() { s.Continue(t) }) // longer than a command may take
-			return nil
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		c := open(t, s.Option())
+		o := newOnce(t, c)
+		s.Stop(t)
+		first := redistest.Begin(t, func(ctx context.Context) (struct{}, error) {
+			return struct{}{}, o.Do(ctx, func(context.Context, *once.Run) error {
+				s.Stop(t)
+				time.AfterFunc(1500*time.Millisecond, func() { s.Continue(t) }) // longer than a command may take
+				return nil
+			})
 		})
+		time.AfterFunc(1500*time.Millisecond, func() { s.Continue(t) })
+		first.Granted(t)
+		require.NoError(t, o.Do(t.Context(), never(t)))
+		c.Close()
+		require.ErrorIs(t, o.Do(t.Context(), never(t)), latchkey.ErrClosed)
+		require.ErrorIs(t, o.TryDo(t.Context(), never(t)), latchkey.ErrClosed)
 	})
-	time.AfterFunc(1500*time.Millisecond, func() { s.Continue(t) })
-	first.Granted(t)
-	require.NoError(t, o.Do(t.Context(), never(t)))
-	c.Close()
-	require.ErrorIs(t, o.Do(t.Context(), never(t)), latchkey.ErrClosed)
-	require.ErrorIs(t, o.TryDo(t.Context(), never(t)), latchkey.ErrClosed)
 }
 
 // Redis has lost everything while the function ran: it is not known whether another has run since.
@@ -486,21 +487,22 @@ func TestForeignData(t *testing.T) {
 // TryDo waits for a server that does not answer for no longer than a command may take.
 func TestTryDoOfASilentServer(t *testing.T) {
 	redistest.Together(t)
-	s := redistest.NewProcess(t)
-	o := newOnce(t, open(t, s.Option(), latchkey.WithCommandTimeout(500*time.Millisecond)))
-	done, err := o.Done(t.Context())
-	require.NoError(t, err)
-	require.False(t, done)
-	s.Stop(t)
-	tries := redistest.Begin(t, func(ctx context.Context) (struct{}, error) { return struct{}{}, o.TryDo(ctx, never(t)) })
-	select {
-	case <-tries.Ended:
-	case <-time.After(10 * time.Second):
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		o := newOnce(t, open(t, s.Option(), latchkey.WithCommandTimeout(500*time.Millisecond)))
+		done, err := o.Done(t.Context())
+		require.NoError(t, err)
+		require.False(t, done)
+		s.Stop(t)
+		tries := redistest.Begin(t, func(ctx context.Context) (struct{}, error) { return struct{}{}, o.TryDo(ctx, never(t)) })
+		select {
+		case <-tries.Ended:
+		case <-time.After(10 * time.Second):
+			s.Continue(t)
+			require.FailNow(t, "it waits")
+		}
+		require.ErrorIs(t, tries.Err, latchkey.ErrUnavailable)
+		require.ErrorIs(t, tries.Err, latchkey.ErrNotRun)
+		require.NotErrorIs(t, tries.Err, context.DeadlineExceeded)
 		s.Continue(t)
-		require.FailNow(t, "it waits")
-	}
-	require.ErrorIs(t, tries.Err, latchkey.ErrUnavailable)
-	require.ErrorIs(t, tries.Err, latchkey.ErrNotRun)
-	require.NotErrorIs(t, tries.Err, context.DeadlineExceeded)
-	s.Continue(t)
+	})
 }

@@ -173,38 +173,39 @@ func TestHoldOfALostKeyIsAskedAbout(t *testing.T) {
 	redistest.Together(t)
 	for _, what := range []string{"inspect", "place lost"} {
 		t.Run(what, func(t *testing.T) {
-			s := redistest.NewProcess(t)
-			plain := s.Client(t)
-			c := open(t, s)
-			l, err := rlock.New(c, "a", rlock.WithLease(far))
-			require.NoError(t, err)
-			h, err := l.Lock(t.Context())
-			require.NoError(t, err)
-			ctx, cancel := context.WithCancel(t.Context())
-			var waiting sync.WaitGroup
-			defer waiting.Wait()
-			defer cancel()
-			if what == "place lost" {
-				waits, err := fairlock.New(c, "a")
+			redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+				plain := s.Client(t)
+				c := open(t, s)
+				l, err := rlock.New(c, "a", rlock.WithLease(far))
 				require.NoError(t, err)
-				waiting.Go(func() { _, _ = waits.Lock(ctx) }) // until its context ends
-				require.Eventually(t, func() bool {
-					n, err := plain.Do(t.Context(), plain.B().Llen().Key("latchkey_queue:{a}").Build()).AsInt64()
-					return err == nil && n == 1
-				}, 20*time.Second, time.Millisecond)
-			}
-			lost := plain.B().Eval().Script(lostToRedisson).Numkeys(0).Build()
-			require.NoError(t, plain.Do(t.Context(), lost).Error())
-			if what == "inspect" {
-				_, err = l.Inspect(t.Context())
+				h, err := l.Lock(t.Context())
 				require.NoError(t, err)
-			}
-			select {
-			case <-h.Context().Done():
-			case <-time.After(time.Minute):
-				require.FailNow(t, "it waits for its renewal")
-			}
-			require.ErrorIs(t, h.Err(), latchkey.ErrLost)
+				ctx, cancel := context.WithCancel(t.Context())
+				var waiting sync.WaitGroup
+				defer waiting.Wait()
+				defer cancel()
+				if what == "place lost" {
+					waits, err := fairlock.New(c, "a")
+					require.NoError(t, err)
+					waiting.Go(func() { _, _ = waits.Lock(ctx) }) // until its context ends
+					require.Eventually(t, func() bool {
+						n, err := plain.Do(t.Context(), plain.B().Llen().Key("latchkey_queue:{a}").Build()).AsInt64()
+						return err == nil && n == 1
+					}, 20*time.Second, time.Millisecond)
+				}
+				lost := plain.B().Eval().Script(lostToRedisson).Numkeys(0).Build()
+				require.NoError(t, plain.Do(t.Context(), lost).Error())
+				if what == "inspect" {
+					_, err = l.Inspect(t.Context())
+					require.NoError(t, err)
+				}
+				select {
+				case <-h.Context().Done():
+				case <-time.After(time.Minute):
+					require.FailNow(t, "it waits for its renewal")
+				}
+				require.ErrorIs(t, h.Err(), latchkey.ErrLost)
+			})
 		})
 	}
 }

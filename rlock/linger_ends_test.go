@@ -141,21 +141,22 @@ func TestLingerEndsWithTheClient(t *testing.T) {
 // Shutdown waits for what is held, and names it: not what lingers, also while that cannot be given back.
 func TestShutdownNamesNoLingeringLock(t *testing.T) {
 	redistest.Together(t)
-	s := redistest.New(t)
-	p := redistest.NewProxy(t, s)
-	c, err := latchkey.New(p.Option(), latchkey.WithReleaseTimeout(50*time.Millisecond))
-	require.NoError(t, err)
-	defer c.Close()
-	require.NoError(t, c.Check(t.Context()))
-	pair(t, lingering(t, c, "lingers", 0))
-	_, err = lingering(t, c, "held", 0).Lock(t.Context())
-	require.NoError(t, err)
-	p.Silence(true)
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
-	err = c.Shutdown(ctx)
-	require.ErrorContains(t, err, `"held"`)
-	require.NotContains(t, err.Error(), "lingers")
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		p := redistest.NewProxy(t, s)
+		c, err := latchkey.New(p.Option(), latchkey.WithReleaseTimeout(50*time.Millisecond))
+		require.NoError(t, err)
+		defer c.Close()
+		require.NoError(t, c.Check(t.Context()))
+		pair(t, lingering(t, c, "lingers", 0))
+		_, err = lingering(t, c, "held", 0).Lock(t.Context())
+		require.NoError(t, err)
+		p.Silence(true)
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		err = c.Shutdown(ctx)
+		require.ErrorContains(t, err, `"held"`)
+		require.NotContains(t, err.Error(), "lingers")
+	})
 }
 
 // The hooks hear of holds, and not of what becomes of a lock that nobody holds.
@@ -289,38 +290,39 @@ func TestLingerAfterDeafness(t *testing.T) {
 	redistest.Together(t)
 	for name, before := range map[string]bool{"taken before": true, "taken meanwhile": false} {
 		t.Run(name, func(t *testing.T) {
-			s := redistest.New(t)
-			c, p := deaf(t, s)
-			var fresh atomic.Int64
-			held, parked := lingering(t, c, "held", 0), lingering(t, c, "parked", 0)
-			wantsHeld, err := rlock.New(open(t, s), "held")
-			require.NoError(t, err)
-			pair(t, parked)
-			var h *latchkey.Hold
-			if before {
-				h, err = held.Lock(t.Context())
+			redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+				c, p := deaf(t, s)
+				var fresh atomic.Int64
+				held, parked := lingering(t, c, "held", 0), lingering(t, c, "parked", 0)
+				wantsHeld, err := rlock.New(open(t, s), "held")
 				require.NoError(t, err)
-			}
-			p.Judge(func(string) redistest.Verdict { return redistest.LoseRequest })
-			p.KillAll()
-			require.Eventually(t, func() bool { // it knows
-				pair(t, lingering(t, c, fmt.Sprint("fresh", fresh.Add(1)), 0))
-				return !exists(t, s.Client(t), fmt.Sprint("fresh", fresh.Load()))
-			}, 10*time.Second, time.Millisecond)
-			if !before {
-				h, err = held.Lock(t.Context())
-				require.NoError(t, err)
-			}
-			next := redistest.Begin(t, wantsHeld.Lock)
-			require.Eventually(t, func() bool {
-				state, err := wantsHeld.Inspect(t.Context())
-				return err == nil && state.Waiting == 1
-			}, 10*time.Second, time.Millisecond)
-			p.Judge(nil)
-			require.NoError(t, c.Check(t.Context()))
-			free(t, parked) // and whatever else is done once it hears has begun
-			require.NoError(t, h.Unlock(t.Context()))
-			require.NoError(t, next.Granted(t).Unlock(t.Context()))
+				pair(t, parked)
+				var h *latchkey.Hold
+				if before {
+					h, err = held.Lock(t.Context())
+					require.NoError(t, err)
+				}
+				p.Judge(func(string) redistest.Verdict { return redistest.LoseRequest })
+				p.KillAll()
+				require.Eventually(t, func() bool { // it knows
+					pair(t, lingering(t, c, fmt.Sprint("fresh", fresh.Add(1)), 0))
+					return !exists(t, s.Client(t), fmt.Sprint("fresh", fresh.Load()))
+				}, 10*time.Second, time.Millisecond)
+				if !before {
+					h, err = held.Lock(t.Context())
+					require.NoError(t, err)
+				}
+				next := redistest.Begin(t, wantsHeld.Lock)
+				require.Eventually(t, func() bool {
+					state, err := wantsHeld.Inspect(t.Context())
+					return err == nil && state.Waiting == 1
+				}, 10*time.Second, time.Millisecond)
+				p.Judge(nil)
+				require.NoError(t, c.Check(t.Context()))
+				free(t, parked) // and whatever else is done once it hears has begun
+				require.NoError(t, h.Unlock(t.Context()))
+				require.NoError(t, next.Granted(t).Unlock(t.Context()))
+			})
 		})
 	}
 }

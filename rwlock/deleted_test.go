@@ -31,26 +31,27 @@ func TestJoinsOfADeletedKey(t *testing.T) {
 	redistest.Together(t)
 	for what, lose := range losses {
 		t.Run(what, func(t *testing.T) {
-			s := redistest.NewProcess(t)
-			l, err := rwlock.New(open(t, s), "a", rwlock.WithLease(6*time.Second))
-			require.NoError(t, err)
-			other := newLock(t, open(t, s))
-			first := take(t, l.Read())
-			lose(t, s)
-			writes, err := other.Write().TryLock(t.Context())
-			require.NoError(t, err)
-			joined := take(t, l.Read())
-			require.Equal(t, first.Token(), joined.Token())
-			require.Less(t, joined.Token(), writes.Token())
-			for _, h := range []*latchkey.Hold{first, joined} {
-				<-h.Context().Done()
-				require.ErrorIs(t, h.Err(), latchkey.ErrLost)
-				require.ErrorContains(t, context.Cause(h.Context()), "no longer this hold's in Redis", "the renewal said so, and not the end of the lease")
-			}
-			_, err = l.Read().TryLock(t.Context())
-			require.ErrorIs(t, err, latchkey.ErrNotAcquired)
-			require.NoError(t, writes.Unlock(t.Context()))
-			require.GreaterOrEqual(t, take(t, l.Read()).Token(), writes.Token())
+			redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+				l, err := rwlock.New(open(t, s), "a", rwlock.WithLease(6*time.Second))
+				require.NoError(t, err)
+				other := newLock(t, open(t, s))
+				first := take(t, l.Read())
+				lose(t, s)
+				writes, err := other.Write().TryLock(t.Context())
+				require.NoError(t, err)
+				joined := take(t, l.Read())
+				require.Equal(t, first.Token(), joined.Token())
+				require.Less(t, joined.Token(), writes.Token())
+				for _, h := range []*latchkey.Hold{first, joined} {
+					<-h.Context().Done()
+					require.ErrorIs(t, h.Err(), latchkey.ErrLost)
+					require.ErrorContains(t, context.Cause(h.Context()), "no longer this hold's in Redis", "the renewal said so, and not the end of the lease")
+				}
+				_, err = l.Read().TryLock(t.Context())
+				require.ErrorIs(t, err, latchkey.ErrNotAcquired)
+				require.NoError(t, writes.Unlock(t.Context()))
+				require.GreaterOrEqual(t, take(t, l.Read()).Token(), writes.Token())
+			})
 		})
 	}
 }
@@ -62,30 +63,31 @@ func TestReadersOfALostKeyAreAskedAbout(t *testing.T) {
 	redistest.Together(t)
 	for _, what := range []string{"inspect", "place lost"} {
 		t.Run(what, func(t *testing.T) {
-			s := redistest.NewProcess(t)
-			plain := s.Client(t)
-			l, err := rwlock.New(open(t, s), "a", rwlock.WithLease(5*time.Minute))
-			require.NoError(t, err)
-			reads := take(t, l.Read())
-			if what == "place lost" {
-				waits := later(t, l.Write())
-				waiting(t, l.Write(), 1)
-				defer func() { unlock(t, await(t, waits, long)) }()
-			}
-			require.NoError(t, plain.Do(t.Context(), plain.B().Eval().Script(lostToRedisson).Numkeys(0).Build()).Error())
-			if what == "inspect" {
-				_, err = l.Read().Inspect(t.Context())
+			redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+				plain := s.Client(t)
+				l, err := rwlock.New(open(t, s), "a", rwlock.WithLease(5*time.Minute))
 				require.NoError(t, err)
-				_, err = l.Read().TryLock(t.Context())
-				require.ErrorIs(t, err, latchkey.ErrNotAcquired)
-			}
-			select {
-			case <-reads.Context().Done():
-			case <-time.After(time.Minute):
-				require.FailNow(t, "they wait for their renewal")
-			}
-			require.ErrorIs(t, reads.Err(), latchkey.ErrLost)
-			require.NoError(t, plain.Do(t.Context(), plain.B().Del().Key("a").Build()).Error())
+				reads := take(t, l.Read())
+				if what == "place lost" {
+					waits := later(t, l.Write())
+					waiting(t, l.Write(), 1)
+					defer func() { unlock(t, await(t, waits, long)) }()
+				}
+				require.NoError(t, plain.Do(t.Context(), plain.B().Eval().Script(lostToRedisson).Numkeys(0).Build()).Error())
+				if what == "inspect" {
+					_, err = l.Read().Inspect(t.Context())
+					require.NoError(t, err)
+					_, err = l.Read().TryLock(t.Context())
+					require.ErrorIs(t, err, latchkey.ErrNotAcquired)
+				}
+				select {
+				case <-reads.Context().Done():
+				case <-time.After(time.Minute):
+					require.FailNow(t, "they wait for their renewal")
+				}
+				require.ErrorIs(t, reads.Err(), latchkey.ErrLost)
+				require.NoError(t, plain.Do(t.Context(), plain.B().Del().Key("a").Build()).Error())
+			})
 		})
 	}
 }

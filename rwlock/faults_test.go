@@ -430,27 +430,28 @@ func TestRedisRestartedUnderReaders(t *testing.T) {
 func TestRedisStoppedUnderReaders(t *testing.T) {
 	redistest.Together(t)
 	const length = 1500 * time.Millisecond
-	s := redistest.NewProcess(t)
-	l, other := newLock(t, open(t, s, latchkey.WithLease(length))), newLock(t, open(t, s))
-	h := take(t, l.Read())
-	s.Stop(t)
-	beside := take(t, l.Read())
-	require.True(t, beside.Held())
-	writer := later(t, other.Write())
-	for _, h := range []*latchkey.Hold{h, beside} {
-		<-h.Context().Done()
-		require.ErrorIs(t, context.Cause(h.Context()), latchkey.ErrLost)
-	}
-	limited, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
-	_, err := l.Read().Lock(limited)
-	require.ErrorIs(t, err, context.DeadlineExceeded)
-	_, err = l.Read().TryLock(t.Context())
-	require.ErrorIs(t, err, latchkey.ErrUnavailable)
-	s.Continue(t)
-	unlock(t, writer.Granted(t))
-	unlock(t, take(t, l.Read()))
-	clean(t, s.Client(t))
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		l, other := newLock(t, open(t, s, latchkey.WithLease(length))), newLock(t, open(t, s))
+		h := take(t, l.Read())
+		s.Stop(t)
+		beside := take(t, l.Read())
+		require.True(t, beside.Held())
+		writer := later(t, other.Write())
+		for _, h := range []*latchkey.Hold{h, beside} {
+			<-h.Context().Done()
+			require.ErrorIs(t, context.Cause(h.Context()), latchkey.ErrLost)
+		}
+		limited, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		_, err := l.Read().Lock(limited)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		_, err = l.Read().TryLock(t.Context())
+		require.ErrorIs(t, err, latchkey.ErrUnavailable)
+		s.Continue(t)
+		unlock(t, writer.Granted(t))
+		unlock(t, take(t, l.Read()))
+		clean(t, s.Client(t))
+	})
 }
 
 // The server stalls in the middle of every hand-off from readers to a writer and back.

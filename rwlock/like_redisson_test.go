@@ -32,15 +32,16 @@ func TestReentryKeepsTheLease(t *testing.T) {
 
 // A hold that was downgraded is renewed as one that read from the beginning.
 func TestDowngradedIsRenewed(t *testing.T) {
-	s := redistest.New(t)
-	h := take(t, newLock(t, open(t, s), rwlock.WithLease(300*time.Millisecond)).Write())
-	require.NoError(t, h.Downgrade(t.Context()))
-	began := time.Now()
-	require.Never(t, func() bool { return !h.Held() }, time.Second, 10*time.Millisecond)
-	require.Greater(t, time.Since(began), 900*time.Millisecond, "three leases")
-	plain := s.Client(t)
-	there, err := plain.Do(t.Context(), plain.B().Exists().Key("a").Build()).AsInt64()
-	require.NoError(t, err)
-	require.EqualValues(t, 1, there)
-	unlock(t, h)
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		h := take(t, newLock(t, open(t, s), rwlock.WithLease(300*time.Millisecond)).Write())
+		require.NoError(t, h.Downgrade(t.Context()))
+		began := time.Now()
+		require.Never(t, func() bool { return !h.Held() }, time.Second, 10*time.Millisecond)
+		require.Greater(t, time.Since(began), 900*time.Millisecond, "three leases")
+		plain := s.Client(t)
+		there, err := plain.Do(t.Context(), plain.B().Exists().Key("a").Build()).AsInt64()
+		require.NoError(t, err)
+		require.EqualValues(t, 1, there)
+		unlock(t, h)
+	})
 }

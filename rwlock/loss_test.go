@@ -27,32 +27,33 @@ func await(t testing.TB, a *attempt, d time.Duration) *latchkey.Hold {
 // Rule 28.
 func TestDeadWriterAheadOfReaders(t *testing.T) {
 	redistest.Together(t)
-	s := redistest.NewProcess(t)
-	reads, other := newLock(t, open(t, s)), newLock(t, open(t, s))
-	p := redistest.NewProxy(t, s)
-	dead, err := latchkey.New(p.Option())
-	require.NoError(t, err)
-	t.Cleanup(dead.Close)
-	held := take(t, reads.Read())
-	ctx, cancel := context.WithCancel(t.Context())
-	over := make(chan error, 1)
-	writes := newLock(t, dead).Write()
-	go func() {
-		_, err := writes.Lock(ctx)
-		over <- err
-	}()
-	waiting(t, reads.Read(), 1)
-	next := later(t, other.Read())
-	waiting(t, reads.Read(), 2)
-	p.Judge(func(string) redistest.Verdict { return redistest.LoseRequest }) // nothing of it reaches Redis any more
-	p.KillAll()
-	h := await(t, next, 5*time.Second)
-	require.True(t, held.Held(), "others read all the while")
-	unlock(t, h)
-	cancel()
-	require.Error(t, <-over)
-	p.Judge(nil)
-	unlock(t, held)
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		reads, other := newLock(t, open(t, s)), newLock(t, open(t, s))
+		p := redistest.NewProxy(t, s)
+		dead, err := latchkey.New(p.Option())
+		require.NoError(t, err)
+		t.Cleanup(dead.Close)
+		held := take(t, reads.Read())
+		ctx, cancel := context.WithCancel(t.Context())
+		over := make(chan error, 1)
+		writes := newLock(t, dead).Write()
+		go func() {
+			_, err := writes.Lock(ctx)
+			over <- err
+		}()
+		waiting(t, reads.Read(), 1)
+		next := later(t, other.Read())
+		waiting(t, reads.Read(), 2)
+		p.Judge(func(string) redistest.Verdict { return redistest.LoseRequest }) // nothing of it reaches Redis any more
+		p.KillAll()
+		h := await(t, next, 5*time.Second)
+		require.True(t, held.Held(), "others read all the while")
+		unlock(t, h)
+		cancel()
+		require.Error(t, <-over)
+		p.Judge(nil)
+		unlock(t, held)
+	})
 }
 
 // A hold whose downgrade got no answer may read by now. It is not handed to the next writer of its process,

@@ -79,15 +79,16 @@ func TestHalves(t *testing.T) {
 // A hold that ends at a time of its own ends by then in Redis, too, when it is downgraded.
 func TestDowngradeKeepsTheEnd(t *testing.T) {
 	redistest.Together(t)
-	s := redistest.New(t)
-	plain := s.Client(t)
-	h := take(t, newLock(t, open(t, s), rwlock.WithFixedLease(3*time.Second)).Write())
-	require.Eventually(t, func() bool { return h.Remaining() < 2*time.Second }, long, time.Millisecond)
-	require.NoError(t, h.Downgrade(t.Context()))
-	left, err := plain.Do(t.Context(), plain.B().Pttl().Key("a").Build()).AsInt64()
-	require.NoError(t, err)
-	require.Less(t, left, int64(2100))
-	unlock(t, h)
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		plain := s.Client(t)
+		h := take(t, newLock(t, open(t, s), rwlock.WithFixedLease(3*time.Second)).Write())
+		require.Eventually(t, func() bool { return h.Remaining() < 2*time.Second }, long, time.Millisecond)
+		require.NoError(t, h.Downgrade(t.Context()))
+		left, err := plain.Do(t.Context(), plain.B().Pttl().Key("a").Build()).AsInt64()
+		require.NoError(t, err)
+		require.Less(t, left, int64(2100))
+		unlock(t, h)
+	})
 }
 
 // Whoever reads in a process that still believes to write ends that belief.

@@ -16,24 +16,25 @@ import (
 func TestFirstOfAProcessIsNotItsOldest(t *testing.T) {
 	redistest.Together(t)
 	t.Run("its reply came later", func(t *testing.T) {
-		s := redistest.New(t)
-		reply := make(chan struct{})
-		c := open(t, s.Option(), latchkey.WithObserver(latchkey.Observer{Queued: func(e latchkey.Event) {
-			if e.Permits == 4 {
-				<-reply
-			}
-		}}))
-		sem := newSemaphore(t, c)
-		require.NoError(t, sem.SetPermits(t.Context(), 4))
-		held := acquire(t, sem, 2)
-		tooMany := acquireLater(t, sem, 4, 0)
-		next := acquireLater(t, sem, 1, 1)
-		close(reply)
-		require.NoError(t, sem.SetPermits(t.Context(), 2))
-		require.ErrorIs(t, tooMany.Outcome(t), semaphore.ErrCapacity)
-		next.Waits(t)
-		require.NoError(t, held.ReleaseN(t.Context(), 1))
-		require.NoError(t, next.Granted(t).Release(t.Context()))
+		redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+			reply := make(chan struct{})
+			c := open(t, s.Option(), latchkey.WithObserver(latchkey.Observer{Queued: func(e latchkey.Event) {
+				if e.Permits == 4 {
+					<-reply
+				}
+			}}))
+			sem := newSemaphore(t, c)
+			require.NoError(t, sem.SetPermits(t.Context(), 4))
+			held := acquire(t, sem, 2)
+			tooMany := acquireLater(t, sem, 4, 0)
+			next := acquireLater(t, sem, 1, 1)
+			close(reply)
+			require.NoError(t, sem.SetPermits(t.Context(), 2))
+			require.ErrorIs(t, tooMany.Outcome(t), semaphore.ErrCapacity)
+			next.Waits(t)
+			require.NoError(t, held.ReleaseN(t.Context(), 1))
+			require.NoError(t, next.Granted(t).Release(t.Context()))
+		})
 	})
 	t.Run("the oldest waits aside", func(t *testing.T) {
 		s := redistest.New(t)

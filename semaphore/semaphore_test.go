@@ -590,28 +590,29 @@ func TestBadInput(t *testing.T) {
 // too many of them.
 func TestWaitingAside(t *testing.T) {
 	redistest.Together(t)
-	s := redistest.New(t)
-	sem := newSemaphore(t, open(t, s.Option()), semaphore.WithCapacity(2))
-	patient := newSemaphore(t, open(t, s.Option()), semaphore.WithWaitForCapacity())
-	numbers(t, sem, 2, 0)
-	var aside []*attempt
-	for n := range 100 {
-		aside = append(aside, acquireLater(t, patient, 3, n))
-	}
-	_, err := patient.Acquire(t.Context(), 3)
-	require.ErrorIs(t, err, latchkey.ErrTooManyWaiters)
-	for range 10 {
-		require.NoError(t, acquire(t, sem, 2).Release(t.Context()))
-	}
-	one := acquire(t, sem, 1)
-	next := acquireLater(t, sem, 2, 100)
-	require.NoError(t, one.Release(t.Context()))
-	require.NoError(t, next.Granted(t).Release(t.Context()))
-	require.NoError(t, sem.SetPermits(t.Context(), 300))
-	for _, a := range aside {
-		require.NoError(t, a.Granted(t).Release(t.Context()))
-	}
-	numbers(t, sem, 300, 0)
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		sem := newSemaphore(t, open(t, s.Option()), semaphore.WithCapacity(2))
+		patient := newSemaphore(t, open(t, s.Option()), semaphore.WithWaitForCapacity())
+		numbers(t, sem, 2, 0)
+		var aside []*attempt
+		for n := range 100 {
+			aside = append(aside, acquireLater(t, patient, 3, n))
+		}
+		_, err := patient.Acquire(t.Context(), 3)
+		require.ErrorIs(t, err, latchkey.ErrTooManyWaiters)
+		for range 10 {
+			require.NoError(t, acquire(t, sem, 2).Release(t.Context()))
+		}
+		one := acquire(t, sem, 1)
+		next := acquireLater(t, sem, 2, 100)
+		require.NoError(t, one.Release(t.Context()))
+		require.NoError(t, next.Granted(t).Release(t.Context()))
+		require.NoError(t, sem.SetPermits(t.Context(), 300))
+		for _, a := range aside {
+			require.NoError(t, a.Granted(t).Release(t.Context()))
+		}
+		numbers(t, sem, 300, 0)
+	})
 }
 
 // A semaphore whose capacity is said is there for whoever asks, also when it was deleted, and what is set
@@ -650,29 +651,30 @@ func TestSaidAndSet(t *testing.T) {
 
 // Many permits are held, renewed and released without any of them being forgotten.
 func TestHeavyRequests(t *testing.T) {
-	s := redistest.New(t)
-	const holds, each = 40, semaphore.MaxPermits
-	sem := newSemaphore(t, open(t, s.Option(), latchkey.WithLease(2*time.Second)), semaphore.WithCapacity(holds*each))
-	var all []*semaphore.Permits
-	for range holds {
-		all = append(all, acquire(t, sem, each))
-	}
-	for end := time.Now().Add(2500 * time.Millisecond); time.Now().Before(end); <-time.After(50 * time.Millisecond) {
-		for _, p := range all {
-			require.NoError(t, p.Err())
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		const holds, each = 40, semaphore.MaxPermits
+		sem := newSemaphore(t, open(t, s.Option(), latchkey.WithLease(2*time.Second)), semaphore.WithCapacity(holds*each))
+		var all []*semaphore.Permits
+		for range holds {
+			all = append(all, acquire(t, sem, each))
 		}
-	}
-	var wg sync.WaitGroup
-	for _, p := range all {
-		wg.Go(func() {
-			if err := p.Release(t.Context()); err != nil {
-				t.Error(err)
+		for end := time.Now().Add(2500 * time.Millisecond); time.Now().Before(end); <-time.After(50 * time.Millisecond) {
+			for _, p := range all {
+				require.NoError(t, p.Err())
 			}
-		})
-	}
-	wg.Wait()
-	numbers(t, sem, holds*each, 0)
-	clean(t, s.Client(t), "a", fmt.Sprint(holds*each))
+		}
+		var wg sync.WaitGroup
+		for _, p := range all {
+			wg.Go(func() {
+				if err := p.Release(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		numbers(t, sem, holds*each, 0)
+		clean(t, s.Client(t), "a", fmt.Sprint(holds*each))
+	})
 }
 
 // Releases of parts and of all, at once, give each permit back once.

@@ -138,20 +138,21 @@ func TestReplyOfAnAttemptIsLost(t *testing.T) {
 // Rule 33.
 func TestCopyOfAnAttemptArrives(t *testing.T) {
 	redistest.Together(t)
-	s := redistest.NewProcess(t)
-	p := redistest.NewProxy(t, s)
-	h := take(t, newLock(t, open(t, s.Option())))
-	slow := spinlock.WithBackoff(2*time.Second, 2*time.Second)
-	l := newLock(t, open(t, p.Option()), slow, spinlock.WithLease(time.Hour)) // Open sends scripts of its own
-	n := judged(p, redistest.Keep, 0, func() {})
-	a := later(t, l)
-	require.Eventually(t, func() bool { return n.Load() == 2 }, long, time.Millisecond, "it asked again")
-	unlock(t, h)
-	p.Deliver()
-	state, err := newLock(t, open(t, s.Option())).Inspect(t.Context())
-	require.NoError(t, err)
-	require.Greater(t, state.Token, h.Token())
-	takenOnce(t, s, h, a.Granted(t))
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		p := redistest.NewProxy(t, s)
+		h := take(t, newLock(t, open(t, s.Option())))
+		slow := spinlock.WithBackoff(2*time.Second, 2*time.Second)
+		l := newLock(t, open(t, p.Option()), slow, spinlock.WithLease(time.Hour)) // Open sends scripts of its own
+		n := judged(p, redistest.Keep, 0, func() {})
+		a := later(t, l)
+		require.Eventually(t, func() bool { return n.Load() == 2 }, long, time.Millisecond, "it asked again")
+		unlock(t, h)
+		p.Deliver()
+		state, err := newLock(t, open(t, s.Option())).Inspect(t.Context())
+		require.NoError(t, err)
+		require.Greater(t, state.Token, h.Token())
+		takenOnce(t, s, h, a.Granted(t))
+	})
 }
 
 // takenOnce checks that a hold is the only one that followed another, and ends it.

@@ -58,18 +58,19 @@ func TestLongestHolds(t *testing.T) {
 		"max hold": spinlock.WithMaxHold(longest), "fixed lease": spinlock.WithFixedLease(longest),
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := redistest.New(t)
-			h := take(t, newLock(t, open(t, s.Option()), option, spinlock.WithBackoff(time.Millisecond, 10*time.Millisecond)))
-			acquired := time.Now()
-			next := later(t, newLock(t, open(t, s.Option())))
-			<-h.Context().Done()
-			require.ErrorIs(t, context.Cause(h.Context()), latchkey.ErrLost)
-			got := next.Granted(t)
-			require.Less(t, next.At.Sub(acquired), longest+soon)
-			require.ErrorIs(t, h.Unlock(t.Context()), latchkey.ErrLost)
-			require.True(t, got.Held())
-			unlock(t, got)
-			free(t, s)
+			redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+				h := take(t, newLock(t, open(t, s.Option()), option, spinlock.WithBackoff(time.Millisecond, 10*time.Millisecond)))
+				acquired := time.Now()
+				next := later(t, newLock(t, open(t, s.Option())))
+				<-h.Context().Done()
+				require.ErrorIs(t, context.Cause(h.Context()), latchkey.ErrLost)
+				got := next.Granted(t)
+				require.Less(t, next.At.Sub(acquired), longest+soon)
+				require.ErrorIs(t, h.Unlock(t.Context()), latchkey.ErrLost)
+				require.True(t, got.Held())
+				unlock(t, got)
+				free(t, s)
+			})
 		})
 	}
 }

@@ -35,39 +35,41 @@ func openLazily(t testing.TB, option rueidis.ClientOption, set ...func(*session.
 // A service may start before its Redis.
 func TestLazyConnect(t *testing.T) {
 	redistest.Together(t)
-	s := redistest.NewProcess(t)
-	s.Kill()
-	c, err := openLazily(t, s.Option())
-	require.NoError(t, err)
-	l := newLock(t, c, "a", true)
-	_, err = l.TryLock(t.Context())
-	require.ErrorIs(t, err, fail.ErrUnavailable)
-	waiter := lockLater(t, l)
-	s.Start(t)
-	require.NoError(t, waiter.Granted(t).Unlock(t.Context()))
-	require.NoError(t, c.Check(t.Context()))
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		s.Kill()
+		c, err := openLazily(t, s.Option())
+		require.NoError(t, err)
+		l := newLock(t, c, "a", true)
+		_, err = l.TryLock(t.Context())
+		require.ErrorIs(t, err, fail.ErrUnavailable)
+		waiter := lockLater(t, l)
+		s.Start(t)
+		require.NoError(t, waiter.Granted(t).Unlock(t.Context()))
+		require.NoError(t, c.Check(t.Context()))
 
-	s.Kill()
-	early, err := openLazily(t, s.Option())
-	require.NoError(t, err)
-	waiter = lockLater(t, newLock(t, early, "a", true))
-	closeNow(early) // before it has ever connected
-	<-waiter.Ended
-	require.ErrorIs(t, waiter.Err, fail.ErrClosed)
+		s.Kill()
+		early, err := openLazily(t, s.Option())
+		require.NoError(t, err)
+		waiter = lockLater(t, newLock(t, early, "a", true))
+		closeNow(early) // before it has ever connected
+		<-waiter.Ended
+		require.ErrorIs(t, waiter.Err, fail.ErrClosed)
+	})
 }
 
 func TestLazyConnectWithSentinel(t *testing.T) {
 	redistest.Together(t)
-	s := redistest.NewProcess(t)
-	option := s.Option()
-	option.Sentinel.MasterSet = "none" // s is no sentinel: there is nothing to connect to
-	c, err := openLazily(t, option)
-	require.NoError(t, err)
-	_, err = newLock(t, c, "a", true).TryLock(t.Context())
-	require.ErrorIs(t, err, fail.ErrUnavailable)
-	closeNow(c)
-	_, err = newLock(t, c, "a", true).TryLock(t.Context())
-	require.ErrorIs(t, err, fail.ErrClosed)
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		option := s.Option()
+		option.Sentinel.MasterSet = "none" // s is no sentinel: there is nothing to connect to
+		c, err := openLazily(t, option)
+		require.NoError(t, err)
+		_, err = newLock(t, c, "a", true).TryLock(t.Context())
+		require.ErrorIs(t, err, fail.ErrUnavailable)
+		closeNow(c)
+		_, err = newLock(t, c, "a", true).TryLock(t.Context())
+		require.ErrorIs(t, err, fail.ErrClosed)
+	})
 }
 
 // Neither the caller nor Close waits for a server that does not answer.

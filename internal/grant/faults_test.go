@@ -205,15 +205,16 @@ func TestCancellationAtEveryAwait(t *testing.T) {
 		})
 	}
 	t.Run("its turn in the process", func(t *testing.T) {
-		s := redistest.New(t)
-		l := newLock(t, open(t, s.Option()), "a", true)
-		held := mustLock(t, l)
-		next := lockLater(t, l)
-		_, err := l.TryLockFor(t.Context(), 50*time.Millisecond)
-		require.ErrorIs(t, err, fail.ErrNotAcquired)
-		require.NoError(t, held.Unlock(t.Context()))
-		require.NoError(t, next.Granted(t).Unlock(t.Context()))
-		clean(t, s.Client(t))
+		redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+			l := newLock(t, open(t, s.Option()), "a", true)
+			held := mustLock(t, l)
+			next := lockLater(t, l)
+			_, err := l.TryLockFor(t.Context(), 50*time.Millisecond)
+			require.ErrorIs(t, err, fail.ErrNotAcquired)
+			require.NoError(t, held.Unlock(t.Context()))
+			require.NoError(t, next.Granted(t).Unlock(t.Context()))
+			clean(t, s.Client(t))
+		})
 	})
 	t.Run("the reply of the release", func(t *testing.T) {
 		eachThrough(t, func(t *testing.T, s *redistest.Server, p *redistest.Proxy, delegate bool) {
@@ -285,39 +286,40 @@ func TestRedisStopped(t *testing.T) {
 	redistest.Together(t)
 	for kind, delegate := range kinds {
 		t.Run(kind, func(t *testing.T) {
-			s := redistest.NewProcess(t)
-			p := redistest.NewProxy(t, s)
-			const length = 1500 * time.Millisecond
-			c := open(t, p.Option(), lease(length))
-			var renewed atomic.Int64
-			p.Judge(func(request string) redistest.Verdict {
-				if redistest.IsRenewal(request) {
-					renewed.Store(time.Now().UnixNano())
-				}
-				return redistest.Pass
+			redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+				p := redistest.NewProxy(t, s)
+				const length = 1500 * time.Millisecond
+				c := open(t, p.Option(), lease(length))
+				var renewed atomic.Int64
+				p.Judge(func(request string) redistest.Verdict {
+					if redistest.IsRenewal(request) {
+						renewed.Store(time.Now().UnixNano())
+					}
+					return redistest.Pass
+				})
+				h := mustLock(t, newLock(t, c, "a", delegate))
+				require.Eventually(t, func() bool { return renewed.Load() != 0 }, long, time.Millisecond)
+				require.Eventually(t, func() bool { return h.Remaining() > length-50*time.Millisecond }, long, 100*time.Microsecond)
+				last := time.Unix(0, renewed.Load())
+				s.Stop(t)
+				next := lockLater(t, newLock(t, c, "a", delegate))
+				<-h.Context().Done()
+				took(t, last, length)
+				require.ErrorIs(t, context.Cause(h.Context()), fail.ErrLost)
+				limited, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+				defer cancel()
+				_, err := newLock(t, c, "b", delegate).Lock(limited)
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				require.ErrorIs(t, err, fail.ErrUnavailable)
+				began := time.Now()
+				_, err = newLock(t, c, "b", delegate).TryLock(t.Context())
+				require.ErrorIs(t, err, fail.ErrUnavailable)
+				took(t, began, session.DefaultCommandTimeout)
+				s.Continue(t)
+				got := next.Granted(t)
+				require.NoError(t, got.Unlock(t.Context()))
+				clean(t, s.Client(t))
 			})
-			h := mustLock(t, newLock(t, c, "a", delegate))
-			require.Eventually(t, func() bool { return renewed.Load() != 0 }, long, time.Millisecond)
-			require.Eventually(t, func() bool { return h.Remaining() > length-50*time.Millisecond }, long, 100*time.Microsecond)
-			last := time.Unix(0, renewed.Load())
-			s.Stop(t)
-			next := lockLater(t, newLock(t, c, "a", delegate))
-			<-h.Context().Done()
-			took(t, last, length)
-			require.ErrorIs(t, context.Cause(h.Context()), fail.ErrLost)
-			limited, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-			defer cancel()
-			_, err := newLock(t, c, "b", delegate).Lock(limited)
-			require.ErrorIs(t, err, context.DeadlineExceeded)
-			require.ErrorIs(t, err, fail.ErrUnavailable)
-			began := time.Now()
-			_, err = newLock(t, c, "b", delegate).TryLock(t.Context())
-			require.ErrorIs(t, err, fail.ErrUnavailable)
-			took(t, began, session.DefaultCommandTimeout)
-			s.Continue(t)
-			got := next.Granted(t)
-			require.NoError(t, got.Unlock(t.Context()))
-			clean(t, s.Client(t))
 		})
 	}
 }
@@ -432,20 +434,21 @@ func TestScriptFlush(t *testing.T) {
 	for kind, delegate := range kinds {
 		t.Run(kind, func(t *testing.T) {
 			const length = 900 * time.Millisecond // longer than a stall of the machine
-			s := redistest.NewProcess(t)
-			plain := s.Client(t)
-			a, b := newLock(t, open(t, s.Option(), lease(length)), "a", delegate), newLock(t, open(t, s.Option()), "a", delegate)
-			for range 3 {
-				do(t, plain, "SCRIPT", "FLUSH")
-				h := mustLock(t, a)
-				next := lockLater(t, b)
-				queued(t, a, 1)
-				do(t, plain, "SCRIPT", "FLUSH")
-				require.Never(t, func() bool { return !h.Held() }, length, 20*time.Millisecond)
-				require.NoError(t, h.Unlock(t.Context()))
-				require.NoError(t, next.Granted(t).Unlock(t.Context()))
-			}
-			clean(t, plain)
+			redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+				plain := s.Client(t)
+				a, b := newLock(t, open(t, s.Option(), lease(length)), "a", delegate), newLock(t, open(t, s.Option()), "a", delegate)
+				for range 3 {
+					do(t, plain, "SCRIPT", "FLUSH")
+					h := mustLock(t, a)
+					next := lockLater(t, b)
+					queued(t, a, 1)
+					do(t, plain, "SCRIPT", "FLUSH")
+					require.Never(t, func() bool { return !h.Held() }, length, 20*time.Millisecond)
+					require.NoError(t, h.Unlock(t.Context()))
+					require.NoError(t, next.Granted(t).Unlock(t.Context()))
+				}
+				clean(t, plain)
+			})
 		})
 	}
 }

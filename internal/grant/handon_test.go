@@ -126,37 +126,38 @@ func TestOthersGetTheirTurn(t *testing.T) {
 		most time.Duration
 	}{"want is heard": {false, 5 * span}, "want is lost": {true, 10 * span}} {
 		t.Run(name, func(t *testing.T) {
-			s := redistest.New(t)
-			p := redistest.NewProxy(t, s)
-			subscriptions, err := rueidis.NewClient(p.Option())
-			require.NoError(t, err)
-			defer subscriptions.Close()
-			sharing, err := core.Wrap(s.Client(t), subscriptions, session.DefaultOptions())
-			require.NoError(t, err)
-			defer closeNow(sharing)
-			require.NoError(t, sharing.Check(t.Context()))
-			other := newLock(t, open(t, s.Option()), "a", true)
-			c := crowd{stay: time.Millisecond} // so that neither the holds of the budget are used up nor the tokens: that takes 5 s
-			c.run(t, newLock(t, sharing, "a", true, grant.WithBudget(grant.MaxBudgetHolds, span)), 4)
-			c.more(t, 20)
-			p.Silence(test.deaf)
-			longest := time.Duration(0)
-			for range 5 {
-				began := time.Now()
-				h := mustLock(t, other)
-				longest = max(longest, time.Since(began))
-				c.enter(t, h)
-				require.NoError(t, h.Unlock(t.Context()))
-				if test.deaf {
-					break // granted by a message that it does not hear, it has to ask
+			redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+				p := redistest.NewProxy(t, s)
+				subscriptions, err := rueidis.NewClient(p.Option())
+				require.NoError(t, err)
+				defer subscriptions.Close()
+				sharing, err := core.Wrap(s.Client(t), subscriptions, session.DefaultOptions())
+				require.NoError(t, err)
+				defer closeNow(sharing)
+				require.NoError(t, sharing.Check(t.Context()))
+				other := newLock(t, open(t, s.Option()), "a", true)
+				c := crowd{stay: time.Millisecond} // so that neither the holds of the budget are used up nor the tokens: that takes 5 s
+				c.run(t, newLock(t, sharing, "a", true, grant.WithBudget(grant.MaxBudgetHolds, span)), 4)
+				c.more(t, 20)
+				p.Silence(test.deaf)
+				longest := time.Duration(0)
+				for range 5 {
+					began := time.Now()
+					h := mustLock(t, other)
+					longest = max(longest, time.Since(began))
+					c.enter(t, h)
+					require.NoError(t, h.Unlock(t.Context()))
+					if test.deaf {
+						break // granted by a message that it does not hear, it has to ask
+					}
+					c.more(t, 10)
 				}
-				c.more(t, 10)
-			}
-			t.Logf("longest wait of the other process: %v", longest)
-			require.Less(t, longest, test.most)
-			p.Silence(false)
-			c.end()
-			clean(t, s.Client(t))
+				t.Logf("longest wait of the other process: %v", longest)
+				require.Less(t, longest, test.most)
+				p.Silence(false)
+				c.end()
+				clean(t, s.Client(t))
+			})
 		})
 	}
 }
@@ -166,41 +167,42 @@ func TestOthersGetTheirTurn(t *testing.T) {
 func TestSpansAreKept(t *testing.T) {
 	redistest.Together(t)
 	const span = 40 * time.Millisecond
-	s := redistest.New(t)
-	var mu sync.Mutex
-	owner, since, streaks := -1, time.Now(), []time.Duration(nil)
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	var wg sync.WaitGroup
-	for me := range 2 {
-		l := newLock(t, open(t, s.Option()), "a", true, grant.WithBudget(grant.MaxBudgetHolds, span))
-		for range 4 {
-			wg.Go(func() {
-				for {
-					h, err := l.Lock(ctx)
-					if err != nil {
-						return
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		var mu sync.Mutex
+		owner, since, streaks := -1, time.Now(), []time.Duration(nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var wg sync.WaitGroup
+		for me := range 2 {
+			l := newLock(t, open(t, s.Option()), "a", true, grant.WithBudget(grant.MaxBudgetHolds, span))
+			for range 4 {
+				wg.Go(func() {
+					for {
+						h, err := l.Lock(ctx)
+						if err != nil {
+							return
+						}
+						mu.Lock()
+						if owner != me {
+							streaks = append(streaks, time.Since(since))
+							owner, since = me, time.Now()
+						}
+						if len(streaks) == 20 {
+							cancel()
+						}
+						mu.Unlock()
+						<-time.After(time.Millisecond) // the section
+						if err := h.Unlock(context.Background()); err != nil {
+							t.Error(err)
+						}
 					}
-					mu.Lock()
-					if owner != me {
-						streaks = append(streaks, time.Since(since))
-						owner, since = me, time.Now()
-					}
-					if len(streaks) == 20 {
-						cancel()
-					}
-					mu.Unlock()
-					<-time.After(time.Millisecond) // the section
-					if err := h.Unlock(context.Background()); err != nil {
-						t.Error(err)
-					}
-				}
-			})
+				})
+			}
 		}
-	}
-	wg.Wait()
-	slices.Sort(streaks)
-	require.Less(t, streaks[len(streaks)/2], 2*span, "%v", streaks)
+		wg.Wait()
+		slices.Sort(streaks)
+		require.Less(t, streaks[len(streaks)/2], 2*span, "%v", streaks)
+	})
 }
 
 // However a message, a reply or a copy of an offer goes astray, nobody is inside together with somebody else,
@@ -213,27 +215,28 @@ func TestOfferGoesAstray(t *testing.T) {
 	} {
 		for kind, elsewhere := range map[string]int{"kept": 0, "passed": 2} {
 			t.Run(name+"/"+kind, func(t *testing.T) {
-				s := redistest.New(t)
-				p := redistest.NewProxy(t, s)
-				var c crowd
-				c.run(t, newLock(t, open(t, p.Option()), "a", true), 4)
-				if elsewhere > 0 {
-					c.run(t, newLock(t, open(t, s.Option()), "a", true), elsewhere)
-				}
-				for range 5 {
-					c.more(t, 100)
-					judge, n := redistest.Once(verdict, isOffer)
-					p.Judge(judge)
-					require.Eventually(t, func() bool { return n.Load() == 1 }, long, time.Millisecond)
-					if verdict == redistest.Keep {
-						c.more(t, 1000) // long after its repetition was answered
+				redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+					p := redistest.NewProxy(t, s)
+					var c crowd
+					c.run(t, newLock(t, open(t, p.Option()), "a", true), 4)
+					if elsewhere > 0 {
+						c.run(t, newLock(t, open(t, s.Option()), "a", true), elsewhere)
 					}
-					p.Deliver()
-					c.more(t, 100)
-				}
-				c.end()
-				require.Zero(t, c.lost.Load())
-				clean(t, s.Client(t))
+					for range 5 {
+						c.more(t, 100)
+						judge, n := redistest.Once(verdict, isOffer)
+						p.Judge(judge)
+						require.Eventually(t, func() bool { return n.Load() == 1 }, long, time.Millisecond)
+						if verdict == redistest.Keep {
+							c.more(t, 1000) // long after its repetition was answered
+						}
+						p.Deliver()
+						c.more(t, 100)
+					}
+					c.end()
+					require.Zero(t, c.lost.Load())
+					clean(t, s.Client(t))
+				})
 			})
 		}
 	}
@@ -508,35 +511,36 @@ func TestLateCopyOfInheritedAcquire(t *testing.T) {
 // client goes.
 func TestCloseAfterUnlock(t *testing.T) {
 	redistest.Together(t)
-	s := redistest.New(t)
-	plain := s.Client(t)
-	for range redistest.Rounds(400, 2000) {
-		c, err := core.Open(s.Option(), session.DefaultOptions())
-		require.NoError(t, err)
-		l := newLock(t, c, "a", true)
-		ctx, cancel := context.WithCancel(t.Context())
-		h, err := l.Lock(ctx)
-		require.NoError(t, err)
-		var wg sync.WaitGroup
-		wg.Go(func() {
-			if h, err := l.Lock(ctx); err == nil {
-				_ = h.Unlock(ctx) // it may be closed
-			}
-		})
-		inLine(t, l, 1)
-		wg.Go(func() {
-			<-ctx.Done()
-			if err := h.Unlock(context.Background()); err != nil {
-				t.Error(err)
-			}
-		})
-		cancel()
-		wg.Wait()
-		closeNow(c)
-		n, err := do(t, plain, "EXISTS", "a").AsInt64()
-		require.NoError(t, err)
-		require.Zero(t, n)
-	}
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		plain := s.Client(t)
+		for range redistest.Rounds(400, 2000) {
+			c, err := core.Open(s.Option(), session.DefaultOptions())
+			require.NoError(t, err)
+			l := newLock(t, c, "a", true)
+			ctx, cancel := context.WithCancel(t.Context())
+			h, err := l.Lock(ctx)
+			require.NoError(t, err)
+			var wg sync.WaitGroup
+			wg.Go(func() {
+				if h, err := l.Lock(ctx); err == nil {
+					_ = h.Unlock(ctx) // it may be closed
+				}
+			})
+			inLine(t, l, 1)
+			wg.Go(func() {
+				<-ctx.Done()
+				if err := h.Unlock(context.Background()); err != nil {
+					t.Error(err)
+				}
+			})
+			cancel()
+			wg.Wait()
+			closeNow(c)
+			n, err := do(t, plain, "EXISTS", "a").AsInt64()
+			require.NoError(t, err)
+			require.Zero(t, n)
+		}
+	})
 }
 
 // A process unlocks and closes its client while another of its goroutines waits, and the lock is passed to
@@ -580,38 +584,40 @@ func TestCloseAsTheLockIsPassedOn(t *testing.T) {
 func TestCloseBesideUnlock(t *testing.T) {
 	redistest.Together(t)
 	lingeringOrNot(t, nil, true, func(t *testing.T, set ...grant.Option) {
-		s := redistest.New(t)
-		plain := s.Client(t)
-		for range redistest.Rounds(500, 5000) {
-			c, err := core.Open(s.Option(), session.DefaultOptions())
-			require.NoError(t, err)
-			h := mustLock(t, newLock(t, c, "a", true, set...))
-			var wg sync.WaitGroup
-			wg.Go(func() { closeNow(c) })
-			require.NoError(t, h.Unlock(t.Context()))
-			wg.Wait()
-			n, err := do(t, plain, "EXISTS", "a").AsInt64()
-			require.NoError(t, err)
-			require.Zero(t, n)
-		}
+		redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+			plain := s.Client(t)
+			for range redistest.Rounds(500, 5000) {
+				c, err := core.Open(s.Option(), session.DefaultOptions())
+				require.NoError(t, err)
+				h := mustLock(t, newLock(t, c, "a", true, set...))
+				var wg sync.WaitGroup
+				wg.Go(func() { closeNow(c) })
+				require.NoError(t, h.Unlock(t.Context()))
+				wg.Wait()
+				n, err := do(t, plain, "EXISTS", "a").AsInt64()
+				require.NoError(t, err)
+				require.Zero(t, n)
+			}
+		})
 	})
 }
 
 // However the loss falls between two holds, the line goes on.
 func TestForcedWhileHandedOn(t *testing.T) {
 	lingeringOrNot(t, nil, true, func(t *testing.T, set ...grant.Option) {
-		s := redistest.New(t)
-		l := newLock(t, open(t, s.Option()), "a", true, set...)
-		c := crowd{forced: true}
-		c.run(t, l, 8)
-		for range redistest.Rounds(100, 2000) {
-			_, err := l.ForceUnlock(t.Context())
-			require.NoError(t, err)
-			c.more(t, 50)
-		}
-		c.end()
-		require.Positive(t, c.lost.Load())
-		clean(t, s.Client(t))
+		redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+			l := newLock(t, open(t, s.Option()), "a", true, set...)
+			c := crowd{forced: true}
+			c.run(t, l, 8)
+			for range redistest.Rounds(100, 2000) {
+				_, err := l.ForceUnlock(t.Context())
+				require.NoError(t, err)
+				c.more(t, 50)
+			}
+			c.end()
+			require.Positive(t, c.lost.Load())
+			clean(t, s.Client(t))
+		})
 	})
 }
 

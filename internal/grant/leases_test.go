@@ -217,25 +217,26 @@ func (c *scene) run() error {
 // Rule 7.
 func TestLeasesEndForWhoeverIsNext(t *testing.T) {
 	redistest.Together(t)
-	s := redistest.NewProcess(t)
-	seed := redistest.Seed(t)
-	t.Logf("LATCHKEY_SEED=%d", seed)
-	kinds := []string{"rlock", "fairlock", "semaphore"}
-	var g errgroup.Group
-	g.SetLimit(16)
-	var late atomic.Int64
-	scenes := redistest.Rounds(160, 1000)
-	for i := range scenes {
-		g.Go(func() error {
-			return play(&scene{
-				t: t, s: s, late: &late, name: fmt.Sprintf("scene:%d", i), kind: kinds[i%3], granted: make(chan *actor, 100),
-				random: rand.New(rand.NewPCG(seed, uint64(i))),
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		seed := redistest.Seed(t)
+		t.Logf("LATCHKEY_SEED=%d", seed)
+		kinds := []string{"rlock", "fairlock", "semaphore"}
+		var g errgroup.Group
+		g.SetLimit(16)
+		var late atomic.Int64
+		scenes := redistest.Rounds(160, 1000)
+		for i := range scenes {
+			g.Go(func() error {
+				return play(&scene{
+					t: t, s: s, late: &late, name: fmt.Sprintf("scene:%d", i), kind: kinds[i%3], granted: make(chan *actor, 100),
+					random: rand.New(rand.NewPCG(seed, uint64(i))),
+				})
 			})
-		})
-	}
-	require.NoError(t, g.Wait())
-	t.Logf("%d scenes, %d grants were late", scenes, late.Load())
-	require.Less(t, late.Load(), scenes/4, "grants that were late")
+		}
+		require.NoError(t, g.Wait())
+		t.Logf("%d scenes, %d grants were late", scenes, late.Load())
+		require.Less(t, late.Load(), scenes/4, "grants that were late")
+	})
 }
 
 // play runs a scene, and ends all that is left of it.

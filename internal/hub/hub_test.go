@@ -101,28 +101,29 @@ func TestSuspend(t *testing.T) {
 // A connection that is lost, or that a killed server takes with it, is replaced.
 func TestLostConnection(t *testing.T) {
 	redistest.Together(t)
-	s := redistest.New(t)
-	p := redistest.NewProxy(t, s)
-	client, err := rueidis.NewClient(p.Option())
-	require.NoError(t, err)
-	defer client.Close()
-	source := &hub.Dedicated{Client: client}
-	h := hub.New(source, source, func(lua.Message) {}, slog.New(slog.DiscardHandler))
-	defer h.Close()
-	var confirmed atomic.Int64
-	c := h.Open("inbox", func() { confirmed.Add(1) })
-	require.NoError(t, c.Wait(t.Context()))
-	for n := range int64(20) {
-		before := confirmed.Load()
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		p := redistest.NewProxy(t, s)
+		client, err := rueidis.NewClient(p.Option())
+		require.NoError(t, err)
+		defer client.Close()
+		source := &hub.Dedicated{Client: client}
+		h := hub.New(source, source, func(lua.Message) {}, slog.New(slog.DiscardHandler))
+		defer h.Close()
+		var confirmed atomic.Int64
+		c := h.Open("inbox", func() { confirmed.Add(1) })
+		require.NoError(t, c.Wait(t.Context()))
+		for n := range int64(20) {
+			before := confirmed.Load()
+			p.KillAll()
+			eventually(t, fmt.Sprint(n), func() bool { return confirmed.Load() > before })
+		}
+		p.Judge(func(string) redistest.Verdict { return redistest.LoseRequest }) // nobody can connect for a while
 		p.KillAll()
-		eventually(t, fmt.Sprint(n), func() bool { return confirmed.Load() > before })
-	}
-	p.Judge(func(string) redistest.Verdict { return redistest.LoseRequest }) // nobody can connect for a while
-	p.KillAll()
-	eventually(t, "down", func() bool { return !c.Up() })
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-	defer cancel()
-	require.ErrorIs(t, c.Wait(ctx), context.DeadlineExceeded)
-	p.Judge(nil)
-	require.NoError(t, c.Wait(t.Context()))
+		eventually(t, "down", func() bool { return !c.Up() })
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		require.ErrorIs(t, c.Wait(ctx), context.DeadlineExceeded)
+		p.Judge(nil)
+		require.NoError(t, c.Wait(t.Context()))
+	})
 }

@@ -113,25 +113,27 @@ func TestEvictionElsewhereIsLogged(t *testing.T) {
 // and not Close.
 func TestEvictionIsNotAnswered(t *testing.T) {
 	redistest.Together(t)
-	p := redistest.NewProxy(t, redistest.NewProcess(t))
-	var asked, times atomic.Int64
-	p.Judge(func(request string) redistest.Verdict {
-		switch {
-		case asksForPolicy(request):
-			asked.Add(1)
-			return redistest.Hang
-		case strings.Contains(request, "\r\nTIME\r\n"):
-			times.Add(1)
-		}
-		return redistest.Pass
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		p := redistest.NewProxy(t, s)
+		var asked, times atomic.Int64
+		p.Judge(func(request string) redistest.Verdict {
+			switch {
+			case asksForPolicy(request):
+				asked.Add(1)
+				return redistest.Hang
+			case strings.Contains(request, "\r\nTIME\r\n"):
+				times.Add(1)
+			}
+			return redistest.Pass
+		})
+		c, err := core.Open(p.Option(), session.DefaultOptions())
+		require.NoError(t, err)
+		require.Eventually(t, func() bool { return asked.Load() == 1 }, long, time.Millisecond)
+		require.Eventually(t, func() bool { return times.Load() == 2 }, 2*time.Second, time.Millisecond,
+			"the time is asked by Open, and after the confirmation: before the silent connection is given up, in three seconds")
+		h, err := newLock(t, c, "a", true).TryLock(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, h.Unlock(t.Context()))
+		closeNow(c)
 	})
-	c, err := core.Open(p.Option(), session.DefaultOptions())
-	require.NoError(t, err)
-	require.Eventually(t, func() bool { return asked.Load() == 1 }, long, time.Millisecond)
-	require.Eventually(t, func() bool { return times.Load() == 2 }, 2*time.Second, time.Millisecond,
-		"the time is asked by Open, and after the confirmation: before the silent connection is given up, in three seconds")
-	h, err := newLock(t, c, "a", true).TryLock(t.Context())
-	require.NoError(t, err)
-	require.NoError(t, h.Unlock(t.Context()))
-	closeNow(c)
 }
