@@ -108,25 +108,27 @@ func (c *counted) AfterFunc(func()) (stop func() bool) {
 // A context that lives for as long as its process keeps nothing of the turns that were taken with it.
 func TestNothingIsKeptOfATurn(t *testing.T) {
 	redistest.Together(t)
-	servers := five(t, process)
-	ctx := &counted{Context: t.Context(), done: make(chan struct{})}
-	var g sync.WaitGroup
-	for range 3 {
-		l := lockOf(t, clients(t, servers))
-		g.Go(func() {
-			for range 20 {
-				h, err := l.Lock(ctx)
-				if err == nil {
-					err = h.Unlock(t.Context())
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		servers := five(t, s.Beside)
+		ctx := &counted{Context: t.Context(), done: make(chan struct{})}
+		var g sync.WaitGroup
+		for range 3 {
+			l := lockOf(t, clients(t, servers))
+			g.Go(func() {
+				for range 20 {
+					h, err := l.Lock(ctx)
+					if err == nil {
+						err = h.Unlock(t.Context())
+					}
+					if err != nil {
+						t.Error(err)
+					}
 				}
-				if err != nil {
-					t.Error(err)
-				}
-			}
-		})
-	}
-	g.Wait()
-	require.Less(t, ctx.derived.Load(), int64(3), "what is under way still, of sixty holds")
+			})
+		}
+		g.Wait()
+		require.Less(t, ctx.derived.Load(), int64(3), "what is under way still, of sixty holds")
+	})
 }
 
 // The coordinator is killed and comes back empty, and is stopped, while eight take turns: they go on

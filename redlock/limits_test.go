@@ -136,63 +136,69 @@ func TestTokensOfTheCommonServer(t *testing.T) {
 func TestTrustIsLessThanTheLease(t *testing.T) {
 	redistest.Together(t)
 	const lease = 10 * time.Second
-	l := lockOf(t, clients(t, five(t, redistest.NewEmbedded)), redlock.WithFixedLease(lease))
-	for range 20 {
-		h := take(t, l)
-		require.LessOrEqual(t, h.Remaining(), lease-drift(lease))
-		require.Positive(t, h.Remaining())
-		unlock(t, h)
-	}
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		l := lockOf(t, clients(t, five(t, s.Beside)), redlock.WithFixedLease(lease))
+		for range 20 {
+			h := take(t, l)
+			require.LessOrEqual(t, h.Remaining(), lease-drift(lease))
+			require.Positive(t, h.Remaining())
+			unlock(t, h)
+		}
+	})
 }
 
 // The trust after a renewal counts from when that was sent, and not from its answer.
 // Rule 38.
 func TestRenewalsAreDelayed(t *testing.T) {
 	const lease = 3 * time.Second
-	servers := five(t, process)
-	proxies := make([]*redistest.Proxy, 5)
-	for i, s := range servers {
-		proxies[i] = redistest.NewProxy(t, s)
-	}
-	h := everywhere(t, lockOf(t, proxied(t, proxies), redlock.WithLease(lease)), servers)
-	var delayed atomic.Int64
-	for _, p := range proxies {
-		once, n := redistest.Once(redistest.Delay, redistest.IsRenewal)
-		p.Judge(func(request string) redistest.Verdict {
-			before := n.Load()
-			v := once(request)
-			delayed.Add(n.Load() - before)
-			return v
-		})
-	}
-	require.Eventually(t, func() bool { return delayed.Load() == 5 }, long, time.Millisecond)
-	sent := time.Now() // or before
-	<-time.After(lease / 6)
-	before := h.Remaining()
-	for _, p := range proxies {
-		p.Deliver()
-	}
-	require.Eventually(t, func() bool {
-		now := time.Now()
-		left := h.Remaining()
-		require.LessOrEqual(t, left, lease-drift(lease)-now.Sub(sent))
-		return left > before
-	}, long, time.Millisecond)
-	unlock(t, h)
-	clean(t, plains(t, servers), long)
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		servers := five(t, s.Beside)
+		proxies := make([]*redistest.Proxy, 5)
+		for i, s := range servers {
+			proxies[i] = redistest.NewProxy(t, s)
+		}
+		h := everywhere(t, lockOf(t, proxied(t, proxies), redlock.WithLease(lease)), servers)
+		var delayed atomic.Int64
+		for _, p := range proxies {
+			once, n := redistest.Once(redistest.Delay, redistest.IsRenewal)
+			p.Judge(func(request string) redistest.Verdict {
+				before := n.Load()
+				v := once(request)
+				delayed.Add(n.Load() - before)
+				return v
+			})
+		}
+		require.Eventually(t, func() bool { return delayed.Load() == 5 }, long, time.Millisecond)
+		sent := time.Now() // or before
+		<-time.After(lease / 6)
+		before := h.Remaining()
+		for _, p := range proxies {
+			p.Deliver()
+		}
+		require.Eventually(t, func() bool {
+			now := time.Now()
+			left := h.Remaining()
+			require.LessOrEqual(t, left, lease-drift(lease)-now.Sub(sent))
+			return left > before
+		}, long, time.Millisecond)
+		unlock(t, h)
+		clean(t, plains(t, servers), long)
+	})
 }
 
 // What arrives after the end of a hold is no part of it.
 // Rule 37.
 func TestPartAfterTheEnd(t *testing.T) {
-	servers := five(t, redistest.NewEmbedded)
-	l := lockOf(t, clients(t, servers))
-	h := take(t, l)
-	unlock(t, h)
-	for i := range servers {
-		adopted, err := redlock.Adopt(h, i)
-		require.NoError(t, err)
-		require.False(t, adopted)
-	}
-	clean(t, plains(t, servers), long)
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		servers := five(t, s.Beside)
+		l := lockOf(t, clients(t, servers))
+		h := take(t, l)
+		unlock(t, h)
+		for i := range servers {
+			adopted, err := redlock.Adopt(h, i)
+			require.NoError(t, err)
+			require.False(t, adopted)
+		}
+		clean(t, plains(t, servers), long)
+	})
 }

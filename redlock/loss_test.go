@@ -36,38 +36,40 @@ func TestMajorityIsLost(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			const length = time.Second
-			servers := five(t, process)
-			l := lockOf(t, clients(t, servers), redlock.WithLease(length))
-			h := everywhere(t, l, servers)
-			way[0](t, servers[0])
-			way[0](t, servers[1])
-			select {
-			case <-h.Context().Done():
-				require.FailNow(t, "a majority is there", context.Cause(h.Context()))
-			case <-time.After(2 * length):
-			}
-			require.True(t, h.Held())
-			require.Positive(t, h.Remaining())
-			way[0](t, servers[2])
-			gone := time.Now()
-			select {
-			case <-h.Context().Done():
-			case <-time.After(long):
-				require.FailNow(t, "two of five are no majority")
-			}
-			require.Less(t, time.Since(gone), length+500*time.Millisecond, "the machine may be busy")
-			require.Greater(t, time.Since(gone), length/3, "its lease had been renewed not long before")
-			require.ErrorIs(t, h.Err(), latchkey.ErrLost)
-			require.False(t, h.Held())
-			require.Zero(t, h.Remaining())
-			require.ErrorIs(t, h.Unlock(t.Context()), latchkey.ErrLost)
-			for _, s := range servers[:3] {
-				way[1](t, s)
-			}
-			clean(t, plains(t, servers), 5*length)
-			again := take(t, l)
-			require.Greater(t, again.Token(), h.Token())
-			unlock(t, again)
+			redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+				servers := five(t, s.Beside)
+				l := lockOf(t, clients(t, servers), redlock.WithLease(length))
+				h := everywhere(t, l, servers)
+				way[0](t, servers[0])
+				way[0](t, servers[1])
+				select {
+				case <-h.Context().Done():
+					require.FailNow(t, "a majority is there", context.Cause(h.Context()))
+				case <-time.After(2 * length):
+				}
+				require.True(t, h.Held())
+				require.Positive(t, h.Remaining())
+				way[0](t, servers[2])
+				gone := time.Now()
+				select {
+				case <-h.Context().Done():
+				case <-time.After(long):
+					require.FailNow(t, "two of five are no majority")
+				}
+				s.Within(t, gone, length+500*time.Millisecond, "the machine may be busy")
+				require.Greater(t, time.Since(gone), length/3, "its lease had been renewed not long before")
+				require.ErrorIs(t, h.Err(), latchkey.ErrLost)
+				require.False(t, h.Held())
+				require.Zero(t, h.Remaining())
+				require.ErrorIs(t, h.Unlock(t.Context()), latchkey.ErrLost)
+				for _, s := range servers[:3] {
+					way[1](t, s)
+				}
+				clean(t, plains(t, servers), 5*length)
+				again := take(t, l)
+				require.Greater(t, again.Token(), h.Token())
+				unlock(t, again)
+			})
 		})
 	}
 }
@@ -76,61 +78,65 @@ func TestMajorityIsLost(t *testing.T) {
 // are restarted, one after the other, and its token does not change.
 // Rule 38.
 func TestRollingRestart(t *testing.T) {
-	servers := five(t, process)
-	l := lockOf(t, clients(t, servers), redlock.WithLease(1500*time.Millisecond))
-	other := lockOf(t, clients(t, servers))
-	plain := plains(t, servers)
-	h := everywhere(t, l, servers)
-	for i, s := range servers {
-		s.Restart(t)
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		servers := five(t, s.Beside)
+		l := lockOf(t, clients(t, servers), redlock.WithLease(1500*time.Millisecond))
+		other := lockOf(t, clients(t, servers))
+		plain := plains(t, servers)
+		h := everywhere(t, l, servers)
+		for i, s := range servers {
+			s.Restart(t)
+			require.Eventually(t, func() bool {
+				n, err := plain[i].Do(context.Background(), plain[i].B().Exists().Key("a").Build()).AsInt64()
+				return err == nil && n == 1 && redlock.Parts(h) == 5
+			}, long, time.Millisecond)
+			require.NoError(t, h.Err(), "restart %d", i)
+			_, err := other.TryLock(t.Context())
+			require.ErrorIs(t, err, latchkey.ErrNotAcquired)
+		}
 		require.Eventually(t, func() bool {
-			n, err := plain[i].Do(context.Background(), plain[i].B().Exists().Key("a").Build()).AsInt64()
-			return err == nil && n == 1 && redlock.Parts(h) == 5
-		}, long, time.Millisecond)
-		require.NoError(t, h.Err(), "restart %d", i)
-		_, err := other.TryLock(t.Context())
-		require.ErrorIs(t, err, latchkey.ErrNotAcquired)
-	}
-	require.Eventually(t, func() bool {
-		state, err := l.Inspect(context.Background())
-		return err == nil && state.Token == h.Token()
-	}, long, time.Millisecond, "the servers that were taken again know the token")
-	token := h.Token()
-	unlock(t, h)
-	clean(t, plain, long)
-	next := take(t, other)
-	require.Greater(t, next.Token(), token)
-	unlock(t, next)
+			state, err := l.Inspect(context.Background())
+			return err == nil && state.Token == h.Token()
+		}, long, time.Millisecond, "the servers that were taken again know the token")
+		token := h.Token()
+		unlock(t, h)
+		clean(t, plain, long)
+		next := take(t, other)
+		require.Greater(t, next.Token(), token)
+		unlock(t, next)
+	})
 }
 
 // ForceUnlock takes the lock away everywhere: the holder hears of it, who waits gets it.
 func TestForceUnlock(t *testing.T) {
-	servers := five(t, process)
-	l, other := lockOf(t, clients(t, servers)), lockOf(t, clients(t, servers))
-	held, err := l.ForceUnlock(t.Context())
-	require.NoError(t, err)
-	require.False(t, held)
-	state, err := l.Inspect(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, latchkey.State{}, state)
-	h := everywhere(t, l, servers)
-	next := later(t, other)
-	state, err = other.Inspect(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, h.Token(), state.Token)
-	require.NotEmpty(t, state.Holder)
-	require.InDelta(t, 10*time.Second, state.Remaining, float64(4*time.Second))
-	began := time.Now()
-	held, err = other.ForceUnlock(t.Context())
-	require.NoError(t, err)
-	require.True(t, held)
-	got := next.Granted(t)
-	require.Less(t, next.At.Sub(began), 900*time.Millisecond)
-	<-h.Context().Done()
-	require.ErrorIs(t, h.Unlock(t.Context()), latchkey.ErrLost)
-	require.True(t, got.Held(), "a late Unlock of what was taken away changes nothing")
-	unlock(t, got)
-	clean(t, plains(t, servers), long)
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		servers := five(t, s.Beside)
+		l, other := lockOf(t, clients(t, servers)), lockOf(t, clients(t, servers))
+		held, err := l.ForceUnlock(t.Context())
+		require.NoError(t, err)
+		require.False(t, held)
+		state, err := l.Inspect(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, latchkey.State{}, state)
+		h := everywhere(t, l, servers)
+		next := later(t, other)
+		state, err = other.Inspect(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, h.Token(), state.Token)
+		require.NotEmpty(t, state.Holder)
+		require.InDelta(t, 10*time.Second, state.Remaining, float64(4*time.Second))
+		began := time.Now()
+		held, err = other.ForceUnlock(t.Context())
+		require.NoError(t, err)
+		require.True(t, held)
+		got := next.Granted(t)
+		require.Less(t, next.At.Sub(began), 900*time.Millisecond)
+		<-h.Context().Done()
+		require.ErrorIs(t, h.Unlock(t.Context()), latchkey.ErrLost)
+		require.True(t, got.Held(), "a late Unlock of what was taken away changes nothing")
+		unlock(t, got)
+		clean(t, plains(t, servers), long)
+	})
 }
 
 // retaken has a hold lose its part on a server, and take another one there.
@@ -153,38 +159,42 @@ func retaken(t testing.TB, h *latchkey.Hold, s *redistest.Server, i int) {
 // that all name.
 func TestForceUnlockOfWhatWasRetaken(t *testing.T) {
 	redistest.Together(t)
-	servers := five(t, process)[:3]
-	l, other := lockOf(t, clients(t, servers), redlock.WithLease(time.Hour)), lockOf(t, clients(t, servers))
-	h := everywhere(t, l, servers)
-	for i, s := range servers {
-		retaken(t, h, s, i)
-	}
-	held, err := other.ForceUnlock(t.Context())
-	require.NoError(t, err)
-	require.True(t, held)
-	select {
-	case <-h.Context().Done():
-		require.ErrorIs(t, h.Err(), latchkey.ErrLost)
-	case <-time.After(long):
-		require.FailNow(t, "it waits for a renewal, twenty minutes later")
-	}
-	clean(t, plains(t, servers), long)
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		servers := five(t, s.Beside)[:3]
+		l, other := lockOf(t, clients(t, servers), redlock.WithLease(time.Hour)), lockOf(t, clients(t, servers))
+		h := everywhere(t, l, servers)
+		for i, s := range servers {
+			retaken(t, h, s, i)
+		}
+		held, err := other.ForceUnlock(t.Context())
+		require.NoError(t, err)
+		require.True(t, held)
+		select {
+		case <-h.Context().Done():
+			require.ErrorIs(t, h.Err(), latchkey.ErrLost)
+		case <-time.After(long):
+			require.FailNow(t, "it waits for a renewal, twenty minutes later")
+		}
+		clean(t, plains(t, servers), long)
+	})
 }
 
 // A longest hold is over when it is, although the servers were taken again meanwhile.
 func TestLongestHoldOfWhatWasRetaken(t *testing.T) {
 	const longest = 3 * time.Second
-	servers := five(t, process)[:3]
-	h := everywhere(t, lockOf(t, clients(t, servers), redlock.WithMaxHold(longest)), servers)
-	began := time.Now()
-	<-time.After(longest / 2)
-	for i, s := range servers {
-		retaken(t, h, s, i)
-	}
-	<-h.Context().Done()
-	require.Less(t, time.Since(began), longest+longest/3)
-	require.ErrorContains(t, context.Cause(h.Context()), "its fixed lease or longest hold is over")
-	clean(t, plains(t, servers), long)
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		servers := five(t, s.Beside)[:3]
+		h := everywhere(t, lockOf(t, clients(t, servers), redlock.WithMaxHold(longest)), servers)
+		began := time.Now()
+		<-time.After(longest / 2)
+		for i, s := range servers {
+			retaken(t, h, s, i)
+		}
+		<-h.Context().Done()
+		s.Within(t, began, longest+longest/3)
+		require.ErrorContains(t, context.Cause(h.Context()), "its fixed lease or longest hold is over")
+		clean(t, plains(t, servers), long)
+	})
 }
 
 // A hold that goes on with fewer parts ends with the trust in those, and no later: here the last one of a
@@ -227,28 +237,30 @@ func TestTrustShrinks(t *testing.T) {
 // Rule 37.
 func TestForceUnlockDuringAttempts(t *testing.T) {
 	redistest.Together(t)
-	servers := five(t, redistest.NewEmbedded)
-	// Lua in Go keeps an answer back for most of a second where other tests want the machine, too. Here it is
-	// not about servers that are silent.
-	patient := latchkey.WithCommandTimeout(10 * time.Second)
-	l, other := lockOf(t, clients(t, servers, patient)), lockOf(t, clients(t, servers, patient))
-	ctx, stop := context.WithCancel(t.Context())
-	var forcing sync.WaitGroup
-	forcing.Go(func() {
-		for ctx.Err() == nil {
-			_, _ = other.ForceUnlock(t.Context()) // answered: one that is cancelled may still take the last hold
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		servers := five(t, s.Beside)
+		// Lua in Go keeps an answer back for most of a second where other tests want the machine, too. Here it is
+		// not about servers that are silent.
+		patient := latchkey.WithCommandTimeout(10 * time.Second)
+		l, other := lockOf(t, clients(t, servers, patient)), lockOf(t, clients(t, servers, patient))
+		ctx, stop := context.WithCancel(t.Context())
+		var forcing sync.WaitGroup
+		forcing.Go(func() {
+			for ctx.Err() == nil {
+				_, _ = other.ForceUnlock(t.Context()) // answered: one that is cancelled may still take the last hold
+			}
+		})
+		for range 300 {
+			h, err := l.TryLock(t.Context())
+			if err == nil {
+				_ = h.Unlock(t.Context()) // lost, or not
+			} else {
+				require.ErrorIs(t, err, latchkey.ErrNotAcquired)
+			}
 		}
+		stop()
+		forcing.Wait()
+		unlock(t, take(t, l))
+		clean(t, plains(t, servers), long)
 	})
-	for range 300 {
-		h, err := l.TryLock(t.Context())
-		if err == nil {
-			_ = h.Unlock(t.Context()) // lost, or not
-		} else {
-			require.ErrorIs(t, err, latchkey.ErrNotAcquired)
-		}
-	}
-	stop()
-	forcing.Wait()
-	unlock(t, take(t, l))
-	clean(t, plains(t, servers), long)
 }

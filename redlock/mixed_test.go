@@ -20,53 +20,57 @@ import (
 // A part is an rlock of that name on its server: each excludes the other.
 func TestPartsAreLocks(t *testing.T) {
 	redistest.Together(t)
-	servers := five(t, process)
-	all := clients(t, servers)
-	l := lockOf(t, all)
-	single, err := rlock.New(clients(t, servers[:1])[0], "a")
-	require.NoError(t, err)
-	h := everywhere(t, l, servers)
-	_, err = single.TryLock(t.Context())
-	require.ErrorIs(t, err, latchkey.ErrNotAcquired)
-	next := later(t, single) // it is queued on its server
-	require.Eventually(t, func() bool {
-		s, err := single.Inspect(context.Background())
-		return err == nil && s.Waiting == 1
-	}, long, time.Millisecond)
-	unlock(t, h)
-	mine := next.Granted(t)
-	require.Greater(t, mine.Token(), h.Token())
-	h = take(t, l) // on the other four
-	require.Greater(t, h.Token(), mine.Token()-1_000_000, "of one time")
-	_, err = single.TryLock(mine.Context())
-	require.NoError(t, err, "it re-enters, and knows nothing of the lock on several servers")
-	require.True(t, mine.Held())
-	require.True(t, h.Held())
-	unlock(t, h)
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		servers := five(t, s.Beside)
+		all := clients(t, servers)
+		l := lockOf(t, all)
+		single, err := rlock.New(clients(t, servers[:1])[0], "a")
+		require.NoError(t, err)
+		h := everywhere(t, l, servers)
+		_, err = single.TryLock(t.Context())
+		require.ErrorIs(t, err, latchkey.ErrNotAcquired)
+		next := later(t, single) // it is queued on its server
+		require.Eventually(t, func() bool {
+			s, err := single.Inspect(context.Background())
+			return err == nil && s.Waiting == 1
+		}, long, time.Millisecond)
+		unlock(t, h)
+		mine := next.Granted(t)
+		require.Greater(t, mine.Token(), h.Token())
+		h = take(t, l) // on the other four
+		require.Greater(t, h.Token(), mine.Token()-1_000_000, "of one time")
+		_, err = single.TryLock(mine.Context())
+		require.NoError(t, err, "it re-enters, and knows nothing of the lock on several servers")
+		require.True(t, mine.Held())
+		require.True(t, h.Held())
+		unlock(t, h)
+	})
 }
 
 // A lock over several servers can be one of several locks.
 func TestInAMultilock(t *testing.T) {
 	redistest.Together(t)
-	servers := five(t, process)
-	other := clients(t, servers[:1])[0]
-	single, err := rlock.New(other, "b")
-	require.NoError(t, err)
-	l := lockOf(t, clients(t, servers))
-	both, err := multilock.New(single, l)
-	require.NoError(t, err)
-	require.NoError(t, both.Do(t.Context(), func(ctx context.Context, h *multilock.Hold) error {
-		_, err := lockOf(t, clients(t, servers)).TryLock(ctx)
-		require.ErrorIs(t, err, latchkey.ErrNotAcquired)
-		_, err = single.TryLock(t.Context())
-		require.ErrorIs(t, err, latchkey.ErrNotAcquired)
-		again, err := l.Lock(ctx)
-		require.NoError(t, err, "its parts re-enter")
-		unlock(t, again)
-		require.Len(t, h.Tokens(), 2)
-		return h.Err()
-	}))
-	clean(t, plains(t, servers), long)
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		servers := five(t, s.Beside)
+		other := clients(t, servers[:1])[0]
+		single, err := rlock.New(other, "b")
+		require.NoError(t, err)
+		l := lockOf(t, clients(t, servers))
+		both, err := multilock.New(single, l)
+		require.NoError(t, err)
+		require.NoError(t, both.Do(t.Context(), func(ctx context.Context, h *multilock.Hold) error {
+			_, err := lockOf(t, clients(t, servers)).TryLock(ctx)
+			require.ErrorIs(t, err, latchkey.ErrNotAcquired)
+			_, err = single.TryLock(t.Context())
+			require.ErrorIs(t, err, latchkey.ErrNotAcquired)
+			again, err := l.Lock(ctx)
+			require.NoError(t, err, "its parts re-enter")
+			unlock(t, again)
+			require.Len(t, h.Tokens(), 2)
+			return h.Err()
+		}))
+		clean(t, plains(t, servers), long)
+	})
 }
 
 // Two clients of one server are found out at the first attempt.
@@ -107,19 +111,21 @@ func TestTwoClientsOfOneSlowServer(t *testing.T) {
 
 // Clients that have not reached their servers yet are as servers that are away.
 func TestLazyClients(t *testing.T) {
-	servers := five(t, process)
-	servers[0].Kill()
-	servers[1].Kill()
-	all := lazy(t, servers, latchkey.WithCommandTimeout(500*time.Millisecond))
-	l := lockOf(t, all)
-	began := time.Now()
-	h := take(t, l)
-	require.Less(t, time.Since(began), 500*time.Millisecond)
-	servers[0].Start(t)
-	servers[1].Start(t)
-	require.Eventually(t, func() bool { return redlock.Parts(h) == 5 }, long, 10*time.Millisecond, "they come later")
-	unlock(t, h)
-	clean(t, plains(t, servers), long)
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		servers := five(t, s.Beside)
+		servers[0].Kill()
+		servers[1].Kill()
+		all := lazy(t, servers, latchkey.WithCommandTimeout(500*time.Millisecond))
+		l := lockOf(t, all)
+		began := time.Now()
+		h := take(t, l)
+		s.Within(t, began, 500*time.Millisecond)
+		servers[0].Start(t)
+		servers[1].Start(t)
+		require.Eventually(t, func() bool { return redlock.Parts(h) == 5 }, long, 10*time.Millisecond, "they come later")
+		unlock(t, h)
+		clean(t, plains(t, servers), long)
+	})
 }
 
 // With an uptime a server that was restarted empty does not count until it has been up for so long. Without
@@ -160,7 +166,9 @@ func TestUptime(t *testing.T) {
 // The embedded server does not say for how long it is up: it never counts.
 func TestUptimeIsUnknown(t *testing.T) {
 	redistest.Together(t)
-	l := lockOf(t, clients(t, five(t, redistest.NewEmbedded)), redlock.WithUptime(time.Second))
-	_, err := l.TryLock(t.Context())
-	require.ErrorContains(t, err, "section (server) is not supported")
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		l := lockOf(t, clients(t, five(t, s.Beside)), redlock.WithUptime(time.Second))
+		_, err := l.TryLock(t.Context())
+		require.ErrorContains(t, err, "section (server) is not supported")
+	})
 }

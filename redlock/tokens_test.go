@@ -177,13 +177,15 @@ func number(at time.Time) string { return strconv.FormatInt(at.UnixMicro(), 10) 
 // Rule 36.
 func TestCounterOfAMinorityAndForeignData(t *testing.T) {
 	redistest.Together(t)
-	servers := five(t, redistest.NewEmbedded)[:3]
-	plain := plains(t, servers)
-	require.NoError(t, plain[0].Do(t.Context(), plain[0].B().Set().Key("redisson_lock_token:{a}").Value(number(time.Now().AddDate(0, 0, 3))).Build()).Error())
-	require.NoError(t, plain[1].Do(t.Context(), plain[1].B().Set().Key("a").Value("x").Build()).Error())
-	_, err := lockOf(t, clients(t, servers)).Lock(t.Context())
-	require.ErrorIs(t, err, latchkey.ErrWrongType)
-	require.NoError(t, plain[1].Do(t.Context(), plain[1].B().Del().Key("a").Build()).Error())
-	unlock(t, take(t, lockOf(t, clients(t, servers))))
-	clean(t, plain, long)
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		servers := five(t, s.Beside)[:3]
+		plain := plains(t, servers)
+		require.NoError(t, plain[0].Do(t.Context(), plain[0].B().Set().Key("redisson_lock_token:{a}").Value(number(time.Now().AddDate(0, 0, 3))).Build()).Error())
+		require.NoError(t, plain[1].Do(t.Context(), plain[1].B().Set().Key("a").Value("x").Build()).Error())
+		_, err := lockOf(t, clients(t, servers)).Lock(t.Context())
+		require.ErrorIs(t, err, latchkey.ErrWrongType)
+		require.NoError(t, plain[1].Do(t.Context(), plain[1].B().Del().Key("a").Build()).Error())
+		unlock(t, take(t, lockOf(t, clients(t, servers))))
+		clean(t, plain, long)
+	})
 }

@@ -29,11 +29,13 @@ func listening(t testing.TB, s *redistest.Server, n int64) {
 // Rule 39.
 func TestReleaseWakes(t *testing.T) {
 	redistest.Together(t)
-	servers := five(t, process)
-	wakes(t, lockOf(t, clients(t, servers)), lockOf(t, clients(t, servers)), func() {
-		for _, s := range servers {
-			listening(t, s, 1)
-		}
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		servers := five(t, s.Beside)
+		wakes(t, lockOf(t, clients(t, servers)), lockOf(t, clients(t, servers)), func() {
+			for _, s := range servers {
+				listening(t, s, 1)
+			}
+		})
 	})
 }
 
@@ -59,19 +61,21 @@ func wakes(t *testing.T, l, other *redlock.Lock, waits func()) {
 // Who hears nothing of a release tries again within 400 ms.
 // Rule 39.
 func TestReleaseIsNotHeard(t *testing.T) {
-	servers := five(t, process)
-	l, deaf := lockOf(t, clients(t, servers)), lockOf(t, clients(t, servers, latchkey.WithoutPubSub()))
-	for range 3 {
-		h := take(t, l)
-		next := later(t, deaf)
-		<-time.After(time.Second)
-		began := time.Now()
-		unlock(t, h)
-		got := next.Granted(t)
-		require.Less(t, next.At.Sub(began), 900*time.Millisecond, "and the machine may be busy")
-		unlock(t, got)
-	}
-	clean(t, plains(t, servers), long)
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		servers := five(t, s.Beside)
+		l, deaf := lockOf(t, clients(t, servers)), lockOf(t, clients(t, servers, latchkey.WithoutPubSub()))
+		for range 3 {
+			h := take(t, l)
+			next := later(t, deaf)
+			<-time.After(time.Second)
+			began := time.Now()
+			unlock(t, h)
+			got := next.Granted(t)
+			require.Less(t, next.At.Sub(began), 900*time.Millisecond, "and the machine may be busy")
+			unlock(t, got)
+		}
+		clean(t, plains(t, servers), long)
+	})
 }
 
 // Goroutines that share a lock stand in a line, and one of them at a time asks.
@@ -150,67 +154,71 @@ func (o *told) count(what string) int {
 // The hooks of the first client are told of the lock once. Those of the others hear nothing of its parts.
 func TestHooks(t *testing.T) {
 	redistest.Together(t)
-	servers := five(t, process)
-	var first, rest told
-	all := clients(t, servers[:1], latchkey.WithObserver(first.observer()))
-	all = append(all, clients(t, servers[1:], latchkey.WithObserver(rest.observer()))...)
-	l := lockOf(t, all)
-	h := everywhere(t, l, servers)
-	again, err := l.Lock(h.Context())
-	require.NoError(t, err)
-	_, err = lockOf(t, all).TryLock(t.Context())
-	require.ErrorIs(t, err, latchkey.ErrNotAcquired)
-	unlock(t, again)
-	unlock(t, h)
-	lost := everywhere(t, l, servers)
-	_, err = lockOf(t, clients(t, servers)).ForceUnlock(t.Context())
-	require.NoError(t, err)
-	<-lost.Context().Done()
-	require.Eventually(t, func() bool { return first.count("lost") == 1 }, long, time.Millisecond)
-	for what, n := range map[string]int{"acquired": 2, "failed": 1, "released": 1, "lost": 1, "queued": 0} {
-		require.Equal(t, n, first.count(what), what)
-		require.Zero(t, rest.count(what), what)
-	}
-	e := first.events["released"][0]
-	require.Equal(t, latchkey.KindLock, e.Kind)
-	require.Equal(t, "a", e.Name)
-	require.Equal(t, h.Token(), e.Token)
-	require.Positive(t, e.Held)
-	require.ErrorIs(t, first.events["failed"][0].Err, latchkey.ErrNotAcquired)
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		servers := five(t, s.Beside)
+		var first, rest told
+		all := clients(t, servers[:1], latchkey.WithObserver(first.observer()))
+		all = append(all, clients(t, servers[1:], latchkey.WithObserver(rest.observer()))...)
+		l := lockOf(t, all)
+		h := everywhere(t, l, servers)
+		again, err := l.Lock(h.Context())
+		require.NoError(t, err)
+		_, err = lockOf(t, all).TryLock(t.Context())
+		require.ErrorIs(t, err, latchkey.ErrNotAcquired)
+		unlock(t, again)
+		unlock(t, h)
+		lost := everywhere(t, l, servers)
+		_, err = lockOf(t, clients(t, servers)).ForceUnlock(t.Context())
+		require.NoError(t, err)
+		<-lost.Context().Done()
+		require.Eventually(t, func() bool { return first.count("lost") == 1 }, long, time.Millisecond)
+		for what, n := range map[string]int{"acquired": 2, "failed": 1, "released": 1, "lost": 1, "queued": 0} {
+			require.Equal(t, n, first.count(what), what)
+			require.Zero(t, rest.count(what), what)
+		}
+		e := first.events["released"][0]
+		require.Equal(t, latchkey.KindLock, e.Kind)
+		require.Equal(t, "a", e.Name)
+		require.Equal(t, h.Token(), e.Token)
+		require.Positive(t, e.Held)
+		require.ErrorIs(t, first.events["failed"][0].Err, latchkey.ErrNotAcquired)
+	})
 }
 
 // A context that holds the lock re-enters it, and no other lock of that name.
 func TestReentry(t *testing.T) {
 	redistest.Together(t)
-	servers := five(t, redistest.NewEmbedded)
-	all := clients(t, servers)
-	l := lockOf(t, all)
-	h := take(t, l)
-	inner, err := l.Lock(h.Context())
-	require.NoError(t, err)
-	require.Equal(t, h.Token(), inner.Token())
-	third, err := l.TryLock(inner.Context())
-	require.NoError(t, err)
-	_, err = lockOf(t, all).TryLock(h.Context())
-	require.ErrorIs(t, err, latchkey.ErrNotAcquired, "another lock of that name")
-	unlock(t, h)
-	require.True(t, inner.Held(), "the last one releases it")
-	unlock(t, third)
-	unlock(t, inner)
-	require.ErrorIs(t, inner.Unlock(t.Context()), latchkey.ErrNotHeld)
-	clean(t, plains(t, servers), long)
-	strict := lockOf(t, all, redlock.WithoutReentry())
-	h = take(t, strict)
-	_, err = strict.Lock(h.Context())
-	require.ErrorIs(t, err, latchkey.ErrReentered)
-	unlock(t, h)
-	cancelled, cancel := context.WithCancel(t.Context())
-	cancel()
-	_, err = l.Lock(cancelled)
-	require.ErrorIs(t, err, context.Canceled)
-	_, err = l.TryLock(cancelled)
-	require.ErrorIs(t, err, context.Canceled)
-	clean(t, plains(t, servers), long)
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		servers := five(t, s.Beside)
+		all := clients(t, servers)
+		l := lockOf(t, all)
+		h := take(t, l)
+		inner, err := l.Lock(h.Context())
+		require.NoError(t, err)
+		require.Equal(t, h.Token(), inner.Token())
+		third, err := l.TryLock(inner.Context())
+		require.NoError(t, err)
+		_, err = lockOf(t, all).TryLock(h.Context())
+		require.ErrorIs(t, err, latchkey.ErrNotAcquired, "another lock of that name")
+		unlock(t, h)
+		require.True(t, inner.Held(), "the last one releases it")
+		unlock(t, third)
+		unlock(t, inner)
+		require.ErrorIs(t, inner.Unlock(t.Context()), latchkey.ErrNotHeld)
+		clean(t, plains(t, servers), long)
+		strict := lockOf(t, all, redlock.WithoutReentry())
+		h = take(t, strict)
+		_, err = strict.Lock(h.Context())
+		require.ErrorIs(t, err, latchkey.ErrReentered)
+		unlock(t, h)
+		cancelled, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, err = l.Lock(cancelled)
+		require.ErrorIs(t, err, context.Canceled)
+		_, err = l.TryLock(cancelled)
+		require.ErrorIs(t, err, context.Canceled)
+		clean(t, plains(t, servers), long)
+	})
 }
 
 // A fixed lease and a longest hold end, and then the lock is free.
@@ -219,22 +227,24 @@ func TestHoldEnds(t *testing.T) {
 		"fixed": redlock.WithFixedLease(800 * time.Millisecond), "longest": redlock.WithMaxHold(800 * time.Millisecond),
 	} {
 		t.Run(name, func(t *testing.T) {
-			servers := five(t, process)
-			l := lockOf(t, clients(t, servers), o)
-			began := time.Now()
-			h := everywhere(t, l, servers) // those that are taken later last no longer
-			select {
-			case <-h.Context().Done():
-			case <-time.After(long):
-				require.FailNow(t, "it does not end")
-			}
-			require.Less(t, time.Since(began), 2*time.Second, "a lease is ten")
-			require.Greater(t, time.Since(began), 700*time.Millisecond)
-			require.ErrorIs(t, h.Unlock(t.Context()), latchkey.ErrLost)
-			require.ErrorContains(t, context.Cause(h.Context()), "its fixed lease or longest hold is over")
-			unlock(t, take(t, lockOf(t, clients(t, servers))))
-			require.Less(t, time.Since(began), 4*time.Second)
-			clean(t, plains(t, servers), long)
+			redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+				servers := five(t, s.Beside)
+				l := lockOf(t, clients(t, servers), o)
+				began := time.Now()
+				h := everywhere(t, l, servers) // those that are taken later last no longer
+				select {
+				case <-h.Context().Done():
+				case <-time.After(long):
+					require.FailNow(t, "it does not end")
+				}
+				s.Within(t, began, 2*time.Second, "a lease is ten")
+				require.Greater(t, time.Since(began), 700*time.Millisecond)
+				require.ErrorIs(t, h.Unlock(t.Context()), latchkey.ErrLost)
+				require.ErrorContains(t, context.Cause(h.Context()), "its fixed lease or longest hold is over")
+				unlock(t, take(t, lockOf(t, clients(t, servers))))
+				s.Within(t, began, 4*time.Second)
+				clean(t, plains(t, servers), long)
+			})
 		})
 	}
 }
@@ -243,21 +253,23 @@ func TestHoldEnds(t *testing.T) {
 // same, also while releases are heard all the time.
 // Rule 39.
 func TestOneServerIsTakenByAnother(t *testing.T) {
-	servers := five(t, process)
-	release := rlocks(t, servers[:1])
-	l, other := lockOf(t, clients(t, servers)), lockOf(t, clients(t, servers))
-	for range 5 {
-		h := take(t, l)
-		next := later(t, other)
-		for _, s := range servers {
-			listening(t, s, 1)
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		servers := five(t, s.Beside)
+		release := rlocks(t, servers[:1])
+		l, other := lockOf(t, clients(t, servers)), lockOf(t, clients(t, servers))
+		for range 5 {
+			h := take(t, l)
+			next := later(t, other)
+			for _, s := range servers {
+				listening(t, s, 1)
+			}
+			began := time.Now()
+			unlock(t, h)
+			got := next.Granted(t)
+			require.Less(t, next.At.Sub(began), time.Second)
+			unlock(t, got)
 		}
-		began := time.Now()
-		unlock(t, h)
-		got := next.Granted(t)
-		require.Less(t, next.At.Sub(began), time.Second)
-		unlock(t, got)
-	}
-	release()
-	clean(t, plains(t, servers), long)
+		release()
+		clean(t, plains(t, servers), long)
+	})
 }
