@@ -109,26 +109,27 @@ func TestServerDiesUnderWaiters(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := redistest.NewProcess(t)
-			var clients [2]*latchkey.Client
-			for i := range clients {
-				c, err := latchkey.New(s.Option(), latchkey.WithReleaseTimeout(time.Millisecond))
-				require.NoError(t, err)
-				t.Cleanup(c.Close)
-				require.NoError(t, c.Check(t.Context()))
-				clients[i] = c
-			}
-			waits, plain := wait(t, clients[0], clients[1]), s.Client(t)
-			before := redistest.Scripts(t, plain)
-			ctx, cancel := context.WithTimeout(t.Context(), 1200*time.Millisecond)
-			defer cancel()
-			ended := make(chan error, 1)
-			go func() { ended <- waits(ctx) }()
-			require.Eventually(t, func() bool { return redistest.Scripts(t, plain) > before }, time.Minute, time.Millisecond, "it has asked, and waits")
-			s.Kill()
-			err := <-ended
-			require.ErrorIs(t, err, context.DeadlineExceeded)
-			require.ErrorIs(t, err, latchkey.ErrUnavailable)
+			redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+				var clients [2]*latchkey.Client
+				for i := range clients {
+					c, err := latchkey.New(s.Option(), latchkey.WithReleaseTimeout(time.Millisecond))
+					require.NoError(t, err)
+					t.Cleanup(c.Close)
+					require.NoError(t, c.Check(t.Context()))
+					clients[i] = c
+				}
+				waits := wait(t, clients[0], clients[1])
+				before := s.Scripts(t)
+				ctx, cancel := context.WithTimeout(t.Context(), 1200*time.Millisecond)
+				defer cancel()
+				ended := make(chan error, 1)
+				go func() { ended <- waits(ctx) }()
+				require.Eventually(t, func() bool { return s.Scripts(t) > before }, time.Minute, time.Millisecond, "it has asked, and waits")
+				s.Kill()
+				err := <-ended
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				require.ErrorIs(t, err, latchkey.ErrUnavailable)
+			})
 		})
 	}
 }

@@ -79,7 +79,7 @@ func gather(t testing.TB, s *redistest.Server, kind string, n int, inbox bool) (
 		words(t, admin, "ACL", "SETUSER", "default", "-subscribe")
 	}
 	c = &crowd{plain: admin, waiters: n, give: func() { require.NoError(t, release(context.Background())) }}
-	acquire, before := begin(), redistest.Scripts(t, admin)
+	acquire, before := begin(), s.Scripts(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	for range n {
 		c.granted.Go(func() {
@@ -97,7 +97,7 @@ func gather(t testing.TB, s *redistest.Server, kind string, n int, inbox bool) (
 	if inbox {
 		c.settle(t, before)
 	} else { // each has tried, or those of a batch together
-		require.Eventually(t, func() bool { return redistest.Scripts(t, admin) > before+int64(n/100) }, time.Minute, time.Millisecond)
+		require.Eventually(t, func() bool { return s.Scripts(t) > before+int64(n/100) }, time.Minute, time.Millisecond)
 		c.quiet(t)
 	}
 	return c, func() { words(t, admin, "ACL", "SETUSER", "default", "+@all") }
@@ -147,7 +147,6 @@ func called(t testing.TB, c rueidis.Client, command string) (calls int, spent ti
 // for one waiter, and all are granted their turn.
 // Rule 4.
 func TestCrowdIsConfirmed(t *testing.T) {
-	redistest.Alone(t)
 	for kind := range crowds {
 		for name, queue := range map[string]bool{"queued": true, "queue lost": false} {
 			t.Run(kind+", "+name, func(t *testing.T) {
@@ -176,7 +175,6 @@ func TestCrowdIsConfirmed(t *testing.T) {
 // A crowd that comes before the inbox of its client is confirmed joins the queue as any other does.
 // Rule 4.
 func TestCrowdBeforeInbox(t *testing.T) {
-	redistest.Alone(t)
 	for kind := range crowds {
 		t.Run(kind, func(t *testing.T) {
 			c, confirm := gather(t, redistest.NewProcess(t), kind, 1000, false)

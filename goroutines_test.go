@@ -85,7 +85,7 @@ func TestNamesCostNoGoroutine(t *testing.T) {
 
 // What is regularly done for names that nobody waits for takes few goroutines also while the server does not
 // answer, and all of it would be under way at the same time.
-func TestSilenceCostsFewGoroutines(t *testing.T) {
+func TestMeasuredSilenceCostsFewGoroutines(t *testing.T) {
 	const names, pause = 3000, 2500 * time.Millisecond
 	for what, use := range map[string]func(t *testing.T, c *latchkey.Client, name string) error{
 		"barrier": func(t *testing.T, c *latchkey.Client, name string) error {

@@ -145,7 +145,7 @@ var idles = func() map[string]idle {
 // A goroutine that waits has a stack of 4 KB, however much it needed to send its command: Go halves a stack
 // when it collects garbage, if less than a quarter is used. And it has little beside. Each way to wait is
 // measured in a process of its own. The race detector makes frames larger.
-func TestIdleWaiters(t *testing.T) {
+func TestMeasuredIdleWaiters(t *testing.T) {
 	for what, way := range idles {
 		t.Run(what, func(t *testing.T) {
 			s := redistest.NewProcess(t)

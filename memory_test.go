@@ -28,7 +28,7 @@ import (
 )
 
 // What a name that has been used leaves in Redis takes as much memory as docs/operations.md says.
-func TestMemoryOfNames(t *testing.T) {
+func TestMeasuredMemoryOfNames(t *testing.T) {
 	text, err := os.ReadFile("docs/operations.md")
 	require.NoError(t, err)
 	for what, use := range map[string]func(ctx context.Context, c *latchkey.Client, name string) error{

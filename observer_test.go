@@ -222,7 +222,6 @@ func TestObserverOfAnOutage(t *testing.T) {
 
 // A server that is gone for a while is told once, and what was lost with it.
 func TestObserverOfARestart(t *testing.T) {
-	redistest.Alone(t)
 	s := redistest.NewProcess(t)
 	var w witness
 	c, err := latchkey.Open(s.URL(), latchkey.WithLease(500*time.Millisecond), latchkey.WithObserver(w.observer()))

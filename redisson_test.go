@@ -31,7 +31,6 @@ func openBeside(t *testing.T, s *redistest.Server) *latchkey.Client {
 // Threads of Redisson's protocol and goroutines of ours have their turns, and nobody beside them.
 // Rule 50.
 func TestTurnsWithTheProtocolOfRedisson(t *testing.T) {
-	redistest.Alone(t)
 	s := redistest.NewProcess(t)
 	theirs, err := baseline.NewRLock(s.Addr, "a", 10*time.Second)
 	require.NoError(t, err)
@@ -124,49 +123,50 @@ func awaitListeners(t *testing.T, plain rueidis.Client, channel string, n int64)
 // Readers of one process that never leave at once, and so send no command, still let a writer of Redisson in.
 // Rule 50.
 func TestReadersThatOverlapLeaveItToRedisson(t *testing.T) {
-	s := redistest.NewProcess(t)
-	l, err := rwlock.New(openBeside(t, s), "a")
-	require.NoError(t, err)
-	ctx, stop := context.WithCancel(t.Context())
-	var g sync.WaitGroup
-	defer g.Wait()
-	defer stop()
-	begun := make(chan struct{}, 1000)
-	for n := range 4 {
-		g.Go(func() {
-			for ctx.Err() == nil {
-				h, err := l.Read().Lock(ctx)
-				if err != nil {
-					return
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		l, err := rwlock.New(openBeside(t, s), "a")
+		require.NoError(t, err)
+		ctx, stop := context.WithCancel(t.Context())
+		var g sync.WaitGroup
+		defer g.Wait()
+		defer stop()
+		begun := make(chan struct{}, 1000)
+		for n := range 4 {
+			g.Go(func() {
+				for ctx.Err() == nil {
+					h, err := l.Read().Lock(ctx)
+					if err != nil {
+						return
+					}
+					select {
+					case begun <- struct{}{}:
+					default:
+					}
+					time.Sleep(time.Duration(20+7*n) * time.Millisecond) // what it reads for
+					if err := h.Unlock(context.Background()); err != nil {
+						t.Error(err)
+					}
 				}
+			})
+		}
+		<-begun
+		plain := s.Client(t)
+		said, listens := make(chan string, 100), make(chan struct{})
+		hearing, hangUp := context.WithCancel(rueidis.WithOnSubscriptionHook(t.Context(), func(rueidis.PubSubSubscription) { close(listens) }))
+		defer hangUp()
+		g.Go(func() {
+			_ = plain.Receive(hearing, plain.B().Subscribe().Channel("redisson_rwlock:{a}").Build(), func(m rueidis.PubSubMessage) {
 				select {
-				case begun <- struct{}{}:
+				case said <- m.Message:
 				default:
 				}
-				time.Sleep(time.Duration(20+7*n) * time.Millisecond) // what it reads for
-				if err := h.Unlock(context.Background()); err != nil {
-					t.Error(err)
-				}
-			}
+			})
 		})
-	}
-	<-begun
-	plain := s.Client(t)
-	said, listens := make(chan string, 100), make(chan struct{})
-	hearing, hangUp := context.WithCancel(rueidis.WithOnSubscriptionHook(t.Context(), func(rueidis.PubSubSubscription) { close(listens) }))
-	defer hangUp()
-	g.Go(func() {
-		_ = plain.Receive(hearing, plain.B().Subscribe().Channel("redisson_rwlock:{a}").Build(), func(m rueidis.PubSubMessage) {
-			select {
-			case said <- m.Message:
-			default:
-			}
-		})
+		<-listens
+		began := time.Now()
+		require.Equal(t, "00", <-said)
+		s.Within(t, began, time.Second)
 	})
-	<-listens
-	began := time.Now()
-	require.Equal(t, "00", <-said)
-	require.Less(t, time.Since(began), time.Second)
 }
 
 // The option needs no subscription of a client that has none.

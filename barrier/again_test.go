@@ -221,50 +221,50 @@ func TestLeaveIsBoundByTheLease(t *testing.T) {
 // A party that was taken for dead is no member when it is back, unless it comes again: not to come, and to
 // leave, breaks nothing of those who have reset the barrier and go on without it.
 func TestTakenForDeadIsBack(t *testing.T) {
-	redistest.Alone(t)
 	const lease = 900 * time.Millisecond
 	for _, reset := range []bool{true, false} { // before it is back
-		s := redistest.New(t)
-		plain := s.Client(t)
-		require.NoError(t, plain.Do(t.Context(), plain.B().Flushall().Build()).Error())
-		p := redistest.NewProxy(t, s)
-		far := newBarrier(t, open(t, p.Option()), 2, barrier.WithLease(lease))
-		near := newBarrier(t, open(t, s.Option()), 2)
-		require.NoError(t, near.Join(t.Context()))
-		require.NoError(t, far.Join(t.Context()))
-		judge, _ := away(redistest.LoseRequest)
-		p.Judge(judge)
-		require.Eventually(t, func() bool { is, err := near.Broken(t.Context()); return err == nil && is }, long, time.Millisecond)
-		back := func() {
-			var seen atomic.Int64
-			p.Judge(func(request string) redistest.Verdict {
-				if redistest.IsScript(request) {
-					seen.Add(1)
-				}
-				return redistest.Pass
-			})
-			require.Eventually(t, func() bool { return seen.Load() > 0 }, long, time.Millisecond, "it reads")
-		}
-		if !reset {
-			back()
-		}
-		require.NoError(t, near.Reset(t.Context()))
-		w := arrive(t, near, 1)
-		if reset {
-			back()
-		}
-		<-time.After(lease)
-		members(t, plain, 1)
-		require.NoError(t, far.Leave(t.Context()))
-		waiting(t, near, 1)
-		_, err := far.Await(t.Context())
-		require.NoError(t, err)
-		_, err = w.result(t)
-		require.NoError(t, err)
-		members(t, plain, 2)
-		<-time.After(lease + lease/2)
-		members(t, plain, 2)
-		broken(t, near, false)
+		redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+			plain := s.Client(t)
+			require.NoError(t, plain.Do(t.Context(), plain.B().Flushall().Build()).Error())
+			p := redistest.NewProxy(t, s)
+			far := newBarrier(t, open(t, p.Option()), 2, barrier.WithLease(lease))
+			near := newBarrier(t, open(t, s.Option()), 2)
+			require.NoError(t, near.Join(t.Context()))
+			require.NoError(t, far.Join(t.Context()))
+			judge, _ := away(redistest.LoseRequest)
+			p.Judge(judge)
+			require.Eventually(t, func() bool { is, err := near.Broken(t.Context()); return err == nil && is }, long, time.Millisecond)
+			back := func() {
+				var seen atomic.Int64
+				p.Judge(func(request string) redistest.Verdict {
+					if redistest.IsScript(request) {
+						seen.Add(1)
+					}
+					return redistest.Pass
+				})
+				require.Eventually(t, func() bool { return seen.Load() > 0 }, long, time.Millisecond, "it reads")
+			}
+			if !reset {
+				back()
+			}
+			require.NoError(t, near.Reset(t.Context()))
+			w := arrive(t, near, 1)
+			if reset {
+				back()
+			}
+			<-time.After(lease)
+			members(t, plain, 1)
+			require.NoError(t, far.Leave(t.Context()))
+			waiting(t, near, 1)
+			_, err := far.Await(t.Context())
+			require.NoError(t, err)
+			_, err = w.result(t)
+			require.NoError(t, err)
+			members(t, plain, 2)
+			<-time.After(lease + lease/2)
+			members(t, plain, 2)
+			broken(t, near, false)
+		})
 	}
 }
 

@@ -173,31 +173,32 @@ func TestGiveUpAtAnyMoment(t *testing.T) {
 // Rule 25.
 func TestForgedNews(t *testing.T) {
 	redistest.Together(t)
-	s := redistest.NewProcess(t)
-	plain := s.Client(t)
-	elsewhere := s.Option()
-	elsewhere.SelectDB = 1
-	mine, other := newBarrier(t, open(t, s.Option()), 2), newBarrier(t, open(t, elsewhere), 2)
-	w := arrive(t, mine, 1)
-	for range 3 {
-		two := []*wait{arrive(t, other, 1), await(t, other)}
-		for _, w := range two {
-			_, err := w.result(t)
-			require.NoError(t, err)
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		plain := s.Client(t)
+		elsewhere := s.Option()
+		elsewhere.SelectDB = 1
+		mine, other := newBarrier(t, open(t, s.Option()), 2), newBarrier(t, open(t, elsewhere), 2)
+		w := arrive(t, mine, 1)
+		for range 3 {
+			two := []*wait{arrive(t, other, 1), await(t, other)}
+			for _, w := range two {
+				_, err := w.result(t)
+				require.NoError(t, err)
+			}
 		}
-	}
-	for _, text := range []string{"1 r w 9007199254740000 1 -1 ", "1 r b 9007199254740000 1 -1 9007199254740000r ", "1 r a 1 1 0 ", "?"} {
-		before := redistest.Scripts(t, plain)
-		require.NoError(t, plain.Do(t.Context(), plain.B().Publish().Channel("latchkey_barrier:{a}").Message(text).Build()).Error())
-		require.Eventually(t, func() bool { return redistest.Scripts(t, plain) > before }, long, time.Millisecond, "it looks")
-		select {
-		case <-w.ended:
-			require.Fail(t, "the other party has not come", text)
-		default:
+		for _, text := range []string{"1 r w 9007199254740000 1 -1 ", "1 r b 9007199254740000 1 -1 9007199254740000r ", "1 r a 1 1 0 ", "?"} {
+			before := s.Scripts(t)
+			require.NoError(t, plain.Do(t.Context(), plain.B().Publish().Channel("latchkey_barrier:{a}").Message(text).Build()).Error())
+			require.Eventually(t, func() bool { return s.Scripts(t) > before }, long, time.Millisecond, "it looks")
+			select {
+			case <-w.ended:
+				require.Fail(t, "the other party has not come", text)
+			default:
+			}
 		}
-	}
-	_, err := mine.Await(t.Context())
-	require.NoError(t, err)
-	_, err = w.result(t)
-	require.NoError(t, err)
+		_, err := mine.Await(t.Context())
+		require.NoError(t, err)
+		_, err = w.result(t)
+		require.NoError(t, err)
+	})
 }

@@ -104,25 +104,25 @@ func TestGenerations(t *testing.T) {
 func TestCommandsForAnyNumberOfParties(t *testing.T) {
 	redistest.Together(t)
 	for _, parties := range []int{10, 1000} {
-		s := redistest.NewProcess(t)
-		plain := s.Client(t)
-		mine, other := newBarrier(t, open(t, s.Option()), parties), newBarrier(t, open(t, s.Option()), parties)
-		load(t, s)
-		before := redistest.Scripts(t, plain)
-		var wg sync.WaitGroup
-		errs := make(chan error, parties)
-		for i := range parties {
-			wg.Go(func() {
-				if _, err := []*barrier.Barrier{mine, other}[i%2].Await(t.Context()); err != nil {
-					errs <- err
-				}
-			})
-		}
-		wg.Wait()
-		require.Empty(t, errs)
-		n := redistest.Scripts(t, plain) - before
-		t.Logf("%d parties: %d scripts", parties, n)
-		require.LessOrEqual(t, n, int64(parties+20), "an arrival each")
+		redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+			mine, other := newBarrier(t, open(t, s.Option()), parties), newBarrier(t, open(t, s.Option()), parties)
+			load(t, s)
+			before := s.Scripts(t)
+			var wg sync.WaitGroup
+			errs := make(chan error, parties)
+			for i := range parties {
+				wg.Go(func() {
+					if _, err := []*barrier.Barrier{mine, other}[i%2].Await(t.Context()); err != nil {
+						errs <- err
+					}
+				})
+			}
+			wg.Wait()
+			require.Empty(t, errs)
+			n := s.Scripts(t) - before
+			t.Logf("%d parties: %d scripts", parties, n)
+			require.LessOrEqual(t, n, int64(parties+20), "an arrival each")
+		})
 	}
 }
 

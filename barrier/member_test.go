@@ -226,9 +226,9 @@ func TestOneMembership(t *testing.T) {
 	members(t, plain, 1)
 	require.NoError(t, b.Leave(t.Context()))
 	members(t, plain, 0)
-	before := redistest.Scripts(t, plain)
+	before := s.Scripts(t)
 	<-time.After(2 * lease)
-	require.Equal(t, before, redistest.Scripts(t, plain), "nobody reads")
+	require.Equal(t, before, s.Scripts(t), "nobody reads")
 }
 
 // A lease that is shorter than the one before is renewed in time, and its end is known to those who wait.

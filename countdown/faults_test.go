@@ -195,24 +195,25 @@ func TestCountDownDuringShutdown(t *testing.T) {
 // Rule 25.
 func TestForgedNews(t *testing.T) {
 	redistest.Together(t)
-	s := redistest.NewProcess(t)
-	plain := s.Client(t)
-	l := newLatch(t, open(t, s.Option()))
-	set(t, l, 2)
-	w := await(t, l)
-	waits(t, plain, 1)
-	for _, text := range []string{"0", "1 r w 9007199254740000 1 -1 ", "1 r b 9007199254740000 1 -1 ", ""} {
-		before := redistest.Scripts(t, plain)
-		publish := plain.B().Publish().Channel("redisson_countdownlatch__channel__{a}").Message(text).Build()
-		require.NoError(t, plain.Do(t.Context(), publish).Error())
-		require.Eventually(t, func() bool { return redistest.Scripts(t, plain) > before }, long, time.Millisecond, "it looks")
-		select {
-		case <-w.ended:
-			require.Fail(t, "the latch is shut", text)
-		default:
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		plain := s.Client(t)
+		l := newLatch(t, open(t, s.Option()))
+		set(t, l, 2)
+		w := await(t, l)
+		waits(t, plain, 1)
+		for _, text := range []string{"0", "1 r w 9007199254740000 1 -1 ", "1 r b 9007199254740000 1 -1 ", ""} {
+			before := s.Scripts(t)
+			publish := plain.B().Publish().Channel("redisson_countdownlatch__channel__{a}").Message(text).Build()
+			require.NoError(t, plain.Do(t.Context(), publish).Error())
+			require.Eventually(t, func() bool { return s.Scripts(t) > before }, long, time.Millisecond, "it looks")
+			select {
+			case <-w.ended:
+				require.Fail(t, "the latch is shut", text)
+			default:
+			}
 		}
-	}
-	count(t, l, 1)
-	count(t, l, 0)
-	require.NoError(t, w.result(t))
+		count(t, l, 1)
+		count(t, l, 0)
+		require.NoError(t, w.result(t))
+	})
 }

@@ -124,11 +124,11 @@ func TestTenThousandWaiters(t *testing.T) {
 	}
 	waits(t, plain, processes)
 	require.Eventually(t, func() bool { // until all have looked, and looked again after the confirmation
-		before := redistest.Scripts(t, plain)
+		before := s.Scripts(t)
 		<-time.After(300 * time.Millisecond)
-		return redistest.Scripts(t, plain)-before <= processes
+		return s.Scripts(t)-before <= processes
 	}, long, time.Millisecond)
-	before := redistest.Scripts(t, plain)
+	before := s.Scripts(t)
 	began := time.Now()
 	count(t, l, 0)
 	var delays []time.Duration
@@ -140,7 +140,7 @@ func TestTenThousandWaiters(t *testing.T) {
 			delays = append(delays, time.Unix(0, at).Sub(began))
 		}
 	}
-	scripts := redistest.Scripts(t, plain) - before
+	scripts := s.Scripts(t) - before
 	slices.Sort(delays)
 	at := func(percent int) time.Duration {
 		return delays[(len(delays)-1)*percent/100].Round(10 * time.Microsecond)
@@ -159,7 +159,7 @@ func TestCommandsForAnyNumberOfWaiters(t *testing.T) {
 		plain := s.Client(t)
 		l, other := newLatch(t, open(t, s.Option())), newLatch(t, open(t, s.Option()))
 		set(t, l, 1)
-		before := redistest.Scripts(t, plain)
+		before := s.Scripts(t)
 		var wg sync.WaitGroup
 		errs := make(chan error, waiters)
 		for range waiters {
@@ -173,7 +173,7 @@ func TestCommandsForAnyNumberOfWaiters(t *testing.T) {
 		count(t, other, 0)
 		wg.Wait()
 		require.Empty(t, errs)
-		return redistest.Scripts(t, plain) - before
+		return s.Scripts(t) - before
 	}
 	for _, waiters := range []int{1, 100, 5000} {
 		n := cost(waiters)

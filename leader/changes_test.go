@@ -92,8 +92,7 @@ func (f *fleet) next(t *testing.T, after int64) lead {
 // Leaders are killed, stopped and cut off from Redis: never do two trust that they lead, tokens of terms
 // grow, and the next one leads after the lease, 100 ms later at most.
 // Rule 44.
-func TestChanges(t *testing.T) {
-	redistest.Alone(t)
+func TestMeasuredChanges(t *testing.T) {
 	changes := int(redistest.Longer(15, 200))
 	f := &fleet{server: redistest.NewProcess(t), leads: make(chan lead, 10_000), terms: map[int64]*span{}}
 	for range 4 {

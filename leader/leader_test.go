@@ -499,29 +499,29 @@ func TestInvalid(t *testing.T) {
 // one more each half a minute. A leader asks once each third of its lease beside the renewal.
 // Rule 44.
 func TestIdleCandidateCostsAWaiter(t *testing.T) {
-	redistest.Alone(t)
-	s := redistest.NewProcess(t)
-	plain := s.Client(t)
-	of := func(wait func(c *latchkey.Client)) int64 {
-		wait(open(t, s.Option(), latchkey.WithLease(time.Minute)))
-		queued(t, plain, 1)
-		before := redistest.Scripts(t, plain)
-		<-time.After(time.Duration(redistest.Longer(4, 20)) * time.Second) // the measured span
-		return redistest.Scripts(t, plain) - before
-	}
-	holder := begin(t, newCandidate(t, open(t, s.Option(), latchkey.WithLease(time.Hour))), nil)
-	holder.led(t)
-	var waits *redistest.Attempt[*latchkey.Hold]
-	lock := of(func(c *latchkey.Client) {
-		l, err := fairlock.New(c, "a")
-		require.NoError(t, err)
-		waits = redistest.Begin(t, l.Lock)
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		plain := s.Client(t)
+		of := func(wait func(c *latchkey.Client)) int64 {
+			wait(open(t, s.Option(), latchkey.WithLease(time.Minute)))
+			queued(t, plain, 1)
+			before := s.Scripts(t)
+			<-time.After(time.Duration(redistest.Longer(4, 20)) * time.Second) // the measured span
+			return s.Scripts(t) - before
+		}
+		holder := begin(t, newCandidate(t, open(t, s.Option(), latchkey.WithLease(time.Hour))), nil)
+		holder.led(t)
+		var waits *redistest.Attempt[*latchkey.Hold]
+		lock := of(func(c *latchkey.Client) {
+			l, err := fairlock.New(c, "a")
+			require.NoError(t, err)
+			waits = redistest.Begin(t, l.Lock)
+		})
+		waits.Cancel()
+		queued(t, plain, 0)
+		candidate := of(func(c *latchkey.Client) { begin(t, newCandidate(t, c), nil) })
+		t.Logf("a waiter %d scripts, a candidate %d", lock, candidate)
+		require.InDelta(t, lock, candidate, 1)
 	})
-	waits.Cancel()
-	queued(t, plain, 0)
-	candidate := of(func(c *latchkey.Client) { begin(t, newCandidate(t, c), nil) })
-	t.Logf("a waiter %d scripts, a candidate %d", lock, candidate)
-	require.InDelta(t, lock, candidate, 1)
 }
 
 // A leader is known by its client's id and label, unless its client tells nobody who it is.

@@ -201,7 +201,7 @@ type fleet struct {
 // run has 8 processes take locks so many times, while connections are killed twice a second, processes every
 // two seconds, and replies are lost. Of the prefixes of names each process has one, in turn.
 func (f *fleet) run(t *testing.T, s *redistest.Server, goal int64, prefixes ...string) {
-	proxy, plain, dir := redistest.NewLossyProxy(t, s, &f.lost), s.Client(t), t.TempDir()
+	proxy, dir := redistest.NewLossyProxy(t, s, &f.lost), t.TempDir()
 	counter := filepath.Join(dir, "counter")
 	counts, err := shared.Open(counter, 64)
 	require.NoError(t, err)
@@ -222,7 +222,7 @@ func (f *fleet) run(t *testing.T, s *redistest.Server, goal int64, prefixes ...s
 		<-ticker.C
 		require.Less(t, time.Since(began), time.Duration(redistest.Longer(1, 5))*time.Minute, "%d done", done.Load())
 		kind := []string{"pubsub", "normal"}[n%2]
-		require.NoError(t, plain.Do(t.Context(), plain.B().Arbitrary("CLIENT", "KILL", "TYPE", kind, "SKIPME", "yes").Build()).Error())
+		s.KillClients(t, kind)
 		if n%4 == 0 {
 			i := rand.N(processes)
 			killed[at[i]] = time.Now().UnixNano()

@@ -349,19 +349,19 @@ func TestReplyLost(t *testing.T) {
 // Whichever connections are killed, all get their turn.
 func TestConnectionsKilled(t *testing.T) {
 	redistest.Together(t)
-	s := redistest.NewProcess(t)
-	plain := s.Client(t)
-	l := newLock(t, locks(t, open(t, s), "1", "2", "3")...)
-	other := newLock(t, locks(t, open(t, s), "3", "2", "1")...)
-	for _, kind := range []string{"pubsub", "normal"} {
-		h := must(t, l)
-		next := later(t, other.Lock)
-		waiting(t, locks(t, open(t, s), "1")[0], 1)
-		require.NoError(t, plain.Do(t.Context(), plain.B().Arbitrary("CLIENT", "KILL", "TYPE", kind, "SKIPME", "yes").Build()).Error())
-		require.NoError(t, h.Unlock(t.Context()))
-		require.NoError(t, next.Granted(t).Unlock(t.Context()))
-	}
-	free(t, locks(t, open(t, s), "1", "2", "3")...)
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		l := newLock(t, locks(t, open(t, s), "1", "2", "3")...)
+		other := newLock(t, locks(t, open(t, s), "3", "2", "1")...)
+		for _, kind := range []string{"pubsub", "normal"} {
+			h := must(t, l)
+			next := later(t, other.Lock)
+			waiting(t, locks(t, open(t, s), "1")[0], 1)
+			s.KillClients(t, kind)
+			require.NoError(t, h.Unlock(t.Context()))
+			require.NoError(t, next.Granted(t).Unlock(t.Context()))
+		}
+		free(t, locks(t, open(t, s), "1", "2", "3")...)
+	})
 }
 
 // Unlock waits no longer than its context, and what it did not wait for goes on.

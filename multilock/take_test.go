@@ -57,26 +57,26 @@ func names(prefix string, n int) (all []string) {
 // Rule 34.
 func TestCommands(t *testing.T) {
 	redistest.Together(t)
-	s := redistest.NewProcess(t)
-	l := newLock(t, locks(t, open(t, s), names("", 10)...)...)
-	require.NoError(t, must(t, l).Unlock(t.Context())) // the server learns the scripts
-	plain := s.Client(t)
-	for name, lock := range map[string]func(context.Context) (*multilock.Hold, error){"Lock": l.Lock, "TryLock": l.TryLock} {
-		before := redistest.Scripts(t, plain)
-		h, err := lock(t.Context())
-		require.NoError(t, err)
-		taken := redistest.Scripts(t, plain)
-		require.EqualValues(t, 1, taken-before, name)
-		require.NoError(t, h.Unlock(t.Context()))
-		require.EqualValues(t, 1, redistest.Scripts(t, plain)-taken, name)
-	}
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	h := must(t, l)
-	before := redistest.Scripts(t, plain)
-	require.NoError(t, h.Unlock(ended), "it is sent also when the context has ended")
-	require.EqualValues(t, 1, redistest.Scripts(t, plain)-before)
-	free(t, locks(t, open(t, s), names("", 10)...)...)
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		l := newLock(t, locks(t, open(t, s), names("", 10)...)...)
+		require.NoError(t, must(t, l).Unlock(t.Context())) // the server learns the scripts
+		for name, lock := range map[string]func(context.Context) (*multilock.Hold, error){"Lock": l.Lock, "TryLock": l.TryLock} {
+			before := s.Scripts(t)
+			h, err := lock(t.Context())
+			require.NoError(t, err)
+			taken := s.Scripts(t)
+			require.EqualValues(t, 1, taken-before, name)
+			require.NoError(t, h.Unlock(t.Context()))
+			require.EqualValues(t, 1, s.Scripts(t)-taken, name)
+		}
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		h := must(t, l)
+		before := s.Scripts(t)
+		require.NoError(t, h.Unlock(ended), "it is sent also when the context has ended")
+		require.EqualValues(t, 1, s.Scripts(t)-before)
+		free(t, locks(t, open(t, s), names("", 10)...)...)
+	})
 }
 
 // More than one script takes are taken by several.

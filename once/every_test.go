@@ -210,7 +210,6 @@ func TestEveryCommands(t *testing.T) {
 
 func everyCommands(t *testing.T, lease time.Duration) {
 	s := redistest.NewProcess(t)
-	plain := s.Client(t)
 	const period, ticks = 400 * time.Millisecond, 8
 	ran := make(chan time.Time, 100)
 	for range processes {
@@ -221,12 +220,12 @@ func everyCommands(t *testing.T, lease time.Duration) {
 		next(t, ran)
 	}
 	<-time.After(period / 2)
-	before := redistest.Scripts(t, plain)
+	before := s.Scripts(t)
 	for range ticks {
 		next(t, ran)
 	}
 	<-time.After(period / 2)
-	scripts := redistest.Scripts(t, plain) - before
+	scripts := s.Scripts(t) - before
 	t.Logf("%d scripts in %d ticks of %d processes: %.2f a tick and process", scripts, ticks, processes, float64(scripts)/ticks/processes)
 	require.LessOrEqual(t, scripts, int64(2*processes*ticks))
 }

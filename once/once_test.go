@@ -233,39 +233,40 @@ func TestReplyLost(t *testing.T) {
 // asks.
 func TestCommands(t *testing.T) {
 	redistest.Together(t)
-	s := redistest.NewProcess(t)
-	plain := s.Client(t)
-	c := open(t, s.Option())
-	o := newOnce(t, c)
-	warm, err := once.New(c, "warm")
-	require.NoError(t, err)
-	require.NoError(t, warm.Do(t.Context(), succeeds)) // the server has the scripts
-	count := func(f func()) int64 {
-		before := redistest.Scripts(t, plain)
-		f()
-		return redistest.Scripts(t, plain) - before
-	}
-	require.EqualValues(t, 5, count(func() { require.NoError(t, o.Do(t.Context(), succeeds)) }))
-	require.EqualValues(t, 1, count(func() { require.NoError(t, o.Do(t.Context(), never(t))) }))
-	require.EqualValues(t, 1, count(func() { require.ErrorIs(t, o.TryDo(t.Context(), never(t)), once.ErrDone) }))
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		plain := s.Client(t)
+		c := open(t, s.Option())
+		o := newOnce(t, c)
+		warm, err := once.New(c, "warm")
+		require.NoError(t, err)
+		require.NoError(t, warm.Do(t.Context(), succeeds)) // the server has the scripts
+		count := func(f func()) int64 {
+			before := s.Scripts(t)
+			f()
+			return s.Scripts(t) - before
+		}
+		require.EqualValues(t, 5, count(func() { require.NoError(t, o.Do(t.Context(), succeeds)) }))
+		require.EqualValues(t, 1, count(func() { require.NoError(t, o.Do(t.Context(), never(t))) }))
+		require.EqualValues(t, 1, count(func() { require.ErrorIs(t, o.TryDo(t.Context(), never(t)), once.ErrDone) }))
 
-	require.NoError(t, plain.Do(t.Context(), plain.B().Flushall().Build()).Error())
-	ends, looked := make(chan struct{}), redistest.Scripts(t, plain)
-	total := count(func() {
-		first := does(t, o, func(ctx context.Context, _ *once.Run) error { await(ctx, ends); return nil })
-		var waiters []*redistest.Attempt[struct{}]
-		for range 20 {
-			waiters = append(waiters, redistest.Begin(t, func(ctx context.Context) (struct{}, error) { return struct{}{}, o.Do(ctx, never(t)) }))
-		}
-		require.Eventually(t, func() bool { return redistest.Scripts(t, plain)-looked >= 23 }, 10*time.Second, 10*time.Millisecond)
-		close(ends)
-		first.Granted(t)
-		for _, w := range waiters {
-			w.Granted(t)
-		}
+		require.NoError(t, plain.Do(t.Context(), plain.B().Flushall().Build()).Error())
+		ends, looked := make(chan struct{}), s.Scripts(t)
+		total := count(func() {
+			first := does(t, o, func(ctx context.Context, _ *once.Run) error { await(ctx, ends); return nil })
+			var waiters []*redistest.Attempt[struct{}]
+			for range 20 {
+				waiters = append(waiters, redistest.Begin(t, func(ctx context.Context) (struct{}, error) { return struct{}{}, o.Do(ctx, never(t)) }))
+			}
+			require.Eventually(t, func() bool { return s.Scripts(t)-looked >= 23 }, 10*time.Second, 10*time.Millisecond)
+			close(ends)
+			first.Granted(t)
+			for _, w := range waiters {
+				w.Granted(t)
+			}
+		})
+		t.Logf("21 goroutines of a process: %d scripts", total)
+		require.Less(t, total, int64(40), "23, and what passes the lock on")
 	})
-	t.Logf("21 goroutines of a process: %d scripts", total)
-	require.Less(t, total, int64(40), "23, and what passes the lock on")
 }
 
 // A context that ends ends the wait, and what runs. The next one runs it, also when there was a limit.

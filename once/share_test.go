@@ -173,15 +173,15 @@ func TestShareIsStale(t *testing.T) {
 // It costs five commands alone.
 func TestShareCommands(t *testing.T) {
 	redistest.Together(t)
-	s := redistest.NewProcess(t)
-	plain := s.Client(t)
-	c := open(t, s.Option())
-	_, err := once.Share(t.Context(), c, "a", gives("warm"))
-	require.NoError(t, err)
-	before := redistest.Scripts(t, plain)
-	_, err = once.Share(t.Context(), c, "a", gives("x"))
-	require.NoError(t, err)
-	require.EqualValues(t, 5, redistest.Scripts(t, plain)-before)
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		c := open(t, s.Option())
+		_, err := once.Share(t.Context(), c, "a", gives("warm"))
+		require.NoError(t, err)
+		before := s.Scripts(t)
+		_, err = once.Share(t.Context(), c, "a", gives("x"))
+		require.NoError(t, err)
+		require.EqualValues(t, 5, s.Scripts(t)-before)
+	})
 }
 
 // Whatever reply is lost, the function runs once.

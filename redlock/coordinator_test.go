@@ -62,8 +62,7 @@ func crowd(t *testing.T, n int, lock func() *redlock.Lock) (counts func() []int6
 // Contenders take turns in the order of the coordinator's queue: none is overtaken for long, and a hand-off
 // is three grants and three releases, one grant of which is by message. That one has a lease of two seconds,
 // which is less than a hundredth of the longest ones. Rule 39.
-func TestContendersTakeTurns(t *testing.T) {
-	redistest.Alone(t)
+func TestMeasuredContendersTakeTurns(t *testing.T) {
 	for _, lease := range []time.Duration{10 * time.Second, time.Hour} {
 		t.Run(lease.String(), func(t *testing.T) {
 			servers := five(t, process)
@@ -133,8 +132,7 @@ func TestNothingIsKeptOfATurn(t *testing.T) {
 
 // The coordinator is killed and comes back empty, and is stopped, while eight take turns: they go on
 // elsewhere. Rule 39.
-func TestCoordinatorIsAway(t *testing.T) {
-	redistest.Alone(t)
+func TestMeasuredCoordinatorIsAway(t *testing.T) {
 	servers := five(t, process)
 	plain := plains(t, servers)
 	coordinator := servers[redlock.First(clients(t, servers), "a")]
@@ -160,7 +158,6 @@ func TestCoordinatorIsAway(t *testing.T) {
 // A process dies while it holds, and the next waiter has the lock when its lease is over.
 // Rule 39.
 func TestHolderDies(t *testing.T) {
-	redistest.Alone(t)
 	servers := five(t, process)
 	const lease = time.Second
 	for range 5 {

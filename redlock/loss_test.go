@@ -201,7 +201,6 @@ func TestLongestHoldOfWhatWasRetaken(t *testing.T) {
 // majority is not renewed any more when another one is lost.
 // Rule 38.
 func TestTrustShrinks(t *testing.T) {
-	redistest.Alone(t)
 	const lease = 10 * time.Second
 	servers := five(t, process)[:4]
 	silent := redistest.NewProxy(t, servers[3])

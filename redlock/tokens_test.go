@@ -76,7 +76,6 @@ func settled(t *testing.T, all []*latchkey.Client) {
 // same one, which is the rule, none is told, also when their clocks differ.
 // Rule 36.
 func TestTokenIsWrittenOnlyWhereItIsBehind(t *testing.T) {
-	redistest.Alone(t)
 	servers := skewed(t)
 	plain := plains(t, servers)
 	all := clients(t, servers)

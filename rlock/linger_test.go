@@ -68,20 +68,20 @@ func TestLingers(t *testing.T) {
 // Rule 40.
 func TestLingerCostsNothing(t *testing.T) {
 	redistest.Together(t)
-	s := redistest.NewProcess(t)
-	l := lingering(t, open(t, s), "a", 0)
-	plain := s.Client(t)
-	pair(t, l)
-	before := redistest.Scripts(t, plain)
-	for range 100 {
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		l := lingering(t, open(t, s), "a", 0)
 		pair(t, l)
-	}
-	<-time.After(50 * time.Millisecond)
-	pair(t, l)
-	h, err := l.TryLock(t.Context())
-	require.NoError(t, err)
-	require.NoError(t, h.Unlock(t.Context()))
-	require.Equal(t, before, redistest.Scripts(t, plain))
+		before := s.Scripts(t)
+		for range 100 {
+			pair(t, l)
+		}
+		<-time.After(50 * time.Millisecond)
+		pair(t, l)
+		h, err := l.TryLock(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, h.Unlock(t.Context()))
+		require.Equal(t, before, s.Scripts(t))
+	})
 }
 
 // The first other process that wants it has it at once.

@@ -14,31 +14,31 @@ import (
 // Rule 40.
 func TestLingerOfThoseWhoTakeTurns(t *testing.T) {
 	redistest.Together(t)
-	s := redistest.NewProcess(t)
-	first, second := lingering(t, open(t, s), "a", 0), lingering(t, open(t, s), "a", 0)
-	watch, err := rlock.New(open(t, s), "a")
-	require.NoError(t, err)
-	stays := func() (n int) {
-		for range 100 {
-			for _, l := range []*rlock.Lock{first, second} {
-				pair(t, l)
-				state, err := watch.Inspect(t.Context())
-				require.NoError(t, err)
-				if state.Holder != "" {
-					n++
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		first, second := lingering(t, open(t, s), "a", 0), lingering(t, open(t, s), "a", 0)
+		watch, err := rlock.New(open(t, s), "a")
+		require.NoError(t, err)
+		stays := func() (n int) {
+			for range 100 {
+				for _, l := range []*rlock.Lock{first, second} {
+					pair(t, l)
+					state, err := watch.Inspect(t.Context())
+					require.NoError(t, err)
+					if state.Holder != "" {
+						n++
+					}
 				}
 			}
+			return n
 		}
-		return n
-	}
-	require.Less(t, stays(), 40, "of 200 times")
-	for range 200 {
-		pair(t, first)
-	}
-	plain := s.Client(t)
-	before := redistest.Scripts(t, plain)
-	for range 100 {
-		pair(t, first)
-	}
-	require.Equal(t, before, redistest.Scripts(t, plain))
+		require.Less(t, stays(), 40, "of 200 times")
+		for range 200 {
+			pair(t, first)
+		}
+		before := s.Scripts(t)
+		for range 100 {
+			pair(t, first)
+		}
+		require.Equal(t, before, s.Scripts(t))
+	})
 }

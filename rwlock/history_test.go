@@ -119,7 +119,6 @@ type fleet struct {
 // run has them do it so many times, while connections are killed twice a second, processes every few seconds,
 // and replies are lost.
 func (f *fleet) run(t *testing.T, s *redistest.Server, goal int64, names ...string) {
-	plain := s.Client(t)
 	proxy := redistest.NewLossyProxy(t, s, &f.lost)
 	dir := t.TempDir()
 	counter := filepath.Join(dir, "counter")
@@ -144,7 +143,7 @@ func (f *fleet) run(t *testing.T, s *redistest.Server, goal int64, names ...stri
 		<-ticker.C
 		require.Less(t, time.Since(began), time.Duration(redistest.Longer(1, 10))*time.Minute)
 		kind := []string{"pubsub", "normal"}[n%2]
-		require.NoError(t, plain.Do(t.Context(), plain.B().Arbitrary("CLIENT", "KILL", "TYPE", kind, "SKIPME", "yes").Build()).Error())
+		s.KillClients(t, kind)
 		if n%4 == 0 {
 			i := rand.N(processes)
 			for tries := 0; counts.Word(1+i).Load() == 0 && tries < 100_000; tries++ {

@@ -282,39 +282,40 @@ func TestLeasesOfReaders(t *testing.T) {
 func TestReadersCostNothing(t *testing.T) {
 	redistest.Together(t)
 	const goroutines, rounds = 64, 50
-	s := redistest.NewProcess(t)
-	plain := s.Client(t)
-	l := newLock(t, open(t, s, latchkey.WithLease(time.Minute))) // nothing is renewed meanwhile
-	unlock(t, take(t, l.Read()))
-	before := redistest.Scripts(t, plain)
-	h := take(t, l.Read())
-	require.EqualValues(t, 1, redistest.Scripts(t, plain)-before)
-	var wg, together sync.WaitGroup
-	together.Add(goroutines)
-	for range goroutines {
-		wg.Go(func() {
-			for round := range rounds {
-				err := l.Read().Do(context.Background(), func(context.Context, *latchkey.Hold) error {
-					if round == 0 { // nobody leaves before all are inside
-						together.Done()
-						together.Wait()
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		plain := s.Client(t)
+		l := newLock(t, open(t, s, latchkey.WithLease(time.Minute))) // nothing is renewed meanwhile
+		unlock(t, take(t, l.Read()))
+		before := s.Scripts(t)
+		h := take(t, l.Read())
+		require.EqualValues(t, 1, s.Scripts(t)-before)
+		var wg, together sync.WaitGroup
+		together.Add(goroutines)
+		for range goroutines {
+			wg.Go(func() {
+				for round := range rounds {
+					err := l.Read().Do(context.Background(), func(context.Context, *latchkey.Hold) error {
+						if round == 0 { // nobody leaves before all are inside
+							together.Done()
+							together.Wait()
+						}
+						return nil
+					})
+					if err != nil {
+						t.Error(err)
 					}
-					return nil
-				})
-				if err != nil {
-					t.Error(err)
 				}
-			}
-		})
-	}
-	wg.Wait()
-	require.EqualValues(t, 1, redistest.Scripts(t, plain)-before, "no command")
-	unlock(t, h)
-	require.EqualValues(t, 2, redistest.Scripts(t, plain)-before)
-	h = take(t, l.Write())
-	unlock(t, h)
-	require.EqualValues(t, 4, redistest.Scripts(t, plain)-before, "a write section")
-	clean(t, plain)
+			})
+		}
+		wg.Wait()
+		require.EqualValues(t, 1, s.Scripts(t)-before, "no command")
+		unlock(t, h)
+		require.EqualValues(t, 2, s.Scripts(t)-before)
+		h = take(t, l.Write())
+		unlock(t, h)
+		require.EqualValues(t, 4, s.Scripts(t)-before, "a write section")
+		clean(t, plain)
+	})
 }
 
 // Hooks hear of each reader, also of one that joins, and of each that loses the lock.

@@ -115,37 +115,37 @@ func TestPassedOnAtRandom(t *testing.T) {
 // A process that is busy with permits lets another one have some within its span.
 // Rule 41.
 func TestOthersGetPermitsWithinTheSpan(t *testing.T) {
-	s := redistest.NewProcess(t)
-	const capacity, span = 4, 100 * time.Millisecond
-	c := crowd{capacity: capacity}
-	busy := newSemaphore(t, open(t, s.Option()), semaphore.WithCapacity(capacity), semaphore.WithBudget(5000, span)) // all holds of it would take longer than a second
-	for range 16 {
-		c.running.Go(func() {
-			for !c.stop.Load() {
-				err := busy.Do(context.Background(), 1, func(context.Context, *semaphore.Permits) error {
-					<-time.After(time.Millisecond)
-					c.taken.Add(1)
-					return nil
-				})
-				if err != nil {
-					t.Error(err)
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		const capacity, span = 4, 100 * time.Millisecond
+		c := crowd{capacity: capacity}
+		busy := newSemaphore(t, open(t, s.Option()), semaphore.WithCapacity(capacity), semaphore.WithBudget(5000, span)) // all holds of it would take longer than a second
+		for range 16 {
+			c.running.Go(func() {
+				for !c.stop.Load() {
+					err := busy.Do(context.Background(), 1, func(context.Context, *semaphore.Permits) error {
+						<-time.After(time.Millisecond)
+						c.taken.Add(1)
+						return nil
+					})
+					if err != nil {
+						t.Error(err)
+					}
 				}
-			}
-		})
-	}
-	defer c.end()
-	require.Eventually(t, func() bool { return c.taken.Load() > 100 }, long, time.Millisecond)
-	plain := s.Client(t)
-	before, began := redistest.Scripts(t, plain), c.taken.Load()
-	other := newSemaphore(t, open(t, s.Option()))
-	for range 10 {
-		<-time.After(20 * time.Millisecond)
-		asked := time.Now()
-		require.NoError(t, acquire(t, other, 1).Release(t.Context()))
-		require.Less(t, time.Since(asked), span+500*time.Millisecond, "and the machine may be busy")
-	}
-	scripts, taken := redistest.Scripts(t, plain)-before, c.taken.Load()-began
-	require.Less(t, scripts, taken/2, "%d scripts for %d holds", scripts, taken)
+			})
+		}
+		defer c.end()
+		require.Eventually(t, func() bool { return c.taken.Load() > 100 }, long, time.Millisecond)
+		before, began := s.Scripts(t), c.taken.Load()
+		other := newSemaphore(t, open(t, s.Option()))
+		for range 10 {
+			<-time.After(20 * time.Millisecond)
+			asked := time.Now()
+			require.NoError(t, acquire(t, other, 1).Release(t.Context()))
+			s.Within(t, asked, span+500*time.Millisecond, "and the machine may be busy")
+		}
+		scripts, taken := s.Scripts(t)-before, c.taken.Load()-began
+		require.Less(t, scripts, taken/2, "%d scripts for %d holds", scripts, taken)
+	})
 }
 
 // What is lost ends the hold and the passing on. Those in the line compete again, and nobody is forgotten.

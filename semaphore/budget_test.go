@@ -49,44 +49,45 @@ func inQueue(t testing.TB, sem *semaphore.Semaphore, n, before int) *attempt {
 // Rule 41.
 func TestPassedOn(t *testing.T) {
 	redistest.Together(t)
-	s := redistest.NewProcess(t)
-	sem := newSemaphore(t, open(t, s.Option()), generous)
-	p := passable(t, sem, newSemaphore(t, open(t, s.Option())), 2)
-	delegate := inQueue(t, sem, 2, 0)
-	var line []*redistest.Attempt[*semaphore.Permits]
-	for n := range 5 {
-		line = append(line, inLine(t, sem, 2, n+1))
-	}
-	require.Eventually(t, func() bool { return p.Remaining() > 3*time.Second }, long, time.Millisecond, "it was renewed once")
-	plain := s.Client(t)
-	before := redistest.Scripts(t, plain)
-	for n, a := range line {
-		last := p.Token()
-		require.NoError(t, p.Release(t.Context()))
-		require.Equal(t, 2, p.Count())
-		require.ErrorIs(t, p.Err(), latchkey.ErrReleased)
-		require.ErrorIs(t, p.Release(t.Context()), latchkey.ErrNotHeld)
-		require.ErrorIs(t, p.ReleaseN(t.Context(), 1), latchkey.ErrNotHeld, "they are somebody else's")
-		p = a.Granted(t)
-		require.Equal(t, last+1, p.Token())
-		require.Equal(t, 2, p.Count())
-		require.True(t, p.Held())
-		for _, later := range line[n+1:] {
-			select {
-			case <-later.Ended:
-				require.Fail(t, "out of turn")
-			default:
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		sem := newSemaphore(t, open(t, s.Option()), generous)
+		p := passable(t, sem, newSemaphore(t, open(t, s.Option())), 2)
+		delegate := inQueue(t, sem, 2, 0)
+		var line []*redistest.Attempt[*semaphore.Permits]
+		for n := range 5 {
+			line = append(line, inLine(t, sem, 2, n+1))
+		}
+		require.Eventually(t, func() bool { return p.Remaining() > 3*time.Second }, long, time.Millisecond, "it was renewed once")
+		plain := s.Client(t)
+		before := s.Scripts(t)
+		for n, a := range line {
+			last := p.Token()
+			require.NoError(t, p.Release(t.Context()))
+			require.Equal(t, 2, p.Count())
+			require.ErrorIs(t, p.Err(), latchkey.ErrReleased)
+			require.ErrorIs(t, p.Release(t.Context()), latchkey.ErrNotHeld)
+			require.ErrorIs(t, p.ReleaseN(t.Context(), 1), latchkey.ErrNotHeld, "they are somebody else's")
+			p = a.Granted(t)
+			require.Equal(t, last+1, p.Token())
+			require.Equal(t, 2, p.Count())
+			require.True(t, p.Held())
+			for _, later := range line[n+1:] {
+				select {
+				case <-later.Ended:
+					require.Fail(t, "out of turn")
+				default:
+				}
 			}
 		}
-	}
-	require.Equal(t, before, redistest.Scripts(t, plain), "scripts")
-	delegate.Waits(t)
-	require.NoError(t, p.Release(t.Context()))
-	q := delegate.Granted(t)
-	require.Greater(t, q.Token(), p.Token())
-	require.NoError(t, q.Release(t.Context()))
-	numbers(t, sem, 2, 0)
-	clean(t, plain, "a", "2")
+		require.Equal(t, before, s.Scripts(t), "scripts")
+		delegate.Waits(t)
+		require.NoError(t, p.Release(t.Context()))
+		q := delegate.Granted(t)
+		require.Greater(t, q.Token(), p.Token())
+		require.NoError(t, q.Release(t.Context()))
+		numbers(t, sem, 2, 0)
+		clean(t, plain, "a", "2")
+	})
 }
 
 // Nothing is passed on with a budget of no holds, nor of leases that are fixed.

@@ -31,8 +31,7 @@ func far(t *testing.T, addr string, ms string) string {
 
 // A process of ours that is ten milliseconds from Redis has its turns beside processes of Redisson that are
 // near it, and are faster at a lock that is free.
-func TestFarFromRedis(t *testing.T) {
-	redistest.Alone(t)
+func TestMeasuredFarFromRedis(t *testing.T) {
 	s := redistest.NewProcess(t)
 	d := java(t, newest(), "--redis", s.URL())
 	p := plan{kind: "lock", name: "a", threads: 4, work: time.Millisecond, lasts: seconds()}

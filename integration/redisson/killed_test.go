@@ -18,7 +18,6 @@ import (
 // Processes of both sides are killed while they hold, wait, or are given something. Nothing overlaps, tokens
 // grow, and who is left goes on when the lease of a killed holder is over.
 func TestKilled(t *testing.T) {
-	redistest.Alone(t)
 	each(t, func(t *testing.T, version string) {
 		s := redistest.NewProcess(t)
 		all, total := map[string][]record{}, 0

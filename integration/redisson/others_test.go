@@ -22,7 +22,6 @@ import (
 // and its fair lock has a queue of its own. Both are heard of by the question that each waiter of ours asks,
 // within two seconds. What it waits for in its queue it is told.
 func TestSpinAndFair(t *testing.T) {
-	redistest.Alone(t)
 	each(t, func(t *testing.T, version string) {
 		s := redistest.NewProcess(t)
 		d := java(t, version, "--redis", s.URL())
@@ -69,7 +68,6 @@ func TestSpinAndFair(t *testing.T) {
 // A reader of Redisson before 4.4.0 renews the leases of all readers, also of ours that were killed. A writer
 // of ours waits for that reader, and then for one lease at most.
 func TestReadersThatRenewAll(t *testing.T) {
-	redistest.Alone(t)
 	each(t, func(t *testing.T, version string) {
 		s := redistest.NewProcess(t)
 		d := java(t, version, "--redis", s.URL(), "--watchdog", strconv.FormatInt(lease.Milliseconds(), 10))
@@ -111,7 +109,6 @@ func TestReadersThatRenewAll(t *testing.T) {
 
 // Several locks at once are locks of both sides, one by one.
 func TestSeveral(t *testing.T) {
-	redistest.Alone(t)
 	each(t, func(t *testing.T, version string) {
 		s := redistest.NewProcess(t)
 		d := java(t, version, "--redis", s.URL())
@@ -142,7 +139,6 @@ func TestSeveral(t *testing.T) {
 
 // What is no lock of ours is refused by its type.
 func TestForeign(t *testing.T) {
-	redistest.Alone(t)
 	s := redistest.NewProcess(t)
 	d := java(t, newest(), "--redis", s.URL())
 	c := openOn(t, s.Addr)

@@ -112,7 +112,6 @@ func (r run) judge(t *testing.T, version string, permits int, share float64) {
 
 // In a cluster Redisson's processes use sharded pub/sub, as ours do.
 func TestTurnsInACluster(t *testing.T) {
-	redistest.Alone(t)
 	version := newest()
 	program(t, version) // or it is skipped
 	cluster := redistest.NewCluster(t)
@@ -138,7 +137,6 @@ func TestTurnsInACluster(t *testing.T) {
 // Processes of both take turns at everything that they can share: nothing overlaps, tokens grow, and neither
 // side starves.
 func TestTurns(t *testing.T) {
-	redistest.Alone(t)
 	rows := []struct {
 		what       string
 		java, ours plan

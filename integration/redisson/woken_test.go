@@ -33,8 +33,7 @@ const losesOne = "fenced"
 
 // A waiter of one side is woken by the release of the other: one waits, the other holds. Redisson's spin lock
 // says nothing when it is released, and its fair lock tells its own queue.
-func TestWoken(t *testing.T) {
-	redistest.Alone(t)
+func TestMeasuredWoken(t *testing.T) {
 	for _, c := range []struct{ java, ours string }{
 		{"lock", "lock"}, {"lock", "fair"}, {"fenced", "lock"}, {"read", "write"}, {"write", "read"}, {"write", "write"},
 		{"counting", "counting"}, {"permits", "permits"},
@@ -154,7 +153,6 @@ func awaitOurs(t testing.TB, plain rueidis.Client, name string) {
 
 // A latch is opened by either side for both.
 func TestLatch(t *testing.T) {
-	redistest.Alone(t)
 	each(t, func(t *testing.T, version string) {
 		s := redistest.NewProcess(t)
 		d := java(t, version, "--redis", "redis://"+s.Addr)

@@ -46,7 +46,7 @@ func TestCrowdGivesUp(t *testing.T) {
 				all.Go(func() { _ = wait(ctx) }) // its error says why it ended
 			}
 			require.Eventually(t, func() bool { return length() == crowd }, 2*long, 10*time.Millisecond)
-			before := redistest.Scripts(t, plain)
+			before := s.Scripts(t)
 			if what == "closed" {
 				closeNow(client)
 				all.Wait()
@@ -57,7 +57,7 @@ func TestCrowdGivesUp(t *testing.T) {
 				s.Continue(t)
 			}
 			require.Eventually(t, func() bool { return length() == 0 }, long, time.Millisecond)
-			scripts := int(redistest.Scripts(t, plain) - before)
+			scripts := int(s.Scripts(t) - before)
 			t.Logf("%d waiters left by %d scripts", crowd, scripts)
 			if what != "closed" { // there the first ones leave while the others are still told
 				// A machine that is slow to tell them all has batches sent again: the server answers nothing meanwhile.

@@ -16,31 +16,32 @@ import (
 // Rule 13.
 func TestNameAheadOfTheClock(t *testing.T) {
 	redistest.Together(t)
-	s := redistest.NewProcess(t)
-	plain := s.Client(t)
-	now, err := do(t, plain, "TIME").AsIntSlice()
-	require.NoError(t, err)
-	ahead := now[0]*1_000_000 + now[1] + time.Hour.Microseconds()
-	token := "redisson_lock_token:{ahead}"
-	do(t, plain, "SET", token, strconv.FormatInt(ahead, 10))
-	c := open(t, s.Option())
-	for _, name := range []string{"ahead", "other"} {
-		before := redistest.Scripts(t, plain)
-		var all crowd
-		all.run(t, newLock(t, c, name, true), 8)
-		all.more(t, 20_000)
-		all.end()
-		turns, scripts := all.turns.Load(), redistest.Scripts(t, plain)-before
-		t.Logf("%s: %d turns, %d scripts", name, turns, scripts)
-		require.Less(t, scripts, turns/20, name)
-		if name == "ahead" {
-			last, err := do(t, plain, "GET", token).AsInt64()
-			require.NoError(t, err)
-			require.Less(t, last-ahead, 3*turns+200*scripts)
-			require.Greater(t, all.last.Load(), ahead)
-		} else {
-			require.Less(t, all.last.Load(), ahead)
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		plain := s.Client(t)
+		now, err := do(t, plain, "TIME").AsIntSlice()
+		require.NoError(t, err)
+		ahead := now[0]*1_000_000 + now[1] + time.Hour.Microseconds()
+		token := "redisson_lock_token:{ahead}"
+		do(t, plain, "SET", token, strconv.FormatInt(ahead, 10))
+		c := open(t, s.Option())
+		for _, name := range []string{"ahead", "other"} {
+			before := s.Scripts(t)
+			var all crowd
+			all.run(t, newLock(t, c, name, true), 8)
+			all.more(t, 20_000)
+			all.end()
+			turns, scripts := all.turns.Load(), s.Scripts(t)-before
+			t.Logf("%s: %d turns, %d scripts", name, turns, scripts)
+			require.Less(t, scripts, turns/20, name)
+			if name == "ahead" {
+				last, err := do(t, plain, "GET", token).AsInt64()
+				require.NoError(t, err)
+				require.Less(t, last-ahead, 3*turns+200*scripts)
+				require.Greater(t, all.last.Load(), ahead)
+			} else {
+				require.Less(t, all.last.Load(), ahead)
+			}
 		}
-	}
-	clean(t, plain)
+		clean(t, plain)
+	})
 }

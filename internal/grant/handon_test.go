@@ -105,9 +105,9 @@ func TestHandOnInside(t *testing.T) {
 	var c crowd
 	c.run(t, l, 64)
 	c.more(t, 1000)
-	turns, sent, began := c.turns.Load(), redistest.Scripts(t, plain), time.Now()
+	turns, sent, began := c.turns.Load(), s.Scripts(t), time.Now()
 	c.more(t, 20_000)
-	turns, sent = c.turns.Load()-turns, redistest.Scripts(t, plain)-sent
+	turns, sent = c.turns.Load()-turns, s.Scripts(t)-sent
 	offers := turns/grant.MaxBudgetHolds + time.Since(began).Milliseconds()/20
 	t.Logf("%d turns, %d commands", turns, sent)
 	require.LessOrEqual(t, sent, 2*offers+2)
@@ -405,8 +405,8 @@ func TestLostBetweenHolds(t *testing.T) {
 	for range 20 {
 		c.more(t, 100)
 		do(t, plain, "DEL", "a")
-		found := redistest.Scripts(t, plain) + 2
-		require.Eventually(t, func() bool { return redistest.Scripts(t, plain) >= found }, long, time.Millisecond)
+		found := s.Scripts(t) + 2
+		require.Eventually(t, func() bool { return s.Scripts(t) >= found }, long, time.Millisecond)
 	}
 	c.more(t, 100)
 	c.end()
@@ -478,33 +478,34 @@ func TestRefusedBeforeItIsHeld(t *testing.T) {
 // An acquire was not waited for, and its waiter was inherited and has got and released the lock, when it
 // arrives.
 func TestLateCopyOfInheritedAcquire(t *testing.T) {
-	s := redistest.NewProcess(t)
-	p := redistest.NewProxy(t, s)
-	c := open(t, p.Option())
-	l := newLock(t, c, "a", true)
-	require.NoError(t, mustLock(t, l).Unlock(t.Context())) // the scripts are known
-	judge, withheld := redistest.Once(redistest.Withhold, redistest.IsAcquire)
-	p.Judge(judge)
-	first := lockLater(t, l)
-	require.Eventually(t, func() bool { return withheld.Load() == 1 }, long, time.Millisecond)
-	ctx, got := lockSlowly(t, l)
-	inLine(t, l, 1)
-	close(ctx.waits)
-	first.Cancel()
-	<-first.Ended
-	<-ctx.looked // the heir is about to ask
-	p.KillAll()
-	require.Eventually(t, func() bool {
-		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-		defer cancel()
-		return c.Check(ctx) == nil
-	}, long, time.Millisecond)
-	close(ctx.gate)
-	require.NoError(t, (<-got).Unlock(t.Context()))
-	p.Deliver()
-	delivered := time.Now()
-	clean(t, s.Client(t))
-	require.Less(t, time.Since(delivered), session.DefaultLease/2, "not when its lease ends")
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		p := redistest.NewProxy(t, s)
+		c := open(t, p.Option())
+		l := newLock(t, c, "a", true)
+		require.NoError(t, mustLock(t, l).Unlock(t.Context())) // the scripts are known
+		judge, withheld := redistest.Once(redistest.Withhold, redistest.IsAcquire)
+		p.Judge(judge)
+		first := lockLater(t, l)
+		require.Eventually(t, func() bool { return withheld.Load() == 1 }, long, time.Millisecond)
+		ctx, got := lockSlowly(t, l)
+		inLine(t, l, 1)
+		close(ctx.waits)
+		first.Cancel()
+		<-first.Ended
+		<-ctx.looked // the heir is about to ask
+		p.KillAll()
+		require.Eventually(t, func() bool {
+			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+			defer cancel()
+			return c.Check(ctx) == nil
+		}, long, time.Millisecond)
+		close(ctx.gate)
+		require.NoError(t, (<-got).Unlock(t.Context()))
+		p.Deliver()
+		delivered := time.Now()
+		clean(t, s.Client(t))
+		s.Within(t, delivered, session.DefaultLease/2, "not when its lease ends")
+	})
 }
 
 // A context that ends all, then Close: what was passed to a goroutine that gives up is given back before the

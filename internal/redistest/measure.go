@@ -131,6 +131,37 @@ func Floor(c rueidis.Client) Way {
 	}
 }
 
+// Scripts returns how many scripts the server has run, or was sent where time is virtual.
+func (s *Server) Scripts(t testing.TB) int64 {
+	t.Helper()
+	if n := s.network; n != nil {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		return n.scripts
+	}
+	return Scripts(t, s.plainly(t))
+}
+
+// KillClients ends the connections of that type, which is normal or pubsub, but for the test's own.
+func (s *Server) KillClients(t testing.TB, kind string) {
+	t.Helper()
+	if s.network != nil {
+		s.network.cutOf(kind == "pubsub")
+		return
+	}
+	c := s.plainly(t)
+	require.NoError(t, c.Do(context.Background(), c.B().Arbitrary("CLIENT", "KILL", "TYPE", kind, "SKIPME", "yes").Build()).Error())
+}
+
+// plainly is a client for what the test asks of the server.
+func (s *Server) plainly(t testing.TB) rueidis.Client {
+	t.Helper()
+	if s.plain == nil {
+		s.plain = s.Client(t)
+	}
+	return s.plain
+}
+
 // Scripts returns how many scripts the server has run.
 func Scripts(t testing.TB, c rueidis.Client) (total int64) {
 	t.Helper()

@@ -1,6 +1,7 @@
 package redistest
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"math/rand/v2"
@@ -23,8 +24,10 @@ type Network struct {
 
 	mu      sync.Mutex
 	dialed  uint64
-	links   map[net.Conn]int // the clients' ends, and of whom
-	stopped chan struct{}    // nothing reaches the server until it is closed; nil: it runs
+	links   map[net.Conn]int  // the clients' ends, and of whom
+	inboxes map[net.Conn]bool // those that have subscribed
+	scripts int64             // that the server was sent
+	stopped chan struct{}     // nothing reaches the server until it is closed; nil: it runs
 	down    bool
 	ways    sync.WaitGroup // each carries what one end sends
 }
@@ -44,7 +47,7 @@ func NewNetwork(seed uint64) *Network {
 // Scripts compare times as text of 16, and would take each attempt for one that is over.
 func newNetwork(seed uint64, late func(*rand.Rand) time.Duration) *Network {
 	time.Sleep(time.Until(time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)))
-	n := &Network{late: late, seed: seed, links: map[net.Conn]int{}}
+	n := &Network{late: late, seed: seed, links: map[net.Conn]int{}, inboxes: map[net.Conn]bool{}}
 	n.start()
 	return n
 }
@@ -65,6 +68,7 @@ func (n *Network) kill() {
 		_ = link.Close()
 	}
 	clear(n.links)
+	clear(n.inboxes)
 	n.mu.Unlock()
 	n.Server.Close()
 }
@@ -110,17 +114,23 @@ func (n *Network) Dial(client int) (net.Conn, error) {
 	}
 	mine, theirs := net.Pipe()
 	n.links[mine] = client
-	n.join(theirs, server, n.runs)
+	n.join(theirs, server, func(sent []byte) { n.arrives(mine, sent) })
 	return mine, nil
 }
 
-// runs waits until the server does.
-func (n *Network) runs() {
+// arrives waits until the server runs, and notes what it is sent.
+func (n *Network) arrives(link net.Conn, sent []byte) {
 	n.mu.Lock()
 	stopped := n.stopped
 	n.mu.Unlock()
 	if stopped != nil {
 		<-stopped
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.scripts += int64(bytes.Count(sent, []byte("\r\nEVAL"))) // a request is a packet, but for the text of a script
+	if bytes.Contains(sent, []byte("\r\nSUBSCRIBE\r\n")) {
+		n.inboxes[link] = true
 	}
 }
 
@@ -136,27 +146,40 @@ func (n *Network) Cut(client int, some func() bool) {
 	}
 }
 
+// cutOf ends the connections that have subscribed, or those that have not.
+func (n *Network) cutOf(subscribed bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for link := range n.links {
+		if n.inboxes[link] == subscribed {
+			_ = link.Close()
+			delete(n.links, link)
+			delete(n.inboxes, link)
+		}
+	}
+}
+
 // wire returns the two ends of a connection.
 func (n *Network) wire() (one, other net.Conn) {
 	one, a := net.Pipe()
 	b, other := net.Pipe()
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.join(a, b, func() {})
+	n.join(a, b, func([]byte) {})
 	return one, other
 }
 
-// join is called with the mutex. What a sends arrives when ready returns.
-func (n *Network) join(a, b net.Conn, ready func()) {
+// join is called with the mutex. What a sends arrives when arrives returns.
+func (n *Network) join(a, b net.Conn, arrives func([]byte)) {
 	n.dialed++
 	one, other := rand.New(rand.NewPCG(n.seed, n.dialed<<1)), rand.New(rand.NewPCG(n.seed, n.dialed<<1|1))
-	n.ways.Go(func() { n.carry(a, b, one, ready) })
-	n.ways.Go(func() { n.carry(b, a, other, func() {}) })
+	n.ways.Go(func() { n.carry(a, b, one, arrives) })
+	n.ways.Go(func() { n.carry(b, a, other, func([]byte) {}) })
 }
 
 // carry takes what one end sends to the other one. It takes it at once: a sender may hold a mutex, and in a
 // bubble no time passes while a goroutine waits for that.
-func (n *Network) carry(from, to net.Conn, random *rand.Rand, ready func()) {
+func (n *Network) carry(from, to net.Conn, random *rand.Rand, arrives func([]byte)) {
 	type packet struct {
 		bytes []byte
 		at    time.Time
@@ -165,20 +188,20 @@ func (n *Network) carry(from, to net.Conn, random *rand.Rand, ready func()) {
 	go func() {
 		defer close(packets)
 		for last := time.Now(); ; {
-			bytes := make([]byte, 1<<12)
-			count, err := from.Read(bytes)
+			buffer := make([]byte, 1<<12)
+			count, err := from.Read(buffer)
 			if err != nil {
 				return
 			}
 			if at := time.Now().Add(n.late(random)); at.After(last) {
 				last = at
 			}
-			packets <- packet{bytes[:count], last}
+			packets <- packet{buffer[:count], last}
 		}
 	}()
 	for p := range packets {
 		time.Sleep(time.Until(p.at))
-		ready()
+		arrives(p.bytes)
 		if _, err := to.Write(p.bytes); err != nil {
 			break
 		}

@@ -75,13 +75,6 @@ func Together(t *testing.T) {
 	}
 }
 
-// Alone marks a test that measures times, so that other work beside it would show: it is the first thing that
-// the test says. make runs such tests after all others, one at a time.
-func Alone(t *testing.T) {
-	t.Helper()
-	t.Setenv("LATCHKEY_ALONE", "yes") // panics in a test that is parallel
-}
-
 func binary() string {
 	path, err := exec.LookPath("redis-server")
 	if err != nil {
@@ -103,8 +96,9 @@ type Server struct {
 	process *exec.Cmd     // nil: it does not run
 	exited  chan struct{} // closed when the process has ended
 	stopped bool
-	strict  *Strict  // stands before it; nil: none does
-	network *Network // to an embedded server where time is virtual; nil: it is real
+	strict  *Strict        // stands before it; nil: none does
+	plain   rueidis.Client // of the test; nil: it has asked nothing
+	network *Network       // to an embedded server where time is virtual; nil: it is real
 }
 
 // New returns a server: any that is to be had.

@@ -73,33 +73,34 @@ func isFooled(t testing.TB, a *attempt, forge func()) *grant.Hold {
 // Whoever may publish, but not read what is in Redis, cannot write a message to a waiter, and costs nothing.
 // Rule 25.
 func TestForgedMessages(t *testing.T) {
-	s := redistest.NewProcess(t)
-	plain := s.Client(t)
-	c := open(t, s.Option())
-	h := mustLock(t, newLock(t, open(t, s.Option()), "a", false))
-	l := newLock(t, c, "a", false)
-	next := lockLater(t, l)
-	queued(t, l, 1)
-	f := forger{plain, c}
-	token := func() string {
-		text, err := do(t, plain, "GET", "redisson_lock_token:{a}").ToString()
-		require.NoError(t, err)
-		return text
-	}
-	before, scripts := token(), redistest.Scripts(t, plain)
-	began := time.Now()
-	for number := range 20 { // the waiter's is one of them, without its secret
-		for _, tail := range []string{"", "000000000"} {
-			f.says(t, grants("g", fmt.Sprint(number, tail), clockOf(t, plain))[:3]...)
-			f.says(t, fmt.Sprintf("1 a %d%s a", number, tail), fmt.Sprintf("1 f %d%s %d a", number, tail, clockOf(t, plain)), fmt.Sprintf("1 l %d%s 0 a", number, tail))
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		plain := s.Client(t)
+		c := open(t, s.Option())
+		h := mustLock(t, newLock(t, open(t, s.Option()), "a", false))
+		l := newLock(t, c, "a", false)
+		next := lockLater(t, l)
+		queued(t, l, 1)
+		f := forger{plain, c}
+		token := func() string {
+			text, err := do(t, plain, "GET", "redisson_lock_token:{a}").ToString()
+			require.NoError(t, err)
+			return text
 		}
-	}
-	next.Waits(t)
-	require.Equal(t, before, token())
-	require.LessOrEqual(t, redistest.Scripts(t, plain)-scripts, 1+int64(time.Since(began)/time.Second), "no more than it asks in any case")
-	require.NoError(t, h.Unlock(t.Context()))
-	require.NoError(t, next.Granted(t).Unlock(t.Context()))
-	clean(t, plain)
+		before, scripts := token(), s.Scripts(t)
+		began := time.Now()
+		for number := range 20 { // the waiter's is one of them, without its secret
+			for _, tail := range []string{"", "000000000"} {
+				f.says(t, grants("g", fmt.Sprint(number, tail), clockOf(t, plain))[:3]...)
+				f.says(t, fmt.Sprintf("1 a %d%s a", number, tail), fmt.Sprintf("1 f %d%s %d a", number, tail, clockOf(t, plain)), fmt.Sprintf("1 l %d%s 0 a", number, tail))
+			}
+		}
+		next.Waits(t)
+		require.Equal(t, before, token())
+		require.LessOrEqual(t, s.Scripts(t)-scripts, 1+int64(time.Since(began)/time.Second), "no more than it asks in any case")
+		require.NoError(t, h.Unlock(t.Context()))
+		require.NoError(t, next.Granted(t).Unlock(t.Context()))
+		clean(t, plain)
+	})
 }
 
 // Whoever may read as well can tell a waiter that it was granted the lock. A token that cannot be is not
@@ -165,37 +166,38 @@ func TestForgedPermits(t *testing.T) {
 func TestUnknownMessages(t *testing.T) {
 	redistest.Together(t)
 	const crowd = 1000
-	s := redistest.NewProcess(t)
-	plain := s.Client(t)
-	c := open(t, s.Option())
-	h := mustLock(t, newLock(t, open(t, s.Option()), "a", false))
-	l := newLock(t, c, "a", false)
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, crowd)
-	for range crowd {
-		go func() {
-			_, err := l.Lock(ctx)
-			done <- err
-		}()
-	}
-	queued(t, l, crowd)
-	f := forger{plain, c}
-	before, began := redistest.Scripts(t, plain), time.Now()
-	for range 200 {
-		f.says(t, "2 z whatever")
-		<-time.After(10 * time.Millisecond) // between two messages
-	}
-	asked := redistest.Scripts(t, plain) - before
-	rate := float64(asked) / time.Since(began).Seconds()
-	t.Logf("%.0f scripts a second", rate)
-	require.LessOrEqual(t, rate, 200.0)
-	require.GreaterOrEqual(t, asked, int64(20), "each may mean that there is something to ask for")
-	cancel()
-	for range crowd {
-		require.ErrorIs(t, <-done, context.Canceled)
-	}
-	require.NoError(t, h.Unlock(t.Context()))
-	clean(t, plain)
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		plain := s.Client(t)
+		c := open(t, s.Option())
+		h := mustLock(t, newLock(t, open(t, s.Option()), "a", false))
+		l := newLock(t, c, "a", false)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, crowd)
+		for range crowd {
+			go func() {
+				_, err := l.Lock(ctx)
+				done <- err
+			}()
+		}
+		queued(t, l, crowd)
+		f := forger{plain, c}
+		before, began := s.Scripts(t), time.Now()
+		for range 200 {
+			f.says(t, "2 z whatever")
+			<-time.After(10 * time.Millisecond) // between two messages
+		}
+		asked := s.Scripts(t) - before
+		rate := float64(asked) / time.Since(began).Seconds()
+		t.Logf("%.0f scripts a second", rate)
+		require.LessOrEqual(t, rate, 200.0)
+		require.GreaterOrEqual(t, asked, int64(20), "each may mean that there is something to ask for")
+		cancel()
+		for range crowd {
+			require.ErrorIs(t, <-done, context.Canceled)
+		}
+		require.NoError(t, h.Unlock(t.Context()))
+		clean(t, plain)
+	})
 }
 
 // Who replays old grants has their client give them back again, at a pace that costs Redis little: one grant
@@ -211,45 +213,46 @@ func TestReplayedGrants(t *testing.T) {
 		"of each under many": {100, 100},
 	} {
 		t.Run(what, func(t *testing.T) {
-			s := redistest.NewProcess(t)
-			plain := s.Client(t)
-			c := open(t, s.Option())
-			l := newLock(t, c, "a", false)
-			require.NoError(t, mustLock(t, l).Unlock(t.Context()))
-			owners := make([]string, of.tenures)
-			for i := range owners {
-				owners[i] = c.IDs.Suffix(c.IDs.Next())
-			}
-			before, began := redistest.Scripts(t, plain), time.Now()
-			var flood rueidis.Commands
-			for i := range messages {
-				name := "a"
-				if n := i / of.tenures % of.names; n > 0 {
-					name = fmt.Sprint("a", n)
+			redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+				plain := s.Client(t)
+				c := open(t, s.Option())
+				l := newLock(t, c, "a", false)
+				require.NoError(t, mustLock(t, l).Unlock(t.Context()))
+				owners := make([]string, of.tenures)
+				for i := range owners {
+					owners[i] = c.IDs.Suffix(c.IDs.Next())
 				}
-				text := fmt.Sprintf("1 g %s %d 0 0 %d 2000 %s", owners[i%of.tenures], began.UnixMicro(), began.UnixMicro(), name)
-				flood = append(flood, plain.B().Publish().Channel(c.Inbox.Name()).Message(text).Build())
-				if len(flood) == 1000 {
-					for _, r := range plain.DoMulti(t.Context(), flood...) {
-						require.NoError(t, r.Error())
+				before, began := s.Scripts(t), time.Now()
+				var flood rueidis.Commands
+				for i := range messages {
+					name := "a"
+					if n := i / of.tenures % of.names; n > 0 {
+						name = fmt.Sprint("a", n)
 					}
-					flood = nil
+					text := fmt.Sprintf("1 g %s %d 0 0 %d 2000 %s", owners[i%of.tenures], began.UnixMicro(), began.UnixMicro(), name)
+					flood = append(flood, plain.B().Publish().Channel(c.Inbox.Name()).Message(text).Build())
+					if len(flood) == 1000 {
+						for _, r := range plain.DoMulti(t.Context(), flood...) {
+							require.NoError(t, r.Error())
+						}
+						flood = nil
+					}
 				}
-			}
-			require.NoError(t, c.Check(t.Context()), "it hears in the order in which that was published")
-			scripts, took := redistest.Scripts(t, plain)-before, time.Since(began)
-			t.Logf("%d scripts for %d messages in %v", scripts, messages, took)
-			require.LessOrEqual(t, float64(scripts), most*(took.Seconds()+0.5))
-			require.Eventually(t, func() bool { return redistest.Scripts(t, plain) > before }, long, time.Millisecond)
-			if of.names > 1 {
-				return
-			}
-			h := mustLock(t, newLock(t, open(t, s.Option()), "a", false))
-			do(t, plain, "RPUSH", "latchkey_queue:{a}", lua.Claim{Owner: c.IDs.Client + ":" + owners[0], Lease: 10_000}.Entry())
-			require.NoError(t, h.Unlock(t.Context())) // grants it to the tenure that is over
-			began = time.Now()
-			require.NoError(t, mustLock(t, newLock(t, open(t, s.Option()), "a", false)).Unlock(t.Context()))
-			require.Less(t, time.Since(began), time.Second, "released by its client, not by the end of a lease")
+				require.NoError(t, c.Check(t.Context()), "it hears in the order in which that was published")
+				scripts, took := s.Scripts(t)-before, time.Since(began)
+				t.Logf("%d scripts for %d messages in %v", scripts, messages, took)
+				require.LessOrEqual(t, float64(scripts), most*(took.Seconds()+0.5))
+				require.Eventually(t, func() bool { return s.Scripts(t) > before }, long, time.Millisecond)
+				if of.names > 1 {
+					return
+				}
+				h := mustLock(t, newLock(t, open(t, s.Option()), "a", false))
+				do(t, plain, "RPUSH", "latchkey_queue:{a}", lua.Claim{Owner: c.IDs.Client + ":" + owners[0], Lease: 10_000}.Entry())
+				require.NoError(t, h.Unlock(t.Context())) // grants it to the tenure that is over
+				began = time.Now()
+				require.NoError(t, mustLock(t, newLock(t, open(t, s.Option()), "a", false)).Unlock(t.Context()))
+				s.Within(t, began, time.Second, "released by its client, not by the end of a lease")
+			})
 		})
 	}
 }
