@@ -1,12 +1,10 @@
 GO       ?= go
 ADAPTERS := $(patsubst %,./%/...,$(wildcard adapters/*))
 PACKAGES ?= ./... $(ADAPTERS) ./cmd/latchkey/... ./integration/... ./bench/... ./examples/fencedsql/... ./examples/metrics/... ./latchkeytest/... ./latchkeyvet/... ./otel/... ./tools/...
-# Most tests wait most of their time, so packages run beside each other. Those that measure times are marked
-# with redistest.Alone, and run after them, one at a time. So do all where LATCHKEY_TEST_REDIS names a server,
-# which each test flushes. With nothing but Go two tests that measure are left, and run with the others.
+# Most tests wait most of their time, so packages run beside each other, and tests within them. What measures is
+# named TestMeasured, and waits for make measured. With LATCHKEY_TEST_REDIS each test flushes one server: they run one
+# at a time.
 SERVER   := $(or $(LATCHKEY_TEST_REDIS),$(shell command -v redis-server))
-ALONE    := $(if $(SERVER),$(shell grep -rhB1 --include='*_test.go' 'redistest.Alone(t)' . | sed -n 's/^func \(Test[A-Za-z0-9]*\).*/\1/p' | sort -u | paste -sd '|' -),none)
-MEASURED  = $(if $(SERVER),$(shell for d in $$($(GO) list -f '{{.Dir}}' $(PACKAGES)); do grep -qs 'redistest.Alone(t)' $$d/*_test.go && echo $$d; done))
 PARALLEL ?= 4
 ATONCE   ?= $(if $(LATCHKEY_TEST_REDIS),1,$(if $(SERVER),3,6))
 GOTESTSUM := $(GO) run gotest.tools/gotestsum@v1.13.0 --format pkgname --format-hide-empty-pkg --hide-summary=skipped
@@ -29,15 +27,16 @@ race: RACE := -race
 race: which ## run all tests with the race detector (needs a C compiler)
 	$(tests)
 
+.PHONY: measured
+measured: ## run what measures times and memory, one test at a time, on a machine with nothing else to do
+	$(GO) test -count=1 -p 1 -vet=off -timeout 30m -run '^TestMeasured' $(if $(filter command environment,$(word 1,$(origin PACKAGES))),$(PACKAGES),. ./leader ./redlock ./integration/redisson)
+
 # make lint vets. The last line says how many tests ran, and what the others need.
 define tests
-@seen=$${LATCHKEY_SEEN:-$$(mktemp -d)}; trap 'test -n "$$LATCHKEY_SEEN" || rm -rf "$$seen"' EXIT; rm -f "$$seen"/[12]; phases=; \
-phase() { n=$$1; shift; status=0; $(GOTESTSUM) --jsonfile "$$seen/$$n" -- "$$@" || status=1; phases="$$phases $$status:$$seen/$$n"; }; \
-$(if $(RUN),\
-phase 1 $(RACE) -vet=off -p 1 -parallel $(PARALLEL) -timeout 30m -run '$(RUN)' $(PACKAGES);,\
-phase 1 $(RACE) -vet=off -p $(ATONCE) -parallel $(PARALLEL) -timeout 30m -skip '^($(ALONE))$$$(if $(SKIP),|$(SKIP))' $(PACKAGES); \
-$(if $(MEASURED),phase 2 $(RACE) -vet=off -p 1 -timeout 30m -run '^($(ALONE))$$' $(MEASURED);)) \
-$(GO) -C tools build -o "$$seen/judge" ./tests && "$$seen/judge" $(RACE) $$phases
+@seen=$$(mktemp); trap 'rm -rf "$$seen" "$$seen.judge"' EXIT; status=0; \
+$(GOTESTSUM) --jsonfile "$$seen" -- $(RACE) -vet=off -p $(if $(RUN),1,$(ATONCE)) -parallel $(PARALLEL) -timeout 30m \
+$(if $(RUN),-run '$(RUN)',-skip '^TestMeasured$(if $(SKIP),|$(SKIP))') $(PACKAGES) || status=1; \
+$(GO) -C tools build -o "$$seen.judge" ./tests && "$$seen.judge" $(RACE) $$status:"$$seen"
 endef
 
 .PHONY: quick

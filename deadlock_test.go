@@ -387,9 +387,9 @@ func TestNoDeadlock(t *testing.T) {
 // Who takes locks in one order is never told of a deadlock, also when waits last for seconds.
 func TestNoDeadlockInOneOrder(t *testing.T) {
 	t.Parallel()
-	acquires, slowly, processes, goroutines, locks := int64(10_000), int64(4), 3, 4, 6
+	acquires, slowly, processes, goroutines, locks := redistest.Rounds(4_000, 100_000), int64(4), 3, 4, 6
 	if os.Getenv("LATCHKEY_SOAK") != "" {
-		acquires, slowly = 100_000, 20
+		slowly = 20
 	}
 	if redistest.Brief() {
 		acquires = 400

@@ -60,7 +60,7 @@ func (w *witness) last(t testing.TB, hook string, n int) (e latchkey.Event) {
 			e = w.events[hook][len(w.events[hook])-1]
 		}
 		return len(w.events[hook]) >= n
-	}, long, time.Millisecond, hook)
+	}, long, 5*time.Millisecond, hook)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	require.Len(t, w.events[hook], n, hook)
@@ -188,7 +188,7 @@ func TestObserverOfAnOutage(t *testing.T) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		return len(w.outages["down"]) > 0
-	}, long, time.Millisecond)
+	}, long, 5*time.Millisecond)
 	away := time.Since(stopped)
 	require.Greater(t, away, 900*time.Millisecond)
 	s.Continue(t)
@@ -202,7 +202,7 @@ func TestObserverOfAnOutage(t *testing.T) {
 			up = w.outages["up"][0]
 		}
 		return up.Away > 0
-	}, long, time.Millisecond)
+	}, long, 5*time.Millisecond)
 	c.Close() // nobody logs any more
 	w.mu.Lock()
 	defer w.mu.Unlock()

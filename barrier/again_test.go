@@ -82,9 +82,9 @@ func TestOneOfTwoGivesUpJoining(t *testing.T) {
 				defer cancel()
 				one, two := make(chan error, 1), make(chan error, 1)
 				go func() { one <- b.Join(ctx) }()
-				require.Eventually(t, func() bool { return sent.Load() == 1 }, long, time.Millisecond)
+				require.Eventually(t, func() bool { return sent.Load() == 1 }, long, 5*time.Millisecond)
 				go func() { two <- begin(t.Context(), b) }()
-				require.Eventually(t, func() bool { return sent.Load() >= 2 }, long, time.Millisecond)
+				require.Eventually(t, func() bool { return sent.Load() >= 2 }, long, 5*time.Millisecond)
 				cancel()
 				require.ErrorIs(t, <-one, latchkey.ErrUnknownOutcome)
 				p.Judge(nil)
@@ -160,7 +160,7 @@ func TestRefusedBeforeAReset(t *testing.T) {
 		late := await(t, far)
 		require.Eventually(t, func() bool { // the refusal of this one
 			return slices.ContainsFunc(records(), func(key string) bool { return !slices.Contains(before, key) })
-		}, long, time.Millisecond)
+		}, long, 5*time.Millisecond)
 		require.NoError(t, near.Reset(t.Context()))
 		p.Judge(nil)
 		_, err = late.result(t)
@@ -180,7 +180,7 @@ func TestNeverArrived(t *testing.T) {
 		judge, sent := away(redistest.LoseRequest)
 		p.Judge(judge)
 		w := await(t, b)
-		require.Eventually(t, func() bool { return sent.Load() > 0 }, long, time.Millisecond)
+		require.Eventually(t, func() bool { return sent.Load() > 0 }, long, 5*time.Millisecond)
 		w.cancel()
 		_, err := w.result(t)
 		require.ErrorIs(t, err, latchkey.ErrUnknownOutcome)
@@ -188,7 +188,7 @@ func TestNeverArrived(t *testing.T) {
 		require.Eventually(t, func() bool { // it is recorded
 			keys, err := plain.Do(t.Context(), plain.B().Keys().Pattern("latchkey_done:*").Build()).AsStrSlice()
 			return err == nil && len(keys) == 1
-		}, long, time.Millisecond)
+		}, long, 5*time.Millisecond)
 		<-time.After(2 * lease)
 		members(t, plain, 0)
 		broken(t, b, false)
@@ -233,7 +233,7 @@ func TestTakenForDeadIsBack(t *testing.T) {
 			require.NoError(t, far.Join(t.Context()))
 			judge, _ := away(redistest.LoseRequest)
 			p.Judge(judge)
-			require.Eventually(t, func() bool { is, err := near.Broken(t.Context()); return err == nil && is }, long, time.Millisecond)
+			require.Eventually(t, func() bool { is, err := near.Broken(t.Context()); return err == nil && is }, long, 5*time.Millisecond)
 			back := func() {
 				var seen atomic.Int64
 				p.Judge(func(request string) redistest.Verdict {
@@ -242,7 +242,7 @@ func TestTakenForDeadIsBack(t *testing.T) {
 					}
 					return redistest.Pass
 				})
-				require.Eventually(t, func() bool { return seen.Load() > 0 }, long, time.Millisecond, "it reads")
+				require.Eventually(t, func() bool { return seen.Load() > 0 }, long, 5*time.Millisecond, "it reads")
 			}
 			if !reset {
 				back()
@@ -281,7 +281,7 @@ func TestTakenForDeadComesAgain(t *testing.T) {
 			require.NoError(t, far.Join(t.Context()))
 			judge, _ := away(redistest.LoseRequest)
 			p.Judge(judge)
-			require.Eventually(t, func() bool { is, err := near.Broken(t.Context()); return err == nil && is }, long, time.Millisecond)
+			require.Eventually(t, func() bool { is, err := near.Broken(t.Context()); return err == nil && is }, long, 5*time.Millisecond)
 			require.NoError(t, near.Reset(t.Context()))
 			w := await(t, far)
 			p.Judge(nil)
@@ -345,7 +345,7 @@ func TestTakenForDeadIsHeardLate(t *testing.T) {
 		far, near := newBarrier(t, c, 1, barrier.WithLease(lease)), newBarrier(t, open(t, s.Option()), 1)
 		require.NoError(t, far.Join(t.Context()))
 		shut.Store(true)
-		require.Eventually(t, func() bool { is, err := near.Broken(t.Context()); return err == nil && is }, long, time.Millisecond)
+		require.Eventually(t, func() bool { is, err := near.Broken(t.Context()); return err == nil && is }, long, 5*time.Millisecond)
 		require.NoError(t, near.Reset(t.Context()))
 		holds.Store(true)
 		_, err = far.Await(t.Context())

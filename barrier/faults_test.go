@@ -189,7 +189,7 @@ func TestForgedNews(t *testing.T) {
 		for _, text := range []string{"1 r w 9007199254740000 1 -1 ", "1 r b 9007199254740000 1 -1 9007199254740000r ", "1 r a 1 1 0 ", "?"} {
 			before := s.Scripts(t)
 			require.NoError(t, plain.Do(t.Context(), plain.B().Publish().Channel("latchkey_barrier:{a}").Message(text).Build()).Error())
-			require.Eventually(t, func() bool { return s.Scripts(t) > before }, long, time.Millisecond, "it looks")
+			require.Eventually(t, func() bool { return s.Scripts(t) > before }, long, 5*time.Millisecond, "it looks")
 			select {
 			case <-w.ended:
 				require.Fail(t, "the other party has not come", text)

@@ -112,7 +112,7 @@ func waiting(t testing.TB, b *barrier.Barrier, n int) {
 	require.Eventually(t, func() bool {
 		got, err := b.Waiting(context.Background())
 		return err == nil && got == n
-	}, long, time.Millisecond, "%d wait", n)
+	}, long, 5*time.Millisecond, "%d wait", n)
 }
 
 // result is what the Await returns.

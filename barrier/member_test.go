@@ -24,7 +24,7 @@ func members(t testing.TB, plain rueidis.Client, want int64) {
 	require.Eventually(t, func() bool {
 		n, err := plain.Do(context.Background(), plain.B().Zcard().Key("latchkey_members:{a}").Build()).AsInt64()
 		return err == nil && n == want
-	}, long, time.Millisecond, "%d members", want)
+	}, long, 5*time.Millisecond, "%d members", want)
 }
 
 // dump returns what is in some keys.
@@ -317,7 +317,7 @@ func TestArrivalIsBackAgain(t *testing.T) {
 	broken(t, b, true)
 	restore(t, plain, kept)
 	broken(t, b, false)
-	require.Eventually(t, func() bool { is, err := b.Broken(t.Context()); return err == nil && is }, long, time.Millisecond)
+	require.Eventually(t, func() bool { is, err := b.Broken(t.Context()); return err == nil && is }, long, 5*time.Millisecond)
 }
 
 // Redis loses who is a member, and is told again, whether anybody waits or not.
@@ -351,7 +351,7 @@ func TestLateCopyOfMembership(t *testing.T) {
 		require.EqualValues(t, 1, kept.Load())
 		judge, renewed := redistest.Once(redistest.Keep, member)
 		p.Judge(judge)
-		require.Eventually(t, func() bool { return renewed.Load() == 1 }, long, time.Millisecond)
+		require.Eventually(t, func() bool { return renewed.Load() == 1 }, long, 5*time.Millisecond)
 		members(t, plain, 1)
 		require.NoError(t, b.Leave(t.Context()))
 		members(t, plain, 0)
@@ -382,7 +382,7 @@ func TestJoinIsGivenUp(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		joined := make(chan error, 1)
 		go func() { joined <- b.Join(ctx) }()
-		require.Eventually(t, func() bool { return sent.Load() == 1 }, long, time.Millisecond)
+		require.Eventually(t, func() bool { return sent.Load() == 1 }, long, 5*time.Millisecond)
 		cancel()
 		err := <-joined
 		require.ErrorIs(t, err, context.Canceled)
@@ -391,7 +391,7 @@ func TestJoinIsGivenUp(t *testing.T) {
 		require.Eventually(t, func() bool { // it is recorded that both memberships are over
 			keys, err := plain.Do(t.Context(), plain.B().Keys().Pattern("latchkey_done:*").Build()).AsStrSlice()
 			return err == nil && len(keys) == 2
-		}, long, time.Millisecond)
+		}, long, 5*time.Millisecond)
 		p.Deliver()
 		members(t, plain, 0)
 		broken(t, b, false)

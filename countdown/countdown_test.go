@@ -224,7 +224,7 @@ func TestExpires(t *testing.T) {
 		require.Eventually(t, func() bool { // an open one is forgotten after as long again
 			state, err := l.Inspect(t.Context())
 			return err == nil && state.Status == countdown.NotSet
-		}, long, time.Millisecond)
+		}, long, 5*time.Millisecond)
 		set(t, l, 1)
 		redistest.OnlyExpiring(t, s.Client(t))
 	})

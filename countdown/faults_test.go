@@ -63,7 +63,7 @@ func TestReasonOfAnEarlyEnd(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 			defer cancel()
 			return errors.Is(l.Await(ctx), latchkey.ErrUnavailable)
-		}, long, time.Millisecond)
+		}, long, 5*time.Millisecond)
 		away.cancel()
 		err = away.result(t)
 		require.ErrorIs(t, err, context.Canceled)
@@ -141,7 +141,7 @@ func TestHearsOfItAfterTheTTL(t *testing.T) {
 				require.Eventually(t, func() bool {
 					state, err := l.Inspect(t.Context())
 					return err == nil && state.Status == countdown.NotSet
-				}, long, time.Millisecond)
+				}, long, 5*time.Millisecond)
 				p.Judge(nil)
 				if opened {
 					require.NoError(t, w.result(t))
@@ -183,7 +183,7 @@ func TestCountDownDuringShutdown(t *testing.T) {
 	require.NoError(t, err)
 	ended := make(chan error, 1)
 	go func() { ended <- c.Shutdown(t.Context()) }()
-	require.Eventually(t, func() bool { _, err := lock.TryLock(t.Context()); return errors.Is(err, latchkey.ErrClosed) }, long, time.Millisecond)
+	require.Eventually(t, func() bool { _, err := lock.TryLock(t.Context()); return errors.Is(err, latchkey.ErrClosed) }, long, 5*time.Millisecond)
 	count(t, l, 0)
 	require.NoError(t, hold.Unlock(t.Context()))
 	require.NoError(t, <-ended)
@@ -205,7 +205,7 @@ func TestForgedNews(t *testing.T) {
 			before := s.Scripts(t)
 			publish := plain.B().Publish().Channel("redisson_countdownlatch__channel__{a}").Message(text).Build()
 			require.NoError(t, plain.Do(t.Context(), publish).Error())
-			require.Eventually(t, func() bool { return s.Scripts(t) > before }, long, time.Millisecond, "it looks")
+			require.Eventually(t, func() bool { return s.Scripts(t) > before }, long, 5*time.Millisecond, "it looks")
 			select {
 			case <-w.ended:
 				require.Fail(t, "the latch is shut", text)

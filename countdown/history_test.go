@@ -26,7 +26,7 @@ func TestRounds(t *testing.T) {
 	s := redistest.NewProcess(t)
 	plain := s.Client(t)
 	const latches, clients, counts, waiters = 8, 4, 4, 4
-	rounds := redistest.Longer(5_000, 20_000)
+	rounds := redistest.Rounds(5_000, 20_000)
 	var lost, left atomic.Int64
 	left.Store(rounds)
 	var sides [clients][latches]*countdown.Latch
@@ -127,7 +127,7 @@ func TestTenThousandWaiters(t *testing.T) {
 		before := s.Scripts(t)
 		<-time.After(300 * time.Millisecond)
 		return s.Scripts(t)-before <= processes
-	}, long, time.Millisecond)
+	}, long, 5*time.Millisecond)
 	before := s.Scripts(t)
 	began := time.Now()
 	count(t, l, 0)

@@ -123,5 +123,5 @@ func waits(t testing.TB, plain rueidis.Client, clients int64) {
 	require.Eventually(t, func() bool {
 		n, err := plain.Do(context.Background(), plain.B().PubsubNumsub().Channel(channel).Build()).AsIntMap()
 		return err == nil && n[channel] == clients
-	}, long, time.Millisecond, "%d clients listen", clients)
+	}, long, 5*time.Millisecond, "%d clients listen", clients)
 }

@@ -62,7 +62,7 @@ func TestTurns(t *testing.T) {
 		require.Eventually(t, func() bool {
 			who, err := one.Leader(t.Context())
 			return err == nil && who == leader.Leader{}
-		}, long, time.Millisecond)
+		}, long, 5*time.Millisecond)
 		redistest.OnlyExpiring(t, plain)
 	})
 }
@@ -425,7 +425,7 @@ func TestFlushed(t *testing.T) {
 	require.Eventually(t, func() bool {
 		who, err := l.Leader(t.Context())
 		return err == nil && who.Token > 0
-	}, long, time.Millisecond)
+	}, long, 5*time.Millisecond)
 	require.NoError(t, plain.Do(t.Context(), plain.B().Flushall().Build()).Error())
 	require.ErrorIs(t, r.cause(t), latchkey.ErrLost)
 	term := r.led(t)

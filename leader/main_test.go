@@ -132,5 +132,5 @@ func queued(t testing.TB, plain rueidis.Client, n int64) {
 	require.Eventually(t, func() bool {
 		length, err := plain.Do(t.Context(), plain.B().Llen().Key("latchkey_queue:{a}").Build()).AsInt64()
 		return err == nil && length == n
-	}, long, time.Millisecond)
+	}, long, 5*time.Millisecond)
 }

@@ -286,7 +286,7 @@ func (f *fleet) judge(t *testing.T, paths []string, killed map[string]int64) {
 // Rule 35.
 func TestHistory(t *testing.T) {
 	s := redistest.NewProcess(t, "--maxclients", "1000")
-	goal := redistest.Longer(4_000, 60_000)
+	goal := redistest.Rounds(4_000, 60_000)
 	var f fleet
 	f.run(t, s, goal, "l")
 	require.Zero(t, f.overlaps, "exclusion")

@@ -109,7 +109,7 @@ func TestLostWhileWaiting(t *testing.T) {
 		held := take(t, others[1])
 		l := newLock(t, short, locks(t, c, "2")[0])
 		next := later(t, l.Lock)
-		require.Eventually(t, func() bool { return lost.Load() >= 2 && failed.Load() >= 2 }, long, time.Millisecond)
+		require.Eventually(t, func() bool { return lost.Load() >= 2 && failed.Load() >= 2 }, long, 5*time.Millisecond)
 		require.NoError(t, held.Unlock(t.Context()))
 		h := next.Granted(t)
 		for h.Unlock(t.Context()) != nil { // it may just have been lost: its lease is short

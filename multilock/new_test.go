@@ -122,6 +122,6 @@ func free(t testing.TB, all ...*latchkey.Lock) {
 			var err error
 			state, err = l.Inspect(context.Background())
 			return err == nil && state.Holder == "" && state.Waiting == 0
-		}, long, time.Millisecond, "%s: %+v", l.Name(), &state)
+		}, long, 5*time.Millisecond, "%s: %+v", l.Name(), &state)
 	}
 }

@@ -78,7 +78,7 @@ func TestAccessWithoutChannels(t *testing.T) {
 		h := take(t, turn.holder)
 		before := scripts(t, plain)
 		next := later(t, turn.waiter)
-		require.Eventually(t, func() bool { return scripts(t, plain) >= before+3 }, long, time.Millisecond, "a majority refuses it")
+		require.Eventually(t, func() bool { return scripts(t, plain) >= before+3 }, long, 5*time.Millisecond, "a majority refuses it")
 		unlock(t, h)
 		unlock(t, next.Granted(t))
 	}

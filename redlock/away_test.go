@@ -331,7 +331,7 @@ func TestForeignData(t *testing.T) {
 			require.ErrorIs(t, err, latchkey.ErrWrongType)
 			s.Within(t, began, 900*time.Millisecond, "a timeout is a second")
 		}
-		require.Eventually(t, func() bool { return len(parts(t, plain)) == 3 }, long, time.Millisecond, "the others were given back")
+		require.Eventually(t, func() bool { return len(parts(t, plain)) == 3 }, long, 5*time.Millisecond, "the others were given back")
 	})
 }
 

@@ -71,7 +71,7 @@ func TestLostAfterOneClientCloses(t *testing.T) {
 				all := clients(t, servers)
 				l := lockOf(t, all, redlock.WithLease(time.Second))
 				err := l.Do(t.Context(), func(ctx context.Context, h *latchkey.Hold) error {
-					require.Eventually(t, func() bool { return redlock.Parts(h) == 5 }, long, time.Millisecond)
+					require.Eventually(t, func() bool { return redlock.Parts(h) == 5 }, long, 5*time.Millisecond)
 					all[4].Close()
 					require.NoError(t, h.Err())
 					lose(t, servers)

@@ -193,7 +193,7 @@ func runHistory(t *testing.T, goal int64, broken bool) (paths []string, killed m
 // Rules 36, 38.
 func TestHistory(t *testing.T) {
 	redistest.Require(t)
-	goal, began := redistest.Longer(3_000, 100_000), time.Now()
+	goal, began := redistest.Rounds(3_000, 100_000), time.Now()
 	paths, killed, troubles := runHistory(t, goal, false)
 	v := judgeFiles(t, paths, killed)
 	t.Logf("%+v in %v, %+v", v, time.Since(began).Round(time.Second), troubles)

@@ -168,7 +168,7 @@ func TestRenewalsAreDelayed(t *testing.T) {
 				return v
 			})
 		}
-		require.Eventually(t, func() bool { return delayed.Load() == 5 }, long, time.Millisecond)
+		require.Eventually(t, func() bool { return delayed.Load() == 5 }, long, 5*time.Millisecond)
 		sent := time.Now() // or before
 		<-time.After(lease / 6)
 		before := h.Remaining()
@@ -180,7 +180,7 @@ func TestRenewalsAreDelayed(t *testing.T) {
 			left := h.Remaining()
 			require.LessOrEqual(t, left, lease-drift(lease)-now.Sub(sent))
 			return left > before
-		}, long, time.Millisecond)
+		}, long, 5*time.Millisecond)
 		unlock(t, h)
 		clean(t, plains(t, servers), long)
 	})

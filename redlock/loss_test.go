@@ -24,7 +24,7 @@ var away = map[string][2]func(testing.TB, *redistest.Server){
 func everywhere(t testing.TB, l *redlock.Lock, servers []*redistest.Server) *latchkey.Hold {
 	t.Helper()
 	h := take(t, l)
-	require.Eventually(t, func() bool { return redlock.Parts(h) == len(servers) }, long, time.Millisecond)
+	require.Eventually(t, func() bool { return redlock.Parts(h) == len(servers) }, long, 5*time.Millisecond)
 	return h
 }
 
@@ -89,7 +89,7 @@ func TestRollingRestart(t *testing.T) {
 			require.Eventually(t, func() bool {
 				n, err := plain[i].Do(context.Background(), plain[i].B().Exists().Key("a").Build()).AsInt64()
 				return err == nil && n == 1 && redlock.Parts(h) == 5
-			}, long, time.Millisecond)
+			}, long, 5*time.Millisecond)
 			require.NoError(t, h.Err(), "restart %d", i)
 			_, err := other.TryLock(t.Context())
 			require.ErrorIs(t, err, latchkey.ErrNotAcquired)
@@ -97,7 +97,7 @@ func TestRollingRestart(t *testing.T) {
 		require.Eventually(t, func() bool {
 			state, err := l.Inspect(context.Background())
 			return err == nil && state.Token == h.Token()
-		}, long, time.Millisecond, "the servers that were taken again know the token")
+		}, long, 5*time.Millisecond, "the servers that were taken again know the token")
 		token := h.Token()
 		unlock(t, h)
 		clean(t, plain, long)
@@ -148,7 +148,7 @@ func retaken(t testing.TB, h *latchkey.Hold, s *redistest.Server, i int) {
 	held, err := single.ForceUnlock(t.Context())
 	require.NoError(t, err)
 	require.True(t, held)
-	require.Eventually(t, func() bool { return redlock.Parts(h) < before }, long, time.Millisecond)
+	require.Eventually(t, func() bool { return redlock.Parts(h) < before }, long, 5*time.Millisecond)
 	adopted, err := redlock.Adopt(h, i)
 	require.NoError(t, err)
 	require.True(t, adopted)
@@ -218,7 +218,7 @@ func TestTrustShrinks(t *testing.T) {
 	forced, err := single.ForceUnlock(t.Context())
 	require.NoError(t, err)
 	require.True(t, forced)
-	require.Eventually(t, func() bool { return redlock.Parts(h) == 3 }, long, time.Millisecond)
+	require.Eventually(t, func() bool { return redlock.Parts(h) == 3 }, long, 5*time.Millisecond)
 	require.True(t, h.Held())
 	servers[0].Stop(t) // nothing is taken again
 	for redlock.Left(h) > 0 {
@@ -249,7 +249,7 @@ func TestForceUnlockDuringAttempts(t *testing.T) {
 				_, _ = other.ForceUnlock(t.Context()) // answered: one that is cancelled may still take the last hold
 			}
 		})
-		for range 300 {
+		for range redistest.Rounds(300, 300) {
 			h, err := l.TryLock(t.Context())
 			if err == nil {
 				_ = h.Unlock(t.Context()) // lost, or not

@@ -33,7 +33,7 @@ func TestPartsAreLocks(t *testing.T) {
 		require.Eventually(t, func() bool {
 			s, err := single.Inspect(context.Background())
 			return err == nil && s.Waiting == 1
-		}, long, time.Millisecond)
+		}, long, 5*time.Millisecond)
 		unlock(t, h)
 		mine := next.Granted(t)
 		require.Greater(t, mine.Token(), h.Token())
@@ -106,7 +106,7 @@ func TestTwoClientsOfOneSlowServer(t *testing.T) {
 			unlock(t, h)
 		}
 		return errors.Is(err, latchkey.ErrInvalid)
-	}, long, time.Millisecond)
+	}, long, 5*time.Millisecond)
 }
 
 // Clients that have not reached their servers yet are as servers that are away.

@@ -69,7 +69,7 @@ func settled(t *testing.T, all []*latchkey.Client) {
 			}
 		}
 		return true
-	}, long, time.Millisecond)
+	}, long, 5*time.Millisecond)
 }
 
 // Servers that gave a smaller token are told of the greatest before the lock is held. Where all gave the

@@ -22,7 +22,7 @@ func listening(t testing.TB, s *redistest.Server, n int64) {
 	require.Eventually(t, func() bool {
 		counts, err := c.Do(context.Background(), c.B().PubsubNumsub().Channel(channel).Build()).AsIntMap()
 		return err == nil && counts[channel] == n
-	}, long, time.Millisecond, "%d listen", n)
+	}, long, 5*time.Millisecond, "%d listen", n)
 }
 
 // A release wakes who waits, however long that has waited: its pauses are up to 400 ms long by then.
@@ -171,7 +171,7 @@ func TestHooks(t *testing.T) {
 		_, err = lockOf(t, clients(t, servers)).ForceUnlock(t.Context())
 		require.NoError(t, err)
 		<-lost.Context().Done()
-		require.Eventually(t, func() bool { return first.count("lost") == 1 }, long, time.Millisecond)
+		require.Eventually(t, func() bool { return first.count("lost") == 1 }, long, 5*time.Millisecond)
 		for what, n := range map[string]int{"acquired": 2, "failed": 1, "released": 1, "lost": 1, "queued": 0} {
 			require.Equal(t, n, first.count(what), what)
 			require.Zero(t, rest.count(what), what)

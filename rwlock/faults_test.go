@@ -60,7 +60,7 @@ func TestRepliesLost(t *testing.T) {
 		h := take(t, newLock(t, open(t, s)).Write())
 		count := lose(t, p, redistest.LoseReply, redistest.IsAcquire)
 		readers := []*attempt{later(t, l.Read()), later(t, l.Read())}
-		require.Eventually(t, func() bool { return count.Load() == 1 }, long, time.Millisecond)
+		require.Eventually(t, func() bool { return count.Load() == 1 }, long, 5*time.Millisecond)
 		state(t, l, 0, 1)
 		unlock(t, h)
 		for _, r := range readers {
@@ -110,7 +110,7 @@ func TestRepliesLost(t *testing.T) {
 			s, p, l := through(t, latchkey.WithLease(900*time.Millisecond))
 			h, beside := take(t, l.Read()), take(t, l.Read())
 			count := lose(t, p, verdict, redistest.IsRenewal)
-			require.Eventually(t, func() bool { return count.Load() == 1 }, long, time.Millisecond)
+			require.Eventually(t, func() bool { return count.Load() == 1 }, long, 5*time.Millisecond)
 			lost := time.Now()
 			for time.Since(lost) < time.Second {
 				require.True(t, h.Held())
@@ -465,7 +465,7 @@ func TestServerStalls(t *testing.T) {
 				require.Eventually(t, func() bool {
 					found, err := l.Read().Inspect(t.Context())
 					return err == nil && found.Waiting == 1
-				}, long, time.Millisecond)
+				}, long, 5*time.Millisecond)
 				s.Stop(t)
 				time.AfterFunc(100*time.Millisecond, func() { s.Continue(t) })
 				unlock(t, h)

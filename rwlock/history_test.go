@@ -164,7 +164,7 @@ func (f *fleet) run(t *testing.T, s *redistest.Server, goal int64, names ...stri
 // Rule 32.
 func TestHistory(t *testing.T) {
 	s := redistest.NewProcess(t, "--maxclients", "1000")
-	goal := redistest.Longer(10_000, 200_000)
+	goal := redistest.Rounds(10_000, 200_000)
 	var f fleet
 	began := time.Now()
 	f.run(t, s, goal, "a")

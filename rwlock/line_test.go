@@ -86,7 +86,7 @@ func TestPlaceIsToldAgain(t *testing.T) {
 	state(t, l, 0, before+1)
 	require.Equal(t, fmt.Sprint(before), <-told, "it asks after the two seconds of its patience")
 	do(t, plain, "LTRIM", "latchkey_queue:{a}", "10", "-1")
-	require.Eventually(t, func() bool { return <-told == fmt.Sprint(before-10) }, long, time.Millisecond, "and knows what was the last reply")
+	require.Eventually(t, func() bool { return <-told == fmt.Sprint(before-10) }, long, 5*time.Millisecond, "and knows what was the last reply")
 	do(t, plain, "DEL", "latchkey_queue:{a}")
 	unlock(t, h)
 	unlock(t, writer.Granted(t))

@@ -338,7 +338,7 @@ func TestHooks(t *testing.T) {
 			defer mu.Unlock()
 			es = heard[name]
 			return len(es) == n
-		}, long, time.Millisecond, "%d events %s", n, name)
+		}, long, 5*time.Millisecond, "%d events %s", n, name)
 		for _, e := range es {
 			require.Equal(t, latchkey.KindReadWrite, e.Kind)
 			require.Equal(t, "a", e.Name)

@@ -148,7 +148,7 @@ func TestKilledReadersAreSkipped(t *testing.T) {
 	require.Eventually(t, func() bool {
 		channels, err := plain.Do(context.Background(), plain.B().PubsubChannels().Pattern("latchkey_inbox:*").Build()).AsStrSlice()
 		return err == nil && len(channels) == 2 // those of this process
-	}, long, time.Millisecond, "Redis has seen the connections close")
+	}, long, 5*time.Millisecond, "Redis has seen the connections close")
 	began := time.Now()
 	unlock(t, h)
 	h = next.Granted(t)

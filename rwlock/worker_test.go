@@ -79,6 +79,6 @@ func state(t testing.TB, l *rwlock.Lock, shares, waiting int) (s latchkey.State)
 		var err error
 		s, err = l.Read().Inspect(context.Background())
 		return err == nil && s.Shares == shares && s.Waiting == waiting
-	}, long, time.Millisecond, "%d share it, and %d wait", shares, waiting)
+	}, long, 5*time.Millisecond, "%d share it, and %d wait", shares, waiting)
 	return s
 }

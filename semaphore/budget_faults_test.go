@@ -107,7 +107,7 @@ func TestPassedOnAtRandom(t *testing.T) {
 		require.Eventually(t, func() bool {
 			state, err := first.Inspect(t.Context())
 			return err == nil && state.Available == capacity && state.Waiting == 0
-		}, long, time.Millisecond)
+		}, long, 5*time.Millisecond)
 		clean(t, s.Client(t), "a", "5")
 	})
 }
@@ -134,7 +134,7 @@ func TestOthersGetPermitsWithinTheSpan(t *testing.T) {
 			})
 		}
 		defer c.end()
-		require.Eventually(t, func() bool { return c.taken.Load() > 100 }, long, time.Millisecond)
+		require.Eventually(t, func() bool { return c.taken.Load() > 100 }, long, 5*time.Millisecond)
 		before, began := s.Scripts(t), c.taken.Load()
 		other := newSemaphore(t, open(t, s.Option()))
 		for range 10 {
@@ -245,7 +245,7 @@ func TestClosedWhilePassingOn(t *testing.T) {
 			require.Eventually(t, func() bool {
 				n, err := watch.Available(t.Context())
 				return err == nil && n == 2
-			}, long, time.Millisecond)
+			}, long, 5*time.Millisecond)
 			if n%4 != 0 {
 				s.Within(t, began, 500*time.Millisecond, "it is not the lease that ends it")
 			}
@@ -269,7 +269,7 @@ func TestPartIsUnderWay(t *testing.T) {
 		proxy.Judge(judge)
 		part := make(chan error, 1)
 		go func() { part <- p.ReleaseN(context.Background(), 1) }()
-		require.Eventually(t, func() bool { return delayed.Load() == 1 }, long, time.Millisecond)
+		require.Eventually(t, func() bool { return delayed.Load() == 1 }, long, 5*time.Millisecond)
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 		defer cancel()
 		require.ErrorIs(t, p.Release(ctx), latchkey.ErrUnknownOutcome, "it is sent to Redis")
@@ -282,6 +282,6 @@ func TestPartIsUnderWay(t *testing.T) {
 		require.Eventually(t, func() bool {
 			n, err := other.Available(t.Context())
 			return err == nil && n == 2
-		}, long, time.Millisecond)
+		}, long, 5*time.Millisecond)
 	})
 }

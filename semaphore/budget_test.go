@@ -31,7 +31,7 @@ func passable(t testing.TB, sem, other *semaphore.Semaphore, n int) *semaphore.P
 func inLine(t testing.TB, sem *semaphore.Semaphore, n, standing int) *attempt {
 	t.Helper()
 	a := begin(t, sem, n)
-	require.Eventually(t, func() bool { return semaphore.InLine(sem) == standing }, long, time.Millisecond, "%d in line", standing)
+	require.Eventually(t, func() bool { return semaphore.InLine(sem) == standing }, long, 5*time.Millisecond, "%d in line", standing)
 	return a
 }
 
@@ -40,7 +40,7 @@ func inQueue(t testing.TB, sem *semaphore.Semaphore, n, before int) *attempt {
 	t.Helper()
 	known := semaphore.InQueue(sem)
 	a := acquireLater(t, sem, n, before)
-	require.Eventually(t, func() bool { return semaphore.InQueue(sem) == known+1 }, long, time.Millisecond)
+	require.Eventually(t, func() bool { return semaphore.InQueue(sem) == known+1 }, long, 5*time.Millisecond)
 	return a
 }
 
@@ -57,7 +57,7 @@ func TestPassedOn(t *testing.T) {
 		for n := range 5 {
 			line = append(line, inLine(t, sem, 2, n+1))
 		}
-		require.Eventually(t, func() bool { return p.Remaining() > 3*time.Second }, long, time.Millisecond, "it was renewed once")
+		require.Eventually(t, func() bool { return p.Remaining() > 3*time.Second }, long, 5*time.Millisecond, "it was renewed once")
 		plain := s.Client(t)
 		before := s.Scripts(t)
 		for n, a := range line {
@@ -246,7 +246,7 @@ func TestPlaceIsLeft(t *testing.T) {
 			require.Eventually(t, func() bool {
 				state, err := other.Inspect(t.Context())
 				return err == nil && state.Waiting == 2 && state.Queue[heir-1].Permits == heir
-			}, long, time.Millisecond, "its place, or one of its own at the end")
+			}, long, 5*time.Millisecond, "its place, or one of its own at the end")
 			require.NoError(t, held.Release(t.Context()))
 			if heir == 1 {
 				require.NoError(t, waits.Granted(t).Release(t.Context()))

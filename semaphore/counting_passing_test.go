@@ -32,7 +32,7 @@ func waiting(t testing.TB, sem *semaphore.Counting, inQueue, inLine int) {
 		n, err := sem.Waiting(t.Context())
 		known := inQueue == 0 || semaphore.PlainInQueue(sem) > 0 // else who comes next may compete as well
 		return err == nil && n == inQueue && known && semaphore.PlainInLine(sem) == inLine
-	}, long, time.Millisecond, "%d in the queue, %d in the line", inQueue, inLine)
+	}, long, 5*time.Millisecond, "%d in the queue, %d in the line", inQueue, inLine)
 }
 
 // plainOfDelegate has sem take the only permit, as a delegate of the line: so it may be passed on.
@@ -166,7 +166,7 @@ func TestPlainPermitsArePassedOnAtRandom(t *testing.T) {
 			random := rand.New(rand.NewPCG(uint64(n), 1))
 			wg.Go(func() {
 				mine := all[min(n/12, 1)]
-				for range 150 {
+				for range redistest.Rounds(150, 150) {
 					patience := time.Duration(random.IntN(3000)) * time.Microsecond
 					if random.IntN(4) == 0 {
 						patience = long
@@ -201,6 +201,6 @@ func TestPlainPermitsArePassedOnAtRandom(t *testing.T) {
 		require.Eventually(t, func() bool {
 			n, err := all[0].Available(t.Context())
 			return err == nil && n == capacity
-		}, long, time.Millisecond, "a permit was lost, or was given twice")
+		}, long, 5*time.Millisecond, "a permit was lost, or was given twice")
 	})
 }

@@ -45,7 +45,7 @@ func TestCounting(t *testing.T) {
 		free(t, sem, 1)
 		require.ErrorIs(t, other.TryAcquire(t.Context(), 2), latchkey.ErrNotAcquired)
 		require.ErrorIs(t, other.TryAcquireFor(t.Context(), 2, 20*time.Millisecond), latchkey.ErrNotAcquired)
-		require.Eventually(t, func() bool { return other.TryAcquire(t.Context(), 1) == nil }, long, time.Millisecond, "once the one before has left the queue")
+		require.Eventually(t, func() bool { return other.TryAcquire(t.Context(), 1) == nil }, long, 5*time.Millisecond, "once the one before has left the queue")
 
 		// A request for more than there ever were waits for releases by whom it may be, and nobody passes
 		// it.
@@ -61,7 +61,7 @@ func TestCounting(t *testing.T) {
 			require.Eventually(t, func() bool {
 				waiting, err := sem.Waiting(context.Background())
 				return err == nil && waiting == i+1
-			}, long, time.Millisecond)
+			}, long, 5*time.Millisecond)
 		}
 		require.NoError(t, other.Release(t.Context(), 3))
 		free(t, sem, 3)
@@ -93,14 +93,14 @@ func TestCounting(t *testing.T) {
 		require.Eventually(t, func() bool {
 			waiting, err := sem.Waiting(context.Background())
 			return err == nil && waiting == 1
-		}, long, time.Millisecond)
+		}, long, 5*time.Millisecond)
 		cancel()
 		require.ErrorIs(t, <-ended, context.Canceled)
 		require.NoError(t, sem.Release(t.Context(), 1))
 		require.Eventually(t, func() bool {
 			n, err := sem.Available(t.Context())
 			return err == nil && n == 1
-		}, long, time.Millisecond)
+		}, long, 5*time.Millisecond)
 		clean(t, s.Client(t), "a", "1")
 
 		existed, err := sem.Delete(t.Context())

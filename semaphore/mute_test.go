@@ -32,7 +32,7 @@ func newMuteClient(t *testing.T, rule ...string) (c *latchkey.Client, queued fun
 		require.Eventually(t, func() bool {
 			n, err := plain.Do(context.Background(), plain.B().Llen().Key("latchkey_queue:{"+name+"}").Build()).AsInt64()
 			return err == nil && n == 1
-		}, long, time.Millisecond)
+		}, long, 5*time.Millisecond)
 	}
 }
 

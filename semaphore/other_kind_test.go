@@ -35,7 +35,7 @@ func TestGrantOfAnotherKind(t *testing.T) {
 		require.Eventually(t, func() bool {
 			n, err := permits.Waiting(context.Background())
 			return err == nil && n == 1
-		}, long, time.Millisecond)
+		}, long, 5*time.Millisecond)
 
 		require.NoError(t, plain.Do(t.Context(), plain.B().Del().Key("a").Build()).Error())
 		lock, err := rlock.New(other, "a")

@@ -60,7 +60,7 @@ func queued(t testing.TB, s *semaphore.Semaphore, n int) {
 	require.Eventually(t, func() bool {
 		state, _ := s.Inspect(context.Background())
 		return state.Waiting == n
-	}, long, time.Millisecond, "%d entries in the queue", n)
+	}, long, 5*time.Millisecond, "%d entries in the queue", n)
 }
 
 // numbers checks how many permits are free and held.
@@ -329,14 +329,14 @@ func TestLargeRequestsAreNotStarved(t *testing.T) {
 			require.Equal(t, 5, state.InUse)
 			require.Len(t, state.Holders, 1)
 			require.NoError(t, p.Release(t.Context()))
-			require.Eventually(t, func() bool { return turns.Load() > before }, long, time.Millisecond)
+			require.Eventually(t, func() bool { return turns.Load() > before }, long, 5*time.Millisecond)
 		}
 		cancel()
 		wg.Wait()
 		require.Eventually(t, func() bool {
 			n, err := other.Available(t.Context())
 			return err == nil && n == 5
-		}, long, time.Millisecond)
+		}, long, 5*time.Millisecond)
 
 		passing := newSemaphore(t, open(t, s.Option()), semaphore.WithOvertaking())
 		held := acquire(t, sem, 2)
@@ -427,7 +427,7 @@ func TestLeases(t *testing.T) {
 		require.Eventually(t, func() bool {
 			n, err := other.Available(t.Context())
 			return err == nil && n == 3
-		}, long, time.Millisecond)
+		}, long, 5*time.Millisecond)
 		require.ErrorIs(t, brief.Release(t.Context()), latchkey.ErrLost)
 		numbers(t, sem, 3, 1)
 		require.NoError(t, acquire(t, other, 3).Release(t.Context()))
@@ -466,7 +466,7 @@ func TestRenewalsRaceReleases(t *testing.T) {
 	require.Eventually(t, func() bool {
 		n, err := sem.Available(t.Context())
 		return err == nil && n == capacity
-	}, long, time.Millisecond)
+	}, long, 5*time.Millisecond)
 	require.NoError(t, acquire(t, sem, capacity).Release(t.Context())) // takes back what was lost
 	clean(t, s.Client(t), "a", fmt.Sprint(capacity))
 }

@@ -43,7 +43,7 @@ func TestPassedOnWhileNobodyElseWaits(t *testing.T) {
 		delegate := inQueue(t, sem, 1, 0)
 		first, second := inLine(t, sem, 1, 1), inLine(t, sem, 1, 2)
 		plain := s.Client(t)
-		require.Eventually(t, func() bool { return p.Remaining() > 3*time.Second }, long, time.Millisecond, "it was renewed once")
+		require.Eventually(t, func() bool { return p.Remaining() > 3*time.Second }, long, 5*time.Millisecond, "it was renewed once")
 		before := s.Scripts(t)
 		require.NoError(t, p.Release(t.Context()))
 		q := first.Granted(t)
@@ -179,7 +179,7 @@ func TestStandsInLineAgain(t *testing.T) {
 			state, err := sem.Inspect(t.Context())
 			stands = semaphore.InLine(sem) == 1
 			return err == nil && (stands || state.Waiting == 2)
-		}, long, time.Millisecond)
+		}, long, 5*time.Millisecond)
 		inTurn(t, p, delegate)
 		require.NoError(t, second.Granted(t).Release(t.Context()))
 		return stands

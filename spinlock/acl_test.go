@@ -60,7 +60,7 @@ func TestWithoutChannels(t *testing.T) {
 	require.True(t, forced)
 	h, err = l.TryLock(t.Context())
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return !got.Held() }, long, time.Millisecond, "its next renewal says so")
+	require.Eventually(t, func() bool { return !got.Held() }, long, 5*time.Millisecond, "its next renewal says so")
 	require.ErrorIs(t, got.Unlock(t.Context()), latchkey.ErrLost)
 	unlock(t, h)
 }
@@ -82,7 +82,7 @@ func TestHandsOverWithoutAWord(t *testing.T) {
 			require.Eventually(t, func() bool {
 				state, err := l.Inspect(t.Context())
 				return err == nil && state.Waiting == 1
-			}, long, time.Millisecond)
+			}, long, 5*time.Millisecond)
 			began := time.Now()
 			require.NoError(t, release(h))
 			state, err := l.Inspect(t.Context())

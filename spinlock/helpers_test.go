@@ -57,7 +57,7 @@ func polled(t testing.TB, plain rueidis.Client, more int64, begin func()) {
 	t.Helper()
 	before := redistest.Scripts(t, plain)
 	begin()
-	require.Eventually(t, func() bool { return redistest.Scripts(t, plain) >= before+more }, long, time.Millisecond)
+	require.Eventually(t, func() bool { return redistest.Scripts(t, plain) >= before+more }, long, 5*time.Millisecond)
 }
 
 // free checks that somebody else can have the lock, and that nothing but the token is left then.
@@ -67,7 +67,7 @@ func free(t testing.TB, s *redistest.Server) {
 	require.Eventually(t, func() bool {
 		h, err := l.TryLock(context.Background())
 		return err == nil && h.Unlock(context.Background()) == nil
-	}, long, time.Millisecond)
+	}, long, 5*time.Millisecond)
 	plain := s.Client(t)
 	keys, err := plain.Do(t.Context(), plain.B().Keys().Pattern("*").Build()).AsStrSlice()
 	require.NoError(t, err)

@@ -145,7 +145,7 @@ func TestCopyOfAnAttemptArrives(t *testing.T) {
 		l := newLock(t, open(t, p.Option()), slow, spinlock.WithLease(time.Hour)) // Open sends scripts of its own
 		n := judged(p, redistest.Keep, 0, func() {})
 		a := later(t, l)
-		require.Eventually(t, func() bool { return n.Load() == 2 }, long, time.Millisecond, "it asked again")
+		require.Eventually(t, func() bool { return n.Load() == 2 }, long, 5*time.Millisecond, "it asked again")
 		unlock(t, h)
 		p.Deliver()
 		state, err := newLock(t, open(t, s.Option())).Inspect(t.Context())
@@ -211,12 +211,12 @@ func TestReplyOfACancelledAttemptIsLost(t *testing.T) {
 		return redistest.LoseReply
 	})
 	a := later(t, l)
-	require.Eventually(t, gone.Load, long, time.Millisecond)
+	require.Eventually(t, gone.Load, long, 5*time.Millisecond)
 	other := newLock(t, open(t, s.Option()))
 	require.Eventually(t, func() bool {
 		state, err := other.Inspect(t.Context())
 		return err == nil && state.Token > h.Token()
-	}, long, time.Millisecond, "it has the lock, and does not know")
+	}, long, 5*time.Millisecond, "it has the lock, and does not know")
 	a.Cancel()
 	require.ErrorIs(t, a.Outcome(t), context.Canceled)
 	_, err := other.TryLock(t.Context())

@@ -158,7 +158,7 @@ func TestOvertakesNobody(t *testing.T) {
 		require.Eventually(t, func() bool {
 			state, err := spin.Inspect(t.Context())
 			return err == nil && state.Waiting == 1
-		}, long, time.Millisecond)
+		}, long, 5*time.Millisecond)
 		do(t, s.Client(t), "DEL", "a")
 		_, err = spin.TryLock(t.Context())
 		require.ErrorIs(t, err, latchkey.ErrNotAcquired)

@@ -49,7 +49,7 @@ func waits(t *testing.T, c *latchkey.Client, name string) {
 	require.Eventually(t, func() bool {
 		state, err := lock.Inspect(t.Context())
 		return err == nil && state.Waiting == 1
-	}, long, time.Millisecond)
+	}, long, 5*time.Millisecond)
 }
 
 // issuer is a certificate authority that counts.
@@ -221,7 +221,7 @@ func lose(t *testing.T, s *redistest.Server, l *latchkeycertmagic.Locker, name s
 	require.Eventually(t, func() bool {
 		err = l.RenewLockLease(t.Context(), name, time.Minute)
 		return err != nil
-	}, long, time.Millisecond)
+	}, long, 5*time.Millisecond)
 	require.ErrorIs(t, err, latchkey.ErrLost)
 }
 

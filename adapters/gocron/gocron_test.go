@@ -215,7 +215,7 @@ func elect(t *testing.T, c *latchkey.Client, opts ...leader.Option) (*adapter.El
 
 func leads(t *testing.T, e *adapter.Elector) {
 	t.Helper()
-	require.Eventually(t, func() bool { return e.IsLeader(t.Context()) == nil }, long, time.Millisecond)
+	require.Eventually(t, func() bool { return e.IsLeader(t.Context()) == nil }, long, 5*time.Millisecond)
 }
 
 // While Redis is away the leader knows when it leads no longer, and waits for nothing to say so.
@@ -230,7 +230,7 @@ func TestElectorWithoutRedis(t *testing.T) {
 	require.Eventually(t, func() bool {
 		err := e.IsLeader(t.Context())
 		return errors.Is(err, adapter.ErrNotLeader) && errors.Is(err, latchkey.ErrLost)
-	}, long, time.Millisecond)
+	}, long, 5*time.Millisecond)
 	require.Less(t, time.Since(stopped), lease+100*time.Millisecond)
 	s.Continue(t)
 	leads(t, e)

@@ -50,7 +50,7 @@ func queued(t *testing.T, l *latchkey.Lock, n int) {
 	require.Eventually(t, func() bool {
 		state, err := l.Inspect(t.Context())
 		return err == nil && len(state.Queue) == n
-	}, long, time.Millisecond)
+	}, long, 5*time.Millisecond)
 }
 
 // Three processes migrate one database at the same time: one does, and the others find nothing to do.

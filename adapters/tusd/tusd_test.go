@@ -128,7 +128,7 @@ func hanging(t *testing.T, server *httptest.Server, directory string) (id string
 	require.Eventually(t, func() bool {
 		written, err := os.ReadFile(filepath.Join(directory, id))
 		return err == nil && string(written) == "hello"
-	}, long, time.Millisecond)
+	}, long, 5*time.Millisecond)
 	return id, answers
 }
 
@@ -304,7 +304,7 @@ func TestEndInTheMomentOfTheGrant(t *testing.T) {
 	require.Eventually(t, func() bool {
 		state, err := inner.Inspect(t.Context())
 		return err == nil && state.Holder == "" && state.Waiting == 0
-	}, long, time.Millisecond)
+	}, long, 5*time.Millisecond)
 }
 
 func TestIDs(t *testing.T) {

@@ -45,7 +45,7 @@ func arrive(t testing.TB, b *barrier.Barrier, n int) *redistest.Attempt[barrier.
 	require.Eventually(t, func() bool {
 		waiting, err := b.Waiting(context.Background())
 		return err == nil && waiting == n
-	}, long, time.Millisecond, "%d wait", n)
+	}, long, 5*time.Millisecond, "%d wait", n)
 	return w
 }
 

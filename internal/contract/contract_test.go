@@ -1,8 +1,6 @@
 package contract_test
 
 import (
-	"maps"
-	"slices"
 	"testing"
 
 	"github.com/redis/rueidis"
@@ -26,12 +24,19 @@ func on(t *testing.T, servers ...*redistest.Server) contract.Servers {
 func TestStandalone(t *testing.T) {
 	redistest.Together(t)
 	redistest.Require(t)
-	s := contract.Servers{Apart: func(t *testing.T) contract.Servers { return on(t, redistest.NewProcess(t)) }}
-	contract.Locks(t, s)
+	apart(t, standalone)
+}
+
+func standalone(t *testing.T) contract.Servers { return on(t, redistest.NewProcess(t)) }
+
+// apart runs all contracts of one server, or one cluster, beside each other.
+func apart(t *testing.T, servers func(*testing.T) contract.Servers) {
+	t.Helper()
+	contract.Locks(t, contract.Servers{Apart: servers})
 	for name, tests := range others {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			tests(t, s.Apart(t))
+			tests(t, servers(t))
 		})
 	}
 }
@@ -44,7 +49,7 @@ var others = map[string]func(*testing.T, contract.Servers){
 
 func TestCluster(t *testing.T) {
 	redistest.Together(t)
-	primitives(t, onCluster(t))
+	apart(t, onCluster)
 }
 
 // onCluster is a cluster of its own.
@@ -56,27 +61,19 @@ func onCluster(t *testing.T) contract.Servers {
 	return s
 }
 
-// primitives runs all contracts of one server, or one cluster.
-func primitives(t *testing.T, s contract.Servers) {
-	t.Helper()
-	contract.Locks(t, s)
-	for _, name := range slices.Sorted(maps.Keys(others)) {
-		others[name](t, s)
-	}
-}
-
 // What the primitives promise is so as well where clients take turns with processes of Redisson.
 func TestWithRedisson(t *testing.T) {
 	redistest.Together(t)
 	for what, servers := range map[string]func(*testing.T) contract.Servers{
-		"standalone": func(t *testing.T) contract.Servers { return on(t, redistest.NewProcess(t)) },
-		"cluster":    onCluster,
+		"standalone": standalone, "cluster": onCluster,
 	} {
 		t.Run(what, func(t *testing.T) {
 			redistest.Together(t)
-			s := servers(t)
-			s.Options = []latchkey.Option{latchkey.WithRedisson()}
-			primitives(t, s)
+			apart(t, func(t *testing.T) contract.Servers {
+				s := servers(t)
+				s.Options = []latchkey.Option{latchkey.WithRedisson()}
+				return s
+			})
 		})
 	}
 }

@@ -75,7 +75,7 @@ func (s Servers) listen(t testing.TB, channel string, listeners int) {
 			}
 		}
 		return total >= int64(listeners)
-	}, long, time.Millisecond, "%d listen on %s", listeners, channel)
+	}, long, 5*time.Millisecond, "%d listen on %s", listeners, channel)
 }
 
 // In all slots: waiters go on at zero, in every client, and the latch stays open until it is shut again.
@@ -184,7 +184,7 @@ func (s latches) countedOnce(t *testing.T) {
 	require.Eventually(t, func() bool { // a question is asked once, and the connection may have been killed
 		n, err := first.Count(t.Context())
 		return err == nil && n == 0
-	}, long, time.Millisecond)
+	}, long, 5*time.Millisecond)
 }
 
 func (s latches) expires(t *testing.T) {

@@ -89,7 +89,7 @@ func (s leaders) waits(t testing.TB, name string, n int64) {
 			}
 		}
 		return false
-	}, long, time.Millisecond)
+	}, long, 5*time.Millisecond)
 }
 
 // In several slots: one after the other leads, with a token that grows, and every candidate knows which one

@@ -124,7 +124,7 @@ func waiting(t testing.TB, l *latchkey.Lock, n int) {
 	require.Eventually(t, func() bool {
 		s, err := l.Inspect(context.Background())
 		return err == nil && s.Waiting == n
-	}, long, time.Millisecond, "%d entries in the queue", n)
+	}, long, 5*time.Millisecond, "%d entries in the queue", n)
 }
 
 // A lock without contenders is taken and released, in all slots. A call that does not wait is told that it is
@@ -324,7 +324,7 @@ func (l locks) forced(t *testing.T) {
 	require.True(t, forced)
 	got := next.Granted(t)
 	require.Greater(t, got.Token(), h.Token())
-	require.Eventually(t, func() bool { return !h.Held() }, long, time.Millisecond)
+	require.Eventually(t, func() bool { return !h.Held() }, long, 5*time.Millisecond)
 	require.ErrorIs(t, h.Unlock(t.Context()), latchkey.ErrLost)
 	require.NoError(t, got.Unlock(t.Context()))
 }

@@ -186,7 +186,7 @@ func (s onces) shared(t *testing.T) {
 		require.Eventually(t, func() bool {
 			state, err := watcher.Inspect(t.Context())
 			return err == nil && state.Waiting == 1
-		}, long, time.Millisecond)
+		}, long, 5*time.Millisecond)
 		if n == 2 { // it gives up
 			first.Cancel()
 			require.ErrorIs(t, first.Outcome(t), context.Canceled)

@@ -155,7 +155,7 @@ func (s rwlocks) forced(t *testing.T) {
 	force(other.Read(), true)
 	h := writer.Granted(t)
 	for _, lost := range holds {
-		require.Eventually(t, func() bool { return !lost.Held() }, long, time.Millisecond)
+		require.Eventually(t, func() bool { return !lost.Held() }, long, 5*time.Millisecond)
 		require.Less(t, lost.Token(), h.Token())
 		require.ErrorIs(t, lost.Unlock(t.Context()), latchkey.ErrLost)
 	}
@@ -166,7 +166,7 @@ func (s rwlocks) forced(t *testing.T) {
 	for _, w := range readers {
 		require.Greater(t, w.Granted(t).Token(), h.Token())
 	}
-	require.Eventually(t, func() bool { return !h.Held() }, long, time.Millisecond)
+	require.Eventually(t, func() bool { return !h.Held() }, long, 5*time.Millisecond)
 	require.ErrorIs(t, h.Unlock(t.Context()), latchkey.ErrLost)
 	unlock(t, readers[0].Hold, readers[1].Hold)
 }

@@ -92,7 +92,7 @@ func state(t testing.TB, l *latchkey.Lock, shares, waiting int) (s latchkey.Stat
 		var err error
 		s, err = l.Inspect(context.Background())
 		return err == nil && s.Shares == shares && s.Waiting == waiting
-	}, long, time.Millisecond, "%d share it, and %d wait", shares, waiting)
+	}, long, 5*time.Millisecond, "%d share it, and %d wait", shares, waiting)
 	return s
 }
 
@@ -238,7 +238,7 @@ func (s rwlocks) heldUp(t *testing.T) {
 			unlock(t, h)
 		}
 		return err != nil
-	}, long, time.Millisecond)
+	}, long, 5*time.Millisecond)
 	refused(t, reader.Read())
 	late, later := Wait(t, other.Read(), 1), Wait(t, reader.Read(), 2)
 	writer.Cancel()
@@ -282,7 +282,7 @@ func (s rwlocks) neitherStarves(t *testing.T) {
 			_, one := crowd(s.new(t, s.open(t), "starves-"+name))
 			for range 10 {
 				before := rounds.Load()
-				require.Eventually(t, func() bool { return rounds.Load() > before+16 }, long, time.Millisecond)
+				require.Eventually(t, func() bool { return rounds.Load() > before+16 }, long, 5*time.Millisecond)
 				patient, cancel := context.WithTimeout(t.Context(), long)
 				before = rounds.Load()
 				h, err := one.Lock(patient)

@@ -92,7 +92,7 @@ func wanted(t testing.TB, sem *semaphore.Semaphore, n int) {
 	require.Eventually(t, func() bool {
 		state, err := sem.Inspect(context.Background())
 		return err == nil && state.Waiting == n
-	}, long, time.Millisecond, "%d entries in the queue", n)
+	}, long, 5*time.Millisecond, "%d entries in the queue", n)
 }
 
 // Permits that are free are taken and released, in all slots; whoever does not wait is told when there are

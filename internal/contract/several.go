@@ -56,7 +56,7 @@ func (s several) wait(t testing.TB, l *latchkey.Lock) *Waiter {
 	for _, server := range s {
 		require.Eventually(t, func() bool {
 			return slices.Contains(server.channels(t), fmt.Sprintf("redisson_lock__channel:{%s}", l.Name()))
-		}, long, time.Millisecond)
+		}, long, 5*time.Millisecond)
 	}
 	return w
 }

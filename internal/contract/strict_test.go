@@ -45,20 +45,13 @@ func TestStrictCluster(t *testing.T) {
 
 func strictly(t *testing.T, start func(t *testing.T) (s contract.Servers, refused func() []string)) {
 	redistest.Together(t)
-	for what, test := range map[string]func(*testing.T, contract.Servers){
-		"locks": contract.Locks, "read-write locks": contract.ReadWriteLocks, "multilocks": contract.MultiLocks,
-		"semaphores": contract.Semaphores, "latches": contract.Latches, "barriers": contract.Barriers,
-		"leaders": contract.Leaders, "fences": contract.Fences, "onces": contract.Onces,
-	} {
-		t.Run(what, func(t *testing.T) {
-			redistest.Together(t)
-			s, refused := start(t)
-			t.Cleanup(func() { // when the last test of the contract has ended
-				require.Empty(t, refused(), "scripts have used keys that they had not declared")
-			})
-			test(t, s)
+	apart(t, func(t *testing.T) contract.Servers {
+		s, refused := start(t)
+		t.Cleanup(func() { // when the last test of the contract has ended
+			require.Empty(t, refused(), "scripts have used keys that they had not declared")
 		})
-	}
+		return s
+	})
 }
 
 // mayLittle makes a user who may send what such a server knows.

@@ -25,7 +25,7 @@ func TestLazyConnectSaysWhy(t *testing.T) {
 			var j locktest.Journal
 			c, err := openLazily(t, m.option, j.Keep)
 			require.NoError(t, err)
-			require.Eventually(t, func() bool { down, _ := j.Outages(); return len(down) == 1 }, long, time.Millisecond)
+			require.Eventually(t, func() bool { down, _ := j.Outages(); return len(down) == 1 }, long, 5*time.Millisecond)
 			parts := strings.SplitN(m.says, ": ", 2)
 			down, _ := j.Outages()
 			require.ErrorContains(t, down[0], parts[1])
@@ -71,12 +71,12 @@ func TestLazyConnectSaysWhyAnew(t *testing.T) {
 	require.NoError(t, err)
 	waiter := lockLater(t, newLock(t, c, "a", true))
 	dialled := func(n int64) func() bool { return func() bool { return dials.Load() >= n } }
-	require.Eventually(t, dialled(5), long, time.Millisecond)
+	require.Eventually(t, dialled(5), long, 5*time.Millisecond)
 	require.Equal(t, 1, j.Says("connection refused"))
 
 	s.Start(t)
-	require.Eventually(t, func() bool { return j.Says("WRONGPASS") > 0 }, long, time.Millisecond)
-	require.Eventually(t, dialled(dials.Load()+3), long, time.Millisecond)
+	require.Eventually(t, func() bool { return j.Says("WRONGPASS") > 0 }, long, 5*time.Millisecond)
+	require.Eventually(t, dialled(dials.Load()+3), long, 5*time.Millisecond)
 	require.Equal(t, 1, j.Says("connection refused"))
 	require.Equal(t, 1, j.Says("WRONGPASS"))
 	_, err = newLock(t, c, "b", true).TryLock(t.Context())
@@ -85,7 +85,7 @@ func TestLazyConnectSaysWhyAnew(t *testing.T) {
 
 	do(t, s.Client(t), "ACL", "SETUSER", "late", "on", ">secret", "+@all", "~*", "&*")
 	require.NoError(t, waiter.Granted(t).Unlock(t.Context()))
-	require.Eventually(t, func() bool { _, up := j.Outages(); return up == 1 }, long, time.Millisecond)
+	require.Eventually(t, func() bool { _, up := j.Outages(); return up == 1 }, long, 5*time.Millisecond)
 	down, _ := j.Outages()
 	require.Len(t, down, 1)
 }

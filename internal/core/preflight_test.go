@@ -37,7 +37,7 @@ func TestOpenSaysWhatTheUserMayNot(t *testing.T) {
 			var j locktest.Journal
 			c, err := openLazily(t, option, j.Keep)
 			require.NoError(t, err)
-			require.Eventually(t, func() bool { return j.Says(says) == 1 }, long, time.Millisecond)
+			require.Eventually(t, func() bool { return j.Says(says) == 1 }, long, 5*time.Millisecond)
 			_, err = newLock(t, c, "a", true).TryLock(t.Context())
 			require.ErrorContains(t, err, says)
 			do(t, plain, "ACL", "SETUSER", command, "+"+command)
@@ -61,7 +61,7 @@ func TestOpenSaysThatItIsASentinel(t *testing.T) {
 	var j locktest.Journal
 	c, err := openLazily(t, option, j.Keep)
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return j.Says("a Sentinel answers") == 1 }, long, time.Millisecond)
+	require.Eventually(t, func() bool { return j.Says("a Sentinel answers") == 1 }, long, 5*time.Millisecond)
 	_, err = newLock(t, c, "a", true).TryLock(t.Context())
 	require.ErrorContains(t, err, "a Sentinel answers")
 
@@ -100,7 +100,7 @@ func TestOpenSaysThatTheServerIsTooOld(t *testing.T) {
 			var j locktest.Journal
 			late, err := openLazily(t, p.Option(), j.Keep)
 			require.NoError(t, err)
-			require.Eventually(t, func() bool { return j.Says(says) == 1 }, long, time.Millisecond)
+			require.Eventually(t, func() bool { return j.Says(says) == 1 }, long, 5*time.Millisecond)
 			_, err = newLock(t, late, "a", true).TryLock(t.Context())
 			require.ErrorContains(t, err, says)
 		})

@@ -124,7 +124,7 @@ func TestCircleIsFound(t *testing.T) {
 func TestSearchIsBounded(t *testing.T) {
 	var waits []deadlock.Wait
 	for layer := range 30 {
-		for i := range 30 {
+		for i := range 10 {
 			w := wait(layer*100+i, layer*100+i, fmt.Sprint("layer", layer+1), fmt.Sprint("layer", layer))
 			waits = append(waits, w)
 		}

@@ -56,7 +56,7 @@ func TestCrowdGivesUp(t *testing.T) {
 				all.Wait()
 				s.Continue(t)
 			}
-			require.Eventually(t, func() bool { return length() == 0 }, long, time.Millisecond)
+			require.Eventually(t, func() bool { return length() == 0 }, long, 5*time.Millisecond)
 			scripts := int(s.Scripts(t) - before)
 			t.Logf("%d waiters left by %d scripts", crowd, scripts)
 			if what != "closed" { // there the first ones leave while the others are still told

@@ -44,7 +44,7 @@ func TestEnqueueReplyLost(t *testing.T) {
 		judge, lost := redistest.Once(redistest.LoseReply, redistest.IsAcquire)
 		p.Judge(judge)
 		next := lockLater(t, waiter)
-		require.Eventually(t, func() bool { return lost.Load() == 1 }, long, time.Millisecond)
+		require.Eventually(t, func() bool { return lost.Load() == 1 }, long, 5*time.Millisecond)
 		queued(t, holder, 1) // the repetition does not queue twice
 		require.NoError(t, h.Unlock(t.Context()))
 		require.NoError(t, next.Granted(t).Unlock(t.Context()))
@@ -190,7 +190,7 @@ func TestCancellationAtEveryAwait(t *testing.T) {
 				held := mustLock(t, other)
 				arrived := arrange(t, p, other)
 				a := lockLater(t, l)
-				require.Eventually(t, arrived, long, time.Millisecond)
+				require.Eventually(t, arrived, long, 5*time.Millisecond)
 				began := time.Now()
 				a.Cancel()
 				<-a.Ended
@@ -224,7 +224,7 @@ func TestCancellationAtEveryAwait(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			result := make(chan error)
 			go func() { result <- h.Unlock(ctx) }()
-			require.Eventually(t, func() bool { return n.Load() == 1 }, long, time.Millisecond)
+			require.Eventually(t, func() bool { return n.Load() == 1 }, long, 5*time.Millisecond)
 			cancel()
 			require.ErrorIs(t, <-result, fail.ErrUnknownOutcome)
 			p.Deliver()
@@ -298,7 +298,7 @@ func TestRedisStopped(t *testing.T) {
 					return redistest.Pass
 				})
 				h := mustLock(t, newLock(t, c, "a", delegate))
-				require.Eventually(t, func() bool { return renewed.Load() != 0 }, long, time.Millisecond)
+				require.Eventually(t, func() bool { return renewed.Load() != 0 }, long, 5*time.Millisecond)
 				require.Eventually(t, func() bool { return h.Remaining() > length-50*time.Millisecond }, long, 100*time.Microsecond)
 				last := time.Unix(0, renewed.Load())
 				s.Stop(t)

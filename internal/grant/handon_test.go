@@ -226,7 +226,7 @@ func TestOfferGoesAstray(t *testing.T) {
 						c.more(t, 100)
 						judge, n := redistest.Once(verdict, isOffer)
 						p.Judge(judge)
-						require.Eventually(t, func() bool { return n.Load() == 1 }, long, time.Millisecond)
+						require.Eventually(t, func() bool { return n.Load() == 1 }, long, 5*time.Millisecond)
 						if verdict == redistest.Keep {
 							c.more(t, 1000) // long after its repetition was answered
 						}
@@ -406,7 +406,7 @@ func TestLostBetweenHolds(t *testing.T) {
 		c.more(t, 100)
 		do(t, plain, "DEL", "a")
 		found := s.Scripts(t) + 2
-		require.Eventually(t, func() bool { return s.Scripts(t) >= found }, long, time.Millisecond)
+		require.Eventually(t, func() bool { return s.Scripts(t) >= found }, long, 5*time.Millisecond)
 	}
 	c.more(t, 100)
 	c.end()
@@ -486,7 +486,7 @@ func TestLateCopyOfInheritedAcquire(t *testing.T) {
 		judge, withheld := redistest.Once(redistest.Withhold, redistest.IsAcquire)
 		p.Judge(judge)
 		first := lockLater(t, l)
-		require.Eventually(t, func() bool { return withheld.Load() == 1 }, long, time.Millisecond)
+		require.Eventually(t, func() bool { return withheld.Load() == 1 }, long, 5*time.Millisecond)
 		ctx, got := lockSlowly(t, l)
 		inLine(t, l, 1)
 		close(ctx.waits)
@@ -498,7 +498,7 @@ func TestLateCopyOfInheritedAcquire(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 			defer cancel()
 			return c.Check(ctx) == nil
-		}, long, time.Millisecond)
+		}, long, 5*time.Millisecond)
 		close(ctx.gate)
 		require.NoError(t, (<-got).Unlock(t.Context()))
 		p.Deliver()
@@ -573,7 +573,7 @@ func TestCloseAsTheLockIsPassedOn(t *testing.T) {
 				require.Eventually(t, func() bool {
 					n, err := do(t, plain, "EXISTS", "a").AsInt64()
 					return err == nil && n == 0
-				}, long, time.Millisecond)
+				}, long, 5*time.Millisecond)
 				s.Within(t, began, session.DefaultLease/2)
 			}
 		})

@@ -30,7 +30,7 @@ func TestGrantIsConfirmedSoon(t *testing.T) {
 				require.NoError(t, h.Unlock(t.Context()))
 				got := next.Granted(t)
 				began := time.Now()
-				require.Eventually(t, func() bool { return got.Remaining() > session.DefaultLease/2 }, long, time.Millisecond)
+				require.Eventually(t, func() bool { return got.Remaining() > session.DefaultLease/2 }, long, 5*time.Millisecond)
 				s.Within(t, began, 500*time.Millisecond, "it takes 50 ms, and the machine may be busy")
 				s.Stop(t)
 				time.Sleep(3 * time.Second) // longer than the short lease, which is what it would be trusted for
@@ -119,7 +119,7 @@ func TestAttemptThatArrivesBeforeItsEnd(t *testing.T) {
 			_, err := l.TryLock(ctx)
 			ended <- err
 		}()
-		require.Eventually(t, func() bool { return kept.Load() == 1 }, long, time.Millisecond)
+		require.Eventually(t, func() bool { return kept.Load() == 1 }, long, 5*time.Millisecond)
 		p.Judge(func(string) redistest.Verdict { return redistest.LoseRequest }) // or it is repeated, with success
 		cancel()
 		require.Error(t, <-ended)
@@ -186,7 +186,7 @@ func TestSequenceOfALostPlace(t *testing.T) {
 		do(t, plain, "LPOP", "latchkey_queue:{a}") // as a grant does that finds it gone
 		judge, lost := redistest.Once(redistest.LoseReply, redistest.IsAgain)
 		p.Judge(judge)
-		require.Eventually(t, func() bool { return lost.Load() == 1 }, long, time.Millisecond, "it asks, and is queued behind the other")
+		require.Eventually(t, func() bool { return lost.Load() == 1 }, long, 5*time.Millisecond, "it asks, and is queued behind the other")
 		queued(t, holder, 2)
 		require.NoError(t, h.Unlock(t.Context()))
 		first := behind.Granted(t)

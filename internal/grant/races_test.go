@@ -23,7 +23,7 @@ func TestReentryDuringUnlock(t *testing.T) {
 		p.Judge(judge)
 		unlocked := make(chan error)
 		go func() { unlocked <- h.Unlock(context.Background()) }()
-		require.Eventually(t, func() bool { return n.Load() == 1 }, long, time.Millisecond)
+		require.Eventually(t, func() bool { return n.Load() == 1 }, long, 5*time.Millisecond)
 		result := make(chan error)
 		go func() {
 			again, err := l.Lock(context.WithoutCancel(h.Context()))
@@ -117,7 +117,7 @@ func TestForeignDataWhileWaiting(t *testing.T) {
 		require.Eventually(t, func() bool {
 			n, err := do(t, plain, "EXISTS", "latchkey_queue:{a}").AsInt64()
 			return err == nil && n == 0
-		}, long, time.Millisecond)
+		}, long, 5*time.Millisecond)
 		require.ErrorIs(t, held.Unlock(t.Context()), fail.ErrLost)
 	})
 }

@@ -42,7 +42,7 @@ func TestReplicas(t *testing.T) {
 			probe := plain.B().Set().Key("probe").Value("").PxMilliseconds(1).Build()
 			n, err := plain.DoMulti(context.Background(), probe, plain.B().Wait().Numreplicas(1).Timeout(100).Build())[1].AsInt64()
 			return err == nil && n == 1
-		}, long, time.Millisecond)
+		}, long, 5*time.Millisecond)
 	}
 	answers()
 	has := func(name string) int64 {
@@ -92,7 +92,7 @@ func TestReplicas(t *testing.T) {
 			began := time.Now()
 			cancelled := lockLater(t, newLock(t, patient(), "a", delegate))
 			waited := func() {
-				require.Eventually(t, func() bool { return strings.Contains(list(t, plain), "cmd=wait") }, long, time.Millisecond)
+				require.Eventually(t, func() bool { return strings.Contains(list(t, plain), "cmd=wait") }, long, 5*time.Millisecond)
 			}
 			waited()
 			cancelled.Cancel()
@@ -141,11 +141,11 @@ func waitsForReplica(t *testing.T, timeout time.Duration) (s, follower *redistes
 	require.Eventually(t, func() bool {
 		info, err := plain.Do(context.Background(), plain.B().Info().Section("replication").Build()).ToString()
 		return err == nil && strings.Contains(info, "state=online")
-	}, long, time.Millisecond)
+	}, long, 5*time.Millisecond)
 	follower.Stop(t)
 	c := open(t, s.Option(), func(o *session.Options) { o.Replicas, o.ReplicaTimeout = 1, timeout })
 	next = lockLater(t, newLock(t, c, "a", false))
-	require.Eventually(t, func() bool { return strings.Contains(list(t, plain), "cmd=wait") }, long, time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(list(t, plain), "cmd=wait") }, long, 5*time.Millisecond)
 	return s, follower, next
 }
 
@@ -154,7 +154,7 @@ func TestPrimaryIsDemoted(t *testing.T) {
 	s, follower, next := waitsForReplica(t, 9*time.Second)
 	plain := s.Client(t)
 	do(t, plain, "REPLICAOF", "127.0.0.1", "1")
-	require.Eventually(t, func() bool { return !strings.Contains(list(t, plain), "cmd=wait") }, long, time.Millisecond)
+	require.Eventually(t, func() bool { return !strings.Contains(list(t, plain), "cmd=wait") }, long, 5*time.Millisecond)
 	next.Waits(t)
 	follower.Continue(t)
 	do(t, plain, "REPLICAOF", "NO", "ONE")

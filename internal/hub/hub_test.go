@@ -45,7 +45,7 @@ func channels(t testing.TB, c rueidis.Client) int {
 
 func eventually(t testing.TB, what string, f func() bool) {
 	t.Helper()
-	require.Eventually(t, f, long, time.Millisecond, what)
+	require.Eventually(t, f, long, 5*time.Millisecond, what)
 }
 
 // Channels that nobody listens to any more do not grow without bound, although nothing is unsubscribed; those

@@ -92,7 +92,7 @@ func TestKilledWaitersAreSkipped(t *testing.T) {
 		require.Eventually(t, func() bool {
 			channels, err := plain.Do(t.Context(), plain.B().PubsubChannels().Pattern("latchkey_inbox:*").Build()).AsStrSlice()
 			return err == nil && len(channels) == 2 // those of this process
-		}, long, time.Millisecond, "Redis has seen the connections close")
+		}, long, 5*time.Millisecond, "Redis has seen the connections close")
 		began := time.Now()
 		require.NoError(t, h.Unlock(t.Context()))
 		h = next.Granted(t)

@@ -127,13 +127,13 @@ func Queued(t testing.TB, l *lock.Lock, n int) {
 	require.Eventually(t, func() bool {
 		s, err := l.Inspect(context.Background())
 		return err == nil && s.Waiting == n
-	}, Long, time.Millisecond, "%d entries in the queue", n)
+	}, Long, 5*time.Millisecond, "%d entries in the queue", n)
 }
 
 // InLine waits until n goroutines stand in the line of their process for this lock.
 func InLine(t testing.TB, l *lock.Lock, n int) {
 	t.Helper()
-	require.Eventually(t, func() bool { return l.InLine() == n }, Long, time.Millisecond, "%d in line", n)
+	require.Eventually(t, func() bool { return l.InLine() == n }, Long, 5*time.Millisecond, "%d in line", n)
 }
 
 // Clean checks that nothing is left in Redis but what has a time to live, and no lock and no queue at all. Of

@@ -234,7 +234,7 @@ func TestRandomOperationsOfEvery(t *testing.T) {
 	t.Run("redis", func(t *testing.T) {
 		server, passed, done := redistest.NewJumping(t), time.Duration(0), tally{}
 		stats := server.Client(t)
-		for n := range redistest.Longer(12, 300) {
+		for n := range redistest.Rounds(12, 300) {
 			m := &jobs{
 				done: done, now: func() time.Time { return time.Now().Add(passed) },
 				jump: func(d time.Duration) { passed += d; server.Jump(t, d) },
@@ -255,7 +255,7 @@ func TestRandomOperationsOfEvery(t *testing.T) {
 	})
 	t.Run("embedded", func(t *testing.T) {
 		done := tally{}
-		for n := range redistest.Longer(24, 200) {
+		for n := range redistest.Rounds(24, 200) {
 			synctest.Test(t, func(t *testing.T) {
 				network := redistest.NewNetwork(seed + uint64(n))
 				t.Cleanup(network.Close)

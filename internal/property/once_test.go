@@ -252,7 +252,7 @@ func TestRandomOperationsOfOnce(t *testing.T) {
 	seed := redistest.Seed(t)
 	t.Logf("LATCHKEY_SEED=%d", seed)
 	redistest.EachServed(t, func(t *testing.T, server *redistest.Server) {
-		for n := range redistest.Longer(10, 300) {
+		for n := range redistest.Rounds(10, 300) {
 			random, plain := rand.New(rand.NewPCG(seed, uint64(n))), server.Client(t)
 			require.NoError(t, plain.Do(t.Context(), plain.B().Flushall().Build()).Error())
 			var clients [2]*latchkey.Client

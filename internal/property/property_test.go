@@ -31,9 +31,9 @@ func TestRandomOperations(t *testing.T) {
 			if redistest.Brief() {
 				return 1
 			}
-			return redistest.Longer(embedded, manyEmbedded)
+			return redistest.Rounds(embedded, manyEmbedded)
 		}
-		return redistest.Longer(scenarios, manyScenarios)
+		return redistest.Rounds(scenarios, manyScenarios)
 	})
 }
 
@@ -41,7 +41,7 @@ func TestRandomOperations(t *testing.T) {
 // as on a machine that is busy.
 func TestRandomOperationsOfClientsThatStall(t *testing.T) {
 	redistest.Together(t)
-	randomly(t, true, func(*testing.T) int64 { return redistest.Longer(stalling, manyStalling) })
+	randomly(t, true, func(*testing.T) int64 { return redistest.Rounds(stalling, manyStalling) })
 }
 
 // randomly plays so many scenarios on each server.

@@ -280,7 +280,7 @@ func (v *several) downgrade(g *group) {
 func TestSeveralAtRandom(t *testing.T) {
 	redistest.EachServed(t, func(t *testing.T, s *redistest.Server) {
 		v := newSeveral(t, s, redistest.Seed(t))
-		for range redistest.Longer(400, 20_000) {
+		for range redistest.Rounds(400, 20_000) {
 			v.step()
 		}
 		for len(v.groups) > 0 {

@@ -203,14 +203,14 @@ func TestRandomOperationsOfShare(t *testing.T) {
 	}
 	redistest.EachServed(t, func(t *testing.T, server *redistest.Server) {
 		done := tally{}
-		for n := range redistest.Longer(6, 200) {
+		for n := range redistest.Rounds(6, 200) {
 			scenario(t, n, 100, server.Option, done)
 		}
 		t.Log(done)
 	})
 	t.Run("simulated", func(t *testing.T) {
 		done := tally{}
-		for n := range redistest.Longer(5, 100) {
+		for n := range redistest.Rounds(5, 100) {
 			synctest.Test(t, func(t *testing.T) {
 				network := redistest.NewNetwork(seed + uint64(n))
 				t.Cleanup(network.Close)

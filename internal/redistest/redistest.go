@@ -50,9 +50,10 @@ func Brief() bool {
 	return os.Getenv("LATCHKEY_TEST_REDIS") == "" && binary() == "" && Longer(0, 1) == 0
 }
 
-// Rounds is [Longer] of how often a test tries what goes wrong by chance: a quarter of that where [Brief] says so.
+// Rounds is [Longer] of how often a test tries what goes wrong by chance: a quarter of that where [Brief] says so,
+// and with the race detector, which needs to see each access only once.
 func Rounds(short, long int64) int64 {
-	if Brief() {
+	if Brief() || Raced() && Longer(0, 1) == 0 {
 		return max(short/4, 1)
 	}
 	return Longer(short, long)

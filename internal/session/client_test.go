@@ -27,7 +27,7 @@ func TestForwardJumpInACluster(t *testing.T) {
 	option := rueidis.ClientOption{InitAddress: []string{s.Addr}}
 	c := open(t, option, lease(time.Minute))
 	h := mustLock(t, newLock(t, c, "a", true))
-	require.Eventually(t, func() bool { return session.NodesTold(c) == 1 }, long, time.Millisecond)
+	require.Eventually(t, func() bool { return session.NodesTold(c) == 1 }, long, 5*time.Millisecond)
 	s.Jump(t, time.Minute+time.Second)
 	other := rival(t, newLock(t, open(t, option), "a", true).TryLock)
 	require.Less(t, ends(t, h), soon)
@@ -52,7 +52,7 @@ func TestForwardJumpInASlot(t *testing.T) {
 		require.ErrorIs(t, err, fail.ErrNotAcquired)
 		before = append(before, session.Reading(c, l.Name()))
 	}
-	require.Eventually(t, func() bool { return session.NodesTold(c) == 1 }, long, time.Millisecond)
+	require.Eventually(t, func() bool { return session.NodesTold(c) == 1 }, long, 5*time.Millisecond)
 	const by = 40 * time.Second
 	s.Jump(t, by)
 	for i, l := range locks {
@@ -100,7 +100,7 @@ func TestFloorIsKept(t *testing.T) {
 		return h.Token()
 	}
 	first := use()
-	require.Eventually(t, func() bool { runtime.GC(); return session.TargetsInUse(c) == 0 }, long, time.Millisecond)
+	require.Eventually(t, func() bool { runtime.GC(); return session.TargetsInUse(c) == 0 }, long, 5*time.Millisecond)
 	do(t, plain, "DEL", "redisson_lock_token:{a}")
 	require.Greater(t, use(), first)
 }

@@ -62,9 +62,9 @@ func TestDialEndsAfterClose(t *testing.T) {
 		defer close(gone)
 		_, _ = l.Lock(context.Background())
 	}()
-	require.Eventually(t, func() bool { return dialling.Load() > 0 }, long, time.Millisecond)
+	require.Eventually(t, func() bool { return dialling.Load() > 0 }, long, 5*time.Millisecond)
 	closeNow(c)
 	close(closed)
 	<-gone
-	require.Eventually(t, func() bool { return open.Load() == 0 }, long, time.Millisecond)
+	require.Eventually(t, func() bool { return open.Load() == 0 }, long, 5*time.Millisecond)
 }

@@ -50,7 +50,7 @@ func TestForgedByWhoeverListens(t *testing.T) {
 		}
 		count, err := n[1].AsInt64()
 		return err == nil && count == 2
-	}, long, time.Millisecond)
+	}, long, 5*time.Millisecond)
 	h := mustLock(t, newLock(t, open(t, s.Option()), "a", false))
 	l := newLock(t, c, "a", false)
 	next := lockLater(t, l)

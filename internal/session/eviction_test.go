@@ -67,14 +67,14 @@ func TestEvictionIsLogged(t *testing.T) {
 			p, asked := counted(t, s)
 			var j locktest.Journal
 			client := open(t, c.option(p.Option()), j.Keep, c.set)
-			require.Eventually(t, func() bool { return asked.Load() == 1 && j.Says(evicts) == c.logged }, long, time.Millisecond)
+			require.Eventually(t, func() bool { return asked.Load() == 1 && j.Says(evicts) == c.logged }, long, 5*time.Millisecond)
 			if !client.Options.WithoutPubSub {
 				p.KillAll()
 				require.Eventually(t, func() bool {
 					ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond) // its message may be lost
 					defer cancel()
 					return client.Check(ctx) == nil
-				}, long, time.Millisecond)
+				}, long, 5*time.Millisecond)
 			}
 			closeNow(client)
 			require.EqualValues(t, 1, asked.Load())
@@ -98,12 +98,12 @@ func TestEvictionElsewhereIsLogged(t *testing.T) {
 			}
 			var j, wrapped locktest.Journal
 			open(t, option, j.Keep)
-			require.Eventually(t, func() bool { return j.Says(evicts) == 1 }, long, time.Millisecond)
+			require.Eventually(t, func() bool { return j.Says(evicts) == 1 }, long, 5*time.Millisecond)
 			o := session.DefaultOptions()
 			wrapped.Keep(&o)
 			c, err := core.Wrap(client, client, o)
 			require.NoError(t, err)
-			require.Eventually(t, func() bool { return wrapped.Says(evicts) == 1 }, long, time.Millisecond)
+			require.Eventually(t, func() bool { return wrapped.Says(evicts) == 1 }, long, 5*time.Millisecond)
 			closeNow(c)
 		})
 	}
@@ -128,7 +128,7 @@ func TestEvictionIsNotAnswered(t *testing.T) {
 		})
 		c, err := core.Open(p.Option(), session.DefaultOptions())
 		require.NoError(t, err)
-		require.Eventually(t, func() bool { return asked.Load() == 1 }, long, time.Millisecond)
+		require.Eventually(t, func() bool { return asked.Load() == 1 }, long, 5*time.Millisecond)
 		require.Eventually(t, func() bool { return times.Load() == 2 }, 2*time.Second, time.Millisecond,
 			"the time is asked by Open, and after the confirmation: before the silent connection is given up, in three seconds")
 		h, err := newLock(t, c, "a", true).TryLock(t.Context())

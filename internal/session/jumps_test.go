@@ -206,7 +206,7 @@ func TestForwardJumpAtABarrier(t *testing.T) {
 	require.Eventually(t, func() bool {
 		round, err := b.Inspect(t.Context())
 		return err == nil && round.Waiting == 2
-	}, long, time.Millisecond)
+	}, long, 5*time.Millisecond)
 	s.Jump(t, beyond)
 	began := time.Now()
 	for range 2 {

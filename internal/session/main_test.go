@@ -65,7 +65,7 @@ const soon = 10 * time.Second
 func told(t *testing.T, option rueidis.ClientOption, set ...func(*session.Options)) *session.Client {
 	t.Helper()
 	c := open(t, option, set...)
-	require.Eventually(t, func() bool { return c.Sharded || session.KnowsClock(c) }, long, time.Millisecond)
+	require.Eventually(t, func() bool { return c.Sharded || session.KnowsClock(c) }, long, 5*time.Millisecond)
 	return c
 }
 

@@ -147,7 +147,7 @@ func TestForgedPermits(t *testing.T) {
 		require.Eventually(t, func() bool {
 			entry, err = plain.Do(context.Background(), plain.B().Lindex().Key("latchkey_queue:{a}").Index(0).Build()).ToString()
 			return err == nil
-		}, long, time.Millisecond)
+		}, long, 5*time.Millisecond)
 		texts := grants("c", strings.Split(entry, ":")[2], clockOf(t, plain))
 		forger{plain, c}.says(t, append(texts, strings.Replace(texts[0], fmt.Sprint(clockOf(t, plain)), "1", 1))...)
 		select {
@@ -242,7 +242,7 @@ func TestReplayedGrants(t *testing.T) {
 				scripts, took := s.Scripts(t)-before, time.Since(began)
 				t.Logf("%d scripts for %d messages in %v", scripts, messages, took)
 				require.LessOrEqual(t, float64(scripts), most*(took.Seconds()+0.5))
-				require.Eventually(t, func() bool { return s.Scripts(t) > before }, long, time.Millisecond)
+				require.Eventually(t, func() bool { return s.Scripts(t) > before }, long, 5*time.Millisecond)
 				if of.names > 1 {
 					return
 				}

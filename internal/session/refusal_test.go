@@ -154,7 +154,7 @@ func TestCloseOnASilentServer(t *testing.T) {
 					require.Eventually(t, func() bool {
 						waiting, err := plain.Waiting(t.Context())
 						return err == nil && waiting == 5
-					}, long, time.Millisecond)
+					}, long, 5*time.Millisecond)
 					s.Stop(t)
 					began := time.Now()
 					shut(c)

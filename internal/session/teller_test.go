@@ -110,7 +110,7 @@ func TestHookPanics(t *testing.T) {
 			require.Eventually(t, func() bool {
 				n, err := plain.Do(context.Background(), plain.B().Exists().Key("a", "{permits}:timeout", "latchkey_queue:{a}").Build()).AsInt64()
 				return err == nil && n == 0
-			}, long, time.Millisecond)
+			}, long, 5*time.Millisecond)
 		})
 	}
 }
