@@ -111,7 +111,12 @@ func TestAttemptThatArrivesBeforeItsEnd(t *testing.T) {
 			require.NoError(t, mustLock(t, l).Unlock(t.Context()))
 		}
 		judge, kept := redistest.Once(redistest.Keep, redistest.IsAcquire)
-		p.Judge(judge)
+		p.Judge(func(request string) redistest.Verdict {
+			if kept.Load() > 0 { // it is not repeated with success
+				return redistest.LoseRequest
+			}
+			return judge(request)
+		})
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		began := time.Now()
@@ -120,7 +125,6 @@ func TestAttemptThatArrivesBeforeItsEnd(t *testing.T) {
 			ended <- err
 		}()
 		require.Eventually(t, func() bool { return kept.Load() == 1 }, long, 5*time.Millisecond)
-		p.Judge(func(string) redistest.Verdict { return redistest.LoseRequest }) // or it is repeated, with success
 		cancel()
 		require.Error(t, <-ended)
 		p.Judge(nil)
