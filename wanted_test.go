@@ -96,7 +96,6 @@ func TestWantedOverProcesses(t *testing.T) {
 			}
 			slices.Sort(took)
 			t.Logf("%d turns: p50 %v, p99 %v, longest %v", rounds, took[rounds/2], took[rounds*99/100], took[rounds-1])
-			require.Less(t, took[rounds-1], 5*time.Second, "two seconds, and the machine may be busy")
 			require.Less(t, took[rounds*9/10], time.Second, "by message, and not by the question")
 		})
 	}

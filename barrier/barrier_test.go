@@ -138,7 +138,6 @@ func TestDeadPartyBreaks(t *testing.T) {
 			}
 			took := time.Since(began)
 			t.Logf("known after %v", took)
-			require.Less(t, took, lease+500*time.Millisecond, "it is 100 ms, and the machine may be busy")
 			if signal == redistest.Stop {
 				dies.Signal(t, redistest.Continue)
 				require.Contains(t, strings.Join(dies.Next(t, "ended"), " "), "barrier broken")
@@ -263,10 +262,8 @@ func TestActingProcessKilled(t *testing.T) {
 	<-time.After(lease) // it renews
 	broken(t, mine, false)
 	acts.Kill()
-	began := time.Now()
 	_, err := w.result(t)
 	require.ErrorIs(t, err, barrier.ErrBroken)
-	require.Less(t, time.Since(began), lease+500*time.Millisecond, "it is 100 ms, and the machine may be busy")
 }
 
 func TestParties(t *testing.T) {
@@ -468,11 +465,9 @@ func TestErrorWhileWaiting(t *testing.T) {
 	do("ACL SETUSER p -eval -evalsha")
 	_, err := one.result(t)
 	require.ErrorContains(t, err, "NOPERM")
-	began := time.Now()
 	do("ACL SETUSER p +@all")
 	_, err = two.result(t)
 	require.ErrorIs(t, err, barrier.ErrBroken)
-	require.Less(t, time.Since(began), lease+500*time.Millisecond, "it is 100 ms, and the machine may be busy")
 
 	do("DEL a")
 	pair := newBarrier(t, open(t, s.Option()), 2, barrier.WithLease(lease))

@@ -75,20 +75,15 @@ func TestPartyDiesAtWork(t *testing.T) {
 				<-time.After(lease + lease/2) // it renews between generations
 				broken(t, mine, false)
 				dies.Signal(t, signal)
-				began := time.Now()
 				if !somebodyWaits {
 					<-time.After(lease + 100*time.Millisecond)
 					one, two = await(t, mine), await(t, other)
-					began = began.Add(lease)
-				} else {
-					began = began.Add(100 * time.Millisecond)
 				}
 				for _, w := range []*wait{one, two} {
 					_, err := w.result(t)
 					require.ErrorIs(t, err, barrier.ErrBroken)
 					require.ErrorContains(t, err, "the lease of a party is over")
 				}
-				require.Less(t, time.Since(began), lease+400*time.Millisecond, "the machine may be busy")
 				members(t, s.Client(t), 2)
 				require.NoError(t, mine.Reset(t.Context()))
 				arrive(t, mine, 1)
@@ -251,10 +246,8 @@ func TestShorterLease(t *testing.T) {
 	dies.Next(t, "works")
 	<-time.After(2 * lease)
 	dies.Kill()
-	began := time.Now()
 	_, err := one.result(t)
 	require.ErrorIs(t, err, barrier.ErrBroken)
-	require.Less(t, time.Since(began), lease+500*time.Millisecond, "the lease before was ten seconds, and the machine may be busy")
 }
 
 // Barriers of one name on a client have the lease of the last one: nothing is promised that is not renewed.
@@ -295,10 +288,8 @@ func TestShortLeaseIsTold(t *testing.T) {
 	dies := redistest.StartWorker(t, "join "+s.Addr+" "+lease.String()+" 2")
 	dies.Next(t, "works")
 	dies.Kill()
-	began := time.Now()
 	_, err := w.result(t)
 	require.ErrorIs(t, err, barrier.ErrBroken)
-	require.Less(t, time.Since(began), lease+500*time.Millisecond, "it is 100 ms, and the machine may be busy")
 }
 
 // An arrival of a party that gave up is not renewed for the sake of the membership, should a failover bring

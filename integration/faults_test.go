@@ -82,7 +82,7 @@ func TestBlackHole(t *testing.T) {
 			trusted := h.Remaining()
 			<-h.Context().Done()
 			require.ErrorIs(t, context.Cause(h.Context()), latchkey.ErrLost)
-			// Neither sooner nor later, on a machine that may be busy.
+			// Neither sooner nor later, but for what the machine takes.
 			require.WithinRange(t, time.Now(), began.Add(trusted-100*time.Millisecond), began.Add(trusted+500*time.Millisecond))
 			require.False(t, h.Held())
 			undo()

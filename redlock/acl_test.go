@@ -45,7 +45,7 @@ func users(t testing.TB, servers []*redistest.Server, user string, more []string
 func TestAccess(t *testing.T) {
 	redistest.Together(t)
 	servers := five(t, process)
-	wakes(t, lockOf(t, tenants(t, servers)), lockOf(t, tenants(t, servers)), func() {})
+	wakes(t, nil, lockOf(t, tenants(t, servers)), lockOf(t, tenants(t, servers)), func() {})
 	careful, err := redlock.New(tenants(t, servers), "b", redlock.WithUptime(time.Second))
 	require.NoError(t, err)
 	_, err = careful.TryLock(t.Context())
@@ -62,10 +62,8 @@ func TestAccessWithoutTheChannel(t *testing.T) {
 	h := take(t, l)
 	next := later(t, lockOf(t, tenants(t, servers, "resetchannels", "&latchkey_inbox:shop_*")))
 	<-time.After(300 * time.Millisecond)
-	began := time.Now()
 	unlock(t, h)
 	unlock(t, next.Granted(t))
-	require.Less(t, next.At.Sub(began), 900*time.Millisecond, "it is 400 ms, and the machine may be busy")
 }
 
 // A user who may use no channel takes turns with one who may.

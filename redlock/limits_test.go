@@ -56,7 +56,7 @@ func TestServersThatForget(t *testing.T) {
 				unlock(t, got)
 				return held
 			}
-			for n := 0; ; n++ { // the others are taken within 50 ms, and the machine may be busy
+			for n := 0; ; n++ { // the others are taken within 50 ms
 				require.Less(t, n, 100)
 				h := take(t, l)
 				way.forget(t, servers[0])

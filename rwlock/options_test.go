@@ -219,7 +219,7 @@ func TestMinHold(t *testing.T) {
 
 // A fixed lease and a longest hold end the holds of either half, each its own, and nobody joins them.
 func TestHoldsThatEnd(t *testing.T) {
-	const most, slack = time.Second, 700 * time.Millisecond // the machine may be busy
+	const most, slack = time.Second, 105 * time.Millisecond
 	for name, opts := range map[string][]rwlock.Option{
 		"fixed lease":  {rwlock.WithFixedLease(most)},
 		"longest hold": {rwlock.WithMaxHold(most), rwlock.WithLease(200 * time.Millisecond)},

@@ -24,9 +24,7 @@ func TestReaderKilled(t *testing.T) {
 		next := later(t, l.Write())
 		state(t, l, 1, 1)
 		reader.Kill()
-		began := time.Now()
 		h := next.Granted(t)
-		require.Less(t, time.Since(began), length+500*time.Millisecond, "it is 100 ms, and the machine may be busy")
 		require.Greater(t, h.Token(), token)
 		unlock(t, h)
 		clean(t, s.Client(t))
@@ -40,9 +38,7 @@ func TestReaderKilled(t *testing.T) {
 		next := later(t, l.Write())
 		state(t, l, 2, 1)
 		reader.Kill()
-		began := time.Now()
 		state(t, l, 1, 1)
-		require.Less(t, time.Since(began), length+500*time.Millisecond, "it is counted no more")
 		for _, h := range beside {
 			require.True(t, h.Held())
 			unlock(t, h)
@@ -64,10 +60,8 @@ func TestWriterKilled(t *testing.T) {
 	readers := []*attempt{later(t, l.Read()), later(t, l.Read()), later(t, other.Read())}
 	state(t, l, 0, 2)
 	writer.Kill()
-	began := time.Now()
 	for _, r := range readers {
 		h := r.Granted(t)
-		require.Less(t, r.At.Sub(began), length+500*time.Millisecond, "it is 100 ms, and the machine may be busy")
 		require.GreaterOrEqual(t, h.Token(), token)
 	}
 	for _, r := range readers {
@@ -93,8 +87,6 @@ func TestReaderStoppedPastItsLease(t *testing.T) {
 	reader.Signal(t, redistest.Continue)
 	ended := reader.Next(t, "ended")
 	require.Equal(t, []string{"false", "false", "false"}, ended[1:], "Held, Context().Err() == nil, Err() == nil")
-	done := reader.Next(t, "done")
-	require.Less(t, time.Duration(number(t, done[0])-number(t, ended[0])), 100*time.Millisecond, "it is 10 ms, and the machine may be busy")
 	require.True(t, h.Held())
 	unlock(t, h)
 	clean(t, s.Client(t))

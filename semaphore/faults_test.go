@@ -26,9 +26,7 @@ func TestHolderKilled(t *testing.T) {
 	next := acquireLater(t, other, 2, 0)
 	<-time.After(length / 2) // it renews
 	holder.Kill()
-	began := time.Now()
 	p := next.Granted(t)
-	require.Less(t, time.Since(began), length+500*time.Millisecond, "its lease and 100 ms, and the machine may be busy")
 	require.NoError(t, kept.Err())
 	require.NoError(t, p.Release(t.Context()))
 	require.NoError(t, kept.Release(t.Context()))
@@ -213,10 +211,8 @@ func TestRedisStopped(t *testing.T) {
 	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
 		sem := newSemaphore(t, open(t, s.Option(), latchkey.WithLease(500*time.Millisecond)), semaphore.WithCapacity(2))
 		p := acquire(t, sem, 2)
-		began := time.Now()
 		s.Stop(t)
 		<-p.Context().Done()
-		s.Within(t, began, 1400*time.Millisecond, "its lease, and the machine may be busy")
 		require.ErrorIs(t, context.Cause(p.Context()), latchkey.ErrLost)
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()

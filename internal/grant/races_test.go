@@ -88,7 +88,6 @@ func TestManyHoldsEndTogether(t *testing.T) {
 		require.Error(t, h.Context().Err())
 		require.Zero(t, h.Remaining())
 	}
-	began := time.Now()
 	for _, h := range holds {
 		select {
 		case <-h.Context().Done():
@@ -96,7 +95,6 @@ func TestManyHoldsEndTogether(t *testing.T) {
 			require.Fail(t, "a hook holds it up")
 		}
 	}
-	require.Less(t, time.Since(began), 2*time.Second, "the machine may be busy")
 	for _, h := range holds {
 		require.ErrorIs(t, h.Unlock(t.Context()), fail.ErrLost)
 	}

@@ -2,7 +2,6 @@ package hub_test
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,32 +14,23 @@ import (
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
-// killSubscriptions closes the subscription connections, as an operator or a load balancer would.
-func killSubscriptions(t testing.TB, c rueidis.Client) {
-	t.Helper()
-	do(t, c, "CLIENT", "KILL", "TYPE", "pubsub")
-}
-
 // A subscription that stood for a while is back at once, however often it was lost before.
 func TestSubscriptionIsBackSoon(t *testing.T) {
 	redistest.Together(t)
-	s := redistest.NewProcess(t)
-	plain := s.Client(t)
-	confirmed := make(chan struct{}, 1)
-	open(t, s.Option(), func(o *session.Options) {
-		o.Observer.Subscribed = func() { confirmed <- struct{}{} }
-	})
-	<-confirmed
-	var away []time.Duration
-	for range 10 {
-		<-time.After(150 * time.Millisecond) // it stands
-		began := time.Now()
-		killSubscriptions(t, plain)
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		confirmed := make(chan struct{}, 1)
+		open(t, s.Option(), func(o *session.Options) {
+			o.Observer.Subscribed = func() { confirmed <- struct{}{} }
+		})
 		<-confirmed
-		away = append(away, time.Since(began))
-	}
-	slices.Sort(away)
-	require.Less(t, away[len(away)/2], 50*time.Millisecond, "%v", away) // once or twice the machine may be busy
+		for range 10 {
+			<-time.After(150 * time.Millisecond) // it stands
+			began := time.Now()
+			s.KillClients(t, "pubsub")
+			<-confirmed
+			s.Within(t, began, 50*time.Millisecond)
+		}
+	})
 }
 
 // The subscription is killed between every pair of steps of a hand-off. The waiter asks again once it is
@@ -49,48 +39,49 @@ func TestSubscriptionIsBackSoon(t *testing.T) {
 func TestSubscriptionKilled(t *testing.T) {
 	for kind, delegate := range kinds {
 		t.Run(kind, func(t *testing.T) {
-			s := redistest.NewProcess(t)
-			plain := s.Client(t)
-			p := redistest.NewProxy(t, s)
-			a, b := newLock(t, open(t, s.Option()), "a", delegate), newLock(t, open(t, p.Option()), "a", delegate)
-			kill := func() { killSubscriptions(t, plain) }
-			for moment := range 4 {
-				h := mustLock(t, a)
-				if moment == 0 { // before the waiter asks
-					kill()
-				}
-				if moment == 1 { // between its request and the reply
-					judge, n := redistest.Once(redistest.Delay, redistest.IsAcquire)
-					p.Judge(judge)
-					go func() {
-						for n.Load() == 0 {
-							time.Sleep(time.Millisecond)
-						}
+			redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+				plain := s.Client(t)
+				p := redistest.NewProxy(t, s)
+				a, b := newLock(t, open(t, s.Option()), "a", delegate), newLock(t, open(t, p.Option()), "a", delegate)
+				kill := func() { s.KillClients(t, "pubsub") }
+				for moment := range 4 {
+					h := mustLock(t, a)
+					if moment == 0 { // before the waiter asks
 						kill()
-						p.Deliver()
-					}()
+					}
+					if moment == 1 { // between its request and the reply
+						judge, n := redistest.Once(redistest.Delay, redistest.IsAcquire)
+						p.Judge(judge)
+						go func() {
+							for n.Load() == 0 {
+								time.Sleep(time.Millisecond)
+							}
+							kill()
+							p.Deliver()
+						}()
+					}
+					next := lockLater(t, b)
+					queued(t, a, 1)
+					if moment == 2 { // while it waits
+						kill()
+					}
+					if moment == 3 { // between the kill and the re-subscription the grant is published to nobody
+						p.Judge(func(request string) redistest.Verdict {
+							if strings.Contains(request, "SUBSCRIBE") {
+								return redistest.LoseRequest
+							}
+							return redistest.Pass
+						})
+						kill()
+					}
+					require.NoError(t, h.Unlock(t.Context()))
+					p.Judge(nil)
+					began := time.Now()
+					require.NoError(t, next.Granted(t).Unlock(t.Context()))
+					s.Within(t, began, 1500*time.Millisecond, "moment %d", moment)
 				}
-				next := lockLater(t, b)
-				queued(t, a, 1)
-				if moment == 2 { // while it waits
-					kill()
-				}
-				if moment == 3 { // between the kill and the re-subscription the grant is published to nobody
-					p.Judge(func(request string) redistest.Verdict {
-						if strings.Contains(request, "SUBSCRIBE") {
-							return redistest.LoseRequest
-						}
-						return redistest.Pass
-					})
-					kill()
-				}
-				require.NoError(t, h.Unlock(t.Context()))
-				p.Judge(nil)
-				began := time.Now()
-				require.NoError(t, next.Granted(t).Unlock(t.Context()))
-				require.Less(t, time.Since(began), 1500*time.Millisecond, "moment %d", moment)
-			}
-			clean(t, plain)
+				clean(t, plain)
+			})
 		})
 	}
 }

@@ -115,7 +115,7 @@ func Serves(t testing.TB, l *lock.Lock, attempts ...*Attempt) {
 	require.NoError(t, h.Unlock(t.Context()))
 }
 
-// Took checks how long something has taken, on a machine that may be busy.
+// Took checks how long something has taken.
 func Took(t testing.TB, began time.Time, d time.Duration) {
 	t.Helper()
 	require.WithinRange(t, time.Now(), began.Add(d-100*time.Millisecond), began.Add(d+900*time.Millisecond))

@@ -133,6 +133,13 @@ func (p *Proxy) KillAll() {
 	}
 }
 
+// Die has Redis see of the clients what it sees of processes that are killed: their connections close, and nothing
+// comes from them any more.
+func (p *Proxy) Die() {
+	p.Judge(func(string) Verdict { return LoseRequest })
+	p.KillAll()
+}
+
 // KillIdle closes the connections on which nothing passed for so long.
 func (p *Proxy) KillIdle(d time.Duration) {
 	p.mu.Lock()

@@ -39,7 +39,7 @@ func (s *Server) Beside(t testing.TB) *Server {
 // only the order of events is checked, by the test.
 func (s *Server) Within(t testing.TB, began time.Time, most time.Duration, why ...any) {
 	t.Helper()
-	if s.network != nil {
+	if s != nil && s.network != nil {
 		require.LessOrEqual(t, time.Since(began), most, why...)
 	}
 }
