@@ -136,17 +136,17 @@ func startEmbedded() (*miniredis.Miniredis, error) {
 
 // Each runs a test on a real server, and on the embedded one where time is virtual.
 func Each(t *testing.T, test func(t *testing.T, s *Server)) {
-	real(t, test)
+	onReal(t, test)
 	t.Run("embedded", func(t *testing.T) { Virtual(t, test) })
 }
 
 // EachServed is Each for a test that runs processes: the embedded server has an address as well, so time is real.
 func EachServed(t *testing.T, test func(t *testing.T, s *Server)) {
-	real(t, test)
+	onReal(t, test)
 	t.Run("embedded", func(t *testing.T) { test(t, NewEmbedded(t)) })
 }
 
-func real(t *testing.T, test func(t *testing.T, s *Server)) {
+func onReal(t *testing.T, test func(t *testing.T, s *Server)) {
 	t.Run("redis", func(t *testing.T) {
 		if os.Getenv("LATCHKEY_TEST_REDIS") != "" {
 			test(t, New(t))
