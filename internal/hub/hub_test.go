@@ -26,7 +26,6 @@ const long = locktest.Long
 var (
 	clean     = locktest.Clean
 	closeNow  = locktest.CloseNow
-	do        = locktest.Do
 	kinds     = locktest.Kinds
 	lockLater = locktest.Later[*grant.Hold]
 	mustLock  = locktest.Must[*grant.Hold]
