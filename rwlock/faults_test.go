@@ -16,17 +16,16 @@ import (
 	"github.com/latchkey-go/latchkey/rwlock"
 )
 
-// through returns a server that knows the scripts, a proxy of it, and a lock of a client behind that. A
+// through returns a proxy of a server, which it has learn the scripts, and a lock of a client behind the proxy. A
 // server that did not know a script would answer NOSCRIPT, and a test would lose only that.
-func through(t testing.TB, opts ...latchkey.Option) (s *redistest.Server, p *redistest.Proxy, l *rwlock.Lock) {
+func through(t testing.TB, s *redistest.Server, opts ...latchkey.Option) (p *redistest.Proxy, l *rwlock.Lock) {
 	t.Helper()
-	s = redistest.New(t)
 	warm := newLock(t, open(t, s))
 	h := take(t, warm.Write())
 	require.NoError(t, h.Downgrade(t.Context()))
 	unlock(t, h)
 	p = redistest.NewProxy(t, s)
-	return s, p, newLock(t, openAt(t, p.Option(), opts...))
+	return p, newLock(t, openAt(t, p.Option(), opts...))
 }
 
 func isDowngrade(request string) bool { return redistest.Runs(request, "rwlock/downgrade") }
@@ -47,79 +46,89 @@ func lose(t testing.TB, p *redistest.Proxy, verdict redistest.Verdict, match fun
 func TestRepliesLost(t *testing.T) {
 	redistest.Together(t)
 	t.Run("of the first read", func(t *testing.T) {
-		s, p, l := through(t)
-		lose(t, p, redistest.LoseReply, redistest.IsAcquire)
-		h, beside := take(t, l.Read()), take(t, l.Read())
-		require.Equal(t, h.Token(), state(t, l, 1, 0).Token)
-		unlock(t, h)
-		unlock(t, beside)
-		clean(t, s.Client(t))
+		redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+			p, l := through(t, s)
+			lose(t, p, redistest.LoseReply, redistest.IsAcquire)
+			h, beside := take(t, l.Read()), take(t, l.Read())
+			require.Equal(t, h.Token(), state(t, l, 1, 0).Token)
+			unlock(t, h)
+			unlock(t, beside)
+			clean(t, s.Client(t))
+		})
 	})
 	t.Run("of a read that is queued", func(t *testing.T) {
-		s, p, l := through(t)
-		h := take(t, newLock(t, open(t, s)).Write())
-		count := lose(t, p, redistest.LoseReply, redistest.IsAcquire)
-		readers := []*attempt{later(t, l.Read()), later(t, l.Read())}
-		require.Eventually(t, func() bool { return count.Load() == 1 }, long, 5*time.Millisecond)
-		state(t, l, 0, 1)
-		unlock(t, h)
-		for _, r := range readers {
-			r.Granted(t)
-		}
-		state(t, l, 1, 0)
-		for _, r := range readers {
-			unlock(t, r.Hold)
-		}
-		clean(t, s.Client(t))
+		redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+			p, l := through(t, s)
+			h := take(t, newLock(t, open(t, s)).Write())
+			count := lose(t, p, redistest.LoseReply, redistest.IsAcquire)
+			readers := []*attempt{later(t, l.Read()), later(t, l.Read())}
+			require.Eventually(t, func() bool { return count.Load() == 1 }, long, 5*time.Millisecond)
+			state(t, l, 0, 1)
+			unlock(t, h)
+			for _, r := range readers {
+				r.Granted(t)
+			}
+			state(t, l, 1, 0)
+			for _, r := range readers {
+				unlock(t, r.Hold)
+			}
+			clean(t, s.Client(t))
+		})
 	})
 	for name, verdict := range map[string]redistest.Verdict{"reply": redistest.LoseReply, "request": redistest.LoseRequest} {
 		t.Run(name+" of a release", func(t *testing.T) {
-			s, p, l := through(t)
-			other := newLock(t, open(t, s))
-			one, two := take(t, l.Read()), take(t, l.Read())
-			next := later(t, other.Write())
-			state(t, other, 1, 1)
-			lose(t, p, verdict, isRelease)
-			unlock(t, one)
-			unlock(t, two)
-			h := next.Granted(t)
-			require.True(t, h.Held())
-			require.Equal(t, h.Token(), state(t, other, 0, 0).Token)
-			unlock(t, h)
-			clean(t, s.Client(t))
+			redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+				p, l := through(t, s)
+				other := newLock(t, open(t, s))
+				one, two := take(t, l.Read()), take(t, l.Read())
+				next := later(t, other.Write())
+				state(t, other, 1, 1)
+				lose(t, p, verdict, isRelease)
+				unlock(t, one)
+				unlock(t, two)
+				h := next.Granted(t)
+				require.True(t, h.Held())
+				require.Equal(t, h.Token(), state(t, other, 0, 0).Token)
+				unlock(t, h)
+				clean(t, s.Client(t))
+			})
 		})
 		t.Run(name+" of a downgrade", func(t *testing.T) {
-			s, p, l := through(t)
-			other := newLock(t, open(t, s))
-			h := take(t, l.Write())
-			reader := later(t, other.Read())
-			state(t, other, 0, 1)
-			writer := later(t, other.Write())
-			state(t, other, 0, 2)
-			lose(t, p, verdict, isDowngrade)
-			require.NoError(t, h.Downgrade(t.Context()))
-			beside := reader.Granted(t)
-			state(t, other, 2, 1)
-			unlock(t, h)
-			state(t, other, 1, 1)
-			unlock(t, beside)
-			unlock(t, writer.Granted(t))
-			clean(t, s.Client(t))
+			redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+				p, l := through(t, s)
+				other := newLock(t, open(t, s))
+				h := take(t, l.Write())
+				reader := later(t, other.Read())
+				state(t, other, 0, 1)
+				writer := later(t, other.Write())
+				state(t, other, 0, 2)
+				lose(t, p, verdict, isDowngrade)
+				require.NoError(t, h.Downgrade(t.Context()))
+				beside := reader.Granted(t)
+				state(t, other, 2, 1)
+				unlock(t, h)
+				state(t, other, 1, 1)
+				unlock(t, beside)
+				unlock(t, writer.Granted(t))
+				clean(t, s.Client(t))
+			})
 		})
 		t.Run(name+" of a renewal", func(t *testing.T) {
-			s, p, l := through(t, latchkey.WithLease(900*time.Millisecond))
-			h, beside := take(t, l.Read()), take(t, l.Read())
-			count := lose(t, p, verdict, redistest.IsRenewal)
-			require.Eventually(t, func() bool { return count.Load() == 1 }, long, 5*time.Millisecond)
-			lost := time.Now()
-			for time.Since(lost) < time.Second {
-				require.True(t, h.Held())
-				<-time.After(10 * time.Millisecond)
-			}
-			state(t, l, 1, 0)
-			unlock(t, h)
-			unlock(t, beside)
-			clean(t, s.Client(t))
+			redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+				p, l := through(t, s, latchkey.WithLease(900*time.Millisecond))
+				h, beside := take(t, l.Read()), take(t, l.Read())
+				count := lose(t, p, verdict, redistest.IsRenewal)
+				require.Eventually(t, func() bool { return count.Load() == 1 }, long, 5*time.Millisecond)
+				lost := time.Now()
+				for time.Since(lost) < time.Second {
+					require.True(t, h.Held())
+					<-time.After(10 * time.Millisecond)
+				}
+				state(t, l, 1, 0)
+				unlock(t, h)
+				unlock(t, beside)
+				clean(t, s.Client(t))
+			})
 		})
 	}
 }
@@ -129,68 +138,78 @@ func TestRepliesLost(t *testing.T) {
 func TestLateCopies(t *testing.T) {
 	const brief = 2500 * time.Millisecond // a quarter of the lease
 	t.Run("of a read takes a free lock", func(t *testing.T) {
-		s, p, l := through(t)
-		other := newLock(t, open(t, s))
-		lose(t, p, redistest.Keep, redistest.IsAcquire)
-		unlock(t, take(t, l.Read()))
-		<-time.After(200 * time.Millisecond) // it is late, and what follows the release at once is over
-		late := time.Now()
-		p.Deliver()
-		h := take(t, other.Write())
-		require.Less(t, time.Since(late), brief)
-		unlock(t, h)
-		clean(t, s.Client(t))
+		redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+			p, l := through(t, s)
+			other := newLock(t, open(t, s))
+			lose(t, p, redistest.Keep, redistest.IsAcquire)
+			unlock(t, take(t, l.Read()))
+			<-time.After(200 * time.Millisecond) // it is late, and what follows the release at once is over
+			late := time.Now()
+			p.Deliver()
+			h := take(t, other.Write())
+			s.Within(t, late, brief)
+			unlock(t, h)
+			clean(t, s.Client(t))
+		})
 	})
 	t.Run("of a read queues behind a writer", func(t *testing.T) {
-		s, p, l := through(t)
-		other := newLock(t, open(t, s))
-		lose(t, p, redistest.Keep, redistest.IsAcquire)
-		unlock(t, take(t, l.Read()))
-		h := take(t, other.Write())
-		p.Deliver()
-		unlock(t, h) // perhaps to the copy
-		began := time.Now()
-		unlock(t, take(t, other.Write()))
-		require.Less(t, time.Since(began), brief)
-		clean(t, s.Client(t))
+		redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+			p, l := through(t, s)
+			other := newLock(t, open(t, s))
+			lose(t, p, redistest.Keep, redistest.IsAcquire)
+			unlock(t, take(t, l.Read()))
+			h := take(t, other.Write())
+			p.Deliver()
+			unlock(t, h) // perhaps to the copy
+			began := time.Now()
+			unlock(t, take(t, other.Write()))
+			s.Within(t, began, brief)
+			clean(t, s.Client(t))
+		})
 	})
 	t.Run("of a read joins other readers", func(t *testing.T) {
-		s, p, l := through(t)
-		other := newLock(t, open(t, s))
-		lose(t, p, redistest.Keep, redistest.IsAcquire)
-		unlock(t, take(t, l.Read()))
-		beside := take(t, other.Read())
-		p.Deliver()
-		unlock(t, beside)
-		began := time.Now()
-		unlock(t, take(t, other.Write()))
-		require.Less(t, time.Since(began), brief)
-		clean(t, s.Client(t))
+		redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+			p, l := through(t, s)
+			other := newLock(t, open(t, s))
+			lose(t, p, redistest.Keep, redistest.IsAcquire)
+			unlock(t, take(t, l.Read()))
+			beside := take(t, other.Read())
+			p.Deliver()
+			unlock(t, beside)
+			began := time.Now()
+			unlock(t, take(t, other.Write()))
+			s.Within(t, began, brief)
+			clean(t, s.Client(t))
+		})
 	})
 	t.Run("of a release", func(t *testing.T) {
-		s, p, l := through(t)
-		lose(t, p, redistest.Keep, isRelease)
-		unlock(t, take(t, l.Read()))
-		h := take(t, l.Read())
-		p.Deliver()
-		state(t, l, 1, 0)
-		unlock(t, h)
-		clean(t, s.Client(t))
+		redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+			p, l := through(t, s)
+			lose(t, p, redistest.Keep, isRelease)
+			unlock(t, take(t, l.Read()))
+			h := take(t, l.Read())
+			p.Deliver()
+			state(t, l, 1, 0)
+			unlock(t, h)
+			clean(t, s.Client(t))
+		})
 	})
 	t.Run("of a downgrade", func(t *testing.T) {
-		s, p, l := through(t)
-		other := newLock(t, open(t, s))
-		h := take(t, l.Write())
-		lose(t, p, redistest.Keep, isDowngrade)
-		require.NoError(t, h.Downgrade(t.Context()))
-		unlock(t, h)
-		h = take(t, other.Write())
-		p.Deliver()
-		state(t, l, 0, 0)
-		_, err := l.Read().TryLock(t.Context())
-		require.ErrorIs(t, err, latchkey.ErrNotAcquired)
-		unlock(t, h)
-		clean(t, s.Client(t))
+		redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+			p, l := through(t, s)
+			other := newLock(t, open(t, s))
+			h := take(t, l.Write())
+			lose(t, p, redistest.Keep, isDowngrade)
+			require.NoError(t, h.Downgrade(t.Context()))
+			unlock(t, h)
+			h = take(t, other.Write())
+			p.Deliver()
+			state(t, l, 0, 0)
+			_, err := l.Read().TryLock(t.Context())
+			require.ErrorIs(t, err, latchkey.ErrNotAcquired)
+			unlock(t, h)
+			clean(t, s.Client(t))
+		})
 	})
 }
 
@@ -200,46 +219,48 @@ func TestLateCopies(t *testing.T) {
 func TestDowngradeGivenUp(t *testing.T) {
 	for name, verdict := range map[string]redistest.Verdict{"done": redistest.LoseReply, "late": redistest.Keep} {
 		t.Run(name, func(t *testing.T) {
-			s, p, _ := through(t)
-			patient := newLock(t, openAt(t, p.Option()), rwlock.WithBudget(32, time.Second))
-			other := newLock(t, open(t, s))
-			before := take(t, patient.Write())
-			writers := []*attempt{later(t, patient.Write())}
-			inLine(t, patient.Write(), 1)
-			writers = append(writers, later(t, patient.Write()))
-			inLine(t, patient.Write(), 2)
-			unlock(t, before)
-			h := writers[0].Granted(t) // with tokens for the next in line
-			var seen atomic.Int64
-			p.Judge(func(request string) redistest.Verdict {
-				switch {
-				case !isDowngrade(request):
-					return redistest.Pass
-				case seen.Add(1) > 1:
-					return redistest.LoseRequest
-				default:
-					return verdict
-				}
+			redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+				p, _ := through(t, s)
+				patient := newLock(t, openAt(t, p.Option()), rwlock.WithBudget(32, time.Second))
+				other := newLock(t, open(t, s))
+				before := take(t, patient.Write())
+				writers := []*attempt{later(t, patient.Write())}
+				inLine(t, patient.Write(), 1)
+				writers = append(writers, later(t, patient.Write()))
+				inLine(t, patient.Write(), 2)
+				unlock(t, before)
+				h := writers[0].Granted(t) // with tokens for the next in line
+				var seen atomic.Int64
+				p.Judge(func(request string) redistest.Verdict {
+					switch {
+					case !isDowngrade(request):
+						return redistest.Pass
+					case seen.Add(1) > 1:
+						return redistest.LoseRequest
+					default:
+						return verdict
+					}
+				})
+				ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+				defer cancel()
+				err := h.Downgrade(ctx)
+				require.ErrorIs(t, err, latchkey.ErrUnknownOutcome)
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				require.True(t, h.Held(), "as one or the other")
+				_, err = h.Detach(t.Context())
+				require.ErrorIs(t, err, latchkey.ErrInvalid, "of which half would it be?")
+				p.Judge(nil)
+				began := time.Now()
+				unlock(t, h)
+				writes := writers[1].Granted(t)
+				s.Within(t, began, 3*time.Second, "it does not wait for the end of a lease")
+				p.Deliver()
+				_, err = other.Read().TryLock(t.Context())
+				require.ErrorIs(t, err, latchkey.ErrNotAcquired, "a reader beside a writer")
+				require.True(t, writes.Held())
+				unlock(t, writes)
+				clean(t, s.Client(t))
 			})
-			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-			defer cancel()
-			err := h.Downgrade(ctx)
-			require.ErrorIs(t, err, latchkey.ErrUnknownOutcome)
-			require.ErrorIs(t, err, context.DeadlineExceeded)
-			require.True(t, h.Held(), "as one or the other")
-			_, err = h.Detach(t.Context())
-			require.ErrorIs(t, err, latchkey.ErrInvalid, "of which half would it be?")
-			p.Judge(nil)
-			began := time.Now()
-			unlock(t, h)
-			writes := writers[1].Granted(t)
-			require.Less(t, time.Since(began), 3*time.Second, "it does not wait for the end of a lease")
-			p.Deliver()
-			_, err = other.Read().TryLock(t.Context())
-			require.ErrorIs(t, err, latchkey.ErrNotAcquired, "a reader beside a writer")
-			require.True(t, writes.Held())
-			unlock(t, writes)
-			clean(t, s.Client(t))
 		})
 	}
 }

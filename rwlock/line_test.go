@@ -62,33 +62,35 @@ func TestReadersInLineKeepTheirPlace(t *testing.T) {
 // Redis would find its entry without that too, by a search of the queue for each of a crowd.
 func TestPlaceIsToldAgain(t *testing.T) {
 	redistest.Together(t)
-	s, p, l := through(t)
-	plain := s.Client(t)
-	h := take(t, newLock(t, open(t, s)).Write())
-	keys, err := lua.NewKeys(lua.ReadWrite, "a", false)
-	require.NoError(t, err)
-	const before = 80
-	for n := range before {
-		claim := lua.Claim{Owner: fmt.Sprintf("ELSEWHERE%d:1", n), Lease: 60_000, Longest: 1000}
-		reply, err := lua.Conn{Client: plain}.Acquire(t.Context(), keys, claim, 0, lua.First)
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		p, l := through(t, s)
+		plain := s.Client(t)
+		h := take(t, newLock(t, open(t, s)).Write())
+		keys, err := lua.NewKeys(lua.ReadWrite, "a", false)
 		require.NoError(t, err)
-		require.True(t, reply.Queued)
-	}
-	told := make(chan string, 100)
-	place := regexp.MustCompile(`\r\nagain ?(\d*)\r\n`)
-	p.Judge(func(request string) redistest.Verdict {
-		if asks := place.FindStringSubmatch(request); redistest.IsAgain(request) && asks != nil {
-			told <- asks[1]
+		const before = 80
+		for n := range before {
+			claim := lua.Claim{Owner: fmt.Sprintf("ELSEWHERE%d:1", n), Lease: 60_000, Longest: 1000}
+			reply, err := lua.Conn{Client: plain}.Acquire(t.Context(), keys, claim, 0, lua.First)
+			require.NoError(t, err)
+			require.True(t, reply.Queued)
 		}
-		return redistest.Pass
+		told := make(chan string, 100)
+		place := regexp.MustCompile(`\r\nagain ?(\d*)\r\n`)
+		p.Judge(func(request string) redistest.Verdict {
+			if asks := place.FindStringSubmatch(request); redistest.IsAgain(request) && asks != nil {
+				told <- asks[1]
+			}
+			return redistest.Pass
+		})
+		writer := later(t, l.Write())
+		state(t, l, 0, before+1)
+		require.Equal(t, fmt.Sprint(before), <-told, "it asks after the two seconds of its patience")
+		do(t, plain, "LTRIM", "latchkey_queue:{a}", "10", "-1")
+		require.Eventually(t, func() bool { return <-told == fmt.Sprint(before-10) }, long, 5*time.Millisecond, "and knows what was the last reply")
+		do(t, plain, "DEL", "latchkey_queue:{a}")
+		unlock(t, h)
+		unlock(t, writer.Granted(t))
+		clean(t, plain)
 	})
-	writer := later(t, l.Write())
-	state(t, l, 0, before+1)
-	require.Equal(t, fmt.Sprint(before), <-told, "it asks after the two seconds of its patience")
-	do(t, plain, "LTRIM", "latchkey_queue:{a}", "10", "-1")
-	require.Eventually(t, func() bool { return <-told == fmt.Sprint(before-10) }, long, 5*time.Millisecond, "and knows what was the last reply")
-	do(t, plain, "DEL", "latchkey_queue:{a}")
-	unlock(t, h)
-	unlock(t, writer.Granted(t))
-	clean(t, plain)
 }

@@ -5,9 +5,11 @@ package github
 import (
 	"bytes"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -65,6 +67,21 @@ func TestWorkflows(t *testing.T) {
 			require.True(t, exists, "%s has make do %s, which does not exist", name, goal[1])
 		}
 	}
+}
+
+// The night on GitHub has all parts of .ci/night.
+func TestNight(t *testing.T) {
+	var workflow struct {
+		Jobs struct {
+			Night struct {
+				Strategy struct{ Matrix struct{ Part []string } }
+			}
+		}
+	}
+	read(t, filepath.Join(folder, "workflows/nightly.yaml"), &workflow, false)
+	parts, err := exec.Command("../../.ci/night", "list").Output()
+	require.NoError(t, err)
+	require.Equal(t, strings.Fields(string(parts)), workflow.Jobs.Night.Strategy.Matrix.Part)
 }
 
 // form is one of an issue.
