@@ -3,6 +3,7 @@ package latchkey_test
 import (
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -120,6 +121,29 @@ func TestRedissonNamesItsTests(t *testing.T) {
 		}
 	}
 	require.Greater(t, rows, 150)
+}
+
+// robustness/README.md says which test shows each bug that there was, and which of these tests the gate leaves to the
+// night: what measures, and the searches of the models.
+func TestBugsNameTheirTests(t *testing.T) {
+	text, err := os.ReadFile("robustness/README.md")
+	require.NoError(t, err)
+	_, bugs, found := strings.Cut(string(text), "\n## Bugs that were found in this project\n")
+	require.True(t, found)
+	tests, night := testsOfTheRepository(t), map[string]bool{}
+	for _, name := range regexp.MustCompile("`(Test\\w+)`").FindAllStringSubmatch(bugs, -1) {
+		require.True(t, tests[name[1]], "robustness/README.md names %s, which does not exist", name[1])
+		late := strings.HasPrefix(name[1], "TestMeasured")
+		for _, folder := range []string{"internal/model", "internal/explore", "integration"} {
+			late = late || tests[folder+"."+name[1]]
+		}
+		if late {
+			night[name[1]] = true
+		}
+	}
+	delete(night, "TestTheCallerMayStopListening") // of a trace, as the gate has them
+	said := "The gate runs all these tests, but for `" + strings.Join(slices.Sorted(maps.Keys(night)), "`, `") + "`. The night has these."
+	require.Contains(t, bugs, said)
 }
 
 // testsOfTheRepository are the names of all tests, in any package of any of its modules: each alone, and with
