@@ -3,6 +3,7 @@ package latchkeytest
 import (
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -82,8 +83,12 @@ func (c call) tries() bool {
 	}
 }
 
-// place names a line, from where the test runs if it is below that.
+// place names a line, from where the test runs if it is below that. Where a program was built with -trimpath it
+// has no paths of the machine, and the file's name has to do.
 func place(file string, line int) string {
+	if !filepath.IsAbs(file) {
+		return fmt.Sprintf("%s:%d", path.Base(file), line)
+	}
 	if here, err := os.Getwd(); err == nil {
 		if below, err := filepath.Rel(here, file); err == nil && filepath.IsLocal(below) {
 			file = below
