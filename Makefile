@@ -43,7 +43,8 @@ endef
 quick: ## the loop of a contributor: vet and test one package, and beside it the contract on one server and brief scenes: PACKAGE=./rwlock
 	@test -n '$(PACKAGE)' || { echo "which package? make quick PACKAGE=./rwlock"; exit 1; }
 	$(GO) vet $(PACKAGE)
-	@export LATCHKEY_BRIEF=1; status=0; \
+	@command -v redis-server >/dev/null || echo "the contract is skipped: it needs a redis-server on the PATH"
+	@export LATCHKEY_BRIEF=1; status=0; trap 'kill $$own $$contract $$scenes 2>/dev/null; exit 130' INT TERM; \
 	$(GO) test -vet=off -count=1 -parallel 16 $(PACKAGE) & own=$$!; \
 	$(GO) test -vet=off -count=1 -parallel 16 -run '^TestStandalone$$' ./internal/contract & contract=$$!; \
 	$(GO) test -vet=off -count=1 -run '^TestScenes$$' ./internal/explore & scenes=$$!; \
