@@ -19,7 +19,7 @@ var proxied = goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2/toxics.(
 
 func TestMain(m *testing.M) {
 	tclog.SetDefault(log.New(io.Discard, "", 0)) // or a failure is lost among what containers do
-	code := m.Run()
+	code := redistest.Run(m)
 	if n := skipped.Load(); n > 0 {
 		fmt.Fprintf(os.Stderr, "latchkey: %d INTEGRATION TESTS WERE SKIPPED: start a Docker engine, or install redis-server\n", n)
 	}

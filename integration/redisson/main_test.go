@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	folder = dir
-	code := m.Run()
+	code := redistest.Run(m)
 	_ = os.RemoveAll(dir) // of temporary files
 	if n := redistest.Skipped(); n > 0 {
 		fmt.Fprintf(os.Stderr, "latchkey: %d TESTS WITH REDISSON WERE SKIPPED: install a JDK 17, Maven and redis-server\n", n)

@@ -27,9 +27,8 @@ var Lingering = []goleak.Option{
 // of one, and fails when they leave a goroutine behind. While they run, REDIS_URL and REDIS_URLS say where
 // the servers of the Examples are.
 func Main(m *testing.M) {
-	stop, silence := serveExamples(), testify(os.Stderr)
-	code := m.Run()
-	silence()
+	stop := serveExamples()
+	code := Run(m)
 	stop()
 	fmt.Fprintf(os.Stderr, "latchkey: tests ran on %s; %d skipped for the lack of a redis-server, a C compiler or valgrind\n", describe(), skipped.Load())
 	if code == 0 {
@@ -39,6 +38,13 @@ func Main(m *testing.M) {
 		}
 	}
 	os.Exit(code)
+}
+
+// Run runs the tests of a package, and says meanwhile when its process stands still.
+func Run(m *testing.M) int {
+	silence := testify(os.Stderr)
+	defer silence()
+	return m.Run()
 }
 
 // MainWithWorkers is [Main] of a package whose tests start workers ([StartWorker]): in one of these it calls
