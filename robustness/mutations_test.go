@@ -54,10 +54,13 @@ func TestMutations(t *testing.T) {
 	if len(some) == 0 {
 		return
 	}
-	tree := copyTree(t)
+	tree, find := copyTree(t), Mutation.find
+	if os.Getenv("ROBUSTNESS_JUDGE") == "gate" {
+		find = Mutation.findByTests
+	}
 	var table strings.Builder
 	for _, m := range some {
-		t.Run(m.Name, func(t *testing.T) { fmt.Fprintf(&table, "| %s | %s |\n", m.Name, m.find(t, tree)) })
+		t.Run(m.Name, func(t *testing.T) { fmt.Fprintf(&table, "| %s | %s |\n", m.Name, find(m, t, tree)) })
 	}
 	fmt.Printf("| mutation | found after |\n|---|---|\n%s", table.String())
 }
@@ -88,9 +91,8 @@ func copyTree(t *testing.T) string {
 
 var seen = regexp.MustCompile(`VIOLATION ([a-z -]+): (.*)[\s\S]*seen after ([0-9.]+) s`)
 
-// find puts the mutation into the tree, builds the harness there, and runs it until it finds something. It
-// returns after how many seconds, and what.
-func (m Mutation) find(t *testing.T, tree string) string {
+// put puts the mutation into the tree, until the test ends.
+func (m Mutation) put(t *testing.T, tree string) {
 	t.Helper()
 	for _, e := range m.Edits {
 		path := filepath.Join(tree, filepath.FromSlash(e.File))
@@ -103,6 +105,50 @@ func (m Mutation) find(t *testing.T, tree string) string {
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, os.WriteFile(path, original, 0o600)) })
 	}
+}
+
+// judges are parts of the gate, the quickest first.
+var judges = []struct {
+	Name string
+	Args []string
+}{
+	{"scripts", []string{"./internal/lua", "-skip", "/^embedded$"}},
+	{"contract", []string{"./internal/contract", "-parallel", "16", "-run", "^TestStandalone$"}},
+	{"packages", []string{
+		"-p", "2", "-parallel", "8", ".", "./rlock", "./fairlock", "./rwlock", "./multilock", "./redlock", "./spinlock", "./semaphore", "./countdown", "./barrier",
+		"./leader", "./once", "./fence", "./internal/lock", "./internal/grant", "./internal/session", "./internal/lease", "./internal/wait", "-skip", "^TestMeasured|Readme|Examples|Recipes",
+	}},
+	{"random operations", []string{"./internal/property"}},
+}
+
+var failed = regexp.MustCompile(`--- FAIL: (\S+)`)
+
+// findByTests puts the mutation into the tree, and has the parts of the gate judge it, one after the other. It returns
+// which one finds it, after how many seconds, and the first test that fails.
+func (m Mutation) findByTests(t *testing.T, tree string) string {
+	t.Helper()
+	m.put(t, tree)
+	for _, judge := range judges {
+		began := time.Now()
+		run := exec.CommandContext(t.Context(), "go", append([]string{"test", "-vet=off", "-failfast", "-timeout", "10m"}, judge.Args...)...)
+		run.Dir = tree
+		output, err := run.CombinedOutput()
+		if err == nil {
+			continue
+		}
+		test := failed.FindStringSubmatch(string(output))
+		require.NotNil(t, test, "%s: %s", judge.Name, output)
+		return fmt.Sprintf("%s, %.0f s: `%s`", judge.Name, time.Since(began).Seconds(), test[1])
+	}
+	require.Fail(t, "no part of the gate finds it")
+	return ""
+}
+
+// find puts the mutation into the tree, builds the harness there, and runs it until it finds something. It
+// returns after how many seconds, and what.
+func (m Mutation) find(t *testing.T, tree string) string {
+	t.Helper()
+	m.put(t, tree)
 	binary := filepath.Join(tree, "mutant.test")
 	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-o", binary, ".")
 	build.Dir = filepath.Join(tree, "robustness")
