@@ -30,7 +30,7 @@ func TestGenerations(t *testing.T) {
 	s := redistest.NewProcess(t)
 	plain := s.Client(t)
 	const barriers, clients, parties = 8, 4, 6
-	generations := redistest.Rounds(5_000, 20_000)
+	generations := redistest.Rounds(4_800, 20_000)
 	var lost atomic.Int64
 	var sides [clients][barriers]*barrier.Barrier
 	var actions atomic.Int64

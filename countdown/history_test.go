@@ -26,7 +26,7 @@ func TestRounds(t *testing.T) {
 	s := redistest.NewProcess(t)
 	plain := s.Client(t)
 	const latches, clients, counts, waiters = 8, 4, 4, 4
-	rounds := redistest.Rounds(5_000, 20_000)
+	rounds := redistest.Rounds(4_800, 20_000)
 	var lost, left atomic.Int64
 	left.Store(rounds)
 	var sides [clients][latches]*countdown.Latch

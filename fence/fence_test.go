@@ -136,7 +136,7 @@ func TestInvalid(t *testing.T) {
 		require.NoError(t, writer.Downgrade(t.Context()))
 		both(writer, latchkey.ErrInvalid, "data")
 		require.NoError(t, writer.Unlock(t.Context()))
-		red := must(redlock.New([]*latchkey.Client{c, open(t, redistest.NewProcess(t).Option()), open(t, redistest.NewProcess(t).Option())}, "red"))
+		red := must(redlock.New([]*latchkey.Client{c, open(t, s.Beside(t).Option()), open(t, s.Beside(t).Option())}, "red"))
 		both(red, latchkey.ErrInvalid, "data")
 		require.NoError(t, red.Unlock(t.Context()))
 		polled := must(spinlock.New(open(t, s.Option(), latchkey.WithoutPubSub()), "spin"))

@@ -606,19 +606,18 @@ func TestCloseBesideUnlock(t *testing.T) {
 // However the loss falls between two holds, the line goes on.
 func TestForcedWhileHandedOn(t *testing.T) {
 	lingeringOrNot(t, nil, true, func(t *testing.T, set ...grant.Option) {
-		redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
-			l := newLock(t, open(t, s.Option()), "a", true, set...)
-			c := crowd{forced: true}
-			c.run(t, l, 8)
-			for range redistest.Rounds(100, 2000) {
-				_, err := l.ForceUnlock(t.Context())
-				require.NoError(t, err)
-				c.more(t, 50)
-			}
-			c.end()
-			require.Positive(t, c.lost.Load())
-			clean(t, s.Client(t))
-		})
+		s := redistest.New(t)
+		l := newLock(t, open(t, s.Option()), "a", true, set...)
+		c := crowd{forced: true}
+		c.run(t, l, 8)
+		for range redistest.Rounds(100, 2000) {
+			_, err := l.ForceUnlock(t.Context())
+			require.NoError(t, err)
+			c.more(t, 50)
+		}
+		c.end()
+		require.Positive(t, c.lost.Load())
+		clean(t, s.Client(t))
 	})
 }
 
