@@ -14,6 +14,7 @@ import (
 
 // Rule 16.
 func TestAbsurdSemaphores(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, server *redistest.Server) {
 		for _, family := range []lua.Family{lua.Leased, lua.Plain} {
 			server.Run(t, map[lua.Family]string{lua.Leased: "leased", lua.Plain: "plain"}[family], func(t *testing.T) { absurdSemaphore(t, server, family) })
@@ -137,6 +138,7 @@ func (b *sem) everyPermit() []string {
 // A holder of more permits than one command can name is nobody's: nothing is left half done, and no other
 // renewal fails.
 func TestHolderOfTooManyPermits(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
 		k, err := lua.NewKeys(lua.Leased, "s", false)

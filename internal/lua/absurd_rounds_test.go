@@ -11,6 +11,7 @@ import (
 
 // Rule 16.
 func TestAbsurdLatches(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, server *redistest.Server) {
 		k, err := lua.NewKeys(lua.Latch, "latch", false)
 		require.NoError(t, err)
@@ -65,6 +66,7 @@ func TestAbsurdLatches(t *testing.T) {
 
 // Rule 16.
 func TestAbsurdBarriers(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, server *redistest.Server) {
 		k, err := lua.NewKeys(lua.Barrier, "barrier", false)
 		require.NoError(t, err)

@@ -116,6 +116,7 @@ func absurdTicks(r *runs, running bool) {
 
 // Absurd data in the companion of a fenced key: it is named, and nothing is written.
 func TestAbsurdFences(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, server *redistest.Server) {
 		k, err := lua.NewKeys(lua.Fence, "stock", false)
 		require.NoError(t, err)

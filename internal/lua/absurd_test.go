@@ -213,6 +213,7 @@ func hear(t *testing.T, s *redistest.Server, keys *lua.Keys, clients ...string) 
 
 // Rule 16.
 func TestAbsurdLocks(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, server *redistest.Server) {
 		b := newBench(t, server)
 		k := b.lock
@@ -273,6 +274,7 @@ func message(t testing.TB, r rueidis.RedisResult) rueidis.RedisMessage {
 
 // A lock with more fields than one command deletes is left alone, and whoever is next keeps its place.
 func TestLockWithTooManyFields(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
 		b.open("b")

@@ -75,6 +75,7 @@ func (c *circle) pending(p *party) bool {
 // the model.
 // Rule 17.
 func TestBarrierAgainstModel(t *testing.T) {
+	redistest.Together(t)
 	redistest.EachServed(t, func(t *testing.T, s *redistest.Server) {
 		conn := lua.Conn{Client: s.Client(t)}
 		keys, err := lua.NewKeys(lua.Barrier, "barrier", false)
@@ -384,6 +385,7 @@ func TestBarrierAgainstModel(t *testing.T) {
 
 // Foreign data is left as it is, and so is everything else.
 func TestBarrierBesideForeignData(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		conn := lua.Conn{Client: s.Client(t)}
 		keys, err := lua.NewKeys(lua.Barrier, "barrier", false)

@@ -83,6 +83,7 @@ func (b *basket) keys() []string {
 
 // Rule 34.
 func TestBasketOfFreeLocks(t *testing.T) {
+	redistest.Together(t)
 	for _, all := range []bool{true, false} {
 		redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 			b := newBasket(t, s, 3)
@@ -119,6 +120,7 @@ func TestBasketOfFreeLocks(t *testing.T) {
 // Who takes some takes those before it.
 // Rule 34.
 func TestBasketOfWhichSomeAreNotFree(t *testing.T) {
+	redistest.Together(t)
 	for name, occupy := range map[string]func(b *basket){
 		"held":   func(b *basket) { b.acquire("X:1", basketLease, lua.First) },
 		"queued": func(b *basket) { require.NoError(b.t, b.do("RPUSH", b.lock.All()[1], entry("X:1", 1000)).Error()) },
@@ -163,6 +165,7 @@ func TestBasketOfWhichSomeAreNotFree(t *testing.T) {
 
 // One that is the owner's own is free to it, whatever is queued there: a copy, or one that was re-checked.
 func TestBasketOfItsOwn(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBasket(t, s, 2)
 		mine := b.at(1).acquire("A:2", basketLease, lua.First)
@@ -176,6 +179,7 @@ func TestBasketOfItsOwn(t *testing.T) {
 
 // Rule 34.
 func TestBasketTooLate(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBasket(t, s, 2)
 		replies, free, err := b.conn.TakeBasket(t.Context(), b.parts("A"), true, time.Now().Add(-time.Second).UnixMicro())
@@ -196,6 +200,7 @@ func TestBasketTooLate(t *testing.T) {
 // Foreign data under a name ends the script before anything is written.
 // Rule 34.
 func TestBasketOfForeignData(t *testing.T) {
+	redistest.Together(t)
 	for _, all := range []bool{true, false} {
 		redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 			for foreign := range 3 {
@@ -213,6 +218,7 @@ func TestBasketOfForeignData(t *testing.T) {
 // A token that cannot be had is found out at the last part: then nothing stays taken.
 // Rule 34.
 func TestBasketWithoutAToken(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBasket(t, s, 3)
 		mine := b.at(1).acquire("A:2", basketLease, lua.First)
@@ -240,6 +246,7 @@ func TestBasketWithoutAToken(t *testing.T) {
 
 // Each part has a floor of its own, and counts on from what its key has.
 func TestBasketTokensGrow(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBasket(t, s, 3)
 		ahead := time.Now().Add(time.Hour).UnixMicro()
@@ -266,6 +273,7 @@ func TestBasketTokensGrow(t *testing.T) {
 // for are free. A lock that the owner has lost stays with who has it now.
 // Rule 34.
 func TestBasketReleaseGrants(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBasket(t, s, 5)
 		tokens, _ := b.take("A", true)
@@ -308,6 +316,7 @@ func TestBasketReleaseGrants(t *testing.T) {
 // that comes too late.
 // Rules 1, 34.
 func TestBasketReleaseOfAFreeLock(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBasket(t, s, 2)
 		b.take("A", true)
@@ -322,6 +331,7 @@ func TestBasketReleaseOfAFreeLock(t *testing.T) {
 
 // Foreign data under one of the keys keeps no lock from being released.
 func TestBasketReleaseBesideForeignData(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBasket(t, s, 4)
 		b.take("A", true)
@@ -345,6 +355,7 @@ func TestBasketReleaseBesideForeignData(t *testing.T) {
 }
 
 func TestBasketOfTooMany(t *testing.T) {
+	redistest.Together(t)
 	b := newBasket(t, redistest.New(t), lua.BasketLimit+1)
 	_, _, err := b.conn.TakeBasket(t.Context(), b.parts("A"), true, 0)
 	require.Error(t, err)
@@ -360,6 +371,7 @@ func TestBasketOfTooMany(t *testing.T) {
 // was done.
 // Rule 34.
 func TestBasketInAMovingSlot(t *testing.T) {
+	redistest.Together(t)
 	c := redistest.NewCluster(t)
 	conn, one := sharded(t, c, lua.Locks, "one:{x}")
 	_, two := sharded(t, c, lua.Locks, "two:{x}")

@@ -12,6 +12,7 @@ import (
 // A copy of a command that changed the number answers with what there was when it ran, whatever has happened
 // since.
 func TestCapacityRepeatedAnswersAsThen(t *testing.T) {
+	redistest.Together(t)
 	type command struct {
 		id     string
 		change lua.Change

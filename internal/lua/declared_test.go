@@ -40,6 +40,7 @@ func TestDragonflyIsTold(t *testing.T) {
 // nothing before it can look at them.
 // Rule 52.
 func TestLeasesOfReadersAreDemanded(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newRW(t, s)
 		b.open("B")
@@ -67,6 +68,7 @@ func TestLeasesOfReadersAreDemanded(t *testing.T) {
 // with the next question.
 // Rule 52.
 func TestReaderIsGone(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newRW(t, s)
 		b.open("B")
@@ -81,6 +83,7 @@ func TestReaderIsGone(t *testing.T) {
 // A script of plain permits asks for what was recorded of those who wait, and writes nothing before.
 // Rule 52.
 func TestRecordsOfWaitersAreDemanded(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newSem(t, s, lua.Plain)
 		b.open("B")
@@ -104,6 +107,7 @@ func TestRecordsOfWaitersAreDemanded(t *testing.T) {
 // A script of a barrier asks for what is recorded of members that are dead, before it says so.
 // Rule 52.
 func TestRecordsOfTheDeadAreDemanded(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
 		b.declares()
@@ -126,6 +130,7 @@ func TestRecordsOfTheDeadAreDemanded(t *testing.T) {
 // all who wait: also when nearly all of those are dead.
 // Rule 52.
 func TestCrowdIsDemandedAtOnce(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		for name, crowd := range map[string]struct{ alive, dead int }{"alive": {64, 0}, "dead": {1, 4500}} {
 			s.Run(t, name, func(t *testing.T) {
@@ -162,6 +167,7 @@ func TestCrowdIsDemandedAtOnce(t *testing.T) {
 // A turn of ours is counted once, though a script asks for keys first.
 // Rule 52.
 func TestTurnIsCountedOnce(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		p := newSem(t, s, lua.Plain)
 		b := takesTurns(p.bench)
@@ -184,6 +190,7 @@ func TestTurnIsCountedOnce(t *testing.T) {
 // taken for another one.
 // Rule 52.
 func TestDeclaredRenewalWhileASlotMoves(t *testing.T) {
+	redistest.Together(t)
 	c := redistest.NewCluster(t)
 	b := inSlot(t, c, "declared")
 	b.read("A:1", lua.First)
@@ -198,6 +205,7 @@ func TestDeclaredRenewalWhileASlotMoves(t *testing.T) {
 // An Inspect that may not look at a reader's lease takes it for one that reads: the lock is not free.
 // Rule 52.
 func TestInspectNamesAReaderItCannotSee(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newRW(t, s)
 		b.read("A:1", lua.First)

@@ -11,6 +11,7 @@ import (
 
 // Whoever holds permits is told at once that they are gone, up to the token that it was given.
 func TestDestroyTellsHolders(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newSem(t, s, lua.Leased)
 		b.set(3)

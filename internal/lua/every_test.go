@@ -261,6 +261,7 @@ func TestDelayedTicks(t *testing.T) {
 // Ticks of a real clock: they come one after the other, and never early.
 // Rule 47.
 func TestTicksOfAClock(t *testing.T) {
+	redistest.Together(t)
 	r := &runs{t: t, conn: lua.Conn{Client: redistest.New(t).Client(t)}}
 	var err error
 	r.keys, err = lua.NewKeys(lua.RunTicks, "clock", false)

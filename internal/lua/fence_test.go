@@ -61,6 +61,7 @@ func (f fences) eval(token int64, script string, args ...string) (rueidis.RedisM
 // of the model.
 // Rule 43.
 func TestFenceAgainstModel(t *testing.T) {
+	redistest.Together(t)
 	redistest.EachServed(t, func(t *testing.T, s *redistest.Server) {
 		f := newFences(t, s, "a")
 		rapid.Check(t, func(r *rapid.T) {
@@ -134,6 +135,7 @@ func TestFenceAgainstModel(t *testing.T) {
 // however it returns; its errors name its lines.
 // Rule 43.
 func TestFenceEval(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		f := newFences(t, s, "{x}a", "{x}b")
 		text := func(script string, args ...string) string {
@@ -227,6 +229,7 @@ func isRedis(t testing.TB, f fences) bool {
 // says it.
 // Rule 43.
 func TestFenceOfForeignData(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		f := newFences(t, s, "a")
 		for _, foreign := range [][]string{
@@ -261,6 +264,7 @@ func TestFenceOfForeignData(t *testing.T) {
 // When memory is short, a write is refused before anything is changed.
 // Rule 43.
 func TestFenceWhenMemoryIsFull(t *testing.T) {
+	redistest.Together(t)
 	f := newFences(t, redistest.NewProcess(t, "--maxmemory", "1", "--maxmemory-policy", "noeviction"), "a")
 	require.ErrorContains(t, f.set(token, 1, "v"), "OOM")
 	_, err := f.eval(token, `return redis.call("SET", KEYS[1], "v")`)
@@ -274,6 +278,7 @@ func TestFenceWhenMemoryIsFull(t *testing.T) {
 // forgotten on the way.
 // Rule 43.
 func TestFenceInAMovingSlot(t *testing.T) {
+	redistest.Together(t)
 	c := redistest.NewCluster(t)
 	conn, k := sharded(t, c, lua.Fence, "one")
 	ctx := t.Context()

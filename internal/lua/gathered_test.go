@@ -75,6 +75,7 @@ func (g *gatherer) state(name string) string {
 // A copy does nothing a second time.
 // Rule 51.
 func TestGathered(t *testing.T) {
+	redistest.Together(t)
 	redistest.EachServed(t, func(t *testing.T, s *redistest.Server) { // tokens are times: where time stands still no two follow each other
 		g := newGatherer(t, s, "a", "b", "c")
 		require.Positive(t, g.alone("c", "A:9").Token)
@@ -98,6 +99,7 @@ func TestGathered(t *testing.T) {
 // Who waits is not passed, and is granted the lock by a script of its own.
 // Rule 51.
 func TestGatheredLeavesWaitersAlone(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		g := newGatherer(t, s, "a")
 		require.Positive(t, g.alone("a", "A:1").Token)
@@ -112,6 +114,7 @@ func TestGatheredLeavesWaitersAlone(t *testing.T) {
 // The others are not concerned.
 // Rule 51.
 func TestGatheredLeavesDataAlone(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		g := newGatherer(t, s, "a", "b", "c", "d", "e")
 		token := g.locks["b"].All()[2]
@@ -137,6 +140,7 @@ func TestGatheredLeavesDataAlone(t *testing.T) {
 // A name whose companions the user may not touch ends no script: what was done for others before is known.
 // Rule 51.
 func TestGatheredWithoutPermission(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	g := newGatherer(t, s, "a", "b")
 	require.Positive(t, g.alone("a", "A:1").Token)

@@ -15,6 +15,7 @@ import (
 // has asked.
 // Rule 24.
 func TestLeaseIsCut(t *testing.T) {
+	redistest.Together(t)
 	t.Run("of a lock", func(t *testing.T) {
 		s := redistest.NewJumping(t)
 		b := newBench(t, s)
@@ -53,6 +54,7 @@ func TestLeaseIsCut(t *testing.T) {
 // The same of permits, some of which have another lease.
 // Rule 24.
 func TestPermitLeaseIsCut(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewJumping(t)
 	b := newSem(t, s, lua.Leased)
 	b.set(6)
@@ -78,6 +80,7 @@ func TestPermitLeaseIsCut(t *testing.T) {
 
 // A lease that rightly ends later hides it for a few questions, and not for good.
 func TestPermitLeaseBehindALongerOneIsCut(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewJumping(t)
 	b := newSem(t, s, lua.Leased)
 	b.set(2)
@@ -97,6 +100,7 @@ func TestPermitLeaseBehindALongerOneIsCut(t *testing.T) {
 
 // A barrier whose hash was lost takes no time from a member that lives, whatever lease others say.
 func TestMemberOfALostBarrierIsNotCut(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		conn := lua.Conn{Client: s.Client(t)}
 		keys, err := lua.NewKeys(lua.Barrier, "barrier", false)
@@ -120,6 +124,7 @@ func TestMemberOfALostBarrierIsNotCut(t *testing.T) {
 // The same of a latch, shut or open.
 // Rule 24.
 func TestTimeOfLatchIsCut(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewJumping(t)
 	conn := lua.Conn{Client: s.Client(t)}
 	keys, err := lua.NewKeys(lua.Latch, "latch", false)
@@ -154,6 +159,7 @@ func TestTimeOfLatchIsCut(t *testing.T) {
 // The same of the arrivals at a barrier, and of its members.
 // Rule 24.
 func TestLeaseAtBarrierIsCut(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewJumping(t)
 	conn := lua.Conn{Client: s.Client(t)}
 	keys, err := lua.NewKeys(lua.Barrier, "barrier", false)

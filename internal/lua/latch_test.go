@@ -143,6 +143,7 @@ func listen(t testing.TB, s *redistest.Server, channel string) chan string {
 // reply, and what each generation that ever was is said to have become, are those of the model.
 // Rule 17.
 func TestLatchAgainstModel(t *testing.T) {
+	redistest.Together(t)
 	redistest.EachServed(t, func(t *testing.T, s *redistest.Server) {
 		conn := lua.Conn{Client: s.Client(t)}
 		keys, err := lua.NewKeys(lua.Latch, "latch", false)
@@ -264,6 +265,7 @@ func TestLatchAgainstModel(t *testing.T) {
 
 // Counts have 64 bits, and are exact.
 func TestLatchCountsExactly(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		conn := lua.Conn{Client: s.Client(t)}
 		keys, err := lua.NewKeys(lua.Latch, "latch", false)
@@ -292,6 +294,7 @@ func TestLatchCountsExactly(t *testing.T) {
 
 // Foreign data under any of the names is left as it is, and so is everything else.
 func TestLatchBesideForeignData(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		conn := lua.Conn{Client: s.Client(t)}
 		keys, err := lua.NewKeys(lua.Latch, "latch", false)

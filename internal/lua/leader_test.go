@@ -24,6 +24,7 @@ func (b *bench) lead(t testing.TB, k *lua.Keys, l lua.Lead) lua.Led {
 // any more. What is said is true only as long as the lock has the same token.
 // Rule 44.
 func TestLead(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
 		k, err := lua.NewKeys(lua.Leader, b.lock.Name(), false)
@@ -72,6 +73,7 @@ func TestLead(t *testing.T) {
 // A candidate that is not preferred leaves the lead to one that is, as long as that one is queued, and lives.
 // Rule 44.
 func TestLeadIsLeftToTheBetter(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
 		k, err := lua.NewKeys(lua.Leader, b.lock.Name(), false)
@@ -115,6 +117,7 @@ func TestLeadIsLeftToTheBetter(t *testing.T) {
 // Foreign data is left as it is.
 // Rule 44.
 func TestLeadOfForeignData(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
 		k, err := lua.NewKeys(lua.Leader, b.lock.Name(), false)
@@ -141,6 +144,7 @@ func TestLeadOfForeignData(t *testing.T) {
 // While the slot moves, a record on the other side is not written anew.
 // Rule 44.
 func TestLeadInAMovingSlot(t *testing.T) {
+	redistest.Together(t)
 	c := redistest.NewCluster(t)
 	conn, lock := sharded(t, c, lua.Locks, "one")
 	_, k := sharded(t, c, lua.Leader, "one")

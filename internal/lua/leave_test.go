@@ -42,6 +42,7 @@ func (b *bench) entries(t require.TestingT) []string {
 
 // Many waits end in one script, and what these owned goes to the next.
 func TestLeave(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
 		box := b.open("B")
@@ -69,6 +70,7 @@ func TestLeave(t *testing.T) {
 
 // What one script looks at is bounded, also where none of the ids is queued, and two are ended all the same.
 func TestLeaveIsBounded(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
 		b.share("H:1", lua.First)
@@ -86,6 +88,7 @@ func TestLeaveIsBounded(t *testing.T) {
 
 // A crowd leaves in as few scripts as it has batches, wherever it stands in the queue.
 func TestCrowdLeavesInBatches(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
 		b.share("H:1", lua.First)
@@ -112,6 +115,7 @@ func TestCrowdLeavesInBatches(t *testing.T) {
 // Whatever leaves, in whatever order, out of whatever queue: what stays keeps its order, and all that was to
 // be ended is, after as many repetitions as Redis asks for.
 func TestLeaveAgainstModel(t *testing.T) {
+	redistest.Together(t)
 	redistest.EachServed(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
 		b.share("H:1", lua.First)
@@ -164,6 +168,7 @@ func TestLeaveAgainstModel(t *testing.T) {
 
 // A wait can be ended when Redis has no memory left, and so can many.
 func TestLeaveWhenMemoryIsFull(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	b := newBench(t, s)
 	b.share("H:1", lua.First)
@@ -183,6 +188,7 @@ func TestLeaveWhenMemoryIsFull(t *testing.T) {
 
 // A lock stays taken for its rest also when memory is short: giving back is not refused.
 func TestRestWhenMemoryIsShort(t *testing.T) {
+	redistest.Together(t)
 	b := newBench(t, redistest.NewProcess(t))
 	b.acquire("a:1", 60_000, lua.Try)
 	require.NoError(t, b.do("CONFIG", "SET", "maxmemory", "1").Error())

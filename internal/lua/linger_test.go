@@ -34,6 +34,7 @@ func (b *bench) value() (value string) {
 // An owner that may linger says so, however it became the owner, and has tokens from the first acquire on.
 // Rule 40.
 func TestLingerIsMarked(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
 		box := b.open("B")
@@ -65,6 +66,7 @@ func TestLingerIsMarked(t *testing.T) {
 // Who queues first behind an owner that may linger tells it, also when it has no tokens left.
 // Rule 40.
 func TestWantIsToldToWhoLingers(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
 		holder := b.open("A")
@@ -83,6 +85,7 @@ func TestWantIsToldToWhoLingers(t *testing.T) {
 // next, and inside of the owner's client.
 // Rule 40.
 func TestAttemptAtALockThatMayLinger(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
 		holder := b.open("A")

@@ -138,6 +138,7 @@ func (b *bench) do(args ...string) rueidis.RedisResult {
 }
 
 func TestAcquireFree(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
 		before := time.Now().UnixMicro()
@@ -175,6 +176,7 @@ func asMap(t testing.TB, r rueidis.RedisResult) map[string]string {
 }
 
 func TestTokensGrow(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
 		key := b.lock.All()[2]
@@ -211,6 +213,7 @@ func TestTokensGrow(t *testing.T) {
 }
 
 func TestReleaseGrantsTheHead(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
 		box := b.open("B")
@@ -252,6 +255,7 @@ func TestReleaseGrantsTheHead(t *testing.T) {
 }
 
 func TestReleaseSkipsTheDead(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
 		dead, live := b.open("D"), b.open("L")
@@ -268,6 +272,7 @@ func TestReleaseSkipsTheDead(t *testing.T) {
 }
 
 func TestReleaseWithoutWaitersWhoLive(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
 		b.acquire("A:1", 10_000, lua.First)
@@ -282,6 +287,7 @@ func TestReleaseWithoutWaitersWhoLive(t *testing.T) {
 // A command that finds the lock free while somebody is queued runs the grant loop.
 // Rule 1.
 func TestFreeButQueued(t *testing.T) {
+	redistest.Together(t)
 	for name, step := range map[string]func(b *bench){
 		"try":            func(b *bench) { require.Zero(b.t, b.acquire("A:2", 1000, lua.Try).Token) },
 		"acquire":        func(b *bench) { require.True(b.t, b.acquire("A:2", 1000, lua.First).Queued) },
@@ -322,6 +328,7 @@ func TestFreeButQueued(t *testing.T) {
 }
 
 func TestCancel(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
 		box := b.open("B")
@@ -342,6 +349,7 @@ func TestCancel(t *testing.T) {
 // client.
 // Rule 5.
 func TestUnresponsiveClientIsDropped(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
 		frozen, live := b.open("F"), b.open("L")
@@ -370,6 +378,7 @@ func TestUnresponsiveClientIsDropped(t *testing.T) {
 // The same, while the key itself still lives: an entry with a full lease was granted short.
 // Rule 5.
 func TestShortGrantEndsBeforeTheKey(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
 		b.open("F")
@@ -393,6 +402,7 @@ func TestShortGrantEndsBeforeTheKey(t *testing.T) {
 
 // Rule 7.
 func TestMinHoldLeavesTheRest(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
 		box := b.open("B")
@@ -418,6 +428,7 @@ func TestMinHoldLeavesTheRest(t *testing.T) {
 // An offer gives the lock to the head and queues behind it, in one step.
 // Rule 10.
 func TestOfferPasses(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
 		box := b.open("B")
@@ -454,6 +465,7 @@ func TestOfferPasses(t *testing.T) {
 // With nobody there to take it, the offer makes the fresh id the owner, with further tokens.
 // Rule 10.
 func TestOfferKeeps(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
 		key := b.lock.All()[2]
@@ -487,6 +499,7 @@ func TestOfferKeeps(t *testing.T) {
 // Reserved tokens stay near the clock, however often they are reserved.
 // Rule 13.
 func TestReservedTokensStayNearTheClock(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
 		b.share("A:0", lua.First)
@@ -506,6 +519,7 @@ func TestReservedTokensStayNearTheClock(t *testing.T) {
 // does anybody tell an owner that does not hand on.
 // Rule 12.
 func TestWantIsTold(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
 		holder := b.open("A")
@@ -529,6 +543,7 @@ func TestWantIsTold(t *testing.T) {
 }
 
 func TestForceTellsTheHolder(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
 		holder, waiter := b.open("A"), b.open("B")
@@ -544,6 +559,7 @@ func TestForceTellsTheHolder(t *testing.T) {
 }
 
 func TestQueueIsBounded(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
 		b.open("B")
@@ -558,6 +574,7 @@ func TestQueueIsBounded(t *testing.T) {
 }
 
 func TestForeignDataIsUntouched(t *testing.T) {
+	redistest.Together(t)
 	for name, write := range map[string][]string{
 		"string":       {"SET", "", "x"},
 		"hash":         {"HSET", "", "name", "Ada", "mail", "ada@example.org"},
@@ -619,6 +636,7 @@ func TestForeignDataIsUntouched(t *testing.T) {
 
 // A Java process that runs Redisson holds the lock: it is busy, not foreign.
 func TestRedissonHolderExcludes(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
 		java := "5b2d7d7e-0000-4000-8000-1234567890ab:47"
@@ -637,6 +655,7 @@ func TestRedissonHolderExcludes(t *testing.T) {
 // The queue against a model: whatever the order of commands and deaths, the owner is the one a plain list
 // would choose.
 func TestQueueAgainstModel(t *testing.T) {
+	redistest.Together(t)
 	redistest.EachServed(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
 		clients := []string{"A", "B", "C"}

@@ -55,6 +55,7 @@ func movableLock(b *bench, reads bool) movable {
 // more, and what is still under way for the first id does nothing.
 // Rule 49.
 func TestMove(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		for name, create := range movables {
 			s.Run(t, name, func(t *testing.T) {
@@ -101,6 +102,7 @@ func TestMove(t *testing.T) {
 // Readers keep the lock beside one whose hold is moved, and permits beside others are counted as before.
 // Rule 49.
 func TestMoveBesideOthers(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newRW(t, s)
 		b.read("A:1", lua.First)
@@ -129,6 +131,7 @@ func TestMoveBesideOthers(t *testing.T) {
 // Who waits is told when what is moved ends before the lease that it knows.
 // Rule 49.
 func TestMoveShortensALease(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
 		box := b.open("C")
@@ -141,6 +144,7 @@ func TestMoveShortensALease(t *testing.T) {
 
 // What is no lock, and no semaphore, is left alone.
 func TestMoveOfForeignData(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		for name, create := range movables {
 			b := create(t, s)

@@ -14,6 +14,7 @@ import (
 // What a command or a script is told while a slot is moving passes, in the words of each server.
 // Rule 26.
 func TestMovingSlotsPass(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewEmbedded(t).Client(t)
 	for _, text := range []string{
 		"TRYAGAIN Multiple keys request during rehashing of slot",
@@ -46,6 +47,7 @@ func sharded(t *testing.T, c *redistest.Cluster, family lua.Family, name string)
 // would queue the fresh id once more.
 // Rule 26.
 func TestOfferThatWaitsForAMovingSlotQueuesNothing(t *testing.T) {
+	redistest.Together(t)
 	c := redistest.NewCluster(t)
 	conn, k := sharded(t, c, lua.Locks, "one")
 	for _, owner := range []string{"a:1", "b:1"} {
@@ -68,6 +70,7 @@ func TestOfferThatWaitsForAMovingSlotQueuesNothing(t *testing.T) {
 // the slot could not be moved to its end.
 // Rule 26.
 func TestPaceThatMovesLast(t *testing.T) {
+	redistest.Together(t)
 	c := redistest.NewCluster(t)
 	for name, family := range map[string]lua.Family{"lock": lua.Locks, "halves": lua.ReadWrite} {
 		t.Run(name, func(t *testing.T) {
@@ -104,6 +107,7 @@ func TestPaceThatMovesLast(t *testing.T) {
 // Of holders whose slot is moving, each is renewed as soon as its own keys are on one side.
 // Rule 26.
 func TestRenewalsOfAMovingSlotAreApart(t *testing.T) {
+	redistest.Together(t)
 	c := redistest.NewCluster(t)
 	conn, stuck := sharded(t, c, lua.Leased, "stuck:{x}")
 	_, whole := sharded(t, c, lua.Leased, "whole:{x}")

@@ -246,6 +246,7 @@ func (r *runs) calls(ctx context.Context) []func() error {
 // A server whose memory is full begins no run. The end of one is recorded.
 // Rule 45.
 func TestRunsWhenMemoryIsFull(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	for _, family := range []lua.Family{lua.RunOnce, lua.RunTicks} {
 		k, err := lua.NewKeys(family, "full", false)
@@ -280,6 +281,7 @@ func TestRunsWhenMemoryIsFull(t *testing.T) {
 // made.
 // Rule 45.
 func TestRunsInAMovingSlot(t *testing.T) {
+	redistest.Together(t)
 	c := redistest.NewCluster(t)
 	for _, family := range []lua.Family{lua.RunOnce, lua.RunTicks} {
 		conn, k := sharded(t, c, family, "one")

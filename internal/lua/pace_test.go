@@ -14,6 +14,7 @@ import (
 // No waiter sleeps longer than the shortest lease of those that may hold before it.
 // Rule 7.
 func TestShortestLeaseIsKnown(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
 		first, second := b.open("B"), b.open("C")
@@ -40,6 +41,7 @@ func TestShortestLeaseIsKnown(t *testing.T) {
 
 // A foreign key in its place is worth nothing, and hurts nobody.
 func TestShortestLeaseIsForeign(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
 		key := "latchkey_pace" + strings.TrimPrefix(b.lock.All()[1], "latchkey_queue")
@@ -53,6 +55,7 @@ func TestShortestLeaseIsForeign(t *testing.T) {
 // An attempt that arrives when its time is over does nothing; before that it is as any other.
 // Rule 2.
 func TestLateAttempt(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
 		now, err := b.conn.Time(t.Context(), nil)
@@ -71,6 +74,7 @@ func TestLateAttempt(t *testing.T) {
 }
 
 func TestLateAttemptAtPermits(t *testing.T) {
+	redistest.Together(t)
 	for _, family := range []lua.Family{lua.Leased, lua.Plain} {
 		redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 			b := newSem(t, s, family)
@@ -90,6 +94,7 @@ func TestLateAttemptAtPermits(t *testing.T) {
 
 // Only whoever has the shortest lease keeps it: when it has gone, the others may sleep longer again.
 func TestShortestLeaseIsForgotten(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
 		key := "latchkey_pace" + strings.TrimPrefix(b.lock.All()[1], "latchkey_queue")
@@ -111,6 +116,7 @@ func TestShortestLeaseIsForgotten(t *testing.T) {
 // An offer that is repeated after its first copy was queued, and granted by message: the lease is whole, in
 // Redis too.
 func TestOfferRepeatedAfterTheGrant(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
 		b.open("A")

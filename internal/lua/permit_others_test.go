@@ -13,6 +13,7 @@ import (
 // queues behind it, by a grant, and when it asks again.
 // Rule 41.
 func TestPermitsOthersAreTold(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newSem(t, s, lua.Leased)
 		a, other := b.open("A"), b.open("B")
@@ -78,6 +79,7 @@ func TestPermitsOthersAreTold(t *testing.T) {
 // One that waits alone is told, whatever it is: perhaps it came first of many of its process.
 // Rule 41.
 func TestLastInTheQueueIsToldOnce(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		for _, family := range []lua.Family{lua.Leased, lua.Plain} {
 			b := newSem(t, s, family)

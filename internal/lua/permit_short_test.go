@@ -15,6 +15,7 @@ import (
 // A single request says in fewer arguments what one of many says: each does the same, whether it is served
 // by the short way or somebody waits. longest and answered are among those arguments.
 func TestSingleRequestsAreAsOneOfMany(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		for _, family := range []lua.Family{lua.Leased, lua.Plain} {
 			for _, longest := range []int{1, lua.DefaultLongest} {
@@ -106,6 +107,7 @@ func singleRequests(t *testing.T, b *sem, longest int, answered string, alone bo
 // What the short ways of plain permits do leaves a record, with a time to live.
 // Rule 15.
 func TestShortWaysLeaveRecords(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newSem(t, s, lua.Plain)
 		b.set(9)
@@ -128,6 +130,7 @@ func TestShortWaysLeaveRecords(t *testing.T) {
 // The short ways give back when the server's memory is full, and take nothing.
 // Rule 16.
 func TestShortWaysWhenMemoryIsFull(t *testing.T) {
+	redistest.Together(t)
 	for _, family := range []lua.Family{lua.Leased, lua.Plain} {
 		t.Run(family.String(), func(t *testing.T) {
 			b := newSem(t, redistest.NewProcess(t), family)
@@ -153,6 +156,7 @@ func TestShortWaysWhenMemoryIsFull(t *testing.T) {
 
 // A free number that only looks like one is left as it is, with all that is beside it.
 func TestShortWaysLeaveForeignNumbers(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		for _, family := range []lua.Family{lua.Leased, lua.Plain} {
 			b := newSem(t, s, family)

@@ -301,6 +301,7 @@ func (m *semaphore) forget(who string) {
 // holders and queue are those of the model.
 // Rule 6.
 func TestPermitsAgainstModel(t *testing.T) {
+	redistest.Together(t)
 	for name, family := range map[string]lua.Family{"leased": lua.Leased, "plain": lua.Plain} {
 		t.Run(name, func(t *testing.T) {
 			redistest.EachServed(t, func(t *testing.T, s *redistest.Server) {
@@ -527,6 +528,7 @@ func permitsAgainstModel(r *rapid.T, b *sem, clients []string) {
 // nothing.
 // Rule 16.
 func TestPermitsWhenMemoryIsFull(t *testing.T) {
+	redistest.Together(t)
 	for name, family := range map[string]lua.Family{"leased": lua.Leased, "plain": lua.Plain} {
 		t.Run(name, func(t *testing.T) {
 			s := redistest.NewProcess(t)
@@ -567,6 +569,7 @@ func must(t testing.TB, m rueidis.RedisMessage) int64 {
 // Permits are given back also when the queue or the token key has been replaced by foreign data.
 // Rule 16.
 func TestGiveBackBesideForeignData(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		for _, i := range []int{1, 2} {
 			b := newSem(t, s, lua.Leased)
@@ -591,6 +594,7 @@ func TestGiveBackBesideForeignData(t *testing.T) {
 // Thousands of entries of dead processes are dropped in few steps, and who asks is told to ask again at once
 // until then.
 func TestManyDeadEntries(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	b := newSem(t, s, lua.Leased)
 	b.set(1)
@@ -611,6 +615,7 @@ func TestManyDeadEntries(t *testing.T) {
 // Redisson's permits are counted, taken back when their lease is over, and never when they have none; and
 // what we write is as it expects.
 func TestRedissonsPermits(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newSem(t, s, lua.Leased)
 		b.set(4)
@@ -660,6 +665,7 @@ func TestRedissonsPermits(t *testing.T) {
 // after it gave some back, nor when it queues the owner twice.
 // Rule 14.
 func TestLateCopiesOfTakes(t *testing.T) {
+	redistest.Together(t)
 	for name, family := range map[string]lua.Family{"leased": lua.Leased, "plain": lua.Plain} {
 		t.Run(name, func(t *testing.T) {
 			redistest.Each(t, func(t *testing.T, s *redistest.Server) {
@@ -699,6 +705,7 @@ func TestLateCopiesOfTakes(t *testing.T) {
 
 // Who joined the queue in a script is granted what is given back later in it.
 func TestJoinedAndGrantedInOneScript(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newSem(t, s, lua.Leased)
 		box := b.open("A")
@@ -720,6 +727,7 @@ func TestJoinedAndGrantedInOneScript(t *testing.T) {
 // A late copy of a partial release does nothing, whatever came after it.
 // Rule 14.
 func TestLateCopyOfPartialRelease(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newSem(t, s, lua.Leased)
 		b.set(5)
@@ -737,6 +745,7 @@ func TestLateCopyOfPartialRelease(t *testing.T) {
 // up what is free.
 // Rule 6.
 func TestImpossibleRequestsAreTold(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newSem(t, s, lua.Leased)
 		box := b.open("A")
@@ -761,6 +770,7 @@ func TestImpossibleRequestsAreTold(t *testing.T) {
 // Who waits aside does not hide it.
 // Rule 6.
 func TestImpossibleRequestIsToldWhileNothingIsFree(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newSem(t, s, lua.Leased)
 		b.open("A")
@@ -807,6 +817,7 @@ func (b *sem) drain(client string, each func(lua.Message)) {
 
 // Who waits aside may ask again, also when nobody else may join: it is queued already.
 func TestAsideAtTheLimit(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newSem(t, s, lua.Leased)
 		b.open("A")

@@ -21,6 +21,7 @@ func turns(owner, demand string, n int) lua.Claim {
 // reserved at once and from the queue, and a question that is repeated reserves none.
 // Rule 41.
 func TestTokensForFurtherTurns(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newSem(t, s, lua.Leased)
 		box := b.open("A")
@@ -71,6 +72,7 @@ func TestTokensForFurtherTurns(t *testing.T) {
 // ahead of it already.
 // Rule 41.
 func TestTurnsStayNearTheClock(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newSem(t, s, lua.Leased)
 		b.set(100)

@@ -20,6 +20,7 @@ import (
 // after lies between the tokens that were granted before it and those that are granted later.
 // Rule 3.
 func TestShortQueueAgainstModel(t *testing.T) {
+	redistest.Together(t)
 	redistest.EachServed(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
 		clients := []string{"A", "B"}
@@ -133,6 +134,7 @@ func TestShortQueueAgainstModel(t *testing.T) {
 // Whoever is queued by the short way hears when to ask again, whatever lease may end before.
 // Rule 24.
 func TestShortQueueEnds(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
 		const clock = int64(1_700_000_000_500_000) // half a second after a thousand seconds
@@ -191,6 +193,7 @@ func TestShortQueueEnds(t *testing.T) {
 // The short ways are for leases that need nothing else: nobody must ask sooner because of them, and the key
 // lives no longer than they last.
 func TestShortWaysOfLeases(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
 		b.open("B")
@@ -226,6 +229,7 @@ func TestShortWaysOfLeases(t *testing.T) {
 // whose reply tells that.
 // Rule 1.
 func TestShortAttempt(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
 		attempt := func(owner string) lua.Acquired {

@@ -15,6 +15,7 @@ import (
 // else is as without it.
 // Rule 24.
 func TestReckonedClock(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
 		acquire := func(owner string, clock, seen int64) lua.Acquired {
@@ -73,6 +74,7 @@ func TestReckonedClock(t *testing.T) {
 // A token's key that is in use lives for a day from then on, though it is set anew only every thousand
 // seconds.
 func TestTokenIsKept(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
 		token := b.lock.All()[2]

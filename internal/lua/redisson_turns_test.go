@@ -113,6 +113,7 @@ func (b *neighbours) over() {
 // until it had its turn.
 // Rule 50.
 func TestLeftToRedisson(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := takesTurns(newBench(t, s))
 		b.open("B")
@@ -150,6 +151,7 @@ func TestLeftToRedisson(t *testing.T) {
 // Redisson's waiter is seen beside any number of ours. Where none of Redisson waits, no release waits for
 // one, unless the server, as Valkey 9.1, has counted so many listeners wrongly.
 func TestListenersAreCounted(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := takesTurns(newBench(t, s))
 		b.open("B")
@@ -178,6 +180,7 @@ func TestListenersAreCounted(t *testing.T) {
 // Where nobody of Redisson waits, a release grants, and says nothing: those who listen are ours.
 // Rule 50.
 func TestNothingIsLeftToNobody(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := takesTurns(newBench(t, s))
 		box := b.open("B")
@@ -200,6 +203,7 @@ func TestNothingIsLeftToNobody(t *testing.T) {
 // Ours have as many turns as they have heard of theirs, also those that a process passes on inside.
 // Rule 50.
 func TestAsManyTurns(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := takesTurns(newBench(t, s))
 		b.open("A")
@@ -237,6 +241,7 @@ func TestAsManyTurns(t *testing.T) {
 // and then none for half a second.
 // Rule 50.
 func TestStoppedRedisson(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := takesTurns(newBench(t, s))
 		b.open("A")
@@ -264,6 +269,7 @@ func TestStoppedRedisson(t *testing.T) {
 // Each way in which a lock of ours becomes free wakes a process of Redisson.
 // Rule 50.
 func TestEachReleaseIsSaid(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := takesTurns(newBench(t, s))
 		b.theyWait()
@@ -295,6 +301,7 @@ func TestEachReleaseIsSaid(t *testing.T) {
 // Redisson's fair lock has a queue of its own, whose head has a channel of its own.
 // Rule 50.
 func TestFairRedisson(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := takesTurns(newBench(t, s))
 		require.NoError(t, b.do("RPUSH", "redisson_lock_queue:"+b.lock.Name(), "gone:1", "uuid:7").Error())
@@ -314,6 +321,7 @@ func TestFairRedisson(t *testing.T) {
 // The token is kept for so long that Redisson's INCR does not begin at 1.
 // Rule 50.
 func TestTokenIsKeptForRedisson(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := takesTurns(newBench(t, s))
 		token := b.acquire("A:1", 60_000, lua.First).Token
@@ -329,6 +337,7 @@ func TestTokenIsKeptForRedisson(t *testing.T) {
 // one that leaves says so. A writer's release wakes all who wait.
 // Rule 50.
 func TestReadersLeaveItToRedisson(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := takesTurns(newRW(t, s))
 		b.open("B")
@@ -365,6 +374,7 @@ func TestReadersLeaveItToRedisson(t *testing.T) {
 // A process of Redisson that waits and is stopped does not keep readers out for ever while another one reads.
 // Rule 50.
 func TestStoppedWriterOfRedisson(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := takesTurns(newRW(t, s))
 		b.open("B")
@@ -390,6 +400,7 @@ func TestStoppedWriterOfRedisson(t *testing.T) {
 // to sleep.
 // Rule 50.
 func TestWritersWakeRedisson(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := takesTurns(newRW(t, s))
 		b.theyWait()
@@ -418,6 +429,7 @@ func TestWritersWakeRedisson(t *testing.T) {
 // A permit that is given back is Redisson's turn as well: it stays free for a moment, and the others go on.
 // Rule 50.
 func TestPermitsLeftToRedisson(t *testing.T) {
+	redistest.Together(t)
 	for _, family := range []lua.Family{lua.Leased, lua.Plain} {
 		t.Run(family.String(), func(t *testing.T) {
 			redistest.Each(t, func(t *testing.T, s *redistest.Server) {

@@ -41,6 +41,7 @@ func (b *bench) rollCall(t require.TestingT, client string, part int, between fu
 // A part has the entries of the client alone, and says where the next one begins, how long the queue is, and
 // what came to be before it.
 func TestRoll(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
 		r := b.roll(t, "A", "", 3)
@@ -79,6 +80,7 @@ func TestRoll(t *testing.T) {
 
 // Holders of other primitives share tokens, or have none: there the clock tells what came first.
 func TestRollOfOtherFamilies(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		rw := newRW(t, s)
 		rw.claim(shared("H:1"), lua.First)
@@ -105,6 +107,7 @@ func TestRollOfOtherFamilies(t *testing.T) {
 // was there: whatever is granted, cancelled, and queued behind in between.
 // Rule 4.
 func TestRollAgainstModel(t *testing.T) {
+	redistest.Together(t)
 	redistest.EachServed(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
 		rapid.Check(t, func(r *rapid.T) {
@@ -156,6 +159,7 @@ func TestRollAgainstModel(t *testing.T) {
 
 // What is not our queue is left alone. Redis has no memory left: nothing is made.
 func TestRollOfForeignData(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	b := newBench(t, s)
 	b.fill(t, []string{"", "1:", "1:A", "1:A:", "1:A:text", "A:1", "\x00\xff", "1:A:1:60000:32", "2:A:1:60000:32"})
@@ -178,6 +182,7 @@ func TestRollOfForeignData(t *testing.T) {
 // While a slot moves, a queue that may be on the other side is not taken for one in which nobody waits.
 // Rule 4.
 func TestRollInAMovingSlot(t *testing.T) {
+	redistest.Together(t)
 	c := redistest.NewCluster(t)
 	for _, family := range []lua.Family{lua.Locks, lua.ReadWrite} {
 		for first, others := range map[string]string{"queue": "name", "name": "queue"} {
@@ -214,6 +219,7 @@ func TestRollInAMovingSlot(t *testing.T) {
 // Whom nothing can have queued is queued without a search, but may own what it asks for: then it is told so.
 // Rule 4.
 func TestUnqueued(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b, rw := newBench(t, s), newRW(t, s)
 		for _, claim := range []lua.Claim{{Owner: "A:1", Lease: 30_000}, shared("A:1")} {

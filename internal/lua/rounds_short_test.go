@@ -67,6 +67,7 @@ func (b *rounds) count(once lua.Once, n int64, participant string) lua.Counted {
 
 // The short way of a count leaves the record, and does not take what it is not for.
 func TestShortCount(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newRounds(t, s, lua.Latch)
 		name, record, done := b.all[0], b.all[1], b.all[2]
@@ -131,6 +132,7 @@ func (b *rounds) begin(lease map[string]int64) {
 // The short way of an arrival renews its membership, leaves the record, tells the others, and does not take
 // what it is not for.
 func TestShortArrival(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newRounds(t, s, lua.Barrier)
 		name, arrivals, done, members := b.all[0], b.all[1], b.all[2], b.all[3]
@@ -210,6 +212,7 @@ func TestShortArrival(t *testing.T) {
 
 // When memory is short, a count frees waiters, and an arrival is refused and has done nothing.
 func TestShortWaysWithoutMemory(t *testing.T) {
+	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	latch, barrier := newRounds(t, s, lua.Latch), newRounds(t, s, lua.Barrier)
 	for _, answered := range []string{"", "1 "} {

@@ -13,6 +13,7 @@ import (
 // Absurd data in every place of a read-write lock, whether somebody reads or writes: see spoiled.
 // Rule 16.
 func TestAbsurdReadWriteLocks(t *testing.T) {
+	redistest.Together(t)
 	for half, hold := range map[string]lua.Claim{"reader": reads("A:1"), "writer": shared("A:1")} {
 		t.Run(half, func(t *testing.T) {
 			redistest.Each(t, func(t *testing.T, server *redistest.Server) { absurdReadWrite(t, server, hold) })
@@ -67,6 +68,7 @@ func absurdReadWrite(t *testing.T, server *redistest.Server, hold lua.Claim) {
 
 // An entry with a lease of no length, which Redis would refuse, holds up nobody.
 func TestEntryWithoutALease(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newRW(t, s)
 		b.open("B")
@@ -83,6 +85,7 @@ func TestEntryWithoutALease(t *testing.T) {
 
 // Many readers, and more fields than one command deletes.
 func TestManyReadersLeave(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newRW(t, s)
 		b.open("W")
@@ -103,6 +106,7 @@ func TestManyReadersLeave(t *testing.T) {
 // has asked.
 // Rule 24.
 func TestReadWriteLeaseIsCut(t *testing.T) {
+	redistest.Together(t)
 	try := func(b *bench) lua.Acquired { return b.acquire("C:1", 60_000, lua.Try) }
 	t.Run("of a writer", func(t *testing.T) {
 		s := redistest.NewJumping(t)

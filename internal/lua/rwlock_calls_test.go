@@ -14,6 +14,7 @@ import (
 // The rest of a shortest hold belongs to nobody that could renew or cancel it. It lasts as long as it should,
 // also if that is longer than the lease.
 func TestRestOfEitherHalf(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		for _, shared := range []bool{true, false} {
 			b := newRW(t, s)
@@ -54,6 +55,7 @@ func TestRestOfEitherHalf(t *testing.T) {
 // A downgrade lets the readers at the head of the queue join, and no writer in between.
 // Rule 31.
 func TestDowngrade(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newRW(t, s)
 		for _, client := range []string{"A", "R", "W"} {
@@ -96,6 +98,7 @@ func TestDowngrade(t *testing.T) {
 
 // A writer that was granted the lock by message and is a reader before its first renewal has reacted.
 func TestDowngradeBeforeTheFirstRenewal(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newRW(t, s)
 		b.open("B")
@@ -117,6 +120,7 @@ func TestDowngradeBeforeTheFirstRenewal(t *testing.T) {
 // ForceUnlock of one half takes the lock from that half alone. It says up to which token.
 // Rule 32.
 func TestForceOfEitherHalf(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newRW(t, s)
 		for _, client := range []string{"A", "B", "W"} {
@@ -164,6 +168,7 @@ func TestForceOfEitherHalf(t *testing.T) {
 // An id that is queued a second time, by a copy of its acquire, may be granted the lock again when it is
 // taken away.
 func TestForceGrantsToTheSameId(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		for _, shared := range []bool{true, false} {
 			b := newRW(t, s)
@@ -187,6 +192,7 @@ func TestForceGrantsToTheSameId(t *testing.T) {
 // All clients that read hear that somebody waits, and again with each question of the first who waits.
 // Rule 29.
 func TestReadersHearThatOthersWait(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newRW(t, s)
 		for _, client := range []string{"A", "B", "W"} {
@@ -222,6 +228,7 @@ func TestReadersHearThatOthersWait(t *testing.T) {
 
 // A writer's process that hands on inside is told once; another one not at all.
 func TestWriterHearsThatOthersWait(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newRW(t, s)
 		box := b.open("A")
@@ -245,6 +252,7 @@ func TestWriterHearsThatOthersWait(t *testing.T) {
 
 // An offer of a writer goes to a run of readers, or to a writer, and queues behind them.
 func TestOfferToReaders(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newRW(t, s)
 		for _, client := range []string{"A", "R"} {
@@ -278,6 +286,7 @@ func TestOfferToReaders(t *testing.T) {
 // Tokens go on from what the caller has seen, and from what the key holds, in both halves.
 // Rule 32.
 func TestTokensOfBothHalvesGrow(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newRW(t, s)
 		acquire := func(claim lua.Claim, seen int64) int64 {

@@ -93,6 +93,7 @@ func (c *rwCrowd) calls() map[string]int {
 // reader nor through the queue.
 // Rule 30.
 func TestCrowdIsNotLookedAtByAll(t *testing.T) {
+	redistest.Together(t)
 	c := newCrowd(t, redistest.NewProcess(t))
 	begun := c.calls()
 	require.Less(t, begun["pttl"], 6*crowded, "a few looks while they began")
@@ -115,6 +116,7 @@ func TestCrowdIsNotLookedAtByAll(t *testing.T) {
 // Readers are all told that somebody waits, at once.
 // Rule 29.
 func TestCrowdIsTold(t *testing.T) {
+	redistest.Together(t)
 	b := &rwCrowd{bench: newRW(t, redistest.NewProcess(t))}
 	for i := range 1500 {
 		require.Positive(t, b.read(fmt.Sprintf("c%d:1", i), lua.First).Token)
@@ -127,6 +129,7 @@ func TestCrowdIsTold(t *testing.T) {
 // Wherever the place that a question names is wrong, the answer is right.
 // Rule 30.
 func TestPlaceInACrowd(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		c := newCrowd(t, s)
 		require.EqualValues(t, 201, c.ask(200).Place)
@@ -152,6 +155,7 @@ func TestPlaceInACrowd(t *testing.T) {
 // A writer that is first in the queue and is gone holds up nobody.
 // Rule 30.
 func TestCrowdBehindADeadWriter(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		c := newCrowd(t, s)
 		c.open("c250")
@@ -164,6 +168,7 @@ func TestCrowdBehindADeadWriter(t *testing.T) {
 // again after that.
 // Rule 30.
 func TestCrowdWhoseEndIsNotKnown(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		c := newCrowd(t, s)
 		state, hint := c.lock.All()[3], c.hint
@@ -183,6 +188,7 @@ func TestCrowdWhoseEndIsNotKnown(t *testing.T) {
 // behind the writer find that out at the end that is known.
 // Rule 30.
 func TestCrowdOfTheDead(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		c := &rwCrowd{bench: newRW(t, s)}
 		require.Positive(t, c.read("long:1", lua.First).Token)
@@ -209,6 +215,7 @@ func TestCrowdOfTheDead(t *testing.T) {
 // When all readers have died, one question takes them out, and what their processes had queued, in one pass.
 // Rule 30.
 func TestCrowdThatDiesAtOnce(t *testing.T) {
+	redistest.Together(t)
 	c := newCrowd(t, redistest.NewProcess(t))
 	for i := range crowded {
 		c.end(fmt.Sprintf("c%d:1", i))
@@ -225,6 +232,7 @@ func TestCrowdThatDiesAtOnce(t *testing.T) {
 // would be of what cannot be seen, and might be made on both sides.
 // Rule 30.
 func TestCrowdInAMovingSlot(t *testing.T) {
+	redistest.Together(t)
 	cluster := redistest.NewCluster(t)
 	moving := func(name string) (*rwCrowd, *redistest.Moving) {
 		b := inSlot(t, cluster, name)
@@ -257,6 +265,7 @@ func TestCrowdInAMovingSlot(t *testing.T) {
 // Without memory the end cannot be noted. Then each question looks for itself, and is answered as ever.
 // Rule 30.
 func TestCrowdWhenMemoryIsFull(t *testing.T) {
+	redistest.Together(t)
 	c := newCrowd(t, redistest.NewProcess(t))
 	require.NoError(t, c.do("HDEL", c.lock.All()[3], "ends").Error())
 	require.NoError(t, c.do("CONFIG", "SET", "maxmemory", "1").Error())

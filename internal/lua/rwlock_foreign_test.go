@@ -53,6 +53,7 @@ func (b *bench) uses(ctx context.Context) map[string]func() error {
 
 // Data that nobody of ours wrote stays as it is, and the error says which key it is.
 func TestForeignDataBesideReadersAndWriters(t *testing.T) {
+	redistest.Together(t)
 	for name, write := range map[string][]string{
 		"string":               {"SET", "", "x"},
 		"list":                 {"RPUSH", "", "1"},
@@ -85,6 +86,7 @@ func TestForeignDataBesideReadersAndWriters(t *testing.T) {
 // The same of a companion, as long as anybody needs it: an error comes before the first write. Whoever gives
 // back is not kept from it.
 func TestForeignCompanionsOfReadersAndWriters(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newRW(t, s)
 		for _, client := range []string{"A", "B"} {
@@ -124,6 +126,7 @@ func TestForeignCompanionsOfReadersAndWriters(t *testing.T) {
 
 // Without memory what gives back, renews or downgrades is not refused. What would take leaves nothing.
 func TestReadersAndWritersWhenMemoryIsFull(t *testing.T) {
+	redistest.Together(t)
 	b := newRW(t, redistest.NewProcess(t))
 	for _, client := range []string{"A", "B"} {
 		b.open(client)

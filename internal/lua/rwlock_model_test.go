@@ -96,6 +96,7 @@ func (m *phaseFair) dies(owner string) {
 // The lock against a model: whatever the order of commands and deaths, those hold it whom a plain queue would
 // choose, and a writer is alone.
 func TestReadWriteAgainstModel(t *testing.T) {
+	redistest.Together(t)
 	redistest.EachServed(t, func(t *testing.T, s *redistest.Server) {
 		b := newRW(t, s)
 		ears := map[string]*ear{}

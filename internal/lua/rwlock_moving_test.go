@@ -57,6 +57,7 @@ func moved(t *testing.T, m *redistest.Moving) {
 // While the slot moves, with the lock at the old primary, holders renew and release, and whoever asks is told
 // who has it.
 func TestReadWriteInAMovingSlot(t *testing.T) {
+	redistest.Together(t)
 	c := redistest.NewCluster(t)
 	t.Run("a reader", func(t *testing.T) {
 		b := inSlot(t, c, "reader")
@@ -139,6 +140,7 @@ func asOwner(b *bench) string {
 // Once the lock is at the new primary, and each companion there or nowhere, all works. Until the slot is
 // assigned nobody hears of a grant: who waits asks.
 func TestReadWriteAtTheNewPrimary(t *testing.T) {
+	redistest.Together(t)
 	c := redistest.NewCluster(t)
 	b := inSlot(t, c, "new")
 	m := c.Move(t, "new")
@@ -159,6 +161,7 @@ func TestReadWriteAtTheNewPrimary(t *testing.T) {
 
 // Every call while each of the keys alone is on the other side is done, or does nothing and passes.
 func TestReadWriteWithAnyKeyOnTheOtherSide(t *testing.T) {
+	redistest.Together(t)
 	c := redistest.NewCluster(t)
 	n := 0
 	for half, hold := range map[string]lua.Claim{"reader": reads("A:1"), "writer": shared("A:1")} {
@@ -202,6 +205,7 @@ func TestReadWriteWithAnyKeyOnTheOtherSide(t *testing.T) {
 // A reader's companion that moves last is not made a second time before: neither by a renewal nor by a
 // question.
 func TestCompanionThatMovesLast(t *testing.T) {
+	redistest.Together(t)
 	c := redistest.NewCluster(t)
 	for _, use := range []string{"renew", "again as reader"} {
 		name := use[:5]
@@ -237,6 +241,7 @@ func (b *bench) listen(client string) {
 
 // A reader whose companion cannot be made is not one, whoever would grant it the lock.
 func TestNoReaderWithoutItsCompanion(t *testing.T) {
+	redistest.Together(t)
 	c := redistest.NewCluster(t)
 	b := inSlot(t, c, "grant")
 	b.listen("B")

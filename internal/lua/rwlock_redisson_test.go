@@ -54,6 +54,7 @@ func (r redisson) stopsWriting() {
 
 // Readers of both read together, and none of them takes the lock from another when it leaves.
 func TestReadersBesideRedisson(t *testing.T) {
+	redistest.Together(t)
 	redistest.EachServed(t, func(t *testing.T, s *redistest.Server) {
 		b := newRW(t, s)
 		theirs, other := beside(t, b), beside(t, b)
@@ -87,6 +88,7 @@ func TestReadersBesideRedisson(t *testing.T) {
 
 // A reader of ours that was granted the lock by message is one for them as well.
 func TestGrantedReaderBesideRedisson(t *testing.T) {
+	redistest.Together(t)
 	redistest.EachServed(t, func(t *testing.T, s *redistest.Server) {
 		b := newRW(t, s)
 		b.open("B")
@@ -109,6 +111,7 @@ func TestGrantedReaderBesideRedisson(t *testing.T) {
 
 // Writers of both are alone.
 func TestWritersBesideRedisson(t *testing.T) {
+	redistest.Together(t)
 	redistest.EachServed(t, func(t *testing.T, s *redistest.Server) {
 		b := newRW(t, s)
 		b.open("A")
@@ -140,6 +143,7 @@ func TestWritersBesideRedisson(t *testing.T) {
 
 // Their writer becomes a reader by reading, and then ending to write.
 func TestDowngradeOfRedisson(t *testing.T) {
+	redistest.Together(t)
 	redistest.EachServed(t, func(t *testing.T, s *redistest.Server) {
 		b := newRW(t, s)
 		b.open("W")
@@ -164,6 +168,7 @@ func TestDowngradeOfRedisson(t *testing.T) {
 
 // A reader of theirs that ends its write hold last, and one that was killed, free the lock for ours.
 func TestKilledReaderOfRedisson(t *testing.T) {
+	redistest.Together(t)
 	redistest.EachServed(t, func(t *testing.T, s *redistest.Server) {
 		b := newRW(t, s)
 		theirs := beside(t, b)
@@ -185,6 +190,7 @@ func TestKilledReaderOfRedisson(t *testing.T) {
 
 // ForceUnlock takes the lock from them too, and theirs from ours.
 func TestForceBesideRedisson(t *testing.T) {
+	redistest.Together(t)
 	redistest.EachServed(t, func(t *testing.T, s *redistest.Server) {
 		b := newRW(t, s)
 		theirs := beside(t, b)
@@ -207,6 +213,7 @@ func TestForceBesideRedisson(t *testing.T) {
 // What is ours in the hash is what Redisson expects there: it takes every field that is a number for a
 // reader, and a hash with one field for a lock that nobody holds.
 func TestFieldsAreThoseOfRedisson(t *testing.T) {
+	redistest.Together(t)
 	redistest.EachServed(t, func(t *testing.T, s *redistest.Server) {
 		b := newRW(t, s)
 		for _, client := range []string{"B", "C"} {

@@ -12,6 +12,7 @@ import (
 
 // A reader that takes the short way heeds all that is said of those before it.
 func TestReaderAfterAWriter(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newRW(t, s)
 		b.share("A:1", lua.First)
@@ -44,6 +45,7 @@ func TestReaderAfterAWriter(t *testing.T) {
 
 // What a writer finds beside its own field stays when it releases.
 func TestReleaseBesideAnotherField(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newRW(t, s)
 		b.share("A:1", lua.First)

@@ -114,6 +114,7 @@ func (b *bench) noTrace() {
 }
 
 func TestReadersShare(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newRW(t, s)
 		first := b.read("A:1", lua.First)
@@ -152,6 +153,7 @@ func TestReadersShare(t *testing.T) {
 
 // A grant goes to all readers up to the next writer, and the writer behind them is next.
 func TestRunOfReaders(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newRW(t, s)
 		for _, client := range []string{"A", "B", "C", "W"} {
@@ -202,6 +204,7 @@ func TestRunOfReaders(t *testing.T) {
 // One script grants a hundred readers at most. It has the next one ask for the rest.
 // Rule 28.
 func TestLongRunOfReaders(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newRW(t, s)
 		box := b.open("A")
@@ -236,6 +239,7 @@ func TestLongRunOfReaders(t *testing.T) {
 // A writer that waits holds up the readers that come later, also those that may not wait.
 // Rule 29.
 func TestWaitingWriterHoldsUpReaders(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newRW(t, s)
 		b.open("W")
@@ -259,6 +263,7 @@ func TestWaitingWriterHoldsUpReaders(t *testing.T) {
 // When the writer in front gives up, the readers behind it join those that read.
 // Rule 28.
 func TestReadersJoinWhenTheWriterLeaves(t *testing.T) {
+	redistest.Together(t)
 	for name, leave := range map[string]func(b *bench){
 		"cancel": func(b *bench) { require.False(b.t, b.release("W:1", shared("W:1").Entry())) },
 		"leave":  func(b *bench) { require.Equal(b.t, []bool{true}, b.leave(b.t, "W:1")) },
@@ -298,6 +303,7 @@ func TestReadersJoinWhenTheWriterLeaves(t *testing.T) {
 // A reader whose lease is over holds up nobody, and costs those that read with it nothing.
 // Rule 30.
 func TestReaderWhoseLeaseEndedIsPruned(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newRW(t, s)
 		for _, client := range []string{"D", "W"} {
@@ -323,6 +329,7 @@ func TestReaderWhoseLeaseEndedIsPruned(t *testing.T) {
 // Whoever waits for readers is told when the first of their leases ends.
 // Rule 30.
 func TestFirstLeaseOfReaders(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newRW(t, s)
 		b.read("A:1", lua.First)
@@ -336,6 +343,7 @@ func TestFirstLeaseOfReaders(t *testing.T) {
 
 // A writer that was granted the lock by message, and never renews, costs one short lease.
 func TestWriterThatNeverRenewsIsDropped(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newRW(t, s)
 		frozen := b.open("F")
@@ -361,6 +369,7 @@ func TestWriterThatNeverRenewsIsDropped(t *testing.T) {
 // So does a reader, beside others that do renew.
 // Rule 30.
 func TestReaderThatNeverRenewsIsDropped(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newRW(t, s)
 		b.open("F")
@@ -384,6 +393,7 @@ func TestReaderThatNeverRenewsIsDropped(t *testing.T) {
 
 // Whoever was granted the lock by message and gave it back has reacted. Nothing of its client is dropped.
 func TestQuickWriterIsNotTakenForDead(t *testing.T) {
+	redistest.Together(t)
 	for name, end := range map[string]func(b *bench){
 		"released": func(b *bench) { require.True(b.t, b.release("Q:1", "")) },
 		"forced":   func(b *bench) { require.True(b.t, b.force(false)) },
@@ -410,6 +420,7 @@ func TestQuickWriterIsNotTakenForDead(t *testing.T) {
 // What the lock's key has left is that of the readers, not that of the writer before them: Redisson's clients
 // sleep as long.
 func TestKeyLivesAsLongAsItsReaders(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newRW(t, s)
 		b.open("R")
@@ -424,6 +435,7 @@ func TestKeyLivesAsLongAsItsReaders(t *testing.T) {
 
 // The names of the companions are Redisson's, whether the lock's name has braces or not.
 func TestCompanionsOfReaders(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newRW(t, s)
 		for name, braced := range map[string]string{"plain": "{plain}", "a:{b}": "a:{b}"} {
@@ -449,6 +461,7 @@ func TestCompanionsOfReaders(t *testing.T) {
 // server's clock to show.
 // Rule 32.
 func TestReaderJoinsAfterAReckonedRelease(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newRW(t, s)
 		dies := b.open("C")

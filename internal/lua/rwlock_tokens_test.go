@@ -14,6 +14,7 @@ import (
 // still writes must be refused. Those who read together have one.
 // Rule 32.
 func TestReadersFenceOffADeadWriter(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newRW(t, s)
 		w := b.acquire("W:1", 60_000, lua.First)
@@ -41,6 +42,7 @@ func TestReadersFenceOffADeadWriter(t *testing.T) {
 // A failover may lose a writer. The readers that come then have a greater token than that writer all the
 // same, also those of a client that has not seen it: a store that has would refuse them. Rule 32.
 func TestReadersAfterALostWriter(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newRW(t, s)
 		b.acquire("W:1", 60_000, lua.First)
@@ -79,6 +81,7 @@ func TestReadersAfterALostWriter(t *testing.T) {
 // A reader that a stray copy has queued a second time, behind a writer, keeps its lease when the writer has
 // gone, and the readers behind that entry are served.
 func TestReaderThatIsQueuedTwice(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newRW(t, s)
 		b.open("W")

@@ -28,6 +28,7 @@ local function enqueue(entry) return redis.call('LPUSH', QUEUE, entry) end
 // A primitive outside of this package brings an acquire of its own: one that queues at the other end. All
 // other scripts are those of a lock.
 func TestComposedScript(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
 		box := b.open("B")
@@ -60,6 +61,7 @@ func TestComposedScript(t *testing.T) {
 // A composed script passes through a slot that moves as all others do: with its queue on the other side it
 // waits, and says so.
 func TestComposedScriptInAMovingSlot(t *testing.T) {
+	redistest.Together(t)
 	c := redistest.NewCluster(t)
 	conn, k := sharded(t, c, lua.Locks, "one")
 	acquire := func(owner string) (lua.Acquired, error) {
@@ -80,6 +82,7 @@ func TestComposedScriptInAMovingSlot(t *testing.T) {
 
 // Run is for a script with replies of its own.
 func TestRun(t *testing.T) {
+	redistest.Together(t)
 	b := newBench(t, redistest.New(t))
 	length := lua.MustCompose("-- include shared/queue.lua\nreturn {NAME, ARGV[1], redis.call('LLEN', QUEUE)}")
 	b.acquire("A:1", 10_000, lua.First)

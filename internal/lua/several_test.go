@@ -33,6 +33,7 @@ func (b *bench) stored() string {
 // changes nothing.
 // Rule 36.
 func TestRaise(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
 		a := b.acquire("A:1", 10_000, lua.First)
@@ -57,6 +58,7 @@ func TestRaise(t *testing.T) {
 
 // A raise changes the token, and nothing else that the lock says of its owner.
 func TestRaiseKeepsTheRest(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
 		b.acquire("A:1", 10_000, lua.First)
@@ -71,6 +73,7 @@ func TestRaiseKeepsTheRest(t *testing.T) {
 // The counter never goes back, also when the token that is raised to is smaller.
 // Rule 36.
 func TestRaiseNeverLowersTheCounter(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
 		a := b.acquire("A:1", 10_000, lua.First)
@@ -85,6 +88,7 @@ func TestRaiseNeverLowersTheCounter(t *testing.T) {
 // Only the owner raises: a copy that arrives late does not touch what followed.
 // Rule 36.
 func TestRaiseOfAnother(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
 		require.False(t, b.raise("A:1", 5), "it is free")
@@ -100,6 +104,7 @@ func TestRaiseOfAnother(t *testing.T) {
 
 // What is no counter stays as it is, and so does the lock.
 func TestRaiseOfForeignData(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
 		a := b.acquire("A:1", 10_000, lua.First)
@@ -114,6 +119,7 @@ func TestRaiseOfForeignData(t *testing.T) {
 // A raise waits for its slot to have moved, and has done nothing until then. A release is announced all the
 // same: the channel has no slot that could be on the other side of it.
 func TestRaiseAndReleaseWhileASlotMoves(t *testing.T) {
+	redistest.Together(t)
 	c := redistest.NewCluster(t)
 	conn, k := sharded(t, c, lua.Locks, "one")
 	a, err := conn.Acquire(t.Context(), k, lua.Claim{Owner: "a:1", Lease: 60_000, Longest: 10}, 0, lua.First)
@@ -147,6 +153,7 @@ func unsettled(owner string, uptime time.Duration) lua.Claim {
 // A server that does not know the name must have been up for long enough. One that knows it need not.
 // Rule 38.
 func TestSettled(t *testing.T) {
+	redistest.Together(t)
 	b := newBench(t, redistest.NewProcess(t))
 	ask := func(owner string, uptime time.Duration) lua.Acquired {
 		a, err := b.conn.Acquire(t.Context(), b.lock, unsettled(owner, uptime), 0, lua.Try)
@@ -171,6 +178,7 @@ func TestSettled(t *testing.T) {
 // A server says in whole seconds for how long it has been up, and may say a second too much.
 // Rule 38.
 func TestSettledInTime(t *testing.T) {
+	redistest.Together(t)
 	for range 3 { // at different moments of a second
 		began := time.Now()
 		b := newBench(t, redistest.NewProcess(t))
@@ -205,6 +213,7 @@ func published(t testing.TB, s *redistest.Server, channel string) chan string {
 // queued.
 // Rule 39.
 func TestReleaseIsAnnounced(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
 		require.Equal(t, "redisson_lock__channel:orders:{42} x", b.lock.Released(), "Redisson's")
@@ -244,6 +253,7 @@ func TestReleaseIsAnnounced(t *testing.T) {
 
 // A server that does not say for how long it has been up gives the lock to nobody.
 func TestSettledWithoutUptime(t *testing.T) {
+	redistest.Together(t)
 	b := newBench(t, redistest.NewEmbedded(t))
 	_, err := b.conn.Acquire(t.Context(), b.lock, unsettled("A:1", time.Second), 0, lua.Try)
 	require.ErrorContains(t, err, "section (server) is not supported")

@@ -28,6 +28,7 @@ func (b *bench) requireWatched(owner string) {
 // what a lost message would have said, and changes neither token nor lease.
 // Rule 48.
 func TestWatchedLock(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
 		holder := b.open("A")
@@ -62,6 +63,7 @@ func TestWatchedLock(t *testing.T) {
 // confirmed.
 // Rule 48.
 func TestWatchKeepsWhatTheOwnerHas(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
 		box := b.open("B")
@@ -83,6 +85,7 @@ func TestWatchKeepsWhatTheOwnerHas(t *testing.T) {
 // not. Readers hear in any case.
 // Rule 48.
 func TestWatchedReadWriteLock(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newRW(t, s)
 		holder, next := b.open("A"), b.open("B")
@@ -111,6 +114,7 @@ func TestWatchedReadWriteLock(t *testing.T) {
 // Waiters of Redisson are seen by what they listen to, unless those do not count.
 // Rule 48.
 func TestWatchSeesWhoListens(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		for channel, b := range map[string]*bench{"redisson_lock__channel:": newBench(t, s), "redisson_rwlock:": newRW(t, s)} {
 			b.acquire("A:1", 60_000, lua.First)
@@ -130,6 +134,7 @@ func TestWatchSeesWhoListens(t *testing.T) {
 
 // What is no lock is left alone.
 func TestWatchOfForeignData(t *testing.T) {
+	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newBench(t, s)
 		require.NoError(t, b.do("SET", b.lock.Name(), "x").Error())
