@@ -90,6 +90,9 @@ func (n *Network) stop(on bool) {
 // has returned: a packet that is late then would be late for ever.
 func (n *Network) Close() {
 	n.stop(false)
+	n.mu.Lock()
+	n.down = true // a client that dials late gets nothing that would have to be waited for
+	n.mu.Unlock()
 	n.Server.Close()
 	n.ways.Wait()
 }
@@ -165,6 +168,10 @@ func (n *Network) wire() (one, other net.Conn) {
 	b, other := net.Pipe()
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if n.down {
+		_, _ = a.Close(), b.Close()
+		return one, other
+	}
 	n.join(a, b, func([]byte) {})
 	return one, other
 }
