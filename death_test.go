@@ -18,13 +18,27 @@ import (
 	"github.com/latchkey-go/latchkey/rlock"
 	"github.com/latchkey-go/latchkey/rwlock"
 	"github.com/latchkey-go/latchkey/semaphore"
+	"github.com/latchkey-go/latchkey/spinlock"
 )
 
 // A process dies. Who waits for what it had goes on when its lease is over, and 100 ms later at the latest.
-// Where processes are killed other tests see that it happens; here it is seen when.
+// Tests of the packages kill processes, and see that it happens. This one sees when. For a lock over several servers
+// redlock has a test of its own.
 func TestNextAfterADeath(t *testing.T) {
 	const lease, late = 3 * time.Second, 100*time.Millisecond + time.Millisecond // of some trips
-	held := func(h *latchkey.Hold, err error) error { _ = h; return err }
+	held := func(_ *latchkey.Hold, err error) error { return err }
+	runs := func(run func(ctx context.Context, begun func()) error) func(context.Context) error {
+		return func(ctx context.Context) error { // it returns when the function has begun, which goes on
+			begun := make(chan struct{})
+			go func() { _ = run(ctx, func() { close(begun) }) }() // until the test ends
+			select {
+			case <-begun:
+				return nil
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}
+	}
 	both := func(t *testing.T, c *latchkey.Client) *multilock.Lock {
 		l, err := multilock.New(making(rlock.New)(t, c, "a"), making(fairlock.New)(t, c, "b"))
 		require.NoError(t, err)
@@ -86,37 +100,23 @@ func TestNextAfterADeath(t *testing.T) {
 			s := pool(t, c)
 			return func(ctx context.Context) error { _, err := s.Acquire(ctx, 2); return err }
 		}},
+		"spinlock": {take: func(t *testing.T, c *latchkey.Client) func(context.Context) error {
+			l := making(spinlock.New)(t, c, "a", spinlock.WithBackoff(20*time.Millisecond, 20*time.Millisecond))
+			return func(ctx context.Context) error { return held(l.Lock(ctx)) }
+		}},
 		"lead": {take: func(t *testing.T, c *latchkey.Client) func(context.Context) error {
 			l, err := leader.New(c, "a", leader.WithLease(lease))
 			require.NoError(t, err)
-			return func(ctx context.Context) error {
-				led := make(chan struct{})
-				go func() {
-					_ = l.Run(ctx, func(ctx context.Context, _ leader.Term) error { close(led); <-ctx.Done(); return nil })
-				}()
-				select {
-				case <-led:
-					return nil
-				case <-ctx.Done():
-					return context.Cause(ctx)
-				}
-			}
+			return runs(func(ctx context.Context, begun func()) error {
+				return l.Run(ctx, func(ctx context.Context, _ leader.Term) error { begun(); <-ctx.Done(); return nil })
+			})
 		}},
 		"once": {take: func(t *testing.T, c *latchkey.Client) func(context.Context) error {
 			o, err := once.New(c, "a", once.WithLease(lease))
 			require.NoError(t, err)
-			return func(ctx context.Context) error {
-				runs := make(chan struct{})
-				go func() {
-					_ = o.Do(ctx, func(ctx context.Context, _ *once.Run) error { close(runs); <-ctx.Done(); return nil })
-				}()
-				select {
-				case <-runs:
-					return nil
-				case <-ctx.Done():
-					return context.Cause(ctx)
-				}
-			}
+			return runs(func(ctx context.Context, begun func()) error {
+				return o.Do(ctx, func(ctx context.Context, _ *once.Run) error { begun(); <-ctx.Done(); return nil })
+			})
 		}},
 		"barrier": {take: func(t *testing.T, c *latchkey.Client) func(context.Context) error {
 			arrives := meets(t, c)

@@ -45,7 +45,22 @@ func users(t testing.TB, servers []*redistest.Server, user string, more []string
 func TestAccess(t *testing.T) {
 	redistest.Together(t)
 	servers := five(t, process)
-	wakes(t, nil, lockOf(t, tenants(t, servers)), lockOf(t, tenants(t, servers)), func() {})
+	h := take(t, lockOf(t, tenants(t, servers)))
+	next := later(t, lockOf(t, tenants(t, servers)))
+	for _, s := range servers {
+		listening(t, s, "shop:a", 1)
+	}
+	unlock(t, h)
+	unlock(t, next.Granted(t))
+	for _, c := range plains(t, servers) {
+		refused, err := c.Do(t.Context(), c.B().Arbitrary("ACL", "LOG").Build()).ToArray()
+		require.NoError(t, err)
+		for _, r := range refused {
+			entry, err := r.AsStrMap()
+			require.NoError(t, err)
+			require.Equal(t, "info", entry["object"], "a release may be announced")
+		}
+	}
 	careful, err := redlock.New(tenants(t, servers), "b", redlock.WithUptime(time.Second))
 	require.NoError(t, err)
 	_, err = careful.TryLock(t.Context())

@@ -202,34 +202,36 @@ func TestLongestHoldOfWhatWasRetaken(t *testing.T) {
 // Rule 38.
 func TestTrustShrinks(t *testing.T) {
 	const lease = 10 * time.Second
-	servers := five(t, process)[:4]
-	silent := redistest.NewProxy(t, servers[3])
-	all := append(clients(t, servers[:3]), proxied(t, []*redistest.Proxy{silent})...)
-	h := everywhere(t, lockOf(t, all, redlock.WithLease(lease)), servers)
-	silent.Judge(func(request string) redistest.Verdict {
-		if redistest.IsRenewal(request) {
-			return redistest.LoseRequest
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		servers := five(t, s.Beside)[:4]
+		silent := redistest.NewProxy(t, servers[3])
+		all := append(clients(t, servers[:3]), proxied(t, []*redistest.Proxy{silent})...)
+		h := everywhere(t, lockOf(t, all, redlock.WithLease(lease)), servers)
+		silent.Judge(func(request string) redistest.Verdict {
+			if redistest.IsRenewal(request) {
+				return redistest.LoseRequest
+			}
+			return redistest.Pass
+		})
+		<-time.After(lease * 85 / 100) // until then that one has been trusted, and it has been looked for missing ones at two thirds
+		single, err := rlock.New(clients(t, servers[:1])[0], "a")
+		require.NoError(t, err)
+		forced, err := single.ForceUnlock(t.Context())
+		require.NoError(t, err)
+		require.True(t, forced)
+		require.Eventually(t, func() bool { return redlock.Parts(h) == 3 }, long, 5*time.Millisecond)
+		require.True(t, h.Held())
+		servers[0].Stop(t) // nothing is taken again
+		for redlock.Left(h) > 0 {
+			time.Sleep(time.Millisecond)
 		}
-		return redistest.Pass
+		over := time.Now()
+		<-h.Context().Done()
+		s.Within(t, over, drift(lease)*3/4)
+		servers[0].Continue(t)
+		silent.Judge(nil)
+		require.ErrorIs(t, h.Unlock(t.Context()), latchkey.ErrLost)
 	})
-	<-time.After(lease * 85 / 100) // until then that one has been trusted, and it has been looked for missing ones at two thirds
-	single, err := rlock.New(clients(t, servers[:1])[0], "a")
-	require.NoError(t, err)
-	forced, err := single.ForceUnlock(t.Context())
-	require.NoError(t, err)
-	require.True(t, forced)
-	require.Eventually(t, func() bool { return redlock.Parts(h) == 3 }, long, 5*time.Millisecond)
-	require.True(t, h.Held())
-	servers[0].Stop(t) // nothing is taken again
-	for redlock.Left(h) > 0 {
-		time.Sleep(time.Millisecond)
-	}
-	over := time.Now()
-	<-h.Context().Done()
-	require.Less(t, time.Since(over), drift(lease)*3/4)
-	servers[0].Continue(t)
-	silent.Judge(nil)
-	require.ErrorIs(t, h.Unlock(t.Context()), latchkey.ErrLost)
 }
 
 // Parts that are lost while others are being taken, by ForceUnlock here, are no part of a majority.

@@ -14,10 +14,9 @@ import (
 )
 
 // listening waits until so many subscribe to the channel of releases on a server.
-func listening(t testing.TB, s *redistest.Server, n int64) {
+func listening(t testing.TB, s *redistest.Server, name string, n int64) {
 	t.Helper()
-	c := s.Client(t)
-	const channel = "redisson_lock__channel:{a}"
+	c, channel := s.Client(t), "redisson_lock__channel:{"+name+"}"
 	require.Eventually(t, func() bool {
 		counts, err := c.Do(context.Background(), c.B().PubsubNumsub().Channel(channel).Build()).AsIntMap()
 		return err == nil && counts[channel] == n
@@ -30,27 +29,20 @@ func TestReleaseWakes(t *testing.T) {
 	redistest.Together(t)
 	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
 		servers := five(t, s.Beside)
-		wakes(t, s, lockOf(t, clients(t, servers)), lockOf(t, clients(t, servers)), func() {
+		l, other := lockOf(t, clients(t, servers)), lockOf(t, clients(t, servers))
+		for range 5 {
+			h := take(t, l)
+			next := later(t, other)
 			for _, s := range servers {
-				listening(t, s, 1)
+				listening(t, s, "a", 1)
 			}
-		})
+			<-time.After(time.Second) // the pauses have grown
+			began := time.Now()
+			unlock(t, h)
+			unlock(t, next.Granted(t))
+			s.Within(t, began, 5*time.Millisecond)
+		}
 	})
-}
-
-// wakes checks that a release wakes who waits, and at once where time is virtual.
-func wakes(t *testing.T, s *redistest.Server, l, other *redlock.Lock, waits func()) {
-	t.Helper()
-	for range 5 {
-		h := take(t, l)
-		next := later(t, other)
-		waits()
-		<-time.After(time.Second) // the pauses have grown
-		began := time.Now()
-		unlock(t, h)
-		unlock(t, next.Granted(t))
-		s.Within(t, began, 5*time.Millisecond)
-	}
 }
 
 // Who hears nothing of a release tries again within 400 ms.
@@ -256,7 +248,7 @@ func TestOneServerIsTakenByAnother(t *testing.T) {
 			h := take(t, l)
 			next := later(t, other)
 			for _, s := range servers {
-				listening(t, s, 1)
+				listening(t, s, "a", 1)
 			}
 			began := time.Now()
 			unlock(t, h)

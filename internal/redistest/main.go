@@ -40,7 +40,7 @@ func Main(m *testing.M) {
 	os.Exit(code)
 }
 
-// Run runs the tests of a package, and says meanwhile when its process stands still.
+// Run runs the tests of a package, and says when its process stands still.
 func Run(m *testing.M) int {
 	silence := testify(os.Stderr)
 	defer silence()

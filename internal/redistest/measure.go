@@ -142,7 +142,8 @@ func (s *Server) Scripts(t testing.TB) int64 {
 	return Scripts(t, s.plainly(t))
 }
 
-// KillClients ends the connections of that type, which is normal or pubsub, but for the test's own.
+// KillClients ends the connections of that type, which is normal or pubsub. The client that asks for it keeps its own;
+// where time is virtual, all of that type end.
 func (s *Server) KillClients(t testing.TB, kind string) {
 	t.Helper()
 	if s.network != nil {

@@ -25,7 +25,7 @@ type Network struct {
 	mu      sync.Mutex
 	dialed  uint64
 	links   map[net.Conn]int  // the clients' ends, and of whom
-	inboxes map[net.Conn]bool // those that have subscribed
+	inboxes map[net.Conn]bool // links that have subscribed
 	scripts int64             // that the server was sent
 	stopped chan struct{}     // nothing reaches the server until it is closed; nil: it runs
 	down    bool
@@ -145,11 +145,12 @@ func (n *Network) Cut(client int, some func() bool) {
 		if of == client && some() {
 			_ = link.Close() // the copy to it ends then
 			delete(n.links, link)
+			delete(n.inboxes, link)
 		}
 	}
 }
 
-// cutOf ends the connections that have subscribed, or those that have not.
+// cutOf ends the connections that have subscribed, or all others.
 func (n *Network) cutOf(subscribed bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

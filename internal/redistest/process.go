@@ -31,6 +31,7 @@ const patience = 10 * time.Second
 // newServer starts a process of which all is set but where it is.
 func newServer(t testing.TB, s *Server) *Server {
 	t.Helper()
+	needsKernel(t)
 	s.dir = t.TempDir()
 	t.Cleanup(s.kill)
 	for began := time.Now(); time.Since(began) < patience; {

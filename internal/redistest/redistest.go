@@ -67,6 +67,13 @@ func Lengthy(t testing.TB) {
 	}
 }
 
+// needsKernel panics in a synctest bubble: time stands still there for as long as a goroutine awaits the kernel.
+func needsKernel(t testing.TB) {
+	if t, is := t.(*testing.T); is {
+		t.Deadline() // which has no meaning in a bubble, and says so
+	}
+}
+
 // Together lets a test wait while others of its package do: the first thing that a test says which has servers
 // of its own. With LATCHKEY_TEST_REDIS the tests run one after the other, because each flushes that server.
 func Together(t *testing.T) {
@@ -122,6 +129,7 @@ func New(t testing.TB) *Server {
 // NewEmbedded returns the embedded server, whose keys expire by the clock.
 func NewEmbedded(t testing.TB) *Server {
 	t.Helper()
+	needsKernel(t)
 	m, err := startEmbedded()
 	require.NoError(t, err)
 	t.Cleanup(m.Close)
