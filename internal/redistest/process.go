@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"os/exec"
@@ -33,16 +34,35 @@ func newServer(t testing.TB, s *Server) *Server {
 	t.Helper()
 	needsKernel(t)
 	s.dir = t.TempDir()
-	t.Cleanup(s.kill)
 	for began := time.Now(); time.Since(began) < patience; {
 		s.Addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(firstPort+rand.IntN(ports)))
+		reserved := reserve(s.Addr)
+		if reserved == nil {
+			continue
+		}
 		if s.launch() { // otherwise that port was another process's
+			t.Cleanup(func() {
+				s.kill()
+				_ = reserved.Close() // nothing is left to be said
+			})
 			s.refuse(t)
 			return s
 		}
+		_ = reserved.Close()
 	}
 	require.FailNow(t, "no redis-server starts")
 	return nil
+}
+
+// reserve keeps an address from the servers of all other tests, in this process and in others: a server that was
+// killed would else be followed there by another test's, and its clients would take that for the one they know.
+// It listens on UDP, which Redis does not use. It returns nil for an address that another test has.
+func reserve(addr string) io.Closer {
+	conn, err := net.ListenPacket("udp", addr)
+	if err != nil {
+		return nil
+	}
+	return conn
 }
 
 // start starts it again, where it was.

@@ -17,3 +17,17 @@ func TestPortOfAnother(t *testing.T) {
 	t.Cleanup(second.kill)
 	require.True(t, second.launch())
 }
+
+// The port of a server that was killed is no other test's until the test has ended: its clients dial it again.
+func TestPortOfTheKilled(t *testing.T) {
+	var addr string
+	t.Run("while the test runs", func(t *testing.T) {
+		s := NewProcess(t)
+		addr = s.Addr
+		s.Kill()
+		require.Nil(t, reserve(addr))
+	})
+	again := reserve(addr)
+	require.NotNil(t, again)
+	require.NoError(t, again.Close())
+}
