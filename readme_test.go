@@ -9,6 +9,7 @@ import (
 	"go/format"
 	"go/parser"
 	"go/token"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -100,7 +101,7 @@ func report(ctx context.Context, tick time.Time, token int64) error {
 
 func main() {
 	c, err := latchkey.Open(url)
-	for _, snippet := range snippets {
+	for _, snippet := range snippets[os.Args[3]] {
 		if err == nil {
 			err = snippet(c)
 		}
@@ -114,20 +115,21 @@ func main() {
 	}
 }
 
-var snippets = []func(c *latchkey.Client) error{
+var snippets = map[string][]func(c *latchkey.Client) error{
 `
 
 // Every Go snippet of the documents compiles as it stands there, checks its errors, and does what the
 // document says when eight processes run it at the same time.
 func TestReadmeSnippets(t *testing.T) {
-	for document, snippets := range snippetsOf(t) {
+	snippets := snippetsOf(t)
+	program := buildSnippets(t, snippets)
+	for document := range snippets {
 		t.Run(document, func(t *testing.T) {
-			for _, snippet := range snippets {
+			for _, snippet := range snippets[document] {
 				checkSnippet(t, snippet)
 			}
-			program := buildSnippets(t, snippets)
 			redistest.EachServed(t, func(t *testing.T, s *redistest.Server) {
-				said := runSnippets(t, program, s.URL())
+				said := runSnippets(t, program, document, s.URL())
 				if document == "README.md" {
 					require.Len(t, slices.Compact(said["charged"]), 2*readmeProcesses, "each charge has a token of its own")
 				}
@@ -226,37 +228,41 @@ func callOf(function []string) string {
 	return "err = " + function[1] + "(" + strings.Join(arguments, ", ") + ")\n"
 }
 
-// buildSnippets compiles the program of the snippets of a document.
-func buildSnippets(t *testing.T, snippets []string) string {
+// buildSnippets compiles the program of all snippets, which is told of which document it runs them.
+func buildSnippets(t *testing.T, snippets map[string][]string) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "snippets")
 	overlay, source := programOf(t, snippets)
-	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-overlay", overlay, "-o", program, "./docs")
+	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-ldflags=-s -w", "-overlay", overlay, "-o", program, "./docs")
 	output, err := build.CombinedOutput()
 	require.NoError(t, err, "%s\n%s", output, source)
 	return program
 }
 
-// programOf makes one program of the snippets of a document, ./docs: a package of this module that exists
+// programOf makes one program of the snippets of all documents, ./docs: a package of this module that exists
 // only for a go command with this overlay. Its folder exists, because go vet goes there.
-func programOf(t *testing.T, snippets []string) (overlay, text string) {
+func programOf(t *testing.T, snippets map[string][]string) (overlay, text string) {
 	t.Helper()
 	source, functions := bytes.NewBufferString(readmeProgram), ""
-	for _, snippet := range snippets {
-		if function := wholeFunction.FindStringSubmatch(snippet); function != nil {
-			functions += strings.ReplaceAll(snippet, `"`+readmeURL+`"`, "url")
-			snippet = callOf(function)
+	for _, document := range slices.Sorted(maps.Keys(snippets)) {
+		_, _ = fmt.Fprintf(source, "%q: {\n", document) // a buffer
+		for _, snippet := range snippets[document] {
+			if function := wholeFunction.FindStringSubmatch(snippet); function != nil {
+				functions += strings.ReplaceAll(snippet, `"`+readmeURL+`"`, "url")
+				snippet = callOf(function)
+			}
+			if strings.Contains(snippet, readmeURL) { // it has a client of its own
+				source.WriteString("func(*latchkey.Client) (err error) {\n")
+				snippet = strings.ReplaceAll(snippet, `"`+readmeURL+`"`, "url")
+			} else {
+				source.WriteString("func(c *latchkey.Client) (err error) {\n")
+			}
+			if (strings.Contains(snippet, " lock.") || strings.Contains(snippet, ", lock)")) && !strings.Contains(snippet, "lock, err :=") {
+				source.WriteString("lock, err := rlock.New(c, \"orders:42\")\nif err != nil { return err }\n")
+			}
+			source.WriteString(snippet + "return err\n},\n")
 		}
-		if strings.Contains(snippet, readmeURL) { // it has a client of its own
-			source.WriteString("func(*latchkey.Client) (err error) {\n")
-			snippet = strings.ReplaceAll(snippet, `"`+readmeURL+`"`, "url")
-		} else {
-			source.WriteString("func(c *latchkey.Client) (err error) {\n")
-		}
-		if (strings.Contains(snippet, " lock.") || strings.Contains(snippet, ", lock)")) && !strings.Contains(snippet, "lock, err :=") {
-			source.WriteString("lock, err := rlock.New(c, \"orders:42\")\nif err != nil { return err }\n")
-		}
-		source.WriteString(snippet + "return err\n},\n")
+		source.WriteString("},\n")
 	}
 	source.WriteString("}\n" + functions)
 	here, err := os.Getwd()
@@ -271,8 +277,8 @@ func programOf(t *testing.T, snippets []string) (overlay, text string) {
 	return overlay, source.String()
 }
 
-// runSnippets runs the program in several processes, and returns what they have said, by its first word.
-func runSnippets(t *testing.T, program, url string) map[string][]string {
+// runSnippets runs those of a document in several processes, and returns what they have said, by its first word.
+func runSnippets(t *testing.T, program, document, url string) map[string][]string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -281,7 +287,7 @@ func runSnippets(t *testing.T, program, url string) map[string][]string {
 	for i := range outputs {
 		group.Go(func() error {
 			var complaint bytes.Buffer
-			process := exec.CommandContext(ctx, program, url, fmt.Sprint(i%3+1))
+			process := exec.CommandContext(ctx, program, url, fmt.Sprint(i%3+1), document)
 			process.Stdout, process.Stderr = &outputs[i], &complaint
 			if err := process.Run(); err != nil {
 				return fmt.Errorf("%w: %s", err, &complaint)

@@ -15,21 +15,15 @@ func TestReadmeIsVetted(t *testing.T) {
 	build.Dir = "latchkeyvet"
 	output, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", output)
-	vet := func(t *testing.T, snippets []string) (string, error) {
+	vet := func(snippets map[string][]string) (string, error) {
 		overlay, _ := programOf(t, snippets)
 		check := exec.CommandContext(t.Context(), "go", "vet", "-vettool="+tool, "-overlay", overlay, "./docs")
 		output, err := check.CombinedOutput()
 		return string(output), err
 	}
-	for document, snippets := range snippetsOf(t) {
-		t.Run(document, func(t *testing.T) {
-			output, err := vet(t, snippets)
-			require.NoError(t, err, output)
-		})
-	}
-	t.Run("something wrong", func(t *testing.T) { // is found in such a program
-		output, err := vet(t, []string{"_, err = lock.Lock(ctx)\n"})
-		require.Error(t, err)
-		require.Contains(t, output, "what Lock returns is assigned to _")
-	})
+	said, err := vet(snippetsOf(t))
+	require.NoError(t, err, said)
+	said, err = vet(map[string][]string{"wrong.md": {"_, err = lock.Lock(ctx)\n"}})
+	require.Error(t, err)
+	require.Contains(t, said, "what Lock returns is assigned to _")
 }

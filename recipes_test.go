@@ -153,7 +153,7 @@ func TestRecipes(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, files, len(recipes))
 	programs := t.TempDir()
-	output, err := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", programs, "./examples/recipes/...").CombinedOutput()
+	output, err := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-ldflags=-s -w", "-o", programs, "./examples/recipes/...").CombinedOutput()
 	require.NoError(t, err, "%s", output)
 	for name, shows := range recipes {
 		t.Run(name, func(t *testing.T) {

@@ -40,11 +40,14 @@ func Main(m *testing.M) {
 	os.Exit(code)
 }
 
-// Run runs the tests of a package, and says when its process stands still.
+// Run runs the tests of a package, and says when its process stands still, and what it has spent in the end. The
+// form of these lines is known to tools/tests.
 func Run(m *testing.M) int {
 	silence := testify(os.Stderr)
-	defer silence()
-	return m.Run()
+	code := m.Run()
+	silence()
+	fmt.Fprintf(os.Stderr, "latchkey: spent %d ms of processor\n", allCPU().Milliseconds())
+	return code
 }
 
 // MainWithWorkers is [Main] of a package whose tests start workers ([StartWorker]): in one of these it calls

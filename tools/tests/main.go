@@ -2,7 +2,7 @@
 // need, and how that is installed here. It reads the files that gotestsum --jsonfile has written, and is told the
 // status of gotestsum for each:
 //
-//	tests [-race] STATUS:FILE...
+//	tests [-race] [-budget FILE [-write]] STATUS:FILE...
 //
 // It is the judge as well. A test that failed while its process stood still for longer than tests allow
 // (internal/redistest says when) is run once more, alone, and is reported as stalled. Everything else that failed
@@ -10,6 +10,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -27,6 +28,8 @@ import (
 
 func main() {
 	race := flag.Bool("race", false, "run again with the race detector")
+	budget := flag.String("budget", "", "a file with what packages may spend of the processor")
+	write := flag.Bool("write", false, "write what they have spent to that file, and do not judge it")
 	flag.Parse()
 	again := func(p, test string) ([]byte, error) {
 		args := []string{"test", "-count=1", "-vet=off", "-timeout", "30m", "-run", "^" + regexp.QuoteMeta(test) + "$", p}
@@ -35,7 +38,7 @@ func main() {
 		}
 		return exec.Command("go", args...).CombinedOutput() //nolint:gosec,noctx // a test, which has an end of its own
 	}
-	green, err := run(flag.Args(), again, os.Stdout)
+	green, err := run(flag.Args(), again, budgetFile{*budget, *write}, os.Stdout)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "tests:", err)
 	}
@@ -45,7 +48,7 @@ func main() {
 }
 
 // run reports whether all is green, or was so when it was run again.
-func run(phases []string, again func(p, test string) ([]byte, error), out io.Writer) (green bool, err error) {
+func run(phases []string, again func(p, test string) ([]byte, error), budget budgetFile, out io.Writer) (green bool, err error) {
 	t := newTally()
 	green = true
 	for _, phase := range phases {
@@ -65,6 +68,11 @@ func run(phases []string, again func(p, test string) ([]byte, error), out io.Wri
 		}
 	}
 	green = t.judge(again, out) && green
+	within, err := budget.judge(t.spent, out)
+	if err != nil {
+		return false, err
+	}
+	green = within && green
 	_, err = fmt.Fprintln(out, t.String(installer()))
 	return green && err == nil, err
 }
@@ -77,13 +85,15 @@ type tally struct {
 	begun       map[id]time.Time // of tests that have not ended
 	stalls      map[string][]stall
 	failures    []failure
-	red         map[string]bool   // packages
-	grave       map[string]string // packages with the worst that they said
+	red         map[string]bool          // packages
+	grave       map[string]string        // packages with the worst that they said
+	spent, took map[string]time.Duration // of the processor, and of time, by package
 }
 
 func newTally() *tally {
 	return &tally{
 		skipped: map[string]int{}, said: map[id]string{}, begun: map[id]time.Time{}, stalls: map[string][]stall{}, red: map[string]bool{}, grave: map[string]string{},
+		spent: map[string]time.Duration{}, took: map[string]time.Duration{},
 	}
 }
 
@@ -108,6 +118,7 @@ type event struct {
 	Time                  time.Time
 	Action                string
 	Package, Test, Output string
+	Elapsed               float64 // seconds
 }
 
 // grave is what no stall explains, and what running a test alone does not repeat: such a package is red.
@@ -115,6 +126,9 @@ var grave = regexp.MustCompile(`WARNING: DATA RACE|^panic: |^fatal error: |found
 
 // stood is how internal/redistest says that a process stood still.
 var stood = regexp.MustCompile(`latchkey: stood still for (\d+) ms`)
+
+// cost is how internal/redistest says what a package has spent.
+var cost = regexp.MustCompile(`latchkey: spent (\d+) ms of processor`)
 
 // reason is where a test says why it is skipped.
 var reason = regexp.MustCompile(`\.go:\d+: (.*)\n`)
@@ -137,12 +151,15 @@ func (t *tally) read(in io.Reader) error {
 			if grave.MatchString(e.Output) {
 				t.grave[e.Package] = strings.TrimSpace(e.Output)
 			}
-			if said := stood.FindStringSubmatch(e.Output); said != nil {
-				length, err := time.ParseDuration(said[1] + "ms")
-				if err != nil {
-					return err
-				}
+			if length, err := said(stood, e.Output); err != nil {
+				return err
+			} else if length > 0 {
 				t.stalls[e.Package] = append(t.stalls[e.Package], stall{e.Time, length})
+			}
+			if spent, err := said(cost, e.Output); err != nil {
+				return err
+			} else if spent > 0 {
+				t.spent[e.Package] += spent
 			}
 			if e.Test != "" && reason.MatchString(e.Output) {
 				t.said[test] = reason.FindStringSubmatch(e.Output)[1]
@@ -157,6 +174,7 @@ func (t *tally) read(in io.Reader) error {
 		}
 		switch said := t.said[test]; {
 		case e.Test == "":
+			t.took[e.Package] += time.Duration(e.Elapsed * float64(time.Second))
 			if e.Action == "fail" {
 				t.red[e.Package] = true
 			}
@@ -178,6 +196,15 @@ func (t *tally) read(in io.Reader) error {
 		delete(t.said, test)
 		delete(t.begun, test)
 	}
+}
+
+// said is the time in a line that matches; 0: it does not.
+func said(line *regexp.Regexp, output string) (time.Duration, error) {
+	found := line.FindStringSubmatch(output)
+	if found == nil {
+		return 0, nil
+	}
+	return time.ParseDuration(found[1] + "ms")
 }
 
 // stalled is for how long the process of a test stood still while it ran.
@@ -238,10 +265,23 @@ func (t *tally) String(system string) string {
 		text.WriteString([]string{"; skipped: ", ", "}[min(i, 1)])
 		fmt.Fprintf(&text, "%d need %s", t.skipped[need], need)
 	}
+	if len(t.took) > 2 { // else it is said above
+		text.WriteString("\nthe longest: " + most(t.took) + "; most of the processor: " + most(t.spent))
+	}
 	if command := install(system, needs); command != "" {
 		text.WriteString("\nto run them as well: " + command)
 	}
 	return text.String()
+}
+
+// most are the five packages that have most.
+func most(of map[string]time.Duration) string {
+	names := slices.SortedFunc(maps.Keys(of), func(a, b string) int { return cmp.Compare(of[b], of[a]) })
+	var list []string
+	for _, name := range names[:min(len(names), 5)] {
+		list = append(list, fmt.Sprintf("%s %.0f s", strings.TrimPrefix(name, "github.com/latchkey-go/latchkey/"), of[name].Seconds()))
+	}
+	return strings.Join(list, ", ")
 }
 
 func plural(n int, what string) string {

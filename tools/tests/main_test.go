@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -29,6 +30,7 @@ const recorded = `{"Action":"start","Package":"p"}
 {"Action":"skip","Package":"p","Test":"TestE","Elapsed":0}
 {"Action":"output","Package":"p","Test":"TestF","Output":"    f_test.go:1: on Windows\n"}
 {"Action":"skip","Package":"p","Test":"TestF","Elapsed":0}
+{"Action":"output","Package":"p","Output":"latchkey: spent 1500 ms of processor\n"}
 {"Action":"fail","Package":"p","Elapsed":1}
 `
 
@@ -44,6 +46,12 @@ func TestTally(t *testing.T) {
 		require.Contains(t, text, "1 need a C compiler (cc) on the PATH")
 		require.Contains(t, text, "1 need what it says: on Windows")
 	}
+	require.Equal(t, map[string]time.Duration{"p": 1500 * time.Millisecond}, tally.spent)
+	require.Equal(t, map[string]time.Duration{"p": time.Second}, tally.took)
+	for i, p := range []string{"q", "r", "s", "t", "u"} {
+		tally.took[p] = time.Duration(i) * time.Minute
+	}
+	require.Contains(t, tally.String(""), "\nthe longest: u 240 s, t 180 s, s 120 s, r 60 s, p 1 s; most of the processor: p 2 s")
 	require.Equal(t, "0 tests ran, 0 failed", newTally().String("apt-get"))
 }
 
@@ -106,12 +114,12 @@ func TestPhases(t *testing.T) {
 		{[]string{"0:" + write(`{"Action":"start","Package":"p"}`)}, false},
 	} {
 		var out bytes.Buffer
-		green, err := run(c.phases, passes, &out)
+		green, err := run(c.phases, passes, budgetFile{}, &out)
 		require.NoError(t, err)
 		require.Equal(t, c.green, green, "%v\n%s", c.phases, &out)
 	}
 	for _, phase := range []string{"0:" + excused + "x", "0:" + write("{")} {
-		green, err := run([]string{phase}, passes, &bytes.Buffer{})
+		green, err := run([]string{phase}, passes, budgetFile{}, &bytes.Buffer{})
 		require.Error(t, err)
 		require.False(t, green)
 	}
