@@ -248,13 +248,17 @@ func (h *history) order(o Object) (violations []Violation) {
 }
 
 // overtaken looks for waiters that were passed by somebody who came long after them. A budget inside a
-// process, or a phase, excuses milliseconds.
+// process, or a phase, excuses milliseconds. A goroutine in the line of its client stands in the queue when it is
+// the head of the line: each one before it there may have had a turn of its own.
 func (h *history) overtaken(o Object) (violations []Violation) {
 	sections := h.sections(o)
 	latest := entry{Record: &Record{}} // of those that were granted so far, the one that asked last
-	for _, e := range sections {
-		waits := e.Queued >= 0 && e.Several == 0 && e.Extra == 0 && (o.Family != Leased || e.N == 1)
-		if by := time.Duration(latest.Asked - e.Asked); waits && by > h.bound() && !h.disordered(e, latest) {
+	for n, e := range sections {
+		waits, since := e.Queued >= 0 && e.Several == 0 && e.Extra == 0 && (o.Family != Leased || e.N == 1), e.Asked
+		if o.Mixed() || o.Family == Halves {
+			since = h.atTheHead(e, sections[:n])
+		}
+		if by := time.Duration(latest.Asked - since); waits && by > h.bound() && !h.disordered(e, latest) {
 			violations = append(violations, Violation{"overtaken", fmt.Sprintf("%s\n  by one that asked %v later: %s", e.describe(h.Began), by, latest.describe(h.Began))})
 		}
 		if e.Asked > latest.Asked && e.Queued >= 0 && e.Extra == 0 {
@@ -262,6 +266,18 @@ func (h *history) overtaken(o Object) (violations []Violation) {
 		}
 	}
 	return violations
+}
+
+// atTheHead is when a waiter was the head of the line of its client at the latest: when the last of those that were
+// granted before it, and had asked before it, had given up its turn.
+func (h *history) atTheHead(e entry, granted []entry) int64 {
+	since := e.Asked
+	for _, before := range granted {
+		if before.serial == e.serial && before.Client == e.Client && before.Asked <= e.Asked+h.Stall.Nanoseconds() {
+			since = max(since, before.Free)
+		}
+	}
+	return since
 }
 
 // disordered reports whether something excuses that the order of two is not kept.

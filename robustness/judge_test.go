@@ -140,3 +140,29 @@ func TestPlainPermitsThatChange(t *testing.T) {
 		require.Len(t, h.linear(o), test.want, name)
 	}
 }
+
+// A waiter was overtaken when one that came long after it was granted before it. Of the line of a client that is
+// so for the head.
+func TestOvertaken(t *testing.T) {
+	section := func(client, asked, begin, free int64) entry {
+		const ms = 1_000_000
+		return entry{Record: &Record{Kind: Section, Client: client, Asked: asked * ms, Begin: begin * ms, End: free * ms, Free: free * ms}}
+	}
+	first := section(1, 100, 200, 300)
+	for name, test := range map[string]struct {
+		sections []entry
+		want     int
+	}{
+		"in order":                          {[]entry{first, section(2, 150, 300, 400), section(3, 160, 3000, 3100)}, 0},
+		"by one that came soon after":       {[]entry{first, section(2, 1200, 1300, 1400), section(3, 160, 3000, 3100)}, 0},
+		"by one that came long after":       {[]entry{first, section(2, 2900, 2950, 2960), section(3, 160, 3000, 3100)}, 1},
+		"in the line behind the first":      {[]entry{section(3, 150, 200, 2800), section(2, 2900, 2950, 2960), section(3, 160, 3000, 3100)}, 0},
+		"before the first in the line":      {[]entry{section(3, 500, 2000, 2800), section(2, 2900, 2950, 2960), section(3, 160, 3000, 3100)}, 1},
+		"behind one that was long ago over": {[]entry{section(3, 150, 200, 300), section(2, 2900, 2950, 2960), section(3, 160, 3000, 3100)}, 1},
+	} {
+		h := &history{entries: test.sections}
+		require.Len(t, h.overtaken(Object{Family: Locks}), test.want, name)
+	}
+	h := &history{entries: []entry{section(3, 150, 200, 2800), section(2, 2900, 2950, 2960), section(3, 160, 3000, 3100)}}
+	require.Len(t, h.overtaken(Object{Family: Fair}), 1, "a fairlock has no line")
+}
