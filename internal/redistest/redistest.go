@@ -256,7 +256,10 @@ func (s *Server) dial() (net.Conn, error) {
 }
 
 func optionOf(addr string) rueidis.ClientOption {
-	return rueidis.ClientOption{InitAddress: []string{addr}, DisableCache: true, ForceSingleClient: true, PipelineMultiplex: -1}
+	return rueidis.ClientOption{
+		InitAddress: []string{addr}, DisableCache: true, ForceSingleClient: true, PipelineMultiplex: -1,
+		ReadBufferEachConn: 1 << 12, WriteBufferEachConn: 1 << 12, RingScaleEachConn: 6, // tests open thousands of clients
+	}
 }
 
 // Client returns a plain client, closed with the test.
