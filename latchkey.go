@@ -117,6 +117,10 @@ func New(option rueidis.ClientOption, opts ...Option) (*Client, error) {
 // subscribed to what the client has waited for, until the caller closes it: rueidis v1.0.79 ends the process
 // when an UNSUBSCRIBE is refused.
 //
+// The client cannot dial for you: when the name of your server leads to another one, and the server before lives on as
+// a replica, calls wait, or fail with [ErrUnavailable] and READONLY, until your client dials again. A client of [New]
+// does so by itself.
+//
 // The ConnWriteTimeout of commands bounds how long a silent server is waited for. Close and Shutdown do not
 // wait for that, but their last goroutines may.
 func Wrap(commands, subscriptions rueidis.Client, opts ...Option) (*Client, error) {

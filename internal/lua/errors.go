@@ -63,6 +63,21 @@ func Classify(err error) Class {
 	}
 }
 
+// Elsewhere reports whether a server has answered that what is written must go to another one: it is a replica by now,
+// or has become the node of a cluster. Commands on the same connection will be answered so for as long as that lasts.
+func Elsewhere(err error) bool {
+	var reply *rueidis.RedisError
+	if !errors.As(err, &reply) {
+		return false
+	}
+	for _, code := range []string{"READONLY", "MASTERDOWN", "UNBLOCKED", "MOVED "} {
+		if strings.Contains(reply.Error(), code) {
+			return true
+		}
+	}
+	return false
+}
+
 // Passing reports whether the error passes by itself, so that the command is worth repeating.
 func Passing(err error) bool {
 	class := Classify(err)

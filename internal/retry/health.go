@@ -26,6 +26,8 @@ type Health struct {
 	Lasting func()
 	// Patience is how long that is.
 	Patience time.Duration
+	// Elsewhere is called with the error of each probe that was answered by a server that takes no writes.
+	Elsewhere func(err error)
 	// Up is called when Redis answers again, before any waiter is let through. It is called again when a command
 	// fails meanwhile: that is the same outage.
 	Up func(Outage)
@@ -135,8 +137,12 @@ func (h *Health) probeUntilAnswered(probe func(context.Context) error) bool {
 		if Sleep(h.Context, pause) != nil {
 			return false
 		}
-		if h.ask(probe) == nil {
+		err := h.ask(probe)
+		if err == nil {
 			return true
+		}
+		if lua.Elsewhere(err) {
+			h.Elsewhere(err)
 		}
 		if !told && time.Since(began) >= h.Patience {
 			told = true

@@ -78,6 +78,7 @@ type Client struct {
 	pings      map[uint64]chan struct{}
 	unreadable unreadable
 	refusals   refusals
+	redials    redials
 	sparing    sparing
 	agenda     agenda
 }
@@ -96,8 +97,9 @@ func (c *Client) newHealth() *retry.Health {
 				c.Hub.Suspend()
 			}
 		},
-		Patience: c.Options.Lease / 3,
-		Up:       c.up,
+		Patience:  c.Options.Lease / 3,
+		Elsewhere: c.elsewhere,
+		Up:        c.up,
 	}
 }
 

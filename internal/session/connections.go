@@ -21,6 +21,7 @@ import (
 type Connections struct {
 	mu  sync.Mutex
 	all map[*connection]struct{}
+	at  string // where the last one leads
 
 	dialling     context.Context // ends with End
 	stopDialling context.CancelFunc
@@ -109,7 +110,7 @@ func (s *Connections) add(inner net.Conn) (net.Conn, error) {
 		_ = inner.Close() // nothing was sent on it
 		return nil, net.ErrClosed
 	}
-	s.all[c] = struct{}{}
+	s.all[c], s.at = struct{}{}, inner.RemoteAddr().String()
 	return c, nil
 }
 
@@ -119,6 +120,13 @@ func (s *Connections) End() {
 	s.stopDialling()
 	s.mu.Unlock()
 	s.Cut()
+}
+
+// At is where the last connection leads that was dialled.
+func (s *Connections) At() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.at
 }
 
 // Cut closes all connections that there are. Commands that wait for a reply fail at once. Later ones dial

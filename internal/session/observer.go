@@ -68,6 +68,7 @@ func (c *Client) down(outage retry.Outage) {
 // leases may be short of time.
 func (c *Client) up(outage retry.Outage) {
 	o := c.outage(outage)
+	c.arrived()
 	c.Hub.Resume()
 	c.Keeper.RenewAll()
 	c.Go(c.recheckAll)
