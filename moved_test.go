@@ -101,10 +101,12 @@ func TestNameThatMoves(t *testing.T) {
 			name.move(t)
 
 			var all sync.WaitGroup
-			for n, make := range test.locks {
-				lock, err := make(c, fmt.Sprint("lock ", n))
+			for n, build := range test.locks {
+				lock, err := build(c, fmt.Sprint("lock ", n))
 				require.NoError(t, err)
-				all.Go(func() { assert.NoError(t, lock.Do(t.Context(), func(context.Context, *latchkey.Hold) error { return nil })) })
+				all.Go(func() {
+					assert.NoError(t, lock.Do(t.Context(), func(context.Context, *latchkey.Hold) error { return nil }))
+				})
 			}
 			if kind != "without pub/sub" {
 				permits, err := semaphore.New(c, "permits", semaphore.WithCapacity(2))

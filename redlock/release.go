@@ -9,6 +9,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/grant"
+	"github.com/latchkey-go/latchkey/internal/lease"
 )
 
 // undo gives back what was taken without a majority, also when clients were closed meanwhile. It waits for
@@ -41,11 +42,18 @@ func releaseAll(ctx context.Context, parts []*grant.Part, how grant.Voice) chan 
 func (q *quorum) Release(ctx context.Context, h *grant.Hold) error {
 	q.mu.Lock()
 	q.holds = slices.DeleteFunc(q.holds, func(other *grant.Hold) bool { return other == h })
-	last, loss := len(q.holds) == 0, q.loss
+	last, loss, parts := len(q.holds) == 0, q.loss, slices.Clone(q.parts)
 	q.mu.Unlock()
 	switch {
 	case errors.Is(loss, fail.ErrClosed) && last:
 		return q.releaseLate(ctx)
+	case loss != nil && last && errors.Is(loss, lease.ErrExpired):
+		for _, part := range parts {
+			if part != nil {
+				part.ReleaseLost() // the machine may have been suspended, or its clock set: the server has it
+			}
+		}
+		return loss
 	case loss != nil:
 		return loss
 	case !last:

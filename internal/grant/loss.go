@@ -59,6 +59,9 @@ func (t *tenure) Lost(reason error) {
 		t.retire(t.queue.waiters.End) // Unlock may never be called
 	}
 	t.queue.mu.Unlock()
+	if first && between { // else the last Unlock does it
+		t.releaseLost(LossOf(reason))
+	}
 	if first && t.partOf != nil {
 		t.partOf.lost(LossOf(reason))
 	}

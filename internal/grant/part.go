@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/fail"
+	"github.com/latchkey-go/latchkey/internal/lease"
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
@@ -108,6 +109,9 @@ func (p *Part) Drop() {
 	t := p.hold.turn().tenure
 	t.queue.At.Client.Keeper.Lose(&t.item, fail.ErrLost)
 }
+
+// ReleaseLost gives back a part that was lost by the wall clock alone: see [tenure.releaseLost].
+func (p *Part) ReleaseLost() { p.hold.turn().tenure.releaseLost(LossOf(lease.ErrExpired)) }
 
 // Floor returns the highest token that the client has seen of the name, and what the server's clock shows
 // now, in microseconds, or more; 0 when it is not known.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/fail"
+	"github.com/latchkey-go/latchkey/internal/lease"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/session"
 )
@@ -47,8 +48,30 @@ func (t *tenure) late() error {
 	if loss == nil {
 		loss = LossOf(t.item.Expiry())
 	}
+	t.releaseLost(loss)
 	t.finish()
 	return loss
+}
+
+// releaseLost gives back what was lost by the wall clock alone: the machine was suspended, or its clock was set, and
+// Redis may have the lease for as long as it had by the monotonic clock. Nobody of this process holds it any more. The
+// owner id is this tenure's alone, so nothing of anybody else is given back. No caller waits for it.
+func (t *tenure) releaseLost(loss error) {
+	left := t.item.LeftMonotonic()
+	if left <= 0 || !errors.Is(loss, lease.ErrExpired) && !errors.Is(loss, lease.ErrEnded) {
+		return
+	}
+	e, weight, at := t.endingOf(&release{unheard: true}), t.Weight(), t.queue.At
+	at.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), left)
+		defer cancel()
+		var unanswered bool
+		_, err := at.RetryUntilAnswered(ctx, at.Up, &unanswered, func(ctx context.Context) error {
+			_, err := t.queue.Commands.Release(ctx, e, weight)
+			return err
+		})
+		_ = err // then its lease runs out
+	})
 }
 
 // release is what the sends of one release know of those before.

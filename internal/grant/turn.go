@@ -101,6 +101,9 @@ func (u *turn) conclude(ctx context.Context, h *Hold, now time.Time) (over bool,
 	case last && errors.Is(loss, fail.ErrClosed):
 		return true, t.unlockLate(ctx, u)
 	case loss != nil:
+		if last {
+			t.releaseLost(loss)
+		}
 		return true, loss
 	case !last:
 		return true, nil

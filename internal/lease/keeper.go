@@ -57,6 +57,7 @@ type Keeper struct {
 	items items
 	timer *time.Timer
 	due   time.Time // of the timer; zero: not set
+	ahead int64     // by how much the wall clock was ahead of the monotonic one when all items were looked at, in ns
 	jump  time.Time // when the question was sent whose answer showed that the server's clock was set forward
 }
 
@@ -194,9 +195,25 @@ func (k *Keeper) hasten(i *Item) {
 
 // Expire loses the item if its time is over. Code that looks at the clock before the timer does calls it.
 func (k *Keeper) Expire(i *Item) {
-	if i.Left() <= 0 {
-		k.Lose(i, i.Expiry())
+	if i.Left() > 0 {
+		return
 	}
+	k.mu.Lock()
+	kept := !i.removed && i.index > 0
+	if kept {
+		k.expired(i)
+	}
+	k.mu.Unlock()
+	if kept {
+		i.Owner.Lost(i.Expiry())
+	}
+}
+
+// expired stops keeping an item whose trust is over by one of the clocks. It stays over when the wall clock is set
+// back.
+func (k *Keeper) expired(i *Item) {
+	k.remove(i)
+	i.trust.end()
 }
 
 // Empty reports whether nothing is kept.

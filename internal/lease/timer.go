@@ -2,10 +2,37 @@ package lease
 
 import (
 	"container/heap"
+	"slices"
 	"time"
 )
 
-// arm sets the timer to the first item, unless it fires by then anyway. It is called with the mutex.
+// The timers of Go run by the monotonic clock, which stands still while a machine is suspended. So the keeper looks at
+// both clocks now and then while anything is kept. When the wall clock has gone ahead, leases may be over of which no
+// timer tells: all items are looked at.
+const (
+	lookEvery = 400 * time.Millisecond // so late may an owner be told
+	wentAhead = 10 * time.Millisecond  // more than a clock that is being adjusted goes ahead within a lease
+)
+
+// wokeUp takes what is over by the wall clock alone, when that has gone ahead of the monotonic one.
+func (k *Keeper) wokeUp(now time.Time) (lost []*Item) {
+	ahead := wall(now) - epoch.UnixNano() - int64(now.Sub(epoch))
+	went := time.Duration(ahead - k.ahead)
+	if went > -wentAhead && went < wentAhead {
+		return nil
+	}
+	k.ahead = ahead
+	for _, i := range slices.Clone(k.items) {
+		if i.LeftAt(now) <= 0 {
+			k.expired(i)
+			lost = append(lost, i)
+		}
+	}
+	return lost
+}
+
+// arm sets the timer to the first item, or to the next look at the clocks, unless it fires by then anyway. It is called
+// with the mutex.
 func (k *Keeper) arm() {
 	if len(k.items) == 0 || k.ctx.Err() != nil {
 		return
@@ -14,8 +41,12 @@ func (k *Keeper) arm() {
 	if !k.due.IsZero() && !next.Before(k.due) {
 		return
 	}
+	now := time.Now()
+	if look := now.Add(lookEvery); next.After(look) {
+		next = look
+	}
 	k.due = next
-	if d := max(time.Until(next), 0); k.timer == nil {
+	if d := max(next.Sub(now), 0); k.timer == nil {
 		k.timer = time.AfterFunc(d, k.tick)
 	} else {
 		k.timer.Reset(d)
@@ -27,7 +58,10 @@ func (k *Keeper) arm() {
 func (k *Keeper) tick() {
 	k.mu.Lock()
 	k.due = time.Time{}
-	due, lost := k.collect(time.Now())
+	now := time.Now()
+	lost := k.wokeUp(now)
+	due, over := k.collect(now)
+	lost = append(lost, over...)
 	k.arm()
 	k.mu.Unlock()
 	for _, i := range lost {
@@ -47,7 +81,7 @@ func (k *Keeper) collect(now time.Time) (due, lost []*Item) {
 			break
 		}
 		if i.Left() <= 0 {
-			k.remove(i)
+			k.expired(i)
 			lost = append(lost, i)
 			continue
 		}

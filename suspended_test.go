@@ -1,0 +1,154 @@
+package latchkey_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/fairlock"
+	"github.com/latchkey-go/latchkey/internal/lease"
+	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/leader"
+	"github.com/latchkey-go/latchkey/multilock"
+	"github.com/latchkey-go/latchkey/redlock"
+	"github.com/latchkey-go/latchkey/rlock"
+	"github.com/latchkey-go/latchkey/rwlock"
+	"github.com/latchkey-go/latchkey/semaphore"
+	"github.com/latchkey-go/latchkey/spinlock"
+)
+
+// alarm is how late code may hear that the machine was suspended for longer than its lease.
+const alarm = 410 * time.Millisecond
+
+// clocked are the kinds of holds, each with a way to have it that returns its context and its end. A hold of a name can
+// be had once.
+func clocked(t *testing.T, s *redistest.Server, c *latchkey.Client) map[string]func() (context.Context, func(context.Context) error) {
+	t.Helper()
+	both, err := rwlock.New(c, "rw")
+	require.NoError(t, err)
+	clients := append([]*latchkey.Client{c}, openOn(t, s.Beside(t)), openOn(t, s.Beside(t)))
+	lock := func(l *latchkey.Lock, err error) func() (context.Context, func(context.Context) error) {
+		require.NoError(t, err)
+		return func() (context.Context, func(context.Context) error) {
+			h, err := l.TryLock(t.Context())
+			require.NoError(t, err)
+			return h.Context(), h.Unlock
+		}
+	}
+	permits, err := semaphore.New(c, "permits", semaphore.WithCapacity(1))
+	require.NoError(t, err)
+	a, err := rlock.New(c, "a")
+	require.NoError(t, err)
+	b, err := fairlock.New(c, "b")
+	require.NoError(t, err)
+	several, err := multilock.New(a, b)
+	require.NoError(t, err)
+	return map[string]func() (context.Context, func(context.Context) error){
+		"rlock": lock(rlock.New(c, "rlock")), "fairlock": lock(fairlock.New(c, "fairlock")), "spinlock": lock(spinlock.New(c, "spinlock")),
+		"write": lock(both.Write(), nil), "redlock": lock(redlock.New(clients, "redlock")),
+		"lingers": lock(rlock.New(c, "lingers", rlock.WithLinger(time.Minute))),
+		"fixed":   lock(rlock.New(c, "fixed", rlock.WithFixedLease(10*time.Second))),
+		"permits": func() (context.Context, func(context.Context) error) {
+			p, err := permits.TryAcquire(t.Context(), 1)
+			require.NoError(t, err)
+			return p.Context(), p.Release
+		},
+		"multilock": func() (context.Context, func(context.Context) error) {
+			h, err := several.TryLock(t.Context())
+			require.NoError(t, err)
+			return h.Context(), h.Unlock
+		},
+	}
+}
+
+// A machine is suspended for longer than a lease. Timers do not notice that. The contexts of all holds end soon after
+// it goes on all the same, also when Redis cannot be reached yet.
+//
+//nolint:paralleltest // it sets the clock of all leases
+func TestMachineWasSuspended(t *testing.T) {
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		t.Cleanup(func() { lease.WallAhead.Store(0) })
+		var contexts []context.Context
+		for _, hold := range clocked(t, s, openOn(t, s)) {
+			ctx, _ := hold()
+			contexts = append(contexts, ctx)
+		}
+		candidate, err := leader.New(openOn(t, s), "leader")
+		require.NoError(t, err)
+		leads, over := make(chan context.Context, 1), make(chan error, 1)
+		running, stop := context.WithCancel(t.Context())
+		go func() {
+			over <- candidate.Run(running, func(ctx context.Context, _ leader.Term) error {
+				leads <- ctx
+				<-ctx.Done()
+				return nil
+			})
+		}()
+		contexts = append(contexts, <-leads)
+		time.Sleep(5 * time.Second) // a renewal is long over, and none is due
+		s.Stop(t)
+		lease.WallAhead.Store(int64(time.Minute))
+		began := time.Now()
+		for _, ctx := range contexts {
+			<-ctx.Done()
+			require.ErrorIs(t, context.Cause(ctx), latchkey.ErrLost)
+		}
+		s.Within(t, began, alarm)
+		s.Continue(t)
+		stop()
+		require.ErrorIs(t, <-over, context.Canceled)
+	})
+}
+
+// The wall clock of a machine is set ahead, and nobody else has what was held there. An Unlock gives it back: nobody
+// waits for the rest of its lease.
+//
+//nolint:paralleltest // it sets the clock of all leases
+func TestClockWasSetAhead(t *testing.T) {
+	for _, before := range []time.Duration{0, time.Second} { // the Unlock comes before the alarm, or after it
+		redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+			t.Cleanup(func() { lease.WallAhead.Store(0) })
+			holds := clocked(t, s, openOn(t, s))
+			for kind, hold := range holds {
+				_, end := hold()
+				lease.WallAhead.Add(int64(time.Minute))
+				time.Sleep(before)
+				require.ErrorIs(t, end(t.Context()), latchkey.ErrLost, kind)
+			}
+			time.Sleep(10 * time.Millisecond) // nobody waits for the release
+			if before != 0 {
+				time.Sleep(alarm) // for what lingers
+			}
+			for kind, hold := range clocked(t, s, openOn(t, s)) {
+				if kind != "redlock" {
+					_, end := hold()
+					require.NoError(t, end(t.Context()), kind)
+				}
+			}
+			_, end := holds["redlock"]()
+			require.NoError(t, end(t.Context()))
+		})
+	}
+}
+
+// A clock that is set back lengthens no lease, and ends none.
+//
+//nolint:paralleltest // it sets the clock of all leases
+func TestClockWasSetBack(t *testing.T) {
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		t.Cleanup(func() { lease.WallAhead.Store(0) })
+		ctx, end := clocked(t, s, openOn(t, s))["fairlock"]()
+		lease.WallAhead.Add(-int64(time.Hour))
+		time.Sleep(time.Minute)
+		require.NoError(t, ctx.Err())
+		s.Stop(t)
+		began := time.Now()
+		<-ctx.Done()
+		s.Within(t, began, 10*time.Second)
+		s.Continue(t)
+		require.ErrorIs(t, end(t.Context()), latchkey.ErrLost)
+	})
+}
