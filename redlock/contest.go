@@ -158,7 +158,7 @@ func (c *contest) awaitTurn() (*quorum, error) {
 		}
 		if c.coordinator() != server {
 			p.leave()
-			return nil, fail.ErrNotAcquired
+			return nil, c.unsaid()
 		}
 		q, err := c.try(elsewhere{server: server, is: true, taken: w.queued[server].InQueue() > 0})
 		if err == nil || final(err) {
