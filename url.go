@@ -3,9 +3,11 @@ package latchkey
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -25,7 +27,7 @@ var scheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*://`)
 
 // ParseURL returns the configuration that [Open] makes of a URL, for [New]: so that a program can add what a
 // URL cannot say, as files for TLS, or a password for Sentinel. It is rueidis.ParseURL, and refuses what no
-// connection can be made with. A URL that it refuses gives no configuration at all, and [ErrInvalid] with one
+// connection can be made with, and parameters that there are not. A URL that it refuses gives no configuration at all, and [ErrInvalid] with one
 // line that has nothing of a user or a password, however those are written.
 func ParseURL(address string) (rueidis.ClientOption, error) {
 	option, err := read(address)
@@ -67,6 +69,9 @@ func read(address string) (rueidis.ClientOption, error) {
 	if err != nil {
 		return option, err
 	}
+	if err := checkParameters(u); err != nil {
+		return option, err
+	}
 	if u.Scheme == "unix" {
 		if option.InitAddress[0] == "" {
 			return option, errors.New("the path of the socket is missing, as in unix:///run/redis.sock")
@@ -91,4 +96,56 @@ func read(address string) (rueidis.ClientOption, error) {
 		}
 	}
 	return option, nil
+}
+
+// parameters are those that a URL may have.
+var parameters = []string{
+	"addr", "client_cache", "client_name", "db", "dial_timeout", "master_set", "max_retries", "protocol", "skip_verify", "write_timeout",
+}
+
+// checkParameters refuses what rueidis would pass over.
+func checkParameters(u *url.URL) error {
+	query, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(query)) {
+		switch {
+		case slices.Contains(parameters, name):
+		case strings.EqualFold(name, "tls"), strings.EqualFold(name, "ssl"):
+			return fmt.Errorf("there is no parameter %q: for TLS the URL begins with rediss://", name)
+		default:
+			word := strings.ToLower(name)
+			nearest := slices.MinFunc(parameters, func(a, b string) int { return distance(word, a) - distance(word, b) })
+			if distance(word, nearest) <= len(nearest)/2 {
+				return fmt.Errorf("there is no parameter %q: is it %s?", name, nearest)
+			}
+			return fmt.Errorf("there is no parameter %q: there are %s", name, strings.Join(parameters, ", "))
+		}
+	}
+	if query.Has("skip_verify") && u.Scheme != "rediss" && u.Scheme != "valkeys" {
+		return errors.New("skip_verify is for TLS: the URL begins with rediss://")
+	}
+	return nil
+}
+
+// distance is how many bytes must be added, left out or replaced to make one word of the other: that of Levenshtein.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		before := row[0]
+		row[0]++
+		for j := range len(b) {
+			replaced := before
+			if a[i] != b[j] {
+				replaced++
+			}
+			before = row[j+1]
+			row[j+1] = min(row[j+1]+1, row[j]+1, replaced)
+		}
+	}
+	return row[len(b)]
 }

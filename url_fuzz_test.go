@@ -126,3 +126,21 @@ func requireComplaint(t *testing.T, address string, err error) {
 	}
 	require.Equal(t, bare.Error(), text, "%q", address)
 }
+
+// A parameter that there is not is refused, with the one that may be meant.
+func TestUnknownParameter(t *testing.T) {
+	for address, says := range map[string]string{
+		"redis://h?masterset=main":     `there is no parameter "masterset": is it master_set?`,
+		"redis://h?dial_timeot=3s":     `there is no parameter "dial_timeot": is it dial_timeout?`,
+		"redis://h?DB=3":               `there is no parameter "DB": is it db?`,
+		"redis://h?tls=true":           `there is no parameter "tls": for TLS the URL begins with rediss://`,
+		"redis://h?db=1&pool=10":       `there is no parameter "pool": there are addr, client_cache, client_name, db, `,
+		"redis://u:p@h?skip_verify=1":  "skip_verify is for TLS: the URL begins with rediss://",
+		"redis://h?db=1;protocol=2":    "invalid semicolon separator in query",
+		"unix:///run/redis.sock?dbb=2": `is it db?`,
+	} {
+		_, err := latchkey.ParseURL(address)
+		require.ErrorIs(t, err, latchkey.ErrInvalid, address)
+		require.ErrorContains(t, err, says, address)
+	}
+}
