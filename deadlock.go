@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/deadlock"
+	"github.com/latchkey-go/latchkey/internal/identity"
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
@@ -26,7 +27,7 @@ func (d Deadlock) String() string {
 	circle := make(deadlock.Circle, len(d))
 	for i, b := range d {
 		circle[i].Who = deadlock.Party(b.Who)
-		circle[i].Key, circle[i].Note, circle[i].Since = b.WaitsFor, b.Note, b.Since.UnixMicro()
+		circle[i].Key, circle[i].Note, circle[i].Since = identity.Name(b.WaitsFor), b.Note, b.Since.UnixMicro()
 	}
 	return circle.String(func(key string) string { return key })
 }
@@ -45,7 +46,7 @@ func (c *Client) Deadlocks(ctx context.Context) ([]Deadlock, error) {
 	for i, circle := range circles {
 		for j, w := range circle {
 			all[i] = append(all[i], Blocked{
-				Who: Identity(w.Who), Since: w.At(), Note: w.Note, Holds: inner.ShortName(circle.Held(j)), WaitsFor: inner.ShortName(w.Key),
+				Who: Identity(w.Who), Since: w.At(), Note: w.Note, Holds: inner.ShortName(circle.Held(j)), WaitsFor: inner.ShortName(string(w.Key)),
 			})
 		}
 	}

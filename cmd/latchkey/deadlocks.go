@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/identity"
 )
 
 func deadlocksCommand() *cli.Command {
@@ -51,8 +52,8 @@ Exit status: 0 when there is none; 1 when there is one; 64 and 69 as for latchke
 type link struct {
 	party
 
-	Holds    string `json:"holds"`
-	WaitsFor string `json:"waits_for"`
+	Holds    identity.Name `json:"holds"`
+	WaitsFor identity.Name `json:"waits_for"`
 }
 
 // chains are the circles as they are printed in JSON.
@@ -60,7 +61,7 @@ func chains(found []latchkey.Deadlock) [][]link {
 	all := make([][]link, len(found))
 	for i, circle := range found {
 		for _, b := range circle {
-			all[i] = append(all[i], link{partyOf(b), b.Holds, b.WaitsFor})
+			all[i] = append(all[i], link{partyOf(b), identity.Name(b.Holds), identity.Name(b.WaitsFor)})
 		}
 	}
 	return all

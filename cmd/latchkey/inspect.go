@@ -48,7 +48,7 @@ func onlyName(c *cli.Command) (string, error) {
 
 // print shows the report as tables.
 func (r *report) print(out io.Writer, now time.Time) {
-	line := fmt.Sprintf("%s: %s", plainText(r.Name), r.Kind)
+	line := fmt.Sprintf("%s: %s", plainText(string(r.Name)), r.Kind)
 	switch {
 	case r.Kind == kindSemaphore:
 		line += fmt.Sprintf(", %d of %d permits free", r.Available, r.Capacity)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/countdown"
+	"github.com/latchkey-go/latchkey/internal/identity"
 )
 
 const latchStatuses = `
@@ -161,12 +162,12 @@ func expiredOr(err error) error {
 
 // latchReport is what is known of a latch.
 type latchReport struct {
-	Name         string   `json:"name"`
-	Status       string   `json:"status"`
-	Count        int64    `json:"count"`
-	Generation   int64    `json:"generation"`
-	Expires      string   `json:"expires,omitempty"`
-	Participants []string `json:"participants"`
+	Name         identity.Name `json:"name"`
+	Status       string        `json:"status"`
+	Count        int64         `json:"count"`
+	Generation   int64         `json:"generation"`
+	Expires      string        `json:"expires,omitempty"`
+	Participants []string      `json:"participants"`
 }
 
 func showLatch(ctx context.Context, c *cli.Command) error {
@@ -179,7 +180,7 @@ func showLatch(ctx context.Context, c *cli.Command) error {
 		if err != nil {
 			return err
 		}
-		r := latchReport{Name: name, Status: s.Status.String(), Count: s.Count, Generation: s.Generation, Participants: s.Participants}
+		r := latchReport{Name: identity.Name(name), Status: s.Status.String(), Count: s.Count, Generation: s.Generation, Participants: s.Participants}
 		if s.Status == countdown.Shut && s.Expires >= 0 {
 			r.Expires = s.Expires.Round(100 * time.Millisecond).String()
 		}

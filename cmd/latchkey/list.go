@@ -138,7 +138,7 @@ func printList(out io.Writer, all []report, now time.Time) {
 			who = p.Owner
 		}
 		t.AppendRow(table.Row{
-			plainText(r.Name), string(r.Kind), state, r.Waiting,
+			plainText(string(r.Name)), string(r.Kind), state, r.Waiting,
 			plainText(who), plainText(p.Host), number(int64(p.PID)), p.age(now), plainText(p.Note),
 		})
 	}

@@ -69,7 +69,7 @@ func (m *monitor) look(ctx context.Context) (*sight, error) {
 	grants, counted := m.granted()
 	s := &sight{At: now, counts: counted && !m.looked.IsZero()}
 	for _, r := range all {
-		if n := grants[m.prefix+r.Name]; n > 0 || !r.isFree() {
+		if n := grants[m.prefix+string(r.Name)]; n > 0 || !r.isFree() {
 			row := newRow(r, now)
 			if s.counts {
 				rate := float64(n) / now.Sub(m.looked).Seconds()
@@ -167,7 +167,7 @@ var columns = []column{
 		return fmt.Sprintf("%.1f", *r.Rate)
 	}, func(a, b row) int { return cmp.Compare(b.rate(), a.rate()) }},
 	{"held", func(r row) string { return whole(r.held) }, func(a, b row) int { return cmp.Compare(b.held, a.held) }},
-	{"name", func(r row) string { return plainText(r.Name) }, nil},
+	{"name", func(r row) string { return plainText(string(r.Name)) }, nil},
 	{"kind", func(r row) string { return string(r.Kind) }, nil},
 	{"holder", func(r row) string {
 		switch p := r.first(); {

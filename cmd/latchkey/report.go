@@ -11,6 +11,7 @@ import (
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/barrier"
 	"github.com/latchkey-go/latchkey/countdown"
+	"github.com/latchkey-go/latchkey/internal/identity"
 	"github.com/latchkey-go/latchkey/once"
 	"github.com/latchkey-go/latchkey/rlock"
 	"github.com/latchkey-go/latchkey/rwlock"
@@ -19,15 +20,15 @@ import (
 
 // report is what is known of a name.
 type report struct {
-	Name      string  `json:"name"`
-	Kind      kind    `json:"kind"`
-	Capacity  int     `json:"capacity,omitempty"`  // of a semaphore
-	Available int     `json:"available,omitempty"` // of its permits
-	Shares    int     `json:"shares,omitempty"`    // how many read
-	State     string  `json:"state,omitempty"`     // of what nobody holds, in words
-	Holders   []party `json:"holders"`
-	Waiting   int     `json:"waiting"`
-	Waiters   []party `json:"waiters"` // the first 1000 of those
+	Name      identity.Name `json:"name"`
+	Kind      kind          `json:"kind"`
+	Capacity  int           `json:"capacity,omitempty"`  // of a semaphore
+	Available int           `json:"available,omitempty"` // of its permits
+	Shares    int           `json:"shares,omitempty"`    // how many read
+	State     string        `json:"state,omitempty"`     // of what nobody holds, in words
+	Holders   []party       `json:"holders"`
+	Waiting   int           `json:"waiting"`
+	Waiters   []party       `json:"waiters"` // the first 1000 of those
 }
 
 // party is one that holds or waits.
@@ -90,7 +91,7 @@ func (l *looker) close() {
 
 // report finds out what a name is, and asks that.
 func (l *looker) report(ctx context.Context, name string) (report, error) {
-	r := report{Name: name, Holders: []party{}, Waiters: []party{}}
+	r := report{Name: identity.Name(name), Holders: []party{}, Waiters: []party{}}
 	var err error
 	if r.Kind, err = kindOf(ctx, l.plain, l.prefix+name); err != nil {
 		return r, err
@@ -118,14 +119,14 @@ func (l *looker) report(ctx context.Context, name string) (report, error) {
 
 // addLock is for all that have a lock. What leads or runs has one that is its own.
 func (r *report) addLock(ctx context.Context, client *latchkey.Client) error {
-	lock, err := rlock.New(client, r.Name)
+	lock, err := rlock.New(client, string(r.Name))
 	if err == nil {
 		err = r.addState(ctx, lock)
 	}
 	if err != nil || r.Kind != kindOnce || len(r.Holders) > 0 {
 		return err
 	}
-	o, err := once.New(client, r.Name)
+	o, err := once.New(client, string(r.Name))
 	if err != nil {
 		return err
 	}
@@ -137,7 +138,7 @@ func (r *report) addLock(ctx context.Context, client *latchkey.Client) error {
 }
 
 func (r *report) addLatch(ctx context.Context, client *latchkey.Client) error {
-	l, err := countdown.New(client, r.Name)
+	l, err := countdown.New(client, string(r.Name))
 	if err != nil {
 		return err
 	}
@@ -150,7 +151,7 @@ func (r *report) addLatch(ctx context.Context, client *latchkey.Client) error {
 
 func (r *report) addBarrier(ctx context.Context, client *latchkey.Client) error {
 	const parties = 2 // that is for those who wait
-	b, err := barrier.New(client, r.Name, parties)
+	b, err := barrier.New(client, string(r.Name), parties)
 	if err != nil {
 		return err
 	}

@@ -103,7 +103,7 @@ func (s *screen) press(key tea.KeyPressMsg) (quits bool) {
 		s.filtering = true
 	case "enter":
 		if rows := s.rows(); s.table.Cursor() >= 0 && s.table.Cursor() < len(rows) {
-			s.details = rows[s.table.Cursor()].Name
+			s.details = string(rows[s.table.Cursor()].Name)
 		}
 	case "esc":
 		if s.details == "" {
@@ -241,7 +241,7 @@ func (s *screen) status() string {
 // detailsOf is all that is known of a name.
 func (s *screen) detailsOf(name string) string {
 	for _, r := range s.sight.rows {
-		if r.Name == name {
+		if string(r.Name) == name {
 			var text strings.Builder
 			r.print(&text, s.sight.At)
 			return strings.TrimRight(text.String(), "\n")

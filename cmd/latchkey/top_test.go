@@ -19,6 +19,7 @@ import (
 
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/fairlock"
+	"github.com/latchkey-go/latchkey/internal/identity"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/semaphore"
 )
@@ -74,7 +75,7 @@ func TestTopPrints(t *testing.T) {
 	}
 	require.NoError(t, json.Unmarshal([]byte(out), &seen))
 	require.Len(t, seen.Names, 1)
-	require.Equal(t, "orders:42", seen.Names[0].Name)
+	require.Equal(t, identity.Name("orders:42"), seen.Names[0].Name)
 	require.Greater(t, seen.Names[0].LongestWait, 0.9)
 	require.Equal(t, "a retry", seen.Names[0].Waiters[0].Note)
 	for _, args := range [][]string{{"--interval", "1ms"}, {"--count", "0"}, {"a", "b"}} {
@@ -154,7 +155,7 @@ func TestScreen(t *testing.T) {
 			since := now.Add(-time.Duration(i) * time.Minute)
 			rate := float64(40 - i)
 			all = append(all, row{
-				report: report{Name: fmt.Sprintf("name-%02d", i), Kind: kindLock, Waiting: i, Holders: []party{{Owner: "X:1", Host: fmt.Sprint("host-", i), Since: &since, Note: "\x1b[31mred"}}},
+				report: report{Name: identity.Name(fmt.Sprintf("name-%02d", i)), Kind: kindLock, Waiting: i, Holders: []party{{Owner: "X:1", Host: fmt.Sprint("host-", i), Since: &since, Note: "\x1b[31mred"}}},
 				Rate:   &rate, wait: time.Duration(i) * time.Second, held: time.Duration(i) * time.Minute,
 			})
 		}
@@ -164,7 +165,7 @@ func TestScreen(t *testing.T) {
 	require.Contains(t, s.content(), "...")
 	s.Update(tea.WindowSizeMsg{Width: 100, Height: 20})
 	s.Update(seen{sight: &sight{At: now, rows: rows(), counts: true}})
-	first := func() string { return s.rows()[0].Name }
+	first := func() string { return string(s.rows()[0].Name) }
 	require.Equal(t, "name-39", first(), "the longest wait")
 	text := s.content()
 	require.Contains(t, text, "40 held, 780 waiting, 820.0 hand-offs a second")

@@ -32,7 +32,7 @@ type id struct {
 	since       int64
 }
 
-func (w *Wait) id() id { return id{w.Who.Client, w.Key, w.Since} }
+func (w *Wait) id() id { return id{w.Who.Client, string(w.Key), w.Since} }
 
 func byID(a, b Wait) int {
 	return cmp.Or(cmp.Compare(a.Who.Client, b.Who.Client), cmp.Compare(a.Since, b.Since), cmp.Compare(a.Key, b.Key))
@@ -64,10 +64,11 @@ type search struct {
 
 func (s *search) from(path Circle) Circle {
 	last := path[len(path)-1]
-	following, asked := s.of[last.Key]
+	key := string(last.Key)
+	following, asked := s.of[key]
 	if !asked {
-		following = s.next(last.Key)
-		s.of[last.Key] = following
+		following = s.next(key)
+		s.of[key] = following
 	}
 	for _, w := range following {
 		if w.id() == s.first {
@@ -119,7 +120,7 @@ func (c Circle) IsVictim(w Wait) bool {
 func (c Circle) String(short func(key string) string) string {
 	links := make([]string, len(c))
 	for i, w := range c {
-		links[i] = fmt.Sprintf("%s holds %q and waits for %q since %s", who(w.Who), short(c.Held(i)), short(w.Key), w.At().UTC().Format(time.RFC3339))
+		links[i] = fmt.Sprintf("%s holds %q and waits for %q since %s", who(w.Who), short(c.Held(i)), short(string(w.Key)), w.At().UTC().Format(time.RFC3339))
 		if w.Note != "" {
 			links[i] += fmt.Sprintf(" (%q)", w.Note)
 		}
@@ -128,7 +129,7 @@ func (c Circle) String(short func(key string) string) string {
 }
 
 // Held is the key that the caller at i holds, and the one before it waits for.
-func (c Circle) Held(i int) string { return c[(i+len(c)-1)%len(c)].Key }
+func (c Circle) Held(i int) string { return string(c[(i+len(c)-1)%len(c)].Key) }
 
 // At is since when the wait lasts.
 func (w *Wait) At() time.Time { return time.UnixMicro(w.Since) }
@@ -154,7 +155,7 @@ func All(waits []Wait) (circles []Circle) {
 	holding := map[string][]Wait{}
 	for _, w := range waits {
 		for _, h := range w.Holds {
-			holding[h.Key] = append(holding[h.Key], w)
+			holding[string(h.Key)] = append(holding[string(h.Key)], w)
 		}
 	}
 	for _, w := range waits {

@@ -17,9 +17,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // wait is one of a client for a key, while it holds others.
 func wait(client, since int, key string, holds ...string) deadlock.Wait {
-	w := deadlock.Wait{Wait: identity.Wait{Key: key, Since: int64(since)}, Who: deadlock.Party{Client: fmt.Sprint("c", client)}}
+	w := deadlock.Wait{Wait: identity.Wait{Key: identity.Name(key), Since: int64(since)}, Who: deadlock.Party{Client: fmt.Sprint("c", client)}}
 	for _, h := range holds {
-		w.Holds = append(w.Holds, identity.Held{Key: h, Owner: fmt.Sprintf("c%d:%d", client, since)})
+		w.Holds = append(w.Holds, identity.Held{Key: identity.Name(h), Owner: fmt.Sprintf("c%d:%d", client, since)})
 	}
 	return w
 }
@@ -87,13 +87,13 @@ func TestCircleIsFound(t *testing.T) {
 		holder := map[string]int{}
 		for i, w := range waits {
 			for _, h := range w.Holds {
-				holder[h.Key] = i
+				holder[string(h.Key)] = i
 			}
 		}
 		inCircle := func(i int) bool { // one holder a key: follow the only way
 			at := i
 			for range waits {
-				next, held := holder[waits[at].Key]
+				next, held := holder[string(waits[at].Key)]
 				if !held {
 					return false
 				}

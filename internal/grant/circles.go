@@ -33,7 +33,7 @@ func (h *Hold) told() (identity.Held, bool) {
 	if !q.kind.Exclusive && !q.kind.isSharable() {
 		return identity.Held{}, false
 	}
-	return identity.Held{Key: q.At.Keys.Name(), Owner: identity.OwnerOf(u.tenure.waiter.Owner)}, true
+	return identity.Held{Key: identity.Name(q.At.Keys.Name()), Owner: identity.OwnerOf(u.tenure.waiter.Owner)}, true
 }
 
 // TellLine is of [session.Queue]. When a goroutine came to the line is not known: it is told since it was

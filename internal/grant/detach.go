@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/fail"
+	"github.com/latchkey-go/latchkey/internal/identity"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/session"
 	"github.com/latchkey-go/latchkey/internal/wait"
@@ -23,10 +24,10 @@ import (
 
 // detached is what a text says. The names of the fields are part of texts that may be days old.
 type detached struct {
-	Family lua.Family `json:"f"`
-	Shared bool       `json:"s,omitempty"`
-	Key    string     `json:"k"`
-	Owner  string     `json:"o"`
+	Family lua.Family    `json:"f"`
+	Shared bool          `json:"s,omitempty"`
+	Key    identity.Name `json:"k"`
+	Owner  string        `json:"o"`
 }
 
 // detachedPrefix begins a text. Its number is that of the layout.
@@ -57,8 +58,8 @@ func (p *Primitive) attachable(text string) (owner string, err error) {
 	switch {
 	case err != nil || !lua.IsOwner(d.Owner):
 		return "", fail.Invalid("the text is none that Detach returned")
-	case d.Key != at.Keys.Name():
-		return "", fail.Invalid("the text is of %q", lua.Brief(d.Key))
+	case string(d.Key) != at.Keys.Name():
+		return "", fail.Invalid("the text is of %q", lua.Brief(string(d.Key)))
 	case d.Family != at.Keys.Family():
 		return "", fail.Invalid("the text is of a %v, and this is a %v", d.Family, at.Keys.Family())
 	case d.Shared != p.Shared:
@@ -129,7 +130,7 @@ func (h *Hold) detach(ctx context.Context, d time.Duration) (string, error) {
 	if err != nil && !errors.Is(err, fail.ErrUnknownOutcome) {
 		return "", err
 	}
-	return detached{at.Keys.Family(), t.isShared(), at.Keys.Name(), to}.String(), err
+	return detached{at.Keys.Family(), t.isShared(), identity.Name(at.Keys.Name()), to}.String(), err
 }
 
 // beginDetach returns an error unless h is all that holds in its tenure. From now on nobody joins it.

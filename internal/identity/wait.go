@@ -3,7 +3,7 @@ package identity
 // Wait is what a record says of a wait that lasts while its caller holds something: the context of the wait
 // is derived from that of a hold. So what the caller holds is not given back before the wait ends.
 type Wait struct {
-	Key     string `json:"k"` // of the lock, with the prefix
+	Key     Name   `json:"k"` // of the lock, with the prefix
 	Since   int64  `json:"s"` // µs since 1970, by the clock of the client: it is told unchanged, because it tells waits apart
 	Note    string `json:"note,omitempty"`
 	Checked bool   `json:"c,omitempty"` // it ends when it is the youngest of a circle
@@ -12,7 +12,7 @@ type Wait struct {
 
 // Held is a lock that is held meanwhile.
 type Held struct {
-	Key   string `json:"k"` // with the prefix
+	Key   Name   `json:"k"` // with the prefix
 	Owner string `json:"o"` // the client's id and the number
 }
 
@@ -44,7 +44,7 @@ func (w *Wait) clip() {
 // HasHeld reports whether one of these owners has the key, and the wait keeps it.
 func (w *Wait) HasHeld(key string, owner func(owner string) bool) bool {
 	for _, h := range w.Holds {
-		if h.Key == key && owner(h.Owner) {
+		if string(h.Key) == key && owner(h.Owner) {
 			return true
 		}
 	}

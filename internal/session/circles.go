@@ -102,7 +102,7 @@ func (c *Client) self() identity.Party {
 // waitOf is what others are told of a wait. It has no holds when it holds up nobody.
 func waitOf(t *Target, told Telling) identity.Wait {
 	return identity.Wait{
-		Key: t.Keys.Name(), Since: told.Since.UnixMicro(), Note: identity.NoteOf(told.Caller), Holds: identity.HeldIn(told.Caller),
+		Key: identity.Name(t.Keys.Name()), Since: told.Since.UnixMicro(), Note: identity.NoteOf(told.Caller), Holds: identity.HeldIn(told.Caller),
 	}
 }
 
