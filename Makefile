@@ -36,7 +36,7 @@ define tests
 @seen=$$(mktemp); trap 'rm -rf "$$seen" "$$seen.judge"' EXIT; status=0; \
 $(GOTESTSUM) --jsonfile "$$seen" -- $(RACE) -vet=off -p $(if $(RUN),1,$(ATONCE)) -parallel $(PARALLEL) -timeout 30m \
 $(if $(RUN),-run '$(RUN)',-skip '^TestMeasured$(if $(SKIP),|$(SKIP))') $(PACKAGES) || status=1; \
-$(GO) -C tools build -o "$$seen.judge" ./tests && "$$seen.judge" $(RACE) $(if $(BUDGET),-budget tools/tests/budget.txt $(if $(filter write,$(BUDGET)),-write)) $$status:"$$seen"
+$(GO) -C tools build -o "$$seen.judge" ./tests && "$$seen.judge" $(RACE) $$status:"$$seen"
 endef
 
 .PHONY: quick

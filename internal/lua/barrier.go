@@ -63,7 +63,7 @@ func arrival(reply []rueidis.RedisMessage, err error) (a Arrival, _ error) {
 		return a, err
 	}
 	if len(reply) != 4 {
-		return a, ErrReply
+		return a, odd(reply)
 	}
 	var errs [4]error
 	var leads int64
@@ -110,7 +110,7 @@ func (c Conn) JoinBarrier(ctx context.Context, k *Keys, member Once, lease int64
 		return false, Round{}, err
 	}
 	if len(reply) != 2 {
-		return false, Round{}, ErrReply
+		return false, Round{}, odd(reply)
 	}
 	joined, err := reply[0].AsInt64()
 	if err != nil {

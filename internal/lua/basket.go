@@ -45,7 +45,7 @@ func (c Conn) TakeBasket(ctx context.Context, parts []Part, all bool, until int6
 	}
 	replies = make([]Acquired, len(parts))
 	if len(numbers) < 3 || numbers[0] > int64(len(parts)) || numbers[1] > int64(len(parts)) || len(numbers)-3 != int(max(numbers[0], 0)) {
-		return nil, 0, ErrReply
+		return nil, 0, odd(numbers)
 	}
 	if err := check(numbers[1:]...); err != nil {
 		return nil, 0, err
@@ -66,7 +66,7 @@ func (c Conn) ReleaseBasket(ctx context.Context, parts []Part) ([]bool, error) {
 		return nil, err
 	}
 	if len(numbers) != len(parts) {
-		return nil, ErrReply
+		return nil, odd(numbers)
 	}
 	owned := make([]bool, len(parts))
 	for i, n := range numbers {

@@ -1,6 +1,10 @@
 package lua
 
-import "github.com/redis/rueidis"
+import (
+	"slices"
+
+	"github.com/redis/rueidis"
+)
 
 // What a server says is believed, but no number that no script of ours can say. One that is too great would
 // become the floor of its name, and be written to Redis, where every later acquire would find it too great as
@@ -18,7 +22,7 @@ const farthest = 1 << 40
 func check(numbers ...int64) error {
 	for _, n := range numbers {
 		if n < 0 || n > maxToken {
-			return ErrReply
+			return odd(slices.Clone(numbers)) // the argument stays where it is
 		}
 	}
 	return nil

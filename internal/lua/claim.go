@@ -196,7 +196,7 @@ func acquired(message rueidis.RedisMessage, err error) (Acquired, error) {
 			Owned: Owned{Others: numbers[3] != 0}, Queued: true, Sequence: numbers[0], Ends: bounded(numbers[1]), Now: numbers[2],
 		}, nil
 	case err != nil || len(numbers) != 3 && len(numbers) != 5:
-		return Acquired{}, errors.Join(ErrReply, err)
+		return Acquired{}, errors.Join(odd([]rueidis.RedisMessage{message}), err)
 	}
 	a := Acquired{Ends: bounded(numbers[1]), Now: numbers[2]}
 	if len(numbers) == 5 {

@@ -30,6 +30,9 @@ const (
 	rehashing = "rehashing of the slot"
 )
 
+// A primary that is demoted replies UNBLOCKED to a WAIT that is under way, and noWait to one that comes after that.
+const noWait = "WAIT cannot be used with replica instances"
+
 // Classify tells what can be done about the error of a script. Redis 6 puts the error of a command inside
 // that of the script. So the code may stand anywhere in the text.
 func Classify(err error) Class {
@@ -49,7 +52,7 @@ func Classify(err error) Class {
 		for _, code := range []string{
 			"READONLY", "LOADING", "CLUSTERDOWN", "TRYAGAIN", "MASTERDOWN", "BUSY ", "MISCONF", "NOREPLICAS",
 			"MOVED ", "ASK ", nonLocal, rehashing, undeclaredCode,
-			"UNBLOCKED", // the reply to WAIT of a primary that is demoted
+			"UNBLOCKED", noWait,
 		} {
 			if strings.Contains(text, code) {
 				return Refused
@@ -70,7 +73,7 @@ func Elsewhere(err error) bool {
 	if !errors.As(err, &reply) {
 		return false
 	}
-	for _, code := range []string{"READONLY", "MASTERDOWN", "UNBLOCKED", "MOVED "} {
+	for _, code := range []string{"READONLY", "MASTERDOWN", "UNBLOCKED", noWait, "MOVED "} {
 		if strings.Contains(reply.Error(), code) {
 			return true
 		}

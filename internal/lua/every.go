@@ -50,7 +50,7 @@ func (c Conn) Due(ctx context.Context, k *Keys, t Ticks, lease int64, by string)
 		return d, err
 	}
 	if len(reply) < 2 {
-		return d, ErrReply
+		return d, odd(reply)
 	}
 	status, err := reply[0].ToString()
 	if err != nil {
@@ -68,7 +68,7 @@ func (c Conn) Due(ctx context.Context, k *Keys, t Ticks, lease int64, by string)
 		d.Next, other = ends(&reply[2])
 		err = errors.Join(err, other)
 	default:
-		err = ErrReply
+		err = odd(reply)
 	}
 	return d, err
 }
@@ -91,7 +91,7 @@ func (c Conn) Tick(ctx context.Context, k *Keys, t Ticks, token int64, again boo
 		return r, err
 	}
 	if len(reply) != 4 {
-		return r, ErrReply
+		return r, odd(reply)
 	}
 	status, err := reply[0].ToString()
 	if err != nil {
@@ -125,7 +125,7 @@ func (c Conn) FinishTick(ctx context.Context, k *Keys, t Ticks, token int64) (ne
 		return 0, false, err
 	}
 	if len(reply) != 2 || reply[0] != 0 && reply[0] != 1 || check(reply[1]) != nil {
-		return 0, false, ErrReply
+		return 0, false, odd(reply)
 	}
 	return bounded(reply[1]), reply[0] == 1, nil
 }

@@ -55,7 +55,7 @@ func (c Conn) Gathered(ctx context.Context, requests []Ready) ([]int64, error) {
 		return make([]int64, len(requests)), nil
 	}
 	if err == nil && (len(replies) != len(requests) || check(replies...) != nil) {
-		err = ErrReply
+		err = odd(replies)
 	}
 	return replies, err
 }

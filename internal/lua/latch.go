@@ -45,7 +45,7 @@ func (c Conn) Count(ctx context.Context, k *Keys, once Once, n int64, participan
 		return r, err
 	}
 	if len(reply) != 2 || len(reply[0]) != 1 {
-		return r, ErrReply
+		return r, odd(reply)
 	}
 	switch status := reply[0][0]; status {
 	case '0', '1', '2':
@@ -66,7 +66,7 @@ func (c Conn) Latch(ctx context.Context, k *Keys, limit int) (r Round, participa
 		return r, nil, err
 	}
 	if len(reply) != 2 {
-		return r, nil, ErrReply
+		return r, nil, odd(reply)
 	}
 	if r, err = parseRound(&reply[0]); err != nil {
 		return r, nil, err

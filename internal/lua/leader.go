@@ -35,7 +35,7 @@ func (c Conn) Lead(ctx context.Context, k *Keys, l Lead) (led Led, err error) {
 		return led, err
 	}
 	if len(reply) != 2 {
-		return led, ErrReply
+		return led, odd(reply)
 	}
 	status, err := reply[0].AsInt64()
 	n, other := count(&reply[1])
@@ -86,7 +86,7 @@ func (c Conn) Leading(ctx context.Context, k *Keys) (l Leading, err error) {
 		return l, err
 	}
 	if len(reply) != 4 {
-		return l, ErrReply
+		return l, odd(reply)
 	}
 	var errs [4]error
 	l.Token, errs[0] = count(&reply[0])

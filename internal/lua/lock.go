@@ -140,7 +140,7 @@ func (c Conn) Downgrade(
 		return false, false, err
 	}
 	if len(reply) != 2 {
-		return false, false, ErrReply
+		return false, false, odd(reply)
 	}
 	return reply[0] == 1, reply[1] == 1, nil
 }
@@ -164,7 +164,7 @@ func (c Conn) Inspect(ctx context.Context, k *Keys, limit int) (State, error) {
 		return State{}, err
 	}
 	if len(reply) < 5 {
-		return State{}, ErrReply
+		return State{}, odd(reply)
 	}
 	var s State
 	var errs [5]error

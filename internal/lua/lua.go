@@ -73,9 +73,17 @@ func (c Conn) Time(ctx context.Context, k *Keys) (int64, error) {
 	return t[0]*1_000_000 + t[1], nil
 }
 
-// Ping publishes a health check to an inbox. number: as in an id.
-func (c Conn) Ping(ctx context.Context, inbox, number string, sharded bool) error {
-	return c.publish(ctx, inbox, Version+" "+string(rune(Ping))+" "+number, sharded)
+var ping = rueidis.NewLuaScript(bare("shared/ping.lua"))
+
+// Ping publishes a health check to an inbox, from where scripts run that use the name. number: as in an id. heard is false
+// when no script sees a subscriber of the inbox there. In a cluster the inbox itself says which node it is.
+func (c Conn) Ping(ctx context.Context, k *Keys, inbox, number string) (heard bool, err error) {
+	text := Version + " " + string(rune(Ping)) + " " + number
+	if k.sharded() {
+		return true, c.publish(ctx, inbox, text, true)
+	}
+	n, err := ping.Exec(ctx, c.Client, []string{k.probe}, []string{inbox, text}).AsInt64()
+	return n != 0, err
 }
 
 // Answer publishes the answer to an attempt to the inbox of its client. number is that of its id, and name

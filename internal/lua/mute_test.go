@@ -82,3 +82,21 @@ func TestWantOfWhoMayNotPublish(t *testing.T) {
 	b.expectNone("B")
 	b.expectNone("C")
 }
+
+// A health check says whether scripts see who listens; who may not ask is told that somebody does.
+func TestPing(t *testing.T) {
+	s := redistest.NewProcess(t)
+	b := newBench(t, s)
+	inbox := lua.Inbox("A")
+	heard, err := b.conn.Ping(t.Context(), b.lock, inbox, "7")
+	require.NoError(t, err)
+	require.False(t, heard)
+	b.open("A")
+	heard, err = b.conn.Ping(t.Context(), b.lock, inbox, "7")
+	require.NoError(t, err)
+	require.True(t, heard)
+
+	mute := newMuteBench(t)
+	_, err = mute.conn.Ping(t.Context(), mute.lock, inbox, "7")
+	require.True(t, lua.Forbidden(err), err)
+}

@@ -115,7 +115,7 @@ func begun(result rueidis.RedisResult) (b Begun, err error) {
 		return b, err
 	}
 	if len(reply) < 2 {
-		return b, ErrReply
+		return b, odd(reply)
 	}
 	status, err := reply[0].ToString()
 	if err != nil {
@@ -134,7 +134,7 @@ func begun(result rueidis.RedisResult) (b Begun, err error) {
 	case status == "s":
 		b.Stale, b.Last = true, n
 	case n == 0:
-		return b, ErrReply
+		return b, odd(reply)
 	case status == "r":
 		b.Attempt = n
 	case status == "x":
@@ -159,7 +159,7 @@ func outcome(reply []rueidis.RedisMessage) (*Outcome, error) {
 	}
 	o := &Outcome{Failed: texts[0] == "e", Value: texts[1]}
 	if len(reply) < 2 || texts[0] != o.kind() {
-		return nil, ErrReply
+		return nil, ErrReply // without what callers have saved
 	}
 	var err error
 	if len(reply) == 3 {

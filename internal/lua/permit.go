@@ -52,7 +52,7 @@ func (c Conn) Capacity(
 	case err != nil:
 		return false, 0, 0, err
 	case len(reply) != 3:
-		return false, 0, 0, ErrReply
+		return false, 0, 0, odd(reply)
 	case reply[0] == replyUnset:
 		return false, 0, 0, ErrNotInitialized
 	case reply[0] == replyRange:
@@ -98,7 +98,7 @@ func (c Conn) Trade(
 		args := tradeArguments(k.family, floor(seen), longest, answered, requests)
 		replies, err := c.runKnowing(ctx, permitTrade[k.family], k, nowhere, args, ids...).ToArray()
 		if err == nil && len(replies) != len(requests) {
-			err = ErrReply
+			err = odd(replies)
 		}
 		return replies, err
 	}
@@ -163,7 +163,7 @@ func (c Conn) Census(ctx context.Context, k *Keys, limit int) (Census, error) {
 		return Census{}, err
 	}
 	if len(reply) != 6 {
-		return Census{}, ErrReply
+		return Census{}, odd(reply)
 	}
 	var numbers [4]int64
 	var errs [6]error

@@ -65,7 +65,7 @@ func (c Conn) renew(ctx context.Context, batch []Renewal, first bool) (renewed [
 		return nil, 0, err
 	}
 	if len(numbers) != len(batch)+1 || check(numbers...) != nil {
-		return nil, 0, ErrReply
+		return nil, 0, odd(numbers)
 	}
 	renewed = make([]bool, len(batch))
 	for i := range batch {

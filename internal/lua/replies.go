@@ -1,6 +1,11 @@
 package lua
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+
+	"github.com/redis/rueidis"
+)
 
 // The codes of replies: what a script says in place of a number that is greater than 0, or 0. A script has
 // the name behind REPLY_, for which the composer puts the number. No two mean the same to one request.
@@ -48,4 +53,25 @@ func code(name string) string {
 		panic(fmt.Sprintf("lua: there is no reply %s", name))
 	}
 	return fmt.Sprint(n)
+}
+
+// shown is how many bytes of a reply are shown at most.
+const shown = 200
+
+// odd is [ErrReply] with what came, so that whoever reads it can tell who answered.
+func odd[T int64 | string | rueidis.RedisMessage](reply []T) error {
+	var text strings.Builder
+	for _, part := range reply {
+		if text.Len() > shown {
+			text.WriteString(" …")
+			break
+		}
+		switch part := any(part).(type) {
+		case rueidis.RedisMessage:
+			fmt.Fprintf(&text, " %.*s", shown, part.String())
+		default:
+			fmt.Fprintf(&text, " %v", part)
+		}
+	}
+	return fmt.Errorf("%w, of %d parts:%q", ErrReply, len(reply), text.String())
 }

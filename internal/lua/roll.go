@@ -38,7 +38,7 @@ func (c Conn) Roll(ctx context.Context, k *Keys, client, behind string, part int
 		return Roll{Gone: true}, nil
 	}
 	if len(reply) < 4 {
-		return Roll{}, ErrReply
+		return Roll{}, odd(reply)
 	}
 	r := Roll{Entries: make([]string, 0, len(reply)-4)}
 	var errs [4]error

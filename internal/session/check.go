@@ -15,6 +15,7 @@ import (
 var (
 	errNotSubscribed = errors.New("the inbox is not subscribed")
 	errNotReceived   = errors.New("the inbox received nothing")
+	errElsewhere     = errors.New("scripts see no subscriber of the inbox: it is missing there, or at another server, and grants pass this client by")
 )
 
 // Check is documented by the root package.
@@ -40,7 +41,8 @@ func (c *Client) Check(ctx context.Context) error {
 	}
 	// With the caller's context, not with open: a context that can be cancelled makes rueidis run its connection
 	// in the background from then on, which costs a single goroutine a fifth of its speed.
-	if err := c.Conn.Ping(WithoutDeadline(ctx), c.Inbox.Name(), c.IDs.Suffix(n), c.Sharded); err != nil {
+	heard, err := c.ping(WithoutDeadline(ctx), n)
+	if err != nil {
 		switch {
 		case lua.Forbidden(err):
 			return fail.Wrap("", hub.Refused("publish to", c.Inbox.Name(), err))
@@ -49,12 +51,24 @@ func (c *Client) Check(ctx context.Context) error {
 		}
 		return c.checkError(ctx, began, nil)
 	}
+	if !heard {
+		c.Options.Logger.Warn("latchkey: scripts see no subscriber of the inbox: it is missing there, or at another server", "channel", c.Inbox.Name())
+		return fail.Wrap("", fail.Unavailable(errElsewhere))
+	}
 	select {
 	case <-received:
 		return nil
 	case <-open.Done():
 		return c.checkError(ctx, began, errNotReceived)
 	}
+}
+
+func (c *Client) ping(ctx context.Context, n uint64) (heard bool, err error) {
+	keys, err := c.probed()
+	if err != nil {
+		return false, err
+	}
+	return c.Conn.Ping(ctx, keys, c.Inbox.Name(), c.IDs.Suffix(n))
 }
 
 // checkCommands is Check of a client without subscriptions.
@@ -70,14 +84,19 @@ func (c *Client) checkCommands(ctx context.Context) error {
 	}
 }
 
-// probe sends a command that changes nothing, for a name that access rules allow.
+// probe sends a command that changes nothing.
 func (c *Client) probe(ctx context.Context) error {
-	name := c.Options.Prefix + c.IDs.Client[len(c.IDs.Client)-identity.RandomLength:]
-	keys, err := lua.NewKeys(lua.Locks, name[:min(len(name), lua.MaxName)], c.Sharded)
+	keys, err := c.probed()
 	if err != nil {
 		return err
 	}
 	return c.Conn.Probe(ctx, keys)
+}
+
+// probed is a name that nobody has, and that access rules allow.
+func (c *Client) probed() (*lua.Keys, error) {
+	name := c.Options.Prefix + c.IDs.Client[len(c.IDs.Client)-identity.RandomLength:]
+	return lua.NewKeys(lua.Locks, name[:min(len(name), lua.MaxName)], c.Sharded)
 }
 
 // expectPing returns the number of a ping that is about to be sent, and a channel that gets a value when it

@@ -2,7 +2,7 @@
 // need, and how that is installed here. It reads the files that gotestsum --jsonfile has written, and is told the
 // status of gotestsum for each:
 //
-//	tests [-race] [-budget FILE [-write]] STATUS:FILE...
+//	tests [-race] STATUS:FILE...
 //
 // It is the judge as well. A test that failed while its process stood still for longer than tests allow
 // (internal/redistest says when) is run once more, alone, and is reported as stalled. Everything else that failed
@@ -28,8 +28,6 @@ import (
 
 func main() {
 	race := flag.Bool("race", false, "run again with the race detector")
-	budget := flag.String("budget", "", "a file with what packages may spend of the processor")
-	write := flag.Bool("write", false, "write what they have spent to that file, and do not judge it")
 	flag.Parse()
 	again := func(p, test string) ([]byte, error) {
 		args := []string{"test", "-count=1", "-vet=off", "-timeout", "30m", "-run", "^" + regexp.QuoteMeta(test) + "$", p}
@@ -38,7 +36,7 @@ func main() {
 		}
 		return exec.Command("go", args...).CombinedOutput() //nolint:gosec,noctx // a test, which has an end of its own
 	}
-	green, err := run(flag.Args(), again, budgetFile{*budget, *write}, os.Stdout)
+	green, err := run(flag.Args(), again, os.Stdout)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "tests:", err)
 	}
@@ -48,7 +46,7 @@ func main() {
 }
 
 // run reports whether all is green, or was so when it was run again.
-func run(phases []string, again func(p, test string) ([]byte, error), budget budgetFile, out io.Writer) (green bool, err error) {
+func run(phases []string, again func(p, test string) ([]byte, error), out io.Writer) (green bool, err error) {
 	t := newTally()
 	green = true
 	for _, phase := range phases {
@@ -68,11 +66,6 @@ func run(phases []string, again func(p, test string) ([]byte, error), budget bud
 		}
 	}
 	green = t.judge(again, out) && green
-	within, err := budget.judge(t.spent, out)
-	if err != nil {
-		return false, err
-	}
-	green = within && green
 	_, err = fmt.Fprintln(out, t.String(installer()))
 	return green && err == nil, err
 }

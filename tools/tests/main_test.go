@@ -114,12 +114,12 @@ func TestPhases(t *testing.T) {
 		{[]string{"0:" + write(`{"Action":"start","Package":"p"}`)}, false},
 	} {
 		var out bytes.Buffer
-		green, err := run(c.phases, passes, budgetFile{}, &out)
+		green, err := run(c.phases, passes, &out)
 		require.NoError(t, err)
 		require.Equal(t, c.green, green, "%v\n%s", c.phases, &out)
 	}
 	for _, phase := range []string{"0:" + excused + "x", "0:" + write("{")} {
-		green, err := run([]string{phase}, passes, budgetFile{}, &bytes.Buffer{})
+		green, err := run([]string{phase}, passes, &bytes.Buffer{})
 		require.Error(t, err)
 		require.False(t, green)
 	}
