@@ -130,7 +130,8 @@ func Wrap(commands, subscriptions rueidis.Client, opts ...Option) (*Client, erro
 
 // Check publishes to the client's own inbox, and returns once it has received the message: the whole way that
 // a grant takes. Use it as a health check. When ctx ends before, the error is the context's, joined with
-// [ErrUnavailable] if Check took more than 50 ms. For a user who may not subscribe, or publish, it says so at
+// [ErrUnavailable] if Check took more than 50 ms. Where scripts do not see the inbox, as behind a proxy that sends
+// subscriptions to another server, it is [ErrUnavailable] at once. For a user who may not subscribe, or publish, it says so at
 // once. After Close it is [ErrClosed].
 func (c *Client) Check(ctx context.Context) error { return (*session.Handle)(c).Client().Check(ctx) }
 

@@ -8,25 +8,24 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/redis/rueidis"
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/fairlock"
 	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/redlock"
 	"github.com/latchkey-go/latchkey/rlock"
 	"github.com/latchkey-go/latchkey/semaphore"
 	"github.com/latchkey-go/latchkey/spinlock"
 )
 
-// moving is a name that leads to the one or to the other of two servers, of which the second is a replica of the
-// first. Connections stay where they were dialled.
+// moving is a name that leads to one of two servers. The second is a replica of the first. Connections stay where they were dialled.
 type moving struct {
 	old, fresh *redistest.Server
 	leads      atomic.Pointer[string]
@@ -100,25 +99,24 @@ func TestNameThatMoves(t *testing.T) {
 			require.NoError(t, c.Check(t.Context()))
 			name.move(t)
 
-			var all sync.WaitGroup
+			var all errgroup.Group
 			for n, build := range test.locks {
 				lock, err := build(c, fmt.Sprint("lock ", n))
 				require.NoError(t, err)
-				all.Go(func() {
-					assert.NoError(t, lock.Do(t.Context(), func(context.Context, *latchkey.Hold) error { return nil }))
-				})
+				all.Go(func() error { return lock.Do(t.Context(), func(context.Context, *latchkey.Hold) error { return nil }) })
 			}
 			if kind != "without pub/sub" {
 				permits, err := semaphore.New(c, "permits", semaphore.WithCapacity(2))
 				require.NoError(t, err)
-				all.Go(func() {
+				all.Go(func() error {
 					p, err := permits.Acquire(t.Context(), 2)
-					if assert.NoError(t, err) {
-						assert.NoError(t, p.Release(t.Context()))
+					if err != nil {
+						return err
 					}
+					return p.Release(t.Context())
 				})
 			}
-			all.Wait()
+			require.NoError(t, all.Wait())
 			require.NoError(t, c.Check(t.Context()))
 			require.NoError(t, hold.Err())
 			require.NotEmpty(t, log.with(fmt.Sprintf("was=%s is=%s", name.old.Addr, name.fresh.Addr)))
@@ -157,14 +155,29 @@ func TestNameThatMovesForMany(t *testing.T) {
 	}
 	before := name.dials.Load()
 	name.move(t)
-	var all sync.WaitGroup
+	var all errgroup.Group
 	for _, lock := range locks {
-		all.Go(func() {
-			require.NoError(t, lock.Do(t.Context(), func(context.Context, *latchkey.Hold) error { return nil }))
-		})
+		all.Go(func() error { return lock.Do(t.Context(), func(context.Context, *latchkey.Hold) error { return nil }) })
 	}
-	all.Wait()
+	require.NoError(t, all.Wait())
 	require.LessOrEqual(t, name.dials.Load()-before, int64(3*clients))
+}
+
+// So does each client of a lock over several servers: here the majority needs the one that moves.
+func TestNameThatMovesOfSeveral(t *testing.T) {
+	t.Parallel()
+	name, away := newMoving(t), redistest.NewProcess(t)
+	moves, err := latchkey.New(name.option(), latchkey.WithLogger(nil))
+	require.NoError(t, err)
+	t.Cleanup(moves.Close)
+	lock, err := redlock.New([]*latchkey.Client{openOn(t, redistest.NewProcess(t)), openOn(t, away), moves}, "a")
+	require.NoError(t, err)
+	hold, err := lock.Lock(t.Context())
+	require.NoError(t, err)
+	away.Kill()
+	name.move(t)
+	require.NoError(t, hold.Unlock(t.Context()))
+	require.NoError(t, lock.Do(t.Context(), func(context.Context, *latchkey.Hold) error { return nil }))
 }
 
 // While a server stays a replica and its name leads nowhere else, a client dials once a second at most. One whose

@@ -228,7 +228,7 @@ func callOf(function []string) string {
 	return "err = " + function[1] + "(" + strings.Join(arguments, ", ") + ")\n"
 }
 
-// buildSnippets compiles the program of all snippets, which is told of which document it runs them.
+// buildSnippets compiles the program of all snippets. An argument says whose document it runs.
 func buildSnippets(t *testing.T, snippets map[string][]string) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "snippets")
@@ -277,7 +277,7 @@ func programOf(t *testing.T, snippets map[string][]string) (overlay, text string
 	return overlay, source.String()
 }
 
-// runSnippets runs those of a document in several processes, and returns what they have said, by its first word.
+// runSnippets runs the snippets of a document in several processes, and returns what they have said, by its first word.
 func runSnippets(t *testing.T, program, document, url string) map[string][]string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

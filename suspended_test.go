@@ -23,8 +23,7 @@ import (
 // alarm is how late code may hear that the machine was suspended for longer than its lease.
 const alarm = 410 * time.Millisecond
 
-// clocked are the kinds of holds, each with a way to have it that returns its context and its end. A hold of a name can
-// be had once.
+// clocked are the kinds of holds, each with a way to wait for it that returns its context and its end.
 func clocked(t *testing.T, s *redistest.Server, c *latchkey.Client) map[string]func() (context.Context, func(context.Context) error) {
 	t.Helper()
 	both, err := rwlock.New(c, "rw")
@@ -33,7 +32,7 @@ func clocked(t *testing.T, s *redistest.Server, c *latchkey.Client) map[string]f
 	lock := func(l *latchkey.Lock, err error) func() (context.Context, func(context.Context) error) {
 		require.NoError(t, err)
 		return func() (context.Context, func(context.Context) error) {
-			h, err := l.TryLock(t.Context())
+			h, err := l.Lock(t.Context())
 			require.NoError(t, err)
 			return h.Context(), h.Unlock
 		}
@@ -49,15 +48,16 @@ func clocked(t *testing.T, s *redistest.Server, c *latchkey.Client) map[string]f
 	return map[string]func() (context.Context, func(context.Context) error){
 		"rlock": lock(rlock.New(c, "rlock")), "fairlock": lock(fairlock.New(c, "fairlock")), "spinlock": lock(spinlock.New(c, "spinlock")),
 		"write": lock(both.Write(), nil), "redlock": lock(redlock.New(clients, "redlock")),
-		"lingers": lock(rlock.New(c, "lingers", rlock.WithLinger(time.Minute))),
-		"fixed":   lock(rlock.New(c, "fixed", rlock.WithFixedLease(10*time.Second))),
+		"fixed redlock": lock(redlock.New(clients, "fixed redlock", redlock.WithFixedLease(10*time.Second))),
+		"lingers":       lock(rlock.New(c, "lingers", rlock.WithLinger(time.Minute))),
+		"fixed":         lock(rlock.New(c, "fixed", rlock.WithFixedLease(10*time.Second))),
 		"permits": func() (context.Context, func(context.Context) error) {
-			p, err := permits.TryAcquire(t.Context(), 1)
+			p, err := permits.Acquire(t.Context(), 1)
 			require.NoError(t, err)
 			return p.Context(), p.Release
 		},
 		"multilock": func() (context.Context, func(context.Context) error) {
-			h, err := several.TryLock(t.Context())
+			h, err := several.Lock(t.Context())
 			require.NoError(t, err)
 			return h.Context(), h.Unlock
 		},
@@ -103,35 +103,57 @@ func TestMachineWasSuspended(t *testing.T) {
 	})
 }
 
-// The wall clock of a machine is set ahead, and nobody else has what was held there. An Unlock gives it back: nobody
-// waits for the rest of its lease.
+// The wall clock of a machine is set ahead, and the lock is still this process's in Redis. An Unlock gives it back: the
+// next one does not wait for the rest of the lease.
 //
 //nolint:paralleltest // it sets the clock of all leases
 func TestClockWasSetAhead(t *testing.T) {
-	for _, before := range []time.Duration{0, time.Second} { // the Unlock comes before the alarm, or after it
+	for _, later := range []time.Duration{0, time.Second} { // the Unlock comes before the alarm, or after it
 		redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
 			t.Cleanup(func() { lease.WallAhead.Store(0) })
-			holds := clocked(t, s, openOn(t, s))
-			for kind, hold := range holds {
+			for kind, hold := range clocked(t, s, openOn(t, s)) {
 				_, end := hold()
 				lease.WallAhead.Add(int64(time.Minute))
-				time.Sleep(before)
+				time.Sleep(later)
 				require.ErrorIs(t, end(t.Context()), latchkey.ErrLost, kind)
+				began := time.Now()
+				_, end = hold()
+				s.Within(t, began, alarm, kind)
+				require.NoError(t, end(t.Context()), kind)
 			}
-			time.Sleep(10 * time.Millisecond) // nobody waits for the release
-			if before != 0 {
-				time.Sleep(alarm) // for what lingers
-			}
-			for kind, hold := range clocked(t, s, openOn(t, s)) {
-				if kind != "redlock" {
-					_, end := hold()
-					require.NoError(t, end(t.Context()), kind)
-				}
-			}
-			_, end := holds["redlock"]()
-			require.NoError(t, end(t.Context()))
 		})
 	}
+}
+
+// What lingered when the clock was set is given back as well, and a shortest hold is kept.
+//
+//nolint:paralleltest // it sets the clock of all leases
+func TestClockWasSetAheadBetweenHolds(t *testing.T) {
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		t.Cleanup(func() { lease.WallAhead.Store(0) })
+		c, other := openOn(t, s), openOn(t, s)
+		free := func(name string, opts ...latchkey.LockOption) func() {
+			lock, err := rlock.New(c, name, opts...)
+			require.NoError(t, err)
+			h, err := lock.Lock(t.Context())
+			require.NoError(t, err)
+			return func() {
+				next, err := rlock.New(other, name)
+				require.NoError(t, err)
+				lease.WallAhead.Add(int64(time.Minute))
+				_ = h.Unlock(t.Context()) // lost, but where it lingers
+				require.NoError(t, next.Do(t.Context(), func(context.Context, *latchkey.Hold) error { return nil }))
+			}
+		}
+		lingers, kept := free("lingers", rlock.WithLinger(time.Minute)), free("kept", rlock.WithMinHold(5*time.Second))
+		began := time.Now()
+		kept()
+		require.Greater(t, time.Since(began), 4990*time.Millisecond)
+		s.Within(t, began, 5100*time.Millisecond)
+		began = time.Now()
+		lingers()
+		s.Within(t, began, alarm)
+	})
 }
 
 // A clock that is set back lengthens no lease, and ends none.

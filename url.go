@@ -98,7 +98,7 @@ func read(address string) (rueidis.ClientOption, error) {
 	return option, nil
 }
 
-// parameters are those that a URL may have.
+// parameters are what a URL may have behind the question mark.
 var parameters = []string{
 	"addr", "client_cache", "client_name", "db", "dial_timeout", "master_set", "max_retries", "protocol", "skip_verify", "write_timeout",
 }
@@ -129,7 +129,7 @@ func checkParameters(u *url.URL) error {
 	return nil
 }
 
-// distance is how many bytes must be added, left out or replaced to make one word of the other: that of Levenshtein.
+// distance is Levenshtein's: how many bytes must be added, left out or replaced to make one word of the other.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

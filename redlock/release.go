@@ -47,7 +47,7 @@ func (q *quorum) Release(ctx context.Context, h *grant.Hold) error {
 	switch {
 	case errors.Is(loss, fail.ErrClosed) && last:
 		return q.releaseLate(ctx)
-	case loss != nil && last && errors.Is(loss, lease.ErrExpired):
+	case last && (errors.Is(loss, lease.ErrExpired) || errors.Is(loss, lease.ErrEnded)):
 		for _, part := range parts {
 			if part != nil {
 				part.ReleaseLost() // the machine may have been suspended, or its clock set: the server has it

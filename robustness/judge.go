@@ -268,8 +268,8 @@ func (h *history) overtaken(o Object) (violations []Violation) {
 	return violations
 }
 
-// atTheHead is when a waiter was the head of the line of its client at the latest: when the last of those that were
-// granted before it, and had asked before it, had given up its turn.
+// atTheHead is when a waiter was the head of its client's line at the latest. Others of the client asked before it, and
+// were granted before it: the last one had ended its turn by then.
 func (h *history) atTheHead(e entry, granted []entry) int64 {
 	since := e.Asked
 	for _, before := range granted {

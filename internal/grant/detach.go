@@ -123,7 +123,7 @@ func (h *Hold) detach(ctx context.Context, d time.Duration) (string, error) {
 		if at.Client.Closing.Err() != nil {
 			return "", fail.ErrClosed
 		}
-		return "", t.late()
+		return "", t.late(u)
 	}
 	to := at.Client.NewID()
 	err := t.see(ctx, &release{turn: u, to: to, lasts: d})

@@ -60,7 +60,7 @@ func (t *tenure) Lost(reason error) {
 	}
 	t.queue.mu.Unlock()
 	if first && between { // else the last Unlock does it
-		t.releaseLost(LossOf(reason))
+		t.releaseLost(LossOf(reason), nil)
 	}
 	if first && t.partOf != nil {
 		t.partOf.lost(LossOf(reason))

@@ -111,7 +111,7 @@ func (p *Part) Drop() {
 }
 
 // ReleaseLost gives back a part that was lost by the wall clock alone: see [tenure.releaseLost].
-func (p *Part) ReleaseLost() { p.hold.turn().tenure.releaseLost(LossOf(lease.ErrExpired)) }
+func (p *Part) ReleaseLost() { p.hold.turn().tenure.releaseLost(LossOf(lease.ErrExpired), nil) }
 
 // Floor returns the highest token that the client has seen of the name, and what the server's clock shows
 // now, in microseconds, or more; 0 when it is not known.

@@ -31,7 +31,7 @@ func (t *tenure) stopRenewals(ctx context.Context, done *turn) (over bool, err e
 	case !t.queue.At.Client.HeldAtClose.TrustedUntil(t).IsZero(): // the client was closed just now
 		return true, t.unlockLate(ctx, done)
 	default:
-		return true, t.late()
+		return true, t.late(done)
 	}
 }
 
@@ -40,37 +40,37 @@ func (t *tenure) see(ctx context.Context, r *release) error {
 	return t.queue.At.FinishInBackground(ctx, func(ctx context.Context) (bool, error) { return t.release(ctx, r) })
 }
 
-// late ends a tenure whose lease is over before its release.
-func (t *tenure) late() error {
+// late ends a tenure whose lease is over before its release. done is the turn that ends with it.
+func (t *tenure) late(done *turn) error {
 	t.queue.mu.Lock()
 	loss := t.loss
 	t.queue.mu.Unlock()
 	if loss == nil {
 		loss = LossOf(t.item.Expiry())
 	}
-	t.releaseLost(loss)
+	t.releaseLost(loss, done)
 	t.finish()
 	return loss
 }
 
-// releaseLost gives back what was lost by the wall clock alone: the machine was suspended, or its clock was set, and
-// Redis may have the lease for as long as it had by the monotonic clock. Nobody of this process holds it any more. The
-// owner id is this tenure's alone, so nothing of anybody else is given back. No caller waits for it.
-func (t *tenure) releaseLost(loss error) {
+// releaseLost gives back what was lost by the wall clock alone: the machine was suspended, or its clock was set. Redis
+// may have the lease for as long as it had by the monotonic clock. The last hold of this process has ended, and the owner
+// id is the tenure's alone: so the release takes nothing from others. No caller waits for it. done is the turn that ends
+// with it; nil: there was none.
+func (t *tenure) releaseLost(loss error, done *turn) {
 	left := t.item.LeftMonotonic()
 	if left <= 0 || !errors.Is(loss, lease.ErrExpired) && !errors.Is(loss, lease.ErrEnded) {
 		return
 	}
-	e, weight, at := t.endingOf(&release{unheard: true}), t.Weight(), t.queue.At
+	e, weight, at := t.endingOf(&release{turn: done, unheard: done == nil}), t.Weight(), t.queue.At
 	at.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), left)
 		defer cancel()
 		var unanswered bool
-		_, err := at.RetryUntilAnswered(ctx, at.Up, &unanswered, func(ctx context.Context) error {
+		_, _ = at.RetryUntilAnswered(ctx, at.Up, &unanswered, func(ctx context.Context) error { // else its lease runs out
 			_, err := t.queue.Commands.Release(ctx, e, weight)
 			return err
 		})
-		_ = err // then its lease runs out
 	})
 }
 

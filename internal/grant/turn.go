@@ -102,7 +102,7 @@ func (u *turn) conclude(ctx context.Context, h *Hold, now time.Time) (over bool,
 		return true, t.unlockLate(ctx, u)
 	case loss != nil:
 		if last {
-			t.releaseLost(loss)
+			t.releaseLost(loss, u)
 		}
 		return true, loss
 	case !last:

@@ -7,11 +7,13 @@ import (
 )
 
 // The timers of Go run by the monotonic clock, which stands still while a machine is suspended. So the keeper looks at
-// both clocks now and then while anything is kept. When the wall clock has gone ahead, leases may be over of which no
-// timer tells: all items are looked at.
+// both clocks now and then while anything is kept. When the wall clock has gone ahead, leases may be over, and no timer
+// tells so: all items are looked at.
 const (
 	lookEvery = 400 * time.Millisecond // so late may an owner be told
-	wentAhead = 10 * time.Millisecond  // more than a clock that is being adjusted goes ahead within a lease
+	// wentAhead is by how much the clocks part before all items are looked at again. An owner may be told so much later
+	// still. A clock that is adjusted goes ahead by less than a thousandth: then it is seldom that they are.
+	wentAhead = 10 * time.Millisecond
 )
 
 // wokeUp takes what is over by the wall clock alone, when that has gone ahead of the monotonic one.

@@ -58,7 +58,7 @@ func code(name string) string {
 // shown is how many bytes of a reply are shown at most.
 const shown = 200
 
-// odd is [ErrReply] with what came, so that whoever reads it can tell who answered.
+// odd is [ErrReply] with what came, so that its reader can tell who answered.
 func odd[T int64 | string | rueidis.RedisMessage](reply []T) error {
 	var text strings.Builder
 	for _, part := range reply {

@@ -36,7 +36,7 @@ func Alive(pid int) bool { return syscall.Kill(pid, 0) == nil }
 // CPU is the time that processors have spent on this process, for itself and inside the kernel.
 func CPU() time.Duration { return spent(syscall.RUSAGE_SELF) }
 
-// allCPU is CPU with that of the processes that it has started, as far as they have ended.
+// allCPU adds to CPU what its children have spent that have ended.
 func allCPU() time.Duration { return CPU() + spent(syscall.RUSAGE_CHILDREN) }
 
 func spent(who int) time.Duration {

@@ -93,7 +93,7 @@ func (c *Client) probe(ctx context.Context) error {
 	return c.Conn.Probe(ctx, keys)
 }
 
-// probed is a name that nobody has, and that access rules allow.
+// probed is a name that is free, and that access rules allow.
 func (c *Client) probed() (*lua.Keys, error) {
 	name := c.Options.Prefix + c.IDs.Client[len(c.IDs.Client)-identity.RandomLength:]
 	return lua.NewKeys(lua.Locks, name[:min(len(name), lua.MaxName)], c.Sharded)
