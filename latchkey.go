@@ -43,8 +43,8 @@
 //
 // Redis 6.2 or later, Valkey, Sentinel, and Cluster from Redis 7.0.
 //
-// The keys of a lock named N (after the key prefix) are N, latchkey_queue:{N}, latchkey_pace:{N} and
-// redisson_lock_token:{N}, without the braces if N has some. Channels are latchkey_inbox:*. A probe touches
+// The keys of a lock named N (after the key prefix) are N, latchkey_queue:{N}, latchkey_pace:{N},
+// latchkey_called:{N} and redisson_lock_token:{N}, without the braces if N has some. Channels are latchkey_inbox:*. A probe touches
 // latchkey_probe:{N}, which never exists. A client tells who it is in latchkey_client:{...}, while it holds
 // or waits: see [Identity]. docs/operations.md has an access rule for all primitives.
 //

@@ -1,6 +1,7 @@
 package robustness
 
 import (
+	"cmp"
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
@@ -122,7 +123,8 @@ var judges = []struct {
 	{"random operations", []string{"./internal/property"}},
 }
 
-var failed = regexp.MustCompile(`--- FAIL: (\S+)`)
+// failed is how a test fails that ends, that does not, or whose failure comes after its end.
+var failed = regexp.MustCompile(`--- FAIL: (\S+)|panic: (test timed out)|panic: Fail in goroutine after (\S+)`)
 
 // findByTests puts the mutation into the tree, and has the parts of the gate judge it, one after the other. It returns
 // which one finds it, after how many seconds, and the first test that fails.
@@ -143,7 +145,7 @@ func (m Mutation) findByTests(t *testing.T, tree string) string {
 		}
 		test := failed.FindStringSubmatch(string(output))
 		require.NotNil(t, test, "%s: %s", judge.Name, output)
-		return fmt.Sprintf("%s, %.0f s: `%s`", judge.Name, time.Since(began).Seconds(), test[1])
+		return fmt.Sprintf("%s, %.0f s: `%s`", judge.Name, time.Since(began).Seconds(), cmp.Or(test[1], test[2], test[3]))
 	}
 	require.Fail(t, "no part of the gate finds it")
 	return ""

@@ -51,7 +51,7 @@
 // # In Redis
 //
 // The keys of a semaphore named N (after the key prefix) are N, {N}:timeout, latchkey_queue:{N},
-// latchkey_pace:{N}, latchkey_token:{N}, latchkey_holders:{N}, and those that begin with
+// latchkey_pace:{N}, latchkey_called:{N}, latchkey_token:{N}, latchkey_holders:{N}, and those that begin with
 // latchkey_done:{N}; a probe touches latchkey_probe:{N}, which never exists. The channel that Redisson
 // listens on is redisson_sc:{N}, which a Redis user needs as a key pattern, too; ours are
 // latchkey_inbox:*. All are without the braces if N has some.

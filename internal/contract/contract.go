@@ -137,10 +137,10 @@ func (s Servers) channels(t testing.TB) (all []string) {
 }
 
 // kept is what stays for a while: token counters, the state of a read-write lock, the shortest lease of those
-// who waited, what was said of a capacity, what became of a latch, what is run once, and barriers with their
+// who waited, which of them were called, what was said of a capacity, what became of a latch, what is run once, and barriers with their
 // members, when a client could not say that it leaves.
 var kept = []string{
-	"redisson_lock_token:", "latchkey_rwlock:", "latchkey_pace:", "latchkey_token:", "latchkey_done:", "latchkey_latch:", "barrier:", "latchkey_members:", "latchkey_fence:", "latchkey_leader:",
+	"redisson_lock_token:", "latchkey_rwlock:", "latchkey_pace:", "latchkey_called:", "latchkey_token:", "latchkey_done:", "latchkey_latch:", "barrier:", "latchkey_members:", "latchkey_fence:", "latchkey_leader:",
 	"latchkey_once:", "latchkey_share:", "latchkey_every:", "latchkey_client:", "latchkey_turns:", "latchkey_holdoff:",
 }
 

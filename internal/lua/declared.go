@@ -90,7 +90,7 @@ func (k *Keys) named(args, ids []string) []string {
 	keys := slices.Clone(k.keys)
 	var more []part
 	if k.inbox != "" { // it has a queue
-		more = append(more, pace)
+		more = append(more, pace, called)
 	}
 	if k.variant&redisson != 0 {
 		more = append(more, turns, holdoff, fair)

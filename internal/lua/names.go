@@ -83,6 +83,10 @@ var (
 // pace is the key beside a queue that says how soon those in it must ask: see shared/pace.lua.
 var pace = beside("PACE", "latchkey_pace")
 
+// called is the key beside a queue that says which clients in it have not asked since they were called: see
+// shared/call.lua.
+var called = beside("CALLED", "latchkey_called")
+
 // leases are what the leases of readers begin with: see rwlock/state.lua.
 var leases = part{"LEASES", func(name string, _ bool) string { return suffixed(name, "") }}
 
@@ -125,7 +129,7 @@ func (p part) expression(v variant) string {
 // keysOf are the locals that a script may define, with their values.
 func keysOf(family Family, v variant) map[string]string {
 	keys := map[string]string{"TIMEOUTS": "nil", "HOLDERS": "nil"} // plain permits have none
-	for _, p := range slices.Concat(parts[family], []part{inboxes[family], news[family], released[family], leases, pace, turns, holdoff, ear, fair}) {
+	for _, p := range slices.Concat(parts[family], []part{inboxes[family], news[family], released[family], leases, pace, called, turns, holdoff, ear, fair}) {
 		if p.of != nil {
 			keys[p.local] = p.expression(v)
 		}

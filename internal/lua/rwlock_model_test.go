@@ -1,6 +1,7 @@
 package lua_test
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -22,6 +23,8 @@ type phaseFair struct {
 	alive   map[string]bool // clients
 	short   string          // the writer, if a message granted it the lock and it has not reacted yet
 	fresh   []string        // granted by message in this step
+
+	called map[string]string // the first entry of each client that was called, and has not asked since
 }
 
 // isReader is how the ids of the test say which half they ask for.
@@ -84,12 +87,31 @@ func (m *phaseFair) forget(owners ...string) {
 	m.queue = slices.DeleteFunc(m.queue, func(q string) bool { return slices.Contains(owners, q) })
 }
 
-// dies ends the lease of an id that did not react, with the entries of its client.
-func (m *phaseFair) dies(owner string) {
-	reacted := m.writer == owner && m.short != owner
-	m.end(owner)
-	if !reacted && !strings.HasSuffix(owner, ":rest") {
-		m.queue = slices.DeleteFunc(m.queue, func(q string) bool { return clientOf(q) == clientOf(owner) })
+// die ends the leases of ids. Those that did not react go with the entries of their clients, and of those that
+// were called and have not asked since. Then the others are called.
+func (m *phaseFair) die(owners ...string) {
+	unresponsive := map[string]bool{}
+	for _, owner := range owners {
+		reacted := m.writer == owner && m.short != owner
+		m.end(owner)
+		if !reacted && !strings.HasSuffix(owner, ":rest") {
+			unresponsive[clientOf(owner)] = true
+		}
+	}
+	if len(unresponsive) == 0 {
+		m.serve("")
+		return
+	}
+	for client, entry := range m.called {
+		if slices.Contains(m.queue, entry) {
+			unresponsive[client] = true
+		}
+	}
+	m.queue = slices.DeleteFunc(m.queue, func(q string) bool { return unresponsive[clientOf(q)] })
+	m.serve("")
+	m.called = map[string]string{}
+	for _, q := range m.queue {
+		m.called[clientOf(q)] = cmp.Or(m.called[clientOf(q)], q)
 	}
 }
 
@@ -110,7 +132,7 @@ func TestReadWriteAgainstModel(t *testing.T) {
 func readWriteAgainstModel(r *rapid.T, b *bench, ears map[string]*ear) {
 	t, ctx := b.t, b.t.Context()
 	require.NoError(t, b.do("FLUSHALL").Error())
-	m := &phaseFair{readers: map[string]bool{}, alive: map[string]bool{}}
+	m := &phaseFair{readers: map[string]bool{}, alive: map[string]bool{}, called: map[string]string{}}
 	clients := slices.Sorted(maps.Keys(ears))
 	for _, client := range clients {
 		ears[client].listen(client != "D")
@@ -122,7 +144,6 @@ func readWriteAgainstModel(r *rapid.T, b *bench, ears map[string]*ear) {
 	// ask is a question of somebody who does not wait: whoever comes next runs the loop.
 	ask := func() {
 		a := b.claim(shared("T:1"), lua.Try)
-		m.serve("")
 		if m.writer == "" && len(m.readers) == 0 {
 			require.Positive(r, a.Token)
 			require.True(r, b.release("T:1", ""))
@@ -153,6 +174,9 @@ func readWriteAgainstModel(r *rapid.T, b *bench, ears map[string]*ear) {
 					m.short = ""
 				}
 				return
+			}
+			if mode == lua.Again {
+				delete(m.called, clientOf(who))
 			}
 			m.serve(who)
 			switch queued := slices.Contains(m.queue, who); {
@@ -279,9 +303,11 @@ func readWriteAgainstModel(r *rapid.T, b *bench, ears map[string]*ear) {
 			}
 		},
 		"lease ends": func(r *rapid.T) {
+			// The last call was more than a second ago.
+			require.NoError(r, b.do("PEXPIRE", strings.Replace(b.lock.All()[1], "queue", "called", 1), "58000").Error())
 			if m.writer != "" {
 				require.NoError(t, b.do("DEL", b.lock.Name()).Error())
-				m.dies(m.writer)
+				m.die(m.writer)
 				ask()
 				return
 			}
@@ -292,8 +318,8 @@ func readWriteAgainstModel(r *rapid.T, b *bench, ears map[string]*ear) {
 			gone := rapid.SliceOfNDistinct(rapid.SampledFrom(holders), 1, len(holders), rapid.ID[string]).Draw(r, "gone")
 			for _, who := range gone {
 				b.end(who)
-				m.dies(who)
 			}
+			m.die(gone...)
 			ask()
 		},
 		"dies": func(r *rapid.T) {

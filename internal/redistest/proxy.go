@@ -40,6 +40,8 @@ type Proxy struct {
 	judge    atomic.Pointer[func(request string) Verdict]
 	forged   atomic.Pointer[string]
 	silent   atomic.Bool
+	vanished atomic.Bool
+	over     chan struct{} // closed with the test
 
 	mu      sync.Mutex
 	links   map[*link]struct{}
@@ -66,7 +68,7 @@ func (l *link) close() {
 // NewProxy returns a proxy of the server, closed with the test.
 func NewProxy(t testing.TB, s *Server) *Proxy {
 	t.Helper()
-	p := &Proxy{Addr: s.Addr, server: s, links: map[*link]struct{}{}}
+	p := &Proxy{Addr: s.Addr, server: s, links: map[*link]struct{}{}, over: make(chan struct{})}
 	if s.network == nil {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
 		require.NoError(t, err)
@@ -77,6 +79,7 @@ func NewProxy(t testing.TB, s *Server) *Proxy {
 		if p.listener != nil {
 			_ = p.listener.Close() // ends accept
 		}
+		close(p.over)
 		p.Deliver()
 		p.KillAll()
 		p.running.Wait()
@@ -123,6 +126,13 @@ func Once(verdict Verdict, match func(request string) bool) (func(string) Verdic
 // Silence makes the proxy swallow everything in both directions, without closing anything, until it is called
 // with false.
 func (p *Proxy) Silence(on bool) { p.silent.Store(on) }
+
+// Vanish has Redis see of the clients what it sees of a host that is lost: nothing comes from them any more, and their
+// connections stay, also when they have closed them.
+func (p *Proxy) Vanish() {
+	p.vanished.Store(true)
+	p.Silence(true)
+}
 
 // KillAll closes all connections.
 func (p *Proxy) KillAll() {
@@ -198,6 +208,9 @@ func (p *Proxy) requests(l *link) {
 	for {
 		n, err := l.client.Read(buffer)
 		if err != nil {
+			if p.vanished.Load() {
+				<-p.over
+			}
 			return
 		}
 		l.active.Store(time.Now().UnixNano())

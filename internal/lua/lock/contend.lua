@@ -22,12 +22,15 @@ if number and held[1] == ARGV[1] then
 end
 
 local now, left = clock(), nil
-local free = not held[1]
+local free, unanswered = not held[1], false
+if mode == 'again' then
+  -- inline shared/asks.lua
+end
 if held[1] then
   if not is_lock(held) then return not_a_lock() end
   left = lease_left(now, longest, granted)
   if granted and left == 0 then
-    free, former = true, {held[1]}
+    free, unanswered, former = true, true, {held[1]}
     local client = string.match(held[1], '^([^:]+):%d+$') or ''
     for _, entry in ipairs(of_unresponsive({[client] = true})) do redis.call('LREM', QUEUE, 1, entry) end
   end
@@ -41,6 +44,9 @@ if free then
     -- redisson if lingers == 'l' then block = within_turns(tonumber(block)) end
     token, more = next_token(now, lingers == 'l' and tonumber(block) or 0)
     own(ARGV[1], ARGV[3], token, more, lingers)
+  end
+  if unanswered then
+    -- inline shared/call.lua
   end
   if token then return owner_reply(token, more) end
   held = fields()

@@ -66,7 +66,7 @@ if rests and owned == 1 then
   redis.call('PEXPIRE', NAME, ARGV[4])
   redis.call('HSET', NAME, ARGV[1] .. ':rest', 't' .. token .. '/' .. ARGV[4])
   redis.call('HDEL', NAME, ARGV[1])
-  tell_waiting(ARGV[4])
+  tell_waiting('l', ' ' .. ARGV[4])
   -- redisson announce('00') -- they read when it ends
   return 1
 end

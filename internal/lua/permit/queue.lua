@@ -222,13 +222,16 @@ local function join(entry, lease, fresh, longest, aside, passing)
   return sequence, others
 end
 
-local reclaimed = false
+local reclaimed, unanswered = false, false
 local function reclaim_once()
   if reclaimed then return end
   reclaimed = true
-  local freed, rest = reclaim(function(client)
-    for _, entry in ipairs(of_unresponsive({[client] = true})) do remove(entry) end
-  end)
+  local clients = {}
+  local freed, rest = reclaim(function(client) clients[client] = true end)
+  if next(clients) then
+    unanswered = true
+    for _, entry in ipairs(of_unresponsive(clients)) do remove(entry) end
+  end
   add(freed)
   unfinished = rest
 end
@@ -264,6 +267,9 @@ local function commit_queue()
     end
   end
   note_lease(briefest)
+  if unanswered then
+    -- inline shared/call.lua
+  end
 end
 
 queue = {

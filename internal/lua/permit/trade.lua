@@ -75,6 +75,10 @@ end
 -- Serves a take that free permits alone do not serve: somebody waits, or there are too few.
 local function contend(owner, lease, mode, demand, n, flags, turns)
   local line = open_queue()
+  if mode == 'again' then
+    -- inline keys CALLED
+    -- inline shared/asks.lua
+  end
   line.reclaim()
   local entry = '1:' .. owner .. ':' .. lease .. ':' .. demand
   -- Whoever asks again looks at the first also while nothing is free. That one's process may not ask for it:

@@ -37,8 +37,14 @@ elseif holds[1] then
 end
 
 local entry = '1:' .. id .. ':' .. ARGV[3] .. ':' .. (ARGV[5] or '0')
+if how == 'again' then
+  -- inline shared/asks.lua
+end
 local left = holder_left(entry)
 local granted, token, reserved = serve(entry)
+if unanswered then
+  -- inline shared/call.lua
+end
 if token then return owner_reply(token, reserved) end
 local now = clock()
 if fits(reads) and others_wait() == 0 then return own_now() end

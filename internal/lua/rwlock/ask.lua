@@ -20,7 +20,7 @@ if not moving and #(ARGV[4] or '') > 6 and string.byte(ARGV[4], 6) == 32 -- agai
     local now
     -- inline shared/now.lua
     local left = ends - math.floor(now / 1000)
-    -- inline keys INBOX PACE
+    -- inline keys INBOX PACE CALLED
     local timely = left > 0 and left <= tonumber(longest)
     local listening = timely and redis.pcall('PUBSUB', NUMSUB, INBOX .. client)
     if listening and (listening.err or listening[2] > 0) then
@@ -32,6 +32,7 @@ if not moving and #(ARGV[4] or '') > 6 and string.byte(ARGV[4], 6) == 32 -- agai
       end
       if at then
         redis.call('PEXPIRE', QUEUE, '60000')
+        -- inline shared/asks.lua
         local pace = redis.pcall('GET', PACE) -- as ask_in of shared/pace.lua
         pace = type(pace) == 'string' and tonumber(pace)
         if pace and pace < left then left = math.max(pace, 10) end

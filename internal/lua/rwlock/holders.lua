@@ -28,9 +28,14 @@ local function reader_left(id, count, longest)
 end
 
 -- Forgets the entries of the clients of these ids, which do not react.
+local unanswered = false -- the script calls the others: see shared/call.lua
 local function drop_entries(ids)
   local clients = {}
-  for _, id in ipairs(ids) do clients[string.match(id, '^([^:]+):%d+$') or ''] = true end
+  for _, id in ipairs(ids) do
+    local client = string.match(id, '^([^:]+):%d+$')
+    if client then clients[client], unanswered = true, true end
+  end
+  if not unanswered then return end
   for _, entry in ipairs(of_unresponsive(clients)) do redis.call('LREM', QUEUE, 1, entry) end
 end
 

@@ -64,7 +64,7 @@ if rests then
   if done and number and (not longest or longest < tonumber(ARGV[4])) then
     redis.pcall('HSET', STATE, 'token', token_field(number, reserved, ARGV[4]))
   end
-  tell_waiting(ARGV[4])
+  tell_waiting('l', ' ' .. ARGV[4])
   -- redisson announce_release() -- they read when it ends
   return 1
 end

@@ -9,20 +9,22 @@
 -- keys QUEUE
 -- inline keys PACE
 
--- Tells the waiting clients to ask in ms or sooner. asker is the owner id that gets this by the reply of the
--- script: its client is left out. Of a very long queue only the first LISTENERS entries count. One client
--- that asks is enough, since its question serves whoever is next.
+-- Sends a message of a kind to the clients that wait, and returns the first entry of each, by client. more:
+-- what stands behind the owner's number. asker: an owner id whose client gets this by the reply of the
+-- script, and is left out; may be nil. Of a very long queue only the first LISTENERS entries count. One
+-- client that asks is enough, since its question serves whoever is next.
 local LISTENERS = 1000
-local function tell_waiting(ms, asker)
-  if moving and moving.lacks(QUEUE) then return end
-  local told = {[asker and string.match(asker, '^[^:]+') or ''] = true}
+local function tell_waiting(kind, more, asker)
+  local told, own = {}, asker and string.match(asker, '^[^:]+')
+  if moving and moving.lacks(QUEUE) then return told end
   for _, entry in ipairs(redis.pcall('LRANGE', QUEUE, 0, LISTENERS - 1)) do -- nobody waits in foreign data
     local client, number = string.match(entry, '^1:([^:]+):(%d+):')
-    if client and not told[client] then
-      told[client] = true
-      tell(client, 'l', number .. ' ' .. ms)
+    if client and client ~= own and not told[client] then
+      told[client] = entry
+      tell(client, kind, number .. more)
     end
   end
+  return told
 end
 
 -- Notes a lease that somebody begins while others may wait. asker: as in tell_waiting. Errors are ignored,
@@ -40,7 +42,7 @@ local function note_lease(lease, asker)
   -- other side although all of these are here. A command over both keys is refused then.
   if SLOTS and type(redis.pcall('EXISTS', NAME, PACE)) ~= 'number' then return end
   redis.pcall('SET', PACE, lease, 'PX', QUEUE_KEPT)
-  tell_waiting(lease, asker)
+  tell_waiting('l', ' ' .. lease, asker)
 end
 
 -- In how many ms a waiter must ask again. ms: until the lease ends that it waits for; -1: that never ends.

@@ -301,16 +301,17 @@ local function grant(self, head, queues)
           short = lease
 local PACE = 'latchkey_pace:{' .. NAME .. '}'
 local LISTENERS = 1000
-local function tell_waiting(ms, asker)
-  if moving and moving.lacks(QUEUE) then return end
-  local told = {[asker and string.match(asker, '^[^:]+') or ''] = true}
+local function tell_waiting(kind, more, asker)
+  local told, own = {}, asker and string.match(asker, '^[^:]+')
+  if moving and moving.lacks(QUEUE) then return told end
   for _, entry in ipairs(redis.pcall('LRANGE', QUEUE, 0, LISTENERS - 1)) do -- nobody waits in foreign data
     local client, number = string.match(entry, '^1:([^:]+):(%d+):')
-    if client and not told[client] then
-      told[client] = true
-      tell(client, 'l', number .. ' ' .. ms)
+    if client and client ~= own and not told[client] then
+      told[client] = entry
+      tell(client, kind, number .. more)
     end
   end
+  return told
 end
 local function note_lease(lease, asker)
   if tonumber(lease) >= SHORT then return end
@@ -322,7 +323,7 @@ local function note_lease(lease, asker)
   end
   if SLOTS and type(redis.pcall('EXISTS', NAME, PACE)) ~= 'number' then return end
   redis.pcall('SET', PACE, lease, 'PX', QUEUE_KEPT)
-  tell_waiting(lease, asker)
+  tell_waiting('l', ' ' .. lease, asker)
 end
 local function ask_in(ms)
   local pace = redis.pcall('GET', PACE)
@@ -389,16 +390,17 @@ local function owner_reply(token, reserved)
 end
 local PACE = 'latchkey_pace:{' .. NAME .. '}'
 local LISTENERS = 1000
-local function tell_waiting(ms, asker)
-  if moving and moving.lacks(QUEUE) then return end
-  local told = {[asker and string.match(asker, '^[^:]+') or ''] = true}
+local function tell_waiting(kind, more, asker)
+  local told, own = {}, asker and string.match(asker, '^[^:]+')
+  if moving and moving.lacks(QUEUE) then return told end
   for _, entry in ipairs(redis.pcall('LRANGE', QUEUE, 0, LISTENERS - 1)) do -- nobody waits in foreign data
     local client, number = string.match(entry, '^1:([^:]+):(%d+):')
-    if client and not told[client] then
-      told[client] = true
-      tell(client, 'l', number .. ' ' .. ms)
+    if client and client ~= own and not told[client] then
+      told[client] = entry
+      tell(client, kind, number .. more)
     end
   end
+  return told
 end
 local function note_lease(lease, asker)
   if tonumber(lease) >= SHORT then return end
@@ -410,7 +412,7 @@ local function note_lease(lease, asker)
   end
   if SLOTS and type(redis.pcall('EXISTS', NAME, PACE)) ~= 'number' then return end
   redis.pcall('SET', PACE, lease, 'PX', QUEUE_KEPT)
-  tell_waiting(lease, asker)
+  tell_waiting('l', ' ' .. lease, asker)
 end
 local function ask_in(ms)
   local pace = redis.pcall('GET', PACE)
@@ -418,12 +420,21 @@ local function ask_in(ms)
   if pace and (ms < 0 or pace < ms) then return math.max(pace, 10) end -- no lease is shorter than 10 ms
   return ms
 end
+local CALLED = 'latchkey_called:{' .. NAME .. '}'
+local answering = false
 local function of_unresponsive(clients)
-  local found, own = {}, string.match(ARGV[1], '^[^:]+')
+  local found, called, own = {}, {}, string.match(ARGV[1], '^[^:]+')
   if moving and moving.lacks(QUEUE) then return found end
+  local left = redis.pcall('PTTL', CALLED)
+  answering = type(left) == 'number' and QUEUE_KEPT - left < 1000
+  local list = answering and {} or redis.pcall('HGETALL', CALLED) -- foreign data says nothing
+  for i = 1, #list, 2 do called[list[i]] = list[i + 1] end
   for _, entry in ipairs(redis.call('LRANGE', QUEUE, 0, -1)) do
     local client = string.match(entry, '^1:([^:]+):')
-    if client and client ~= own and clients[client] then found[#found + 1] = entry end
+    if client and client ~= own then
+      if called[client] == entry then clients[client] = true end -- its others stand behind this one
+      if clients[client] then found[#found + 1] = entry end
+    end
   end
   return found
 end
@@ -440,12 +451,15 @@ if number and held[1] == ARGV[1] then
   return owner_reply(number, reserved)
 end
 local now, left = clock(), nil
-local free = not held[1]
+local free, unanswered = not held[1], false
+if mode == 'again' then
+if redis.pcall('EXISTS', CALLED) == 1 then redis.pcall('HDEL', CALLED, (string.match(ARGV[1], '^[^:]+'))) end
+end
 if held[1] then
   if not is_lock(held) then return not_a_lock() end
   left = lease_left(now, longest, granted)
   if granted and left == 0 then
-    free, former = true, {held[1]}
+    free, unanswered, former = true, true, {held[1]}
     local client = string.match(held[1], '^([^:]+):%d+$') or ''
     for _, entry in ipairs(of_unresponsive({[client] = true})) do redis.call('LREM', QUEUE, 1, entry) end
   end
@@ -456,6 +470,13 @@ if free then
   if token == nil then -- nobody who lives was queued
     token, more = next_token(now, lingers == 'l' and tonumber(block) or 0)
     own(ARGV[1], ARGV[3], token, more, lingers)
+  end
+  if unanswered then
+if not answering and (not SLOTS or type(redis.pcall('EXISTS', NAME, CALLED)) == 'number') then
+  redis.pcall('DEL', CALLED)
+  for client, entry in pairs(tell_waiting('a', '', ARGV[1])) do redis.pcall('HSET', CALLED, client, entry) end
+  redis.pcall('PEXPIRE', CALLED, QUEUE_KEPT)
+end
   end
   if token then return owner_reply(token, more) end
   held = fields()
@@ -797,16 +818,17 @@ local function grant(self, head, queues)
           short = lease
 local PACE = 'latchkey_pace:{' .. NAME .. '}'
 local LISTENERS = 1000
-local function tell_waiting(ms, asker)
-  if moving and moving.lacks(QUEUE) then return end
-  local told = {[asker and string.match(asker, '^[^:]+') or ''] = true}
+local function tell_waiting(kind, more, asker)
+  local told, own = {}, asker and string.match(asker, '^[^:]+')
+  if moving and moving.lacks(QUEUE) then return told end
   for _, entry in ipairs(redis.pcall('LRANGE', QUEUE, 0, LISTENERS - 1)) do -- nobody waits in foreign data
     local client, number = string.match(entry, '^1:([^:]+):(%d+):')
-    if client and not told[client] then
-      told[client] = true
-      tell(client, 'l', number .. ' ' .. ms)
+    if client and client ~= own and not told[client] then
+      told[client] = entry
+      tell(client, kind, number .. more)
     end
   end
+  return told
 end
 local function note_lease(lease, asker)
   if tonumber(lease) >= SHORT then return end
@@ -818,7 +840,7 @@ local function note_lease(lease, asker)
   end
   if SLOTS and type(redis.pcall('EXISTS', NAME, PACE)) ~= 'number' then return end
   redis.pcall('SET', PACE, lease, 'PX', QUEUE_KEPT)
-  tell_waiting(lease, asker)
+  tell_waiting('l', ' ' .. lease, asker)
 end
 local function ask_in(ms)
   local pace = redis.pcall('GET', PACE)
@@ -885,16 +907,17 @@ local function owner_reply(token, reserved)
 end
 local PACE = 'latchkey_pace:{' .. NAME .. '}'
 local LISTENERS = 1000
-local function tell_waiting(ms, asker)
-  if moving and moving.lacks(QUEUE) then return end
-  local told = {[asker and string.match(asker, '^[^:]+') or ''] = true}
+local function tell_waiting(kind, more, asker)
+  local told, own = {}, asker and string.match(asker, '^[^:]+')
+  if moving and moving.lacks(QUEUE) then return told end
   for _, entry in ipairs(redis.pcall('LRANGE', QUEUE, 0, LISTENERS - 1)) do -- nobody waits in foreign data
     local client, number = string.match(entry, '^1:([^:]+):(%d+):')
-    if client and not told[client] then
-      told[client] = true
-      tell(client, 'l', number .. ' ' .. ms)
+    if client and client ~= own and not told[client] then
+      told[client] = entry
+      tell(client, kind, number .. more)
     end
   end
+  return told
 end
 local function note_lease(lease, asker)
   if tonumber(lease) >= SHORT then return end
@@ -906,7 +929,7 @@ local function note_lease(lease, asker)
   end
   if SLOTS and type(redis.pcall('EXISTS', NAME, PACE)) ~= 'number' then return end
   redis.pcall('SET', PACE, lease, 'PX', QUEUE_KEPT)
-  tell_waiting(lease, asker)
+  tell_waiting('l', ' ' .. lease, asker)
 end
 local function ask_in(ms)
   local pace = redis.pcall('GET', PACE)
@@ -914,12 +937,21 @@ local function ask_in(ms)
   if pace and (ms < 0 or pace < ms) then return math.max(pace, 10) end -- no lease is shorter than 10 ms
   return ms
 end
+local CALLED = 'latchkey_called:{' .. NAME .. '}'
+local answering = false
 local function of_unresponsive(clients)
-  local found, own = {}, string.match(ARGV[1], '^[^:]+')
+  local found, called, own = {}, {}, string.match(ARGV[1], '^[^:]+')
   if moving and moving.lacks(QUEUE) then return found end
+  local left = redis.pcall('PTTL', CALLED)
+  answering = type(left) == 'number' and QUEUE_KEPT - left < 1000
+  local list = answering and {} or redis.pcall('HGETALL', CALLED) -- foreign data says nothing
+  for i = 1, #list, 2 do called[list[i]] = list[i + 1] end
   for _, entry in ipairs(redis.call('LRANGE', QUEUE, 0, -1)) do
     local client = string.match(entry, '^1:([^:]+):')
-    if client and client ~= own and clients[client] then found[#found + 1] = entry end
+    if client and client ~= own then
+      if called[client] == entry then clients[client] = true end -- its others stand behind this one
+      if clients[client] then found[#found + 1] = entry end
+    end
   end
   return found
 end
@@ -936,12 +968,15 @@ if number and held[1] == ARGV[1] then
   return owner_reply(number, reserved)
 end
 local now, left = clock(), nil
-local free = not held[1]
+local free, unanswered = not held[1], false
+if mode == 'again' then
+if redis.pcall('EXISTS', CALLED) == 1 then redis.pcall('HDEL', CALLED, (string.match(ARGV[1], '^[^:]+'))) end
+end
 if held[1] then
   if not is_lock(held) then return not_a_lock() end
   left = lease_left(now, longest, granted)
   if granted and left == 0 then
-    free, former = true, {held[1]}
+    free, unanswered, former = true, true, {held[1]}
     local client = string.match(held[1], '^([^:]+):%d+$') or ''
     for _, entry in ipairs(of_unresponsive({[client] = true})) do redis.call('LREM', QUEUE, 1, entry) end
   end
@@ -952,6 +987,13 @@ if free then
   if token == nil then -- nobody who lives was queued
     token, more = next_token(now, lingers == 'l' and tonumber(block) or 0)
     own(ARGV[1], ARGV[3], token, more, lingers)
+  end
+  if unanswered then
+if not answering and (not SLOTS or type(redis.pcall('EXISTS', NAME, CALLED)) == 'number') then
+  redis.pcall('DEL', CALLED)
+  for client, entry in pairs(tell_waiting('a', '', ARGV[1])) do redis.pcall('HSET', CALLED, client, entry) end
+  redis.pcall('PEXPIRE', CALLED, QUEUE_KEPT)
+end
   end
   if token then return owner_reply(token, more) end
   held = fields()

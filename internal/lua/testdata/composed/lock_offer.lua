@@ -110,16 +110,17 @@ local function grant(self, head, queues)
           short = lease
 local PACE = 'latchkey_pace:{' .. NAME .. '}'
 local LISTENERS = 1000
-local function tell_waiting(ms, asker)
-  if moving and moving.lacks(QUEUE) then return end
-  local told = {[asker and string.match(asker, '^[^:]+') or ''] = true}
+local function tell_waiting(kind, more, asker)
+  local told, own = {}, asker and string.match(asker, '^[^:]+')
+  if moving and moving.lacks(QUEUE) then return told end
   for _, entry in ipairs(redis.pcall('LRANGE', QUEUE, 0, LISTENERS - 1)) do -- nobody waits in foreign data
     local client, number = string.match(entry, '^1:([^:]+):(%d+):')
-    if client and not told[client] then
-      told[client] = true
-      tell(client, 'l', number .. ' ' .. ms)
+    if client and client ~= own and not told[client] then
+      told[client] = entry
+      tell(client, kind, number .. more)
     end
   end
+  return told
 end
 local function note_lease(lease, asker)
   if tonumber(lease) >= SHORT then return end
@@ -131,7 +132,7 @@ local function note_lease(lease, asker)
   end
   if SLOTS and type(redis.pcall('EXISTS', NAME, PACE)) ~= 'number' then return end
   redis.pcall('SET', PACE, lease, 'PX', QUEUE_KEPT)
-  tell_waiting(lease, asker)
+  tell_waiting('l', ' ' .. lease, asker)
 end
 local function ask_in(ms)
   local pace = redis.pcall('GET', PACE)
@@ -198,16 +199,17 @@ local function owner_reply(token, reserved)
 end
 local PACE = 'latchkey_pace:{' .. NAME .. '}'
 local LISTENERS = 1000
-local function tell_waiting(ms, asker)
-  if moving and moving.lacks(QUEUE) then return end
-  local told = {[asker and string.match(asker, '^[^:]+') or ''] = true}
+local function tell_waiting(kind, more, asker)
+  local told, own = {}, asker and string.match(asker, '^[^:]+')
+  if moving and moving.lacks(QUEUE) then return told end
   for _, entry in ipairs(redis.pcall('LRANGE', QUEUE, 0, LISTENERS - 1)) do -- nobody waits in foreign data
     local client, number = string.match(entry, '^1:([^:]+):(%d+):')
-    if client and not told[client] then
-      told[client] = true
-      tell(client, 'l', number .. ' ' .. ms)
+    if client and client ~= own and not told[client] then
+      told[client] = entry
+      tell(client, kind, number .. more)
     end
   end
+  return told
 end
 local function note_lease(lease, asker)
   if tonumber(lease) >= SHORT then return end
@@ -219,7 +221,7 @@ local function note_lease(lease, asker)
   end
   if SLOTS and type(redis.pcall('EXISTS', NAME, PACE)) ~= 'number' then return end
   redis.pcall('SET', PACE, lease, 'PX', QUEUE_KEPT)
-  tell_waiting(lease, asker)
+  tell_waiting('l', ' ' .. lease, asker)
 end
 local function ask_in(ms)
   local pace = redis.pcall('GET', PACE)

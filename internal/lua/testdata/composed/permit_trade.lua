@@ -284,16 +284,17 @@ local function tell_grant(client, kind, number, text, reserved, others, now, sho
 end
 local PACE = 'latchkey_pace:{' .. NAME .. '}'
 local LISTENERS = 1000
-local function tell_waiting(ms, asker)
-  if moving and moving.lacks(QUEUE) then return end
-  local told = {[asker and string.match(asker, '^[^:]+') or ''] = true}
+local function tell_waiting(kind, more, asker)
+  local told, own = {}, asker and string.match(asker, '^[^:]+')
+  if moving and moving.lacks(QUEUE) then return told end
   for _, entry in ipairs(redis.pcall('LRANGE', QUEUE, 0, LISTENERS - 1)) do -- nobody waits in foreign data
     local client, number = string.match(entry, '^1:([^:]+):(%d+):')
-    if client and not told[client] then
-      told[client] = true
-      tell(client, 'l', number .. ' ' .. ms)
+    if client and client ~= own and not told[client] then
+      told[client] = entry
+      tell(client, kind, number .. more)
     end
   end
+  return told
 end
 local function note_lease(lease, asker)
   if tonumber(lease) >= SHORT then return end
@@ -305,7 +306,7 @@ local function note_lease(lease, asker)
   end
   if SLOTS and type(redis.pcall('EXISTS', NAME, PACE)) ~= 'number' then return end
   redis.pcall('SET', PACE, lease, 'PX', QUEUE_KEPT)
-  tell_waiting(lease, asker)
+  tell_waiting('l', ' ' .. lease, asker)
 end
 local function ask_in(ms)
   local pace = redis.pcall('GET', PACE)
@@ -313,12 +314,21 @@ local function ask_in(ms)
   if pace and (ms < 0 or pace < ms) then return math.max(pace, 10) end -- no lease is shorter than 10 ms
   return ms
 end
+local CALLED = 'latchkey_called:{' .. NAME .. '}'
+local answering = false
 local function of_unresponsive(clients)
-  local found, own = {}, string.match(ARGV[1], '^[^:]+')
+  local found, called, own = {}, {}, string.match(ARGV[1], '^[^:]+')
   if moving and moving.lacks(QUEUE) then return found end
+  local left = redis.pcall('PTTL', CALLED)
+  answering = type(left) == 'number' and QUEUE_KEPT - left < 1000
+  local list = answering and {} or redis.pcall('HGETALL', CALLED) -- foreign data says nothing
+  for i = 1, #list, 2 do called[list[i]] = list[i + 1] end
   for _, entry in ipairs(redis.call('LRANGE', QUEUE, 0, -1)) do
     local client = string.match(entry, '^1:([^:]+):')
-    if client and client ~= own and clients[client] then found[#found + 1] = entry end
+    if client and client ~= own then
+      if called[client] == entry then clients[client] = true end -- its others stand behind this one
+      if clients[client] then found[#found + 1] = entry end
+    end
   end
   return found
 end
@@ -498,13 +508,16 @@ local function join(entry, lease, fresh, longest, aside, passing)
   end
   return sequence, others
 end
-local reclaimed = false
+local reclaimed, unanswered = false, false
 local function reclaim_once()
   if reclaimed then return end
   reclaimed = true
-  local freed, rest = reclaim(function(client)
-    for _, entry in ipairs(of_unresponsive({[client] = true})) do remove(entry) end
-  end)
+  local clients = {}
+  local freed, rest = reclaim(function(client) clients[client] = true end)
+  if next(clients) then
+    unanswered = true
+    for _, entry in ipairs(of_unresponsive(clients)) do remove(entry) end
+  end
   add(freed)
   unfinished = rest
 end
@@ -537,6 +550,13 @@ local function commit_queue()
     end
   end
   note_lease(briefest)
+  if unanswered then
+if not answering and (not SLOTS or type(redis.pcall('EXISTS', NAME, CALLED)) == 'number') then
+  redis.pcall('DEL', CALLED)
+  for client, entry in pairs(tell_waiting('a', '', ARGV[1])) do redis.pcall('HSET', CALLED, client, entry) end
+  redis.pcall('PEXPIRE', CALLED, QUEUE_KEPT)
+end
+  end
 end
 queue = {
   grant = serve, join = join, remove = remove, reclaim = reclaim_once, commit = commit_queue, ask = ask,
@@ -588,6 +608,10 @@ local function reply_to(record, flags)
 end
 local function contend(owner, lease, mode, demand, n, flags, turns)
   local line = open_queue()
+  if mode == 'again' then
+local CALLED = 'latchkey_called:{' .. NAME .. '}'
+if redis.pcall('EXISTS', CALLED) == 1 then redis.pcall('HDEL', CALLED, (string.match(ARGV[1], '^[^:]+'))) end
+  end
   line.reclaim()
   local entry = '1:' .. owner .. ':' .. lease .. ':' .. demand
   local record = line.grant(entry, COUNTS_HELD and mode == 'again')
@@ -1197,16 +1221,17 @@ local function tell_grant(client, kind, number, text, reserved, others, now, sho
 end
 local PACE = 'latchkey_pace:{' .. NAME .. '}'
 local LISTENERS = 1000
-local function tell_waiting(ms, asker)
-  if moving and moving.lacks(QUEUE) then return end
-  local told = {[asker and string.match(asker, '^[^:]+') or ''] = true}
+local function tell_waiting(kind, more, asker)
+  local told, own = {}, asker and string.match(asker, '^[^:]+')
+  if moving and moving.lacks(QUEUE) then return told end
   for _, entry in ipairs(redis.pcall('LRANGE', QUEUE, 0, LISTENERS - 1)) do -- nobody waits in foreign data
     local client, number = string.match(entry, '^1:([^:]+):(%d+):')
-    if client and not told[client] then
-      told[client] = true
-      tell(client, 'l', number .. ' ' .. ms)
+    if client and client ~= own and not told[client] then
+      told[client] = entry
+      tell(client, kind, number .. more)
     end
   end
+  return told
 end
 local function note_lease(lease, asker)
   if tonumber(lease) >= SHORT then return end
@@ -1218,7 +1243,7 @@ local function note_lease(lease, asker)
   end
   if SLOTS and type(redis.pcall('EXISTS', NAME, PACE)) ~= 'number' then return end
   redis.pcall('SET', PACE, lease, 'PX', QUEUE_KEPT)
-  tell_waiting(lease, asker)
+  tell_waiting('l', ' ' .. lease, asker)
 end
 local function ask_in(ms)
   local pace = redis.pcall('GET', PACE)
@@ -1226,12 +1251,21 @@ local function ask_in(ms)
   if pace and (ms < 0 or pace < ms) then return math.max(pace, 10) end -- no lease is shorter than 10 ms
   return ms
 end
+local CALLED = 'latchkey_called:{' .. NAME .. '}'
+local answering = false
 local function of_unresponsive(clients)
-  local found, own = {}, string.match(ARGV[1], '^[^:]+')
+  local found, called, own = {}, {}, string.match(ARGV[1], '^[^:]+')
   if moving and moving.lacks(QUEUE) then return found end
+  local left = redis.pcall('PTTL', CALLED)
+  answering = type(left) == 'number' and QUEUE_KEPT - left < 1000
+  local list = answering and {} or redis.pcall('HGETALL', CALLED) -- foreign data says nothing
+  for i = 1, #list, 2 do called[list[i]] = list[i + 1] end
   for _, entry in ipairs(redis.call('LRANGE', QUEUE, 0, -1)) do
     local client = string.match(entry, '^1:([^:]+):')
-    if client and client ~= own and clients[client] then found[#found + 1] = entry end
+    if client and client ~= own then
+      if called[client] == entry then clients[client] = true end -- its others stand behind this one
+      if clients[client] then found[#found + 1] = entry end
+    end
   end
   return found
 end
@@ -1411,13 +1445,16 @@ local function join(entry, lease, fresh, longest, aside, passing)
   end
   return sequence, others
 end
-local reclaimed = false
+local reclaimed, unanswered = false, false
 local function reclaim_once()
   if reclaimed then return end
   reclaimed = true
-  local freed, rest = reclaim(function(client)
-    for _, entry in ipairs(of_unresponsive({[client] = true})) do remove(entry) end
-  end)
+  local clients = {}
+  local freed, rest = reclaim(function(client) clients[client] = true end)
+  if next(clients) then
+    unanswered = true
+    for _, entry in ipairs(of_unresponsive(clients)) do remove(entry) end
+  end
   add(freed)
   unfinished = rest
 end
@@ -1450,6 +1487,13 @@ local function commit_queue()
     end
   end
   note_lease(briefest)
+  if unanswered then
+if not answering and (not SLOTS or type(redis.pcall('EXISTS', NAME, CALLED)) == 'number') then
+  redis.pcall('DEL', CALLED)
+  for client, entry in pairs(tell_waiting('a', '', ARGV[1])) do redis.pcall('HSET', CALLED, client, entry) end
+  redis.pcall('PEXPIRE', CALLED, QUEUE_KEPT)
+end
+  end
 end
 queue = {
   grant = serve, join = join, remove = remove, reclaim = reclaim_once, commit = commit_queue, ask = ask,
@@ -1501,6 +1545,10 @@ local function reply_to(record, flags)
 end
 local function contend(owner, lease, mode, demand, n, flags, turns)
   local line = open_queue()
+  if mode == 'again' then
+local CALLED = 'latchkey_called:{' .. NAME .. '}'
+if redis.pcall('EXISTS', CALLED) == 1 then redis.pcall('HDEL', CALLED, (string.match(ARGV[1], '^[^:]+'))) end
+  end
   line.reclaim()
   local entry = '1:' .. owner .. ':' .. lease .. ':' .. demand
   local record = line.grant(entry, COUNTS_HELD and mode == 'again')

@@ -78,16 +78,17 @@ local function tell_grant(client, kind, number, text, reserved, others, now, sho
 end
 local PACE = 'latchkey_pace:{' .. NAME .. '}'
 local LISTENERS = 1000
-local function tell_waiting(ms, asker)
-  if moving and moving.lacks(QUEUE) then return end
-  local told = {[asker and string.match(asker, '^[^:]+') or ''] = true}
+local function tell_waiting(kind, more, asker)
+  local told, own = {}, asker and string.match(asker, '^[^:]+')
+  if moving and moving.lacks(QUEUE) then return told end
   for _, entry in ipairs(redis.pcall('LRANGE', QUEUE, 0, LISTENERS - 1)) do -- nobody waits in foreign data
     local client, number = string.match(entry, '^1:([^:]+):(%d+):')
-    if client and not told[client] then
-      told[client] = true
-      tell(client, 'l', number .. ' ' .. ms)
+    if client and client ~= own and not told[client] then
+      told[client] = entry
+      tell(client, kind, number .. more)
     end
   end
+  return told
 end
 local function note_lease(lease, asker)
   if tonumber(lease) >= SHORT then return end
@@ -99,7 +100,7 @@ local function note_lease(lease, asker)
   end
   if SLOTS and type(redis.pcall('EXISTS', NAME, PACE)) ~= 'number' then return end
   redis.pcall('SET', PACE, lease, 'PX', QUEUE_KEPT)
-  tell_waiting(lease, asker)
+  tell_waiting('l', ' ' .. lease, asker)
 end
 local function ask_in(ms)
   local pace = redis.pcall('GET', PACE)
@@ -107,12 +108,21 @@ local function ask_in(ms)
   if pace and (ms < 0 or pace < ms) then return math.max(pace, 10) end -- no lease is shorter than 10 ms
   return ms
 end
+local CALLED = 'latchkey_called:{' .. NAME .. '}'
+local answering = false
 local function of_unresponsive(clients)
-  local found, own = {}, string.match(ARGV[1], '^[^:]+')
+  local found, called, own = {}, {}, string.match(ARGV[1], '^[^:]+')
   if moving and moving.lacks(QUEUE) then return found end
+  local left = redis.pcall('PTTL', CALLED)
+  answering = type(left) == 'number' and QUEUE_KEPT - left < 1000
+  local list = answering and {} or redis.pcall('HGETALL', CALLED) -- foreign data says nothing
+  for i = 1, #list, 2 do called[list[i]] = list[i + 1] end
   for _, entry in ipairs(redis.call('LRANGE', QUEUE, 0, -1)) do
     local client = string.match(entry, '^1:([^:]+):')
-    if client and client ~= own and clients[client] then found[#found + 1] = entry end
+    if client and client ~= own then
+      if called[client] == entry then clients[client] = true end -- its others stand behind this one
+      if clients[client] then found[#found + 1] = entry end
+    end
   end
   return found
 end
@@ -353,9 +363,14 @@ local function reader_left(id, count, longest)
   end
   return most
 end
+local unanswered = false -- the script calls the others: see shared/call.lua
 local function drop_entries(ids)
   local clients = {}
-  for _, id in ipairs(ids) do clients[string.match(id, '^([^:]+):%d+$') or ''] = true end
+  for _, id in ipairs(ids) do
+    local client = string.match(id, '^([^:]+):%d+$')
+    if client then clients[client], unanswered = true, true end
+  end
+  if not unanswered then return end
   for _, entry in ipairs(of_unresponsive(clients)) do redis.call('LREM', QUEUE, 1, entry) end
 end
 local function first_reader_end(longest)

@@ -1,0 +1,100 @@
+package latchkey_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/fairlock"
+	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/rlock"
+	"github.com/latchkey-go/latchkey/rwlock"
+	"github.com/latchkey-go/latchkey/semaphore"
+)
+
+// A host is lost with many processes that wait. Redis goes on counting their subscriptions. They cost the next process
+// that lives two short leases together, and those that live keep their order.
+// Rule 5.
+func TestLostHost(t *testing.T) {
+	type release = func(context.Context) error
+	type way = func(t *testing.T, c *latchkey.Client) func(ctx context.Context) (release, error)
+	lock := func(make func(*latchkey.Client) (*latchkey.Lock, error)) way {
+		return func(t *testing.T, c *latchkey.Client) func(ctx context.Context) (release, error) {
+			l, err := make(c)
+			require.NoError(t, err)
+			return func(ctx context.Context) (release, error) {
+				h, err := l.Lock(ctx)
+				if err != nil {
+					return nil, err
+				}
+				return h.Unlock, nil
+			}
+		}
+	}
+	for kind, take := range map[string]way{
+		"rlock":    lock(func(c *latchkey.Client) (*latchkey.Lock, error) { return rlock.New(c, "a") }),
+		"fairlock": lock(func(c *latchkey.Client) (*latchkey.Lock, error) { return fairlock.New(c, "a") }),
+		"writer": lock(func(c *latchkey.Client) (*latchkey.Lock, error) {
+			l, err := rwlock.New(c, "a")
+			if err != nil {
+				return nil, err
+			}
+			return l.Write(), nil
+		}),
+		"permits": func(t *testing.T, c *latchkey.Client) func(ctx context.Context) (release, error) {
+			s, err := semaphore.New(c, "a", semaphore.WithCapacity(1))
+			require.NoError(t, err)
+			return func(ctx context.Context) (release, error) {
+				p, err := s.Acquire(ctx, 1)
+				if err != nil {
+					return nil, err
+				}
+				return p.Release, nil
+			}
+		},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+				host := redistest.NewProxy(t, s) // the way of all its processes
+				process := func(option rueidis.ClientOption) func(ctx context.Context) (release, error) {
+					c, err := latchkey.New(option)
+					require.NoError(t, err)
+					t.Cleanup(c.Close)
+					return take(t, c)
+				}
+				waits := func(option rueidis.ClientOption) *redistest.Attempt[release] {
+					a := redistest.Begin(t, process(option))
+					time.Sleep(50 * time.Millisecond) // it is queued
+					a.Waits(t)
+					return a
+				}
+				free, err := process(s.Option())(t.Context())
+				require.NoError(t, err)
+				var alive []*redistest.Attempt[release]
+				for i := range 25 {
+					waits(host.Option())
+					if i%10 == 9 {
+						alive = append(alive, waits(s.Option()))
+					}
+				}
+				time.Sleep(time.Second)
+				host.Vanish()
+				lost := time.Now()
+				require.NoError(t, free(t.Context()))
+				for i, next := range alive {
+					free := next.Granted(t)
+					t.Logf("the %d. has it after %v", i+1, next.At.Sub(lost))
+					require.LessOrEqual(t, next.At.Sub(lost), 4*time.Second+10*time.Millisecond)
+					for _, later := range alive[i+1:] {
+						later.Waits(t)
+					}
+					require.NoError(t, free(t.Context()))
+				}
+			})
+		})
+	}
+}
