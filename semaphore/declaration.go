@@ -29,11 +29,7 @@ func (p *pool) declare(ctx context.Context) error {
 	if n == 0 || n == d.sent.Load() && now-d.sentAt.Load() < int64(redeclareAfter) {
 		return nil
 	}
-	change := lua.Declare
-	if p.queue.At.Keys.Family() == lua.Plain {
-		change = lua.Initialize // nobody knows how many plain permits are held, so the rest cannot be computed
-	}
-	_, _, _, err := c.Conn.Capacity(ctx, p.queue.At.Keys, c.NewID(), p.queue.At.Floor.Load(), change, n, MaxCapacity, c.Began.UnixMicro())
+	_, _, _, err := c.Conn.Capacity(ctx, p.queue.At.Keys, c.NewID(), p.queue.At.Floor.Load(), lua.Declare, n, MaxCapacity, c.Began.UnixMicro())
 	if err == nil {
 		d.sent.Store(n)
 		d.sentAt.Store(now)

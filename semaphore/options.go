@@ -14,7 +14,7 @@ type Option func(*settings)
 // is a redeploy. The first request of a client, also one that only reads, sets it in Redis.
 //
 // When clients declare different numbers, that of the client that was opened last counts, by the clocks of
-// their machines and for thirty days. So processes of an old version do not undo what those of a new one
+// their machines. So processes of an old version do not undo what those of a new one
 // declare. (A process of the old version that starts after them does. Any process that starts undoes
 // [Semaphore.SetPermits] and [Semaphore.AddPermits], so use one or the other.) When somebody deleted the
 // semaphore, or Redis has lost it, the next request of any client sets its number again. The client whose
@@ -23,6 +23,11 @@ type Option func(*settings)
 //
 // For [NewCounting] it is the number of free permits that a client sets if nobody has set one: nobody
 // knows how many are held.
+//
+// A semaphore whose number was declared leaves Redis when no client has used it for a day; one of
+// [NewCounting] a day after its last permit came back. The next request sets it again. A Java process that
+// uses the name is not seen: open the client with latchkey.WithRedisson beside one, which makes the day
+// ninety.
 func WithCapacity(n int) Option { return func(o *settings) { o.capacity = &n } }
 
 // WithLease sets the lease. It is renewed every third of it for as long as permits are held. Permits of a

@@ -160,7 +160,7 @@ func (t *permitTrial) change(s *trade[string]) string {
 		}
 	case "state":
 		began, _, _ := strings.Cut(t.stated, ":")
-		if t.set && (t.stated == statement || began != "" && number(began) > number(c.began)) {
+		if t.set && (t.plain || t.stated == statement || began != "" && number(began) > number(c.began)) {
 			return say(0, total(), int64(t.free))
 		}
 	}

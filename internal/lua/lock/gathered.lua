@@ -21,7 +21,7 @@ for i = 1, #ARGV / 3 do
     local last = redis.pcall('SET', TOKEN, now, 'KEEPTTL', 'GET')
     if not last or type(last) == 'string' then -- else it holds foreign data, or Redis refuses writes
       -- inline shared/newest.lua
-      if not last then redis.call('PEXPIRE', TOKEN, '86400000') end -- a day, as in shared/behind.lua
+      if not last then redis.call('PEXPIRE', TOKEN, '3600000') end -- an hour, as in shared/behind.lua
       if newest or not last then
         redis.call('HSET', NAME, owner, 't' .. now .. '/' .. lease)
         redis.call('PEXPIRE', NAME, lease)

@@ -15,7 +15,7 @@ if not parse_token(value) then return 0 end
 if moving then moving.need(TOKEN) end
 local last = redis.call('GET', TOKEN)
 if not last or (tonumber(last) or 0) < tonumber(ARGV[3]) then
-  redis.call('SET', TOKEN, ARGV[3], 'PX', DAY)
+  redis.call('SET', TOKEN, ARGV[3], 'PX', last and DAY or HOUR)
 end
 -- What else the value says still holds.
 redis.call('HSET', NAME, ARGV[1], (string.gsub(value, '^t%d+', 't' .. ARGV[3])))

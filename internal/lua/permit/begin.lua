@@ -7,6 +7,9 @@
 
 local now = tonumber(clock())
 
+local UNUSED_KEPT = '86400000' -- ms: a day, of a semaphore whose capacity was stated: see permit/capacity.lua
+-- redisson UNUSED_KEPT = '7776000000' -- ninety: what Redisson's clients use is not seen
+
 -- Runs a command with any number of arguments, and returns the sum of its replies.
 local function many(command, key, list)
   local sum = 0
@@ -18,14 +21,14 @@ end
 
 -- The next token or sequence number. It does the same as next_token, which costs fewer commands when a script
 -- needs one number only.
-local last
+local last, known
 local function next_number()
   if not last then
     local before = tonumber(redis.call('GET', TOKEN) or '0')
     if not (before and before >= 0 and before < 9007199254730000) then
       error('WRONGTYPE ' .. TOKEN .. ' holds no fencing token')
     end
-    last = math.max(before, tonumber(ARGV[2]))
+    last, known = math.max(before, tonumber(ARGV[2])), before > 0
   end
   last = math.max(last + 1, now)
   return last

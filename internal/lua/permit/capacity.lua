@@ -8,7 +8,10 @@
 --       3 mode     try     set the number, unless the semaphore is initialised
 --                  set     set the number
 --                  add     add the number
---                  state   set the number, unless a client that began later has stated one
+--                  state   set the number, unless a client that began later has stated one. A number of plain
+--                          permits that there is stays, as nobody knows how many are held. A semaphore whose
+--                          number was stated goes when its clients do not use it for a day; one of plain
+--                          permits when all of them have been free for a day
 --                  drain   take all free permits (plain permits)
 --       4 number
 --       5 greatest number
@@ -21,11 +24,17 @@
 -- A store stands in front of this file.
 -- include permit/transaction.lua
 
-local STATED_KEPT, ONCE_KEPT = '2592000000', '600000' -- ms: thirty days, ten minutes
+local ONCE_KEPT = '600000' -- ms
+-- A statement outlives its number: so a time to live that the number has is known to be ours.
+local STATED_KEPT = UNUSED_KEPT + 60000
 local mode, n = ARGV[3], tonumber(ARGV[4])
 local once, stated = DONE .. ':' .. ARGV[1], DONE .. ':stated'
 ready()
 if moving then moving.need(mode == 'state' and stated or once) end
+-- Leased permits have their holders. So it is known what is out, also when the number of the others has gone.
+local function stay()
+  if COUNTS_HELD then redis.pcall('PEXPIRE', NAME, UNUSED_KEPT) end
+end
 local function total() return COUNTS_HELD and capacity() or free or 0 end
 
 local before = mode ~= 'state' and redis.call('GET', once)
@@ -42,7 +51,11 @@ elseif mode == 'try' and free then
 elseif mode == 'state' and free then
   local last = redis.call('GET', stated) or ''
   local began = #last <= 32 and string.match(last, '^(%d+):')
-  if last == statement or began and tonumber(began) > tonumber(ARGV[6]) then return {0, total(), free} end
+  if last == statement or began and tonumber(began) > tonumber(ARGV[6]) or not COUNTS_HELD then
+    -- Its clients say so every minute.
+    if redis.pcall('PEXPIRE', stated, decimal(STATED_KEPT)) == 1 then stay() end
+    return {0, total(), free}
+  end
 end
 
 open_queue().reclaim()
@@ -56,9 +69,14 @@ given = given or bonus > 0
 queue.grant() -- this writes nothing
 local number, rest = total(), mode == 'drain' and math.abs(bonus) or free
 if mode == 'state' then
-  redis.call('SET', stated, statement, 'PX', STATED_KEPT)
+  redis.call('SET', stated, statement, 'PX', decimal(STATED_KEPT))
 else
   redis.call('SET', once, decimal(number) .. ':' .. decimal(rest), 'PX', ONCE_KEPT)
 end
+if mode ~= 'state' and mode ~= 'drain' and redis.call('EXISTS', stated) == 1 then -- a user has set it
+  if not COUNTS_HELD then redis.call('DEL', stated) end
+  redis.call('PERSIST', NAME)
+end
 commit()
+if mode == 'state' then stay() end
 return {1, number, rest}

@@ -22,6 +22,7 @@
 --   first_end()             ms until the first lease ends, -1 for never
 --   out()                   how many permits are held
 --   write()                 writes the changes; returns by how much more permits are free then, if it knows
+--   keep(before, after)     sees to the time to live, after as many permits were free and as many are
 -- include permit/begin.lua
 
 -- In a slot that is moving: ends the script unless it can do all that it may have to, except for the queue.
@@ -76,7 +77,7 @@ end
 local function commit()
   -- Giving back must work when memory is short. Redis never refuses this command, nor what follows it.
   if given then redis.pcall('PEXPIRE', QUEUE, '60000') end
-  if last then redis.call('SET', TOKEN, decimal(last), 'PX', DAY) end
+  if last then redis.call('SET', TOKEN, decimal(last), 'PX', known and DAY or HOUR) end
   -- redisson if free then free = free + left_free end
   local freed = write()
   if found then
@@ -85,6 +86,7 @@ local function commit()
   elseif free then
     redis.call('SET', NAME, decimal(free))
   end
+  if free then keep(found or 0, free) end
   if queue then queue.commit() end
   -- redisson -- inline permit/announce.lua
   -- Redisson's waiters try again. All is written, so a user who may not publish must not get an error.

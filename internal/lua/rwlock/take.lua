@@ -12,8 +12,11 @@ if there == 0 then
   -- inline shared/fresh.lua
   -- The state first: foreign data in its place must not leave a writer that nobody knows of.
   local field, writer = 't' .. token .. '/' .. ARGV[3], reads and '' or ARGV[1]
-  redis.call('HSET', STATE, 'token', field, 'short', '', 'writer', writer)
-  redis.call('PEXPIRE', STATE, '86400000')
+  local made = redis.call('HSET', STATE, 'token', field, 'short', '', 'writer', writer)
+  -- It is kept as long as TOKEN, and as the lease.
+  if made == 3 or not newest or #ARGV[3] > 6 then
+    redis.call('PEXPIRE', STATE, (last or #ARGV[3] > 6) and '86400000' or '3600000')
+  end
   if reads then
     redis.call('SET', LEASES .. ARGV[1] .. ':rwlock_timeout:1', ARGV[3], 'PX', ARGV[3])
     redis.call('HSET', NAME, 'mode', 'read', ARGV[1], '1')

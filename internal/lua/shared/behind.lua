@@ -30,7 +30,8 @@ local function token_after(now, last, floor, reserved, lean)
     number = floor + 1
     redis.call('SET', TOKEN, decimal(number + reserved), 'KEEPTTL')
   end
-  redis.call('PEXPIRE', TOKEN, '86400000') -- a day
+  -- A day, or an hour for the first one: many names are made for one use. See HOUR in shared/token.lua.
+  redis.call('PEXPIRE', TOKEN, (last or number > tonumber(now)) and '86400000' or '3600000')
   -- redisson redis.call('PEXPIRE', TOKEN, '7776000000') -- ninety: without it Redisson's next one would be 1
   return decimal(number), reserved
 end

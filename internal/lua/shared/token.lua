@@ -7,9 +7,12 @@
 -- takes longer.
 local AHEAD = 5000
 
--- ms. Constants are text in the calls of every hand-off: Redis would format a number each time.
-local DAY = '86400000'
--- redisson DAY = '7776000000' -- ninety: without the key Redisson's next token would be 1
+-- ms. The last token is kept for a day from when its time to live was set anew, and an hour from the first
+-- one. So it is forgotten 43 minutes after its last use at the earliest. The next one is greater all the
+-- same, unless the server's clock has been set back by more than that. Constants are text in the calls of
+-- every hand-off: Redis would format a number each time.
+local DAY, HOUR = '86400000', '3600000'
+-- redisson DAY, HOUR = '7776000000', '7776000000' -- ninety days: without the key Redisson's next would be 1
 
 local function clock()
   local now

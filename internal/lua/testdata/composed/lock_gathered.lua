@@ -12,7 +12,7 @@ for i = 1, #ARGV / 3 do
     if not last or type(last) == 'string' then -- else it holds foreign data, or Redis refuses writes
 local newest = last and last < now and floor < now and #last == 16 and last > '1'
   and string.byte(last, 7) == string.byte(now, 7)
-      if not last then redis.call('PEXPIRE', TOKEN, '86400000') end -- a day, as in shared/behind.lua
+      if not last then redis.call('PEXPIRE', TOKEN, '3600000') end -- an hour, as in shared/behind.lua
       if newest or not last then
         redis.call('HSET', NAME, owner, 't' .. now .. '/' .. lease)
         redis.call('PEXPIRE', NAME, lease)

@@ -23,11 +23,11 @@ local function token_after(now, last, floor, reserved, lean)
     number = floor + 1
     redis.call('SET', TOKEN, decimal(number + reserved), 'KEEPTTL')
   end
-  redis.call('PEXPIRE', TOKEN, '86400000') -- a day
+  redis.call('PEXPIRE', TOKEN, (last or number > tonumber(now)) and '86400000' or '3600000')
   return decimal(number), reserved
 end
 local AHEAD = 5000
-local DAY = '86400000'
+local DAY, HOUR = '86400000', '3600000'
 local function clock()
   local now
 local time = redis.call('TIME')

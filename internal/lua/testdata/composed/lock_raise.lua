@@ -23,11 +23,11 @@ local function token_after(now, last, floor, reserved, lean)
     number = floor + 1
     redis.call('SET', TOKEN, decimal(number + reserved), 'KEEPTTL')
   end
-  redis.call('PEXPIRE', TOKEN, '86400000') -- a day
+  redis.call('PEXPIRE', TOKEN, (last or number > tonumber(now)) and '86400000' or '3600000')
   return decimal(number), reserved
 end
 local AHEAD = 5000
-local DAY = '86400000'
+local DAY, HOUR = '86400000', '3600000'
 local function clock()
   local now
 local time = redis.call('TIME')
@@ -60,7 +60,7 @@ if not parse_token(value) then return 0 end
 if moving then moving.need(TOKEN) end
 local last = redis.call('GET', TOKEN)
 if not last or (tonumber(last) or 0) < tonumber(ARGV[3]) then
-  redis.call('SET', TOKEN, ARGV[3], 'PX', DAY)
+  redis.call('SET', TOKEN, ARGV[3], 'PX', last and DAY or HOUR)
 end
 redis.call('HSET', NAME, ARGV[1], (string.gsub(value, '^t%d+', 't' .. ARGV[3])))
 return 1

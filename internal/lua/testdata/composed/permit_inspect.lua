@@ -28,11 +28,11 @@ local function token_after(now, last, floor, reserved, lean)
     number = floor + 1
     redis.call('SET', TOKEN, decimal(number + reserved), 'KEEPTTL')
   end
-  redis.call('PEXPIRE', TOKEN, '86400000') -- a day
+  redis.call('PEXPIRE', TOKEN, (last or number > tonumber(now)) and '86400000' or '3600000')
   return decimal(number), reserved
 end
 local AHEAD = 5000
-local DAY = '86400000'
+local DAY, HOUR = '86400000', '3600000'
 local function clock()
   local now
 local time = redis.call('TIME')
@@ -55,6 +55,7 @@ local newest = last and last < now and floor < now and #last == 16 and last > '1
   return token_after(now, last, floor, 0, lean)
 end
 local now = tonumber(clock())
+local UNUSED_KEPT = '86400000' -- ms: a day, of a semaphore whose capacity was stated: see permit/capacity.lua
 local function many(command, key, list)
   local sum = 0
   for i = 1, #list, 1000 do
@@ -62,14 +63,14 @@ local function many(command, key, list)
   end
   return sum
 end
-local last
+local last, known
 local function next_number()
   if not last then
     local before = tonumber(redis.call('GET', TOKEN) or '0')
     if not (before and before >= 0 and before < 9007199254730000) then
       error('WRONGTYPE ' .. TOKEN .. ' holds no fencing token')
     end
-    last = math.max(before, tonumber(ARGV[2]))
+    last, known = math.max(before, tonumber(ARGV[2])), before > 0
   end
   last = math.max(last + 1, now)
   return last
@@ -212,10 +213,11 @@ local function write()
   if #set > 0 then
     redis.call('PEXPIRE', HOLDERS, HOLDERS_KEPT)
     local ttl = redis.call('PTTL', NAME)
-    if ttl > 0 then redis.call('PEXPIRE', TIMEOUTS, ttl) end -- Redisson gave the semaphore this time to live
+    if ttl > 0 and redis.pcall('EXISTS', DONE .. ':stated') == 0 then redis.call('PEXPIRE', TIMEOUTS, ttl) end
   end
   return freed
 end
+local function keep() end -- see stay of permit/capacity.lua
 local function first_end()
   if moving and moving.lacks(TIMEOUTS) then return -1 end
   local score = tonumber(redis.call('ZRANGE', TIMEOUTS, 0, 0, 'WITHSCORES')[2])
@@ -319,7 +321,7 @@ local function disown(owner, keep)
 end
 local function commit()
   if given then redis.pcall('PEXPIRE', QUEUE, '60000') end
-  if last then redis.call('SET', TOKEN, decimal(last), 'PX', DAY) end
+  if last then redis.call('SET', TOKEN, decimal(last), 'PX', known and DAY or HOUR) end
   local freed = write()
   if found then
     local change = freed and freed + bonus or free - found
@@ -327,6 +329,7 @@ local function commit()
   elseif free then
     redis.call('SET', NAME, decimal(free))
   end
+  if free then keep(found or 0, free) end
   if queue then queue.commit() end
   if given and free and free > 0 then redis.pcall(VERB, CHANNEL, free) end
 end
@@ -700,11 +703,11 @@ local function token_after(now, last, floor, reserved, lean)
     number = floor + 1
     redis.call('SET', TOKEN, decimal(number + reserved), 'KEEPTTL')
   end
-  redis.call('PEXPIRE', TOKEN, '86400000') -- a day
+  redis.call('PEXPIRE', TOKEN, (last or number > tonumber(now)) and '86400000' or '3600000')
   return decimal(number), reserved
 end
 local AHEAD = 5000
-local DAY = '86400000'
+local DAY, HOUR = '86400000', '3600000'
 local function clock()
   local now
 local time = redis.call('TIME')
@@ -727,6 +730,7 @@ local newest = last and last < now and floor < now and #last == 16 and last > '1
   return token_after(now, last, floor, 0, lean)
 end
 local now = tonumber(clock())
+local UNUSED_KEPT = '86400000' -- ms: a day, of a semaphore whose capacity was stated: see permit/capacity.lua
 local function many(command, key, list)
   local sum = 0
   for i = 1, #list, 1000 do
@@ -734,14 +738,14 @@ local function many(command, key, list)
   end
   return sum
 end
-local last
+local last, known
 local function next_number()
   if not last then
     local before = tonumber(redis.call('GET', TOKEN) or '0')
     if not (before and before >= 0 and before < 9007199254730000) then
       error('WRONGTYPE ' .. TOKEN .. ' holds no fencing token')
     end
-    last = math.max(before, tonumber(ARGV[2]))
+    last, known = math.max(before, tonumber(ARGV[2])), before > 0
   end
   last = math.max(last + 1, now)
   return last
@@ -842,6 +846,16 @@ local function write()
   if #gone > 0 and not moving then redis.call('DEL', unpack(gone)) end
   return nil
 end
+local function keep(before, after)
+  if before <= 0 and after <= 0 then return end
+  local stated = redis.pcall('GET', DONE .. ':stated')
+  local all = type(stated) == 'string' and string.match(stated, '^%d+:(%d+)$')
+  if all and tonumber(all) == after then
+    redis.call('PEXPIRE', NAME, UNUSED_KEPT)
+  elseif after < before then
+    redis.call('PERSIST', NAME)
+  end
+end
 local function ready()
   if not moving then return end
   moving.need(TOKEN)
@@ -879,7 +893,7 @@ local function disown(owner, keep)
 end
 local function commit()
   if given then redis.pcall('PEXPIRE', QUEUE, '60000') end
-  if last then redis.call('SET', TOKEN, decimal(last), 'PX', DAY) end
+  if last then redis.call('SET', TOKEN, decimal(last), 'PX', known and DAY or HOUR) end
   local freed = write()
   if found then
     local change = freed and freed + bonus or free - found
@@ -887,6 +901,7 @@ local function commit()
   elseif free then
     redis.call('SET', NAME, decimal(free))
   end
+  if free then keep(found or 0, free) end
   if queue then queue.commit() end
   if given and free and free > 0 then redis.pcall(VERB, CHANNEL, free) end
 end

@@ -1,7 +1,16 @@
 --!df flags=allow-undeclared-keys
 local NAME, VERB, NUMSUB, SLOTS, moving = KEYS[1], 'PUBLISH', 'NUMSUB'
 local QUEUE = 'latchkey_queue:{' .. NAME .. '}'
-local free = #ARGV < 9 and not moving and redis.call('EXISTS', QUEUE) == 0 and redis.call('GET', NAME)
+local free, stated
+if #ARGV < 9 and not moving and redis.call('EXISTS', QUEUE) == 0 then
+local DONE = 'latchkey_done:{' .. NAME .. '}'
+  if ARGV[5] then
+    free = redis.call('GET', NAME)
+  else
+    local both = redis.call('MGET', NAME, DONE .. ':stated')
+    free, stated = both[1], both[2] and string.match(both[2], '^%d+:(%d+)$')
+  end
+end
 if free and #free <= 9 and (free == '0' or string.find(free, '^[1-9]%d*$')) then
   local id, mode, n, answered, late = ARGV[1], ARGV[5], ARGV[3], ARGV[4], false
   if mode then
@@ -32,11 +41,18 @@ local DONE = 'latchkey_done:{' .. NAME .. '}'
         end
       end
       if mode then
-        redis.call('DECRBY', NAME, n)
+        redis.call('SET', NAME, free - n) -- without a time to live
         return {1}
       elseif redis.call('SET', prefix .. id, n, 'PX', '600000', 'NX') then
 local CHANNEL = 'redisson_sc:{' .. NAME .. '}'
-        redis.pcall(VERB, CHANNEL, redis.call('INCRBY', NAME, n)) -- Redisson's waiters try again
+        local after = free + n
+        if stated and after == tonumber(stated) then -- all are free: see keep of permit/plain.lua
+          local kept = '86400000'
+          redis.call('SET', NAME, after, 'PX', kept)
+        else
+          redis.call('INCRBY', NAME, n)
+        end
+        redis.pcall(VERB, CHANNEL, after) -- Redisson's waiters try again
         return {1}
       end
     end
@@ -72,11 +88,11 @@ local function token_after(now, last, floor, reserved, lean)
     number = floor + 1
     redis.call('SET', TOKEN, decimal(number + reserved), 'KEEPTTL')
   end
-  redis.call('PEXPIRE', TOKEN, '86400000') -- a day
+  redis.call('PEXPIRE', TOKEN, (last or number > tonumber(now)) and '86400000' or '3600000')
   return decimal(number), reserved
 end
 local AHEAD = 5000
-local DAY = '86400000'
+local DAY, HOUR = '86400000', '3600000'
 local function clock()
   local now
 local time = redis.call('TIME')
@@ -99,6 +115,7 @@ local newest = last and last < now and floor < now and #last == 16 and last > '1
   return token_after(now, last, floor, 0, lean)
 end
 local now = tonumber(clock())
+local UNUSED_KEPT = '86400000' -- ms: a day, of a semaphore whose capacity was stated: see permit/capacity.lua
 local function many(command, key, list)
   local sum = 0
   for i = 1, #list, 1000 do
@@ -106,14 +123,14 @@ local function many(command, key, list)
   end
   return sum
 end
-local last
+local last, known
 local function next_number()
   if not last then
     local before = tonumber(redis.call('GET', TOKEN) or '0')
     if not (before and before >= 0 and before < 9007199254730000) then
       error('WRONGTYPE ' .. TOKEN .. ' holds no fencing token')
     end
-    last = math.max(before, tonumber(ARGV[2]))
+    last, known = math.max(before, tonumber(ARGV[2])), before > 0
   end
   last = math.max(last + 1, now)
   return last
@@ -214,6 +231,16 @@ local function write()
   if #gone > 0 and not moving then redis.call('DEL', unpack(gone)) end
   return nil
 end
+local function keep(before, after)
+  if before <= 0 and after <= 0 then return end
+  local stated = redis.pcall('GET', DONE .. ':stated')
+  local all = type(stated) == 'string' and string.match(stated, '^%d+:(%d+)$')
+  if all and tonumber(all) == after then
+    redis.call('PEXPIRE', NAME, UNUSED_KEPT)
+  elseif after < before then
+    redis.call('PERSIST', NAME)
+  end
+end
 local function ready()
   if not moving then return end
   moving.need(TOKEN)
@@ -251,7 +278,7 @@ local function disown(owner, keep)
 end
 local function commit()
   if given then redis.pcall('PEXPIRE', QUEUE, '60000') end
-  if last then redis.call('SET', TOKEN, decimal(last), 'PX', DAY) end
+  if last then redis.call('SET', TOKEN, decimal(last), 'PX', known and DAY or HOUR) end
   local freed = write()
   if found then
     local change = freed and freed + bonus or free - found
@@ -259,6 +286,7 @@ local function commit()
   elseif free then
     redis.call('SET', NAME, decimal(free))
   end
+  if free then keep(found or 0, free) end
   if queue then queue.commit() end
   if given and free and free > 0 then redis.pcall(VERB, CHANNEL, free) end
 end
@@ -701,7 +729,14 @@ return replies
 local NAME, VERB, NUMSUB, SLOTS, moving = KEYS[1], 'PUBLISH', 'NUMSUB'
 local QUEUE = 'latchkey_queue:{' .. NAME .. '}'
 local owner = #ARGV < 9 and not moving and redis.call('EXISTS', QUEUE) == 0 and ARGV[1]
-local free = owner and redis.call('GET', NAME)
+local free, stated
+if owner and ARGV[4] then
+local DONE = 'latchkey_done:{' .. NAME .. '}'
+  local both = redis.call('MGET', NAME, DONE .. ':stated')
+  free, stated = both[1], both[2]
+elseif owner then
+  free = redis.call('GET', NAME)
+end
 if free and #free <= 11 then
 local TIMEOUTS = '{' .. NAME .. '}:timeout'
 local HOLDERS = 'latchkey_holders:{' .. NAME .. '}'
@@ -806,7 +841,7 @@ local function token_after(now, last, floor, reserved, lean)
     number = floor + 1
     redis.call('SET', TOKEN, decimal(number + reserved), 'KEEPTTL')
   end
-  redis.call('PEXPIRE', TOKEN, '86400000') -- a day
+  redis.call('PEXPIRE', TOKEN, (last or number > tonumber(now)) and '86400000' or '3600000')
   return decimal(number), reserved
 end
         token = token_after(now, last, floor, 0)
@@ -859,8 +894,10 @@ local HOLDERS_KEPT = '172800000' -- two days, in ms: longer than any lease
           error(added.err)
         end
         redis.call('PEXPIRE', HOLDERS, '172800000') -- two days, as in permit/holder.lua
-        local ttl = redis.call('PTTL', NAME)
-        if ttl > 0 then redis.call('PEXPIRE', TIMEOUTS, ttl) end
+        if not stated then
+          local ttl = redis.call('PTTL', NAME)
+          if ttl > 0 then redis.call('PEXPIRE', TIMEOUTS, ttl) end
+        end
         if added == 1 then redis.call('DECR', NAME) else redis.call('DECRBY', NAME, added) end
         return {token}
       end
@@ -897,11 +934,11 @@ local function token_after(now, last, floor, reserved, lean)
     number = floor + 1
     redis.call('SET', TOKEN, decimal(number + reserved), 'KEEPTTL')
   end
-  redis.call('PEXPIRE', TOKEN, '86400000') -- a day
+  redis.call('PEXPIRE', TOKEN, (last or number > tonumber(now)) and '86400000' or '3600000')
   return decimal(number), reserved
 end
 local AHEAD = 5000
-local DAY = '86400000'
+local DAY, HOUR = '86400000', '3600000'
 local function clock()
   local now
 local time = redis.call('TIME')
@@ -924,6 +961,7 @@ local newest = last and last < now and floor < now and #last == 16 and last > '1
   return token_after(now, last, floor, 0, lean)
 end
 local now = tonumber(clock())
+local UNUSED_KEPT = '86400000' -- ms: a day, of a semaphore whose capacity was stated: see permit/capacity.lua
 local function many(command, key, list)
   local sum = 0
   for i = 1, #list, 1000 do
@@ -931,14 +969,14 @@ local function many(command, key, list)
   end
   return sum
 end
-local last
+local last, known
 local function next_number()
   if not last then
     local before = tonumber(redis.call('GET', TOKEN) or '0')
     if not (before and before >= 0 and before < 9007199254730000) then
       error('WRONGTYPE ' .. TOKEN .. ' holds no fencing token')
     end
-    last = math.max(before, tonumber(ARGV[2]))
+    last, known = math.max(before, tonumber(ARGV[2])), before > 0
   end
   last = math.max(last + 1, now)
   return last
@@ -1081,10 +1119,11 @@ local function write()
   if #set > 0 then
     redis.call('PEXPIRE', HOLDERS, HOLDERS_KEPT)
     local ttl = redis.call('PTTL', NAME)
-    if ttl > 0 then redis.call('PEXPIRE', TIMEOUTS, ttl) end -- Redisson gave the semaphore this time to live
+    if ttl > 0 and redis.pcall('EXISTS', DONE .. ':stated') == 0 then redis.call('PEXPIRE', TIMEOUTS, ttl) end
   end
   return freed
 end
+local function keep() end -- see stay of permit/capacity.lua
 local function first_end()
   if moving and moving.lacks(TIMEOUTS) then return -1 end
   local score = tonumber(redis.call('ZRANGE', TIMEOUTS, 0, 0, 'WITHSCORES')[2])
@@ -1188,7 +1227,7 @@ local function disown(owner, keep)
 end
 local function commit()
   if given then redis.pcall('PEXPIRE', QUEUE, '60000') end
-  if last then redis.call('SET', TOKEN, decimal(last), 'PX', DAY) end
+  if last then redis.call('SET', TOKEN, decimal(last), 'PX', known and DAY or HOUR) end
   local freed = write()
   if found then
     local change = freed and freed + bonus or free - found
@@ -1196,6 +1235,7 @@ local function commit()
   elseif free then
     redis.call('SET', NAME, decimal(free))
   end
+  if free then keep(found or 0, free) end
   if queue then queue.commit() end
   if given and free and free > 0 then redis.pcall(VERB, CHANNEL, free) end
 end

@@ -83,14 +83,16 @@ local function token_after(now, last, floor, reserved, lean)
     number = floor + 1
     redis.call('SET', TOKEN, decimal(number + reserved), 'KEEPTTL')
   end
-  redis.call('PEXPIRE', TOKEN, '86400000') -- a day
+  redis.call('PEXPIRE', TOKEN, (last or number > tonumber(now)) and '86400000' or '3600000')
   return decimal(number), reserved
 end
   token = token_after(now, last, floor, 0)
 end
   local field, writer = 't' .. token .. '/' .. ARGV[3], reads and '' or ARGV[1]
-  redis.call('HSET', STATE, 'token', field, 'short', '', 'writer', writer)
-  redis.call('PEXPIRE', STATE, '86400000')
+  local made = redis.call('HSET', STATE, 'token', field, 'short', '', 'writer', writer)
+  if made == 3 or not newest or #ARGV[3] > 6 then
+    redis.call('PEXPIRE', STATE, (last or #ARGV[3] > 6) and '86400000' or '3600000')
+  end
   if reads then
     redis.call('SET', LEASES .. ARGV[1] .. ':rwlock_timeout:1', ARGV[3], 'PX', ARGV[3])
     redis.call('HSET', NAME, 'mode', 'read', ARGV[1], '1')
@@ -135,11 +137,11 @@ local function token_after(now, last, floor, reserved, lean)
     number = floor + 1
     redis.call('SET', TOKEN, decimal(number + reserved), 'KEEPTTL')
   end
-  redis.call('PEXPIRE', TOKEN, '86400000') -- a day
+  redis.call('PEXPIRE', TOKEN, (last or number > tonumber(now)) and '86400000' or '3600000')
   return decimal(number), reserved
 end
 local AHEAD = 5000
-local DAY = '86400000'
+local DAY, HOUR = '86400000', '3600000'
 local function clock()
   local now
 local time = redis.call('TIME')
