@@ -49,7 +49,7 @@ func (c Conn) runDeclaring(ctx context.Context, s *Script, k *Keys, args, ids []
 		args = arguments(args, nil)
 	}
 	for range mostDemands {
-		result = s.of(k).Exec(ctx, c.Client, keys, args)
+		result = c.exec(ctx, s.of(k), keys, args)
 		wanted := demands(result.Error())
 		if len(wanted) == 0 {
 			return result

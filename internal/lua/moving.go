@@ -34,9 +34,9 @@ func (c Conn) runKnowing(
 	}
 	var result rueidis.RedisResult
 	if k.sharded() {
-		result = s.of(k).Exec(ctx, c.Client, k.keys[:1], arguments(args, nowhere))
+		result = c.exec(ctx, s.of(k), k.keys[:1], arguments(args, nowhere))
 	} else {
-		result = s.of(k).Exec(ctx, c.Client, k.keys[:1], args)
+		result = c.exec(ctx, s.of(k), k.keys[:1], args)
 	}
 	if c.isRefused(result.Error()) || c.declares() { // it was found out meanwhile
 		return c.runDeclaring(ctx, s, k, args, ids)
@@ -46,7 +46,7 @@ func (c Conn) runKnowing(
 	}
 	if err := result.Error(); err != nil && nowhere == nil && isMoving(err) {
 		if nowhere = c.nowhere(ctx, k, append(ids, args[0])); nowhere != nil {
-			return s.of(k).Exec(ctx, c.Client, k.keys[:1], arguments(args, nowhere))
+			return c.exec(ctx, s.of(k), k.keys[:1], arguments(args, nowhere))
 		}
 	}
 	return result
