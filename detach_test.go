@@ -447,3 +447,57 @@ func TestDetachForShortIsHeard(t *testing.T) {
 		})
 	}
 }
+
+// An Attach that may have had the lock, or had it, and lost it before an answer came, says so.
+func TestAttachedTooLate(t *testing.T) {
+	const lease = 500 * time.Millisecond
+	for kind, create := range detachables {
+		t.Run(kind, func(t *testing.T) {
+			redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+				from, err := create(openOn(t, s))
+				require.NoError(t, err)
+				p, plain := redistest.NewProxy(t, s), s.Client(t)
+				c, err := latchkey.New(p.Option(), latchkey.WithLease(lease))
+				require.NoError(t, err)
+				t.Cleanup(c.Close)
+				to, err := create(c)
+				require.NoError(t, err)
+				detach := func() string {
+					h, err := from.take(t.Context())
+					require.NoError(t, err)
+					text, err := h.Detach(t.Context())
+					require.NoError(t, err)
+					return text
+				}
+
+				text, moves := detach(), 0
+				p.Judge(func(request string) redistest.Verdict {
+					if !isMove(request) {
+						return redistest.Pass
+					}
+					if moves++; moves == 1 {
+						return redistest.LoseReply
+					}
+					_ = plain.Do(context.Background(), plain.B().Flushall().Build()).Error() // as the end of its lease
+					return redistest.Pass
+				})
+				_, err = to.attach(t.Context(), text)
+				require.ErrorIs(t, err, latchkey.ErrNotHeld)
+				require.ErrorContains(t, err, "an attempt that got no answer may have attached it")
+
+				verdict, _ := redistest.Once(redistest.DelayReply, isMove)
+				p.Judge(verdict)
+				text = detach()
+				attached := redistest.Begin(t, func(ctx context.Context) (detachableHold, error) { return to.attach(ctx, text) })
+				time.Sleep(lease + time.Millisecond)
+				p.Deliver()
+				err = attached.Outcome(t)
+				if kind == "read" && err == nil {
+					return // nobody has looked since, and so it reads all the same
+				}
+				require.ErrorIs(t, err, latchkey.ErrLost)
+				require.ErrorContains(t, err, "its lease was over before the answer had come")
+			})
+		})
+	}
+}

@@ -109,7 +109,8 @@ func DoValue[T, H any](ctx context.Context, do func(context.Context, func(contex
 // is sent again until ctx ends.
 //
 // It returns [ErrNotHeld] when the lock is not there any more: another Attach of the text was first, the time
-// is over, or the lock was taken away. So of many calls with one text one has the lock. It returns
+// is over, or the lock was taken away. So of many calls with one text one has the lock. It returns [ErrLost]
+// when it had the lock, and its lease was over before the answer came. It returns
 // [ErrInvalid] for a text that is none, or of another lock: another name or key prefix, or the other half of
 // a read-write lock. When ctx ends before Redis has answered, the lock may have been taken, and is given
 // back: then another Attach returns ErrNotHeld.

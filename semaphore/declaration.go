@@ -9,7 +9,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/lua"
 )
 
-// declaration is the capacity that the client declares, by WithCapacity.
+// declaration is the capacity that the client declares, by WithCapacity. One that declares none says from time to time
+// that it uses the semaphore: others may have declared a capacity, and Redis forgets one that nobody uses.
 type declaration struct {
 	capacity atomic.Int64 // 0: it declares none
 	sent     atomic.Int64 // the capacity that Redis was sent last; 0: none, or Redis has lost it
@@ -20,13 +21,19 @@ type declaration struct {
 // an older client may have declared another one first.
 var redeclareAfter = time.Minute // shorter in a test
 
+// usesAfter is how often a client that declares none says that it uses the semaphore.
+const usesAfter = time.Hour
+
 // declare sends the capacity to Redis if that is due. When clients declare different capacities, Redis
 // keeps that of the client that was opened last: so a process of an old version does not undo what a new
 // one declares.
 func (p *pool) declare(ctx context.Context) error {
 	d, c := &p.declared, p.queue.At.Client
-	n, now := d.capacity.Load(), time.Now().UnixNano()
-	if n == 0 || n == d.sent.Load() && now-d.sentAt.Load() < int64(redeclareAfter) {
+	n, now, due := d.capacity.Load(), time.Now().UnixNano(), redeclareAfter
+	if n == 0 {
+		due = usesAfter
+	}
+	if n == d.sent.Load() && now-d.sentAt.Load() < int64(due) {
 		return nil
 	}
 	_, _, _, err := c.Conn.Capacity(ctx, p.queue.At.Keys, c.NewID(), p.queue.At.Floor.Load(), lua.Declare, n, MaxCapacity, c.Began.UnixMicro())

@@ -25,9 +25,9 @@ type Option func(*settings)
 // knows how many are held.
 //
 // A semaphore whose number was declared leaves Redis when no client has used it for a day; one of
-// [NewCounting] a day after its last permit came back. The next request sets it again. A Java process that
-// uses the name is not seen: open the client with latchkey.WithRedisson beside one, which makes the day
-// ninety.
+// [NewCounting] for thirty days, since nobody knows whether a permit of it is held for so long. The next
+// request sets it again. A Java process that uses the name is not seen: open the client with
+// latchkey.WithRedisson beside one, which makes that ninety days.
 func WithCapacity(n int) Option { return func(o *settings) { o.capacity = &n } }
 
 // WithLease sets the lease. It is renewed every third of it for as long as permits are held. Permits of a

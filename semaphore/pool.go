@@ -3,6 +3,7 @@ package semaphore
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/redis/rueidis"
 
@@ -36,6 +37,7 @@ type pool struct {
 
 func newPool(q *grant.Queue) grant.Commands {
 	p := &pool{queue: q}
+	p.declared.sentAt.Store(time.Now().UnixNano())
 	p.batches.client, p.batches.pool = q.At.Client, p
 	return p
 }

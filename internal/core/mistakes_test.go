@@ -53,6 +53,7 @@ func mistakes(t testing.TB) map[string]mistake {
 			_ = c.Close()
 		}
 	}()
+	narrow := redistest.NewConfigured(t, "rename-command CLIENT \"\"\nrename-command HELLO \"\"\n")
 	locked := redistest.NewProcess(t)
 	do(t, locked.Client(t), "CONFIG", "SET", "requirepass", "secret")
 	sentinel := redistest.NewConfigured(t, fmt.Sprintf("sentinel monitor primary 127.0.0.1 %d 1\n", s.Port(t)), "--sentinel")
@@ -64,6 +65,7 @@ func mistakes(t testing.TB) map[string]mistake {
 			o.ForceSingleClient, o.InitAddress, o.Sentinel.MasterSet = false, []string{sentinel.Addr}, "other"
 		}), "Sentinel does not know the master: No such master with that name", false},
 		"database": {with(func(o *rueidis.ClientOption) { o.SelectDB = 99 }), "no such database: DB index is out of range", false},
+		"a proxy":  {at(narrow.Addr, nil), "the server, or a proxy before it, lacks a command: unknown command", false},
 		"certificate": {at(speaksTLS.Listener.Addr().String(), &tls.Config{ServerName: "127.0.0.1", MinVersion: tls.VersionTLS12}),
 			"the certificate of the server is not accepted: tls: failed to verify certificate", false},
 		"client certificate": {at(picky.Listener.Addr().String(), trusting), "the server refuses the TLS handshake: remote error: tls", false},

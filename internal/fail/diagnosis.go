@@ -21,6 +21,7 @@ var diagnoses = [][2]string{
 	{"No such master", "Sentinel does not know the master"},
 	{"NOPERM", "not permitted"},
 	{"DENIED", "not permitted"},
+	{"unknown command", "the server, or a proxy before it, lacks a command"},
 }
 
 // diagnosis names what is wrong with a configuration, when that is why Redis does not serve: waiting does not

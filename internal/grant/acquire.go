@@ -201,6 +201,9 @@ func (p *Primitive) compete(c *contender) (*Hold, error) {
 			return hold, err
 		}
 		c.ends()
+		if c.from != "" && p.Queue.At.Client.Closing.Err() == nil {
+			return nil, fail.Wrap(p.Name, errAttachedTooLate)
+		}
 		c.tenure = p.newTenure(c) // its lease was over before it was a hold
 	}
 	if c.inTurn {

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -182,6 +183,8 @@ func (t *tenure) move(ctx context.Context, r *release) (owned bool, err error) {
 	return reply.Token > 0, err
 }
 
+var errAttachedTooLate = fmt.Errorf("%w: it was attached, and its lease was over before the answer had come", fail.ErrLost)
+
 // Attach makes a hold of what a Detach has left. It returns ErrNotHeld when that is not there any more.
 func (p *Primitive) Attach(ctx context.Context, text string) (*Hold, error) {
 	var c contender
@@ -211,10 +214,16 @@ func (p *Primitive) attach(c *contender) (*Hold, error) {
 	defer p.leave(&c.Attempt)
 	c.tenure = p.newTenure(c)
 	hold, err := p.compete(c)
-	if errors.Is(err, fail.ErrNotAcquired) {
+	switch {
+	case !errors.Is(err, fail.ErrNotAcquired):
+		return hold, err
+	case p.Queue.waiters.Outlived(&c.tenure.waiter):
+		return nil, fail.Wrap(p.Name, errAttachedTooLate)
+	case p.Queue.waiters.Stray(&c.tenure.waiter): // what was attached is its own until the lease ends
+		return nil, fail.Wrap(p.Name, fmt.Errorf("%w; an attempt that got no answer may have attached it, and its lease is over then", fail.ErrNotHeld))
+	default:
 		return nil, fail.Wrap(p.Name, fail.ErrNotHeld)
 	}
-	return hold, err
 }
 
 // attaching sends the acquire of a tenure that is to have what another owner id has.

@@ -22,34 +22,38 @@ func (b *sem) declare(n int64) (free int64) {
 	return free
 }
 
-// stays expects that the count of free permits goes after that time; 0: never.
+// stays expects that the count of free permits goes after that time.
 func (b *sem) stays(after time.Duration) {
 	b.t.Helper()
 	ttl := b.number("PTTL", b.lock.Name())
-	if after == 0 {
-		require.EqualValues(b.t, -1, ttl)
-		return
-	}
 	require.InDelta(b.t, after.Milliseconds(), ttl, 60_000)
 	require.Greater(b.t, b.number("PTTL", b.stated()), ttl, "until then it is known that the time to live is ours")
 }
 
 func (b *sem) stated() string { return b.lock.All()[4] + ":stated" }
 
-// A semaphore whose capacity was stated goes when no client has stated it for a day. What is out then is known by its
+// A semaphore whose capacity was stated goes when no client has used it for a day. What is out then is known by its
 // holders: no permit is lost, and none is made.
 func TestLeasedPermitsThatAreNotUsed(t *testing.T) {
 	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newSem(t, s, lua.Leased)
+		require.Zero(t, b.declare(0))
+		require.Zero(t, b.number("DBSIZE"), "nobody has stated anything")
 		b.declare(3)
 		b.stays(unused)
-		require.Positive(t, b.take("A:1", "1", lua.First).Token)
-		require.Positive(t, b.take("A:2", "1", lua.Again).Token)
-		require.EqualValues(t, -1, b.number("PTTL", b.lock.All()[5]), "the leases are not ended by it")
-		require.EqualValues(t, 1, b.number("PEXPIRE", b.lock.Name(), "1000"))
-		require.EqualValues(t, 1, b.declare(3))
-		b.stays(unused)
+		for i, soon := range []string{"43300000", "1000000"} {
+			require.EqualValues(t, 1, b.number("PEXPIRE", b.lock.Name(), soon))
+			require.Positive(t, b.take(fmt.Sprint("A:", i+1), "1", []lua.Mode{lua.First, lua.Again}[i]).Token)
+			require.EqualValues(t, -1, b.number("PTTL", b.lock.All()[5]), "the leases are not ended by it")
+		}
+		for _, n := range []int64{3, 0} {
+			require.EqualValues(t, 1, b.number("PEXPIRE", b.lock.Name(), "1000000"))
+			require.EqualValues(t, 1, b.number("PEXPIRE", b.lock.All()[5], "1000000"))
+			require.EqualValues(t, 1, b.declare(n))
+			b.stays(unused)
+			require.EqualValues(t, -1, b.number("PTTL", b.lock.All()[5]))
+		}
 
 		require.EqualValues(t, 1, b.number("DEL", b.lock.Name()))
 		require.EqualValues(t, 1, b.declare(3), "two are out")
@@ -60,83 +64,40 @@ func TestLeasedPermitsThatAreNotUsed(t *testing.T) {
 		require.EqualValues(t, 3, b.declare(3))
 		b.stays(unused)
 
-		b.set(4)
-		b.stays(0)
-		require.EqualValues(t, 4, b.census().Free)
-
 		// Redisson gave it a time to live.
 		require.NoError(t, b.do("FLUSHALL").Error())
 		b.set(3)
-		b.stays(0)
+		require.EqualValues(t, 3, b.declare(0))
+		require.EqualValues(t, -1, b.number("PTTL", b.lock.Name()))
 		require.EqualValues(t, 1, b.number("PEXPIRE", b.lock.Name(), "100000"))
-		require.Positive(t, b.take("A:3", "1", lua.First).Token)
-		require.InDelta(t, 100_000, b.number("PTTL", b.lock.All()[5]), 10_000)
-	})
-}
-
-// Nobody knows how many plain permits are out. So the semaphore has a time to live only while all are free.
-func TestPlainPermitsThatAreNotUsed(t *testing.T) {
-	redistest.Together(t)
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
-		for _, many := range []bool{false, true} { // requests in one script
-			b := newSem(t, s, lua.Plain)
-			require.NoError(t, b.do("FLUSHALL").Error())
-			trade := func(r lua.Request) {
-				t.Helper()
-				requests := []lua.Request{r}
-				if many {
-					requests = append(requests, lua.Give(lua.Ending{Owner: "A:99"}))
-				}
-				require.EqualValues(t, 1, taken(t, b.trade(requests...)[0]).Token)
-			}
-			b.declare(3)
-			b.stays(unused)
-			trade(lua.Take(request("A:1", "2"), lua.First))
-			b.stays(0)
-			trade(lua.Take(request("A:2", "1"), lua.Again))
-			trade(lua.Put("A:3", 1))
-			b.stays(0)
-			require.EqualValues(t, 1, b.declare(3), "nobody knows how many are out")
-			b.stays(0)
-			trade(lua.Put("A:4", 2))
-			b.stays(unused)
-
-			// The statement has gone, and the number has its time to live.
-			require.EqualValues(t, 1, b.number("DEL", b.stated()))
-			trade(lua.Take(request("A:5", "1"), lua.First))
-			b.stays(0)
-			trade(lua.Put("A:6", 1))
-			b.stays(0)
-
-			require.NoError(t, b.do("FLUSHALL").Error())
-			b.declare(3)
-			b.set(4)
-			b.stays(0)
-			trade(lua.Take(request("A:7", "1"), lua.First))
-			trade(lua.Put("A:8", 1))
-			b.stays(0)
-			require.Zero(t, b.number("EXISTS", b.stated()))
+		for i := range 2 {
+			require.Positive(t, b.take(fmt.Sprint("A:", i+3), "1", []lua.Mode{lua.First, lua.Again}[i]).Token)
+			require.InDelta(t, 100_000, b.number("PTTL", b.lock.All()[5]), 10_000)
 		}
 	})
 }
 
-// Redisson's use of a semaphore is not seen. Beside it the time is ninety days.
-func TestPermitsBesideRedissonThatAreNotUsed(t *testing.T) {
+// Nobody knows how many plain permits are out. So it takes thirty days.
+func TestPlainPermitsThatAreNotUsed(t *testing.T) {
 	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
-		for _, family := range []lua.Family{lua.Leased, lua.Plain} {
-			b := newSem(t, s, family)
-			b.lock.TakesTurns()
-			require.NoError(t, b.do("FLUSHALL").Error())
-			b.declare(3)
-			b.stays(90 * unused)
-			require.Positive(t, b.take("A:1", "1", lua.First).Token)
-			if family == lua.Plain {
-				require.EqualValues(t, 1, taken(t, b.trade(lua.Put("A:2", 1))[0]).Token)
-			} else {
-				require.True(t, b.give("A:1", 0))
+		for _, redissons := range []bool{false, true} {
+			b, after := newSem(t, s, lua.Plain), 30*unused
+			if redissons {
+				b.lock.TakesTurns()
+				after = 90 * unused // what Redisson's clients use is not seen
 			}
-			b.stays(90 * unused)
+			require.NoError(t, b.do("FLUSHALL").Error())
+			require.EqualValues(t, 3, b.declare(3))
+			b.stays(after)
+			require.Positive(t, b.take("A:1", "2", lua.First).Token)
+			b.stays(after)
+			for i, n := range []int64{3, 0, 5} {
+				require.EqualValues(t, 1, b.number("PEXPIRE", b.lock.Name(), "1000000"))
+				require.EqualValues(t, 1+i, b.declare(n))
+				b.stays(after)
+				require.EqualValues(t, 1, taken(t, b.trade(lua.Put(fmt.Sprint("A:", i+2), 1))[0]).Token)
+			}
 		}
 	})
 }

@@ -25,6 +25,7 @@ const (
 	Keep                // the server sees it at Deliver, and not before; the client's connection is closed meanwhile
 	Withhold            // as Keep, but the client's connection stays open, and silent
 	Delay               // the server sees it at Deliver; what follows on the connection waits behind it
+	DelayReply          // the server runs it; its reply, and what follows, comes at Deliver
 	Hang                // the server never sees it, nor what follows on the connection, which stays open and silent
 	Forge               // the server never sees it; the client gets the reply that was given to Forge
 	ForgeReply          // the server runs it, and the client gets that reply in place of the server's
@@ -52,10 +53,11 @@ type Proxy struct {
 type link struct {
 	client, server net.Conn
 	lose, kept     atomic.Bool
-	delivered      atomic.Bool   // what was kept is the last that the server gets
-	forge          atomic.Bool   // the next reply
-	active         atomic.Int64  // when something passed, in ns since the epoch
-	ended          chan struct{} // closed when the server's end was read to its end
+	delivered      atomic.Bool                   // what was kept is the last that the server gets
+	forge          atomic.Bool                   // the next reply
+	gate           atomic.Pointer[chan struct{}] // the next reply waits for it
+	active         atomic.Int64                  // when something passed, in ns since the epoch
+	ended          chan struct{}                 // closed when the server's end was read to its end
 }
 
 func (l *link) close() {
@@ -240,11 +242,10 @@ func (p *Proxy) requests(l *link) {
 			_, _ = io.Copy(io.Discard, l.client) // until that end is closed
 			return
 		case Delay:
-			gate := make(chan struct{})
-			p.mu.Lock()
-			p.gates = append(p.gates, gate)
-			p.mu.Unlock()
-			<-gate
+			<-p.gate()
+		case DelayReply:
+			gate := p.gate()
+			l.gate.Store(&gate)
 		}
 		if hangs {
 			continue
@@ -253,6 +254,15 @@ func (p *Proxy) requests(l *link) {
 			return
 		}
 	}
+}
+
+// gate is closed by Deliver.
+func (p *Proxy) gate() chan struct{} {
+	gate := make(chan struct{})
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.gates = append(p.gates, gate)
+	return gate
 }
 
 func (p *Proxy) verdict(request string) Verdict {
@@ -288,6 +298,9 @@ func (p *Proxy) replies(l *link) {
 		l.active.Store(time.Now().UnixNano())
 		if p.silent.Load() {
 			continue
+		}
+		if gate := l.gate.Swap(nil); gate != nil {
+			<-*gate
 		}
 		reply := buffer[:n]
 		if l.forge.CompareAndSwap(true, false) {

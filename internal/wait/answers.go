@@ -128,6 +128,7 @@ func (q *Waiters) heedError(w *Waiter, a question, err error) {
 
 func (q *Waiters) heedGrant(w *Waiter, a question, reply lua.Acquired) (again bool) {
 	if !time.Now().Before(a.sent.Add(w.Lease)) {
+		w.outlived = true
 		return true // the answer took longer than the lease: ask whether it is still true
 	}
 	if w.state == Queued && !w.heard && q.queued.Len() > 1 {

@@ -73,6 +73,13 @@ func (q *Waiters) Stray(w *Waiter) bool {
 	return w.copies.late == stray
 }
 
+// Outlived reports whether an answer said that w owns the lock, and came when that lease was over.
+func (q *Waiters) Outlived(w *Waiter) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return w.outlived
+}
+
 // Outstanding reports whether something about w, which was granted, may still arrive: an answer, a copy of an
 // acquire, or the message of a grant that a reply told first.
 func (q *Waiters) Outstanding(w *Waiter) bool {

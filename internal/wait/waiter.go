@@ -43,6 +43,7 @@ type Waiter struct {
 	due        bool // ask again, or look whether it is in the queue: now, or once no acquire is unanswered
 	called     called
 	heard      bool          // a message said that it was granted, and no reply has denied it since
+	outlived   bool          // an answer said that it owns the lock, and came when that lease was over
 	told       int64         // the token in that message
 	unanswered retry.Tally   // acquires
 	place      *list.Element // while it is queued

@@ -7,9 +7,6 @@
 
 local now = tonumber(clock())
 
-local UNUSED_KEPT = '86400000' -- ms: a day, of a semaphore whose capacity was stated: see permit/capacity.lua
--- redisson UNUSED_KEPT = '7776000000' -- ninety: what Redisson's clients use is not seen
-
 -- Runs a command with any number of arguments, and returns the sum of its replies.
 local function many(command, key, list)
   local sum = 0

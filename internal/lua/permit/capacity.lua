@@ -9,9 +9,8 @@
 --                  set     set the number
 --                  add     add the number
 --                  state   set the number, unless a client that began later has stated one. A number of plain
---                          permits that there is stays, as nobody knows how many are held. A semaphore whose
---                          number was stated goes when its clients do not use it for a day; one of plain
---                          permits when all of them have been free for a day
+--                          permits that there is stays, as nobody knows how many are held. 0: the client
+--                          states none, and says that it uses the semaphore
 --                  drain   take all free permits (plain permits)
 --       4 number
 --       5 greatest number
@@ -21,19 +20,26 @@
 --       {UNSET, 0, 0}      not initialised (add, drain)
 --       {RANGE, number, 0} the number would be out of range; nothing changed
 --
+-- A semaphore whose number was stated goes when no client has used it for UNUSED. Each says every hour, or
+-- more often, that it does. Of leased permits it is known what is out, also when the number of free ones has
+-- gone.
+--
 -- A store stands in front of this file.
 -- include permit/transaction.lua
 
 local ONCE_KEPT = '600000' -- ms
--- A statement outlives its number: so a time to live that the number has is known to be ours.
-local STATED_KEPT = UNUSED_KEPT + 60000
+local UNUSED = COUNTS_HELD and 86400000 or 2592000000 -- a day, or thirty
+-- redisson UNUSED = 7776000000 -- ninety: what Redisson's clients use is not seen
 local mode, n = ARGV[3], tonumber(ARGV[4])
 local once, stated = DONE .. ':' .. ARGV[1], DONE .. ':stated'
 ready()
 if moving then moving.need(mode == 'state' and stated or once) end
--- Leased permits have their holders. So it is known what is out, also when the number of the others has gone.
+
+-- The statement outlives the number. So it is known that the time to live is ours.
 local function stay()
-  if COUNTS_HELD then redis.pcall('PEXPIRE', NAME, UNUSED_KEPT) end
+  redis.call('PEXPIRE', stated, decimal(UNUSED + 60000))
+  redis.call('PEXPIRE', NAME, decimal(UNUSED))
+  if TIMEOUTS then redis.call('PERSIST', TIMEOUTS) end
 end
 local function total() return COUNTS_HELD and capacity() or free or 0 end
 
@@ -48,13 +54,12 @@ if (mode == 'add' or mode == 'drain') and not free then
   return {REPLY_UNSET, 0, 0}
 elseif mode == 'try' and free then
   return {0, total(), free}
-elseif mode == 'state' and free then
+elseif mode == 'state' and (free or n == 0) then
   local last = redis.call('GET', stated) or ''
   local began = #last <= 32 and string.match(last, '^(%d+):')
-  if last == statement or began and tonumber(began) > tonumber(ARGV[6]) or not COUNTS_HELD then
-    -- Its clients say so every minute.
-    if redis.pcall('PEXPIRE', stated, decimal(STATED_KEPT)) == 1 then stay() end
-    return {0, total(), free}
+  if last == statement or began and tonumber(began) > tonumber(ARGV[6]) or n == 0 or not COUNTS_HELD then
+    if last ~= '' then stay() end
+    return {0, total(), free or 0}
   end
 end
 
@@ -69,13 +74,9 @@ given = given or bonus > 0
 queue.grant() -- this writes nothing
 local number, rest = total(), mode == 'drain' and math.abs(bonus) or free
 if mode == 'state' then
-  redis.call('SET', stated, statement, 'PX', decimal(STATED_KEPT))
+  redis.call('SET', stated, statement, 'PX', decimal(UNUSED + 60000))
 else
   redis.call('SET', once, decimal(number) .. ':' .. decimal(rest), 'PX', ONCE_KEPT)
-end
-if mode ~= 'state' and mode ~= 'drain' and redis.call('EXISTS', stated) == 1 then -- a user has set it
-  if not COUNTS_HELD then redis.call('DEL', stated) end
-  redis.call('PERSIST', NAME)
 end
 commit()
 if mode == 'state' then stay() end

@@ -12,16 +12,7 @@
 --              7 longest queue; 100000 when it is missing
 -- keys QUEUE
 
-local free, stated
-if #ARGV < 9 and not moving and redis.call('EXISTS', QUEUE) == 0 then
-  -- inline keys DONE
-  if ARGV[5] then
-    free = redis.call('GET', NAME)
-  else
-    local both = redis.call('MGET', NAME, DONE .. ':stated')
-    free, stated = both[1], both[2] and string.match(both[2], '^%d+:(%d+)$')
-  end
-end
+local free = #ARGV < 9 and not moving and redis.call('EXISTS', QUEUE) == 0 and redis.call('GET', NAME)
 -- redisson -- inline permit/listen.lua
 if free and #free <= 9 and (free == '0' or string.find(free, '^[1-9]%d*$')) then
   local id, mode, n, answered, late = ARGV[1], ARGV[5], ARGV[3], ARGV[4], false
@@ -53,19 +44,11 @@ if free and #free <= 9 and (free == '0' or string.find(free, '^[1-9]%d*$')) then
         end
       end
       if mode then
-        redis.call('SET', NAME, free - n) -- without a time to live
+        redis.call('DECRBY', NAME, n)
         return {1}
       elseif redis.call('SET', prefix .. id, n, 'PX', '600000', 'NX') then
         -- inline keys CHANNEL
-        local after = free + n
-        if stated and after == tonumber(stated) then -- all are free: see keep of permit/plain.lua
-          local kept = '86400000'
-          -- redisson kept = '7776000000'
-          redis.call('SET', NAME, after, 'PX', kept)
-        else
-          redis.call('INCRBY', NAME, n)
-        end
-        redis.pcall(VERB, CHANNEL, after) -- Redisson's waiters try again
+        redis.pcall(VERB, CHANNEL, redis.call('INCRBY', NAME, n)) -- Redisson's waiters try again
         return {1}
       end
     end

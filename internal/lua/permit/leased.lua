@@ -132,13 +132,13 @@ local function write()
   if #set > 0 then
     redis.call('PEXPIRE', HOLDERS, HOLDERS_KEPT)
     local ttl = redis.call('PTTL', NAME)
-    -- Redisson gave the semaphore this time to live, unless its capacity was stated: then it is ours.
-    if ttl > 0 and redis.pcall('EXISTS', DONE .. ':stated') == 0 then redis.call('PEXPIRE', TIMEOUTS, ttl) end
+    -- Redisson gave the semaphore this time to live, unless its capacity was stated: see permit/capacity.lua.
+    if ttl > 0 and ttl < 43200000 and redis.pcall('EXISTS', DONE .. ':stated') == 0 then
+      redis.call('PEXPIRE', TIMEOUTS, ttl)
+    end
   end
   return freed
 end
-
-local function keep() end -- see stay of permit/capacity.lua
 
 local function first_end()
   if moving and moving.lacks(TIMEOUTS) then return -1 end

@@ -104,15 +104,3 @@ local function write()
   if #gone > 0 and not moving then redis.call('DEL', unpack(gone)) end
   return nil
 end
-
--- The semaphore has a time to live while all permits are free that were stated, and only then.
-local function keep(before, after)
-  if before <= 0 and after <= 0 then return end
-  local stated = redis.pcall('GET', DONE .. ':stated')
-  local all = type(stated) == 'string' and string.match(stated, '^%d+:(%d+)$')
-  if all and tonumber(all) == after then
-    redis.call('PEXPIRE', NAME, UNUSED_KEPT)
-  elseif after < before then
-    redis.call('PERSIST', NAME)
-  end
-end

@@ -11,14 +11,7 @@
 -- keys QUEUE
 
 local owner = #ARGV < 9 and not moving and redis.call('EXISTS', QUEUE) == 0 and ARGV[1]
-local free, stated
-if owner and ARGV[4] then
-  -- inline keys DONE
-  local both = redis.call('MGET', NAME, DONE .. ':stated')
-  free, stated = both[1], both[2]
-elseif owner then
-  free = redis.call('GET', NAME)
-end
+local free = owner and redis.call('GET', NAME)
 -- redisson -- inline permit/listen.lua
 if free and #free <= 11 then
   -- inline keys TIMEOUTS HOLDERS
@@ -78,10 +71,10 @@ if free and #free <= 11 then
           error(added.err)
         end
         redis.call('PEXPIRE', HOLDERS, '172800000') -- two days, as in permit/holder.lua
-        if not stated then
-          local ttl = redis.call('PTTL', NAME)
-          -- Redisson gave the semaphore this time to live.
-          if ttl > 0 then redis.call('PEXPIRE', TIMEOUTS, ttl) end
+        local ttl = redis.call('PTTL', NAME)
+        if ttl > 0 and ttl < 43200000 then -- as write of permit/leased.lua
+          -- inline keys DONE
+          if redis.call('EXISTS', DONE .. ':stated') == 0 then redis.call('PEXPIRE', TIMEOUTS, ttl) end
         end
         if added == 1 then redis.call('DECR', NAME) else redis.call('DECRBY', NAME, added) end
         return {token}

@@ -22,7 +22,6 @@
 --   first_end()             ms until the first lease ends, -1 for never
 --   out()                   how many permits are held
 --   write()                 writes the changes; returns by how much more permits are free then, if it knows
---   keep(before, after)     sees to the time to live, after as many permits were free and as many are
 -- include permit/begin.lua
 
 -- In a slot that is moving: ends the script unless it can do all that it may have to, except for the queue.
@@ -86,7 +85,6 @@ local function commit()
   elseif free then
     redis.call('SET', NAME, decimal(free))
   end
-  if free then keep(found or 0, free) end
   if queue then queue.commit() end
   -- redisson -- inline permit/announce.lua
   -- Redisson's waiters try again. All is written, so a user who may not publish must not get an error.

@@ -55,7 +55,6 @@ local newest = last and last < now and floor < now and #last == 16 and last > '1
   return token_after(now, last, floor, 0, lean)
 end
 local now = tonumber(clock())
-local UNUSED_KEPT = '86400000' -- ms: a day, of a semaphore whose capacity was stated: see permit/capacity.lua
 local function many(command, key, list)
   local sum = 0
   for i = 1, #list, 1000 do
@@ -213,11 +212,12 @@ local function write()
   if #set > 0 then
     redis.call('PEXPIRE', HOLDERS, HOLDERS_KEPT)
     local ttl = redis.call('PTTL', NAME)
-    if ttl > 0 and redis.pcall('EXISTS', DONE .. ':stated') == 0 then redis.call('PEXPIRE', TIMEOUTS, ttl) end
+    if ttl > 0 and ttl < 43200000 and redis.pcall('EXISTS', DONE .. ':stated') == 0 then
+      redis.call('PEXPIRE', TIMEOUTS, ttl)
+    end
   end
   return freed
 end
-local function keep() end -- see stay of permit/capacity.lua
 local function first_end()
   if moving and moving.lacks(TIMEOUTS) then return -1 end
   local score = tonumber(redis.call('ZRANGE', TIMEOUTS, 0, 0, 'WITHSCORES')[2])
@@ -329,7 +329,6 @@ local function commit()
   elseif free then
     redis.call('SET', NAME, decimal(free))
   end
-  if free then keep(found or 0, free) end
   if queue then queue.commit() end
   if given and free and free > 0 then redis.pcall(VERB, CHANNEL, free) end
 end
@@ -651,13 +650,15 @@ local function give_back(ids)
   commit()
 end
 local ONCE_KEPT = '600000' -- ms
-local STATED_KEPT = UNUSED_KEPT + 60000
+local UNUSED = COUNTS_HELD and 86400000 or 2592000000 -- a day, or thirty
 local mode, n = ARGV[3], tonumber(ARGV[4])
 local once, stated = DONE .. ':' .. ARGV[1], DONE .. ':stated'
 ready()
 if moving then moving.need(mode == 'state' and stated or once) end
 local function stay()
-  if COUNTS_HELD then redis.pcall('PEXPIRE', NAME, UNUSED_KEPT) end
+  redis.call('PEXPIRE', stated, decimal(UNUSED + 60000))
+  redis.call('PEXPIRE', NAME, decimal(UNUSED))
+  if TIMEOUTS then redis.call('PERSIST', TIMEOUTS) end
 end
 local function total() return COUNTS_HELD and capacity() or free or 0 end
 local before = mode ~= 'state' and redis.call('GET', once)
@@ -671,12 +672,12 @@ if (mode == 'add' or mode == 'drain') and not free then
   return {-4, 0, 0}
 elseif mode == 'try' and free then
   return {0, total(), free}
-elseif mode == 'state' and free then
+elseif mode == 'state' and (free or n == 0) then
   local last = redis.call('GET', stated) or ''
   local began = #last <= 32 and string.match(last, '^(%d+):')
-  if last == statement or began and tonumber(began) > tonumber(ARGV[6]) or not COUNTS_HELD then
-    if redis.pcall('PEXPIRE', stated, decimal(STATED_KEPT)) == 1 then stay() end
-    return {0, total(), free}
+  if last == statement or began and tonumber(began) > tonumber(ARGV[6]) or n == 0 or not COUNTS_HELD then
+    if last ~= '' then stay() end
+    return {0, total(), free or 0}
   end
 end
 open_queue().reclaim()
@@ -690,13 +691,9 @@ given = given or bonus > 0
 queue.grant() -- this writes nothing
 local number, rest = total(), mode == 'drain' and math.abs(bonus) or free
 if mode == 'state' then
-  redis.call('SET', stated, statement, 'PX', decimal(STATED_KEPT))
+  redis.call('SET', stated, statement, 'PX', decimal(UNUSED + 60000))
 else
   redis.call('SET', once, decimal(number) .. ':' .. decimal(rest), 'PX', ONCE_KEPT)
-end
-if mode ~= 'state' and mode ~= 'drain' and redis.call('EXISTS', stated) == 1 then -- a user has set it
-  if not COUNTS_HELD then redis.call('DEL', stated) end
-  redis.call('PERSIST', NAME)
 end
 commit()
 if mode == 'state' then stay() end
@@ -759,7 +756,6 @@ local newest = last and last < now and floor < now and #last == 16 and last > '1
   return token_after(now, last, floor, 0, lean)
 end
 local now = tonumber(clock())
-local UNUSED_KEPT = '86400000' -- ms: a day, of a semaphore whose capacity was stated: see permit/capacity.lua
 local function many(command, key, list)
   local sum = 0
   for i = 1, #list, 1000 do
@@ -875,16 +871,6 @@ local function write()
   if #gone > 0 and not moving then redis.call('DEL', unpack(gone)) end
   return nil
 end
-local function keep(before, after)
-  if before <= 0 and after <= 0 then return end
-  local stated = redis.pcall('GET', DONE .. ':stated')
-  local all = type(stated) == 'string' and string.match(stated, '^%d+:(%d+)$')
-  if all and tonumber(all) == after then
-    redis.call('PEXPIRE', NAME, UNUSED_KEPT)
-  elseif after < before then
-    redis.call('PERSIST', NAME)
-  end
-end
 local function ready()
   if not moving then return end
   moving.need(TOKEN)
@@ -930,7 +916,6 @@ local function commit()
   elseif free then
     redis.call('SET', NAME, decimal(free))
   end
-  if free then keep(found or 0, free) end
   if queue then queue.commit() end
   if given and free and free > 0 then redis.pcall(VERB, CHANNEL, free) end
 end
@@ -1252,13 +1237,15 @@ local function give_back(ids)
   commit()
 end
 local ONCE_KEPT = '600000' -- ms
-local STATED_KEPT = UNUSED_KEPT + 60000
+local UNUSED = COUNTS_HELD and 86400000 or 2592000000 -- a day, or thirty
 local mode, n = ARGV[3], tonumber(ARGV[4])
 local once, stated = DONE .. ':' .. ARGV[1], DONE .. ':stated'
 ready()
 if moving then moving.need(mode == 'state' and stated or once) end
 local function stay()
-  if COUNTS_HELD then redis.pcall('PEXPIRE', NAME, UNUSED_KEPT) end
+  redis.call('PEXPIRE', stated, decimal(UNUSED + 60000))
+  redis.call('PEXPIRE', NAME, decimal(UNUSED))
+  if TIMEOUTS then redis.call('PERSIST', TIMEOUTS) end
 end
 local function total() return COUNTS_HELD and capacity() or free or 0 end
 local before = mode ~= 'state' and redis.call('GET', once)
@@ -1272,12 +1259,12 @@ if (mode == 'add' or mode == 'drain') and not free then
   return {-4, 0, 0}
 elseif mode == 'try' and free then
   return {0, total(), free}
-elseif mode == 'state' and free then
+elseif mode == 'state' and (free or n == 0) then
   local last = redis.call('GET', stated) or ''
   local began = #last <= 32 and string.match(last, '^(%d+):')
-  if last == statement or began and tonumber(began) > tonumber(ARGV[6]) or not COUNTS_HELD then
-    if redis.pcall('PEXPIRE', stated, decimal(STATED_KEPT)) == 1 then stay() end
-    return {0, total(), free}
+  if last == statement or began and tonumber(began) > tonumber(ARGV[6]) or n == 0 or not COUNTS_HELD then
+    if last ~= '' then stay() end
+    return {0, total(), free or 0}
   end
 end
 open_queue().reclaim()
@@ -1291,13 +1278,9 @@ given = given or bonus > 0
 queue.grant() -- this writes nothing
 local number, rest = total(), mode == 'drain' and math.abs(bonus) or free
 if mode == 'state' then
-  redis.call('SET', stated, statement, 'PX', decimal(STATED_KEPT))
+  redis.call('SET', stated, statement, 'PX', decimal(UNUSED + 60000))
 else
   redis.call('SET', once, decimal(number) .. ':' .. decimal(rest), 'PX', ONCE_KEPT)
-end
-if mode ~= 'state' and mode ~= 'drain' and redis.call('EXISTS', stated) == 1 then -- a user has set it
-  if not COUNTS_HELD then redis.call('DEL', stated) end
-  redis.call('PERSIST', NAME)
 end
 commit()
 if mode == 'state' then stay() end

@@ -1,16 +1,7 @@
 --!df flags=allow-undeclared-keys
 local NAME, VERB, NUMSUB, SLOTS, moving = KEYS[1], 'PUBLISH', 'NUMSUB'
 local QUEUE = 'latchkey_queue:{' .. NAME .. '}'
-local free, stated
-if #ARGV < 9 and not moving and redis.call('EXISTS', QUEUE) == 0 then
-local DONE = 'latchkey_done:{' .. NAME .. '}'
-  if ARGV[5] then
-    free = redis.call('GET', NAME)
-  else
-    local both = redis.call('MGET', NAME, DONE .. ':stated')
-    free, stated = both[1], both[2] and string.match(both[2], '^%d+:(%d+)$')
-  end
-end
+local free = #ARGV < 9 and not moving and redis.call('EXISTS', QUEUE) == 0 and redis.call('GET', NAME)
 if free and #free <= 9 and (free == '0' or string.find(free, '^[1-9]%d*$')) then
   local id, mode, n, answered, late = ARGV[1], ARGV[5], ARGV[3], ARGV[4], false
   if mode then
@@ -41,18 +32,11 @@ local DONE = 'latchkey_done:{' .. NAME .. '}'
         end
       end
       if mode then
-        redis.call('SET', NAME, free - n) -- without a time to live
+        redis.call('DECRBY', NAME, n)
         return {1}
       elseif redis.call('SET', prefix .. id, n, 'PX', '600000', 'NX') then
 local CHANNEL = 'redisson_sc:{' .. NAME .. '}'
-        local after = free + n
-        if stated and after == tonumber(stated) then -- all are free: see keep of permit/plain.lua
-          local kept = '86400000'
-          redis.call('SET', NAME, after, 'PX', kept)
-        else
-          redis.call('INCRBY', NAME, n)
-        end
-        redis.pcall(VERB, CHANNEL, after) -- Redisson's waiters try again
+        redis.pcall(VERB, CHANNEL, redis.call('INCRBY', NAME, n)) -- Redisson's waiters try again
         return {1}
       end
     end
@@ -115,7 +99,6 @@ local newest = last and last < now and floor < now and #last == 16 and last > '1
   return token_after(now, last, floor, 0, lean)
 end
 local now = tonumber(clock())
-local UNUSED_KEPT = '86400000' -- ms: a day, of a semaphore whose capacity was stated: see permit/capacity.lua
 local function many(command, key, list)
   local sum = 0
   for i = 1, #list, 1000 do
@@ -231,16 +214,6 @@ local function write()
   if #gone > 0 and not moving then redis.call('DEL', unpack(gone)) end
   return nil
 end
-local function keep(before, after)
-  if before <= 0 and after <= 0 then return end
-  local stated = redis.pcall('GET', DONE .. ':stated')
-  local all = type(stated) == 'string' and string.match(stated, '^%d+:(%d+)$')
-  if all and tonumber(all) == after then
-    redis.call('PEXPIRE', NAME, UNUSED_KEPT)
-  elseif after < before then
-    redis.call('PERSIST', NAME)
-  end
-end
 local function ready()
   if not moving then return end
   moving.need(TOKEN)
@@ -286,7 +259,6 @@ local function commit()
   elseif free then
     redis.call('SET', NAME, decimal(free))
   end
-  if free then keep(found or 0, free) end
   if queue then queue.commit() end
   if given and free and free > 0 then redis.pcall(VERB, CHANNEL, free) end
 end
@@ -729,14 +701,7 @@ return replies
 local NAME, VERB, NUMSUB, SLOTS, moving = KEYS[1], 'PUBLISH', 'NUMSUB'
 local QUEUE = 'latchkey_queue:{' .. NAME .. '}'
 local owner = #ARGV < 9 and not moving and redis.call('EXISTS', QUEUE) == 0 and ARGV[1]
-local free, stated
-if owner and ARGV[4] then
-local DONE = 'latchkey_done:{' .. NAME .. '}'
-  local both = redis.call('MGET', NAME, DONE .. ':stated')
-  free, stated = both[1], both[2]
-elseif owner then
-  free = redis.call('GET', NAME)
-end
+local free = owner and redis.call('GET', NAME)
 if free and #free <= 11 then
 local TIMEOUTS = '{' .. NAME .. '}:timeout'
 local HOLDERS = 'latchkey_holders:{' .. NAME .. '}'
@@ -894,9 +859,10 @@ local HOLDERS_KEPT = '172800000' -- two days, in ms: longer than any lease
           error(added.err)
         end
         redis.call('PEXPIRE', HOLDERS, '172800000') -- two days, as in permit/holder.lua
-        if not stated then
-          local ttl = redis.call('PTTL', NAME)
-          if ttl > 0 then redis.call('PEXPIRE', TIMEOUTS, ttl) end
+        local ttl = redis.call('PTTL', NAME)
+        if ttl > 0 and ttl < 43200000 then -- as write of permit/leased.lua
+local DONE = 'latchkey_done:{' .. NAME .. '}'
+          if redis.call('EXISTS', DONE .. ':stated') == 0 then redis.call('PEXPIRE', TIMEOUTS, ttl) end
         end
         if added == 1 then redis.call('DECR', NAME) else redis.call('DECRBY', NAME, added) end
         return {token}
@@ -961,7 +927,6 @@ local newest = last and last < now and floor < now and #last == 16 and last > '1
   return token_after(now, last, floor, 0, lean)
 end
 local now = tonumber(clock())
-local UNUSED_KEPT = '86400000' -- ms: a day, of a semaphore whose capacity was stated: see permit/capacity.lua
 local function many(command, key, list)
   local sum = 0
   for i = 1, #list, 1000 do
@@ -1119,11 +1084,12 @@ local function write()
   if #set > 0 then
     redis.call('PEXPIRE', HOLDERS, HOLDERS_KEPT)
     local ttl = redis.call('PTTL', NAME)
-    if ttl > 0 and redis.pcall('EXISTS', DONE .. ':stated') == 0 then redis.call('PEXPIRE', TIMEOUTS, ttl) end
+    if ttl > 0 and ttl < 43200000 and redis.pcall('EXISTS', DONE .. ':stated') == 0 then
+      redis.call('PEXPIRE', TIMEOUTS, ttl)
+    end
   end
   return freed
 end
-local function keep() end -- see stay of permit/capacity.lua
 local function first_end()
   if moving and moving.lacks(TIMEOUTS) then return -1 end
   local score = tonumber(redis.call('ZRANGE', TIMEOUTS, 0, 0, 'WITHSCORES')[2])
@@ -1235,7 +1201,6 @@ local function commit()
   elseif free then
     redis.call('SET', NAME, decimal(free))
   end
-  if free then keep(found or 0, free) end
   if queue then queue.commit() end
   if given and free and free > 0 then redis.pcall(VERB, CHANNEL, free) end
 end

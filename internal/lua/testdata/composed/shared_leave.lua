@@ -55,7 +55,6 @@ local newest = last and last < now and floor < now and #last == 16 and last > '1
   return token_after(now, last, floor, 0, lean)
 end
 local now = tonumber(clock())
-local UNUSED_KEPT = '86400000' -- ms: a day, of a semaphore whose capacity was stated: see permit/capacity.lua
 local function many(command, key, list)
   local sum = 0
   for i = 1, #list, 1000 do
@@ -213,11 +212,12 @@ local function write()
   if #set > 0 then
     redis.call('PEXPIRE', HOLDERS, HOLDERS_KEPT)
     local ttl = redis.call('PTTL', NAME)
-    if ttl > 0 and redis.pcall('EXISTS', DONE .. ':stated') == 0 then redis.call('PEXPIRE', TIMEOUTS, ttl) end
+    if ttl > 0 and ttl < 43200000 and redis.pcall('EXISTS', DONE .. ':stated') == 0 then
+      redis.call('PEXPIRE', TIMEOUTS, ttl)
+    end
   end
   return freed
 end
-local function keep() end -- see stay of permit/capacity.lua
 local function first_end()
   if moving and moving.lacks(TIMEOUTS) then return -1 end
   local score = tonumber(redis.call('ZRANGE', TIMEOUTS, 0, 0, 'WITHSCORES')[2])
@@ -329,7 +329,6 @@ local function commit()
   elseif free then
     redis.call('SET', NAME, decimal(free))
   end
-  if free then keep(found or 0, free) end
   if queue then queue.commit() end
   if given and free and free > 0 then redis.pcall(VERB, CHANNEL, free) end
 end
@@ -780,7 +779,6 @@ local newest = last and last < now and floor < now and #last == 16 and last > '1
   return token_after(now, last, floor, 0, lean)
 end
 local now = tonumber(clock())
-local UNUSED_KEPT = '86400000' -- ms: a day, of a semaphore whose capacity was stated: see permit/capacity.lua
 local function many(command, key, list)
   local sum = 0
   for i = 1, #list, 1000 do
@@ -896,16 +894,6 @@ local function write()
   if #gone > 0 and not moving then redis.call('DEL', unpack(gone)) end
   return nil
 end
-local function keep(before, after)
-  if before <= 0 and after <= 0 then return end
-  local stated = redis.pcall('GET', DONE .. ':stated')
-  local all = type(stated) == 'string' and string.match(stated, '^%d+:(%d+)$')
-  if all and tonumber(all) == after then
-    redis.call('PEXPIRE', NAME, UNUSED_KEPT)
-  elseif after < before then
-    redis.call('PERSIST', NAME)
-  end
-end
 local function ready()
   if not moving then return end
   moving.need(TOKEN)
@@ -951,7 +939,6 @@ local function commit()
   elseif free then
     redis.call('SET', NAME, decimal(free))
   end
-  if free then keep(found or 0, free) end
   if queue then queue.commit() end
   if given and free and free > 0 then redis.pcall(VERB, CHANNEL, free) end
 end
