@@ -41,6 +41,7 @@ type contest struct {
 	unfit   []bool        // by server: it is no coordinator, since it refuses
 	heard   chan struct{} // of releases; nil until it listens
 	deafen  func()        // stops that
+	hints   retry.Hints
 	backoff retry.Backoff
 	silence error // of the last attempt, if no majority answered it
 }
@@ -148,7 +149,7 @@ func (c *contest) awaitTurn() (*quorum, error) {
 		case <-next.C:
 			c.listen()
 		case <-c.heard:
-			_ = retry.Sleep(waits, rand.N(jitter)) // the attempt sees that it is over
+			c.hesitate()
 		case <-waits.Done():
 			p.leave()
 			return nil, c.unsaid()
@@ -189,6 +190,15 @@ func (c *contest) refused(server int) error {
 	return c.unsaid()
 }
 
+// hesitate pauses after a release was heard. The attempt sees that the wait is over.
+func (c *contest) hesitate() {
+	d := rand.N(jitter)
+	if !c.hints.Ask() {
+		d = 5 * retry.HintPause // each asks all servers, and gives back what it got
+	}
+	_ = retry.Sleep(c.attempt.Waits, d)
+}
+
 // pause waits a while, or for a release.
 func (c *contest) pause() error {
 	w, waits := c.ways, c.attempt.Waits
@@ -198,7 +208,7 @@ func (c *contest) pause() error {
 	select {
 	case <-c.heard:
 		c.backoff.Reset()
-		_ = retry.Sleep(waits, rand.N(jitter))
+		c.hesitate()
 	case <-t.C:
 	case <-waits.Done():
 	case <-w.Client().Closing.Done():

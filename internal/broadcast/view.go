@@ -67,6 +67,7 @@ func (w *Watch) appendView(r lua.Round, err error) {
 	if err == nil && v.Err == nil && r.Phase == v.Phase && r.Generation == v.Generation && r.First == v.First {
 		return
 	}
+	w.hints.Proved()
 	w.view = &View{Round: r, Err: err, over: make(chan struct{})}
 	v.next = w.view
 	close(v.over)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/lua"
+	"github.com/latchkey-go/latchkey/internal/retry"
 )
 
 // Watch reads a state for all goroutines of one process that wait for it to change. While a goroutine is
@@ -32,6 +33,7 @@ type Watch struct {
 	reader *reader // nil while no goroutine is inside
 	view   *View   // the last one; nil before a goroutine was inside
 	look   *look   // waits for a read that has not begun; nil: none was asked for
+	hints  retry.Hints
 }
 
 // Timer is what AfterFunc returns: a *time.Timer is one.
@@ -99,9 +101,16 @@ func (w *Watch) Look(ctx context.Context) (*View, error) {
 	}
 }
 
-// Signal says that the state may have changed, so that it is read. It does not block.
+// Signal says that the state may have changed, so that it is read: at once, unless that has told nothing new for long.
+// It does not block.
 func (w *Watch) Signal() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.readSoon()
+	switch {
+	case w.reader == nil:
+	case w.hints.Ask():
+		w.readSoon()
+	default:
+		w.readWithin(retry.HintPause)
+	}
 }

@@ -179,6 +179,7 @@ func (q *Waiters) heedQueued(w *Waiter, a question, reply lua.Acquired) (again b
 
 func (q *Waiters) grant(w *Waiter, g Grant) {
 	q.Become(w, Granted)
+	q.hints.Proved()
 	w.Grant = g
 	w.tell(nil)
 }

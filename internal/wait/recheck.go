@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/lua"
+	"github.com/latchkey-go/latchkey/internal/retry"
 )
 
 // margin is added to the end of a lease: the key is gone one millisecond after.
@@ -17,15 +18,21 @@ func (q *Waiters) LeaseEnds(d time.Duration) {
 	q.arm(d.Milliseconds())
 }
 
-// Freed is told that what is waited for may be free now. It asks for the oldest waiter, as tick does.
+// Freed is told that what is waited for may be free now. It asks for the oldest waiter, as tick does: at once, unless
+// that has brought no grant for long.
 func (q *Waiters) Freed() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closing.Err() != nil {
 		return
 	}
-	if e := q.queued.Front(); e != nil {
+	e := q.queued.Front()
+	switch {
+	case e == nil:
+	case q.hints.Ask():
 		q.recheck(e.Value.(*Waiter))
+	default:
+		q.arm(retry.HintPause.Milliseconds())
 	}
 }
 

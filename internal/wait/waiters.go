@@ -53,6 +53,7 @@ type Waiters struct {
 	asks   asks      // what askDue does
 	timer  *time.Timer
 	due    time.Time // of the timer; zero when it is not set
+	hints  retry.Hints
 
 	departures retry.Tally // waiters that were given up and that Redis may still take for some that wait
 	cancels    schedule
