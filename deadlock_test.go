@@ -291,6 +291,12 @@ func TestDeadlocks(t *testing.T) {
 		all, err := clients[0].Deadlocks(t.Context())
 		require.NoError(t, err)
 		require.Empty(t, all)
+		plain := s.Client(t)
+		for _, foreign := range [][]string{ // says nothing, and is in the way of nothing
+			{"RPUSH", "latchkey_client:{shop:shop_=AAAAAAAAAAAAAAAA}", "x"}, {"SET", "latchkey_client:{shop:shop_=BBBBBBBBBBBBBBBB}", strings.Repeat("x", 2<<20)},
+		} {
+			require.NoError(t, plain.Do(t.Context(), plain.B().Arbitrary(foreign...).Build()).Error())
+		}
 		r := newRing(t, clients, lockMakers["rlock"], lockMakers["fairlock"])
 		other := openN(t, s, 1, latchkey.WithKeyPrefix("shop:"))[0]
 		eventually(t, "the circle is found", func() bool {

@@ -3,6 +3,7 @@ package lua_test
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -235,6 +236,7 @@ func TestFenceOfForeignData(t *testing.T) {
 		for _, foreign := range [][]string{
 			{"RPUSH", "x"}, {"SET", "1"}, {"SET", "170000000000000x"}, {"SET", "9999999999999999"}, {"SET", "1700000000000000 1"},
 			{"SET", ""}, {"SET", "1700000000000000 0000000000000001 "}, {"SADD", "x"},
+			{"SET", "9007199254740990"}, {"SET", strconv.FormatInt(time.Now().Add(25*time.Hour).UnixMicro(), 10)},
 		} {
 			f.do(t, "FLUSHALL")
 			f.do(t, foreign[0], "latchkey_fence:{a}", foreign[1])

@@ -4,11 +4,10 @@ import (
 	"context"
 	"slices"
 
-	"github.com/redis/rueidis"
-
 	"github.com/latchkey-go/latchkey/internal/deadlock"
 	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/identity"
+	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/retry"
 )
 
@@ -81,8 +80,8 @@ func (c *Client) readRecords(ctx context.Context, keys []string, records map[str
 		if !ok {
 			continue
 		}
-		text, err := c.Conn.Client.Do(ctx, c.Conn.Client.B().Get().Key(key).Build()).ToString()
-		if err != nil && !rueidis.IsRedisNil(err) { // it is gone
+		text, err := c.Conn.Client.Do(ctx, c.readRecord(key)).ToString()
+		if err != nil && lua.Classify(err) != lua.WrongType { // foreign data under one key says nothing
 			return err
 		}
 		if r, ok := identity.Parse(text); ok {

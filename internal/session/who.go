@@ -23,6 +23,13 @@ func (c *Client) Who(ctx context.Context, key string, owners []string) []identit
 	return parties
 }
 
+// mostRecord is how many bytes of a record are read. None of ours has as many, and what is cut off says nothing.
+const mostRecord = 1 << 20
+
+func (c *Client) readRecord(key string) rueidis.Completed {
+	return c.Conn.Client.B().Getrange().Key(key).Start(0).End(mostRecord - 1).Build()
+}
+
 // records are those of the clients that these owners belong to.
 func (c *Client) records(ctx context.Context, key string, owners []string) map[string]identity.Record {
 	records := map[string]identity.Record{}
@@ -38,7 +45,7 @@ func (c *Client) records(ctx context.Context, key string, owners []string) map[s
 			records[client] = c.record(c.registry.numbers())
 		} else if at := identity.KeyBeside(key, client); at != "" {
 			others = append(others, client)
-			commands = append(commands, c.Conn.Client.B().Get().Key(at).Build())
+			commands = append(commands, c.readRecord(at))
 		}
 	}
 	if len(commands) > 0 {

@@ -5,7 +5,8 @@
 --       the script has begun
 -- ARGV  1 the token, in 16 digits: so they compare as text
 -- A companion is a STRING: the greatest token that was here; and behind a space the greatest number of a
--- fence/set.lua with that token, in 16 digits, once there was one. It lives a day from its last use.
+-- fence/set.lua with that token, in 16 digits, once there was one. It lives a day from its last use. Tokens
+-- are near the server's clock: one far ahead of it, which would refuse all others, is none of ours.
 --
 -- It defines n, and tokens and numbers: what the companions had, by their place. It has no comments behind
 -- its code, since fence/eval.lua becomes one line.
@@ -24,7 +25,13 @@ for i = 1, n do
         or number > '9007199254740990' then
       return {err = 'LATCHKEY_FOREIGN ' .. KEYS[n + i] .. ' holds data that is not a fencing token'}
     end
-    if token > ARGV[1] then return {err = 'LATCHKEY_STALE token ' .. token} end
+    if token > ARGV[1] then
+      local t = redis.call('TIME')
+      if tonumber(token) > t[1] * 1000000 + 86400000000 then
+        return {err = 'LATCHKEY_FOREIGN ' .. KEYS[n + i] .. ' has a token that is a day ahead of the clock'}
+      end
+      return {err = 'LATCHKEY_STALE token ' .. token}
+    end
     tokens[i], numbers[i] = token, number
   end
 end

@@ -14,7 +14,13 @@ for i = 1, n do
         or number > '9007199254740990' then
       return {err = 'LATCHKEY_FOREIGN ' .. KEYS[n + i] .. ' holds data that is not a fencing token'}
     end
-    if token > ARGV[1] then return {err = 'LATCHKEY_STALE token ' .. token} end
+    if token > ARGV[1] then
+      local t = redis.call('TIME')
+      if tonumber(token) > t[1] * 1000000 + 86400000000 then
+        return {err = 'LATCHKEY_FOREIGN ' .. KEYS[n + i] .. ' has a token that is a day ahead of the clock'}
+      end
+      return {err = 'LATCHKEY_STALE token ' .. token}
+    end
     tokens[i], numbers[i] = token, number
   end
 end
