@@ -56,6 +56,7 @@ func (s *trade[I]) reclaim() {
 			s.free += h.n
 		}
 		h.n = 0
+		s.unanswered = s.unanswered || h.short
 		for j := 0; j < s.length && h.short && !s.mine(h.id); j++ {
 			if x := &s.list[j]; s.mates(x.id, h.id) {
 				s.drop(x.id)

@@ -75,6 +75,8 @@ type trade[I comparable] struct {
 
 	open, reclaimed, looked, others, said bool
 
+	unanswered bool // a client did not react: the script calls the others that wait
+
 	stuck int // with so many free permits nothing can be granted
 	door  door
 }

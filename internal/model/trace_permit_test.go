@@ -362,6 +362,12 @@ func (t *permitTrial) heard(s *trade[string]) error {
 			return err
 		}
 	}
+	if s.unanswered { // it does not call who was called a moment ago
+		was = slices.DeleteFunc(was, func(p redistest.Published) bool {
+			client := strings.TrimPrefix(p.Channel, lua.Inbox(""))
+			return lua.ParseMessage(p.Text).Kind == lua.Ask && client != lua.ClientOf(t.call.client)
+		})
+	}
 	if len(was) > 0 {
 		return errStep("a message to %s: %s", was[0].Channel, was[0].Text)
 	}
