@@ -22,7 +22,8 @@ if number and held[1] == ARGV[1] then
 end
 
 local now, left = clock(), nil
-local free, unanswered = not held[1], false
+local free = not held[1]
+local unanswered = false -- whether a client did not react: see shared/queue.lua
 if mode == 'again' then
   -- inline shared/asks.lua
 end

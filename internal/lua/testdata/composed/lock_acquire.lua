@@ -451,7 +451,8 @@ if number and held[1] == ARGV[1] then
   return owner_reply(number, reserved)
 end
 local now, left = clock(), nil
-local free, unanswered = not held[1], false
+local free = not held[1]
+local unanswered = false -- whether a client did not react: see shared/queue.lua
 if mode == 'again' then
 if redis.pcall('EXISTS', CALLED) == 1 then redis.pcall('HDEL', CALLED, (string.match(ARGV[1], '^[^:]+'))) end
 end
@@ -968,7 +969,8 @@ if number and held[1] == ARGV[1] then
   return owner_reply(number, reserved)
 end
 local now, left = clock(), nil
-local free, unanswered = not held[1], false
+local free = not held[1]
+local unanswered = false -- whether a client did not react: see shared/queue.lua
 if mode == 'again' then
 if redis.pcall('EXISTS', CALLED) == 1 then redis.pcall('HDEL', CALLED, (string.match(ARGV[1], '^[^:]+'))) end
 end
