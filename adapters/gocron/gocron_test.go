@@ -242,6 +242,11 @@ func TestElectorTask(t *testing.T) {
 	one, candidate := elect(t, locktest.ClientOf(t, s))
 	leads(t, one)
 	two, _ := elect(t, locktest.ClientOf(t, s))
+	plain := s.Client(t)
+	require.Eventually(t, func() bool { // else the first may lead again
+		n, err := plain.Do(t.Context(), plain.B().Llen().Key("latchkey_queue:{scheduler}").Build()).AsInt64()
+		return err == nil && n == 1
+	}, long, 5*time.Millisecond)
 	began, causes, goOn := make(chan int64, 1), make(chan error, 1), make(chan struct{})
 	ended := runs(t, one.Task(func(ctx context.Context, term leader.Term) error {
 		began <- term.Token()
