@@ -493,7 +493,7 @@ func TestAttachedTooLate(t *testing.T) {
 				p.Deliver()
 				err = attached.Outcome(t)
 				if kind == "read" && err == nil {
-					return // nobody has looked since, and so it reads all the same
+					return // no script has looked since, so it still reads
 				}
 				require.ErrorIs(t, err, latchkey.ErrLost)
 				require.ErrorContains(t, err, "its lease was over before the answer had come")

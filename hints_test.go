@@ -21,41 +21,28 @@ import (
 // Each user who may publish can say that something was released. However often that is said, a waiter asks a hundred
 // times a second, and hears of a true one soon.
 func TestReleasesThatAreNone(t *testing.T) {
-	type release = func(context.Context) error
-	lock := func(l *latchkey.Lock, err error) func(ctx context.Context) (release, error) {
+	lock := func(l *latchkey.Lock, err error) taking {
 		require.NoError(t, err)
-		return func(ctx context.Context) (release, error) {
-			h, err := l.Lock(ctx)
-			if err != nil {
-				return nil, err
-			}
-			return h.Unlock, nil
-		}
+		return keepsLock(l)
 	}
 	for kind, c := range map[string]struct {
 		channel string
-		take    func(c []*latchkey.Client) func(ctx context.Context) (release, error)
+		take    func(c []*latchkey.Client) taking
 	}{
-		"lock": {"redisson_lock__channel:{a}", func(c []*latchkey.Client) func(ctx context.Context) (release, error) {
+		"lock": {"redisson_lock__channel:{a}", func(c []*latchkey.Client) taking {
 			return lock(rlock.New(c[0], "a"))
 		}},
-		"write": {"redisson_rwlock:{a}", func(c []*latchkey.Client) func(ctx context.Context) (release, error) {
+		"write": {"redisson_rwlock:{a}", func(c []*latchkey.Client) taking {
 			l, err := rwlock.New(c[0], "a")
 			require.NoError(t, err)
 			return lock(l.Write(), nil)
 		}},
-		"permits": {"redisson_sc:{a}", func(c []*latchkey.Client) func(ctx context.Context) (release, error) {
+		"permits": {"redisson_sc:{a}", func(c []*latchkey.Client) taking {
 			s, err := semaphore.New(c[0], "a", semaphore.WithCapacity(1))
 			require.NoError(t, err)
-			return func(ctx context.Context) (release, error) {
-				p, err := s.Acquire(ctx, 1)
-				if err != nil {
-					return nil, err
-				}
-				return p.Release, nil
-			}
+			return keepsPermit(s)
 		}},
-		"redlock": {"redisson_lock__channel:{a}", func(c []*latchkey.Client) func(ctx context.Context) (release, error) {
+		"redlock": {"redisson_lock__channel:{a}", func(c []*latchkey.Client) taking {
 			return lock(redlock.New(c, "a"))
 		}},
 	} {

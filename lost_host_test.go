@@ -16,55 +16,60 @@ import (
 	"github.com/latchkey-go/latchkey/semaphore"
 )
 
-// A host is lost with many processes that wait. Redis goes on counting their subscriptions. They cost the next process
-// that lives two short leases together, and those that live keep their order.
+// release gives back what a taking took.
+type release = func(context.Context) error
+
+// taking waits for one thing.
+type taking = func(context.Context) (release, error)
+
+func keepsLock(l *latchkey.Lock) taking {
+	return func(ctx context.Context) (release, error) {
+		h, err := l.Lock(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return h.Unlock, nil
+	}
+}
+
+func keepsPermit(s *semaphore.Semaphore) taking {
+	return func(ctx context.Context) (release, error) {
+		p, err := s.Acquire(ctx, 1)
+		if err != nil {
+			return nil, err
+		}
+		return p.Release, nil
+	}
+}
+
+// A host is lost with many processes that wait. Redis goes on counting their subscriptions. They cost the next live
+// process two short leases together, and the live ones keep their order.
 // Rule 5.
 func TestLostHost(t *testing.T) {
-	type release = func(context.Context) error
-	type way = func(t *testing.T, c *latchkey.Client) func(ctx context.Context) (release, error)
-	lock := func(create func(*latchkey.Client) (*latchkey.Lock, error)) way {
-		return func(t *testing.T, c *latchkey.Client) func(ctx context.Context) (release, error) {
-			l, err := create(c)
-			require.NoError(t, err)
-			return func(ctx context.Context) (release, error) {
-				h, err := l.Lock(ctx)
-				if err != nil {
-					return nil, err
-				}
-				return h.Unlock, nil
-			}
-		}
-	}
+	type way = func(c *latchkey.Client) (taking, error)
+	lock := func(l *latchkey.Lock, err error) (taking, error) { return keepsLock(l), err }
 	for kind, take := range map[string]way{
-		"rlock":    lock(func(c *latchkey.Client) (*latchkey.Lock, error) { return rlock.New(c, "a") }),
-		"fairlock": lock(func(c *latchkey.Client) (*latchkey.Lock, error) { return fairlock.New(c, "a") }),
-		"writer": lock(func(c *latchkey.Client) (*latchkey.Lock, error) {
+		"rlock":    func(c *latchkey.Client) (taking, error) { return lock(rlock.New(c, "a")) },
+		"fairlock": func(c *latchkey.Client) (taking, error) { return lock(fairlock.New(c, "a")) },
+		"writer": func(c *latchkey.Client) (taking, error) {
 			l, err := rwlock.New(c, "a")
-			if err != nil {
-				return nil, err
-			}
-			return l.Write(), nil
-		}),
-		"permits": func(t *testing.T, c *latchkey.Client) func(ctx context.Context) (release, error) {
+			return lock(l.Write(), err)
+		},
+		"permits": func(c *latchkey.Client) (taking, error) {
 			s, err := semaphore.New(c, "a", semaphore.WithCapacity(1))
-			require.NoError(t, err)
-			return func(ctx context.Context) (release, error) {
-				p, err := s.Acquire(ctx, 1)
-				if err != nil {
-					return nil, err
-				}
-				return p.Release, nil
-			}
+			return keepsPermit(s), err
 		},
 	} {
 		t.Run(kind, func(t *testing.T) {
 			redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
 				host := redistest.NewProxy(t, s) // the way of all its processes
-				process := func(option rueidis.ClientOption) func(ctx context.Context) (release, error) {
+				process := func(option rueidis.ClientOption) taking {
 					c, err := latchkey.New(option)
 					require.NoError(t, err)
 					t.Cleanup(c.Close)
-					return take(t, c)
+					takes, err := take(c)
+					require.NoError(t, err)
+					return takes
 				}
 				waits := func(option rueidis.ClientOption) *redistest.Attempt[release] {
 					a := redistest.Begin(t, process(option))

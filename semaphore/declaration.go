@@ -10,7 +10,7 @@ import (
 )
 
 // declaration is the capacity that the client declares, by WithCapacity. One that declares none says from time to time
-// that it uses the semaphore: others may have declared a capacity, and Redis forgets one that nobody uses.
+// that it uses the semaphore: another client may have declared a capacity, and Redis forgets an unused one.
 type declaration struct {
 	capacity atomic.Int64 // 0: it declares none
 	sent     atomic.Int64 // the capacity that Redis was sent last; 0: none, or Redis has lost it

@@ -14,8 +14,7 @@ type Option func(*settings)
 // is a redeploy. The first request of a client, also one that only reads, sets it in Redis.
 //
 // When clients declare different numbers, that of the client that was opened last counts, by the clocks of
-// their machines. So processes of an old version do not undo what those of a new one
-// declare. (A process of the old version that starts after them does. Any process that starts undoes
+// their machines. So processes of an old version do not undo what those of a new one declare. (A process of the old version that starts after them does. Any process that starts undoes
 // [Semaphore.SetPermits] and [Semaphore.AddPermits], so use one or the other.) When somebody deleted the
 // semaphore, or Redis has lost it, the next request of any client sets its number again. The client whose
 // number counts corrects that within a minute of use. Of two semaphores of one name on one client, the one
@@ -25,7 +24,7 @@ type Option func(*settings)
 // knows how many are held.
 //
 // A semaphore whose number was declared leaves Redis when no client has used it for a day; one of
-// [NewCounting] for thirty days, since nobody knows whether a permit of it is held for so long. The next
+// [NewCounting] for thirty days, since a permit of it may be held for as long. The next
 // request sets it again. A Java process that uses the name is not seen: open the client with
 // latchkey.WithRedisson beside one, which makes that ninety days.
 func WithCapacity(n int) Option { return func(o *settings) { o.capacity = &n } }

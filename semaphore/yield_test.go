@@ -117,14 +117,14 @@ func TestYieldsToWhoWaits(t *testing.T) {
 			queued(t, sem, n+3)
 		}
 		said := published(t, s)
-		inTime := time.Since(began) < time.Second // else somebody has asked again, as each does after two seconds
+		inTime := time.Since(began) < time.Second // else a waiter has asked again, as each does after two seconds
 		inTurn(t, p, all...)
 		if inTime || said == before {
 			require.Equal(t, before, said, "the reply has said it, and no message that came of a later question")
 			return
 		}
 	}
-	require.Fail(t, "it never went so fast that nobody asked again")
+	require.Fail(t, "each time a waiter had asked again")
 }
 
 // published is how many messages scripts have sent.

@@ -14,7 +14,7 @@ import (
 const mostBystanding, prompt = time.Second, 50 * time.Millisecond
 
 // exec runs a script. rueidis dials when a command comes, with the context of its caller. Those whose commands
-// come meanwhile get the error of that dial. So when that context ends they are told that it has, though
+// come before that has ended get its error. So when that context ends they are told that it has, though
 // theirs has not, and nothing of theirs was sent. Then it is sent again.
 func (c Conn) exec(ctx context.Context, s *rueidis.Lua, keys, args []string) rueidis.RedisResult {
 	began := time.Now()

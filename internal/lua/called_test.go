@@ -142,7 +142,7 @@ func TestCalledWaiters(t *testing.T) {
 	})
 }
 
-// Foreign data in place of the clients that were called says nothing, and stays in the way of nothing.
+// Foreign data under the key of the called clients says nothing, and is in the way of nothing.
 func TestCalledOfForeignData(t *testing.T) {
 	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {

@@ -87,8 +87,8 @@ func (m *phaseFair) forget(owners ...string) {
 	m.queue = slices.DeleteFunc(m.queue, func(q string) bool { return slices.Contains(owners, q) })
 }
 
-// die ends the leases of ids. Those that did not react go with the entries of their clients, and of those that
-// were called and have not asked since. Then the others are called.
+// die ends the leases of ids. The entries go of the clients that did not react, and of the clients that were called
+// and have not asked since. Then the others are called.
 func (m *phaseFair) die(owners ...string) {
 	unresponsive := map[string]bool{}
 	for _, owner := range owners {

@@ -91,8 +91,8 @@ func (b *bench) end(owner string) {
 	require.EqualValues(b.t, 1, b.number("DEL", b.timeout(owner)))
 }
 
-// granted expects that the next message to a client grants it what it asked for under a number, but for those that
-// only have it ask.
+// granted expects that the next message to a client grants it what it asked for under a number. It passes over messages
+// that only have it ask.
 func (b *bench) granted(client string, number uint64) lua.Message {
 	b.t.Helper()
 	m := b.inbox[client].next(b.t)

@@ -39,7 +39,7 @@ func TestLeasedPermitsThatAreNotUsed(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b := newSem(t, s, lua.Leased)
 		require.Zero(t, b.declare(0))
-		require.Zero(t, b.number("DBSIZE"), "nobody has stated anything")
+		require.Zero(t, b.number("DBSIZE"), "no client has stated anything")
 		b.declare(3)
 		b.stays(unused)
 		for i, soon := range []string{"43300000", "1000000"} {
@@ -77,7 +77,7 @@ func TestLeasedPermitsThatAreNotUsed(t *testing.T) {
 	})
 }
 
-// Nobody knows how many plain permits are out. So it takes thirty days.
+// How many plain permits are out is not known. So it takes thirty days.
 func TestPlainPermitsThatAreNotUsed(t *testing.T) {
 	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {

@@ -9,7 +9,7 @@
 --                  set     set the number
 --                  add     add the number
 --                  state   set the number, unless a client that began later has stated one. A number of plain
---                          permits that there is stays, as nobody knows how many are held. 0: the client
+--                          permits that there is stays: how many are held is not known. 0: the client
 --                          states none, and says that it uses the semaphore
 --                  drain   take all free permits (plain permits)
 --       4 number

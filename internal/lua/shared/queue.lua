@@ -17,8 +17,8 @@
 -- Whether the clients were called a moment ago, and still have time to answer.
 local answering = false
 
--- The entries that go, of a set of clients that do not react, and of those that were called. The caller's own
--- client is left out.
+-- The entries that go: of a set of clients that do not react, and of called clients that have not asked. The
+-- caller's own client is left out.
 local function of_unresponsive(clients)
   local found, called, own = {}, {}, string.match(ARGV[1], '^[^:]+')
   if moving and moving.lacks(QUEUE) then return found end
