@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/semaphore"
 )
@@ -15,23 +16,26 @@ import (
 func TestUnusedSemaphore(t *testing.T) {
 	redistest.Together(t)
 	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
-		states, err := semaphore.New(open(t, s.Option()), "a", semaphore.WithCapacity(3))
+		clients := []*latchkey.Client{open(t, s.Option()), open(t, s.Option())}
+		states, err := semaphore.New(clients[0], "a", semaphore.WithCapacity(3))
 		require.NoError(t, err)
 		require.NoError(t, acquire(t, states, 1).Release(t.Context()))
-		uses, err := semaphore.New(open(t, s.Option()), "a")
+		clients[0].Close()
+		uses, err := semaphore.New(clients[1], "a")
 		require.NoError(t, err)
-		for range 3 * 24 * 2 {
-			time.Sleep(30 * time.Minute)
+		for range 30 {
+			time.Sleep(50 * time.Minute)
 			require.NoError(t, acquire(t, uses, 1).Release(t.Context()))
 		}
+		clients[1].Close()
 		time.Sleep(25 * time.Hour)
 		plain := s.Client(t)
 		left, err := plain.Do(t.Context(), plain.B().Exists().Key("a").Build()).AsInt64()
 		require.NoError(t, err)
 		require.Zero(t, left)
-		_, err = uses.TryAcquire(t.Context(), 1)
-		require.ErrorIs(t, err, semaphore.ErrNotInitialized)
 
+		states, err = semaphore.New(open(t, s.Option()), "a", semaphore.WithCapacity(3))
+		require.NoError(t, err)
 		require.NoError(t, acquire(t, states, 3).Release(t.Context()))
 		free, err := states.Available(t.Context())
 		require.NoError(t, err)
