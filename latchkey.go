@@ -132,7 +132,8 @@ func Wrap(commands, subscriptions rueidis.Client, opts ...Option) (*Client, erro
 // a grant takes. Use it as a health check. When ctx ends before, the error is the context's, joined with
 // [ErrUnavailable] if Check took more than 50 ms. Where scripts do not see the inbox, as behind a proxy that sends
 // subscriptions to another server, it is [ErrUnavailable] at once. For a user who may not subscribe, or publish, it says so at
-// once. After Close it is [ErrClosed].
+// once. After Close it is [ErrClosed]. A connection that ends in between, as one that was idle for too long, is no
+// failure: the check is sent again, once.
 func (c *Client) Check(ctx context.Context) error { return (*session.Handle)(c).Client().Check(ctx) }
 
 // Shutdown refuses new acquires with [ErrClosed], also those that would re-enter. It ends all waiters with

@@ -3,6 +3,8 @@ package latchkey_test
 import (
 	"context"
 	"log/slog"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -84,6 +86,34 @@ func TestCheckSaysWhyNot(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
 		require.ErrorIs(t, c.Check(ctx), latchkey.ErrUnavailable)
+	})
+}
+
+// A connection that has just ended is not a server that is away: the check is sent again, once.
+func TestCheckAfterAConnectionEnded(t *testing.T) {
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		for _, opts := range [][]latchkey.Option{nil, {latchkey.WithoutPubSub()}} {
+			p := redistest.NewProxy(t, s)
+			c, err := latchkey.New(p.Option(), opts...)
+			require.NoError(t, err)
+			require.NoError(t, c.Check(t.Context()))
+			var lost atomic.Int64
+			lose := func(n int64) {
+				lost.Store(0)
+				p.Judge(func(request string) redistest.Verdict {
+					if (redistest.IsScript(request) || strings.Contains(request, "PERSIST")) && lost.Add(1) <= n {
+						return redistest.LoseReply
+					}
+					return redistest.Pass
+				})
+			}
+			lose(1)
+			require.NoError(t, c.Check(t.Context()))
+			require.Positive(t, lost.Load())
+			lose(100)
+			require.ErrorIs(t, c.Check(t.Context()), latchkey.ErrUnavailable)
+			c.Close()
+		}
 	})
 }
 

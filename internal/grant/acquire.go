@@ -201,8 +201,8 @@ func (p *Primitive) compete(c *contender) (*Hold, error) {
 			return hold, err
 		}
 		c.ends()
-		if c.from != "" && p.Queue.At.Client.Closing.Err() == nil {
-			return nil, fail.Wrap(p.Name, errAttachedTooLate)
+		if err := p.tooLate(c); err != nil {
+			return nil, err
 		}
 		c.tenure = p.newTenure(c) // its lease was over before it was a hold
 	}

@@ -226,6 +226,17 @@ func (p *Primitive) attach(c *contender) (*Hold, error) {
 	}
 }
 
+// tooLate is for what was granted, and whose lease was over before it was a hold: to acquire it again is no way
+// to attach it. Inlined, it would have every waiter keep a larger stack.
+//
+//go:noinline
+func (p *Primitive) tooLate(c *contender) error {
+	if c.from == "" || p.Queue.At.Client.Closing.Err() != nil {
+		return nil
+	}
+	return fail.Wrap(p.Name, errAttachedTooLate)
+}
+
 // attaching sends the acquire of a tenure that is to have what another owner id has.
 func (q *Queue) attaching(ctx context.Context, from string, claim lua.Claim, mode lua.Mode) (lua.Acquired, error) {
 	reply, err := q.kind.Mover(q).Move(ctx, from, 0, claim, mode)

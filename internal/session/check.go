@@ -5,6 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/redis/rueidis"
+
 	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/hub"
 	"github.com/latchkey-go/latchkey/internal/identity"
@@ -41,7 +43,11 @@ func (c *Client) Check(ctx context.Context) error {
 	}
 	// With the caller's context, not with open: a context that can be cancelled makes rueidis run its connection
 	// in the background from then on, which costs a single goroutine a fifth of its speed.
-	heard, err := c.ping(WithoutDeadline(ctx), n)
+	var heard bool
+	err := onceMore(ctx, func() (err error) {
+		heard, err = c.ping(WithoutDeadline(ctx), n)
+		return err
+	})
 	if err != nil {
 		switch {
 		case lua.Forbidden(err):
@@ -74,7 +80,7 @@ func (c *Client) ping(ctx context.Context, n uint64) (heard bool, err error) {
 // checkCommands is Check of a client without subscriptions.
 func (c *Client) checkCommands(ctx context.Context) error {
 	began := time.Now()
-	switch err := c.probe(WithoutDeadline(ctx)); {
+	switch err := onceMore(ctx, func() error { return c.probe(WithoutDeadline(ctx)) }); {
 	case err == nil:
 		return nil
 	case ctx.Err() == nil:
@@ -82,6 +88,16 @@ func (c *Client) checkCommands(ctx context.Context) error {
 	default:
 		return c.checkError(ctx, began, nil)
 	}
+}
+
+// onceMore sends again what the server has not answered. A connection that has just ended, as one that was idle
+// for too long, says nothing of the server: that is what the next one says. A ping can be repeated.
+func onceMore(ctx context.Context, send func() error) error {
+	err := send()
+	if _, answered := rueidis.IsRedisErr(err); err == nil || answered || ctx.Err() != nil {
+		return err
+	}
+	return send()
 }
 
 // probe sends a command that changes nothing.
