@@ -231,10 +231,10 @@ func (p *Primitive) attach(c *contender) (*Hold, error) {
 //
 //go:noinline
 func (p *Primitive) tooLate(c *contender) error {
-	if c.from == "" || p.Queue.At.Client.Closing.Err() != nil {
-		return nil
+	if c.from != "" && p.Queue.At.Client.Closing.Err() == nil {
+		return fail.Wrap(p.Name, errAttachedTooLate)
 	}
-	return fail.Wrap(p.Name, errAttachedTooLate)
+	return nil
 }
 
 // attaching sends the acquire of a tenure that is to have what another owner id has.
