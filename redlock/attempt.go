@@ -175,6 +175,9 @@ func (w *ways) ask(ctx context.Context, q *quorum, token int64, but elsewhere) (
 		case got := <-a.answers:
 			a.open--
 			a.unheard[got.server] = false
+			if got.err == nil || ctx.Err() == nil && errors.Is(got.err, fail.ErrNotAcquired) {
+				w.trip.Store(int64(time.Since(began)))
+			}
 			if got.err == nil {
 				q.put(got.server, got.part)
 				before := failed.far

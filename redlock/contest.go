@@ -22,11 +22,16 @@ import (
 // they do not see the same ones, would wait for each other. And nobody relies on the coordinator: a
 // process that stands there for long tries without it from time to time, and when it hears of a release.
 
-// patience is how long a process stands in the queue before it tries without the coordinator. It is a random
-// time up to that, and more than half of it, so that not all come at once.
-const patience = 400 * time.Millisecond
+// patience is how long a process stands in the queue before it tries without the coordinator, beside
+// patientTrips round trips. It is a random time up to that, and more than half of it, so that not all come at once.
+// A hand-off takes two trips, and an attempt keeps servers from others for as long: where trips are long, all
+// would be in each other's way. After each attempt in vain their part doubles, up to eight times.
+const patience, patientTrips = 400 * time.Millisecond, 4
 
-func somePatience() time.Duration { return patience/2 + rand.N(patience/2) }
+func (c *contest) somePatience() time.Duration {
+	most := patience + patientTrips<<min(c.vain, 3)*time.Duration(c.ways.trip.Load())
+	return most/2 + rand.N(most/2)
+}
 
 // jitter is how long a waiter pauses at most after it has heard of a release. By then all servers have been
 // told, and not all waiters come at once.
@@ -41,6 +46,7 @@ type contest struct {
 	unfit   []bool        // by server: it is no coordinator, since it refuses
 	heard   chan struct{} // of releases; nil until it listens
 	deafen  func()        // stops that
+	vain    int           // attempts without the coordinator
 	hints   retry.Hints
 	backoff retry.Backoff
 	silence error // of the last attempt, if no majority answered it
@@ -130,7 +136,7 @@ func (c *contest) awaitTurn() (*quorum, error) {
 	if w.astray.Load() {
 		c.listen()
 	}
-	next := time.NewTimer(somePatience())
+	next := time.NewTimer(c.somePatience())
 	defer next.Stop()
 	for {
 		select {
@@ -167,7 +173,8 @@ func (c *contest) awaitTurn() (*quorum, error) {
 			w.astray.Store(err == nil)
 			return q, err
 		}
-		next.Reset(somePatience())
+		c.vain++
+		next.Reset(c.somePatience())
 	}
 }
 

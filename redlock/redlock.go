@@ -17,8 +17,8 @@
 // Those that wait stand in the queue of one server, the coordinator, and take turns in that order: a release
 // there grants its part to the head, which asks the others. The coordinator is the first server that is not
 // known to be away, in an order that all processes share; each name begins with another server. Its queue is
-// a hint: a process that stands there for 400 ms tries the other servers as well, from then on every 400 ms
-// and when it hears of a release. TryLock does not stand there. The goroutines of a process that share a lock
+// a hint: a process that stands there for 400 ms and four round trips tries the other servers as well, from then
+// on as often, and when it hears of a release. TryLock does not stand there. The goroutines of a process that share a lock
 // stand in a line: one at a time is in the queue. A client without pub/sub is in none, and tries every 400
 // ms.
 //

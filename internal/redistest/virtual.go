@@ -26,6 +26,16 @@ func virtual(t testing.TB) *Server {
 	return &Server{Addr: "an address that is virtual", network: n}
 }
 
+// Far returns an embedded server for a test of [Virtual], to which and from which a packet takes a random time
+// between these.
+func Far(t testing.TB, least, most time.Duration) *Server {
+	n := newNetwork(rand.Uint64(), func(random *rand.Rand) time.Duration {
+		return least + time.Duration(random.Int64N(int64(most-least)))
+	})
+	t.Cleanup(n.Close)
+	return &Server{Addr: "an address that is far", network: n}
+}
+
 // Beside returns an embedded server for the same test.
 func (s *Server) Beside(t testing.TB) *Server {
 	t.Helper()
