@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -26,29 +27,32 @@ import (
 	"github.com/latchkey-go/latchkey/semaphore"
 )
 
-// tenants makes users by the access rule of docs/operations.md.
+// tenants makes users by the access rules of docs/operations.md.
 type tenants struct {
 	nodes []*redistest.Server
-	rule  string
-	more  string // what is appended for names with braces of their own
+	rules []string
 }
 
 func newTenants(t *testing.T, nodes ...*redistest.Server) *tenants {
 	text, err := os.ReadFile("docs/operations.md")
 	require.NoError(t, err)
-	rule := regexp.MustCompile(`(?m)^(ACL SETUSER shop .*)$`).FindSubmatch(text)
-	require.NotNil(t, rule)
-	more := regexp.MustCompile("(?m)^- `([^`]*)`, in place, for names that have braces of their own").FindSubmatch(text)
-	require.NotNil(t, more)
-	return &tenants{nodes, string(rule[1]), string(more[1])}
+	rules := regexp.MustCompile(`(?m)^ACL SETUSER shop .*$`).FindAllString(string(text), -1)
+	require.Len(t, rules, 3, "for all, for clusters, and for names with braces of their own")
+	require.Contains(t, rules[1], "+ssubscribe")
+	if len(nodes) == 1 {
+		rules = slices.Delete(rules, 1, 2)
+	}
+	return &tenants{nodes, rules}
 }
 
 // option makes the tenant with that name and prefix, and returns how it connects.
 func (a *tenants) option(t *testing.T, name string) rueidis.ClientOption {
-	rule := strings.Fields(strings.ReplaceAll(a.rule+" "+a.more, "shop", name))
 	for _, node := range a.nodes {
 		plain := node.Client(t)
-		require.NoError(t, plain.Do(t.Context(), plain.B().Arbitrary(rule...).Build()).Error())
+		for _, rule := range a.rules {
+			words := strings.Fields(strings.ReplaceAll(rule, "shop", name))
+			require.NoError(t, plain.Do(t.Context(), plain.B().Arbitrary(words...).Build()).Error())
+		}
 	}
 	o := a.nodes[0].Option()
 	o.ForceSingleClient = len(a.nodes) == 1
@@ -68,7 +72,11 @@ func (a *tenants) keepsOut(t *testing.T, name string) {
 		intruder, err := rueidis.NewClient(option)
 		require.NoError(t, err)
 		defer intruder.Close()
-		for list, publish := range map[string]string{"CHANNELS": "PUBLISH", "SHARDCHANNELS": "SPUBLISH"} {
+		lists := map[string]string{"CHANNELS": "PUBLISH"}
+		if len(a.nodes) > 1 {
+			lists["SHARDCHANNELS"] = "SPUBLISH"
+		}
+		for list, publish := range lists {
 			names, err := plain.Do(t.Context(), plain.B().Arbitrary("PUBSUB", list).Build()).AsStrSlice()
 			require.NoError(t, err)
 			for _, channel := range names {
@@ -79,8 +87,13 @@ func (a *tenants) keepsOut(t *testing.T, name string) {
 		}
 		names, err := plain.Do(t.Context(), plain.B().Keys().Pattern("*").Build()).AsStrSlice()
 		require.NoError(t, err)
+		names = append(names, "latchkey_queue:third:{"+name+":lock}", "latchkey_queue:third:"+name+":{lock}") // of names that quote the tenant
 		for _, key := range names {
 			require.ErrorContains(t, intruder.Do(t.Context(), intruder.B().Arbitrary("DEL", key).Build()).Error(), "NOPERM", key)
+		}
+		for _, all := range []string{"SCAN 0", "KEYS *", "SCRIPT FLUSH", "FLUSHDB", "CLIENT LIST", "CLIENT TRACKING on bcast", "CONFIG GET *"} {
+			command := intruder.B().Arbitrary(strings.Fields(all)...).Build()
+			require.ErrorContains(t, intruder.Do(t.Context(), command).Error(), "NOPERM", all)
 		}
 		keys += len(names)
 	}
@@ -173,6 +186,23 @@ func (a *tenants) useEverything(t *testing.T, name, braces string) {
 		require.NoError(t, <-ended)
 	}
 	requireKnown(t, clients, "lock"+braces)
+	a.refused(t)
+}
+
+// refused checks that no server has refused a command, but the one that warns of a policy that evicts, and the one
+// by which rueidis tells its version, which Redis 6.2 calls by its first word.
+func (a *tenants) refused(t *testing.T) {
+	t.Helper()
+	for _, node := range a.nodes {
+		plain := node.Client(t)
+		log, err := plain.Do(t.Context(), plain.B().Arbitrary("ACL", "LOG").Build()).ToArray()
+		require.NoError(t, err)
+		for _, r := range log {
+			entry, err := r.AsStrMap()
+			require.NoError(t, err)
+			require.Contains(t, []string{"info", "client|setinfo", "client"}, entry["object"], entry)
+		}
+	}
 }
 
 // requireKnown checks that one client finds out who the other is.

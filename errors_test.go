@@ -547,7 +547,21 @@ func TestErrorsOfServers(t *testing.T) {
 			err := do(t.Context())
 			says(t, err)
 			require.ErrorContains(t, err, "NOPERM")
+			require.ErrorContains(t, err, "ACL LOG names, see Tenants in docs/operations.md: ")
 		})
+	})
+	t.Run("NOPERM in a script", func(t *testing.T) { // which servers say in three ways
+		for _, refused := range []string{"-hset", "resetkeys ~a"} {
+			admin(append(strings.Fields("ACL SETUSER weak ~* +@all"), strings.Fields(refused)...)...)
+			c, err := latchkey.New(option)
+			require.NoError(t, err)
+			defer c.Close()
+			l, err := rlock.New(c, "a")
+			require.NoError(t, err)
+			_, err = l.Lock(t.Context())
+			says(t, err)
+			require.ErrorContains(t, err, "ACL LOG names, see Tenants in docs/operations.md: ")
+		}
 	})
 	t.Run("OOM", func(t *testing.T) {
 		admin("CONFIG", "SET", "maxmemory", "1")

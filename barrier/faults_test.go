@@ -134,7 +134,7 @@ func TestGiveUpAtAnyMoment(t *testing.T) {
 				patience := 300 * time.Millisecond // the first may not come at all
 				switch {
 				case i == 0 && rand.N(2) == 0:
-					patience = rand.N(2 * time.Millisecond)
+					patience = rand.N(time.Millisecond)
 				case i == 0:
 					patience = long
 				}
@@ -163,8 +163,8 @@ func TestGiveUpAtAnyMoment(t *testing.T) {
 			}
 		}
 		t.Logf("%d passed, of %d the first party gave up, %d replies lost", passed, gaveUp, lost.Load())
-		require.Greater(t, passed, rounds/10)
-		require.Greater(t, gaveUp, rounds/10)
+		require.Greater(t, passed, rounds/30)
+		require.Greater(t, gaveUp, rounds/30)
 	})
 }
 

@@ -15,11 +15,15 @@ type wrapped struct {
 }
 
 func (w *wrapped) Error() string {
+	text := w.err.Error()
+	if lua.Forbidden(w.err) && !strings.Contains(text, tenants) {
+		text = "the user may not use a key or run a command, which ACL LOG names, see " + tenants + ": " + text
+	}
 	if w.name == "" {
-		return prefix + oneLine(w.err.Error())
+		return prefix + oneLine(text)
 	}
 	brief := lua.Brief(w.name)
-	text, name := w.err.Error(), strconv.Quote(brief)
+	name := strconv.Quote(brief)
 	if brief != w.name {
 		long := strconv.Quote(w.name)
 		text = strings.ReplaceAll(text, w.name, brief) // as Redis says it
@@ -31,6 +35,9 @@ func (w *wrapped) Error() string {
 func (w *wrapped) Unwrap() error { return w.err }
 
 const prefix = "latchkey: "
+
+// tenants is where the access rule stands. Servers name neither the key nor, all of them, the command.
+const tenants = "Tenants in docs/operations.md"
 
 // Wrap puts the module's prefix and the name of a primitive before an error. With an empty name it puts the
 // prefix alone.

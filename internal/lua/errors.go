@@ -3,6 +3,7 @@ package lua
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/redis/rueidis"
@@ -88,11 +89,12 @@ func Passing(err error) bool {
 }
 
 // Forbidden reports whether an access rule of the server forbids a command, a key or a channel; also one that
-// a script has used, of which Redis 7 speaks without the code. What was not sent was not forbidden.
+// a script has used, of which Redis 7 and later speak without the code. What was not sent was not forbidden.
 func Forbidden(err error) bool {
 	var reply *rueidis.RedisError
 	return errors.As(err, &reply) && !errors.Is(err, ErrUnsent) &&
-		(strings.Contains(reply.Error(), "NOPERM") || strings.Contains(reply.Error(), "user executing the script can't"))
+		slices.ContainsFunc([]string{"NOPERM", "user executing the script can't", "ACL failure in script"},
+			func(words string) bool { return strings.Contains(reply.Error(), words) })
 }
 
 // Quiet hides from errors.Is that a command ended with a context, and hides nothing else. The context was one

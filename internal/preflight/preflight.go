@@ -72,9 +72,9 @@ func tooOld(reply rueidis.RedisResult) error {
 	return fail.Invalid("the server says that it is version %s: Redis 6.2 or later is needed, or Valkey", version)
 }
 
-// undeclared uses a key that its call has not declared, of the slot of one that it has. It begins as all our
+// undeclared uses a key that its call has not declared, of the slot of one that it has, and of the same access rule. It begins as all our
 // scripts do, which Dragonfly then lets use any key.
-const undeclared = lua.TellsDragonfly + `local reply = redis.pcall('EXISTS', 'latchkey_probe_' .. KEYS[1])
+const undeclared = lua.TellsDragonfly + `local reply = redis.pcall('EXISTS', string.sub(KEYS[1], #'latchkey_probe:' + 1) .. ':latchkey_probe_')
 return type(reply) == 'table' and reply.err and string.find(reply.err, 'undeclared key', 1, true) and 1 or 0`
 
 // isStrict reports whether a server refuses scripts with keys that their calls have not declared. It does not

@@ -132,7 +132,7 @@ func (p *Strict) Option() rueidis.ClientOption {
 func (p *Strict) Refused() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(p.refused), func(command string) bool { return strings.HasPrefix(command, "EXISTS latchkey_probe_") })
+	return slices.DeleteFunc(slices.Clone(p.refused), func(command string) bool { return strings.HasSuffix(command, ":latchkey_probe_") })
 }
 
 func (p *Strict) accept(listener net.Listener) {
