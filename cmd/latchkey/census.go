@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/redis/rueidis"
 
@@ -32,7 +33,7 @@ func takeAndGiveBack(ctx context.Context, client *latchkey.Client) error {
 // census counts the keys of locks and their like.
 type census struct {
 	names   map[string]bool
-	tokens  int
+	tokens  []string // their keys
 	records int      // of clients
 	eternal []string // locks that never end
 }
@@ -50,10 +51,17 @@ func (p *patient) keys(ctx context.Context) finding {
 	if err == nil {
 		err = p.findEternal(ctx, &n)
 	}
+	lasting := 0
+	if err == nil {
+		lasting, err = p.findLasting(ctx, n.tokens)
+	}
 	if err != nil {
 		return finding{check, "", unknown, err.Error(), "let this user call SCAN"}
 	}
-	found := fmt.Sprintf("%d names, %d tokens of them, %d clients", len(n.names), n.tokens, n.records)
+	found := fmt.Sprintf("%d names, %d tokens of them, %d clients", len(n.names), len(n.tokens), n.records)
+	if lasting > 0 {
+		found += fmt.Sprintf("; kept for ninety days, for WithRedisson: %d tokens", lasting)
+	}
 	if len(n.eternal) > 0 {
 		const most = 5
 		shown := strings.Join(n.eternal[:min(most, len(n.eternal))], ", ")
@@ -73,7 +81,7 @@ func (n *census) count(key, prefix string) {
 	case ok && strings.HasPrefix(name, prefix) && name != prefix:
 		n.names[name] = true
 		if strings.HasPrefix(key, "redisson_lock_token:") || strings.HasPrefix(key, "latchkey_token:") {
-			n.tokens++
+			n.tokens = append(n.tokens, key)
 		}
 	}
 }
@@ -107,4 +115,25 @@ func (p *patient) findEternal(ctx context.Context, n *census) error {
 		}
 	}
 	return nil
+}
+
+// findLasting counts the tokens that are kept for longer than a day: those of clients with WithRedisson.
+func (p *patient) findLasting(ctx context.Context, tokens []string) (n int, err error) {
+	const page, longest = 1000, 25 * time.Hour
+	for part := range slices.Chunk(tokens, page) {
+		var commands []rueidis.Completed
+		for _, key := range part {
+			commands = append(commands, p.plain.B().Pttl().Key(key).Build())
+		}
+		for _, reply := range p.plain.DoMulti(ctx, commands...) {
+			left, err := reply.AsInt64()
+			if err != nil {
+				return 0, err
+			}
+			if left > longest.Milliseconds() {
+				n++
+			}
+		}
+	}
+	return n, nil
 }

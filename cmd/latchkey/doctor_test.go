@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -11,7 +12,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/rlock"
 )
 
 // examined is what the doctor finds that is not fine, by check.
@@ -47,6 +50,22 @@ func TestDoctorFindsNothing(t *testing.T) {
 	status, out := runCommand(t, s.URL(), "list")
 	require.Zero(t, status)
 	require.Empty(t, out, "the doctor leaves no lock")
+}
+
+// What WithRedisson keeps for ninety days is counted.
+func TestDoctorCountsWhatIsKept(t *testing.T) {
+	t.Parallel()
+	s := redistest.NewProcess(t)
+	c, err := latchkey.New(s.Option(), latchkey.WithRedisson())
+	require.NoError(t, err)
+	defer c.Close()
+	for _, name := range []string{"one", "two"} {
+		l, err := rlock.New(c, name)
+		require.NoError(t, err)
+		require.NoError(t, l.Do(t.Context(), func(context.Context, *latchkey.Hold) error { return nil }))
+	}
+	_, out := runCommand(t, s.URL(), "doctor")
+	require.Contains(t, out, "; kept for ninety days, for WithRedisson: 2 tokens") // one more is the doctor's own
 }
 
 // What a guarantee rests on, and is not so, is named with its mend.

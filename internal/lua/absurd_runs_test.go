@@ -3,6 +3,7 @@ package lua_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -55,6 +56,21 @@ func absurdRuns(r *runs, end func(r *runs)) {
 		require.Equal(r.t, &lua.Outcome{Value: "works"}, r.look(0).Outcome)
 	}
 	s.run()
+}
+
+// What is longer than a result can be is foreign, and is not sent to all that ask.
+func TestRunIsBounded(t *testing.T) {
+	for _, family := range []lua.Family{lua.RunOnce, lua.RunShared} {
+		eachRuns(t, family, func(t *testing.T, r *runs) {
+			r.begin(5, 0, 0)
+			longest := strings.Repeat("x", 64<<10)
+			require.Positive(t, r.finish(5, &lua.Outcome{Value: longest}, 0))
+			require.Equal(t, longest, r.look(0).Outcome.Value)
+			require.NoError(t, r.do("HSET", r.record(), "value", longest+"x").Error())
+			_, err := r.conn.Look(t.Context(), r.keys, 3, true)
+			require.Equal(t, lua.WrongType, lua.Classify(err), err)
+		})
+	}
 }
 
 // Absurd data in every field of a job, while it runs and while it does not.

@@ -15,7 +15,7 @@ end
 local token, attempt, phase, over = number_of(f[1]), number_of(f[2]), f[3] or '', number_of(f[4])
 local ends, pause = number_of(f[7]), number_of(f[8])
 if phase ~= '' and not string.find(phase, '^[rfo]$')
-  or phase == 'o' and not ((f[5] == 'v' or f[5] == 'e') and f[6])
+  or phase == 'o' and not ((f[5] == 'v' or f[5] == 'e') and f[6] and #f[6] <= 65536) -- as once.MaxResult says
   or phase == 'r' and attempt == 0 or over == 9007199254740990 -- after which none comes
   or not f[4] and redis.call('EXISTS', RUN) == 1 then
   error('WRONGTYPE ' .. RUN .. ' holds data that is not of runs')
@@ -47,7 +47,7 @@ end
 local token, attempt, phase, over = number_of(f[1]), number_of(f[2]), f[3] or '', number_of(f[4])
 local ends, pause = number_of(f[7]), number_of(f[8])
 if phase ~= '' and not string.find(phase, '^[rfo]$')
-  or phase == 'o' and not ((f[5] == 'v' or f[5] == 'e') and f[6])
+  or phase == 'o' and not ((f[5] == 'v' or f[5] == 'e') and f[6] and #f[6] <= 65536) -- as once.MaxResult says
   or phase == 'r' and attempt == 0 or over == 9007199254740990 -- after which none comes
   or not f[4] and redis.call('EXISTS', RUN) == 1 then
   error('WRONGTYPE ' .. RUN .. ' holds data that is not of runs')
