@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"os"
+	"strconv"
 
 	"github.com/urfave/cli/v3"
 )
@@ -24,10 +25,11 @@ func startCommand() *cli.Command {
 	return &cli.Command{
 		Name: "start", Hidden: true,
 		Action: func(_ context.Context, c *cli.Command) error {
-			if c.Args().Len() < 2 {
-				return usage(c)
+			ready, err := strconv.Atoi(c.Args().First())
+			if _, words := divided(); err == nil && len(words) > 1 {
+				return become(ready, words[0], words[1:])
 			}
-			return become(c.Args().First(), c.Args().Tail())
+			return usage(c)
 		},
 	}
 }

@@ -3,98 +3,203 @@
 package main
 
 import (
-	"errors"
+	"bufio"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"os/exec"
+	"sync"
 	"syscall"
 	"time"
 )
 
-// ready is the file from which a process that is held reads that it may run its command.
-const ready = 3
+// A guard is a process that ends the group of a command when its lease is over, whatever becomes of ours: it may be
+// stopped, killed, or cut off from Redis. The lines that it reads are
+//
+//	group N       the group of the command
+//	until W L     what is held is held until W, in nanoseconds since 1970, and for L nanoseconds: what is over first
+//	asked         the group was told to end
+//
+// So a lease ends there by the wall clock and by the monotonic one, as it does for a hold: see package lease.
 
-// waiting is a process of our own program that becomes the command once a line is written to start. When we
-// are killed before that, it ends: so no command ever runs whose group the guard does not know.
-func waiting(path string, command []string) (child *exec.Cmd, start *os.File, err error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, nil, err
-	}
-	read, start, err := os.Pipe()
-	if err != nil {
-		return nil, nil, err
-	}
-	child = exec.Command(self, append([]string{"start", "--", path}, command...)...) //nolint:gosec,noctx // it gets a TERM first
-	child.ExtraFiles = []*os.File{read}
-	return child, start, nil
-}
-
-// become is what such a process does: it waits, and runs path with these words in place of itself.
-func become(path string, command []string) error {
-	var line [1]byte
-	file := os.NewFile(ready, "ready")
-	if n, _ := file.Read(line[:]); n == 0 {
-		return exit(statusNotRunnable, "latchkey has ended")
-	}
-	syscall.CloseOnExec(ready)
-	err := syscall.Exec(path, command, os.Environ()) //nolint:gosec // it is what this is for
-	return exit(statusOfStart(err), "%s: %w", path, err)
-}
-
-// statusOfStart is that of a command that cannot be started.
-func statusOfStart(err error) int {
-	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
-		return statusNotFound
-	}
-	return statusNotRunnable
-}
-
-// guard is a process that outlives ours when that is killed, and then ends the group of the command.
+// guard is that process, as we see it.
 type guard struct {
 	process *exec.Cmd
-	pipe    io.WriteCloser
+	lines   chan string
+	gone    chan struct{} // closed when it has ended
+	ended   sync.Once
+
+	told time.Time // until when it lets the group run, as it was told last
 }
 
+// newGuard starts a guard. grace is how long the group may go on that was told to end.
 func newGuard(grace time.Duration) (*guard, error) {
-	path, err := os.Executable()
+	process, err := ourselves("guard", "--grace", grace.String())
 	if err != nil {
 		return nil, err
 	}
-	g := &guard{process: exec.Command(path, "guard", "--grace", grace.String())} //nolint:gosec,noctx // ourselves; it ends with us
-	g.process.SysProcAttr = &syscall.SysProcAttr{Setsid: true}                   // what ends our group does not end it
-	if g.pipe, err = g.process.StdinPipe(); err != nil {
+	process.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // what ends our group does not end it
+	in, err := process.StdinPipe()
+	if err != nil {
 		return nil, err
 	}
-	return g, g.process.Start()
+	if err := process.Start(); err != nil {
+		return nil, err
+	}
+	g := &guard{process: process, lines: make(chan string, 16), gone: make(chan struct{})}
+	go func() {
+		for line := range g.lines { // a guard that is stopped reads none
+			_, _ = io.WriteString(in, line)
+		}
+		_ = in.Close()
+	}()
+	go func() {
+		_ = process.Wait()
+		close(g.gone)
+	}()
+	return g, nil
 }
 
-func (g *guard) watch(group int) { _, _ = fmt.Fprintln(g.pipe, group) }
+// tell writes a line, unless the guard has not read the ones before.
+func (g *guard) tell(format string, args ...any) bool {
+	select {
+	case g.lines <- fmt.Sprintf(format+"\n", args...):
+		return true
+	default:
+		return false
+	}
+}
+
+// extend tells the guard for how long the group may run, if that is longer than it knows.
+func (g *guard) extend(left time.Duration) {
+	const jitter = 5 * time.Millisecond
+	if until := time.Now().Add(left); until.Sub(g.told) > jitter && g.tell("until %d %d", until.UnixNano(), left) {
+		g.told = until
+	}
+}
 
 // dismiss ends the guard, which has nothing to do any more.
 func (g *guard) dismiss() {
-	_, _ = fmt.Fprintln(g.pipe, "done")
-	_ = g.pipe.Close()
-	_ = g.process.Wait()
+	g.ended.Do(func() {
+		_ = g.process.Process.Kill()
+		<-g.gone
+		close(g.lines)
+	})
 }
 
-// stand is what the guard does: it reads the group from in, and ends that when in ends without a word.
+// watch is what a guard knows.
+type watch struct {
+	group     int
+	wall      int64     // when the lease is over, in nanoseconds since 1970
+	monotonic time.Time // the same by the other clock
+	asked     bool      // the group was told to end
+	ends      ending
+}
+
+// hear reads a line.
+func (w *watch) hear(line string) {
+	var left int64
+	if n, _ := fmt.Sscanf(line, "until %d %d", &w.wall, &left); n == 2 {
+		w.monotonic = time.Now().Add(time.Duration(left))
+		w.ends.saw(time.Duration(left))
+	} else if n, _ := fmt.Sscanf(line, "group %d", &w.group); n == 0 && line == "asked" {
+		w.asked = true
+	}
+}
+
+// left is how long the lease lasts: by the clock that says less.
+func (w *watch) left() time.Duration {
+	return min(time.Until(w.monotonic), time.Duration(w.wall-time.Now().UnixNano()))
+}
+
+// ask tells the group to end, once.
+func (w *watch) ask() {
+	if !w.asked {
+		w.asked = true
+		_ = syscall.Kill(-w.group, syscall.SIGTERM)
+		_ = syscall.Kill(-w.group, syscall.SIGCONT) // else one that is stopped does not hear it
+	}
+}
+
+// stand is what the guard does, until it is killed, or the group has ended.
 func stand(in io.Reader, grace time.Duration) {
-	var group int
-	var word string
-	if n, _ := fmt.Fscan(in, &group); n == 0 || group <= 1 {
-		return
-	}
-	if n, _ := fmt.Fscan(in, &word); n > 0 || !alive(group) {
-		return
-	}
-	_ = syscall.Kill(-group, syscall.SIGTERM)
-	for deadline := time.Now().Add(grace); alive(group); time.Sleep(looks) {
-		if time.Now().After(deadline) {
-			_ = syscall.Kill(-group, syscall.SIGKILL)
+	lines := make(chan string)
+	go func() {
+		defer close(lines)
+		for all := bufio.NewScanner(in); all.Scan(); {
+			lines <- all.Text()
+		}
+	}()
+	w := watch{ends: ending{grace: grace}}
+	orphaned := false
+	for {
+		wait := looks
+		switch left := w.left(); {
+		case w.group <= 1:
+			wait = time.Second
+		case left > w.late() && !orphaned:
+			wait = min(left-w.late(), time.Second) // the wall clock may be set, and the machine suspended
+		case left > w.ends.lead():
+			wait = min(left-w.ends.lead(), looks)
+		}
+		select {
+		case line, more := <-lines:
+			if more {
+				w.hear(line)
+				continue
+			}
+			if lines = nil; w.group <= 1 {
+				return
+			}
+			if orphaned = true; alive(w.group) { // we were killed
+				end := time.Now().Add(grace)
+				if w.monotonic.After(end) {
+					w.monotonic = end
+				}
+				w.ask()
+			}
+		case <-time.After(wait):
+		}
+		switch {
+		case w.group <= 1:
+		case orphaned && !alive(w.group):
 			return
+		case w.left() <= w.ends.lead():
+			_ = syscall.Kill(-w.group, syscall.SIGKILL)
+		case w.left() <= w.late():
+			w.ask()
 		}
 	}
+}
+
+// late is how long before the end the guard itself tells the group to end: after we would have.
+func (w *watch) late() time.Duration {
+	margin := w.ends.margin()
+	return margin - min(margin/4, 100*time.Millisecond)
+}
+
+// ending is how a group is ended before its lease is over.
+type ending struct {
+	grace   time.Duration
+	longest time.Duration // that the lease was to last: one that begins with a grant by message is short at first
+}
+
+func (e *ending) saw(left time.Duration) { e.longest = max(e.longest, left) }
+
+// margin is how long before the end the group is told to end. A renewal that is in time comes a third of the lease
+// earlier.
+func (e *ending) margin() time.Duration { return min(e.grace, e.longest/3) }
+
+// lead is how long before the end the group is killed: a machine may be busy.
+func (e *ending) lead() time.Duration { return min(e.margin()/4, 50*time.Millisecond) }
+
+// ourselves is this program with other arguments, also when its file was replaced or removed.
+func ourselves(args ...string) (*exec.Cmd, error) {
+	path := "/proc/self/exe"
+	if _, err := os.Stat(path); err != nil {
+		if path, err = os.Executable(); err != nil {
+			return nil, err
+		}
+	}
+	return &exec.Cmd{Path: path, Args: append([]string{os.Args[0]}, args...)}, nil
 }

@@ -18,8 +18,8 @@ func lockCommand() *cli.Command {
 		Description: `Waits for the lock NAME, runs COMMAND, and gives the lock back when COMMAND has ended. What it has left running
 in its group gets a TERM then, and the lock is given back when that has ended, too. COMMAND has the fencing token in LATCHKEY_TOKEN and the name in LATCHKEY_NAME.
 
-Signals are passed on to COMMAND. When the lock is lost, also because Redis cannot be reached for as long as the
-lease, COMMAND gets a TERM, and after --grace a KILL. It gets the same when this process is killed.
+Signals are passed on to COMMAND. When Redis cannot be reached COMMAND gets a TERM a third of the lease before its
+end, or --grace before it, and a KILL at its end. It gets the same when this process is stopped or killed.
 
 ` + statusHelp,
 		Flags: append(waitFlags(),

@@ -16,14 +16,23 @@ import (
 )
 
 func main() {
-	ctx, stop := context.Background(), func() {}
-	if len(os.Args) > 1 && !slices.Contains(runners, os.Args[1]) {
+	ctx, stop, typed := context.Background(), func() {}, os.Args
+	switch {
+	case len(os.Args) > 1 && !slices.Contains(runners, os.Args[1]):
 		ctx, stop = untilSignal(ctx)
+	case os.Getpid() == 1:
+		status, err := runAsInit()
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "latchkey:", err)
+		}
+		os.Exit(status)
+	default:
+		typed, _ = divided()
 	}
 	defer stop()
 	root, out := command(), &standardOutput{}
 	root.Writer = out
-	err := root.Run(ctx, os.Args)
+	err := root.Run(ctx, typed)
 	if out.err != nil { // whatever else is said: who reads it knows nothing
 		err = exit(statusOutput, "%w", out.err)
 	}

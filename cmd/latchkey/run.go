@@ -22,7 +22,7 @@ func runFlags() []cli.Flag {
 			Name: "lease", Usage: "how long what is held outlives this process when that is killed", Validator: positive, DefaultText: "10s",
 		},
 		&cli.DurationFlag{
-			Name: "grace", Usage: "how long COMMAND may go on after a TERM before it gets a KILL", Value: 10 * time.Second, Validator: positive,
+			Name: "grace", Usage: "how long COMMAND may go on after a TERM before it gets a KILL, within the lease", Value: 10 * time.Second, Validator: positive,
 		},
 		&cli.StringFlag{Name: "note", Usage: "what others see of why it is held; by default the beginning of COMMAND"},
 	)
@@ -53,35 +53,28 @@ type task struct {
 
 // newTask is what the arguments and flags say.
 func newTask(c *cli.Command) (task, error) {
-	name, command, ok := split(c.Args().Slice(), os.Args)
-	if !ok {
+	_, command := divided()
+	if c.Args().Len() != 1 || len(command) == 0 {
 		return task{}, usage(c)
 	}
 	if c.Bool("try") && c.IsSet("wait") {
 		return task{}, exit(statusUsage, "one of --try and --wait")
 	}
-	t := task{name: name, command: command, note: c.String("note"), grace: c.Duration("grace")}
+	t := task{name: c.Args().First(), command: command, note: c.String("note"), grace: c.Duration("grace")}
 	if t.note == "" {
 		t.note = strings.Join(t.command, " ")
 	}
 	return t, nil
 }
 
-// split returns what stands before the first -- of what was typed, which must be one name, and what stands
-// behind it. urfave/cli, which has taken out the flags, leaves that -- among the arguments, or not.
-func split(arguments, typed []string) (name string, command []string, ok bool) {
-	words := func(all []string) []string {
-		return slices.DeleteFunc(slices.Clone(all), func(word string) bool { return word == "--" })
+// divided are the words that were typed before the first --, and behind it: the latter are those of COMMAND, whatever
+// they are.
+func divided() (ours, command []string) {
+	at := slices.Index(os.Args, "--")
+	if at < 0 {
+		return os.Args, nil
 	}
-	at := slices.Index(typed, "--")
-	if at < 0 || at == len(typed)-1 {
-		return "", nil, false
-	}
-	before, behind := words(arguments), typed[at+1:]
-	if len(before)-len(words(behind)) != 1 {
-		return "", nil, false
-	}
-	return before[0], behind, true
+	return os.Args[:at], os.Args[at+1:]
 }
 
 // held is what is held while a command runs: a lock, or permits.
@@ -96,7 +89,7 @@ type held interface {
 // once the command gets the signals.
 func (t task) run(h held, disarm func()) (status int, err error) {
 	env := append(os.Environ(), "LATCHKEY_NAME="+t.name, "LATCHKEY_TOKEN="+strconv.FormatInt(h.Token(), 10))
-	return supervise(h.Context(), disarm, t.command, env, t.grace, min(t.grace, h.Remaining()/2))
+	return supervise(h.Context(), disarm, t.command, env, t.grace, h.Remaining)
 }
 
 // runHolding runs the command of the arguments while it holds what take returns, and then gives it back.
@@ -132,7 +125,7 @@ func runHolding(
 		lost = err
 	}
 	if runErr != nil {
-		return runErr
+		return ended(status, runErr)
 	}
 	return ended(status, lost)
 }

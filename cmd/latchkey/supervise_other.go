@@ -23,7 +23,7 @@ func statusOfCause(context.Context) int { return statusSignal + 2 } // of an int
 
 // supervise runs a command, and returns its status when it has ended. When ctx ends it is killed: here no
 // process can be asked to end.
-func supervise(ctx context.Context, _ func(), command, env []string, _, _ time.Duration) (status int, err error) {
+func supervise(ctx context.Context, _ func(), command, env []string, _ time.Duration, _ func() time.Duration) (status int, err error) {
 	child := exec.CommandContext(ctx, command[0], command[1:]...) //nolint:gosec // it is what this is for
 	child.Stdin, child.Stdout, child.Stderr, child.Env = os.Stdin, os.Stdout, os.Stderr, env
 	err = child.Run()
@@ -40,4 +40,9 @@ func supervise(ctx context.Context, _ func(), command, env []string, _, _ time.D
 func stand(io.Reader, time.Duration) {}
 
 // become is what a process does that waits for its start: here none is started.
-func become(string, []string) error { return exit(statusUsage, "there is no sub-command start here") }
+func become(int, string, []string) error {
+	return exit(statusUsage, "there is no sub-command start here")
+}
+
+// runAsInit is what the first process of a container does: here there is none.
+func runAsInit() (int, error) { return statusUsage, errors.New("there is no first process here") }

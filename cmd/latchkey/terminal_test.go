@@ -86,6 +86,27 @@ func TestLockOnATerminal(t *testing.T) {
 	requireFree(t, url, "job")
 }
 
+// A command leaves the terminal to others that want it: to the shell when it runs in the background, and to what
+// reads its output.
+func TestLockLeavesTheTerminal(t *testing.T) {
+	t.Parallel()
+	url := redistest.New(t).URL()
+	types := inShell(t, url)
+	folder := t.TempDir()
+	background, piped := pids{filepath.Join(folder, "background")}, pids{filepath.Join(folder, "piped")}
+	types("latchkey lock one -- sh -c 'echo $$ >"+background.file+"; exec sleep 60' &\n", "ready> ", 1)
+	background.await(t, 1)
+	types("echo he''re\n", "here\r\n", 1)
+	types("latchkey lock two -- sh -c 'echo $$ >"+piped.file+"; exec sleep 60' | (read word </dev/tty; echo read $word)\n", "", 0)
+	all := piped.await(t, 1)
+	types("some\n", "read some\r\n", 1)
+	types("\x03", "ready> ", 1)
+	requireGone(t, all)
+	requireFree(t, url, "two")
+	types("kill %1; wait %1; echo status=$?\n", "status=143", 1)
+	requireFree(t, url, "one")
+}
+
 // On a terminal unlock asks.
 func TestUnlockAsks(t *testing.T) {
 	t.Parallel()

@@ -24,25 +24,43 @@ func (t terminal) give(group int) {
 }
 
 // isOurs reports whether our group is that of the terminal.
-func (t terminal) isOurs() bool {
-	group, err := unix.IoctlGetInt(t.fd, unix.TIOCGPGRP)
-	return err == nil && group == syscall.Getpgrp()
+func (t terminal) isOurs() bool { return t.has(syscall.Getpgrp()) }
+
+// has reports whether a group is that of the terminal.
+func (t terminal) has(group int) bool {
+	of, err := unix.IoctlGetInt(t.fd, unix.TIOCGPGRP)
+	return err == nil && of == group
 }
 
-// suspend stops this process as well when what runs in the terminal was stopped, as by Ctrl-Z: the shell
-// waits for this one. It returns when the shell lets it go on, in the foreground or not, and with it the
-// group. Nothing is renewed meanwhile, so the hold is lost when the lease is over.
-func (t terminal) suspend(group int) {
+// takeBack makes our group that of the terminal, if the other one is.
+func (t terminal) takeBack(group int) {
+	if t.has(group) {
+		t.give(syscall.Getpgrp())
+	}
+}
+
+// stopped is called when a signal has stopped the group of the command. One that wants the terminal gets it, if it is
+// ours: a command that does not, as one whose output a pager shows, leaves it to others. Otherwise this process stops
+// as well, since the shell waits for it. It returns when the shell lets it go on, in the foreground or not, and with
+// it the group. Nothing is renewed meanwhile: the guard ends the command when the lease is over.
+func (t terminal) stopped(group int, by syscall.Signal) {
 	if !t.is() {
 		return
 	}
+	wants := by == syscall.SIGTTIN || by == syscall.SIGTTOU
+	if wants && t.isOurs() {
+		t.give(group)
+		_ = syscall.Kill(-group, syscall.SIGCONT)
+		return
+	}
+	wants = wants || t.has(group)
 	goesOn := make(chan os.Signal, 1)
 	signal.Notify(goesOn, syscall.SIGCONT)
 	defer signal.Stop(goesOn)
-	t.give(syscall.Getpgrp())
+	t.takeBack(group)
 	_ = syscall.Kill(syscall.Getpid(), syscall.SIGSTOP)
 	<-goesOn // the threads of a process need not stop at once
-	if t.isOurs() {
+	if wants && t.isOurs() {
 		t.give(group)
 	}
 	_ = syscall.Kill(-group, syscall.SIGCONT)
