@@ -51,10 +51,11 @@ func busy(t *testing.T) *redistest.Server {
 	_ = redistest.Begin(t, func(ctx context.Context) (*latchkey.Hold, error) {
 		return lock(retrier, "orders:42").Lock(latchkey.WithNote(ctx, "a retry"))
 	})
-	l := lock(importer, "orders:42")
-	require.Eventually(t, func() bool {
-		state, err := l.Inspect(t.Context())
-		return err == nil && len(state.Waiters) == 1 && state.Waiters[0].Note != ""
+	wanted, alone := lock(importer, "orders:42"), lock(importer, "alone")
+	require.Eventually(t, func() bool { // each client tells it by itself, once it has lasted
+		state, err := wanted.Inspect(t.Context())
+		other, otherErr := alone.Inspect(t.Context())
+		return err == nil && len(state.Waiters) == 1 && state.Waiters[0].Note != "" && state.Who.Note != "" && otherErr == nil && other.Who.Note != ""
 	}, limit, 10*time.Millisecond)
 	return s
 }
