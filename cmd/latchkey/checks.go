@@ -27,6 +27,7 @@ type server struct {
 	rueidis.Client
 
 	address string
+	prefix  string
 	info    map[string]string
 	offset  time.Duration // how far its clock is ahead of ours
 }
@@ -38,7 +39,7 @@ func newPatient(ctx context.Context, c *cli.Command) (*patient, error) {
 	}
 	p := &patient{looker: looker{plain: plain, prefix: c.String("prefix")}}
 	err = eachServer(plain, func(address string, r rueidis.Client) error {
-		s := &server{Client: r, address: address, info: map[string]string{}}
+		s := &server{Client: r, address: address, prefix: p.prefix, info: map[string]string{}}
 		before := time.Now()
 		clock, err := r.Do(ctx, r.B().Time().Build()).AsIntSlice()
 		if err != nil || len(clock) != 2 {
@@ -222,9 +223,13 @@ func (s *server) clock(context.Context) finding {
 func (s *server) undeclared(ctx context.Context) finding {
 	const check = "scripts"
 	const script = lua.TellsDragonfly + // as ours begin
-		`return redis.call('EXISTS', 'latchkey_queue:' .. KEYS[1])`
-	key := "{latchkey-doctor}"
-	err := s.Do(ctx, s.B().Eval().Script(script).Numkeys(1).Key(key).Build()).Error()
+		`return redis.call('EXISTS', ARGV[1])`
+	keys, err := lua.NewKeys(lua.Locks, s.prefix+doctorsLock, false)
+	if err != nil {
+		return finding{check, "", wrong, err.Error(), "another --prefix"}
+	}
+	all := keys.All()
+	err = s.Do(ctx, s.B().Eval().Script(script).Numkeys(1).Key(all[0]).Arg(all[1]).Build()).Error()
 	switch {
 	case err == nil, isMoved(err):
 		return finding{check, "", fine, "run, with keys that are not declared", ""}

@@ -38,6 +38,9 @@ func connection() []cli.Flag {
 
 // optionOf is the configuration that the flags say.
 func optionOf(c *cli.Command) (rueidis.ClientOption, error) {
+	if err := checkPassed(c); err != nil {
+		return rueidis.ClientOption{}, err
+	}
 	option, err := latchkey.ParseURL(c.String("redis"))
 	if err != nil {
 		return option, failed(err)

@@ -329,6 +329,55 @@ func TestLockLeavesTheCommandItsOwn(t *testing.T) {
 	}
 }
 
+// The words of COMMAND and the password of Redis stay with us: others see the program's name, and COMMAND gets a URL that
+// has none. A latchkey inside of COMMAND says what it is missing.
+func TestLockKeepsSecrets(t *testing.T) {
+	t.Parallel()
+	s := redistest.NewProcess(t)
+	do(t, s, "ACL", "SETUSER", "user", "on", ">secret", "~*", "&*", "+@all")
+	secret := strings.Replace(s.URL(), "redis://", "redis://user:secret@", 1)
+	path, err := os.Executable()
+	require.NoError(t, err)
+	status, out := runCommand(t, secret, "lock", "job", "--", "sh", "-c", "env; exec "+path+" lock other -- true")
+	require.Equal(t, statusUsage, status, out)
+	require.NotContains(t, out, "secret")
+	require.Contains(t, out, "give it --pass-redis")
+	status, out = runCommand(t, secret, "lock", "--pass-redis", "job", "--", "sh", "-c", "exec "+path+" lock other -- true")
+	require.Zero(t, status, out)
+	status, out = runCommand(t, s.URL(), "lock", "job", "--", "sh", "-c", "exec "+path+" lock other -- true")
+	require.Zero(t, status, out)
+
+	file := pids{filepath.Join(t.TempDir(), "pids")}
+	begin(t, secret, "lock", "job", "--", "sh", "-c", "echo $$ >"+file.file+"; : --password=hidden; exec sleep 60")
+	file.await(t, 1)
+	var r report
+	require.Eventually(t, func() bool {
+		status, out := runCommand(t, s.URL(), "inspect", "--json", "job")
+		return status == 0 && json.Unmarshal([]byte(out), &r) == nil && len(r.Holders) == 1 && r.Holders[0].Note != ""
+	}, limit, time.Millisecond)
+	require.Equal(t, "sh", r.Holders[0].Note)
+}
+
+// A latchkey that would wait for the one around it says so; others go on.
+func TestLockInsideOfItself(t *testing.T) {
+	t.Parallel()
+	url, other := redistest.New(t).URL(), redistest.New(t).URL()
+	path, err := os.Executable()
+	require.NoError(t, err)
+	inner := func(words string) (int, string) {
+		return runCommand(t, url, "lock", "a b", "--", "sh", "-c", path+" lock between -- "+path+" "+words+" -- true")
+	}
+	for _, words := range []string{"lock 'a b'", "lock --read 'a b'", "lock between"} {
+		status, out := inner(words)
+		require.Equal(t, statusUsage, status, out)
+		require.Contains(t, out, "would wait for itself")
+	}
+	for _, words := range []string{"lock c", "lock --prefix x: 'a b'", "semaphore --capacity 1 s", "lock --redis " + other + " 'a b'"} {
+		status, out := inner(words)
+		require.Zero(t, status, out)
+	}
+}
+
 // The program may be replaced while it waits, as by a deploy.
 func TestLockOfAProgramThatIsGone(t *testing.T) {
 	if runtime.GOOS != "linux" {

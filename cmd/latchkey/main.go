@@ -130,7 +130,7 @@ func subCommands() *cli.Command {
 			{
 				Name: "demo-worker", Hidden: true,
 				Flags: []cli.Flag{
-					&cli.StringFlag{Name: "redis"}, &cli.StringFlag{Name: "prefix"}, &cli.StringFlag{Name: "mode"},
+					&cli.StringFlag{Name: "redis", Sources: cli.EnvVars(envURL)}, &cli.StringFlag{Name: "prefix"}, &cli.StringFlag{Name: "mode"},
 				},
 				Action: func(ctx context.Context, c *cli.Command) error {
 					return work(ctx, c.String("redis"), c.String("prefix"), mode(c.String("mode")))

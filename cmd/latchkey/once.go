@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"time"
 
 	"github.com/urfave/cli/v3"
@@ -74,7 +75,7 @@ func runOnce(ctx context.Context, c *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	client, err := open(c, "latchkey once "+t.command[0])
+	client, err := open(c, "latchkey once "+filepath.Base(t.command[0]))
 	if err != nil {
 		return err
 	}

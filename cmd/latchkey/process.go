@@ -26,8 +26,8 @@ func (d *demonstration) start(ctx context.Context, m mode) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.CommandContext(ctx, path, "demo-worker", "--redis", d.url, "--prefix", d.prefix, "--mode", string(m)) //nolint:gosec // ourselves
-	cmd.Stderr = os.Stderr
+	cmd := exec.CommandContext(ctx, path, "demo-worker", "--prefix", d.prefix, "--mode", string(m)) //nolint:gosec // ourselves
+	cmd.Env, cmd.Stderr = append(os.Environ(), envURL+"="+d.url), os.Stderr                         // with its password, which ps would show
 	p := &process{cmd: cmd, events: make(chan event, 1024)}
 	if p.orders, err = cmd.StdinPipe(); err != nil {
 		return nil, err

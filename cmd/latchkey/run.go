@@ -4,9 +4,8 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/urfave/cli/v3"
@@ -24,7 +23,8 @@ func runFlags() []cli.Flag {
 		&cli.DurationFlag{
 			Name: "grace", Usage: "how long COMMAND may go on after a TERM before it gets a KILL, within the lease", Value: 10 * time.Second, Validator: positive,
 		},
-		&cli.StringFlag{Name: "note", Usage: "what others see of why it is held; by default the beginning of COMMAND"},
+		&cli.StringFlag{Name: "note", Usage: "what others see of why it is held; by default the program's name"},
+		&cli.BoolFlag{Name: "pass-redis", Usage: "leave the password of Redis in the environment of COMMAND"},
 	)
 }
 
@@ -49,6 +49,8 @@ type task struct {
 	command []string
 	note    string
 	grace   time.Duration
+	passes  bool    // COMMAND gets the password of Redis
+	held    *around // a lock; nil: something that may be had more than once
 }
 
 // newTask is what the arguments and flags say.
@@ -61,8 +63,9 @@ func newTask(c *cli.Command) (task, error) {
 		return task{}, exit(statusUsage, "one of --try and --wait")
 	}
 	t := task{name: c.Args().First(), command: command, note: c.String("note"), grace: c.Duration("grace")}
-	if t.note == "" {
-		t.note = strings.Join(t.command, " ")
+	t.passes = c.Bool("pass-redis")
+	if t.note == "" { // what follows may have passwords
+		t.note = filepath.Base(t.command[0])
 	}
 	return t, nil
 }
@@ -88,8 +91,7 @@ type held interface {
 // run runs the command, and returns its status when it and all that it has started has ended. It calls disarm
 // once the command gets the signals.
 func (t task) run(h held, disarm func()) (status int, err error) {
-	env := append(os.Environ(), "LATCHKEY_NAME="+t.name, "LATCHKEY_TOKEN="+strconv.FormatInt(h.Token(), 10))
-	return supervise(h.Context(), disarm, t.command, env, t.grace, h.Remaining)
+	return supervise(h.Context(), disarm, t.command, t.environment(h.Token()), t.grace, h.Remaining)
 }
 
 // runHolding runs the command of the arguments while it holds what take returns, and then gives it back.
@@ -101,7 +103,17 @@ func runHolding(
 	if err != nil {
 		return err
 	}
-	client, err := open(c, "latchkey "+c.Name+" "+t.command[0])
+	if c.Name == "lock" {
+		a, err := lockOfFlags(c, t.name)
+		switch {
+		case err != nil:
+			return err
+		case a.isHeldAround():
+			return exit(statusUsage, "%q is held by the latchkey around this command: this one would wait for itself", t.name)
+		}
+		t.held = &a
+	}
+	client, err := open(c, "latchkey "+c.Name+" "+filepath.Base(t.command[0]))
 	if err != nil {
 		return err
 	}

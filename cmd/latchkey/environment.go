@@ -1,0 +1,88 @@
+package main
+
+import (
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/urfave/cli/v3"
+)
+
+// What COMMAND finds in its environment, and what a latchkey inside of COMMAND knows by that.
+const (
+	envURL      = "LATCHKEY_REDIS"
+	envSentinel = "LATCHKEY_SENTINEL_PASSWORD"
+	envName     = "LATCHKEY_NAME"
+	envToken    = "LATCHKEY_TOKEN"
+	envHeld     = "LATCHKEY_HELD"     // the locks that are held around COMMAND, as around.String has them
+	envWithheld = "LATCHKEY_WITHHELD" // COMMAND was not given a password
+)
+
+// around is a lock that is held around COMMAND.
+type around struct{ servers, name string }
+
+func (a around) String() string { return url.QueryEscape(a.servers) + "/" + url.QueryEscape(a.name) }
+
+// lockOfFlags is the lock that the flags mean.
+func lockOfFlags(c *cli.Command, name string) (around, error) {
+	option, err := optionOf(c)
+	if err != nil {
+		return around{}, err
+	}
+	servers := slices.Clone(option.InitAddress)
+	slices.Sort(servers)
+	return around{strings.Join(servers, ",") + "/" + strconv.Itoa(option.SelectDB), c.String("prefix") + name}, nil
+}
+
+// isHeldAround reports whether a latchkey around this one holds a lock.
+func (a around) isHeldAround() bool {
+	return slices.Contains(strings.Fields(os.Getenv(envHeld)), a.String())
+}
+
+// environment is that of COMMAND.
+func (t task) environment(token int64) []string {
+	withheld := []string{}
+	if !t.passes {
+		for _, name := range []string{envURL, envSentinel} {
+			if hasPassword(name) {
+				withheld = append(withheld, name)
+			}
+		}
+	}
+	env := slices.DeleteFunc(os.Environ(), func(variable string) bool {
+		name, _, _ := strings.Cut(variable, "=")
+		return slices.Contains(withheld, name)
+	})
+	env = append(env, envName+"="+t.name, envToken+"="+strconv.FormatInt(token, 10))
+	if len(withheld) > 0 {
+		env = append(env, envWithheld+"=1")
+	}
+	if t.held != nil {
+		env = append(env, envHeld+"="+strings.TrimSpace(os.Getenv(envHeld)+" "+t.held.String()))
+	}
+	return env
+}
+
+// hasPassword reports whether a variable is a password, or a URL with one.
+func hasPassword(name string) bool {
+	value := os.Getenv(name)
+	if name != envURL {
+		return value != ""
+	}
+	u, err := url.Parse(value)
+	if err != nil {
+		return true
+	}
+	_, secret := u.User.Password()
+	return secret || u.Query().Has("password")
+}
+
+// checkPassed is for a latchkey inside of COMMAND that would ask another Redis than the one around it.
+func checkPassed(c *cli.Command) error {
+	if os.Getenv(envWithheld) != "" && !c.IsSet("redis") {
+		return exit(statusUsage, "the latchkey around this command keeps the password of Redis for itself: give it --pass-redis, or this one --redis")
+	}
+	return nil
+}
