@@ -85,8 +85,8 @@ func printDeadlocks(out io.Writer, found []latchkey.Deadlock, now time.Time) {
 		for _, b := range circle {
 			p := partyOf(b)
 			t.AppendRow(table.Row{
-				plainText(b.Holds), plainText(b.WaitsFor), p.age(now), plainText(p.Host), number(int64(p.PID)),
-				plainText(p.Program), plainText(p.Label), plainText(p.Note),
+				plainText(b.Holds), plainText(b.WaitsFor), p.age(now), p.Host, number(int64(p.PID)),
+				p.Program, p.Label, p.Note,
 			})
 		}
 		t.SuppressEmptyColumns()

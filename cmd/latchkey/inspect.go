@@ -75,7 +75,7 @@ func printParties(out io.Writer, role string, all []party, now time.Time) {
 	t.AppendHeader(table.Row{role, "host", "pid", "program", "label", "since", "note", "lease", "token", "permits"})
 	for _, p := range all {
 		t.AppendRow(table.Row{
-			p.Owner, plainText(p.Host), number(int64(p.PID)), plainText(p.Program), plainText(p.Label), p.age(now), plainText(p.Note),
+			p.Owner, p.Host, number(int64(p.PID)), p.Program, p.Label, p.age(now), p.Note,
 			p.lease(), number(p.Token), number(int64(p.Permits)),
 		})
 	}

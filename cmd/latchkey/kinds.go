@@ -34,7 +34,9 @@ var marks = []struct {
 	{lua.ReadWrite, 3, kindReadWrite}, {lua.Leased, 5, kindSemaphore}, {lua.Latch, 1, kindLatch},
 	{lua.Barrier, 1, kindBarrier}, {lua.Barrier, 3, kindBarrier}, {lua.Leader, 2, kindLeader},
 	{lua.RunOnce, 1, kindOnce}, {lua.RunShared, 1, kindOnce}, {lua.RunTicks, 1, kindOnce},
-	{lua.Locks, 1, kindLock}, // its queue; semaphores have one, too
+	{lua.Leased, 2, kindSemaphore}, // its token, which plain ones have as well
+	{lua.Locks, 1, kindLock},       // its queue; semaphores have one, too
+	{lua.Locks, 2, kindLock},       // its token
 }
 
 // kindOf finds out what the name of a key is by the keys beside it. A lock that nobody holds, and that nobody
@@ -68,7 +70,13 @@ func kindOf(ctx context.Context, r rueidis.Client, key string) (kind, error) {
 		return kindBarrier, nil
 	}
 	for i, m := range marks {
-		if there(3+i) && (m.is != kindLock || is != "string") {
+		switch {
+		case !there(3 + i):
+		case m.is == kindLock && m.place == 2: // a lock was here, and its name may be something else by now
+			if is == "string" {
+				return kindOther, nil
+			}
+		case m.is != kindLock || is != "string":
 			return m.is, nil
 		}
 	}

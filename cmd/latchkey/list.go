@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"maps"
 	"slices"
@@ -14,7 +15,9 @@ import (
 	"github.com/urfave/cli/v3"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/internal/lua"
+	"github.com/latchkey-go/latchkey/semaphore"
 )
 
 func listCommand() *cli.Command {
@@ -92,7 +95,10 @@ func (l *looker) reports(ctx context.Context, names []string) ([]report, error) 
 	for _, name := range names {
 		group.Go(func() error {
 			r, err := l.report(ctx, name)
-			if err != nil {
+			switch {
+			case isOfName(err): // the others can be looked at
+				r.Error = told(strings.TrimPrefix(err.Error(), "latchkey: "))
+			case err != nil:
 				return err
 			}
 			mu.Lock()
@@ -111,9 +117,14 @@ func (l *looker) reports(ctx context.Context, names []string) ([]report, error) 
 	return all, nil
 }
 
+// isOfName reports whether an error is of one name: it holds something else, or the user may not read it.
+func isOfName(err error) bool {
+	return errors.Is(err, latchkey.ErrWrongType) || errors.Is(err, latchkey.ErrInvalid) || errors.Is(err, semaphore.ErrNotInitialized) || lua.Forbidden(err)
+}
+
 // isFree reports that nobody has a use for it now.
 func (r report) isFree() bool {
-	return len(r.Holders) == 0 && r.Waiting == 0 && slices.Contains([]string{"", "done", "open", "not set", "nobody waits"}, r.State)
+	return r.Error == "" && len(r.Holders) == 0 && r.Waiting == 0 && slices.Contains([]string{"", "done", "open", "not set", "nobody waits"}, r.State)
 }
 
 // first is who holds it, or nobody.
@@ -126,7 +137,7 @@ func (r report) first() party {
 
 func printList(out io.Writer, all []report, now time.Time) {
 	t := newTable(out)
-	t.AppendHeader(table.Row{"name", "kind", "holders", "waiting", "holder", "host", "pid", "since", "note"})
+	t.AppendHeader(table.Row{"name", "kind", "holders", "waiting", "holder", "host", "pid", "since", "note", "error"})
 	for _, r := range all {
 		state := any(len(r.Holders))
 		if r.State != "" {
@@ -139,7 +150,7 @@ func printList(out io.Writer, all []report, now time.Time) {
 		}
 		t.AppendRow(table.Row{
 			plainText(string(r.Name)), string(r.Kind), state, r.Waiting,
-			plainText(who), plainText(p.Host), number(int64(p.PID)), p.age(now), plainText(p.Note),
+			who, p.Host, number(int64(p.PID)), p.age(now), p.Note, r.Error,
 		})
 	}
 	t.SuppressEmptyColumns()

@@ -171,17 +171,19 @@ var columns = []column{
 	{"kind", func(r row) string { return string(r.Kind) }, nil},
 	{"holder", func(r row) string {
 		switch p := r.first(); {
+		case r.Error != "":
+			return r.Error.String()
 		case r.State != "":
 			return r.State
 		case p.Label != "":
-			return plainText(p.Label) + more(len(r.Holders))
+			return p.Label.String() + more(len(r.Holders))
 		default:
-			return p.Owner + more(len(r.Holders))
+			return p.Owner.String() + more(len(r.Holders))
 		}
 	}, nil},
-	{"host", func(r row) string { return plainText(r.first().Host) }, nil},
+	{"host", func(r row) string { return r.first().Host.String() }, nil},
 	{"pid", func(r row) string { return number(int64(r.first().PID)) }, nil},
-	{"note", func(r row) string { return plainText(r.first().Note) }, nil},
+	{"note", func(r row) string { return r.first().Note.String() }, nil},
 }
 
 func (r row) rate() float64 {

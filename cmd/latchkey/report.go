@@ -28,26 +28,30 @@ type report struct {
 	State     string        `json:"state,omitempty"`     // of what nobody holds, in words
 	Holders   []party       `json:"holders"`
 	Waiting   int           `json:"waiting"`
-	Waiters   []party       `json:"waiters"` // the first 1000 of those
+	Waiters   []party       `json:"waiters"`         // the first 1000 of those
+	Error     told          `json:"error,omitempty"` // why it cannot be said
 }
 
 // party is one that holds or waits.
 type party struct {
-	Owner     string     `json:"owner"`
-	Host      string     `json:"host,omitempty"`
+	Owner     told       `json:"owner"`
+	Host      told       `json:"host,omitempty"`
 	PID       int        `json:"pid,omitempty"`
-	Program   string     `json:"program,omitempty"`
-	Label     string     `json:"label,omitempty"`
-	Version   string     `json:"version,omitempty"`
+	Program   told       `json:"program,omitempty"`
+	Label     told       `json:"label,omitempty"`
+	Version   told       `json:"version,omitempty"`
 	Since     *time.Time `json:"since,omitempty"`
-	Note      string     `json:"note,omitempty"`
+	Note      told       `json:"note,omitempty"`
 	Token     int64      `json:"token,omitempty"`
 	Remaining *float64   `json:"remaining_seconds,omitempty"` // of the lease; -1: it never ends
 	Permits   int        `json:"permits,omitempty"`
 }
 
 func newParty(owner string, who latchkey.Identity) party {
-	p := party{Owner: owner, Host: who.Host, PID: who.PID, Program: who.Program, Label: who.Label, Version: who.Version, Note: who.Note}
+	p := party{
+		Owner: told(owner), Host: told(who.Host), PID: who.PID, Program: told(who.Program), Label: told(who.Label),
+		Version: told(who.Version), Note: told(who.Note),
+	}
 	if !who.Since.IsZero() {
 		p.Since = &who.Since
 	}

@@ -78,7 +78,7 @@ func TestTopPrints(t *testing.T) {
 	require.Len(t, seen.Names, 1)
 	require.Equal(t, identity.Name("orders:42"), seen.Names[0].Name)
 	require.Greater(t, seen.Names[0].LongestWait, 0.9)
-	require.Equal(t, "a retry", seen.Names[0].Waiters[0].Note)
+	require.Equal(t, told("a retry"), seen.Names[0].Waiters[0].Note)
 	for _, args := range [][]string{{"--interval", "1ms"}, {"--count", "0"}, {"a", "b"}} {
 		status, out = runCommand(t, s.URL(), append([]string{"top"}, args...)...)
 		require.Equal(t, statusUsage, status, out)
@@ -156,7 +156,7 @@ func TestScreen(t *testing.T) {
 			since := now.Add(-time.Duration(i) * time.Minute)
 			rate := float64(40 - i)
 			all = append(all, row{
-				report: report{Name: identity.Name(fmt.Sprintf("name-%02d", i)), Kind: kindLock, Waiting: i, Holders: []party{{Owner: "X:1", Host: fmt.Sprint("host-", i), Since: &since, Note: "\x1b[31mred"}}},
+				report: report{Name: identity.Name(fmt.Sprintf("name-%02d", i)), Kind: kindLock, Waiting: i, Holders: []party{{Owner: "X:1", Host: told(fmt.Sprint("host-", i)), Since: &since, Note: "\x1b[31mred"}}},
 				Rate:   &rate, wait: time.Duration(i) * time.Second, held: time.Duration(i) * time.Minute,
 			})
 		}
