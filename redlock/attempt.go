@@ -161,7 +161,7 @@ func (w *ways) ask(ctx context.Context, q *quorum, token int64, but elsewhere) (
 	next(w.majority - granted)
 	slow := time.NewTimer(grace)
 	defer slow.Stop()
-	began, ended, over := time.Now(), ctx.Done(), (<-chan time.Time)(nil)
+	began, ended, over, near := time.Now(), ctx.Done(), (<-chan time.Time)(nil), false
 	for granted < w.majority {
 		if err := failed.err(granted, a.open); err != nil {
 			return a, err
@@ -175,7 +175,8 @@ func (w *ways) ask(ctx context.Context, q *quorum, token int64, but elsewhere) (
 		case got := <-a.answers:
 			a.open--
 			a.unheard[got.server] = false
-			if got.err == nil || ctx.Err() == nil && errors.Is(got.err, fail.ErrNotAcquired) {
+			if !near && (got.err == nil || ctx.Err() == nil && errors.Is(got.err, fail.ErrNotAcquired)) {
+				near = true // what comes later may be of a server that is slow
 				w.trip.Store(int64(time.Since(began)))
 			}
 			if got.err == nil {

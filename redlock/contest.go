@@ -25,11 +25,12 @@ import (
 // patience is how long a process stands in the queue before it tries without the coordinator, beside
 // patientTrips round trips. It is a random time up to that, and more than half of it, so that not all come at once.
 // A hand-off takes two trips, and an attempt keeps servers from others for as long: where trips are long, all
-// would be in each other's way. After each attempt in vain their part doubles, up to eight times.
+// would be in each other's way. After each attempt in vain their part doubles, up to eight times, or a lease.
 const patience, patientTrips = 400 * time.Millisecond, 4
 
 func (c *contest) somePatience() time.Duration {
-	most := patience + patientTrips<<min(c.vain, 3)*time.Duration(c.ways.trip.Load())
+	trips := patientTrips << min(c.vain, 3) * time.Duration(c.ways.trip.Load())
+	most := patience + min(trips, c.ways.servers[0].Lease())
 	return most/2 + rand.N(most/2)
 }
 

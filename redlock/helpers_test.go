@@ -90,7 +90,7 @@ func left(all []rueidis.Client) (keys []string, err error) {
 			if err != nil {
 				return nil, err
 			}
-			if ttl == -1 || ttl > 0 && !redistest.IsRecord(name) && !strings.HasPrefix(name, "redisson_lock_token:") && !strings.HasPrefix(name, "latchkey_pace:") {
+			if ttl == -1 || ttl > 0 && !redistest.IsRecord(name) && !strings.HasPrefix(name, "redisson_lock_token:") && !strings.HasPrefix(name, "latchkey_pace:") && !strings.HasPrefix(name, "latchkey_called:") {
 				keys = append(keys, fmt.Sprintf("%d: %s (ttl %d)", i, name, ttl))
 			}
 		}

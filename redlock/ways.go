@@ -26,7 +26,7 @@ type ways struct {
 
 	line     *semaphore.Weighted // of the goroutines that wait: one tries
 	waiting  atomic.Int64        // how many there are
-	trip     atomic.Int64        // nanoseconds until a server answered, the last time that one did
+	trip     atomic.Int64        // nanoseconds until the first server answered, the last time that one did
 	astray   atomic.Bool         // the last one that waited got the lock out of its turn
 	once     sync.Once           // begins to ask whether the servers are different
 	compared chan struct{}       // closed when that is known
