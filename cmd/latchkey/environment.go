@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"net/url"
 	"os"
 	"slices"
@@ -16,7 +17,7 @@ const (
 	envSentinel = "LATCHKEY_SENTINEL_PASSWORD"
 	envName     = "LATCHKEY_NAME"
 	envToken    = "LATCHKEY_TOKEN"
-	envHeld     = "LATCHKEY_HELD"     // the locks that are held around COMMAND, as around.String has them
+	envHeld     = "LATCHKEY_HELD"     // the locks that are held around COMMAND, as around.String has them, with their tokens
 	envWithheld = "LATCHKEY_WITHHELD" // COMMAND was not given a password
 )
 
@@ -36,9 +37,22 @@ func lockOfFlags(c *cli.Command, name string) (around, error) {
 	return around{strings.Join(servers, ",") + "/" + strconv.Itoa(option.SelectDB), c.String("prefix") + name}, nil
 }
 
-// isHeldAround reports whether a latchkey around this one holds a lock.
-func (a around) isHeldAround() bool {
-	return slices.Contains(strings.Fields(os.Getenv(envHeld)), a.String())
+// waitsForItself reports whether a latchkey around this one holds a lock, and has not lost it: what has left its group may
+// outlive it.
+func (a around) waitsForItself(ctx context.Context, c *cli.Command, name string) (bool, error) {
+	for _, word := range strings.Fields(os.Getenv(envHeld)) {
+		text, ours := strings.CutPrefix(word, a.String()+"/")
+		token, err := strconv.ParseInt(text, 10, 64)
+		if !ours || err != nil {
+			continue
+		}
+		r, err := inspect(ctx, c, name)
+		if err != nil {
+			return false, err
+		}
+		return slices.ContainsFunc(r.Holders, func(p party) bool { return p.Token == token }), nil
+	}
+	return false, nil
 }
 
 // environment is that of COMMAND.
@@ -60,7 +74,7 @@ func (t task) environment(token int64) []string {
 		env = append(env, envWithheld+"=1")
 	}
 	if t.held != nil {
-		env = append(env, envHeld+"="+strings.TrimSpace(os.Getenv(envHeld)+" "+t.held.String()))
+		env = append(env, envHeld+"="+strings.TrimSpace(os.Getenv(envHeld)+" "+t.held.String()+"/"+strconv.FormatInt(token, 10)))
 	}
 	return env
 }

@@ -373,6 +373,13 @@ func TestLockInsideOfItself(t *testing.T) {
 		require.Equal(t, statusUsage, status, out)
 		require.Contains(t, out, "would wait for itself")
 	}
+	if setsid, err := exec.LookPath("setsid"); err == nil { // what outlives the lock is not inside of it
+		file := filepath.Join(t.TempDir(), "ran")
+		outlives := setsid + " sh -c 'touch " + file + ".begins; sleep 0.5; exec " + path + " lock gone -- touch " + file + "' >/dev/null 2>&1 &"
+		status, out := runCommand(t, url, "lock", "gone", "--", "sh", "-c", outlives+" until test -e "+file+".begins; do sleep 0.02; done")
+		require.Zero(t, status, out)
+		require.Eventually(t, func() bool { _, err := os.Stat(file); return err == nil }, limit, time.Millisecond)
+	}
 	for _, words := range []string{"lock c", "lock --prefix x: 'a b'", "semaphore --capacity 1 s", "lock --redis " + other + " 'a b'"} {
 		status, out := inner(words)
 		require.Zero(t, status, out)

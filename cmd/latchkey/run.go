@@ -105,10 +105,13 @@ func runHolding(
 	}
 	if c.Name == "lock" {
 		a, err := lockOfFlags(c, t.name)
-		switch {
+		if err != nil {
+			return err
+		}
+		switch waits, err := a.waitsForItself(ctx, c, t.name); {
 		case err != nil:
 			return err
-		case a.isHeldAround():
+		case waits:
 			return exit(statusUsage, "%q is held by the latchkey around this command: this one would wait for itself", t.name)
 		}
 		t.held = &a

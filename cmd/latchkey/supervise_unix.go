@@ -17,7 +17,7 @@ import (
 )
 
 // passed are the signals that a command gets in place of us.
-var passed = []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGTSTP}
+var passed = []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGTSTP, syscall.SIGCONT}
 
 // stopped is the cause of a wait that a signal has ended.
 type stopped struct{ by syscall.Signal }
@@ -164,7 +164,7 @@ func (s *supervisor) stop(why error) {
 // pass hands on a signal.
 func (s *supervisor) pass(by syscall.Signal, interrupted bool) {
 	switch {
-	case by == syscall.SIGTSTP, by == syscall.SIGINT && !interrupted: // a command may go on after one
+	case by == syscall.SIGTSTP, by == syscall.SIGCONT, by == syscall.SIGINT && !interrupted: // a command may go on after one
 		_ = syscall.Kill(-s.group, by)
 	case by == syscall.SIGINT:
 		s.ask(syscall.SIGTERM)
