@@ -275,7 +275,7 @@ func TestLockOutlastsNoLease(t *testing.T) {
 			s := redistest.New(t)
 			p := redistest.NewProxy(t, s)
 			file := pids{filepath.Join(t.TempDir(), "pids")}
-			r := begin(t, "redis://"+p.Option().InitAddress[0], append([]string{"lock", "--lease", "1s", "job", "--"}, family(file)...)...)
+			r := begin(t, "redis://"+p.Option().InitAddress[0], append([]string{"lock", "--lease", "1s", "--grace", "500ms", "job", "--"}, family(file)...)...)
 			all := file.await(t, 2)
 			c, err := latchkey.Open(s.URL())
 			require.NoError(t, err)
