@@ -117,7 +117,7 @@ func (p *patient) findEternal(ctx context.Context, n *census) error {
 	return nil
 }
 
-// findLasting counts the tokens that are kept for longer than a day: those of clients with WithRedisson.
+// findLasting counts the tokens that are kept for longer than a day, as clients with WithRedisson do.
 func (p *patient) findLasting(ctx context.Context, tokens []string) (n int, err error) {
 	const page, longest = 1000, 25 * time.Hour
 	for part := range slices.Chunk(tokens, page) {

@@ -55,7 +55,7 @@ func (a around) waitsForItself(ctx context.Context, c *cli.Command, name string)
 	return false, nil
 }
 
-// environment is that of COMMAND.
+// environment is what COMMAND gets.
 func (t task) environment(token int64) []string {
 	withheld := []string{}
 	if !t.passes {
@@ -90,7 +90,7 @@ func hasPassword(name string) bool {
 		return true
 	}
 	_, secret := u.User.Password()
-	return secret || u.Query().Has("password")
+	return secret
 }
 
 // checkPassed is for a latchkey inside of COMMAND that would ask another Redis than the one around it.

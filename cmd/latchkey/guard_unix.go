@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"sync"
 	"syscall"
 	"time"
 )
@@ -25,9 +24,9 @@ import (
 // guard is that process, as we see it.
 type guard struct {
 	process *exec.Cmd
+	in      io.WriteCloser
 	lines   chan string
 	gone    chan struct{} // closed when it has ended
-	ended   sync.Once
 
 	told time.Time // until when it lets the group run, as it was told last
 }
@@ -46,18 +45,27 @@ func newGuard(grace time.Duration) (*guard, error) {
 	if err := process.Start(); err != nil {
 		return nil, err
 	}
-	g := &guard{process: process, lines: make(chan string, 16), gone: make(chan struct{})}
-	go func() {
-		for line := range g.lines { // a guard that is stopped reads none
-			_, _ = io.WriteString(in, line)
-		}
-		_ = in.Close()
-	}()
+	g := &guard{process: process, in: in, lines: make(chan string, 16), gone: make(chan struct{})}
 	go func() {
 		_ = process.Wait()
 		close(g.gone)
 	}()
 	return g, nil
+}
+
+// watch tells the guard of the group. It returns when that is written: the command must not run before. What is told later
+// is written by a goroutine, since a guard that is stopped reads nothing.
+func (g *guard) watch(group int, left func() time.Duration) error {
+	g.extend(left)
+	if _, err := fmt.Fprintf(g.in, "%sgroup %d\n", <-g.lines, group); err != nil {
+		return err
+	}
+	go func() {
+		for line := range g.lines {
+			_, _ = io.WriteString(g.in, line)
+		}
+	}()
+	return nil
 }
 
 // tell writes a line, unless the guard has not read the ones before.
@@ -70,25 +78,27 @@ func (g *guard) tell(format string, args ...any) bool {
 	}
 }
 
-// extend tells the guard for how long the group may run, if that is longer than it knows.
-func (g *guard) extend(left time.Duration) {
+// extend tells the guard for how long the group may run, if that is longer than it knows. It returns that time. This process
+// may be stopped in between: so it looks at the clock before it asks.
+func (g *guard) extend(left func() time.Duration) time.Duration {
 	const jitter = 5 * time.Millisecond
-	if until := time.Now().Add(left); until.Sub(g.told) > jitter && g.tell("until %d %d", until.UnixNano(), left) {
+	now := time.Now()
+	lasts := left()
+	if until := now.Add(lasts); until.Sub(g.told) > jitter && g.tell("until %d %d", until.UnixNano(), lasts) {
 		g.told = until
 	}
+	return lasts
 }
 
 // dismiss ends the guard, which has nothing to do any more.
 func (g *guard) dismiss() {
-	g.ended.Do(func() {
-		_ = g.process.Process.Kill()
-		<-g.gone
-		close(g.lines)
-	})
+	_ = g.process.Process.Kill()
+	<-g.gone
+	close(g.lines)
 }
 
-// watch is what a guard knows.
-type watch struct {
+// charge is what a guard knows.
+type charge struct {
 	group     int
 	wall      int64     // when the lease is over, in nanoseconds since 1970
 	monotonic time.Time // the same by the other clock
@@ -97,7 +107,7 @@ type watch struct {
 }
 
 // hear reads a line.
-func (w *watch) hear(line string) {
+func (w *charge) hear(line string) {
 	var left int64
 	if n, _ := fmt.Sscanf(line, "until %d %d", &w.wall, &left); n == 2 {
 		w.monotonic = time.Now().Add(time.Duration(left))
@@ -108,12 +118,12 @@ func (w *watch) hear(line string) {
 }
 
 // left is how long the lease lasts: by the clock that says less.
-func (w *watch) left() time.Duration {
+func (w *charge) left() time.Duration {
 	return min(time.Until(w.monotonic), time.Duration(w.wall-time.Now().UnixNano()))
 }
 
 // ask tells the group to end, once.
-func (w *watch) ask() {
+func (w *charge) ask() {
 	if !w.asked {
 		w.asked = true
 		_ = syscall.Kill(-w.group, syscall.SIGTERM)
@@ -130,7 +140,7 @@ func stand(in io.Reader, grace time.Duration) {
 			lines <- all.Text()
 		}
 	}()
-	w := watch{ends: ending{grace: grace}}
+	w := charge{ends: ending{grace: grace}}
 	orphaned := false
 	for {
 		wait := looks
@@ -173,7 +183,7 @@ func stand(in io.Reader, grace time.Duration) {
 }
 
 // late is how long before the end the guard itself tells the group to end: after we would have.
-func (w *watch) late() time.Duration {
+func (w *charge) late() time.Duration {
 	margin := w.ends.margin()
 	return margin - min(margin/4, 100*time.Millisecond)
 }

@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -122,14 +121,20 @@ func isZombie(pid int) bool {
 	return err == nil && strings.Contains(string(stat), ") Z ")
 }
 
-func requireFree(t *testing.T, url, name string) {
+// lockAt is a lock of a client of its own.
+func lockAt(t *testing.T, url, name string) *latchkey.Lock {
 	t.Helper()
 	c, err := latchkey.Open(url)
 	require.NoError(t, err)
-	defer c.Close()
+	t.Cleanup(c.Close)
 	l, err := rlock.New(c, name)
 	require.NoError(t, err)
-	h, err := l.TryLock(t.Context())
+	return l
+}
+
+func requireFree(t *testing.T, url, name string) {
+	t.Helper()
+	h, err := lockAt(t, url, name).TryLock(t.Context())
 	require.NoError(t, err)
 	require.NoError(t, h.Unlock(t.Context()))
 }
@@ -277,11 +282,7 @@ func TestLockOutlastsNoLease(t *testing.T) {
 			file := pids{filepath.Join(t.TempDir(), "pids")}
 			r := begin(t, "redis://"+p.Option().InitAddress[0], append([]string{"lock", "--lease", "1s", "--grace", "500ms", "job", "--"}, family(file)...)...)
 			all := file.await(t, 2)
-			c, err := latchkey.Open(s.URL())
-			require.NoError(t, err)
-			defer c.Close()
-			l, err := rlock.New(c, "job")
-			require.NoError(t, err)
+			l := lockAt(t, s.URL(), "job")
 			fault(t, r, p)
 			h, err := l.Lock(t.Context())
 			require.NoError(t, err)
@@ -371,14 +372,7 @@ func TestLockInsideOfItself(t *testing.T) {
 	for _, words := range []string{"lock 'a b'", "lock --read 'a b'", "lock between"} {
 		status, out := inner(words)
 		require.Equal(t, statusUsage, status, out)
-		require.Contains(t, out, "would wait for itself")
-	}
-	if setsid, err := exec.LookPath("setsid"); err == nil { // what outlives the lock is not inside of it
-		file := filepath.Join(t.TempDir(), "ran")
-		outlives := setsid + " sh -c 'touch " + file + ".begins; sleep 0.5; exec " + path + " lock gone -- touch " + file + "' >/dev/null 2>&1 &"
-		status, out := runCommand(t, url, "lock", "gone", "--", "sh", "-c", outlives+" until test -e "+file+".begins; do sleep 0.02; done")
-		require.Zero(t, status, out)
-		require.Eventually(t, func() bool { _, err := os.Stat(file); return err == nil }, limit, time.Millisecond)
+		require.Contains(t, out, "may wait for itself")
 	}
 	for _, words := range []string{"lock c", "lock --prefix x: 'a b'", "semaphore --capacity 1 s", "lock --redis " + other + " 'a b'"} {
 		status, out := inner(words)
@@ -420,49 +414,11 @@ func TestListOfForeignNames(t *testing.T) {
 	require.Regexp(t, `number +other`, out)
 }
 
-// The program may be replaced while it waits, as by a deploy.
-func TestLockOfAProgramThatIsGone(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("a program that was removed runs again on Linux alone")
-	}
-	t.Parallel()
-	url := redistest.New(t).URL()
-	path, err := os.Executable()
-	require.NoError(t, err)
-	text, err := os.ReadFile(path)
-	require.NoError(t, err)
-	gone := filepath.Join(t.TempDir(), "latchkey")
-	require.NoError(t, os.WriteFile(gone, text, 0o700)) //nolint:gosec // a program
-	c, err := latchkey.Open(url)
-	require.NoError(t, err)
-	defer c.Close()
-	l, err := rlock.New(c, "job")
-	require.NoError(t, err)
-	h, err := l.Lock(t.Context())
-	require.NoError(t, err)
-	r := exec.CommandContext(t.Context(), gone, "lock", "job", "--", "echo", "ran")
-	var out output
-	r.Env, r.Stdout, r.Stderr = append(os.Environ(), asCommand+"=1", "LATCHKEY_REDIS="+url, "GOCOVERDIR="+t.TempDir()), &out, &out
-	require.NoError(t, r.Start())
-	require.Eventually(t, func() bool {
-		state, err := l.Inspect(t.Context())
-		return err == nil && state.Waiting == 1
-	}, limit, time.Millisecond)
-	require.NoError(t, os.Remove(gone))
-	require.NoError(t, h.Unlock(t.Context()))
-	require.NoError(t, r.Wait(), out.String())
-	require.Equal(t, "ran\n", out.String())
-}
-
 // A wait that is ended by a signal ends, and leaves nothing.
 func TestLockIsInterrupted(t *testing.T) {
 	t.Parallel()
 	url := redistest.New(t).URL()
-	c, err := latchkey.Open(url)
-	require.NoError(t, err)
-	defer c.Close()
-	l, err := rlock.New(c, "job")
-	require.NoError(t, err)
+	l := lockAt(t, url, "job")
 	h, err := l.Lock(t.Context())
 	require.NoError(t, err)
 	r := begin(t, url, "lock", "job", "--", "true")

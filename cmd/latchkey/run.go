@@ -70,8 +70,7 @@ func newTask(c *cli.Command) (task, error) {
 	return t, nil
 }
 
-// divided are the words that were typed before the first --, and behind it: the latter are those of COMMAND, whatever
-// they are.
+// divided are the words that were typed before the first --, and the words of COMMAND behind it, whatever they are.
 func divided() (ours, command []string) {
 	at := slices.Index(os.Args, "--")
 	if at < 0 {
@@ -112,7 +111,7 @@ func runHolding(
 		case err != nil:
 			return err
 		case waits:
-			return exit(statusUsage, "%q is held by the latchkey around this command: this one would wait for itself", t.name)
+			return exit(statusUsage, "%q is held by the latchkey around this command: this one may wait for itself, for ever", t.name)
 		}
 		t.held = &a
 	}

@@ -43,7 +43,7 @@ func become(ready int, path string, command []string) error {
 	return exit(statusOfStart(err), "%s: %w", path, err)
 }
 
-// statusOfStart is that of a command that cannot be started.
+// statusOfStart is the status when a command cannot be started.
 func statusOfStart(err error) int {
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
 		return statusNotFound

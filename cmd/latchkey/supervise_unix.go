@@ -103,8 +103,9 @@ func supervise(ctx context.Context, disarm func(), command, env []string, grace 
 		return 0, exit(statusNotRunnable, "%w", err)
 	}
 	s.group = child.Process.Pid
-	s.guard.extend(left())
-	s.guard.tell("group %d", s.group)
+	if err := s.guard.watch(s.group, left); err != nil { // it has ended, and so does what waits when start is closed
+		return 0, exit(statusNotRunnable, "the guard of COMMAND has ended: %w", err)
+	}
 	_, _ = start.Write([]byte{'\n'})
 	exited := make(chan syscall.WaitStatus, 1)
 	go func() { exited <- await(s.group, func(by syscall.Signal) { s.tty.stopped(s.group, by) }) }()
@@ -199,8 +200,7 @@ func (s *supervisor) end(ctx context.Context, exited <-chan syscall.WaitStatus, 
 				s.ask(syscall.SIGTERM) // what it has left behind runs no longer than the lock is held
 			}
 		case <-look.C:
-			left := s.left()
-			s.guard.extend(left)
+			left := s.guard.extend(s.left)
 			s.ends.saw(left)
 			if left <= s.ends.margin() && lost != nil {
 				s.stop(errEnding)

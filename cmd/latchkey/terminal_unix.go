@@ -26,13 +26,13 @@ func (t terminal) give(group int) {
 // isOurs reports whether our group is that of the terminal.
 func (t terminal) isOurs() bool { return t.has(syscall.Getpgrp()) }
 
-// has reports whether a group is that of the terminal.
+// has reports whether the terminal is a group's.
 func (t terminal) has(group int) bool {
 	of, err := unix.IoctlGetInt(t.fd, unix.TIOCGPGRP)
 	return err == nil && of == group
 }
 
-// takeBack makes our group that of the terminal, if the other one is.
+// takeBack gives the terminal to our group, if the other one has it.
 func (t terminal) takeBack(group int) {
 	if t.has(group) {
 		t.give(syscall.Getpgrp())
@@ -42,7 +42,7 @@ func (t terminal) takeBack(group int) {
 // stopped is called when a signal has stopped the group of the command. One that wants the terminal gets it, if it is
 // ours: a command that does not, as one whose output a pager shows, leaves it to others. Otherwise this process stops
 // as well, since the shell waits for it. It returns when the shell lets it go on, in the foreground or not, and with
-// it the group. Nothing is renewed meanwhile: the guard ends the command when the lease is over.
+// it the group. Nothing is renewed until then: the guard ends the command when the lease is over.
 func (t terminal) stopped(group int, by syscall.Signal) {
 	if !t.is() {
 		return
