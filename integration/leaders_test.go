@@ -55,6 +55,7 @@ func ledByTheSuccessor(t *testing.T, top *topology, begin, end func(*node)) {
 	require.Less(t, next.at.Sub(writable), soon)
 	require.Greater(t, next.Token(), first.Token())
 	end(primary)
+	top.settled(t) // a new client asks one sentinel, which may not know of the successor yet
 	c, ofC, runC := campaigns()
 	for _, l := range []*leader.Candidate{b, c} {
 		who, err := l.Leader(t.Context())

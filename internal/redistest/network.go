@@ -135,6 +135,9 @@ func (n *Network) arrives(link net.Conn, sent []byte) {
 	if bytes.Contains(sent, []byte("\r\nSUBSCRIBE\r\n")) {
 		n.inboxes[link] = true
 	}
+	if bytes.Contains(sent, []byte("\r\nSENTINEL\r\n")) {
+		panic("rueidis holds a mutex while it asks a sentinel: a bubble may stand still for ever")
+	}
 }
 
 // Cut ends the connections of a client, or of some of them.
