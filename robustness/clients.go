@@ -109,7 +109,7 @@ func (w *worker) options(n int) []latchkey.Option {
 		}
 	case prefixed:
 		options = append(options, latchkey.WithKeyPrefix(prefix),
-			latchkey.WithCommandTimeout(700*time.Millisecond), latchkey.WithReleaseTimeout(settles))
+			latchkey.WithCommandTimeout(answers), latchkey.WithReleaseTimeout(settles))
 	case mute:
 		options = append(options, latchkey.WithoutPubSub())
 	case bounded:

@@ -27,6 +27,23 @@ type Outcome struct {
 	Dir        string
 }
 
+// unavailable is the kind of a violation that a machine explains which stands still.
+const unavailable = "unavailable"
+
+// answers is the shortest command timeout of a client.
+const answers = 700 * time.Millisecond
+
+// Stalled reports whether the machine stood still for so long that commands were not answered, and whether
+// that is all that is wrong.
+func (o Outcome) Stalled() bool {
+	for _, v := range o.Violations {
+		if v.Kind != unavailable {
+			return false
+		}
+	}
+	return len(o.Violations) > 0 && o.Stall > answers/2
+}
+
 // Play runs an episode and judges it. Its files are in a folder below dir.
 func Play(t testing.TB, plan Plan, dir string) Outcome {
 	t.Helper()

@@ -55,7 +55,7 @@ func (w *worker) resultOf(c *client, what string, err error, also ...error) int6
 // ifFaults is for errors that only something that fails explains.
 func (w *worker) ifFaults(result int64, what string, err error) int64 {
 	if w.Calm() {
-		w.violation("error", "%s: %v, and nothing had failed", what, err)
+		w.violation(unavailable, "%s: %v, and nothing had failed", what, err)
 	}
 	return result
 }

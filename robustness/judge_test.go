@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -165,4 +166,21 @@ func TestOvertaken(t *testing.T) {
 	}
 	h := &history{entries: []entry{section(3, 150, 200, 2800), section(2, 2900, 2950, 2960), section(3, 160, 3000, 3100)}}
 	require.Len(t, h.overtaken(Object{Family: Fair}), 1, "a fairlock has no line")
+}
+
+// A machine that stood still explains commands without an answer, and nothing else.
+func TestStalled(t *testing.T) {
+	silent, wrong := Violation{Kind: unavailable}, Violation{Kind: "exclusion"}
+	for name, test := range map[string]struct {
+		stall time.Duration
+		found []Violation
+		want  bool
+	}{
+		"for long enough":      {answers, []Violation{silent, silent}, true},
+		"not for long enough":  {answers / 3, []Violation{silent}, false},
+		"more is wrong":        {answers, []Violation{silent, wrong}, false},
+		"and nothing is wrong": {answers, nil, false},
+	} {
+		require.Equal(t, test.want, Outcome{Stall: test.stall, Violations: test.found}.Stalled(), name)
+	}
 }

@@ -57,6 +57,11 @@ func TestRobustness(t *testing.T) {
 			defer func() { skipped = t.Skipped() }()
 			o = Play(t, NewPlan(seed, n, focus), dir)
 			fmt.Println(o)
+			if o.Stalled() {
+				fmt.Printf("stalled: episode %d is played again\n", n)
+				o = Play(t, o.Plan, dir)
+				fmt.Println(o)
+			}
 			if len(o.Violations) > 0 {
 				t.Fail()
 				return

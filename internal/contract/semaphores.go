@@ -189,6 +189,8 @@ func (s semaphores) fifo(t *testing.T) {
 	one, two := want(t, mine, 1, 1), want(t, s.new(t, s.open(t), "fifo"), 2, 2) // one of each process is queued
 	_, err := mine.TryAcquire(t.Context(), 1)
 	require.ErrorIs(t, err, latchkey.ErrNotAcquired, "nobody passes")
+	require.NoError(t, p.ReleaseN(t.Context(), 1))
+	wanted(t, mine, 3) // two are free, and the first of them wants four
 	released := time.Now()
 	require.NoError(t, p.Release(t.Context()))
 	got := large.Granted(t)

@@ -10,8 +10,9 @@ import (
 )
 
 // mostBystanding is for how long a command is sent again that was not sent because of another caller, and
-// prompt is how soon rueidis ends no command by a timer of its own.
-const mostBystanding, prompt = time.Second, 50 * time.Millisecond
+// prompt is how soon rueidis ends no command by a timer of its own, which is seconds as a rule. One that is
+// shorter only has a command sent twice, and each is safe to repeat.
+const mostBystanding, prompt = time.Second, 500 * time.Millisecond
 
 // exec runs a script. rueidis dials when a command comes, with the context of its caller. Those whose commands
 // come before that has ended get its error. So when that context ends they are told that it has, though
