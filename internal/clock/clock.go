@@ -24,7 +24,7 @@ type Clock struct {
 	// when there was none.
 	least, most, read atomic.Int64 // read: when the question was sent, by our clock
 
-	told atomic.Int64 // when a token last told it, by our clock
+	told atomic.Int64 // when a token last told it, by our clock; 0: none has
 
 	mu        sync.Mutex    // held to write what the last reading says
 	refreshed chan struct{} // closed when the refresh that is under way has ended; nil: none is
@@ -90,17 +90,18 @@ func (c *Clock) compare(least, most, asked int64) int {
 
 // FitsToken takes the token of a fresh grant, which has just arrived, and when the question was sent. It
 // reports whether the token fits what is known of the clock. If not, either the clock was set, or the tokens
-// of the name are ahead of it.
-func (c *Clock) FitsToken(token int64, sent time.Time) bool {
+// of the name are ahead of it. And it reports whether the clock can be reckoned from it. If not, a reading
+// would help: there was none yet, or it took so long that it tells little.
+func (c *Clock) FitsToken(token int64, sent time.Time) (fits, tells bool) {
 	ahead, known := token-sinceEpoch(time.Now()), c.ahead.Load()
 	if d := time.Duration(ahead-known) * time.Microsecond; known == 0 || d.Abs() < clockTolerance {
 		c.ahead.Store(ahead)
 		c.told.Store(sinceEpoch(sent))
-		return true
+		return true, known == 0 || c.most.Load() != 0 // a name that is used once costs no reading
 	}
 	// Without a reading there is nothing to judge it by, and the clock must be asked: what only tokens have told
 	// would stay wrong for ever.
-	return c.most.Load() != 0 && c.compare(ahead, token-sinceEpoch(sent), sinceEpoch(sent)) == 0
+	return c.most.Load() != 0 && c.compare(ahead, token-sinceEpoch(sent), sinceEpoch(sent)) == 0, false
 }
 
 // FitsMessage reports whether a time in a message, or a token, fits what is known of the clock. The message
@@ -126,8 +127,11 @@ const reckoned = 100 * time.Millisecond
 
 // Reckon returns what the clock shows now, or less, as long as that was heard a moment ago; otherwise 0.
 func (c *Clock) Reckon() int64 {
-	now := sinceEpoch(time.Now())
-	if c.most.Load() == 0 || now-max(c.read.Load(), c.told.Load()) > reckoned.Microseconds() {
+	now, last := sinceEpoch(time.Now()), c.read.Load()
+	if told := c.told.Load(); told != 0 { // virtual time begins long before epoch
+		last = max(last, told)
+	}
+	if c.most.Load() == 0 || now-last > reckoned.Microseconds() {
 		return 0
 	}
 	return c.ahead.Load() + now

@@ -79,21 +79,45 @@ func TestReadingsAreInOrder(t *testing.T) {
 	})
 }
 
+// fits is FitsToken without what it says of reckoning.
+func (r *reader) fits(token int64, sent time.Time) bool {
+	fits, _ := r.FitsToken(token, sent)
+	return fits
+}
+
+// Tokens tell the clock as long as a reading says that they do, and says it to a few milliseconds.
+func TestTokensTell(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &reader{}
+		tells := func() bool {
+			fits, tells := r.FitsToken(time.Now().UnixMicro(), time.Now())
+			require.True(t, fits)
+			return tells
+		}
+		require.True(t, tells(), "a name that is used once needs no reading")
+		require.False(t, tells(), "there was none")
+		r.read(50*time.Millisecond, 50*time.Millisecond)
+		require.False(t, tells(), "it took too long")
+		r.read(time.Millisecond, time.Millisecond)
+		require.True(t, tells())
+	})
+}
+
 // What tokens and messages say is a reason to ask, and no more.
 func TestHintsOfAJump(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &reader{}
 		require.True(t, r.FitsMessage(1), "nothing is known")
-		require.True(t, r.FitsToken(time.Now().UnixMicro(), time.Now()), "it is all that is known")
-		require.False(t, r.FitsToken(time.Now().Add(-time.Minute).UnixMicro(), time.Now()), "one of the two is no reading")
+		require.True(t, r.fits(time.Now().UnixMicro(), time.Now()), "it is all that is known")
+		require.False(t, r.fits(time.Now().Add(-time.Minute).UnixMicro(), time.Now()), "one of the two is no reading")
 		r.read(0, 0)
 		time.Sleep(time.Second)
 		now := time.Now()
-		require.True(t, r.FitsToken(now.UnixMicro(), now))
-		require.True(t, r.FitsToken(now.Add(5*time.Millisecond).UnixMicro(), now), "reserved ahead of the clock")
-		require.False(t, r.FitsToken(now.Add(time.Minute).UnixMicro(), now))
-		require.False(t, r.FitsToken(now.Add(-time.Minute).UnixMicro(), now))
-		require.True(t, r.FitsToken(now.Add(-time.Minute).UnixMicro(), now.Add(-2*time.Minute)), "an answer that took long")
+		require.True(t, r.fits(now.UnixMicro(), now))
+		require.True(t, r.fits(now.Add(5*time.Millisecond).UnixMicro(), now), "reserved ahead of the clock")
+		require.False(t, r.fits(now.Add(time.Minute).UnixMicro(), now))
+		require.False(t, r.fits(now.Add(-time.Minute).UnixMicro(), now))
+		require.True(t, r.fits(now.Add(-time.Minute).UnixMicro(), now.Add(-2*time.Minute)), "an answer that took long")
 		require.True(t, r.FitsMessage(now.Add(-time.Minute).UnixMicro()), "as a message may")
 		require.False(t, r.FitsMessage(now.Add(time.Minute).UnixMicro()))
 		require.InDelta(t, now.UnixMicro(), r.At(now), 20e3)
@@ -107,7 +131,7 @@ func TestReckon(t *testing.T) {
 		r := &reader{off: time.Hour}
 		require.Zero(t, r.Reckon(), "nobody has told it")
 		sent := time.Now()
-		require.True(t, r.FitsToken(sent.Add(r.off).UnixMicro(), sent))
+		require.True(t, r.fits(sent.Add(r.off).UnixMicro(), sent))
 		require.Zero(t, r.Reckon(), "tokens alone do not tell it")
 		r.read(time.Millisecond, 3*time.Millisecond)
 		now := func() int64 { return time.Now().Add(r.off).UnixMicro() }
@@ -118,7 +142,7 @@ func TestReckon(t *testing.T) {
 		time.Sleep(time.Millisecond)
 		require.Zero(t, r.Reckon(), "it may have been set since")
 		sent = time.Now()
-		require.True(t, r.FitsToken(now(), sent))
+		require.True(t, r.fits(now(), sent))
 		require.NotZero(t, r.Reckon())
 		time.Sleep(reckoned + time.Millisecond)
 		require.Zero(t, r.Reckon())

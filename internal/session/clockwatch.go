@@ -64,13 +64,22 @@ func (c *Client) recoverFromJump() {
 // CheckClock checks what is known of the clock against the token of a grant. again says that the grant was
 // asked about again, and may have been made some time ago. When the token does not fit, CheckClock reads the
 // clock, and returns once that is answered or ctx has ended: a jump from before the grant must not look like
-// one after it.
+// one after it. When the token does not tell the clock, CheckClock reads it in the background: else each
+// acquire would ask for the time.
 func (t *Target) CheckClock(ctx context.Context, token int64, sent time.Time, again bool) {
-	if again && t.ServerClock.FitsMessage(token) || !again && t.ServerClock.FitsToken(token, sent) {
+	fits, tells := again && t.ServerClock.FitsMessage(token), true
+	if !again {
+		fits, tells = t.ServerClock.FitsToken(token, sent)
+	}
+	if fits && tells {
+		return
+	}
+	read := t.ReadClock()
+	if fits {
 		return
 	}
 	select {
-	case <-t.ReadClock():
+	case <-read:
 	case <-ctx.Done():
 	case <-t.Client.Stopped.Done():
 	}

@@ -11,6 +11,15 @@ func SetClock(c *Client, off time.Duration) {
 	c.clock.Record(time.Now().Add(off).UnixMicro(), time.Now())
 }
 
+// ReadRoughly is a reading that took so long that it tells little.
+func ReadRoughly(c *Client) {
+	now := time.Now()
+	c.clock.Record(c.clock.At(now)-50_000, now.Add(-120*time.Millisecond))
+}
+
+// Reckons reports whether a client can reckon the server's clock.
+func Reckons(c *Client) bool { return c.clock.Reckon() != 0 }
+
 // KnowsClock reports whether a reading has told the server's clock.
 func KnowsClock(c *Client) bool { return c.clock.Latest(time.Now()) != 0 }
 

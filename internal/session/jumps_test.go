@@ -229,3 +229,19 @@ func TestTryLockAfterAJump(t *testing.T) {
 		require.NoError(t, h.Unlock(t.Context()))
 	}
 }
+
+// What is held for a moment at a time is never held when the watch looks. Its grants have the clock read when
+// they cannot tell it, so that not each of them asks for the time.
+// Rule 24.
+func TestShortHoldsReckon(t *testing.T) {
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		c := told(t, s.Option())
+		time.Sleep(time.Second)
+		session.ReadRoughly(c)
+		l := newLock(t, c, "a", true)
+		for range 2 {
+			require.NoError(t, mustLock(t, l).Unlock(t.Context()))
+		}
+		require.True(t, session.Reckons(c))
+	})
+}
