@@ -34,6 +34,7 @@ func allPairs() []pairs {
 	return []pairs{
 		{"floor", alone(openFloor)},
 		{"rlock", alone(ours(newRlock))},
+		{"fairlock", alone(ours(newFairlock))},
 		{"rlock with WithRedisson", alone(ours(newRlock, latchkey.WithRedisson()))},
 		{"rlock with WithDeclaredKeys", alone(ours(newRlock, latchkey.WithDeclaredKeys()))},
 		{"rlock between two clients", inTurn(newRlock)},

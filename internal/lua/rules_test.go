@@ -17,7 +17,7 @@ const tenant, tagged = "shop:*", "shop:*{)"
 // called are the commands that scripts call, as access rules name them.
 func calledCommands(t *testing.T) (commands []string) {
 	t.Helper()
-	first, word := regexp.MustCompile(`(?:redis\.p?call|many)\(([^,]+)`), regexp.MustCompile(`'([A-Z]+)'`)
+	first, word := regexp.MustCompile(`(?:redis\.pcall|\bcall|\bmany)\(([^,]+)`), regexp.MustCompile(`'([A-Z]+)'`)
 	require.NoError(t, fs.WalkDir(files, ".", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err

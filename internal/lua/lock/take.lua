@@ -3,10 +3,11 @@
 -- keys QUEUE TOKEN
 
 -- redisson if not kept_back then
-if not moving and redis.call('EXISTS', NAME, QUEUE) == 0 and (ARGV[5] or '0') == '0' then
+local call = redis.call -- to look it up costs two searches of tables
+if not moving and call('EXISTS', NAME, QUEUE) == 0 and (ARGV[5] or '0') == '0' then
   -- inline shared/fresh.lua
-  redis.call('HSET', NAME, ARGV[1], 't' .. token .. '/' .. ARGV[3])
-  redis.call('PEXPIRE', NAME, ARGV[3])
+  call('HSET', NAME, ARGV[1], 't' .. token .. '/' .. ARGV[3])
+  call('PEXPIRE', NAME, ARGV[3])
   return token
 end
 -- redisson end

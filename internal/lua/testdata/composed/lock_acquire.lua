@@ -4,7 +4,8 @@ local QUEUE = 'latchkey_queue:{' .. NAME .. '}'
 local TOKEN = 'redisson_lock_token:{' .. NAME .. '}'
 local ARGV, entry = ARGV, nil -- some servers refuse changes of the globals
 if ARGV[3] then
-if not moving and redis.call('EXISTS', NAME, QUEUE) == 0 and (ARGV[5] or '0') == '0' then
+local call = redis.call -- to look it up costs two searches of tables
+if not moving and call('EXISTS', NAME, QUEUE) == 0 and (ARGV[5] or '0') == '0' then
 local now, floor = ARGV[2], ''
 if #now ~= 16 then
   floor = now
@@ -46,8 +47,8 @@ local function token_after(now, last, floor, reserved, lean)
 end
   token = token_after(now, last, floor, 0)
 end
-  redis.call('HSET', NAME, ARGV[1], 't' .. token .. '/' .. ARGV[3])
-  redis.call('PEXPIRE', NAME, ARGV[3])
+  call('HSET', NAME, ARGV[1], 't' .. token .. '/' .. ARGV[3])
+  call('PEXPIRE', NAME, ARGV[3])
   return token
 end
 else
@@ -140,7 +141,8 @@ end
 if entry then
   local id, lease = string.match(entry, '^1:(.+):(%d+):0$')
   ARGV = {id, ARGV[2], lease}
-if not moving and redis.call('EXISTS', NAME, QUEUE) == 0 and (ARGV[5] or '0') == '0' then
+local call = redis.call -- to look it up costs two searches of tables
+if not moving and call('EXISTS', NAME, QUEUE) == 0 and (ARGV[5] or '0') == '0' then
 local now, floor = ARGV[2], ''
 if #now ~= 16 then
   floor = now
@@ -182,8 +184,8 @@ local function token_after(now, last, floor, reserved, lean)
 end
   token = token_after(now, last, floor, 0)
 end
-  redis.call('HSET', NAME, ARGV[1], 't' .. token .. '/' .. ARGV[3])
-  redis.call('PEXPIRE', NAME, ARGV[3])
+  call('HSET', NAME, ARGV[1], 't' .. token .. '/' .. ARGV[3])
+  call('PEXPIRE', NAME, ARGV[3])
   return token
 end
 end
@@ -522,7 +524,8 @@ end
 local QUEUE = 'latchkey_queue:{' .. NAME .. '}'
 local ARGV, entry = ARGV, nil -- some servers refuse changes of the globals
 if ARGV[3] then
-if not moving and redis.call('EXISTS', NAME, QUEUE) == 0 and (ARGV[5] or '0') == '0' then
+local call = redis.call -- to look it up costs two searches of tables
+if not moving and call('EXISTS', NAME, QUEUE) == 0 and (ARGV[5] or '0') == '0' then
 local now, floor = ARGV[2], ''
 if #now ~= 16 then
   floor = now
@@ -564,8 +567,8 @@ local function token_after(now, last, floor, reserved, lean)
 end
   token = token_after(now, last, floor, 0)
 end
-  redis.call('HSET', NAME, ARGV[1], 't' .. token .. '/' .. ARGV[3])
-  redis.call('PEXPIRE', NAME, ARGV[3])
+  call('HSET', NAME, ARGV[1], 't' .. token .. '/' .. ARGV[3])
+  call('PEXPIRE', NAME, ARGV[3])
   return token
 end
 else
@@ -658,7 +661,8 @@ end
 if entry then
   local id, lease = string.match(entry, '^1:(.+):(%d+):0$')
   ARGV = {id, ARGV[2], lease}
-if not moving and redis.call('EXISTS', NAME, QUEUE) == 0 and (ARGV[5] or '0') == '0' then
+local call = redis.call -- to look it up costs two searches of tables
+if not moving and call('EXISTS', NAME, QUEUE) == 0 and (ARGV[5] or '0') == '0' then
 local now, floor = ARGV[2], ''
 if #now ~= 16 then
   floor = now
@@ -700,8 +704,8 @@ local function token_after(now, last, floor, reserved, lean)
 end
   token = token_after(now, last, floor, 0)
 end
-  redis.call('HSET', NAME, ARGV[1], 't' .. token .. '/' .. ARGV[3])
-  redis.call('PEXPIRE', NAME, ARGV[3])
+  call('HSET', NAME, ARGV[1], 't' .. token .. '/' .. ARGV[3])
+  call('PEXPIRE', NAME, ARGV[3])
   return token
 end
 end
