@@ -96,7 +96,11 @@ func (l *Lock) DoFor(ctx context.Context, wait time.Duration, f func(context.Con
 //
 // The value is what f returned, also when the error is not nil, as when the lock was lost before f ended. It
 // is the zero value when f never ran ([ErrNotRun]), or panicked. H is what f is given: a *Hold of a Lock.
-func DoValue[T, H any](ctx context.Context, do func(context.Context, func(context.Context, H) error) error, f func(context.Context, H) (T, error)) (value T, err error) {
+func DoValue[T, H any](
+	ctx context.Context,
+	do func(context.Context, func(context.Context, H) error) error,
+	f func(context.Context, H) (T, error),
+) (value T, err error) {
 	err = do(ctx, func(ctx context.Context, h H) (err error) {
 		value, err = f(ctx, h)
 		return err
@@ -124,14 +128,29 @@ func (l *Lock) Attach(ctx context.Context, text string) (*Hold, error) {
 // lost as soon as its client hears of it. Until then two may believe that they hold the lock.
 func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) { return l.inside().ForceUnlock(ctx) }
 
+// ForceUnlockToken is [Lock.ForceUnlock] while the holder is still the one that [Lock.Inspect] told of: whose
+// State.Token is this one, 0 for a holder without a token. When another one holds the lock by now, it does
+// nothing, and returns false. A negative token is [ErrInvalid].
+func (l *Lock) ForceUnlockToken(ctx context.Context, token int64) (bool, error) {
+	return l.inside().ForceUnlockToken(ctx, token)
+}
+
 // Inspect returns who holds the lock, and who waits for it in Redis. It changes nothing. It is sent once, and
 // then once more where other clients hold or wait, for what they tell of themselves. When Redis does not
 // answer it returns [ErrUnavailable], joined with the error of ctx if that has ended.
 func (l *Lock) Inspect(ctx context.Context) (State, error) {
 	s, err := l.inside().Inspect(ctx)
 	state := State{
-		Holder: s.Holder, Mine: s.Mine, Token: s.Token, Remaining: s.Remaining, Shares: s.Shares, Lingers: s.Lingers, MayLinger: s.MayLinger,
-		Waiting: s.Waiting, Queue: s.Queue, Who: Identity(s.Who),
+		Holder:    s.Holder,
+		Mine:      s.Mine,
+		Token:     s.Token,
+		Remaining: s.Remaining,
+		Shares:    s.Shares,
+		Lingers:   s.Lingers,
+		MayLinger: s.MayLinger,
+		Waiting:   s.Waiting,
+		Queue:     s.Queue,
+		Who:       Identity(s.Who),
 	}
 	for _, w := range s.Waiters {
 		state.Waiters = append(state.Waiters, Identity(w))

@@ -59,8 +59,14 @@ func each[T any](parent context.Context, w *ways, ask func(context.Context, *loc
 }
 
 // ForceUnlock takes the lock away on all servers that answer, and reports whether it was held on a majority.
-func (w *ways) ForceUnlock(ctx context.Context) (bool, error) {
-	held, silent, err := each(ctx, w, func(ctx context.Context, l *lock.Lock) (bool, error) { return l.ForceUnlock(ctx) })
+// The parts of a hold have one token.
+func (w *ways) ForceUnlock(ctx context.Context, token int64) (bool, error) {
+	held, silent, err := each(ctx, w, func(ctx context.Context, l *lock.Lock) (bool, error) {
+		if token == lock.AnyHolder {
+			return l.ForceUnlock(ctx)
+		}
+		return l.ForceUnlockToken(ctx, token)
+	})
 	if err != nil {
 		if silent > 0 { // it may be done there all the same, or later
 			err = fail.Wrap(w.name, fail.Join(err, fail.ErrUnknownOutcome))

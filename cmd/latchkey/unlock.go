@@ -18,12 +18,21 @@ import (
 
 func unlockCommand() *cli.Command {
 	return &cli.Command{
-		Name: "unlock", Usage: "take a lock away from whoever holds it", ArgsUsage: "--force NAME",
+		Name:      "unlock",
+		Usage:     "take a lock away from its holder",
+		ArgsUsage: "--force NAME",
 		Description: "Shows who holds the lock NAME, and asks on a terminal. Then it takes the lock away and grants it to the next waiter.\n" +
-			"The holder learns it, but until then two may hold the lock: see to it that the holder has ended.",
-		Flags: append(connection(),
+			"When another one holds the lock by then, nothing is done. The holder learns that it was taken away, but until then two\n" +
+			"may hold the lock: see to it that the holder has ended.",
+		Flags: append(
+			connection(),
 			&cli.BoolFlag{Name: "force", Usage: "do it: without it nothing is taken away"},
 			&cli.BoolFlag{Name: "yes", Usage: "do not ask"},
+			&cli.Int64Flag{
+				Name:        "token",
+				Usage:       "only if the holder has the fencing token `N`, as inspect tells it",
+				DefaultText: "of the one it shows",
+			},
 		),
 		Action: unlock,
 	}
@@ -46,6 +55,10 @@ func unlock(ctx context.Context, c *cli.Command) error {
 	if len(r.Holders) == 0 || r.Kind == kindSemaphore {
 		return exit(statusNotAcquired, "%q is no lock that is held", name)
 	}
+	token := r.Holders[0].Token
+	if c.IsSet("token") && c.Int64("token") != token {
+		return exit(statusNotAcquired, "%q is held with token %d: nothing was done", name, token)
+	}
 	if !c.Bool("yes") && term.IsTerminal(int(os.Stdin.Fd())) {
 		_, _ = fmt.Fprint(out, "Take it away? [y/N] ")
 		answer, _ := bufio.NewReader(os.Stdin).ReadString('\n')
@@ -58,24 +71,24 @@ func unlock(ctx context.Context, c *cli.Command) error {
 		return err
 	}
 	defer client.Close()
-	taken, err := takeAway(ctx, client, name, r)
+	taken, err := takeAway(ctx, client, name, r, token)
 	switch {
 	case err != nil:
 		return failed(err)
 	case !taken:
-		return exit(statusNotAcquired, "%q was given back meanwhile", name)
+		return exit(statusNotAcquired, "that holder has given %q back: nothing was done", name)
 	}
 	_, _ = fmt.Fprintln(out, "it was taken away")
 	return nil
 }
 
-func takeAway(ctx context.Context, client *latchkey.Client, name string, r report) (taken bool, err error) {
+func takeAway(ctx context.Context, client *latchkey.Client, name string, r report, token int64) (taken bool, err error) {
 	if r.Kind != kindReadWrite {
 		l, err := rlock.New(client, name)
 		if err != nil {
 			return false, err
 		}
-		return l.ForceUnlock(ctx)
+		return l.ForceUnlockToken(ctx, token)
 	}
 	both, err := rwlock.New(client, name)
 	if err != nil {
@@ -86,5 +99,5 @@ func takeAway(ctx context.Context, client *latchkey.Client, name string, r repor
 	if r.Shares > 0 {
 		half = both.Read()
 	}
-	return half.ForceUnlock(ctx)
+	return half.ForceUnlockToken(ctx, token)
 }

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"strconv"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/rlock"
 	"github.com/latchkey-go/latchkey/rwlock"
 )
 
@@ -49,4 +51,35 @@ func TestUnlockOfAWriter(t *testing.T) {
 		require.NoError(t, h.Unlock(t.Context()))
 	}
 	require.NoError(t, all[2].Granted(t).Unlock(t.Context()))
+}
+
+// Who was shown loses the lock, and not the one who has it when the question is answered.
+func TestUnlockTakesFromTheOneShown(t *testing.T) {
+	t.Parallel()
+	s := redistest.New(t)
+	take := func() *latchkey.Hold {
+		c, err := latchkey.New(s.Option())
+		require.NoError(t, err)
+		t.Cleanup(c.Close)
+		l, err := rlock.New(c, "job")
+		require.NoError(t, err)
+		h, err := l.Lock(t.Context())
+		require.NoError(t, err)
+		return h
+	}
+	shown := take()
+	types := inShell(t, s.URL())
+	types("latchkey unlock --force job\n", "Take it away? [y/N]", 1)
+	require.NoError(t, shown.Unlock(t.Context()))
+	next := take()
+	types("y\n", "nothing was done", 1)
+	require.True(t, next.Held())
+
+	status, out := runCommand(t, s.URL(), "unlock", "--force", "--token", strconv.FormatInt(shown.Token(), 10), "job")
+	require.Equal(t, statusNotAcquired, status, out)
+	require.NoError(t, next.Unlock(t.Context()), "it was not taken away")
+	last := take()
+	status, out = runCommand(t, s.URL(), "unlock", "--force", "--token", strconv.FormatInt(last.Token(), 10), "job")
+	require.Zero(t, status, out)
+	<-last.Context().Done()
 }

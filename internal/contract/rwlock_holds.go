@@ -151,8 +151,12 @@ func (s rwlocks) forced(t *testing.T) {
 	holds := append(share(t, one, 2), must(t, two.Read()))
 	writer := Wait(t, other.Write(), 0)
 	force(other.Write(), false)
-	state(t, other.Read(), 2, 1)
-	force(other.Read(), true)
+	seen := state(t, other.Read(), 2, 1)
+	for n, want := range []bool{false, true} {
+		held, err := other.Read().ForceUnlockToken(t.Context(), seen.Token-1+int64(n))
+		require.NoError(t, err)
+		require.Equal(t, want, held)
+	}
 	h := writer.Granted(t)
 	for _, lost := range holds {
 		require.Eventually(t, func() bool { return !lost.Held() }, long, 5*time.Millisecond)

@@ -17,6 +17,9 @@ type Lock struct {
 	by Ways // nil: it is the primitive's
 }
 
+// AnyHolder is for the token of [Ways].ForceUnlock.
+const AnyHolder = lua.AnyHolder
+
 // Ways are how a lock is taken that is no single primitive. The root package's Lock documents what is named
 // as there. They are safe for concurrent use.
 type Ways interface {
@@ -27,7 +30,7 @@ type Ways interface {
 	Reenter(parent context.Context) (*grant.Hold, error)
 	// Acquire makes an attempt.
 	Acquire(grant.Attempt) (*grant.Hold, error)
-	ForceUnlock(ctx context.Context) (bool, error)
+	ForceUnlock(ctx context.Context, token int64) (bool, error)
 	Inspect(ctx context.Context) (State, error)
 }
 
@@ -178,11 +181,23 @@ func (l *Lock) Attach(ctx context.Context, text string) (*grant.Hold, error) {
 	return l.p.Attach(ctx, text)
 }
 
-// ForceUnlock takes the lock from its holder, and reports whether it was held. It is sent once: a second copy
-// could take the lock from the next holder.
+// ForceUnlock takes the lock from the one who holds it, and reports whether it was held. It is sent once: a
+// second copy could take the lock from the next holder.
 func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
+	return l.forceUnlock(ctx, lua.AnyHolder)
+}
+
+// ForceUnlockToken is ForceUnlock where the holder has this token, and else does nothing.
+func (l *Lock) ForceUnlockToken(ctx context.Context, token int64) (bool, error) {
+	if token < 0 {
+		return false, fail.Wrap(l.Name(), fail.Invalid("a token is not negative: %d", token))
+	}
+	return l.forceUnlock(ctx, token)
+}
+
+func (l *Lock) forceUnlock(ctx context.Context, token int64) (bool, error) {
 	if l.by != nil {
-		return l.by.ForceUnlock(ctx)
+		return l.by.ForceUnlock(ctx, token)
 	}
 	q, c := l.p.Queue, l.p.Queue.At.Client
 	if c.Closing.Err() != nil {
@@ -192,7 +207,7 @@ func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 		return false, fail.Wrap(l.p.Name, fail.ContextError(ctx))
 	}
 	sent := time.Now()
-	held, err := c.Conn.Force(session.WithoutDeadline(ctx), q.At.Keys, l.p.Shared, q.At.Floor.Load())
+	held, err := c.Conn.Force(session.WithoutDeadline(ctx), q.At.Keys, l.p.Shared, q.At.Floor.Load(), token)
 	if err == nil {
 		q.LeaveParked() //nolint:contextcheck // it is released in the background
 		return held, nil

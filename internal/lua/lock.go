@@ -116,14 +116,21 @@ func (c Conn) Move(ctx context.Context, k *Keys, owner string, token int64, clai
 	return acquired(c.Run(ctx, move[k.family], k, args, owner).ToMessage())
 }
 
-// Force runs lock/force.lua, and reports whether the lock was held. shared is for the readers of a read-write
-// lock. seen: as for [Conn.Acquire].
-func (c Conn) Force(ctx context.Context, k *Keys, shared bool, seen int64) (bool, error) {
+// AnyHolder is for [Conn.Force]: the lock is taken away whichever token its holder has.
+const AnyHolder = -1
+
+// Force runs lock/force.lua, and reports whether the lock was taken away: from the holder with this token.
+// shared is for the readers of a read-write lock. seen: as for [Conn.Acquire].
+func (c Conn) Force(ctx context.Context, k *Keys, shared bool, seen, token int64) (bool, error) {
 	half := "write"
 	if shared {
 		half = "read"
 	}
-	held, err := c.Run(ctx, force[k.family], k, []string{"", floor(seen), half}).AsInt64()
+	args := []string{"", floor(seen), half}
+	if token != AnyHolder {
+		args = append(args, number(token))
+	}
+	held, err := c.Run(ctx, force[k.family], k, args).AsInt64()
 	return held == 1, err
 }
 

@@ -294,7 +294,7 @@ func TestFreeButQueued(t *testing.T) {
 		"failed release": func(b *bench) { require.False(b.t, b.release("A:1", "")) },
 		"cancel":         func(b *bench) { require.False(b.t, b.release("A:9", entry("A:9", 1000))) },
 		"force": func(b *bench) {
-			held, err := b.conn.Force(b.t.Context(), b.lock, false, 0)
+			held, err := b.conn.Force(b.t.Context(), b.lock, false, 0, lua.AnyHolder)
 			require.NoError(b.t, err)
 			require.False(b.t, held)
 		},
@@ -549,7 +549,7 @@ func TestForceTellsTheHolder(t *testing.T) {
 		holder, waiter := b.open("A"), b.open("B")
 		token := b.acquire("A:1", 10_000, lua.First).Token
 		b.acquire("B:1", 10_000, lua.First)
-		held, err := b.conn.Force(t.Context(), b.lock, false, 0)
+		held, err := b.conn.Force(t.Context(), b.lock, false, 0, lua.AnyHolder)
 		require.NoError(t, err)
 		require.True(t, held)
 		require.Equal(t, lua.Grant, (waiter.next(t)).Kind)
@@ -596,7 +596,7 @@ func TestForeignDataIsUntouched(t *testing.T) {
 					_, err = b.conn.Acquire(t.Context(), b.lock, lua.Claim{Owner: "A:1", Lease: 1000, Longest: 10}, 0, mode)
 					require.ErrorContains(t, err, "WRONGTYPE")
 				}
-				_, err = b.conn.Force(t.Context(), b.lock, false, 0)
+				_, err = b.conn.Force(t.Context(), b.lock, false, 0, lua.AnyHolder)
 				require.ErrorContains(t, err, "WRONGTYPE")
 				_, err = b.conn.Inspect(t.Context(), b.lock, 10)
 				require.ErrorContains(t, err, "WRONGTYPE")
@@ -790,7 +790,8 @@ func TestNames(t *testing.T) {
 			k, err := lua.NewKeys(family, name, false)
 			require.NoError(t, err)
 			for _, key := range k.All()[1:] {
-				if strings.HasPrefix(key, "latchkey_done:") || strings.HasPrefix(key, "redisson_sc:") || strings.HasSuffix(key, ":timeout") {
+				if strings.HasPrefix(key, "latchkey_done:") || strings.HasPrefix(key, "redisson_sc:") ||
+					strings.HasSuffix(key, ":timeout") {
 					continue // of commands, a channel, and one that Redisson names in another way
 				}
 				beside, ok := lua.NameBeside(key)

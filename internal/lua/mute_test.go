@@ -33,7 +33,7 @@ func TestHandOverByWhoMayNotPublish(t *testing.T) {
 		"release": func(b *bench) { require.True(b.t, b.release("A:1", "")) },
 		"leave":   func(b *bench) { require.Equal(b.t, []bool{true}, b.leave(b.t, "A:1")) },
 		"force": func(b *bench) {
-			held, err := b.conn.Force(b.t.Context(), b.lock, false, 0)
+			held, err := b.conn.Force(b.t.Context(), b.lock, false, 0, lua.AnyHolder)
 			require.NoError(b.t, err)
 			require.True(b.t, held)
 		},

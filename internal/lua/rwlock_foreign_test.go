@@ -25,7 +25,7 @@ func (b *bench) uses(ctx context.Context) map[string]func() error {
 		}
 	}
 	force := func(shared bool) func() error {
-		return func() error { _, err := b.conn.Force(ctx, b.lock, shared, 0); return err }
+		return func() error { _, err := b.conn.Force(ctx, b.lock, shared, 0, lua.AnyHolder); return err }
 	}
 	return map[string]func() error{
 		"try to read": acquire(reads("C:4"), lua.Try), "try to write": acquire(shared("C:1"), lua.Try),

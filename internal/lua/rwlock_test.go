@@ -62,7 +62,7 @@ func (b *bench) renew(owner string, lease int64) bool {
 
 func (b *bench) force(shared bool) bool {
 	b.t.Helper()
-	held, err := b.conn.Force(b.t.Context(), b.lock, shared, 0)
+	held, err := b.conn.Force(b.t.Context(), b.lock, shared, 0, lua.AnyHolder)
 	require.NoError(b.t, err)
 	return held
 }

@@ -4,11 +4,16 @@
 -- Keys  as in rwlock/state.lua
 -- ARGV  1 unused, 2 floor: as in lock/acquire.lua
 --       3 which half       read or write
--- Reply 1 somebody held it, 0 nobody did
+--       4 token            as in lock/force.lua
+-- Reply as there
 -- include rwlock/grant.lua
 -- include rwlock/holders.lua
 
 local ours = mode == ARGV[3]
+if ours and ARGV[4] then
+  local number, reserved = state_token()
+  if (number or 0) + (mode == 'read' and reserved or 0) ~= tonumber(ARGV[4]) then return 0 end
+end
 local left = ours and holder_left()
 if mode == ARGV[3] and ours then
   local fields, token, reserved = redis.call('HKEYS', NAME), state_token()

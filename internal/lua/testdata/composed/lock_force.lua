@@ -199,8 +199,9 @@ local function owner_reply(token, reserved)
 end
 local held = fields()
 if held[1] and not is_lock(held) then return not_a_lock() end
+local token = parse_token(held[2])
+if ARGV[4] and tonumber(token or 0) ~= tonumber(ARGV[4]) then return 0 end
 former = {held[1]}
 hand_over()
-local token = parse_token(held[2])
 if token then tell_owner(held[1], 'f', token) end
 return held[1] and 1 or 0

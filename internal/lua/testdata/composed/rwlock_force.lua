@@ -429,6 +429,10 @@ local function tell_want(repeated)
   tell_holders('w', redis.call('HRANDFIELD', NAME, repeated and REPEATED or TOLD))
 end
 local ours = mode == ARGV[3]
+if ours and ARGV[4] then
+  local number, reserved = state_token()
+  if (number or 0) + (mode == 'read' and reserved or 0) ~= tonumber(ARGV[4]) then return 0 end
+end
 local left = ours and holder_left()
 if mode == ARGV[3] and ours then
   local fields, token, reserved = redis.call('HKEYS', NAME), state_token()
