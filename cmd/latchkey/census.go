@@ -80,10 +80,15 @@ func (n *census) count(key, prefix string) {
 		n.records++
 	case ok && strings.HasPrefix(name, prefix) && name != prefix:
 		n.names[name] = true
-		if strings.HasPrefix(key, "redisson_lock_token:") || strings.HasPrefix(key, "latchkey_token:") {
+		if isToken(key) {
 			n.tokens = append(n.tokens, key)
 		}
 	}
+}
+
+// isToken reports whether a key has a name's last fencing token, which stays for a while when all else has gone.
+func isToken(key string) bool {
+	return strings.HasPrefix(key, "redisson_lock_token:") || strings.HasPrefix(key, "latchkey_token:")
 }
 
 // findEternal finds locks that no lease ends.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"fmt"
 	"os"
 	"time"
 
@@ -111,8 +112,19 @@ func open(c *cli.Command, label string, more ...latchkey.Option) (*latchkey.Clie
 	return client, nil
 }
 
-// silence is how long a server may say nothing to a plain client.
+// silence is how long a server may say nothing.
 const silence = 2 * time.Second
+
+// answered calls f, which asks a server, with a context that ends when that has been silent for too long.
+func answered(ctx context.Context, f func(context.Context) error) error {
+	limited, cancel := context.WithTimeout(ctx, silence)
+	defer cancel()
+	err := f(limited)
+	if err != nil && limited.Err() != nil && ctx.Err() == nil {
+		return fmt.Errorf("%w: no answer for %v", latchkey.ErrUnavailable, silence)
+	}
+	return err
+}
 
 // openPlain returns a client for what only Redis itself can say.
 func openPlain(c *cli.Command) (rueidis.Client, error) {
@@ -142,7 +154,11 @@ func eachServer(r rueidis.Client, f func(address string, server rueidis.Client) 
 func scan(ctx context.Context, r rueidis.Client, pattern string, f func(keys []string) error) error {
 	return eachServer(r, func(_ string, server rueidis.Client) error {
 		for cursor := uint64(0); ; {
-			page, err := server.Do(ctx, server.B().Scan().Cursor(cursor).Match(pattern).Count(1000).Build()).AsScanEntry()
+			var page rueidis.ScanEntry
+			err := answered(ctx, func(ctx context.Context) (err error) {
+				page, err = server.Do(ctx, server.B().Scan().Cursor(cursor).Match(pattern).Count(1000).Build()).AsScanEntry()
+				return err
+			})
 			if err != nil {
 				return err
 			}

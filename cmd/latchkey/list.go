@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/redis/rueidis"
 	"github.com/urfave/cli/v3"
 	"golang.org/x/sync/errgroup"
 
@@ -37,7 +38,7 @@ func listCommand() *cli.Command {
 				return err
 			}
 			defer l.close()
-			names, err := l.names(ctx, patternOf(c))
+			names, err := l.names(ctx, patternOf(c), c.Bool("all"))
 			if err != nil {
 				return failed(err)
 			}
@@ -65,15 +66,17 @@ func patternOf(c *cli.Command) string {
 	return "*"
 }
 
-// names returns the names that match a pattern, in their order.
-func (l *looker) names(ctx context.Context, pattern string) ([]string, error) {
+// names returns the names that match a pattern, in their order. Without all it leaves out those of which there is
+// a fencing token and nothing else: they are free.
+func (l *looker) names(ctx context.Context, pattern string, all bool) ([]string, error) {
 	escaped := strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(l.prefix)
-	found := map[string]bool{}
+	found := map[string]bool{}                                                                       // whether there is more of it than a token
 	for _, beside := range []string{"*_*:{" + escaped + pattern + "}", "*_*:" + escaped + pattern} { // names with braces have no others
 		err := scan(ctx, l.plain, beside, func(keys []string) error {
 			for _, key := range keys {
 				if name, ok := lua.NameBeside(key); ok && strings.HasPrefix(name, l.prefix) && name != l.prefix {
-					found[strings.TrimPrefix(name, l.prefix)] = true
+					name = strings.TrimPrefix(name, l.prefix)
+					found[name] = found[name] || all || !isToken(key)
 				}
 			}
 			return nil
@@ -82,19 +85,48 @@ func (l *looker) names(ctx context.Context, pattern string) ([]string, error) {
 			return nil, err
 		}
 	}
-	return slices.Sorted(maps.Keys(found)), nil
+	names := slices.Sorted(maps.Keys(found))
+	unsure := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return found[name] })
+	for part := range slices.Chunk(unsure, 1000) {
+		if err := answered(ctx, func(ctx context.Context) error { return l.exist(ctx, part, found) }); err != nil {
+			return nil, err
+		}
+	}
+	return slices.DeleteFunc(names, func(name string) bool { return !found[name] }), nil
+}
+
+// exist notes which of these names have a key of their own.
+func (l *looker) exist(ctx context.Context, names []string, found map[string]bool) error {
+	commands := make([]rueidis.Completed, len(names))
+	for i, name := range names {
+		commands[i] = l.plain.B().Exists().Key(l.prefix + name).Build()
+	}
+	for i, reply := range l.plain.DoMulti(ctx, commands...) {
+		n, err := reply.AsInt64()
+		switch {
+		case err != nil && !lua.Forbidden(err): // of such a name a row says so
+			return err
+		case err != nil || n > 0:
+			found[names[i]] = true
+		}
+	}
+	return nil
 }
 
 // reports says of names what they are, in their order.
 func (l *looker) reports(ctx context.Context, names []string) ([]report, error) {
 	const abreast = 16
-	var group errgroup.Group
+	group, ctx := errgroup.WithContext(ctx) // the first that fails ends all
 	group.SetLimit(abreast)
 	var mu sync.Mutex
 	byName := map[string]report{}
 	for _, name := range names {
 		group.Go(func() error {
-			r, err := l.report(ctx, name)
+			var r report
+			err := answered(ctx, func(ctx context.Context) (err error) {
+				r, err = l.report(ctx, name)
+				return err
+			})
 			switch {
 			case isOfName(err): // the others can be looked at
 				r.Error = told(strings.TrimPrefix(err.Error(), "latchkey: "))

@@ -22,7 +22,9 @@ type monitor struct {
 	interval time.Duration
 
 	names   []string
-	scanned time.Time
+	finding chan found // while the names are asked for
+	scanned time.Time  // when that ended
+	took    time.Duration
 	looked  time.Time
 
 	mu     sync.Mutex
@@ -30,8 +32,16 @@ type monitor struct {
 	grants map[string]int // by key, since the last look
 }
 
-// scanPause is how often the names are asked for anew.
-const scanPause = 5 * time.Second
+// scanPause is how often the names are asked for anew, at most. Where there are so many that it takes long, it is
+// done in a part of the time, one of scanShare.
+const scanPause, scanShare = 5 * time.Second, 20
+
+// found is what asking for the names has come to.
+type found struct {
+	names []string
+	err   error
+	took  time.Duration
+}
 
 // sight is what a look has seen.
 type sight struct {
@@ -54,19 +64,15 @@ type row struct {
 
 // look looks at what is held or waited for.
 func (m *monitor) look(ctx context.Context) (*sight, error) {
-	now := time.Now()
-	if now.Sub(m.scanned) >= scanPause {
-		names, err := m.looker.names(ctx, m.pattern)
-		if err != nil {
-			return nil, err
-		}
-		m.names, m.scanned = names, now
+	if err := m.find(ctx); err != nil {
+		return nil, err
 	}
+	now := time.Now()
+	grants, counted := m.granted()
 	all, err := m.reports(ctx, m.names)
 	if err != nil {
 		return nil, err
 	}
-	grants, counted := m.granted()
 	s := &sight{At: now, counts: counted && !m.looked.IsZero()}
 	for _, r := range all {
 		if n := grants[m.prefix+string(r.Name)]; n > 0 || !r.isFree() {
@@ -83,6 +89,36 @@ func (m *monitor) look(ctx context.Context) (*sight, error) {
 		s.Rows = []row{}
 	}
 	return s, nil
+}
+
+// find asks for the names, if it is time for that. Only the first look waits for the answer.
+func (m *monitor) find(ctx context.Context) error {
+	if m.finding == nil {
+		if time.Since(m.scanned) < max(scanPause, scanShare*m.took) {
+			return nil
+		}
+		finding, began := make(chan found, 1), time.Now()
+		m.finding = finding
+		go func() {
+			names, err := m.looker.names(ctx, m.pattern, false)
+			finding <- found{names, err, time.Since(began)}
+		}()
+	}
+	var f found
+	if m.scanned.IsZero() {
+		f = <-m.finding
+	} else {
+		select {
+		case f = <-m.finding:
+		default:
+			return nil
+		}
+	}
+	m.finding = nil
+	if f.err == nil {
+		m.names, m.scanned, m.took = f.names, time.Now(), f.took
+	}
+	return f.err
 }
 
 func newRow(r report, now time.Time) row {

@@ -3,12 +3,14 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"charm.land/bubbles/v2/table"
 	tea "charm.land/bubbletea/v2"
 	"charm.land/lipgloss/v2"
+	"github.com/redis/rueidis"
 )
 
 // screen is what top shows on a terminal.
@@ -17,11 +19,13 @@ type screen struct {
 	monitor *monitor
 
 	sight     *sight
-	err       error // of the last look
+	err       error     // of the last look
+	answered  time.Time // when Redis last answered
 	order     order
 	filter    string
 	filtering bool   // what is typed is the filter
 	paused    bool   // it goes on looking, and shows what it had
+	keys      bool   // it shows what the keys do
 	details   string // the name of which all is shown; empty: none
 	table     table.Model
 	width     int
@@ -34,11 +38,12 @@ type (
 		sight *sight
 		err   error
 	}
-	due struct{}
+	due    struct{}
+	second struct{}
 )
 
 func newScreen(ctx context.Context, m *monitor) *screen {
-	s := &screen{ctx: ctx, monitor: m, order: byLongestWait, table: table.New(table.WithFocused(true)), width: 100, height: 24}
+	s := &screen{ctx: ctx, monitor: m, order: byLongestWait, table: table.New(table.WithFocused(true)), width: 100, height: 24, answered: time.Now()}
 	styles := table.DefaultStyles()
 	styles.Header = styles.Header.Bold(true).Foreground(lipgloss.Color("6"))
 	styles.Selected = lipgloss.NewStyle().Reverse(true)
@@ -46,7 +51,10 @@ func newScreen(ctx context.Context, m *monitor) *screen {
 	return s
 }
 
-func (s *screen) Init() tea.Cmd { return s.look }
+func (s *screen) Init() tea.Cmd { return tea.Batch(s.look, nextSecond()) }
+
+// nextSecond has the screen drawn anew, also while Redis does not answer.
+func nextSecond() tea.Cmd { return tea.Tick(time.Second, func(time.Time) tea.Msg { return second{} }) }
 
 // look is a command: bubbletea runs it aside.
 func (s *screen) look() tea.Msg {
@@ -59,6 +67,9 @@ func (s *screen) Update(message tea.Msg) (tea.Model, tea.Cmd) {
 	case tea.WindowSizeMsg:
 		s.width, s.height = m.Width, m.Height
 	case seen:
+		if !unanswered(m.err) {
+			s.answered = time.Now()
+		}
 		if s.err = m.err; m.err == nil && (!s.paused || s.sight == nil) {
 			s.sight = m.sight
 		}
@@ -66,6 +77,8 @@ func (s *screen) Update(message tea.Msg) (tea.Model, tea.Cmd) {
 		return s, tea.Tick(s.monitor.interval, func(time.Time) tea.Msg { return due{} })
 	case due:
 		return s, s.look
+	case second:
+		return s, nextSecond()
 	case tea.KeyPressMsg:
 		if quits := s.press(m); quits {
 			return s, tea.Quit
@@ -101,6 +114,8 @@ func (s *screen) press(key tea.KeyPressMsg) (quits bool) {
 		s.paused = !s.paused
 	case "/":
 		s.filtering = true
+	case "?":
+		s.keys = !s.keys
 	case "enter":
 		if rows := s.rows(); s.table.Cursor() >= 0 && s.table.Cursor() < len(rows) {
 			s.details = string(rows[s.table.Cursor()].Name)
@@ -109,7 +124,7 @@ func (s *screen) press(key tea.KeyPressMsg) (quits bool) {
 		if s.details == "" {
 			s.filter = ""
 		}
-		s.details = ""
+		s.details, s.keys = "", false
 	}
 	return false
 }
@@ -163,13 +178,16 @@ func (s *screen) arrange() {
 		}
 	}
 	const padding, narrowest = 2, 4
-	for spare := s.width; ; { // the widest gives way
-		total, widest := 0, 0
+	for spare := s.width; ; { // the widest gives way, and the name last
+		total, widest := 0, -1
 		for i, w := range widths {
 			total += w + padding
-			if w > widths[widest] {
+			if w > narrowest && columns[i].title != "name" && (widest < 0 || w > widths[widest]) {
 				widest = i
 			}
+		}
+		if widest < 0 {
+			widest = slices.IndexFunc(columns, func(c column) bool { return c.title == "name" })
 		}
 		if total <= spare || widths[widest] <= narrowest {
 			break
@@ -197,6 +215,15 @@ func (s *screen) arrange() {
 	s.table.SetCursor(max(0, min(cursor, len(lines)-1)))
 }
 
+const keysOfTop = `  s  S     sort by the next column, or by the last one
+  /        show only what contains a text
+  ↑ ↓      choose a name
+  enter    show who holds it and who waits
+  p        pause, and go on
+  esc      back; drop the filter
+  ?        these keys
+  q        end`
+
 func (s *screen) View() tea.View {
 	v := tea.NewView(s.content())
 	v.AltScreen, v.WindowTitle = true, "latchkey top"
@@ -206,28 +233,41 @@ func (s *screen) View() tea.View {
 func (s *screen) content() string {
 	dim := lipgloss.NewStyle().Faint(true)
 	lines := []string{s.status()}
+	if s.keys {
+		return strings.Join(append(lines, "", keysOfTop), "\n")
+	}
 	if s.details != "" {
 		lines = append(lines, s.detailsOf(s.details), dim.Render("esc back  q end"))
 		return strings.Join(lines, "\n")
 	}
-	help := "s/S sort  / filter  ↑↓ enter details  p pause  q end"
+	help := "? keys  q end"
 	if s.filtering {
 		help = "filter: " + s.filter + "▏ enter keep  esc drop"
 	}
 	return strings.Join(append(lines, s.table.View(), dim.Render(help)), "\n")
 }
 
+// unanswered reports whether an error is not Redis's own.
+func unanswered(err error) bool {
+	_, refused := rueidis.IsRedisErr(err)
+	return err != nil && !refused
+}
+
 // status is the first line.
 func (s *screen) status() string {
 	text := lipgloss.NewStyle().Bold(true).Render("latchkey top")
 	switch {
+	case unanswered(s.err):
+		warning := fmt.Sprintf(" no answer for %v ", time.Since(s.answered).Truncate(time.Second))
+		text += "  " + lipgloss.NewStyle().Bold(true).Reverse(true).Foreground(lipgloss.Color("1")).Render(warning)
+		text += "  " + plainText(s.err.Error())
 	case s.err != nil:
 		text += "  " + lipgloss.NewStyle().Foreground(lipgloss.Color("1")).Render(plainText(s.err.Error()))
 	case s.sight == nil:
-		return text + "  ..."
+		text += "  ..."
 	}
 	if s.sight != nil {
-		text += fmt.Sprintf("  %s  %s", s.sight.At.Format(time.TimeOnly), s.sight.summary())
+		text += fmt.Sprintf("  as of %s  %s", s.sight.At.Format(time.TimeOnly), s.sight.summary())
 	}
 	if s.paused {
 		text += "  paused"
@@ -235,7 +275,7 @@ func (s *screen) status() string {
 	if s.filter != "" && !s.filtering {
 		text += "  filter: " + s.filter
 	}
-	return text
+	return lipgloss.NewStyle().MaxWidth(s.width).Render(text)
 }
 
 // detailsOf is all that is known of a name.

@@ -16,11 +16,12 @@ func topCommand() *cli.Command {
 	return &cli.Command{
 		Name: "top", Usage: "show what is held and waited for, as it changes", ArgsUsage: "[PATTERN]",
 		Description: `Shows the names that match PATTERN and are held or waited for, the longest wait first. Keys: s and S sort by the next
-or the last column, / filters, ↑ and ↓ and Enter show who holds and waits, p pauses, q ends.
+or the last column, / filters, ↑ and ↓ and Enter show who holds and waits, p pauses, ? shows the keys, q ends.
 
 Where standard output is no terminal it prints a table each interval, or with --json a line.
 
-It asks for the names every five seconds with SCAN, and for each of those shown with three commands an interval. To
+It asks for the names every five seconds with SCAN, or as rarely as that a twentieth of the time is enough, and for each of
+those that are not free with three commands an interval. To
 count hand-offs it hears the messages of all grants, where the user may and the server is no cluster: Redis sends them
 twice then. --no-rates leaves that out.`,
 		Flags: append(connection(),

@@ -21,6 +21,7 @@ import (
 	"github.com/latchkey-go/latchkey/fairlock"
 	"github.com/latchkey-go/latchkey/internal/identity"
 	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/rlock"
 	"github.com/latchkey-go/latchkey/semaphore"
 )
 
@@ -198,7 +199,14 @@ func TestScreen(t *testing.T) {
 	s.Update(seen{sight: &sight{At: now, rows: rows()}})
 	require.Len(t, s.rows(), 3, "it is paused")
 	require.Contains(t, s.content(), "paused")
-	keys{"p"}.types(s)
+	keys{"?"}.types(s)
+	require.Contains(t, s.content(), "enter    show who holds it")
+	keys{"?", "p"}.types(s)
+	s.Update(seen{err: latchkey.ErrUnavailable})
+	require.Contains(t, s.content(), "no answer for 0s")
+	s.answered = time.Now().Add(-12 * time.Second)
+	s.Update(second{})
+	require.Contains(t, s.content(), "no answer for 12s")
 	s.Update(seen{err: io.ErrUnexpectedEOF})
 	require.Contains(t, s.content(), io.ErrUnexpectedEOF.Error())
 	require.Len(t, s.rows(), 3, "and what was seen stays")
@@ -237,4 +245,64 @@ func TestTopOnATerminal(t *testing.T) {
 	require.NoError(t, <-ended)
 	require.NoError(t, keyboard.Close())
 	require.Contains(t, out.String(), "latchkey top")
+}
+
+// On a narrow screen names are cut last.
+func TestScreenIsNarrow(t *testing.T) {
+	s := newScreen(t.Context(), &monitor{interval: time.Second})
+	name := strings.Repeat("name", 8)
+	s.Update(tea.WindowSizeMsg{Width: 100, Height: 20})
+	s.Update(seen{sight: &sight{At: time.Now(), rows: []row{{report: report{
+		Name: identity.Name(name), Kind: kindLock, Holders: []party{{Owner: told(strings.Repeat("owner", 20)), Note: told(strings.Repeat("note", 20))}},
+	}}}}})
+	require.Contains(t, s.content(), name)
+}
+
+// A server that is silent holds nothing up for ever.
+func TestSilentRedis(t *testing.T) {
+	t.Parallel()
+	s := redistest.NewProcess(t)
+	top := begin(t, s.URL(), "top", "--interval", "100ms", "--json")
+	require.Eventually(t, func() bool { return strings.Contains(top.out.String(), "names") }, limit, time.Millisecond)
+	list := begin(t, s.URL(), "list") // it may be over before the server stops
+	s.Stop(t)
+	require.Equal(t, statusAway, top.status(t))
+	require.Contains(t, top.errors.String(), "no answer for 2s")
+	require.Contains(t, []int{0, statusAway}, list.status(t))
+}
+
+// Names that are free are not asked for again and again: a token is all that there is of them.
+func TestTopBesideFreeNames(t *testing.T) {
+	t.Parallel()
+	s := redistest.NewProcess(t)
+	plain := s.Client(t)
+	const free = 3000
+	for i := range free {
+		require.NoError(t, plain.Do(t.Context(), plain.B().Set().Key(fmt.Sprintf("redisson_lock_token:{free:%d}", i)).Value("1").Ex(time.Hour).Build()).Error())
+	}
+	c, err := latchkey.New(s.Option())
+	require.NoError(t, err)
+	defer c.Close()
+	l, err := rlock.New(c, "held")
+	require.NoError(t, err)
+	h, err := l.Lock(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, plain.Do(t.Context(), plain.B().ConfigResetstat().Build()).Error())
+	status, out := runCommand(t, s.URL(), "top", "--no-rates", "--interval", "100ms", "--count", "3", "--json")
+	require.Zero(t, status, out)
+	require.Equal(t, 3, strings.Count(out, `"held"`), out)
+	require.NotContains(t, out, "free:")
+	info, err := plain.Do(t.Context(), plain.B().Info().Section("commandstats").Build()).ToString()
+	require.NoError(t, err)
+	calls := 0
+	for line := range strings.Lines(info) {
+		if _, after, ok := strings.Cut(line, ":calls="); ok {
+			var n int
+			_, err := fmt.Sscanf(after, "%d,", &n)
+			require.NoError(t, err)
+			calls += n
+		}
+	}
+	require.Less(t, calls, 2*free)
+	require.NoError(t, h.Unlock(t.Context()))
 }
