@@ -106,6 +106,8 @@ func freePermits(ctx context.Context, c *latchkey.Client, o Object, h *history) 
 		switch {
 		case err != nil && (h.loses() || o.Taken && errors.Is(err, semaphore.ErrNotInitialized)):
 			return nil // it was lost, and nobody has made it again
+		case errors.Is(err, semaphore.ErrNotInitialized) && o.Changes && !h.wasSet(o):
+			return nil // the episode ended before its capacity was set
 		case err != nil:
 			return err
 		case state.InUse == 0 && state.Available == state.Capacity && (o.Changes || state.Capacity == o.Capacity):
@@ -117,6 +119,11 @@ func freePermits(ctx context.Context, c *latchkey.Client, o Object, h *history) 
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
+}
+
+// wasSet reports whether somebody asked for a capacity of an object.
+func (h *history) wasSet(o Object) bool {
+	return slices.ContainsFunc(h.entries, func(e entry) bool { return e.Kind == Setting && e.Object == int64(o.Index) })
 }
 
 // onlyExpiring looks for keys without a time to live. The number of permits has none, nor the count of a
