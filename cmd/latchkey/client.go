@@ -14,9 +14,10 @@ import (
 	"github.com/latchkey-go/latchkey"
 )
 
-// connection are the flags of all sub-commands that talk to Redis.
-func connection() []cli.Flag {
-	return []cli.Flag{
+// connection are the flags of a sub-command that talks to Redis: its own ones, and behind them those that say
+// how.
+func connection(own ...cli.Flag) []cli.Flag {
+	return append(own,
 		&cli.StringFlag{
 			Name: "redis", Usage: "`URL` of a Redis, as redis://user:password@host:6379/0, rediss:// or unix://; further servers of a cluster, " +
 				"or further sentinels, as ?addr=host:port",
@@ -34,7 +35,7 @@ func connection() []cli.Flag {
 		},
 		&cli.StringFlag{Name: "sentinel-user", Usage: "user of the sentinels", Sources: cli.EnvVars("LATCHKEY_SENTINEL_USER")},
 		&cli.StringFlag{Name: "sentinel-password", Usage: "password of the sentinels: better in the environment", Sources: cli.EnvVars("LATCHKEY_SENTINEL_PASSWORD")},
-	}
+	)
 }
 
 // optionOf is the configuration that the flags say.

@@ -21,7 +21,7 @@ func deadlocksCommand() *cli.Command {
 for a second, if the context of the wait is derived from that of the hold; and only when it is there for a second more.
 
 Exit status: 0 when there is none; 1 when there is one; 64 and 69 as for latchkey lock.`,
-		Flags: append(connection(), &cli.BoolFlag{Name: "json", Usage: "print JSON"}),
+		Flags: connection(&cli.BoolFlag{Name: "json", Usage: "print JSON"}),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			if c.Args().Len() > 0 {
 				return usage(c)

@@ -24,7 +24,7 @@ func TestDocs(t *testing.T) {
 	for _, f := range connection() {
 		require.Contains(t, docs, "--"+f.Names()[0])
 	}
-	for _, status := range []int{statusUsage, statusMissing, statusAway, statusGivenUp, statusOutput, statusNotAcquired, statusLost} {
+	for _, status := range []int{statusUsage, statusForeign, statusMissing, statusAway, statusGivenUp, statusOutput, statusNotAcquired, statusLost} {
 		require.Contains(t, docs, fmt.Sprintf("\n| %d |", status))
 		if status != statusGivenUp && status != statusOutput {
 			require.Contains(t, statusHelp, fmt.Sprint(status))

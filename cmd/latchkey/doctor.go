@@ -16,7 +16,7 @@ func doctorCommand() *cli.Command {
 latchkey-doctor, and changes nothing else.
 
 Exit status: 0 when nothing is wrong; 1 when something is, or with --strict may be; 64 and 69 as for latchkey lock.`,
-		Flags: append(connection(),
+		Flags: connection(
 			&cli.BoolFlag{Name: "strict", Usage: "take for wrong what may be so on purpose"},
 			&cli.BoolFlag{Name: "json", Usage: "print JSON"},
 		),

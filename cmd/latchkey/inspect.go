@@ -19,7 +19,7 @@ func inspectCommand() *cli.Command {
 		Name: "inspect", Usage: "say who holds a lock, or permits, and who waits", ArgsUsage: "NAME",
 		Description: "Finds out what NAME is, and says who holds it and who waits for it: which process on which host, since when, and why.\n" +
 			"What lasts less than a second is known by its owner id alone.",
-		Flags: append(connection(), &cli.BoolFlag{Name: "json", Usage: "print JSON"}),
+		Flags: connection(&cli.BoolFlag{Name: "json", Usage: "print JSON"}),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			name, err := onlyName(c)
 			if err != nil {

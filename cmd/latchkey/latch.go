@@ -26,7 +26,7 @@ Exit status: 0, or
 
 func latchCommand() *cli.Command {
 	name := func(command *cli.Command) *cli.Command {
-		command.Flags = append(connection(), command.Flags...)
+		command.Flags = connection(command.Flags...)
 		command.Description += latchStatuses
 		return command
 	}

@@ -25,7 +25,7 @@ func listCommand() *cli.Command {
 	return &cli.Command{
 		Name: "list", Usage: "say what is held and waited for", ArgsUsage: "[PATTERN]",
 		Description: "Lists the names that match PATTERN, as Redis reads one: * is any text. It finds them with SCAN, which holds up nobody.",
-		Flags: append(connection(),
+		Flags: connection(
 			&cli.BoolFlag{Name: "all", Usage: "list also what is free, as far as Redis remembers it"},
 			&cli.BoolFlag{Name: "json", Usage: "print JSON"},
 		),

@@ -89,7 +89,7 @@ func lockOf(c *cli.Command, client *latchkey.Client, name string) (*latchkey.Loc
 // acquire waits as the flags say.
 func acquire(ctx context.Context, c *cli.Command, lock *latchkey.Lock) (*latchkey.Hold, error) {
 	switch {
-	case c.Bool("try"):
+	case isTry(c):
 		return lock.TryLock(ctx)
 	case c.IsSet("wait"):
 		return lock.TryLockFor(ctx, c.Duration("wait"))

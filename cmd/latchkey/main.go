@@ -82,13 +82,16 @@ func command() *cli.Command {
 // strict gives all commands below this one the status and the words for arguments that make no sense.
 func strict(c *cli.Command) {
 	c.OnUsageError = func(_ context.Context, c *cli.Command, err error, _ bool) error {
+		if c == c.Root() && len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") && c.Command(os.Args[1]) == nil {
+			return unknownCommand(c, os.Args[1]) // what follows are flags of what was meant
+		}
 		return exit(statusUsage, "%w; see %s --help", err, c.FullName())
 	}
 	if len(c.Commands) > 0 {
 		c.HideHelpCommand, c.Suggest = true, true
 		c.Action = func(_ context.Context, c *cli.Command) error {
-			if word := c.Args().First(); word != "" {
-				return exit(statusUsage, "there is no %s %s; see %s --help", c.FullName(), word, c.FullName())
+			if word := c.Args().First(); word != "" && word != "help" {
+				return unknownCommand(c, word)
 			}
 			return cli.ShowSubcommandHelp(c)
 		}
@@ -98,10 +101,20 @@ func strict(c *cli.Command) {
 	}
 }
 
+// unknownCommand is the error of a word that is no sub-command.
+func unknownCommand(c *cli.Command, word string) error {
+	meant := ""
+	if near := cli.SuggestCommand(c.VisibleCommands(), word); near != "" && near != "help" {
+		meant = fmt.Sprintf(": do you mean %s?", near)
+	}
+	return exit(statusUsage, "there is no %s %s%s; see %s --help", c.FullName(), word, meant, c.FullName())
+}
+
 func subCommands() *cli.Command {
 	return &cli.Command{
-		Name:  "latchkey",
-		Usage: "locks across processes, on Redis or Valkey",
+		Name:    "latchkey",
+		Usage:   "locks across processes, on Redis or Valkey",
+		Version: version(),
 		// latchkey completion bash, zsh, fish or pwsh prints it.
 		EnableShellCompletion:           true,
 		ConfigureShellCompletionCommand: func(c *cli.Command) { c.Hidden = false },
@@ -109,6 +122,13 @@ func subCommands() *cli.Command {
 		ExitErrHandler: func(context.Context, *cli.Command, error) {},
 		Commands: []*cli.Command{
 			lockCommand(), semaphoreCommand(), onceCommand(), latchCommand(), inspectCommand(), listCommand(), topCommand(), deadlocksCommand(), unlockCommand(), doctorCommand(), guardCommand(), startCommand(),
+			{
+				Name: "version", Usage: "print the version of this program",
+				Action: func(_ context.Context, c *cli.Command) error {
+					_, err := fmt.Fprintln(c.Root().Writer, "latchkey version", version())
+					return err
+				},
+			},
 			{
 				Name:  "demo",
 				Usage: "sell a stock from several processes, without a lock and with one, and break it on purpose",

@@ -16,7 +16,7 @@ import (
 
 // runFlags are the flags of what runs a command while it holds something.
 func runFlags() []cli.Flag {
-	return append(connection(),
+	return connection(
 		&cli.DurationFlag{
 			Name: "lease", Usage: "how long what is held outlives this process when that is killed", Validator: positive, DefaultText: "10s",
 		},
@@ -32,13 +32,23 @@ func runFlags() []cli.Flag {
 func waitFlags() []cli.Flag {
 	return append(runFlags(),
 		&cli.BoolFlag{Name: "try", Usage: "do not wait"},
-		&cli.DurationFlag{Name: "wait", Usage: "wait for this long at most", Validator: positive, DefaultText: "for as long as it takes"},
+		&cli.DurationFlag{Name: "wait", Usage: "wait for this long at most; 0: as --try", Validator: notNegative, DefaultText: "for as long as it takes"},
 	)
 }
+
+// isTry reports whether the flags say not to wait.
+func isTry(c *cli.Command) bool { return c.Bool("try") || c.IsSet("wait") && c.Duration("wait") == 0 }
 
 func positive(d time.Duration) error {
 	if d <= 0 {
 		return errors.New("must be more than 0")
+	}
+	return nil
+}
+
+func notNegative(d time.Duration) error {
+	if d < 0 {
+		return errors.New("must not be less than 0")
 	}
 	return nil
 }

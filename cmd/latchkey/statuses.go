@@ -16,6 +16,7 @@ import (
 // that it runs have one of them for something else.
 const (
 	statusUsage       = 64 // what it was told makes no sense
+	statusForeign     = 65 // the name holds data that is not what was asked for
 	statusMissing     = 66 // there is no such latch or semaphore: nobody has set it
 	statusAway        = 69 // Redis did not answer, or refused
 	statusOutput      = 74 // what is to be printed cannot be written
@@ -29,6 +30,7 @@ const (
 
 const statusHelp = `Exit status: that of COMMAND, or 128 and the number of the signal that ended it; or
    64  the arguments make no sense
+   65  NAME is something else in Redis
    66  there is no such semaphore or latch: nobody has set it
    69  Redis did not answer, or refused
    75  somebody else has it, and --try or --wait did not want to wait (any longer)
@@ -68,8 +70,10 @@ func failed(err error) error {
 // statusOf is with what the process ends because of an error of this library.
 func statusOf(err error) int {
 	switch {
-	case errors.Is(err, latchkey.ErrInvalid), errors.Is(err, latchkey.ErrWrongType), errors.Is(err, semaphore.ErrCapacity):
+	case errors.Is(err, latchkey.ErrInvalid), errors.Is(err, semaphore.ErrCapacity):
 		return statusUsage
+	case errors.Is(err, latchkey.ErrWrongType):
+		return statusForeign
 	case errors.Is(err, latchkey.ErrNotAcquired):
 		return statusNotAcquired
 	case errors.Is(err, latchkey.ErrLost):

@@ -24,7 +24,7 @@ It asks for the names every five seconds with SCAN, or as rarely as that a twent
 those that are not free with three commands an interval. To
 count hand-offs it hears the messages of all grants, where the user may and the server is no cluster: Redis sends them
 twice then. --no-rates leaves that out.`,
-		Flags: append(connection(),
+		Flags: connection(
 			&cli.DurationFlag{Name: "interval", Usage: "how often it looks", Value: time.Second, Validator: atLeast(100 * time.Millisecond)},
 			&cli.IntFlag{Name: "count", Usage: "end after `N` times", DefaultText: "never", Validator: between(1, 1<<31-1)},
 			&cli.BoolFlag{Name: "no-rates", Usage: "do not count hand-offs"},

@@ -129,6 +129,7 @@ var masks = []struct {
 	pattern *regexp.Regexp
 	by      string
 }{
+	{regexp.MustCompile(`(\(devel\)|v[0-9][^ ,\n]*)(, commit [0-9a-f]+)?( with changes)?, (go|devel)[0-9][^ \n]*`), "BUILT"},
 	{regexp.MustCompile(`\b[A-Z2-7]{10,26}:[0-9]+(:[a-z]+)?`), "OWNER"},
 	{regexp.MustCompile(`\b1[0-9]{15}\b`), "TOKEN"},
 	{regexp.MustCompile(`"pid":[0-9]+`), `"pid":PID`},

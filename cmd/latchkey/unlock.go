@@ -24,8 +24,7 @@ func unlockCommand() *cli.Command {
 		Description: "Shows who holds the lock NAME, and asks on a terminal. Then it takes the lock away and grants it to the next waiter.\n" +
 			"When another one holds the lock by then, nothing is done. The holder learns that it was taken away, but until then two\n" +
 			"may hold the lock: see to it that the holder has ended.",
-		Flags: append(
-			connection(),
+		Flags: connection(
 			&cli.BoolFlag{Name: "force", Usage: "do it: without it nothing is taken away"},
 			&cli.BoolFlag{Name: "yes", Usage: "do not ask"},
 			&cli.Int64Flag{
