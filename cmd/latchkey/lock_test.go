@@ -268,9 +268,6 @@ func TestLockOutlastsNoLease(t *testing.T) {
 		"stopped": func(t *testing.T, r *running, _ *redistest.Proxy) {
 			require.NoError(t, r.Process.Signal(syscall.SIGSTOP))
 		},
-		"stopped for the terminal": func(t *testing.T, r *running, _ *redistest.Proxy) {
-			require.NoError(t, r.Process.Signal(syscall.SIGTTIN))
-		},
 		"killed": func(t *testing.T, r *running, _ *redistest.Proxy) { require.NoError(t, r.Process.Kill()) },
 		"its guard killed": func(t *testing.T, r *running, _ *redistest.Proxy) {
 			require.NoError(t, syscall.Kill(guardOf(t, r), syscall.SIGKILL))

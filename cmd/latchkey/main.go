@@ -121,7 +121,7 @@ func subCommands() *cli.Command {
 		// The process ends in main, with the status that an error has.
 		ExitErrHandler: func(context.Context, *cli.Command, error) {},
 		Commands: []*cli.Command{
-			lockCommand(), semaphoreCommand(), onceCommand(), latchCommand(), inspectCommand(), listCommand(), topCommand(), deadlocksCommand(), unlockCommand(), doctorCommand(), guardCommand(), startCommand(),
+			lockCommand(), semaphoreCommand(), onceCommand(), latchCommand(), inspectCommand(), explainCommand(), listCommand(), topCommand(), deadlocksCommand(), unlockCommand(), doctorCommand(), guardCommand(), startCommand(),
 			{
 				Name: "version", Usage: "print the version of this program",
 				Action: func(_ context.Context, c *cli.Command) error {

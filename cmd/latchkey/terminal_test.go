@@ -3,10 +3,12 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -105,6 +107,24 @@ func TestLockLeavesTheTerminal(t *testing.T) {
 	requireFree(t, url, "two")
 	types("kill %1; wait %1; echo status=$?\n", "status=143", 1)
 	requireFree(t, url, "one")
+}
+
+// What the terminal stops has ended when another process holds, as after any stop: also a command that ignores a TERM.
+func TestLockStoppedByTheTerminal(t *testing.T) {
+	t.Parallel()
+	s := redistest.New(t)
+	types := inShell(t, s.URL())
+	file := pids{filepath.Join(t.TempDir(), "pids")}
+	types("latchkey lock --lease 1s --grace 500ms job -- sh -c 'trap \"\" TERM; echo $$ >"+file.file+"; exec sleep 60' &\n", "ready> ", 1)
+	all := file.await(t, 1)
+	l := lockAt(t, s.URL(), "job")
+	types("kill -TTIN %1\n", "ready> ", 1)
+	h, err := l.Lock(t.Context())
+	require.NoError(t, err)
+	for _, pid := range all {
+		require.True(t, errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) || isZombie(pid), "%d runs beside the next holder", pid)
+	}
+	require.NoError(t, h.Unlock(t.Context()))
 }
 
 // On a terminal unlock asks.

@@ -1,0 +1,59 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey/internal/redistest"
+)
+
+// Why a name does not move is said in words: who holds and renews, who waits and is there, and what may be done.
+func TestExplain(t *testing.T) {
+	t.Parallel()
+	s := redistest.New(t)
+	explain := func(args ...string) string {
+		status, out := runCommand(t, s.URL(), append([]string{"explain", "a job"}, args...)...)
+		require.Zero(t, status, out)
+		return out
+	}
+	out := explain()
+	require.Contains(t, out, "Nobody holds it.\nNobody waits for it in Redis.\nThere is nothing to wait for.\n")
+
+	file := pids{filepath.Join(t.TempDir(), "pids")}
+	holder := begin(t, s.URL(), "lock", "--lease", "3s", "a job", "--", "sh", "-c", "echo $$ >"+file.file+"; exec sleep 60")
+	file.await(t, 1)
+	waiter := begin(t, s.URL(), "lock", "a job", "--", "true")
+	l := lockAt(t, s.URL(), "a job")
+	require.Eventually(t, func() bool {
+		state, err := l.Inspect(context.Background())
+		return err == nil && state.Waiting == 1 && state.Who.PID > 0 && state.Waiters[0].PID > 0
+	}, limit, time.Millisecond)
+	out = explain("--watch", "1m")
+	require.Regexp(t, `(?m)^It is held by process \d+ on .* \(latchkey lock sh\), for .*, to do "sh"\.$`, out)
+	require.Contains(t, out, "\nIts process is connected.\nIt renews its lease, of which ")
+	require.Regexp(t, `(?m)^1 wait\. The first is process \d+ on .* \(latchkey lock true\)`, out)
+	require.Contains(t, out, "Nothing ends by itself while that process renews")
+	require.Regexp(t, `(?m)^  take it away: +latchkey unlock --force --token \d{16} 'a job', when you know`, out)
+
+	require.NoError(t, holder.Process.Signal(syscall.SIGSTOP))
+	out = explain("--watch", "0")
+	require.Contains(t, out, "Its lease was not renewed in 0s: ")
+	require.Regexp(t, `(?m)^Its lease ends in .*s, unless it is renewed\. Then the next one gets it\.$`, out)
+	require.Zero(t, waiter.status(t), waiter.errors.String())
+	require.NoError(t, holder.Process.Kill())
+	_ = holder.Wait()
+}
+
+// What comes from Redis is not obeyed by a terminal, nor by a shell.
+func TestExplainQuotes(t *testing.T) {
+	for name, want := range map[string]string{"orders:42": "orders:42", "a b": "'a b'", "it's; rm": `'it'\''s; rm'`, "\x1b[2J": "'�[2J'"} {
+		require.Equal(t, want, quoted(name))
+	}
+}
