@@ -3,10 +3,12 @@ package robustness
 import (
 	"context"
 	"math/rand/v2"
+
+	"github.com/latchkey-go/latchkey"
 )
 
-// take takes an object away from whoever has it: a lock by ForceUnlock, permits with the semaphore, which the
-// next request makes again.
+// take takes an object away: a lock from any holder, or from the one that is seen, and permits with the semaphore,
+// which the next request makes again.
 func (w *worker) take(rng *rand.Rand, o Object) {
 	c := w.any(rng)
 	if c == nil {
@@ -16,11 +18,19 @@ func (w *worker) take(rng *rand.Rand, o Object) {
 	ctx, cancel := context.WithTimeout(context.Background(), w.Patience())
 	defer cancel()
 	var err error
-	if o.Permits() {
+	switch {
+	case o.Permits():
 		_, err = w.permitsOf(rng, c, o).Delete(ctx)
-	} else {
+	default:
 		l, _ := w.lockOf(rng, c, o, rng.IntN(2) == 0)
-		_, err = l.ForceUnlock(ctx)
+		if rng.IntN(2) == 0 {
+			_, err = l.ForceUnlock(ctx)
+			break
+		}
+		var seen latchkey.State
+		if seen, err = l.Inspect(ctx); err == nil {
+			_, err = l.ForceUnlockToken(ctx, seen.Token)
+		}
 	}
 	r.Answered(w.resultOf(c, "taking "+o.Key, err), 0, 0)
 }
