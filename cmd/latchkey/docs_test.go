@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -39,7 +40,7 @@ func TestDocs(t *testing.T) {
 	}
 }
 
-// Every flag has a text, and no value that a user could take for its default is 0.
+// Every flag has a text, and no value that a user could take for its default is 0. Every command has an example.
 func TestHelp(t *testing.T) {
 	var walk func(c *cli.Command)
 	walk = func(c *cli.Command) {
@@ -55,6 +56,18 @@ func TestHelp(t *testing.T) {
 		}
 		for _, below := range c.Commands {
 			walk(below)
+		}
+		if len(c.Commands) > 0 || c.Hidden || slices.Contains([]string{"demo-worker", "version", "completion"}, c.Name) {
+			return
+		}
+		_, example, found := strings.Cut(c.Description, "Example: latchkey ")
+		require.True(t, found, "%s has no example", c.Name)
+		require.Contains(t, example, c.Name+" ")
+		ours, _, _ := strings.Cut(example, " -- ")
+		for _, word := range strings.Fields(ours) {
+			if name, flag := strings.CutPrefix(word, "--"); flag {
+				require.True(t, slices.ContainsFunc(c.Flags, func(f cli.Flag) bool { return slices.Contains(f.Names(), name) }), "%s %s", c.Name, word)
+			}
 		}
 	}
 	walk(command())

@@ -17,8 +17,7 @@ func explainCommand() *cli.Command {
 	return &cli.Command{
 		Name: "explain", Usage: "say in words why a name does not move", ArgsUsage: "NAME",
 		Description: "Says who holds NAME and whether that process still renews its lease, who waits and whether it is there, what ends first, and\n" +
-			"what you can do. To see a renewal it looks until one comes, for --watch at most: it comes in each third of a lease.\n\n" +
-			"Example: latchkey explain orders:42",
+			"what you can do. To see a renewal it looks until one comes, for --watch at most: it comes in each third of a lease.",
 		Flags: connection(
 			&cli.DurationFlag{Name: "watch", Usage: "look for this long at most whether the lease is renewed", Value: 4 * time.Second, Validator: notNegative},
 		),

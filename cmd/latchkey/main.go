@@ -79,6 +79,25 @@ func command() *cli.Command {
 	return root
 }
 
+// examples are by the names of a sub-command and of the one above it.
+var examples = map[string]string{
+	"latchkey lock":      "latchkey lock --wait 30s orders:42 -- ./reindex --all",
+	"latchkey semaphore": "latchkey semaphore exports --capacity 3 -- ./export",
+	"latchkey once":      "latchkey once report --every 5m -- ./report",
+	"latch set":          "latchkey latch set deploy 3",
+	"latch count":        "latchkey latch count deploy --as web-1",
+	"latch await":        "latchkey latch await deploy --wait 5m",
+	"latch show":         "latchkey latch show deploy --json",
+	"latchkey inspect":   "latchkey inspect orders:42 --json",
+	"latchkey explain":   "latchkey explain orders:42",
+	"latchkey list":      "latchkey list 'orders:*'",
+	"latchkey top":       "latchkey top 'orders:*'",
+	"latchkey deadlocks": "latchkey deadlocks --json",
+	"latchkey unlock":    "latchkey unlock --force orders:42",
+	"latchkey doctor":    "latchkey doctor --redis rediss://user:password@redis.example:6379",
+	"latchkey demo":      "latchkey demo --processes 8",
+}
+
 // strict gives all commands below this one the status and the words for arguments that make no sense.
 func strict(c *cli.Command) {
 	c.OnUsageError = func(_ context.Context, c *cli.Command, err error, _ bool) error {
@@ -97,6 +116,9 @@ func strict(c *cli.Command) {
 		}
 	}
 	for _, below := range c.Commands {
+		if example := examples[c.Name+" "+below.Name]; example != "" {
+			below.Description = strings.TrimSpace(below.Description + "\n\nExample: " + example)
+		}
 		strict(below)
 	}
 }

@@ -38,8 +38,7 @@ type (
 		sight *sight
 		err   error
 	}
-	due    struct{}
-	second struct{}
+	due struct{}
 )
 
 func newScreen(ctx context.Context, m *monitor) *screen {
@@ -51,10 +50,7 @@ func newScreen(ctx context.Context, m *monitor) *screen {
 	return s
 }
 
-func (s *screen) Init() tea.Cmd { return tea.Batch(s.look, nextSecond()) }
-
-// nextSecond has the screen drawn anew, also while Redis does not answer.
-func nextSecond() tea.Cmd { return tea.Tick(time.Second, func(time.Time) tea.Msg { return second{} }) }
+func (s *screen) Init() tea.Cmd { return s.look }
 
 // look is a command: bubbletea runs it aside.
 func (s *screen) look() tea.Msg {
@@ -77,8 +73,6 @@ func (s *screen) Update(message tea.Msg) (tea.Model, tea.Cmd) {
 		return s, tea.Tick(s.monitor.interval, func(time.Time) tea.Msg { return due{} })
 	case due:
 		return s, s.look
-	case second:
-		return s, nextSecond()
 	case tea.KeyPressMsg:
 		if quits := s.press(m); quits {
 			return s, tea.Quit
@@ -167,43 +161,84 @@ func (r row) cells() (cells []string) {
 	return cells
 }
 
-// arrange gives the table what there is, as wide as it fits.
-func (s *screen) arrange() {
-	rows := s.rows()
-	widths := make([]int, len(columns))
+// fitted is a column as wide as it is shown.
+type fitted struct {
+	column
+
+	is    order
+	least int
+	width int
+}
+
+// dispensable are the columns that a narrow screen leaves out, the first one first. Enter shows what they say.
+var dispensable = []string{"pid", "host", "note", "hand-offs/s", "kind", "held", "waiting", "holder"}
+
+// fit makes columns as narrow as the screen: those that say nothing go, the widest give way, others are left
+// out, and the name is cut last.
+func (s *screen) fit(rows []row) (shown []fitted) {
+	const padding, narrowest = 2, 4
+	total := 0
 	for i, c := range columns {
-		widths[i] = lipgloss.Width(c.title) + 1 // beside it the sign of the order
+		f := fitted{c, order(i), lipgloss.Width(c.title) + 1, 0} // beside it the sign of the order
+		says := len(rows) == 0
+		f.width = f.least
 		for _, r := range rows {
-			widths[i] = max(widths[i], lipgloss.Width(c.text(r)))
+			text := c.text(r)
+			f.width = max(f.width, lipgloss.Width(text))
+			says = says || text != ""
+		}
+		if says || order(i) == s.order {
+			shown = append(shown, f)
+			total += f.width + padding
 		}
 	}
-	const padding, narrowest = 2, 4
-	for spare := s.width; ; { // the widest gives way, and the name last
-		total, widest := 0, -1
-		for i, w := range widths {
-			total += w + padding
-			if w > narrowest && columns[i].title != "name" && (widest < 0 || w > widths[widest]) {
+	for total > s.width {
+		widest := -1
+		for i, f := range shown {
+			if f.title != "name" && f.width > f.least && (widest < 0 || f.width > shown[widest].width) {
 				widest = i
 			}
 		}
-		if widest < 0 {
-			widest = slices.IndexFunc(columns, func(c column) bool { return c.title == "name" })
+		if widest >= 0 {
+			shown[widest].width--
+			total--
+			continue
 		}
-		if total <= spare || widths[widest] <= narrowest {
+		gone := slices.IndexFunc(dispensable, func(title string) bool {
+			return slices.ContainsFunc(shown, func(f fitted) bool { return f.title == title && f.is != s.order })
+		})
+		if gone >= 0 {
+			at := slices.IndexFunc(shown, func(f fitted) bool { return f.title == dispensable[gone] })
+			total -= shown[at].width + padding
+			shown = slices.Delete(shown, at, at+1)
+			continue
+		}
+		name := slices.IndexFunc(shown, func(f fitted) bool { return f.title == "name" })
+		if shown[name].width <= narrowest {
 			break
 		}
-		widths[widest]--
+		shown[name].width--
+		total--
 	}
-	titles := make([]table.Column, len(columns))
-	for i, c := range columns {
-		titles[i] = table.Column{Title: c.title, Width: widths[i]}
-		if order(i) == s.order {
+	return shown
+}
+
+// arrange gives the table what there is.
+func (s *screen) arrange() {
+	rows := s.rows()
+	shown := s.fit(rows)
+	titles := make([]table.Column, len(shown))
+	for i, f := range shown {
+		titles[i] = table.Column{Title: f.title, Width: f.width}
+		if f.is == s.order {
 			titles[i].Title += "▾"
 		}
 	}
 	lines := make([]table.Row, len(rows))
 	for i, r := range rows {
-		lines[i] = r.cells()
+		for _, f := range shown {
+			lines[i] = append(lines[i], f.text(r))
+		}
 	}
 	cursor := s.table.Cursor()
 	s.table.SetRows(nil) // else rows of other columns would be drawn
@@ -260,7 +295,6 @@ func (s *screen) status() string {
 	case unanswered(s.err):
 		warning := fmt.Sprintf(" no answer for %v ", time.Since(s.answered).Truncate(time.Second))
 		text += "  " + lipgloss.NewStyle().Bold(true).Reverse(true).Foreground(lipgloss.Color("1")).Render(warning)
-		text += "  " + plainText(s.err.Error())
 	case s.err != nil:
 		text += "  " + lipgloss.NewStyle().Foreground(lipgloss.Color("1")).Render(plainText(s.err.Error()))
 	case s.sight == nil:
@@ -268,6 +302,9 @@ func (s *screen) status() string {
 	}
 	if s.sight != nil {
 		text += fmt.Sprintf("  as of %s  %s", s.sight.At.Format(time.TimeOnly), s.sight.summary())
+	}
+	if unanswered(s.err) {
+		text += "  " + plainText(s.err.Error())
 	}
 	if s.paused {
 		text += "  paused"

@@ -205,7 +205,6 @@ func TestScreen(t *testing.T) {
 	s.Update(seen{err: latchkey.ErrUnavailable})
 	require.Contains(t, s.content(), "no answer for 0s")
 	s.answered = time.Now().Add(-12 * time.Second)
-	s.Update(second{})
 	require.Contains(t, s.content(), "no answer for 12s")
 	s.Update(seen{err: io.ErrUnexpectedEOF})
 	require.Contains(t, s.content(), io.ErrUnexpectedEOF.Error())
@@ -256,6 +255,12 @@ func TestScreenIsNarrow(t *testing.T) {
 		Name: identity.Name(name), Kind: kindLock, Holders: []party{{Owner: told(strings.Repeat("owner", 20)), Note: told(strings.Repeat("note", 20))}},
 	}}}}})
 	require.Contains(t, s.content(), name)
+	s.Update(tea.WindowSizeMsg{Width: 50, Height: 20})
+	require.Contains(t, s.content(), name)
+	require.NotContains(t, s.content(), "note", "Enter shows it")
+	for _, line := range strings.Split(s.content(), "\n") {
+		require.LessOrEqual(t, lipgloss.Width(line), 50, line)
+	}
 }
 
 // A server that is silent holds nothing up for ever.
