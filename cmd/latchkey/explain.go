@@ -133,14 +133,26 @@ func (l *looker) hears(ctx context.Context, owner string) (text string, err erro
 
 // print says it, each thing in a line.
 func (e explanation) print(out io.Writer, now time.Time) error {
-	lines := append([]string{fmt.Sprintf("%s: %s", plainText(string(e.Name)), e.Kind)}, e.holding(now)...)
-	lines = append(lines, e.waiting(now)...)
-	lines = append(lines, e.ending())
+	lines := []string{fmt.Sprintf("%s: %s", plainText(string(e.Name)), e.Kind)}
+	if e.State == "" {
+		lines = append(append(append(lines, e.holding(now)...), e.waiting(now)...), e.ending())
+	} else {
+		lines[0] += ", " + e.State
+		if does := goesOn[e.Kind]; does != "" {
+			lines = append(lines, does)
+		}
+	}
 	if advice := e.advice(); len(advice) > 0 {
 		lines = append(append(lines, "You can"), advice...)
 	}
 	_, err := fmt.Fprintln(out, strings.Join(lines, "\n"))
 	return err
+}
+
+// goesOn is when those who wait go on, of what has no holders.
+var goesOn = map[kind]string{
+	kindLatch:   "Those who wait go on when so many have counted: latchkey latch show says who has.",
+	kindBarrier: "Those who wait go on when all have arrived.",
 }
 
 // who is a party in words.
@@ -164,8 +176,6 @@ func (p party) who(now time.Time) string {
 func (e explanation) holding(now time.Time) []string {
 	p := e.first()
 	switch {
-	case e.State != "":
-		return []string{"Nobody holds it: " + e.State + "."}
 	case len(e.Holders) == 0 && e.Kind == kindSemaphore:
 		return []string{fmt.Sprintf("All of its %d permits are free.", e.Capacity)}
 	case len(e.Holders) == 0:

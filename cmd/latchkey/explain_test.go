@@ -47,8 +47,17 @@ func TestExplain(t *testing.T) {
 	require.Contains(t, out, "Its lease was not renewed in 0s: ")
 	require.Regexp(t, `(?m)^Its lease ends in .*s, unless it is renewed\. Then the next one gets it\.$`, out)
 	require.Zero(t, waiter.status(t), waiter.errors.String())
-	require.NoError(t, holder.Process.Kill())
-	_ = holder.Wait()
+}
+
+// What has no holders says how far it is.
+func TestExplainLatch(t *testing.T) {
+	t.Parallel()
+	s := redistest.New(t)
+	status, out := runCommand(t, s.URL(), "latch", "set", "deploy", "2")
+	require.Zero(t, status, out)
+	status, out = runCommand(t, s.URL(), "explain", "deploy")
+	require.Zero(t, status, out)
+	require.Equal(t, "deploy: latch, shut, 2 to count\nThose who wait go on when so many have counted: latchkey latch show says who has.\n", out)
 }
 
 // What comes from Redis is not obeyed by a terminal, nor by a shell.

@@ -200,8 +200,8 @@ func (e *ending) saw(left time.Duration) { e.longest = max(e.longest, left) }
 // earlier.
 func (e *ending) margin() time.Duration { return min(e.grace, e.longest/3) }
 
-// lead is how long before the end the group is killed: a machine may be busy.
-func (e *ending) lead() time.Duration { return min(e.margin()/4, 50*time.Millisecond) }
+// lead is how long before the end the group is killed: a machine may be busy, and run us that much later.
+func (e *ending) lead() time.Duration { return min(e.margin()/2, 500*time.Millisecond) }
 
 // ourselves is this program with other arguments, also when its file was replaced or removed.
 func ourselves(args ...string) (*exec.Cmd, error) {

@@ -280,7 +280,7 @@ func TestLockOutlastsNoLease(t *testing.T) {
 			s := redistest.New(t)
 			p := redistest.NewProxy(t, s)
 			file := pids{filepath.Join(t.TempDir(), "pids")}
-			lease := "1s"
+			lease := "3s"
 			if name == "its guard killed" { // which is why it ends, on a slow machine too
 				lease = "10s"
 			}

@@ -115,7 +115,7 @@ func TestLockStoppedByTheTerminal(t *testing.T) {
 	s := redistest.New(t)
 	types := inShell(t, s.URL())
 	file := pids{filepath.Join(t.TempDir(), "pids")}
-	types("latchkey lock --lease 1s --grace 500ms job -- sh -c 'trap \"\" TERM; echo $$ >"+file.file+"; exec sleep 60' &\n", "ready> ", 1)
+	types("latchkey lock --lease 3s job -- sh -c 'trap \"\" TERM; echo $$ >"+file.file+"; exec sleep 60' &\n", "ready> ", 1)
 	all := file.await(t, 1)
 	l := lockAt(t, s.URL(), "job")
 	types("kill -TTIN %1\n", "ready> ", 1)
