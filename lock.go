@@ -96,11 +96,7 @@ func (l *Lock) DoFor(ctx context.Context, wait time.Duration, f func(context.Con
 //
 // The value is what f returned, also when the error is not nil, as when the lock was lost before f ended. It
 // is the zero value when f never ran ([ErrNotRun]), or panicked. H is what f is given: a *Hold of a Lock.
-func DoValue[T, H any](
-	ctx context.Context,
-	do func(context.Context, func(context.Context, H) error) error,
-	f func(context.Context, H) (T, error),
-) (value T, err error) {
+func DoValue[T, H any](ctx context.Context, do func(context.Context, func(context.Context, H) error) error, f func(context.Context, H) (T, error)) (value T, err error) {
 	err = do(ctx, func(ctx context.Context, h H) (err error) {
 		value, err = f(ctx, h)
 		return err
@@ -141,16 +137,8 @@ func (l *Lock) ForceUnlockToken(ctx context.Context, token int64) (bool, error) 
 func (l *Lock) Inspect(ctx context.Context) (State, error) {
 	s, err := l.inside().Inspect(ctx)
 	state := State{
-		Holder:    s.Holder,
-		Mine:      s.Mine,
-		Token:     s.Token,
-		Remaining: s.Remaining,
-		Shares:    s.Shares,
-		Lingers:   s.Lingers,
-		MayLinger: s.MayLinger,
-		Waiting:   s.Waiting,
-		Queue:     s.Queue,
-		Who:       Identity(s.Who),
+		Holder: s.Holder, Mine: s.Mine, Token: s.Token, Remaining: s.Remaining, Shares: s.Shares, Lingers: s.Lingers, MayLinger: s.MayLinger,
+		Waiting: s.Waiting, Queue: s.Queue, Who: Identity(s.Who),
 	}
 	for _, w := range s.Waiters {
 		state.Waiters = append(state.Waiters, Identity(w))

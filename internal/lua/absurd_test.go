@@ -170,9 +170,7 @@ func (s *spoiled) run() {
 				before, endless := s.dump(), s.endless()
 				err := use()
 				if err != nil {
-					known := errors.Is(err, lua.ErrRange) || errors.Is(err, lua.ErrNotInitialized) || errors.Is(err, lua.ErrCapacity) ||
-						errors.Is(err, lua.ErrFull) ||
-						errors.Is(err, lua.ErrForeignFence)
+					known := errors.Is(err, lua.ErrRange) || errors.Is(err, lua.ErrNotInitialized) || errors.Is(err, lua.ErrCapacity) || errors.Is(err, lua.ErrFull) || errors.Is(err, lua.ErrForeignFence)
 					require.True(s.t, known || lua.Classify(err) == lua.WrongType, "%s: %v", what, err)
 					require.Equal(s.t, before, s.dump(), "%s: %v", what, err)
 				}
@@ -206,11 +204,7 @@ func hear(t *testing.T, s *redistest.Server, keys *lua.Keys, clients ...string) 
 		ctx := rueidis.WithOnSubscriptionHook(t.Context(), func(rueidis.PubSubSubscription) { close(confirmed) })
 		go func() {
 			defer close(ended)
-			_ = sub.Receive(
-				ctx,
-				sub.B().Subscribe().Channel(keys.Inbox(client)).Build(),
-				func(rueidis.PubSubMessage) {},
-			) // until it is closed
+			_ = sub.Receive(ctx, sub.B().Subscribe().Channel(keys.Inbox(client)).Build(), func(rueidis.PubSubMessage) {}) // until it is closed
 		}()
 		<-confirmed
 		t.Cleanup(func() { sub.Close(); <-ended })
@@ -227,25 +221,10 @@ func TestAbsurdLocks(t *testing.T) {
 		s := &spoiled{t: t, conn: b.conn, keys: k}
 		name, queue, token, pace := k.All()[0], k.All()[1], k.All()[2], "latchkey_pace:orders:{42} x"
 		s.places = []place{
-			{"hash", name, "A:1", "%"},
-			{"hash", name, "A:1", "t%"},
-			{"hash", name, "A:1", "t1+%"},
-			{"hash", name, "A:1", "t1+%l/9"},
-			{"hash", name, "A:1", "t1/%"},
-			{"hash", name, "A:1", "t1/9!%"},
-			{"hash", name, "x", "%"},
-			{
-				"list",
-				queue,
-				"",
-				"%",
-			},
-			{"list", queue, "", "1:B:%:1000:0"},
-			{"list", queue, "", "1:B:7:%:0"},
-			{"list", queue, "", "1:B:7:1000:%"},
-			{"list", queue, "", "1:%:7:1000:0"},
-			{"string", token, "", "%"},
-			{"string", pace, "", "%"},
+			{"hash", name, "A:1", "%"}, {"hash", name, "A:1", "t%"}, {"hash", name, "A:1", "t1+%"}, {"hash", name, "A:1", "t1+%l/9"},
+			{"hash", name, "A:1", "t1/%"}, {"hash", name, "A:1", "t1/9!%"}, {"hash", name, "x", "%"},
+			{"list", queue, "", "%"}, {"list", queue, "", "1:B:%:1000:0"}, {"list", queue, "", "1:B:7:%:0"}, {"list", queue, "", "1:B:7:1000:%"},
+			{"list", queue, "", "1:%:7:1000:0"}, {"string", token, "", "%"}, {"string", pace, "", "%"},
 		}
 		s.make = func() {
 			b.share("A:1", lua.First)
@@ -256,13 +235,7 @@ func TestAbsurdLocks(t *testing.T) {
 			return func() error { _, err := b.conn.Acquire(ctx, k, shared(owner), 0, mode); return err }
 		}
 		s.uses = map[string]func() error{
-			"try": acquire(
-				"C:1",
-				lua.Try,
-			),
-			"queue":   acquire("C:1", lua.First),
-			"again":   acquire("A:1", lua.Again),
-			"ask":     acquire("B:1", lua.Again),
+			"try": acquire("C:1", lua.Try), "queue": acquire("C:1", lua.First), "again": acquire("A:1", lua.Again), "ask": acquire("B:1", lua.Again),
 			"release": func() error { _, err := b.conn.Release(ctx, k, lua.Ending{Owner: "A:1"}, 0); return err },
 			"rest":    func() error { _, err := b.conn.Release(ctx, k, lua.Ending{Owner: "A:1", Rest: 100}, 0); return err },
 			"offer":   func() error { _, err := b.conn.Offer(ctx, k, "A:1", "", 1, shared("A:2"), 0, lua.First); return err },

@@ -28,41 +28,14 @@ func absurdReadWrite(t *testing.T, server *redistest.Server, hold lua.Claim) {
 	s := &spoiled{t: t, conn: b.conn, keys: k}
 	name, queue, token, state, pace := k.All()[0], k.All()[1], k.All()[2], k.All()[3], "latchkey_pace:orders:{42} x"
 	s.places = []place{
-		{"hash", state, "token", "%"},
-		{"hash", state, "token", "t%"},
-		{"hash", state, "token", "t1+%"},
-		{"hash", state, "token", "t1/%"},
-		{"hash", state, "short", "%"},
-		{"hash", state, "short", "B:%"},
-		{"hash", state, "x", "%"},
-		{"hash", state, "writer", "%"},
+		{"hash", state, "token", "%"}, {"hash", state, "token", "t%"}, {"hash", state, "token", "t1+%"}, {"hash", state, "token", "t1/%"},
+		{"hash", state, "short", "%"}, {"hash", state, "short", "B:%"}, {"hash", state, "x", "%"}, {"hash", state, "writer", "%"},
 		{"string", b.timeout("A:1"), "", "%"},
-		{
-			"hash",
-			name,
-			"mode",
-			"%",
-		},
-		{"hash", name, "A:1", "%"},
-		{"hash", name, "A:1:write", "%"},
-		{"hash", name, "x", "%"},
-		{"hash", name, "x:write", "%"},
-		{
-			"list",
-			queue,
-			"",
-			"%",
-		},
-		{"list", queue, "", "1:B:%:1000:0"},
-		{"list", queue, "", "1:B:7:%:0"},
-		{"list", queue, "", "1:B:7:1000:%"},
-		{"list", queue, "", "1:%:7:1000:0"},
-		{"list", queue, "", "1:B:%:1000:0s"},
-		{"list", queue, "", "1:B:7:%:0s"},
-		{"list", queue, "", "1:B:7:1000:%s"},
-		{"list", queue, "", "1:%:7:1000:0s"},
-		{"string", token, "", "%"},
-		{"string", pace, "", "%"},
+		{"hash", name, "mode", "%"}, {"hash", name, "A:1", "%"}, {"hash", name, "A:1:write", "%"}, {"hash", name, "x", "%"}, {"hash", name, "x:write", "%"},
+		{"list", queue, "", "%"}, {"list", queue, "", "1:B:%:1000:0"}, {"list", queue, "", "1:B:7:%:0"}, {"list", queue, "", "1:B:7:1000:%"},
+		{"list", queue, "", "1:%:7:1000:0"}, {"list", queue, "", "1:B:%:1000:0s"}, {"list", queue, "", "1:B:7:%:0s"},
+		{"list", queue, "", "1:B:7:1000:%s"}, {"list", queue, "", "1:%:7:1000:0s"},
+		{"string", token, "", "%"}, {"string", pace, "", "%"},
 	}
 	s.skip = func(p place, _, _ string) bool { // what is the same beside readers, as long as time is short
 		return redistest.Longer(0, 1) == 0 && !hold.Shared && p.kind != "hash"
