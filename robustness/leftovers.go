@@ -121,7 +121,7 @@ func freePermits(ctx context.Context, c *latchkey.Client, o Object, h *history) 
 	}
 }
 
-// wasSet reports whether somebody asked for a capacity of an object.
+// wasSet reports whether a capacity was asked for of an object.
 func (h *history) wasSet(o Object) bool {
 	return slices.ContainsFunc(h.entries, func(e entry) bool { return e.Kind == Setting && e.Object == int64(o.Index) })
 }

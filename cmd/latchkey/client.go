@@ -14,8 +14,7 @@ import (
 	"github.com/latchkey-go/latchkey"
 )
 
-// connection are the flags of a sub-command that talks to Redis: its own ones, and behind them those that say
-// how.
+// connection are the flags of a sub-command that talks to Redis: its own ones, and behind them how to reach it.
 func connection(own ...cli.Flag) []cli.Flag {
 	return append(own,
 		&cli.StringFlag{

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -86,7 +87,7 @@ func (l *looker) explain(ctx context.Context, name string, most time.Duration) (
 	}
 	e.there = map[told]string{}
 	const many = 20 // who waits behind so many others is not asked for
-	for _, p := range append(e.Holders[:min(many, len(e.Holders))], e.Waiters[:min(many, len(e.Waiters))]...) {
+	for _, p := range slices.Concat(e.Holders[:min(many, len(e.Holders))], e.Waiters[:min(many, len(e.Waiters))]) {
 		if e.there[p.Owner], err = l.hears(ctx, string(p.Owner)); err != nil {
 			return e, err
 		}
@@ -105,7 +106,7 @@ func (p party) rests() bool { return strings.HasSuffix(string(p.Owner), ":rest")
 // hears says whether the process of an owner is connected, as far as its inbox tells it.
 func (l *looker) hears(ctx context.Context, owner string) (text string, err error) {
 	client, _, _ := strings.Cut(owner, ":")
-	if client != strings.ToUpper(client) { // those of Redisson have none
+	if client != strings.ToUpper(client) { // Redisson has no inbox
 		return "", nil
 	}
 	err = answered(ctx, func(ctx context.Context) error {
@@ -151,8 +152,8 @@ func (e explanation) print(out io.Writer, now time.Time) error {
 
 // goesOn is when those who wait go on, of what has no holders.
 var goesOn = map[kind]string{
-	kindLatch:   "Those who wait go on when so many have counted: latchkey latch show says who has.",
-	kindBarrier: "Those who wait go on when all have arrived.",
+	kindLatch:   "Its waiters go on when so many have counted. latchkey latch show says who has.",
+	kindBarrier: "Its waiters go on when all have arrived.",
 }
 
 // who is a party in words.
@@ -177,11 +178,11 @@ func (e explanation) holding(now time.Time) []string {
 	p := e.first()
 	switch {
 	case len(e.Holders) == 0 && e.Kind == kindSemaphore:
-		return []string{fmt.Sprintf("All of its %d permits are free.", e.Capacity)}
+		return []string{fmt.Sprintf("%d permits are free. It has no holders with a lease: who has plain permits is not told.", e.Available)}
 	case len(e.Holders) == 0:
-		return []string{"Nobody holds it."}
+		return []string{"It is free."}
 	case p.rests():
-		return []string{"Nobody holds it. It was unlocked, and WithMinHold keeps it taken."}
+		return []string{"It was unlocked, and WithMinHold keeps it taken."}
 	}
 	text := "It is held by " + p.who(now) + more(len(e.Holders)) + "."
 	switch {
@@ -197,7 +198,7 @@ func (e explanation) holding(now time.Time) []string {
 	switch {
 	case !p.ends():
 	case e.renewed:
-		lines = append(lines, fmt.Sprintf("It renews its lease, of which %s is left.", p.lease()))
+		lines = append(lines, fmt.Sprintf("It renews its lease. %s is left.", p.lease()))
 	default:
 		lines = append(lines, fmt.Sprintf("Its lease was not renewed in %v: %s of it is left.", e.looked.Round(time.Second), p.lease()))
 	}
@@ -207,7 +208,7 @@ func (e explanation) holding(now time.Time) []string {
 func (e explanation) waiting(now time.Time) []string {
 	switch {
 	case e.Waiting == 0:
-		return []string{"Nobody waits for it in Redis."}
+		return []string{"No process waits for it in Redis."}
 	case len(e.Waiters) == 0:
 		return []string{fmt.Sprintf("%d wait.", e.Waiting)}
 	}
@@ -236,6 +237,8 @@ func (e explanation) waiting(now time.Time) []string {
 func (e explanation) ending() string {
 	p := e.first()
 	switch {
+	case e.Kind == kindSemaphore && e.Waiting > 0 && !p.ends():
+		return "The first gets its permits when there are enough."
 	case len(e.Holders) == 0 && e.Waiting > 0:
 		return "The first that lives asks for it within two seconds."
 	case len(e.Holders) == 0:

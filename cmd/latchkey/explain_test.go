@@ -24,7 +24,7 @@ func TestExplain(t *testing.T) {
 		return out
 	}
 	out := explain()
-	require.Contains(t, out, "Nobody holds it.\nNobody waits for it in Redis.\nThere is nothing to wait for.\n")
+	require.Contains(t, out, "It is free.\nNo process waits for it in Redis.\nThere is nothing to wait for.\n")
 
 	file := pids{filepath.Join(t.TempDir(), "pids")}
 	holder := begin(t, s.URL(), "lock", "--lease", "3s", "a job", "--", "sh", "-c", "echo $$ >"+file.file+"; exec sleep 60")
@@ -37,7 +37,7 @@ func TestExplain(t *testing.T) {
 	}, limit, time.Millisecond)
 	out = explain("--watch", "1m")
 	require.Regexp(t, `(?m)^It is held by process \d+ on .* \(latchkey lock sh\), for .*, to do "sh"\.$`, out)
-	require.Contains(t, out, "\nIts process is connected.\nIt renews its lease, of which ")
+	require.Contains(t, out, "\nIts process is connected.\nIt renews its lease. ")
 	require.Regexp(t, `(?m)^1 wait\. The first is process \d+ on .* \(latchkey lock true\)`, out)
 	require.Contains(t, out, "Nothing ends by itself while that process renews")
 	require.Regexp(t, `(?m)^  take it away: +latchkey unlock --force --token \d{16} 'a job', when you know`, out)
@@ -57,7 +57,7 @@ func TestExplainLatch(t *testing.T) {
 	require.Zero(t, status, out)
 	status, out = runCommand(t, s.URL(), "explain", "deploy")
 	require.Zero(t, status, out)
-	require.Equal(t, "deploy: latch, shut, 2 to count\nThose who wait go on when so many have counted: latchkey latch show says who has.\n", out)
+	require.Equal(t, "deploy: latch, shut, 2 to count\nIts waiters go on when so many have counted. latchkey latch show says who has.\n", out)
 }
 
 // What comes from Redis is not obeyed by a terminal, nor by a shell.

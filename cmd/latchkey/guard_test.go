@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -45,4 +46,19 @@ func TestGuardLooksAtBothClocks(t *testing.T) {
 			require.Zero(t, w.left())
 		}
 	})
+}
+
+// The grace is kept where a third of the lease is enough for it, and a KILL has time to arrive in any case.
+func TestEnding(t *testing.T) {
+	for _, c := range []struct{ grace, lease, margin, lead time.Duration }{
+		{10 * time.Second, 30 * time.Second, 10 * time.Second, longestLead},
+		{time.Second, 30 * time.Second, time.Second + longestLead, longestLead},
+		{math.MaxInt64, 3 * time.Second, time.Second, longestLead},
+		{10 * time.Second, 600 * time.Millisecond, 200 * time.Millisecond, 100 * time.Millisecond},
+	} {
+		e := ending{grace: c.grace}
+		e.saw(c.lease)
+		require.Equal(t, c.margin, e.margin(), c)
+		require.Equal(t, c.lead, e.lead(), c)
+	}
 }

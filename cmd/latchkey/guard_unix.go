@@ -198,10 +198,13 @@ func (e *ending) saw(left time.Duration) { e.longest = max(e.longest, left) }
 
 // margin is how long before the end the group is told to end. A renewal that is in time comes a third of the lease
 // earlier.
-func (e *ending) margin() time.Duration { return min(e.grace, e.longest/3) }
+func (e *ending) margin() time.Duration { return min(min(e.grace, e.longest)+longestLead, e.longest/3) }
 
 // lead is how long before the end the group is killed: a machine may be busy, and run us that much later.
-func (e *ending) lead() time.Duration { return min(e.margin()/2, 500*time.Millisecond) }
+// Where the lease is long enough, it is not at the cost of the grace.
+func (e *ending) lead() time.Duration { return min(e.margin()/2, longestLead) }
+
+const longestLead = 500 * time.Millisecond
 
 // ourselves is this program with other arguments, also when its file was replaced or removed.
 func ourselves(args ...string) (*exec.Cmd, error) {

@@ -66,8 +66,8 @@ func patternOf(c *cli.Command) string {
 	return "*"
 }
 
-// names returns the names that match a pattern, in their order. Without all it leaves out those of which there is
-// a fencing token and nothing else: they are free.
+// names returns the names that match a pattern, in their order. Without all it leaves out a name that has a
+// fencing token and nothing else: it is free.
 func (l *looker) names(ctx context.Context, pattern string, all bool) ([]string, error) {
 	escaped := strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(l.prefix)
 	found := map[string]bool{}                                                                       // whether there is more of it than a token

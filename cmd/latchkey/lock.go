@@ -19,7 +19,7 @@ func lockCommand() *cli.Command {
 in its group gets a TERM then, and the lock is given back when that has ended, too. COMMAND has the fencing token in LATCHKEY_TOKEN and the name in LATCHKEY_NAME.
 
 Signals are passed on to COMMAND. When Redis cannot be reached COMMAND gets a TERM a third of the lease before its
-end, or --grace before it, and a KILL before its end. It gets the same when this process is stopped or killed.
+end, or later if --grace is less, and a KILL half a second before that end. It gets the same when this process is stopped or killed.
 
 ` + statusHelp,
 		Flags: append(waitFlags(),

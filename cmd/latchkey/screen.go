@@ -173,8 +173,8 @@ type fitted struct {
 // dispensable are the columns that a narrow screen leaves out, the first one first. Enter shows what they say.
 var dispensable = []string{"pid", "host", "note", "hand-offs/s", "kind", "held", "waiting", "holder"}
 
-// fit makes columns as narrow as the screen: those that say nothing go, the widest give way, others are left
-// out, and the name is cut last.
+// fit makes columns as narrow as the screen: empty ones go, the widest give way, others are left out, and the
+// name is cut last.
 func (s *screen) fit(rows []row) (shown []fitted) {
 	const padding, narrowest = 2, 4
 	total := 0

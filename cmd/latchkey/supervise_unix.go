@@ -64,8 +64,8 @@ var errNoGuard = fmt.Errorf("%w: the guard of COMMAND was ended, and COMMAND wit
 
 // supervise runs a command in a process group of its own, and returns its status when all processes of the group have
 // ended. They get a TERM when a signal says so, and a KILL after the grace. They get a TERM a third of the lease before
-// its end, or the grace before that if it is less, and a KILL at its end: another process may hold then. A guard does the
-// same, should this process be stopped or killed. left is how long the lease lasts; ctx ends with it, or when what is held
+// its end, or later if the grace is less, and a KILL shortly before that end, at which another process may hold: see
+// ending. A guard does the same, should this process be stopped or killed. left is how long the lease lasts; ctx ends with it, or when what is held
 // was taken away.
 //
 // It calls disarm once it hears the signals itself. err is why the command was not started, or was ended.

@@ -20,9 +20,8 @@ or the last column, / filters, ↑ and ↓ and Enter show who holds and waits, p
 
 Where standard output is no terminal it prints a table each interval, or with --json a line.
 
-It asks for the names every five seconds with SCAN, or as rarely as that a twentieth of the time is enough, and for each of
-those that are not free with three commands an interval. To
-count hand-offs it hears the messages of all grants, where the user may and the server is no cluster: Redis sends them
+It asks for the names with SCAN every five seconds, and less often where that takes long. It asks for each name that is
+not free with three commands an interval. To count hand-offs it hears the messages of all grants, where the user may and the server is no cluster: Redis sends them
 twice then. --no-rates leaves that out.`,
 		Flags: connection(
 			&cli.DurationFlag{Name: "interval", Usage: "how often it looks", Value: time.Second, Validator: atLeast(100 * time.Millisecond)},

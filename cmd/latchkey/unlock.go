@@ -18,20 +18,14 @@ import (
 
 func unlockCommand() *cli.Command {
 	return &cli.Command{
-		Name:      "unlock",
-		Usage:     "take a lock away from its holder",
-		ArgsUsage: "--force NAME",
+		Name: "unlock", Usage: "take a lock away from its holder", ArgsUsage: "--force NAME",
 		Description: "Shows who holds the lock NAME, and asks on a terminal. Then it takes the lock away and grants it to the next waiter.\n" +
 			"When another one holds the lock by then, nothing is done. The holder learns that it was taken away, but until then two\n" +
 			"may hold the lock: see to it that the holder has ended.",
 		Flags: connection(
 			&cli.BoolFlag{Name: "force", Usage: "do it: without it nothing is taken away"},
 			&cli.BoolFlag{Name: "yes", Usage: "do not ask"},
-			&cli.Int64Flag{
-				Name:        "token",
-				Usage:       "only if the holder has the fencing token `N`, as inspect tells it",
-				DefaultText: "of the one it shows",
-			},
+			&cli.Int64Flag{Name: "token", Usage: "only if the holder has the fencing token `N`, as inspect tells it", DefaultText: "of the one it shows"},
 		),
 		Action: unlock,
 	}

@@ -542,6 +542,31 @@ func TestWantIsTold(t *testing.T) {
 	})
 }
 
+// A lock is taken from the holder with a token alone, and with 0 from one that has none, as Redisson's.
+func TestForceByToken(t *testing.T) {
+	redistest.Together(t)
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		b := newBench(t, s)
+		force := func(token int64, want bool) {
+			t.Helper()
+			held, err := b.conn.Force(t.Context(), b.lock, false, 0, token)
+			require.NoError(t, err)
+			require.Equal(t, want, held)
+		}
+		force(0, false)
+		token := b.acquire("A:1", 10_000, lua.First).Token
+		force(0, false)
+		force(token+1, false)
+		require.Equal(t, "A:1", b.inspect().Owner)
+		force(token, true)
+		require.NoError(t, b.do("HSET", b.lock.Name(), "8743c9c0-0795-4907-87fd-6c719a6b4586:1", "1").Error())
+		require.NoError(t, b.do("PEXPIRE", b.lock.Name(), "10000").Error())
+		require.Zero(t, b.inspect().Token)
+		force(token, false)
+		force(0, true)
+	})
+}
+
 func TestForceTellsTheHolder(t *testing.T) {
 	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
@@ -790,8 +815,7 @@ func TestNames(t *testing.T) {
 			k, err := lua.NewKeys(family, name, false)
 			require.NoError(t, err)
 			for _, key := range k.All()[1:] {
-				if strings.HasPrefix(key, "latchkey_done:") || strings.HasPrefix(key, "redisson_sc:") ||
-					strings.HasSuffix(key, ":timeout") {
+				if strings.HasPrefix(key, "latchkey_done:") || strings.HasPrefix(key, "redisson_sc:") || strings.HasSuffix(key, ":timeout") {
 					continue // of commands, a channel, and one that Redisson names in another way
 				}
 				beside, ok := lua.NameBeside(key)

@@ -7,7 +7,7 @@
 --       3 unused
 --       4 token            it is taken from the holder whose token lock/inspect.lua says is this one, and else
 --                          nothing is done; missing: from any holder
--- Reply 1 it was taken away, 0 nobody held it, or another one did
+-- Reply 1 it was taken away, 0 it was free, or has another holder
 -- include lock/owner.lua
 
 local held = fields()
