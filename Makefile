@@ -68,13 +68,10 @@ which:
 	else echo "topologies are skipped: install redis-server, or start a Docker engine"; fi
 
 .PHONY: soak
-soak: ## run the long tests: 8 processes share a lock, a read-write lock, several locks, and permits, while connections and processes are killed; the model has all pairs of faults
+soak: ## run the long tests: 8 processes share a lock, or permits, while connections and processes are killed; the model has all pairs of faults
 	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'Soak|TakeTurns' ./internal/lock
 	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'Races|FullSpeed|ForcedWhile' ./internal/grant
 	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'History' ./semaphore
-	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'History' ./rwlock
-	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'History' ./multilock
-	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'History' ./redlock
 	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'Soak' ./once
 	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'Changes|IdleCandidate' ./leader
 	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'Protocol' ./internal/model
@@ -124,15 +121,9 @@ bench-instructions: ## count the server's instructions for a pair, in two minute
 	$(GO) run ./bench --instructions $(BENCH)
 
 .PHONY: bench-packages
-bench-packages: ## run the benchmarks of the packages, each compared with its floor
-	$(GO) test -run xxx -bench 'Pair|Keys|Inside|Linger' -benchtime 100x ./rlock
-	$(GO) test -run xxx -bench 'Skewed|Ahead' -benchtime 15x ./rlock
-	$(GO) test -run xxx -bench 'Contended|Idle' -benchtime 5000x ./rlock
-	$(GO) test -run xxx -bench 'Fleet|Handoff|CancelTogether|ManyHolds' -benchtime 1x ./rlock
-	$(GO) test -run xxx -bench 'Pair|Permits' -benchtime 30x ./semaphore
-	$(GO) test -run xxx -bench 'Contended' -benchtime 20000x ./semaphore
-	$(GO) test -run xxx -bench 'Pair|Readers' -benchtime 30x ./rwlock
-	$(GO) test -run xxx -bench 'Contended' -benchtime 20000x ./rwlock
+bench-packages: ## run what `make bench` has not: pairs with contexts that can end, allocations, 100,000 holds, crowds
+	$(GO) test -run xxx -bench 'Pair|Keys' -benchtime 100x ./rlock
+	$(GO) test -run xxx -bench 'ManyHolds' -benchtime 1x ./rlock
 	$(GO) test -run xxx -bench 'Crowd' -benchtime 1x -timeout 30m ./rwlock .
 
 .PHONY: demo

@@ -1,112 +1,16 @@
 package countdown_test
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/latchkey-go/latchkey/countdown"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 )
-
-// Rounds of latches whose clients lose replies and subscriptions all the time. Of each round it is written
-// down when it was counted down and when waiters went on: none before the last CountDown began, all after
-// it, and each CountDown counted once.
-// Rule 17.
-func TestRounds(t *testing.T) {
-	redistest.Together(t)
-	s := redistest.NewProcess(t)
-	plain := s.Client(t)
-	const latches, clients, counts, waiters = 8, 4, 4, 4
-	rounds := redistest.Rounds(4_800, 20_000)
-	var lost, left atomic.Int64
-	left.Store(rounds)
-	var sides [clients][latches]*countdown.Latch
-	for i := range sides {
-		c := open(t, redistest.NewLossyProxy(t, s, &lost).Option())
-		for n := range latches {
-			l, err := countdown.New(c, fmt.Sprint("latch", n), countdown.WithTTL(time.Hour))
-			require.NoError(t, err)
-			sides[i][n] = l
-		}
-	}
-	var wg sync.WaitGroup
-	for n := range latches {
-		wg.Go(func() {
-			for left.Add(-1) >= 0 {
-				var mine [clients]*countdown.Latch
-				for i := range mine {
-					mine[i] = sides[i][n]
-				}
-				if err := round(t.Context(), mine[:], counts, waiters); err != nil {
-					t.Error(err)
-					return
-				}
-			}
-		})
-	}
-	began := time.Now()
-	killed := redistest.KillSubscriptions(t, plain, wg.Wait)
-	t.Logf("%d rounds in %v, %d replies lost, %d subscription connections killed", rounds, time.Since(began).Round(time.Second), lost.Load(), killed)
-	require.Greater(t, lost.Load(), rounds/50)
-	require.Greater(t, killed, int64(clients))
-	redistest.OnlyExpiring(t, plain)
-}
-
-// round shuts a latch and opens it, from many sides at once.
-func round(ctx context.Context, sides []*countdown.Latch, counts, waiters int) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute) // whoever waits as long was forgotten
-	defer cancel()
-	if done, err := sides[rand.N(len(sides))].Rearm(ctx, int64(counts)); err != nil || !done {
-		return fmt.Errorf("it was shut, or: %w", err)
-	}
-	began, rest := make([]time.Time, counts), make([]int64, counts)
-	released := make([]time.Time, waiters)
-	errs := make([]error, counts+waiters)
-	var wg sync.WaitGroup
-	for i := range waiters {
-		wg.Go(func() {
-			errs[counts+i] = sides[i%len(sides)].Await(ctx)
-			released[i] = time.Now()
-		})
-	}
-	for i := range counts {
-		wg.Go(func() {
-			began[i] = time.Now()
-			var tally countdown.Tally
-			tally, errs[i] = sides[rand.N(len(sides))].CountDown(ctx)
-			rest[i] = tally.Remaining
-			if errs[i] == nil && !tally.Counted {
-				errs[i] = errors.New("it was open before all had counted")
-			}
-		})
-	}
-	wg.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	slices.Sort(rest)
-	for i, r := range rest {
-		if r != int64(i) {
-			return fmt.Errorf("a count was lost, or counted twice: %v", rest)
-		}
-	}
-	last := slices.MaxFunc(began, time.Time.Compare)
-	if first := slices.MinFunc(released, time.Time.Compare); first.Before(last) {
-		return fmt.Errorf("released %v before the last count began", last.Sub(first))
-	}
-	return nil
-}
 
 // One CountDown releases 10,000 goroutines in 8 processes; it costs a command in each process, however many
 // wait there.

@@ -6,4 +6,4 @@ import (
 	"github.com/latchkey-go/latchkey/internal/redistest"
 )
 
-func TestMain(m *testing.M) { redistest.MainWithWorkers(m, worker) }
+func TestMain(m *testing.M) { redistest.Main(m) }

@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -49,112 +47,8 @@ func holds(c *latchkey.Client, args []string) {
 	select {}
 }
 
-// many does names once each, a goroutine for every eighth, beside others that do the same. Word n counts how
-// often name n was done.
-func many(c *latchkey.Client, args []string) {
-	const goroutines = 8
-	n := atoi(args[1])
-	w := openWords(args[0], n)
-	var wg sync.WaitGroup
-	for g := range goroutines {
-		wg.Go(func() {
-			for i := g; i < n; i += goroutines {
-				o, err := once.New(c, fmt.Sprint("name", i))
-				check(err)
-				check(o.Do(context.Background(), func(context.Context, *once.Run) error {
-					if i%10 == 0 {
-						<-time.After(rand.N(3 * time.Millisecond)) // some take longer
-					}
-					w.Word(i).Add(1)
-					return nil
-				}))
-				if i%50 == 0 {
-					done, err := o.Done(context.Background())
-					check(err)
-					if !done {
-						check(errors.New("it is not done"))
-					}
-				}
-			}
-		})
-	}
-	wg.Wait()
-	fmt.Println("finished")
-	select {}
-}
-
-// board is what the rounds of Share are played on.
-type board struct {
-	round    *atomic.Int64 // that is played; negative: the end
-	called   *atomic.Int64 // calls of this round that have reached the server
-	expected *atomic.Int64 // calls of this round
-	ended    *atomic.Int64 // runs of this round that ran to their end
-	value    *atomic.Int64 // the token of the last of them
-	right    *atomic.Int64 // calls of this round that got it
-	wrong    *atomic.Int64 // calls of any round that did not get what they should
-	kills    *atomic.Int64 // 1: the first run of the round is killed
-	pid      *atomic.Int64 // of the process that was
-}
-
-func openBoard(path string) *board {
-	w := openWords(path, 9)
-	return &board{w.Word(0), w.Word(1), w.Word(2), w.Word(3), w.Word(4), w.Word(5), w.Word(6), w.Word(7), w.Word(8)}
-}
-
-// callers are how many goroutines of each of so many processes call Share.
-const callers, processes = 8, 8
-
-// shares plays rounds: each goroutine calls Share once in each.
-func shares(c *latchkey.Client, args []string) {
-	b := openBoard(args[0])
-	first := b.round.Load() + 1
-	if len(args) > 1 {
-		first = int64(atoi(args[1]))
-	}
-	for range callers {
-		go func() {
-			for round := first; ; round++ {
-				for b.round.Load() != round {
-					if b.round.Load() < 0 {
-						return
-					}
-					<-time.After(time.Millisecond)
-				}
-				got, err := once.Share(context.Background(), c, "token", func(_ context.Context, run *once.Run) ([]byte, error) {
-					for b.called.Load() < b.expected.Load() {
-						<-time.After(time.Millisecond)
-					}
-					if b.kills.CompareAndSwap(1, 0) {
-						b.pid.Store(int64(os.Getpid()))
-						select {} // until it is killed
-					}
-					b.ended.Add(1)
-					b.value.Store(run.Token())
-					if round%5 == 0 {
-						return nil, errors.New(fmt.Sprint(run.Token()))
-					}
-					return []byte(fmt.Sprint(run.Token())), nil
-				})
-				text := string(got)
-				if round%5 == 0 && err != nil {
-					var failure *once.Failure
-					if text = err.Error(); errors.As(err, &failure) {
-						text = failure.Text
-					}
-					err = nil
-				}
-				if err == nil && text == fmt.Sprint(b.value.Load()) {
-					b.right.Add(1)
-				} else {
-					b.wrong.Add(1)
-					fmt.Println("wrong", round, text, b.value.Load(), err)
-				}
-			}
-		}()
-	}
-	fmt.Println("ready")
-	select {}
-}
+// processes are how many take part in a job.
+const processes = 8
 
 // diary is the store that a job writes to. It refuses tokens that are smaller than one it has seen, and a
 // tick that it has.

@@ -2,14 +2,12 @@ package rwlock_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey"
@@ -19,17 +17,13 @@ import (
 	"github.com/latchkey-go/latchkey/rwlock"
 )
 
-// worker is what a process of its own does: a mode, the server's address, the client's lease; then of waiters
-// how many there are, and of a history the lock's name and what else it needs.
+// worker is what a process of its own does: a mode, the server's address, the client's lease, and of
+// waiters how many there are.
 func worker(args []string) {
 	lease, err := time.ParseDuration(args[2])
 	check(err)
-	option := rueidis.ClientOption{InitAddress: []string{args[1]}, ForceSingleClient: true}
-	c, err := connect(option, lease)
-	for args[0] == "history" && errors.Is(err, latchkey.ErrUnavailable) { // connections are killed meanwhile
-		c, err = connect(option, lease)
-	}
-	check(err)
+	c := locktest.Connected(args[1], latchkey.WithLease(lease))
+	check(c.Check(context.Background()))
 	l, err := rwlock.New(c, "a")
 	check(err)
 	switch args[0] {
@@ -49,22 +43,7 @@ func worker(args []string) {
 			}()
 		}
 		select {}
-	case "history":
-		l, err := rwlock.New(c, args[3])
-		check(err)
-		record(c, l, args[4:])
 	}
-}
-
-func connect(option rueidis.ClientOption, lease time.Duration) (*latchkey.Client, error) {
-	c, err := latchkey.New(option, latchkey.WithLease(lease))
-	if err != nil {
-		return nil, err
-	}
-	if err = c.Check(context.Background()); err != nil {
-		c.Close()
-	}
-	return c, err
 }
 
 func start(t testing.TB, s *redistest.Server, mode string, lease time.Duration, more ...string) *redistest.Worker {

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -38,7 +37,7 @@ func Compare(b *testing.B, goroutines, times int, ways ...Way) []Measure {
 	b.ReportMetric(0, "ns/op") // of a round
 	measures := make([]Measure, len(ways))
 	for w := range ways {
-		measures[w] = Median(rounds[w])
+		measures[w] = medians(rounds[w])
 	}
 	return measures
 }
@@ -64,8 +63,8 @@ func Round(b *testing.B, goroutines, times int, way Way) Measure {
 	return Measure{spent, float64(after.Mallocs-before.Mallocs) / n, float64(after.TotalAlloc-before.TotalAlloc) / n}
 }
 
-// Median is that of each figure over the rounds.
-func Median(rounds []Measure) Measure {
+// medians are those of each figure over the rounds.
+func medians(rounds []Measure) Measure {
 	of := func(figure func(Measure) float64) float64 {
 		var values []float64
 		for _, r := range rounds {
@@ -77,31 +76,6 @@ func Median(rounds []Measure) Measure {
 		of(func(m Measure) float64 { return m.Nanoseconds }), of(func(m Measure) float64 { return m.Allocations }),
 		of(func(m Measure) float64 { return m.Bytes }),
 	}
-}
-
-// Contend has goroutines do something b.N times in all, and reports how many scripts the server ran for each
-// time. It is told which goroutine it is, and how many times are left.
-func Contend(b *testing.B, s *Server, goroutines int, do func(goroutine, n int) error) {
-	b.Helper()
-	plain := s.Client(b)
-	before := Scripts(b, plain)
-	var left atomic.Int64
-	left.Store(int64(b.N))
-	b.ResetTimer()
-	var wg sync.WaitGroup
-	for i := range goroutines {
-		wg.Go(func() {
-			for n := left.Add(-1); n >= 0; n = left.Add(-1) {
-				if err := do(i, int(n)); err != nil {
-					b.Error(err)
-					return
-				}
-			}
-		})
-	}
-	wg.Wait()
-	b.StopTimer()
-	b.ReportMetric(float64(Scripts(b, plain)-before)/float64(b.N), "commands/acquisition")
 }
 
 func repeat(b *testing.B, way Way, i, times int) {
