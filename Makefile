@@ -31,11 +31,10 @@ race: which ## run all tests with the race detector (needs a C compiler)
 measured: ## run what measures times and memory, one test at a time, on a machine with nothing else to do
 	$(GO) test -count=1 -p 1 -vet=off -timeout 30m -run '^TestMeasured' $(if $(filter command environment,$(word 1,$(origin PACKAGES))),$(PACKAGES),. ./leader ./redlock ./integration/redisson)
 
-# Lines that are long are no fault, and make lint does not look for them.
 .PHONY: fmt
-fmt: ## format the Go files that differ from the last commit, and break their long lines, of comments too
+fmt: ## format the Go files that differ from the last commit
 	@files=$$(git diff --name-only --diff-filter=d HEAD -- '*.go'; git ls-files --others --exclude-standard -- '*.go'); \
-	test -z "$$files" || $(LINT) fmt --enable golines $$files
+	test -z "$$files" || gofmt -w $$files
 
 # make lint vets. The last line says how many tests ran, and what the others need.
 define tests
