@@ -85,6 +85,9 @@ func TestSeveralOfOneClient(t *testing.T) {
 					require.NoError(t, h.Err(), way)
 					require.NoError(t, h.Unlock(t.Context()), way)
 					for _, part := range ofKinds(t, other, names...) {
+						state, err := part.Inspect(t.Context())
+						require.NoError(t, err)
+						require.Empty(t, state.Holder, "%s lingers, which its script did not tell Redis", part.Name())
 						unlock(t, take(t, writer(t, other, part)))
 					}
 				}
