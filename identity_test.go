@@ -1,6 +1,7 @@
 package latchkey_test
 
 import (
+	"fmt"
 	"log/slog"
 	"os"
 	"slices"
@@ -13,8 +14,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/locktest"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/rlock"
+	"github.com/latchkey-go/latchkey/rwlock"
+	"github.com/latchkey-go/latchkey/semaphore"
 )
 
 // records returns the records of clients that are in Redis, with the time to live of each.
@@ -193,4 +197,95 @@ func TestLabelIsValidated(t *testing.T) {
 		_, err := latchkey.New(rueidis.ClientOption{InitAddress: []string{"127.0.0.1:1"}}, latchkey.WithLabel(label))
 		require.ErrorIs(t, err, latchkey.ErrInvalid)
 	}
+}
+
+// Who takes something away, from where and why, is logged by the loser, once, and told to all who inspect it. Nothing is
+// told where nothing was taken.
+func TestForcedIsTold(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		var log lines
+		loser, err := latchkey.New(s.Option(), latchkey.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		require.NoError(t, err)
+		defer loser.Close()
+		byOther := locktest.ClientOf(t, s, latchkey.WithLabel("the night watch"))
+		plain := s.Client(t)
+		told := func(name string) bool { return exists(t, plain, "latchkey_forced:{"+name+"}") }
+		both, err := rwlock.New(byOther, "halves")
+		require.NoError(t, err)
+		mine, err := rwlock.New(loser, "halves")
+		require.NoError(t, err)
+		for name, pair := range map[string][2]*latchkey.Lock{
+			"lock": {lockOf(t, loser, "lock"), lockOf(t, byOther, "lock")}, "halves": {mine.Read(), both.Read()},
+		} {
+			done, err := pair[1].ForceUnlock(t.Context())
+			require.NoError(t, err)
+			require.False(t, done)
+			require.False(t, told(name), "nothing was taken")
+			state, err := pair[1].Inspect(t.Context())
+			require.NoError(t, err)
+			require.Zero(t, state.Forced)
+
+			h, err := pair[0].Lock(t.Context())
+			require.NoError(t, err)
+			done, err = pair[1].ForceUnlock(latchkey.WithNote(t.Context(), "its host\nburns"))
+			require.NoError(t, err)
+			require.True(t, done)
+			<-h.Context().Done()
+			eventually(t, "it is logged", func() bool { return len(log.with("taken away\" name="+name+" ")) == 1 })
+			line := log.with("taken away\" name=" + name + " ")[0]
+			for _, word := range []string{fmt.Sprint("token=", h.Token()), `by="the night watch"`, fmt.Sprint("pid=", os.Getpid()), "why=\"its host\uFFFDburns\""} {
+				require.Contains(t, line, word)
+			}
+			state, err = pair[0].Inspect(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, "the night watch", state.Forced.Label)
+			require.Equal(t, "its host\nburns", state.Forced.Note)
+			require.InDelta(t, time.Now().Unix(), state.Forced.Since.Unix(), 60)
+			require.ErrorIs(t, h.Unlock(t.Context()), latchkey.ErrLost)
+		}
+	})
+}
+
+// A semaphore that is deleted is likewise. A client that tells nobody who it is does not tell that either.
+func TestDeletedIsTold(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		var log lines
+		loser, err := latchkey.New(s.Option(), latchkey.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		require.NoError(t, err)
+		defer loser.Close()
+		take := func() (*semaphore.Semaphore, *semaphore.Permits) {
+			mine, err := semaphore.New(loser, "permits", semaphore.WithCapacity(1))
+			require.NoError(t, err)
+			p, err := mine.Acquire(t.Context(), 1)
+			require.NoError(t, err)
+			return mine, p
+		}
+		for _, test := range []struct {
+			option latchkey.Option
+			lines  int
+		}{{latchkey.WithoutRecord(), 0}, {latchkey.WithLabel("the night watch"), 1}} {
+			_, p := take()
+			other, err := semaphore.New(locktest.ClientOf(t, s, test.option), "permits")
+			require.NoError(t, err)
+			done, err := other.Delete(t.Context())
+			require.NoError(t, err)
+			require.True(t, done)
+			<-p.Context().Done()
+			eventually(t, "it is logged", func() bool { return len(log.with("latchkey: taken away")) == test.lines })
+		}
+	})
+}
+
+func exists(t *testing.T, plain rueidis.Client, key string) bool {
+	t.Helper()
+	n, err := plain.Do(t.Context(), plain.B().Exists().Key(key).Build()).AsInt64()
+	require.NoError(t, err)
+	return n > 0
+}
+
+func lockOf(t *testing.T, c *latchkey.Client, name string) *latchkey.Lock {
+	t.Helper()
+	l, err := rlock.New(c, name)
+	require.NoError(t, err)
+	return l
 }

@@ -122,6 +122,9 @@ func (l *Lock) Attach(ctx context.Context, text string) (*Hold, error) {
 // ForceUnlock takes the lock away from whoever holds it, grants it to the next waiter, and reports whether it
 // was held. It is sent once. Without an answer the error matches [ErrUnknownOutcome]. The holder's hold is
 // lost as soon as its client hears of it. Until then two may believe that they hold the lock.
+//
+// Redis keeps for a day who did that, and the note of ctx ([WithNote]) as the reason. The holder's client logs
+// it, and Inspect has it as State.Forced. A client [WithoutRecord] does not tell.
 func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) { return l.inside().ForceUnlock(ctx) }
 
 // ForceUnlockToken is [Lock.ForceUnlock] while the holder is still the one that [Lock.Inspect] told of: whose
@@ -132,13 +135,13 @@ func (l *Lock) ForceUnlockToken(ctx context.Context, token int64) (bool, error) 
 }
 
 // Inspect returns who holds the lock, and who waits for it in Redis. It changes nothing. It is sent once, and
-// then once more where other clients hold or wait, for what they tell of themselves. When Redis does not
-// answer it returns [ErrUnavailable], joined with the error of ctx if that has ended.
+// then once more for what clients tell of themselves. When Redis does not answer it returns [ErrUnavailable],
+// joined with the error of ctx if that has ended.
 func (l *Lock) Inspect(ctx context.Context) (State, error) {
 	s, err := l.inside().Inspect(ctx)
 	state := State{
 		Holder: s.Holder, Mine: s.Mine, Token: s.Token, Remaining: s.Remaining, Shares: s.Shares, Lingers: s.Lingers, MayLinger: s.MayLinger,
-		Waiting: s.Waiting, Queue: s.Queue, Who: Identity(s.Who),
+		Waiting: s.Waiting, Queue: s.Queue, Who: Identity(s.Who), Forced: Identity(s.Forced),
 	}
 	for _, w := range s.Waiters {
 		state.Waiters = append(state.Waiters, Identity(w))
@@ -181,4 +184,7 @@ type State struct {
 	Who Identity
 	// Waiters are those of Queue, in its order, as far as their clients tell.
 	Waiters []Identity
+	// Forced is the client that took the lock away last with [Lock.ForceUnlock], if that was within a day and the
+	// client tells: Since when, and the Note of its context as the reason.
+	Forced Identity
 }

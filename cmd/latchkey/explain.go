@@ -137,6 +137,9 @@ func (e explanation) print(out io.Writer, now time.Time) error {
 	lines := []string{fmt.Sprintf("%s: %s", plainText(string(e.Name)), e.Kind)}
 	if e.State == "" {
 		lines = append(append(append(lines, e.holding(now)...), e.waiting(now)...), e.ending())
+		if e.Forced != nil {
+			lines = append(lines, "It was "+e.Forced.tookAway(now)+".")
+		}
 	} else {
 		lines[0] += ", " + e.State
 		if does := goesOn[e.Kind]; does != "" {

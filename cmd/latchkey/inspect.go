@@ -65,6 +65,18 @@ func (r *report) print(out io.Writer, now time.Time) {
 	_, _ = fmt.Fprintln(out, line) // whoever reads it no more needs no error
 	printParties(out, "holder", r.Holders, now)
 	printParties(out, "waiter", r.Waiters, now)
+	if r.Forced != nil {
+		_, _ = fmt.Fprintln(out, r.Forced.tookAway(now))
+	}
+}
+
+// tookAway says in a line who took the lock away last, when and why.
+func (p *party) tookAway(now time.Time) string {
+	line := fmt.Sprintf("taken away %v ago by process %d on %s (%s)", p.age(now), p.PID, p.Host, p.Label)
+	if p.Note != "" {
+		line += fmt.Sprintf(": %s", p.Note)
+	}
+	return line
 }
 
 func printParties(out io.Writer, role string, all []party, now time.Time) {

@@ -28,8 +28,9 @@ type report struct {
 	State     string        `json:"state,omitempty"`     // of what nobody holds, in words
 	Holders   []party       `json:"holders"`
 	Waiting   int           `json:"waiting"`
-	Waiters   []party       `json:"waiters"`         // the first 1000 of those
-	Error     told          `json:"error,omitempty"` // why it cannot be said
+	Waiters   []party       `json:"waiters"`          // the first 1000 of those
+	Forced    *party        `json:"forced,omitempty"` // who took the lock away last
+	Error     told          `json:"error,omitempty"`  // why it cannot be said
 }
 
 // party is one that holds or waits.
@@ -184,6 +185,10 @@ func (r *report) addState(ctx context.Context, l *latchkey.Lock) error {
 		r.Holders = append(r.Holders, p)
 	}
 	r.Shares, r.Waiting = s.Shares, s.Waiting
+	if !s.Forced.Since.IsZero() {
+		p := newParty("", s.Forced)
+		r.Forced = &p
+	}
 	for i, owner := range s.Queue {
 		r.Waiters = append(r.Waiters, newParty(owner, s.Waiters[i]))
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/user"
 	"strings"
 	"time"
 
@@ -21,9 +22,10 @@ func unlockCommand() *cli.Command {
 		Name: "unlock", Usage: "take a lock away from its holder", ArgsUsage: "--force NAME",
 		Description: "Shows who holds the lock NAME, and asks on a terminal. Then it takes the lock away and grants it to the next waiter.\n" +
 			"When another one holds the lock by then, nothing is done. The holder learns that it was taken away, but until then two\n" +
-			"may hold the lock: see to it that the holder has ended.",
+			"may hold the lock: see to it that the holder has ended. The holder's log, and inspect for a day, say who you are, and why.",
 		Flags: connection(
 			&cli.BoolFlag{Name: "force", Usage: "do it: without it nothing is taken away"},
+			&cli.StringFlag{Name: "why", Usage: "the `REASON` that the holder and inspect are told"},
 			&cli.BoolFlag{Name: "yes", Usage: "do not ask"},
 			&cli.Int64Flag{Name: "token", Usage: "only if the holder has the fencing token `N`, as inspect tells it", DefaultText: "of the one it shows"},
 		),
@@ -59,12 +61,12 @@ func unlock(ctx context.Context, c *cli.Command) error {
 			return exit(statusNotAcquired, "nothing was done")
 		}
 	}
-	client, err := open(c, "latchkey unlock")
+	client, err := open(c, "latchkey unlock"+byUser())
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	taken, err := takeAway(ctx, client, name, r, token)
+	taken, err := takeAway(latchkey.WithNote(ctx, c.String("why")), client, name, r, token)
 	switch {
 	case err != nil:
 		return failed(err)
@@ -73,6 +75,15 @@ func unlock(ctx context.Context, c *cli.Command) error {
 	}
 	_, _ = fmt.Fprintln(out, "it was taken away")
 	return nil
+}
+
+// byUser says who runs the command, if that is known.
+func byUser() string {
+	u, err := user.Current()
+	if err != nil || u.Username == "" {
+		return ""
+	}
+	return " by " + u.Username
 }
 
 func takeAway(ctx context.Context, client *latchkey.Client, name string, r report, token int64) (taken bool, err error) {

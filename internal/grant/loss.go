@@ -10,8 +10,8 @@ import (
 var errForced = errors.New("taken away by ForceUnlock or Delete")
 
 // revoke records that Redis took back every grant up to this token. A hold with such a token is lost now; one
-// that is still in flight is lost on arrival.
-func (t *tenure) revoke(token int64, why error) {
+// that is still in flight is lost on arrival. It reports whether the tenure had one.
+func (t *tenure) revoke(token int64, why error) (had bool) {
 	t.queue.mu.Lock()
 	if token > t.revoked.token {
 		t.revoked = revocation{token, why}
@@ -21,6 +21,7 @@ func (t *tenure) revoke(token int64, why error) {
 	if concerned {
 		t.queue.At.Client.Keeper.Lose(&t.item, why)
 	}
+	return concerned
 }
 
 // Lost ends the contexts of all holds: the keeper calls it when the lease can no longer be trusted. Nothing

@@ -125,7 +125,11 @@ func (t *tenure) Hear(m lua.Message) {
 		t.wanted()
 		t.queue.At.Client.Go(func() { t.answer(m) })
 	case lua.Forced:
-		t.queue.At.Client.Go(func() { t.revoke(m.Token, errForced) })
+		t.queue.At.Client.Go(func() {
+			if t.revoke(m.Token, errForced) {
+				t.queue.At.LogForced(t.name, m.Token)
+			}
+		})
 	case lua.Want:
 		t.wanted()
 		t.othersWait()

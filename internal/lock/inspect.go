@@ -25,6 +25,7 @@ type State struct {
 
 	Who     identity.Party   // the holder
 	Waiters []identity.Party // those of Queue
+	Forced  identity.Party   // who took the lock away last
 }
 
 // Inspect returns who holds the lock and who waits for it in Redis. It is sent once.
@@ -51,7 +52,7 @@ func (l *Lock) Inspect(ctx context.Context) (State, error) {
 			state.Queue = append(state.Queue, owner)
 		}
 	}
-	parties := c.Who(ctx, q.At.Name(), append([]string{state.Holder}, state.Queue...))
-	state.Who, state.Waiters = parties[0], parties[1:]
+	parties, forced := c.WhoAndForced(ctx, q.At.Name(), append([]string{state.Holder}, state.Queue...))
+	state.Who, state.Waiters, state.Forced = parties[0], parties[1:], forced
 	return state, nil
 }

@@ -207,12 +207,22 @@ func (l *Lock) forceUnlock(ctx context.Context, token int64) (bool, error) {
 		return false, fail.Wrap(l.p.Name, fail.ContextError(ctx))
 	}
 	sent := time.Now()
+	if err := q.At.SayForced(ctx); err != nil {
+		return false, q.At.ReadError(ctx, sent, l.p.Name, err)
+	}
+	sent = time.Now()
 	held, err := c.Conn.Force(session.WithoutDeadline(ctx), q.At.Keys, l.p.Shared, q.At.Floor.Load(), token)
 	if err == nil {
 		q.LeaveParked() //nolint:contextcheck // it is released in the background
+		if !held {
+			q.At.UnsayForced(ctx)
+		}
 		return held, nil
 	}
 	unanswered := lua.Classify(err) == lua.NoAnswer
+	if !unanswered {
+		q.At.UnsayForced(ctx)
+	}
 	err = q.At.ReadError(ctx, sent, l.p.Name, err)
 	if unanswered {
 		err = fail.Wrap(l.p.Name, fail.Join(err, fail.ErrUnknownOutcome))

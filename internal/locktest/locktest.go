@@ -140,7 +140,7 @@ func InLine(t testing.TB, l *lock.Lock, n int) {
 // the keys that stay for a while it knows those of locks. More are told by what they begin with.
 func Clean(t testing.TB, c rueidis.Client, more ...string) {
 	t.Helper()
-	stays := map[string]bool{"redisson_lock_token": true, "latchkey_pace": true, "latchkey_called": true, "latchkey_client": true}
+	stays := map[string]bool{"redisson_lock_token": true, "latchkey_pace": true, "latchkey_called": true, "latchkey_client": true, "latchkey_forced": true}
 	for _, kind := range more {
 		stays[kind] = true
 	}

@@ -258,3 +258,6 @@ func Brief(name string) string {
 
 // ClientRecord is the key under which a client tells who it is. name is its prefix, with its id.
 func ClientRecord(name string) string { return companion("latchkey_client", name) }
+
+// ForcedRecord is the key that says who took the lock of a name away last. name has the client's prefix.
+func ForcedRecord(name string) string { return companion("latchkey_forced", name) }

@@ -64,7 +64,7 @@ func TestAccessRules(t *testing.T) {
 func accessRules(t *testing.T) map[string][]string {
 	t.Helper()
 	var keys, channels, keysOfBraced, channelsOfBraced, inboxesOfCluster []string
-	besideAll := []part{pace, called, turns, holdoff, fair, beside("", "latchkey_probe"), {of: func(name string, _ bool) string { return ClientRecord(name) }}}
+	besideAll := []part{pace, called, turns, holdoff, fair, beside("", "latchkey_probe"), {of: func(name string, _ bool) string { return ClientRecord(name) }}, {of: func(name string, _ bool) string { return ForcedRecord(name) }}}
 	for family := range families {
 		own, heard := slices.Concat(parts[family], besideAll), []part{news[family], released[family], ear}
 		keys, keysOfBraced = append(keys, of("~", tenant, own, false)...), append(keysOfBraced, of("~", tagged, own, false)...)

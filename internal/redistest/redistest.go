@@ -281,6 +281,8 @@ func (s *Server) Port(t testing.TB) int {
 	return n
 }
 
-// IsRecord reports whether a key is what a client tells of itself. It outlives a client that was killed by 30
-// seconds.
-func IsRecord(key string) bool { return strings.HasPrefix(key, "latchkey_client:") }
+// IsRecord reports whether a key is what a client tells of itself, which outlives a client that was killed by
+// 30 seconds, or who took a lock away.
+func IsRecord(key string) bool {
+	return strings.HasPrefix(key, "latchkey_client:") || strings.HasPrefix(key, "latchkey_forced:")
+}

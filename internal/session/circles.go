@@ -147,7 +147,8 @@ func (c *Client) during(first deadlock.Wait, key string) (all []deadlock.Wait) {
 	if slices.ContainsFunc(fields, mine) {
 		add(c.self(), c.ownWaits())
 	}
-	for client, record := range c.records(ctx, key, slices.DeleteFunc(fields, mine)) {
+	others, _ := c.records(ctx, key, slices.DeleteFunc(fields, mine))
+	for client, record := range others {
 		add(identity.PartyOf(client, record), record.Waits)
 	}
 	return all

@@ -13,7 +13,17 @@ import (
 // not tell it returns the id alone, and of an empty owner nothing. It asks Redis once, of other clients than
 // this one. An answer that does not come is like one that says nothing.
 func (c *Client) Who(ctx context.Context, key string, owners []string) []identity.Party {
-	records := c.records(ctx, key, owners)
+	records, _ := c.records(ctx, key, owners)
+	return partiesOf(owners, records)
+}
+
+// WhoAndForced is Who, and in the same trip who took the lock of the key away last, if Redis has that.
+func (c *Client) WhoAndForced(ctx context.Context, key string, owners []string) (all []identity.Party, forced identity.Party) {
+	records, more := c.records(ctx, key, owners, c.readRecord(lua.ForcedRecord(key)))
+	return partiesOf(owners, records), forcedBy(more[0])
+}
+
+func partiesOf(owners []string, records map[string]identity.Record) []identity.Party {
 	parties := make([]identity.Party, len(owners))
 	for i, owner := range owners {
 		if owner != "" {
@@ -30,8 +40,9 @@ func (c *Client) readRecord(key string) rueidis.Completed {
 	return c.Conn.Client.B().Getrange().Key(key).Start(0).End(mostRecord - 1).Build()
 }
 
-// records are those of the clients that these owners belong to.
-func (c *Client) records(ctx context.Context, key string, owners []string) map[string]identity.Record {
+// records are those of the clients that these owners belong to. More questions go with those for them: what is answered
+// is empty after an error.
+func (c *Client) records(ctx context.Context, key string, owners []string, more ...rueidis.Completed) (_ map[string]identity.Record, answers []string) {
 	records := map[string]identity.Record{}
 	var others []string
 	var commands []rueidis.Completed
@@ -48,12 +59,16 @@ func (c *Client) records(ctx context.Context, key string, owners []string) map[s
 			commands = append(commands, c.readRecord(at))
 		}
 	}
-	if len(commands) > 0 {
+	if commands = append(commands, more...); len(commands) > 0 {
 		for i, reply := range c.Conn.Client.DoMulti(WithoutDeadline(ctx), commands...) {
-			if text, err := reply.ToString(); err == nil {
+			text, err := reply.ToString()
+			switch {
+			case i >= len(others):
+				answers = append(answers, text)
+			case err == nil:
 				records[others[i]], _ = identity.Parse(text)
 			}
 		}
 	}
-	return records
+	return records, answers
 }

@@ -1,0 +1,82 @@
+package session
+
+import (
+	"context"
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/identity"
+	"github.com/latchkey-go/latchkey/internal/lua"
+)
+
+const (
+	// forcedTTL is how long Redis keeps who took a lock away.
+	forcedTTL = 24 * time.Hour
+	// forcedJustNow is how old that may be to be about what a client has just heard of: longer than a message and the
+	// commands beside it take.
+	forcedJustNow = time.Minute
+	// forcedNumber stands where a record has the number of a tenure.
+	forcedNumber = "forced"
+)
+
+// SayForced writes who is about to take the name's lock away, and why, which is the note of ctx: before the script runs,
+// since the loser reads it as soon as it hears of that. Nothing depends on it. So a server that refuses is no error, as
+// for a user who may not write the key. Without an answer the script need not be sent.
+func (t *Target) SayForced(ctx context.Context) error {
+	c := t.Client
+	if c.Options.Untold {
+		return nil
+	}
+	r := identity.New(c.Options.Label, c.Began)
+	r.Tenures = []identity.Tenure{{Number: forcedNumber, Since: t.millis(), Note: identity.NoteOf(ctx)}}
+	set := c.Conn.Client.B().Set().Key(lua.ForcedRecord(t.Name())).Value(r.String()).PxMilliseconds(forcedTTL.Milliseconds()).Build()
+	err := c.Conn.Client.Do(WithoutDeadline(ctx), set).Error()
+	if err != nil && lua.Classify(err) == lua.NoAnswer {
+		return err
+	}
+	return nil
+}
+
+// UnsayForced takes back what SayForced wrote: nothing was taken away.
+func (t *Target) UnsayForced(ctx context.Context) {
+	if c := t.Client; !c.Options.Untold {
+		_ = c.Conn.Client.Do(WithoutDeadline(ctx), c.Conn.Client.B().Del().Key(lua.ForcedRecord(t.Name())).Build()).Error()
+	}
+}
+
+// LogForced has the logger told who has just taken away what had this token.
+func (t *Target) LogForced(name string, token int64) {
+	c := t.Client
+	ctx, cancel := context.WithTimeout(c.Stopped, c.Options.CommandTimeout)
+	defer cancel()
+	text, err := c.Conn.Client.Do(WithoutDeadline(ctx), c.readRecord(lua.ForcedRecord(t.Name()))).ToString()
+	if err != nil {
+		return
+	}
+	by := forcedBy(text)
+	if by.Since.IsZero() || time.UnixMilli(t.millis()).Sub(by.Since).Abs() > forcedJustNow {
+		return
+	}
+	about := []any{"name", name, "token", token, "by", identity.Printable(by.Label), "host", identity.Printable(by.Host), "pid", by.PID}
+	if by.Note != "" {
+		about = append(about, "why", identity.Printable(by.Note))
+	}
+	c.Options.Logger.Warn("latchkey: taken away", about...)
+}
+
+// forcedBy is who took a lock away, when and why, as SayForced has written it.
+func forcedBy(text string) identity.Party {
+	r, ok := identity.Parse(text)
+	if !ok {
+		return identity.Party{}
+	}
+	return identity.PartyOf(":"+forcedNumber, r)
+}
+
+// millis is the server's clock if it is known, and else ours, in ms since 1970.
+func (t *Target) millis() int64 {
+	now := time.Now()
+	if at := t.ServerClock.At(now); at > 0 {
+		return at / 1000
+	}
+	return now.UnixMilli()
+}
