@@ -10,18 +10,19 @@ import (
 var errForced = errors.New("taken away by ForceUnlock or Delete")
 
 // revoke records that Redis took back every grant up to this token. A hold with such a token is lost now; one
-// that is still in flight is lost on arrival. It reports whether the tenure had one.
+// that is still in flight is lost on arrival. It reports whether a hold had one.
 func (t *tenure) revoke(token int64, why error) (had bool) {
 	t.queue.mu.Lock()
 	if token > t.revoked.token {
 		t.revoked = revocation{token, why}
 	}
 	concerned := t.owns() && (token >= t.first.token || t.partOf != nil && t.partOf.stated > 0 && token >= t.partOf.stated)
+	had = concerned && !t.stay.spare
 	t.queue.mu.Unlock()
 	if concerned {
 		t.queue.At.Client.Keeper.Lose(&t.item, why)
 	}
-	return concerned
+	return had
 }
 
 // Lost ends the contexts of all holds: the keeper calls it when the lease can no longer be trusted. Nothing
