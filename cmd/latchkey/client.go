@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -120,7 +121,9 @@ func answered(ctx context.Context, f func(context.Context) error) error {
 	limited, cancel := context.WithTimeout(ctx, silence)
 	defer cancel()
 	err := f(limited)
-	if err != nil && limited.Err() != nil && ctx.Err() == nil {
+	// A timer of the connection may be first.
+	late := limited.Err() != nil || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded)
+	if err != nil && late && ctx.Err() == nil {
 		return fmt.Errorf("%w: no answer for %v", latchkey.ErrUnavailable, silence)
 	}
 	return err

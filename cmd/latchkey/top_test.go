@@ -276,6 +276,19 @@ func TestSilentRedis(t *testing.T) {
 	require.Contains(t, []int{0, statusAway}, list.status(t))
 }
 
+// Whichever timer is first, that of the connection or that of the question: the error is one.
+func TestAnswered(t *testing.T) {
+	for _, early := range []error{context.DeadlineExceeded, fmt.Errorf("read: %w", os.ErrDeadlineExceeded)} {
+		err := answered(t.Context(), func(context.Context) error { return early })
+		require.ErrorIs(t, err, latchkey.ErrUnavailable)
+		require.ErrorContains(t, err, "no answer for 2s")
+	}
+	require.NoError(t, answered(t.Context(), func(context.Context) error { return nil }))
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.Equal(t, context.DeadlineExceeded, answered(ended, func(context.Context) error { return context.DeadlineExceeded }))
+}
+
 // Names that are free are not asked for again and again: a token is all that there is of them.
 func TestTopBesideFreeNames(t *testing.T) {
 	t.Parallel()
