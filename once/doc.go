@@ -49,9 +49,9 @@
 // Callers that wait are waiters of the lock: they do not poll, and cost what waiters cost. When the lock is
 // released the next process is granted it, takes the outcome, and passes the lock on.
 //
-// A run of Share has a number that grows with each outcome. A caller reads the number first, and then waits
-// for the lock. It takes any outcome with a greater number, because that run ended after the caller had come.
-// If there is none it runs the function itself. So a caller joins a run that is under way, and never takes an
+// An outcome of Share has the server's time when its function returned. A caller reads that clock first, and
+// then waits for the lock. It takes any outcome with a greater number, because that run ended after the caller
+// had come. If there is none it runs the function itself. So a caller joins a run that is under way, and never takes an
 // outcome from before it came.
 //
 // Of Every all processes look at the record when a tick is due. One of them is told to take the lock. The

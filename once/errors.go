@@ -3,6 +3,7 @@ package once
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/latchkey-go/latchkey/internal/grant"
 )
@@ -37,7 +38,10 @@ const longestText = 4 << 10
 
 func failure(err error) string {
 	text := err.Error()
-	return text[:min(len(text), longestText)]
+	if len(text) > longestText {
+		text = strings.ToValidUTF8(text[:longestText], "") // whole characters
+	}
+	return text
 }
 
 // notRun makes an error match ErrNotRun of the root package, as the errors of a lock's Do that never ran.

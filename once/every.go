@@ -19,6 +19,7 @@ type Job struct {
 	f     func(context.Context, *Run) error
 	ticks lua.Ticks
 	lease int64 // ms
+	hook  func(tick time.Time, err error)
 }
 
 // The bounds of a period.
@@ -39,9 +40,10 @@ const seeds = 65521
 // the job waits until the clock has caught up. After a longer step it goes on from the clock.
 //
 // f never overlaps itself, as long as its leases are trusted. [WithMissed] says what becomes of ticks that
-// come meanwhile. When f returns, its tick counts as run. An error of f is logged, by the client's logger.
-// When the process dies, or the lock is lost, or ctx ends and f returns an error, the run of that tick is
-// repeated, by another process after a lease at the latest. A panic of f is not caught.
+// come meanwhile. When f returns, its tick counts as run. An error of f is logged, by the client's logger, and told
+// to [WithOnError]. When the process dies, or the lock is lost, or ctx ends and f returns an error, the run of
+// that tick is repeated, by another process after a lease at the latest. When two runs of a tick have died it
+// is given up, and the next tick waits a while: see [WithAttempts]. A panic of f is not caught.
 //
 // The period is from 10 ms to ten years, in whole ms. When it is changed, the next tick is the first one of
 // the new period after the last that was run. All processes should set the same.
@@ -72,7 +74,7 @@ func Every(c *latchkey.Client, name string, period time.Duration, f func(context
 	if err != nil {
 		return nil, err
 	}
-	j := &Job{group: g, lock: l, f: f, lease: session.Milliseconds(lease)}
+	j := &Job{group: g, lock: l, f: f, lease: session.Milliseconds(lease), hook: o.onError}
 	j.ticks = o.ticks(name, period, lease)
 	return j, nil
 }
@@ -80,7 +82,7 @@ func Every(c *latchkey.Client, name string, period time.Duration, f func(context
 // ticks are those of a job.
 func (o settings) ticks(name string, period, lease time.Duration) lua.Ticks {
 	t := lua.Ticks{
-		Period: session.Milliseconds(period), Missed: lua.MissedSkip, Limit: o.limit(),
+		Period: session.Milliseconds(period), Missed: lua.MissedSkip, Limit: o.limit(defaultDeaths),
 		Grace: session.Milliseconds(lease + time.Second),
 	}
 	if o.missed != nil {

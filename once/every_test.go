@@ -155,27 +155,6 @@ func TestEveryGivenUp(t *testing.T) {
 	})
 }
 
-// A tick whose runs die again and again is given up.
-func TestEveryDropped(t *testing.T) {
-	redistest.Together(t)
-	s := redistest.New(t)
-	sets(t, s.Client(t), eightYears, 1)
-	var logged locktest.Journal
-	c := open(t, s.Option(), logged.Logger())
-	for range 2 {
-		runs := make(chan struct{})
-		a := runsJob(t, c, eightYears, func(ctx context.Context, _ *once.Run) error { close(runs); <-ctx.Done(); return errWork },
-			once.WithMissed(once.RunOnce), once.WithAttempts(2))
-		next(t, runs)
-		a.Cancel()
-		require.ErrorIs(t, a.Outcome(t), context.Canceled)
-	}
-	a := runsJob(t, c, eightYears, never(t), once.WithMissed(once.RunOnce), once.WithAttempts(2))
-	require.Eventually(t, func() bool { return logged.Says("a tick is given up") > 0 }, 20*time.Second, time.Millisecond)
-	a.Cancel()
-	require.ErrorIs(t, a.Outcome(t), context.Canceled)
-}
-
 // The jitter delays a tick in all processes alike, and Tick does not tell it.
 func TestEveryJitter(t *testing.T) {
 	redistest.Together(t)

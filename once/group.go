@@ -61,14 +61,11 @@ func (g *group) newerThan(number int64) *lua.Outcome {
 	return g.last
 }
 
-// knownSince returns the last outcome if Redis had it at some time after this one; else nil.
-func (g *group) knownSince(began time.Time) *lua.Outcome {
+// knownSince reports whether Redis had an outcome with a greater number at some time after this one.
+func (g *group) knownSince(began time.Time, number int64) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.last == nil || !g.seen.After(began) {
-		return nil
-	}
-	return g.last
+	return g.last != nil && g.seen.After(began) && g.last.Number > number
 }
 
 // ask sends a command that is safe to repeat until Redis answers, or ctx or the client ends. The error is not
@@ -90,6 +87,24 @@ func (g *group) ask(ctx context.Context, send func(context.Context) error) (answ
 		end = fail.Join(end, fail.WithSentinel(err))
 	}
 	return false, stray, end
+}
+
+// aMinute is how long a process sleeps at most without a look at the clock: the time that its machine is suspended does not
+// count for timers. For so long it also says what it could not say at once.
+const aMinute = time.Minute
+
+// given sends what must be said although ctx may have ended: for the release timeout here, and then in the background.
+func (g *group) given(ctx context.Context, send func(context.Context) error) {
+	brief, cancel := context.WithTimeout(context.WithoutCancel(ctx), g.Client.Options.ReleaseTimeout)
+	defer cancel()
+	if answered, _, _ := g.ask(brief, send); answered {
+		return
+	}
+	g.Client.Go(func() { //nolint:contextcheck // it outlives ctx
+		longer, cancel := context.WithTimeout(g.Client.Stopped, aMinute)
+		defer cancel()
+		_, _, _ = g.ask(longer, send) // else it counts as a run that died
+	})
 }
 
 // lingering returns a context that outlives ctx for as long as a release may take: what is done is to be

@@ -3,6 +3,8 @@ package once
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"time"
 
@@ -33,10 +35,22 @@ func (j *Job) Run(ctx context.Context) error {
 			if hopeless(err) {
 				return fail.Wrap(j.Name(), err)
 			}
-			j.group.Client.Options.Logger.Warn("latchkey: a job cannot go on for now", "name", j.Name(), "error", err)
+			if !r.fails { // else it was said
+				j.log().Warn("latchkey: a job cannot go on for now", "error", err)
+			}
 			next = wake{in: r.pause.Next()}
 		}
+		r.fails = err != nil
 		r.sleep(ctx, next)
+	}
+}
+
+func (j *Job) log() *slog.Logger { return j.group.Client.Options.Logger.With("name", j.Name()) }
+
+// tell tells the hook of an error.
+func (j *Job) tell(tick time.Time, err error) {
+	if j.hook != nil {
+		j.group.Client.Notifier.Notify(func() { j.hook(tick, err) })
 	}
 }
 
@@ -54,6 +68,7 @@ type rounds struct {
 	more bool   // a tick is due that no process runs, as far as it knows
 
 	pause retry.Backoff // after what failed
+	fails bool          // the last round did
 }
 
 // wake is when a round begins next, if nothing is done before: so much later, and behind says whether another
@@ -112,18 +127,18 @@ func (r *rounds) take(ctx context.Context) (next wake, err error) {
 func (r *rounds) run(ctx, held context.Context, h *latchkey.Hold) (wake, error) {
 	var t lua.Tick
 	again := false
-	_, _, err := r.group.ask(held, func(ctx context.Context) (err error) {
+	answered, _, err := r.group.ask(held, func(ctx context.Context) (err error) {
 		t, err = r.group.Client.Conn.Tick(ctx, r.group.Keys, r.ticks, h.Token(), again)
 		again = true
 		return err
 	})
+	if !answered && again {
+		r.back(ctx, h.Token(), notEntered)
+	}
 	if err != nil {
 		return wake{}, err
 	}
-	log := r.group.Client.Options.Logger.With("name", r.Name())
-	if t.Dropped > 0 {
-		log.Error("latchkey: a tick is given up, because all its runs died", "tick", time.UnixMilli(t.Dropped), "runs", r.ticks.Limit)
-	}
+	r.leftOut(t)
 	if t.Stale { // the lock was lost, or Redis has lost its last token, and not this one
 		follow(h, t.Last)
 		return wake{in: r.pause.Next()}, nil
@@ -135,31 +150,58 @@ func (r *rounds) run(ctx, held context.Context, h *latchkey.Hold) (wake, error) 
 	run := &Run{hold: h, attempt: t.Attempt, tick: time.UnixMilli(t.At).UTC()}
 	err = r.f(held, run)
 	if err != nil && held.Err() != nil {
-		log.Warn("latchkey: a run is given up, and will be repeated", "tick", run.tick, "error", err)
+		r.log().Warn("latchkey: a run is given up, and will be repeated", "tick", run.tick, "error", err)
+		r.back(ctx, h.Token(), gaveUp)
 		return wake{}, nil
 	}
 	if err != nil {
-		log.Error("latchkey: a job failed", "tick", run.tick, "error", err)
+		r.log().Error("latchkey: a job failed", "tick", run.tick, "error", err)
+		r.tell(run.tick, err)
 	}
 	longer, cancel := r.group.lingering(ctx)
 	defer cancel()
 	return r.over(longer, run)
 }
 
+// leftOut says which ticks are not run.
+func (r *rounds) leftOut(t lua.Tick) {
+	if t.Dropped > 0 {
+		tick := time.UnixMilli(t.Dropped).UTC()
+		r.log().Error("latchkey: a tick is given up, because all its runs died", "tick", tick, "pause", milliseconds(t.Next))
+		r.tell(tick, fail.Wrap(r.Name(), fmt.Errorf("%w: all runs of the tick died", ErrGivenUp)))
+	}
+	if t.Missed > 0 {
+		r.log().Error("latchkey: too many ticks were missed, and the first of them are left out", "ticks", t.Missed)
+	}
+}
+
+// lives is how a run ended whose process lives, although its tick is not over.
+type lives bool
+
+const (
+	notEntered lives = false // its function was not entered
+	gaveUp     lives = true
+)
+
+// back says that the process of a run lives.
+func (r *rounds) back(ctx context.Context, token int64, how lives) {
+	r.group.given(ctx, func(ctx context.Context) error {
+		return r.group.Client.Conn.BackTick(ctx, r.group.Keys, r.ticks, token, bool(how))
+	})
+}
+
 // over records that a tick is over.
 func (r *rounds) over(ctx context.Context, run *Run) (wake, error) {
 	var next int64
-	var recorded bool
-	_, _, err := r.group.ask(ctx, func(ctx context.Context) (err error) {
-		next, recorded, err = r.group.Client.Conn.FinishTick(ctx, r.group.Keys, r.ticks, run.Token())
+	var end lua.Ended
+	_, stray, err := r.group.ask(ctx, func(ctx context.Context) (err error) {
+		next, end, err = r.group.Client.Conn.FinishTick(ctx, r.group.Keys, r.ticks, run.Token())
 		return err
 	})
-	if err == nil && !recorded {
-		err = ErrStale
-	}
-	if err != nil {
+	if err := ended(end, stray, err); err != nil {
 		r.mine = false
-		r.group.Client.Options.Logger.Warn("latchkey: that a job has run is not recorded, so it may be repeated", "name", r.Name(), "tick", run.tick, "error", err)
+		r.log().Warn("latchkey: that a job has run is not recorded, so it may be repeated", "tick", run.tick, "error", err)
+		r.tell(run.tick, fail.Wrap(r.Name(), err))
 		return wake{}, nil
 	}
 	r.pause.Reset()
@@ -167,15 +209,13 @@ func (r *rounds) over(ctx context.Context, run *Run) (wake, error) {
 	return wake{in: milliseconds(next)}, nil
 }
 
-// aMinute is how long a process sleeps at most without a look at the clock: the time that its machine is
-// suspended does not count for timers.
-const aMinute = time.Minute
-
 // sleep returns when the next round is to begin, or ctx or the client ends.
 func (r *rounds) sleep(ctx context.Context, next wake) {
 	if next.in <= 0 {
 		return
 	}
+	// The server's clock may have been wrong when it was asked: it is asked again within a period.
+	next.in = min(next.in, milliseconds(r.ticks.Period))
 	ctx, stop := retry.Until(ctx, r.group.Client.Closing)
 	defer stop()
 	// Clocks differ by a little in how fast they run. A process that came too early would have to ask again.

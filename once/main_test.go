@@ -20,7 +20,7 @@ func TestMain(m *testing.M) { redistest.MainWithWorkers(m, worker) }
 
 // workers are what processes of their own do, by their mode. They are told the server's address first.
 var workers = map[string]func(c *latchkey.Client, args []string){
-	"holds": holds, "ticks": ticks,
+	"deadly": deadly, "holds": holds, "ticks": ticks,
 }
 
 func worker(args []string) {

@@ -74,7 +74,7 @@ func (o *Once) Do(ctx context.Context, f func(context.Context, *Run) error) erro
 	for {
 		var a verdict
 		err := o.runner.lock.Do(ctx, func(held context.Context, h *latchkey.Hold) error {
-			if o.runner.knownSince(began) != nil {
+			if o.runner.knownSince(began, o.runner.tooOld()) {
 				a.done = true
 				return nil
 			}
@@ -151,7 +151,7 @@ const (
 // read asks what became of it.
 func (o *Once) read(ctx context.Context, what wanted) (b lua.Begun, err error) {
 	_, _, err = o.runner.ask(ctx, func(ctx context.Context) (err error) {
-		b, err = o.runner.Client.Conn.Look(ctx, o.runner.Keys, o.runner.limit, what == withResult)
+		b, err = o.runner.Client.Conn.Look(ctx, o.runner.Keys, o.runner.tooOld(), o.runner.limit, what == withResult)
 		return err
 	})
 	if err != nil {
@@ -178,7 +178,7 @@ func (o *Once) look(ctx context.Context) (lua.Begun, error) {
 // run runs f under the lock, if that is still to be done. ctx is the caller's, held that of the hold. With
 // waits it waits for the end of a pause.
 func (o *Once) run(ctx, held context.Context, h *latchkey.Hold, a *verdict, how patience, f func(context.Context, *Run) error) error {
-	run := o.runner.begin(ctx, held, h, 0, session.Milliseconds(longestRun), how, a)
+	run := o.runner.begin(ctx, held, h, o.runner.tooOld(), session.Milliseconds(longestRun), how, a)
 	if run == nil {
 		return nil
 	}
@@ -189,7 +189,7 @@ func (o *Once) run(ctx, held context.Context, h *latchkey.Hold, a *verdict, how 
 		if failed && held.Err() == nil { // else its attempt counts, and the next one need not wait
 			ended, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.runner.Client.Options.ReleaseTimeout)
 			defer cancel()
-			_, _, _ = o.runner.finish(ended, run, nil, o.backoff.pause(run.attempt), o.remember(began)) // the lease ends it otherwise
+			_, _ = o.runner.finish(ended, run, nil, time.Time{}, o.backoff.pause(run.attempt), o.remember(began)) // the lease ends it otherwise
 		}
 	}()
 	if err := f(held, run); err != nil {
@@ -198,8 +198,8 @@ func (o *Once) run(ctx, held context.Context, h *latchkey.Hold, a *verdict, how 
 	failed = false
 	longer, cancel := o.runner.lingering(ctx)
 	defer cancel()
-	outcome := &lua.Outcome{Value: run.take()}
-	_, a.done, a.err = o.runner.finish(longer, run, outcome, 0, o.remember(began))
+	outcome := &lua.Outcome{Value: run.take(), Number: o.runner.edition}
+	a.done, a.err = o.runner.finish(longer, run, outcome, time.Time{}, 0, o.remember(began))
 	return nil
 }
 

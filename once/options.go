@@ -26,10 +26,16 @@ func WithTTL(d time.Duration) Option { return func(o *settings) { o.ttl = &d } }
 // clocks differ. For New, in place of WithTTL. From a second to ten years.
 func WithSpacing(d time.Duration) Option { return func(o *settings) { o.spacing = &d } }
 
-// WithAttempts sets how many runs there may be in all. A run that failed counts, and so does one whose
-// process died or gave up. For New: after the last one Do returns [ErrGivenUp], until the last run is
-// forgotten (see [WithTTL]). For Every: a tick whose runs died so often counts as run, which is logged. At
-// least 1; default: any number. All processes should set the same.
+// WithAttempts sets how many runs there may be. For New: in all. A run that failed counts, and so does one
+// whose process died or gave up. After the last one Do returns [ErrGivenUp], until the last run is forgotten
+// (see [WithTTL]). Default: any number.
+//
+// For Every: how many runs of a tick may die, with their process or their lock. Then the tick counts as run,
+// which is logged, and no tick begins for a minute: so a function that ends its process does not end one
+// process after the other. If the next tick dies as well it is given up at once, and the pause is twice as
+// long each time, up to an hour, until a run has returned. Default: 2.
+//
+// At least 1. A run counts when its function was entered. All processes should set the same.
 func WithAttempts(n int) Option { return func(o *settings) { o.attempts = &n } }
 
 // WithBackoff sets a pause between a run that failed and the next attempt: first at first, then twice as long
@@ -38,6 +44,19 @@ func WithAttempts(n int) Option { return func(o *settings) { o.attempts = &n } }
 // none.
 func WithBackoff(first, last time.Duration) Option {
 	return func(o *settings) { o.backoff = &backoff{first, last} }
+}
+
+// WithEdition sets which edition is done once, where one name stands for one thing after the other: the
+// version of a schema, or the time of a tick. It is done when this edition is, or a later one. Redis remembers the last
+// one alone. For New. At least 1, and less than 2^53; default: there is one. All that use the name must set one.
+func WithEdition(n int64) Option { return func(o *settings) { o.number = &n } }
+
+// WithOnError has f called, in the background and one after the other with the client's hooks, with what is
+// also logged of a job: the error of its function for a tick; [ErrGivenUp] for a tick whose runs died, from the
+// process that finds it; [ErrStale] or ErrUnknownOutcome for a run that may be repeated, as it is not recorded. For Every.
+// nil: none, as by default.
+func WithOnError(f func(tick time.Time, err error)) Option {
+	return func(o *settings) { o.onError = f }
 }
 
 // WithMissed sets what becomes of ticks that were missed. For Every; default: [Skip]. All processes should
@@ -60,7 +79,8 @@ const (
 	Skip Missed = iota
 	// RunOnce runs the last of them, once for all.
 	RunOnce
-	// RunAll runs each of them, one after the other.
+	// RunAll runs each of them, one after the other: the last thousand. What came before is left out, which is
+	// logged.
 	RunAll
 )
 
@@ -73,6 +93,8 @@ type settings struct {
 	backoff  *backoff
 	missed   *Missed
 	jitter   *time.Duration
+	number   *int64
+	onError  func(time.Time, error)
 }
 
 type backoff struct{ first, last time.Duration }
@@ -93,6 +115,9 @@ const (
 	longestTTL   = 10 * 365 * 24 * time.Hour
 	longestPause = 24 * time.Hour
 	defaultTTL   = 24 * time.Hour
+	maxEdition   = 1<<53 - 2
+	// defaultDeaths is how many runs of a tick may die: a process may be killed by chance, and the next one not.
+	defaultDeaths = 2
 )
 
 func settingsOf(opts []Option) (o settings) {
@@ -128,6 +153,12 @@ func (o settings) valid(given purpose, period time.Duration) error {
 		return fail.Invalid("WithBackoff is for New")
 	case o.attempts != nil && !isOnce && !isJob:
 		return fail.Invalid("WithAttempts is for New and Every")
+	case o.number != nil && !isOnce:
+		return fail.Invalid("WithEdition is for New")
+	case o.number != nil && (*o.number < 1 || *o.number > maxEdition):
+		return fail.Invalid("an edition must be at least 1 and less than 2^53, not %d", *o.number)
+	case o.onError != nil && !isJob:
+		return fail.Invalid("WithOnError is for Every")
 	case o.missed != nil && !isJob:
 		return fail.Invalid("WithMissed is for Every")
 	case o.jitter != nil && !isJob:
@@ -149,9 +180,16 @@ func (o settings) valid(given purpose, period time.Duration) error {
 }
 
 // limit is how many runs there may be; 0: any number.
-func (o settings) limit() int64 {
+func (o settings) limit(standard int64) int64 {
 	if o.attempts == nil {
-		return 0
+		return standard
 	}
 	return int64(*o.attempts)
+}
+
+func (o settings) edition() int64 {
+	if o.number == nil {
+		return 0
+	}
+	return *o.number
 }

@@ -18,6 +18,8 @@ type Run struct {
 	attempt int64
 	tick    time.Time // of Every alone
 	results bool      // there may be a result
+	began   int64     // the server's clock in microseconds; 0: not told
+	heard   time.Time // when it was, or later
 
 	mu     sync.Mutex
 	result []byte

@@ -19,9 +19,13 @@ const longestRun = 7 * 24 * time.Hour
 // runner is what runs under a lock and has an outcome: a Once, or one call of Share.
 type runner struct {
 	*group
-	lock  *latchkey.Lock
-	limit int64 // how many runs there may be; 0: any number
+	lock    *latchkey.Lock
+	limit   int64 // how many runs there may be; 0: any number
+	edition int64 // the number of the outcome; 0: it has none of its own
 }
+
+// tooOld is the number of an outcome that is not for this edition; 0 for none.
+func (r *runner) tooOld() int64 { return max(r.edition-1, 0) }
 
 func newRunner(c *latchkey.Client, family lua.Family, name string, o settings) (runner, error) {
 	g, err := groupOf(c, family, name)
@@ -37,7 +41,7 @@ func newRunner(c *latchkey.Client, family lua.Family, name string, o settings) (
 	if err != nil {
 		return runner{}, err
 	}
-	return runner{group: g, lock: l, limit: o.limit()}, nil
+	return runner{group: g, lock: l, limit: o.limit(0), edition: o.edition()}, nil
 }
 
 // patience is what a caller does while no run may begin yet.
@@ -88,6 +92,9 @@ func (r *runner) begin(ctx, held context.Context, h *latchkey.Hold, since, kept 
 			again = true
 			return err
 		})
+		if !answered && again { // it was sent
+			r.back(ctx, h.Token(), kept)
+		}
 		switch {
 		case !answered && ctx.Err() != nil:
 			a.err = fail.ContextError(ctx)
@@ -112,31 +119,53 @@ func (r *runner) begin(ctx, held context.Context, h *latchkey.Hold, since, kept 
 			continue
 		default:
 			a.ran = true
-			return &Run{hold: h, attempt: b.Attempt}
+			return &Run{hold: h, attempt: b.Attempt, began: b.Now, heard: time.Now()}
 		}
 		return nil
 	}
 }
 
-// finish records the end of a run: its outcome, or nil when it has failed. It returns the number of the
-// outcome. recorded is false with an error that is not wrapped.
-func (r *runner) finish(ctx context.Context, run *Run, o *lua.Outcome, pause, kept int64) (number int64, recorded bool, err error) {
+// back says that a run which was asked for has not begun, as far as is known here: so it is no attempt. It is called under
+// the lock, so that the next run is asked for after that, if Redis answers in time. Else it is said in the background.
+func (r *runner) back(ctx context.Context, token, kept int64) {
+	r.given(ctx, func(ctx context.Context) error { return r.Client.Conn.Back(ctx, r.Keys, token, kept) })
+}
+
+// finish records the end of a run that returned at that moment: its outcome, or nil when it has failed. recorded is false
+// with an error that is not wrapped.
+func (r *runner) finish(ctx context.Context, run *Run, o *lua.Outcome, returned time.Time, pause, kept int64) (recorded bool, err error) {
+	var number int64
+	var end lua.Ended
+	var at int64
+	if !returned.IsZero() { // each is the server's clock then, or less: by a trip at most
+		at = max(r.ServerClock.At(returned), run.began+returned.Sub(run.heard).Microseconds())
+	}
 	sent := time.Now()
 	_, stray, err := r.ask(ctx, func(ctx context.Context) (err error) {
-		number, err = r.Client.Conn.Finish(ctx, r.Keys, run.Token(), o, pause, kept)
+		number, end, err = r.Client.Conn.Finish(ctx, r.Keys, run.Token(), o, at, pause, kept)
 		return err
 	})
-	switch {
-	case err != nil && stray && !errors.Is(err, fail.ErrWrongType):
-		return 0, false, fail.Join(lua.Quiet(err), fail.ErrUnknownOutcome) // it was a timer of ours
-	case err != nil:
-		return 0, false, err
-	case number == 0:
-		return 0, false, ErrStale
+	if err := ended(end, stray, err); err != nil {
+		return false, err
 	}
 	if o != nil {
 		o.Number = number
 		r.saw(o, sent)
 	}
-	return number, true, nil
+	return true, nil
+}
+
+// ended is why it is not recorded that a run ended. stray says that an earlier copy of the finish may have taken effect.
+func ended(end lua.Ended, stray bool, err error) error {
+	switch {
+	case err != nil && stray && !errors.Is(err, fail.ErrWrongType):
+		return fail.Join(lua.Quiet(err), fail.ErrUnknownOutcome) // it was a timer of ours
+	case err != nil:
+		return err
+	case end == lua.EndForgotten && stray:
+		return fail.ErrUnknownOutcome
+	case end != lua.EndRecorded:
+		return ErrStale
+	}
+	return nil
 }

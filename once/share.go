@@ -19,8 +19,8 @@ const (
 
 // Share runs f once for all callers that want its result now, in all processes. One caller runs it. The
 // others wait, until ctx ends, and get its result. A caller that comes while f runs gets that result; one
-// that comes after f has ended has it run again. Nothing else is remembered: Redis has the result for a
-// minute, for those that wait.
+// that comes after f has returned, or less than a round trip before, has it run again. Nothing else is
+// remembered: Redis has the result for a minute, for those that wait.
 //
 // f ran to its end when it returned, unless it returned an error and its context had ended. Then all get its
 // result, or its error: the caller whose f it was f's own, the others a [*Failure] with its text. If it did
@@ -96,6 +96,7 @@ func (r *runner) share(
 		return nil, nil
 	}
 	b, err := f(held, run)
+	returned := time.Now()
 	run.take()
 	if err != nil && held.Err() != nil {
 		return nil, err // it did not run to its end: the next one does
@@ -109,7 +110,7 @@ func (r *runner) share(
 	}
 	longer, cancel := r.lingering(ctx)
 	defer cancel()
-	_, recorded, why := r.finish(longer, run, outcome, 0, session.Milliseconds(delivery))
+	recorded, why := r.finish(longer, run, outcome, returned, 0, session.Milliseconds(delivery))
 	switch {
 	case err != nil:
 		return nil, err

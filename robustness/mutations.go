@@ -133,11 +133,11 @@ type downgrader struct`},
 
 	// What is run once, leaders, writes with tokens.
 	mutate("what is done runs again", luaOfRuns+"begin.lua", "if phase == 'o' and over > tonumber(ARGV[2]) then", "if phase == 'o' and ARGV[2] ~= '0' and over > tonumber(ARGV[2]) then"),
-	mutate("a stale run is recorded", luaOfRuns+"finish.lua", "if token ~= tonumber(ARGV[1]) then return '0' end\n", "").
+	mutate("a stale run is recorded", luaOfRuns+"finish.lua", "if token ~= mine then\n", "if false then\n").
 		under("stop a worker"),
-	mutate("who comes late is given what was over", luaOfRuns+"enter.lua", "return decimal(over)", "return '1'"),
+	mutate("who comes late is given what was over", luaOfRuns+"enter.lua", "return decimal(math.max(over, micros))", "return '1'"),
 	mutate("attempts are not counted", luaOfRuns+"begin.lua", "'attempt', decimal(attempt + 1)", "'attempt', '1'"),
-	mutate("a tick is not over", luaOfTicks+"finish.lua", "  redis.call('HSET', RUN, 'last', decimal(last))\n", ""),
+	mutate("a tick is not over", luaOfTicks+"finish.lua", "'last', decimal(last), 'won', ARGV[4])", "'won', ARGV[4])"),
 	mutate("the last of all missed ticks is run alone", luaOfTicks+"begin.lua", "tick = following(last)", "tick = newest"),
 	{Name: "a leader does not look at the clock", Edits: []Edit{
 		{"leader/term.go", "context.WithCancelCause(hold.Context())", "context.WithCancelCause(context.WithoutCancel(hold.Context()))"},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -84,7 +85,7 @@ func (w *worker) useOnce(rng *rand.Rand, c *client, o Object) {
 		once.WithAttempts(attempts), once.WithBackoff(time.Millisecond, 50*time.Millisecond), once.WithLease(w.Lease()),
 		[]once.Option{once.WithTTL(time.Minute), once.WithSpacing(time.Minute)}[rng.IntN(2)],
 	}[:1+rng.IntN(4)]
-	one := must1(once.New(c.Client, fmt.Sprint(c.name(o), "-", name), options...))
+	one := must1(once.New(c.Client, fmt.Sprint(c.name(o), "-", name), append(options, once.WithEdition(1))...))
 	if one.Name() != fmt.Sprint(c.name(o), "-", name) {
 		w.violation("name", "%s %d is called %s", c.name(o), name, one.Name())
 	}
@@ -180,9 +181,17 @@ func (w *worker) called(c *client, call *Record, what string, patient, ran bool,
 func (w *worker) takePart(stopping context.Context, rng *rand.Rand, c *client, o Object) {
 	ctx, cancel := context.WithTimeout(stopping, time.Duration(100+rng.IntN(3000))*time.Millisecond)
 	defer cancel()
-	options := []once.Option{once.WithMissed(once.Missed(o.Capacity)), once.WithLease(w.Lease())}
+	told := func(tick time.Time, err error) {
+		known := func(e error) bool { return errors.Is(err, e) }
+		if !slices.ContainsFunc([]error{errRun, once.ErrGivenUp, once.ErrStale, latchkey.ErrUnknownOutcome}, known) {
+			_ = w.resultOf(c, fmt.Sprint("tick ", tick, " of job "+o.Key), err, ofRuns...)
+		}
+	}
+	options := []once.Option{once.WithMissed(once.Missed(o.Capacity)), once.WithLease(w.Lease()), once.WithOnError(told)}
 	if o.Capacity == int(once.Skip) { // all processes alike
 		options = append(options, once.WithJitter(period/2))
+	} else {
+		options = append(options, once.WithAttempts(1000)) // all ticks are run, however many processes are killed
 	}
 	job := must1(once.Every(c.Client, c.name(o), period, func(ctx context.Context, run *once.Run) error {
 		r := w.running(ctx, rng, c, o, run, run.Tick().UnixMilli())

@@ -31,21 +31,22 @@ func TestAbsurdRuns(t *testing.T) {
 func absurdRuns(r *runs, end func(r *runs)) {
 	ctx := r.t.Context()
 	s := &spoiled{t: r.t, conn: r.conn, keys: r.keys}
-	for _, field := range []string{"token", "attempt", "phase", "over", "kind", "value", "until", "pause", "x"} {
+	for _, field := range []string{"token", "attempt", "phase", "over", "kind", "value", "until", "pause", "won", "first", "x"} {
 		s.places = append(s.places, place{"hash", r.record(), field, "%"})
 	}
 	s.make = func() { r.begin(5, 0, 0); end(r) }
 	finish := func(token int64, o *lua.Outcome) func() error {
-		return func() error { _, err := r.conn.Finish(ctx, r.keys, token, o, 1000, minute); return err }
+		return func() error { _, _, err := r.conn.Finish(ctx, r.keys, token, o, 0, 1000, minute); return err }
 	}
 	begin := func(token int64) func() error {
 		return func() error { _, err := r.conn.Begin(ctx, r.keys, token, 0, 3, minute, true); return err }
 	}
 	s.uses = map[string]func() error{
 		"enter": func() error { _, err := r.conn.Enter(ctx, r.keys, minute); return err },
-		"look":  func() error { _, err := r.conn.Look(ctx, r.keys, 3, true); return err },
+		"look":  func() error { _, err := r.conn.Look(ctx, r.keys, 0, 3, true); return err },
 		"begin": begin(6), "again": begin(5), "late": begin(4),
 		"finish": finish(5, &lua.Outcome{Value: "x"}), "fail": finish(5, nil), "stale": finish(4, nil),
+		"back": func() error { return r.conn.Back(ctx, r.keys, 5, minute) },
 	}
 	s.works = func(string) {
 		s.must(r.do("HDEL", r.record(), "until").Error())
@@ -67,7 +68,7 @@ func TestRunIsBounded(t *testing.T) {
 			require.Positive(t, r.finish(5, &lua.Outcome{Value: longest}, 0))
 			require.Equal(t, longest, r.look(0).Outcome.Value)
 			require.NoError(t, r.do("HSET", r.record(), "value", longest+"x").Error())
-			_, err := r.conn.Look(t.Context(), r.keys, 3, true)
+			_, err := r.conn.Look(t.Context(), r.keys, 0, 3, true)
 			require.Equal(t, lua.WrongType, lua.Classify(err), err)
 		})
 	}
@@ -85,7 +86,7 @@ func TestAbsurdTicks(t *testing.T) {
 func absurdTicks(r *runs, running bool) {
 	ctx, ticks := r.t.Context(), lua.Ticks{Period: day, Missed: lua.MissedOnce, Limit: 3}
 	s := &spoiled{t: r.t, conn: r.conn, keys: r.keys}
-	for _, field := range []string{"last", "token", "tick", "attempt", "told", "by", "x"} {
+	for _, field := range []string{"last", "token", "tick", "attempt", "told", "by", "gave", "row", "held", "holds", "won", "first", "back", "x"} {
 		s.places = append(s.places, place{"hash", r.record(), field, "%"})
 	}
 	s.make = func() {
@@ -111,8 +112,10 @@ func absurdTicks(r *runs, running bool) {
 		"due":  func() error { _, err := r.conn.Due(ctx, r.keys, ticks, 10_000, "b"); return err },
 		"once": begin(6, lua.MissedOnce), "all": begin(6, lua.MissedAll), "skip": begin(6, lua.MissedSkip),
 		"again": begin(5, lua.MissedOnce), "late": begin(4, lua.MissedOnce), "finish": finish(5), "stale": finish(4),
+		"back": func() error { return r.conn.BackTick(ctx, r.keys, ticks, 5, true) },
 	}
 	s.works = func(string) {
+		s.must(r.do("HDEL", r.record(), "held").Error())
 		for token := int64(8); ; token++ { // of what has begun, all runs may have died
 			require.Less(r.t, token, int64(12))
 			tick := r.tick(ticks, token)

@@ -10,6 +10,7 @@ var (
 	everyDue    = script(RunTicks, "every/due.lua")
 	everyBegin  = script(RunTicks, "every/begin.lua")
 	everyFinish = script(RunTicks, "every/finish.lua")
+	everyBack   = script(RunTicks, "every/back.lua")
 )
 
 // Missed is what is done about ticks that were missed: see every/begin.lua.
@@ -29,7 +30,7 @@ type Ticks struct {
 	Seed   uint16 // the delays follow from it; below 65521
 	Missed Missed
 	Grace  int64 // ms after which a tick that has not begun is missed, with MissedSkip
-	Limit  int64 // how many runs of a tick there may be; 0: any number
+	Limit  int64 // how many runs of a tick may die; 0: any number
 }
 
 func (t Ticks) args(more ...string) []string {
@@ -81,29 +82,30 @@ type Tick struct {
 	Stale   bool  // if none: a run with a greater token has begun, or the one with this token is over
 	Last    int64 // if stale: the token of the run that has begun last
 	Dropped int64 // the tick that is given up, because so many runs of it have died; 0: none
+	Missed  int64 // how many ticks are left out, because too many were missed
 }
 
 // Tick runs every/begin.lua: the holder of the lock begins the run of a tick. again is as for [Conn.Begin].
 func (c Conn) Tick(ctx context.Context, k *Keys, t Ticks, token int64, again bool) (r Tick, err error) {
-	args := t.args(number(token), string(t.Missed), number(t.Grace), number(t.Limit), isCopy(again))
+	args := t.args(number(token), string(t.Missed), number(t.Grace), number(t.Limit), flag(again))
 	reply, err := c.Run(ctx, everyBegin, k, args).ToArray()
 	if err != nil {
 		return r, err
 	}
-	if len(reply) != 4 {
+	if len(reply) != 5 {
 		return r, odd(reply)
 	}
 	status, err := reply[0].ToString()
 	if err != nil {
 		return r, errors.Join(ErrReply, err)
 	}
-	var numbers [3]int64
+	var numbers [4]int64
 	for i := range numbers {
 		if numbers[i], err = count(&reply[i+1]); err != nil {
 			return r, errors.Join(ErrReply, err)
 		}
 	}
-	r.Dropped = numbers[2]
+	r.Dropped, r.Missed = numbers[2], numbers[3]
 	switch {
 	case status == "r" && numbers[0] > 0 && numbers[1] > 0:
 		r.At, r.Attempt = numbers[0], numbers[1]
@@ -117,15 +119,20 @@ func (c Conn) Tick(ctx context.Context, k *Keys, t Ticks, token int64, again boo
 	return r, nil
 }
 
-// FinishTick runs every/finish.lua: the run is over. It returns the ms until the next tick, and false when
-// the run is stale, which changes nothing.
-func (c Conn) FinishTick(ctx context.Context, k *Keys, t Ticks, token int64) (next int64, ok bool, err error) {
+// FinishTick runs every/finish.lua: the run is over. It returns the ms until the next tick.
+func (c Conn) FinishTick(ctx context.Context, k *Keys, t Ticks, token int64) (next int64, end Ended, err error) {
 	reply, err := c.Run(ctx, everyFinish, k, t.args(number(token), string(t.Missed))).AsIntSlice()
 	if err != nil {
-		return 0, false, err
+		return 0, 0, err
 	}
-	if len(reply) != 2 || reply[0] != 0 && reply[0] != 1 || check(reply[1]) != nil {
-		return 0, false, odd(reply)
+	ends := []Ended{EndStale, EndRecorded, EndForgotten}
+	if len(reply) != 2 || reply[0] < 0 || reply[0] >= int64(len(ends)) || check(reply[1]) != nil {
+		return 0, 0, odd(reply)
 	}
-	return bounded(reply[1]), reply[0] == 1, nil
+	return bounded(reply[1]), ends[reply[0]], nil
+}
+
+// BackTick runs every/back.lua: the process of this run lives. entered says whether the function was entered.
+func (c Conn) BackTick(ctx context.Context, k *Keys, t Ticks, token int64, entered bool) error {
+	return c.Run(ctx, everyBack, k, t.args(number(token), flag(entered))).Error()
 }

@@ -36,12 +36,12 @@ func (r *runs) tick(ticks lua.Ticks, token int64) lua.Tick {
 
 func (r *runs) over(ticks lua.Ticks, token int64) bool {
 	r.t.Helper()
-	_, ok, err := r.conn.FinishTick(r.t.Context(), r.keys, ticks, token)
+	_, end, err := r.conn.FinishTick(r.t.Context(), r.keys, ticks, token)
 	require.NoError(r.t, err)
 	_, again, err := r.conn.FinishTick(r.t.Context(), r.keys, ticks, token)
 	require.NoError(r.t, err)
-	require.Equal(r.t, ok, again, "a copy")
-	return ok
+	require.Equal(r.t, end, again, "a copy")
+	return end == lua.EndRecorded
 }
 
 func (r *runs) due(ticks lua.Ticks, by string) lua.Due {
@@ -128,7 +128,7 @@ func TestTick(t *testing.T) {
 		require.True(t, r.over(ticks, 6))
 		require.Equal(t, lua.Tick{Stale: true, Last: 6}, r.tick(ticks, 6), "a late copy")
 		require.Equal(t, lua.Tick{At: last, Attempt: 1}, r.tick(ticks, 7))
-		require.False(t, r.over(ticks, 6))
+		require.True(t, r.over(ticks, 6), "a late copy: it is over, whoever has begun since")
 		require.True(t, r.over(ticks, 7))
 		require.Positive(t, r.tick(ticks, 8).Next)
 		require.False(t, r.over(ticks, 8))
@@ -182,12 +182,117 @@ func TestTickIsDropped(t *testing.T) {
 		last := r.back(ticks, 2)
 		require.EqualValues(t, 1, r.tick(ticks, 5).Attempt)
 		require.EqualValues(t, 2, r.tick(ticks, 6).Attempt)
-		require.Equal(t, lua.Tick{At: last, Attempt: 1, Dropped: last - day}, r.tick(ticks, 7))
-		r.tick(ticks, 8)
-		dropped := r.tick(ticks, 9)
-		require.Equal(t, last, dropped.Dropped)
-		require.Positive(t, dropped.Next)
-		require.False(t, r.over(ticks, 8))
+		// The next tick waits, longer each time, and dies once.
+		for n, pause := range []int64{60_000, 120_000, 240_000} {
+			token := int64(10 * (n + 1))
+			dropped := r.tick(ticks, token)
+			require.Equal(t, lua.Tick{Dropped: last - day, Next: dropped.Next}, dropped)
+			require.LessOrEqual(t, dropped.Next, pause)
+			require.Greater(t, dropped.Next, pause-10_000)
+			require.Zero(t, r.tick(ticks, token+1).At, "it waits")
+			require.False(t, r.due(ticks, "a").Take)
+			require.False(t, r.over(ticks, token-1))
+			require.NoError(t, r.do("HSET", r.record(), "held", "1", "last", decimal(last-2*day)).Error()) // it has waited
+			require.Equal(t, lua.Tick{At: last - day, Attempt: 1}, r.tick(ticks, token+2))
+		}
+		require.Equal(t, "3", r.field("row"))
+	})
+}
+
+// A run that has returned ends the pauses, and so does a tick that is not due for longer than they are.
+// Rule 47.
+func TestPauseAfterDeathsEnds(t *testing.T) {
+	eachRuns(t, lua.RunTicks, func(t *testing.T, r *runs) {
+		ticks := lua.Ticks{Period: day, Missed: lua.MissedAll, Limit: 1}
+		r.tick(ticks, 1)
+		r.back(ticks, 3)
+		require.Positive(t, r.tick(ticks, 5).At)
+		require.Positive(t, r.tick(ticks, 6).Dropped)
+		for _, held := range []string{"9007199254740990", "1"} { // the clock was set back since
+			require.NoError(t, r.do("HSET", r.record(), "held", held).Error())
+			require.Equal(t, held != "1", r.due(ticks, "a").Next > 50_000)
+			require.Less(t, r.field("held"), "9007199254740990", "the pause has an end")
+		}
+		require.Positive(t, r.tick(ticks, 7).At)
+		require.True(t, r.over(ticks, 7))
+		for _, field := range []string{"row", "held", "holds"} {
+			require.Error(t, r.do("HGET", r.record(), field).Error(), field)
+		}
+		require.Positive(t, r.tick(ticks, 8).At)
+	})
+}
+
+// A run that gave up has not died, and one whose function was not entered is none. A copy says no more.
+// Rule 47.
+func TestRunThatLives(t *testing.T) {
+	eachRuns(t, lua.RunTicks, func(t *testing.T, r *runs) {
+		ticks := lua.Ticks{Period: day, Missed: lua.MissedAll, Limit: 1}
+		back := func(token int64, entered bool) {
+			for range 2 {
+				require.NoError(t, r.conn.BackTick(t.Context(), r.keys, ticks, token, entered))
+			}
+		}
+		r.tick(ticks, 1)
+		last := r.back(ticks, 1)
+		require.Equal(t, lua.Tick{At: last, Attempt: 1}, r.tick(ticks, 5))
+		back(5, true)
+		require.Equal(t, lua.Tick{At: last, Attempt: 2}, r.tick(ticks, 6), "as often as that happens")
+		back(6, false)
+		require.Equal(t, lua.Tick{At: last, Attempt: 2}, r.tick(ticks, 7))
+		back(7, true)
+		back(6, true) // which is over
+		back(9, false)
+		require.Equal(t, lua.Tick{Stale: true, Last: 9}, r.tick(ticks, 9), "it comes later than that it does not begin")
+		require.Equal(t, lua.Tick{At: last, Attempt: 3}, r.tick(ticks, 10))
+		require.Positive(t, r.tick(ticks, 11).Dropped)
+		require.NoError(t, r.do("HDEL", r.record(), "held").Error())
+		r.back(ticks, 1)
+		require.Equal(t, lua.Tick{At: last, Attempt: 1}, r.tick(ticks, 12))
+		back(12, false)
+		require.Equal(t, lua.Tick{At: last, Attempt: 1}, r.tick(ticks, 13), "nothing has begun")
+	})
+}
+
+// Of ticks without number that were missed the last thousand are run.
+// Rule 47.
+func TestTooManyWereMissed(t *testing.T) {
+	eachRuns(t, lua.RunTicks, func(t *testing.T, r *runs) {
+		ticks := lua.Ticks{Period: 3_600_000, Missed: lua.MissedAll}
+		r.tick(ticks, 1)
+		for n, missed := range map[int64]int64{1000: 0, 1001: 1, 1500: 500} {
+			last := r.back(ticks, n)
+			token := n * 2
+			require.NoError(t, r.do("HDEL", r.record(), "tick", "attempt", "token").Error())
+			require.Equal(t, lua.Tick{At: last - 999*ticks.Period, Attempt: 1, Missed: missed}, r.tick(ticks, token))
+			require.True(t, r.over(ticks, token))
+			require.Equal(t, lua.Tick{At: last - 998*ticks.Period, Attempt: 1}, r.tick(ticks, token+1))
+		}
+	})
+}
+
+// The record says of a run whether it was finished, until another one was.
+// Rule 47.
+func TestFinishOfATickIsOneFact(t *testing.T) {
+	eachRuns(t, lua.RunTicks, func(t *testing.T, r *runs) {
+		ticks := lua.Ticks{Period: day, Missed: lua.MissedAll}
+		end := func(token int64) lua.Ended {
+			_, end, err := r.conn.FinishTick(t.Context(), r.keys, ticks, token)
+			require.NoError(t, err)
+			return end
+		}
+		r.tick(ticks, 1)
+		r.back(ticks, 3)
+		require.Positive(t, r.tick(ticks, 5).At)
+		require.Equal(t, lua.EndForgotten, end(4), "the record begins later")
+		require.Equal(t, lua.EndRecorded, end(5))
+		require.Positive(t, r.tick(ticks, 6).At)
+		require.Positive(t, r.tick(ticks, 7).At)
+		require.Equal(t, lua.EndRecorded, end(5))
+		require.Equal(t, lua.EndStale, end(6))
+		require.Equal(t, lua.EndRecorded, end(7))
+		require.Equal(t, lua.EndRecorded, end(7))
+		require.Equal(t, lua.EndForgotten, end(5))
+		require.Equal(t, lua.EndForgotten, end(6))
 	})
 }
 
@@ -220,9 +325,9 @@ func TestRunOfATickThatIsFarAhead(t *testing.T) {
 			require.NoError(t, r.do("HSET", r.record(), "tick", decimal(at+9*day), "last", decimal(at+8*day), "attempt", decimal(attempt)).Error())
 		}
 		begun(5, 1)
-		next, ok, err := r.conn.FinishTick(t.Context(), r.keys, ticks, 5)
+		next, end, err := r.conn.FinishTick(t.Context(), r.keys, ticks, 5)
 		require.NoError(t, err)
-		require.True(t, ok)
+		require.Equal(t, lua.EndRecorded, end)
 		require.LessOrEqual(t, next, int64(day))
 
 		begun(6, 2)

@@ -14,6 +14,7 @@ var (
 	onceEnter  = ofRuns("once/enter.lua")
 	onceBegin  = ofRuns("once/begin.lua")
 	onceFinish = ofRuns("once/finish.lua")
+	onceBack   = ofRuns("once/back.lua")
 )
 
 func ofRuns(path string) [families]*Script {
@@ -40,28 +41,29 @@ func (o Outcome) kind() string {
 type Begun struct {
 	Outcome   *Outcome // there is one
 	Attempt   int64    // the run has begun, and this is its number
+	Now       int64    // if it has begun: the server's clock in microseconds
 	Exhausted int64    // there have been so many runs that none begins any more
 	Wait      int64    // ms until the next run may begin
 	Stale     bool     // a run with a greater token has begun, or the one with this token is over
 	Last      int64    // if stale: the token of the run that has begun last
 }
 
-// Look runs once/look.lua. limit is how many runs there may be, 0 for any number. whole: with the outcome's
-// value.
-func (c Conn) Look(ctx context.Context, k *Keys, limit int64, whole bool) (Begun, error) {
+// Look runs once/look.lua. since is the number of an outcome that is too old, 0 for none. limit is how many
+// runs there may be, 0 for any number. whole: with the outcome's value.
+func (c Conn) Look(ctx context.Context, k *Keys, since, limit int64, whole bool) (Begun, error) {
 	wanted := "0"
 	if whole {
 		wanted = "1"
 	}
-	b, err := begun(c.Run(ctx, onceLook[k.family], k, []string{number(limit), wanted}))
+	b, err := begun(c.Run(ctx, onceLook[k.family], k, []string{number(limit), wanted, number(since)}))
 	if b.Outcome == nil && b.Exhausted == 0 && (b.Attempt != 0 || b.Wait != 0 || b.Stale) {
 		return Begun{}, errors.Join(ErrReply, err)
 	}
 	return b, err
 }
 
-// Enter runs once/enter.lua, which keeps the record for so many ms. It returns the number of the last
-// outcome.
+// Enter runs once/enter.lua, which keeps the record for so many ms. Only outcomes with a greater number than it returns
+// are for the one that entered.
 func (c Conn) Enter(ctx context.Context, k *Keys, kept int64) (int64, error) {
 	text, err := c.Run(ctx, onceEnter[k.family], k, []string{number(kept)}).ToString()
 	if err != nil {
@@ -74,30 +76,50 @@ func (c Conn) Enter(ctx context.Context, k *Keys, kept int64) (int64, error) {
 // for none. limit as for [Conn.Look]. The record is kept for so many ms. again says that it was sent before:
 // else a run that has the token is not the caller's, whose lock has given the token twice.
 func (c Conn) Begin(ctx context.Context, k *Keys, token, since, limit, kept int64, again bool) (Begun, error) {
-	return begun(c.Run(ctx, onceBegin[k.family], k, []string{number(token), number(since), number(limit), number(kept), isCopy(again)}))
+	return begun(c.Run(ctx, onceBegin[k.family], k, []string{number(token), number(since), number(limit), number(kept), flag(again)}))
 }
 
-// isCopy is the argument that says whether a command was sent before.
-func isCopy(again bool) string {
-	if again {
-		return "1"
-	}
-	return "0"
-}
+// Ended is how the finish of a run was taken.
+type Ended uint8
+
+// The ways.
+const (
+	EndRecorded  Ended = iota + 1 // it counts, or has counted
+	EndStale                      // another run has begun, and this one does not count
+	EndForgotten                  // another run has begun, and what this one had is not known any more
+)
 
 // Finish runs once/finish.lua for a run that has this outcome, or has failed if that is nil: then no other
-// begins for pause ms. The record is kept for so many ms. It returns the number of the outcome, 1 for a
-// failure, and 0 when the run is stale, which changes nothing.
-func (c Conn) Finish(ctx context.Context, k *Keys, token int64, o *Outcome, pause, kept int64) (int64, error) {
+// begins for pause ms. The record is kept for so many ms. The number of the outcome is its own if that is not 0, and else
+// follows from at: the server's clock in microseconds when the function returned, or less, or 0. It returns that number.
+func (c Conn) Finish(ctx context.Context, k *Keys, token int64, o *Outcome, at, pause, kept int64) (int64, Ended, error) {
 	args := []string{number(token), "f", number(kept), number(pause)}
 	if o != nil {
-		args = []string{number(token), "o", number(kept), o.kind(), o.Value}
+		args = []string{number(token), "o", number(kept), o.kind(), o.Value, number(at), number(o.Number)}
 	}
-	text, err := c.Run(ctx, onceFinish[k.family], k, args).ToString()
+	reply, err := c.Run(ctx, onceFinish[k.family], k, args).AsStrSlice()
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	return parsed(text)
+	switch {
+	case len(reply) == 2 && reply[0] == "o":
+		n, err := parsed(reply[1])
+		return n, EndRecorded, err
+	case len(reply) != 1:
+	case reply[0] == "f":
+		return 0, EndRecorded, nil
+	case reply[0] == "s":
+		return 0, EndStale, nil
+	case reply[0] == "u":
+		return 0, EndForgotten, nil
+	}
+	return 0, 0, ErrReply
+}
+
+// Back runs once/back.lua: the run with this token was asked for, and its function was not entered. The record is kept for
+// so many ms.
+func (c Conn) Back(ctx context.Context, k *Keys, token, kept int64) error {
+	return c.Run(ctx, onceBack[k.family], k, []string{number(token), number(kept)}).Error()
 }
 
 // parsed reads a number from 0 to maxToken.
@@ -135,8 +157,11 @@ func begun(result rueidis.RedisResult) (b Begun, err error) {
 		b.Stale, b.Last = true, n
 	case n == 0:
 		return b, odd(reply)
-	case status == "r":
+	case status == "r" && len(reply) == 3:
+		text, other := reply[2].ToString()
 		b.Attempt = n
+		b.Now, err = parsed(text)
+		err = errors.Join(other, err)
 	case status == "x":
 		b.Exhausted = n
 	case status == "w":
@@ -144,7 +169,7 @@ func begun(result rueidis.RedisResult) (b Begun, err error) {
 	default:
 		return b, ErrReply
 	}
-	return b, nil
+	return b, err
 }
 
 // outcome reads {kind, value} and, of a begin, its number.

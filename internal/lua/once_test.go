@@ -55,7 +55,7 @@ func (r *runs) kept(ms int64) {
 
 func (r *runs) look(limit int64) lua.Begun {
 	r.t.Helper()
-	b, err := r.conn.Look(r.t.Context(), r.keys, limit, true)
+	b, err := r.conn.Look(r.t.Context(), r.keys, 0, limit, true)
 	require.NoError(r.t, err)
 	return b
 }
@@ -67,6 +67,9 @@ func (r *runs) begin(token, since, limit int64) lua.Begun {
 	require.NoError(r.t, err)
 	again, err := r.conn.Begin(r.t.Context(), r.keys, token, since, limit, 2*minute, true)
 	require.NoError(r.t, err)
+	require.GreaterOrEqual(r.t, again.Now, b.Now)
+	require.Equal(r.t, b.Attempt > 0, b.Now > 1e15)
+	b.Now, again.Now = 0, 0
 	if b.Attempt > 0 {
 		twin, err := r.conn.Begin(r.t.Context(), r.keys, token, since, limit, 2*minute, false)
 		require.NoError(r.t, err)
@@ -78,14 +81,17 @@ func (r *runs) begin(token, since, limit int64) lua.Begun {
 	return b
 }
 
+// finish finishes twice: the second one is a copy. It returns the number of the outcome, 1 for a failure, 0 when the run is
+// stale, and -1 when nothing is known of it.
 func (r *runs) finish(token int64, o *lua.Outcome, pause int64) int64 {
 	r.t.Helper()
-	n, err := r.conn.Finish(r.t.Context(), r.keys, token, o, pause, minute)
+	n, end, err := r.conn.Finish(r.t.Context(), r.keys, token, o, 0, pause, minute)
 	require.NoError(r.t, err)
-	again, err := r.conn.Finish(r.t.Context(), r.keys, token, nil, 0, 3*minute)
+	number, again, err := r.conn.Finish(r.t.Context(), r.keys, token, nil, 0, 0, 3*minute)
 	require.NoError(r.t, err)
-	require.Equal(r.t, n, again, "a copy gets the reply of the first, whatever it says")
-	return n
+	require.Equal(r.t, end, again, "a copy gets the reply of the first, whatever it says")
+	require.Equal(r.t, n, number)
+	return map[lua.Ended]int64{lua.EndRecorded: max(n, 1), lua.EndForgotten: -1}[end]
 }
 
 // What is done is done: once, by the run that has begun last.
@@ -93,7 +99,7 @@ func (r *runs) finish(token int64, o *lua.Outcome, pause int64) int64 {
 func TestRunOnce(t *testing.T) {
 	eachRuns(t, lua.RunOnce, func(t *testing.T, r *runs) {
 		require.Equal(t, lua.Begun{}, r.look(0))
-		require.Zero(t, r.finish(5, &lua.Outcome{Value: "x"}, 0), "nothing is known of such a run")
+		require.EqualValues(t, -1, r.finish(5, &lua.Outcome{Value: "x"}, 0), "nothing is known of such a run")
 		require.Equal(t, lua.Begun{}, r.look(0))
 
 		require.Equal(t, lua.Begun{Attempt: 1}, r.begin(5, 0, 0))
@@ -109,7 +115,7 @@ func TestRunOnce(t *testing.T) {
 		require.Greater(t, number, int64(1e15), "the server's clock")
 		r.kept(minute)
 		require.Equal(t, lua.Begun{Outcome: &lua.Outcome{Value: "result\x00"}}, r.look(1))
-		brief, err := r.conn.Look(t.Context(), r.keys, 0, false)
+		brief, err := r.conn.Look(t.Context(), r.keys, 0, 0, false)
 		require.NoError(t, err)
 		require.Equal(t, lua.Begun{Outcome: &lua.Outcome{}}, brief)
 		for _, token := range []int64{1, 7, 9} {
@@ -133,6 +139,7 @@ func TestRunFails(t *testing.T) {
 		require.LessOrEqual(t, b.Wait, int64(40_000))
 		require.NoError(t, r.do("HSET", r.record(), "until", "9007199254740990").Error(), "the clock was set back since")
 		require.EqualValues(t, 40_000, r.begin(6, 0, 2).Wait)
+		require.Less(t, r.field("until"), "9007199254740990", "the pause has an end")
 		require.NoError(t, r.do("HSET", r.record(), "until", "1").Error())
 		require.Equal(t, lua.Begun{}, r.look(2))
 		require.Equal(t, lua.Begun{Exhausted: 1}, r.look(1))
@@ -154,7 +161,7 @@ func TestRunShared(t *testing.T) {
 		}
 		early := enter()
 		r.kept(minute)
-		require.Equal(t, early, enter(), "nothing has ended since")
+		require.Greater(t, enter(), early, "a function that returned before is of no use")
 		require.NoError(t, r.do("HSET", r.record(), "over", "3000000000000000").Error(), "the clock is set back")
 		early = enter()
 		require.Equal(t, lua.Begun{Attempt: 1}, r.begin(5, early, 0))
@@ -166,14 +173,102 @@ func TestRunShared(t *testing.T) {
 
 		late := enter()
 		require.Equal(t, first, late)
+		require.EqualValues(t, -1, r.finish(4, &lua.Outcome{Value: "unknown"}, 0), "the record begins later")
 		require.Equal(t, lua.Begun{Attempt: 1}, r.begin(8, late, 0), "it came after the end")
 		require.Error(t, r.do("HGET", r.record(), "value").Error(), "which is forgotten")
-		require.Zero(t, r.finish(6, &lua.Outcome{Value: "stale"}, 0))
+		require.Equal(t, first, r.finish(6, &lua.Outcome{Value: "a"}, 0), "a late copy: it had that outcome, whoever has begun since")
+		require.EqualValues(t, -1, r.finish(5, &lua.Outcome{Value: "stale"}, 0), "it may have had one before that")
 		second := r.finish(8, &lua.Outcome{Failed: true, Value: "why"}, 0)
 		for _, since := range []int64{early, late} {
 			require.Equal(t, lua.Begun{Outcome: &lua.Outcome{Number: second, Failed: true, Value: "why"}}, r.begin(9, since, 0))
 		}
 		r.kept(minute)
+		require.EqualValues(t, -1, r.finish(6, &lua.Outcome{Value: "a"}, 0), "what it had is not known any more")
+	})
+}
+
+// An outcome has the number of the moment when its function returned: what begins to wait after that waits for another one.
+// Rule 46.
+func TestSharedWhenTheFunctionReturned(t *testing.T) {
+	eachRuns(t, lua.RunShared, func(t *testing.T, r *runs) {
+		enter := func() int64 {
+			n, err := r.conn.Enter(t.Context(), r.keys, minute)
+			require.NoError(t, err)
+			return n
+		}
+		early := enter()
+		require.Equal(t, lua.Begun{Attempt: 1}, r.begin(5, early, 0))
+		during := enter()
+		returned, err := r.conn.Time(t.Context(), nil)
+		require.NoError(t, err)
+		late := enter()
+		require.GreaterOrEqual(t, late, returned)
+		number, end, err := r.conn.Finish(t.Context(), r.keys, 5, &lua.Outcome{Value: "a"}, returned, 0, minute)
+		require.NoError(t, err)
+		require.Equal(t, lua.EndRecorded, end)
+		require.Equal(t, returned, number)
+		for _, since := range []int64{early, during} {
+			require.NotNil(t, r.begin(6, since, 0).Outcome)
+		}
+		require.Equal(t, lua.Begun{Attempt: 1}, r.begin(6, late, 0))
+		number, _, err = r.conn.Finish(t.Context(), r.keys, 6, &lua.Outcome{Value: "b"}, returned+1e12, 0, minute)
+		require.NoError(t, err)
+		require.Less(t, number, returned+1e10, "a clock that is ahead is not believed")
+	})
+}
+
+// Of editions the last one that was done is remembered: it is that of all before.
+// Rule 45.
+func TestEditions(t *testing.T) {
+	eachRuns(t, lua.RunOnce, func(t *testing.T, r *runs) {
+		done := func(edition int64) bool {
+			b, err := r.conn.Look(t.Context(), r.keys, edition-1, 0, true)
+			require.NoError(t, err)
+			return b.Outcome != nil
+		}
+		for n, edition := range []int64{3, 4, 42} {
+			token := int64(10 * (n + 1))
+			require.False(t, done(edition))
+			require.Equal(t, lua.Begun{Attempt: 1}, r.begin(token, edition-1, 0))
+			require.False(t, done(edition-1), "it runs")
+			require.EqualValues(t, 1, r.finish(token, nil, 0))
+			require.Equal(t, lua.Begun{Attempt: 2}, r.begin(token+1, edition-1, 0), "it has failed")
+			require.Equal(t, edition, r.finish(token+1, &lua.Outcome{Number: edition}, 0))
+			require.True(t, done(edition))
+			require.True(t, done(edition-1))
+			require.False(t, done(edition+1))
+			require.NotNil(t, r.begin(token+2, edition-1, 0).Outcome)
+		}
+	})
+}
+
+// What did not begin is no attempt, also when that is heard before the begin.
+// Rule 45.
+func TestRunThatDidNotBegin(t *testing.T) {
+	eachRuns(t, lua.RunOnce, func(t *testing.T, r *runs) {
+		back := func(token int64) {
+			for range 2 {
+				require.NoError(t, r.conn.Back(t.Context(), r.keys, token, minute))
+			}
+		}
+		back(4)
+		r.kept(minute)
+		require.Equal(t, lua.Begun{Stale: true, Last: 4}, r.begin(4, 0, 1))
+		require.Equal(t, lua.Begun{Attempt: 1}, r.begin(5, 0, 1))
+		back(4) // which is over
+		require.Equal(t, lua.Begun{Exhausted: 1}, r.begin(6, 0, 1))
+		back(5)
+		require.Equal(t, lua.Begun{Stale: true, Last: 5}, r.begin(5, 0, 1), "it comes later")
+		require.Zero(t, r.finish(5, &lua.Outcome{Value: "x"}, 0))
+		require.Equal(t, lua.Begun{Attempt: 1}, r.begin(6, 0, 2))
+		require.EqualValues(t, 1, r.finish(6, nil, 0))
+		require.Equal(t, lua.Begun{Attempt: 2}, r.begin(7, 0, 2))
+		back(7)
+		require.Equal(t, lua.Begun{Exhausted: 1}, r.look(1), "the first one has failed")
+		require.Equal(t, lua.Begun{Attempt: 2}, r.begin(8, 0, 2))
+		require.Positive(t, r.finish(8, &lua.Outcome{Value: "x"}, 0))
+		back(8)
+		require.NotNil(t, r.look(1).Outcome)
 	})
 }
 
@@ -230,16 +325,18 @@ func (r *runs) calls(ctx context.Context) []func() error {
 			func() error { _, err := r.conn.Due(ctx, r.keys, t, 1000, "a"); return err },
 			func() error { _, err := r.conn.Tick(ctx, r.keys, t, 5, true); return err },
 			func() error { _, _, err := r.conn.FinishTick(ctx, r.keys, t, 5); return err },
+			func() error { return r.conn.BackTick(ctx, r.keys, t, 5, true) },
 		}
 	}
 	return []func() error{
-		func() error { _, err := r.conn.Look(ctx, r.keys, 0, true); return err },
+		func() error { _, err := r.conn.Look(ctx, r.keys, 0, 0, true); return err },
 		func() error { _, err := r.conn.Enter(ctx, r.keys, minute); return err },
 		func() error { _, err := r.conn.Begin(ctx, r.keys, 5, 0, 0, minute, true); return err },
 		func() error {
-			_, err := r.conn.Finish(ctx, r.keys, 5, &lua.Outcome{Value: "x"}, 0, minute)
+			_, _, err := r.conn.Finish(ctx, r.keys, 5, &lua.Outcome{Value: "x"}, 0, 0, minute)
 			return err
 		},
+		func() error { return r.conn.Back(ctx, r.keys, 5, minute) },
 	}
 }
 
@@ -262,9 +359,9 @@ func TestRunsWhenMemoryIsFull(t *testing.T) {
 		}
 		require.NoError(t, r.do("CONFIG", "SET", "maxmemory", "1").Error())
 		if family == lua.RunTicks {
-			_, ok, err := r.conn.FinishTick(t.Context(), k, ticks, 5)
+			_, end, err := r.conn.FinishTick(t.Context(), k, ticks, 5)
 			require.NoError(t, err)
-			require.True(t, ok)
+			require.Equal(t, lua.EndRecorded, end)
 		} else {
 			require.Positive(t, r.finish(5, &lua.Outcome{Value: strings.Repeat("x", 1000)}, 0))
 			require.NotNil(t, r.look(0).Outcome)

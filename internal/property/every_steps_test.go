@@ -21,8 +21,11 @@ func (m *jobs) ends(p *joiner, err error, cancelled bool) {
 	lost := over || !m.locked() || m.holder != p
 	counts := !stale && (err == nil || !over)
 	m.tell("%d: its run ends with %v (counts %t, lost %t, stale %t)", p.client, err, counts, lost, stale)
-	if counts {
+	switch {
+	case counts:
 		m.over(m.now())
+	case err != nil && over && !stale && !m.tick.IsZero() && m.remembered(m.now()): // it gave up, and lives
+		m.gave++
 	}
 	if m.holder == p {
 		m.holder, m.free = nil, time.Time{}

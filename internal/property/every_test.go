@@ -151,6 +151,9 @@ func (m *jobs) recorded() {
 		fields, err := m.plain.Do(context.Background(), m.plain.B().Hgetall().Key(recordOf("latchkey_every", m.name)).Build()).AsStrMap()
 		require.NoError(m.t, err)
 		got = "last " + fields["last"]
+		if fields["row"] != "" {
+			got += " row " + fields["row"]
+		}
 		if fields["tick"] != "" {
 			got += " tick " + fields["tick"] + " attempt " + fields["attempt"]
 		}
@@ -178,9 +181,8 @@ func (m *jobs) play(steps int) {
 	m.begins = make(chan *joiner, 100)
 	m.period, m.grace = jobPeriod, jobLease+time.Second
 	m.options = []once.Option{once.WithMissed(m.missed), once.WithLease(jobLease)}
-	if m.random.IntN(2) == 0 {
-		m.limit = 2
-		m.options = append(m.options, once.WithAttempts(2))
+	if m.limit = 1 + m.random.IntN(3); m.limit != 2 { // the default
+		m.options = append(m.options, once.WithAttempts(m.limit))
 	}
 	if m.random.IntN(2) == 0 {
 		m.options = append(m.options, once.WithJitter(jobJitter))
@@ -263,7 +265,7 @@ func TestRandomOperationsOfEvery(t *testing.T) {
 				m := &jobs{
 					done: done, elapses: true, now: func() time.Time { return now },
 					jump: func(d time.Duration) { now = now.Add(d); network.Server.SetTime(now) },
-					asks: func(start func()) bool { start(); time.Sleep(time.Second); return true },
+					asks: func(start func()) bool { start(); time.Sleep(200 * time.Millisecond); return true }, // a scenario takes less than a pause after deaths
 				}
 				everyScenario(t, seed, n, func() rueidis.ClientOption { return network.Option(0) }, m)
 			})

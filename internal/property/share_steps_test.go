@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -18,6 +19,7 @@ func (m *shares) ended(e ending) {
 	m.t.Helper()
 	s := m.running
 	m.tell("   %d: ends with %.20q, %v", s.client, e.value, e.err)
+	<-time.After(m.trip) // what began to wait less than a trip before the end may have it run again
 	s.ends <- e
 	text := ""
 	switch got := s.Outcome(m.t); {

@@ -30,7 +30,8 @@ type shares struct {
 	open    func() *latchkey.Client
 	name    string
 	about   string
-	mortal  bool // clients die: that takes a lease
+	mortal  bool          // clients die: that takes a lease
+	trip    time.Duration // longer than one to the server
 	clients []*latchkey.Client
 	locks   []*latchkey.Lock // of each client
 	story   []string
@@ -198,7 +199,10 @@ func TestRandomOperationsOfShare(t *testing.T) {
 				return c
 			},
 		}
-		m.mortal = strings.HasSuffix(t.Name(), "simulated")
+		m.mortal, m.trip = strings.HasSuffix(t.Name(), "simulated"), 10*time.Millisecond
+		if m.mortal {
+			m.trip = time.Second // of its network
+		}
 		m.play(steps)
 	}
 	redistest.EachServed(t, func(t *testing.T, server *redistest.Server) {

@@ -12,13 +12,17 @@ import (
 type timetable struct {
 	period, grace time.Duration // grace: after that a tick that has not begun is missed, with Skip
 	missed        once.Missed
-	limit         int // runs of a tick; 0: any number
+	limit         int // runs of a tick that may die
 
 	known   bool      // Redis has a record
 	forgets time.Time // when that is over
 	last    time.Time // all ticks up to it are over
 	tick    time.Time // that has begun and is not over; zero: none
 	attempt int       // its runs
+	gave    int       // those of them that gave up
+	row     int       // ticks that were dropped, one after the other
+	held    time.Time // before then no tick begins
+	holds   time.Duration
 }
 
 // ahead is by how much the clock may be set back with no tick run twice, and kept for how long a record is
@@ -56,17 +60,24 @@ func (m *timetable) keep(now time.Time) { m.known, m.forgets = true, now.Add(kep
 func (m *timetable) begin(now time.Time) (runs bool) {
 	m.look(now)
 	newest := m.floor(now)
-	if m.tick.IsZero() && !newest.After(m.last) {
+	if m.tick.IsZero() && (m.heldOff(now) || !newest.After(m.last)) {
 		return false
 	}
 	m.keep(now)
-	if !m.tick.IsZero() && m.limit > 0 && m.attempt >= m.limit { // all its runs have died
+	most := m.limit
+	if m.row > 0 {
+		most = 1
+	}
+	if !m.tick.IsZero() && m.attempt-m.gave >= most { // its runs have died
 		m.pass(now)
+		m.holds = min(time.Minute<<m.row, time.Hour)
+		m.row++
+		m.held = now.Add(m.holds)
 	}
 	if m.tick.IsZero() {
-		m.attempt = 0
+		m.attempt, m.gave = 0, 0
 		switch {
-		case !newest.After(m.last):
+		case m.heldOff(now) || !newest.After(m.last):
 			return false
 		case m.missed == once.RunAll:
 			m.tick = m.floor(m.last).Add(m.period)
@@ -81,6 +92,14 @@ func (m *timetable) begin(now time.Time) (runs bool) {
 	return true
 }
 
+// heldOff reports whether no tick begins now, as the last ones were dropped.
+func (m *timetable) heldOff(now time.Time) bool {
+	if m.held.After(now.Add(m.holds)) { // the clock was set back
+		m.held = now.Add(m.holds)
+	}
+	return now.Before(m.held)
+}
+
 // over is the end of the run that has begun last. What became due while it ran was missed.
 func (m *timetable) over(now time.Time) {
 	if !m.remembered(now) { // it is stale
@@ -88,6 +107,7 @@ func (m *timetable) over(now time.Time) {
 	}
 	m.look(now)
 	m.pass(now)
+	m.row, m.held = 0, time.Time{}
 	if newest := m.floor(now); m.missed == once.Skip && newest.After(m.last) {
 		m.last = newest
 	}
@@ -99,7 +119,7 @@ func (m *timetable) pass(now time.Time) {
 	if m.tick.After(m.last) && !m.wrong(m.tick, now) {
 		m.last = m.tick
 	}
-	m.tick, m.attempt = time.Time{}, 0
+	m.tick, m.attempt, m.gave = time.Time{}, 0, 0
 }
 
 // wrong reports whether a tick is so far ahead that the clock must have been wrong.
@@ -111,6 +131,9 @@ func (m *timetable) record(now time.Time) string {
 		return "last "
 	}
 	text := fmt.Sprint("last ", m.last.UnixMilli())
+	if m.row > 0 {
+		text += fmt.Sprint(" row ", m.row)
+	}
 	if !m.tick.IsZero() {
 		text += fmt.Sprint(" tick ", m.tick.UnixMilli(), " attempt ", m.attempt)
 	}

@@ -1,5 +1,5 @@
--- finish: record that a run is over, and its tick with it. Whoever asks may be stale: only the run that has
--- begun last is believed. Safe to repeat: a copy gets the same reply.
+-- finish: record that a run is over, and its tick with it. The caller may be stale: only the run that has begun
+-- last is believed. Safe to repeat: a copy gets the same reply, also when another run has begun since.
 --
 -- Keys  as in every/state.lua
 -- ARGV  1, 2, 3: see every/state.lua
@@ -7,14 +7,20 @@
 --       5 as in every/begin.lua
 -- Reply {1, ms until the next tick}  it is over; 0 ms: a tick is due
 --       {0, 0}                       the run is stale, and nothing has changed
+--       {2, 0}                       the record does not say any more whether this run was finished
 -- include every/state.lua
 
-if token ~= tonumber(ARGV[4]) then return {0, 0} end
+local mine = tonumber(ARGV[4])
+if token ~= mine then
+  if won == mine then return {1, rest()} end
+  return {first > 0 and mine >= first and won < mine and 0 or 2, 0}
+end
 if tick then
   pass(tick)
   if ARGV[5] == 'skip' then last = math.max(last, latest()) end -- what became due meanwhile was missed
-  redis.call('HDEL', RUN, 'tick', 'attempt', 'told', 'by') -- first, as in every/begin.lua
-  redis.call('HSET', RUN, 'last', decimal(last))
+  redis.call('HDEL', RUN, 'tick', 'attempt', 'told', 'by', 'gave', 'row', 'held', 'holds') -- first, as in every/begin.lua
+  held = 0
+  redis.call('HSET', RUN, 'last', decimal(last), 'won', ARGV[4])
   keep()
 end
 return {1, rest()}

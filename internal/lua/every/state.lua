@@ -10,17 +10,26 @@
 --            attempt  its number: how many runs of this tick have begun
 --            told    ms since the epoch: when a process was told to take the lock; absent once it has begun
 --            by       who that was
+--            gave     how many runs of this tick have given up: their processes live
+--            back     token of the run that said so last, or that it had not begun
+--            row      how many ticks in a row were dropped, because their runs died; absent: none
+--            held     ms since the epoch: no tick begins before, since the last ones were dropped
+--            holds    ms from then: how long that was
+--            won      token of the run that was finished last
+--            first    token of the run with which the record begins: of those before it nothing is known
 -- ARGV  1 period, 2 longest delay, both in ms
 --       3 a number that follows from the name: from it and the tick follows the delay
 -- keys RUN
 
 local AHEAD = 600000 -- ms that the clock may be set back with no tick run twice
+local LONGEST = 3600000 -- ms for which no tick begins at most
 local KEPT = 604800000 -- ms, a week: the record is kept for so long and two periods
 
 if moving then moving.need(RUN) end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000) -- ms
-local f = redis.call('HMGET', RUN, 'last', 'token', 'tick', 'attempt', 'told', 'by')
+local f = redis.call('HMGET', RUN, 'last', 'token', 'tick', 'attempt', 'told', 'by', 'gave', 'row', 'held', 'holds',
+  'won', 'first', 'back')
 local period, longest, seed = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 
 -- Reads a whole number of the record; nil when it is absent. None is greater than a token can be.
@@ -32,7 +41,9 @@ local function number_of(text)
 end
 
 local last, token, tick = number_of(f[1]), number_of(f[2]) or 0, number_of(f[3])
-local attempt, told = number_of(f[4]), number_of(f[5])
+local attempt, told, gave, row = number_of(f[4]), number_of(f[5]), number_of(f[7]) or 0, number_of(f[8]) or 0
+local held, holds = number_of(f[9]) or 0, number_of(f[10]) or 0
+local won, first, back = number_of(f[11]) or 0, number_of(f[12]) or 0, number_of(f[13])
 if tick and (tick == 0 or not attempt or attempt == 0) or not last and redis.call('EXISTS', RUN) == 1 then
   error('WRONGTYPE ' .. RUN .. ' holds data that is not of a job')
 end
@@ -54,8 +65,19 @@ end
 -- The first tick after one.
 local function following(at) return (math.floor(at / period) + 1) * period end
 
--- Ms until a tick is due that is not over; 0: one is.
-local function rest() return math.max(0, due(following(last)) - now) end
+-- Ms for which no tick begins. That is never longer than it was at its beginning: when the server's clock was
+-- set back it begins anew.
+local function held_off()
+  local most = math.min(holds, LONGEST)
+  if held > now + most then
+    held = now + most
+    redis.call('HSET', RUN, 'held', decimal(held))
+  end
+  return math.max(held - now, 0)
+end
+
+-- Ms until a tick is due that is not over, and may begin; 0: one is.
+local function rest() return math.max(held_off(), due(following(last)) - now, 0) end
 
 -- A job begins with the tick after its first look. A record that is far ahead was made while the clock was
 -- wrong: the job goes on from the clock.

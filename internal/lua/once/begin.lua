@@ -8,7 +8,7 @@
 --       4 ms that the record is kept while the run lasts
 --       5 '1' for a copy. Else no run with this token can be the asker's: the lock has given the token
 --         twice, as it may when its last token was lost while the clock was behind
--- Reply {'r', attempt}            the run has begun
+-- Reply {'r', attempt, now}       the run has begun, or had; the server's clock in microseconds as text
 --       {'o', kind, value, over}  nothing has begun: there is an outcome with a greater number
 --       {'x', attempts}           nothing has begun: there have been so many runs
 --       {'w', ms}                 nothing has begun: the last run failed, and the next may begin after that
@@ -17,19 +17,19 @@
 -- include once/state.lua
 
 local mine, most = tonumber(ARGV[1]), tonumber(ARGV[3])
--- First: whoever waits for an outcome may have it, whatever became of its lock.
+-- First: a waiter may have the outcome, whatever became of its lock.
 if phase == 'o' and over > tonumber(ARGV[2]) then return {'o', f[5], f[6], decimal(over)} end
 if token > mine then return {'s', decimal(token)} end
-if token == mine then return phase == 'r' and ARGV[5] == '1' and {'r', attempt} or {'s', decimal(token)} end
+if token == mine then return phase == 'r' and ARGV[5] == '1' and {'r', attempt, decimal(micros)} or {'s', decimal(token)} end
 if phase == 'o' then attempt = 0 end
 if most > 0 and attempt >= most then return {'x', decimal(attempt)} end
 local wait = paused()
 if wait > 0 then return {'w', wait} end
 
 -- What was recorded by now is of no use to those who wait: the run that begins ends after they came.
-if over == 0 then over = tonumber(next_over()) - 1 end
+if over == 0 then over = next_over(micros) - 1 end
 redis.call('HSET', RUN, 'token', ARGV[1], 'attempt', decimal(attempt + 1), 'phase', 'r',
-  'over', decimal(over))
+  'over', decimal(over), 'first', decimal(first > 0 and first or mine))
 redis.call('HDEL', RUN, 'kind', 'value', 'until', 'pause')
 redis.call('PEXPIRE', RUN, ARGV[4])
-return {'r', attempt + 1}
+return {'r', attempt + 1, decimal(micros)}

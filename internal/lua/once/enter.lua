@@ -3,14 +3,15 @@
 --
 -- Keys  as in once/state.lua
 -- ARGV  1 ms that the record is kept at least
--- Reply number of the last outcome. Only those with greater numbers are for this waiter
+-- Reply a number: only outcomes with greater ones are for this waiter
 -- include once/state.lua
 
--- Where nothing is known the number is made here, and recorded: so that of any later outcome is greater, also
--- when the clock is set back meanwhile.
+-- Where nothing is known the number is recorded: so that of any later outcome is greater, also when the clock
+-- is set back meanwhile. Else it is the clock: a function that has returned by now is of no use, also when
+-- that is not recorded yet.
 if over == 0 then
-  over = tonumber(next_over())
+  over = next_over(micros)
   redis.call('HSET', RUN, 'over', decimal(over))
   redis.call('PEXPIRE', RUN, ARGV[1])
 end
-return decimal(over)
+return decimal(math.max(over, micros))

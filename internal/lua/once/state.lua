@@ -4,19 +4,23 @@
 -- RUN  HASH  token    fencing token of the run that has begun last
 --            attempt  its number: how many runs in a row began without an outcome, with this one
 --            phase    r: it runs, or its process has died; f: it has failed; o: it has the outcome
---            over     number of the last outcome. It is the server's clock in microseconds, and grows
+--            over     number of the last outcome. It is the server's clock in microseconds when the function
+--                     returned, or the edition, and grows
 --            kind     v: the outcome is a value, e: it is the text of an error. Absent unless phase is o
 --            value    the outcome
 --            until    ms since the epoch: the next run does not begin before. Absent unless phase is f
 --            pause    ms from then: how long that was from the failure
---      Whoever was told `over`, and began to wait, takes any outcome with a greater number: that run ended
---      after the wait began.
+--            won      token of the run that has had the last outcome; absent before there is one
+--            first    token of the run with which the record begins: of those before it nothing is known
+--      A waiter that was told `over`, or the clock, when it came takes any outcome with a greater number: that
+--      run ended after the wait began.
 -- keys RUN
 
 if moving then moving.need(RUN) end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000) -- ms
-local f = redis.call('HMGET', RUN, 'token', 'attempt', 'phase', 'over', 'kind', 'value', 'until', 'pause')
+local f = redis.call('HMGET', RUN, 'token', 'attempt', 'phase', 'over', 'kind', 'value', 'until', 'pause', 'won',
+  'first')
 
 -- Reads a whole number of the record: 0 when it is absent. None is greater than a token can be.
 local function number_of(text)
@@ -28,7 +32,7 @@ local function number_of(text)
 end
 
 local token, attempt, phase, over = number_of(f[1]), number_of(f[2]), f[3] or '', number_of(f[4])
-local ends, pause = number_of(f[7]), number_of(f[8])
+local ends, pause, won, first = number_of(f[7]), number_of(f[8]), number_of(f[9]), number_of(f[10])
 if phase ~= '' and not string.find(phase, '^[rfo]$')
   or phase == 'o' and not ((f[5] == 'v' or f[5] == 'e') and f[6] and #f[6] <= 65536) -- as once.MaxResult says
   or phase == 'r' and attempt == 0 or over == 9007199254740990 -- after which none comes
@@ -38,12 +42,18 @@ end
 
 local function decimal(number) return string.format('%.0f', number) end
 
--- The number of an outcome that comes now: greater than that of the last one.
-local function next_over() return decimal(math.max(over + 1, time[1] * 1000000 + time[2])) end
+local micros = time[1] * 1000000 + time[2]
 
--- Ms until the next run may begin. A pause is never longer than it was at its beginning, also when the
--- server's clock was set back.
+-- The number of an outcome at a moment: greater than that of the last one.
+local function next_over(moment) return math.max(over + 1, moment) end
+
+-- Ms until the next run may begin. A pause is never longer than it was at its beginning: when the server's
+-- clock was set back it begins anew.
 local function paused()
   if phase ~= 'f' or ends <= now then return 0 end
-  return math.min(ends - now, pause)
+  if ends > now + pause then
+    ends = now + pause
+    redis.call('HSET', RUN, 'until', decimal(ends))
+  end
+  return ends - now
 end

@@ -2,11 +2,13 @@
 local NAME, VERB, NUMSUB, SLOTS, moving = KEYS[1], 'PUBLISH', 'NUMSUB'
 local RUN = 'latchkey_every:{' .. NAME .. '}'
 local AHEAD = 600000 -- ms that the clock may be set back with no tick run twice
+local LONGEST = 3600000 -- ms for which no tick begins at most
 local KEPT = 604800000 -- ms, a week: the record is kept for so long and two periods
 if moving then moving.need(RUN) end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000) -- ms
-local f = redis.call('HMGET', RUN, 'last', 'token', 'tick', 'attempt', 'told', 'by')
+local f = redis.call('HMGET', RUN, 'last', 'token', 'tick', 'attempt', 'told', 'by', 'gave', 'row', 'held', 'holds',
+  'won', 'first', 'back')
 local period, longest, seed = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local function number_of(text)
   if text and (#text > 16 or not string.find(text, '^%d+$') or tonumber(text) > 9007199254740990) then
@@ -15,7 +17,9 @@ local function number_of(text)
   return text and tonumber(text)
 end
 local last, token, tick = number_of(f[1]), number_of(f[2]) or 0, number_of(f[3])
-local attempt, told = number_of(f[4]), number_of(f[5])
+local attempt, told, gave, row = number_of(f[4]), number_of(f[5]), number_of(f[7]) or 0, number_of(f[8]) or 0
+local held, holds = number_of(f[9]) or 0, number_of(f[10]) or 0
+local won, first, back = number_of(f[11]) or 0, number_of(f[12]) or 0, number_of(f[13])
 if tick and (tick == 0 or not attempt or attempt == 0) or not last and redis.call('EXISTS', RUN) == 1 then
   error('WRONGTYPE ' .. RUN .. ' holds data that is not of a job')
 end
@@ -29,7 +33,15 @@ local function latest()
   return due(at) <= now and at or at - period
 end
 local function following(at) return (math.floor(at / period) + 1) * period end
-local function rest() return math.max(0, due(following(last)) - now) end
+local function held_off()
+  local most = math.min(holds, LONGEST)
+  if held > now + most then
+    held = now + most
+    redis.call('HSET', RUN, 'held', decimal(held))
+  end
+  return math.max(held - now, 0)
+end
+local function rest() return math.max(held_off(), due(following(last)) - now, 0) end
 local function far(at) return at > now + period + AHEAD end
 local fresh = not last or far(last)
 if fresh then last = latest() end
@@ -37,20 +49,28 @@ local function pass(at)
   if not far(at) then last = math.max(last, at) end
 end
 local function keep() redis.call('PEXPIRE', RUN, decimal(KEPT + 2 * period)) end
-local mine, most, dropped = tonumber(ARGV[4]), tonumber(ARGV[7]), 0
-if token > mine or token == mine and not (tick and ARGV[8] == '1') then return {'s', decimal(token), 0, 0} end
-if token == mine then return {'r', decimal(tick), attempt, 0} end
+local MADE_UP = 1000 -- ticks, of those that were missed
+local HELD = 60000
+local mine, most, dropped, missed = tonumber(ARGV[4]), tonumber(ARGV[7]), 0, 0
+if token > mine or token == mine and (back == mine or not (tick and ARGV[8] == '1')) then return {'s', decimal(token), 0, 0, 0} end
+if token == mine then return {'r', decimal(tick), attempt, 0, 0} end
 redis.call('HDEL', RUN, 'told', 'by') -- first: Redis never refuses it for lack of memory, nor what follows
-if tick and most > 0 and attempt >= most then
+if tick and most > 0 and attempt - gave >= (row > 0 and 1 or most) then
   pass(tick)
-  dropped, tick = tick, nil
+  dropped, tick, row = tick, nil, row + 1
+  holds = math.min(HELD * 2 ^ math.min(row - 1, 10), LONGEST)
+  held = now + holds
+  redis.call('HSET', RUN, 'row', decimal(row), 'held', decimal(held), 'holds', decimal(holds))
 end
 if not tick then
-  attempt = 0
+  attempt, gave = 0, 0
   local newest = latest()
-  if newest > last then
+  if held_off() == 0 and newest > last then
     if ARGV[5] == 'all' then
       tick = following(last)
+      missed = math.max(0, math.floor((newest - tick) / period + 0.5) + 1 - MADE_UP)
+      tick = tick + missed * period
+      last = math.max(last, tick - period)
     elseif ARGV[5] == 'once' or now - due(newest) <= tonumber(ARGV[6]) then
       tick = newest
     else
@@ -60,11 +80,11 @@ if not tick then
 end
 keep()
 if not tick then
-  redis.call('HDEL', RUN, 'tick', 'attempt')
+  redis.call('HDEL', RUN, 'tick', 'attempt', 'gave')
   if dropped > 0 then token = mine end -- the run that is given up is stale now
   redis.call('HSET', RUN, 'last', decimal(last), 'token', decimal(token))
-  return {'n', rest(), 0, decimal(dropped)}
+  return {'n', rest(), 0, decimal(dropped), 0}
 end
 redis.call('HSET', RUN, 'last', decimal(last), 'token', ARGV[4], 'tick', decimal(tick),
-  'attempt', decimal(attempt + 1))
-return {'r', decimal(tick), attempt + 1, decimal(dropped)}
+  'attempt', decimal(attempt + 1), 'gave', decimal(gave), 'first', decimal(first > 0 and first or mine))
+return {'r', decimal(tick), attempt + 1, decimal(dropped), missed}

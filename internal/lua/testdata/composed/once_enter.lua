@@ -4,7 +4,8 @@ local RUN = 'latchkey_once:{' .. NAME .. '}'
 if moving then moving.need(RUN) end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000) -- ms
-local f = redis.call('HMGET', RUN, 'token', 'attempt', 'phase', 'over', 'kind', 'value', 'until', 'pause')
+local f = redis.call('HMGET', RUN, 'token', 'attempt', 'phase', 'over', 'kind', 'value', 'until', 'pause', 'won',
+  'first')
 local function number_of(text)
   if not text then return 0 end
   if #text > 16 or not string.find(text, '^%d+$') or tonumber(text) > 9007199254740990 then
@@ -13,7 +14,7 @@ local function number_of(text)
   return tonumber(text)
 end
 local token, attempt, phase, over = number_of(f[1]), number_of(f[2]), f[3] or '', number_of(f[4])
-local ends, pause = number_of(f[7]), number_of(f[8])
+local ends, pause, won, first = number_of(f[7]), number_of(f[8]), number_of(f[9]), number_of(f[10])
 if phase ~= '' and not string.find(phase, '^[rfo]$')
   or phase == 'o' and not ((f[5] == 'v' or f[5] == 'e') and f[6] and #f[6] <= 65536) -- as once.MaxResult says
   or phase == 'r' and attempt == 0 or over == 9007199254740990 -- after which none comes
@@ -21,17 +22,22 @@ if phase ~= '' and not string.find(phase, '^[rfo]$')
   error('WRONGTYPE ' .. RUN .. ' holds data that is not of runs')
 end
 local function decimal(number) return string.format('%.0f', number) end
-local function next_over() return decimal(math.max(over + 1, time[1] * 1000000 + time[2])) end
+local micros = time[1] * 1000000 + time[2]
+local function next_over(moment) return math.max(over + 1, moment) end
 local function paused()
   if phase ~= 'f' or ends <= now then return 0 end
-  return math.min(ends - now, pause)
+  if ends > now + pause then
+    ends = now + pause
+    redis.call('HSET', RUN, 'until', decimal(ends))
+  end
+  return ends - now
 end
 if over == 0 then
-  over = tonumber(next_over())
+  over = next_over(micros)
   redis.call('HSET', RUN, 'over', decimal(over))
   redis.call('PEXPIRE', RUN, ARGV[1])
 end
-return decimal(over)
+return decimal(math.max(over, micros))
 -- the same for names of another kind
 --!df flags=allow-undeclared-keys
 local NAME, VERB, NUMSUB, SLOTS, moving = KEYS[1], 'PUBLISH', 'NUMSUB'
@@ -39,7 +45,8 @@ local RUN = 'latchkey_share:{' .. NAME .. '}'
 if moving then moving.need(RUN) end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000) -- ms
-local f = redis.call('HMGET', RUN, 'token', 'attempt', 'phase', 'over', 'kind', 'value', 'until', 'pause')
+local f = redis.call('HMGET', RUN, 'token', 'attempt', 'phase', 'over', 'kind', 'value', 'until', 'pause', 'won',
+  'first')
 local function number_of(text)
   if not text then return 0 end
   if #text > 16 or not string.find(text, '^%d+$') or tonumber(text) > 9007199254740990 then
@@ -48,7 +55,7 @@ local function number_of(text)
   return tonumber(text)
 end
 local token, attempt, phase, over = number_of(f[1]), number_of(f[2]), f[3] or '', number_of(f[4])
-local ends, pause = number_of(f[7]), number_of(f[8])
+local ends, pause, won, first = number_of(f[7]), number_of(f[8]), number_of(f[9]), number_of(f[10])
 if phase ~= '' and not string.find(phase, '^[rfo]$')
   or phase == 'o' and not ((f[5] == 'v' or f[5] == 'e') and f[6] and #f[6] <= 65536) -- as once.MaxResult says
   or phase == 'r' and attempt == 0 or over == 9007199254740990 -- after which none comes
@@ -56,14 +63,19 @@ if phase ~= '' and not string.find(phase, '^[rfo]$')
   error('WRONGTYPE ' .. RUN .. ' holds data that is not of runs')
 end
 local function decimal(number) return string.format('%.0f', number) end
-local function next_over() return decimal(math.max(over + 1, time[1] * 1000000 + time[2])) end
+local micros = time[1] * 1000000 + time[2]
+local function next_over(moment) return math.max(over + 1, moment) end
 local function paused()
   if phase ~= 'f' or ends <= now then return 0 end
-  return math.min(ends - now, pause)
+  if ends > now + pause then
+    ends = now + pause
+    redis.call('HSET', RUN, 'until', decimal(ends))
+  end
+  return ends - now
 end
 if over == 0 then
-  over = tonumber(next_over())
+  over = next_over(micros)
   redis.call('HSET', RUN, 'over', decimal(over))
   redis.call('PEXPIRE', RUN, ARGV[1])
 end
-return decimal(over)
+return decimal(math.max(over, micros))

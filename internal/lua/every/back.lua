@@ -1,0 +1,26 @@
+-- back: a run has not died, although its tick is not over: its process lives, and says so. Safe to repeat. A
+-- begin of this token that comes later begins nothing.
+--
+-- Keys  as in every/state.lua
+-- ARGV  1, 2, 3: see every/state.lua
+--       4 fencing token of the run
+--       5 1: its function was entered, and gave up; 0: it was not entered, so that it is no attempt
+-- Reply 1
+-- include every/state.lua
+
+local mine = tonumber(ARGV[4])
+if token < mine and ARGV[5] == '0' then
+  redis.call('HSET', RUN, 'last', decimal(last), 'token', ARGV[4], 'back', ARGV[4],
+    'first', decimal(first > 0 and first or mine))
+  keep()
+elseif token == mine and tick and back ~= mine then
+  redis.call('HSET', RUN, 'back', ARGV[4])
+  if ARGV[5] == '1' then
+    redis.call('HSET', RUN, 'gave', decimal(gave + 1))
+  elseif attempt > 1 then
+    redis.call('HSET', RUN, 'attempt', decimal(attempt - 1))
+  else
+    redis.call('HDEL', RUN, 'tick', 'attempt', 'gave')
+  end
+end
+return 1

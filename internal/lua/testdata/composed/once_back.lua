@@ -1,0 +1,95 @@
+--!df flags=allow-undeclared-keys
+local NAME, VERB, NUMSUB, SLOTS, moving = KEYS[1], 'PUBLISH', 'NUMSUB'
+local RUN = 'latchkey_once:{' .. NAME .. '}'
+if moving then moving.need(RUN) end
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000) -- ms
+local f = redis.call('HMGET', RUN, 'token', 'attempt', 'phase', 'over', 'kind', 'value', 'until', 'pause', 'won',
+  'first')
+local function number_of(text)
+  if not text then return 0 end
+  if #text > 16 or not string.find(text, '^%d+$') or tonumber(text) > 9007199254740990 then
+    error('WRONGTYPE ' .. RUN .. ' holds data that is not of runs')
+  end
+  return tonumber(text)
+end
+local token, attempt, phase, over = number_of(f[1]), number_of(f[2]), f[3] or '', number_of(f[4])
+local ends, pause, won, first = number_of(f[7]), number_of(f[8]), number_of(f[9]), number_of(f[10])
+if phase ~= '' and not string.find(phase, '^[rfo]$')
+  or phase == 'o' and not ((f[5] == 'v' or f[5] == 'e') and f[6] and #f[6] <= 65536) -- as once.MaxResult says
+  or phase == 'r' and attempt == 0 or over == 9007199254740990 -- after which none comes
+  or not f[4] and redis.call('EXISTS', RUN) == 1 then
+  error('WRONGTYPE ' .. RUN .. ' holds data that is not of runs')
+end
+local function decimal(number) return string.format('%.0f', number) end
+local micros = time[1] * 1000000 + time[2]
+local function next_over(moment) return math.max(over + 1, moment) end
+local function paused()
+  if phase ~= 'f' or ends <= now then return 0 end
+  if ends > now + pause then
+    ends = now + pause
+    redis.call('HSET', RUN, 'until', decimal(ends))
+  end
+  return ends - now
+end
+local mine = tonumber(ARGV[1])
+if token < mine then
+  if over == 0 then over = next_over(micros) - 1 end
+  redis.call('HSET', RUN, 'token', ARGV[1], 'over', decimal(over), 'first', decimal(first > 0 and first or mine))
+  if redis.call('PTTL', RUN) < 0 then redis.call('PEXPIRE', RUN, ARGV[2]) end
+elseif token == mine and phase == 'r' then
+  if attempt > 1 then
+    redis.call('HSET', RUN, 'attempt', decimal(attempt - 1), 'phase', 'f', 'until', '0', 'pause', '0')
+  else
+    redis.call('HDEL', RUN, 'phase', 'attempt')
+  end
+end
+return 1
+-- the same for names of another kind
+--!df flags=allow-undeclared-keys
+local NAME, VERB, NUMSUB, SLOTS, moving = KEYS[1], 'PUBLISH', 'NUMSUB'
+local RUN = 'latchkey_share:{' .. NAME .. '}'
+if moving then moving.need(RUN) end
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000) -- ms
+local f = redis.call('HMGET', RUN, 'token', 'attempt', 'phase', 'over', 'kind', 'value', 'until', 'pause', 'won',
+  'first')
+local function number_of(text)
+  if not text then return 0 end
+  if #text > 16 or not string.find(text, '^%d+$') or tonumber(text) > 9007199254740990 then
+    error('WRONGTYPE ' .. RUN .. ' holds data that is not of runs')
+  end
+  return tonumber(text)
+end
+local token, attempt, phase, over = number_of(f[1]), number_of(f[2]), f[3] or '', number_of(f[4])
+local ends, pause, won, first = number_of(f[7]), number_of(f[8]), number_of(f[9]), number_of(f[10])
+if phase ~= '' and not string.find(phase, '^[rfo]$')
+  or phase == 'o' and not ((f[5] == 'v' or f[5] == 'e') and f[6] and #f[6] <= 65536) -- as once.MaxResult says
+  or phase == 'r' and attempt == 0 or over == 9007199254740990 -- after which none comes
+  or not f[4] and redis.call('EXISTS', RUN) == 1 then
+  error('WRONGTYPE ' .. RUN .. ' holds data that is not of runs')
+end
+local function decimal(number) return string.format('%.0f', number) end
+local micros = time[1] * 1000000 + time[2]
+local function next_over(moment) return math.max(over + 1, moment) end
+local function paused()
+  if phase ~= 'f' or ends <= now then return 0 end
+  if ends > now + pause then
+    ends = now + pause
+    redis.call('HSET', RUN, 'until', decimal(ends))
+  end
+  return ends - now
+end
+local mine = tonumber(ARGV[1])
+if token < mine then
+  if over == 0 then over = next_over(micros) - 1 end
+  redis.call('HSET', RUN, 'token', ARGV[1], 'over', decimal(over), 'first', decimal(first > 0 and first or mine))
+  if redis.call('PTTL', RUN) < 0 then redis.call('PEXPIRE', RUN, ARGV[2]) end
+elseif token == mine and phase == 'r' then
+  if attempt > 1 then
+    redis.call('HSET', RUN, 'attempt', decimal(attempt - 1), 'phase', 'f', 'until', '0', 'pause', '0')
+  else
+    redis.call('HDEL', RUN, 'phase', 'attempt')
+  end
+end
+return 1
