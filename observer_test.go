@@ -3,8 +3,11 @@ package latchkey_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"log"
 	"log/slog"
+	"os"
 	"sync"
 	"testing"
 	"time"
@@ -250,4 +253,33 @@ func TestObserverOfARestart(t *testing.T) {
 	defer w.mu.Unlock()
 	require.Len(t, w.outages["down"], 1)
 	require.NotEmpty(t, w.outages["up"])
+}
+
+// A program that says nothing of a logger hears of what an operator must know, by what slog.Default is then, and of nothing
+// else.
+func TestStandardLogger(t *testing.T) {
+	before, flags := slog.Default(), log.Flags()
+	defer func() { slog.SetDefault(before); log.SetOutput(os.Stderr); log.SetFlags(flags) }()
+	s := redistest.NewProcess(t)
+	c, err := latchkey.Open(s.URL(), latchkey.WithLogger(nil))
+	require.NoError(t, err)
+	defer c.Close()
+	var said lines
+	slog.SetDefault(slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	h := mustLock(t, c, "a")
+	l, err := rlock.New(c, "a")
+	require.NoError(t, err)
+	done, err := l.ForceUnlock(t.Context())
+	require.NoError(t, err)
+	require.True(t, done)
+	<-h.Context().Done()
+	eventually(t, "it is logged", func() bool { return len(said.with("latchkey: taken away")) == 1 })
+	require.Len(t, said.with("level=WARN msg=\"latchkey: lost\" name=a"), 1)
+	s.Kill()
+	eventually(t, "Redis is away", func() bool {
+		_, err := l.TryLock(t.Context())
+		return errors.Is(err, latchkey.ErrUnavailable) && len(said.with("latchkey: redis is away")) == 1
+	})
+	require.Empty(t, said.with("level=INFO"))
+	require.Empty(t, said.with("level=DEBUG"))
 }

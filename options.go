@@ -118,11 +118,13 @@ func WithSlow(wait, hold time.Duration) Option {
 	return session.Option(func(o *session.Options) { o.SlowWait, o.SlowHold = wait, hold })
 }
 
-// WithLogger sets where lost locks, failed renewals and outages are logged. Default, and nil: nowhere.
+// WithLogger sets where lost locks, failed renewals, outages and failed jobs are logged. Default, and nil:
+// warnings and errors go to [slog.Default], as it is set when they are logged. A logger of
+// [slog.DiscardHandler] drops all.
 func WithLogger(l *slog.Logger) Option {
 	return session.Option(func(o *session.Options) {
 		if l == nil {
-			l = slog.New(slog.DiscardHandler)
+			l = session.StandardLogger()
 		}
 		o.Logger = l
 	})

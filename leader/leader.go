@@ -46,6 +46,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/broadcast"
 	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/lua"
+	"github.com/latchkey-go/latchkey/internal/retry"
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
@@ -118,6 +119,10 @@ func (l *Candidate) Name() string { return l.name }
 // stopped. Until f returns the lease is renewed. When f returns the error with which its context has ended,
 // and ctx has not, Run campaigns again.
 //
+// When f returns nil while it leads, and has led for less than five seconds, Run pauses before it campaigns
+// again: for a random time of up to 10 ms, twice as long each time, up to five seconds. So a function that finds nothing to do does not
+// keep Redis busy. To lead for as long as there is nothing to do, wait for the end of the context.
+//
 // A Run outlives any outage of Redis. Other errors are those of Lock: [latchkey.ErrWrongType],
 // [latchkey.ErrTooManyWaiters], [latchkey.ErrReentered] with the context of a term of this name, and those of
 // Redis that do not pass by themselves. After an error f does not run, and nothing is held.
@@ -129,15 +134,36 @@ func (l *Candidate) Run(ctx context.Context, f func(ctx context.Context, term Te
 		return fail.Wrap(l.name, fail.Invalid("the candidate runs already: a second Run needs a candidate of its own"))
 	}
 	defer l.stop()
+	pause := retry.Backoff{First: firstPause, Last: longestPause}
 	for {
 		t, err := l.campaign(ctx)
 		if err != nil {
 			return err
 		}
-		if err := l.serve(ctx, t, f); err != nil {
+		began := time.Now()
+		early, err := l.serve(ctx, t, f)
+		switch {
+		case err != nil:
 			return err
+		case !early || time.Since(began) > longestPause:
+			pause.Reset()
+		default:
+			l.rest(ctx, pause.Next())
 		}
 	}
+}
+
+// The pauses after terms whose function returned nil at once.
+const (
+	firstPause   = 10 * time.Millisecond
+	longestPause = 5 * time.Second
+)
+
+// rest returns after so long, or when ctx or the client ends: the next campaign says so.
+func (l *Candidate) rest(ctx context.Context, pause time.Duration) {
+	ctx, stop := retry.Until(ctx, l.group.Client.Closing)
+	defer stop()
+	_ = retry.Sleep(ctx, pause)
 }
 
 func (l *Candidate) start() bool {
@@ -168,8 +194,8 @@ func (l *Candidate) Resign() bool {
 	return true
 }
 
-// serve runs f for a term. It returns an error if that ends Run.
-func (l *Candidate) serve(ctx context.Context, t *term, f func(context.Context, Term) error) error {
+// serve runs f for a term. It returns an error if that ends Run; early if f returned while its term went on.
+func (l *Candidate) serve(ctx context.Context, t *term, f func(context.Context, Term) error) (early bool, err error) {
 	defer t.over() //nolint:contextcheck // also when f panics; it gives back although ctx has ended
 	defer context.AfterFunc(ctx, func() { t.end(context.Cause(ctx)) })()
 	l.mu.Lock()
@@ -180,14 +206,15 @@ func (l *Candidate) serve(ctx context.Context, t *term, f func(context.Context, 
 		defer l.mu.Unlock()
 		l.term = nil
 	}()
-	err := f(t, t.Term) //nolint:contextcheck // it is that of the hold, and ends with ctx
+	err = f(t, t.Term) //nolint:contextcheck // it is that of the hold, and ends with ctx
+	early = t.Err() == nil
 	if why := t.Err(); why != nil && (errors.Is(err, why) || errors.Is(err, t.cause())) {
 		err = nil // it says that its time was over
 	}
 	if err == nil && ctx.Err() != nil {
-		return fail.Wrap(l.name, fail.ContextError(ctx))
+		return early, fail.Wrap(l.name, fail.ContextError(ctx))
 	}
-	return err
+	return early, err
 }
 
 // Term is one time of leadership. It is a value, which stays true when the term is over.

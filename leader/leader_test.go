@@ -547,3 +547,26 @@ func TestLeaderIsKnown(t *testing.T) {
 		<-run.Ended
 	}
 }
+
+// A function that has nothing to do when it leads does not keep Redis busy. One whose term is ended leads again at once.
+func TestShortTerms(t *testing.T) {
+	redistest.Together(t)
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		l := newCandidate(t, open(t, s.Option()))
+		terms := func(f func(context.Context, leader.Term) error) (n int) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			require.ErrorIs(t, l.Run(ctx, func(ctx context.Context, term leader.Term) error { n++; return f(ctx, term) }), context.DeadlineExceeded)
+			return n
+		}
+		short := terms(nothing)
+		require.Greater(t, short, 15)
+		require.Less(t, short, 100)
+		require.Greater(t, terms(func(ctx context.Context, _ leader.Term) error {
+			time.Sleep(10 * time.Millisecond)
+			l.Resign()
+			<-ctx.Done()
+			return nil
+		}), 1000)
+	})
+}

@@ -9,7 +9,7 @@
 //
 // # What is promised
 //
-// A tick is known by its time in the schedule, and Redis has a record of each that was run. A process whose
+// A tick is known by its time in the schedule, and Redis has a record of the last one that was run. A process whose
 // clock is wrong comes to a tick early or late, but to the same one. So clocks may differ by any time that is
 // shorter than that for which ticks are remembered: a day, or what once.WithTTL says. A tick begins when the
 // first of the clocks comes to it.
@@ -27,13 +27,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/robfig/cron/v3"
 
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/once"
-	"github.com/latchkey-go/latchkey/rlock"
 )
 
 // Option configures [Once] and [Job]. A nil one does nothing.
@@ -71,7 +71,6 @@ type job struct {
 	client   *latchkey.Client
 	name     string
 	schedule cron.Schedule
-	lock     *latchkey.Lock // of the name: one run at a time
 	f        func(context.Context, time.Time, *latchkey.Hold) error
 
 	log      cron.Logger
@@ -84,8 +83,7 @@ type job struct {
 // have a wrapper of that name. All should have the same schedule, which must be the one that the job has in
 // its scheduler. A job learns neither that its lock was lost nor which tick it is: see [Job].
 //
-// The name is as for package rlock, and that of a lock. The keys of a tick have names that begin with it.
-// Each job needs a name of its own. Once does no I/O. It returns latchkey.ErrInvalid for other names, a nil
+// The name is as for package rlock, and that of a lock. Each job needs a name of its own. Once does no I/O. It returns latchkey.ErrInvalid for other names, a nil
 // client or schedule, options out of range, and clients that once.New refuses.
 func Once(c *latchkey.Client, name string, schedule cron.Schedule, opts ...Option) (cron.JobWrapper, error) {
 	if _, err := newJob(c, name, schedule, nil, opts); err != nil {
@@ -125,19 +123,15 @@ func newJob(c *latchkey.Client, name string, schedule cron.Schedule, f func(cont
 	if schedule == nil {
 		return nil, fmt.Errorf("latchkeycron: %w: the schedule is nil", latchkey.ErrInvalid)
 	}
-	_, err := j.record(time.Time{}) // what is wrong is better known now than at the first tick
-	if err == nil {
-		j.lock, err = rlock.New(c, name, rlock.WithoutReentry())
-	}
-	if err != nil {
+	if _, err := j.record(time.Unix(1, 0)); err != nil { // what is wrong is better known now than at the first tick
 		return nil, fmt.Errorf("latchkeycron: %w", err)
 	}
 	return j, nil
 }
 
-// record is that of a tick.
+// record is that of the job, which is done once for each tick: a tick is done when a later one is.
 func (j *job) record(tick time.Time) (*once.Once, error) {
-	return once.New(j.client, j.name+"@"+tick.UTC().Format(time.RFC3339Nano), j.options...)
+	return once.New(j.client, j.name, append(slices.Clone(j.options), once.WithEdition(tick.UnixMicro()))...)
 }
 
 // Run runs the tick that is due by the clock of this process.
@@ -145,11 +139,9 @@ func (j *job) Run() {
 	tick, ran := j.tick(j.now()).UTC(), false
 	record, err := j.record(tick)
 	if err == nil {
-		err = record.TryDo(context.Background(), func(ctx context.Context, _ *once.Run) error {
-			return j.lock.TryDo(ctx, func(ctx context.Context, hold *latchkey.Hold) error {
-				ran = true
-				return j.f(ctx, tick, hold)
-			})
+		err = record.TryDo(context.Background(), func(ctx context.Context, run *once.Run) error {
+			ran = true
+			return j.f(ctx, tick, run.Hold())
 		})
 	}
 	switch {

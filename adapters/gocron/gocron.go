@@ -17,6 +17,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -38,6 +39,15 @@ var (
 type Locker struct {
 	client  *latchkey.Client
 	options []rlock.Option
+
+	mu   sync.Mutex
+	jobs map[string]job // by name
+}
+
+// job is one of gocron, known by its context.
+type job struct {
+	ctx  context.Context
+	said bool // that another one has its name
 }
 
 // NewLocker returns a locker whose locks stay taken for minHold from when they were acquired, also when the
@@ -48,7 +58,9 @@ type Locker struct {
 // The options are those of package rlock. NewLocker does no I/O. It returns latchkey.ErrInvalid for a nil
 // client, options out of range, and a client without subscriptions.
 func NewLocker(c *latchkey.Client, minHold time.Duration, opts ...rlock.Option) (*Locker, error) {
-	l := &Locker{c, append(append([]rlock.Option(nil), opts...), latchkey.WithMinHold(minHold))}
+	l := &Locker{
+		client: c, options: append(append([]rlock.Option(nil), opts...), latchkey.WithMinHold(minHold)), jobs: map[string]job{},
+	}
 	if _, err := l.lock("any"); err != nil { // what is wrong is better known now than when the first job is due
 		return nil, err
 	}
@@ -68,9 +80,16 @@ func (l *Locker) lock(name string) (*latchkey.Lock, error) {
 // latchkey. With any error gocron leaves out this run of the job. The name is that of an rlock: jobs of
 // different programs need different names, or clients with different key prefixes.
 //
+// A job without gocron.WithName has the name of its function. So jobs that are made of one function in a loop
+// have one name, and would have one lock. Lock returns latchkey.ErrInvalid for the second of them, and says so
+// once in [slog.Default]: give each job a name of its own.
+//
 // The Unlock of what it returns is that of a *latchkey.Hold: latchkey.ErrLost says that the job may not have
 // been alone. gocron drops that error.
 func (l *Locker) Lock(ctx context.Context, key string) (gocron.Lock, error) {
+	if !l.isOf(ctx, key) {
+		return nil, fmt.Errorf("latchkeygocron: %w: two jobs have the name %q, give each one of its own: gocron.WithName", latchkey.ErrInvalid, key)
+	}
 	lock, err := l.lock(key)
 	if err != nil {
 		return nil, err
@@ -80,6 +99,29 @@ func (l *Locker) Lock(ctx context.Context, key string) (gocron.Lock, error) {
 		return nil, err // not a nil *Hold in an interface
 	}
 	return hold, nil
+}
+
+// isOf reports whether the job with this context is the one that has the name. gocron gives each job a context of its own,
+// which ends when the job is removed, or its scheduler stops.
+func (l *Locker) isOf(ctx context.Context, key string) bool {
+	if ctx.Done() == nil {
+		return true
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	j := l.jobs[key]
+	switch {
+	case j.ctx == nil || j.ctx.Err() != nil:
+		l.jobs[key] = job{ctx: ctx}
+		return true
+	case j.ctx == ctx:
+		return true
+	}
+	if !j.said {
+		slog.Error("latchkeygocron: two jobs have one name, and the second never runs: give each a gocron.WithName", "name", key)
+		l.jobs[key] = job{j.ctx, true}
+	}
+	return false
 }
 
 // Task returns a function for gocron.NewTask that runs f under the lock. The context of f ends when the lock

@@ -166,7 +166,7 @@ func TestLockerTellsNothing(t *testing.T) {
 			}, gocron.WithDistributedLocker(locker))
 			running := next(t, began)
 			require.NoError(t, plain.FlushAll(t.Context()).Err()) // the lock is lost
-			again, err := locker.Lock(t.Context(), "a")
+			again, err := locker.Lock(context.Background(), "a")  //nolint:usetesting // that of t is of no job that has the name
 			require.NoError(t, err, "another job has the lock")
 			require.NoError(t, running.Err(), "and the job knows nothing")
 			require.NoError(t, again.Unlock(t.Context()))
@@ -195,7 +195,9 @@ func TestLocker(t *testing.T) {
 	require.NoError(t, lock.Unlock(t.Context()))
 	other, err := adapter.NewLocker(locktest.ClientOf(t, s), time.Minute)
 	require.NoError(t, err)
-	lock, err = other.Lock(t.Context(), "a")
+	ctx, cancel := context.WithCancel(t.Context()) // as that of a job which is removed
+	lock, err = other.Lock(ctx, "a")
+	cancel()
 	require.ErrorIs(t, err, latchkey.ErrNotAcquired, "not for a minute")
 	require.Nil(t, lock)
 	never := runs(t, func() { panic("it was run already") }, gocron.WithDistributedLocker(other))
@@ -265,4 +267,39 @@ func TestElectorTask(t *testing.T) {
 	close(goOn)
 	require.ErrorIs(t, next(t, ended), context.Canceled)
 	leads(t, two)
+}
+
+// Jobs that are made in a loop have the name of their function. The second of them is refused, by name, and does not take
+// turns with the first in silence. A job that is made anew has the name again.
+func TestUnnamedJobs(t *testing.T) {
+	c := locktest.Client(t, redistest.New(t).Option())
+	locker, err := adapter.NewLocker(c, time.Millisecond)
+	require.NoError(t, err)
+	first, remove := context.WithCancel(t.Context())
+	second, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	lock := func(ctx context.Context) error {
+		held, err := locker.Lock(ctx, "main.main.func1")
+		if err == nil {
+			require.NoError(t, held.Unlock(t.Context()))
+		}
+		return err
+	}
+	free := func(ctx context.Context) {
+		require.Eventually(t, func() bool {
+			err := lock(ctx)
+			require.True(t, err == nil || errors.Is(err, latchkey.ErrNotAcquired), "%v", err)
+			return err == nil
+		}, 20*time.Second, time.Millisecond)
+	}
+	free(first)
+	for range 2 {
+		err := lock(second)
+		require.ErrorIs(t, err, latchkey.ErrInvalid)
+		require.ErrorContains(t, err, `two jobs have the name "main.main.func1"`)
+	}
+	free(first)
+	free(context.Background())
+	remove()
+	free(second)
 }

@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"time"
 
@@ -105,12 +106,35 @@ func open(c *cli.Command, label string, more ...latchkey.Option) (*latchkey.Clie
 	if len(label) > most {
 		label = label[:most]
 	}
-	options := append([]latchkey.Option{latchkey.WithKeyPrefix(c.String("prefix")), latchkey.WithLabel(label)}, more...)
+	options := append([]latchkey.Option{latchkey.WithKeyPrefix(c.String("prefix")), latchkey.WithLabel(label), latchkey.WithLogger(slog.New(slog.DiscardHandler))}, more...) // what matters is said by the command
 	client, err := latchkey.New(option, options...)
 	if err != nil {
 		return nil, failed(err)
 	}
 	return client, nil
+}
+
+// connects is for how long a command that waits for a name waits for Redis before that, unless --wait says otherwise: a
+// server restarts, or is busy. With --try it does not.
+const connects = 10 * time.Second
+
+// openPatiently is open for such a command. It returns what is left of --wait.
+func openPatiently(ctx context.Context, c *cli.Command, label string) (_ *latchkey.Client, left time.Duration, err error) {
+	began, most := time.Now(), connects
+	if c.IsSet("wait") {
+		most = c.Duration("wait")
+	}
+	for {
+		client, err := open(c, label)
+		left := max(0, most-time.Since(began))
+		if !errors.Is(err, latchkey.ErrUnavailable) || isTry(c) || left == 0 || ctx.Err() != nil {
+			return client, left, err
+		}
+		select {
+		case <-time.After(min(left, 100*time.Millisecond)):
+		case <-ctx.Done():
+		}
+	}
 }
 
 // silence is how long a server may say nothing.

@@ -92,7 +92,7 @@ func acquire(ctx context.Context, c *cli.Command, lock *latchkey.Lock) (*latchke
 	case isTry(c):
 		return lock.TryLock(ctx)
 	case c.IsSet("wait"):
-		return lock.TryLockFor(ctx, c.Duration("wait"))
+		return lock.TryLockFor(ctx, patience(ctx))
 	default:
 		return lock.Lock(ctx)
 	}

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -166,8 +167,33 @@ func TestLockRefuses(t *testing.T) {
 		status, out := runCommand(t, url, args...)
 		require.Equal(t, statusUsage, status, out)
 	}
-	status, out := runCommand(t, "redis://127.0.0.1:1", "lock", "job", "--", "true")
-	require.Equal(t, statusAway, status, out)
+	for _, args := range [][]string{{"lock", "--try"}, {"lock", "--wait", "100ms"}, {"once", "--try"}} {
+		status, out := runCommand(t, "redis://127.0.0.1:1", append(args, "job", "--", "true")...)
+		require.Equal(t, statusAway, status, out)
+	}
+}
+
+// A Redis that is silent for a while, or restarts, is waited for: --wait is of that as well.
+func TestLockWaitsForRedis(t *testing.T) {
+	t.Parallel()
+	s := redistest.NewProcess(t)
+	for _, words := range []string{"lock a", "lock b --wait 1m", "once c --every 1m", "semaphore d --capacity 1"} {
+		p := redistest.NewProxy(t, s)
+		var connections atomic.Int64
+		p.Judge(func(request string) redistest.Verdict {
+			if strings.Contains(request, "HELLO") && connections.Add(1) <= 2 {
+				return redistest.Hang
+			}
+			return redistest.Pass
+		})
+		status, out := runCommand(t, "redis://"+p.Addr, append(strings.Fields(words), "--", "true")...)
+		require.Equal(t, 0, status, "%s: %s", words, out)
+		require.Greater(t, connections.Load(), int64(2))
+	}
+	s.Stop(t)
+	waits := begin(t, s.URL(), "lock", "e", "--wait", "300ms", "--", "true")
+	require.Equal(t, statusAway, waits.status(t))
+	s.Continue(t)
 }
 
 // Whoever does not want to wait is told so. Others see who holds, and why.

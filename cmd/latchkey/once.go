@@ -75,7 +75,7 @@ func runOnce(ctx context.Context, c *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	client, err := open(c, "latchkey once "+filepath.Base(t.command[0]))
+	client, _, err := openPatiently(ctx, c, "latchkey once "+filepath.Base(t.command[0]))
 	if err != nil {
 		return err
 	}

@@ -32,7 +32,7 @@ func runFlags() []cli.Flag {
 func waitFlags() []cli.Flag {
 	return append(runFlags(),
 		&cli.BoolFlag{Name: "try", Usage: "do not wait"},
-		&cli.DurationFlag{Name: "wait", Usage: "wait for this long at most; 0: as --try", Validator: notNegative, DefaultText: "for as long as it takes"},
+		&cli.DurationFlag{Name: "wait", Usage: "wait for this long at most, for Redis too; 0: as --try", Validator: notNegative, DefaultText: "for as long as it takes"},
 	)
 }
 
@@ -103,6 +103,19 @@ func (t task) run(h held, disarm func()) (status int, err error) {
 	return supervise(h.Context(), disarm, t.command, t.environment(h.Token()), t.grace, h.Remaining)
 }
 
+// patienceKey is the key of what is left of --wait in the context of a wait.
+type patienceKey struct{}
+
+func withPatience(ctx context.Context, left time.Duration) context.Context {
+	return context.WithValue(ctx, patienceKey{}, left)
+}
+
+// patience is for how long the wait of this context goes on.
+func patience(ctx context.Context) time.Duration {
+	left, _ := ctx.Value(patienceKey{}).(time.Duration)
+	return left
+}
+
 // runHolding runs the command of the arguments while it holds what take returns, and then gives it back.
 func runHolding(
 	ctx context.Context, c *cli.Command,
@@ -125,7 +138,7 @@ func runHolding(
 		}
 		t.held = &a
 	}
-	client, err := open(c, "latchkey "+c.Name+" "+filepath.Base(t.command[0]))
+	client, left, err := openPatiently(ctx, c, "latchkey "+c.Name+" "+filepath.Base(t.command[0]))
 	if err != nil {
 		return err
 	}
@@ -133,7 +146,7 @@ func runHolding(
 	ctx = latchkey.WithNote(ctx, t.note)
 	wait, disarm := untilSignal(ctx)
 	defer disarm()
-	h, release, err := take(wait, client, t.name)
+	h, release, err := take(withPatience(wait, left), client, t.name)
 	switch {
 	case wait.Err() != nil && ctx.Err() == nil: // whoever asks by a signal wants no message
 		if err == nil {

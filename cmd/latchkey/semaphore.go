@@ -56,7 +56,7 @@ func draw(ctx context.Context, c *cli.Command, s *semaphore.Semaphore, n int) (*
 	case isTry(c):
 		return s.TryAcquire(ctx, n)
 	case c.IsSet("wait"):
-		return s.TryAcquireFor(ctx, n, c.Duration("wait"))
+		return s.TryAcquireFor(ctx, n, patience(ctx))
 	default:
 		return s.Acquire(ctx, n)
 	}

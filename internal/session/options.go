@@ -58,7 +58,7 @@ func DefaultOptions() Options {
 		CommandTimeout: DefaultCommandTimeout,
 		ReleaseTimeout: DefaultReleaseTimeout,
 		MaxWaiters:     DefaultMaxWaiters,
-		Logger:         slog.New(slog.DiscardHandler),
+		Logger:         StandardLogger(),
 	}
 }
 

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/clock"
@@ -32,11 +33,12 @@ func (r renewer) Renew(ctx context.Context, items []*lease.Item, leases []time.D
 	if len(items) > 1 && (errors.Is(err, lua.ErrApart) || errors.Is(err, lua.ErrMoving)) {
 		return nil, true, lease.ErrApart
 	}
-	r.client.Options.Logger.Warn("latchkey: renewal failed", "holds", len(items), "error", err)
-	passing := lua.Passing(err)
-	if passing {
+	passing, level := lua.Passing(err), slog.LevelWarn
+	if passing { // that Redis is away is said once
 		target.Failed(err, sent)
+		level = slog.LevelInfo
 	}
+	r.client.Options.Logger.Log(ctx, level, "latchkey: renewal failed", "holds", len(items), "error", err)
 	return nil, passing, err
 }
 
