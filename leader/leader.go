@@ -120,8 +120,8 @@ func (l *Candidate) Name() string { return l.name }
 // and ctx has not, Run campaigns again.
 //
 // When f returns nil while it leads, and has led for less than five seconds, Run pauses before it campaigns
-// again: for a random time of up to 10 ms, twice as long each time, up to five seconds. So a function that finds nothing to do does not
-// keep Redis busy. To lead for as long as there is nothing to do, wait for the end of the context.
+// again: for a random time of up to 10 ms, twice as long each time, up to five seconds. So a function that
+// finds nothing to do does not keep Redis busy. To lead until there is something to do, wait inside f.
 //
 // A Run outlives any outage of Redis. Other errors are those of Lock: [latchkey.ErrWrongType],
 // [latchkey.ErrTooManyWaiters], [latchkey.ErrReentered] with the context of a term of this name, and those of

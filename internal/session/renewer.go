@@ -3,7 +3,6 @@ package session
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/clock"
@@ -33,12 +32,13 @@ func (r renewer) Renew(ctx context.Context, items []*lease.Item, leases []time.D
 	if len(items) > 1 && (errors.Is(err, lua.ErrApart) || errors.Is(err, lua.ErrMoving)) {
 		return nil, true, lease.ErrApart
 	}
-	passing, level := lua.Passing(err), slog.LevelWarn
+	passing := lua.Passing(err)
 	if passing { // that Redis is away is said once
 		target.Failed(err, sent)
-		level = slog.LevelInfo
+		r.client.Options.Logger.Info("latchkey: renewal failed", "holds", len(items), "error", err)
+	} else {
+		r.client.Options.Logger.Warn("latchkey: renewal failed", "holds", len(items), "error", err)
 	}
-	r.client.Options.Logger.Log(ctx, level, "latchkey: renewal failed", "holds", len(items), "error", err)
 	return nil, passing, err
 }
 
