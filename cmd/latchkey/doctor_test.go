@@ -127,9 +127,9 @@ func TestDoctorFinds(t *testing.T) {
 		"clock ahead": {func(t *testing.T) string {
 			redistest.RequireCompiler(t)
 			s := redistest.NewJumping(t)
-			s.Jump(t, time.Hour)
+			s.Jump(t, time.Hour+30*time.Second) // what a question takes makes it less
 			return s.URL()
-		}, "clock", wrong, "1h0m0", "NTP"},
+		}, "clock", wrong, "1h0m", "NTP"},
 		"clock behind": {func(t *testing.T) string {
 			redistest.RequireCompiler(t)
 			s := redistest.NewJumping(t)

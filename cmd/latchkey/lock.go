@@ -89,7 +89,7 @@ func lockOf(c *cli.Command, client *latchkey.Client, name string) (*latchkey.Loc
 // acquire waits as the flags say.
 func acquire(ctx context.Context, c *cli.Command, lock *latchkey.Lock) (*latchkey.Hold, error) {
 	switch {
-	case isTry(c):
+	case isTry(c), c.IsSet("wait") && patience(ctx) <= 0: // to connect took all of it
 		return lock.TryLock(ctx)
 	case c.IsSet("wait"):
 		return lock.TryLockFor(ctx, patience(ctx))

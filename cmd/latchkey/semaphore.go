@@ -53,7 +53,7 @@ func runPermitted(ctx context.Context, c *cli.Command) error {
 // draw acquires permits, and waits as the flags say.
 func draw(ctx context.Context, c *cli.Command, s *semaphore.Semaphore, n int) (*semaphore.Permits, error) {
 	switch {
-	case isTry(c):
+	case isTry(c), c.IsSet("wait") && patience(ctx) <= 0: // to connect took all of it
 		return s.TryAcquire(ctx, n)
 	case c.IsSet("wait"):
 		return s.TryAcquireFor(ctx, n, patience(ctx))

@@ -214,14 +214,13 @@ func TestRandomOperationsOfShare(t *testing.T) {
 	})
 	t.Run("simulated", func(t *testing.T) {
 		done := tally{}
-		for n := range redistest.Rounds(5, 100) {
+		for n := int64(0); n < redistest.Rounds(5, 100) || done["the client dies"] == 0; n++ {
 			synctest.Test(t, func(t *testing.T) {
 				network := redistest.NewNetwork(seed + uint64(n))
 				t.Cleanup(network.Close)
 				scenario(t, n, 100, func() rueidis.ClientOption { return network.Option(0) }, done)
 			})
 		}
-		require.Positive(t, done["the client dies"])
 		t.Log(done)
 	})
 }
