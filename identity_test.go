@@ -246,7 +246,7 @@ func TestForcedIsTold(t *testing.T) {
 	})
 }
 
-// A semaphore that is deleted is likewise. A client that tells nobody who it is does not tell that either.
+// A semaphore that is deleted is likewise. A client WithoutRecord does not tell who deleted it.
 func TestDeletedIsTold(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		var log lines

@@ -46,7 +46,8 @@
 // The keys of a lock named N (after the key prefix) are N, latchkey_queue:{N}, latchkey_pace:{N},
 // latchkey_called:{N} and redisson_lock_token:{N}, without the braces if N has some. Channels are latchkey_inbox:*. A probe touches
 // latchkey_probe:{N}, which never exists. A client tells who it is in latchkey_client:{...}, while it holds
-// or waits: see [Identity]. latchkey_forced:{N} has who took the lock away last. docs/operations.md has an access rule for all primitives.
+// or waits: see [Identity]. latchkey_forced:{N} has who took the lock away last.
+// docs/operations.md has an access rule for all primitives.
 //
 // Nothing is guaranteed where keys may be evicted: use maxmemory-policy noeviction. Times are the server's,
 // so the clocks of a primary and its replicas must agree.

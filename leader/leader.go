@@ -206,7 +206,7 @@ func (l *Candidate) serve(ctx context.Context, t *term, f func(context.Context, 
 		defer l.mu.Unlock()
 		l.term = nil
 	}()
-	err = f(t, t.Term) //nolint:contextcheck // it is that of the hold, and ends with ctx
+	err = f(t, t.Term) //nolint:contextcheck // the term is the context, and ends with ctx
 	early = t.Err() == nil
 	if why := t.Err(); why != nil && (errors.Is(err, why) || errors.Is(err, t.cause())) {
 		err = nil // it says that its time was over

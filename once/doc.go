@@ -51,8 +51,8 @@
 //
 // An outcome of Share has the server's time when its function returned. A caller reads that clock first, and
 // then waits for the lock. It takes any outcome with a greater number, because that run ended after the caller
-// had come. If there is none it runs the function itself. So a caller joins a run that is under way, and never takes an
-// outcome from before it came.
+// had come. If there is none it runs the function itself. So a caller joins a run that is under way, and
+// never takes an outcome from before it came.
 //
 // Of Every all processes look at the record when a tick is due. One of them is told to take the lock. The
 // others are told when to look again: at the next tick, or when the lease of the running process would end.

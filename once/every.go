@@ -40,8 +40,8 @@ const seeds = 65521
 // the job waits until the clock has caught up. After a longer step it goes on from the clock.
 //
 // f never overlaps itself, as long as its leases are trusted. [WithMissed] says what becomes of ticks that
-// come meanwhile. When f returns, its tick counts as run. An error of f is logged, by the client's logger, and told
-// to [WithOnError]. When the process dies, or the lock is lost, or ctx ends and f returns an error, the run of
+// come meanwhile. When f returns, its tick counts as run. An error of f is logged, by the client's logger,
+// and told to [WithOnError]. When the process dies, or the lock is lost, or ctx ends and f returns an error, the run of
 // that tick is repeated, by another process after a lease at the latest. When two runs of a tick have died it
 // is given up, and the next tick waits a while: see [WithAttempts]. A panic of f is not caught.
 //

@@ -70,7 +70,7 @@ func TestEndOfARunIsOneFact(t *testing.T) {
 	}
 }
 
-// Nor is it said that a tick may be repeated which is over, whoever runs the next one.
+// When a tick is over, the log does not say that it may be repeated, also when another process runs the next one.
 // Rule 47.
 func TestEndOfATickIsOneFact(t *testing.T) {
 	redistest.Together(t)

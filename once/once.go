@@ -151,7 +151,7 @@ const (
 // read asks what became of it.
 func (o *Once) read(ctx context.Context, what wanted) (b lua.Begun, err error) {
 	_, _, err = o.runner.ask(ctx, func(ctx context.Context) (err error) {
-		b, err = o.runner.Client.Conn.Look(ctx, o.runner.Keys, o.runner.tooOld(), o.runner.limit, what == withResult)
+		b, err = o.runner.Client.Conn.Look(ctx, o.runner.Keys, o.runner.wanted(o.runner.tooOld()), what == withResult)
 		return err
 	})
 	if err != nil {

@@ -48,8 +48,8 @@ func WithBackoff(first, last time.Duration) Option {
 
 // WithEdition sets which edition is done once, where one name stands for one thing after the other: the
 // version of a schema, or the time of a tick. It is done when this edition is, or a later one. Redis remembers
-// the last one alone, and attempts count over editions until one is done. For New. At least 1, and less than
-// 2^53; default: there is one. All that use the name must set one.
+// the last one alone. For New. At least 1, and less than 2^53; default: there is one. All that use the name
+// must set one.
 func WithEdition(n int64) Option { return func(o *settings) { o.number = &n } }
 
 // WithOnError has f called, in the background and one after the other with the client's hooks, with what is

@@ -27,6 +27,11 @@ type runner struct {
 // tooOld is the number of an outcome that is not for this edition; 0 for none.
 func (r *runner) tooOld() int64 { return max(r.edition-1, 0) }
 
+// wanted is an outcome with a greater number than this one.
+func (r *runner) wanted(since int64) lua.Wanted {
+	return lua.Wanted{Since: since, Edition: r.edition, Limit: r.limit}
+}
+
 func newRunner(c *latchkey.Client, family lua.Family, name string, o settings) (runner, error) {
 	g, err := groupOf(c, family, name)
 	if err != nil {
@@ -88,7 +93,7 @@ func (r *runner) begin(ctx, held context.Context, h *latchkey.Hold, since, kept 
 		var b lua.Begun
 		sent, again := time.Now(), false
 		answered, _, err := r.ask(held, func(ctx context.Context) (err error) {
-			b, err = r.Client.Conn.Begin(ctx, r.Keys, h.Token(), since, r.limit, kept, again)
+			b, err = r.Client.Conn.Begin(ctx, r.Keys, h.Token(), r.wanted(since), kept, again)
 			again = true
 			return err
 		})

@@ -9,7 +9,7 @@
 //
 // # What is promised
 //
-// A tick is known by its time in the schedule, and Redis has a record of the last one that was run. A process whose
+// A tick is known by its time in the schedule, and Redis remembers the last one that was run. A process whose
 // clock is wrong comes to a tick early or late, but to the same one. So clocks may differ by any time that is
 // shorter than that for which ticks are remembered: a day, or what once.WithTTL says. A tick begins when the
 // first of the clocks comes to it.
@@ -83,7 +83,8 @@ type job struct {
 // have a wrapper of that name. All should have the same schedule, which must be the one that the job has in
 // its scheduler. A job learns neither that its lock was lost nor which tick it is: see [Job].
 //
-// The name is as for package rlock, and that of a lock. Each job needs a name of its own. Once does no I/O. It returns latchkey.ErrInvalid for other names, a nil
+// The name is as for package rlock, and names a lock. Each job needs a name of its own. Once does no I/O. It
+// returns latchkey.ErrInvalid for other names, a nil
 // client or schedule, options out of range, and clients that once.New refuses.
 func Once(c *latchkey.Client, name string, schedule cron.Schedule, opts ...Option) (cron.JobWrapper, error) {
 	if _, err := newJob(c, name, schedule, nil, opts); err != nil {
@@ -129,7 +130,7 @@ func newJob(c *latchkey.Client, name string, schedule cron.Schedule, f func(cont
 	return j, nil
 }
 
-// record is that of the job, which is done once for each tick: a tick is done when a later one is.
+// record returns what is done once, the job, with the tick as its edition: a tick is done when a later one is.
 func (j *job) record(tick time.Time) (*once.Once, error) {
 	return once.New(j.client, j.name, append(slices.Clone(j.options), once.WithEdition(tick.UnixMicro()))...)
 }

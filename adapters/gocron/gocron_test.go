@@ -166,7 +166,7 @@ func TestLockerTellsNothing(t *testing.T) {
 			}, gocron.WithDistributedLocker(locker))
 			running := next(t, began)
 			require.NoError(t, plain.FlushAll(t.Context()).Err()) // the lock is lost
-			again, err := locker.Lock(context.Background(), "a")  //nolint:usetesting // that of t is of no job that has the name
+			again, err := locker.Lock(context.Background(), "a")  //nolint:usetesting // a context that ends would belong to another job
 			require.NoError(t, err, "another job has the lock")
 			require.NoError(t, running.Err(), "and the job knows nothing")
 			require.NoError(t, again.Unlock(t.Context()))
@@ -195,7 +195,7 @@ func TestLocker(t *testing.T) {
 	require.NoError(t, lock.Unlock(t.Context()))
 	other, err := adapter.NewLocker(locktest.ClientOf(t, s), time.Minute)
 	require.NoError(t, err)
-	ctx, cancel := context.WithCancel(t.Context()) // as that of a job which is removed
+	ctx, cancel := context.WithCancel(t.Context()) // like the context of a job that is removed
 	lock, err = other.Lock(ctx, "a")
 	cancel()
 	require.ErrorIs(t, err, latchkey.ErrNotAcquired, "not for a minute")

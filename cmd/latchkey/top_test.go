@@ -276,7 +276,7 @@ func TestSilentRedis(t *testing.T) {
 	require.Contains(t, []int{0, statusAway}, list.status(t))
 }
 
-// Whichever timer is first, that of the connection or that of the question: the error is one.
+// The connection and the question have a timer each. The error is the same whichever is first.
 func TestAnswered(t *testing.T) {
 	for _, early := range []error{context.DeadlineExceeded, fmt.Errorf("read: %w", os.ErrDeadlineExceeded)} {
 		err := answered(t.Context(), func(context.Context) error { return early })

@@ -39,18 +39,21 @@ func absurdRuns(r *runs, end func(r *runs)) {
 		return func() error { _, _, err := r.conn.Finish(ctx, r.keys, token, o, 0, 1000, minute); return err }
 	}
 	begin := func(token int64) func() error {
-		return func() error { _, err := r.conn.Begin(ctx, r.keys, token, 0, 3, minute, true); return err }
+		return func() error {
+			_, err := r.conn.Begin(ctx, r.keys, token, lua.Wanted{Since: 0, Limit: 3}, minute, true)
+			return err
+		}
 	}
 	s.uses = map[string]func() error{
 		"enter": func() error { _, err := r.conn.Enter(ctx, r.keys, minute); return err },
-		"look":  func() error { _, err := r.conn.Look(ctx, r.keys, 0, 3, true); return err },
+		"look":  func() error { _, err := r.conn.Look(ctx, r.keys, lua.Wanted{Since: 0, Limit: 3}, true); return err },
 		"begin": begin(6), "again": begin(5), "late": begin(4),
 		"finish": finish(5, &lua.Outcome{Value: "x"}), "fail": finish(5, nil), "stale": finish(4, nil),
 		"back": func() error { return r.conn.Back(ctx, r.keys, 5, minute) },
 	}
 	s.works = func(string) {
 		s.must(r.do("HDEL", r.record(), "until").Error())
-		b, err := r.conn.Begin(ctx, r.keys, 8, 9_007_199_254_740_990, 0, minute, true)
+		b, err := r.conn.Begin(ctx, r.keys, 8, lua.Wanted{Since: 9_007_199_254_740_990, Limit: 0}, minute, true)
 		s.must(err)
 		require.Positive(r.t, b.Attempt)
 		require.Positive(r.t, r.finish(8, &lua.Outcome{Value: "works"}, 0))
@@ -68,7 +71,7 @@ func TestRunIsBounded(t *testing.T) {
 			require.Positive(t, r.finish(5, &lua.Outcome{Value: longest}, 0))
 			require.Equal(t, longest, r.look(0).Outcome.Value)
 			require.NoError(t, r.do("HSET", r.record(), "value", longest+"x").Error())
-			_, err := r.conn.Look(t.Context(), r.keys, 0, 3, true)
+			_, err := r.conn.Look(t.Context(), r.keys, lua.Wanted{Since: 0, Limit: 3}, true)
 			require.Equal(t, lua.WrongType, lua.Classify(err), err)
 		})
 	}

@@ -128,7 +128,7 @@ func TestTick(t *testing.T) {
 		require.True(t, r.over(ticks, 6))
 		require.Equal(t, lua.Tick{Stale: true, Last: 6}, r.tick(ticks, 6), "a late copy")
 		require.Equal(t, lua.Tick{At: last, Attempt: 1}, r.tick(ticks, 7))
-		require.True(t, r.over(ticks, 6), "a late copy: it is over, whoever has begun since")
+		require.True(t, r.over(ticks, 6), "a late copy: it is over, also when another run has begun since")
 		require.True(t, r.over(ticks, 7))
 		require.Positive(t, r.tick(ticks, 8).Next)
 		require.False(t, r.over(ticks, 8))

@@ -48,14 +48,20 @@ type Begun struct {
 	Last      int64    // if stale: the token of the run that has begun last
 }
 
-// Look runs once/look.lua. since is the number of an outcome that is too old, 0 for none. limit is how many
-// runs there may be, 0 for any number. whole: with the outcome's value.
-func (c Conn) Look(ctx context.Context, k *Keys, since, limit int64, whole bool) (Begun, error) {
+// Wanted is which outcome is asked for, and how many runs there may be.
+type Wanted struct {
+	Since   int64 // number of an outcome that is too old; 0: none is
+	Edition int64 // 0: there are none
+	Limit   int64 // 0: any number
+}
+
+// Look runs once/look.lua. whole: with the outcome's value.
+func (c Conn) Look(ctx context.Context, k *Keys, w Wanted, whole bool) (Begun, error) {
 	wanted := "0"
 	if whole {
 		wanted = "1"
 	}
-	b, err := begun(c.Run(ctx, onceLook[k.family], k, []string{number(limit), wanted, number(since)}))
+	b, err := begun(c.Run(ctx, onceLook[k.family], k, []string{number(w.Limit), wanted, number(w.Since), number(w.Edition)}))
 	if b.Outcome == nil && b.Exhausted == 0 && (b.Attempt != 0 || b.Wait != 0 || b.Stale) {
 		return Begun{}, errors.Join(ErrReply, err)
 	}
@@ -72,11 +78,10 @@ func (c Conn) Enter(ctx context.Context, k *Keys, kept int64) (int64, error) {
 	return parsed(text)
 }
 
-// Begin runs once/begin.lua for the holder of the lock. since is the number of an outcome that is too old, 0
-// for none. limit as for [Conn.Look]. The record is kept for so many ms. again says that it was sent before:
+// Begin runs once/begin.lua for the holder of the lock. The record is kept for so many ms. again says that it was sent before:
 // else a run that has the token is not the caller's, whose lock has given the token twice.
-func (c Conn) Begin(ctx context.Context, k *Keys, token, since, limit, kept int64, again bool) (Begun, error) {
-	return begun(c.Run(ctx, onceBegin[k.family], k, []string{number(token), number(since), number(limit), number(kept), flag(again)}))
+func (c Conn) Begin(ctx context.Context, k *Keys, token int64, w Wanted, kept int64, again bool) (Begun, error) {
+	return begun(c.Run(ctx, onceBegin[k.family], k, []string{number(token), number(w.Since), number(w.Limit), number(kept), flag(again), number(w.Edition)}))
 }
 
 // Ended is how the finish of a run was taken.

@@ -55,7 +55,7 @@ func (r *runs) kept(ms int64) {
 
 func (r *runs) look(limit int64) lua.Begun {
 	r.t.Helper()
-	b, err := r.conn.Look(r.t.Context(), r.keys, 0, limit, true)
+	b, err := r.conn.Look(r.t.Context(), r.keys, lua.Wanted{Since: 0, Limit: limit}, true)
 	require.NoError(r.t, err)
 	return b
 }
@@ -63,15 +63,15 @@ func (r *runs) look(limit int64) lua.Begun {
 // begin begins twice: the second one is a copy. Whoever has the same token all the same begins nothing.
 func (r *runs) begin(token, since, limit int64) lua.Begun {
 	r.t.Helper()
-	b, err := r.conn.Begin(r.t.Context(), r.keys, token, since, limit, 2*minute, false)
+	b, err := r.conn.Begin(r.t.Context(), r.keys, token, lua.Wanted{Since: since, Limit: limit}, 2*minute, false)
 	require.NoError(r.t, err)
-	again, err := r.conn.Begin(r.t.Context(), r.keys, token, since, limit, 2*minute, true)
+	again, err := r.conn.Begin(r.t.Context(), r.keys, token, lua.Wanted{Since: since, Limit: limit}, 2*minute, true)
 	require.NoError(r.t, err)
 	require.GreaterOrEqual(r.t, again.Now, b.Now)
 	require.Equal(r.t, b.Attempt > 0, b.Now > 1e15)
 	b.Now, again.Now = 0, 0
 	if b.Attempt > 0 {
-		twin, err := r.conn.Begin(r.t.Context(), r.keys, token, since, limit, 2*minute, false)
+		twin, err := r.conn.Begin(r.t.Context(), r.keys, token, lua.Wanted{Since: since, Limit: limit}, 2*minute, false)
 		require.NoError(r.t, err)
 		require.Equal(r.t, lua.Begun{Stale: true, Last: token}, twin)
 	}
@@ -115,7 +115,7 @@ func TestRunOnce(t *testing.T) {
 		require.Greater(t, number, int64(1e15), "the server's clock")
 		r.kept(minute)
 		require.Equal(t, lua.Begun{Outcome: &lua.Outcome{Value: "result\x00"}}, r.look(1))
-		brief, err := r.conn.Look(t.Context(), r.keys, 0, 0, false)
+		brief, err := r.conn.Look(t.Context(), r.keys, lua.Wanted{Since: 0, Limit: 0}, false)
 		require.NoError(t, err)
 		require.Equal(t, lua.Begun{Outcome: &lua.Outcome{}}, brief)
 		for _, token := range []int64{1, 7, 9} {
@@ -176,7 +176,7 @@ func TestRunShared(t *testing.T) {
 		require.EqualValues(t, -1, r.finish(4, &lua.Outcome{Value: "unknown"}, 0), "the record begins later")
 		require.Equal(t, lua.Begun{Attempt: 1}, r.begin(8, late, 0), "it came after the end")
 		require.Error(t, r.do("HGET", r.record(), "value").Error(), "which is forgotten")
-		require.Equal(t, first, r.finish(6, &lua.Outcome{Value: "a"}, 0), "a late copy: it had that outcome, whoever has begun since")
+		require.Equal(t, first, r.finish(6, &lua.Outcome{Value: "a"}, 0), "a late copy: it had that outcome, also when another run has begun since")
 		require.EqualValues(t, -1, r.finish(5, &lua.Outcome{Value: "stale"}, 0), "it may have had one before that")
 		second := r.finish(8, &lua.Outcome{Failed: true, Value: "why"}, 0)
 		for _, since := range []int64{early, late} {
@@ -217,12 +217,12 @@ func TestSharedWhenTheFunctionReturned(t *testing.T) {
 	})
 }
 
-// Of editions the last one that was done is remembered: it is that of all before.
+// Redis remembers the last edition that was done. With it all before it are done.
 // Rule 45.
 func TestEditions(t *testing.T) {
 	eachRuns(t, lua.RunOnce, func(t *testing.T, r *runs) {
 		done := func(edition int64) bool {
-			b, err := r.conn.Look(t.Context(), r.keys, edition-1, 0, true)
+			b, err := r.conn.Look(t.Context(), r.keys, lua.Wanted{Since: edition - 1, Limit: 0}, true)
 			require.NoError(t, err)
 			return b.Outcome != nil
 		}
@@ -239,6 +239,36 @@ func TestEditions(t *testing.T) {
 			require.False(t, done(edition+1))
 			require.NotNil(t, r.begin(token+2, edition-1, 0).Outcome)
 		}
+	})
+}
+
+// An edition that was not tried yet has no attempts, and no pause, whatever became of the one before.
+// Rule 45.
+func TestAttemptsOfAnEdition(t *testing.T) {
+	eachRuns(t, lua.RunOnce, func(t *testing.T, r *runs) {
+		begin := func(token, edition int64) lua.Begun {
+			b, err := r.conn.Begin(t.Context(), r.keys, token, lua.Wanted{Since: edition - 1, Edition: edition, Limit: 2}, minute, false)
+			require.NoError(t, err)
+			b.Now = 0
+			return b
+		}
+		look := func(edition int64) lua.Begun {
+			b, err := r.conn.Look(t.Context(), r.keys, lua.Wanted{Since: edition - 1, Edition: edition, Limit: 2}, true)
+			require.NoError(t, err)
+			return b
+		}
+		require.Equal(t, lua.Begun{Attempt: 1}, begin(5, 7))
+		require.Equal(t, lua.Begun{Attempt: 2}, begin(6, 7), "the first one died")
+		require.EqualValues(t, 1, r.finish(6, nil, 40_000))
+		require.Equal(t, lua.Begun{Exhausted: 2}, begin(7, 7))
+		require.Equal(t, lua.Begun{Exhausted: 2}, look(7))
+		require.Equal(t, lua.Begun{}, look(8))
+		require.Equal(t, lua.Begun{Attempt: 1}, begin(8, 8))
+		require.EqualValues(t, 1, r.finish(8, nil, 40_000))
+		require.Greater(t, begin(9, 8).Wait, int64(30_000))
+		require.Equal(t, lua.Begun{Attempt: 1}, begin(9, 9))
+		require.EqualValues(t, 9, r.finish(9, &lua.Outcome{Number: 9}, 0))
+		require.NotNil(t, look(8).Outcome)
 	})
 }
 
@@ -329,9 +359,12 @@ func (r *runs) calls(ctx context.Context) []func() error {
 		}
 	}
 	return []func() error{
-		func() error { _, err := r.conn.Look(ctx, r.keys, 0, 0, true); return err },
+		func() error { _, err := r.conn.Look(ctx, r.keys, lua.Wanted{Since: 0, Limit: 0}, true); return err },
 		func() error { _, err := r.conn.Enter(ctx, r.keys, minute); return err },
-		func() error { _, err := r.conn.Begin(ctx, r.keys, 5, 0, 0, minute, true); return err },
+		func() error {
+			_, err := r.conn.Begin(ctx, r.keys, 5, lua.Wanted{Since: 0, Limit: 0}, minute, true)
+			return err
+		},
 		func() error {
 			_, _, err := r.conn.Finish(ctx, r.keys, 5, &lua.Outcome{Value: "x"}, 0, 0, minute)
 			return err
@@ -367,7 +400,7 @@ func TestRunsWhenMemoryIsFull(t *testing.T) {
 			require.NotNil(t, r.look(0).Outcome)
 			other, err := lua.NewKeys(family, "other", false)
 			require.NoError(t, err)
-			_, err = r.conn.Begin(t.Context(), other, 5, 0, 0, minute, true)
+			_, err = r.conn.Begin(t.Context(), other, 5, lua.Wanted{Since: 0, Limit: 0}, minute, true)
 			require.ErrorContains(t, err, "OOM")
 		}
 		require.NoError(t, r.do("CONFIG", "SET", "maxmemory", "0").Error())

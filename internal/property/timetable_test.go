@@ -19,7 +19,7 @@ type timetable struct {
 	last    time.Time // all ticks up to it are over
 	tick    time.Time // that has begun and is not over; zero: none
 	attempt int       // its runs
-	gave    int       // those of them that gave up
+	gave    int       // how many of its runs gave up
 	row     int       // ticks that were dropped, one after the other
 	held    time.Time // before then no tick begins
 	holds   time.Duration

@@ -63,7 +63,7 @@ func Round(b *testing.B, goroutines, times int, way Way) Measure {
 	return Measure{spent, float64(after.Mallocs-before.Mallocs) / n, float64(after.TotalAlloc-before.TotalAlloc) / n}
 }
 
-// medians are those of each figure over the rounds.
+// medians are the medians of each figure over the rounds.
 func medians(rounds []Measure) Measure {
 	of := func(figure func(Measure) float64) float64 {
 		var values []float64

@@ -40,8 +40,8 @@ func (c *Client) readRecord(key string) rueidis.Completed {
 	return c.Conn.Client.B().Getrange().Key(key).Start(0).End(mostRecord - 1).Build()
 }
 
-// records are those of the clients that these owners belong to. More questions go with those for them: what is answered
-// is empty after an error.
+// records returns the records of the clients that these owners belong to. More questions go along with them in the same
+// trip. Their answers are empty after an error.
 func (c *Client) records(ctx context.Context, key string, owners []string, more ...rueidis.Completed) (_ map[string]identity.Record, answers []string) {
 	records := map[string]identity.Record{}
 	var others []string

@@ -16,7 +16,7 @@
 --       missed: how many ticks are left out, because there are too many to make up for
 -- include every/state.lua
 
-local MADE_UP = 1000 -- ticks, of those that were missed
+local MADE_UP = 1000 -- ticks at most, when more were missed
 -- No tick begins for so many ms after one was dropped, twice as long after each further one.
 local HELD = 60000
 

@@ -8,6 +8,7 @@
 --       4 ms that the record is kept while the run lasts
 --       5 '1' for a copy. Else no run with this token can be the asker's: the lock has given the token
 --         twice, as it may when its last token was lost while the clock was behind
+--       6 edition, 0 where there are none
 -- Reply {'r', attempt, now}       the run has begun, or had; the server's clock in microseconds as text
 --       {'o', kind, value, over}  nothing has begun: there is an outcome with a greater number
 --       {'x', attempts}           nothing has begun: there have been so many runs
@@ -22,6 +23,8 @@ if phase == 'o' and over > tonumber(ARGV[2]) then return {'o', f[5], f[6], decim
 if token > mine then return {'s', decimal(token)} end
 if token == mine then return phase == 'r' and ARGV[5] == '1' and {'r', attempt, decimal(micros)} or {'s', decimal(token)} end
 if phase == 'o' then attempt = 0 end
+local edition = tonumber(ARGV[6])
+is_of(edition)
 if most > 0 and attempt >= most then return {'x', decimal(attempt)} end
 local wait = paused()
 if wait > 0 then return {'w', wait} end
@@ -30,6 +33,7 @@ if wait > 0 then return {'w', wait} end
 if over == 0 then over = next_over(micros) - 1 end
 redis.call('HSET', RUN, 'token', ARGV[1], 'attempt', decimal(attempt + 1), 'phase', 'r',
   'over', decimal(over), 'first', decimal(first > 0 and first or mine))
+if edition > 0 then redis.call('HSET', RUN, 'edition', ARGV[6]) end
 redis.call('HDEL', RUN, 'kind', 'value', 'until', 'pause')
 redis.call('PEXPIRE', RUN, ARGV[4])
 return {'r', attempt + 1, decimal(micros)}

@@ -6,8 +6,8 @@
 -- Reply a number: only outcomes with greater ones are for this waiter
 -- include once/state.lua
 
--- Where nothing is known the number is recorded: so that of any later outcome is greater, also when the clock
--- is set back meanwhile. Else it is the clock: a function that has returned by now is of no use, also when
+-- Where nothing is known the number is recorded. So any later outcome has a greater one, also when the clock
+-- is set back in between. Else it is the clock: a function that has returned by now is of no use, also when
 -- that is not recorded yet.
 if over == 0 then
   over = next_over(micros)

@@ -11,6 +11,7 @@
 --            until    ms since the epoch: the next run does not begin before. Absent unless phase is f
 --            pause    ms from then: how long that was from the failure
 --            won      token of the run that has had the last outcome; absent before there is one
+--            edition  that the attempts are of; absent where there are none
 --            first    token of the run with which the record begins: of those before it nothing is known
 --      A waiter that was told `over`, or the clock, when it came takes any outcome with a greater number: that
 --      run ended after the wait began.
@@ -20,7 +21,7 @@ if moving then moving.need(RUN) end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000) -- ms
 local f = redis.call('HMGET', RUN, 'token', 'attempt', 'phase', 'over', 'kind', 'value', 'until', 'pause', 'won',
-  'first')
+  'first', 'edition')
 
 -- Reads a whole number of the record: 0 when it is absent. None is greater than a token can be.
 local function number_of(text)
@@ -44,8 +45,13 @@ local function decimal(number) return string.format('%.0f', number) end
 
 local micros = time[1] * 1000000 + time[2]
 
--- The number of an outcome at a moment: greater than that of the last one.
+-- The number of an outcome at a moment. It is greater than the number of the last outcome.
 local function next_over(moment) return math.max(over + 1, moment) end
+
+-- Of an edition that was not tried yet no run has failed.
+local function is_of(edition)
+  if edition > 0 and edition ~= number_of(f[11]) and phase ~= 'o' then attempt, phase = 0, '' end
+end
 
 -- Ms until the next run may begin. A pause is never longer than it was at its beginning: when the server's
 -- clock was set back it begins anew.

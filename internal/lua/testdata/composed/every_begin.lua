@@ -49,7 +49,7 @@ local function pass(at)
   if not far(at) then last = math.max(last, at) end
 end
 local function keep() redis.call('PEXPIRE', RUN, decimal(KEPT + 2 * period)) end
-local MADE_UP = 1000 -- ticks, of those that were missed
+local MADE_UP = 1000 -- ticks at most, when more were missed
 local HELD = 60000
 local mine, most, dropped, missed = tonumber(ARGV[4]), tonumber(ARGV[7]), 0, 0
 if token > mine or token == mine and (back == mine or not (tick and ARGV[8] == '1')) then return {'s', decimal(token), 0, 0, 0} end

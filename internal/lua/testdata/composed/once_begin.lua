@@ -5,7 +5,7 @@ if moving then moving.need(RUN) end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000) -- ms
 local f = redis.call('HMGET', RUN, 'token', 'attempt', 'phase', 'over', 'kind', 'value', 'until', 'pause', 'won',
-  'first')
+  'first', 'edition')
 local function number_of(text)
   if not text then return 0 end
   if #text > 16 or not string.find(text, '^%d+$') or tonumber(text) > 9007199254740990 then
@@ -24,6 +24,9 @@ end
 local function decimal(number) return string.format('%.0f', number) end
 local micros = time[1] * 1000000 + time[2]
 local function next_over(moment) return math.max(over + 1, moment) end
+local function is_of(edition)
+  if edition > 0 and edition ~= number_of(f[11]) and phase ~= 'o' then attempt, phase = 0, '' end
+end
 local function paused()
   if phase ~= 'f' or ends <= now then return 0 end
   if ends > now + pause then
@@ -37,12 +40,15 @@ if phase == 'o' and over > tonumber(ARGV[2]) then return {'o', f[5], f[6], decim
 if token > mine then return {'s', decimal(token)} end
 if token == mine then return phase == 'r' and ARGV[5] == '1' and {'r', attempt, decimal(micros)} or {'s', decimal(token)} end
 if phase == 'o' then attempt = 0 end
+local edition = tonumber(ARGV[6])
+is_of(edition)
 if most > 0 and attempt >= most then return {'x', decimal(attempt)} end
 local wait = paused()
 if wait > 0 then return {'w', wait} end
 if over == 0 then over = next_over(micros) - 1 end
 redis.call('HSET', RUN, 'token', ARGV[1], 'attempt', decimal(attempt + 1), 'phase', 'r',
   'over', decimal(over), 'first', decimal(first > 0 and first or mine))
+if edition > 0 then redis.call('HSET', RUN, 'edition', ARGV[6]) end
 redis.call('HDEL', RUN, 'kind', 'value', 'until', 'pause')
 redis.call('PEXPIRE', RUN, ARGV[4])
 return {'r', attempt + 1, decimal(micros)}
@@ -54,7 +60,7 @@ if moving then moving.need(RUN) end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000) -- ms
 local f = redis.call('HMGET', RUN, 'token', 'attempt', 'phase', 'over', 'kind', 'value', 'until', 'pause', 'won',
-  'first')
+  'first', 'edition')
 local function number_of(text)
   if not text then return 0 end
   if #text > 16 or not string.find(text, '^%d+$') or tonumber(text) > 9007199254740990 then
@@ -73,6 +79,9 @@ end
 local function decimal(number) return string.format('%.0f', number) end
 local micros = time[1] * 1000000 + time[2]
 local function next_over(moment) return math.max(over + 1, moment) end
+local function is_of(edition)
+  if edition > 0 and edition ~= number_of(f[11]) and phase ~= 'o' then attempt, phase = 0, '' end
+end
 local function paused()
   if phase ~= 'f' or ends <= now then return 0 end
   if ends > now + pause then
@@ -86,12 +95,15 @@ if phase == 'o' and over > tonumber(ARGV[2]) then return {'o', f[5], f[6], decim
 if token > mine then return {'s', decimal(token)} end
 if token == mine then return phase == 'r' and ARGV[5] == '1' and {'r', attempt, decimal(micros)} or {'s', decimal(token)} end
 if phase == 'o' then attempt = 0 end
+local edition = tonumber(ARGV[6])
+is_of(edition)
 if most > 0 and attempt >= most then return {'x', decimal(attempt)} end
 local wait = paused()
 if wait > 0 then return {'w', wait} end
 if over == 0 then over = next_over(micros) - 1 end
 redis.call('HSET', RUN, 'token', ARGV[1], 'attempt', decimal(attempt + 1), 'phase', 'r',
   'over', decimal(over), 'first', decimal(first > 0 and first or mine))
+if edition > 0 then redis.call('HSET', RUN, 'edition', ARGV[6]) end
 redis.call('HDEL', RUN, 'kind', 'value', 'until', 'pause')
 redis.call('PEXPIRE', RUN, ARGV[4])
 return {'r', attempt + 1, decimal(micros)}

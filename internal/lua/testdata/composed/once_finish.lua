@@ -5,7 +5,7 @@ if moving then moving.need(RUN) end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000) -- ms
 local f = redis.call('HMGET', RUN, 'token', 'attempt', 'phase', 'over', 'kind', 'value', 'until', 'pause', 'won',
-  'first')
+  'first', 'edition')
 local function number_of(text)
   if not text then return 0 end
   if #text > 16 or not string.find(text, '^%d+$') or tonumber(text) > 9007199254740990 then
@@ -24,6 +24,9 @@ end
 local function decimal(number) return string.format('%.0f', number) end
 local micros = time[1] * 1000000 + time[2]
 local function next_over(moment) return math.max(over + 1, moment) end
+local function is_of(edition)
+  if edition > 0 and edition ~= number_of(f[11]) and phase ~= 'o' then attempt, phase = 0, '' end
+end
 local function paused()
   if phase ~= 'f' or ends <= now then return 0 end
   if ends > now + pause then
@@ -62,7 +65,7 @@ if moving then moving.need(RUN) end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000) -- ms
 local f = redis.call('HMGET', RUN, 'token', 'attempt', 'phase', 'over', 'kind', 'value', 'until', 'pause', 'won',
-  'first')
+  'first', 'edition')
 local function number_of(text)
   if not text then return 0 end
   if #text > 16 or not string.find(text, '^%d+$') or tonumber(text) > 9007199254740990 then
@@ -81,6 +84,9 @@ end
 local function decimal(number) return string.format('%.0f', number) end
 local micros = time[1] * 1000000 + time[2]
 local function next_over(moment) return math.max(over + 1, moment) end
+local function is_of(edition)
+  if edition > 0 and edition ~= number_of(f[11]) and phase ~= 'o' then attempt, phase = 0, '' end
+end
 local function paused()
   if phase ~= 'f' or ends <= now then return 0 end
   if ends > now + pause then

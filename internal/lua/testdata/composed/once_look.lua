@@ -5,7 +5,7 @@ if moving then moving.need(RUN) end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000) -- ms
 local f = redis.call('HMGET', RUN, 'token', 'attempt', 'phase', 'over', 'kind', 'value', 'until', 'pause', 'won',
-  'first')
+  'first', 'edition')
 local function number_of(text)
   if not text then return 0 end
   if #text > 16 or not string.find(text, '^%d+$') or tonumber(text) > 9007199254740990 then
@@ -24,6 +24,9 @@ end
 local function decimal(number) return string.format('%.0f', number) end
 local micros = time[1] * 1000000 + time[2]
 local function next_over(moment) return math.max(over + 1, moment) end
+local function is_of(edition)
+  if edition > 0 and edition ~= number_of(f[11]) and phase ~= 'o' then attempt, phase = 0, '' end
+end
 local function paused()
   if phase ~= 'f' or ends <= now then return 0 end
   if ends > now + pause then
@@ -34,6 +37,7 @@ local function paused()
 end
 if phase == 'o' and over > tonumber(ARGV[3]) then return {'o', f[5], ARGV[2] == '1' and f[6] or ''} end
 if phase == 'o' then attempt = 0 end
+is_of(tonumber(ARGV[4]))
 local most = tonumber(ARGV[1])
 return {phase == 'f' and most > 0 and attempt >= most and 'x' or 'n', decimal(attempt)}
 -- the same for names of another kind
@@ -44,7 +48,7 @@ if moving then moving.need(RUN) end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000) -- ms
 local f = redis.call('HMGET', RUN, 'token', 'attempt', 'phase', 'over', 'kind', 'value', 'until', 'pause', 'won',
-  'first')
+  'first', 'edition')
 local function number_of(text)
   if not text then return 0 end
   if #text > 16 or not string.find(text, '^%d+$') or tonumber(text) > 9007199254740990 then
@@ -63,6 +67,9 @@ end
 local function decimal(number) return string.format('%.0f', number) end
 local micros = time[1] * 1000000 + time[2]
 local function next_over(moment) return math.max(over + 1, moment) end
+local function is_of(edition)
+  if edition > 0 and edition ~= number_of(f[11]) and phase ~= 'o' then attempt, phase = 0, '' end
+end
 local function paused()
   if phase ~= 'f' or ends <= now then return 0 end
   if ends > now + pause then
@@ -73,5 +80,6 @@ local function paused()
 end
 if phase == 'o' and over > tonumber(ARGV[3]) then return {'o', f[5], ARGV[2] == '1' and f[6] or ''} end
 if phase == 'o' then attempt = 0 end
+is_of(tonumber(ARGV[4]))
 local most = tonumber(ARGV[1])
 return {phase == 'f' and most > 0 and attempt >= most and 'x' or 'n', decimal(attempt)}
