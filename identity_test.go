@@ -19,6 +19,7 @@ import (
 	"github.com/latchkey-go/latchkey/rlock"
 	"github.com/latchkey-go/latchkey/rwlock"
 	"github.com/latchkey-go/latchkey/semaphore"
+	"github.com/latchkey-go/latchkey/spinlock"
 )
 
 // records returns the records of clients that are in Redis, with the time to live of each.
@@ -244,6 +245,37 @@ func TestForcedIsTold(t *testing.T) {
 			require.ErrorIs(t, h.Unlock(t.Context()), latchkey.ErrLost)
 		}
 	})
+}
+
+// So is what finds it out by itself, since it hears no messages. What was taken away before it began is not its loss.
+func TestForcedIsFoundOut(t *testing.T) {
+	redistest.Together(t)
+	s := redistest.New(t)
+	var log lines
+	loser, err := latchkey.New(s.Option(), latchkey.WithoutPubSub(), latchkey.WithLease(300*time.Millisecond),
+		latchkey.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	require.NoError(t, err)
+	defer loser.Close()
+	mine, err := spinlock.New(loser, "a")
+	require.NoError(t, err)
+	byOther := lockOf(t, locktest.ClientOf(t, s, latchkey.WithLabel("the night watch")), "a")
+	h, err := mine.Lock(t.Context())
+	require.NoError(t, err)
+	done, err := byOther.ForceUnlock(t.Context())
+	require.NoError(t, err)
+	require.True(t, done)
+	<-h.Context().Done()
+	eventually(t, "it is logged", func() bool { return len(log.with("latchkey: taken away")) == 1 })
+	require.Contains(t, log.with("latchkey: taken away")[0], `by="the night watch"`)
+
+	h, err = mine.Lock(t.Context())
+	require.NoError(t, err)
+	plain := s.Client(t)
+	require.NoError(t, plain.Do(t.Context(), plain.B().Del().Key("a").Build()).Error())
+	<-h.Context().Done()
+	eventually(t, "it is logged", func() bool { return len(log.with("latchkey: lost")) == 2 })
+	require.NoError(t, loser.Shutdown(t.Context())) // and with it all that logs
+	require.Len(t, log.with("latchkey: taken away"), 1)
 }
 
 // A semaphore that is deleted is likewise. A client WithoutRecord does not tell who deleted it.

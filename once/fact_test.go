@@ -14,6 +14,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/locktest"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/once"
+	"github.com/latchkey-go/latchkey/rlock"
 )
 
 // delayed loses the reply to the first script of that name, and keeps every later one until it is let go.
@@ -115,39 +116,80 @@ func TestEndOfATickIsOneFact(t *testing.T) {
 	second.Cancel()
 }
 
-// An attempt whose function was not entered is none: the caller was gone when Redis answered, or before.
+// An attempt whose function was not entered is none: the caller was gone when Redis answered, or before. It asks with the
+// acquire of the lock, or once it has that.
 // Rule 45.
 func TestAttemptThatDidNotBegin(t *testing.T) {
 	redistest.Together(t)
-	for name, verdict := range map[string]redistest.Verdict{"the answer is lost": redistest.LoseReply, "the answer is late": redistest.Pass} {
-		t.Run(name, func(t *testing.T) {
-			s := redistest.New(t)
-			p := redistest.NewProxy(t, s)
-			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
-			var sent atomic.Int64
-			p.Judge(func(request string) redistest.Verdict {
-				if redistest.Runs(request, "once/begin") && sent.Add(1) == 1 {
-					cancel()
-					return verdict
-				}
-				return redistest.Pass
-			})
-			o := newOnce(t, open(t, p.Option()), once.WithAttempts(1))
-			ran := false
-			err := o.Do(ctx, func(context.Context, *once.Run) error { ran = true; return errWork })
-			require.Error(t, err)
-			if ran { // the answer was faster
-				require.ErrorIs(t, err, errWork)
-				return
-			}
-			require.ErrorIs(t, err, latchkey.ErrNotRun)
-			require.NoError(t, newOnce(t, open(t, s.Option()), once.WithAttempts(1)).Do(t.Context(), func(_ context.Context, run *once.Run) error {
-				require.Equal(t, 1, run.Attempt())
-				return nil
-			}))
-		})
+	for _, script := range []string{"once/acquire", "once/begin"} {
+		for name, verdict := range map[string]redistest.Verdict{
+			"the answer is lost": redistest.LoseReply, "the answer is late": redistest.Pass, "the question is late": redistest.Keep,
+		} {
+			t.Run(script+": "+name, func(t *testing.T) { didNotBegin(t, script, verdict) })
+		}
 	}
+}
+
+func didNotBegin(t *testing.T, script string, verdict redistest.Verdict) {
+	s := redistest.New(t)
+	p := redistest.NewProxy(t, s)
+	other := open(t, s.Option())
+	afterWait(t, s, "warm", func(ctx context.Context) error { // the server has the scripts
+		warm, err := once.New(other, "warm")
+		require.NoError(t, err)
+		return warm.Do(ctx, succeeds)
+	}).Granted(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var sent atomic.Int64
+	p.Judge(func(request string) redistest.Verdict {
+		if redistest.Runs(request, script) && sent.Add(1) == 1 {
+			cancel()
+			return verdict
+		}
+		return redistest.Pass
+	})
+	mine := open(t, p.Option())
+	o := newOnce(t, mine, once.WithAttempts(1))
+	var err error
+	ran := false
+	do := func(context.Context) error {
+		return o.Do(ctx, func(context.Context, *once.Run) error { ran = true; return errWork })
+	}
+	if script == "once/begin" { // so it must wait for the lock
+		err = afterWait(t, s, o.Name(), do).Outcome(t)
+	} else {
+		err = do(ctx)
+	}
+	require.Positive(t, sent.Load())
+	require.Error(t, err)
+	if ran { // the answer was faster
+		require.ErrorIs(t, err, errWork)
+		return
+	}
+	require.ErrorIs(t, err, latchkey.ErrNotRun)
+	require.ErrorIs(t, err, context.Canceled)
+	if verdict == redistest.Keep {
+		p.Deliver()
+	}
+	require.NoError(t, newOnce(t, other, once.WithAttempts(1)).Do(t.Context(), func(_ context.Context, run *once.Run) error {
+		require.Equal(t, 1, run.Attempt())
+		return nil
+	}))
+}
+
+// afterWait begins what has to wait for the lock of that name, and lets it have that.
+func afterWait(t *testing.T, s *redistest.Server, name string, do func(context.Context) error) *redistest.Attempt[struct{}] {
+	t.Helper()
+	c := open(t, s.Option()) // others of a client would not ask Redis
+	l, err := rlock.New(c, name)
+	require.NoError(t, err)
+	hold, err := l.Lock(t.Context())
+	require.NoError(t, err)
+	waiter := redistest.Begin(t, func(ctx context.Context) (struct{}, error) { return struct{}{}, do(ctx) })
+	waitFor(t, c, name, 1)
+	require.NoError(t, hold.Unlock(t.Context()))
+	return waiter
 }
 
 // Nor does a tick count as one whose run died when its process is alive: it gave up, or did not enter the function.

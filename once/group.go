@@ -3,6 +3,8 @@ package once
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,9 +19,17 @@ import (
 type group struct {
 	session.Target
 
-	mu   sync.Mutex
-	last *lua.Outcome // the last one that this process has seen
-	seen time.Time    // Redis had it at some moment after this one
+	mu      sync.Mutex
+	last    *sight // nil: none yet
+	callers map[*caller]struct{}
+}
+
+// sight is the last outcome that this process has seen.
+type sight struct {
+	*lua.Outcome
+
+	seen     time.Time // Redis had it at some moment after this one
+	returned time.Time // when its function did, if it ran here; else zero
 }
 
 func groupOf(c *latchkey.Client, family lua.Family, name string) (*group, error) {
@@ -41,31 +51,100 @@ func groupOf(c *latchkey.Client, family lua.Family, name string) (*group, error)
 	return g, nil
 }
 
-// saw keeps an outcome for the goroutines of this process that still wait: they need not ask for it. The
-// command that told it was sent then.
-func (g *group) saw(o *lua.Outcome, sent time.Time) {
+// saw keeps an outcome for the goroutines of this process that still wait: they need not ask for it. Their waits end. The
+// command that told it was sent then. returned is when its function did, if it ran here; else zero.
+func (g *group) saw(o *lua.Outcome, sent, returned time.Time) (leave []*caller) {
 	g.mu.Lock()
-	defer g.mu.Unlock()
-	if sent.After(g.seen) {
-		g.last, g.seen = o, sent
+	if g.last == nil || sent.After(g.last.seen) {
+		g.last = &sight{o, sent, returned}
+		leave = slices.Collect(maps.Keys(g.callers))
 	}
+	g.mu.Unlock()
+	return slices.DeleteFunc(leave, func(c *caller) bool { return !c.look() })
+}
+
+// sawUnderLock is saw for the one that has the lock. Those whose waits end have left when it returns: else the lock would be
+// handed to them, and be held for a moment more.
+func (g *group) sawUnderLock(o *lua.Outcome, sent, returned time.Time) {
+	for _, c := range g.saw(o, sent, returned) {
+		<-c.left // soon: nothing is waited for when a wait has ended
+	}
+}
+
+// caller is one that waits for the lock, or for an outcome that another one has.
+type caller struct {
+	known func() *lua.Outcome // one that this process has seen, and that will do; nil: none
+	leave context.CancelCauseFunc
+	left  chan struct{} // closed when it does not wait any more
+}
+
+// look ends the wait if there is an outcome, and reports whether there is.
+func (c *caller) look() bool {
+	if c.known() == nil {
+		return false
+	}
+	c.leave(grant.ErrSettled)
+	return true
+}
+
+// waiting returns a context that ends, with ErrSettled of package grant, once this process has seen an outcome that will do.
+// The caller stops that when it does not wait any more.
+func (g *group) waiting(ctx context.Context, known func() *lua.Outcome) (waits context.Context, stop func()) {
+	waits, leave := context.WithCancelCause(ctx)
+	c := &caller{known, leave, make(chan struct{})}
+	g.mu.Lock()
+	if g.callers == nil {
+		g.callers = map[*caller]struct{}{}
+	}
+	g.callers[c] = struct{}{}
+	g.mu.Unlock()
+	c.look() // it may have come in between
+	return waits, func() {
+		g.mu.Lock()
+		delete(g.callers, c)
+		g.mu.Unlock()
+		close(c.left)
+		leave(nil)
+	}
+}
+
+// endedSince returns the last outcome if its function has returned after this moment, as far as that is known; else nil.
+// It is for a caller that came then. atMost is what the clock showed at a moment, or more, of the server that numbers outcomes.
+func (g *group) endedSince(came time.Time, atMost func(time.Time) int64) *lua.Outcome {
+	last := g.sighted()
+	switch {
+	case last == nil:
+		return nil
+	case last.returned.After(came):
+		return last.Outcome
+	}
+	// A number that is ahead of the clock is no time: the clock was set back.
+	if then := atMost(came); then > 0 && last.Number > then && last.Number <= atMost(time.Now()) {
+		return last.Outcome
+	}
+	return nil
 }
 
 // newerThan returns the last outcome if its number is greater than this one; else nil.
 func (g *group) newerThan(number int64) *lua.Outcome {
+	if last := g.sighted(); last != nil && last.Number > number {
+		return last.Outcome
+	}
+	return nil
+}
+
+func (g *group) sighted() *sight {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.last == nil || g.last.Number <= number {
-		return nil
-	}
 	return g.last
 }
 
-// knownSince reports whether Redis had an outcome with a greater number at some time after this one.
-func (g *group) knownSince(began time.Time, number int64) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.last != nil && g.seen.After(began) && g.last.Number > number
+// knownSince returns an outcome with a greater number that Redis had at some time after this one; else nil.
+func (g *group) knownSince(began time.Time, number int64) *lua.Outcome {
+	if last := g.sighted(); last != nil && last.seen.After(began) && last.Number > number {
+		return last.Outcome
+	}
+	return nil
 }
 
 // ask sends a command that is safe to repeat until Redis answers, or ctx or the client ends. The error is not

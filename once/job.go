@@ -22,7 +22,7 @@ import (
 //
 // At rest it sends two commands a tick at most, in every process that does not run the tick: one, unless it
 // asked while the tick was run, and then one more before the next tick, if that is further away than the
-// lease. A run that takes longer than a lease costs the others one for each lease. To run a tick takes five.
+// lease. A run that takes longer than a lease costs the others one for each lease. To run a tick takes three more.
 // Between ticks Run goes by the clock of its own process.
 func (j *Job) Run(ctx context.Context) error {
 	r := &rounds{Job: j, by: j.group.Client.NewID()}
@@ -112,8 +112,9 @@ func (r *rounds) untaken(d lua.Due) wake {
 // take takes the lock, and runs what is due.
 func (r *rounds) take(ctx context.Context) (next wake, err error) {
 	r.more = false
-	err = r.lock.TryDo(ctx, func(held context.Context, h *latchkey.Hold) (err error) {
-		next, err = r.run(ctx, held, h)
+	b := r.bidding()
+	err = b.under(ctx, r.lock, tries, func(held context.Context, h *latchkey.Hold) (err error) {
+		next, err = r.run(ctx, held, h, b)
 		return err
 	})
 	if errors.Is(err, latchkey.ErrNotAcquired) {
@@ -123,21 +124,38 @@ func (r *rounds) take(ctx context.Context) (next wake, err error) {
 	return next, err
 }
 
+// bidding returns a bid for the tick that is due.
+func (r *rounds) bidding() *bid[lua.Tick] {
+	return &bid[lua.Tick]{
+		group: r.group, queue: queueOf(r.lock),
+		send: func(ctx context.Context, o opening) (lua.Acquired, lua.Tick, bool, error) {
+			return r.group.Client.Conn.AcquireTick(ctx, r.group.Keys, o.claim, o.seen, o.mode, r.ticks, o.until)
+		},
+		back: func(ctx context.Context, token int64, owner string) { r.back(ctx, token, owner, notEntered) },
+	}
+}
+
 // run runs the tick that is due, if there still is one, under the lock.
-func (r *rounds) run(ctx, held context.Context, h *latchkey.Hold) (wake, error) {
-	var t lua.Tick
-	again := false
-	answered, _, err := r.group.ask(held, func(ctx context.Context) (err error) {
-		t, err = r.group.Client.Conn.Tick(ctx, r.group.Keys, r.ticks, h.Token(), again)
-		again = true
-		return err
-	})
-	if !answered && again {
-		r.back(ctx, h.Token(), notEntered)
+func (r *rounds) run(ctx, held context.Context, h *latchkey.Hold, b *bid[lua.Tick]) (wake, error) {
+	again := b.lost != "" // what it began may be this run
+	told := b.take(ctx, h)
+	if told == nil {
+		told = new(lua.Tick)
+		asked := again
+		answered, _, err := r.group.ask(held, func(ctx context.Context) (err error) {
+			asked = true
+			*told, err = r.group.Client.Conn.Tick(ctx, r.group.Keys, r.ticks, h.Token(), again)
+			again = true
+			return err
+		})
+		if !answered && asked {
+			r.back(ctx, h.Token(), "", notEntered)
+		}
+		if err != nil {
+			return wake{}, err
+		}
 	}
-	if err != nil {
-		return wake{}, err
-	}
+	t := *told
 	r.leftOut(t)
 	if t.Stale { // the lock was lost, or Redis has lost its last token, and not this one
 		follow(h, t.Last)
@@ -148,10 +166,10 @@ func (r *rounds) run(ctx, held context.Context, h *latchkey.Hold) (wake, error) 
 		return wake{milliseconds(t.Next), true}, nil
 	}
 	run := &Run{hold: h, attempt: t.Attempt, tick: time.UnixMilli(t.At).UTC()}
-	err = r.f(held, run)
+	err := r.f(held, run)
 	if err != nil && held.Err() != nil {
 		r.log().Warn("latchkey: a run is given up, and will be repeated", "tick", run.tick, "error", err)
-		r.back(ctx, h.Token(), gaveUp)
+		r.back(ctx, h.Token(), "", gaveUp)
 		return wake{}, nil
 	}
 	if err != nil {
@@ -183,10 +201,10 @@ const (
 	gaveUp     lives = true
 )
 
-// back says that the process of a run lives.
-func (r *rounds) back(ctx context.Context, token int64, how lives) {
+// back says that the process of a run lives. owner is of an acquire that was not answered, whose token is not known.
+func (r *rounds) back(ctx context.Context, token int64, owner string, how lives) {
 	r.group.given(ctx, func(ctx context.Context) error {
-		return r.group.Client.Conn.BackTick(ctx, r.group.Keys, r.ticks, token, bool(how))
+		return r.group.Client.Conn.BackTick(ctx, r.group.Keys, r.ticks, token, owner, bool(how))
 	})
 }
 

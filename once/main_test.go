@@ -67,7 +67,12 @@ func does(t testing.TB, o *once.Once, f func(context.Context, *once.Run) error) 
 // waits returns when so many entries are in the queue of the lock.
 func waits(t testing.TB, c *latchkey.Client, n int) {
 	t.Helper()
-	l, err := rlock.New(c, "a")
+	waitFor(t, c, "a", n)
+}
+
+func waitFor(t testing.TB, c *latchkey.Client, name string, n int) {
+	t.Helper()
+	l, err := rlock.New(c, name)
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
 		s, err := l.Inspect(context.Background())

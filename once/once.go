@@ -2,11 +2,11 @@ package once
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/internal/fail"
-	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/session"
 )
@@ -67,18 +67,12 @@ func (o *Once) Name() string { return o.runner.lock.Name() }
 // has failed. A Do inside f returns ErrReentered.
 func (o *Once) Do(ctx context.Context, f func(context.Context, *Run) error) error {
 	began := time.Now()
-	b, err := o.look(ctx)
-	if err != nil || b.Outcome != nil {
-		return err
-	}
+	known := func() *lua.Outcome { return o.runner.knownSince(began, o.runner.tooOld()) }
 	for {
 		var a verdict
-		err := o.runner.lock.Do(ctx, func(held context.Context, h *latchkey.Hold) error {
-			if o.runner.knownSince(began, o.runner.tooOld()) {
-				a.done = true
-				return nil
-			}
-			return o.run(ctx, held, h, &a, waits, f)
+		bid := o.bidding(&a, known)
+		err := bid.under(ctx, o.runner.lock, waits, &a, func(held context.Context, h *latchkey.Hold) error {
+			return o.run(ctx, held, h, bid, &a, waits, f)
 		})
 		if !a.again {
 			return a.result(ctx, err)
@@ -86,27 +80,21 @@ func (o *Once) Do(ctx context.Context, f func(context.Context, *Run) error) erro
 	}
 }
 
+// bidding is that of the runner.
+func (o *Once) bidding(a *verdict, known func() *lua.Outcome) *runBid {
+	since := new(atomic.Int64)
+	since.Store(o.runner.tooOld())
+	return o.runner.bidding(lua.Beginning{Wanted: o.runner.wanted(o.runner.tooOld()), Kept: session.Milliseconds(longestRun)}, time.Time{}, since, a, known)
+}
+
 // TryDo is [Once.Do] that does not wait. It returns [ErrDone] when it was done before, and ErrNotAcquired
 // while another caller runs it, or while a pause after a failure lasts: both with ErrNotRun. So does
 // ErrUnavailable, which it returns at once when Redis has been away for the client's command timeout.
 func (o *Once) TryDo(ctx context.Context, f func(context.Context, *Run) error) error {
-	if away := o.runner.KnownOutage(); away != nil {
-		return notRun(ctx, fail.Wrap(o.Name(), away))
-	}
-	limited, cancel := grant.Impatient(ctx, o.runner.Client)
-	defer cancel()
-	b, err := o.look(limited)
-	switch {
-	case err != nil && limited.Err() != nil && ctx.Err() == nil: // Redis was silent
-		return notRun(ctx, grant.EndOf(o.Name(), ctx, limited, nil))
-	case err != nil:
-		return err
-	case b.Outcome != nil:
-		return notRun(ctx, fail.Wrap(o.Name(), ErrDone))
-	}
 	var a verdict
-	err = o.runner.lock.TryDo(ctx, func(held context.Context, h *latchkey.Hold) error {
-		return o.run(ctx, held, h, &a, tries, f)
+	bid := o.bidding(&a, func() *lua.Outcome { return nil })
+	err := bid.under(ctx, o.runner.lock, tries, &a, func(held context.Context, h *latchkey.Hold) error {
+		return o.run(ctx, held, h, bid, &a, tries, f)
 	})
 	switch {
 	case a.again:
@@ -160,25 +148,10 @@ func (o *Once) read(ctx context.Context, what wanted) (b lua.Begun, err error) {
 	return b, nil
 }
 
-// look is the first command of a Do.
-func (o *Once) look(ctx context.Context) (lua.Begun, error) {
-	if err := o.runner.enter(ctx); err != nil {
-		return lua.Begun{}, notRun(ctx, fail.Wrap(o.Name(), err))
-	}
-	b, err := o.read(ctx, whetherDone)
-	if err == nil && b.Exhausted > 0 {
-		err = fail.Wrap(o.Name(), givenUp(b.Exhausted))
-	}
-	if err != nil {
-		return lua.Begun{}, notRun(ctx, err)
-	}
-	return b, nil
-}
-
 // run runs f under the lock, if that is still to be done. ctx is the caller's, held that of the hold. With
 // waits it waits for the end of a pause.
-func (o *Once) run(ctx, held context.Context, h *latchkey.Hold, a *verdict, how patience, f func(context.Context, *Run) error) error {
-	run := o.runner.begin(ctx, held, h, o.runner.tooOld(), session.Milliseconds(longestRun), how, a)
+func (o *Once) run(ctx, held context.Context, h *latchkey.Hold, bid *runBid, a *verdict, how patience, f func(context.Context, *Run) error) error {
+	run := o.runner.begin(ctx, held, h, bid, how, a)
 	if run == nil {
 		return nil
 	}

@@ -3,9 +3,11 @@ package once_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -229,43 +231,82 @@ func TestReplyLost(t *testing.T) {
 	}
 }
 
-// What is done costs one command, and the first time five. Of the goroutines of a process that wait, one
-// asks.
+// What is done costs one command, and the first time three. The goroutines of a process cost hardly more, however many wait:
+// one asks for all. Of several processes each asks by itself.
 func TestCommands(t *testing.T) {
 	redistest.Together(t)
 	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
-		plain := s.Client(t)
 		c := open(t, s.Option())
-		o := newOnce(t, c)
-		warm, err := once.New(c, "warm")
-		require.NoError(t, err)
-		require.NoError(t, warm.Do(t.Context(), succeeds)) // the server has the scripts
+		called := func(name string) *once.Once {
+			o, err := once.New(c, name)
+			require.NoError(t, err)
+			return o
+		}
+		require.NoError(t, called("warm").Do(t.Context(), succeeds)) // the server has the scripts
 		count := func(f func()) int64 {
 			before := s.Scripts(t)
 			f()
 			return s.Scripts(t) - before
 		}
-		require.EqualValues(t, 5, count(func() { require.NoError(t, o.Do(t.Context(), succeeds)) }))
+		o := called("a")
+		require.EqualValues(t, 3, count(func() { require.NoError(t, o.Do(t.Context(), succeeds)) }))
 		require.EqualValues(t, 1, count(func() { require.NoError(t, o.Do(t.Context(), never(t))) }))
 		require.EqualValues(t, 1, count(func() { require.ErrorIs(t, o.TryDo(t.Context(), never(t)), once.ErrDone) }))
 
-		require.NoError(t, plain.Do(t.Context(), plain.B().Flushall().Build()).Error())
-		ends, looked := make(chan struct{}), s.Scripts(t)
-		total := count(func() {
-			first := does(t, o, func(ctx context.Context, _ *once.Run) error { await(ctx, ends); return nil })
-			var waiters []*redistest.Attempt[struct{}]
-			for range 20 {
-				waiters = append(waiters, redistest.Begin(t, func(ctx context.Context) (struct{}, error) { return struct{}{}, o.Do(ctx, never(t)) }))
+		others := []*latchkey.Client{c}
+		for range 7 {
+			others = append(others, open(t, s.Option()))
+		}
+		for _, crowd := range []struct {
+			clients []*latchkey.Client
+			each    int
+			most    int64
+		}{{others[:1], 64, 6}, {others[:1], 512, 6}, {others, 8, 25}} {
+			for _, way := range []string{"once", "share"} {
+				name := fmt.Sprint(way, len(crowd.clients), crowd.each)
+				var runs atomic.Int64
+				begins, ends := make(chan struct{}), make(chan struct{})
+				f := func(ctx context.Context, _ *once.Run) error {
+					runs.Add(1)
+					close(begins)
+					await(ctx, ends)
+					return nil
+				}
+				do := func(ctx context.Context, c *latchkey.Client) error {
+					o, err := once.New(c, name)
+					if err != nil {
+						return err
+					}
+					return o.Do(ctx, f)
+				}
+				if way == "share" {
+					do = func(ctx context.Context, c *latchkey.Client) error {
+						_, err := once.Share(ctx, c, name, func(ctx context.Context, run *once.Run) ([]byte, error) { return nil, f(ctx, run) })
+						return err
+					}
+				}
+				total := count(func() {
+					var all []*redistest.Attempt[struct{}]
+					for i := range crowd.each * len(crowd.clients) {
+						c := crowd.clients[i%len(crowd.clients)]
+						all = append(all, redistest.Begin(t, func(ctx context.Context) (struct{}, error) { return struct{}{}, do(ctx, c) }))
+						if i == 0 {
+							<-begins
+						}
+					}
+					synctest.Wait()
+					time.Sleep(time.Millisecond)
+					close(ends)
+					for _, w := range all {
+						w.Granted(t)
+					}
+					time.Sleep(10 * time.Millisecond) // until the lock is released
+				})
+				t.Logf("%s: %d callers in %d processes send %d commands", way, crowd.each, len(crowd.clients), total)
+				require.EqualValues(t, 1, runs.Load())
+				require.LessOrEqual(t, total, crowd.most)
 			}
-			require.Eventually(t, func() bool { return s.Scripts(t)-looked >= 23 }, 10*time.Second, 10*time.Millisecond)
-			close(ends)
-			first.Granted(t)
-			for _, w := range waiters {
-				w.Granted(t)
-			}
-		})
-		t.Logf("21 goroutines of a process: %d scripts", total)
-		require.Less(t, total, int64(40), "23, and what passes the lock on")
+		}
 	})
 }
 

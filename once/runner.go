@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/internal/fail"
+	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/retry"
 	"github.com/latchkey-go/latchkey/rlock"
@@ -85,20 +87,124 @@ func givenUp(attempts int64) error {
 	return fmt.Errorf("%w after %d attempts, as WithAttempts says, until WithTTL is over", ErrGivenUp, attempts)
 }
 
-// begin begins a run, and returns nil when there is nothing to run: then a says why. kept is for how many ms
-// the record is kept meanwhile. With waits it waits for the end of a pause, under the lock.
-func (r *runner) begin(ctx, held context.Context, h *latchkey.Hold, since, kept int64, how patience, a *verdict) *Run {
-	a.name = h.Name()
+// runBid is a bid for a run.
+type runBid struct {
+	bid[lua.Begun]
+
+	asks  lua.Beginning
+	since *atomic.Int64 // only outcomes with a greater number will do; [lua.AllByNow]: not known yet
+	came  time.Time     // when its caller did
+
+	doubted bool // see doubts
+}
+
+// wanted is since, or, where a caller of this process came behind others and sent nothing, what the clock showed then. If that
+// is not known, or was doubted, what there is by now is too old.
+func (b *runBid) wanted(ctx context.Context) (int64, error) {
+	if since := b.since.Load(); since != lua.AllByNow {
+		return since, nil
+	}
+	if then := b.queue.At.ServerClock.AtMost(b.came); then > 0 && !b.doubted {
+		return then, nil
+	}
+	since, err := b.Client.Conn.Enter(ctx, b.Keys, b.asks.Least)
+	if err == nil {
+		b.since.Store(since)
+	}
+	return since, err
+}
+
+// doubts reports whether an outcome is perhaps not newer than the caller, although its number is: that is ahead of the clock,
+// which was set back.
+func (b *runBid) doubts(o *lua.Outcome) bool {
+	b.doubted = b.since.Load() == lua.AllByNow && o.Number > b.queue.At.ServerClock.AtMost(time.Now())
+	return b.doubted
+}
+
+// bidding returns a bid, which tells a of an outcome, or that no run may follow. known returns an outcome that this process
+// has seen, and that will do; nil: there is none.
+func (r *runner) bidding(asks lua.Beginning, came time.Time, since *atomic.Int64, a *verdict, known func() *lua.Outcome) *runBid {
+	a.name = r.lock.Name()
+	b := &runBid{asks: asks, came: came, since: since}
+	b.bid = bid[lua.Begun]{
+		group: r.group, queue: queueOf(r.lock), known: known,
+		send: func(ctx context.Context, o opening) (lua.Acquired, lua.Begun, bool, error) {
+			asks.Until = o.until
+			sent := time.Now()
+			acquired, begun, alone, number, err := r.Client.Conn.AcquireOnce(ctx, r.Keys, o.claim, o.seen, o.mode, asks)
+			if err != nil {
+				return acquired, begun, false, err
+			}
+			since.Store(number)
+			if begun.Outcome != nil {
+				r.saw(begun.Outcome, sent, time.Time{})
+			}
+			if alone {
+				a.settle(&begun)
+				acquired.Refused = grant.ErrSettled
+				return acquired, begun, false, nil
+			}
+			return acquired, begun, begun != lua.Begun{}, nil
+		},
+		back: func(ctx context.Context, token int64, owner string) { r.back(ctx, token, owner, asks.Kept) },
+	}
+	return b
+}
+
+// under is that of the bid. It tells a of an outcome that this process has seen.
+func (b *runBid) under(ctx context.Context, l *latchkey.Lock, how patience, a *verdict, f func(context.Context, *latchkey.Hold) error) error {
+	err := b.bid.under(ctx, l, how, func(held context.Context, h *latchkey.Hold) error {
+		if outcome := b.known(); outcome != nil {
+			a.done, a.outcome = true, outcome
+			return nil
+		}
+		return f(held, h)
+	})
+	if errors.Is(err, grant.ErrSettled) && !a.done && a.err == nil {
+		a.outcome = b.known()
+		a.done, a.again = a.outcome != nil, a.outcome == nil
+	}
+	return err
+}
+
+// settle notes that there is an outcome, or that no run may follow. It reports whether it is so.
+func (a *verdict) settle(b *lua.Begun) bool {
+	switch {
+	case b.Outcome != nil:
+		a.done, a.outcome = true, b.Outcome
+	case b.Exhausted > 0:
+		a.err = givenUp(b.Exhausted)
+	default:
+		return false
+	}
+	return true
+}
+
+// begin begins a run, and returns nil when there is nothing to run: then a says why. With waits it waits for the end of a
+// pause, under the lock.
+func (r *runner) begin(ctx, held context.Context, h *latchkey.Hold, bid *runBid, how patience, a *verdict) *Run {
+	again := bid.lost != "" // what it began may be this run
+	told := bid.take(ctx, h)
 	for {
 		var b lua.Begun
-		sent, again := time.Now(), false
-		answered, _, err := r.ask(held, func(ctx context.Context) (err error) {
-			b, err = r.Client.Conn.Begin(ctx, r.Keys, h.Token(), r.wanted(since), kept, again)
-			again = true
-			return err
-		})
-		if !answered && again { // it was sent
-			r.back(ctx, h.Token(), kept)
+		sent, answered, err := time.Now(), true, error(nil)
+		if told != nil {
+			b, told = *told, nil
+		} else {
+			var asked bool
+			answered, _, err = r.ask(held, func(ctx context.Context) (err error) {
+				since, err := bid.wanted(ctx)
+				if err != nil {
+					return err
+				}
+				asked = true
+				b, err = r.Client.Conn.Begin(ctx, r.Keys, h.Token(), r.wanted(since), bid.asks.Kept, again)
+				again = true
+				return err
+			})
+			if !answered && (asked || again) {
+				r.back(ctx, h.Token(), "", bid.asks.Kept)
+			}
 		}
 		switch {
 		case !answered && ctx.Err() != nil:
@@ -109,14 +215,15 @@ func (r *runner) begin(ctx, held context.Context, h *latchkey.Hold, since, kept 
 			a.again = true // the lock was lost while Redis was away
 		case err != nil:
 			a.err = err
-		case b.Outcome != nil:
-			r.saw(b.Outcome, sent)
-			a.done, a.outcome = true, b.Outcome
+		case b.Outcome != nil && bid.doubts(b.Outcome):
+			continue
+		case a.settle(&b):
+			if b.Outcome != nil {
+				r.sawUnderLock(b.Outcome, sent, time.Time{})
+			}
 		case b.Stale: // the lock was lost, or Redis has lost its last token, and not this one
 			follow(h, b.Last)
 			a.again = true
-		case b.Exhausted > 0:
-			a.err = givenUp(b.Exhausted)
 		case b.Wait > 0 && how == tries:
 			a.again = true
 		case b.Wait > 0:
@@ -132,8 +239,9 @@ func (r *runner) begin(ctx, held context.Context, h *latchkey.Hold, since, kept 
 
 // back says that a run which was asked for has not begun, as far as is known here: so it is no attempt. It is called under
 // the lock, so that the next run is asked for after that, if Redis answers in time. Else it is said in the background.
-func (r *runner) back(ctx context.Context, token, kept int64) {
-	r.given(ctx, func(ctx context.Context) error { return r.Client.Conn.Back(ctx, r.Keys, token, kept) })
+// owner is of an acquire that was not answered, whose token is not known; else it is empty.
+func (r *runner) back(ctx context.Context, token int64, owner string, kept int64) {
+	r.given(ctx, func(ctx context.Context) error { return r.Client.Conn.Back(ctx, r.Keys, token, owner, kept) })
 }
 
 // finish records the end of a run that returned at that moment: its outcome, or nil when it has failed. recorded is false
@@ -143,7 +251,7 @@ func (r *runner) finish(ctx context.Context, run *Run, o *lua.Outcome, returned 
 	var end lua.Ended
 	var at int64
 	if !returned.IsZero() { // each is the server's clock then, or less: by a trip at most
-		at = max(r.ServerClock.At(returned), run.began+returned.Sub(run.heard).Microseconds())
+		at = max(queueOf(r.lock).At.ServerClock.At(returned), run.began+returned.Sub(run.heard).Microseconds())
 	}
 	sent := time.Now()
 	_, stray, err := r.ask(ctx, func(ctx context.Context) (err error) {
@@ -155,7 +263,7 @@ func (r *runner) finish(ctx context.Context, run *Run, o *lua.Outcome, returned 
 	}
 	if o != nil {
 		o.Number = number
-		r.saw(o, sent)
+		r.sawUnderLock(o, sent, returned)
 	}
 	return true, nil
 }

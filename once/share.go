@@ -2,6 +2,7 @@ package once
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/latchkey-go/latchkey"
@@ -37,7 +38,7 @@ const (
 // caller's f comes beside the error.
 //
 // The name is as for [New], and so are the clients. Share takes the options whose text says so; all callers
-// should give the same. It costs five commands when there is no other caller.
+// should give the same. It costs three commands when there is no other caller.
 func Share(ctx context.Context, c *latchkey.Client, name string, f func(context.Context, *Run) ([]byte, error), opts ...Option) ([]byte, error) {
 	o := settingsOf(opts)
 	if err := o.valid(forShare, 0); err != nil {
@@ -47,19 +48,22 @@ func Share(ctx context.Context, c *latchkey.Client, name string, f func(context.
 	if err != nil {
 		return nil, err
 	}
-	since, err := r.arrive(ctx)
-	if err != nil {
-		return nil, notRun(ctx, fail.Wrap(name, err))
+	came, since := time.Now(), new(atomic.Int64)
+	since.Store(lua.AllByNow)
+	known := func() *lua.Outcome {
+		if since := since.Load(); since != lua.AllByNow {
+			return r.newerThan(since)
+		}
+		return r.endedSince(came, queueOf(r.lock).At.ServerClock.AtMost)
 	}
 	for {
 		var a verdict
 		var b []byte
-		err := r.lock.Do(ctx, func(held context.Context, h *latchkey.Hold) (err error) {
-			if known := r.newerThan(since); known != nil {
-				a.done, a.outcome = true, known
-				return nil
-			}
-			b, err = r.share(ctx, held, h, since, &a, f)
+		bid := r.bidding(lua.Beginning{
+			Wanted: r.wanted(since.Load()), Kept: session.Milliseconds(longestShared), Least: session.Milliseconds(delivery),
+		}, came, since, &a, known)
+		err := bid.under(ctx, r.lock, waits, &a, func(held context.Context, h *latchkey.Hold) (err error) {
+			b, err = r.share(ctx, held, h, bid, &a, f)
 			return err
 		})
 		switch {
@@ -75,23 +79,11 @@ func Share(ctx context.Context, c *latchkey.Client, name string, f func(context.
 	}
 }
 
-// arrive begins to wait: only what ends from now on is for this caller.
-func (r *runner) arrive(ctx context.Context) (since int64, err error) {
-	if err := r.enter(ctx); err != nil {
-		return 0, err
-	}
-	_, _, err = r.ask(ctx, func(ctx context.Context) (err error) {
-		since, err = r.Client.Conn.Enter(ctx, r.Keys, session.Milliseconds(delivery))
-		return err
-	})
-	return since, err
-}
-
 // share runs f under the lock, if no run has ended since this caller came.
 func (r *runner) share(
-	ctx, held context.Context, h *latchkey.Hold, since int64, a *verdict, f func(context.Context, *Run) ([]byte, error),
+	ctx, held context.Context, h *latchkey.Hold, bid *runBid, a *verdict, f func(context.Context, *Run) ([]byte, error),
 ) ([]byte, error) {
-	run := r.begin(ctx, held, h, since, session.Milliseconds(longestShared), waits, a)
+	run := r.begin(ctx, held, h, bid, waits, a)
 	if run == nil {
 		return nil, nil
 	}

@@ -132,13 +132,16 @@ type downgrader struct`},
 		under("lose replies"),
 
 	// What is run once, leaders, writes with tokens.
-	mutate("what is done runs again", luaOfRuns+"begin.lua", "if phase == 'o' and over > tonumber(ARGV[2]) then", "if phase == 'o' and ARGV[2] ~= '0' and over > tonumber(ARGV[2]) then"),
+	{Name: "what is done runs again", Edits: []Edit{
+		{luaOfRuns + "begun.lua", "if phase == 'o' and over > since then", "if phase == 'o' and since ~= 0 and over > since then"},
+		{luaOfRuns + "acquire.lua", "if phase == 'o' and over > since then", "if phase == 'o' and since ~= 0 and over > since then"},
+	}},
 	mutate("a stale run is recorded", luaOfRuns+"finish.lua", "if token ~= mine then\n", "if false then\n").
 		under("stop a worker"),
-	mutate("who comes late is given what was over", luaOfRuns+"enter.lua", "return decimal(math.max(over, micros))", "return '1'"),
-	mutate("attempts are not counted", luaOfRuns+"begin.lua", "'attempt', decimal(attempt + 1)", "'attempt', '1'"),
+	mutate("who comes late is given what was over", luaOfRuns+"arrival.lua", "return math.max(over, micros)", "return 1"),
+	mutate("attempts are not counted", luaOfRuns+"begun.lua", "'attempt', decimal(attempt + 1)", "'attempt', '1'"),
 	mutate("a tick is not over", luaOfTicks+"finish.lua", "'last', decimal(last), 'won', ARGV[4])", "'won', ARGV[4])"),
-	mutate("the last of all missed ticks is run alone", luaOfTicks+"begin.lua", "tick = following(last)", "tick = newest"),
+	mutate("the last of all missed ticks is run alone", luaOfTicks+"begun.lua", "tick = following(last)", "tick = newest"),
 	{Name: "a leader does not look at the clock", Edits: []Edit{
 		{"leader/term.go", "context.WithCancelCause(hold.Context())", "context.WithCancelCause(context.WithoutCancel(hold.Context()))"},
 		{"leader/term.go", "	left := t.hold.Remaining()\n", "	left := t.hold.Remaining() + time.Minute\n"},

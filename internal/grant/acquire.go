@@ -84,6 +84,9 @@ func (p *Primitive) Acquire(a Attempt) (*Hold, error) {
 //
 //go:noinline
 func (p *Primitive) attempted(c *contender, err error) error {
+	if errors.Is(err, ErrSettled) {
+		return err
+	}
 	p.Attempted(c.Parent, c.Permits, c.began, c.ends(), err)
 	return err
 }
@@ -307,7 +310,7 @@ func EndOf(name string, parent, waits context.Context, last error) (err error) {
 	switch cause := context.Cause(waits); {
 	case cause == errWaited: //nolint:errorlint // it is nobody else's
 		err = fail.ErrNotAcquired
-	case errors.Is(cause, fail.ErrDeadlock):
+	case errors.Is(cause, fail.ErrDeadlock), cause == ErrSettled: //nolint:errorlint // the same
 		return fail.Wrap(name, cause)
 	case cause == ErrOther: //nolint:errorlint // the same
 		err = fail.Join(fail.ErrNotAcquired, cause)

@@ -158,6 +158,9 @@ func (t *tenure) inherit(c *contender) {
 	t.queue.mu.Lock()
 	defer t.queue.mu.Unlock()
 	t.caller = c.Parent
+	if t.opening != nil { // it was not sent
+		t.opening = c.First
+	}
 }
 
 // discard gives back what nobody in the line took.

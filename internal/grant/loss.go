@@ -5,24 +5,23 @@ import (
 	"fmt"
 
 	"github.com/latchkey-go/latchkey/internal/fail"
+	"github.com/latchkey-go/latchkey/internal/lease"
 )
 
 var errForced = errors.New("taken away by ForceUnlock or Delete")
 
 // revoke records that Redis took back every grant up to this token. A hold with such a token is lost now; one
-// that is still in flight is lost on arrival. It reports whether a hold had one.
-func (t *tenure) revoke(token int64, why error) (had bool) {
+// that is still in flight is lost on arrival.
+func (t *tenure) revoke(token int64, why error) {
 	t.queue.mu.Lock()
 	if token > t.revoked.token {
 		t.revoked = revocation{token, why}
 	}
 	concerned := t.owns() && (token >= t.first.token || t.partOf != nil && t.partOf.stated > 0 && token >= t.partOf.stated)
-	had = concerned && !t.stay.spare
 	t.queue.mu.Unlock()
 	if concerned {
 		t.queue.At.Client.Keeper.Lose(&t.item, why)
 	}
-	return had
 }
 
 // Lost ends the contexts of all holds: the keeper calls it when the lease can no longer be trusted. Nothing
@@ -61,6 +60,11 @@ func (t *tenure) Lost(reason error) {
 		t.retire(t.queue.waiters.End) // Unlock may never be called
 	}
 	t.queue.mu.Unlock()
+	// A hold may hear that it was taken away, or find out: the message may be lost, or sent before its inbox is heard.
+	forced := errors.Is(reason, errForced)
+	if first && !spare && (forced || t.partOf == nil && errors.Is(reason, lease.ErrGone)) {
+		t.queue.At.Client.Go(func() { t.queue.At.LogForced(t.name, token, t.first.moment) })
+	}
 	if first && between { // else the last Unlock does it
 		t.releaseLost(LossOf(reason), nil)
 	}

@@ -2,6 +2,7 @@ package grant
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/fail"
@@ -78,7 +79,19 @@ type Attempt struct {
 	Waits   context.Context // ends the wait: Parent, or derived from it
 	Permits int             // 0 of a lock; [All]
 	Try     bool            // it asks once and does not wait
+
+	// First sends the first acquire in place of the kind's; nil: that does. It has the effect and the replies of
+	// that, and may do more. It may find that what is acquired is of no use: see [ErrSettled].
+	First First
 }
+
+// First sends an acquire. It is not called where what was asked for comes without one: from another goroutine
+// of the process. No copy of it is sent: what asks again is the kind's.
+type First func(ctx context.Context, claim lua.Claim, mode lua.Mode) (lua.Acquired, error)
+
+// ErrSettled is what a [First] refuses an attempt with that is of no use any more, or the cause with which its wait ends
+// because of that. Nothing was acquired. No hook is called.
+var ErrSettled = errors.New("settled before it was acquired")
 
 // contender is a goroutine that wants what an attempt says.
 type contender struct {

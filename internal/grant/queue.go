@@ -113,7 +113,7 @@ func (q *Queue) Ask(ctx context.Context, w *wait.Waiter, mode lua.Mode, until in
 			reply, err = q.Commands.Take(ctx, claim, mode)
 		}
 	} else {
-		reply, err = q.Commands.Take(ctx, claim, mode)
+		reply, err = q.take(ctx, w, claim, mode)
 	}
 	if err == nil {
 		q.heed(ctx, w, reply, sent, mode)
@@ -122,6 +122,40 @@ func (q *Queue) Ask(ctx context.Context, w *wait.Waiter, mode lua.Mode, until in
 	if reply.Queued && reply.Now == 0 {
 		reply.Now = q.At.ServerClock.AtMost(sent)
 	}
+	return reply, err
+}
+
+// take sends the acquire of w, which may be one of its own the first time.
+func (q *Queue) take(ctx context.Context, w *wait.Waiter, claim lua.Claim, mode lua.Mode) (lua.Acquired, error) {
+	if t := q.tenureThatOpens(w, mode); t != nil {
+		return t.open(ctx, claim, mode)
+	}
+	return q.Commands.Take(ctx, claim, mode)
+}
+
+// tenureThatOpens is that of w if this is to be the first acquire of one that may have its own; else nil.
+func (q *Queue) tenureThatOpens(w *wait.Waiter, mode lua.Mode) *tenure {
+	if !w.Opens || mode != lua.First && mode != lua.Try {
+		return nil
+	}
+	return q.tenure(w.Number)
+}
+
+// open sends the first acquire, or another one. Until the first is answered nobody inherits the tenure: what
+// else that does is its caller's.
+func (t *tenure) open(ctx context.Context, claim lua.Claim, mode lua.Mode) (reply lua.Acquired, err error) {
+	q := t.queue
+	q.mu.Lock()
+	first := t.opening
+	t.opening, t.unheard = nil, t.unheard || first != nil
+	q.mu.Unlock()
+	if first == nil {
+		return q.Commands.Take(ctx, claim, mode)
+	}
+	reply, err = first(ctx, claim, mode)
+	q.mu.Lock()
+	t.unheard = err != nil
+	q.mu.Unlock()
 	return reply, err
 }
 
@@ -224,7 +258,7 @@ func (q *Queue) GivenUp(w *wait.Waiter, inheritable bool) bool {
 	if t == nil || !t.hasTurn {
 		return false
 	}
-	if inheritable && !w.Try { // what makes one attempt alone is no wait that another call could go on with
+	if inheritable && !w.Try && !t.unheard { // what makes one attempt alone is no wait that another call could go on with
 		return q.endTurn(t.shared, t)
 	}
 	q.endTurn(t.shared, nil)

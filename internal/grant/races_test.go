@@ -2,6 +2,7 @@ package grant_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -47,11 +48,15 @@ func TestReentryDuringUnlock(t *testing.T) {
 func TestContextOfAnInnerHoldAfterTheEnd(t *testing.T) {
 	redistest.Together(t)
 	c := open(t, redistest.New(t).Option())
-	for range 20 {
+	for tried := 0; tried < 20; {
 		l := newLock(t, c, "a", true, grant.WithFixedLease(20*time.Millisecond))
 		outer := mustLock(t, l)
 		inner, err := l.Lock(outer.Context())
+		if errors.Is(err, fail.ErrLost) {
+			continue // the machine stood still for so long
+		}
 		require.NoError(t, err)
+		tried++
 		require.NoError(t, outer.Unlock(t.Context()))
 		end := time.Now().Add(inner.Remaining())
 		for time.Now().Before(end) { // a timer would wake the keeper, too

@@ -44,6 +44,8 @@ type tenure struct {
 	stay       stay
 	watches    bool          // Redis is being asked whether others wait
 	asks       *session.Date // the next time
+	opening    First         // what its first acquire is; nil: the kind's, or it was sent
+	unheard    bool          // that was sent, and was not answered
 	partOf     *Part         // set before it competes; nil unless it is one of a lock over several servers
 	contention contention
 	caller     context.Context // of whoever competes with it
@@ -125,11 +127,7 @@ func (t *tenure) Hear(m lua.Message) {
 		t.wanted()
 		t.queue.At.Client.Go(func() { t.answer(m) })
 	case lua.Forced:
-		t.queue.At.Client.Go(func() {
-			if t.revoke(m.Token, errForced) {
-				t.queue.At.LogForced(t.name, m.Token)
-			}
-		})
+		t.queue.At.Client.Go(func() { t.revoke(m.Token, errForced) })
 	case lua.Want:
 		t.wanted()
 		t.othersWait()
@@ -156,7 +154,8 @@ func (p *Primitive) newTenure(of *contender) *tenure {
 	t := &tenure{queue: p.Queue, name: p.Name, terms: p.terms, hasTurn: of.inTurn, permits: of.Permits, shared: p.Shared, partOf: of.part,
 		caller: of.Parent, made: time.Now(),
 	}
-	t.waiter = wait.Waiter{Number: n, Owner: c.IDs.ID(n), Lease: p.terms.lease, Try: of.Try, From: of.from, Proposed: of.part != nil || of.from != ""}
+	t.waiter = wait.Waiter{Number: n, Owner: c.IDs.ID(n), Lease: p.terms.lease, Try: of.Try, From: of.from, Proposed: of.part != nil || of.from != "", Opens: of.First != nil}
+	t.opening = of.First
 	if of.part != nil {
 		t.waiter.Token = of.part.token
 	}

@@ -28,10 +28,13 @@ func TestAbsurdRuns(t *testing.T) {
 	}
 }
 
+// newest is a token that is greater than all that the clock makes.
+const newest = int64(4_000_000_000_000_000)
+
 func absurdRuns(r *runs, end func(r *runs)) {
 	ctx := r.t.Context()
 	s := &spoiled{t: r.t, conn: r.conn, keys: r.keys}
-	for _, field := range []string{"token", "attempt", "phase", "over", "kind", "value", "until", "pause", "won", "first", "x"} {
+	for _, field := range []string{"token", "attempt", "phase", "over", "kind", "value", "until", "pause", "won", "first", "asker", "gone", "x"} {
 		s.places = append(s.places, place{"hash", r.record(), field, "%"})
 	}
 	s.make = func() { r.begin(5, 0, 0); end(r) }
@@ -49,14 +52,18 @@ func absurdRuns(r *runs, end func(r *runs)) {
 		"look":  func() error { _, err := r.conn.Look(ctx, r.keys, lua.Wanted{Since: 0, Limit: 3}, true); return err },
 		"begin": begin(6), "again": begin(5), "late": begin(4),
 		"finish": finish(5, &lua.Outcome{Value: "x"}), "fail": finish(5, nil), "stale": finish(4, nil),
-		"back": func() error { return r.conn.Back(ctx, r.keys, 5, minute) },
+		"acquire": func() error {
+			_, _, _, _, err := r.conn.AcquireOnce(ctx, r.keys, lua.Claim{Owner: "A:1", Lease: 10_000}, 0, lua.First, lua.Beginning{Wanted: lua.Wanted{Limit: 3}, Kept: minute})
+			return err
+		},
+		"back": func() error { return r.conn.Back(ctx, r.keys, 5, "", minute) },
 	}
 	s.works = func(string) {
 		s.must(r.do("HDEL", r.record(), "until").Error())
-		b, err := r.conn.Begin(ctx, r.keys, 8, lua.Wanted{Since: 9_007_199_254_740_990, Limit: 0}, minute, true)
+		b, err := r.conn.Begin(ctx, r.keys, newest, lua.Wanted{Since: 9_007_199_254_740_990, Limit: 0}, minute, true)
 		s.must(err)
 		require.Positive(r.t, b.Attempt)
-		require.Positive(r.t, r.finish(8, &lua.Outcome{Value: "works"}, 0))
+		require.Positive(r.t, r.finish(newest, &lua.Outcome{Value: "works"}, 0))
 		require.Equal(r.t, &lua.Outcome{Value: "works"}, r.look(0).Outcome)
 	}
 	s.run()
@@ -89,7 +96,7 @@ func TestAbsurdTicks(t *testing.T) {
 func absurdTicks(r *runs, running bool) {
 	ctx, ticks := r.t.Context(), lua.Ticks{Period: day, Missed: lua.MissedOnce, Limit: 3}
 	s := &spoiled{t: r.t, conn: r.conn, keys: r.keys}
-	for _, field := range []string{"last", "token", "tick", "attempt", "told", "by", "gave", "row", "held", "holds", "won", "first", "back", "x"} {
+	for _, field := range []string{"last", "token", "tick", "attempt", "told", "by", "gave", "row", "held", "holds", "won", "first", "back", "asker", "gone", "x"} {
 		s.places = append(s.places, place{"hash", r.record(), field, "%"})
 	}
 	s.make = func() {
@@ -115,12 +122,17 @@ func absurdTicks(r *runs, running bool) {
 		"due":  func() error { _, err := r.conn.Due(ctx, r.keys, ticks, 10_000, "b"); return err },
 		"once": begin(6, lua.MissedOnce), "all": begin(6, lua.MissedAll), "skip": begin(6, lua.MissedSkip),
 		"again": begin(5, lua.MissedOnce), "late": begin(4, lua.MissedOnce), "finish": finish(5), "stale": finish(4),
-		"back": func() error { return r.conn.BackTick(ctx, r.keys, ticks, 5, true) },
+		"acquire": func() error {
+			_, _, _, err := r.conn.AcquireTick(ctx, r.keys, lua.Claim{Owner: "A:1", Lease: 10_000}, 0, lua.First, ticks, 0)
+			return err
+		},
+		"back": func() error { return r.conn.BackTick(ctx, r.keys, ticks, 5, "", true) },
 	}
 	s.works = func(string) {
 		s.must(r.do("HDEL", r.record(), "held").Error())
-		for token := int64(8); ; token++ { // of what has begun, all runs may have died
-			require.Less(r.t, token, int64(12))
+		r.free()                         // of what acquired it
+		for token := newest; ; token++ { // of what has begun, all runs may have died
+			require.Less(r.t, token, newest+4)
 			tick := r.tick(ticks, token)
 			if tick.At == 0 {
 				break
@@ -129,8 +141,8 @@ func absurdTicks(r *runs, running bool) {
 		}
 		r.back(ticks, 1)
 		require.True(r.t, r.due(ticks, "a").Take)
-		require.Positive(r.t, r.tick(ticks, 20).At)
-		require.True(r.t, r.over(ticks, 20))
+		require.Positive(r.t, r.tick(ticks, newest+9).At)
+		require.True(r.t, r.over(ticks, newest+9))
 		require.Positive(r.t, r.due(ticks, "a").Next)
 	}
 	s.run()

@@ -88,7 +88,7 @@ func (k *Keys) record(end string) string {
 // named are the keys that follow from the name, and from the first argument and these ids.
 func (k *Keys) named(args, ids []string) []string {
 	keys := slices.Clone(k.keys)
-	var more []part
+	more := slices.Clip(ofLock[k.family])
 	if k.inbox != "" { // it has a queue
 		more = append(more, pace, called)
 	}

@@ -4,13 +4,16 @@ import (
 	"context"
 	"errors"
 	"strconv"
+
+	"github.com/redis/rueidis"
 )
 
 var (
-	everyDue    = script(RunTicks, "every/due.lua")
-	everyBegin  = script(RunTicks, "every/begin.lua")
-	everyFinish = script(RunTicks, "every/finish.lua")
-	everyBack   = script(RunTicks, "every/back.lua")
+	everyDue     = script(RunTicks, "every/due.lua")
+	everyAcquire = script(RunTicks, "every/acquire.lua")
+	everyBegin   = script(RunTicks, "every/begin.lua")
+	everyFinish  = script(RunTicks, "every/finish.lua")
+	everyBack    = script(RunTicks, "every/back.lua")
 )
 
 // Missed is what is done about ticks that were missed: see every/begin.lua.
@@ -88,7 +91,34 @@ type Tick struct {
 // Tick runs every/begin.lua: the holder of the lock begins the run of a tick. again is as for [Conn.Begin].
 func (c Conn) Tick(ctx context.Context, k *Keys, t Ticks, token int64, again bool) (r Tick, err error) {
 	args := t.args(number(token), string(t.Missed), number(t.Grace), number(t.Limit), flag(again))
-	reply, err := c.Run(ctx, everyBegin, k, args).ToArray()
+	return tick(c.Run(ctx, everyBegin, k, args).ToArray())
+}
+
+// AcquireTick runs every/acquire.lua. told is false if the lock was not had at once, or it is not told whether a run may begin.
+// until is as in [Beginning].
+func (c Conn) AcquireTick(ctx context.Context, k *Keys, claim Claim, seen int64, mode Mode, t Ticks, until int64) (a Acquired, r Tick, told bool, err error) {
+	args, reckoned := k.asking(claim, seen, mode, true)
+	args = append(args, t.args(string(t.Missed), number(t.Grace), number(t.Limit), number(until))...)
+	reply, err := c.Run(ctx, everyAcquire, k, args, claim.Owner).ToArray()
+	if err != nil {
+		return a, r, false, err
+	}
+	if len(reply) != 2 {
+		return a, r, false, odd(reply)
+	}
+	if told = reply[1].IsArray(); told {
+		r, err = tick(reply[1].ToArray())
+	}
+	if err == nil {
+		a, err = k.asked(claim, mode, reckoned, reply[0], nil)
+	}
+	if err != nil {
+		return Acquired{}, Tick{}, false, errors.Join(ErrReply, err)
+	}
+	return a, r, told, nil
+}
+
+func tick(reply []rueidis.RedisMessage, err error) (r Tick, _ error) {
 	if err != nil {
 		return r, err
 	}
@@ -132,7 +162,8 @@ func (c Conn) FinishTick(ctx context.Context, k *Keys, t Ticks, token int64) (ne
 	return bounded(reply[1]), ends[reply[0]], nil
 }
 
-// BackTick runs every/back.lua: the process of this run lives. entered says whether the function was entered.
-func (c Conn) BackTick(ctx context.Context, k *Keys, t Ticks, token int64, entered bool) error {
-	return c.Run(ctx, everyBack, k, t.args(number(token), flag(entered))).Error()
+// BackTick runs every/back.lua: the process of this run lives. entered says whether the function was entered. token and owner
+// are as for [Conn.Back].
+func (c Conn) BackTick(ctx context.Context, k *Keys, t Ticks, token int64, owner string, entered bool) error {
+	return c.Run(ctx, everyBack, k, t.args(number(token), flag(entered), owner)).Error()
 }

@@ -229,7 +229,7 @@ func TestRunThatLives(t *testing.T) {
 		ticks := lua.Ticks{Period: day, Missed: lua.MissedAll, Limit: 1}
 		back := func(token int64, entered bool) {
 			for range 2 {
-				require.NoError(t, r.conn.BackTick(t.Context(), r.keys, ticks, token, entered))
+				require.NoError(t, r.conn.BackTick(t.Context(), r.keys, ticks, token, "", entered))
 			}
 		}
 		r.tick(ticks, 1)

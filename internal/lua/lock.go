@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"strconv"
+
+	"github.com/redis/rueidis"
 )
 
 // The scripts of locks, and of read-write locks, have the same arguments and replies.
@@ -41,13 +43,23 @@ func (c Conn) Acquire(ctx context.Context, k *Keys, claim Claim, seen int64, mod
 // AcquireBy is [Conn.Acquire] by another script with the arguments and replies of lock/acquire.lua: see
 // [MustCompose].
 func (c Conn) AcquireBy(ctx context.Context, s *Script, k *Keys, claim Claim, seen int64, mode Mode) (Acquired, error) {
-	reckoned := mode == First && k.reckons() && claim.Clock > seen && claim.Demand == Demand{}
+	args, reckoned := k.asking(claim, seen, mode, s != acquire[Locks])
+	message, err := c.Run(ctx, s, k, args).ToMessage()
+	return k.asked(claim, mode, reckoned, message, err)
+}
+
+// asking are the arguments of an acquire, and whether they have the clock as the client reckons.
+func (k *Keys) asking(claim Claim, seen int64, mode Mode, replaced bool) (args []string, reckoned bool) {
+	reckoned = mode == First && k.reckons() && claim.Clock > seen && claim.Demand == Demand{}
 	if mode == Try && claim.Until == 0 && claim.Proposed > seen {
 		claim.Clock, reckoned = claim.Proposed, true
 	}
-	args := k.acquireArguments(make([]string, 0, mostArguments), claim, newest(claim.Clock, seen, reckoned), mode, s != acquire[Locks])
-	message, err := c.Run(ctx, s, k, args).ToMessage()
-	if err == nil && reckoned && message.IsInt64() {
+	return k.acquireArguments(make([]string, 0, mostArguments), claim, newest(claim.Clock, seen, reckoned), mode, replaced), reckoned
+}
+
+// asked is the reply to that.
+func (k *Keys) asked(claim Claim, mode Mode, reckoned bool, message rueidis.RedisMessage, err error) (Acquired, error) {
+	if err == nil && reckoned && mode == First && message.IsInt64() {
 		left, err := ends(&message)
 		return Acquired{Queued: true, Reckoned: true, Sequence: claim.Clock, After: claim.Clock, Ends: left}, err
 	}
@@ -58,12 +70,21 @@ func (c Conn) AcquireBy(ctx context.Context, s *Script, k *Keys, claim Claim, se
 
 // reckons reports whether scripts take the clock as a client reckons it. Those of read-write locks want the
 // floor: readers who join others have their token, unless the client has seen a greater one.
-func (k *Keys) reckons() bool { return k.family == Locks }
+func (k *Keys) reckons() bool { return k.isLock() }
+
+// isLock reports whether its lock is one of the family Locks.
+func (k *Keys) isLock() bool {
+	switch k.family {
+	case Locks, RunOnce, RunShared, RunTicks:
+		return true
+	}
+	return false
+}
 
 // order notes that a grant which comes after a new entry has a greater token. It does not where holds share a
 // token.
 func (k *Keys) order(a Acquired) Acquired {
-	if k.family == Locks && a.Sequence > 0 {
+	if k.isLock() && a.Sequence > 0 {
 		a.After = a.Sequence
 	}
 	return a

@@ -33,6 +33,9 @@ var parts = [families][]part{
 	RunTicks:  {beside("RUN", "latchkey_every")},
 }
 
+// ofLock are the keys that scripts of a family use of the lock of the same name. Its own [Keys] has them.
+var ofLock = [families][]part{RunOnce: parts[Locks], RunShared: parts[Locks], RunTicks: parts[Locks]}
+
 func permits() []part {
 	return []part{
 		beside("QUEUE", "latchkey_queue"), beside("TOKEN", "latchkey_token"), beside("CHANNEL", "redisson_sc"),
@@ -43,6 +46,7 @@ func permits() []part {
 // inboxes are what a client's inbox begins with.
 var inboxes = [families]part{
 	Locks: inbox("latchkey_inbox"), ReadWrite: inbox("latchkey_inbox"), Leader: inbox("latchkey_inbox"),
+	RunOnce: inbox("latchkey_inbox"), RunShared: inbox("latchkey_inbox"), RunTicks: inbox("latchkey_inbox"),
 	// A lock of the same name has an inbox of its own, confirmed by itself.
 	Leased: inbox("latchkey_inbox:permits"), Plain: inbox("latchkey_inbox:permits"),
 }
@@ -66,6 +70,9 @@ var news = [families]part{
 // released are the channels on which those listen for a release who are not queued: Redisson's.
 var released = [families]part{
 	Locks:     beside("RELEASED", "redisson_lock__channel"),
+	RunOnce:   beside("RELEASED", "redisson_lock__channel"),
+	RunShared: beside("RELEASED", "redisson_lock__channel"),
+	RunTicks:  beside("RELEASED", "redisson_lock__channel"),
 	ReadWrite: beside("RELEASED", "redisson_rwlock"),
 	Leased:    beside("RELEASED", "redisson_sc"),
 	Plain:     beside("RELEASED", "redisson_sc"),
@@ -129,7 +136,7 @@ func (p part) expression(v variant) string {
 // keysOf are the locals that a script may define, with their values.
 func keysOf(family Family, v variant) map[string]string {
 	keys := map[string]string{"TIMEOUTS": "nil", "HOLDERS": "nil"} // plain permits have none
-	for _, p := range slices.Concat(parts[family], []part{inboxes[family], news[family], released[family], leases, pace, called, turns, holdoff, ear, fair}) {
+	for _, p := range slices.Concat(parts[family], ofLock[family], []part{inboxes[family], news[family], released[family], leases, pace, called, turns, holdoff, ear, fair}) {
 		if p.of != nil {
 			keys[p.local] = p.expression(v)
 		}
@@ -143,7 +150,7 @@ func prelude(family Family, v variant) string {
 		return "local NAME, VERB, NUMSUB, SLOTS, moving = KEYS[1], 'PUBLISH', 'NUMSUB'\n"
 	}
 	var names []string
-	for _, p := range parts[family] {
+	for _, p := range slices.Concat(parts[family], ofLock[family]) {
 		names = append(names, p.local)
 	}
 	text := "local NAME, VERB, NUMSUB, SLOTS = KEYS[1], 'SPUBLISH', 'SHARDNUMSUB', true\n" +

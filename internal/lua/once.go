@@ -10,11 +10,12 @@ import (
 
 // The scripts of package once that are not about ticks. Both families have the same.
 var (
-	onceLook   = ofRuns("once/look.lua")
-	onceEnter  = ofRuns("once/enter.lua")
-	onceBegin  = ofRuns("once/begin.lua")
-	onceFinish = ofRuns("once/finish.lua")
-	onceBack   = ofRuns("once/back.lua")
+	onceLook    = ofRuns("once/look.lua")
+	onceEnter   = ofRuns("once/enter.lua")
+	onceAcquire = ofRuns("once/acquire.lua")
+	onceBegin   = ofRuns("once/begin.lua")
+	onceFinish  = ofRuns("once/finish.lua")
+	onceBack    = ofRuns("once/back.lua")
 )
 
 func ofRuns(path string) [families]*Script {
@@ -84,6 +85,59 @@ func (c Conn) Begin(ctx context.Context, k *Keys, token int64, w Wanted, kept in
 	return begun(c.Run(ctx, onceBegin[k.family], k, []string{number(token), number(w.Since), number(w.Limit), number(kept), flag(again), number(w.Edition)}))
 }
 
+// AllByNow is for [Wanted].Since of an acquire: all outcomes by then are too old.
+const AllByNow = -1
+
+// Beginning is what an acquire does beside taking the lock: it begins a run.
+type Beginning struct {
+	Wanted
+
+	Kept  int64 // ms that the record is kept while the run lasts
+	Least int64 // ms that it is kept at least, with [AllByNow]
+	Until int64 // the server's clock in microseconds after which no run begins; 0: it may at any time
+}
+
+// AcquireOnce runs once/acquire.lua. begun is the zero value if the lock was not had at once, or it is not told whether the
+// run may begin. If there is an outcome, or no run may follow, it says that, and settled is true: the lock was left alone.
+// Only outcomes with a greater number than since are for the caller.
+func (c Conn) AcquireOnce(ctx context.Context, k *Keys, claim Claim, seen int64, mode Mode, b Beginning) (a Acquired, begun Begun, settled bool, since int64, err error) {
+	args, reckoned := k.asking(claim, seen, mode, true)
+	old := number(b.Since)
+	if b.Since == AllByNow {
+		old = ""
+	}
+	args = append(args, old, number(b.Limit), number(b.Kept), number(b.Least), number(b.Edition), number(b.Until))
+	reply, err := c.Run(ctx, onceAcquire[k.family], k, args, claim.Owner).ToArray()
+	if err != nil {
+		return a, begun, false, 0, err
+	}
+	if len(reply) != 4 {
+		return a, begun, false, 0, odd(reply)
+	}
+	var errs [4]error
+	if a, settled, errs[0] = k.took(claim, mode, reckoned, reply[0]); reply[1].IsArray() {
+		begun, errs[1] = begunOf(reply[1].ToArray())
+	}
+	since, errs[2] = numberOf(&reply[2])
+	a.Now, errs[3] = numberOf(&reply[3])
+	if errs[2] == nil && settled && begun.Outcome == nil && begun.Exhausted == 0 {
+		errs[2] = ErrReply
+	}
+	if err := errors.Join(errs[:]...); err != nil {
+		return Acquired{}, Begun{}, false, 0, errors.Join(ErrReply, err)
+	}
+	return a, begun, settled, since, nil
+}
+
+// took is the reply to an acquire that may have left the lock alone.
+func (k *Keys) took(claim Claim, mode Mode, reckoned bool, reply rueidis.RedisMessage) (a Acquired, alone bool, err error) {
+	if n, err := reply.AsInt64(); err == nil && n == 0 && reply.IsInt64() {
+		return a, true, nil
+	}
+	a, err = k.asked(claim, mode, reckoned, reply, nil)
+	return a, false, err
+}
+
 // Ended is how the finish of a run was taken.
 type Ended uint8
 
@@ -122,9 +176,18 @@ func (c Conn) Finish(ctx context.Context, k *Keys, token int64, o *Outcome, at, 
 }
 
 // Back runs once/back.lua: the run with this token was asked for, and its function was not entered. The record is kept for
-// so many ms.
-func (c Conn) Back(ctx context.Context, k *Keys, token, kept int64) error {
-	return c.Run(ctx, onceBack[k.family], k, []string{number(token), number(kept)}).Error()
+// so many ms. Of an acquire that was not answered the token is 0, and its owner id is told.
+func (c Conn) Back(ctx context.Context, k *Keys, token int64, owner string, kept int64) error {
+	return c.Run(ctx, onceBack[k.family], k, []string{number(token), number(kept), owner}).Error()
+}
+
+// numberOf reads a text that is one.
+func numberOf(m *rueidis.RedisMessage) (int64, error) {
+	text, err := m.ToString()
+	if err != nil {
+		return 0, err
+	}
+	return parsed(text)
 }
 
 // parsed reads a number from 0 to maxToken.
@@ -136,8 +199,9 @@ func parsed(text string) (int64, error) {
 	return n, nil
 }
 
-func begun(result rueidis.RedisResult) (b Begun, err error) {
-	reply, err := result.ToArray()
+func begun(result rueidis.RedisResult) (Begun, error) { return begunOf(result.ToArray()) }
+
+func begunOf(reply []rueidis.RedisMessage, err error) (b Begun, _ error) {
 	if err != nil {
 		return b, err
 	}
@@ -163,10 +227,8 @@ func begun(result rueidis.RedisResult) (b Begun, err error) {
 	case n == 0:
 		return b, odd(reply)
 	case status == "r" && len(reply) == 3:
-		text, other := reply[2].ToString()
 		b.Attempt = n
-		b.Now, err = parsed(text)
-		err = errors.Join(other, err)
+		b.Now, err = numberOf(&reply[2])
 	case status == "x":
 		b.Exhausted = n
 	case status == "w":

@@ -278,7 +278,7 @@ func TestRunThatDidNotBegin(t *testing.T) {
 	eachRuns(t, lua.RunOnce, func(t *testing.T, r *runs) {
 		back := func(token int64) {
 			for range 2 {
-				require.NoError(t, r.conn.Back(t.Context(), r.keys, token, minute))
+				require.NoError(t, r.conn.Back(t.Context(), r.keys, token, "", minute))
 			}
 		}
 		back(4)
@@ -355,7 +355,7 @@ func (r *runs) calls(ctx context.Context) []func() error {
 			func() error { _, err := r.conn.Due(ctx, r.keys, t, 1000, "a"); return err },
 			func() error { _, err := r.conn.Tick(ctx, r.keys, t, 5, true); return err },
 			func() error { _, _, err := r.conn.FinishTick(ctx, r.keys, t, 5); return err },
-			func() error { return r.conn.BackTick(ctx, r.keys, t, 5, true) },
+			func() error { return r.conn.BackTick(ctx, r.keys, t, 5, "", true) },
 		}
 	}
 	return []func() error{
@@ -369,7 +369,7 @@ func (r *runs) calls(ctx context.Context) []func() error {
 			_, _, err := r.conn.Finish(ctx, r.keys, 5, &lua.Outcome{Value: "x"}, 0, 0, minute)
 			return err
 		},
-		func() error { return r.conn.Back(ctx, r.keys, 5, minute) },
+		func() error { return r.conn.Back(ctx, r.keys, 5, "", minute) },
 	}
 }
 

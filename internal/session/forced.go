@@ -14,6 +14,8 @@ const (
 	// forcedJustNow is how old that may be to be about what a client has just heard of: longer than a message and the
 	// commands beside it take.
 	forcedJustNow = time.Minute
+	// clockDiffers is by how much two readings of the server's clock may differ.
+	clockDiffers = 20 * time.Millisecond
 	// forcedNumber stands where a record has the number of a tenure.
 	forcedNumber = "forced"
 )
@@ -43,17 +45,23 @@ func (t *Target) UnsayForced(ctx context.Context) {
 	}
 }
 
-// LogForced has the logger told who has just taken away what had this token.
-func (t *Target) LogForced(name string, token int64) {
+// LogForced has the logger told who has just taken away what had this token since then; nothing, if it was lost otherwise.
+func (t *Target) LogForced(name string, token int64, since time.Time) {
 	c := t.Client
+	if c.Stopped.Err() != nil {
+		return
+	}
 	ctx, cancel := context.WithTimeout(c.Stopped, c.Options.CommandTimeout)
 	defer cancel()
 	text, err := c.Conn.Client.Do(WithoutDeadline(ctx), c.readRecord(lua.ForcedRecord(t.Name()))).ToString()
 	if err != nil {
 		return
 	}
-	by := forcedBy(text)
-	if by.Since.IsZero() || time.UnixMilli(t.millis()).Sub(by.Since).Abs() > forcedJustNow {
+	by, age := forcedBy(text), time.Duration(0)
+	if !by.Since.IsZero() {
+		age = time.UnixMilli(t.millis()).Sub(by.Since)
+	}
+	if by.Since.IsZero() || age.Abs() > forcedJustNow || age > time.Since(since)+clockDiffers {
 		return
 	}
 	about := []any{"name", name, "token", token, "by", identity.Printable(by.Label), "host", identity.Printable(by.Host), "pid", by.PID}

@@ -18,6 +18,7 @@ type Waiter struct {
 	Try    bool          // it makes one attempt, and never queues
 	Offers bool          // its first command is an offer, which may take what an acquire would not
 	From   string        // the owner id that has what it is to have; empty: it acquires
+	Opens  bool          // its first acquire may be another than those that follow
 	Grant  Grant         // set by Wait
 
 	// Proposed says that its token is no reading of the clock at its grant: the client has proposed it, or it is

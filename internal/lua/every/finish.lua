@@ -18,7 +18,7 @@ end
 if tick then
   pass(tick)
   if ARGV[5] == 'skip' then last = math.max(last, latest()) end -- what became due meanwhile was missed
-  redis.call('HDEL', RUN, 'tick', 'attempt', 'told', 'by', 'gave', 'row', 'held', 'holds') -- first, as in every/begin.lua
+  redis.call('HDEL', RUN, 'tick', 'attempt', 'told', 'by', 'gave', 'row', 'held', 'holds', 'asker') -- first, as in every/begin.lua
   held = 0
   redis.call('HSET', RUN, 'last', decimal(last), 'won', ARGV[4])
   keep()

@@ -17,6 +17,8 @@
 --            holds    ms from then: how long that was
 --            won      token of the run that was finished last
 --            first    token of the run with which the record begins: of those before it nothing is known
+--            asker    owner id whose acquire has begun the run (every/acquire.lua); absent: a begin has, or it is over
+--            gone     owner id whose acquire begins none any more: the last one of which that is known
 -- ARGV  1 period, 2 longest delay, both in ms
 --       3 a number that follows from the name: from it and the tick follows the delay
 -- keys RUN
@@ -29,7 +31,7 @@ if moving then moving.need(RUN) end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000) -- ms
 local f = redis.call('HMGET', RUN, 'last', 'token', 'tick', 'attempt', 'told', 'by', 'gave', 'row', 'held', 'holds',
-  'won', 'first', 'back')
+  'won', 'first', 'back', 'asker', 'gone')
 local period, longest, seed = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 
 -- Reads a whole number of the record; nil when it is absent. None is greater than a token can be.
@@ -44,6 +46,7 @@ local last, token, tick = number_of(f[1]), number_of(f[2]) or 0, number_of(f[3])
 local attempt, told, gave, row = number_of(f[4]), number_of(f[5]), number_of(f[7]) or 0, number_of(f[8]) or 0
 local held, holds = number_of(f[9]) or 0, number_of(f[10]) or 0
 local won, first, back = number_of(f[11]) or 0, number_of(f[12]) or 0, number_of(f[13])
+local asker, gone = f[14], f[15]
 if tick and (tick == 0 or not attempt or attempt == 0) or not last and redis.call('EXISTS', RUN) == 1 then
   error('WRONGTYPE ' .. RUN .. ' holds data that is not of a job')
 end

@@ -15,25 +15,6 @@
 --       {'w', ms}                 nothing has begun: the last run failed, and the next may begin after that
 --       {'s', token}              nothing has begun: a run with this token has, which is greater, or is that
 --                                 of the asker and over, or of somebody else
--- include once/state.lua
+-- include once/begun.lua
 
-local mine, most = tonumber(ARGV[1]), tonumber(ARGV[3])
--- First: a waiter may have the outcome, whatever became of its lock.
-if phase == 'o' and over > tonumber(ARGV[2]) then return {'o', f[5], f[6], decimal(over)} end
-if token > mine then return {'s', decimal(token)} end
-if token == mine then return phase == 'r' and ARGV[5] == '1' and {'r', attempt, decimal(micros)} or {'s', decimal(token)} end
-if phase == 'o' then attempt = 0 end
-local edition = tonumber(ARGV[6])
-is_of(edition)
-if most > 0 and attempt >= most then return {'x', decimal(attempt)} end
-local wait = paused()
-if wait > 0 then return {'w', wait} end
-
--- What was recorded by now is of no use to those who wait: the run that begins ends after they came.
-if over == 0 then over = next_over(micros) - 1 end
-redis.call('HSET', RUN, 'token', ARGV[1], 'attempt', decimal(attempt + 1), 'phase', 'r',
-  'over', decimal(over), 'first', decimal(first > 0 and first or mine))
-if edition > 0 then redis.call('HSET', RUN, 'edition', ARGV[6]) end
-redis.call('HDEL', RUN, 'kind', 'value', 'until', 'pause')
-redis.call('PEXPIRE', RUN, ARGV[4])
-return {'r', attempt + 1, decimal(micros)}
+return begin(tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4], ARGV[5] == '1', tonumber(ARGV[6]))

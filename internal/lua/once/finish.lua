@@ -24,6 +24,7 @@ end
 if phase == 'r' then
   phase = ARGV[2]
   redis.call('PEXPIRE', RUN, ARGV[3]) -- first: Redis never refuses it for lack of memory, nor what follows
+  if asker then redis.call('HDEL', RUN, 'asker') end
   if phase == 'o' then
     local at, edition = tonumber(ARGV[6]), tonumber(ARGV[7])
     if edition > 0 then

@@ -13,6 +13,8 @@
 --            won      token of the run that has had the last outcome; absent before there is one
 --            edition  that the attempts are of; absent where there are none
 --            first    token of the run with which the record begins: of those before it nothing is known
+--            asker    owner id whose acquire has begun the run (once/acquire.lua); absent: a begin has, or it is over
+--            gone     owner id whose acquire begins none any more: the last one of which that is known
 --      A waiter that was told `over`, or the clock, when it came takes any outcome with a greater number: that
 --      run ended after the wait began.
 -- keys RUN
@@ -21,7 +23,7 @@ if moving then moving.need(RUN) end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000) -- ms
 local f = redis.call('HMGET', RUN, 'token', 'attempt', 'phase', 'over', 'kind', 'value', 'until', 'pause', 'won',
-  'first', 'edition')
+  'first', 'edition', 'asker', 'gone')
 
 -- Reads a whole number of the record: 0 when it is absent. None is greater than a token can be.
 local function number_of(text)
@@ -34,6 +36,7 @@ end
 
 local token, attempt, phase, over = number_of(f[1]), number_of(f[2]), f[3] or '', number_of(f[4])
 local ends, pause, won, first = number_of(f[7]), number_of(f[8]), number_of(f[9]), number_of(f[10])
+local asker, gone = f[12], f[13]
 if phase ~= '' and not string.find(phase, '^[rfo]$')
   or phase == 'o' and not ((f[5] == 'v' or f[5] == 'e') and f[6] and #f[6] <= 65536) -- as once.MaxResult says
   or phase == 'r' and attempt == 0 or over == 9007199254740990 -- after which none comes

@@ -8,7 +8,7 @@ if moving then moving.need(RUN) end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000) -- ms
 local f = redis.call('HMGET', RUN, 'last', 'token', 'tick', 'attempt', 'told', 'by', 'gave', 'row', 'held', 'holds',
-  'won', 'first', 'back')
+  'won', 'first', 'back', 'asker', 'gone')
 local period, longest, seed = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local function number_of(text)
   if text and (#text > 16 or not string.find(text, '^%d+$') or tonumber(text) > 9007199254740990) then
@@ -20,6 +20,7 @@ local last, token, tick = number_of(f[1]), number_of(f[2]) or 0, number_of(f[3])
 local attempt, told, gave, row = number_of(f[4]), number_of(f[5]), number_of(f[7]) or 0, number_of(f[8]) or 0
 local held, holds = number_of(f[9]) or 0, number_of(f[10]) or 0
 local won, first, back = number_of(f[11]) or 0, number_of(f[12]) or 0, number_of(f[13])
+local asker, gone = f[14], f[15]
 if tick and (tick == 0 or not attempt or attempt == 0) or not last and redis.call('EXISTS', RUN) == 1 then
   error('WRONGTYPE ' .. RUN .. ' holds data that is not of a job')
 end
@@ -51,40 +52,44 @@ end
 local function keep() redis.call('PEXPIRE', RUN, decimal(KEPT + 2 * period)) end
 local MADE_UP = 1000 -- ticks at most, when more were missed
 local HELD = 60000
-local mine, most, dropped, missed = tonumber(ARGV[4]), tonumber(ARGV[7]), 0, 0
-if token > mine or token == mine and (back == mine or not (tick and ARGV[8] == '1')) then return {'s', decimal(token), 0, 0, 0} end
-if token == mine then return {'r', decimal(tick), attempt, 0, 0} end
-redis.call('HDEL', RUN, 'told', 'by') -- first: Redis never refuses it for lack of memory, nor what follows
-if tick and most > 0 and attempt - gave >= (row > 0 and 1 or most) then
-  pass(tick)
-  dropped, tick, row = tick, nil, row + 1
-  holds = math.min(HELD * 2 ^ math.min(row - 1, 10), LONGEST)
-  held = now + holds
-  redis.call('HSET', RUN, 'row', decimal(row), 'held', decimal(held), 'holds', decimal(holds))
-end
-if not tick then
-  attempt, gave = 0, 0
-  local newest = latest()
-  if held_off() == 0 and newest > last then
-    if ARGV[5] == 'all' then
-      tick = following(last)
-      missed = math.max(0, math.floor((newest - tick) / period + 0.5) + 1 - MADE_UP)
-      tick = tick + missed * period
-      last = math.max(last, tick - period)
-    elseif ARGV[5] == 'once' or now - due(newest) <= tonumber(ARGV[6]) then
-      tick = newest
-    else
-      last = newest
+local function begin(mine, way, grace, most, copy, asking)
+  local dropped, missed = 0, 0
+  if token > mine or token == mine and (back == mine or not (tick and copy)) then return {'s', decimal(token), 0, 0, 0} end
+  if token == mine then return {'r', decimal(tick), attempt, 0, 0} end
+  redis.call('HDEL', RUN, 'told', 'by') -- first: Redis never refuses it for lack of memory, nor what follows
+  if tick and most > 0 and attempt - gave >= (row > 0 and 1 or most) then
+    pass(tick)
+    dropped, tick, row = tick, nil, row + 1
+    holds = math.min(HELD * 2 ^ math.min(row - 1, 10), LONGEST)
+    held = now + holds
+    redis.call('HSET', RUN, 'row', decimal(row), 'held', decimal(held), 'holds', decimal(holds))
+  end
+  if not tick then
+    attempt, gave = 0, 0
+    local newest = latest()
+    if held_off() == 0 and newest > last then
+      if way == 'all' then
+        tick = following(last)
+        missed = math.max(0, math.floor((newest - tick) / period + 0.5) + 1 - MADE_UP)
+        tick = tick + missed * period
+        last = math.max(last, tick - period)
+      elseif way == 'once' or now - due(newest) <= grace then
+        tick = newest
+      else
+        last = newest
+      end
     end
   end
+  keep()
+  if not tick then
+    redis.call('HDEL', RUN, 'tick', 'attempt', 'gave')
+    if dropped > 0 then token = mine end -- the run that is given up is stale now
+    redis.call('HSET', RUN, 'last', decimal(last), 'token', decimal(token))
+    return {'n', rest(), 0, decimal(dropped), 0}
+  end
+  redis.call('HSET', RUN, 'last', decimal(last), 'token', decimal(mine), 'tick', decimal(tick),
+    'attempt', decimal(attempt + 1), 'gave', decimal(gave), 'first', decimal(first > 0 and first or mine))
+  if asking then redis.call('HSET', RUN, 'asker', asking) else redis.call('HDEL', RUN, 'asker') end
+  return {'r', decimal(tick), attempt + 1, decimal(dropped), missed}
 end
-keep()
-if not tick then
-  redis.call('HDEL', RUN, 'tick', 'attempt', 'gave')
-  if dropped > 0 then token = mine end -- the run that is given up is stale now
-  redis.call('HSET', RUN, 'last', decimal(last), 'token', decimal(token))
-  return {'n', rest(), 0, decimal(dropped), 0}
-end
-redis.call('HSET', RUN, 'last', decimal(last), 'token', ARGV[4], 'tick', decimal(tick),
-  'attempt', decimal(attempt + 1), 'gave', decimal(gave), 'first', decimal(first > 0 and first or mine))
-return {'r', decimal(tick), attempt + 1, decimal(dropped), missed}
+return begin(tonumber(ARGV[4]), ARGV[5], tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8] == '1')

@@ -8,7 +8,7 @@ if moving then moving.need(RUN) end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000) -- ms
 local f = redis.call('HMGET', RUN, 'last', 'token', 'tick', 'attempt', 'told', 'by', 'gave', 'row', 'held', 'holds',
-  'won', 'first', 'back')
+  'won', 'first', 'back', 'asker', 'gone')
 local period, longest, seed = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local function number_of(text)
   if text and (#text > 16 or not string.find(text, '^%d+$') or tonumber(text) > 9007199254740990) then
@@ -20,6 +20,7 @@ local last, token, tick = number_of(f[1]), number_of(f[2]) or 0, number_of(f[3])
 local attempt, told, gave, row = number_of(f[4]), number_of(f[5]), number_of(f[7]) or 0, number_of(f[8]) or 0
 local held, holds = number_of(f[9]) or 0, number_of(f[10]) or 0
 local won, first, back = number_of(f[11]) or 0, number_of(f[12]) or 0, number_of(f[13])
+local asker, gone = f[14], f[15]
 if tick and (tick == 0 or not attempt or attempt == 0) or not last and redis.call('EXISTS', RUN) == 1 then
   error('WRONGTYPE ' .. RUN .. ' holds data that is not of a job')
 end

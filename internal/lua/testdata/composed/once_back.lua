@@ -5,7 +5,7 @@ if moving then moving.need(RUN) end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000) -- ms
 local f = redis.call('HMGET', RUN, 'token', 'attempt', 'phase', 'over', 'kind', 'value', 'until', 'pause', 'won',
-  'first', 'edition')
+  'first', 'edition', 'asker', 'gone')
 local function number_of(text)
   if not text then return 0 end
   if #text > 16 or not string.find(text, '^%d+$') or tonumber(text) > 9007199254740990 then
@@ -15,6 +15,7 @@ local function number_of(text)
 end
 local token, attempt, phase, over = number_of(f[1]), number_of(f[2]), f[3] or '', number_of(f[4])
 local ends, pause, won, first = number_of(f[7]), number_of(f[8]), number_of(f[9]), number_of(f[10])
+local asker, gone = f[12], f[13]
 if phase ~= '' and not string.find(phase, '^[rfo]$')
   or phase == 'o' and not ((f[5] == 'v' or f[5] == 'e') and f[6] and #f[6] <= 65536) -- as once.MaxResult says
   or phase == 'r' and attempt == 0 or over == 9007199254740990 -- after which none comes
@@ -36,9 +37,15 @@ local function paused()
   return ends - now
 end
 local mine = tonumber(ARGV[1])
-if token < mine then
+if mine == 0 and asker == ARGV[3] then mine = token end
+if token < mine or mine == 0 then
   if over == 0 then over = next_over(micros) - 1 end
-  redis.call('HSET', RUN, 'token', ARGV[1], 'over', decimal(over), 'first', decimal(first > 0 and first or mine))
+  redis.call('HSET', RUN, 'over', decimal(over))
+  if mine == 0 then
+    redis.call('HSET', RUN, 'gone', ARGV[3])
+  else
+    redis.call('HSET', RUN, 'token', ARGV[1], 'first', decimal(first > 0 and first or mine))
+  end
   if redis.call('PTTL', RUN) < 0 then redis.call('PEXPIRE', RUN, ARGV[2]) end
 elseif token == mine and phase == 'r' then
   if attempt > 1 then
@@ -56,7 +63,7 @@ if moving then moving.need(RUN) end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000) -- ms
 local f = redis.call('HMGET', RUN, 'token', 'attempt', 'phase', 'over', 'kind', 'value', 'until', 'pause', 'won',
-  'first', 'edition')
+  'first', 'edition', 'asker', 'gone')
 local function number_of(text)
   if not text then return 0 end
   if #text > 16 or not string.find(text, '^%d+$') or tonumber(text) > 9007199254740990 then
@@ -66,6 +73,7 @@ local function number_of(text)
 end
 local token, attempt, phase, over = number_of(f[1]), number_of(f[2]), f[3] or '', number_of(f[4])
 local ends, pause, won, first = number_of(f[7]), number_of(f[8]), number_of(f[9]), number_of(f[10])
+local asker, gone = f[12], f[13]
 if phase ~= '' and not string.find(phase, '^[rfo]$')
   or phase == 'o' and not ((f[5] == 'v' or f[5] == 'e') and f[6] and #f[6] <= 65536) -- as once.MaxResult says
   or phase == 'r' and attempt == 0 or over == 9007199254740990 -- after which none comes
@@ -87,9 +95,15 @@ local function paused()
   return ends - now
 end
 local mine = tonumber(ARGV[1])
-if token < mine then
+if mine == 0 and asker == ARGV[3] then mine = token end
+if token < mine or mine == 0 then
   if over == 0 then over = next_over(micros) - 1 end
-  redis.call('HSET', RUN, 'token', ARGV[1], 'over', decimal(over), 'first', decimal(first > 0 and first or mine))
+  redis.call('HSET', RUN, 'over', decimal(over))
+  if mine == 0 then
+    redis.call('HSET', RUN, 'gone', ARGV[3])
+  else
+    redis.call('HSET', RUN, 'token', ARGV[1], 'first', decimal(first > 0 and first or mine))
+  end
   if redis.call('PTTL', RUN) < 0 then redis.call('PEXPIRE', RUN, ARGV[2]) end
 elseif token == mine and phase == 'r' then
   if attempt > 1 then

@@ -5,7 +5,7 @@ if moving then moving.need(RUN) end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000) -- ms
 local f = redis.call('HMGET', RUN, 'token', 'attempt', 'phase', 'over', 'kind', 'value', 'until', 'pause', 'won',
-  'first', 'edition')
+  'first', 'edition', 'asker', 'gone')
 local function number_of(text)
   if not text then return 0 end
   if #text > 16 or not string.find(text, '^%d+$') or tonumber(text) > 9007199254740990 then
@@ -15,6 +15,7 @@ local function number_of(text)
 end
 local token, attempt, phase, over = number_of(f[1]), number_of(f[2]), f[3] or '', number_of(f[4])
 local ends, pause, won, first = number_of(f[7]), number_of(f[8]), number_of(f[9]), number_of(f[10])
+local asker, gone = f[12], f[13]
 if phase ~= '' and not string.find(phase, '^[rfo]$')
   or phase == 'o' and not ((f[5] == 'v' or f[5] == 'e') and f[6] and #f[6] <= 65536) -- as once.MaxResult says
   or phase == 'r' and attempt == 0 or over == 9007199254740990 -- after which none comes
@@ -35,23 +36,30 @@ local function paused()
   end
   return ends - now
 end
-local mine, most = tonumber(ARGV[1]), tonumber(ARGV[3])
-if phase == 'o' and over > tonumber(ARGV[2]) then return {'o', f[5], f[6], decimal(over)} end
-if token > mine then return {'s', decimal(token)} end
-if token == mine then return phase == 'r' and ARGV[5] == '1' and {'r', attempt, decimal(micros)} or {'s', decimal(token)} end
-if phase == 'o' then attempt = 0 end
-local edition = tonumber(ARGV[6])
-is_of(edition)
-if most > 0 and attempt >= most then return {'x', decimal(attempt)} end
-local wait = paused()
-if wait > 0 then return {'w', wait} end
-if over == 0 then over = next_over(micros) - 1 end
-redis.call('HSET', RUN, 'token', ARGV[1], 'attempt', decimal(attempt + 1), 'phase', 'r',
-  'over', decimal(over), 'first', decimal(first > 0 and first or mine))
-if edition > 0 then redis.call('HSET', RUN, 'edition', ARGV[6]) end
-redis.call('HDEL', RUN, 'kind', 'value', 'until', 'pause')
-redis.call('PEXPIRE', RUN, ARGV[4])
-return {'r', attempt + 1, decimal(micros)}
+local function exhausted(most)
+  local began = phase == 'o' and 0 or attempt
+  if most > 0 and began >= most then return {'x', decimal(began)} end
+end
+local function begin(mine, since, most, kept, copy, edition, asker)
+  if phase == 'o' and over > since then return {'o', f[5], f[6], decimal(over)} end
+  if token > mine then return {'s', decimal(token)} end
+  if token == mine then return phase == 'r' and copy and {'r', attempt, decimal(micros)} or {'s', decimal(token)} end
+  is_of(edition)
+  local none = exhausted(most)
+  if none then return none end
+  local wait = paused()
+  if wait > 0 then return {'w', wait} end
+  if phase == 'o' then attempt = 0 end
+  if over == 0 then over = next_over(micros) - 1 end
+  redis.call('HSET', RUN, 'token', decimal(mine), 'attempt', decimal(attempt + 1), 'phase', 'r',
+    'over', decimal(over), 'first', decimal(first > 0 and first or mine))
+  if edition > 0 then redis.call('HSET', RUN, 'edition', decimal(edition)) end
+  redis.call('HDEL', RUN, 'kind', 'value', 'until', 'pause', 'asker')
+  if asker then redis.call('HSET', RUN, 'asker', asker) end
+  redis.call('PEXPIRE', RUN, kept)
+  return {'r', attempt + 1, decimal(micros)}
+end
+return begin(tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4], ARGV[5] == '1', tonumber(ARGV[6]))
 -- the same for names of another kind
 --!df flags=allow-undeclared-keys
 local NAME, VERB, NUMSUB, SLOTS, moving = KEYS[1], 'PUBLISH', 'NUMSUB'
@@ -60,7 +68,7 @@ if moving then moving.need(RUN) end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000) -- ms
 local f = redis.call('HMGET', RUN, 'token', 'attempt', 'phase', 'over', 'kind', 'value', 'until', 'pause', 'won',
-  'first', 'edition')
+  'first', 'edition', 'asker', 'gone')
 local function number_of(text)
   if not text then return 0 end
   if #text > 16 or not string.find(text, '^%d+$') or tonumber(text) > 9007199254740990 then
@@ -70,6 +78,7 @@ local function number_of(text)
 end
 local token, attempt, phase, over = number_of(f[1]), number_of(f[2]), f[3] or '', number_of(f[4])
 local ends, pause, won, first = number_of(f[7]), number_of(f[8]), number_of(f[9]), number_of(f[10])
+local asker, gone = f[12], f[13]
 if phase ~= '' and not string.find(phase, '^[rfo]$')
   or phase == 'o' and not ((f[5] == 'v' or f[5] == 'e') and f[6] and #f[6] <= 65536) -- as once.MaxResult says
   or phase == 'r' and attempt == 0 or over == 9007199254740990 -- after which none comes
@@ -90,20 +99,27 @@ local function paused()
   end
   return ends - now
 end
-local mine, most = tonumber(ARGV[1]), tonumber(ARGV[3])
-if phase == 'o' and over > tonumber(ARGV[2]) then return {'o', f[5], f[6], decimal(over)} end
-if token > mine then return {'s', decimal(token)} end
-if token == mine then return phase == 'r' and ARGV[5] == '1' and {'r', attempt, decimal(micros)} or {'s', decimal(token)} end
-if phase == 'o' then attempt = 0 end
-local edition = tonumber(ARGV[6])
-is_of(edition)
-if most > 0 and attempt >= most then return {'x', decimal(attempt)} end
-local wait = paused()
-if wait > 0 then return {'w', wait} end
-if over == 0 then over = next_over(micros) - 1 end
-redis.call('HSET', RUN, 'token', ARGV[1], 'attempt', decimal(attempt + 1), 'phase', 'r',
-  'over', decimal(over), 'first', decimal(first > 0 and first or mine))
-if edition > 0 then redis.call('HSET', RUN, 'edition', ARGV[6]) end
-redis.call('HDEL', RUN, 'kind', 'value', 'until', 'pause')
-redis.call('PEXPIRE', RUN, ARGV[4])
-return {'r', attempt + 1, decimal(micros)}
+local function exhausted(most)
+  local began = phase == 'o' and 0 or attempt
+  if most > 0 and began >= most then return {'x', decimal(began)} end
+end
+local function begin(mine, since, most, kept, copy, edition, asker)
+  if phase == 'o' and over > since then return {'o', f[5], f[6], decimal(over)} end
+  if token > mine then return {'s', decimal(token)} end
+  if token == mine then return phase == 'r' and copy and {'r', attempt, decimal(micros)} or {'s', decimal(token)} end
+  is_of(edition)
+  local none = exhausted(most)
+  if none then return none end
+  local wait = paused()
+  if wait > 0 then return {'w', wait} end
+  if phase == 'o' then attempt = 0 end
+  if over == 0 then over = next_over(micros) - 1 end
+  redis.call('HSET', RUN, 'token', decimal(mine), 'attempt', decimal(attempt + 1), 'phase', 'r',
+    'over', decimal(over), 'first', decimal(first > 0 and first or mine))
+  if edition > 0 then redis.call('HSET', RUN, 'edition', decimal(edition)) end
+  redis.call('HDEL', RUN, 'kind', 'value', 'until', 'pause', 'asker')
+  if asker then redis.call('HSET', RUN, 'asker', asker) end
+  redis.call('PEXPIRE', RUN, kept)
+  return {'r', attempt + 1, decimal(micros)}
+end
+return begin(tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4], ARGV[5] == '1', tonumber(ARGV[6]))

@@ -5,7 +5,7 @@ if moving then moving.need(RUN) end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000) -- ms
 local f = redis.call('HMGET', RUN, 'token', 'attempt', 'phase', 'over', 'kind', 'value', 'until', 'pause', 'won',
-  'first', 'edition')
+  'first', 'edition', 'asker', 'gone')
 local function number_of(text)
   if not text then return 0 end
   if #text > 16 or not string.find(text, '^%d+$') or tonumber(text) > 9007199254740990 then
@@ -15,6 +15,7 @@ local function number_of(text)
 end
 local token, attempt, phase, over = number_of(f[1]), number_of(f[2]), f[3] or '', number_of(f[4])
 local ends, pause, won, first = number_of(f[7]), number_of(f[8]), number_of(f[9]), number_of(f[10])
+local asker, gone = f[12], f[13]
 if phase ~= '' and not string.find(phase, '^[rfo]$')
   or phase == 'o' and not ((f[5] == 'v' or f[5] == 'e') and f[6] and #f[6] <= 65536) -- as once.MaxResult says
   or phase == 'r' and attempt == 0 or over == 9007199254740990 -- after which none comes
@@ -35,12 +36,15 @@ local function paused()
   end
   return ends - now
 end
-if over == 0 then
-  over = next_over(micros)
-  redis.call('HSET', RUN, 'over', decimal(over))
-  redis.call('PEXPIRE', RUN, ARGV[1])
+local function arrive(kept)
+  if over == 0 then
+    over = next_over(micros)
+    redis.call('HSET', RUN, 'over', decimal(over))
+    redis.call('PEXPIRE', RUN, kept)
+  end
+  return math.max(over, micros)
 end
-return decimal(math.max(over, micros))
+return decimal(arrive(ARGV[1]))
 -- the same for names of another kind
 --!df flags=allow-undeclared-keys
 local NAME, VERB, NUMSUB, SLOTS, moving = KEYS[1], 'PUBLISH', 'NUMSUB'
@@ -49,7 +53,7 @@ if moving then moving.need(RUN) end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000) -- ms
 local f = redis.call('HMGET', RUN, 'token', 'attempt', 'phase', 'over', 'kind', 'value', 'until', 'pause', 'won',
-  'first', 'edition')
+  'first', 'edition', 'asker', 'gone')
 local function number_of(text)
   if not text then return 0 end
   if #text > 16 or not string.find(text, '^%d+$') or tonumber(text) > 9007199254740990 then
@@ -59,6 +63,7 @@ local function number_of(text)
 end
 local token, attempt, phase, over = number_of(f[1]), number_of(f[2]), f[3] or '', number_of(f[4])
 local ends, pause, won, first = number_of(f[7]), number_of(f[8]), number_of(f[9]), number_of(f[10])
+local asker, gone = f[12], f[13]
 if phase ~= '' and not string.find(phase, '^[rfo]$')
   or phase == 'o' and not ((f[5] == 'v' or f[5] == 'e') and f[6] and #f[6] <= 65536) -- as once.MaxResult says
   or phase == 'r' and attempt == 0 or over == 9007199254740990 -- after which none comes
@@ -79,9 +84,12 @@ local function paused()
   end
   return ends - now
 end
-if over == 0 then
-  over = next_over(micros)
-  redis.call('HSET', RUN, 'over', decimal(over))
-  redis.call('PEXPIRE', RUN, ARGV[1])
+local function arrive(kept)
+  if over == 0 then
+    over = next_over(micros)
+    redis.call('HSET', RUN, 'over', decimal(over))
+    redis.call('PEXPIRE', RUN, kept)
+  end
+  return math.max(over, micros)
 end
-return decimal(math.max(over, micros))
+return decimal(arrive(ARGV[1]))
