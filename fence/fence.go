@@ -88,14 +88,15 @@ func Set(ctx context.Context, hold *latchkey.Hold, key, value string) error {
 // keys. Redis runs it together with the check. hold and keys are as for [Set]; there must be a key. In a
 // Cluster all are of one slot: otherwise the error is [latchkey.ErrInvalid], and nothing is sent.
 //
-// The script runs once at most, because it is sent once. When no answer comes, the error is
+// The script runs once at most: it is sent again only when a server does not know it by its hash. When no answer comes, the error is
 // [latchkey.ErrUnknownOutcome], and it may be run later, as long as no greater token comes.
 //
 // The reply is the script's; one that is nil is no error (rueidis.RedisMessage.IsNil). The script's errors
 // are returned as Redis sends them: a *rueidis.RedisError. With one of those, what the script had written
 // before stays. All others are as for Set; [latchkey.ErrUnavailable] without [latchkey.ErrUnknownOutcome]
 // says that it has not run. So a script returns no error of its own that begins as those of a server that
-// does not run it, as LOADING or TRYAGAIN, and begins with no line of flags (#!lua).
+// does not run it, as LOADING or TRYAGAIN, nor the NOSCRIPT of a server that does not know it. It begins with
+// no line of flags (#!lua).
 func Eval(
 	ctx context.Context, hold *latchkey.Hold, script string, keys []string, args ...string,
 ) (reply rueidis.RedisMessage, err error) {

@@ -230,11 +230,12 @@ func TestEvalIsNotRepeated(t *testing.T) {
 			_, err := fence.Eval(t.Context(), h, `return redis.call("INCR", KEYS[1])`, []string{"data"})
 			return err
 		}
+		require.NoError(t, count()) // the server knows the script
 		for verdict, runs := range map[redistest.Verdict]string{redistest.LoseReply: "1", redistest.LoseRequest: ""} {
 			require.NoError(t, plain.Do(t.Context(), plain.B().Del().Key("data").Build()).Error())
 			var times atomic.Int64
 			p.Judge(func(request string) redistest.Verdict {
-				if strings.Contains(request, "INCR") {
+				if strings.Contains(request, "\r\ndata\r\n") {
 					times.Add(1)
 					return verdict
 				}
@@ -251,9 +252,25 @@ func TestEvalIsNotRepeated(t *testing.T) {
 			require.EqualValues(t, 1, times.Load())
 		}
 
+		// So it is where the server must be told the text, which is another request.
+		for verdict, runs := range map[redistest.Verdict]string{redistest.LoseReply: "1", redistest.LoseRequest: ""} {
+			require.NoError(t, plain.Do(t.Context(), plain.B().Del().Key("data").Build()).Error())
+			require.NoError(t, plain.Do(t.Context(), plain.B().ScriptFlush().Build()).Error())
+			p.Judge(func(request string) redistest.Verdict {
+				if strings.Contains(request, "INCR") {
+					return verdict
+				}
+				return redistest.Pass
+			})
+			require.ErrorIs(t, count(), latchkey.ErrUnknownOutcome)
+			p.Judge(nil)
+			require.Eventually(t, func() bool { return c.Check(t.Context()) == nil }, 10*time.Second, time.Millisecond)
+			require.Equal(t, runs, value(t, plain, "data"))
+		}
+
 		// Its caller gives up: what was sent may be run.
 		p.Judge(func(request string) redistest.Verdict {
-			if strings.Contains(request, "INCR") {
+			if strings.Contains(request, "\r\ndata\r\n") {
 				return redistest.Hang
 			}
 			return redistest.Pass

@@ -2,6 +2,8 @@ package lua
 
 import (
 	"context"
+	"crypto/sha1" //nolint:gosec // scripts are known by it
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -32,9 +34,9 @@ func (c Conn) FenceSet(ctx context.Context, k *Keys, token int64, number uint64,
 }
 
 // FenceEval runs a script of the user's with a token, behind fence/eval.lua. The keys are of one slot. It is
-// sent once, with its text: where a script is known by its hash alone, an error of the user's own could be
-// taken for that of a server which does not know it, and the script would run again. Of its reply and its
-// errors, none but [ErrStale] and [ErrForeignFence] are changed. A reply that is nil is no error.
+// sent by its hash, and with its text when the server says that it does not know that. It runs once at most,
+// unless its own error is word for word what servers say then. Of its reply and its errors, none but
+// [ErrStale] and [ErrForeignFence] are changed. A reply that is nil is no error.
 func (c Conn) FenceEval(
 	ctx context.Context, ks []*Keys, token int64, script string, args []string,
 ) (rueidis.RedisMessage, error) {
@@ -42,13 +44,32 @@ func (c Conn) FenceEval(
 	for i, k := range ks {
 		keys[i], keys[len(ks)+i] = k.keys[0], k.keys[1]
 	}
-	command := c.Client.B().Eval().Script(fenceEval + script).Numkeys(int64(len(keys))).Key(keys...).
-		Arg(digits(token)).Arg(args...).Build()
-	reply, err := c.Client.Do(ctx, command).ToMessage()
+	text := fenceEval + script
+	sum := sha1.Sum([]byte(text)) //nolint:gosec // it is the one that Redis takes
+	args = append([]string{digits(token)}, args...)
+	short := c.Client.B().Evalsha().Sha1(hex.EncodeToString(sum[:])).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build()
+	reply, err := c.Client.Do(ctx, short).ToMessage()
+	if isUnknown(err) {
+		whole := c.Client.B().Eval().Script(text).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build()
+		reply, err = c.Client.Do(ctx, whole).ToMessage()
+	}
 	if rueidis.IsRedisNil(err) {
 		err = nil
 	}
 	return reply, fenced(err)
+}
+
+// isUnknown reports whether a server does not know a script, so that it has not run.
+func isUnknown(err error) bool {
+	var reply *rueidis.RedisError
+	if !errors.As(err, &reply) {
+		return false
+	}
+	switch reply.Error() {
+	case "NOSCRIPT No matching script. Please use EVAL.", "NOSCRIPT No matching script.": // Redis; Valkey
+		return true
+	}
+	return false
 }
 
 // Ran reports whether an error of [Conn.FenceEval] is that of the script. What a server does not run, it

@@ -173,12 +173,12 @@ func TestFenceEval(t *testing.T) {
 		require.Equal(t, "19999", text(`return ARGV[#ARGV]`, many...))
 
 		for script, want := range map[string]string{
-			`return redis.error_reply("MINE it went wrong")`:                    "MINE it went wrong",
-			"local x = 1\nlocal y = x\nerror('on line three')":                  "user_script:3: on line three",
-			"\nreturn redis.call('LPUSH', KEYS[2], 'x')":                        "WRONGTYPE",
-			`return nothing.at.all`:                                             "user_script:1:",
-			`end return 1`:                                                      "near 'end'",
-			`return redis.error_reply("NOSCRIPT No matching script.") -- again`: "NOSCRIPT",
+			`return redis.error_reply("MINE it went wrong")`:                         "MINE it went wrong",
+			"local x = 1\nlocal y = x\nerror('on line three')":                       "user_script:3: on line three",
+			"\nreturn redis.call('LPUSH', KEYS[2], 'x')":                             "WRONGTYPE",
+			`return nothing.at.all`:                                                  "user_script:1:",
+			`end return 1`:                                                           "near 'end'",
+			`return redis.error_reply("NOSCRIPT No script, said a script") -- again`: "NOSCRIPT",
 		} {
 			_, err := f.eval(token, script)
 			var reply *rueidis.RedisError
@@ -197,11 +197,19 @@ func TestFenceEval(t *testing.T) {
 		require.ErrorContains(t, err, "MISCONF")
 		require.False(t, lua.Ran(err))
 
-		// Each of those has run once at most, also one whose error is that of a script which is not known.
+		// Each of those has run once at most, also one whose error is nearly that of a script which is not known.
 		for _, runs := range []string{"1", "2", "3"} { // the server knows it from the second time on
-			_, err := f.eval(token, `redis.call("INCR", "{x}runs") return redis.error_reply("NOSCRIPT No matching script. Please use EVAL.")`)
+			_, err := f.eval(token, `redis.call("INCR", "{x}runs") return redis.error_reply("NOSCRIPT No matching script, please use EVAL")`)
 			require.ErrorContains(t, err, "NOSCRIPT")
 			require.Equal(t, runs, f.get(t, "{x}runs"))
+		}
+		// The server is told a text once.
+		known := `return redis.call("INCR", "{x}runs")`
+		for _, runs := range []string{"4", "5", "6"} {
+			if runs == "6" {
+				require.NoError(t, f.conn.Client.Do(t.Context(), f.conn.Client.B().ScriptFlush().Build()).Error())
+			}
+			require.Equal(t, runs, text(known))
 		}
 
 		_, err = f.eval(token-1, `return redis.call("SET", KEYS[1], "stale")`)
