@@ -22,9 +22,10 @@ type bid[T any] struct {
 	known func() *lua.Outcome                                  // an outcome that this process has seen, and that will do; nil: never
 
 	sent  bool
-	lost  string // owner id of the command, if it was not answered; else empty
-	told  *T     // nil: it is not told whether a run may begin
-	token int64  // of the lock that was had with it; 0: it was not
+	lost  string    // owner id of the command, if it was not answered; else empty
+	told  *T        // nil: it is not told whether a run may begin
+	token int64     // of the lock that was had with it; 0: it was not
+	heard time.Time // the answer, at that moment
 }
 
 // opening is what the command of a bid has of the lock.
@@ -49,6 +50,7 @@ func (b *bid[T]) first(ctx context.Context, claim lua.Claim, mode lua.Mode) (lua
 	claim.Clock, claim.Behind = at.ServerClock.Reckon(), b.queue.Contended()
 	patience := time.Now().Add(at.Client.Options.CommandTimeout)
 	a, told, begun, err := b.send(ctx, opening{claim, at.Floor.Load(), mode, at.ServerClock.At(patience)})
+	b.heard = time.Now()
 	err = b.Explain(ctx, err)
 	switch {
 	case err == nil && begun && a.Token > 0:

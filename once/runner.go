@@ -188,8 +188,10 @@ func (r *runner) begin(ctx, held context.Context, h *latchkey.Hold, bid *runBid,
 	for {
 		var b lua.Begun
 		sent, answered, err := time.Now(), true, error(nil)
+		var heard time.Time
 		if told != nil {
 			b, told = *told, nil
+			heard = bid.heard
 		} else {
 			var asked bool
 			answered, _, err = r.ask(held, func(ctx context.Context) (err error) {
@@ -202,6 +204,7 @@ func (r *runner) begin(ctx, held context.Context, h *latchkey.Hold, bid *runBid,
 				again = true
 				return err
 			})
+			heard = time.Now()
 			if !answered && (asked || again) {
 				r.back(ctx, h.Token(), "", bid.asks.Kept)
 			}
@@ -231,7 +234,7 @@ func (r *runner) begin(ctx, held context.Context, h *latchkey.Hold, bid *runBid,
 			continue
 		default:
 			a.ran = true
-			return &Run{hold: h, attempt: b.Attempt, began: b.Now, heard: time.Now()}
+			return &Run{hold: h, attempt: b.Attempt, began: b.Now, heard: heard}
 		}
 		return nil
 	}

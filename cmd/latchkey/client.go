@@ -179,9 +179,20 @@ func eachServer(r rueidis.Client, f func(address string, server rueidis.Client) 
 
 // scan calls f with the keys that match a pattern, page by page. A key may come twice.
 func scan(ctx context.Context, r rueidis.Client, pattern string, f func(keys []string) error) error {
+	return scanAt(ctx, r, atOnce, pattern, f)
+}
+
+// pace waits between the parts of a long work: the last one took so long.
+type pace func(ctx context.Context, took time.Duration) error
+
+func atOnce(ctx context.Context, _ time.Duration) error { return ctx.Err() }
+
+// scanAt is scan with pauses.
+func scanAt(ctx context.Context, r rueidis.Client, pause pace, pattern string, f func(keys []string) error) error {
 	return eachServer(r, func(_ string, server rueidis.Client) error {
 		for cursor := uint64(0); ; {
 			var page rueidis.ScanEntry
+			began := time.Now()
 			err := answered(ctx, func(ctx context.Context) (err error) {
 				page, err = server.Do(ctx, server.B().Scan().Cursor(cursor).Match(pattern).Count(1000).Build()).AsScanEntry()
 				return err
@@ -194,6 +205,9 @@ func scan(ctx context.Context, r rueidis.Client, pattern string, f func(keys []s
 			}
 			if cursor = page.Cursor; cursor == 0 {
 				return nil
+			}
+			if err := pause(ctx, time.Since(began)); err != nil {
+				return err
 			}
 		}
 	})

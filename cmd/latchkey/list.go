@@ -38,7 +38,7 @@ func listCommand() *cli.Command {
 				return err
 			}
 			defer l.close()
-			names, err := l.names(ctx, patternOf(c), c.Bool("all"))
+			names, err := l.names(ctx, atOnce, patternOf(c), c.Bool("all"))
 			if err != nil {
 				return failed(err)
 			}
@@ -68,11 +68,11 @@ func patternOf(c *cli.Command) string {
 
 // names returns the names that match a pattern, in their order. Without all it leaves out a name that has a
 // fencing token and nothing else: it is free.
-func (l *looker) names(ctx context.Context, pattern string, all bool) ([]string, error) {
+func (l *looker) names(ctx context.Context, pause pace, pattern string, all bool) ([]string, error) {
 	escaped := strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(l.prefix)
 	found := map[string]bool{}                                                                       // whether there is more of it than a token
 	for _, beside := range []string{"*_*:{" + escaped + pattern + "}", "*_*:" + escaped + pattern} { // names with braces have no others
-		err := scan(ctx, l.plain, beside, func(keys []string) error {
+		err := scanAt(ctx, l.plain, pause, beside, func(keys []string) error {
 			for _, key := range keys {
 				if name, ok := lua.NameBeside(key); ok && strings.HasPrefix(name, l.prefix) && name != l.prefix {
 					name = strings.TrimPrefix(name, l.prefix)
@@ -88,7 +88,11 @@ func (l *looker) names(ctx context.Context, pattern string, all bool) ([]string,
 	names := slices.Sorted(maps.Keys(found))
 	unsure := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return found[name] })
 	for part := range slices.Chunk(unsure, 1000) {
+		began := time.Now()
 		if err := answered(ctx, func(ctx context.Context) error { return l.exist(ctx, part, found) }); err != nil {
+			return nil, err
+		}
+		if err := pause(ctx, time.Since(began)); err != nil {
 			return nil, err
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"sync"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/latchkey-go/latchkey/internal/lua"
+	"github.com/latchkey-go/latchkey/internal/retry"
 )
 
 // monitor looks at all names again and again.
@@ -21,10 +23,10 @@ type monitor struct {
 	pattern  string
 	interval time.Duration
 
+	matches *regexp.Regexp // the pattern
 	names   []string
 	finding chan found // while the names are asked for
 	scanned time.Time  // when that ended
-	took    time.Duration
 	looked  time.Time
 
 	mu     sync.Mutex
@@ -32,21 +34,29 @@ type monitor struct {
 	grants map[string]int // by key, since the last look
 }
 
-// scanPause is how often the names are asked for anew, at most. Where there are so many that it takes long, it is
-// done in a part of the time, one of scanShare.
+func newMonitor(l *looker, pattern string, interval time.Duration) *monitor {
+	return &monitor{looker: l, pattern: pattern, matches: matcher(pattern), interval: interval}
+}
+
+// scanPause is how long after all names were found they are asked for anew. Where there are so many that it takes long, the
+// server works for that in a part of the time, one of scanShare.
 const scanPause, scanShare = 5 * time.Second, 20
+
+// firstLook is how long the first look waits for all names. Where there are many that are free it begins with those that
+// clients tell.
+const firstLook = 300 * time.Millisecond
 
 // found is what asking for the names has come to.
 type found struct {
 	names []string
 	err   error
-	took  time.Duration
 }
 
 // sight is what a look has seen.
 type sight struct {
-	At   time.Time `json:"at"`
-	Rows []row     `json:"names"`
+	At       time.Time `json:"at"`
+	Complete bool      `json:"complete"` // all names were looked for; else clients have told these
+	Rows     []row     `json:"names"`
 
 	rows   []row
 	counts bool
@@ -67,13 +77,19 @@ func (m *monitor) look(ctx context.Context) (*sight, error) {
 	if err := m.find(ctx); err != nil {
 		return nil, err
 	}
-	now := time.Now()
-	grants, counted := m.granted()
-	all, err := m.reports(ctx, m.names)
+	told, err := m.toldNames(ctx, m.matches)
 	if err != nil {
 		return nil, err
 	}
-	s := &sight{At: now, counts: counted && !m.looked.IsZero()}
+	now := time.Now()
+	grants, counted := m.granted()
+	names := slices.Concat(m.names, told)
+	slices.Sort(names)
+	all, err := m.reports(ctx, slices.Compact(names))
+	if err != nil {
+		return nil, err
+	}
+	s := &sight{At: now, Complete: !m.scanned.IsZero(), counts: counted && !m.looked.IsZero()}
 	for _, r := range all {
 		if n := grants[m.prefix+string(r.Name)]; n > 0 || !r.isFree() {
 			row := newRow(r, now)
@@ -91,32 +107,41 @@ func (m *monitor) look(ctx context.Context) (*sight, error) {
 	return s, nil
 }
 
-// find asks for the names, if it is time for that. Only the first look waits for the answer.
+// find asks for all names, if it is time for that. Only the first look waits for the answer, for a moment.
 func (m *monitor) find(ctx context.Context) error {
 	if m.finding == nil {
-		if time.Since(m.scanned) < max(scanPause, scanShare*m.took) {
+		if time.Since(m.scanned) < scanPause {
 			return nil
 		}
-		finding, began := make(chan found, 1), time.Now()
+		finding, began, first := make(chan found, 1), time.Now(), m.looked.IsZero()
 		m.finding = finding
 		go func() {
-			names, err := m.looker.names(ctx, m.pattern, false)
-			finding <- found{names, err, time.Since(began)}
+			names, err := m.looker.names(ctx, func(ctx context.Context, took time.Duration) error {
+				if first && time.Since(began) < firstLook {
+					return ctx.Err()
+				}
+				return retry.Sleep(ctx, (scanShare-1)*took)
+			}, m.pattern, false)
+			finding <- found{names, err}
 		}()
 	}
+	moment := time.Duration(0)
+	if m.looked.IsZero() {
+		moment = firstLook
+	}
 	var f found
-	if m.scanned.IsZero() {
-		f = <-m.finding
-	} else {
+	select {
+	case f = <-m.finding:
+	default:
 		select {
 		case f = <-m.finding:
-		default:
+		case <-time.After(moment):
 			return nil
 		}
 	}
 	m.finding = nil
 	if f.err == nil {
-		m.names, m.scanned, m.took = f.names, time.Now(), f.took
+		m.names, m.scanned = f.names, time.Now()
 	}
 	return f.err
 }
@@ -280,6 +305,9 @@ func (s *sight) summary() string {
 	text := fmt.Sprintf("%d held, %d waiting", held, waiting)
 	if s.counts {
 		text += fmt.Sprintf(", %.1f hand-offs a second", rate)
+	}
+	if !s.Complete {
+		text += "; names are being looked for"
 	}
 	return text
 }

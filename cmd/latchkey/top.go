@@ -20,8 +20,9 @@ or the last column, / filters, ↑ and ↓ and Enter show who holds and waits, p
 
 Where standard output is no terminal it prints a table each interval, or with --json a line.
 
-It asks for the names with SCAN every five seconds, and less often where that takes long. It asks for each name that is
-not free with three commands an interval. To count hand-offs it hears the messages of all grants, where the user may and the server is no cluster: Redis sends them
+It reads what clients tell of their holds and waits each interval. It asks for all names with SCAN, five seconds after the last
+time, and slowly where there are many: so it finds what has begun a moment ago, and what no client tells. It asks for each
+name that is not free with three commands an interval. To count hand-offs it hears the messages of all grants, where the user may and the server is no cluster: Redis sends them
 twice then. --no-rates leaves that out.`,
 		Flags: connection(
 			&cli.DurationFlag{Name: "interval", Usage: "how often it looks", Value: time.Second, Validator: atLeast(100 * time.Millisecond)},
@@ -43,7 +44,7 @@ func top(ctx context.Context, c *cli.Command) error {
 	}
 	defer l.close()
 	ctx, stop := context.WithCancel(ctx)
-	m := &monitor{looker: l, pattern: patternOf(c), interval: c.Duration("interval")}
+	m := newMonitor(l, patternOf(c), c.Duration("interval"))
 	if !c.Bool("no-rates") {
 		defer m.countGrants(ctx)()
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -166,7 +167,7 @@ func TestScreen(t *testing.T) {
 	s := newScreen(t.Context(), &monitor{interval: time.Second})
 	require.Contains(t, s.content(), "...")
 	s.Update(tea.WindowSizeMsg{Width: 100, Height: 20})
-	s.Update(seen{sight: &sight{At: now, rows: rows(), counts: true}})
+	s.Update(seen{sight: &sight{Complete: true, At: now, rows: rows(), counts: true}})
 	first := func() string { return string(s.rows()[0].Name) }
 	require.Equal(t, "name-39", first(), "the longest wait")
 	text := s.content()
@@ -189,14 +190,14 @@ func TestScreen(t *testing.T) {
 	require.Contains(t, s.content(), "filter: HOST-12")
 	keys{"enter"}.types(s)
 	require.Contains(t, s.content(), "name-12: lock, 12 waiting")
-	s.Update(seen{sight: &sight{At: now, rows: rows()[:3]}})
+	s.Update(seen{sight: &sight{Complete: true, At: now, rows: rows()[:3]}})
 	require.Contains(t, s.content(), "name-12: free")
 	keys{"esc", "esc"}.types(s)
 	require.Len(t, s.rows(), 3)
 	keys{"down", "enter"}.types(s)
 	require.Contains(t, s.content(), "name-01: lock")
 	keys{"esc", "p"}.types(s)
-	s.Update(seen{sight: &sight{At: now, rows: rows()}})
+	s.Update(seen{sight: &sight{Complete: true, At: now, rows: rows()}})
 	require.Len(t, s.rows(), 3, "it is paused")
 	require.Contains(t, s.content(), "paused")
 	keys{"?"}.types(s)
@@ -230,7 +231,7 @@ func TestTopOnATerminal(t *testing.T) {
 	var out output
 	typed, keyboard := io.Pipe()
 	ended := make(chan error, 1)
-	p := tea.NewProgram(newScreen(t.Context(), &monitor{looker: l, pattern: "*", interval: 50 * time.Millisecond}),
+	p := tea.NewProgram(newScreen(t.Context(), newMonitor(l, "*", 50*time.Millisecond)),
 		tea.WithContext(t.Context()), tea.WithInput(typed), tea.WithOutput(&out), tea.WithWindowSize(120, 20), tea.WithoutSignalHandler())
 	go func() {
 		_, err := p.Run()
@@ -246,12 +247,55 @@ func TestTopOnATerminal(t *testing.T) {
 	require.Contains(t, out.String(), "latchkey top")
 }
 
+// While all names are being looked for, a look has what clients tell, and says so.
+func TestTopBeforeAllNamesAreKnown(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct{ pattern, shown string }{
+		"all": {"*", "orders:42"}, "a pattern": {"ord?rs:*", "orders:42"}, "another pattern": {"x*", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := busy(t)
+			client, err := latchkey.New(s.Option())
+			require.NoError(t, err)
+			defer client.Close()
+			m := newMonitor(&looker{client: client, plain: s.Client(t)}, test.pattern, time.Second)
+			m.finding = make(chan found, 1) // of names that take long
+			look := func() (names []string, all *sight) {
+				all, err := m.look(t.Context())
+				require.NoError(t, err)
+				for _, r := range all.rows {
+					names = append(names, string(r.Name))
+				}
+				return names, all
+			}
+			has := func(names []string) bool {
+				return test.shown == "" && len(names) == 0 || slices.Contains(names, test.shown)
+			}
+			var all *sight
+			require.Eventually(t, func() bool {
+				var names []string
+				names, all = look()
+				return has(names)
+			}, limit, time.Millisecond)
+			require.False(t, all.Complete)
+			require.Contains(t, all.summary(), "names are being looked for")
+			m.finding <- found{names: []string{"orders:42"}}
+			names, all := look()
+			require.True(t, all.Complete)
+			require.NotContains(t, all.summary(), "looked for")
+			require.Contains(t, names, "orders:42")
+			require.Len(t, slices.Compact(slices.Sorted(slices.Values(names))), len(names), "each once")
+		})
+	}
+}
+
 // On a narrow screen names are cut last.
 func TestScreenIsNarrow(t *testing.T) {
 	s := newScreen(t.Context(), &monitor{interval: time.Second})
 	name := strings.Repeat("name", 8)
 	s.Update(tea.WindowSizeMsg{Width: 100, Height: 20})
-	s.Update(seen{sight: &sight{At: time.Now(), rows: []row{{report: report{
+	s.Update(seen{sight: &sight{Complete: true, At: time.Now(), rows: []row{{report: report{
 		Name: identity.Name(name), Kind: kindLock, Holders: []party{{Owner: told(strings.Repeat("owner", 20)), Note: told(strings.Repeat("note", 20))}},
 	}}}}})
 	require.Contains(t, s.content(), name)

@@ -187,7 +187,8 @@ func (s onces) shared(t *testing.T) {
 			state, err := watcher.Inspect(t.Context())
 			return err == nil && state.Waiting == 1
 		}, long, 5*time.Millisecond)
-		if n == 2 { // it gives up
+		<-time.After(100 * time.Millisecond) // what comes less than a trip before the end, on a machine that is busy, may have it run again
+		if n == 2 {                          // it gives up
 			first.Cancel()
 			require.ErrorIs(t, first.Outcome(t), context.Canceled)
 			require.Equal(t, "the second", string(second.Granted(t)))

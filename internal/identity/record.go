@@ -27,6 +27,7 @@ type Tenure struct {
 	Number string `json:"n"`               // behind the client in the owner id
 	Since  int64  `json:"since"`           // ms since 1970, by the clock of the server if that is known
 	Holds  bool   `json:"holds,omitempty"` // otherwise it waits
+	Key    Name   `json:"k,omitempty"`     // what is held or waited for, with the prefix; empty: the record had no room
 	Note   string `json:"note,omitempty"`
 }
 
@@ -34,7 +35,9 @@ type Tenure struct {
 const (
 	MaxTenures = 100
 	MaxLabel   = 100
-	maxRecord  = 512 << 10 // with the longest notes and names, of which JSON has each byte as six
+	// MaxKeysSize is how many bytes of the keys of all tenures are told.
+	MaxKeysSize = 32 << 10
+	maxRecord   = 512 << 10 // with the longest notes and names, of which JSON has each byte as six
 )
 
 // New returns the record of a client of this process. An empty label is the name of the program.

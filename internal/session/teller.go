@@ -146,7 +146,7 @@ func (c *Client) recordKey() string { return identity.Key(c.Options.Prefix, c.ID
 func (c *Client) record(numbers []uint64) identity.Record {
 	r := identity.New(c.Options.Label, c.Began)
 	slices.Sort(numbers) // they grow with time
-	now := time.Now()
+	now, size := time.Now(), 0
 	var tenures []Tenure
 	for _, n := range numbers {
 		t := c.Tenure(n)
@@ -165,8 +165,12 @@ func (c *Client) record(numbers []uint64) identity.Record {
 		if at := t.Target().ServerClock.At(told.Since); at > 0 {
 			since = at / 1000
 		}
+		key := t.Target().Name()
+		if size += len(key); size > identity.MaxKeysSize {
+			key = ""
+		}
 		r.Tenures = append(r.Tenures, identity.Tenure{
-			Number: c.IDs.Suffix(n), Since: since, Holds: told.Holds, Note: identity.NoteOf(told.Caller),
+			Number: c.IDs.Suffix(n), Since: since, Holds: told.Holds, Key: identity.Name(key), Note: identity.NoteOf(told.Caller),
 		})
 	}
 	r.Waits = c.waitsTold(tenures, now)
