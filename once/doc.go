@@ -1,5 +1,5 @@
 // Package once runs something once across processes: once for all ([New]), once for all callers that want it
-// now ([Share]), or once a tick ([Every]).
+// now ([Share]), once a tick ([Every]), or at the times of a schedule ([At]).
 //
 //	o, err := once.New(c, "migrate:42")
 //	...

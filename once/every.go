@@ -20,7 +20,11 @@ type Job struct {
 	ticks lua.Ticks
 	lease int64 // ms
 	hook  func(tick time.Time, err error)
+
+	longest time.Duration // for which Run sleeps without a question
 }
+
+const anHour = time.Hour
 
 // The bounds of a period.
 const (
@@ -54,11 +58,16 @@ func Every(c *latchkey.Client, name string, period time.Duration, f func(context
 	if period < shortestPeriod || period > longestPeriod || period%time.Millisecond != 0 {
 		return nil, fail.Wrap(name, fail.Invalid("the period must be whole milliseconds, from 10 ms to ten years, not %v", period))
 	}
-	if f == nil {
-		return nil, fail.Wrap(name, fail.Invalid("the function is nil"))
-	}
 	if err := o.valid(forEvery, period); err != nil {
 		return nil, fail.Wrap(name, err)
+	}
+	return newJob(c, name, f, o, period, nil)
+}
+
+// newJob returns a job with that period, or whose ticks are listed.
+func newJob(c *latchkey.Client, name string, f func(context.Context, *Run) error, o settings, period time.Duration, listed lua.Lister) (*Job, error) {
+	if f == nil {
+		return nil, fail.Wrap(name, fail.Invalid("the function is nil"))
 	}
 	g, err := groupOf(c, lua.RunTicks, name)
 	if err != nil {
@@ -74,8 +83,12 @@ func Every(c *latchkey.Client, name string, period time.Duration, f func(context
 	if err != nil {
 		return nil, err
 	}
-	j := &Job{group: g, lock: l, f: f, lease: session.Milliseconds(lease), hook: o.onError}
+	j := &Job{group: g, lock: l, f: f, lease: session.Milliseconds(lease), hook: o.onError, longest: period}
+	if listed != nil {
+		j.longest = anHour
+	}
 	j.ticks = o.ticks(name, period, lease)
+	j.ticks.Listed = listed
 	return j, nil
 }
 

@@ -143,3 +143,30 @@ func ExampleEvery() {
 	// report 3 0
 	// true
 }
+
+// nightly is each day at three. Schedules of github.com/robfig/cron say more: cron.ParseStandard("0 3 * * *").
+type nightly struct{}
+
+func (nightly) Next(after time.Time) time.Time {
+	return after.Add(-3 * time.Hour).Truncate(24 * time.Hour).Add(27 * time.Hour)
+}
+
+// A job each night at three in Berlin, in one of the processes that run this.
+func ExampleAt() {
+	c, err := latchkey.Open(os.Getenv("REDIS_URL")) // as redis://localhost:6379
+	if err != nil {
+		log.Panic(err)
+	}
+	defer c.Close()
+	berlin := time.FixedZone("CET", 3600) // yours: time.LoadLocation("Europe/Berlin")
+	job, err := once.At(c, "report", nightly{}, func(context.Context, *once.Run) error {
+		return nil // make the report
+	}, once.In(berlin))
+	if err != nil {
+		log.Panic(err)
+	}
+	ctx, stop := context.WithTimeout(context.Background(), 10*time.Millisecond) // yours runs until the process ends
+	defer stop()
+	fmt.Println(job.Name(), errors.Is(job.Run(ctx), context.DeadlineExceeded))
+	// Output: report true
+}

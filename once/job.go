@@ -233,13 +233,13 @@ func (r *rounds) sleep(ctx context.Context, next wake) {
 		return
 	}
 	// The server's clock may have been wrong when it was asked: it is asked again within a period.
-	next.in = min(next.in, milliseconds(r.ticks.Period))
+	next.in = min(next.in, r.longest)
 	ctx, stop := retry.Until(ctx, r.group.Client.Closing)
 	defer stop()
 	// Clocks differ by a little in how fast they run. A process that came too early would have to ask again.
 	wait := next.in + time.Millisecond + min(next.in/20_000, 50*time.Millisecond)
 	if next.behind {
-		spread := min(milliseconds(r.ticks.Period)/5, 50*time.Millisecond)
+		spread := min(r.longest/5, 50*time.Millisecond)
 		wait += spread/2 + rand.N(spread/2)
 	}
 	until := time.Now().Add(wait)

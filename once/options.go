@@ -7,7 +7,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
-// Option configures [New], [Share] or [Every]. Each option says which of them it is for. With the others it
+// Option configures [New], [Share], [Every] or [At]. Each option says which of them it is for. With the others it
 // is ErrInvalid. A nil one does nothing.
 type Option func(*settings)
 
@@ -30,7 +30,7 @@ func WithSpacing(d time.Duration) Option { return func(o *settings) { o.spacing 
 // whose process died or gave up. After the last one Do returns [ErrGivenUp], until the last run is forgotten
 // (see [WithTTL]). Default: any number.
 //
-// For Every: how many runs of a tick may die, with their process or their lock. Then the tick counts as run,
+// For Every and At: how many runs of a tick may die, with their process or their lock. Then the tick counts as run,
 // which is logged, and no tick begins for a minute: so a function that ends its process does not end one
 // process after the other. If the next tick dies as well it is given up at once, and the pause is twice as
 // long each time, up to an hour, until a run has returned. Default: 2.
@@ -55,12 +55,15 @@ func WithEdition(n int64) Option { return func(o *settings) { o.number = &n } }
 // WithOnError has f called, in the background and one after the other with the client's hooks, with what is
 // also logged of a job: the error of its function for a tick; [ErrGivenUp] for a tick whose runs died, in the
 // process that finds it; [ErrStale] or ErrUnknownOutcome for a run that may be repeated, as it is not recorded.
-// For Every. nil: none, as by default.
+// For Every and At. nil: none, as by default.
 func WithOnError(f func(tick time.Time, err error)) Option {
 	return func(o *settings) { o.onError = f }
 }
 
-// WithMissed sets what becomes of ticks that were missed. For Every; default: [Skip]. All processes should
+// In sets the zone in which the times of a schedule are meant. For At; default: UTC. nil: the default.
+func In(zone *time.Location) Option { return func(o *settings) { o.zone = zone } }
+
+// WithMissed sets what becomes of ticks that were missed. For Every and At; default: [Skip]. All processes should
 // set the same.
 func WithMissed(m Missed) Option { return func(o *settings) { o.missed = &m } }
 
@@ -96,6 +99,7 @@ type settings struct {
 	jitter   *time.Duration
 	number   *int64
 	onError  func(time.Time, error)
+	zone     *time.Location
 }
 
 type backoff struct{ first, last time.Duration }
@@ -137,12 +141,13 @@ const (
 	forNew purpose = iota
 	forShare
 	forEvery
+	forAt
 )
 
 // valid checks all but the lease, which the lock checks. The jitter must be below the period; 0 is for what
 // has none.
 func (o settings) valid(given purpose, period time.Duration) error {
-	isOnce, isJob := given == forNew, given == forEvery
+	isOnce, isJob := given == forNew, given == forEvery || given == forAt
 	switch {
 	case o.ttl != nil && !isOnce:
 		return fail.Invalid("WithTTL is for New")
@@ -153,17 +158,19 @@ func (o settings) valid(given purpose, period time.Duration) error {
 	case o.backoff != nil && !isOnce:
 		return fail.Invalid("WithBackoff is for New")
 	case o.attempts != nil && !isOnce && !isJob:
-		return fail.Invalid("WithAttempts is for New and Every")
+		return fail.Invalid("WithAttempts is for New, Every and At")
 	case o.number != nil && !isOnce:
 		return fail.Invalid("WithEdition is for New")
 	case o.number != nil && (*o.number < 1 || *o.number > maxEdition):
 		return fail.Invalid("an edition must be at least 1 and less than 2^53, not %d", *o.number)
 	case o.onError != nil && !isJob:
-		return fail.Invalid("WithOnError is for Every")
+		return fail.Invalid("WithOnError is for Every and At")
 	case o.missed != nil && !isJob:
-		return fail.Invalid("WithMissed is for Every")
-	case o.jitter != nil && !isJob:
+		return fail.Invalid("WithMissed is for Every and At")
+	case o.jitter != nil && given != forEvery:
 		return fail.Invalid("WithJitter is for Every")
+	case o.zone != nil && given != forAt:
+		return fail.Invalid("In is for At")
 	case o.ttl != nil && (*o.ttl < time.Second || *o.ttl > longestTTL):
 		return fail.Invalid("the time to live must be from a second to ten years, not %v", *o.ttl)
 	case o.spacing != nil && (*o.spacing < time.Second || *o.spacing > longestTTL):

@@ -39,8 +39,8 @@ func (r *Run) Hold() *latchkey.Hold { return r.hold }
 // up, or whose process died, and that may have done a part of the work, or all of it.
 func (r *Run) Attempt() int { return int(r.attempt) }
 
-// Tick returns when the tick was due, by the server's clock and without the jitter: a whole number of periods
-// since 1970 in UTC. Of New and Share it is the zero time.
+// Tick returns when the tick was due, by the server's clock and without the jitter: of Every a whole number of
+// periods since 1970 in UTC, of At a time of the schedule. Of New and Share it is the zero time.
 func (r *Run) Tick() time.Time { return r.tick }
 
 // SetResult sets what [Once.Result] returns once this is done. A further call replaces it. It returns

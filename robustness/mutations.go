@@ -141,7 +141,7 @@ type downgrader struct`},
 	mutate("who comes late is given what was over", luaOfRuns+"arrival.lua", "return math.max(over, micros)", "return 1"),
 	mutate("attempts are not counted", luaOfRuns+"begun.lua", "'attempt', decimal(attempt + 1)", "'attempt', '1'"),
 	mutate("a tick is not over", luaOfTicks+"finish.lua", "'last', decimal(last), 'won', ARGV[4])", "'won', ARGV[4])"),
-	mutate("the last of all missed ticks is run alone", luaOfTicks+"begun.lua", "tick = following(last)", "tick = newest"),
+	mutate("the last of all missed ticks is run alone", luaOfTicks+"begun.lua", "tick, missed = first_of_all(newest)", "tick = newest"),
 	{Name: "a leader does not look at the clock", Edits: []Edit{
 		{"leader/term.go", "context.WithCancelCause(hold.Context())", "context.WithCancelCause(context.WithoutCancel(hold.Context()))"},
 		{"leader/term.go", "	left := t.hold.Remaining()\n", "	left := t.hold.Remaining() + time.Minute\n"},

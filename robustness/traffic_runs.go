@@ -177,6 +177,11 @@ func (w *worker) called(c *client, call *Record, what string, patient, ran bool,
 	call.Answered(result, token, extra)
 }
 
+// eachPeriod is a schedule whose ticks are those of Every.
+type eachPeriod struct{}
+
+func (eachPeriod) Next(after time.Time) time.Time { return after.Truncate(period).Add(period) }
+
 // takePart takes part in a job for a while.
 func (w *worker) takePart(stopping context.Context, rng *rand.Rand, c *client, o Object) {
 	ctx, cancel := context.WithTimeout(stopping, time.Duration(100+rng.IntN(3000))*time.Millisecond)
@@ -193,7 +198,7 @@ func (w *worker) takePart(stopping context.Context, rng *rand.Rand, c *client, o
 	} else {
 		options = append(options, once.WithAttempts(1000)) // all ticks are run, however many processes are killed
 	}
-	job := must1(once.Every(c.Client, c.name(o), period, func(ctx context.Context, run *once.Run) error {
+	f := func(ctx context.Context, run *once.Run) error {
 		r := w.running(ctx, rng, c, o, run, run.Tick().UnixMilli())
 		if ctx.Err() != nil {
 			r.Over(Refused)
@@ -204,7 +209,14 @@ func (w *worker) takePart(stopping context.Context, rng *rand.Rand, c *client, o
 			return errRun
 		}
 		return nil
-	}, options...))
+	}
+	var job *once.Job
+	if o.Capacity == int(once.RunOnce) {
+		var beats once.Schedule = eachPeriod{}
+		job = must1(once.At(c.Client, c.name(o), beats, f, append(options, once.In(time.FixedZone("", 3600)))...))
+	} else {
+		job = must1(once.Every(c.Client, c.name(o), period, f, options...))
+	}
 	w.named(c, o, job.Name())
 	_ = w.resultOf(c, "job "+o.Key, job.Run(ctx), ofRuns...)
 }

@@ -205,3 +205,35 @@ func TestInvalid(t *testing.T) {
 }
 
 func errorOf[T any](_ T, err error) error { return err }
+
+// A cron expression says when a job of once.At is due. One with descriptors that count from when they are asked does not.
+func TestSchedulesOfAt(t *testing.T) {
+	c, err := latchkey.New(redistest.New(t).Option())
+	require.NoError(t, err)
+	defer c.Close()
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	require.NoError(t, err)
+	ran := make(chan time.Time, 10)
+	job, err := once.At(c, "a", parse(t, "* * * * * *"), func(_ context.Context, run *once.Run) error {
+		select {
+		case ran <- run.Tick():
+		default:
+		}
+		return nil
+	}, once.In(berlin))
+	require.NoError(t, err)
+	a := redistest.Begin(t, func(ctx context.Context) (struct{}, error) { return struct{}{}, job.Run(ctx) })
+	require.Zero(t, next(t, ran).Nanosecond())
+	a.Cancel()
+	require.ErrorIs(t, a.Outcome(t), context.Canceled)
+	for text, refused := range map[string]bool{
+		"0 0 3 * * *": false, "0 0 3 31 * *": false, "0 0 0 29 2 *": false, "@monthly": false, "@every 1h": true, "@every 24h": true,
+	} {
+		_, err := once.At(c, "b", parse(t, text), func(context.Context, *once.Run) error { return nil })
+		if refused {
+			require.ErrorIs(t, err, latchkey.ErrInvalid, text)
+		} else {
+			require.NoError(t, err, text)
+		}
+	}
+}

@@ -3,7 +3,10 @@ package lua
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
+	"strings"
+	"time"
 
 	"github.com/redis/rueidis"
 )
@@ -34,10 +37,49 @@ type Ticks struct {
 	Missed Missed
 	Grace  int64 // ms after which a tick that has not begun is missed, with MissedSkip
 	Limit  int64 // how many runs of a tick may die; 0: any number
+	Listed Lister
 }
 
-func (t Ticks) args(more ...string) []string {
-	return append([]string{number(t.Period), number(t.Delay), strconv.Itoa(int(t.Seed))}, more...)
+// Lister lists the ticks of a job that has no period, in ms since the epoch. It is told the server's clock, and the last tick
+// that is over if that is known, or 0. The list begins with the last tick that is due, or with 0 if there is none. For
+// MissedAll it begins with the last that is over, or has more than 1001. It ends with the first that is after both.
+type Lister func(now, last int64) []int64
+
+// args are those of every/state.lua.
+func (t Ticks) args(listed []int64, more ...string) []string {
+	if t.Listed == nil {
+		return append([]string{number(t.Period), number(t.Delay), strconv.Itoa(int(t.Seed))}, more...)
+	}
+	texts := make([]string, len(listed))
+	for i, at := range listed {
+		texts[i] = number(at)
+	}
+	return append([]string{"0", "0", strings.Join(texts, " ")}, more...)
+}
+
+// ticksCode begins the error of a script that wants other ticks listed: it has the clock and the last tick that is over.
+const ticksCode = "LATCHKEY_TICKS "
+
+// runTicks runs a script of a job. It lists its ticks anew as long as the script wants others: the clock may go on in between.
+func runTicks(t Ticks, run func(listed []int64) rueidis.RedisResult) (result rueidis.RedisResult) {
+	if t.Listed == nil {
+		return run(nil)
+	}
+	now, last := time.Now().UnixMilli(), int64(0)
+	for range 5 {
+		result = run(t.Listed(now, last))
+		err := result.Error()
+		if _, answered := rueidis.IsRedisErr(err); !answered {
+			return result
+		}
+		_, wanted, found := strings.Cut(err.Error(), ticksCode)
+		words := strings.Fields(wanted)
+		if !found || len(words) < 2 {
+			return result
+		}
+		now, last = integer(words[0]), integer(words[1])
+	}
+	return result
 }
 
 // Due is the reply of [Conn.Due].
@@ -49,7 +91,9 @@ type Due struct {
 
 // Due runs every/due.lua: what is to be done now by this process? lease is that of the lock, in ms.
 func (c Conn) Due(ctx context.Context, k *Keys, t Ticks, lease int64, by string) (d Due, err error) {
-	reply, err := c.Run(ctx, everyDue, k, t.args(number(lease), by)).ToArray()
+	reply, err := runTicks(t, func(listed []int64) rueidis.RedisResult {
+		return c.Run(ctx, everyDue, k, t.args(listed, number(lease), by))
+	}).ToArray()
 	if err != nil {
 		return d, err
 	}
@@ -90,16 +134,19 @@ type Tick struct {
 
 // Tick runs every/begin.lua: the holder of the lock begins the run of a tick. again is as for [Conn.Begin].
 func (c Conn) Tick(ctx context.Context, k *Keys, t Ticks, token int64, again bool) (r Tick, err error) {
-	args := t.args(number(token), string(t.Missed), number(t.Grace), number(t.Limit), flag(again))
-	return tick(c.Run(ctx, everyBegin, k, args).ToArray())
+	return tick(runTicks(t, func(listed []int64) rueidis.RedisResult {
+		return c.Run(ctx, everyBegin, k, t.args(listed, number(token), string(t.Missed), number(t.Grace), number(t.Limit), flag(again)))
+	}).ToArray())
 }
 
 // AcquireTick runs every/acquire.lua. told is false if the lock was not had at once, or it is not told whether a run may begin.
 // until is as in [Beginning].
 func (c Conn) AcquireTick(ctx context.Context, k *Keys, claim Claim, seen int64, mode Mode, t Ticks, until int64) (a Acquired, r Tick, told bool, err error) {
 	args, reckoned := k.asking(claim, seen, mode, true)
-	args = append(args, t.args(string(t.Missed), number(t.Grace), number(t.Limit), number(until))...)
-	reply, err := c.Run(ctx, everyAcquire, k, args, claim.Owner).ToArray()
+	reply, err := runTicks(t, func(listed []int64) rueidis.RedisResult {
+		all := append(slices.Clip(args), t.args(listed, string(t.Missed), number(t.Grace), number(t.Limit), number(until))...)
+		return c.Run(ctx, everyAcquire, k, all, claim.Owner)
+	}).ToArray()
 	if err != nil {
 		return a, r, false, err
 	}
@@ -151,7 +198,9 @@ func tick(reply []rueidis.RedisMessage, err error) (r Tick, _ error) {
 
 // FinishTick runs every/finish.lua: the run is over. It returns the ms until the next tick.
 func (c Conn) FinishTick(ctx context.Context, k *Keys, t Ticks, token int64) (next int64, end Ended, err error) {
-	reply, err := c.Run(ctx, everyFinish, k, t.args(number(token), string(t.Missed))).AsIntSlice()
+	reply, err := runTicks(t, func(listed []int64) rueidis.RedisResult {
+		return c.Run(ctx, everyFinish, k, t.args(listed, number(token), string(t.Missed)))
+	}).AsIntSlice()
 	if err != nil {
 		return 0, 0, err
 	}
@@ -165,5 +214,7 @@ func (c Conn) FinishTick(ctx context.Context, k *Keys, t Ticks, token int64) (ne
 // BackTick runs every/back.lua: the process of this run lives. entered says whether the function was entered. token and owner
 // are as for [Conn.Back].
 func (c Conn) BackTick(ctx context.Context, k *Keys, t Ticks, token int64, owner string, entered bool) error {
-	return c.Run(ctx, everyBack, k, t.args(number(token), flag(entered), owner)).Error()
+	return runTicks(t, func(listed []int64) rueidis.RedisResult {
+		return c.Run(ctx, everyBack, k, t.args(listed, number(token), flag(entered), owner))
+	}).Error()
 }

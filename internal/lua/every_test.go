@@ -391,3 +391,61 @@ func TestTicksOfAClock(t *testing.T) {
 		require.True(t, r.over(ticks, token))
 	}
 }
+
+// Where no period says when ticks are, the client lists them by the clock that the script tells, and by the last tick that is
+// over.
+// Rule 47.
+func TestTicksAreListed(t *testing.T) {
+	eachRuns(t, lua.RunTicks, func(t *testing.T, r *runs) {
+		const hour = 3_600_000
+		asked := 0
+		var told [2]int64
+		listed := lua.Ticks{Missed: lua.MissedSkip, Grace: hour, Limit: 2, Listed: func(now, last int64) []int64 {
+			if asked++; asked == 1 {
+				return []int64{1, 2} // as a client does whose clock is wrong
+			}
+			told = [2]int64{now, last}
+			from := now / hour * hour
+			if last > 0 && last < from {
+				from = last
+			}
+			var all []int64
+			for at := from; ; at += hour {
+				if all = append(all, at); at > now && at > last {
+					return all
+				}
+			}
+		}}
+		server, err := r.conn.Time(t.Context(), nil)
+		require.NoError(t, err)
+		due := r.due(listed, "a")
+		require.False(t, due.Take, "a job begins with the tick after its first look")
+		require.Equal(t, 2, asked)
+		require.InDelta(t, server/1000, told[0], minute)
+		require.Zero(t, told[1])
+		require.InDelta(t, hour-told[0]%hour, due.Next, minute)
+
+		last := told[0] / hour * hour
+		require.NoError(t, r.do("HSET", r.record(), "last", decimal(last-3*hour)).Error())
+		require.True(t, r.due(listed, "a").Take)
+		skipped := r.tick(listed, 5)
+		require.Equal(t, last, skipped.At, "the last one, which is not missed yet")
+		require.True(t, r.over(listed, 5))
+		require.Equal(t, decimal(last), r.field("last"))
+
+		all := listed
+		all.Missed, asked = lua.MissedAll, 0
+		require.NoError(t, r.do("HSET", r.record(), "last", decimal(last-3*hour)).Error())
+		for token := int64(6); token < 9; token++ {
+			require.Equal(t, last+(token-8)*hour, r.tick(all, token).At, "one after the other")
+			require.Equal(t, last+(token-9)*hour, told[1])
+			require.True(t, r.over(all, token))
+			asked = 0
+		}
+		require.Zero(t, r.tick(all, 9).At)
+		nothing := listed
+		nothing.Listed = func(int64, int64) []int64 { return []int64{1, 2} }
+		_, err = r.conn.Due(t.Context(), r.keys, nothing, 10_000, "a")
+		require.ErrorContains(t, err, "LATCHKEY_TICKS", "it is not asked for ever")
+	})
+}

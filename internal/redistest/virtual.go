@@ -20,6 +20,15 @@ func Virtual(t *testing.T, test func(t *testing.T, s *Server)) {
 	synctest.Test(t, func(t *testing.T) { test(t, virtual(t)) })
 }
 
+// VirtualFrom is Virtual from that moment on.
+func VirtualFrom(t *testing.T, moment time.Time, test func(t *testing.T, s *Server)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(moment)) // before there is a server
+		test(t, virtual(t))
+	})
+}
+
 func virtual(t testing.TB) *Server {
 	n := newNetwork(0, func(*rand.Rand) time.Duration { return trip })
 	t.Cleanup(n.Close)

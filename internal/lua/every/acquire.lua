@@ -14,6 +14,7 @@ local SENT, split = ARGV, #ARGV - 7
 local ARGV = {unpack(SENT, split + 1)} -- those of every/state.lua
 -- include every/begun.lua
 
+need_listed(ARGV[4] == 'all') -- before anything is done
 local function acquire()
   local ARGV = {unpack(SENT, 1, split)}
   -- include lock/acquire.lua

@@ -16,4 +16,5 @@
 --       missed: how many ticks are left out, because there are too many to make up for
 -- include every/begun.lua
 
+need_listed(ARGV[5] == 'all')
 return begin(tonumber(ARGV[4]), ARGV[5], tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8] == '1')

@@ -6,9 +6,27 @@
 --   asking  its owner id, in an acquire
 -- include every/state.lua
 
-local MADE_UP = 1000 -- ticks at most, when more were missed
 -- No tick begins for so many ms after one was dropped, twice as long after each further one.
 local HELD = 60000
+
+-- The first of the ticks that are made up for, and how many are left out before it: of those that are listed.
+local function first_of_all(newest)
+  local tick, missed = following(last), 0
+  if listed then
+    local all = {}
+    for i = 1, #listed do
+      if listed[i] > last and listed[i] <= newest then all[#all + 1] = listed[i] end
+    end
+    missed = math.max(0, #all - MADE_UP)
+    tick = all[missed + 1]
+    if missed > 0 then last = tick - 1 end
+    return tick, missed
+  end
+  missed = math.max(0, math.floor((newest - tick) / period + 0.5) + 1 - MADE_UP)
+  tick = tick + missed * period
+  last = math.max(last, tick - period)
+  return tick, missed
+end
 
 local function begin(mine, way, grace, most, copy, asking)
   local dropped, missed = 0, 0
@@ -29,10 +47,7 @@ local function begin(mine, way, grace, most, copy, asking)
     local newest = latest()
     if held_off() == 0 and newest > last then
       if way == 'all' then
-        tick = following(last)
-        missed = math.max(0, math.floor((newest - tick) / period + 0.5) + 1 - MADE_UP)
-        tick = tick + missed * period
-        last = math.max(last, tick - period)
+        tick, missed = first_of_all(newest)
       elseif way == 'once' or now - due(newest) <= grace then
         tick = newest
       else

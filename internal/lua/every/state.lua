@@ -21,6 +21,9 @@
 --            gone     owner id whose acquire begins none any more: the last one of which that is known
 -- ARGV  1 period, 2 longest delay, both in ms
 --       3 a number that follows from the name: from it and the tick follows the delay
+-- Or    1 0, 2 0, where no period says when ticks are
+--       3 in ms since the epoch: ticks, one after the other, from the last that is due, or an earlier one, to
+--         one that is not due. 0 as the first: there is none before
 -- keys RUN
 
 local AHEAD = 600000 -- ms that the clock may be set back with no tick run twice
@@ -33,6 +36,10 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000) -- ms
 local f = redis.call('HMGET', RUN, 'last', 'token', 'tick', 'attempt', 'told', 'by', 'gave', 'row', 'held', 'holds',
   'won', 'first', 'back', 'asker', 'gone')
 local period, longest, seed = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
+local listed = period == 0 and {}
+if listed then
+  for at in string.gmatch(ARGV[3], '%d+') do listed[#listed + 1] = tonumber(at) end
+end
 
 -- Reads a whole number of the record; nil when it is absent. None is greater than a token can be.
 local function number_of(text)
@@ -61,12 +68,35 @@ end
 
 -- The last tick that is due. A delay is shorter than a period: so it is this one or the one before.
 local function latest()
+  for i = #(listed or ''), 1, -1 do
+    if listed[i] <= now then return listed[i] end
+  end
   local at = math.floor(now / period) * period
   return due(at) <= now and at or at - period
 end
 
 -- The first tick after one.
-local function following(at) return (math.floor(at / period) + 1) * period end
+local function following(at)
+  for i = 1, #(listed or '') do
+    if listed[i] > at then return listed[i] end
+  end
+  return (math.floor(at / period) + 1) * period
+end
+
+local MADE_UP = 1000 -- ticks at most, when more were missed
+
+-- Ends the script unless the client has listed all ticks that count: it learns the clock, and the last tick that is over, by
+-- that. all: it must have listed all after that one, or so many that the first of them are left out.
+local function need_listed(all)
+  if not listed then return end
+  local first, final = listed[1], listed[#listed]
+  period = final and final - (listed[#listed - 1] or final) or 0 -- as far as the record is kept, and the clock believed
+  if period == 0 or first > now or final <= now or last and final <= last and last <= now + period + AHEAD
+    or all and last and first > last and #listed < MADE_UP + 2 then
+    error('LATCHKEY_TICKS ' .. decimal(now) .. ' ' .. decimal(last or 0) .. ' .')
+  end
+end
+need_listed()
 
 -- Ms for which no tick begins. That is never longer than it was at its beginning: when the server's clock was
 -- set back it begins anew.

@@ -12,6 +12,10 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000) -- ms
 local f = redis.call('HMGET', RUN, 'last', 'token', 'tick', 'attempt', 'told', 'by', 'gave', 'row', 'held', 'holds',
   'won', 'first', 'back', 'asker', 'gone')
 local period, longest, seed = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
+local listed = period == 0 and {}
+if listed then
+  for at in string.gmatch(ARGV[3], '%d+') do listed[#listed + 1] = tonumber(at) end
+end
 local function number_of(text)
   if text and (#text > 16 or not string.find(text, '^%d+$') or tonumber(text) > 9007199254740990) then
     error('WRONGTYPE ' .. RUN .. ' holds data that is not of a job')
@@ -32,10 +36,29 @@ local function due(at)
   return at + math.floor((at / period % 1000003 * 7919 + seed) % 65521 / 65521 * longest)
 end
 local function latest()
+  for i = #(listed or ''), 1, -1 do
+    if listed[i] <= now then return listed[i] end
+  end
   local at = math.floor(now / period) * period
   return due(at) <= now and at or at - period
 end
-local function following(at) return (math.floor(at / period) + 1) * period end
+local function following(at)
+  for i = 1, #(listed or '') do
+    if listed[i] > at then return listed[i] end
+  end
+  return (math.floor(at / period) + 1) * period
+end
+local MADE_UP = 1000 -- ticks at most, when more were missed
+local function need_listed(all)
+  if not listed then return end
+  local first, final = listed[1], listed[#listed]
+  period = final and final - (listed[#listed - 1] or final) or 0 -- as far as the record is kept, and the clock believed
+  if period == 0 or first > now or final <= now or last and final <= last and last <= now + period + AHEAD
+    or all and last and first > last and #listed < MADE_UP + 2 then
+    error('LATCHKEY_TICKS ' .. decimal(now) .. ' ' .. decimal(last or 0) .. ' .')
+  end
+end
+need_listed()
 local function held_off()
   local most = math.min(holds, LONGEST)
   if held > now + most then
@@ -52,8 +75,24 @@ local function pass(at)
   if not far(at) then last = math.max(last, at) end
 end
 local function keep() redis.call('PEXPIRE', RUN, decimal(KEPT + 2 * period)) end
-local MADE_UP = 1000 -- ticks at most, when more were missed
 local HELD = 60000
+local function first_of_all(newest)
+  local tick, missed = following(last), 0
+  if listed then
+    local all = {}
+    for i = 1, #listed do
+      if listed[i] > last and listed[i] <= newest then all[#all + 1] = listed[i] end
+    end
+    missed = math.max(0, #all - MADE_UP)
+    tick = all[missed + 1]
+    if missed > 0 then last = tick - 1 end
+    return tick, missed
+  end
+  missed = math.max(0, math.floor((newest - tick) / period + 0.5) + 1 - MADE_UP)
+  tick = tick + missed * period
+  last = math.max(last, tick - period)
+  return tick, missed
+end
 local function begin(mine, way, grace, most, copy, asking)
   local dropped, missed = 0, 0
   if token > mine or token == mine and (back == mine or not (tick and copy)) then return {'s', decimal(token), 0, 0, 0} end
@@ -71,10 +110,7 @@ local function begin(mine, way, grace, most, copy, asking)
     local newest = latest()
     if held_off() == 0 and newest > last then
       if way == 'all' then
-        tick = following(last)
-        missed = math.max(0, math.floor((newest - tick) / period + 0.5) + 1 - MADE_UP)
-        tick = tick + missed * period
-        last = math.max(last, tick - period)
+        tick, missed = first_of_all(newest)
       elseif way == 'once' or now - due(newest) <= grace then
         tick = newest
       else
@@ -94,6 +130,7 @@ local function begin(mine, way, grace, most, copy, asking)
   if asking then redis.call('HSET', RUN, 'asker', asking) else redis.call('HDEL', RUN, 'asker') end
   return {'r', decimal(tick), attempt + 1, decimal(dropped), missed}
 end
+need_listed(ARGV[4] == 'all') -- before anything is done
 local function acquire()
   local ARGV = {unpack(SENT, 1, split)}
 local QUEUE = 'latchkey_queue:{' .. NAME .. '}'

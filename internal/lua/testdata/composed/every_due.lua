@@ -10,6 +10,10 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000) -- ms
 local f = redis.call('HMGET', RUN, 'last', 'token', 'tick', 'attempt', 'told', 'by', 'gave', 'row', 'held', 'holds',
   'won', 'first', 'back', 'asker', 'gone')
 local period, longest, seed = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
+local listed = period == 0 and {}
+if listed then
+  for at in string.gmatch(ARGV[3], '%d+') do listed[#listed + 1] = tonumber(at) end
+end
 local function number_of(text)
   if text and (#text > 16 or not string.find(text, '^%d+$') or tonumber(text) > 9007199254740990) then
     error('WRONGTYPE ' .. RUN .. ' holds data that is not of a job')
@@ -30,10 +34,29 @@ local function due(at)
   return at + math.floor((at / period % 1000003 * 7919 + seed) % 65521 / 65521 * longest)
 end
 local function latest()
+  for i = #(listed or ''), 1, -1 do
+    if listed[i] <= now then return listed[i] end
+  end
   local at = math.floor(now / period) * period
   return due(at) <= now and at or at - period
 end
-local function following(at) return (math.floor(at / period) + 1) * period end
+local function following(at)
+  for i = 1, #(listed or '') do
+    if listed[i] > at then return listed[i] end
+  end
+  return (math.floor(at / period) + 1) * period
+end
+local MADE_UP = 1000 -- ticks at most, when more were missed
+local function need_listed(all)
+  if not listed then return end
+  local first, final = listed[1], listed[#listed]
+  period = final and final - (listed[#listed - 1] or final) or 0 -- as far as the record is kept, and the clock believed
+  if period == 0 or first > now or final <= now or last and final <= last and last <= now + period + AHEAD
+    or all and last and first > last and #listed < MADE_UP + 2 then
+    error('LATCHKEY_TICKS ' .. decimal(now) .. ' ' .. decimal(last or 0) .. ' .')
+  end
+end
+need_listed()
 local function held_off()
   local most = math.min(holds, LONGEST)
   if held > now + most then

@@ -1,0 +1,161 @@
+package once
+
+import (
+	"context"
+	"time"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/fail"
+	"github.com/latchkey-go/latchkey/internal/lua"
+)
+
+// Schedule says when a job is due. Schedules of github.com/robfig/cron are such, and so of a cron expression:
+//
+//	daily, err := cron.ParseStandard("0 3 * * *")
+type Schedule interface {
+	// Next returns the first time after this one. Both are what a clock on the wall shows, written as times in UTC: [In] says
+	// in which zone it hangs. The zero time says that there is none. Next is called by several goroutines.
+	Next(after time.Time) time.Time
+}
+
+// At returns a job that runs once at each time of a schedule, for the whole fleet: each process calls [Job.Run]. It is [Every],
+// but for when it is due:
+//
+// The server's clock decides, read in the zone of [In]. A time that does not exist, as a clock is set forward in spring, is due
+// at that moment: once, also where several times are left out. A time that comes twice in autumn is due the first time. What
+// follows in the hour that is repeated is left out: so a job of every half hour pauses for an hour and a half.
+//
+// When the schedule is changed, the next tick is the first one of the new schedule after the last that was run. All processes
+// should set the same schedule and zone, and have the same tables of zones.
+//
+// At returns ErrInvalid for a schedule that is nil, that is never due, or that counts from when it is asked, as "@every 1h"
+// does: that is what Every is for. A schedule with a zone of its own, as of "CRON_TZ=Asia/Tokyo 0 3 * * *", is due at other
+// times than it says: use In. WithJitter is for Every alone.
+func At(c *latchkey.Client, name string, schedule Schedule, f func(context.Context, *Run) error, opts ...Option) (*Job, error) {
+	o := settingsOf(opts)
+	if err := o.valid(forAt, 0); err != nil {
+		return nil, fail.Wrap(name, err)
+	}
+	if schedule == nil {
+		return nil, fail.Wrap(name, fail.Invalid("the schedule is nil"))
+	}
+	w := wall{schedule, time.UTC}
+	if o.zone != nil {
+		w.zone = o.zone
+	}
+	if err := w.valid(time.Now()); err != nil {
+		return nil, fail.Wrap(name, err)
+	}
+	return newJob(c, name, f, o, 0, w.list(o.missed != nil && *o.missed == RunAll))
+}
+
+// wall is a schedule by a clock on a wall.
+type wall struct {
+	schedule Schedule
+	zone     *time.Location
+}
+
+// valid refuses a schedule that is never due, or that counts from when it is asked.
+func (w wall) valid(now time.Time) error {
+	first := w.schedule.Next(shown(now, w.zone))
+	if first.IsZero() {
+		return fail.Invalid("the schedule is never due")
+	}
+	second := w.schedule.Next(first)
+	for _, from := range []time.Time{first, second} {
+		if before := from.Add(-time.Millisecond); !from.IsZero() && !w.schedule.Next(before).Equal(from) {
+			return fail.Invalid("the schedule counts from when it is asked: use Every")
+		}
+	}
+	return nil
+}
+
+// shown is what a clock in a zone shows at a moment, written as a time in UTC.
+func shown(at time.Time, zone *time.Location) time.Time {
+	_, offset := at.In(zone).Zone()
+	return at.UTC().Add(time.Duration(offset) * time.Second)
+}
+
+// moment is when a clock in a zone shows that for the first time. If it never does, that is when it is set forward.
+func moment(shows time.Time, zone *time.Location) time.Time {
+	at := time.Date(shows.Year(), shows.Month(), shows.Day(), shows.Hour(), shows.Minute(), shows.Second(), shows.Nanosecond(), zone)
+	begins, ends := at.ZoneBounds()
+	switch is := shown(at, zone); {
+	case is.After(shows): // by the zone before: the clock was set forward just now
+		return begins
+	case is.Before(shows):
+		return ends
+	}
+	if !begins.IsZero() { // it may have been shown before the clock was set back
+		_, now := at.Zone()
+		_, then := begins.Add(-1).In(zone).Zone()
+		if earlier := at.Add(time.Duration(now-then) * time.Second); earlier.Before(begins) && shown(earlier, zone).Equal(shows) {
+			return earlier
+		}
+	}
+	return at
+}
+
+// next is the first moment after one that is due; false: there is none.
+func (w wall) next(after time.Time) (time.Time, bool) {
+	for shows := shown(after, w.zone); ; {
+		if shows = w.schedule.Next(shows); shows.IsZero() {
+			return time.Time{}, false
+		}
+		if at := moment(shows, w.zone); at.After(after) {
+			return at, true
+		}
+	}
+}
+
+const (
+	never = 100 * 365 * 24 * time.Hour // from now: there is no further tick
+	// mostListed is how many ticks are listed that are due.
+	mostListed = 2000
+)
+
+// list is that of the scripts. all: with those that were missed.
+func (w wall) list(all bool) lua.Lister {
+	return func(now, last int64) (ticks []int64) {
+		due := time.UnixMilli(now)
+		from := w.lastDue(due)
+		if all && last > 0 && last < from {
+			from = last
+		}
+		ticks = append(ticks, from)
+		for at := time.UnixMilli(from); ; {
+			next, more := w.next(at)
+			if !more {
+				next = due.Add(never)
+			}
+			if ticks = append(ticks, next.UnixMilli()); next.After(due) && next.UnixMilli() > last {
+				return ticks
+			}
+			if len(ticks) > 2*mostListed {
+				ticks = ticks[len(ticks)-mostListed:]
+			}
+			at = next
+		}
+	}
+}
+
+// spans are how far back a tick is looked for: there may be no leap year for eight years.
+var spans = []time.Duration{time.Second, time.Minute, time.Hour, 24 * time.Hour, 32 * 24 * time.Hour, 366 * 24 * time.Hour, 9 * 366 * 24 * time.Hour}
+
+// lastDue is the last tick that is due, in ms since 1970; 0: there is none.
+func (w wall) lastDue(now time.Time) int64 {
+	for _, span := range spans {
+		at, ok := w.next(now.Add(-span))
+		if !ok || at.After(now) {
+			continue
+		}
+		for {
+			next, more := w.next(at)
+			if !more || next.After(now) {
+				return at.UnixMilli()
+			}
+			at = next
+		}
+	}
+	return 0
+}
