@@ -57,9 +57,13 @@ type wall struct {
 
 // valid refuses a schedule that is never due, or that counts from when it is asked.
 func (w wall) valid(now time.Time) error {
-	first := w.schedule.Next(shown(now, w.zone))
-	if first.IsZero() {
+	asked := shown(now, w.zone)
+	first := w.schedule.Next(asked)
+	switch {
+	case first.IsZero():
 		return fail.Invalid("the schedule is never due")
+	case !first.After(asked):
+		return fail.Invalid("the schedule is due before it is asked for")
 	}
 	second := w.schedule.Next(first)
 	for _, from := range []time.Time{first, second} {
@@ -99,7 +103,8 @@ func moment(shows time.Time, zone *time.Location) time.Time {
 // next is the first moment after one that is due; false: there is none.
 func (w wall) next(after time.Time) (time.Time, bool) {
 	for shows := shown(after, w.zone); ; {
-		if shows = w.schedule.Next(shows); shows.IsZero() {
+		before := shows
+		if shows = w.schedule.Next(before); !shows.After(before) {
 			return time.Time{}, false
 		}
 		if at := moment(shows, w.zone); at.After(after) {
@@ -126,7 +131,7 @@ func (w wall) list(all bool) lua.Lister {
 		for at := time.UnixMilli(from); ; {
 			next, more := w.next(at)
 			if !more {
-				next = due.Add(never)
+				return append(ticks, max(now, last)+never.Milliseconds())
 			}
 			if ticks = append(ticks, next.UnixMilli()); next.After(due) && next.UnixMilli() > last {
 				return ticks

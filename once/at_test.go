@@ -120,6 +120,7 @@ func TestAtRefuses(t *testing.T) {
 		{counting(time.Hour), nil, "the schedule counts from when it is asked: use Every"},
 		{counting(24 * time.Hour), nil, "use Every"},
 		{notDue{}, nil, "the schedule is never due"},
+		{counting(-time.Hour), nil, "the schedule is due before it is asked for"},
 		{daily, once.WithJitter(time.Second), "WithJitter is for Every"},
 		{daily, once.WithTTL(time.Hour), "WithTTL is for New"},
 	} {
