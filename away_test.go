@@ -10,6 +10,7 @@ import (
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/barrier"
 	"github.com/latchkey-go/latchkey/countdown"
+	"github.com/latchkey-go/latchkey/internal/locktest"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/once"
 	"github.com/latchkey-go/latchkey/rlock"
@@ -20,48 +21,17 @@ import (
 // the answer.
 func TestQuestionsToASilentServer(t *testing.T) {
 	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
-		p := redistest.NewProxy(t, s)
-		c, err := latchkey.New(p.Option())
-		require.NoError(t, err)
-		t.Cleanup(c.Close)
-		require.NoError(t, c.Check(t.Context()))
-		l, err := rlock.New(c, "lock")
-		require.NoError(t, err)
-		permits, err := semaphore.New(c, "permits", semaphore.WithCapacity(1))
-		require.NoError(t, err)
-		counting, err := semaphore.NewCounting(c, "counting", semaphore.WithCapacity(1))
-		require.NoError(t, err)
-		latch, err := countdown.New(c, "latch")
-		require.NoError(t, err)
-		b, err := barrier.New(c, "barrier", 2)
-		require.NoError(t, err)
-		o, err := once.New(c, "once")
-		require.NoError(t, err)
-		_, err = permits.Available(t.Context()) // its capacity is stated
-		require.NoError(t, err)
-		_, err = counting.Available(t.Context())
-		require.NoError(t, err)
-		for name, ask := range map[string]func(ctx context.Context) error{
-			"Lock.Inspect":       func(ctx context.Context) error { _, err := l.Inspect(ctx); return err },
-			"Available":          func(ctx context.Context) error { _, err := permits.Available(ctx); return err },
-			"Counting.Available": func(ctx context.Context) error { _, err := counting.Available(ctx); return err },
-			"Semaphore.Inspect":  func(ctx context.Context) error { _, err := permits.Inspect(ctx); return err },
-			"Latch.Inspect":      func(ctx context.Context) error { _, err := latch.Inspect(ctx); return err },
-			"Count":              func(ctx context.Context) error { _, err := latch.Count(ctx); return err },
-			"Waiting":            func(ctx context.Context) error { _, err := b.Waiting(ctx); return err },
-			"Once.Done":          func(ctx context.Context) error { _, err := o.Done(ctx); return err },
-			"Once.Do": func(ctx context.Context) error {
-				return o.Do(ctx, func(context.Context, *once.Run) error { return nil })
-			},
-			"Share": func(ctx context.Context) error {
-				_, err := once.Share(ctx, c, "share", func(context.Context, *once.Run) ([]byte, error) { return nil, nil })
-				return err
-			},
-		} {
-			s.Run(t, name, func(t *testing.T) {
+		for name := range questions(t, locktest.ClientOf(t, s)) {
+			s.Run(t, name, func(t *testing.T) { // with a client of its own, which does not know of the silence before
+				p := redistest.NewProxy(t, s)
+				c, err := latchkey.New(p.Option())
+				require.NoError(t, err)
+				defer c.Close()
+				require.NoError(t, c.Check(t.Context()))
+				ask := questions(t, c)[name]
 				canceled, cancel := context.WithCancel(t.Context())
 				cancel()
-				err := ask(canceled)
+				err = ask(canceled)
 				require.ErrorIs(t, err, context.Canceled)
 				require.NotErrorIs(t, err, latchkey.ErrUnavailable, "nobody waited for an answer")
 
@@ -75,6 +45,44 @@ func TestQuestionsToASilentServer(t *testing.T) {
 			})
 		}
 	})
+}
+
+// questions are what a client asks once, or first.
+func questions(t *testing.T, c *latchkey.Client) map[string]func(context.Context) error {
+	t.Helper()
+	l, err := rlock.New(c, "lock")
+	require.NoError(t, err)
+	permits, err := semaphore.New(c, "permits", semaphore.WithCapacity(1))
+	require.NoError(t, err)
+	counting, err := semaphore.NewCounting(c, "counting", semaphore.WithCapacity(1))
+	require.NoError(t, err)
+	latch, err := countdown.New(c, "latch")
+	require.NoError(t, err)
+	b, err := barrier.New(c, "barrier", 2)
+	require.NoError(t, err)
+	o, err := once.New(c, "once")
+	require.NoError(t, err)
+	_, err = permits.Available(t.Context()) // its capacity is stated
+	require.NoError(t, err)
+	_, err = counting.Available(t.Context())
+	require.NoError(t, err)
+	return map[string]func(ctx context.Context) error{
+		"Lock.Inspect":       func(ctx context.Context) error { _, err := l.Inspect(ctx); return err },
+		"Available":          func(ctx context.Context) error { _, err := permits.Available(ctx); return err },
+		"Counting.Available": func(ctx context.Context) error { _, err := counting.Available(ctx); return err },
+		"Semaphore.Inspect":  func(ctx context.Context) error { _, err := permits.Inspect(ctx); return err },
+		"Latch.Inspect":      func(ctx context.Context) error { _, err := latch.Inspect(ctx); return err },
+		"Count":              func(ctx context.Context) error { _, err := latch.Count(ctx); return err },
+		"Waiting":            func(ctx context.Context) error { _, err := b.Waiting(ctx); return err },
+		"Once.Done":          func(ctx context.Context) error { _, err := o.Done(ctx); return err },
+		"Once.Do": func(ctx context.Context) error {
+			return o.Do(ctx, func(context.Context, *once.Run) error { return nil })
+		},
+		"Share": func(ctx context.Context) error {
+			_, err := once.Share(ctx, c, "share", func(context.Context, *once.Run) ([]byte, error) { return nil, nil })
+			return err
+		},
+	}
 }
 
 // Whoever waits while the server dies, and gives up before Redis was asked again, learns that it is away: the

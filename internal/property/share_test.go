@@ -199,7 +199,7 @@ func TestRandomOperationsOfShare(t *testing.T) {
 				return c
 			},
 		}
-		m.mortal, m.trip = strings.HasSuffix(t.Name(), "simulated"), 10*time.Millisecond
+		m.mortal, m.trip = strings.HasSuffix(t.Name(), "simulated"), 50*time.Millisecond
 		if m.mortal {
 			m.trip = time.Second // of its network
 		}
