@@ -155,7 +155,7 @@ func (r *runner) bidding(asks lua.Beginning, came time.Time, since *atomic.Int64
 func (b *runBid) under(ctx context.Context, l *latchkey.Lock, how patience, a *verdict, f func(context.Context, *latchkey.Hold) error) error {
 	err := b.bid.under(ctx, l, how, func(held context.Context, h *latchkey.Hold) error {
 		if outcome := b.known(); outcome != nil {
-			b.undo(ctx) // Redis may have forgotten it by then
+			b.undo(held) // Redis may have forgotten it by then
 			a.done, a.outcome = true, outcome
 			return nil
 		}
