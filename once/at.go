@@ -119,7 +119,7 @@ const (
 	mostListed = 2000
 )
 
-// list is that of the scripts. all: with those that were missed.
+// list returns what the scripts are sent. all: with the ticks that were missed.
 func (w wall) list(all bool) lua.Lister {
 	return func(now, last int64) (ticks []int64) {
 		due := time.UnixMilli(now)

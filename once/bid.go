@@ -33,12 +33,12 @@ type opening struct {
 	claim lua.Claim
 	seen  int64 // the greatest token that is known
 	mode  lua.Mode
-	until int64 // the server's clock in microseconds when nobody waits for the answer any more; 0: not known
+	until int64 // the server's clock in microseconds at which the answer comes too late; 0: not known
 }
 
 func queueOf(l *latchkey.Lock) *grant.Queue { return (*lock.Lock)(l).Primitive().Queue }
 
-// first is that of the attempt.
+// first sends the first acquire of the attempt.
 func (b *bid[T]) first(ctx context.Context, claim lua.Claim, mode lua.Mode) (lua.Acquired, error) {
 	if b.sent { // what it began was lost before it was a hold
 		return b.queue.Commands.Take(ctx, claim, mode)

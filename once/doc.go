@@ -49,8 +49,8 @@
 // Callers that wait are waiters of the lock: they do not poll, and cost what waiters cost. When the lock is
 // released the next process is granted it, takes the outcome, and passes the lock on.
 //
-// An outcome of Share has the server's time when its function returned. A caller reads that clock first, and
-// then waits for the lock. It takes any outcome with a greater number, because that run ended after the caller
+// An outcome of Share has the server's time when its function returned. A caller is told that clock as it asks
+// for the lock. It takes any outcome with a greater number, because that run ended after the caller
 // had come. If there is none it runs the function itself. So a caller joins a run that is under way, and
 // never takes an outcome from before it came.
 //

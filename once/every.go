@@ -24,8 +24,6 @@ type Job struct {
 	longest time.Duration // for which Run sleeps without a question
 }
 
-const anHour = time.Hour
-
 // The bounds of a period.
 const (
 	shortestPeriod = 10 * time.Millisecond
@@ -85,7 +83,7 @@ func newJob(c *latchkey.Client, name string, f func(context.Context, *Run) error
 	}
 	j := &Job{group: g, lock: l, f: f, lease: session.Milliseconds(lease), hook: o.onError, longest: period}
 	if listed != nil {
-		j.longest = anHour
+		j.longest = time.Hour
 	}
 	j.ticks = o.ticks(name, period, lease)
 	j.ticks.Listed = listed

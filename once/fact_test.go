@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/lock"
 	"github.com/latchkey-go/latchkey/internal/locktest"
 	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/once"
@@ -190,6 +191,49 @@ func afterWait(t *testing.T, s *redistest.Server, name string, do func(context.C
 	waitFor(t, c, name, 1)
 	require.NoError(t, hold.Unlock(t.Context()))
 	return waiter
+}
+
+// Who stands in line behind one that gave up without an answer begins a run of its own, which is the first.
+// Rule 45.
+func TestNextInLineBeginsItsOwn(t *testing.T) {
+	redistest.Together(t)
+	s := redistest.New(t)
+	p := redistest.NewProxy(t, s)
+	afterWait(t, s, "warm", func(ctx context.Context) error { // the server has the scripts
+		warm, err := once.New(open(t, s.Option()), "warm")
+		require.NoError(t, err)
+		return warm.Do(ctx, succeeds)
+	}).Granted(t)
+	mine := open(t, p.Option())
+	l, err := rlock.New(mine, "a")
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	asked, goOn := make(chan struct{}), make(chan struct{})
+	var sent atomic.Int64
+	p.Judge(func(request string) redistest.Verdict {
+		if !redistest.Runs(request, "once/acquire") || sent.Add(1) > 1 {
+			return redistest.Pass
+		}
+		close(asked)
+		<-goOn
+		return redistest.LoseReply
+	})
+	o := newOnce(t, mine, once.WithAttempts(1))
+	first := redistest.Begin(t, func(context.Context) (struct{}, error) { return struct{}{}, o.Do(ctx, never(t)) })
+	<-asked
+	second := redistest.Begin(t, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, o.Do(ctx, func(_ context.Context, run *once.Run) error {
+			require.Equal(t, 1, run.Attempt())
+			return nil
+		})
+	})
+	require.Eventually(t, func() bool { return (*lock.Lock)(l).InLine() == 1 }, 20*time.Second, time.Millisecond)
+	cancel()
+	close(goOn)
+	require.ErrorIs(t, first.Outcome(t), context.Canceled)
+	require.ErrorIs(t, first.Err, latchkey.ErrNotRun)
+	require.NoError(t, second.Outcome(t))
 }
 
 // Nor does a tick count as one whose run died when its process is alive: it gave up, or did not enter the function.

@@ -80,7 +80,7 @@ func (o *Once) Do(ctx context.Context, f func(context.Context, *Run) error) erro
 	}
 }
 
-// bidding is that of the runner.
+// bidding returns a bid for a run.
 func (o *Once) bidding(a *verdict, known func() *lua.Outcome) *runBid {
 	since := new(atomic.Int64)
 	since.Store(o.runner.tooOld())

@@ -151,7 +151,7 @@ func (r *runner) bidding(asks lua.Beginning, came time.Time, since *atomic.Int64
 	return b
 }
 
-// under is that of the bid. It tells a of an outcome that this process has seen.
+// under runs f with the lock of the name, as the bid does. It tells a of an outcome that this process has seen.
 func (b *runBid) under(ctx context.Context, l *latchkey.Lock, how patience, a *verdict, f func(context.Context, *latchkey.Hold) error) error {
 	err := b.bid.under(ctx, l, how, func(held context.Context, h *latchkey.Hold) error {
 		if outcome := b.known(); outcome != nil {

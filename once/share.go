@@ -20,7 +20,7 @@ const (
 
 // Share runs f once for all callers that want its result now, in all processes. One caller runs it. The
 // others wait, until ctx ends, and get its result. A caller that comes while f runs gets that result; one
-// that comes after f has returned, or less than a round trip before, has it run again. Nothing else is
+// that comes after f has returned, or some milliseconds before, has it run again. Nothing else is
 // remembered: Redis has the result for a minute, for callers that wait.
 //
 // f ran to its end when it returned, unless it returned an error and its context had ended. Then all get its

@@ -177,7 +177,7 @@ func (w *worker) called(c *client, call *Record, what string, patient, ran bool,
 	call.Answered(result, token, extra)
 }
 
-// eachPeriod is a schedule whose ticks are those of Every.
+// eachPeriod is a schedule with the ticks that Every has.
 type eachPeriod struct{}
 
 func (eachPeriod) Next(after time.Time) time.Time { return after.Truncate(period).Add(period) }

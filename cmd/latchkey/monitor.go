@@ -42,8 +42,7 @@ func newMonitor(l *looker, pattern string, interval time.Duration) *monitor {
 // server works for that in a part of the time, one of scanShare.
 const scanPause, scanShare = 5 * time.Second, 20
 
-// firstLook is how long the first look waits for all names. Where there are many that are free it begins with those that
-// clients tell.
+// firstLook is how long the first look waits for all names. Where there are too many, it begins with what clients tell.
 const firstLook = 300 * time.Millisecond
 
 // found is what asking for the names has come to.

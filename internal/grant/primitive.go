@@ -89,8 +89,8 @@ type Attempt struct {
 // of the process. No copy of it is sent: what asks again is the kind's.
 type First func(ctx context.Context, claim lua.Claim, mode lua.Mode) (lua.Acquired, error)
 
-// ErrSettled is what a [First] refuses an attempt with that is of no use any more, or the cause with which its wait ends
-// because of that. Nothing was acquired. No hook is called.
+// ErrSettled says that an attempt is of no use any more. A [First] refuses it with that, or its wait ends with that as the
+// cause. Nothing was acquired. No hook is called.
 var ErrSettled = errors.New("settled before it was acquired")
 
 // contender is a goroutine that wants what an attempt says.

@@ -133,7 +133,7 @@ func (q *Queue) take(ctx context.Context, w *wait.Waiter, claim lua.Claim, mode 
 	return q.Commands.Take(ctx, claim, mode)
 }
 
-// tenureThatOpens is that of w if this is to be the first acquire of one that may have its own; else nil.
+// tenureThatOpens returns the tenure of w if its first acquire, which may be one of its own, is to be sent now; else nil.
 func (q *Queue) tenureThatOpens(w *wait.Waiter, mode lua.Mode) *tenure {
 	if !w.Opens || mode != lua.First && mode != lua.Try {
 		return nil
@@ -141,22 +141,16 @@ func (q *Queue) tenureThatOpens(w *wait.Waiter, mode lua.Mode) *tenure {
 	return q.tenure(w.Number)
 }
 
-// open sends the first acquire, or another one. Until the first is answered nobody inherits the tenure: what
-// else that does is its caller's.
-func (t *tenure) open(ctx context.Context, claim lua.Claim, mode lua.Mode) (reply lua.Acquired, err error) {
-	q := t.queue
-	q.mu.Lock()
+// open sends the first acquire, or another one.
+func (t *tenure) open(ctx context.Context, claim lua.Claim, mode lua.Mode) (lua.Acquired, error) {
+	t.queue.mu.Lock()
 	first := t.opening
-	t.opening, t.unheard = nil, t.unheard || first != nil
-	q.mu.Unlock()
+	t.opening = nil
+	t.queue.mu.Unlock()
 	if first == nil {
-		return q.Commands.Take(ctx, claim, mode)
+		return t.queue.Commands.Take(ctx, claim, mode)
 	}
-	reply, err = first(ctx, claim, mode)
-	q.mu.Lock()
-	t.unheard = err != nil
-	q.mu.Unlock()
-	return reply, err
+	return first(ctx, claim, mode)
 }
 
 // offer gives up the tenure that was offered for t.
@@ -258,7 +252,7 @@ func (q *Queue) GivenUp(w *wait.Waiter, inheritable bool) bool {
 	if t == nil || !t.hasTurn {
 		return false
 	}
-	if inheritable && !w.Try && !t.unheard { // what makes one attempt alone is no wait that another call could go on with
+	if inheritable && !w.Try { // what makes one attempt alone is no wait that another call could go on with
 		return q.endTurn(t.shared, t)
 	}
 	q.endTurn(t.shared, nil)

@@ -45,7 +45,6 @@ type tenure struct {
 	watches    bool          // Redis is being asked whether others wait
 	asks       *session.Date // the next time
 	opening    First         // what its first acquire is; nil: the kind's, or it was sent
-	unheard    bool          // that was sent, and was not answered
 	partOf     *Part         // set before it competes; nil unless it is one of a lock over several servers
 	contention contention
 	caller     context.Context // of whoever competes with it

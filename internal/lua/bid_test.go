@@ -159,7 +159,7 @@ func TestAcquireWithoutAnswer(t *testing.T) {
 		r.free()
 		over := r.acquire("C:1", lua.First, lua.Beginning{Until: 1})
 		require.Positive(t, over.Token)
-		require.Equal(t, lua.Begun{}, over.begun, "nobody waits for it any more")
+		require.Equal(t, lua.Begun{}, over.begun, "its sender does not wait any more")
 		r.free()
 
 		second := r.acquire("D:1", lua.First, lua.Beginning{})
@@ -211,7 +211,7 @@ func TestAcquireBeginsTicks(t *testing.T) {
 		}
 		r.free()
 		_, _, told = acquire("D:1", 1)
-		require.False(t, told, "nobody waits for it any more")
+		require.False(t, told, "its sender does not wait any more")
 		r.free()
 		require.NoError(t, r.conn.BackTick(t.Context(), r.keys, ticks, 0, "E:1", false))
 		_, _, told = acquire("E:1", 0)

@@ -45,7 +45,7 @@ type Ticks struct {
 // MissedAll it begins with the last that is over, or has more than 1001. It ends with the first that is after both.
 type Lister func(now, last int64) []int64
 
-// args are those of every/state.lua.
+// args returns the arguments that every/state.lua reads, and more.
 func (t Ticks) args(listed []int64, more ...string) []string {
 	if t.Listed == nil {
 		return append([]string{number(t.Period), number(t.Delay), strconv.Itoa(int(t.Seed))}, more...)

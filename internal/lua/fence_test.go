@@ -197,7 +197,7 @@ func TestFenceEval(t *testing.T) {
 		require.ErrorContains(t, err, "MISCONF")
 		require.False(t, lua.Ran(err))
 
-		// Each of those has run once at most, also one whose error is nearly that of a script which is not known.
+		// Each of those has run once at most, also one whose error is nearly the server's, for a script that it does not know.
 		for _, runs := range []string{"1", "2", "3"} { // the server knows it from the second time on
 			_, err := f.eval(token, `redis.call("INCR", "{x}runs") return redis.error_reply("NOSCRIPT No matching script, please use EVAL")`)
 			require.ErrorContains(t, err, "NOSCRIPT")

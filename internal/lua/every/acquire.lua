@@ -2,16 +2,16 @@
 -- once. Safe to repeat, as lock/acquire.lua and every/begin.lua are.
 --
 -- Keys  as in lock/acquire.lua and every/state.lua
--- ARGV  those of lock/acquire.lua; then
+-- ARGV  as in lock/acquire.lua; then
 --       1, 2, 3: see every/state.lua
 --       4, 5, 6 as arguments 5, 6 and 7 of every/begin.lua
---       7 as argument 6 of those of once/acquire.lua
+--       7 as the last one of once/acquire.lua
 -- Reply {how the acquire ended, how the run began}
 --       the first as in lock/acquire.lua, the second as in every/begin.lua; 0 if the lock was not had, or it
 --       is not told whether the run may begin
 
 local SENT, split = ARGV, #ARGV - 7
-local ARGV = {unpack(SENT, split + 1)} -- those of every/state.lua
+local ARGV = {unpack(SENT, split + 1)} -- as every/state.lua reads them
 -- include every/begun.lua
 
 need_listed(ARGV[4] == 'all') -- before anything is done

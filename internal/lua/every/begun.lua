@@ -9,7 +9,7 @@
 -- No tick begins for so many ms after one was dropped, twice as long after each further one.
 local HELD = 60000
 
--- The first of the ticks that are made up for, and how many are left out before it: of those that are listed.
+-- The first of the ticks that are made up for, and how many are left out before it. Where ticks are listed it counts no others.
 local function first_of_all(newest)
   local tick, missed = following(last), 0
   if listed then

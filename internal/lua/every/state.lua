@@ -18,7 +18,7 @@
 --            won      token of the run that was finished last
 --            first    token of the run with which the record begins: of those before it nothing is known
 --            asker    owner id whose acquire has begun the run (every/acquire.lua); absent: a begin has, or it is over
---            gone     owner id whose acquire begins none any more: the last one of which that is known
+--            gone     owner id whose acquire begins no run any more: the last one that said so
 -- ARGV  1 period, 2 longest delay, both in ms
 --       3 a number that follows from the name: from it and the tick follows the delay
 -- Or    1 0, 2 0, where no period says when ticks are

@@ -3,7 +3,7 @@
 -- once/begin.lua are.
 --
 -- Keys  as in lock/acquire.lua and once/state.lua
--- ARGV  those of lock/acquire.lua; then
+-- ARGV  as in lock/acquire.lua; then
 --       1 number of an outcome that is too old, 0 for none. Or empty: all that there is by now
 --       2 how many runs there may be, 0 for any number
 --       3 ms that the record is kept while the run lasts

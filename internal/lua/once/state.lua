@@ -14,7 +14,7 @@
 --            edition  that the attempts are of; absent where there are none
 --            first    token of the run with which the record begins: of those before it nothing is known
 --            asker    owner id whose acquire has begun the run (once/acquire.lua); absent: a begin has, or it is over
---            gone     owner id whose acquire begins none any more: the last one of which that is known
+--            gone     owner id whose acquire begins no run any more: the last one that said so
 --      A waiter that was told `over`, or the clock, when it came takes any outcome with a greater number: that
 --      run ended after the wait began.
 -- keys RUN

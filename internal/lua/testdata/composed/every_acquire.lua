@@ -1,7 +1,7 @@
 --!df flags=allow-undeclared-keys
 local NAME, VERB, NUMSUB, SLOTS, moving = KEYS[1], 'PUBLISH', 'NUMSUB'
 local SENT, split = ARGV, #ARGV - 7
-local ARGV = {unpack(SENT, split + 1)} -- those of every/state.lua
+local ARGV = {unpack(SENT, split + 1)} -- as every/state.lua reads them
 local RUN = 'latchkey_every:{' .. NAME .. '}'
 local AHEAD = 600000 -- ms that the clock may be set back with no tick run twice
 local LONGEST = 3600000 -- ms for which no tick begins at most
