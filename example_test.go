@@ -256,3 +256,24 @@ func ExampleWithNote() {
 	}
 	// Output: held by billing
 }
+
+// A job is held up in all processes while a database moves.
+func ExampleClient_Pause() {
+	ctx := context.Background()
+	c, err := latchkey.Open(os.Getenv("REDIS_URL")) // as redis://localhost:6379
+	if err != nil {
+		log.Panic(err)
+	}
+	defer c.Close()
+	err = c.Pause(ctx, "report", latchkey.Pause{By: "ann", Why: "the database moves", Until: time.Now().Add(time.Hour)})
+	if err != nil {
+		log.Panic(err)
+	}
+	p, err := c.Paused(ctx, "report")
+	fmt.Println(p.By, p.Why, err)
+	err = c.Resume(ctx, "report")
+	fmt.Println(err)
+	// Output:
+	// ann the database moves <nil>
+	// <nil>
+}

@@ -31,6 +31,21 @@ func (l *Candidate) campaign(ctx context.Context) (*term, error) {
 		if err != nil && lost == nil {
 			return nil, err
 		}
+		l.waitWhilePaused(ctx, led.Paused)
+	}
+}
+
+// waitWhilePaused returns when the name is not paused any more, or ctx or the client ends. again is after how many ms it is to be
+// asked for; 0: the name is not paused. An error of Redis is for the next acquire to tell.
+func (l *Candidate) waitWhilePaused(ctx context.Context, again int64) {
+	for again > 0 && ctx.Err() == nil && l.group.Client.Closing.Err() == nil {
+		l.rest(ctx, time.Duration(again)*time.Millisecond)
+		var p lua.Paused
+		_, _ = l.pause.RetryUntilAnswered(ctx, l.pause.Up, new(bool), func(ctx context.Context) (err error) {
+			p, err = l.group.Client.Conn.Paused(ctx, l.pause.Keys)
+			return err
+		})
+		again = p.Again
 	}
 }
 

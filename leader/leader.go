@@ -31,7 +31,9 @@
 // The keys of a leader named N (after the key prefix) are those of the lock N, and latchkey_leader:{N}, which
 // says who leads and which candidates are preferred. It is written together with a check of the token, so
 // that no leader of the past can write it, and lives for a day from its last use. The channel is
-// latchkey_leader:{N}. A leader asks once each third of its lease whether a preferred candidate waits.
+// latchkey_leader:{N}. latchkey_pause:{N} says whether the name is paused (latchkey.Client.Pause): then candidates wait
+// outside of the queue, and ask every ten seconds. A leader asks once each third of its lease whether the name is paused, or a
+// preferred candidate waits.
 package leader
 
 import (
@@ -50,12 +52,15 @@ import (
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
-// ErrResigned is the cause of a term's context after [Candidate.Resign], and when a preferred candidate takes
-// over.
+// ErrResigned is the cause of a term's context after [Candidate.Resign], when a preferred candidate takes over,
+// and when the name is paused.
 var ErrResigned = errors.New("resigned")
 
-// errPreferred is that of the second case.
-var errPreferred = fmt.Errorf("%w: a preferred candidate waits", ErrResigned)
+// What it says in the other cases.
+var (
+	errPreferred = fmt.Errorf("%w: a preferred candidate waits", ErrResigned)
+	errPaused    = fmt.Errorf("%w: the name is paused", ErrResigned)
+)
 
 // Candidate is one that may lead under a name: as a rule one for each process. It is safe for concurrent use.
 // There is no usable zero value: see [New].
@@ -63,6 +68,7 @@ type Candidate struct {
 	name     string
 	lock     *fairlock.Lock
 	group    *broadcast.Group
+	pause    *session.Target
 	own      string // the text of this process, as in Redis
 	settings settings
 
@@ -102,6 +108,9 @@ func New(c *latchkey.Client, name string, opts ...Option) (*Candidate, error) {
 	}
 	if l.group, err = session.GetOrCreate(client, lua.Leader, name, newGroup); err != nil {
 		return nil, fail.Wrap(name, err)
+	}
+	if l.pause, err = client.Pausable(name); err != nil {
+		return nil, err
 	}
 	return l, nil
 }

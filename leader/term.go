@@ -98,7 +98,8 @@ func (t *term) guard() {
 	}
 }
 
-// look says once each third of the lease that the term goes on, and asks whether a preferred candidate waits.
+// look says once each third of the lease that the term goes on, and asks whether a preferred candidate waits, or the name is
+// paused.
 // It also writes again what Redis has lost.
 func (t *term) look() {
 	c, k := t.of.group.Client, t.of.group.Keys
@@ -126,6 +127,8 @@ func (t *term) look() {
 			t.end(fail.Wrap(t.of.name, fmt.Errorf("%w: another candidate leads with a greater token", fail.ErrLost)))
 		case led.Waits:
 			t.end(errPreferred)
+		case led.Paused > 0:
+			t.end(errPaused)
 		}
 	}
 }

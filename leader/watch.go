@@ -30,20 +30,15 @@ type Leader struct {
 	Since     time.Time // when the term began, by the server's clock
 }
 
-// text is what Redis keeps of a leader's process: what its client tells in its own record, and more.
+// text is what Redis keeps of a leader's process: what its client says of itself, and more.
 type text struct {
-	identity.Record
-	Client    string `json:"client"`
-	Preferred bool   `json:"preferred,omitempty"`
+	identity.Signed
+	Preferred bool `json:"preferred,omitempty"`
 }
 
-// textOf is that of a client. One that tells nobody who it is has its id alone.
+// textOf is that of a client.
 func textOf(c *session.Client, preferred bool) (string, error) {
-	said := text{Client: c.IDs.Client, Preferred: preferred}
-	if !c.Options.Untold {
-		said.Record = identity.New(c.Options.Label, c.Began)
-	}
-	b, err := json.Marshal(said)
+	b, err := json.Marshal(text{identity.Sign(c.IDs.Client, c.Options.Label, c.Began, c.Options.Untold), preferred})
 	return string(b), err
 }
 

@@ -58,11 +58,14 @@
 // others are told when to look again: at the next tick, or when the lease of the running process would end.
 // That is a hint that saves commands. The lock, and the record of the last tick, decide.
 //
+// While a name is paused (latchkey.Client.Pause) no run of it begins: Do and Share wait, and ticks are missed.
+//
 // The observer hears of the locks, as of any other, and of nothing more.
 //
 // # In Redis
 //
 // The keys of a name N (after the key prefix) are those of a lock N, and latchkey_once:{N},
 // latchkey_share:{N} or latchkey_every:{N}; without the braces if N has some. So one name may be used with
-// each of the three, and with locks: but all have one lock, and exclude each other.
+// each of the three, and with locks: but all have one lock, and exclude each other. latchkey_runs:{N} has the last
+// runs of a job, and latchkey_pause:{N} says that the name is paused.
 package once

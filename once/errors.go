@@ -3,9 +3,9 @@ package once
 import (
 	"context"
 	"errors"
-	"strings"
 
 	"github.com/latchkey-go/latchkey/internal/grant"
+	"github.com/latchkey-go/latchkey/internal/identity"
 )
 
 // The errors that only this package has, for errors.Is.
@@ -36,13 +36,7 @@ func (f *Failure) Error() string { return f.Text }
 // longestText is how many bytes of an error others are told.
 const longestText = 4 << 10
 
-func failure(err error) string {
-	text := err.Error()
-	if len(text) > longestText {
-		text = strings.ToValidUTF8(text[:longestText], "") // whole characters
-	}
-	return text
-}
+func failure(err error) string { return identity.Clip(err.Error(), longestText) }
 
 // notRun makes an error match ErrNotRun of the root package, as the errors of a lock's Do that never ran.
 func notRun(ctx context.Context, err error) error {

@@ -2,12 +2,14 @@ package once
 
 import (
 	"context"
+	"encoding/json"
 	"hash/fnv"
 	"time"
 
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/fairlock"
 	"github.com/latchkey-go/latchkey/internal/fail"
+	"github.com/latchkey-go/latchkey/internal/identity"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/session"
 )
@@ -87,6 +89,11 @@ func newJob(c *latchkey.Client, name string, f func(context.Context, *Run) error
 	}
 	j.ticks = o.ticks(name, period, lease)
 	j.ticks.Listed = listed
+	who, err := json.Marshal(identity.Sign(g.Client.IDs.Client, g.Client.Options.Label, g.Client.Began, g.Client.Options.Untold))
+	if err != nil {
+		return nil, err
+	}
+	j.ticks.Who = string(who)
 	return j, nil
 }
 

@@ -170,3 +170,30 @@ func ExampleAt() {
 	fmt.Println(job.Name(), errors.Is(job.Run(ctx), context.DeadlineExceeded))
 	// Output: report true
 }
+
+// When the job is due, and how its last runs have ended.
+func ExampleInspectJob() {
+	c, err := latchkey.Open(os.Getenv("REDIS_URL")) // as redis://localhost:6379
+	if err != nil {
+		log.Panic(err)
+	}
+	defer c.Close()
+	job, err := once.Every(c, "sweep", 100*time.Millisecond, func(context.Context, *once.Run) error { return errors.New("the disk is full") })
+	if err != nil {
+		log.Panic(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	go func() { _ = job.Run(ctx) }()
+	for {
+		s, err := once.InspectJob(ctx, c, job.Name())
+		if err != nil {
+			log.Panic(err)
+		}
+		if len(s.Runs) > 0 && s.Runs[0].End == once.Failed {
+			fmt.Println(s.Runs[0].Err, s.Next.After(s.Runs[0].Tick))
+			return
+		}
+	}
+	// Output: the disk is full true
+}

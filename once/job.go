@@ -2,6 +2,7 @@ package once
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/internal/fail"
+	"github.com/latchkey-go/latchkey/internal/identity"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/retry"
 )
@@ -178,7 +180,7 @@ func (r *rounds) run(ctx, held context.Context, h *latchkey.Hold, b *bid[lua.Tic
 	}
 	longer, cancel := r.group.lingering(ctx)
 	defer cancel()
-	return r.over(longer, run)
+	return r.over(longer, run, err)
 }
 
 // leftOut says which ticks are not run.
@@ -208,12 +210,17 @@ func (r *rounds) back(ctx context.Context, token int64, owner string, how lives)
 	})
 }
 
-// over records that a tick is over.
-func (r *rounds) over(ctx context.Context, run *Run) (wake, error) {
+// over records that a tick is over, and what its function returned.
+func (r *rounds) over(ctx context.Context, run *Run, failed error) (wake, error) {
 	var next int64
+	text := ""
+	if failed != nil {
+		b, _ := json.Marshal(identity.Clip(failed.Error(), longestTold)) // a text never fails
+		text = string(b)
+	}
 	var end lua.Ended
 	_, stray, err := r.group.ask(ctx, func(ctx context.Context) (err error) {
-		next, end, err = r.group.Client.Conn.FinishTick(ctx, r.group.Keys, r.ticks, run.Token())
+		next, end, err = r.group.Client.Conn.FinishTick(ctx, r.group.Keys, r.ticks, run.Token(), text)
 		return err
 	})
 	if err := ended(end, stray, err); err != nil {

@@ -88,7 +88,7 @@ func (o *Once) bidding(a *verdict, known func() *lua.Outcome) *runBid {
 }
 
 // TryDo is [Once.Do] that does not wait. It returns [ErrDone] when it was done before, and ErrNotAcquired
-// while another caller runs it, or while a pause after a failure lasts: both with ErrNotRun. So does
+// while another caller runs it, while a pause after a failure lasts, or while the name is paused: all with ErrNotRun. So does
 // ErrUnavailable, which it returns at once when Redis has been away for the client's command timeout.
 func (o *Once) TryDo(ctx context.Context, f func(context.Context, *Run) error) error {
 	var a verdict

@@ -17,6 +17,7 @@ const module = "github.com/latchkey-go/latchkey"
 var unused = map[string]string{
 	"leader.WithExit":         "it ends the process: package leader's own tests have it",
 	"countdown.Status.String": "text for people",
+	"once.RunEnd.String":      "text for people",
 }
 
 // Programs use each function, method and option of the public packages.

@@ -140,7 +140,11 @@ type downgrader struct`},
 		under("stop a worker"),
 	mutate("who comes late is given what was over", luaOfRuns+"arrival.lua", "return math.max(over, micros)", "return 1"),
 	mutate("attempts are not counted", luaOfRuns+"begun.lua", "'attempt', decimal(attempt + 1)", "'attempt', '1'"),
-	mutate("a tick is not over", luaOfTicks+"finish.lua", "'last', decimal(last), 'won', ARGV[4])", "'won', ARGV[4])"),
+	mutate("a tick is not over", luaOfTicks+"finish.lua", "  pass(tick)\n", ""),
+	{Name: "a pause holds up no tick", Edits: []Edit{
+		{luaOfTicks + "due.lua", "if paused > 0 then", "if false then"},
+		{luaOfTicks + "begun.lua", "  if paused > 0 then\n", "  if false then\n"},
+	}},
 	mutate("the last of all missed ticks is run alone", luaOfTicks+"begun.lua", "tick, missed = first_of_all(newest)", "tick = newest"),
 	{Name: "a leader does not look at the clock", Edits: []Edit{
 		{"leader/term.go", "context.WithCancelCause(hold.Context())", "context.WithCancelCause(context.WithoutCancel(hold.Context()))"},

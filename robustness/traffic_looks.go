@@ -26,8 +26,10 @@ func (w *worker) inspect(rng *rand.Rand, o Object) {
 		w.inspectLock(ctx, rng, c, o)
 	case o.Family == Barrier:
 		w.inspectBarrier(ctx, rng, c, o)
-	case o.Family == Leads:
+	case o.Family == Leads && rng.IntN(4) > 0:
 		w.watchLeaders(ctx, rng, c, o)
+	case o.Family == Leads, o.Family == Ticks:
+		w.pauses(ctx, rng, c, o)
 	case o.Family == Counting:
 		sem := w.countingOf(c, o)
 		w.named(c, o, sem.Name())

@@ -68,6 +68,10 @@ func (r *report) print(out io.Writer, now time.Time) {
 	if r.Forced != nil {
 		_, _ = fmt.Fprintln(out, r.Forced.tookAway(now))
 	}
+	if r.Paused != nil {
+		_, _ = fmt.Fprintln(out, r.Paused.said(now))
+	}
+	r.printJob(out, now)
 }
 
 // tookAway says in a line who took the lock away last, when and why.

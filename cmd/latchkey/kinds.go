@@ -40,53 +40,67 @@ var marks = []struct {
 }
 
 // kindOf finds out what the name of a key is by the keys beside it. A lock that nobody holds, and that nobody
-// waits for, is nothing.
-func kindOf(ctx context.Context, r rueidis.Client, key string) (kind, error) {
+// waits for, is nothing. pausable: it was paused, and may still be.
+func kindOf(ctx context.Context, r rueidis.Client, key string) (is kind, pausable bool, err error) {
 	commands := []rueidis.Completed{
 		r.B().Type().Key(key).Build(),
 		r.B().Hexists().Key(key).Field("mode").Build(), // of a read-write lock, ours and Redisson's
 		r.B().Hexists().Key(key).Field("barrier").Build(),
 	}
-	for _, m := range marks {
-		keys, err := lua.NewKeys(m.family, key, false)
+	exists := func(family lua.Family, place int) error {
+		keys, err := lua.NewKeys(family, key, false)
 		if err != nil {
-			return "", exit(statusUsage, "%w", err)
+			return exit(statusUsage, "%w", err)
 		}
-		commands = append(commands, r.B().Exists().Key(keys.All()[m.place]).Build())
+		commands = append(commands, r.B().Exists().Key(keys.All()[place]).Build())
+		return nil
+	}
+	for _, m := range marks {
+		if err := exists(m.family, m.place); err != nil {
+			return "", false, err
+		}
+	}
+	if err := exists(lua.Pauses, 1); err != nil {
+		return "", false, err
 	}
 	replies := r.DoMulti(ctx, commands...)
-	is, err := replies[0].ToString()
+	holds, err := replies[0].ToString()
 	if err != nil {
-		return "", exit(statusAway, "%w", err)
+		return "", false, exit(statusAway, "%w", err)
 	}
 	there := func(i int) bool {
 		n, err := replies[i].AsInt64() // an error: the key is of another type
 		return err == nil && n == 1
 	}
+	return kindBy(holds, there), there(len(replies) - 1), nil
+}
+
+// kindBy is what a name is that holds data of this type. there reports which of the commands of kindOf has found something.
+func kindBy(is string, there func(int) bool) kind {
 	switch {
 	case is == "hash" && there(1):
-		return kindReadWrite, nil
+		return kindReadWrite
 	case is == "hash" && there(2):
-		return kindBarrier, nil
+		return kindBarrier
 	}
 	for i, m := range marks {
 		switch {
 		case !there(3 + i):
 		case m.is == kindLock && m.place == 2: // a lock was here, and its name may be something else by now
 			if is == "string" {
-				return kindOther, nil
+				return kindOther
 			}
 		case m.is != kindLock || is != "string":
-			return m.is, nil
+			return m.is
 		}
 	}
 	switch is {
 	case "hash":
-		return kindLock, nil
+		return kindLock
 	case "none":
-		return kindFree, nil
+		return kindFree
 	case "string":
-		return kindSemaphore, nil
+		return kindSemaphore
 	}
-	return kindOther, nil
+	return kindOther
 }

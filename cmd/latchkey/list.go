@@ -186,7 +186,7 @@ func printList(out io.Writer, all []report, now time.Time) {
 		}
 		t.AppendRow(table.Row{
 			plainText(string(r.Name)), string(r.Kind), state, r.Waiting,
-			who, p.Host, number(int64(p.PID)), p.age(now), p.Note, r.Error,
+			who, p.Host, number(int64(p.PID)), p.age(now), r.note(), r.Error,
 		})
 	}
 	t.SuppressEmptyColumns()

@@ -94,6 +94,8 @@ var examples = map[string]string{
 	"latchkey top":       "latchkey top 'orders:*'",
 	"latchkey deadlocks": "latchkey deadlocks --json",
 	"latchkey unlock":    "latchkey unlock --force orders:42",
+	"latchkey pause":     "latchkey pause report --why 'the database moves' --for 2h",
+	"latchkey resume":    "latchkey resume report",
 	"latchkey doctor":    "latchkey doctor --redis rediss://user:password@redis.example:6379",
 	"latchkey demo":      "latchkey demo --processes 8",
 }
@@ -143,7 +145,7 @@ func subCommands() *cli.Command {
 		// The process ends in main, with the status that an error has.
 		ExitErrHandler: func(context.Context, *cli.Command, error) {},
 		Commands: []*cli.Command{
-			lockCommand(), semaphoreCommand(), onceCommand(), latchCommand(), inspectCommand(), explainCommand(), listCommand(), topCommand(), deadlocksCommand(), unlockCommand(), doctorCommand(), guardCommand(), startCommand(),
+			lockCommand(), semaphoreCommand(), onceCommand(), latchCommand(), inspectCommand(), explainCommand(), listCommand(), topCommand(), deadlocksCommand(), unlockCommand(), pauseCommand(), resumeCommand(), doctorCommand(), guardCommand(), startCommand(),
 			{
 				Name: "version", Usage: "print the version of this program",
 				Action: func(_ context.Context, c *cli.Command) error {

@@ -243,7 +243,7 @@ var columns = []column{
 	}, nil},
 	{"host", func(r row) string { return r.first().Host.String() }, nil},
 	{"pid", func(r row) string { return number(int64(r.first().PID)) }, nil},
-	{"note", func(r row) string { return r.first().Note.String() }, nil},
+	{"note", func(r row) string { return r.note().String() }, nil},
 }
 
 func (r row) rate() float64 {

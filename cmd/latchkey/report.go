@@ -30,7 +30,10 @@ type report struct {
 	Waiting   int           `json:"waiting"`
 	Waiters   []party       `json:"waiters"`          // the first 1000 of those
 	Forced    *party        `json:"forced,omitempty"` // who took the lock away last
-	Error     told          `json:"error,omitempty"`  // why it cannot be said
+	Paused    *paused       `json:"paused,omitempty"`
+	Next      *time.Time    `json:"next,omitempty"`  // when the next tick of a job is due
+	Runs      []jobRun      `json:"runs,omitempty"`  // of a job, the last one first
+	Error     told          `json:"error,omitempty"` // why it cannot be said
 }
 
 // party is one that holds or waits.
@@ -97,8 +100,8 @@ func (l *looker) close() {
 // report finds out what a name is, and asks that.
 func (l *looker) report(ctx context.Context, name string) (report, error) {
 	r := report{Name: identity.Name(name), Holders: []party{}, Waiters: []party{}}
-	var err error
-	if r.Kind, err = kindOf(ctx, l.plain, l.prefix+name); err != nil {
+	is, pausable, err := kindOf(ctx, l.plain, l.prefix+name)
+	if r.Kind = is; err != nil {
 		return r, err
 	}
 	switch r.Kind {
@@ -119,6 +122,9 @@ func (l *looker) report(ctx context.Context, name string) (report, error) {
 	case kindBarrier:
 		err = r.addBarrier(ctx, l.client)
 	}
+	if err == nil && pausable {
+		err = r.addPause(ctx, l.client)
+	}
 	return r, failed(err)
 }
 
@@ -127,6 +133,9 @@ func (r *report) addLock(ctx context.Context, client *latchkey.Client) error {
 	lock, err := rlock.New(client, string(r.Name))
 	if err == nil {
 		err = r.addState(ctx, lock)
+	}
+	if err == nil && r.Kind == kindOnce {
+		err = r.addJob(ctx, client)
 	}
 	if err != nil || r.Kind != kindOnce || len(r.Holders) > 0 {
 		return err

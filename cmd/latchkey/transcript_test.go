@@ -137,7 +137,7 @@ var masks = []struct {
 	{regexp.MustCompile(`\b[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]+`), "TIME"},
 	{regexp.MustCompile(`\b[0-9]+\.[0-9]+\.[0-9]+\.[0-9]+:[0-9]+\b`), "ADDRESS"},
 	{regexp.MustCompile(`\b[0-9]+\.[0-9]+\.[0-9]+\b`), "VERSION"},
-	{regexp.MustCompile(`latchkey unlock by [^)\s]+`), "latchkey unlock by USER"},
+	{regexp.MustCompile(`latchkey (unlock|pause) by [^),"\s]+`), "latchkey $1 by USER"},
 	{regexp.MustCompile(`\b([0-9]+h)?([0-9]+m)?[0-9.]+(ms|µs|s)\b`), "SPAN"},
 	{regexp.MustCompile(`"longest_wait":[0-9.]+`), `"longest_wait":SECONDS`},
 	{regexp.MustCompile(`"remaining_seconds":[0-9.]+`), `"remaining_seconds":SECONDS`},

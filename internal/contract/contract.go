@@ -141,7 +141,7 @@ func (s Servers) channels(t testing.TB) (all []string) {
 // members, when a client could not say that it leaves.
 var kept = []string{
 	"redisson_lock_token:", "latchkey_rwlock:", "latchkey_pace:", "latchkey_called:", "latchkey_token:", "latchkey_done:", "latchkey_latch:", "barrier:", "latchkey_members:", "latchkey_fence:", "latchkey_leader:",
-	"latchkey_once:", "latchkey_share:", "latchkey_every:", "latchkey_client:", "latchkey_forced:", "latchkey_turns:", "latchkey_holdoff:",
+	"latchkey_once:", "latchkey_share:", "latchkey_every:", "latchkey_runs:", "latchkey_pause:", "latchkey_client:", "latchkey_forced:", "latchkey_turns:", "latchkey_holdoff:",
 }
 
 // Clean checks that nothing is left but what expires: no lock, no queue, and no inbox once the clients are

@@ -13,6 +13,7 @@ import (
 
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/leader"
 	"github.com/latchkey-go/latchkey/once"
 )
 
@@ -28,6 +29,7 @@ func Onces(t *testing.T, s Servers) {
 	t.Run("stale", all.stale)
 	t.Run("shared", all.shared)
 	t.Run("ticks", all.ticks)
+	t.Run("paused", all.paused)
 	t.Run("shutdown", all.shutdown)
 	s.Clean(t, true)
 }
@@ -234,6 +236,35 @@ func (s onces) ticks(t *testing.T) {
 		a.Cancel()
 		require.ErrorIs(t, a.Outcome(t), context.Canceled)
 	}
+}
+
+// While a name is paused by one client nothing runs, and nobody leads, on another. Then it does.
+func (s onces) paused(t *testing.T) {
+	c, other := s.open(t), s.open(t)
+	o := s.new(t, c, "paused")
+	candidate, err := leader.New(c, o.Name())
+	require.NoError(t, err)
+	require.NoError(t, other.Pause(t.Context(), o.Name(), latchkey.Pause{By: "ann", Why: "a release"}))
+	err = o.TryDo(t.Context(), unexpected(t))
+	require.ErrorIs(t, err, latchkey.ErrNotAcquired)
+	leads := make(chan struct{})
+	a := redistest.Begin(t, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, candidate.Run(ctx, func(context.Context, leader.Term) error {
+			close(leads)
+			return errOnce
+		})
+	})
+	p, err := c.Paused(t.Context(), o.Name())
+	require.NoError(t, err)
+	require.Equal(t, "ann", p.By)
+	require.Empty(t, leads)
+	require.NoError(t, other.Resume(t.Context(), o.Name()))
+	require.ErrorIs(t, a.Outcome(t), errOnce)
+	<-leads
+	require.NoError(t, o.TryDo(t.Context(), func(context.Context, *once.Run) error { return nil }))
+	job, err := once.InspectJob(t.Context(), c, o.Name())
+	require.NoError(t, err)
+	require.Equal(t, once.JobState{}, job)
 }
 
 // A client that is shut down ends the waits, and a run may end.

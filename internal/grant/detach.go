@@ -193,7 +193,7 @@ func (p *Primitive) Attach(ctx context.Context, text string) (*Hold, error) {
 	if err != nil {
 		return nil, p.attempted(&c, fail.Wrap(p.Name, err))
 	}
-	c.from = owner
+	c.from = &owner
 	if !p.Queue.kind.Exclusive {
 		c.Permits = All
 	}
@@ -231,7 +231,7 @@ func (p *Primitive) attach(c *contender) (*Hold, error) {
 //
 //go:noinline
 func (p *Primitive) tooLate(c *contender) error {
-	if c.from != "" && p.Queue.At.Client.Closing.Err() == nil {
+	if c.from != nil && p.Queue.At.Client.Closing.Err() == nil {
 		return fail.Wrap(p.Name, errAttachedTooLate)
 	}
 	return nil

@@ -80,6 +80,9 @@ type Attempt struct {
 	Permits int             // 0 of a lock; [All]
 	Try     bool            // it asks once and does not wait
 
+	contended bool // it waits for others, or did: of a contender, which has no room for it elsewhere
+	inTurn    bool // it has the turn of the line, likewise
+
 	// First sends the first acquire in place of the kind's; nil: that does. It has the effect and the replies of
 	// that, and may do more. It may find that what is acquired is of no use: see [ErrSettled].
 	First First
@@ -97,10 +100,8 @@ var ErrSettled = errors.New("settled before it was acquired")
 type contender struct {
 	Attempt
 
-	contended bool      // it waits for others, or did
-	inTurn    bool      // it has the turn of the line
-	from      string    // the owner id whose hold it attaches; empty: it acquires
-	part      *Part     // that its tenure is to be; nil: none
-	began     time.Time // zero unless that is needed: see begins
-	tenure    *tenure   // with which it competes; nil: the client is closing
+	from   *string   // the owner id whose hold it attaches; nil: it acquires
+	part   *Part     // that its tenure is to be; nil: none
+	began  time.Time // zero unless that is needed: see begins
+	tenure *tenure   // with which it competes; nil: the client is closing
 }

@@ -153,7 +153,10 @@ func (p *Primitive) newTenure(of *contender) *tenure {
 	t := &tenure{queue: p.Queue, name: p.Name, terms: p.terms, hasTurn: of.inTurn, permits: of.Permits, shared: p.Shared, partOf: of.part,
 		caller: of.Parent, made: time.Now(),
 	}
-	t.waiter = wait.Waiter{Number: n, Owner: c.IDs.ID(n), Lease: p.terms.lease, Try: of.Try, From: of.from, Proposed: of.part != nil || of.from != "", Opens: of.First != nil}
+	t.waiter = wait.Waiter{Number: n, Owner: c.IDs.ID(n), Lease: p.terms.lease, Try: of.Try, Proposed: of.part != nil || of.from != nil, Opens: of.First != nil}
+	if of.from != nil {
+		t.waiter.From = *of.from
+	}
 	t.opening = of.First
 	if of.part != nil {
 		t.waiter.Token = of.part.token
@@ -170,7 +173,7 @@ func (p *Primitive) newTenure(of *contender) *tenure {
 	case of.inTurn && p.terms.passable() && p.Queue.hasNext(): // else the first that comes may offer
 		t.waiter.Demand.Permits = p.terms.holds // tokens for the holds that follow in this process
 	}
-	if of.from == "" && p.terms.lingers() && p.Queue.mayLinger() { // else Redis is not told that it does
+	if of.from == nil && p.terms.lingers() && p.Queue.mayLinger() { // else Redis is not told that it does
 		if t.heard = t.queue.hearing(); t.heard > 0 { // else nobody could end it
 			t.waiter.Demand.Lingers, t.waiter.Demand.Permits = true, MaxBudgetHolds
 		}

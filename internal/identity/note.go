@@ -14,7 +14,7 @@ type noteKey struct{}
 
 // WithNote is documented by the root package.
 func WithNote(ctx context.Context, note string) context.Context {
-	return context.WithValue(ctx, noteKey{}, clipped(note, MaxNote))
+	return context.WithValue(ctx, noteKey{}, Clip(note, MaxNote))
 }
 
 // NoteOf returns the note of a context; empty when it has none, and for nil.
@@ -37,8 +37,8 @@ func Printable(text string) string {
 	}, text)
 }
 
-// clipped returns at most so many bytes of a text, in whole characters.
-func clipped(text string, most int) string {
+// Clip returns at most so many bytes of a text, in whole characters.
+func Clip(text string, most int) string {
 	if len(text) <= most {
 		return text
 	}

@@ -54,10 +54,10 @@ func New(label string, opened time.Time) Record {
 var process = sync.OnceValue(func() Record {
 	r := Record{PID: os.Getpid(), Version: version()}
 	if host, err := os.Hostname(); err == nil {
-		r.Host = clipped(host, MaxLabel)
+		r.Host = Clip(host, MaxLabel)
 	}
 	if len(os.Args) > 0 {
-		r.Program = clipped(filepath.Base(os.Args[0]), MaxLabel)
+		r.Program = Clip(filepath.Base(os.Args[0]), MaxLabel)
 	}
 	return r
 })
@@ -93,10 +93,10 @@ func Parse(text string) (r Record, ok bool) {
 		return Record{}, false
 	}
 	for _, s := range []*string{&r.Host, &r.Program, &r.Label, &r.Version} {
-		*s = clipped(*s, MaxLabel)
+		*s = Clip(*s, MaxLabel)
 	}
 	for i := range r.Tenures {
-		r.Tenures[i].Note = clipped(r.Tenures[i].Note, MaxNote)
+		r.Tenures[i].Note = Clip(r.Tenures[i].Note, MaxNote)
 	}
 	for i := range r.Waits {
 		r.Waits[i].clip()

@@ -35,7 +35,7 @@ func (w *Wait) Size() int {
 
 // clip bounds what a record says that others have written.
 func (w *Wait) clip() {
-	w.Note = clipped(w.Note, MaxNote)
+	w.Note = Clip(w.Note, MaxNote)
 	if len(w.Holds) > MaxHolds {
 		w.Holds = w.Holds[:MaxHolds]
 	}

@@ -144,7 +144,10 @@ func (l *Lock) TryLockFor(ctx context.Context, d time.Duration) (*grant.Hold, er
 		return nil, err
 	}
 	defer cancel()
-	return l.Acquire(grant.Attempt{Parent: ctx, Waits: limited}) //nolint:contextcheck // it is in the attempt
+	if l.by != nil {
+		return l.by.Acquire(grant.Attempt{Parent: ctx, Waits: limited})
+	}
+	return l.p.Acquire(grant.Attempt{Parent: ctx, Waits: limited}) //nolint:contextcheck // as in Lock
 }
 
 // Acquire makes an attempt.

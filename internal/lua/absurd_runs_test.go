@@ -116,7 +116,7 @@ func absurdTicks(r *runs, running bool) {
 		}
 	}
 	finish := func(token int64) func() error {
-		return func() error { _, _, err := r.conn.FinishTick(ctx, r.keys, ticks, token); return err }
+		return func() error { _, _, err := r.conn.FinishTick(ctx, r.keys, ticks, token, ""); return err }
 	}
 	s.uses = map[string]func() error{
 		"due":  func() error { _, err := r.conn.Due(ctx, r.keys, ticks, 10_000, "b"); return err },

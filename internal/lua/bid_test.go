@@ -219,7 +219,7 @@ func TestAcquireBeginsTicks(t *testing.T) {
 		r.free()
 		a, tick, _ = acquire("F:1", 0)
 		require.EqualValues(t, 1, tick.Attempt, "no function was entered before")
-		_, end, err := r.conn.FinishTick(t.Context(), r.keys, ticks, a.Token)
+		_, end, err := r.conn.FinishTick(t.Context(), r.keys, ticks, a.Token, "")
 		require.NoError(t, err)
 		require.Equal(t, lua.EndRecorded, end)
 	})

@@ -17,6 +17,7 @@ var (
 	everyBegin   = script(RunTicks, "every/begin.lua")
 	everyFinish  = script(RunTicks, "every/finish.lua")
 	everyBack    = script(RunTicks, "every/back.lua")
+	everyInspect = script(RunTicks, "every/inspect.lua")
 )
 
 // Missed is what is done about ticks that were missed: see every/begin.lua.
@@ -38,6 +39,7 @@ type Ticks struct {
 	Grace  int64 // ms after which a tick that has not begun is missed, with MissedSkip
 	Limit  int64 // how many runs of a tick may die; 0: any number
 	Listed Lister
+	Who    string // runs them, in a text without a tab and a newline
 }
 
 // Lister lists the ticks of a job that has no period, in ms since the epoch. It is told the server's clock, and the last tick
@@ -135,7 +137,7 @@ type Tick struct {
 // Tick runs every/begin.lua: the holder of the lock begins the run of a tick. again is as for [Conn.Begin].
 func (c Conn) Tick(ctx context.Context, k *Keys, t Ticks, token int64, again bool) (r Tick, err error) {
 	return tick(runTicks(t, func(listed []int64) rueidis.RedisResult {
-		return c.Run(ctx, everyBegin, k, t.args(listed, number(token), string(t.Missed), number(t.Grace), number(t.Limit), flag(again)))
+		return c.Run(ctx, everyBegin, k, t.args(listed, number(token), string(t.Missed), number(t.Grace), number(t.Limit), flag(again), t.Who))
 	}).ToArray())
 }
 
@@ -144,7 +146,7 @@ func (c Conn) Tick(ctx context.Context, k *Keys, t Ticks, token int64, again boo
 func (c Conn) AcquireTick(ctx context.Context, k *Keys, claim Claim, seen int64, mode Mode, t Ticks, until int64) (a Acquired, r Tick, told bool, err error) {
 	args, reckoned := k.asking(claim, seen, mode, true)
 	reply, err := runTicks(t, func(listed []int64) rueidis.RedisResult {
-		all := append(slices.Clip(args), t.args(listed, string(t.Missed), number(t.Grace), number(t.Limit), number(until))...)
+		all := append(slices.Clip(args), t.args(listed, string(t.Missed), number(t.Grace), number(t.Limit), number(until), t.Who)...)
 		return c.Run(ctx, everyAcquire, k, all, claim.Owner)
 	}).ToArray()
 	if err != nil {
@@ -196,10 +198,15 @@ func tick(reply []rueidis.RedisMessage, err error) (r Tick, _ error) {
 	return r, nil
 }
 
-// FinishTick runs every/finish.lua: the run is over. It returns the ms until the next tick.
-func (c Conn) FinishTick(ctx context.Context, k *Keys, t Ticks, token int64) (next int64, end Ended, err error) {
+// FinishTick runs every/finish.lua: the run is over. text is what the error of its function said, as [Ticks].Who is a text;
+// empty: there was none. It returns the ms until the next tick.
+func (c Conn) FinishTick(ctx context.Context, k *Keys, t Ticks, token int64, text string) (next int64, end Ended, err error) {
+	how := RunDone
+	if text != "" {
+		how = RunFailed
+	}
 	reply, err := runTicks(t, func(listed []int64) rueidis.RedisResult {
-		return c.Run(ctx, everyFinish, k, t.args(listed, number(token), string(t.Missed)))
+		return c.Run(ctx, everyFinish, k, t.args(listed, number(token), string(t.Missed), string(how), text))
 	}).AsIntSlice()
 	if err != nil {
 		return 0, 0, err
@@ -217,4 +224,66 @@ func (c Conn) BackTick(ctx context.Context, k *Keys, t Ticks, token int64, owner
 	return runTicks(t, func(listed []int64) rueidis.RedisResult {
 		return c.Run(ctx, everyBack, k, t.args(listed, number(token), flag(entered), owner))
 	}).Error()
+}
+
+// RunEnd says how a run of a tick has ended: see every/runs.lua.
+type RunEnd byte
+
+// The ways.
+const (
+	RunGoesOn RunEnd = 'r'
+	RunDone   RunEnd = 'o'
+	RunFailed RunEnd = 'f'
+	RunGaveUp RunEnd = 'g'
+	RunDied   RunEnd = 'd'
+)
+
+// TickRun is one run of a tick. Times are ms since the epoch.
+type TickRun struct {
+	Tick, Attempt, Began int64
+	Took                 int64 // ms; 0: it is not known, or less
+	End                  RunEnd
+	Who, Text            string
+}
+
+// InspectJob runs every/inspect.lua. It returns when the next tick is due, in ms since the epoch, and 0 if that is not known;
+// and the last runs, the last one first. What no version of this library has written it leaves out.
+func (c Conn) InspectJob(ctx context.Context, k *Keys) (next int64, runs []TickRun, err error) {
+	reply, err := c.Run(ctx, everyInspect, k, []string{""}).AsStrSlice()
+	if err != nil {
+		return 0, nil, err
+	}
+	if len(reply) < 2 {
+		return 0, nil, odd(reply)
+	}
+	if next, err = parsed(reply[0]); err != nil {
+		return 0, nil, err
+	}
+	for _, text := range reply[2:] {
+		r, ok := parseRun(text)
+		if !ok {
+			continue
+		}
+		if r.End == RunGoesOn && (len(runs) > 0 || reply[1] == "0") {
+			r.End = RunDied
+		}
+		runs = append(runs, r)
+	}
+	return next, runs, nil
+}
+
+// parseRun reads what is told of a run.
+func parseRun(text string) (r TickRun, ok bool) {
+	fields := strings.Split(text, "\t")
+	if len(fields) != 7 || len(fields[4]) != 1 {
+		return r, false
+	}
+	for i, n := range []*int64{&r.Tick, &r.Attempt, &r.Began, &r.Took} {
+		var err error
+		if *n, err = parsed(fields[i]); err != nil {
+			return r, false
+		}
+	}
+	r.End, r.Who, r.Text = RunEnd(fields[4][0]), fields[5], fields[6]
+	return r, strings.ContainsRune("rofgd", rune(r.End))
 }

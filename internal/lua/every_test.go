@@ -36,9 +36,9 @@ func (r *runs) tick(ticks lua.Ticks, token int64) lua.Tick {
 
 func (r *runs) over(ticks lua.Ticks, token int64) bool {
 	r.t.Helper()
-	_, end, err := r.conn.FinishTick(r.t.Context(), r.keys, ticks, token)
+	_, end, err := r.conn.FinishTick(r.t.Context(), r.keys, ticks, token, "")
 	require.NoError(r.t, err)
-	_, again, err := r.conn.FinishTick(r.t.Context(), r.keys, ticks, token)
+	_, again, err := r.conn.FinishTick(r.t.Context(), r.keys, ticks, token, "")
 	require.NoError(r.t, err)
 	require.Equal(r.t, end, again, "a copy")
 	return end == lua.EndRecorded
@@ -276,7 +276,7 @@ func TestFinishOfATickIsOneFact(t *testing.T) {
 	eachRuns(t, lua.RunTicks, func(t *testing.T, r *runs) {
 		ticks := lua.Ticks{Period: day, Missed: lua.MissedAll}
 		end := func(token int64) lua.Ended {
-			_, end, err := r.conn.FinishTick(t.Context(), r.keys, ticks, token)
+			_, end, err := r.conn.FinishTick(t.Context(), r.keys, ticks, token, "")
 			require.NoError(t, err)
 			return end
 		}
@@ -325,7 +325,7 @@ func TestRunOfATickThatIsFarAhead(t *testing.T) {
 			require.NoError(t, r.do("HSET", r.record(), "tick", decimal(at+9*day), "last", decimal(at+8*day), "attempt", decimal(attempt)).Error())
 		}
 		begun(5, 1)
-		next, end, err := r.conn.FinishTick(t.Context(), r.keys, ticks, 5)
+		next, end, err := r.conn.FinishTick(t.Context(), r.keys, ticks, 5, "")
 		require.NoError(t, err)
 		require.Equal(t, lua.EndRecorded, end)
 		require.LessOrEqual(t, next, int64(day))

@@ -30,6 +30,7 @@ const (
 	RunOnce                 // what is run once: its lock is one of the family Locks
 	RunShared               // what is run once for all that wait now, in the same way
 	RunTicks                // what is run once a tick, in the same way
+	Pauses                  // that no run of a name begins, nor a term
 	families                // how many families there are
 )
 
@@ -38,7 +39,7 @@ func (f Family) String() string {
 	return [families]string{
 		Locks: "lock", Leased: "semaphore", Plain: "counting", ReadWrite: "rwlock", Latch: "latch", Barrier: "barrier",
 		Fence: "fence", Leader: "leader",
-		RunOnce: "once", RunShared: "share", RunTicks: "every",
+		RunOnce: "once", RunShared: "share", RunTicks: "every", Pauses: "pause",
 	}[f]
 }
 
@@ -73,12 +74,13 @@ var shapes = [families][]shape{
 		{3, "hash", "the state"},
 	},
 	Fence:     {{1, "string", "the greatest token"}},
-	Leader:    {{0, "hash", "a lock"}, {1, "list", "the queue"}, {2, "hash", "who leads"}},
+	Leader:    {{0, "hash", "a lock"}, {1, "list", "the queue"}, {2, "hash", "who leads"}, {3, "hash", "the pause"}},
 	Latch:     {{0, "string", "a latch"}, {1, "hash", "the latch's record"}},
 	Barrier:   {{0, "hash", "a barrier"}, {1, "zset", "the arrivals"}, {3, "zset", "the members"}},
-	RunOnce:   {{0, "hash", "a lock"}, {1, "hash", "the runs"}},
-	RunShared: {{0, "hash", "a lock"}, {1, "hash", "the runs"}},
-	RunTicks:  {{0, "hash", "a lock"}, {1, "hash", "the ticks"}},
+	RunOnce:   {{0, "hash", "a lock"}, {1, "hash", "the runs"}, {2, "hash", "the pause"}},
+	RunShared: {{0, "hash", "a lock"}, {1, "hash", "the runs"}, {2, "hash", "the pause"}},
+	RunTicks:  {{0, "hash", "a lock"}, {1, "hash", "the ticks"}, {2, "hash", "the pause"}, {3, "list", "the last runs"}},
+	Pauses:    {{1, "hash", "the pause"}},
 }
 
 // NewKeys validates the name and returns its keys. sharded is for clients of a cluster: they use sharded

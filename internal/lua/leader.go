@@ -26,6 +26,7 @@ type Led struct {
 	Since   int64 // the server's clock when the term began, in microseconds; 0: nothing was written
 	Waits   bool  // a preferred candidate waits
 	Greater int64 // the greater token that was there; 0: none
+	Paused  int64 // the name is paused: ms after which to ask again; 0: it is not
 }
 
 // Lead runs leader/lead.lua.
@@ -45,6 +46,8 @@ func (c Conn) Lead(ctx context.Context, k *Keys, l Lead) (led Led, err error) {
 	switch status {
 	case 0, 1, 2:
 		led.Since, led.Waits = n, status != 1
+	case 3:
+		led.Paused = n
 	case replyGreater:
 		led.Greater = n
 	default:

@@ -15,6 +15,9 @@ func beside(local, prefix string) part {
 	return part{local, func(name string, _ bool) string { return companion(prefix, name) }}
 }
 
+// pause is the key beside a name that says whether it is paused: see shared/pause.lua.
+var pause = beside("PAUSE", "latchkey_pause")
+
 // parts are the keys of each family beside the name, in the order of [Keys.All]. In Redis, some are the
 // prefix of other keys, or a channel.
 var parts = [families][]part{
@@ -24,13 +27,14 @@ var parts = [families][]part{
 		part{"TIMEOUTS", func(name string, _ bool) string { return suffixed(name, "timeout") }},
 		beside("HOLDERS", "latchkey_holders")),
 	Fence:     {beside("COMPANION", "latchkey_fence")},
-	Leader:    {beside("QUEUE", "latchkey_queue"), beside("RECORD", "latchkey_leader")},
+	Leader:    {beside("QUEUE", "latchkey_queue"), beside("RECORD", "latchkey_leader"), pause},
 	Plain:     permits(),
 	Latch:     {beside("RECORD", "latchkey_latch"), beside("DONE", "latchkey_done")},
 	Barrier:   {beside("ARRIVALS", "latchkey_arrivals"), beside("DONE", "latchkey_done"), beside("MEMBERS", "latchkey_members")},
-	RunOnce:   {beside("RUN", "latchkey_once")},
-	RunShared: {beside("RUN", "latchkey_share")},
-	RunTicks:  {beside("RUN", "latchkey_every")},
+	RunOnce:   {beside("RUN", "latchkey_once"), pause},
+	RunShared: {beside("RUN", "latchkey_share"), pause},
+	RunTicks:  {beside("RUN", "latchkey_every"), pause, beside("RUNS", "latchkey_runs")},
+	Pauses:    {pause},
 }
 
 // ofLock are the keys that scripts of a family use of the lock of the same name. Its own [Keys] has them.

@@ -354,7 +354,7 @@ func (r *runs) calls(ctx context.Context) []func() error {
 		return []func() error{
 			func() error { _, err := r.conn.Due(ctx, r.keys, t, 1000, "a"); return err },
 			func() error { _, err := r.conn.Tick(ctx, r.keys, t, 5, true); return err },
-			func() error { _, _, err := r.conn.FinishTick(ctx, r.keys, t, 5); return err },
+			func() error { _, _, err := r.conn.FinishTick(ctx, r.keys, t, 5, ""); return err },
 			func() error { return r.conn.BackTick(ctx, r.keys, t, 5, "", true) },
 		}
 	}
@@ -392,7 +392,7 @@ func TestRunsWhenMemoryIsFull(t *testing.T) {
 		}
 		require.NoError(t, r.do("CONFIG", "SET", "maxmemory", "1").Error())
 		if family == lua.RunTicks {
-			_, end, err := r.conn.FinishTick(t.Context(), k, ticks, 5)
+			_, end, err := r.conn.FinishTick(t.Context(), k, ticks, 5, "")
 			require.NoError(t, err)
 			require.Equal(t, lua.EndRecorded, end)
 		} else {

@@ -10,7 +10,7 @@ import (
 	"github.com/redis/rueidis"
 )
 
-//go:embed lock rwlock permit latch barrier basket fence leader once every shared
+//go:embed lock rwlock permit latch barrier basket fence leader once every pause shared
 var files embed.FS
 
 // Script is a Lua script for one name, with all that it includes. It is safe for concurrent use.

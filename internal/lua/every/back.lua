@@ -8,21 +8,25 @@
 --       6 owner id of the acquire, if the token is 0
 -- Reply 1
 -- include every/state.lua
+-- include every/runs.lua
 
 local mine = tonumber(ARGV[4])
 if mine == 0 and asker == ARGV[6] then mine = token end
 if mine == 0 then
-  redis.call('HSET', RUN, 'last', decimal(last), 'gone', ARGV[6])
+  redis.call('HSET', RUN, 'gone', ARGV[6])
   keep()
 elseif token < mine and ARGV[5] == '0' then
-  redis.call('HSET', RUN, 'last', decimal(last), 'token', ARGV[4], 'back', ARGV[4],
-    'first', decimal(first > 0 and first or mine))
+  redis.call('HSET', RUN, 'token', ARGV[4], 'back', ARGV[4], 'first', decimal(first > 0 and first or mine))
   keep()
 elseif token == mine and tick and back ~= mine then
   redis.call('HSET', RUN, 'back', decimal(mine))
   if ARGV[5] == '1' then
+    told_ended('g', '')
     redis.call('HSET', RUN, 'gave', decimal(gave + 1))
-  elseif attempt > 1 then
+    return 1
+  end
+  told_ended()
+  if attempt > 1 then
     redis.call('HSET', RUN, 'attempt', decimal(attempt - 1))
   else
     redis.call('HDEL', RUN, 'tick', 'attempt', 'gave')

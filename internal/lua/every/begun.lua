@@ -3,8 +3,10 @@
 --
 --   way     what becomes of ticks that were missed
 --   copy    whether a run with this token may be the asker's
+--   who     runs it, in a text
 --   asking  its owner id, in an acquire
 -- include every/state.lua
+-- include every/runs.lua
 
 -- No tick begins for so many ms after one was dropped, twice as long after each further one.
 local HELD = 60000
@@ -28,12 +30,18 @@ local function first_of_all(newest)
   return tick, missed
 end
 
-local function begin(mine, way, grace, most, copy, asking)
+local function begin(mine, way, grace, most, copy, who, asking)
   local dropped, missed = 0, 0
   if token > mine or token == mine and (back == mine or not (tick and copy)) then return {'s', decimal(token), 0, 0, 0} end
   if token == mine then return {'r', decimal(tick), attempt, 0, 0} end
 
   redis.call('HDEL', RUN, 'told', 'by') -- first: Redis never refuses it for lack of memory, nor what follows
+  local paused = paused_for(micros)
+  if paused > 0 then
+    keep()
+    return {'n', paused, 0, 0, 0}
+  end
+  told_ended('d', '')
   -- Once ticks were dropped, one death is enough to see that their function still ends its process.
   if tick and most > 0 and attempt - gave >= (row > 0 and 1 or most) then
     pass(tick)
@@ -59,11 +67,12 @@ local function begin(mine, way, grace, most, copy, asking)
   if not tick then
     redis.call('HDEL', RUN, 'tick', 'attempt', 'gave')
     if dropped > 0 then token = mine end -- the run that is given up is stale now
-    redis.call('HSET', RUN, 'last', decimal(last), 'token', decimal(token))
+    redis.call('HSET', RUN, 'token', decimal(token))
     return {'n', rest(), 0, decimal(dropped), 0}
   end
-  redis.call('HSET', RUN, 'last', decimal(last), 'token', decimal(mine), 'tick', decimal(tick),
-    'attempt', decimal(attempt + 1), 'gave', decimal(gave), 'first', decimal(first > 0 and first or mine))
+  redis.call('HSET', RUN, 'token', decimal(mine), 'tick', decimal(tick), 'attempt', decimal(attempt + 1),
+    'gave', decimal(gave), 'first', decimal(first > 0 and first or mine))
+  told_begun(tick, attempt + 1, who)
   if asking then redis.call('HSET', RUN, 'asker', asking) else redis.call('HDEL', RUN, 'asker') end
   return {'r', decimal(tick), attempt + 1, decimal(dropped), missed}
 end

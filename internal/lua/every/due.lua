@@ -6,16 +6,15 @@
 -- ARGV  1, 2, 3: see every/state.lua
 --       4 lease of the lock in ms
 --       5 who asks
--- Reply {'n', ms until the next tick}  nothing is due
+-- Reply {'n', ms until the next tick}  nothing is due, or the name is paused: then ask again by then
 --       {'g', 0}                       take the lock
 --       {'b', ms, ms}                  somebody runs, or was told to. If that dies, the lock is free after
 --                                      the first time. The second one is that until the next tick
 -- include every/state.lua
 
-if fresh then
-  redis.call('HSET', RUN, 'last', decimal(last))
-  keep()
-end
+if fresh then keep() end
+local paused = paused_for(micros)
+if paused > 0 then return {'n', math.max(paused, tick and 0 or rest())} end
 if not tick and rest() > 0 then return {'n', rest()} end
 
 local lease = tonumber(ARGV[4])

@@ -5,10 +5,13 @@
 -- ARGV  1, 2, 3: see every/state.lua
 --       4 fencing token of the run
 --       5 as in every/begin.lua
+--       6 o: it is done, f: its function has failed
+--       7 what the error said
 -- Reply {1, ms until the next tick}  it is over; 0 ms: a tick is due
 --       {0, 0}                       the run is stale, and nothing has changed
 --       {2, 0}                       the record does not say any more whether this run was finished
 -- include every/state.lua
+-- include every/runs.lua
 
 local mine = tonumber(ARGV[4])
 if token ~= mine then
@@ -19,8 +22,9 @@ if tick then
   pass(tick)
   if ARGV[5] == 'skip' then last = math.max(last, latest()) end -- what became due meanwhile was missed
   redis.call('HDEL', RUN, 'tick', 'attempt', 'told', 'by', 'gave', 'row', 'held', 'holds', 'asker') -- first, as in every/begin.lua
-  held = 0
-  redis.call('HSET', RUN, 'last', decimal(last), 'won', ARGV[4])
+  told_ended(ARGV[6], ARGV[7])
+  held, tick = 0, nil
+  redis.call('HSET', RUN, 'won', ARGV[4])
   keep()
 end
 return {1, rest()}

@@ -19,12 +19,14 @@
 --            first    token of the run with which the record begins: of those before it nothing is known
 --            asker    owner id whose acquire has begun the run (every/acquire.lua); absent: a begin has, or it is over
 --            gone     owner id whose acquire begins no run any more: the last one that said so
+--            next     ms since the epoch: when the next tick is due, as far as it was known
 -- ARGV  1 period, 2 longest delay, both in ms
 --       3 a number that follows from the name: from it and the tick follows the delay
 -- Or    1 0, 2 0, where no period says when ticks are
 --       3 in ms since the epoch: ticks, one after the other, from the last that is due, or an earlier one, to
 --         one that is not due. 0 as the first: there is none before
 -- keys RUN
+-- include shared/pause.lua
 
 local AHEAD = 600000 -- ms that the clock may be set back with no tick run twice
 local LONGEST = 3600000 -- ms for which no tick begins at most
@@ -32,7 +34,8 @@ local KEPT = 604800000 -- ms, a week: the record is kept for so long and two per
 
 if moving then moving.need(RUN) end
 local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000) -- ms
+local micros = time[1] * 1000000 + time[2]
+local now = math.floor(micros / 1000) -- ms
 local f = redis.call('HMGET', RUN, 'last', 'token', 'tick', 'attempt', 'told', 'by', 'gave', 'row', 'held', 'holds',
   'won', 'first', 'back', 'asker', 'gone')
 local period, longest, seed = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
@@ -124,4 +127,8 @@ local function pass(at)
   if not far(at) then last = math.max(last, at) end
 end
 
-local function keep() redis.call('PEXPIRE', RUN, decimal(KEPT + 2 * period)) end
+-- Records which ticks are over, and when the next one is due.
+local function keep()
+  redis.call('HSET', RUN, 'last', decimal(last), 'next', decimal(due(following(math.max(last, tick or 0)))))
+  redis.call('PEXPIRE', RUN, decimal(KEPT + 2 * period))
+end

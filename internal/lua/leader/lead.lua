@@ -10,14 +10,19 @@
 -- Reply {1, since}  written
 --       {2, since}  written, and a preferred candidate waits
 --       {0, '0'}    a preferred candidate waits: nothing was written
+--       {3, ms}     the name is paused: nothing was written. Ask again after so many ms
 --       {GREATER, token} a greater token was there: nothing was written
 -- include leader/record.lua
 -- include shared/inbox.lua
+-- include shared/pause.lua
 
 local now
 -- inline shared/now.lua
 
 if said[1] and said[1] > ARGV[2] then return {REPLY_GREATER, said[1]} end
+
+local paused = paused_for(tonumber(now))
+if paused > 0 then return {3, paused} end
 
 -- A mark counts while its client is in the queue, and lives. A client that is not in the queue
 -- may be about to come, for a minute.

@@ -12,7 +12,7 @@
 -- Reply {'r', attempt, now}       the run has begun, or had; the server's clock in microseconds as text
 --       {'o', kind, value, over}  nothing has begun: there is an outcome with a greater number
 --       {'x', attempts}           nothing has begun: there have been so many runs
---       {'w', ms}                 nothing has begun: the last run failed, and the next may begin after that
+--       {'w', ms}                 nothing has begun: the last run failed, or the name is paused. Ask again then
 --       {'s', token}              nothing has begun: a run with this token has, which is greater, or is that
 --                                 of the asker and over, or of somebody else
 -- include once/begun.lua

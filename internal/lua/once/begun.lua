@@ -19,7 +19,7 @@ local function begin(mine, since, most, kept, copy, edition, asker)
   is_of(edition)
   local none = exhausted(most)
   if none then return none end
-  local wait = paused()
+  local wait = math.max(paused(), paused_for(micros))
   if wait > 0 then return {'w', wait} end
 
   -- What was recorded by now is of no use to those who wait: the run that begins ends after they came.

@@ -18,6 +18,7 @@
 --      A waiter that was told `over`, or the clock, when it came takes any outcome with a greater number: that
 --      run ended after the wait began.
 -- keys RUN
+-- include shared/pause.lua
 
 if moving then moving.need(RUN) end
 local time = redis.call('TIME')

@@ -20,6 +20,7 @@
 --   lacks(key)  the key is not here, and may be on the other side
 --   has(key)    the key is here, or exists on neither side and may be made here
 --   need(key)   ends the script unless has(key)
+--   gone(key)   the key exists on neither side, and may not be made here. Ends the script when that is not known
 local moving
 
 local ARGV = {unpack(ARGV)} -- some servers refuse changes of the globals
@@ -35,13 +36,16 @@ do
       local here = redis.pcall('EXISTS', key) -- an error on the old primary when the key is not there
       return here == 1 or here == 0 and nowhere[key]
     end
+    local function elsewhere(key) error('TRYAGAIN the slot is moving, and ' .. key .. ' may be on the other side') end
     moving = {
       lacks = function(key) return redis.pcall('EXISTS', key) ~= 1 end,
       has = has,
       need = function(key)
-        if not has(key) then
-          error('TRYAGAIN the slot is moving, and ' .. key .. ' may be on the other side')
-        end
+        if not has(key) then elsewhere(key) end
+      end,
+      gone = function(key)
+        if has(key) then return false end
+        return nowhere[key] or elsewhere(key)
       end,
     }
   end

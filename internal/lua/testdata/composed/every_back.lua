@@ -1,12 +1,23 @@
 --!df flags=allow-undeclared-keys
 local NAME, VERB, NUMSUB, SLOTS, moving = KEYS[1], 'PUBLISH', 'NUMSUB'
 local RUN = 'latchkey_every:{' .. NAME .. '}'
+local PAUSE = 'latchkey_pause:{' .. NAME .. '}'
+local PAUSE_ASKED = 10000 -- ms after which to look again at most: somebody may have resumed the name
+local never_paused = moving and moving.gone(PAUSE)
+local function paused_for(moment)
+  local ends = not never_paused and redis.call('HGET', PAUSE, 'until')
+  if not ends then return 0 end
+  if #ends > 16 or not string.find(ends, '^%d+$') then error('WRONGTYPE ' .. PAUSE .. ' holds data that is not of a pause') end
+  if ends == '0' then return PAUSE_ASKED end
+  return math.max(0, math.min(PAUSE_ASKED, math.ceil((ends - moment) / 1000)))
+end
 local AHEAD = 600000 -- ms that the clock may be set back with no tick run twice
 local LONGEST = 3600000 -- ms for which no tick begins at most
 local KEPT = 604800000 -- ms, a week: the record is kept for so long and two periods
 if moving then moving.need(RUN) end
 local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000) -- ms
+local micros = time[1] * 1000000 + time[2]
+local now = math.floor(micros / 1000) -- ms
 local f = redis.call('HMGET', RUN, 'last', 'token', 'tick', 'attempt', 'told', 'by', 'gave', 'row', 'held', 'holds',
   'won', 'first', 'back', 'asker', 'gone')
 local period, longest, seed = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
@@ -72,21 +83,46 @@ if fresh then last = latest() end
 local function pass(at)
   if not far(at) then last = math.max(last, at) end
 end
-local function keep() redis.call('PEXPIRE', RUN, decimal(KEPT + 2 * period)) end
+local function keep()
+  redis.call('HSET', RUN, 'last', decimal(last), 'next', decimal(due(following(math.max(last, tick or 0)))))
+  redis.call('PEXPIRE', RUN, decimal(KEPT + 2 * period))
+end
+local RUNS = 'latchkey_runs:{' .. NAME .. '}'
+if moving then moving.need(RUNS) end
+local newest = redis.call('LINDEX', RUNS, 0) or ''
+local function told_begun(tick, attempt, who)
+  redis.call('LPUSH', RUNS, table.concat({decimal(tick), decimal(attempt), decimal(now), '0', 'r', who, ''}, '\t'))
+  redis.call('LTRIM', RUNS, 0, 10)
+  redis.call('PEXPIRE', RUNS, decimal(KEPT + 2 * period))
+end
+local function told_ended(how, text)
+  local run, began, who = string.match(newest, '^(%d+\t%d+\t(%d+)\t)0\tr\t([^\t]*)\t$')
+  if not run then return end
+  newest = ''
+  if not how then
+    redis.call('LPOP', RUNS)
+    return
+  end
+  local took = how == 'd' and 0 or math.max(0, now - began)
+  redis.call('LSET', RUNS, 0, table.concat({run .. decimal(took), how, who, text}, '\t'))
+end
 local mine = tonumber(ARGV[4])
 if mine == 0 and asker == ARGV[6] then mine = token end
 if mine == 0 then
-  redis.call('HSET', RUN, 'last', decimal(last), 'gone', ARGV[6])
+  redis.call('HSET', RUN, 'gone', ARGV[6])
   keep()
 elseif token < mine and ARGV[5] == '0' then
-  redis.call('HSET', RUN, 'last', decimal(last), 'token', ARGV[4], 'back', ARGV[4],
-    'first', decimal(first > 0 and first or mine))
+  redis.call('HSET', RUN, 'token', ARGV[4], 'back', ARGV[4], 'first', decimal(first > 0 and first or mine))
   keep()
 elseif token == mine and tick and back ~= mine then
   redis.call('HSET', RUN, 'back', decimal(mine))
   if ARGV[5] == '1' then
+    told_ended('g', '')
     redis.call('HSET', RUN, 'gave', decimal(gave + 1))
-  elseif attempt > 1 then
+    return 1
+  end
+  told_ended()
+  if attempt > 1 then
     redis.call('HSET', RUN, 'attempt', decimal(attempt - 1))
   else
     redis.call('HDEL', RUN, 'tick', 'attempt', 'gave')

@@ -1,12 +1,23 @@
 --!df flags=allow-undeclared-keys
 local NAME, VERB, NUMSUB, SLOTS, moving = KEYS[1], 'PUBLISH', 'NUMSUB'
 local RUN = 'latchkey_every:{' .. NAME .. '}'
+local PAUSE = 'latchkey_pause:{' .. NAME .. '}'
+local PAUSE_ASKED = 10000 -- ms after which to look again at most: somebody may have resumed the name
+local never_paused = moving and moving.gone(PAUSE)
+local function paused_for(moment)
+  local ends = not never_paused and redis.call('HGET', PAUSE, 'until')
+  if not ends then return 0 end
+  if #ends > 16 or not string.find(ends, '^%d+$') then error('WRONGTYPE ' .. PAUSE .. ' holds data that is not of a pause') end
+  if ends == '0' then return PAUSE_ASKED end
+  return math.max(0, math.min(PAUSE_ASKED, math.ceil((ends - moment) / 1000)))
+end
 local AHEAD = 600000 -- ms that the clock may be set back with no tick run twice
 local LONGEST = 3600000 -- ms for which no tick begins at most
 local KEPT = 604800000 -- ms, a week: the record is kept for so long and two periods
 if moving then moving.need(RUN) end
 local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000) -- ms
+local micros = time[1] * 1000000 + time[2]
+local now = math.floor(micros / 1000) -- ms
 local f = redis.call('HMGET', RUN, 'last', 'token', 'tick', 'attempt', 'told', 'by', 'gave', 'row', 'held', 'holds',
   'won', 'first', 'back', 'asker', 'gone')
 local period, longest, seed = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
@@ -72,7 +83,29 @@ if fresh then last = latest() end
 local function pass(at)
   if not far(at) then last = math.max(last, at) end
 end
-local function keep() redis.call('PEXPIRE', RUN, decimal(KEPT + 2 * period)) end
+local function keep()
+  redis.call('HSET', RUN, 'last', decimal(last), 'next', decimal(due(following(math.max(last, tick or 0)))))
+  redis.call('PEXPIRE', RUN, decimal(KEPT + 2 * period))
+end
+local RUNS = 'latchkey_runs:{' .. NAME .. '}'
+if moving then moving.need(RUNS) end
+local newest = redis.call('LINDEX', RUNS, 0) or ''
+local function told_begun(tick, attempt, who)
+  redis.call('LPUSH', RUNS, table.concat({decimal(tick), decimal(attempt), decimal(now), '0', 'r', who, ''}, '\t'))
+  redis.call('LTRIM', RUNS, 0, 10)
+  redis.call('PEXPIRE', RUNS, decimal(KEPT + 2 * period))
+end
+local function told_ended(how, text)
+  local run, began, who = string.match(newest, '^(%d+\t%d+\t(%d+)\t)0\tr\t([^\t]*)\t$')
+  if not run then return end
+  newest = ''
+  if not how then
+    redis.call('LPOP', RUNS)
+    return
+  end
+  local took = how == 'd' and 0 or math.max(0, now - began)
+  redis.call('LSET', RUNS, 0, table.concat({run .. decimal(took), how, who, text}, '\t'))
+end
 local HELD = 60000
 local function first_of_all(newest)
   local tick, missed = following(last), 0
@@ -91,11 +124,17 @@ local function first_of_all(newest)
   last = math.max(last, tick - period)
   return tick, missed
 end
-local function begin(mine, way, grace, most, copy, asking)
+local function begin(mine, way, grace, most, copy, who, asking)
   local dropped, missed = 0, 0
   if token > mine or token == mine and (back == mine or not (tick and copy)) then return {'s', decimal(token), 0, 0, 0} end
   if token == mine then return {'r', decimal(tick), attempt, 0, 0} end
   redis.call('HDEL', RUN, 'told', 'by') -- first: Redis never refuses it for lack of memory, nor what follows
+  local paused = paused_for(micros)
+  if paused > 0 then
+    keep()
+    return {'n', paused, 0, 0, 0}
+  end
+  told_ended('d', '')
   if tick and most > 0 and attempt - gave >= (row > 0 and 1 or most) then
     pass(tick)
     dropped, tick, row = tick, nil, row + 1
@@ -120,13 +159,14 @@ local function begin(mine, way, grace, most, copy, asking)
   if not tick then
     redis.call('HDEL', RUN, 'tick', 'attempt', 'gave')
     if dropped > 0 then token = mine end -- the run that is given up is stale now
-    redis.call('HSET', RUN, 'last', decimal(last), 'token', decimal(token))
+    redis.call('HSET', RUN, 'token', decimal(token))
     return {'n', rest(), 0, decimal(dropped), 0}
   end
-  redis.call('HSET', RUN, 'last', decimal(last), 'token', decimal(mine), 'tick', decimal(tick),
-    'attempt', decimal(attempt + 1), 'gave', decimal(gave), 'first', decimal(first > 0 and first or mine))
+  redis.call('HSET', RUN, 'token', decimal(mine), 'tick', decimal(tick), 'attempt', decimal(attempt + 1),
+    'gave', decimal(gave), 'first', decimal(first > 0 and first or mine))
+  told_begun(tick, attempt + 1, who)
   if asking then redis.call('HSET', RUN, 'asker', asking) else redis.call('HDEL', RUN, 'asker') end
   return {'r', decimal(tick), attempt + 1, decimal(dropped), missed}
 end
 need_listed(ARGV[5] == 'all')
-return begin(tonumber(ARGV[4]), ARGV[5], tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8] == '1')
+return begin(tonumber(ARGV[4]), ARGV[5], tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8] == '1', ARGV[9])

@@ -1,12 +1,23 @@
 --!df flags=allow-undeclared-keys
 local NAME, VERB, NUMSUB, SLOTS, moving = KEYS[1], 'PUBLISH', 'NUMSUB'
 local RUN = 'latchkey_every:{' .. NAME .. '}'
+local PAUSE = 'latchkey_pause:{' .. NAME .. '}'
+local PAUSE_ASKED = 10000 -- ms after which to look again at most: somebody may have resumed the name
+local never_paused = moving and moving.gone(PAUSE)
+local function paused_for(moment)
+  local ends = not never_paused and redis.call('HGET', PAUSE, 'until')
+  if not ends then return 0 end
+  if #ends > 16 or not string.find(ends, '^%d+$') then error('WRONGTYPE ' .. PAUSE .. ' holds data that is not of a pause') end
+  if ends == '0' then return PAUSE_ASKED end
+  return math.max(0, math.min(PAUSE_ASKED, math.ceil((ends - moment) / 1000)))
+end
 local AHEAD = 600000 -- ms that the clock may be set back with no tick run twice
 local LONGEST = 3600000 -- ms for which no tick begins at most
 local KEPT = 604800000 -- ms, a week: the record is kept for so long and two periods
 if moving then moving.need(RUN) end
 local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000) -- ms
+local micros = time[1] * 1000000 + time[2]
+local now = math.floor(micros / 1000) -- ms
 local f = redis.call('HMGET', RUN, 'last', 'token', 'tick', 'attempt', 'told', 'by', 'gave', 'row', 'held', 'holds',
   'won', 'first', 'back', 'asker', 'gone')
 local period, longest, seed = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
@@ -72,11 +83,13 @@ if fresh then last = latest() end
 local function pass(at)
   if not far(at) then last = math.max(last, at) end
 end
-local function keep() redis.call('PEXPIRE', RUN, decimal(KEPT + 2 * period)) end
-if fresh then
-  redis.call('HSET', RUN, 'last', decimal(last))
-  keep()
+local function keep()
+  redis.call('HSET', RUN, 'last', decimal(last), 'next', decimal(due(following(math.max(last, tick or 0)))))
+  redis.call('PEXPIRE', RUN, decimal(KEPT + 2 * period))
 end
+if fresh then keep() end
+local paused = paused_for(micros)
+if paused > 0 then return {'n', math.max(paused, tick and 0 or rest())} end
 if not tick and rest() > 0 then return {'n', rest()} end
 local lease = tonumber(ARGV[4])
 local at = latest()

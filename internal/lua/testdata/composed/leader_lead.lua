@@ -29,12 +29,24 @@ end
 local function tell_grant(client, kind, number, text, reserved, others, now, short)
   tell(client, kind, number .. ' ' .. text .. ' ' .. reserved .. ' ' .. others .. ' ' .. now .. ' ' .. short)
 end
+local PAUSE = 'latchkey_pause:{' .. NAME .. '}'
+local PAUSE_ASKED = 10000 -- ms after which to look again at most: somebody may have resumed the name
+local never_paused = moving and moving.gone(PAUSE)
+local function paused_for(moment)
+  local ends = not never_paused and redis.call('HGET', PAUSE, 'until')
+  if not ends then return 0 end
+  if #ends > 16 or not string.find(ends, '^%d+$') then error('WRONGTYPE ' .. PAUSE .. ' holds data that is not of a pause') end
+  if ends == '0' then return PAUSE_ASKED end
+  return math.max(0, math.min(PAUSE_ASKED, math.ceil((ends - moment) / 1000)))
+end
 local now
 local time = redis.call('TIME')
 now = time[2]
 if #now < 6 then now = string.sub('00000' .. now, -6) end
 now = time[1] .. now
 if said[1] and said[1] > ARGV[2] then return {-1, said[1]} end
+local paused = paused_for(tonumber(now))
+if paused > 0 then return {3, paused} end
 local function better_waits(at)
   local marks, any = redis.call('HGETALL', RECORD), false
   local marked = {}

@@ -1,6 +1,16 @@
 --!df flags=allow-undeclared-keys
 local NAME, VERB, NUMSUB, SLOTS, moving = KEYS[1], 'PUBLISH', 'NUMSUB'
 local RUN = 'latchkey_once:{' .. NAME .. '}'
+local PAUSE = 'latchkey_pause:{' .. NAME .. '}'
+local PAUSE_ASKED = 10000 -- ms after which to look again at most: somebody may have resumed the name
+local never_paused = moving and moving.gone(PAUSE)
+local function paused_for(moment)
+  local ends = not never_paused and redis.call('HGET', PAUSE, 'until')
+  if not ends then return 0 end
+  if #ends > 16 or not string.find(ends, '^%d+$') then error('WRONGTYPE ' .. PAUSE .. ' holds data that is not of a pause') end
+  if ends == '0' then return PAUSE_ASKED end
+  return math.max(0, math.min(PAUSE_ASKED, math.ceil((ends - moment) / 1000)))
+end
 if moving then moving.need(RUN) end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000) -- ms
@@ -59,6 +69,16 @@ return 1
 --!df flags=allow-undeclared-keys
 local NAME, VERB, NUMSUB, SLOTS, moving = KEYS[1], 'PUBLISH', 'NUMSUB'
 local RUN = 'latchkey_share:{' .. NAME .. '}'
+local PAUSE = 'latchkey_pause:{' .. NAME .. '}'
+local PAUSE_ASKED = 10000 -- ms after which to look again at most: somebody may have resumed the name
+local never_paused = moving and moving.gone(PAUSE)
+local function paused_for(moment)
+  local ends = not never_paused and redis.call('HGET', PAUSE, 'until')
+  if not ends then return 0 end
+  if #ends > 16 or not string.find(ends, '^%d+$') then error('WRONGTYPE ' .. PAUSE .. ' holds data that is not of a pause') end
+  if ends == '0' then return PAUSE_ASKED end
+  return math.max(0, math.min(PAUSE_ASKED, math.ceil((ends - moment) / 1000)))
+end
 if moving then moving.need(RUN) end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000) -- ms

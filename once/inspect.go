@@ -1,0 +1,96 @@
+package once
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/fail"
+	"github.com/latchkey-go/latchkey/internal/identity"
+	"github.com/latchkey-go/latchkey/internal/lua"
+	"github.com/latchkey-go/latchkey/internal/session"
+)
+
+// JobState is where a job of [Every] or [At] has come to: a snapshot, which may be out of date when it arrives. The zero value
+// says that Redis knows of no job, or of none any more.
+type JobState struct {
+	Next   time.Time      // when the next tick is due, by the server's clock; zero: it is not known
+	Paused latchkey.Pause // the zero value: it is not paused
+	Runs   []JobRun       // the last one first: the one that goes on, and the last ten that have ended
+}
+
+// JobRun is one run of a tick.
+type JobRun struct {
+	Tick    time.Time         // as [Run.Tick]
+	Attempt int               // as [Run.Attempt]
+	Began   time.Time         // by the server's clock
+	Took    time.Duration     // until its end was recorded; 0: it goes on, or has died
+	By      latchkey.Identity // who ran it, as far as its client tells; of its times there is none
+	End     RunEnd
+	Err     string // what the error of its function said: at most 200 bytes; empty unless it has failed
+}
+
+// RunEnd says how a run has ended.
+type RunEnd int
+
+// The ways.
+const (
+	GoesOn RunEnd = iota // it has not, as far as Redis knows
+	Done                 // its function returned nil
+	Failed               // its function returned an error
+	GaveUp               // it returned an error, because its context had ended: the tick is run again
+	Died                 // its process did, or it lost the lock: the tick is run again, unless it is given up
+)
+
+// String returns it in words.
+func (e RunEnd) String() string {
+	if e < GoesOn || e > Died {
+		return "unknown"
+	}
+	return [...]string{"goes on", "done", "failed", "gave up", "died"}[e]
+}
+
+// InspectJob returns where the job of a name has come to. It is sent once, in two commands, and returns ErrUnavailable when
+// Redis does not answer. Other errors are those of [New], ErrWrongType, ErrClosed, and that of a context that has ended.
+func InspectJob(ctx context.Context, c *latchkey.Client, name string) (s JobState, err error) {
+	g, err := groupOf(c, lua.RunTicks, name)
+	if err != nil {
+		return s, err
+	}
+	if err := g.enter(ctx); err != nil {
+		return s, fail.Wrap(name, err)
+	}
+	sent := time.Now()
+	next, runs, err := g.Client.Conn.InspectJob(session.WithoutDeadline(ctx), g.Keys)
+	if err != nil {
+		return s, g.ReadError(ctx, sent, name, err)
+	}
+	if s.Paused, err = c.Paused(ctx, name); err != nil {
+		return JobState{}, err
+	}
+	if next > 0 {
+		s.Next = time.UnixMilli(next)
+	}
+	for _, r := range runs {
+		s.Runs = append(s.Runs, jobRun(r))
+	}
+	return s, nil
+}
+
+// jobRun is what Redis says of a run. A text that cannot be read is one of another version: then it is not told.
+func jobRun(r lua.TickRun) JobRun {
+	var who identity.Signed
+	_ = json.Unmarshal([]byte(r.Who), &who) // see above
+	run := JobRun{
+		Tick: time.UnixMilli(r.Tick).UTC(), Attempt: int(r.Attempt), Began: time.UnixMilli(r.Began),
+		Took: milliseconds(r.Took), By: latchkey.Identity(who.Party()),
+		End: map[lua.RunEnd]RunEnd{lua.RunDone: Done, lua.RunFailed: Failed, lua.RunGaveUp: GaveUp, lua.RunDied: Died}[r.End], // else it goes on,
+	}
+	_ = json.Unmarshal([]byte(r.Text), &run.Err)
+	run.Err = identity.Clip(run.Err, longestTold)
+	return run
+}
+
+// longestTold is how many bytes of an error a record of runs has.
+const longestTold = 200
