@@ -137,7 +137,15 @@ func (a *arrival) send(ctx context.Context) (reply lua.Arrival, answered bool, e
 	a.up = a.UpWhileRecorded()
 	lease := a.lease.Load()
 	defer func() { a.leaseSent(lease) }()
+	first := a.barrier.parties > 1
 	answered, err = a.RetryUntilAnswered(ctx, a.up, &a.stray, func(ctx context.Context) error {
+		if first {
+			first = false
+			var sent bool
+			if reply, sent, err = a.arriveTogether(ctx, lease); sent {
+				return err
+			}
+		}
 		return a.SendCopy(a.number, func(o lua.Once) (err error) {
 			reply, err = a.Client.Conn.Arrive(ctx, a.Keys, o, int64(a.barrier.parties), session.Milliseconds(time.Duration(lease)),
 				a.barrier.action != nil, a.membershipID(a.membership))

@@ -16,6 +16,7 @@ import (
 type group struct {
 	broadcast.Group
 	settling settling
+	together together
 	lease    atomic.Int64 // of the client's arrivals and its membership, in ns
 
 	mu         sync.Mutex

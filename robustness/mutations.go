@@ -125,9 +125,9 @@ type downgrader struct`},
 	mutate("nobody is told that a latch opens", luaOfLatches+"count.lua", "    publish(ZERO_COUNT)\n", ""),
 
 	// Barriers.
-	mutate("a barrier opens one party early", luaOfBarriers+"arrive.lua", "barrier.waiting + 1 >= parties", "barrier.waiting + 2 >= parties"),
-	mutate("two parties have one index", luaOfBarriers+"arrive.lua", "record(decimal(generation) .. ':' .. index)", "index = 0\nrecord(decimal(generation) .. ':' .. index)"),
-	mutate("nobody is told that a barrier opens", luaOfBarriers+"arrive.lua", "  advance()\n  over = true\nend\nreturn", "  advance()\nend\nreturn"),
+	mutate("a barrier opens one party early", luaOfBarriers+"one.lua", "barrier.waiting + 1 >= parties", "barrier.waiting + 2 >= parties"),
+	mutate("two parties have one index", luaOfBarriers+"one.lua", "record(decimal(generation) .. ':' .. index)", "index = 0\nrecord(decimal(generation) .. ':' .. index)"),
+	mutate("nobody is told that a barrier opens", luaOfBarriers+"one.lua", "    advance()\n    over = true\n", "    advance()\n"),
 	mutate("commands take effect twice", luaOfAll+"once.lua", "  if not outcome then return nil end\n", "  do return nil end\n").
 		under("lose replies"),
 

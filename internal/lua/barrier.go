@@ -3,17 +3,19 @@ package lua
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/redis/rueidis"
 )
 
 var (
-	barrierArrive = script(Barrier, "barrier/arrive.lua")
-	barrierSettle = script(Barrier, "barrier/settle.lua")
-	barrierAttend = script(Barrier, "barrier/attend.lua")
-	barrierJoin   = script(Barrier, "barrier/join.lua")
-	barrierLeave  = script(Barrier, "barrier/leave.lua")
-	barrierReset  = script(Barrier, "barrier/reset.lua")
+	barrierArrive   = script(Barrier, "barrier/arrive.lua")
+	barrierTogether = script(Barrier, "barrier/together.lua")
+	barrierSettle   = script(Barrier, "barrier/settle.lua")
+	barrierAttend   = script(Barrier, "barrier/attend.lua")
+	barrierJoin     = script(Barrier, "barrier/join.lua")
+	barrierLeave    = script(Barrier, "barrier/leave.lua")
+	barrierReset    = script(Barrier, "barrier/reset.lua")
 )
 
 // Arrival is what Redis knows of an arrival.
@@ -37,13 +39,34 @@ const (
 func (c Conn) Arrive(
 	ctx context.Context, k *Keys, once Once, parties, lease int64, acts bool, member string,
 ) (Arrival, error) {
-	action := "0"
-	if acts {
-		action = "1"
-	}
 	return arrival(c.Run(ctx, barrierArrive, k, []string{
-		once.ID, once.Answered, number(parties), number(lease), action, member,
+		once.ID, once.Answered, number(parties), number(lease), flag(acts), member,
 	}, member).ToArray())
+}
+
+// MostTogether is how many parties arrive with one script at most: other clients wait for it.
+const MostTogether = 64
+
+// ArriveTogether is [Conn.Arrive] for the party with this id and for those with others, by barrier/together.lua. They are
+// [MostTogether] in all at most. It returns the arrivals in their order. Each is repeated by itself.
+func (c Conn) ArriveTogether(
+	ctx context.Context, k *Keys, once Once, others []string, parties, lease int64, acts bool, member string,
+) ([]Arrival, error) {
+	args := append([]string{once.ID, once.Answered, number(parties), number(lease), flag(acts), member}, others...)
+	reply, err := c.Run(ctx, barrierTogether, k, args, append([]string{member}, others...)...).ToArray()
+	if err != nil {
+		return nil, err
+	}
+	if len(reply) != 3*(1+len(others))+1 {
+		return nil, odd(reply)
+	}
+	all, state := make([]Arrival, 1+len(others)), reply[len(reply)-1]
+	for i := range all {
+		if all[i], err = arrival(append(slices.Clone(reply[3*i:3*i+3]), state), nil); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
 }
 
 // Settle runs barrier/settle.lua for an arrival. With fate [Done] its action is done; any other fate breaks

@@ -9,10 +9,10 @@
 --       4 generation and 5 index of the arrival; 0 if its client does not know them
 -- Reply {generation and index of the arrival, 0, state: see round in barrier/state.lua}
 --       {GIVENUP, 0, 0, state}  there is no such arrival
--- include shared/once.lua
+-- include barrier/known.lua
 
 exempt_from_memory_limit()
-local before = recorded('^%d+:%d+$', '^%-?[01]$', '^given up$')
+local before = known()
 -- include barrier/state.lua
 
 local generation, index = string.match(before or '', '^(%d+):(%d+)$')

@@ -89,8 +89,9 @@ end
 end
 local function exempt_from_memory_limit() redis.pcall('DEL', DONE) end
 local function publish(message) redis.pcall(VERB, NEWS, message) end
+local function known() return recorded('^%d+:%d+$', '^%-?[01]$', '^given up$') end
 if moving and ARGV[6] ~= '' then moving.need(DONE .. ':' .. ARGV[6]) end
-local before = recorded('^%d+:%d+$', '^%-?[01]$', '^given up$')
+local before = known()
 local MOST_BAD = 32 -- generations that the list holds
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000) -- ms
@@ -249,52 +250,53 @@ local function round()
     barrier.parties,
   }
 end
-local function reply(generation, index, leads)
-  tell_what_changed()
-  return forget_answered({generation, index, leads, round()})
-end
 local function refuse(why)
   record(why)
-  return reply(why, 0, 0)
+  return why, 0, 0
 end
-if before then
-  local generation, index = string.match(before, '^(%d+):(%d+)$')
-  if not generation then return reply(tonumber(before) or -2, 0, 0) end
-  generation = tonumber(generation)
-  local leads = barrier.generation == generation and barrier.phase == 'a' and barrier.leader == ARGV[1]
-  return reply(generation, tonumber(index), leads and 1 or 0)
-end
-if barrier.phase == 'b' then return refuse(0) end
-local parties = tonumber(ARGV[3])
-if barrier.waiting > 0 and barrier.parties ~= parties then return refuse(-1) end
-if barrier.phase == 'a' then return reply(-3, 0, 0) end
-local index, last = barrier.waiting, barrier.waiting + 1 >= parties
-local waits = not last or ARGV[5] == '1'
-if waits and index == 0 then
-  local kind = redis.call('TYPE', ARRIVALS).ok
-  if kind ~= 'none' and kind ~= 'zset' then
-    error('WRONGTYPE ' .. ARRIVALS .. ' holds data that is not of a barrier')
+local function arrive(before)
+  if before then
+    local generation, index = string.match(before, '^(%d+):(%d+)$')
+    if not generation then return tonumber(before) or -2, 0, 0 end
+    generation = tonumber(generation)
+    local leads = barrier.generation == generation and barrier.phase == 'a' and barrier.leader == ARGV[1]
+    return generation, tonumber(index), leads and 1 or 0
   end
-end
-arrived(string.match(ARGV[1], '^[^:]+')) -- fails unless that is a number
-if barrier.phase == 'n' then succeed(barrier) end
-local generation = barrier.generation
-record(decimal(generation) .. ':' .. index) -- when memory is short, Redis refuses this, and nothing is done
-if barrier.phase == 'n' then clear('w') end
-if ARGV[6] ~= '' then belong(ARGV[6], ARGV[4], true) end
-local leads = 0
-if waits then
+  if barrier.phase == 'b' then return refuse(0) end
+  local parties = tonumber(ARGV[3])
+  if barrier.waiting > 0 and barrier.parties ~= parties then return refuse(-1) end
+  if barrier.phase == 'a' then return -3, 0, 0 end
+  local index, last = barrier.waiting, barrier.waiting + 1 >= parties
+  local waits = not last or ARGV[5] == '1'
+  if waits and index == 0 then
+    local kind = redis.call('TYPE', ARRIVALS).ok
+    if kind ~= 'none' and kind ~= 'zset' then
+      error('WRONGTYPE ' .. ARRIVALS .. ' holds data that is not of a barrier')
+    end
+  end
   local client = string.match(ARGV[1], '^[^:]+')
-  barrier.parties, barrier.waiting = parties, index + 1
-  if last then barrier.phase, barrier.leader, leads = 'a', ARGV[1], 1 end
-  redis.call('HSET', NAME, 'parties', parties, 'waiting', barrier.waiting,
-    'phase', barrier.phase, 'leader', barrier.leader)
-  redis.call('HINCRBY', NAME, 'c:' .. client, '1')
-  redis.call('PEXPIRE', NAME, KEPT)
-  extend(ARRIVALS, client, ARGV[4])
-  if index == 0 then sooner = false end -- nobody else waits
-else
-  advance()
-  over = true
+  arrived(client) -- fails unless that is a number
+  if barrier.phase == 'n' then succeed(barrier) end
+  local generation = barrier.generation
+  record(decimal(generation) .. ':' .. index) -- when memory is short, Redis refuses this, and nothing is done
+  if barrier.phase == 'n' then clear('w') end
+  if ARGV[6] ~= '' then belong(ARGV[6], ARGV[4], true) end
+  local leads = 0
+  if waits then
+    barrier.parties, barrier.waiting = parties, index + 1
+    if last then barrier.phase, barrier.leader, leads = 'a', ARGV[1], 1 end
+    redis.call('HSET', NAME, 'parties', parties, 'waiting', barrier.waiting,
+      'phase', barrier.phase, 'leader', barrier.leader)
+    redis.call('HINCRBY', NAME, 'c:' .. client, '1')
+    redis.call('PEXPIRE', NAME, KEPT)
+    extend(ARRIVALS, client, ARGV[4])
+    if index == 0 then sooner = false end -- nobody else waits
+  else
+    advance()
+    over = true
+  end
+  return generation, index, leads
 end
-return reply(generation, index, leads)
+local generation, index, leads = arrive(before)
+tell_what_changed()
+return forget_answered({generation, index, leads, round()})

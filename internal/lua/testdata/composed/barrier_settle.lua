@@ -38,8 +38,9 @@ end
 end
 local function exempt_from_memory_limit() redis.pcall('DEL', DONE) end
 local function publish(message) redis.pcall(VERB, NEWS, message) end
+local function known() return recorded('^%d+:%d+$', '^%-?[01]$', '^given up$') end
 exempt_from_memory_limit()
-local before = recorded('^%d+:%d+$', '^%-?[01]$', '^given up$')
+local before = known()
 local ARRIVALS = 'latchkey_arrivals:{' .. NAME .. '}'
 local MEMBERS = 'latchkey_members:{' .. NAME .. '}'
 local MOST_BAD = 32 -- generations that the list holds

@@ -1,0 +1,39 @@
+package barrier_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/latchkey-go/latchkey/barrier"
+	"github.com/latchkey-go/latchkey/internal/redistest"
+)
+
+// The parties of a process that come at the same time share a script.
+func TestPartiesShareAScript(t *testing.T) {
+	redistest.Together(t)
+	s := redistest.New(t)
+	c := open(t, s.Option())
+	const parties, rounds = 16, 50
+	b, err := barrier.New(c, "a", parties)
+	require.NoError(t, err)
+	before := s.Scripts(t)
+	group, ctx := errgroup.WithContext(t.Context())
+	for range parties {
+		group.Go(func() error {
+			for range rounds {
+				if _, err := b.Await(ctx); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	require.NoError(t, group.Wait())
+	sent := s.Scripts(t) - before
+	t.Logf("%d scripts in %d rounds of %d parties", sent, rounds, parties)
+	require.Less(t, sent, int64(parties*rounds/2))
+	require.NoError(t, b.Leave(context.Background()))
+}
