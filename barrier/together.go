@@ -79,7 +79,7 @@ func (a *arrival) arriveTogether(ctx context.Context, lease int64) (reply lua.Ar
 			}
 		}
 		all = rest
-		a.Client.Go(func() { a.sendTogether(some, lease) }) //nolint:contextcheck // for nobody's context: the callers come and go
+		a.Client.Go(func() { a.sendTogether(some, lease) }) // for no context: the callers come and go
 	}
 	return mine.answer(ctx, a.Client)
 }

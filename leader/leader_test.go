@@ -360,23 +360,24 @@ func TestStartsCompletelyOrNotAtAll(t *testing.T) {
 // Run ends with the error of its context, whatever the function says of that, and with an error of its own.
 // Rule 44.
 func TestRunEndsWithTheContext(t *testing.T) {
-	redistest.Together(t)
-	l := newCandidate(t, open(t, redistest.New(t).Option()))
-	for _, result := range []func(ctx context.Context) error{
-		context.Context.Err, // Canceled: the context of a term is cancelled, whatever ends it
-		context.Cause,
-		func(context.Context) error { return nil },
-	} {
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		l := newCandidate(t, open(t, s.Option()))
+		for _, result := range []func(ctx context.Context) error{
+			context.Context.Err, // Canceled: the context of a term is cancelled, whatever ends it
+			context.Cause,
+			func(context.Context) error { return nil },
+		} {
+			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			defer cancel()
+			err := l.Run(ctx, func(ctx context.Context, _ leader.Term) error { <-ctx.Done(); return result(ctx) })
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.ErrorContains(t, err, `latchkey: "a": `)
+		}
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
-		err := l.Run(ctx, func(ctx context.Context, _ leader.Term) error { <-ctx.Done(); return result(ctx) })
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.ErrorContains(t, err, `latchkey: "a": `)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	mine := errors.New("mine")
-	require.Equal(t, mine, l.Run(ctx, func(ctx context.Context, _ leader.Term) error { <-ctx.Done(); return mine }))
+		mine := errors.New("mine")
+		require.Equal(t, mine, l.Run(ctx, func(ctx context.Context, _ leader.Term) error { <-ctx.Done(); return mine }))
+	})
 }
 
 // A panic of the function gives the lead back, and goes on.

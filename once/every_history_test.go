@@ -1,15 +1,19 @@
 package once_test
 
 import (
+	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/once"
 )
 
 // fleet is processes that take part in one job.
@@ -88,24 +92,30 @@ func TestSoakShortJob(t *testing.T) {
 // Rule 47.
 func TestLongJob(t *testing.T) {
 	redistest.Together(t)
-	for _, missed := range []string{"skip", "once", "all"} {
-		t.Run(missed, func(t *testing.T) {
-			const n = 12
-			f := newFleet(t, redistest.NewProcess(t), n, 100*time.Millisecond, 130*time.Millisecond, missed)
-			<-time.After(time.Until(f.last().Add(500 * time.Millisecond)))
-			written, missing := f.written()
-			require.Zero(t, f.diary.overlaps.Load())
-			require.Zero(t, f.diary.repeated.Load())
-			t.Logf("%s: %d of %d ticks were run", missed, written, n)
-			switch missed {
-			case "skip":
-				require.InDelta(t, n/2, written, 2, "every second one")
-			case "once":
-				require.Greater(t, written, n/2, "one begins when the one before is over")
-			default:
-				require.Positive(t, written)
-				require.Equal(t, written, missing[0], "none is left out")
+	const period, ticks = 100 * time.Millisecond, 12
+	for missed, gaps := range map[once.Missed][]time.Duration{
+		once.Skip: {2 * period}, once.RunOnce: {period, 2 * period}, once.RunAll: {period},
+	} {
+		redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+			began := make(chan time.Time, 100)
+			running := false // read and written by one at a time, which the race detector sees
+			for range 4 {
+				runsJob(t, open(t, s.Option()), period, func(_ context.Context, run *once.Run) error {
+					require.False(t, running)
+					running = true
+					began <- run.Tick()
+					time.Sleep(130 * time.Millisecond)
+					running = false
+					return nil
+				}, once.WithMissed(missed))
 			}
+			last, seen := <-began, map[time.Duration]bool{}
+			for range ticks {
+				tick := <-began
+				seen[tick.Sub(last)] = true
+				last = tick
+			}
+			require.ElementsMatch(t, gaps, slices.Collect(maps.Keys(seen)), "%v", missed)
 		})
 	}
 }

@@ -16,6 +16,7 @@
 --       the second as in once/begin.lua; 0 if the lock was not had, or it is not told whether the run may begin
 --       the third: only outcomes with greater numbers are for this caller
 --       the fourth: the server's clock in microseconds
+-- include once/quick.lua
 -- include once/begun.lua
 -- include once/arrival.lua
 

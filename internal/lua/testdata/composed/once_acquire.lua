@@ -1,6 +1,19 @@
 --!df flags=allow-undeclared-keys
 local NAME, VERB, NUMSUB, SLOTS, moving = KEYS[1], 'PUBLISH', 'NUMSUB'
 local RUN = 'latchkey_once:{' .. NAME .. '}'
+local since = ARGV[#ARGV - 5]
+if since ~= '' and not moving then
+  local f = redis.pcall('HMGET', RUN, 'phase', 'over', 'kind', 'value')
+  if f[1] == 'o' and f[2] and #f[2] <= 16 and string.find(f[2], '^%d+$') and tonumber(f[2]) > tonumber(since)
+    and tonumber(f[2]) < 9007199254740990 and (f[3] == 'v' or f[3] == 'e') and f[4] and #f[4] <= 65536 then
+    local now
+local time = redis.call('TIME')
+now = time[2]
+if #now < 6 then now = string.sub('00000' .. now, -6) end
+now = time[1] .. now
+    return {0, {'o', f[3], f[4], f[2]}, since, now}
+  end
+end
 local PAUSE = 'latchkey_pause:{' .. NAME .. '}'
 local PAUSE_ASKED = 10000 -- ms after which to look again at most: somebody may have resumed the name
 local never_paused = moving and moving.gone(PAUSE)
@@ -613,6 +626,19 @@ return {
 --!df flags=allow-undeclared-keys
 local NAME, VERB, NUMSUB, SLOTS, moving = KEYS[1], 'PUBLISH', 'NUMSUB'
 local RUN = 'latchkey_share:{' .. NAME .. '}'
+local since = ARGV[#ARGV - 5]
+if since ~= '' and not moving then
+  local f = redis.pcall('HMGET', RUN, 'phase', 'over', 'kind', 'value')
+  if f[1] == 'o' and f[2] and #f[2] <= 16 and string.find(f[2], '^%d+$') and tonumber(f[2]) > tonumber(since)
+    and tonumber(f[2]) < 9007199254740990 and (f[3] == 'v' or f[3] == 'e') and f[4] and #f[4] <= 65536 then
+    local now
+local time = redis.call('TIME')
+now = time[2]
+if #now < 6 then now = string.sub('00000' .. now, -6) end
+now = time[1] .. now
+    return {0, {'o', f[3], f[4], f[2]}, since, now}
+  end
+end
 local PAUSE = 'latchkey_pause:{' .. NAME .. '}'
 local PAUSE_ASKED = 10000 -- ms after which to look again at most: somebody may have resumed the name
 local never_paused = moving and moving.gone(PAUSE)
