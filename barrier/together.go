@@ -21,8 +21,8 @@ type together struct {
 	waiting []*joined
 }
 
-// joined is an arrival that joins that of another goroutine, or is joined. What it has of the arrival does not change: that may
-// be given up meanwhile.
+// joined is an arrival that joins another one, or is joined. It has copies: the party may give its arrival up before the answer
+// comes.
 type joined struct {
 	likeness
 
@@ -39,7 +39,7 @@ type likeness struct {
 	membership uint64
 }
 
-// arriveTogether sends the arrival with those of other goroutines that are ready now. It reports false when there are none: then
+// arriveTogether sends the arrival with others that are ready now. It reports false when there are none: then
 // the caller sends it by itself. An error of ctx says that it may have been sent.
 func (a *arrival) arriveTogether(ctx context.Context, lease int64) (reply lua.Arrival, sent bool, err error) {
 	g := &a.together

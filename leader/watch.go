@@ -36,7 +36,7 @@ type text struct {
 	Preferred bool `json:"preferred,omitempty"`
 }
 
-// textOf is that of a client.
+// textOf returns the text of a client.
 func textOf(c *session.Client, preferred bool) (string, error) {
 	b, err := json.Marshal(text{identity.Sign(c.IDs.Client, c.Options.Label, c.Began, c.Options.Untold), preferred})
 	return string(b), err
@@ -50,8 +50,9 @@ func parse(l lua.Leading) Leader {
 	}
 	var who text
 	_ = json.Unmarshal([]byte(l.Who), &who) // see above
+	p := who.Party()
 	return Leader{
-		Client: who.Client, Host: who.Host, PID: who.PID, Program: who.Program, Label: who.Label, Version: who.Version,
+		Client: p.Client, Host: p.Host, PID: p.PID, Program: p.Program, Label: p.Label, Version: p.Version,
 		Preferred: who.Preferred, Token: l.Token, Since: time.UnixMicro(l.Since),
 	}
 }

@@ -101,7 +101,9 @@ func TestLongJob(t *testing.T) {
 			running := false // read and written by one at a time, which the race detector sees
 			for range 4 {
 				runsJob(t, open(t, s.Option()), period, func(_ context.Context, run *once.Run) error {
-					require.False(t, running)
+					if running {
+						t.Error("it overlaps itself")
+					}
 					running = true
 					began <- run.Tick()
 					time.Sleep(130 * time.Millisecond)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -19,7 +20,7 @@ import (
 )
 
 // delayed loses the reply to the first script of that name, and keeps every later one until it is let go.
-func delayed(p *redistest.Proxy, script string) (lost <-chan struct{}, goOn func()) {
+func delayed(t testing.TB, p *redistest.Proxy, script string) (lost <-chan struct{}, goOn func()) {
 	var sent atomic.Int64
 	first, free := make(chan struct{}), make(chan struct{})
 	p.Judge(func(request string) redistest.Verdict {
@@ -33,7 +34,9 @@ func delayed(p *redistest.Proxy, script string) (lost <-chan struct{}, goOn func
 		<-free
 		return redistest.Pass
 	})
-	return first, func() { close(free) }
+	goOn = sync.OnceFunc(func() { close(free) })
+	t.Cleanup(goOn) // also when the test is red: else it would not end
+	return first, goOn
 }
 
 // The end of a run was recorded, its reply was lost, and another run has begun since: the first one is told that it
@@ -46,9 +49,9 @@ func TestEndOfARunIsOneFact(t *testing.T) {
 			s := redistest.New(t)
 			p := redistest.NewProxy(t, s)
 			mine, other := open(t, p.Option()), open(t, s.Option())
-			_, err := once.Share(t.Context(), other, "warm", gives("")) // the server has the scripts
+			_, err := once.Share(t.Context(), mine, "warm", gives("")) // the server has the scripts, as they come from there
 			require.NoError(t, err)
-			lost, goOn := delayed(p, "once/finish")
+			lost, goOn := delayed(t, p, "once/finish")
 			first := share(t, mine, gives("first"))
 			<-lost
 			plain := s.Client(t)
@@ -77,10 +80,10 @@ func TestEndOfARunIsOneFact(t *testing.T) {
 func TestEndOfATickIsOneFact(t *testing.T) {
 	redistest.Together(t)
 	s := redistest.New(t)
-	plain := s.Client(t)
+	plain, p := s.Client(t), redistest.NewProxy(t, s)
 	sets(t, plain, eightYears, 1)
 	warm := make(chan struct{})
-	before := runsJob(t, open(t, s.Option()), eightYears, func(context.Context, *once.Run) error { close(warm); return nil }, once.WithMissed(once.RunAll))
+	before := runsJob(t, open(t, p.Option()), eightYears, func(context.Context, *once.Run) error { close(warm); return nil }, once.WithMissed(once.RunAll))
 	next(t, warm)
 	won := func() bool {
 		n, err := plain.Do(t.Context(), plain.B().Hget().Key("latchkey_every:{a}").Field("won").Build()).AsInt64()
@@ -90,9 +93,8 @@ func TestEndOfATickIsOneFact(t *testing.T) {
 	before.Cancel()
 	sets(t, plain, eightYears, 2)
 	require.NoError(t, plain.Do(t.Context(), plain.B().Hdel().Key("latchkey_every:{a}").Field("won").Build()).Error())
-	p := redistest.NewProxy(t, s)
 	var logged locktest.Journal
-	lost, goOn := delayed(p, "every/finish")
+	lost, goOn := delayed(t, p, "every/finish")
 	ticks := make(chan time.Time, 2)
 	first := runsJob(t, open(t, p.Option(), logged.Logger()), eightYears, func(_ context.Context, run *once.Run) error {
 		ticks <- run.Tick()

@@ -52,7 +52,7 @@ func (e RunEnd) String() string {
 }
 
 // InspectJob returns where the job of a name has come to. It is sent once, in two commands, and returns ErrUnavailable when
-// Redis does not answer. Other errors are those of [New], ErrWrongType, ErrClosed, and that of a context that has ended.
+// Redis does not answer. It returns the errors of [New] for a name or a client, ErrWrongType, ErrClosed, and the error of a context that has ended.
 func InspectJob(ctx context.Context, c *latchkey.Client, name string) (s JobState, err error) {
 	g, err := groupOf(c, lua.RunTicks, name)
 	if err != nil {
@@ -71,6 +71,9 @@ func InspectJob(ctx context.Context, c *latchkey.Client, name string) (s JobStat
 	}
 	if next > 0 {
 		s.Next = time.UnixMilli(next)
+	}
+	if most := longestHistory; len(runs) > most && runs[0].End != lua.RunGoesOn {
+		runs = runs[:most]
 	}
 	for _, r := range runs {
 		s.Runs = append(s.Runs, jobRun(r))
@@ -91,6 +94,9 @@ func jobRun(r lua.TickRun) JobRun {
 	run.Err = identity.Clip(run.Err, longestTold)
 	return run
 }
+
+// longestHistory is how many runs are told that have ended.
+const longestHistory = 10
 
 // longestTold is how many bytes of an error a record of runs has.
 const longestTold = 200

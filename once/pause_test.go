@@ -3,6 +3,7 @@ package once_test
 import (
 	"context"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -189,4 +190,47 @@ func TestInspectJob(t *testing.T) {
 		require.Len(t, state.Runs, 2)
 		require.Equal(t, 2, state.Runs[0].Attempt)
 	})
+}
+
+// A Pause, and a Resume, whose reply is lost is done once. A copy that comes late undoes nothing. Where no answer comes the error
+// says that it may have been done.
+// Rule 53.
+func TestPauseWhoseReplyIsLost(t *testing.T) {
+	redistest.Together(t)
+	s := redistest.New(t)
+	p := redistest.NewProxy(t, s)
+	c, other := open(t, p.Option()), open(t, s.Option())
+	require.NoError(t, c.Pause(t.Context(), "warm", latchkey.Pause{})) // the server has the scripts, as they come from there
+	require.NoError(t, c.Resume(t.Context(), "warm"))
+	judge := func(script string, verdict redistest.Verdict) {
+		var sent atomic.Int64
+		p.Judge(func(request string) redistest.Verdict {
+			if redistest.Runs(request, script) && sent.Add(1) == 1 {
+				return verdict
+			}
+			return redistest.Pass
+		})
+	}
+	judge("pause/set", redistest.LoseReply)
+	require.NoError(t, c.Pause(t.Context(), "a", latchkey.Pause{Why: "first"}))
+	judge("pause/clear", redistest.LoseReply)
+	require.NoError(t, c.Resume(t.Context(), "a"))
+	is, err := other.Paused(t.Context(), "a")
+	require.NoError(t, err)
+	require.Zero(t, is)
+
+	judge("pause/set", redistest.Keep)
+	require.NoError(t, c.Pause(t.Context(), "a", latchkey.Pause{Why: "second"}), "sent again")
+	require.NoError(t, other.Resume(t.Context(), "a"))
+	p.Deliver()
+	is, err = other.Paused(t.Context(), "a")
+	require.NoError(t, err)
+	require.Zero(t, is, "it is a copy")
+
+	judge("pause/set", redistest.Hang)
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	err = c.Pause(ctx, "a", latchkey.Pause{})
+	require.ErrorIs(t, err, latchkey.ErrUnknownOutcome)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
 }

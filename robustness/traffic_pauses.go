@@ -10,7 +10,7 @@ import (
 	"github.com/latchkey-go/latchkey/once"
 )
 
-// pauses pauses a job or a lead for a moment, and sees that no run of the job begins meanwhile, by the clock of the server. The
+// pauses pauses a job or a lead for a moment, and sees that no run of the job begins in that time, by the clock of the server. The
 // pause has an end: this process may be killed.
 func (w *worker) pauses(ctx context.Context, rng *rand.Rand, c *client, o Object) {
 	why := fmt.Sprint(c.number, "-", rng.Int64())

@@ -16,7 +16,7 @@ import (
 func pauseCommand() *cli.Command {
 	return &cli.Command{
 		Name: "pause", Usage: "hold up a job or a leader, in all processes", ArgsUsage: "NAME",
-		Description: `From now on no run of NAME begins, and nobody leads it, until latchkey resume or for so long as --for says. That is for
+		Description: `From now on no run of NAME begins, and no process leads it, until latchkey resume or for so long as --for says. That is for
 jobs, for what is run once, also by latchkey once, and for leaders. A run that goes on goes on to its end. A leader
 resigns within a third of its lease. Locks do not ask for it.`,
 		Flags: connection(

@@ -238,7 +238,7 @@ func (s onces) ticks(t *testing.T) {
 	}
 }
 
-// While a name is paused by one client nothing runs, and nobody leads, on another. Then it does.
+// While a name is paused by one client nothing runs, and none leads, on another. Then it does.
 func (s onces) paused(t *testing.T) {
 	c, other := s.open(t), s.open(t)
 	o := s.new(t, c, "paused")

@@ -8,8 +8,7 @@ type Signed struct {
 	Client string `json:"client"`
 }
 
-// Sign returns what a client says with this id and label, which was opened then. One that tells nobody who it is has its id
-// alone.
+// Sign returns what a client says with this id and label, which was opened then. untold: it has its id alone.
 func Sign(id, label string, opened time.Time, untold bool) Signed {
 	s := Signed{Client: id}
 	if !untold {

@@ -11,12 +11,12 @@ var (
 	pauseLook  = script(Pauses, "pause/look.lua")
 )
 
-// Pause runs pause/set.lua: it pauses a name for so many ms, 0 for no end. id is that of the command.
+// Pause runs pause/set.lua: it pauses a name for so many ms, 0 for no end. The command has this id.
 func (c Conn) Pause(ctx context.Context, k *Keys, id string, lasts int64, by, why string) error {
 	return c.Run(ctx, pauseSet, k, []string{id, number(lasts), by, why}).Error()
 }
 
-// Resume runs pause/clear.lua. id is that of the command.
+// Resume runs pause/clear.lua. The command has this id.
 func (c Conn) Resume(ctx context.Context, k *Keys, id string) error {
 	return c.Run(ctx, pauseClear, k, []string{id}).Error()
 }

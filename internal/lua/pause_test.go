@@ -224,3 +224,35 @@ func TestHistory(t *testing.T) {
 		require.Equal(t, lua.RunGoesOn, all[0].End)
 	})
 }
+
+// In a slot that moves a pause that is on the other side is not taken for none.
+// Rule 53.
+func TestPauseInAMovingSlot(t *testing.T) {
+	redistest.Together(t)
+	c := redistest.NewCluster(t)
+	conn, lock := sharded(t, c, lua.Locks, "one")
+	_, k := sharded(t, c, lua.Pauses, "one")
+	_, err := conn.Acquire(t.Context(), lock, lua.Claim{Owner: "a:1", Lease: 10_000, Longest: 9}, 0, lua.First)
+	require.NoError(t, err) // the name itself is on this side until it is moved
+	require.NoError(t, conn.Pause(t.Context(), k, "p:1", 0, "ann", ""))
+	m := c.Move(t, "one")
+	said, err := conn.Paused(t.Context(), k)
+	require.NoError(t, err)
+	m.Key(t, k.All()[1])
+	_, err = conn.Paused(t.Context(), k)
+	require.Equal(t, lua.Refused, lua.Classify(err), err)
+	require.Equal(t, lua.Refused, lua.Classify(conn.Pause(t.Context(), k, "p:2", 0, "bob", "")))
+	require.Equal(t, lua.Refused, lua.Classify(conn.Resume(t.Context(), k, "p:3")))
+	m.Key(t, "one")
+	for _, key := range m.Left(t) {
+		m.Key(t, key)
+	}
+	again, err := conn.Paused(t.Context(), k)
+	require.NoError(t, err)
+	require.Equal(t, said, again)
+	require.NoError(t, conn.Resume(t.Context(), k, "p:3"))
+	m.Assign(t)
+	again, err = conn.Paused(t.Context(), k)
+	require.NoError(t, err)
+	require.Zero(t, again)
+}

@@ -290,7 +290,7 @@ local function arrive(before)
     redis.call('HINCRBY', NAME, 'c:' .. client, '1')
     redis.call('PEXPIRE', NAME, KEPT)
     extend(ARRIVALS, client, ARGV[4])
-    if index == 0 then sooner = false end -- nobody else waits
+    if index == 0 then sooner = false end -- no other waits
   else
     advance()
     over = true
