@@ -416,23 +416,23 @@ func TestShutdown(t *testing.T) {
 // Redis loses everything: the record is written again.
 // Rule 44.
 func TestFlushed(t *testing.T) {
-	redistest.Together(t)
-	s := redistest.New(t)
-	plain := s.Client(t)
-	l := newCandidate(t, open(t, s.Option()), leader.WithLease(300*time.Millisecond))
-	r := begin(t, l, nil)
-	r.led(t)
-	require.NoError(t, plain.Do(t.Context(), plain.B().Del().Key("latchkey_leader:{a}").Build()).Error())
-	require.Eventually(t, func() bool {
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		plain := s.Client(t)
+		l := newCandidate(t, open(t, s.Option()), leader.WithLease(300*time.Millisecond))
+		r := begin(t, l, nil)
+		r.led(t)
+		require.NoError(t, plain.Do(t.Context(), plain.B().Del().Key("latchkey_leader:{a}").Build()).Error())
+		require.Eventually(t, func() bool {
+			who, err := l.Leader(t.Context())
+			return err == nil && who.Token > 0
+		}, long, 5*time.Millisecond)
+		require.NoError(t, plain.Do(t.Context(), plain.B().Flushall().Build()).Error())
+		require.ErrorIs(t, r.cause(t), latchkey.ErrLost)
+		term := r.led(t)
 		who, err := l.Leader(t.Context())
-		return err == nil && who.Token > 0
-	}, long, 5*time.Millisecond)
-	require.NoError(t, plain.Do(t.Context(), plain.B().Flushall().Build()).Error())
-	require.ErrorIs(t, r.cause(t), latchkey.ErrLost)
-	term := r.led(t)
-	who, err := l.Leader(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, term.Token(), who.Token)
+		require.NoError(t, err)
+		require.Equal(t, term.Token(), who.Token)
+	})
 }
 
 // Redis has the record of a greater token than those that it gives out: it was lost, and is caught up with.
