@@ -1,2 +1,0 @@
---!df flags=allow-undeclared-keys
-return redis.call('TIME')
