@@ -29,7 +29,7 @@ race: which ## run all tests with the race detector (needs a C compiler)
 
 .PHONY: measured
 measured: ## run what measures times and memory, one test at a time, on a machine with nothing else to do
-	$(GO) test -count=1 -p 1 -vet=off -timeout 30m -run '^TestMeasured' $(if $(filter command environment,$(word 1,$(origin PACKAGES))),$(PACKAGES),. ./leader ./redlock ./integration/redisson)
+	$(GO) test -count=1 -p 1 -vet=off -timeout 30m -run '^TestMeasured' $(if $(filter command environment,$(word 1,$(origin PACKAGES))),$(PACKAGES),./internal/test/whole ./leader ./redlock ./integration/redisson)
 
 .PHONY: fmt
 fmt: ## format the Go files that differ from the last commit
@@ -51,8 +51,8 @@ quick: ## the loop of a contributor: vet and test one package, and beside it the
 	@command -v redis-server >/dev/null || echo "the contract is skipped: it needs a redis-server on the PATH"
 	@export LATCHKEY_BRIEF=1; status=0; trap 'kill $$own $$contract $$scenes 2>/dev/null; exit 130' INT TERM; \
 	$(GO) test -vet=off -count=1 -parallel 16 $(PACKAGE) & own=$$!; \
-	$(GO) test -vet=off -count=1 -parallel 16 -run '^TestStandalone$$' ./internal/contract & contract=$$!; \
-	$(GO) test -vet=off -count=1 -run '^TestScenes$$' ./internal/explore & scenes=$$!; \
+	$(GO) test -vet=off -count=1 -parallel 16 -run '^TestStandalone$$' ./internal/test/contract & contract=$$!; \
+	$(GO) test -vet=off -count=1 -run '^TestScenes$$' ./internal/test/explore & scenes=$$!; \
 	for test in $$own $$contract $$scenes; do wait $$test || status=1; done; exit $$status
 
 .PHONY: which
@@ -73,12 +73,12 @@ soak: ## run the long tests: 8 processes share a lock, or permits, while connect
 	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'History' ./semaphore
 	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'Soak' ./once
 	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'Changes|IdleCandidate' ./leader
-	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'Protocol' ./internal/model
-	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'Traces' ./internal/model
-	LATCHKEY_EXPLORE=20s $(GO) test -count=1 -timeout 60m -v -run 'Scenes' ./internal/explore
-	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'RandomOperations|Simulated|SeveralAtRandom' ./internal/property
+	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'Protocol' ./internal/test/model
+	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'Traces' ./internal/test/model
+	LATCHKEY_EXPLORE=20s $(GO) test -count=1 -timeout 60m -v -run 'Scenes' ./internal/test/explore
+	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'RandomOperations|Simulated|SeveralAtRandom' ./internal/test/property
 	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'Absurd|Outlast' ./internal/lua
-	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'NoTwoAreHeld' ./internal/contract
+	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'NoTwoAreHeld' ./internal/test/contract
 	LATCHKEY_SOAK=1 $(GO) test -count=1 -timeout 30m -v -run 'LosesTheWrite' ./integration
 
 .PHONY: spec
@@ -123,7 +123,7 @@ bench-instructions: ## count the server's instructions for a pair, in two minute
 bench-packages: ## run what `make bench` has not: pairs with contexts that can end, allocations, 100,000 holds, crowds
 	$(GO) test -run xxx -bench 'Pair|Keys' -benchtime 100x ./rlock
 	$(GO) test -run xxx -bench 'ManyHolds' -benchtime 1x ./rlock
-	$(GO) test -run xxx -bench 'Crowd' -benchtime 1x -timeout 30m ./rwlock .
+	$(GO) test -run xxx -bench 'Crowd' -benchtime 1x -timeout 30m ./rwlock ./internal/test/whole
 
 .PHONY: demo
 demo: ## sell a stock from several processes, then break it on purpose

@@ -16,7 +16,8 @@ import (
 
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/fairlock"
-	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/internal/test/locktest"
+	"github.com/latchkey-go/latchkey/internal/test/redistest"
 	"github.com/latchkey-go/latchkey/multilock"
 	"github.com/latchkey-go/latchkey/rlock"
 	"github.com/latchkey-go/latchkey/rwlock"
@@ -110,17 +111,6 @@ func (r *ring) breaks(t *testing.T) error {
 	return err
 }
 
-func openN(t *testing.T, s *redistest.Server, n int, options ...latchkey.Option) (clients []*latchkey.Client) {
-	t.Helper()
-	for range n {
-		c, err := latchkey.New(s.Option(), options...)
-		require.NoError(t, err)
-		t.Cleanup(c.Close)
-		clients = append(clients, c)
-	}
-	return clients
-}
-
 // Of a circle of three processes one wait ends, and the two others go on: with all kinds of locks.
 func TestDeadlockCheck(t *testing.T) {
 	t.Parallel()
@@ -136,7 +126,7 @@ func TestDeadlockCheck(t *testing.T) {
 			t.Run(held+" "+wanted, func(t *testing.T) {
 				t.Parallel()
 				s := redistest.New(t)
-				clients := openN(t, s, 3, latchkey.WithKeyPrefix("shop:"), latchkey.WithLabel("billing"))
+				clients := locktest.Clients(t, s, 3, latchkey.WithKeyPrefix("shop:"), latchkey.WithLabel("billing"))
 				err := newRing(t, clients, makeHeld, makeWanted, latchkey.WithDeadlockCheck()).breaks(t)
 				require.ErrorContains(t, err, fmt.Sprintf(`:%d billing holds "lock-0" and waits for "lock-1" since `, os.Getpid()))
 				require.ErrorContains(t, err, `("holder 0")`)
@@ -198,8 +188,8 @@ func TestDeadlockOfProcesses(t *testing.T) {
 				w.Tell(t, "go on")
 			}
 			if mode == "waits" {
-				c := openN(t, s, 1)[0]
-				eventually(t, "the circle is told", func() bool {
+				c := locktest.Clients(t, s, 1)[0]
+				locktest.Eventually(t, "the circle is told", func() bool {
 					found, err := c.Deadlocks(t.Context())
 					return err == nil && len(found) == 1 && len(found[0]) == 3
 				})
@@ -239,7 +229,7 @@ func TestDeadlockCheckInAProcess(t *testing.T) {
 	for _, n := range []int{2, 5} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			t.Parallel()
-			c := openN(t, redistest.New(t), 1)[0]
+			c := locktest.Clients(t, redistest.New(t), 1)[0]
 			clients := make([]*latchkey.Client, n)
 			for i := range clients {
 				clients[i] = c
@@ -253,7 +243,7 @@ func TestDeadlockCheckInAProcess(t *testing.T) {
 func TestDeadlockCheckOfOne(t *testing.T) {
 	t.Parallel()
 	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
-		clients := openN(t, s, 3)
+		clients := locktest.Clients(t, s, 3)
 		r := &ring{clients: clients, names: []string{"lock-0", "lock-1", "lock-2"}}
 		for i, c := range clients {
 			h, err := making(rlock.New)(t, c, r.names[i]).Lock(t.Context())
@@ -287,7 +277,7 @@ func TestDeadlockCheckOfOne(t *testing.T) {
 func TestDeadlocks(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
-		clients := openN(t, s, 3, latchkey.WithKeyPrefix("shop:"), latchkey.WithLabel("billing"))
+		clients := locktest.Clients(t, s, 3, latchkey.WithKeyPrefix("shop:"), latchkey.WithLabel("billing"))
 		all, err := clients[0].Deadlocks(t.Context())
 		require.NoError(t, err)
 		require.Empty(t, all)
@@ -298,8 +288,8 @@ func TestDeadlocks(t *testing.T) {
 			require.NoError(t, plain.Do(t.Context(), plain.B().Arbitrary(foreign...).Build()).Error())
 		}
 		r := newRing(t, clients, lockMakers["rlock"], lockMakers["fairlock"])
-		other := openN(t, s, 1, latchkey.WithKeyPrefix("shop:"))[0]
-		eventually(t, "the circle is found", func() bool {
+		other := locktest.Clients(t, s, 1, latchkey.WithKeyPrefix("shop:"))[0]
+		locktest.Eventually(t, "the circle is found", func() bool {
 			began := time.Now()
 			all, err = other.Deadlocks(t.Context())
 			require.NoError(t, err)
@@ -317,7 +307,7 @@ func TestDeadlocks(t *testing.T) {
 			require.InDelta(t, 0, time.Since(b.Since).Seconds(), 20)
 			require.Contains(t, all[0].String(), fmt.Sprintf("billing holds %q and waits for %q", b.Holds, b.WaitsFor))
 		}
-		stranger := openN(t, s, 1, latchkey.WithKeyPrefix("warehouse:"))[0]
+		stranger := locktest.Clients(t, s, 1, latchkey.WithKeyPrefix("warehouse:"))[0]
 		all, err = stranger.Deadlocks(t.Context())
 		require.NoError(t, err)
 		require.Empty(t, all)
@@ -329,7 +319,7 @@ func TestDeadlocks(t *testing.T) {
 				_ = w.Hold.Unlock(t.Context())
 			}
 		}
-		eventually(t, "it is gone", func() bool {
+		locktest.Eventually(t, "it is gone", func() bool {
 			all, err = other.Deadlocks(t.Context())
 			return err == nil && len(all) == 0
 		})
@@ -347,7 +337,7 @@ func TestDeadlocks(t *testing.T) {
 func TestDeadlockWithItself(t *testing.T) {
 	t.Parallel()
 	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
-		clients := openN(t, s, 2)
+		clients := locktest.Clients(t, s, 2)
 		both, err := multilock.New(making(rlock.New)(t, clients[0], "a"), making(rlock.New)(t, clients[0], "b"))
 		require.NoError(t, err)
 		h, err := both.Lock(t.Context())
@@ -366,7 +356,7 @@ func TestDeadlockWithItself(t *testing.T) {
 func TestNoDeadlock(t *testing.T) {
 	t.Parallel()
 	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
-		clients := openN(t, s, 3)
+		clients := locktest.Clients(t, s, 3)
 		a, b := mustLock(t, clients[0], "a"), mustLock(t, clients[1], "b")
 		for range 2 {
 			waits, cancel := context.WithTimeout(b.Context(), 1500*time.Millisecond) // a circle for a moment
@@ -405,7 +395,7 @@ func TestNoDeadlockInOneOrder(t *testing.T) {
 		var all sync.WaitGroup
 		failed := make(chan error, processes*goroutines)
 		seed := redistest.Seed(t)
-		for p, c := range openN(t, s, processes) {
+		for p, c := range locktest.Clients(t, s, processes) {
 			var ls []*latchkey.Lock
 			for i := range locks {
 				ls = append(ls, making(rlock.New)(t, c, fmt.Sprint("lock-", i), rlock.WithDeadlockCheck()))
@@ -457,14 +447,14 @@ func inOrder(ctx context.Context, rng *rand.Rand, locks []*latchkey.Lock, done, 
 func TestDeadlockOverACrowd(t *testing.T) {
 	t.Parallel()
 	s := redistest.NewProcess(t) // the embedded one may take longer for a thousand locks than their leases last
-	clients := openN(t, s, 2)
+	clients := locktest.Clients(t, s, 2)
 	var many []*latchkey.Hold
 	for i := range 1000 {
 		many = append(many, mustLock(t, clients[0], fmt.Sprint("other-", i)))
 	}
 	r := newRing(t, clients, lockMakers["rlock"], lockMakers["rlock"])
 	plain := s.Client(t)
-	eventually(t, "the other one tells its wait", func() bool {
+	locktest.Eventually(t, "the other one tells its wait", func() bool {
 		text, err := plain.Do(t.Context(), plain.B().Get().Key("latchkey_client:{"+clients[1].ID()+"}").Build()).ToString()
 		return err == nil && strings.Contains(text, `"waits"`)
 	})
@@ -474,7 +464,7 @@ func TestDeadlockOverACrowd(t *testing.T) {
 	for _, h := range many {
 		require.NoError(t, h.Unlock(t.Context()))
 	}
-	eventually(t, "the circle is found", func() bool {
+	locktest.Eventually(t, "the circle is found", func() bool {
 		found, err := clients[0].Deadlocks(t.Context())
 		return err == nil && len(found) == 1
 	})

@@ -17,44 +17,15 @@ import (
 	"github.com/latchkey-go/latchkey/countdown"
 	"github.com/latchkey-go/latchkey/fairlock"
 	"github.com/latchkey-go/latchkey/fence"
-	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/internal/test/locktest"
+	"github.com/latchkey-go/latchkey/internal/test/redistest"
 	"github.com/latchkey-go/latchkey/leader"
 	"github.com/latchkey-go/latchkey/once"
 	"github.com/latchkey-go/latchkey/rlock"
 	"github.com/latchkey-go/latchkey/semaphore"
 )
 
-// exclusive are the errors that are there only when they are meant: whoever retries, or not, does it by them.
-var exclusive = []error{
-	context.Canceled, context.DeadlineExceeded, latchkey.ErrUnavailable, latchkey.ErrUnknownOutcome, latchkey.ErrNotAcquired,
-	latchkey.ErrLost, latchkey.ErrClosed, latchkey.ErrInvalid, latchkey.ErrWrongType,
-}
-
-// says checks an error: one line with one prefix, in which nothing is said twice; and that it is what it
-// should be, and of the exclusive ones nothing else.
-func says(t testing.TB, err error, is ...error) {
-	t.Helper()
-	require.Error(t, err)
-	text := err.Error()
-	require.True(t, strings.HasPrefix(text, "latchkey: "), text)
-	require.Equal(t, 1, strings.Count(text, "latchkey: "), text)
-	require.NotContains(t, text, "\n")
-	seen := map[string]bool{}
-	for phrase := range strings.SplitSeq(strings.ReplaceAll(text, "; ", ": "), ": ") {
-		require.False(t, seen[phrase], "%q twice in %s", phrase, text)
-		seen[phrase] = true
-	}
-	for _, one := range is {
-		require.ErrorIs(t, err, one)
-	}
-	for _, one := range exclusive {
-		if !slices.Contains(is, one) {
-			require.NotErrorIs(t, err, one)
-		}
-	}
-}
-
-// endsWith is says for a wait that ends soon, with an error. The machine may stand still meanwhile: when
+// endsWith is [locktest.ErrorSays] for a wait that ends soon, with an error. The machine may stand still meanwhile: when
 // Redis has been silent for 50 ms, the error says so.
 func endsWith(t testing.TB, do func() error, is ...error) {
 	t.Helper()
@@ -64,7 +35,7 @@ func endsWith(t testing.TB, do func() error, is ...error) {
 		require.ErrorContains(t, err, "no reply for ")
 		is = append(is, latchkey.ErrUnavailable)
 	}
-	says(t, err, is...)
+	locktest.ErrorSays(t, err, is...)
 }
 
 // kit is one of each primitive on one client.
@@ -230,7 +201,7 @@ func TestErrorsOfArguments(t *testing.T) {
 		"count":           second(k.latch.TrySetCount(t.Context(), 0)),
 		"participant":     second(k.latch.CountDownAs(t.Context(), "")),
 	} {
-		t.Run(name, func(t *testing.T) { says(t, err, latchkey.ErrInvalid) })
+		t.Run(name, func(t *testing.T) { locktest.ErrorSays(t, err, latchkey.ErrInvalid) })
 	}
 	require.EqualError(t, second(rlock.New(c, "")), "latchkey: invalid argument: invalid name: it is empty")
 	require.EqualError(t, k.permits.SetPermits(t.Context(), -1),
@@ -294,7 +265,7 @@ var schemeless = []string{"localhost:6379", "127.0.0.1:6379", "", "http://localh
 func TestErrorsOfAddresses(t *testing.T) {
 	for _, address := range schemeless {
 		err := second(latchkey.Open(address))
-		says(t, err, latchkey.ErrInvalid)
+		locktest.ErrorSays(t, err, latchkey.ErrInvalid)
 		require.ErrorContains(t, err, "latchkey: invalid argument: the address must be a URL as redis://host:port: ")
 	}
 	require.NotContains(t, second(latchkey.Open("127.0.0.1:6379@secret")).Error(), "secret")
@@ -319,7 +290,7 @@ func TestErrorsOfLongNames(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, plain.Do(t.Context(), plain.B().Set().Key("p:"+name).Value("foreign").Build()).Error())
 		err = second(l.TryLock(t.Context()))
-		says(t, err, latchkey.ErrWrongType)
+		locktest.ErrorSays(t, err, latchkey.ErrWrongType)
 		require.True(t, strings.HasPrefix(err.Error(), `latchkey: "`+brief+`": key holds foreign data`), err)
 		if len(name) > 100 {
 			require.NotContains(t, err.Error(), name)
@@ -346,47 +317,47 @@ func TestErrorsOfHolds(t *testing.T) {
 		plain := s.Client(t)
 		hold, err := k.lock.Lock(t.Context())
 		require.NoError(t, err)
-		says(t, second(k.lock.TryLock(t.Context())), latchkey.ErrNotAcquired)
+		locktest.ErrorSays(t, second(k.lock.TryLock(t.Context())), latchkey.ErrNotAcquired)
 		endsWith(t, func() error { return second(k.lock.TryLockFor(t.Context(), time.Millisecond)) }, latchkey.ErrNotAcquired)
 		once, err := rlock.New(k.client, "lock", rlock.WithoutReentry())
 		require.NoError(t, err)
-		says(t, second(once.Lock(hold.Context())), latchkey.ErrReentered)
+		locktest.ErrorSays(t, second(once.Lock(hold.Context())), latchkey.ErrReentered)
 		require.NoError(t, hold.Unlock(t.Context()))
-		says(t, hold.Unlock(t.Context()), latchkey.ErrNotHeld)
-		says(t, hold.Err(), latchkey.ErrReleased)
-		says(t, context.Cause(hold.Context()), latchkey.ErrReleased)
-		says(t, second(k.fair.Lock(hold.Context())), context.Canceled, latchkey.ErrReleased)
+		locktest.ErrorSays(t, hold.Unlock(t.Context()), latchkey.ErrNotHeld)
+		locktest.ErrorSays(t, hold.Err(), latchkey.ErrReleased)
+		locktest.ErrorSays(t, context.Cause(hold.Context()), latchkey.ErrReleased)
+		locktest.ErrorSays(t, second(k.fair.Lock(hold.Context())), context.Canceled, latchkey.ErrReleased)
 
 		hold, err = k.lock.Lock(t.Context())
 		require.NoError(t, err)
 		require.NoError(t, plain.Do(t.Context(), plain.B().Del().Key("lock").Build()).Error())
-		says(t, hold.Unlock(t.Context()), latchkey.ErrLost)
+		locktest.ErrorSays(t, hold.Unlock(t.Context()), latchkey.ErrLost)
 		brief, err := fairlock.New(k.client, "brief", fairlock.WithFixedLease(10*time.Millisecond))
 		require.NoError(t, err)
 		hold, err = brief.Lock(t.Context())
 		require.NoError(t, err)
 		<-hold.Context().Done()
-		says(t, hold.Err(), latchkey.ErrLost)
-		says(t, hold.Unlock(t.Context()), latchkey.ErrLost)
-		says(t, second(k.fair.Lock(hold.Context())), context.Canceled, latchkey.ErrLost)
+		locktest.ErrorSays(t, hold.Err(), latchkey.ErrLost)
+		locktest.ErrorSays(t, hold.Unlock(t.Context()), latchkey.ErrLost)
+		locktest.ErrorSays(t, second(k.fair.Lock(hold.Context())), context.Canceled, latchkey.ErrLost)
 		err = k.lock.Do(t.Context(), func(ctx context.Context, _ *latchkey.Hold) error {
 			err := k.lock.TryDo(context.Background(), nil)
-			says(t, err, latchkey.ErrNotRun, latchkey.ErrNotAcquired)
+			locktest.ErrorSays(t, err, latchkey.ErrNotRun, latchkey.ErrNotAcquired)
 			return hold.Unlock(ctx)
 		})
-		says(t, err, latchkey.ErrNotHeld)
+		locktest.ErrorSays(t, err, latchkey.ErrNotHeld)
 
 		held, err := k.permits.Acquire(t.Context(), 3)
 		require.NoError(t, err)
-		says(t, second(k.permits.TryAcquire(t.Context(), 1)), latchkey.ErrNotAcquired)
-		says(t, second(k.permits.TryAcquire(t.Context(), 4)), semaphore.ErrCapacity)
-		says(t, held.ReleaseN(t.Context(), 4), latchkey.ErrInvalid)
+		locktest.ErrorSays(t, second(k.permits.TryAcquire(t.Context(), 1)), latchkey.ErrNotAcquired)
+		locktest.ErrorSays(t, second(k.permits.TryAcquire(t.Context(), 4)), semaphore.ErrCapacity)
+		locktest.ErrorSays(t, held.ReleaseN(t.Context(), 4), latchkey.ErrInvalid)
 		require.NoError(t, held.Release(t.Context()))
-		says(t, held.Release(t.Context()), latchkey.ErrNotHeld)
+		locktest.ErrorSays(t, held.Release(t.Context()), latchkey.ErrNotHeld)
 		unset, err := semaphore.New(k.client, "unset")
 		require.NoError(t, err)
-		says(t, second(unset.Acquire(t.Context(), 1)), semaphore.ErrNotInitialized)
-		says(t, second(k.latch.CountDown(t.Context())), countdown.ErrNotSet)
+		locktest.ErrorSays(t, second(unset.Acquire(t.Context(), 1)), semaphore.ErrNotInitialized)
+		locktest.ErrorSays(t, second(k.latch.CountDown(t.Context())), countdown.ErrNotSet)
 	})
 }
 
@@ -407,7 +378,7 @@ func TestErrorsOfContexts(t *testing.T) {
 			cancel(why)
 			each(t, append(k.all(), call{"Check", k.client.Check}), func(t *testing.T, do func(context.Context) error) {
 				err := do(ctx)
-				says(t, err, context.Canceled, why)
+				locktest.ErrorSays(t, err, context.Canceled, why)
 				require.ErrorContains(t, err, "on two; lines")
 			})
 		})
@@ -456,13 +427,13 @@ func TestErrorsOfTheClient(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
 	defer cancel()
 	err := k.client.Shutdown(ctx)
-	says(t, err, context.DeadlineExceeded)
+	locktest.ErrorSays(t, err, context.DeadlineExceeded)
 	require.EqualError(t, err, `latchkey: locks are still held: "held:00", "held:01", "held:02", "held:03", "held:04", "held:05", `+
 		`"held:06", "held:07", "held:08", "held:09" and 2 more: context deadline exceeded`)
 	each(t, append(k.all(), call{"Check", k.client.Check}), func(t *testing.T, do func(context.Context) error) {
-		says(t, do(t.Context()), latchkey.ErrClosed)
+		locktest.ErrorSays(t, do(t.Context()), latchkey.ErrClosed)
 	})
-	says(t, second(latchkey.Open("redis://127.0.0.1:1")), latchkey.ErrUnavailable)
+	locktest.ErrorSays(t, second(latchkey.Open("redis://127.0.0.1:1")), latchkey.ErrUnavailable)
 }
 
 // A Redis that is away, or silent, is unavailable, and whoever did not set a deadline is told of none.
@@ -488,28 +459,28 @@ func TestErrorsWhileRedisIsAway(t *testing.T) {
 					p.KillAll()
 				}
 				for _, c := range k.trying() {
-					says(t, c.do(t.Context()), latchkey.ErrUnavailable)
+					locktest.ErrorSays(t, c.do(t.Context()), latchkey.ErrUnavailable)
 				}
 				for _, c := range k.limited(150 * time.Millisecond) {
-					says(t, c.do(t.Context()), latchkey.ErrNotAcquired, latchkey.ErrUnavailable)
+					locktest.ErrorSays(t, c.do(t.Context()), latchkey.ErrNotAcquired, latchkey.ErrUnavailable)
 				}
 				for _, c := range k.changing() {
 					ctx, cancel := context.WithTimeout(t.Context(), 150*time.Millisecond)
 					err := c.do(ctx)
 					cancel()
-					says(t, err, context.DeadlineExceeded, latchkey.ErrUnavailable, latchkey.ErrUnknownOutcome)
+					locktest.ErrorSays(t, err, context.DeadlineExceeded, latchkey.ErrUnavailable, latchkey.ErrUnknownOutcome)
 				}
 				for _, c := range k.waiting()[:4] { // those of latches and barriers are a matter of their packages
 					ctx, cancel := context.WithTimeout(t.Context(), 150*time.Millisecond)
 					err := c.do(ctx)
 					cancel()
-					says(t, err, context.DeadlineExceeded, latchkey.ErrUnavailable)
+					locktest.ErrorSays(t, err, context.DeadlineExceeded, latchkey.ErrUnavailable)
 				}
 				ctx, cancel := context.WithCancel(t.Context())
 				cancel()
-				says(t, hold.Unlock(ctx), latchkey.ErrUnknownOutcome, context.Canceled)
-				says(t, held.Release(ctx), latchkey.ErrUnknownOutcome, context.Canceled)
-				says(t, k.counting.Release(ctx, 1), latchkey.ErrUnknownOutcome, context.Canceled)
+				locktest.ErrorSays(t, hold.Unlock(ctx), latchkey.ErrUnknownOutcome, context.Canceled)
+				locktest.ErrorSays(t, held.Release(ctx), latchkey.ErrUnknownOutcome, context.Canceled)
+				locktest.ErrorSays(t, k.counting.Release(ctx, 1), latchkey.ErrUnknownOutcome, context.Canceled)
 			})
 		})
 	}
@@ -524,7 +495,7 @@ func TestErrorsOfChangesThatAreCancelled(t *testing.T) {
 	each(t, k.changing(), func(t *testing.T, do func(context.Context) error) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer time.AfterFunc(2*time.Millisecond, cancel).Stop()
-		says(t, do(ctx), context.Canceled, latchkey.ErrUnknownOutcome)
+		locktest.ErrorSays(t, do(ctx), context.Canceled, latchkey.ErrUnknownOutcome)
 	})
 }
 
@@ -545,7 +516,7 @@ func TestErrorsOfServers(t *testing.T) {
 	t.Run("NOPERM", func(t *testing.T) {
 		each(t, weak.all(), func(t *testing.T, do func(context.Context) error) {
 			err := do(t.Context())
-			says(t, err)
+			locktest.ErrorSays(t, err)
 			require.ErrorContains(t, err, "NOPERM")
 			require.ErrorContains(t, err, "ACL LOG names, see Tenants in docs/operations.md: ")
 		})
@@ -559,7 +530,7 @@ func TestErrorsOfServers(t *testing.T) {
 			l, err := rlock.New(c, "a")
 			require.NoError(t, err)
 			_, err = l.Lock(t.Context())
-			says(t, err)
+			locktest.ErrorSays(t, err)
 			require.ErrorContains(t, err, "ACL LOG names, see Tenants in docs/operations.md: ")
 		}
 	})
@@ -568,7 +539,7 @@ func TestErrorsOfServers(t *testing.T) {
 		defer admin("CONFIG", "SET", "maxmemory", "0")
 		for _, c := range k.trying() {
 			err := c.do(t.Context())
-			says(t, err)
+			locktest.ErrorSays(t, err)
 			require.ErrorContains(t, err, "OOM")
 		}
 	})
@@ -617,7 +588,7 @@ func TestErrorsOfForeignData(t *testing.T) {
 			}
 			do(c.setup...)
 			err := calls[c.call](t.Context())
-			says(t, err, latchkey.ErrWrongType)
+			locktest.ErrorSays(t, err, latchkey.ErrWrongType)
 			require.EqualError(t, err, "latchkey: "+c.text)
 		}
 	})

@@ -14,32 +14,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey"
-	"github.com/latchkey-go/latchkey/internal/locktest"
-	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/internal/test/locktest"
+	"github.com/latchkey-go/latchkey/internal/test/redistest"
 	"github.com/latchkey-go/latchkey/rlock"
 	"github.com/latchkey-go/latchkey/rwlock"
 	"github.com/latchkey-go/latchkey/semaphore"
 	"github.com/latchkey-go/latchkey/spinlock"
 )
-
-// records returns the records of clients that are in Redis, with the time to live of each.
-func records(t *testing.T, plain rueidis.Client) map[string]time.Duration {
-	t.Helper()
-	names, err := plain.Do(t.Context(), plain.B().Keys().Pattern("latchkey_client:*").Build()).AsStrSlice()
-	require.NoError(t, err)
-	all := map[string]time.Duration{}
-	for _, name := range names {
-		ms, err := plain.Do(t.Context(), plain.B().Pttl().Key(name).Build()).AsInt64()
-		require.NoError(t, err)
-		all[name] = time.Duration(ms) * time.Millisecond
-	}
-	return all
-}
-
-func eventually(t *testing.T, what string, f func() bool) {
-	t.Helper()
-	require.Eventually(t, f, 20*time.Second, 5*time.Millisecond, what)
-}
 
 func mustLock(t *testing.T, c *latchkey.Client, name string) *latchkey.Hold {
 	t.Helper()
@@ -61,12 +42,12 @@ func TestRecordOfAClient(t *testing.T) {
 		key := "latchkey_client:{shop:" + c.ID() + "}"
 		requireRecord := func() {
 			t.Helper()
-			eventually(t, "its record is there", func() bool { return records(t, plain)[key] > 0 })
-			require.LessOrEqual(t, records(t, plain)[key], 30*time.Second)
+			locktest.Eventually(t, "its record is there", func() bool { return locktest.Records(t, plain)[key] > 0 })
+			require.LessOrEqual(t, locktest.Records(t, plain)[key], 30*time.Second)
 		}
 		requireNone := func() {
 			t.Helper()
-			eventually(t, "its record is gone", func() bool { return len(records(t, plain)) == 0 })
+			locktest.Eventually(t, "its record is gone", func() bool { return len(locktest.Records(t, plain)) == 0 })
 		}
 		requireNone()
 		h := mustLock(t, c, "a")
@@ -81,7 +62,7 @@ func TestRecordOfAClient(t *testing.T) {
 		requireRecord()
 		require.NoError(t, h.Unlock(t.Context()))
 		c.Close()
-		require.Empty(t, records(t, plain), "Close has removed it")
+		require.Empty(t, locktest.Records(t, plain), "Close has removed it")
 
 		c, err = latchkey.New(s.Option(), latchkey.WithKeyPrefix("shop:"))
 		require.NoError(t, err)
@@ -89,7 +70,7 @@ func TestRecordOfAClient(t *testing.T) {
 		key = "latchkey_client:{shop:" + c.ID() + "}"
 		requireRecord()
 		c.Close()
-		require.Len(t, records(t, plain), 1, "what it holds is still taken")
+		require.Len(t, locktest.Records(t, plain), 1, "what it holds is still taken")
 		require.NoError(t, h.Unlock(t.Context()))
 	})
 }
@@ -112,7 +93,7 @@ func TestUntold(t *testing.T) {
 		"refused":          {refused, nil, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var log lines
+			var log locktest.Journal
 			opts := append(slices.Clone(test.opts), latchkey.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 			c, err := latchkey.New(test.option, opts...)
 			require.NoError(t, err)
@@ -121,12 +102,12 @@ func TestUntold(t *testing.T) {
 			require.NoError(t, err)
 			h := mustLock(t, c, "a")
 			var state latchkey.State
-			eventually(t, "it knows itself", func() bool {
+			locktest.Eventually(t, "it knows itself", func() bool {
 				state, err = l.Inspect(t.Context())
 				return err == nil && !state.Who.Since.IsZero()
 			})
 			require.Equal(t, os.Getpid(), state.Who.PID)
-			eventually(t, "it is logged", func() bool { return len(log.with("may not write who this client is")) == test.lines })
+			locktest.Eventually(t, "it is logged", func() bool { return len(log.Lines("may not write who this client is")) == test.lines })
 			other, err := latchkey.New(refused)
 			require.NoError(t, err)
 			defer other.Close()
@@ -135,7 +116,7 @@ func TestUntold(t *testing.T) {
 			state, err = seen.Inspect(t.Context())
 			require.NoError(t, err)
 			require.Equal(t, latchkey.Identity{Client: c.ID()}, state.Who)
-			require.Empty(t, records(t, plain))
+			require.Empty(t, locktest.Records(t, plain))
 			require.NoError(t, h.Unlock(t.Context()))
 		})
 	}
@@ -204,7 +185,7 @@ func TestLabelIsValidated(t *testing.T) {
 // told where nothing was taken.
 func TestForcedIsTold(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
-		var log lines
+		var log locktest.Journal
 		loser, err := latchkey.New(s.Option(), latchkey.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 		require.NoError(t, err)
 		defer loser.Close()
@@ -232,8 +213,8 @@ func TestForcedIsTold(t *testing.T) {
 			require.NoError(t, err)
 			require.True(t, done)
 			<-h.Context().Done()
-			eventually(t, "it is logged", func() bool { return len(log.with("taken away\" name="+name+" ")) == 1 })
-			line := log.with("taken away\" name=" + name + " ")[0]
+			locktest.Eventually(t, "it is logged", func() bool { return len(log.Lines("taken away\" name="+name+" ")) == 1 })
+			line := log.Lines("taken away\" name=" + name + " ")[0]
 			for _, word := range []string{fmt.Sprint("token=", h.Token()), `by="the night watch"`, fmt.Sprint("pid=", os.Getpid()), "why=\"its host\uFFFDburns\""} {
 				require.Contains(t, line, word)
 			}
@@ -251,7 +232,7 @@ func TestForcedIsTold(t *testing.T) {
 func TestForcedIsFoundOut(t *testing.T) {
 	redistest.Together(t)
 	s := redistest.New(t)
-	var log lines
+	var log locktest.Journal
 	loser, err := latchkey.New(s.Option(), latchkey.WithoutPubSub(), latchkey.WithLease(300*time.Millisecond),
 		latchkey.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 	require.NoError(t, err)
@@ -265,23 +246,23 @@ func TestForcedIsFoundOut(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, done)
 	<-h.Context().Done()
-	eventually(t, "it is logged", func() bool { return len(log.with("latchkey: taken away")) == 1 })
-	require.Contains(t, log.with("latchkey: taken away")[0], `by="the night watch"`)
+	locktest.Eventually(t, "it is logged", func() bool { return len(log.Lines("latchkey: taken away")) == 1 })
+	require.Contains(t, log.Lines("latchkey: taken away")[0], `by="the night watch"`)
 
 	h, err = mine.Lock(t.Context())
 	require.NoError(t, err)
 	plain := s.Client(t)
 	require.NoError(t, plain.Do(t.Context(), plain.B().Del().Key("a").Build()).Error())
 	<-h.Context().Done()
-	eventually(t, "it is logged", func() bool { return len(log.with("latchkey: lost")) == 2 })
+	locktest.Eventually(t, "it is logged", func() bool { return len(log.Lines("latchkey: lost")) == 2 })
 	require.NoError(t, loser.Shutdown(t.Context())) // and with it all that logs
-	require.Len(t, log.with("latchkey: taken away"), 1)
+	require.Len(t, log.Lines("latchkey: taken away"), 1)
 }
 
 // A semaphore that is deleted is likewise. A client WithoutRecord does not tell who deleted it.
 func TestDeletedIsTold(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
-		var log lines
+		var log locktest.Journal
 		loser, err := latchkey.New(s.Option(), latchkey.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 		require.NoError(t, err)
 		defer loser.Close()
@@ -303,7 +284,7 @@ func TestDeletedIsTold(t *testing.T) {
 			require.NoError(t, err)
 			require.True(t, done)
 			<-p.Context().Done()
-			eventually(t, "it is logged", func() bool { return len(log.with("latchkey: taken away")) == test.lines })
+			locktest.Eventually(t, "it is logged", func() bool { return len(log.Lines("latchkey: taken away")) == test.lines })
 		}
 	})
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey"
-	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/internal/test/locktest"
+	"github.com/latchkey-go/latchkey/internal/test/redistest"
 	"github.com/latchkey-go/latchkey/rlock"
 )
 
@@ -43,7 +44,7 @@ var malformed = map[string]string{
 func TestOpenFails(t *testing.T) {
 	for address, why := range malformed {
 		_, err := latchkey.Open(address)
-		says(t, err, latchkey.ErrInvalid)
+		locktest.ErrorSays(t, err, latchkey.ErrInvalid)
 		require.ErrorContains(t, err, why)
 		require.NotContains(t, err.Error(), "ret", "the password is nobody's business")
 		require.NotContains(t, err.Error(), "12", "nor is a part of it")

@@ -13,7 +13,8 @@ import (
 
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/fairlock"
-	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/internal/test/locktest"
+	"github.com/latchkey-go/latchkey/internal/test/redistest"
 	"github.com/latchkey-go/latchkey/multilock"
 	"github.com/latchkey-go/latchkey/redlock"
 	"github.com/latchkey-go/latchkey/rlock"
@@ -24,15 +25,6 @@ import (
 
 // errWork is an error of what a lock guards.
 var errWork = errors.New("work failed")
-
-// openOn returns a client that is closed with the test.
-func openOn(t testing.TB, s *redistest.Server, opts ...latchkey.Option) *latchkey.Client {
-	t.Helper()
-	c, err := latchkey.New(s.Option(), opts...)
-	require.NoError(t, err)
-	t.Cleanup(c.Close)
-	return c
-}
 
 // makers are the packages that make locks, each on the servers of three clients.
 func makers(clients []*latchkey.Client) map[string]func(name string, opts ...latchkey.LockOption) (*latchkey.Lock, error) {
@@ -67,7 +59,7 @@ func makers(clients []*latchkey.Client) map[string]func(name string, opts ...lat
 func threeClients(t *testing.T) []*latchkey.Client {
 	var clients []*latchkey.Client
 	for range 3 {
-		clients = append(clients, openOn(t, redistest.NewEmbedded(t)))
+		clients = append(clients, locktest.ClientOf(t, redistest.NewEmbedded(t)))
 	}
 	return clients
 }
@@ -162,7 +154,7 @@ func TestOptionsOfOtherPackages(t *testing.T) {
 func TestLeaseOfClientAndLock(t *testing.T) {
 	shared := latchkey.WithLease(time.Minute)
 	s := redistest.NewEmbedded(t)
-	c, plain := openOn(t, s, shared), openOn(t, s)
+	c, plain := locktest.ClientOf(t, s, shared), locktest.ClientOf(t, s)
 	for name, l := range map[string]func() (*latchkey.Lock, error){
 		"client's": func() (*latchkey.Lock, error) { return rlock.New(c, "a") },
 		"lock's":   func() (*latchkey.Lock, error) { return rlock.New(plain, "b", shared) },
@@ -179,7 +171,7 @@ func TestLeaseOfClientAndLock(t *testing.T) {
 // DoFor waits no longer than it was told, and f has the time that it needs.
 func TestDoFor(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
-		c := openOn(t, s)
+		c := locktest.ClientOf(t, s)
 		x, err := rlock.New(c, "x")
 		require.NoError(t, err)
 		y, err := rlock.New(c, "y")
@@ -211,7 +203,7 @@ func TestDoFor(t *testing.T) {
 			},
 		}
 		var busy []*latchkey.Lock // what keeps all of them waiting
-		makers := makers([]*latchkey.Client{c, openOn(t, s.Beside(t)), openOn(t, s.Beside(t))})
+		makers := makers([]*latchkey.Client{c, locktest.ClientOf(t, s.Beside(t)), locktest.ClientOf(t, s.Beside(t))})
 		for kind, newLock := range makers {
 			l, err := newLock(kind)
 			require.NoError(t, err)
@@ -256,7 +248,7 @@ func TestDoFor(t *testing.T) {
 func TestDoByName(t *testing.T) {
 	type do = func(ctx context.Context, c *latchkey.Client, name string, f func(context.Context, *latchkey.Hold) error, opts ...latchkey.LockOption) error
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
-		c := openOn(t, s)
+		c := locktest.ClientOf(t, s)
 		for kind, do := range map[string]do{"rlock": rlock.Do, "fairlock": fairlock.Do, "spinlock": spinlock.Do} {
 			outer := c
 			err := do(t.Context(), c, kind, func(_ context.Context, h *latchkey.Hold) error {
@@ -288,7 +280,7 @@ func TestDoByName(t *testing.T) {
 // DoValue returns the value of f, of whatever is held, and the error of the Do.
 func TestDoValue(t *testing.T) {
 	s := redistest.NewEmbedded(t)
-	c := openOn(t, s)
+	c := locktest.ClientOf(t, s)
 	l, err := rlock.New(c, "a")
 	require.NoError(t, err)
 	both, err := multilock.New(l, func() *latchkey.Lock { l, err := rlock.New(c, "b"); require.NoError(t, err); return l }())

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/latchkey-go/latchkey"
-	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/internal/test/redistest"
 )
 
 func TestMethods(t *testing.T) {

@@ -18,7 +18,8 @@ import (
 	"github.com/latchkey-go/latchkey/barrier"
 	"github.com/latchkey-go/latchkey/countdown"
 	"github.com/latchkey-go/latchkey/fairlock"
-	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/internal/test/locktest"
+	"github.com/latchkey-go/latchkey/internal/test/redistest"
 	"github.com/latchkey-go/latchkey/rlock"
 	"github.com/latchkey-go/latchkey/semaphore"
 )
@@ -264,7 +265,7 @@ func TestStandardLogger(t *testing.T) {
 	c, err := latchkey.Open(s.URL(), latchkey.WithLogger(nil))
 	require.NoError(t, err)
 	defer c.Close()
-	var said lines
+	var said locktest.Journal
 	slog.SetDefault(slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	h := mustLock(t, c, "a")
 	l, err := rlock.New(c, "a")
@@ -273,13 +274,13 @@ func TestStandardLogger(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, done)
 	<-h.Context().Done()
-	eventually(t, "it is logged", func() bool { return len(said.with("latchkey: taken away")) == 1 })
-	require.Len(t, said.with("level=WARN msg=\"latchkey: lost\" name=a"), 1)
+	locktest.Eventually(t, "it is logged", func() bool { return len(said.Lines("latchkey: taken away")) == 1 })
+	require.Len(t, said.Lines("level=WARN msg=\"latchkey: lost\" name=a"), 1)
 	s.Kill()
-	eventually(t, "Redis is away", func() bool {
+	locktest.Eventually(t, "Redis is away", func() bool {
 		_, err := l.TryLock(t.Context())
-		return errors.Is(err, latchkey.ErrUnavailable) && len(said.with("latchkey: redis is away")) == 1
+		return errors.Is(err, latchkey.ErrUnavailable) && len(said.Lines("latchkey: redis is away")) == 1
 	})
-	require.Empty(t, said.with("level=INFO"))
-	require.Empty(t, said.with("level=DEBUG"))
+	require.Empty(t, said.Lines("level=INFO"))
+	require.Empty(t, said.Lines("level=DEBUG"))
 }

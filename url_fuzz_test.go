@@ -17,7 +17,7 @@ import (
 
 // wellFormed are URLs with every parameter that docs/deploy.md has.
 var wellFormed = []string{
-	readmeURL, "redis://user:password@host:6379/0", "rediss://host", "valkey://:password@10.0.0.1/3", "valkeys://[::1]:7000",
+	"redis://localhost:6379", "redis://user:password@host:6379/0", "rediss://host", "valkey://:password@10.0.0.1/3", "valkeys://[::1]:7000",
 	"unix:///run/redis.sock?db=2", "redis://user:p%2Fss%40w%3A@host", "redis://a:1?addr=b:2&addr=[::1]:3", "redis://h?db=7&client_name=a b",
 	"redis://s:26379?master_set=main", "rediss://h?skip_verify=true", "rediss://h?skip_verify", "redis://h?dial_timeout=2s&write_timeout=1m",
 	"redis://h?protocol=2&client_cache=0&max_retries=0",

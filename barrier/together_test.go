@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/latchkey-go/latchkey/barrier"
-	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/internal/test/redistest"
 )
 
 // The parties of a process that come at the same time share a script.

@@ -12,8 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/latchkey-go/latchkey/internal/redistest"
-	java "github.com/latchkey-go/latchkey/internal/redistest/redisson"
+	"github.com/latchkey-go/latchkey/internal/test/redistest"
+	java "github.com/latchkey-go/latchkey/internal/test/redistest/redisson"
 )
 
 func TestMain(m *testing.M) {

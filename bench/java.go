@@ -11,7 +11,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
-	java "github.com/latchkey-go/latchkey/internal/redistest/redisson"
+	java "github.com/latchkey-go/latchkey/internal/test/redistest/redisson"
 )
 
 // realRedisson is Redisson itself, in one Java process with a client for each process of the others. Its

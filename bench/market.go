@@ -10,7 +10,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/latchkey-go/latchkey/internal/redistest/baseline"
+	"github.com/latchkey-go/latchkey/internal/test/redistest/baseline"
 	"github.com/latchkey-go/latchkey/rlock"
 )
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/latchkey-go/latchkey/internal/redistest/baseline"
+	"github.com/latchkey-go/latchkey/internal/test/redistest/baseline"
 )
 
 // pingpong is the floor of a hand-off: two processes send each other a message by turns. With pauses each

@@ -4,7 +4,7 @@ import (
 	"context"
 	"sync"
 
-	"github.com/latchkey-go/latchkey/internal/redistest/baseline"
+	"github.com/latchkey-go/latchkey/internal/test/redistest/baseline"
 )
 
 // redissonLock is the protocol of Redisson's RLock, written plainly. Each acquisition is by a thread of its

@@ -14,7 +14,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/latchkey-go/latchkey/internal/redistest/baseline"
+	"github.com/latchkey-go/latchkey/internal/test/redistest/baseline"
 )
 
 // server is the Redis that is measured.

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/latchkey-go/latchkey"
-	"github.com/latchkey-go/latchkey/internal/redistest/baseline"
+	"github.com/latchkey-go/latchkey/internal/test/redistest/baseline"
 	"github.com/latchkey-go/latchkey/redlock"
 )
 

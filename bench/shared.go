@@ -4,7 +4,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/latchkey-go/latchkey/internal/redistest/shared"
+	"github.com/latchkey-go/latchkey/internal/test/redistest/shared"
 )
 
 // witness is memory that the processes of a round share, outside Redis. It sees who is inside, and judges

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/countdown"
-	"github.com/latchkey-go/latchkey/internal/redistest/baseline"
+	"github.com/latchkey-go/latchkey/internal/test/redistest/baseline"
 	"github.com/latchkey-go/latchkey/semaphore"
 )
 

@@ -8,7 +8,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/latchkey-go/latchkey/internal/contract"
+	"github.com/latchkey-go/latchkey/internal/test/contract"
 )
 
 // patient is how long the clients of the contracts wait for a server. No server is silent there, and a busy

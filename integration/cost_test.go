@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey"
-	"github.com/latchkey-go/latchkey/internal/contract"
+	"github.com/latchkey-go/latchkey/internal/test/contract"
 )
 
 // A hand-off in a cluster is told to the shard of the lock alone: nothing is broadcast to all nodes, as

@@ -2,7 +2,7 @@
 // server, Sentinel and Cluster, in containers, and against what happens to them: restarts, failovers,
 // migrated slots, killed connections, silent networks.
 //
-// The contracts themselves are in internal/contract, one for each primitive. Every test runs in containers
+// The contracts themselves are in internal/test/contract, one for each primitive. Every test runs in containers
 // when a Docker engine answers (LATCHKEY_IMAGE, by default redis:7-alpine), else on processes of the
 // redis-server on the PATH; with LATCHKEY_ENGINE=processes on those in any case. With neither, the tests are
 // skipped, which is said once, at the end; docker in LATCHKEY_REQUIRE makes it a failure.

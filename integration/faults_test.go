@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey"
-	"github.com/latchkey-go/latchkey/internal/contract"
+	"github.com/latchkey-go/latchkey/internal/test/contract"
 )
 
 // wire is a proxy between clients and one server, and what it does to what passes.

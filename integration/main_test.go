@@ -10,7 +10,7 @@ import (
 	tclog "github.com/testcontainers/testcontainers-go/log"
 	"go.uber.org/goleak"
 
-	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/internal/test/redistest"
 )
 
 // proxied is a goroutine of toxiproxy that nothing ends when a connection is closed with data on its way: it

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/latchkey-go/latchkey/internal/contract"
+	"github.com/latchkey-go/latchkey/internal/test/contract"
 )
 
 // id is a node's in its cluster.

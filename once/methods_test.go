@@ -3,7 +3,7 @@ package once_test
 import (
 	"testing"
 
-	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/internal/test/redistest"
 	"github.com/latchkey-go/latchkey/once"
 )
 

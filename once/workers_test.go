@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey"
-	"github.com/latchkey-go/latchkey/internal/redistest/shared"
+	"github.com/latchkey-go/latchkey/internal/test/redistest/shared"
 	"github.com/latchkey-go/latchkey/once"
 )
 

@@ -114,13 +114,13 @@ var judges = []struct {
 	Name string
 	Args []string
 }{
-	{"contract", []string{"./internal/contract", "-parallel", "16", "-run", "^TestStandalone$"}},
+	{"contract", []string{"./internal/test/contract", "-parallel", "16", "-run", "^TestStandalone$"}},
 	{"scripts", []string{"./internal/lua", "-skip", "^TestComposedScriptsAreAsReviewed$|/^embedded$"}}, // which finds each change of a script
 	{"packages", []string{
-		"-p", "2", "-parallel", "8", ".", "./rlock", "./fairlock", "./rwlock", "./multilock", "./redlock", "./spinlock", "./semaphore", "./countdown", "./barrier",
-		"./leader", "./once", "./fence", "./internal/lock", "./internal/grant", "./internal/session", "./internal/lease", "./internal/wait", "-skip", "^TestMeasured|Readme|Examples|Recipes",
+		"-p", "2", "-parallel", "8", ".", "./internal/test/whole", "./rlock", "./fairlock", "./rwlock", "./multilock", "./redlock", "./spinlock", "./semaphore", "./countdown", "./barrier",
+		"./leader", "./once", "./fence", "./internal/lock", "./internal/grant", "./internal/session", "./internal/lease", "./internal/wait", "-skip", "^TestMeasured",
 	}},
-	{"random operations", []string{"./internal/property"}},
+	{"random operations", []string{"./internal/test/property"}},
 }
 
 // failed is how a test fails that ends, that does not, or whose failure comes after its end.

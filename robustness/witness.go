@@ -6,7 +6,7 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/latchkey-go/latchkey/internal/redistest/shared"
+	"github.com/latchkey-go/latchkey/internal/test/redistest/shared"
 )
 
 // Kind is what a record is about.

@@ -3,7 +3,7 @@ package rwlock_test
 import (
 	"testing"
 
-	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/internal/test/redistest"
 )
 
 func TestMain(m *testing.M) { redistest.MainWithWorkers(m, worker) }

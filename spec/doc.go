@@ -9,6 +9,6 @@
 // modules know into them, to see that it is found. It needs Java and Maven. Other goals skip
 // these tests.
 //
-// docs/protocol.md names the rule of each action. The package internal/model searches the same protocol in
+// docs/protocol.md names the rule of each action. The package internal/test/model searches the same protocol in
 // Go, with more of it: hand-offs inside a process, read-write locks, permits.
 package spec

@@ -11,7 +11,7 @@
 (*                                                                         *)
 (* Left out: hand-offs inside a process (it has one goroutine here),       *)
 (* attempts that do not wait, ForceUnlock, a Redis that loses its data,    *)
-(* and clocks that drift. internal/model has all of these but the last.    *)
+(* and clocks that drift. internal/test/model has all of these but the last.    *)
 (***************************************************************************)
 EXTENDS Naturals, Sequences, FiniteSets, TLC
 

@@ -5,7 +5,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/internal/test/redistest"
 	"go.uber.org/goleak"
 )
 

@@ -23,7 +23,7 @@ import (
 
 	"github.com/latchkey-go/latchkey"
 	latchkeycertmagic "github.com/latchkey-go/latchkey/adapters/certmagic"
-	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/internal/test/redistest"
 	"github.com/latchkey-go/latchkey/rlock"
 )
 

@@ -3,7 +3,7 @@ package latchkeycertmagic_test
 import (
 	"testing"
 
-	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/internal/test/redistest"
 )
 
 // TestMain also looks for goroutines that are left behind, by goleak.

@@ -14,8 +14,8 @@ import (
 
 	"github.com/latchkey-go/latchkey"
 	adapter "github.com/latchkey-go/latchkey/adapters/cron"
-	"github.com/latchkey-go/latchkey/internal/locktest"
-	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/internal/test/locktest"
+	"github.com/latchkey-go/latchkey/internal/test/redistest"
 	"github.com/latchkey-go/latchkey/once"
 	"github.com/latchkey-go/latchkey/rlock"
 )

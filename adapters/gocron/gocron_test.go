@@ -17,8 +17,8 @@ import (
 
 	"github.com/latchkey-go/latchkey"
 	adapter "github.com/latchkey-go/latchkey/adapters/gocron"
-	"github.com/latchkey-go/latchkey/internal/locktest"
-	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/internal/test/locktest"
+	"github.com/latchkey-go/latchkey/internal/test/redistest"
 	"github.com/latchkey-go/latchkey/leader"
 	"github.com/latchkey-go/latchkey/rlock"
 )

@@ -15,8 +15,8 @@ import (
 	"github.com/latchkey-go/latchkey"
 	adapter "github.com/latchkey-go/latchkey/adapters/goose"
 	"github.com/latchkey-go/latchkey/fairlock"
-	"github.com/latchkey-go/latchkey/internal/locktest"
-	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/internal/test/locktest"
+	"github.com/latchkey-go/latchkey/internal/test/redistest"
 )
 
 const long = locktest.Long

@@ -11,8 +11,8 @@ import (
 
 	adapter "github.com/latchkey-go/latchkey/adapters/goose"
 	"github.com/latchkey-go/latchkey/fairlock"
-	"github.com/latchkey-go/latchkey/internal/locktest"
-	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/internal/test/locktest"
+	"github.com/latchkey-go/latchkey/internal/test/redistest"
 )
 
 // TestMain also looks for goroutines that are left behind, by goleak.

@@ -20,7 +20,7 @@ import (
 
 	"github.com/latchkey-go/latchkey"
 	latchkeygoredis "github.com/latchkey-go/latchkey/adapters/goredis"
-	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/internal/test/redistest"
 	"github.com/latchkey-go/latchkey/rlock"
 )
 

@@ -19,7 +19,7 @@ import (
 
 	"github.com/latchkey-go/latchkey"
 	latchkeytusd "github.com/latchkey-go/latchkey/adapters/tusd"
-	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/internal/test/redistest"
 	"github.com/latchkey-go/latchkey/rlock"
 )
 

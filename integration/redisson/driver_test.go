@@ -13,8 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/latchkey-go/latchkey/internal/redistest"
-	"github.com/latchkey-go/latchkey/internal/redistest/redisson"
+	"github.com/latchkey-go/latchkey/internal/test/redistest"
+	"github.com/latchkey-go/latchkey/internal/test/redistest/redisson"
 )
 
 // versions are those of Redisson that the tests run on: those of LATCHKEY_REDISSON, with commas between. All

@@ -11,8 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/latchkey-go/latchkey/internal/redistest"
-	"github.com/latchkey-go/latchkey/internal/redistest/redisson"
+	"github.com/latchkey-go/latchkey/internal/test/redistest"
+	"github.com/latchkey-go/latchkey/internal/test/redistest/redisson"
 )
 
 // Processes of both sides are killed while they hold, wait, or are given something. Nothing overlaps, tokens

@@ -14,7 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/latchkey-go/latchkey/internal/redistest/redisson"
+	"github.com/latchkey-go/latchkey/internal/test/redistest/redisson"
 )
 
 // record is one hold, or the wait for it.

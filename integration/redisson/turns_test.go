@@ -13,8 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/latchkey-go/latchkey/internal/redistest"
-	"github.com/latchkey-go/latchkey/internal/redistest/redisson"
+	"github.com/latchkey-go/latchkey/internal/test/redistest"
+	"github.com/latchkey-go/latchkey/internal/test/redistest/redisson"
 )
 
 // side is what one side got of a run.

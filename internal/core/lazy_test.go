@@ -12,8 +12,8 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/core"
 	"github.com/latchkey-go/latchkey/internal/fail"
-	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/internal/session"
+	"github.com/latchkey-go/latchkey/internal/test/redistest"
 )
 
 func lazy(o *session.Options) { o.Lazy = true }

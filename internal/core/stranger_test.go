@@ -11,8 +11,8 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/core"
 	"github.com/latchkey-go/latchkey/internal/fail"
-	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/internal/session"
+	"github.com/latchkey-go/latchkey/internal/test/redistest"
 )
 
 // stranger is a server that answers whatever it is sent with the same text, and closes the connection after

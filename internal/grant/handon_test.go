@@ -17,8 +17,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/lock"
-	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/internal/session"
+	"github.com/latchkey-go/latchkey/internal/test/redistest"
 )
 
 // crowd is goroutines of one client that lock and unlock one after the other, and check that they are alone.

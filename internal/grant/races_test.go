@@ -10,8 +10,8 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/grant"
-	"github.com/latchkey-go/latchkey/internal/redistest"
 	"github.com/latchkey-go/latchkey/internal/session"
+	"github.com/latchkey-go/latchkey/internal/test/redistest"
 )
 
 // A hold whose release is under way is not re-entered: the lock may be somebody else's already.

@@ -17,7 +17,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/hub"
 	"github.com/latchkey-go/latchkey/internal/lua"
-	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/internal/test/redistest"
 )
 
 // Channels cost no goroutine, in either protocol, and all of them come back when their connection is lost.

@@ -2,5 +2,5 @@
 package invariant
 
 // Checked makes a broken assertion panic. Tests switch it on before they run, and no code writes it after
-// that: internal/redistest does so for every test that needs a server. In a program it is false.
+// that: internal/test/redistest does so for every test that needs a server. In a program it is false.
 var Checked bool

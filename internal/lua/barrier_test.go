@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/latchkey-go/latchkey/internal/lua"
-	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/internal/test/redistest"
 )
 
 // party is one arrival of the barrier's model.

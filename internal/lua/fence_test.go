@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/latchkey-go/latchkey/internal/lua"
-	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/internal/test/redistest"
 )
 
 // token is one that a clock could have given.

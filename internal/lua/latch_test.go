@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/latchkey-go/latchkey/internal/lua"
-	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/internal/test/redistest"
 )
 
 // latch is the model: what the scripts must make of a history of commands.

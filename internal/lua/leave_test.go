@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/latchkey-go/latchkey/internal/lua"
-	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/internal/test/redistest"
 )
 
 // leave ends the waits of these ids, those marked with ! wherever they are queued, and returns which ended.

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/latchkey-go/latchkey/internal/lua"
-	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/internal/test/redistest"
 )
 
 // bench is one lock on one server, with clients whose inboxes can be opened and closed.

@@ -4,7 +4,7 @@ import (
 	"flag"
 	"testing"
 
-	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/internal/test/redistest"
 )
 
 func TestMain(m *testing.M) {

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/lua"
-	"github.com/latchkey-go/latchkey/internal/redistest"
-	"github.com/latchkey-go/latchkey/internal/redistest/baseline"
+	"github.com/latchkey-go/latchkey/internal/test/redistest"
+	"github.com/latchkey-go/latchkey/internal/test/redistest/baseline"
 )
 
 // redisson is a process that runs Redisson, beside a bench. Of all methods the first thread is used.

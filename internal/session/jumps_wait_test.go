@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/internal/test/redistest"
 )
 
 // Who waits has the lock when it next asks. The holder asks for the clock as often, and here before them.

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/lua"
-	"github.com/latchkey-go/latchkey/internal/redistest"
+	"github.com/latchkey-go/latchkey/internal/test/redistest"
 )
 
 // What is in use of a name does not keep its client in memory, also when the client refers to it, as it does

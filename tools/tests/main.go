@@ -5,7 +5,7 @@
 //	tests [-race] STATUS:FILE...
 //
 // It is the judge as well. A test that failed while its process stood still for longer than tests allow
-// (internal/redistest says when) is run once more, alone, and is reported as stalled. Everything else that failed
+// (internal/test/redistest says when) is run once more, alone, and is reported as stalled. Everything else that failed
 // is red.
 package main
 
@@ -117,10 +117,10 @@ type event struct {
 // grave is what no stall explains, and what running a test alone does not repeat: such a package is red.
 var grave = regexp.MustCompile(`WARNING: DATA RACE|^panic: |^fatal error: |found unexpected goroutines`)
 
-// stood is how internal/redistest says that a process stood still.
+// stood is how internal/test/redistest says that a process stood still.
 var stood = regexp.MustCompile(`latchkey: stood still for (\d+) ms`)
 
-// cost is how internal/redistest says what a package has spent.
+// cost is how internal/test/redistest says what a package has spent.
 var cost = regexp.MustCompile(`latchkey: spent (\d+) ms of processor`)
 
 // reason is where a test says why it is skipped.
