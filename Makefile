@@ -108,7 +108,7 @@ robustness-mutations: ## put each of the known faults into a copy of the code, a
 	cd robustness && ROBUSTNESS_MUTATIONS='$(or $(MUTATIONS),all)' $(GO) test -count=1 -timeout 0 -v -run '^TestMutations$$' .
 
 .PHONY: bench
-bench: ## compare with other libraries, in minutes; writes tables and charts to docs/bench (needs redis-server)
+bench: ## compare with other libraries, in minutes; writes tables and charts to docs/appendix/bench (needs redis-server)
 	$(GO) run ./bench
 
 .PHONY: bench-full

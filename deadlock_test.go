@@ -253,7 +253,7 @@ func TestDeadlockCheckOfOne(t *testing.T) {
 		for i, c := range clients {
 			var terms []latchkey.LockOption
 			if i == 0 {
-				terms = append(terms, rlock.WithDeadlockCheck())
+				terms = append(terms, latchkey.WithDeadlockCheck())
 			}
 			l, parent := making(rlock.New)(t, c, r.names[(i+1)%3], terms...), r.holds[i].Context()
 			r.waits = append(r.waits, redistest.Begin(t, func(ctx context.Context) (*latchkey.Hold, error) {
@@ -342,7 +342,7 @@ func TestDeadlockWithItself(t *testing.T) {
 		require.NoError(t, err)
 		h, err := both.Lock(t.Context())
 		require.NoError(t, err)
-		l := making(rlock.New)(t, clients[1], "b", rlock.WithDeadlockCheck())
+		l := making(rlock.New)(t, clients[1], "b", latchkey.WithDeadlockCheck())
 		_, err = l.Lock(h.Context())
 		require.ErrorIs(t, err, latchkey.ErrDeadlock)
 		require.ErrorContains(t, err, `holds "b" and waits for "b"`)
@@ -366,7 +366,7 @@ func TestNoDeadlock(t *testing.T) {
 			chained := redistest.Begin(t, func(context.Context) (*latchkey.Hold, error) {
 				waits, cancel := context.WithTimeout(a.Context(), 4*time.Second)
 				defer cancel()
-				return making(rlock.New)(t, clients[0], "b", rlock.WithDeadlockCheck()).Lock(waits)
+				return making(rlock.New)(t, clients[0], "b", latchkey.WithDeadlockCheck()).Lock(waits)
 			})
 			err := closes.Outcome(t)
 			require.Error(t, err)
@@ -398,7 +398,7 @@ func TestNoDeadlockInOneOrder(t *testing.T) {
 		for p, c := range locktest.Clients(t, s, processes) {
 			var ls []*latchkey.Lock
 			for i := range locks {
-				ls = append(ls, making(rlock.New)(t, c, fmt.Sprint("lock-", i), rlock.WithDeadlockCheck()))
+				ls = append(ls, making(rlock.New)(t, c, fmt.Sprint("lock-", i), latchkey.WithDeadlockCheck()))
 			}
 			for g := range goroutines {
 				rng := rand.New(rand.NewPCG(seed, uint64(p*goroutines+g)))

@@ -177,10 +177,10 @@ func TestErrorsOfArguments(t *testing.T) {
 		"rlock empty":     second(rlock.New(c, "")),
 		"rlock braces":    second(rlock.New(c, "a: {")),
 		"rlock long":      second(rlock.New(c, tooLong)),
-		"rlock lease":     second(rlock.New(c, "a", rlock.WithLease(1))),
+		"rlock lease":     second(rlock.New(c, "a", latchkey.WithLease(1))),
 		"rlock budget":    second(rlock.New(c, "a", rlock.WithBudget(-1, 0))),
 		"fairlock nil":    second(fairlock.New(nil, "a")),
-		"fairlock hold":   second(fairlock.New(c, "a", fairlock.WithMaxHold(1))),
+		"fairlock hold":   second(fairlock.New(c, "a", latchkey.WithMaxHold(1))),
 		"semaphore empty": second(semaphore.New(c, "")),
 		"capacity":        second(semaphore.New(c, "a", semaphore.WithCapacity(0))),
 		"counting nil":    second(semaphore.NewCounting(nil, "a")),
@@ -319,7 +319,7 @@ func TestErrorsOfHolds(t *testing.T) {
 		require.NoError(t, err)
 		locktest.ErrorSays(t, second(k.lock.TryLock(t.Context())), latchkey.ErrNotAcquired)
 		endsWith(t, func() error { return second(k.lock.TryLockFor(t.Context(), time.Millisecond)) }, latchkey.ErrNotAcquired)
-		once, err := rlock.New(k.client, "lock", rlock.WithoutReentry())
+		once, err := rlock.New(k.client, "lock", latchkey.WithoutReentry())
 		require.NoError(t, err)
 		locktest.ErrorSays(t, second(once.Lock(hold.Context())), latchkey.ErrReentered)
 		require.NoError(t, hold.Unlock(t.Context()))
@@ -332,7 +332,7 @@ func TestErrorsOfHolds(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, plain.Do(t.Context(), plain.B().Del().Key("lock").Build()).Error())
 		locktest.ErrorSays(t, hold.Unlock(t.Context()), latchkey.ErrLost)
-		brief, err := fairlock.New(k.client, "brief", fairlock.WithFixedLease(10*time.Millisecond))
+		brief, err := fairlock.New(k.client, "brief", latchkey.WithFixedLease(10*time.Millisecond))
 		require.NoError(t, err)
 		hold, err = brief.Lock(t.Context())
 		require.NoError(t, err)

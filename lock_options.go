@@ -14,10 +14,9 @@ import (
 //	...
 //	lock, err := fairlock.New(c, "orders:42", terms...)
 //
-// The options of this package are those of all locks, but for [WithMinHold] and [WithDeadlockCheck], which
-// redlock has not. The
-// packages have them under the same names, and some of their own. A New that is given an option of another
-// package returns [ErrInvalid], which names the option.
+// The options of this package are for all locks; a redlock refuses [WithMinHold] and [WithDeadlockCheck]. Some
+// packages have options of their own. A New that is given an option of another package returns [ErrInvalid],
+// which names the option.
 type LockOption interface{ lockOption }
 
 type lockOption = grant.Option

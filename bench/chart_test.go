@@ -14,9 +14,9 @@ import (
 )
 
 // Every text of a chart ends inside it, also in a font that is wider than the one it names: of those in
-// docs/bench, and of those that are drawn now of the same results.
+// docs/appendix/bench, and of those that are drawn now of the same results.
 func TestChartsHaveRoomForTheirTexts(t *testing.T) {
-	const docs = "../docs/bench"
+	const docs = "../docs/appendix/bench"
 	results, err := recorded(docs)
 	require.NoError(t, err)
 	drawn := t.TempDir()

@@ -45,7 +45,7 @@ func command() *cli.Command {
 			&cli.DurationFlag{Name: "round", Usage: "`time` per round"},
 			&cli.IntFlag{Name: "rounds", Usage: "`number` of rounds"},
 			&cli.StringFlag{Name: "profiles", Usage: "`directory` for a CPU profile of each process, from its last round"},
-			&cli.StringFlag{Name: "out", Value: "docs/bench", Usage: "`directory` for results.json, results.md and the charts"},
+			&cli.StringFlag{Name: "out", Value: "docs/appendix/bench", Usage: "`directory` for results.json, results.md and the charts"},
 		},
 		Action: bench,
 		Commands: []*cli.Command{

@@ -68,7 +68,7 @@ func ExampleWithFixedLease() {
 		log.Panic(err)
 	}
 	defer c.Close()
-	printer, err := fairlock.New(c, "printer", fairlock.WithFixedLease(50*time.Millisecond))
+	printer, err := fairlock.New(c, "printer", latchkey.WithFixedLease(50*time.Millisecond))
 	if err != nil {
 		log.Panic(err)
 	}

@@ -15,7 +15,6 @@ package fairlock
 
 import (
 	"context"
-	"time"
 
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/internal/grant"
@@ -28,24 +27,6 @@ type Lock = latchkey.Lock
 
 // Option configures a lock. It is [latchkey.LockOption], so that one list serves several packages.
 type Option = latchkey.LockOption
-
-// WithLease is [latchkey.WithLease].
-func WithLease(d time.Duration) Option { return latchkey.WithLease(d) }
-
-// WithFixedLease is [latchkey.WithFixedLease].
-func WithFixedLease(d time.Duration) Option { return latchkey.WithFixedLease(d) }
-
-// WithMinHold is [latchkey.WithMinHold].
-func WithMinHold(d time.Duration) Option { return latchkey.WithMinHold(d) }
-
-// WithMaxHold is [latchkey.WithMaxHold].
-func WithMaxHold(d time.Duration) Option { return latchkey.WithMaxHold(d) }
-
-// WithoutReentry is [latchkey.WithoutReentry].
-func WithoutReentry() Option { return latchkey.WithoutReentry() }
-
-// WithDeadlockCheck is [latchkey.WithDeadlockCheck].
-func WithDeadlockCheck() Option { return latchkey.WithDeadlockCheck() }
 
 // New returns the lock of a name. It does no I/O. The name, after the client's key prefix, is a key in
 // Redis: 1 to 1024 bytes, with balanced braces, of which the first pair is not empty. New returns

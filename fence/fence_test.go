@@ -312,7 +312,7 @@ func TestSetWhileRedisIsAway(t *testing.T) {
 	redistest.Together(t)
 	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
 		c := open(t, s.Option())
-		l, err := rlock.New(c, "a", rlock.WithLease(2*time.Second))
+		l, err := rlock.New(c, "a", latchkey.WithLease(2*time.Second))
 		require.NoError(t, err)
 		h, err := l.Lock(t.Context())
 		require.NoError(t, err)

@@ -33,7 +33,7 @@ func worker(args []string) {
 	locktest.Check(err)
 	plain, err := rueidis.NewClient(option)
 	locktest.Check(err)
-	l, err := fairlock.New(c, "a", fairlock.WithLease(workerLease))
+	l, err := fairlock.New(c, "a", latchkey.WithLease(workerLease))
 	locktest.Check(err)
 	hold, err := l.Lock(ctx)
 	locktest.Check(err)
@@ -66,7 +66,7 @@ func open(t testing.TB, option rueidis.ClientOption, opts ...latchkey.Option) *l
 // hold takes a lock of its own, whose lease nothing in a test outlasts.
 func hold(t testing.TB, c *latchkey.Client, name string) *latchkey.Hold {
 	t.Helper()
-	l, err := fairlock.New(c, name, fairlock.WithLease(5*time.Minute))
+	l, err := fairlock.New(c, name, latchkey.WithLease(5*time.Minute))
 	require.NoError(t, err)
 	h, err := l.Lock(t.Context())
 	require.NoError(t, err)

@@ -72,7 +72,7 @@ func TestDelayedWrites(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
 				plain, p := s.Client(t), redistest.NewProxy(t, s)
-				l, err := fairlock.New(open(t, p.Option()), "a", fairlock.WithLease(workerLease))
+				l, err := fairlock.New(open(t, p.Option()), "a", latchkey.WithLease(workerLease))
 				require.NoError(t, err)
 				h, err := l.Lock(t.Context())
 				require.NoError(t, err)

@@ -65,7 +65,7 @@ func TestLose(t *testing.T) {
 	ok(t, err)
 	ok(t, write.Unlock(t.Context()))
 
-	kept, err := rlock.New(one, "kept", rlock.WithMinHold(time.Hour))
+	kept, err := rlock.New(one, "kept", latchkey.WithMinHold(time.Hour))
 	ok(t, err)
 	hold, err = kept.Lock(t.Context())
 	ok(t, err)

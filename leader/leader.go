@@ -92,9 +92,9 @@ func New(c *latchkey.Client, name string, opts ...Option) (*Candidate, error) {
 	if client == nil {
 		return nil, fail.Wrap(name, fail.Invalid("the client is nil"))
 	}
-	terms := []fairlock.Option{fairlock.WithoutReentry()}
+	terms := []fairlock.Option{latchkey.WithoutReentry()}
 	if l.settings.lease != nil {
-		terms = append(terms, fairlock.WithLease(*l.settings.lease))
+		terms = append(terms, latchkey.WithLease(*l.settings.lease))
 	}
 	var err error
 	if l.lock, err = fairlock.New(c, name, terms...); err != nil {

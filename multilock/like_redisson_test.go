@@ -13,7 +13,7 @@ import (
 	"github.com/latchkey-go/latchkey/multilock"
 )
 
-// Of many attempts at the same locks at the same moment exactly one has them all, as docs/redisson-tests.md
+// Of many attempts at the same locks at the same moment exactly one has them all, as docs/appendix/redisson-tests.md
 // says.
 func TestOneOfManyAttempts(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {

@@ -103,7 +103,7 @@ func TestLostWhileWaiting(t *testing.T) {
 			},
 			Lost: func(latchkey.Event) { lost.Add(1) },
 		}))
-		short, err := rlock.New(c, "1", rlock.WithFixedLease(200*time.Millisecond))
+		short, err := rlock.New(c, "1", latchkey.WithFixedLease(200*time.Millisecond))
 		require.NoError(t, err)
 		others := locks(t, open(t, s), "1", "2")
 		held := take(t, others[1])

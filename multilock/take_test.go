@@ -114,7 +114,7 @@ func mixed(t testing.TB, a, b *latchkey.Client) []*latchkey.Lock {
 	require.NoError(t, err)
 	writes, err := rwlock.New(b, "a6")
 	require.NoError(t, err)
-	rested, err := rlock.New(a, "a8", rlock.WithMaxHold(time.Minute))
+	rested, err := rlock.New(a, "a8", latchkey.WithMaxHold(time.Minute))
 	require.NoError(t, err)
 	return append(append(all, locks(t, b, "b1", "b2")...), fair, spin, reads.Read(), writes.Write(), rested)
 }
@@ -336,7 +336,7 @@ func TestGivenBackWithMinHold(t *testing.T) {
 	s := redistest.New(t)
 	mine, other := open(t, s), open(t, s)
 	held := take(t, locks(t, other, "b")[0])
-	a, err := rlock.New(mine, "a", rlock.WithMinHold(time.Hour))
+	a, err := rlock.New(mine, "a", latchkey.WithMinHold(time.Hour))
 	require.NoError(t, err)
 	l, err := multilock.New(a, locks(t, mine, "b")[0])
 	require.NoError(t, err)

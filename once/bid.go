@@ -47,7 +47,7 @@ func (b *bid[T]) first(ctx context.Context, claim lua.Claim, mode lua.Mode) (lua
 	at := &b.queue.At
 	defer at.Client.EndRequest()
 	at.Client.BeginRequest()
-	claim.Clock, claim.Behind = at.ServerClock.Reckon(), b.queue.Contended()
+	claim.Clock = at.ServerClock.Reckon()
 	patience := time.Now().Add(at.Client.Options.CommandTimeout)
 	a, told, begun, err := b.send(ctx, opening{claim, at.Floor.Load(), mode, at.ServerClock.At(patience)})
 	b.heard = time.Now()

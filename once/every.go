@@ -74,10 +74,10 @@ func newJob(c *latchkey.Client, name string, f func(context.Context, *Run) error
 		return nil, err
 	}
 	lease := g.Client.Options.Lease
-	options := []fairlock.Option{fairlock.WithoutReentry()}
+	options := []fairlock.Option{latchkey.WithoutReentry()}
 	if o.lease != nil {
 		lease = *o.lease
-		options = append(options, fairlock.WithLease(lease))
+		options = append(options, latchkey.WithLease(lease))
 	}
 	l, err := fairlock.New(c, name, options...)
 	if err != nil {

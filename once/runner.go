@@ -40,9 +40,9 @@ func newRunner(c *latchkey.Client, family lua.Family, name string, o settings) (
 		return runner{}, err
 	}
 	// A function that asks for its own outcome would wait for itself.
-	options := []rlock.Option{rlock.WithoutReentry()}
+	options := []rlock.Option{latchkey.WithoutReentry()}
 	if o.lease != nil {
-		options = append(options, rlock.WithLease(*o.lease))
+		options = append(options, latchkey.WithLease(*o.lease))
 	}
 	l, err := rlock.New(c, name, options...)
 	if err != nil {

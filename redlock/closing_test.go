@@ -32,7 +32,7 @@ func TestOneClientCloses(t *testing.T) {
 				servers := five(t, s.Beside)
 				plain := plains(t, servers)
 				all := clients(t, servers)
-				l := lockOf(t, all, redlock.WithLease(time.Second))
+				l := lockOf(t, all, latchkey.WithLease(time.Second))
 				h := everywhere(t, l, servers)
 				end(t, all[3])
 				end(t, all[1])
@@ -69,7 +69,7 @@ func TestLostAfterOneClientCloses(t *testing.T) {
 			redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
 				servers := five(t, s.Beside)
 				all := clients(t, servers)
-				l := lockOf(t, all, redlock.WithLease(time.Second))
+				l := lockOf(t, all, latchkey.WithLease(time.Second))
 				err := l.Do(t.Context(), func(ctx context.Context, h *latchkey.Hold) error {
 					require.Eventually(t, func() bool { return redlock.Parts(h) == 5 }, long, 5*time.Millisecond)
 					all[4].Close()
@@ -196,7 +196,7 @@ func TestNeverUnlockedAfterClose(t *testing.T) {
 	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
 		servers := five(t, s.Beside)
 		all := clients(t, servers)
-		h := everywhere(t, lockOf(t, all, redlock.WithLease(time.Second)), servers)
+		h := everywhere(t, lockOf(t, all, latchkey.WithLease(time.Second)), servers)
 		for _, c := range all[2:] {
 			c.Close()
 		}

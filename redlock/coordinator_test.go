@@ -67,7 +67,7 @@ func TestMeasuredContendersTakeTurns(t *testing.T) {
 		t.Run(lease.String(), func(t *testing.T) {
 			servers := five(t, process)
 			plain := plains(t, servers)
-			counts, stop := crowd(t, 8, func() *redlock.Lock { return lockOf(t, clients(t, servers), redlock.WithLease(lease)) })
+			counts, stop := crowd(t, 8, func() *redlock.Lock { return lockOf(t, clients(t, servers), latchkey.WithLease(lease)) })
 			<-time.After(500 * time.Millisecond)
 			before, begun := scripts(t, plain), counts() // the first contender may have been alone for a while
 			<-time.After(2 * time.Second)
@@ -137,7 +137,7 @@ func TestMeasuredCoordinatorIsAway(t *testing.T) {
 	plain := plains(t, servers)
 	coordinator := servers[redlock.First(clients(t, servers), "a")]
 	const lease = time.Second
-	counts, stop := crowd(t, 8, func() *redlock.Lock { return lockOf(t, clients(t, servers), redlock.WithLease(lease)) })
+	counts, stop := crowd(t, 8, func() *redlock.Lock { return lockOf(t, clients(t, servers), latchkey.WithLease(lease)) })
 	pause := func() { <-time.After(lease + lease/2) } // what it has forgotten is over by then
 	pause()
 	coordinator.Kill()
@@ -163,8 +163,8 @@ func TestHolderDies(t *testing.T) {
 		const lease = time.Second
 		for range 5 {
 			dying := clients(t, servers)
-			next := lockOf(t, clients(t, servers), redlock.WithLease(lease))
-			take(t, lockOf(t, dying, redlock.WithFixedLease(lease)))
+			next := lockOf(t, clients(t, servers), latchkey.WithLease(lease))
+			take(t, lockOf(t, dying, latchkey.WithFixedLease(lease)))
 			began := time.Now()
 			waits := later(t, next)
 			for _, c := range dying {

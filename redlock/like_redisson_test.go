@@ -11,7 +11,7 @@ import (
 	"github.com/latchkey-go/latchkey/redlock"
 )
 
-// A wait with an end has the lock when it is released before that, as docs/redisson-tests.md says.
+// A wait with an end has the lock when it is released before that, as docs/appendix/redisson-tests.md says.
 func TestTryLockForIsGranted(t *testing.T) {
 	redistest.Together(t)
 	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {

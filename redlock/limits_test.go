@@ -137,7 +137,7 @@ func TestTrustIsLessThanTheLease(t *testing.T) {
 	redistest.Together(t)
 	const lease = 10 * time.Second
 	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
-		l := lockOf(t, clients(t, five(t, s.Beside)), redlock.WithFixedLease(lease))
+		l := lockOf(t, clients(t, five(t, s.Beside)), latchkey.WithFixedLease(lease))
 		for range 20 {
 			h := take(t, l)
 			require.LessOrEqual(t, h.Remaining(), lease-drift(lease))
@@ -157,7 +157,7 @@ func TestRenewalsAreDelayed(t *testing.T) {
 		for i, s := range servers {
 			proxies[i] = redistest.NewProxy(t, s)
 		}
-		h := everywhere(t, lockOf(t, proxied(t, proxies), redlock.WithLease(lease)), servers)
+		h := everywhere(t, lockOf(t, proxied(t, proxies), latchkey.WithLease(lease)), servers)
 		var delayed atomic.Int64
 		for _, p := range proxies {
 			once, n := redistest.Once(redistest.Delay, redistest.IsRenewal)

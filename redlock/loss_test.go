@@ -38,7 +38,7 @@ func TestMajorityIsLost(t *testing.T) {
 			const length = time.Second
 			redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
 				servers := five(t, s.Beside)
-				l := lockOf(t, clients(t, servers), redlock.WithLease(length))
+				l := lockOf(t, clients(t, servers), latchkey.WithLease(length))
 				h := everywhere(t, l, servers)
 				way[0](t, servers[0])
 				way[0](t, servers[1])
@@ -80,7 +80,7 @@ func TestMajorityIsLost(t *testing.T) {
 func TestRollingRestart(t *testing.T) {
 	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
 		servers := five(t, s.Beside)
-		l := lockOf(t, clients(t, servers), redlock.WithLease(1500*time.Millisecond))
+		l := lockOf(t, clients(t, servers), latchkey.WithLease(1500*time.Millisecond))
 		other := lockOf(t, clients(t, servers))
 		plain := plains(t, servers)
 		h := everywhere(t, l, servers)
@@ -167,7 +167,7 @@ func TestForceUnlockOfWhatWasRetaken(t *testing.T) {
 	redistest.Together(t)
 	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
 		servers := five(t, s.Beside)[:3]
-		l, other := lockOf(t, clients(t, servers), redlock.WithLease(time.Hour)), lockOf(t, clients(t, servers))
+		l, other := lockOf(t, clients(t, servers), latchkey.WithLease(time.Hour)), lockOf(t, clients(t, servers))
 		h := everywhere(t, l, servers)
 		for i, s := range servers {
 			retaken(t, h, s, i)
@@ -190,7 +190,7 @@ func TestLongestHoldOfWhatWasRetaken(t *testing.T) {
 	const longest = 3 * time.Second
 	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
 		servers := five(t, s.Beside)[:3]
-		h := everywhere(t, lockOf(t, clients(t, servers), redlock.WithMaxHold(longest)), servers)
+		h := everywhere(t, lockOf(t, clients(t, servers), latchkey.WithMaxHold(longest)), servers)
 		began := time.Now()
 		<-time.After(longest / 2)
 		for i, s := range servers {
@@ -212,7 +212,7 @@ func TestTrustShrinks(t *testing.T) {
 		servers := five(t, s.Beside)[:4]
 		silent := redistest.NewProxy(t, servers[3])
 		all := append(clients(t, servers[:3]), proxied(t, []*redistest.Proxy{silent})...)
-		h := everywhere(t, lockOf(t, all, redlock.WithLease(lease)), servers)
+		h := everywhere(t, lockOf(t, all, latchkey.WithLease(lease)), servers)
 		silent.Judge(func(request string) redistest.Verdict {
 			if redistest.IsRenewal(request) {
 				return redistest.LoseRequest

@@ -97,7 +97,7 @@ func TestTwoClientsOfOneSlowServer(t *testing.T) {
 		}
 		return redistest.Pass
 	})
-	l := lockOf(t, all, redlock.WithLease(time.Hour))
+	l := lockOf(t, all, latchkey.WithLease(time.Hour))
 	unlock(t, take(t, l))
 	slow.Deliver()
 	require.Eventually(t, func() bool {

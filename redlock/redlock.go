@@ -73,20 +73,9 @@ import (
 type Lock = latchkey.Lock
 
 // Option configures a lock. It is [latchkey.LockOption], so that one list serves several packages. There is
-// no [latchkey.WithMinHold] here. Leases and longest holds are of at least 100 ms.
+// no [latchkey.WithMinHold] here. The lease is that of the lock on each server; default: that of the first
+// client. Leases and longest holds are of at least 100 ms.
 type Option = latchkey.LockOption
-
-// WithLease is [latchkey.WithLease], on each server. The default is that of the first client.
-func WithLease(d time.Duration) Option { return latchkey.WithLease(d) }
-
-// WithFixedLease is [latchkey.WithFixedLease].
-func WithFixedLease(d time.Duration) Option { return latchkey.WithFixedLease(d) }
-
-// WithMaxHold is [latchkey.WithMaxHold].
-func WithMaxHold(d time.Duration) Option { return latchkey.WithMaxHold(d) }
-
-// WithoutReentry is [latchkey.WithoutReentry].
-func WithoutReentry() Option { return latchkey.WithoutReentry() }
 
 // WithUptime has a server that does not know the lock's name count only when it has been up for d: it may
 // have been restarted without its data, and have forgotten a lease. So d is the longest lease that any

@@ -94,13 +94,13 @@ func TestBadInput(t *testing.T) {
 			require.ErrorIs(t, err, latchkey.ErrInvalid, name)
 		}
 		for name, opts := range map[string][]redlock.Option{
-			"lease": {redlock.WithLease(time.Millisecond)}, "both": {redlock.WithLease(time.Second), redlock.WithFixedLease(time.Second)},
-			"short": {redlock.WithLease(50 * time.Millisecond)}, "uptime": {redlock.WithUptime(-1)}, "max": {redlock.WithMaxHold(1)},
+			"lease": {latchkey.WithLease(time.Millisecond)}, "both": {latchkey.WithLease(time.Second), latchkey.WithFixedLease(time.Second)},
+			"short": {latchkey.WithLease(50 * time.Millisecond)}, "uptime": {redlock.WithUptime(-1)}, "max": {latchkey.WithMaxHold(1)},
 		} {
 			_, err := redlock.New(all, "a", opts...)
 			require.ErrorIs(t, err, latchkey.ErrInvalid, name)
 		}
-		_, err := redlock.New(all[:4], "a", nil, redlock.WithoutReentry())
+		_, err := redlock.New(all[:4], "a", nil, latchkey.WithoutReentry())
 		require.NoError(t, err, "an even number is allowed")
 	})
 }
@@ -110,7 +110,7 @@ func TestServersAway(t *testing.T) {
 	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
 		servers := five(t, s.Beside)
 		all := clients(t, servers, latchkey.WithCommandTimeout(500*time.Millisecond))
-		lock, err := redlock.New(all, "a", redlock.WithLease(2*time.Second))
+		lock, err := redlock.New(all, "a", latchkey.WithLease(2*time.Second))
 		require.NoError(t, err)
 		held, err := lock.Lock(t.Context())
 		require.NoError(t, err)

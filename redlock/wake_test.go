@@ -193,7 +193,7 @@ func TestReentry(t *testing.T) {
 		unlock(t, inner)
 		require.ErrorIs(t, inner.Unlock(t.Context()), latchkey.ErrNotHeld)
 		clean(t, plains(t, servers), long)
-		strict := lockOf(t, all, redlock.WithoutReentry())
+		strict := lockOf(t, all, latchkey.WithoutReentry())
 		h = take(t, strict)
 		_, err = strict.Lock(h.Context())
 		require.ErrorIs(t, err, latchkey.ErrReentered)
@@ -211,7 +211,7 @@ func TestReentry(t *testing.T) {
 // A fixed lease and a longest hold end, and then the lock is free.
 func TestHoldEnds(t *testing.T) {
 	for name, o := range map[string]redlock.Option{
-		"fixed": redlock.WithFixedLease(800 * time.Millisecond), "longest": redlock.WithMaxHold(800 * time.Millisecond),
+		"fixed": latchkey.WithFixedLease(800 * time.Millisecond), "longest": latchkey.WithMaxHold(800 * time.Millisecond),
 	} {
 		t.Run(name, func(t *testing.T) {
 			redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {

@@ -52,7 +52,7 @@ const far = 5 * time.Minute
 func TestHandOffOfADeletedKey(t *testing.T) {
 	redistest.Together(t)
 	eachLoss(t, func(t *testing.T, s *redistest.Server, lose func(), ahead int64) {
-		l, err := rlock.New(open(t, s), "a", rlock.WithLease(far))
+		l, err := rlock.New(open(t, s), "a", latchkey.WithLease(far))
 		require.NoError(t, err)
 		other, err := rlock.New(open(t, s), "a")
 		require.NoError(t, err)
@@ -117,7 +117,7 @@ func TestHandOffOfADeletedKey(t *testing.T) {
 func TestLingerOfADeletedKey(t *testing.T) {
 	redistest.Together(t)
 	eachLoss(t, func(t *testing.T, s *redistest.Server, lose func(), _ int64) {
-		l := lingering(t, open(t, s), "a", 0, rlock.WithLease(6*time.Second))
+		l := lingering(t, open(t, s), "a", 0, latchkey.WithLease(6*time.Second))
 		other, err := rlock.New(open(t, s), "a")
 		require.NoError(t, err)
 		pair(t, l)
@@ -143,7 +143,7 @@ func TestLingerOfADeletedKey(t *testing.T) {
 func TestLingerEndsWithAnInspect(t *testing.T) {
 	redistest.Together(t)
 	eachLoss(t, func(t *testing.T, s *redistest.Server, lose func(), _ int64) {
-		l := lingering(t, open(t, s), "a", 0, rlock.WithLease(far))
+		l := lingering(t, open(t, s), "a", 0, latchkey.WithLease(far))
 		other, err := rlock.New(open(t, s), "a")
 		require.NoError(t, err)
 		pair(t, l)
@@ -176,7 +176,7 @@ func TestHoldOfALostKeyIsAskedAbout(t *testing.T) {
 			redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
 				plain := s.Client(t)
 				c := open(t, s)
-				l, err := rlock.New(c, "a", rlock.WithLease(far))
+				l, err := rlock.New(c, "a", latchkey.WithLease(far))
 				require.NoError(t, err)
 				h, err := l.Lock(t.Context())
 				require.NoError(t, err)

@@ -95,7 +95,7 @@ func ExampleWithMinHold() {
 	}
 	defer c.Close()
 	name := "nightly:" + rand.Text() // yours is one that all processes know, as "nightly"
-	lock, err := rlock.New(c, name, rlock.WithMinHold(time.Minute))
+	lock, err := rlock.New(c, name, latchkey.WithMinHold(time.Minute))
 	if err != nil {
 		log.Panic(err)
 	}

@@ -69,7 +69,7 @@ func TestLingerIsLostQuietly(t *testing.T) {
 			redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 				var w witness
 				const lease = 500 * time.Millisecond
-				l := lingering(t, open(t, s, w.options()...), "a", 0, rlock.WithLease(lease))
+				l := lingering(t, open(t, s, w.options()...), "a", 0, latchkey.WithLease(lease))
 				plain := s.Client(t)
 				last := pair(t, l)
 				end(t, s, l)
@@ -92,7 +92,7 @@ func TestLingerIsRenewed(t *testing.T) {
 	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		const lease = 500 * time.Millisecond // a stall of the machine is shorter than two thirds of it
-		l := lingering(t, open(t, s), "a", 0, rlock.WithLease(lease))
+		l := lingering(t, open(t, s), "a", 0, latchkey.WithLease(lease))
 		pair(t, l)
 		before, err := l.Inspect(t.Context())
 		require.NoError(t, err)
@@ -188,7 +188,7 @@ func TestLingerOfADeadProcess(t *testing.T) {
 		defer c.Close()
 		require.NoError(t, c.Check(t.Context()))
 		const lease = 500 * time.Millisecond
-		pair(t, lingering(t, c, "a", 0, rlock.WithLease(lease)))
+		pair(t, lingering(t, c, "a", 0, latchkey.WithLease(lease)))
 		p.Judge(func(string) redistest.Verdict { return redistest.LoseRequest })
 		p.KillAll()
 		other, err := rlock.New(open(t, s), "a")

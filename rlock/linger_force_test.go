@@ -41,7 +41,7 @@ func TestForceUnlockElsewhereOfWhatLingersHere(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		here, there := open(t, s), open(t, s)
 		for n := range 20 {
-			l := lingering(t, here, fmt.Sprint(n), time.Minute, rlock.WithLease(24*time.Hour))
+			l := lingering(t, here, fmt.Sprint(n), time.Minute, latchkey.WithLease(24*time.Hour))
 			other, err := rlock.New(there, fmt.Sprint(n))
 			require.NoError(t, err)
 			lost := pair(t, l)

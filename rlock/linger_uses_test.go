@@ -40,8 +40,8 @@ func TestLingerOfTimedHolds(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		c, plain := open(t, s), s.Client(t)
 		for name, o := range map[string]rlock.Option{
-			"longest": rlock.WithMaxHold(time.Minute),
-			"fixed":   rlock.WithFixedLease(time.Minute),
+			"longest": latchkey.WithMaxHold(time.Minute),
+			"fixed":   latchkey.WithFixedLease(time.Minute),
 		} {
 			l := lingering(t, c, name, 0, o)
 			pair(t, l)
@@ -51,7 +51,7 @@ func TestLingerOfTimedHolds(t *testing.T) {
 			pair(t, l)
 			require.False(t, exists(t, plain, name), name)
 		}
-		l := lingering(t, c, "shortest", 0, rlock.WithMinHold(100*time.Millisecond))
+		l := lingering(t, c, "shortest", 0, latchkey.WithMinHold(100*time.Millisecond))
 		pair(t, l)
 		require.Eventually(t, func() bool { return !exists(t, plain, "shortest") }, 10*time.Second, time.Millisecond)
 	})

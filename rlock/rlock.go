@@ -9,8 +9,8 @@
 // When its process holds the lock, Unlock passes it to the next goroutine in line without a command: that
 // takes about a microsecond. Once another process waits, only a small budget of such hand-offs is left
 // before that process gets its turn: see [WithBudget]. Such an Unlock does not ask Redis whether the lock
-// was still held: it relies on the lease, and on the message of a ForceUnlock. Holds with [WithMinHold],
-// [WithMaxHold] or [WithFixedLease] always go through Redis.
+// was still held: it relies on the lease, and on the message of a ForceUnlock. Holds with [latchkey.WithMinHold],
+// [latchkey.WithMaxHold] or [latchkey.WithFixedLease] always go through Redis.
 //
 // # Guarantees
 //
@@ -34,24 +34,6 @@ type Lock = latchkey.Lock
 
 // Option configures a lock. It is [latchkey.LockOption], so that one list serves several packages.
 type Option = latchkey.LockOption
-
-// WithLease is [latchkey.WithLease].
-func WithLease(d time.Duration) Option { return latchkey.WithLease(d) }
-
-// WithFixedLease is [latchkey.WithFixedLease].
-func WithFixedLease(d time.Duration) Option { return latchkey.WithFixedLease(d) }
-
-// WithMinHold is [latchkey.WithMinHold].
-func WithMinHold(d time.Duration) Option { return latchkey.WithMinHold(d) }
-
-// WithMaxHold is [latchkey.WithMaxHold].
-func WithMaxHold(d time.Duration) Option { return latchkey.WithMaxHold(d) }
-
-// WithoutReentry is [latchkey.WithoutReentry].
-func WithoutReentry() Option { return latchkey.WithoutReentry() }
-
-// WithDeadlockCheck is [latchkey.WithDeadlockCheck].
-func WithDeadlockCheck() Option { return latchkey.WithDeadlockCheck() }
 
 // WithBudget bounds how long the lock stays among the goroutines of this process while other processes
 // wait. Once this process knows that they do, at most holds further holds begin here, and none later than
@@ -84,7 +66,7 @@ func WithoutLocalHandOff() Option { return grant.WithoutLocalHandOff() }
 //
 // An Unlock that leaves the lock to linger does not ask Redis whether it was still held, as in a hand-off
 // inside the process. The lock does not linger while the client's subscription is down, nor after holds
-// with [WithMinHold], [WithMaxHold] or [WithFixedLease], nor what package multilock took together with
+// with [latchkey.WithMinHold], [latchkey.WithMaxHold] or [latchkey.WithFixedLease], nor what package multilock took together with
 // others in one script. [WithoutLocalHandOff] excludes it. Another lock of the name on this client takes what
 // lingers as well; it lingers on if that lock has the option too.
 func WithLinger(d time.Duration) Option { return grant.WithLinger(d) }

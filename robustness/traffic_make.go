@@ -96,15 +96,15 @@ func (w *worker) newLock(c *client, o Object, variant int) (any, error) {
 	case Red:
 		clients := append([]*latchkey.Client{c.Client}, c.others...)
 		options := [][]redlock.Option{
-			endsFixed: {redlock.WithFixedLease(fixed)}, endsMost: {redlock.WithMaxHold(fixed)},
-			briefLease: {redlock.WithLease(brief)}, noReentry: {redlock.WithoutReentry()}, known: {redlock.WithUptime(longestLease)}, 15: nil,
+			endsFixed: {latchkey.WithFixedLease(fixed)}, endsMost: {latchkey.WithMaxHold(fixed)},
+			briefLease: {latchkey.WithLease(brief)}, noReentry: {latchkey.WithoutReentry()}, known: {redlock.WithUptime(longestLease)}, 15: nil,
 		}
 		return redlock.New(clients, name, options[variant]...)
 	case Halves:
 		options := [][]rwlock.Option{
-			endsFixed: {rwlock.WithFixedLease(fixed)}, endsMost: {rwlock.WithMaxHold(fixed)},
-			briefLease: {rwlock.WithLease(brief)}, 4: {rwlock.WithMinHold(minimum)}, 5: {rwlock.WithoutLocalHandOff()},
-			6: {rwlock.WithBudget(4, time.Millisecond)}, noReentry: {rwlock.WithoutReentry()}, watched: {rwlock.WithDeadlockCheck()}, 15: nil,
+			endsFixed: {latchkey.WithFixedLease(fixed)}, endsMost: {latchkey.WithMaxHold(fixed)},
+			briefLease: {latchkey.WithLease(brief)}, 4: {latchkey.WithMinHold(minimum)}, 5: {rwlock.WithoutLocalHandOff()},
+			6: {rwlock.WithBudget(4, time.Millisecond)}, noReentry: {latchkey.WithoutReentry()}, watched: {latchkey.WithDeadlockCheck()}, 15: nil,
 		}
 		return rwlock.New(c.Client, name, options[variant]...)
 	case Fair:
@@ -115,18 +115,18 @@ func (w *worker) newLock(c *client, o Object, variant int) (any, error) {
 		}
 		if w.Worker == 1 {
 			options = [][]fairlock.Option{
-				endsFixed: {fairlock.WithFixedLease(fixed)}, endsMost: {fairlock.WithMaxHold(fixed)},
-				briefLease: {fairlock.WithLease(brief)}, 4: {fairlock.WithMinHold(minimum)}, noReentry: {fairlock.WithoutReentry()},
-				watched: {fairlock.WithDeadlockCheck()}, 15: nil,
+				endsFixed: {latchkey.WithFixedLease(fixed)}, endsMost: {latchkey.WithMaxHold(fixed)},
+				briefLease: {latchkey.WithLease(brief)}, 4: {latchkey.WithMinHold(minimum)}, noReentry: {latchkey.WithoutReentry()},
+				watched: {latchkey.WithDeadlockCheck()}, 15: nil,
 			}
 		}
 		return fairlock.New(c.Client, name, options[variant]...)
 	}
 	if c.polls(o, variant) {
 		options := [][]spinlock.Option{
-			endsFixed: {spinlock.WithFixedLease(fixed)}, endsMost: {spinlock.WithMaxHold(fixed)},
-			briefLease: {spinlock.WithLease(brief)}, 4: {spinlock.WithBackoff(time.Millisecond, 8*time.Millisecond)}, 5: {spinlock.WithMinHold(minimum)},
-			noReentry: {spinlock.WithoutReentry()}, watched: {spinlock.WithDeadlockCheck()}, 15: nil,
+			endsFixed: {latchkey.WithFixedLease(fixed)}, endsMost: {latchkey.WithMaxHold(fixed)},
+			briefLease: {latchkey.WithLease(brief)}, 4: {spinlock.WithBackoff(time.Millisecond, 8*time.Millisecond)}, 5: {latchkey.WithMinHold(minimum)},
+			noReentry: {latchkey.WithoutReentry()}, watched: {latchkey.WithDeadlockCheck()}, 15: nil,
 		}
 		return spinlock.New(c.Client, name, options[variant]...)
 	}
@@ -134,10 +134,10 @@ func (w *worker) newLock(c *client, o Object, variant int) (any, error) {
 		return fairlock.New(c.Client, name)
 	}
 	options := [][]rlock.Option{
-		endsFixed: {rlock.WithFixedLease(fixed)}, endsMost: {rlock.WithMaxHold(fixed)},
-		briefLease: {rlock.WithLease(brief)}, 4: {rlock.WithMinHold(minimum)}, 5: {rlock.WithoutLocalHandOff()},
-		6: {rlock.WithBudget(4, time.Millisecond)}, 7: {rlock.WithLinger(50 * time.Millisecond)}, noReentry: {rlock.WithoutReentry()},
-		watched: {rlock.WithDeadlockCheck()}, 15: nil,
+		endsFixed: {latchkey.WithFixedLease(fixed)}, endsMost: {latchkey.WithMaxHold(fixed)},
+		briefLease: {latchkey.WithLease(brief)}, 4: {latchkey.WithMinHold(minimum)}, 5: {rlock.WithoutLocalHandOff()},
+		6: {rlock.WithBudget(4, time.Millisecond)}, 7: {rlock.WithLinger(50 * time.Millisecond)}, noReentry: {latchkey.WithoutReentry()},
+		watched: {latchkey.WithDeadlockCheck()}, 15: nil,
 	}
 	return rlock.New(c.Client, name, options[variant]...)
 }

@@ -32,7 +32,7 @@ func TestJoinsOfADeletedKey(t *testing.T) {
 	for what, lose := range losses {
 		t.Run(what, func(t *testing.T) {
 			redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
-				l, err := rwlock.New(open(t, s), "a", rwlock.WithLease(6*time.Second))
+				l, err := rwlock.New(open(t, s), "a", latchkey.WithLease(6*time.Second))
 				require.NoError(t, err)
 				other := newLock(t, open(t, s))
 				first := take(t, l.Read())
@@ -65,7 +65,7 @@ func TestReadersOfALostKeyAreAskedAbout(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
 				plain := s.Client(t)
-				l, err := rwlock.New(open(t, s), "a", rwlock.WithLease(5*time.Minute))
+				l, err := rwlock.New(open(t, s), "a", latchkey.WithLease(5*time.Minute))
 				require.NoError(t, err)
 				reads := take(t, l.Read())
 				if what == "place lost" {

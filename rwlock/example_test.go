@@ -126,7 +126,7 @@ func ExampleWithLease() {
 		log.Panic(err)
 	}
 	defer c.Close()
-	catalog, err := rwlock.New(c, "catalog", rwlock.WithLease(2*time.Second))
+	catalog, err := rwlock.New(c, "catalog", latchkey.WithLease(2*time.Second))
 	if err != nil {
 		log.Panic(err)
 	}

@@ -28,17 +28,17 @@ func TestBadInput(t *testing.T) {
 	s := redistest.New(t)
 	c := open(t, s)
 	for name, opts := range map[string][]rwlock.Option{
-		"lease 0":             {rwlock.WithLease(0)},
-		"lease too short":     {rwlock.WithLease(9 * time.Millisecond)},
-		"lease too long":      {rwlock.WithLease(24*time.Hour + 1)},
-		"fixed 0":             {rwlock.WithFixedLease(0)},
-		"fixed negative":      {rwlock.WithFixedLease(-time.Second)},
-		"lease and fixed":     {rwlock.WithLease(time.Second), rwlock.WithFixedLease(time.Second)},
-		"shortest 0":          {rwlock.WithMinHold(0)},
-		"shortest too long":   {rwlock.WithMinHold(24*time.Hour + 1)},
-		"shortest over fixed": {rwlock.WithMinHold(2 * time.Second), rwlock.WithFixedLease(time.Second)},
-		"shortest over most":  {rwlock.WithMinHold(2 * time.Second), rwlock.WithMaxHold(time.Second)},
-		"longest too short":   {rwlock.WithMaxHold(9 * time.Millisecond)},
+		"lease 0":             {latchkey.WithLease(0)},
+		"lease too short":     {latchkey.WithLease(9 * time.Millisecond)},
+		"lease too long":      {latchkey.WithLease(24*time.Hour + 1)},
+		"fixed 0":             {latchkey.WithFixedLease(0)},
+		"fixed negative":      {latchkey.WithFixedLease(-time.Second)},
+		"lease and fixed":     {latchkey.WithLease(time.Second), latchkey.WithFixedLease(time.Second)},
+		"shortest 0":          {latchkey.WithMinHold(0)},
+		"shortest too long":   {latchkey.WithMinHold(24*time.Hour + 1)},
+		"shortest over fixed": {latchkey.WithMinHold(2 * time.Second), latchkey.WithFixedLease(time.Second)},
+		"shortest over most":  {latchkey.WithMinHold(2 * time.Second), latchkey.WithMaxHold(time.Second)},
+		"longest too short":   {latchkey.WithMaxHold(9 * time.Millisecond)},
 		"budget negative":     {rwlock.WithBudget(-1, time.Millisecond)},
 		"budget too large":    {rwlock.WithBudget(5001, time.Millisecond)},
 		"budget without time": {rwlock.WithBudget(1, 0)},
@@ -56,7 +56,7 @@ func TestBadInput(t *testing.T) {
 	l, err := rwlock.New(nil, "a")
 	require.ErrorIs(t, err, latchkey.ErrInvalid)
 	require.Nil(t, l)
-	good, err := rwlock.New(c, "a", nil, rwlock.WithLease(time.Second))
+	good, err := rwlock.New(c, "a", nil, latchkey.WithLease(time.Second))
 	require.NoError(t, err, "no option is none")
 	require.Equal(t, "a", good.Name())
 	for _, half := range []*latchkey.Lock{good.Read(), good.Write()} {
@@ -194,7 +194,7 @@ func TestMaxWaiters(t *testing.T) {
 func TestMinHold(t *testing.T) {
 	const shortest = 500 * time.Millisecond
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
-		l, other := newLock(t, open(t, s), rwlock.WithMinHold(shortest)), newLock(t, open(t, s))
+		l, other := newLock(t, open(t, s), latchkey.WithMinHold(shortest)), newLock(t, open(t, s))
 		began := time.Now()
 		one, two := take(t, l.Read()), take(t, l.Read())
 		state(t, l, 2, 0) // each has a shortest hold of its own
@@ -221,8 +221,8 @@ func TestMinHold(t *testing.T) {
 func TestHoldsThatEnd(t *testing.T) {
 	const most, slack = time.Second, 105 * time.Millisecond
 	for name, opts := range map[string][]rwlock.Option{
-		"fixed lease":  {rwlock.WithFixedLease(most)},
-		"longest hold": {rwlock.WithMaxHold(most), rwlock.WithLease(200 * time.Millisecond)},
+		"fixed lease":  {latchkey.WithFixedLease(most)},
+		"longest hold": {latchkey.WithMaxHold(most), latchkey.WithLease(200 * time.Millisecond)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			redistest.Each(t, func(t *testing.T, s *redistest.Server) {
@@ -265,7 +265,7 @@ func TestLeasesOfReaders(t *testing.T) {
 	redistest.Together(t)
 	s := redistest.New(t)
 	c := open(t, s)
-	quick, slow := newLock(t, c, rwlock.WithLease(300*time.Millisecond)), newLock(t, c, rwlock.WithLease(20*time.Second))
+	quick, slow := newLock(t, c, latchkey.WithLease(300*time.Millisecond)), newLock(t, c, latchkey.WithLease(20*time.Second))
 	one, two, three := take(t, quick.Read()), take(t, slow.Read()), take(t, slow.Read())
 	state(t, quick, 2, 0)
 	require.LessOrEqual(t, one.Remaining(), 300*time.Millisecond)

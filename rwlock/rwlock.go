@@ -72,24 +72,6 @@ var ErrUpgrade = grant.ErrUpgrade
 // packages.
 type Option = latchkey.LockOption
 
-// WithLease is [latchkey.WithLease].
-func WithLease(d time.Duration) Option { return latchkey.WithLease(d) }
-
-// WithFixedLease is [latchkey.WithFixedLease].
-func WithFixedLease(d time.Duration) Option { return latchkey.WithFixedLease(d) }
-
-// WithMinHold is [latchkey.WithMinHold].
-func WithMinHold(d time.Duration) Option { return latchkey.WithMinHold(d) }
-
-// WithMaxHold is [latchkey.WithMaxHold].
-func WithMaxHold(d time.Duration) Option { return latchkey.WithMaxHold(d) }
-
-// WithoutReentry is [latchkey.WithoutReentry].
-func WithoutReentry() Option { return latchkey.WithoutReentry() }
-
-// WithDeadlockCheck is [latchkey.WithDeadlockCheck].
-func WithDeadlockCheck() Option { return latchkey.WithDeadlockCheck() }
-
 // WithBudget bounds how long the lock stays with this process while others wait. Once this process knows
 // that they do, at most holds further holds begin here, and none later than span. Of writers it is as in
 // package rlock. Of readers it concerns those that join others of this process while a writer waits. From 1

@@ -81,7 +81,7 @@ func TestDowngradeKeepsTheEnd(t *testing.T) {
 	redistest.Together(t)
 	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
 		plain := s.Client(t)
-		h := take(t, newLock(t, open(t, s), rwlock.WithFixedLease(3*time.Second)).Write())
+		h := take(t, newLock(t, open(t, s), latchkey.WithFixedLease(3*time.Second)).Write())
 		require.Eventually(t, func() bool { return h.Remaining() < 2*time.Second }, long, 5*time.Millisecond)
 		require.NoError(t, h.Downgrade(t.Context()))
 		left, err := plain.Do(t.Context(), plain.B().Pttl().Key("a").Build()).AsInt64()

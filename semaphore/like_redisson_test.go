@@ -12,7 +12,7 @@ import (
 	"github.com/latchkey-go/latchkey/semaphore"
 )
 
-// Redisson's tests show these as well: docs/redisson-tests.md.
+// Redisson's tests show these as well: docs/appendix/redisson-tests.md.
 
 // A wait with an end has its permits when they are released before that.
 func TestTryAcquireForIsGranted(t *testing.T) {

@@ -13,7 +13,6 @@ import (
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/fairlock"
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
-	"github.com/latchkey-go/latchkey/spinlock"
 )
 
 // mute makes the user of docs/operations.md who may use no channel, and returns how it connects.
@@ -40,7 +39,7 @@ func TestWithoutChannels(t *testing.T) {
 	option := mute(t, s)
 	c := open(t, option, latchkey.WithKeyPrefix("shop:"))
 	require.NoError(t, c.Check(t.Context()))
-	l := newLock(t, c, spinlock.WithLease(800*time.Millisecond))
+	l := newLock(t, c, latchkey.WithLease(800*time.Millisecond))
 	h := take(t, l)
 	for end := time.Now().Add(1500 * time.Millisecond); time.Now().Before(end); <-time.After(10 * time.Millisecond) {
 		require.NoError(t, h.Err(), "it is renewed")

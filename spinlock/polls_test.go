@@ -16,7 +16,7 @@ import (
 // Whoever pauses for a minute ends at once when its context does, and when its client is closed.
 func TestPauseEnds(t *testing.T) {
 	s := redistest.NewProcess(t)
-	h := take(t, newLock(t, open(t, s.Option()), spinlock.WithLease(time.Hour)))
+	h := take(t, newLock(t, open(t, s.Option()), latchkey.WithLease(time.Hour)))
 	slow := spinlock.WithBackoff(time.Minute, time.Minute)
 	plain := s.Client(t)
 	t.Run("cancelled", func(t *testing.T) {
@@ -61,7 +61,7 @@ func TestPauseEnds(t *testing.T) {
 // Who polls counts as a waiter, although nobody sees it in Redis.
 func TestTooManyPoll(t *testing.T) {
 	s := redistest.NewProcess(t)
-	h := take(t, newLock(t, open(t, s.Option()), spinlock.WithLease(time.Hour)))
+	h := take(t, newLock(t, open(t, s.Option()), latchkey.WithLease(time.Hour)))
 	l := newLock(t, open(t, s.Option(), latchkey.WithMaxWaiters(2)), spinlock.WithBackoff(time.Minute, time.Minute))
 	var waiters []*attempt
 	polled(t, s.Client(t), 2, func() { waiters = []*attempt{later(t, l), later(t, l)} })
@@ -83,7 +83,7 @@ func TestTooManyPoll(t *testing.T) {
 func TestKilledWhilePolling(t *testing.T) {
 	redistest.Together(t)
 	s := redistest.NewProcess(t)
-	h := take(t, newLock(t, open(t, s.Option()), spinlock.WithLease(time.Minute)))
+	h := take(t, newLock(t, open(t, s.Option()), latchkey.WithLease(time.Minute)))
 	a := later(t, newLock(t, open(t, s.Option())))
 	plain := s.Client(t)
 	for range 5 {
@@ -124,7 +124,7 @@ func TestReplyOfAnAttemptIsLost(t *testing.T) {
 			s := redistest.NewProcess(t)
 			p := redistest.NewProxy(t, s)
 			h := take(t, newLock(t, open(t, s.Option())))
-			l := newLock(t, open(t, p.Option()), spinlock.WithLease(time.Hour)) // Open sends scripts of its own
+			l := newLock(t, open(t, p.Option()), latchkey.WithLease(time.Hour)) // Open sends scripts of its own
 			n := judged(p, verdict, 3, func() { _ = h.Unlock(context.Background()) })
 			got := later(t, l).Granted(t)
 			require.Greater(t, n.Load(), int64(4), "it asked again")
@@ -142,7 +142,7 @@ func TestCopyOfAnAttemptArrives(t *testing.T) {
 		p := redistest.NewProxy(t, s)
 		h := take(t, newLock(t, open(t, s.Option())))
 		slow := spinlock.WithBackoff(2*time.Second, 2*time.Second)
-		l := newLock(t, open(t, p.Option()), slow, spinlock.WithLease(time.Hour)) // Open sends scripts of its own
+		l := newLock(t, open(t, p.Option()), slow, latchkey.WithLease(time.Hour)) // Open sends scripts of its own
 		n := judged(p, redistest.Keep, 0, func() {})
 		a := later(t, l)
 		require.Eventually(t, func() bool { return n.Load() == 2 }, long, 5*time.Millisecond, "it asked again")
@@ -176,7 +176,7 @@ func TestCancelledAttemptArrives(t *testing.T) {
 	s := redistest.NewProcess(t)
 	p := redistest.NewProxy(t, s)
 	h := take(t, newLock(t, open(t, s.Option())))
-	l := newLock(t, open(t, p.Option()), spinlock.WithLease(time.Hour))
+	l := newLock(t, open(t, p.Option()), latchkey.WithLease(time.Hour))
 	sent := make(chan struct{})
 	judged(p, redistest.Delay, 3, func() { close(sent) })
 	a := later(t, l)
@@ -196,7 +196,7 @@ func TestReplyOfACancelledAttemptIsLost(t *testing.T) {
 	s := redistest.NewProcess(t)
 	p := redistest.NewProxy(t, s)
 	h := take(t, newLock(t, open(t, s.Option())))
-	l := newLock(t, open(t, p.Option()), spinlock.WithLease(time.Hour))
+	l := newLock(t, open(t, p.Option()), latchkey.WithLease(time.Hour))
 	var gone atomic.Bool
 	var n atomic.Int64
 	p.Judge(func(request string) redistest.Verdict {
@@ -229,7 +229,7 @@ func TestReplyOfACancelledAttemptIsLost(t *testing.T) {
 func TestServerStopsWhilePolling(t *testing.T) {
 	redistest.Together(t)
 	s := redistest.NewProcess(t)
-	h := take(t, newLock(t, open(t, s.Option()), spinlock.WithLease(time.Minute)))
+	h := take(t, newLock(t, open(t, s.Option()), latchkey.WithLease(time.Minute)))
 	c := open(t, s.Option())
 	var a *attempt
 	polled(t, s.Client(t), 3, func() { a = later(t, newLock(t, c)) })

@@ -19,7 +19,7 @@ func worker(args []string) {
 	lease, err := time.ParseDuration(args[1])
 	check(err)
 	c := locktest.Connected(args[0], latchkey.WithoutPubSub())
-	l, err := spinlock.New(c, "a", spinlock.WithLease(lease))
+	l, err := spinlock.New(c, "a", latchkey.WithLease(lease))
 	check(err)
 	h, err := l.Lock(context.Background())
 	check(err)

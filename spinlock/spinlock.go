@@ -48,24 +48,6 @@ type Lock = latchkey.Lock
 // Option configures a lock. It is [latchkey.LockOption], so that one list serves several packages.
 type Option = latchkey.LockOption
 
-// WithLease is [latchkey.WithLease].
-func WithLease(d time.Duration) Option { return latchkey.WithLease(d) }
-
-// WithFixedLease is [latchkey.WithFixedLease].
-func WithFixedLease(d time.Duration) Option { return latchkey.WithFixedLease(d) }
-
-// WithMinHold is [latchkey.WithMinHold].
-func WithMinHold(d time.Duration) Option { return latchkey.WithMinHold(d) }
-
-// WithMaxHold is [latchkey.WithMaxHold].
-func WithMaxHold(d time.Duration) Option { return latchkey.WithMaxHold(d) }
-
-// WithoutReentry is [latchkey.WithoutReentry].
-func WithoutReentry() Option { return latchkey.WithoutReentry() }
-
-// WithDeadlockCheck is [latchkey.WithDeadlockCheck].
-func WithDeadlockCheck() Option { return latchkey.WithDeadlockCheck() }
-
 // WithBackoff sets the pauses between two attempts. Each is random: up to first after the first attempt, and
 // up to twice as much after each further one, but never more than last. first is at least 100 µs, last at
 // least first and at most a minute. Default: 1 ms and 128 ms. Shorter pauses hand over sooner, and cost Redis

@@ -29,10 +29,10 @@ func TestOptions(t *testing.T) {
 		"shrinks":  {spinlock.WithBackoff(time.Second, time.Millisecond)},
 		"last":     {spinlock.WithBackoff(time.Second, time.Hour)},
 		"negative": {spinlock.WithBackoff(-1, time.Second)},
-		"lease":    {spinlock.WithLease(time.Millisecond)},
-		"both":     {spinlock.WithLease(time.Second), spinlock.WithFixedLease(time.Second)},
-		"min hold": {spinlock.WithMinHold(-1)},
-		"max hold": {spinlock.WithMaxHold(time.Millisecond)},
+		"lease":    {latchkey.WithLease(time.Millisecond)},
+		"both":     {latchkey.WithLease(time.Second), latchkey.WithFixedLease(time.Second)},
+		"min hold": {latchkey.WithMinHold(-1)},
+		"max hold": {latchkey.WithMaxHold(time.Millisecond)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := spinlock.New(c, "a", opts...)
@@ -43,7 +43,7 @@ func TestOptions(t *testing.T) {
 	require.ErrorIs(t, err, latchkey.ErrInvalid)
 	_, err = spinlock.New(c, "")
 	require.ErrorIs(t, err, latchkey.ErrInvalid)
-	l, err := spinlock.New(c, "a", nil, spinlock.WithoutReentry())
+	l, err := spinlock.New(c, "a", nil, latchkey.WithoutReentry())
 	require.NoError(t, err)
 	require.Equal(t, "a", l.Name())
 }

@@ -23,7 +23,7 @@ func TestReentry(t *testing.T) {
 		again, err := l.Lock(h.Context())
 		require.NoError(t, err)
 		require.Equal(t, h.Token(), again.Token())
-		_, err = newLock(t, c, spinlock.WithoutReentry()).Lock(again.Context())
+		_, err = newLock(t, c, latchkey.WithoutReentry()).Lock(again.Context())
 		require.ErrorIs(t, err, latchkey.ErrReentered)
 		unlock(t, h)
 		_, err = newLock(t, open(t, s.Option())).TryLock(t.Context())
@@ -38,7 +38,7 @@ func TestMinHold(t *testing.T) {
 	const shortest = 400 * time.Millisecond
 	s := redistest.New(t)
 	began := time.Now()
-	h := take(t, newLock(t, open(t, s.Option()), spinlock.WithMinHold(shortest)))
+	h := take(t, newLock(t, open(t, s.Option()), latchkey.WithMinHold(shortest)))
 	acquired := time.Now()
 	next := later(t, newLock(t, open(t, s.Option())))
 	unlock(t, h)
@@ -55,7 +55,7 @@ func TestMinHold(t *testing.T) {
 func TestLongestHolds(t *testing.T) {
 	const longest = 400 * time.Millisecond
 	for name, option := range map[string]spinlock.Option{
-		"max hold": spinlock.WithMaxHold(longest), "fixed lease": spinlock.WithFixedLease(longest),
+		"max hold": latchkey.WithMaxHold(longest), "fixed lease": latchkey.WithFixedLease(longest),
 	} {
 		t.Run(name, func(t *testing.T) {
 			redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {

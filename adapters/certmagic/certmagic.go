@@ -52,7 +52,7 @@ var (
 // New returns a locker. The options are those of its locks, as latchkey.WithLease. It does no I/O. It returns
 // latchkey.ErrInvalid for a nil client, one without pub/sub, and options that package rlock refuses.
 func New(c *latchkey.Client, opts ...latchkey.LockOption) (*Locker, error) {
-	l := &Locker{client: c, options: append(opts[:len(opts):len(opts)], rlock.WithoutReentry()), names: map[string]*entry{}}
+	l := &Locker{client: c, options: append(opts[:len(opts):len(opts)], latchkey.WithoutReentry()), names: map[string]*entry{}}
 	if _, err := l.lock(""); err != nil {
 		return nil, err
 	}

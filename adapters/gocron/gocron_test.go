@@ -184,7 +184,7 @@ func TestLocker(t *testing.T) {
 	c := locktest.ClientOf(t, s)
 	_, err = adapter.NewLocker(c, 0)
 	require.ErrorIs(t, err, latchkey.ErrInvalid)
-	_, err = adapter.NewLocker(c, time.Minute, rlock.WithFixedLease(time.Second))
+	_, err = adapter.NewLocker(c, time.Minute, latchkey.WithFixedLease(time.Second))
 	require.ErrorIs(t, err, latchkey.ErrInvalid)
 	locker, err := adapter.NewLocker(c, time.Minute)
 	require.NoError(t, err)

@@ -31,7 +31,7 @@ var _ handler.Locker = (*Locker)(nil)
 // New returns a locker. The options are those of its locks, as latchkey.WithLease. It does no I/O. It returns
 // latchkey.ErrInvalid for a nil client, one without pub/sub, and options that package rlock refuses.
 func New(c *latchkey.Client, opts ...latchkey.LockOption) (*Locker, error) {
-	l := &Locker{c, append(opts[:len(opts):len(opts)], rlock.WithoutReentry())}
+	l := &Locker{c, append(opts[:len(opts):len(opts)], latchkey.WithoutReentry())}
 	if _, err := l.NewLock(""); err != nil {
 		return nil, err
 	}

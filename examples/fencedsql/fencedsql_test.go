@@ -56,7 +56,7 @@ func worker(args []string) {
 	locktest.Check(err)
 	db, err := openDB(args[1])
 	locktest.Check(err)
-	l, err := rlock.New(c, "a", rlock.WithLease(lease))
+	l, err := rlock.New(c, "a", latchkey.WithLease(lease))
 	locktest.Check(err)
 	hold, err := l.Lock(ctx)
 	locktest.Check(err)

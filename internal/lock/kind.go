@@ -29,9 +29,9 @@ func (c Commands) Take(ctx context.Context, claim lua.Claim, mode lua.Mode) (lua
 	q := c.Queue
 	defer q.At.Client.EndRequest()
 	many := q.At.Client.BeginRequest()
-	claim.Clock, claim.Behind = q.At.ServerClock.Reckon(), q.Contended()
+	claim.Clock = q.At.ServerClock.Reckon()
 	seen := q.At.Floor.Load()
-	if many {
+	if many && !q.Contended() { // else it will be queued, which needs a script of its own
 		if r, ok := q.At.Keys.ReadyToTake(claim, seen, mode); ok {
 			token, err := q.At.Client.Gather(ctx, r)
 			if token > 0 || err != nil {

@@ -44,9 +44,6 @@ type Claim struct {
 	// counts only in mode [Again]: see shared/turns.lua.
 	Heard int64
 
-	// Behind says that the last claim of this client was queued, so that this one very likely will be.
-	Behind bool
-
 	Longest int // how many entries the queue may have; 0: [DefaultLongest]
 
 	// Until is the deadline of an attempt in mode [Try], by the server's clock in microseconds. A copy that

@@ -144,7 +144,7 @@ func (c Conn) Tick(ctx context.Context, k *Keys, t Ticks, token int64, again boo
 // AcquireTick runs every/acquire.lua. told is false if the lock was not had at once, or it is not told whether a run may begin.
 // until is as in [Beginning].
 func (c Conn) AcquireTick(ctx context.Context, k *Keys, claim Claim, seen int64, mode Mode, t Ticks, until int64) (a Acquired, r Tick, told bool, err error) {
-	args, reckoned := k.asking(claim, seen, mode, true)
+	args, reckoned := k.asking(claim, seen, mode)
 	reply, err := runTicks(t, func(listed []int64) rueidis.RedisResult {
 		all := append(slices.Clip(args), t.args(listed, string(t.Missed), number(t.Grace), number(t.Limit), number(until), t.Who)...)
 		return c.Run(ctx, everyAcquire, k, all, claim.Owner)

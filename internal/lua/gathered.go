@@ -21,7 +21,7 @@ func (k *Keys) gathers() bool { return k.family == Locks && k.variant == 0 }
 // ReadyToTake returns the request of a claim, and reports whether it is one that can go with others. seen: as
 // for [Conn.Acquire].
 func (k *Keys) ReadyToTake(claim Claim, seen int64, mode Mode) (r Ready, ok bool) {
-	if !k.gathers() || mode != First || claim.Clock <= seen || claim.Behind || claim.Demand != (Demand{}) || claim.longest() != DefaultLongest {
+	if !k.gathers() || mode != First || claim.Clock <= seen || claim.Demand != (Demand{}) || claim.longest() != DefaultLongest {
 		return r, false
 	}
 	return Ready{k.keys[0], claim.Owner, digits(claim.Clock), number(claim.Lease)}, true

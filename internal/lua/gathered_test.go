@@ -173,7 +173,7 @@ func TestReady(t *testing.T) {
 	_, ok := k.ReadyToTake(plain, 6, lua.First)
 	require.True(t, ok)
 	for _, c := range []lua.Claim{
-		changed(func(c *lua.Claim) { c.Clock = 6 }), changed(func(c *lua.Claim) { c.Behind = true }),
+		changed(func(c *lua.Claim) { c.Clock = 6 }),
 		changed(func(c *lua.Claim) { c.Longest = 5 }), changed(func(c *lua.Claim) { c.Permits = 1 }), changed(func(c *lua.Claim) { c.Lingers = true }),
 	} {
 		_, ok := k.ReadyToTake(c, 6, lua.First)

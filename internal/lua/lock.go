@@ -43,18 +43,18 @@ func (c Conn) Acquire(ctx context.Context, k *Keys, claim Claim, seen int64, mod
 // AcquireBy is [Conn.Acquire] by another script with the arguments and replies of lock/acquire.lua: see
 // [MustCompose].
 func (c Conn) AcquireBy(ctx context.Context, s *Script, k *Keys, claim Claim, seen int64, mode Mode) (Acquired, error) {
-	args, reckoned := k.asking(claim, seen, mode, s != acquire[Locks])
+	args, reckoned := k.asking(claim, seen, mode)
 	message, err := c.Run(ctx, s, k, args).ToMessage()
 	return k.asked(claim, mode, reckoned, message, err)
 }
 
 // asking are the arguments of an acquire, and whether they have the clock as the client reckons.
-func (k *Keys) asking(claim Claim, seen int64, mode Mode, replaced bool) (args []string, reckoned bool) {
+func (k *Keys) asking(claim Claim, seen int64, mode Mode) (args []string, reckoned bool) {
 	reckoned = mode == First && k.reckons() && claim.Clock > seen && claim.Demand == Demand{}
 	if mode == Try && claim.Until == 0 && claim.Proposed > seen {
 		claim.Clock, reckoned = claim.Proposed, true
 	}
-	return k.acquireArguments(make([]string, 0, mostArguments), claim, newest(claim.Clock, seen, reckoned), mode, replaced), reckoned
+	return k.acquireArguments(make([]string, 0, mostArguments), claim, newest(claim.Clock, seen, reckoned), mode), reckoned
 }
 
 // asked is the reply to that.

@@ -101,7 +101,7 @@ type Beginning struct {
 // run may begin. If there is an outcome, or no run may follow, it says that, and settled is true: the lock was left alone.
 // Only outcomes with a greater number than since are for the caller.
 func (c Conn) AcquireOnce(ctx context.Context, k *Keys, claim Claim, seen int64, mode Mode, b Beginning) (a Acquired, begun Begun, settled bool, since int64, err error) {
-	args, reckoned := k.asking(claim, seen, mode, true)
+	args, reckoned := k.asking(claim, seen, mode)
 	old := number(b.Since)
 	if b.Since == AllByNow {
 		old = ""

@@ -41,7 +41,7 @@ func TestShortQueueAgainstModel(t *testing.T) {
 				return time.Now().UnixMicro() - int64(lag)
 			}
 			claim := func(id string) lua.Claim {
-				return lua.Claim{Owner: id, Lease: 30_000, Clock: reckons(), Behind: rapid.Bool().Draw(r, "behind")}
+				return lua.Claim{Owner: id, Lease: 30_000, Clock: reckons()}
 			}
 			grown := func(n int64) {
 				require.Greater(r, n, highest)
@@ -140,7 +140,7 @@ func TestShortQueueEnds(t *testing.T) {
 		const clock = int64(1_700_000_000_500_000) // half a second after a thousand seconds
 		lock, pace := b.lock.Name(), "latchkey_pace"+strings.TrimPrefix(b.lock.All()[1], "latchkey_queue")
 		queued := func(id string, clock int64) int64 {
-			claim := lua.Claim{Owner: id, Lease: 2000, Clock: clock, Behind: true}
+			claim := lua.Claim{Owner: id, Lease: 2000, Clock: clock}
 			a, err := b.conn.Acquire(t.Context(), b.lock, claim, 0, lua.First)
 			require.NoError(t, err)
 			require.True(t, a.Queued)
@@ -205,21 +205,19 @@ func TestShortWaysOfLeases(t *testing.T) {
 			999: {"999", 1999}, 1999: {"1999", 2999}, 2000: {lives: 3000}, 2999: {lives: 3000}, 3000: {lives: 3000},
 			5000: {lives: 5000}, 9999: {lives: 9999}, 10_000: {lives: 10_000}, 20_000: {lives: 20_000},
 		} {
-			for _, behind := range []bool{false, true} {
-				require.NoError(t, b.do("FLUSHALL").Error())
-				b.acquire("A:1", 60_000, lua.First)
-				claim := lua.Claim{Owner: "B:2", Lease: lease, Behind: behind}
-				a, err := b.conn.Acquire(t.Context(), b.lock, claim, 0, lua.First)
-				require.NoError(t, err)
-				require.True(t, a.Queued)
-				noted, _ := b.do("GET", pace).ToString()
-				require.Equal(t, want.pace, noted, lease)
-				require.True(t, b.release("A:1", ""))
-				ttl, err := b.do("PTTL", lock).AsInt64()
-				require.NoError(t, err)
-				require.InDelta(t, want.lives, ttl, 500, lease)
-				require.Equal(t, min(lease, 2000), (<-b.inbox["B"].messages).Lease)
-			}
+			require.NoError(t, b.do("FLUSHALL").Error())
+			b.acquire("A:1", 60_000, lua.First)
+			claim := lua.Claim{Owner: "B:2", Lease: lease}
+			a, err := b.conn.Acquire(t.Context(), b.lock, claim, 0, lua.First)
+			require.NoError(t, err)
+			require.True(t, a.Queued)
+			noted, _ := b.do("GET", pace).ToString()
+			require.Equal(t, want.pace, noted, lease)
+			require.True(t, b.release("A:1", ""))
+			ttl, err := b.do("PTTL", lock).AsInt64()
+			require.NoError(t, err)
+			require.InDelta(t, want.lives, ttl, 500, lease)
+			require.Equal(t, min(lease, 2000), (<-b.inbox["B"].messages).Lease)
 		}
 	})
 }

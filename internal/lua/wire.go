@@ -7,7 +7,6 @@ import "strconv"
 // all others one. What an argument is, the head of the script says.
 //
 //	lock/acquire.lua, rwlock/acquire.lua
-//	entry floor                                 mode first of a lock, behind others; no short lease
 //	owner floor lease                           mode first of a lock without a block
 //	owner floor lease mode                      another mode of a lock without a block
 //	owner floor lease mode block                with a block; and always of a read-write lock
@@ -34,14 +33,10 @@ import "strconv"
 //	permit/trade.lua, all other requests, and several: the last five for each
 //	id floor longest answered kind owner first second third
 
-// acquireArguments are those of lock/acquire.lua, rwlock/acquire.lua and lock/settled.lua. replaced says that
-// another script runs in place of the first. As the functions that follow, it appends to args, which is
-// empty: so the arguments of a pair are on the stack of who sends them.
-func (k *Keys) acquireArguments(args []string, claim Claim, floor string, mode Mode, replaced bool) []string {
+// acquireArguments are those of lock/acquire.lua, rwlock/acquire.lua and lock/settled.lua. As the functions that
+// follow, it appends to args, which is empty: so the arguments of a pair are on the stack of the sender.
+func (k *Keys) acquireArguments(args []string, claim Claim, floor string, mode Mode) []string {
 	block := claim.text()
-	if mode == First && claim.Behind && claim.isUsual(block) && claim.Lease >= notShort && k.family == Locks && !replaced {
-		return append(args, claim.Entry(), floor)
-	}
 	args = append(args, claim.Owner, floor, number(claim.Lease), claim.mode(mode))
 	switch {
 	case claim.Uptime > 0:
@@ -55,14 +50,6 @@ func (k *Keys) acquireArguments(args []string, claim Claim, floor string, mode M
 	}
 	return args
 }
-
-// isUsual reports whether nothing but the mode has to be said beside the lease.
-func (c Claim) isUsual(block string) bool {
-	return c.Uptime == 0 && c.longest() == DefaultLongest && block == "0"
-}
-
-// notShort is SHORT of shared/inbox.lua.
-const notShort = 2000
 
 // offerArguments are those of lock/offer.lua and rwlock/offer.lua: see [Conn.Offer]. These scripts do not use
 // the bound of the queue.

@@ -19,7 +19,7 @@ func TestLayouts(t *testing.T) {
 	locks, halves := keys(Locks), keys(ReadWrite)
 	acquire := func(k *Keys, mode Mode, claim Claim) []string {
 		claim.Owner, claim.Lease = "c:1", 10_000
-		return k.acquireArguments(nil, claim, "7 ", mode, k == halves)
+		return k.acquireArguments(nil, claim, "7 ", mode)
 	}
 	take := func(mode Mode) Request {
 		return Take(Claim{Owner: "c:1", Lease: 10_000, Demand: Demand{Permits: 2}}, mode)
@@ -30,11 +30,10 @@ func TestLayouts(t *testing.T) {
 	give := Give(Ending{Owner: "c:1"})
 	made := map[string][][]string{
 		"lock/acquire.lua, rwlock/acquire.lua": {
-			acquire(locks, First, Claim{Behind: true}),
-			acquire(locks, First, Claim{}), acquire(locks, Unqueued, Claim{Behind: true}),
-			acquire(locks, Again, Claim{Behind: true}), acquire(locks, Try, Claim{}),
+			acquire(locks, First, Claim{}), acquire(locks, Unqueued, Claim{}),
+			acquire(locks, Again, Claim{}), acquire(locks, Try, Claim{}),
 			acquire(locks, First, Claim{Demand: Demand{Permits: 9}}), acquire(halves, First, Claim{}),
-			acquire(locks, First, Claim{Longest: 9, Behind: true}), acquire(halves, Again, Claim{Longest: 9}),
+			acquire(locks, First, Claim{Longest: 9}), acquire(halves, Again, Claim{Longest: 9}),
 		},
 		"lock/settled.lua":                 {acquire(locks, Try, Claim{Demand: Demand{Uptime: 9}})},
 		"lock/offer.lua, rwlock/offer.lua": {offerArguments(nil, "c:1", "", 9, Claim{Owner: "c:2"}, "7 ", First)},

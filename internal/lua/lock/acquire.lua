@@ -23,8 +23,6 @@
 --                          holds of the same process; missing or 0: none. With l behind it the owner may
 --                          linger: then they are reserved in any case
 --       6 longest queue    entries; missing: LONGEST
--- Or    1 entry, 2 floor   mode first, from a client that was queued the last time. It very likely will be
---                          again, so the lock's owner is looked at first
 -- Reply token                         the caller owns the lock
 --       {0, token, reserved, others}  the same, with reserved tokens; others: 1 when somebody waits, else 0
 --       {sequence, ends, now}         queued; sequence: the number of its place, greater than all numbers
@@ -44,18 +42,8 @@
 -- keys QUEUE TOKEN
 
 -- redisson -- include shared/keptback.lua
-local ARGV, entry = ARGV, nil -- some servers refuse changes of the globals
-if ARGV[3] then
-  -- inline lock/take.lua
-else
-  entry = ARGV[1]
-end
+-- inline lock/take.lua
 -- include lock/join.lua
-if entry then
-  local id, lease = string.match(entry, '^1:(.+):(%d+):0$')
-  ARGV = {id, ARGV[2], lease}
-  -- inline lock/take.lua
-end
 
 local function enqueue(entry) return redis.call('RPUSH', QUEUE, entry) end
 

@@ -1,8 +1,8 @@
 -- join: the short way into the queue of a lock, in an acquire: an id that nothing can have queued before
 -- finds another owner of ours that does not hand on inside, and no lease is short. It is also that of an
--- attempt that finds another owner of ours. Keys, ARGV and replies: as in lock/acquire.lua; entry: that of
--- the id, if it was sent. It makes no functions, as each costs as much as a command. Where there is more to
--- it, nothing is done, and the caller goes on.
+-- attempt that finds another owner of ours. Keys, ARGV and replies: as in lock/acquire.lua. It makes no
+-- functions, as each costs as much as a command. Where there is more to it, nothing is done, and the caller
+-- goes on.
 
 if not moving and ARGV[4] and string.sub(ARGV[4], 1, 3) == 'try' then
   -- Nothing is done. Who hands on inside need not hear of an attempt. An attempt without a deadline, as of a
@@ -21,7 +21,7 @@ if not moving and ARGV[4] and string.sub(ARGV[4], 1, 3) == 'try' then
       return {REPLY_BUSY, left, now}
     end
   end
-elseif not moving and (entry or not ARGV[4] and (#ARGV[3] > 4 or #ARGV[3] == 4 and ARGV[3] >= '2000')) then
+elseif not moving and not ARGV[4] and (#ARGV[3] > 4 or #ARGV[3] == 4 and ARGV[3] >= '2000') then
   local held = redis.call('HRANDFIELD', NAME, '2', 'WITHVALUES')
   local value = #held == 2 and held[1] ~= ARGV[1] and held[2] or ''
   local left, granted
@@ -46,7 +46,7 @@ elseif not moving and (entry or not ARGV[4] and (#ARGV[3] > 4 or #ARGV[3] == 4 a
       if age > 0 then left = 2000 - age elseif age < -200 then left = 0 end
     end
     if fits and left > 0 then -- else a number is lost, which is no matter
-      local length = redis.call('RPUSH', QUEUE, entry or '1:' .. ARGV[1] .. ':' .. ARGV[3] .. ':0')
+      local length = redis.call('RPUSH', QUEUE, '1:' .. ARGV[1] .. ':' .. ARGV[3] .. ':0')
       if length > 100000 then
         redis.call('RPOP', QUEUE)
         return {REPLY_FULL, length - 1, 0}

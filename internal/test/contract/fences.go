@@ -35,7 +35,7 @@ func Fences(t *testing.T, s Servers) {
 
 func (s fences) hold(t testing.TB, c *latchkey.Client, name string) *latchkey.Hold {
 	t.Helper()
-	l, err := fairlock.New(c, "fence:"+name, fairlock.WithLease(time.Minute))
+	l, err := fairlock.New(c, "fence:"+name, latchkey.WithLease(time.Minute))
 	require.NoError(t, err)
 	h, err := l.Lock(t.Context())
 	require.NoError(t, err)

@@ -18,13 +18,13 @@ type Kind func(c *latchkey.Client, name string, fixed time.Duration) (*latchkey.
 var Kinds = map[string]Kind{
 	"rlock": func(c *latchkey.Client, name string, fixed time.Duration) (*latchkey.Lock, error) {
 		if fixed > 0 {
-			return rlock.New(c, name, rlock.WithFixedLease(fixed))
+			return rlock.New(c, name, latchkey.WithFixedLease(fixed))
 		}
 		return rlock.New(c, name)
 	},
 	"fairlock": func(c *latchkey.Client, name string, fixed time.Duration) (*latchkey.Lock, error) {
 		if fixed > 0 {
-			return fairlock.New(c, name, fairlock.WithFixedLease(fixed))
+			return fairlock.New(c, name, latchkey.WithFixedLease(fixed))
 		}
 		return fairlock.New(c, name)
 	},
@@ -45,7 +45,7 @@ const lingers = 5 * time.Second
 func Lingering(d time.Duration) Kind {
 	return func(c *latchkey.Client, name string, fixed time.Duration) (*latchkey.Lock, error) {
 		if fixed > 0 {
-			return rlock.New(c, name, rlock.WithFixedLease(fixed), rlock.WithLinger(d))
+			return rlock.New(c, name, latchkey.WithFixedLease(fixed), rlock.WithLinger(d))
 		}
 		return rlock.New(c, name, rlock.WithLinger(d))
 	}
@@ -78,7 +78,7 @@ var lingeringLocks = []locks{
 // spins makes a lock whose waiters poll. It is not of [Kinds], whose waiters are seen in the queue.
 func spins(c *latchkey.Client, name string, fixed time.Duration) (*latchkey.Lock, error) {
 	if fixed > 0 {
-		return spinlock.New(c, name, spinlock.WithFixedLease(fixed))
+		return spinlock.New(c, name, latchkey.WithFixedLease(fixed))
 	}
 	return spinlock.New(c, name)
 }
@@ -94,7 +94,7 @@ func reads(c *latchkey.Client, name string, fixed time.Duration) (*latchkey.Lock
 
 func readWrite(c *latchkey.Client, name string, fixed time.Duration) (*rwlock.Lock, error) {
 	if fixed > 0 {
-		return rwlock.New(c, name, rwlock.WithFixedLease(fixed))
+		return rwlock.New(c, name, latchkey.WithFixedLease(fixed))
 	}
 	return rwlock.New(c, name)
 }

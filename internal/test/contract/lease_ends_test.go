@@ -53,27 +53,27 @@ func options[O any](fixed bool, o O) []O {
 
 var shortHolds = map[string]holds{
 	"rlock": func(t *testing.T, on []*latchkey.Client, lease time.Duration) (wait, try func(context.Context) (fixedHold, error)) {
-		l, err := rlock.New(on[0], "a", options(lease > 0, rlock.WithFixedLease(lease))...)
+		l, err := rlock.New(on[0], "a", options(lease > 0, latchkey.WithFixedLease(lease))...)
 		require.NoError(t, err)
 		return ways(l.Lock, l.TryLock)
 	},
 	"fairlock": func(t *testing.T, on []*latchkey.Client, lease time.Duration) (wait, try func(context.Context) (fixedHold, error)) {
-		l, err := fairlock.New(on[0], "a", options(lease > 0, fairlock.WithFixedLease(lease))...)
+		l, err := fairlock.New(on[0], "a", options(lease > 0, latchkey.WithFixedLease(lease))...)
 		require.NoError(t, err)
 		return ways(l.Lock, l.TryLock)
 	},
 	"spinlock": func(t *testing.T, on []*latchkey.Client, lease time.Duration) (wait, try func(context.Context) (fixedHold, error)) {
-		l, err := spinlock.New(on[0], "a", options(lease > 0, spinlock.WithFixedLease(lease))...)
+		l, err := spinlock.New(on[0], "a", options(lease > 0, latchkey.WithFixedLease(lease))...)
 		require.NoError(t, err)
 		return ways(l.Lock, l.TryLock)
 	},
 	"write": func(t *testing.T, on []*latchkey.Client, lease time.Duration) (wait, try func(context.Context) (fixedHold, error)) {
-		l, err := rwlock.New(on[0], "a", options(lease > 0, rwlock.WithFixedLease(lease))...)
+		l, err := rwlock.New(on[0], "a", options(lease > 0, latchkey.WithFixedLease(lease))...)
 		require.NoError(t, err)
 		return ways(l.Write().Lock, l.Write().TryLock)
 	},
 	"read": func(t *testing.T, on []*latchkey.Client, lease time.Duration) (wait, try func(context.Context) (fixedHold, error)) {
-		l, err := rwlock.New(on[0], "a", options(lease > 0, rwlock.WithFixedLease(lease))...)
+		l, err := rwlock.New(on[0], "a", options(lease > 0, latchkey.WithFixedLease(lease))...)
 		require.NoError(t, err)
 		if lease > 0 {
 			return ways(l.Read().Lock, l.Read().TryLock)
@@ -83,7 +83,7 @@ var shortHolds = map[string]holds{
 	"multilock": func(t *testing.T, on []*latchkey.Client, lease time.Duration) (wait, try func(context.Context) (fixedHold, error)) {
 		var all []*latchkey.Lock
 		for _, name := range []string{"a", "b"} {
-			l, err := rlock.New(on[0], name, options(lease > 0, rlock.WithFixedLease(lease))...)
+			l, err := rlock.New(on[0], name, options(lease > 0, latchkey.WithFixedLease(lease))...)
 			require.NoError(t, err)
 			all = append(all, l)
 		}
@@ -92,7 +92,7 @@ var shortHolds = map[string]holds{
 		return ways(l.Lock, l.TryLock)
 	},
 	"redlock": func(t *testing.T, on []*latchkey.Client, lease time.Duration) (wait, try func(context.Context) (fixedHold, error)) {
-		l, err := redlock.New(on, "a", options(lease > 0, redlock.WithFixedLease(lease))...)
+		l, err := redlock.New(on, "a", options(lease > 0, latchkey.WithFixedLease(lease))...)
 		require.NoError(t, err)
 		return ways(l.Lock, l.TryLock)
 	},

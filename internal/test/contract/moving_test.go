@@ -198,11 +198,11 @@ type holders struct {
 func hold(t *testing.T, clients []*latchkey.Client, name string) *holders {
 	t.Helper()
 	h := &holders{t: t}
-	l, err := fairlock.New(clients[0], "held:"+name, fairlock.WithLease(brief))
+	l, err := fairlock.New(clients[0], "held:"+name, latchkey.WithLease(brief))
 	require.NoError(t, err)
 	h.lock, err = l.Lock(t.Context())
 	require.NoError(t, err)
-	h.other, err = fairlock.New(clients[1], "held:"+name, fairlock.WithLease(brief))
+	h.other, err = fairlock.New(clients[1], "held:"+name, latchkey.WithLease(brief))
 	require.NoError(t, err)
 	few, err := semaphore.New(clients[0], "few:"+name, semaphore.WithCapacity(2), semaphore.WithLease(brief))
 	require.NoError(t, err)

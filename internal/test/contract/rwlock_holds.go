@@ -65,7 +65,7 @@ func (s rwlocks) downgradeBehindAWriter(t *testing.T) {
 // A reader cannot write, and is told so at once.
 func (s rwlocks) upgrade(t *testing.T) {
 	c := s.open(t)
-	mine, strict := s.new(t, c, "upgrade"), s.new(t, c, "upgrade", rwlock.WithoutReentry())
+	mine, strict := s.new(t, c, "upgrade"), s.new(t, c, "upgrade", latchkey.WithoutReentry())
 	check := func(h *latchkey.Hold) {
 		t.Helper()
 		began := time.Now()
@@ -102,7 +102,7 @@ func (s rwlocks) upgrade(t *testing.T) {
 // Both halves re-enter with the context of a hold, whichever clients wait, and a writer may read.
 func (s rwlocks) reentry(t *testing.T) {
 	c := s.open(t)
-	mine, strict := s.new(t, c, "re-entry"), s.new(t, c, "re-entry", rwlock.WithoutReentry())
+	mine, strict := s.new(t, c, "re-entry"), s.new(t, c, "re-entry", latchkey.WithoutReentry())
 	other := s.new(t, s.open(t), "re-entry")
 	h := must(t, mine.Write())
 	next := Wait(t, other.Write(), 0)
@@ -222,7 +222,7 @@ func (s rwlocks) leaseEnds(t *testing.T) {
 	const fixed = 1200 * time.Millisecond // others are seen to wait before it is over
 	other, third := s.new(t, s.open(t), "lease"), s.new(t, s.open(t), "lease")
 	beside := must(t, s.new(t, s.open(t), "lease").Read())
-	ends := s.new(t, s.leased(t, fixed), "lease", rwlock.WithFixedLease(fixed))
+	ends := s.new(t, s.leased(t, fixed), "lease", latchkey.WithFixedLease(fixed))
 	h := must(t, ends.Read())
 	acquired := time.Now()
 	next := Wait(t, other.Write(), 0)

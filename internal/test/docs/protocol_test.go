@@ -102,9 +102,9 @@ func TestCompareNamesItsTests(t *testing.T) {
 	require.Greater(t, rows, 20)
 }
 
-// docs/redisson-tests.md says of each of Redisson's tests which one here shows the same, or why none does.
+// docs/appendix/redisson-tests.md says of each of Redisson's tests which one here shows the same, or why none does.
 func TestRedissonNamesItsTests(t *testing.T) {
-	text, err := os.ReadFile("docs/redisson-tests.md")
+	text, err := os.ReadFile("docs/appendix/redisson-tests.md")
 	require.NoError(t, err)
 	tests, rows := testsOfTheRepository(t), 0
 	name := regexp.MustCompile("`([a-z/]*\\.Test\\w+)`")
@@ -117,7 +117,7 @@ func TestRedissonNamesItsTests(t *testing.T) {
 		explained := regexp.MustCompile(`does not apply|other here|[Ss]ee above|as of `).MatchString(line)
 		require.True(t, len(names) > 0 || explained, line)
 		for _, n := range names {
-			require.True(t, tests[n[1]], "docs/redisson-tests.md names %s, which does not exist", n[1])
+			require.True(t, tests[n[1]], "docs/appendix/redisson-tests.md names %s, which does not exist", n[1])
 		}
 	}
 	require.Greater(t, rows, 150)

@@ -155,8 +155,10 @@ func documents(t *testing.T) []string {
 	require.NoError(t, err)
 	more, err := filepath.Glob("docs/*.md")
 	require.NoError(t, err)
+	appendix, err := filepath.Glob("docs/appendix/*.md")
+	require.NoError(t, err)
 	require.Contains(t, all, "README.md")
-	return append(all, more...)
+	return slices.Concat(all, more, appendix)
 }
 
 // snippetsOf returns what is Go in each document that has some.

@@ -55,11 +55,11 @@ func (m *locks) lose() {
 	}
 	const fixed = 20 * time.Millisecond
 	client := m.client()
-	r, err := rlock.New(m.clients[client], m.name, rlock.WithFixedLease(fixed))
+	r, err := rlock.New(m.clients[client], m.name, latchkey.WithFixedLease(fixed))
 	require.NoError(m.t, err)
-	f, err := fairlock.New(m.clients[client], m.name, fairlock.WithFixedLease(fixed))
+	f, err := fairlock.New(m.clients[client], m.name, latchkey.WithFixedLease(fixed))
 	require.NoError(m.t, err)
-	s, err := spinlock.New(m.clients[client], m.name, spinlock.WithFixedLease(fixed))
+	s, err := spinlock.New(m.clients[client], m.name, latchkey.WithFixedLease(fixed))
 	require.NoError(m.t, err)
 	l := pick(m.place, r, f, s)
 	h, err := l.Lock(context.Background())

@@ -99,7 +99,7 @@ func newLocks(p *place) *locks {
 		require.NoError(p.t, err)
 		f, err := fairlock.New(c, p.name)
 		require.NoError(p.t, err)
-		w, err := rlock.New(c, p.name, rlock.WithoutReentry())
+		w, err := rlock.New(c, p.name, latchkey.WithoutReentry())
 		require.NoError(p.t, err)
 		l, err := rlock.New(c, p.name, rlock.WithLinger(m.span))
 		require.NoError(p.t, err)
@@ -116,7 +116,7 @@ func newLocks(p *place) *locks {
 		}
 		_, err = rlock.New(nil, p.name)
 		p.invalid(err)
-		_, err = fairlock.New(c, p.name, fairlock.WithLease(time.Second), fairlock.WithFixedLease(time.Second))
+		_, err = fairlock.New(c, p.name, latchkey.WithLease(time.Second), latchkey.WithFixedLease(time.Second))
 		p.invalid(err)
 	}
 	return m

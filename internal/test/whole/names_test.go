@@ -52,7 +52,7 @@ func TestNamesThatAreNoText(t *testing.T) {
 			defer cancel()
 			var holds []*latchkey.Hold
 			for i, name := range names {
-				lock, err := rlock.New(clients[i], name, rlock.WithDeadlockCheck())
+				lock, err := rlock.New(clients[i], name, latchkey.WithDeadlockCheck())
 				require.NoError(t, err)
 				h, err := lock.Lock(ctx)
 				require.NoError(t, err)
@@ -60,7 +60,7 @@ func TestNamesThatAreNoText(t *testing.T) {
 			}
 			ended := make(chan error, waiters)
 			for i := range waiters {
-				lock, err := rlock.New(clients[i], names[(i+1)%len(names)], rlock.WithDeadlockCheck())
+				lock, err := rlock.New(clients[i], names[(i+1)%len(names)], latchkey.WithDeadlockCheck())
 				require.NoError(t, err)
 				go func() {
 					h, err := lock.Lock(holds[i].Context())

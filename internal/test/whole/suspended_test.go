@@ -49,9 +49,9 @@ func clocked(t *testing.T, s *redistest.Server, c *latchkey.Client) map[string]f
 	return map[string]func() (context.Context, func(context.Context) error){
 		"rlock": lock(rlock.New(c, "rlock")), "fairlock": lock(fairlock.New(c, "fairlock")), "spinlock": lock(spinlock.New(c, "spinlock")),
 		"write": lock(both.Write(), nil), "redlock": lock(redlock.New(clients, "redlock")),
-		"fixed redlock": lock(redlock.New(clients, "fixed redlock", redlock.WithFixedLease(10*time.Second))),
+		"fixed redlock": lock(redlock.New(clients, "fixed redlock", latchkey.WithFixedLease(10*time.Second))),
 		"lingers":       lock(rlock.New(c, "lingers", rlock.WithLinger(time.Minute))),
-		"fixed":         lock(rlock.New(c, "fixed", rlock.WithFixedLease(10*time.Second))),
+		"fixed":         lock(rlock.New(c, "fixed", latchkey.WithFixedLease(10*time.Second))),
 		"permits": func() (context.Context, func(context.Context) error) {
 			p, err := permits.Acquire(t.Context(), 1)
 			require.NoError(t, err)
@@ -146,7 +146,7 @@ func TestClockWasSetAheadBetweenHolds(t *testing.T) {
 				require.NoError(t, next.Do(t.Context(), func(context.Context, *latchkey.Hold) error { return nil }))
 			}
 		}
-		lingers, kept := free("lingers", rlock.WithLinger(time.Minute)), free("kept", rlock.WithMinHold(5*time.Second))
+		lingers, kept := free("lingers", rlock.WithLinger(time.Minute)), free("kept", latchkey.WithMinHold(5*time.Second))
 		began := time.Now()
 		kept()
 		require.Greater(t, time.Since(began), 4990*time.Millisecond)

@@ -2,8 +2,6 @@
 local NAME, VERB, NUMSUB, SLOTS, moving = KEYS[1], 'PUBLISH', 'NUMSUB'
 local QUEUE = 'latchkey_queue:{' .. NAME .. '}'
 local TOKEN = 'redisson_lock_token:{' .. NAME .. '}'
-local ARGV, entry = ARGV, nil -- some servers refuse changes of the globals
-if ARGV[3] then
 local call = redis.call -- to look it up costs two searches of tables
 if not moving and call('EXISTS', NAME, QUEUE) == 0 and (ARGV[5] or '0') == '0' then
 local now, floor = ARGV[2], ''
@@ -51,9 +49,6 @@ end
   call('PEXPIRE', NAME, ARGV[3])
   return token
 end
-else
-  entry = ARGV[1]
-end
 if not moving and ARGV[4] and string.sub(ARGV[4], 1, 3) == 'try' then
   local held = redis.call('HRANDFIELD', NAME, '2', 'WITHVALUES')
   local value = #held == 2 and held[1] ~= ARGV[1] and held[2] or ''
@@ -72,7 +67,7 @@ now = time[1] .. now
       return {-1, left, now}
     end
   end
-elseif not moving and (entry or not ARGV[4] and (#ARGV[3] > 4 or #ARGV[3] == 4 and ARGV[3] >= '2000')) then
+elseif not moving and not ARGV[4] and (#ARGV[3] > 4 or #ARGV[3] == 4 and ARGV[3] >= '2000') then
   local held = redis.call('HRANDFIELD', NAME, '2', 'WITHVALUES')
   local value = #held == 2 and held[1] ~= ARGV[1] and held[2] or ''
   local left, granted
@@ -121,7 +116,7 @@ end
       if age > 0 then left = 2000 - age elseif age < -200 then left = 0 end
     end
     if fits and left > 0 then -- else a number is lost, which is no matter
-      local length = redis.call('RPUSH', QUEUE, entry or '1:' .. ARGV[1] .. ':' .. ARGV[3] .. ':0')
+      local length = redis.call('RPUSH', QUEUE, '1:' .. ARGV[1] .. ':' .. ARGV[3] .. ':0')
       if length > 100000 then
         redis.call('RPOP', QUEUE)
         return {-2, length - 1, 0}
@@ -137,57 +132,6 @@ local PACE = 'latchkey_pace:{' .. NAME .. '}'
       return {now, left, now}
     end
   end
-end
-if entry then
-  local id, lease = string.match(entry, '^1:(.+):(%d+):0$')
-  ARGV = {id, ARGV[2], lease}
-local call = redis.call -- to look it up costs two searches of tables
-if not moving and call('EXISTS', NAME, QUEUE) == 0 and (ARGV[5] or '0') == '0' then
-local now, floor = ARGV[2], ''
-if #now ~= 16 then
-  floor = now
-local time = redis.call('TIME')
-now = time[2]
-if #now < 6 then now = string.sub('00000' .. now, -6) end
-now = time[1] .. now
-  if ARGV[4] and #ARGV[4] > 5 and now > string.sub(ARGV[4], 5) then return {-6, 0, now} end
-end
-local last = redis.call('SET', TOKEN, now, 'KEEPTTL', 'GET')
-local newest = last and last < now and floor < now and #last == 16 and last > '1'
-  and string.byte(last, 7) == string.byte(now, 7)
-local token = now
-if not newest then
-local function decimal(number) return string.format('%.0f', number) end
-local function token_after(now, last, floor, reserved, lean)
-  local number = tonumber(now)
-  floor = tonumber(floor) or 0
-  if last then
-    local before = tonumber(last)
-    if not (before and before > 0 and before < 9007199254730000) then
-      redis.call('SET', TOKEN, last, 'KEEPTTL')
-      error('WRONGTYPE ' .. TOKEN .. ' holds no fencing token')
-    end
-    if before > floor then floor = before end
-  end
-  if floor >= number then
-    local ahead = 5000
-    if floor > number + 2 * ahead then
-      reserved = math.min(reserved, lean or 100)
-    else
-      reserved = math.max(0, math.min(reserved, number + ahead - floor - 1))
-    end
-    number = floor + 1
-    redis.call('SET', TOKEN, decimal(number + reserved), 'KEEPTTL')
-  end
-  redis.call('PEXPIRE', TOKEN, (last or number > tonumber(now)) and '86400000' or '3600000')
-  return decimal(number), reserved
-end
-  token = token_after(now, last, floor, 0)
-end
-  call('HSET', NAME, ARGV[1], 't' .. token .. '/' .. ARGV[3])
-  call('PEXPIRE', NAME, ARGV[3])
-  return token
-end
 end
 local function enqueue(entry) return redis.call('RPUSH', QUEUE, entry) end
 local function decimal(number) return string.format('%.0f', number) end
@@ -522,8 +466,6 @@ if redis.call('EXISTS', TOKEN) == 0 then
   if not up or (up - 1) * 1000 < tonumber(ARGV[7]) then return {-8, up or 0, 0} end
 end
 local QUEUE = 'latchkey_queue:{' .. NAME .. '}'
-local ARGV, entry = ARGV, nil -- some servers refuse changes of the globals
-if ARGV[3] then
 local call = redis.call -- to look it up costs two searches of tables
 if not moving and call('EXISTS', NAME, QUEUE) == 0 and (ARGV[5] or '0') == '0' then
 local now, floor = ARGV[2], ''
@@ -571,9 +513,6 @@ end
   call('PEXPIRE', NAME, ARGV[3])
   return token
 end
-else
-  entry = ARGV[1]
-end
 if not moving and ARGV[4] and string.sub(ARGV[4], 1, 3) == 'try' then
   local held = redis.call('HRANDFIELD', NAME, '2', 'WITHVALUES')
   local value = #held == 2 and held[1] ~= ARGV[1] and held[2] or ''
@@ -592,7 +531,7 @@ now = time[1] .. now
       return {-1, left, now}
     end
   end
-elseif not moving and (entry or not ARGV[4] and (#ARGV[3] > 4 or #ARGV[3] == 4 and ARGV[3] >= '2000')) then
+elseif not moving and not ARGV[4] and (#ARGV[3] > 4 or #ARGV[3] == 4 and ARGV[3] >= '2000') then
   local held = redis.call('HRANDFIELD', NAME, '2', 'WITHVALUES')
   local value = #held == 2 and held[1] ~= ARGV[1] and held[2] or ''
   local left, granted
@@ -641,7 +580,7 @@ end
       if age > 0 then left = 2000 - age elseif age < -200 then left = 0 end
     end
     if fits and left > 0 then -- else a number is lost, which is no matter
-      local length = redis.call('RPUSH', QUEUE, entry or '1:' .. ARGV[1] .. ':' .. ARGV[3] .. ':0')
+      local length = redis.call('RPUSH', QUEUE, '1:' .. ARGV[1] .. ':' .. ARGV[3] .. ':0')
       if length > 100000 then
         redis.call('RPOP', QUEUE)
         return {-2, length - 1, 0}
@@ -657,57 +596,6 @@ local PACE = 'latchkey_pace:{' .. NAME .. '}'
       return {now, left, now}
     end
   end
-end
-if entry then
-  local id, lease = string.match(entry, '^1:(.+):(%d+):0$')
-  ARGV = {id, ARGV[2], lease}
-local call = redis.call -- to look it up costs two searches of tables
-if not moving and call('EXISTS', NAME, QUEUE) == 0 and (ARGV[5] or '0') == '0' then
-local now, floor = ARGV[2], ''
-if #now ~= 16 then
-  floor = now
-local time = redis.call('TIME')
-now = time[2]
-if #now < 6 then now = string.sub('00000' .. now, -6) end
-now = time[1] .. now
-  if ARGV[4] and #ARGV[4] > 5 and now > string.sub(ARGV[4], 5) then return {-6, 0, now} end
-end
-local last = redis.call('SET', TOKEN, now, 'KEEPTTL', 'GET')
-local newest = last and last < now and floor < now and #last == 16 and last > '1'
-  and string.byte(last, 7) == string.byte(now, 7)
-local token = now
-if not newest then
-local function decimal(number) return string.format('%.0f', number) end
-local function token_after(now, last, floor, reserved, lean)
-  local number = tonumber(now)
-  floor = tonumber(floor) or 0
-  if last then
-    local before = tonumber(last)
-    if not (before and before > 0 and before < 9007199254730000) then
-      redis.call('SET', TOKEN, last, 'KEEPTTL')
-      error('WRONGTYPE ' .. TOKEN .. ' holds no fencing token')
-    end
-    if before > floor then floor = before end
-  end
-  if floor >= number then
-    local ahead = 5000
-    if floor > number + 2 * ahead then
-      reserved = math.min(reserved, lean or 100)
-    else
-      reserved = math.max(0, math.min(reserved, number + ahead - floor - 1))
-    end
-    number = floor + 1
-    redis.call('SET', TOKEN, decimal(number + reserved), 'KEEPTTL')
-  end
-  redis.call('PEXPIRE', TOKEN, (last or number > tonumber(now)) and '86400000' or '3600000')
-  return decimal(number), reserved
-end
-  token = token_after(now, last, floor, 0)
-end
-  call('HSET', NAME, ARGV[1], 't' .. token .. '/' .. ARGV[3])
-  call('PEXPIRE', NAME, ARGV[3])
-  return token
-end
 end
 local function enqueue(entry) return redis.call('RPUSH', QUEUE, entry) end
 local function decimal(number) return string.format('%.0f', number) end
